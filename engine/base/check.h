@@ -1,0 +1,22 @@
+#ifndef BASE_CHECK_H
+#define BASE_CHECK_H
+
+#include <stdbool.h>
+
+/* check(condition): an assertion about our own code that is compiled into every build. A failed
+   check is a bug in quire, never bad input: it prints the condition and its place, and aborts. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+_Noreturn void check_failed(const char *condition, const char *file, int line);
+
+#ifdef __cplusplus
+}
+#endif
+
+#define check(condition)                                                                           \
+	((condition) ? (void)0 : check_failed(#condition, __FILE__, __LINE__))
+
+#endif

@@ -1,0 +1,38 @@
+#include "engine/base/memory.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static _Noreturn void memory_exhausted(size_t bytes)
+{
+	fprintf(stderr, "quire: out of memory: %zu bytes were asked for\n", bytes);
+	exit(2);
+}
+
+void *memory_take(size_t count, size_t size)
+{
+	check(size > 0 && count <= SIZE_MAX / size);
+	void *memory = calloc(count == 0 ? 1 : count, size);
+	if (memory == NULL) {
+		memory_exhausted(count * size);
+	}
+	return memory;
+}
+
+void *memory_grow(void *buffer, size_t *capacity, size_t count, size_t size)
+{
+	if (count <= *capacity) {
+		return buffer;
+	}
+	size_t grown = (size_t)u64_power_of_two_at_least(u64_max(count, 16));
+	check(size > 0 && grown <= SIZE_MAX / size);
+	buffer = realloc(buffer, grown * size);
+	if (buffer == NULL) {
+		memory_exhausted(grown * size);
+	}
+	*capacity = grown;
+	return buffer;
+}

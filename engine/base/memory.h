@@ -1,0 +1,18 @@
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include <stddef.h>
+
+/* Host memory. Structures take what they need when they are opened, from limits in their
+   configuration, and keep it; what is allowed to grow says so in its header. */
+
+/* Zeroed memory for `count` elements of `size` bytes. An overflow of the product is a failed check;
+   exhaustion ends the program with one line and exit code 2, since nothing here can go on without
+   it. Free with free(). */
+void *memory_take(size_t count, size_t size);
+
+/* Grows a buffer made by memory_take to at least `count` elements (to the next power of two);
+   *capacity is updated; new elements are not initialised. */
+void *memory_grow(void *buffer, size_t *capacity, size_t count, size_t size);
+
+#endif

@@ -1,0 +1,47 @@
+#include "engine/base/status.h"
+
+#include "engine/base/check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum status error_set(struct error *error, enum status status, const char *format, ...)
+{
+	va_list arguments;
+
+	check(status != STATUS_OK);
+	error->status = status;
+	va_start(arguments, format);
+	vsnprintf(error->text, sizeof(error->text), format, arguments);
+	va_end(arguments);
+	for (char *c = error->text; *c != '\0'; c++) {
+		if (*c == '\n' || *c == '\r') {
+			*c = ' ';
+		}
+	}
+	return status;
+}
+
+const char *status_text(enum status status)
+{
+	switch (status) {
+#define STATUS_CASE(name, text, exit_code)                                                         \
+	case name:                                                                                 \
+		return text;
+		STATUS_LIST(STATUS_CASE)
+#undef STATUS_CASE
+	}
+	check(!"status outside its list");
+}
+
+int status_exit_code(enum status status)
+{
+	switch (status) {
+#define STATUS_CASE(name, text, exit_code)                                                         \
+	case name:                                                                                 \
+		return exit_code;
+		STATUS_LIST(STATUS_CASE)
+#undef STATUS_CASE
+	}
+	check(!"status outside its list");
+}

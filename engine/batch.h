@@ -1,0 +1,94 @@
+#ifndef ENGINE_BATCH_H
+#define ENGINE_BATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A batch: what one step computes. Rows come in queue order: decode rows (one token each), then
+   prefill rows (a chunk each); a policy may place both in one step.
+
+   The counts are always there and suffice to price a step or to check it against a recording.
+   Rows and tokens are filled only for a runner that computes (runner.is_computing). A running
+   sequence keeps its row index from admission to its end, block tables live with the runner at
+   that index, and the batch carries only what is added to them. */
+
+/* The counts of a step, in the order of the columns of steps.tsv. X(column). */
+#define STEP_COUNT_LIST(X)                                                                         \
+	X(decode_rows)                                                                             \
+	X(prefill_rows)                                                                            \
+	X(prefill_tokens)          /* tokens computed by prefill rows */                           \
+	X(cached_tokens)           /* tokens found in the prefix cache by admissions of the step */ \
+	X(decode_context_tokens)   /* sum over decode rows of the tokens they attend to */         \
+	X(prefill_attention_pairs) /* sum over prefill tokens of the tokens each attends to */     \
+	X(sampled_rows)            /* rows that end in a sampled token */                          \
+	X(running)                 /* sequences running, placed or not, after scheduling */        \
+	X(waiting)                 /* sequences waiting in the engine after scheduling */          \
+	X(used_blocks)                                                                             \
+	X(cached_free_blocks)      /* free blocks whose content can still be found */              \
+	X(free_blocks)                                                                             \
+	X(preemptions)             /* in this step */
+
+struct step_counts {
+#define STEP_COUNT_FIELD(column) uint64_t column;
+	STEP_COUNT_LIST(STEP_COUNT_FIELD)
+#undef STEP_COUNT_FIELD
+};
+
+/* One entry of a block table that the runner must set before the step: table[row][index] = block. */
+struct block_addition {
+	uint32_t row;
+	uint32_t index;
+	uint32_t block;
+};
+
+struct batch {
+	uint64_t step;             /* number of the step, from 0 */
+	struct step_counts counts;
+
+	/* for computing runners; (row_count) each unless said otherwise */
+	uint32_t row_count;
+	uint32_t row_capacity;
+	uint32_t *row;             /* stable row of the sequence: index of its block table */
+	uint32_t *query_start;     /* (row_count + 1): row r computes tokens [query_start[r],
+	                              query_start[r + 1]) of the token arrays */
+	uint32_t *context_length;  /* tokens that the row's last token attends to, itself included */
+	bool *is_sampled;          /* the row's last token yields a next token */
+	uint64_t *request;         /* keys of the sampler's noise: request and the sampled token's */
+	uint32_t *sample_position; /* position in its sequence */
+	float *temperature;
+
+	uint32_t token_count;
+	uint32_t token_capacity;
+	int32_t *token_id;         /* (token_count); -1 in a decode row: the row's last sampled token,
+	                              fed back on the device */
+	uint32_t *position;        /* (token_count) in its sequence, from 0 */
+	int64_t *slot;             /* (token_count) block * block_size + offset in the KV pool */
+
+	uint32_t addition_count;
+	size_t addition_capacity;
+	struct block_addition *additions; /* (addition_count), in order; the buffer may grow */
+};
+
+/* row_capacity and token_capacity may be 0 when no runner computes. */
+void batch_init(struct batch *batch, uint32_t row_capacity, uint32_t token_capacity);
+void batch_deinit(struct batch *batch);
+
+/* Empties the batch for a new step. */
+void batch_clear(struct batch *batch, uint64_t step);
+
+struct sequence;
+
+/* Appends a row that computes tokens [first, first + count) of a settled sequence. */
+void batch_add_row(struct batch *batch, const struct sequence *sequence, uint32_t first,
+	uint32_t count, bool is_sampled, uint32_t block_size);
+
+void batch_add_addition(struct batch *batch, uint32_t row, uint32_t index, uint32_t block);
+
+/* Pairs (query, key) of causal attention for `count` tokens behind `first` others. */
+static inline uint64_t batch_attention_pairs(uint64_t first, uint64_t count)
+{
+	return count * first + count * (count + 1) / 2;
+}
+
+#endif

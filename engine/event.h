@@ -1,0 +1,44 @@
+#ifndef ENGINE_EVENT_H
+#define ENGINE_EVENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a step decided, in the order in which it was decided. The list is the one source of the
+   result hash, of the per-request records and of everything that is counted about requests.
+   X(enumerator, name, meaning of a, meaning of b); the enumerator's value enters the result hash. */
+
+#define EVENT_LIST(X)                                                                              \
+	X(EVENT_REJECT, "reject")           /* a: enum fit, b: prompt + max tokens */              \
+	X(EVENT_ADMIT, "admit")             /* a: cached tokens, b: tokens in the sequence */      \
+	X(EVENT_BLOCK_GIVEN, "block_given") /* a: index in the block table, b: block */            \
+	X(EVENT_CHUNK, "chunk")             /* a: first token, b: tokens; a prefill row */         \
+	X(EVENT_PREEMPT, "preempt")         /* a: tokens computed, b: blocks released */           \
+	X(EVENT_FINISH, "finish")           /* a: completion tokens, b: blocks released */
+
+enum event_kind {
+#define EVENT_ENUM(name, text) name,
+	EVENT_LIST(EVENT_ENUM)
+#undef EVENT_ENUM
+};
+
+struct sequence;
+
+struct event {
+	enum event_kind kind;
+	const struct sequence *sequence; /* NULL for EVENT_REJECT */
+	uint64_t request;
+	uint64_t a;
+	uint64_t b;
+};
+
+struct event_list {
+	struct event *events; /* (count); the buffer may grow */
+	size_t count;
+	size_t capacity;
+};
+
+void event_list_add(struct event_list *list, enum event_kind kind, const struct sequence *sequence,
+	uint64_t request, uint64_t a, uint64_t b);
+
+#endif

@@ -1,0 +1,43 @@
+#ifndef ENGINE_RUNNER_H
+#define ENGINE_RUNNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "engine/batch.h"
+
+/* What turns a batch into tokens and time: the CUDA engine, the reference engine, the cost model or
+   a tape. The engine above knows no more of it than this. Adding a runner touches one new file and
+   one row of the table in bench/runners.c. */
+
+enum step_mode { STEP_MODE_NONE, STEP_MODE_EAGER, STEP_MODE_GRAPH };
+
+/* The time of a step, from the previous step's tokens on the host (after idling: from the start of
+   scheduling) to its own tokens on the host. gpu_ns and host_ns are parts of elapsed_ns. */
+struct step_time {
+	uint64_t elapsed_ns;
+	uint64_t gpu_ns;
+	uint64_t host_ns;
+	enum step_mode mode;
+};
+
+struct runner {
+	const char *name;
+	void *state;
+	bool is_computing;  /* wants rows and tokens in the batch, and returns sampled tokens */
+
+	/* Runs one step. token_ids: (counts.sampled_rows), in row order, written by a computing runner
+	   and left alone by others. A failure ends the run; what was finished before stays finished. */
+	enum status (*execute)(void *state, const struct batch *batch, int32_t *token_ids,
+		struct step_time *time, struct error *error);
+
+	/* When the next step starts, given that it could start at earliest_ns. NULL: at once. A tape
+	   answers with the recorded start, a wall clock waits until then. */
+	enum status (*start)(void *state, uint64_t earliest_ns, uint64_t *start_ns,
+		struct error *error);
+
+	void (*close)(void *state); /* NULL: nothing to close */
+};
+
+#endif

@@ -1,0 +1,117 @@
+#ifndef ENGINE_SCHEDULER_H
+#define ENGINE_SCHEDULER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/batch.h"
+#include "engine/block_manager.h"
+#include "engine/config.h"
+#include "engine/event.h"
+#include "engine/sequence.h"
+
+/* Queues of sequences and the moves between them.
+
+       add ─► waiting ──admit──► running ──finish──► finished ─► take
+                 ▲ head             │ tail
+                 └─────preempt──────┘
+
+   The running queue is in order of admission. Its leading sequences whose prompts are computed form
+   the decode window, at most max_num_seqs long: each decode pass gives every one of them a token.
+
+       running   | s s s s s s s s | s s s |         decode_count = 8, the rest waits its turn
+                 └─ decode window ─┘
+
+   A pass costs nothing for a sequence that needs nothing. What one will need is known ahead: a new
+   block at a block's first token, registration at its last, its end at max_tokens. So each sequence
+   of the window is filed under the decode pass in which that happens (the due wheel), a pass visits
+   the sequences due in it, in queue order, and the others are settled when next looked at. A runner
+   that computes needs every row filled, so then every sequence of the window is visited; the
+   decisions are the same. */
+
+struct sequence_queue {
+	struct sequence *head, *tail;
+	uint32_t count;
+};
+
+/* A sequence that the current step touches: all its prefill rows, and its decode rows that are due
+   (all, for a computing runner), in queue order. */
+struct placement {
+	struct sequence *sequence;
+	uint32_t first; /* tokens [first, first + count) are computed */
+	uint32_t count;
+	bool is_decode;
+	bool is_sampled;
+};
+
+struct scheduler {
+	struct engine_config config;
+	struct block_manager blocks;
+	bool is_computing;              /* fill rows and tokens of the batch */
+	uint32_t max_running;
+
+	struct sequence *pool;          /* (pool_count) */
+	uint32_t pool_count;
+	struct sequence_queue unused, waiting, running, finished;
+
+	uint64_t decode_clock;          /* decode passes completed */
+	struct sequence *window_tail;   /* last sequence of the decode window, NULL: empty */
+	uint32_t decode_count;          /* sequences in the window */
+	uint64_t decode_context;        /* their tokens, as of decode_clock */
+	bool has_decode_pass;           /* this step decodes */
+	struct sequence **due_wheel;    /* (due_mask + 1) lists by decode pass */
+	uint64_t due_mask;
+	struct sequence **due_scratch;  /* (max_num_seqs) */
+
+	uint64_t *free_rows;            /* (row_words) bit set: row is free; the lowest is given */
+	uint32_t row_words;
+	uint64_t admission_count;
+
+	struct placement *placements;   /* (placement_capacity) of the current step */
+	uint32_t placement_count;
+	uint32_t placement_capacity;
+
+	uint64_t step;                  /* number of the step being or next to be scheduled */
+	struct batch batch;
+	struct event_list events;
+};
+
+void scheduler_init(struct scheduler *scheduler, const struct engine_config *config,
+	bool is_computing);
+void scheduler_deinit(struct scheduler *scheduler);
+
+/* Room for another sequence in the pool. */
+bool scheduler_can_add(const struct scheduler *scheduler);
+
+/* Appends a request that fits the configuration to the waiting queue. */
+void scheduler_add(struct scheduler *scheduler, const struct request *request);
+
+/* Decides the next step: fills batch and events. The batch has no rows when nothing waits or runs. */
+void scheduler_schedule(struct scheduler *scheduler);
+
+/* Applies a step's outcome: appends a token to every sampled row (the given one, or the forced one),
+   finishes what is done. token_ids: (counts.sampled_rows) or NULL when nothing was computed. Events
+   of finishing are added to the step's events. */
+void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids);
+
+/* Every invariant of queues, window, wheel, rows, sequences, and the block manager's own. */
+void scheduler_check(const struct scheduler *scheduler);
+
+/* ---- for policies ---- */
+
+/* Gives every sequence of the window its token, oldest first, registers blocks it fills, and
+   preempts from the back of the running queue where a block is missing, the needy one last. Returns
+   the number of preemptions. */
+uint32_t scheduler_place_decodes(struct scheduler *scheduler);
+
+/* Leading cached blocks of a waiting sequence (remembered while the pool does not change). */
+uint32_t scheduler_probe(struct scheduler *scheduler, struct sequence *sequence);
+
+/* Moves the head of the waiting queue to the back of the running queue with blocks for all its
+   tokens, `hit_count` of them shared. */
+void scheduler_admit(struct scheduler *scheduler, struct sequence *sequence, uint32_t hit_count);
+
+/* Places the next `count` tokens of a sequence's prompt and registers the blocks they fill. */
+void scheduler_place_chunk(struct scheduler *scheduler, struct sequence *sequence, uint32_t count);
+
+#endif

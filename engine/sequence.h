@@ -1,0 +1,132 @@
+#ifndef ENGINE_SEQUENCE_H
+#define ENGINE_SEQUENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A sequence: one request on its way through the engine, its tokens, what of them has been
+   computed, and the KV blocks that hold them.
+
+       token_ids     | prompt ............ | completion ...... | room up to max_tokens |
+                     0                 prompt_count       token_count          token_capacity
+       block_table   | block | block | block | block |       entry i holds tokens
+                                                              [i * block_size, (i + 1) * block_size)
+       block_hashes  | hash  | hash  |                        of the full blocks, chained, made once
+
+   A decoding sequence gains a token with every decode pass of the scheduler, and nobody needs to
+   touch it for that: token_count and computed_count hold as of decode pass `decode_clock`, and
+   sequence_settle() brings them up to a later one. Whoever reads a sequence that may be decoding
+   settles it first; a sequence that was handed out by the engine is settled.
+
+   The structure belongs to the scheduler's pool; others hold const pointers that die when the
+   sequence is taken from the engine. */
+
+enum sequence_status { SEQUENCE_WAITING, SEQUENCE_RUNNING, SEQUENCE_FINISHED };
+
+enum { SEQUENCE_NO_ROW = UINT32_MAX };
+
+struct sequence {
+	/* who it is */
+	uint64_t request;       /* the caller's number, never reused within a run */
+	uint32_t slot;          /* index in the scheduler's pool, stable from add to take */
+	enum sequence_status status;
+
+	/* what was asked for */
+	uint32_t prompt_count;  /* tokens, at least 1 */
+	uint32_t max_tokens;    /* completion tokens at most, at least 1 */
+	float temperature;      /* 0 is greedy */
+	bool ignore_eos;
+	bool is_forced;         /* token_ids beyond the prompt are given, not sampled */
+
+	/* tokens; the arrays are one allocation, owned by the sequence */
+	uint32_t token_count;     /* prompt + completion so far */
+	uint32_t token_capacity;  /* prompt_count + max_tokens */
+	int32_t *token_ids;       /* (token_capacity); forced: all valid, else token_count are */
+	uint64_t *block_hashes;   /* (token_capacity / block_size), the first block_hash_count valid */
+	uint32_t block_hash_count;
+	uint32_t *block_table;    /* (ceil(token_capacity / block_size)) block ids */
+	uint32_t block_count;     /* entries in use */
+
+	/* progress */
+	uint32_t cached_count;    /* tokens found in the prefix cache at the latest admission */
+	uint32_t computed_count;  /* tokens whose K/V is in the pool, cached ones included */
+	uint32_t scheduled_count; /* tokens placed in the current step */
+	uint32_t computed_high;   /* highest computed_count before a preemption: what lies below is
+	                             computed again */
+	uint32_t preemption_count;
+	uint64_t decode_clock;    /* the decode pass up to which the counts above hold */
+	bool is_decoding;         /* gains a token with every decode pass */
+
+	/* places in the scheduler's queues */
+	uint64_t admission;       /* ordinal of the latest admission: the order of the running queue */
+	uint32_t row;             /* stable while running; SEQUENCE_NO_ROW otherwise */
+	struct sequence *previous, *next;         /* waiting, running or finished queue */
+	struct sequence *due_previous, *due_next; /* decode passes in which it needs attention */
+	uint64_t due_clock;
+	bool is_due_listed;
+	uint64_t probe_version;   /* block manager's version when probed_hits was counted */
+	uint32_t probed_hits;     /* blocks of its prefix in the cache at probe_version */
+	bool is_probed;
+};
+
+/* Brings a decoding sequence up to decode pass `clock`: one more token each pass. */
+static inline void sequence_settle(struct sequence *sequence, uint64_t clock)
+{
+	if (sequence->is_decoding) {
+		uint32_t passes = (uint32_t)(clock - sequence->decode_clock);
+		sequence->token_count += passes;
+		sequence->computed_count += passes;
+		sequence->decode_clock = clock;
+	}
+}
+
+static inline uint32_t sequence_completion_count(const struct sequence *sequence)
+{
+	return sequence->token_count - sequence->prompt_count;
+}
+
+/* Blocks that hold token_count tokens. */
+static inline uint32_t sequence_num_blocks(const struct sequence *sequence, uint32_t block_size)
+{
+	return (sequence->token_count + block_size - 1) / block_size;
+}
+
+/* Blocks found in the prefix cache at the latest admission. */
+static inline uint32_t sequence_num_cached_blocks(const struct sequence *sequence,
+	uint32_t block_size)
+{
+	return sequence->cached_count / block_size;
+}
+
+/* Tokens in the last of sequence_num_blocks() blocks, in [1, block_size]. */
+static inline uint32_t sequence_last_block_num_tokens(const struct sequence *sequence,
+	uint32_t block_size)
+{
+	return sequence->token_count - (sequence_num_blocks(sequence, block_size) - 1) * block_size;
+}
+
+/* The most blocks a prefix hit may cover: at least one token is always computed. */
+static inline uint32_t sequence_max_hit_blocks(const struct sequence *sequence, uint32_t block_size)
+{
+	return (sequence->token_count - 1) / block_size;
+}
+
+/* What an engine is asked to serve. The arrays are borrowed for the call. */
+struct request {
+	uint64_t id;
+	const int32_t *prompt;     /* (prompt_count) */
+	uint32_t prompt_count;     /* >= 1 */
+	const int32_t *forced;     /* (max_tokens) completion tokens to append, or NULL: sample them */
+	uint32_t max_tokens;       /* >= 1 */
+	float temperature;
+	bool ignore_eos;
+};
+
+/* Prepares a zeroed sequence for a request: copies its tokens, hashes the prompt's full blocks. */
+void sequence_init(struct sequence *sequence, const struct request *request, uint32_t block_size);
+void sequence_deinit(struct sequence *sequence);
+
+/* The chained hash of full block `index`; (index + 1) * block_size tokens must be known. */
+uint64_t sequence_block_hash(struct sequence *sequence, uint32_t index, uint32_t block_size);
+
+#endif
