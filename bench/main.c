@@ -1,0 +1,57 @@
+#include "bench/commands.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+struct entry {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary;
+};
+
+static const struct entry entries[] = {
+	{"replay", command_replay, "run a trace through the engine and write a result folder"},
+	{"report", command_report, "turn result folders into one HTML page with plots"},
+	{"compare", command_compare, "say where two results differ, and from which step on"},
+	{"trace", command_trace, "make and look at traces"},
+};
+
+enum { ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]) };
+
+static void print_help(FILE *file)
+{
+	fprintf(file, "quire replays LLM-serving traces through a paged-KV Qwen3 engine whose scheduler\n"
+		      "and block manager are the same on a GPU and in simulation.\n\n"
+		      "usage: quire COMMAND ...      quire COMMAND --help teaches each\n\n");
+	for (uint32_t i = 0; i < ENTRY_COUNT; i++) {
+		fprintf(file, "  %-10s %s\n", entries[i].name, entries[i].summary);
+	}
+	fprintf(file, "\nfirst steps\n"
+		      "  quire trace make --requests 1000 --input 200:2000 --output 100:400 --rate 8 \\\n"
+		      "      --seed 1 --out chat.jsonl\n"
+		      "  quire replay chat.jsonl --model qwen3-0.6b --gpu h200 --out result\n"
+		      "  quire report result --out report.html\n\n"
+		      "exit codes: 0 good, 1 a verdict (results differ, a run failed), 2 wrong use or bad "
+		      "input\n");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return 2;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+		strcmp(argv[1], "help") == 0) {
+		print_help(stdout);
+		return 0;
+	}
+	for (uint32_t i = 0; i < ENTRY_COUNT; i++) {
+		if (strcmp(entries[i].name, argv[1]) == 0) {
+			return entries[i].run(argc - 1, argv + 1);
+		}
+	}
+	fprintf(stderr, "quire: unknown command '%s'; quire --help lists them\n", argv[1]);
+	return 2;
+}
