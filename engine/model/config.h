@@ -1,0 +1,81 @@
+#ifndef MODEL_CONFIG_H
+#define MODEL_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+
+/* The shape of a Qwen3 model: what weights there are and what a token costs. Built in for the
+   published dense models, or read from a config.json in the Hugging Face form. A configuration that
+   asks for something this engine does not compute (rope scaling, sliding windows, experts, another
+   activation or architecture) is refused by the name of the field. */
+
+enum { MODEL_NAME_BYTES = 64, MODEL_EOS_MAX = 8 };
+
+enum model_dtype { MODEL_DTYPE_BFLOAT16, MODEL_DTYPE_FLOAT16, MODEL_DTYPE_FLOAT32 };
+
+struct model_config {
+	char name[MODEL_NAME_BYTES]; /* "qwen3-0.6b", or the last folder of the path it came from */
+	uint32_t hidden_size;
+	uint32_t num_hidden_layers;
+	uint32_t num_attention_heads;
+	uint32_t num_key_value_heads; /* divides num_attention_heads */
+	uint32_t head_dim;
+	uint32_t intermediate_size;
+	uint32_t vocab_size;
+	uint32_t max_position_embeddings; /* the longest sequence it was made for */
+	double rms_norm_eps;
+	double rope_theta;
+	bool tie_word_embeddings; /* lm_head is the embedding table */
+	bool attention_bias;	  /* qkv and o have biases */
+	enum model_dtype dtype;	  /* of the weights as published; the GPU engine holds bf16 */
+	int32_t eos_token_ids[MODEL_EOS_MAX];
+	uint32_t eos_token_id_count; /* 0: the file names none */
+};
+
+/* A built-in name, a folder with a config.json, or a path that ends in ".json". An unknown name is
+   refused with the list of names. */
+enum status model_config_find(
+	const char *name_or_path, struct model_config *out, struct error *error);
+
+/* The built-in models in order of size; NULL from model_config_name(model_config_count()) on. */
+uint32_t model_config_count(void);
+const char *model_config_name(uint32_t index);
+
+/* The matrix products of the forward pass, in its order. Each multiplies (tokens, inputs) by a
+   weight of (outputs, inputs); lm_head runs once a step over the sampled rows, the others in every
+   layer. */
+#define MODEL_PRODUCT_LIST(X)                                                                      \
+	X(MODEL_PRODUCT_QKV, "qkv")                                                                \
+	X(MODEL_PRODUCT_O, "o")                                                                    \
+	X(MODEL_PRODUCT_GATE_UP, "gate_up")                                                        \
+	X(MODEL_PRODUCT_DOWN, "down")                                                              \
+	X(MODEL_PRODUCT_LM_HEAD, "lm_head")
+
+enum model_product {
+#define MODEL_PRODUCT_ENUM(name, text) name,
+	MODEL_PRODUCT_LIST(MODEL_PRODUCT_ENUM)
+#undef MODEL_PRODUCT_ENUM
+		MODEL_PRODUCT_COUNT
+};
+
+struct model_product_shape {
+	uint32_t inputs;
+	uint32_t outputs;
+};
+
+struct model_product_shape model_config_product(
+	const struct model_config *config, enum model_product product);
+const char *model_product_name(enum model_product product);
+
+/* Parameters in all, tied embeddings once; norms and biases included. */
+uint64_t model_config_parameter_count(const struct model_config *config);
+
+/* Bytes of all parameters as the engine holds them: two each. */
+uint64_t model_config_weight_bytes(const struct model_config *config);
+
+/* Bytes of K and V of one token over all layers, two an element. */
+uint64_t model_config_kv_bytes_per_token(const struct model_config *config);
+
+#endif
