@@ -1,0 +1,27 @@
+# How everything is compiled. No NDEBUG in any build (checks are part of the program), no contraction
+# and no -march or -ffast-math: the same source gives the same numbers everywhere.
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_C_FLAGS_DEBUG "-Og -g" CACHE STRING "Flags of Debug builds")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(quire_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+add_compile_options("$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;${quire_warnings}>")
+
+# For files, signals and memory maps; -std=c17 alone hides them.
+set(quire_posix _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
+
+if(QUIRE_SANITIZE)
+	add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all
+		-fno-omit-frame-pointer)
+	add_link_options(-fsanitize=address,undefined)
+endif()
+
+# A replay of these builds verifies every invariant after every step.
+if(QUIRE_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+	add_compile_definitions(QUIRE_CHECK_STEPS=1)
+endif()
