@@ -21,19 +21,22 @@ enum { ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]) };
 
 static void print_help(FILE *file)
 {
-	fprintf(file, "quire replays LLM-serving traces through a paged-KV Qwen3 engine whose scheduler\n"
-		      "and block manager are the same on a GPU and in simulation.\n\n"
-		      "usage: quire COMMAND ...      quire COMMAND --help teaches each\n\n");
+	fprintf(file,
+		"quire replays LLM-serving traces through a paged-KV Qwen3 engine whose scheduler\n"
+		"and block manager are the same on a GPU and in simulation.\n\n"
+		"usage: quire COMMAND ...      quire COMMAND --help teaches each\n\n");
 	for (uint32_t i = 0; i < ENTRY_COUNT; i++) {
 		fprintf(file, "  %-10s %s\n", entries[i].name, entries[i].summary);
 	}
-	fprintf(file, "\nfirst steps\n"
-		      "  quire trace make --requests 1000 --input 200:2000 --output 100:400 --rate 8 \\\n"
-		      "      --seed 1 --out chat.jsonl\n"
-		      "  quire replay chat.jsonl --model qwen3-0.6b --gpu h200 --out result\n"
-		      "  quire report result --out report.html\n\n"
-		      "exit codes: 0 good, 1 a verdict (results differ, a run failed), 2 wrong use or bad "
-		      "input\n");
+	fprintf(file,
+		"\nfirst steps\n"
+		"  quire trace make --requests 1000 --input 200:2000 --output 100:400 --rate 8 \\\n"
+		"      --seed 1 --out chat.jsonl\n"
+		"  quire replay chat.jsonl --model qwen3-0.6b --gpu h200 --out result\n"
+		"  quire report result --out report.html\n\n"
+		"exit codes: 0 good, 1 a verdict (results differ, a run failed), 2 wrong use or "
+		"bad "
+		"input\n");
 }
 
 int main(int argc, char **argv)

@@ -71,8 +71,8 @@ static uint32_t name_distance(const char *a, const char *b)
 	return row[b_bytes];
 }
 
-static enum status unknown_option(const struct command *command, const char *name,
-	struct error *error)
+static enum status unknown_option(
+	const struct command *command, const char *name, struct error *error)
 {
 	const char *nearest = NULL;
 	uint32_t nearest_distance = 4; /* beyond three edits a guess would be noise */
@@ -120,15 +120,16 @@ static enum status set_count(const struct option *option, const char *text, stru
 	return STATUS_OK;
 }
 
-static enum status set_millionths(const struct option *option, const char *text,
-	struct error *error)
+static enum status set_millionths(
+	const struct option *option, const char *text, struct error *error)
 {
 	uint64_t value;
 
 	if (!text_to_millionths(text, &value) || value < option->minimum ||
 		value > option->maximum) {
 		return error_set(error, STATUS_USAGE,
-			"--%s: found '%s', expected a decimal of at most 6 places from %llu.%06llu to "
+			"--%s: found '%s', expected a decimal of at most 6 places from %llu.%06llu "
+			"to "
 			"%llu.%06llu",
 			option->name, text, (unsigned long long)(option->minimum / 1000000),
 			(unsigned long long)(option->minimum % 1000000),
@@ -167,8 +168,9 @@ static enum status option_set(const struct option *option, const char *text, str
 		return set_choice(option, text, error);
 	case OPTION_TEXT:
 		if (*text == '\0') {
-			return error_set(error, STATUS_USAGE, "--%s: found an empty text, expected %s",
-				option->name, option->argument);
+			return error_set(error, STATUS_USAGE,
+				"--%s: found an empty text, expected %s", option->name,
+				option->argument);
 		}
 		*(const char **)option->value = text;
 		return STATUS_OK;
@@ -176,7 +178,7 @@ static enum status option_set(const struct option *option, const char *text, str
 	case OPTION_HEADING:
 		break;
 	}
-	check(!"an option that takes no value");
+	check_unreachable("an option that takes no value");
 }
 
 /* One option at argv[*i]; moves *i to the last argument it used. */
@@ -212,16 +214,15 @@ static enum status parse_option(const struct command *command, int argc, char **
 		return option_set(option, equals + 1, error);
 	}
 	if (*i + 1 >= argc) {
-		return error_set(error, STATUS_USAGE, "--%s: expected %s behind it", name,
-			option->argument);
+		return error_set(
+			error, STATUS_USAGE, "--%s: expected %s behind it", name, option->argument);
 	}
 	*i += 1;
 	return option_set(option, argv[*i], error);
 }
 
 enum status options_parse(const struct command *command, int argc, char **argv,
-	const char **positionals, uint32_t *positional_count, bool *wants_help,
-	struct error *error)
+	const char **positionals, uint32_t *positional_count, bool *wants_help, struct error *error)
 {
 	uint64_t given = 0;
 	bool options_ended = false;
@@ -245,9 +246,11 @@ enum status options_parse(const struct command *command, int argc, char **argv,
 			}
 		} else if (!options_ended && argv[i][0] == '-' && argv[i][1] != '\0') {
 			return error_set(error, STATUS_USAGE,
-				"unknown option %s; options are written in full, as --name", argv[i]);
+				"unknown option %s; options are written in full, as --name",
+				argv[i]);
 		} else if (*positional_count == command->positional_maximum) {
-			return error_set(error, STATUS_USAGE, "one argument too many: '%s'", argv[i]);
+			return error_set(
+				error, STATUS_USAGE, "one argument too many: '%s'", argv[i]);
 		} else {
 			positionals[(*positional_count)++] = argv[i];
 		}
@@ -304,9 +307,11 @@ void command_help(const struct command *command)
 
 int command_fail(const struct command *command, const struct error *error)
 {
-	fprintf(stderr, "quire %s: %s\n", command->name, error->text);
 	if (error->status == STATUS_USAGE) {
-		fprintf(stderr, "quire %s --help lists what it takes\n", command->name);
+		fprintf(stderr, "quire %s: %s (quire %s --help tells more)\n", command->name,
+			error->text, command->name);
+	} else {
+		fprintf(stderr, "quire %s: %s\n", command->name, error->text);
 	}
 	return status_exit_code(error->status);
 }

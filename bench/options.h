@@ -12,31 +12,31 @@
    everything else is a positional argument. `--help` and `-h` are known to every command. */
 
 enum option_kind {
-	OPTION_HEADING,    /* a line of the help that groups the rows below it; only .help is read */
-	OPTION_FLAG,       /* bool: set to true */
-	OPTION_COUNT,      /* uint64_t: an integer in [minimum, maximum] */
+	OPTION_HEADING, /* a line of the help that groups the rows below it; only .help is read */
+	OPTION_FLAG,	/* bool: set to true */
+	OPTION_COUNT,	/* uint64_t: an integer in [minimum, maximum] */
 	OPTION_MILLIONTHS, /* uint64_t: a decimal of at most 6 places, kept as value * 10^6;
-	                      minimum and maximum are in millionths too */
-	OPTION_TEXT,       /* const char *: anything but the empty text */
-	OPTION_CHOICE,     /* uint32_t: index of the word in .choices */
+			      minimum and maximum are in millionths too */
+	OPTION_TEXT,	   /* const char *: anything but the empty text */
+	OPTION_CHOICE,	   /* uint32_t: index of the word in .choices */
 };
 
 struct option {
-	const char *name;      /* without the dashes */
+	const char *name; /* without the dashes */
 	enum option_kind kind;
-	void *value;           /* where it goes, holds the default before */
-	const char *argument;  /* name of the value in the help, as "N" or "DIR" */
-	const char *help;      /* one sentence or two; default and range are written here */
+	void *value;	      /* where it goes, holds the default before */
+	const char *argument; /* name of the value in the help, as "N" or "DIR" */
+	const char *help;     /* one sentence or two; default and range are written here */
 	uint64_t minimum, maximum;
 	const char *const *choices; /* NULL-terminated */
-	bool *is_given;        /* NULL: nobody asks */
+	bool *is_given;		    /* NULL: nobody asks */
 };
 
 struct command {
-	const char *name;      /* "replay", or "trace make" */
-	const char *arguments; /* of the usage line, as "TRACE --out DIR [options]" */
-	const char *summary;   /* what it does and for whom, some lines */
-	const char *examples;  /* lines that run as they stand */
+	const char *name;	      /* "replay", or "trace make" */
+	const char *arguments;	      /* of the usage line, as "TRACE --out DIR [options]" */
+	const char *summary;	      /* what it does and for whom, some lines */
+	const char *examples;	      /* lines that run as they stand */
 	const struct option *options; /* (option_count) */
 	uint32_t option_count;
 	uint32_t positional_minimum, positional_maximum;
@@ -52,7 +52,7 @@ enum status options_parse(const struct command *command, int argc, char **argv,
 /* The whole help of a command on stdout. */
 void command_help(const struct command *command);
 
-/* "quire COMMAND: TEXT" and, for wrong use, the way to the help, on stderr; returns the exit code. */
+/* One line on stderr, for wrong use with the way to the help; returns the exit code. */
 int command_fail(const struct command *command, const struct error *error);
 
 /* Text to integer, exactly: digits only, no sign, no blanks. False: not one, or beyond 64 bits. */

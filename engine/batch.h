@@ -17,17 +17,17 @@
 #define STEP_COUNT_LIST(X)                                                                         \
 	X(decode_rows)                                                                             \
 	X(prefill_rows)                                                                            \
-	X(prefill_tokens)          /* tokens computed by prefill rows */                           \
-	X(cached_tokens)           /* tokens found in the prefix cache by admissions of the step */ \
-	X(decode_context_tokens)   /* sum over decode rows of the tokens they attend to */         \
+	X(prefill_tokens)	 /* tokens computed by prefill rows */                             \
+	X(cached_tokens)	 /* tokens found in the prefix cache by admissions of the step */  \
+	X(decode_context_tokens) /* sum over decode rows of the tokens they attend to */           \
 	X(prefill_attention_pairs) /* sum over prefill tokens of the tokens each attends to */     \
-	X(sampled_rows)            /* rows that end in a sampled token */                          \
-	X(running)                 /* sequences running, placed or not, after scheduling */        \
-	X(waiting)                 /* sequences waiting in the engine after scheduling */          \
+	X(sampled_rows)		   /* rows that end in a sampled token */                          \
+	X(running)		   /* sequences running, placed or not, after scheduling */        \
+	X(waiting)		   /* sequences waiting in the engine after scheduling */          \
 	X(used_blocks)                                                                             \
-	X(cached_free_blocks)      /* free blocks whose content can still be found */              \
+	X(cached_free_blocks) /* free blocks whose content can still be found */                   \
 	X(free_blocks)                                                                             \
-	X(preemptions)             /* in this step */
+	X(preemptions) /* in this step */
 
 struct step_counts {
 #define STEP_COUNT_FIELD(column) uint64_t column;
@@ -35,7 +35,8 @@ struct step_counts {
 #undef STEP_COUNT_FIELD
 };
 
-/* One entry of a block table that the runner must set before the step: table[row][index] = block. */
+/* One entry of a block table that the runner must set before the step: table[row][index] = block.
+ */
 struct block_addition {
 	uint32_t row;
 	uint32_t index;
@@ -43,27 +44,27 @@ struct block_addition {
 };
 
 struct batch {
-	uint64_t step;             /* number of the step, from 0 */
+	uint64_t step; /* number of the step, from 0 */
 	struct step_counts counts;
 
 	/* for computing runners; (row_count) each unless said otherwise */
 	uint32_t row_count;
 	uint32_t row_capacity;
-	uint32_t *row;             /* stable row of the sequence: index of its block table */
-	uint32_t *query_start;     /* (row_count + 1): row r computes tokens [query_start[r],
-	                              query_start[r + 1]) of the token arrays */
-	uint32_t *context_length;  /* tokens that the row's last token attends to, itself included */
-	bool *is_sampled;          /* the row's last token yields a next token */
-	uint64_t *request;         /* keys of the sampler's noise: request and the sampled token's */
+	uint32_t *row;		  /* stable row of the sequence: index of its block table */
+	uint32_t *query_start;	  /* (row_count + 1): row r computes tokens [query_start[r],
+				     query_start[r + 1]) of the token arrays */
+	uint32_t *context_length; /* tokens that the row's last token attends to, itself included */
+	bool *is_sampled;	  /* the row's last token yields a next token */
+	uint64_t *request;	  /* keys of the sampler's noise: request and the sampled token's */
 	uint32_t *sample_position; /* position in its sequence */
 	float *temperature;
 
 	uint32_t token_count;
 	uint32_t token_capacity;
-	int32_t *token_id;         /* (token_count); -1 in a decode row: the row's last sampled token,
-	                              fed back on the device */
-	uint32_t *position;        /* (token_count) in its sequence, from 0 */
-	int64_t *slot;             /* (token_count) block * block_size + offset in the KV pool */
+	int32_t *token_id;  /* (token_count); -1 in a decode row: the row's last sampled token,
+			       fed back on the device */
+	uint32_t *position; /* (token_count) in its sequence, from 0 */
+	int64_t *slot;	    /* (token_count) block * block_size + offset in the KV pool */
 
 	uint32_t addition_count;
 	size_t addition_capacity;

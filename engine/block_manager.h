@@ -5,13 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/base/status.h"
-
 /* The KV pool's books: which block is free, how many sequences use the others, and which content
    can be found again.
 
        free list (FIFO)   head ─► block ─► block ─► block ◄─ tail      doubly linked: a hit takes a
-                                                                       block out of the middle
+								       block out of the middle
        index              chained hash ─► block
 
    A block is in use (reference_count > 0) or on the free list. A free block keeps its content
@@ -22,10 +20,10 @@
    block, and the block's tokens. Every operation is O(1) a block. */
 
 struct block {
-	uint64_t hash;            /* chained hash of its content, meaningful while is_registered */
+	uint64_t hash;		  /* chained hash of its content, meaningful while is_registered */
 	uint32_t reference_count; /* block tables that hold it */
 	uint32_t previous, next;  /* neighbours on the free list */
-	bool is_registered;       /* content was registered since the block was last handed out */
+	bool is_registered;	  /* content was registered since the block was last handed out */
 	bool is_free;
 };
 
@@ -34,17 +32,17 @@ struct block_index_entry {
 	uint32_t block; /* BLOCK_NONE: empty */
 };
 
-enum { BLOCK_NONE = UINT32_MAX };
+static const uint32_t BLOCK_NONE = UINT32_MAX;
 
 struct block_manager {
 	uint32_t block_count;
 	uint32_t block_size;
-	struct block *blocks;     /* (block_count) */
-	int32_t *token_ids;       /* (block_count, block_size): content of registered blocks */
+	struct block *blocks; /* (block_count) */
+	int32_t *token_ids;   /* (block_count, block_size): content of registered blocks */
 	uint32_t free_head, free_tail;
 	uint32_t free_count;
-	uint32_t cached_free_count; /* free blocks that the index points to */
-	uint32_t registered_count;  /* index entries */
+	uint32_t cached_free_count;	 /* free blocks that the index points to */
+	uint32_t registered_count;	 /* index entries */
 	struct block_index_entry *index; /* (index_mask + 1): linear probing, removal shifts back */
 	uint64_t index_mask;
 	uint64_t version; /* changes whenever the answer to a probe may change */
@@ -65,13 +63,13 @@ void block_manager_release(struct block_manager *manager, uint32_t block);
 
 /* The block that holds exactly this content behind exactly this prefix, or BLOCK_NONE.
    token_ids: (block_size). */
-uint32_t block_manager_find(const struct block_manager *manager, uint64_t hash,
-	const int32_t *token_ids);
+uint32_t block_manager_find(
+	const struct block_manager *manager, uint64_t hash, const int32_t *token_ids);
 
 /* Enters a block in use into the index under its chained hash; an older block with equal content
    is found no more. token_ids: (block_size), copied. */
-void block_manager_register(struct block_manager *manager, uint32_t block, uint64_t hash,
-	const int32_t *token_ids);
+void block_manager_register(
+	struct block_manager *manager, uint32_t block, uint64_t hash, const int32_t *token_ids);
 
 static inline uint32_t block_manager_used_count(const struct block_manager *manager)
 {
@@ -86,13 +84,13 @@ uint32_t block_manager_probe(const struct block_manager *manager, struct sequenc
 
 /* Whether blocks are free for everything but `hit_count` leading blocks found by a probe. A hit
    on a free block needs that block too. */
-bool block_manager_can_allocate(const struct block_manager *manager, struct sequence *sequence,
-	uint32_t hit_count);
+bool block_manager_can_allocate(
+	const struct block_manager *manager, struct sequence *sequence, uint32_t hit_count);
 
 /* Fills an empty block table for all token_count tokens: `hit_count` shared blocks, then fresh
    ones, and sets cached_count. can_allocate must have said yes. Registers nothing. */
-void block_manager_allocate(struct block_manager *manager, struct sequence *sequence,
-	uint32_t hit_count);
+void block_manager_allocate(
+	struct block_manager *manager, struct sequence *sequence, uint32_t hit_count);
 
 /* Whether the token at the end of the sequence has, or can get, a place in a block. */
 bool block_manager_can_append(const struct block_manager *manager, const struct sequence *sequence);
@@ -101,8 +99,8 @@ bool block_manager_can_append(const struct block_manager *manager, const struct 
 bool block_manager_append(struct block_manager *manager, struct sequence *sequence);
 
 /* Registers the blocks that tokens [first, first + count) of a sequence fill. */
-void block_manager_register_filled(struct block_manager *manager, struct sequence *sequence,
-	uint32_t first, uint32_t count);
+void block_manager_register_filled(
+	struct block_manager *manager, struct sequence *sequence, uint32_t first, uint32_t count);
 
 /* Releases a sequence's blocks, the last one first, and empties its table. */
 void block_manager_release_all(struct block_manager *manager, struct sequence *sequence);

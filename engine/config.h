@@ -10,20 +10,20 @@ struct policy;
 /* How a waiting prompt is measured before it is admitted (policy prefill-first only). */
 enum admission {
 	ADMISSION_EXACT, /* what it needs: tokens and blocks that are not cached */
-	ADMISSION_SEED,  /* every token and block of it, as if nothing were cached */
+	ADMISSION_SEED,	 /* every token and block of it, as if nothing were cached */
 };
 
 /* Every limit of the engine. Filled once, validated once by engine_config_validate(), const from
    then on: nothing in the engine writes to it. */
 struct engine_config {
-	const struct policy *policy;     /* a row of the policy table, see engine/policy.h */
+	const struct policy *policy; /* a row of the policy table, see engine/policy.h */
 	enum admission admission;
-	uint32_t block_size;             /* tokens a KV block holds, in [1, 65536] */
-	uint32_t kv_block_count;         /* blocks in the KV pool, in [1, 2^28] */
-	uint32_t max_num_seqs;           /* sequences in a step, in [1, 65536] */
+	uint32_t block_size;		 /* tokens a KV block holds, in [1, 65536] */
+	uint32_t kv_block_count;	 /* blocks in the KV pool, in [1, 2^28] */
+	uint32_t max_num_seqs;		 /* sequences in a step, in [1, 65536] */
 	uint32_t max_num_batched_tokens; /* tokens in a step, in [1, 2^28] */
-	uint32_t max_model_len;          /* prompt + output tokens of a sequence, in [1, 2^28] */
-	int32_t eos_token_id;            /* ends a sequence unless it ignores it; -1: the model has none */
+	uint32_t max_model_len;		 /* prompt + output tokens of a sequence, in [1, 2^28] */
+	int32_t eos_token_id; /* ends a sequence unless it ignores it; -1: the model has none */
 };
 
 /* Names every limit that is out of its range, and what the policy demands beyond that. */
@@ -32,12 +32,12 @@ enum status engine_config_validate(const struct engine_config *config, struct er
 /* Why a request cannot be served under a configuration. A request is never truncated. */
 enum fit {
 	FIT_OK,
-	FIT_TOO_LONG,   /* prompt_tokens + max_tokens > max_model_len */
-	FIT_NEVER,      /* ceil((prompt_tokens + max_tokens - 1) / block_size) > kv_block_count */
+	FIT_TOO_LONG, /* prompt_tokens + max_tokens > max_model_len */
+	FIT_NEVER,    /* ceil((prompt_tokens + max_tokens - 1) / block_size) > kv_block_count */
 };
 
 /* prompt_tokens and max_tokens in [1, 2^32). */
-enum fit engine_config_fit(const struct engine_config *config, uint64_t prompt_tokens,
-	uint64_t max_tokens);
+enum fit engine_config_fit(
+	const struct engine_config *config, uint64_t prompt_tokens, uint64_t max_tokens);
 
 #endif

@@ -9,8 +9,8 @@
 #include "engine/runner.h"
 #include "engine/scheduler.h"
 
-/* The engine: a scheduler and a runner, one step at a time. It has no clock: a step reports how long
-   it took, and whoever calls owns the time.
+/* The engine: a scheduler and a runner, one step at a time. It has no clock: a step reports how
+   long it took, and whoever calls owns the time.
 
        engine_add ... engine_step ... engine_take_finished ... engine_step ...
 
@@ -20,7 +20,7 @@
 struct engine {
 	struct scheduler scheduler;
 	const struct runner *runner; /* borrowed, outlives the engine */
-	int32_t *token_ids;          /* (max_num_seqs) sampled in the current step */
+	int32_t *token_ids;	     /* (max_num_seqs) sampled in the current step */
 };
 
 /* Validates the configuration; the runner's number of KV blocks is already in it. */
@@ -43,8 +43,8 @@ void engine_postprocess(struct engine *engine);
 /* One whole step; there must be work. */
 enum status engine_step(struct engine *engine, struct step_time *time, struct error *error);
 
-/* Events of the latest step, valid until the next is scheduled; the sequences in them until they are
-   taken. Rejections since the step before come first. */
+/* Events of the latest step, valid until the next is scheduled; the sequences in them until they
+   are taken. Rejections since the step before come first. */
 const struct event_list *engine_events(const struct engine *engine);
 
 /* The next finished sequence, oldest first, or NULL. The sequence taken before is recycled. */

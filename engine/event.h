@@ -6,15 +6,16 @@
 
 /* What a step decided, in the order in which it was decided. The list is the one source of the
    result hash, of the per-request records and of everything that is counted about requests.
-   X(enumerator, name, meaning of a, meaning of b); the enumerator's value enters the result hash. */
+   X(enumerator, name, meaning of a, meaning of b); the enumerator's value enters the result hash.
+ */
 
 #define EVENT_LIST(X)                                                                              \
-	X(EVENT_REJECT, "reject")           /* a: enum fit, b: prompt + max tokens */              \
-	X(EVENT_ADMIT, "admit")             /* a: cached tokens, b: tokens in the sequence */      \
+	X(EVENT_REJECT, "reject")	    /* a: enum fit, b: prompt + max tokens */              \
+	X(EVENT_ADMIT, "admit")		    /* a: cached tokens, b: tokens in the sequence */      \
 	X(EVENT_BLOCK_GIVEN, "block_given") /* a: index in the block table, b: block */            \
-	X(EVENT_CHUNK, "chunk")             /* a: first token, b: tokens; a prefill row */         \
-	X(EVENT_PREEMPT, "preempt")         /* a: tokens computed, b: blocks released */           \
-	X(EVENT_FINISH, "finish")           /* a: completion tokens, b: blocks released */
+	X(EVENT_CHUNK, "chunk")		    /* a: first token, b: tokens; a prefill row */         \
+	X(EVENT_PREEMPT, "preempt")	    /* a: tokens computed, b: blocks released */           \
+	X(EVENT_FINISH, "finish")	    /* a: completion tokens, b: blocks released */
 
 enum event_kind {
 #define EVENT_ENUM(name, text) name,

@@ -25,17 +25,18 @@ struct step_time {
 struct runner {
 	const char *name;
 	void *state;
-	bool is_computing;  /* wants rows and tokens in the batch, and returns sampled tokens */
+	bool is_computing; /* wants rows and tokens in the batch, and returns sampled tokens */
 
-	/* Runs one step. token_ids: (counts.sampled_rows), in row order, written by a computing runner
-	   and left alone by others. A failure ends the run; what was finished before stays finished. */
+	/* Runs one step. token_ids: (counts.sampled_rows), in row order, written by a computing
+	   runner and left alone by others. A failure ends the run; what was finished before stays
+	   finished. */
 	enum status (*execute)(void *state, const struct batch *batch, int32_t *token_ids,
 		struct step_time *time, struct error *error);
 
-	/* When the next step starts, given that it could start at earliest_ns. NULL: at once. A tape
-	   answers with the recorded start, a wall clock waits until then. */
-	enum status (*start)(void *state, uint64_t earliest_ns, uint64_t *start_ns,
-		struct error *error);
+	/* When the next step starts, given that it could start at earliest_ns. NULL: at once. A
+	   tape answers with the recorded start, a wall clock waits until then. */
+	enum status (*start)(
+		void *state, uint64_t earliest_ns, uint64_t *start_ns, struct error *error);
 
 	void (*close)(void *state); /* NULL: nothing to close */
 };

@@ -13,14 +13,14 @@
 /* Queues of sequences and the moves between them.
 
        add ─► waiting ──admit──► running ──finish──► finished ─► take
-                 ▲ head             │ tail
-                 └─────preempt──────┘
+		 ▲ head             │ tail
+		 └─────preempt──────┘
 
    The running queue is in order of admission. Its leading sequences whose prompts are computed form
    the decode window, at most max_num_seqs long: each decode pass gives every one of them a token.
 
        running   | s s s s s s s s | s s s |         decode_count = 8, the rest waits its turn
-                 └─ decode window ─┘
+		 └─ decode window ─┘
 
    A pass costs nothing for a sequence that needs nothing. What one will need is known ahead: a new
    block at a block's first token, registration at its last, its end at max_tokens. So each sequence
@@ -41,58 +41,69 @@ struct placement {
 	uint32_t first; /* tokens [first, first + count) are computed */
 	uint32_t count;
 	bool is_decode;
-	bool is_sampled;
+	bool is_sampled; /* ends in a sampled token */
 };
 
 struct scheduler {
 	struct engine_config config;
 	struct block_manager blocks;
-	bool is_computing;              /* fill rows and tokens of the batch */
+	bool is_computing; /* fill rows and tokens of the batch */
 	uint32_t max_running;
 
-	struct sequence *pool;          /* (pool_count) */
+	struct sequence *pool; /* (pool_capacity), the first pool_count ever used */
+	uint32_t pool_capacity;
 	uint32_t pool_count;
 	struct sequence_queue unused, waiting, running, finished;
+	struct sequence *taken; /* handed out last, recycled by the next take */
 
-	uint64_t decode_clock;          /* decode passes completed */
-	struct sequence *window_tail;   /* last sequence of the decode window, NULL: empty */
-	uint32_t decode_count;          /* sequences in the window */
-	uint64_t decode_context;        /* their tokens, as of decode_clock */
-	bool has_decode_pass;           /* this step decodes */
-	struct sequence **due_wheel;    /* (due_mask + 1) lists by decode pass */
+	uint64_t decode_clock;	      /* decode passes completed */
+	struct sequence *window_tail; /* last sequence of the decode window, NULL: empty */
+	uint32_t decode_count;	      /* sequences in the window */
+	uint64_t decode_context;      /* their tokens, as of decode_clock */
+	bool has_decode_pass;	      /* this step decodes */
+	struct sequence **due_wheel;  /* (due_mask + 1) lists by decode pass */
 	uint64_t due_mask;
-	struct sequence **due_scratch;  /* (max_num_seqs) */
+	struct sequence **due_scratch; /* (max_num_seqs) */
 
-	uint64_t *free_rows;            /* (row_words) bit set: row is free; the lowest is given */
+	uint64_t *free_rows; /* (row_words) bit set: row is free; the lowest is given */
 	uint32_t row_words;
 	uint64_t admission_count;
 
-	struct placement *placements;   /* (placement_capacity) of the current step */
+	struct placement *placements; /* (placement_capacity) of the current step */
 	uint32_t placement_count;
 	uint32_t placement_capacity;
 
-	uint64_t step;                  /* number of the step being or next to be scheduled */
+	uint64_t step; /* number of the step being or next to be scheduled */
 	struct batch batch;
 	struct event_list events;
+	bool events_are_past; /* the list is of a step that is over */
 };
 
-void scheduler_init(struct scheduler *scheduler, const struct engine_config *config,
-	bool is_computing);
+void scheduler_init(
+	struct scheduler *scheduler, const struct engine_config *config, bool is_computing);
 void scheduler_deinit(struct scheduler *scheduler);
 
 /* Room for another sequence in the pool. */
 bool scheduler_can_add(const struct scheduler *scheduler);
 
-/* Appends a request that fits the configuration to the waiting queue. */
+/* Appends a request that fits the configuration to the waiting queue. Forced tokens end a sequence
+   at an EOS among them unless it ignores it; without forced tokens the runner must compute. */
 void scheduler_add(struct scheduler *scheduler, const struct request *request);
 
-/* Decides the next step: fills batch and events. The batch has no rows when nothing waits or runs. */
+/* Records that a request was turned away; an event of the next step. */
+void scheduler_reject(struct scheduler *scheduler, const struct request *request, enum fit fit);
+
+/* Decides the next step: fills batch and events. The batch has no rows when nothing waits or runs.
+ */
 void scheduler_schedule(struct scheduler *scheduler);
 
-/* Applies a step's outcome: appends a token to every sampled row (the given one, or the forced one),
-   finishes what is done. token_ids: (counts.sampled_rows) or NULL when nothing was computed. Events
-   of finishing are added to the step's events. */
+/* Applies a step's outcome: appends a token to every sampled row (the given one, or the forced
+   one), finishes what is done. token_ids: (counts.sampled_rows) or NULL when nothing was computed.
+   Events of finishing are added to the step's events. */
 void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids);
+
+/* The next finished sequence, oldest first, or NULL; the one taken before is recycled. */
+const struct sequence *scheduler_take_finished(struct scheduler *scheduler);
 
 /* Every invariant of queues, window, wheel, rows, sequences, and the block manager's own. */
 void scheduler_check(const struct scheduler *scheduler);
@@ -104,8 +115,10 @@ void scheduler_check(const struct scheduler *scheduler);
    the number of preemptions. */
 uint32_t scheduler_place_decodes(struct scheduler *scheduler);
 
-/* Leading cached blocks of a waiting sequence (remembered while the pool does not change). */
-uint32_t scheduler_probe(struct scheduler *scheduler, struct sequence *sequence);
+/* Whether blocks are free for a waiting sequence's uncached tokens; *hit_count is the number of
+   leading blocks it would share. Remembered while the pool does not change. */
+bool scheduler_can_admit(
+	struct scheduler *scheduler, struct sequence *sequence, uint32_t *hit_count);
 
 /* Moves the head of the waiting queue to the back of the running queue with blocks for all its
    tokens, `hit_count` of them shared. */

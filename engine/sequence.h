@@ -8,9 +8,9 @@
    computed, and the KV blocks that hold them.
 
        token_ids     | prompt ............ | completion ...... | room up to max_tokens |
-                     0                 prompt_count       token_count          token_capacity
+		     0                 prompt_count       token_count          token_capacity
        block_table   | block | block | block | block |       entry i holds tokens
-                                                              [i * block_size, (i + 1) * block_size)
+							      [i * block_size, (i + 1) * block_size)
        block_hashes  | hash  | hash  |                        of the full blocks, chained, made once
 
    A decoding sequence gains a token with every decode pass of the scheduler, and nobody needs to
@@ -23,49 +23,53 @@
 
 enum sequence_status { SEQUENCE_WAITING, SEQUENCE_RUNNING, SEQUENCE_FINISHED };
 
-enum { SEQUENCE_NO_ROW = UINT32_MAX };
+static const uint32_t SEQUENCE_NO_ROW = UINT32_MAX;
 
 struct sequence {
 	/* who it is */
-	uint64_t request;       /* the caller's number, never reused within a run */
-	uint32_t slot;          /* index in the scheduler's pool, stable from add to take */
+	uint64_t request; /* the caller's number, never reused within a run */
+	uint32_t slot;	  /* index in the scheduler's pool, stable from add to take */
 	enum sequence_status status;
 
 	/* what was asked for */
-	uint32_t prompt_count;  /* tokens, at least 1 */
-	uint32_t max_tokens;    /* completion tokens at most, at least 1 */
-	float temperature;      /* 0 is greedy */
+	uint32_t prompt_count; /* tokens, at least 1 */
+	uint32_t max_tokens;   /* completion tokens at most, at least 1 */
+	float temperature;     /* 0 is greedy */
 	bool ignore_eos;
-	bool is_forced;         /* token_ids beyond the prompt are given, not sampled */
+	bool is_forced; /* token_ids beyond the prompt are given, not sampled */
 
 	/* tokens; the arrays are one allocation, owned by the sequence */
-	uint32_t token_count;     /* prompt + completion so far */
-	uint32_t token_capacity;  /* prompt_count + max_tokens */
-	int32_t *token_ids;       /* (token_capacity); forced: all valid, else token_count are */
-	uint64_t *block_hashes;   /* (token_capacity / block_size), the first block_hash_count valid */
+	uint32_t token_count;	 /* prompt + completion so far */
+	uint32_t token_capacity; /* prompt_count + max_tokens */
+	int32_t *token_ids;	 /* (token_capacity); forced: all valid, else token_count are */
+	uint64_t
+		*block_hashes; /* (token_capacity / block_size), the first block_hash_count valid */
 	uint32_t block_hash_count;
-	uint32_t *block_table;    /* (ceil(token_capacity / block_size)) block ids */
-	uint32_t block_count;     /* entries in use */
+	uint32_t *block_table; /* (ceil(token_capacity / block_size)) block ids */
+	uint32_t block_count;  /* entries in use */
 
 	/* progress */
-	uint32_t cached_count;    /* tokens found in the prefix cache at the latest admission */
+	uint32_t cached_count;	  /* tokens found in the prefix cache at the latest admission */
 	uint32_t computed_count;  /* tokens whose K/V is in the pool, cached ones included */
 	uint32_t scheduled_count; /* tokens placed in the current step */
-	uint32_t computed_high;   /* highest computed_count before a preemption: what lies below is
-	                             computed again */
+	uint32_t computed_high;	  /* highest computed_count before a preemption: what lies below is
+				     computed again */
 	uint32_t preemption_count;
-	uint64_t decode_clock;    /* the decode pass up to which the counts above hold */
-	bool is_decoding;         /* gains a token with every decode pass */
+	uint64_t decode_clock; /* the decode pass up to which the counts above hold */
+	bool is_decoding;      /* gains a token with every decode pass */
 
 	/* places in the scheduler's queues */
-	uint64_t admission;       /* ordinal of the latest admission: the order of the running queue */
-	uint32_t row;             /* stable while running; SEQUENCE_NO_ROW otherwise */
-	struct sequence *previous, *next;         /* waiting, running or finished queue */
+	uint64_t admission; /* ordinal of the latest admission: the order of the running queue */
+	uint32_t row;	    /* stable while running; SEQUENCE_NO_ROW otherwise */
+	struct sequence *previous, *next;	  /* waiting, running or finished queue */
 	struct sequence *due_previous, *due_next; /* decode passes in which it needs attention */
 	uint64_t due_clock;
 	bool is_due_listed;
-	uint64_t probe_version;   /* block manager's version when probed_hits was counted */
-	uint32_t probed_hits;     /* blocks of its prefix in the cache at probe_version */
+
+	/* what the pool last answered, valid while its version stays the same */
+	uint64_t probe_version;
+	uint32_t probed_hits; /* leading blocks that are cached */
+	bool probed_fits;     /* blocks for the rest are free */
 	bool is_probed;
 };
 
@@ -92,15 +96,15 @@ static inline uint32_t sequence_num_blocks(const struct sequence *sequence, uint
 }
 
 /* Blocks found in the prefix cache at the latest admission. */
-static inline uint32_t sequence_num_cached_blocks(const struct sequence *sequence,
-	uint32_t block_size)
+static inline uint32_t sequence_num_cached_blocks(
+	const struct sequence *sequence, uint32_t block_size)
 {
 	return sequence->cached_count / block_size;
 }
 
 /* Tokens in the last of sequence_num_blocks() blocks, in [1, block_size]. */
-static inline uint32_t sequence_last_block_num_tokens(const struct sequence *sequence,
-	uint32_t block_size)
+static inline uint32_t sequence_last_block_num_tokens(
+	const struct sequence *sequence, uint32_t block_size)
 {
 	return sequence->token_count - (sequence_num_blocks(sequence, block_size) - 1) * block_size;
 }
@@ -114,10 +118,10 @@ static inline uint32_t sequence_max_hit_blocks(const struct sequence *sequence, 
 /* What an engine is asked to serve. The arrays are borrowed for the call. */
 struct request {
 	uint64_t id;
-	const int32_t *prompt;     /* (prompt_count) */
-	uint32_t prompt_count;     /* >= 1 */
-	const int32_t *forced;     /* (max_tokens) completion tokens to append, or NULL: sample them */
-	uint32_t max_tokens;       /* >= 1 */
+	const int32_t *prompt; /* (prompt_count) */
+	uint32_t prompt_count; /* >= 1 */
+	const int32_t *forced; /* (max_tokens) completion tokens to append, or NULL: sample them */
+	uint32_t max_tokens;   /* >= 1 */
 	float temperature;
 	bool ignore_eos;
 };

@@ -16,7 +16,9 @@ _Noreturn void check_failed(const char *condition, const char *file, int line);
 }
 #endif
 
-#define check(condition)                                                                           \
-	((condition) ? (void)0 : check_failed(#condition, __FILE__, __LINE__))
+#define check(condition) ((condition) ? (void)0 : check_failed(#condition, __FILE__, __LINE__))
+
+/* A place that cannot be reached; the reason is printed if it is. */
+#define check_unreachable(reason) check_failed(reason, __FILE__, __LINE__)
 
 #endif

@@ -21,7 +21,7 @@ static inline uint64_t counter_mix(uint64_t x)
 static inline uint64_t counter_key(uint64_t seed, uint64_t purpose)
 {
 	return counter_mix(counter_mix(seed + UINT64_C(0x9e3779b97f4a7c15)) ^
-		(purpose * UINT64_C(0xd1342543de82ef95)));
+			   (purpose * UINT64_C(0xd1342543de82ef95)));
 }
 
 static inline uint64_t counter_hash(uint64_t key, uint64_t counter)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static _Noreturn void memory_exhausted(size_t bytes)
+void memory_exhausted(size_t bytes)
 {
 	fprintf(stderr, "quire: out of memory: %zu bytes were asked for\n", bytes);
 	exit(2);

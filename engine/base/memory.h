@@ -11,8 +11,11 @@
    it. Free with free(). */
 void *memory_take(size_t count, size_t size);
 
+/* Says what was asked for in one line and ends the program with exit code 2. */
+_Noreturn void memory_exhausted(size_t bytes);
+
 /* Grows a buffer made by memory_take to at least `count` elements (to the next power of two);
-   *capacity is updated; new elements are not initialised. */
+ *capacity is updated; new elements are not initialised. */
 void *memory_grow(void *buffer, size_t *capacity, size_t count, size_t size);
 
 #endif

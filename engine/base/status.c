@@ -31,7 +31,7 @@ const char *status_text(enum status status)
 		STATUS_LIST(STATUS_CASE)
 #undef STATUS_CASE
 	}
-	check(!"status outside its list");
+	check_unreachable("status outside its list");
 }
 
 int status_exit_code(enum status status)
@@ -43,5 +43,5 @@ int status_exit_code(enum status status)
 		STATUS_LIST(STATUS_CASE)
 #undef STATUS_CASE
 	}
-	check(!"status outside its list");
+	check_unreachable("status outside its list");
 }

@@ -10,11 +10,11 @@
 #define STATUS_LIST(X)                                                                             \
 	X(STATUS_OK, "ok", 0)                                                                      \
 	X(STATUS_VERDICT, "verdict", 1) /* a difference, a regression, a diverged or failed run */ \
-	X(STATUS_USAGE, "usage", 2)     /* options that are wrong or do not go together */         \
-	X(STATUS_INPUT, "input", 2)     /* a file that is not what it should be */                 \
-	X(STATUS_FILE, "file", 2)       /* a file that cannot be opened, read or written */        \
-	X(STATUS_MEMORY, "memory", 2)   /* host or device memory that was asked for and refused */ \
-	X(STATUS_DEVICE, "device", 2)   /* a device or a device library that failed */
+	X(STATUS_USAGE, "usage", 2)	/* options that are wrong or do not go together */         \
+	X(STATUS_INPUT, "input", 2)	/* a file that is not what it should be */                 \
+	X(STATUS_FILE, "file", 2)	/* a file that cannot be opened, read or written */        \
+	X(STATUS_MEMORY, "memory", 2)	/* host or device memory that was asked for and refused */ \
+	X(STATUS_DEVICE, "device", 2)	/* a device or a device library that failed */
 
 enum status {
 #define STATUS_ENUM(name, text, exit_code) name,
@@ -30,7 +30,8 @@ struct error {
 	char text[ERROR_TEXT_BYTES];
 };
 
-/* Writes the line (cut to the buffer) and returns status, so a function can `return error_set(...)`. */
+/* Writes the line (cut to the buffer) and returns status, so a function can `return
+ * error_set(...)`. */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

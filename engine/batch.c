@@ -1,0 +1,88 @@
+#include "engine/batch.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/sequence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void batch_init(struct batch *batch, uint32_t row_capacity, uint32_t token_capacity)
+{
+	memset(batch, 0, sizeof(*batch));
+	batch->row_capacity = row_capacity;
+	batch->token_capacity = token_capacity;
+	batch->row = memory_take(row_capacity, sizeof(*batch->row));
+	batch->query_start = memory_take((size_t)row_capacity + 1, sizeof(*batch->query_start));
+	batch->context_length = memory_take(row_capacity, sizeof(*batch->context_length));
+	batch->is_sampled = memory_take(row_capacity, sizeof(*batch->is_sampled));
+	batch->request = memory_take(row_capacity, sizeof(*batch->request));
+	batch->sample_position = memory_take(row_capacity, sizeof(*batch->sample_position));
+	batch->temperature = memory_take(row_capacity, sizeof(*batch->temperature));
+	batch->token_id = memory_take(token_capacity, sizeof(*batch->token_id));
+	batch->position = memory_take(token_capacity, sizeof(*batch->position));
+	batch->slot = memory_take(token_capacity, sizeof(*batch->slot));
+}
+
+void batch_deinit(struct batch *batch)
+{
+	free(batch->row);
+	free(batch->query_start);
+	free(batch->context_length);
+	free(batch->is_sampled);
+	free(batch->request);
+	free(batch->sample_position);
+	free(batch->temperature);
+	free(batch->token_id);
+	free(batch->position);
+	free(batch->slot);
+	free(batch->additions);
+	memset(batch, 0, sizeof(*batch));
+}
+
+void batch_clear(struct batch *batch, uint64_t step)
+{
+	batch->step = step;
+	memset(&batch->counts, 0, sizeof(batch->counts));
+	batch->row_count = 0;
+	batch->token_count = 0;
+	batch->addition_count = 0;
+	batch->query_start[0] = 0;
+}
+
+void batch_add_row(struct batch *batch, const struct sequence *sequence, uint32_t first,
+	uint32_t count, bool is_sampled, uint32_t block_size)
+{
+	uint32_t row = batch->row_count;
+
+	check(row < batch->row_capacity);
+	check(count >= 1 && count <= batch->token_capacity - batch->token_count);
+	check(first + count <= sequence->token_count);
+	batch->row[row] = sequence->row;
+	batch->context_length[row] = first + count;
+	batch->is_sampled[row] = is_sampled;
+	batch->request[row] = sequence->request;
+	batch->sample_position[row] = first + count;
+	batch->temperature[row] = sequence->temperature;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t token = batch->token_count + i;
+		uint32_t position = first + i;
+		batch->token_id[token] = sequence->token_ids[position];
+		batch->position[token] = position;
+		batch->slot[token] =
+			(int64_t)sequence->block_table[position / block_size] * block_size +
+			position % block_size;
+	}
+	batch->token_count += count;
+	batch->row_count = row + 1;
+	batch->query_start[batch->row_count] = batch->token_count;
+}
+
+void batch_add_addition(struct batch *batch, uint32_t row, uint32_t index, uint32_t block)
+{
+	batch->additions = memory_grow(batch->additions, &batch->addition_capacity,
+		(size_t)batch->addition_count + 1, sizeof(struct block_addition));
+	batch->additions[batch->addition_count++] =
+		(struct block_addition){.row = row, .index = index, .block = block};
+}

@@ -1,0 +1,105 @@
+#include "engine/engine.h"
+
+#include "engine/base/check.h"
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum status engine_open(struct engine *engine, const struct engine_config *config,
+	const struct runner *runner, struct error *error)
+{
+	memset(engine, 0, sizeof(*engine));
+	enum status status = engine_config_validate(config, error);
+	if (status != STATUS_OK) {
+		return status;
+	}
+	scheduler_init(&engine->scheduler, config, runner->is_computing);
+	engine->runner = runner;
+	engine->token_ids =
+		memory_take(engine->scheduler.placement_capacity, sizeof(*engine->token_ids));
+	return STATUS_OK;
+}
+
+void engine_close(struct engine *engine)
+{
+	if (engine->runner == NULL) {
+		return; /* never opened */
+	}
+	scheduler_deinit(&engine->scheduler);
+	free(engine->token_ids);
+	memset(engine, 0, sizeof(*engine));
+}
+
+enum fit engine_add(struct engine *engine, const struct request *request)
+{
+	enum fit fit = engine_config_fit(
+		&engine->scheduler.config, request->prompt_count, request->max_tokens);
+
+	if (fit == FIT_OK) {
+		scheduler_add(&engine->scheduler, request);
+	} else {
+		scheduler_reject(&engine->scheduler, request, fit);
+	}
+	return fit;
+}
+
+bool engine_has_room(const struct engine *engine)
+{
+	return engine->scheduler.waiting.count < engine->scheduler.config.max_num_seqs &&
+	       scheduler_can_add(&engine->scheduler);
+}
+
+bool engine_has_work(const struct engine *engine)
+{
+	return engine->scheduler.waiting.count + engine->scheduler.running.count > 0;
+}
+
+const struct batch *engine_schedule(struct engine *engine)
+{
+	if (!engine_has_work(engine)) {
+		return NULL;
+	}
+	scheduler_schedule(&engine->scheduler);
+	return &engine->scheduler.batch;
+}
+
+enum status engine_execute(struct engine *engine, struct step_time *time, struct error *error)
+{
+	memset(time, 0, sizeof(*time));
+	return engine->runner->execute(
+		engine->runner->state, &engine->scheduler.batch, engine->token_ids, time, error);
+}
+
+void engine_postprocess(struct engine *engine)
+{
+	scheduler_postprocess(
+		&engine->scheduler, engine->runner->is_computing ? engine->token_ids : NULL);
+}
+
+enum status engine_step(struct engine *engine, struct step_time *time, struct error *error)
+{
+	const struct batch *batch = engine_schedule(engine);
+
+	check(batch != NULL);
+	enum status status = engine_execute(engine, time, error);
+	if (status == STATUS_OK) {
+		engine_postprocess(engine);
+	}
+	return status;
+}
+
+const struct event_list *engine_events(const struct engine *engine)
+{
+	return &engine->scheduler.events;
+}
+
+const struct sequence *engine_take_finished(struct engine *engine)
+{
+	return scheduler_take_finished(&engine->scheduler);
+}
+
+void engine_check(const struct engine *engine)
+{
+	scheduler_check(&engine->scheduler);
+}

@@ -1,0 +1,70 @@
+#include "engine/base/integer.h"
+#include "engine/policy.h"
+#include "engine/scheduler.h"
+
+/* Decode rows and prompt chunks share a step, so a long prompt delays nobody's next token by more
+   than one step's token budget.
+
+   1. Every running sequence gets its token, or the next chunk of its prompt, oldest first.
+   2. A step that preempted admits nobody: the pool is full.
+   3. The waiting head is admitted once blocks for all its uncached tokens are free, and gets them.
+   4. Chunks fill the token budget, so at most the last running sequence is in mid-prompt. */
+
+static enum status mixed_validate(const struct engine_config *config, struct error *error)
+{
+	if (config->max_num_batched_tokens < config->max_num_seqs) {
+		return error_set(error, STATUS_USAGE,
+			"policy mixed gives every running sequence a token each step, so it needs "
+			"max-num-batched-tokens (%u) >= max-num-seqs (%u)",
+			config->max_num_batched_tokens, config->max_num_seqs);
+	}
+	return STATUS_OK;
+}
+
+static uint32_t mixed_max_running(const struct engine_config *config)
+{
+	return config->max_num_seqs;
+}
+
+/* Places as much of a prompt as the budget allows; returns the budget that is left. */
+static uint32_t place_prompt(
+	struct scheduler *scheduler, struct sequence *sequence, uint32_t budget)
+{
+	uint32_t chunk = u32_min(sequence->token_count - sequence->computed_count, budget);
+
+	scheduler_place_chunk(scheduler, sequence, chunk);
+	return budget - chunk;
+}
+
+static void mixed_schedule(struct scheduler *scheduler)
+{
+	const struct engine_config *config = &scheduler->config;
+	uint32_t preemptions = scheduler_place_decodes(scheduler);
+	uint32_t budget = config->max_num_batched_tokens - scheduler->decode_count;
+	struct sequence *last = scheduler->running.tail;
+
+	if (last != NULL && !last->is_decoding) {
+		budget = place_prompt(scheduler, last, budget);
+	}
+	if (preemptions > 0) {
+		return;
+	}
+	while (scheduler->waiting.head != NULL && budget > 0 &&
+		scheduler->running.count < config->max_num_seqs) {
+		struct sequence *head = scheduler->waiting.head;
+		uint32_t hits;
+		if (!scheduler_can_admit(scheduler, head, &hits)) {
+			break;
+		}
+		scheduler_admit(scheduler, head, hits);
+		budget = place_prompt(scheduler, head, budget);
+	}
+}
+
+const struct policy policy_mixed = {
+	.name = "mixed",
+	.summary = "decode rows and prompt chunks share a step (chunked prefill)",
+	.validate = mixed_validate,
+	.max_running = mixed_max_running,
+	.schedule = mixed_schedule,
+};

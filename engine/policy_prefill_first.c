@@ -1,0 +1,69 @@
+#include "engine/base/integer.h"
+#include "engine/policy.h"
+#include "engine/scheduler.h"
+
+/* The two phases of nano-vllm: as long as a waiting prompt can be placed whole, a step is all
+   prefill; otherwise it is all decode. The sequence limit holds within a step, not over the running
+   queue: prompts may be prefilled ahead, and sequences beyond the limit wait for their decodes. */
+
+static enum status prefill_first_validate(const struct engine_config *config, struct error *error)
+{
+	if (config->max_num_batched_tokens < config->max_model_len) {
+		return error_set(error, STATUS_USAGE,
+			"policy prefill-first places prompts whole, so it needs "
+			"max-num-batched-tokens "
+			"(%u) >= max-model-len (%u); policy mixed does not",
+			config->max_num_batched_tokens, config->max_model_len);
+	}
+	return STATUS_OK;
+}
+
+/* Every running sequence holds at least the block of its last token alone. */
+static uint32_t prefill_first_max_running(const struct engine_config *config)
+{
+	return config->kv_block_count;
+}
+
+/* Whether the head fits; *hits is what it would share. */
+static bool can_place_prompt(
+	struct scheduler *scheduler, struct sequence *head, uint32_t budget, uint32_t *hits)
+{
+	const struct block_manager *blocks = &scheduler->blocks;
+	bool is_seed = scheduler->config.admission == ADMISSION_SEED;
+
+	if (is_seed &&
+		(head->token_count > budget ||
+			sequence_num_blocks(head, blocks->block_size) > blocks->free_count)) {
+		return false;
+	}
+	return scheduler_can_admit(scheduler, head, hits) &&
+	       head->token_count - *hits * blocks->block_size <= budget;
+}
+
+static void prefill_first_schedule(struct scheduler *scheduler)
+{
+	uint32_t budget = scheduler->config.max_num_batched_tokens;
+	uint32_t placed = 0;
+	uint32_t hits;
+
+	while (scheduler->waiting.head != NULL && placed < scheduler->config.max_num_seqs &&
+		can_place_prompt(scheduler, scheduler->waiting.head, budget, &hits)) {
+		struct sequence *head = scheduler->waiting.head;
+		scheduler_admit(scheduler, head, hits);
+		uint32_t chunk = head->token_count - head->computed_count;
+		scheduler_place_chunk(scheduler, head, chunk);
+		budget -= chunk;
+		placed++;
+	}
+	if (placed == 0) {
+		scheduler_place_decodes(scheduler);
+	}
+}
+
+const struct policy policy_prefill_first = {
+	.name = "prefill-first",
+	.summary = "nano-vllm's two phases: whole prompts first, then decodes",
+	.validate = prefill_first_validate,
+	.max_running = prefill_first_max_running,
+	.schedule = prefill_first_schedule,
+};

@@ -1,0 +1,637 @@
+#include "engine/scheduler.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- queues ---- */
+
+static void queue_push_back(struct sequence_queue *queue, struct sequence *sequence)
+{
+	sequence->previous = queue->tail;
+	sequence->next = NULL;
+	if (queue->tail == NULL) {
+		queue->head = sequence;
+	} else {
+		queue->tail->next = sequence;
+	}
+	queue->tail = sequence;
+	queue->count++;
+}
+
+static void queue_push_front(struct sequence_queue *queue, struct sequence *sequence)
+{
+	sequence->previous = NULL;
+	sequence->next = queue->head;
+	if (queue->head == NULL) {
+		queue->tail = sequence;
+	} else {
+		queue->head->previous = sequence;
+	}
+	queue->head = sequence;
+	queue->count++;
+}
+
+static void queue_remove(struct sequence_queue *queue, struct sequence *sequence)
+{
+	if (sequence->previous == NULL) {
+		queue->head = sequence->next;
+	} else {
+		sequence->previous->next = sequence->next;
+	}
+	if (sequence->next == NULL) {
+		queue->tail = sequence->previous;
+	} else {
+		sequence->next->previous = sequence->previous;
+	}
+	sequence->previous = NULL;
+	sequence->next = NULL;
+	queue->count--;
+}
+
+/* ---- rows ---- */
+
+static uint32_t row_take(struct scheduler *scheduler)
+{
+	for (uint32_t word = 0; word < scheduler->row_words; word++) {
+		uint64_t bits = scheduler->free_rows[word];
+		if (bits != 0) {
+			scheduler->free_rows[word] = bits & (bits - 1);
+			return word * 64 + (uint32_t)__builtin_ctzll(bits);
+		}
+	}
+	check_unreachable("more sequences running than the policy said");
+}
+
+static void row_release(struct scheduler *scheduler, struct sequence *sequence)
+{
+	scheduler->free_rows[sequence->row / 64] |= UINT64_C(1) << (sequence->row % 64);
+	sequence->row = SEQUENCE_NO_ROW;
+}
+
+/* ---- the due wheel ---- */
+
+/* Decode passes from now until one in which the sequence begins a block, fills one or ends; 0 is
+   the pass to come. Settled sequences only. */
+static uint64_t passes_until_due(const struct sequence *sequence, uint32_t block_size)
+{
+	uint32_t begun =
+		(sequence->token_count - 1) % block_size; /* tokens before the last in its block */
+	uint32_t until_end =
+		sequence->prompt_count + sequence->max_tokens - 1 - sequence->token_count;
+	uint32_t until_block = begun == 0 ? 0 : block_size - 1 - begun;
+
+	return u32_min(until_block, until_end);
+}
+
+/* Files a settled sequence under the first decode pass at or after `clock` that concerns it. */
+static void due_file(struct scheduler *scheduler, struct sequence *sequence)
+{
+	uint64_t due =
+		scheduler->decode_clock + passes_until_due(sequence, scheduler->config.block_size);
+	struct sequence **list = &scheduler->due_wheel[due & scheduler->due_mask];
+
+	sequence->due_clock = due;
+	sequence->is_due_listed = true;
+	sequence->due_previous = NULL;
+	sequence->due_next = *list;
+	if (*list != NULL) {
+		(*list)->due_previous = sequence;
+	}
+	*list = sequence;
+}
+
+static void due_unfile(struct scheduler *scheduler, struct sequence *sequence)
+{
+	if (sequence->due_previous == NULL) {
+		scheduler->due_wheel[sequence->due_clock & scheduler->due_mask] =
+			sequence->due_next;
+	} else {
+		sequence->due_previous->due_next = sequence->due_next;
+	}
+	if (sequence->due_next != NULL) {
+		sequence->due_next->due_previous = sequence->due_previous;
+	}
+	sequence->is_due_listed = false;
+}
+
+static int compare_admission(const void *a, const void *b)
+{
+	const struct sequence *first = *(const struct sequence *const *)a;
+	const struct sequence *second = *(const struct sequence *const *)b;
+
+	return (first->admission > second->admission) - (first->admission < second->admission);
+}
+
+/* The sequences that the coming decode pass must visit, in queue order, into due_scratch. */
+static uint32_t due_collect(struct scheduler *scheduler)
+{
+	uint32_t count = 0;
+
+	if (scheduler->is_computing) {
+		struct sequence *sequence = scheduler->running.head;
+		for (; count < scheduler->decode_count; sequence = sequence->next) {
+			scheduler->due_scratch[count++] = sequence;
+		}
+		return count;
+	}
+	struct sequence *sequence =
+		scheduler->due_wheel[scheduler->decode_clock & scheduler->due_mask];
+	for (; sequence != NULL; sequence = sequence->due_next) {
+		scheduler->due_scratch[count++] = sequence;
+	}
+	if (count > 1) {
+		qsort(scheduler->due_scratch, count, sizeof(struct sequence *), compare_admission);
+	}
+	return count;
+}
+
+/* ---- the decode window ---- */
+
+static void window_enter(struct scheduler *scheduler, struct sequence *sequence)
+{
+	sequence->is_decoding = true;
+	sequence->decode_clock = scheduler->decode_clock;
+	scheduler->window_tail = sequence;
+	scheduler->decode_count++;
+	scheduler->decode_context += sequence->token_count;
+	due_file(scheduler, sequence);
+}
+
+static void window_leave(struct scheduler *scheduler, struct sequence *sequence)
+{
+	sequence_settle(sequence, scheduler->decode_clock);
+	if (scheduler->window_tail == sequence) {
+		scheduler->window_tail = sequence->previous;
+	}
+	scheduler->decode_count--;
+	scheduler->decode_context -= sequence->token_count;
+	sequence->is_decoding = false;
+	if (sequence->is_due_listed) {
+		due_unfile(scheduler, sequence);
+	}
+}
+
+/* Lets running sequences with computed prompts into the window while it has room. */
+static void window_extend(struct scheduler *scheduler)
+{
+	while (scheduler->decode_count < scheduler->config.max_num_seqs) {
+		struct sequence *next = scheduler->window_tail == NULL
+						? scheduler->running.head
+						: scheduler->window_tail->next;
+		if (next == NULL || next->computed_count + 1 != next->token_count) {
+			break;
+		}
+		window_enter(scheduler, next);
+	}
+}
+
+/* ---- life and death ---- */
+
+void scheduler_init(
+	struct scheduler *scheduler, const struct engine_config *config, bool is_computing)
+{
+	memset(scheduler, 0, sizeof(*scheduler));
+	scheduler->config = *config;
+	scheduler->is_computing = is_computing;
+	scheduler->max_running = config->policy->max_running(config);
+	block_manager_init(&scheduler->blocks, config->kv_block_count, config->block_size);
+
+	/* max_num_seqs that wait for the first time, and all that run or were preempted. */
+	scheduler->pool_capacity = scheduler->max_running + config->max_num_seqs + 1;
+	scheduler->pool = memory_take(scheduler->pool_capacity, sizeof(struct sequence));
+
+	uint64_t wheel = u64_power_of_two_at_least((uint64_t)config->block_size + 1);
+	scheduler->due_wheel = memory_take(wheel, sizeof(struct sequence *));
+	scheduler->due_mask = wheel - 1;
+	scheduler->due_scratch = memory_take(config->max_num_seqs, sizeof(struct sequence *));
+
+	scheduler->row_words = u32_from(u64_divide_up(scheduler->max_running, 64));
+	scheduler->free_rows = memory_take(scheduler->row_words, sizeof(uint64_t));
+	for (uint32_t row = 0; row < scheduler->max_running; row++) {
+		scheduler->free_rows[row / 64] |= UINT64_C(1) << (row % 64);
+	}
+	/* Decode rows, and as many prefill rows with a prompt in progress before them. */
+	scheduler->placement_capacity = 2 * config->max_num_seqs + 1;
+	scheduler->placements =
+		memory_take(scheduler->placement_capacity, sizeof(struct placement));
+	batch_init(&scheduler->batch, is_computing ? scheduler->placement_capacity : 0,
+		is_computing ? u32_max(config->max_num_batched_tokens, config->max_num_seqs) : 0);
+}
+
+void scheduler_deinit(struct scheduler *scheduler)
+{
+	for (uint32_t slot = 0; slot < scheduler->pool_count; slot++) {
+		sequence_deinit(&scheduler->pool[slot]);
+	}
+	block_manager_deinit(&scheduler->blocks);
+	batch_deinit(&scheduler->batch);
+	free(scheduler->pool);
+	free(scheduler->due_wheel);
+	free(scheduler->due_scratch);
+	free(scheduler->free_rows);
+	free(scheduler->placements);
+	free(scheduler->events.events);
+	memset(scheduler, 0, sizeof(*scheduler));
+}
+
+static void scheduler_event(struct scheduler *scheduler, enum event_kind kind,
+	const struct sequence *sequence, uint64_t request, uint64_t a, uint64_t b)
+{
+	if (scheduler->events_are_past) {
+		scheduler->events.count = 0;
+		scheduler->events_are_past = false;
+	}
+	event_list_add(&scheduler->events, kind, sequence, request, a, b);
+}
+
+bool scheduler_can_add(const struct scheduler *scheduler)
+{
+	return scheduler->unused.head != NULL || scheduler->pool_count < scheduler->pool_capacity;
+}
+
+/* Forced tokens are known, so where an EOS among them ends the sequence is known too. */
+static uint32_t forced_count(const struct scheduler *scheduler, const struct request *request)
+{
+	if (request->ignore_eos || scheduler->config.eos_token_id < 0) {
+		return request->max_tokens;
+	}
+	for (uint32_t i = 0; i < request->max_tokens; i++) {
+		if (request->forced[i] == scheduler->config.eos_token_id) {
+			return i + 1;
+		}
+	}
+	return request->max_tokens;
+}
+
+void scheduler_add(struct scheduler *scheduler, const struct request *request)
+{
+	struct sequence *sequence = scheduler->unused.head;
+	struct request own = *request;
+
+	check(request->forced != NULL || scheduler->is_computing);
+	if (sequence != NULL) {
+		queue_remove(&scheduler->unused, sequence);
+	} else {
+		check(scheduler->pool_count < scheduler->pool_capacity);
+		sequence = &scheduler->pool[scheduler->pool_count++];
+	}
+	if (request->forced != NULL) {
+		own.max_tokens = forced_count(scheduler, request);
+	}
+	sequence_init(sequence, &own, scheduler->config.block_size);
+	sequence->slot = (uint32_t)(sequence - scheduler->pool);
+	queue_push_back(&scheduler->waiting, sequence);
+}
+
+void scheduler_reject(struct scheduler *scheduler, const struct request *request, enum fit fit)
+{
+	scheduler_event(scheduler, EVENT_REJECT, NULL, request->id, fit,
+		(uint64_t)request->prompt_count + request->max_tokens);
+}
+
+/* ---- scheduling ---- */
+
+static void place(struct scheduler *scheduler, struct sequence *sequence, uint32_t first,
+	uint32_t count, bool is_decode)
+{
+	bool is_sampled = first + count == sequence->token_count;
+
+	check(scheduler->placement_count < scheduler->placement_capacity);
+	scheduler->placements[scheduler->placement_count++] = (struct placement){
+		.sequence = sequence,
+		.first = first,
+		.count = count,
+		.is_decode = is_decode,
+		.is_sampled = is_sampled,
+	};
+	sequence->scheduled_count = count;
+	block_manager_register_filled(&scheduler->blocks, sequence, first, count);
+	if (scheduler->is_computing) {
+		batch_add_row(&scheduler->batch, sequence, first, count, is_sampled,
+			scheduler->config.block_size);
+	}
+}
+
+/* Tells the runner and the record of a new entry at the end of a block table. */
+static void block_given(
+	struct scheduler *scheduler, const struct sequence *sequence, uint32_t index)
+{
+	uint32_t block = sequence->block_table[index];
+
+	scheduler_event(scheduler, EVENT_BLOCK_GIVEN, sequence, sequence->request, index, block);
+	if (scheduler->is_computing) {
+		batch_add_addition(&scheduler->batch, sequence->row, index, block);
+	}
+}
+
+static void preempt(struct scheduler *scheduler, struct sequence *sequence)
+{
+	if (sequence->is_decoding) {
+		window_leave(scheduler, sequence);
+	}
+	scheduler_event(scheduler, EVENT_PREEMPT, sequence, sequence->request,
+		sequence->computed_count, sequence->block_count);
+	block_manager_release_all(&scheduler->blocks, sequence);
+	sequence->computed_high = u32_max(sequence->computed_high, sequence->computed_count);
+	sequence->computed_count = 0;
+	sequence->cached_count = 0;
+	sequence->preemption_count++;
+	sequence->status = SEQUENCE_WAITING;
+	row_release(scheduler, sequence);
+	queue_remove(&scheduler->running, sequence);
+	queue_push_front(&scheduler->waiting, sequence);
+	scheduler->batch.counts.preemptions++;
+}
+
+/* Preempts from the back until the sequence has a place for its last token, or is gone itself. */
+static bool make_room(struct scheduler *scheduler, struct sequence *sequence)
+{
+	while (!block_manager_can_append(&scheduler->blocks, sequence)) {
+		struct sequence *victim = scheduler->running.tail;
+		preempt(scheduler, victim);
+		if (victim == sequence) {
+			return false;
+		}
+	}
+	return true;
+}
+
+uint32_t scheduler_place_decodes(struct scheduler *scheduler)
+{
+	struct step_counts *counts = &scheduler->batch.counts;
+	uint32_t count = due_collect(scheduler);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct sequence *sequence = scheduler->due_scratch[i];
+		if (!sequence->is_decoding) {
+			continue; /* preempted by an older one in this very pass */
+		}
+		sequence_settle(sequence, scheduler->decode_clock);
+		if (!make_room(scheduler, sequence)) {
+			continue;
+		}
+		if (block_manager_append(&scheduler->blocks, sequence)) {
+			block_given(scheduler, sequence, sequence->block_count - 1);
+		}
+		place(scheduler, sequence, sequence->token_count - 1, 1, true);
+	}
+	counts->decode_rows = scheduler->decode_count;
+	counts->sampled_rows += scheduler->decode_count;
+	counts->decode_context_tokens = scheduler->decode_context;
+	scheduler->has_decode_pass = scheduler->decode_count > 0;
+	return (uint32_t)counts->preemptions;
+}
+
+bool scheduler_can_admit(
+	struct scheduler *scheduler, struct sequence *sequence, uint32_t *hit_count)
+{
+	const struct block_manager *blocks = &scheduler->blocks;
+
+	if (!sequence->is_probed || sequence->probe_version != blocks->version) {
+		sequence->is_probed = true;
+		sequence->probe_version = blocks->version;
+		sequence->probed_hits = block_manager_probe(blocks, sequence);
+		sequence->probed_fits =
+			block_manager_can_allocate(blocks, sequence, sequence->probed_hits);
+	}
+	*hit_count = sequence->probed_hits;
+	return sequence->probed_fits;
+}
+
+void scheduler_admit(struct scheduler *scheduler, struct sequence *sequence, uint32_t hit_count)
+{
+	check(sequence == scheduler->waiting.head);
+	queue_remove(&scheduler->waiting, sequence);
+	block_manager_allocate(&scheduler->blocks, sequence, hit_count);
+	sequence->status = SEQUENCE_RUNNING;
+	sequence->computed_count = sequence->cached_count;
+	sequence->admission = scheduler->admission_count++;
+	sequence->row = row_take(scheduler);
+	queue_push_back(&scheduler->running, sequence);
+	scheduler->batch.counts.cached_tokens += sequence->cached_count;
+	scheduler_event(scheduler, EVENT_ADMIT, sequence, sequence->request, sequence->cached_count,
+		sequence->token_count);
+	for (uint32_t i = 0; i < sequence->block_count; i++) {
+		block_given(scheduler, sequence, i);
+	}
+}
+
+void scheduler_place_chunk(struct scheduler *scheduler, struct sequence *sequence, uint32_t count)
+{
+	struct step_counts *counts = &scheduler->batch.counts;
+	uint32_t first = sequence->computed_count;
+
+	check(count >= 1 && count <= sequence->token_count - first);
+	scheduler_event(scheduler, EVENT_CHUNK, sequence, sequence->request, first, count);
+	place(scheduler, sequence, first, count, false);
+	counts->prefill_rows++;
+	counts->prefill_tokens += count;
+	counts->prefill_attention_pairs += batch_attention_pairs(first, count);
+	counts->sampled_rows += first + count == sequence->token_count;
+}
+
+void scheduler_schedule(struct scheduler *scheduler)
+{
+	struct step_counts *counts = &scheduler->batch.counts;
+
+	if (scheduler->events_are_past) {
+		scheduler->events.count = 0;
+		scheduler->events_are_past = false;
+	}
+	batch_clear(&scheduler->batch, scheduler->step);
+	scheduler->placement_count = 0;
+	scheduler->has_decode_pass = false;
+	scheduler->config.policy->schedule(scheduler);
+	/* A request that can never fit was turned away, so with everything else out of the way the
+	   oldest sequence can always be placed. */
+	check(counts->decode_rows + counts->prefill_rows > 0 ||
+		scheduler->running.count + scheduler->waiting.count == 0);
+	check(counts->decode_rows <= scheduler->config.max_num_seqs);
+	check(counts->decode_rows + counts->prefill_tokens <=
+		u32_max(scheduler->config.max_num_batched_tokens, scheduler->config.max_num_seqs));
+	counts->running = scheduler->running.count;
+	counts->waiting = scheduler->waiting.count;
+	counts->used_blocks = block_manager_used_count(&scheduler->blocks);
+	counts->cached_free_blocks = scheduler->blocks.cached_free_count;
+	counts->free_blocks = scheduler->blocks.free_count;
+}
+
+/* ---- outcome ---- */
+
+static void finish(struct scheduler *scheduler, struct sequence *sequence)
+{
+	if (sequence->is_decoding) {
+		window_leave(scheduler, sequence);
+	}
+	scheduler_event(scheduler, EVENT_FINISH, sequence, sequence->request,
+		sequence_completion_count(sequence), sequence->block_count);
+	block_manager_release_all(&scheduler->blocks, sequence);
+	sequence->status = SEQUENCE_FINISHED;
+	row_release(scheduler, sequence);
+	queue_remove(&scheduler->running, sequence);
+	queue_push_back(&scheduler->finished, sequence);
+}
+
+/* Brings a placed sequence past the step; returns whether that was its last token. */
+static bool advance(
+	struct scheduler *scheduler, const struct placement *placement, const int32_t *token_id)
+{
+	struct sequence *sequence = placement->sequence;
+
+	sequence->scheduled_count = 0;
+	if (placement->is_decode) {
+		sequence_settle(sequence, scheduler->decode_clock);
+	} else {
+		sequence->computed_count += placement->count;
+		sequence->token_count += placement->is_sampled;
+	}
+	if (!placement->is_sampled) {
+		return false;
+	}
+	int32_t *last = &sequence->token_ids[sequence->token_count - 1];
+	if (!sequence->is_forced) {
+		*last = *token_id;
+	}
+	return sequence_completion_count(sequence) == sequence->max_tokens ||
+	       (!sequence->ignore_eos && *last == scheduler->config.eos_token_id);
+}
+
+void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids)
+{
+	check((token_ids != NULL) == scheduler->is_computing);
+	if (scheduler->has_decode_pass) {
+		scheduler->decode_clock++;
+		scheduler->decode_context += scheduler->decode_count;
+	}
+	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
+		const struct placement *placement = &scheduler->placements[i];
+		struct sequence *sequence = placement->sequence;
+		if (advance(scheduler, placement, token_ids)) {
+			finish(scheduler, sequence);
+		} else if (sequence->is_due_listed &&
+			   sequence->due_clock < scheduler->decode_clock) {
+			due_unfile(scheduler, sequence);
+			due_file(scheduler, sequence);
+		}
+		if (token_ids != NULL && placement->is_sampled) {
+			token_ids++;
+		}
+	}
+	window_extend(scheduler);
+	scheduler->step++;
+	scheduler->events_are_past = true;
+}
+
+const struct sequence *scheduler_take_finished(struct scheduler *scheduler)
+{
+	if (scheduler->taken != NULL) {
+		sequence_deinit(scheduler->taken);
+		queue_push_back(&scheduler->unused, scheduler->taken);
+	}
+	scheduler->taken = scheduler->finished.head;
+	if (scheduler->taken != NULL) {
+		queue_remove(&scheduler->finished, scheduler->taken);
+	}
+	return scheduler->taken;
+}
+
+/* ---- invariants ---- */
+
+static void queue_check(const struct sequence_queue *queue, enum sequence_status status)
+{
+	const struct sequence *previous = NULL;
+	uint32_t count = 0;
+
+	for (const struct sequence *s = queue->head; s != NULL; s = s->next) {
+		check(s->previous == previous);
+		check(s->status == status);
+		check(count < queue->count);
+		check((s->row != SEQUENCE_NO_ROW) == (status == SEQUENCE_RUNNING));
+		check(status == SEQUENCE_RUNNING || s->block_count == 0);
+		check(status == SEQUENCE_RUNNING || !s->is_decoding);
+		previous = s;
+		count++;
+	}
+	check(queue->tail == previous);
+	check(queue->count == count);
+}
+
+static void running_sequence_check(const struct scheduler *scheduler, const struct sequence *s)
+{
+	struct sequence settled = *s;
+	const struct engine_config *config = &scheduler->config;
+
+	sequence_settle(&settled, scheduler->decode_clock);
+	check(settled.token_count <= settled.token_capacity);
+	check(settled.computed_count < settled.token_count);
+	check(settled.cached_count <= settled.computed_count || settled.scheduled_count > 0);
+	check(settled.cached_count % config->block_size == 0);
+	check((uint64_t)settled.block_count * config->block_size >= settled.computed_count);
+	check(settled.row < scheduler->max_running);
+	check((scheduler->free_rows[settled.row / 64] >> (settled.row % 64) & 1) == 0);
+	for (uint32_t i = 0; i < settled.block_count; i++) {
+		check(settled.block_table[i] < config->kv_block_count);
+		check(scheduler->blocks.blocks[settled.block_table[i]].reference_count > 0);
+	}
+	if (settled.is_decoding) {
+		check(settled.computed_count + 1 == settled.token_count);
+		check(settled.is_due_listed);
+		check(settled.due_clock >= scheduler->decode_clock);
+		check(settled.due_clock - scheduler->decode_clock <= scheduler->due_mask);
+	}
+}
+
+static void window_check(const struct scheduler *scheduler)
+{
+	const struct sequence *last = NULL;
+	uint32_t count = 0;
+	uint64_t context = 0;
+	uint64_t admission = 0;
+
+	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
+		check(s == scheduler->running.head || s->admission > admission);
+		admission = s->admission;
+		if (!s->is_decoding) {
+			continue;
+		}
+		check(last == s->previous); /* the window has no gap */
+		context += s->token_count + (scheduler->decode_clock - s->decode_clock);
+		last = s;
+		count++;
+	}
+	check(scheduler->window_tail == last);
+	check(scheduler->decode_count == count);
+	check(scheduler->decode_context == context);
+	check(count <= scheduler->config.max_num_seqs);
+}
+
+void scheduler_check(const struct scheduler *scheduler)
+{
+	uint64_t references = 0;
+	uint64_t held = 0;
+	uint32_t free_rows = 0;
+
+	block_manager_check(&scheduler->blocks);
+	queue_check(&scheduler->waiting, SEQUENCE_WAITING);
+	queue_check(&scheduler->running, SEQUENCE_RUNNING);
+	queue_check(&scheduler->finished, SEQUENCE_FINISHED);
+	check(scheduler->running.count <= scheduler->max_running);
+	window_check(scheduler);
+	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
+		running_sequence_check(scheduler, s);
+		held += s->block_count;
+	}
+	for (uint32_t id = 0; id < scheduler->blocks.block_count; id++) {
+		references += scheduler->blocks.blocks[id].reference_count;
+	}
+	check(references == held);
+	for (uint32_t word = 0; word < scheduler->row_words; word++) {
+		free_rows += (uint32_t)__builtin_popcountll(scheduler->free_rows[word]);
+	}
+	check(free_rows == scheduler->max_running - scheduler->running.count);
+}
