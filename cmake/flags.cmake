@@ -13,7 +13,7 @@ set(quire_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
 add_compile_options("$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;${quire_warnings}>")
 
 # For files, signals and memory maps; -std=c17 alone hides them.
-set(quire_posix _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
+set(quire_posix _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE=)
 
 if(QUIRE_SANITIZE)
 	add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all

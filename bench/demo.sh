@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# From a fresh clone to a plotted report: installs what is missing, builds, replays the trace that
+# comes with quire on the cost model of an H200, and says where the report is.
+#
+#     bash bench/demo.sh [OUT]      OUT: the folder to write to, by default out/demo in the project
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+out=$(realpath -m "${1:-$root/out/demo}")
+cd "$root"
+
+bash bench/setup.sh
+echo "building quire in build/release"
+mkdir -p build
+log=build/demo.log
+{ cmake --preset release && cmake --build --preset release --target quire; } >"$log" 2>&1 || {
+	cat "$log" >&2
+	echo "bench/demo.sh: the build failed, see above" >&2
+	exit 2
+}
+
+quire=build/release/quire
+mkdir -p "$out"
+"$quire" replay workloads/traces/demo.jsonl --runner sim --model qwen3-0.6b --gpu h200 \
+	--out "$out/run" --force
+"$quire" report "$out/run" --out "$out/report.html"
+echo
+echo "the report: $out/report.html"

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds and runs every test. The last line counts test cases:
+# "N passed, N failed, N skipped". Exit code 0 when none failed, 1 when one did, 2 when there is no
+# build to test.
+#
+#     bash tests/run.sh [PRESET]    PRESET: release (default), debug, o0, sanitize or clang
+set -euo pipefail
+
+preset=${1:-release}
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export CTEST_OUTPUT_ON_FAILURE=
+
+bash bench/setup.sh
+jobs=$(nproc 2>/dev/null || echo 2)
+mkdir -p build
+log=build/$preset.log
+echo "building in build/$preset"
+{ cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs"; } >"$log" 2>&1 || {
+	cat "$log" >&2
+	echo "tests/run.sh: the build failed, see above" >&2
+	exit 2
+}
+
+# The verdict is that of the counts, which know more than ctest's exit code does: see the awk file.
+ctest --preset "$preset" --verbose -j "$jobs" </dev/null 2>&1 | awk -f tests/count_tests.awk
