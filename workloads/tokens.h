@@ -14,18 +14,18 @@
 
 struct token_source {
 	uint64_t seed;
-	uint32_t vocab_size;       /* min(model's vocab_size, 151643): below Qwen3's special tokens */
+	uint32_t vocab_size; /* min(model's vocab_size, 151643): below Qwen3's special tokens */
 	uint32_t trace_block_size; /* tokens a hash id stands for */
 };
 
 enum { TOKEN_VOCABULARY_LIMIT = 151643 };
 
 /* token_ids: (row->input_length). */
-void tokens_prompt(const struct token_source *source, const struct trace_row *row,
-	int32_t *token_ids);
+void tokens_prompt(
+	const struct token_source *source, const struct trace_row *row, int32_t *token_ids);
 
 /* token_ids: (row->output_length), at positions input_length and up. */
-void tokens_forced(const struct token_source *source, const struct trace_row *row,
-	int32_t *token_ids);
+void tokens_forced(
+	const struct token_source *source, const struct trace_row *row, int32_t *token_ids);
 
 #endif

@@ -10,25 +10,37 @@
 /* A trace: a file of requests in order of arrival, read as a stream, one row at a time, so that its
    length costs no memory. Errors carry file, line, field, what was found and what was expected.
 
-   Limits, each refused by name beyond: input_length and output_length in [1, 2^28], timestamps up to
-   2^63 ns, hash ids below 2^63, 2^22 hash ids a row. */
+   Limits, each refused by name beyond: input_length and output_length in [1, 2^28], timestamps up
+   to 2^63 ns, hash ids below 2^63, 2^22 hash ids a row. Lines with nothing on them are allowed at
+   the end of the file only; a file without any row is refused. */
 
 struct trace;
 
+#define TRACE_TIME_NS_MAX ((UINT64_C(1) << 63) - 1)
+enum { TRACE_LENGTH_MAX = 1 << 28 };
+
+enum trace_format {
+	TRACE_FORMAT_ANY, /* told by the first line */
+	TRACE_FORMAT_MOONCAKE,
+	TRACE_FORMAT_COUNT
+};
+
 struct trace_options {
+	enum trace_format format;
 	uint32_t trace_block_size; /* tokens a hash id stands for; 0: the format's own (512) */
 };
 
 /* One row. Pointers are borrowed and die with the next call on the same trace. */
 struct trace_row {
-	uint64_t index;            /* from 0, in file order */
-	uint64_t line;             /* in the file, from 1 */
-	uint64_t arrival_ns;       /* from the trace's own zero */
-	uint32_t input_length;     /* tokens, >= 1 */
-	uint32_t output_length;    /* tokens, >= 1 */
-	const char *session;       /* NULL: the row belongs to none */
-	const uint64_t *hash_ids;  /* (hash_id_count); NULL: the prompt shares nothing with any other */
-	uint32_t hash_id_count;    /* ceil(input_length / trace_block_size) when there are any */
+	uint64_t index;		/* from 0, in file order */
+	uint64_t line;		/* in the file, from 1 */
+	uint64_t arrival_ns;	/* from the trace's own zero */
+	uint32_t input_length;	/* tokens, >= 1 */
+	uint32_t output_length; /* tokens, >= 1 */
+	const char *session;	/* NULL: the row belongs to none */
+	const uint64_t
+		*hash_ids; /* (hash_id_count); NULL: the prompt shares nothing with any other */
+	uint32_t hash_id_count; /* ceil(input_length / trace_block_size) when there are any */
 };
 
 /* Opens a trace; a file that is none is refused here if its first row shows it. */
@@ -37,9 +49,20 @@ enum status trace_open(struct trace **out, const char *path, const struct trace_
 void trace_close(struct trace *trace);
 
 /* The next row: *has_row is false at the end of the trace. */
-enum status trace_next(struct trace *trace, struct trace_row *row, bool *has_row,
-	struct error *error);
+enum status trace_next(
+	struct trace *trace, struct trace_row *row, bool *has_row, struct error *error);
 
 uint32_t trace_block_size(const struct trace *trace);
+
+/* As --format spells it. */
+const char *trace_format_name(const struct trace *trace);
+
+/* Reads the file to its end without looking at further rows, for those who stop early. */
+enum status trace_finish(struct trace *trace, struct error *error);
+
+/* XXH64 with seed 0 of the file as it lies on disk (packed, if it is): what `xxhsum -H64` prints.
+   Of the whole file once trace_next() has said that there are no more rows, or after
+   trace_finish(). */
+uint64_t trace_xxh64(const struct trace *trace);
 
 #endif
