@@ -1,0 +1,278 @@
+#include "engine/base/json.h"
+
+#include "engine/base/check.h"
+#include "engine/base/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JSON_FILE_BYTES_MAX = 16 * 1024 * 1024, JSON_FOUND_BYTES = 48 };
+
+/* The end of a long path says more than its beginning. */
+static void document_name(struct json_document *document, const char *name)
+{
+	size_t length = strlen(name);
+	if (length < sizeof(document->name)) {
+		memcpy(document->name, name, length + 1);
+		return;
+	}
+	const char *tail = name + length - (sizeof(document->name) - 4);
+	memcpy(document->name, "...", 3);
+	memcpy(document->name + 3, tail, sizeof(document->name) - 3);
+}
+
+static unsigned line_of(const char *text, const char *end)
+{
+	unsigned line = 1;
+	for (const char *c = text; c < end; c++) {
+		line += *c == '\n';
+	}
+	return line;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+enum status json_document_parse(struct json_document *out, const char *name, const char *text,
+	size_t length, struct error *error)
+{
+	const char *end = text;
+
+	memset(out, 0, sizeof(*out));
+	document_name(out, name);
+	const char *nul = memchr(text, '\0', length);
+	if (nul != NULL) {
+		return error_set(error, STATUS_INPUT,
+			"%s:%u: found a zero byte, expected JSON text", out->name,
+			line_of(text, nul));
+	}
+	out->root = cJSON_ParseWithLengthOpts(text, length, &end, false);
+	const char *after = end;
+	while (out->root != NULL && after < text + length && is_blank(*after)) {
+		after++;
+	}
+	if (out->root != NULL && after == text + length) {
+		return STATUS_OK;
+	}
+	const char *what =
+		out->root == NULL ? "no valid JSON from here on" : "more after the value";
+	json_document_close(out);
+	return error_set(error, STATUS_INPUT, "%s:%u: found %s, expected one JSON value", out->name,
+		line_of(text, after < text + length ? after : text + length), what);
+}
+
+static enum status read_whole(
+	FILE *file, const char *path, char **text, size_t *length, struct error *error)
+{
+	size_t capacity = 0;
+
+	for (;;) {
+		*text = memory_grow(*text, &capacity, *length + 1, 1);
+		size_t got = fread(*text + *length, 1, capacity - *length, file);
+		*length += got;
+		if (*length > JSON_FILE_BYTES_MAX) {
+			return error_set(error, STATUS_INPUT,
+				"%s: found more than %d bytes of JSON", path, JSON_FILE_BYTES_MAX);
+		}
+		if (got == 0) {
+			break;
+		}
+	}
+	if (ferror(file)) {
+		return error_set(error, STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
+	}
+	return STATUS_OK;
+}
+
+enum status json_document_open(struct json_document *out, const char *path, struct error *error)
+{
+	char *text = NULL;
+	size_t length = 0;
+
+	memset(out, 0, sizeof(*out));
+	FILE *file = fopen(path, "rb");
+	if (file == NULL) {
+		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
+	}
+	enum status status = read_whole(file, path, &text, &length, error);
+	if (status == STATUS_OK) {
+		status = json_document_parse(out, path, text, length, error);
+	}
+	free(text);
+	fclose(file);
+	return status;
+}
+
+void json_document_close(struct json_document *document)
+{
+	cJSON_Delete(document->root);
+	document->root = NULL;
+}
+
+/* What a value is, in a few words for an error line. */
+static void describe(const cJSON *node, char *out, size_t size)
+{
+	if (node == NULL) {
+		snprintf(out, size, "nothing");
+	} else if (cJSON_IsNumber(node)) {
+		snprintf(out, size, "%.15g", node->valuedouble);
+	} else if (cJSON_IsString(node)) {
+		bool is_long = strlen(node->valuestring) > 32;
+		snprintf(out, size, "\"%.32s%s\"", node->valuestring, is_long ? "..." : "");
+	} else if (cJSON_IsBool(node)) {
+		snprintf(out, size, "%s", cJSON_IsTrue(node) ? "true" : "false");
+	} else if (cJSON_IsNull(node)) {
+		snprintf(out, size, "null");
+	} else {
+		snprintf(out, size, "%s", cJSON_IsArray(node) ? "an array" : "an object");
+	}
+}
+
+enum status json_root(
+	struct json_place *out, const struct json_document *document, struct error *error)
+{
+	char found[JSON_FOUND_BYTES];
+
+	check(document->root != NULL);
+	memset(out, 0, sizeof(*out));
+	if (!cJSON_IsObject(document->root)) {
+		describe(document->root, found, sizeof(found));
+		return error_set(error, STATUS_INPUT, "%s: found %s, expected an object",
+			document->name, found);
+	}
+	out->document = document;
+	out->node = document->root;
+	return STATUS_OK;
+}
+
+const cJSON *json_find(const struct json_place *place, const char *field)
+{
+	const cJSON *child = NULL;
+	cJSON_ArrayForEach(child, place->node)
+	{
+		if (child->string != NULL && strcmp(child->string, field) == 0) {
+			return child;
+		}
+	}
+	return NULL;
+}
+
+bool json_has(const struct json_place *place, const char *field)
+{
+	const cJSON *node = json_find(place, field);
+	return node != NULL && !cJSON_IsNull(node);
+}
+
+static bool is_there_twice(const struct json_place *place, const char *field)
+{
+	const cJSON *child = NULL;
+	int count = 0;
+	cJSON_ArrayForEach(child, place->node)
+	{
+		count += child->string != NULL && strcmp(child->string, field) == 0;
+	}
+	return count > 1;
+}
+
+enum status json_refuse(const struct json_place *place, const char *field, const char *expected,
+	struct error *error)
+{
+	char found[JSON_FOUND_BYTES];
+	const char *dot = place->path[0] == '\0' ? "" : ".";
+
+	if (is_there_twice(place, field)) {
+		return error_set(error, STATUS_INPUT,
+			"%s: field %s%s%s: found it twice, expected it once", place->document->name,
+			place->path, dot, field);
+	}
+	describe(json_find(place, field), found, sizeof(found));
+	return error_set(error, STATUS_INPUT, "%s: field %s%s%s: found %s, expected %s",
+		place->document->name, place->path, dot, field, found, expected);
+}
+
+enum status json_object(const struct json_place *place, const char *field, struct json_place *out,
+	struct error *error)
+{
+	const cJSON *node = json_find(place, field);
+	if (!cJSON_IsObject(node) || is_there_twice(place, field)) {
+		return json_refuse(place, field, "an object", error);
+	}
+	/* The path may be in `out`, when a reader descends in place. */
+	struct json_place inner = {.document = place->document, .node = node};
+	snprintf(inner.path, sizeof(inner.path), "%s%s%s", place->path,
+		place->path[0] == '\0' ? "" : ".", field);
+	*out = inner;
+	return STATUS_OK;
+}
+
+enum status json_u64(const struct json_place *place, const char *field, uint64_t minimum,
+	uint64_t maximum, uint64_t *out, struct error *error)
+{
+	char expected[96];
+
+	check(maximum <= UINT64_C(1) << 53);
+	const cJSON *node = json_find(place, field);
+	double value = cJSON_IsNumber(node) ? node->valuedouble : -1;
+	bool is_inside = value >= (double)minimum && value <= (double)maximum;
+	if (!is_inside || (double)(uint64_t)value != value || is_there_twice(place, field)) {
+		snprintf(expected, sizeof(expected), "an integer in [%llu, %llu]",
+			(unsigned long long)minimum, (unsigned long long)maximum);
+		return json_refuse(place, field, expected, error);
+	}
+	*out = (uint64_t)value;
+	return STATUS_OK;
+}
+
+enum status json_u32(const struct json_place *place, const char *field, uint32_t minimum,
+	uint32_t maximum, uint32_t *out, struct error *error)
+{
+	uint64_t value = 0;
+	enum status status = json_u64(place, field, minimum, maximum, &value, error);
+	if (status == STATUS_OK) {
+		*out = (uint32_t)value;
+	}
+	return status;
+}
+
+enum status json_double(const struct json_place *place, const char *field, double minimum,
+	double maximum, double *out, struct error *error)
+{
+	char expected[96];
+	const cJSON *node = json_find(place, field);
+
+	/* Written so that no NaN passes. */
+	bool is_inside = cJSON_IsNumber(node) && node->valuedouble >= minimum &&
+			 node->valuedouble <= maximum;
+	if (!is_inside || is_there_twice(place, field)) {
+		snprintf(expected, sizeof(expected), "a number in [%g, %g]", minimum, maximum);
+		return json_refuse(place, field, expected, error);
+	}
+	*out = node->valuedouble;
+	return STATUS_OK;
+}
+
+enum status json_bool(
+	const struct json_place *place, const char *field, bool *out, struct error *error)
+{
+	const cJSON *node = json_find(place, field);
+	if (!cJSON_IsBool(node) || is_there_twice(place, field)) {
+		return json_refuse(place, field, "true or false", error);
+	}
+	*out = cJSON_IsTrue(node);
+	return STATUS_OK;
+}
+
+enum status json_text(
+	const struct json_place *place, const char *field, const char **out, struct error *error)
+{
+	const cJSON *node = json_find(place, field);
+	if (!cJSON_IsString(node) || is_there_twice(place, field)) {
+		return json_refuse(place, field, "a text", error);
+	}
+	*out = node->valuestring;
+	return STATUS_OK;
+}
