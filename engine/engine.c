@@ -94,6 +94,14 @@ const struct event_list *engine_events(const struct engine *engine)
 	return &engine->scheduler.events;
 }
 
+uint32_t engine_token_count(const struct engine *engine, const struct sequence *sequence)
+{
+	uint64_t passes =
+		sequence->is_decoding ? engine->scheduler.decode_clock - sequence->decode_clock : 0;
+
+	return sequence->token_count + (uint32_t)passes;
+}
+
 const struct sequence *engine_take_finished(struct engine *engine)
 {
 	return scheduler_take_finished(&engine->scheduler);

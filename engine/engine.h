@@ -47,6 +47,9 @@ enum status engine_step(struct engine *engine, struct step_time *time, struct er
    are taken. Rejections since the step before come first. */
 const struct event_list *engine_events(const struct engine *engine);
 
+/* Tokens of a sequence after the latest step, decoding or not. */
+uint32_t engine_token_count(const struct engine *engine, const struct sequence *sequence);
+
 /* The next finished sequence, oldest first, or NULL. The sequence taken before is recycled. */
 const struct sequence *engine_take_finished(struct engine *engine);
 

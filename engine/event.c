@@ -2,11 +2,9 @@
 
 #include "engine/base/memory.h"
 
-void event_list_add(struct event_list *list, enum event_kind kind, const struct sequence *sequence,
-	uint64_t request, uint64_t a, uint64_t b)
+void event_list_add(struct event_list *list, const struct event *event)
 {
 	list->events =
 		memory_grow(list->events, &list->capacity, list->count + 1, sizeof(struct event));
-	list->events[list->count++] = (struct event){
-		.kind = kind, .sequence = sequence, .request = request, .a = a, .b = b};
+	list->events[list->count++] = *event;
 }

@@ -1,6 +1,7 @@
 #ifndef ENGINE_EVENT_H
 #define ENGINE_EVENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,7 @@ struct event {
 	uint64_t request;
 	uint64_t a;
 	uint64_t b;
+	bool is_sampled; /* of a chunk: its row ends in a sampled token */
 };
 
 struct event_list {
@@ -39,7 +41,6 @@ struct event_list {
 	size_t capacity;
 };
 
-void event_list_add(struct event_list *list, enum event_kind kind, const struct sequence *sequence,
-	uint64_t request, uint64_t a, uint64_t b);
+void event_list_add(struct event_list *list, const struct event *event);
 
 #endif

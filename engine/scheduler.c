@@ -239,14 +239,24 @@ void scheduler_deinit(struct scheduler *scheduler)
 	memset(scheduler, 0, sizeof(*scheduler));
 }
 
-static void scheduler_event(struct scheduler *scheduler, enum event_kind kind,
-	const struct sequence *sequence, uint64_t request, uint64_t a, uint64_t b)
+static void record(struct scheduler *scheduler, struct event event)
 {
 	if (scheduler->events_are_past) {
 		scheduler->events.count = 0;
 		scheduler->events_are_past = false;
 	}
-	event_list_add(&scheduler->events, kind, sequence, request, a, b);
+	event_list_add(&scheduler->events, &event);
+}
+
+/* An event of a sequence; what a and b mean depends on its kind, see engine/event.h. */
+static void record_sequence(struct scheduler *scheduler, enum event_kind kind,
+	const struct sequence *sequence, uint64_t a, uint64_t b)
+{
+	record(scheduler, (struct event){.kind = kind,
+				  .sequence = sequence,
+				  .request = sequence->request,
+				  .a = a,
+				  .b = b});
 }
 
 bool scheduler_can_add(const struct scheduler *scheduler)
@@ -290,8 +300,10 @@ void scheduler_add(struct scheduler *scheduler, const struct request *request)
 
 void scheduler_reject(struct scheduler *scheduler, const struct request *request, enum fit fit)
 {
-	scheduler_event(scheduler, EVENT_REJECT, NULL, request->id, fit,
-		(uint64_t)request->prompt_count + request->max_tokens);
+	record(scheduler, (struct event){.kind = EVENT_REJECT,
+				  .request = request->id,
+				  .a = fit,
+				  .b = (uint64_t)request->prompt_count + request->max_tokens});
 }
 
 /* ---- scheduling ---- */
@@ -323,7 +335,7 @@ static void block_given(
 {
 	uint32_t block = sequence->block_table[index];
 
-	scheduler_event(scheduler, EVENT_BLOCK_GIVEN, sequence, sequence->request, index, block);
+	record_sequence(scheduler, EVENT_BLOCK_GIVEN, sequence, index, block);
 	if (scheduler->is_computing) {
 		batch_add_addition(&scheduler->batch, sequence->row, index, block);
 	}
@@ -334,8 +346,8 @@ static void preempt(struct scheduler *scheduler, struct sequence *sequence)
 	if (sequence->is_decoding) {
 		window_leave(scheduler, sequence);
 	}
-	scheduler_event(scheduler, EVENT_PREEMPT, sequence, sequence->request,
-		sequence->computed_count, sequence->block_count);
+	record_sequence(scheduler, EVENT_PREEMPT, sequence, sequence->computed_count,
+		sequence->block_count);
 	block_manager_release_all(&scheduler->blocks, sequence);
 	sequence->computed_high = u32_max(sequence->computed_high, sequence->computed_count);
 	sequence->computed_count = 0;
@@ -414,8 +426,8 @@ void scheduler_admit(struct scheduler *scheduler, struct sequence *sequence, uin
 	sequence->row = row_take(scheduler);
 	queue_push_back(&scheduler->running, sequence);
 	scheduler->batch.counts.cached_tokens += sequence->cached_count;
-	scheduler_event(scheduler, EVENT_ADMIT, sequence, sequence->request, sequence->cached_count,
-		sequence->token_count);
+	record_sequence(
+		scheduler, EVENT_ADMIT, sequence, sequence->cached_count, sequence->token_count);
 	for (uint32_t i = 0; i < sequence->block_count; i++) {
 		block_given(scheduler, sequence, i);
 	}
@@ -427,7 +439,12 @@ void scheduler_place_chunk(struct scheduler *scheduler, struct sequence *sequenc
 	uint32_t first = sequence->computed_count;
 
 	check(count >= 1 && count <= sequence->token_count - first);
-	scheduler_event(scheduler, EVENT_CHUNK, sequence, sequence->request, first, count);
+	record(scheduler, (struct event){.kind = EVENT_CHUNK,
+				  .sequence = sequence,
+				  .request = sequence->request,
+				  .a = first,
+				  .b = count,
+				  .is_sampled = first + count == sequence->token_count});
 	place(scheduler, sequence, first, count, false);
 	counts->prefill_rows++;
 	counts->prefill_tokens += count;
@@ -468,8 +485,8 @@ static void finish(struct scheduler *scheduler, struct sequence *sequence)
 	if (sequence->is_decoding) {
 		window_leave(scheduler, sequence);
 	}
-	scheduler_event(scheduler, EVENT_FINISH, sequence, sequence->request,
-		sequence_completion_count(sequence), sequence->block_count);
+	record_sequence(scheduler, EVENT_FINISH, sequence, sequence_completion_count(sequence),
+		sequence->block_count);
 	block_manager_release_all(&scheduler->blocks, sequence);
 	sequence->status = SEQUENCE_FINISHED;
 	row_release(scheduler, sequence);

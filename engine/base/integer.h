@@ -7,6 +7,9 @@
 
 #include "engine/base/check.h"
 
+/* For sums of products of times and counts, which 64 bits do not hold. */
+__extension__ typedef unsigned __int128 u128;
+
 /* Narrowing that checks, and the few integer sums that everyone needs. */
 
 static inline uint32_t u32_from(uint64_t value)
