@@ -183,7 +183,7 @@ static void window_extend(struct scheduler *scheduler)
 		struct sequence *next = scheduler->window_tail == NULL
 						? scheduler->running.head
 						: scheduler->window_tail->next;
-		if (next == NULL || next->computed_count + 1 != next->token_count) {
+		if (next == NULL || !next->is_prompt_computed) {
 			break;
 		}
 		window_enter(scheduler, next);
@@ -351,6 +351,7 @@ static void preempt(struct scheduler *scheduler, struct sequence *sequence)
 	block_manager_release_all(&scheduler->blocks, sequence);
 	sequence->computed_high = u32_max(sequence->computed_high, sequence->computed_count);
 	sequence->computed_count = 0;
+	sequence->is_prompt_computed = false;
 	sequence->cached_count = 0;
 	sequence->preemption_count++;
 	sequence->status = SEQUENCE_WAITING;
@@ -506,6 +507,7 @@ static bool advance(
 	} else {
 		sequence->computed_count += placement->count;
 		sequence->token_count += placement->is_sampled;
+		sequence->is_prompt_computed = placement->is_sampled;
 	}
 	if (!placement->is_sampled) {
 		return false;

@@ -55,8 +55,9 @@ struct sequence {
 	uint32_t computed_high;	  /* highest computed_count before a preemption: what lies below is
 				     computed again */
 	uint32_t preemption_count;
-	uint64_t decode_clock; /* the decode pass up to which the counts above hold */
-	bool is_decoding;      /* gains a token with every decode pass */
+	uint64_t decode_clock;	 /* the decode pass up to which the counts above hold */
+	bool is_prompt_computed; /* all tokens that it was admitted with */
+	bool is_decoding;	 /* gains a token with every decode pass */
 
 	/* places in the scheduler's queues */
 	uint64_t admission; /* ordinal of the latest admission: the order of the running queue */
