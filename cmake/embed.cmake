@@ -1,7 +1,7 @@
 # quire_embed(LIBRARY SYMBOL PATTERN...)
 #
 # Compiles the files that match into a library, as the table that engine/base/embedded_file.h
-# describes: `const struct embedded_file SYMBOL[]` and `const uint32_t SYMBOL_count`, by rising name.
+# describes: `const struct embedded_file SYMBOL[]` and `const uint32_t SYMBOL_count`, by name.
 # Changed, added and removed files are noticed by the next build.
 function(quire_embed library symbol)
 	get_target_property(type ${library} TYPE)

@@ -1,5 +1,5 @@
-# How everything is compiled. No NDEBUG in any build (checks are part of the program), no contraction
-# and no -march or -ffast-math: the same source gives the same numbers everywhere.
+# How everything is compiled. No NDEBUG in any build (checks are part of the program), and no
+# contraction, -march or -ffast-math: the same source gives the same numbers everywhere.
 
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
