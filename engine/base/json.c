@@ -203,8 +203,9 @@ enum status json_object(const struct json_place *place, const char *field, struc
 	}
 	/* The path may be in `out`, when a reader descends in place. */
 	struct json_place inner = {.document = place->document, .node = node};
-	snprintf(inner.path, sizeof(inner.path), "%s%s%s", place->path,
+	int length = snprintf(inner.path, sizeof(inner.path), "%s%s%s", place->path,
 		place->path[0] == '\0' ? "" : ".", field);
+	check(length >= 0); /* a path too long for its buffer is cut: only messages show it */
 	*out = inner;
 	return STATUS_OK;
 }
