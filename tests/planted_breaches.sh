@@ -14,6 +14,7 @@ fresh_tree()
 	mkdir -p "$tree"/{bench,engine/base,engine/model,kernels,reports,sim,tests,workloads,build}
 	echo '#include <stddef.h>' >"$tree/engine/base/check.h"
 	echo '#include "engine/base/check.h"' >"$tree/engine/model/config.h"
+	echo '#include <stdio.h>' >"$tree/engine/base/json.h"
 	printf '#include "engine/base/check.h"\n' | tee "$tree"/{bench,engine,sim,workloads}/own.h \
 		>"$tree/kernels/own.h"
 	cp "$here/../.clang-format" "$tree"
@@ -103,6 +104,7 @@ clean architecture.sh "sim knowing the model's shapes"
 include engine/base/a.h '#include "engine/own.h"' 'engine/base may not know engine/own.h'
 include engine/a.h '#include "workloads/own.h"' 'engine may not know workloads/own.h'
 include engine/a.h '#include "engine/model/config.h"' 'engine may not know engine/model/config.h'
+include engine/a.h '#include "engine/base/json.h"' 'engine may not know engine/base/json.h'
 include engine/a.h '#include <time.h>' 'engine may not use <time.h>'
 include engine/a.h '# include <stdio.h>' 'engine may not use <stdio.h>'
 include workloads/a.h '#include "engine/own.h"' 'workloads may not know engine/own.h'
