@@ -8,10 +8,48 @@
 #include "engine/runner.h"
 #include "sim/profile.h"
 
-/* A runner that prices a step from its counts alone, in constant time. */
+/* A runner that prices a step from its counts alone, in constant time.
+
+   With T tokens in the step (decode rows + prefill tokens), S sampled rows, R rows, L layers, H
+   query heads, G KV heads, head size D, and the numbers of the profile in brackets:
+
+     gpu  = L * (sum over qkv, o, gate_up, down of product(T) + elementwise(T)
+		 + decode_attention + prefill_attention)
+	    + product(S) of lm_head + sampling(S) + [step_fixed]
+     host = [host_fixed] + [host_row] * R
+     elapsed = gpu + host, rounded to nanoseconds once
+
+     product(M)  = [floor] + max(bytes / [memory_rate], FLOPs / [flop_rate]); bytes are the weights
+		   and M rows in and out; FLOPs are 2 * M * inputs * outputs; within the layers the
+		   FLOP rate is lowered to [product_sustained] of itself
+     elementwise = [elementwise_fixed] + bytes / [memory_rate]: a token's two residual sums with
+   their norms, norm and rotation of queries and keys, storing K and V, the gated activation
+     decode_attention  = [fixed] + [row] * G * decode rows + bytes of their K and V / [rate]
+     prefill_attention = [fixed] + [token] * H * prefill tokens
+			 + max(4 * D * H * pairs / [rate], bytes of K and V / [decode rate]), where
+			 the bytes are those of the mean context, read once a row: pairs * rows /
+			 tokens. They decide when a short chunk meets a long prefix.
+     sampling(S) = [sampling_fixed] + S * vocab_size / [sampling_rate]
+
+   A term whose rows or tokens are none costs nothing. Only + - * / on doubles, so every machine
+   computes the same nanoseconds. A step of more than 10^15 ns is refused. */
 
 enum status cost_model_open(struct runner *out, const struct model_config *model,
 	const struct gpu_profile *profile, struct error *error);
+
+/* The parts of a step's price, in nanoseconds; layers are summed. For tables and tests. */
+struct step_price {
+	double product[MODEL_PRODUCT_COUNT];
+	double decode_attention;
+	double prefill_attention;
+	double elementwise;
+	double sampling;
+	double step_fixed;
+	double host;
+};
+
+void cost_model_price(
+	const struct runner *cost_model, const struct step_counts *counts, struct step_price *out);
 
 /* The limits that decide how much memory is left for KV blocks. */
 struct kv_memory_limits {
@@ -22,15 +60,27 @@ struct kv_memory_limits {
 	uint32_t max_model_len;
 };
 
-/* Where the memory goes, in bytes. */
+/* Where the memory goes, in bytes. The original measures, after a warm-up step, and takes
+
+       (total * utilization - used - peak + current) / block_bytes, rounded down,
+
+   where used is what the device has given away, current what the allocator holds for tensors and
+   peak the most it held. Weights are in used, in peak and in current; so this is
+
+       (usable - context - weights - activations) / block_bytes
+
+   with the activations of the warm-up step: max_num_batched_tokens tokens in as many sequences of
+   max_model_len as they make, at least one. Its largest moment is taken as the larger of
+     - the MLP: two residual streams, gate and up, their product, 2 bytes an element;
+     - the sampler: the logits of the step's sequences in 2 bytes, and two copies in 4. */
 struct kv_memory {
 	uint64_t total_bytes;
-	uint64_t usable_bytes; /* total * gpu_memory_utilization */
-	uint64_t context_bytes;
+	uint64_t usable_bytes;	/* total * gpu_memory_utilization */
+	uint64_t context_bytes; /* driver, context and libraries, from the profile */
 	uint64_t weight_bytes;
-	uint64_t activation_bytes; /* the largest step's buffers */
-	uint64_t block_bytes;	   /* K and V of one block over all layers */
-	uint32_t block_count;	   /* what is left, in whole blocks; at least 1 */
+	uint64_t activation_bytes;
+	uint64_t block_bytes; /* K and V of block_size tokens over all layers */
+	uint32_t block_count; /* what is left, in whole blocks; at least 1, at most 2^28 */
 };
 
 /* STATUS_MEMORY when not even one block fits, naming the terms. */

@@ -5,40 +5,64 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
+#include "engine/model/config.h"
 
 /* A GPU as the cost model sees it: what it holds, how fast it is at each kind of work, and what
    every launch, layer and step costs besides. Profiles are JSON files, sim/profiles/NAME.json,
-   built into the program; each number carries its unit and the source it was taken from, and
-   sim/profiles/README.md shows how the model's prices compare with measurements. */
+   built into the program; each number is an object of value, unit and the source it was taken from,
+   and sim/profiles/README.md shows how the prices compare with measurements.
+
+   A rate in GB/s is bytes per nanosecond, one in TFLOP/s a thousand FLOPs per nanosecond. */
 
 enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 
-/* The numbers: X(field, unit in the file, smallest, largest). Rates are per nanosecond, so that
-   bytes / rate and FLOPs / rate are nanoseconds: 1 GB/s is 1 byte/ns, 1 TFLOP/s is 1,000 FLOP/ns.
- */
+/* X(field, unit in the file, smallest, largest) */
 #define GPU_PROFILE_NUMBER_LIST(X)                                                                 \
-	X(memory_bytes, "B", 1e6, 1e15)		  /* as the driver reports it in total */          \
-	X(context_bytes, "B", 0, 1e12)		  /* held by driver, context and libraries */      \
-	X(memory_rate, "GB/s", 1, 1e6)		  /* streaming reads of elementwise kernels */     \
-	X(product_memory_rate, "GB/s", 1, 1e6)	  /* weights and activations of a product */       \
-	X(product_flop_rate, "TFLOP/s", 0.1, 1e6) /* a large matrix product, bf16 */               \
-	X(product_floor, "ns", 0, 1e9)		  /* a product that does nothing, in a graph */    \
-	X(single_row_penalty, "ns", 0, 1e9)	  /* a layer's products on one token, besides */   \
-	X(decode_attention_rate, "GB/s", 1, 1e6)  /* K and V read by decode attention */           \
-	X(decode_attention_fixed, "ns", 0, 1e9)	  /* a layer, added to the time of the bytes */    \
-	X(decode_attention_floor, "ns", 0, 1e9)	  /* a layer is never faster than this */          \
-	X(prefill_attention_rate, "TFLOP/s", 0.1, 1e6) /* of long prompts */                       \
-	X(prefill_attention_floor, "ns", 0, 1e9)       /* a layer, added */                        \
-	X(elementwise_floor, "ns", 0, 1e9) /* a layer's norms, rotations, activations */           \
-	X(sampling_fixed, "ns", 0, 1e9)	   /* a step that samples */                               \
-	X(step_fixed, "ns", 0, 1e9)	   /* on the GPU, every step */                            \
-	X(host_step, "ns", 0, 1e9)	   /* on the host while the GPU idles, every step */       \
-	X(host_row, "ns", 0, 1e9)	   /* and for every row of the batch */
+	/* total memory as the driver reports it, and what context and libraries hold of it */     \
+	X(memory_bytes, "B", 1e6, 1e15)                                                            \
+	X(context_bytes, "B", 0, 1e12)                                                             \
+	/* streaming by elementwise kernels, reads and writes */                                   \
+	X(memory_rate, "GB/s", 1, 1e6)                                                             \
+	/* share of a lone product's FLOP rate that is left when a layer's products follow each    \
+	   other without a pause */                                                                \
+	X(product_sustained, "share", 0.01, 1)                                                     \
+	/* decode attention, a layer: fixed + row a row and KV head + K and V at a rate */         \
+	X(decode_attention_fixed, "ns", 0, 1e9)                                                    \
+	X(decode_attention_row, "ns", 0, 1e9)                                                      \
+	X(decode_attention_rate, "GB/s", 1, 1e6)                                                   \
+	/* prefill attention, a layer: fixed + token a token and query head + FLOPs at a rate */   \
+	X(prefill_attention_fixed, "ns", 0, 1e9)                                                   \
+	X(prefill_attention_token, "ns", 0, 1e9)                                                   \
+	X(prefill_attention_rate, "TFLOP/s", 0.1, 1e6)                                             \
+	/* norms, rotations, activations and KV stores of a layer, besides their bytes */          \
+	X(elementwise_fixed, "ns", 0, 1e9)                                                         \
+	/* sampling, a step: fixed + logits at a rate (1e9 a second) */                            \
+	X(sampling_fixed, "ns", 0, 1e9)                                                            \
+	X(sampling_rate, "Glogit/s", 0.01, 1e6)                                                    \
+	/* embedding, last norm and other work on the GPU that every step has once */              \
+	X(step_fixed, "ns", 0, 1e9)                                                                \
+	/* time in which the GPU waits for the host, a step and a row of it */                     \
+	X(host_fixed, "ns", 0, 1e9)                                                                \
+	X(host_row, "ns", 0, 1e9)
+
+/* A matrix product: floor + max(bytes / memory_rate, FLOPs / flop_rate), bytes being those of the
+   weights and of the activations in and out. */
+#define GPU_PROFILE_PRODUCT_LIST(X)                                                                \
+	X(floor, "ns", 0, 1e9)                                                                     \
+	X(memory_rate, "GB/s", 1, 1e6)                                                             \
+	X(flop_rate, "TFLOP/s", 0.1, 1e6)
+
+struct gpu_product {
+#define GPU_PRODUCT_FIELD(field, unit, minimum, maximum) double field;
+	GPU_PROFILE_PRODUCT_LIST(GPU_PRODUCT_FIELD)
+#undef GPU_PRODUCT_FIELD
+};
 
 struct gpu_profile {
-	char name[GPU_PROFILE_NAME_BYTES];	  /* "h200", or the file's name without .json */
-	char description[GPU_PROFILE_TEXT_BYTES]; /* one line for a person */
+	char name[GPU_PROFILE_NAME_BYTES]; /* "h200", or the file's name without .json */
+	char description[GPU_PROFILE_TEXT_BYTES];
 	bool is_calibrated; /* carries residuals of a calibration run; false: say `uncalibrated` */
+	struct gpu_product product[MODEL_PRODUCT_COUNT];
 #define GPU_PROFILE_FIELD(field, unit, minimum, maximum) double field;
 	GPU_PROFILE_NUMBER_LIST(GPU_PROFILE_FIELD)
 #undef GPU_PROFILE_FIELD
@@ -48,5 +72,10 @@ struct gpu_profile {
    names; a malformed file with file, field, what was found and what was expected. */
 enum status gpu_profile_find(
 	const char *name_or_path, struct gpu_profile *out, struct error *error);
+
+/* The built-in profiles by name; NULL beyond the last. The text lives as long as the program, and
+   ends in ".json". */
+uint32_t gpu_profile_count(void);
+const char *gpu_profile_file(uint32_t index);
 
 #endif

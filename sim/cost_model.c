@@ -1,0 +1,241 @@
+#include "sim/cost_model.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BYTES_PER_ELEMENT = 2, FLOPS_PER_NS_AND_TFLOP = 1000, KV_BLOCKS_MAX = 1 << 28 };
+
+/* A cost that grows with rows: fixed + max(memory + rows * memory_row, rows * flop_row), in ns. */
+struct product_price {
+	double fixed;
+	double memory;
+	double memory_row;
+	double flop_row;
+};
+
+/* Every coefficient is in nanoseconds and already summed over the layers. */
+struct cost_model {
+	struct product_price product[MODEL_PRODUCT_COUNT];
+	double decode_fixed, decode_row, decode_token;
+	double prefill_fixed, prefill_token, prefill_pair, prefill_context_token;
+	double elementwise_fixed, elementwise_token;
+	double sampling_fixed, sampling_row;
+	double step_fixed;
+	double host_fixed, host_row;
+};
+
+static double double_max(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static double product_cost(const struct product_price *price, double rows)
+{
+	double memory = price->memory + rows * price->memory_row;
+	return price->fixed + double_max(memory, rows * price->flop_row);
+}
+
+static void price_step(
+	const struct cost_model *model, const struct step_counts *counts, struct step_price *out)
+{
+	double decode_rows = (double)counts->decode_rows;
+	double prefill_rows = (double)counts->prefill_rows;
+	double prefill_tokens = (double)counts->prefill_tokens;
+	double tokens = decode_rows + prefill_tokens;
+	double sampled = (double)counts->sampled_rows;
+
+	memset(out, 0, sizeof(*out));
+	if (tokens > 0) {
+		for (uint32_t i = 0; i < MODEL_PRODUCT_LM_HEAD; i++) {
+			out->product[i] = product_cost(&model->product[i], tokens);
+		}
+		out->elementwise = model->elementwise_fixed + tokens * model->elementwise_token;
+	}
+	if (sampled > 0) {
+		out->product[MODEL_PRODUCT_LM_HEAD] =
+			product_cost(&model->product[MODEL_PRODUCT_LM_HEAD], sampled);
+		out->sampling = model->sampling_fixed + sampled * model->sampling_row;
+	}
+	if (decode_rows > 0) {
+		out->decode_attention = model->decode_fixed + decode_rows * model->decode_row +
+					(double)counts->decode_context_tokens * model->decode_token;
+	}
+	if (prefill_tokens > 0) {
+		double pairs = (double)counts->prefill_attention_pairs;
+		double context = pairs * prefill_rows / prefill_tokens;
+		out->prefill_attention = model->prefill_fixed +
+					 prefill_tokens * model->prefill_token +
+					 double_max(pairs * model->prefill_pair,
+						 context * model->prefill_context_token);
+	}
+	out->step_fixed = model->step_fixed;
+	out->host = model->host_fixed + (decode_rows + prefill_rows) * model->host_row;
+}
+
+static enum status cost_model_execute(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	const double limit_ns = 1e15;
+	struct step_price price;
+	double gpu = 0;
+
+	(void)token_ids;
+	price_step(state, &batch->counts, &price);
+	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT; i++) {
+		gpu += price.product[i];
+	}
+	gpu += price.decode_attention + price.prefill_attention + price.elementwise;
+	gpu += price.sampling + price.step_fixed;
+	double elapsed = gpu + price.host;
+	if (!(elapsed <= limit_ns)) {
+		return error_set(error, STATUS_INPUT,
+			"step %llu: its price of %g ns is beyond 10^15, the profile's numbers are "
+			"not "
+			"for this model",
+			(unsigned long long)batch->step, elapsed);
+	}
+	time->elapsed_ns = (uint64_t)(elapsed + 0.5);
+	time->host_ns = u64_min((uint64_t)(price.host + 0.5), time->elapsed_ns);
+	time->gpu_ns = time->elapsed_ns - time->host_ns;
+	time->mode = STEP_MODE_NONE;
+	return STATUS_OK;
+}
+
+void cost_model_price(
+	const struct runner *cost_model, const struct step_counts *counts, struct step_price *out)
+{
+	check(cost_model->execute == cost_model_execute);
+	price_step(cost_model->state, counts, out);
+}
+
+/* ---- coefficients ---- */
+
+static struct product_price product_prices(const struct gpu_product *gpu,
+	struct model_product_shape shape, double times, double flop_share)
+{
+	double inputs = shape.inputs, outputs = shape.outputs;
+	double flop_rate = gpu->flop_rate * FLOPS_PER_NS_AND_TFLOP * flop_share;
+
+	return (struct product_price){
+		.fixed = gpu->floor * times,
+		.memory = BYTES_PER_ELEMENT * inputs * outputs / gpu->memory_rate * times,
+		.memory_row = BYTES_PER_ELEMENT * (inputs + outputs) / gpu->memory_rate * times,
+		.flop_row = 2 * inputs * outputs / flop_rate * times,
+	};
+}
+
+/* Bytes that the kernels between the products move for a token in a layer: residual sum and norm
+   read two streams and write two, twice; queries and keys are read and written by norm and by
+   rotation; K and V are read and stored; gate and up are read and their product is written. */
+static double elementwise_bytes(const struct model_config *model)
+{
+	double key_value = (double)model->num_key_value_heads * model->head_dim;
+	double query = (double)model->num_attention_heads * model->head_dim;
+	double elements = 2 * 4 * (double)model->hidden_size + 2 * 2 * (query + key_value) +
+			  2 * 2 * key_value + 3 * (double)model->intermediate_size;
+	return BYTES_PER_ELEMENT * elements;
+}
+
+static void fill_coefficients(
+	struct cost_model *out, const struct model_config *model, const struct gpu_profile *gpu)
+{
+	double layers = model->num_hidden_layers;
+	double kv_heads = model->num_key_value_heads;
+	double heads = model->num_attention_heads;
+	double prefill_rate = gpu->prefill_attention_rate * FLOPS_PER_NS_AND_TFLOP;
+
+	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT; i++) {
+		bool is_in_layer = i != MODEL_PRODUCT_LM_HEAD;
+		out->product[i] = product_prices(&gpu->product[i],
+			model_config_product(model, (enum model_product)i),
+			is_in_layer ? layers : 1, is_in_layer ? gpu->product_sustained : 1);
+	}
+	double kv_token_ns =
+		(double)model_config_kv_bytes_per_token(model) / gpu->decode_attention_rate;
+	out->decode_fixed = gpu->decode_attention_fixed * layers;
+	out->decode_row = gpu->decode_attention_row * kv_heads * layers;
+	out->decode_token = kv_token_ns;
+	out->prefill_fixed = gpu->prefill_attention_fixed * layers;
+	out->prefill_token = gpu->prefill_attention_token * heads * layers;
+	out->prefill_pair = 4 * (double)model->head_dim * heads / prefill_rate * layers;
+	out->prefill_context_token = kv_token_ns;
+	out->elementwise_fixed = gpu->elementwise_fixed * layers;
+	out->elementwise_token = elementwise_bytes(model) / gpu->memory_rate * layers;
+	out->sampling_fixed = gpu->sampling_fixed;
+	out->sampling_row = model->vocab_size / gpu->sampling_rate;
+	out->step_fixed = gpu->step_fixed;
+	out->host_fixed = gpu->host_fixed;
+	out->host_row = gpu->host_row;
+}
+
+enum status cost_model_open(struct runner *out, const struct model_config *model,
+	const struct gpu_profile *profile, struct error *error)
+{
+	/* Nothing of the world can fail here; other runners' openers can. */
+	(void)error;
+	struct cost_model *state = memory_take(1, sizeof(*state));
+	fill_coefficients(state, model, profile);
+	*out = (struct runner){
+		.name = "sim",
+		.state = state,
+		.is_computing = false,
+		.execute = cost_model_execute,
+		.start = NULL,
+		.close = free,
+	};
+	return STATUS_OK;
+}
+
+/* ---- memory ---- */
+
+/* The warm-up step's largest buffers, see struct kv_memory. */
+static uint64_t warm_up_bytes(
+	const struct model_config *model, const struct kv_memory_limits *limits)
+{
+	uint64_t tokens = limits->max_num_batched_tokens;
+	uint64_t sequence_tokens = u64_min(tokens, limits->max_model_len);
+	uint64_t sequences = u64_min(tokens / sequence_tokens, limits->max_num_seqs);
+	uint64_t mlp_elements =
+		2 * (uint64_t)model->hidden_size + 3 * (uint64_t)model->intermediate_size;
+	uint64_t mlp = sequences * sequence_tokens * mlp_elements * BYTES_PER_ELEMENT;
+	uint64_t sampler = sequences * model->vocab_size * (BYTES_PER_ELEMENT + 2 * 4);
+	return u64_max(mlp, sampler);
+}
+
+enum status cost_model_kv_memory(const struct model_config *model,
+	const struct gpu_profile *profile, const struct kv_memory_limits *limits,
+	struct kv_memory *out, struct error *error)
+{
+	check(limits->gpu_memory_utilization >= 1 && limits->gpu_memory_utilization <= 1000000);
+	check(limits->block_size >= 1 && limits->max_num_seqs >= 1);
+	check(limits->max_num_batched_tokens >= 1 && limits->max_model_len >= 1);
+	uint64_t total = (uint64_t)profile->memory_bytes;
+	*out = (struct kv_memory){
+		.total_bytes = total,
+		/* total < 2^50: whole millionths first, so that nothing overflows. */
+		.usable_bytes = total / 1000000 * limits->gpu_memory_utilization +
+				total % 1000000 * limits->gpu_memory_utilization / 1000000,
+		.context_bytes = (uint64_t)profile->context_bytes,
+		.weight_bytes = model_config_weight_bytes(model),
+		.activation_bytes = warm_up_bytes(model, limits),
+		.block_bytes = model_config_kv_bytes_per_token(model) * limits->block_size,
+	};
+	uint64_t taken = out->context_bytes + out->weight_bytes + out->activation_bytes;
+	uint64_t left = out->usable_bytes > taken ? out->usable_bytes - taken : 0;
+	if (left < out->block_bytes) {
+		return error_set(error, STATUS_MEMORY,
+			"no KV block fits: %s has %.3f GB, %.3f usable, less context %.3f, weights "
+			"of "
+			"%s %.3f and activations %.3f, and a block of %u tokens takes %.3f",
+			profile->name, (double)total / 1e9, (double)out->usable_bytes / 1e9,
+			(double)out->context_bytes / 1e9, model->name,
+			(double)out->weight_bytes / 1e9, (double)out->activation_bytes / 1e9,
+			limits->block_size, (double)out->block_bytes / 1e9);
+	}
+	out->block_count = (uint32_t)u64_min(left / out->block_bytes, KV_BLOCKS_MAX);
+	return STATUS_OK;
+}

@@ -1,0 +1,207 @@
+#include "sim/profile.h"
+
+#include "engine/base/embedded_file.h"
+#include "engine/base/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+extern const struct embedded_file sim_profiles[];
+extern const uint32_t sim_profiles_count;
+
+#define PROFILE_SCHEMA "quire-gpu-1"
+
+uint32_t gpu_profile_count(void)
+{
+	return sim_profiles_count;
+}
+
+const char *gpu_profile_file(uint32_t index)
+{
+	return index < sim_profiles_count ? sim_profiles[index].name : NULL;
+}
+
+/* One number: {"value": 1, "unit": "ns", "source": "..."}. */
+struct number {
+	const char *field;
+	const char *unit;
+	double minimum, maximum;
+	double *value;
+};
+
+static enum status read_number(
+	const struct json_place *place, const struct number *number, struct error *error)
+{
+	struct json_place inner;
+	const char *unit = NULL, *source = NULL;
+	char expected[32];
+
+	enum status status = json_object(place, number->field, &inner, error);
+	if (status == STATUS_OK) {
+		status = json_double(
+			&inner, "value", number->minimum, number->maximum, number->value, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_text(&inner, "unit", &unit, error);
+	}
+	if (status == STATUS_OK && strcmp(unit, number->unit) != 0) {
+		snprintf(expected, sizeof(expected), "\"%s\"", number->unit);
+		status = json_refuse(&inner, "unit", expected, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_text(&inner, "source", &source, error);
+	}
+	if (status == STATUS_OK && source[0] == '\0') {
+		status = json_refuse(&inner, "source", "where the number was taken from", error);
+	}
+	return status;
+}
+
+/* All numbers of an object, and no other field: a misspelt one must not pass unseen. */
+static enum status read_numbers(const struct json_place *place, const struct number *numbers,
+	size_t count, struct error *error)
+{
+	for (size_t i = 0; i < count; i++) {
+		enum status status = read_number(place, &numbers[i], error);
+		if (status != STATUS_OK) {
+			return status;
+		}
+	}
+	const cJSON *child = NULL;
+	cJSON_ArrayForEach(child, place->node)
+	{
+		bool is_known = false;
+		for (size_t i = 0; i < count; i++) {
+			is_known = is_known || strcmp(child->string, numbers[i].field) == 0;
+		}
+		if (!is_known) {
+			return json_refuse(place, child->string,
+				"no such field: a profile has none of that name", error);
+		}
+	}
+	return STATUS_OK;
+}
+
+static enum status read_products(
+	const struct json_place *root, struct gpu_profile *out, struct error *error)
+{
+	struct json_place products;
+
+	enum status status = json_object(root, "products", &products, error);
+	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT && status == STATUS_OK; i++) {
+		struct gpu_product *product = &out->product[i];
+		const struct number numbers[] = {
+#define PRODUCT_NUMBER(field, unit, minimum, maximum)                                              \
+	{#field, unit, minimum, maximum, &product->field},
+			GPU_PROFILE_PRODUCT_LIST(PRODUCT_NUMBER)
+#undef PRODUCT_NUMBER
+		};
+		struct json_place place;
+		status = json_object(
+			&products, model_product_name((enum model_product)i), &place, error);
+		if (status == STATUS_OK) {
+			status = read_numbers(
+				&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error);
+		}
+	}
+	return status;
+}
+
+static enum status read_profile(
+	const struct json_document *document, struct gpu_profile *out, struct error *error)
+{
+	const struct number numbers[] = {
+#define PROFILE_NUMBER(field, unit, minimum, maximum) {#field, unit, minimum, maximum, &out->field},
+		GPU_PROFILE_NUMBER_LIST(PROFILE_NUMBER)
+#undef PROFILE_NUMBER
+	};
+	struct json_place root, place;
+	const char *schema = NULL, *description = NULL;
+
+	enum status status = json_root(&root, document, error);
+	if (status == STATUS_OK) {
+		status = json_text(&root, "schema", &schema, error);
+	}
+	if (status == STATUS_OK && strcmp(schema, PROFILE_SCHEMA) != 0) {
+		status = json_refuse(&root, "schema", "\"" PROFILE_SCHEMA "\"", error);
+	}
+	if (status == STATUS_OK) {
+		status = json_text(&root, "description", &description, error);
+	}
+	if (status == STATUS_OK) {
+		snprintf(out->description, sizeof(out->description), "%s", description);
+		status = json_object(&root, "numbers", &place, error);
+	}
+	if (status == STATUS_OK) {
+		status = read_numbers(&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error);
+	}
+	if (status == STATUS_OK) {
+		status = read_products(&root, out, error);
+	}
+	if (status == STATUS_OK && json_has(&root, "residuals")) {
+		status = json_object(&root, "residuals", &place, error);
+		out->is_calibrated = true;
+	}
+	return status;
+}
+
+/* ---- finding ---- */
+
+/* A file's name without folders and without ".json". */
+static void profile_name(struct gpu_profile *out, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *start = slash == NULL ? path : slash + 1;
+	size_t length = strlen(start) - strlen(".json");
+	if (length >= sizeof(out->name)) {
+		length = sizeof(out->name) - 1;
+	}
+	memcpy(out->name, start, length);
+	out->name[length] = '\0';
+}
+
+static enum status unknown_profile(const char *name, struct error *error)
+{
+	char names[256] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < sim_profiles_count && used < sizeof(names); i++) {
+		const char *file = sim_profiles[i].name;
+		int written = snprintf(names + used, sizeof(names) - used, "%s%.*s",
+			i == 0 ? "" : ", ", (int)(strlen(file) - strlen(".json")), file);
+		used += written > 0 ? (size_t)written : 0;
+	}
+	return error_set(
+		error, STATUS_USAGE, "gpu '%s': expected one of %s, or a .json file", name, names);
+}
+
+enum status gpu_profile_find(const char *name_or_path, struct gpu_profile *out, struct error *error)
+{
+	struct json_document document = {.root = NULL};
+	char file[GPU_PROFILE_NAME_BYTES + sizeof(".json")];
+	size_t length = strlen(name_or_path);
+	enum status status;
+
+	memset(out, 0, sizeof(*out));
+	if (length > 5 && strcmp(name_or_path + length - 5, ".json") == 0) {
+		profile_name(out, name_or_path);
+		status = json_document_open(&document, name_or_path, error);
+	} else {
+		if (length >= GPU_PROFILE_NAME_BYTES) {
+			return unknown_profile(name_or_path, error);
+		}
+		snprintf(file, sizeof(file), "%s.json", name_or_path);
+		const struct embedded_file *embedded =
+			embedded_file_find(sim_profiles, sim_profiles_count, file);
+		if (embedded == NULL) {
+			return unknown_profile(name_or_path, error);
+		}
+		profile_name(out, file);
+		status = json_document_parse(
+			&document, file, embedded->bytes, embedded->size, error);
+	}
+	if (status == STATUS_OK) {
+		status = read_profile(&document, out, error);
+	}
+	json_document_close(&document);
+	return status;
+}
