@@ -52,7 +52,7 @@ as_root=()
 if [ "$(id -u)" -ne 0 ]; then
 	command -v sudo >/dev/null ||
 		fail "as root, please run: apt-get install ${missing[*]}"
-	as_root=(sudo)
+	as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
 fi
 
 echo "quire needs these packages and installs them: ${missing[*]}"

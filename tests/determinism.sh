@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The same trace, configuration and seed give the same bytes in every result file but
-# provenance.json, whoever compiled quire and however: a trace is made and replayed by the program of
-# BUILD, twice, and by builds at -O0, with sanitizers and by clang, from other folders and with
-# another environment. BUILD keeps those builds, so that only the first run takes its time.
+# provenance.json, whoever compiled quire and however: traces are made and replayed by the program
+# of BUILD, again from another folder with another environment, and by builds at -O0, with
+# sanitizers and by clang. BUILD keeps those builds, so that only the first run takes its time.
 #
 #     tests/determinism.sh BUILD
 set -euo pipefail
@@ -91,8 +91,8 @@ fi
 
 # The runs must have met what they are for, or equal bytes say little.
 for run in tight:preemptions closed:finished; do
-	value=$(sed -nE "s/.*\"${run#*:}\": *([0-9]+).*/\1/p" "$results/first/${run%:*}/summary.json" |
-		head -n 1)
+	value=$(sed -nE "s/.*\"${run#*:}\": *([0-9]+).*/\1/p" \
+		"$results/first/${run%:*}/summary.json" | head -n 1)
 	[ "${value:-0}" -gt 0 ]
 	verdict $? "${run%:*} has no ${run#*:}"
 done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Plants one breach after the other into a small tree and demands that tests/architecture.sh and
-# tests/tidy.sh catch it: a check that never fails checks nothing.
+# tests/tidy.sh catch it, and every kind of failure into the output of a test run and demands that
+# tests/count_tests.awk counts it: a check that never fails checks nothing.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -146,6 +147,39 @@ else
 	echo "skipped: layout, since clang-format 14 is not here"
 	skipped=1
 fi
+
+# counted EXPECTED NAME TEXT: the last line of the count of a test run that wrote TEXT.
+counted()
+{
+	local line
+	line=$(printf '%b' "$3" | awk -f "$here/count_tests.awk" | tail -n 1) || true
+	if [ "$line" = "$1" ]; then
+		passed=$((passed + 1))
+	else
+		echo "count_tests.awk: $2: '$line' instead of '$1'"
+		failed=$((failed + 1))
+	fi
+}
+
+good='1: [====] Synthesis: Tested: 3 | Passing: 3 | Failing: 0 | Crashing: 0 \n'
+pass='1/1 Test  #1: a ....   Passed    0.01 sec\n'
+counted '3 passed, 0 failed, 0 skipped' 'passing cases' "$good$pass"
+counted '3 passed, 0 failed, 1 skipped' 'a skipped case' "1: [SKIP] a::b: why\n$good$pass"
+counted '1 passed, 2 failed, 0 skipped' 'failing cases' "1: [====] Synthesis: Tested: 3 | \
+Passing: 1 | Failing: 2 | Crashing: 1 \n1/1 Test #1: a ....***Failed    0.01 sec\n"
+counted '3 passed, 1 failed, 0 skipped' 'a leak behind passing cases' "$good \
+1/1 Test #1: a ....***Failed  Error regular expression found in output.  0.01 sec\n"
+counted '0 passed, 1 failed, 0 skipped' 'a test that hangs' \
+	'1/1 Test #1: a ...***Timeout 9.01 sec\n'
+counted '0 passed, 1 failed, 0 skipped' 'a crash' \
+	'1/1 Test #1: a ...***Exception: SegFault  0.1 sec\n'
+counted '0 passed, 1 failed, 0 skipped' 'a missing program' \
+	'1/1 Test #1: a ...***Not Run   0.00 sec\n'
+counted '0 passed, 0 failed, 1 skipped' 'a skipped script' \
+	'1/1 Test #1: a ...***Skipped   0.00 sec\n'
+counted '2 passed, 1 failed, 4 skipped' 'a script' "1: 2 passed, 1 failed, 4 skipped\n\
+1/1 Test #1: a ....***Failed    0.01 sec\n"
+counted '0 passed, 1 failed, 0 skipped' 'no test at all' ''
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
