@@ -310,6 +310,9 @@ static void print_failure(struct shrink *shrink, bool is_random, uint64_t seed, 
 
 static void report_failure(struct prop *prop, const struct prop_options *options)
 {
+	if (options->is_silent) {
+		return;
+	}
 	bool is_random = prop->mode == MODE_RANDOM;
 	uint64_t seed = prop->seed;
 	uint32_t found = prop->count;

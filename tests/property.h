@@ -49,6 +49,7 @@ struct prop_options {
 	uint32_t timeout_s;	      /* for one trial; 0: 20 */
 	const uint64_t *always_seeds; /* (always_count) run before the random ones: old failures */
 	uint32_t always_count;
+	bool is_silent; /* a failure is what is wanted: neither shrunk nor printed */
 };
 
 /* Whether no trial failed. The first failure is shrunk and printed: its seed, and what the body
