@@ -35,31 +35,27 @@ missing_packages()
 }
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-	mapfile -t missing < <(missing_elsewhere)
-	[ ${#missing[@]} -eq 0 ] || fail "please install, by your system's means: ${missing[*]}"
+	missing=$(missing_elsewhere)
+	[ -z "$missing" ] || fail "please install, by your system's means:" $missing
 	exit 0
 fi
-
-mapfile -t missing < <(missing_packages)
-[ ${#missing[@]} -gt 0 ] || exit 0
 
 # A tool or library that came by another way than its package serves as well.
-if [ -z "$(missing_elsewhere)" ]; then
+missing=$(missing_packages)
+if [ -z "$missing" ] || [ -z "$(missing_elsewhere)" ]; then
 	exit 0
 fi
 
-as_root=()
+as_root=(env DEBIAN_FRONTEND=noninteractive)
 if [ "$(id -u)" -ne 0 ]; then
-	command -v sudo >/dev/null ||
-		fail "as root, please run: apt-get install ${missing[*]}"
-	as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
+	command -v sudo >/dev/null || fail "as root, please run: apt-get install" $missing
+	as_root=(sudo "${as_root[@]}")
 fi
 
-echo "quire needs these packages and installs them: ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-install=("${as_root[@]}" apt-get install --yes --no-install-recommends "${missing[@]}")
+echo "quire needs these packages and installs them:" $missing
+install=("${as_root[@]}" apt-get install --yes --no-install-recommends $missing)
 # A package list of an earlier day may do; when it does not, it is fetched anew.
 "${install[@]}" </dev/null >/dev/null 2>&1 || {
 	"${as_root[@]}" apt-get update </dev/null >/dev/null
 	"${install[@]}" </dev/null >/dev/null
-} || fail "apt-get could not install: ${missing[*]}"
+} || fail "apt-get could not install:" $missing
