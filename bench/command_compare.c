@@ -1,0 +1,55 @@
+#include "bench/commands.h"
+#include "bench/compare.h"
+#include "bench/options.h"
+
+int command_compare(int argc, char **argv)
+{
+	bool is_json = false, wants_help = false;
+	const struct option options[] = {
+		{"json", OPTION_FLAG, &is_json, NULL, "one JSON object instead of a table", 0, 0,
+			NULL, NULL},
+	};
+	const struct command command = {
+		.name = "compare",
+		.arguments = "A B [--json]",
+		.summary = "Says how the results in folder B differ from those in folder A: "
+			   "configuration,\n"
+			   "every number of their summaries, and, where both have a steps.tsv, the "
+			   "first\n"
+			   "step and column in which they part.\n\n"
+			   "Exit code 0: both runs took the same decisions, though their times may "
+			   "differ.\n"
+			   "1: the decisions differ. 2: a folder holds no result.",
+		.examples = "  quire compare result-a result-b\n"
+			    "  quire compare result-a result-b --json\n",
+		.options = options,
+		.option_count = sizeof(options) / sizeof(options[0]),
+		.positional_minimum = 2,
+		.positional_maximum = 2,
+	};
+	const char *folders[2] = {NULL, NULL};
+	uint32_t folder_count = 0;
+	struct error error = {0};
+	struct comparison comparison;
+
+	enum status status =
+		options_parse(&command, argc, argv, folders, &folder_count, &wants_help, &error);
+	if (status == STATUS_OK && wants_help) {
+		command_help(&command);
+		return 0;
+	}
+	if (status == STATUS_OK) {
+		status = comparison_open(&comparison, folders[0], folders[1], &error);
+	}
+	if (status != STATUS_OK) {
+		return command_fail(&command, &error);
+	}
+	if (is_json) {
+		comparison_print_json(&comparison, stdout);
+	} else {
+		comparison_print(&comparison, stdout);
+	}
+	bool has_same_decisions = comparison.has_same_decisions;
+	comparison_close(&comparison);
+	return has_same_decisions ? 0 : 1;
+}
