@@ -5,9 +5,7 @@
 
 #include <stdbool.h>
 
-/* ln 2 and 1 / ln 2, times 2^32. */
-static const int64_t LN_2 = INT64_C(0xb17217f8);
-static const int64_t LOG2_E = INT64_C(0x171547653);
+static const int64_t LOG2_E = INT64_C(0x171547653); /* 1 / ln 2, times 2^32 */
 
 static uint64_t magnitude(int64_t value)
 {
@@ -96,7 +94,7 @@ int64_t u64_log2(uint64_t value)
 int64_t fixed_ln(int64_t value)
 {
 	check(value > 0);
-	return fixed_multiply(u64_log2((uint64_t)value) - 32 * FIXED_ONE, LN_2);
+	return fixed_multiply(u64_log2((uint64_t)value) - 32 * FIXED_ONE, FIXED_LN_2);
 }
 
 int64_t fixed_exp2(int64_t value)
@@ -126,5 +124,6 @@ int64_t fixed_exp2(int64_t value)
 
 int64_t fixed_exp(int64_t value)
 {
-	return fixed_exp2(fixed_multiply(value, LOG2_E));
+	/* Below this the result is 0 in any case, and the product could overflow. */
+	return value < -64 * FIXED_ONE ? 0 : fixed_exp2(fixed_multiply(value, LOG2_E));
 }

@@ -7,7 +7,15 @@
    optional fields tie turns of one conversation together: session_id, and delay, the milliseconds
    between the end of the turn before and this one. */
 
-enum { FIELD_TIMESTAMP, FIELD_INPUT, FIELD_OUTPUT, FIELD_IDS, FIELD_SESSION, FIELD_COUNT };
+enum {
+	FIELD_TIMESTAMP,
+	FIELD_INPUT,
+	FIELD_OUTPUT,
+	FIELD_IDS,
+	FIELD_SESSION,
+	FIELD_DELAY,
+	FIELD_COUNT
+};
 
 static const struct json_field fields[FIELD_COUNT] = {
 	[FIELD_TIMESTAMP] = {"timestamp", JSON_TIME, true, 6, 0, TRACE_TIME_NS_MAX,
@@ -19,6 +27,8 @@ static const struct json_field fields[FIELD_COUNT] = {
 	[FIELD_IDS] = {"hash_ids", JSON_IDS, false, 0, 0, INT64_MAX,
 		"an array of integers in [0, 2^63)"},
 	[FIELD_SESSION] = {"session_id", JSON_LABEL, false, 0, 0, 0, "a text or an integer"},
+	[FIELD_DELAY] = {"delay", JSON_TIME, false, 6, 0, TRACE_TIME_NS_MAX,
+		"milliseconds in [0, 2^63 ns)"},
 };
 
 static bool mooncake_recognises(const char *line, size_t line_bytes)
@@ -51,6 +61,8 @@ static enum status mooncake_row(void *state, const struct place *place, const ch
 	row->input_length = u32_from(values[FIELD_INPUT].number);
 	row->output_length = u32_from(values[FIELD_OUTPUT].number);
 	row->session = values[FIELD_SESSION].text;
+	row->has_delay = values[FIELD_DELAY].is_present;
+	row->delay_ns = values[FIELD_DELAY].number;
 	row->hash_ids = values[FIELD_IDS].ids;
 	row->hash_id_count = u32_from(values[FIELD_IDS].id_count);
 	return STATUS_OK;

@@ -86,7 +86,9 @@ bool generator_next(struct generator *generator, struct trace_row *row)
 	if (options->rate_millionths > 0) {
 		generator->now_ns += draw_gap_ns(generator);
 	}
-	*row = (struct trace_row){.index = generator->row_count, .arrival_ns = generator->now_ns};
+	*row = (struct trace_row){.index = generator->row_count,
+		.arrival_ns = generator->now_ns,
+		.turn_index = NO_TURN};
 	row->input_length =
 		options->prefix_tokens +
 		random_range(&generator->input, options->input.low, options->input.high);

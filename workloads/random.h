@@ -26,4 +26,11 @@ uint32_t random_range(struct random *random, uint32_t low, uint32_t high);
 /* Fixed point, mean 1: the gaps of a Poisson process of rate 1. At most 64 ln 2. */
 int64_t random_exponential(struct random *random);
 
+/* Fixed point, normal with mean 0 and deviation 1. */
+int64_t random_normal(struct random *random);
+
+/* Fixed point, gamma with this shape and mean 1, so of variance 1 / shape; shape in [0.01, 1000].
+ */
+int64_t random_gamma(struct random *random, int64_t shape);
+
 #endif

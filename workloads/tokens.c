@@ -44,17 +44,20 @@ static void check_source(const struct token_source *source)
 	check(source->vocab_size >= 1 && source->vocab_size <= TOKEN_VOCABULARY_LIMIT);
 }
 
-void tokens_prompt(
+/* Ids that a trace spells out, brought below the vocabulary of the model that replays them. */
+static void copy_ids(const struct token_source *source, const uint64_t *given, uint32_t count,
+	int32_t *token_ids)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		token_ids[i] = (int32_t)(given[i] % source->vocab_size);
+	}
+}
+
+static void fill_from_blocks(
 	const struct token_source *source, const struct trace_row *row, int32_t *token_ids)
 {
 	uint32_t block_size = source->trace_block_size;
 
-	check_source(source);
-	if (row->hash_ids == NULL) {
-		fill(stream_key(source, PURPOSE_ROW, row->index), 0, row->input_length,
-			source->vocab_size, token_ids);
-		return;
-	}
 	check(block_size > 0);
 	check(row->hash_id_count == u64_divide_up(row->input_length, block_size));
 	for (uint32_t i = 0; i < row->hash_id_count; i++) {
@@ -65,10 +68,37 @@ void tokens_prompt(
 	}
 }
 
+void tokens_prompt(
+	const struct token_source *source, const struct trace_row *row, int32_t *token_ids)
+{
+	check_source(source);
+	if (row->prompt_ids != NULL) {
+		copy_ids(source, row->prompt_ids, row->input_length, token_ids);
+		return;
+	}
+	if (row->hash_ids != NULL) {
+		fill_from_blocks(source, row, token_ids);
+	} else {
+		fill(stream_key(source, PURPOSE_ROW, row->index), 0, row->input_length,
+			source->vocab_size, token_ids);
+	}
+	for (uint32_t i = 0; i < row->span_count; i++) {
+		const struct token_span *span = &row->spans[i];
+		check(span->count <= row->input_length &&
+			span->first <= row->input_length - span->count);
+		fill(stream_key(source, PURPOSE_ROW, span->row), span->first, span->count,
+			source->vocab_size, token_ids + span->first);
+	}
+}
+
 void tokens_forced(
 	const struct token_source *source, const struct trace_row *row, int32_t *token_ids)
 {
 	check_source(source);
+	if (row->output_ids != NULL) {
+		copy_ids(source, row->output_ids, row->output_length, token_ids);
+		return;
+	}
 	fill(stream_key(source, PURPOSE_ROW, row->index), row->input_length, row->output_length,
 		source->vocab_size, token_ids);
 }

@@ -205,6 +205,7 @@ enum status trace_next(
 	}
 	row->line = place.line;
 	row->index = trace->row_count;
+	row->turn_index = NO_TURN;
 	enum status status = check_ids(trace, &place, row, error);
 	if (status == STATUS_OK) {
 		status = check_order(trace, &place, row, error);

@@ -30,17 +30,38 @@ struct trace_options {
 	uint32_t trace_block_size; /* tokens a hash id stands for; 0: the format's own (512) */
 };
 
+/* Tokens [first, first + count) of a prompt that are not what its hash ids or its own row say, but
+   those of an earlier row's stream at the same positions: an earlier turn and its completion. */
+struct token_span {
+	uint64_t row; /* index of the earlier row */
+	uint32_t first, count;
+};
+
+#define NO_TURN UINT64_MAX
+
 /* One row. Pointers are borrowed and die with the next call on the same trace. */
 struct trace_row {
-	uint64_t index;		/* from 0, in file order */
-	uint64_t line;		/* in the file, from 1 */
-	uint64_t arrival_ns;	/* from the trace's own zero */
-	uint32_t input_length;	/* tokens, >= 1 */
-	uint32_t output_length; /* tokens, >= 1 */
-	const char *session;	/* NULL: the row belongs to none */
+	uint64_t index;		  /* from 0, in file order */
+	uint64_t line;		  /* in the file, from 1 */
+	uint64_t arrival_ns;	  /* from the trace's own zero */
+	uint32_t input_length;	  /* tokens, >= 1 */
+	uint32_t output_length;	  /* tokens, >= 1 */
+	const uint64_t *hash_ids; /* (hash_id_count); NULL: the prompt shares nothing by ids */
+	uint32_t hash_id_count;	  /* ceil(input_length / trace_block_size) when there are any */
 	const uint64_t
-		*hash_ids; /* (hash_id_count); NULL: the prompt shares nothing with any other */
-	uint32_t hash_id_count; /* ceil(input_length / trace_block_size) when there are any */
+		*prompt_ids; /* (input_length) token ids that the trace spells out, or NULL */
+	const uint64_t *output_ids; /* (output_length) likewise */
+
+	const char *session; /* NULL: the row belongs to none */
+	const char *turn;    /* name by which later rows call this one; NULL: the session's */
+	const char *parent;  /* with .turn: the turn that it follows, or NULL */
+	uint64_t delay_ns;   /* from the end of the turn before to this one; 0 without has_delay */
+	bool has_delay;
+
+	/* Filled by workloads/conversations.h only. */
+	uint64_t turn_index;		/* NO_TURN: the row belongs to no session */
+	const struct token_span *spans; /* (span_count), disjoint */
+	uint32_t span_count;
 };
 
 /* Opens a trace; a file that is none is refused here if its first row shows it. */
