@@ -1,0 +1,38 @@
+#ifndef BENCH_RUNNERS_H
+#define BENCH_RUNNERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/replay_config.h"
+#include "engine/model/config.h"
+#include "engine/runner.h"
+
+/* The runners that --runner names. A runner is one file that fills a struct runner, and one row of
+   the table in bench/runners.c. */
+
+struct runner_request {
+	const struct model_config *model;
+	const char *tape; /* DIR of a recorded run, or NULL */
+};
+
+struct runner_entry {
+	const char *name;
+	const char *summary;
+
+	/* Opens the runner. A config->kv_blocks of 0 asks how many blocks there are and is filled
+	 *in. is_calibrated: its times were measured, or priced by a profile that was. */
+	enum status (*open)(struct runner *out, struct replay_config *config,
+		const struct runner_request *request, bool *is_calibrated, struct error *error);
+
+	/* After the last step of a whole run; NULL: nothing to say. */
+	enum status (*finish)(const struct runner *runner, struct error *error);
+};
+
+/* NULL past the end. */
+const struct runner_entry *runner_at(uint32_t index);
+
+/* An unknown name is refused with the names there are. */
+enum status runner_find(const char *name, const struct runner_entry **out, struct error *error);
+
+#endif
