@@ -1,0 +1,38 @@
+# Prefix-cache hit rate over time, from timeline.tsv: hit tokens over query tokens of first
+# admissions, so far (strong) and in each slice of time (faint).
+if (ARGC < 2) { print "usage: gnuplot -c hit_rate.gp OUT.svg DIR [DIR...]"; exit status 2 }
+if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("hit_rate.gp")]."style.gp" }
+
+points_max = 160
+eval timeline_load
+eval figure_open(300, 1)
+queries = 0.0
+do for [i = 1:ARGC - 1] {
+	if (records_most > 0) {
+		stats timeline(i) using 8 nooutput
+		queries = exists("STATS_sum") ? queries + STATS_sum : queries
+	}
+}
+if (queries == 0) {
+	eval figure_empty("no prompt asked the cache")
+	exit
+}
+curve = records_most > 24 ? line_style : curve_style
+eval time_axis
+
+percent(hit, query) = query > 0 ? 100.0 * hit / query : NaN
+so_far(row) = (row == 0 ? (hits = 0.0, asked = 0.0) : 0, hits = hits + $7, asked = asked + $8, \
+	percent(hits, asked))
+largest = 0.0
+do for [i = 1:ARGC - 1] {
+	stats timeline(i) using (percent($7, $8)) nooutput
+	if (exists("STATS_max") && STATS_max > largest) { largest = STATS_max }
+}
+eval y_axis(largest)
+set format y "%g %%"
+set ylabel "Hit rate, tokens"
+set xlabel time_label
+plot for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):(percent($7, $8)) with lines \
+	linewidth 1 linecolor rgb faint(i) notitle, \
+	for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):(so_far(int(column(0)))) @curve \
+	linecolor rgb color(i) title label(i)

@@ -1,0 +1,27 @@
+# Running and waiting sequences over time, from timeline.tsv.
+if (ARGC < 2) { print "usage: gnuplot -c sequences.gp OUT.svg DIR [DIR...]"; exit status 2 }
+if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("sequences.gp")]."style.gp" }
+
+eval timeline_load
+eval figure_open(400, 2)
+if (records_most == 0) {
+	eval figure_empty("no step was run")
+	exit
+}
+curve = records_most > 24 ? line_style : curve_style
+eval time_axis
+
+eval largest_of(2)
+eval y_axis(largest)
+set ylabel "Running"
+set xlabel ""
+plot for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):2 @curve linecolor rgb color(i) \
+	title label(i)
+
+unset key
+eval largest_of(3)
+eval y_axis(largest)
+set ylabel "Waiting"
+set xlabel time_label
+plot for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):3 @curve linecolor rgb color(i) \
+	notitle

@@ -1,0 +1,143 @@
+# Mean step time by what a step computed, decode rows against prefill tokens, from step_grid.tsv; a
+# panel for each result, all on the same scales.
+if (ARGC < 2) { print "usage: gnuplot -c step_time.gp OUT.svg DIR [DIR...]"; exit status 2 }
+if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("step_time.gp")]."style.gp" }
+
+# Axes count octaves, with a band of its own for 0: 0 lies in [-1, 0], n >= 1 at log2(n).
+start_of(low) = low < 1 ? -1 : log(low) / log(2)
+end_of(high) = log(high + 1) / log(2)
+
+set datafile columnheaders
+cells = 0
+rows_end = 0.0
+tokens_end = 0.0
+fastest = 0.0
+slowest = 0.0
+array cells_of[8]
+do for [i = 1:ARGC - 1] {
+	file = folder(i)."step_grid.tsv"
+	stats file using (column("decode_rows_high")) nooutput
+	cells_of[i] = exists("STATS_max") ? int(STATS_records) : 0
+	cells = cells + cells_of[i]
+	if (cells_of[i] > 0) {
+		rows_end = STATS_max > rows_end ? STATS_max : rows_end
+		stats file using (column("prefill_tokens_high")) nooutput
+		tokens_end = STATS_max > tokens_end ? STATS_max : tokens_end
+		stats file using (column("mean_ns") / 1e6) nooutput
+		fastest = fastest == 0 || STATS_min < fastest ? STATS_min : fastest
+		slowest = STATS_max > slowest ? STATS_max : slowest
+	}
+}
+
+# Too many cells for a small file are joined, octave by octave.
+is_joined = cells > 1000
+octave(low) = low < 1 ? 0 : int(floor(log(low) / log(2) + 1e-9)) + 1
+array joined_steps[4096]
+array joined_ms[4096]
+join(cell, steps, ms) = (joined_steps[cell] = joined_steps[cell] + steps, \
+	joined_ms[cell] = joined_ms[cell] + steps * ms)
+low_of(k) = k == 0 ? -1 : k - 1
+do for [i = 1:ARGC - 1] {
+	file = folder(i)."step_grid.tsv"
+	if (cells_of[i] == 0) {
+		eval sprintf("set print $cells_%d", i)
+		print "NaN\tNaN\tNaN\tNaN\tNaN"
+		unset print
+		continue
+	}
+	if (is_joined) {
+		do for [k = 1:4096] { joined_steps[k] = 0.0; joined_ms[k] = 0.0 }
+		stats file using (join(octave(column("decode_rows_low")) * 64 + \
+			octave(column("prefill_tokens_low")) + 1, column("steps"), \
+			column("mean_ns") / 1e6)) nooutput
+		eval sprintf("set print $cells_%d", i)
+		do for [k = 0:4095] {
+			if (joined_steps[k + 1] > 0) {
+				print sprintf("%d\t%d\t%d\t%d\t%.9g", low_of(k / 64), k / 64, \
+					low_of(k % 64), k % 64, joined_ms[k + 1] / joined_steps[k + 1])
+			}
+		}
+		unset print
+	} else {
+		eval sprintf("set table $cells_%d", i)
+		plot file using (start_of(column("decode_rows_low"))): \
+			(end_of(column("decode_rows_high"))): \
+			(start_of(column("prefill_tokens_low"))): \
+			(end_of(column("prefill_tokens_high"))):(column("mean_ns") / 1e6) with table
+		unset table
+	}
+}
+set datafile nocolumnheaders
+
+has_legend = 0
+column_count = ARGC > 2 ? 2 : 1
+row_count = (ARGC - 2) / column_count + 1
+panel = ARGC > 2 ? 270 : 290
+height = 62 + panel * row_count
+set terminal svg size 640, height dynamic font 'sans-serif,15' background paper_color
+set output ARG1
+unset key
+if (cells == 0) {
+	eval figure_empty("no step was run")
+	exit
+}
+
+set palette defined (0 "#fde725", 1 "#7ad151", 2 "#22a884", 3 "#2a788e", 4 "#414487", 5 "#440154") \
+	maxcolors 32
+set logscale cb
+low = fastest
+high = slowest > fastest * 1.01 ? slowest : fastest * 1.1
+set cbrange [low:high]
+set cbtics () scale 0.4 offset 0, 0.4 textcolor rgb text_color
+decades = log10(high / low)
+do for [e = floor(log10(low)):ceil(log10(high))] {
+	do for [m in decades > 3 ? "1" : "1 2 5"] {
+		x = m * 10.0 ** e
+		if (x >= low && x <= high) { set cbtics add (sprintf("%g ms", x) x) }
+	}
+}
+if (decades < 0.4) {
+	set cbtics (sprintf("%.3g ms", low) low, sprintf("%.3g ms", high) high)
+}
+set colorbox horizontal user origin screen 0.30, screen 1 - 22.0 / height \
+	size screen 0.64, screen 10.0 / height noborder
+set label 1 "Mean step time" at screen 0.02, screen 1 - 18.0 / height left \
+	textcolor rgb text_color front
+
+count_text(k) = k < 10 ? sprintf("%d", 2 ** k) : k < 20 ? sprintf("%dk", 2 ** (k - 10)) : \
+	sprintf("%dM", 2 ** (k - 20))
+rows_octaves = ceil(end_of(rows_end))
+tokens_octaves = ceil(end_of(tokens_end))
+rows_every = rows_octaves <= (column_count == 1 ? 12 : 6) ? 1 : 2
+set xrange [-1:end_of(rows_end)]
+set yrange [-1:end_of(tokens_end)]
+set format x "%g"
+set format y "%g"
+set xtics ("0" -0.5)
+set ytics ("0" -0.5)
+do for [k = 1:rows_octaves] {
+	if (k % rows_every == 0) { set xtics add (count_text(k) k) }
+}
+do for [k = 2:tokens_octaves:2] { set ytics add (count_text(k) k) }
+unset grid
+
+short(text) = strlen(text) > 30 ? text[1:29]."…" : text
+set multiplot
+do for [i = 1:ARGC - 1] {
+	column_index = (i - 1) % column_count
+	row_index = (i - 1) / column_count
+	set lmargin at screen 0.115 + column_index * 0.48
+	set rmargin at screen 0.115 + column_index * 0.48 + (column_count == 1 ? 0.85 : 0.375)
+	set tmargin at screen 1 - (62.0 + panel * row_index + (ARGC > 2 ? 26 : 0)) / height
+	set bmargin at screen 1 - (62.0 + panel * (row_index + 1) - 58) / height
+	set xlabel (row_index == row_count - 1 || i + column_count > ARGC - 1 ? \
+		"Decode rows in the step" : "")
+	set ylabel (column_index == 0 ? "Prefill tokens" : "")
+	if (ARGC > 2) {
+		set title short(label(i)) noenhanced offset 0, -0.6
+	}
+	plot sprintf("$cells_%d", i) using (($1 + $2) / 2):(($3 + $4) / 2):1:2:3:4:5 \
+		with boxxyerror fillstyle solid 1 noborder linecolor palette notitle
+	unset colorbox
+	unset label 1
+}

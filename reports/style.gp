@@ -1,0 +1,123 @@
+# What all figures share: data format, palette, helpers. A figure calls for this file from its own
+# folder; quire puts it in front of the figure instead and may then also have set
+#
+#   label_1, label_2, ...             names of the results (else the last part of each folder)
+#   kv_capacity_1, kv_capacity_2, ... KV blocks of the pool (else no capacity is drawn)
+#   has_legend = 0                    no legend in the figure: the page around it has one
+#   metric = "ttft"                   which latency latency.gp draws
+
+quire_style = 1
+if (!exists("has_legend")) { has_legend = 1 }
+
+set encoding utf8
+set datafile separator "\t"
+set datafile missing NaN
+set datafile commentschars ""
+
+# A file name is never a pipe ("<...") or a home ("~..."): it starts with / or with ./
+folder(i) = (ARGV[i + 1][1:1] eq "/" ? "" : "./").ARGV[i + 1]."/"
+last_part(path) = strstrt(path, "/") ? last_part(path[strstrt(path, "/") + 1:*]) : path
+trimmed(path) = strlen(path) > 1 && path[strlen(path):*] eq "/" ? \
+	trimmed(path[1:strlen(path) - 1]) : path
+label(i) = exists(sprintf("label_%d", i)) ? value(sprintf("label_%d", i)) : \
+	last_part(trimmed(ARGV[i + 1]))
+
+# The palette of Okabe and Ito, two of its colours replaced by ones that read on white. The page
+# exchanges these colours, text, grid and background for its own, light or dark.
+array palette_run[8]
+palette_run[1] = 0x0072b2
+palette_run[2] = 0xd55e00
+palette_run[3] = 0x009e73
+palette_run[4] = 0xcc79a7
+palette_run[5] = 0x56b4e9
+palette_run[6] = 0xe69f00
+palette_run[7] = 0x7a5195
+palette_run[8] = 0x8c8c00
+color(i) = palette_run[i]
+faint(i) = palette_run[i] + 0xa0000000
+text_color = "#1f2933"
+grid_color = "#d5dbe1"
+paper_color = "#fdfdfe"
+
+set border 3 linecolor rgb text_color linewidth 1
+set tics nomirror out scale 0.4 textcolor rgb text_color
+set grid linetype 1 linecolor rgb grid_color linewidth 1
+set xtics offset 0, 0.4
+set xlabel offset 0, 0.8 textcolor rgb text_color
+set ylabel offset 0.5, 0 textcolor rgb text_color
+set cblabel textcolor rgb text_color
+set title textcolor rgb text_color
+set key at screen 0.02, 0.99 left top vertical Left reverse noenhanced samplen 1.5 \
+	textcolor rgb text_color
+set format y "%.0s%c"
+set lmargin 9
+set rmargin 3
+
+# Opens a figure of some panels, one above the other: `eval figure_open(height, panels)`. A legend
+# adds a line a result.
+figure_open(height, panels) = sprintf("has_legend = has_legend && ARGC > 2; ".\
+	"legend_height = has_legend ? 19 * (ARGC - 1) : 0; height = %d + legend_height; ".\
+	"set terminal svg size 640, height dynamic font 'sans-serif,15' background '%s'; ".\
+	"set output ARG1; if (!has_legend) { unset key }; ".\
+	"set multiplot layout %d, 1 margins screen 0.125, 0.965, 60.0 / height, ".\
+	"1 - (legend_height + 14.0) / height spacing screen 0, 44.0 / height", \
+	height, paper_color, panels)
+
+# Instead of axes without a curve, a sentence: `eval figure_empty(text)`.
+figure_empty(text) = sprintf("unset border; unset tics; unset key; unset grid; unset xlabel; ".\
+	"unset ylabel; set xrange [0:1]; set yrange [0:1]; ".\
+	"set label 1 '%s' at graph 0.5, graph 0.5 center textcolor rgb text_color; ".\
+	"plot NaN notitle", text)
+
+# A timeline becomes at most 400 points, each the average of `per` bins: more would not be seen and
+# would make the file large. The columns of $timeline_N: time in s, running, waiting, used blocks,
+# output tokens/s, prefill tokens/s, hit tokens, query tokens, preemptions so far, busy share.
+points_max = 400
+fold_start(row) = (s_running = 0, s_waiting = 0, s_used = 0, s_output = 0, s_prefill = 0, \
+	s_hit = 0, s_query = 0, s_busy = 0, bins = 0, from = column("time_s"))
+fold_add(row) = (s_running = s_running + column("running"), \
+	s_waiting = s_waiting + column("waiting"), s_used = s_used + column("used_blocks"), \
+	s_output = s_output + column("output_tokens"), \
+	s_prefill = s_prefill + column("prefill_tokens"), s_hit = s_hit + column("hit_tokens"), \
+	s_query = s_query + column("query_tokens"), \
+	s_preempted = s_preempted + column("preemptions"), \
+	s_busy = s_busy + column("busy_share"), width = column("width_s"), bins = bins + 1)
+fold(row) = (row % per == 0 ? fold_start(row) : 0, fold_add(row), row_count = row + 1, \
+	(from + column("time_s") + width) / 2)
+timeline_load = "set datafile columnheaders; do for [i = 1:ARGC - 1] { ".\
+	"stats folder(i).'timeline.tsv' using (column('time_s') + column('width_s')) nooutput; ".\
+	"records = exists('STATS_records') ? int(STATS_records) : 0; ".\
+	"records_most = records > records_most ? records : records_most; ".\
+	"time_end = records > 0 && STATS_max > time_end ? STATS_max : time_end; ".\
+	"per = (records + points_max - 1) / points_max; s_preempted = 0.0; row_count = 0; ".\
+	"eval sprintf('set table $timeline_%d', i); ".\
+	"if (records > 0) { plot folder(i).'timeline.tsv' using (fold(row_count)):".\
+	"(s_running / bins):(s_waiting / bins):(s_used / bins):(s_output / (bins * width)):".\
+	"(s_prefill / (bins * width)):(s_hit):(s_query):(s_preempted):(s_busy / bins) ".\
+	"with table if (bins == per || row_count == records) }; ".\
+	"unset table }; set datafile nocolumnheaders"
+records_most = 0
+time_end = 0.0
+timeline(i) = sprintf("$timeline_%d", i)
+
+# The largest value of a column of all timelines (stats looks only at what is in the range).
+largest_of(column_number) = sprintf("largest = 0.0; set yrange [*:*]; do for [i = 1:ARGC - 1] { ".\
+	"stats timeline(i) using %d nooutput; ".\
+	"if (exists('STATS_max') && STATS_max > largest) { largest = STATS_max } }", column_number)
+
+# An axis from 0 with about four tics of 1, 2 or 5 times a power of ten.
+power_below(x) = 10 ** floor(log10(x) + 1e-9)
+tic_of(x) = x / power_below(x) < 1.5 ? power_below(x) : x / power_below(x) < 3.5 ? \
+	2 * power_below(x) : x / power_below(x) < 7.5 ? 5 * power_below(x) : 10 * power_below(x)
+y_axis(top) = sprintf("set yrange [0:%.9g]; set ytics %.9g", top > 0 ? 1.05 * top : 1, \
+	top > 0 ? tic_of(top / 4.0) : 1)
+
+# The axis of time in a unit that keeps its numbers short: `eval time_axis`.
+time_axis = "time_unit = time_end < 1 ? 0.001 : time_end < 300 ? 1 : time_end < 10800 ? 60 : ".\
+	"3600; time_label = 'Time (' . (time_unit < 1 ? 'ms' : time_unit < 60 ? 's' : ".\
+	"time_unit < 3600 ? 'min' : 'h') . ')'; ".\
+	"set xrange [0:time_end > 0 ? time_end / time_unit : 1]"
+
+# Few points are drawn as points too: a line needs two.
+curve_style = "with linespoints pointtype 7 pointsize 0.5 pointnumber 24 linewidth 1.8"
+line_style = "with lines linewidth 1.8"
