@@ -1,0 +1,427 @@
+#include "workloads/workload.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "workloads/conversations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+__extension__ typedef unsigned __int128 u128;
+
+#define NEVER UINT64_MAX
+
+/* A row that cannot be handed out at once: with a copy of all it points to. */
+struct held {
+	struct trace_row row;
+	struct held *next; /* of those that wait for the same turn */
+};
+
+/* What closed sessions know of a turn beyond workloads/conversations.h. */
+struct turn_state {
+	struct held *waiting; /* rows that follow it, in the order of the file */
+	struct held *waiting_last;
+	uint64_t finish_ns;
+	bool is_finished;
+};
+
+struct workload {
+	struct workload_options options;
+	struct trace *trace;
+	struct conversations *conversations;
+	struct arrivals *arrivals;
+
+	struct trace_row row; /* the next one of the file, if has_row */
+	bool has_row;
+	bool is_file_over;
+	uint64_t read_count;
+
+	struct turn_state *turns; /* by turn_index; closed sessions only */
+	size_t turn_count, turn_capacity;
+	uint64_t waiting_count;
+	struct held **ready; /* heap by arrival and index: rows whose arrival is known */
+	size_t ready_count, ready_capacity;
+	struct held *handed_out; /* lives until the next call */
+
+	uint64_t *credits; /* closed loop: ring of finish times that wait for a row */
+	size_t credit_capacity, credit_first, credit_count;
+};
+
+enum status workload_open(struct workload **out, const char *path,
+	const struct workload_options *options, struct error *error)
+{
+	struct workload *workload = memory_take(1, sizeof(*workload));
+
+	check(options->speedup_millionths > 0);
+	check(options->concurrency == 0 ||
+		(options->profile == NULL && options->sessions == SESSIONS_OPEN));
+	*out = NULL;
+	workload->options = *options;
+	enum status status = trace_open(&workload->trace, path, &options->trace, error);
+	if (status != STATUS_OK) {
+		workload_close(workload);
+		return status;
+	}
+	workload->conversations = conversations_open(trace_block_size(workload->trace));
+	if (options->profile != NULL) {
+		workload->arrivals = arrivals_open(options->profile, options->seed);
+	}
+	if (options->concurrency > 0) {
+		workload->credit_capacity = options->concurrency;
+		workload->credits =
+			memory_take(workload->credit_capacity, sizeof(*workload->credits));
+		workload->credit_count = options->concurrency; /* all at time 0 */
+	}
+	*out = workload;
+	return STATUS_OK;
+}
+
+static void free_list(struct held *held)
+{
+	while (held != NULL) {
+		struct held *next = held->next;
+		free(held);
+		held = next;
+	}
+}
+
+void workload_close(struct workload *workload)
+{
+	if (workload == NULL) {
+		return;
+	}
+	for (size_t i = 0; i < workload->turn_count; i++) {
+		free_list(workload->turns[i].waiting);
+	}
+	for (size_t i = 0; i < workload->ready_count; i++) {
+		free(workload->ready[i]);
+	}
+	free(workload->turns);
+	free(workload->ready);
+	free(workload->handed_out);
+	free(workload->credits);
+	arrivals_close(workload->arrivals);
+	conversations_close(workload->conversations);
+	trace_close(workload->trace);
+	free(workload);
+}
+
+/* ---- rows that are kept ---- */
+
+static void *copy_behind(char **at, const void *from, size_t bytes)
+{
+	char *to = *at;
+
+	if (from == NULL) {
+		return NULL;
+	}
+	memcpy(to, from, bytes);
+	*at += u64_divide_up(bytes, 8) * 8;
+	return to;
+}
+
+/* One allocation: the structure and, behind it, everything that the row points to. */
+static struct held *hold(const struct trace_row *row)
+{
+	size_t id_bytes = row->hash_id_count * sizeof(uint64_t);
+	size_t prompt_bytes = row->prompt_ids == NULL ? 0 : row->input_length * sizeof(uint64_t);
+	size_t output_bytes = row->output_ids == NULL ? 0 : row->output_length * sizeof(uint64_t);
+	size_t span_bytes = row->span_count * sizeof(*row->spans);
+	size_t name_bytes = row->session == NULL ? 0 : strlen(row->session) + 1;
+	size_t bytes = sizeof(struct held) + id_bytes + prompt_bytes + output_bytes + span_bytes +
+		       name_bytes + 5 * 8;
+	struct held *held = memory_take(bytes, 1);
+	char *at = (char *)(held + 1);
+
+	held->row = *row;
+	held->row.hash_ids = copy_behind(&at, row->hash_ids, id_bytes);
+	held->row.prompt_ids = copy_behind(&at, row->prompt_ids, prompt_bytes);
+	held->row.output_ids = copy_behind(&at, row->output_ids, output_bytes);
+	held->row.spans = copy_behind(&at, row->spans, span_bytes);
+	held->row.session = copy_behind(&at, row->session, name_bytes);
+	held->row.turn = NULL;
+	held->row.parent = NULL;
+	return held;
+}
+
+static bool is_earlier(const struct trace_row *a, const struct trace_row *b)
+{
+	return a->arrival_ns != b->arrival_ns ? a->arrival_ns < b->arrival_ns : a->index < b->index;
+}
+
+static void ready_push(struct workload *workload, struct held *held)
+{
+	workload->ready = memory_grow(workload->ready, &workload->ready_capacity,
+		workload->ready_count + 1, sizeof(*workload->ready));
+	size_t i = workload->ready_count++;
+	while (i > 0 && is_earlier(&held->row, &workload->ready[(i - 1) / 2]->row)) {
+		workload->ready[i] = workload->ready[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	workload->ready[i] = held;
+}
+
+static struct held *ready_pop(struct workload *workload)
+{
+	struct held *first = workload->ready[0];
+	struct held *moved = workload->ready[--workload->ready_count];
+	size_t count = workload->ready_count;
+	size_t i = 0;
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+		if (child + 1 < count && is_earlier(&workload->ready[child + 1]->row,
+						 &workload->ready[child]->row)) {
+			child++;
+		}
+		if (child >= count || !is_earlier(&workload->ready[child]->row, &moved->row)) {
+			break;
+		}
+		workload->ready[i] = workload->ready[child];
+		i = child;
+	}
+	if (count > 0) {
+		workload->ready[i] = moved;
+	}
+	return first;
+}
+
+/* ---- closed sessions ---- */
+
+/* When a turn arrives that follows one which finished at finish_ns. */
+static uint64_t follow_up_ns(
+	const struct workload *workload, const struct trace_row *row, uint64_t finish_ns)
+{
+	uint64_t delay_ns = row->delay_ns;
+
+	if (workload->options.profile != NULL && !row->has_delay) {
+		uint64_t parent =
+			conversations_turn(workload->conversations, row->turn_index)->parent;
+		uint64_t own = conversations_turn(workload->conversations, row->turn_index)
+				       ->trace_arrival_ns;
+		uint64_t before =
+			conversations_turn(workload->conversations, parent)->trace_arrival_ns;
+		delay_ns = own - before;
+	}
+	if (delay_ns > NEVER - finish_ns) {
+		return NEVER;
+	}
+	return u64_max(row->arrival_ns, finish_ns + delay_ns);
+}
+
+static void follow(struct workload *workload, struct held *held, uint64_t finish_ns)
+{
+	held->row.arrival_ns = follow_up_ns(workload, &held->row, finish_ns);
+	ready_push(workload, held);
+}
+
+static struct turn_state *turn_state(struct workload *workload, uint64_t turn_index)
+{
+	if (turn_index >= workload->turn_count) {
+		workload->turns = memory_grow(workload->turns, &workload->turn_capacity,
+			turn_index + 1, sizeof(*workload->turns));
+		memset(workload->turns + workload->turn_count, 0,
+			(turn_index + 1 - workload->turn_count) * sizeof(*workload->turns));
+		workload->turn_count = turn_index + 1;
+	}
+	return &workload->turns[turn_index];
+}
+
+static uint64_t parent_of(const struct workload *workload)
+{
+	if (workload->options.sessions == SESSIONS_OPEN || workload->row.turn_index == NO_TURN) {
+		return NO_TURN;
+	}
+	return conversations_turn(workload->conversations, workload->row.turn_index)->parent;
+}
+
+/* Puts the row just read aside if it follows another turn: it waits for that, or its arrival is
+   known but may be later than that of rows behind it. */
+static void settle_row(struct workload *workload)
+{
+	uint64_t parent = parent_of(workload);
+
+	if (parent == NO_TURN) {
+		return;
+	}
+	struct turn_state *before = turn_state(workload, parent);
+	struct held *held = hold(&workload->row);
+	workload->has_row = false;
+	if (before->is_finished) {
+		follow(workload, held, before->finish_ns);
+		return;
+	}
+	if (before->waiting == NULL) {
+		before->waiting = held;
+	} else {
+		before->waiting_last->next = held;
+	}
+	before->waiting_last = held;
+	workload->waiting_count++;
+}
+
+bool workload_is_closed(const struct workload *workload)
+{
+	return workload->options.concurrency > 0 || workload->options.sessions == SESSIONS_CLOSED;
+}
+
+void workload_finish(struct workload *workload, uint64_t turn_index, uint64_t now_ns)
+{
+	if (workload->options.concurrency > 0) {
+		check(workload->credit_count < workload->credit_capacity);
+		size_t at = (workload->credit_first + workload->credit_count++) %
+			    workload->credit_capacity;
+		workload->credits[at] = now_ns;
+	}
+	if (workload->options.sessions == SESSIONS_OPEN || turn_index == NO_TURN) {
+		return;
+	}
+	struct turn_state *turn = turn_state(workload, turn_index);
+	struct held *held = turn->waiting;
+	check(!turn->is_finished);
+	turn->is_finished = true;
+	turn->finish_ns = now_ns;
+	turn->waiting = NULL;
+	while (held != NULL) {
+		struct held *next = held->next;
+		held->next = NULL;
+		follow(workload, held, now_ns);
+		workload->waiting_count--;
+		held = next;
+	}
+}
+
+/* ---- the file ---- */
+
+/* The row's arrival by the rule; a follow-up under a profile has none of its own. */
+static void set_arrival(struct workload *workload)
+{
+	struct trace_row *row = &workload->row;
+
+	if (workload->options.profile != NULL) {
+		row->arrival_ns =
+			parent_of(workload) != NO_TURN ? 0 : arrivals_next(workload->arrivals);
+	} else {
+		row->arrival_ns = (uint64_t)((u128)row->arrival_ns * 1000000 /
+					     workload->options.speedup_millionths);
+	}
+}
+
+static enum status read_row(struct workload *workload, struct error *error)
+{
+	uint64_t most = workload->options.max_requests;
+
+	check(!workload->has_row);
+	if (most > 0 && workload->read_count == most) {
+		workload->is_file_over = true;
+		return STATUS_OK;
+	}
+	enum status status = trace_next(workload->trace, &workload->row, &workload->has_row, error);
+	workload->is_file_over = !workload->has_row;
+	if (status != STATUS_OK || !workload->has_row) {
+		return status;
+	}
+	workload->read_count++;
+	conversations_add(workload->conversations, &workload->row);
+	set_arrival(workload);
+	return STATUS_OK;
+}
+
+/* Reads on until the next row of the file is one that can be compared with those put aside. A row
+   that has to be put aside stays where it is until its own time has come, so that not the whole
+   file is put aside. */
+static enum status read_ahead(struct workload *workload, uint64_t now_ns, struct error *error)
+{
+	for (;;) {
+		if (!workload->has_row) {
+			if (workload->is_file_over) {
+				return STATUS_OK;
+			}
+			enum status status = read_row(workload, error);
+			if (status != STATUS_OK || !workload->has_row) {
+				return status;
+			}
+		}
+		if (workload->row.arrival_ns > now_ns || workload->options.concurrency > 0) {
+			return STATUS_OK;
+		}
+		settle_row(workload);
+		if (workload->has_row) {
+			return STATUS_OK;
+		}
+	}
+}
+
+/* Hands out the row of the file, or the first of those put aside. */
+static void hand_out(struct workload *workload, bool is_from_file, struct trace_row *row)
+{
+	if (is_from_file) {
+		*row = workload->row;
+		workload->has_row = false;
+	} else {
+		workload->handed_out = ready_pop(workload);
+		*row = workload->handed_out->row;
+	}
+}
+
+static enum status next_of_closed_loop(
+	struct workload *workload, struct trace_row *row, enum workload_state *state)
+{
+	if (!workload->has_row) {
+		*state = WORKLOAD_END;
+		return STATUS_OK;
+	}
+	if (workload->credit_count == 0) {
+		*state = WORKLOAD_WAITS;
+		return STATUS_OK;
+	}
+	uint64_t at_ns = workload->credits[workload->credit_first];
+	if (workload->options.duration_ns > 0 && at_ns >= workload->options.duration_ns) {
+		*state = WORKLOAD_END;
+		return STATUS_OK;
+	}
+	workload->credit_first = (workload->credit_first + 1) % workload->credit_capacity;
+	workload->credit_count--;
+	hand_out(workload, true, row);
+	row->arrival_ns = at_ns;
+	*state = WORKLOAD_ROW;
+	return STATUS_OK;
+}
+
+enum status workload_next(struct workload *workload, uint64_t now_ns, struct trace_row *row,
+	enum workload_state *state, uint64_t *next_ns, struct error *error)
+{
+	free(workload->handed_out);
+	workload->handed_out = NULL;
+	enum status status = read_ahead(workload, now_ns, error);
+	if (status != STATUS_OK) {
+		return status;
+	}
+	if (workload->options.concurrency > 0) {
+		return next_of_closed_loop(workload, row, state);
+	}
+	if (!workload->has_row && workload->ready_count == 0) {
+		*state = workload->waiting_count > 0 ? WORKLOAD_WAITS : WORKLOAD_END;
+		return STATUS_OK;
+	}
+	bool is_from_file =
+		workload->has_row && (workload->ready_count == 0 ||
+					     is_earlier(&workload->row, &workload->ready[0]->row));
+	*next_ns = is_from_file ? workload->row.arrival_ns : workload->ready[0]->row.arrival_ns;
+	uint64_t end_ns = workload->options.duration_ns > 0 ? workload->options.duration_ns : NEVER;
+	if (*next_ns >= end_ns) {
+		*state = workload->waiting_count > 0 ? WORKLOAD_WAITS : WORKLOAD_END;
+	} else if (*next_ns > now_ns) {
+		*state = WORKLOAD_LATER;
+	} else {
+		hand_out(workload, is_from_file, row);
+		*state = WORKLOAD_ROW;
+	}
+	return STATUS_OK;
+}
+
+struct trace *workload_trace(struct workload *workload)
+{
+	return workload->trace;
+}

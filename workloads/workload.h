@@ -1,0 +1,67 @@
+#ifndef WORKLOADS_WORKLOAD_H
+#define WORKLOADS_WORKLOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "workloads/arrivals.h"
+#include "workloads/trace.h"
+
+/* A trace and the rule by which its rows arrive. Whoever owns time asks for what has arrived by now
+   and reports what has finished:
+
+       trace times      each row at its timestamp, over the speedup             (open loop)
+       profile          each row at a drawn time: Poisson, gamma, constant, a ramp
+       concurrency N    N rows at time 0, another one at each finish            (closed loop)
+       closed sessions  like the first two, and a turn does not arrive before the turn that it
+   follows has finished and its delay has passed
+
+   With closed sessions, a profile says when sessions begin; their later turns come by finish and
+   delay alone, and where the trace gives no delay, the gap between the two turns' timestamps stands
+   for it.
+
+   Rows come in order of arrival, ties in the order of the file. Memory: one row, and the rows that
+   are due but wait for a turn to finish. */
+
+enum workload_sessions { SESSIONS_OPEN, SESSIONS_CLOSED };
+
+struct workload_options {
+	struct trace_options trace;
+	enum workload_sessions sessions;
+	uint64_t speedup_millionths; /* trace times are divided by it; 10^6: as they are */
+	uint64_t concurrency;	     /* 0: open loop */
+	const struct arrival_profile *profile; /* NULL: the trace's times */
+	uint64_t seed;			       /* of the profile's draws */
+	uint64_t duration_ns;  /* rows that would arrive at or after it do not; 0: no end */
+	uint64_t max_requests; /* rows taken from the file at most; 0: all */
+};
+
+struct workload;
+
+enum status workload_open(struct workload **out, const char *path,
+	const struct workload_options *options, struct error *error);
+void workload_close(struct workload *workload);
+
+enum workload_state {
+	WORKLOAD_ROW,	/* row is filled; its arrival_ns is <= now_ns */
+	WORKLOAD_LATER, /* nothing has arrived; nothing will before *next_ns, which is > now_ns,
+			   unless a row finishes earlier */
+	WORKLOAD_WAITS, /* nothing will arrive until some row finishes */
+	WORKLOAD_END,	/* nothing will ever arrive */
+};
+
+/* The next row that has arrived by now_ns, which never goes back. Pointers of the row die with the
+   next call. A row's arrival_ns is on the caller's clock, whatever the trace says. */
+enum status workload_next(struct workload *workload, uint64_t now_ns, struct trace_row *row,
+	enum workload_state *state, uint64_t *next_ns, struct error *error);
+
+/* Whether rows wait for finishes at all; if not, workload_finish() need not be called. */
+bool workload_is_closed(const struct workload *workload);
+
+/* A row with this turn_index (NO_TURN included) has finished, or was rejected, at now_ns. */
+void workload_finish(struct workload *workload, uint64_t turn_index, uint64_t now_ns);
+
+/* The trace below, for its block size, format and hash. */
+struct trace *workload_trace(struct workload *workload);
+
+#endif
