@@ -209,7 +209,9 @@ static void fresh_push(struct metrics *metrics, const struct sequence *sequence)
 		metrics->fresh_capacity = capacity;
 	}
 	metrics->fresh[metrics->fresh_tail++ & (metrics->fresh_capacity - 1)] =
-		(struct fresh_entry){.sequence = sequence, .generation = record->generation};
+		(struct fresh_entry){.sequence = sequence,
+			.slot = sequence->slot,
+			.generation = record->generation};
 }
 
 /* The sequence gains no more tokens for now: whatever the ring says of it is out of date. */
@@ -310,7 +312,7 @@ static void add_pass_gaps(struct metrics *metrics, const struct engine *engine, 
 	for (; metrics->fresh_head < metrics->fresh_tail; metrics->fresh_head++) {
 		const struct fresh_entry *entry =
 			&metrics->fresh[metrics->fresh_head & (metrics->fresh_capacity - 1)];
-		struct request_record *record = &metrics->records[entry->sequence->slot];
+		struct request_record *record = &metrics->records[entry->slot];
 		if (record->generation != entry->generation) {
 			continue; /* preempted or finished since */
 		}

@@ -48,7 +48,8 @@ struct request_record {
 };
 
 struct fresh_entry {
-	const struct sequence *sequence;
+	const struct sequence *sequence; /* not to be touched once the generation differs */
+	uint32_t slot;
 	uint32_t generation;
 };
 
