@@ -313,8 +313,7 @@ static void print_head(const struct summary_input *input)
 {
 	static const char *const meanings[] = {
 		"the engine kept up with what arrived",
-		"requests queued longer than they were served, or many waited at the end of the "
-		"arrivals",
+		"requests queued longer than they were served, or many waited when arrivals ended",
 		"the queue grew to the end of the arrivals; latencies grow with the trace's length",
 	};
 	const struct replay *replay = input->replay;
