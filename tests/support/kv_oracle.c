@@ -8,7 +8,9 @@
 #include "engine/policy.h"
 #include "tests/support/require.h"
 
-enum { PURPOSE_SAMPLE = 1, PURPOSE_ELAPSED = 2, PURPOSE_FINGERPRINT = 3, NO_ROW = UINT32_MAX };
+enum { PURPOSE_SAMPLE = 1, PURPOSE_ELAPSED = 2, PURPOSE_FINGERPRINT = 3 };
+
+static const uint32_t NO_ROW = UINT32_MAX;
 
 void kv_oracle_init(struct kv_oracle *oracle, const struct engine_config *config,
 	uint32_t request_limit, uint32_t vocabulary, uint64_t seed)
