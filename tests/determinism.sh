@@ -33,7 +33,7 @@ compile()
 		cmake --build "$work/$1" --target quire -j 2
 }
 
-# trace NAME OPTION...: a trace by the first program, and the same by every other, compared.
+# make_traces QUIRE OUT: every program makes them, and replays those of the first.
 make_traces()
 {
 	local quire=$1 out=$2
@@ -44,19 +44,25 @@ make_traces()
 		--prefix 1024 --out "$out/poisson.jsonl"
 }
 
+# replay TRACE OUT OPTION...: what is said on the way is compared as well.
+replay()
+{
+	local trace=$1 out=$2
+	shift 2
+	"$quire" replay "$trace" --runner sim --model qwen3-0.6b --gpu h200 --steps --out "$out" \
+		"$@" >"$out.txt"
+}
+
 # Ordinary load, a pool so small that sequences are preempted, the original's policy, closed loop.
 replays()
 {
 	local quire=$1 traces=$2 out=$3
-	local sim=(--runner sim --model qwen3-0.6b --gpu h200 --steps)
-	"$quire" replay "$traces/poisson.jsonl" "${sim[@]}" --out "$out/mixed"
-	"$quire" replay "$traces/burst.jsonl" "${sim[@]}" --block-size 16 --kv-blocks 160 \
-		--max-model-len 2048 --max-num-batched-tokens 512 --max-num-seqs 64 \
-		--out "$out/tight"
-	"$quire" replay "$traces/poisson.jsonl" "${sim[@]}" --policy prefill-first \
-		--admission seed --max-model-len 8192 --kv-blocks 100 --out "$out/prefill-first"
-	"$quire" replay "$traces/burst.jsonl" "${sim[@]}" --concurrency 8 --seed 7 \
-		--out "$out/closed"
+	replay "$traces/poisson.jsonl" "$out/mixed"
+	replay "$traces/burst.jsonl" "$out/tight" --block-size 16 --kv-blocks 160 \
+		--max-model-len 2048 --max-num-batched-tokens 512 --max-num-seqs 64
+	replay "$traces/poisson.jsonl" "$out/prefill-first" --policy prefill-first \
+		--admission seed --max-model-len 8192 --kv-blocks 100
+	replay "$traces/burst.jsonl" "$out/closed" --concurrency 8 --seed 7
 }
 
 # same A B NAME: two folders hold the same files with the same bytes, provenance aside.
@@ -90,11 +96,12 @@ if [ "$failed" -gt 0 ]; then
 fi
 
 # The runs must have met what they are for, or equal bytes say little.
-for run in tight:preemptions closed:finished; do
-	value=$(sed -nE "s/.*\"${run#*:}\": *([0-9]+).*/\1/p" \
+for run in tight:preemptions tight:recomputed mixed:hit_tokens prefill-first:hit_tokens; do
+	value=$(sed -nE "s/.*\"${run#*:}\":[[:space:]]*([0-9]+).*/\1/p" \
 		"$results/first/${run%:*}/summary.json" | head -n 1)
-	[ "${value:-0}" -gt 0 ]
-	verdict $? "${run%:*} has no ${run#*:}"
+	code=0
+	[ "${value:-0}" -gt 0 ] || code=1
+	verdict "$code" "${run%:*} has no ${run#*:}"
 done
 
 (
