@@ -4,12 +4,12 @@
 #include "engine/batch.h"
 
 /* The files of a result folder. This is their contract: reports/ and quire compare know no more of
-   a run than what stands here. Tables are tab-separated with one header line; a cell without a value
-   is `-`; times are integer nanoseconds from the trace's zero unless a column says otherwise.
+   a run than what stands here. Tables are tab-separated with one header line; a cell without a
+   value is `-`; times are integer nanoseconds from the trace's zero unless a column says otherwise.
 
    A folder is written as NAME.part files that are renamed when the run is over, summary.json last:
-   a folder with a summary.json is whole. Everything but provenance.json is a pure function of trace,
-   configuration and seed. */
+   a folder with a summary.json is whole. Everything but provenance.json is a pure function of
+   trace, configuration and seed. */
 
 #define RESULT_REQUESTS "requests.tsv"
 #define RESULT_TIMELINE "timeline.tsv"
@@ -41,9 +41,9 @@ enum request_status {
 };
 
 /* timeline.tsv: at most 2,000 time bins of equal width. time_s is the start of the bin, width_s its
-   width (the same in every row), both in seconds. running, waiting and used_blocks are averages over
-   the bin's time; token counts, preemptions and steps are sums over the steps that end in the bin;
-   busy_share is the part of the bin in which a step was running, in [0, 1]. */
+   width (the same in every row), both in seconds. running, waiting and used_blocks are averages
+   over the bin's time; token counts, preemptions and steps are sums over the steps that end in the
+   bin; busy_share is the part of the bin in which a step was running, in [0, 1]. */
 #define TIMELINE_COLUMNS                                                                           \
 	"time_s\twidth_s\trunning\twaiting\tused_blocks\thit_tokens\tquery_tokens\t"               \
 	"output_tokens\tprefill_tokens\tpreemptions\tsteps\tbusy_share"
@@ -54,8 +54,9 @@ enum { TIMELINE_BINS_MAX = 2000 };
 	"decode_rows_low\tdecode_rows_high\tprefill_tokens_low\tprefill_tokens_high\tsteps\t"      \
 	"mean_ns\tmax_ns"
 
-/* latency.tsv: histograms of queue, ttft, tpot, itl and e2e, in this order, each by rising upper_ns;
-   count values lie in (previous bucket's upper_ns, upper_ns]. Only buckets with values. */
+/* latency.tsv: histograms of queue, ttft, tpot, itl and e2e, in this order, each by rising
+   upper_ns; count values lie in (previous bucket's upper_ns, upper_ns]. Only buckets with values.
+ */
 #define LATENCY_COLUMNS "metric\tupper_ns\tcount"
 
 /* steps.tsv: one row a step; mode is graph, eager or none; then the counts of engine/batch.h. */
