@@ -4,11 +4,16 @@
 
 const struct format *const formats[TRACE_FORMAT_COUNT - 1] = {
 	&format_mooncake,
+	&format_bailian,
+	&format_azure,
+	&format_burstgpt,
+	&format_token_ids,
 };
 
 const struct format *format_of_line(const char *line, size_t line_bytes)
 {
-	for (uint32_t i = 0; i < TRACE_FORMAT_COUNT - 1; i++) {
+	/* From the last to the first: Mooncake's fields are found in Bailian's rows too. */
+	for (uint32_t i = TRACE_FORMAT_COUNT - 1; i-- > 0;) {
 		if (formats[i]->recognises(line, line_bytes)) {
 			return formats[i];
 		}

@@ -16,6 +16,9 @@ struct format {
 	const char *name;	   /* as --format spells it */
 	uint32_t trace_block_size; /* tokens a hash id stands for unless told; 0: it has no ids */
 
+	bool starts_at_first_row; /* times count from the first row's, not from 0 */
+	const char *skip_reason;  /* what rows are passed over, if any are */
+
 	/* Whether the first line of a file can only be this format's. */
 	bool (*recognises)(const char *line, size_t line_bytes);
 
@@ -32,7 +35,8 @@ struct format {
 		size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error);
 };
 
-extern const struct format format_mooncake;
+extern const struct format format_mooncake, format_bailian, format_azure, format_burstgpt,
+	format_token_ids;
 
 /* The formats in the order of enum trace_format, without its TRACE_FORMAT_ANY. */
 extern const struct format *const formats[TRACE_FORMAT_COUNT - 1];

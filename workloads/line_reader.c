@@ -141,6 +141,13 @@ enum status line_reader_next(
 	return STATUS_OK;
 }
 
+void line_reader_last(const struct line_reader *reader, const char **line, size_t *line_bytes)
+{
+	check(reader->last != NULL);
+	*line = reader->last;
+	*line_bytes = reader->last_bytes;
+}
+
 uint64_t line_reader_line(const struct line_reader *reader)
 {
 	return reader->line;

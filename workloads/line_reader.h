@@ -24,6 +24,9 @@ void line_reader_close(struct line_reader *reader);
 enum status line_reader_next(
 	struct line_reader *reader, const char **line, size_t *line_bytes, struct error *error);
 
+/* The line that was handed out last, still valid. */
+void line_reader_last(const struct line_reader *reader, const char **line, size_t *line_bytes);
+
 /* Lines handed out so far, that is, the number of the last one. */
 uint64_t line_reader_line(const struct line_reader *reader);
 const char *line_reader_path(const struct line_reader *reader);

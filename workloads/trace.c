@@ -11,6 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A line that is kept, to be read again when its time has come. */
+struct sorted_line {
+	uint64_t arrival_ns, line;
+	size_t at, bytes; /* in sorted_text */
+};
+
 struct trace {
 	struct line_reader *lines;
 	const struct format *format;
@@ -19,7 +25,13 @@ struct trace {
 	uint64_t row_count;
 	uint64_t blank_line; /* the first of blank lines just passed; 0: none */
 	uint64_t last_arrival_ns, last_line;
-	bool is_at_end;
+	uint64_t start_ns; /* what the first row's time becomes 0 by */
+	uint64_t skipped_count;
+
+	bool is_sorted;		    /* rows come from what follows, not from lines */
+	struct sorted_line *sorted; /* (sorted_count) */
+	size_t sorted_count, sorted_next;
+	char *sorted_text;
 };
 
 static bool is_blank(const char *line, size_t line_bytes)
@@ -115,36 +127,6 @@ static enum status read_start(
 	return STATUS_OK;
 }
 
-enum status trace_open(struct trace **out, const char *path, const struct trace_options *options,
-	struct error *error)
-{
-	struct trace *trace = memory_take(1, sizeof(*trace));
-	enum status status = line_reader_open(&trace->lines, path, error);
-
-	*out = NULL;
-	if (status == STATUS_OK) {
-		status = read_start(trace, options, error);
-	}
-	if (status != STATUS_OK) {
-		trace_close(trace);
-		return status;
-	}
-	*out = trace;
-	return STATUS_OK;
-}
-
-void trace_close(struct trace *trace)
-{
-	if (trace == NULL) {
-		return;
-	}
-	if (trace->format != NULL) {
-		trace->format->close(trace->state);
-	}
-	line_reader_close(trace->lines);
-	free(trace);
-}
-
 static enum status check_ids(const struct trace *trace, const struct place *place,
 	const struct trace_row *row, struct error *error)
 {
@@ -170,10 +152,11 @@ static enum status check_order(struct trace *trace, const struct place *place,
 {
 	char found[96];
 
-	if (row->arrival_ns < trace->last_arrival_ns) {
-		int bytes = snprintf(found, sizeof(found), "%" PRIu64 " ns", row->arrival_ns);
-		return place_error(error, place, "time", found, (size_t)bytes,
-			"no less than the %" PRIu64 " ns of line %" PRIu64, trace->last_arrival_ns,
+	if (trace->row_count > 0 && row->arrival_ns < trace->last_arrival_ns) {
+		int bytes = snprintf(found, sizeof(found), "a time %" PRIu64 " ns earlier",
+			trace->last_arrival_ns - row->arrival_ns);
+		return place_error(error, place, NULL, found, (size_t)bytes,
+			"a time not before that of line %" PRIu64 " (--sort brings rows in order)",
 			trace->last_line);
 	}
 	trace->last_arrival_ns = row->arrival_ns;
@@ -181,14 +164,13 @@ static enum status check_order(struct trace *trace, const struct place *place,
 	return STATUS_OK;
 }
 
-enum status trace_next(
-	struct trace *trace, struct trace_row *row, bool *has_row, struct error *error)
+/* The next line that stands for a request, as a row; *has_row is false at the end. */
+static enum status parse_next(struct trace *trace, struct trace_row *row, struct place *place,
+	bool *has_row, struct error *error)
 {
 	bool is_skipped = true;
-	struct place place;
 
 	*has_row = false;
-	memset(row, 0, sizeof(*row));
 	while (is_skipped) {
 		const char *line = NULL;
 		size_t line_bytes = 0;
@@ -196,23 +178,149 @@ enum status trace_next(
 		if (status != STATUS_OK || line == NULL) {
 			return status;
 		}
-		place = place_of(trace, line_reader_line(trace->lines));
+		memset(row, 0, sizeof(*row));
+		*place = place_of(trace, line_reader_line(trace->lines));
 		status = trace->format->row(
-			trace->state, &place, line, line_bytes, row, &is_skipped, error);
+			trace->state, place, line, line_bytes, row, &is_skipped, error);
 		if (status != STATUS_OK) {
 			return status;
 		}
+		trace->skipped_count += is_skipped;
 	}
-	row->line = place.line;
-	row->index = trace->row_count;
-	row->turn_index = NO_TURN;
-	enum status status = check_ids(trace, &place, row, error);
+	*has_row = true;
+	return STATUS_OK;
+}
+
+/* ---- rows in order of time, for --sort ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct sorted_line *x = a;
+	const struct sorted_line *y = b;
+
+	if (x->arrival_ns != y->arrival_ns) {
+		return x->arrival_ns < y->arrival_ns ? -1 : 1;
+	}
+	return x->line < y->line ? -1 : 1;
+}
+
+static enum status sort_lines(struct trace *trace, struct error *error)
+{
+	size_t text_bytes = 0;
+	size_t text_capacity = 0;
+	size_t capacity = 0;
+	struct trace_row row;
+	struct place place;
+	bool has_row = true;
+
+	for (;;) {
+		enum status status = parse_next(trace, &row, &place, &has_row, error);
+		if (status != STATUS_OK) {
+			return status;
+		}
+		if (!has_row) {
+			break;
+		}
+		const char *line = NULL;
+		size_t line_bytes = 0;
+		line_reader_last(trace->lines, &line, &line_bytes);
+		trace->sorted_text =
+			memory_grow(trace->sorted_text, &text_capacity, text_bytes + line_bytes, 1);
+		memcpy(trace->sorted_text + text_bytes, line, line_bytes);
+		trace->sorted = memory_grow(
+			trace->sorted, &capacity, trace->sorted_count + 1, sizeof(*trace->sorted));
+		trace->sorted[trace->sorted_count++] =
+			(struct sorted_line){row.arrival_ns, place.line, text_bytes, line_bytes};
+		text_bytes += line_bytes;
+	}
+	if (trace->sorted_count > 0) {
+		qsort(trace->sorted, trace->sorted_count, sizeof(*trace->sorted), by_time);
+	}
+	trace->is_sorted = true;
+	return STATUS_OK;
+}
+
+static enum status parse_sorted(struct trace *trace, struct trace_row *row, struct place *place,
+	bool *has_row, struct error *error)
+{
+	bool is_skipped = false;
+
+	*has_row = trace->sorted_next < trace->sorted_count;
+	if (!*has_row) {
+		return STATUS_OK;
+	}
+	const struct sorted_line *line = &trace->sorted[trace->sorted_next++];
+	memset(row, 0, sizeof(*row));
+	*place = place_of(trace, line->line);
+	return trace->format->row(trace->state, place, trace->sorted_text + line->at, line->bytes,
+		row, &is_skipped, error);
+}
+
+enum status trace_next(
+	struct trace *trace, struct trace_row *row, bool *has_row, struct error *error)
+{
+	struct place place = place_of(trace, 0);
+	enum status status = trace->is_sorted ? parse_sorted(trace, row, &place, has_row, error)
+					      : parse_next(trace, row, &place, has_row, error);
+
+	if (status == STATUS_OK && !*has_row) {
+		return trace->row_count > 0 ? STATUS_OK
+					    : place_error(error, &place, NULL, "no row", 6,
+						      "a trace with at least one");
+	}
+	if (status == STATUS_OK) {
+		status = check_ids(trace, &place, row, error);
+	}
 	if (status == STATUS_OK) {
 		status = check_order(trace, &place, row, error);
 	}
-	trace->row_count += status == STATUS_OK;
 	*has_row = status == STATUS_OK;
-	return status;
+	if (status != STATUS_OK) {
+		return status;
+	}
+	if (trace->row_count == 0 && trace->format->starts_at_first_row) {
+		trace->start_ns = row->arrival_ns;
+	}
+	row->arrival_ns -= trace->start_ns;
+	row->line = place.line;
+	row->index = trace->row_count++;
+	row->turn_index = NO_TURN;
+	return STATUS_OK;
+}
+
+enum status trace_open(struct trace **out, const char *path, const struct trace_options *options,
+	struct error *error)
+{
+	struct trace *trace = memory_take(1, sizeof(*trace));
+	enum status status = line_reader_open(&trace->lines, path, error);
+
+	*out = NULL;
+	if (status == STATUS_OK) {
+		status = read_start(trace, options, error);
+	}
+	if (status == STATUS_OK && options->sort) {
+		status = sort_lines(trace, error);
+	}
+	if (status != STATUS_OK) {
+		trace_close(trace);
+		return status;
+	}
+	*out = trace;
+	return STATUS_OK;
+}
+
+void trace_close(struct trace *trace)
+{
+	if (trace == NULL) {
+		return;
+	}
+	if (trace->format != NULL) {
+		trace->format->close(trace->state);
+	}
+	line_reader_close(trace->lines);
+	free(trace->sorted);
+	free(trace->sorted_text);
+	free(trace);
 }
 
 uint32_t trace_block_size(const struct trace *trace)
@@ -223,6 +331,16 @@ uint32_t trace_block_size(const struct trace *trace)
 const char *trace_format_name(const struct trace *trace)
 {
 	return trace->format->name;
+}
+
+uint64_t trace_skipped_count(const struct trace *trace)
+{
+	return trace->skipped_count;
+}
+
+const char *trace_skip_reason(const struct trace *trace)
+{
+	return trace->format->skip_reason;
 }
 
 enum status trace_finish(struct trace *trace, struct error *error)

@@ -22,12 +22,18 @@ enum { TRACE_LENGTH_MAX = 1 << 28 };
 enum trace_format {
 	TRACE_FORMAT_ANY, /* told by the first line */
 	TRACE_FORMAT_MOONCAKE,
+	TRACE_FORMAT_BAILIAN,
+	TRACE_FORMAT_AZURE,
+	TRACE_FORMAT_BURSTGPT,
+	TRACE_FORMAT_TOKEN_IDS,
 	TRACE_FORMAT_COUNT
 };
 
 struct trace_options {
 	enum trace_format format;
 	uint32_t trace_block_size; /* tokens a hash id stands for; 0: the format's own (512) */
+	bool sort; /* rows by time, ties by line, instead of refusing those out of order; the whole
+		      file is kept in memory */
 };
 
 /* Tokens [first, first + count) of a prompt that are not what its hash ids or its own row say, but
@@ -41,7 +47,7 @@ struct token_span {
 
 /* One row. Pointers are borrowed and die with the next call on the same trace. */
 struct trace_row {
-	uint64_t index;		  /* from 0, in file order */
+	uint64_t index;		  /* from 0, in the order in which rows are handed out */
 	uint64_t line;		  /* in the file, from 1 */
 	uint64_t arrival_ns;	  /* from the trace's own zero */
 	uint32_t input_length;	  /* tokens, >= 1 */
@@ -77,6 +83,11 @@ uint32_t trace_block_size(const struct trace *trace);
 
 /* As --format spells it. */
 const char *trace_format_name(const struct trace *trace);
+
+/* Rows passed over so far because they stand for no request, and what they are; NULL: the format
+   has none. */
+uint64_t trace_skipped_count(const struct trace *trace);
+const char *trace_skip_reason(const struct trace *trace);
 
 /* Reads the file to its end without looking at further rows, for those who stop early. */
 enum status trace_finish(struct trace *trace, struct error *error);
