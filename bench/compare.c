@@ -140,9 +140,18 @@ static bool has_file(const char *folder, char *path)
 static enum status add_steps(struct comparison *out, struct error *error)
 {
 	char a[PATH_BYTES], b[PATH_BYTES];
+	bool has_same_pool = true;
 
+	for (uint32_t i = 0; i < out->value_count; i++) {
+		if (strcmp(out->values[i].name, "config.kv_blocks") == 0) {
+			has_same_pool = out->values[i].is_equal;
+		}
+	}
 	out->has_steps = has_file(out->a, a) && has_file(out->b, b);
-	return out->has_steps ? compare_steps(a, b, &out->steps, error) : STATUS_OK;
+	if (!out->has_steps) {
+		return STATUS_OK;
+	}
+	return compare_steps(a, b, has_same_pool, &out->steps, error);
 }
 
 static void conclude(struct comparison *out)

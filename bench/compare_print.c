@@ -88,9 +88,12 @@ static void print_value(const struct compared_value *value, FILE *out)
 void comparison_print(const struct comparison *comparison, FILE *out)
 {
 	fprintf(out, "A  %s\nB  %s\n\n", comparison->a, comparison->b);
-	fprintf(out, "decisions %s: result hashes %s\n",
+	bool is_count_alone = comparison->has_same_hash && !comparison->has_same_decisions;
+	fprintf(out, "decisions %s: the result hashes %s\n",
 		comparison->has_same_decisions ? "are equal" : "DIFFER",
-		comparison->has_same_hash ? "agree" : "differ");
+		is_count_alone		    ? "agree, the steps do not"
+		: comparison->has_same_hash ? "agree"
+					    : "differ");
 	print_steps(comparison, out);
 	print_config(comparison, out);
 	fprintf(out, "\n  %-34s %16s %16s %14s %10s\n", "summary", "A", "B", "B - A", "relative");

@@ -19,17 +19,24 @@ struct table {
 	char *field[FIELDS_MAX]; /* (field_count) into line */
 };
 
-/* waiting depends on how far a replay has read ahead, so it decides nothing. */
-static bool is_decision(const char *column)
+/* waiting depends on how far a replay has read ahead, and the free blocks on the pool's size; all
+   other counts are decided by the engine. */
+static bool is_decision(const char *column, bool has_same_pool)
 {
 	static const char *const counts[] = {
 #define COUNT_NAME(name) #name,
 		STEP_COUNT_LIST(COUNT_NAME)
 #undef COUNT_NAME
 	};
+	if (strcmp(column, "waiting") == 0) {
+		return false;
+	}
+	if (strcmp(column, "free_blocks") == 0 || strcmp(column, "cached_free_blocks") == 0) {
+		return has_same_pool;
+	}
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		if (strcmp(counts[i], column) == 0) {
-			return strcmp(column, "waiting") != 0;
+			return true;
 		}
 	}
 	return false;
@@ -98,8 +105,8 @@ struct pairs {
 };
 
 /* Both tables stand at their headers. */
-static enum status match_columns(
-	const struct table *a, const struct table *b, struct pairs *out, struct error *error)
+static enum status match_columns(const struct table *a, const struct table *b, bool has_same_pool,
+	struct pairs *out, struct error *error)
 {
 	for (uint32_t i = 0; i < a->field_count; i++) {
 		for (uint32_t j = 0; j < b->field_count; j++) {
@@ -109,7 +116,7 @@ static enum status match_columns(
 			struct pair *pair = &out->pair[out->count++];
 			pair->a = i;
 			pair->b = j;
-			pair->is_decision = is_decision(a->field[i]);
+			pair->is_decision = is_decision(a->field[i], has_same_pool);
 			snprintf(pair->name, sizeof(pair->name), "%s", a->field[i]);
 			break;
 		}
@@ -199,7 +206,7 @@ enum status compare_steps(
 		status = table_next(&b, &b_has_row, error);
 	}
 	if (status == STATUS_OK) {
-		status = match_columns(&a, &b, &pairs, error);
+		status = match_columns(&a, &b, has_same_pool, &pairs, error);
 	}
 	if (status == STATUS_OK) {
 		status = compare_rows(&a, &b, &pairs, out, error);

@@ -26,9 +26,10 @@ struct step_comparison {
 	struct step_difference other;	 /* of times, mode and waiting */
 };
 
-/* A row that is no row of its header is a STATUS_INPUT with file and line. Reading stops at the
-   first decision that differs: what follows would differ anyway. */
-enum status compare_steps(
-	const char *a_path, const char *b_path, struct step_comparison *out, struct error *error);
+/* has_same_pool: both runs had as many KV blocks. If not, free_blocks and cached_free_blocks differ
+   without a decision. A row that is no row of its header is a STATUS_INPUT with file and line.
+   Reading stops at the first decision that differs: what follows would differ anyway. */
+enum status compare_steps(const char *a_path, const char *b_path, bool has_same_pool,
+	struct step_comparison *out, struct error *error);
 
 #endif

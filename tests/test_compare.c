@@ -155,6 +155,29 @@ Test(compare, counts_decide_even_where_hashes_agree)
 	close_folders(&folders);
 }
 
+Test(compare, free_blocks_are_decided_only_in_pools_of_one_size)
+{
+	const char *summary[2] = {
+		"{\"schema\": \"quire-result-1\", \"config\": {\"kv_blocks\": 8}, "
+		"\"result_hash\": \"aa\"}",
+		"{\"schema\": \"quire-result-1\", \"config\": {\"kv_blocks\": 9}, "
+		"\"result_hash\": \"aa\"}"};
+	const char *a_steps = "step\tused_blocks\tfree_blocks\tcached_free_blocks\n0\t3\t5\t1\n";
+	const char *b_steps = "step\tused_blocks\tfree_blocks\tcached_free_blocks\n0\t3\t6\t2\n";
+	struct folders folders;
+
+	enum status status = compare(&folders, summary[0], a_steps, summary[1], b_steps);
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_same_decisions, true);
+	cr_assert_str_eq(folders.comparison.steps.other.column, "free_blocks");
+	close_folders(&folders);
+	status = compare(&folders, summary[0], a_steps, summary[0], b_steps);
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_same_decisions, false);
+	cr_assert_str_eq(folders.comparison.steps.decision.column, "free_blocks");
+	close_folders(&folders);
+}
+
 Test(compare, hashes_alone_decide_without_steps)
 {
 	struct folders folders;
