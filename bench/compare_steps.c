@@ -187,8 +187,8 @@ static enum status compare_rows(struct table *a, struct table *b, const struct p
 	return STATUS_OK;
 }
 
-enum status compare_steps(
-	const char *a_path, const char *b_path, struct step_comparison *out, struct error *error)
+enum status compare_steps(const char *a_path, const char *b_path, bool has_same_pool,
+	struct step_comparison *out, struct error *error)
 {
 	struct table a = {0}, b = {0};
 	struct pairs pairs = {.count = 0};
