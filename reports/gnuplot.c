@@ -29,8 +29,8 @@ static enum status open_files(
 	bool is_open =
 		gnuplot->script != NULL && gnuplot->output != NULL && gnuplot->errors != NULL;
 	bool is_written = is_open &&
-		fwrite(script->bytes, 1, script->size, gnuplot->script) == script->size &&
-		fflush(gnuplot->script) == 0;
+			  fwrite(script->bytes, 1, script->size, gnuplot->script) == script->size &&
+			  fflush(gnuplot->script) == 0;
 
 	if (!is_written) {
 		return error_set(error, STATUS_FILE,

@@ -22,8 +22,8 @@ struct gnuplot {
 	FILE *errors;
 };
 
-/* arguments: (count), count <= GNUPLOT_ARGUMENTS_MAX; the script finds them as ARG2, ARG3, ...; ARG1
-   is the file to write to. */
+/* arguments: (count), count <= GNUPLOT_ARGUMENTS_MAX; the script finds them as ARG2, ARG3, ...;
+   ARG1 is the file to write to. */
 enum status gnuplot_start(struct gnuplot *gnuplot, const struct text *script,
 	const char *const *arguments, uint32_t count, struct error *error);
 

@@ -4,8 +4,8 @@
 #include "engine/base/status.h"
 #include "reports/text.h"
 
-/* Makes a drawing of gnuplot part of a page. Several drawings share the page, so ids get `prefix` in
-   front; the colours that reports/style.gp draws with become the page's own (--run-1 to --run-8,
+/* Makes a drawing of gnuplot part of a page. Several drawings share the page, so ids get `prefix`
+   in front; the colours that reports/style.gp draws with become the page's own (--run-1 to --run-8,
    --grid; text and axes take the page's text colour), so that they follow it into the dark; what is
    of no use on a page (titles that pop up, filters, the background) goes.
 

@@ -52,18 +52,18 @@ void text_format(struct text *text, const char *format, ...)
    what lies behind U+10FFFF are none. */
 static size_t utf8_size(const unsigned char *string)
 {
-	size_t size = string[0] < 0x80                           ? 1
-		    : string[0] >= 0xc2 && string[0] <= 0xdf ? 2
-		    : string[0] >= 0xe0 && string[0] <= 0xef ? 3
-		    : string[0] >= 0xf0 && string[0] <= 0xf4 ? 4
-							     : 0;
+	size_t size = string[0] < 0x80			       ? 1
+		      : string[0] >= 0xc2 && string[0] <= 0xdf ? 2
+		      : string[0] >= 0xe0 && string[0] <= 0xef ? 3
+		      : string[0] >= 0xf0 && string[0] <= 0xf4 ? 4
+							       : 0;
 	for (size_t i = 1; i < size; i++) {
 		if ((string[i] & 0xc0) != 0x80) {
 			return 0;
 		}
 	}
-	bool is_overlong = (string[0] == 0xe0 && string[1] < 0xa0) ||
-			   (string[0] == 0xf0 && string[1] < 0x90);
+	bool is_overlong =
+		(string[0] == 0xe0 && string[1] < 0xa0) || (string[0] == 0xf0 && string[1] < 0x90);
 	bool is_outside = (string[0] == 0xed && string[1] >= 0xa0) ||
 			  (string[0] == 0xf4 && string[1] >= 0x90);
 	return is_overlong || is_outside ? 0 : size;
@@ -75,8 +75,7 @@ static size_t add_clean(struct text *text, const char *string)
 	const unsigned char *bytes = (const unsigned char *)string;
 	size_t size = utf8_size(bytes);
 	bool is_blank = *bytes == '\n' || *bytes == '\r' || *bytes == '\t';
-	bool is_control =
-		*bytes < 0x20 || *bytes == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0);
+	bool is_control = *bytes < 0x20 || *bytes == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0);
 
 	if (is_blank) {
 		text_add(text, " ");

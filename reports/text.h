@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A text that grows at its end. Zeroed is empty; `bytes` is owned, ends in a NUL that is not counted,
-   and is NULL while nothing was added. */
+/* A text that grows at its end. Zeroed is empty; `bytes` is owned, ends in a NUL that is not
+   counted, and is NULL while nothing was added. */
 struct text {
 	char *bytes;
 	size_t size;
@@ -30,12 +30,12 @@ void text_add_gnuplot_string(struct text *text, const char *string);
 
 /* Numbers for people. What does not exist (has_value false) is an en dash. */
 enum number_format {
-	NUMBER_COUNT,   /* 12,031 */
-	NUMBER_RATE,    /* three to four significant digits, 1,204 or 3.14 */
-	NUMBER_SHARE,   /* in [0, 1], as 6.05 % */
-	NUMBER_MS,      /* milliseconds as a number, for columns that name the unit */
+	NUMBER_COUNT,	/* 12,031 */
+	NUMBER_RATE,	/* three to four significant digits, 1,204 or 3.14 */
+	NUMBER_SHARE,	/* in [0, 1], as 6.05 % */
+	NUMBER_MS,	/* milliseconds as a number, for columns that name the unit */
 	NUMBER_TIME_MS, /* milliseconds with the unit that suits: 856 ms, 22.4 s, 250 µs */
-	NUMBER_TIME_S,  /* seconds, likewise */
+	NUMBER_TIME_S,	/* seconds, likewise */
 };
 
 void text_add_number(struct text *text, enum number_format format, bool has_value, double value);

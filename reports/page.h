@@ -1,0 +1,15 @@
+#ifndef REPORTS_PAGE_H
+#define REPORTS_PAGE_H
+
+#include <stdint.h>
+
+#include "reports/figures.h"
+#include "reports/result.h"
+#include "reports/text.h"
+
+/* The page as one HTML text without anything to load. results: (count), labelled; drawings: what
+   gnuplot drew for each figure; style: the style sheet. */
+enum status page_write(struct text *page, const struct result *results, uint32_t count,
+	const struct text drawings[FIGURE_COUNT], const char *style, struct error *error);
+
+#endif

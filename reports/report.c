@@ -1,0 +1,166 @@
+#include "reports/report.h"
+
+#include "engine/base/check.h"
+#include "engine/base/embedded_file.h"
+#include "engine/base/memory.h"
+#include "reports/figures.h"
+#include "reports/gnuplot.h"
+#include "reports/page.h"
+#include "reports/result.h"
+#include "reports/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct embedded_file report_files[];
+extern const uint32_t report_files_count;
+
+_Static_assert((int)REPORT_RESULTS_MAX <= (int)GNUPLOT_ARGUMENTS_MAX, "a folder is an argument");
+
+/* Everything a report takes, so that one place gives it back. */
+struct report {
+	uint32_t count;
+	struct result results[REPORT_RESULTS_MAX];
+	struct gnuplot gnuplots[FIGURE_COUNT];
+	struct text drawings[FIGURE_COUNT];
+	struct text page;
+};
+
+static const struct embedded_file *file_named(const char *name)
+{
+	const struct embedded_file *file =
+		embedded_file_find(report_files, report_files_count, name);
+
+	check(file != NULL);
+	return file;
+}
+
+/* What a figure's script cannot know by itself, then what all share, then the script. */
+static void add_script(
+	struct text *script, const struct report *report, const struct figure *figure)
+{
+	text_add(script, "has_legend = 0\n");
+	for (uint32_t i = 0; i < report->count; i++) {
+		const struct result *result = &report->results[i];
+		text_format(script, "label_%u = ", i + 1);
+		text_add_gnuplot_string(script, result->label.bytes);
+		text_add(script, "\n");
+		const cJSON *blocks = json_find(&result->config, "kv_blocks");
+		if (cJSON_IsNumber(blocks) && blocks->valuedouble > 0) {
+			text_format(script, "kv_capacity_%u = %.17g\n", i + 1, blocks->valuedouble);
+		}
+	}
+	if (figure->metric != NULL) {
+		text_format(script, "metric = '%s'\n", figure->metric);
+	}
+	const struct embedded_file *style = file_named("style.gp");
+	const struct embedded_file *body = file_named(figure->script);
+	text_add_bytes(script, style->bytes, style->size);
+	text_add_bytes(script, body->bytes, body->size);
+}
+
+static enum status start_figure(
+	struct report *report, uint32_t index, const char *const *directories, struct error *error)
+{
+	struct text script = {0};
+
+	add_script(&script, report, &figures[index]);
+	enum status status =
+		gnuplot_start(&report->gnuplots[index], &script, directories, report->count, error);
+	text_deinit(&script);
+	return status;
+}
+
+/* All figures at once: gnuplot takes most of a report's time, and each figure is one process. */
+static enum status draw_figures(
+	struct report *report, const char *const *directories, struct error *error)
+{
+	enum status status = STATUS_OK;
+	struct error later;
+
+	for (uint32_t i = 0; i < FIGURE_COUNT && status == STATUS_OK; i++) {
+		status = start_figure(report, i, directories, error);
+	}
+	for (uint32_t i = 0; i < FIGURE_COUNT; i++) {
+		bool is_first = status == STATUS_OK;
+		enum status finished = gnuplot_finish(
+			&report->gnuplots[i], &report->drawings[i], is_first ? error : &later);
+		status = is_first ? finished : status;
+	}
+	return status;
+}
+
+static enum status write_page(const struct text *page, const char *out_path, struct error *error)
+{
+	struct text part = {0};
+	enum status status = STATUS_OK;
+
+	text_add(&part, out_path);
+	text_add(&part, ".part");
+	FILE *file = fopen(part.bytes, "wb");
+	bool is_written = file != NULL && fwrite(page->bytes, 1, page->size, file) == page->size;
+	int failure = errno;
+	if (file != NULL && fclose(file) != 0 && is_written) {
+		is_written = false;
+		failure = errno;
+	}
+	if (is_written && rename(part.bytes, out_path) != 0) {
+		is_written = false;
+		failure = errno;
+	}
+	if (!is_written) {
+		status = error_set(error, STATUS_FILE, "%s: cannot be written: %s", out_path,
+			strerror(failure));
+		if (file != NULL) {
+			remove(part.bytes);
+		}
+	}
+	text_deinit(&part);
+	return status;
+}
+
+static enum status make_report(struct report *report, const char *const *directories,
+	const char *out_path, struct error *error)
+{
+	enum status status = STATUS_OK;
+
+	for (uint32_t i = 0; i < report->count && status == STATUS_OK; i++) {
+		status = result_open(&report->results[i], directories[i], error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	results_label(report->results, report->count);
+	status = draw_figures(report, directories, error);
+	if (status == STATUS_OK) {
+		status = page_write(&report->page, report->results, report->count, report->drawings,
+			file_named("page.css")->bytes, error);
+	}
+	return status == STATUS_OK ? write_page(&report->page, out_path, error) : status;
+}
+
+enum status report_write(
+	const char *const *directories, uint32_t count, const char *out_path, struct error *error)
+{
+	check(count > 0);
+	if (count > REPORT_RESULTS_MAX) {
+		return error_set(error, STATUS_USAGE,
+			"found %u result folders, expected at most %d: more could not be told "
+			"apart",
+			count, REPORT_RESULTS_MAX);
+	}
+	struct report *report = memory_take(1, sizeof(*report));
+	report->count = count;
+	enum status status = make_report(report, directories, out_path, error);
+	for (uint32_t i = 0; i < count; i++) {
+		result_close(&report->results[i]);
+	}
+	for (uint32_t i = 0; i < FIGURE_COUNT; i++) {
+		text_deinit(&report->drawings[i]);
+	}
+	text_deinit(&report->page);
+	free(report);
+	return status;
+}
