@@ -113,6 +113,8 @@ static void place(struct scheduler_model *model, uint32_t index, uint32_t count,
 		&model->blocks, &sequence->table, sequence->tokens, first, first + count);
 	if (!is_decode) {
 		event(model, EVENT_CHUNK, index, first, count);
+		model->events[model->event_count - 1].is_sampled =
+			first + count == sequence->token_count;
 	}
 }
 
@@ -321,6 +323,7 @@ static void same_events(const struct scheduler_model *model, const struct schedu
 			")",
 			i, real->batch.step, names[found->kind], found->request, found->a, found->b,
 			names[expected->kind], expected->request, expected->a, expected->b);
+		require_equal(found->is_sampled, expected->is_sampled);
 		require(found->sequence != NULL && found->sequence->request == found->request,
 			"event %u does not point to its sequence", i);
 	}

@@ -38,6 +38,7 @@ struct model_queue {
 struct model_event {
 	enum event_kind kind;
 	uint64_t request, a, b;
+	bool is_sampled;
 };
 
 struct model_row {

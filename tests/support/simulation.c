@@ -148,6 +148,7 @@ struct simulation {
 	uint32_t finished, rejected, rejected_told;
 	uint64_t now_ns;
 	uint64_t step_limit;
+	uint64_t preemption_step; /* + 1 */
 };
 
 static struct request as_request(const struct workload *workload, uint32_t index)
@@ -205,13 +206,14 @@ static void on_reject(struct simulation *simulation, const struct event *event)
 	simulation->rejected_told++;
 }
 
-static void on_admit(struct simulation *simulation, const struct event *event)
+static void on_admit(struct simulation *simulation, const struct event *event, uint64_t step)
 {
 	struct biography *own = &simulation->biographies[event->request];
 	require_equal(own->life, LIFE_WAITING);
 	require(event->a < event->b, "%lu of %lu tokens are cached", (unsigned long)event->a,
 		(unsigned long)event->b);
 	require_equal(event->a % simulation->config.block_size, 0);
+	require(simulation->preemption_step != step + 1, "admitted in a step that preempted");
 	own->life = LIFE_RUNNING;
 	own->computed = event->a;
 	own->tokens = event->b;
@@ -234,6 +236,7 @@ static void on_preempt(struct simulation *simulation, const struct event *event,
 	require_equal(own->life, LIFE_RUNNING);
 	require_equal(event->b, own->blocks);
 	require(own->chunk_step != step + 1, "preempted in the step that placed it");
+	simulation->preemption_step = step + 1;
 	own->life = LIFE_WAITING;
 	own->preemptions++;
 	simulation->run->preemptions++;
@@ -272,7 +275,7 @@ static void on_event(struct simulation *simulation, const struct event *event, u
 		on_reject(simulation, event);
 		break;
 	case EVENT_ADMIT:
-		on_admit(simulation, event);
+		on_admit(simulation, event, step);
 		break;
 	case EVENT_BLOCK_GIVEN:
 		require_equal(own->life, LIFE_RUNNING);
