@@ -26,6 +26,11 @@ struct turn_state {
 	bool is_finished;
 };
 
+/* Finishes of one moment that call for rows. */
+struct credit {
+	uint64_t at_ns, count;
+};
+
 struct workload {
 	struct workload_options options;
 	struct trace *trace;
@@ -44,9 +49,28 @@ struct workload {
 	size_t ready_count, ready_capacity;
 	struct held *handed_out; /* lives until the next call */
 
-	uint64_t *credits; /* closed loop: ring of finish times that wait for a row */
-	size_t credit_capacity, credit_first, credit_count;
+	struct credit *credits; /* closed loop: [credit_first, credit_end) not used up */
+	size_t credit_capacity, credit_first, credit_end;
 };
+
+static void add_credit(struct workload *workload, uint64_t at_ns, uint64_t count)
+{
+	if (workload->credit_end > workload->credit_first &&
+		workload->credits[workload->credit_end - 1].at_ns == at_ns) {
+		workload->credits[workload->credit_end - 1].count += count;
+		return;
+	}
+	/* Used ones are cut off when they are half of all, so each is moved less than once. */
+	if (workload->credit_first > workload->credit_end / 2) {
+		workload->credit_end -= workload->credit_first;
+		memmove(workload->credits, workload->credits + workload->credit_first,
+			workload->credit_end * sizeof(*workload->credits));
+		workload->credit_first = 0;
+	}
+	workload->credits = memory_grow(workload->credits, &workload->credit_capacity,
+		workload->credit_end + 1, sizeof(*workload->credits));
+	workload->credits[workload->credit_end++] = (struct credit){at_ns, count};
+}
 
 enum status workload_open(struct workload **out, const char *path,
 	const struct workload_options *options, struct error *error)
@@ -68,10 +92,7 @@ enum status workload_open(struct workload **out, const char *path,
 		workload->arrivals = arrivals_open(options->profile, options->seed);
 	}
 	if (options->concurrency > 0) {
-		workload->credit_capacity = options->concurrency;
-		workload->credits =
-			memory_take(workload->credit_capacity, sizeof(*workload->credits));
-		workload->credit_count = options->concurrency; /* all at time 0 */
+		add_credit(workload, 0, options->concurrency);
 	}
 	*out = workload;
 	return STATUS_OK;
@@ -269,10 +290,7 @@ bool workload_is_closed(const struct workload *workload)
 void workload_finish(struct workload *workload, uint64_t turn_index, uint64_t now_ns)
 {
 	if (workload->options.concurrency > 0) {
-		check(workload->credit_count < workload->credit_capacity);
-		size_t at = (workload->credit_first + workload->credit_count++) %
-			    workload->credit_capacity;
-		workload->credits[at] = now_ns;
+		add_credit(workload, now_ns, 1);
 	}
 	if (workload->options.sessions == SESSIONS_OPEN || turn_index == NO_TURN) {
 		return;
@@ -372,17 +390,18 @@ static enum status next_of_closed_loop(
 		*state = WORKLOAD_END;
 		return STATUS_OK;
 	}
-	if (workload->credit_count == 0) {
+	if (workload->credit_first == workload->credit_end) {
 		*state = WORKLOAD_WAITS;
 		return STATUS_OK;
 	}
-	uint64_t at_ns = workload->credits[workload->credit_first];
+	struct credit *credit = &workload->credits[workload->credit_first];
+	uint64_t at_ns = credit->at_ns;
 	if (workload->options.duration_ns > 0 && at_ns >= workload->options.duration_ns) {
 		*state = WORKLOAD_END;
 		return STATUS_OK;
 	}
-	workload->credit_first = (workload->credit_first + 1) % workload->credit_capacity;
-	workload->credit_count--;
+	credit->count--;
+	workload->credit_first += credit->count == 0;
 	hand_out(workload, true, row);
 	row->arrival_ns = at_ns;
 	*state = WORKLOAD_ROW;
