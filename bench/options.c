@@ -263,26 +263,29 @@ enum status options_parse(const struct command *command, int argc, char **argv,
 }
 
 /* Prints text from the help column on, broken between words. */
-static void print_wrapped(const char *text, uint32_t column)
+static void print_wrapped(const char *text)
 {
-	uint32_t used = column;
+	size_t used = HELP_COLUMN;
 
 	while (*text != '\0') {
 		size_t bytes = strcspn(text, " ");
-		if (used + bytes > HELP_WIDTH && used > HELP_COLUMN) {
+		if (used > HELP_COLUMN && used + 1 + bytes > HELP_WIDTH) {
 			printf("\n%*s", HELP_COLUMN, "");
 			used = HELP_COLUMN;
+		} else if (used > HELP_COLUMN) {
+			putchar(' ');
+			used++;
 		}
-		printf("%.*s ", (int)bytes, text);
-		used += (uint32_t)bytes + 1;
+		printf("%.*s", (int)bytes, text);
+		used += bytes;
 		text += bytes + (text[bytes] == ' ');
 	}
-	printf("\n");
+	putchar('\n');
 }
 
 void command_help(const struct command *command)
 {
-	printf("quire %s %s\n\n%s\n", command->name, command->arguments, command->summary);
+	printf("quire %s %s\n\n%s", command->name, command->arguments, command->summary);
 	for (uint32_t i = 0; i < command->option_count; i++) {
 		const struct option *option = &command->options[i];
 		char left[128];
@@ -298,7 +301,7 @@ void command_help(const struct command *command)
 		} else {
 			printf("%-*s", HELP_COLUMN, left);
 		}
-		print_wrapped(option->help, HELP_COLUMN);
+		print_wrapped(option->help);
 	}
 	if (command->examples != NULL) {
 		printf("\nexamples\n%s", command->examples);

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "workloads/tokens.h"
 #include "workloads/trace.h"
+#include "workloads/workload.h"
 
 /* The replay loop. It owns time, an integer number of nanoseconds:
 
@@ -18,13 +19,15 @@
 	└───────────── now + elapsed; when nothing is left to do, ◄────────┘
 		       now = the next arrival
 
-   Arrivals are the trace's times over --speedup (open loop), or the ends of steps in which a
-   request finished (closed loop). The trace is read as time goes on; the engine is handed at most
-   max_num_seqs waiting sequences, and what has arrived beyond that is counted by a second reader of
-   the same file (the scout), so a backlog costs no memory. */
+   When rows arrive is the workload's business (workloads/workload.h); what finished is reported to
+   it at the step's end. The trace is read as time goes on, and the engine is handed at most
+   max_num_seqs waiting sequences. What has arrived beyond that is counted by the scout, a second
+   workload over the same file that is told the same and always asked for everything, so a backlog
+   costs no memory. */
 
 struct replay_options {
 	const struct replay_config *config;
+	const struct workload_options *workload;
 	const char *trace_path;
 	bool is_checking;     /* engine_check() after every step */
 	bool shows_progress;  /* a line on stderr, rewritten */
@@ -33,32 +36,24 @@ struct replay_options {
 	uint32_t vocab_size; /* token ids of the replay are below it */
 };
 
-struct closed_loop_credit {
-	uint64_t arrival_ns;
-	uint64_t count; /* requests that may enter at that time */
-};
-
 struct replay {
 	struct replay_options options;
 	struct engine engine;
 	struct metrics metrics;
 	struct table_writer *steps; /* borrowed: steps.tsv, or NULL */
 
-	struct trace *trace;
-	struct trace_row row; /* the next one to be handed over, if has_row */
-	bool has_row;
-	uint64_t handed_count; /* rows handed over, rejected ones included */
-	uint64_t handed_fit_count;
+	struct workload *workload;
+	enum workload_state state; /* what the workload said last */
+	uint64_t next_ns;	   /* of WORKLOAD_LATER */
+	uint64_t handed_fit_count; /* rows handed over that the engine took */
 
-	struct trace *scout; /* opened when a backlog is first seen */
-	struct trace_row scout_row;
-	bool scout_has_row;
+	struct workload *scout; /* NULL until a backlog is first seen, if it can catch up then */
+	enum workload_state scout_state;
 	uint64_t scout_fit_count; /* rows that have arrived and fit the engine */
 
-	struct closed_loop_credit *credits; /* ring */
-	uint32_t credit_capacity;	    /* a power of two */
-	uint64_t credit_head, credit_tail;
-	uint64_t credit_count; /* requests in the ring */
+	uint64_t *turn_of_slot; /* (pool capacity) turn_index of the row in a sequence's slot */
+	uint64_t *left;		/* turn_index of rows that left in this step */
+	size_t left_count, left_capacity;
 
 	struct token_source tokens;
 	int32_t *prompt; /* (prompt_capacity) */

@@ -1,11 +1,13 @@
 #include "bench/replay_config.h"
 
+#include "bench/load.h"
 #include "bench/options.h"
 #include "bench/results.h"
 #include "bench/table_writer.h"
 #include "engine/base/check.h"
 #include "engine/base/json.h"
 #include "engine/policy.h"
+#include "workloads/format.h"
 
 #include <cJSON.h>
 #include <stdio.h>
@@ -26,6 +28,10 @@ void replay_config_default(struct replay_config *config)
 		.max_num_seqs = 512,
 		.max_num_batched_tokens = 16384,
 		.tokens = "forced",
+		.trace_format = "any",
+		.sessions = "open",
+		.arrivals = "trace",
+		.ramp = "none",
 		.temperature = 1000000,
 		.speedup = 1000000,
 	};
@@ -60,6 +66,10 @@ enum status replay_config_check(
 		status = check_word("admission", config->admission, admissions, error);
 	}
 	if (status == STATUS_OK) {
+		const char *const sessions[] = {"open", "closed", NULL};
+		status = check_word("sessions", config->sessions, sessions, error);
+	}
+	if (status == STATUS_OK) {
 		const char *const tokens[] = {"forced", "sampled", NULL};
 		status = check_word("tokens", config->tokens, tokens, error);
 	}
@@ -71,11 +81,6 @@ enum status replay_config_check(
 			"--admission belongs to --policy prefill-first; policy %s admits exactly",
 			config->policy);
 	}
-	if (given->concurrency && given->speedup) {
-		return error_set(error, STATUS_USAGE,
-			"--speedup divides the trace's times, which --concurrency does not use: "
-			"give one of them");
-	}
 	if (given->max_requests && config->warmup >= config->max_requests) {
 		return error_set(error, STATUS_USAGE,
 			"--warmup %llu leaves nothing of --max-requests %llu to measure",
@@ -83,6 +88,85 @@ enum status replay_config_check(
 			(unsigned long long)config->max_requests);
 	}
 	return STATUS_OK;
+}
+
+/* "any" lets the trace's first line tell. */
+static enum status find_format(const char *name, enum trace_format *out, struct error *error)
+{
+	const char *names[TRACE_FORMAT_COUNT + 1] = {"any"};
+
+	for (uint32_t i = TRACE_FORMAT_ANY; i < TRACE_FORMAT_COUNT; i++) {
+		names[i] = i == TRACE_FORMAT_ANY ? "any" : formats[i - 1]->name;
+		if (strcmp(names[i], name) == 0) {
+			*out = (enum trace_format)i;
+			return STATUS_OK;
+		}
+	}
+	return check_word("format", name, names, error);
+}
+
+/* Closed loop and drawn arrivals leave the trace's times unused. */
+static enum status check_load(const struct replay_config *config, const struct replay_given *given,
+	bool has_profile, struct error *error)
+{
+	const char *rate = given->ramp ? "--ramp" : "--rate";
+	bool is_closed = strcmp(config->sessions, "closed") == 0;
+
+	if (config->concurrency > 0 && given->speedup) {
+		return error_set(error, STATUS_USAGE,
+			"--speedup divides the trace's times, which --concurrency does not use: "
+			"give one of them");
+	}
+	if (config->concurrency > 0 && has_profile) {
+		return error_set(error, STATUS_USAGE,
+			"%s draws arrivals, which --concurrency does not use: give one of them",
+			rate);
+	}
+	if (config->concurrency > 0 && is_closed) {
+		return error_set(error, STATUS_USAGE,
+			"--concurrency brings rows in the order of the file, --sessions closed by "
+			"the turns before them: give one of them");
+	}
+	if (has_profile && given->speedup) {
+		return error_set(error, STATUS_USAGE,
+			"--speedup divides the trace's times, which %s replaces: give one of them",
+			rate);
+	}
+	return STATUS_OK;
+}
+
+enum status replay_config_workload(const struct replay_config *config,
+	const struct replay_given *given, struct workload_options *options,
+	struct arrival_profile *profile, struct error *error)
+{
+	const struct load load = {
+		.arrivals = config->arrivals,
+		.rate = config->rate,
+		.burstiness = config->burstiness,
+		.ramp = config->ramp,
+		.duration = config->duration_s,
+	};
+	bool has_profile;
+
+	*options = (struct workload_options){
+		.trace.trace_block_size = (uint32_t)config->trace_block_size,
+		.sessions =
+			strcmp(config->sessions, "closed") == 0 ? SESSIONS_CLOSED : SESSIONS_OPEN,
+		.speedup_millionths = config->speedup,
+		.concurrency = config->concurrency,
+		.seed = config->seed,
+		.duration_ns = config->duration_s * 1000,
+		.max_requests = config->max_requests,
+	};
+	enum status status = find_format(config->trace_format, &options->trace.format, error);
+	if (status == STATUS_OK) {
+		status = load_profile(&load, profile, &has_profile, error);
+	}
+	if (status == STATUS_OK) {
+		status = check_load(config, given, has_profile, error);
+	}
+	options->profile = status == STATUS_OK && has_profile ? profile : NULL;
+	return status;
 }
 
 void replay_config_engine(const struct replay_config *config, struct engine_config *engine)

@@ -6,6 +6,7 @@
 
 #include "engine/base/status.h"
 #include "engine/config.h"
+#include "workloads/workload.h"
 
 /* Everything that decides a replay's result, in the order in which summary.json prints it.
    X(field, kind, option, whether a tape's value binds): TEXT is const char *, NUMBER uint64_t,
@@ -27,6 +28,13 @@
 	X(temperature, MILLIONTHS, "temperature", false)                                           \
 	X(seed, NUMBER, "seed", true)                                                              \
 	X(trace_block_size, NUMBER, "trace-block-size", true)                                      \
+	X(trace_format, TEXT, "format", true)                                                      \
+	X(sessions, TEXT, "sessions", true)                                                        \
+	X(arrivals, TEXT, "arrivals", true)                                                        \
+	X(rate, MILLIONTHS, "rate", true)                                                          \
+	X(burstiness, MILLIONTHS, "burstiness", true)                                              \
+	X(ramp, TEXT, "ramp", true)                                                                \
+	X(duration_s, MILLIONTHS, "duration", true)                                                \
 	X(speedup, MILLIONTHS, "speedup", true)                                                    \
 	X(concurrency, NUMBER, "concurrency", true)                                                \
 	X(max_requests, NUMBER, "max-requests", true)                                              \
@@ -57,6 +65,12 @@ enum status replay_config_check(
 
 /* The engine's part of it; policy and admission are known to exist. */
 void replay_config_engine(const struct replay_config *config, struct engine_config *engine);
+
+/* How the trace's rows arrive; profile: what options->profile points to when arrivals are drawn.
+   Combinations that make no sense are refused, naming the options. */
+enum status replay_config_workload(const struct replay_config *config,
+	const struct replay_given *given, struct workload_options *options,
+	struct arrival_profile *profile, struct error *error);
 
 struct cJSON;
 

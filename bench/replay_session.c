@@ -17,6 +17,8 @@
 /* Everything that a run holds, zeroed before it is opened, so that it can be closed at any time. */
 struct replay_session {
 	struct replay_recording recording;
+	struct workload_options workload;
+	struct arrival_profile profile; /* workload's, when arrivals are drawn */
 	struct model_config model;
 	const struct runner_entry *entry;
 	struct runner runner;
@@ -42,6 +44,10 @@ static enum status prepare_config(
 	}
 	if (status == STATUS_OK) {
 		status = replay_config_check(config, &order->given, error);
+	}
+	if (status == STATUS_OK) {
+		status = replay_config_workload(
+			config, &order->given, &session->workload, &session->profile, error);
 	}
 	if (status == STATUS_OK) {
 		status = model_config_find(config->model, &session->model, error);
@@ -75,6 +81,7 @@ static enum status open_session(
 	struct engine_config engine_config;
 	const struct replay_options options = {
 		.config = &order->config,
+		.workload = &session->workload,
 		.trace_path = order->trace_path,
 		.is_checking = order->is_checking,
 		.shows_progress = isatty(STDERR_FILENO) == 1,
@@ -111,7 +118,8 @@ static void finish_runner(struct replay_session *session)
 	if (replay->has_failed || replay->is_interrupted) {
 		return;
 	}
-	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)trace_xxh64(replay->trace));
+	snprintf(hash, sizeof(hash), "%016llx",
+		(unsigned long long)trace_xxh64(workload_trace(replay->workload)));
 	if (session->recording.root != NULL && strcmp(hash, session->recording.trace_xxh64) != 0) {
 		error_set(&replay->failure, STATUS_VERDICT,
 			"this is not the trace of the recorded run: its XXH64 is %s, recorded was "
