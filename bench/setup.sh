@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(build-essential cmake ninja-build pkg-config libcriterion-dev libcjson-dev libxxhash-dev
-	libyajl-dev zlib1g-dev libzstd-dev gnuplot-nox)
+	libyajl-dev zlib1g-dev libzstd-dev libpcre2-dev libutf8proc-dev gnuplot-nox)
 
 fail()
 {
@@ -20,7 +20,7 @@ missing_elsewhere()
 		command -v "$name" >/dev/null || echo "$name"
 	done
 	command -v pkg-config >/dev/null || return 0
-	for name in criterion libcjson libxxhash yajl zlib libzstd; do
+	for name in criterion libcjson libxxhash yajl zlib libzstd libpcre2-8 libutf8proc; do
 		pkg-config --exists "$name" || echo "$name"
 	done
 }
