@@ -285,7 +285,11 @@ static void print_wrapped(const char *text)
 
 void command_help(const struct command *command)
 {
-	printf("quire %s %s\n\n%s", command->name, command->arguments, command->summary);
+	size_t bytes = strlen(command->summary);
+	bool has_break = bytes > 0 && command->summary[bytes - 1] == '\n';
+
+	printf("quire %s %s\n\n%s%s", command->name, command->arguments, command->summary,
+		has_break ? "" : "\n");
 	for (uint32_t i = 0; i < command->option_count; i++) {
 		const struct option *option = &command->options[i];
 		char left[128];

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# How fast the simulation is: requests a second and peak memory of whole `quire replay` runs, results
+# written, on one core; and, where valgrind is installed, instructions a step, which do not depend on
+# what else the machine does.
+#
+#     bash bench/speed.sh [TRACE.jsonl...]     further traces are replayed at their own times
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+traces=()
+for trace in "$@"; do
+	traces+=("$(realpath "$trace")")
+done
+cd "$root"
+mkdir -p build
+{ cmake --preset release && cmake --build --preset release --target quire; } >build/speed.log 2>&1
+quire=$root/build/release/quire
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+runs=5
+
+# run LABEL REQUESTS ARGUMENTS...: the median of some runs, pinned to one core.
+run()
+{
+	local label=$1 requests=$2 times=() i
+	shift 2
+	for ((i = 0; i < runs; i++)); do
+		local start end
+		start=$(date +%s%N)
+		taskset -c 0 "$quire" replay "$@" --out "$folder/result" --force >"$folder/summary"
+		end=$(date +%s%N)
+		times+=($(((end - start) / 1000)))
+	done
+	local median_us
+	median_us=$(printf '%s\n' "${times[@]}" | sort -n | sed -n "$(((runs + 1) / 2))p")
+	local steps hash
+	steps=$(sed -n 's/.*"steps":[^0-9]*\([0-9]*\).*/\1/p' "$folder/result/summary.json")
+	hash=$(sed -n 's/.*"result_hash":[^"]*"\([0-9a-f]*\)".*/\1/p' "$folder/result/summary.json")
+	printf '%-44s %8.3f s %12d requests/s %9d steps %7d ns/step   %s\n' "$label" \
+		"$(printf '%d.%06d' $((median_us / 1000000)) $((median_us % 1000000)))" \
+		$((requests * 1000000 / median_us)) "$steps" $((median_us * 1000 / steps)) "$hash"
+}
+
+make_trace()
+{
+	"$quire" trace make --requests "$1" --input 1024 --output 128 --seed 1 --out "$2" >/dev/null
+}
+
+closed=(--concurrency 64 --max-num-seqs 64)
+make_trace 131072 "$folder/closed.jsonl"
+make_trace 1000000 "$folder/million.jsonl"
+make_trace 8192 "$folder/short.jsonl"
+make_trace 16384 "$folder/twice.jsonl"
+
+echo "medians of $runs runs on one core of: $(sed -n 's/model name[^:]*: //p' /proc/cpuinfo | head -1)"
+run "131,072 requests 1024/128, concurrency 64" 131072 "$folder/closed.jsonl" "${closed[@]}"
+for trace in "${traces[@]}"; do
+	run "$(basename "$trace")" "$(wc -l <"$trace")" "$trace" --max-model-len 131072
+done
+
+if [ -x /usr/bin/time ]; then
+	/usr/bin/time -f "%M" -o "$folder/memory" "$quire" replay "$folder/million.jsonl" \
+		"${closed[@]}" --out "$folder/result" --force >/dev/null
+	echo "peak memory at a million requests: $(($(cat "$folder/memory") / 1024)) MiB"
+fi
+
+# instructions TRACE: of the whole process.
+instructions()
+{
+	valgrind --tool=callgrind --callgrind-out-file=/dev/null "$quire" replay "$1" "${closed[@]}" \
+		--out "$folder/result" --force 2>&1 >/dev/null |
+		sed -n 's/.*Collected *: *//p'
+}
+
+if command -v valgrind >/dev/null; then
+	short=$(instructions "$folder/short.jsonl")
+	short_steps=$(sed -n 's/.*"steps":[^0-9]*\([0-9]*\).*/\1/p' "$folder/result/summary.json")
+	twice=$(instructions "$folder/twice.jsonl")
+	twice_steps=$(sed -n 's/.*"steps":[^0-9]*\([0-9]*\).*/\1/p' "$folder/result/summary.json")
+	# The difference of two lengths leaves start-up and end out.
+	echo "instructions a step: $(((twice - short) / (twice_steps - short_steps)))," \
+		"a request: $(((twice - short) / 8192)) (everything: reading, tokens, rows)"
+fi
