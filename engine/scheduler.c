@@ -592,10 +592,8 @@ static void running_sequence_check(const struct scheduler *scheduler, const stru
 	check(settled.cached_count % config->block_size == 0);
 	check((uint64_t)settled.block_count * config->block_size >= settled.computed_count);
 	check(settled.row < scheduler->max_running);
-	check((scheduler->free_rows[settled.row / 64] >> (settled.row % 64) & 1) == 0);
 	for (uint32_t i = 0; i < settled.block_count; i++) {
 		check(settled.block_table[i] < config->kv_block_count);
-		check(scheduler->blocks.blocks[settled.block_table[i]].reference_count > 0);
 	}
 	if (settled.is_decoding) {
 		check(settled.computed_count + 1 == settled.token_count);
@@ -629,12 +627,37 @@ static void window_check(const struct scheduler *scheduler)
 	check(count <= scheduler->config.max_num_seqs);
 }
 
+/* Every reference to a block is an entry of a running sequence's table, and every row is free or one
+   sequence's. */
+static void holdings_check(const struct scheduler *scheduler)
+{
+	const struct block_manager *blocks = &scheduler->blocks;
+	uint32_t *held = memory_take(blocks->block_count, sizeof(*held));
+	uint64_t *rows = memory_take(scheduler->row_words, sizeof(*rows));
+	uint32_t row_count = 0;
+
+	memcpy(rows, scheduler->free_rows, scheduler->row_words * sizeof(*rows));
+	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
+		uint64_t bit = UINT64_C(1) << (s->row % 64);
+		check((rows[s->row / 64] & bit) == 0);
+		rows[s->row / 64] |= bit;
+		for (uint32_t i = 0; i < s->block_count; i++) {
+			held[s->block_table[i]]++;
+		}
+	}
+	for (uint32_t id = 0; id < blocks->block_count; id++) {
+		check(blocks->blocks[id].reference_count == held[id]);
+	}
+	for (uint32_t word = 0; word < scheduler->row_words; word++) {
+		row_count += (uint32_t)__builtin_popcountll(rows[word]);
+	}
+	check(row_count == scheduler->max_running);
+	free(held);
+	free(rows);
+}
+
 void scheduler_check(const struct scheduler *scheduler)
 {
-	uint64_t references = 0;
-	uint64_t held = 0;
-	uint32_t free_rows = 0;
-
 	block_manager_check(&scheduler->blocks);
 	queue_check(&scheduler->waiting, SEQUENCE_WAITING);
 	queue_check(&scheduler->running, SEQUENCE_RUNNING);
@@ -643,14 +666,6 @@ void scheduler_check(const struct scheduler *scheduler)
 	window_check(scheduler);
 	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
 		running_sequence_check(scheduler, s);
-		held += s->block_count;
 	}
-	for (uint32_t id = 0; id < scheduler->blocks.block_count; id++) {
-		references += scheduler->blocks.blocks[id].reference_count;
-	}
-	check(references == held);
-	for (uint32_t word = 0; word < scheduler->row_words; word++) {
-		free_rows += (uint32_t)__builtin_popcountll(scheduler->free_rows[word]);
-	}
-	check(free_rows == scheduler->max_running - scheduler->running.count);
+	holdings_check(scheduler);
 }
