@@ -269,3 +269,170 @@ Test(scheduler, decides_what_its_model_decides)
 		.name = "scheduler = model", .body = body_model, .trials = 3000};
 	cr_assert(prop_holds(&options));
 }
+
+/* ---- every case of a tiny world ---- */
+
+/* Two short prompts over two tokens and the first of them again, by every small configuration and
+   with every small delay before each. */
+static void body_small(struct prop *prop, const void *context)
+{
+	(void)context;
+	struct bench *bench = calloc(1, sizeof(struct bench));
+	require(bench != NULL, "out of memory");
+	struct script *script = &bench->script;
+	struct engine_config *config = &script->config;
+	config->policy = prop_below(prop, 2) == 0 ? &policy_mixed : &policy_prefill_first;
+	bool is_mixed = config->policy == &policy_mixed;
+	config->admission = is_mixed || prop_below(prop, 2) == 0 ? ADMISSION_EXACT : ADMISSION_SEED;
+	config->block_size = prop_range(prop, 1, 2);
+	config->max_num_seqs = prop_range(prop, 1, 2);
+	config->max_model_len = 5;
+	config->kv_block_count = 4 / config->block_size + (uint32_t)prop_below(prop, 2);
+	config->max_num_batched_tokens = is_mixed ? prop_range(prop, 2, 3) : 5;
+	config->eos_token_id = -1;
+	bench_init(bench);
+	while (script->request_count < 3) {
+		struct script_request *request = &script->requests[script->request_count];
+		if (script->request_count == 2) {
+			*request = script->requests[0];
+		} else {
+			request->prompt_count = prop_range(prop, 1, 3);
+			request->max_tokens = prop_range(prop, 1, 2);
+			for (uint32_t i = 0; i < request->prompt_count; i++) {
+				request->tokens[i] = (int32_t)prop_below(prop, 2);
+			}
+		}
+		uint32_t delay = (uint32_t)prop_below(prop, 2);
+		prop_log(prop, "request %u after %u steps: %u tokens, %u at most",
+			script->request_count, delay, request->prompt_count, request->max_tokens);
+		while (has_work(bench) &&
+			(delay > 0 || bench->model.waiting.count >= config->max_num_seqs)) {
+			bench_step(prop, bench);
+			bench_take_finished(prop, bench);
+			delay -= delay > 0;
+		}
+		bench_add(bench, script->request_count++);
+	}
+	uint64_t bound = bench->steps + most_steps(script);
+	while (has_work(bench)) {
+		require(bench->steps < bound, "it does not drain");
+		bench_step(prop, bench);
+		bench_take_finished(prop, bench);
+	}
+	bench_deinit(bench);
+}
+
+Test(scheduler, every_case_of_a_tiny_world, .timeout = 300)
+{
+	struct prop_options options = {.name = "tiny world",
+		.body = body_small,
+		.trials = 2 * 1000 * 1000,
+		.timeout_s = 60};
+	uint64_t case_count = 0;
+	cr_assert(prop_holds_always(&options, &case_count));
+	cr_log_info("%lu cases", (unsigned long)case_count);
+}
+
+/* ---- its check sees damage ---- */
+
+static void damage(struct scheduler *real, uint32_t kind)
+{
+	struct sequence *head = real->running.head;
+	switch (kind) {
+	case 0:
+		real->running.count++;
+		break;
+	case 1:
+		real->waiting.tail = NULL;
+		break;
+	case 2:
+		head->next->previous = NULL;
+		break;
+	case 3:
+		head->status = SEQUENCE_WAITING;
+		break;
+	case 4:
+		head->row = head->next->row;
+		break;
+	case 5:
+		real->decode_count--;
+		break;
+	case 6:
+		real->decode_context++;
+		break;
+	case 7:
+		head->is_decoding = false;
+		break;
+	case 8:
+		real->window_tail = head;
+		break;
+	case 9:
+		head->due_clock = real->decode_clock + real->due_mask + 1;
+		break;
+	case 10:
+		head->block_table[0] = head->next->block_table[0];
+		break;
+	case 11:
+		head->block_count--;
+		break;
+	case 12:
+		real->free_rows[0] |= 1;
+		break;
+	case 13:
+		head->admission = head->next->admission;
+		break;
+	case 14:
+		head->computed_count = head->token_count;
+		break;
+	case 15:
+		real->waiting.head->block_count = 1;
+		break;
+	default:
+		head->is_due_listed = false;
+	}
+}
+
+enum { DAMAGE_KINDS = 17 };
+
+static void body_damage(struct prop *prop, const void *context)
+{
+	(void)prop;
+	struct engine_config config = {.policy = &policy_mixed,
+		.block_size = 4,
+		.kv_block_count = 16,
+		.max_num_seqs = 2,
+		.max_num_batched_tokens = 64,
+		.max_model_len = 64,
+		.eos_token_id = -1};
+	struct scheduler real;
+	int32_t tokens[16];
+	scheduler_init(&real, &config, false);
+	for (uint32_t i = 0; i < 4; i++) {
+		for (uint32_t j = 0; j < 16; j++) {
+			tokens[j] = (int32_t)(i * 100 + j);
+		}
+		scheduler_add(&real, &(struct request){.id = i,
+					     .prompt = tokens,
+					     .prompt_count = 9,
+					     .forced = tokens,
+					     .max_tokens = 6,
+					     .ignore_eos = true});
+	}
+	scheduler_schedule(&real);
+	scheduler_postprocess(&real, NULL);
+	scheduler_check(&real);
+	damage(&real, *(const uint32_t *)context);
+	scheduler_check(&real);
+}
+
+Test(scheduler, its_check_sees_damage)
+{
+	for (uint32_t kind = 0; kind < DAMAGE_KINDS; kind++) {
+		struct prop_options options = {.name = "damage",
+			.body = body_damage,
+			.context = &kind,
+			.trials = 1,
+			.is_silent = true};
+		cr_expect(!prop_holds(&options), "damage %u went unseen", kind);
+	}
+}

@@ -41,11 +41,13 @@ compile()
 	local tree=$1 file
 	shift
 	for file in "$@"; do
-		"$cc" "${flags[@]}" "${packages[@]}" -I"$tree" -c "$tree/$file" -o "$tree/${file%.c}.o"
+		"$cc" "${flags[@]}" "${packages[@]}" -I"$tree" -c "$tree/$file" \
+			-o "$tree/${file%.c}.o"
 	done
 }
 
-# link TREE TEST: the test over the engine of a tree; what the tree did not compile is the clean one's.
+# link TREE TEST: the test over the engine of a tree; what the tree did not compile is the clean
+# one's.
 link()
 {
 	local tree=$1 name=$2 objects=() object file
