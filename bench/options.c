@@ -285,8 +285,8 @@ static void print_wrapped(const char *text)
 
 void command_help(const struct command *command)
 {
-	size_t bytes = strlen(command->summary);
-	bool has_break = bytes > 0 && command->summary[bytes - 1] == '\n';
+	size_t summary_bytes = strlen(command->summary);
+	bool has_break = summary_bytes > 0 && command->summary[summary_bytes - 1] == '\n';
 
 	printf("quire %s %s\n\n%s%s", command->name, command->arguments, command->summary,
 		has_break ? "" : "\n");

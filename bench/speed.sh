@@ -13,7 +13,10 @@ for trace in "$@"; do
 done
 cd "$root"
 mkdir -p build
-{ cmake --preset release && cmake --build --preset release --target quire; } >build/speed.log 2>&1
+{ cmake --preset release && cmake --build --preset release --target quire; } >build/speed.log 2>&1 || {
+	cat build/speed.log >&2
+	exit 2
+}
 quire=$root/build/release/quire
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
