@@ -42,7 +42,7 @@ static enum status open_files(
 
 static int spawn(struct gnuplot *gnuplot, char *const *argv)
 {
-	static char locale[] = "LC_ALL=C.UTF-8";
+	char locale[] = "LC_ALL=C.UTF-8";
 	char *environment[] = {locale, NULL};
 	const int files[] = {
 		fileno(gnuplot->script), fileno(gnuplot->output), fileno(gnuplot->errors)};
