@@ -45,16 +45,14 @@ run()
 		$((requests * 1000000 / median_us)) "$steps" $((median_us * 1000 / steps)) "$hash"
 }
 
-make_trace()
+make_trace() # REQUESTS INPUT OUTPUT FILE
 {
-	"$quire" trace make --requests "$1" --input 1024 --output 128 --seed 1 --out "$2" >/dev/null
+	"$quire" trace make --requests "$1" --input "$2" --output "$3" --seed 1 --out "$4" >/dev/null
 }
 
 closed=(--concurrency 64 --max-num-seqs 64)
-make_trace 131072 "$folder/closed.jsonl"
-make_trace 1000000 "$folder/million.jsonl"
-make_trace 8192 "$folder/short.jsonl"
-make_trace 16384 "$folder/twice.jsonl"
+make_trace 131072 1024 128 "$folder/closed.jsonl"
+make_trace 1000000 1024 128 "$folder/million.jsonl"
 
 echo "medians of $runs runs on one core of: $(sed -n 's/model name[^:]*: //p' /proc/cpuinfo | head -1)"
 run "131,072 requests 1024/128, concurrency 64" 131072 "$folder/closed.jsonl" "${closed[@]}"
@@ -68,20 +66,32 @@ if [ -x /usr/bin/time ]; then
 	echo "peak memory at a million requests: $(($(cat "$folder/memory") / 1024)) MiB"
 fi
 
-# instructions TRACE: of the whole process.
-instructions()
+# measure TRACE: instructions of a whole replay and its steps, into `instructions` and `steps`.
+measure()
 {
-	valgrind --tool=callgrind --callgrind-out-file=/dev/null "$quire" replay "$1" "${closed[@]}" \
-		--out "$folder/result" --force 2>&1 >/dev/null |
-		sed -n 's/.*Collected *: *//p'
+	instructions=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$quire" replay "$1" \
+		"${closed[@]}" --out "$folder/result" --force 2>&1 >/dev/null |
+		sed -n 's/.*Collected *: *//p')
+	steps=$(sed -n 's/.*"steps":[^0-9]*\([0-9]*\).*/\1/p' "$folder/result/summary.json")
+}
+
+# per LABEL REQUESTS FROM TO: what a step costs in TO beyond FROM, so without start-up and end.
+per()
+{
+	measure "$3"
+	local first=$instructions first_steps=$steps
+	measure "$4"
+	local per_request=""
+	[ "$2" -eq 0 ] || per_request=", $(((instructions - first) / $2)) a request"
+	echo "$1: $(((instructions - first) / (steps - first_steps))) instructions a step$per_request"
 }
 
 if command -v valgrind >/dev/null; then
-	short=$(instructions "$folder/short.jsonl")
-	short_steps=$(sed -n 's/.*"steps":[^0-9]*\([0-9]*\).*/\1/p' "$folder/result/summary.json")
-	twice=$(instructions "$folder/twice.jsonl")
-	twice_steps=$(sed -n 's/.*"steps":[^0-9]*\([0-9]*\).*/\1/p' "$folder/result/summary.json")
-	# The difference of two lengths leaves start-up and end out.
-	echo "instructions a step: $(((twice - short) / (twice_steps - short_steps)))," \
-		"a request: $(((twice - short) / 8192)) (everything: reading, tokens, rows)"
+	make_trace 8192 1024 128 "$folder/short.jsonl"
+	make_trace 16384 1024 128 "$folder/twice.jsonl"
+	make_trace 64 16 8192 "$folder/decode.jsonl"
+	make_trace 64 16 16384 "$folder/decode_twice.jsonl"
+	per "1024/128, everything (reading, tokens, rows)" 8192 "$folder/short.jsonl" \
+		"$folder/twice.jsonl"
+	per "64 sequences that only decode" 0 "$folder/decode.jsonl" "$folder/decode_twice.jsonl"
 fi
