@@ -27,11 +27,10 @@ const struct figure figures[FIGURE_COUNT] = {
 		"blocks "
 		"ran out and work was thrown away to be done again.",
 		false},
-	{"step-time", "step_time.gp", NULL, "Step time by what a step computed",
-		"Each field is the mean over all steps of that composition: to the right more "
-		"sequences decode at once, upwards more prompt tokens are computed beside them; "
-		"empty fields never occurred.",
-		true},
+	{"queue", "latency.gp", "queue", "Time in the queue",
+		"From a request's intended arrival to its first admission: the part of the time to "
+		"first token that more capacity would remove.",
+		false},
 	{"ttft", "latency.gp", "ttft", "Time to first token",
 		"From a request's intended arrival, so it includes the queue. The curve gives the "
 		"share of requests that waited at most so long.",
@@ -49,8 +48,9 @@ const struct figure figures[FIGURE_COUNT] = {
 		"Every gap between two tokens, preemptions included: the long ones are the stalls "
 		"that a reader notices.",
 		false},
-	{"queue", "latency.gp", "queue", "Time in the queue",
-		"From a request's intended arrival to its first admission: the part of the time to "
-		"first token that more capacity would remove.",
-		false},
+	{"step-time", "step_time.gp", NULL, "Step time by what a step computed",
+		"Each field is the mean over all steps of that composition: to the right more "
+		"sequences decode at once, upwards more prompt tokens are computed beside them; "
+		"empty fields never occurred.",
+		true},
 };

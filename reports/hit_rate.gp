@@ -5,7 +5,6 @@ if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("hit_rate.gp")].
 
 points_max = 160
 eval timeline_load
-eval figure_open(300, 1)
 queries = 0.0
 do for [i = 1:ARGC - 1] {
 	if (records_most > 0) {
@@ -17,6 +16,7 @@ if (queries == 0) {
 	eval figure_empty("no prompt asked the cache")
 	exit
 }
+eval figure_open(300, 1)
 curve = records_most > 24 ? line_style : curve_style
 eval time_axis
 

@@ -3,11 +3,11 @@ if (ARGC < 2) { print "usage: gnuplot -c kv_use.gp OUT.svg DIR [DIR...]"; exit s
 if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("kv_use.gp")]."style.gp" }
 
 eval timeline_load
-eval figure_open(300, 1)
 if (records_most == 0) {
 	eval figure_empty("no step was run")
 	exit
 }
+eval figure_open(300, 1)
 curve = records_most > 24 ? line_style : curve_style
 eval time_axis
 

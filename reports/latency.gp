@@ -25,7 +25,6 @@ do for [i = 1:ARGC - 1] {
 	}
 }
 
-eval figure_open(320, 1)
 if (values == 0) {
 	eval figure_empty("no request gave a value")
 	exit
@@ -34,6 +33,7 @@ if (high == 0) {
 	eval figure_empty("every value is 0")
 	exit
 }
+eval figure_open(320, 1)
 
 # A wide range gets a logarithmic axis; 0 has no place there and is drawn at its left end.
 is_wide = high / low >= 4

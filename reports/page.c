@@ -128,7 +128,7 @@ static void add_run_lines(struct text *page, const struct result *results, uint3
 	for (uint32_t i = 0; i < count; i++) {
 		text_add(page, "<li>");
 		add_name(page, &results[i], i);
-		text_add(page, " ");
+		text_add(page, ": ");
 		add_run_line(page, &results[i]);
 		text_add(page, "</li>\n");
 	}
@@ -620,7 +620,9 @@ static enum status add_figures(struct text *page, const struct result *results, 
 {
 	text_add(page, "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n");
 	for (uint32_t i = 0; i < FIGURE_COUNT; i++) {
-		text_format(page, "<figure id=\"figure-%s\">\n<h3>%s</h3>\n", figures[i].name,
+		text_format(page, "<figure id=\"figure-%s\"%s>\n<h3>%s</h3>\n",
+			figures[i].name,
+			count > 1 && figures[i].has_own_legend ? " class=\"wide\"" : "",
 			figures[i].title);
 		if (count > 1 && !figures[i].has_own_legend) {
 			add_legend(page, results, count);

@@ -3,7 +3,6 @@ if (ARGC < 2) { print "usage: gnuplot -c preemptions.gp OUT.svg DIR [DIR...]"; e
 if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("preemptions.gp")]."style.gp" }
 
 eval timeline_load
-eval figure_open(300, 1)
 if (records_most == 0) {
 	eval figure_empty("no step was run")
 	exit
@@ -13,6 +12,7 @@ if (largest == 0) {
 	eval figure_empty("no sequence was preempted")
 	exit
 }
+eval figure_open(300, 1)
 curve = records_most > 24 ? line_style : curve_style
 eval time_axis
 

@@ -69,6 +69,10 @@ do for [i = 1:ARGC - 1] {
 }
 set datafile nocolumnheaders
 
+if (cells == 0) {
+	eval figure_empty("no step was run")
+	exit
+}
 has_legend = 0
 column_count = ARGC > 2 ? 2 : 1
 row_count = (ARGC - 2) / column_count + 1
@@ -77,10 +81,6 @@ height = 62 + panel * row_count
 set terminal svg size 640, height dynamic font 'sans-serif,15' background paper_color
 set output ARG1
 unset key
-if (cells == 0) {
-	eval figure_empty("no step was run")
-	exit
-}
 
 set palette defined (0 "#fde725", 1 "#7ad151", 2 "#22a884", 3 "#2a788e", 4 "#414487", 5 "#440154") \
 	maxcolors 32
@@ -91,7 +91,7 @@ set cbrange [low:high]
 set cbtics () scale 0.4 offset 0, 0.4 textcolor rgb text_color
 decades = log10(high / low)
 do for [e = floor(log10(low)):ceil(log10(high))] {
-	do for [m in decades > 3 ? "1" : "1 2 5"] {
+	do for [m in decades > 3.2 ? "1" : decades > 1.8 ? "1 3" : "1 2 5"] {
 		x = m * 10.0 ** e
 		if (x >= low && x <= high) { set cbtics add (sprintf("%g ms", x) x) }
 	}
@@ -121,6 +121,9 @@ do for [k = 1:rows_octaves] {
 do for [k = 2:tokens_octaves:2] { set ytics add (count_text(k) k) }
 unset grid
 
+# What never occurred is grey: neither fast nor slow.
+set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 behind fillstyle solid 1 noborder \
+	fillcolor rgb grid_color
 short(text) = strlen(text) > 30 ? text[1:29]."…" : text
 set multiplot
 do for [i = 1:ARGC - 1] {

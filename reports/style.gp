@@ -63,11 +63,12 @@ figure_open(height, panels) = sprintf("has_legend = has_legend && ARGC > 2; ".\
 	"1 - (legend_height + 14.0) / height spacing screen 0, 44.0 / height", \
 	height, paper_color, panels)
 
-# Instead of axes without a curve, a sentence: `eval figure_empty(text)`.
-figure_empty(text) = sprintf("unset border; unset tics; unset key; unset grid; unset xlabel; ".\
-	"unset ylabel; set xrange [0:1]; set yrange [0:1]; ".\
+# Instead of a figure without a curve, a sentence: `eval figure_empty(text)`.
+figure_empty(text) = sprintf("set terminal svg size 640, 130 dynamic font 'sans-serif,15' ".\
+	"background '%s'; set output ARG1; unset border; unset tics; unset key; unset grid; ".\
+	"unset xlabel; unset ylabel; set xrange [0:1]; set yrange [0:1]; ".\
 	"set label 1 '%s' at graph 0.5, graph 0.5 center textcolor rgb text_color; ".\
-	"plot NaN notitle", text)
+	"plot NaN notitle", paper_color, text)
 
 # A timeline becomes at most 400 points, each the average of `per` bins: more would not be seen and
 # would make the file large. The columns of $timeline_N: time in s, running, waiting, used blocks,

@@ -4,29 +4,40 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The colours of style.gp, as gnuplot writes them, and what the page calls them. */
+/* The colours of style.gp and what the page calls them. */
 static const struct {
-	const char *drawn;
+	uint32_t drawn; /* 0xrrggbb */
 	const char *shown;
 } colors[] = {
-	{"rgb(  0, 114, 178)", "var(--run-1)"},
-	{"rgb(213,  94,   0)", "var(--run-2)"},
-	{"rgb(  0, 158, 115)", "var(--run-3)"},
-	{"rgb(204, 121, 167)", "var(--run-4)"},
-	{"rgb( 86, 180, 233)", "var(--run-5)"},
-	{"rgb(230, 159,   0)", "var(--run-6)"},
-	{"rgb(122,  81, 149)", "var(--run-7)"},
-	{"rgb(140, 140,   0)", "var(--run-8)"},
-	{"rgb( 31,  41,  51)", "currentColor"},
-	{"rgb(213, 219, 225)", "var(--grid)"},
-	{"rgb(253, 253, 254)", "none"},
-	{"#fdfdfe", "none"},
-	{"black", "currentColor"},
-	{"#FFFFFF", "currentColor"},
-	{" font-family=\"sans-serif\" ", " "},
+	{0x0072b2, "var(--run-1)"},
+	{0xd55e00, "var(--run-2)"},
+	{0x009e73, "var(--run-3)"},
+	{0xcc79a7, "var(--run-4)"},
+	{0x56b4e9, "var(--run-5)"},
+	{0xe69f00, "var(--run-6)"},
+	{0x7a5195, "var(--run-7)"},
+	{0x8c8c00, "var(--run-8)"},
+	{0x1f2933, "currentColor"},
+	{0xd5dbe1, "var(--grid)"},
+	{0xfdfdfe, "none"},
 };
 
 enum { COLOR_COUNT = sizeof(colors) / sizeof(colors[0]) };
+
+/* What gnuplot writes by itself. */
+static const struct {
+	const char *drawn;
+	const char *shown;
+} words[] = {
+	{"#fdfdfe", "none"},
+	{"\"black\"", "\"currentColor\""},
+	{"'black'", "'currentColor'"},
+	{"#FFFFFF", "currentColor"},
+	{" font-family=\"sans-serif\" ", " "},
+	{"xlink:", ""},
+};
+
+enum { WORD_COUNT = sizeof(words) / sizeof(words[0]) };
 
 static const char *const references[] = {" id='", " id=\"", "href='#", "href=\"#", "url(#"};
 
@@ -41,12 +52,32 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* "rgb(1,2,3)" or "rgb(  1,   2,   3)": its bytes and what to show instead, or 0. */
+static size_t read_color(const char *at, const char **shown)
+{
+	char start[32];
+	unsigned red, green, blue;
+	int size = 0;
+
+	/* A copy, since sscanf would measure the whole drawing each time. */
+	snprintf(start, sizeof(start), "%.*s", (int)sizeof(start) - 1, at);
+	if (sscanf(start, "rgb(%3u,%3u,%3u)%n", &red, &green, &blue, &size) != 3 || size == 0) {
+		return 0;
+	}
+	for (uint32_t i = 0; i < COLOR_COUNT; i++) {
+		if (colors[i].drawn == (red << 16 | green << 8 | blue)) {
+			*shown = colors[i].shown;
+			return (size_t)size;
+		}
+	}
+	return 0;
+}
+
 /* Adds what stands at `at` within a tag, or its replacement, and returns the bytes read. */
 static size_t add_in_tag(struct text *page, const char *at, const char *prefix)
 {
-	if (starts_with(at, "xlink:href")) {
-		return strlen("xlink:");
-	}
+	const char *shown = NULL;
+
 	for (uint32_t i = 0; i < REFERENCE_COUNT; i++) {
 		if (starts_with(at, references[i])) {
 			text_add(page, references[i]);
@@ -55,11 +86,16 @@ static size_t add_in_tag(struct text *page, const char *at, const char *prefix)
 			return strlen(references[i]);
 		}
 	}
-	for (uint32_t i = 0; i < COLOR_COUNT; i++) {
-		if (starts_with(at, colors[i].drawn)) {
-			text_add(page, colors[i].shown);
-			return strlen(colors[i].drawn);
+	for (uint32_t i = 0; i < WORD_COUNT; i++) {
+		if (starts_with(at, words[i].drawn)) {
+			text_add(page, words[i].shown);
+			return strlen(words[i].drawn);
 		}
+	}
+	size_t size = starts_with(at, "rgb(") ? read_color(at, &shown) : 0;
+	if (size > 0) {
+		text_add(page, shown);
+		return size;
 	}
 	text_add_bytes(page, *at == '\n' ? " " : at, 1);
 	return 1;

@@ -134,12 +134,20 @@ void text_add_gnuplot_string(struct text *text, const char *string)
 
 /* ---- numbers ---- */
 
-/* Digits behind the point that leave about three that tell something. */
+/* Digits behind the point that leave about three that tell something, six at most. */
 static int places_of(double value)
 {
 	double size = fabs(value);
+	int places = 0;
 
-	return size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 || size == 0 ? 2 : 3;
+	if (size == 0) {
+		return 2;
+	}
+	while (places < 6 && size < 99.95) {
+		size *= 10;
+		places++;
+	}
+	return places;
 }
 
 /* A decimal whose integer part is in groups of three. */

@@ -3,11 +3,11 @@ if (ARGC < 2) { print "usage: gnuplot -c throughput.gp OUT.svg DIR [DIR...]"; ex
 if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("throughput.gp")]."style.gp" }
 
 eval timeline_load
-eval figure_open(400, 2)
 if (records_most == 0) {
 	eval figure_empty("no step was run")
 	exit
 }
+eval figure_open(400, 2)
 curve = records_most > 24 ? line_style : curve_style
 eval time_axis
 
