@@ -310,6 +310,9 @@ enum status replay_config_from_recording(struct replay_config *config,
 	}
 	if (status == STATUS_OK) {
 		snprintf(recording->trace_xxh64, sizeof(recording->trace_xxh64), "%s", hash);
+		status = json_bool(&root, "calibrated", &recording->is_calibrated, error);
+	}
+	if (status == STATUS_OK) {
 		status = json_object(&root, "config", &section, error);
 	}
 	if (status == STATUS_OK) {

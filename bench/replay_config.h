@@ -15,17 +15,17 @@
 #define REPLAY_FIELD_LIST(X)                                                                       \
 	X(model, TEXT, "model", true)                                                              \
 	X(runner, TEXT, "runner", false)                                                           \
-	X(gpu, TEXT, "gpu", false)                                                                 \
+	X(gpu, TEXT, "gpu", true)                                                                  \
 	X(policy, TEXT, "policy", true)                                                            \
 	X(admission, TEXT, "admission", true)                                                      \
 	X(block_size, NUMBER, "block-size", true)                                                  \
 	X(kv_blocks, NUMBER, "kv-blocks", true)                                                    \
-	X(gpu_memory_utilization, MILLIONTHS, "gpu-memory-utilization", false)                     \
+	X(gpu_memory_utilization, MILLIONTHS, "gpu-memory-utilization", true)                      \
 	X(max_num_seqs, NUMBER, "max-num-seqs", true)                                              \
 	X(max_num_batched_tokens, NUMBER, "max-num-batched-tokens", true)                          \
 	X(max_model_len, NUMBER, "max-model-len", true)                                            \
 	X(tokens, TEXT, "tokens", true)                                                            \
-	X(temperature, MILLIONTHS, "temperature", false)                                           \
+	X(temperature, MILLIONTHS, "temperature", true)                                            \
 	X(seed, NUMBER, "seed", true)                                                              \
 	X(trace_block_size, NUMBER, "trace-block-size", true)                                      \
 	X(trace_format, TEXT, "format", true)                                                      \
@@ -82,6 +82,7 @@ struct cJSON *replay_config_json(const struct replay_config *config);
 struct replay_recording {
 	struct cJSON *root; /* owns the texts that config points to */
 	char trace_xxh64[17];
+	bool is_calibrated; /* were its times? */
 };
 enum status replay_config_from_recording(struct replay_config *config,
 	const struct replay_given *given, const char *directory, struct replay_recording *recording,

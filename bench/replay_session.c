@@ -58,8 +58,9 @@ static enum status prepare_config(
 	if (status == STATUS_OK) {
 		/* A folder's name is enough to tell the model; its path would tell the machine. */
 		config->model = session->model.name;
-		const struct runner_request request = {
-			.model = &session->model, .tape = order->tape};
+		const struct runner_request request = {.model = &session->model,
+			.tape = order->tape,
+			.tape_is_calibrated = session->recording.is_calibrated};
 		status = session->entry->open(
 			&session->runner, config, &request, &session->is_calibrated, error);
 	}

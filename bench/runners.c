@@ -47,7 +47,7 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 			"--runner tape plays a recorded run: name its folder by --tape DIR");
 	}
 	snprintf(path, sizeof(path), "%s/%s", request->tape, RESULT_STEPS);
-	*is_calibrated = true;
+	*is_calibrated = request->tape_is_calibrated;
 	return tape_open(out, path, error);
 }
 

@@ -13,7 +13,8 @@
 
 struct runner_request {
 	const struct model_config *model;
-	const char *tape; /* DIR of a recorded run, or NULL */
+	const char *tape;	 /* DIR of a recorded run, or NULL */
+	bool tape_is_calibrated; /* are its times? */
 };
 
 struct runner_entry {
