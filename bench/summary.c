@@ -332,7 +332,9 @@ static void print_head(const struct summary_input *input)
 		printf("interrupted: what follows is up to that point\n");
 	}
 	if (!input->is_calibrated) {
-		printf("uncalibrated: no run on a %s has been held against these times\n",
+		printf("uncalibrated: the times of profile %s have not been held against a run on "
+		       "the "
+		       "GPU\n",
 			input->config->gpu);
 	}
 }
