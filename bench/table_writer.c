@@ -51,7 +51,12 @@ size_t ratio_text(char *text, u128 numerator, u128 denominator, uint32_t places,
 
 static void table_flush(struct table_writer *table)
 {
-	fwrite(table->buffer, 1, table->used, table->file); /* ferror() is asked at the end */
+	errno = 0;
+	if (fwrite(table->buffer, 1, table->used, table->file) < table->used &&
+		table->write_errno == 0) {
+		/* Told at the end; by then errno is another's. */
+		table->write_errno = errno == 0 ? EIO : errno;
+	}
 	table->used = 0;
 }
 
@@ -83,6 +88,7 @@ enum status table_open(
 {
 	table->used = 0;
 	table->is_row_started = false;
+	table->write_errno = 0;
 	table->file = fopen(path, "wb");
 	if (table->file == NULL) {
 		return error_set(
@@ -100,12 +106,14 @@ enum status table_close(struct table_writer *table, struct error *error)
 		return STATUS_OK;
 	}
 	table_flush(table);
-	bool has_failed = ferror(table->file) != 0;
-	has_failed |= fclose(table->file) != 0;
+	if (fclose(table->file) != 0 && table->write_errno == 0) {
+		table->write_errno = errno == 0 ? EIO : errno;
+	}
 	table->file = NULL;
-	if (has_failed) {
+	if (table->write_errno != 0) {
 		return error_set(error, STATUS_FILE,
-			"a result file could not be written to its end: %s", strerror(errno));
+			"a result file could not be written to its end: %s",
+			strerror(table->write_errno));
 	}
 	return STATUS_OK;
 }
@@ -131,17 +139,20 @@ void table_decimal(struct table_writer *table, uint64_t value, uint32_t places)
 
 void table_text(struct table_writer *table, const char *text)
 {
-	char clean[TABLE_CELL_BYTES * 4];
-	size_t count = 0;
-
 	if (text == NULL) {
 		table_none(table);
 		return;
 	}
-	for (; *text != '\0' && count < sizeof(clean); text++) {
-		clean[count++] = *text == '\t' || *text == '\n' || *text == '\r' ? ' ' : *text;
+	table_cell(table, "", 0);
+	while (*text != '\0') {
+		size_t bytes = strcspn(text, "\t\n\r");
+		table_bytes(table, text, bytes);
+		text += bytes;
+		if (*text != '\0') {
+			table_bytes(table, " ", 1);
+			text++;
+		}
 	}
-	table_cell(table, clean, count);
 }
 
 void table_none(struct table_writer *table)

@@ -18,6 +18,7 @@ enum { TABLE_BUFFER_BYTES = 1 << 16, TABLE_CELL_BYTES = 64 };
 struct table_writer {
 	FILE *file; /* NULL: closed */
 	bool is_row_started;
+	int write_errno; /* of the first write that failed; 0: none did */
 	size_t used;
 	char buffer[TABLE_BUFFER_BYTES];
 };
