@@ -83,7 +83,8 @@ static enum status unknown_option(
 			continue;
 		}
 		uint32_t distance = name_distance(name, option->name);
-		if (distance < nearest_distance) {
+		bool is_like = distance <= strlen(option->name) / 2; /* more is kept than changed */
+		if (is_like && distance < nearest_distance) {
 			nearest = option->name;
 			nearest_distance = distance;
 		}
