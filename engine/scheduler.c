@@ -627,8 +627,8 @@ static void window_check(const struct scheduler *scheduler)
 	check(count <= scheduler->config.max_num_seqs);
 }
 
-/* Every reference to a block is an entry of a running sequence's table, and every row is free or one
-   sequence's. */
+/* Every reference to a block is an entry of a running sequence's table, and every row is free or
+   one sequence's. */
 static void holdings_check(const struct scheduler *scheduler)
 {
 	const struct block_manager *blocks = &scheduler->blocks;
