@@ -3,7 +3,6 @@
 if (ARGC < 2) { print "usage: gnuplot -c hit_rate.gp OUT.svg DIR [DIR...]"; exit status 2 }
 if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("hit_rate.gp")]."style.gp" }
 
-points_max = 160
 eval timeline_load
 queries = 0.0
 do for [i = 1:ARGC - 1] {
@@ -28,8 +27,8 @@ do for [i = 1:ARGC - 1] {
 	stats timeline(i) using (percent($7, $8)) nooutput
 	if (exists("STATS_max") && STATS_max > largest) { largest = STATS_max }
 }
+y_unit = " %%"
 eval y_axis(largest)
-set format y "%g %%"
 set ylabel "Hit rate, tokens"
 set xlabel time_label
 plot for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):(percent($7, $8)) with lines \

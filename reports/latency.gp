@@ -105,7 +105,6 @@ set xlabel (metric eq "queue" ? "Time in the queue" : \
 	metric eq "tpot" ? "Time per output token" : \
 	metric eq "itl" ? "Gap between two tokens" : "End-to-end latency")
 set ylabel (metric eq "itl" ? "Gaps" : "Requests")
-set format y "%g %%"
 set yrange [0:112]
 set ytics ("0" 0, "25 %%" 25, "50 %%" 50, "75 %%" 75, "90 %%" 90, "99 %%" 99)
 

@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "reports/svg.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,7 +109,7 @@ static void add_run_line(struct text *page, const struct result *result)
 	text_add_escaped(page, result->trace_name);
 	text_add(page, "</strong> of ");
 	add_value(page, result, VALUE_TRACE_REQUESTS);
-	text_add(page, " requests");
+	text_add(page, result->numbers[VALUE_TRACE_REQUESTS].value == 1 ? " request" : " requests");
 	if (!result->is_calibrated) {
 		text_add(page,
 			" <span class=\"badge\" title=\"The times come from a cost model that "
@@ -345,7 +346,9 @@ static void add_cell(struct text *page, enum number_format format, int better,
 	text_add(page, "<td>");
 	text_add_number(page, format, value->has_value, value->value);
 	if (first != NULL && first->has_value && value->has_value) {
+		/* What rounds to nothing is neither better nor worse. */
 		double difference = (value->value - first->value) * better;
+		difference = fabs(difference) < 0.0005 * fabs(first->value) ? 0 : difference;
 		text_format(page, " <span class=\"difference%s\">",
 			difference > 0	 ? " better"
 			: difference < 0 ? " worse"
@@ -620,8 +623,7 @@ static enum status add_figures(struct text *page, const struct result *results, 
 {
 	text_add(page, "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n");
 	for (uint32_t i = 0; i < FIGURE_COUNT; i++) {
-		text_format(page, "<figure id=\"figure-%s\"%s>\n<h3>%s</h3>\n",
-			figures[i].name,
+		text_format(page, "<figure id=\"figure-%s\"%s>\n<h3>%s</h3>\n", figures[i].name,
 			count > 1 && figures[i].has_own_legend ? " class=\"wide\"" : "",
 			figures[i].title);
 		if (count > 1 && !figures[i].has_own_legend) {

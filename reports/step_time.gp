@@ -3,14 +3,19 @@
 if (ARGC < 2) { print "usage: gnuplot -c step_time.gp OUT.svg DIR [DIR...]"; exit status 2 }
 if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("step_time.gp")]."style.gp" }
 
-# Axes count octaves, with a band of its own for 0: 0 lies in [-1, 0], n >= 1 at log2(n).
-start_of(low) = low < 1 ? -1 : log(low) / log(2)
-end_of(high) = log(high + 1) / log(2)
+# Axes count octaves from the smallest that occurs on, and 0 has a band of its own below.
+octave(count) = count < 1 ? 0 : int(floor(log(count) / log(2) + 1e-9))
+start_of(low, base) = low < 1 ? base - 1 : log(low) / log(2)
+end_of(high, base) = high < 1 ? base : log(high + 1) / log(2)
 
 set datafile columnheaders
 cells = 0
-rows_end = 0.0
-tokens_end = 0.0
+rows_high = 0.0
+tokens_high = 0.0
+rows_base = 64
+tokens_base = 64
+has_zero_rows = 0
+has_zero_tokens = 0
 fastest = 0.0
 slowest = 0.0
 array cells_of[8]
@@ -20,23 +25,37 @@ do for [i = 1:ARGC - 1] {
 	cells_of[i] = exists("STATS_max") ? int(STATS_records) : 0
 	cells = cells + cells_of[i]
 	if (cells_of[i] > 0) {
-		rows_end = STATS_max > rows_end ? STATS_max : rows_end
+		rows_high = STATS_max > rows_high ? STATS_max : rows_high
 		stats file using (column("prefill_tokens_high")) nooutput
-		tokens_end = STATS_max > tokens_end ? STATS_max : tokens_end
+		tokens_high = STATS_max > tokens_high ? STATS_max : tokens_high
+		stats file using (column("decode_rows_low")) nooutput
+		has_zero_rows = has_zero_rows || STATS_min == 0
+		stats file using (column("prefill_tokens_low")) nooutput
+		has_zero_tokens = has_zero_tokens || STATS_min == 0
+		stats file using (column("decode_rows_low") > 0 ? \
+			octave(column("decode_rows_low")) : 64) nooutput
+		rows_base = STATS_min < rows_base ? int(STATS_min) : rows_base
+		stats file using (column("prefill_tokens_low") > 0 ? \
+			octave(column("prefill_tokens_low")) : 64) nooutput
+		tokens_base = STATS_min < tokens_base ? int(STATS_min) : tokens_base
 		stats file using (column("mean_ns") / 1e6) nooutput
 		fastest = fastest == 0 || STATS_min < fastest ? STATS_min : fastest
 		slowest = STATS_max > slowest ? STATS_max : slowest
 	}
 }
 
+rows_base = rows_base == 64 ? 0 : rows_base
+tokens_base = tokens_base == 64 ? 0 : tokens_base
+
 # Too many cells for a small file are joined, octave by octave.
 is_joined = cells > 1000
-octave(low) = low < 1 ? 0 : int(floor(log(low) / log(2) + 1e-9)) + 1
+index_of(low) = low < 1 ? 0 : octave(low) + 1
 array joined_steps[4096]
 array joined_ms[4096]
 join(cell, steps, ms) = (joined_steps[cell] = joined_steps[cell] + steps, \
 	joined_ms[cell] = joined_ms[cell] + steps * ms)
-low_of(k) = k == 0 ? -1 : k - 1
+left_of(k, base) = k == 0 ? base - 1 : k - 1
+right_of(k, base) = k == 0 ? base : k
 do for [i = 1:ARGC - 1] {
 	file = folder(i)."step_grid.tsv"
 	if (cells_of[i] == 0) {
@@ -47,23 +66,25 @@ do for [i = 1:ARGC - 1] {
 	}
 	if (is_joined) {
 		do for [k = 1:4096] { joined_steps[k] = 0.0; joined_ms[k] = 0.0 }
-		stats file using (join(octave(column("decode_rows_low")) * 64 + \
-			octave(column("prefill_tokens_low")) + 1, column("steps"), \
+		stats file using (join(index_of(column("decode_rows_low")) * 64 + \
+			index_of(column("prefill_tokens_low")) + 1, column("steps"), \
 			column("mean_ns") / 1e6)) nooutput
 		eval sprintf("set print $cells_%d", i)
 		do for [k = 0:4095] {
 			if (joined_steps[k + 1] > 0) {
-				print sprintf("%d\t%d\t%d\t%d\t%.9g", low_of(k / 64), k / 64, \
-					low_of(k % 64), k % 64, joined_ms[k + 1] / joined_steps[k + 1])
+				print sprintf("%d\t%d\t%d\t%d\t%.9g", left_of(k / 64, rows_base), \
+					right_of(k / 64, rows_base), left_of(k % 64, tokens_base), \
+					right_of(k % 64, tokens_base), \
+					joined_ms[k + 1] / joined_steps[k + 1])
 			}
 		}
 		unset print
 	} else {
 		eval sprintf("set table $cells_%d", i)
-		plot file using (start_of(column("decode_rows_low"))): \
-			(end_of(column("decode_rows_high"))): \
-			(start_of(column("prefill_tokens_low"))): \
-			(end_of(column("prefill_tokens_high"))):(column("mean_ns") / 1e6) with table
+		plot file using (start_of(column("decode_rows_low"), rows_base)): \
+			(end_of(column("decode_rows_high"), rows_base)): \
+			(start_of(column("prefill_tokens_low"), tokens_base)): \
+			(end_of(column("prefill_tokens_high"), tokens_base)):(column("mean_ns") / 1e6) with table
 		unset table
 	}
 }
@@ -104,21 +125,26 @@ set colorbox horizontal user origin screen 0.30, screen 1 - 22.0 / height \
 set label 1 "Mean step time" at screen 0.02, screen 1 - 18.0 / height left \
 	textcolor rgb text_color front
 
-count_text(k) = k < 10 ? sprintf("%d", 2 ** k) : k < 20 ? sprintf("%dk", 2 ** (k - 10)) : \
+power_text(k) = k < 10 ? sprintf("%d", 2 ** k) : k < 20 ? sprintf("%dk", 2 ** (k - 10)) : \
 	sprintf("%dM", 2 ** (k - 20))
-rows_octaves = ceil(end_of(rows_end))
-tokens_octaves = ceil(end_of(tokens_end))
-rows_every = rows_octaves <= (column_count == 1 ? 12 : 6) ? 1 : 2
-set xrange [-1:end_of(rows_end)]
-set yrange [-1:end_of(tokens_end)]
-set format x "%g"
-set format y "%g"
-set xtics ("0" -0.5)
-set ytics ("0" -0.5)
-do for [k = 1:rows_octaves] {
-	if (k % rows_every == 0) { set xtics add (count_text(k) k) }
+rows_end = end_of(rows_high, rows_base)
+tokens_end = end_of(tokens_high, tokens_base)
+rows_start = rows_base - has_zero_rows
+tokens_start = tokens_base - has_zero_tokens
+set xrange [rows_start:rows_end]
+set yrange [tokens_start:tokens_end]
+set xtics ()
+set ytics ()
+if (has_zero_rows) { set xtics add ("0" rows_base - 0.5) }
+if (has_zero_tokens) { set ytics add ("0" tokens_base - 0.5) }
+rows_every = rows_end - rows_start <= (column_count == 1 ? 11 : 6) ? 1 : 2
+tokens_every = tokens_end - tokens_start <= 8 ? 1 : 2
+do for [k = rows_base + (rows_end - rows_start > 4):ceil(rows_end)] {
+	if (k % rows_every == 0) { set xtics add (power_text(k) k) }
 }
-do for [k = 2:tokens_octaves:2] { set ytics add (count_text(k) k) }
+do for [k = tokens_base + (tokens_end - tokens_start > 4):ceil(tokens_end)] {
+	if (k % tokens_every == 0) { set ytics add (power_text(k) k) }
+}
 unset grid
 
 # What never occurred is grey: neither fast nor slow.

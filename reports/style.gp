@@ -49,7 +49,6 @@ set cblabel textcolor rgb text_color
 set title textcolor rgb text_color
 set key at screen 0.02, 0.99 left top vertical Left reverse noenhanced samplen 1.5 \
 	textcolor rgb text_color
-set format y "%.0s%c"
 set lmargin 9
 set rmargin 3
 
@@ -70,10 +69,10 @@ figure_empty(text) = sprintf("set terminal svg size 640, 130 dynamic font 'sans-
 	"set label 1 '%s' at graph 0.5, graph 0.5 center textcolor rgb text_color; ".\
 	"plot NaN notitle", paper_color, text)
 
-# A timeline becomes at most 400 points, each the average of `per` bins: more would not be seen and
-# would make the file large. The columns of $timeline_N: time in s, running, waiting, used blocks,
+# A timeline becomes some hundred points, each the average of `per` bins: more would not be seen, least
+# of all where curves lie over each other, and would make the file large. A point holds some steps
+# at least, or rates would tell in which bin a step happened to end. The columns of $timeline_N: time in s, running, waiting, used blocks,
 # output tokens/s, prefill tokens/s, hit tokens, query tokens, preemptions so far, busy share.
-points_max = 400
 fold_start(row) = (s_running = 0, s_waiting = 0, s_used = 0, s_output = 0, s_prefill = 0, \
 	s_hit = 0, s_query = 0, s_busy = 0, bins = 0, from = column("time_s"))
 fold_add(row) = (s_running = s_running + column("running"), \
@@ -85,12 +84,17 @@ fold_add(row) = (s_running = s_running + column("running"), \
 	s_busy = s_busy + column("busy_share"), width = column("width_s"), bins = bins + 1)
 fold(row) = (row % per == 0 ? fold_start(row) : 0, fold_add(row), row_count = row + 1, \
 	(from + column("time_s") + width) / 2)
-timeline_load = "set datafile columnheaders; do for [i = 1:ARGC - 1] { ".\
+timeline_load = "set datafile columnheaders; ".\
+	"points_max = ARGC == 2 ? 300 : ARGC == 3 ? 160 : 120; do for [i = 1:ARGC - 1] { ".\
 	"stats folder(i).'timeline.tsv' using (column('time_s') + column('width_s')) nooutput; ".\
 	"records = exists('STATS_records') ? int(STATS_records) : 0; ".\
 	"records_most = records > records_most ? records : records_most; ".\
 	"time_end = records > 0 && STATS_max > time_end ? STATS_max : time_end; ".\
-	"per = (records + points_max - 1) / points_max; s_preempted = 0.0; row_count = 0; ".\
+	"points = points_max; ".\
+	"if (records > 0) { stats folder(i).'timeline.tsv' using (column('steps')) nooutput; ".\
+	"points = STATS_sum / 20 < 60 ? 60 : STATS_sum / 20 < points_max ? int(STATS_sum / 20) : ".\
+	"points_max }; ".\
+	"per = (records + points - 1) / points; s_preempted = 0.0; row_count = 0; ".\
 	"eval sprintf('set table $timeline_%d', i); ".\
 	"if (records > 0) { plot folder(i).'timeline.tsv' using (fold(row_count)):".\
 	"(s_running / bins):(s_waiting / bins):(s_used / bins):(s_output / (bins * width)):".\
@@ -106,12 +110,16 @@ largest_of(column_number) = sprintf("largest = 0.0; set yrange [*:*]; do for [i 
 	"stats timeline(i) using %d nooutput; ".\
 	"if (exists('STATS_max') && STATS_max > largest) { largest = STATS_max } }", column_number)
 
-# An axis from 0 with about four tics of 1, 2 or 5 times a power of ten.
+# An axis from 0 with about four tics of 1, 2 or 5 times a power of ten: `eval y_axis(largest)`.
 power_below(x) = 10 ** floor(log10(x) + 1e-9)
 tic_of(x) = x / power_below(x) < 1.5 ? power_below(x) : x / power_below(x) < 3.5 ? \
 	2 * power_below(x) : x / power_below(x) < 7.5 ? 5 * power_below(x) : 10 * power_below(x)
-y_axis(top) = sprintf("set yrange [0:%.9g]; set ytics %.9g", top > 0 ? 1.05 * top : 1, \
-	top > 0 ? tic_of(top / 4.0) : 1)
+count_text(x) = x < 1000 ? sprintf("%g", x) : x < 999500 ? \
+	sprintf("%gk", x / 1e3) : x < 999.5e6 ? sprintf("%gM", x / 1e6) : sprintf("%gG", x / 1e9)
+y_axis(top) = sprintf("y_top = %.9g > 0 ? 1.05 * %.9g : 1.0; y_tic = tic_of(y_top / 4.2); ".\
+	"set yrange [0:y_top]; set ytics (); do for [k = 0:int(y_top / y_tic)] ".\
+	"{ set ytics add (count_text(k * y_tic).y_unit k * y_tic) }", top, top)
+y_unit = ""
 
 # The axis of time in a unit that keeps its numbers short: `eval time_axis`.
 time_axis = "time_unit = time_end < 1 ? 0.001 : time_end < 300 ? 1 : time_end < 10800 ? 60 : ".\

@@ -226,10 +226,19 @@ void text_add_difference(
 		return;
 	}
 	double shown = is_share ? 100 * difference : 100 * difference / fabs(*base);
+	double size = fabs(shown);
+	if (size < 0.005) {
+		text_add(text, "\u2248");
+		return;
+	}
+	if (!is_share && shown >= 1000) {
+		text_add(text, "\u00d7");
+		add_grouped(text, *value / *base, places_of(*value / *base));
+		return;
+	}
 	if (shown > 0) {
 		text_add(text, "+");
 	}
-	double size = fabs(shown);
-	add_grouped(text, shown, size >= 9.995 ? (size >= 99.95 ? 0 : 1) : 2);
+	add_grouped(text, shown, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 	text_add(text, is_share ? "\u00a0pt" : "\u00a0%");
 }

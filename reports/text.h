@@ -40,8 +40,9 @@ enum number_format {
 
 void text_add_number(struct text *text, enum number_format format, bool has_value, double value);
 
-/* How far value is from base: "+3.2 %", for shares in points ("+1.20 pt"). Nothing when either does
-   not exist, "=" when they are equal. */
+/* How far value is from base: "+3.20 %", from ten times more on "x12.3", for shares in points
+   ("+1.20 pt"); "=" when they are equal, an approximately-equal sign when nearly so. Nothing when
+   either does not exist (is NULL). */
 void text_add_difference(
 	struct text *text, enum number_format format, const double *base, const double *value);
 
