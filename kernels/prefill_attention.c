@@ -1,0 +1,28 @@
+#include "kernels/prefill_attention.h"
+
+#include "engine/base/check.h"
+#include "kernels/attention_row.h"
+
+#include <stddef.h>
+
+void prefill_attention_cpu(float *out, const float *query, const float *keys, const float *values,
+	const uint32_t *tables, const uint32_t *rows, const uint32_t *query_start,
+	const uint32_t *contexts, uint32_t row_count, const struct attention_shape *shape,
+	enum rounding rounding)
+{
+	uint32_t group = shape->head_count / shape->kv_head_count;
+
+	for (uint32_t r = 0; r < row_count; r++) {
+		const uint32_t *table = tables + (size_t)rows[r] * shape->table_width;
+		check(query_start[r] < query_start[r + 1]);
+		check(query_start[r + 1] - query_start[r] <= contexts[r]);
+		for (uint32_t t = query_start[r]; t < query_start[r + 1]; t++) {
+			uint32_t context = contexts[r] - (query_start[r + 1] - 1 - t);
+			for (uint32_t h = 0; h < shape->head_count; h++) {
+				size_t at = ((size_t)t * shape->head_count + h) * shape->head_dim;
+				attention_row_cpu(out + at, query + at, keys, values, table,
+					context, h / group, shape, rounding);
+			}
+		}
+	}
+}

@@ -1,0 +1,24 @@
+#ifndef KERNELS_RMS_NORM_H
+#define KERNELS_RMS_NORM_H
+
+#include "kernels/number.h"
+
+#include <stdint.h>
+
+/* Root mean square normalisation of each row:
+
+       out[r][i] = round(in[r][i] * scale(in[r]) * weight[i])
+       scale(x)  = 1 / sqrt(mean of x[i]^2 + epsilon)
+
+   The mean is the sum in the order of kernels/dot.h over the width. */
+
+/* out, in: (row_count, width), may be the same; weight: (width). */
+void rms_norm_cpu(float *out, const float *in, const float *weight, uint32_t row_count,
+	uint32_t width, float epsilon, enum rounding rounding);
+
+/* scale(x) above; x: (width). */
+float rms_norm_scale(const float *x, uint32_t width, float epsilon);
+
+/* Here stands the launcher of the GPU: rms_norm(), one row a block, a fixed tree of lanes. */
+
+#endif
