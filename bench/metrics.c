@@ -292,6 +292,7 @@ static void on_finish(struct metrics *metrics, const struct event *event, uint64
 		histogram_add(&metrics->latency[LATENCY_TPOT], times.tpot_ns, times.has_tpot);
 		histogram_add(&metrics->latency[LATENCY_E2E], times.e2e_ns, 1);
 		metrics->measured_finished++;
+		metrics->measured_last_finish_ns = end_ns;
 		metrics->prompt_tokens += record->prompt_tokens;
 		metrics->output_tokens += event->a;
 		metrics->slo_attained += times.is_slo_met;
@@ -445,7 +446,7 @@ uint64_t metrics_makespan_ns(const struct metrics *metrics)
 {
 	return metrics->measured_finished == 0
 		       ? 0
-		       : metrics->last_finish_ns - metrics->measured_first_arrival_ns;
+		       : metrics->measured_last_finish_ns - metrics->measured_first_arrival_ns;
 }
 
 const char *latency_metric_name(enum latency_metric metric)

@@ -97,8 +97,8 @@ struct metrics {
 
 	/* measured requests */
 	uint64_t measured_finished;
-	uint64_t measured_first_arrival_ns;
-	uint64_t prompt_tokens; /* of finished requests */
+	uint64_t measured_first_arrival_ns, measured_last_finish_ns;
+	uint64_t prompt_tokens; /* of requests that were begun */
 	uint64_t output_tokens;
 	uint64_t prefill_computed_tokens;
 	uint64_t recomputed_tokens;
