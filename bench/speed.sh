@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# How fast the simulation is: requests a second and peak memory of whole `quire replay` runs, results
-# written, on one core; and, where valgrind is installed, instructions a step, which do not depend on
-# what else the machine does.
+# How fast the simulation is: requests a second and peak memory of whole `quire replay` runs,
+# results written, on one core; and, where valgrind is installed, instructions a step, which do not
+# depend on what else the machine does.
 #
 #     bash bench/speed.sh [TRACE.jsonl...]     further traces are replayed at their own times
 set -euo pipefail
@@ -13,8 +13,9 @@ for trace in "$@"; do
 done
 cd "$root"
 mkdir -p build
-{ cmake --preset release && cmake --build --preset release --target quire; } >build/speed.log 2>&1 || {
-	cat build/speed.log >&2
+log=build/speed.log
+{ cmake --preset release && cmake --build --preset release --target quire; } >"$log" 2>&1 || {
+	cat "$log" >&2
 	exit 2
 }
 quire=$root/build/release/quire
@@ -47,14 +48,16 @@ run()
 
 make_trace() # REQUESTS INPUT OUTPUT FILE
 {
-	"$quire" trace make --requests "$1" --input "$2" --output "$3" --seed 1 --out "$4" >/dev/null
+	"$quire" trace make --requests "$1" --input "$2" --output "$3" --seed 1 \
+		--out "$4" >/dev/null
 }
 
 closed=(--concurrency 64 --max-num-seqs 64)
 make_trace 131072 1024 128 "$folder/closed.jsonl"
 make_trace 1000000 1024 128 "$folder/million.jsonl"
 
-echo "medians of $runs runs on one core of: $(sed -n 's/model name[^:]*: //p' /proc/cpuinfo | head -1)"
+processor=$(sed -n 's/model name[^:]*: //p' /proc/cpuinfo | head -1)
+echo "medians of $runs runs on one core of: $processor"
 run "131,072 requests 1024/128, concurrency 64" 131072 "$folder/closed.jsonl" "${closed[@]}"
 for trace in "${traces[@]}"; do
 	run "$(basename "$trace")" "$(wc -l <"$trace")" "$trace" --max-model-len 131072
@@ -69,8 +72,8 @@ fi
 # measure TRACE: instructions of a whole replay and its steps, into `instructions` and `steps`.
 measure()
 {
-	instructions=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$quire" replay "$1" \
-		"${closed[@]}" --out "$folder/result" --force 2>&1 >/dev/null |
+	instructions=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null \
+		"$quire" replay "$1" "${closed[@]}" --out "$folder/result" --force 2>&1 >/dev/null |
 		sed -n 's/.*Collected *: *//p')
 	steps=$(sed -n 's/.*"steps":[^0-9]*\([0-9]*\).*/\1/p' "$folder/result/summary.json")
 }
@@ -83,7 +86,8 @@ per()
 	measure "$4"
 	local per_request=""
 	[ "$2" -eq 0 ] || per_request=", $(((instructions - first) / $2)) a request"
-	echo "$1: $(((instructions - first) / (steps - first_steps))) instructions a step$per_request"
+	local per_step=$(((instructions - first) / (steps - first_steps)))
+	echo "$1: $per_step instructions a step$per_request"
 }
 
 if command -v valgrind >/dev/null; then
