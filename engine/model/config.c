@@ -3,10 +3,12 @@
 #include "engine/base/check.h"
 #include "engine/base/json.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { BYTES_PER_ELEMENT = 2, QWEN3_HEAD_DIM = 128 };
+enum { BYTES_PER_ELEMENT = 2, QWEN3_HEAD_DIM = 128, PATH_BYTES = 4096 };
 
 /* The shapes of the published dense Qwen3 models, from their config.json files. */
 #define QWEN3(name_, hidden, layers, heads, intermediate, is_tied)                                 \
@@ -16,7 +18,8 @@ enum { BYTES_PER_ELEMENT = 2, QWEN3_HEAD_DIM = 128 };
 		.head_dim = QWEN3_HEAD_DIM, .intermediate_size = intermediate,                     \
 		.vocab_size = 151936, .max_position_embeddings = 40960, .rms_norm_eps = 1e-6,      \
 		.rope_theta = 1e6, .tie_word_embeddings = is_tied, .attention_bias = false,        \
-		.dtype = MODEL_DTYPE_BFLOAT16, .eos_token_ids = {151645}, .eos_token_id_count = 1, \
+		.dtype = MODEL_DTYPE_BFLOAT16, .eos_token_ids = {151645, 151643},                  \
+		.eos_token_id_count = 2,                                                           \
 	}
 
 static const struct model_config builtin_models[] = {
@@ -201,6 +204,7 @@ static enum status read_eos(
 	if (!json_has(root, "eos_token_id")) {
 		return STATUS_OK;
 	}
+	out->eos_token_id_count = 0;
 	const cJSON *node = json_find(root, "eos_token_id");
 	const cJSON *id = cJSON_IsArray(node) ? node->child : node;
 	while (id != NULL) {
@@ -351,11 +355,35 @@ static enum status unknown_model(const char *name, struct error *error)
 		name, names);
 }
 
+/* What a folder's generation_config.json says on tokens that end a text counts for more than its
+   config.json; it need not be there. */
+static enum status read_generation(
+	const char *folder, struct model_config *out, struct error *error)
+{
+	struct json_document document = {.root = NULL};
+	struct json_place root;
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/generation_config.json", folder);
+	if (access(path, F_OK) != 0) {
+		return STATUS_OK;
+	}
+	enum status status = json_document_open(&document, path, error);
+	if (status == STATUS_OK) {
+		status = json_root(&root, &document, error);
+	}
+	if (status == STATUS_OK) {
+		status = read_eos(&root, out, error);
+	}
+	json_document_close(&document);
+	return status;
+}
+
 enum status model_config_find(
 	const char *name_or_path, struct model_config *out, struct error *error)
 {
 	struct json_document document = {.root = NULL};
-	char path[4096];
+	char path[PATH_BYTES];
 
 	for (uint32_t i = 0; i < BUILTIN_COUNT; i++) {
 		if (strcmp(builtin_models[i].name, name_or_path) == 0) {
@@ -366,7 +394,8 @@ enum status model_config_find(
 	bool is_file = ends_in(name_or_path, ".json");
 	int length =
 		snprintf(path, sizeof(path), "%s%s", name_or_path, is_file ? "" : "/config.json");
-	if (length < 0 || (size_t)length >= sizeof(path)) {
+	/* The folder's other file has the longer name. */
+	if (length < 0 || (size_t)length + 16 >= sizeof(path)) {
 		return error_set(error, STATUS_USAGE, "model '%.32s...': the path is too long",
 			name_or_path);
 	}
@@ -381,7 +410,71 @@ enum status model_config_find(
 	status = read_config(&document, out, error);
 	name_from_path(out, path);
 	json_document_close(&document);
+	if (status == STATUS_OK && !is_file) {
+		status = read_generation(name_or_path, out, error);
+	}
 	return status;
+}
+
+/* ---- writing ---- */
+
+static void print_config(const struct model_config *config, FILE *file)
+{
+	const struct {
+		const char *name;
+		uint32_t value;
+	} sizes[] = {
+		{"head_dim", config->head_dim},
+		{"hidden_size", config->hidden_size},
+		{"intermediate_size", config->intermediate_size},
+		{"max_position_embeddings", config->max_position_embeddings},
+		{"num_attention_heads", config->num_attention_heads},
+		{"num_hidden_layers", config->num_hidden_layers},
+		{"num_key_value_heads", config->num_key_value_heads},
+		{"vocab_size", config->vocab_size},
+	};
+
+	fprintf(file, "{\n  \"architectures\": [\"Qwen3ForCausalLM\"],\n"
+		      "  \"model_type\": \"qwen3\",\n  \"hidden_act\": \"silu\",\n"
+		      "  \"torch_dtype\": \"bfloat16\",\n");
+	fprintf(file, "  \"attention_bias\": %s,\n", config->attention_bias ? "true" : "false");
+	fprintf(file, "  \"tie_word_embeddings\": %s,\n",
+		config->tie_word_embeddings ? "true" : "false");
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		fprintf(file, "  \"%s\": %u,\n", sizes[i].name, sizes[i].value);
+	}
+	if (config->eos_token_id_count > 0) {
+		fprintf(file, "  \"eos_token_id\": [");
+		for (uint32_t i = 0; i < config->eos_token_id_count; i++) {
+			fprintf(file, "%s%d", i == 0 ? "" : ", ", config->eos_token_ids[i]);
+		}
+		fprintf(file, "],\n");
+	}
+	fprintf(file, "  \"rms_norm_eps\": %.17g,\n  \"rope_theta\": %.17g\n}\n",
+		config->rms_norm_eps, config->rope_theta);
+}
+
+enum status model_config_write(
+	const struct model_config *config, const char *folder, struct error *error)
+{
+	char path[PATH_BYTES];
+
+	int length = snprintf(path, sizeof(path), "%s/config.json", folder);
+	if (length < 0 || (size_t)length >= sizeof(path)) {
+		return error_set(error, STATUS_USAGE, "'%.32s...': the path is too long", folder);
+	}
+	FILE *file = fopen(path, "wx");
+	if (file == NULL) {
+		return error_set(error, STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
+	}
+	print_config(config, file);
+	bool has_failed = ferror(file) != 0;
+	has_failed = fclose(file) != 0 || has_failed;
+	if (has_failed) {
+		remove(path);
+		return error_set(error, STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
+	}
+	return STATUS_OK;
 }
 
 /* ---- derived ---- */

@@ -35,9 +35,15 @@ struct model_config {
 };
 
 /* A built-in name, a folder with a config.json, or a path that ends in ".json". An unknown name is
-   refused with the list of names. */
+   refused with the list of names. A generation_config.json beside a folder's config.json decides on
+   the tokens that end a text, when it names some. */
 enum status model_config_find(
 	const char *name_or_path, struct model_config *out, struct error *error);
+
+/* Writes FOLDER/config.json, from which model_config_find() reads the same again, but for the name
+   and for the dtype, which is bfloat16. A file that is there already is refused. */
+enum status model_config_write(
+	const struct model_config *config, const char *folder, struct error *error);
 
 /* The built-in models in order of size; NULL from model_config_name(model_config_count()) on. */
 uint32_t model_config_count(void);

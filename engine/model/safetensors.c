@@ -1,0 +1,532 @@
+#include "engine/model/safetensors.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEADER_BYTES_MAX = 16 * 1024 * 1024, SIZE_BYTES = 8, PATH_BYTES = 4096 };
+
+struct mapped_file {
+	char *path;
+	const uint8_t *bytes; /* (byte_count) */
+	uint64_t byte_count;
+	bool is_mapped;		     /* else borrowed */
+	struct json_document header; /* the names of tensors are in it */
+};
+
+struct safetensors {
+	struct mapped_file *files; /* (file_count) */
+	uint32_t file_count;
+	size_t file_capacity;
+	struct safetensors_tensor *tensors; /* (tensor_count), by name when opened */
+	uint32_t tensor_count;
+	size_t tensor_capacity;
+};
+
+/* A line of an index's weight_map. */
+struct index_entry {
+	const char *tensor;
+	const char *file;
+};
+
+/* ---- dtypes ---- */
+
+static const struct {
+	const char *name;
+	uint32_t bytes;
+} dtypes[] = {
+#define SAFETENSORS_ROW(name, text, bytes) {text, bytes},
+	SAFETENSORS_DTYPE_LIST(SAFETENSORS_ROW)
+#undef SAFETENSORS_ROW
+};
+
+const char *safetensors_dtype_name(enum safetensors_dtype dtype)
+{
+	check((uint32_t)dtype < SAFETENSORS_DTYPE_COUNT);
+	return dtypes[dtype].name;
+}
+
+/* ---- one tensor of a header ---- */
+
+static enum status read_dtype(
+	const struct json_place *place, struct safetensors_tensor *out, struct error *error)
+{
+	const char *text = NULL;
+	enum status status = json_text(place, "dtype", &text, error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	for (uint32_t i = 0; i < SAFETENSORS_DTYPE_COUNT; i++) {
+		if (strcmp(dtypes[i].name, text) == 0) {
+			out->dtype = (enum safetensors_dtype)i;
+			return STATUS_OK;
+		}
+	}
+	return json_refuse(place, "dtype", "a dtype such as \"BF16\", \"F16\" or \"F32\"", error);
+}
+
+/* An integer in [0, 2^53]; false for anything else. */
+static bool node_u64(const cJSON *node, uint64_t *out)
+{
+	const double maximum = 9007199254740992.0;
+	double value = cJSON_IsNumber(node) ? node->valuedouble : -1;
+
+	if (!(value >= 0 && value <= maximum) || (double)(uint64_t)value != value) {
+		return false;
+	}
+	*out = (uint64_t)value;
+	return true;
+}
+
+static enum status read_shape(
+	const struct json_place *place, struct safetensors_tensor *out, struct error *error)
+{
+	const cJSON *shape = json_find(place, "shape");
+	const cJSON *node = NULL;
+	uint64_t byte_count = dtypes[out->dtype].bytes;
+
+	if (!cJSON_IsArray(shape)) {
+		return json_refuse(place, "shape", "an array of sizes", error);
+	}
+	cJSON_ArrayForEach(node, shape)
+	{
+		uint64_t size;
+		if (out->dimension_count == SAFETENSORS_DIMENSIONS_MAX || !node_u64(node, &size)) {
+			return json_refuse(place, "shape",
+				"an array of at most 8 sizes, each an integer in [0, 2^53]", error);
+		}
+		if (size != 0 && byte_count > UINT64_MAX / size) {
+			return json_refuse(place, "shape", "a size in bytes below 2^64", error);
+		}
+		byte_count *= size;
+		out->dimensions[out->dimension_count++] = size;
+	}
+	out->byte_count = byte_count;
+	return STATUS_OK;
+}
+
+/* Places the tensor within the file's data: (data_bytes) from `data` on. */
+static enum status read_offsets(const struct json_place *place, const uint8_t *data,
+	uint64_t data_bytes, struct safetensors_tensor *out, struct error *error)
+{
+	const cJSON *offsets = json_find(place, "data_offsets");
+	uint64_t begin = 0, end = 0;
+	char expected[128];
+
+	if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 ||
+		!node_u64(offsets->child, &begin) || !node_u64(offsets->child->next, &end)) {
+		return json_refuse(place, "data_offsets", "an array of two offsets", error);
+	}
+	if (begin > end || end > data_bytes) {
+		snprintf(expected, sizeof(expected),
+			"[begin, end] within the file's %llu bytes of data, not [%llu, %llu]",
+			(unsigned long long)data_bytes, (unsigned long long)begin,
+			(unsigned long long)end);
+		return json_refuse(place, "data_offsets", expected, error);
+	}
+	if (end - begin != out->byte_count) {
+		snprintf(expected, sizeof(expected),
+			"%llu bytes, as shape and dtype make them, not %llu",
+			(unsigned long long)out->byte_count, (unsigned long long)(end - begin));
+		return json_refuse(place, "data_offsets", expected, error);
+	}
+	out->bytes = data + begin;
+	return STATUS_OK;
+}
+
+/* ---- one file ---- */
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct safetensors_tensor *x = a, *y = b;
+
+	if (x->bytes != y->bytes) {
+		return x->bytes < y->bytes ? -1 : 1;
+	}
+	/* An empty tensor lies in front of what begins at the same byte. */
+	if (x->byte_count != y->byte_count) {
+		return x->byte_count < y->byte_count ? -1 : 1;
+	}
+	return strcmp(x->name, y->name);
+}
+
+/* The tensors of a file, sorted by place, must cover its data. */
+static enum status check_cover(const struct mapped_file *file,
+	const struct safetensors_tensor *tensors, uint32_t count, const uint8_t *data,
+	struct error *error)
+{
+	const uint8_t *end = data;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (tensors[i].bytes != end) {
+			return error_set(error, STATUS_INPUT,
+				"%s: tensor %.80s: found its data at byte %llu, expected it at "
+				"%llu: tensors may not overlap or leave gaps",
+				file->path, tensors[i].name,
+				(unsigned long long)(tensors[i].bytes - data),
+				(unsigned long long)(end - data));
+		}
+		end += tensors[i].byte_count;
+	}
+	if (end != file->bytes + file->byte_count) {
+		return error_set(error, STATUS_INPUT,
+			"%s: found %llu bytes behind the last tensor, expected the file's end",
+			file->path, (unsigned long long)(file->bytes + file->byte_count - end));
+	}
+	return STATUS_OK;
+}
+
+/* Adds the tensors that the header lists. */
+static enum status read_tensors(
+	struct safetensors *out, uint32_t file_index, uint64_t header_bytes, struct error *error)
+{
+	const struct mapped_file *file = &out->files[file_index];
+	const uint8_t *data = file->bytes + SIZE_BYTES + header_bytes;
+	uint64_t data_bytes = file->byte_count - SIZE_BYTES - header_bytes;
+	uint32_t first = out->tensor_count;
+	struct json_place root;
+	const cJSON *node = NULL;
+
+	enum status status = json_root(&root, &file->header, error);
+	if (status != STATUS_OK) {
+		return status;
+	}
+	cJSON_ArrayForEach(node, root.node)
+	{
+		if (strcmp(node->string, "__metadata__") == 0) {
+			continue;
+		}
+		struct safetensors_tensor tensor = {.name = node->string, .file = file_index};
+		struct json_place place = root;
+		if (!cJSON_IsObject(node)) {
+			return json_refuse(&root, node->string, "an object", error);
+		}
+		place.node = node;
+		snprintf(place.path, sizeof(place.path), "%s", node->string);
+		status = read_dtype(&place, &tensor, error);
+		if (status == STATUS_OK) {
+			status = read_shape(&place, &tensor, error);
+		}
+		if (status == STATUS_OK) {
+			status = read_offsets(&place, data, data_bytes, &tensor, error);
+		}
+		if (status != STATUS_OK) {
+			return status;
+		}
+		out->tensors = memory_grow(out->tensors, &out->tensor_capacity,
+			(size_t)out->tensor_count + 1, sizeof(*out->tensors));
+		out->tensors[out->tensor_count++] = tensor;
+	}
+	struct safetensors_tensor *added = out->tensor_count == 0 ? NULL : out->tensors + first;
+	uint32_t count = out->tensor_count - first;
+	if (count > 0) {
+		qsort(added, count, sizeof(*added), compare_places);
+	}
+	return check_cover(file, added, count, data, error);
+}
+
+/* Reads the header of a file whose bytes are there. */
+static enum status read_header(struct safetensors *out, uint32_t file_index, struct error *error)
+{
+	struct mapped_file *file = &out->files[file_index];
+	uint64_t header_bytes = 0;
+
+	if (file->byte_count < SIZE_BYTES) {
+		return error_set(error, STATUS_INPUT,
+			"%s: found %llu bytes, expected a safetensors file of at least %d",
+			file->path, (unsigned long long)file->byte_count, SIZE_BYTES);
+	}
+	for (uint32_t i = 0; i < SIZE_BYTES; i++) {
+		header_bytes |= (uint64_t)file->bytes[i] << (8 * i);
+	}
+	if (header_bytes > HEADER_BYTES_MAX || header_bytes > file->byte_count - SIZE_BYTES) {
+		return error_set(error, STATUS_INPUT,
+			"%s: found a header of %llu bytes in a file of %llu, expected one within "
+			"the file and of at most %d",
+			file->path, (unsigned long long)header_bytes,
+			(unsigned long long)file->byte_count, HEADER_BYTES_MAX);
+	}
+	enum status status = json_document_parse(&file->header, file->path,
+		(const char *)file->bytes + SIZE_BYTES, (size_t)header_bytes, error);
+	if (status == STATUS_OK) {
+		status = read_tensors(out, file_index, header_bytes, error);
+	}
+	return status;
+}
+
+static struct mapped_file *add_file(struct safetensors *out, const char *path)
+{
+	out->files = memory_grow(
+		out->files, &out->file_capacity, (size_t)out->file_count + 1, sizeof(*out->files));
+	struct mapped_file *file = &out->files[out->file_count++];
+	memset(file, 0, sizeof(*file));
+	size_t bytes = strlen(path) + 1;
+	file->path = memory_take(bytes, 1);
+	memcpy(file->path, path, bytes);
+	return file;
+}
+
+static enum status map_file(struct safetensors *out, const char *path, struct error *error)
+{
+	struct stat about;
+	enum status status = STATUS_OK;
+	void *bytes = NULL;
+
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	if (descriptor < 0) {
+		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
+	}
+	if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
+		status = error_set(error, STATUS_FILE, "cannot read %s: not a file", path);
+		goto done;
+	}
+	if (about.st_size > 0) {
+		bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+		if (bytes == MAP_FAILED) {
+			status = error_set(
+				error, STATUS_MEMORY, "cannot map %s: %s", path, strerror(errno));
+			goto done;
+		}
+	}
+	struct mapped_file *file = add_file(out, path);
+	file->bytes = bytes;
+	file->byte_count = (uint64_t)about.st_size;
+	file->is_mapped = bytes != NULL;
+	status = read_header(out, out->file_count - 1, error);
+done:
+	close(descriptor);
+	return status;
+}
+
+/* ---- a checkpoint ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct safetensors_tensor *x = a, *y = b;
+	return strcmp(x->name, y->name);
+}
+
+static enum status sort_by_name(struct safetensors *out, struct error *error)
+{
+	if (out->tensor_count == 0) {
+		return STATUS_OK;
+	}
+	qsort(out->tensors, out->tensor_count, sizeof(*out->tensors), compare_names);
+	for (uint32_t i = 1; i < out->tensor_count; i++) {
+		if (strcmp(out->tensors[i - 1].name, out->tensors[i].name) == 0) {
+			return error_set(error, STATUS_INPUT,
+				"%s: tensor %.80s: found it twice, expected it once",
+				safetensors_file(out, out->tensors[i].file), out->tensors[i].name);
+		}
+	}
+	return STATUS_OK;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct index_entry *x = a, *y = b;
+	int order = strcmp(x->file, y->file);
+	return order != 0 ? order : strcmp(x->tensor, y->tensor);
+}
+
+/* The lines of weight_map by file; the texts die with the document. */
+static enum status read_index(const struct json_place *map, struct index_entry **entries,
+	uint32_t *count, struct error *error)
+{
+	const cJSON *node = NULL;
+	size_t capacity = 0;
+
+	cJSON_ArrayForEach(node, map->node)
+	{
+		if (!cJSON_IsString(node) || node->valuestring[0] == '\0' ||
+			strchr(node->valuestring, '/') != NULL) {
+			return json_refuse(
+				map, node->string, "the name of a file beside it", error);
+		}
+		*entries = memory_grow(*entries, &capacity, (size_t)*count + 1, sizeof(**entries));
+		(*entries)[(*count)++] =
+			(struct index_entry){.tensor = node->string, .file = node->valuestring};
+	}
+	if (*count > 0) {
+		qsort(*entries, *count, sizeof(**entries), compare_entries);
+	}
+	return STATUS_OK;
+}
+
+/* The files must hold the tensors that the index says, and no others. */
+static enum status check_index(const struct safetensors *safetensors, const char *index_path,
+	const struct index_entry *entries, uint32_t count, struct error *error)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct safetensors_tensor *tensor =
+			safetensors_find(safetensors, entries[i].tensor);
+		const char *path =
+			tensor == NULL ? "" : safetensors_file(safetensors, tensor->file);
+		const char *slash = strrchr(path, '/');
+		if (tensor == NULL || strcmp(slash == NULL ? path : slash + 1, entries[i].file)) {
+			return error_set(error, STATUS_INPUT,
+				"%s: tensor %.80s: not found in %.80s, where the index says it is",
+				index_path, entries[i].tensor, entries[i].file);
+		}
+	}
+	if (count != safetensors->tensor_count) {
+		return error_set(error, STATUS_INPUT,
+			"%s: found %u tensors in its files, expected the %u that it names",
+			index_path, safetensors->tensor_count, count);
+	}
+	return STATUS_OK;
+}
+
+static enum status open_index(
+	struct safetensors *out, const char *folder, const char *index_path, struct error *error)
+{
+	struct json_document document = {.root = NULL};
+	struct json_place root, map;
+	struct index_entry *entries = NULL;
+	uint32_t count = 0;
+	char path[PATH_BYTES];
+
+	enum status status = json_document_open(&document, index_path, error);
+	if (status == STATUS_OK) {
+		status = json_root(&root, &document, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_object(&root, "weight_map", &map, error);
+	}
+	if (status == STATUS_OK) {
+		status = read_index(&map, &entries, &count, error);
+	}
+	for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+		if (i > 0 && strcmp(entries[i - 1].file, entries[i].file) == 0) {
+			continue;
+		}
+		int length = snprintf(path, sizeof(path), "%s/%s", folder, entries[i].file);
+		if (length < 0 || (size_t)length >= sizeof(path)) {
+			status = error_set(
+				error, STATUS_INPUT, "%s: a path is too long", index_path);
+			break;
+		}
+		status = map_file(out, path, error);
+	}
+	if (status == STATUS_OK) {
+		status = sort_by_name(out, error);
+	}
+	if (status == STATUS_OK) {
+		status = check_index(out, index_path, entries, count, error);
+	}
+	free(entries);
+	json_document_close(&document);
+	return status;
+}
+
+enum status safetensors_open(struct safetensors **out, const char *folder, struct error *error)
+{
+	char single[PATH_BYTES], index[PATH_BYTES];
+	enum status status;
+
+	*out = NULL;
+	int length = snprintf(index, sizeof(index), "%s/model.safetensors.index.json", folder);
+	if (length < 0 || (size_t)length >= sizeof(index)) {
+		return error_set(error, STATUS_USAGE, "'%.32s...': the path is too long", folder);
+	}
+	snprintf(single, sizeof(single), "%s/model.safetensors", folder);
+	struct safetensors *opened = memory_take(1, sizeof(*opened));
+	if (access(single, F_OK) == 0) {
+		status = map_file(opened, single, error);
+		if (status == STATUS_OK) {
+			status = sort_by_name(opened, error);
+		}
+	} else if (access(index, F_OK) == 0) {
+		status = open_index(opened, folder, index, error);
+	} else {
+		status = error_set(error, STATUS_FILE,
+			"%s: found neither model.safetensors nor model.safetensors.index.json",
+			folder);
+	}
+	if (status != STATUS_OK) {
+		safetensors_close(opened);
+		return status;
+	}
+	*out = opened;
+	return STATUS_OK;
+}
+
+enum status safetensors_open_bytes(struct safetensors **out, const char *name, const uint8_t *bytes,
+	uint64_t byte_count, struct error *error)
+{
+	struct safetensors *opened = memory_take(1, sizeof(*opened));
+	struct mapped_file *file = add_file(opened, name);
+
+	*out = NULL;
+	file->bytes = bytes;
+	file->byte_count = byte_count;
+	enum status status = read_header(opened, 0, error);
+	if (status == STATUS_OK) {
+		status = sort_by_name(opened, error);
+	}
+	if (status != STATUS_OK) {
+		safetensors_close(opened);
+		return status;
+	}
+	*out = opened;
+	return STATUS_OK;
+}
+
+void safetensors_close(struct safetensors *safetensors)
+{
+	if (safetensors == NULL) {
+		return;
+	}
+	for (uint32_t i = 0; i < safetensors->file_count; i++) {
+		struct mapped_file *file = &safetensors->files[i];
+		if (file->is_mapped) {
+			munmap((void *)(uintptr_t)file->bytes, (size_t)file->byte_count);
+		}
+		json_document_close(&file->header);
+		free(file->path);
+	}
+	free(safetensors->files);
+	free(safetensors->tensors);
+	free(safetensors);
+}
+
+uint32_t safetensors_count(const struct safetensors *safetensors)
+{
+	return safetensors->tensor_count;
+}
+
+const struct safetensors_tensor *safetensors_at(
+	const struct safetensors *safetensors, uint32_t index)
+{
+	check(index < safetensors->tensor_count);
+	return &safetensors->tensors[index];
+}
+
+const struct safetensors_tensor *safetensors_find(
+	const struct safetensors *safetensors, const char *name)
+{
+	const struct safetensors_tensor key = {.name = name};
+
+	if (safetensors->tensor_count == 0) {
+		return NULL;
+	}
+	return bsearch(&key, safetensors->tensors, safetensors->tensor_count,
+		sizeof(*safetensors->tensors), compare_names);
+}
+
+const char *safetensors_file(const struct safetensors *safetensors, uint32_t file)
+{
+	check(file < safetensors->file_count);
+	return safetensors->files[file].path;
+}
