@@ -14,6 +14,9 @@ struct entry {
 
 static const struct entry entries[] = {
 	{"make", command_trace_make, "make a trace out of a seed"},
+	{"stat", command_trace_stat, "what a trace holds: rates, lengths, what prompts share"},
+	{"cache", command_trace_cache, "how much a prefix cache would find, against its size"},
+	{"convert", command_trace_convert, "turn any trace into Mooncake's JSON lines"},
 };
 
 enum { ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]) };

@@ -1,12 +1,11 @@
 #include "bench/command_trace.h"
 
 #include "bench/options.h"
+#include "bench/output_file.h"
 #include "engine/base/integer.h"
 #include "workloads/generator.h"
 #include "workloads/trace_writer.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 struct make_options {
@@ -41,30 +40,19 @@ static enum status parse_lengths(
 static enum status write_trace(
 	const char *path, const struct generator_options *options, struct error *error)
 {
-	FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "wb");
+	struct output_file output;
 	struct trace_row row;
+	enum status status = output_file_open(&output, path, error);
 
-	if (file == NULL) {
-		return error_set(
-			error, STATUS_FILE, "%.200s: cannot be written: %s", path, strerror(errno));
+	if (status != STATUS_OK) {
+		return status;
 	}
 	struct generator *generator = generator_open(options);
 	while (generator_next(generator, &row)) {
-		trace_write_row(file, &row);
+		trace_write_row(output.file, &row);
 	}
 	generator_close(generator);
-	errno = 0;
-	bool is_written = fflush(file) == 0 && ferror(file) == 0;
-	int reason = errno;
-	if (file != stdout && fclose(file) != 0) {
-		is_written = false;
-		reason = errno;
-	}
-	if (!is_written) {
-		return error_set(error, STATUS_FILE, "%.200s: cannot be written: %s", path,
-			strerror(reason));
-	}
-	return STATUS_OK;
+	return output_file_commit(&output, error);
 }
 
 static enum status make(const struct make_options *given, struct error *error)

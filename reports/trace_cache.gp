@@ -11,7 +11,7 @@ set datafile columnheaders
 set datafile missing "-"
 has_legend = 0
 eval figure_open(420, 1)
-set key at graph 0.02, 0.98 left top vertical Left reverse noenhanced samplen 2 \
+set key at graph 0.02, 0.9 left top vertical Left reverse noenhanced samplen 2 \
 	textcolor rgb text_color
 
 stats table using "capacity_gib" nooutput
@@ -36,6 +36,6 @@ plot table using size:(percent(column("infinite_hit_tokens"), column("total_toke
 	"" using size:(percent(column("lru_tail_hit_tokens"), column("total_tokens"))) with lines \
 		linewidth 2.4 linecolor rgb color(1) title "LRU, as an engine frees blocks", \
 	"" using size:(percent(column("lru_stream_hit_tokens"), column("total_tokens"))) with lines \
-		linewidth 1.2 dashtype 3 linecolor rgb color(5) title "LRU by single blocks", \
+		linewidth 1.2 linecolor rgb color(5) title "LRU by single blocks", \
 	"" using size:(percent(column("fifo_hit_tokens"), column("total_tokens"))) with lines \
 		linewidth 1.8 linecolor rgb color(2) title "FIFO"

@@ -81,12 +81,17 @@ static uint32_t number_of(struct references *references, uint64_t id)
 	return place->number_plus_1 - 1;
 }
 
+uint32_t row_block_count(const struct trace_row *row, uint32_t block_size)
+{
+	return row->hash_ids != NULL ? row->hash_id_count
+				     : u32_from(u64_divide_up(row->input_length, block_size));
+}
+
 bool row_block_ids(const struct trace_row *row, uint32_t block_size, uint64_t *ids)
 {
-	uint64_t count = u64_divide_up(row->input_length, block_size);
+	uint64_t count = row_block_count(row, block_size);
 
 	if (row->hash_ids != NULL) {
-		check(count == row->hash_id_count);
 		memcpy(ids, row->hash_ids, (size_t)count * sizeof(*ids));
 		return true;
 	}
@@ -106,7 +111,7 @@ bool row_block_ids(const struct trace_row *row, uint32_t block_size, uint64_t *i
 enum status references_add(
 	struct references *references, const struct trace_row *row, struct error *error)
 {
-	uint64_t count = u64_divide_up(row->input_length, references->block_size);
+	uint64_t count = row_block_count(row, references->block_size);
 	uint64_t start = references->reference_count;
 
 	if (count > REFERENCES_MAX - start) {

@@ -53,8 +53,11 @@ static inline uint32_t references_tokens(
 	return left < references->block_size ? (uint32_t)left : references->block_size;
 }
 
-/* The ids of a row's blocks into ids: (ceil(input_length / block_size)), from its hash ids or its
-   token ids. False: it has neither. */
+/* How many blocks a row refers to: its hash ids, or else ceil(input_length / block_size). */
+uint32_t row_block_count(const struct trace_row *row, uint32_t block_size);
+
+/* The ids of these blocks into ids: (row_block_count()), from its hash ids or its token ids. False:
+   it has neither. */
 bool row_block_ids(const struct trace_row *row, uint32_t block_size, uint64_t *ids);
 
 #endif

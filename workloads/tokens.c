@@ -59,12 +59,17 @@ static void fill_from_blocks(
 	uint32_t block_size = source->trace_block_size;
 
 	check(block_size > 0);
-	check(row->hash_id_count == u64_divide_up(row->input_length, block_size));
+	check(row->hash_id_count >= row->input_length / block_size);
 	for (uint32_t i = 0; i < row->hash_id_count; i++) {
 		uint64_t start = (uint64_t)i * block_size;
 		fill(stream_key(source, PURPOSE_BLOCK, row->hash_ids[i]), 0,
 			(size_t)u64_min(block_size, row->input_length - start), source->vocab_size,
 			token_ids + start);
+	}
+	uint64_t named = (uint64_t)row->hash_id_count * block_size;
+	if (named < row->input_length) {
+		fill(stream_key(source, PURPOSE_ROW, row->index), named,
+			(size_t)(row->input_length - named), source->vocab_size, token_ids + named);
 	}
 }
 

@@ -127,24 +127,29 @@ static enum status read_start(
 	return STATUS_OK;
 }
 
+/* A row has an id for each whole block of its prompt, and for the rest or not: both are in use. */
 static enum status check_ids(const struct trace *trace, const struct place *place,
 	const struct trace_row *row, struct error *error)
 {
 	char found[64];
+	char expected[64];
 
 	if (row->hash_ids == NULL) {
 		return STATUS_OK;
 	}
 	check(trace->trace_block_size > 0);
-	uint64_t expected = u64_divide_up(row->input_length, trace->trace_block_size);
-	if (row->hash_id_count == expected) {
+	uint64_t whole = row->input_length / trace->trace_block_size;
+	uint64_t all = u64_divide_up(row->input_length, trace->trace_block_size);
+	if (row->hash_id_count == whole || row->hash_id_count == all) {
 		return STATUS_OK;
 	}
 	int bytes = snprintf(found, sizeof(found), "%" PRIu32 " ids for input_length %" PRIu32,
 		row->hash_id_count, row->input_length);
+	snprintf(expected, sizeof(expected), "%" PRIu64 "%s", whole,
+		whole == all ? "" : " or one more for the rest");
 	return place_error(error, place, "hash_ids", found, (size_t)bytes,
-		"%" PRIu64 ", one for each %" PRIu32 " tokens and the rest (--trace-block-size)",
-		expected, trace->trace_block_size);
+		"%s at %" PRIu32 " tokens an id (--trace-block-size)", expected,
+		trace->trace_block_size);
 }
 
 static enum status check_order(struct trace *trace, const struct place *place,

@@ -53,7 +53,7 @@ struct trace_row {
 	uint32_t input_length;	  /* tokens, >= 1 */
 	uint32_t output_length;	  /* tokens, >= 1 */
 	const uint64_t *hash_ids; /* (hash_id_count); NULL: the prompt shares nothing by ids */
-	uint32_t hash_id_count;	  /* ceil(input_length / trace_block_size) when there are any */
+	uint32_t hash_id_count;	  /* one for each whole block; for the rest too, or not */
 	const uint64_t
 		*prompt_ids; /* (input_length) token ids that the trace spells out, or NULL */
 	const uint64_t *output_ids; /* (output_length) likewise */

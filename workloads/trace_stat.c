@@ -3,11 +3,11 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "workloads/fixed.h"
 
-#include <math.h>
 #include <stdlib.h>
 
-enum { NS_PER_US = 1000 };
+enum { NS_PER_US = 1000, CV_SQUARE_MAX = 1 << 30 };
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -52,7 +52,7 @@ static void count_arrival(struct trace_stat *stat, uint64_t arrival_ns)
 
 enum status trace_stat_add(struct trace_stat *stat, struct trace_row *row, struct error *error)
 {
-	uint64_t blocks = u64_divide_up(row->input_length, stat->references.block_size);
+	uint64_t blocks = row_block_count(row, stat->references.block_size);
 
 	count_arrival(stat, row->arrival_ns);
 	stat->inputs = memory_grow(
@@ -121,7 +121,12 @@ static double gap_cv(const struct trace_stat *stat)
 	}
 	trace_stat_sum above = squares * gaps;
 	trace_stat_sum below = (trace_stat_sum)sum * sum;
-	return above <= below ? 0 : sqrt((double)(above - below) / (double)below);
+	if (above <= below) {
+		return 0;
+	}
+	double square = (double)(above - below) / (double)below;
+	square = square < CV_SQUARE_MAX ? square : CV_SQUARE_MAX;
+	return (double)fixed_root((int64_t)(square * (double)FIXED_ONE)) / (double)FIXED_ONE;
 }
 
 void trace_stat_finish(struct trace_stat *stat)

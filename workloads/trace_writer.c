@@ -75,6 +75,10 @@ void trace_write_row(FILE *file, const struct trace_row *row)
 		fputs(",\"session_id\":", file);
 		write_text(file, row->session);
 	}
+	if (row->has_delay) {
+		fputs(",\"delay\":", file);
+		write_milliseconds(file, row->delay_ns);
+	}
 	if (row->hash_ids != NULL) {
 		fputs(",\"hash_ids\":[", file);
 		write_ids(file, row->hash_ids, row->hash_id_count);
