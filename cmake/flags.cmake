@@ -16,8 +16,9 @@ add_compile_options("$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;${quire_warnings}
 set(quire_posix _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE=)
 
 if(QUIRE_SANITIZE)
-	add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all
+	set(quire_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all
 		-fno-omit-frame-pointer)
+	add_compile_options("$<$<COMPILE_LANGUAGE:C>:${quire_sanitizers}>")
 	add_link_options(-fsanitize=address,undefined)
 endif()
 
