@@ -14,7 +14,7 @@ void metrics_init(struct metrics *metrics, const struct metrics_options *options
 	metrics->requests = requests;
 	metrics->record_count = record_count;
 	metrics->records = memory_take(record_count, sizeof(struct request_record));
-	metrics->fresh_capacity = 1024;
+	metrics->fresh_capacity = 16;
 	metrics->fresh = memory_take(metrics->fresh_capacity, sizeof(struct fresh_entry));
 	metrics->hash = XXH64_createState();
 	if (metrics->hash == NULL) {
@@ -193,20 +193,40 @@ static void hash_event(struct metrics *metrics, uint64_t step, const struct even
 	XXH64_update(metrics->hash, words, sizeof(words));
 }
 
+/* Drops the entries that are out of date, and takes a larger ring if that leaves it over half full.
+   Those that end with their first token are dropped here only, so this bounds the ring by the
+   number of sequences in the engine. */
+static void fresh_make_room(struct metrics *metrics)
+{
+	uint64_t mask = metrics->fresh_capacity - 1;
+	uint64_t kept = metrics->fresh_head;
+
+	for (uint64_t i = metrics->fresh_head; i < metrics->fresh_tail; i++) {
+		struct fresh_entry entry = metrics->fresh[i & mask];
+		if (metrics->records[entry.slot].generation == entry.generation) {
+			metrics->fresh[kept++ & mask] = entry;
+		}
+	}
+	metrics->fresh_tail = kept;
+	if (kept - metrics->fresh_head <= metrics->fresh_capacity / 2) {
+		return;
+	}
+	uint32_t capacity = metrics->fresh_capacity * 2;
+	struct fresh_entry *grown = memory_take(capacity, sizeof(struct fresh_entry));
+	for (uint64_t i = metrics->fresh_head; i < metrics->fresh_tail; i++) {
+		grown[i & (capacity - 1)] = metrics->fresh[i & mask];
+	}
+	free(metrics->fresh);
+	metrics->fresh = grown;
+	metrics->fresh_capacity = capacity;
+}
+
 static void fresh_push(struct metrics *metrics, const struct sequence *sequence)
 {
 	struct request_record *record = &metrics->records[sequence->slot];
 
 	if (metrics->fresh_tail - metrics->fresh_head == metrics->fresh_capacity) {
-		uint32_t capacity = metrics->fresh_capacity * 2;
-		struct fresh_entry *grown = memory_take(capacity, sizeof(struct fresh_entry));
-		for (uint64_t i = metrics->fresh_head; i < metrics->fresh_tail; i++) {
-			grown[i & (capacity - 1)] =
-				metrics->fresh[i & (metrics->fresh_capacity - 1)];
-		}
-		free(metrics->fresh);
-		metrics->fresh = grown;
-		metrics->fresh_capacity = capacity;
+		fresh_make_room(metrics);
 	}
 	metrics->fresh[metrics->fresh_tail++ & (metrics->fresh_capacity - 1)] =
 		(struct fresh_entry){.sequence = sequence,
