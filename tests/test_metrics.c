@@ -52,6 +52,7 @@ struct witness {
 	uint32_t next;
 	uint64_t now_ns, steps;
 	uint64_t stop_at_step; /* an interrupt or a failure before it */
+	bool is_coarse;
 
 	/* what must come out */
 	char rows[TEXT_BYTES];
@@ -419,8 +420,14 @@ static void note_events(struct witness *witness, uint64_t step)
 	}
 }
 
-static uint64_t draw_elapsed(struct prop *prop)
+/* Coarse times make latencies equal to each other and to the limits. */
+static uint64_t draw_elapsed(struct witness *witness)
 {
+	struct prop *prop = witness->prop;
+
+	if (witness->is_coarse) {
+		return 1000 * prop_below(prop, 4);
+	}
 	switch (prop_below(prop, 8)) {
 	case 0:
 		return 0;
@@ -440,7 +447,7 @@ static bool take_step(struct witness *witness, bool is_failing)
 	struct step_time time;
 	struct error error;
 
-	witness->elapsed_ns = draw_elapsed(witness->prop);
+	witness->elapsed_ns = draw_elapsed(witness);
 	uint64_t backlog = prop_below(witness->prop, 5);
 	const struct batch *batch = engine_schedule(engine);
 	require_equal(batch->step, witness->steps);
@@ -607,15 +614,26 @@ static void require_same(const struct witness *witness, const char *path)
 static void draw_options(struct prop *prop, struct witness *witness)
 {
 	struct metrics_options *options = &witness->options;
+	uint64_t unit_ns = 1;
 
+	witness->is_coarse = prop_chance(prop, 1, 3);
+	if (witness->is_coarse) {
+		unit_ns = 1000;
+		for (uint32_t i = 0; i < witness->workload.request_count; i++) {
+			witness->workload.requests[i].arrival_ns -=
+				witness->workload.requests[i].arrival_ns % 1000;
+		}
+	}
 	if (prop_chance(prop, 1, 2)) {
 		options->warmup = prop_range(prop, 1, witness->workload.request_count + 1);
 	}
 	if (prop_chance(prop, 1, 2)) {
-		options->slo_ttft_ns = 1 + prop_below(prop, 200000);
+		options->slo_ttft_ns =
+			unit_ns * (1 + prop_below(prop, witness->is_coarse ? 40 : 200000));
 	}
 	if (prop_chance(prop, 1, 2)) {
-		options->slo_tpot_ns = 1 + prop_below(prop, 40000);
+		options->slo_tpot_ns =
+			unit_ns * (1 + prop_below(prop, witness->is_coarse ? 4 : 40000));
 	}
 	witness->stop_at_step = prop_chance(prop, 1, 3) ? prop_below(prop, 60) : UINT64_MAX;
 	prop_log(prop, "the first %llu are warm-up, limits of %llu and %llu ns, stop at step %lld",
@@ -669,5 +687,100 @@ Test(metrics, figures_equal_those_of_a_witness_who_writes_everything_down, .time
 	temporary_folder(folder);
 	snprintf(path, sizeof(path), "%s/requests.tsv", folder);
 	cr_assert(prop_holds(&options));
+	temporary_remove(folder);
+}
+
+/* ---- memory ---- */
+
+struct flow {
+	struct engine_config config;
+	uint32_t first_max_tokens; /* of the first request; all others want one token */
+	uint64_t count;
+};
+
+static enum status take_a_nanosecond(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	(void)state;
+	(void)batch;
+	(void)token_ids;
+	(void)error;
+	*time = (struct step_time){.elapsed_ns = 1};
+	return STATUS_OK;
+}
+
+/* Prompts of one token, as many as a step takes, for as long as the flow says. Returns the largest
+   number of entries that the ring of fresh sequences had room for. */
+static uint32_t run_flow(const struct flow *flow, const char *path)
+{
+	static struct table_writer table;
+	static struct metrics metrics;
+	const struct runner runner = {.name = "nanosecond", .execute = take_a_nanosecond};
+	const struct metrics_options options = {0};
+	const int32_t tokens[64] = {0};
+	struct engine engine;
+	struct error error;
+	uint64_t now_ns = 0;
+
+	require(engine_open(&engine, &flow->config, &runner, &error) == STATUS_OK, "%s",
+		error.text);
+	require(table_open(&table, path, REQUEST_COLUMNS, &error) == STATUS_OK, "%s", error.text);
+	metrics_init(&metrics, &options, engine.scheduler.pool_capacity, &table);
+	for (uint64_t id = 0; id < flow->count || engine_has_work(&engine); now_ns++) {
+		for (; id < flow->count && engine_has_room(&engine); id++) {
+			const struct request request = {.id = id,
+				.prompt = tokens,
+				.prompt_count = 1,
+				.forced = tokens,
+				.max_tokens = id == 0 ? flow->first_max_tokens : 1,
+				.ignore_eos = true};
+			const struct metrics_arrival arrival = {.id = id,
+				.arrival_ns = now_ns,
+				.prompt_tokens = 1,
+				.max_tokens = request.max_tokens};
+			require_equal(engine_add(&engine, &request), FIT_OK);
+			metrics_arrive(&metrics, engine.scheduler.waiting.tail->slot, &arrival);
+		}
+		struct step_time time;
+		require_equal(engine_step(&engine, &time, &error), STATUS_OK);
+		metrics_step(&metrics, &engine, now_ns, now_ns + 1, 0);
+		while (engine_take_finished(&engine) != NULL) {
+		}
+	}
+	require_equal(metrics.finished, flow->count);
+	require_equal(metrics.latency[LATENCY_ITL].count, flow->first_max_tokens - 1);
+	uint32_t capacity = metrics.fresh_capacity;
+	metrics_deinit(&metrics);
+	engine_close(&engine);
+	require(table_close(&table, &error) == STATUS_OK, "%s", error.text);
+	return capacity;
+}
+
+/* Memory depends on the engine's limits and not on the length of the run, also where no step, or
+   hardly any, decodes: sequences that end with their first token never leave the ring of fresh ones
+   by decoding. */
+Test(metrics, memory_does_not_grow_with_the_run)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+	char path[TEMPORARY_PATH_BYTES + 16];
+	struct flow flow = {
+		.config = {.policy = &policy_mixed,
+			.block_size = 1,
+			.kv_block_count = 64,
+			.max_num_seqs = 8,
+			.max_num_batched_tokens = 64,
+			.max_model_len = 64,
+			.eos_token_id = -1},
+		.first_max_tokens = 1,
+		.count = 20000,
+	};
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/requests.tsv", folder);
+	cr_expect_leq(run_flow(&flow, path), 256);
+	/* prefill-first: the first one does not decode as long as prompts come. */
+	flow.config.policy = &policy_prefill_first;
+	flow.first_max_tokens = 3;
+	cr_expect_leq(run_flow(&flow, path), 256);
 	temporary_remove(folder);
 }
