@@ -4,6 +4,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/model/safetensors.h"
+#include "kernels/number.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -343,9 +344,9 @@ static enum status open_checkpoint(struct weights *weights, const char *folder, 
 	}
 	uint32_t count = safetensors_count(weights->checkpoint);
 	bool *is_used = memory_take(count, sizeof(*is_used));
+	uint32_t layers = u32_max(1, weights->config.num_hidden_layers);
 	weights->tensors =
-		memory_take((size_t)weights->config.num_hidden_layers * WEIGHT_COUNT * PARTS_MAX,
-			sizeof(*weights->tensors));
+		memory_take((size_t)layers * WEIGHT_COUNT * PARTS_MAX, sizeof(*weights->tensors));
 	for (uint32_t i = 0; i < WEIGHT_COUNT && status == STATUS_OK; i++) {
 		if (weight_exists(&weights->config, (enum weight)i)) {
 			status = find_parts(weights, (enum weight)i, is_used, &missing, error);
@@ -460,13 +461,6 @@ struct weight_dummy weight_dummy(
 
 /* ---- number formats ---- */
 
-static float f32_of_bits(uint32_t bits)
-{
-	float value;
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
 static uint32_t f16_to_f32_bits(uint32_t half)
 {
 	uint32_t sign = (half & 0x8000) << 16;
@@ -491,25 +485,23 @@ static uint32_t f16_to_f32_bits(uint32_t half)
 	return sign | exponent << 23 | (fraction & 0x3ff) << 13;
 }
 
-/* To nearest, ties to even; a NaN stays one. */
-static uint16_t f32_bits_to_bf16(uint32_t bits)
+static float load(enum safetensors_dtype dtype, const uint8_t *bytes, uint64_t index)
 {
-	if ((bits & 0x7fffffff) > 0x7f800000) {
-		return (uint16_t)(bits >> 16 | 0x40);
-	}
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/* The float32 bits of element `index`. */
-static uint32_t load_bits(enum safetensors_dtype dtype, const uint8_t *bytes, uint64_t index)
-{
-	const uint8_t *b = bytes + index * (dtype == SAFETENSORS_F32 ? 4 : 2);
-	uint32_t low = b[0] | (uint32_t)b[1] << 8;
+	uint16_t half;
+	uint32_t bits;
+	float value;
 
 	if (dtype == SAFETENSORS_F32) {
-		return low | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+		memcpy(&value, bytes + 4 * index, sizeof(value));
+		return value;
 	}
-	return dtype == SAFETENSORS_BF16 ? low << 16 : f16_to_f32_bits(low);
+	memcpy(&half, bytes + 2 * index, sizeof(half));
+	if (dtype == SAFETENSORS_BF16) {
+		return bf16_to_float(half);
+	}
+	bits = f16_to_f32_bits(half);
+	memcpy(&value, &bits, sizeof(value));
+	return value;
 }
 
 /* ---- reading ---- */
@@ -524,25 +516,29 @@ struct run {
 
 static void run_read_f32(const struct run *run, float *out)
 {
-	for (uint64_t i = 0; i < run->count; i++) {
-		uint32_t bits =
-			run->tensor == NULL
-				? (uint32_t)weight_dummy_bf16(run->dummy, run->first + i) << 16
-				: load_bits(run->tensor->dtype, run->tensor->bytes, run->first + i);
-		out[i] = f32_of_bits(bits);
+	const struct safetensors_tensor *tensor = run->tensor;
+
+	for (uint64_t i = 0; tensor == NULL && i < run->count; i++) {
+		out[i] = bf16_to_float(weight_dummy_bf16(run->dummy, run->first + i));
+	}
+	for (uint64_t i = 0; tensor != NULL && i < run->count; i++) {
+		out[i] = load(tensor->dtype, tensor->bytes, run->first + i);
 	}
 }
 
 static void run_read_bf16(const struct run *run, uint16_t *out)
 {
-	if (run->tensor != NULL && run->tensor->dtype == SAFETENSORS_BF16) {
-		memcpy(out, run->tensor->bytes + 2 * run->first, 2 * (size_t)run->count);
+	const struct safetensors_tensor *tensor = run->tensor;
+
+	if (tensor != NULL && tensor->dtype == SAFETENSORS_BF16) {
+		memcpy(out, tensor->bytes + 2 * run->first, 2 * (size_t)run->count);
 		return;
 	}
-	for (uint64_t i = 0; i < run->count; i++) {
-		out[i] = run->tensor == NULL ? weight_dummy_bf16(run->dummy, run->first + i)
-					     : f32_bits_to_bf16(load_bits(run->tensor->dtype,
-						       run->tensor->bytes, run->first + i));
+	for (uint64_t i = 0; tensor == NULL && i < run->count; i++) {
+		out[i] = weight_dummy_bf16(run->dummy, run->first + i);
+	}
+	for (uint64_t i = 0; tensor != NULL && i < run->count; i++) {
+		out[i] = bf16_from_float(load(tensor->dtype, tensor->bytes, run->first + i));
 	}
 }
 
