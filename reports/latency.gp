@@ -1,6 +1,6 @@
-# The share of requests (of gaps between tokens, for itl) that were at most so slow, from latency.tsv,
-# with p50, p90 and p99 marked. Another metric than ttft: gnuplot -e "metric = 'e2e'" -c latency.gp ...
-# (queue, ttft, tpot, itl, e2e).
+# The share of requests (of gaps between tokens, for itl) that were at most so slow, from
+# latency.tsv, with p50, p90 and p99 marked. Time to first token, or another metric of queue, ttft,
+# tpot, itl and e2e: gnuplot -e "metric = 'e2e'" -c latency.gp OUT.svg DIR [DIR...]
 if (ARGC < 2) { print "usage: gnuplot -c latency.gp OUT.svg DIR [DIR...]"; exit status 2 }
 if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("latency.gp")]."style.gp" }
 if (!exists("metric")) { metric = "ttft" }

@@ -46,16 +46,24 @@ do for [i = 1:ARGC - 1] {
 
 rows_base = rows_base == 64 ? 0 : rows_base
 tokens_base = tokens_base == 64 ? 0 : tokens_base
+rows_octaves = octave(rows_high) - rows_base + 1
+tokens_octaves = octave(tokens_high) - tokens_base + 1
 
-# Too many cells for a small file are joined, octave by octave.
+# Too many cells for a small file are joined, by octaves or by several of them.
 is_joined = cells > 1000
-index_of(low) = low < 1 ? 0 : octave(low) + 1
+octaves = 1
+do for [k = 1:4] {
+	if ((rows_octaves / octaves + 1) * (tokens_octaves / octaves + 1) * (ARGC - 1) > 1400) {
+		octaves = 2 * octaves
+	}
+}
+index_of(low, base) = low < 1 ? 0 : (octave(low) - base) / octaves + 1
 array joined_steps[4096]
 array joined_ms[4096]
 join(cell, steps, ms) = (joined_steps[cell] = joined_steps[cell] + steps, \
 	joined_ms[cell] = joined_ms[cell] + steps * ms)
-left_of(k, base) = k == 0 ? base - 1 : k - 1
-right_of(k, base) = k == 0 ? base : k
+left_of(k, base) = k == 0 ? base - 1 : base + (k - 1) * octaves
+right_of(k, base) = k == 0 ? base : base + k * octaves
 do for [i = 1:ARGC - 1] {
 	file = folder(i)."step_grid.tsv"
 	if (cells_of[i] == 0) {
@@ -66,8 +74,8 @@ do for [i = 1:ARGC - 1] {
 	}
 	if (is_joined) {
 		do for [k = 1:4096] { joined_steps[k] = 0.0; joined_ms[k] = 0.0 }
-		stats file using (join(index_of(column("decode_rows_low")) * 64 + \
-			index_of(column("prefill_tokens_low")) + 1, column("steps"), \
+		stats file using (join(index_of(column("decode_rows_low"), rows_base) * 64 + \
+			index_of(column("prefill_tokens_low"), tokens_base) + 1, column("steps"), \
 			column("mean_ns") / 1e6)) nooutput
 		eval sprintf("set print $cells_%d", i)
 		do for [k = 0:4095] {

@@ -69,10 +69,11 @@ figure_empty(text) = sprintf("set terminal svg size 640, 130 dynamic font 'sans-
 	"set label 1 '%s' at graph 0.5, graph 0.5 center textcolor rgb text_color; ".\
 	"plot NaN notitle", paper_color, text)
 
-# A timeline becomes some hundred points, each the average of `per` bins: more would not be seen, least
-# of all where curves lie over each other, and would make the file large. A point holds some steps
-# at least, or rates would tell in which bin a step happened to end. The columns of $timeline_N: time in s, running, waiting, used blocks,
-# output tokens/s, prefill tokens/s, hit tokens, query tokens, preemptions so far, busy share.
+# A timeline becomes some hundred points, each the average of `per` bins: more would not be seen,
+# least of all where curves lie over each other, and would make the file large. A point holds some
+# steps at least, or rates would tell in which bin a step happened to end. Columns of $timeline_N:
+# time in s, running, waiting, used blocks, output tokens/s, prefill tokens/s, hit tokens, query
+# tokens, preemptions so far, busy share.
 fold_start(row) = (s_running = 0, s_waiting = 0, s_used = 0, s_output = 0, s_prefill = 0, \
 	s_hit = 0, s_query = 0, s_busy = 0, bins = 0, from = column("time_s"))
 fold_add(row) = (s_running = s_running + column("running"), \
@@ -95,14 +96,14 @@ timeline_load = "set datafile columnheaders; ".\
 	"points = STATS_sum / 20 < 60 ? 60 : STATS_sum / 20 < points_max ? int(STATS_sum / 20) : ".\
 	"points_max }; ".\
 	"per = (records + points - 1) / points; s_preempted = 0.0; row_count = 0; ".\
-	"eval sprintf('set table $timeline_%d', i); ".\
-	"if (records > 0) { plot folder(i).'timeline.tsv' using (fold(row_count)):".\
+	"eval sprintf(records > 0 ? 'set table $timeline_%d' : 'set print $timeline_%d', i); ".\
+	"if (records == 0) { print nothing; unset print } else { plot folder(i).'timeline.tsv' using (fold(row_count)):".\
 	"(s_running / bins):(s_waiting / bins):(s_used / bins):(s_output / (bins * width)):".\
 	"(s_prefill / (bins * width)):(s_hit):(s_query):(s_preempted):(s_busy / bins) ".\
-	"with table if (bins == per || row_count == records) }; ".\
-	"unset table }; set datafile nocolumnheaders"
+	"with table if (bins == per || row_count == records); unset table } }; set datafile nocolumnheaders"
 records_most = 0
 time_end = 0.0
+nothing = "NaN\tNaN\tNaN\tNaN\tNaN\tNaN\tNaN\tNaN\tNaN\tNaN"
 timeline(i) = sprintf("$timeline_%d", i)
 
 # The largest value of a column of all timelines (stats looks only at what is in the range).

@@ -28,7 +28,7 @@ percent(hits, total) = total > 0 ? 100.0 * hits / total : NaN
 stats table using (percent(column("infinite_hit_tokens"), column("total_tokens"))) nooutput
 eval y_axis(STATS_max)
 
-curve(policy) = policy."_hit_tokens"
+
 plot table using size:(percent(column("infinite_hit_tokens"), column("total_tokens"))) with lines \
 		dashtype 2 linewidth 1.4 linecolor rgb text_color title "without end", \
 	"" using size:(percent(column("belady_hit_tokens"), column("total_tokens"))) with lines \
