@@ -284,6 +284,7 @@ Test(report, a_page_of_one_result)
 	require(count_of(page, "var(--run-1)") >= FIGURE_COUNT - 1,
 		"figures lack the page's color");
 	require_lacks(page, "rgb(  0, 114, 178)");
+	require_lacks(page, "black");
 	require_sound_ids(page);
 	require_self_contained(page);
 	free(page);
@@ -549,6 +550,27 @@ Test(report, a_folder_is_no_command)
 	temporary_remove(folder);
 }
 
+Test(report, bytes_that_are_no_text_are_replaced)
+{
+	static const char *const cases[][2] = {
+		{"a\x80z", "a\ufffdz"},
+		{"\xc0\xaf", "\ufffd\ufffd"},			  /* overlong */
+		{"\xe0\x9f\xbf", "\ufffd\ufffd\ufffd"},		  /* overlong */
+		{"\xed\xa0\x80", "\ufffd\ufffd\ufffd"},		  /* a surrogate */
+		{"\xf4\x90\x80\x80", "\ufffd\ufffd\ufffd\ufffd"}, /* behind U+10FFFF */
+		{"\xe2\x82", "\ufffd\ufffd"},			  /* cut */
+		{"\u20ac \xf0\x9f\x98\x80 <&>", "\u20ac \xf0\x9f\x98\x80 &lt;&amp;&gt;"},
+	};
+	struct text text = {0};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		text.size = 0;
+		text_add_escaped(&text, cases[i][0]);
+		require(strcmp(text.bytes, cases[i][1]) == 0, "case %u: found %s", i, text.bytes);
+	}
+	text_deinit(&text);
+}
+
 /* ---- refusals ---- */
 
 /* A report of a folder that does not get made: the line, and nothing left behind. */
@@ -692,6 +714,7 @@ Test(report, a_folder_that_is_no_result_is_refused)
 Test(report, an_older_page_survives_a_failure)
 {
 	char folder[TEMPORARY_PATH_BYTES], out[TEMPORARY_PATH_BYTES];
+	char path[TEMPORARY_PATH_BYTES], part[TEMPORARY_PATH_BYTES + 8];
 	struct error error = {0};
 	const char *directory = folder;
 
@@ -699,6 +722,16 @@ Test(report, an_older_page_survives_a_failure)
 	temporary_write(folder, "page.html", "old", out);
 	require_equal(report_write(&directory, 1, out, &error), STATUS_FILE);
 	char *page = read_file(out);
+	require(strcmp(page, "old") == 0, "the old page is gone");
+	free(page);
+
+	/* The page is made beside the old one, here where it cannot be. */
+	make_result(folder, "run", &ordinary, path);
+	snprintf(part, sizeof(part), "%s.part", out);
+	require(mkdir(part, 0777) == 0, "cannot make %s", part);
+	directory = path;
+	require_equal(report_write(&directory, 1, out, &error), STATUS_FILE);
+	page = read_file(out);
 	require(strcmp(page, "old") == 0, "the old page is gone");
 	free(page);
 	temporary_remove(folder);
