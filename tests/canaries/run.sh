@@ -66,7 +66,7 @@ link()
 outcome()
 {
 	local code=0
-	timeout 120 "$1/$2" --verbose --jobs=1 >"$1/$2.log" 2>&1 </dev/null || code=$?
+	timeout 120 "$1/$2" --verbose --jobs=1 --fail-fast >"$1/$2.log" 2>&1 </dev/null || code=$?
 	if [ "$code" = 0 ] && grep -q '^\[SKIP\]' "$1/$2.log"; then
 		echo skips
 	elif [ "$code" = 0 ]; then
