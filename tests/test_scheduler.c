@@ -297,7 +297,8 @@ static void body_small(struct prop *prop, const void *context)
 			*request = script->requests[0];
 		} else {
 			request->prompt_count = prop_range(prop, 1, 3);
-			request->max_tokens = prop_range(prop, 1, 2);
+			request->max_tokens =
+				script->request_count == 0 ? prop_range(prop, 1, 2) : 2;
 			for (uint32_t i = 0; i < request->prompt_count; i++) {
 				request->tokens[i] = (int32_t)prop_below(prop, 2);
 			}
