@@ -31,7 +31,9 @@ y_unit = " %%"
 eval y_axis(largest)
 set ylabel "Hit rate, tokens"
 set xlabel time_label
-plot for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):(percent($7, $8)) with lines \
+# Of more than three results, the faint curves would only hide each other.
+plot for [i = 1:(ARGC > 4 ? 0 : ARGC - 1)] timeline(i) \
+	using ($1 / time_unit):(percent($7, $8)) with lines \
 	linewidth 1 linecolor rgb faint(i) notitle, \
 	for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):(so_far(int(column(0)))) @curve \
 	linecolor rgb color(i) title label(i)

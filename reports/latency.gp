@@ -85,7 +85,7 @@ if (is_wide) {
 	set logscale x
 	set xtics ()
 	do for [e = floor(log10(left)):ceil(log10(right))] {
-		do for [m in decades > 2.5 ? "1" : "1 2 5"] {
+		do for [m in decades > 3.2 ? "1" : decades > 2.2 ? "1 3" : "1 2 5"] {
 			x = m * 10.0 ** e
 			if (x >= left && x <= right && e % every_decade == 0) {
 				set xtics add (text_of(x) x)
@@ -115,14 +115,11 @@ if (ARGC == 2) {
 		x = k == 1 ? marks_50[1] : k == 2 ? marks_90[1] : marks_99[1]
 		y = k == 1 ? 50 : k == 2 ? 90 : 99
 		mark = sprintf("p%d  %s", y, text_of(x))
-		if (k == 3 || is_right(x)) {
-			if (is_right(x)) {
-				set label k mark at x, y right offset -0.4, 0.7 front textcolor rgb text_color
-			} else {
-				set label k mark at x, y left offset -0.4, 0.7 front textcolor rgb text_color
-			}
+		set label k mark at x, y front textcolor rgb text_color
+		if (is_right(x)) {
+			set label k right offset -0.4, 0.7
 		} else {
-			set label k mark at x, y left offset 0.9, -0.7 front textcolor rgb text_color
+			set label k left offset (k == 3 ? -0.4 : 0.9), (k == 3 ? 0.7 : -0.7)
 		}
 	}
 }

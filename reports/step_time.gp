@@ -92,7 +92,8 @@ do for [i = 1:ARGC - 1] {
 		plot file using (start_of(column("decode_rows_low"), rows_base)): \
 			(end_of(column("decode_rows_high"), rows_base)): \
 			(start_of(column("prefill_tokens_low"), tokens_base)): \
-			(end_of(column("prefill_tokens_high"), tokens_base)):(column("mean_ns") / 1e6) with table
+			(end_of(column("prefill_tokens_high"), tokens_base)): \
+			(column("mean_ns") / 1e6) with table
 		unset table
 	}
 }

@@ -97,10 +97,12 @@ timeline_load = "set datafile columnheaders; ".\
 	"points_max }; ".\
 	"per = (records + points - 1) / points; s_preempted = 0.0; row_count = 0; ".\
 	"eval sprintf(records > 0 ? 'set table $timeline_%d' : 'set print $timeline_%d', i); ".\
-	"if (records == 0) { print nothing; unset print } else { plot folder(i).'timeline.tsv' using (fold(row_count)):".\
-	"(s_running / bins):(s_waiting / bins):(s_used / bins):(s_output / (bins * width)):".\
+	"if (records == 0) { print nothing; unset print } else { ".\
+	"plot folder(i).'timeline.tsv' using (fold(row_count)):(s_running / bins):".\
+	"(s_waiting / bins):(s_used / bins):(s_output / (bins * width)):".\
 	"(s_prefill / (bins * width)):(s_hit):(s_query):(s_preempted):(s_busy / bins) ".\
-	"with table if (bins == per || row_count == records); unset table } }; set datafile nocolumnheaders"
+	"with table if (bins == per || row_count == records); unset table } }; ".\
+	"set datafile nocolumnheaders"
 records_most = 0
 time_end = 0.0
 nothing = "NaN\tNaN\tNaN\tNaN\tNaN\tNaN\tNaN\tNaN\tNaN\tNaN"
