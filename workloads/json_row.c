@@ -280,11 +280,11 @@ static const yajl_callbacks callbacks = {
 };
 
 /* YAJL's own words for broken JSON ("lexical error: invalid char in json text."), on one line. */
-static enum status broken_json(
-	struct json_reader *reader, yajl_handle parser, const char *line, size_t line_bytes)
+static enum status broken_json(struct json_reader *reader, yajl_handle parser, size_t column,
+	const char *line, size_t line_bytes)
 {
 	unsigned char *words = yajl_get_error(parser, 0, NULL, 0);
-	size_t column = yajl_get_bytes_consumed(parser);
+
 	char text[128];
 
 	size_t bytes = words == NULL ? 0 : strcspn((char *)words, "\n");
@@ -293,7 +293,7 @@ static enum status broken_json(
 	text[bytes] = '\0';
 	yajl_free_error(parser, words);
 	return place_error(reader->error, reader->place, NULL, line, line_bytes,
-		"a JSON object (column %zu: %s)", column + 1, text);
+		"a JSON object (near column %zu: %s)", column, text);
 }
 
 static enum status parse(struct json_reader *reader, const char *line, size_t line_bytes)
@@ -303,14 +303,16 @@ static enum status parse(struct json_reader *reader, const char *line, size_t li
 
 	check(parser != NULL);
 	yajl_status result = yajl_parse(parser, (const unsigned char *)line, line_bytes);
+	size_t column = (size_t)u64_max(yajl_get_bytes_consumed(parser), 1);
 	if (result == yajl_status_ok) {
 		result = yajl_complete_parse(parser);
+		column = line_bytes + 1;
 	}
 	if (result == yajl_status_client_canceled) {
 		status = reader->status;
 		check(status != STATUS_OK);
 	} else if (result != yajl_status_ok) {
-		status = broken_json(reader, parser, line, line_bytes);
+		status = broken_json(reader, parser, column, line, line_bytes);
 	}
 	yajl_free(parser);
 	return status;
