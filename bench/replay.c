@@ -7,9 +7,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
-	INTERRUPT_POLL_STEPS = 256, /* a poll is a system call, a step often less */
+	INTERRUPT_POLL_TURNS = 256, /* of the loop: a poll is a system call, a step often less */
 };
 
 static bool row_fits(const struct replay *replay, const struct trace_row *row)
@@ -84,12 +85,21 @@ static void hand_over(struct replay *replay, const struct trace_row *row)
 	}
 }
 
+/* A closed loop of no more requests than may wait in the engine, which therefore has room for every
+   row that comes. */
+static bool always_has_room(const struct replay *replay)
+{
+	uint64_t concurrency = replay->options.workload->concurrency;
+
+	return concurrency > 0 && concurrency <= replay->engine.scheduler.config.max_num_seqs;
+}
+
 /* Hands over what has arrived by now_ns while the engine has room. */
 static enum status deliver(struct replay *replay, struct error *error)
 {
 	struct trace_row row;
 
-	while (engine_has_room(&replay->engine)) {
+	while (always_has_room(replay) || engine_has_room(&replay->engine)) {
 		enum status status = workload_next(replay->workload, replay->now_ns, &row,
 			&replay->state, &replay->next_ns, error);
 		if (status != STATUS_OK) {
@@ -106,10 +116,7 @@ static enum status deliver(struct replay *replay, struct error *error)
 /* A closed workload has to be watched from its beginning, if it can ever outgrow the engine. */
 static bool needs_scout_from_start(const struct replay *replay)
 {
-	return workload_is_closed(replay->workload) &&
-	       (replay->options.workload->concurrency == 0 ||
-		       replay->options.workload->concurrency >
-			       replay->engine.scheduler.config.max_num_seqs);
+	return workload_is_closed(replay->workload) && !always_has_room(replay);
 }
 
 /* Lets the scout take everything that has arrived by now_ns. */
@@ -204,6 +211,7 @@ static enum status run_step(struct replay *replay, struct error *error)
 	}
 	const struct batch *batch = engine_schedule(engine);
 	uint64_t waiting = batch->counts.waiting + backlog;
+	replay->waiting = waiting;
 	if (replay->all_have_arrived && !replay->has_backlog_at_last_arrival) {
 		replay->has_backlog_at_last_arrival = true;
 		replay->backlog_at_last_arrival = waiting;
@@ -258,10 +266,8 @@ static enum status reach_start(struct replay *replay, struct error *error)
 static bool skip_idle_time(struct replay *replay)
 {
 	check(replay->state != WORKLOAD_ROW);
-	/* Whoever waits for a row to leave waits for one in the engine, which is empty. */
-	check(replay->state != WORKLOAD_WAITS);
-	if (replay->state == WORKLOAD_END) {
-		return false;
+	if (replay->state != WORKLOAD_LATER) {
+		return false; /* who still waits follows a turn that is not to come any more */
 	}
 	replay->now_ns = replay->next_ns;
 	return true;
@@ -269,7 +275,15 @@ static bool skip_idle_time(struct replay *replay)
 
 static enum status run_loop(struct replay *replay, struct progress *progress, struct error *error)
 {
-	for (;;) {
+	for (uint64_t turn = 1;; turn++) {
+		if (turn % INTERRUPT_POLL_TURNS == 0) {
+			progress_show(progress, replay->metrics.finished, replay->now_ns,
+				replay->metrics.steps);
+			if (is_interrupt_pending()) {
+				replay->is_interrupted = true;
+				return STATUS_OK;
+			}
+		}
 		enum status status = deliver(replay, error);
 		if (status != STATUS_OK) {
 			return status;
@@ -290,14 +304,6 @@ static enum status run_loop(struct replay *replay, struct progress *progress, st
 		if (status != STATUS_OK || replay->has_failed) {
 			return status;
 		}
-		if (replay->metrics.steps % INTERRUPT_POLL_STEPS == 0) {
-			progress_show(progress, replay->metrics.finished, replay->now_ns,
-				replay->metrics.steps);
-			if (is_interrupt_pending()) {
-				replay->is_interrupted = true;
-				return STATUS_OK;
-			}
-		}
 	}
 }
 
@@ -308,6 +314,10 @@ enum status replay_run(struct replay *replay, struct error *error)
 	progress_start(&progress, replay->options.shows_progress);
 	enum status status = run_loop(replay, &progress, error);
 	progress_end(&progress);
+	bool is_cut_short = replay->is_interrupted || replay->has_failed;
+	if (is_cut_short && !replay->has_backlog_at_last_arrival) {
+		replay->backlog_at_last_arrival = replay->waiting;
+	}
 	if (status == STATUS_OK) {
 		/* The hash of the trace is that of the whole file. */
 		status = trace_finish(workload_trace(replay->workload), error);
@@ -320,6 +330,21 @@ enum status replay_run(struct replay *replay, struct error *error)
 			replay->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
 	}
 	return status;
+}
+
+/* The scout reads the trace a second time, which a pipe cannot give; and nobody could interrupt a
+   replay that waits for one. */
+static enum status refuse_pipe(const char *path, struct error *error)
+{
+	struct stat info;
+
+	if (stat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
+		return STATUS_OK; /* opening it says what is wrong, if anything is */
+	}
+	return error_set(error, STATUS_INPUT,
+		"%.200s: found a pipe or a device, expected a file (packed ones are read as they "
+		"are)",
+		path);
 }
 
 enum status replay_open(struct replay *replay, const struct replay_options *options,
@@ -342,6 +367,10 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 	uint32_t slot_count = replay->engine.scheduler.pool_capacity;
 	metrics_init(&replay->metrics, &metrics_options, slot_count, requests);
 	replay->turn_of_slot = memory_take(slot_count, sizeof(*replay->turn_of_slot));
+	status = refuse_pipe(options->trace_path, error);
+	if (status != STATUS_OK) {
+		return status;
+	}
 	status = workload_open(&replay->workload, options->trace_path, options->workload, error);
 	if (status != STATUS_OK) {
 		return status;

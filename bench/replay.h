@@ -65,12 +65,14 @@ struct replay {
 	bool has_failed;
 	struct error failure; /* why, when it has */
 	uint64_t now_ns;
+	uint64_t waiting; /* in the latest step, the backlog included */
 	bool all_have_arrived;
 	bool has_backlog_at_last_arrival;
-	uint64_t backlog_at_last_arrival;
+	uint64_t backlog_at_last_arrival; /* of a run cut short before: in its last step */
 };
 
-/* engine_config is complete; runner and tables are borrowed and outlive the replay. */
+/* engine_config is complete; runner and tables are borrowed and outlive the replay. The trace must
+   be a file that can be read twice. */
 enum status replay_open(struct replay *replay, const struct replay_options *options,
 	const struct engine_config *engine_config, const struct runner *runner,
 	struct table_writer *requests, struct table_writer *steps, struct error *error);
