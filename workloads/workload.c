@@ -313,17 +313,24 @@ void workload_finish(struct workload *workload, uint64_t turn_index, uint64_t no
 /* ---- the file ---- */
 
 /* The row's arrival by the rule; a follow-up under a profile has none of its own. */
-static void set_arrival(struct workload *workload)
+static enum status set_arrival(struct workload *workload, struct error *error)
 {
 	struct trace_row *row = &workload->row;
 
 	if (workload->options.profile != NULL) {
 		row->arrival_ns =
 			parent_of(workload) != NO_TURN ? 0 : arrivals_next(workload->arrivals);
-	} else {
-		row->arrival_ns = (uint64_t)((u128)row->arrival_ns * 1000000 /
-					     workload->options.speedup_millionths);
+		return STATUS_OK;
 	}
+	u128 arrival_ns =
+		(u128)row->arrival_ns * 1000000 / workload->options.speedup_millionths;
+	if (arrival_ns > TRACE_TIME_NS_MAX) {
+		return error_set(error, STATUS_INPUT,
+			"line %llu: its time over --speedup is beyond 2^63 ns",
+			(unsigned long long)row->line);
+	}
+	row->arrival_ns = (uint64_t)arrival_ns;
+	return STATUS_OK;
 }
 
 static enum status read_row(struct workload *workload, struct error *error)
@@ -342,8 +349,7 @@ static enum status read_row(struct workload *workload, struct error *error)
 	}
 	workload->read_count++;
 	conversations_add(workload->conversations, &workload->row);
-	set_arrival(workload);
-	return STATUS_OK;
+	return set_arrival(workload, error);
 }
 
 /* Reads on until the next row of the file is one that can be compared with those put aside. A row
