@@ -24,7 +24,8 @@ struct replay_order {
 	char **argv;
 };
 
-/* A run that failed in its runner has written its results all the same; its status says why. */
+/* A run that failed in its runner, or was interrupted, has written its results all the same; its
+   status says why. */
 enum status replay_session_run(struct replay_order *order, struct error *error);
 
 #endif
