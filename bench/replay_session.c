@@ -25,6 +25,7 @@ struct replay_session {
 	bool is_calibrated;
 	struct result_folder folder;
 	bool has_folder;
+	bool is_committed; /* the folder is whole */
 	struct table_writer requests, steps;
 	struct replay replay;
 };
@@ -188,13 +189,13 @@ static enum status write_results(struct replay_session *session, const struct su
 	return status == STATUS_OK ? result_folder_commit(folder, error) : status;
 }
 
-static void close_session(struct replay_session *session, bool is_kept)
+static void close_session(struct replay_session *session)
 {
 	struct error ignored;
 
 	table_close(&session->requests, &ignored);
 	table_close(&session->steps, &ignored);
-	if (session->has_folder && !is_kept) {
+	if (session->has_folder && !session->is_committed) {
 		result_folder_abandon(&session->folder);
 	}
 	replay_close(&session->replay);
@@ -265,6 +266,7 @@ static enum status run(
 	if (status != STATUS_OK) {
 		return status;
 	}
+	session->is_committed = true;
 	if (order->config.max_model_len > session->model.max_position_embeddings) {
 		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
 			(unsigned long long)order->config.max_model_len,
@@ -274,6 +276,10 @@ static enum status run(
 	if (session->replay.has_failed) {
 		*error = session->replay.failure;
 		return error->status;
+	}
+	if (session->replay.is_interrupted) {
+		return error_set(error, STATUS_VERDICT,
+			"interrupted; %s holds what was measured until then", order->out);
 	}
 	return STATUS_OK;
 }
@@ -285,8 +291,7 @@ enum status replay_session_run(struct replay_order *order, struct error *error)
 
 	block_interrupts(&before);
 	enum status status = run(order, session, error);
-	/* A run that failed has left what it measured. */
-	close_session(session, status == STATUS_OK || session->replay.has_failed);
+	close_session(session);
 	free(session);
 	discard_interrupts();
 	sigprocmask(SIG_SETMASK, &before, NULL);
