@@ -49,13 +49,22 @@ static uint32_t simulation_options(struct replay_order *order, struct option *ro
 			"config.json",
 			0, 0, NULL, &g->model},
 		{"runner", OPTION_TEXT, &c->runner, "NAME",
-			"sim (default) prices each step by a cost model; tape plays a recorded run",
+			"sim (default) prices each step by a cost model; reference computes tokens "
+			"on the CPU; tape plays a recorded run",
 			0, 0, NULL, &g->runner},
 		{"gpu", OPTION_TEXT, &c->gpu, "NAME|FILE.json",
 			"profile of the cost model: h200 (default), h100, a100, b200, l40s, "
 			"rtx4090, or "
 			"a file of your own",
 			0, 0, NULL, &g->gpu},
+		{"weights", OPTION_TEXT, &c->weights, "DIR|dummy:SEED",
+			"of a runner that computes: the safetensors of a folder, or made up from a "
+			"seed; default: those of the model's folder",
+			0, 0, NULL, &g->weights},
+		{"dtype", OPTION_TEXT, &c->dtype, "float32|bfloat16",
+			"what the reference rounds weights, activations, keys and values to; "
+			"default float32",
+			0, 0, NULL, &g->dtype},
 		{"tape", OPTION_TEXT, &order->tape, "DIR",
 			"the recorded run of --runner tape; its configuration is taken over, and "
 			"options "
@@ -86,8 +95,9 @@ static uint32_t engine_options(struct replay_order *order, struct option *rows, 
 			"tokens a KV block holds, 1 to 65536, default 256", 1, 65536, NULL,
 			&g->block_size},
 		{"kv-blocks", OPTION_COUNT, &c->kv_blocks, "N",
-			"blocks in the KV pool; default: what the GPU's memory leaves", 1, 1 << 28,
-			NULL, &g->kv_blocks},
+			"blocks in the KV pool; default: what the GPU's memory leaves, or 1 GiB of "
+			"the host's for the reference",
+			1, 1 << 28, NULL, &g->kv_blocks},
 		{"gpu-memory-utilization", OPTION_MILLIONTHS, &c->gpu_memory_utilization, "SHARE",
 			"share of the GPU's memory that may be used, default 0.9", 1, 1000000, NULL,
 			&g->gpu_memory_utilization},

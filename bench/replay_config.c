@@ -21,6 +21,8 @@ void replay_config_default(struct replay_config *config)
 		.model = "qwen3-0.6b",
 		.runner = "sim",
 		.gpu = "h200",
+		.weights = "model",
+		.dtype = "float32",
 		.policy = policy_at(0)->name,
 		.admission = admissions[ADMISSION_EXACT],
 		.block_size = 256,
@@ -68,6 +70,10 @@ enum status replay_config_check(
 	if (status == STATUS_OK) {
 		const char *const sessions[] = {"open", "closed", NULL};
 		status = check_word("sessions", config->sessions, sessions, error);
+	}
+	if (status == STATUS_OK) {
+		const char *const dtypes[] = {"float32", "bfloat16", NULL};
+		status = check_word("dtype", config->dtype, dtypes, error);
 	}
 	if (status == STATUS_OK) {
 		const char *const tokens[] = {"forced", "sampled", NULL};

@@ -16,6 +16,8 @@
 	X(model, TEXT, "model", true)                                                              \
 	X(runner, TEXT, "runner", false)                                                           \
 	X(gpu, TEXT, "gpu", true)                                                                  \
+	X(weights, TEXT, "weights", true)                                                          \
+	X(dtype, TEXT, "dtype", true)                                                              \
 	X(policy, TEXT, "policy", true)                                                            \
 	X(admission, TEXT, "admission", true)                                                      \
 	X(block_size, NUMBER, "block-size", true)                                                  \

@@ -30,6 +30,53 @@ struct replay_session {
 	struct replay replay;
 };
 
+/* What only a runner that computes can do. */
+static enum status check_tokens(
+	const struct replay_order *order, const struct replay_session *session, struct error *error)
+{
+	const struct replay_config *config = &order->config;
+
+	if (session->runner.is_computing) {
+		return STATUS_OK;
+	}
+	if (strcmp(config->tokens, "sampled") == 0) {
+		return error_set(error, STATUS_USAGE,
+			"--tokens sampled needs a runner that computes tokens, as reference does; "
+			"--runner %s does not",
+			config->runner);
+	}
+	if (order->given.weights || order->given.dtype) {
+		return error_set(error, STATUS_USAGE,
+			"--%s belongs to a runner that computes tokens; --runner %s does not",
+			order->given.weights ? "weights" : "dtype", config->runner);
+	}
+	return STATUS_OK;
+}
+
+/* Takes over a recorded run's configuration. A recording holds the name of its model, so a model
+   that was given is compared by its name, and stays what it is. */
+static enum status take_recording(
+	struct replay_order *order, struct replay_session *session, struct error *error)
+{
+	struct replay_given given = order->given;
+	const char *model = order->config.model;
+
+	given.model = false;
+	enum status status = replay_config_from_recording(
+		&order->config, &given, order->tape, &session->recording, error);
+	if (status != STATUS_OK || !order->given.model) {
+		return status;
+	}
+	status = model_config_find(model, &session->model, error);
+	if (status == STATUS_OK && strcmp(session->model.name, order->config.model) != 0) {
+		return error_set(error, STATUS_USAGE,
+			"--model is %s here and %s in the recorded run", session->model.name,
+			order->config.model);
+	}
+	order->config.model = model;
+	return status;
+}
+
 static enum status prepare_config(
 	struct replay_order *order, struct replay_session *session, struct error *error)
 {
@@ -38,8 +85,7 @@ static enum status prepare_config(
 
 	enum status status = runner_find(config->runner, &session->entry, error);
 	if (status == STATUS_OK && is_tape && order->tape != NULL) {
-		status = replay_config_from_recording(
-			config, &order->given, order->tape, &session->recording, error);
+		status = take_recording(order, session, error);
 	} else if (status == STATUS_OK && !is_tape && order->tape != NULL) {
 		status = error_set(error, STATUS_USAGE, "--tape belongs to --runner tape");
 	}
@@ -57,15 +103,17 @@ static enum status prepare_config(
 		config->max_model_len = session->model.max_position_embeddings;
 	}
 	if (status == STATUS_OK) {
+		const char *model_path = config->model;
 		/* A folder's name is enough to tell the model; its path would tell the machine. */
 		config->model = session->model.name;
 		const struct runner_request request = {.model = &session->model,
+			.model_path = model_path,
 			.tape = order->tape,
 			.tape_is_calibrated = session->recording.is_calibrated};
 		status = session->entry->open(
 			&session->runner, config, &request, &session->is_calibrated, error);
 	}
-	return status;
+	return status == STATUS_OK ? check_tokens(order, session, error) : status;
 }
 
 static enum status open_table(struct result_folder *folder, struct table_writer *table,

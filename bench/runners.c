@@ -1,6 +1,8 @@
 #include "bench/runners.h"
 
 #include "bench/results.h"
+#include "engine/model/reference_runner.h"
+#include "engine/model/weights.h"
 #include "sim/cost_model.h"
 #include "sim/profile.h"
 #include "sim/tape.h"
@@ -51,8 +53,77 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 	return tape_open(out, path, error);
 }
 
+/* The last name of a path; a trailing slash stays. */
+static const char *last_name(const char *path)
+{
+	const char *name = path;
+
+	for (const char *c = path; *c != '\0'; c++) {
+		if (*c == '/' && c[1] != '\0' && c[1] != '/') {
+			name = c + 1;
+		}
+	}
+	return name;
+}
+
+static enum status open_weights(struct weights **out, struct replay_config *config,
+	const struct runner_request *request, struct error *error)
+{
+	const char *source = config->weights;
+
+	if (strcmp(source, "model") == 0) {
+		source = request->model_path;
+		for (uint32_t i = 0; i < model_config_count(); i++) {
+			if (strcmp(source, model_config_name(i)) == 0) {
+				return error_set(error, STATUS_USAGE,
+					"--model %s is a shape without weights: add --weights DIR, "
+					"or --weights dummy:SEED for made-up ones",
+					source);
+			}
+		}
+	} else {
+		/* As for the model, the path would tell the machine. */
+		config->weights = last_name(source);
+	}
+	return weights_open(out, request->model, source, error);
+}
+
+/* What the reference takes for its KV pool when nobody says. */
+#define REFERENCE_KV_BYTES (UINT64_C(1) << 30)
+
+static enum status open_reference(struct runner *out, struct replay_config *config,
+	const struct runner_request *request, bool *is_calibrated, struct error *error)
+{
+	struct weights *weights = NULL;
+	struct engine_config engine;
+
+	if (config->kv_blocks == 0) {
+		config->kv_blocks = reference_runner_blocks(
+			request->model, (uint32_t)config->block_size, REFERENCE_KV_BYTES);
+	}
+	replay_config_engine(config, &engine);
+	enum status status = engine_config_validate(&engine, error);
+	if (status == STATUS_OK) {
+		status = open_weights(&weights, config, request, error);
+	}
+	if (status == STATUS_OK) {
+		bool is_bf16 = strcmp(config->dtype, "bfloat16") == 0;
+		const struct reference_options options = {
+			.weights = weights,
+			.engine = &engine,
+			.rounding = is_bf16 ? ROUNDING_BF16 : ROUNDING_NONE,
+			.seed = config->seed,
+		};
+		status = reference_runner_open(out, &options, error);
+	}
+	weights_close(weights);
+	*is_calibrated = true; /* its times are those of a clock */
+	return status;
+}
+
 static const struct runner_entry entries[] = {
 	{"sim", "prices each step by a cost model of the GPU", open_sim, NULL},
+	{"reference", "computes tokens on the CPU", open_reference, NULL},
 	{"tape", "plays the step times of a recorded run (--tape DIR)", open_tape, tape_finish},
 };
 

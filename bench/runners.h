@@ -13,6 +13,7 @@
 
 struct runner_request {
 	const struct model_config *model;
+	const char *model_path;	 /* as --model names it */
 	const char *tape;	 /* DIR of a recorded run, or NULL */
 	bool tape_is_calibrated; /* are its times? */
 };

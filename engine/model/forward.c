@@ -145,7 +145,18 @@ enum status forward_open(
 			options->block_count, options->block_size,
 			(unsigned long long)(pool_bytes >> 30));
 	}
-	check(model->head_dim <= ATTENTION_HEAD_DIM_MAX);
+	if ((uint64_t)options->position_count * model->head_dim > UINT64_C(1) << 31) {
+		return error_set(error, STATUS_MEMORY,
+			"sines and cosines of %u positions of %u numbers take %llu GiB of host "
+			"memory: lower the longest length of a sequence",
+			options->position_count, model->head_dim,
+			(unsigned long long)options->position_count * model->head_dim >> 28);
+	}
+	if (model->head_dim > ATTENTION_HEAD_DIM_MAX || model->head_dim % 2 != 0) {
+		return error_set(error, STATUS_INPUT,
+			"head_dim: found %u, expected an even number of at most %d",
+			model->head_dim, ATTENTION_HEAD_DIM_MAX);
+	}
 	struct forward *forward = memory_take(1, sizeof(*forward));
 	forward->model = *model;
 	forward->options = *options;
