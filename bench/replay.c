@@ -142,7 +142,8 @@ static enum status scout_advance(struct replay *replay, struct error *error)
    away left out. Sets all_have_arrived. */
 static enum status count_backlog(struct replay *replay, uint64_t *backlog, struct error *error)
 {
-	bool is_engine_full = replay->state == WORKLOAD_ROW;
+	/* Else deliver() has asked the workload until it had nothing more. */
+	bool is_engine_full = !always_has_room(replay) && !engine_has_room(&replay->engine);
 	enum status status = STATUS_OK;
 
 	*backlog = 0;
