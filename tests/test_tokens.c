@@ -79,8 +79,11 @@ static void draw_row(struct prop *prop, struct case_of_row *drawn, uint32_t *blo
 	row->spans = drawn->spans;
 	if (prop_chance(prop, 1, 2)) {
 		uint32_t first = prop_range(prop, 0, row->input_length - 1);
-		drawn->spans[0] = (struct token_span){prop_below(prop, 1000), first,
-			prop_range(prop, 0, row->input_length - first)};
+		drawn->spans[0] = (struct token_span){.source = prop_below(prop, 1000),
+			.first = first,
+			.count = prop_range(prop, 0, row->input_length - first)};
+		drawn->spans[0].is_block = prop_chance(prop, 1, 2);
+		drawn->spans[0].origin = drawn->spans[0].is_block ? prop_range(prop, 0, first) : 0;
 		row->span_count = 1;
 	}
 	prop_log(prop, "row %llu: %u in, %u out, %u ids of %u tokens, %u spans",
@@ -107,7 +110,8 @@ static void each_token_is_as_defined(struct prop *prop, const void *context)
 						     i % block_size)
 					   : naive_token(seed, 2, row->index, i);
 		if (row->span_count > 0 && i >= span->first && i < span->first + span->count) {
-			expected = naive_token(seed, 2, span->row, i);
+			expected = naive_token(
+				seed, span->is_block ? 1 : 2, span->source, i - span->origin);
 		}
 		require(found[i] == expected, "token %u is %d, expected %d", i, found[i], expected);
 	}

@@ -9,21 +9,15 @@
 
 #include <xxhash.h>
 
-/* What a turn takes over from the one before. */
-enum inherits {
-	INHERITS_NOTHING,
-	INHERITS_SPANS, /* the earlier completions in the whole blocks of the prompt before */
-	INHERITS_ALL,	/* these and the completion of the turn before */
-};
-
 struct record {
 	struct turn turn;
-	enum inherits inherits;
+	uint32_t inherited_count; /* first tokens that are those of the turn before */
 	uint32_t input_length, output_length;
 	uint32_t whole_blocks; /* of the prompt */
-	uint32_t own_first;    /* the first position whose token is this row's own */
+	uint32_t own_first;    /* where its own words begin that no id of a follow-up names */
 	uint64_t ids_hash;     /* of the ids of the whole blocks; 0 without ids */
-	bool has_ids;
+	uint64_t rest_id;      /* of the block that the prompt ends in, if has_rest_id */
+	bool has_ids, has_rest_id;
 };
 
 struct conversations {
@@ -151,24 +145,31 @@ static uint64_t hash_ids(const struct trace_row *row, uint32_t count)
 	return XXH64(row->hash_ids, count * sizeof(*row->hash_ids), 0);
 }
 
-static enum inherits what_it_inherits(
+/* How many tokens a row takes over from the turn before: all of its prompt and its completion, or
+   the part of the prompt that the same ids name. */
+static uint32_t count_inherited(
 	const struct conversations *all, const struct record *before, const struct trace_row *row)
 {
-	bool is_long_enough =
-		row->input_length >= (uint64_t)before->input_length + before->output_length;
+	uint32_t whole = before->whole_blocks;
+	uint32_t words = before->input_length + before->output_length;
 
 	if (row->prompt_ids != NULL || before->has_ids != (row->hash_ids != NULL)) {
-		return INHERITS_NOTHING;
+		return 0;
 	}
 	if (row->hash_ids == NULL) {
-		return is_long_enough ? INHERITS_ALL : INHERITS_NOTHING;
+		return row->input_length >= words ? words : 0;
 	}
 	check(all->trace_block_size > 0);
-	if (row->hash_id_count < before->whole_blocks ||
-		hash_ids(row, before->whole_blocks) != before->ids_hash) {
-		return INHERITS_NOTHING;
+	if (row->hash_id_count < whole || hash_ids(row, whole) != before->ids_hash) {
+		return 0;
 	}
-	return is_long_enough ? INHERITS_ALL : INHERITS_SPANS;
+	if (row->input_length >= words) {
+		return words;
+	}
+	bool is_same_rest = before->has_rest_id && row->hash_id_count > whole &&
+			    row->hash_ids[whole] == before->rest_id;
+	return is_same_rest ? u32_min(before->input_length, row->input_length)
+			    : whole * all->trace_block_size;
 }
 
 static void add_record(
@@ -186,20 +187,56 @@ static void add_record(
 
 	if (parent != NO_TURN) {
 		const struct record *before = &all->records[parent];
-		record.inherits = what_it_inherits(all, before, row);
+		record.inherited_count = count_inherited(all, before, row);
+		record.own_first = record.inherited_count;
 		record.turn.depth = before->turn.depth + 1;
-		if (record.inherits == INHERITS_ALL && !record.has_ids) {
-			record.own_first = before->input_length + before->output_length;
-		}
 	}
 	if (record.has_ids) {
-		record.own_first = row->input_length;
 		record.whole_blocks = row->input_length / all->trace_block_size;
 		record.ids_hash = hash_ids(row, record.whole_blocks);
+		record.own_first =
+			u32_max(record.own_first, record.whole_blocks * all->trace_block_size);
+		record.has_rest_id = row->hash_id_count > record.whole_blocks;
+		record.rest_id = record.has_rest_id ? row->hash_ids[record.whole_blocks] : 0;
 	}
 	all->records = memory_grow(
 		all->records, &all->record_capacity, all->record_count + 1, sizeof(*all->records));
 	all->records[all->record_count++] = record;
+}
+
+static void add_span(
+	struct conversations *all, uint32_t *count, struct token_span span, uint64_t limit)
+{
+	if (span.first >= limit || span.count == 0) {
+		return;
+	}
+	span.count = (uint32_t)u64_min(span.count, limit - span.first);
+	all->spans = memory_grow(all->spans, &all->span_capacity, *count + 1, sizeof(*all->spans));
+	all->spans[(*count)++] = span;
+}
+
+/* The words of a turn that its follow-ups do not name by ids: from the end of its whole blocks, or
+   of what it inherited, to the end of its completion. */
+static void add_own_words(
+	struct conversations *all, uint32_t *count, const struct record *record, uint64_t limit)
+{
+	uint32_t end = record->input_length + record->output_length;
+	uint32_t first = record->own_first;
+
+	if (record->has_rest_id && first < record->input_length) {
+		struct token_span rest = {
+			.source = record->rest_id,
+			.first = first,
+			.count = record->input_length - first,
+			.origin = record->whole_blocks * all->trace_block_size,
+			.is_block = true,
+		};
+		add_span(all, count, rest, limit);
+		first = record->input_length;
+	}
+	struct token_span words = {
+		.source = record->turn.row, .first = first, .count = end - first};
+	add_span(all, count, words, limit);
 }
 
 /* Walks from the latest turn back to its first and notes what of each one's own words it holds. */
@@ -209,21 +246,10 @@ static void set_spans(struct conversations *all, struct trace_row *row)
 	uint64_t limit = row->input_length;
 	uint32_t count = 0;
 
-	while (record->inherits != INHERITS_NOTHING) {
-		const struct record *before = &all->records[record->turn.parent];
-		if (record->inherits == INHERITS_SPANS) {
-			limit = u64_min(
-				limit, (uint64_t)before->whole_blocks * all->trace_block_size);
-		}
-		uint64_t end =
-			u64_min(limit, (uint64_t)before->input_length + before->output_length);
-		if (record->inherits == INHERITS_ALL && before->own_first < end) {
-			all->spans = memory_grow(
-				all->spans, &all->span_capacity, count + 1, sizeof(*all->spans));
-			all->spans[count++] = (struct token_span){before->turn.row,
-				before->own_first, (uint32_t)(end - before->own_first)};
-		}
-		record = before;
+	while (record->inherited_count > 0) {
+		limit = u64_min(limit, record->inherited_count);
+		record = &all->records[record->turn.parent];
+		add_own_words(all, &count, record, limit);
 	}
 	row->spans = all->spans;
 	row->span_count = count;

@@ -15,10 +15,10 @@
        turn 2   | prompt 1 ...... | completion 1 ..... | new words ... | completion 2 .... |
 				  |<- span of turn 1 ->|
 
-   so row.spans says which positions of its prompt are earlier completions (without hash ids:
-   earlier rows' own words too).
+   so row.spans says which positions of its prompt are words of earlier turns that no id names:
+   their completions, and what stood behind the last whole block of their prompts.
 
-   A turn costs about 64 bytes and its name, for as long as the structure lives, since a trace does
+   A turn costs about 88 bytes and its name, for as long as the structure lives, since a trace does
    not say which turn is a session's last. Rows without a session cost nothing. */
 
 struct conversations;

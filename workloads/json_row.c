@@ -42,6 +42,8 @@ struct json_reader *json_reader_open(const struct json_field *fields, uint32_t f
 	check(field_count >= 1 && field_count <= JSON_FIELDS_MAX);
 	reader->fields = fields;
 	reader->field_count = field_count;
+	/* So that an empty array is not taken for none. */
+	reader->ids = memory_grow(NULL, &reader->id_capacity, 1, sizeof(*reader->ids));
 	return reader;
 }
 

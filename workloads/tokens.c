@@ -89,10 +89,11 @@ void tokens_prompt(
 	}
 	for (uint32_t i = 0; i < row->span_count; i++) {
 		const struct token_span *span = &row->spans[i];
-		check(span->count <= row->input_length &&
+		enum purpose purpose = span->is_block ? PURPOSE_BLOCK : PURPOSE_ROW;
+		check(span->origin <= span->first && span->count <= row->input_length &&
 			span->first <= row->input_length - span->count);
-		fill(stream_key(source, PURPOSE_ROW, span->row), span->first, span->count,
-			source->vocab_size, token_ids + span->first);
+		fill(stream_key(source, purpose, span->source), span->first - span->origin,
+			span->count, source->vocab_size, token_ids + span->first);
 	}
 }
 

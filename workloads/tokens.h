@@ -11,7 +11,7 @@
        prompt with hash ids     (seed, hash id, offset in its block): equal ids give equal tokens
        prompt without           (seed, row index, position)
        forced completion        (seed, row index, position in the sequence)
-       a span of a prompt       (seed, the earlier row's index, position)
+       a span of a prompt       (seed, the earlier row's index or block's id, position there)
        spelled out by the trace the trace's own ids, modulo vocab_size
 
    So a turn that takes up an earlier one and its completion has their very tokens, and blocks that

@@ -36,11 +36,14 @@ struct trace_options {
 		      file is kept in memory */
 };
 
-/* Tokens [first, first + count) of a prompt that are not what its hash ids or its own row say, but
-   those of an earlier row's stream at the same positions: an earlier turn and its completion. */
+/* Tokens [first, first + count) of a prompt that are not what its own ids or its own row say, but
+   what an earlier turn said there: words of that row's own (its completion among them), or of the
+   block that its prompt ended in. */
 struct token_span {
-	uint64_t row; /* index of the earlier row */
+	uint64_t source; /* index of the earlier row, or hash id of the block */
 	uint32_t first, count;
+	uint32_t origin; /* where in the prompt the source's own position 0 lies */
+	bool is_block;
 };
 
 #define NO_TURN UINT64_MAX

@@ -24,6 +24,7 @@ struct turn_state {
 	struct held *waiting_last;
 	uint64_t finish_ns;
 	bool is_finished;
+	bool never_comes; /* it would arrive after the end, and so would all that follow it */
 };
 
 /* Finishes of one moment that call for rows. */
@@ -231,12 +232,6 @@ static uint64_t follow_up_ns(
 	return u64_max(row->arrival_ns, finish_ns + delay_ns);
 }
 
-static void follow(struct workload *workload, struct held *held, uint64_t finish_ns)
-{
-	held->row.arrival_ns = follow_up_ns(workload, &held->row, finish_ns);
-	ready_push(workload, held);
-}
-
 static struct turn_state *turn_state(struct workload *workload, uint64_t turn_index)
 {
 	if (turn_index >= workload->turn_count) {
@@ -249,6 +244,52 @@ static struct turn_state *turn_state(struct workload *workload, uint64_t turn_in
 	return &workload->turns[turn_index];
 }
 
+/* Rows arrive before this. */
+static uint64_t end_ns(const struct workload *workload)
+{
+	return workload->options.duration_ns > 0 ? workload->options.duration_ns : NEVER;
+}
+
+/* Gives up a row that will not come, and all that wait for it. */
+static void give_up(struct workload *workload, struct held *held)
+{
+	while (held != NULL) {
+		struct held *next = held->next;
+		if (held->row.turn_index == NO_TURN) {
+			free(held);
+			held = next;
+			continue;
+		}
+		struct turn_state *turn = turn_state(workload, held->row.turn_index);
+		turn->never_comes = true;
+		for (struct held *follower = turn->waiting; follower != NULL;) {
+			struct held *further = follower->next;
+			follower->next = next;
+			next = follower;
+			follower = further;
+			workload->waiting_count--;
+		}
+		turn->waiting = NULL;
+		free(held);
+		held = next;
+	}
+}
+
+static void arrive(struct workload *workload, struct held *held)
+{
+	if (held->row.arrival_ns < end_ns(workload)) {
+		ready_push(workload, held);
+	} else {
+		give_up(workload, held);
+	}
+}
+
+static void follow(struct workload *workload, struct held *held, uint64_t finish_ns)
+{
+	held->row.arrival_ns = follow_up_ns(workload, &held->row, finish_ns);
+	arrive(workload, held);
+}
+
 static uint64_t parent_of(const struct workload *workload)
 {
 	if (workload->options.sessions == SESSIONS_OPEN || workload->row.turn_index == NO_TURN) {
@@ -257,18 +298,33 @@ static uint64_t parent_of(const struct workload *workload)
 	return conversations_turn(workload->conversations, workload->row.turn_index)->parent;
 }
 
+/* Under a profile the order of the file says nothing of the order of arrival: a turn may be due
+   long before sessions that the file begins earlier. */
+static bool is_order_free(const struct workload *workload)
+{
+	return workload->options.profile != NULL && workload->options.sessions == SESSIONS_CLOSED;
+}
+
 /* Puts the row just read aside if it follows another turn: it waits for that, or its arrival is
    known but may be later than that of rows behind it. */
 static void settle_row(struct workload *workload)
 {
 	uint64_t parent = parent_of(workload);
 
+	if (parent == NO_TURN && !is_order_free(workload)) {
+		return;
+	}
+	struct held *held = hold(&workload->row);
+	workload->has_row = false;
 	if (parent == NO_TURN) {
+		arrive(workload, held);
 		return;
 	}
 	struct turn_state *before = turn_state(workload, parent);
-	struct held *held = hold(&workload->row);
-	workload->has_row = false;
+	if (before->never_comes) {
+		give_up(workload, held);
+		return;
+	}
 	if (before->is_finished) {
 		follow(workload, held, before->finish_ns);
 		return;
@@ -322,8 +378,7 @@ static enum status set_arrival(struct workload *workload, struct error *error)
 			parent_of(workload) != NO_TURN ? 0 : arrivals_next(workload->arrivals);
 		return STATUS_OK;
 	}
-	u128 arrival_ns =
-		(u128)row->arrival_ns * 1000000 / workload->options.speedup_millionths;
+	u128 arrival_ns = (u128)row->arrival_ns * 1000000 / workload->options.speedup_millionths;
 	if (arrival_ns > TRACE_TIME_NS_MAX) {
 		return error_set(error, STATUS_INPUT,
 			"line %llu: its time over --speedup is beyond 2^63 ns",
@@ -367,7 +422,8 @@ static enum status read_ahead(struct workload *workload, uint64_t now_ns, struct
 				return status;
 			}
 		}
-		if (workload->row.arrival_ns > now_ns || workload->options.concurrency > 0) {
+		bool is_due = workload->row.arrival_ns <= now_ns || is_order_free(workload);
+		if (!is_due || workload->options.concurrency > 0) {
 			return STATUS_OK;
 		}
 		settle_row(workload);
@@ -402,7 +458,7 @@ static enum status next_of_closed_loop(
 	}
 	struct credit *credit = &workload->credits[workload->credit_first];
 	uint64_t at_ns = credit->at_ns;
-	if (workload->options.duration_ns > 0 && at_ns >= workload->options.duration_ns) {
+	if (at_ns >= end_ns(workload)) {
 		*state = WORKLOAD_END;
 		return STATUS_OK;
 	}
@@ -434,8 +490,7 @@ enum status workload_next(struct workload *workload, uint64_t now_ns, struct tra
 		workload->has_row && (workload->ready_count == 0 ||
 					     is_earlier(&workload->row, &workload->ready[0]->row));
 	*next_ns = is_from_file ? workload->row.arrival_ns : workload->ready[0]->row.arrival_ns;
-	uint64_t end_ns = workload->options.duration_ns > 0 ? workload->options.duration_ns : NEVER;
-	if (*next_ns >= end_ns) {
+	if (*next_ns >= end_ns(workload)) {
 		*state = workload->waiting_count > 0 ? WORKLOAD_WAITS : WORKLOAD_END;
 	} else if (*next_ns > now_ns) {
 		*state = WORKLOAD_LATER;

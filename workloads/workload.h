@@ -21,7 +21,8 @@
    for it.
 
    Rows come in order of arrival, ties in the order of the file. Memory: one row, and the rows that
-   are due but wait for a turn to finish. */
+   are due but wait for a turn to finish; all rows with closed sessions under a profile, where a
+   turn may be due before rows that stand far in front of it. */
 
 enum workload_sessions { SESSIONS_OPEN, SESSIONS_CLOSED };
 
