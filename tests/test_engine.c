@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 /* The engine's edges, by example. */
 
-enum { REQUEST_LIMIT = 16 };
+enum { REQUEST_LIMIT = 32 };
 
 struct bench {
 	struct engine_config config;
@@ -428,25 +429,102 @@ Test(engine, the_count_of_tokens_holds_for_a_sequence_at_rest)
 
 /* ---- queues and room ---- */
 
-/* Room for max_num_seqs that wait is there whatever else is going on. */
+/* Room for max_num_seqs that wait is there whatever else is going on, for longer than the pool of
+   sequences lasts if it is not used again. */
 Test(engine, room_is_guaranteed_while_few_wait)
 {
 	struct bench bench;
 	open_bench(&bench, &policy_prefill_first, 1, 8, 2);
 	uint64_t id = 0;
-	for (uint32_t i = 0; i < 12; i++) {
+	while (id < REQUEST_LIMIT || engine_has_work(&bench.engine)) {
 		while (id < REQUEST_LIMIT && bench.engine.scheduler.waiting.count < 2) {
 			cr_assert(engine_has_room(&bench.engine));
 			cr_assert_eq(add(&bench, id++, 1, 8), FIT_OK);
 		}
 		cr_assert_not(id < REQUEST_LIMIT && engine_has_room(&bench.engine));
-		if (engine_has_work(&bench.engine)) {
-			step(&bench);
-		}
+		step(&bench);
 		while (take(&bench) != NULL) {
 		}
 	}
+	cr_assert_gt(REQUEST_LIMIT, bench.engine.scheduler.pool_capacity);
 	close_bench(&bench);
+}
+
+/* A finished sequence that is still being looked at takes nobody's room. */
+Test(engine, room_is_guaranteed_while_one_is_taken)
+{
+	struct bench bench;
+	open_bench(&bench, &policy_mixed, 4, 16, 2);
+	add(&bench, 0, 1, 1);
+	add(&bench, 1, 1, 8);
+	expect_step(&bench, "A0 b0 c0 A1 b1 c1 F0");
+	const struct sequence *taken = take(&bench);
+	add(&bench, 2, 1, 8);
+	expect_step(&bench, "A2 b2 c2");
+	add(&bench, 3, 1, 8);
+	cr_assert(engine_has_room(&bench.engine));
+	add(&bench, 4, 1, 8);
+	cr_assert_not(engine_has_room(&bench.engine));
+	cr_assert_eq(taken->request, 0);
+	cr_assert_eq(taken->token_ids[0], 0);
+	while (engine_has_work(&bench.engine)) {
+		step(&bench);
+	}
+	close_bench(&bench);
+}
+
+/* More sequences than a machine word has bits: each has a row of its own, the lowest that is free.
+ */
+Test(engine, many_sequences_have_rows_of_their_own)
+{
+	struct engine engine;
+	struct error error = {0};
+	struct step_time time;
+	uint64_t seed = 0;
+	struct runner runner = counting_runner(&seed);
+	struct engine_config config = {.policy = &policy_mixed,
+		.block_size = 1,
+		.kv_block_count = 2000,
+		.max_num_seqs = 200,
+		.max_num_batched_tokens = 200,
+		.max_model_len = 16,
+		.eos_token_id = -1};
+	const int32_t tokens[8] = {0};
+	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
+	for (uint64_t id = 0; id < 200; id++) {
+		cr_assert_eq(engine_add(&engine, &(struct request){.id = id,
+							 .prompt = tokens,
+							 .prompt_count = 1,
+							 .forced = tokens,
+							 .max_tokens = id == 70 ? 1 : 8}),
+			FIT_OK);
+	}
+	cr_assert_eq(engine_step(&engine, &time, &error), STATUS_OK);
+	engine_check(&engine);
+	uint32_t expected = 0;
+	for (const struct sequence *s = engine.scheduler.running.head; s != NULL; s = s->next) {
+		expected += expected == 70;
+		cr_assert_eq(s->row, expected++);
+	}
+	cr_assert_eq(expected, 200);
+	cr_assert_eq(engine_add(&engine, &(struct request){.id = 200,
+						 .prompt = tokens,
+						 .prompt_count = 1,
+						 .forced = tokens,
+						 .max_tokens = 8}),
+		FIT_OK);
+	cr_assert_eq(engine_step(&engine, &time, &error), STATUS_OK);
+	cr_assert_eq(engine.scheduler.running.tail->row, 70);
+	engine_check(&engine);
+	engine_close(&engine);
+}
+
+Test(engine, its_check_reaches_the_blocks, .signal = SIGABRT)
+{
+	struct bench bench;
+	open_bench(&bench, &policy_mixed, 4, 16, 2);
+	bench.engine.scheduler.blocks.free_count--;
+	engine_check(&bench.engine);
 }
 
 /* Finished sequences come out in order, stay valid until the next is taken, and are used again. */

@@ -18,8 +18,9 @@ passed=0 failed=0 skipped=0
 flags=(-std=c17 -O1 -w -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE= "-DQUIRE_SOURCE_DIR=\"$root\"")
 read -ra packages <<<"$(pkg-config --cflags criterion libxxhash libcjson)"
 read -ra libraries <<<"$(pkg-config --libs criterion libxxhash libcjson)"
-# What the core needs of engine/base.
+# What the core needs of engine/base, and its tests of tests/support.
 base=(check memory status)
+models=(require block_model scheduler_model kv_oracle simulation)
 
 # A failure is enough, its smallest script is not wanted here; and what is random is fixed.
 export PROP_SHRINK=0
@@ -84,8 +85,11 @@ mkdir -p "$folder/clean/tests/support" "$folder/clean/engine/base"
 cp engine/*.[ch] "$folder/clean/engine"
 cp engine/base/*.h "$folder/clean/engine/base"
 cp tests/property.[ch] "$folder/clean/tests"
-cp tests/support/*.[ch] "$folder/clean/tests/support"
-engine=(engine/*.c) support=(tests/property.c tests/support/*.c)
+engine=(engine/*.c) support=(tests/property.c)
+for name in "${models[@]}"; do
+	cp tests/support/"$name".[ch] "$folder/clean/tests/support"
+	support+=("tests/support/$name.c")
+done
 for name in "${base[@]}"; do
 	cp "engine/base/$name.c" "$folder/clean/engine/base"
 	engine+=("engine/base/$name.c")

@@ -343,6 +343,7 @@ static void same_sequence(const struct scheduler_model *model, const struct sche
 	struct sequence settled = *found;
 	sequence_settle(&settled, real->decode_clock);
 	require_equal(settled.request, expected->request);
+	require(&real->pool[settled.slot] == found, "a sequence is not where it says it is");
 	require_equal(settled.prompt_count, expected->prompt_count);
 	require_equal(settled.token_count, expected->token_count);
 	require_equal(settled.computed_count, expected->computed);
@@ -443,6 +444,20 @@ static void same_batch(const struct scheduler_model *model, const struct batch *
 	same_additions(model, batch);
 }
 
+/* Each running sequence knows how many of its tokens the step computes. */
+static void same_placed(const struct scheduler_model *model, const struct scheduler *real)
+{
+	for (const struct sequence *s = real->running.head; s != NULL; s = s->next) {
+		uint32_t placed = 0;
+		for (uint32_t i = 0; i < model->row_count; i++) {
+			const struct model_row *row = &model->rows[i];
+			bool is_own = model->sequences[row->sequence].request == s->request;
+			placed += is_own ? row->count : 0;
+		}
+		require_equal(s->scheduled_count, placed);
+	}
+}
+
 void scheduler_model_require_same(
 	const struct scheduler_model *model, const struct scheduler *real, bool is_scheduled)
 {
@@ -455,5 +470,6 @@ void scheduler_model_require_same(
 	same_counts(&real->batch.counts, &model->counts);
 	if (is_scheduled && real->is_computing) {
 		same_batch(model, &real->batch);
+		same_placed(model, real);
 	}
 }
