@@ -267,8 +267,10 @@ static enum status reach_start(struct replay *replay, struct error *error)
 static bool skip_idle_time(struct replay *replay)
 {
 	check(replay->state != WORKLOAD_ROW);
-	if (replay->state != WORKLOAD_LATER) {
-		return false; /* who still waits follows a turn that is not to come any more */
+	/* Whoever waits for a row to leave waits for one in the engine, which is empty. */
+	check(replay->state != WORKLOAD_WAITS);
+	if (replay->state == WORKLOAD_END) {
+		return false;
 	}
 	replay->now_ns = replay->next_ns;
 	return true;
