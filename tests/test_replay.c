@@ -38,7 +38,8 @@ struct scene {
 	struct workload_options load;
 	struct engine_config engine;
 	uint32_t row_count;
-	uint64_t seed; /* of the runner */
+	uint64_t seed;	  /* of the runner */
+	uint64_t unit_ns; /* of times: coarse ones meet each other often */
 	uint64_t elapsed_limit;
 	uint64_t delay_limit;  /* of its starts; 0: it has no start function */
 	uint64_t fail_at_step; /* NEVER: it does not */
@@ -59,7 +60,7 @@ static enum status take_time(void *state, const struct batch *batch, int32_t *to
 	if (batch->step == scene->interrupt_at_step) {
 		raise(SIGINT);
 	}
-	time->elapsed_ns = counter_hash(key, batch->step) % scene->elapsed_limit;
+	time->elapsed_ns = counter_hash(key, batch->step) % scene->elapsed_limit * scene->unit_ns;
 	time->gpu_ns = time->elapsed_ns / 2;
 	time->host_ns = time->elapsed_ns / 3;
 	time->mode = STEP_MODE_EAGER;
@@ -470,6 +471,7 @@ static void draw_trace(struct prop *prop, struct scene *scene)
 		if (prop_chance(prop, 1, 2)) {
 			bool is_far = prop_chance(prop, 1, 5);
 			time_ns += prop_below(prop, is_far ? 10000000 : 3000);
+			time_ns -= time_ns % scene->unit_ns;
 		}
 		draw_row(prop, &text, i, time_ns, limit);
 	}
@@ -497,7 +499,7 @@ static void draw_load(struct prop *prop, struct scene *scene)
 		load->max_requests = prop_range(prop, 1, ROWS_MAX);
 	}
 	if (prop_chance(prop, 1, 5)) {
-		load->duration_ns = 1 + prop_below(prop, 60000);
+		load->duration_ns = scene->unit_ns * (1 + prop_below(prop, 60000 / scene->unit_ns));
 	}
 	scene->config.warmup = prop_chance(prop, 1, 3) ? prop_range(prop, 1, ROWS_MAX) : 0;
 	prop_log(prop,
@@ -515,7 +517,9 @@ static void draw_scene(struct prop *prop, struct scene *scene)
 
 	scene->config = (struct replay_config){.tokens = "forced", .seed = prop_below(prop, 100)};
 	scene->seed = prop_below(prop, 1000);
+	scene->unit_ns = prop_chance(prop, 1, 3) ? 1000 : 1;
 	scene->elapsed_limit = elapsed_limits[prop_below(prop, 5)];
+	scene->elapsed_limit = scene->unit_ns > 1 ? 4 : scene->elapsed_limit;
 	scene->delay_limit = prop_chance(prop, 1, 4) ? 1 + prop_below(prop, 5000) : 0;
 	scene->fail_at_step = prop_chance(prop, 1, 5) ? prop_below(prop, 40) : NEVER;
 	scene->interrupt_at_step = NEVER;
@@ -819,6 +823,7 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 			.max_num_batched_tokens = 16,
 			.max_model_len = 100,
 			.eos_token_id = -1},
+		.unit_ns = 1,
 		.elapsed_limit = UINT64_C(1) << 25,
 		.fail_at_step = NEVER,
 		.interrupt_at_step = NEVER,
