@@ -34,6 +34,7 @@ enum status engine_config_validate(const struct engine_config *config, struct er
 	};
 
 	check(config->policy != NULL);
+	check(config->further_eos_count <= ENGINE_FURTHER_EOS_MAX);
 	for (uint32_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		enum status status =
 			in_range(limits[i].name, limits[i].value, limits[i].maximum, error);

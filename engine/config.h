@@ -1,11 +1,14 @@
 #ifndef ENGINE_CONFIG_H
 #define ENGINE_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/base/status.h"
 
 struct policy;
+
+enum { ENGINE_FURTHER_EOS_MAX = 7 };
 
 /* How a waiting prompt is measured before it is admitted (policy prefill-first only). */
 enum admission {
@@ -24,7 +27,20 @@ struct engine_config {
 	uint32_t max_num_batched_tokens; /* tokens in a step, in [1, 2^28] */
 	uint32_t max_model_len;		 /* prompt + output tokens of a sequence, in [1, 2^28] */
 	int32_t eos_token_id; /* ends a sequence unless it ignores it; -1: the model has none */
+	uint32_t further_eos_count; /* at most ENGINE_FURTHER_EOS_MAX */
+	int32_t further_eos_ids[ENGINE_FURTHER_EOS_MAX]; /* (further_eos_count) end it too */
 };
+
+/* Does a token end a sequence that does not ignore the end? */
+static inline bool engine_config_is_eos(const struct engine_config *config, int32_t token)
+{
+	bool is_eos = config->eos_token_id >= 0 && token == config->eos_token_id;
+
+	for (uint32_t i = 0; i < config->further_eos_count; i++) {
+		is_eos = is_eos || token == config->further_eos_ids[i];
+	}
+	return is_eos;
+}
 
 /* Names every limit that is out of its range, and what the policy demands beyond that. */
 enum status engine_config_validate(const struct engine_config *config, struct error *error);

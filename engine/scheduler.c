@@ -267,11 +267,11 @@ bool scheduler_can_add(const struct scheduler *scheduler)
 /* Forced tokens are known, so where an EOS among them ends the sequence is known too. */
 static uint32_t forced_count(const struct scheduler *scheduler, const struct request *request)
 {
-	if (request->ignore_eos || scheduler->config.eos_token_id < 0) {
+	if (request->ignore_eos) {
 		return request->max_tokens;
 	}
 	for (uint32_t i = 0; i < request->max_tokens; i++) {
-		if (request->forced[i] == scheduler->config.eos_token_id) {
+		if (engine_config_is_eos(&scheduler->config, request->forced[i])) {
 			return i + 1;
 		}
 	}
@@ -517,7 +517,7 @@ static bool advance(
 		*last = *token_id;
 	}
 	return sequence_completion_count(sequence) == sequence->max_tokens ||
-	       (!sequence->ignore_eos && *last == scheduler->config.eos_token_id);
+	       (!sequence->ignore_eos && engine_config_is_eos(&scheduler->config, *last));
 }
 
 void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids)
