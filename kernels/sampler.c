@@ -61,11 +61,16 @@ static float exponential(uint32_t bits)
 	return -log_float((float)(2 * (uint64_t)~bits + 1) * 0x1p-33f);
 }
 
+float sampler_noise_of_bits(uint32_t bits)
+{
+	return -log_float(exponential(bits));
+}
+
 float sampler_noise(uint64_t row_key, uint32_t id)
 {
 	uint64_t hash = counter_hash(row_key, id >> 1);
 
-	return -log_float(exponential((uint32_t)((id & 1) == 0 ? hash : hash >> 32)));
+	return sampler_noise_of_bits((uint32_t)((id & 1) == 0 ? hash : hash >> 32));
 }
 
 static int32_t sample_row(

@@ -28,9 +28,10 @@
 /* The key of a row's noise; position is that of the token to be sampled. */
 uint64_t sampler_row_key(uint64_t seed, uint64_t request, uint32_t position);
 
-/* The noise of one id; made of + - * on float32 in a fixed order, so that a GPU gets the same bits
-   if it does not contract them. */
+/* The noise of one id, and of the bits that the hash has for it: made of + - * on float32 in a
+   fixed order, so that a GPU gets the same if it does not contract them. */
 float sampler_noise(uint64_t row_key, uint32_t id);
+float sampler_noise_of_bits(uint32_t bits);
 
 /* token_ids: (row_count); logits: (row_count, vocabulary_size); row_keys, temperatures:
    (row_count), temperatures in [0, SAMPLER_TEMPERATURE_MAX]; vocabulary_size in [1, 2^31). */

@@ -14,6 +14,7 @@
 #include "tests/support/reference_run.h"
 #include "tests/support/require.h"
 #include "tests/support/simulation.h"
+#include "tests/support/temporary.h"
 
 /* ---- against transformers: tests/fixtures/models, made by tests/fixtures/make_models.py ---- */
 
@@ -261,7 +262,9 @@ static struct engine_config plain_engine(uint32_t model_len)
 
 struct variant {
 	const char *name;
-	struct engine_config engine;
+	const struct policy *policy;
+	enum admission admission;
+	uint32_t block_size, blocks, seqs, tokens;
 	bool is_alone;
 	/* what must have happened, or not at all; -1: whatever */
 	int hits, preemptions, chunks, mixed;
@@ -271,22 +274,36 @@ struct variant {
 #define PREFILL_FIRST &policy_prefill_first, ADMISSION_EXACT
 
 static const struct variant variants[] = {
-	{"batched", {MIXED, 128, 99, 99, 4096, 100, 3}, false, 0, 0, 0, 0},
-	{"cached", {MIXED, 8, 999, 1, 4096, 100, 3}, true, 1, 0, 0, 0},
-	{"chunked", {MIXED, 128, 1, 1, 7, 100, 3}, true, 0, 0, 1, 0},
-	{"mixed", {MIXED, 128, 99, 4, 9, 100, 3}, false, 0, 0, 1, 1},
-	{"preempted", {MIXED, 4, 40, 8, 4096, 100, 3}, false, -1, 1, 0, -1},
-	{"all at once", {MIXED, 4, 60, 8, 16, 100, 3}, false, 1, 1, 1, 1},
-	{"blocks of 1", {MIXED, 1, 200, 8, 50, 100, 3}, false, 1, 1, 1, 1},
-	{"blocks of 7", {MIXED, 7, 40, 8, 50, 100, 3}, false, 1, -1, 1, 1},
-	{"blocks of 64", {MIXED, 64, 20, 8, 50, 100, 3}, false, -1, 0, 1, 1},
-	{"prefill first", {PREFILL_FIRST, 16, 200, 8, 128, 100, 3}, false, 1, 0, 0, 0},
-	{"prefill first, tight", {PREFILL_FIRST, 4, 40, 8, 128, 100, 3}, false, 1, 1, 0, 0},
-	{"as the original admits", {&policy_prefill_first, ADMISSION_SEED, 4, 40, 8, 128, 100, 3},
-		false, 1, 1, 0, 0},
+	{"batched", MIXED, 128, 99, 99, 4096, false, 0, 0, 0, 0},
+	{"cached", MIXED, 8, 999, 1, 4096, true, 1, 0, 0, 0},
+	{"chunked", MIXED, 128, 1, 1, 7, true, 0, 0, 1, 0},
+	{"mixed", MIXED, 128, 99, 4, 9, false, 0, 0, 1, 1},
+	{"preempted", MIXED, 4, 40, 8, 4096, false, -1, 1, 0, -1},
+	{"all at once", MIXED, 4, 60, 8, 16, false, 1, 1, 1, 1},
+	{"blocks of 1", MIXED, 1, 200, 8, 50, false, 1, 1, 1, 1},
+	{"blocks of 7", MIXED, 7, 40, 8, 50, false, 1, -1, 1, 1},
+	{"blocks of 64", MIXED, 64, 20, 8, 50, false, -1, 0, 1, 1},
+	{"prefill first", PREFILL_FIRST, 16, 200, 8, 128, false, 1, 0, 0, 0},
+	{"prefill first, tight", PREFILL_FIRST, 4, 40, 8, 128, false, 1, 1, 0, 0},
+	{"as the original admits", &policy_prefill_first, ADMISSION_SEED, 4, 40, 8, 128, false, 1,
+		1, 0, 0},
 };
 
 enum { VARIANT_COUNT = sizeof(variants) / sizeof(variants[0]) };
+
+static struct engine_config variant_engine(const struct variant *variant)
+{
+	return (struct engine_config){
+		.policy = variant->policy,
+		.admission = variant->admission,
+		.block_size = variant->block_size,
+		.kv_block_count = variant->blocks,
+		.max_num_seqs = variant->seqs,
+		.max_num_batched_tokens = variant->tokens,
+		.max_model_len = 100,
+		.eos_token_id = 3,
+	};
+}
 
 static void require_happened(const char *variant, const char *what, int wanted, uint64_t count)
 {
@@ -313,7 +330,8 @@ static void check_variants(const struct model_config *model, enum rounding round
 	require_equal(alone.cached_tokens + alone.preemptions + alone.chunks, 0);
 	for (uint32_t i = 0; i < VARIANT_COUNT; i++) {
 		const struct variant *variant = &variants[i];
-		options.engine = &variant->engine;
+		struct engine_config engine = variant_engine(variant);
+		options.engine = &engine;
 		options.is_alone = variant->is_alone;
 		reference_run(&run, chat->requests, CHAT_COUNT, &options);
 		require_same_answers(&alone, &run, variant->name);
@@ -423,6 +441,152 @@ Test(reference_runner, seeds_decide_what_is_sampled, .timeout = 60)
 	require(different >= CHAT_COUNT / 2, "only %u texts differ", different);
 	reference_run_deinit(&one);
 	reference_run_deinit(&two);
+	weights_close(weights);
+	free(chat);
+}
+
+/* ---- the same decisions as runners that compute nothing ---- */
+
+/* Runs quire with its output thrown away; returns its exit code. */
+static int run_quire(const char *folder, const char *arguments)
+{
+	char command[2048];
+	int length = snprintf(command, sizeof(command), "cd '%s' && '%s' %s >/dev/null 2>errors",
+		folder, QUIRE_EXECUTABLE, arguments);
+	require(length > 0 && (size_t)length < sizeof(command), "the command is too long");
+	return system(command);
+}
+
+static void require_same_file(const char *folder, const char *a, const char *b, const char *name)
+{
+	char command[2048];
+	snprintf(command, sizeof(command), "cd '%s' && cmp %s/%s %s/%s", folder, a, name, b, name);
+	require(system(command) == 0, "%s of %s and %s differ", name, a, b);
+}
+
+static void read_summary(const char *folder, const char *result, struct json_document *document)
+{
+	char path[TEMPORARY_PATH_BYTES + 64];
+	struct error error = {0};
+
+	snprintf(path, sizeof(path), "%s/%s/summary.json", folder, result);
+	require(json_document_open(document, path, &error) == STATUS_OK, "%s", error.text);
+}
+
+static void require_same_hash(const char *folder, const char *a, const char *b)
+{
+	struct json_document first, second;
+	read_summary(folder, a, &first);
+	read_summary(folder, b, &second);
+	const cJSON *x = cJSON_GetObjectItemCaseSensitive(first.root, "result_hash");
+	const cJSON *y = cJSON_GetObjectItemCaseSensitive(second.root, "result_hash");
+	require(strlen(x->valuestring) == 16, "no hash");
+	require(strcmp(x->valuestring, y->valuestring) == 0, "%s and %s decide differently", a, b);
+	const cJSON *cache = cJSON_GetObjectItemCaseSensitive(first.root, "prefix_cache");
+	const cJSON *hits = cJSON_GetObjectItemCaseSensitive(cache, "hit_tokens");
+	const cJSON *preemptions = cJSON_GetObjectItemCaseSensitive(first.root, "preemptions");
+	require(hits->valuedouble > 0, "%s had no hits", a);
+	require(preemptions->valuedouble > 0, "%s had no preemptions", a);
+	json_document_close(&first);
+	json_document_close(&second);
+}
+
+/* Prompts of 20 to 59 tokens, of which three in four begin with the same 32. */
+static void write_trace(const char *folder, const char *name, uint32_t gap_ms)
+{
+	char text[8192] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < 40; i++) {
+		uint32_t input = 20 + i;
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			"{\"timestamp\":%u,\"input_length\":%u,\"output_length\":%u,"
+			"\"hash_ids\":",
+			i * gap_ms, input, 10 + i % 20);
+		for (uint32_t block = 0; block < (input + 15) / 16; block++) {
+			uint32_t id = i % 4 != 0 && block < 2 ? block : 100 + 10 * i + block;
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%c%u",
+				block == 0 ? '[' : ',', id);
+		}
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "]}\n");
+		require(used < sizeof(text), "the trace is too long");
+	}
+	temporary_write(folder, name, text, NULL);
+}
+
+#define REPLAY_OPTIONS                                                                             \
+	" --model " QUIRE_SOURCE_DIR "/tests/fixtures/models/group3 --trace-block-size 16"
+#define ENGINE_OPTIONS                                                                             \
+	REPLAY_OPTIONS                                                                             \
+	" --block-size 8 --kv-blocks 40 --max-num-seqs 8 --max-num-batched-tokens 48"
+
+/* With forced tokens what a step computes is not what decides. When all requests are there at once,
+   neither is time, so the cost model decides the same; when they are not, a tape of the run has
+   its times and must decide the same. */
+Test(reference_runner, decides_as_runners_that_compute_nothing, .timeout = 60)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_trace(folder, "burst.jsonl", 0);
+	write_trace(folder, "spread.jsonl", 1);
+	cr_assert_eq(run_quire(folder, "replay burst.jsonl" ENGINE_OPTIONS
+				       " --runner reference --out computed"),
+		0);
+	cr_assert_eq(
+		run_quire(folder, "replay burst.jsonl" ENGINE_OPTIONS " --runner sim --out priced"),
+		0);
+	require_same_hash(folder, "computed", "priced");
+
+	cr_assert_eq(run_quire(folder, "replay spread.jsonl" ENGINE_OPTIONS
+				       " --runner reference --steps --out recorded"),
+		0);
+	cr_assert_eq(run_quire(folder, "replay spread.jsonl" REPLAY_OPTIONS
+				       " --runner tape --tape recorded --steps --out played"),
+		0);
+	require_same_hash(folder, "recorded", "played");
+	require_same_file(folder, "recorded", "played", "steps.tsv");
+	require_same_file(folder, "recorded", "played", "requests.tsv");
+
+	/* Sampled tokens need a runner that samples. */
+	cr_assert_eq(run_quire(folder, "replay burst.jsonl" ENGINE_OPTIONS
+				       " --runner reference --tokens sampled --out sampled"),
+		0);
+	cr_assert_neq(run_quire(folder, "replay burst.jsonl" ENGINE_OPTIONS
+					" --runner sim --tokens sampled --out refused"),
+		0);
+	temporary_remove(folder);
+}
+
+/* Pinned: every compiler and every level of optimisation must get these bits. */
+Test(reference_runner, bits_are_what_they_were, .timeout = 60)
+{
+	static const uint64_t expected[] = {
+		UINT64_C(0x6e03d04b934ee5b6), UINT64_C(0x6a8d5d29476001a0)};
+	struct model_config model = tiny_model(211);
+	struct weights *weights = open_weights(&model, "dummy:5");
+	struct chat *chat = memory_take(1, sizeof(*chat));
+	struct engine_config plain = plain_engine(100);
+
+	chat_init(chat, model.vocab_size);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct reference_run run;
+		uint64_t sum = 0;
+		const struct reference_run_options options = {
+			.weights = weights,
+			.engine = &plain,
+			.rounding = i == 0 ? ROUNDING_NONE : ROUNDING_BF16,
+			.is_alone = true,
+		};
+		reference_run(&run, chat->requests, CHAT_COUNT, &options);
+		for (uint32_t r = 0; r < CHAT_COUNT; r++) {
+			for (uint32_t p = 0; p < run.answers[r].token_count; p++) {
+				sum = counter_mix(sum ^ run.answers[r].logits_hash[p]);
+			}
+		}
+		require(sum == expected[i], "the bits of run %u hash to %llx", i,
+			(unsigned long long)sum);
+		reference_run_deinit(&run);
+	}
 	weights_close(weights);
 	free(chat);
 }
