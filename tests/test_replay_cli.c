@@ -668,7 +668,7 @@ Test(replay_cli, a_folder_that_cannot_be_is_told_in_a_line)
 		path_in(path, place.folder, "closed");
 		require(mkdir(path, 0555) == 0, "no folder");
 		require_refused(RUN(&place, place.trace, "--out", path), "closed");
-		path_in(path, path, "below");
+		path_in(path, place.folder, "closed/below");
 		require_refused(RUN(&place, place.trace, "--out", path), "closed");
 	}
 	char *trace = read_file(place.trace);
