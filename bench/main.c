@@ -15,6 +15,7 @@ static const struct entry entries[] = {
 	{"report", command_report, "turn result folders into one HTML page with plots"},
 	{"compare", command_compare, "say where two results differ, and from which step on"},
 	{"trace", command_trace, "make and look at traces"},
+	{"generate", command_generate, "continue texts with a model"},
 };
 
 enum { ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]) };
