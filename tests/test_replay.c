@@ -26,10 +26,10 @@ enum {
 	TEXT_BYTES = 1 << 19,
 	TRACE_BLOCK = 4,
 	VOCABULARY = 1000,
-	NOBODY = UINT32_MAX,
 	PATH_BYTES = TEMPORARY_PATH_BYTES + 32,
 };
 
+#define NOBODY UINT32_MAX
 #define NEVER UINT64_MAX
 
 /* What is simulated: options, a trace, and how the runner behaves. */
