@@ -50,10 +50,13 @@ static uint64_t mean_gap_ns(const struct arrivals *arrivals)
 {
 	const struct arrival_profile *profile = &arrivals->profile;
 	uint64_t last = profile->step_count - 1;
-	uint64_t step = profile->repeats ? arrivals->step % profile->step_count
-					 : u64_min(arrivals->step, last);
+	uint64_t step = u64_min(arrivals->step, last);
 	uint64_t rate = profile->rate_from;
 
+	if (profile->swings && last > 0) {
+		uint64_t phase = arrivals->step % (2 * last);
+		step = phase <= last ? phase : 2 * last - phase;
+	}
 	if (step > 0) {
 		rate = profile->rate_from < profile->rate_to
 			       ? rate + (profile->rate_to - rate) / last * step +
@@ -116,7 +119,7 @@ uint64_t arrivals_next(struct arrivals *arrivals)
 		uint64_t mean_ns = mean_gap_ns(arrivals);
 		uint64_t needed_ns = scaled(gap, mean_ns);
 		bool is_last = profile->step_count == 1 ||
-			       (!profile->repeats && arrivals->step >= profile->step_count - 1);
+			       (!profile->swings && arrivals->step >= profile->step_count - 1);
 		uint64_t end_ns = arrivals->step_start_ns + profile->step_ns;
 		if (needed_ns >= TIME_MAX - arrivals->now_ns) {
 			return UINT64_MAX;

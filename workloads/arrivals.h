@@ -10,7 +10,7 @@
    which the wanted rate has been flattened out, mapped back to time.
 
        rate |        ____        time runs through steps of constant rate; the last one goes on for
-	    |   ____|    |____   ever, or the whole profile repeats
+	    |   ____|    |____   ever, or the steps are gone through back and forth
 	    |__|______________
 	       step_ns           */
 
@@ -28,8 +28,8 @@ struct arrival_profile {
 	uint64_t rate_from, rate_to;	/* requests a second * 10^6, each in [1, 10^12] */
 	uint32_t step_count;		/* steps from rate_from to rate_to, evenly; 1: rate_from */
 	uint64_t step_ns;		/* > 0 where step_count > 1 */
-	bool repeats;
-	uint64_t resolution_ns; /* times are multiples of it; 1 or more */
+	bool swings;			/* from rate_from to rate_to and back, again and again */
+	uint64_t resolution_ns;		/* times are multiples of it; 1 or more */
 };
 
 struct arrivals;

@@ -5,8 +5,6 @@
 
 #include <stdbool.h>
 
-static const int64_t LOG2_E = INT64_C(0x171547653); /* 1 / ln 2, times 2^32 */
-
 static uint64_t magnitude(int64_t value)
 {
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
@@ -125,5 +123,5 @@ int64_t fixed_exp2(int64_t value)
 int64_t fixed_exp(int64_t value)
 {
 	/* Below this the result is 0 in any case, and the product could overflow. */
-	return value < -64 * FIXED_ONE ? 0 : fixed_exp2(fixed_multiply(value, LOG2_E));
+	return value < -64 * FIXED_ONE ? 0 : fixed_exp2(fixed_multiply(value, FIXED_LOG2_E));
 }

@@ -9,6 +9,7 @@
 
 #define FIXED_ONE (INT64_C(1) << 32)
 #define FIXED_LN_2 INT64_C(0xb17217f8)
+#define FIXED_LOG2_E INT64_C(0x171547653)
 
 /* Overflow is a failed check; results are cut towards zero. */
 int64_t fixed_multiply(int64_t a, int64_t b);

@@ -1,7 +1,6 @@
 #include "workloads/references.h"
 
 #include "engine/base/check.h"
-#include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 
@@ -10,19 +9,11 @@
 
 #include <xxhash.h>
 
-struct number_of_id {
-	uint64_t id;
-	uint32_t number_plus_1; /* 0: free */
-};
-
-enum { PLACES_AT_START = 1024 };
-
 void references_init(struct references *references, uint32_t block_size)
 {
 	check(block_size > 0);
 	*references = (struct references){.block_size = block_size};
-	references->number_place_count = PLACES_AT_START;
-	references->numbers = memory_take(PLACES_AT_START, sizeof(*references->numbers));
+	number_map_init(&references->numbers);
 	references->request_start = memory_grow(
 		NULL, &references->start_capacity, 1, sizeof(*references->request_start));
 	references->request_start[0] = 0;
@@ -33,52 +24,18 @@ void references_deinit(struct references *references)
 	free(references->blocks);
 	free(references->request_start);
 	free(references->input_lengths);
-	free(references->numbers);
+	number_map_deinit(&references->numbers);
 	free(references->ids);
 	*references = (struct references){0};
 }
 
-static struct number_of_id *find(const struct references *references, uint64_t id)
-{
-	size_t mask = references->number_place_count - 1;
-	size_t i = (size_t)counter_mix(id) & mask;
-
-	while (references->numbers[i].number_plus_1 != 0 && references->numbers[i].id != id) {
-		i = (i + 1) & mask;
-	}
-	return &references->numbers[i];
-}
-
-static void grow_numbers(struct references *references)
-{
-	struct number_of_id *old = references->numbers;
-	size_t old_count = references->number_place_count;
-
-	references->number_place_count *= 2;
-	references->numbers =
-		memory_take(references->number_place_count, sizeof(*references->numbers));
-	for (size_t i = 0; i < old_count; i++) {
-		if (old[i].number_plus_1 != 0) {
-			*find(references, old[i].id) = old[i];
-		}
-	}
-	free(old);
-}
-
 static uint32_t number_of(struct references *references, uint64_t id)
 {
-	struct number_of_id *place = find(references, id);
+	uint64_t next = references->block_count;
+	uint64_t number = number_map_get(&references->numbers, id, next);
 
-	if (place->number_plus_1 == 0) {
-		if (2 * (references->number_used_count + 1) > references->number_place_count) {
-			grow_numbers(references);
-			place = find(references, id);
-		}
-		references->number_used_count++;
-		references->block_count++;
-		*place = (struct number_of_id){id, u32_from(references->block_count)};
-	}
-	return place->number_plus_1 - 1;
+	references->block_count += number == next;
+	return u32_from(number);
 }
 
 uint32_t row_block_count(const struct trace_row *row, uint32_t block_size)

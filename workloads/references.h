@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
+#include "workloads/number_map.h"
 #include "workloads/trace.h"
 
 /* A whole trace seen by a prefix cache: the blocks of its prompts, one request behind the other,
@@ -28,8 +29,7 @@ struct references {
 
 	/* while it is built */
 	size_t blocks_capacity, start_capacity, lengths_capacity;
-	struct number_of_id *numbers; /* (number_place_count): open addressing */
-	size_t number_place_count, number_used_count;
+	struct number_map numbers; /* by id */
 	uint64_t *ids;
 	size_t ids_capacity;
 };
