@@ -9,5 +9,6 @@ int command_report(int argc, char **argv);
 int command_compare(int argc, char **argv);
 int command_trace(int argc, char **argv);
 int command_generate(int argc, char **argv);
+int command_export(int argc, char **argv);
 
 #endif

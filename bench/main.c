@@ -16,6 +16,7 @@ static const struct entry entries[] = {
 	{"compare", command_compare, "say where two results differ, and from which step on"},
 	{"trace", command_trace, "make and look at traces"},
 	{"generate", command_generate, "continue texts with a model"},
+	{"export", command_export, "write a model's weights for other programs"},
 };
 
 enum { ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]) };
