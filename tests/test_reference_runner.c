@@ -265,7 +265,7 @@ struct variant {
 	const struct policy *policy;
 	enum admission admission;
 	uint32_t block_size, blocks, seqs, tokens;
-	bool is_alone;
+	bool is_alone, is_fed_back;
 	/* what must have happened, or not at all; -1: whatever */
 	int hits, preemptions, chunks, mixed;
 };
@@ -274,19 +274,20 @@ struct variant {
 #define PREFILL_FIRST &policy_prefill_first, ADMISSION_EXACT
 
 static const struct variant variants[] = {
-	{"batched", MIXED, 128, 99, 99, 4096, false, 0, 0, 0, 0},
-	{"cached", MIXED, 8, 999, 1, 4096, true, 1, 0, 0, 0},
-	{"chunked", MIXED, 128, 1, 1, 7, true, 0, 0, 1, 0},
-	{"mixed", MIXED, 128, 99, 4, 9, false, 0, 0, 1, 1},
-	{"preempted", MIXED, 4, 40, 8, 4096, false, -1, 1, 0, -1},
-	{"all at once", MIXED, 4, 60, 8, 16, false, 1, 1, 1, 1},
-	{"blocks of 1", MIXED, 1, 200, 8, 50, false, 1, 1, 1, 1},
-	{"blocks of 7", MIXED, 7, 40, 8, 50, false, 1, -1, 1, 1},
-	{"blocks of 64", MIXED, 64, 20, 8, 50, false, -1, 0, 1, 1},
-	{"prefill first", PREFILL_FIRST, 16, 200, 8, 128, false, 1, 0, 0, 0},
-	{"prefill first, tight", PREFILL_FIRST, 4, 40, 8, 128, false, 1, 1, 0, 0},
-	{"as the original admits", &policy_prefill_first, ADMISSION_SEED, 4, 40, 8, 128, false, 1,
-		1, 0, 0},
+	{"batched", MIXED, 128, 99, 99, 4096, false, false, 0, 0, 0, 0},
+	{"cached", MIXED, 8, 999, 1, 4096, true, false, 1, 0, 0, 0},
+	{"chunked", MIXED, 128, 1, 1, 7, true, false, 0, 0, 1, 0},
+	{"mixed", MIXED, 128, 99, 4, 9, false, false, 0, 0, 1, 1},
+	{"preempted", MIXED, 4, 40, 8, 4096, false, false, -1, 1, 0, -1},
+	{"fed back", MIXED, 4, 60, 8, 16, false, true, 1, 1, 1, 1},
+	{"all at once", MIXED, 4, 60, 8, 16, false, false, 1, 1, 1, 1},
+	{"blocks of 1", MIXED, 1, 200, 8, 50, false, false, 1, 1, 1, 1},
+	{"blocks of 7", MIXED, 7, 40, 8, 50, false, false, 1, -1, 1, 1},
+	{"blocks of 64", MIXED, 64, 20, 8, 50, false, false, -1, 0, 1, 1},
+	{"prefill first", PREFILL_FIRST, 16, 200, 8, 128, false, false, 1, 0, 0, 0},
+	{"prefill first, tight", PREFILL_FIRST, 4, 40, 8, 128, false, false, 1, 1, 0, 0},
+	{"as the original admits", &policy_prefill_first, ADMISSION_SEED, 4, 40, 8, 128, false,
+		false, 1, 1, 0, 0},
 };
 
 enum { VARIANT_COUNT = sizeof(variants) / sizeof(variants[0]) };
@@ -333,6 +334,7 @@ static void check_variants(const struct model_config *model, enum rounding round
 		struct engine_config engine = variant_engine(variant);
 		options.engine = &engine;
 		options.is_alone = variant->is_alone;
+		options.is_fed_back = variant->is_fed_back;
 		reference_run(&run, chat->requests, CHAT_COUNT, &options);
 		require_same_answers(&alone, &run, variant->name);
 		require_happened(variant->name, "hits", variant->hits, run.cached_tokens);

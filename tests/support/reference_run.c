@@ -76,6 +76,9 @@ static void serve_step(struct serving *serving)
 	serving->run->preemptions += batch->counts.preemptions;
 	serving->run->mixed_steps +=
 		batch->counts.decode_rows > 0 && batch->counts.prefill_rows > 0;
+	for (uint32_t r = 0; serving->options->is_fed_back && r < batch->counts.decode_rows; r++) {
+		batch->token_id[r] = -1;
+	}
 	require(engine_execute(&serving->engine, &time, &error) == STATUS_OK, "%s", error.text);
 	require(time.elapsed_ns == time.gpu_ns + time.host_ns, "parts of the time are missing");
 	look_at_logits(serving, batch);
