@@ -502,7 +502,13 @@ Test(trace, refuses_bad_fields_of_json)
 			"tokens an id (--trace-block-size)"},
 		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
 			   "\"session_id\":1.5}"),
-			"bad:2: session_id: found 1.5, expected a text or an integer"},
+			"bad:2: session_id: found 1.5, expected a text without control characters, "
+			"or an integer"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
+			   "\"session_id\":\"a\\tb\"}"),
+			"bad:2: session_id: found a?b, expected a text without control characters, "
+			"or "
+			"an integer"},
 		{TEXT(ROW("5", "1", "1") ROW("4.5", "1", "1")),
 			"bad:2: found a time 500000 ns earlier, expected a time not before that of "
 			"line 1 (--sort brings rows in order)"},

@@ -12,8 +12,10 @@
 enum { FIELD_CHAT, FIELD_PARENT, FIELD_TIME, FIELD_INPUT, FIELD_OUTPUT, FIELD_IDS, FIELD_COUNT };
 
 static const struct json_field fields[FIELD_COUNT] = {
-	[FIELD_CHAT] = {"chat_id", JSON_LABEL, true, 0, 0, 0, "a text or an integer"},
-	[FIELD_PARENT] = {"parent_chat_id", JSON_LABEL, false, 0, 0, 0, "a text or an integer"},
+	[FIELD_CHAT] = {"chat_id", JSON_LABEL, true, 0, 0, 0,
+		"a text without control characters, or an integer"},
+	[FIELD_PARENT] = {"parent_chat_id", JSON_LABEL, false, 0, 0, 0,
+		"a text without control characters, or an integer"},
 	[FIELD_TIME] = {"timestamp", JSON_TIME, true, 9, 0, TRACE_TIME_NS_MAX,
 		"seconds in [0, 2^63 ns)"},
 	[FIELD_INPUT] = {"input_length", JSON_COUNT, true, 0, 1, TRACE_LENGTH_MAX,

@@ -49,16 +49,33 @@ static enum status burstgpt_header(void *state, const struct place *place, const
 	return csv_header(&burstgpt->layout, columns, COLUMN_COUNT, place, line, line_bytes, error);
 }
 
-static const char *keep_session(struct burstgpt *burstgpt, const struct csv_field *field)
+/* Printable ASCII, as it goes into tab-separated files and JSON. */
+static bool is_label(const struct csv_field *field)
 {
-	if (field->bytes == 0) {
-		return NULL;
+	for (size_t i = 0; i < field->bytes; i++) {
+		if (field->text[i] < ' ' || field->text[i] > '~') {
+			return false;
+		}
 	}
-	burstgpt->session =
-		memory_grow(burstgpt->session, &burstgpt->session_capacity, field->bytes + 1, 1);
-	memcpy(burstgpt->session, field->text, field->bytes);
-	burstgpt->session[field->bytes] = '\0';
-	return burstgpt->session;
+	return true;
+}
+
+static enum status keep_session(struct burstgpt *burstgpt, const struct place *place,
+	const struct csv_field *field, const char **session, struct error *error)
+{
+	*session = NULL;
+	if (!is_label(field)) {
+		return place_error(error, place, columns[COLUMN_SESSION].name, field->text,
+			field->bytes, "printable ASCII, or nothing");
+	}
+	if (field->bytes > 0) {
+		burstgpt->session = memory_grow(
+			burstgpt->session, &burstgpt->session_capacity, field->bytes + 1, 1);
+		memcpy(burstgpt->session, field->text, field->bytes);
+		burstgpt->session[field->bytes] = '\0';
+		*session = burstgpt->session;
+	}
+	return STATUS_OK;
 }
 
 static enum status burstgpt_row(void *state, const struct place *place, const char *line,
@@ -89,7 +106,8 @@ static enum status burstgpt_row(void *state, const struct place *place, const ch
 	row->input_length = (uint32_t)input;
 	row->output_length = (uint32_t)output;
 	if (status == STATUS_OK) {
-		row->session = keep_session(burstgpt, &values[COLUMN_SESSION]);
+		status = keep_session(
+			burstgpt, place, &values[COLUMN_SESSION], &row->session, error);
 	}
 	return status;
 }

@@ -26,7 +26,8 @@ static const struct json_field fields[FIELD_COUNT] = {
 		"an integer in [1, 268435456]"},
 	[FIELD_IDS] = {"hash_ids", JSON_IDS, false, 0, 0, INT64_MAX,
 		"an array of integers in [0, 2^63)"},
-	[FIELD_SESSION] = {"session_id", JSON_LABEL, false, 0, 0, 0, "a text or an integer"},
+	[FIELD_SESSION] = {"session_id", JSON_LABEL, false, 0, 0, 0,
+		"a text without control characters, or an integer"},
 	[FIELD_DELAY] = {"delay", JSON_TIME, false, 6, 0, TRACE_TIME_NS_MAX,
 		"milliseconds in [0, 2^63 ns)"},
 };

@@ -146,13 +146,23 @@ static int on_number(void *context, const char *text, size_t bytes)
 	return 1;
 }
 
+/* Labels go into tab-separated files as they are. */
+static bool is_label(const unsigned char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] < ' ' || text[i] == 0x7f) {
+			return false;
+		}
+	}
+	return bytes > 0;
+}
+
 static int on_string(void *context, const unsigned char *text, size_t bytes)
 {
 	struct json_reader *reader = context;
 
 	if (is_wanted(reader) && !reader->is_in_ids &&
-		reader->fields[reader->field].kind == JSON_LABEL && bytes > 0 &&
-		memchr(text, '\0', bytes) == NULL) {
+		reader->fields[reader->field].kind == JSON_LABEL && is_label(text, bytes)) {
 		keep_text(reader, (const char *)text, bytes);
 		return 1;
 	}

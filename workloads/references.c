@@ -77,9 +77,9 @@ enum status references_add(
 			REFERENCES_MAX);
 	}
 	references->ids = memory_grow(
-		references->ids, &references->ids_capacity, count, sizeof(*references->ids));
+		references->ids, &references->ids_capacity, count + 1, sizeof(*references->ids));
 	references->blocks = memory_grow(references->blocks, &references->blocks_capacity,
-		start + count, sizeof(*references->blocks));
+		start + count + 1, sizeof(*references->blocks));
 	if (row_block_ids(row, references->block_size, references->ids)) {
 		for (uint64_t i = 0; i < count; i++) {
 			references->blocks[start + i] = number_of(references, references->ids[i]);
