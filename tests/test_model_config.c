@@ -264,3 +264,58 @@ Test(json, integers_are_exact_up_to_2_to_the_53)
 	json_document_close(&document);
 	json_document_close(&document);
 }
+
+Test(model_config, settings_of_the_rotation_that_we_lack_are_refused)
+{
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"rope_scaling\": "
+				    "{\"mrope_section\": [1, 2]}}",
+		"rope_scaling.mrope_section: found an array");
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"partial_rotary_factor\": 0.5}",
+		"partial_rotary_factor: found 0.5");
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"rope_parameters\": "
+				    "{\"rope_theta\": 2, \"rope_type\": \"default\"}}",
+		"rope_parameters.rope_theta: found 2, expected one value");
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"rope_scaling\": {\"type\": 3}}",
+		"rope_scaling.type: found 3");
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"layer_types\": \"full_attention\"}",
+		"layer_types: found \"full_attention\"");
+}
+
+/* Reads a folder with a config.json and a generation_config.json of these texts. */
+static enum status read_both(const char *config_text, const char *generation_text,
+	struct model_config *out, struct error *error)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	temporary_write(folder, "config.json", config_text, NULL);
+	temporary_write(folder, "generation_config.json", generation_text, NULL);
+	enum status status = model_config_find(folder, out, error);
+	temporary_remove(folder);
+	return status;
+}
+
+Test(model_config, the_generation_config_names_the_ends_of_a_text)
+{
+	struct model_config config;
+	struct error error = {STATUS_OK, ""};
+	static const char text[] = CONFIG_TEXT ROPE_TEXT "}";
+
+	enum status status = read_both(text,
+		"{\"eos_token_id\": [151645, 151643], \"temperature\": 0.6}", &config, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(config.eos_token_id_count, 2);
+	require_equal(config.eos_token_ids[0], 151645);
+	require_equal(config.eos_token_ids[1], 151643);
+	require_equal(read_both(text, "{\"eos_token_id\": 5}", &config, &error), STATUS_OK);
+	require_equal(config.eos_token_id_count, 1);
+	require_equal(config.eos_token_ids[0], 5);
+	require_equal(read_both(text, "{\"top_k\": 20}", &config, &error), STATUS_OK);
+	require_equal(config.eos_token_id_count, 1);
+	require_equal(config.eos_token_ids[0], 151645);
+	require_equal(
+		read_both(text, "{\"eos_token_id\": [200000]}", &config, &error), STATUS_INPUT);
+	require(strstr(error.text, "generation_config.json: field eos_token_id") != NULL, "%s",
+		error.text);
+	require_equal(read_both(text, "[]", &config, &error), STATUS_INPUT);
+}

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -77,6 +78,7 @@ static enum status refuse_features(const struct json_place *root, struct error *
 		{"use_sliding_window", "false or nothing: sliding windows are not computed"},
 		{"num_experts", "nothing: mixtures of experts are not computed"},
 		{"num_local_experts", "nothing: mixtures of experts are not computed"},
+		{"partial_rotary_factor", "nothing: whole heads are rotated"},
 		{"quantization_config", "nothing: quantised weights are not computed"},
 	};
 	for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
@@ -98,6 +100,9 @@ static enum status refuse_features(const struct json_place *root, struct error *
 	if (json_has(root, "layer_types")) {
 		const cJSON *layers = json_find(root, "layer_types");
 		const cJSON *layer = NULL;
+		if (!cJSON_IsArray(layers)) {
+			return json_refuse(root, "layer_types", "an array", error);
+		}
 		cJSON_ArrayForEach(layer, layers)
 		{
 			if (!cJSON_IsString(layer) ||
@@ -110,25 +115,26 @@ static enum status refuse_features(const struct json_place *root, struct error *
 	return STATUS_OK;
 }
 
-/* An object of rope settings may name the plain rotation, and nothing else. */
+/* An object of rope settings may name the plain rotation and its base, and nothing else. */
 static enum status refuse_rope_scaling(const struct json_place *rope, struct error *error)
 {
-	static const char *const names[] = {"rope_type", "type"};
-	for (size_t i = 0; i < 2; i++) {
-		const char *type = "default";
-		if (json_has(rope, names[i])) {
-			enum status status = json_text(rope, names[i], &type, error);
-			if (status != STATUS_OK) {
-				return status;
-			}
+	const cJSON *node = NULL;
+
+	cJSON_ArrayForEach(node, rope->node)
+	{
+		bool is_type =
+			strcmp(node->string, "rope_type") == 0 || strcmp(node->string, "type") == 0;
+		if (strcmp(node->string, "rope_theta") == 0 || cJSON_IsNull(node)) {
+			continue;
 		}
-		if (strcmp(type, "default") != 0) {
+		if (!is_type) {
 			return json_refuse(
-				rope, names[i], "\"default\": rope scaling is not computed", error);
+				rope, node->string, "nothing: rope scaling is not computed", error);
 		}
-	}
-	if (json_has(rope, "factor")) {
-		return json_refuse(rope, "factor", "nothing: rope scaling is not computed", error);
+		if (!cJSON_IsString(node) || strcmp(node->valuestring, "default") != 0) {
+			return json_refuse(rope, node->string,
+				"\"default\": rope scaling is not computed", error);
+		}
 	}
 	return STATUS_OK;
 }
@@ -154,6 +160,7 @@ static enum status read_rope(
 	}
 	for (size_t i = 0; i < 2; i++) {
 		struct json_place rope;
+		double theta = out->rope_theta;
 		if (!json_has(root, places[i])) {
 			continue;
 		}
@@ -161,10 +168,14 @@ static enum status read_rope(
 		if (status == STATUS_OK) {
 			status = refuse_rope_scaling(&rope, error);
 		}
-		if (status == STATUS_OK && !has_theta && json_has(&rope, "rope_theta")) {
+		if (status == STATUS_OK && json_has(&rope, "rope_theta")) {
+			status = json_double(&rope, "rope_theta", 1, theta_max, &theta, error);
+			if (status == STATUS_OK && has_theta && theta != out->rope_theta) {
+				status = json_refuse(&rope, "rope_theta",
+					"one value throughout the file", error);
+			}
 			has_theta = true;
-			status = json_double(
-				&rope, "rope_theta", 1, theta_max, &out->rope_theta, error);
+			out->rope_theta = theta;
 		}
 		if (status != STATUS_OK) {
 			return status;
@@ -340,6 +351,28 @@ static void name_from_path(struct model_config *config, const char *path)
 	config->name[length] = '\0';
 }
 
+static enum status read_document(const struct json_document *document, const char *path,
+	struct model_config *out, struct error *error)
+{
+	memset(out, 0, sizeof(*out));
+	enum status status = read_config(document, out, error);
+	name_from_path(out, path);
+	return status;
+}
+
+enum status model_config_parse(struct model_config *out, const char *path, const char *text,
+	size_t byte_count, struct error *error)
+{
+	struct json_document document = {.root = NULL};
+
+	enum status status = json_document_parse(&document, path, text, byte_count, error);
+	if (status == STATUS_OK) {
+		status = read_document(&document, path, out, error);
+	}
+	json_document_close(&document);
+	return status;
+}
+
 static enum status unknown_model(const char *name, struct error *error)
 {
 	char names[256] = "";
@@ -406,9 +439,7 @@ enum status model_config_find(
 	if (status != STATUS_OK) {
 		return status;
 	}
-	memset(out, 0, sizeof(*out));
-	status = read_config(&document, out, error);
-	name_from_path(out, path);
+	status = read_document(&document, path, out, error);
 	json_document_close(&document);
 	if (status == STATUS_OK && !is_file) {
 		status = read_generation(name_or_path, out, error);
@@ -417,6 +448,18 @@ enum status model_config_find(
 }
 
 /* ---- writing ---- */
+
+/* With as few digits as give the same number again. */
+static void print_double(FILE *file, const char *name, double value)
+{
+	char text[32];
+	int digits = 1;
+
+	do {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+	} while (strtod(text, NULL) != value && ++digits <= 17);
+	fprintf(file, "  \"%s\": %s", name, text);
+}
 
 static void print_config(const struct model_config *config, FILE *file)
 {
@@ -450,8 +493,10 @@ static void print_config(const struct model_config *config, FILE *file)
 		}
 		fprintf(file, "],\n");
 	}
-	fprintf(file, "  \"rms_norm_eps\": %.17g,\n  \"rope_theta\": %.17g\n}\n",
-		config->rms_norm_eps, config->rope_theta);
+	print_double(file, "rms_norm_eps", config->rms_norm_eps);
+	fprintf(file, ",\n");
+	print_double(file, "rope_theta", config->rope_theta);
+	fprintf(file, "\n}\n");
 }
 
 enum status model_config_write(

@@ -2,6 +2,7 @@
 #define MODEL_CONFIG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "engine/base/status.h"
@@ -39,6 +40,10 @@ struct model_config {
    the tokens that end a text, when it names some. */
 enum status model_config_find(
 	const char *name_or_path, struct model_config *out, struct error *error);
+
+/* The text of a config.json; `path` is what errors call it and where the name comes from. */
+enum status model_config_parse(struct model_config *out, const char *path, const char *text,
+	size_t byte_count, struct error *error);
 
 /* Writes FOLDER/config.json, from which model_config_find() reads the same again, but for the name
    and for the dtype, which is bfloat16. A file that is there already is refused. */
