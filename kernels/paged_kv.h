@@ -1,6 +1,8 @@
 #ifndef KERNELS_PAGED_KV_H
 #define KERNELS_PAGED_KV_H
 
+#include "engine/base/both_sides.h"
+
 #include <stdint.h>
 
 /* Shapes of attention, and where a key or value lies in the KV pool.
@@ -28,7 +30,7 @@ struct attention_shape {
 enum { ATTENTION_HEAD_DIM_MAX = 1024 };
 
 /* Index of the first element of a token's key or value in a layer's keys or values. */
-static inline uint64_t paged_kv_offset(
+BOTH_SIDES static inline uint64_t paged_kv_offset(
 	const struct attention_shape *shape, uint64_t block, uint32_t kv_head, uint32_t token)
 {
 	return ((block * shape->kv_head_count + kv_head) * shape->block_size + token) *

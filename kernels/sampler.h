@@ -1,7 +1,14 @@
 #ifndef KERNELS_SAMPLER_H
 #define KERNELS_SAMPLER_H
 
+#include "kernels/launch.h"
+#include "kernels/sampler_noise.h"
+
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Samples a token from each row of logits by the Gumbel-max rule:
 
@@ -28,17 +35,25 @@
 /* The key of a row's noise; position is that of the token to be sampled. */
 uint64_t sampler_row_key(uint64_t seed, uint64_t request, uint32_t position);
 
-/* The noise of one id, and of the bits that the hash has for it: made of + - * on float32 in a
-   fixed order, so that a GPU gets the same if it does not contract them. */
-float sampler_noise(uint64_t row_key, uint32_t id);
-float sampler_noise_of_bits(uint32_t bits);
-
 /* token_ids: (row_count); logits: (row_count, vocabulary_size); row_keys, temperatures:
    (row_count), temperatures in [0, SAMPLER_TEMPERATURE_MAX]; vocabulary_size in [1, 2^31). */
 void sampler_cpu(int32_t *token_ids, const float *logits, const uint64_t *row_keys,
 	const float *temperatures, uint32_t row_count, uint32_t vocabulary_size);
 
-/* Here stands the launcher of the GPU: sampler(), one pass over tiles of the vocabulary as the end
-   of lm_head, and a second over the tiles' best. */
+/* On the GPU: tiles of the vocabulary, then the best of a row's tiles; the same tokens as the twin
+   for the same logits. Also notes the token as the last one of its row.
+
+   tiles: (row_count, ceil(vocabulary_size / SAMPLER_TILE)) of SAMPLER_TILE_BYTES; rows: (row_count)
+   index into last_tokens, SAMPLER_NO_ROW: noted nowhere. */
+enum { SAMPLER_TILE = 4096, SAMPLER_TILE_BYTES = 8 };
+#define SAMPLER_NO_ROW UINT32_MAX
+
+int sampler(int32_t *token_ids, int32_t *last_tokens, void *tiles, const float *logits,
+	const uint64_t *row_keys, const float *temperatures, const uint32_t *rows,
+	uint32_t row_count, uint32_t vocabulary_size, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
