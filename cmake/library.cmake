@@ -6,7 +6,10 @@ function(quire_library name folder)
 	cmake_parse_arguments(PARSE_ARGV 2 ARG "POSIX" "" "EXCEPT;LINKS")
 
 	file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
-	if(QUIRE_HAS_CUDA)
+	if(NOT QUIRE_HAS_CUDA)
+		# C files that call CUDA are named for it.
+		list(FILTER sources EXCLUDE REGEX "/cuda_[^/]*$")
+	else()
 		file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
 		list(APPEND sources ${cuda_sources})
 	endif()

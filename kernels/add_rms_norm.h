@@ -1,9 +1,14 @@
 #ifndef KERNELS_ADD_RMS_NORM_H
 #define KERNELS_ADD_RMS_NORM_H
 
+#include "kernels/launch.h"
 #include "kernels/number.h"
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Adds a layer's output to the residual stream and normalises the sum:
 
@@ -16,6 +21,12 @@
 void add_rms_norm_cpu(float *out, float *residual, const float *in, const float *weight,
 	uint32_t row_count, uint32_t width, float epsilon, enum rounding rounding);
 
-/* Here stands the launcher of the GPU: add_rms_norm(). */
+/* On the GPU, in kernels/rms_norm.cu. */
+int add_rms_norm(uint16_t *out, uint16_t *residual, const uint16_t *in, const uint16_t *weight,
+	uint32_t row_count, uint32_t width, float epsilon, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,10 +1,15 @@
 #ifndef KERNELS_DECODE_ATTENTION_H
 #define KERNELS_DECODE_ATTENTION_H
 
+#include "kernels/launch.h"
 #include "kernels/number.h"
 #include "kernels/paged_kv.h"
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Attention of decode rows: one query token each, over all of its sequence's tokens in the paged
    pool, its own included, which has been stored before.
@@ -19,7 +24,36 @@ void decode_attention_cpu(float *out, const float *query, const float *keys, con
 	const uint32_t *tables, const uint32_t *rows, const uint32_t *contexts, uint32_t row_count,
 	const struct attention_shape *shape, enum rounding rounding);
 
-/* Here stands the launcher of the GPU: decode_attention(), all query heads of a key/value head
-   together, splits of 256 tokens from position 0 merged in ascending order. */
+/* On the GPU: all query heads of a key/value head together (at most 8), in splits of DECODE_SPLIT
+   tokens from position 0, whose results are merged in ascending order. So a row's result depends on
+   nothing beside it. head_dim 32, 64 or 128; block_size a multiple of 64. */
+enum { DECODE_SPLIT = 256 };
+
+struct decode_split {
+	uint32_t row;	/* of the batch */
+	uint32_t index; /* tokens from index * DECODE_SPLIT on */
+};
+
+struct decode_work {
+	const uint32_t *tables;		   /* (any, table_width) */
+	const uint32_t *rows;		   /* (row_count) index into tables */
+	const uint32_t *contexts;	   /* (row_count) */
+	const struct decode_split *splits; /* of all rows, ascending in row and index */
+	const uint32_t
+		*split_start; /* (row_count + 1) the row's first split; a row with none gets 0 */
+	float *partial_out;   /* (splits, head_count, head_dim) */
+	float *partial_state; /* (splits, head_count, 2) */
+	uint32_t first_row; /* rows [first_row, first_row + row_count) are computed; partial results
+			       are numbered from the first split of these */
+	uint32_t block_count; /* blocks that share the work, some for each multiprocessor */
+};
+
+int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
+	const uint16_t *values, const struct decode_work *work, uint32_t row_count,
+	const struct attention_shape *shape, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

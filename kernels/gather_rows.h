@@ -1,7 +1,13 @@
 #ifndef KERNELS_GATHER_ROWS_H
 #define KERNELS_GATHER_ROWS_H
 
+#include "kernels/launch.h"
+
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Picks the rows that are sampled, so that lm_head computes no others:
 
@@ -11,6 +17,12 @@
 void gather_rows_cpu(
 	float *out, const float *in, const uint32_t *indices, uint32_t row_count, uint32_t width);
 
-/* Here stands the launcher of the GPU: gather_rows(). */
+/* On the GPU, in bf16. */
+int gather_rows(uint16_t *out, const uint16_t *in, const uint32_t *indices, uint32_t row_count,
+	uint32_t width, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,9 +1,14 @@
 #ifndef KERNELS_MATMUL_H
 #define KERNELS_MATMUL_H
 
+#include "kernels/launch.h"
 #include "kernels/number.h"
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Matrix product with the weights of a linear layer, one row a token:
 
@@ -17,7 +22,30 @@
 void matmul_cpu(float *out, const float *in, struct matrix weight, const float *bias,
 	uint32_t row_count, uint32_t input_count, uint32_t output_count, enum rounding rounding);
 
-/* Here stands the launcher of the GPU: matmul(), bf16 in and out, sums in float32 over ascending k
-   in a grouping that is fixed for a weight's shape, whatever row_count is. */
+/* On the GPU, through cuBLASLt: bf16 in and out, sums in float32. Unlike the other launchers a
+   context is opened, for the library's handle, its workspace and what it remembers of each shape.
+   A shape must have been multiplied once before it is captured into a graph. */
+struct matmul_context;
+
+/* Codes from here on are a cublasStatus_t + MATMUL_CUBLAS_ERROR, below it a cudaError_t. */
+enum { MATMUL_CUBLAS_ERROR = 100000 };
+const char *matmul_error_text(int code);
+
+int matmul_open(struct matmul_context **out);
+void matmul_close(struct matmul_context *context); /* accepts NULL and what failed to open */
+
+/* bias: (output_count) or NULL. */
+int matmul(struct matmul_context *context, uint16_t *out, const uint16_t *in,
+	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
+	uint32_t output_count, struct CUstream_st *stream);
+
+/* The same with float32 out, for logits. */
+int matmul_logits(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
+	struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,10 +1,15 @@
 #ifndef KERNELS_PREFILL_ATTENTION_H
 #define KERNELS_PREFILL_ATTENTION_H
 
+#include "kernels/launch.h"
 #include "kernels/number.h"
 #include "kernels/paged_kv.h"
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Causal attention of prefill rows of differing lengths, each the last tokens of what its sequence
    has so far. Keys and values of the row's own tokens have been stored before, those of its cached
@@ -25,7 +30,30 @@ void prefill_attention_cpu(float *out, const float *query, const float *keys, co
 	const uint32_t *contexts, uint32_t row_count, const struct attention_shape *shape,
 	enum rounding rounding);
 
-/* Here stands the launcher of the GPU: prefill_attention(), tiles of 64 or 128 queries against
-   tiles of 64 keys from position 0. */
+/* On the GPU: tiles of PREFILL_QUERY_TILE queries against tiles of 64 keys from position 0.
+   head_dim 32, 64 or 128; block_size a multiple of 64. */
+enum { PREFILL_QUERY_TILE = 64 };
+
+struct prefill_tile {
+	uint32_t row;	/* of the batch */
+	uint32_t index; /* queries from index * PREFILL_QUERY_TILE of the row on */
+};
+
+struct prefill_work {
+	const uint32_t *tables;		  /* (any, table_width) */
+	const uint32_t *rows;		  /* (row_count) index into tables */
+	const uint32_t *query_start;	  /* (row_count + 1) */
+	const uint32_t *contexts;	  /* (row_count) */
+	const struct prefill_tile *tiles; /* (tile_count) covering every query once */
+	uint32_t tile_count;
+};
+
+int prefill_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
+	const uint16_t *values, const struct prefill_work *work,
+	const struct attention_shape *shape, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

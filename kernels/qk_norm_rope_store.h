@@ -1,10 +1,15 @@
 #ifndef KERNELS_QK_NORM_ROPE_STORE_H
 #define KERNELS_QK_NORM_ROPE_STORE_H
 
+#include "kernels/launch.h"
 #include "kernels/number.h"
 #include "kernels/paged_kv.h"
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Between the qkv product and attention: normalises each head of the queries and keys, rotates it
    by its position, and stores keys and values into the paged pool.
@@ -35,6 +40,22 @@ void qk_norm_rope_store_cpu(float *query, float *keys, float *values, const floa
 	const struct qk_norm_rope *norm, const struct attention_shape *shape,
 	enum rounding rounding);
 
-/* Here stands the launcher of the GPU: qk_norm_rope_store(), a warp for each head of a token. */
+/* The same on the GPU: weights in bf16, the table in float32. */
+struct qk_norm_rope_device {
+	const uint16_t *q_weight; /* (head_dim) */
+	const uint16_t *k_weight; /* (head_dim) */
+	const float *rope;	  /* (positions, head_dim / 2, 2) */
+	float epsilon;
+};
+
+/* On the GPU: a warp for each head of a token; head_dim at most 256. */
+int qk_norm_rope_store(uint16_t *query, uint16_t *keys, uint16_t *values, const uint16_t *qkv,
+	const uint32_t *positions, const int64_t *slots, uint32_t token_count,
+	const struct qk_norm_rope_device *norm, const struct attention_shape *shape,
+	struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

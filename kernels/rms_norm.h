@@ -1,9 +1,14 @@
 #ifndef KERNELS_RMS_NORM_H
 #define KERNELS_RMS_NORM_H
 
+#include "kernels/launch.h"
 #include "kernels/number.h"
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Root mean square normalisation of each row:
 
@@ -19,6 +24,12 @@ void rms_norm_cpu(float *out, const float *in, const float *weight, uint32_t row
 /* scale(x) above; x: (width). */
 float rms_norm_scale(const float *x, uint32_t width, float epsilon);
 
-/* Here stands the launcher of the GPU: rms_norm(), one row a block, a fixed tree of lanes. */
+/* On the GPU: one row a block, sums in a fixed tree of lanes. */
+int rms_norm(uint16_t *out, const uint16_t *in, const uint16_t *weight, uint32_t row_count,
+	uint32_t width, float epsilon, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

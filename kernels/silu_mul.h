@@ -1,9 +1,14 @@
 #ifndef KERNELS_SILU_MUL_H
 #define KERNELS_SILU_MUL_H
 
+#include "kernels/launch.h"
 #include "kernels/number.h"
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* The gated activation (SwiGLU) of a packed gate and up product:
 
@@ -16,6 +21,12 @@
 void silu_mul_cpu(float *out, const float *gate_up, uint32_t row_count, uint32_t width,
 	enum rounding rounding);
 
-/* Here stands the launcher of the GPU: silu_mul(); later the end of the product before it. */
+/* On the GPU, in bf16. */
+int silu_mul(uint16_t *out, const uint16_t *gate_up, uint32_t row_count, uint32_t width,
+	struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

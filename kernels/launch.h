@@ -1,0 +1,13 @@
+#ifndef KERNELS_LAUNCH_H
+#define KERNELS_LAUNCH_H
+
+#include <stdint.h>
+
+/* What all launchers share. A launcher puts its kernels on a stream and returns at once; pointers
+   are to device memory, bf16 is uint16_t, and 16 bytes divide every row of a bf16 tensor. The
+   result is a cudaError_t as an int, 0 for success, so that headers need no CUDA. A launcher
+   allocates nothing and can be captured into a graph. Sizes of 0 launch nothing. */
+
+struct CUstream_st; /* cudaStream_t is a pointer to it */
+
+#endif
