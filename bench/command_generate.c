@@ -134,7 +134,7 @@ static enum status open_runner(struct order *order, struct session *session, str
 {
 	struct replay_config *config = &order->config;
 	const struct runner_entry *entry = NULL;
-	bool is_calibrated = false;
+	struct runner_facts facts = {0};
 
 	enum status status = runner_find(config->runner, &entry, error);
 	if (status != STATUS_OK) {
@@ -147,7 +147,7 @@ static enum status open_runner(struct order *order, struct session *session, str
 	config->max_num_seqs = u64_min(config->max_num_seqs, session->prompts.count);
 	const struct runner_request request = {
 		.model = &session->model, .model_path = config->model};
-	status = entry->open(&session->runner, config, &request, &is_calibrated, error);
+	status = entry->open(&session->runner, config, &request, &facts, error);
 	if (status != STATUS_OK) {
 		return status;
 	}

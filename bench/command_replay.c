@@ -49,8 +49,8 @@ static uint32_t simulation_options(struct replay_order *order, struct option *ro
 			"config.json",
 			0, 0, NULL, &g->model},
 		{"runner", OPTION_TEXT, &c->runner, "NAME",
-			"sim (default) prices each step by a cost model; reference computes tokens "
-			"on the CPU; tape plays a recorded run",
+			"sim (default) prices each step by a cost model; cuda computes tokens on "
+			"the GPU, reference on the CPU; tape plays a recorded run",
 			0, 0, NULL, &g->runner},
 		{"gpu", OPTION_TEXT, &c->gpu, "NAME|FILE.json",
 			"profile of the cost model: h200 (default), h100, a100, b200, l40s, "
@@ -65,6 +65,15 @@ static uint32_t simulation_options(struct replay_order *order, struct option *ro
 			"what the reference rounds weights, activations, keys and values to; "
 			"default float32",
 			0, 0, NULL, &g->dtype},
+		{"kernels", OPTION_TEXT, &c->kernels, "auto|general",
+			"of the CUDA runner: auto (default) takes the fastest for the GPU, general "
+			"those that run on sm_80 and later",
+			0, 0, NULL, &g->kernels},
+		{"enforce-eager", OPTION_FLAG, &order->is_eager, NULL,
+			"the CUDA runner launches decode steps one operation at a time instead of "
+			"as "
+			"a graph",
+			0, 0, NULL, &g->enforce_eager},
 		{"tape", OPTION_TEXT, &order->tape, "DIR",
 			"the recorded run of --runner tape; its configuration is taken over, and "
 			"options "
@@ -233,6 +242,7 @@ int command_replay(int argc, char **argv)
 		command_help(&command);
 		return 0;
 	}
+	order.config.enforce_eager = order.is_eager;
 	if (status == STATUS_OK && order.out == NULL) {
 		status = error_set(&error, STATUS_USAGE, "--out DIR says where the result goes");
 	}

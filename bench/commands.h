@@ -7,6 +7,7 @@
 int command_replay(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_compare(int argc, char **argv);
+int command_info(int argc, char **argv);
 int command_trace(int argc, char **argv);
 int command_generate(int argc, char **argv);
 int command_export(int argc, char **argv);

@@ -58,6 +58,9 @@ enum status provenance_write(
 	cJSON_AddStringToObject(root, "commit", QUIRE_COMMIT);
 	machine_text(text);
 	cJSON_AddStringToObject(root, "machine", text);
+	if (provenance->device[0] != '\0') {
+		cJSON_AddStringToObject(root, "device", provenance->device);
+	}
 	gmtime_r(&now, &utc);
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
 	cJSON_AddStringToObject(root, "date", text);

@@ -12,6 +12,7 @@ struct provenance {
 	int argc; /* the command line, from the command's name on */
 	char **argv;
 	uint64_t wall_ns;
+	const char *device; /* what computed; "": only the host */
 };
 
 enum status provenance_write(

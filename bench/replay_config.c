@@ -29,6 +29,7 @@ void replay_config_default(struct replay_config *config)
 		.gpu_memory_utilization = 900000,
 		.max_num_seqs = 512,
 		.max_num_batched_tokens = 16384,
+		.kernels = "auto",
 		.tokens = "forced",
 		.trace_format = "any",
 		.sessions = "open",
@@ -74,6 +75,10 @@ enum status replay_config_check(
 	if (status == STATUS_OK) {
 		const char *const dtypes[] = {"float32", "bfloat16", NULL};
 		status = check_word("dtype", config->dtype, dtypes, error);
+	}
+	if (status == STATUS_OK) {
+		const char *const kernels[] = {"auto", "general", NULL};
+		status = check_word("kernels", config->kernels, kernels, error);
 	}
 	if (status == STATUS_OK) {
 		const char *const tokens[] = {"forced", "sampled", NULL};

@@ -18,6 +18,8 @@
 	X(gpu, TEXT, "gpu", true)                                                                  \
 	X(weights, TEXT, "weights", true)                                                          \
 	X(dtype, TEXT, "dtype", true)                                                              \
+	X(kernels, TEXT, "kernels", false)                                                         \
+	X(enforce_eager, NUMBER, "enforce-eager", false)                                           \
 	X(policy, TEXT, "policy", true)                                                            \
 	X(admission, TEXT, "admission", true)                                                      \
 	X(block_size, NUMBER, "block-size", true)                                                  \

@@ -22,7 +22,7 @@ struct replay_session {
 	struct model_config model;
 	const struct runner_entry *entry;
 	struct runner runner;
-	bool is_calibrated;
+	struct runner_facts facts;
 	struct result_folder folder;
 	bool has_folder;
 	bool is_committed; /* the folder is whole */
@@ -111,7 +111,8 @@ static enum status prepare_config(
 			.tape = order->tape,
 			.tape_is_calibrated = session->recording.is_calibrated};
 		status = session->entry->open(
-			&session->runner, config, &request, &session->is_calibrated, error);
+			&session->runner, config, &request, &session->facts, error);
+		order->wants_steps |= session->facts.records_steps;
 	}
 	return status == STATUS_OK ? check_tokens(order, session, error) : status;
 }
@@ -304,12 +305,14 @@ static enum status run(
 		.replay = &session->replay,
 		.config = &order->config,
 		.trace_name = name_of_path(order->trace_path),
-		.is_calibrated = session->is_calibrated,
+		.is_calibrated = session->facts.is_calibrated,
 		.slo_ttft_ns = order->slo_ttft_ns,
 		.slo_tpot_ns = order->slo_tpot_ns,
 	};
-	const struct provenance provenance = {
-		.argc = order->argc, .argv = order->argv, .wall_ns = monotonic_ns() - start_ns};
+	const struct provenance provenance = {.argc = order->argc,
+		.argv = order->argv,
+		.wall_ns = monotonic_ns() - start_ns,
+		.device = session->facts.device};
 	status = write_results(session, &input, &provenance, error);
 	if (status != STATUS_OK) {
 		return status;

@@ -18,6 +18,7 @@ struct replay_order {
 	const char *out;
 	const char *tape; /* NULL: none */
 	bool wants_steps; /* write steps.tsv */
+	bool is_eager;	  /* --enforce-eager */
 	bool is_checking;
 	bool is_forced; /* replace an older result */
 	int argc;	/* for provenance.json */

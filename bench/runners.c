@@ -1,5 +1,6 @@
 #include "bench/runners.h"
 
+#include "bench/cuda_open.h"
 #include "bench/results.h"
 #include "engine/model/reference_runner.h"
 #include "engine/model/weights.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 
 static enum status open_sim(struct runner *out, struct replay_config *config,
-	const struct runner_request *request, bool *is_calibrated, struct error *error)
+	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
 	struct gpu_profile profile;
 	enum status status = gpu_profile_find(config->gpu, &profile, error);
@@ -34,12 +35,12 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 		}
 		config->kv_blocks = memory.block_count;
 	}
-	*is_calibrated = profile.is_calibrated;
+	facts->is_calibrated = profile.is_calibrated;
 	return cost_model_open(out, request->model, &profile, error);
 }
 
 static enum status open_tape(struct runner *out, struct replay_config *config,
-	const struct runner_request *request, bool *is_calibrated, struct error *error)
+	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
 	char path[4096];
 
@@ -49,7 +50,7 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 			"--runner tape plays a recorded run: name its folder by --tape DIR");
 	}
 	snprintf(path, sizeof(path), "%s/%s", request->tape, RESULT_STEPS);
-	*is_calibrated = request->tape_is_calibrated;
+	facts->is_calibrated = request->tape_is_calibrated;
 	return tape_open(out, path, error);
 }
 
@@ -66,7 +67,7 @@ static const char *last_name(const char *path)
 	return name;
 }
 
-static enum status open_weights(struct weights **out, struct replay_config *config,
+enum status runner_open_weights(struct weights **out, struct replay_config *config,
 	const struct runner_request *request, struct error *error)
 {
 	const char *source = config->weights;
@@ -92,7 +93,7 @@ static enum status open_weights(struct weights **out, struct replay_config *conf
 #define REFERENCE_KV_BYTES (UINT64_C(1) << 30)
 
 static enum status open_reference(struct runner *out, struct replay_config *config,
-	const struct runner_request *request, bool *is_calibrated, struct error *error)
+	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
 	struct weights *weights = NULL;
 	struct engine_config engine;
@@ -104,7 +105,7 @@ static enum status open_reference(struct runner *out, struct replay_config *conf
 	replay_config_engine(config, &engine);
 	enum status status = engine_config_validate(&engine, error);
 	if (status == STATUS_OK) {
-		status = open_weights(&weights, config, request, error);
+		status = runner_open_weights(&weights, config, request, error);
 	}
 	if (status == STATUS_OK) {
 		bool is_bf16 = strcmp(config->dtype, "bfloat16") == 0;
@@ -117,12 +118,15 @@ static enum status open_reference(struct runner *out, struct replay_config *conf
 		status = reference_runner_open(out, &options, error);
 	}
 	weights_close(weights);
-	*is_calibrated = true; /* its times are those of a clock */
+	facts->is_calibrated = true; /* its times are those of a clock */
 	return status;
 }
 
 static const struct runner_entry entries[] = {
 	{"sim", "prices each step by a cost model of the GPU", open_sim, NULL},
+#ifdef QUIRE_HAS_CUDA
+	{"cuda", "computes tokens on the GPU", cuda_open, NULL},
+#endif
 	{"reference", "computes tokens on the CPU", open_reference, NULL},
 	{"tape", "plays the step times of a recorded run (--tape DIR)", open_tape, tape_finish},
 };

@@ -6,6 +6,7 @@
 
 #include "bench/replay_config.h"
 #include "engine/model/config.h"
+#include "engine/model/weights.h"
 #include "engine/runner.h"
 
 /* The runners that --runner names. A runner is one file that fills a struct runner, and one row of
@@ -18,18 +19,30 @@ struct runner_request {
 	bool tape_is_calibrated; /* are its times? */
 };
 
+/* What is known of a runner once it is open. */
+struct runner_facts {
+	bool is_calibrated; /* its times were measured, or priced by a profile that was */
+	bool records_steps; /* its times come only once: steps.tsv is always written */
+	char device[64];    /* what computes, for provenance.json; "": nothing but the host */
+};
+
 struct runner_entry {
 	const char *name;
 	const char *summary;
 
 	/* Opens the runner. A config->kv_blocks of 0 asks how many blocks there are and is filled
-	 *in. is_calibrated: its times were measured, or priced by a profile that was. */
+	   in. */
 	enum status (*open)(struct runner *out, struct replay_config *config,
-		const struct runner_request *request, bool *is_calibrated, struct error *error);
+		const struct runner_request *request, struct runner_facts *facts,
+		struct error *error);
 
 	/* After the last step of a whole run; NULL: nothing to say. */
 	enum status (*finish)(const struct runner *runner, struct error *error);
 };
+
+/* Opens the weights that --weights, or else --model, names. */
+enum status runner_open_weights(struct weights **out, struct replay_config *config,
+	const struct runner_request *request, struct error *error);
 
 /* NULL past the end. */
 const struct runner_entry *runner_at(uint32_t index);

@@ -27,7 +27,7 @@ struct engine_config {
 	uint32_t max_num_batched_tokens; /* tokens in a step, in [1, 2^28] */
 	uint32_t max_model_len;		 /* prompt + output tokens of a sequence, in [1, 2^28] */
 	int32_t eos_token_id; /* ends a sequence unless it ignores it; -1: the model has none */
-	uint32_t further_eos_count; /* at most ENGINE_FURTHER_EOS_MAX */
+	uint32_t further_eos_count;			 /* at most ENGINE_FURTHER_EOS_MAX */
 	int32_t further_eos_ids[ENGINE_FURTHER_EOS_MAX]; /* (further_eos_count) end it too */
 };
 

@@ -423,6 +423,12 @@ const struct model_config *weights_config(const struct weights *weights)
 	return &weights->config;
 }
 
+bool weights_are_dummy(const struct weights *weights, uint64_t *seed)
+{
+	*seed = weights->seed;
+	return weights->checkpoint == NULL;
+}
+
 /* ---- dummy weights ---- */
 
 struct weight_dummy weight_dummy(

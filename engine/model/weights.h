@@ -89,6 +89,9 @@ void weights_close(struct weights *weights);
 
 const struct model_config *weights_config(const struct weights *weights);
 
+/* Are these dummy weights? Then *seed is theirs. */
+bool weights_are_dummy(const struct weights *weights, uint64_t *seed);
+
 /* Reads `row_count` rows from `first_row` on of a shard of a tensor into out (row_count, columns of
    the shard). layer is 0 for a tensor that is not layered. The weight must exist and the shard be
    checked. float32 holds every stored value exactly; bf16 is rounded to nearest, ties to even.
@@ -126,7 +129,7 @@ struct weight_dummy weight_dummy(
 	const struct model_config *config, uint64_t seed, enum weight weight, uint32_t layer);
 
 /* The bf16 bits of element `index`. */
-static inline uint16_t weight_dummy_bf16(struct weight_dummy dummy, uint64_t index)
+BOTH_SIDES static inline uint16_t weight_dummy_bf16(struct weight_dummy dummy, uint64_t index)
 {
 	uint32_t byte = (uint32_t)(counter_hash(dummy.key, index >> 3) >> (8 * (index & 7))) & 255;
 	uint32_t sign = !dummy.is_norm && byte < 128 ? 0x8000 : 0;

@@ -1,0 +1,458 @@
+#include "engine/model/cuda_forward.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/model/cuda_weights.h"
+#include "engine/model/nvtx.h"
+#include "kernels/add_rms_norm.h"
+#include "kernels/embedding.h"
+#include "kernels/gather_rows.h"
+#include "kernels/matmul.h"
+#include "kernels/qk_norm_rope_store.h"
+#include "kernels/rms_norm.h"
+#include "kernels/rope_table.h"
+#include "kernels/sampler.h"
+#include "kernels/silu_mul.h"
+
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+struct cuda_forward {
+	struct model_config model;
+	struct cuda_forward_options options;
+	struct attention_shape shape;
+	struct matmul_context *products;
+	uint16_t **tensors; /* (num_hidden_layers, WEIGHT_COUNT); not layered: of layer 0 */
+	float *rope;	    /* (position_count, head_dim / 2, 2) */
+
+	uint16_t *pool;		/* [layer][k|v][block][kv_head][token][head_dim] */
+	uint64_t pool_elements; /* of the keys, or the values, of one layer */
+
+	/* tensors of a step, T = token_capacity, S = sample_capacity */
+	uint16_t *residual;	    /* (T, hidden_size) */
+	uint16_t *hidden;	    /* (T, hidden_size) */
+	uint16_t *qkv;		    /* (T, (heads + 2 * kv_heads) * head_dim) */
+	uint16_t *query;	    /* (T, heads, head_dim) */
+	uint16_t *attended;	    /* (T, heads, head_dim) */
+	uint16_t *gate_up;	    /* (T, 2 * intermediate_size) */
+	uint16_t *activated;	    /* (T, intermediate_size) */
+	uint16_t *sampled_residual; /* (S, hidden_size) */
+	uint16_t *sampled_hidden;   /* (S, hidden_size) */
+	float *logits;		    /* (S, vocab_size) */
+	void *sampler_tiles;
+	float *partial_out;   /* (split_capacity, heads, head_dim) */
+	float *partial_state; /* (split_capacity, heads, 2) */
+
+	struct nvtxDomainRegistration_st *domain;
+
+	/* the first failure of a pass */
+	int code;
+	const char *call;
+};
+
+enum status cuda_status(int code, const char *call, struct error *error)
+{
+	if (code == 0) {
+		return STATUS_OK;
+	}
+	return error_set(error, STATUS_DEVICE, "%s: %s", call, matmul_error_text(code));
+}
+
+/* ---- opening ---- */
+
+/* Device memory for count elements; a refusal says what was asked and what was free. */
+static enum status take(
+	void *out, uint64_t count, size_t size, const char *what, struct error *error)
+{
+	size_t free_bytes = 0, total_bytes = 0;
+
+	if (cudaMalloc((void **)out, count * size) == cudaSuccess) {
+		return STATUS_OK;
+	}
+	(void)cudaGetLastError();
+	cudaMemGetInfo(&free_bytes, &total_bytes);
+	return error_set(error, STATUS_MEMORY,
+		"GPU memory: %.3f GB were asked for %s, %.3f of %.3f GB are free",
+		(double)count * (double)size / 1e9, what, (double)free_bytes / 1e9,
+		(double)total_bytes / 1e9);
+}
+
+static enum status load_weights(struct cuda_forward *forward, struct error *error)
+{
+	const struct model_config *model = &forward->model;
+	const struct cuda_forward_options *options = &forward->options;
+	enum status status = STATUS_OK;
+
+	forward->tensors = memory_take(
+		(size_t)model->num_hidden_layers * WEIGHT_COUNT, sizeof(*forward->tensors));
+	for (uint32_t i = 0; i < model->num_hidden_layers * WEIGHT_COUNT; i++) {
+		uint32_t layer = i / WEIGHT_COUNT;
+		enum weight weight = (enum weight)(i % WEIGHT_COUNT);
+		bool is_tied = weight == WEIGHT_LM_HEAD && model->tie_word_embeddings;
+		if (status != STATUS_OK || !weight_exists(model, weight) || is_tied ||
+			(layer > 0 && !weight_is_layered(weight))) {
+			continue;
+		}
+		struct weight_shape shape = weight_shape(model, weight, options->shard);
+		uint64_t count = (uint64_t)shape.rows * shape.columns;
+		status = take(
+			&forward->tensors[i], count, sizeof(uint16_t), weight_name(weight), error);
+		if (status == STATUS_OK) {
+			status = cuda_status(
+				cuda_weights_upload(forward->tensors[i], options->weights, weight,
+					layer, options->shard),
+				"uploading weights", error);
+		}
+	}
+	return status;
+}
+
+static enum status load_rope(struct cuda_forward *forward, struct error *error)
+{
+	size_t count = (size_t)forward->options.position_count * forward->model.head_dim;
+	float *table = memory_take(count, sizeof(*table));
+
+	rope_table_fill(table, forward->options.position_count, forward->model.head_dim,
+		forward->model.rope_theta);
+	enum status status = take(&forward->rope, count, sizeof(float), "the rope table", error);
+	if (status == STATUS_OK) {
+		status = cuda_status(cudaMemcpy(forward->rope, table, count * sizeof(float),
+					     cudaMemcpyHostToDevice),
+			"cudaMemcpy", error);
+	}
+	free(table);
+	return status;
+}
+
+static enum status take_step_tensors(struct cuda_forward *forward, struct error *error)
+{
+	const struct model_config *model = &forward->model;
+	uint64_t tokens = forward->options.token_capacity;
+	uint64_t samples = forward->options.sample_capacity;
+	uint64_t splits = forward->options.split_capacity;
+	uint64_t query = (uint64_t)model->num_attention_heads * model->head_dim;
+	uint64_t key = (uint64_t)model->num_key_value_heads * model->head_dim;
+	uint64_t tiles = u64_divide_up(model->vocab_size, SAMPLER_TILE);
+	const struct {
+		void *to;
+		uint64_t count;
+		size_t size;
+	} tensors[] = {
+		{&forward->residual, tokens * model->hidden_size, 2},
+		{&forward->hidden, tokens * model->hidden_size, 2},
+		{&forward->qkv, tokens * (query + 2 * key), 2},
+		{&forward->query, tokens * query, 2},
+		{&forward->attended, tokens * query, 2},
+		{&forward->gate_up, tokens * 2 * model->intermediate_size, 2},
+		{&forward->activated, tokens * model->intermediate_size, 2},
+		{&forward->sampled_residual, samples * model->hidden_size, 2},
+		{&forward->sampled_hidden, samples * model->hidden_size, 2},
+		{&forward->logits, samples * model->vocab_size, 4},
+		{&forward->sampler_tiles, samples * tiles, SAMPLER_TILE_BYTES},
+		{&forward->partial_out, splits * query, 4},
+		{&forward->partial_state, splits * model->num_attention_heads * 2, 4},
+	};
+	enum status status = STATUS_OK;
+
+	for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]) && status == STATUS_OK; i++) {
+		status = take(tensors[i].to, tensors[i].count, tensors[i].size,
+			"the tensors of a step", error);
+	}
+	return status;
+}
+
+static enum status check_shape(const struct cuda_forward *forward, struct error *error)
+{
+	const struct model_config *model = &forward->model;
+	uint32_t dim = model->head_dim;
+
+	if (dim != 32 && dim != 64 && dim != 128) {
+		return error_set(error, STATUS_INPUT,
+			"head_dim %u: the CUDA runner computes 32, 64 and 128", dim);
+	}
+	if (model->num_attention_heads / model->num_key_value_heads > 8) {
+		return error_set(error, STATUS_INPUT,
+			"%u query heads share a key/value head: the CUDA runner computes up to 8",
+			model->num_attention_heads / model->num_key_value_heads);
+	}
+	if (model->hidden_size % 8 != 0 || model->intermediate_size % 8 != 0) {
+		return error_set(error, STATUS_INPUT,
+			"hidden_size %u, intermediate_size %u: the CUDA runner needs multiples of "
+			"8",
+			model->hidden_size, model->intermediate_size);
+	}
+	if (forward->options.block_size % 64 != 0) {
+		return error_set(error, STATUS_USAGE,
+			"--block-size %u: the CUDA runner takes multiples of 64",
+			forward->options.block_size);
+	}
+	return STATUS_OK;
+}
+
+enum status cuda_forward_open(
+	struct cuda_forward **out, const struct cuda_forward_options *options, struct error *error)
+{
+	struct cuda_forward *forward = memory_take(1, sizeof(*forward));
+
+	*out = forward;
+	forward->model = *weights_config(options->weights);
+	forward->options = *options;
+	forward->shape = (struct attention_shape){
+		.head_count = forward->model.num_attention_heads,
+		.kv_head_count = forward->model.num_key_value_heads,
+		.head_dim = forward->model.head_dim,
+		.block_size = options->block_size,
+		.table_width = options->table_width,
+	};
+	forward->domain = nvtx_open();
+	check(options->shard.ranks == 1);
+	enum status status = check_shape(forward, error);
+	if (status == STATUS_OK) {
+		status = cuda_status(matmul_open(&forward->products), "opening cuBLASLt", error);
+	}
+	if (status == STATUS_OK) {
+		status = load_weights(forward, error);
+	}
+	if (status == STATUS_OK) {
+		status = load_rope(forward, error);
+	}
+	if (status == STATUS_OK) {
+		status = take_step_tensors(forward, error);
+	}
+	forward->options.weights = NULL;
+	return status;
+}
+
+uint64_t cuda_forward_block_bytes(const struct cuda_forward *forward)
+{
+	return model_config_kv_bytes_per_token(&forward->model) * forward->options.block_size;
+}
+
+enum status cuda_forward_take_pool(
+	struct cuda_forward *forward, uint32_t block_count, struct error *error)
+{
+	uint64_t bytes = cuda_forward_block_bytes(forward) * block_count;
+
+	forward->pool_elements = bytes / 2 / forward->model.num_hidden_layers / sizeof(uint16_t);
+	enum status status = take(&forward->pool, bytes, 1, "the KV pool", error);
+	return status == STATUS_OK
+		       ? cuda_status(cudaMemset(forward->pool, 0, bytes), "cudaMemset", error)
+		       : status;
+}
+
+void cuda_forward_close(struct cuda_forward *forward)
+{
+	if (forward == NULL) {
+		return;
+	}
+	for (uint32_t i = 0;
+		forward->tensors != NULL && i < forward->model.num_hidden_layers * WEIGHT_COUNT;
+		i++) {
+		cudaFree(forward->tensors[i]);
+	}
+	void *const memory[] = {forward->rope, forward->pool, forward->residual, forward->hidden,
+		forward->qkv, forward->query, forward->attended, forward->gate_up,
+		forward->activated, forward->sampled_residual, forward->sampled_hidden,
+		forward->logits, forward->sampler_tiles, forward->partial_out,
+		forward->partial_state};
+	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
+		cudaFree(memory[i]);
+	}
+	matmul_close(forward->products);
+	nvtx_close(forward->domain);
+	free(forward->tensors);
+	free(forward);
+}
+
+/* ---- running ---- */
+
+static const uint16_t *tensor(
+	const struct cuda_forward *forward, enum weight weight, uint32_t layer)
+{
+	return forward->tensors[layer * WEIGHT_COUNT + weight];
+}
+
+/* Remembers the first call that failed; later ones are not told apart from it. */
+static void note(struct cuda_forward *forward, int code, const char *call)
+{
+	if (code != 0 && forward->code == 0) {
+		forward->code = code;
+		forward->call = call;
+	}
+}
+
+static void multiply(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
+	enum weight weight, const uint16_t *bias, uint32_t layer, uint32_t row_count,
+	struct CUstream_st *stream)
+{
+	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
+
+	nvtx_push_layer(forward->domain, weight_name(weight), layer);
+	note(forward,
+		matmul(forward->products, out, in, tensor(forward, weight, layer), bias, row_count,
+			shape.columns, shape.rows, stream),
+		weight_name(weight));
+	nvtx_pop(forward->domain);
+}
+
+/* Rows are taken in groups whose splits have room for their results; mostly that is one group. */
+static void run_decode_attention(struct cuda_forward *forward, const struct cuda_batch *batch,
+	const uint16_t *keys, const uint16_t *values, struct CUstream_st *stream)
+{
+	struct decode_work work = batch->decode;
+	const uint32_t *ends = batch->decode_group_ends;
+	uint32_t whole = batch->decode_count;
+
+	work.partial_out = forward->partial_out;
+	work.partial_state = forward->partial_state;
+	for (uint32_t i = 0; work.first_row < batch->decode_count; i++) {
+		uint32_t end = ends == NULL ? whole : ends[i];
+		note(forward,
+			decode_attention(forward->attended, forward->query, keys, values, &work,
+				end - work.first_row, &forward->shape, stream),
+			"decode_attention");
+		work.first_row = end;
+	}
+}
+
+static void run_attention(struct cuda_forward *forward, const struct cuda_batch *batch,
+	uint32_t layer, struct CUstream_st *stream)
+{
+	const struct qk_norm_rope_device norm = {
+		.q_weight = tensor(forward, WEIGHT_Q_NORM, layer),
+		.k_weight = tensor(forward, WEIGHT_K_NORM, layer),
+		.rope = forward->rope,
+		.epsilon = (float)forward->model.rms_norm_eps,
+	};
+	uint16_t *keys = forward->pool + 2 * layer * forward->pool_elements;
+	uint16_t *values = keys + forward->pool_elements;
+
+	multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV,
+		tensor(forward, WEIGHT_QKV_BIAS, layer), layer, batch->token_count, stream);
+	nvtx_push_layer(forward->domain, "qk_norm_rope_store", layer);
+	note(forward,
+		qk_norm_rope_store(forward->query, keys, values, forward->qkv, batch->positions,
+			batch->slots, batch->token_count, &norm, &forward->shape, stream),
+		"qk_norm_rope_store");
+	nvtx_pop(forward->domain);
+	nvtx_push_layer(forward->domain, "decode_attention", layer);
+	run_decode_attention(forward, batch, keys, values, stream);
+	nvtx_pop(forward->domain);
+	nvtx_push_layer(forward->domain, "prefill_attention", layer);
+	note(forward,
+		prefill_attention(forward->attended, forward->query, keys, values, &batch->prefill,
+			&forward->shape, stream),
+		"prefill_attention");
+	nvtx_pop(forward->domain);
+	multiply(forward, forward->hidden, forward->attended, WEIGHT_O,
+		tensor(forward, WEIGHT_O_BIAS, layer), layer, batch->token_count, stream);
+}
+
+/* residual += hidden; hidden = its norm. */
+static void run_norm(struct cuda_forward *forward, enum weight weight, uint32_t layer,
+	uint32_t token_count, struct CUstream_st *stream)
+{
+	nvtx_push_layer(forward->domain, weight_name(weight), layer);
+	note(forward,
+		add_rms_norm(forward->hidden, forward->residual, forward->hidden,
+			tensor(forward, weight, layer), token_count, forward->model.hidden_size,
+			(float)forward->model.rms_norm_eps, stream),
+		"add_rms_norm");
+	nvtx_pop(forward->domain);
+}
+
+static void run_layer(struct cuda_forward *forward, const struct cuda_batch *batch, uint32_t layer,
+	struct CUstream_st *stream)
+{
+	uint32_t tokens = batch->token_count;
+
+	run_attention(forward, batch, layer, stream);
+	run_norm(forward, WEIGHT_POST_NORM, layer, tokens, stream);
+	multiply(forward, forward->gate_up, forward->hidden, WEIGHT_GATE_UP, NULL, layer, tokens,
+		stream);
+	nvtx_push_layer(forward->domain, "silu_mul", layer);
+	note(forward,
+		silu_mul(forward->activated, forward->gate_up, tokens,
+			forward->model.intermediate_size, stream),
+		"silu_mul");
+	nvtx_pop(forward->domain);
+	multiply(forward, forward->hidden, forward->activated, WEIGHT_DOWN, NULL, layer, tokens,
+		stream);
+	if (layer + 1 < forward->model.num_hidden_layers) {
+		run_norm(forward, WEIGHT_INPUT_NORM, layer + 1, tokens, stream);
+	}
+}
+
+static void run_head(
+	struct cuda_forward *forward, const struct cuda_batch *batch, struct CUstream_st *stream)
+{
+	const struct model_config *model = &forward->model;
+	enum weight head = model->tie_word_embeddings ? WEIGHT_EMBEDDING : WEIGHT_LM_HEAD;
+	uint32_t count = batch->sample_count;
+
+	nvtx_push(forward->domain, "lm_head");
+	note(forward,
+		gather_rows(forward->sampled_residual, forward->residual, batch->sample_index,
+			count, model->hidden_size, stream),
+		"gather_rows");
+	note(forward,
+		gather_rows(forward->sampled_hidden, forward->hidden, batch->sample_index, count,
+			model->hidden_size, stream),
+		"gather_rows");
+	note(forward,
+		add_rms_norm(forward->sampled_hidden, forward->sampled_residual,
+			forward->sampled_hidden, tensor(forward, WEIGHT_FINAL_NORM, 0), count,
+			model->hidden_size, (float)model->rms_norm_eps, stream),
+		"add_rms_norm");
+	note(forward,
+		matmul_logits(forward->products, forward->logits, forward->sampled_hidden,
+			tensor(forward, head, 0), count, model->hidden_size, model->vocab_size,
+			stream),
+		"lm_head");
+	nvtx_pop(forward->domain);
+	nvtx_push(forward->domain, "sampler");
+	note(forward,
+		sampler(batch->sampled, batch->last_tokens, forward->sampler_tiles, forward->logits,
+			batch->row_keys, batch->temperatures, batch->sample_rows, count,
+			model->vocab_size, stream),
+		"sampler");
+	nvtx_pop(forward->domain);
+}
+
+enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,
+	struct CUstream_st *stream, struct error *error)
+{
+	const struct model_config *model = &forward->model;
+	uint32_t tokens = batch->token_count;
+
+	check(tokens <= forward->options.token_capacity);
+	check(batch->decode_count <= forward->options.row_capacity);
+	check(batch->sample_count <= forward->options.sample_capacity);
+	forward->code = 0;
+	nvtx_push(forward->domain, "embedding");
+	note(forward,
+		embedding(forward->residual, tensor(forward, WEIGHT_EMBEDDING, 0), batch->token_ids,
+			batch->last_tokens, batch->decode.rows, tokens, model->hidden_size, stream),
+		"embedding");
+	note(forward,
+		rms_norm(forward->hidden, forward->residual, tensor(forward, WEIGHT_INPUT_NORM, 0),
+			tokens, model->hidden_size, (float)model->rms_norm_eps, stream),
+		"rms_norm");
+	nvtx_pop(forward->domain);
+	for (uint32_t layer = 0; layer < model->num_hidden_layers; layer++) {
+		run_layer(forward, batch, layer, stream);
+	}
+	run_head(forward, batch, stream);
+	return cuda_status(forward->code, forward->call, error);
+}
+
+const float *cuda_forward_logits(const struct cuda_forward *forward)
+{
+	return forward->logits;
+}
+
+uint32_t cuda_forward_vocabulary(const struct cuda_forward *forward)
+{
+	return forward->model.vocab_size;
+}

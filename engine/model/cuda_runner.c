@@ -1,0 +1,745 @@
+#include "engine/model/cuda_runner.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/model/cuda_forward.h"
+#include "engine/model/nvtx.h"
+#include "engine/policy.h"
+#include "kernels/sampler.h"
+#include "kernels/table_update.h"
+
+#include <assert.h>
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	BUCKET_STEP = 16, /* decode steps have 1, 2, 4, 8, 16, 32, 48, ... rows */
+	BUCKETS_MAX = 5 + 65536 / BUCKET_STEP,
+	SPLITS_MAX = 1 << 15, /* in one launch of decode attention */
+	BLOCKS_A_PROCESSOR = 2,
+	SECTION_BYTES = 16,
+};
+
+static_assert(
+	sizeof(struct table_addition) == sizeof(struct block_addition) &&
+		offsetof(struct table_addition, block) == offsetof(struct block_addition, block),
+	"additions go up as they are");
+
+/* Where a step's data lies in the upload buffer, by byte. Only the last section, the splits, has no
+   fixed size: what is behind its used part is not copied. */
+struct layout {
+	size_t split_start, rows, contexts, query_start, sample_index, sample_rows;
+	size_t row_keys, temperatures, token_ids, positions, slots, tiles, splits;
+};
+
+/* A number of rows to which decode steps are padded, so that they are the same work with a graph
+   and without. */
+struct bucket {
+	uint32_t row_count;
+	cudaGraphExec_t graph; /* NULL: eager */
+};
+
+struct cuda_runner {
+	struct cuda_forward *forward;
+	struct engine_config engine;
+	uint64_t seed;
+	cudaStream_t stream;
+	cudaEvent_t begin, end;
+	struct nvtxDomainRegistration_st *domain;
+
+	uint32_t table_width;
+	uint32_t *tables;      /* device: (max running, table_width) */
+	int32_t *last_tokens;  /* device: (max running) */
+	int32_t *sampled;      /* device: (samples) */
+	int32_t *sampled_host; /* pinned: (samples) */
+	uint32_t sample_capacity;
+	uint32_t block_count; /* of decode attention's kernels */
+
+	struct layout decode_layout, general_layout;
+	unsigned char *upload;	    /* device: (upload_bytes) */
+	unsigned char *upload_host; /* pinned: (upload_bytes) */
+	size_t upload_bytes;
+	uint32_t split_room;  /* splits that the buffer has room for */
+	uint32_t *group_ends; /* (max_num_seqs) see struct cuda_batch */
+
+	struct table_addition *additions;      /* device: (addition_capacity) */
+	struct table_addition *additions_host; /* pinned: (addition_capacity) */
+	uint32_t addition_capacity;
+
+	struct bucket buckets[BUCKETS_MAX]; /* by rising row_count, the last max_num_seqs */
+	uint32_t bucket_count;
+
+	uint64_t start_ns; /* when scheduling of the step began, 0: nobody said */
+};
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* ---- a step's data ---- */
+
+static size_t section(size_t *end, size_t count, size_t size)
+{
+	size_t begin = *end;
+
+	*end += u64_divide_up(count * size, SECTION_BYTES) * SECTION_BYTES;
+	return begin;
+}
+
+static struct layout layout_of(uint32_t rows, uint32_t samples, uint32_t tokens, uint32_t tiles)
+{
+	struct layout layout;
+	size_t end = 0;
+
+	layout.split_start = section(&end, (size_t)rows + 1, sizeof(uint32_t));
+	layout.rows = section(&end, rows, sizeof(uint32_t));
+	layout.contexts = section(&end, rows, sizeof(uint32_t));
+	layout.query_start = section(&end, (size_t)rows + 1, sizeof(uint32_t));
+	layout.sample_index = section(&end, samples, sizeof(uint32_t));
+	layout.sample_rows = section(&end, samples, sizeof(uint32_t));
+	layout.row_keys = section(&end, samples, sizeof(uint64_t));
+	layout.temperatures = section(&end, samples, sizeof(float));
+	layout.token_ids = section(&end, tokens, sizeof(int32_t));
+	layout.positions = section(&end, tokens, sizeof(uint32_t));
+	layout.slots = section(&end, tokens, sizeof(int64_t));
+	layout.tiles = section(&end, tiles, sizeof(struct prefill_tile));
+	layout.splits = end;
+	return layout;
+}
+
+#define HOST(type, name) ((type *)(void *)(runner->upload_host + layout->name))
+#define DEVICE(type, name) ((const type *)(const void *)(runner->upload + layout->name))
+
+/* What the device will find: pointers into the upload buffer. */
+static struct cuda_batch device_batch(const struct cuda_runner *runner, const struct layout *layout)
+{
+	return (struct cuda_batch){
+		.token_ids = DEVICE(int32_t, token_ids),
+		.positions = DEVICE(uint32_t, positions),
+		.slots = DEVICE(int64_t, slots),
+		.decode =
+			{
+				.tables = runner->tables,
+				.rows = DEVICE(uint32_t, rows),
+				.contexts = DEVICE(uint32_t, contexts),
+				.splits = DEVICE(struct decode_split, splits),
+				.split_start = DEVICE(uint32_t, split_start),
+				.block_count = runner->block_count,
+			},
+		.prefill =
+			{
+				.tables = runner->tables,
+				.rows = DEVICE(uint32_t, rows),
+				.query_start = DEVICE(uint32_t, query_start),
+				.contexts = DEVICE(uint32_t, contexts),
+				.tiles = DEVICE(struct prefill_tile, tiles),
+			},
+		.sample_index = DEVICE(uint32_t, sample_index),
+		.sample_rows = DEVICE(uint32_t, sample_rows),
+		.row_keys = DEVICE(uint64_t, row_keys),
+		.temperatures = DEVICE(float, temperatures),
+		.last_tokens = runner->last_tokens,
+		.sampled = runner->sampled,
+	};
+}
+
+/* Splits of the decode rows; returns how many. */
+static uint32_t fill_splits(
+	struct cuda_runner *runner, const struct layout *layout, const struct batch *batch)
+{
+	uint32_t *start = HOST(uint32_t, split_start);
+	struct decode_split *splits = HOST(struct decode_split, splits);
+	uint32_t count = 0;
+
+	for (uint32_t r = 0; r < batch->counts.decode_rows; r++) {
+		uint32_t needed =
+			(batch->context_length[r] + DECODE_SPLIT - 1) / (uint32_t)DECODE_SPLIT;
+		check(needed <= runner->split_room - count);
+		start[r] = count;
+		for (uint32_t i = 0; i < needed; i++) {
+			splits[count++] = (struct decode_split){.row = r, .index = i};
+		}
+	}
+	start[batch->counts.decode_rows] = count;
+	return count;
+}
+
+/* Cuts the decode rows into groups whose splits one launch of attention has room for. */
+static void fill_groups(
+	struct cuda_runner *runner, const struct layout *layout, struct cuda_batch *out)
+{
+	const uint32_t *start = HOST(uint32_t, split_start);
+	uint32_t first = 0, count = 0;
+
+	for (uint32_t r = 1; r <= out->decode_count; r++) {
+		if (r == out->decode_count || start[r + 1] - start[first] > SPLITS_MAX) {
+			runner->group_ends[count++] = r;
+			first = r;
+		}
+	}
+	out->decode_group_ends = runner->group_ends;
+}
+
+/* Tiles of the prefill rows; returns how many. */
+static uint32_t fill_tiles(
+	struct cuda_runner *runner, const struct layout *layout, const struct batch *batch)
+{
+	struct prefill_tile *tiles = HOST(struct prefill_tile, tiles);
+	uint32_t count = 0;
+
+	for (uint32_t r = (uint32_t)batch->counts.decode_rows; r < batch->row_count; r++) {
+		uint32_t tokens = batch->query_start[r + 1] - batch->query_start[r];
+		for (uint32_t i = 0; i * PREFILL_QUERY_TILE < tokens; i++) {
+			tiles[count++] = (struct prefill_tile){.row = r, .index = i};
+		}
+	}
+	return count;
+}
+
+static void fill_samples(
+	struct cuda_runner *runner, const struct layout *layout, const struct batch *batch)
+{
+	uint32_t count = 0;
+
+	for (uint32_t r = 0; r < batch->row_count; r++) {
+		if (batch->is_sampled[r]) {
+			HOST(uint32_t, sample_index)[count] = batch->query_start[r + 1] - 1;
+			HOST(uint32_t, sample_rows)[count] = batch->row[r];
+			HOST(uint64_t, row_keys)
+			[count] = sampler_row_key(
+				runner->seed, batch->request[r], batch->sample_position[r]);
+			HOST(float, temperatures)[count] = batch->temperature[r];
+			count++;
+		}
+	}
+	check(count == batch->counts.sampled_rows && count <= runner->sample_capacity);
+}
+
+/* Writes a batch into the pinned buffer; returns the number of splits. */
+static uint32_t fill_batch(struct cuda_runner *runner, const struct layout *layout,
+	const struct batch *batch, struct cuda_batch *out)
+{
+	size_t rows = batch->row_count;
+	size_t tokens = batch->token_count;
+
+	*out = device_batch(runner, layout);
+	memcpy(HOST(uint32_t, rows), batch->row, rows * sizeof(uint32_t));
+	memcpy(HOST(uint32_t, contexts), batch->context_length, rows * sizeof(uint32_t));
+	memcpy(HOST(uint32_t, query_start), batch->query_start, (rows + 1) * sizeof(uint32_t));
+	memcpy(HOST(int32_t, token_ids), batch->token_id, tokens * sizeof(int32_t));
+	memcpy(HOST(uint32_t, positions), batch->position, tokens * sizeof(uint32_t));
+	memcpy(HOST(int64_t, slots), batch->slot, tokens * sizeof(int64_t));
+	fill_samples(runner, layout, batch);
+	out->token_count = batch->token_count;
+	out->decode_count = (uint32_t)batch->counts.decode_rows;
+	out->sample_count = (uint32_t)batch->counts.sampled_rows;
+	out->prefill.tile_count = fill_tiles(runner, layout, batch);
+	return fill_splits(runner, layout, batch);
+}
+
+/* Rows from `first` on up to a bucket's size: they store nothing and attend to nothing. */
+static void fill_padding(struct cuda_runner *runner, uint32_t first, uint32_t row_count)
+{
+	const struct layout *layout = &runner->decode_layout;
+	uint32_t split_count = first == 0 ? 0 : HOST(uint32_t, split_start)[first];
+
+	HOST(uint32_t, split_start)[0] = 0;
+	for (uint32_t r = first; r < row_count; r++) {
+		HOST(uint32_t, split_start)[r + 1] = split_count;
+		HOST(uint32_t, rows)[r] = 0;
+		HOST(uint32_t, contexts)[r] = 0;
+		HOST(uint32_t, sample_index)[r] = r;
+		HOST(uint32_t, sample_rows)[r] = SAMPLER_NO_ROW;
+		HOST(uint64_t, row_keys)[r] = 0;
+		HOST(float, temperatures)[r] = 0;
+		HOST(int32_t, token_ids)[r] = 0;
+		HOST(uint32_t, positions)[r] = 0;
+		HOST(int64_t, slots)[r] = -1;
+	}
+}
+
+static enum status upload(struct cuda_runner *runner, const struct layout *layout,
+	uint32_t split_count, struct error *error)
+{
+	size_t bytes = layout->splits + split_count * sizeof(struct decode_split);
+
+	return cuda_status(cudaMemcpyAsync(runner->upload, runner->upload_host, bytes,
+				   cudaMemcpyHostToDevice, runner->stream),
+		"cudaMemcpyAsync", error);
+}
+
+/* ---- graphs ---- */
+
+static enum status capture(struct cuda_runner *runner, struct bucket *bucket, struct error *error)
+{
+	struct cuda_batch batch = device_batch(runner, &runner->decode_layout);
+	cudaGraph_t captured = NULL;
+
+	batch.token_count = batch.decode_count = batch.sample_count = bucket->row_count;
+	fill_padding(runner, 0, bucket->row_count);
+	enum status status = upload(runner, &runner->decode_layout, 0, error);
+	if (status == STATUS_OK) {
+		/* Once as it is: libraries choose and load what they need. */
+		status = cuda_forward_run(runner->forward, &batch, runner->stream, error);
+	}
+	if (status == STATUS_OK) {
+		status = cuda_status(cudaStreamSynchronize(runner->stream), "warm-up", error);
+	}
+	if (status == STATUS_OK) {
+		status = cuda_status(
+			cudaStreamBeginCapture(runner->stream, cudaStreamCaptureModeThreadLocal),
+			"cudaStreamBeginCapture", error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	status = cuda_forward_run(runner->forward, &batch, runner->stream, error);
+	int code = cudaStreamEndCapture(runner->stream, &captured);
+	if (status == STATUS_OK) {
+		status = cuda_status(code, "cudaStreamEndCapture", error);
+	}
+	if (status == STATUS_OK) {
+		status = cuda_status(cudaGraphInstantiate(&bucket->graph, captured, 0),
+			"cudaGraphInstantiate", error);
+	}
+	if (captured != NULL) {
+		cudaGraphDestroy(captured);
+	}
+	return status;
+}
+
+static enum status capture_all(struct cuda_runner *runner, struct error *error)
+{
+	enum status status = STATUS_OK;
+
+	for (uint32_t i = 0; i < runner->bucket_count && status == STATUS_OK; i++) {
+		status = capture(runner, &runner->buckets[i], error);
+	}
+	return status;
+}
+
+static void fill_buckets(struct cuda_runner *runner)
+{
+	uint32_t most = runner->engine.max_num_seqs;
+
+	for (uint32_t rows = 1; rows < most;) {
+		runner->buckets[runner->bucket_count++].row_count = rows;
+		rows += rows < BUCKET_STEP ? rows : BUCKET_STEP;
+	}
+	runner->buckets[runner->bucket_count++].row_count = most;
+}
+
+static const struct bucket *bucket_for(const struct cuda_runner *runner, uint32_t row_count)
+{
+	uint32_t i = 0;
+
+	while (runner->buckets[i].row_count < row_count) {
+		check(i + 1 < runner->bucket_count);
+		i++;
+	}
+	return &runner->buckets[i];
+}
+
+/* ---- steps ---- */
+
+static enum status update_tables(
+	struct cuda_runner *runner, const struct batch *batch, struct error *error)
+{
+	uint32_t count = batch->addition_count;
+	size_t bytes = count * sizeof(struct table_addition);
+
+	if (count == 0) {
+		return STATUS_OK;
+	}
+	if (count > runner->addition_capacity) {
+		uint32_t capacity = (uint32_t)u64_power_of_two_at_least(u64_max(count, 4096));
+		cudaFree(runner->additions);
+		cudaFreeHost(runner->additions_host);
+		runner->additions = NULL;
+		runner->additions_host = NULL;
+		runner->addition_capacity = 0;
+		enum status status = cuda_status(cudaMalloc((void **)&runner->additions,
+							 capacity * sizeof(*runner->additions)),
+			"cudaMalloc", error);
+		if (status == STATUS_OK) {
+			status = cuda_status(cudaMallocHost((void **)&runner->additions_host,
+						     capacity * sizeof(*runner->additions)),
+				"cudaMallocHost", error);
+		}
+		if (status != STATUS_OK) {
+			return status;
+		}
+		runner->addition_capacity = capacity;
+	}
+	memcpy(runner->additions_host, batch->additions, bytes);
+	enum status status = cuda_status(cudaMemcpyAsync(runner->additions, runner->additions_host,
+						 bytes, cudaMemcpyHostToDevice, runner->stream),
+		"cudaMemcpyAsync", error);
+	return status == STATUS_OK ? cuda_status(table_update(runner->tables, runner->table_width,
+							 runner->additions, count, runner->stream),
+					     "table_update", error)
+				   : status;
+}
+
+static enum status cuda_start(
+	void *state, uint64_t earliest_ns, uint64_t *start_ns, struct error *error)
+{
+	struct cuda_runner *runner = state;
+
+	(void)error; /* the clock is always there */
+	*start_ns = earliest_ns;
+	runner->start_ns = clock_ns();
+	return STATUS_OK;
+}
+
+/* Fills and uploads a decode step; *graph is what computes it, NULL: the operations one by one. */
+static enum status prepare_decode(struct cuda_runner *runner, const struct batch *batch,
+	struct cuda_batch *device, cudaGraphExec_t *graph, struct error *error)
+{
+	const struct layout *layout = &runner->decode_layout;
+	const struct bucket *bucket = bucket_for(runner, batch->row_count);
+	uint32_t splits = fill_batch(runner, layout, batch, device);
+
+	fill_padding(runner, batch->row_count, bucket->row_count);
+	device->token_count = bucket->row_count;
+	device->decode_count = bucket->row_count;
+	device->sample_count = bucket->row_count;
+	fill_groups(runner, layout, device);
+	*graph = splits <= SPLITS_MAX ? bucket->graph : NULL;
+	return upload(runner, layout, splits, error);
+}
+
+static enum status launch(struct cuda_runner *runner, const struct batch *batch,
+	enum step_mode *mode, struct error *error)
+{
+	bool is_decode = batch->counts.prefill_rows == 0;
+	const struct layout *layout = &runner->general_layout;
+	cudaGraphExec_t graph = NULL;
+	struct cuda_batch device;
+	enum status status;
+
+	nvtx_push(runner->domain, "upload");
+	if (is_decode) {
+		status = prepare_decode(runner, batch, &device, &graph, error);
+	} else {
+		uint32_t splits = fill_batch(runner, layout, batch, &device);
+		fill_groups(runner, layout, &device);
+		status = upload(runner, layout, splits, error);
+	}
+	nvtx_pop(runner->domain);
+	if (status != STATUS_OK) {
+		return status;
+	}
+	nvtx_push(runner->domain, is_decode ? "decode" : "prefill");
+	*mode = graph != NULL ? STEP_MODE_GRAPH : STEP_MODE_EAGER;
+	status = graph != NULL ? cuda_status(cudaGraphLaunch(graph, runner->stream),
+					 "cudaGraphLaunch", error)
+			       : cuda_forward_run(runner->forward, &device, runner->stream, error);
+	nvtx_pop(runner->domain);
+	return status;
+}
+
+static enum status cuda_execute(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	struct cuda_runner *runner = state;
+	uint64_t start_ns = runner->start_ns == 0 ? clock_ns() : runner->start_ns;
+	size_t bytes = batch->counts.sampled_rows * sizeof(int32_t);
+	float gpu_ms = 0;
+
+	enum status status = cuda_status(
+		cudaEventRecord(runner->begin, runner->stream), "cudaEventRecord", error);
+	if (status == STATUS_OK) {
+		status = update_tables(runner, batch, error);
+	}
+	if (status == STATUS_OK) {
+		status = launch(runner, batch, &time->mode, error);
+	}
+	if (status == STATUS_OK && bytes > 0) {
+		status = cuda_status(cudaMemcpyAsync(runner->sampled_host, runner->sampled, bytes,
+					     cudaMemcpyDeviceToHost, runner->stream),
+			"cudaMemcpyAsync", error);
+	}
+	if (status == STATUS_OK) {
+		status = cuda_status(
+			cudaEventRecord(runner->end, runner->stream), "cudaEventRecord", error);
+	}
+	if (status == STATUS_OK) {
+		status = cuda_status(cudaEventSynchronize(runner->end), "a step on the GPU", error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	uint64_t end_ns = clock_ns();
+	memcpy(token_ids, runner->sampled_host, bytes);
+	status = cuda_status(cudaEventElapsedTime(&gpu_ms, runner->begin, runner->end),
+		"cudaEventElapsedTime", error);
+	time->elapsed_ns = end_ns - start_ns;
+	time->gpu_ns = u64_min((uint64_t)((double)gpu_ms * 1e6), time->elapsed_ns);
+	time->host_ns = time->elapsed_ns - time->gpu_ns;
+	runner->start_ns = 0;
+	return status;
+}
+
+static void cuda_close(void *state)
+{
+	struct cuda_runner *runner = state;
+
+	for (uint32_t i = 0; i < runner->bucket_count; i++) {
+		if (runner->buckets[i].graph != NULL) {
+			cudaGraphExecDestroy(runner->buckets[i].graph);
+		}
+	}
+	cuda_forward_close(runner->forward);
+	cudaFree(runner->tables);
+	cudaFree(runner->last_tokens);
+	cudaFree(runner->sampled);
+	cudaFreeHost(runner->sampled_host);
+	cudaFree(runner->upload);
+	cudaFreeHost(runner->upload_host);
+	cudaFree(runner->additions);
+	cudaFreeHost(runner->additions_host);
+	if (runner->begin != NULL) {
+		cudaEventDestroy(runner->begin);
+	}
+	if (runner->end != NULL) {
+		cudaEventDestroy(runner->end);
+	}
+	if (runner->stream != NULL) {
+		cudaStreamDestroy(runner->stream);
+	}
+	nvtx_close(runner->domain);
+	free(runner->group_ends);
+	free(runner);
+}
+
+/* ---- opening ---- */
+
+static enum status open_forward(
+	struct cuda_runner *runner, const struct cuda_runner_options *options, struct error *error)
+{
+	const struct engine_config *engine = &runner->engine;
+	uint64_t splits =
+		(uint64_t)engine->max_num_seqs * u64_divide_up(engine->max_model_len, DECODE_SPLIT);
+	const struct cuda_forward_options forward = {
+		.weights = options->weights,
+		.shard = WEIGHT_WHOLE,
+		.token_capacity = u32_max(engine->max_num_batched_tokens, engine->max_num_seqs),
+		.row_capacity = engine->max_num_seqs,
+		.sample_capacity = runner->sample_capacity,
+		.position_count = engine->max_model_len,
+		.block_size = engine->block_size,
+		.table_width = runner->table_width,
+		.split_capacity = (uint32_t)u64_min(splits, SPLITS_MAX),
+	};
+
+	runner->split_room = u32_from(splits);
+	return cuda_forward_open(&runner->forward, &forward, error);
+}
+
+static enum status open_upload(struct cuda_runner *runner, struct error *error)
+{
+	const struct engine_config *engine = &runner->engine;
+	uint32_t rows = runner->sample_capacity;
+	uint32_t tokens = u32_max(engine->max_num_batched_tokens, engine->max_num_seqs);
+	uint32_t tiles = tokens / PREFILL_QUERY_TILE + rows;
+
+	runner->decode_layout =
+		layout_of(engine->max_num_seqs, engine->max_num_seqs, engine->max_num_seqs, 0);
+	runner->general_layout = layout_of(rows, rows, tokens, tiles);
+	runner->upload_bytes =
+		runner->general_layout.splits + runner->split_room * sizeof(struct decode_split);
+	enum status status = cuda_status(
+		cudaMalloc((void **)&runner->upload, runner->upload_bytes), "cudaMalloc", error);
+	if (status == STATUS_OK) {
+		status = cuda_status(
+			cudaMallocHost((void **)&runner->upload_host, runner->upload_bytes),
+			"cudaMallocHost", error);
+	}
+	if (status == STATUS_OK) {
+		status = cuda_status(cudaMalloc((void **)&runner->sampled, rows * sizeof(int32_t)),
+			"cudaMalloc", error);
+	}
+	if (status == STATUS_OK) {
+		status = cuda_status(
+			cudaMallocHost((void **)&runner->sampled_host, rows * sizeof(int32_t)),
+			"cudaMallocHost", error);
+	}
+	return status;
+}
+
+/* The largest step without attention, so that everything a step loads has been loaded before free
+   memory is measured. */
+static enum status warm_up(struct cuda_runner *runner, struct error *error)
+{
+	const struct layout *layout = &runner->general_layout;
+	struct cuda_batch batch = device_batch(runner, layout);
+	uint32_t tokens =
+		u32_max(runner->engine.max_num_batched_tokens, runner->engine.max_num_seqs);
+
+	memset(runner->upload_host, 0, runner->upload_bytes);
+	memset(HOST(int64_t, slots), 0xff, tokens * sizeof(int64_t));
+	batch.token_count = tokens;
+	batch.sample_count = runner->sample_capacity;
+	for (uint32_t i = 0; i < runner->sample_capacity; i++) {
+		HOST(uint32_t, sample_rows)[i] = SAMPLER_NO_ROW;
+	}
+	enum status status = upload(runner, layout, 0, error);
+	if (status == STATUS_OK) {
+		status = cuda_forward_run(runner->forward, &batch, runner->stream, error);
+	}
+	return status == STATUS_OK
+		       ? cuda_status(cudaStreamSynchronize(runner->stream), "warm-up", error)
+		       : status;
+}
+
+/* As nano-vllm reckons: what is left of the wanted share of all memory. */
+static enum status count_blocks(struct cuda_runner *runner,
+	const struct cuda_runner_options *options, struct cuda_memory *memory, struct error *error)
+{
+	size_t free_bytes, total_bytes;
+	enum status status =
+		cuda_status(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo", error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	memory->total_bytes = total_bytes;
+	memory->used_bytes = total_bytes - free_bytes;
+	memory->block_bytes = cuda_forward_block_bytes(runner->forward) +
+			      (uint64_t)runner->table_width * sizeof(uint32_t);
+	uint64_t usable = (uint64_t)((u128)total_bytes * options->gpu_memory_utilization / 1000000);
+	uint64_t left = usable > memory->used_bytes ? usable - memory->used_bytes : 0;
+	memory->block_count = options->engine->kv_block_count;
+	if (memory->block_count == 0) {
+		memory->block_count =
+			(uint32_t)u64_min(left / memory->block_bytes, UINT64_C(1) << 28);
+	}
+	if (memory->block_count == 0) {
+		return error_set(error, STATUS_MEMORY,
+			"GPU memory: no KV block fits: of %.3f GB %.3f may be used and %.3f are, "
+			"a block takes %.3f",
+			(double)total_bytes / 1e9, (double)usable / 1e9,
+			(double)memory->used_bytes / 1e9, (double)memory->block_bytes / 1e9);
+	}
+	runner->engine.kv_block_count = memory->block_count;
+	return STATUS_OK;
+}
+
+static enum status open_pool(struct cuda_runner *runner, struct error *error)
+{
+	uint64_t rows = runner->engine.policy->max_running(&runner->engine);
+	uint64_t table_bytes = rows * runner->table_width * sizeof(uint32_t);
+
+	enum status status =
+		cuda_forward_take_pool(runner->forward, runner->engine.kv_block_count, error);
+	if (status == STATUS_OK) {
+		status = cuda_status(cudaMalloc((void **)&runner->tables, table_bytes),
+			"cudaMalloc of the block tables", error);
+	}
+	if (status == STATUS_OK) {
+		status = cuda_status(
+			cudaMemset(runner->tables, 0, table_bytes), "cudaMemset", error);
+	}
+	if (status == STATUS_OK) {
+		status = cuda_status(
+			cudaMalloc((void **)&runner->last_tokens, rows * sizeof(int32_t)),
+			"cudaMalloc", error);
+	}
+	return status;
+}
+
+static enum status open_device(
+	struct cuda_runner *runner, struct cuda_memory *memory, struct error *error)
+{
+	struct cudaDeviceProp properties;
+	int device = 0;
+
+	enum status status = cuda_status(cudaGetDevice(&device), "cudaGetDevice", error);
+	if (status == STATUS_OK) {
+		status = cuda_status(cudaGetDeviceProperties(&properties, device),
+			"cudaGetDeviceProperties", error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	memcpy(memory->device, properties.name, sizeof(memory->device) - 1);
+	memory->device[sizeof(memory->device) - 1] = '\0';
+	runner->block_count =
+		(uint32_t)properties.multiProcessorCount * (uint32_t)BLOCKS_A_PROCESSOR;
+	status = cuda_status(cudaStreamCreate(&runner->stream), "cudaStreamCreate", error);
+	if (status == STATUS_OK) {
+		status = cuda_status(cudaEventCreate(&runner->begin), "cudaEventCreate", error);
+	}
+	return status == STATUS_OK
+		       ? cuda_status(cudaEventCreate(&runner->end), "cudaEventCreate", error)
+		       : status;
+}
+
+enum status cuda_runner_open(struct runner *out, const struct cuda_runner_options *options,
+	struct cuda_memory *memory, struct error *error)
+{
+	struct cuda_runner *runner = memory_take(1, sizeof(*runner));
+
+	memset(memory, 0, sizeof(*memory));
+	runner->engine = *options->engine;
+	runner->seed = options->seed;
+	runner->domain = nvtx_open();
+	runner->group_ends = memory_take(runner->engine.max_num_seqs, sizeof(*runner->group_ends));
+	runner->table_width =
+		u32_from(u64_divide_up(runner->engine.max_model_len, runner->engine.block_size));
+	/* decode rows, and as many prompts that end in the same step */
+	runner->sample_capacity = 2 * runner->engine.max_num_seqs + 1;
+	fill_buckets(runner);
+	enum status status = open_device(runner, memory, error);
+	if (status == STATUS_OK) {
+		status = open_forward(runner, options, error);
+	}
+	if (status == STATUS_OK) {
+		status = open_upload(runner, error);
+	}
+	if (status == STATUS_OK) {
+		status = warm_up(runner, error);
+	}
+	if (status == STATUS_OK) {
+		status = count_blocks(runner, options, memory, error);
+	}
+	if (status == STATUS_OK) {
+		status = open_pool(runner, error);
+	}
+	if (status == STATUS_OK && !options->is_eager) {
+		status = capture_all(runner, error);
+	}
+	if (status != STATUS_OK) {
+		cuda_close(runner);
+		return status;
+	}
+	*out = (struct runner){
+		.name = "cuda",
+		.state = runner,
+		.is_computing = true,
+		.execute = cuda_execute,
+		.start = cuda_start,
+		.close = cuda_close,
+	};
+	return STATUS_OK;
+}
+
+enum status cuda_runner_logits(
+	const struct runner *runner, uint32_t row_count, float *logits, struct error *error)
+{
+	const struct cuda_runner *state = runner->state;
+
+	return cuda_status(
+		cudaMemcpy(logits, cuda_forward_logits(state->forward),
+			(size_t)row_count * cuda_forward_vocabulary(state->forward) * sizeof(float),
+			cudaMemcpyDeviceToHost),
+		"cudaMemcpy", error);
+}
