@@ -140,6 +140,11 @@ static void body_bins(struct prop *prop, const void *context)
 	require_equal(sum.busy_ns, all.busy_ns);
 	require_equal(sum.steps, all.steps);
 	require(sum.waiting_ns == all.waiting_ns, "waiting was lost");
+	/* The last bin is that of the latest step's end, or of its last nanosecond. */
+	const struct timeline_step *last = &steps.steps[steps.count - 1];
+	uint64_t last_low = (timeline.bin_count - 1) * timeline.bin_ns;
+	require(last->end_ns >= last_low && last->end_ns <= last_low + timeline.bin_ns,
+		"bins go on behind the end");
 	/* No wider than it needs to be: half as wide would not have held it. */
 	require(timeline.bin_ns == 1000 || timeline.bin_count > TIMELINE_BINS_MAX / 2,
 		"%u bins of %llu ns", timeline.bin_count, (unsigned long long)timeline.bin_ns);
