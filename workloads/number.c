@@ -113,7 +113,8 @@ bool number_scaled(const char *text, size_t bytes, uint32_t places, uint64_t *va
 		}
 		uint64_t digit = i < decimal.mantissa_bytes ? (uint64_t)(text[i] - '0') : 0;
 		i += i < decimal.mantissa_bytes;
-		if (sum > (UINT64_MAX - digit) / 10) {
+		/* Below this the next digit fits in any case. */
+		if (sum >= UINT64_MAX / 10 && sum > (UINT64_MAX - digit) / 10) {
 			return false;
 		}
 		sum = sum * 10 + digit;
