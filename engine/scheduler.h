@@ -69,7 +69,7 @@ struct scheduler {
 	uint32_t row_words;
 	uint64_t admission_count;
 
-	struct placement *placements; /* (placement_capacity) of the current step */
+	struct placement *placements; /* (max_num_seqs) of the current step */
 	uint32_t placement_count;
 	uint32_t placement_capacity;
 

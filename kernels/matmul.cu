@@ -9,7 +9,7 @@
 /* Row-major out = in * weight^T is, column by column, out^T = weight * in^T: cuBLAS sees the weight
    as its transposed left operand. The algorithm of a shape is asked for once and kept. */
 
-enum { PLANS_MAX = 4096, WORKSPACE_BYTES = 64 << 20 };
+enum { PLANS_MAX = 4096 };
 
 struct plan {
 	uint32_t row_count, input_count, output_count;
@@ -51,7 +51,7 @@ int matmul_open(struct matmul_context **out)
 		return cudaErrorMemoryAllocation;
 	}
 	int code = failure(cublasLtCreate(&context->library));
-	return code != 0 ? code : cudaMalloc(&context->workspace, WORKSPACE_BYTES);
+	return code != 0 ? code : cudaMalloc(&context->workspace, MATMUL_WORKSPACE_BYTES);
 }
 
 void matmul_close(struct matmul_context *context)
@@ -115,7 +115,7 @@ static cublasStatus_t choose(struct matmul_context *context, struct plan *plan)
 {
 	cublasLtMatmulPreference_t preference = NULL;
 	cublasLtMatmulHeuristicResult_t result;
-	size_t bytes = WORKSPACE_BYTES;
+	size_t bytes = MATMUL_WORKSPACE_BYTES;
 	int count = 0;
 	cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
 
@@ -209,7 +209,7 @@ static int multiply(struct matmul_context *context, void *out, const uint16_t *i
 	if (status == CUBLAS_STATUS_SUCCESS) {
 		status = cublasLtMatmul(context->library, plan->operation, &one, weight,
 			plan->weight, in, plan->in, &zero, out, plan->out, out, plan->out,
-			&plan->algorithm, context->workspace, WORKSPACE_BYTES, stream);
+			&plan->algorithm, context->workspace, MATMUL_WORKSPACE_BYTES, stream);
 	}
 	return failure(status);
 }

@@ -28,7 +28,7 @@ void matmul_cpu(float *out, const float *in, struct matrix weight, const float *
 struct matmul_context;
 
 /* Codes from here on are a cublasStatus_t + MATMUL_CUBLAS_ERROR, below it a cudaError_t. */
-enum { MATMUL_CUBLAS_ERROR = 100000 };
+enum { MATMUL_CUBLAS_ERROR = 100000, MATMUL_WORKSPACE_BYTES = 64 << 20 };
 const char *matmul_error_text(int code);
 
 int matmul_open(struct matmul_context **out);

@@ -192,20 +192,6 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 
 /* ---- memory ---- */
 
-/* The warm-up step's largest buffers, see struct kv_memory. */
-static uint64_t warm_up_bytes(
-	const struct model_config *model, const struct kv_memory_limits *limits)
-{
-	uint64_t tokens = limits->max_num_batched_tokens;
-	uint64_t sequence_tokens = u64_min(tokens, limits->max_model_len);
-	uint64_t sequences = u64_min(tokens / sequence_tokens, limits->max_num_seqs);
-	uint64_t mlp_elements =
-		2 * (uint64_t)model->hidden_size + 3 * (uint64_t)model->intermediate_size;
-	uint64_t mlp = sequences * sequence_tokens * mlp_elements * BYTES_PER_ELEMENT;
-	uint64_t sampler = sequences * model->vocab_size * (BYTES_PER_ELEMENT + 2 * 4);
-	return u64_max(mlp, sampler);
-}
-
 enum status cost_model_kv_memory(const struct model_config *model,
 	const struct gpu_profile *profile, const struct kv_memory_limits *limits,
 	struct kv_memory *out, struct error *error)
@@ -214,6 +200,8 @@ enum status cost_model_kv_memory(const struct model_config *model,
 	check(limits->block_size >= 1 && limits->max_num_seqs >= 1);
 	check(limits->max_num_batched_tokens >= 1 && limits->max_model_len >= 1);
 	uint64_t total = (uint64_t)profile->memory_bytes;
+	struct model_step_limits step = model_step_limits(
+		limits->max_num_batched_tokens, limits->max_num_seqs, limits->max_model_len);
 	*out = (struct kv_memory){
 		.total_bytes = total,
 		/* total < 2^50: whole millionths first, so that nothing overflows. */
@@ -221,7 +209,7 @@ enum status cost_model_kv_memory(const struct model_config *model,
 				total % 1000000 * limits->gpu_memory_utilization / 1000000,
 		.context_bytes = (uint64_t)profile->context_bytes,
 		.weight_bytes = model_config_weight_bytes(model),
-		.activation_bytes = warm_up_bytes(model, limits),
+		.activation_bytes = model_config_step_bytes(model, &step),
 		.block_bytes = model_config_kv_bytes_per_token(model) * limits->block_size,
 	};
 	uint64_t taken = out->context_bytes + out->weight_bytes + out->activation_bytes;

@@ -60,19 +60,18 @@ struct kv_memory_limits {
 	uint32_t max_model_len;
 };
 
-/* Where the memory goes, in bytes. The original measures, after a warm-up step, and takes
+/* Where the memory goes, in bytes. nano-vllm measures, after a warm-up step, and takes
 
        (total * utilization - used - peak + current) / block_bytes, rounded down,
 
    where used is what the device has given away, current what the allocator holds for tensors and
-   peak the most it held. Weights are in used, in peak and in current; so this is
+   peak the most it held. An engine that takes all its buffers at start has peak = current, so this
+   is
 
        (usable - context - weights - activations) / block_bytes
 
-   with the activations of the warm-up step: max_num_batched_tokens tokens in as many sequences of
-   max_model_len as they make, at least one. Its largest moment is taken as the larger of
-     - the MLP: two residual streams, gate and up, their product, 2 bytes an element;
-     - the sampler: the logits of the step's sequences in 2 bytes, and two copies in 4. */
+   with the buffers of quire's own CUDA engine as activations (model_config_step_bytes). `quire
+   info` shows the estimate beside what the engine finds on a GPU. */
 struct kv_memory {
 	uint64_t total_bytes;
 	uint64_t usable_bytes;	/* total * gpu_memory_utilization */

@@ -89,4 +89,21 @@ uint64_t model_config_weight_bytes(const struct model_config *config);
 /* Bytes of K and V of one token over all layers, two an element. */
 uint64_t model_config_kv_bytes_per_token(const struct model_config *config);
 
+/* What decides the size of the buffers that the CUDA engine takes at start. */
+struct model_step_limits {
+	uint64_t tokens;    /* in a step */
+	uint64_t samples;   /* rows in a step that end in a sampled token */
+	uint64_t splits;    /* of decode attention in one launch */
+	uint64_t positions; /* in a sequence */
+};
+
+/* The limits of an engine; max_model_len tokens a sequence. */
+struct model_step_limits model_step_limits(
+	uint64_t max_num_batched_tokens, uint64_t max_num_seqs, uint64_t max_model_len);
+
+/* Bytes of those buffers: the tensors of a step (engine/model/cuda_forward.c has the list and
+   checks that its sum is this), the rope table, and the workspace of matrix products. */
+uint64_t model_config_step_bytes(
+	const struct model_config *config, const struct model_step_limits *limits);
+
 #endif

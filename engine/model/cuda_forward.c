@@ -24,12 +24,12 @@ struct cuda_forward {
 	struct attention_shape shape;
 	struct matmul_context *products;
 	uint16_t **tensors; /* (num_hidden_layers, WEIGHT_COUNT); not layered: of layer 0 */
-	float *rope;	    /* (position_count, head_dim / 2, 2) */
+	float *rope;	    /* (limits.positions, head_dim / 2, 2) */
 
 	uint16_t *pool;		/* [layer][k|v][block][kv_head][token][head_dim] */
 	uint64_t pool_elements; /* of the keys, or the values, of one layer */
 
-	/* tensors of a step, T = token_capacity, S = sample_capacity */
+	/* tensors of a step, T = limits.tokens, S = limits.samples */
 	uint16_t *residual;	    /* (T, hidden_size) */
 	uint16_t *hidden;	    /* (T, hidden_size) */
 	uint16_t *qkv;		    /* (T, (heads + 2 * kv_heads) * head_dim) */
@@ -41,8 +41,8 @@ struct cuda_forward {
 	uint16_t *sampled_hidden;   /* (S, hidden_size) */
 	float *logits;		    /* (S, vocab_size) */
 	void *sampler_tiles;
-	float *partial_out;   /* (split_capacity, heads, head_dim) */
-	float *partial_state; /* (split_capacity, heads, 2) */
+	float *partial_out;   /* (limits.splits, heads, head_dim) */
+	float *partial_state; /* (limits.splits, heads, 2) */
 
 	struct nvtxDomainRegistration_st *domain;
 
@@ -110,10 +110,10 @@ static enum status load_weights(struct cuda_forward *forward, struct error *erro
 
 static enum status load_rope(struct cuda_forward *forward, struct error *error)
 {
-	size_t count = (size_t)forward->options.position_count * forward->model.head_dim;
+	size_t count = (size_t)forward->options.limits.positions * forward->model.head_dim;
 	float *table = memory_take(count, sizeof(*table));
 
-	rope_table_fill(table, forward->options.position_count, forward->model.head_dim,
+	rope_table_fill(table, u32_from(forward->options.limits.positions), forward->model.head_dim,
 		forward->model.rope_theta);
 	enum status status = take(&forward->rope, count, sizeof(float), "the rope table", error);
 	if (status == STATUS_OK) {
@@ -128,9 +128,9 @@ static enum status load_rope(struct cuda_forward *forward, struct error *error)
 static enum status take_step_tensors(struct cuda_forward *forward, struct error *error)
 {
 	const struct model_config *model = &forward->model;
-	uint64_t tokens = forward->options.token_capacity;
-	uint64_t samples = forward->options.sample_capacity;
-	uint64_t splits = forward->options.split_capacity;
+	uint64_t tokens = forward->options.limits.tokens;
+	uint64_t samples = forward->options.limits.samples;
+	uint64_t splits = forward->options.limits.splits;
 	uint64_t query = (uint64_t)model->num_attention_heads * model->head_dim;
 	uint64_t key = (uint64_t)model->num_key_value_heads * model->head_dim;
 	uint64_t tiles = u64_divide_up(model->vocab_size, SAMPLER_TILE);
@@ -154,11 +154,17 @@ static enum status take_step_tensors(struct cuda_forward *forward, struct error 
 		{&forward->partial_state, splits * model->num_attention_heads * 2, 4},
 	};
 	enum status status = STATUS_OK;
+	/* The sum is what model_config_step_bytes() says, for those who reckon without a GPU. */
+	uint64_t bytes = MATMUL_WORKSPACE_BYTES +
+			 forward->options.limits.positions * model->head_dim * sizeof(float);
 
 	for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]) && status == STATUS_OK; i++) {
+		bytes += tensors[i].count * tensors[i].size;
 		status = take(tensors[i].to, tensors[i].count, tensors[i].size,
 			"the tensors of a step", error);
 	}
+	check(status != STATUS_OK ||
+		bytes == model_config_step_bytes(model, &forward->options.limits));
 	return status;
 }
 
@@ -426,9 +432,8 @@ enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_bat
 	const struct model_config *model = &forward->model;
 	uint32_t tokens = batch->token_count;
 
-	check(tokens <= forward->options.token_capacity);
-	check(batch->decode_count <= forward->options.row_capacity);
-	check(batch->sample_count <= forward->options.sample_capacity);
+	check(tokens <= forward->options.limits.tokens);
+	check(batch->sample_count <= forward->options.limits.samples);
 	forward->code = 0;
 	nvtx_push(forward->domain, "embedding");
 	note(forward,

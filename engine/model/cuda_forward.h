@@ -22,15 +22,11 @@ struct CUstream_st;
 struct cuda_forward;
 
 struct cuda_forward_options {
-	const struct weights *weights; /* read when opened, not needed afterwards */
-	struct weight_shard shard;     /* WEIGHT_WHOLE */
-	uint32_t token_capacity;       /* tokens in a batch */
-	uint32_t row_capacity;	       /* decode rows in a batch */
-	uint32_t sample_capacity;      /* sampled rows in a batch */
-	uint32_t position_count;       /* positions are below it */
-	uint32_t block_size;	       /* tokens in a block; a multiple of 64 */
-	uint32_t table_width;	       /* blocks in a row of the block tables */
-	uint32_t split_capacity;       /* splits in a batch's decode work */
+	const struct weights *weights;	 /* read when opened, not needed afterwards */
+	struct weight_shard shard;	 /* WEIGHT_WHOLE */
+	struct model_step_limits limits; /* of a batch */
+	uint32_t block_size;		 /* tokens in a block; a multiple of 64 */
+	uint32_t table_width;		 /* blocks in a row of the block tables */
 };
 
 /* A batch on the device. Decode rows come first: row r of them is token r. */
@@ -43,7 +39,7 @@ struct cuda_batch {
 	const int64_t *slots;		   /* (token_count) */
 	struct decode_work decode;	   /* partial results are the forward pass's own */
 	const uint32_t *decode_group_ends; /* on the host: rows at which groups of at most
-					      split_capacity splits end, the last decode_count;
+					      limits.splits splits end, the last decode_count;
 					      NULL: one group */
 	struct prefill_work prefill;
 	const uint32_t *sample_index; /* (sample_count) token whose logits are wanted */

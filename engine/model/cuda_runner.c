@@ -396,6 +396,7 @@ static enum status cuda_start(
 	(void)error; /* the clock is always there */
 	*start_ns = earliest_ns;
 	runner->start_ns = clock_ns();
+	nvtx_push(runner->domain, "schedule"); /* until execute */
 	return STATUS_OK;
 }
 
@@ -453,6 +454,10 @@ static enum status cuda_execute(void *state, const struct batch *batch, int32_t 
 	uint64_t start_ns = runner->start_ns == 0 ? clock_ns() : runner->start_ns;
 	size_t bytes = batch->counts.sampled_rows * sizeof(int32_t);
 	float gpu_ms = 0;
+
+	if (runner->start_ns != 0) {
+		nvtx_pop(runner->domain);
+	}
 
 	enum status status = cuda_status(
 		cudaEventRecord(runner->begin, runner->stream), "cudaEventRecord", error);
@@ -526,20 +531,18 @@ static enum status open_forward(
 	struct cuda_runner *runner, const struct cuda_runner_options *options, struct error *error)
 {
 	const struct engine_config *engine = &runner->engine;
-	uint64_t splits =
-		(uint64_t)engine->max_num_seqs * u64_divide_up(engine->max_model_len, DECODE_SPLIT);
+	uint64_t splits = (uint64_t)engine->max_num_seqs *
+			  u64_divide_up(engine->max_model_len, (uint64_t)DECODE_SPLIT);
 	const struct cuda_forward_options forward = {
 		.weights = options->weights,
 		.shard = WEIGHT_WHOLE,
-		.token_capacity = u32_max(engine->max_num_batched_tokens, engine->max_num_seqs),
-		.row_capacity = engine->max_num_seqs,
-		.sample_capacity = runner->sample_capacity,
-		.position_count = engine->max_model_len,
+		.limits = model_step_limits(engine->max_num_batched_tokens, engine->max_num_seqs,
+			engine->max_model_len),
 		.block_size = engine->block_size,
 		.table_width = runner->table_width,
-		.split_capacity = (uint32_t)u64_min(splits, SPLITS_MAX),
 	};
 
+	check(u64_min(splits, SPLITS_MAX) == forward.limits.splits);
 	runner->split_room = u32_from(splits);
 	return cuda_forward_open(&runner->forward, &forward, error);
 }
@@ -695,8 +698,7 @@ enum status cuda_runner_open(struct runner *out, const struct cuda_runner_option
 	runner->group_ends = memory_take(runner->engine.max_num_seqs, sizeof(*runner->group_ends));
 	runner->table_width =
 		u32_from(u64_divide_up(runner->engine.max_model_len, runner->engine.block_size));
-	/* decode rows, and as many prompts that end in the same step */
-	runner->sample_capacity = 2 * runner->engine.max_num_seqs + 1;
+	runner->sample_capacity = runner->engine.max_num_seqs;
 	fill_buckets(runner);
 	enum status status = open_device(runner, memory, error);
 	if (status == STATUS_OK) {

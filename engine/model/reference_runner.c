@@ -126,8 +126,7 @@ enum status reference_runner_open(
 		.weights = options->weights,
 		.rounding = options->rounding,
 		.token_capacity = tokens,
-		/* decode rows, and as many prompts that end in the same step */
-		.sample_capacity = 2 * engine->max_num_seqs,
+		.sample_capacity = engine->max_num_seqs,
 		.position_count = engine->max_model_len,
 		.block_size = engine->block_size,
 		.block_count = engine->kv_block_count,
