@@ -1,5 +1,6 @@
 #include "bench/command_trace.h"
 
+#include "bench/plot.h"
 #include "workloads/trace_stat.h"
 
 #include <inttypes.h>
@@ -7,6 +8,8 @@
 #include <stdlib.h>
 
 #include <cJSON.h>
+
+enum { QUANTILES = 200 };
 
 #define NS_PER_S 1e9
 
@@ -130,6 +133,37 @@ static void print_json(const struct trace_stat *stat, const struct trace *trace)
 	cJSON_Delete(root);
 }
 
+static void write_lengths(FILE *table, const char *kind, const uint32_t *sorted, uint64_t count)
+{
+	for (uint64_t i = 0; i <= QUANTILES; i++) {
+		uint64_t at = i * (count - 1) / QUANTILES;
+		fprintf(table, "%s\t%" PRIu32 "\t%.6f\n", kind, sorted[at],
+			(double)(at + 1) / (double)count);
+	}
+}
+
+/* What reports/trace_stat.gp reads: rows of a kind, x and y. */
+static enum status draw(const struct trace_stat *stat, const char *path, struct error *error)
+{
+	struct plot plot;
+	enum status status = plot_begin(&plot, error);
+	uint64_t last = (stat->last_ns - stat->first_ns) / stat->bin_ns;
+	double width_s = (double)stat->bin_ns / NS_PER_S;
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	fprintf(plot.table, "kind\tx\ty\n");
+	for (uint64_t i = 0; i <= last; i++) {
+		fprintf(plot.table, "rate\t%.6f\t%.6f\n",
+			(double)stat->first_ns / NS_PER_S + (double)i * width_s,
+			(double)stat->bins[i] / width_s);
+	}
+	write_lengths(plot.table, "input", stat->inputs, stat->row_count);
+	write_lengths(plot.table, "output", stat->outputs, stat->row_count);
+	return plot_draw(&plot, "trace_stat.gp", NULL, path, error);
+}
+
 static enum status add_rows(struct trace_stat *stat, struct trace *trace, struct error *error)
 {
 	struct trace_row row;
@@ -145,8 +179,8 @@ static enum status add_rows(struct trace_stat *stat, struct trace *trace, struct
 	return status;
 }
 
-static enum status run(
-	const char *path, const struct trace_reading *reading, bool wants_json, struct error *error)
+static enum status run(const char *path, const struct trace_reading *reading, bool wants_json,
+	const char *plot, struct error *error)
 {
 	struct trace *trace = NULL;
 	struct trace_stat stat;
@@ -159,6 +193,9 @@ static enum status run(
 	status = add_rows(&stat, trace, error);
 	if (status == STATUS_OK) {
 		trace_stat_finish(&stat);
+		status = plot == NULL ? STATUS_OK : draw(&stat, plot, error);
+	}
+	if (status == STATUS_OK) {
 		trace_reading_report(trace);
 		if (wants_json) {
 			print_json(&stat, trace);
@@ -175,10 +212,13 @@ int command_trace_stat(int argc, char **argv)
 {
 	struct trace_reading reading = {0};
 	bool wants_json = false;
-	struct option options[TRACE_READING_ROWS + 2] = {
+	const char *plot = NULL;
+	struct option options[TRACE_READING_ROWS + 3] = {
 		[TRACE_READING_ROWS] = {.kind = OPTION_HEADING, .help = "What is written"},
 		{"json", OPTION_FLAG, &wants_json, NULL, "one JSON object instead of a table", 0, 0,
 			NULL, NULL},
+		{"plot", OPTION_TEXT, &plot, "FILE.svg",
+			"arrivals over time and the lengths, as a picture", 0, 0, NULL, NULL},
 	};
 	const struct command command = {
 		.name = "trace stat",
@@ -189,7 +229,8 @@ int command_trace_stat(int argc, char **argv)
 			   "without end\n"
 			   "would find.",
 		.examples = "  quire trace stat chat.jsonl\n"
-			    "  quire trace stat AzureLLMInferenceTrace_conv.csv --json\n",
+			    "  quire trace stat AzureLLMInferenceTrace_conv.csv --json --plot "
+			    "azure.svg\n",
 		.options = options,
 		.option_count = sizeof(options) / sizeof(options[0]),
 		.positional_minimum = 1,
@@ -208,7 +249,7 @@ int command_trace_stat(int argc, char **argv)
 		return 0;
 	}
 	if (status == STATUS_OK) {
-		status = run(path, &reading, wants_json, &error);
+		status = run(path, &reading, wants_json, plot, &error);
 	}
 	return status == STATUS_OK ? 0 : command_fail(&command, &error);
 }

@@ -35,14 +35,18 @@ measure()
 if [ -f "$traces/azure2023_conv.csv" ]; then
 	# The same hour on every day of the years 2000 to 2010.
 	awk -F, 'NR == 1 { print; next } { row[NR] = substr($0, 11) }
-		END { for (y = 2000; y < 2010; y++) for (m = 1; m <= 12; m++) for (i = 2; i <= NR; i++)
-			printf "%d-%02d-01%s\n", y, m, row[i] }' \
+		END { for (y = 2000; y < 2010; y++)
+			for (m = 1; m <= 12; m++)
+				for (i = 2; i <= NR; i++)
+					printf "%d-%02d-01%s\n", y, m, row[i] }' \
 		<(tr -d '\r' <"$traces/azure2023_conv.csv") >"$folder/azure.csv"
 else
 	{
 		echo TIMESTAMP,ContextTokens,GeneratedTokens
-		awk 'BEGIN { for (i = 0; i < 2400000; i++) printf "2024-05-%02d %02d:%02d:%02d.%03d000+00:00,%d,%d\n",
-			1 + i / 86400, i / 3600 % 24, i / 60 % 60, i % 60, i % 1000, 1 + i % 4000, 1 + i % 900 }'
+		awk 'BEGIN { for (i = 0; i < 2400000; i++)
+			printf "2024-05-%02d %02d:%02d:%02d.%03d000+00:00,%d,%d\n", 1 + i / 86400,
+				i / 3600 % 24, i / 60 % 60, i % 60, i % 1000, 1 + i % 4000, 1 + i % 900
+		}'
 	} >"$folder/azure.csv"
 fi
 measure 'Azure CSV' "$folder/azure.csv"
@@ -54,10 +58,10 @@ if [ ! -f "$conversation" ]; then
 		--prefix 512:1 --out "$conversation"
 fi
 # The hour again and again; hash ids repeat.
-awk '{ split($0, part, /[:,]/); rest = substr($0, index($0, ",")); time = part[2] + 0; row[NR] = rest
-	at[NR] = time }
-	END { for (k = 0; k < 30; k++) for (i = 1; i <= NR; i++)
-		printf "{\"timestamp\": %d%s\n", k * 3600000 + at[i], row[i] }' \
+awk '{ split($0, part, /[:,]/); row[NR] = substr($0, index($0, ",")); at[NR] = part[2] + 0 }
+	END { for (k = 0; k < 30; k++)
+		for (i = 1; i <= NR; i++)
+			printf "{\"timestamp\": %d%s\n", k * 3600000 + at[i], row[i] }' \
 	"$conversation" >"$folder/mooncake.jsonl"
 measure 'Mooncake JSON lines' "$folder/mooncake.jsonl"
 

@@ -34,7 +34,7 @@ plot table using size:(percent(column("infinite_hit_tokens"), column("total_toke
 		linewidth 1.8 linecolor rgb color(3) title "the optimum (Belady)", \
 	"" using size:(percent(column("lru_tail_hit_tokens"), column("total_tokens"))) with lines \
 		linewidth 2.4 linecolor rgb color(1) title "LRU, as an engine frees blocks", \
-	"" using size:(percent(column("lru_stream_hit_tokens"), column("total_tokens"))) with lines \
-		linewidth 1.2 linecolor rgb color(5) title "LRU by single blocks", \
+	"" using size:(percent(column("lru_stream_hit_tokens"), column("total_tokens"))) \
+		with lines linewidth 1.2 linecolor rgb color(5) title "LRU by single blocks", \
 	"" using size:(percent(column("fifo_hit_tokens"), column("total_tokens"))) with lines \
 		linewidth 1.8 linecolor rgb color(2) title "FIFO"

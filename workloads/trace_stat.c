@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NS_PER_US = 1000, CV_SQUARE_MAX = 1 << 30 };
+enum { NS_PER_US = 1000, BIN_NS_AT_START = 1000000, CV_SQUARE_MAX = 1 << 30 };
 
 #define NS_PER_S UINT64_C(1000000000)
 
 void trace_stat_init(struct trace_stat *stat, uint32_t block_size)
 {
-	*stat = (struct trace_stat){0};
+	*stat = (struct trace_stat){.bin_ns = BIN_NS_AT_START};
 	references_init(&stat->references, block_size);
 	stat->conversations = conversations_open(block_size);
 }
@@ -28,6 +28,20 @@ void trace_stat_deinit(struct trace_stat *stat)
 	*stat = (struct trace_stat){0};
 }
 
+/* Bins become wider as time goes on, by halves at a time. */
+static void count_in_bin(struct trace_stat *stat, uint64_t after_first_ns)
+{
+	while (after_first_ns / stat->bin_ns >= TRACE_STAT_BINS) {
+		for (uint32_t i = 0; i < TRACE_STAT_BINS; i++) {
+			stat->bins[i] = i < TRACE_STAT_BINS / 2
+						? stat->bins[2 * i] + stat->bins[2 * i + 1]
+						: 0;
+		}
+		stat->bin_ns *= 2;
+	}
+	stat->bins[after_first_ns / stat->bin_ns]++;
+}
+
 static void count_arrival(struct trace_stat *stat, uint64_t arrival_ns)
 {
 	uint64_t second = arrival_ns / NS_PER_S;
@@ -39,6 +53,7 @@ static void count_arrival(struct trace_stat *stat, uint64_t arrival_ns)
 		uint64_t gap_us = (arrival_ns - stat->last_ns) / NS_PER_US;
 		stat->gap_squares += (trace_stat_sum)gap_us * gap_us;
 	}
+	count_in_bin(stat, arrival_ns - stat->first_ns);
 	if (second != stat->second) {
 		stat->second = second;
 		stat->second_count = 0;

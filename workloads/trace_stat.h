@@ -20,12 +20,16 @@ struct length_stat {
 	uint32_t minimum, p50, p90, p99, maximum; /* nearest rank */
 };
 
+enum { TRACE_STAT_BINS = 400 };
+
 struct trace_stat {
 	uint64_t row_count;
 	uint64_t first_ns, last_ns;
 	uint64_t peak_second;	    /* seconds from the trace's zero, the first of several */
 	uint64_t peak_second_count; /* rows in it */
-	double gap_cv; /* deviation of the gaps between arrivals over their mean; < 0: no gaps */
+	double gap_cv;	 /* deviation of the gaps between arrivals over their mean; < 0: no gaps */
+	uint64_t bin_ns; /* rows over time, from the first row's time on */
+	uint64_t bins[TRACE_STAT_BINS];
 	struct length_stat input, output;
 	uint64_t block_references; /* blocks of all prompts */
 	uint64_t unique_blocks;	   /* different ones; rows without ids share none */
@@ -34,8 +38,9 @@ struct trace_stat {
 	uint64_t session_count, turn_count;
 	uint64_t follow_up_count; /* turns that continue a turn before them word for word */
 
+	uint32_t *inputs, *outputs; /* (row_count), rising after trace_stat_finish() */
+
 	/* while rows are added */
-	uint32_t *inputs, *outputs; /* (row_count) */
 	size_t input_capacity, output_capacity;
 	uint64_t second, second_count;
 	trace_stat_sum gap_squares; /* microseconds squared */
