@@ -42,6 +42,16 @@ static void print_help(FILE *file)
 		"input\n");
 }
 
+/* A summary that nobody could read is not a run that went well. */
+static int finish(int exit_code)
+{
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		perror("quire: the standard output could not be written");
+		return exit_code == 0 ? 2 : exit_code;
+	}
+	return exit_code;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -55,7 +65,7 @@ int main(int argc, char **argv)
 	}
 	for (uint32_t i = 0; i < ENTRY_COUNT; i++) {
 		if (strcmp(entries[i].name, argv[1]) == 0) {
-			return entries[i].run(argc - 1, argv + 1);
+			return finish(entries[i].run(argc - 1, argv + 1));
 		}
 	}
 	fprintf(stderr, "quire: unknown command '%s'; quire --help lists them\n", argv[1]);

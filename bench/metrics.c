@@ -127,6 +127,10 @@ static void write_row(struct metrics *metrics, const struct request_record *reco
 
 static void count_arrival(struct metrics *metrics, const struct metrics_arrival *arrival)
 {
+	if (metrics->submitted == 0) {
+		/* A trace may count from long ago; its timeline begins with its first row. */
+		metrics->timeline.origin_ns = arrival->arrival_ns;
+	}
 	metrics->submitted++;
 	metrics->first_arrival_ns = u64_min(metrics->first_arrival_ns, arrival->arrival_ns);
 	metrics->last_arrival_ns = u64_max(metrics->last_arrival_ns, arrival->arrival_ns);

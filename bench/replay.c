@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 enum {
-	INTERRUPT_POLL_TURNS = 256, /* of the loop: a poll is a system call, a step often less */
+	POLL_TURNS = 256, /* of the loop: a poll is a system call, a priced step far less */
 };
 
 static bool row_fits(const struct replay *replay, const struct trace_row *row)
@@ -278,8 +278,10 @@ static bool skip_idle_time(struct replay *replay)
 
 static enum status run_loop(struct replay *replay, struct progress *progress, struct error *error)
 {
+	uint64_t poll_turns = replay->engine.runner->is_computing ? 1 : POLL_TURNS;
+
 	for (uint64_t turn = 1;; turn++) {
-		if (turn % INTERRUPT_POLL_TURNS == 0) {
+		if (turn % poll_turns == 0) {
 			progress_show(progress, replay->metrics.finished, replay->now_ns,
 				replay->metrics.steps);
 			if (is_interrupt_pending()) {

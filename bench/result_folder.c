@@ -69,36 +69,61 @@ enum status result_folder_begin(
 	return status;
 }
 
-enum status result_folder_commit(struct result_folder *folder, struct error *error)
+/* Is the file one of those that were begun? */
+static bool is_begun(const struct result_folder *folder, const char *name)
+{
+	for (unsigned i = 0; i < folder->file_count; i++) {
+		if (strcmp(folder->files[i], name) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum status remove_file(
+	const struct result_folder *folder, const char *name, struct error *error)
+{
+	char whole[RESULT_PATH_BYTES];
+	enum status status = file_path(folder, name, "", whole, error);
+
+	if (status == STATUS_OK && unlink(whole) != 0 && errno != ENOENT) {
+		return error_set(
+			error, STATUS_FILE, "%s: cannot be replaced: %s", whole, strerror(errno));
+	}
+	return status;
+}
+
+static enum status rename_part(
+	const struct result_folder *folder, const char *name, struct error *error)
 {
 	char part[RESULT_PATH_BYTES], whole[RESULT_PATH_BYTES];
+	enum status status = file_path(folder, name, ".part", part, error);
 
-	for (uint32_t i = 0; i < RESULT_FILE_COUNT; i++) {
-		enum status status = file_path(folder, result_files[i], "", whole, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
-		if (unlink(whole) != 0 && errno != ENOENT) {
-			return error_set(error, STATUS_FILE, "%s: cannot be replaced: %s", whole,
-				strerror(errno));
-		}
+	if (status == STATUS_OK) {
+		status = file_path(folder, name, "", whole, error);
 	}
+	if (status == STATUS_OK && rename(part, whole) != 0) {
+		return error_set(
+			error, STATUS_FILE, "%s: cannot be renamed: %s", part, strerror(errno));
+	}
+	return status;
+}
+
+enum status result_folder_commit(struct result_folder *folder, struct error *error)
+{
 	check(folder->file_count > 0);
 	check(strcmp(folder->files[folder->file_count - 1], RESULT_SUMMARY) == 0);
-	for (unsigned i = 0; i < folder->file_count; i++) {
-		enum status status = file_path(folder, folder->files[i], ".part", part, error);
-		if (status == STATUS_OK) {
-			status = file_path(folder, folder->files[i], "", whole, error);
-		}
-		if (status != STATUS_OK) {
-			return status;
-		}
-		if (rename(part, whole) != 0) {
-			return error_set(error, STATUS_FILE, "%s: cannot be renamed: %s", part,
-				strerror(errno));
+	/* Without its summary the folder is no result, whatever happens from here on. */
+	enum status status = remove_file(folder, RESULT_SUMMARY, error);
+	for (uint32_t i = 0; i < RESULT_FILE_COUNT && status == STATUS_OK; i++) {
+		if (!is_begun(folder, result_files[i])) {
+			status = remove_file(folder, result_files[i], error);
 		}
 	}
-	return STATUS_OK;
+	for (unsigned i = 0; i < folder->file_count && status == STATUS_OK; i++) {
+		status = rename_part(folder, folder->files[i], error);
+	}
+	return status;
 }
 
 void result_folder_abandon(struct result_folder *folder)

@@ -31,7 +31,8 @@ static bool is_queue_growing(const struct replay *replay)
 		timeline_mean_waiting(&metrics->timeline, start + third, start + 2 * third);
 	uint64_t last = timeline_mean_waiting(
 		&metrics->timeline, start + 2 * third, metrics->last_arrival_ns);
-	return last * 2 > middle * 3;
+	/* In thousandths of a request; a third of the requests arrives in a third of the time. */
+	return last > middle && (u128)(last - middle) * 60 > (u128)metrics->submitted * 1000;
 }
 
 enum verdict summary_verdict(const struct replay *replay)

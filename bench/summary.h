@@ -12,8 +12,9 @@
    The verdict says whether the figures describe the engine under this load or the length of the
    trace:
      overloaded  when the last request arrived, over 5 % of all requests were waiting, and the queue
-		 was growing: in the last third of the arrivals' time it was over 1.5 times as long
-		 as in the second. Latencies grow with the trace; read only the throughput.
+		 was growing: from the second third of the arrivals' time to the last it gained over
+		 5 % of the requests that arrive in a third. Latencies grow with the trace; read
+		 only the throughput.
      backlogged  over 5 % were waiting then without such growth, or requests waited longer than they
 		 were served. The engine catches up, but queueing dominates the latencies.
      stable      neither.

@@ -45,14 +45,17 @@ static void timeline_reach(struct timeline *timeline, uint64_t time_ns)
 
 void timeline_add(struct timeline *timeline, const struct timeline_step *step)
 {
+	check(step->start_ns >= timeline->origin_ns);
+	uint64_t start_ns = step->start_ns - timeline->origin_ns;
+	uint64_t end_ns = step->end_ns - timeline->origin_ns;
 	/* A step is [start, end): the last instant that belongs to it decides its bin. */
-	uint64_t last_ns = step->end_ns > step->start_ns ? step->end_ns - 1 : step->end_ns;
+	uint64_t last_ns = end_ns > start_ns ? end_ns - 1 : end_ns;
 
 	timeline_reach(timeline, last_ns);
 	uint64_t bin_ns = timeline->bin_ns;
-	for (uint64_t at = step->start_ns; at < step->end_ns;) {
+	for (uint64_t at = start_ns; at < end_ns;) {
 		uint64_t index = at / bin_ns;
-		uint64_t until = u64_min(step->end_ns, (index + 1) * bin_ns);
+		uint64_t until = u64_min(end_ns, (index + 1) * bin_ns);
 		uint64_t span_ns = until - at;
 		struct timeline_bin *bin = &timeline->bins[index];
 		bin->running_ns += (u128)step->running * span_ns;
@@ -79,7 +82,7 @@ void timeline_write(const struct timeline *timeline, struct table_writer *table)
 {
 	for (uint32_t i = 0; i < timeline->bin_count; i++) {
 		const struct timeline_bin *bin = &timeline->bins[i];
-		table_decimal(table, i * timeline->bin_ns, 9);
+		table_decimal(table, timeline->origin_ns + i * timeline->bin_ns, 9);
 		table_decimal(table, timeline->bin_ns, 9);
 		table_average(table, bin->running_ns, timeline->bin_ns);
 		table_average(table, bin->waiting_ns, timeline->bin_ns);
@@ -98,6 +101,9 @@ void timeline_write(const struct timeline *timeline, struct table_writer *table)
 
 uint64_t timeline_mean_waiting(const struct timeline *timeline, uint64_t start_ns, uint64_t end_ns)
 {
+	check(start_ns >= timeline->origin_ns);
+	start_ns -= timeline->origin_ns;
+	end_ns -= timeline->origin_ns;
 	uint64_t first = start_ns / timeline->bin_ns;
 	uint64_t end = u64_min(u64_divide_up(end_ns, timeline->bin_ns), timeline->bin_count);
 	u128 integral = 0;

@@ -21,6 +21,7 @@ struct timeline_bin {
 };
 
 struct timeline {
+	uint64_t origin_ns; /* start of the first bin; 0 unless set before the first step */
 	uint64_t bin_ns;
 	uint32_t bin_count; /* bins up to the latest time seen */
 	struct timeline_bin bins[TIMELINE_BINS_MAX];

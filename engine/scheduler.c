@@ -215,8 +215,8 @@ void scheduler_init(
 	for (uint32_t row = 0; row < scheduler->max_running; row++) {
 		scheduler->free_rows[row / 64] |= UINT64_C(1) << (row % 64);
 	}
-	/* No more are placed in a step: policy mixed runs no more, and either phase of prefill-first
-	   keeps to it. */
+	/* No more are placed in a step: policy mixed runs no more, and either phase of
+	   prefill-first keeps to it. */
 	scheduler->placement_capacity = config->max_num_seqs;
 	scheduler->placements =
 		memory_take(scheduler->placement_capacity, sizeof(struct placement));

@@ -200,6 +200,7 @@ static void note_arrival(struct witness *witness, uint32_t id, enum fit fit)
 
 	sums->submitted++;
 	sums->first_arrival_ns = id == 0 ? note->arrival_ns : sums->first_arrival_ns;
+	witness->timeline.origin_ns = sums->first_arrival_ns;
 	sums->last_arrival_ns = note->arrival_ns;
 	if (note->is_measured && id == witness->options.warmup) {
 		sums->measured_first_arrival_ns = note->arrival_ns;
