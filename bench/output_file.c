@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static enum status cannot_write(const char *path, int reason, struct error *error)
 {
@@ -18,12 +19,25 @@ enum status output_file_open(struct output_file *output, const char *path, struc
 		output->file = stdout;
 		return STATUS_OK;
 	}
+	/* A device or a pipe is written to; renaming a file over it would take its place. */
+	struct stat found;
+	if (stat(path, &found) == 0 && !S_ISREG(found.st_mode)) {
+		output->file = fopen(path, "wb");
+		return output->file == NULL ? cannot_write(path, errno, error) : STATUS_OK;
+	}
 	int bytes = snprintf(output->part, sizeof(output->part), "%s.part", path);
 	if (bytes < 0 || (size_t)bytes >= sizeof(output->part)) {
 		return cannot_write(path, ENAMETOOLONG, error);
 	}
 	output->file = fopen(output->part, "wb");
 	return output->file == NULL ? cannot_write(path, errno, error) : STATUS_OK;
+}
+
+static void remove_part(const struct output_file *output)
+{
+	if (output->part[0] != '\0') {
+		remove(output->part);
+	}
 }
 
 enum status output_file_commit(struct output_file *output, struct error *error)
@@ -41,12 +55,12 @@ enum status output_file_commit(struct output_file *output, struct error *error)
 		reason = errno;
 	}
 	output->file = NULL;
-	if (is_written && rename(output->part, output->path) != 0) {
+	if (is_written && output->part[0] != '\0' && rename(output->part, output->path) != 0) {
 		is_written = false;
 		reason = errno;
 	}
 	if (!is_written) {
-		remove(output->part);
+		remove_part(output);
 		return cannot_write(output->path, reason, error);
 	}
 	return STATUS_OK;
@@ -56,7 +70,7 @@ void output_file_abandon(struct output_file *output)
 {
 	if (output->file != NULL && output->file != stdout) {
 		fclose(output->file);
-		remove(output->part);
+		remove_part(output);
 	}
 	output->file = NULL;
 }

@@ -14,7 +14,7 @@ enum { OUTPUT_PATH_BYTES = 4096 };
 struct output_file {
 	FILE *file; /* to write to; NULL: not open */
 	const char *path;
-	char part[OUTPUT_PATH_BYTES];
+	char part[OUTPUT_PATH_BYTES]; /* empty: path itself is written to */
 };
 
 /* path is borrowed until the end. */

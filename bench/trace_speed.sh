@@ -44,8 +44,9 @@ else
 	{
 		echo TIMESTAMP,ContextTokens,GeneratedTokens
 		awk 'BEGIN { for (i = 0; i < 2400000; i++)
-			printf "2024-05-%02d %02d:%02d:%02d.%03d000+00:00,%d,%d\n", 1 + i / 86400,
-				i / 3600 % 24, i / 60 % 60, i % 60, i % 1000, 1 + i % 4000, 1 + i % 900
+			printf "2024-05-%02d %02d:%02d:%02d.%03d000+00:00,%d,%d\n",
+				1 + i / 86400, i / 3600 % 24, i / 60 % 60, i % 60, i % 1000,
+				1 + i % 4000, 1 + i % 900
 		}'
 	} >"$folder/azure.csv"
 fi

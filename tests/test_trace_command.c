@@ -147,6 +147,19 @@ Test(trace_command, make_refuses_what_makes_no_sense)
 		"cannot be written: No such file or directory");
 }
 
+Test(trace_command, make_writes_into_devices_and_pipes)
+{
+	char command[COMMAND_BYTES];
+
+	/* A pipe of the test's own stands for what a careless rename would put a file in place of.
+	 */
+	snprintf(command, sizeof(command),
+		"cd %s && mkfifo pipe && (wc -l <pipe >lines &) && %s trace make --requests 5 "
+		"--input 1 --output 1 --out pipe && test -p pipe && test ! -e pipe.part",
+		folder, QUIRE_EXECUTABLE);
+	require(system(command) == 0, "%s", command);
+}
+
 Test(trace_command, make_writes_the_same_twice)
 {
 	char *first = output();
