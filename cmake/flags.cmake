@@ -15,6 +15,12 @@ add_compile_options("$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;${quire_warnings}
 # For files, signals and memory maps; -std=c17 alone hides them.
 set(quire_posix _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE=)
 
+# A fuzzer learns from the branches that an input takes.
+if(QUIRE_FUZZ)
+	set(QUIRE_SANITIZE ON)
+	add_compile_options("$<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link>")
+endif()
+
 if(QUIRE_SANITIZE)
 	set(quire_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all
 		-fno-omit-frame-pointer)
