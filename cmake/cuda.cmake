@@ -22,7 +22,9 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		enable_language(CUDA)
 		find_package(CUDAToolkit REQUIRED)
 		set(QUIRE_HAS_CUDA ON)
-		set(quire_cuda_kernel_libraries CUDA::cudart CUDA::cublasLt)
+		set(quire_cuda_kernel_libraries CUDA::cudart ${CMAKE_DL_LIBS})
+		# kernels/matmul.cu loads cuBLASLt at run time from there.
+		set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 		set(quire_cuda_model_libraries CUDA::nvtx3)
 		add_compile_definitions(QUIRE_HAS_CUDA=1)
 		# Whose sums the CPU twin must give bit for bit.

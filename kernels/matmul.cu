@@ -2,14 +2,39 @@
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Row-major out = in * weight^T is, column by column, out^T = weight * in^T: cuBLAS sees the weight
    as its transposed left operand. The algorithm of a shape is asked for once and kept. */
 
-enum { PLANS_MAX = 4096 };
+enum { PLANS_MAX = 4096, MATMUL_NO_LIBRARY = 999 };
+
+/* The library is half a gigabyte, and a simulation needs none of it: it is loaded when a context is
+   opened, and its functions are called through this table. */
+#define CUBLASLT_LIST(X)                                                                           \
+	X(cublasLtCreate)                                                                          \
+	X(cublasLtDestroy)                                                                         \
+	X(cublasLtMatmul)                                                                          \
+	X(cublasLtMatmulAlgoGetHeuristic)                                                          \
+	X(cublasLtMatmulDescCreate)                                                                \
+	X(cublasLtMatmulDescDestroy)                                                               \
+	X(cublasLtMatmulDescSetAttribute)                                                          \
+	X(cublasLtMatrixLayoutCreate)                                                              \
+	X(cublasLtMatrixLayoutDestroy)                                                             \
+	X(cublasLtMatmulPreferenceCreate)                                                          \
+	X(cublasLtMatmulPreferenceDestroy)                                                         \
+	X(cublasLtMatmulPreferenceSetAttribute)
+
+struct cublaslt {
+	void *library;
+#define CUBLASLT_FIELD(name) decltype(&::name) name;
+	CUBLASLT_LIST(CUBLASLT_FIELD)
+#undef CUBLASLT_FIELD
+};
 
 struct plan {
 	uint32_t row_count, input_count, output_count;
@@ -20,7 +45,8 @@ struct plan {
 };
 
 struct matmul_context {
-	cublasLtHandle_t library;
+	struct cublaslt api;
+	cublasLtHandle_t handle;
 	void *workspace;
 	struct plan *plans; /* (PLANS_MAX) open addressing */
 	uint32_t plan_count;
@@ -33,9 +59,59 @@ static int failure(cublasStatus_t status)
 
 const char *matmul_error_text(int code)
 {
-	return code >= MATMUL_CUBLAS_ERROR
-		       ? cublasLtGetStatusString((cublasStatus_t)(code - MATMUL_CUBLAS_ERROR))
-		       : cudaGetErrorString((cudaError_t)code);
+	if (code < MATMUL_CUBLAS_ERROR) {
+		return cudaGetErrorString((cudaError_t)code);
+	}
+	switch (code - MATMUL_CUBLAS_ERROR) {
+	case MATMUL_NO_LIBRARY:
+		return "libcublasLt of the CUDA toolkit cannot be loaded";
+	case CUBLAS_STATUS_ALLOC_FAILED:
+		return "cuBLASLt: CUBLAS_STATUS_ALLOC_FAILED";
+	case CUBLAS_STATUS_INVALID_VALUE:
+		return "cuBLASLt: CUBLAS_STATUS_INVALID_VALUE";
+	case CUBLAS_STATUS_EXECUTION_FAILED:
+		return "cuBLASLt: CUBLAS_STATUS_EXECUTION_FAILED";
+	case CUBLAS_STATUS_NOT_SUPPORTED:
+		return "cuBLASLt: CUBLAS_STATUS_NOT_SUPPORTED";
+	default:
+		return "cuBLASLt failed";
+	}
+}
+
+static int load(struct cublaslt *api)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
+	api->library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+	if (api->library == NULL) {
+		return MATMUL_CUBLAS_ERROR + MATMUL_NO_LIBRARY;
+	}
+#define CUBLASLT_FIND(name)                                                                        \
+	api->name = (decltype(&::name))dlsym(api->library, #name);                                 \
+	if (api->name == NULL) {                                                                   \
+		return MATMUL_CUBLAS_ERROR + MATMUL_NO_LIBRARY;                                    \
+	}
+	CUBLASLT_LIST(CUBLASLT_FIND)
+#undef CUBLASLT_FIND
+	return 0;
+}
+
+static void forget(const struct cublaslt *api, struct plan *plan)
+{
+	if (plan->operation != NULL) {
+		api->cublasLtMatmulDescDestroy(plan->operation);
+	}
+	if (plan->weight != NULL) {
+		api->cublasLtMatrixLayoutDestroy(plan->weight);
+	}
+	if (plan->in != NULL) {
+		api->cublasLtMatrixLayoutDestroy(plan->in);
+	}
+	if (plan->out != NULL) {
+		api->cublasLtMatrixLayoutDestroy(plan->out);
+	}
+	memset(plan, 0, sizeof(*plan));
 }
 
 int matmul_open(struct matmul_context **out)
@@ -50,7 +126,10 @@ int matmul_open(struct matmul_context **out)
 	if (context->plans == NULL) {
 		return cudaErrorMemoryAllocation;
 	}
-	int code = failure(cublasLtCreate(&context->library));
+	int code = load(&context->api);
+	if (code == 0) {
+		code = failure(context->api.cublasLtCreate(&context->handle));
+	}
 	return code != 0 ? code : cudaMalloc(&context->workspace, MATMUL_WORKSPACE_BYTES);
 }
 
@@ -59,52 +138,51 @@ void matmul_close(struct matmul_context *context)
 	if (context == NULL) {
 		return;
 	}
-	for (uint32_t i = 0; context->plans != NULL && i < PLANS_MAX; i++) {
-		struct plan *plan = &context->plans[i];
-		cublasLtMatmulDescDestroy(plan->operation);
-		cublasLtMatrixLayoutDestroy(plan->weight);
-		cublasLtMatrixLayoutDestroy(plan->in);
-		cublasLtMatrixLayoutDestroy(plan->out);
+	for (uint32_t i = 0; context->plan_count > 0 && i < PLANS_MAX; i++) {
+		forget(&context->api, &context->plans[i]);
 	}
 	free(context->plans);
 	cudaFree(context->workspace);
-	if (context->library != NULL) {
-		cublasLtDestroy(context->library);
+	if (context->handle != NULL) {
+		context->api.cublasLtDestroy(context->handle);
+	}
+	if (context->api.library != NULL) {
+		dlclose(context->api.library);
 	}
 	free(context);
 }
 
 /* Fills a plan's descriptions; `bias` only tells cuBLAS where one will be. */
-static cublasStatus_t describe(struct plan *plan, const uint16_t *bias)
+static cublasStatus_t describe(const struct cublaslt *api, struct plan *plan, const uint16_t *bias)
 {
 	cublasOperation_t transposed = CUBLAS_OP_T;
 	cublasStatus_t status =
-		cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+		api->cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
 
 	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = cublasLtMatmulDescSetAttribute(plan->operation,
+		status = api->cublasLtMatmulDescSetAttribute(plan->operation,
 			CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed));
 	}
 	if (status == CUBLAS_STATUS_SUCCESS && plan->has_bias) {
 		cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
 		cudaDataType_t type = CUDA_R_16BF;
-		cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+		api->cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
 			&epilogue, sizeof(epilogue));
-		cublasLtMatmulDescSetAttribute(
+		api->cublasLtMatmulDescSetAttribute(
 			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof(type));
-		status = cublasLtMatmulDescSetAttribute(
+		status = api->cublasLtMatmulDescSetAttribute(
 			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
 	}
 	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = cublasLtMatrixLayoutCreate(&plan->weight, CUDA_R_16BF, plan->input_count,
-			plan->output_count, plan->input_count);
+		status = api->cublasLtMatrixLayoutCreate(&plan->weight, CUDA_R_16BF,
+			plan->input_count, plan->output_count, plan->input_count);
 	}
 	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = cublasLtMatrixLayoutCreate(&plan->in, CUDA_R_16BF, plan->input_count,
+		status = api->cublasLtMatrixLayoutCreate(&plan->in, CUDA_R_16BF, plan->input_count,
 			plan->row_count, plan->input_count);
 	}
 	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = cublasLtMatrixLayoutCreate(&plan->out,
+		status = api->cublasLtMatrixLayoutCreate(&plan->out,
 			plan->is_f32 ? CUDA_R_32F : CUDA_R_16BF, plan->output_count,
 			plan->row_count, plan->output_count);
 	}
@@ -117,19 +195,19 @@ static cublasStatus_t choose(struct matmul_context *context, struct plan *plan)
 	cublasLtMatmulHeuristicResult_t result;
 	size_t bytes = MATMUL_WORKSPACE_BYTES;
 	int count = 0;
-	cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
+	cublasStatus_t status = context->api.cublasLtMatmulPreferenceCreate(&preference);
 
 	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = cublasLtMatmulPreferenceSetAttribute(preference,
+		status = context->api.cublasLtMatmulPreferenceSetAttribute(preference,
 			CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
 	}
 	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = cublasLtMatmulAlgoGetHeuristic(context->library, plan->operation,
-			plan->weight, plan->in, plan->out, plan->out, preference, 1, &result,
-			&count);
+		status = context->api.cublasLtMatmulAlgoGetHeuristic(context->handle,
+			plan->operation, plan->weight, plan->in, plan->out, plan->out, preference,
+			1, &result, &count);
 	}
 	if (preference != NULL) {
-		cublasLtMatmulPreferenceDestroy(preference);
+		context->api.cublasLtMatmulPreferenceDestroy(preference);
 	}
 	if (status == CUBLAS_STATUS_SUCCESS && count == 0) {
 		status = CUBLAS_STATUS_NOT_SUPPORTED;
@@ -139,15 +217,6 @@ static cublasStatus_t choose(struct matmul_context *context, struct plan *plan)
 		plan->is_known = true;
 	}
 	return status;
-}
-
-static void forget(struct plan *plan)
-{
-	cublasLtMatmulDescDestroy(plan->operation);
-	cublasLtMatrixLayoutDestroy(plan->weight);
-	cublasLtMatrixLayoutDestroy(plan->in);
-	cublasLtMatrixLayoutDestroy(plan->out);
-	memset(plan, 0, sizeof(*plan));
 }
 
 /* The plan of a shape, made if need be. When the table is half full everything is forgotten: step
@@ -173,18 +242,18 @@ static cublasStatus_t find_plan(
 	}
 	if (context->plan_count == PLANS_MAX / 2) {
 		for (uint32_t i = 0; i < PLANS_MAX; i++) {
-			forget(&context->plans[i]);
+			forget(&context->api, &context->plans[i]);
 		}
 		context->plan_count = 0;
 	}
 	struct plan *plan = *out;
 	*plan = *wanted;
-	cublasStatus_t status = describe(plan, bias);
+	cublasStatus_t status = describe(&context->api, plan, bias);
 	if (status == CUBLAS_STATUS_SUCCESS) {
 		status = choose(context, plan);
 	}
 	if (status != CUBLAS_STATUS_SUCCESS) {
-		forget(plan);
+		forget(&context->api, plan);
 		return status;
 	}
 	context->plan_count++;
@@ -203,11 +272,11 @@ static int multiply(struct matmul_context *context, void *out, const uint16_t *i
 	}
 	cublasStatus_t status = find_plan(context, wanted, bias, &plan);
 	if (status == CUBLAS_STATUS_SUCCESS && plan->has_bias) {
-		status = cublasLtMatmulDescSetAttribute(
+		status = context->api.cublasLtMatmulDescSetAttribute(
 			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
 	}
 	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = cublasLtMatmul(context->library, plan->operation, &one, weight,
+		status = context->api.cublasLtMatmul(context->handle, plan->operation, &one, weight,
 			plan->weight, in, plan->in, &zero, out, plan->out, out, plan->out,
 			&plan->algorithm, context->workspace, MATMUL_WORKSPACE_BYTES, stream);
 	}
