@@ -392,7 +392,7 @@ static double replayed_hits(const char *block_size)
 	char *text = output();
 
 	snprintf(arguments, sizeof(arguments),
-		"replay @/trace.jsonl --trace-block-size 256 --block-size %s --kv-blocks 1000000 "
+		"replay @/trace.jsonl --trace-block-size 32 --block-size %s --kv-blocks 5000 "
 		"--out @/result --force",
 		block_size);
 	require_good(arguments);
@@ -409,19 +409,20 @@ static double replayed_hits(const char *block_size)
 
 Test(trace_command, an_engine_never_finds_more_than_the_ideal, .timeout = 120)
 {
-	static const char *const shapes[] = {"--preset rag --prefix 512:1,1024:20",
-		"--input 1:900 --output 1:40 --prefix 300:3,200:3,100:3 --zipf 1 --rate 20",
-		"--input 1:30 --output 1:40 --prefix 5000:2 --rate 5"};
-	static const char *const block_sizes[] = {"4", "16", "256"};
+	static const char *const shapes[] = {
+		"--input 5:60 --output 1:9 --prefix 64:1,128:10 --zipf 1 --rate 20",
+		"--input 1:90 --output 1:20 --prefix 30:3,20:3,70:3 --rate 20",
+		"--input 1:5 --output 1:9 --prefix 170:2 --rate 5"};
+	static const char *const block_sizes[] = {"4", "8", "32"};
 
 	for (size_t i = 0; i < 3; i++) {
 		char arguments[512];
 		snprintf(arguments, sizeof(arguments),
-			"trace make %s --trace-block-size 256 --requests 150 --seed %zu --out "
+			"trace make %s --trace-block-size 32 --requests 60 --seed %zu --out "
 			"@/trace.jsonl",
 			shapes[i], i);
 		require_good(arguments);
-		cJSON *stat = json_of("trace stat @/trace.jsonl --trace-block-size 256 --json");
+		cJSON *stat = json_of("trace stat @/trace.jsonl --trace-block-size 32 --json");
 		double ideal = number(cJSON_GetObjectItem(stat, "ideal"), "hit_tokens");
 		for (size_t b = 0; b < 3; b++) {
 			double hits = replayed_hits(block_sizes[b]);
