@@ -16,7 +16,7 @@
 
 #define TOKENIZER_FOLDER QUIRE_SOURCE_DIR "/tests/fixtures/tokenizer"
 
-/* Room for the 607 tokens of the small tokenizer, and some ids that stand for nothing. */
+/* Room for the 610 tokens of the small tokenizer, and some ids that stand for nothing. */
 static const char config_json[] =
 	"{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\",\n"
 	" \"hidden_size\": 32, \"num_hidden_layers\": 2, \"num_attention_heads\": 4,\n"
@@ -211,27 +211,30 @@ Test(generate, any_of_the_ends_ends_a_text_unless_it_is_ignored)
 	struct error error = {STATUS_OK, ""};
 
 	fixture_open(&fixture);
-	add_prompt(&prompts, "Where it ends", 40, 1.0F);
-	add_prompt(&prompts, "Where it ends", 40, 1.0F);
+	add_prompt(&prompts, "Where it ends", 40, 0.0F);
+	add_prompt(&prompts, "Where it ends", 40, 0.0F);
 	prompts.items[1].ignore_eos = true;
 	require_equal(
 		generate_prompts_encode(&prompts, fixture.tokenizer, NULL, &error), STATUS_OK);
 	generate_all(&fixture, &prompts, &engine, &runner, &generation);
 	const struct token_list *ids = &generation.answers[0].ids;
-	uint32_t end = first_new_token(ids, 5);
+	uint32_t end = first_new_token(ids, 2);
 	for (uint32_t i = 0; i < 3; i++) {
 		struct engine_config ended = engine;
 		ended.eos_token_id = i == 0 ? ids->ids[end] : i == 1 ? 611 : -1;
 		ended.further_eos_count = i == 0 ? 0 : 2;
 		ended.further_eos_ids[1] = ids->ids[end];
 		ended.further_eos_ids[0] = 610;
+		/* The last time the limit is met at that very token. */
+		prompts.items[1].max_tokens = i == 2 ? end + 1 : 40;
 		generate_all(&fixture, &prompts, &ended, &other_runner, &other);
 		require_equal(other.answers[0].ids.count, end + 1);
 		require(memcmp(other.answers[0].ids.ids, ids->ids, (end + 1) * sizeof(int32_t)) ==
 				0,
 			"another beginning");
 		require(other.answers[0].is_stopped, "stopped, and not known why");
-		require_equal(other.answers[1].ids.count, 40);
+		require_equal(other.answers[1].ids.count, prompts.items[1].max_tokens);
+		require_equal(other.answers[1].ids.ids[end], ids->ids[end]);
 		require(!other.answers[1].is_stopped, "went on, and is said to have stopped");
 		generation_close(&other);
 		other_runner.close(other_runner.state);

@@ -163,9 +163,9 @@ static void require_decoded(
 	free(text.bytes);
 }
 
-static void require_expectations(const char *name, uint64_t line_count)
+/* Closes the tokenizer. */
+static void require_expectations(struct tokenizer *tokenizer, const char *name, uint64_t line_count)
 {
-	struct tokenizer *tokenizer = open_fixture(name);
 	struct line_reader *reader = NULL;
 	struct error error = {STATUS_OK, ""};
 	const char *line = NULL;
@@ -193,12 +193,12 @@ static void require_expectations(const char *name, uint64_t line_count)
 
 Test(tokenizer, a_thousand_strings_are_what_the_package_makes_of_them)
 {
-	require_expectations("qwen", 1100);
+	require_expectations(open_fixture("qwen"), "qwen", 1100);
 }
 
 Test(tokenizer, a_small_vocabulary_of_the_older_form_too)
 {
-	require_expectations("small", 500);
+	require_expectations(open_fixture("small"), "small", 500);
 }
 
 /* ---- UTF-8 in pieces ---- */
@@ -632,6 +632,7 @@ Test(tokenizer, words_are_matches_and_what_lies_between)
 	require_words("(?i:'s)", "it'S", "it|'S");
 	require_words("\\v", "a\vb\nc", "a|\v|b\nc");
 	require_words("[0-9]{1,3}", "12345", "123|45");
+	require_words("\\d", "1\xd9\xa3x", "1|\xd9\xa3|x");
 }
 
 Test(tokenizer, an_expression_without_end_is_an_error)
@@ -651,6 +652,17 @@ Test(tokenizer, an_expression_without_end_is_an_error)
 		error.text);
 	split_end(&split);
 	splitter_close(splitter);
+}
+
+Test(tokenizer, added_tokens_are_looked_for_in_the_text_they_were_made_for)
+{
+	struct tokenizer *tokenizer = NULL;
+	struct error error = {STATUS_OK, ""};
+	char *text = changed_json("normalizer", "{\"type\": \"NFC\"}");
+
+	require_equal(tokenizer_parse(&tokenizer, "t", text, strlen(text), &error), STATUS_OK);
+	free(text);
+	require_expectations(tokenizer, "small-nfc", 219);
 }
 
 Test(tokenizer, added_tokens_are_known_by_text_and_id)

@@ -24,6 +24,10 @@
 
    Invalid UTF-8 in a text is encoded as if each part of it (see tokenizer_utf8.h) were U+FFFD.
 
+   Unicode's tables are those of the libraries, and may differ from the package's for characters
+   younger than those: \p{..} of PCRE2 10.42 knows Unicode 14, and NFC of utf8proc 2.8 orders rows
+   of combining marks that the package's tables, of Unicode 9, do not know.
+
    A tokenizer is only read once it is open, and may be used by several threads. Limits: a file of
    16 MiB, ids below 2^24, texts below 2^29 bytes. */
 

@@ -450,12 +450,12 @@ static enum status read_added(
 		return status;
 	}
 	token.id = (int32_t)id;
-	bpe_meaning(content, strlen(content), &token.meaning);
 	if (token.is_normalized && out->is_nfc) {
 		status = tokenizer_normalize(content, strlen(content), &token.content, error);
 	} else {
 		text_append(&token.content, content, strlen(content));
 	}
+	bpe_meaning(token.content.bytes, token.content.byte_count, &token.meaning);
 	out->added = memory_grow(out->added, &out->added_capacity, (size_t)out->added_count + 1,
 		sizeof(*out->added));
 	out->added[out->added_count++] = token;

@@ -11,7 +11,7 @@ struct added_token {
 	int32_t id;
 	bool is_special;
 	bool is_normalized;  /* looked for in the normalized text, else in the text as it came */
-	struct text content; /* what is looked for */
+	struct text content; /* what is looked for, normalized if that is */
 	struct text meaning; /* what it adds to a decoded text */
 };
 
