@@ -1,5 +1,3 @@
-#include "tests/fuzz/fuzz_trace.h"
-
 #include "engine/base/counter_hash.h"
 
 #include <criterion/criterion.h>
@@ -8,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/fuzz_trace.h"
 #include "tests/support/require.h"
 
 /* The corpus of tests/fuzz, and mutations of it from a fixed seed: what a fuzzer would try first.

@@ -1,4 +1,4 @@
-#include "tests/fuzz/fuzz_trace.h"
+#include "tests/support/fuzz_trace.h"
 
 #include "engine/base/check.h"
 #include "workloads/conversations.h"
@@ -100,7 +100,7 @@ static enum status read_trace(
 	return status;
 }
 
-int fuzz_trace(const uint8_t *bytes, size_t size)
+void fuzz_trace(const uint8_t *bytes, size_t size)
 {
 	char path[PATH_BYTES];
 	char *first = NULL, *second = NULL;
@@ -108,7 +108,7 @@ int fuzz_trace(const uint8_t *bytes, size_t size)
 	uint32_t block_size = 0;
 
 	if (size == 0) {
-		return 0;
+		return;
 	}
 	struct trace_options options = {
 		.format =
@@ -134,14 +134,4 @@ int fuzz_trace(const uint8_t *bytes, size_t size)
 	}
 	free(first);
 	free(second);
-	return 0;
 }
-
-#ifdef QUIRE_LIBFUZZER
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
-{
-	return fuzz_trace(bytes, size);
-}
-#endif

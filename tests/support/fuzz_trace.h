@@ -1,5 +1,5 @@
-#ifndef TESTS_FUZZ_FUZZ_TRACE_H
-#define TESTS_FUZZ_FUZZ_TRACE_H
+#ifndef TESTS_SUPPORT_FUZZ_TRACE_H
+#define TESTS_SUPPORT_FUZZ_TRACE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,8 +12,8 @@
        bit 3         rows are sorted
        bits 4 to 7   tokens of a hash id: 0 the format's own, else this many
 
-   Returns 0. tests/fuzz/run.sh lets libFuzzer call it; tests/test_trace_fuzz.c calls it with the
-   corpus and with mutations of it. */
-int fuzz_trace(const uint8_t *bytes, size_t size);
+   tests/fuzz_trace.c lets libFuzzer call it; tests/test_trace_fuzz.c calls it with the corpus and
+   with mutations of it. */
+void fuzz_trace(const uint8_t *bytes, size_t size);
 
 #endif
