@@ -321,6 +321,7 @@ Test(generate, a_bad_line_is_refused_by_its_number)
 		{"{\"prompt\": \"a\", \"temperature\": -1}\n", "field temperature: found -1"},
 		{"{\"prompt\": \"a\", \"ignore_eos\": 1}\n", "field ignore_eos: found 1"},
 		{"{\"prompt\": \"a\"", "prompts.jsonl:1"},
+		{"{\"prompt\": \"a\\u0000b\"}\n", "prompts.jsonl:1:1: found \\u0000"},
 		{"[\"a\"]\n", "found an array, expected an object"},
 	};
 
@@ -442,8 +443,8 @@ Test(generate, exported_weights_say_the_same)
 	static const char *const runs[] = {
 		"generate --model . --weights dummy:5 --tokenizer . --prompt 'Say it' --json",
 		"generate --model exported --tokenizer . --prompt 'Say it' --json",
-		"generate --model exported --tokenizer . --prompt 'Say it' --json "
-		"--policy prefill-first --max-num-batched-tokens 600 --block-size 3",
+		("generate --model exported --tokenizer . --prompt 'Say it' --json "
+		 "--policy prefill-first --max-num-batched-tokens 600 --block-size 3"),
 	};
 	struct outcome outcomes[3];
 

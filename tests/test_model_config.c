@@ -246,6 +246,24 @@ Test(json, a_zero_byte_is_found)
 	cr_assert_str_eq(error.text, "text:2: found a zero byte, expected JSON text");
 }
 
+Test(json, a_zero_byte_that_is_escaped_is_found_too)
+{
+	struct json_document document;
+	struct error error = {STATUS_OK, ""};
+	static const char zero[] = "{\n\"a\\\\\\u0000b\": 1}";
+	static const char none[] = "{\"a\\\\u0000\": \"\\u00001\\\"\"}";
+	static const char other[] = "{\"a\\\\u0000\": \"\\u0001\\\"\"}";
+
+	require_equal(
+		json_document_parse(&document, "text", zero, strlen(zero), &error), STATUS_INPUT);
+	cr_assert_str_eq(error.text, "text:2: found \\u0000, expected texts without zero bytes");
+	require_equal(
+		json_document_parse(&document, "text", none, strlen(none), &error), STATUS_INPUT);
+	require_equal(
+		json_document_parse(&document, "text", other, strlen(other), &error), STATUS_OK);
+	json_document_close(&document);
+}
+
 Test(json, integers_are_exact_up_to_2_to_the_53)
 {
 	struct json_document document;

@@ -37,6 +37,22 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
+/* The escape of a zero byte, at which cJSON's texts would end; NULL: none. A backslash outside of a
+   string is no JSON anyway. */
+static const char *find_zero_escape(const char *text, size_t length)
+{
+	for (size_t i = 0; i + 5 < length; i++) {
+		if (text[i] != '\\') {
+			continue;
+		}
+		if (memcmp(text + i + 1, "u0000", 5) == 0) {
+			return text + i;
+		}
+		i++; /* what is escaped is no backslash that escapes */
+	}
+	return NULL;
+}
+
 enum status json_document_parse(struct json_document *out, const char *name, const char *text,
 	size_t length, struct error *error)
 {
@@ -48,6 +64,12 @@ enum status json_document_parse(struct json_document *out, const char *name, con
 	if (nul != NULL) {
 		return error_set(error, STATUS_INPUT,
 			"%s:%u: found a zero byte, expected JSON text", out->name,
+			line_of(text, nul));
+	}
+	nul = find_zero_escape(text, length);
+	if (nul != NULL) {
+		return error_set(error, STATUS_INPUT,
+			"%s:%u: found \\u0000, expected texts without zero bytes", out->name,
 			line_of(text, nul));
 	}
 	out->root = cJSON_ParseWithLengthOpts(text, length, &end, false);
