@@ -1,6 +1,6 @@
 #include "bench/command_trace.h"
 
-#include "bench/output_file.h"
+#include "engine/base/output_file.h"
 #include "bench/plot.h"
 #include "engine/model/config.h"
 #include "workloads/cache_curve.h"

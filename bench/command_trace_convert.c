@@ -1,6 +1,6 @@
 #include "bench/command_trace.h"
 
-#include "bench/output_file.h"
+#include "engine/base/output_file.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "workloads/conversations.h"

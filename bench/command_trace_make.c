@@ -1,7 +1,7 @@
 #include "bench/command_trace.h"
 
 #include "bench/options.h"
-#include "bench/output_file.h"
+#include "engine/base/output_file.h"
 #include "bench/trace_order.h"
 #include "engine/base/check.h"
 #include "workloads/trace_writer.h"

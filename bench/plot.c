@@ -1,6 +1,6 @@
 #include "bench/plot.h"
 
-#include "bench/output_file.h"
+#include "engine/base/output_file.h"
 #include "engine/base/check.h"
 #include "engine/base/embedded_file.h"
 #include "reports/gnuplot.h"

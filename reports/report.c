@@ -3,13 +3,13 @@
 #include "engine/base/check.h"
 #include "engine/base/embedded_file.h"
 #include "engine/base/memory.h"
+#include "engine/base/output_file.h"
 #include "reports/figures.h"
 #include "reports/gnuplot.h"
 #include "reports/page.h"
 #include "reports/result.h"
 #include "reports/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,31 +94,14 @@ static enum status draw_figures(
 
 static enum status write_page(const struct text *page, const char *out_path, struct error *error)
 {
-	struct text part = {0};
-	enum status status = STATUS_OK;
+	struct output_file output;
+	enum status status = output_file_open(&output, out_path, error);
 
-	text_add(&part, out_path);
-	text_add(&part, ".part");
-	FILE *file = fopen(part.bytes, "wb");
-	bool is_written = file != NULL && fwrite(page->bytes, 1, page->size, file) == page->size;
-	int failure = errno;
-	if (file != NULL && fclose(file) != 0 && is_written) {
-		is_written = false;
-		failure = errno;
+	if (status != STATUS_OK) {
+		return status;
 	}
-	if (is_written && rename(part.bytes, out_path) != 0) {
-		is_written = false;
-		failure = errno;
-	}
-	if (!is_written) {
-		status = error_set(error, STATUS_FILE, "%s: cannot be written: %s", out_path,
-			strerror(failure));
-		if (file != NULL) {
-			remove(part.bytes);
-		}
-	}
-	text_deinit(&part);
-	return status;
+	fwrite(page->bytes, 1, page->size, output.file); /* the end asks whether it went well */
+	return output_file_commit(&output, error);
 }
 
 static enum status make_report(struct report *report, const char *const *directories,

@@ -1,4 +1,4 @@
-#include "bench/output_file.h"
+#include "engine/base/output_file.h"
 
 #include "engine/base/check.h"
 

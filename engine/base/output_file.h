@@ -1,5 +1,5 @@
-#ifndef BENCH_OUTPUT_FILE_H
-#define BENCH_OUTPUT_FILE_H
+#ifndef BASE_OUTPUT_FILE_H
+#define BASE_OUTPUT_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>
