@@ -117,7 +117,7 @@ static enum status load_rope(struct cuda_forward *forward, struct error *error)
 		forward->model.rope_theta);
 	enum status status = take(&forward->rope, count, sizeof(float), "the rope table", error);
 	if (status == STATUS_OK) {
-		status = cuda_status(cudaMemcpy(forward->rope, table, count * sizeof(float),
+		status = cuda_status((int)cudaMemcpy(forward->rope, table, count * sizeof(float),
 					     cudaMemcpyHostToDevice),
 			"cudaMemcpy", error);
 	}
@@ -243,7 +243,7 @@ enum status cuda_forward_take_pool(
 	forward->pool_elements = bytes / 2 / forward->model.num_hidden_layers / sizeof(uint16_t);
 	enum status status = take(&forward->pool, bytes, 1, "the KV pool", error);
 	return status == STATUS_OK
-		       ? cuda_status(cudaMemset(forward->pool, 0, bytes), "cudaMemset", error)
+		       ? cuda_status((int)cudaMemset(forward->pool, 0, bytes), "cudaMemset", error)
 		       : status;
 }
 

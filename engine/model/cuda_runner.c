@@ -301,7 +301,7 @@ static enum status capture(struct cuda_runner *runner, struct bucket *bucket, st
 		return status;
 	}
 	status = cuda_forward_run(runner->forward, &batch, runner->stream, error);
-	int code = cudaStreamEndCapture(runner->stream, &captured);
+	int code = (int)cudaStreamEndCapture(runner->stream, &captured);
 	if (status == STATUS_OK) {
 		status = cuda_status(code, "cudaStreamEndCapture", error);
 	}
