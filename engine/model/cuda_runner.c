@@ -270,7 +270,7 @@ static enum status upload(struct cuda_runner *runner, const struct layout *layou
 {
 	size_t bytes = layout->splits + split_count * sizeof(struct decode_split);
 
-	return cuda_status(cudaMemcpyAsync(runner->upload, runner->upload_host, bytes,
+	return cuda_status((int)cudaMemcpyAsync(runner->upload, runner->upload_host, bytes,
 				   cudaMemcpyHostToDevice, runner->stream),
 		"cudaMemcpyAsync", error);
 }
@@ -290,11 +290,11 @@ static enum status capture(struct cuda_runner *runner, struct bucket *bucket, st
 		status = cuda_forward_run(runner->forward, &batch, runner->stream, error);
 	}
 	if (status == STATUS_OK) {
-		status = cuda_status(cudaStreamSynchronize(runner->stream), "warm-up", error);
+		status = cuda_status((int)cudaStreamSynchronize(runner->stream), "warm-up", error);
 	}
 	if (status == STATUS_OK) {
-		status = cuda_status(
-			cudaStreamBeginCapture(runner->stream, cudaStreamCaptureModeThreadLocal),
+		status = cuda_status((int)cudaStreamBeginCapture(
+					     runner->stream, cudaStreamCaptureModeThreadLocal),
 			"cudaStreamBeginCapture", error);
 	}
 	if (status != STATUS_OK) {
@@ -306,7 +306,7 @@ static enum status capture(struct cuda_runner *runner, struct bucket *bucket, st
 		status = cuda_status(code, "cudaStreamEndCapture", error);
 	}
 	if (status == STATUS_OK) {
-		status = cuda_status(cudaGraphInstantiate(&bucket->graph, captured, 0),
+		status = cuda_status((int)cudaGraphInstantiate(&bucket->graph, captured, 0),
 			"cudaGraphInstantiate", error);
 	}
 	if (captured != NULL) {
@@ -365,11 +365,11 @@ static enum status update_tables(
 		runner->additions = NULL;
 		runner->additions_host = NULL;
 		runner->addition_capacity = 0;
-		enum status status = cuda_status(cudaMalloc((void **)&runner->additions,
+		enum status status = cuda_status((int)cudaMalloc((void **)&runner->additions,
 							 capacity * sizeof(*runner->additions)),
 			"cudaMalloc", error);
 		if (status == STATUS_OK) {
-			status = cuda_status(cudaMallocHost((void **)&runner->additions_host,
+			status = cuda_status((int)cudaMallocHost((void **)&runner->additions_host,
 						     capacity * sizeof(*runner->additions)),
 				"cudaMallocHost", error);
 		}
@@ -379,9 +379,10 @@ static enum status update_tables(
 		runner->addition_capacity = capacity;
 	}
 	memcpy(runner->additions_host, batch->additions, bytes);
-	enum status status = cuda_status(cudaMemcpyAsync(runner->additions, runner->additions_host,
-						 bytes, cudaMemcpyHostToDevice, runner->stream),
-		"cudaMemcpyAsync", error);
+	enum status status =
+		cuda_status((int)cudaMemcpyAsync(runner->additions, runner->additions_host, bytes,
+				    cudaMemcpyHostToDevice, runner->stream),
+			"cudaMemcpyAsync", error);
 	return status == STATUS_OK ? cuda_status(table_update(runner->tables, runner->table_width,
 							 runner->additions, count, runner->stream),
 					     "table_update", error)
@@ -440,7 +441,7 @@ static enum status launch(struct cuda_runner *runner, const struct batch *batch,
 	}
 	nvtx_push(runner->domain, is_decode ? "decode" : "prefill");
 	*mode = graph != NULL ? STEP_MODE_GRAPH : STEP_MODE_EAGER;
-	status = graph != NULL ? cuda_status(cudaGraphLaunch(graph, runner->stream),
+	status = graph != NULL ? cuda_status((int)cudaGraphLaunch(graph, runner->stream),
 					 "cudaGraphLaunch", error)
 			       : cuda_forward_run(runner->forward, &device, runner->stream, error);
 	nvtx_pop(runner->domain);
@@ -460,7 +461,7 @@ static enum status cuda_execute(void *state, const struct batch *batch, int32_t 
 	}
 
 	enum status status = cuda_status(
-		cudaEventRecord(runner->begin, runner->stream), "cudaEventRecord", error);
+		(int)cudaEventRecord(runner->begin, runner->stream), "cudaEventRecord", error);
 	if (status == STATUS_OK) {
 		status = update_tables(runner, batch, error);
 	}
@@ -468,23 +469,24 @@ static enum status cuda_execute(void *state, const struct batch *batch, int32_t 
 		status = launch(runner, batch, &time->mode, error);
 	}
 	if (status == STATUS_OK && bytes > 0) {
-		status = cuda_status(cudaMemcpyAsync(runner->sampled_host, runner->sampled, bytes,
-					     cudaMemcpyDeviceToHost, runner->stream),
+		status = cuda_status((int)cudaMemcpyAsync(runner->sampled_host, runner->sampled,
+					     bytes, cudaMemcpyDeviceToHost, runner->stream),
 			"cudaMemcpyAsync", error);
 	}
 	if (status == STATUS_OK) {
-		status = cuda_status(
-			cudaEventRecord(runner->end, runner->stream), "cudaEventRecord", error);
+		status = cuda_status((int)cudaEventRecord(runner->end, runner->stream),
+			"cudaEventRecord", error);
 	}
 	if (status == STATUS_OK) {
-		status = cuda_status(cudaEventSynchronize(runner->end), "a step on the GPU", error);
+		status = cuda_status(
+			(int)cudaEventSynchronize(runner->end), "a step on the GPU", error);
 	}
 	if (status != STATUS_OK) {
 		return status;
 	}
 	uint64_t end_ns = clock_ns();
 	memcpy(token_ids, runner->sampled_host, bytes);
-	status = cuda_status(cudaEventElapsedTime(&gpu_ms, runner->begin, runner->end),
+	status = cuda_status((int)cudaEventElapsedTime(&gpu_ms, runner->begin, runner->end),
 		"cudaEventElapsedTime", error);
 	time->elapsed_ns = end_ns - start_ns;
 	time->gpu_ns = u64_min((uint64_t)((double)gpu_ms * 1e6), time->elapsed_ns);
@@ -559,20 +561,22 @@ static enum status open_upload(struct cuda_runner *runner, struct error *error)
 	runner->general_layout = layout_of(rows, rows, tokens, tiles);
 	runner->upload_bytes =
 		runner->general_layout.splits + runner->split_room * sizeof(struct decode_split);
-	enum status status = cuda_status(
-		cudaMalloc((void **)&runner->upload, runner->upload_bytes), "cudaMalloc", error);
+	enum status status =
+		cuda_status((int)cudaMalloc((void **)&runner->upload, runner->upload_bytes),
+			"cudaMalloc", error);
 	if (status == STATUS_OK) {
 		status = cuda_status(
-			cudaMallocHost((void **)&runner->upload_host, runner->upload_bytes),
+			(int)cudaMallocHost((void **)&runner->upload_host, runner->upload_bytes),
 			"cudaMallocHost", error);
 	}
 	if (status == STATUS_OK) {
-		status = cuda_status(cudaMalloc((void **)&runner->sampled, rows * sizeof(int32_t)),
+		status = cuda_status(
+			(int)cudaMalloc((void **)&runner->sampled, rows * sizeof(int32_t)),
 			"cudaMalloc", error);
 	}
 	if (status == STATUS_OK) {
 		status = cuda_status(
-			cudaMallocHost((void **)&runner->sampled_host, rows * sizeof(int32_t)),
+			(int)cudaMallocHost((void **)&runner->sampled_host, rows * sizeof(int32_t)),
 			"cudaMallocHost", error);
 	}
 	return status;
@@ -599,7 +603,7 @@ static enum status warm_up(struct cuda_runner *runner, struct error *error)
 		status = cuda_forward_run(runner->forward, &batch, runner->stream, error);
 	}
 	return status == STATUS_OK
-		       ? cuda_status(cudaStreamSynchronize(runner->stream), "warm-up", error)
+		       ? cuda_status((int)cudaStreamSynchronize(runner->stream), "warm-up", error)
 		       : status;
 }
 
@@ -608,8 +612,8 @@ static enum status count_blocks(struct cuda_runner *runner,
 	const struct cuda_runner_options *options, struct cuda_memory *memory, struct error *error)
 {
 	size_t free_bytes, total_bytes;
-	enum status status =
-		cuda_status(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo", error);
+	enum status status = cuda_status(
+		(int)cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo", error);
 
 	if (status != STATUS_OK) {
 		return status;
@@ -644,16 +648,16 @@ static enum status open_pool(struct cuda_runner *runner, struct error *error)
 	enum status status =
 		cuda_forward_take_pool(runner->forward, runner->engine.kv_block_count, error);
 	if (status == STATUS_OK) {
-		status = cuda_status(cudaMalloc((void **)&runner->tables, table_bytes),
+		status = cuda_status((int)cudaMalloc((void **)&runner->tables, table_bytes),
 			"cudaMalloc of the block tables", error);
 	}
 	if (status == STATUS_OK) {
 		status = cuda_status(
-			cudaMemset(runner->tables, 0, table_bytes), "cudaMemset", error);
+			(int)cudaMemset(runner->tables, 0, table_bytes), "cudaMemset", error);
 	}
 	if (status == STATUS_OK) {
 		status = cuda_status(
-			cudaMalloc((void **)&runner->last_tokens, rows * sizeof(int32_t)),
+			(int)cudaMalloc((void **)&runner->last_tokens, rows * sizeof(int32_t)),
 			"cudaMalloc", error);
 	}
 	return status;
@@ -665,9 +669,9 @@ static enum status open_device(
 	struct cudaDeviceProp properties;
 	int device = 0;
 
-	enum status status = cuda_status(cudaGetDevice(&device), "cudaGetDevice", error);
+	enum status status = cuda_status((int)cudaGetDevice(&device), "cudaGetDevice", error);
 	if (status == STATUS_OK) {
-		status = cuda_status(cudaGetDeviceProperties(&properties, device),
+		status = cuda_status((int)cudaGetDeviceProperties(&properties, device),
 			"cudaGetDeviceProperties", error);
 	}
 	if (status != STATUS_OK) {
@@ -677,12 +681,13 @@ static enum status open_device(
 	memory->device[sizeof(memory->device) - 1] = '\0';
 	runner->block_count =
 		(uint32_t)properties.multiProcessorCount * (uint32_t)BLOCKS_A_PROCESSOR;
-	status = cuda_status(cudaStreamCreate(&runner->stream), "cudaStreamCreate", error);
+	status = cuda_status((int)cudaStreamCreate(&runner->stream), "cudaStreamCreate", error);
 	if (status == STATUS_OK) {
-		status = cuda_status(cudaEventCreate(&runner->begin), "cudaEventCreate", error);
+		status =
+			cuda_status((int)cudaEventCreate(&runner->begin), "cudaEventCreate", error);
 	}
 	return status == STATUS_OK
-		       ? cuda_status(cudaEventCreate(&runner->end), "cudaEventCreate", error)
+		       ? cuda_status((int)cudaEventCreate(&runner->end), "cudaEventCreate", error)
 		       : status;
 }
 
@@ -740,7 +745,7 @@ enum status cuda_runner_logits(
 	const struct cuda_runner *state = runner->state;
 
 	return cuda_status(
-		cudaMemcpy(logits, cuda_forward_logits(state->forward),
+		(int)cudaMemcpy(logits, cuda_forward_logits(state->forward),
 			(size_t)row_count * cuda_forward_vocabulary(state->forward) * sizeof(float),
 			cudaMemcpyDeviceToHost),
 		"cudaMemcpy", error);
