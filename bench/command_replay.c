@@ -134,6 +134,10 @@ static uint32_t load_options(struct replay_order *order, struct option *rows, ui
 		{"format", OPTION_TEXT, &c->trace_format, "NAME",
 			"of the trace; default: told by its first line", 0, 0, NULL,
 			&g->trace_format},
+		{"sort", OPTION_FLAG, &order->is_sorted, NULL,
+			"put rows that are out of order in order of time (reads the whole trace "
+			"first)",
+			0, 0, NULL, &g->sort},
 		{"sessions", OPTION_TEXT, &c->sessions, "open|closed",
 			"open (default): turns of a session arrive at their timestamps; closed: "
 			"not "
@@ -243,6 +247,7 @@ int command_replay(int argc, char **argv)
 		return 0;
 	}
 	order.config.enforce_eager = order.is_eager;
+	order.config.sort = order.is_sorted;
 	if (status == STATUS_OK && order.out == NULL) {
 		status = error_set(&error, STATUS_USAGE, "--out DIR says where the result goes");
 	}

@@ -161,6 +161,7 @@ enum status replay_config_workload(const struct replay_config *config,
 
 	*options = (struct workload_options){
 		.trace.trace_block_size = (uint32_t)config->trace_block_size,
+		.trace.sort = config->sort != 0,
 		.sessions =
 			strcmp(config->sessions, "closed") == 0 ? SESSIONS_CLOSED : SESSIONS_OPEN,
 		.speedup_millionths = config->speedup,

@@ -33,6 +33,7 @@
 	X(seed, NUMBER, "seed", true)                                                              \
 	X(trace_block_size, NUMBER, "trace-block-size", true)                                      \
 	X(trace_format, TEXT, "format", true)                                                      \
+	X(sort, NUMBER, "sort", true)                                                              \
 	X(sessions, TEXT, "sessions", true)                                                        \
 	X(arrivals, TEXT, "arrivals", true)                                                        \
 	X(rate, MILLIONTHS, "rate", true)                                                          \

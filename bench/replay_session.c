@@ -1,5 +1,6 @@
 #include "bench/replay_session.h"
 
+#include "bench/command_trace.h"
 #include "bench/progress.h"
 #include "bench/provenance.h"
 #include "bench/replay.h"
@@ -318,6 +319,7 @@ static enum status run(
 		return status;
 	}
 	session->is_committed = true;
+	trace_reading_report(workload_trace(session->replay.workload));
 	if (order->config.max_model_len > session->model.max_position_embeddings) {
 		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
 			(unsigned long long)order->config.max_model_len,

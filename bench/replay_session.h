@@ -19,6 +19,7 @@ struct replay_order {
 	const char *tape; /* NULL: none */
 	bool wants_steps; /* write steps.tsv */
 	bool is_eager;	  /* --enforce-eager */
+	bool is_sorted;	  /* --sort */
 	bool is_checking;
 	bool is_forced; /* replace an older result */
 	int argc;	/* for provenance.json */
