@@ -19,10 +19,9 @@ has_gib = exists("STATS_records") && STATS_records > 0
 size = has_gib ? "capacity_gib" : "capacity_tokens"
 set xlabel has_gib ? (exists("subject") ? "KV cache of ".subject.", GiB" : "KV cache, GiB") : \
 	"Cache size, tokens"
-set ylabel "Prompt tokens found"
+set ylabel "Prompt tokens found, %"
 set logscale x
 set format x has_gib ? "%g" : "%.0s%c"
-set format y "%g %%"
 set xrange [*:*] noextend
 percent(hits, total) = total > 0 ? 100.0 * hits / total : NaN
 stats table using (percent(column("infinite_hit_tokens"), column("total_tokens"))) nooutput

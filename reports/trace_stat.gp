@@ -18,7 +18,7 @@ stats table using (of("rate", column("y"))) nooutput
 eval y_axis(STATS_max)
 eval time_axis
 set ylabel "Requests/s"
-set label 1 time_end > 0 ? time_label : "all at once" at graph 0.99, 0.93 right \
+set label 1 time_end > 0 ? time_label : "all at once" at graph 0.99, 0.08 right \
 	textcolor rgb text_color
 plot table using (of("rate", (column("x") - start) / time_unit)):(of("rate", column("y"))) \
 	with steps linewidth 1.2 linecolor rgb color(1) notitle
