@@ -1,9 +1,11 @@
-/* Every operation on the GPU against its CPU twin, odd shapes first. Inputs are random values that
-   bf16 holds, outputs are poisoned before each run. Skipped, and said so, without a device. */
+/* Every operation on the GPU against its CPU twin: the cases of kernels/cases.h that fit, and what
+   the table lacks. Inputs are values that bf16 holds, outputs are poisoned before each run.
+   Skipped, and said so, without a device. */
 
 #include "engine/base/counter_hash.h"
 #include "engine/base/memory.h"
 #include "kernels/add_rms_norm.h"
+#include "kernels/cases.h"
 #include "kernels/decode_attention.h"
 #include "kernels/embedding.h"
 #include "kernels/gather_rows.h"
@@ -19,6 +21,7 @@
 #include <criterion/criterion.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,38 +73,23 @@ static void tensor_send(struct tensor *tensor)
 
 	for (size_t i = 0; i < tensor->count; i++) {
 		bits[i] = bf16_from_float(tensor->host[i]);
-		tensor->host[i] = bf16_to_float(bits[i]);
 	}
 	tensor->device = device_copy(bits, tensor->count * sizeof(*bits));
 	free(bits);
 }
 
-static float uniform(uint64_t key, uint64_t i)
+static struct tensor tensor_filled(size_t count, uint64_t key, enum case_values values)
 {
-	return (float)(counter_hash(key, i) >> 40) / (float)(1 << 23) - 1;
+	struct tensor tensor = {.count = count, .host = memory_take(count, sizeof(float))};
+
+	case_fill(tensor.host, count, key, values);
+	tensor_send(&tensor);
+	return tensor;
 }
 
 static struct tensor tensor_random(size_t count, uint64_t key)
 {
-	struct tensor tensor = {.count = count, .host = memory_take(count, sizeof(float))};
-
-	for (size_t i = 0; i < count; i++) {
-		tensor.host[i] = uniform(key, i);
-	}
-	tensor_send(&tensor);
-	return tensor;
-}
-
-/* Small integers: every product and sum is exact. */
-static struct tensor tensor_integers(size_t count, uint64_t key)
-{
-	struct tensor tensor = {.count = count, .host = memory_take(count, sizeof(float))};
-
-	for (size_t i = 0; i < count; i++) {
-		tensor.host[i] = (float)(counter_hash(key, i) % 5) - 2;
-	}
-	tensor_send(&tensor);
-	return tensor;
+	return tensor_filled(count, key, CASE_UNIFORM);
 }
 
 static struct tensor tensor_poisoned(size_t count)
@@ -113,6 +101,12 @@ static struct tensor tensor_poisoned(size_t count)
 	}
 	tensor.device = device_take(count * sizeof(uint16_t));
 	return tensor;
+}
+
+/* Before the device writes it again. */
+static void tensor_poison(struct tensor *tensor)
+{
+	must(cudaMemset(tensor->device, 0xff, tensor->count * sizeof(uint16_t)), "cudaMemset");
 }
 
 static void tensor_free(struct tensor *tensor)
@@ -152,250 +146,484 @@ static double distance(const float *out, const float *ref, size_t count)
 	return size == 0 ? sqrt(difference) : sqrt(difference / size);
 }
 
-static void expect_close(const struct tensor *tensor, double tolerance, const char *what)
+/* Row by row: what goes wrong in one is not to drown in the others. */
+static void expect_close(
+	const struct tensor *tensor, size_t width, double tolerance, const char *what)
 {
 	float *out = tensor_fetch(tensor);
-	double error = distance(out, tensor->host, tensor->count);
+	size_t rows = tensor->count / width, row = 0;
+	double error = 0;
 
-	cr_expect(error <= tolerance, "%s: relative error %g, at most %g", what, error, tolerance);
+	while (row < rows) {
+		error = distance(out + row * width, tensor->host + row * width, width);
+		if (!(error <= tolerance)) { /* NaN is not close either */
+			break;
+		}
+		row++;
+	}
+	cr_expect(row == rows, "%s: row %zu of %zu: relative error %g, at most %g", what, row, rows,
+		error, tolerance);
 	free(out);
 }
 
 static const enum rounding ROUNDING = ROUNDING_BF16;
 static const double BF16_TOLERANCE = 1e-2;
 
+/* ---- the table ---- */
+
+/* What a twin computes in about a second. */
+static const uint64_t FLOPS_MAX = UINT64_C(1) << 31, BYTES_MAX = UINT64_C(320) << 20;
+
+/* 16 bytes divide every row of a bf16 tensor; attention and the store have demands of their own. */
+static bool is_fitting(const struct kernel_case *c)
+{
+	bool has_heads = c->heads > 0;
+	bool is_wide = c->width % 8 == 0;
+
+	if (kernel_case_flops(c) > FLOPS_MAX || kernel_case_bytes(c) > BYTES_MAX) {
+		return false;
+	}
+	if (has_heads) {
+		return (c->head_dim == 32 || c->head_dim == 64 || c->head_dim == 128) &&
+		       c->block_size % 64 == 0;
+	}
+	return is_wide && (c->kernel != KERNEL_MATMUL || c->outputs % 8 == 0);
+}
+
+/* Calls a test with every case of the table that fits, of which there must be some. */
+static void for_table(enum kernel kernel, uint32_t least, void (*test)(const struct kernel_case *))
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; kernel_case_at(i) != NULL; i++) {
+		const struct kernel_case *c = kernel_case_at(i);
+		if (c->kernel == kernel && is_fitting(c)) {
+			test(c);
+			count++;
+		}
+	}
+	cr_expect(count >= least, "%s: %u cases, at least %u", kernel_name(kernel), count, least);
+}
+
+/* Calls a test with shapes (rows, width, outputs) that the table lacks. */
+static void for_shapes(enum kernel kernel, const uint32_t (*shapes)[3], uint32_t count,
+	void (*test)(const struct kernel_case *))
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct kernel_case c = {.kernel = kernel,
+			.rows = shapes[i][0],
+			.width = shapes[i][1],
+			.outputs = shapes[i][2]};
+		test(&c);
+	}
+}
+
+#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof(array[0])))
+
 /* ---- operations on rows ---- */
 
-Test(cuda_kernels, norms)
+static void check_rms_norm(const struct kernel_case *c)
 {
-	static const uint32_t widths[] = {8, 64, 1024, 2560, 5120};
-	static const uint32_t rows[] = {1, 2, 257};
+	size_t size = (size_t)c->rows * c->width;
+	struct tensor in = tensor_random(size, 1), weight = tensor_random(c->width, 50);
+	struct tensor out = tensor_poisoned(size);
 
-	for (uint32_t i = 0; i < 15; i++) {
-		uint32_t width = widths[i % 5], count = rows[i / 5];
-		size_t size = (size_t)width * count;
-		struct tensor in = tensor_random(size, 1 + i), weight = tensor_random(width, 50);
-		struct tensor residual = tensor_random(size, 100 + i), out = tensor_poisoned(size);
-		rms_norm_cpu(out.host, in.host, weight.host, count, width, 1e-6f, ROUNDING);
-		must(rms_norm(out.device, in.device, weight.device, count, width, 1e-6f, NULL),
-			"rms_norm");
-		expect_close(&out, BF16_TOLERANCE, "rms_norm");
-		add_rms_norm_cpu(out.host, residual.host, in.host, weight.host, count, width, 1e-6f,
-			ROUNDING);
-		must(add_rms_norm(out.device, residual.device, in.device, weight.device, count,
-			     width, 1e-6f, NULL),
-			"add_rms_norm");
-		expect_close(&out, BF16_TOLERANCE, "add_rms_norm");
-		expect_close(&residual, 0, "the residual stream");
-		/* as the forward pass calls it: out is in */
-		add_rms_norm_cpu(in.host, residual.host, in.host, weight.host, count, width, 1e-6f,
-			ROUNDING);
-		must(add_rms_norm(in.device, residual.device, in.device, weight.device, count,
-			     width, 1e-6f, NULL),
-			"add_rms_norm in place");
-		expect_close(&in, BF16_TOLERANCE, "add_rms_norm in place");
-		tensor_free(&in);
-		tensor_free(&weight);
-		tensor_free(&residual);
-		tensor_free(&out);
+	rms_norm_cpu(out.host, in.host, weight.host, c->rows, c->width, 1e-6f, ROUNDING);
+	must(rms_norm(out.device, in.device, weight.device, c->rows, c->width, 1e-6f, NULL),
+		"rms_norm");
+	expect_close(&out, c->width, BF16_TOLERANCE, "rms_norm");
+	tensor_free(&in);
+	tensor_free(&weight);
+	tensor_free(&out);
+}
+
+static void check_add_rms_norm(const struct kernel_case *c)
+{
+	size_t size = (size_t)c->rows * c->width;
+	struct tensor in = tensor_random(size, 1), weight = tensor_random(c->width, 50);
+	struct tensor residual = tensor_random(size, 100), out = tensor_poisoned(size);
+
+	add_rms_norm_cpu(
+		out.host, residual.host, in.host, weight.host, c->rows, c->width, 1e-6f, ROUNDING);
+	must(add_rms_norm(out.device, residual.device, in.device, weight.device, c->rows, c->width,
+		     1e-6f, NULL),
+		"add_rms_norm");
+	expect_close(&out, c->width, BF16_TOLERANCE, "add_rms_norm");
+	expect_close(&residual, c->width, 0, "the residual stream");
+	/* as the forward pass calls it: out is in */
+	add_rms_norm_cpu(
+		in.host, residual.host, in.host, weight.host, c->rows, c->width, 1e-6f, ROUNDING);
+	must(add_rms_norm(in.device, residual.device, in.device, weight.device, c->rows, c->width,
+		     1e-6f, NULL),
+		"add_rms_norm in place");
+	expect_close(&in, c->width, BF16_TOLERANCE, "add_rms_norm in place");
+	expect_close(&residual, c->width, 0, "the residual stream of add_rms_norm in place");
+	tensor_free(&in);
+	tensor_free(&weight);
+	tensor_free(&residual);
+	tensor_free(&out);
+}
+
+static const uint32_t norm_shapes[][3] = {{1, 8}, {1, 64}, {2, 1024}, {1, 2560}, {2, 5120},
+	{257, 8}, {257, 64}, {257, 1032}, {257, 2560}, {257, 5120}};
+
+Test(cuda_kernels, rms_norm)
+{
+	for_shapes(KERNEL_RMS_NORM, norm_shapes, COUNT(norm_shapes), check_rms_norm);
+	for_table(KERNEL_RMS_NORM, 3, check_rms_norm);
+}
+
+Test(cuda_kernels, add_rms_norm)
+{
+	for_shapes(KERNEL_ADD_RMS_NORM, norm_shapes, COUNT(norm_shapes), check_add_rms_norm);
+	for_table(KERNEL_ADD_RMS_NORM, 4, check_add_rms_norm);
+}
+
+static void check_silu_mul(const struct kernel_case *c)
+{
+	size_t size = (size_t)c->rows * c->width;
+	struct tensor in = {.count = size * 2, .host = memory_take(size * 2, sizeof(float))};
+	struct tensor out = tensor_poisoned(size);
+
+	case_fill(in.host, in.count, 1, CASE_UNIFORM);
+	for (size_t i = 0; i < in.count; i++) {
+		in.host[i] *= 16; /* to where the function bends and saturates */
 	}
+	tensor_send(&in);
+	silu_mul_cpu(out.host, in.host, c->rows, c->width, ROUNDING);
+	must(silu_mul(out.device, in.device, c->rows, c->width, NULL), "silu_mul");
+	expect_close(&out, c->width, BF16_TOLERANCE, "silu_mul");
+	tensor_free(&in);
+	tensor_free(&out);
 }
 
 Test(cuda_kernels, silu_mul)
 {
-	static const uint32_t shapes[][2] = {{1, 8}, {3, 96}, {7, 3072}, {257, 12288}};
+	static const uint32_t shapes[][3] = {{1, 8}, {3, 96}, {7, 3072}, {257, 12288}};
 
-	for (uint32_t i = 0; i < 4; i++) {
-		uint32_t rows = shapes[i][0], width = shapes[i][1];
-		struct tensor in = tensor_random((size_t)rows * width * 2, i);
-		struct tensor out = tensor_poisoned((size_t)rows * width);
-		silu_mul_cpu(out.host, in.host, rows, width, ROUNDING);
-		must(silu_mul(out.device, in.device, rows, width, NULL), "silu_mul");
-		expect_close(&out, BF16_TOLERANCE, "silu_mul");
-		tensor_free(&in);
-		tensor_free(&out);
-	}
+	for_shapes(KERNEL_SILU_MUL, shapes, COUNT(shapes), check_silu_mul);
+	for_table(KERNEL_SILU_MUL, 2, check_silu_mul);
 }
 
-Test(cuda_kernels, copies_are_exact)
+/* Every fifth token is the last one that its row sampled. */
+static void check_embedding(const struct kernel_case *c)
 {
-	enum { WIDTH = 1032, VOCABULARY = 99, TOKENS = 5 };
-	const int32_t ids[TOKENS] = {0, -1, 98, 7, -1};
-	const int32_t last[3] = {55, 12, 31};
-	const uint32_t rows[TOKENS] = {0, 2, 0, 0, 1};
-	const int32_t resolved[TOKENS] = {0, 31, 98, 7, 12};
-	const uint32_t indices[3] = {4, 0, 4};
-	struct tensor table = tensor_random((size_t)VOCABULARY * WIDTH, 3);
-	struct tensor out = tensor_poisoned((size_t)TOKENS * WIDTH);
-	struct tensor gathered = tensor_poisoned((size_t)3 * WIDTH);
+	struct tensor table = tensor_random((size_t)c->outputs * c->width, 3);
+	struct tensor out = tensor_poisoned((size_t)c->rows * c->width);
 	const struct matrix matrix = {.f32 = table.host};
+	int32_t *ids = memory_take(c->rows, sizeof(*ids));
+	int32_t *resolved = memory_take(c->rows, sizeof(*ids));
+	int32_t *last = memory_take(c->rows, sizeof(*last));
+	uint32_t *rows = memory_take(c->rows, sizeof(*rows));
 
-	embedding_cpu(out.host, matrix, resolved, TOKENS, VOCABULARY, WIDTH, ROUNDING);
-	must(embedding(out.device, table.device, device_copy(ids, sizeof(ids)),
-		     device_copy(last, sizeof(last)), device_copy(rows, sizeof(rows)), TOKENS,
-		     WIDTH, NULL),
+	for (uint32_t r = 0; r < c->rows; r++) {
+		last[r] = (int32_t)(counter_hash(31, r) % c->outputs);
+	}
+	for (uint32_t r = 0; r < c->rows; r++) {
+		rows[r] = c->rows - 1 - r;
+		ids[r] = r % 5 == 1 ? -1 : (int32_t)(c->outputs - 1 - r % c->outputs);
+		resolved[r] = ids[r] < 0 ? last[rows[r]] : ids[r];
+	}
+	int32_t *device_ids = device_copy(ids, c->rows * sizeof(*ids));
+	int32_t *device_last = device_copy(last, c->rows * sizeof(*last));
+	uint32_t *device_rows = device_copy(rows, c->rows * sizeof(*rows));
+	embedding_cpu(out.host, matrix, resolved, c->rows, c->outputs, c->width, ROUNDING);
+	must(embedding(out.device, table.device, device_ids, device_last, device_rows, c->rows,
+		     c->width, NULL),
 		"embedding");
-	expect_close(&out, 0, "embedding");
-	gather_rows_cpu(gathered.host, out.host, indices, 3, WIDTH);
-	must(gather_rows(gathered.device, out.device, device_copy(indices, sizeof(indices)), 3,
-		     WIDTH, NULL),
-		"gather_rows");
-	expect_close(&gathered, 0, "gather_rows");
+	expect_close(&out, c->width, 0, "embedding");
+	free(ids);
+	free(resolved);
+	free(last);
+	free(rows);
+	cudaFree(device_ids);
+	cudaFree(device_last);
+	cudaFree(device_rows);
+	tensor_free(&table);
+	tensor_free(&out);
+}
+
+Test(cuda_kernels, embedding)
+{
+	static const uint32_t shapes[][3] = {{1, 8, 1}, {2, 8, 3}, {7, 1032, 99}, {300, 64, 11}};
+
+	for_shapes(KERNEL_EMBEDDING, shapes, COUNT(shapes), check_embedding);
+	for_table(KERNEL_EMBEDDING, 2, check_embedding);
+}
+
+static void check_gather_rows(const struct kernel_case *c)
+{
+	size_t size = (size_t)c->rows * c->width;
+	struct tensor in = tensor_random(3 * size, 3), out = tensor_poisoned(size);
+	uint32_t *indices = memory_take(c->rows, sizeof(*indices));
+
+	for (uint32_t r = 0; r < c->rows; r++) {
+		indices[r] = (uint32_t)(counter_hash(8, r) % (3 * c->rows));
+	}
+	uint32_t *device = device_copy(indices, c->rows * sizeof(*indices));
+	gather_rows_cpu(out.host, in.host, indices, c->rows, c->width);
+	must(gather_rows(out.device, in.device, device, c->rows, c->width, NULL), "gather_rows");
+	expect_close(&out, c->width, 0, "gather_rows");
+	free(indices);
+	cudaFree(device);
+	tensor_free(&in);
+	tensor_free(&out);
+}
+
+Test(cuda_kernels, gather_rows)
+{
+	static const uint32_t shapes[][3] = {{1, 8}, {3, 1032}, {257, 64}, {20, 5120}};
+
+	for_shapes(KERNEL_GATHER_ROWS, shapes, COUNT(shapes), check_gather_rows);
+	for_table(KERNEL_GATHER_ROWS, 1, check_gather_rows);
 }
 
 Test(cuda_kernels, table_update)
 {
-	const struct table_addition additions[] = {{0, 0, 5}, {2, 1, 7}, {1, 3, 9}};
-	uint32_t expected[12], tables[12];
+	enum { WIDTH = 5, ROWS = 300, SIZE = WIDTH * ROWS };
+	static const uint32_t counts[] = {1, 3, 255, 256, 257, 700};
+	struct table_addition additions[700];
+	uint32_t expected[SIZE], tables[SIZE];
 
-	memset(expected, 0xff, sizeof(expected));
-	expected[0] = 5;
-	expected[2 * 4 + 1] = 7;
-	expected[1 * 4 + 3] = 9;
-	uint32_t *device = device_take(sizeof(tables));
-	must(table_update(device, 4, device_copy(additions, sizeof(additions)), 3, NULL),
-		"table_update");
-	must(cudaDeviceSynchronize(), "kernel");
-	must(cudaMemcpy(tables, device, sizeof(tables), cudaMemcpyDeviceToHost), "cudaMemcpy");
-	cr_expect(memcmp(tables, expected, sizeof(tables)) == 0);
+	for (uint32_t i = 0; i < COUNT(counts); i++) {
+		memset(expected, 0xff, sizeof(expected));
+		for (uint32_t a = 0; a < counts[i]; a++) {
+			uint32_t place = (a * 7 + 3) % SIZE; /* 7 and SIZE share no factor */
+			additions[a] =
+				(struct table_addition){place / WIDTH, place % WIDTH, a * 11};
+			expected[place] = a * 11;
+		}
+		uint32_t *device = device_take(sizeof(tables));
+		struct table_addition *list = device_copy(additions, counts[i] * sizeof(*list));
+		must(table_update(device, WIDTH, list, counts[i], NULL), "table_update");
+		must(cudaDeviceSynchronize(), "kernel");
+		must(cudaMemcpy(tables, device, sizeof(tables), cudaMemcpyDeviceToHost),
+			"cudaMemcpy");
+		cr_expect(memcmp(tables, expected, sizeof(tables)) == 0, "%u additions", counts[i]);
+		cudaFree(device);
+		cudaFree(list);
+	}
 }
 
 /* ---- matrix products ---- */
 
+/* tests/test_kernels.c shows that the twin's other results are this one, rounded, and that its bias
+   is added to the sum. */
+static void fill_product(struct tensor *out, const float *sums, const float *bias, uint32_t width)
+{
+	for (size_t i = 0; i < out->count; i++) {
+		out->host[i] =
+			rounded(bias == NULL ? sums[i] : bias[i % width] + sums[i], ROUNDING);
+	}
+	tensor_poison(out);
+}
+
+static void check_logits(struct matmul_context *context, const struct kernel_case *c,
+	const struct tensor *in, const struct tensor *weight, const float *sums, double tolerance)
+{
+	size_t count = (size_t)c->rows * c->outputs;
+	float *logits = memory_take(count, sizeof(float));
+	float *device = device_take(count * sizeof(float));
+
+	must(matmul_logits(context, device, in->device, weight->device, c->rows, c->width,
+		     c->outputs, NULL),
+		"matmul_logits");
+	must(cudaDeviceSynchronize(), "kernel");
+	must(cudaMemcpy(logits, device, count * sizeof(float), cudaMemcpyDeviceToHost),
+		"cudaMemcpy");
+	double error = distance(logits, sums, count);
+	cr_expect(error <= tolerance, "matmul_logits: relative error %g, at most %g", error,
+		tolerance);
+	free(logits);
+	cudaFree(device);
+}
+
+static void check_product(
+	struct matmul_context *context, const struct kernel_case *c, bool is_exact)
+{
+	enum case_values values = is_exact ? CASE_INTEGERS : CASE_UNIFORM;
+	size_t count = (size_t)c->rows * c->outputs;
+	struct tensor in = tensor_filled((size_t)c->rows * c->width, 1, values);
+	struct tensor weight = tensor_filled((size_t)c->outputs * c->width, 9, values);
+	struct tensor bias = tensor_filled(c->outputs, 77, values);
+	struct tensor out = tensor_poisoned(count);
+	float *sums = memory_take(count, sizeof(*sums));
+	char what[100];
+
+	matmul_cpu(sums, in.host, (struct matrix){.f32 = weight.host}, NULL, c->rows, c->width,
+		c->outputs, ROUNDING_NONE);
+	fill_product(&out, sums, NULL, c->outputs);
+	must(matmul(context, out.device, in.device, weight.device, NULL, c->rows, c->width,
+		     c->outputs, NULL),
+		"matmul");
+	snprintf(what, sizeof(what), "matmul of %u rows, %u to %u", c->rows, c->width, c->outputs);
+	expect_close(&out, c->outputs, is_exact ? 0 : BF16_TOLERANCE, what);
+	fill_product(&out, sums, bias.host, c->outputs);
+	must(matmul(context, out.device, in.device, weight.device, bias.device, c->rows, c->width,
+		     c->outputs, NULL),
+		"matmul with bias");
+	strcat(what, " with bias");
+	expect_close(&out, c->outputs, is_exact ? 0 : BF16_TOLERANCE, what);
+	check_logits(context, c, &in, &weight, sums, is_exact ? 0 : 1e-5);
+	free(sums);
+	tensor_free(&in);
+	tensor_free(&weight);
+	tensor_free(&bias);
+	tensor_free(&out);
+}
+
+static void check_matmul(const struct kernel_case *c)
+{
+	struct matmul_context *context;
+
+	must(matmul_open(&context), "matmul_open");
+	check_product(context, c, true);
+	check_product(context, c, false);
+	matmul_close(context);
+}
+
 Test(cuda_kernels, matmul)
 {
-	static const uint32_t shapes[][3] = {{1, 64, 8}, {1, 1024, 4096}, {7, 2048, 1024},
-		{64, 1024, 6144}, {129, 3072, 1024}, {300, 72, 136}};
+	static const uint32_t shapes[][3] = {{1, 64, 8}, {2, 8, 8}, {7, 2048, 1024}, {17, 128, 72},
+		{65, 104, 136}, {129, 3072, 1024}, {300, 72, 136}};
 
+	for_shapes(KERNEL_MATMUL, shapes, COUNT(shapes), check_matmul);
+	for_table(KERNEL_MATMUL, 12, check_matmul);
+}
+
+/* A context remembers what it chose for each shape: shapes in turn do not mix. */
+Test(cuda_kernels, matmul_of_many_shapes_in_one_context)
+{
 	struct matmul_context *context;
-	must(matmul_open(&context), "matmul_open");
-	for (uint32_t i = 0; i < 12; i++) {
-		const uint32_t *shape = shapes[i % 6];
-		uint32_t rows = shape[0], inputs = shape[1], outputs = shape[2];
-		bool is_exact = i < 6;
-		struct tensor in = is_exact ? tensor_integers((size_t)rows * inputs, i)
-					    : tensor_random((size_t)rows * inputs, i);
-		struct tensor weight = is_exact ? tensor_integers((size_t)outputs * inputs, 9)
-						: tensor_random((size_t)outputs * inputs, 9);
-		struct tensor bias = tensor_random(outputs, 77);
-		struct tensor out = tensor_poisoned((size_t)rows * outputs);
-		const struct matrix matrix = {.f32 = weight.host};
-		matmul_cpu(out.host, in.host, matrix, NULL, rows, inputs, outputs, ROUNDING);
-		must(matmul(context, out.device, in.device, weight.device, NULL, rows, inputs,
-			     outputs, NULL),
-			"matmul");
-		expect_close(&out, is_exact ? 0 : BF16_TOLERANCE, "matmul");
-		matmul_cpu(out.host, in.host, matrix, bias.host, rows, inputs, outputs, ROUNDING);
-		must(matmul(context, out.device, in.device, weight.device, bias.device, rows,
-			     inputs, outputs, NULL),
-			"matmul with bias");
-		expect_close(&out, BF16_TOLERANCE, "matmul with bias");
 
-		size_t count = (size_t)rows * outputs;
-		float *logits = memory_take(count, sizeof(float));
-		float *device = device_take(count * sizeof(float));
-		matmul_cpu(out.host, in.host, matrix, NULL, rows, inputs, outputs, ROUNDING_NONE);
-		must(matmul_logits(context, device, in.device, weight.device, rows, inputs, outputs,
-			     NULL),
-			"matmul_logits");
-		must(cudaDeviceSynchronize(), "kernel");
-		must(cudaMemcpy(logits, device, count * sizeof(float), cudaMemcpyDeviceToHost),
-			"cudaMemcpy");
-		cr_expect(distance(logits, out.host, count) <= (is_exact ? 0 : 1e-5));
-		free(logits);
-		cudaFree(device);
-		tensor_free(&in);
-		tensor_free(&weight);
-		tensor_free(&bias);
-		tensor_free(&out);
+	must(matmul_open(&context), "matmul_open");
+	for (uint32_t i = 0; i < 60; i++) {
+		const struct kernel_case c = {.kernel = KERNEL_MATMUL,
+			.rows = 1 + i % 20,
+			.width = 8 * (1 + i % 3),
+			.outputs = 8 * (1 + i % 4)};
+		check_product(context, &c, true);
 	}
 	matmul_close(context);
 }
 
 /* ---- attention ---- */
 
-/* A paged pool with a permuted table: no two entries share a block. */
+/* A paged pool with a permuted table: no two entries share a block. Row r of the batch is not row r
+   of the tables. */
 struct paged {
 	struct attention_shape shape;
-	uint32_t row_count, block_count;
+	uint32_t row_count;
 	uint32_t *tables, *device_tables;
+	uint32_t *rows, *device_rows;
+	uint32_t *device_contexts;
 	struct tensor keys, values;
 };
 
 static struct paged paged_make(
-	struct attention_shape shape, uint32_t row_count, uint32_t context_max, uint64_t key)
+	struct attention_shape shape, const uint32_t *contexts, uint32_t row_count, uint64_t key)
 {
 	struct paged paged = {.shape = shape, .row_count = row_count};
-	uint32_t width = (context_max + shape.block_size - 1) / shape.block_size;
+	uint32_t most = 0;
 
+	paged.rows = memory_take(row_count, sizeof(*paged.rows));
+	for (uint32_t r = 0; r < row_count; r++) {
+		paged.rows[r] = row_count - 1 - r;
+		most = contexts[r] > most ? contexts[r] : most;
+	}
+	uint32_t width = (most + shape.block_size - 1) / shape.block_size;
+	uint32_t entries = width * row_count;
 	paged.shape.table_width = width;
-	paged.block_count = width * row_count + 1;
-	paged.tables = memory_take((size_t)width * row_count, sizeof(uint32_t));
-	for (uint32_t i = 0; i < width * row_count; i++) {
+	paged.tables = memory_take(entries, sizeof(uint32_t));
+	for (uint32_t i = 0; i < entries; i++) {
 		paged.tables[i] = i + 1;
 	}
-	for (uint32_t i = width * row_count; i > 1; i--) {
+	for (uint32_t i = entries; i > 1; i--) {
 		uint32_t j = (uint32_t)(counter_hash(key, i) % i);
 		uint32_t swapped = paged.tables[i - 1];
 		paged.tables[i - 1] = paged.tables[j];
 		paged.tables[j] = swapped;
 	}
-	size_t count =
-		(size_t)paged.block_count * shape.kv_head_count * shape.block_size * shape.head_dim;
-	paged.keys = tensor_random(count, key + 1);
-	paged.values = tensor_random(count, key + 2);
-	paged.device_tables =
-		device_copy(paged.tables, (size_t)width * row_count * sizeof(uint32_t));
+	size_t count = (size_t)(entries + 1) * shape.kv_head_count * shape.block_size;
+	paged.keys = tensor_random(count * shape.head_dim, key + 1);
+	paged.values = tensor_random(count * shape.head_dim, key + 2);
+	paged.device_tables = device_copy(paged.tables, entries * sizeof(uint32_t));
+	paged.device_rows = device_copy(paged.rows, row_count * sizeof(uint32_t));
+	paged.device_contexts = device_copy(contexts, row_count * sizeof(uint32_t));
 	return paged;
 }
 
 static void paged_free(struct paged *paged)
 {
 	free(paged->tables);
+	free(paged->rows);
 	cudaFree(paged->device_tables);
+	cudaFree(paged->device_rows);
+	cudaFree(paged->device_contexts);
 	tensor_free(&paged->keys);
 	tensor_free(&paged->values);
 }
 
-static void check_decode(struct attention_shape shape, const uint32_t *contexts, uint32_t count)
+/* Buffers of the splits; returns what a launch gets. */
+static struct decode_work decode_work_make(
+	const struct paged *paged, const uint32_t *contexts, uint32_t block_count)
 {
-	uint32_t most = 0, splits = 0;
-	uint32_t rows[32], start[33];
-	struct decode_split list[1024];
+	const struct attention_shape *shape = &paged->shape;
+	uint32_t count = paged->row_count, splits = 0;
+	uint32_t most = shape->table_width * shape->block_size / DECODE_SPLIT + 1;
+	uint32_t *start = memory_take(count + 1, sizeof(*start));
+	struct decode_split *list = memory_take((size_t)count * most, sizeof(*list));
 
 	for (uint32_t r = 0; r < count; r++) {
-		rows[r] = count - 1 - r; /* batch order is not table order */
-		most = contexts[r] > most ? contexts[r] : most;
 		start[r] = splits;
 		for (uint32_t i = 0; i * DECODE_SPLIT < contexts[r]; i++) {
 			list[splits++] = (struct decode_split){.row = r, .index = i};
 		}
 	}
 	start[count] = splits;
-	struct paged paged = paged_make(shape, count, most, 11);
+	size_t heads = (size_t)splits * shape->head_count;
+	struct decode_work work = {
+		.tables = paged->device_tables,
+		.rows = paged->device_rows,
+		.contexts = paged->device_contexts,
+		.splits = device_copy(list, splits * sizeof(*list)),
+		.split_start = device_copy(start, (count + 1) * sizeof(*start)),
+		.partial_out = device_take(heads * shape->head_dim * sizeof(float)),
+		.partial_state = device_take(heads * 2 * sizeof(float)),
+		.block_count = block_count,
+	};
+	free(start);
+	free(list);
+	return work;
+}
+
+static void decode_work_free(struct decode_work *work)
+{
+	cudaFree((void *)(uintptr_t)work->splits);
+	cudaFree((void *)(uintptr_t)work->split_start);
+	cudaFree(work->partial_out);
+	cudaFree(work->partial_state);
+}
+
+static void check_decode(struct attention_shape shape, const uint32_t *contexts, uint32_t count,
+	uint32_t block_count)
+{
+	struct paged paged = paged_make(shape, contexts, count, 11);
+	struct decode_work work = decode_work_make(&paged, contexts, block_count);
 	size_t size = (size_t)count * shape.head_count * shape.head_dim;
 	struct tensor query = tensor_random(size, 5), out = tensor_poisoned(size);
-	struct decode_work work = {
-		.tables = paged.device_tables,
-		.rows = device_copy(rows, count * sizeof(uint32_t)),
-		.contexts = device_copy(contexts, count * sizeof(uint32_t)),
-		.splits = device_copy(list, splits * sizeof(*list)),
-		.split_start = device_copy(start, (count + 1) * sizeof(uint32_t)),
-		.partial_out = device_take(
-			(size_t)splits * shape.head_count * shape.head_dim * sizeof(float)),
-		.partial_state = device_take((size_t)splits * shape.head_count * 2 * sizeof(float)),
-		.block_count = 7,
-	};
+
 	decode_attention_cpu(out.host, query.host, paged.keys.host, paged.values.host, paged.tables,
-		rows, contexts, count, &paged.shape, ROUNDING);
+		paged.rows, contexts, count, &paged.shape, ROUNDING);
 	must(decode_attention(out.device, query.device, paged.keys.device, paged.values.device,
 		     &work, count, &paged.shape, NULL),
 		"decode_attention");
-	expect_close(&out, BF16_TOLERANCE, "decode_attention");
+	expect_close(&out, (size_t)shape.head_count * shape.head_dim, BF16_TOLERANCE,
+		"decode_attention");
 
 	/* In two launches, each with its own rows: the same bits. */
 	float *whole = tensor_fetch(&out);
-	must(cudaMemset(out.device, 0xff, size * sizeof(uint16_t)), "cudaMemset");
+	tensor_poison(&out);
 	must(decode_attention(out.device, query.device, paged.keys.device, paged.values.device,
 		     &work, count / 2, &paged.shape, NULL),
 		"decode_attention of the first rows");
@@ -407,186 +635,347 @@ static void check_decode(struct attention_shape shape, const uint32_t *contexts,
 	cr_expect(memcmp(whole, halves, size * sizeof(float)) == 0);
 	free(whole);
 	free(halves);
+	decode_work_free(&work);
 	paged_free(&paged);
 	tensor_free(&query);
 	tensor_free(&out);
 }
+
+static struct attention_shape shape_of(const struct kernel_case *c)
+{
+	return (struct attention_shape){.head_count = c->heads,
+		.kv_head_count = c->kv_heads,
+		.head_dim = c->head_dim,
+		.block_size = c->block_size};
+}
+
+static void check_decode_case(const struct kernel_case *c)
+{
+	uint32_t *contexts = memory_take(c->rows, sizeof(*contexts));
+
+	for (uint32_t r = 0; r < c->rows; r++) {
+		contexts[r] = kernel_case_context(c, r);
+	}
+	check_decode(shape_of(c), contexts, c->rows, c->is_tiny ? 7 : 264);
+	free(contexts);
+}
+
+/* Every number of query heads to a key/value head, with every size of a head. */
+static struct attention_shape shape_of_group(uint32_t group, uint32_t i)
+{
+	static const uint32_t dims[] = {32, 64, 128};
+
+	return (struct attention_shape){.head_count = 2 * group,
+		.kv_head_count = 2,
+		.head_dim = dims[i],
+		.block_size = (group + i) % 2 == 0 ? 64 : 256};
+}
+
+static const struct attention_shape SMALLEST_PUBLISHED = {
+	.head_count = 16, .kv_head_count = 8, .head_dim = 128, .block_size = 256};
 
 Test(cuda_kernels, decode_attention)
 {
 	static const uint32_t contexts[] = {
 		1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1000, 2049};
-	static const uint32_t dims[] = {32, 64, 128};
 
-	for (uint32_t group = 1; group <= 8; group++) {
-		struct attention_shape shape = {.head_count = 2 * group,
-			.kv_head_count = 2,
-			.head_dim = dims[group % 3],
-			.block_size = group % 2 == 0 ? 64 : 256};
-		check_decode(shape, contexts, 16);
+	for (uint32_t i = 0; i < 24; i++) {
+		check_decode(shape_of_group(1 + i / 3, i % 3), contexts, COUNT(contexts), 7);
 	}
-	struct attention_shape shape = {
-		.head_count = 16, .kv_head_count = 8, .head_dim = 128, .block_size = 256};
-	check_decode(shape, contexts, 16);
-	for (uint32_t i = 0; i < 16; i++) {
-		check_decode(shape, contexts + i, 1);
+	check_decode(SMALLEST_PUBLISHED, contexts, COUNT(contexts), 7);
+	for (uint32_t i = 0; i < COUNT(contexts); i++) {
+		check_decode(SMALLEST_PUBLISHED, contexts + i, 1, 1 + i);
 	}
+	for_table(KERNEL_DECODE_ATTENTION, 12, check_decode_case);
 }
 
-static void check_prefill(
-	struct attention_shape shape, const uint32_t (*rows_of)[2], uint32_t count)
+/* Padding of a graph: rows without context behind the others get zeroes and change nothing else. */
+Test(cuda_kernels, decode_attention_of_padded_rows)
 {
-	uint32_t most = 0, tiles = 0;
-	uint32_t rows[16], contexts[16], start[17] = {3}; /* three decode tokens in front */
-	struct prefill_tile list[512];
+	static const uint32_t contexts[] = {300, 1, 0, 0, 0};
+	enum { ROWS = COUNT(contexts), REAL = 2 };
+	struct attention_shape shape = SMALLEST_PUBLISHED;
+	struct paged paged = paged_make(shape, contexts, ROWS, 11);
+	struct decode_work work = decode_work_make(&paged, contexts, 7);
+	size_t row = (size_t)shape.head_count * shape.head_dim;
+	struct tensor query = tensor_random(ROWS * row, 5), out = tensor_poisoned(ROWS * row);
 
-	for (uint32_t r = 0; r < count; r++) {
-		uint32_t tokens = rows_of[r][0];
-		rows[r] = count - 1 - r;
-		contexts[r] = rows_of[r][1] + tokens; /* behind a cached prefix */
-		most = contexts[r] > most ? contexts[r] : most;
-		start[r + 1] = start[r] + tokens;
-		for (uint32_t i = 0; i * PREFILL_QUERY_TILE < tokens; i++) {
-			list[tiles++] = (struct prefill_tile){.row = r, .index = i};
-		}
-	}
-	struct paged paged = paged_make(shape, count, most, 21);
-	size_t size = (size_t)start[count] * shape.head_count * shape.head_dim;
-	struct tensor query = tensor_random(size, 6), out = tensor_poisoned(size);
-	const struct prefill_work work = {
-		.tables = paged.device_tables,
-		.rows = device_copy(rows, count * sizeof(uint32_t)),
-		.query_start = device_copy(start, (count + 1) * sizeof(uint32_t)),
-		.contexts = device_copy(contexts, count * sizeof(uint32_t)),
-		.tiles = device_copy(list, tiles * sizeof(*list)),
-		.tile_count = tiles,
-	};
-	prefill_attention_cpu(out.host, query.host, paged.keys.host, paged.values.host,
-		paged.tables, rows, start, contexts, count, &paged.shape, ROUNDING);
-	must(prefill_attention(out.device, query.device, paged.keys.device, paged.values.device,
-		     &work, &paged.shape, NULL),
-		"prefill_attention");
-	expect_close(&out, BF16_TOLERANCE, "prefill_attention");
+	decode_attention_cpu(out.host, query.host, paged.keys.host, paged.values.host, paged.tables,
+		paged.rows, contexts, REAL, &paged.shape, ROUNDING);
+	memset(out.host + REAL * row, 0, (ROWS - REAL) * row * sizeof(float));
+	must(decode_attention(out.device, query.device, paged.keys.device, paged.values.device,
+		     &work, ROWS, &paged.shape, NULL),
+		"decode_attention");
+	expect_close(&out, row, BF16_TOLERANCE, "decode_attention of padded rows");
+	decode_work_free(&work);
 	paged_free(&paged);
 	tensor_free(&query);
 	tensor_free(&out);
 }
 
+/* Tiles of the rows' queries; *tile_count is set. */
+static struct prefill_tile *prefill_tiles(
+	const uint32_t *start, uint32_t count, uint32_t *tile_count)
+{
+	size_t most = start[count] / PREFILL_QUERY_TILE + count;
+	struct prefill_tile *tiles = memory_take(most, sizeof(*tiles));
+
+	*tile_count = 0;
+	for (uint32_t r = 0; r < count; r++) {
+		for (uint32_t i = 0; i * PREFILL_QUERY_TILE < start[r + 1] - start[r]; i++) {
+			tiles[(*tile_count)++] = (struct prefill_tile){.row = r, .index = i};
+		}
+	}
+	return tiles;
+}
+
+/* tokens: of each row that are computed, the last of its context. */
+static void check_prefill(struct attention_shape shape, const uint32_t *tokens,
+	const uint32_t *contexts, uint32_t count)
+{
+	uint32_t *start = memory_take(count + 1, sizeof(*start));
+	struct prefill_work work = {0};
+
+	start[0] = 3; /* decode tokens in front */
+	for (uint32_t r = 0; r < count; r++) {
+		start[r + 1] = start[r] + tokens[r];
+	}
+	struct paged paged = paged_make(shape, contexts, count, 21);
+	struct prefill_tile *tiles = prefill_tiles(start, count, &work.tile_count);
+	struct prefill_tile *device_tiles = device_copy(tiles, work.tile_count * sizeof(*tiles));
+	uint32_t *device_start = device_copy(start, (count + 1) * sizeof(*start));
+	size_t size = (size_t)start[count] * shape.head_count * shape.head_dim;
+	struct tensor query = tensor_random(size, 6), out = tensor_poisoned(size);
+	work.tables = paged.device_tables;
+	work.rows = paged.device_rows;
+	work.query_start = device_start;
+	work.contexts = paged.device_contexts;
+	work.tiles = device_tiles;
+	prefill_attention_cpu(out.host, query.host, paged.keys.host, paged.values.host,
+		paged.tables, paged.rows, start, contexts, count, &paged.shape, ROUNDING);
+	must(prefill_attention(out.device, query.device, paged.keys.device, paged.values.device,
+		     &work, &paged.shape, NULL),
+		"prefill_attention");
+	expect_close(&out, (size_t)shape.head_count * shape.head_dim, BF16_TOLERANCE,
+		"prefill_attention");
+	free(start);
+	free(tiles);
+	cudaFree(device_tiles);
+	cudaFree(device_start);
+	paged_free(&paged);
+	tensor_free(&query);
+	tensor_free(&out);
+}
+
+static void check_prefill_case(const struct kernel_case *c)
+{
+	uint32_t *contexts = memory_take(c->rows, sizeof(*contexts));
+	uint32_t *tokens = memory_take(c->rows, sizeof(*tokens));
+
+	for (uint32_t r = 0; r < c->rows; r++) {
+		contexts[r] = kernel_case_context(c, r);
+		tokens[r] = kernel_case_chunk(c, r);
+	}
+	check_prefill(shape_of(c), tokens, contexts, c->rows);
+	free(contexts);
+	free(tokens);
+}
+
 Test(cuda_kernels, prefill_attention)
 {
-	/* tokens, cached tokens before them */
-	static const uint32_t rows[][2] = {{1, 0}, {2, 0}, {63, 0}, {64, 0}, {65, 0}, {1, 64},
-		{1, 255}, {5, 256}, {130, 257}, {200, 0}, {64, 448}};
-	static const uint32_t dims[] = {32, 64, 128};
+	/* whole prompts, then such behind a cached prefix */
+	static const uint32_t tokens[] = {
+		1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 1, 1, 5, 130, 64, 1, 33};
+	static const uint32_t contexts[] = {
+		1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 65, 256, 261, 387, 512, 2049, 545};
 
-	for (uint32_t group = 1; group <= 8; group++) {
-		struct attention_shape shape = {.head_count = 2 * group,
-			.kv_head_count = 2,
-			.head_dim = dims[group % 3],
-			.block_size = group % 2 == 0 ? 64 : 256};
-		check_prefill(shape, rows, 11);
+	for (uint32_t i = 0; i < 24; i++) {
+		check_prefill(shape_of_group(1 + i / 3, i % 3), tokens, contexts, COUNT(contexts));
 	}
-	struct attention_shape shape = {
-		.head_count = 16, .kv_head_count = 8, .head_dim = 128, .block_size = 256};
-	for (uint32_t i = 0; i < 11; i++) {
-		check_prefill(shape, rows + i, 1);
+	check_prefill(SMALLEST_PUBLISHED, tokens, contexts, COUNT(contexts));
+	for (uint32_t i = 0; i < COUNT(contexts); i++) {
+		check_prefill(SMALLEST_PUBLISHED, tokens + i, contexts + i, 1);
 	}
+	for_table(KERNEL_PREFILL_ATTENTION, 8, check_prefill_case);
+}
+
+enum { POSITIONS = 700 };
+
+/* Slots of tokens, no two the same, all over the pool; every fourth token has none. */
+static void fill_store(
+	const struct kernel_case *c, uint32_t slot_count, uint32_t *positions, int64_t *slots)
+{
+	static const uint32_t edges[] = {0, 1, 63, 64, 65, 300, 511, 512, 699};
+
+	for (uint32_t t = 0; t < c->rows; t++) {
+		positions[t] = t < COUNT(edges) ? edges[t] : t * 37 % POSITIONS;
+		slots[t] = t % 4 == 3 ? -1 : (int64_t)((t * 7 + slot_count - 1) % slot_count);
+	}
+}
+
+static void check_store(const struct kernel_case *c)
+{
+	struct attention_shape shape = shape_of(c);
+	uint32_t blocks = 2 + 2 * c->rows / c->block_size;
+	blocks += blocks % 7 == 0; /* so that steps of 7 slots meet no slot twice */
+	uint32_t slot_count = blocks * c->block_size;
+	size_t heads = c->heads + 2 * c->kv_heads, dim = c->head_dim;
+	size_t pool = slot_count * c->kv_heads * dim;
+	struct tensor qkv = tensor_random(c->rows * heads * dim, 4);
+	struct tensor q_weight = tensor_random(dim, 40), k_weight = tensor_random(dim, 41);
+	struct tensor query = tensor_poisoned(c->rows * c->heads * dim);
+	struct tensor keys = tensor_poisoned(pool), values = tensor_poisoned(pool);
+	uint32_t *positions = memory_take(c->rows, sizeof(*positions));
+	int64_t *slots = memory_take(c->rows, sizeof(*slots));
+	float *rope = memory_take(POSITIONS * dim, sizeof(float));
+
+	fill_store(c, slot_count, positions, slots);
+	rope_table_fill(rope, POSITIONS, c->head_dim, 1e6);
+	uint32_t *device_positions = device_copy(positions, c->rows * sizeof(*positions));
+	int64_t *device_slots = device_copy(slots, c->rows * sizeof(*slots));
+	float *device_rope = device_copy(rope, POSITIONS * dim * sizeof(float));
+	const struct qk_norm_rope norm = {q_weight.host, k_weight.host, rope, 1e-6f};
+	const struct qk_norm_rope_device device = {
+		q_weight.device, k_weight.device, device_rope, 1e-6f};
+	qk_norm_rope_store_cpu(query.host, keys.host, values.host, qkv.host, positions, slots,
+		c->rows, &norm, &shape, ROUNDING);
+	must(qk_norm_rope_store(query.device, keys.device, values.device, qkv.device,
+		     device_positions, device_slots, c->rows, &device, &shape, NULL),
+		"qk_norm_rope_store");
+	expect_close(&query, dim, BF16_TOLERANCE, "query");
+	expect_close(&keys, dim, BF16_TOLERANCE, "keys"); /* untouched slots stay poisoned */
+	expect_close(&values, dim, 0, "values");
+	free(rope);
+	free(positions);
+	free(slots);
+	cudaFree(device_positions);
+	cudaFree(device_slots);
+	cudaFree(device_rope);
+	tensor_free(&qkv);
+	tensor_free(&query);
+	tensor_free(&keys);
+	tensor_free(&values);
+	tensor_free(&q_weight);
+	tensor_free(&k_weight);
 }
 
 Test(cuda_kernels, qk_norm_rope_store)
 {
-	static const uint32_t shapes[][3] = {{2, 1, 32}, {6, 2, 64}, {16, 8, 128}, {8, 1, 128}};
-	enum { TOKENS = 9, BLOCKS = 5, BLOCK_SIZE = 64, POSITIONS = 700 };
-	const uint32_t positions[TOKENS] = {0, 1, 63, 64, 65, 300, 511, 512, 699};
-	const int64_t slots[TOKENS] = {0, 1, 319, -1, 64, 127, 128, 200, -1};
-
-	for (uint32_t i = 0; i < 4; i++) {
-		struct attention_shape shape = {.head_count = shapes[i][0],
-			.kv_head_count = shapes[i][1],
-			.head_dim = shapes[i][2],
-			.block_size = BLOCK_SIZE};
-		size_t heads = shape.head_count + 2 * shape.kv_head_count;
-		size_t pool = (size_t)BLOCKS * BLOCK_SIZE * shape.kv_head_count * shape.head_dim;
-		struct tensor qkv = tensor_random(TOKENS * heads * shape.head_dim, i);
-		struct tensor q_weight = tensor_random(shape.head_dim, 40);
-		struct tensor k_weight = tensor_random(shape.head_dim, 41);
-		struct tensor query =
-			tensor_poisoned((size_t)TOKENS * shape.head_count * shape.head_dim);
-		struct tensor keys = tensor_poisoned(pool), values = tensor_poisoned(pool);
-		float *rope = memory_take((size_t)POSITIONS * shape.head_dim, sizeof(float));
-		rope_table_fill(rope, POSITIONS, shape.head_dim, 1e6);
-		const struct qk_norm_rope norm = {q_weight.host, k_weight.host, rope, 1e-6f};
-		const struct qk_norm_rope_device device = {q_weight.device, k_weight.device,
-			device_copy(rope, (size_t)POSITIONS * shape.head_dim * sizeof(float)),
-			1e-6f};
-		qk_norm_rope_store_cpu(query.host, keys.host, values.host, qkv.host, positions,
-			slots, TOKENS, &norm, &shape, ROUNDING);
-		must(qk_norm_rope_store(query.device, keys.device, values.device, qkv.device,
-			     device_copy(positions, sizeof(positions)),
-			     device_copy(slots, sizeof(slots)), TOKENS, &device, &shape, NULL),
-			"qk_norm_rope_store");
-		expect_close(&query, BF16_TOLERANCE, "query");
-		expect_close(&keys, BF16_TOLERANCE, "keys"); /* untouched slots stay poisoned */
-		expect_close(&values, 0, "values");
-		free(rope);
-		tensor_free(&qkv);
-		tensor_free(&query);
-		tensor_free(&keys);
-		tensor_free(&values);
-		tensor_free(&q_weight);
-		tensor_free(&k_weight);
+	for (uint32_t i = 0; i < 24; i++) {
+		struct attention_shape shape = shape_of_group(1 + i / 3, i % 3);
+		const struct kernel_case c = {.kernel = KERNEL_QK_NORM_ROPE_STORE,
+			.rows = 1 + 5 * i,
+			.heads = shape.head_count,
+			.kv_heads = shape.kv_head_count,
+			.head_dim = shape.head_dim,
+			.block_size = shape.block_size};
+		check_store(&c);
 	}
+	for_table(KERNEL_QK_NORM_ROPE_STORE, 4, check_store);
 }
 
 /* ---- sampling ---- */
 
+/* Ties among the best, NaN and infinities, in some of the rows. */
+static void fill_logits(float *logits, uint32_t row, uint32_t size, uint64_t key)
+{
+	case_fill(logits, size, key, CASE_UNIFORM);
+	for (uint32_t v = 0; v < size; v++) {
+		float x = 10 * logits[v];
+		x = row % 8 == 1 && v % 7 == 3 ? 12 : x;
+		x = row % 8 == 4 && v % 2 == 0 ? NAN : x;
+		x = row % 8 == 6 ? -INFINITY : x;
+		x = row % 8 == 7 && v % 1000 == 999 ? INFINITY : x;
+		logits[v] = x;
+	}
+}
+
+/* What a sampler reads and writes on the device. */
+struct sampling {
+	float *logits, *heats;
+	uint64_t *keys;
+	uint32_t *rows;
+	int32_t *drawn, *last;
+	void *tiles;
+};
+
+static void sampling_free(struct sampling *sampling)
+{
+	cudaFree(sampling->logits);
+	cudaFree(sampling->heats);
+	cudaFree(sampling->keys);
+	cudaFree(sampling->rows);
+	cudaFree(sampling->drawn);
+	cudaFree(sampling->last);
+	cudaFree(sampling->tiles);
+}
+
+static void check_drawn(const struct sampling *sampling, const struct kernel_case *c,
+	const uint32_t *rows, const int32_t *expected)
+{
+	int32_t *drawn = memory_take(c->rows, sizeof(*drawn));
+	int32_t *last = memory_take(c->rows, sizeof(*last));
+	size_t bytes = c->rows * sizeof(*drawn);
+
+	must(cudaDeviceSynchronize(), "kernel");
+	must(cudaMemcpy(drawn, sampling->drawn, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+	must(cudaMemcpy(last, sampling->last, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+	for (uint32_t r = 0; r < c->rows; r++) {
+		cr_expect(drawn[r] == expected[r], "size %u row %u: %d, expected %d", c->outputs, r,
+			drawn[r], expected[r]);
+		if (rows[r] != SAMPLER_NO_ROW) {
+			cr_expect(last[rows[r]] == expected[r], "the last token of row %u", r);
+		} else {
+			cr_expect(last[c->rows - 1 - r] == -1, "a row noted for padding %u", r);
+		}
+	}
+	free(drawn);
+	free(last);
+}
+
+static void check_sampler(const struct kernel_case *c)
+{
+	static const float heats[] = {0, 0, 0.1f, 0.7f, 1, 1, 1.5f, 20};
+	uint32_t size = c->outputs, tiles = (size + SAMPLER_TILE - 1) / SAMPLER_TILE;
+	float *logits = memory_take((size_t)c->rows * size, sizeof(float));
+	float *heat = memory_take(c->rows, sizeof(*heat));
+	uint64_t *keys = memory_take(c->rows, sizeof(*keys));
+	uint32_t *rows = memory_take(c->rows, sizeof(*rows));
+	int32_t *expected = memory_take(c->rows, sizeof(*expected));
+
+	for (uint32_t r = 0; r < c->rows; r++) {
+		keys[r] = sampler_row_key(3, r, size);
+		heat[r] = heats[r % 8];
+		rows[r] = r % 8 == 5 ? SAMPLER_NO_ROW : c->rows - 1 - r;
+		fill_logits(logits + (size_t)r * size, r, size, keys[r]);
+	}
+	struct sampling sampling = {
+		.logits = device_copy(logits, (size_t)c->rows * size * sizeof(float)),
+		.heats = device_copy(heat, c->rows * sizeof(*heat)),
+		.keys = device_copy(keys, c->rows * sizeof(*keys)),
+		.rows = device_copy(rows, c->rows * sizeof(*rows)),
+		.drawn = device_take(c->rows * sizeof(int32_t)),
+		.last = device_take(c->rows * sizeof(int32_t)),
+		.tiles = device_take((size_t)c->rows * tiles * SAMPLER_TILE_BYTES),
+	};
+	sampler_cpu(expected, logits, keys, heat, c->rows, size);
+	must(sampler(sampling.drawn, sampling.last, sampling.tiles, sampling.logits, sampling.keys,
+		     sampling.heats, sampling.rows, c->rows, size, NULL),
+		"sampler");
+	check_drawn(&sampling, c, rows, expected);
+	sampling_free(&sampling);
+	free(logits);
+	free(heat);
+	free(keys);
+	free(rows);
+	free(expected);
+}
+
 Test(cuda_kernels, sampler_draws_what_its_twin_draws)
 {
-	static const uint32_t sizes[] = {1, 2, 257, 4096, 4097, 151936};
-	static const float heats[] = {0, 0, 0.1f, 0.7f, 1, 1, 1.5f, 20};
-	enum { ROWS = 8 };
+	static const uint32_t shapes[][3] = {{8, 0, 1}, {8, 0, 2}, {8, 0, 257}, {8, 0, 4095},
+		{8, 0, 4096}, {8, 0, 4097}, {8, 0, 151936}};
 
-	for (uint32_t i = 0; i < 6; i++) {
-		uint32_t size = sizes[i];
-		uint32_t tiles = (size + SAMPLER_TILE - 1) / SAMPLER_TILE;
-		float *logits = memory_take((size_t)ROWS * size, sizeof(float));
-		uint64_t keys[ROWS];
-		uint32_t rows[ROWS];
-		int32_t expected[ROWS], drawn[ROWS], last[ROWS];
-		for (uint32_t r = 0; r < ROWS; r++) {
-			keys[r] = sampler_row_key(3, r, 17 + i);
-			rows[r] = r == 5 ? SAMPLER_NO_ROW : ROWS - 1 - r;
-			for (uint32_t v = 0; v < size; v++) {
-				float x = 10 * uniform(keys[r], v);
-				/* ties among the best, NaN and infinities */
-				x = r == 1 && v % 7 == 3 ? 12 : x;
-				x = r == 4 && v % 2 == 0 ? NAN : x;
-				x = r == 6 ? -INFINITY : x;
-				x = r == 7 && v % 1000 == 999 ? INFINITY : x;
-				logits[(size_t)r * size + v] = x;
-			}
-		}
-		sampler_cpu(expected, logits, keys, heats, ROWS, size);
-		int32_t *device = device_take(sizeof(drawn));
-		int32_t *device_last = device_take(sizeof(last));
-		must(sampler(device, device_last,
-			     device_take((size_t)ROWS * tiles * SAMPLER_TILE_BYTES),
-			     device_copy(logits, (size_t)ROWS * size * sizeof(float)),
-			     device_copy(keys, sizeof(keys)), device_copy(heats, sizeof(heats)),
-			     device_copy(rows, sizeof(rows)), ROWS, size, NULL),
-			"sampler");
-		must(cudaDeviceSynchronize(), "kernel");
-		must(cudaMemcpy(drawn, device, sizeof(drawn), cudaMemcpyDeviceToHost),
-			"cudaMemcpy");
-		must(cudaMemcpy(last, device_last, sizeof(last), cudaMemcpyDeviceToHost),
-			"cudaMemcpy");
-		for (uint32_t r = 0; r < ROWS; r++) {
-			cr_expect(drawn[r] == expected[r], "size %u row %u: %d, expected %d", size,
-				r, drawn[r], expected[r]);
-			if (rows[r] != SAMPLER_NO_ROW) {
-				cr_expect(last[rows[r]] == expected[r]);
-			}
-		}
-		free(logits);
-	}
+	for_shapes(KERNEL_SAMPLER, shapes, COUNT(shapes), check_sampler);
+	for_table(KERNEL_SAMPLER, 5, check_sampler);
 }
