@@ -20,8 +20,8 @@
 
 static const char models[] = QUIRE_SOURCE_DIR "/tests/fixtures/models/";
 
-static const char *const model_names[] = {"group1", "group2", "group2-head128", "group3", "group4",
-	"group5", "group6", "group7", "group8"};
+static const char *const model_names[] = {"group1", "group2", "group2-head64", "group2-head128",
+	"group3", "group3-head32", "group4", "group5", "group6", "group7", "group8"};
 
 enum { MODEL_COUNT = sizeof(model_names) / sizeof(model_names[0]), SEQUENCE_MAX = 512 };
 
