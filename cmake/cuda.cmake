@@ -13,7 +13,7 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		if(DEFINED ENV{CUDAARCHS})
 			set(architectures $ENV{CUDAARCHS})
 		else()
-			set(architectures 80-real 90a-real)
+			set(architectures 80 90a) # 80 with PTX, for GPUs to come
 		endif()
 		set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "GPU architectures")
 		set(CMAKE_CUDA_STANDARD 17)
