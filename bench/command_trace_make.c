@@ -114,8 +114,10 @@ static uint32_t content_options(struct make_words *words, struct option *rows, u
 			"all alike",
 			0, 10 * MILLION, NULL, NULL},
 		{"trace-block-size", OPTION_COUNT, &order->trace_block_size, "N",
-			"tokens a hash id stands for, default 512; only whole blocks are shared", 1,
-			1 << 20, NULL, NULL},
+			"tokens a hash id stands for, default 512 or the preset's; only whole "
+			"blocks "
+			"are shared, and who reads the trace has to be told another size than 512",
+			1, 1 << 20, NULL, NULL},
 	};
 
 	return add_rows(rows, count, added, sizeof(added) / sizeof(added[0]));

@@ -127,6 +127,18 @@ static enum status read_start(
 	return STATUS_OK;
 }
 
+/* The power of two that the number of ids would be right for, 0: none. */
+static uint32_t fitting_block_size(const struct trace_row *row)
+{
+	for (uint32_t size = 1; size <= 1 << 16; size *= 2) {
+		if (row->hash_id_count == u64_divide_up(row->input_length, size) ||
+			row->hash_id_count == row->input_length / size) {
+			return size;
+		}
+	}
+	return 0;
+}
+
 /* A row has an id for each whole block of its prompt, and for the rest or not: both are in use. */
 static enum status check_ids(const struct trace *trace, const struct place *place,
 	const struct trace_row *row, struct error *error)
@@ -147,6 +159,12 @@ static enum status check_ids(const struct trace *trace, const struct place *plac
 		row->hash_id_count, row->input_length);
 	snprintf(expected, sizeof(expected), "%" PRIu64 "%s", whole,
 		whole == all ? "" : " or one more for the rest");
+	uint32_t fitting = fitting_block_size(row);
+	if (fitting > 0) {
+		return place_error(error, place, "hash_ids", found, (size_t)bytes,
+			"%s at %" PRIu32 " tokens an id (--trace-block-size %" PRIu32 " would fit)",
+			expected, trace->trace_block_size, fitting);
+	}
 	return place_error(error, place, "hash_ids", found, (size_t)bytes,
 		"%s at %" PRIu32 " tokens an id (--trace-block-size)", expected,
 		trace->trace_block_size);
