@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-__extension__ typedef unsigned __int128 u128;
-
 #define NEVER UINT64_MAX
 
 /* A row that cannot be handed out at once: with a copy of all it points to. */

@@ -3,6 +3,9 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
+#include "kernels/decode_attention.h"
+#include "kernels/matmul.h"
+#include "kernels/sampler.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -598,18 +601,12 @@ uint64_t model_config_kv_bytes_per_token(const struct model_config *config)
 
 /* ---- buffers of the CUDA engine ---- */
 
-enum {
-	SPLIT_TOKENS = 256,	    /* DECODE_SPLIT of kernels/decode_attention.h */
-	SPLITS_MAX = 1 << 15,	    /* more are taken in several launches */
-	SAMPLER_TILE_IDS = 4096,    /* SAMPLER_TILE of kernels/sampler.h */
-	SAMPLER_TILE_SIZE = 8,	    /* SAMPLER_TILE_BYTES */
-	WORKSPACE_BYTES = 64 << 20, /* MATMUL_WORKSPACE_BYTES of kernels/matmul.h */
-};
+enum { SPLITS_MAX = 1 << 15 }; /* more are taken in several launches */
 
 struct model_step_limits model_step_limits(
 	uint64_t max_num_batched_tokens, uint64_t max_num_seqs, uint64_t max_model_len)
 {
-	uint64_t splits = max_num_seqs * u64_divide_up(max_model_len, SPLIT_TOKENS);
+	uint64_t splits = max_num_seqs * u64_divide_up(max_model_len, (uint64_t)DECODE_SPLIT);
 
 	return (struct model_step_limits){
 		.tokens = u64_max(max_num_batched_tokens, max_num_seqs),
@@ -625,18 +622,18 @@ uint64_t model_config_step_bytes(
 	uint64_t hidden = config->hidden_size;
 	uint64_t query = (uint64_t)config->num_attention_heads * config->head_dim;
 	uint64_t key = (uint64_t)config->num_key_value_heads * config->head_dim;
-	uint64_t tiles = u64_divide_up(config->vocab_size, SAMPLER_TILE_IDS);
+	uint64_t tiles = u64_divide_up(config->vocab_size, SAMPLER_TILE);
 	/* residual, hidden, qkv, query, attended, gate_up, activated in bf16 */
 	uint64_t token_elements = 2 * hidden + (query + 2 * key) + 2 * query +
 				  3 * (uint64_t)config->intermediate_size;
 	/* residual and hidden of the sampled rows in bf16, logits in float32, the sampler's tiles
 	 */
 	uint64_t sample_bytes =
-		2 * hidden * 2 + (uint64_t)config->vocab_size * 4 + tiles * SAMPLER_TILE_SIZE;
+		2 * hidden * 2 + (uint64_t)config->vocab_size * 4 + tiles * SAMPLER_TILE_BYTES;
 	/* results, maxima and sums in float32 */
 	uint64_t split_bytes = (query + 2 * (uint64_t)config->num_attention_heads) * 4;
 
 	return limits->tokens * token_elements * 2 + limits->samples * sample_bytes +
 	       limits->splits * split_bytes + limits->positions * config->head_dim * 4 +
-	       WORKSPACE_BYTES;
+	       MATMUL_WORKSPACE_BYTES;
 }
