@@ -27,6 +27,9 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 		set(quire_cuda_model_libraries CUDA::nvtx3)
 		add_compile_definitions(QUIRE_HAS_CUDA=1)
+		if(CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
+			add_compile_definitions(QUIRE_HAS_SM90=1)
+		endif()
 		# Whose sums the CPU twin must give bit for bit.
 		set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/sampler.cu PROPERTIES
 			COMPILE_OPTIONS "-fmad=false")

@@ -35,6 +35,7 @@ struct decode_split {
 };
 
 struct decode_work {
+	enum kernel_path path;
 	const uint32_t *tables;		   /* (any, table_width) */
 	const uint32_t *rows;		   /* (row_count) index into tables */
 	const uint32_t *contexts;	   /* (row_count) */

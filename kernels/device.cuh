@@ -1,6 +1,8 @@
 #ifndef KERNELS_DEVICE_CUH
 #define KERNELS_DEVICE_CUH
 
+#include "kernels/launch.h"
+
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -135,6 +137,47 @@ __device__ inline uint32_t pack2(float low, float high)
 {
 	__nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
 	return *reinterpret_cast<uint32_t *>(&pair);
+}
+
+/* ---- programmatic dependent launch (sm_90) ---- */
+
+/* A kernel launched with launch_dependent() may begin while the kernels before it on the stream
+   still run. Until dependency_wait() it may only read what no kernel of this step writes (weights,
+   lists that were uploaded) and write nothing. After the wait it says dependents_launch(), never
+   before: so whatever runs ahead of its own wait finds everything done that lies two or more
+   kernels back. On older architectures both are nothing. */
+__device__ inline void dependency_wait()
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
+}
+
+__device__ inline void dependents_launch()
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
+
+/* Launches a kernel that calls dependency_wait(). Early where the device can and the kernel was
+   compiled for it, else in turn. Returns a cudaError_t. */
+template <typename... PARAMETERS, typename... ARGUMENTS>
+static int launch_dependent(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared,
+	cudaStream_t stream, ARGUMENTS... arguments)
+{
+	cudaLaunchAttribute attribute = {};
+	cudaLaunchConfig_t config = {};
+
+	attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+	attribute.val.programmaticStreamSerializationAllowed = 1;
+	config.gridDim = grid;
+	config.blockDim = block;
+	config.dynamicSmemBytes = shared;
+	config.stream = stream;
+	config.attrs = &attribute;
+	config.numAttrs = kernel_path_of_device() == KERNEL_PATH_SM90 ? 1 : 0;
+	return (int)cudaLaunchKernelEx(&config, kernel, PARAMETERS(arguments)...);
 }
 
 /* Byte offset of 8 elements of a token in a tile of rows of D elements: chunks are permuted within

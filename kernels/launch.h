@@ -10,4 +10,21 @@
 
 struct CUstream_st; /* cudaStream_t is a pointer to it */
 
+/* Which kernels compute. Both give results of the same accuracy, each its own bits. */
+enum kernel_path {
+	KERNEL_PATH_GENERAL, /* sm_80 and later */
+	KERNEL_PATH_SM90,    /* Hopper's bulk copies and matrix instructions */
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The best path that this build holds and the current device runs. */
+enum kernel_path kernel_path_of_device(void);
+
+#ifdef __cplusplus
+}
+#endif
+
 #endif

@@ -37,4 +37,15 @@ BOTH_SIDES static inline uint64_t paged_kv_offset(
 	       shape->head_dim;
 }
 
+/* On the GPU the 16-byte chunks of a token's row are permuted: chunk c lies where
+   paged_kv_chunk(shape, token, c) says, so that rows that were copied into shared memory as they
+   are can be read by matrix instructions without bank conflicts. The CPU keeps them in order. */
+BOTH_SIDES static inline uint32_t paged_kv_chunk(
+	const struct attention_shape *shape, uint32_t token, uint32_t chunk)
+{
+	uint32_t chunks = shape->head_dim / 8;
+
+	return chunk ^ (token & ((chunks < 8 ? chunks : 8) - 1));
+}
+
 #endif

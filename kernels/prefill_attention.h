@@ -40,6 +40,7 @@ struct prefill_tile {
 };
 
 struct prefill_work {
+	enum kernel_path path;
 	const uint32_t *tables;		  /* (any, table_width) */
 	const uint32_t *rows;		  /* (row_count) index into tables */
 	const uint32_t *query_start;	  /* (row_count + 1) */
