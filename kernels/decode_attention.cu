@@ -76,9 +76,8 @@ static __device__ inline void load_slice(
 			paged_kv_offset(&a.shape, block, u.kv_head, position % a.shape.block_size);
 #pragma unroll
 		for (uint32_t i = lane; i < SLICE * chunks; i += WARP) {
-			uint32_t token = i / chunks, chunk = i % chunks;
-			bool is_there = begin + token < u.count;
-			uint32_t to = shared + tile_offset<D>(token, chunk);
+			bool is_there = begin + i / chunks < u.count;
+			uint32_t to = shared + i * 16; /* permuted in the pool already */
 			copy16(to, a.keys + offset + i * 8, is_there);
 			copy16(to + SLICE * D * 2, a.values + offset + i * 8, is_there);
 		}

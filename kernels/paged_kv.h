@@ -39,7 +39,8 @@ BOTH_SIDES static inline uint64_t paged_kv_offset(
 
 /* On the GPU the 16-byte chunks of a token's row are permuted: chunk c lies where
    paged_kv_chunk(shape, token, c) says, so that rows that were copied into shared memory as they
-   are can be read by matrix instructions without bank conflicts. The CPU keeps them in order. */
+   are can be read by matrix instructions without bank conflicts. The CPU keeps them in order.
+   head_dim / 8 is a power of two. */
 BOTH_SIDES static inline uint32_t paged_kv_chunk(
 	const struct attention_shape *shape, uint32_t token, uint32_t chunk)
 {

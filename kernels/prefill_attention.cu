@@ -22,10 +22,9 @@ struct prefill_arguments {
 	struct attention_shape shape;
 };
 
-/* Starts the copy of a tile of rows of D elements, `stride` elements apart; rows from `valid` on
-   become zeroes. */
+/* Starts the copy of a tile of queries, `stride` elements apart; those from `valid` on become 0. */
 template <int D>
-static __device__ inline void load_tile(
+static __device__ inline void load_queries(
 	uint32_t shared, const uint16_t *from, uint32_t stride, uint32_t valid)
 {
 	const uint32_t chunks = D / 8;
@@ -39,6 +38,19 @@ static __device__ inline void load_tile(
 	}
 }
 
+/* The same of a tile of the pool, whose rows follow each other, permuted already. */
+template <int D>
+static __device__ inline void load_tile(uint32_t shared, const uint16_t *from, uint32_t valid)
+{
+	const uint32_t chunks = D / 8;
+
+#pragma unroll
+	for (uint32_t i = threadIdx.x; i < 64 * chunks; i += WARPS * WARP) {
+		bool is_there = i / chunks < valid;
+		copy16(shared + i * 16, from + (is_there ? i * 8 : 0), is_there);
+	}
+}
+
 template <int D>
 static __device__ inline void load_keys_values(const prefill_arguments &a, const uint32_t *table,
 	uint32_t kv_head, uint32_t tile, uint32_t end, uint32_t shared)
@@ -48,8 +60,8 @@ static __device__ inline void load_keys_values(const prefill_arguments &a, const
 	if (position < end) {
 		uint64_t offset = paged_kv_offset(&a.shape, table[position / a.shape.block_size],
 			kv_head, position % a.shape.block_size);
-		load_tile<D>(shared, a.keys + offset, D, end - position);
-		load_tile<D>(shared + KEY_TILE * D * 2, a.values + offset, D, end - position);
+		load_tile<D>(shared, a.keys + offset, end - position);
+		load_tile<D>(shared + KEY_TILE * D * 2, a.values + offset, end - position);
 	}
 	copy_commit();
 }
@@ -198,7 +210,7 @@ static __global__ void __launch_bounds__(WARPS *WARP) prefill_attention_kernel(p
 	uint32_t first_token = a.query_start[tile.row] + first;
 	const uint32_t *table = a.tables + (size_t)a.rows[tile.row] * a.shape.table_width;
 
-	load_tile<D>(shared, a.query + ((size_t)first_token * a.shape.head_count + head) * D,
+	load_queries<D>(shared, a.query + ((size_t)first_token * a.shape.head_count + head) * D,
 		a.shape.head_count * D, valid);
 	load_keys_values<D>(a, table, kv_head, 0, end, ring); /* one group with the queries */
 	query_state<D> state;

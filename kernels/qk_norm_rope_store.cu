@@ -9,6 +9,7 @@ struct head_place {
 	const uint16_t *in; /* (head_dim) in qkv */
 	uint16_t *out;	    /* (head_dim) */
 	uint32_t lane;
+	uint32_t turn; /* element i lies at out[i ^ turn], as the pool permutes chunks */
 };
 
 /* ---- kernels ---- */
@@ -35,8 +36,8 @@ static __device__ void norm_rope(const head_place &place, const uint16_t *weight
 			float2 turn = reinterpret_cast<const float2 *>(rope)[i];
 			float a = low[j] * scale * bf16_load(weight + i);
 			float b = high[j] * scale * bf16_load(weight + half + i);
-			bf16_store(place.out + i, a * turn.x - b * turn.y);
-			bf16_store(place.out + half + i, b * turn.x + a * turn.y);
+			bf16_store(place.out + (i ^ place.turn), a * turn.x - b * turn.y);
+			bf16_store(place.out + ((half + i) ^ place.turn), b * turn.x + a * turn.y);
 		}
 	}
 }
@@ -59,6 +60,7 @@ static __global__ void qk_norm_rope_store_kernel(uint16_t *query, uint16_t *keys
 	const float *rope = norm.rope + (size_t)positions[token] * shape.head_dim;
 	if (head < shape.head_count) {
 		place.out = query + ((size_t)token * shape.head_count + head) * shape.head_dim;
+		place.turn = 0;
 		norm_rope(place, norm.q_weight, rope, shape.head_dim, norm.epsilon);
 		return;
 	}
@@ -68,15 +70,17 @@ static __global__ void qk_norm_rope_store_kernel(uint16_t *query, uint16_t *keys
 	}
 	bool is_key = head < shape.head_count + shape.kv_head_count;
 	uint32_t kv_head = head - shape.head_count - (is_key ? 0 : shape.kv_head_count);
-	uint64_t offset = paged_kv_offset(&shape, (uint64_t)slot / shape.block_size, kv_head,
-		(uint32_t)((uint64_t)slot % shape.block_size));
+	uint32_t in_block = (uint32_t)((uint64_t)slot % shape.block_size);
+	uint64_t offset =
+		paged_kv_offset(&shape, (uint64_t)slot / shape.block_size, kv_head, in_block);
 	place.out = (is_key ? keys : values) + offset;
+	place.turn = paged_kv_chunk(&shape, in_block, 0) * 8;
 	if (is_key) {
 		norm_rope(place, norm.k_weight, rope, shape.head_dim, norm.epsilon);
 		return;
 	}
 	for (uint32_t i = lane; i < shape.head_dim; i += WARP) {
-		place.out[i] = place.in[i];
+		place.out[i ^ place.turn] = place.in[i];
 	}
 }
 
@@ -89,7 +93,8 @@ int qk_norm_rope_store(uint16_t *query, uint16_t *keys, uint16_t *values, const 
 {
 	uint32_t heads = shape->head_count + 2 * shape->kv_head_count;
 
-	if (shape->head_dim > 2 * WARP * PAIRS_MAX || shape->head_dim % 2 != 0) {
+	if (shape->head_dim > 2 * WARP * PAIRS_MAX || shape->head_dim < 16 ||
+		(shape->head_dim & (shape->head_dim - 1)) != 0) {
 		return cudaErrorInvalidValue;
 	}
 	if (token_count > 0) {

@@ -520,6 +520,36 @@ struct paged {
 	struct tensor keys, values;
 };
 
+/* Puts the chunks of the pool's rows from their order into the device's, or back. */
+static void permute_rows(float *rows, size_t row_count, const struct attention_shape *shape)
+{
+	uint32_t dim = shape->head_dim;
+	float *row = memory_take(dim, sizeof(*row));
+
+	for (size_t r = 0; r < row_count; r++) {
+		uint32_t token = (uint32_t)(r % shape->block_size);
+		memcpy(row, rows + r * dim, dim * sizeof(*row));
+		for (uint32_t chunk = 0; chunk < dim / 8; chunk++) {
+			memcpy(rows + r * dim + (size_t)paged_kv_chunk(shape, token, chunk) * 8,
+				row + (size_t)chunk * 8, 8 * sizeof(*row));
+		}
+	}
+	free(row);
+}
+
+static struct tensor pool_random(
+	size_t row_count, const struct attention_shape *shape, uint64_t key)
+{
+	size_t count = row_count * shape->head_dim;
+	struct tensor tensor = {.count = count, .host = memory_take(count, sizeof(float))};
+
+	case_fill(tensor.host, count, key, CASE_UNIFORM);
+	permute_rows(tensor.host, row_count, shape);
+	tensor_send(&tensor);
+	permute_rows(tensor.host, row_count, shape);
+	return tensor;
+}
+
 static struct paged paged_make(
 	struct attention_shape shape, const uint32_t *contexts, uint32_t row_count, uint64_t key)
 {
@@ -545,8 +575,8 @@ static struct paged paged_make(
 		paged.tables[j] = swapped;
 	}
 	size_t count = (size_t)(entries + 1) * shape.kv_head_count * shape.block_size;
-	paged.keys = tensor_random(count * shape.head_dim, key + 1);
-	paged.values = tensor_random(count * shape.head_dim, key + 2);
+	paged.keys = pool_random(count, &shape, key + 1);
+	paged.values = pool_random(count, &shape, key + 2);
 	paged.device_tables = device_copy(paged.tables, entries * sizeof(uint32_t));
 	paged.device_rows = device_copy(paged.rows, row_count * sizeof(uint32_t));
 	paged.device_contexts = device_copy(contexts, row_count * sizeof(uint32_t));
@@ -842,6 +872,8 @@ static void check_store(const struct kernel_case *c)
 	must(qk_norm_rope_store(query.device, keys.device, values.device, qkv.device,
 		     device_positions, device_slots, c->rows, &device, &shape, NULL),
 		"qk_norm_rope_store");
+	permute_rows(keys.host, pool / dim, &shape);
+	permute_rows(values.host, pool / dim, &shape);
 	expect_close(&query, dim, BF16_TOLERANCE, "query");
 	expect_close(&keys, dim, BF16_TOLERANCE, "keys"); /* untouched slots stay poisoned */
 	expect_close(&values, dim, 0, "values");
