@@ -44,7 +44,7 @@ struct cuda_forward {
 	float *partial_out;   /* (limits.splits, heads, head_dim) */
 	float *partial_state; /* (limits.splits, heads, 2) */
 
-	struct nvtxDomainRegistration_st *domain;
+	struct nvtx_ranges *domain;
 
 	/* the first failure of a pass */
 	int code;
@@ -211,7 +211,7 @@ enum status cuda_forward_open(
 		.block_size = options->block_size,
 		.table_width = options->table_width,
 	};
-	forward->domain = nvtx_open();
+	forward->domain = options->ranges;
 	check(options->shard.ranks == 1);
 	enum status status = check_shape(forward, error);
 	if (status == STATUS_OK) {
@@ -266,7 +266,6 @@ void cuda_forward_close(struct cuda_forward *forward)
 		cudaFree(memory[i]);
 	}
 	matmul_close(forward->products);
-	nvtx_close(forward->domain);
 	free(forward->tensors);
 	free(forward);
 }
@@ -294,7 +293,7 @@ static void multiply(struct cuda_forward *forward, uint16_t *out, const uint16_t
 {
 	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
 
-	nvtx_push_layer(forward->domain, weight_name(weight), layer);
+	nvtx_push_layer(forward->domain, weight_name(weight), layer, row_count);
 	note(forward,
 		matmul(forward->products, out, in, tensor(forward, weight, layer), bias, row_count,
 			shape.columns, shape.rows, stream),
@@ -336,16 +335,17 @@ static void run_attention(struct cuda_forward *forward, const struct cuda_batch 
 
 	multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV,
 		tensor(forward, WEIGHT_QKV_BIAS, layer), layer, batch->token_count, stream);
-	nvtx_push_layer(forward->domain, "qk_norm_rope_store", layer);
+	nvtx_push_layer(forward->domain, "qk_norm_rope_store", layer, batch->token_count);
 	note(forward,
 		qk_norm_rope_store(forward->query, keys, values, forward->qkv, batch->positions,
 			batch->slots, batch->token_count, &norm, &forward->shape, stream),
 		"qk_norm_rope_store");
 	nvtx_pop(forward->domain);
-	nvtx_push_layer(forward->domain, "decode_attention", layer);
+	nvtx_push_layer(forward->domain, "decode_attention", layer, batch->decode_count);
 	run_decode_attention(forward, batch, keys, values, stream);
 	nvtx_pop(forward->domain);
-	nvtx_push_layer(forward->domain, "prefill_attention", layer);
+	nvtx_push_layer(forward->domain, "prefill_attention", layer,
+		batch->token_count - batch->decode_count);
 	note(forward,
 		prefill_attention(forward->attended, forward->query, keys, values, &batch->prefill,
 			&forward->shape, stream),
@@ -359,7 +359,7 @@ static void run_attention(struct cuda_forward *forward, const struct cuda_batch 
 static void run_norm(struct cuda_forward *forward, enum weight weight, uint32_t layer,
 	uint32_t token_count, struct CUstream_st *stream)
 {
-	nvtx_push_layer(forward->domain, weight_name(weight), layer);
+	nvtx_push_layer(forward->domain, weight_name(weight), layer, token_count);
 	note(forward,
 		add_rms_norm(forward->hidden, forward->residual, forward->hidden,
 			tensor(forward, weight, layer), token_count, forward->model.hidden_size,
@@ -377,7 +377,7 @@ static void run_layer(struct cuda_forward *forward, const struct cuda_batch *bat
 	run_norm(forward, WEIGHT_POST_NORM, layer, tokens, stream);
 	multiply(forward, forward->gate_up, forward->hidden, WEIGHT_GATE_UP, NULL, layer, tokens,
 		stream);
-	nvtx_push_layer(forward->domain, "silu_mul", layer);
+	nvtx_push_layer(forward->domain, "silu_mul", layer, tokens);
 	note(forward,
 		silu_mul(forward->activated, forward->gate_up, tokens,
 			forward->model.intermediate_size, stream),
@@ -397,7 +397,7 @@ static void run_head(
 	enum weight head = model->tie_word_embeddings ? WEIGHT_EMBEDDING : WEIGHT_LM_HEAD;
 	uint32_t count = batch->sample_count;
 
-	nvtx_push(forward->domain, "lm_head");
+	nvtx_push_layer(forward->domain, "lm_head", RANGE_NO_LAYER, count);
 	note(forward,
 		gather_rows(forward->sampled_residual, forward->residual, batch->sample_index,
 			count, model->hidden_size, stream),
@@ -417,7 +417,7 @@ static void run_head(
 			stream),
 		"lm_head");
 	nvtx_pop(forward->domain);
-	nvtx_push(forward->domain, "sampler");
+	nvtx_push_layer(forward->domain, "sampler", RANGE_NO_LAYER, count);
 	note(forward,
 		sampler(batch->sampled, batch->last_tokens, forward->sampler_tiles, forward->logits,
 			batch->row_keys, batch->temperatures, batch->sample_rows, count,
@@ -435,7 +435,7 @@ enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_bat
 	check(tokens <= forward->options.limits.tokens);
 	check(batch->sample_count <= forward->options.limits.samples);
 	forward->code = 0;
-	nvtx_push(forward->domain, "embedding");
+	nvtx_push_layer(forward->domain, "embedding", RANGE_NO_LAYER, tokens);
 	note(forward,
 		embedding(forward->residual, tensor(forward, WEIGHT_EMBEDDING, 0), batch->token_ids,
 			batch->last_tokens, batch->decode.rows, tokens, model->hidden_size, stream),

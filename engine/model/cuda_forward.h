@@ -20,6 +20,7 @@
 
 struct CUstream_st;
 struct cuda_forward;
+struct nvtx_ranges;
 
 struct cuda_forward_options {
 	const struct weights *weights;	 /* read when opened, not needed afterwards */
@@ -27,6 +28,7 @@ struct cuda_forward_options {
 	struct model_step_limits limits; /* of a batch */
 	uint32_t block_size;		 /* tokens in a block; a multiple of 64 */
 	uint32_t table_width;		 /* blocks in a row of the block tables */
+	struct nvtx_ranges *ranges;	 /* borrowed; NULL: nobody looks */
 };
 
 /* A batch on the device. Decode rows come first: row r of them is token r. */

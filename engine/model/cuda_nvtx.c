@@ -1,50 +1,110 @@
 #include "engine/model/nvtx.h"
 
+#include "engine/base/check.h"
+#include "engine/base/memory.h"
+
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { RANGE_NAME_BYTES = 64 };
 
-struct nvtxDomainRegistration_st *nvtx_open(void)
+struct nvtx_ranges {
+	nvtxDomainHandle_t domain; /* NULL: no tool is listening */
+	struct range_watch *watch;
+};
+
+struct nvtx_ranges *nvtx_open(struct range_watch *watch)
 {
-	return nvtxDomainCreateA("quire");
+	struct nvtx_ranges *ranges = memory_take(1, sizeof(*ranges));
+
+	ranges->domain = nvtxDomainCreateA("quire");
+	ranges->watch = watch;
+	if (watch != NULL) {
+		watch->depth = 0;
+		watch->step = RANGE_NO_STEP;
+	}
+	return ranges;
 }
 
-void nvtx_close(struct nvtxDomainRegistration_st *domain)
+void nvtx_close(struct nvtx_ranges *ranges)
 {
-	if (domain != NULL) {
-		nvtxDomainDestroy(domain);
+	if (ranges != NULL && ranges->domain != NULL) {
+		nvtxDomainDestroy(ranges->domain);
 	}
+	free(ranges);
 }
 
-void nvtx_push(struct nvtxDomainRegistration_st *domain, const char *name)
+static nvtxEventAttributes_t attributes(const char *text, uint64_t payload)
 {
-	if (domain == NULL) {
-		return; /* no tool is listening */
-	}
-	nvtxEventAttributes_t range = {
+	return (nvtxEventAttributes_t){
 		.version = NVTX_VERSION,
 		.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+		.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64,
+		.payload.ullValue = payload,
 		.messageType = NVTX_MESSAGE_TYPE_ASCII,
-		.message.ascii = name,
+		.message.ascii = text,
 	};
-	nvtxDomainRangePushEx(domain, &range);
 }
 
-void nvtx_push_layer(struct nvtxDomainRegistration_st *domain, const char *name, uint32_t layer)
+void nvtx_step(struct nvtx_ranges *ranges, uint64_t step)
+{
+	if (ranges == NULL) {
+		return;
+	}
+	if (ranges->watch != NULL) {
+		ranges->watch->step = step;
+	}
+	if (ranges->domain != NULL) {
+		nvtxEventAttributes_t mark = attributes("step", step);
+		nvtxDomainMarkEx(ranges->domain, &mark);
+	}
+}
+
+static void watch_push(struct range_watch *watch, const struct range *range)
+{
+	if (watch != NULL && watch->depth++ < RANGE_DEPTH_MAX) {
+		watch->open[watch->depth - 1] = *range;
+	}
+}
+
+void nvtx_push(struct nvtx_ranges *ranges, const char *name)
+{
+	nvtx_push_layer(ranges, name, RANGE_NO_LAYER, 0);
+}
+
+void nvtx_push_layer(
+	struct nvtx_ranges *ranges, const char *name, uint32_t layer, uint32_t row_count)
 {
 	char text[RANGE_NAME_BYTES];
 
-	if (domain == NULL) {
+	if (ranges == NULL) {
 		return;
 	}
-	snprintf(text, sizeof(text), "%s %u", name, layer);
-	nvtx_push(domain, text);
+	const struct range range = {.name = name, .layer = layer, .rows = row_count};
+	watch_push(ranges->watch, &range);
+	if (ranges->domain == NULL) {
+		return;
+	}
+	if (layer == RANGE_NO_LAYER) {
+		snprintf(text, sizeof(text), "%s", name);
+	} else {
+		snprintf(text, sizeof(text), "%s %u", name, layer);
+	}
+	nvtxEventAttributes_t event = attributes(text, row_count);
+	nvtxDomainRangePushEx(ranges->domain, &event);
 }
 
-void nvtx_pop(struct nvtxDomainRegistration_st *domain)
+void nvtx_pop(struct nvtx_ranges *ranges)
 {
-	if (domain != NULL) {
-		nvtxDomainRangePop(domain);
+	if (ranges == NULL) {
+		return;
+	}
+	if (ranges->watch != NULL) {
+		check(ranges->watch->depth > 0);
+		ranges->watch->depth--;
+	}
+	if (ranges->domain != NULL) {
+		nvtxDomainRangePop(ranges->domain);
 	}
 }

@@ -48,7 +48,7 @@ struct cuda_runner {
 	uint64_t seed;
 	cudaStream_t stream;
 	cudaEvent_t begin, end;
-	struct nvtxDomainRegistration_st *domain;
+	struct nvtx_ranges *domain;
 
 	uint32_t table_width;
 	uint32_t *tables;      /* device: (max running, table_width) */
@@ -427,6 +427,7 @@ static enum status launch(struct cuda_runner *runner, const struct batch *batch,
 	struct cuda_batch device;
 	enum status status;
 
+	nvtx_step(runner->domain, batch->step);
 	nvtx_push(runner->domain, "upload");
 	if (is_decode) {
 		status = prepare_decode(runner, batch, &device, &graph, error);
@@ -542,6 +543,7 @@ static enum status open_forward(
 			engine->max_model_len),
 		.block_size = engine->block_size,
 		.table_width = runner->table_width,
+		.ranges = runner->domain,
 	};
 
 	check(u64_min(splits, SPLITS_MAX) == forward.limits.splits);
@@ -699,7 +701,7 @@ enum status cuda_runner_open(struct runner *out, const struct cuda_runner_option
 	memset(memory, 0, sizeof(*memory));
 	runner->engine = *options->engine;
 	runner->seed = options->seed;
-	runner->domain = nvtx_open();
+	runner->domain = nvtx_open(options->watch);
 	runner->group_ends = memory_take(runner->engine.max_num_seqs, sizeof(*runner->group_ends));
 	runner->table_width =
 		u32_from(u64_divide_up(runner->engine.max_model_len, runner->engine.block_size));

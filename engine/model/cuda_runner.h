@@ -20,12 +20,15 @@
    elapsed_ns runs from the start of scheduling to the step's tokens on the host; gpu_ns is measured
    by events around the step's work on the GPU, host_ns is the rest. */
 
+struct range_watch;
+
 struct cuda_runner_options {
 	const struct weights *weights;	    /* read when opened, not needed afterwards */
 	const struct engine_config *engine; /* its kv_block_count may be 0 */
 	uint64_t gpu_memory_utilization;    /* millionths, where kv_block_count is 0 */
 	uint64_t seed;			    /* of the sampler's noise */
 	bool is_eager;			    /* no graphs */
+	struct range_watch *watch;	    /* of what is launched; NULL: nobody watches */
 };
 
 /* What the GPU offers and what is taken of it, in bytes. */

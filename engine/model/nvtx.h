@@ -3,19 +3,47 @@
 
 #include <stdint.h>
 
-/* NVTX ranges in the domain "quire", which any profiler of NVIDIA's shows; without one attached a
-   range costs some nanoseconds. */
+/* What the GPU is being told to do, as nested ranges: NVTX ranges in the domain "quire", which any
+   profiler of NVIDIA's shows, and a struct range_watch for kernel times of our own. With neither, a
+   range costs some nanoseconds.
 
-struct nvtxDomainRegistration_st; /* nvtxDomainHandle_t is a pointer to it */
+   This is the one place that names operations: a launch belongs to the ranges open around it, and
+   so does a node of a graph, by those open at its capture. */
 
-struct nvtxDomainRegistration_st *nvtx_open(void);
-void nvtx_close(struct nvtxDomainRegistration_st *domain);
+enum { RANGE_DEPTH_MAX = 8, RANGE_NO_LAYER = UINT32_MAX };
 
-void nvtx_push(struct nvtxDomainRegistration_st *domain, const char *name);
+#define RANGE_NO_STEP UINT64_MAX
 
-/* "NAME LAYER" */
-void nvtx_push_layer(struct nvtxDomainRegistration_st *domain, const char *name, uint32_t layer);
+struct range {
+	const char *name; /* outlives the run: a literal, or a name out of a table */
+	uint32_t layer;	  /* or RANGE_NO_LAYER */
+	uint32_t rows;	  /* that are computed, padding included; 0: nobody said */
+};
 
-void nvtx_pop(struct nvtxDomainRegistration_st *domain);
+/* The ranges open now, the outermost first. Owned by who watches; written and read by the thread
+   that launches. */
+struct range_watch {
+	struct range open[RANGE_DEPTH_MAX];
+	uint32_t depth; /* may be larger: what is deeper is not kept */
+	uint64_t step;	/* for which is launched, or RANGE_NO_STEP */
+};
+
+struct nvtx_ranges;
+
+/* watch: NULL, or borrowed until the end. */
+struct nvtx_ranges *nvtx_open(struct range_watch *watch);
+void nvtx_close(struct nvtx_ranges *ranges); /* accepts NULL */
+
+/* What is launched from here on belongs to this step; a mark "step" that carries its number. Every
+   function from here on takes NULL as ranges that nobody looks at. */
+void nvtx_step(struct nvtx_ranges *ranges, uint64_t step);
+
+void nvtx_push(struct nvtx_ranges *ranges, const char *name);
+
+/* "NAME LAYER", with the number of rows that the operation computes as its payload. */
+void nvtx_push_layer(
+	struct nvtx_ranges *ranges, const char *name, uint32_t layer, uint32_t row_count);
+
+void nvtx_pop(struct nvtx_ranges *ranges);
 
 #endif
