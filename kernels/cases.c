@@ -21,6 +21,11 @@
 		.kernel = KERNEL_MATMUL, .is_tiny = tiny, .rows = rows_, .width = inputs,          \
 		.outputs = outputs_, .has_bias = bias,                                             \
 	}
+#define DECODE_PRODUCT(kernel_, tiny, rows_, inputs, outputs_)                                     \
+	{                                                                                          \
+		.kernel = kernel_, .is_tiny = tiny, .rows = rows_, .width = inputs,                \
+		.outputs = outputs_,                                                               \
+	}
 #define STORE(tiny, rows_, heads_, kv, dim, block)                                                 \
 	{                                                                                          \
 		.kernel = KERNEL_QK_NORM_ROPE_STORE, .is_tiny = tiny, .rows = rows_,               \
@@ -49,6 +54,12 @@
 	MATMUL(MODEL, rows, 1024, 4096, false), MATMUL(MODEL, rows, 2048, 1024, false),            \
 		MATMUL(MODEL, rows, 1024, 6144, false), MATMUL(MODEL, rows, 3072, 1024, false),    \
 		MATMUL(MODEL, rows, 4096, 6144, false), MATMUL(MODEL, rows, 4096, 24576, false)
+
+/* A decode step of qwen3-0.6b. */
+#define DECODE_PRODUCTS(rows)                                                                      \
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL, MODEL, rows, 1024, 4096),                             \
+		DECODE_PRODUCT(KERNEL_DECODE_MATMUL, MODEL, rows, 2048, 1024),                     \
+		DECODE_PRODUCT(KERNEL_DECODE_MATMUL, MODEL, rows, 3072, 1024)
 
 static const struct kernel_case cases[] = {
 	EMBEDDING(TINY, 1, 1, 1),
@@ -144,6 +155,22 @@ static const struct kernel_case cases[] = {
 	MATMUL(MODEL, 256, 1024, 151936, false),
 	MATMUL(MODEL, 256, 4096, 151936, false),
 
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL, TINY, 1, 64, 64),
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL, TINY, 3, 128, 192),
+	DECODE_PRODUCTS(1),
+	DECODE_PRODUCTS(8),
+	DECODE_PRODUCTS(64),
+	DECODE_PRODUCTS(256),
+	DECODE_PRODUCTS(512),
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL_SILU, TINY, 1, 1, 2),
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL_SILU, TINY, 5, 17, 6),
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL_SILU, TINY, 3, 64, 64),
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL_SILU, MODEL, 1, 1024, 6144),
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL_SILU, MODEL, 8, 1024, 6144),
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL_SILU, MODEL, 64, 1024, 6144),
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL_SILU, MODEL, 256, 1024, 6144),
+	DECODE_PRODUCT(KERNEL_DECODE_MATMUL_SILU, MODEL, 512, 1024, 6144),
+
 	SAMPLER(TINY, 1, 1),
 	SAMPLER(TINY, 5, 33),
 	SAMPLER(TINY, 2, 5000),
@@ -230,7 +257,10 @@ uint64_t kernel_case_bytes(const struct kernel_case *c)
 		sums = attention_sums(c);
 		return sums.contexts * 2 * kv_heads + sums.queries * 2 * heads;
 	case KERNEL_MATMUL:
+	case KERNEL_DECODE_MATMUL:
 		return row + 2 * (uint64_t)c->outputs * ((uint64_t)c->width + c->rows);
+	case KERNEL_DECODE_MATMUL_SILU:
+		return row + 2 * (uint64_t)c->outputs * c->width + (uint64_t)c->outputs * c->rows;
 	case KERNEL_SAMPLER:
 		return 4 * (uint64_t)c->rows * ((uint64_t)c->outputs + 1);
 	case KERNEL_COUNT:
@@ -246,6 +276,8 @@ uint64_t kernel_case_flops(const struct kernel_case *c)
 	case KERNEL_PREFILL_ATTENTION:
 		return 4 * attention_sums(c).pairs * c->heads * c->head_dim;
 	case KERNEL_MATMUL:
+	case KERNEL_DECODE_MATMUL:
+	case KERNEL_DECODE_MATMUL_SILU:
 		return 2 * (uint64_t)c->rows * c->width * c->outputs;
 	default:
 		return 0;

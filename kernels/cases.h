@@ -21,6 +21,8 @@
 	X(KERNEL_SILU_MUL, "silu_mul")                                                             \
 	X(KERNEL_GATHER_ROWS, "gather_rows")                                                       \
 	X(KERNEL_MATMUL, "matmul")                                                                 \
+	X(KERNEL_DECODE_MATMUL, "decode_matmul")                                                   \
+	X(KERNEL_DECODE_MATMUL_SILU, "decode_matmul_silu")                                         \
 	X(KERNEL_SAMPLER, "sampler")
 
 enum kernel {
@@ -35,7 +37,7 @@ struct kernel_case {
 	bool is_tiny;	   /* done by a CPU in no time; the others are sizes of models */
 	uint32_t rows;	   /* tokens; of attention: sequences; of gather_rows: rows picked */
 	uint32_t width;	   /* of a row in: hidden, intermediate or input size */
-	uint32_t outputs;  /* matmul: of a row out; embedding, sampler: the vocabulary */
+	uint32_t outputs;  /* products: rows of the weight; embedding, sampler: the vocabulary */
 	bool has_bias;	   /* matmul */
 	uint32_t heads;	   /* query heads */
 	uint32_t kv_heads; /* key/value heads, divides heads */

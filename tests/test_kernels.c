@@ -12,6 +12,7 @@
 #include "kernels/add_rms_norm.h"
 #include "kernels/cases.h"
 #include "kernels/decode_attention.h"
+#include "kernels/decode_matmul.h"
 #include "kernels/dot.h"
 #include "kernels/elementary.h"
 #include "kernels/embedding.h"
@@ -128,7 +129,9 @@ Test(kernels, cases_make_sense)
 		cr_assert(i == 0 || c->kernel >= kernel_case_at(i - 1)->kernel);
 		cr_assert_geq(c->rows, 1);
 		cr_assert_gt(kernel_case_bytes(c), 0);
-		cr_assert_eq(kernel_case_flops(c) > 0, is_attention || c->kernel == KERNEL_MATMUL);
+		bool is_product = c->kernel == KERNEL_MATMUL || c->kernel == KERNEL_DECODE_MATMUL ||
+				  c->kernel == KERNEL_DECODE_MATMUL_SILU;
+		cr_assert_eq(kernel_case_flops(c) > 0, is_attention || is_product);
 		(c->is_tiny ? tiny : others)[c->kernel]++;
 		if (!c->is_tiny) {
 			cr_assert_eq(c->block_size % 64, 0);
@@ -460,6 +463,34 @@ static void test_matmul(const struct kernel_case *c)
 	free(expected);
 }
 
+/* The fused activation has the bits of the two operations that it is made of. */
+static void test_decode_matmul_silu(const struct kernel_case *c)
+{
+	uint32_t width = c->outputs / 2;
+	uint64_t count = (uint64_t)c->rows * width;
+	float *in = filled((uint64_t)c->rows * c->width, 1, CASE_UNIFORM);
+	float *weight = filled((uint64_t)c->outputs * c->width, 2, CASE_UNIFORM);
+	uint16_t *short_weight = as_bf16(weight, (uint64_t)c->outputs * c->width);
+	float *between = nans(2 * count), *expected = nans(count), *out = nans(count);
+	const struct matrix matrices[] = {{.f32 = weight}, {.bf16 = short_weight}};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		enum rounding rounding = i < 2 ? ROUNDING_NONE : ROUNDING_BF16;
+		matmul_cpu(between, in, matrices[i % 2], NULL, c->rows, c->width, c->outputs,
+			rounding);
+		silu_mul_cpu(expected, between, c->rows, width, rounding);
+		decode_matmul_silu_cpu(
+			out, in, matrices[i % 2], c->rows, c->width, width, rounding);
+		require_same_bits(c, out, expected, count, "the two operations");
+	}
+	free(in);
+	free(weight);
+	free(short_weight);
+	free(between);
+	free(expected);
+	free(out);
+}
+
 Test(kernels, operations_on_rows_follow_their_formulas, .timeout = 60)
 {
 	for_tiny_cases(KERNEL_EMBEDDING, test_embedding);
@@ -468,6 +499,8 @@ Test(kernels, operations_on_rows_follow_their_formulas, .timeout = 60)
 	for_tiny_cases(KERNEL_ADD_RMS_NORM, test_add_rms_norm);
 	for_tiny_cases(KERNEL_SILU_MUL, test_silu_mul);
 	for_tiny_cases(KERNEL_MATMUL, test_matmul);
+	for_tiny_cases(KERNEL_DECODE_MATMUL, test_matmul);
+	for_tiny_cases(KERNEL_DECODE_MATMUL_SILU, test_decode_matmul_silu);
 }
 
 Test(kernels, silu_has_limits)
