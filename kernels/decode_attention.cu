@@ -319,6 +319,11 @@ static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t 
 	return cudaGetLastError();
 }
 
+uint32_t decode_attention_blocks(enum kernel_path path, uint32_t processors)
+{
+	return path == KERNEL_PATH_SM90 ? processors : 2 * processors;
+}
+
 int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
 	const uint16_t *values, const struct decode_work *work, uint32_t row_count,
 	const struct attention_shape *shape, struct CUstream_st *stream)

@@ -44,10 +44,15 @@ struct decode_work {
 		*split_start; /* (row_count + 1) the row's first split; a row with none gets 0 */
 	float *partial_out;   /* (splits, head_count, head_dim) */
 	float *partial_state; /* (splits, head_count, 2) */
+	uint32_t *arrivals;   /* (1 + rows of the batch * kv_head_count) counters for the path of
+				 sm_90: zero before the first launch, and left so by each */
 	uint32_t first_row; /* rows [first_row, first_row + row_count) are computed; partial results
 			       are numbered from the first split of these */
-	uint32_t block_count; /* blocks that share the work, some for each multiprocessor */
+	uint32_t block_count; /* blocks that share the work: decode_attention_blocks(), or any */
 };
+
+/* As many blocks as run at once on that many multiprocessors. */
+uint32_t decode_attention_blocks(enum kernel_path path, uint32_t processors);
 
 int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
 	const uint16_t *values, const struct decode_work *work, uint32_t row_count,
