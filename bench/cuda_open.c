@@ -1,5 +1,6 @@
 #include "bench/cuda_open.h"
 
+#include "engine/model/cuda_kernel_trace.h"
 #include "engine/model/cuda_runner.h"
 
 #include <cuda_runtime_api.h>
@@ -12,11 +13,15 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 {
 	struct weights *weights = NULL;
 	struct engine_config engine, complete;
+	struct range_watch *watch = NULL;
 
 	replay_config_engine(config, &engine);
 	complete = engine;
 	complete.kv_block_count = engine.kv_block_count == 0 ? 1 : engine.kv_block_count;
 	enum status status = engine_config_validate(&complete, error);
+	if (status == STATUS_OK && request->kernels != NULL) {
+		status = cuda_kernel_trace_open(request->kernels, &watch, error);
+	}
 	if (status == STATUS_OK) {
 		status = runner_open_weights(&weights, config, request, error);
 	}
@@ -27,6 +32,7 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 			.gpu_memory_utilization = config->gpu_memory_utilization,
 			.seed = config->seed,
 			.is_eager = config->enforce_eager != 0,
+			.watch = watch,
 		};
 		status = cuda_runner_open(out, &options, memory, error);
 	}

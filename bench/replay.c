@@ -78,9 +78,15 @@ static void hand_over(struct replay *replay, const struct trace_row *row)
 		uint32_t slot = replay->engine.scheduler.waiting.tail->slot;
 		replay->turn_of_slot[slot] = row->turn_index;
 		metrics_arrive(&replay->metrics, slot, &arrival);
+		if (replay->timeline != NULL) {
+			timeline_file_arrive(replay->timeline, slot, &arrival);
+		}
 		replay->handed_fit_count++;
 	} else {
 		metrics_reject(&replay->metrics, fit, &arrival);
+		if (replay->timeline != NULL) {
+			timeline_file_reject(replay->timeline, fit, &arrival);
+		}
 		note_left(replay, row->turn_index);
 	}
 }
@@ -223,7 +229,14 @@ static enum status run_step(struct replay *replay, struct error *error)
 	}
 	engine_postprocess(engine);
 	replay->now_ns = start_ns + time.elapsed_ns;
+	if (replay->kernel_times != NULL) {
+		kernel_times_step(replay->kernel_times, batch->step, &batch->counts, start_ns,
+			replay->now_ns);
+	}
 	metrics_step(&replay->metrics, engine, start_ns, replay->now_ns, waiting);
+	if (replay->timeline != NULL) {
+		timeline_file_step(replay->timeline, engine, start_ns, replay->now_ns, waiting);
+	}
 	if (replay->steps != NULL) {
 		write_step(replay, start_ns, waiting, &time);
 	}

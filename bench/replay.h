@@ -6,7 +6,9 @@
 
 #include "bench/metrics.h"
 #include "bench/replay_config.h"
+#include "bench/kernel_times.h"
 #include "bench/table_writer.h"
+#include "bench/timeline_file.h"
 #include "engine/engine.h"
 #include "workloads/tokens.h"
 #include "workloads/trace.h"
@@ -41,6 +43,10 @@ struct replay {
 	struct engine engine;
 	struct metrics metrics;
 	struct table_writer *steps; /* borrowed: steps.tsv, or NULL */
+
+	/* borrowed, may be set between opening and running; NULL: not wanted */
+	struct timeline_file *timeline;
+	struct kernel_times *kernel_times;
 
 	struct workload *workload;
 	enum workload_state state; /* what the workload said last */

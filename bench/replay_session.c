@@ -28,6 +28,9 @@ struct replay_session {
 	bool has_folder;
 	bool is_committed; /* the folder is whole */
 	struct table_writer requests, steps;
+	struct kernel_source kernels; /* without a state: none */
+	struct kernel_times *kernel_times;
+	struct timeline_file *timeline;
 	struct replay replay;
 };
 
@@ -85,6 +88,13 @@ static enum status prepare_config(
 	bool is_tape = strcmp(config->runner, "tape") == 0;
 
 	enum status status = runner_find(config->runner, &session->entry, error);
+	if (status == STATUS_OK && order->wants_kernel_times &&
+		strcmp(config->runner, "cuda") != 0) {
+		status = error_set(error, STATUS_USAGE,
+			"--kernel-times measures kernels of the GPU: it needs --runner cuda, not "
+			"%s",
+			config->runner);
+	}
 	if (status == STATUS_OK && is_tape && order->tape != NULL) {
 		status = take_recording(order, session, error);
 	} else if (status == STATUS_OK && !is_tape && order->tape != NULL) {
@@ -110,7 +120,8 @@ static enum status prepare_config(
 		const struct runner_request request = {.model = &session->model,
 			.model_path = model_path,
 			.tape = order->tape,
-			.tape_is_calibrated = session->recording.is_calibrated};
+			.tape_is_calibrated = session->recording.is_calibrated,
+			.kernels = order->wants_kernel_times ? &session->kernels : NULL};
 		status = session->entry->open(
 			&session->runner, config, &request, &session->facts, error);
 		order->wants_steps |= session->facts.records_steps;
@@ -157,6 +168,25 @@ static enum status open_session(
 	if (status == STATUS_OK && order->wants_steps) {
 		status = open_table(
 			&session->folder, &session->steps, RESULT_STEPS, STEP_COLUMNS, error);
+	}
+	return status;
+}
+
+/* What watches the replay beside its metrics. */
+static enum status open_watchers(
+	const struct replay_order *order, struct replay_session *session, struct error *error)
+{
+	enum status status = STATUS_OK;
+
+	if (order->timeline != NULL) {
+		status = timeline_file_open(&session->timeline, order->timeline,
+			session->replay.engine.scheduler.pool_capacity, error);
+		session->replay.timeline = session->timeline;
+	}
+	if (status == STATUS_OK && session->kernels.state != NULL) {
+		session->kernel_times =
+			kernel_times_open(&session->kernels, &session->model, session->timeline);
+		session->replay.kernel_times = session->kernel_times;
 	}
 	return status;
 }
@@ -211,6 +241,35 @@ static enum status write_tables(
 	return status;
 }
 
+static enum status write_kernels(
+	const struct kernel_times *times, struct result_folder *folder, struct error *error)
+{
+	struct table_writer table = {0};
+	enum status status = open_table(folder, &table, RESULT_KERNELS, KERNEL_COLUMNS, error);
+
+	if (status == STATUS_OK) {
+		kernel_times_write(times, &table);
+		status = table_close(&table, error);
+	}
+	if (status == STATUS_OK) {
+		status = open_table(
+			folder, &table, RESULT_KERNEL_PHASES, KERNEL_PHASE_COLUMNS, error);
+	}
+	if (status == STATUS_OK) {
+		kernel_times_write_phases(times, &table);
+		status = table_close(&table, error);
+	}
+	if (status == STATUS_OK) {
+		status = open_table(
+			folder, &table, RESULT_KERNEL_TIMELINE, KERNEL_TIMELINE_COLUMNS, error);
+	}
+	if (status == STATUS_OK) {
+		kernel_times_write_timeline(times, &table);
+		status = table_close(&table, error);
+	}
+	return status;
+}
+
 static enum status write_results(struct replay_session *session, const struct summary_input *input,
 	const struct provenance *provenance, struct error *error)
 {
@@ -223,6 +282,12 @@ static enum status write_results(struct replay_session *session, const struct su
 	}
 	if (status == STATUS_OK) {
 		status = write_tables(&session->replay.metrics, folder, error);
+	}
+	if (status == STATUS_OK && session->kernel_times != NULL) {
+		status = write_kernels(session->kernel_times, folder, error);
+	}
+	if (status == STATUS_OK && session->timeline != NULL) {
+		status = timeline_file_commit(session->timeline, session->replay.now_ns, error);
 	}
 	if (status == STATUS_OK) {
 		status = result_folder_begin(folder, RESULT_PROVENANCE, path, error);
@@ -249,8 +314,13 @@ static void close_session(struct replay_session *session)
 		result_folder_abandon(&session->folder);
 	}
 	replay_close(&session->replay);
+	kernel_times_close(session->kernel_times);
+	timeline_file_close(session->timeline);
 	if (session->runner.close != NULL) {
 		session->runner.close(session->runner.state);
+	}
+	if (session->kernels.state != NULL) {
+		session->kernels.close(session->kernels.state);
 	}
 	replay_recording_close(&session->recording);
 }
@@ -296,10 +366,16 @@ static enum status run(
 		status = open_session(order, session, error);
 	}
 	if (status == STATUS_OK) {
+		status = open_watchers(order, session, error);
+	}
+	if (status == STATUS_OK) {
 		status = replay_run(&session->replay, error);
 	}
 	if (status != STATUS_OK) {
 		return status;
+	}
+	if (session->kernel_times != NULL) {
+		kernel_times_finish(session->kernel_times);
 	}
 	finish_runner(session);
 	const struct summary_input input = {
@@ -326,6 +402,9 @@ static enum status run(
 			session->model.max_position_embeddings, session->model.name);
 	}
 	summary_print(&input);
+	if (session->kernel_times != NULL) {
+		kernel_times_print(session->kernel_times);
+	}
 	if (session->replay.has_failed) {
 		*error = session->replay.failure;
 		return error->status;

@@ -16,7 +16,9 @@ struct replay_order {
 	uint64_t slo_ttft_ns, slo_tpot_ns; /* 0: none */
 	const char *trace_path;
 	const char *out;
-	const char *tape; /* NULL: none */
+	const char *tape;     /* NULL: none */
+	const char *timeline; /* file to write; NULL: none */
+	bool wants_kernel_times;
 	bool wants_steps; /* write steps.tsv */
 	bool is_eager;	  /* --enforce-eager */
 	bool is_sorted;	  /* --sort */

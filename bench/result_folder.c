@@ -11,7 +11,8 @@
 
 /* Everything a folder may hold, summary.json first: it goes first and comes last. */
 static const char *const result_files[] = {RESULT_SUMMARY, RESULT_REQUESTS, RESULT_TIMELINE,
-	RESULT_STEP_GRID, RESULT_LATENCY, RESULT_STEPS, RESULT_PROVENANCE};
+	RESULT_STEP_GRID, RESULT_LATENCY, RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES,
+	RESULT_KERNEL_TIMELINE, RESULT_PROVENANCE};
 
 enum { RESULT_FILE_COUNT = sizeof(result_files) / sizeof(result_files[0]) };
 

@@ -16,6 +16,9 @@
 #define RESULT_STEP_GRID "step_grid.tsv"
 #define RESULT_LATENCY "latency.tsv"
 #define RESULT_STEPS "steps.tsv"
+#define RESULT_KERNELS "kernels.tsv"
+#define RESULT_KERNEL_PHASES "kernel_phases.tsv"
+#define RESULT_KERNEL_TIMELINE "kernel_timeline.tsv"
 #define RESULT_SUMMARY "summary.json"
 #define RESULT_PROVENANCE "provenance.json"
 
@@ -63,6 +66,31 @@ enum { TIMELINE_BINS_MAX = 2000 };
 #define STEP_COLUMN_TEXT(column) "\t" #column
 #define STEP_COLUMNS                                                                               \
 	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode" STEP_COUNT_LIST(STEP_COLUMN_TEXT)
+
+/* kernels.tsv, with --kernel-times: GPU time by the ranges that were open around a launch or its
+   capture, for each kind of step: phase is decode, prefill or mixed by the rows that a step has;
+   range the names from the outermost on, operation the innermost of them ("other": none), layer or
+   `-`. A call is one execution of the range: calls, their kernels (copies and fills too), the sum
+   of the kernels' durations, and mean, median and 99th percentile of a call's. bytes and flops are
+   what the operation has to move and to compute at least (bench/kernel_work.h), from the rows that
+   it was launched for, padding included, and the step's counts; `-` where that is not known.
+   tb_per_s and tflop_per_s are these divided by sum_ns. kernel is the one that took most. The first
+   line is a remark.
+
+   Measuring makes a step longer: README.md says by how much. */
+#define KERNEL_COLUMNS                                                                             \
+	"# Durations of kernels. Kernels may overlap, so their sum may exceed the wall time.\n"    \
+	"phase\trange\toperation\tlayer\tcalls\tkernels\tsum_ns\tmean_ns\tp50_ns\tp99_ns\t"        \
+	"bytes\tflops\ttb_per_s\ttflop_per_s\tkernel"
+
+/* kernel_phases.tsv: the same by kind of step and operation, with the number of such steps, the sum
+   of their elapsed_ns, and of it busy_ns, in which anything was under way on the GPU. rank counts
+   the operations of the run from the longest on; below_ns is the sum of those of smaller rank. */
+#define KERNEL_PHASE_COLUMNS "phase\tsteps\tstep_ns\tbusy_ns\toperation\trank\tsum_ns\tbelow_ns"
+
+/* kernel_timeline.tsv: each operation by rank over at most 240 time bins, by the kernels' starts on
+   the run's clock; width_s and below_ns as above. */
+#define KERNEL_TIMELINE_COLUMNS "operation\trank\ttime_s\twidth_s\tsum_ns\tbelow_ns"
 
 /* summary.json, keys in this order; numbers in seconds, milliseconds and rates are decimals, all
    others integers; a value that does not exist (a percentile of nothing) is null:

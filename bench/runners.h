@@ -6,6 +6,7 @@
 
 #include "bench/replay_config.h"
 #include "engine/model/config.h"
+#include "engine/model/kernel_source.h"
 #include "engine/model/weights.h"
 #include "engine/runner.h"
 
@@ -14,9 +15,11 @@
 
 struct runner_request {
 	const struct model_config *model;
-	const char *model_path;	 /* as --model names it */
-	const char *tape;	 /* DIR of a recorded run, or NULL */
-	bool tape_is_calibrated; /* are its times? */
+	const char *model_path;	       /* as --model names it */
+	const char *tape;	       /* DIR of a recorded run, or NULL */
+	bool tape_is_calibrated;       /* are its times? */
+	struct kernel_source *kernels; /* NULL, or where to open a source of kernel times; closed by
+					  the caller, after the runner */
 };
 
 /* What is known of a runner once it is open. */

@@ -21,11 +21,27 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 		enable_language(CUDA)
 		find_package(CUDAToolkit REQUIRED)
+		find_package(Threads REQUIRED)
 		set(QUIRE_HAS_CUDA ON)
 		set(quire_cuda_kernel_libraries CUDA::cudart ${CMAKE_DL_LIBS})
 		# kernels/matmul.cu loads cuBLASLt at run time from there.
 		set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 		set(quire_cuda_model_libraries CUDA::nvtx3)
+		# So does engine/model/cuda_kernel_trace.c with CUPTI, which some toolkits keep
+		# aside.
+		set(cupti_root ${CUDAToolkit_TARGET_DIR}/extras/CUPTI)
+		list(APPEND CMAKE_BUILD_RPATH ${cupti_root}/lib64)
+		find_path(QUIRE_CUPTI_INCLUDE cupti.h
+			HINTS ${CUDAToolkit_INCLUDE_DIRS} ${cupti_root}/include)
+		mark_as_advanced(QUIRE_CUPTI_INCLUDE)
+		if(QUIRE_CUPTI_INCLUDE)
+			add_compile_definitions(QUIRE_HAS_CUPTI=1)
+			add_library(cupti_headers INTERFACE)
+			target_include_directories(cupti_headers SYSTEM
+				INTERFACE ${QUIRE_CUPTI_INCLUDE})
+			list(APPEND quire_cuda_model_libraries
+				cupti_headers Threads::Threads)
+		endif()
 		add_compile_definitions(QUIRE_HAS_CUDA=1)
 		if(CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
 			add_compile_definitions(QUIRE_HAS_SM90=1)

@@ -61,10 +61,18 @@ void nvtx_step(struct nvtx_ranges *ranges, uint64_t step)
 	}
 }
 
-static void watch_push(struct range_watch *watch, const struct range *range)
+static void watch_push(
+	struct range_watch *watch, const char *name, uint32_t layer, uint32_t row_count)
 {
-	if (watch != NULL && watch->depth++ < RANGE_DEPTH_MAX) {
-		watch->open[watch->depth - 1] = *range;
+	if (watch == NULL) {
+		return;
+	}
+	watch->push_count++;
+	if (watch->depth++ < RANGE_DEPTH_MAX) {
+		watch->open[watch->depth - 1] = (struct range){.name = name,
+			.layer = layer,
+			.rows = row_count,
+			.serial = watch->push_count};
 	}
 }
 
@@ -81,8 +89,7 @@ void nvtx_push_layer(
 	if (ranges == NULL) {
 		return;
 	}
-	const struct range range = {.name = name, .layer = layer, .rows = row_count};
-	watch_push(ranges->watch, &range);
+	watch_push(ranges->watch, name, layer, row_count);
 	if (ranges->domain == NULL) {
 		return;
 	}

@@ -10,14 +10,16 @@
    This is the one place that names operations: a launch belongs to the ranges open around it, and
    so does a node of a graph, by those open at its capture. */
 
-enum { RANGE_DEPTH_MAX = 8, RANGE_NO_LAYER = UINT32_MAX };
+enum { RANGE_DEPTH_MAX = 8 };
 
+#define RANGE_NO_LAYER UINT32_MAX
 #define RANGE_NO_STEP UINT64_MAX
 
 struct range {
 	const char *name; /* outlives the run: a literal, or a name out of a table */
 	uint32_t layer;	  /* or RANGE_NO_LAYER */
 	uint32_t rows;	  /* that are computed, padding included; 0: nobody said */
+	uint32_t serial;  /* tells one execution of a range from the next */
 };
 
 /* The ranges open now, the outermost first. Owned by who watches; written and read by the thread
@@ -25,7 +27,8 @@ struct range {
 struct range_watch {
 	struct range open[RANGE_DEPTH_MAX];
 	uint32_t depth; /* may be larger: what is deeper is not kept */
-	uint64_t step;	/* for which is launched, or RANGE_NO_STEP */
+	uint32_t push_count;
+	uint64_t step; /* for which is launched, or RANGE_NO_STEP */
 };
 
 struct nvtx_ranges;
