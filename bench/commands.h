@@ -11,5 +11,6 @@ int command_info(int argc, char **argv);
 int command_trace(int argc, char **argv);
 int command_generate(int argc, char **argv);
 int command_export(int argc, char **argv);
+int command_calibrate(int argc, char **argv);
 
 #endif

@@ -14,6 +14,7 @@ static const struct entry entries[] = {
 	{"replay", command_replay, "run a trace through the engine and write a result folder"},
 	{"report", command_report, "turn result folders into one HTML page with plots"},
 	{"compare", command_compare, "say where two results differ, and from which step on"},
+	{"calibrate", command_calibrate, "fit the cost model to a GPU, and say how well it fits"},
 	{"info", command_info, "show what memory leaves for KV blocks on a GPU"},
 	{"trace", command_trace, "make and look at traces"},
 	{"generate", command_generate, "continue texts with a model"},

@@ -356,6 +356,21 @@ static const char *name_of_path(const char *path)
 	return slash == NULL ? path : slash + 1;
 }
 
+static void print_result(const struct replay_order *order, const struct replay_session *session,
+	const struct summary_input *input)
+{
+	trace_reading_report(workload_trace(session->replay.workload));
+	if (order->config.max_model_len > session->model.max_position_embeddings) {
+		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
+			(unsigned long long)order->config.max_model_len,
+			session->model.max_position_embeddings, session->model.name);
+	}
+	summary_print(input);
+	if (session->kernel_times != NULL) {
+		kernel_times_print(session->kernel_times);
+	}
+}
+
 static enum status run(
 	struct replay_order *order, struct replay_session *session, struct error *error)
 {
@@ -395,15 +410,8 @@ static enum status run(
 		return status;
 	}
 	session->is_committed = true;
-	trace_reading_report(workload_trace(session->replay.workload));
-	if (order->config.max_model_len > session->model.max_position_embeddings) {
-		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
-			(unsigned long long)order->config.max_model_len,
-			session->model.max_position_embeddings, session->model.name);
-	}
-	summary_print(&input);
-	if (session->kernel_times != NULL) {
-		kernel_times_print(session->kernel_times);
+	if (!order->is_quiet) {
+		print_result(order, session, &input);
 	}
 	if (session->replay.has_failed) {
 		*error = session->replay.failure;

@@ -24,6 +24,7 @@ struct replay_order {
 	bool is_sorted;	  /* --sort */
 	bool is_checking;
 	bool is_forced; /* replace an older result */
+	bool is_quiet;	/* print no summary */
 	int argc;	/* for provenance.json */
 	char **argv;
 };

@@ -26,6 +26,10 @@ struct cost_model {
 	double sampling_fixed, sampling_row;
 	double step_fixed;
 	double host_fixed, host_row;
+
+	/* A calibrated profile has these in place of all that. */
+	bool has_curves;
+	struct step_curve_table curves[STEP_CURVE_COUNT];
 };
 
 static double double_max(double a, double b)
@@ -39,7 +43,33 @@ static double product_cost(const struct product_price *price, double rows)
 	return price->fixed + double_max(memory, rows * price->flop_row);
 }
 
-static void price_step(
+/* Attention and sampling have curves of their own; whatever else a step does on the GPU has one by
+   rows or tokens, so that products and what lies between them are not told apart. */
+static void price_by_curves(
+	const struct cost_model *model, const struct step_counts *counts, struct step_price *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
+		enum step_curve curve = (enum step_curve)i;
+		struct step_place place = step_curve_place(curve, counts);
+		double ns = place.factor * step_curve_at(&model->curves[i], place.x);
+		if (step_curve_is_host(curve)) {
+			out->host += ns;
+		} else if (curve == STEP_CURVE_decode_attention ||
+			   curve == STEP_CURVE_decode_attention_rows) {
+			out->decode_attention += ns;
+		} else if (curve == STEP_CURVE_prefill_attention ||
+			   curve == STEP_CURVE_prefill_context) {
+			out->prefill_attention += ns;
+		} else if (curve == STEP_CURVE_sampled_rows) {
+			out->sampling += ns;
+		} else {
+			out->step_fixed += ns;
+		}
+	}
+}
+
+static void price_by_rates(
 	const struct cost_model *model, const struct step_counts *counts, struct step_price *out)
 {
 	double decode_rows = (double)counts->decode_rows;
@@ -74,6 +104,16 @@ static void price_step(
 	}
 	out->step_fixed = model->step_fixed;
 	out->host = model->host_fixed + (decode_rows + prefill_rows) * model->host_row;
+}
+
+static void price_step(
+	const struct cost_model *model, const struct step_counts *counts, struct step_price *out)
+{
+	if (model->has_curves) {
+		price_by_curves(model, counts, out);
+	} else {
+		price_by_rates(model, counts, out);
+	}
 }
 
 static enum status cost_model_execute(void *state, const struct batch *batch, int32_t *token_ids,
@@ -175,10 +215,18 @@ static void fill_coefficients(
 enum status cost_model_open(struct runner *out, const struct model_config *model,
 	const struct gpu_profile *profile, struct error *error)
 {
-	/* Nothing of the world can fail here; other runners' openers can. */
-	(void)error;
+	if (profile->is_calibrated && strcmp(profile->model, model->name) != 0) {
+		return error_set(error, STATUS_USAGE,
+			"profile %s was calibrated with %s and prices no other model, found %s",
+			profile->name, profile->model, model->name);
+	}
 	struct cost_model *state = memory_take(1, sizeof(*state));
-	fill_coefficients(state, model, profile);
+	state->has_curves = profile->is_calibrated;
+	if (state->has_curves) {
+		memcpy(state->curves, profile->curves, sizeof(state->curves));
+	} else {
+		fill_coefficients(state, model, profile);
+	}
 	*out = (struct runner){
 		.name = "sim",
 		.state = state,

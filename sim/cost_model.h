@@ -31,8 +31,13 @@
 			 tokens. They decide when a short chunk meets a long prefix.
      sampling(S) = [sampling_fixed] + S * vocab_size / [sampling_rate]
 
-   A term whose rows or tokens are none costs nothing. Only + - * / on doubles, so every machine
-   computes the same nanoseconds. A step of more than 10^15 ns is refused. */
+   A term whose rows or tokens are none costs nothing.
+
+   With a calibrated profile gpu and host are sums of its curves instead (sim/step_curves.h); such a
+   profile is for one model, and another is refused.
+
+   In either case only + - * / on doubles, so every machine computes the same nanoseconds. A step of
+   more than 10^15 ns is refused. */
 
 enum status cost_model_open(struct runner *out, const struct model_config *model,
 	const struct gpu_profile *profile, struct error *error);

@@ -10,6 +10,7 @@ extern const struct embedded_file sim_profiles[];
 extern const uint32_t sim_profiles_count;
 
 #define PROFILE_SCHEMA "quire-gpu-1"
+#define CALIBRATED_SCHEMA "quire-calibrated-1"
 
 uint32_t gpu_profile_count(void)
 {
@@ -107,42 +108,125 @@ static enum status read_products(
 	return status;
 }
 
-static enum status read_profile(
-	const struct json_document *document, struct gpu_profile *out, struct error *error)
+static enum status read_rates(
+	const struct json_place *root, struct gpu_profile *out, struct error *error)
 {
 	const struct number numbers[] = {
 #define PROFILE_NUMBER(field, unit, minimum, maximum) {#field, unit, minimum, maximum, &out->field},
 		GPU_PROFILE_NUMBER_LIST(PROFILE_NUMBER)
 #undef PROFILE_NUMBER
 	};
-	struct json_place root, place;
+	struct json_place place;
+
+	enum status status = json_object(root, "numbers", &place, error);
+	if (status == STATUS_OK) {
+		status = read_numbers(&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error);
+	}
+	return status == STATUS_OK ? read_products(root, out, error) : status;
+}
+
+/* ---- calibrated profiles ---- */
+
+/* An array of numbers from 0 on, none below the one before; with is_rising, none equal to it. */
+static enum status read_points(const struct json_place *place, const char *field, bool is_rising,
+	double *values, uint32_t *count, struct error *error)
+{
+	const cJSON *array = json_find(place, field), *child = NULL;
+	const double largest = 1e15;
+	bool is_good = cJSON_IsArray(array) && cJSON_GetArraySize(array) >= 2 &&
+		       cJSON_GetArraySize(array) <= STEP_CURVE_POINTS;
+
+	*count = 0;
+	array = is_good ? array : NULL;
+	cJSON_ArrayForEach(child, array)
+	{
+		double before = *count == 0 ? 0 : values[*count - 1];
+		double value = cJSON_IsNumber(child) ? child->valuedouble : -1;
+		is_good = is_good && value >= before && value <= largest;
+		is_good = is_good && (*count > 0 ? !is_rising || value > before : value == 0);
+		values[(*count)++] = value;
+	}
+	if (!is_good) {
+		return json_refuse(place, field,
+			is_rising ? "an array of 2 to 32 rising numbers, 0 first"
+				  : "an array of 2 to 32 numbers, 0 first and none falling",
+			error);
+	}
+	return STATUS_OK;
+}
+
+static enum status read_curve(const struct json_place *curves, enum step_curve curve,
+	struct step_curve_table *out, struct error *error)
+{
+	struct json_place place;
+	uint32_t heights = 0;
+
+	enum status status = json_object(curves, step_curve_name(curve), &place, error);
+	if (status == STATUS_OK) {
+		status = read_points(&place, "at", true, out->at, &out->count, error);
+	}
+	if (status == STATUS_OK) {
+		status = read_points(&place, "ns", false, out->ns, &heights, error);
+	}
+	if (status == STATUS_OK && heights != out->count) {
+		status = json_refuse(&place, "ns", "as many numbers as in 'at'", error);
+	}
+	return status;
+}
+
+static enum status read_calibrated(
+	const struct json_place *root, struct gpu_profile *out, struct error *error)
+{
+	struct json_place memory, curves, residuals;
+	const char *model = NULL;
+
+	out->is_calibrated = true;
+	enum status status = json_object(root, "residuals", &residuals, error);
+	if (status == STATUS_OK) {
+		status = json_text(root, "model", &model, error);
+	}
+	if (status == STATUS_OK) {
+		snprintf(out->model, sizeof(out->model), "%s", model);
+		status = json_object(root, "memory", &memory, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_double(&memory, "memory_bytes", 1e6, 1e15, &out->memory_bytes, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_double(&memory, "context_bytes", 0, 1e12, &out->context_bytes, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_object(root, "curves", &curves, error);
+	}
+	for (uint32_t i = 0; i < STEP_CURVE_COUNT && status == STATUS_OK; i++) {
+		status = read_curve(&curves, (enum step_curve)i, &out->curves[i], error);
+	}
+	return status;
+}
+
+static enum status read_profile(
+	const struct json_document *document, struct gpu_profile *out, struct error *error)
+{
+	struct json_place root;
 	const char *schema = NULL, *description = NULL;
 
 	enum status status = json_root(&root, document, error);
 	if (status == STATUS_OK) {
 		status = json_text(&root, "schema", &schema, error);
 	}
-	if (status == STATUS_OK && strcmp(schema, PROFILE_SCHEMA) != 0) {
-		status = json_refuse(&root, "schema", "\"" PROFILE_SCHEMA "\"", error);
+	bool is_calibrated = schema != NULL && strcmp(schema, CALIBRATED_SCHEMA) == 0;
+	if (status == STATUS_OK && !is_calibrated && strcmp(schema, PROFILE_SCHEMA) != 0) {
+		status = json_refuse(&root, "schema",
+			"\"" PROFILE_SCHEMA "\" or \"" CALIBRATED_SCHEMA "\"", error);
 	}
 	if (status == STATUS_OK) {
 		status = json_text(&root, "description", &description, error);
 	}
-	if (status == STATUS_OK) {
-		snprintf(out->description, sizeof(out->description), "%s", description);
-		status = json_object(&root, "numbers", &place, error);
+	if (status != STATUS_OK) {
+		return status;
 	}
-	if (status == STATUS_OK) {
-		status = read_numbers(&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error);
-	}
-	if (status == STATUS_OK) {
-		status = read_products(&root, out, error);
-	}
-	if (status == STATUS_OK && json_has(&root, "residuals")) {
-		status = json_object(&root, "residuals", &place, error);
-		out->is_calibrated = true;
-	}
-	return status;
+	snprintf(out->description, sizeof(out->description), "%s", description);
+	return is_calibrated ? read_calibrated(&root, out, error) : read_rates(&root, out, error);
 }
 
 /* ---- finding ---- */

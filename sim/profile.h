@@ -6,13 +6,18 @@
 
 #include "engine/base/status.h"
 #include "engine/model/config.h"
+#include "sim/step_curves.h"
 
 /* A GPU as the cost model sees it: what it holds, how fast it is at each kind of work, and what
    every launch, layer and step costs besides. Profiles are JSON files, sim/profiles/NAME.json,
    built into the program; each number is an object of value, unit and the source it was taken from,
    and sim/profiles/README.md shows how the prices compare with measurements.
 
-   A rate in GB/s is bytes per nanosecond, one in TFLOP/s a thousand FLOPs per nanosecond. */
+   A rate in GB/s is bytes per nanosecond, one in TFLOP/s a thousand FLOPs per nanosecond.
+
+   A profile that `quire calibrate` made is of another kind (schema quire-calibrated-1): for one
+   model alone, it prices a step by curves (sim/step_curves.h) that were fitted to steps measured on
+   the GPU, and carries the residuals of that fit. */
 
 enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 
@@ -61,7 +66,13 @@ struct gpu_product {
 struct gpu_profile {
 	char name[GPU_PROFILE_NAME_BYTES]; /* "h200", or the file's name without .json */
 	char description[GPU_PROFILE_TEXT_BYTES];
-	bool is_calibrated; /* carries residuals of a calibration run; false: say `uncalibrated` */
+	bool is_calibrated; /* made by a calibration run; false: say `uncalibrated` */
+
+	/* calibrated */
+	char model[GPU_PROFILE_NAME_BYTES]; /* the one that it was measured with */
+	struct step_curve_table curves[STEP_CURVE_COUNT];
+
+	/* by work and rates; of a calibrated one memory_bytes and context_bytes alone */
 	struct gpu_product product[MODEL_PRODUCT_COUNT];
 #define GPU_PROFILE_FIELD(field, unit, minimum, maximum) double field;
 	GPU_PROFILE_NUMBER_LIST(GPU_PROFILE_FIELD)

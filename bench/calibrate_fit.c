@@ -1,0 +1,243 @@
+#include "bench/calibrate_fit.h"
+
+#include "bench/least_squares.h"
+#include "engine/base/counter_hash.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { POINTS_MIN = 60, HELD_OUT_SHARE = 3, PURPOSE_HELD_OUT = 0x68656c64 };
+
+/* Where the curves have their points, as far as there are measurements. Rows have points at the
+   edges of graph buckets and of the kernels' tiles; the rest doubles. */
+static const double step_edges[] = {0, 1};
+static const double row_edges[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192,
+	224, 256, 288, 320, 352, 384, 416, 448, 480, 512};
+static const double line_edges[] = {0, 1024};
+static const double context_edges[] = {0, 512, 2048, 8192, 32768, 65536, 131072, 262144, 524288};
+static const double token_edges[] = {0, 16, 32, 64, 96, 128, 192, 256, 320, 384, 448, 512, 640, 768,
+	896, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 6144, 8192, 12288, 16384};
+static const double attention_edges[] = {
+	0, 64, 128, 256, 512, 768, 1024, 1536, 2048, 4096, 8192, 16384};
+static const double host_edges[] = {0, 16, 64, 256, 1024, 4096, 16384};
+
+#define EDGES(edges)                                                                               \
+	{                                                                                          \
+		edges, sizeof(edges) / sizeof((edges)[0])                                          \
+	}
+
+static const struct {
+	const double *at;
+	uint32_t count;
+} edges_of[STEP_CURVE_COUNT] = {
+	[STEP_CURVE_decode_step] = EDGES(step_edges),
+	[STEP_CURVE_decode_rows] = EDGES(row_edges),
+	[STEP_CURVE_decode_attention] = EDGES(context_edges),
+	[STEP_CURVE_decode_attention_rows] = EDGES(line_edges),
+	[STEP_CURVE_sampled_rows] = EDGES(row_edges),
+	[STEP_CURVE_prefill_step] = EDGES(step_edges),
+	[STEP_CURVE_mixed_step] = EDGES(step_edges),
+	[STEP_CURVE_prefill_tokens] = EDGES(token_edges),
+	[STEP_CURVE_prefill_rows] = EDGES(line_edges),
+	[STEP_CURVE_prefill_attention] = EDGES(attention_edges),
+	[STEP_CURVE_prefill_context] = EDGES(step_edges),
+	[STEP_CURVE_host_decode_step] = EDGES(step_edges),
+	[STEP_CURVE_host_prefill_step] = EDGES(step_edges),
+	[STEP_CURVE_host_rows] = EDGES(host_edges),
+	[STEP_CURVE_host_decode_context] = EDGES(line_edges),
+	[STEP_CURVE_host_prefill_tokens] = EDGES(host_edges),
+};
+
+/* ---- sides ---- */
+
+static void hold_out(struct calibrate_points *points, uint64_t seed)
+{
+	for (size_t i = 0; i < points->count; i++) {
+		struct calibrate_point *point = &points->points[i];
+		uint64_t hash = counter_key(seed, PURPOSE_HELD_OUT);
+#define HASH_COUNT(name) hash = counter_hash(hash, point->counts.name);
+		CALIBRATE_POINT_LIST(HASH_COUNT)
+#undef HASH_COUNT
+		point->is_held_out = hash % HELD_OUT_SHARE == 0;
+	}
+}
+
+/* ---- curves as unknowns: the rise of each part ---- */
+
+/* Points as far as the fitted steps reach, and the first beyond. */
+static void place_points(struct step_curve_table *table, enum step_curve curve,
+	const struct calibrate_points *points)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < points->count; i++) {
+		if (!points->points[i].is_held_out) {
+			struct step_place place =
+				step_curve_place(curve, &points->points[i].counts);
+			most = place.x > most ? place.x : most;
+		}
+	}
+	memset(table, 0, sizeof(*table));
+	for (uint32_t i = 0; i < edges_of[curve].count; i++) {
+		if (i < 2 || edges_of[curve].at[i - 1] < most) {
+			table->at[table->count++] = edges_of[curve].at[i];
+		}
+	}
+}
+
+/* How much of part i lies below x; the last part has no end. */
+static double part_below(const struct step_curve_table *table, uint32_t i, double x)
+{
+	double low = table->at[i], high = table->at[i + 1];
+
+	if (x <= low) {
+		return 0;
+	}
+	return x >= high && i + 2 < table->count ? high - low : x - low;
+}
+
+/* A row of the system: what a unit of slope in each part adds to a step's time. */
+static uint32_t fill_row(double *row, const struct step_curve_table *curves, bool is_host,
+	const struct step_counts *counts)
+{
+	uint32_t column = 0;
+
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		if (step_curve_is_host((enum step_curve)c) != is_host) {
+			continue;
+		}
+		struct step_place place = step_curve_place((enum step_curve)c, counts);
+		for (uint32_t i = 0; i + 1 < curves[c].count; i++) {
+			row[column++] = place.factor * part_below(&curves[c], i, place.x);
+		}
+	}
+	return column;
+}
+
+/* Nine digits are more than any measurement has, and read back as they were written. */
+static double rounded(double ns)
+{
+	return (double)(uint64_t)(ns * 1e6 + 0.5) / 1e6;
+}
+
+static void take_slopes(struct step_curve_table *curves, bool is_host, const double *slopes)
+{
+	uint32_t column = 0;
+
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		struct step_curve_table *table = &curves[c];
+		if (step_curve_is_host((enum step_curve)c) != is_host) {
+			continue;
+		}
+		for (uint32_t i = 0; i + 1 < table->count; i++) {
+			double width = table->at[i + 1] - table->at[i];
+			table->ns[i + 1] = rounded(table->ns[i] + slopes[column++] * width);
+		}
+	}
+}
+
+static void fit_side(
+	struct step_curve_table *curves, bool is_host, const struct calibrate_points *points)
+{
+	struct least_squares system;
+	double row[STEP_CURVE_COUNT * STEP_CURVE_POINTS] = {0};
+	const struct step_counts nothing = {0};
+	uint32_t count = fill_row(row, curves, is_host, &nothing);
+
+	least_squares_init(&system, count);
+	for (size_t i = 0; i < points->count; i++) {
+		const struct calibrate_point *point = &points->points[i];
+		double ns = (double)(is_host ? point->host_ns : point->gpu_ns);
+		if (point->is_held_out) {
+			continue;
+		}
+		fill_row(row, curves, is_host, &point->counts);
+		least_squares_add(&system, row, ns, 1 / (double)point->elapsed_ns);
+	}
+	take_slopes(curves, is_host, least_squares_solve(&system));
+	least_squares_free(&system);
+}
+
+/* ---- errors ---- */
+
+static uint64_t predict(const struct step_curve_table *curves, const struct step_counts *counts)
+{
+	double ns = 0;
+
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		struct step_place place = step_curve_place((enum step_curve)c, counts);
+		ns += place.factor * step_curve_at(&curves[c], place.x);
+	}
+	return (uint64_t)(ns + 0.5);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	const double *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/* Nearest rank. */
+static double percentile(const double *sorted, size_t count, uint64_t percent)
+{
+	return sorted[u64_max(u64_divide_up(count * percent, 100), 1) - 1];
+}
+
+static struct calibrate_errors errors_of(const struct calibrate_points *points, bool is_held_out)
+{
+	struct calibrate_errors errors = {0};
+	double *all = memory_take(points->count, sizeof(*all));
+	double sum = 0, bias = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < points->count; i++) {
+		const struct calibrate_point *point = &points->points[i];
+		if (point->is_held_out == is_held_out) {
+			double off = (double)point->predicted_ns / (double)point->elapsed_ns - 1;
+			all[count] = off < 0 ? -off : off;
+			sum += all[count++];
+			bias += off;
+		}
+	}
+	if (count > 0) {
+		qsort(all, count, sizeof(*all), compare_doubles);
+		errors = (struct calibrate_errors){
+			.points = u32_from(count),
+			.mean = sum / (double)count,
+			.p50 = percentile(all, count, 50),
+			.p90 = percentile(all, count, 90),
+			.p99 = percentile(all, count, 99),
+			.max = all[count - 1],
+			.bias = bias / (double)count,
+		};
+	}
+	free(all);
+	return errors;
+}
+
+enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *points, uint64_t seed,
+	struct error *error)
+{
+	memset(out, 0, sizeof(*out));
+	hold_out(points, seed);
+	if (points->count < POINTS_MIN) {
+		return error_set(error, STATUS_INPUT,
+			"found %zu different steps, expected at least %d to fit a profile to",
+			points->count, POINTS_MIN);
+	}
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		place_points(&out->curves[c], (enum step_curve)c, points);
+	}
+	fit_side(out->curves, false, points);
+	fit_side(out->curves, true, points);
+	for (size_t i = 0; i < points->count; i++) {
+		struct calibrate_point *point = &points->points[i];
+		point->predicted_ns = predict(out->curves, &point->counts);
+	}
+	out->fitted = errors_of(points, false);
+	out->held_out = errors_of(points, true);
+	return STATUS_OK;
+}

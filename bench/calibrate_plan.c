@@ -1,0 +1,407 @@
+#include "bench/calibrate_plan.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/batch.h"
+#include "workloads/random.h"
+#include "workloads/trace_writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum {
+	ID_TOKENS = 512, /* that a hash id of the trace stands for */
+	TREAD_STEPS = 4,
+	PURPOSE_SCENES = 0x63616c69,
+	ROUNDS = 2, /* every scene is played twice, with other draws */
+};
+
+enum scene_kind { SCENE_STAIRS, SCENE_PROMPTS, SCENE_CROWD, SCENE_MIXED };
+
+/* tokens: of a sequence's context (stairs, mixed), or of a prompt without its prefix (crowd);
+   spread: lengths are uniform in tokens * (1 -+ spread / 100). */
+struct scene {
+	enum scene_kind kind;
+	uint32_t rows, tokens, spread, prefix;
+};
+
+/* By falling importance. */
+static const struct scene scenes[] = {
+	{SCENE_STAIRS, 512, 200, 60, 0},
+	{SCENE_PROMPTS, 1, 16384, 0, 0},
+	{SCENE_MIXED, 32, 600, 50, 0},
+	{SCENE_STAIRS, 512, 700, 40, 0},
+	{SCENE_MIXED, 160, 500, 50, 0},
+	{SCENE_PROMPTS, 1, 8192, 0, 2048},
+	{SCENE_STAIRS, 256, 1500, 90, 0},
+	{SCENE_PROMPTS, 1, 8192, 0, 8192},
+	{SCENE_MIXED, 4, 1000, 20, 0},
+	{SCENE_STAIRS, 512, 20, 20, 0},
+	{SCENE_CROWD, 16, 900, 80, 0},
+	{SCENE_CROWD, 4, 3500, 50, 0},
+	{SCENE_CROWD, 64, 200, 90, 0},
+	{SCENE_CROWD, 8, 250, 60, 0},
+	{SCENE_CROWD, 3, 1200, 60, 0},
+	{SCENE_CROWD, 256, 50, 50, 0},
+	{SCENE_CROWD, 2, 60, 50, 0},
+	{SCENE_MIXED, 400, 400, 50, 0},
+	{SCENE_PROMPTS, 1, 8192, 0, 32768},
+	{SCENE_STAIRS, 64, 5000, 90, 0},
+	{SCENE_STAIRS, 3, 600, 0, 0},
+	{SCENE_CROWD, 8, 300, 60, 2048},
+	{SCENE_CROWD, 4, 1000, 60, 8192},
+	{SCENE_STAIRS, 16, 16000, 60, 0},
+	{SCENE_PROMPTS, 1, 512, 0, 512},
+	{SCENE_PROMPTS, 1, 4096, 0, 98304},
+	{SCENE_MIXED, 16, 12000, 50, 0},
+	{SCENE_STAIRS, 4, 80000, 30, 0},
+};
+
+enum { SCENE_COUNT = sizeof(scenes) / sizeof(scenes[0]) };
+
+/* Treads of a stair, descending; both sides of bucket edges, and what lies between them. */
+static const uint32_t treads[] = {512, 497, 496, 480, 465, 449, 448, 420, 400, 385, 384, 352, 333,
+	321, 320, 289, 288, 272, 257, 256, 255, 241, 240, 224, 209, 193, 192, 177, 176, 161, 160,
+	145, 144, 129, 128, 113, 112, 97, 96, 81, 80, 65, 64, 56, 49, 48, 40, 33, 32, 28, 24, 20,
+	17, 16, 14, 12, 10, 9, 8, 6, 5, 4, 3, 2, 1};
+
+enum { TREAD_COUNT = sizeof(treads) / sizeof(treads[0]) };
+
+/* Edges of tiles and buckets; the rest of a scene's prompts are drawn. */
+static const uint32_t prompt_lengths[] = {16, 17, 32, 48, 63, 64, 65, 96, 127, 128, 129, 192, 255,
+	256, 257, 384, 512, 513, 1024, 2048, 4096, 8192, 16384};
+
+enum { PROMPT_LENGTH_COUNT = sizeof(prompt_lengths) / sizeof(prompt_lengths[0]), DRAWN = 16 };
+
+struct planner {
+	const struct calibrate_plan *plan;
+	struct random random;
+	FILE *file; /* NULL: only the duration is wanted */
+	uint64_t now_ns;
+	uint64_t next_id;  /* first hash id that no prompt has had */
+	double seconds;	   /* estimated so far */
+	uint64_t *ids;	   /* (max_model_len / ID_TOKENS + 1) */
+	uint32_t *lengths; /* (max_num_seqs) */
+};
+
+/* ---- estimates ---- */
+
+static double prefill_seconds(const struct planner *planner, uint64_t first, uint64_t count)
+{
+	const struct model_config *model = planner->plan->model;
+	const struct gpu_profile *gpu = planner->plan->gpu;
+	double parameters = 0;
+
+	for (uint32_t i = 0; i < MODEL_PRODUCT_LM_HEAD; i++) {
+		struct model_product_shape shape =
+			model_config_product(model, (enum model_product)i);
+		parameters += (double)shape.inputs * shape.outputs * model->num_hidden_layers;
+	}
+	double pairs = (double)batch_attention_pairs(first, count);
+	double pair_flops =
+		4.0 * model->head_dim * model->num_attention_heads * model->num_hidden_layers;
+	double rate = gpu->product[MODEL_PRODUCT_QKV].flop_rate * gpu->product_sustained;
+	return (double)count * 2 * parameters / rate / 1e12 +
+	       pairs * pair_flops / (gpu->prefill_attention_rate * 0.6) / 1e12;
+}
+
+/* The least that a decode step can take, by its bytes. */
+static double decode_seconds(const struct planner *planner, uint64_t context)
+{
+	const struct model_config *model = planner->plan->model;
+	double bytes = (double)model_config_weight_bytes(model) +
+		       (double)context * (double)model_config_kv_bytes_per_token(model);
+
+	return bytes / planner->plan->gpu->decode_attention_rate / 1e9;
+}
+
+/* ---- rows ---- */
+
+/* About uniform in the logarithm: an octave, and a place in it. */
+static uint32_t draw_length(struct random *random, uint32_t low, uint32_t high)
+{
+	uint32_t octaves = 0;
+
+	while (low << (octaves + 1) <= high) {
+		octaves++;
+	}
+	uint32_t begin = low << random_range(random, 0, octaves);
+	return u32_min(begin + random_below(random, begin), high);
+}
+
+static uint32_t draw_around(struct random *random, uint32_t tokens, uint32_t spread)
+{
+	uint32_t reach = (uint32_t)((uint64_t)tokens * spread / 100);
+
+	return u32_max(1, tokens - reach + random_range(random, 0, 2 * reach));
+}
+
+/* A prompt of `prefix` tokens whose ids begin at first_id and `own` tokens that nobody else has. */
+static void add_row(
+	struct planner *planner, uint64_t first_id, uint32_t prefix, uint32_t own, uint32_t output)
+{
+	uint32_t length = prefix + own;
+	uint32_t shared = prefix / ID_TOKENS;
+	uint32_t count = (length + ID_TOKENS - 1) / ID_TOKENS;
+
+	check(prefix % ID_TOKENS == 0);
+	check(length + output <= planner->plan->max_model_len);
+	planner->seconds += prefill_seconds(planner, prefix, own);
+	if (planner->file == NULL) {
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		planner->ids[i] = i < shared ? first_id + i : planner->next_id++;
+	}
+	const struct trace_row row = {
+		.arrival_ns = planner->now_ns,
+		.input_length = length,
+		.output_length = output,
+		.hash_ids = planner->ids,
+		.hash_id_count = count,
+	};
+	trace_write_row(planner->file, &row);
+}
+
+/* A prompt that leaves its K/V behind for later ones; returns its first id. */
+static uint64_t add_prefix(struct planner *planner, uint32_t prefix)
+{
+	uint64_t first_id = planner->next_id;
+
+	planner->next_id += prefix / ID_TOKENS;
+	/* One token beyond, since the last block of a prompt is never a hit. */
+	add_row(planner, first_id, prefix, 1, 1);
+	planner->seconds += prefill_seconds(planner, 0, prefix);
+	return first_id;
+}
+
+/* ---- scenes ---- */
+
+/* Prompts are computed in the order in which they arrived, as many in a step as the budget allows;
+   those that are done decode meanwhile. So the early ones get some more tokens, to be there when
+   the stair begins. */
+static uint32_t step_of_prompt(
+	const struct planner *planner, const uint32_t *lengths, uint32_t count, uint32_t *steps)
+{
+	uint32_t step = 0, decoding = 0;
+	uint64_t budget = planner->plan->max_num_batched_tokens;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t left = lengths[i];
+		while (left >= budget) {
+			left -= budget;
+			step++;
+			decoding = i;
+			budget = planner->plan->max_num_batched_tokens - decoding;
+		}
+		budget -= left;
+		steps[i] = step;
+	}
+	return step;
+}
+
+static uint32_t treads_above(uint32_t index, uint32_t most)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < TREAD_COUNT; i++) {
+		count += treads[i] <= most && treads[i] > index;
+	}
+	return count;
+}
+
+static void play_stairs(struct planner *planner, const struct scene *scene, uint32_t round)
+{
+	uint32_t *lengths = planner->lengths;
+	uint32_t *steps = memory_take(scene->rows, sizeof(*steps));
+	uint64_t context = 0;
+
+	for (uint32_t i = 0; i < scene->rows; i++) {
+		/* A second round between the contexts of the first. */
+		uint32_t tokens = round == 0 ? scene->tokens : scene->tokens * 3 / 4;
+		lengths[i] = draw_around(&planner->random, tokens, scene->spread);
+		context += lengths[i];
+	}
+	uint32_t last = step_of_prompt(planner, lengths, scene->rows, steps);
+	for (uint32_t i = 0; i < scene->rows; i++) {
+		uint32_t output = 1 + last - steps[i] + TREAD_STEPS * treads_above(i, scene->rows);
+		add_row(planner, planner->next_id, 0, lengths[i], output);
+	}
+	planner->seconds +=
+		decode_seconds(planner, context / 2) * TREAD_STEPS * treads_above(0, scene->rows);
+	free(steps);
+}
+
+static void play_prompts(struct planner *planner, const struct scene *scene)
+{
+	uint64_t first_id = scene->prefix > 0 ? add_prefix(planner, scene->prefix) : 0;
+
+	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT + DRAWN; i++) {
+		uint32_t length = i < PROMPT_LENGTH_COUNT
+					  ? prompt_lengths[i]
+					  : draw_length(&planner->random, 64, scene->tokens);
+		/* Behind long prefixes only every other, since each takes its time. */
+		bool is_left_out = scene->prefix > 4096 && i % 2 == 0;
+		if (length > scene->tokens || is_left_out) {
+			continue;
+		}
+		planner->now_ns += SECOND_NS * 10;
+		add_row(planner, first_id, scene->prefix, length, 1);
+	}
+}
+
+static void play_crowd(struct planner *planner, const struct scene *scene)
+{
+	uint64_t *first_ids = memory_take(scene->rows, sizeof(*first_ids));
+
+	for (uint32_t i = 0; i < scene->rows && scene->prefix > 0; i++) {
+		first_ids[i] = add_prefix(planner, scene->prefix);
+	}
+	for (uint32_t spread = 0; spread <= scene->spread; spread += scene->spread) {
+		planner->now_ns += SECOND_NS * 100;
+		for (uint32_t i = 0; i < scene->rows; i++) {
+			uint32_t own = draw_around(&planner->random, scene->tokens, spread);
+			add_row(planner, first_ids[i], scene->prefix, own, 1);
+		}
+	}
+	free(first_ids);
+}
+
+/* The batch has to decode until the last prompt has come, however fast the GPU is. */
+static void play_mixed(struct planner *planner, const struct scene *scene)
+{
+	enum { PROMPTS = 20, LONGEST = 4096 };
+	uint32_t own[PROMPTS];
+	double gap_s[PROMPTS], prefill_s = 0, wait_s = 0;
+	uint64_t context = (uint64_t)scene->rows * scene->tokens;
+	double fastest_s = decode_seconds(planner, context);
+
+	for (uint32_t i = 0; i < PROMPTS; i++) {
+		own[i] = i < 8 ? prompt_lengths[2 * i + 1]
+			       : draw_length(&planner->random, 32, LONGEST);
+		gap_s[i] = 4 * fastest_s + 1.3 * prefill_seconds(planner, 0, own[i]);
+		wait_s += gap_s[i];
+	}
+	for (uint32_t i = 0; i < scene->rows; i++) {
+		planner->lengths[i] = draw_around(&planner->random, scene->tokens, scene->spread);
+		prefill_s += prefill_seconds(planner, 0, planner->lengths[i]);
+	}
+	uint32_t output = 10 + (uint32_t)((wait_s + prefill_s * 0.3) / fastest_s);
+	for (uint32_t i = 0; i < scene->rows; i++) {
+		add_row(planner, planner->next_id, 0, planner->lengths[i], output);
+	}
+	planner->now_ns += (uint64_t)(prefill_s * 1.3e9);
+	for (uint32_t i = 0; i < PROMPTS; i++) {
+		planner->now_ns += (uint64_t)(gap_s[i] * 1e9);
+		add_row(planner, planner->next_id, 0, own[i], 1);
+	}
+	planner->seconds += fastest_s * 1.5 * output;
+}
+
+static void play(struct planner *planner, const struct scene *scene, uint32_t round)
+{
+	switch (scene->kind) {
+	case SCENE_STAIRS:
+		play_stairs(planner, scene, round);
+		break;
+	case SCENE_PROMPTS:
+		play_prompts(planner, scene);
+		break;
+	case SCENE_CROWD:
+		play_crowd(planner, scene);
+		break;
+	case SCENE_MIXED:
+		play_mixed(planner, scene);
+		break;
+	}
+}
+
+/* ---- the plan ---- */
+
+/* A scene as this engine can play it: no more sequences than it holds at once, no more tokens than
+   the pool has room for. */
+static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
+{
+	enum { OUTPUT_ROOM = 400 }; /* what a sequence may decode, roughly */
+	uint64_t pool = (uint64_t)plan->kv_blocks * plan->block_size * 9 / 10;
+	uint64_t longest = (uint64_t)scene->tokens * (100 + scene->spread) / 100 + scene->prefix +
+			   TREAD_STEPS * TREAD_COUNT + plan->block_size;
+
+	if (scene->kind == SCENE_PROMPTS) {
+		scene->tokens = u32_min(scene->tokens, plan->max_num_batched_tokens);
+	}
+	if (scene->kind == SCENE_MIXED) {
+		longest += 4096;
+	}
+	scene->rows = u32_min(scene->rows, plan->max_num_seqs);
+	uint64_t needed = (uint64_t)scene->rows *
+			  (scene->tokens + scene->prefix + OUTPUT_ROOM + plan->block_size / 2);
+	return longest <= plan->max_model_len && needed <= pool;
+}
+
+/* Seeded order: what was played before and after a scene differs from seed to seed. */
+static void shuffle(struct random *random, uint32_t *order, uint32_t count)
+{
+	for (uint32_t i = count; i > 1; i--) {
+		uint32_t j = random_below(random, i);
+		uint32_t held = order[i - 1];
+		order[i - 1] = order[j];
+		order[j] = held;
+	}
+}
+
+/* Scenes that fit into pool and budget, by falling importance, round after round; returns how
+   many. An entry is round * SCENE_COUNT + scene. */
+static uint32_t choose(struct planner *planner, uint32_t *order, struct calibrate_plan_size *size)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < ROUNDS * SCENE_COUNT; i++) {
+		struct scene scene = scenes[i % SCENE_COUNT];
+		double before = planner->seconds;
+		if (fit_scene(planner->plan, &scene)) {
+			play(planner, &scene, i / SCENE_COUNT);
+			if (planner->seconds <= planner->plan->budget_s) {
+				order[count++] = i;
+				continue;
+			}
+		}
+		planner->seconds = before;
+		size->scenes_left_out++;
+	}
+	size->scenes = count;
+	size->estimate_s = planner->seconds;
+	return count;
+}
+
+void calibrate_plan_write(
+	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size)
+{
+	const struct scene warm = {SCENE_STAIRS, u32_min(64, plan->max_num_seqs), 500, 50, 0};
+	uint32_t order[ROUNDS * SCENE_COUNT];
+	struct planner planner = {
+		.plan = plan,
+		.random = random_stream(plan->seed, PURPOSE_SCENES),
+		.ids = memory_take(plan->max_model_len / ID_TOKENS + 1, sizeof(*planner.ids)),
+		.lengths = memory_take(plan->max_num_seqs, sizeof(*planner.lengths)),
+	};
+
+	memset(size, 0, sizeof(*size));
+	play(&planner, &warm, 0);
+	uint32_t count = choose(&planner, order, size);
+	planner.file = file;
+	planner.now_ns = 0;
+	shuffle(&planner.random, order, count);
+	play(&planner, &warm, 0);
+	for (uint32_t i = 0; i < count; i++) {
+		struct scene scene = scenes[order[i] % SCENE_COUNT];
+		planner.now_ns = CALIBRATE_WARM_NS * (i + 1);
+		check(fit_scene(plan, &scene));
+		play(&planner, &scene, order[i] / SCENE_COUNT);
+	}
+	free(planner.ids);
+	free(planner.lengths);
+}

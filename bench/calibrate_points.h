@@ -1,0 +1,66 @@
+#ifndef BENCH_CALIBRATE_POINTS_H
+#define BENCH_CALIBRATE_POINTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "engine/batch.h"
+
+/* Measured steps, the raw material of a calibration: a table of times and counts.
+
+   points.tsv begins with lines "# key value" that say where it is from, then is tab-separated with
+   one header line: samples (steps of which the times are medians), elapsed_ns, gpu_ns, host_ns,
+   then the counts that a price depends on. The steps.tsv of a replay has the same columns but
+   samples, and can be read in its place. */
+#define CALIBRATE_POINT_LIST(X)                                                                    \
+	X(decode_rows)                                                                             \
+	X(prefill_rows)                                                                            \
+	X(prefill_tokens)                                                                          \
+	X(decode_context_tokens)                                                                   \
+	X(prefill_attention_pairs)                                                                 \
+	X(sampled_rows)
+
+struct calibrate_point {
+	struct step_counts counts; /* those of the list; the others are 0 */
+	uint64_t samples, elapsed_ns, gpu_ns, host_ns;
+	bool is_held_out;
+	uint64_t predicted_ns;
+};
+
+/* X(key, bytes) */
+#define CALIBRATE_ORIGIN_LIST(X)                                                                   \
+	X(model, 64)                                                                               \
+	X(device, 64)                                                                              \
+	X(date, 32)                                                                                \
+	X(commit, 64)                                                                              \
+	X(kv_blocks, 32)                                                                           \
+	X(command, 512)
+
+/* Texts; "" is not known. */
+struct calibrate_origin {
+#define CALIBRATE_ORIGIN_FIELD(key, bytes) char key[bytes];
+	CALIBRATE_ORIGIN_LIST(CALIBRATE_ORIGIN_FIELD)
+#undef CALIBRATE_ORIGIN_FIELD
+};
+
+struct calibrate_points {
+	struct calibrate_origin origin;
+	struct calibrate_point *points; /* (count), owned */
+	size_t count, capacity;
+};
+
+/* Reads a points.tsv or a steps.tsv; rows that start before from_ns are passed over. */
+enum status calibrate_points_read(
+	struct calibrate_points *out, const char *path, uint64_t from_ns, struct error *error);
+
+/* Joins steps that are nearly the same, with the median of each time: equal rows, tokens and
+   samples, contexts and pairs equal to one part in 32. In a fixed order. */
+void calibrate_points_join(struct calibrate_points *points);
+
+enum status calibrate_points_write(
+	const struct calibrate_points *points, const char *path, struct error *error);
+
+void calibrate_points_free(struct calibrate_points *points);
+
+#endif

@@ -1,0 +1,20 @@
+#ifndef BENCH_CALIBRATE_RUN_H
+#define BENCH_CALIBRATE_RUN_H
+
+#include "bench/calibrate_plan.h"
+#include "bench/calibrate_points.h"
+#include "bench/replay_session.h"
+
+/* The measuring half of a calibration: writes the plan as a trace, replays it as any other trace is
+   replayed, so that what is measured is what a replay will meet, and takes the steps as points.
+
+   folder/plan.jsonl   the trace
+   folder/run/         the result of its replay, with steps.tsv
+   folder/points.tsv   the steps, joined */
+
+/* order: config holds model, runner, weights and limits; the rest is filled in. */
+enum status calibrate_run(struct replay_order *order, const char *folder,
+	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
+	struct error *error);
+
+#endif

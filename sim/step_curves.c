@@ -1,0 +1,114 @@
+#include "sim/step_curves.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+
+/* What a curve runs over, and what it is multiplied by. */
+enum variable {
+	ONE,
+	DECODE_STEP,
+	PREFILL_STEP,
+	MIXED_STEP,
+	ROWS,
+	DECODE_ROWS,
+	PADDED_ROWS,
+	PADDED_SAMPLES,
+	DECODE_CONTEXT,
+	PREFILL_TOKENS,
+	PREFILL_ROWS,
+	MEAN_CONTEXT, /* of prompt tokens */
+	LAST_CONTEXT, /* of a prompt's last token, were all prompts of the step alike */
+};
+
+static const struct {
+	const char *name, *what;
+	enum variable x, factor;
+	bool is_host;
+} curves[STEP_CURVE_COUNT] = {
+#define STEP_CURVE_ROW(name, x, factor, is_host, what) {#name, what, x, factor, is_host},
+	STEP_CURVE_LIST(STEP_CURVE_ROW)
+#undef STEP_CURVE_ROW
+};
+
+const char *step_curve_name(enum step_curve curve)
+{
+	return curves[curve].name;
+}
+
+const char *step_curve_what(enum step_curve curve)
+{
+	return curves[curve].what;
+}
+
+bool step_curve_is_host(enum step_curve curve)
+{
+	return curves[curve].is_host;
+}
+
+static uint64_t padded(uint64_t rows)
+{
+	if (rows <= STEP_BUCKET) {
+		return rows == 0 ? 0 : u64_power_of_two_at_least(rows);
+	}
+	return u64_divide_up(rows, STEP_BUCKET) * STEP_BUCKET;
+}
+
+static double variable_of(enum variable variable, const struct step_counts *counts)
+{
+	bool has_decodes = counts->decode_rows > 0;
+	bool has_prompts = counts->prefill_tokens > 0;
+	double tokens = (double)counts->prefill_tokens;
+	double mean = has_prompts ? (double)counts->prefill_attention_pairs / tokens : 0;
+
+	switch (variable) {
+	case ONE:
+		return 1;
+	case DECODE_STEP:
+		return has_decodes && !has_prompts;
+	case PREFILL_STEP:
+		return has_prompts;
+	case MIXED_STEP:
+		return has_decodes && has_prompts;
+	case ROWS:
+		return (double)(counts->decode_rows + counts->prefill_rows);
+	case DECODE_ROWS:
+		return (double)counts->decode_rows;
+	case PADDED_ROWS:
+		return (double)(has_prompts ? counts->decode_rows : padded(counts->decode_rows));
+	case PADDED_SAMPLES:
+		return (double)(has_prompts ? counts->sampled_rows : padded(counts->sampled_rows));
+	case DECODE_CONTEXT:
+		return (double)counts->decode_context_tokens;
+	case PREFILL_TOKENS:
+		return tokens;
+	case PREFILL_ROWS:
+		return (double)counts->prefill_rows;
+	case MEAN_CONTEXT:
+		return mean;
+	case LAST_CONTEXT:
+		return has_prompts ? mean + tokens / (2.0 * (double)counts->prefill_rows) : 0;
+	}
+	check_unreachable("no such variable");
+}
+
+struct step_place step_curve_place(enum step_curve curve, const struct step_counts *counts)
+{
+	return (struct step_place){
+		.x = variable_of(curves[curve].x, counts),
+		.factor = variable_of(curves[curve].factor, counts),
+	};
+}
+
+double step_curve_at(const struct step_curve_table *table, double x)
+{
+	uint32_t i = 0;
+
+	if (table->count < 2) {
+		return 0;
+	}
+	while (i + 2 < table->count && x > table->at[i + 1]) {
+		i++;
+	}
+	double part = (x - table->at[i]) / (table->at[i + 1] - table->at[i]);
+	return table->ns[i] + part * (table->ns[i + 1] - table->ns[i]);
+}

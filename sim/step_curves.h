@@ -1,0 +1,67 @@
+#ifndef SIM_STEP_CURVES_H
+#define SIM_STEP_CURVES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/batch.h"
+
+/* What a calibrated profile knows of a step: a sum of curves, each a table of nanoseconds over one
+   variable of the step's counts, straight between its points and as steep as in its last part
+   beyond them.
+
+     time of a step = sum over curves of factor * curve(x)
+
+   The points are the calibration's; it fits their heights, none of which falls. The GPU's curves
+   and the host's are priced apart.
+
+   X(name, x, factor, whether the host's, what it stands for). */
+#define STEP_CURVE_LIST(X)                                                                         \
+	X(decode_step, DECODE_STEP, ONE, false, "a step that only decodes")                        \
+	X(decode_rows, PADDED_ROWS, ONE, false, "products and other work of decode rows")          \
+	X(decode_attention, DECODE_CONTEXT, ONE, false, "K and V that decode rows read")           \
+	X(decode_attention_rows, DECODE_ROWS, ONE, false, "decode rows, whatever they read")       \
+	X(sampled_rows, PADDED_SAMPLES, ONE, false, "lm_head and sampler")                         \
+	X(prefill_step, PREFILL_STEP, ONE, false, "a step with prompts")                           \
+	X(mixed_step, MIXED_STEP, ONE, false, "launches that only a mixed step has")               \
+	X(prefill_tokens, PREFILL_TOKENS, ONE, false, "products and other work of prompt tokens")  \
+	X(prefill_rows, PREFILL_ROWS, ONE, false, "prompts, whatever their lengths")               \
+	X(prefill_attention, PREFILL_TOKENS, MEAN_CONTEXT, false, "pairs, as they fill the GPU")   \
+	X(prefill_context, PREFILL_STEP, LAST_CONTEXT, false, "keys that a tile walks through")    \
+	X(host_decode_step, DECODE_STEP, ONE, true, "a step that only decodes")                    \
+	X(host_prefill_step, PREFILL_STEP, ONE, true, "a step with prompts")                       \
+	X(host_rows, ROWS, ONE, true, "rows that are listed and sent")                             \
+	X(host_decode_context, DECODE_CONTEXT, ONE, true, "parts of attention that are listed")    \
+	X(host_prefill_tokens, PREFILL_TOKENS, ONE, true, "tokens that are listed and sent")
+
+enum step_curve {
+#define STEP_CURVE_ENUM(name, x, factor, is_host, what) STEP_CURVE_##name,
+	STEP_CURVE_LIST(STEP_CURVE_ENUM)
+#undef STEP_CURVE_ENUM
+		STEP_CURVE_COUNT
+};
+
+enum { STEP_CURVE_POINTS = 32, STEP_BUCKET = 16 };
+
+struct step_curve_table {
+	uint32_t count;		      /* points; 0: the curve is nothing */
+	double at[STEP_CURVE_POINTS]; /* of x, rising from 0 */
+	double ns[STEP_CURVE_POINTS]; /* not falling, 0 at first */
+};
+
+const char *step_curve_name(enum step_curve curve);
+const char *step_curve_what(enum step_curve curve);
+bool step_curve_is_host(enum step_curve curve);
+
+/* Where on its curve a step lies, and what the curve is multiplied by there. Only + - * / on
+   doubles. Decode rows and samples of a step that only decodes are padded to the next of 1, 2, 4,
+   8, 16, 32, 48, ... as the CUDA runner pads its graphs. */
+struct step_place {
+	double x, factor;
+};
+
+struct step_place step_curve_place(enum step_curve curve, const struct step_counts *counts);
+
+double step_curve_at(const struct step_curve_table *table, double x);
+
+#endif
