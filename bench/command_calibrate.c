@@ -112,6 +112,14 @@ static enum status check_order(const struct order *order, struct error *error)
 	return STATUS_OK;
 }
 
+static void set_defaults(struct replay_config *config)
+{
+	replay_config_default(config);
+	config->runner = "cuda";
+	config->weights = "dummy:0";
+	config->max_model_len = 131072;
+}
+
 int command_calibrate(int argc, char **argv)
 {
 	struct order order = {.replay = {.argc = argc, .argv = argv}, .budget_s = 90};
@@ -168,10 +176,7 @@ int command_calibrate(int argc, char **argv)
 		.option_count = sizeof(options) / sizeof(options[0]),
 	};
 
-	replay_config_default(c);
-	c->runner = "cuda";
-	c->weights = "dummy:0";
-	c->max_model_len = 131072;
+	set_defaults(c);
 	enum status status =
 		options_parse(&command, argc, argv, NULL, &positional_count, &wants_help, &error);
 	if (wants_help) {
