@@ -39,6 +39,9 @@ static enum status print_estimate(const struct replay_config *config,
 	}
 	*block_count = memory.block_count;
 	printf("profile %s, estimated for %s\n", profile.name, model->name);
+	if (profile.is_calibrated) {
+		printf("  %s\n", profile.description);
+	}
 	printf("  memory             %10.3f GB\n", (double)memory.total_bytes / 1e9);
 	printf("  of that usable     %10.3f GB\n", (double)memory.usable_bytes / 1e9);
 	printf("  context            %10.3f GB\n", (double)memory.context_bytes / 1e9);

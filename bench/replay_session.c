@@ -398,6 +398,7 @@ static enum status run(
 		.config = &order->config,
 		.trace_name = name_of_path(order->trace_path),
 		.is_calibrated = session->facts.is_calibrated,
+		.profile = session->facts.profile,
 		.slo_ttft_ns = order->slo_ttft_ns,
 		.slo_tpot_ns = order->slo_tpot_ns,
 	};

@@ -36,6 +36,9 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 		config->kv_blocks = memory.block_count;
 	}
 	facts->is_calibrated = profile.is_calibrated;
+	if (profile.is_calibrated) {
+		snprintf(facts->profile, sizeof(facts->profile), "%s", profile.description);
+	}
 	return cost_model_open(out, request->model, &profile, error);
 }
 

@@ -25,6 +25,7 @@ struct runner_request {
 /* What is known of a runner once it is open. */
 struct runner_facts {
 	bool is_calibrated; /* its times were measured, or priced by a profile that was */
+	char profile[160];  /* of a profile that was: on what and when; "": none was */
 	bool records_steps; /* its times come only once: steps.tsv is always written */
 	char device[64];    /* what computes, for provenance.json; "": nothing but the host */
 };

@@ -337,6 +337,8 @@ static void print_head(const struct summary_input *input)
 		       "the "
 		       "GPU\n",
 			input->config->gpu);
+	} else if (input->profile != NULL && input->profile[0] != '\0') {
+		printf("priced by profile %s: %s\n", input->config->gpu, input->profile);
 	}
 }
 

@@ -532,6 +532,7 @@ Test(calibrate_command, fits_anew_from_points_alone)
 	code = run(text, "replay @/t.jsonl --gpu @/c/again.json --out @/r");
 	require(code == 0, "%d: %s", code, text);
 	require(strstr(text, "uncalibrated") == NULL, "%s", text);
+	require(strstr(text, "priced by profile") != NULL, "%s", text);
 }
 
 Test(calibrate_command, wrong_orders_are_refused_in_a_line)
