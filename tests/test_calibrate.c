@@ -524,9 +524,14 @@ Test(calibrate_command, fits_anew_from_points_alone)
 	snprintf(path, sizeof(path), "%s/points.tsv", folder);
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
 	calibrate_points_free(&points);
-	int code = run(text, "calibrate --points @/points.tsv --name again --out @/c");
+	int code = run(
+		text, "calibrate --points @/points.tsv --name again --out @/c --plot @/fit.svg");
 	require(code == 0, "%d: %s", code, text);
 	cr_assert_not_null(strstr(text, "held out"));
+	snprintf(path, sizeof(path), "%s/fit.svg", folder);
+	FILE *figure = fopen(path, "r");
+	require(figure != NULL, "no figure");
+	fclose(figure);
 	temporary_write(folder, "t.jsonl",
 		"{\"timestamp\":0,\"input_length\":50,\"output_length\":20}\n", NULL);
 	code = run(text, "replay @/t.jsonl --gpu @/c/again.json --out @/r");
