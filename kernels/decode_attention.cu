@@ -1,5 +1,4 @@
-#include "kernels/decode_attention.h"
-#include "kernels/device.cuh"
+#include "kernels/decode_attention.cuh"
 
 #include <math_constants.h>
 
@@ -14,23 +13,10 @@
 
    Products run on tensor cores: the query heads are the (up to 8 of 16) rows of a matrix. */
 
-enum { WARPS = 4, SLICE = 16, STAGES = 3, GROUP_MAX = 8 };
+enum { WARPS = 4, SLICE = 16, STAGES = 3 };
 enum { SLICES_PER_WARP = DECODE_SPLIT / SLICE / WARPS };
 
 static_assert(DECODE_SPLIT % (SLICE * WARPS) == 0, "a split is whole rounds of slices");
-
-struct decode_arguments {
-	uint16_t *out;
-	float *partial_out;
-	float2 *partial_state;
-	const uint16_t *query, *keys, *values;
-	const uint32_t *tables, *rows, *contexts;
-	const struct decode_split *splits;
-	const uint32_t *split_start;
-	uint32_t first_row, row_count;
-	float scale; /* of scores, in units of log2 */
-	struct attention_shape shape;
-};
 
 /* What a block knows of a unit. */
 struct unit {
@@ -340,6 +326,7 @@ int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
 	a.out = out;
 	a.partial_out = work->partial_out;
 	a.partial_state = (float2 *)work->partial_state;
+	a.arrivals = work->arrivals;
 	a.query = query;
 	a.keys = keys;
 	a.values = values;
@@ -352,6 +339,11 @@ int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
 	a.row_count = row_count;
 	a.scale = 1.4426950408889634f / sqrtf((float)shape->head_dim);
 	a.shape = *shape;
+#ifdef QUIRE_HAS_SM90
+	if (work->path == KERNEL_PATH_SM90 && (shape->head_dim == 64 || shape->head_dim == 128)) {
+		return decode_attention_sm90(a, work->block_count, stream);
+	}
+#endif
 	switch (shape->head_dim) {
 	case 32:
 		return launch<32>(a, work->block_count, stream);

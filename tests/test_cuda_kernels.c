@@ -612,6 +612,7 @@ static struct decode_work decode_work_make(
 	}
 	start[count] = splits;
 	size_t heads = (size_t)splits * shape->head_count;
+	size_t arrivals = 1 + (size_t)count * shape->kv_head_count;
 	struct decode_work work = {
 		.tables = paged->device_tables,
 		.rows = paged->device_rows,
@@ -620,8 +621,10 @@ static struct decode_work decode_work_make(
 		.split_start = device_copy(start, (count + 1) * sizeof(*start)),
 		.partial_out = device_take(heads * shape->head_dim * sizeof(float)),
 		.partial_state = device_take(heads * 2 * sizeof(float)),
+		.arrivals = device_take(arrivals * sizeof(uint32_t)),
 		.block_count = block_count,
 	};
+	must(cudaMemset(work.arrivals, 0, arrivals * sizeof(uint32_t)), "cudaMemset");
 	free(start);
 	free(list);
 	return work;
@@ -633,39 +636,74 @@ static void decode_work_free(struct decode_work *work)
 	cudaFree((void *)(uintptr_t)work->split_start);
 	cudaFree(work->partial_out);
 	cudaFree(work->partial_state);
+	cudaFree(work->arrivals);
+}
+
+/* The paths that this device has. */
+static uint32_t decode_paths(enum kernel_path *paths)
+{
+	paths[0] = KERNEL_PATH_GENERAL;
+	paths[1] = KERNEL_PATH_SM90;
+	return kernel_path_of_device() == KERNEL_PATH_SM90 ? 2 : 1;
+}
+
+/* Computes rows [first, first + count) of the batch. */
+static void decode_rows(struct tensor *out, const struct tensor *query, const struct paged *paged,
+	struct decode_work *work, uint32_t first, uint32_t count)
+{
+	work->first_row = first;
+	must(decode_attention(out->device, query->device, paged->keys.device, paged->values.device,
+		     work, count, &paged->shape, NULL),
+		"decode_attention");
+}
+
+/* out: what the twin says. */
+static void check_decode_path(struct tensor *out, const struct tensor *query,
+	const struct paged *paged, struct decode_work *work)
+{
+	uint32_t count = paged->row_count;
+	size_t width = out->count / count;
+	const struct {
+		const char *what;
+		uint32_t first_rows, block_count;
+	} ways[] = {{"two launches", count / 2, work->block_count}, {"one block", 0, 1},
+		{"many blocks", 0, 3 * work->block_count + 1}};
+
+	tensor_poison(out);
+	decode_rows(out, query, paged, work, 0, count);
+	expect_close(out, width, BF16_TOLERANCE, "decode_attention");
+	float *whole = tensor_fetch(out);
+	for (uint32_t i = 0; i < COUNT(ways); i++) {
+		tensor_poison(out);
+		work->block_count = ways[i].block_count;
+		decode_rows(out, query, paged, work, 0, ways[i].first_rows);
+		decode_rows(
+			out, query, paged, work, ways[i].first_rows, count - ways[i].first_rows);
+		float *again = tensor_fetch(out);
+		cr_expect(memcmp(whole, again, out->count * sizeof(float)) == 0,
+			"%s give other bits", ways[i].what);
+		free(again);
+	}
+	free(whole);
 }
 
 static void check_decode(struct attention_shape shape, const uint32_t *contexts, uint32_t count,
 	uint32_t block_count)
 {
 	struct paged paged = paged_make(shape, contexts, count, 11);
-	struct decode_work work = decode_work_make(&paged, contexts, block_count);
 	size_t size = (size_t)count * shape.head_count * shape.head_dim;
 	struct tensor query = tensor_random(size, 5), out = tensor_poisoned(size);
+	enum kernel_path paths[2];
+	uint32_t path_count = decode_paths(paths);
 
 	decode_attention_cpu(out.host, query.host, paged.keys.host, paged.values.host, paged.tables,
 		paged.rows, contexts, count, &paged.shape, ROUNDING);
-	must(decode_attention(out.device, query.device, paged.keys.device, paged.values.device,
-		     &work, count, &paged.shape, NULL),
-		"decode_attention");
-	expect_close(&out, (size_t)shape.head_count * shape.head_dim, BF16_TOLERANCE,
-		"decode_attention");
-
-	/* In two launches, each with its own rows: the same bits. */
-	float *whole = tensor_fetch(&out);
-	tensor_poison(&out);
-	must(decode_attention(out.device, query.device, paged.keys.device, paged.values.device,
-		     &work, count / 2, &paged.shape, NULL),
-		"decode_attention of the first rows");
-	work.first_row = count / 2;
-	must(decode_attention(out.device, query.device, paged.keys.device, paged.values.device,
-		     &work, count - count / 2, &paged.shape, NULL),
-		"decode_attention of the last rows");
-	float *halves = tensor_fetch(&out);
-	cr_expect(memcmp(whole, halves, size * sizeof(float)) == 0);
-	free(whole);
-	free(halves);
-	decode_work_free(&work);
+	for (uint32_t i = 0; i < path_count; i++) {
+		struct decode_work work = decode_work_make(&paged, contexts, block_count);
+		work.path = paths[i];
+		check_decode_path(&out, &query, &paged, &work);
+		decode_work_free(&work);
+	}
 	paged_free(&paged);
 	tensor_free(&query);
 	tensor_free(&out);
@@ -726,18 +764,72 @@ Test(cuda_kernels, decode_attention_of_padded_rows)
 	enum { ROWS = COUNT(contexts), REAL = 2 };
 	struct attention_shape shape = SMALLEST_PUBLISHED;
 	struct paged paged = paged_make(shape, contexts, ROWS, 11);
-	struct decode_work work = decode_work_make(&paged, contexts, 7);
 	size_t row = (size_t)shape.head_count * shape.head_dim;
 	struct tensor query = tensor_random(ROWS * row, 5), out = tensor_poisoned(ROWS * row);
+	enum kernel_path paths[2];
+	uint32_t path_count = decode_paths(paths);
 
 	decode_attention_cpu(out.host, query.host, paged.keys.host, paged.values.host, paged.tables,
 		paged.rows, contexts, REAL, &paged.shape, ROUNDING);
 	memset(out.host + REAL * row, 0, (ROWS - REAL) * row * sizeof(float));
-	must(decode_attention(out.device, query.device, paged.keys.device, paged.values.device,
-		     &work, ROWS, &paged.shape, NULL),
-		"decode_attention");
-	expect_close(&out, row, BF16_TOLERANCE, "decode_attention of padded rows");
+	for (uint32_t i = 0; i < path_count; i++) {
+		struct decode_work work = decode_work_make(&paged, contexts, 7);
+		work.path = paths[i];
+		tensor_poison(&out);
+		decode_rows(&out, &query, &paged, &work, 0, ROWS);
+		expect_close(&out, row, BF16_TOLERANCE, "decode_attention of padded rows");
+		decode_work_free(&work);
+	}
+	paged_free(&paged);
+	tensor_free(&query);
+	tensor_free(&out);
+}
+
+/* Row r of the batch with nothing beside it, into row 0 of out. */
+static void decode_alone(struct tensor *out, const struct tensor *query, const struct paged *paged,
+	const uint32_t *contexts, uint32_t r, enum kernel_path path)
+{
+	struct paged alone = *paged;
+	struct tensor its_query = *query;
+
+	alone.row_count = 1;
+	alone.device_rows += r;
+	alone.device_contexts += r;
+	its_query.device += (size_t)r * paged->shape.head_count * paged->shape.head_dim;
+	struct decode_work work = decode_work_make(&alone, contexts + r, 13);
+	work.path = path;
+	tensor_poison(out);
+	decode_rows(out, &its_query, &alone, &work, 0, 1);
 	decode_work_free(&work);
+}
+
+Test(cuda_kernels, decode_attention_of_a_row_is_the_same_bits_alone)
+{
+	static const uint32_t contexts[] = {
+		1, 700, 64, 65, 256, 257, 3000, 511, 15, 16, 17, 1024, 320, 2, 1025, 100};
+	enum { ROWS = COUNT(contexts) };
+	struct attention_shape shape = SMALLEST_PUBLISHED;
+	struct paged paged = paged_make(shape, contexts, ROWS, 11);
+	size_t row = (size_t)shape.head_count * shape.head_dim;
+	struct tensor query = tensor_random(ROWS * row, 5), out = tensor_poisoned(ROWS * row);
+	enum kernel_path paths[2];
+	uint32_t path_count = decode_paths(paths);
+
+	for (uint32_t i = 0; i < path_count; i++) {
+		struct decode_work work = decode_work_make(&paged, contexts, 132);
+		work.path = paths[i];
+		decode_rows(&out, &query, &paged, &work, 0, ROWS);
+		float *together = tensor_fetch(&out);
+		for (uint32_t r = 0; r < ROWS; r++) {
+			decode_alone(&out, &query, &paged, contexts, r, paths[i]);
+			float *alone = tensor_fetch(&out);
+			cr_expect(memcmp(alone, together + r * row, row * sizeof(float)) == 0,
+				"path %u, row %u", i, r);
+			free(alone);
+		}
+		free(together);
+		decode_work_free(&work);
+	}
 	paged_free(&paged);
 	tensor_free(&query);
 	tensor_free(&out);

@@ -1,0 +1,823 @@
+#include "kernels/decode_attention.cuh"
+
+#include <math_constants.h>
+
+/* Flash decoding on Hopper. A unit is one split of one row for one key/value head, with all query
+   heads of that head, so that K and V are read once. A unit is a few tiles of tokens; a block is a
+   pipeline of warps that never wait for each other's work, only for room:
+
+       scheduler   claims units and looks up where their tiles lie in the pool
+       producer    one lane, which starts bulk copies of tiles of K and V, and of the queries with
+		   each, into a ring of stages
+       consumers   tile n of the block is that of warp n % WARPS: scores, softmax and weighted sum
+		   of the tile alone, put down unnormalised with its maximum and sum
+       merger      folds the tiles of a unit, then, where it is the last of its row and head to
+		   arrive, the units, both in ascending order
+
+   So a result depends on its own row alone, whoever computes which part of it when.
+
+   The first two units of a block are given by its number; later ones are claimed from a counter,
+   for multiprocessors are not equally fast and units not equally long. Keys and values of earlier
+   steps are copied before the kernels before this one have ended; whatever they write, the queries
+   and the tile with the row's last token, after that.
+
+   Products have the tokens as rows of a 16 x 8 matrix and the query heads as columns. */
+
+enum { GIVEN_UNITS = 2, TABLE_STEP = 64, NOTES = 32 };
+
+/* From the scheduler to the producer. */
+struct unit {
+	uint64_t
+		offset[DECODE_SPLIT / TABLE_STEP]; /* elements of K, and V, before each 64 tokens */
+	uint32_t count;				   /* tokens; 0: there are no more units */
+	uint32_t has_last_token;		   /* of the row */
+	uint32_t row;				   /* of the batch */
+	uint32_t kv_head;
+	uint32_t split;	      /* among those of this launch */
+	uint32_t first_split; /* of the row */
+	uint32_t split_count; /* of the row */
+};
+
+/* What the others need to know of a tile. */
+struct tile_note {
+	uint32_t count;	  /* tokens; 0: there are no more tiles */
+	uint32_t is_last; /* of its unit */
+	uint32_t row, kv_head;
+	uint32_t split, first_split, split_count;
+};
+
+/* Sizes and places in shared memory, in bytes. HEADS: room for query heads, a power of two. */
+template <int D, int HEADS, int TILE, int WARPS, int STAGES> struct plan {
+	static constexpr int d = D, heads = HEADS, tile = TILE, warps = WARPS, stages = STAGES;
+	static constexpr int threads = (WARPS + 3) * WARP;
+	static constexpr int row = D * 2, side = TILE * row; /* K or V of a tile */
+	static constexpr int stage = 2 * side + HEADS * row;
+	static constexpr int result_row = D + 4; /* floats; padded against bank conflicts */
+	static constexpr int result = HEADS * (result_row + 2) * 4;
+	static constexpr int results = STAGES * stage;
+	static constexpr int notes = results + WARPS * result;
+	static constexpr int units = notes + NOTES * (int)sizeof(tile_note);
+	static constexpr int barriers = units + (int)sizeof(unit);
+	static constexpr int bytes = barriers + (2 * STAGES + 2 * WARPS + 2) * 8;
+
+	static_assert(DECODE_SPLIT % TILE == 0 && TABLE_STEP % TILE == 0 && TILE % 16 == 0, "");
+	/* A note is written again when the merger is done with it: a stage is free only when its
+	   warp has put down the result before. */
+	static_assert(STAGES >= WARPS && NOTES >= STAGES + 2 * WARPS, "");
+	static_assert(units % 8 == 0 && barriers % 8 == 0 && result % 16 == 0, "");
+};
+
+#if __CUDA_ARCH__ >= 900
+
+/* ---- barriers and bulk copies ---- */
+
+static __device__ inline void barrier_init(uint32_t barrier)
+{
+	asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n" ::"r"(barrier) : "memory");
+}
+
+static __device__ inline void barrier_arrive(uint32_t barrier)
+{
+	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+
+/* Arrives, and the phase ends only when that many bytes were copied. */
+static __device__ inline void barrier_arrive_expect(uint32_t barrier, uint32_t bytes)
+{
+	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier),
+		     "r"(bytes)
+		     : "memory");
+}
+
+static __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity)
+{
+	asm volatile("{\n"
+		     ".reg .pred is_done;\n"
+		     "again:\n"
+		     "mbarrier.try_wait.parity.shared::cta.b64 is_done, [%0], %1;\n"
+		     "@!is_done bra again;\n"
+		     "}\n" ::"r"(barrier),
+		     "r"(parity)
+		     : "memory");
+}
+
+static __device__ inline void bulk_copy(
+	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+		     "[%0], [%1], %2, [%3];\n" ::"r"(shared),
+		     "l"(global), "r"(bytes), "r"(barrier)
+		     : "memory");
+}
+
+/* The same of what is read only once a step. */
+static __device__ inline void bulk_copy_once(
+	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier, uint64_t policy)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+		     ".L2::cache_hint [%0], [%1], %2, [%3], %4;\n" ::"r"(shared),
+		     "l"(global), "r"(bytes), "r"(barrier), "l"(policy)
+		     : "memory");
+}
+
+static __device__ inline uint64_t evict_first_policy()
+{
+	uint64_t policy;
+
+	asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+	return policy;
+}
+
+static __device__ inline void fence_device()
+{
+	asm volatile("fence.acq_rel.gpu;\n" ::: "memory");
+}
+
+/* Transposes an 8 x 8 matrix of 16-bit elements, two of which each lane holds. */
+static __device__ inline uint32_t transpose(uint32_t pair)
+{
+	uint32_t out;
+
+	asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(out) : "r"(pair));
+	return out;
+}
+
+static __device__ inline float power_of_two(float x)
+{
+	float out;
+
+	asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(out) : "f"(x));
+	return out;
+}
+
+/* The barriers of a block; each is arrived at once in a phase. */
+template <class P> struct pipe {
+	unsigned char *memory;
+	uint32_t base; /* of memory, as shared address */
+
+	__device__ inline uint32_t stage(uint32_t i) const
+	{
+		return base + i * P::stage;
+	}
+	__device__ inline uint32_t full(uint32_t stage) const
+	{
+		return base + P::barriers + stage * 8;
+	}
+	__device__ inline uint32_t empty(uint32_t stage) const
+	{
+		return full(P::stages + stage);
+	}
+	__device__ inline uint32_t result_full(uint32_t warp) const
+	{
+		return full(2 * P::stages + warp);
+	}
+	__device__ inline uint32_t result_empty(uint32_t warp) const
+	{
+		return full(2 * P::stages + P::warps + warp);
+	}
+	__device__ inline uint32_t unit_full() const
+	{
+		return full(2 * P::stages + 2 * P::warps);
+	}
+	__device__ inline uint32_t unit_empty() const
+	{
+		return full(2 * P::stages + 2 * P::warps + 1);
+	}
+	__device__ inline tile_note *note(uint32_t n) const
+	{
+		return (tile_note *)(memory + P::notes) + n % NOTES;
+	}
+	__device__ inline float *result(uint32_t warp) const
+	{
+		return (float *)(memory + P::results + warp * P::result);
+	}
+	/* (maximum, sum) of each head, behind the result. */
+	__device__ inline float2 *state(uint32_t warp) const
+	{
+		return (float2 *)(result(warp) + P::heads * P::result_row);
+	}
+};
+
+/* Where tile n of a block goes, and the parity of that stage's phase. */
+template <class P> struct stage_counter {
+	uint32_t stage, parity;
+
+	__device__ inline void advance(uint32_t by)
+	{
+		stage += by;
+		if (stage >= P::stages) {
+			stage -= P::stages;
+			parity ^= 1;
+		}
+	}
+};
+
+/* ---- scheduler ---- */
+
+/* Lanes 0 to 3 get the offsets of their tokens, all lanes the rest. */
+static __device__ inline unit find_unit(
+	const decode_arguments &a, uint32_t index, uint32_t base, uint32_t unit_count)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	unit u = {};
+
+	if (index >= unit_count) {
+		return u;
+	}
+	u.split = index / a.shape.kv_head_count;
+	u.kv_head = index % a.shape.kv_head_count;
+	struct decode_split split = a.splits[base + u.split];
+	u.row = split.row;
+	uint32_t context = a.contexts[u.row];
+	uint32_t first = split.index * DECODE_SPLIT;
+	u.first_split = a.split_start[u.row] - base;
+	u.split_count = a.split_start[u.row + 1] - base - u.first_split;
+	u.count = min(context - first, (uint32_t)DECODE_SPLIT);
+	u.has_last_token = first + u.count == context;
+	uint32_t position = first + lane * TABLE_STEP;
+	if (lane * TABLE_STEP < u.count) {
+		const uint32_t *table = a.tables + (size_t)a.rows[u.row] * a.shape.table_width;
+		u.offset[0] = paged_kv_offset(&a.shape, table[position / a.shape.block_size],
+			u.kv_head, position % a.shape.block_size);
+	}
+	return u;
+}
+
+template <class P> static __device__ void schedule(const decode_arguments &a, const pipe<P> &pipe)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t base = a.split_start[a.first_row];
+	uint32_t unit_count =
+		(a.split_start[a.first_row + a.row_count] - base) * a.shape.kv_head_count;
+	uint32_t given = GIVEN_UNITS * gridDim.x, index = blockIdx.x;
+	unit *shared = (unit *)(pipe.memory + P::units);
+
+	for (uint32_t i = 0;; i++) {
+		if (i >= GIVEN_UNITS) {
+			barrier_wait(pipe.unit_empty(), (i & 1) ^ 1);
+			index = unit_count;
+			if (unit_count > given) {
+				if (i == GIVEN_UNITS) {
+					dependency_wait();
+				}
+				uint32_t claimed = lane == 0 ? atomicAdd(a.arrivals, 1) : 0;
+				claimed = __shfl_sync(0xffffffffu, claimed, 0);
+				index = given + claimed;
+				/* As many claims fail as there are blocks; the last one's clears
+				   the counter. */
+				if (lane == 0 && index - gridDim.x + 1 == unit_count) {
+					*a.arrivals = 0;
+				}
+			}
+		}
+		unit u = find_unit(a, index, base, unit_count);
+		if (i > 0 && i < GIVEN_UNITS) {
+			barrier_wait(pipe.unit_empty(), (i & 1) ^ 1);
+		}
+		if (lane < DECODE_SPLIT / TABLE_STEP) {
+			shared->offset[lane] = u.offset[0];
+		}
+		if (lane == 0) {
+			shared->count = u.count;
+			shared->has_last_token = u.has_last_token;
+			shared->row = u.row;
+			shared->kv_head = u.kv_head;
+			shared->split = u.split;
+			shared->first_split = u.first_split;
+			shared->split_count = u.split_count;
+		}
+		__syncwarp();
+		if (lane == 0) {
+			barrier_arrive(pipe.unit_full());
+		}
+		index += gridDim.x;
+		if (u.count == 0) {
+			return;
+		}
+	}
+}
+
+/* ---- producer ---- */
+
+template <class P>
+static __device__ inline void copy_query(
+	const decode_arguments &a, const pipe<P> &pipe, uint32_t stage, const tile_note *note)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+	size_t head = (size_t)note->row * a.shape.head_count + note->kv_head * group;
+
+	bulk_copy(pipe.stage(stage) + 2 * P::side, a.query + head * P::d, group * P::row,
+		pipe.full(stage));
+}
+
+/* Copies of a tile's keys and values; its note. */
+template <class P>
+static __device__ inline void copy_tile(const decode_arguments &a, const pipe<P> &pipe,
+	uint32_t stage, uint32_t n, const unit &u, uint32_t first, uint64_t policy)
+{
+	uint32_t count = min(u.count - first, (uint32_t)P::tile);
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+	uint64_t offset = u.offset[first / TABLE_STEP] + (first % TABLE_STEP) * P::d;
+	uint32_t to = pipe.stage(stage), barrier = pipe.full(stage);
+	tile_note *note = pipe.note(n);
+
+	note->count = count;
+	note->is_last = first + count == u.count;
+	note->row = u.row;
+	note->kv_head = u.kv_head;
+	note->split = u.split;
+	note->first_split = u.first_split;
+	note->split_count = u.split_count;
+	barrier_arrive_expect(barrier, 2 * count * P::row + group * P::row);
+	bulk_copy_once(to, a.keys + offset, count * P::row, barrier, policy);
+	bulk_copy_once(to + P::side, a.values + offset, count * P::row, barrier, policy);
+}
+
+template <class P> static __device__ void produce(const decode_arguments &a, const pipe<P> &pipe)
+{
+	const unit &u = *(const unit *)(pipe.memory + P::units);
+	uint64_t policy = evict_first_policy();
+	stage_counter<P> to = {0, 1};
+	uint32_t n = 0;
+	bool is_waiting = true; /* for the kernels before */
+	auto wait = [&]() {
+		dependency_wait();
+		dependents_launch();
+		for (uint32_t i = 0; i < n; i++) {
+			copy_query<P>(a, pipe, i, pipe.note(i));
+		}
+		is_waiting = false;
+	};
+
+	for (uint32_t i = 0;; i++) {
+		barrier_wait(pipe.unit_full(), i & 1);
+		if (u.count == 0) {
+			break;
+		}
+		for (uint32_t first = 0; first < u.count; first += P::tile, n++) {
+			bool is_last = first + P::tile >= u.count && u.has_last_token;
+			if (is_waiting && (is_last || n == P::stages)) {
+				wait();
+			}
+			barrier_wait(pipe.empty(to.stage), to.parity);
+			copy_tile<P>(a, pipe, to.stage, n, u, first, policy);
+			if (!is_waiting) {
+				copy_query<P>(a, pipe, to.stage, pipe.note(n));
+			}
+			to.advance(1);
+		}
+		barrier_arrive(pipe.unit_empty());
+		if (is_waiting && i + 1 == GIVEN_UNITS) {
+			wait();
+		}
+	}
+	if (is_waiting) {
+		wait();
+	}
+	for (uint32_t i = 0; i < P::warps; i++, n++) {
+		barrier_wait(pipe.empty(to.stage), to.parity);
+		pipe.note(n)->count = 0;
+		barrier_arrive(pipe.full(to.stage));
+		to.advance(1);
+	}
+}
+
+/* ---- consumers ---- */
+
+template <class P> struct tile_result {
+	float out[P::d / 16][4]; /* dimensions are rows, heads columns */
+	float top[2], sum[2];	 /* of heads 2 * (lane % 4) + 0, 1 */
+};
+
+/* Scores of the tile: tokens are rows, heads columns. IS_FULL: the tile has all its tokens. */
+template <class P, bool IS_FULL>
+static __device__ inline void score_tile(
+	float (*score)[4], uint32_t stage, uint32_t count, uint32_t group)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t keys = stage + (lane & 15) * P::row + ((lane >> 4) ^ (lane & 7)) * 16;
+	uint32_t query = stage + 2 * P::side + (lane / 4) * P::row + (lane % 4) * 4;
+	bool is_head = lane / 4 < group;
+
+#pragma unroll
+	for (int s = 0; s < P::tile / 16; s++) {
+		score[s][0] = score[s][1] = score[s][2] = score[s][3] = 0;
+	}
+#pragma unroll
+	for (int k = 0; k < P::d / 16; k++) {
+		uint32_t b[2] = {0, 0};
+		if (is_head) {
+			asm volatile("ld.shared.b32 %0, [%1];\n"
+				     : "=r"(b[0])
+				     : "r"(query + k * 32));
+			asm volatile("ld.shared.b32 %0, [%1];\n"
+				     : "=r"(b[1])
+				     : "r"(query + k * 32 + 16));
+		}
+#pragma unroll
+		for (int s = 0; s < P::tile / 16; s++) {
+			if (IS_FULL || s * 16 < count) {
+				uint32_t rows[4];
+				load_matrices(rows, (keys ^ (k * 32)) + s * 16 * P::row);
+				multiply_add(score[s], rows, b[0], b[1]);
+			}
+		}
+	}
+}
+
+/* Scores to probabilities, as they are multiplied: heads are columns, tokens rows. */
+template <class P, bool IS_FULL>
+static __device__ inline void soften(tile_result<P> &result, uint32_t (*weight)[2],
+	float (*score)[4], uint32_t count, float scale)
+{
+	uint32_t lane = threadIdx.x % WARP;
+
+	result.top[0] = result.top[1] = -CUDART_INF_F;
+#pragma unroll
+	for (int s = 0; s < P::tile / 16; s++) {
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			if (!IS_FULL && s * 16 + lane / 4 + (i >> 1) * 8 >= count) {
+				score[s][i] = -CUDART_INF_F;
+			}
+			result.top[i & 1] = fmaxf(result.top[i & 1], score[s][i]);
+		}
+	}
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+#pragma unroll
+		for (int distance = 4; distance < WARP; distance *= 2) {
+			result.top[i] = fmaxf(result.top[i],
+				__shfl_xor_sync(0xffffffffu, result.top[i], distance));
+		}
+		result.top[i] *= scale;
+		result.sum[i] = 0;
+	}
+#pragma unroll
+	for (int s = 0; s < P::tile / 16; s++) {
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			score[s][i] = power_of_two(fmaf(score[s][i], scale, -result.top[i & 1]));
+			result.sum[i & 1] += score[s][i];
+		}
+		weight[s][0] = transpose(pack2(score[s][0], score[s][1]));
+		weight[s][1] = transpose(pack2(score[s][2], score[s][3]));
+	}
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+#pragma unroll
+		for (int distance = 4; distance < WARP; distance *= 2) {
+			result.sum[i] += __shfl_xor_sync(0xffffffffu, result.sum[i], distance);
+		}
+	}
+}
+
+/* Values of a stage's rows beyond the tile's may be anything: they are taken as zeroes. */
+template <class P, bool IS_FULL>
+static __device__ inline void weigh_values(
+	tile_result<P> &result, uint32_t (*weight)[2], uint32_t stage, uint32_t count)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t values = stage + P::side + ((lane & 7) + (lane >> 4) * 8) * P::row +
+			  (((lane >> 3) & 1) ^ (lane & 7)) * 16;
+
+#pragma unroll
+	for (int i = 0; i < P::d / 16; i++) {
+		result.out[i][0] = result.out[i][1] = result.out[i][2] = result.out[i][3] = 0;
+	}
+#pragma unroll
+	for (int s = 0; s < P::tile / 16; s++) {
+		if (!IS_FULL && s * 16 >= count) {
+			break;
+		}
+		uint32_t token = s * 16 + 2 * (lane % 4);
+		uint32_t low = (token < count ? 0xffff : 0) | (token + 1 < count ? ~0xffffu : 0);
+		uint32_t high =
+			(token + 8 < count ? 0xffff : 0) | (token + 9 < count ? ~0xffffu : 0);
+#pragma unroll
+		for (int i = 0; i < P::d / 16; i++) {
+			uint32_t rows[4];
+			load_matrices_transposed(rows, (values ^ (i * 32)) + s * 16 * P::row);
+			if (!IS_FULL) {
+				rows[0] &= low;
+				rows[1] &= low;
+				rows[2] &= high;
+				rows[3] &= high;
+			}
+			multiply_add(result.out[i], rows, weight[s][0], weight[s][1]);
+		}
+	}
+}
+
+template <class P, bool IS_FULL>
+static __device__ inline void take_tile(
+	tile_result<P> &result, uint32_t stage, uint32_t count, uint32_t group, float scale)
+{
+	float score[P::tile / 16][4];
+	uint32_t weight[P::tile / 16][2];
+
+	score_tile<P, IS_FULL>(score, stage, count, group);
+	soften<P, IS_FULL>(result, weight, score, count, scale);
+	weigh_values<P, IS_FULL>(result, weight, stage, count);
+}
+
+template <class P>
+static __device__ inline void put_result(const tile_result<P> &result, float *out, float2 *state)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t head = 2 * (lane % 4);
+
+	if (head >= P::heads) {
+		return;
+	}
+	out += head * P::result_row + lane / 4;
+#pragma unroll
+	for (int i = 0; i < P::d / 16; i++) {
+		out[i * 16] = result.out[i][0];
+		out[i * 16 + 8] = result.out[i][2];
+		out[P::result_row + i * 16] = result.out[i][1];
+		out[P::result_row + i * 16 + 8] = result.out[i][3];
+	}
+	if (lane < 4) {
+		state[head] = make_float2(result.top[0], result.sum[0]);
+		state[head + 1] = make_float2(result.top[1], result.sum[1]);
+	}
+}
+
+template <class P>
+static __device__ void consume(const decode_arguments &a, const pipe<P> &pipe, uint32_t warp)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+	stage_counter<P> from = {warp, 0};
+
+	for (uint32_t n = warp, round = 0;; n += P::warps, round++) {
+		tile_result<P> result;
+		barrier_wait(pipe.full(from.stage), from.parity);
+		uint32_t count = pipe.note(n)->count;
+		if (count == P::tile) {
+			take_tile<P, true>(result, pipe.stage(from.stage), count, group, a.scale);
+		} else if (count > 0) {
+			take_tile<P, false>(result, pipe.stage(from.stage), count, group, a.scale);
+		}
+		__syncwarp();
+		if (lane == 0) {
+			barrier_arrive(pipe.empty(from.stage));
+		}
+		barrier_wait(pipe.result_empty(warp), (round & 1) ^ 1);
+		if (count > 0) {
+			put_result<P>(result, pipe.result(warp), pipe.state(warp));
+		}
+		__syncwarp();
+		if (lane == 0) {
+			barrier_arrive(pipe.result_full(warp));
+		}
+		if (count == 0) {
+			return;
+		}
+		from.advance(P::warps);
+	}
+}
+
+/* ---- merger ---- */
+
+/* A running fold: element i of a lane is 4 dimensions of head i * (128 / D) + lane / (D / 4). */
+template <class P> struct fold {
+	static constexpr int pieces = P::heads * P::d / 128;
+	float4 out[pieces];
+	float top[pieces], sum[pieces];
+};
+
+template <class P> static __device__ inline uint32_t piece_head(int i)
+{
+	return i * (128 / P::d) + threadIdx.x % WARP / (P::d / 4);
+}
+
+template <class P> static __device__ inline uint32_t piece_dimension()
+{
+	return threadIdx.x % WARP % (P::d / 4) * 4;
+}
+
+template <class P> static __device__ inline void fold_clear(fold<P> &fold)
+{
+#pragma unroll
+	for (int i = 0; i < fold.pieces; i++) {
+		fold.out[i] = make_float4(0, 0, 0, 0);
+		fold.top[i] = -CUDART_INF_F;
+		fold.sum[i] = 0;
+	}
+}
+
+template <class P>
+static __device__ inline void fold_add(fold<P> &fold, int i, float4 out, float2 state)
+{
+	float top = fmaxf(fold.top[i], state.x);
+	float old_weight = power_of_two(fold.top[i] - top);
+	float weight = power_of_two(state.x - top);
+
+	fold.top[i] = top;
+	fold.sum[i] = fold.sum[i] * old_weight + state.y * weight;
+	fold.out[i].x = fold.out[i].x * old_weight + out.x * weight;
+	fold.out[i].y = fold.out[i].y * old_weight + out.y * weight;
+	fold.out[i].z = fold.out[i].z * old_weight + out.z * weight;
+	fold.out[i].w = fold.out[i].w * old_weight + out.w * weight;
+}
+
+template <class P>
+static __device__ inline void write_out(
+	const decode_arguments &a, const fold<P> &fold, uint32_t row, uint32_t kv_head)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+
+#pragma unroll
+	for (int i = 0; i < fold.pieces; i++) {
+		uint32_t head = piece_head<P>(i);
+		if (head < group) {
+			size_t at = (size_t)row * a.shape.head_count + kv_head * group + head;
+			float4 out = fold.out[i];
+			uint2 packed = make_uint2(pack2(out.x / fold.sum[i], out.y / fold.sum[i]),
+				pack2(out.z / fold.sum[i], out.w / fold.sum[i]));
+			*(uint2 *)(a.out + at * P::d + piece_dimension<P>()) = packed;
+		}
+	}
+}
+
+/* Puts a unit's result down; true for the last that arrives of the row and head. */
+template <class P>
+static __device__ inline bool put_unit(
+	const decode_arguments &a, const fold<P> &fold, const tile_note &note)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+	uint32_t *arrivals = a.arrivals + 1 + note.row * a.shape.kv_head_count + note.kv_head;
+	uint32_t count = 0;
+
+#pragma unroll
+	for (int i = 0; i < fold.pieces; i++) {
+		uint32_t head = piece_head<P>(i);
+		if (head < group) {
+			size_t at = (size_t)note.split * a.shape.head_count + note.kv_head * group +
+				    head;
+			*(float4 *)(a.partial_out + at * P::d + piece_dimension<P>()) = fold.out[i];
+			if (piece_dimension<P>() == 0) {
+				a.partial_state[at] = make_float2(fold.top[i], fold.sum[i]);
+			}
+		}
+	}
+	__syncwarp();
+	fence_device();
+	if (threadIdx.x % WARP == 0) {
+		count = atomicAdd(arrivals, 1) + 1;
+		if (count == note.split_count) {
+			*arrivals = 0;
+		}
+	}
+	bool is_last = __shfl_sync(0xffffffffu, count, 0) == note.split_count;
+	fence_device();
+	return is_last;
+}
+
+template <class P>
+static __device__ inline void merge_units(
+	const decode_arguments &a, fold<P> &fold, const tile_note &note)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+
+	fold_clear<P>(fold);
+#pragma unroll 4
+	for (uint32_t s = 0; s < note.split_count; s++) {
+#pragma unroll
+		for (int i = 0; i < fold.pieces; i++) {
+			uint32_t head = min(piece_head<P>(i), group - 1);
+			size_t at = (size_t)(note.first_split + s) * a.shape.head_count +
+				    note.kv_head * group + head;
+			fold_add<P>(fold, i,
+				__ldcg((const float4 *)(a.partial_out + at * P::d +
+							piece_dimension<P>())),
+				__ldcg(a.partial_state + at));
+		}
+	}
+}
+
+/* Rows without any token, the padding of a graph, get zeroes. */
+static __device__ inline void clear_padding(const decode_arguments &a)
+{
+	uint32_t size = a.shape.head_count * a.shape.head_dim;
+
+	for (uint32_t r = a.first_row + blockIdx.x; r < a.first_row + a.row_count; r += gridDim.x) {
+		if (a.split_start[r] == a.split_start[r + 1]) {
+			for (uint32_t i = threadIdx.x % WARP * 8; i < size; i += WARP * 8) {
+				*(uint4 *)(a.out + (size_t)r * size + i) = make_uint4(0, 0, 0, 0);
+			}
+		}
+	}
+}
+
+template <class P> static __device__ void merge(const decode_arguments &a, const pipe<P> &pipe)
+{
+	uint32_t lane = threadIdx.x % WARP, warp = 0, parity = 0;
+	fold<P> fold;
+
+	dependency_wait();
+	clear_padding(a);
+	fold_clear<P>(fold);
+	for (uint32_t n = 0;; n++) {
+		barrier_wait(pipe.result_full(warp), parity);
+		const tile_note note = *pipe.note(n);
+		if (note.count == 0) {
+			return;
+		}
+		const float *out = pipe.result(warp);
+#pragma unroll
+		for (int i = 0; i < fold.pieces; i++) {
+			uint32_t head = piece_head<P>(i);
+			fold_add<P>(fold, i,
+				*(const float4 *)(out + head * P::result_row +
+						  piece_dimension<P>()),
+				pipe.state(warp)[head]);
+		}
+		__syncwarp();
+		if (lane == 0) {
+			barrier_arrive(pipe.result_empty(warp));
+		}
+		warp = warp + 1 == P::warps ? 0 : warp + 1;
+		parity ^= warp == 0;
+		if (note.is_last) {
+			bool is_done = note.split_count == 1;
+			if (!is_done && put_unit<P>(a, fold, note)) {
+				merge_units<P>(a, fold, note);
+				is_done = true;
+			}
+			if (is_done) {
+				write_out<P>(a, fold, note.row, note.kv_head);
+			}
+			fold_clear<P>(fold);
+		}
+	}
+}
+
+#endif
+
+/* ---- kernel and launcher ---- */
+
+template <class P, int BLOCKS>
+static __global__ void __launch_bounds__(P::threads, BLOCKS)
+	decode_attention_sm90_kernel(decode_arguments a)
+{
+#if __CUDA_ARCH__ >= 900
+	extern __shared__ __align__(1024) unsigned char memory[];
+	uint32_t warp = threadIdx.x / WARP;
+	pipe<P> pipe = {memory, shared_address(memory)};
+
+	if (threadIdx.x == 0) {
+		for (uint32_t i = 0; i < 2 * P::stages + 2 * P::warps + 2; i++) {
+			barrier_init(pipe.full(i));
+		}
+		asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+	}
+	__syncthreads();
+	if (warp < P::warps) {
+		consume<P>(a, pipe, warp);
+	} else if (warp == P::warps) {
+		if (threadIdx.x % WARP == 0) {
+			produce<P>(a, pipe);
+		}
+	} else if (warp == P::warps + 1) {
+		schedule<P>(a, pipe);
+	} else {
+		merge<P>(a, pipe);
+	}
+#endif
+}
+
+template <class P, int BLOCKS>
+static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
+{
+	cudaError_t error = cudaFuncSetAttribute(decode_attention_sm90_kernel<P, BLOCKS>,
+		cudaFuncAttributeMaxDynamicSharedMemorySize, P::bytes);
+
+	if (error != cudaSuccess) {
+		return (int)error;
+	}
+	return launch_dependent(decode_attention_sm90_kernel<P, BLOCKS>, block_count, P::threads,
+		P::bytes, stream, a);
+}
+
+template <int D>
+static int launch_heads(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+
+	if (group <= 2) {
+		return launch<plan<D, 2, 64, 4, 6>, 1>(a, block_count, stream);
+	}
+	if (group <= 4) {
+		return launch<plan<D, 4, 64, 4, 6>, 1>(a, block_count, stream);
+	}
+	return launch<plan<D, 8, 64, 4, 6>, 1>(a, block_count, stream);
+}
+
+int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
+{
+	return a.shape.head_dim == 64 ? launch_heads<64>(a, block_count, stream)
+				      : launch_heads<128>(a, block_count, stream);
+}
