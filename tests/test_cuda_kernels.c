@@ -7,6 +7,7 @@
 #include "kernels/add_rms_norm.h"
 #include "kernels/cases.h"
 #include "kernels/decode_attention.h"
+#include "kernels/decode_matmul.h"
 #include "kernels/embedding.h"
 #include "kernels/gather_rows.h"
 #include "kernels/matmul.h"
@@ -186,6 +187,9 @@ static bool is_fitting(const struct kernel_case *c)
 	if (has_heads) {
 		return (c->head_dim == 32 || c->head_dim == 64 || c->head_dim == 128) &&
 		       c->block_size % 64 == 0;
+	}
+	if (c->kernel == KERNEL_DECODE_MATMUL || c->kernel == KERNEL_DECODE_MATMUL_SILU) {
+		return decode_matmul_fits(c->width, c->outputs);
 	}
 	return is_wide && (c->kernel != KERNEL_MATMUL || c->outputs % 8 == 0);
 }
@@ -505,6 +509,263 @@ Test(cuda_kernels, matmul_of_many_shapes_in_one_context)
 		check_product(context, &c, true);
 	}
 	matmul_close(context);
+}
+
+/* ---- products of decode rows ---- */
+
+static void skip_unless_decode_matmul(void)
+{
+	if (!decode_matmul_fits(64, 64)) {
+		cr_skip_test("this device leaves all products to cuBLASLt");
+	}
+}
+
+static void check_decode_product(const struct kernel_case *c, bool is_exact)
+{
+	enum case_values values = is_exact ? CASE_INTEGERS : CASE_UNIFORM;
+	struct tensor in = tensor_filled((size_t)c->rows * c->width, 1, values);
+	struct tensor weight = tensor_filled((size_t)c->outputs * c->width, 9, values);
+	struct tensor bias = tensor_filled(c->outputs, 77, values);
+	struct tensor out = tensor_poisoned((size_t)c->rows * c->outputs);
+	char what[100];
+
+	for (uint32_t has_bias = 0; has_bias < 2; has_bias++) {
+		tensor_poison(&out);
+		matmul_cpu(out.host, in.host, (struct matrix){.f32 = weight.host},
+			has_bias ? bias.host : NULL, c->rows, c->width, c->outputs, ROUNDING);
+		must(decode_matmul(out.device, in.device, weight.device,
+			     has_bias ? bias.device : NULL, c->rows, c->width, c->outputs, NULL),
+			"decode_matmul");
+		snprintf(what, sizeof(what), "decode_matmul of %u rows, %u to %u, bias %u", c->rows,
+			c->width, c->outputs, has_bias);
+		expect_close(&out, c->outputs, is_exact ? 0 : BF16_TOLERANCE, what);
+	}
+	tensor_free(&in);
+	tensor_free(&weight);
+	tensor_free(&bias);
+	tensor_free(&out);
+}
+
+static void check_decode_matmul(const struct kernel_case *c)
+{
+	check_decode_product(c, true);
+	check_decode_product(c, false);
+}
+
+Test(cuda_kernels, decode_matmul)
+{
+	/* rows, inputs, outputs: each size of tile and the places beside it, several tiles */
+	static const uint32_t shapes[][3] = {{1, 64, 64}, {7, 512, 64}, {9, 128, 128},
+		{17, 256, 192}, {33, 3072, 1024}, {65, 1024, 384}, {97, 2048, 128}, {129, 64, 448},
+		{200, 192, 320}, {300, 1024, 576}};
+
+	skip_unless_decode_matmul();
+	for_shapes(KERNEL_DECODE_MATMUL, shapes, COUNT(shapes), check_decode_matmul);
+	for_table(KERNEL_DECODE_MATMUL, 8, check_decode_matmul);
+}
+
+/* Near the twin, and the bits of the two operations that it stands for. */
+static void check_decode_matmul_silu(const struct kernel_case *c)
+{
+	uint32_t width = c->outputs / 2;
+	size_t count = (size_t)c->rows * width;
+	struct tensor in = tensor_random((size_t)c->rows * c->width, 1);
+	struct tensor weight = tensor_random((size_t)c->outputs * c->width, 9);
+	struct tensor between = tensor_poisoned(2 * count), out = tensor_poisoned(count);
+	struct tensor apart = tensor_poisoned(count);
+
+	decode_matmul_silu_cpu(out.host, in.host, (struct matrix){.f32 = weight.host}, c->rows,
+		c->width, width, ROUNDING);
+	must(decode_matmul_silu(
+		     out.device, in.device, weight.device, c->rows, c->width, width, NULL),
+		"decode_matmul_silu");
+	expect_close(&out, width, BF16_TOLERANCE, "decode_matmul_silu");
+	must(decode_matmul(between.device, in.device, weight.device, NULL, c->rows, c->width,
+		     c->outputs, NULL),
+		"decode_matmul");
+	must(silu_mul(apart.device, between.device, c->rows, width, NULL), "silu_mul");
+	float *bits = tensor_fetch(&apart);
+	memcpy(out.host, bits, count * sizeof(*bits));
+	expect_close(&out, width, 0, "decode_matmul_silu against two operations");
+	free(bits);
+	tensor_free(&in);
+	tensor_free(&weight);
+	tensor_free(&between);
+	tensor_free(&out);
+	tensor_free(&apart);
+}
+
+Test(cuda_kernels, decode_matmul_silu)
+{
+	static const uint32_t shapes[][3] = {{1, 64, 64}, {7, 512, 64}, {9, 128, 128},
+		{33, 256, 192}, {65, 1024, 384}, {129, 64, 448}, {200, 192, 320}};
+
+	skip_unless_decode_matmul();
+	for_shapes(KERNEL_DECODE_MATMUL_SILU, shapes, COUNT(shapes), check_decode_matmul_silu);
+	for_table(KERNEL_DECODE_MATMUL_SILU, 3, check_decode_matmul_silu);
+}
+
+/* ---- a row's bits beside any others ---- */
+
+enum { ROWS_MOST = 512 };
+
+/* One of the products, so that all are asked the same question. */
+struct row_product {
+	const char *name;
+	struct matmul_context *context; /* of matmul() */
+	bool is_silu, is_logits;
+	uint32_t width, outputs; /* of the weight */
+	size_t row_bytes;	 /* of a row out */
+};
+
+static void run_rows(const struct row_product *product, void *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t rows)
+{
+	uint32_t width = product->width, outputs = product->outputs;
+	int code;
+
+	if (product->is_logits) {
+		code = matmul_logits(product->context, out, in, weight, rows, width, outputs, NULL);
+	} else if (product->context != NULL) {
+		code = matmul(product->context, out, in, weight, NULL, rows, width, outputs, NULL);
+	} else if (product->is_silu) {
+		code = decode_matmul_silu(out, in, weight, rows, width, outputs / 2, NULL);
+	} else {
+		code = decode_matmul(out, in, weight, NULL, rows, width, outputs, NULL);
+	}
+	must(code, product->name);
+}
+
+/* The last rows of every batch, the first, and one between are those of the largest batch. */
+static void expect_rows_alone(const struct row_product *product)
+{
+	static const uint32_t counts[] = {
+		1, 2, 7, 8, 9, 16, 33, 64, 65, 100, 128, 129, 192, 255, 256, 511};
+	struct tensor in = tensor_random((size_t)ROWS_MOST * product->width, 1);
+	struct tensor weight = tensor_random((size_t)product->outputs * product->width, 9);
+	size_t bytes = ROWS_MOST * product->row_bytes;
+	unsigned char *all = memory_take(bytes, 1), *some = memory_take(bytes, 1);
+	void *out = device_take(bytes);
+
+	run_rows(product, out, in.device, weight.device, ROWS_MOST);
+	must(cudaDeviceSynchronize(), "kernel");
+	must(cudaMemcpy(all, out, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+	for (uint32_t i = 0; i < 2 * COUNT(counts); i++) {
+		uint32_t rows = counts[i / 2], first = i % 2 == 0 ? 0 : ROWS_MOST - rows;
+		must(cudaMemset(out, 0xff, bytes), "cudaMemset");
+		run_rows(product, out, in.device + (size_t)first * product->width, weight.device,
+			rows);
+		must(cudaDeviceSynchronize(), "kernel");
+		must(cudaMemcpy(some, out, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+		cr_expect(memcmp(some, all + first * product->row_bytes,
+				  rows * product->row_bytes) == 0,
+			"%s, %u to %u: rows %u to %u have other bits beside %u", product->name,
+			product->width, product->outputs, first, first + rows, ROWS_MOST);
+	}
+	free(all);
+	free(some);
+	cudaFree(out);
+	tensor_free(&in);
+	tensor_free(&weight);
+}
+
+/* Widths of qwen3-0.6b. */
+static const uint32_t layer_shapes[][2] = {{1024, 4096}, {2048, 1024}, {1024, 6144}, {3072, 1024}};
+
+Test(cuda_kernels, decode_matmul_rows_do_not_see_each_other)
+{
+	skip_unless_decode_matmul();
+	for (uint32_t i = 0; i < COUNT(layer_shapes); i++) {
+		struct row_product product = {.name = "decode_matmul",
+			.width = layer_shapes[i][0],
+			.outputs = layer_shapes[i][1],
+			.row_bytes = layer_shapes[i][1] * sizeof(uint16_t)};
+		cr_expect(decode_matmul_fits(product.width, product.outputs));
+		expect_rows_alone(&product);
+		product.name = "decode_matmul_silu";
+		product.is_silu = true;
+		product.row_bytes /= 2;
+		expect_rows_alone(&product);
+	}
+}
+
+Test(cuda_kernels, matmul_rows_do_not_see_each_other)
+{
+	struct matmul_context *context;
+
+	must(matmul_open(&context), "matmul_open");
+	for (uint32_t i = 0; i < COUNT(layer_shapes); i++) {
+		struct row_product product = {.name = "matmul",
+			.context = context,
+			.width = layer_shapes[i][0],
+			.outputs = layer_shapes[i][1],
+			.row_bytes = layer_shapes[i][1] * sizeof(uint16_t)};
+		expect_rows_alone(&product);
+		product.name = "matmul_logits";
+		product.is_logits = true;
+		product.row_bytes *= 2;
+		expect_rows_alone(&product);
+	}
+	matmul_close(context);
+}
+
+/* Kernels that begin before those ahead are done read what these have written all the same. */
+Test(cuda_kernels, decode_matmul_in_a_graph)
+{
+	enum { ROWS = 40, WIDTH = 1024, LINKS = 12 };
+	struct tensor weight = tensor_random((size_t)WIDTH * WIDTH, 9);
+	struct tensor in = tensor_random((size_t)ROWS * WIDTH, 1);
+	struct tensor chain[LINKS + 1];
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	cudaGraphExec_t ready;
+
+	skip_unless_decode_matmul();
+	for (uint32_t i = 0; i < weight.count; i++) {
+		weight.host[i] /= 16; /* a power of two; so that rows keep their size */
+	}
+	cudaFree(weight.device);
+	tensor_send(&weight);
+	for (uint32_t i = 0; i <= LINKS; i++) {
+		chain[i] = tensor_poisoned((size_t)ROWS * WIDTH);
+	}
+	must(cudaMemcpy(chain[0].device, in.device, in.count * sizeof(uint16_t),
+		     cudaMemcpyDeviceToDevice),
+		"cudaMemcpy");
+	must(cudaStreamCreate(&stream), "cudaStreamCreate");
+	must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+	for (uint32_t i = 0; i < LINKS; i++) {
+		must(decode_matmul(chain[i + 1].device, chain[i].device, weight.device, NULL, ROWS,
+			     WIDTH, WIDTH, stream),
+			"decode_matmul");
+	}
+	must(cudaStreamEndCapture(stream, &graph), "capture");
+	must(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
+	for (uint32_t launch = 0; launch < 20; launch++) {
+		for (uint32_t i = 1; i <= LINKS; i++) {
+			tensor_poison(&chain[i]); /* what an earlier launch left would do */
+		}
+		must(cudaGraphLaunch(ready, stream), "cudaGraphLaunch");
+		must(cudaStreamSynchronize(stream), "the graph");
+	}
+	float *at_once = tensor_fetch(&chain[LINKS]);
+	for (uint32_t i = 0; i < LINKS; i++) {
+		must(decode_matmul(chain[i + 1].device, chain[i].device, weight.device, NULL, ROWS,
+			     WIDTH, WIDTH, NULL),
+			"decode_matmul");
+		must(cudaDeviceSynchronize(), "kernel");
+	}
+	memcpy(chain[LINKS].host, at_once, chain[LINKS].count * sizeof(float));
+	expect_close(&chain[LINKS], WIDTH, 0, "a chain of products in a graph");
+	free(at_once);
+	must(cudaGraphExecDestroy(ready), "cudaGraphExecDestroy");
+	must(cudaGraphDestroy(graph), "cudaGraphDestroy");
+	must(cudaStreamDestroy(stream), "cudaStreamDestroy");
+	for (uint32_t i = 0; i <= LINKS; i++) {
+		tensor_free(&chain[i]);
+	}
+	tensor_free(&weight);
+	tensor_free(&in);
 }
 
 /* ---- attention ---- */
