@@ -1,5 +1,7 @@
 #include "bench/compare.h"
 
+#include "reports/fidelity.h"
+
 #include <cJSON.h>
 #include <string.h>
 
@@ -78,9 +80,9 @@ static void print_value(const struct compared_value *value, FILE *out)
 	}
 	number_cell(difference, value->b_number - value->a_number, "+");
 	snprintf(relative, sizeof(relative), "-");
-	if (value->a_number > 0 || value->a_number < 0) {
-		snprintf(relative, sizeof(relative), "%+.2f%%",
-			(value->b_number / value->a_number - 1) * 100);
+	struct result_value error = relative_error(value->a_number, value->b_number);
+	if (error.has_value) {
+		snprintf(relative, sizeof(relative), "%+.2f%%", error.value * 100);
 	}
 	fprintf(out, "  %-34s %16s %16s %14s %10s\n", value->name, a, b, difference, relative);
 }
@@ -138,8 +140,9 @@ static void add_value(cJSON *array, const struct compared_value *value)
 	cJSON_AddNumberToObject(object, "b", value->b_number);
 	cJSON_AddBoolToObject(object, "equal", value->is_equal);
 	cJSON_AddNumberToObject(object, "difference", value->b_number - value->a_number);
-	if (value->a_number > 0 || value->a_number < 0) {
-		cJSON_AddNumberToObject(object, "relative", value->b_number / value->a_number - 1);
+	struct result_value error = relative_error(value->a_number, value->b_number);
+	if (error.has_value) {
+		cJSON_AddNumberToObject(object, "relative", error.value);
 	} else {
 		cJSON_AddNullToObject(object, "relative");
 	}

@@ -20,19 +20,21 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	if (status != STATUS_OK) {
 		return status;
 	}
+	struct kv_memory memory;
+	const struct kv_memory_limits limits = {
+		.gpu_memory_utilization = config->gpu_memory_utilization,
+		.block_size = (uint32_t)config->block_size,
+		.max_num_seqs = (uint32_t)config->max_num_seqs,
+		.max_num_batched_tokens = (uint32_t)config->max_num_batched_tokens,
+		.max_model_len = (uint32_t)config->max_model_len,
+	};
+	status = cost_model_kv_memory(request->model, &profile, &limits, &memory, error);
+	if (status != STATUS_OK && config->kv_blocks == 0) {
+		return status;
+	}
+	/* Also beside a number that is given: a run on the GPU may have shown the true one. */
+	facts->estimated_kv_blocks = status == STATUS_OK ? memory.block_count : 0;
 	if (config->kv_blocks == 0) {
-		struct kv_memory memory;
-		const struct kv_memory_limits limits = {
-			.gpu_memory_utilization = config->gpu_memory_utilization,
-			.block_size = (uint32_t)config->block_size,
-			.max_num_seqs = (uint32_t)config->max_num_seqs,
-			.max_num_batched_tokens = (uint32_t)config->max_num_batched_tokens,
-			.max_model_len = (uint32_t)config->max_model_len,
-		};
-		status = cost_model_kv_memory(request->model, &profile, &limits, &memory, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
 		config->kv_blocks = memory.block_count;
 	}
 	facts->is_calibrated = profile.is_calibrated;

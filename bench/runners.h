@@ -28,6 +28,8 @@ struct runner_facts {
 	char profile[160];  /* of a profile that was: on what and when; "": none was */
 	bool records_steps; /* its times come only once: steps.tsv is always written */
 	char device[64];    /* what computes, for provenance.json; "": nothing but the host */
+	uint64_t estimated_kv_blocks; /* that the profile's memory leaves; 0: nothing was estimated
+				       */
 };
 
 struct runner_entry {

@@ -9,31 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELLS_MAX = 64, NONE = CELLS_MAX };
-
-/* One table being read. */
-struct table {
-	struct text path;
-	FILE *file;
-	char *line;
-	size_t capacity;
-	uint64_t line_number;
-	char *cells[CELLS_MAX]; /* (cell_count), into line */
-	uint32_t cell_count;
-	uint32_t header_count;
-	uint32_t position[TABLE_COLUMNS_MAX]; /* where the columns stand */
-	uint32_t column_count;
-};
+enum { NONE = TABLE_CELLS_MAX };
 
 static enum status refuse(
-	const struct table *table, const char *what, const char *text, struct error *error)
+	const struct table_reader *table, const char *what, const char *text, struct error *error)
 {
 	return error_set(error, STATUS_INPUT, "%s:%llu: %s%.60s", table->path.bytes,
 		(unsigned long long)table->line_number, what, text);
 }
 
 /* The next line, split into cells. *is_end: there is none. */
-static enum status read_line(struct table *table, bool *is_end, struct error *error)
+static enum status read_line(struct table_reader *table, bool *is_end, struct error *error)
 {
 	errno = 0;
 	ssize_t size = getline(&table->line, &table->capacity, table->file);
@@ -53,7 +39,7 @@ static enum status read_line(struct table *table, bool *is_end, struct error *er
 	table->cell_count = 0;
 	for (char *cell = table->line; cell != NULL;) {
 		char *tab = strchr(cell, '\t');
-		if (table->cell_count == CELLS_MAX) {
+		if (table->cell_count == TABLE_CELLS_MAX) {
 			return refuse(table, "found more than 64 cells", "", error);
 		}
 		if (tab != NULL) {
@@ -65,7 +51,7 @@ static enum status read_line(struct table *table, bool *is_end, struct error *er
 	return STATUS_OK;
 }
 
-static uint32_t find_cell(const struct table *table, const char *name)
+static uint32_t find_cell(const struct table_reader *table, const char *name)
 {
 	for (uint32_t i = 0; i < table->cell_count; i++) {
 		if (strcmp(table->cells[i], name) == 0) {
@@ -76,7 +62,7 @@ static uint32_t find_cell(const struct table *table, const char *name)
 }
 
 static enum status read_header(
-	struct table *table, const struct table_format *format, struct error *error)
+	struct table_reader *table, const struct table_format *format, struct error *error)
 {
 	bool is_end;
 	enum status status = read_line(table, &is_end, error);
@@ -119,7 +105,7 @@ static bool is_number(const char *cell)
 }
 
 static enum status check_row(
-	struct table *table, const struct table_format *format, struct error *error)
+	struct table_reader *table, const struct table_format *format, struct error *error)
 {
 	if (table->cell_count != table->header_count) {
 		return error_set(error, STATUS_INPUT, "%s:%llu: found %u cells, expected %u",
@@ -138,40 +124,61 @@ static enum status check_row(
 	return STATUS_OK;
 }
 
-static enum status check_lines(
-	struct table *table, const struct table_format *format, struct error *error)
+enum status table_reader_next(struct table_reader *table, const struct table_format *format,
+	bool *is_end, struct error *error)
 {
-	enum status status = read_header(table, format, error);
-	bool is_end = false;
+	enum status status = read_line(table, is_end, error);
 
-	while (status == STATUS_OK) {
-		status = read_line(table, &is_end, error);
-		if (status != STATUS_OK || is_end) {
-			break;
-		}
-		status = check_row(table, format, error);
+	return status == STATUS_OK && !*is_end ? check_row(table, format, error) : status;
+}
+
+const char *table_reader_cell(const struct table_reader *table, uint32_t column)
+{
+	check(column < table->column_count);
+	return table->cells[table->position[column]];
+}
+
+double table_reader_number(const struct table_reader *table, uint32_t column)
+{
+	const char *cell = table_reader_cell(table, column);
+
+	return strcmp(cell, "-") == 0 ? 0 : strtod(cell, NULL);
+}
+
+enum status table_reader_open(struct table_reader *table, const char *directory,
+	const struct table_format *format, struct error *error)
+{
+	memset(table, 0, sizeof(*table));
+	text_add(&table->path, directory);
+	text_add(&table->path, "/");
+	text_add(&table->path, format->name);
+	table->file = fopen(table->path.bytes, "r");
+	if (table->file == NULL) {
+		return error_set(error, STATUS_FILE, "cannot open %s: %s", table->path.bytes,
+			strerror(errno));
 	}
-	return status;
+	return read_header(table, format, error);
+}
+
+void table_reader_close(struct table_reader *table)
+{
+	if (table->file != NULL) {
+		fclose(table->file);
+	}
+	free(table->line);
+	text_deinit(&table->path);
 }
 
 enum status table_check(
 	const char *directory, const struct table_format *format, struct error *error)
 {
-	struct table table = {0};
-	enum status status;
+	struct table_reader table;
+	bool is_end = false;
 
-	text_add(&table.path, directory);
-	text_add(&table.path, "/");
-	text_add(&table.path, format->name);
-	table.file = fopen(table.path.bytes, "r");
-	if (table.file == NULL) {
-		status = error_set(error, STATUS_FILE, "cannot open %s: %s", table.path.bytes,
-			strerror(errno));
-	} else {
-		status = check_lines(&table, format, error);
-		fclose(table.file);
+	enum status status = table_reader_open(&table, directory, format, error);
+	while (status == STATUS_OK && !is_end) {
+		status = table_reader_next(&table, format, &is_end, error);
 	}
-	free(table.line);
-	text_deinit(&table.path);
+	table_reader_close(&table);
 	return status;
 }

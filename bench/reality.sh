@@ -1,0 +1,332 @@
+#!/usr/bin/env bash
+# How far the simulation is from a real GPU: five traces are run on the GPU twice and by the cost
+# model once, and a table holds every figure of the one against the other's.
+#
+#     bash bench/reality.sh run DIR      on the machine with the GPU: DIR/NAME.tar.gz for each trace
+#     bash bench/reality.sh table DIR    anywhere: tapes, simulations, pages, DIR/reality.md, .tsv
+#
+#     --quire PROGRAM      default: build/release/quire of this project
+#     --traces DIR         with mooncake_conversation.jsonl, azure2023_conv.csv, nano_bench.jsonl;
+#                          default ../shared/traces; a trace that is missing is skipped
+#     --model NAME         default qwen3-0.6b
+#     --only "NAME..."     of nano, pressure, chat, azure and mooncake
+#     --runner NAME        run: default cuda; another one stands in for it in a trial
+#     --gpu NAME|FILE      table: the profile of the simulation, default h200
+#     --limit SECONDS      run: starts nothing that would not end before; default 480
+#     --musts              table: exit code 1 when a figure misses what it must reach
+#
+# What was run before is kept, so a run that was cut short is called again and goes on; a pack that
+# is removed is made again.
+#
+# Why these loads. A trace is worth comparing where the engine is busy and its queue does not grow,
+# for then the times of arrivals and of steps both decide. Busy here is the time that the engine
+# takes when all requests are there at once, over the time that it takes as they arrive; engines
+# that decode small batches are hardly ever idle, so the share of time with work says less.
+#   azure     2,000 requests ten times as fast, 47 a second: 65 % busy (28 s of 43)
+#   mooncake  500 requests; as they came 83 %, with bursts from which latencies do not recover, so
+#             at three quarters of the speed: 65 % (145 s of 223)
+#   chat      sessions of the preset, 25 new ones a second with 2 s of thought: 57 % (11 s of 19)
+#   nano      all at once, a batch: nothing but step times decides
+#   pressure  the same in 200 KV blocks: over 100 preemptions, which follow from block counts
+# (by the cost model of an H200 with qwen3-0.6b; idle time is jumped over and costs no GPU time).
+set -euo pipefail
+export LC_ALL=C
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+names="nano pressure chat azure mooncake"
+quire=$root/build/release/quire
+traces=$root/../shared/traces
+model=qwen3-0.6b
+runner=cuda
+gpu=h200
+limit=480
+musts=no
+
+fail()
+{
+	echo "bench/reality.sh: $*" >&2
+	exit 2
+}
+
+# settings NAME: the trace's file, how many seconds a run is likely to take, and its options.
+settings()
+{
+	case $1 in
+	nano) file=$traces/nano_bench.jsonl seconds=8 options=() ;;
+	pressure) file=$traces/nano_bench.jsonl seconds=11 options=(--kv-blocks 200) ;;
+	chat) file=$work/chat.jsonl seconds=25 options=(--trace-block-size 16) ;;
+	azure)
+		file=$traces/azure2023_conv.csv seconds=50
+		options=(--max-requests 2000 --speedup 10)
+		;;
+	mooncake)
+		file=$traces/mooncake_conversation.jsonl seconds=190
+		options=(--max-requests 500 --max-model-len 131072 --speedup 0.75)
+		;;
+	*) fail "--only: found '$1', expected some of: nano pressure chat azure mooncake" ;;
+	esac
+}
+
+make_chat()
+{
+	"$quire" trace make --preset chat --requests 1000 --rate 25 --think 2 --seed 7 \
+		--out "$work/chat.jsonl" >/dev/null
+}
+
+# has_run PACK NAME RUN
+has_run()
+{
+	[ -e "$1" ] && tar -tzf "$1" | grep -x "$2/$3/summary.json" >/dev/null
+}
+
+# replay ARGUMENTS...: its summary for a person is of no use here, its complaints are.
+replay()
+{
+	"$quire" replay "$file" --model "$model" "${options[@]}" "$@" >/dev/null
+}
+
+# run_once NAME RUN
+run_once()
+{
+	local pack=$out/$1.tar.gz start before
+	settings "$1"
+	if [ ! -e "$file" ]; then
+		echo "$1: skipped, there is no ${file##*/}"
+		return 0
+	fi
+	if has_run "$pack" "$1" "$2"; then
+		echo "$1 $2: is there"
+		return 0
+	fi
+	before=$(sed -n "s/^$1 [ab] //p" "$out/seconds.txt" | tail -1)
+	if [ $((SECONDS + ${before:-$seconds})) -gt "$limit" ]; then
+		echo "$1 $2: left out, it would take ${before:-$seconds} s and $((limit - SECONDS)) are left"
+		is_whole=no
+		return 0
+	fi
+	local extra=()
+	[ "$runner" != cuda ] || extra=(--weights dummy:0)
+	[ "$runner" != sim ] || extra=(--gpu "$gpu")
+	start=$SECONDS
+	mkdir -p "$work/$1"
+	rm -rf "${work:?}/$1/$2"
+	if ! replay --runner "$runner" "${extra[@]}" --steps --out "$work/$1/$2"; then
+		echo "$1 $2: FAILED"
+		is_whole=no
+		return 0
+	fi
+	echo "$1 $2 $((SECONDS - start))" >>"$out/seconds.txt"
+	echo "$1 $2: $((SECONDS - start)) s, $(result_number "$1/$2" output_tokens_per_s)" \
+		"output tokens/s, $(result_number "$1/$2" steps) steps," \
+		"hash $(result_hash "$1/$2")"
+	[ ! -e "$pack" ] || tar -xzf "$pack" -C "$work" --skip-old-files
+	tar -czf "$pack.part" -C "$work" "$1"
+	mv "$pack.part" "$pack"
+}
+
+# The first number of that name in a summary, and the hash of all decisions.
+result_number()
+{
+	sed -n "s/^[[:space:]]*\"$2\":[[:space:]]*\([0-9.]*\).*/\1/p" "$work/$1/summary.json" | head -1
+}
+
+result_hash()
+{
+	sed -n 's/.*"result_hash":[^"]*"\([0-9a-f]*\)".*/\1/p' "$work/$1/summary.json"
+}
+
+# Each trace once, the dear ones last, before any is run again.
+run_all()
+{
+	local name again
+	is_whole=yes
+	touch "$out/seconds.txt"
+	for again in a b; do
+		for name in $names; do
+			run_once "$name" "$again"
+		done
+	done
+	echo "in all $SECONDS s; packs in $out"
+	[ "$is_whole" = yes ]
+}
+
+# simulate NAME: tape and simulation of a trace that was run, and how far they are off.
+simulate()
+{
+	local real=$work/$1/a blocks pool
+	settings "$1"
+	tar -xzf "$out/$1.tar.gz" -C "$work"
+	if [ ! -e "$real/summary.json" ] || [ ! -e "$file" ]; then
+		echo "$1: skipped, $([ -e "$file" ] && echo "no run is there" || echo "there is no ${file##*/}")"
+		return 1
+	fi
+	blocks=$(result_number "$1/a" kv_blocks)
+	pool=(--kv-blocks "$blocks")
+	rm -rf "${work:?}/$1/sim" "${work:?}/$1/tape"
+	options_without_pool
+	replay --runner sim --gpu "$gpu" "${pool[@]}" --steps --out "$work/$1/sim"
+	"$quire" replay "$file" --runner tape --tape "$real" --steps --out "$work/$1/tape" >/dev/null
+	"$quire" compare "$real" "$work/$1/sim" --errors >"$work/$1/errors.tsv"
+	rm -f "$work/$1/again.tsv"
+	if [ -e "$work/$1/b/summary.json" ]; then
+		"$quire" compare "$real" "$work/$1/b" --errors >"$work/$1/again.tsv"
+	fi
+	tape=identical
+	"$quire" compare "$real" "$work/$1/tape" >"$work/$1/tape.txt" || tape=DIFFERS
+	printf '%s\ttape\t%s\t%s\t%s\n' "$1" "$(result_hash "$1/a")" "$(result_hash "$1/tape")" \
+		"$tape" >>"$work/tapes.tsv"
+	if command -v gnuplot >/dev/null; then
+		"$quire" report "$real" "$work/$1/sim" --out "$out/$1.html"
+	fi
+}
+
+# A trace's own --kv-blocks is what the real run had.
+options_without_pool()
+{
+	local kept=() i
+	for ((i = 0; i < ${#options[@]}; i++)); do
+		if [ "${options[i]}" = --kv-blocks ]; then
+			i=$((i + 1))
+		else
+			kept+=("${options[i]}")
+		fi
+	done
+	options=("${kept[@]}")
+}
+
+# One row a trace and metric: real, again, sim, their relative differences, must and aim. Where the
+# number of blocks was given, the simulation's own estimate has nothing to be held against.
+merge_errors()
+{
+	local name pool
+	printf 'trace\tmetric\treal\tagain\tsim\tspread\terror\tmust\taim\tverdict\n'
+	for name in "$@"; do
+		settings "$name"
+		pool=found
+		[[ " ${options[*]} " != *" --kv-blocks "* ]] || pool=given
+		awk -F '\t' -v trace="$name" -v pool="$pool" '
+		BEGIN { OFS = "\t" }
+		function limits(metric)
+		{
+			must = aim = "-"
+			if (metric ~ /output_tokens_per_s$|makespan_s$/) { must = 0.02; aim = 0.01 }
+			if (metric ~ /latency_ms\.(ttft|tpot|e2e)\.(mean|p50|p90|p99)$/) {
+				must = 0.05; aim = 0.02
+			}
+			if (metric == "prefix_cache.hit_rate") { must = 0.01; aim = 0 }
+			if (metric == "preemptions") { must = 0.1; aim = 0 }
+		}
+		function size(x) { return x < 0 ? -x : x }
+		FNR == 1 { file++; next }
+		pool == "given" && $1 == "estimated_kv_blocks" { next }
+		file == 1 && FILENAME ~ /again/ { again[$1] = $3; spread[$1] = $4; next }
+		{
+			limits($1)
+			verdict = "-"
+			if (must != "-" && $4 != "-") {
+				floor = spread[$1] == "" || spread[$1] == "-" ? 0 : 2 * size(spread[$1])
+				bound = must > floor ? must : floor
+				goal = aim > floor ? aim : floor
+				verdict = size($4) <= goal ? "aim" : size($4) <= bound ? "must" : "MISSED"
+			}
+			print trace, $1, $2, ($1 in again) ? again[$1] : "-", $3, \
+				($1 in spread) ? spread[$1] : "-", $4, must, aim, verdict
+		}' $([ ! -e "$work/$name/again.tsv" ] || echo "$work/$name/again.tsv") \
+			"$work/$name/errors.tsv"
+	done
+}
+
+# The rows that a reader wants first: a metric a line, a trace a column, "error (spread of two real
+# runs)"; counts stand before it, real and simulated.
+write_markdown()
+{
+	awk -F '\t' '
+	FILENAME ~ /tapes/ { tape[$1] = $5; hash[$1] = $3; next }
+	FNR == 1 || $2 ~ /queue|itl|max$|hit_tokens|recomputed|requests_per|same.sum/ { next }
+	!($1 in seen) { seen[$1] = 1; traces[++trace_count] = $1 }
+	!($2 in known) { known[$2] = 1; metrics[++metric_count] = $2 }
+	{ error[$1, $2] = $7; spread[$1, $2] = $6; verdict[$1, $2] = $10; real[$1, $2] = $3
+		sim[$1, $2] = $5; must[$2] = $8; aim[$2] = $9 }
+	function percent(x) { return x == "-" || x == "" ? "-" : sprintf("%+.2f %%", 100 * x) }
+	function limit(x) { return x == "-" ? "" : x == 0 ? "equal" : sprintf("%g %%", 100 * x) }
+	END {
+		printf "| error of the simulation (of a second real run) | must | aim |"
+		for (i = 1; i <= trace_count; i++) { printf " %s |", traces[i] }
+		printf "\n|---|---|---|"
+		for (i = 1; i <= trace_count; i++) { printf "---|" }
+		printf "\n| tape against the run | identical | |"
+		for (i = 1; i <= trace_count; i++) {
+			printf " %s, `%s` |", tape[traces[i]], hash[traces[i]]
+		}
+		printf "\n"
+		for (m = 1; m <= metric_count; m++) {
+			name = metrics[m]
+			printf "| %s | %s | %s |", name, limit(must[name]), limit(aim[name])
+			for (i = 1; i <= trace_count; i++) {
+				key = traces[i] SUBSEP name
+				if (!(key in error)) { printf " - |"; continue }
+				text = percent(error[key])
+				if (name ~ /steps$|count$|preemptions|kv_blocks/) {
+					text = real[key] " / " sim[key] ", " text
+				}
+				if (spread[key] != "-") { text = text " (" percent(spread[key]) ")" }
+				printf verdict[key] == "MISSED" ? " **%s** |" : " %s |", text
+			}
+			printf "\n"
+		}
+	}' "$work/tapes.tsv" "$out/reality.tsv"
+}
+
+table_all()
+{
+	local name done=()
+	: >"$work/tapes.tsv"
+	for name in $names; do
+		[ -e "$out/$name.tar.gz" ] || { echo "$name: skipped, no run is there" && continue; }
+		if simulate "$name"; then
+			done+=("$name")
+		fi
+	done
+	[ ${#done[@]} -gt 0 ] || fail "$out holds no run: bash bench/reality.sh run $out makes them"
+	merge_errors "${done[@]}" >"$out/reality.tsv"
+	write_markdown >"$out/reality.md"
+	cat "$out/reality.md"
+	local missed
+	missed=$(awk -F '\t' '$10 == "MISSED"' "$out/reality.tsv" | wc -l)
+	echo
+	echo "$missed figures miss what they must reach;" \
+		"$(grep -c DIFFERS "$work/tapes.tsv" || true) tapes differ; pages and tables in $out"
+	! grep -q DIFFERS "$work/tapes.tsv" || return 1
+	[ "$musts" = no ] || [ "$missed" -eq 0 ]
+}
+
+[ $# -ge 2 ] || fail "expected: bash bench/reality.sh run|table DIR [options]"
+phase=$1
+mkdir -p "$2"
+out=$(cd "$2" && pwd)
+shift 2
+while [ $# -gt 0 ]; do
+	[ "$1" = --musts ] || [ $# -ge 2 ] || fail "$1: expected a value"
+	case $1 in
+	--quire) quire=$(realpath "$2") ;;
+	--traces) traces=$2 ;;
+	--model) model=$2 ;;
+	--only) names=$2 ;;
+	--runner) runner=$2 ;;
+	--gpu) gpu=$2 ;;
+	--limit) limit=$2 ;;
+	--musts) musts=yes ;;
+	*) fail "found '$1', which is none of the options at the head of this script" ;;
+	esac
+	[ "$1" = --musts ] || shift
+	shift
+done
+[ -x "$quire" ] || fail "there is no program $quire: cmake --build --preset release makes it"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+make_chat
+case $phase in
+run) run_all ;;
+table) table_all ;;
+*) fail "found '$phase', expected run or table" ;;
+esac
