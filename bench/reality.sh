@@ -100,7 +100,8 @@ run_once()
 	fi
 	before=$(sed -n "s/^$1 [ab] //p" "$out/seconds.txt" | tail -1)
 	if [ $((SECONDS + ${before:-$seconds})) -gt "$limit" ]; then
-		echo "$1 $2: left out, it would take ${before:-$seconds} s and $((limit - SECONDS)) are left"
+		echo "$1 $2: left out: it takes ${before:-$seconds} s," \
+			"$((limit - SECONDS)) are left"
 		is_whole=no
 		return 0
 	fi
@@ -127,7 +128,8 @@ run_once()
 # The first number of that name in a summary, and the hash of all decisions.
 result_number()
 {
-	sed -n "s/^[[:space:]]*\"$2\":[[:space:]]*\([0-9.]*\).*/\1/p" "$work/$1/summary.json" | head -1
+	sed -n "s/^[[:space:]]*\"$2\":[[:space:]]*\([0-9.]*\).*/\1/p" \
+		"$work/$1/summary.json" | head -1
 }
 
 result_hash()
@@ -157,7 +159,7 @@ simulate()
 	settings "$1"
 	tar -xzf "$out/$1.tar.gz" -C "$work"
 	if [ ! -e "$real/summary.json" ] || [ ! -e "$file" ]; then
-		echo "$1: skipped, $([ -e "$file" ] && echo "no run is there" || echo "there is no ${file##*/}")"
+		echo "$1: skipped, either its run or ${file##*/} is not there"
 		return 1
 	fi
 	blocks=$(result_number "$1/a" kv_blocks)
@@ -165,7 +167,8 @@ simulate()
 	rm -rf "${work:?}/$1/sim" "${work:?}/$1/tape"
 	options_without_pool
 	replay --runner sim --gpu "$gpu" "${pool[@]}" --steps --out "$work/$1/sim"
-	"$quire" replay "$file" --runner tape --tape "$real" --steps --out "$work/$1/tape" >/dev/null
+	"$quire" replay "$file" --runner tape --tape "$real" --steps \
+		--out "$work/$1/tape" >/dev/null
 	"$quire" compare "$real" "$work/$1/sim" --errors >"$work/$1/errors.tsv"
 	rm -f "$work/$1/again.tsv"
 	if [ -e "$work/$1/b/summary.json" ]; then
@@ -198,10 +201,12 @@ options_without_pool()
 # number of blocks was given, the simulation's own estimate has nothing to be held against.
 merge_errors()
 {
-	local name pool
+	local name pool again
 	printf 'trace\tmetric\treal\tagain\tsim\tspread\terror\tmust\taim\tverdict\n'
 	for name in "$@"; do
 		settings "$name"
+		again=()
+		[ ! -e "$work/$name/again.tsv" ] || again=("$work/$name/again.tsv")
 		pool=found
 		[[ " ${options[*]} " != *" --kv-blocks "* ]] || pool=given
 		awk -F '\t' -v trace="$name" -v pool="$pool" '
@@ -224,15 +229,16 @@ merge_errors()
 			limits($1)
 			verdict = "-"
 			if (must != "-" && $4 != "-") {
-				floor = spread[$1] == "" || spread[$1] == "-" ? 0 : 2 * size(spread[$1])
+				has_spread = spread[$1] != "" && spread[$1] != "-"
+				floor = has_spread ? 2 * size(spread[$1]) : 0
 				bound = must > floor ? must : floor
 				goal = aim > floor ? aim : floor
-				verdict = size($4) <= goal ? "aim" : size($4) <= bound ? "must" : "MISSED"
+				verdict = size($4) <= goal ? "aim" : "must"
+				if (size($4) > bound) { verdict = "MISSED" }
 			}
-			print trace, $1, $2, ($1 in again) ? again[$1] : "-", $3, \
-				($1 in spread) ? spread[$1] : "-", $4, must, aim, verdict
-		}' $([ ! -e "$work/$name/again.tsv" ] || echo "$work/$name/again.tsv") \
-			"$work/$name/errors.tsv"
+			if (!($1 in again)) { again[$1] = spread[$1] = "-" }
+			print trace, $1, $2, again[$1], $3, spread[$1], $4, must, aim, verdict
+		}' "${again[@]}" "$work/$name/errors.tsv"
 	done
 }
 
@@ -248,7 +254,10 @@ write_markdown()
 	{ error[$1, $2] = $7; spread[$1, $2] = $6; verdict[$1, $2] = $10; real[$1, $2] = $3
 		sim[$1, $2] = $5; must[$2] = $8; aim[$2] = $9 }
 	function percent(x) { return x == "-" || x == "" ? "-" : sprintf("%+.2f %%", 100 * x) }
-	function limit(x) { return x == "-" ? "" : x == 0 ? "equal" : sprintf("%g %%", 100 * x) }
+	function limit(x)
+	{
+		return x == "-" ? "" : x == 0 ? "equal" : sprintf("%g %%", 100 * x)
+	}
 	END {
 		printf "| error of the simulation (of a second real run) | must | aim |"
 		for (i = 1; i <= trace_count; i++) { printf " %s |", traces[i] }
@@ -269,7 +278,9 @@ write_markdown()
 				if (name ~ /steps$|count$|preemptions|kv_blocks/) {
 					text = real[key] " / " sim[key] ", " text
 				}
-				if (spread[key] != "-") { text = text " (" percent(spread[key]) ")" }
+				if (spread[key] != "-") {
+					text = text " (" percent(spread[key]) ")"
+				}
 				printf verdict[key] == "MISSED" ? " **%s** |" : " %s |", text
 			}
 			printf "\n"
@@ -282,8 +293,9 @@ table_all()
 	local name done=()
 	: >"$work/tapes.tsv"
 	for name in $names; do
-		[ -e "$out/$name.tar.gz" ] || { echo "$name: skipped, no run is there" && continue; }
-		if simulate "$name"; then
+		if [ ! -e "$out/$name.tar.gz" ]; then
+			echo "$name: skipped, no run is there"
+		elif simulate "$name"; then
 			done+=("$name")
 		fi
 	done
@@ -294,8 +306,8 @@ table_all()
 	local missed
 	missed=$(awk -F '\t' '$10 == "MISSED"' "$out/reality.tsv" | wc -l)
 	echo
-	echo "$missed figures miss what they must reach;" \
-		"$(grep -c DIFFERS "$work/tapes.tsv" || true) tapes differ; pages and tables in $out"
+	echo "$missed figures miss what they must reach," \
+		"$(grep -c DIFFERS "$work/tapes.tsv" || true) tapes differ; see $out"
 	! grep -q DIFFERS "$work/tapes.tsv" || return 1
 	[ "$musts" = no ] || [ "$missed" -eq 0 ]
 }
@@ -324,6 +336,9 @@ done
 [ -x "$quire" ] || fail "there is no program $quire: cmake --build --preset release makes it"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+for name in $names; do
+	settings "$name"
+done
 make_chat
 case $phase in
 run) run_all ;;
