@@ -5,10 +5,11 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS_MIN = 60, HELD_OUT_SHARE = 3, PURPOSE_HELD_OUT = 0x68656c64 };
+enum { POINTS_MIN = 60, HELD_OUT_SHARE = 3, PURPOSE_HELD_OUT = 0x68656c64, TURNS = 8 };
 
 /* Where the curves have their points, as far as there are measurements. Rows have points at the
    edges of graph buckets and of the kernels' tiles; the rest doubles. */
@@ -17,6 +18,7 @@ static const double row_edges[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 11
 	224, 256, 288, 320, 352, 384, 416, 448, 480, 512};
 static const double line_edges[] = {0, 1024};
 static const double context_edges[] = {0, 512, 2048, 8192, 32768, 65536, 131072, 262144, 524288};
+static const double merge_edges[] = {0, 2048, 8192, 32768};
 static const double token_edges[] = {0, 16, 32, 64, 96, 128, 192, 256, 320, 384, 448, 512, 640, 768,
 	896, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 6144, 8192, 12288, 16384};
 static const double attention_edges[] = {
@@ -36,6 +38,7 @@ static const struct {
 	[STEP_CURVE_decode_rows] = EDGES(row_edges),
 	[STEP_CURVE_decode_attention] = EDGES(context_edges),
 	[STEP_CURVE_decode_attention_rows] = EDGES(line_edges),
+	[STEP_CURVE_decode_merge] = EDGES(merge_edges),
 	[STEP_CURVE_sampled_rows] = EDGES(row_edges),
 	[STEP_CURVE_prefill_step] = EDGES(step_edges),
 	[STEP_CURVE_mixed_step] = EDGES(step_edges),
@@ -138,8 +141,33 @@ static void take_slopes(struct step_curve_table *curves, bool is_host, const dou
 	}
 }
 
-static void fit_side(
-	struct step_curve_table *curves, bool is_host, const struct calibrate_points *points)
+/* What the GPU's curves say of a step, or the host's. */
+static double side_ns(
+	const struct step_curve_table *curves, bool is_host, const struct step_counts *counts)
+{
+	double ns = 0;
+
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		if (step_curve_is_host((enum step_curve)c) == is_host) {
+			struct step_place place = step_curve_place((enum step_curve)c, counts);
+			ns += place.factor * step_curve_at(&curves[c], place.x);
+		}
+	}
+	return ns;
+}
+
+/* Steps that are far off weigh less in the next turn (Huber's weights): a step may have met what
+   no model of counts can know, as the first use of a kernel. */
+static double weight_of(double off, bool is_first)
+{
+	const double tolerated = 0.01;
+
+	off = off < 0 ? -off : off;
+	return is_first || off <= tolerated ? 1 : tolerated / off;
+}
+
+static void fit_once(struct step_curve_table *curves, bool is_host, bool is_first,
+	const struct calibrate_points *points)
 {
 	struct least_squares system;
 	double row[STEP_CURVE_COUNT * STEP_CURVE_POINTS] = {0};
@@ -150,27 +178,32 @@ static void fit_side(
 	for (size_t i = 0; i < points->count; i++) {
 		const struct calibrate_point *point = &points->points[i];
 		double ns = (double)(is_host ? point->host_ns : point->gpu_ns);
+		double elapsed = (double)point->elapsed_ns;
 		if (point->is_held_out) {
 			continue;
 		}
 		fill_row(row, curves, is_host, &point->counts);
-		least_squares_add(&system, row, ns, 1 / (double)point->elapsed_ns);
+		double off = (side_ns(curves, is_host, &point->counts) - ns) / elapsed;
+		/* A weight is squared where it is used. */
+		least_squares_add(&system, row, ns, sqrt(weight_of(off, is_first)) / elapsed);
 	}
 	take_slopes(curves, is_host, least_squares_solve(&system));
 	least_squares_free(&system);
+}
+
+static void fit_side(
+	struct step_curve_table *curves, bool is_host, const struct calibrate_points *points)
+{
+	for (uint32_t turn = 0; turn < TURNS; turn++) {
+		fit_once(curves, is_host, turn == 0, points);
+	}
 }
 
 /* ---- errors ---- */
 
 static uint64_t predict(const struct step_curve_table *curves, const struct step_counts *counts)
 {
-	double ns = 0;
-
-	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		struct step_place place = step_curve_place((enum step_curve)c, counts);
-		ns += place.factor * step_curve_at(&curves[c], place.x);
-	}
-	return (uint64_t)(ns + 0.5);
+	return (uint64_t)(side_ns(curves, false, counts) + side_ns(curves, true, counts) + 0.5);
 }
 
 static int compare_doubles(const void *a, const void *b)

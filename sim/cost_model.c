@@ -56,7 +56,8 @@ static void price_by_curves(
 		if (step_curve_is_host(curve)) {
 			out->host += ns;
 		} else if (curve == STEP_CURVE_decode_attention ||
-			   curve == STEP_CURVE_decode_attention_rows) {
+			   curve == STEP_CURVE_decode_attention_rows ||
+			   curve == STEP_CURVE_decode_merge) {
 			out->decode_attention += ns;
 		} else if (curve == STEP_CURVE_prefill_attention ||
 			   curve == STEP_CURVE_prefill_context) {

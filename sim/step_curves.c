@@ -14,6 +14,7 @@ enum variable {
 	PADDED_ROWS,
 	PADDED_SAMPLES,
 	DECODE_CONTEXT,
+	DECODE_MEAN_CONTEXT, /* of decode rows */
 	PREFILL_TOKENS,
 	PREFILL_ROWS,
 	MEAN_CONTEXT, /* of prompt tokens */
@@ -79,6 +80,10 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 		return (double)(has_prompts ? counts->sampled_rows : padded(counts->sampled_rows));
 	case DECODE_CONTEXT:
 		return (double)counts->decode_context_tokens;
+	case DECODE_MEAN_CONTEXT:
+		return has_decodes
+			       ? (double)counts->decode_context_tokens / (double)counts->decode_rows
+			       : 0;
 	case PREFILL_TOKENS:
 		return tokens;
 	case PREFILL_ROWS:

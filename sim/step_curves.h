@@ -21,6 +21,7 @@
 	X(decode_rows, PADDED_ROWS, ONE, false, "products and other work of decode rows")          \
 	X(decode_attention, DECODE_CONTEXT, ONE, false, "K and V that decode rows read")           \
 	X(decode_attention_rows, DECODE_ROWS, ONE, false, "decode rows, whatever they read")       \
+	X(decode_merge, DECODE_MEAN_CONTEXT, ONE, false, "parts that are merged for a row")        \
 	X(sampled_rows, PADDED_SAMPLES, ONE, false, "lm_head and sampler")                         \
 	X(prefill_step, PREFILL_STEP, ONE, false, "a step with prompts")                           \
 	X(mixed_step, MIXED_STEP, ONE, false, "launches that only a mixed step has")               \

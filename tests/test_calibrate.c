@@ -524,20 +524,36 @@ Test(calibrate_command, fits_anew_from_points_alone)
 	snprintf(path, sizeof(path), "%s/points.tsv", folder);
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
 	calibrate_points_free(&points);
-	int code = run(
-		text, "calibrate --points @/points.tsv --name again --out @/c --plot @/fit.svg");
+	int code = run(text, "calibrate --points @/points.tsv --name again --out @/c");
 	require(code == 0, "%d: %s", code, text);
 	cr_assert_not_null(strstr(text, "held out"));
-	snprintf(path, sizeof(path), "%s/fit.svg", folder);
-	FILE *figure = fopen(path, "r");
-	require(figure != NULL, "no figure");
-	fclose(figure);
 	temporary_write(folder, "t.jsonl",
 		"{\"timestamp\":0,\"input_length\":50,\"output_length\":20}\n", NULL);
 	code = run(text, "replay @/t.jsonl --gpu @/c/again.json --out @/r");
 	require(code == 0, "%d: %s", code, text);
 	require(strstr(text, "uncalibrated") == NULL, "%s", text);
 	require(strstr(text, "priced by profile") != NULL, "%s", text);
+}
+
+Test(calibrate_command, draws_predicted_against_measured)
+{
+	char text[4096], path[TEMPORARY_PATH_BYTES + 32];
+	struct calibrate_points points;
+	struct error error = {STATUS_OK, ""};
+
+	if (system("command -v gnuplot >/dev/null") != 0) {
+		cr_skip_test("gnuplot is not here");
+	}
+	make_points(&points, 300, 0.01);
+	snprintf(path, sizeof(path), "%s/points.tsv", folder);
+	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
+	calibrate_points_free(&points);
+	int code = run(text, "calibrate --points @/points.tsv --name x --out @/c --plot @/fit.svg");
+	require(code == 0, "%d: %s", code, text);
+	snprintf(path, sizeof(path), "%s/fit.svg", folder);
+	FILE *figure = fopen(path, "r");
+	require(figure != NULL, "no figure");
+	fclose(figure);
 }
 
 Test(calibrate_command, wrong_orders_are_refused_in_a_line)
