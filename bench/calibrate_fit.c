@@ -17,12 +17,13 @@ static const double step_edges[] = {0, 1};
 static const double row_edges[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192,
 	224, 256, 288, 320, 352, 384, 416, 448, 480, 512};
 static const double line_edges[] = {0, 1024};
-static const double context_edges[] = {0, 512, 2048, 8192, 32768, 65536, 131072, 262144, 524288};
+static const double context_edges[] = {
+	0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288};
 static const double merge_edges[] = {0, 2048, 8192, 32768};
 static const double token_edges[] = {0, 16, 32, 64, 96, 128, 192, 256, 320, 384, 448, 512, 640, 768,
 	896, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 6144, 8192, 12288, 16384};
-static const double attention_edges[] = {
-	0, 64, 128, 256, 512, 768, 1024, 1536, 2048, 4096, 8192, 16384};
+static const double tile_edges[] = {
+	0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 18, 24, 25, 32, 33, 48, 64, 128};
 static const double host_edges[] = {0, 16, 64, 256, 1024, 4096, 16384};
 
 #define EDGES(edges)                                                                               \
@@ -44,7 +45,7 @@ static const struct {
 	[STEP_CURVE_mixed_step] = EDGES(step_edges),
 	[STEP_CURVE_prefill_tokens] = EDGES(token_edges),
 	[STEP_CURVE_prefill_rows] = EDGES(line_edges),
-	[STEP_CURVE_prefill_attention] = EDGES(attention_edges),
+	[STEP_CURVE_prefill_attention] = EDGES(tile_edges),
 	[STEP_CURVE_prefill_context] = EDGES(step_edges),
 	[STEP_CURVE_host_decode_step] = EDGES(step_edges),
 	[STEP_CURVE_host_prefill_step] = EDGES(step_edges),

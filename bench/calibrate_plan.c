@@ -39,6 +39,7 @@ static const struct scene scenes[] = {
 	{SCENE_STAIRS, 256, 1500, 90, 0},
 	{SCENE_PROMPTS, 1, 8192, 0, 8192},
 	{SCENE_MIXED, 4, 1000, 20, 0},
+	{SCENE_MIXED, 12, 1500, 80, 0},
 	{SCENE_STAIRS, 512, 20, 20, 0},
 	{SCENE_CROWD, 16, 900, 80, 0},
 	{SCENE_CROWD, 4, 3500, 50, 0},
@@ -235,21 +236,25 @@ static void play_stairs(struct planner *planner, const struct scene *scene, uint
 	free(steps);
 }
 
+/* Every step with prompts is made twice: the first of a shape loads kernels and chooses among them.
+ */
 static void play_prompts(struct planner *planner, const struct scene *scene)
 {
 	uint64_t first_id = scene->prefix > 0 ? add_prefix(planner, scene->prefix) : 0;
+	bool is_long = scene->prefix > 4096;
 
 	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT + DRAWN; i++) {
 		uint32_t length = i < PROMPT_LENGTH_COUNT
 					  ? prompt_lengths[i]
 					  : draw_length(&planner->random, 64, scene->tokens);
-		/* Behind long prefixes only every other, since each takes its time. */
-		bool is_left_out = scene->prefix > 4096 && i % 2 == 0;
-		if (length > scene->tokens || is_left_out) {
+		/* Behind long prefixes only every other, once, since each takes its time. */
+		if (length > scene->tokens || (is_long && i % 2 == 0)) {
 			continue;
 		}
-		planner->now_ns += SECOND_NS * 10;
-		add_row(planner, first_id, scene->prefix, length, 1);
+		for (uint32_t time = 0; time < (is_long ? 1 : 2); time++) {
+			planner->now_ns += SECOND_NS * 10;
+			add_row(planner, first_id, scene->prefix, length, 1);
+		}
 	}
 }
 
@@ -260,11 +265,14 @@ static void play_crowd(struct planner *planner, const struct scene *scene)
 	for (uint32_t i = 0; i < scene->rows && scene->prefix > 0; i++) {
 		first_ids[i] = add_prefix(planner, scene->prefix);
 	}
-	for (uint32_t spread = 0; spread <= scene->spread; spread += scene->spread) {
+	for (uint32_t time = 0; time < 4; time++) {
 		planner->now_ns += SECOND_NS * 100;
 		for (uint32_t i = 0; i < scene->rows; i++) {
-			uint32_t own = draw_around(&planner->random, scene->tokens, spread);
-			add_row(planner, first_ids[i], scene->prefix, own, 1);
+			if (time % 2 == 0) { /* first alike, then ragged */
+				planner->lengths[i] = draw_around(&planner->random, scene->tokens,
+					time == 0 ? 0 : scene->spread);
+			}
+			add_row(planner, first_ids[i], scene->prefix, planner->lengths[i], 1);
 		}
 	}
 	free(first_ids);
@@ -273,15 +281,16 @@ static void play_crowd(struct planner *planner, const struct scene *scene)
 /* The batch has to decode until the last prompt has come, however fast the GPU is. */
 static void play_mixed(struct planner *planner, const struct scene *scene)
 {
-	enum { PROMPTS = 20, LONGEST = 4096 };
+	enum { PROMPTS = 32, LONGEST = 4096 };
 	uint32_t own[PROMPTS];
 	double gap_s[PROMPTS], prefill_s = 0, wait_s = 0;
 	uint64_t context = (uint64_t)scene->rows * scene->tokens;
 	double fastest_s = decode_seconds(planner, context);
 
 	for (uint32_t i = 0; i < PROMPTS; i++) {
-		own[i] = i < 8 ? prompt_lengths[2 * i + 1]
-			       : draw_length(&planner->random, 32, LONGEST);
+		own[i] = i % 2 == 1 ? own[i - 1]
+			 : i < 8    ? prompt_lengths[2 * i + 1]
+				    : draw_length(&planner->random, 32, LONGEST);
 		gap_s[i] = 4 * fastest_s + 1.3 * prefill_seconds(planner, 0, own[i]);
 		wait_s += gap_s[i];
 	}

@@ -16,6 +16,7 @@ enum variable {
 	DECODE_CONTEXT,
 	DECODE_MEAN_CONTEXT, /* of decode rows */
 	PREFILL_TOKENS,
+	PREFILL_TILES,
 	PREFILL_ROWS,
 	MEAN_CONTEXT, /* of prompt tokens */
 	LAST_CONTEXT, /* of a prompt's last token, were all prompts of the step alike */
@@ -86,6 +87,10 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 			       : 0;
 	case PREFILL_TOKENS:
 		return tokens;
+	case PREFILL_TILES:
+		return counts->prefill_rows > 1
+			       ? tokens / STEP_TILE + 0.5 * (double)counts->prefill_rows
+			       : (double)u64_divide_up(counts->prefill_tokens, STEP_TILE);
 	case PREFILL_ROWS:
 		return (double)counts->prefill_rows;
 	case MEAN_CONTEXT:

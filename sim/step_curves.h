@@ -27,7 +27,7 @@
 	X(mixed_step, MIXED_STEP, ONE, false, "launches that only a mixed step has")               \
 	X(prefill_tokens, PREFILL_TOKENS, ONE, false, "products and other work of prompt tokens")  \
 	X(prefill_rows, PREFILL_ROWS, ONE, false, "prompts, whatever their lengths")               \
-	X(prefill_attention, PREFILL_TOKENS, MEAN_CONTEXT, false, "pairs, as they fill the GPU")   \
+	X(prefill_attention, PREFILL_TILES, MEAN_CONTEXT, false, "pairs, as they fill the GPU")    \
 	X(prefill_context, PREFILL_STEP, LAST_CONTEXT, false, "keys that a tile walks through")    \
 	X(host_decode_step, DECODE_STEP, ONE, true, "a step that only decodes")                    \
 	X(host_prefill_step, PREFILL_STEP, ONE, true, "a step with prompts")                       \
@@ -42,7 +42,7 @@ enum step_curve {
 		STEP_CURVE_COUNT
 };
 
-enum { STEP_CURVE_POINTS = 32, STEP_BUCKET = 16 };
+enum { STEP_CURVE_POINTS = 32, STEP_BUCKET = 16, STEP_TILE = 128 };
 
 struct step_curve_table {
 	uint32_t count;		      /* points; 0: the curve is nothing */
@@ -56,7 +56,8 @@ bool step_curve_is_host(enum step_curve curve);
 
 /* Where on its curve a step lies, and what the curve is multiplied by there. Only + - * / on
    doubles. Decode rows and samples of a step that only decodes are padded to the next of 1, 2, 4,
-   8, 16, 32, 48, ... as the CUDA runner pads its graphs. */
+   8, 16, 32, 48, ... as the CUDA runner pads its graphs; prompts are cut into tiles of STEP_TILE
+   tokens, half of one more for each but the only one. */
 struct step_place {
 	double x, factor;
 };
