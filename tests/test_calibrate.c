@@ -208,8 +208,11 @@ static double true_gpu_ns(const struct step_counts *counts)
 		ns += 150000 + rows * 900 + (double)counts->decode_context_tokens * 25;
 	}
 	if (tokens > 0) {
+		double tiles = counts->prefill_rows > 1
+				       ? tokens / 128 + 0.5 * (double)counts->prefill_rows
+				       : (double)((counts->prefill_tokens + 127) / 128);
 		ns += 100000 + (tokens > 512 ? (tokens - 512) * 1800 : 0) +
-		      (double)counts->prefill_attention_pairs * 0.4;
+		      (double)counts->prefill_attention_pairs / tokens * tiles * 50;
 	}
 	return ns;
 }
