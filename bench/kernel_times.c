@@ -19,7 +19,7 @@ enum {
 	ALIASES_MAX = 1 << 14, /* a power of two */
 	OPERATIONS_MAX = 48,
 	KERNELS_OF_GROUP = 6,
-	BINS_MAX = 240,
+	BINS_MAX = 120,
 	PATH_BYTES = 128,
 };
 
@@ -317,19 +317,23 @@ static void begin_call(struct kernel_times *times, struct group *group,
 
 /* ---- records ---- */
 
+static void double_bins(struct kernel_times *times)
+{
+	for (uint32_t i = 0; i < BINS_MAX / 2; i++) {
+		for (uint32_t k = 0; k < OPERATIONS_MAX; k++) {
+			times->bins[i][k] = times->bins[2 * i][k] + times->bins[2 * i + 1][k];
+		}
+	}
+	memset(times->bins + BINS_MAX / 2, 0, (BINS_MAX / 2) * sizeof(*times->bins));
+	times->bin_ns *= 2;
+	times->bin_count = (times->bin_count + 1) / 2;
+}
+
 /* Doubles the bins' width until the time falls into one of them. */
 static uint64_t *bin_at(struct kernel_times *times, uint64_t time_ns)
 {
 	while (time_ns / times->bin_ns >= BINS_MAX) {
-		for (uint32_t i = 0; i < BINS_MAX / 2; i++) {
-			for (uint32_t k = 0; k < OPERATIONS_MAX; k++) {
-				times->bins[i][k] =
-					times->bins[2 * i][k] + times->bins[2 * i + 1][k];
-			}
-		}
-		memset(times->bins + BINS_MAX / 2, 0, (BINS_MAX / 2) * sizeof(*times->bins));
-		times->bin_ns *= 2;
-		times->bin_count = (times->bin_count + 1) / 2;
+		double_bins(times);
 	}
 	uint32_t bin = (uint32_t)(time_ns / times->bin_ns);
 	times->bin_count = u32_max(times->bin_count, bin + 1);
@@ -459,6 +463,14 @@ void kernel_times_finish(struct kernel_times *times)
 	times->pending_count = 0;
 	for (uint32_t i = 0; i < times->group_count; i++) {
 		end_call(&times->groups[i]);
+	}
+	/* Some steps to a bin, or it would show the operations one after the other. */
+	uint64_t steps = 0;
+	for (uint32_t i = 0; i < PHASE_COUNT; i++) {
+		steps += times->phases[i].steps;
+	}
+	while (times->bin_count > u64_max(steps / 4, 1)) {
+		double_bins(times);
 	}
 }
 

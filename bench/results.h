@@ -88,7 +88,7 @@ enum { TIMELINE_BINS_MAX = 2000 };
    the operations of the run from the longest on; below_ns is the sum of those of smaller rank. */
 #define KERNEL_PHASE_COLUMNS "phase\tsteps\tstep_ns\tbusy_ns\toperation\trank\tsum_ns\tbelow_ns"
 
-/* kernel_timeline.tsv: each operation by rank over at most 240 time bins, by the kernels' starts on
+/* kernel_timeline.tsv: each operation by rank over at most 120 time bins, by the kernels' starts on
    the run's clock; width_s and below_ns as above. */
 #define KERNEL_TIMELINE_COLUMNS "operation\trank\ttime_s\twidth_s\tsum_ns\tbelow_ns"
 

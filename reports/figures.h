@@ -11,9 +11,10 @@ struct figure {
 	const char *title;
 	const char *reading; /* a sentence on how to read it */
 	bool has_own_legend; /* says itself which result is which */
+	bool needs_kernels;  /* drawn only of results whose kernels were measured */
 };
 
-enum { FIGURE_COUNT = 11 };
+enum { FIGURE_COUNT = 13 };
 
 extern const struct figure figures[FIGURE_COUNT];
 

@@ -37,13 +37,27 @@ static const struct embedded_file *file_named(const char *name)
 	return file;
 }
 
+/* The results that a figure draws; returns their number. */
+static uint32_t choose(const struct report *report, const struct figure *figure,
+	const struct result *chosen[REPORT_RESULTS_MAX])
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < report->count; i++) {
+		if (!figure->needs_kernels || report->results[i].has_kernels) {
+			chosen[count++] = &report->results[i];
+		}
+	}
+	return count;
+}
+
 /* What a figure's script cannot know by itself, then what all share, then the script. */
-static void add_script(
-	struct text *script, const struct report *report, const struct figure *figure)
+static void add_script(struct text *script, const struct result *const *chosen, uint32_t count,
+	const struct figure *figure)
 {
 	text_add(script, "has_legend = 0\n");
-	for (uint32_t i = 0; i < report->count; i++) {
-		const struct result *result = &report->results[i];
+	for (uint32_t i = 0; i < count; i++) {
+		const struct result *result = chosen[i];
 		text_format(script, "label_%u = ", i + 1);
 		text_add_gnuplot_string(script, result->label.bytes);
 		text_add(script, "\n");
@@ -61,27 +75,35 @@ static void add_script(
 	text_add_bytes(script, body->bytes, body->size);
 }
 
-static enum status start_figure(
-	struct report *report, uint32_t index, const char *const *directories, struct error *error)
+/* Nothing where no result has what the figure shows. */
+static enum status start_figure(struct report *report, uint32_t index, struct error *error)
 {
 	struct text script = {0};
+	const struct result *chosen[REPORT_RESULTS_MAX];
+	const char *directories[REPORT_RESULTS_MAX];
+	uint32_t count = choose(report, &figures[index], chosen);
 
-	add_script(&script, report, &figures[index]);
+	if (count == 0) {
+		return STATUS_OK;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		directories[i] = chosen[i]->directory;
+	}
+	add_script(&script, chosen, count, &figures[index]);
 	enum status status =
-		gnuplot_start(&report->gnuplots[index], &script, directories, report->count, error);
+		gnuplot_start(&report->gnuplots[index], &script, directories, count, error);
 	text_deinit(&script);
 	return status;
 }
 
 /* All figures at once: gnuplot takes most of a report's time, and each figure is one process. */
-static enum status draw_figures(
-	struct report *report, const char *const *directories, struct error *error)
+static enum status draw_figures(struct report *report, struct error *error)
 {
 	enum status status = STATUS_OK;
 	struct error later;
 
 	for (uint32_t i = 0; i < FIGURE_COUNT && status == STATUS_OK; i++) {
-		status = start_figure(report, i, directories, error);
+		status = start_figure(report, i, error);
 	}
 	for (uint32_t i = 0; i < FIGURE_COUNT; i++) {
 		bool is_first = status == STATUS_OK;
@@ -116,7 +138,7 @@ static enum status make_report(struct report *report, const char *const *directo
 		return status;
 	}
 	results_label(report->results, report->count);
-	status = draw_figures(report, directories, error);
+	status = draw_figures(report, error);
 	if (status == STATUS_OK) {
 		status = page_write(&report->page, report->results, report->count, report->drawings,
 			file_named("page.css")->bytes, error);

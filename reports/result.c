@@ -36,6 +36,14 @@ static const struct table_format tables[] = {
 
 enum { TABLE_COUNT = sizeof(tables) / sizeof(tables[0]) };
 
+/* There only when kernels were measured. */
+static const struct table_format kernel_tables[] = {
+	{"kernel_phases.tsv", NULL, {"steps", "step_ns", "busy_ns", "rank", "sum_ns", "below_ns"}},
+	{"kernel_timeline.tsv", NULL, {"rank", "time_s", "width_s", "sum_ns", "below_ns"}},
+};
+
+enum { KERNEL_TABLE_COUNT = sizeof(kernel_tables) / sizeof(kernel_tables[0]) };
+
 /* One of a few words. */
 static enum status read_word(const struct json_place *place, const char *field,
 	const char *const *words, const char *expected, const char **out, struct error *error)
@@ -140,15 +148,36 @@ static enum status read_latencies(struct result *result, struct error *error)
 	return status;
 }
 
+/* Writes the file's path; is it there? */
+static bool has_file(const struct result *result, const char *name, struct text *path)
+{
+	text_add(path, result->directory);
+	text_add(path, "/");
+	text_add(path, name);
+	return access(path->bytes, F_OK) == 0;
+}
+
+static enum status read_kernels(struct result *result, struct error *error)
+{
+	struct text path = {0};
+	enum status status = STATUS_OK;
+
+	result->has_kernels = has_file(result, kernel_tables[0].name, &path);
+	text_deinit(&path);
+	for (uint32_t i = 0; i < KERNEL_TABLE_COUNT && result->has_kernels && status == STATUS_OK;
+		i++) {
+		status = table_check(result->directory, &kernel_tables[i], error);
+	}
+	return status;
+}
+
 static enum status read_provenance(struct result *result, struct error *error)
 {
 	struct text path = {0};
 	struct json_place place;
 	enum status status = STATUS_OK;
 
-	text_add(&path, result->directory);
-	text_add(&path, "/provenance.json");
-	if (access(path.bytes, F_OK) == 0) {
+	if (has_file(result, "provenance.json", &path)) {
 		status = json_document_open(&result->provenance, path.bytes, error);
 		if (status == STATUS_OK) {
 			status = json_root(&place, &result->provenance, error);
@@ -190,7 +219,7 @@ enum status result_open(struct result *result, const char *directory, struct err
 	for (uint32_t i = 0; i < TABLE_COUNT && status == STATUS_OK; i++) {
 		status = table_check(directory, &tables[i], error);
 	}
-	return status;
+	return status == STATUS_OK ? read_kernels(result, error) : status;
 }
 
 void result_close(struct result *result)

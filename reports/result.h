@@ -96,6 +96,7 @@ struct result {
 	const char *trace_xxh64;
 	const char *result_hash;
 	bool is_calibrated;
+	bool has_kernels; /* its kernels were measured */
 	struct result_value numbers[RESULT_NUMBER_COUNT];
 	struct result_value latency_ms[LATENCY_METRICS][LATENCY_STATISTICS];
 };

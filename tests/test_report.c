@@ -25,6 +25,8 @@ struct fixture {
 	uint32_t bins;
 	uint32_t rows_octaves, tokens_octaves; /* of the step grid, four cells to an octave */
 	uint32_t latency_buckets;	       /* of each metric; 0: percentiles are null */
+	uint32_t operations;		       /* of kernels; 0: they were not measured */
+	uint32_t kernel_bins;
 	uint64_t kv_blocks;
 	const char *status;
 	const char *verdict;
@@ -37,6 +39,8 @@ static const struct fixture ordinary = {
 	.rows_octaves = 6,
 	.tokens_octaves = 8,
 	.latency_buckets = 500,
+	.operations = 14,
+	.kernel_bins = 100,
 	.kv_blocks = 4500,
 	.status = "complete",
 	.verdict = "backlogged",
@@ -91,6 +95,39 @@ static void add_latency(struct text *out, uint32_t buckets)
 			text_format(out, "%s\t%llu\t%u\n", metrics[metric],
 				(unsigned long long)upper, 1 + (i * 2654435761u >> 25));
 			upper += upper >> 10;
+		}
+	}
+}
+
+/* Two kinds of steps; of the first operation less and less. */
+static void add_kernel_phases(struct text *out, uint32_t operations)
+{
+	static const char *const phases[] = {"decode", "prefill"};
+
+	text_add(out, "phase\tsteps\tstep_ns\tbusy_ns\toperation\trank\tsum_ns\tbelow_ns\n");
+	for (uint32_t phase = 0; phase < 2; phase++) {
+		uint32_t below = 0;
+		for (uint32_t i = 0; i < operations; i++) {
+			text_format(out, "%s\t%u\t3000000\t2500000\toperation_%u\t%u\t%u\t%u\n",
+				phases[phase], 7 + 20 * phase, i, i + 1, 800000 / (i + 1),
+				below);
+			below += 800000 / (i + 1);
+		}
+	}
+}
+
+static void add_kernel_timeline(struct text *out, uint32_t operations, uint32_t bins)
+{
+	uint32_t below[120] = {0};
+
+	require(bins <= 120, "more bins than a replay writes");
+	text_add(out, "operation\trank\ttime_s\twidth_s\tsum_ns\tbelow_ns\n");
+	for (uint32_t i = 0; i < operations; i++) {
+		for (uint32_t bin = 0; bin < bins; bin++) {
+			uint32_t sum = ((i * 120 + bin) * 2654435761u >> 8) / (i + 1);
+			text_format(out, "operation_%u\t%u\t%u.05\t0.05\t%u\t%u\n", i, i + 1, bin,
+				sum, below[bin]);
+			below[bin] += sum;
 		}
 	}
 }
@@ -160,6 +197,12 @@ static void make_result(
 	write_text(path, "step_grid.tsv", &text);
 	add_latency(&text, fixture->latency_buckets);
 	write_text(path, "latency.tsv", &text);
+	if (fixture->operations > 0) {
+		add_kernel_phases(&text, fixture->operations);
+		write_text(path, "kernel_phases.tsv", &text);
+		add_kernel_timeline(&text, fixture->operations, fixture->kernel_bins);
+		write_text(path, "kernel_timeline.tsv", &text);
+	}
 	add_summary(&text, fixture);
 	write_text(path, "summary.json", &text);
 	text_add(&text, "{\"commit\": \"abc123\", \"command\": \"quire replay chat.jsonl\"}\n");
@@ -401,7 +444,9 @@ Test(report, odd_sizes_are_drawn)
 {
 	static const struct {
 		uint32_t bins, octaves, buckets;
-	} sizes[] = {{1, 1, 1}, {2, 1, 2}, {1, 0, 0}, {0, 1, 3}, {25, 3, 40}, {301, 2, 1}};
+		uint32_t operations, kernel_bins;
+	} sizes[] = {{1, 1, 1, 1, 1}, {2, 1, 2, 2, 0}, {1, 0, 0, 0, 0}, {0, 1, 3, 7, 2},
+		{25, 3, 40, 8, 3}, {301, 2, 1, 9, 120}};
 	char folder[TEMPORARY_PATH_BYTES], path[2][TEMPORARY_PATH_BYTES], name[16];
 
 	temporary_folder(folder);
@@ -411,15 +456,42 @@ Test(report, odd_sizes_are_drawn)
 		odd.bins = sizes[i].bins;
 		odd.rows_octaves = odd.tokens_octaves = sizes[i].octaves;
 		odd.latency_buckets = sizes[i].buckets;
+		odd.operations = sizes[i].operations;
+		odd.kernel_bins = sizes[i].kernel_bins;
 		snprintf(name, sizeof(name), "odd%u", i);
 		make_result(folder, name, &odd, path[1]);
 		const char *directories[] = {path[1], path[0]};
 		for (uint32_t count = 1; count <= 2; count++) {
 			char *page = make_page(folder, directories, count, "page.html");
-			require_equal(count_of(page, "</svg>"), FIGURE_COUNT);
+			uint32_t drawn = FIGURE_COUNT - (odd.operations == 0 && count == 1 ? 2 : 0);
+			require_equal(count_of(page, "</svg>"), drawn);
 			free(page);
 		}
 	}
+	temporary_remove(folder);
+}
+
+/* Figures of kernels are there when one result has some, and draw that one. */
+Test(report, kernels_are_drawn_where_they_were_measured)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[2][TEMPORARY_PATH_BYTES];
+	struct fixture plain = ordinary;
+
+	temporary_folder(folder);
+	plain.operations = 0;
+	make_result(folder, "plain", &plain, path[0]);
+	make_result(folder, "measured", &ordinary, path[1]);
+	const char *directories[] = {path[0], path[1]};
+	char *page = make_page(folder, directories, 1, "page.html");
+	require_lacks(page, "figure-operations");
+	require_lacks(page, "figure-step-operations");
+	free(page);
+	page = make_page(folder, directories, 2, "page.html");
+	require_has(page, "<figure id=\"figure-operations\" class=\"wide\">");
+	require_has(page, "operation_0");
+	require_has(page, "the others");
+	require_has(page, "27 \u00d7 0.11 ms");
+	free(page);
 	temporary_remove(folder);
 }
 
@@ -463,6 +535,8 @@ Test(report, large_results_give_small_figures)
 	large.rows_octaves = 17;
 	large.tokens_octaves = 20;
 	large.latency_buckets = 20 * 1024;
+	large.operations = 48;
+	large.kernel_bins = 120;
 	for (uint32_t i = 0; i < 8; i++) {
 		snprintf(name, sizeof(name), "r%u", i);
 		make_result(folder, name, &large, path[i]);
