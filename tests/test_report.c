@@ -109,8 +109,7 @@ static void add_kernel_phases(struct text *out, uint32_t operations)
 		uint32_t below = 0;
 		for (uint32_t i = 0; i < operations; i++) {
 			text_format(out, "%s\t%u\t3000000\t2500000\toperation_%u\t%u\t%u\t%u\n",
-				phases[phase], 7 + 20 * phase, i, i + 1, 800000 / (i + 1),
-				below);
+				phases[phase], 7 + 20 * phase, i, i + 1, 800000 / (i + 1), below);
 			below += 800000 / (i + 1);
 		}
 	}
