@@ -48,6 +48,7 @@ static const struct {
 	[STEP_CURVE_prefill_attention] = EDGES(tile_edges),
 	[STEP_CURVE_prefill_context] = EDGES(step_edges),
 	[STEP_CURVE_host_decode_step] = EDGES(step_edges),
+	[STEP_CURVE_host_ahead_step] = EDGES(step_edges),
 	[STEP_CURVE_host_prefill_step] = EDGES(step_edges),
 	[STEP_CURVE_host_rows] = EDGES(host_edges),
 	[STEP_CURVE_host_decode_context] = EDGES(line_edges),
@@ -64,8 +65,14 @@ static void hold_out(struct calibrate_points *points, uint64_t seed)
 #define HASH_COUNT(name) hash = counter_hash(hash, point->counts.name);
 		CALIBRATE_POINT_LIST(HASH_COUNT)
 #undef HASH_COUNT
+		hash = counter_hash(hash, point->ahead);
 		point->is_held_out = hash % HELD_OUT_SHARE == 0;
 	}
+}
+
+static struct step_place place_of(enum step_curve curve, const struct calibrate_point *point)
+{
+	return step_curve_place(curve, &point->counts, point->ahead != 0);
 }
 
 /* ---- curves as unknowns: the rise of each part ---- */
@@ -78,8 +85,7 @@ static void place_points(struct step_curve_table *table, enum step_curve curve,
 
 	for (size_t i = 0; i < points->count; i++) {
 		if (!points->points[i].is_held_out) {
-			struct step_place place =
-				step_curve_place(curve, &points->points[i].counts);
+			struct step_place place = place_of(curve, &points->points[i]);
 			most = place.x > most ? place.x : most;
 		}
 	}
@@ -104,7 +110,7 @@ static double part_below(const struct step_curve_table *table, uint32_t i, doubl
 
 /* A row of the system: what a unit of slope in each part adds to a step's time. */
 static uint32_t fill_row(double *row, const struct step_curve_table *curves, bool is_host,
-	const struct step_counts *counts)
+	const struct calibrate_point *point)
 {
 	uint32_t column = 0;
 
@@ -112,7 +118,7 @@ static uint32_t fill_row(double *row, const struct step_curve_table *curves, boo
 		if (step_curve_is_host((enum step_curve)c) != is_host) {
 			continue;
 		}
-		struct step_place place = step_curve_place((enum step_curve)c, counts);
+		struct step_place place = place_of((enum step_curve)c, point);
 		for (uint32_t i = 0; i + 1 < curves[c].count; i++) {
 			row[column++] = place.factor * part_below(&curves[c], i, place.x);
 		}
@@ -144,13 +150,13 @@ static void take_slopes(struct step_curve_table *curves, bool is_host, const dou
 
 /* What the GPU's curves say of a step, or the host's. */
 static double side_ns(
-	const struct step_curve_table *curves, bool is_host, const struct step_counts *counts)
+	const struct step_curve_table *curves, bool is_host, const struct calibrate_point *point)
 {
 	double ns = 0;
 
 	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
 		if (step_curve_is_host((enum step_curve)c) == is_host) {
-			struct step_place place = step_curve_place((enum step_curve)c, counts);
+			struct step_place place = place_of((enum step_curve)c, point);
 			ns += place.factor * step_curve_at(&curves[c], place.x);
 		}
 	}
@@ -172,7 +178,7 @@ static void fit_once(struct step_curve_table *curves, bool is_host, bool is_firs
 {
 	struct least_squares system;
 	double row[STEP_CURVE_COUNT * STEP_CURVE_POINTS] = {0};
-	const struct step_counts nothing = {0};
+	const struct calibrate_point nothing = {0};
 	uint32_t count = fill_row(row, curves, is_host, &nothing);
 
 	least_squares_init(&system, count);
@@ -183,8 +189,8 @@ static void fit_once(struct step_curve_table *curves, bool is_host, bool is_firs
 		if (point->is_held_out) {
 			continue;
 		}
-		fill_row(row, curves, is_host, &point->counts);
-		double off = (side_ns(curves, is_host, &point->counts) - ns) / elapsed;
+		fill_row(row, curves, is_host, point);
+		double off = (side_ns(curves, is_host, point) - ns) / elapsed;
 		/* A weight is squared where it is used. */
 		least_squares_add(&system, row, ns, sqrt(weight_of(off, is_first)) / elapsed);
 	}
@@ -202,9 +208,9 @@ static void fit_side(
 
 /* ---- errors ---- */
 
-static uint64_t predict(const struct step_curve_table *curves, const struct step_counts *counts)
+static uint64_t predict(const struct step_curve_table *curves, const struct calibrate_point *point)
 {
-	return (uint64_t)(side_ns(curves, false, counts) + side_ns(curves, true, counts) + 0.5);
+	return (uint64_t)(side_ns(curves, false, point) + side_ns(curves, true, point) + 0.5);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -269,7 +275,7 @@ enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *po
 	fit_side(out->curves, true, points);
 	for (size_t i = 0; i < points->count; i++) {
 		struct calibrate_point *point = &points->points[i];
-		point->predicted_ns = predict(out->curves, &point->counts);
+		point->predicted_ns = predict(out->curves, point);
 	}
 	out->fitted = errors_of(points, false);
 	out->held_out = errors_of(points, true);

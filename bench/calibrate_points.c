@@ -17,6 +17,7 @@
 	X(elapsed_ns)                                                                              \
 	X(gpu_ns)                                                                                  \
 	X(host_ns)                                                                                 \
+	X(ahead)                                                                                   \
 	CALIBRATE_POINT_LIST(X)
 
 enum column {
@@ -88,7 +89,8 @@ static void read_origin(const char *line, struct calibrate_origin *origin)
 static enum status read_header(
 	struct reader *reader, struct calibrate_origin *origin, struct error *error)
 {
-	bool is_found[COLUMN_COUNT] = {[COLUMN_samples] = true, [COLUMN_start_ns] = true};
+	bool is_found[COLUMN_COUNT] = {
+		[COLUMN_samples] = true, [COLUMN_ahead] = true, [COLUMN_start_ns] = true};
 
 	bool has_line = next_line(reader);
 	while (has_line && reader->line[0] == '#') {
@@ -167,6 +169,7 @@ static void append(struct calibrate_points *points, const struct reader *reader)
 		.elapsed_ns = reader->value[COLUMN_elapsed_ns],
 		.gpu_ns = reader->value[COLUMN_gpu_ns],
 		.host_ns = reader->value[COLUMN_host_ns],
+		.ahead = reader->value[COLUMN_ahead],
 	};
 
 #define TAKE_COUNT(name) point.counts.name = reader->value[COLUMN_##name];
@@ -218,10 +221,12 @@ static int compare_u64(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-static int compare_kinds(const struct step_counts *a, const struct step_counts *b)
+static int compare_kinds(const struct calibrate_point *left, const struct calibrate_point *right)
 {
-	int order = compare_u64(a->prefill_rows, b->prefill_rows);
+	const struct step_counts *a = &left->counts, *b = &right->counts;
+	int order = compare_u64(left->ahead, right->ahead);
 
+	order = order != 0 ? order : compare_u64(a->prefill_rows, b->prefill_rows);
 	order = order != 0 ? order : compare_u64(a->prefill_tokens, b->prefill_tokens);
 	order = order != 0 ? order : compare_u64(a->decode_rows, b->decode_rows);
 	order = order != 0 ? order : compare_u64(a->sampled_rows, b->sampled_rows);
@@ -236,7 +241,7 @@ static int compare_kinds(const struct step_counts *a, const struct step_counts *
 static int compare_points(const void *a, const void *b)
 {
 	const struct calibrate_point *left = a, *right = b;
-	int order = compare_kinds(&left->counts, &right->counts);
+	int order = compare_kinds(left, right);
 
 	return order != 0 ? order : compare_u64(left->elapsed_ns, right->elapsed_ns);
 }
@@ -293,8 +298,8 @@ void calibrate_points_join(struct calibrate_points *points)
 	qsort(points->points, points->count, sizeof(*points->points), compare_points);
 	for (size_t i = 0, end; i < points->count; i = end) {
 		end = i + 1;
-		while (end < points->count && compare_kinds(&points->points[i].counts,
-						      &points->points[end].counts) == 0) {
+		while (end < points->count &&
+			compare_kinds(&points->points[i], &points->points[end]) == 0) {
 			end++;
 		}
 		points->points[kept++] = joined(&points->points[i], end - i, scratch);
@@ -320,16 +325,17 @@ enum status calibrate_points_write(
 	}
 	CALIBRATE_ORIGIN_LIST(WRITE_ORIGIN)
 #undef WRITE_ORIGIN
-	fprintf(output.file, "samples\telapsed_ns\tgpu_ns\thost_ns");
+	fprintf(output.file, "samples\telapsed_ns\tgpu_ns\thost_ns\tahead");
 #define WRITE_NAME(name) fprintf(output.file, "\t" #name);
 	CALIBRATE_POINT_LIST(WRITE_NAME)
 #undef WRITE_NAME
 	fprintf(output.file, "\n");
 	for (size_t i = 0; i < points->count; i++) {
 		const struct calibrate_point *point = &points->points[i];
-		fprintf(output.file, "%llu\t%llu\t%llu\t%llu", (unsigned long long)point->samples,
-			(unsigned long long)point->elapsed_ns, (unsigned long long)point->gpu_ns,
-			(unsigned long long)point->host_ns);
+		fprintf(output.file, "%llu\t%llu\t%llu\t%llu\t%llu",
+			(unsigned long long)point->samples, (unsigned long long)point->elapsed_ns,
+			(unsigned long long)point->gpu_ns, (unsigned long long)point->host_ns,
+			(unsigned long long)point->ahead);
 #define WRITE_COUNT(name) fprintf(output.file, "\t%llu", (unsigned long long)point->counts.name);
 		CALIBRATE_POINT_LIST(WRITE_COUNT)
 #undef WRITE_COUNT

@@ -11,8 +11,9 @@
 
    points.tsv begins with lines "# key value" that say where it is from, then is tab-separated with
    one header line: samples (steps of which the times are medians), elapsed_ns, gpu_ns, host_ns,
-   then the counts that a price depends on. The steps.tsv of a replay has the same columns but
-   samples, and can be read in its place. */
+   ahead (1 for steps that were launched before the step before them had ended), then the counts
+   that a price depends on. The steps.tsv of a replay has the same columns but samples and ahead,
+   and can be read in its place. */
 #define CALIBRATE_POINT_LIST(X)                                                                    \
 	X(decode_rows)                                                                             \
 	X(prefill_rows)                                                                            \
@@ -23,7 +24,7 @@
 
 struct calibrate_point {
 	struct step_counts counts; /* those of the list; the others are 0 */
-	uint64_t samples, elapsed_ns, gpu_ns, host_ns;
+	uint64_t samples, elapsed_ns, gpu_ns, host_ns, ahead;
 	bool is_held_out;
 	uint64_t predicted_ns;
 };

@@ -7,6 +7,7 @@
 enum variable {
 	ONE,
 	DECODE_STEP,
+	AHEAD_STEP,
 	PREFILL_STEP,
 	MIXED_STEP,
 	ROWS,
@@ -67,6 +68,8 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 		return 1;
 	case DECODE_STEP:
 		return has_decodes && !has_prompts;
+	case AHEAD_STEP:
+		return 0; /* told apart by who asks */
 	case PREFILL_STEP:
 		return has_prompts;
 	case MIXED_STEP:
@@ -101,8 +104,12 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 	check_unreachable("no such variable");
 }
 
-struct step_place step_curve_place(enum step_curve curve, const struct step_counts *counts)
+struct step_place step_curve_place(
+	enum step_curve curve, const struct step_counts *counts, bool is_ahead)
 {
+	if (is_ahead && curves[curve].is_host) {
+		return (struct step_place){.x = curves[curve].x == AHEAD_STEP, .factor = 1};
+	}
 	return (struct step_place){
 		.x = variable_of(curves[curve].x, counts),
 		.factor = variable_of(curves[curve].factor, counts),

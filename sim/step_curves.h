@@ -30,6 +30,7 @@
 	X(prefill_attention, PREFILL_TILES, MEAN_CONTEXT, false, "pairs, as they fill the GPU")    \
 	X(prefill_context, PREFILL_STEP, LAST_CONTEXT, false, "keys that a tile walks through")    \
 	X(host_decode_step, DECODE_STEP, ONE, true, "a step that only decodes")                    \
+	X(host_ahead_step, AHEAD_STEP, ONE, true, "one launched before its predecessor has ended") \
 	X(host_prefill_step, PREFILL_STEP, ONE, true, "a step with prompts")                       \
 	X(host_rows, ROWS, ONE, true, "rows that are listed and sent")                             \
 	X(host_decode_context, DECODE_CONTEXT, ONE, true, "parts of attention that are listed")    \
@@ -62,7 +63,10 @@ struct step_place {
 	double x, factor;
 };
 
-struct step_place step_curve_place(enum step_curve curve, const struct step_counts *counts);
+/* is_ahead: the step was launched before the one before it ended, so that what the host did for it
+   cost no time but what the curve of such steps says. */
+struct step_place step_curve_place(
+	enum step_curve curve, const struct step_counts *counts, bool is_ahead);
 
 double step_curve_at(const struct step_curve_table *table, double x);
 
