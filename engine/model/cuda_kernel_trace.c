@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/model/cuda_forward.h"
 
 #ifdef QUIRE_HAS_CUPTI
 
@@ -683,8 +684,15 @@ static enum status start(struct kernel_trace *trace, struct error *error)
 {
 	const struct cupti *api = &trace->api;
 
-	enum status status = cupti_status(api,
-		api->subscribe(&trace->subscriber, on_callback, trace), "cuptiSubscribe", error);
+	int device_count;
+	CUptiResult result = api->subscribe(&trace->subscriber, on_callback, trace);
+	int code = result == CUPTI_SUCCESS ? 0 : (int)cudaGetDeviceCount(&device_count);
+	if (code != 0) {
+		/* That is why, and CUPTI does not know. */
+		trace->subscriber = NULL;
+		return cuda_status(code, "cudaGetDeviceCount", error);
+	}
+	enum status status = cupti_status(api, result, "cuptiSubscribe", error);
 	if (status == STATUS_OK) {
 		status = cupti_status(api, enable_callbacks(trace), "cuptiEnableCallback", error);
 	} else {
