@@ -17,11 +17,13 @@ static struct kernel_work product(
 {
 	const struct weight_shape shape = weight_shape(model, weight, WEIGHT_WHOLE);
 	uint64_t in = shape.columns, out = shape.rows;
+	/* Gate and up may leave as one product. */
+	uint64_t written = weight == WEIGHT_GATE_UP ? out / 2 : out;
 
 	return (struct kernel_work){
 		.has_bytes = true,
 		.has_flops = true,
-		.bytes = in * out * BF16_BYTES + rows * (in * BF16_BYTES + out * out_bytes),
+		.bytes = in * out * BF16_BYTES + rows * (in * BF16_BYTES + written * out_bytes),
 		.flops = 2 * rows * in * out,
 	};
 }
