@@ -30,7 +30,7 @@ static bool has_runner(const struct result *result, const char *const *names)
 	return false;
 }
 
-static bool is_real(const struct result *result)
+bool fidelity_is_real(const struct result *result)
 {
 	static const char *const names[] = {"cuda", "reference", NULL};
 
@@ -46,7 +46,8 @@ static bool is_simulated(const struct result *result)
 
 bool fidelity_is_pair(const struct result *first, const struct result *second)
 {
-	return (is_real(first) && is_simulated(second)) || (is_simulated(first) && is_real(second));
+	return (fidelity_is_real(first) && is_simulated(second)) ||
+	       (is_simulated(first) && fidelity_is_real(second));
 }
 
 enum status fidelity_open(struct fidelity *fidelity, const struct result *first,
@@ -61,9 +62,9 @@ enum status fidelity_open(struct fidelity *fidelity, const struct result *first,
 			second->trace_xxh64);
 	}
 	fidelity->is_recognised = fidelity_is_pair(first, second);
-	fidelity->is_swapped = fidelity->is_recognised && is_real(second);
-	fidelity->real = fidelity->is_swapped ? second : first;
-	fidelity->sim = fidelity->is_swapped ? first : second;
+	bool is_swapped = fidelity->is_recognised && fidelity_is_real(second);
+	fidelity->real = is_swapped ? second : first;
+	fidelity->sim = is_swapped ? first : second;
 	return step_errors_read(&fidelity->steps, fidelity->real->directory,
 		fidelity->sim->directory, &fidelity->has_steps, error);
 }

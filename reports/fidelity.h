@@ -19,7 +19,6 @@
 struct fidelity {
 	const struct result *real, *sim; /* borrowed */
 	bool is_recognised;		 /* one is real, one simulated */
-	bool is_swapped;		 /* the simulated one was given first */
 	bool has_steps;			 /* both folders have a steps.tsv */
 	struct step_errors steps;
 };
@@ -36,6 +35,8 @@ struct fidelity_row {
 };
 
 enum { FIDELITY_ROWS_MAX = 64 };
+
+bool fidelity_is_real(const struct result *result);
 
 /* Are they one real and one simulated run? Then a page shows how far they are apart. */
 bool fidelity_is_pair(const struct result *first, const struct result *second);

@@ -135,6 +135,6 @@ do for [i = 1:ARGC - 1] {
 	unset print
 }
 plot for [i = 1:ARGC - 1] sprintf("$cdf_%d", i) using ($1 > left ? $1 : left):2 with steps \
-	linewidth 1.8 linecolor rgb color(i) title label(i), \
+	linewidth pen(i) linecolor rgb color(i) title label(i), \
 	for [i = 1:ARGC - 1] sprintf("$marks_%d", i) using 1:2 with points pointtype 7 \
 	pointsize 0.7 linecolor rgb color(i) notitle

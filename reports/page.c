@@ -1,6 +1,7 @@
 #include "reports/page.h"
 
 #include "engine/base/check.h"
+#include "reports/page_fidelity.h"
 #include "reports/svg.h"
 
 #include <math.h>
@@ -70,27 +71,31 @@ static const char *verdict_meaning(const char *verdict)
 
 /* ---- head ---- */
 
-static void add_head(
-	struct text *page, const struct result *results, uint32_t count, const char *style)
+static void add_title(
+	struct text *page, const struct result *results, uint32_t count, bool is_fidelity)
+{
+	if (count == 1) {
+		text_add_escaped(page, results[0].label.bytes);
+	} else if (is_fidelity) {
+		text_add(page, "Simulated against real");
+	} else {
+		text_format(page, "%u replays compared", count);
+	}
+}
+
+static void add_head(struct text *page, const struct result *results, uint32_t count,
+	bool is_fidelity, const char *style)
 {
 	text_add(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 		       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
-	if (count == 1) {
-		text_add_escaped(page, results[0].label.bytes);
-		text_add(page, " \u2013 replay report");
-	} else {
-		text_format(page, "%u replays compared", count);
-	}
+	add_title(page, results, count, is_fidelity);
+	text_add(page, count == 1 ? " \u2013 replay report" : "");
 	text_add(page, "</title>\n<style>\n");
 	text_add(page, style);
 	text_add(page, "</style>\n</head>\n<body>\n<header>\n<p class=\"kind\">quire replay report"
 		       "</p>\n<h1>");
-	if (count == 1) {
-		text_add_escaped(page, results[0].label.bytes);
-	} else {
-		text_format(page, "%u replays compared", count);
-	}
+	add_title(page, results, count, is_fidelity);
 	text_add(page, "</h1>\n");
 }
 
@@ -654,15 +659,19 @@ static enum status add_figures(struct text *page, const struct result *results, 
 }
 
 enum status page_write(struct text *page, const struct result *results, uint32_t count,
-	const struct text drawings[FIGURE_COUNT], const char *style, struct error *error)
+	const struct fidelity *fidelity, const struct text drawings[FIGURE_COUNT],
+	const char *style, struct error *error)
 {
-	add_head(page, results, count, style);
+	add_head(page, results, count, fidelity != NULL, style);
 	add_run_lines(page, results, count);
-	text_add(page, "</header>\n<main>\n");
+	text_add(page,
+		fidelity != NULL ? "</header>\n<main class=\"neutral\">\n" : "</header>\n<main>\n");
 	add_banners(page, results, count);
 	if (count == 1) {
 		add_verdict(page, &results[0]);
 		add_cards(page, &results[0]);
+	} else if (fidelity != NULL) {
+		page_fidelity(page, fidelity);
 	} else {
 		add_comparison(page, results, count);
 	}
@@ -671,7 +680,9 @@ enum status page_write(struct text *page, const struct result *results, uint32_t
 	if (status != STATUS_OK) {
 		return status;
 	}
-	add_latencies(page, results, count);
+	if (fidelity == NULL) {
+		add_latencies(page, results, count); /* fidelity has them all */
+	}
 	add_totals(page, results, count);
 	add_fields(page, results, count);
 	text_add(page, "</main>\n</body>\n</html>\n");

@@ -3,13 +3,16 @@
 
 #include <stdint.h>
 
+#include "reports/fidelity.h"
 #include "reports/figures.h"
 #include "reports/result.h"
 #include "reports/text.h"
 
-/* The page as one HTML text without anything to load. results: (count), labelled; drawings: what
-   gnuplot drew for each figure; style: the style sheet. */
+/* The page as one HTML text without anything to load. results: (count), labelled; fidelity: of the
+   first two against each other, or NULL; drawings: what gnuplot drew for each figure; style: the
+   style sheet. */
 enum status page_write(struct text *page, const struct result *results, uint32_t count,
-	const struct text drawings[FIGURE_COUNT], const char *style, struct error *error);
+	const struct fidelity *fidelity, const struct text drawings[FIGURE_COUNT],
+	const char *style, struct error *error);
 
 #endif

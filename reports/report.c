@@ -4,6 +4,7 @@
 #include "engine/base/embedded_file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output_file.h"
+#include "reports/fidelity.h"
 #include "reports/figures.h"
 #include "reports/gnuplot.h"
 #include "reports/page.h"
@@ -22,7 +23,10 @@ _Static_assert((int)REPORT_RESULTS_MAX <= (int)GNUPLOT_ARGUMENTS_MAX, "a folder 
 /* Everything a report takes, so that one place gives it back. */
 struct report {
 	uint32_t count;
+	const char *directories[REPORT_RESULTS_MAX]; /* of the results, as they stand on the page */
 	struct result results[REPORT_RESULTS_MAX];
+	bool has_fidelity; /* two results: a real run and a simulated one, in this order */
+	struct fidelity fidelity;
 	struct gnuplot gnuplots[FIGURE_COUNT];
 	struct text drawings[FIGURE_COUNT];
 	struct text page;
@@ -53,9 +57,10 @@ static uint32_t choose(const struct report *report, const struct figure *figure,
 
 /* What a figure's script cannot know by itself, then what all share, then the script. */
 static void add_script(struct text *script, const struct result *const *chosen, uint32_t count,
-	const struct figure *figure)
+	const struct figure *figure, bool has_real)
 {
 	text_add(script, "has_legend = 0\n");
+	text_add(script, has_real ? "has_real = 1\n" : "");
 	for (uint32_t i = 0; i < count; i++) {
 		const struct result *result = chosen[i];
 		text_format(script, "label_%u = ", i + 1);
@@ -89,7 +94,8 @@ static enum status start_figure(struct report *report, uint32_t index, struct er
 	for (uint32_t i = 0; i < count; i++) {
 		directories[i] = chosen[i]->directory;
 	}
-	add_script(&script, chosen, count, &figures[index]);
+	bool has_real = report->has_fidelity && count == report->count;
+	add_script(&script, chosen, count, &figures[index], has_real);
 	enum status status =
 		gnuplot_start(&report->gnuplots[index], &script, directories, count, error);
 	text_deinit(&script);
@@ -126,13 +132,46 @@ static enum status write_page(const struct text *page, const char *out_path, str
 	return output_file_commit(&output, error);
 }
 
-static enum status make_report(struct report *report, const char *const *directories,
-	const char *out_path, struct error *error)
+static enum status open_results(struct report *report, struct error *error)
 {
 	enum status status = STATUS_OK;
 
 	for (uint32_t i = 0; i < report->count && status == STATUS_OK; i++) {
-		status = result_open(&report->results[i], directories[i], error);
+		status = result_open(&report->results[i], report->directories[i], error);
+	}
+	return status;
+}
+
+/* A real run and a simulated one are held against each other, the real one in front, whichever was
+   named first: what stands on the page is then relative to it. */
+static enum status find_fidelity(struct report *report, struct error *error)
+{
+	struct result *results = report->results;
+
+	report->has_fidelity = report->count == 2 && fidelity_is_pair(&results[0], &results[1]);
+	if (!report->has_fidelity) {
+		return STATUS_OK;
+	}
+	if (fidelity_is_real(&results[1])) {
+		const char *simulated = report->directories[0];
+		report->directories[0] = report->directories[1];
+		report->directories[1] = simulated;
+		result_close(&results[0]);
+		result_close(&results[1]);
+		enum status status = open_results(report, error);
+		if (status != STATUS_OK) {
+			return status;
+		}
+	}
+	return fidelity_open(&report->fidelity, &results[0], &results[1], error);
+}
+
+static enum status make_report(struct report *report, const char *out_path, struct error *error)
+{
+	enum status status = open_results(report, error);
+
+	if (status == STATUS_OK) {
+		status = find_fidelity(report, error);
 	}
 	if (status != STATUS_OK) {
 		return status;
@@ -140,7 +179,8 @@ static enum status make_report(struct report *report, const char *const *directo
 	results_label(report->results, report->count);
 	status = draw_figures(report, error);
 	if (status == STATUS_OK) {
-		status = page_write(&report->page, report->results, report->count, report->drawings,
+		status = page_write(&report->page, report->results, report->count,
+			report->has_fidelity ? &report->fidelity : NULL, report->drawings,
 			file_named("page.css")->bytes, error);
 	}
 	return status == STATUS_OK ? write_page(&report->page, out_path, error) : status;
@@ -158,7 +198,8 @@ enum status report_write(
 	}
 	struct report *report = memory_take(1, sizeof(*report));
 	report->count = count;
-	enum status status = make_report(report, directories, out_path, error);
+	memcpy(report->directories, directories, count * sizeof(*directories));
+	enum status status = make_report(report, out_path, error);
 	for (uint32_t i = 0; i < count; i++) {
 		result_close(&report->results[i]);
 	}

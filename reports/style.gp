@@ -5,9 +5,12 @@
 #   kv_capacity_1, kv_capacity_2, ... KV blocks of the pool (else no capacity is drawn)
 #   has_legend = 0                    no legend in the figure: the page around it has one
 #   metric = "ttft"                   which latency latency.gp draws
+#   has_real = 1                      the first result is what the second simulates: it is drawn
+#                                     broad, so that it is seen below a curve that meets it
 
 quire_style = 1
 if (!exists("has_legend")) { has_legend = 1 }
+if (!exists("has_real")) { has_real = 0 }
 
 set encoding utf8
 set datafile separator "\t"
@@ -34,6 +37,7 @@ palette_run[6] = 0xe69f00
 palette_run[7] = 0x7a5195
 palette_run[8] = 0x8c8c00
 color(i) = palette_run[i]
+pen(i) = has_real && i == 1 ? 5 : 1.8
 faint(i) = palette_run[i] + 0xa0000000
 text_color = "#1f2933"
 grid_color = "#d5dbe1"
@@ -131,5 +135,5 @@ time_axis = "time_unit = time_end < 1 ? 0.001 : time_end < 300 ? 1 : time_end < 
 	"set xrange [0:time_end > 0 ? time_end / time_unit : 1]"
 
 # Few points are drawn as points too: a line needs two.
-curve_style = "with linespoints pointtype 7 pointsize 0.5 pointnumber 24 linewidth 1.8"
-line_style = "with lines linewidth 1.8"
+curve_style = "with linespoints pointtype 7 pointsize 0.5 pointnumber 24 linewidth pen(i)"
+line_style = "with lines linewidth pen(i)"

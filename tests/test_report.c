@@ -32,6 +32,12 @@ struct fixture {
 	const char *verdict;
 	const char *trace_name;
 	bool is_calibrated;
+	const char *runner; /* NULL: sim */
+	const char *trace_hash;
+	uint64_t estimated_kv_blocks; /* 0: null */
+	uint64_t seed;
+	double ttft_p99_ms; /* 0: 2240 */
+	const char *steps;  /* steps.tsv; NULL: there is none */
 };
 
 static const struct fixture ordinary = {
@@ -138,15 +144,21 @@ static void add_summary(struct text *out, const struct fixture *fixture)
 	text_format(out,
 		"{\"schema\": \"quire-result-1\", \"status\": \"%s\", \"failure\": \"device "
 		"lost\",\n"
-		"\"config\": {\"model\": \"qwen3-0.6b\", \"runner\": \"sim\", \"gpu\": \"h200\",\n"
-		"\"policy\": \"mixed\", \"kv_blocks\": %llu},\n",
-		fixture->status, (unsigned long long)fixture->kv_blocks);
+		"\"config\": {\"model\": \"qwen3-0.6b\", \"runner\": \"%s\", \"gpu\": \"h200\",\n"
+		"\"policy\": \"mixed\", \"kv_blocks\": %llu, \"seed\": %llu},\n",
+		fixture->status, fixture->runner == NULL ? "sim" : fixture->runner,
+		(unsigned long long)fixture->kv_blocks, (unsigned long long)fixture->seed);
 	text_format(out,
-		"\"trace\": {\"name\": \"%s\", \"xxh64\": \"00ff\", \"requests\": 12031},\n"
+		"\"trace\": {\"name\": \"%s\", \"xxh64\": \"%s\", \"requests\": 12031},\n"
 		"\"calibrated\": %s,\n"
 		"\"requests\": {\"submitted\": 12031, \"finished\": 12028, \"rejected\": 3,"
 		" \"failed\": 0, \"unfinished\": 0},\n",
-		fixture->trace_name, fixture->is_calibrated ? "true" : "false");
+		fixture->trace_name, fixture->trace_hash == NULL ? "00ff" : fixture->trace_hash,
+		fixture->is_calibrated ? "true" : "false");
+	if (fixture->estimated_kv_blocks > 0) {
+		text_format(out, "\"estimated_kv_blocks\": %llu,\n",
+			(unsigned long long)fixture->estimated_kv_blocks);
+	}
 	text_format(out,
 		"\"time\": {\"makespan_s\": 300.5, \"busy_s\": 280.25, \"steps\": %u},\n"
 		"\"load\": {\"offered_per_s\": 40.1, \"busy_share\": 0.9321,"
@@ -165,10 +177,11 @@ static void add_summary(struct text *out, const struct fixture *fixture)
 	for (uint32_t i = 0; i < 5; i++) {
 		text_format(out,
 			has_values ? "%s\"%s\": {\"mean\": 20.5, \"p50\": 12.5, \"p90\": 40,"
-				     " \"p99\": 2240, \"max\": 3100000}"
+				     " \"p99\": %g, \"max\": 3100000}"
 				   : "%s\"%s\": {\"mean\": null, \"p50\": null, \"p90\": null,"
 				     " \"p99\": null, \"max\": null}",
-			i == 0 ? "" : ", ", metrics[i]);
+			i == 0 ? "" : ", ", metrics[i],
+			i == 1 && fixture->ttft_p99_ms > 0 ? fixture->ttft_p99_ms : 2240.0);
 	}
 	text_add(out, "},\n\"slo\": {\"ttft_ms\": null, \"tpot_ms\": null, \"attained\": null,"
 		      " \"goodput_requests_per_s\": null},\n"
@@ -204,6 +217,9 @@ static void make_result(
 	}
 	add_summary(&text, fixture);
 	write_text(path, "summary.json", &text);
+	if (fixture->steps != NULL) {
+		temporary_write(path, "steps.tsv", fixture->steps, NULL);
+	}
 	text_add(&text, "{\"commit\": \"abc123\", \"command\": \"quire replay chat.jsonl\"}\n");
 	write_text(path, "provenance.json", &text);
 }
@@ -361,6 +377,180 @@ Test(report, several_results_are_compared_with_the_first)
 	require_self_contained(page);
 	free(page);
 	temporary_remove(folder);
+}
+
+/* ---- a simulated run against a real one ---- */
+
+#define STEP_HEADER                                                                                \
+	"step\telapsed_ns\tmode\tdecode_rows\tprefill_rows\tprefill_tokens\tcached_tokens\t"       \
+	"decode_context_tokens\tprefill_attention_pairs\tsampled_rows\n"
+
+static const struct fixture measured = {
+	.bins = 50,
+	.rows_octaves = 3,
+	.tokens_octaves = 3,
+	.latency_buckets = 50,
+	.kv_blocks = 4000,
+	.status = "complete",
+	.verdict = "stable",
+	.trace_name = "chat.jsonl",
+	.is_calibrated = true,
+	.runner = "cuda",
+	.steps = STEP_HEADER "0\t4000000\teager\t0\t1\t50\t0\t0\t1275\t1\n"
+			     "1\t1000000\tgraph\t1\t0\t0\t0\t51\t0\t1\n"
+			     "2\t2000000\tgraph\t1\t0\t0\t0\t52\t0\t1\n",
+};
+
+/* Its first step is a tenth too slow, its second a twentieth too fast, its third another one. */
+static struct fixture simulated_of(const struct fixture *real)
+{
+	struct fixture sim = *real;
+
+	sim.runner = "sim";
+	sim.estimated_kv_blocks = 4400;
+	sim.ttft_p99_ms = 2296;
+	sim.steps = STEP_HEADER "0\t4400000\tnone\t0\t1\t50\t0\t0\t1275\t1\n"
+				"1\t950000\tnone\t1\t0\t0\t0\t51\t0\t1\n"
+				"2\t5000000\tnone\t1\t1\t9\t0\t52\t45\t2\n";
+	return sim;
+}
+
+struct pair {
+	char folder[TEMPORARY_PATH_BYTES];
+	char real[TEMPORARY_PATH_BYTES], sim[TEMPORARY_PATH_BYTES];
+};
+
+static void make_pair(struct pair *pair, const struct fixture *real, const struct fixture *sim)
+{
+	temporary_folder(pair->folder);
+	make_result(pair->folder, "measured", real, pair->real);
+	make_result(pair->folder, "simulated", sim, pair->sim);
+}
+
+Test(report, a_simulated_run_is_held_against_the_real_one)
+{
+	struct fixture sim = simulated_of(&measured);
+	struct pair pair;
+
+	make_pair(&pair, &measured, &sim);
+	const char *directories[] = {pair.sim, pair.real};
+	char *page = make_page(pair.folder, directories, 2, "page.html");
+	require_has(page, "<h1>Simulated against real</h1>");
+	require_has(
+		page, "<span class=\"name run-1\">measured</span> (runner cuda) is the real run");
+	require_has(page, "<span class=\"name run-2\">simulated</span> (runner sim) the simulated");
+	/* The 99th percentile of the time to first token, and nothing else of the summary. */
+	require_has(page, "<strong class=\"error fair\">+2.50 %</strong>");
+	require_has(page, "<small>2.24\u00a0s \u2192 2.30\u00a0s</small>");
+	require_has(page, "estimate</th><td>4,000</td><td>4,400</td><td>"
+			  "<strong class=\"error poor\">+10.00 %</strong>");
+	require_has(page, "The first 2 steps do the same work in both runs. Step by step the "
+			  "simulated times are 7.50 % off on average, weighted by time 9.00 %, and "
+			  "in sum +7.00 %.");
+	require_has(page, "Steps of both</th><td>0</td><td>1</td>");
+	require_lacks(page, "not the same run");
+	require_lacks(page, "Side by side");
+	require_sound_ids(page);
+	require_self_contained(page);
+	const char *other_way[] = {pair.real, pair.sim};
+	char *same = make_page(pair.folder, other_way, 2, "same.html");
+	require(strcmp(page, same) == 0, "the order of the folders matters");
+	free(page);
+	free(same);
+	temporary_remove(pair.folder);
+}
+
+Test(report, settings_that_spoil_a_fidelity_are_named)
+{
+	struct fixture sim = simulated_of(&measured);
+	struct pair pair;
+
+	sim.seed = 7;
+	sim.kv_blocks = 3000;
+	sim.steps = NULL;
+	make_pair(&pair, &measured, &sim);
+	const char *directories[] = {pair.real, pair.sim};
+	char *page = make_page(pair.folder, directories, 2, "page.html");
+	require_has(page, "not the cost model's alone: kv_blocks, seed.</p>");
+	require_has(page, "not both folders have a steps.tsv");
+	free(page);
+	temporary_remove(pair.folder);
+}
+
+/* Two runs of one kind stay what they were: the first is compared with, and nothing is assumed. */
+Test(report, two_runs_of_one_kind_are_no_fidelity)
+{
+	struct fixture again = measured;
+	struct pair pair;
+
+	make_pair(&pair, &measured, &again);
+	const char *directories[] = {pair.real, pair.sim};
+	char *page = make_page(pair.folder, directories, 2, "page.html");
+	require_has(page, "<h1>2 replays compared</h1>");
+	require_lacks(page, "How far the simulation is off");
+	free(page);
+	temporary_remove(pair.folder);
+}
+
+Test(report, runs_of_different_traces_are_no_fidelity)
+{
+	struct fixture sim = simulated_of(&measured);
+	struct pair pair;
+	char path[TEMPORARY_PATH_BYTES + 16];
+	struct error error = {0};
+
+	sim.trace_hash = "abcd";
+	make_pair(&pair, &measured, &sim);
+	const char *directories[] = {pair.real, pair.sim};
+	snprintf(path, sizeof(path), "%s/page.html", pair.folder);
+	require_equal(report_write(directories, 2, path, &error), STATUS_INPUT);
+	require(strstr(error.text, "different traces (00ff and abcd)") != NULL, "%s", error.text);
+	require(access(path, F_OK) != 0, "a page was written");
+	temporary_remove(pair.folder);
+}
+
+/* What quire compare --errors prints; owned by the caller. */
+static char *errors_of(struct pair *pair, int *code)
+{
+	char command[] = "compare", option[] = "--errors";
+	char *argv[] = {command, pair->sim, pair->real, option, NULL};
+	char path[TEMPORARY_PATH_BYTES + 16];
+
+	snprintf(path, sizeof(path), "%s/errors.tsv", pair->folder);
+	int file = open(path, O_WRONLY | O_CREAT, 0600), kept = dup(STDOUT_FILENO);
+	require(file >= 0 && kept >= 0, "no temporary file");
+	fflush(stdout);
+	dup2(file, STDOUT_FILENO);
+	*code = command_compare(4, argv);
+	fflush(stdout);
+	dup2(kept, STDOUT_FILENO);
+	close(kept);
+	close(file);
+	return read_file(path);
+}
+
+Test(report, the_errors_are_a_table_too)
+{
+	struct fixture sim = simulated_of(&measured);
+	struct pair pair;
+	int code = -1;
+
+	make_pair(&pair, &measured, &sim);
+	char *text = errors_of(&pair, &code);
+	require_equal(code, 0);
+	require(strncmp(text, "metric\treal\tsim\terror\n", 22) == 0, "no header: %s", text);
+	require_has(text, "\nthroughput.output_tokens_per_s\t3983.25\t3983.25\t0.000000\n");
+	require_has(text, "\nlatency_ms.ttft.p99\t2240\t2296\t0.025000\n");
+	require_has(text, "\nestimated_kv_blocks\t4000\t4400\t0.100000\n");
+	require_has(text, "\nsteps.decode.count\t2\t1\t-0.500000\n");
+	require_has(text, "\nstep_ms.decode.mean\t1.5\t0.95\t-0.366667\n");
+	require_has(text, "\nsteps.mixed.count\t0\t1\t-\n");
+	require_has(text, "\nstep_ms.mixed.mean\t-\t5\t-\n");
+	require_has(text, "\nsteps.same.count\t2\t2\t0\n");
+	require_has(text, "\nstep_ms.same.mean_absolute_error\t-\t-\t0.075000\n");
+	require_has(text, "\nstep_ms.same.sum\t5\t5.35\t0.070000\n");
+	free(text);
+	temporary_remove(pair.folder);
 }
 
 Test(report, equal_files_give_equal_bytes)
