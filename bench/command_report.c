@@ -25,9 +25,14 @@ int command_report(int argc, char **argv)
 			"Several\n"
 			"folders are laid over each other and compared with the first; up to 8. "
 			"The page\n"
-			"needs nothing else and can be sent as it is. gnuplot must be installed.",
+			"needs nothing else and can be sent as it is. gnuplot must be "
+			"installed.\n\n"
+			"A real run (runner cuda or reference) and a simulated one of the same "
+			"trace, in\n"
+			"either order, are held against each other: the error of every figure.",
 		.examples = "  quire report result --out report.html\n"
-			    "  quire report before after --out comparison.html\n",
+			    "  quire report before after --out comparison.html\n"
+			    "  quire report measured simulated --out errors.html\n",
 		.options = options,
 		.option_count = sizeof(options) / sizeof(options[0]),
 		.positional_minimum = 1,
