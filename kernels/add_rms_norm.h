@@ -21,9 +21,15 @@ extern "C" {
 void add_rms_norm_cpu(float *out, float *residual, const float *in, const float *weight,
 	uint32_t row_count, uint32_t width, float epsilon, enum rounding rounding);
 
-/* On the GPU, in kernels/rms_norm.cu. */
+/* On the GPU, in kernels/rms_norm.cu; width as of rms_norm(). index: NULL, or (row_count) rows to
+   pick, as those that are sampled:
+
+       out[i] = rms_norm(round(residual[index[i]] + in[index[i]]))
+
+   with the bits that all rows would get; residual stays as it is, and out is apart from in. */
 int add_rms_norm(uint16_t *out, uint16_t *residual, const uint16_t *in, const uint16_t *weight,
-	uint32_t row_count, uint32_t width, float epsilon, struct CUstream_st *stream);
+	const uint32_t *index, uint32_t row_count, uint32_t width, float epsilon,
+	struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

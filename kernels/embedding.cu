@@ -8,9 +8,12 @@ static __global__ void embedding_kernel(uint16_t *out, const uint16_t *table,
 {
 	uint32_t token = blockIdx.x;
 	int32_t id = token_ids[token];
+	uint32_t row = id < 0 ? rows[token] : 0;
 
+	dependency_wait();
+	dependents_launch();
 	if (id < 0) {
-		id = last_tokens[rows[token]];
+		id = last_tokens[row];
 	}
 	const uint16_t *from = table + (size_t)id * width;
 	uint16_t *to = out + (size_t)token * width;
@@ -25,9 +28,9 @@ int embedding(uint16_t *out, const uint16_t *table, const int32_t *token_ids,
 	const int32_t *last_tokens, const uint32_t *rows, uint32_t token_count, uint32_t width,
 	struct CUstream_st *stream)
 {
-	if (token_count > 0) {
-		embedding_kernel<<<token_count, 128, 0, stream>>>(
-			out, table, token_ids, last_tokens, rows, width);
+	if (token_count == 0) {
+		return (int)cudaSuccess;
 	}
-	return cudaGetLastError();
+	return launch_dependent(embedding_kernel, token_count, 128, 0, stream, out, table,
+		token_ids, last_tokens, rows, width);
 }

@@ -48,8 +48,8 @@ struct qk_norm_rope_device {
 	float epsilon;
 };
 
-/* On the GPU: a warp for each head of a token; head_dim a power of two from 16 to 256; rows of the
-   pool as paged_kv_chunk() permutes them. */
+/* On the GPU: head_dim a power of two from 16 to 256; rows of the pool as paged_kv_chunk() permutes
+   them. A head's sum of squares is in an order that head_dim alone decides. */
 int qk_norm_rope_store(uint16_t *query, uint16_t *keys, uint16_t *values, const uint16_t *qkv,
 	const uint32_t *positions, const int64_t *slots, uint32_t token_count,
 	const struct qk_norm_rope_device *norm, const struct attention_shape *shape,

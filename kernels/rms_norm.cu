@@ -2,73 +2,139 @@
 #include "kernels/device.cuh"
 #include "kernels/rms_norm.h"
 
-/* One row a block. With HAS_SUM the row is first added to the residual stream, and what is
-   normalised is the rounded sum; a thread reads back only what it wrote itself. */
+/* One row a block, held in registers: VECTORS times 8 elements a thread. The order of the sum is
+   the width's alone: over a thread's elements, the lanes of a warp in a tree, the warps in turn. */
 
-enum { NORM_THREADS = 256 };
+enum { NORM_THREADS_MAX = 1024, VECTORS_MAX = 2 };
+
+enum norm_kind {
+	NORM_OF_ROW, /* in[r] */
+	NORM_OF_SUM, /* residual[r] + in[r], which residual[r] keeps */
+	NORM_PICKED, /* residual[index[r]] + in[index[r]], kept nowhere */
+};
+
+struct norm_arguments {
+	uint16_t *out;
+	uint16_t *residual;
+	const uint16_t *in;
+	const uint16_t *weight;
+	const uint32_t *index;
+	uint32_t width;
+	float epsilon;
+};
 
 /* ---- kernels ---- */
 
-template <bool HAS_SUM>
-static __global__ void rms_norm_kernel(uint16_t *out, uint16_t *residual, const uint16_t *in,
-	const uint16_t *weight, uint32_t width, float epsilon)
+/* Adds 8 elements of the residual stream to 8 others; what is normalised is the rounded sum. */
+static __device__ inline bf16x8 sum8(const bf16x8 &row, const bf16x8 &added)
 {
-	__shared__ float sums[NORM_THREADS / WARP];
-	size_t row = (size_t)blockIdx.x * width;
-	const uint16_t *source = HAS_SUM ? residual + row : in + row;
+	float x[8], y[8];
+
+	unpack8(row, x);
+	unpack8(added, y);
+#pragma unroll
+	for (int j = 0; j < 8; j++) {
+		x[j] += y[j];
+	}
+	return pack8(x);
+}
+
+template <norm_kind KIND, int VECTORS>
+static __global__ void __launch_bounds__(NORM_THREADS_MAX) rms_norm_kernel(norm_arguments a)
+{
+	__shared__ float sums[NORM_THREADS_MAX / WARP];
+	uint32_t source = KIND == NORM_PICKED ? a.index[blockIdx.x] : blockIdx.x;
+	const uint16_t *in = a.in + (size_t)source * a.width;
+	uint16_t *residual = a.residual + (size_t)source * a.width;
+	uint16_t *out = a.out + (size_t)blockIdx.x * a.width;
+	bf16x8 weight[VECTORS], row[VECTORS], added[VECTORS];
+	uint32_t first = threadIdx.x * 8, step = blockDim.x * 8;
 	float square = 0;
 
-	for (uint32_t i = threadIdx.x * 8; i < width; i += NORM_THREADS * 8) {
-		float x[8];
-		unpack8(load8(source + i), x);
-		if (HAS_SUM) {
-			float added[8];
-			unpack8(load8(in + row + i), added);
 #pragma unroll
-			for (int j = 0; j < 8; j++) {
-				x[j] += added[j];
-			}
-			bf16x8 sum = pack8(x);
-			store8(residual + row + i, sum);
-			unpack8(sum, x);
-		}
-#pragma unroll
-		for (int j = 0; j < 8; j++) {
-			square += x[j] * x[j];
+	for (int v = 0; v < VECTORS; v++) {
+		if (first + v * step < a.width) {
+			weight[v] = load8(a.weight + first + v * step);
 		}
 	}
-	float mean = block_sum(square, sums, NORM_THREADS / WARP) / (float)width;
-	float scale = 1.0f / sqrtf(mean + epsilon);
-	for (uint32_t i = threadIdx.x * 8; i < width; i += NORM_THREADS * 8) {
-		float x[8], w[8];
-		unpack8(load8(source + i), x);
-		unpack8(load8(weight + i), w);
+	dependency_wait();
+	dependents_launch();
 #pragma unroll
-		for (int j = 0; j < 8; j++) {
-			x[j] = x[j] * scale * w[j];
+	for (int v = 0; v < VECTORS; v++) {
+		if (first + v * step < a.width) {
+			row[v] = load8(in + first + v * step);
+			if (KIND != NORM_OF_ROW) {
+				added[v] = load8(residual + first + v * step);
+			}
 		}
-		store8(out + row + i, pack8(x));
+	}
+#pragma unroll
+	for (int v = 0; v < VECTORS; v++) {
+		if (first + v * step < a.width) {
+			float x[8];
+			if (KIND != NORM_OF_ROW) {
+				row[v] = sum8(row[v], added[v]);
+			}
+			if (KIND == NORM_OF_SUM) {
+				store8(residual + first + v * step, row[v]);
+			}
+			unpack8(row[v], x);
+#pragma unroll
+			for (int j = 0; j < 8; j++) {
+				square += x[j] * x[j];
+			}
+		}
+	}
+	float mean = block_sum(square, sums, blockDim.x / WARP) / (float)a.width;
+	float scale = rsqrtf(mean + a.epsilon);
+#pragma unroll
+	for (int v = 0; v < VECTORS; v++) {
+		if (first + v * step < a.width) {
+			float x[8], w[8];
+			unpack8(row[v], x);
+			unpack8(weight[v], w);
+#pragma unroll
+			for (int j = 0; j < 8; j++) {
+				x[j] = x[j] * scale * w[j];
+			}
+			store8(out + first + v * step, pack8(x));
+		}
 	}
 }
 
 /* ---- launchers ---- */
 
+template <norm_kind KIND>
+static int launch(const norm_arguments &arguments, uint32_t row_count, cudaStream_t stream)
+{
+	uint32_t vectors = arguments.width / 8;
+
+	if (row_count == 0) {
+		return (int)cudaSuccess;
+	}
+	if (vectors == 0 || vectors > NORM_THREADS_MAX * VECTORS_MAX) {
+		return (int)cudaErrorInvalidValue;
+	}
+	int each = vectors <= 256 ? 1 : VECTORS_MAX;
+	uint32_t threads = (vectors + each * WARP - 1) / (each * WARP) * WARP;
+	auto *kernel = each == 1 ? rms_norm_kernel<KIND, 1> : rms_norm_kernel<KIND, VECTORS_MAX>;
+
+	return launch_dependent(kernel, row_count, threads, 0, stream, arguments);
+}
+
 int rms_norm(uint16_t *out, const uint16_t *in, const uint16_t *weight, uint32_t row_count,
 	uint32_t width, float epsilon, struct CUstream_st *stream)
 {
-	if (row_count > 0) {
-		rms_norm_kernel<false><<<row_count, NORM_THREADS, 0, stream>>>(
-			out, nullptr, in, weight, width, epsilon);
-	}
-	return cudaGetLastError();
+	return launch<NORM_OF_ROW>(
+		{out, nullptr, in, weight, nullptr, width, epsilon}, row_count, stream);
 }
 
 int add_rms_norm(uint16_t *out, uint16_t *residual, const uint16_t *in, const uint16_t *weight,
-	uint32_t row_count, uint32_t width, float epsilon, struct CUstream_st *stream)
+	const uint32_t *index, uint32_t row_count, uint32_t width, float epsilon,
+	struct CUstream_st *stream)
 {
-	if (row_count > 0) {
-		rms_norm_kernel<true><<<row_count, NORM_THREADS, 0, stream>>>(
-			out, residual, in, weight, width, epsilon);
-	}
-	return cudaGetLastError();
+	const norm_arguments arguments = {out, residual, in, weight, index, width, epsilon};
+
+	return index == nullptr ? launch<NORM_OF_SUM>(arguments, row_count, stream)
+				: launch<NORM_PICKED>(arguments, row_count, stream);
 }

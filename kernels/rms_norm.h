@@ -24,7 +24,7 @@ void rms_norm_cpu(float *out, const float *in, const float *weight, uint32_t row
 /* scale(x) above; x: (width). */
 float rms_norm_scale(const float *x, uint32_t width, float epsilon);
 
-/* On the GPU: one row a block, sums in a fixed tree of lanes. */
+/* On the GPU; width at most 16,384, which alone decides the order of the sum. */
 int rms_norm(uint16_t *out, const uint16_t *in, const uint16_t *weight, uint32_t row_count,
 	uint32_t width, float epsilon, struct CUstream_st *stream);
 

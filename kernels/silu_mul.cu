@@ -1,31 +1,36 @@
 #include "kernels/device.cuh"
 #include "kernels/silu_mul.h"
 
+enum { SILU_THREADS = 128 };
+
 /* ---- kernels ---- */
 
 static __device__ inline float silu(float x)
 {
-	return x / (1.0f + __expf(-x));
+	return __fdividef(x, 1.0f + __expf(-x));
 }
 
-static __global__ void silu_mul_kernel(
-	uint16_t *out, const uint16_t *gate_up, size_t vector_count, uint32_t vectors_per_row)
+/* 8 elements a thread, blocks side by side within a row. */
+static __global__ void __launch_bounds__(SILU_THREADS)
+	silu_mul_kernel(uint16_t *out, const uint16_t *gate_up, uint32_t width)
 {
-	size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+	uint32_t i = (blockIdx.y * SILU_THREADS + threadIdx.x) * 8;
+	const uint16_t *from = gate_up + (size_t)blockIdx.x * 2 * width + i;
 
-	if (at >= vector_count) {
+	dependency_wait();
+	dependents_launch();
+	if (i >= width) {
 		return;
 	}
-	size_t row = at / vectors_per_row;
-	const uint16_t *from = gate_up + (row * vectors_per_row + at) * 8;
+	bf16x8 gates = load8(from), ups = load8(from + width);
 	float gate[8], up[8];
-	unpack8(load8(from), gate);
-	unpack8(load8(from + (size_t)vectors_per_row * 8), up);
+	unpack8(gates, gate);
+	unpack8(ups, up);
 #pragma unroll
-	for (int i = 0; i < 8; i++) {
-		gate[i] = silu(gate[i]) * up[i];
+	for (int j = 0; j < 8; j++) {
+		gate[j] = silu(gate[j]) * up[j];
 	}
-	store8(out + at * 8, pack8(gate));
+	store8(out + (size_t)blockIdx.x * width + i, pack8(gate));
 }
 
 /* ---- launchers ---- */
@@ -33,14 +38,11 @@ static __global__ void silu_mul_kernel(
 int silu_mul(uint16_t *out, const uint16_t *gate_up, uint32_t row_count, uint32_t width,
 	struct CUstream_st *stream)
 {
-	const uint32_t threads = 256;
-	uint32_t vectors_per_row = width / 8;
-	size_t vector_count = (size_t)row_count * vectors_per_row;
+	const uint32_t each = SILU_THREADS * 8;
 
-	if (vector_count > 0) {
-		uint32_t blocks = (uint32_t)((vector_count + threads - 1) / threads);
-		silu_mul_kernel<<<blocks, threads, 0, stream>>>(
-			out, gate_up, vector_count, vectors_per_row);
+	if (row_count == 0 || width == 0) {
+		return (int)cudaSuccess;
 	}
-	return cudaGetLastError();
+	return launch_dependent(silu_mul_kernel, dim3(row_count, (width + each - 1) / each),
+		SILU_THREADS, 0, stream, out, gate_up, width);
 }

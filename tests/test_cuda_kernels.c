@@ -249,16 +249,16 @@ static void check_add_rms_norm(const struct kernel_case *c)
 
 	add_rms_norm_cpu(
 		out.host, residual.host, in.host, weight.host, c->rows, c->width, 1e-6f, ROUNDING);
-	must(add_rms_norm(out.device, residual.device, in.device, weight.device, c->rows, c->width,
-		     1e-6f, NULL),
+	must(add_rms_norm(out.device, residual.device, in.device, weight.device, NULL, c->rows,
+		     c->width, 1e-6f, NULL),
 		"add_rms_norm");
 	expect_close(&out, c->width, BF16_TOLERANCE, "add_rms_norm");
 	expect_close(&residual, c->width, 0, "the residual stream");
 	/* as the forward pass calls it: out is in */
 	add_rms_norm_cpu(
 		in.host, residual.host, in.host, weight.host, c->rows, c->width, 1e-6f, ROUNDING);
-	must(add_rms_norm(in.device, residual.device, in.device, weight.device, c->rows, c->width,
-		     1e-6f, NULL),
+	must(add_rms_norm(in.device, residual.device, in.device, weight.device, NULL, c->rows,
+		     c->width, 1e-6f, NULL),
 		"add_rms_norm in place");
 	expect_close(&in, c->width, BF16_TOLERANCE, "add_rms_norm in place");
 	expect_close(&residual, c->width, 0, "the residual stream of add_rms_norm in place");
@@ -268,8 +268,47 @@ static void check_add_rms_norm(const struct kernel_case *c)
 	tensor_free(&out);
 }
 
+/* Picked rows get the bits that they get among all of them, and nothing is kept. */
+static void check_picked_rows(const struct kernel_case *c)
+{
+	size_t size = (size_t)c->rows * c->width, bytes = c->width * sizeof(float);
+	uint32_t count = c->rows / 2 + 1;
+	struct tensor in = tensor_random(size, 1), weight = tensor_random(c->width, 50);
+	struct tensor residual = tensor_random(size, 100), sum = tensor_random(size, 100);
+	struct tensor all = tensor_poisoned(size), picked = tensor_poisoned(count * c->width);
+	uint32_t *index = memory_take(count, sizeof(*index));
+
+	for (uint32_t i = 0; i < count; i++) {
+		index[i] = (uint32_t)(counter_hash(8, i) % c->rows);
+	}
+	uint32_t *device = device_copy(index, count * sizeof(*index));
+	must(add_rms_norm(all.device, sum.device, in.device, weight.device, NULL, c->rows, c->width,
+		     1e-6f, NULL),
+		"add_rms_norm");
+	must(add_rms_norm(picked.device, residual.device, in.device, weight.device, device, count,
+		     c->width, 1e-6f, NULL),
+		"add_rms_norm of picked rows");
+	float *from = tensor_fetch(&all), *found = tensor_fetch(&picked);
+	for (uint32_t i = 0; i < count; i++) {
+		cr_expect(memcmp(found + (size_t)i * c->width, from + (size_t)index[i] * c->width,
+				  bytes) == 0,
+			"width %u: picked row %u is not row %u", c->width, i, index[i]);
+	}
+	expect_close(&residual, c->width, 0, "the residual stream behind picked rows");
+	free(index);
+	free(from);
+	free(found);
+	cudaFree(device);
+	tensor_free(&in);
+	tensor_free(&weight);
+	tensor_free(&residual);
+	tensor_free(&sum);
+	tensor_free(&all);
+	tensor_free(&picked);
+}
+
 static const uint32_t norm_shapes[][3] = {{1, 8}, {1, 64}, {2, 1024}, {1, 2560}, {2, 5120},
-	{257, 8}, {257, 64}, {257, 1032}, {257, 2560}, {257, 5120}};
+	{257, 8}, {257, 64}, {257, 1032}, {257, 2560}, {257, 5120}, {3, 8192}, {2, 16384}};
 
 Test(cuda_kernels, rms_norm)
 {
@@ -281,6 +320,7 @@ Test(cuda_kernels, add_rms_norm)
 {
 	for_shapes(KERNEL_ADD_RMS_NORM, norm_shapes, COUNT(norm_shapes), check_add_rms_norm);
 	for_table(KERNEL_ADD_RMS_NORM, 4, check_add_rms_norm);
+	for_shapes(KERNEL_ADD_RMS_NORM, norm_shapes, COUNT(norm_shapes), check_picked_rows);
 }
 
 static void check_silu_mul(const struct kernel_case *c)

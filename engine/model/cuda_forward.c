@@ -362,8 +362,8 @@ static void run_norm(struct cuda_forward *forward, enum weight weight, uint32_t 
 	nvtx_push_layer(forward->domain, weight_name(weight), layer, token_count);
 	note(forward,
 		add_rms_norm(forward->hidden, forward->residual, forward->hidden,
-			tensor(forward, weight, layer), token_count, forward->model.hidden_size,
-			(float)forward->model.rms_norm_eps, stream),
+			tensor(forward, weight, layer), NULL, token_count,
+			forward->model.hidden_size, (float)forward->model.rms_norm_eps, stream),
 		"add_rms_norm");
 	nvtx_pop(forward->domain);
 }
@@ -408,7 +408,7 @@ static void run_head(
 		"gather_rows");
 	note(forward,
 		add_rms_norm(forward->sampled_hidden, forward->sampled_residual,
-			forward->sampled_hidden, tensor(forward, WEIGHT_FINAL_NORM, 0), count,
+			forward->sampled_hidden, tensor(forward, WEIGHT_FINAL_NORM, 0), NULL, count,
 			model->hidden_size, (float)model->rms_norm_eps, stream),
 		"add_rms_norm");
 	note(forward,
