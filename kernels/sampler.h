@@ -43,9 +43,9 @@ void sampler_cpu(int32_t *token_ids, const float *logits, const uint64_t *row_ke
 /* On the GPU: tiles of the vocabulary, then the best of a row's tiles; the same tokens as the twin
    for the same logits. Also notes the token as the last one of its row.
 
-   tiles: (row_count, ceil(vocabulary_size / SAMPLER_TILE)) of SAMPLER_TILE_BYTES; rows: (row_count)
-   index into last_tokens, SAMPLER_NO_ROW: noted nowhere. */
-enum { SAMPLER_TILE = 4096, SAMPLER_TILE_BYTES = 8 };
+   tiles: (row_count, ceil(vocabulary_size / SAMPLER_TILE)) of SAMPLER_TILE_BYTES, scratch;
+   rows: (row_count) index into last_tokens, SAMPLER_NO_ROW: noted nowhere. */
+enum { SAMPLER_TILE = 1024, SAMPLER_TILE_BYTES = 8 };
 #define SAMPLER_NO_ROW UINT32_MAX
 
 int sampler(int32_t *token_ids, int32_t *last_tokens, void *tiles, const float *logits,

@@ -61,6 +61,19 @@ BOTH_SIDES static inline float sampler_noise_of_bits(uint32_t bits)
 	return -log_float(exponential(bits));
 }
 
+/* No less than the noise of these bits, and little more where the noise is large: -log(-log(1 - u))
+   <= -log(u), and log2 of a float is no less than its bits, read as a fixed-point number, say: the
+   mantissa is below log2 of itself. 159 log(2) and a little, for what is rounded here and above;
+   log(2) / 2^23. */
+BOTH_SIDES static inline float sampler_noise_bound(uint32_t bits)
+{
+	float x = (float)bits;
+	int32_t fixed;
+
+	memcpy(&fixed, &x, sizeof(fixed));
+	return 0x1.b8d89p+6f - (float)fixed * 0x1.62e43p-24f;
+}
+
 /* The noise of one id, see kernels/sampler.h. */
 BOTH_SIDES static inline float sampler_noise(uint64_t row_key, uint32_t id)
 {

@@ -178,6 +178,30 @@ Test(sampler, noise_follows_its_formula)
 	cr_assert_float_eq(sampler_noise_of_bits(UINT32_MAX), -3.1299, 1e-3);
 }
 
+/* A candidate is passed over by its bound, so the bound must hold for all bits; and the sampler is
+   fast only if it is close where noise is large (but for the few bits that are the largest). */
+static void check_bound_of(uint32_t bits)
+{
+	float noise = sampler_noise_of_bits(bits), bound = sampler_noise_bound(bits);
+
+	require(bound >= noise, "bits %08x: noise %.9g, bound %.9g", bits, (double)noise,
+		(double)bound);
+	require(bits < 16 || bits > UINT32_MAX / 8 || bound < noise + 0.15f,
+		"bits %08x: noise %.9g, bound %.9g is far off", bits, (double)noise, (double)bound);
+}
+
+Test(sampler, noise_is_never_above_its_bound)
+{
+	for (uint32_t i = 0; i < 1000000; i++) {
+		check_bound_of(i);
+		check_bound_of(UINT32_MAX - i);
+		check_bound_of((uint32_t)counter_hash(5, i));
+		/* around powers of two and of halves, where the bound bends */
+		check_bound_of((UINT32_C(1) << i % 32) + i / 32 - 15000);
+		check_bound_of((UINT32_C(3) << i % 31) + i / 32 - 15000);
+	}
+}
+
 /* The most of many: its tail decides what unlikely tokens get. */
 Test(sampler, tail_of_the_noise_has_its_weight)
 {
