@@ -10,6 +10,7 @@ int command_compare(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_trace(int argc, char **argv);
 int command_generate(int argc, char **argv);
+int command_kernels(int argc, char **argv);
 int command_export(int argc, char **argv);
 int command_calibrate(int argc, char **argv);
 

@@ -18,6 +18,7 @@ static const struct entry entries[] = {
 	{"info", command_info, "show what memory leaves for KV blocks on a GPU"},
 	{"trace", command_trace, "make and look at traces"},
 	{"generate", command_generate, "continue texts with a model"},
+	{"kernels", command_kernels, "time the operations of the GPU engine"},
 	{"export", command_export, "write a model's weights for other programs"},
 };
 

@@ -53,7 +53,8 @@
 #define LAYER_PRODUCTS(rows)                                                                       \
 	MATMUL(MODEL, rows, 1024, 4096, false), MATMUL(MODEL, rows, 2048, 1024, false),            \
 		MATMUL(MODEL, rows, 1024, 6144, false), MATMUL(MODEL, rows, 3072, 1024, false),    \
-		MATMUL(MODEL, rows, 4096, 6144, false), MATMUL(MODEL, rows, 4096, 24576, false)
+		MATMUL(MODEL, rows, 4096, 6144, false), MATMUL(MODEL, rows, 4096, 4096, false),    \
+		MATMUL(MODEL, rows, 4096, 24576, false), MATMUL(MODEL, rows, 12288, 4096, false)
 
 /* A decode step of qwen3-0.6b. */
 #define DECODE_PRODUCTS(rows)                                                                      \
@@ -64,12 +65,14 @@
 static const struct kernel_case cases[] = {
 	EMBEDDING(TINY, 1, 1, 1),
 	EMBEDDING(TINY, 7, 34, 11),
+	EMBEDDING(MODEL, 1, 1024, 151936),
 	EMBEDDING(MODEL, 256, 1024, 151936),
 	EMBEDDING(MODEL, 16384, 1024, 151936),
 
 	BY_ROW(KERNEL_RMS_NORM, TINY, 1, 1),
 	BY_ROW(KERNEL_RMS_NORM, TINY, 3, 15),
 	BY_ROW(KERNEL_RMS_NORM, TINY, 5, 1024),
+	BY_ROW(KERNEL_RMS_NORM, MODEL, 1, 1024),
 	BY_ROW(KERNEL_RMS_NORM, MODEL, 256, 1024),
 	BY_ROW(KERNEL_RMS_NORM, MODEL, 16384, 4096),
 
@@ -99,6 +102,7 @@ static const struct kernel_case cases[] = {
 	DECODE(TINY, 3, 6, 1, 128, 64, 129, true),
 	DECODE(TINY, 3, 14, 2, 128, 64, 129, true),
 	DECODE(TINY, 5, 8, 1, 128, 256, 600, true),
+	DECODE(MODEL, 1, 16, 8, 128, 256, 600, false),
 	DECODE(MODEL, 1, 16, 8, 128, 256, 1024, false),
 	DECODE(MODEL, 8, 16, 8, 128, 256, 1024, false),
 	DECODE(MODEL, 64, 16, 8, 128, 256, 512, false),
@@ -131,6 +135,7 @@ static const struct kernel_case cases[] = {
 
 	BY_ROW(KERNEL_SILU_MUL, TINY, 1, 1),
 	BY_ROW(KERNEL_SILU_MUL, TINY, 7, 33),
+	BY_ROW(KERNEL_SILU_MUL, MODEL, 1, 3072),
 	BY_ROW(KERNEL_SILU_MUL, MODEL, 256, 3072),
 	BY_ROW(KERNEL_SILU_MUL, MODEL, 16384, 3072),
 
@@ -147,6 +152,7 @@ static const struct kernel_case cases[] = {
 	LAYER_PRODUCTS(1),
 	LAYER_PRODUCTS(8),
 	LAYER_PRODUCTS(64),
+	LAYER_PRODUCTS(128),
 	LAYER_PRODUCTS(256),
 	LAYER_PRODUCTS(512),
 	LAYER_PRODUCTS(4096),
