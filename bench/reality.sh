@@ -11,7 +11,7 @@
 #     --model NAME         default qwen3-0.6b
 #     --only "NAME..."     of nano, pressure, chat, azure and mooncake
 #     --runner NAME        run: default cuda; another one stands in for it in a trial
-#     --gpu NAME|FILE      table: the profile of the simulation, default h200
+#     --gpu NAME|FILE      table: the profile of the simulation, default h200-MODEL, calibrated
 #     --limit SECONDS      run: starts nothing that would not end before; default 480
 #     --musts              table: exit code 1 when a figure misses what it must reach
 #
@@ -38,7 +38,7 @@ quire=$root/build/release/quire
 traces=$root/../shared/traces
 model=qwen3-0.6b
 runner=cuda
-gpu=h200
+gpu=
 limit=480
 musts=no
 
@@ -333,6 +333,7 @@ while [ $# -gt 0 ]; do
 	[ "$1" = --musts ] || shift
 	shift
 done
+gpu=${gpu:-h200-$model}
 [ -x "$quire" ] || fail "there is no program $quire: cmake --build --preset release makes it"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
