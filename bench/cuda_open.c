@@ -2,6 +2,7 @@
 
 #include "engine/model/cuda_kernel_trace.h"
 #include "engine/model/cuda_runner.h"
+#include "kernels/launch.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -33,6 +34,8 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 			.seed = config->seed,
 			.is_eager = config->enforce_eager != 0,
 			.watch = watch,
+			.path = strcmp(config->kernels, "general") == 0 ? KERNEL_PATH_GENERAL
+									: kernel_path_of_device(),
 		};
 		status = cuda_runner_open(out, &options, memory, error);
 	}

@@ -19,6 +19,7 @@ struct step_time {
 	uint64_t elapsed_ns;
 	uint64_t gpu_ns;
 	uint64_t host_ns;
+	uint64_t idle_ns; /* of the GPU, from the step before to this one, where it was measured */
 	enum step_mode mode;
 };
 
@@ -32,6 +33,13 @@ struct runner {
 	   finished. */
 	enum status (*execute)(void *state, const struct batch *batch, int32_t *token_ids,
 		struct step_time *time, struct error *error);
+
+	/* The two halves of execute, for a runner that can be given the next step before the latest
+	   is over: at most two are launched and not collected, and steps are collected in turn.
+	   NULL: it cannot. The batch is not needed any more once it was launched. */
+	enum status (*launch)(void *state, const struct batch *batch, struct error *error);
+	enum status (*collect)(
+		void *state, int32_t *token_ids, struct step_time *time, struct error *error);
 
 	/* When the next step starts, given that it could start at earliest_ns. NULL: at once. A
 	   tape answers with the recorded start, a wall clock waits until then. */

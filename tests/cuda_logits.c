@@ -186,7 +186,8 @@ static enum status open_runner(const struct command *command, const struct engin
 	struct runner *runner, struct error *error)
 {
 	struct cuda_memory memory;
-	const struct cuda_runner_options cuda = {.weights = command->weights, .engine = config};
+	const struct cuda_runner_options cuda = {
+		.weights = command->weights, .engine = config, .path = kernel_path_of_device()};
 	const struct reference_options reference = {
 		.weights = command->weights, .engine = config, .rounding = command->rounding};
 

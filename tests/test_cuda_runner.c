@@ -9,6 +9,7 @@
 #include "engine/model/cuda_runner.h"
 #include "engine/model/reference_runner.h"
 #include "engine/policy.h"
+#include "kernels/launch.h"
 
 #include <criterion/criterion.h>
 #include <cuda_runtime_api.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 static void skip_without_device(void)
 {
@@ -128,8 +130,8 @@ struct run {
 	struct engine engine;
 };
 
-static void open_cuda(struct run *run, const struct weights *weights,
-	const struct engine_config *config, bool is_eager)
+static void open_cuda_path(struct run *run, const struct weights *weights,
+	const struct engine_config *config, enum kernel_path path, bool is_eager)
 {
 	struct error error = {0};
 	struct cuda_memory memory;
@@ -137,12 +139,19 @@ static void open_cuda(struct run *run, const struct weights *weights,
 		.engine = config,
 		.gpu_memory_utilization = 900000,
 		.seed = 3,
-		.is_eager = is_eager};
+		.is_eager = is_eager,
+		.path = path};
 
 	cr_assert(cuda_runner_open(&run->runner, &options, &memory, &error) == STATUS_OK, "%s",
 		error.text);
 	cr_assert(memory.block_count == config->kv_block_count);
 	cr_assert(engine_open(&run->engine, config, &run->runner, &error) == STATUS_OK);
+}
+
+static void open_cuda(struct run *run, const struct weights *weights,
+	const struct engine_config *config, bool is_eager)
+{
+	open_cuda_path(run, weights, config, kernel_path_of_device(), is_eager);
 }
 
 static void open_reference(struct run *run, const struct weights *weights,
@@ -391,6 +400,310 @@ Test(cuda_runner, graphs_and_eager_steps_sample_the_same)
 	for (uint32_t i = 0; i < FIXTURE_COUNT; i++) {
 		subject_open_fixture(&subject, i);
 		check_graphs(&subject);
+		subject_close(&subject);
+	}
+}
+
+/* ---- what a row computes depends on nothing beside it ---- */
+
+/* Shapes of layers that bring every kind of product: small weights, those of qwen3-0.6b, and those
+   of qwen3-8b, which decode rows share with prefill rows. */
+static const struct model_config invariance_models[] = {
+	{
+		.name = "hidden-256",
+		.hidden_size = 256,
+		.num_hidden_layers = 3,
+		.num_attention_heads = 4,
+		.num_key_value_heads = 2,
+		.head_dim = 128,
+		.intermediate_size = 768,
+		.vocab_size = 1000,
+		.max_position_embeddings = 2048,
+		.rms_norm_eps = 1e-6,
+		.rope_theta = 1e6,
+		.tie_word_embeddings = true,
+	},
+	{
+		.name = "hidden-1024",
+		.hidden_size = 1024,
+		.num_hidden_layers = 2,
+		.num_attention_heads = 16,
+		.num_key_value_heads = 8,
+		.head_dim = 128,
+		.intermediate_size = 3072,
+		.vocab_size = 5000,
+		.max_position_embeddings = 2048,
+		.rms_norm_eps = 1e-6,
+		.rope_theta = 1e6,
+		.tie_word_embeddings = true,
+	},
+	{
+		.name = "hidden-4096",
+		.hidden_size = 4096,
+		.num_hidden_layers = 2,
+		.num_attention_heads = 32,
+		.num_key_value_heads = 8,
+		.head_dim = 128,
+		.intermediate_size = 12288,
+		.vocab_size = 5000,
+		.max_position_embeddings = 2048,
+		.rms_norm_eps = 1e-6,
+		.rope_theta = 1e6,
+		.tie_word_embeddings = false,
+	},
+};
+
+enum { INVARIANCE_MODELS = sizeof(invariance_models) / sizeof(invariance_models[0]) };
+
+enum { LENGTH_MAX = PROMPT_MAX + OUTPUT_MAX, PARTS_MAX = 6 };
+
+/* What a request came to: its tokens, and a hash of the keys, or the values, of each layer at each
+   position whose K/V were computed. */
+struct outcome {
+	uint32_t prompt_count, token_count;
+	uint32_t cached_count, preemption_count;
+	int32_t tokens[LENGTH_MAX];
+	uint64_t kv[LENGTH_MAX][PARTS_MAX];
+};
+
+struct outcomes {
+	struct outcome of[REQUESTS];
+	uint64_t preemptions, graph_steps, eager_steps, mixed_steps;
+};
+
+static void hash_block(struct outcome *out, const unsigned char *block,
+	const struct model_config *model, uint32_t block_size, uint32_t first, uint32_t count)
+{
+	uint32_t heads = model->num_key_value_heads;
+	size_t row = model->head_dim * sizeof(uint16_t);
+
+	for (uint32_t part = 0; part < 2 * model->num_hidden_layers; part++) {
+		for (uint32_t t = 0; t < count; t++) {
+			XXH64_hash_t hash = 0;
+			for (uint32_t h = 0; h < heads; h++) {
+				size_t at = ((part * heads + h) * (size_t)block_size + t) * row;
+				hash = XXH64(block + at, row, hash);
+			}
+			out->kv[first + t][part] = hash;
+		}
+	}
+}
+
+/* In the step that ends a sequence, before its blocks are given back. */
+static void keep_outcome(struct run *run, const struct model_config *model,
+	const struct sequence *sequence, struct outcome *out)
+{
+	struct error error = {0};
+	uint32_t block_size = run->engine.scheduler.config.block_size;
+	uint64_t bytes = cuda_runner_block_bytes(&run->runner);
+	unsigned char *block = memory_take(bytes, 1);
+
+	for (uint32_t first = 0; first < sequence->token_count; first += block_size) {
+		uint32_t left = sequence->token_count - first;
+		cr_assert(cuda_runner_read_block(&run->runner,
+				  sequence->block_table[first / block_size],
+				  (uint16_t *)(void *)block, &error) == STATUS_OK,
+			"%s", error.text);
+		hash_block(out, block, model, block_size, first,
+			left < block_size ? left : block_size);
+	}
+	free(block);
+	out->cached_count = sequence->cached_count;
+	out->preemption_count = sequence->preemption_count;
+}
+
+static void step_and_keep(
+	struct run *run, const struct model_config *model, struct outcomes *outcomes)
+{
+	struct error error = {0};
+	struct step_time time;
+	struct scheduler *scheduler = &run->engine.scheduler;
+	const struct step_counts *counts = &scheduler->batch.counts;
+	const struct sequence *sequence;
+
+	cr_assert(engine_schedule(&run->engine) != NULL);
+	cr_assert(engine_execute(&run->engine, &time, &error) == STATUS_OK, "%s", error.text);
+	outcomes->preemptions += counts->preemptions;
+	outcomes->graph_steps += time.mode == STEP_MODE_GRAPH;
+	outcomes->eager_steps += time.mode == STEP_MODE_EAGER;
+	outcomes->mixed_steps += counts->decode_rows > 0 && counts->prefill_rows > 0;
+	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
+		const struct placement *placement = &scheduler->placements[i];
+		sequence = placement->sequence;
+		if (placement->is_sampled &&
+			sequence_completion_count(sequence) + 1 == sequence->max_tokens) {
+			keep_outcome(run, model, sequence, &outcomes->of[sequence->request]);
+		}
+	}
+	engine_postprocess(&run->engine);
+	while ((sequence = engine_take_finished(&run->engine)) != NULL) {
+		struct outcome *out = &outcomes->of[sequence->request];
+		out->prompt_count = sequence->prompt_count;
+		out->token_count = sequence->token_count;
+		memcpy(out->tokens, sequence->token_ids, out->token_count * sizeof(int32_t));
+	}
+}
+
+/* How requests are run. */
+struct company {
+	const char *name;
+	const char *policy;
+	uint32_t max_num_seqs;
+	uint32_t max_num_batched_tokens;
+	uint32_t blocks;
+	bool is_alone; /* one request after the other, each with an empty cache */
+	bool is_eager;
+};
+
+static struct outcomes *run_company(
+	const struct subject *subject, const struct company *company, enum kernel_path path)
+{
+	struct error error = {0};
+	struct outcomes *outcomes = memory_take(1, sizeof(*outcomes));
+	struct engine_config config = config_of(company->policy, company->blocks);
+	struct run run;
+	uint32_t vocab_size = subject->model.vocab_size;
+
+	config.max_num_seqs = company->max_num_seqs;
+	config.max_num_batched_tokens = company->max_num_batched_tokens;
+	open_cuda_path(&run, subject->weights, &config, path, company->is_eager);
+	for (uint64_t id = 0; id < REQUESTS || engine_has_work(&run.engine);) {
+		uint32_t count = company->is_alone ? !engine_has_work(&run.engine) : 3;
+		if (company->is_alone && count == 1) {
+			engine_close(&run.engine);
+			cr_assert(engine_open(&run.engine, &config, &run.runner, &error) ==
+				  STATUS_OK);
+		}
+		for (; count > 0 && id < REQUESTS && engine_has_room(&run.engine); count--) {
+			add_request(&run.engine, id++, vocab_size, false);
+		}
+		step_and_keep(&run, &subject->model, outcomes);
+	}
+	close_run(&run);
+	return outcomes;
+}
+
+/* Positions of the K/V of a request that differ; its last token has none. */
+static uint32_t count_differences(
+	const struct outcome *a, const struct outcome *b, uint32_t *first_position)
+{
+	uint32_t count = 0;
+
+	for (uint32_t p = 0; p + 1 < a->token_count; p++) {
+		if (memcmp(a->kv[p], b->kv[p], sizeof(a->kv[p])) != 0) {
+			*first_position = count == 0 ? p : *first_position;
+			count++;
+		}
+	}
+	return count;
+}
+
+/* Every request, or those that were never preempted. */
+static void expect_equal(const char *model, const char *name, const struct outcomes *a,
+	const struct outcomes *b, bool with_preempted)
+{
+	uint32_t compared = 0, hits = 0, bad = 0;
+
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		const struct outcome *x = &a->of[i], *y = &b->of[i];
+		uint32_t at = 0;
+		if (!with_preempted && x->preemption_count + y->preemption_count > 0) {
+			continue;
+		}
+		cr_expect(x->token_count == y->token_count && x->token_count > x->prompt_count);
+		uint32_t kv = count_differences(x, y, &at);
+		bool is_same = memcmp(x->tokens, y->tokens, x->token_count * sizeof(int32_t)) == 0;
+		cr_expect(is_same && kv == 0,
+			"%s, %s, request %u (%u of %u tokens prompt): tokens %s, K/V differ at %u "
+			"positions, first %u",
+			model, name, i, x->prompt_count, x->token_count,
+			is_same ? "equal" : "differ", kv, at);
+		bad += !is_same || kv > 0;
+		hits += y->cached_count > x->cached_count;
+		compared++;
+	}
+	printf("%s, %s: %u requests alike, %u not; %u had hits; %lu graph, %lu eager, %lu mixed "
+	       "steps; %lu preemptions\n",
+		model, name, compared - bad, bad, hits, (unsigned long)b->graph_steps,
+		(unsigned long)b->eager_steps, (unsigned long)b->mixed_steps,
+		(unsigned long)b->preemptions);
+	cr_expect(compared > 0);
+}
+
+static const struct company alone = {"alone", "prefill-first", 1, 512, 200, true, false};
+
+static const struct company companies[] = {
+	{"prompts whole", "prefill-first", 20, 2048, 200, false, false},
+	{"prompts whole, eager", "prefill-first", 20, 2048, 200, false, true},
+	{"chunks beside decodes", "mixed", 20, 200, 200, false, false},
+	{"chunks of odd sizes", "mixed", 13, 61, 200, false, false},
+	{"chunks, eager", "mixed", 20, 130, 200, false, true},
+	{"alone, chunks, other bucket", "mixed", 2, 100, 200, true, true},
+	{"a few at a time", "mixed", 3, 333, 200, false, false},
+};
+
+static void check_invariance(const struct subject *subject, enum kernel_path path)
+{
+	char name[128];
+	struct outcomes *base = run_company(subject, &alone, path);
+
+	snprintf(name, sizeof(name), "%s, path %d", subject->model.name, (int)path);
+	for (size_t i = 0; i < sizeof(companies) / sizeof(companies[0]); i++) {
+		struct outcomes *other = run_company(subject, &companies[i], path);
+		expect_equal(name, companies[i].name, base, other, true);
+		cr_expect(other->preemptions == 0);
+		free(other);
+	}
+	free(base);
+}
+
+static void open_invariance(struct subject *subject, uint32_t i)
+{
+	struct error error = {0};
+
+	subject->model = invariance_models[i];
+	cr_assert(weights_open(&subject->weights, &subject->model, "dummy:11", &error) == STATUS_OK,
+		"%s", error.text);
+}
+
+Test(cuda_runner, requests_are_the_same_bits_in_any_company)
+{
+	for (uint32_t i = 0; i < INVARIANCE_MODELS; i++) {
+		struct subject subject;
+		open_invariance(&subject, i);
+		check_invariance(&subject, kernel_path_of_device());
+		if (kernel_path_of_device() != KERNEL_PATH_GENERAL) {
+			check_invariance(&subject, KERNEL_PATH_GENERAL);
+		}
+		subject_close(&subject);
+	}
+}
+
+/* What is computed again after a preemption may differ from what was; but twice the same run is
+   twice the same bits, and nobody else is touched. */
+Test(cuda_runner, preempted_runs_repeat_bit_by_bit)
+{
+	static const struct company pressed[] = {
+		{"preempted, mixed", "mixed", 20, 200, 12, false, false},
+		{"preempted, prefill-first", "prefill-first", 20, 512, 12, false, false},
+	};
+
+	for (uint32_t i = 0; i < INVARIANCE_MODELS; i++) {
+		struct subject subject;
+		open_invariance(&subject, i);
+		struct outcomes *base = run_company(&subject, &alone, kernel_path_of_device());
+		for (uint32_t c = 0; c < 2; c++) {
+			struct outcomes *a =
+				run_company(&subject, &pressed[c], kernel_path_of_device());
+			struct outcomes *b =
+				run_company(&subject, &pressed[c], kernel_path_of_device());
+			cr_expect(a->preemptions > 0);
+			expect_equal(subject.model.name, pressed[c].name, a, b, true);
+			expect_equal(subject.model.name, "the others", base, a, false);
+			free(a);
+			free(b);
+		}
+		free(base);
 		subject_close(&subject);
 	}
 }

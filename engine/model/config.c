@@ -633,7 +633,10 @@ uint64_t model_config_step_bytes(
 	/* results, maxima and sums in float32 */
 	uint64_t split_bytes = (query + 2 * (uint64_t)config->num_attention_heads) * 4;
 
-	return limits->tokens * token_elements * 2 + limits->samples * sample_bytes +
-	       limits->splits * split_bytes + limits->positions * config->head_dim * 4 +
-	       MATMUL_WORKSPACE_BYTES;
+	/* arrivals of decode attention */
+	uint64_t counter_bytes = (1 + limits->samples * config->num_key_value_heads) * 4;
+
+	return counter_bytes + limits->tokens * token_elements * 2 +
+	       limits->samples * sample_bytes + limits->splits * split_bytes +
+	       limits->positions * config->head_dim * 4 + MATMUL_WORKSPACE_BYTES;
 }

@@ -6,6 +6,7 @@
 #include "engine/model/cuda_weights.h"
 #include "engine/model/nvtx.h"
 #include "kernels/add_rms_norm.h"
+#include "kernels/decode_matmul.h"
 #include "kernels/embedding.h"
 #include "kernels/gather_rows.h"
 #include "kernels/matmul.h"
@@ -24,7 +25,9 @@ struct cuda_forward {
 	struct attention_shape shape;
 	struct matmul_context *products;
 	uint16_t **tensors; /* (num_hidden_layers, WEIGHT_COUNT); not layered: of layer 0 */
-	float *rope;	    /* (limits.positions, head_dim / 2, 2) */
+	bool is_decode_product[WEIGHT_COUNT]; /* decode rows are multiplied by a kernel of their own
+					       */
+	float *rope;			      /* (limits.positions, head_dim / 2, 2) */
 
 	uint16_t *pool;		/* [layer][k|v][block][kv_head][token][head_dim] */
 	uint64_t pool_elements; /* of the keys, or the values, of one layer */
@@ -43,6 +46,7 @@ struct cuda_forward {
 	void *sampler_tiles;
 	float *partial_out;   /* (limits.splits, heads, head_dim) */
 	float *partial_state; /* (limits.splits, heads, 2) */
+	uint32_t *arrivals;   /* (1 + S * kv_heads) see struct decode_work */
 
 	struct nvtx_ranges *domain;
 
@@ -152,6 +156,7 @@ static enum status take_step_tensors(struct cuda_forward *forward, struct error 
 		{&forward->sampler_tiles, samples * tiles, SAMPLER_TILE_BYTES},
 		{&forward->partial_out, splits * query, 4},
 		{&forward->partial_state, splits * model->num_attention_heads * 2, 4},
+		{&forward->arrivals, 1 + samples * model->num_key_value_heads, 4},
 	};
 	enum status status = STATUS_OK;
 	/* The sum is what model_config_step_bytes() says, for those who reckon without a GPU. */
@@ -165,7 +170,27 @@ static enum status take_step_tensors(struct cuda_forward *forward, struct error 
 	}
 	check(status != STATUS_OK ||
 		bytes == model_config_step_bytes(model, &forward->options.limits));
+	if (status == STATUS_OK) {
+		uint64_t count = 1 + samples * model->num_key_value_heads;
+		status =
+			cuda_status((int)cudaMemset(forward->arrivals, 0, count * sizeof(uint32_t)),
+				"cudaMemset", error);
+	}
 	return status;
+}
+
+/* By shape alone, so that a row's sums never depend on how many rows there are. */
+static void choose_products(struct cuda_forward *forward)
+{
+	static const enum weight weights[] = {WEIGHT_QKV, WEIGHT_O, WEIGHT_GATE_UP, WEIGHT_DOWN};
+
+	for (uint32_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
+		struct weight_shape shape =
+			weight_shape(&forward->model, weights[i], forward->options.shard);
+		/* Off until the kernel is no slower than the library at any number of rows. */
+		forward->is_decode_product[weights[i]] =
+			false && decode_matmul_fits(shape.columns, shape.rows);
+	}
 }
 
 static enum status check_shape(const struct cuda_forward *forward, struct error *error)
@@ -218,6 +243,7 @@ enum status cuda_forward_open(
 		status = cuda_status(matmul_open(&forward->products), "opening cuBLASLt", error);
 	}
 	if (status == STATUS_OK) {
+		choose_products(forward);
 		status = load_weights(forward, error);
 	}
 	if (status == STATUS_OK) {
@@ -261,7 +287,7 @@ void cuda_forward_close(struct cuda_forward *forward)
 		forward->qkv, forward->query, forward->attended, forward->gate_up,
 		forward->activated, forward->sampled_residual, forward->sampled_hidden,
 		forward->logits, forward->sampler_tiles, forward->partial_out,
-		forward->partial_state};
+		forward->partial_state, forward->arrivals};
 	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
 		cudaFree(memory[i]);
 	}
@@ -287,17 +313,87 @@ static void note(struct cuda_forward *forward, int code, const char *call)
 	}
 }
 
-static void multiply(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
+/* Decode rows and prefill rows part where the former have a kernel of their own, whatever their
+   number: a row's sum is then in the order of its kind. Returns how many rows are multiplied so. */
+static uint32_t decode_product_rows(
+	const struct cuda_forward *forward, enum weight weight, const struct cuda_batch *batch)
+{
+	return forward->is_decode_product[weight] ? batch->decode_count : 0;
+}
+
+static void multiply_decodes(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
+	enum weight weight, const uint16_t *bias, uint32_t layer, uint32_t row_count,
+	struct CUstream_st *stream)
+{
+	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
+	const uint16_t *matrix = tensor(forward, weight, layer);
+
+	if (row_count == 0) {
+		return;
+	}
+	nvtx_push_layer(forward->domain, weight_name(weight), layer, row_count);
+	note(forward,
+		weight == WEIGHT_GATE_UP ? decode_matmul_silu(out, in, matrix, row_count,
+						   shape.columns, shape.rows / 2, stream)
+					 : decode_matmul(out, in, matrix, bias, row_count,
+						   shape.columns, shape.rows, stream),
+		weight_name(weight));
+	nvtx_pop(forward->domain);
+}
+
+static void multiply_others(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
 	enum weight weight, const uint16_t *bias, uint32_t layer, uint32_t row_count,
 	struct CUstream_st *stream)
 {
 	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
 
+	if (row_count == 0) {
+		return;
+	}
 	nvtx_push_layer(forward->domain, weight_name(weight), layer, row_count);
 	note(forward,
 		matmul(forward->products, out, in, tensor(forward, weight, layer), bias, row_count,
 			shape.columns, shape.rows, stream),
 		weight_name(weight));
+	nvtx_pop(forward->domain);
+}
+
+/* bias: WEIGHT_COUNT for none. */
+static void multiply(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
+	enum weight weight, enum weight bias, uint32_t layer, const struct cuda_batch *batch,
+	struct CUstream_st *stream)
+{
+	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
+	const uint16_t *vector = bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, layer);
+	uint32_t first = decode_product_rows(forward, weight, batch);
+
+	multiply_decodes(forward, out, in, weight, vector, layer, first, stream);
+	multiply_others(forward, out + (size_t)first * shape.rows,
+		in + (size_t)first * shape.columns, weight, vector, layer,
+		batch->token_count - first, stream);
+}
+
+/* activated = silu(gate) * up, of hidden. */
+static void run_gate_up(struct cuda_forward *forward, const struct cuda_batch *batch,
+	uint32_t layer, struct CUstream_st *stream)
+{
+	size_t hidden = forward->model.hidden_size;
+	uint32_t intermediate = forward->model.intermediate_size;
+	uint32_t first = decode_product_rows(forward, WEIGHT_GATE_UP, batch);
+	uint32_t rest = batch->token_count - first;
+
+	multiply_decodes(forward, forward->activated, forward->hidden, WEIGHT_GATE_UP, NULL, layer,
+		first, stream);
+	if (rest == 0) {
+		return;
+	}
+	multiply_others(forward, forward->gate_up, forward->hidden + first * hidden, WEIGHT_GATE_UP,
+		NULL, layer, rest, stream);
+	nvtx_push_layer(forward->domain, "silu_mul", layer, rest);
+	note(forward,
+		silu_mul(forward->activated + (size_t)first * intermediate, forward->gate_up, rest,
+			intermediate, stream),
+		"silu_mul");
 	nvtx_pop(forward->domain);
 }
 
@@ -309,8 +405,10 @@ static void run_decode_attention(struct cuda_forward *forward, const struct cuda
 	const uint32_t *ends = batch->decode_group_ends;
 	uint32_t whole = batch->decode_count;
 
+	work.path = forward->options.path;
 	work.partial_out = forward->partial_out;
 	work.partial_state = forward->partial_state;
+	work.arrivals = forward->arrivals;
 	for (uint32_t i = 0; work.first_row < batch->decode_count; i++) {
 		uint32_t end = ends == NULL ? whole : ends[i];
 		note(forward,
@@ -332,9 +430,11 @@ static void run_attention(struct cuda_forward *forward, const struct cuda_batch 
 	};
 	uint16_t *keys = forward->pool + 2 * layer * forward->pool_elements;
 	uint16_t *values = keys + forward->pool_elements;
+	struct prefill_work prefill = batch->prefill;
 
-	multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV,
-		tensor(forward, WEIGHT_QKV_BIAS, layer), layer, batch->token_count, stream);
+	prefill.path = forward->options.path;
+	multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, layer, batch,
+		stream);
 	nvtx_push_layer(forward->domain, "qk_norm_rope_store", layer, batch->token_count);
 	note(forward,
 		qk_norm_rope_store(forward->query, keys, values, forward->qkv, batch->positions,
@@ -347,12 +447,12 @@ static void run_attention(struct cuda_forward *forward, const struct cuda_batch 
 	nvtx_push_layer(forward->domain, "prefill_attention", layer,
 		batch->token_count - batch->decode_count);
 	note(forward,
-		prefill_attention(forward->attended, forward->query, keys, values, &batch->prefill,
+		prefill_attention(forward->attended, forward->query, keys, values, &prefill,
 			&forward->shape, stream),
 		"prefill_attention");
 	nvtx_pop(forward->domain);
-	multiply(forward, forward->hidden, forward->attended, WEIGHT_O,
-		tensor(forward, WEIGHT_O_BIAS, layer), layer, batch->token_count, stream);
+	multiply(forward, forward->hidden, forward->attended, WEIGHT_O, WEIGHT_O_BIAS, layer, batch,
+		stream);
 }
 
 /* residual += hidden; hidden = its norm. */
@@ -375,16 +475,9 @@ static void run_layer(struct cuda_forward *forward, const struct cuda_batch *bat
 
 	run_attention(forward, batch, layer, stream);
 	run_norm(forward, WEIGHT_POST_NORM, layer, tokens, stream);
-	multiply(forward, forward->gate_up, forward->hidden, WEIGHT_GATE_UP, NULL, layer, tokens,
-		stream);
-	nvtx_push_layer(forward->domain, "silu_mul", layer, tokens);
-	note(forward,
-		silu_mul(forward->activated, forward->gate_up, tokens,
-			forward->model.intermediate_size, stream),
-		"silu_mul");
-	nvtx_pop(forward->domain);
-	multiply(forward, forward->hidden, forward->activated, WEIGHT_DOWN, NULL, layer, tokens,
-		stream);
+	run_gate_up(forward, batch, layer, stream);
+	multiply(forward, forward->hidden, forward->activated, WEIGHT_DOWN, WEIGHT_COUNT, layer,
+		batch, stream);
 	if (layer + 1 < forward->model.num_hidden_layers) {
 		run_norm(forward, WEIGHT_INPUT_NORM, layer + 1, tokens, stream);
 	}
@@ -450,6 +543,22 @@ enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_bat
 	}
 	run_head(forward, batch, stream);
 	return cuda_status(forward->code, forward->call, error);
+}
+
+enum status cuda_forward_read_block(
+	const struct cuda_forward *forward, uint32_t block, uint16_t *out, struct error *error)
+{
+	uint32_t parts = 2 * forward->model.num_hidden_layers;
+	size_t elements = cuda_forward_block_bytes(forward) / parts / sizeof(uint16_t);
+
+	int code = 0;
+
+	for (uint32_t i = 0; i < parts && code == 0; i++) {
+		code = (int)cudaMemcpy(out + i * elements,
+			forward->pool + i * forward->pool_elements + block * elements,
+			elements * sizeof(uint16_t), cudaMemcpyDeviceToHost);
+	}
+	return cuda_status(code, "cudaMemcpy", error);
 }
 
 const float *cuda_forward_logits(const struct cuda_forward *forward)

@@ -28,7 +28,8 @@ struct cuda_forward_options {
 	struct model_step_limits limits; /* of a batch */
 	uint32_t block_size;		 /* tokens in a block; a multiple of 64 */
 	uint32_t table_width;		 /* blocks in a row of the block tables */
-	struct nvtx_ranges *ranges;	 /* borrowed; NULL: nobody looks */
+	enum kernel_path path;
+	struct nvtx_ranges *ranges; /* borrowed; NULL: nobody looks */
 };
 
 /* A batch on the device. Decode rows come first: row r of them is token r. */
@@ -39,7 +40,7 @@ struct cuda_batch {
 	const int32_t *token_ids;	   /* (token_count); -1: last_tokens of the row */
 	const uint32_t *positions;	   /* (token_count) */
 	const int64_t *slots;		   /* (token_count) */
-	struct decode_work decode;	   /* partial results are the forward pass's own */
+	struct decode_work decode;	   /* path and partial results are the forward pass's own */
 	const uint32_t *decode_group_ends; /* on the host: rows at which groups of at most
 					      limits.splits splits end, the last decode_count;
 					      NULL: one group */
@@ -66,6 +67,11 @@ enum status cuda_forward_take_pool(
 /* Puts one forward pass on the stream. */
 enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,
 	struct CUstream_st *stream, struct error *error);
+
+/* Copies a block of the KV pool to the host as it lies there: (layers, k and v, kv_heads,
+   block_size, head_dim). */
+enum status cuda_forward_read_block(
+	const struct cuda_forward *forward, uint32_t block, uint16_t *out, struct error *error);
 
 uint32_t cuda_forward_vocabulary(const struct cuda_forward *forward);
 

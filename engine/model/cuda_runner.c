@@ -7,10 +7,11 @@
 #include "engine/model/nvtx.h"
 #include "engine/policy.h"
 #include "kernels/sampler.h"
-#include "kernels/table_update.h"
+#include "kernels/step.h"
 
 #include <assert.h>
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,8 +20,10 @@ enum {
 	BUCKET_STEP = 16, /* decode steps have 1, 2, 4, 8, 16, 32, 48, ... rows */
 	BUCKETS_MAX = 5 + 65536 / BUCKET_STEP,
 	SPLITS_MAX = 1 << 15, /* in one launch of decode attention */
-	BLOCKS_A_PROCESSOR = 2,
-	SECTION_BYTES = 16,
+	STEPS_IN_FLIGHT = 2,
+	POLLS_A_QUERY = 1 << 16, /* looks at a step's mark before the driver is asked */
+	SURE_BYTES = 4096,	 /* of a step's data that are copied unasked, as its splits mostly
+				    end there in small steps */
 };
 
 static_assert(
@@ -28,8 +31,8 @@ static_assert(
 		offsetof(struct table_addition, block) == offsetof(struct block_addition, block),
 	"additions go up as they are");
 
-/* Where a step's data lies in the upload buffer, by byte. Only the last section, the splits, has no
-   fixed size: what is behind its used part is not copied. */
+/* Where a step's data lies, by byte, behind a struct step_head. Only the last section, the splits,
+   has no fixed size. */
 struct layout {
 	size_t split_start, rows, contexts, query_start, sample_index, sample_rows;
 	size_t row_keys, temperatures, token_ids, positions, slots, tiles, splits;
@@ -39,7 +42,15 @@ struct layout {
    and without. */
 struct bucket {
 	uint32_t row_count;
+	struct layout layout;
 	cudaGraphExec_t graph; /* NULL: eager */
+};
+
+/* A step that was launched and not yet collected. */
+struct flight {
+	uint64_t start_ns;
+	uint32_t sampled_count;
+	enum step_mode mode;
 };
 
 struct cuda_runner {
@@ -47,32 +58,37 @@ struct cuda_runner {
 	struct engine_config engine;
 	uint64_t seed;
 	cudaStream_t stream;
-	cudaEvent_t begin, end;
 	struct nvtx_ranges *domain;
 
 	uint32_t table_width;
-	uint32_t *tables;      /* device: (max running, table_width) */
-	int32_t *last_tokens;  /* device: (max running) */
-	int32_t *sampled;      /* device: (samples) */
-	int32_t *sampled_host; /* pinned: (samples) */
+	uint32_t *tables;     /* device: (max running, table_width) */
+	int32_t *last_tokens; /* device: (max running) */
+	int32_t *sampled;     /* device: (sample_capacity) */
 	uint32_t sample_capacity;
 	uint32_t block_count; /* of decode attention's kernels */
 
-	struct layout decode_layout, general_layout;
-	unsigned char *upload;	    /* device: (upload_bytes) */
-	unsigned char *upload_host; /* pinned: (upload_bytes) */
-	size_t upload_bytes;
-	uint32_t split_room;  /* splits that the buffer has room for */
-	uint32_t *group_ends; /* (max_num_seqs) see struct cuda_batch */
-
-	struct table_addition *additions;      /* device: (addition_capacity) */
-	struct table_addition *additions_host; /* pinned: (addition_capacity) */
+	/* a step's data, on the device and, for either of two steps, in pinned memory of the host:
+	   data_bytes for lists, then additions to the block tables */
+	struct step_edges edges;
+	unsigned char *data;
+	unsigned char *host_data;
+	size_t data_bytes;
+	unsigned char *host;  /* the half of host_data that is filled now */
+	int32_t *host_tokens; /* pinned: (2, sample_capacity) */
+	struct step_mark *marks;
+	uint64_t *step_count; /* device */
 	uint32_t addition_capacity;
+	uint32_t split_room;  /* splits that the data has room for */
+	uint32_t *group_ends; /* (max_num_seqs) see struct cuda_batch */
 
 	struct bucket buckets[BUCKETS_MAX]; /* by rising row_count, the last max_num_seqs */
 	uint32_t bucket_count;
 
-	uint64_t start_ns; /* when scheduling of the step began, 0: nobody said */
+	struct flight flights[STEPS_IN_FLIGHT];
+	uint64_t launched, collected; /* steps; their difference is in flight */
+	uint64_t start_ns;	      /* when scheduling of the step began, 0: nobody said */
+	uint64_t host_end_ns;	      /* when the latest step's tokens were there */
+	uint64_t gpu_end_ns;	      /* when it ended, by the GPU's clock */
 };
 
 static uint64_t clock_ns(void)
@@ -89,14 +105,14 @@ static size_t section(size_t *end, size_t count, size_t size)
 {
 	size_t begin = *end;
 
-	*end += u64_divide_up(count * size, SECTION_BYTES) * SECTION_BYTES;
+	*end += u64_divide_up(count * size, (uint64_t)STEP_CHUNK) * STEP_CHUNK;
 	return begin;
 }
 
 static struct layout layout_of(uint32_t rows, uint32_t samples, uint32_t tokens, uint32_t tiles)
 {
 	struct layout layout;
-	size_t end = 0;
+	size_t end = sizeof(struct step_head);
 
 	layout.split_start = section(&end, (size_t)rows + 1, sizeof(uint32_t));
 	layout.rows = section(&end, rows, sizeof(uint32_t));
@@ -114,10 +130,10 @@ static struct layout layout_of(uint32_t rows, uint32_t samples, uint32_t tokens,
 	return layout;
 }
 
-#define HOST(type, name) ((type *)(void *)(runner->upload_host + layout->name))
-#define DEVICE(type, name) ((const type *)(const void *)(runner->upload + layout->name))
+#define HOST(type, name) ((type *)(void *)(runner->host + layout->name))
+#define DEVICE(type, name) ((const type *)(const void *)(runner->data + layout->name))
 
-/* What the device will find: pointers into the upload buffer. */
+/* What the device will find: pointers into its copy of the data. */
 static struct cuda_batch device_batch(const struct cuda_runner *runner, const struct layout *layout)
 {
 	return (struct cuda_batch){
@@ -245,9 +261,9 @@ static uint32_t fill_batch(struct cuda_runner *runner, const struct layout *layo
 }
 
 /* Rows from `first` on up to a bucket's size: they store nothing and attend to nothing. */
-static void fill_padding(struct cuda_runner *runner, uint32_t first, uint32_t row_count)
+static void fill_padding(
+	struct cuda_runner *runner, const struct layout *layout, uint32_t first, uint32_t row_count)
 {
-	const struct layout *layout = &runner->decode_layout;
 	uint32_t split_count = first == 0 ? 0 : HOST(uint32_t, split_start)[first];
 
 	HOST(uint32_t, split_start)[0] = 0;
@@ -265,33 +281,86 @@ static void fill_padding(struct cuda_runner *runner, uint32_t first, uint32_t ro
 	}
 }
 
-static enum status upload(struct cuda_runner *runner, const struct layout *layout,
-	uint32_t split_count, struct error *error)
+static void fill_head(struct cuda_runner *runner, const struct layout *layout, uint32_t split_count)
 {
 	size_t bytes = layout->splits + split_count * sizeof(struct decode_split);
+	struct step_head *head = (void *)runner->host;
 
-	return cuda_status((int)cudaMemcpyAsync(runner->upload, runner->upload_host, bytes,
-				   cudaMemcpyHostToDevice, runner->stream),
-		"cudaMemcpyAsync", error);
+	*head = (struct step_head){
+		.chunk_count = u32_from(u64_divide_up(bytes, (uint64_t)STEP_CHUNK))};
+}
+
+static void fill_additions(struct cuda_runner *runner, const struct batch *batch)
+{
+	struct step_head *head = (void *)runner->host;
+
+	check(batch->addition_count <= runner->addition_capacity);
+	head->addition_count = batch->addition_count;
+	memcpy(runner->host + runner->data_bytes, batch->additions,
+		batch->addition_count * sizeof(struct table_addition));
+}
+
+/* A step from the host's data to the host's tokens, on the stream. */
+static enum status run_step(struct cuda_runner *runner, const struct layout *layout,
+	const struct cuda_batch *batch, struct error *error)
+{
+	size_t sure_bytes =
+		u64_min(u64_max(layout->splits, (uint64_t)SURE_BYTES), runner->data_bytes);
+
+	nvtx_push(runner->domain, "upload");
+	enum status status = cuda_status(
+		step_begin(&runner->edges, sure_bytes, runner->data_bytes, runner->stream),
+		"step_begin", error);
+	nvtx_pop(runner->domain);
+	if (status == STATUS_OK) {
+		status = cuda_forward_run(runner->forward, batch, runner->stream, error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	nvtx_push(runner->domain, "collect");
+	status = cuda_status(
+		step_end(&runner->edges, batch->sample_count, runner->stream), "step_end", error);
+	nvtx_pop(runner->domain);
+	return status;
+}
+
+/* Whose turn it is to be filled. */
+static uint32_t take_turn(struct cuda_runner *runner)
+{
+	uint32_t turn = (uint32_t)(runner->launched % STEPS_IN_FLIGHT);
+
+	check(runner->launched - runner->collected < STEPS_IN_FLIGHT);
+	runner->host = runner->host_data + turn * runner->edges.host_stride;
+	return turn;
+}
+
+/* Runs a step that has no tokens to give, to its end. */
+static enum status run_silent(struct cuda_runner *runner, const struct layout *layout,
+	const struct cuda_batch *batch, struct error *error)
+{
+	enum status status = run_step(runner, layout, batch, error);
+
+	runner->launched++;
+	runner->collected++;
+	return status == STATUS_OK
+		       ? cuda_status((int)cudaStreamSynchronize(runner->stream), "warm-up", error)
+		       : status;
 }
 
 /* ---- graphs ---- */
 
 static enum status capture(struct cuda_runner *runner, struct bucket *bucket, struct error *error)
 {
-	struct cuda_batch batch = device_batch(runner, &runner->decode_layout);
+	struct cuda_batch batch = device_batch(runner, &bucket->layout);
 	cudaGraph_t captured = NULL;
 
 	batch.token_count = batch.decode_count = batch.sample_count = bucket->row_count;
-	fill_padding(runner, 0, bucket->row_count);
-	enum status status = upload(runner, &runner->decode_layout, 0, error);
-	if (status == STATUS_OK) {
-		/* Once as it is: libraries choose and load what they need. */
-		status = cuda_forward_run(runner->forward, &batch, runner->stream, error);
-	}
-	if (status == STATUS_OK) {
-		status = cuda_status((int)cudaStreamSynchronize(runner->stream), "warm-up", error);
-	}
+	take_turn(runner);
+	fill_padding(runner, &bucket->layout, 0, bucket->row_count);
+	fill_head(runner, &bucket->layout, 0);
+	/* Once as it is: libraries choose and load what they need. */
+	enum status status = run_silent(runner, &bucket->layout, &batch, error);
 	if (status == STATUS_OK) {
 		status = cuda_status((int)cudaStreamBeginCapture(
 					     runner->stream, cudaStreamCaptureModeThreadLocal),
@@ -300,7 +369,7 @@ static enum status capture(struct cuda_runner *runner, struct bucket *bucket, st
 	if (status != STATUS_OK) {
 		return status;
 	}
-	status = cuda_forward_run(runner->forward, &batch, runner->stream, error);
+	status = run_step(runner, &bucket->layout, &batch, error);
 	int code = (int)cudaStreamEndCapture(runner->stream, &captured);
 	if (status == STATUS_OK) {
 		status = cuda_status(code, "cudaStreamEndCapture", error);
@@ -308,6 +377,10 @@ static enum status capture(struct cuda_runner *runner, struct bucket *bucket, st
 	if (status == STATUS_OK) {
 		status = cuda_status((int)cudaGraphInstantiate(&bucket->graph, captured, 0),
 			"cudaGraphInstantiate", error);
+	}
+	if (status == STATUS_OK) {
+		status = cuda_status((int)cudaGraphUpload(bucket->graph, runner->stream),
+			"cudaGraphUpload", error);
 	}
 	if (captured != NULL) {
 		cudaGraphDestroy(captured);
@@ -325,15 +398,21 @@ static enum status capture_all(struct cuda_runner *runner, struct error *error)
 	return status;
 }
 
-static void fill_buckets(struct cuda_runner *runner)
+static void add_bucket(struct cuda_runner *runner, uint32_t rows)
+{
+	runner->buckets[runner->bucket_count++] =
+		(struct bucket){.row_count = rows, .layout = layout_of(rows, rows, rows, 0)};
+}
+
+static void add_buckets(struct cuda_runner *runner)
 {
 	uint32_t most = runner->engine.max_num_seqs;
 
 	for (uint32_t rows = 1; rows < most;) {
-		runner->buckets[runner->bucket_count++].row_count = rows;
+		add_bucket(runner, rows);
 		rows += rows < BUCKET_STEP ? rows : BUCKET_STEP;
 	}
-	runner->buckets[runner->bucket_count++].row_count = most;
+	add_bucket(runner, most);
 }
 
 static const struct bucket *bucket_for(const struct cuda_runner *runner, uint32_t row_count)
@@ -349,46 +428,6 @@ static const struct bucket *bucket_for(const struct cuda_runner *runner, uint32_
 
 /* ---- steps ---- */
 
-static enum status update_tables(
-	struct cuda_runner *runner, const struct batch *batch, struct error *error)
-{
-	uint32_t count = batch->addition_count;
-	size_t bytes = count * sizeof(struct table_addition);
-
-	if (count == 0) {
-		return STATUS_OK;
-	}
-	if (count > runner->addition_capacity) {
-		uint32_t capacity = (uint32_t)u64_power_of_two_at_least(u64_max(count, 4096));
-		cudaFree(runner->additions);
-		cudaFreeHost(runner->additions_host);
-		runner->additions = NULL;
-		runner->additions_host = NULL;
-		runner->addition_capacity = 0;
-		enum status status = cuda_status((int)cudaMalloc((void **)&runner->additions,
-							 capacity * sizeof(*runner->additions)),
-			"cudaMalloc", error);
-		if (status == STATUS_OK) {
-			status = cuda_status((int)cudaMallocHost((void **)&runner->additions_host,
-						     capacity * sizeof(*runner->additions)),
-				"cudaMallocHost", error);
-		}
-		if (status != STATUS_OK) {
-			return status;
-		}
-		runner->addition_capacity = capacity;
-	}
-	memcpy(runner->additions_host, batch->additions, bytes);
-	enum status status =
-		cuda_status((int)cudaMemcpyAsync(runner->additions, runner->additions_host, bytes,
-				    cudaMemcpyHostToDevice, runner->stream),
-			"cudaMemcpyAsync", error);
-	return status == STATUS_OK ? cuda_status(table_update(runner->tables, runner->table_width,
-							 runner->additions, count, runner->stream),
-					     "table_update", error)
-				   : status;
-}
-
 static enum status cuda_start(
 	void *state, uint64_t earliest_ns, uint64_t *start_ns, struct error *error)
 {
@@ -401,105 +440,133 @@ static enum status cuda_start(
 	return STATUS_OK;
 }
 
-/* Fills and uploads a decode step; *graph is what computes it, NULL: the operations one by one. */
-static enum status prepare_decode(struct cuda_runner *runner, const struct batch *batch,
-	struct cuda_batch *device, cudaGraphExec_t *graph, struct error *error)
-{
-	const struct layout *layout = &runner->decode_layout;
-	const struct bucket *bucket = bucket_for(runner, batch->row_count);
-	uint32_t splits = fill_batch(runner, layout, batch, device);
-
-	fill_padding(runner, batch->row_count, bucket->row_count);
-	device->token_count = bucket->row_count;
-	device->decode_count = bucket->row_count;
-	device->sample_count = bucket->row_count;
-	fill_groups(runner, layout, device);
-	*graph = splits <= SPLITS_MAX ? bucket->graph : NULL;
-	return upload(runner, layout, splits, error);
-}
-
-static enum status launch(struct cuda_runner *runner, const struct batch *batch,
+/* A decode step: a graph where it has room for the splits, else the same launches one by one. */
+static enum status launch_decode(struct cuda_runner *runner, const struct batch *batch,
 	enum step_mode *mode, struct error *error)
 {
-	bool is_decode = batch->counts.prefill_rows == 0;
-	const struct layout *layout = &runner->general_layout;
-	cudaGraphExec_t graph = NULL;
+	const struct bucket *bucket = bucket_for(runner, batch->row_count);
+	const struct layout *layout = &bucket->layout;
 	struct cuda_batch device;
-	enum status status;
 
-	nvtx_step(runner->domain, batch->step);
-	nvtx_push(runner->domain, "upload");
-	if (is_decode) {
-		status = prepare_decode(runner, batch, &device, &graph, error);
-	} else {
-		uint32_t splits = fill_batch(runner, layout, batch, &device);
-		fill_groups(runner, layout, &device);
-		status = upload(runner, layout, splits, error);
-	}
+	nvtx_push(runner->domain, "fill");
+	uint32_t splits = fill_batch(runner, layout, batch, &device);
+	fill_padding(runner, layout, batch->row_count, bucket->row_count);
+	fill_head(runner, layout, splits);
+	fill_additions(runner, batch);
 	nvtx_pop(runner->domain);
+	if (bucket->graph != NULL && splits <= SPLITS_MAX) {
+		*mode = STEP_MODE_GRAPH;
+		return cuda_status((int)cudaGraphLaunch(bucket->graph, runner->stream),
+			"cudaGraphLaunch", error);
+	}
+	device.token_count = bucket->row_count;
+	device.decode_count = bucket->row_count;
+	device.sample_count = bucket->row_count;
+	fill_groups(runner, layout, &device);
+	*mode = STEP_MODE_EAGER;
+	return run_step(runner, layout, &device, error);
+}
+
+static enum status launch_general(
+	struct cuda_runner *runner, const struct batch *batch, struct error *error)
+{
+	uint32_t rows = batch->row_count;
+	/* Every row has at most one tile that is not full. */
+	const struct layout layout = layout_of(rows, (uint32_t)batch->counts.sampled_rows,
+		batch->token_count, batch->token_count / PREFILL_QUERY_TILE + rows);
+	struct cuda_batch device;
+
+	nvtx_push(runner->domain, "fill");
+	uint32_t splits = fill_batch(runner, &layout, batch, &device);
+	fill_head(runner, &layout, splits);
+	fill_additions(runner, batch);
+	fill_groups(runner, &layout, &device);
+	nvtx_pop(runner->domain);
+	return run_step(runner, &layout, &device, error);
+}
+
+static enum status cuda_launch(void *state, const struct batch *batch, struct error *error)
+{
+	struct cuda_runner *runner = state;
+	bool is_decode = batch->counts.prefill_rows == 0;
+	struct flight *flight = &runner->flights[take_turn(runner)];
+
+	if (runner->start_ns != 0) {
+		nvtx_pop(runner->domain);
+	}
+	*flight = (struct flight){
+		.start_ns = runner->start_ns == 0 ? clock_ns() : runner->start_ns,
+		.sampled_count = (uint32_t)batch->counts.sampled_rows,
+		.mode = STEP_MODE_EAGER,
+	};
+	runner->start_ns = 0;
+	nvtx_step(runner->domain, batch->step);
+	nvtx_push(runner->domain, is_decode ? "decode" : "prefill");
+	enum status status = is_decode ? launch_decode(runner, batch, &flight->mode, error)
+				       : launch_general(runner, batch, error);
+	nvtx_pop(runner->domain);
+	runner->launched++;
+	return status;
+}
+
+/* Looks at the mark until the GPU has set it; now and then asks whether it has failed. */
+static enum status await(
+	struct cuda_runner *runner, const volatile struct step_mark *mark, struct error *error)
+{
+	for (uint64_t polls = 1; mark->done != runner->collected + 1; polls++) {
+		if (polls % POLLS_A_QUERY == 0) {
+			int code = (int)cudaStreamQuery(runner->stream);
+			if (code != (int)cudaSuccess && code != (int)cudaErrorNotReady) {
+				return cuda_status(code, "a step on the GPU", error);
+			}
+		}
+	}
+	atomic_thread_fence(memory_order_acquire);
+	return STATUS_OK;
+}
+
+static enum status cuda_collect(
+	void *state, int32_t *token_ids, struct step_time *time, struct error *error)
+{
+	struct cuda_runner *runner = state;
+	uint32_t turn = (uint32_t)(runner->collected % STEPS_IN_FLIGHT);
+	const struct flight *flight = &runner->flights[turn];
+	const struct step_mark *mark = &runner->marks[turn];
+
+	check(runner->collected < runner->launched);
+	enum status status = await(runner, mark, error);
 	if (status != STATUS_OK) {
 		return status;
 	}
-	nvtx_push(runner->domain, is_decode ? "decode" : "prefill");
-	*mode = graph != NULL ? STEP_MODE_GRAPH : STEP_MODE_EAGER;
-	status = graph != NULL ? cuda_status((int)cudaGraphLaunch(graph, runner->stream),
-					 "cudaGraphLaunch", error)
-			       : cuda_forward_run(runner->forward, &device, runner->stream, error);
-	nvtx_pop(runner->domain);
-	return status;
+	uint64_t end_ns = clock_ns();
+	memcpy(token_ids, runner->host_tokens + turn * runner->edges.token_stride,
+		flight->sampled_count * sizeof(int32_t));
+	time->mode = flight->mode;
+	time->elapsed_ns = end_ns - u64_max(flight->start_ns, runner->host_end_ns);
+	time->gpu_ns = u64_min(mark->end_ns - mark->begin_ns, time->elapsed_ns);
+	time->host_ns = time->elapsed_ns - time->gpu_ns;
+	time->idle_ns = runner->gpu_end_ns == 0 ? 0 : mark->begin_ns - runner->gpu_end_ns;
+	runner->host_end_ns = end_ns;
+	runner->gpu_end_ns = mark->end_ns;
+	runner->collected++;
+	return STATUS_OK;
 }
 
 static enum status cuda_execute(void *state, const struct batch *batch, int32_t *token_ids,
 	struct step_time *time, struct error *error)
 {
-	struct cuda_runner *runner = state;
-	uint64_t start_ns = runner->start_ns == 0 ? clock_ns() : runner->start_ns;
-	size_t bytes = batch->counts.sampled_rows * sizeof(int32_t);
-	float gpu_ms = 0;
+	enum status status = cuda_launch(state, batch, error);
 
-	if (runner->start_ns != 0) {
-		nvtx_pop(runner->domain);
-	}
-
-	enum status status = cuda_status(
-		(int)cudaEventRecord(runner->begin, runner->stream), "cudaEventRecord", error);
-	if (status == STATUS_OK) {
-		status = update_tables(runner, batch, error);
-	}
-	if (status == STATUS_OK) {
-		status = launch(runner, batch, &time->mode, error);
-	}
-	if (status == STATUS_OK && bytes > 0) {
-		status = cuda_status((int)cudaMemcpyAsync(runner->sampled_host, runner->sampled,
-					     bytes, cudaMemcpyDeviceToHost, runner->stream),
-			"cudaMemcpyAsync", error);
-	}
-	if (status == STATUS_OK) {
-		status = cuda_status((int)cudaEventRecord(runner->end, runner->stream),
-			"cudaEventRecord", error);
-	}
-	if (status == STATUS_OK) {
-		status = cuda_status(
-			(int)cudaEventSynchronize(runner->end), "a step on the GPU", error);
-	}
-	if (status != STATUS_OK) {
-		return status;
-	}
-	uint64_t end_ns = clock_ns();
-	memcpy(token_ids, runner->sampled_host, bytes);
-	status = cuda_status((int)cudaEventElapsedTime(&gpu_ms, runner->begin, runner->end),
-		"cudaEventElapsedTime", error);
-	time->elapsed_ns = end_ns - start_ns;
-	time->gpu_ns = u64_min((uint64_t)((double)gpu_ms * 1e6), time->elapsed_ns);
-	time->host_ns = time->elapsed_ns - time->gpu_ns;
-	runner->start_ns = 0;
-	return status;
+	return status == STATUS_OK ? cuda_collect(state, token_ids, time, error) : status;
 }
 
 static void cuda_close(void *state)
 {
 	struct cuda_runner *runner = state;
 
+	if (runner->stream != NULL) {
+		cudaStreamSynchronize(runner->stream); /* a step may be in flight */
+	}
 	for (uint32_t i = 0; i < runner->bucket_count; i++) {
 		if (runner->buckets[i].graph != NULL) {
 			cudaGraphExecDestroy(runner->buckets[i].graph);
@@ -509,17 +576,11 @@ static void cuda_close(void *state)
 	cudaFree(runner->tables);
 	cudaFree(runner->last_tokens);
 	cudaFree(runner->sampled);
-	cudaFreeHost(runner->sampled_host);
-	cudaFree(runner->upload);
-	cudaFreeHost(runner->upload_host);
-	cudaFree(runner->additions);
-	cudaFreeHost(runner->additions_host);
-	if (runner->begin != NULL) {
-		cudaEventDestroy(runner->begin);
-	}
-	if (runner->end != NULL) {
-		cudaEventDestroy(runner->end);
-	}
+	cudaFree(runner->data);
+	cudaFree(runner->step_count);
+	cudaFreeHost(runner->host_data);
+	cudaFreeHost(runner->host_tokens);
+	cudaFreeHost(runner->marks);
 	if (runner->stream != NULL) {
 		cudaStreamDestroy(runner->stream);
 	}
@@ -543,6 +604,7 @@ static enum status open_forward(
 			engine->max_model_len),
 		.block_size = engine->block_size,
 		.table_width = runner->table_width,
+		.path = options->path,
 		.ranges = runner->domain,
 	};
 
@@ -551,36 +613,72 @@ static enum status open_forward(
 	return cuda_forward_open(&runner->forward, &forward, error);
 }
 
-static enum status open_upload(struct cuda_runner *runner, struct error *error)
+static enum status take_device(void *out, uint64_t bytes, struct error *error)
+{
+	enum status status = cuda_status((int)cudaMalloc((void **)out, bytes), "cudaMalloc", error);
+
+	return status == STATUS_OK
+		       ? cuda_status((int)cudaMemset(*(void **)out, 0, bytes), "cudaMemset", error)
+		       : status;
+}
+
+static enum status take_pinned(void *out, uint64_t bytes, struct error *error)
+{
+	enum status status =
+		cuda_status((int)cudaMallocHost((void **)out, bytes), "cudaMallocHost", error);
+
+	if (status == STATUS_OK) {
+		memset(*(void **)out, 0, bytes);
+	}
+	return status;
+}
+
+static enum status open_edges(struct cuda_runner *runner, struct error *error)
 {
 	const struct engine_config *engine = &runner->engine;
-	uint32_t rows = runner->sample_capacity;
+	uint64_t rows = runner->sample_capacity;
 	uint32_t tokens = u32_max(engine->max_num_batched_tokens, engine->max_num_seqs);
-	uint32_t tiles = tokens / PREFILL_QUERY_TILE + rows;
+	const struct layout most = layout_of(runner->sample_capacity, runner->sample_capacity,
+		tokens, tokens / PREFILL_QUERY_TILE + runner->sample_capacity);
+	uint64_t bytes = most.splits + runner->split_room * sizeof(struct decode_split);
 
-	runner->decode_layout =
-		layout_of(engine->max_num_seqs, engine->max_num_seqs, engine->max_num_seqs, 0);
-	runner->general_layout = layout_of(rows, rows, tokens, tiles);
-	runner->upload_bytes =
-		runner->general_layout.splits + runner->split_room * sizeof(struct decode_split);
-	enum status status =
-		cuda_status((int)cudaMalloc((void **)&runner->upload, runner->upload_bytes),
-			"cudaMalloc", error);
+	runner->data_bytes = u64_max(
+		u64_divide_up(bytes, (uint64_t)STEP_CHUNK) * STEP_CHUNK, (uint64_t)SURE_BYTES);
+	/* No entry of the block tables is added twice in a step. */
+	runner->addition_capacity =
+		u32_from((uint64_t)engine->policy->max_running(engine) * runner->table_width);
+	uint64_t stride =
+		runner->data_bytes + runner->addition_capacity * sizeof(struct table_addition);
+	stride = u64_divide_up(stride, (uint64_t)STEP_CHUNK) * STEP_CHUNK;
+	enum status status = take_device(&runner->data, runner->data_bytes, error);
 	if (status == STATUS_OK) {
-		status = cuda_status(
-			(int)cudaMallocHost((void **)&runner->upload_host, runner->upload_bytes),
-			"cudaMallocHost", error);
+		status = take_device(&runner->sampled, rows * sizeof(int32_t), error);
 	}
 	if (status == STATUS_OK) {
-		status = cuda_status(
-			(int)cudaMalloc((void **)&runner->sampled, rows * sizeof(int32_t)),
-			"cudaMalloc", error);
+		status = take_device(&runner->step_count, sizeof(uint64_t), error);
 	}
 	if (status == STATUS_OK) {
-		status = cuda_status(
-			(int)cudaMallocHost((void **)&runner->sampled_host, rows * sizeof(int32_t)),
-			"cudaMallocHost", error);
+		status = take_pinned(&runner->host_data, STEPS_IN_FLIGHT * stride, error);
 	}
+	if (status == STATUS_OK) {
+		status = take_pinned(
+			&runner->host_tokens, STEPS_IN_FLIGHT * rows * sizeof(int32_t), error);
+	}
+	if (status == STATUS_OK) {
+		status = take_pinned(
+			&runner->marks, STEPS_IN_FLIGHT * sizeof(struct step_mark), error);
+	}
+	runner->edges = (struct step_edges){
+		.count = runner->step_count,
+		.data = runner->data,
+		.host_data = runner->host_data,
+		.host_stride = stride,
+		.table_width = runner->table_width,
+		.marks = runner->marks,
+		.host_tokens = runner->host_tokens,
+		.token_stride = runner->sample_capacity,
+		.sampled = runner->sampled,
+	};
 	return status;
 }
 
@@ -588,25 +686,24 @@ static enum status open_upload(struct cuda_runner *runner, struct error *error)
    memory is measured. */
 static enum status warm_up(struct cuda_runner *runner, struct error *error)
 {
-	const struct layout *layout = &runner->general_layout;
-	struct cuda_batch batch = device_batch(runner, layout);
+	uint32_t samples = runner->sample_capacity;
 	uint32_t tokens =
 		u32_max(runner->engine.max_num_batched_tokens, runner->engine.max_num_seqs);
+	const struct layout most = layout_of(samples, samples, tokens, 0);
+	const struct layout *layout = &most;
+	struct cuda_batch batch = device_batch(runner, layout);
 
-	memset(runner->upload_host, 0, runner->upload_bytes);
+	take_turn(runner);
 	memset(HOST(int64_t, slots), 0xff, tokens * sizeof(int64_t));
 	batch.token_count = tokens;
-	batch.sample_count = runner->sample_capacity;
-	for (uint32_t i = 0; i < runner->sample_capacity; i++) {
+	batch.sample_count = samples;
+	for (uint32_t i = 0; i < samples; i++) {
 		HOST(uint32_t, sample_rows)[i] = SAMPLER_NO_ROW;
 	}
-	enum status status = upload(runner, layout, 0, error);
-	if (status == STATUS_OK) {
-		status = cuda_forward_run(runner->forward, &batch, runner->stream, error);
-	}
-	return status == STATUS_OK
-		       ? cuda_status((int)cudaStreamSynchronize(runner->stream), "warm-up", error)
-		       : status;
+	fill_head(runner, layout, 0);
+	enum status status = run_silent(runner, layout, &batch, error);
+	memset(runner->host, 0, runner->data_bytes);
+	return status;
 }
 
 /* As nano-vllm reckons: what is left of the wanted share of all memory. */
@@ -650,23 +747,17 @@ static enum status open_pool(struct cuda_runner *runner, struct error *error)
 	enum status status =
 		cuda_forward_take_pool(runner->forward, runner->engine.kv_block_count, error);
 	if (status == STATUS_OK) {
-		status = cuda_status((int)cudaMalloc((void **)&runner->tables, table_bytes),
-			"cudaMalloc of the block tables", error);
+		status = take_device(&runner->tables, table_bytes, error);
 	}
 	if (status == STATUS_OK) {
-		status = cuda_status(
-			(int)cudaMemset(runner->tables, 0, table_bytes), "cudaMemset", error);
+		status = take_device(&runner->last_tokens, rows * sizeof(int32_t), error);
 	}
-	if (status == STATUS_OK) {
-		status = cuda_status(
-			(int)cudaMalloc((void **)&runner->last_tokens, rows * sizeof(int32_t)),
-			"cudaMalloc", error);
-	}
+	runner->edges.tables = runner->tables;
 	return status;
 }
 
-static enum status open_device(
-	struct cuda_runner *runner, struct cuda_memory *memory, struct error *error)
+static enum status open_device(struct cuda_runner *runner,
+	const struct cuda_runner_options *options, struct cuda_memory *memory, struct error *error)
 {
 	struct cudaDeviceProp properties;
 	int device = 0;
@@ -682,15 +773,8 @@ static enum status open_device(
 	memcpy(memory->device, properties.name, sizeof(memory->device) - 1);
 	memory->device[sizeof(memory->device) - 1] = '\0';
 	runner->block_count =
-		(uint32_t)properties.multiProcessorCount * (uint32_t)BLOCKS_A_PROCESSOR;
-	status = cuda_status((int)cudaStreamCreate(&runner->stream), "cudaStreamCreate", error);
-	if (status == STATUS_OK) {
-		status =
-			cuda_status((int)cudaEventCreate(&runner->begin), "cudaEventCreate", error);
-	}
-	return status == STATUS_OK
-		       ? cuda_status((int)cudaEventCreate(&runner->end), "cudaEventCreate", error)
-		       : status;
+		decode_attention_blocks(options->path, (uint32_t)properties.multiProcessorCount);
+	return cuda_status((int)cudaStreamCreate(&runner->stream), "cudaStreamCreate", error);
 }
 
 enum status cuda_runner_open(struct runner *out, const struct cuda_runner_options *options,
@@ -706,13 +790,13 @@ enum status cuda_runner_open(struct runner *out, const struct cuda_runner_option
 	runner->table_width =
 		u32_from(u64_divide_up(runner->engine.max_model_len, runner->engine.block_size));
 	runner->sample_capacity = runner->engine.max_num_seqs;
-	fill_buckets(runner);
-	enum status status = open_device(runner, memory, error);
+	add_buckets(runner);
+	enum status status = open_device(runner, options, memory, error);
 	if (status == STATUS_OK) {
 		status = open_forward(runner, options, error);
 	}
 	if (status == STATUS_OK) {
-		status = open_upload(runner, error);
+		status = open_edges(runner, error);
 	}
 	if (status == STATUS_OK) {
 		status = warm_up(runner, error);
@@ -735,10 +819,27 @@ enum status cuda_runner_open(struct runner *out, const struct cuda_runner_option
 		.state = runner,
 		.is_computing = true,
 		.execute = cuda_execute,
+		.launch = cuda_launch,
+		.collect = cuda_collect,
 		.start = cuda_start,
 		.close = cuda_close,
 	};
 	return STATUS_OK;
+}
+
+uint64_t cuda_runner_block_bytes(const struct runner *runner)
+{
+	const struct cuda_runner *state = runner->state;
+
+	return cuda_forward_block_bytes(state->forward);
+}
+
+enum status cuda_runner_read_block(
+	const struct runner *runner, uint32_t block, uint16_t *out, struct error *error)
+{
+	const struct cuda_runner *state = runner->state;
+
+	return cuda_forward_read_block(state->forward, block, out, error);
 }
 
 enum status cuda_runner_logits(

@@ -8,17 +8,39 @@
 #include "engine/config.h"
 #include "engine/model/weights.h"
 #include "engine/runner.h"
+#include "kernels/launch.h"
 
 /* The CUDA runner: computes tokens on the current GPU by engine/model/cuda_forward.h.
 
-   A step's data goes up in one copy from pinned memory, to places that do not change from step to
-   step. So a step that only decodes is a captured graph, from the embedding of the fed-back tokens
-   to the sampled ones. It is padded to the next larger of some batch sizes; padding rows store
-   nothing, attend to nothing and touch no other row. A step with prompts, or with more decode work
-   than a graph has room for, is launched operation by operation.
+   A step's data lies in pinned memory of the host, from where the step's first kernel takes it to
+   places that do not change from step to step; its last one brings the tokens back
+   (kernels/step.h). So a step that only decodes is a captured graph, from the host's data to the
+   host's tokens. It is padded to the next larger of some batch sizes; padding rows store nothing,
+   attend to nothing and touch no other row. A step with prompts, or with more decode work than a
+   graph has room for, is launched operation by operation.
 
-   elapsed_ns runs from the start of scheduling to the step's tokens on the host; gpu_ns is measured
-   by events around the step's work on the GPU, host_ns is the rest. */
+   elapsed_ns runs from the start of scheduling, or from the step before if that ended later, to the
+   step's tokens on the host; gpu_ns is what the GPU's clock says from the first kernel's begin to
+   the last one's end, idle_ns from the last one's end of the step before to that begin; host_ns is
+   elapsed_ns without gpu_ns.
+
+   What a row computes does not depend on the other rows of a step, on their number, on padding, on
+   graph or eager launch. Two ways of computing exist: that of decode rows and that of prefill rows,
+   which differ in the order of sums in attention and in the products of small weights. So the K/V
+   and the sampled tokens of a request are the same bits
+
+       alone and in any company, under any policy and limits, with graphs and eager, run after run;
+       with a prompt computed whole or in chunks of any size;
+       with a prefix found in blocks that prefill rows filled.
+
+   They may differ (within rounding, and again the same run after run) only where a prefill row
+   computes what a decode row would have computed, or the other way round:
+
+       after a preemption: the completion so far is computed again, as part of a prompt;
+       with a prefix found in blocks that decode rows filled (a later turn of a conversation whose
+       prompt repeats a completion), against the same prompt computed.
+
+   Either is compared within one path of kernels: general and sm_90 have their own bits. */
 
 struct range_watch;
 
@@ -28,6 +50,7 @@ struct cuda_runner_options {
 	uint64_t gpu_memory_utilization;    /* millionths, where kv_block_count is 0 */
 	uint64_t seed;			    /* of the sampler's noise */
 	bool is_eager;			    /* no graphs */
+	enum kernel_path path;		    /* of attention */
 	struct range_watch *watch;	    /* of what is launched; NULL: nobody watches */
 };
 
@@ -44,6 +67,12 @@ struct cuda_memory {
  */
 enum status cuda_runner_open(struct runner *out, const struct cuda_runner_options *options,
 	struct cuda_memory *memory, struct error *error);
+
+/* A block of the KV pool as it lies on the GPU, all layers: (layers, k and v, kv_heads, block_size,
+   head_dim) bf16, its 16-byte chunks permuted by kernels/paged_kv.h; for tests. */
+uint64_t cuda_runner_block_bytes(const struct runner *runner);
+enum status cuda_runner_read_block(
+	const struct runner *runner, uint32_t block, uint16_t *out, struct error *error);
 
 /* Copies the logits of the latest step, (sampled_rows, vocab_size); for tests. */
 enum status cuda_runner_logits(

@@ -1,0 +1,71 @@
+#ifndef KERNELS_STEP_H
+#define KERNELS_STEP_H
+
+#include "kernels/launch.h"
+#include "kernels/table_update.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The edges of a step on the GPU: its data comes from the host's memory, its tokens go back there.
+   Both are kernels that reach into pinned memory themselves, so that a step is one chain of kernels
+   from the host's data to the host's tokens and can be one graph, and nothing waits for a copy
+   engine.
+
+       host                                  device
+       data[step % 2]  ── step_begin ──►     data         lists of the step
+		       ── step_begin ──►     tables       additions to the block tables
+       tokens[step % 2] ◄── step_end ──      sampled
+       marks[step % 2]  ◄── both ──          times, and at last the number of the step
+
+   What the host fills and reads is there twice, so that it can fill the next step while one runs;
+   the device counts the steps and so knows whose turn it is. */
+
+enum { STEP_CHUNK = 16 }; /* data is copied in chunks of so many bytes */
+
+/* In front of a step's data. */
+struct step_head {
+	uint32_t chunk_count;	 /* of the data, this one included */
+	uint32_t addition_count; /* of struct table_addition, from addition_start of the host's
+				    data on; these are not copied */
+	uint32_t unused[2];
+};
+
+/* What the device tells of a step, in the host's memory. */
+struct step_mark {
+	uint64_t begin_ns; /* of the GPU's clock */
+	uint64_t end_ns;
+	uint64_t done; /* 1 + the number of the step, written after everything else */
+	uint64_t unused;
+};
+
+struct step_edges {
+	uint64_t *count; /* device: steps that ended */
+	unsigned char *data;
+	const unsigned char *host_data; /* pinned: two of host_stride bytes */
+	size_t host_stride;
+	uint32_t *tables; /* (any, table_width) */
+	uint32_t table_width;
+	struct step_mark *marks; /* pinned: (2) */
+	int32_t *host_tokens;	 /* pinned: (2, token_stride) */
+	uint32_t token_stride;
+	const int32_t *sampled; /* device */
+};
+
+/* sure_bytes of the data are copied without looking at the head first, which costs a way to the
+   host less; there must be so many. */
+int step_begin(const struct step_edges *edges, size_t sure_bytes, size_t addition_start,
+	struct CUstream_st *stream);
+
+/* Brings token_count sampled tokens to the host, then tells it that they are there. */
+int step_end(const struct step_edges *edges, uint32_t token_count, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
