@@ -74,6 +74,15 @@ static uint32_t simulation_options(struct replay_order *order, struct option *ro
 			"as "
 			"a graph",
 			0, 0, NULL, &g->enforce_eager},
+		{"overlap", OPTION_TEXT, &c->overlap, "on|off",
+			"on (default): the CUDA runner is given a step before the one before it "
+			"has ended, where that one's duration decides nothing; same steps either "
+			"way",
+			0, 0, NULL, &g->overlap},
+		{"clock", OPTION_TEXT, &c->clock, "virtual|wall",
+			"virtual (default) jumps over idle time; wall waits for every arrival, so "
+			"that the load on a runner that computes is the real one",
+			0, 0, NULL, &g->clock},
 		{"tape", OPTION_TEXT, &order->tape, "DIR",
 			"the recorded run of --runner tape; its configuration is taken over, and "
 			"options "

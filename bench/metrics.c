@@ -328,10 +328,10 @@ static void on_finish(struct metrics *metrics, const struct event *event, uint64
 }
 
 /* The gaps that a decode pass ends: one each for fresh sequences, one and the same for the rest. */
-static void add_pass_gaps(struct metrics *metrics, const struct engine *engine, uint64_t end_ns)
+static void add_pass_gaps(
+	struct metrics *metrics, const struct engine *engine, uint64_t rows, uint64_t end_ns)
 {
 	struct histogram *itl = &metrics->latency[LATENCY_ITL];
-	uint64_t rows = engine->scheduler.batch.counts.decode_rows;
 	uint64_t steady_warmup_rows = metrics->steady_warmup_rows;
 
 	for (; metrics->fresh_head < metrics->fresh_tail; metrics->fresh_head++) {
@@ -357,12 +357,29 @@ static void add_pass_gaps(struct metrics *metrics, const struct engine *engine, 
 	metrics->last_pass_end_ns = end_ns;
 }
 
+struct step_decisions step_decisions_of(const struct engine *engine)
+{
+	return (struct step_decisions){
+		.step = engine->scheduler.batch.step,
+		.counts = engine->scheduler.batch.counts,
+		.events = engine_events(engine),
+	};
+}
+
 void metrics_step(struct metrics *metrics, const struct engine *engine, uint64_t start_ns,
 	uint64_t end_ns, uint64_t waiting)
 {
-	const struct event_list *events = engine_events(engine);
-	const struct batch *batch = &engine->scheduler.batch;
-	const struct step_counts *counts = &batch->counts;
+	const struct step_decisions decisions = step_decisions_of(engine);
+
+	metrics_step_decided(metrics, engine, &decisions, start_ns, end_ns, waiting);
+}
+
+void metrics_step_decided(struct metrics *metrics, const struct engine *engine,
+	const struct step_decisions *decisions, uint64_t start_ns, uint64_t end_ns,
+	uint64_t waiting)
+{
+	const struct event_list *events = decisions->events;
+	const struct step_counts *counts = &decisions->counts;
 	bool has_pass = counts->decode_rows > 0;
 
 	metrics->step = (struct timeline_step){
@@ -377,7 +394,7 @@ void metrics_step(struct metrics *metrics, const struct engine *engine, uint64_t
 	};
 	for (size_t i = 0; i < events->count; i++) {
 		const struct event *event = &events->events[i];
-		hash_event(metrics, batch->step, event);
+		hash_event(metrics, decisions->step, event);
 		switch (event->kind) {
 		case EVENT_ADMIT:
 			on_admit(metrics, event, start_ns);
@@ -391,7 +408,7 @@ void metrics_step(struct metrics *metrics, const struct engine *engine, uint64_t
 		case EVENT_FINISH:
 			/* Finishing comes after everything else, and needs the pass's gaps. */
 			if (has_pass) {
-				add_pass_gaps(metrics, engine, end_ns);
+				add_pass_gaps(metrics, engine, counts->decode_rows, end_ns);
 				has_pass = false;
 			}
 			on_finish(metrics, event, end_ns);
@@ -402,7 +419,7 @@ void metrics_step(struct metrics *metrics, const struct engine *engine, uint64_t
 		}
 	}
 	if (has_pass) {
-		add_pass_gaps(metrics, engine, end_ns);
+		add_pass_gaps(metrics, engine, counts->decode_rows, end_ns);
 	}
 	metrics->steps++;
 	metrics->busy_ns += end_ns - start_ns;

@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 enum {
 	POLL_TURNS = 256, /* of the loop: a poll is a system call, a priced step far less */
+	WATCHED_NS = 200000,
+	PAUSE_NS = 50000000,
 };
 
 static bool row_fits(const struct replay *replay, const struct trace_row *row)
@@ -148,6 +151,11 @@ static enum status scout_advance(struct replay *replay, struct error *error)
    away left out. Sets all_have_arrived. */
 static enum status count_backlog(struct replay *replay, uint64_t *backlog, struct error *error)
 {
+	if (replay->state == WORKLOAD_END) {
+		*backlog = 0;
+		replay->all_have_arrived = true;
+		return STATUS_OK;
+	}
 	/* Else deliver() has asked the workload until it had nothing more. */
 	bool is_engine_full = !always_has_room(replay) && !engine_has_room(&replay->engine);
 	enum status status = STATUS_OK;
@@ -174,16 +182,15 @@ static enum status count_backlog(struct replay *replay, uint64_t *backlog, struc
 
 /* ---- steps ---- */
 
-static void write_step(
-	struct replay *replay, uint64_t start_ns, uint64_t waiting, const struct step_time *time)
+static void write_step(struct replay *replay, const struct step_decisions *decisions,
+	uint64_t start_ns, uint64_t waiting, const struct step_time *time)
 {
 	static const char *const modes[] = {"none", "eager", "graph"}; /* by enum step_mode */
 	struct table_writer *table = replay->steps;
-	const struct batch *batch = &replay->engine.scheduler.batch;
-	struct step_counts counts = batch->counts;
+	struct step_counts counts = decisions->counts;
 
 	counts.waiting = waiting; /* with those that the engine has not been handed yet */
-	table_u64(table, batch->step);
+	table_u64(table, decisions->step);
 	table_u64(table, start_ns);
 	table_u64(table, time->elapsed_ns);
 	table_u64(table, time->gpu_ns);
@@ -204,46 +211,149 @@ static void take_finished(struct replay *replay)
 	}
 }
 
-/* One step of the engine, from now_ns on; the clock stands at its end afterwards. */
-static enum status run_step(struct replay *replay, struct error *error)
+/* Decides a step, and counts who waits. */
+static enum status decide(struct replay *replay, struct error *error)
 {
-	struct engine *engine = &replay->engine;
-	struct step_time time;
 	uint64_t backlog;
-	uint64_t start_ns = replay->now_ns;
-
 	enum status status = count_backlog(replay, &backlog, error);
+
 	if (status != STATUS_OK) {
 		return status;
 	}
-	const struct batch *batch = engine_schedule(engine);
-	uint64_t waiting = batch->counts.waiting + backlog;
-	replay->waiting = waiting;
+	const struct batch *batch = engine_schedule(&replay->engine);
+	replay->waiting = batch->counts.waiting + backlog;
 	if (replay->all_have_arrived && !replay->has_backlog_at_last_arrival) {
 		replay->has_backlog_at_last_arrival = true;
-		replay->backlog_at_last_arrival = waiting;
+		replay->backlog_at_last_arrival = replay->waiting;
 	}
-	if (engine_execute(engine, &time, &replay->failure) != STATUS_OK) {
+	return STATUS_OK;
+}
+
+static void note_idle(
+	struct replay *replay, const struct step_counts *counts, const struct step_time *time)
+{
+	bool is_decode = counts->prefill_rows == 0;
+
+	if (time->idle_ns > 0 && is_decode && replay->was_decode) {
+		histogram_add(&replay->gpu_idle, time->idle_ns, 1);
+	}
+	replay->was_decode = is_decode;
+}
+
+/* Writes down a step that began at now_ns; the clock stands at its end afterwards. */
+static void record(struct replay *replay, const struct step_decisions *decisions, uint64_t waiting,
+	const struct step_time *time)
+{
+	uint64_t start_ns = replay->now_ns;
+
+	replay->now_ns = start_ns + time->elapsed_ns;
+	if (replay->kernel_times != NULL) {
+		kernel_times_step(replay->kernel_times, decisions->step, &decisions->counts,
+			start_ns, replay->now_ns);
+	}
+	metrics_step_decided(
+		&replay->metrics, &replay->engine, decisions, start_ns, replay->now_ns, waiting);
+	if (replay->timeline != NULL) {
+		timeline_file_step(
+			replay->timeline, &replay->engine, start_ns, replay->now_ns, waiting);
+	}
+	if (replay->steps != NULL) {
+		write_step(replay, decisions, start_ns, waiting, time);
+	}
+	note_idle(replay, &decisions->counts, time);
+	take_finished(replay);
+	report_left(replay);
+}
+
+static void check_engine(const struct replay *replay)
+{
+	if (replay->options.is_checking) {
+		engine_check(&replay->engine);
+	}
+}
+
+/* Nothing arrives any more, so what comes behind a foreseeable step can be decided before its end
+   is known. Who looks closer at a step sees the engine as the step left it. */
+static bool can_run_ahead(const struct replay *replay)
+{
+	bool is_watched = replay->timeline != NULL || replay->kernel_times != NULL;
+
+	return replay->options.overlaps && !is_watched && replay->state == WORKLOAD_END &&
+	       engine_has_halves(&replay->engine) && engine_is_foreseeable(&replay->engine);
+}
+
+/* The engine's latest step has run. */
+static void end_step(struct replay *replay, const struct step_time *time)
+{
+	engine_postprocess(&replay->engine);
+	const struct step_decisions decisions = step_decisions_of(&replay->engine);
+	record(replay, &decisions, replay->waiting, time);
+	check_engine(replay);
+}
+
+/* One step of the engine, from now_ns on; it may be in flight afterwards. */
+static enum status run_step(struct replay *replay, struct error *error)
+{
+	struct step_time time;
+	enum status status = decide(replay, error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	if (can_run_ahead(replay)) {
+		replay->has_failed = engine_launch(&replay->engine, &replay->failure) != STATUS_OK;
+		replay->is_in_flight = !replay->has_failed;
+	} else if (engine_execute(&replay->engine, &time, &replay->failure) == STATUS_OK) {
+		end_step(replay, &time);
+	} else {
+		replay->has_failed = true;
+	}
+	return STATUS_OK;
+}
+
+/* A copy of what the engine's latest step decided. */
+static struct step_decisions keep_decisions(struct replay *replay)
+{
+	struct step_decisions kept = step_decisions_of(&replay->engine);
+
+	replay->kept_events.count = 0;
+	for (size_t i = 0; i < kept.events->count; i++) {
+		event_list_add(&replay->kept_events, &kept.events->events[i]);
+	}
+	kept.events = &replay->kept_events;
+	return kept;
+}
+
+/* Launches the step behind the one in flight, if there is any and the user does not ask to stop,
+   and ends the latter. The next stays in flight if it is foreseeable too. */
+static enum status advance(struct replay *replay, struct error *error)
+{
+	struct engine *engine = &replay->engine;
+	struct step_time time;
+	uint64_t waiting = replay->waiting;
+
+	engine_postprocess(engine);
+	check_engine(replay);
+	const struct step_decisions kept = keep_decisions(replay);
+	replay->is_in_flight = engine_has_work(engine) && !replay->is_interrupted;
+	if (replay->is_in_flight) {
+		enum status status = decide(replay, error);
+		if (status != STATUS_OK) {
+			return status;
+		}
+		replay->has_failed = engine_launch(engine, &replay->failure) != STATUS_OK;
+	}
+	if (replay->has_failed || engine_collect(engine, &time, &replay->failure) != STATUS_OK) {
 		replay->has_failed = true;
 		return STATUS_OK;
 	}
-	engine_postprocess(engine);
-	replay->now_ns = start_ns + time.elapsed_ns;
-	if (replay->kernel_times != NULL) {
-		kernel_times_step(replay->kernel_times, batch->step, &batch->counts, start_ns,
-			replay->now_ns);
-	}
-	metrics_step(&replay->metrics, engine, start_ns, replay->now_ns, waiting);
-	if (replay->timeline != NULL) {
-		timeline_file_step(replay->timeline, engine, start_ns, replay->now_ns, waiting);
-	}
-	if (replay->steps != NULL) {
-		write_step(replay, start_ns, waiting, &time);
-	}
-	take_finished(replay);
-	report_left(replay);
-	if (replay->options.is_checking) {
-		engine_check(engine);
+	record(replay, &kept, waiting, &time);
+	if (replay->is_in_flight && !engine_is_foreseeable(engine)) {
+		replay->is_in_flight = false;
+		replay->has_failed = engine_collect(engine, &time, &replay->failure) != STATUS_OK;
+		if (!replay->has_failed) {
+			end_step(replay, &time);
+		}
 	}
 	return STATUS_OK;
 }
@@ -257,14 +367,46 @@ static bool is_interrupt_pending(void)
 	       (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1);
 }
 
+/* Waits until now_ns is the real time, or the user asks to stop; now_ns is the real time then. */
+static void wait_for_now(struct replay *replay)
+{
+	uint64_t earliest_ns = replay->now_ns;
+
+	for (;;) {
+		uint64_t real_ns = monotonic_ns() - replay->origin_ns;
+		if (real_ns >= earliest_ns) {
+			replay->now_ns = real_ns;
+			histogram_add(&replay->late, real_ns - earliest_ns, 1);
+			return;
+		}
+		if (is_interrupt_pending()) {
+			replay->is_interrupted = true;
+			return;
+		}
+		/* A sleep ends late; the last of the way is watched. */
+		uint64_t left_ns = earliest_ns - real_ns;
+		if (left_ns > WATCHED_NS) {
+			const struct timespec pause = {
+				.tv_nsec = (long)u64_min(left_ns - WATCHED_NS, PAUSE_NS)};
+			nanosleep(&pause, NULL);
+		}
+	}
+}
+
 /* Lets the runner say when the next step starts, and hands over what has arrived by then. */
 static enum status reach_start(struct replay *replay, struct error *error)
 {
 	const struct runner *runner = replay->engine.runner;
 	uint64_t start_ns;
 
-	if (runner->start == NULL) {
+	if (replay->options.is_wall_clock) {
+		wait_for_now(replay);
+	}
+	if (replay->is_interrupted) {
 		return STATUS_OK;
+	}
+	if (runner->start == NULL) {
+		return replay->options.is_wall_clock ? deliver(replay, error) : STATUS_OK;
 	}
 	if (runner->start(runner->state, replay->now_ns, &start_ns, &replay->failure) !=
 		STATUS_OK) {
@@ -297,10 +439,17 @@ static enum status run_loop(struct replay *replay, struct progress *progress, st
 		if (turn % poll_turns == 0) {
 			progress_show(progress, replay->metrics.finished, replay->now_ns,
 				replay->metrics.steps);
-			if (is_interrupt_pending()) {
-				replay->is_interrupted = true;
-				return STATUS_OK;
+			replay->is_interrupted = is_interrupt_pending();
+		}
+		if (replay->is_in_flight) {
+			enum status status = advance(replay, error);
+			if (status != STATUS_OK || replay->has_failed) {
+				return status;
 			}
+			continue;
+		}
+		if (replay->is_interrupted) {
+			return STATUS_OK;
 		}
 		enum status status = deliver(replay, error);
 		if (status != STATUS_OK) {
@@ -316,7 +465,7 @@ static enum status run_loop(struct replay *replay, struct progress *progress, st
 			continue;
 		}
 		status = reach_start(replay, error);
-		if (status == STATUS_OK && !replay->has_failed) {
+		if (status == STATUS_OK && !replay->has_failed && !replay->is_interrupted) {
 			status = run_step(replay, error);
 		}
 		if (status != STATUS_OK || replay->has_failed) {
@@ -330,6 +479,7 @@ enum status replay_run(struct replay *replay, struct error *error)
 	struct progress progress;
 
 	progress_start(&progress, replay->options.shows_progress);
+	replay->origin_ns = monotonic_ns();
 	enum status status = run_loop(replay, &progress, error);
 	progress_end(&progress);
 	bool is_cut_short = replay->is_interrupted || replay->has_failed;
@@ -378,6 +528,8 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 	memset(replay, 0, sizeof(*replay));
 	replay->options = *options;
 	replay->steps = steps;
+	histogram_init(&replay->late);
+	histogram_init(&replay->gpu_idle);
 	enum status status = engine_open(&replay->engine, engine_config, runner, error);
 	if (status != STATUS_OK) {
 		return status;
@@ -413,6 +565,9 @@ void replay_close(struct replay *replay)
 		metrics_deinit(&replay->metrics);
 	}
 	engine_close(&replay->engine);
+	histogram_deinit(&replay->late);
+	histogram_deinit(&replay->gpu_idle);
+	free(replay->kept_events.events);
 	free(replay->turn_of_slot);
 	free(replay->left);
 	free(replay->prompt);

@@ -25,14 +25,21 @@
    it at the step's end. The trace is read as time goes on, and the engine is handed at most
    max_num_seqs waiting sequences. What has arrived beyond that is counted by the scout, a second
    workload over the same file that is told the same and always asked for everything, so a backlog
-   costs no memory. */
+   costs no memory.
+
+   A step is launched before the one before it has ended where that one's duration decides nothing:
+   the trace is exhausted, the step before only decodes, and its tokens are forced. The decisions
+   are the same as without. Should such a step fail, the tokens that it was to bring count as output
+   of the requests that failed with it. A runner's start() is not asked about a step launched so. */
 
 struct replay_options {
 	const struct replay_config *config;
 	const struct workload_options *workload;
 	const char *trace_path;
-	bool is_checking;     /* engine_check() after every step */
-	bool shows_progress;  /* a line on stderr, rewritten */
+	bool is_checking;    /* engine_check() after every step */
+	bool shows_progress; /* a line on stderr, rewritten */
+	bool overlaps;	     /* steps, where the runner can */
+	bool is_wall_clock;  /* starts no step before its real time, counted from replay_run() on */
 	uint64_t slo_ttft_ns; /* 0: no limit */
 	uint64_t slo_tpot_ns;
 	uint32_t vocab_size; /* token ids of the replay are below it */
@@ -65,6 +72,15 @@ struct replay {
 	int32_t *prompt; /* (prompt_capacity) */
 	int32_t *forced; /* (forced_capacity) */
 	size_t prompt_capacity, forced_capacity;
+
+	/* the step in flight, if there is one; what it decided is kept when the next is decided */
+	bool is_in_flight;
+	struct event_list kept_events;
+
+	uint64_t origin_ns;	   /* of the wall clock */
+	struct histogram late;	   /* how late steps started, by the wall clock */
+	struct histogram gpu_idle; /* between two decode steps, where it is measured */
+	bool was_decode;	   /* the latest step */
 
 	/* how it went */
 	bool is_interrupted;

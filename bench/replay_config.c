@@ -30,6 +30,8 @@ void replay_config_default(struct replay_config *config)
 		.max_num_seqs = 512,
 		.max_num_batched_tokens = 16384,
 		.kernels = "auto",
+		.overlap = "on",
+		.clock = "virtual",
 		.tokens = "forced",
 		.trace_format = "any",
 		.sessions = "open",
@@ -79,6 +81,14 @@ enum status replay_config_check(
 	if (status == STATUS_OK) {
 		const char *const kernels[] = {"auto", "general", NULL};
 		status = check_word("kernels", config->kernels, kernels, error);
+	}
+	if (status == STATUS_OK) {
+		const char *const overlaps[] = {"on", "off", NULL};
+		status = check_word("overlap", config->overlap, overlaps, error);
+	}
+	if (status == STATUS_OK) {
+		const char *const clocks[] = {"virtual", "wall", NULL};
+		status = check_word("clock", config->clock, clocks, error);
 	}
 	if (status == STATUS_OK) {
 		const char *const tokens[] = {"forced", "sampled", NULL};

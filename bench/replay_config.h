@@ -20,6 +20,8 @@
 	X(dtype, TEXT, "dtype", true)                                                              \
 	X(kernels, TEXT, "kernels", false)                                                         \
 	X(enforce_eager, NUMBER, "enforce-eager", false)                                           \
+	X(overlap, TEXT, "overlap", false)                                                         \
+	X(clock, TEXT, "clock", false)                                                             \
 	X(policy, TEXT, "policy", true)                                                            \
 	X(admission, TEXT, "admission", true)                                                      \
 	X(block_size, NUMBER, "block-size", true)                                                  \

@@ -43,6 +43,12 @@ static enum status check_tokens(
 	if (session->runner.is_computing) {
 		return STATUS_OK;
 	}
+	if (strcmp(config->clock, "wall") == 0) {
+		return error_set(error, STATUS_USAGE,
+			"--clock wall needs a runner whose steps take real time, as cuda and "
+			"reference do; those of --runner %s are numbers",
+			config->runner);
+	}
 	if (strcmp(config->tokens, "sampled") == 0) {
 		return error_set(error, STATUS_USAGE,
 			"--tokens sampled needs a runner that computes tokens, as reference does; "
@@ -148,6 +154,8 @@ static enum status open_session(
 		.trace_path = order->trace_path,
 		.is_checking = order->is_checking,
 		.shows_progress = isatty(STDERR_FILENO) == 1,
+		.overlaps = strcmp(order->config.overlap, "on") == 0,
+		.is_wall_clock = strcmp(order->config.clock, "wall") == 0,
 		.slo_ttft_ns = order->slo_ttft_ns,
 		.slo_tpot_ns = order->slo_tpot_ns,
 		.vocab_size = session->model.vocab_size,

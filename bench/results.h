@@ -112,6 +112,10 @@ enum { TIMELINE_BINS_MAX = 2000 };
      latency_ms {queue, ttft, tpot, itl, e2e: each {mean, p50, p90, p99, max}}
      slo {ttft_ms, tpot_ms, attained, goodput_requests_per_s}
      result_hash "16 hex digits"
+     dispatch_late_ms {mean, p50, p90, p99, max}, of a run by the wall clock: how long after it
+   could have started each step started gpu_idle_ms {mean, p50, p90, p99, max}, where the runner
+   measures it: how long the GPU had nothing to do between two steps that only decode, by its own
+   clock
 
    provenance.json: commit, machine, date, command, wall_s. */
 #define RESULT_SCHEMA "quire-result-1"

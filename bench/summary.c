@@ -180,31 +180,36 @@ static void add_tokens(cJSON *root, const struct metrics *metrics)
 	add_rate(throughput, "requests_per_s", metrics->measured_finished, makespan);
 }
 
-static void add_latency(cJSON *root, const struct metrics *metrics)
+static void add_histogram(cJSON *parent, const char *name, const struct histogram *histogram)
 {
 	static const struct {
 		const char *name;
 		uint32_t percent;
 	} percentiles[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}};
+	cJSON *object = cJSON_AddObjectToObject(parent, name);
+
+	if (histogram->count == 0) {
+		cJSON_AddNullToObject(object, "mean");
+		for (uint32_t i = 0; i < 3; i++) {
+			cJSON_AddNullToObject(object, percentiles[i].name);
+		}
+		cJSON_AddNullToObject(object, "max");
+		return;
+	}
+	add_time(object, "mean", histogram_mean(histogram), 6);
+	for (uint32_t i = 0; i < 3; i++) {
+		add_time(object, percentiles[i].name,
+			histogram_percentile(histogram, percentiles[i].percent), 6);
+	}
+	add_time(object, "max", histogram->max, 6);
+}
+
+static void add_latency(cJSON *root, const struct metrics *metrics)
+{
 	cJSON *latency = cJSON_AddObjectToObject(root, "latency_ms");
 
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
-		const struct histogram *histogram = &metrics->latency[metric];
-		cJSON *object = cJSON_AddObjectToObject(latency, latency_metric_name(metric));
-		if (histogram->count == 0) {
-			cJSON_AddNullToObject(object, "mean");
-			for (uint32_t i = 0; i < 3; i++) {
-				cJSON_AddNullToObject(object, percentiles[i].name);
-			}
-			cJSON_AddNullToObject(object, "max");
-			continue;
-		}
-		add_time(object, "mean", histogram_mean(histogram), 6);
-		for (uint32_t i = 0; i < 3; i++) {
-			add_time(object, percentiles[i].name,
-				histogram_percentile(histogram, percentiles[i].percent), 6);
-		}
-		add_time(object, "max", histogram->max, 6);
+		add_histogram(latency, latency_metric_name(metric), &metrics->latency[metric]);
 	}
 }
 
@@ -270,6 +275,12 @@ static cJSON *summary_json(const struct summary_input *input)
 	snprintf(hash, sizeof(hash), "%016llx",
 		(unsigned long long)metrics_result_hash(&replay->metrics));
 	cJSON_AddStringToObject(root, "result_hash", hash);
+	if (replay->options.is_wall_clock) {
+		add_histogram(root, "dispatch_late_ms", &replay->late);
+	}
+	if (replay->gpu_idle.count > 0) {
+		add_histogram(root, "gpu_idle_ms", &replay->gpu_idle);
+	}
 	return root;
 }
 
@@ -347,25 +358,35 @@ static void print_head(const struct summary_input *input)
 	}
 }
 
-static void print_latency(const struct metrics *metrics)
+static void print_histogram(const char *name, const struct histogram *histogram)
+{
+	printf("  %-8s", name);
+	if (histogram->count == 0) {
+		printf(" %12s %12s %12s %12s %12s\n", "-", "-", "-", "-", "-");
+		return;
+	}
+	const uint64_t values[] = {histogram_mean(histogram), histogram_percentile(histogram, 50),
+		histogram_percentile(histogram, 90), histogram_percentile(histogram, 99),
+		histogram->max};
+	for (uint32_t i = 0; i < 5; i++) {
+		char text[TABLE_CELL_BYTES];
+		decimal_text(text, values[i] / 1000, 3);
+		printf(" %12s", text);
+	}
+	printf("\n");
+}
+
+static void print_latency(const struct replay *replay)
 {
 	printf("\n  %-8s %12s %12s %12s %12s %12s\n", "ms", "mean", "p50", "p90", "p99", "max");
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
-		const struct histogram *histogram = &metrics->latency[metric];
-		printf("  %-8s", latency_metric_name(metric));
-		if (histogram->count == 0) {
-			printf(" %12s %12s %12s %12s %12s\n", "-", "-", "-", "-", "-");
-			continue;
-		}
-		const uint64_t values[] = {histogram_mean(histogram),
-			histogram_percentile(histogram, 50), histogram_percentile(histogram, 90),
-			histogram_percentile(histogram, 99), histogram->max};
-		for (uint32_t i = 0; i < 5; i++) {
-			char text[TABLE_CELL_BYTES];
-			decimal_text(text, values[i] / 1000, 3);
-			printf(" %12s", text);
-		}
-		printf("\n");
+		print_histogram(latency_metric_name(metric), &replay->metrics.latency[metric]);
+	}
+	if (replay->options.is_wall_clock) {
+		print_histogram("late", &replay->late);
+	}
+	if (replay->gpu_idle.count > 0) {
+		print_histogram("gpu idle", &replay->gpu_idle);
 	}
 }
 
@@ -412,7 +433,7 @@ void summary_print(const struct summary_input *input)
 	print_count("preemptions;", metrics->preemptions);
 	print_count("KV blocks of", input->config->kv_blocks);
 	print_count("tokens\n", input->config->block_size);
-	print_latency(metrics);
+	print_latency(input->replay);
 	print_slo(input);
 	printf("\n  result_hash %016llx\n", (unsigned long long)metrics_result_hash(metrics));
 }

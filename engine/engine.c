@@ -71,6 +71,37 @@ enum status engine_execute(struct engine *engine, struct step_time *time, struct
 		engine->runner->state, &engine->scheduler.batch, engine->token_ids, time, error);
 }
 
+bool engine_has_halves(const struct engine *engine)
+{
+	return engine->runner->launch != NULL;
+}
+
+bool engine_is_foreseeable(const struct engine *engine)
+{
+	const struct scheduler *scheduler = &engine->scheduler;
+
+	if (scheduler->batch.counts.prefill_rows > 0) {
+		return false;
+	}
+	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
+		if (!scheduler->placements[i].sequence->is_forced) {
+			return false;
+		}
+	}
+	return true;
+}
+
+enum status engine_launch(struct engine *engine, struct error *error)
+{
+	return engine->runner->launch(engine->runner->state, &engine->scheduler.batch, error);
+}
+
+enum status engine_collect(struct engine *engine, struct step_time *time, struct error *error)
+{
+	memset(time, 0, sizeof(*time));
+	return engine->runner->collect(engine->runner->state, engine->token_ids, time, error);
+}
+
 void engine_postprocess(struct engine *engine)
 {
 	scheduler_postprocess(

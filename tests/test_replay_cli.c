@@ -512,6 +512,9 @@ Test(replay_cli, wrong_options_are_told_in_a_line)
 		{"--tape", {"--tape", "somewhere"}},
 		{"--tape", {"--runner", "tape"}},
 		{"nowhere/summary.json", {"--runner", "tape", "--tape", "nowhere"}},
+		{"--overlap: found 'some'", {"--overlap", "some"}},
+		{"--clock: found 'sun'", {"--clock", "sun"}},
+		{"--clock wall needs a runner", {"--clock", "wall"}},
 		{"--block-size", {"--block-size", "0"}},
 		{"--kv-blocks", {"--kv-blocks", "268435457"}},
 		{"--max-num-seqs", {"--max-num-seqs", "-1"}},
@@ -857,6 +860,37 @@ Test(replay_cli, a_tape_decides_what_was_recorded)
 	require_refused(RUN(&place, place.trace, "--runner", "tape", "--tape", place.out, "--out",
 				played, "--force", "--kv-blocks", "17"),
 		"--kv-blocks");
+	place_close(&place);
+}
+
+/* Arrivals are waited for, lateness is told, and what was decided can be decided again. */
+Test(replay_cli, a_wall_clock_waits_for_arrivals)
+{
+	struct place place;
+	char again[PATH_BYTES];
+	struct timespec begin, end;
+
+	place_open(&place);
+	path_in(again, place.folder, "again");
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	require_good(RUN_SMALL(&place, place.trace, "--out", place.out, "--runner", "reference",
+		"--model", "tests/fixtures/models/group1", "--clock", "wall", "--steps"));
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	double seconds =
+		(double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+	/* The last row is turned away; the one before it comes after 87 ms. */
+	require(seconds >= 0.087, "it took %.3f s", seconds);
+	char *text = read_in(place.out, RESULT_SUMMARY);
+	cJSON *summary = cJSON_Parse(text);
+	cJSON *late = cJSON_GetObjectItem(summary, "dispatch_late_ms");
+	require(cJSON_IsNumber(cJSON_GetObjectItem(late, "p99")), "no lateness in %s", text);
+	require(cJSON_GetNumberValue(cJSON_GetObjectItem(late, "max")) > 0, "never late");
+	require_good(RUN_SMALL(&place, place.trace, "--out", again, "--runner", "tape", "--tape",
+		place.out, "--steps", "--model", "tests/fixtures/models/group1"));
+	require_same_file(place.out, again, RESULT_STEPS);
+	require_same_file(place.out, again, RESULT_REQUESTS);
+	cJSON_Delete(summary);
+	free(text);
 	place_close(&place);
 }
 
