@@ -708,6 +708,67 @@ Test(cuda_runner, preempted_runs_repeat_bit_by_bit)
 	}
 }
 
+/* ---- steps in flight ---- */
+
+/* Ids sampled in every step of a run whose tokens are forced; is_ahead: whatever is foreseeable is
+   launched before the step before it is collected. */
+static uint32_t collect_all(const struct subject *subject, bool is_ahead, int32_t *ids)
+{
+	struct error error = {0};
+	struct step_time time;
+	struct engine_config config = config_of("mixed", 60);
+	struct run run;
+	struct engine *engine = &run.engine;
+	uint32_t count = 0, ahead = 0;
+	bool is_in_flight = false;
+
+	open_cuda(&run, subject->weights, &config, false);
+	for (uint64_t id = 0; id < 20; id++) {
+		add_request(engine, id, subject->model.vocab_size, true);
+	}
+	while (engine_has_work(engine) || is_in_flight) {
+		if (!is_in_flight) {
+			engine_schedule(engine);
+			cr_assert(engine_launch(engine, &error) == STATUS_OK, "%s", error.text);
+		}
+		uint32_t sampled = (uint32_t)engine->scheduler.batch.counts.sampled_rows;
+		bool is_early = is_ahead && engine_is_foreseeable(engine);
+		is_in_flight = false;
+		if (is_early) {
+			engine_postprocess(engine);
+			is_in_flight = engine_schedule(engine) != NULL;
+		}
+		if (is_in_flight) {
+			cr_assert(engine_launch(engine, &error) == STATUS_OK, "%s", error.text);
+			ahead++;
+		}
+		cr_assert(engine_collect(engine, &time, &error) == STATUS_OK, "%s", error.text);
+		memcpy(ids + count, engine->token_ids, sampled * sizeof(int32_t));
+		count += sampled;
+		if (!is_early) {
+			engine_postprocess(engine);
+		}
+		while (engine_take_finished(engine) != NULL) {
+		}
+	}
+	cr_expect((ahead > 0) == is_ahead);
+	close_run(&run);
+	return count;
+}
+
+Test(cuda_runner, steps_launched_ahead_sample_the_same)
+{
+	static int32_t one_by_one[REQUESTS * OUTPUT_MAX], ahead[REQUESTS * OUTPUT_MAX];
+	struct subject subject;
+
+	subject_open_small(&subject);
+	uint32_t count = collect_all(&subject, false, one_by_one);
+	cr_expect(count > 20);
+	cr_expect(count == collect_all(&subject, true, ahead));
+	cr_expect(memcmp(one_by_one, ahead, count * sizeof(int32_t)) == 0);
+	subject_close(&subject);
+}
+
 static size_t free_device_bytes(void)
 {
 	size_t free_bytes = 0, total_bytes = 0;
