@@ -1,5 +1,4 @@
-#include "kernels/device.cuh"
-#include "kernels/prefill_attention.h"
+#include "kernels/prefill_attention.cuh"
 
 #include <math_constants.h>
 
@@ -9,18 +8,9 @@
  */
 
 enum { WARPS = 4, KEY_TILE = 64, STAGES = 2 };
-enum { QUERY_TILE = PREFILL_QUERY_TILE };
+enum { QUERY_TILE = 64 };
 
 static_assert(QUERY_TILE == WARPS * 16, "a warp holds 16 queries");
-
-struct prefill_arguments {
-	uint16_t *out;
-	const uint16_t *query, *keys, *values;
-	const uint32_t *tables, *rows, *query_start, *contexts;
-	const struct prefill_tile *tiles;
-	float scale; /* of scores, in units of log2 */
-	struct attention_shape shape;
-};
 
 /* Starts the copy of a tile of queries, `stride` elements apart; those from `valid` on become 0. */
 template <int D>
@@ -203,7 +193,10 @@ static __global__ void __launch_bounds__(WARPS *WARP) prefill_attention_kernel(p
 	uint32_t head = blockIdx.y;
 	uint32_t kv_head = head / (a.shape.head_count / a.shape.kv_head_count);
 	uint32_t tokens = a.query_start[tile.row + 1] - a.query_start[tile.row];
-	uint32_t first = tile.index * QUERY_TILE;
+	uint32_t first = tile.index * PREFILL_QUERY_TILE + blockIdx.z * QUERY_TILE;
+	if (first >= tokens) {
+		return;
+	}
 	uint32_t valid = min(tokens - first, (uint32_t)QUERY_TILE);
 	uint32_t position = a.contexts[tile.row] - tokens + first; /* of the first query */
 	uint32_t end = position + valid;			   /* keys needed */
@@ -245,19 +238,18 @@ static __global__ void __launch_bounds__(WARPS *WARP) prefill_attention_kernel(p
 
 /* ---- launchers ---- */
 
-template <int D>
-static int launch(const prefill_arguments &a, uint32_t tile_count, cudaStream_t stream)
+template <int D> static int launch(const prefill_arguments &a, cudaStream_t stream)
 {
 	const int bytes = QUERY_TILE * D * 2 + STAGES * KEY_TILE * D * 2 * 2;
 	cudaError_t error = cudaFuncSetAttribute(
 		prefill_attention_kernel<D>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 
 	if (error != cudaSuccess) {
-		return error;
+		return (int)error;
 	}
-	prefill_attention_kernel<D>
-		<<<dim3(tile_count, a.shape.head_count), WARPS * WARP, bytes, stream>>>(a);
-	return cudaGetLastError();
+	dim3 grid(a.tile_count, a.shape.head_count, PREFILL_QUERY_TILE / QUERY_TILE);
+	prefill_attention_kernel<D><<<grid, WARPS * WARP, bytes, stream>>>(a);
+	return (int)cudaGetLastError();
 }
 
 int prefill_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
@@ -280,15 +272,19 @@ int prefill_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys
 	a.query_start = work->query_start;
 	a.contexts = work->contexts;
 	a.tiles = work->tiles;
+	a.tile_count = work->tile_count;
 	a.scale = 1.4426950408889634f / sqrtf((float)shape->head_dim);
 	a.shape = *shape;
+	if (work->path == KERNEL_PATH_SM90 && (shape->head_dim == 64 || shape->head_dim == 128)) {
+		return prefill_attention_sm90(a, stream);
+	}
 	switch (shape->head_dim) {
 	case 32:
-		return launch<32>(a, work->tile_count, stream);
+		return launch<32>(a, stream);
 	case 64:
-		return launch<64>(a, work->tile_count, stream);
+		return launch<64>(a, stream);
 	case 128:
-		return launch<128>(a, work->tile_count, stream);
+		return launch<128>(a, stream);
 	default:
 		return cudaErrorInvalidValue;
 	}

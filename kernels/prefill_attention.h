@@ -30,14 +30,23 @@ void prefill_attention_cpu(float *out, const float *query, const float *keys, co
 	const uint32_t *contexts, uint32_t row_count, const struct attention_shape *shape,
 	enum rounding rounding);
 
-/* On the GPU: tiles of PREFILL_QUERY_TILE queries against tiles of 64 keys from position 0.
-   head_dim 32, 64 or 128; block_size a multiple of 64. */
-enum { PREFILL_QUERY_TILE = 64 };
+/* On the GPU: tiles of PREFILL_QUERY_TILE queries against tiles of keys from position 0; what a
+   query gets depends, to the bit, on its position and on the tokens up to it alone. The path of
+   sm_90 is for a head_dim of 64 or 128 (others take the general one, which has 32, too); block_size
+   is a multiple of 64. Keys and values of a block behind the context are multiplied by 0: numbers,
+   though any. */
+enum { PREFILL_QUERY_TILE = 128 };
 
 struct prefill_tile {
 	uint32_t row;	/* of the batch */
 	uint32_t index; /* queries from index * PREFILL_QUERY_TILE of the row on */
 };
+
+/* Writes the tiles of rows first_row to row_count - 1, those with the fewest keys first: the kernel
+   begins with the last. Returns how many: at most their queries / PREFILL_QUERY_TILE + one a row.
+ */
+uint32_t prefill_tiles_fill(struct prefill_tile *tiles, const uint32_t *query_start,
+	const uint32_t *contexts, uint32_t first_row, uint32_t row_count);
 
 struct prefill_work {
 	enum kernel_path path;
@@ -45,7 +54,7 @@ struct prefill_work {
 	const uint32_t *rows;		  /* (row_count) index into tables */
 	const uint32_t *query_start;	  /* (row_count + 1) */
 	const uint32_t *contexts;	  /* (row_count) */
-	const struct prefill_tile *tiles; /* (tile_count) covering every query once */
+	const struct prefill_tile *tiles; /* (tile_count) of prefill_tiles_fill() */
 	uint32_t tile_count;
 };
 

@@ -1136,20 +1136,32 @@ Test(cuda_kernels, decode_attention_of_a_row_is_the_same_bits_alone)
 	tensor_free(&out);
 }
 
-/* Tiles of the rows' queries; *tile_count is set. */
-static struct prefill_tile *prefill_tiles(
-	const uint32_t *start, uint32_t count, uint32_t *tile_count)
+/* The work of rows; its lists are on the device. */
+static struct prefill_work prefill_work_make(const struct paged *paged, const uint32_t *start,
+	const uint32_t *contexts, uint32_t count, enum kernel_path path)
 {
 	size_t most = start[count] / PREFILL_QUERY_TILE + count;
 	struct prefill_tile *tiles = memory_take(most, sizeof(*tiles));
+	uint32_t tile_count = prefill_tiles_fill(tiles, start, contexts, 0, count);
+	struct prefill_work work = {
+		.path = path,
+		.tables = paged->device_tables,
+		.rows = paged->device_rows,
+		.query_start = device_copy(start, (count + 1) * sizeof(*start)),
+		.contexts = device_copy(contexts, count * sizeof(*contexts)),
+		.tiles = device_copy(tiles, tile_count * sizeof(*tiles)),
+		.tile_count = tile_count,
+	};
 
-	*tile_count = 0;
-	for (uint32_t r = 0; r < count; r++) {
-		for (uint32_t i = 0; i * PREFILL_QUERY_TILE < start[r + 1] - start[r]; i++) {
-			tiles[(*tile_count)++] = (struct prefill_tile){.row = r, .index = i};
-		}
-	}
-	return tiles;
+	free(tiles);
+	return work;
+}
+
+static void prefill_work_free(struct prefill_work *work)
+{
+	cudaFree((void *)(uintptr_t)work->query_start);
+	cudaFree((void *)(uintptr_t)work->contexts);
+	cudaFree((void *)(uintptr_t)work->tiles);
 }
 
 /* tokens: of each row that are computed, the last of its context. */
@@ -1157,34 +1169,29 @@ static void check_prefill(struct attention_shape shape, const uint32_t *tokens,
 	const uint32_t *contexts, uint32_t count)
 {
 	uint32_t *start = memory_take(count + 1, sizeof(*start));
-	struct prefill_work work = {0};
 
 	start[0] = 3; /* decode tokens in front */
 	for (uint32_t r = 0; r < count; r++) {
 		start[r + 1] = start[r] + tokens[r];
 	}
 	struct paged paged = paged_make(shape, contexts, count, 21);
-	struct prefill_tile *tiles = prefill_tiles(start, count, &work.tile_count);
-	struct prefill_tile *device_tiles = device_copy(tiles, work.tile_count * sizeof(*tiles));
-	uint32_t *device_start = device_copy(start, (count + 1) * sizeof(*start));
 	size_t size = (size_t)start[count] * shape.head_count * shape.head_dim;
 	struct tensor query = tensor_random(size, 6), out = tensor_poisoned(size);
-	work.tables = paged.device_tables;
-	work.rows = paged.device_rows;
-	work.query_start = device_start;
-	work.contexts = paged.device_contexts;
-	work.tiles = device_tiles;
 	prefill_attention_cpu(out.host, query.host, paged.keys.host, paged.values.host,
 		paged.tables, paged.rows, start, contexts, count, &paged.shape, ROUNDING);
-	must(prefill_attention(out.device, query.device, paged.keys.device, paged.values.device,
-		     &work, &paged.shape, NULL),
-		"prefill_attention");
-	expect_close(&out, (size_t)shape.head_count * shape.head_dim, BF16_TOLERANCE,
-		"prefill_attention");
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		struct prefill_work work =
+			prefill_work_make(&paged, start, contexts, count, (enum kernel_path)path);
+		tensor_poison(&out);
+		must(prefill_attention(out.device, query.device, paged.keys.device,
+			     paged.values.device, &work, &paged.shape, NULL),
+			"prefill_attention");
+		expect_close(&out, (size_t)shape.head_count * shape.head_dim, BF16_TOLERANCE,
+			path == KERNEL_PATH_SM90 ? "prefill_attention of sm_90"
+						 : "prefill_attention");
+		prefill_work_free(&work);
+	}
 	free(start);
-	free(tiles);
-	cudaFree(device_tiles);
-	cudaFree(device_start);
 	paged_free(&paged);
 	tensor_free(&query);
 	tensor_free(&out);
@@ -1220,6 +1227,64 @@ Test(cuda_kernels, prefill_attention)
 		check_prefill(SMALLEST_PUBLISHED, tokens + i, contexts + i, 1);
 	}
 	for_table(KERNEL_PREFILL_ATTENTION, 8, check_prefill_case);
+}
+
+enum { CHUNKS = 9 };
+
+/* A sequence in chunks, cut at ends[0 .. count - 1]: all in one launch, or each in its own. */
+static void run_chunks(struct tensor *out, const struct tensor *query, struct paged *paged,
+	const uint32_t *ends, uint32_t count, bool in_one, enum kernel_path path)
+{
+	uint32_t start[CHUNKS + 1] = {0};
+
+	memcpy(start + 1, ends, count * sizeof(*ends));
+	tensor_poison(out);
+	for (uint32_t r = 0; r < count; r += in_one ? count : 1) {
+		struct prefill_work work =
+			prefill_work_make(paged, start + r, ends + r, in_one ? count : 1, path);
+		must(prefill_attention(out->device, query->device, paged->keys.device,
+			     paged->values.device, &work, &paged->shape, NULL),
+			"prefill_attention of chunks");
+		prefill_work_free(&work);
+	}
+}
+
+/* What a token gets has the same bits however its sequence is cut. */
+static void check_chunks(struct attention_shape shape, enum kernel_path path)
+{
+	static const uint32_t ends[CHUNKS] = {1, 64, 100, 333, 334, 512, 777, 1280, 1290};
+	uint32_t whole = ends[CHUNKS - 1];
+	struct paged paged = paged_make(shape, &whole, 1, 31);
+	uint32_t no_rows[CHUNKS] = {0}; /* every chunk is of the same sequence */
+	size_t size = (size_t)whole * shape.head_count * shape.head_dim;
+	struct tensor query = tensor_random(size, 7), out = tensor_poisoned(size);
+
+	cudaFree(paged.device_rows);
+	paged.device_rows = device_copy(no_rows, sizeof(no_rows));
+	run_chunks(&out, &query, &paged, &whole, 1, true, path);
+	float *expected = tensor_fetch(&out);
+	for (int in_one = 0; in_one < 2; in_one++) {
+		run_chunks(&out, &query, &paged, ends, CHUNKS, in_one, path);
+		float *got = tensor_fetch(&out);
+		cr_expect(memcmp(got, expected, size * sizeof(float)) == 0,
+			"path %d: chunks in %s give other bits", (int)path,
+			in_one ? "one launch" : "launches of their own");
+		free(got);
+	}
+	free(expected);
+	paged_free(&paged);
+	tensor_free(&query);
+	tensor_free(&out);
+}
+
+Test(cuda_kernels, prefill_attention_in_chunks)
+{
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		for (uint32_t i = 0; i < 24; i++) {
+			check_chunks(shape_of_group(1 + i / 3, i % 3), (enum kernel_path)path);
+		}
+		check_chunks(SMALLEST_PUBLISHED, (enum kernel_path)path);
+	}
 }
 
 enum { POSITIONS = 700 };

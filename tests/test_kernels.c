@@ -899,3 +899,31 @@ Test(kernels, attention_follows_its_formula, .timeout = 240)
 	for_tiny_cases(KERNEL_DECODE_ATTENTION, test_attention);
 	for_tiny_cases(KERNEL_PREFILL_ATTENTION, test_attention);
 }
+
+/* Every query of the rows lies in one tile, and no tile needs fewer keys than the one before. */
+Test(kernels, prefill_tiles)
+{
+	enum { FIRST = 2, ROWS = 6, TOKENS = 1031 };
+	static const uint32_t start[ROWS + 1] = {0, 1, 2, 502, 630, 631, TOKENS};
+	static const uint32_t contexts[ROWS] = {40, 9, 500, 130, 1, 7000};
+	struct prefill_tile tiles[TOKENS / PREFILL_QUERY_TILE + ROWS];
+	uint32_t seen[TOKENS] = {0}, before = 0;
+	uint32_t count = prefill_tiles_fill(tiles, start, contexts, FIRST, ROWS);
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t r = tiles[i].row, tokens = start[r + 1] - start[r], end = 0;
+		for (uint32_t q = 0; q < PREFILL_QUERY_TILE; q++) {
+			uint32_t query = tiles[i].index * PREFILL_QUERY_TILE + q;
+			if (query < tokens) {
+				seen[start[r] + query]++;
+				end = contexts[r] - tokens + query + 1;
+			}
+		}
+		cr_expect(end > 0 && end >= before, "tile %u needs %u keys", i, end);
+		before = end;
+	}
+	for (uint32_t t = 0; t < TOKENS; t++) {
+		cr_expect(seen[t] == (t >= start[FIRST]), "token %u lies in %u tiles", t, seen[t]);
+	}
+	cr_expect(prefill_tiles_fill(tiles, start, contexts, ROWS, ROWS) == 0);
+}

@@ -207,16 +207,8 @@ static void fill_groups(
 static uint32_t fill_tiles(
 	struct cuda_runner *runner, const struct layout *layout, const struct batch *batch)
 {
-	struct prefill_tile *tiles = HOST(struct prefill_tile, tiles);
-	uint32_t count = 0;
-
-	for (uint32_t r = (uint32_t)batch->counts.decode_rows; r < batch->row_count; r++) {
-		uint32_t tokens = batch->query_start[r + 1] - batch->query_start[r];
-		for (uint32_t i = 0; i * PREFILL_QUERY_TILE < tokens; i++) {
-			tiles[count++] = (struct prefill_tile){.row = r, .index = i};
-		}
-	}
-	return count;
+	return prefill_tiles_fill(HOST(struct prefill_tile, tiles), batch->query_start,
+		batch->context_length, (uint32_t)batch->counts.decode_rows, batch->row_count);
 }
 
 static void fill_samples(
