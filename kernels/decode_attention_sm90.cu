@@ -63,7 +63,7 @@ template <int D, int HEADS, int TILE, int WARPS, int STAGES> struct plan {
 	static_assert(DECODE_SPLIT % TILE == 0 && TABLE_STEP % TILE == 0 && TILE % 16 == 0, "");
 	/* A note is written again when the merger is done with it: a stage is free only when its
 	   warp has put down the result before. */
-	static_assert(STAGES >= WARPS && NOTES >= STAGES + 2 * WARPS, "");
+	static_assert(STAGES % WARPS == 0 && NOTES >= STAGES + 2 * WARPS, "");
 	static_assert(units % 8 == 0 && barriers % 8 == 0 && result % 16 == 0, "");
 };
 
@@ -808,12 +808,12 @@ static int launch_heads(const decode_arguments &a, uint32_t block_count, cudaStr
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 
 	if (group <= 2) {
-		return launch<plan<D, 2, 64, 4, 6>, 1>(a, block_count, stream);
+		return launch<plan<D, 2, 64, 4, 4>, 1>(a, block_count, stream);
 	}
 	if (group <= 4) {
-		return launch<plan<D, 4, 64, 4, 6>, 1>(a, block_count, stream);
+		return launch<plan<D, 4, 64, 4, 4>, 1>(a, block_count, stream);
 	}
-	return launch<plan<D, 8, 64, 4, 6>, 1>(a, block_count, stream);
+	return launch<plan<D, 8, 64, 4, 4>, 1>(a, block_count, stream);
 }
 
 int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
