@@ -166,18 +166,20 @@ simulate()
 	pool=(--kv-blocks "$blocks")
 	rm -rf "${work:?}/$1/sim" "${work:?}/$1/tape"
 	options_without_pool
-	replay --runner sim --gpu "$gpu" "${pool[@]}" --steps --out "$work/$1/sim"
-	"$quire" replay "$file" --runner tape --tape "$real" --steps \
-		--out "$work/$1/tape" >/dev/null
-	"$quire" compare "$real" "$work/$1/sim" --errors >"$work/$1/errors.tsv"
+	replay --runner sim --gpu "$gpu" "${pool[@]}" --steps --out "$work/$1/sim" ||
+		fail "$1: the simulation failed"
+	"$quire" compare "$real" "$work/$1/sim" --errors >"$work/$1/errors.tsv" ||
+		fail "$1: the runs cannot be compared"
 	rm -f "$work/$1/again.tsv"
 	if [ -e "$work/$1/b/summary.json" ]; then
-		"$quire" compare "$real" "$work/$1/b" --errors >"$work/$1/again.tsv"
+		"$quire" compare "$real" "$work/$1/b" --errors >"$work/$1/again.tsv" ||
+			fail "$1: the real runs cannot be compared"
 	fi
 	tape=identical
+	"$quire" replay "$file" --runner tape --tape "$real" --steps \
+		--out "$work/$1/tape" >/dev/null || tape=DIFFERS
 	"$quire" compare "$real" "$work/$1/tape" >"$work/$1/tape.txt" || tape=DIFFERS
-	printf '%s\ttape\t%s\t%s\t%s\n' "$1" "$(result_hash "$1/a")" "$(result_hash "$1/tape")" \
-		"$tape" >>"$work/tapes.tsv"
+	printf '%s\t%s\t%s\n' "$1" "$tape" "$(result_hash "$1/a")" >>"$work/tapes.tsv"
 	if command -v gnuplot >/dev/null; then
 		"$quire" report "$real" "$work/$1/sim" --out "$out/$1.html"
 	fi
@@ -247,7 +249,7 @@ merge_errors()
 write_markdown()
 {
 	awk -F '\t' '
-	FILENAME ~ /tapes/ { tape[$1] = $5; hash[$1] = $3; next }
+	FILENAME ~ /tapes/ { tape[$1] = $2; hash[$1] = $3; next }
 	FNR == 1 || $2 ~ /queue|itl|max$|hit_tokens|recomputed|requests_per|same.sum/ { next }
 	!($1 in seen) { seen[$1] = 1; traces[++trace_count] = $1 }
 	!($2 in known) { known[$2] = 1; metrics[++metric_count] = $2 }
