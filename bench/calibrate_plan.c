@@ -386,19 +386,31 @@ static uint32_t choose(struct planner *planner, uint32_t *order, struct calibrat
 	return count;
 }
 
+static void open_planner(struct planner *planner, const struct calibrate_plan *plan)
+{
+	*planner = (struct planner){
+		.plan = plan,
+		.random = random_stream(plan->seed, PURPOSE_SCENES),
+		.ids = memory_take(plan->max_model_len / ID_TOKENS + 1, sizeof(*planner->ids)),
+		.lengths = memory_take(plan->max_num_seqs, sizeof(*planner->lengths)),
+	};
+}
+
+static void close_planner(struct planner *planner)
+{
+	free(planner->ids);
+	free(planner->lengths);
+}
+
 void calibrate_plan_write(
 	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size)
 {
 	const struct scene warm = {SCENE_STAIRS, u32_min(64, plan->max_num_seqs), 500, 50, 0};
 	uint32_t order[ROUNDS * SCENE_COUNT];
-	struct planner planner = {
-		.plan = plan,
-		.random = random_stream(plan->seed, PURPOSE_SCENES),
-		.ids = memory_take(plan->max_model_len / ID_TOKENS + 1, sizeof(*planner.ids)),
-		.lengths = memory_take(plan->max_num_seqs, sizeof(*planner.lengths)),
-	};
+	struct planner planner;
 
 	memset(size, 0, sizeof(*size));
+	open_planner(&planner, plan);
 	play(&planner, &warm, 0);
 	uint32_t count = choose(&planner, order, size);
 	planner.file = file;
@@ -411,6 +423,19 @@ void calibrate_plan_write(
 		check(fit_scene(plan, &scene));
 		play(&planner, &scene, order[i] / SCENE_COUNT);
 	}
-	free(planner.ids);
-	free(planner.lengths);
+	close_planner(&planner);
+}
+
+void calibrate_plan_write_ahead(const struct calibrate_plan *plan, FILE *file)
+{
+	struct scene stair = {SCENE_STAIRS, 512, 100, 50, 0};
+	struct planner planner;
+
+	open_planner(&planner, plan);
+	planner.file = file;
+	while (!fit_scene(plan, &stair) && stair.rows > 1) {
+		stair.rows /= 2;
+	}
+	play(&planner, &stair, 0);
+	close_planner(&planner);
 }

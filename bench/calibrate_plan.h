@@ -46,4 +46,8 @@ struct calibrate_plan_size {
 void calibrate_plan_write(
 	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size);
 
+/* A stair alone whose requests are all there from the start, so that nothing can arrive any more
+   and steps are launched ahead. */
+void calibrate_plan_write_ahead(const struct calibrate_plan *plan, FILE *file);
+
 #endif

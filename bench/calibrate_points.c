@@ -204,6 +204,17 @@ enum status calibrate_points_read(
 	return status;
 }
 
+void calibrate_points_append(struct calibrate_points *points, const struct calibrate_points *more)
+{
+	size_t count = points->count + more->count;
+
+	points->points =
+		memory_grow(points->points, &points->capacity, count, sizeof(*points->points));
+	for (size_t i = 0; i < more->count; i++) {
+		points->points[points->count++] = more->points[i];
+	}
+}
+
 /* ---- joining ---- */
 
 /* A count cut to its five leading bits. */

@@ -59,6 +59,9 @@ enum status calibrate_points_read(
    samples, contexts and pairs equal to one part in 32. In a fixed order. */
 void calibrate_points_join(struct calibrate_points *points);
 
+/* Adds the points of `more`. */
+void calibrate_points_append(struct calibrate_points *points, const struct calibrate_points *more);
+
 enum status calibrate_points_write(
 	const struct calibrate_points *points, const char *path, struct error *error);
 

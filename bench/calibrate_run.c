@@ -46,12 +46,11 @@ static enum status guess_blocks(const struct calibrate_plan *plan,
 	return status;
 }
 
-static enum status write_plan(const struct replay_config *config, const struct model_config *model,
-	const struct gpu_profile *gpu, uint64_t budget_s, const char *path, struct error *error)
+static enum status fill_plan(struct calibrate_plan *plan, const struct replay_config *config,
+	const struct model_config *model, const struct gpu_profile *gpu, uint64_t budget_s,
+	struct error *error)
 {
-	struct output_file output;
-	struct calibrate_plan_size size;
-	struct calibrate_plan plan = {
+	*plan = (struct calibrate_plan){
 		.model = model,
 		.gpu = gpu,
 		.seed = config->seed,
@@ -61,19 +60,28 @@ static enum status write_plan(const struct replay_config *config, const struct m
 		.max_num_batched_tokens = u32_from(config->max_num_batched_tokens),
 		.max_model_len = u32_from(config->max_model_len),
 	};
+	return guess_blocks(plan, config, &plan->kv_blocks, error);
+}
 
-	enum status status = guess_blocks(&plan, config, &plan.kv_blocks, error);
-	if (status == STATUS_OK) {
-		status = output_file_open(&output, path, error);
-	}
+static enum status write_plan(
+	const struct calibrate_plan *plan, bool is_ahead, const char *path, struct error *error)
+{
+	struct output_file output;
+	struct calibrate_plan_size size = {0};
+	enum status status = output_file_open(&output, path, error);
+
 	if (status != STATUS_OK) {
 		return status;
 	}
-	calibrate_plan_write(&plan, output.file, &size);
+	if (is_ahead) {
+		calibrate_plan_write_ahead(plan, output.file);
+		return output_file_commit(&output, error);
+	}
+	calibrate_plan_write(plan, output.file, &size);
 	status = output_file_commit(&output, error);
 	if (status == STATUS_OK) {
 		printf("plan: %u scenes, about %.0f s on a GPU like %s", size.scenes,
-			size.estimate_s, gpu->name);
+			size.estimate_s, plan->gpu->name);
 		if (size.scenes_left_out > 0) {
 			printf("; %u left out for lack of time or memory", size.scenes_left_out);
 		}
@@ -136,40 +144,83 @@ static enum status read_origin(
 	return status;
 }
 
-enum status calibrate_run(struct replay_order *order, const char *folder,
+/* Behind a step that only decodes, in a run whose trace was exhausted from the start, every other
+   such step was launched ahead. Only these are kept. */
+static void keep_ahead(struct calibrate_points *points)
+{
+	size_t kept = 0;
+	bool was_decode = false;
+
+	for (size_t i = 0; i < points->count; i++) {
+		bool is_decode = points->points[i].counts.prefill_rows == 0;
+		points->points[i].ahead = 1;
+		if (is_decode && was_decode) {
+			points->points[kept++] = points->points[i];
+		}
+		was_decode = is_decode;
+	}
+	points->count = kept;
+}
+
+/* Writes the plan and replays it; *out gets its steps. */
+static enum status play_plan(const struct replay_order *order, const struct calibrate_plan *plan,
+	const char *folder, bool is_ahead, struct calibrate_points *out, struct error *error)
+{
+	/* The session completes its order, the number of KV blocks among other things. */
+	struct replay_order own = *order;
+	char trace[PATH_BYTES], run[PATH_BYTES], steps[PATH_BYTES + 32];
+
+	snprintf(trace, sizeof(trace), "%s/plan%s.jsonl", folder, is_ahead ? "_ahead" : "");
+	snprintf(run, sizeof(run), "%s/run%s", folder, is_ahead ? "_ahead" : "");
+	snprintf(steps, sizeof(steps), "%s/" RESULT_STEPS, run);
+	own.trace_path = trace;
+	own.out = run;
+	own.wants_steps = true;
+	own.is_quiet = true;
+	own.config.overlap = is_ahead ? "on" : "off";
+	enum status status = write_plan(plan, is_ahead, trace, error);
+	if (status == STATUS_OK) {
+		status = replay_session_run(&own, error);
+	}
+	if (status == STATUS_OK) {
+		status = calibrate_points_read(out, steps, is_ahead ? 0 : CALIBRATE_WARM_NS, error);
+	}
+	if (status == STATUS_OK && is_ahead) {
+		keep_ahead(out);
+	} else if (status == STATUS_OK) {
+		status = read_origin(run, &out->origin, error);
+	}
+	return status;
+}
+
+enum status calibrate_run(const struct replay_order *order, const char *folder,
 	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
 	struct error *error)
 {
-	char plan[PATH_BYTES], run[PATH_BYTES], path[PATH_BYTES + 32];
+	char path[PATH_BYTES];
 	struct model_config model;
+	struct calibrate_plan plan;
+	struct calibrate_points ahead = {0};
 
-	snprintf(plan, sizeof(plan), "%s/plan.jsonl", folder);
-	snprintf(run, sizeof(run), "%s/run", folder);
 	enum status status = model_config_find(order->config.model, &model, error);
 	if (status == STATUS_OK) {
 		status = make_folder(folder, error);
 	}
 	if (status == STATUS_OK) {
-		status = write_plan(&order->config, &model, gpu, budget_s, plan, error);
+		status = fill_plan(&plan, &order->config, &model, gpu, budget_s, error);
 	}
 	if (status == STATUS_OK) {
-		order->trace_path = plan;
-		order->out = run;
-		order->wants_steps = true;
-		order->is_quiet = true;
-		status = replay_session_run(order, error);
+		status = play_plan(order, &plan, folder, false, out, error);
 	}
 	if (status == STATUS_OK) {
-		snprintf(path, sizeof(path), "%s/%s", run, RESULT_STEPS);
-		status = calibrate_points_read(out, path, CALIBRATE_WARM_NS, error);
+		status = play_plan(order, &plan, folder, true, &ahead, error);
 	}
 	if (status == STATUS_OK) {
-		status = read_origin(run, &out->origin, error);
-	}
-	if (status == STATUS_OK) {
+		calibrate_points_append(out, &ahead);
 		calibrate_points_join(out);
 		snprintf(path, sizeof(path), "%s/points.tsv", folder);
 		status = calibrate_points_write(out, path, error);
 	}
+	calibrate_points_free(&ahead);
 	return status;
 }

@@ -8,12 +8,14 @@
 /* The measuring half of a calibration: writes the plan as a trace, replays it as any other trace is
    replayed, so that what is measured is what a replay will meet, and takes the steps as points.
 
-   folder/plan.jsonl   the trace
-   folder/run/         the result of its replay, with steps.tsv
-   folder/points.tsv   the steps, joined */
+   folder/plan.jsonl          the trace
+   folder/run/                the result of its replay, with steps.tsv
+   folder/plan_ahead.jsonl    a smaller one,
+   folder/run_ahead/          whose steps are launched ahead, for the host's share of such
+   folder/points.tsv          the steps of both, joined */
 
-/* order: config holds model, runner, weights and limits; the rest is filled in. */
-enum status calibrate_run(struct replay_order *order, const char *folder,
+/* order: config holds model, runner, weights and limits. */
+enum status calibrate_run(const struct replay_order *order, const char *folder,
 	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
 	struct error *error);
 

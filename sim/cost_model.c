@@ -17,6 +17,15 @@ struct product_price {
 	double flop_row;
 };
 
+/* A step that was launched and not collected. */
+struct flight {
+	struct step_counts counts;
+	uint64_t step;
+	bool is_ahead; /* of the end of the one before it */
+};
+
+enum { FLIGHTS = 2 };
+
 /* Every coefficient is in nanoseconds and already summed over the layers. */
 struct cost_model {
 	struct product_price product[MODEL_PRODUCT_COUNT];
@@ -30,6 +39,8 @@ struct cost_model {
 	/* A calibrated profile has these in place of all that. */
 	bool has_curves;
 	struct step_curve_table curves[STEP_CURVE_COUNT];
+	struct flight flights[FLIGHTS];
+	uint64_t launched, collected; /* steps */
 };
 
 static double double_max(double a, double b)
@@ -45,13 +56,13 @@ static double product_cost(const struct product_price *price, double rows)
 
 /* Attention and sampling have curves of their own; whatever else a step does on the GPU has one by
    rows or tokens, so that products and what lies between them are not told apart. */
-static void price_by_curves(
-	const struct cost_model *model, const struct step_counts *counts, struct step_price *out)
+static void price_by_curves(const struct cost_model *model, const struct step_counts *counts,
+	bool is_ahead, struct step_price *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
 		enum step_curve curve = (enum step_curve)i;
-		struct step_place place = step_curve_place(curve, counts, false);
+		struct step_place place = step_curve_place(curve, counts, is_ahead);
 		double ns = place.factor * step_curve_at(&model->curves[i], place.x);
 		if (step_curve_is_host(curve)) {
 			out->host += ns;
@@ -107,25 +118,24 @@ static void price_by_rates(
 	out->host = model->host_fixed + (decode_rows + prefill_rows) * model->host_row;
 }
 
-static void price_step(
-	const struct cost_model *model, const struct step_counts *counts, struct step_price *out)
+static void price_step(const struct cost_model *model, const struct step_counts *counts,
+	bool is_ahead, struct step_price *out)
 {
 	if (model->has_curves) {
-		price_by_curves(model, counts, out);
+		price_by_curves(model, counts, is_ahead, out);
 	} else {
 		price_by_rates(model, counts, out);
 	}
 }
 
-static enum status cost_model_execute(void *state, const struct batch *batch, int32_t *token_ids,
+static enum status cost_model_time(const struct cost_model *model, const struct flight *flight,
 	struct step_time *time, struct error *error)
 {
 	const double limit_ns = 1e15;
 	struct step_price price;
 	double gpu = 0;
 
-	(void)token_ids;
-	price_step(state, &batch->counts, &price);
+	price_step(model, &flight->counts, flight->is_ahead, &price);
 	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT; i++) {
 		gpu += price.product[i];
 	}
@@ -135,9 +145,8 @@ static enum status cost_model_execute(void *state, const struct batch *batch, in
 	if (!(elapsed <= limit_ns)) {
 		return error_set(error, STATUS_INPUT,
 			"step %llu: its price of %g ns is beyond 10^15, the profile's numbers are "
-			"not "
-			"for this model",
-			(unsigned long long)batch->step, elapsed);
+			"not for this model",
+			(unsigned long long)flight->step, elapsed);
 	}
 	time->elapsed_ns = (uint64_t)(elapsed + 0.5);
 	time->host_ns = u64_min((uint64_t)(price.host + 0.5), time->elapsed_ns);
@@ -146,11 +155,43 @@ static enum status cost_model_execute(void *state, const struct batch *batch, in
 	return STATUS_OK;
 }
 
+static enum status cost_model_execute(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	const struct flight flight = {.counts = batch->counts, .step = batch->step};
+
+	(void)token_ids;
+	return cost_model_time(state, &flight, time, error);
+}
+
+static enum status cost_model_launch(void *state, const struct batch *batch, struct error *error)
+{
+	struct cost_model *model = state;
+
+	(void)error;
+	check(model->launched - model->collected < FLIGHTS);
+	model->flights[model->launched % FLIGHTS] = (struct flight){.counts = batch->counts,
+		.step = batch->step,
+		.is_ahead = model->launched > model->collected};
+	model->launched++;
+	return STATUS_OK;
+}
+
+static enum status cost_model_collect(
+	void *state, int32_t *token_ids, struct step_time *time, struct error *error)
+{
+	struct cost_model *model = state;
+
+	(void)token_ids;
+	check(model->launched > model->collected);
+	return cost_model_time(model, &model->flights[model->collected++ % FLIGHTS], time, error);
+}
+
 void cost_model_price(
 	const struct runner *cost_model, const struct step_counts *counts, struct step_price *out)
 {
 	check(cost_model->execute == cost_model_execute);
-	price_step(cost_model->state, counts, out);
+	price_step(cost_model->state, counts, false, out);
 }
 
 /* ---- coefficients ---- */
@@ -233,6 +274,9 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 		.state = state,
 		.is_computing = false,
 		.execute = cost_model_execute,
+		/* A profile of rates does not know what launching ahead saves. */
+		.launch = state->has_curves ? cost_model_launch : NULL,
+		.collect = state->has_curves ? cost_model_collect : NULL,
 		.start = NULL,
 		.close = free,
 	};

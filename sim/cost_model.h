@@ -34,7 +34,8 @@
    A term whose rows or tokens are none costs nothing.
 
    With a calibrated profile gpu and host are sums of its curves instead (sim/step_curves.h); such a
-   profile is for one model, and another is refused.
+   profile is for one model, and another is refused. Its runner takes steps ahead as the CUDA runner
+   does, and prices the host's share of those accordingly.
 
    In either case only + - * / on doubles, so every machine computes the same nanoseconds. A step of
    more than 10^15 ns is refused. */
