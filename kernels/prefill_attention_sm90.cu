@@ -37,6 +37,17 @@ struct prefill_item {
 	uint32_t end;	   /* keys needed */
 };
 
+template <int D> struct prefill_places {
+	static const uint32_t query_bytes = HALF * D * 2; /* of a group */
+	static const uint32_t tile_bytes = KEYS * D * 2;
+	static const uint32_t bytes = 2 * GROUPS * query_bytes + 2 * DEPTH * tile_bytes;
+
+	uint32_t queries, keys, values;
+	uint32_t full_queries, empty_queries, full_keys, empty_keys, full_values, empty_values;
+};
+
+#ifdef QUIRE_SM90A
+
 /* The item of a block in a round: whole rounds over the list from its end, every other round
    backwards, so that blocks have much the same work. False: none. */
 static __device__ inline bool take_item(
@@ -63,17 +74,6 @@ static __device__ inline bool take_item(
 	out->end = out->valid > 0 ? out->position + out->valid : 1;
 	return true;
 }
-
-template <int D> struct prefill_places {
-	static const uint32_t query_bytes = HALF * D * 2; /* of a group */
-	static const uint32_t tile_bytes = KEYS * D * 2;
-	static const uint32_t bytes = 2 * GROUPS * query_bytes + 2 * DEPTH * tile_bytes;
-
-	uint32_t queries, keys, values;
-	uint32_t full_queries, empty_queries, full_keys, empty_keys, full_values, empty_values;
-};
-
-#ifdef QUIRE_SM90A
 
 /* The row of the pool that a position of an item's sequence has. */
 static __device__ inline uint32_t pool_row(
