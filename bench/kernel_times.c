@@ -29,8 +29,8 @@ struct step_info {
 	bool is_known;
 	uint64_t step;
 	struct step_counts counts;
-	uint64_t start_ns, end_ns; /* on the run's clock */
-	uint64_t source_end_ns;	   /* its end on the source's */
+	uint64_t end_ns;	/* on the run's clock */
+	uint64_t source_end_ns; /* its end on the source's */
 };
 
 /* A range under one kind of step: a row of kernels.tsv. */
@@ -340,13 +340,15 @@ static uint64_t *bin_at(struct kernel_times *times, uint64_t time_ns)
 	return times->bins[bin];
 }
 
-/* When the record began on the run's clock, within its step. */
-static uint64_t run_time(const struct step_info *step, const struct kernel_record *record)
+/* When the record began on the run's clock. A step may begin on the GPU a little before it does for
+   the host, which has yet to see the end of the one before. */
+static uint64_t run_time(const struct kernel_times *times, const struct step_info *step,
+	const struct kernel_record *record)
 {
 	uint64_t back_ns =
 		step->source_end_ns > record->start_ns ? step->source_end_ns - record->start_ns : 0;
 
-	return step->end_ns - u64_min(back_ns, step->end_ns - step->start_ns);
+	return step->end_ns - u64_min(back_ns, step->end_ns - times->origin_ns);
 }
 
 static void add_record(struct kernel_times *times, const struct step_info *step,
@@ -375,7 +377,7 @@ static void add_record(struct kernel_times *times, const struct step_info *step,
 		total->busy_ns += record->end_ns - u64_max(record->start_ns, times->busy_end_ns);
 		times->busy_end_ns = record->end_ns;
 	}
-	uint64_t start_ns = run_time(step, record);
+	uint64_t start_ns = run_time(times, step, record);
 	bin_at(times, start_ns - times->origin_ns)[group->operation] += ns;
 	times->record_count++;
 	if (times->timeline != NULL) {
@@ -442,7 +444,6 @@ void kernel_times_step(struct kernel_times *times, uint64_t step, const struct s
 		.is_known = true,
 		.step = step,
 		.counts = *counts,
-		.start_ns = start_ns,
 		.end_ns = end_ns,
 		.source_end_ns = times->source.now(times->source.state),
 	};

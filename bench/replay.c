@@ -254,8 +254,7 @@ static void record(struct replay *replay, const struct step_decisions *decisions
 	metrics_step_decided(
 		&replay->metrics, &replay->engine, decisions, start_ns, replay->now_ns, waiting);
 	if (replay->timeline != NULL) {
-		timeline_file_step(
-			replay->timeline, &replay->engine, start_ns, replay->now_ns, waiting);
+		timeline_file_step(replay->timeline, decisions, start_ns, replay->now_ns, waiting);
 	}
 	if (replay->steps != NULL) {
 		write_step(replay, decisions, start_ns, waiting, time);
@@ -273,12 +272,10 @@ static void check_engine(const struct replay *replay)
 }
 
 /* Nothing arrives any more, so what comes behind a foreseeable step can be decided before its end
-   is known. Who looks closer at a step sees the engine as the step left it. */
+   is known. */
 static bool can_run_ahead(const struct replay *replay)
 {
-	bool is_watched = replay->timeline != NULL || replay->kernel_times != NULL;
-
-	return replay->options.overlaps && !is_watched && replay->state == WORKLOAD_END &&
+	return replay->options.overlaps && replay->state == WORKLOAD_END &&
 	       engine_has_halves(&replay->engine) && engine_is_foreseeable(&replay->engine);
 }
 

@@ -212,18 +212,18 @@ static void request_event(
 
 /* ---- steps ---- */
 
-static void step_slice(struct timeline_file *file, const struct batch *batch, uint64_t start_ns,
-	uint64_t end_ns, uint64_t waiting)
+static void step_slice(struct timeline_file *file, const struct step_decisions *decisions,
+	uint64_t start_ns, uint64_t end_ns, uint64_t waiting)
 {
 	char length[TABLE_CELL_BYTES];
-	struct step_counts counts = batch->counts;
+	struct step_counts counts = decisions->counts;
 
 	counts.waiting = waiting;
 	decimal_text(length, end_ns - start_ns, 3);
 	event_begin(file, "X", PROCESS_ENGINE, start_ns);
 	fprintf(file->output.file, ",\"tid\":1,\"dur\":%s,\"name\":\"%s\",\"args\":{", length,
 		kernel_phase_name(kernel_phase_of(&counts)));
-	put(file, "step", batch->step);
+	put(file, "step", decisions->step);
 #define STEP_COUNT_ARGUMENT(column) put_more(file, #column, counts.column);
 	STEP_COUNT_LIST(STEP_COUNT_ARGUMENT)
 #undef STEP_COUNT_ARGUMENT
@@ -252,14 +252,13 @@ static void counters(struct timeline_file *file, const struct step_counts *count
 	file->used_blocks = counts->used_blocks;
 }
 
-void timeline_file_step(struct timeline_file *file, const struct engine *engine, uint64_t start_ns,
-	uint64_t end_ns, uint64_t waiting)
+void timeline_file_step(struct timeline_file *file, const struct step_decisions *decisions,
+	uint64_t start_ns, uint64_t end_ns, uint64_t waiting)
 {
-	const struct batch *batch = &engine->scheduler.batch;
-	const struct event_list *events = engine_events(engine);
+	const struct event_list *events = decisions->events;
 
-	step_slice(file, batch, start_ns, end_ns, waiting);
-	counters(file, &batch->counts, start_ns, waiting);
+	step_slice(file, decisions, start_ns, end_ns, waiting);
+	counters(file, &decisions->counts, start_ns, waiting);
 	for (size_t i = 0; i < events->count; i++) {
 		request_event(file, &events->events[i], start_ns, end_ns);
 	}

@@ -5,7 +5,6 @@
 
 #include "bench/metrics.h"
 #include "engine/base/status.h"
-#include "engine/engine.h"
 
 /* A run as a file that Perfetto (ui.perfetto.dev) and chrome://tracing show: JSON in the Trace
    Event Format, written as the run goes on, so that it needs no memory for what it has told.
@@ -28,13 +27,13 @@ struct timeline_file;
 enum status timeline_file_open(
 	struct timeline_file **out, const char *path, uint32_t slot_count, struct error *error);
 
-/* As metrics_arrive(), metrics_reject() and metrics_step(). */
+/* As metrics_arrive(), metrics_reject() and metrics_step_decided(). */
 void timeline_file_arrive(
 	struct timeline_file *file, uint32_t slot, const struct metrics_arrival *arrival);
 void timeline_file_reject(
 	struct timeline_file *file, enum fit fit, const struct metrics_arrival *arrival);
-void timeline_file_step(struct timeline_file *file, const struct engine *engine, uint64_t start_ns,
-	uint64_t end_ns, uint64_t waiting);
+void timeline_file_step(struct timeline_file *file, const struct step_decisions *decisions,
+	uint64_t start_ns, uint64_t end_ns, uint64_t waiting);
 
 void timeline_file_kernel(struct timeline_file *file, const char *operation, const char *kernel,
 	uint64_t start_ns, uint64_t length_ns, uint64_t step, uint32_t layer);

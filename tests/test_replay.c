@@ -34,6 +34,7 @@ enum {
 
 /* What is simulated: options, a trace, and how the runner behaves. */
 struct scene {
+	const char *timeline_path; /* NULL: no such file */
 	struct replay_config config;
 	struct workload_options load;
 	struct engine_config engine;
@@ -627,7 +628,17 @@ static void run_replay(
 	require(replay_open(replay, &options, &scene->engine, runner, &tables->requests,
 			&tables->steps, &error) == STATUS_OK,
 		"%s", error.text);
+	if (scene->timeline_path != NULL) {
+		require(timeline_file_open(&replay->timeline, scene->timeline_path,
+				replay->engine.scheduler.pool_capacity, &error) == STATUS_OK,
+			"%s", error.text);
+	}
 	require(replay_run(replay, &error) == STATUS_OK, "%s", error.text);
+	if (scene->timeline_path != NULL) {
+		require(timeline_file_commit(replay->timeline, replay->now_ns, &error) == STATUS_OK,
+			"%s", error.text);
+		timeline_file_close(replay->timeline);
+	}
 }
 
 /* ---- what must hold ---- */
@@ -918,18 +929,26 @@ Test(replay, steps_in_flight_change_nothing)
 {
 	static struct replay replay;
 	char folder[TEMPORARY_PATH_BYTES];
-	char trace_path[PATH_BYTES];
+	char trace_path[PATH_BYTES], timeline_path[PATH_BYTES];
 	struct scene scene = long_scene(trace_path);
 
 	scene.elapsed_limit = 100; /* so that there is a time when all have arrived */
 	temporary_folder(folder);
 	snprintf(trace_path, sizeof(trace_path), "%s/trace.jsonl", folder);
 	write_long_trace(trace_path);
+	snprintf(timeline_path, sizeof(timeline_path), "%s/timeline.json", folder);
+	scene.timeline_path = timeline_path;
 	struct text one_by_one = run_long(&scene, &replay, folder);
+	struct text timeline = read_text(timeline_path);
 	replay_close(&replay);
 	scene.has_halves = true;
 	struct text ahead = run_long(&scene, &replay, folder);
+	struct text timeline_ahead = read_text(timeline_path);
 	require_same_text("steps.tsv", &ahead, &one_by_one);
+	require_same_text("the timeline", &timeline_ahead, &timeline);
+	free(timeline.bytes);
+	free(timeline_ahead.bytes);
+	scene.timeline_path = NULL;
 	require(scene.overlap_count > 0, "no step was launched ahead");
 	require_equal(scene.launch_count, scene.collect_count);
 	replay_close(&replay);

@@ -692,6 +692,12 @@ static enum status start(struct kernel_trace *trace, struct error *error)
 		trace->subscriber = NULL;
 		return cuda_status(code, "cudaGetDeviceCount", error);
 	}
+	if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+		trace->subscriber = NULL;
+		return error_set(error, STATUS_DEVICE,
+			"kernel times: another profiler watches this program already, and CUPTI "
+			"serves one");
+	}
 	enum status status = cupti_status(api, result, "cuptiSubscribe", error);
 	if (status == STATUS_OK) {
 		status = cupti_status(api, enable_callbacks(trace), "cuptiEnableCallback", error);
