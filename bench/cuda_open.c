@@ -50,6 +50,7 @@ enum status cuda_open(struct runner *out, struct replay_config *config,
 	enum status status = open_runner(out, config, request, &memory, error);
 
 	if (status == STATUS_OK) {
+		facts->found_kv_blocks = config->kv_blocks == 0 ? memory.block_count : 0;
 		config->kv_blocks = memory.block_count;
 		config->gpu = "device"; /* the profile of a cost model has no say */
 		facts->is_calibrated = true;

@@ -27,7 +27,7 @@
 #             at three quarters of the speed: 65 % (145 s of 223)
 #   chat      sessions of the preset, 25 new ones a second with 2 s of thought: 57 % (11 s of 19)
 #   nano      all at once, a batch: nothing but step times decides
-#   pressure  the same in 200 KV blocks: over 100 preemptions, which follow from block counts
+#   pressure  the same in 200 KV blocks: over 100 preemptions, which follow from the size of the pool
 # (by the cost model of an H200 with qwen3-0.6b; idle time is jumped over and costs no GPU time).
 set -euo pipefail
 export LC_ALL=C
@@ -199,19 +199,15 @@ options_without_pool()
 	options=("${kept[@]}")
 }
 
-# One row a trace and metric: real, again, sim, their relative differences, must and aim. Where the
-# number of blocks was given, the simulation's own estimate has nothing to be held against.
+# One row a trace and metric: real, again, sim, their relative differences, must and aim.
 merge_errors()
 {
-	local name pool again
+	local name again
 	printf 'trace\tmetric\treal\tagain\tsim\tspread\terror\tmust\taim\tverdict\n'
 	for name in "$@"; do
-		settings "$name"
 		again=()
 		[ ! -e "$work/$name/again.tsv" ] || again=("$work/$name/again.tsv")
-		pool=found
-		[[ " ${options[*]} " != *" --kv-blocks "* ]] || pool=given
-		awk -F '\t' -v trace="$name" -v pool="$pool" '
+		awk -F '\t' -v trace="$name" '
 		BEGIN { OFS = "\t" }
 		function limits(metric)
 		{
@@ -225,7 +221,6 @@ merge_errors()
 		}
 		function size(x) { return x < 0 ? -x : x }
 		FNR == 1 { file++; next }
-		pool == "given" && $1 == "estimated_kv_blocks" { next }
 		file == 1 && FILENAME ~ /again/ { again[$1] = $3; spread[$1] = $4; next }
 		{
 			limits($1)

@@ -407,7 +407,7 @@ static enum status run(
 		.trace_name = name_of_path(order->trace_path),
 		.is_calibrated = session->facts.is_calibrated,
 		.profile = session->facts.profile,
-		.estimated_kv_blocks = session->facts.estimated_kv_blocks,
+		.found_kv_blocks = session->facts.found_kv_blocks,
 		.slo_ttft_ns = order->slo_ttft_ns,
 		.slo_tpot_ns = order->slo_tpot_ns,
 	};

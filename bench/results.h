@@ -100,8 +100,8 @@ enum { TIMELINE_BINS_MAX = 2000 };
      config {...every limit and option that decides the result...}
      trace {name, xxh64, requests}
      calibrated true | false
-     estimated_kv_blocks (what the simulation finds in the GPU's memory, beside config's kv_blocks,
-			  which may have been given; null for other runners)
+     found_kv_blocks (room for them that the runner found by itself, given or not in config: the
+		      simulation always, CUDA when none were given; else null)
      requests {submitted, finished, rejected, failed, unfinished}
      time {makespan_s, busy_s, steps}
      load {offered_per_s, busy_share, backlog_at_last_arrival, drain_s, verdict}

@@ -32,8 +32,8 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	if (status != STATUS_OK && config->kv_blocks == 0) {
 		return status;
 	}
-	/* Also beside a number that is given: a run on the GPU may have shown the true one. */
-	facts->estimated_kv_blocks = status == STATUS_OK ? memory.block_count : 0;
+	/* Also beside a number that is given: a run on the GPU may have found the true one. */
+	facts->found_kv_blocks = status == STATUS_OK ? memory.block_count : 0;
 	if (config->kv_blocks == 0) {
 		config->kv_blocks = memory.block_count;
 	}

@@ -24,12 +24,11 @@ struct runner_request {
 
 /* What is known of a runner once it is open. */
 struct runner_facts {
-	bool is_calibrated; /* its times were measured, or priced by a profile that was */
-	char profile[160];  /* of a profile that was: on what and when; "": none was */
-	bool records_steps; /* its times come only once: steps.tsv is always written */
-	char device[64];    /* what computes, for provenance.json; "": nothing but the host */
-	uint64_t estimated_kv_blocks; /* that the profile's memory leaves; 0: nothing was estimated
-				       */
+	bool is_calibrated;	  /* its times were measured, or priced by a profile that was */
+	char profile[160];	  /* of a profile that was: on what and when; "": none was */
+	bool records_steps;	  /* its times come only once: steps.tsv is always written */
+	char device[64];	  /* what computes, for provenance.json; "": nothing but the host */
+	uint64_t found_kv_blocks; /* that it had room for by itself; 0: it was not asked */
 };
 
 struct runner_entry {

@@ -263,10 +263,10 @@ static cJSON *summary_json(const struct summary_input *input)
 	cJSON_AddItemToObject(root, "config", replay_config_json(input->config));
 	add_trace(root, input);
 	cJSON_AddBoolToObject(root, "calibrated", input->is_calibrated);
-	if (input->estimated_kv_blocks == 0) {
-		cJSON_AddNullToObject(root, "estimated_kv_blocks");
+	if (input->found_kv_blocks == 0) {
+		cJSON_AddNullToObject(root, "found_kv_blocks");
 	} else {
-		add_integer(root, "estimated_kv_blocks", input->estimated_kv_blocks);
+		add_integer(root, "found_kv_blocks", input->found_kv_blocks);
 	}
 	add_counts(root, replay);
 	add_tokens(root, &replay->metrics);

@@ -27,8 +27,8 @@ struct summary_input {
 	const struct replay_config *config;
 	const char *trace_name; /* without its folder */
 	bool is_calibrated;
-	const char *profile; /* of a calibrated profile: on what and when; "": there is none */
-	uint64_t estimated_kv_blocks;	   /* 0: none */
+	const char *profile;	  /* of a calibrated profile: on what and when; "": there is none */
+	uint64_t found_kv_blocks; /* 0: none */
 	uint64_t slo_ttft_ns, slo_tpot_ns; /* 0: none */
 };
 

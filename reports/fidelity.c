@@ -150,17 +150,18 @@ static struct result_value blocks_of(const struct json_place *place, const char 
 		.value = cJSON_IsNumber(node) ? node->valuedouble : 0};
 }
 
-/* The pool that both had, then what the simulation would have taken by itself. */
+/* The pool that both had, then how many blocks each would have taken by itself. */
 static void add_blocks(struct rows *rows, const struct fidelity *fidelity)
 {
-	struct result_value real = blocks_of(&fidelity->real->config, "kv_blocks");
+	const struct result *real = fidelity->real, *sim = fidelity->sim;
 
-	add_row(rows, "KV blocks of the run", NUMBER_COUNT, real,
-		blocks_of(&fidelity->sim->config, "kv_blocks"));
+	add_row(rows, "KV blocks of the run", NUMBER_COUNT, blocks_of(&real->config, "kv_blocks"),
+		blocks_of(&sim->config, "kv_blocks"));
 	name_row(rows, "config", "", "kv_blocks");
-	add_row(rows, "KV blocks, the simulation's own estimate", NUMBER_COUNT, real,
-		blocks_of(&fidelity->sim->root, "estimated_kv_blocks"));
-	name_row(rows, "", "", "estimated_kv_blocks");
+	add_row(rows, "KV blocks found and estimated", NUMBER_COUNT,
+		blocks_of(&real->root, "found_kv_blocks"),
+		blocks_of(&sim->root, "found_kv_blocks"));
+	name_row(rows, "", "", "found_kv_blocks");
 }
 
 static struct result_value mean_ms(const struct step_sum *sum)

@@ -34,7 +34,7 @@ struct fixture {
 	bool is_calibrated;
 	const char *runner; /* NULL: sim */
 	const char *trace_hash;
-	uint64_t estimated_kv_blocks; /* 0: null */
+	uint64_t found_kv_blocks; /* 0: null */
 	uint64_t seed;
 	double ttft_p99_ms; /* 0: 2240 */
 	const char *steps;  /* steps.tsv; NULL: there is none */
@@ -155,9 +155,9 @@ static void add_summary(struct text *out, const struct fixture *fixture)
 		" \"failed\": 0, \"unfinished\": 0},\n",
 		fixture->trace_name, fixture->trace_hash == NULL ? "00ff" : fixture->trace_hash,
 		fixture->is_calibrated ? "true" : "false");
-	if (fixture->estimated_kv_blocks > 0) {
-		text_format(out, "\"estimated_kv_blocks\": %llu,\n",
-			(unsigned long long)fixture->estimated_kv_blocks);
+	if (fixture->found_kv_blocks > 0) {
+		text_format(out, "\"found_kv_blocks\": %llu,\n",
+			(unsigned long long)fixture->found_kv_blocks);
 	}
 	text_format(out,
 		"\"time\": {\"makespan_s\": 300.5, \"busy_s\": 280.25, \"steps\": %u},\n"
@@ -396,6 +396,7 @@ static const struct fixture measured = {
 	.trace_name = "chat.jsonl",
 	.is_calibrated = true,
 	.runner = "cuda",
+	.found_kv_blocks = 4000,
 	.steps = STEP_HEADER "0\t4000000\teager\t0\t1\t50\t0\t0\t1275\t1\n"
 			     "1\t1000000\tgraph\t1\t0\t0\t0\t51\t0\t1\n"
 			     "2\t2000000\tgraph\t1\t0\t0\t0\t52\t0\t1\n",
@@ -407,7 +408,7 @@ static struct fixture simulated_of(const struct fixture *real)
 	struct fixture sim = *real;
 
 	sim.runner = "sim";
-	sim.estimated_kv_blocks = 4400;
+	sim.found_kv_blocks = 4400;
 	sim.ttft_p99_ms = 2296;
 	sim.steps = STEP_HEADER "0\t4400000\tnone\t0\t1\t50\t0\t0\t1275\t1\n"
 				"1\t950000\tnone\t1\t0\t0\t0\t51\t0\t1\n"
@@ -442,7 +443,7 @@ Test(report, a_simulated_run_is_held_against_the_real_one)
 	/* The 99th percentile of the time to first token, and nothing else of the summary. */
 	require_has(page, "<strong class=\"error fair\">+2.50 %</strong>");
 	require_has(page, "<small>2.24\u00a0s \u2192 2.30\u00a0s</small>");
-	require_has(page, "estimate</th><td>4,000</td><td>4,400</td><td>"
+	require_has(page, "found and estimated</th><td>4,000</td><td>4,400</td><td>"
 			  "<strong class=\"error poor\">+10.00 %</strong>");
 	require_has(page, "The first 2 steps do the same work in both runs. Step by step the "
 			  "simulated times are 7.50 % off on average, weighted by time 9.00 %, and "
@@ -541,7 +542,7 @@ Test(report, the_errors_are_a_table_too)
 	require(strncmp(text, "metric\treal\tsim\terror\n", 22) == 0, "no header: %s", text);
 	require_has(text, "\nthroughput.output_tokens_per_s\t3983.25\t3983.25\t0.000000\n");
 	require_has(text, "\nlatency_ms.ttft.p99\t2240\t2296\t0.025000\n");
-	require_has(text, "\nestimated_kv_blocks\t4000\t4400\t0.100000\n");
+	require_has(text, "\nfound_kv_blocks\t4000\t4400\t0.100000\n");
 	require_has(text, "\nsteps.decode.count\t2\t1\t-0.500000\n");
 	require_has(text, "\nstep_ms.decode.mean\t1.5\t0.95\t-0.366667\n");
 	require_has(text, "\nsteps.mixed.count\t0\t1\t-\n");
