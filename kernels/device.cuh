@@ -142,10 +142,11 @@ __device__ inline uint32_t pack2(float low, float high)
 /* ---- programmatic dependent launch (sm_90) ---- */
 
 /* A kernel launched with launch_dependent() may begin while the kernels before it on the stream
-   still run. Until dependency_wait() it may only read what no kernel of this step writes (weights,
-   lists that were uploaded) and write nothing. After the wait it says dependents_launch(), never
-   before: so whatever runs ahead of its own wait finds everything done that lies two or more
-   kernels back. On older architectures both are nothing. */
+   still run. Until dependency_wait() it may only read what no kernel of this step writes (weights)
+   or what the step's first kernel brings (its lists, see kernels/step.h), the latter not in the
+   second kernel, the embedding; and it may write nothing. After the wait it says
+   dependents_launch(), never before: so whatever runs ahead of its own wait finds everything done
+   that lies two or more kernels back. On older architectures both are nothing. */
 __device__ inline void dependency_wait()
 {
 #if __CUDA_ARCH__ >= 900

@@ -7,13 +7,13 @@ static __global__ void embedding_kernel(uint16_t *out, const uint16_t *table,
 	const int32_t *token_ids, const int32_t *last_tokens, const uint32_t *rows, uint32_t width)
 {
 	uint32_t token = blockIdx.x;
-	int32_t id = token_ids[token];
-	uint32_t row = id < 0 ? rows[token] : 0;
 
+	/* The ids too: the kernel before this one may be what brought them (kernels/step.h). */
 	dependency_wait();
 	dependents_launch();
+	int32_t id = token_ids[token];
 	if (id < 0) {
-		id = last_tokens[row];
+		id = last_tokens[rows[token]];
 	}
 	const uint16_t *from = table + (size_t)id * width;
 	uint16_t *to = out + (size_t)token * width;

@@ -2,7 +2,6 @@
 #define KERNELS_STEP_H
 
 #include "kernels/launch.h"
-#include "kernels/table_update.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +25,13 @@ extern "C" {
    the device counts the steps and so knows whose turn it is. */
 
 enum { STEP_CHUNK = 16 }; /* data is copied in chunks of so many bytes */
+
+/* tables[row][index] = block; no entry twice in a step. */
+struct table_addition {
+	uint32_t row;
+	uint32_t index;
+	uint32_t block;
+};
 
 /* In front of a step's data. */
 struct step_head {

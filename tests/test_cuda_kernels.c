@@ -17,7 +17,7 @@
 #include "kernels/rope_table.h"
 #include "kernels/sampler.h"
 #include "kernels/silu_mul.h"
-#include "kernels/table_update.h"
+#include "kernels/step.h"
 
 #include <criterion/criterion.h>
 #include <cuda_runtime_api.h>
@@ -422,31 +422,108 @@ Test(cuda_kernels, gather_rows)
 	for_table(KERNEL_GATHER_ROWS, 1, check_gather_rows);
 }
 
-Test(cuda_kernels, table_update)
-{
-	enum { WIDTH = 5, ROWS = 300, SIZE = WIDTH * ROWS };
-	static const uint32_t counts[] = {1, 3, 255, 256, 257, 700};
-	struct table_addition additions[700];
-	uint32_t expected[SIZE], tables[SIZE];
+/* Two turns of two steps: the data up to where the head says, additions, tokens and the mark. */
+struct step_trial {
+	struct step_edges edges;
+	unsigned char *host_data;
+	int32_t *host_tokens;
+	uint32_t tables[1500];
+	int32_t sampled[700];
+};
 
-	for (uint32_t i = 0; i < COUNT(counts); i++) {
-		memset(expected, 0xff, sizeof(expected));
-		for (uint32_t a = 0; a < counts[i]; a++) {
-			uint32_t place = (a * 7 + 3) % SIZE; /* 7 and SIZE share no factor */
-			additions[a] =
-				(struct table_addition){place / WIDTH, place % WIDTH, a * 11};
-			expected[place] = a * 11;
-		}
-		uint32_t *device = device_take(sizeof(tables));
-		struct table_addition *list = device_copy(additions, counts[i] * sizeof(*list));
-		must(table_update(device, WIDTH, list, counts[i], NULL), "table_update");
-		must(cudaDeviceSynchronize(), "kernel");
-		must(cudaMemcpy(tables, device, sizeof(tables), cudaMemcpyDeviceToHost),
-			"cudaMemcpy");
-		cr_expect(memcmp(tables, expected, sizeof(tables)) == 0, "%u additions", counts[i]);
-		cudaFree(device);
-		cudaFree(list);
+enum { STEP_DATA = 64 * 1024, STEP_ADDITIONS = 700, STEP_WIDTH = 5, STEP_TOKENS = 700 };
+
+static void step_open(struct step_trial *own)
+{
+	size_t stride = STEP_DATA + STEP_ADDITIONS * sizeof(struct table_addition);
+
+	memset(own, 0, sizeof(*own));
+	stride = (stride + STEP_CHUNK - 1) / STEP_CHUNK * STEP_CHUNK;
+	for (uint32_t i = 0; i < STEP_TOKENS; i++) {
+		own->sampled[i] = (int32_t)(i * 3 + 1);
 	}
+	must(cudaMallocHost((void **)&own->host_data, 2 * stride), "cudaMallocHost");
+	must(cudaMallocHost((void **)&own->host_tokens, 2 * STEP_TOKENS * sizeof(int32_t)),
+		"cudaMallocHost");
+	own->edges = (struct step_edges){
+		.count = device_take(sizeof(uint64_t)),
+		.data = device_take(STEP_DATA),
+		.host_data = own->host_data,
+		.host_stride = stride,
+		.tables = device_copy(own->tables, sizeof(own->tables)),
+		.table_width = STEP_WIDTH,
+		.host_tokens = own->host_tokens,
+		.token_stride = STEP_TOKENS,
+		.sampled = device_copy(own->sampled, sizeof(own->sampled)),
+	};
+	must(cudaMemset(own->edges.count, 0, sizeof(uint64_t)), "cudaMemset");
+	must(cudaMallocHost((void **)&own->edges.marks, 2 * sizeof(struct step_mark)),
+		"cudaMallocHost");
+	memset(own->edges.marks, 0, 2 * sizeof(struct step_mark));
+}
+
+static void step_close(struct step_trial *own)
+{
+	cudaFree(own->edges.count);
+	cudaFree(own->edges.data);
+	cudaFree(own->edges.tables);
+	cudaFree((void *)(uintptr_t)own->edges.sampled);
+	cudaFreeHost(own->edges.marks);
+	cudaFreeHost(own->host_data);
+	cudaFreeHost(own->host_tokens);
+}
+
+/* Step number `step`, whose data are `bytes` long, of which `sure` are copied unasked. */
+static void check_step(struct step_trial *own, uint64_t step, size_t bytes, size_t sure,
+	uint32_t addition_count, uint32_t token_count)
+{
+	unsigned char *data = own->host_data + step % 2 * own->edges.host_stride;
+	struct table_addition *additions = (struct table_addition *)(void *)(data + STEP_DATA);
+	unsigned char *found = memory_take(STEP_DATA, 1);
+	uint32_t tables[1500];
+
+	for (uint32_t i = 0; i < STEP_DATA; i++) {
+		data[i] = (unsigned char)counter_hash(step, i);
+	}
+	*(struct step_head *)(void *)data = (struct step_head){
+		.chunk_count = (uint32_t)(bytes / STEP_CHUNK), .addition_count = addition_count};
+	for (uint32_t a = 0; a < addition_count; a++) {
+		uint32_t place = (a * 7 + 3) % 1500; /* 7 and 1,500 share no factor */
+		uint32_t block = (uint32_t)step * 1000 + a;
+		additions[a] =
+			(struct table_addition){place / STEP_WIDTH, place % STEP_WIDTH, block};
+		own->tables[place] = block;
+	}
+	must(cudaMemset(own->edges.data, 0xee, STEP_DATA), "cudaMemset");
+	must(step_begin(&own->edges, sure, STEP_DATA, NULL), "step_begin");
+	must(step_end(&own->edges, token_count, NULL), "step_end");
+	must(cudaDeviceSynchronize(), "kernel");
+	must(cudaMemcpy(found, own->edges.data, STEP_DATA, cudaMemcpyDeviceToHost), "cudaMemcpy");
+	must(cudaMemcpy(tables, own->edges.tables, sizeof(tables), cudaMemcpyDeviceToHost),
+		"cudaMemcpy");
+	size_t copied = bytes > sure ? bytes : sure;
+	cr_expect(memcmp(found, data, copied) == 0, "step %d: the data differ", (int)step);
+	cr_expect(copied == STEP_DATA || found[copied] == 0xee, "step %d: too much", (int)step);
+	cr_expect(memcmp(tables, own->tables, sizeof(tables)) == 0, "step %d", (int)step);
+	cr_expect(memcmp(own->host_tokens + step % 2 * STEP_TOKENS, own->sampled,
+			  token_count * sizeof(int32_t)) == 0);
+	const struct step_mark *mark = &own->edges.marks[step % 2];
+	cr_expect(mark->done == step + 1);
+	cr_expect(mark->begin_ns > 0 && mark->end_ns >= mark->begin_ns);
+	free(found);
+}
+
+Test(cuda_kernels, step_edges)
+{
+	struct step_trial own;
+
+	step_open(&own);
+	check_step(&own, 0, 16, 16, 0, 0);
+	check_step(&own, 1, 4096, 4096, 1, 1);
+	check_step(&own, 2, STEP_DATA, 4096, STEP_ADDITIONS, STEP_TOKENS);
+	check_step(&own, 3, 128, 4096, 257, 513);
+	check_step(&own, 4, 9008, 16, 3, 512);
+	step_close(&own);
 }
 
 /* ---- matrix products ---- */

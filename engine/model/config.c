@@ -626,10 +626,9 @@ uint64_t model_config_step_bytes(
 	/* residual, hidden, qkv, query, attended, gate_up, activated in bf16 */
 	uint64_t token_elements = 2 * hidden + (query + 2 * key) + 2 * query +
 				  3 * (uint64_t)config->intermediate_size;
-	/* residual and hidden of the sampled rows in bf16, logits in float32, the sampler's tiles
-	 */
+	/* hidden of the sampled rows in bf16, logits in float32, the sampler's tiles */
 	uint64_t sample_bytes =
-		2 * hidden * 2 + (uint64_t)config->vocab_size * 4 + tiles * SAMPLER_TILE_BYTES;
+		hidden * 2 + (uint64_t)config->vocab_size * 4 + tiles * SAMPLER_TILE_BYTES;
 	/* results, maxima and sums in float32 */
 	uint64_t split_bytes = (query + 2 * (uint64_t)config->num_attention_heads) * 4;
 

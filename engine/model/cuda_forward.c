@@ -8,7 +8,6 @@
 #include "kernels/add_rms_norm.h"
 #include "kernels/decode_matmul.h"
 #include "kernels/embedding.h"
-#include "kernels/gather_rows.h"
 #include "kernels/matmul.h"
 #include "kernels/qk_norm_rope_store.h"
 #include "kernels/rms_norm.h"
@@ -33,16 +32,15 @@ struct cuda_forward {
 	uint64_t pool_elements; /* of the keys, or the values, of one layer */
 
 	/* tensors of a step, T = limits.tokens, S = limits.samples */
-	uint16_t *residual;	    /* (T, hidden_size) */
-	uint16_t *hidden;	    /* (T, hidden_size) */
-	uint16_t *qkv;		    /* (T, (heads + 2 * kv_heads) * head_dim) */
-	uint16_t *query;	    /* (T, heads, head_dim) */
-	uint16_t *attended;	    /* (T, heads, head_dim) */
-	uint16_t *gate_up;	    /* (T, 2 * intermediate_size) */
-	uint16_t *activated;	    /* (T, intermediate_size) */
-	uint16_t *sampled_residual; /* (S, hidden_size) */
-	uint16_t *sampled_hidden;   /* (S, hidden_size) */
-	float *logits;		    /* (S, vocab_size) */
+	uint16_t *residual;	  /* (T, hidden_size) */
+	uint16_t *hidden;	  /* (T, hidden_size) */
+	uint16_t *qkv;		  /* (T, (heads + 2 * kv_heads) * head_dim) */
+	uint16_t *query;	  /* (T, heads, head_dim) */
+	uint16_t *attended;	  /* (T, heads, head_dim) */
+	uint16_t *gate_up;	  /* (T, 2 * intermediate_size) */
+	uint16_t *activated;	  /* (T, intermediate_size) */
+	uint16_t *sampled_hidden; /* (S, hidden_size) */
+	float *logits;		  /* (S, vocab_size) */
 	void *sampler_tiles;
 	float *partial_out;   /* (limits.splits, heads, head_dim) */
 	float *partial_state; /* (limits.splits, heads, 2) */
@@ -150,7 +148,6 @@ static enum status take_step_tensors(struct cuda_forward *forward, struct error 
 		{&forward->attended, tokens * query, 2},
 		{&forward->gate_up, tokens * 2 * model->intermediate_size, 2},
 		{&forward->activated, tokens * model->intermediate_size, 2},
-		{&forward->sampled_residual, samples * model->hidden_size, 2},
 		{&forward->sampled_hidden, samples * model->hidden_size, 2},
 		{&forward->logits, samples * model->vocab_size, 4},
 		{&forward->sampler_tiles, samples * tiles, SAMPLER_TILE_BYTES},
@@ -285,9 +282,9 @@ void cuda_forward_close(struct cuda_forward *forward)
 	}
 	void *const memory[] = {forward->rope, forward->pool, forward->residual, forward->hidden,
 		forward->qkv, forward->query, forward->attended, forward->gate_up,
-		forward->activated, forward->sampled_residual, forward->sampled_hidden,
-		forward->logits, forward->sampler_tiles, forward->partial_out,
-		forward->partial_state, forward->arrivals};
+		forward->activated, forward->sampled_hidden, forward->logits,
+		forward->sampler_tiles, forward->partial_out, forward->partial_state,
+		forward->arrivals};
 	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
 		cudaFree(memory[i]);
 	}
@@ -492,16 +489,8 @@ static void run_head(
 
 	nvtx_push_layer(forward->domain, "lm_head", RANGE_NO_LAYER, count);
 	note(forward,
-		gather_rows(forward->sampled_residual, forward->residual, batch->sample_index,
-			count, model->hidden_size, stream),
-		"gather_rows");
-	note(forward,
-		gather_rows(forward->sampled_hidden, forward->hidden, batch->sample_index, count,
-			model->hidden_size, stream),
-		"gather_rows");
-	note(forward,
-		add_rms_norm(forward->sampled_hidden, forward->sampled_residual,
-			forward->sampled_hidden, tensor(forward, WEIGHT_FINAL_NORM, 0), NULL, count,
+		add_rms_norm(forward->sampled_hidden, forward->residual, forward->hidden,
+			tensor(forward, WEIGHT_FINAL_NORM, 0), batch->sample_index, count,
 			model->hidden_size, (float)model->rms_norm_eps, stream),
 		"add_rms_norm");
 	note(forward,
