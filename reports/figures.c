@@ -55,9 +55,8 @@ const struct figure figures[FIGURE_COUNT] = {
 		true, false},
 	{"operations", "operations.gp", NULL, "GPU time by operation",
 		"From the bottom in order of their time in the whole run. What is missing to 100 % "
-		"is time in which the GPU had nothing to do; kernels may overlap, so that their "
-		"sum "
-		"may be more.",
+		"are the gaps between kernels, to which measuring adds, and time without work; "
+		"kernels may overlap, so that their sum may be more.",
 		true, true},
 	{"step-operations", "step_operations.gp", NULL, "GPU time of a step, by kind of step",
 		"Steps that only decode, that only compute prompts, and that do both: their "
