@@ -27,7 +27,7 @@
 #             at three quarters of the speed: 65 % (145 s of 223)
 #   chat      sessions of the preset, 25 new ones a second with 2 s of thought: 57 % (11 s of 19)
 #   nano      all at once, a batch: nothing but step times decides
-#   pressure  the same in 200 KV blocks: over 100 preemptions, which follow from the size of the pool
+#   pressure  the same in 200 KV blocks: over 100 preemptions, for want of blocks
 # (by the cost model of an H200 with qwen3-0.6b; idle time is jumped over and costs no GPU time).
 set -euo pipefail
 export LC_ALL=C
