@@ -338,25 +338,25 @@ static int launch_decode_attention(
 static void open_prefill(struct kernel_operands *operands)
 {
 	const struct kernel_case *c = operands->kernel_case;
-	size_t most = u64_divide_up(c->chunk, (uint64_t)PREFILL_QUERY_TILE) * c->rows;
+	size_t most = (u64_divide_up(c->chunk, (uint64_t)PREFILL_QUERY_TILE) + 1) * c->rows;
 	struct prefill_tile *tiles = memory_take(most, sizeof(*tiles));
 	uint32_t *starts = memory_take((size_t)c->rows + 1, sizeof(*starts));
+	uint32_t *contexts = memory_take(c->rows, sizeof(*contexts));
 	uint64_t width = (uint64_t)c->heads * c->head_dim;
 
 	open_pool(operands);
 	for (uint32_t r = 0; r < c->rows; r++) {
-		uint32_t chunk = kernel_case_chunk(c, r);
-		for (uint32_t i = 0; i * PREFILL_QUERY_TILE < chunk; i++) {
-			tiles[operands->tile_count++] = (struct prefill_tile){.row = r, .index = i};
-		}
-		starts[r + 1] = starts[r] + chunk;
+		contexts[r] = kernel_case_context(c, r);
+		starts[r + 1] = starts[r] + kernel_case_chunk(c, r);
 	}
+	operands->tile_count = prefill_tiles_fill(tiles, starts, contexts, 0, c->rows);
 	take(operands, OUT, starts[c->rows] * width * 2, operands->set_count);
 	take_random(operands, IN, starts[c->rows] * width);
 	take_list(operands, PIECES, tiles, operands->tile_count * sizeof(*tiles));
 	take_list(operands, STARTS, starts, ((size_t)c->rows + 1) * sizeof(*starts));
 	free(tiles);
 	free(starts);
+	free(contexts);
 }
 
 static int launch_prefill_attention(

@@ -16,7 +16,7 @@ enum {
 	SAMPLER_THREADS = 256,
 	GROUP = 4, /* ids that a thread takes at a time, 16 bytes of logits */
 	STRIDE = SAMPLER_THREADS * GROUP, /* ids that a block takes at a time */
-	STRIDES_MAX = 16,		  /* of a tile, where there are rows enough */
+	STRIDES_MAX = 20,		  /* of a tile, where there are rows enough */
 	BLOCKS_WANTED = 2048,
 	ROW_WARPS = 4,
 };

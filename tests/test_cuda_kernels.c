@@ -1378,6 +1378,17 @@ static void fill_store(
 	}
 }
 
+/* Against what it held `before`, which is freed. */
+static void expect_same_bits(const struct tensor *tensor, float *before, const char *what)
+{
+	float *after = tensor_fetch(tensor);
+
+	cr_expect(
+		memcmp(before, after, tensor->count * sizeof(*after)) == 0, "%s: other bits", what);
+	free(before);
+	free(after);
+}
+
 static void check_store(const struct kernel_case *c)
 {
 	struct attention_shape shape = shape_of(c);
@@ -1412,6 +1423,21 @@ static void check_store(const struct kernel_case *c)
 	expect_close(&query, dim, BF16_TOLERANCE, "query");
 	expect_close(&keys, dim, BF16_TOLERANCE, "keys"); /* untouched slots stay poisoned */
 	expect_close(&values, dim, 0, "values");
+	/* In pieces it is the same, bit by bit. */
+	float *whole[] = {tensor_fetch(&query), tensor_fetch(&keys), tensor_fetch(&values)};
+	tensor_poison(&query);
+	tensor_poison(&keys);
+	tensor_poison(&values);
+	for (uint32_t t = 0, count = c->rows > 700 ? 700 : 7; t < c->rows; t += count) {
+		count = c->rows - t < count ? c->rows - t : count;
+		must(qk_norm_rope_store(query.device + t * c->heads * dim, keys.device,
+			     values.device, qkv.device + t * heads * dim, device_positions + t,
+			     device_slots + t, count, &device, &shape, NULL),
+			"qk_norm_rope_store of a piece");
+	}
+	expect_same_bits(&query, whole[0], "query in pieces");
+	expect_same_bits(&keys, whole[1], "keys in pieces");
+	expect_same_bits(&values, whole[2], "values in pieces");
 	free(rope);
 	free(positions);
 	free(slots);
