@@ -11,19 +11,22 @@
 		   each, into a ring of stages
        consumers   tile n of the block is that of warp n % WARPS: scores, softmax and weighted sum
 		   of the tile alone, put down unnormalised with its maximum and sum
-       merger      folds the tiles of a unit, then, where it is the last of its row and head to
-		   arrive, the units, both in ascending order
+       folder      folds the tiles of a unit in ascending order and puts the result down, or out
+		   when it is the only one of its row and head
+       mergers     count in turn which units have been put down, and fold those of a row and head
+		   in ascending order when all are there; several, for these round trips take long
 
    So a result depends on its own row alone, whoever computes which part of it when.
 
-   The first two units of a block are given by its number; later ones are claimed from a counter,
+   The first units of a block are given by its number; later ones are claimed from a counter,
    for multiprocessors are not equally fast and units not equally long. Keys and values of earlier
    steps are copied before the kernels before this one have ended; whatever they write, the queries
    and the tile with the row's last token, after that.
 
    Products have the tokens as rows of a 16 x 8 matrix and the query heads as columns. */
 
-enum { GIVEN_UNITS = 2, TABLE_STEP = 64, NOTES = 32 };
+/* EARLY_UNITS: copied, as far as there is room, before the kernels before have ended. */
+enum { EARLY_UNITS = 2, GIVEN_UNITS = EARLY_UNITS + 2, TABLE_STEP = 64, NOTES = 32 };
 
 /* From the scheduler to the producer. */
 struct unit {
@@ -43,28 +46,35 @@ struct tile_note {
 	uint32_t count;	  /* tokens; 0: there are no more tiles */
 	uint32_t is_last; /* of its unit */
 	uint32_t row, kv_head;
-	uint32_t split, first_split, split_count;
+	uint32_t split, first_split, split_count, unused;
 };
 
 /* Sizes and places in shared memory, in bytes. HEADS: room for query heads, a power of two. */
-template <int D, int HEADS, int TILE, int WARPS, int STAGES> struct plan {
+template <int D, int HEADS, int TILE, int WARPS, int STAGES, int MERGERS> struct plan {
 	static constexpr int d = D, heads = HEADS, tile = TILE, warps = WARPS, stages = STAGES;
-	static constexpr int threads = (WARPS + 3) * WARP;
+	static constexpr int mergers = MERGERS;
+	static constexpr int threads = (WARPS + 3 + MERGERS) * WARP;
 	static constexpr int row = D * 2, side = TILE * row; /* K or V of a tile */
 	static constexpr int stage = 2 * side + HEADS * row;
 	static constexpr int result_row = D + 4; /* floats; padded against bank conflicts */
 	static constexpr int result = HEADS * (result_row + 2) * 4;
 	static constexpr int results = STAGES * stage;
 	static constexpr int notes = results + WARPS * result;
-	static constexpr int units = notes + NOTES * (int)sizeof(tile_note);
+	static constexpr int merges = notes + NOTES * (int)sizeof(tile_note);
+	static constexpr int units = merges + MERGERS * (int)sizeof(tile_note);
+	static constexpr int barrier_count = 2 * (STAGES + WARPS + 1 + MERGERS);
 	static constexpr int barriers = units + (int)sizeof(unit);
-	static constexpr int bytes = barriers + (2 * STAGES + 2 * WARPS + 2) * 8;
+	static constexpr int bytes = barriers + barrier_count * 8;
 
 	static_assert(DECODE_SPLIT % TILE == 0 && TABLE_STEP % TILE == 0 && TILE % 16 == 0, "");
-	/* A note is written again when the merger is done with it: a stage is free only when its
+	/* A stage is always of the same warp: copies may end out of turn, and a warp that waited
+	   for one whose stage has another's copy under way would mistake the phase. */
+	static_assert(STAGES % WARPS == 0, "");
+	/* A note is written again when the folder is done with it: a stage is free only when its
 	   warp has put down the result before. */
-	static_assert(STAGES % WARPS == 0 && NOTES >= STAGES + 2 * WARPS, "");
-	static_assert(units % 8 == 0 && barriers % 8 == 0 && result % 16 == 0, "");
+	static_assert(NOTES >= STAGES + 2 * WARPS, "");
+	static_assert(
+		merges % 8 == 0 && units % 8 == 0 && barriers % 8 == 0 && result % 16 == 0, "");
 };
 
 #if __CUDA_ARCH__ >= 900
@@ -183,6 +193,18 @@ template <class P> struct pipe {
 	{
 		return full(2 * P::stages + 2 * P::warps + 1);
 	}
+	__device__ inline uint32_t merge_full(uint32_t merger) const
+	{
+		return full(2 * P::stages + 2 * P::warps + 2 + merger);
+	}
+	__device__ inline uint32_t merge_empty(uint32_t merger) const
+	{
+		return merge_full(P::mergers + merger);
+	}
+	__device__ inline tile_note *merge(uint32_t merger) const
+	{
+		return (tile_note *)(memory + P::merges) + merger;
+	}
 	__device__ inline tile_note *note(uint32_t n) const
 	{
 		return (tile_note *)(memory + P::notes) + n % NOTES;
@@ -214,86 +236,143 @@ template <class P> struct stage_counter {
 
 /* ---- scheduler ---- */
 
+/* A unit on its way through the scheduler: each field is loaded by what the one before told. */
+struct candidate {
+	uint32_t index;		   /* of the unit; unit_count or more: none */
+	struct decode_split split; /* row and place */
+	uint32_t context, table_row, first_split, end_split;
+};
+
+/* What the scheduler of a block works with. */
+struct agenda {
+	uint32_t base; /* splits before this launch's */
+	uint32_t unit_count;
+	uint32_t given; /* units that are not claimed */
+};
+
+/* Its number is in the same place of the list for all heads. */
+static __device__ inline void load_split(
+	const decode_arguments &a, const agenda &agenda, candidate &c)
+{
+	if (c.index < agenda.unit_count) {
+		c.split = a.splits[agenda.base + c.index / a.shape.kv_head_count];
+	}
+}
+
+static __device__ inline void load_row(
+	const decode_arguments &a, const agenda &agenda, candidate &c)
+{
+	if (c.index < agenda.unit_count) {
+		c.context = a.contexts[c.split.row];
+		c.table_row = a.rows[c.split.row];
+		c.first_split = a.split_start[c.split.row];
+		c.end_split = a.split_start[c.split.row + 1];
+	}
+}
+
 /* Lanes 0 to 3 get the offsets of their tokens, all lanes the rest. */
 static __device__ inline unit find_unit(
-	const decode_arguments &a, uint32_t index, uint32_t base, uint32_t unit_count)
+	const decode_arguments &a, const agenda &agenda, const candidate &c)
 {
-	uint32_t lane = threadIdx.x % WARP;
+	uint32_t from = threadIdx.x % WARP * TABLE_STEP;
 	unit u = {};
 
-	if (index >= unit_count) {
+	if (c.index >= agenda.unit_count) {
 		return u;
 	}
-	u.split = index / a.shape.kv_head_count;
-	u.kv_head = index % a.shape.kv_head_count;
-	struct decode_split split = a.splits[base + u.split];
-	u.row = split.row;
-	uint32_t context = a.contexts[u.row];
-	uint32_t first = split.index * DECODE_SPLIT;
-	u.first_split = a.split_start[u.row] - base;
-	u.split_count = a.split_start[u.row + 1] - base - u.first_split;
-	u.count = min(context - first, (uint32_t)DECODE_SPLIT);
-	u.has_last_token = first + u.count == context;
-	uint32_t position = first + lane * TABLE_STEP;
-	if (lane * TABLE_STEP < u.count) {
-		const uint32_t *table = a.tables + (size_t)a.rows[u.row] * a.shape.table_width;
+	uint32_t first = c.split.index * DECODE_SPLIT;
+	u.split = c.index / a.shape.kv_head_count;
+	u.kv_head = c.index % a.shape.kv_head_count;
+	u.row = c.split.row;
+	u.first_split = c.first_split - agenda.base;
+	u.split_count = c.end_split - c.first_split;
+	u.count = min(c.context - first, (uint32_t)DECODE_SPLIT);
+	u.has_last_token = first + u.count == c.context;
+	if (from < u.count) {
+		const uint32_t *table = a.tables + (size_t)c.table_row * a.shape.table_width;
+		uint32_t position = first + from;
 		u.offset[0] = paged_kv_offset(&a.shape, table[position / a.shape.block_size],
 			u.kv_head, position % a.shape.block_size);
 	}
 	return u;
 }
 
-template <class P> static __device__ void schedule(const decode_arguments &a, const pipe<P> &pipe)
+/* The index of the block's unit i. */
+static __device__ inline uint32_t take_index(
+	const decode_arguments &a, const agenda &agenda, uint32_t i)
+{
+	uint32_t claimed = 0;
+
+	if (i < GIVEN_UNITS) {
+		return blockIdx.x + i * gridDim.x;
+	}
+	if (agenda.unit_count <= agenda.given) {
+		return agenda.unit_count;
+	}
+	if (threadIdx.x % WARP == 0) {
+		claimed = atomicAdd(a.arrivals, 1);
+		/* Of each block one claim fails; the last of all clears the counter. */
+		if (claimed == agenda.unit_count - agenda.given + gridDim.x - 1) {
+			*a.arrivals = 0;
+		}
+	}
+	return agenda.given + __shfl_sync(0xffffffffu, claimed, 0);
+}
+
+template <class P>
+static __device__ inline void push_unit(const pipe<P> &pipe, const unit &u, uint32_t i)
 {
 	uint32_t lane = threadIdx.x % WARP;
-	uint32_t base = a.split_start[a.first_row];
-	uint32_t unit_count =
-		(a.split_start[a.first_row + a.row_count] - base) * a.shape.kv_head_count;
-	uint32_t given = GIVEN_UNITS * gridDim.x, index = blockIdx.x;
 	unit *shared = (unit *)(pipe.memory + P::units);
 
+	barrier_wait(pipe.unit_empty(), (i & 1) ^ 1);
+	if (lane < DECODE_SPLIT / TABLE_STEP) {
+		shared->offset[lane] = u.offset[0];
+	}
+	if (lane == 0) {
+		shared->count = u.count;
+		shared->has_last_token = u.has_last_token;
+		shared->row = u.row;
+		shared->kv_head = u.kv_head;
+		shared->split = u.split;
+		shared->first_split = u.first_split;
+		shared->split_count = u.split_count;
+	}
+	__syncwarp();
+	if (lane == 0) {
+		barrier_arrive(pipe.unit_full());
+	}
+}
+
+/* Looks units up some steps ahead, one load of each in every round, for their latencies add up. */
+template <class P> static __device__ void schedule(const decode_arguments &a, const pipe<P> &pipe)
+{
+	agenda agenda;
+
+	agenda.base = a.split_start[a.first_row];
+	agenda.unit_count =
+		(a.split_start[a.first_row + a.row_count] - agenda.base) * a.shape.kv_head_count;
+	agenda.given = GIVEN_UNITS * gridDim.x;
+	candidate now = {take_index(a, agenda, 0)}, next = {take_index(a, agenda, 1)};
+	load_split(a, agenda, now);
+	load_split(a, agenda, next);
+	load_row(a, agenda, now);
+	uint32_t index = take_index(a, agenda, 2);
 	for (uint32_t i = 0;; i++) {
-		if (i >= GIVEN_UNITS) {
-			barrier_wait(pipe.unit_empty(), (i & 1) ^ 1);
-			index = unit_count;
-			if (unit_count > given) {
-				if (i == GIVEN_UNITS) {
-					dependency_wait();
-				}
-				uint32_t claimed = lane == 0 ? atomicAdd(a.arrivals, 1) : 0;
-				claimed = __shfl_sync(0xffffffffu, claimed, 0);
-				index = given + claimed;
-				/* As many claims fail as there are blocks; the last one's clears
-				   the counter. */
-				if (lane == 0 && index - gridDim.x + 1 == unit_count) {
-					*a.arrivals = 0;
-				}
-			}
-		}
-		unit u = find_unit(a, index, base, unit_count);
-		if (i > 0 && i < GIVEN_UNITS) {
-			barrier_wait(pipe.unit_empty(), (i & 1) ^ 1);
-		}
-		if (lane < DECODE_SPLIT / TABLE_STEP) {
-			shared->offset[lane] = u.offset[0];
-		}
-		if (lane == 0) {
-			shared->count = u.count;
-			shared->has_last_token = u.has_last_token;
-			shared->row = u.row;
-			shared->kv_head = u.kv_head;
-			shared->split = u.split;
-			shared->first_split = u.first_split;
-			shared->split_count = u.split_count;
-		}
-		__syncwarp();
-		if (lane == 0) {
-			barrier_arrive(pipe.unit_full());
-		}
-		index += gridDim.x;
+		unit u = find_unit(a, agenda, now);
+		candidate after = {index};
+		load_row(a, agenda, next);
+		load_split(a, agenda, after);
+		push_unit<P>(pipe, u, i);
 		if (u.count == 0) {
-			return;
+			break;
 		}
+		if (i + 1 == EARLY_UNITS) {
+			dependency_wait(); /* before it writes the counter */
+		}
+		index = index < agenda.unit_count ? take_index(a, agenda, i + 3) : index;
+		now = next;
+		next = after;
 	}
 }
 
@@ -367,7 +446,7 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 			to.advance(1);
 		}
 		barrier_arrive(pipe.unit_empty());
-		if (is_waiting && i + 1 == GIVEN_UNITS) {
+		if (is_waiting && i + 1 == EARLY_UNITS) {
 			wait();
 		}
 	}
@@ -642,14 +721,11 @@ static __device__ inline void write_out(
 	}
 }
 
-/* Puts a unit's result down; true for the last that arrives of the row and head. */
 template <class P>
-static __device__ inline bool put_unit(
+static __device__ inline void put_unit(
 	const decode_arguments &a, const fold<P> &fold, const tile_note &note)
 {
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
-	uint32_t *arrivals = a.arrivals + 1 + note.row * a.shape.kv_head_count + note.kv_head;
-	uint32_t count = 0;
 
 #pragma unroll
 	for (int i = 0; i < fold.pieces; i++) {
@@ -663,7 +739,14 @@ static __device__ inline bool put_unit(
 			}
 		}
 	}
-	__syncwarp();
+}
+
+/* True for the last unit that arrives of a row and head. */
+static __device__ inline bool is_last_to_arrive(const decode_arguments &a, const tile_note &note)
+{
+	uint32_t *arrivals = a.arrivals + 1 + note.row * a.shape.kv_head_count + note.kv_head;
+	uint32_t count = 0;
+
 	fence_device();
 	if (threadIdx.x % WARP == 0) {
 		count = atomicAdd(arrivals, 1) + 1;
@@ -671,9 +754,7 @@ static __device__ inline bool put_unit(
 			*arrivals = 0;
 		}
 	}
-	bool is_last = __shfl_sync(0xffffffffu, count, 0) == note.split_count;
-	fence_device();
-	return is_last;
+	return __shfl_sync(0xffffffffu, count, 0) == note.split_count;
 }
 
 template <class P>
@@ -682,8 +763,9 @@ static __device__ inline void merge_units(
 {
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 
+	fence_device();
 	fold_clear<P>(fold);
-#pragma unroll 4
+#pragma unroll P::heads> 4 ? 2 : 4
 	for (uint32_t s = 0; s < note.split_count; s++) {
 #pragma unroll
 		for (int i = 0; i < fold.pieces; i++) {
@@ -712,9 +794,29 @@ static __device__ inline void clear_padding(const decode_arguments &a)
 	}
 }
 
-template <class P> static __device__ void merge(const decode_arguments &a, const pipe<P> &pipe)
+/* Gives the next merger a note of a unit that was put down. */
+template <class P> struct merge_counter {
+	uint32_t merger, parity;
+
+	__device__ inline void give(const pipe<P> &pipe, const tile_note &note)
+	{
+		barrier_wait(pipe.merge_empty(merger), parity);
+		if (threadIdx.x % WARP == 0) {
+			*pipe.merge(merger) = note;
+		}
+		__syncwarp();
+		if (threadIdx.x % WARP == 0) {
+			barrier_arrive(pipe.merge_full(merger));
+		}
+		merger = merger + 1 == P::mergers ? 0 : merger + 1;
+		parity ^= merger == 0;
+	}
+};
+
+template <class P> static __device__ void fold_tiles(const decode_arguments &a, const pipe<P> &pipe)
 {
 	uint32_t lane = threadIdx.x % WARP, warp = 0, parity = 0;
+	merge_counter<P> mergers = {0, 1};
 	fold<P> fold;
 
 	dependency_wait();
@@ -724,15 +826,16 @@ template <class P> static __device__ void merge(const decode_arguments &a, const
 		barrier_wait(pipe.result_full(warp), parity);
 		const tile_note note = *pipe.note(n);
 		if (note.count == 0) {
+			for (uint32_t i = 0; i < P::mergers; i++) {
+				mergers.give(pipe, note);
+			}
 			return;
 		}
-		const float *out = pipe.result(warp);
+		const float *out = pipe.result(warp) + piece_dimension<P>();
 #pragma unroll
 		for (int i = 0; i < fold.pieces; i++) {
 			uint32_t head = piece_head<P>(i);
-			fold_add<P>(fold, i,
-				*(const float4 *)(out + head * P::result_row +
-						  piece_dimension<P>()),
+			fold_add<P>(fold, i, *(const float4 *)(out + head * P::result_row),
 				pipe.state(warp)[head]);
 		}
 		__syncwarp();
@@ -742,15 +845,34 @@ template <class P> static __device__ void merge(const decode_arguments &a, const
 		warp = warp + 1 == P::warps ? 0 : warp + 1;
 		parity ^= warp == 0;
 		if (note.is_last) {
-			bool is_done = note.split_count == 1;
-			if (!is_done && put_unit<P>(a, fold, note)) {
-				merge_units<P>(a, fold, note);
-				is_done = true;
-			}
-			if (is_done) {
+			if (note.split_count == 1) {
 				write_out<P>(a, fold, note.row, note.kv_head);
+			} else {
+				put_unit<P>(a, fold, note);
+				mergers.give(pipe, note);
 			}
 			fold_clear<P>(fold);
+		}
+	}
+}
+
+template <class P>
+static __device__ void merge(const decode_arguments &a, const pipe<P> &pipe, uint32_t merger)
+{
+	for (uint32_t round = 0;; round++) {
+		barrier_wait(pipe.merge_full(merger), round & 1);
+		const tile_note note = *pipe.merge(merger);
+		__syncwarp();
+		if (threadIdx.x % WARP == 0) {
+			barrier_arrive(pipe.merge_empty(merger));
+		}
+		if (note.count == 0) {
+			return;
+		}
+		if (is_last_to_arrive(a, note)) {
+			fold<P> fold;
+			merge_units<P>(a, fold, note);
+			write_out<P>(a, fold, note.row, note.kv_head);
 		}
 	}
 }
@@ -769,7 +891,7 @@ static __global__ void __launch_bounds__(P::threads, BLOCKS)
 	pipe<P> pipe = {memory, shared_address(memory)};
 
 	if (threadIdx.x == 0) {
-		for (uint32_t i = 0; i < 2 * P::stages + 2 * P::warps + 2; i++) {
+		for (uint32_t i = 0; i < P::barrier_count; i++) {
 			barrier_init(pipe.full(i));
 		}
 		asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
@@ -783,8 +905,10 @@ static __global__ void __launch_bounds__(P::threads, BLOCKS)
 		}
 	} else if (warp == P::warps + 1) {
 		schedule<P>(a, pipe);
+	} else if (warp == P::warps + 2) {
+		fold_tiles<P>(a, pipe);
 	} else {
-		merge<P>(a, pipe);
+		merge<P>(a, pipe, warp - P::warps - 3);
 	}
 #endif
 }
@@ -808,12 +932,12 @@ static int launch_heads(const decode_arguments &a, uint32_t block_count, cudaStr
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 
 	if (group <= 2) {
-		return launch<plan<D, 2, 64, 4, 4>, 1>(a, block_count, stream);
+		return launch<plan<D, 2, 64, 4, 4, 4>, 1>(a, block_count, stream);
 	}
 	if (group <= 4) {
-		return launch<plan<D, 4, 64, 4, 4>, 1>(a, block_count, stream);
+		return launch<plan<D, 4, 64, 4, 4, 4>, 1>(a, block_count, stream);
 	}
-	return launch<plan<D, 8, 64, 4, 4>, 1>(a, block_count, stream);
+	return launch<plan<D, 8, 64, 4, 4, 4>, 1>(a, block_count, stream);
 }
 
 int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
