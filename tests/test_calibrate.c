@@ -217,9 +217,9 @@ static double true_gpu_ns(const struct step_counts *counts)
 	return ns;
 }
 
-static double true_host_ns(const struct step_counts *counts)
+static double true_host_ns(const struct step_counts *counts, bool is_ahead)
 {
-	return 20000 + 150 * (double)(counts->decode_rows + counts->prefill_rows);
+	return is_ahead ? 4000 : 20000 + 150 * (double)(counts->decode_rows + counts->prefill_rows);
 }
 
 /* Steps of all kinds with times that are off by up to `noise`. */
@@ -251,7 +251,8 @@ static void make_points(struct calibrate_points *points, uint32_t count, double 
 		double gpu = true_gpu_ns(counts) * (1 + noise * error);
 		point->samples = 1;
 		point->gpu_ns = (uint64_t)gpu;
-		point->host_ns = (uint64_t)true_host_ns(counts);
+		point->ahead = kind == 0 && i % 2 == 0;
+		point->host_ns = (uint64_t)true_host_ns(counts, point->ahead != 0);
 		point->elapsed_ns = point->gpu_ns + point->host_ns;
 	}
 }
@@ -272,7 +273,8 @@ Test(fit, finds_the_curves_that_the_steps_were_made_of)
 	double off = 0;
 	for (size_t i = 0; i < points.count; i++) {
 		const struct step_counts *counts = &points.points[i].counts;
-		double truth = true_gpu_ns(counts) + true_host_ns(counts);
+		double truth =
+			true_gpu_ns(counts) + true_host_ns(counts, points.points[i].ahead != 0);
 		double one = (double)points.points[i].predicted_ns / truth - 1;
 		off += one < 0 ? -one : one;
 	}
@@ -367,6 +369,9 @@ Test(calibrated, a_profile_prices_as_the_fit_predicts)
 	for (size_t i = 0; i < points.count; i++) {
 		const struct batch batch = {.counts = points.points[i].counts};
 		struct step_time time;
+		if (points.points[i].ahead != 0) {
+			continue;
+		}
 		status = runner.execute(runner.state, &batch, NULL, &time, &error);
 		require(status == STATUS_OK, "%s", error.text);
 		require(is_near((double)time.elapsed_ns, (double)points.points[i].predicted_ns, 1),
@@ -376,6 +381,41 @@ Test(calibrated, a_profile_prices_as_the_fit_predicts)
 	}
 	runner.close(runner.state);
 	calibrate_points_free(&points);
+}
+
+Test(calibrated, a_step_launched_ahead_pays_for_the_host_as_such)
+{
+	char path[TEMPORARY_PATH_BYTES + 16];
+	struct calibrate_points points;
+	static struct gpu_profile profile;
+	struct model_config model;
+	struct runner runner;
+	struct error error = {STATUS_OK, ""};
+	const struct batch batch = {
+		.counts = {
+			.decode_rows = 100, .decode_context_tokens = 50000, .sampled_rows = 100}};
+	struct step_time alone, first, second, third;
+
+	write_profile(&points, path);
+	calibrate_points_free(&points);
+	enum status status = gpu_profile_find(path, &profile, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require(model_config_find("qwen3-0.6b", &model, &error) == STATUS_OK, "%s", error.text);
+	require(cost_model_open(&runner, &model, &profile, &error) == STATUS_OK, "%s", error.text);
+	runner.execute(runner.state, &batch, NULL, &alone, &error);
+	runner.launch(runner.state, &batch, &error);
+	runner.launch(runner.state, &batch, &error);
+	runner.collect(runner.state, NULL, &first, &error);
+	runner.launch(runner.state, &batch, &error);
+	runner.collect(runner.state, NULL, &second, &error);
+	runner.collect(runner.state, NULL, &third, &error);
+	require_equal(first.elapsed_ns, alone.elapsed_ns);
+	require_equal(second.elapsed_ns, third.elapsed_ns);
+	require(is_near((double)alone.host_ns, 35000, 2000), "%llu ns",
+		(unsigned long long)alone.host_ns);
+	require(is_near((double)third.host_ns, 4000, 200), "%llu ns",
+		(unsigned long long)third.host_ns);
+	runner.close(runner.state);
 }
 
 Test(calibrated, another_model_is_refused)
