@@ -26,26 +26,37 @@ static const double tile_edges[] = {
 	0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 18, 24, 25, 32, 33, 48, 64, 128};
 static const double host_edges[] = {0, 16, 64, 256, 1024, 4096, 16384};
 
+static const double spread_edges[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+
+#define COUNT_OF(edges) (sizeof(edges) / sizeof((edges)[0]))
 #define EDGES(edges)                                                                               \
 	{                                                                                          \
-		edges, sizeof(edges) / sizeof((edges)[0])                                          \
+		edges, COUNT_OF(edges), false                                                      \
+	}
+#define FREE_EDGES(edges)                                                                          \
+	{                                                                                          \
+		edges, COUNT_OF(edges), true                                                       \
 	}
 
+/* Curves of more work cost no less, but for those that follow the choice of kernels: 33 rows may be
+   faster than 32. */
 static const struct {
 	const double *at;
 	uint32_t count;
+	bool may_fall;
 } edges_of[STEP_CURVE_COUNT] = {
 	[STEP_CURVE_decode_step] = EDGES(step_edges),
-	[STEP_CURVE_decode_rows] = EDGES(row_edges),
+	[STEP_CURVE_decode_rows] = FREE_EDGES(row_edges),
 	[STEP_CURVE_decode_attention] = EDGES(context_edges),
 	[STEP_CURVE_decode_attention_rows] = EDGES(line_edges),
+	[STEP_CURVE_decode_spread] = EDGES(spread_edges),
 	[STEP_CURVE_decode_merge] = EDGES(merge_edges),
 	[STEP_CURVE_sampled_rows] = EDGES(row_edges),
 	[STEP_CURVE_prefill_step] = EDGES(step_edges),
 	[STEP_CURVE_mixed_step] = EDGES(step_edges),
-	[STEP_CURVE_prefill_tokens] = EDGES(token_edges),
+	[STEP_CURVE_prefill_tokens] = FREE_EDGES(token_edges),
 	[STEP_CURVE_prefill_rows] = EDGES(line_edges),
-	[STEP_CURVE_prefill_attention] = EDGES(tile_edges),
+	[STEP_CURVE_prefill_attention] = FREE_EDGES(tile_edges),
 	[STEP_CURVE_prefill_context] = EDGES(step_edges),
 	[STEP_CURVE_host_decode_step] = EDGES(step_edges),
 	[STEP_CURVE_host_ahead_step] = EDGES(step_edges),
@@ -108,6 +119,13 @@ static double part_below(const struct step_curve_table *table, uint32_t i, doubl
 	return x >= high && i + 2 < table->count ? high - low : x - low;
 }
 
+/* A slope that may be negative is the difference of two unknowns. What lies beyond the last point
+   never falls. */
+static bool falls_in(const struct step_curve_table *table, uint32_t curve, uint32_t part)
+{
+	return edges_of[curve].may_fall && part + 2 < table->count;
+}
+
 /* A row of the system: what a unit of slope in each part adds to a step's time. */
 static uint32_t fill_row(double *row, const struct step_curve_table *curves, bool is_host,
 	const struct calibrate_point *point)
@@ -120,7 +138,11 @@ static uint32_t fill_row(double *row, const struct step_curve_table *curves, boo
 		}
 		struct step_place place = place_of((enum step_curve)c, point);
 		for (uint32_t i = 0; i + 1 < curves[c].count; i++) {
-			row[column++] = place.factor * part_below(&curves[c], i, place.x);
+			double part = place.factor * part_below(&curves[c], i, place.x);
+			row[column++] = part;
+			if (falls_in(&curves[c], c, i)) {
+				row[column++] = -part;
+			}
 		}
 	}
 	return column;
@@ -129,7 +151,7 @@ static uint32_t fill_row(double *row, const struct step_curve_table *curves, boo
 /* Nine digits are more than any measurement has, and read back as they were written. */
 static double rounded(double ns)
 {
-	return (double)(uint64_t)(ns * 1e6 + 0.5) / 1e6;
+	return (double)(int64_t)(ns * 1e6 + (ns < 0 ? -0.5 : 0.5)) / 1e6;
 }
 
 static void take_slopes(struct step_curve_table *curves, bool is_host, const double *slopes)
@@ -143,7 +165,11 @@ static void take_slopes(struct step_curve_table *curves, bool is_host, const dou
 		}
 		for (uint32_t i = 0; i + 1 < table->count; i++) {
 			double width = table->at[i + 1] - table->at[i];
-			table->ns[i + 1] = rounded(table->ns[i] + slopes[column++] * width);
+			double slope = slopes[column++];
+			if (falls_in(table, c, i)) {
+				slope -= slopes[column++];
+			}
+			table->ns[i + 1] = rounded(table->ns[i] + slope * width);
 		}
 	}
 }
@@ -177,7 +203,7 @@ static void fit_once(struct step_curve_table *curves, bool is_host, bool is_firs
 	const struct calibrate_points *points)
 {
 	struct least_squares system;
-	double row[STEP_CURVE_COUNT * STEP_CURVE_POINTS] = {0};
+	double row[2 * STEP_CURVE_COUNT * STEP_CURVE_POINTS] = {0};
 	const struct calibrate_point nothing = {0};
 	uint32_t count = fill_row(row, curves, is_host, &nothing);
 
@@ -210,7 +236,9 @@ static void fit_side(
 
 static uint64_t predict(const struct step_curve_table *curves, const struct calibrate_point *point)
 {
-	return (uint64_t)(side_ns(curves, false, point) + side_ns(curves, true, point) + 0.5);
+	double gpu = side_ns(curves, false, point);
+
+	return (uint64_t)((gpu > 0 ? gpu : 0) + side_ns(curves, true, point) + 0.5);
 }
 
 static int compare_doubles(const void *a, const void *b)

@@ -7,9 +7,9 @@
 /* Fits the curves of a calibrated profile to measured points, a third of which are held out: chosen
    by a seeded hash of their counts, so that the same step is always on the same side.
 
-   Heights are found by least squares in relative error under the condition that no curve falls
-   (non-negative least squares, by the active-set method of Lawson and Hanson): GPU and host time
-   apart, both relative to the whole step. */
+   Heights are found by least squares in relative error under the condition that most curves do not
+   fall (non-negative least squares, bench/least_squares.h): GPU and host time apart, both relative
+   to the whole step. */
 
 struct calibrate_errors {
 	uint32_t points;

@@ -319,6 +319,19 @@ void calibrate_points_join(struct calibrate_points *points)
 	free(scratch);
 }
 
+void calibrate_points_drop_lone(struct calibrate_points *points)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < points->count; i++) {
+		const struct calibrate_point *point = &points->points[i];
+		if (point->samples > 1 || point->counts.prefill_rows > 0) {
+			points->points[kept++] = *point;
+		}
+	}
+	points->count = kept;
+}
+
 /* ---- writing ---- */
 
 enum status calibrate_points_write(

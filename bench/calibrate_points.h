@@ -59,6 +59,10 @@ enum status calibrate_points_read(
    samples, contexts and pairs equal to one part in 32. In a fixed order. */
 void calibrate_points_join(struct calibrate_points *points);
 
+/* Drops joined steps that only decode and were made once: those that a plan did not ask for, as the
+   last before a batch grows, or the first in which a graph is launched. */
+void calibrate_points_drop_lone(struct calibrate_points *points);
+
 /* Adds the points of `more`. */
 void calibrate_points_append(struct calibrate_points *points, const struct calibrate_points *more);
 

@@ -218,6 +218,7 @@ enum status calibrate_run(const struct replay_order *order, const char *folder,
 	if (status == STATUS_OK) {
 		calibrate_points_append(out, &ahead);
 		calibrate_points_join(out);
+		calibrate_points_drop_lone(out);
 		snprintf(path, sizeof(path), "%s/points.tsv", folder);
 		status = calibrate_points_write(out, path, error);
 	}

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Keeps the normal equations from being singular where columns say the same; far below what
-   measurements can tell. */
-static const double ridge = 1e-10;
+/* Keeps the normal equations from being singular where columns say the same, and such columns from
+   growing against each other; below what measurements can tell. */
+static const double ridge = 1e-7;
 
 /* A gradient as small as this, columns having length 1 and values being near 1, is none. */
 static const double gradient_min = 1e-10;

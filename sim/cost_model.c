@@ -68,7 +68,7 @@ static void price_by_curves(const struct cost_model *model, const struct step_co
 			out->host += ns;
 		} else if (curve == STEP_CURVE_decode_attention ||
 			   curve == STEP_CURVE_decode_attention_rows ||
-			   curve == STEP_CURVE_decode_merge) {
+			   curve == STEP_CURVE_decode_spread || curve == STEP_CURVE_decode_merge) {
 			out->decode_attention += ns;
 		} else if (curve == STEP_CURVE_prefill_attention ||
 			   curve == STEP_CURVE_prefill_context) {
@@ -141,6 +141,8 @@ static enum status cost_model_time(const struct cost_model *model, const struct 
 	}
 	gpu += price.decode_attention + price.prefill_attention + price.elementwise;
 	gpu += price.sampling + price.step_fixed;
+	/* Curves that fall somewhere may meet below 0 where nothing was measured. */
+	gpu = double_max(gpu, 0);
 	double elapsed = gpu + price.host;
 	if (!(elapsed <= limit_ns)) {
 		return error_set(error, STATUS_INPUT,

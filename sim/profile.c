@@ -127,7 +127,7 @@ static enum status read_rates(
 
 /* ---- calibrated profiles ---- */
 
-/* An array of numbers from 0 on, none below the one before; with is_rising, none equal to it. */
+/* An array of numbers, the first of them 0; with is_rising, each above the one before. */
 static enum status read_points(const struct json_place *place, const char *field, bool is_rising,
 	double *values, uint32_t *count, struct error *error)
 {
@@ -140,16 +140,16 @@ static enum status read_points(const struct json_place *place, const char *field
 	array = is_good ? array : NULL;
 	cJSON_ArrayForEach(child, array)
 	{
-		double before = *count == 0 ? 0 : values[*count - 1];
-		double value = cJSON_IsNumber(child) ? child->valuedouble : -1;
-		is_good = is_good && value >= before && value <= largest;
-		is_good = is_good && (*count > 0 ? !is_rising || value > before : value == 0);
+		double value = cJSON_IsNumber(child) ? child->valuedouble : largest * 2;
+		is_good = is_good && value >= -largest && value <= largest;
+		is_good = is_good && (*count > 0 || value == 0);
+		is_good = is_good && (*count == 0 || !is_rising || value > values[*count - 1]);
 		values[(*count)++] = value;
 	}
 	if (!is_good) {
 		return json_refuse(place, field,
 			is_rising ? "an array of 2 to 32 rising numbers, 0 first"
-				  : "an array of 2 to 32 numbers, 0 first and none falling",
+				  : "an array of 2 to 32 numbers up to 10^15, 0 first",
 			error);
 	}
 	return STATUS_OK;

@@ -12,8 +12,8 @@
 
      time of a step = sum over curves of factor * curve(x)
 
-   The points are the calibration's; it fits their heights, none of which falls. The GPU's curves
-   and the host's are priced apart.
+   The points are the calibration's; it fits their heights. The GPU's curves and the host's are
+   priced apart.
 
    X(name, x, factor, whether the host's, what it stands for). */
 #define STEP_CURVE_LIST(X)                                                                         \
@@ -21,6 +21,7 @@
 	X(decode_rows, PADDED_ROWS, ONE, false, "products and other work of decode rows")          \
 	X(decode_attention, DECODE_CONTEXT, ONE, false, "K and V that decode rows read")           \
 	X(decode_attention_rows, DECODE_ROWS, ONE, false, "decode rows, whatever they read")       \
+	X(decode_spread, DECODE_ROWS, DECODE_MEAN_CONTEXT, false, "K and V, as rows fill the GPU") \
 	X(decode_merge, DECODE_MEAN_CONTEXT, ONE, false, "parts that are merged for a row")        \
 	X(sampled_rows, PADDED_SAMPLES, ONE, false, "lm_head and sampler")                         \
 	X(prefill_step, PREFILL_STEP, ONE, false, "a step with prompts")                           \
@@ -48,7 +49,7 @@ enum { STEP_CURVE_POINTS = 32, STEP_BUCKET = 16, STEP_TILE = 128 };
 struct step_curve_table {
 	uint32_t count;		      /* points; 0: the curve is nothing */
 	double at[STEP_CURVE_POINTS]; /* of x, rising from 0 */
-	double ns[STEP_CURVE_POINTS]; /* not falling, 0 at first */
+	double ns[STEP_CURVE_POINTS]; /* 0 at first */
 };
 
 const char *step_curve_name(enum step_curve curve);

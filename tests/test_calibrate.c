@@ -82,7 +82,7 @@ Test(least_squares, weights_decide_between_rows_that_disagree)
 	least_squares_add(&system, row, 10, 3);
 	least_squares_add(&system, row, 20, 1);
 	const double *x = least_squares_solve(&system);
-	require(is_near(x[0], 11, 1e-6), "x = %g", x[0]);
+	require(is_near(x[0], 11, 1e-5), "x = %g", x[0]);
 	require(x[1] == 0, "a column of zeros got %g", x[1]);
 	least_squares_free(&system);
 }
@@ -128,6 +128,9 @@ Test(points, nearly_equal_steps_become_their_median)
 	require_equal(points.points[0].counts.decode_context_tokens, 1002);
 	require_equal(points.points[1].counts.decode_context_tokens, 1100);
 	require_equal(points.points[2].counts.decode_rows, 3);
+	calibrate_points_drop_lone(&points);
+	require_equal(points.count, 1);
+	require_equal(points.points[0].samples, 3);
 	calibrate_points_free(&points);
 }
 
@@ -446,7 +449,7 @@ Test(calibrated, malformed_profiles_are_refused)
 		{"\"at\":\t[0, 1]", "\"at\":\t[0, 0]", "rising numbers"},
 		{"\"at\":\t[0, 1]", "\"at\":\t[0, 1, 2]", "as many numbers as in 'at'"},
 		{"\"at\":\t[0, 1]", "\"at\":\t[0]", "an array of 2 to 32"},
-		{"\"ns\":\t[0, ", "\"ns\":\t[0, -", "none falling"},
+		{"\"ns\":\t[0, ", "\"ns\":\t[0, 1e16, ", "numbers up to 10^15"},
 		{"\"ns\":\t[0, ", "\"ns\":\t[7, ", "0 first"},
 	};
 	static char text[65536], changed[65536];
