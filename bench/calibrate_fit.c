@@ -11,6 +11,8 @@
 
 enum { POINTS_MIN = 60, HELD_OUT_SHARE = 3, PURPOSE_HELD_OUT = 0x68656c64, TURNS = 8 };
 
+enum { UNKNOWNS_MAX = 2 * STEP_CURVE_COUNT * STEP_CURVE_POINTS };
+
 /* Where the curves have their points, as far as there are measurements. Rows have points at the
    edges of graph buckets and of the kernels' tiles; the rest doubles. */
 static const double step_edges[] = {0, 1};
@@ -199,11 +201,46 @@ static double weight_of(double off, bool is_first)
 	return is_first || off <= tolerated ? 1 : tolerated / off;
 }
 
+/* Where few steps tell a curve's slope in two neighbouring parts apart, they are alike: a change of
+   slope costs as much as being wrong by a small share of what the parts add to all steps. */
+static void tie_slopes(
+	struct least_squares *system, const struct step_curve_table *curves, bool is_host)
+{
+	const double share = 0.05;
+	double row[UNKNOWNS_MAX] = {0};
+	uint32_t column = 0;
+
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		if (step_curve_is_host((enum step_curve)c) != is_host) {
+			continue;
+		}
+		for (uint32_t i = 0; i + 1 < curves[c].count; i++) {
+			uint32_t own = column, next = column + 1 + falls_in(&curves[c], c, i);
+			column = next;
+			if (i + 2 == curves[c].count) {
+				break;
+			}
+			double product = least_squares_length(system, own) *
+					 least_squares_length(system, next);
+			row[own] = 1;
+			row[next] = -1;
+			if (falls_in(&curves[c], c, i)) {
+				row[own + 1] = -1;
+			}
+			if (falls_in(&curves[c], c, i + 1)) {
+				row[next + 1] = 1;
+			}
+			least_squares_add(system, row, 0, share * sqrt(product));
+			memset(row, 0, sizeof(row));
+		}
+	}
+}
+
 static void fit_once(struct step_curve_table *curves, bool is_host, bool is_first,
 	const struct calibrate_points *points)
 {
 	struct least_squares system;
-	double row[2 * STEP_CURVE_COUNT * STEP_CURVE_POINTS] = {0};
+	double row[UNKNOWNS_MAX] = {0};
 	const struct calibrate_point nothing = {0};
 	uint32_t count = fill_row(row, curves, is_host, &nothing);
 
@@ -220,6 +257,7 @@ static void fit_once(struct step_curve_table *curves, bool is_host, bool is_firs
 		/* A weight is squared where it is used. */
 		least_squares_add(&system, row, ns, sqrt(weight_of(off, is_first)) / elapsed);
 	}
+	tie_slopes(&system, curves, is_host);
 	take_slopes(curves, is_host, least_squares_solve(&system));
 	least_squares_free(&system);
 }

@@ -28,6 +28,9 @@ void least_squares_init(struct least_squares *system, uint32_t count);
 void least_squares_add(
 	struct least_squares *system, const double *row, double value, double weight);
 
+/* The length of an unknown's column so far. */
+double least_squares_length(const struct least_squares *system, uint32_t index);
+
 /* Returns x: (count), which lives as long as the system. Nothing may be added afterwards. */
 const double *least_squares_solve(struct least_squares *system);
 

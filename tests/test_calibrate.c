@@ -477,6 +477,63 @@ Test(calibrated, malformed_profiles_are_refused)
 	}
 }
 
+/* The points of every calibrated profile of the project lie beside it. */
+static void require_fit_of(const char *profile_name)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	static struct gpu_profile profile;
+	struct error error = {STATUS_OK, ""};
+
+	snprintf(path, sizeof(path), QUIRE_SOURCE_DIR "/sim/profiles/points/%s.tsv", profile_name);
+	enum status status = calibrate_points_read(&points, path, 0, &error);
+	if (status == STATUS_OK) {
+		status = gpu_profile_find(profile_name, &profile, &error);
+	}
+	if (status == STATUS_OK) {
+		status = calibrate_fit(&fit, &points, 0, &error);
+	}
+	require(status == STATUS_OK, "%s", error.text);
+	cr_assert_str_eq(points.origin.model, profile.model);
+	cr_log_info("%s: held out %.2f %%", profile_name, fit.held_out.mean * 100);
+	require(fit.held_out.mean < 0.05, "%s: held out %.4f", profile_name, fit.held_out.mean);
+	for (size_t i = 0; i < points.count; i++) {
+		const struct calibrate_point *point = &points.points[i];
+		double ns = 0;
+		for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+			struct step_place place = step_curve_place(
+				(enum step_curve)c, &point->counts, point->ahead != 0);
+			ns += place.factor * step_curve_at(&profile.curves[c], place.x);
+		}
+		double off = 1e-4 * (double)point->predicted_ns;
+		require(is_near(ns, (double)point->predicted_ns, off), "%s: %.0f ns, %llu fitted",
+			profile_name, ns, (unsigned long long)point->predicted_ns);
+	}
+	calibrate_points_free(&points);
+}
+
+Test(calibrated, those_of_the_project_are_the_fit_of_their_points)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < gpu_profile_count(); i++) {
+		char name[GPU_PROFILE_NAME_BYTES];
+		static struct gpu_profile profile;
+		struct error error = {STATUS_OK, ""};
+		const char *file = gpu_profile_file(i);
+		snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - 5), file);
+		require(gpu_profile_find(name, &profile, &error) == STATUS_OK, "%s", error.text);
+		if (profile.is_calibrated) {
+			require_fit_of(name);
+			count++;
+		}
+	}
+	if (count == 0) {
+		cr_skip_test("no calibrated profile is in the tree");
+	}
+}
+
 /* ---- the command ---- */
 
 TestSuite(calibrate_command, .init = set_up, .fini = tear_down, .timeout = 120);
