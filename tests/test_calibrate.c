@@ -73,6 +73,23 @@ Test(least_squares, holds_at_zero_what_would_be_negative)
 	least_squares_free(&system);
 }
 
+Test(least_squares, drops_what_was_taken_first_and_turns_out_negative)
+{
+	/* The third column explains most alone; with the others it would be -0.2. */
+	static const double rows[3][3] = {{1, 0, 1}, {0, 1, 1}, {0, 0, 0.5}};
+	static const double values[3] = {1, 1, -0.1};
+	struct least_squares system;
+
+	least_squares_init(&system, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		least_squares_add(&system, rows[i], values[i], 1);
+	}
+	const double *x = least_squares_solve(&system);
+	require(is_near(x[0], 1, 1e-5) && is_near(x[1], 1, 1e-5) && x[2] == 0, "x = (%g, %g, %g)",
+		x[0], x[1], x[2]);
+	least_squares_free(&system);
+}
+
 Test(least_squares, weights_decide_between_rows_that_disagree)
 {
 	const double row[2] = {1, 0};
