@@ -1,10 +1,11 @@
 #include "kernels/decode_attention.cuh"
+#include "kernels/hopper.cuh"
 
 #include <math_constants.h>
 
 /* Flash decoding on Hopper. A unit is one split of one row for one key/value head, with all query
-   heads of that head, so that K and V are read once. A unit is a few tiles of tokens; a block is a
-   pipeline of warps that never wait for each other's work, only for room:
+   heads of that head, so that K and V are read once. A unit is a few tiles of tokens; a block, one
+   a multiprocessor, is a pipeline of warps that never wait for each other's work, only for room:
 
        scheduler   claims units and looks up where their tiles lie in the pool
        producer    one lane, which starts bulk copies of tiles of K and V, and of the queries with
@@ -18,15 +19,19 @@
 
    So a result depends on its own row alone, whoever computes which part of it when.
 
-   The first units of a block are given by its number; later ones are claimed from a counter,
-   for multiprocessors are not equally fast and units not equally long. Keys and values of earlier
-   steps are copied before the kernels before this one have ended; whatever they write, the queries
-   and the tile with the row's last token, after that.
+   Most units are claimed as chains, all splits of a row and head, whose block folds them itself;
+   the last ones singly, so that all blocks end together. The first claims of a block are given by
+   its number, later ones come from a counter, for multiprocessors are not equally fast and units
+   not equally long. Keys and values of earlier steps are copied before the kernels before this one
+   have ended; whatever they write, the queries and the tile with the row's last token, after that.
 
    Products have the tokens as rows of a 16 x 8 matrix and the query heads as columns. */
 
 /* EARLY_UNITS: copied, as far as there is room, before the kernels before have ended. */
-enum { EARLY_UNITS = 2, GIVEN_UNITS = EARLY_UNITS + 2, TABLE_STEP = 64, NOTES = 32 };
+enum { EARLY_UNITS = 2, GIVEN_CLAIMS = 4, TABLE_STEP = 64 };
+enum { TILE = 64, WARPS = 3, STAGES = 6, MERGERS = 4, NOTES = 32 };
+/* A chain's places are looked up by the lanes of a warp. */
+enum { CHAIN_SPLITS = WARP * TABLE_STEP / DECODE_SPLIT };
 
 /* From the scheduler to the producer. */
 struct unit {
@@ -39,6 +44,7 @@ struct unit {
 	uint32_t split;	      /* among those of this launch */
 	uint32_t first_split; /* of the row */
 	uint32_t split_count; /* of the row */
+	uint32_t is_whole;    /* this block does all splits of the row and head, in turn */
 };
 
 /* What the others need to know of a tile. */
@@ -46,13 +52,13 @@ struct tile_note {
 	uint32_t count;	  /* tokens; 0: there are no more tiles */
 	uint32_t is_last; /* of its unit */
 	uint32_t row, kv_head;
-	uint32_t split, first_split, split_count, unused;
+	uint32_t split, first_split, split_count;
+	uint32_t is_whole;
 };
 
 /* Sizes and places in shared memory, in bytes. HEADS: room for query heads, a power of two. */
-template <int D, int HEADS, int TILE, int WARPS, int STAGES, int MERGERS> struct plan {
-	static constexpr int d = D, heads = HEADS, tile = TILE, warps = WARPS, stages = STAGES;
-	static constexpr int mergers = MERGERS;
+template <int D, int HEADS> struct plan {
+	static constexpr int d = D, heads = HEADS;
 	static constexpr int threads = (WARPS + 3 + MERGERS) * WARP;
 	static constexpr int row = D * 2, side = TILE * row; /* K or V of a tile */
 	static constexpr int stage = 2 * side + HEADS * row;
@@ -77,39 +83,9 @@ template <int D, int HEADS, int TILE, int WARPS, int STAGES, int MERGERS> struct
 		merges % 8 == 0 && units % 8 == 0 && barriers % 8 == 0 && result % 16 == 0, "");
 };
 
-#if __CUDA_ARCH__ >= 900
+#ifdef QUIRE_SM90A
 
-/* ---- barriers and bulk copies ---- */
-
-static __device__ inline void barrier_init(uint32_t barrier)
-{
-	asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n" ::"r"(barrier) : "memory");
-}
-
-static __device__ inline void barrier_arrive(uint32_t barrier)
-{
-	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
-}
-
-/* Arrives, and the phase ends only when that many bytes were copied. */
-static __device__ inline void barrier_arrive_expect(uint32_t barrier, uint32_t bytes)
-{
-	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier),
-		     "r"(bytes)
-		     : "memory");
-}
-
-static __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity)
-{
-	asm volatile("{\n"
-		     ".reg .pred is_done;\n"
-		     "again:\n"
-		     "mbarrier.try_wait.parity.shared::cta.b64 is_done, [%0], %1;\n"
-		     "@!is_done bra again;\n"
-		     "}\n" ::"r"(barrier),
-		     "r"(parity)
-		     : "memory");
-}
+/* ---- bulk copies and the like ---- */
 
 static __device__ inline void bulk_copy(
 	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier)
@@ -175,31 +151,31 @@ template <class P> struct pipe {
 	}
 	__device__ inline uint32_t empty(uint32_t stage) const
 	{
-		return full(P::stages + stage);
+		return full(STAGES + stage);
 	}
 	__device__ inline uint32_t result_full(uint32_t warp) const
 	{
-		return full(2 * P::stages + warp);
+		return full(2 * STAGES + warp);
 	}
 	__device__ inline uint32_t result_empty(uint32_t warp) const
 	{
-		return full(2 * P::stages + P::warps + warp);
+		return full(2 * STAGES + WARPS + warp);
 	}
 	__device__ inline uint32_t unit_full() const
 	{
-		return full(2 * P::stages + 2 * P::warps);
+		return full(2 * STAGES + 2 * WARPS);
 	}
 	__device__ inline uint32_t unit_empty() const
 	{
-		return full(2 * P::stages + 2 * P::warps + 1);
+		return full(2 * STAGES + 2 * WARPS + 1);
 	}
 	__device__ inline uint32_t merge_full(uint32_t merger) const
 	{
-		return full(2 * P::stages + 2 * P::warps + 2 + merger);
+		return full(2 * STAGES + 2 * WARPS + 2 + merger);
 	}
 	__device__ inline uint32_t merge_empty(uint32_t merger) const
 	{
-		return merge_full(P::mergers + merger);
+		return merge_full(MERGERS + merger);
 	}
 	__device__ inline tile_note *merge(uint32_t merger) const
 	{
@@ -227,8 +203,8 @@ template <class P> struct stage_counter {
 	__device__ inline void advance(uint32_t by)
 	{
 		stage += by;
-		if (stage >= P::stages) {
-			stage -= P::stages;
+		if (stage >= STAGES) {
+			stage -= STAGES;
 			parity ^= 1;
 		}
 	}
@@ -236,33 +212,73 @@ template <class P> struct stage_counter {
 
 /* ---- scheduler ---- */
 
-/* A unit on its way through the scheduler: each field is loaded by what the one before told. */
+/* What the blocks share. Claim c is a whole chain, the splits of a row and head, while c is below
+   chain_count, then a single split. */
+struct agenda {
+	uint32_t base;	       /* splits before this launch's */
+	uint32_t first_single; /* the first split that is claimed alone */
+	uint32_t chain_count;
+	uint32_t claim_count;
+	uint32_t given; /* claims that are given by the block's number */
+};
+
+/* A claim on its way through the scheduler: each field is loaded by what the one before told. */
 struct candidate {
-	uint32_t index;		   /* of the unit; unit_count or more: none */
-	struct decode_split split; /* row and place */
+	uint32_t claim; /* claim_count or more: none */
+	bool is_chain;
+	uint32_t kv_head;
+	struct decode_split split; /* the row and the first split */
 	uint32_t context, table_row, first_split, end_split;
 };
 
-/* What the scheduler of a block works with. */
-struct agenda {
-	uint32_t base; /* splits before this launch's */
-	uint32_t unit_count;
-	uint32_t given; /* units that are not claimed */
-};
+/* Chains need no merge; single splits behind them, about as many for each block as the longest
+   chain has, let all blocks end together. */
+static __device__ inline agenda make_agenda(const decode_arguments &a)
+{
+	uint32_t end = a.split_start[a.first_row + a.row_count], longest = 0;
+	agenda agenda;
+
+	agenda.base = a.split_start[a.first_row];
+	for (uint32_t r = threadIdx.x % WARP; r < a.row_count; r += WARP) {
+		longest = max(longest, a.contexts[a.first_row + r]);
+	}
+	longest = __reduce_max_sync(0xffffffffu, longest);
+	longest = (longest + DECODE_SPLIT - 1) / DECODE_SPLIT;
+	uint32_t units = (end - agenda.base) * a.shape.kv_head_count;
+	uint32_t singles = longest * gridDim.x;
+	agenda.first_single = agenda.base;
+	agenda.chain_count = 0;
+	if (longest <= CHAIN_SPLITS && units > singles) {
+		uint32_t row = a.splits[end - 1 - singles / a.shape.kv_head_count].row;
+		agenda.chain_count = (row - a.first_row) * a.shape.kv_head_count;
+		agenda.first_single = a.split_start[row];
+	}
+	agenda.claim_count =
+		agenda.chain_count + (end - agenda.first_single) * a.shape.kv_head_count;
+	agenda.given = GIVEN_CLAIMS * gridDim.x;
+	return agenda;
+}
 
 /* Its number is in the same place of the list for all heads. */
 static __device__ inline void load_split(
 	const decode_arguments &a, const agenda &agenda, candidate &c)
 {
-	if (c.index < agenda.unit_count) {
-		c.split = a.splits[agenda.base + c.index / a.shape.kv_head_count];
+	uint32_t single = c.claim - agenda.chain_count;
+
+	if (c.claim < agenda.chain_count) {
+		c.is_chain = true;
+		c.kv_head = c.claim % a.shape.kv_head_count;
+		c.split.row = a.first_row + c.claim / a.shape.kv_head_count;
+	} else if (c.claim < agenda.claim_count) {
+		c.kv_head = single % a.shape.kv_head_count;
+		c.split = a.splits[agenda.first_single + single / a.shape.kv_head_count];
 	}
 }
 
 static __device__ inline void load_row(
 	const decode_arguments &a, const agenda &agenda, candidate &c)
 {
-	if (c.index < agenda.unit_count) {
+	if (c.claim < agenda.claim_count) {
 		c.context = a.contexts[c.split.row];
 		c.table_row = a.rows[c.split.row];
 		c.first_split = a.split_start[c.split.row];
@@ -270,73 +286,65 @@ static __device__ inline void load_row(
 	}
 }
 
-/* Lanes 0 to 3 get the offsets of their tokens, all lanes the rest. */
-static __device__ inline unit find_unit(
-	const decode_arguments &a, const agenda &agenda, const candidate &c)
+/* Each lane gets the offset of its 64 tokens behind the claim's first. */
+static __device__ inline uint64_t find_tokens(const decode_arguments &a, const candidate &c)
 {
-	uint32_t from = threadIdx.x % WARP * TABLE_STEP;
-	unit u = {};
+	uint32_t position = c.split.index * DECODE_SPLIT + threadIdx.x % WARP * TABLE_STEP;
 
-	if (c.index >= agenda.unit_count) {
-		return u;
+	if (position >= c.context) {
+		return 0;
 	}
-	uint32_t first = c.split.index * DECODE_SPLIT;
-	u.split = c.index / a.shape.kv_head_count;
-	u.kv_head = c.index % a.shape.kv_head_count;
-	u.row = c.split.row;
-	u.first_split = c.first_split - agenda.base;
-	u.split_count = c.end_split - c.first_split;
-	u.count = min(c.context - first, (uint32_t)DECODE_SPLIT);
-	u.has_last_token = first + u.count == c.context;
-	if (from < u.count) {
-		const uint32_t *table = a.tables + (size_t)c.table_row * a.shape.table_width;
-		uint32_t position = first + from;
-		u.offset[0] = paged_kv_offset(&a.shape, table[position / a.shape.block_size],
-			u.kv_head, position % a.shape.block_size);
-	}
-	return u;
+	const uint32_t *table = a.tables + (size_t)c.table_row * a.shape.table_width;
+	return paged_kv_offset(&a.shape, table[position / a.shape.block_size], c.kv_head,
+		position % a.shape.block_size);
 }
 
-/* The index of the block's unit i. */
-static __device__ inline uint32_t take_index(
+/* The block's claim i. */
+static __device__ inline uint32_t take_claim(
 	const decode_arguments &a, const agenda &agenda, uint32_t i)
 {
 	uint32_t claimed = 0;
 
-	if (i < GIVEN_UNITS) {
+	if (i < GIVEN_CLAIMS) {
 		return blockIdx.x + i * gridDim.x;
 	}
-	if (agenda.unit_count <= agenda.given) {
-		return agenda.unit_count;
+	if (agenda.claim_count <= agenda.given) {
+		return agenda.claim_count;
 	}
 	if (threadIdx.x % WARP == 0) {
 		claimed = atomicAdd(a.arrivals, 1);
 		/* Of each block one claim fails; the last of all clears the counter. */
-		if (claimed == agenda.unit_count - agenda.given + gridDim.x - 1) {
+		if (claimed == agenda.claim_count - agenda.given + gridDim.x - 1) {
 			*a.arrivals = 0;
 		}
 	}
 	return agenda.given + __shfl_sync(0xffffffffu, claimed, 0);
 }
 
+/* Hands the producer the block's unit n: split i of a claim. */
 template <class P>
-static __device__ inline void push_unit(const pipe<P> &pipe, const unit &u, uint32_t i)
+static __device__ inline void push_unit(const decode_arguments &a, const pipe<P> &pipe,
+	const agenda &agenda, const candidate &c, uint64_t offset, uint32_t i, uint32_t n)
 {
+	const uint32_t steps = DECODE_SPLIT / TABLE_STEP;
 	uint32_t lane = threadIdx.x % WARP;
+	uint32_t first = (c.split.index + i) * DECODE_SPLIT;
 	unit *shared = (unit *)(pipe.memory + P::units);
 
-	barrier_wait(pipe.unit_empty(), (i & 1) ^ 1);
-	if (lane < DECODE_SPLIT / TABLE_STEP) {
-		shared->offset[lane] = u.offset[0];
+	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
+	if (lane / steps == i) {
+		shared->offset[lane % steps] = offset;
 	}
 	if (lane == 0) {
-		shared->count = u.count;
-		shared->has_last_token = u.has_last_token;
-		shared->row = u.row;
-		shared->kv_head = u.kv_head;
-		shared->split = u.split;
-		shared->first_split = u.first_split;
-		shared->split_count = u.split_count;
+		uint32_t count = min(c.context - first, (uint32_t)DECODE_SPLIT);
+		shared->count = count;
+		shared->has_last_token = first + count == c.context;
+		shared->row = c.split.row;
+		shared->kv_head = c.kv_head;
+		shared->split = c.first_split - agenda.base + c.split.index + i;
+		shared->first_split = c.first_split - agenda.base;
+		shared->split_count = c.end_split - c.first_split;
+		shared->is_whole = c.is_chain || c.end_split - c.first_split == 1;
 	}
 	__syncwarp();
 	if (lane == 0) {
@@ -344,35 +352,36 @@ static __device__ inline void push_unit(const pipe<P> &pipe, const unit &u, uint
 	}
 }
 
-/* Looks units up some steps ahead, one load of each in every round, for their latencies add up. */
+/* Looks claims up some steps ahead, one load of each in every round, for their latencies add up. */
 template <class P> static __device__ void schedule(const decode_arguments &a, const pipe<P> &pipe)
 {
-	agenda agenda;
+	const agenda agenda = make_agenda(a);
+	candidate now = {take_claim(a, agenda, 0)}, next = {take_claim(a, agenda, 1)};
+	uint32_t claim = take_claim(a, agenda, 2), n = 0;
 
-	agenda.base = a.split_start[a.first_row];
-	agenda.unit_count =
-		(a.split_start[a.first_row + a.row_count] - agenda.base) * a.shape.kv_head_count;
-	agenda.given = GIVEN_UNITS * gridDim.x;
-	candidate now = {take_index(a, agenda, 0)}, next = {take_index(a, agenda, 1)};
 	load_split(a, agenda, now);
 	load_split(a, agenda, next);
 	load_row(a, agenda, now);
-	uint32_t index = take_index(a, agenda, 2);
-	for (uint32_t i = 0;; i++) {
-		unit u = find_unit(a, agenda, now);
-		candidate after = {index};
+	for (uint32_t i = 0; now.claim < agenda.claim_count; i++) {
+		candidate after = {claim};
+		uint64_t offset = find_tokens(a, now);
 		load_row(a, agenda, next);
 		load_split(a, agenda, after);
-		push_unit<P>(pipe, u, i);
-		if (u.count == 0) {
-			break;
+		uint32_t splits = now.is_chain ? now.end_split - now.first_split : 1;
+		for (uint32_t k = 0; k < splits; k++, n++) {
+			push_unit<P>(a, pipe, agenda, now, offset, k, n);
 		}
-		if (i + 1 == EARLY_UNITS) {
+		if (i + 3 == GIVEN_CLAIMS) {
 			dependency_wait(); /* before it writes the counter */
 		}
-		index = index < agenda.unit_count ? take_index(a, agenda, i + 3) : index;
+		claim = claim < agenda.claim_count ? take_claim(a, agenda, i + 3) : claim;
 		now = next;
 		next = after;
+	}
+	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
+	if (threadIdx.x % WARP == 0) {
+		((unit *)(pipe.memory + P::units))->count = 0;
+		barrier_arrive(pipe.unit_full());
 	}
 }
 
@@ -394,7 +403,7 @@ template <class P>
 static __device__ inline void copy_tile(const decode_arguments &a, const pipe<P> &pipe,
 	uint32_t stage, uint32_t n, const unit &u, uint32_t first, uint64_t policy)
 {
-	uint32_t count = min(u.count - first, (uint32_t)P::tile);
+	uint32_t count = min(u.count - first, (uint32_t)TILE);
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 	uint64_t offset = u.offset[first / TABLE_STEP] + (first % TABLE_STEP) * P::d;
 	uint32_t to = pipe.stage(stage), barrier = pipe.full(stage);
@@ -407,7 +416,8 @@ static __device__ inline void copy_tile(const decode_arguments &a, const pipe<P>
 	note->split = u.split;
 	note->first_split = u.first_split;
 	note->split_count = u.split_count;
-	barrier_arrive_expect(barrier, 2 * count * P::row + group * P::row);
+	note->is_whole = u.is_whole;
+	barrier_arrive_expecting(barrier, 2 * count * P::row + group * P::row);
 	bulk_copy_once(to, a.keys + offset, count * P::row, barrier, policy);
 	bulk_copy_once(to + P::side, a.values + offset, count * P::row, barrier, policy);
 }
@@ -433,9 +443,9 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 		if (u.count == 0) {
 			break;
 		}
-		for (uint32_t first = 0; first < u.count; first += P::tile, n++) {
-			bool is_last = first + P::tile >= u.count && u.has_last_token;
-			if (is_waiting && (is_last || n == P::stages)) {
+		for (uint32_t first = 0; first < u.count; first += TILE, n++) {
+			bool is_last = first + TILE >= u.count && u.has_last_token;
+			if (is_waiting && (is_last || n == STAGES)) {
 				wait();
 			}
 			barrier_wait(pipe.empty(to.stage), to.parity);
@@ -453,7 +463,7 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 	if (is_waiting) {
 		wait();
 	}
-	for (uint32_t i = 0; i < P::warps; i++, n++) {
+	for (uint32_t i = 0; i < WARPS; i++, n++) {
 		barrier_wait(pipe.empty(to.stage), to.parity);
 		pipe.note(n)->count = 0;
 		barrier_arrive(pipe.full(to.stage));
@@ -479,7 +489,7 @@ static __device__ inline void score_tile(
 	bool is_head = lane / 4 < group;
 
 #pragma unroll
-	for (int s = 0; s < P::tile / 16; s++) {
+	for (int s = 0; s < TILE / 16; s++) {
 		score[s][0] = score[s][1] = score[s][2] = score[s][3] = 0;
 	}
 #pragma unroll
@@ -494,7 +504,7 @@ static __device__ inline void score_tile(
 				     : "r"(query + k * 32 + 16));
 		}
 #pragma unroll
-		for (int s = 0; s < P::tile / 16; s++) {
+		for (int s = 0; s < TILE / 16; s++) {
 			if (IS_FULL || s * 16 < count) {
 				uint32_t rows[4];
 				load_matrices(rows, (keys ^ (k * 32)) + s * 16 * P::row);
@@ -513,7 +523,7 @@ static __device__ inline void soften(tile_result<P> &result, uint32_t (*weight)[
 
 	result.top[0] = result.top[1] = -CUDART_INF_F;
 #pragma unroll
-	for (int s = 0; s < P::tile / 16; s++) {
+	for (int s = 0; s < TILE / 16; s++) {
 #pragma unroll
 		for (int i = 0; i < 4; i++) {
 			if (!IS_FULL && s * 16 + lane / 4 + (i >> 1) * 8 >= count) {
@@ -533,7 +543,7 @@ static __device__ inline void soften(tile_result<P> &result, uint32_t (*weight)[
 		result.sum[i] = 0;
 	}
 #pragma unroll
-	for (int s = 0; s < P::tile / 16; s++) {
+	for (int s = 0; s < TILE / 16; s++) {
 #pragma unroll
 		for (int i = 0; i < 4; i++) {
 			score[s][i] = power_of_two(fmaf(score[s][i], scale, -result.top[i & 1]));
@@ -565,7 +575,7 @@ static __device__ inline void weigh_values(
 		result.out[i][0] = result.out[i][1] = result.out[i][2] = result.out[i][3] = 0;
 	}
 #pragma unroll
-	for (int s = 0; s < P::tile / 16; s++) {
+	for (int s = 0; s < TILE / 16; s++) {
 		if (!IS_FULL && s * 16 >= count) {
 			break;
 		}
@@ -592,8 +602,8 @@ template <class P, bool IS_FULL>
 static __device__ inline void take_tile(
 	tile_result<P> &result, uint32_t stage, uint32_t count, uint32_t group, float scale)
 {
-	float score[P::tile / 16][4];
-	uint32_t weight[P::tile / 16][2];
+	float score[TILE / 16][4];
+	uint32_t weight[TILE / 16][2];
 
 	score_tile<P, IS_FULL>(score, stage, count, group);
 	soften<P, IS_FULL>(result, weight, score, count, scale);
@@ -630,11 +640,11 @@ static __device__ void consume(const decode_arguments &a, const pipe<P> &pipe, u
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 	stage_counter<P> from = {warp, 0};
 
-	for (uint32_t n = warp, round = 0;; n += P::warps, round++) {
+	for (uint32_t n = warp, round = 0;; n += WARPS, round++) {
 		tile_result<P> result;
 		barrier_wait(pipe.full(from.stage), from.parity);
 		uint32_t count = pipe.note(n)->count;
-		if (count == P::tile) {
+		if (count == TILE) {
 			take_tile<P, true>(result, pipe.stage(from.stage), count, group, a.scale);
 		} else if (count > 0) {
 			take_tile<P, false>(result, pipe.stage(from.stage), count, group, a.scale);
@@ -654,7 +664,7 @@ static __device__ void consume(const decode_arguments &a, const pipe<P> &pipe, u
 		if (count == 0) {
 			return;
 		}
-		from.advance(P::warps);
+		from.advance(WARPS);
 	}
 }
 
@@ -808,7 +818,7 @@ template <class P> struct merge_counter {
 		if (threadIdx.x % WARP == 0) {
 			barrier_arrive(pipe.merge_full(merger));
 		}
-		merger = merger + 1 == P::mergers ? 0 : merger + 1;
+		merger = merger + 1 == MERGERS ? 0 : merger + 1;
 		parity ^= merger == 0;
 	}
 };
@@ -817,16 +827,17 @@ template <class P> static __device__ void fold_tiles(const decode_arguments &a, 
 {
 	uint32_t lane = threadIdx.x % WARP, warp = 0, parity = 0;
 	merge_counter<P> mergers = {0, 1};
-	fold<P> fold;
+	fold<P> fold, chain;
 
 	dependency_wait();
 	clear_padding(a);
 	fold_clear<P>(fold);
+	fold_clear<P>(chain);
 	for (uint32_t n = 0;; n++) {
 		barrier_wait(pipe.result_full(warp), parity);
 		const tile_note note = *pipe.note(n);
 		if (note.count == 0) {
-			for (uint32_t i = 0; i < P::mergers; i++) {
+			for (uint32_t i = 0; i < MERGERS; i++) {
 				mergers.give(pipe, note);
 			}
 			return;
@@ -842,11 +853,19 @@ template <class P> static __device__ void fold_tiles(const decode_arguments &a, 
 		if (lane == 0) {
 			barrier_arrive(pipe.result_empty(warp));
 		}
-		warp = warp + 1 == P::warps ? 0 : warp + 1;
+		warp = warp + 1 == WARPS ? 0 : warp + 1;
 		parity ^= warp == 0;
 		if (note.is_last) {
-			if (note.split_count == 1) {
-				write_out<P>(a, fold, note.row, note.kv_head);
+			if (note.is_whole) {
+#pragma unroll
+				for (int i = 0; i < fold.pieces; i++) {
+					fold_add<P>(chain, i, fold.out[i],
+						make_float2(fold.top[i], fold.sum[i]));
+				}
+				if (note.split + 1 == note.first_split + note.split_count) {
+					write_out<P>(a, chain, note.row, note.kv_head);
+					fold_clear<P>(chain);
+				}
 			} else {
 				put_unit<P>(a, fold, note);
 				mergers.give(pipe, note);
@@ -881,49 +900,49 @@ static __device__ void merge(const decode_arguments &a, const pipe<P> &pipe, uin
 
 /* ---- kernel and launcher ---- */
 
-template <class P, int BLOCKS>
-static __global__ void __launch_bounds__(P::threads, BLOCKS)
+template <class P>
+static __global__ void __launch_bounds__(P::threads, 1)
 	decode_attention_sm90_kernel(decode_arguments a)
 {
-#if __CUDA_ARCH__ >= 900
+#ifdef QUIRE_SM90A
 	extern __shared__ __align__(1024) unsigned char memory[];
 	uint32_t warp = threadIdx.x / WARP;
 	pipe<P> pipe = {memory, shared_address(memory)};
 
 	if (threadIdx.x == 0) {
 		for (uint32_t i = 0; i < P::barrier_count; i++) {
-			barrier_init(pipe.full(i));
+			barrier_init(pipe.full(i), 1);
 		}
-		asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+		barrier_init_done();
 	}
 	__syncthreads();
-	if (warp < P::warps) {
+	if (warp < WARPS) {
 		consume<P>(a, pipe, warp);
-	} else if (warp == P::warps) {
+	} else if (warp == WARPS) {
 		if (threadIdx.x % WARP == 0) {
 			produce<P>(a, pipe);
 		}
-	} else if (warp == P::warps + 1) {
+	} else if (warp == WARPS + 1) {
 		schedule<P>(a, pipe);
-	} else if (warp == P::warps + 2) {
+	} else if (warp == WARPS + 2) {
 		fold_tiles<P>(a, pipe);
 	} else {
-		merge<P>(a, pipe, warp - P::warps - 3);
+		merge<P>(a, pipe, warp - WARPS - 3);
 	}
 #endif
 }
 
-template <class P, int BLOCKS>
+template <class P>
 static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
-	cudaError_t error = cudaFuncSetAttribute(decode_attention_sm90_kernel<P, BLOCKS>,
+	cudaError_t error = cudaFuncSetAttribute(decode_attention_sm90_kernel<P>,
 		cudaFuncAttributeMaxDynamicSharedMemorySize, P::bytes);
 
 	if (error != cudaSuccess) {
 		return (int)error;
 	}
-	return launch_dependent(decode_attention_sm90_kernel<P, BLOCKS>, block_count, P::threads,
-		P::bytes, stream, a);
+	return launch_dependent(
+		decode_attention_sm90_kernel<P>, block_count, P::threads, P::bytes, stream, a);
 }
 
 template <int D>
@@ -932,12 +951,12 @@ static int launch_heads(const decode_arguments &a, uint32_t block_count, cudaStr
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 
 	if (group <= 2) {
-		return launch<plan<D, 2, 64, 4, 4, 4>, 1>(a, block_count, stream);
+		return launch<plan<D, 2>>(a, block_count, stream);
 	}
 	if (group <= 4) {
-		return launch<plan<D, 4, 64, 4, 4, 4>, 1>(a, block_count, stream);
+		return launch<plan<D, 4>>(a, block_count, stream);
 	}
-	return launch<plan<D, 8, 64, 4, 4, 4>, 1>(a, block_count, stream);
+	return launch<plan<D, 8>>(a, block_count, stream);
 }
 
 int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
