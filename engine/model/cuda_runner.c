@@ -380,6 +380,27 @@ static enum status capture(struct cuda_runner *runner, struct bucket *bucket, st
 	return status;
 }
 
+/* Launches a graph while another runs: the driver prepares for that when it happens for the first
+   time, which takes it 2 ms. */
+static enum status rehearse(struct cuda_runner *runner, struct error *error)
+{
+	const struct bucket *bucket = &runner->buckets[0];
+	enum status status = STATUS_OK;
+
+	for (uint32_t i = 0; i < STEPS_IN_FLIGHT && status == STATUS_OK; i++) {
+		take_turn(runner);
+		fill_padding(runner, &bucket->layout, 0, bucket->row_count);
+		fill_head(runner, &bucket->layout, 0);
+		status = cuda_status((int)cudaGraphLaunch(bucket->graph, runner->stream),
+			"cudaGraphLaunch", error);
+		runner->launched++;
+	}
+	runner->collected = runner->launched;
+	return status == STATUS_OK
+		       ? cuda_status((int)cudaStreamSynchronize(runner->stream), "warm-up", error)
+		       : status;
+}
+
 static enum status capture_all(struct cuda_runner *runner, struct error *error)
 {
 	enum status status = STATUS_OK;
@@ -387,7 +408,7 @@ static enum status capture_all(struct cuda_runner *runner, struct error *error)
 	for (uint32_t i = 0; i < runner->bucket_count && status == STATUS_OK; i++) {
 		status = capture(runner, &runner->buckets[i], error);
 	}
-	return status;
+	return status == STATUS_OK ? rehearse(runner, error) : status;
 }
 
 static void add_bucket(struct cuda_runner *runner, uint32_t rows)
