@@ -25,9 +25,9 @@
    elapsed_ns without gpu_ns.
 
    What a row computes does not depend on the other rows of a step, on their number, on padding, on
-   graph or eager launch. Two ways of computing exist: that of decode rows and that of prefill rows,
-   which differ in the order of sums in attention and in the products of small weights. So the K/V
-   and the sampled tokens of a request are the same bits
+   graph or eager launch. All is one order of sums for every row but attention, which has two: that
+   of decode rows and that of prefill rows. So the K/V and the sampled tokens of a request are the
+   same bits
 
        alone and in any company, under any policy and limits, with graphs and eager, run after run;
        with a prompt computed whole or in chunks of any size;
