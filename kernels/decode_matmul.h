@@ -11,28 +11,28 @@
 extern "C" {
 #endif
 
-/* Matrix products of decode rows with the weights of a layer. Few rows meet a small weight, so what
-   counts is how fast the weight is read, and that reading starts before the rows are there:
+/* Matrix products of few rows, as a decode step has them, with the weights of a layer. What counts
+   is how fast the weight is read, and that reading starts before the rows are there:
 
        decode_matmul:       out[r][n] = round(bias[n] + sum over k of in[r][k] * weight[n][k])
        decode_matmul_silu:  out[r][i] = round(silu(round(gate)) * round(up))
 			    gate, up = the products of in[r] with weight rows i and intermediate + i
 
-   The second is silu_mul() of the first, without the tensor between them.
-
-   On the GPU the inputs are cut into a number of segments that the weight's shape decides alone; a
-   segment is summed in ascending order and the segments are added in ascending order, in float32.
-   So a row's bits depend on nothing beside it, whatever row_count is. */
+   The second is silu_mul() of the first, without the tensor between them. On the GPU a sum is one
+   chain over ascending inputs in float32, as matmul() has it: the bits are the same, so that the
+   choice between the two is a matter of time alone, and a row's do not depend on the rows beside
+   it.
+ */
 
 /* decode_matmul on a CPU is matmul_cpu(). out: (row_count, intermediate); in: (row_count,
    input_count); weight: (2 * intermediate, input_count), the gate first. */
 void decode_matmul_silu_cpu(float *out, const float *in, struct matrix weight, uint32_t row_count,
 	uint32_t input_count, uint32_t intermediate, enum rounding rounding);
 
-/* Whether the current device multiplies by weights of this shape here; other weights are left to
-   matmul(), which is a matter of the weight alone: the two give different bits. Of
-   decode_matmul_silu the outputs are 2 * intermediate. */
+/* Whether the current device has this kernel for a weight of this shape (of decode_matmul_silu the
+   outputs are 2 * intermediate), and whether it is the faster one for so many rows. */
 bool decode_matmul_fits(uint32_t input_count, uint32_t output_count);
+bool decode_matmul_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count);
 
 /* bias: (output_count) or NULL. out may not overlap what is read. */
 int decode_matmul(uint16_t *out, const uint16_t *in, const uint16_t *weight, const uint16_t *bias,

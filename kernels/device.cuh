@@ -56,6 +56,12 @@ __device__ inline void bf16_store(uint16_t *to, float value)
 	*reinterpret_cast<__nv_bfloat16 *>(to) = __float2bfloat16_rn(value);
 }
 
+/* x / (1 + exp(-x)); at -infinity its limit, 0. */
+__device__ inline float silu(float x)
+{
+	return __fdividef(x, 1.0f + __expf(-x));
+}
+
 /* Sum over a warp in a fixed tree; every lane gets it. */
 __device__ inline float warp_sum(float value)
 {

@@ -5,11 +5,6 @@ enum { SILU_THREADS = 128 };
 
 /* ---- kernels ---- */
 
-static __device__ inline float silu(float x)
-{
-	return __fdividef(x, 1.0f + __expf(-x));
-}
-
 /* 8 elements a thread, blocks side by side within a row. */
 static __global__ void __launch_bounds__(SILU_THREADS)
 	silu_mul_kernel(uint16_t *out, const uint16_t *gate_up, uint32_t width)

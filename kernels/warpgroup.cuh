@@ -89,6 +89,22 @@ template <> struct warpgroup_product<32> {
 	}
 };
 
+template <> struct warpgroup_product<48> {
+	static __device__ void begin(float *sum, uint64_t a, uint64_t b, int adds)
+	{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+		asm volatile(
+			"{\n.reg .pred p;\nsetp.ne.b32 p, %26, 0;\n"
+			"wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 "
+			"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+			"%16, %17, %18, %19, %20, %21, %22, %23}, "
+			"%24, %25, p, 1, 1, 0, 0;\n}\n"
+			: SUMS_8(0), SUMS_8(8), SUMS_8(16)
+			: "l"(a), "l"(b), "r"(adds));
+#endif
+	}
+};
+
 template <> struct warpgroup_product<64> {
 	static __device__ void begin(float *sum, uint64_t a, uint64_t b, int adds)
 	{
