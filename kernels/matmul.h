@@ -23,23 +23,25 @@ void matmul_cpu(float *out, const float *in, struct matrix weight, const float *
 	uint32_t row_count, uint32_t input_count, uint32_t output_count, enum rounding rounding);
 
 /* On the GPU, through cuBLASLt: bf16 in and out, sums in float32. Unlike the other launchers a
-   context is opened, for the library's handle, its workspace and what it remembers of each shape.
-   A shape must have been multiplied once before it is captured into a graph. */
+   context is opened, for the library's handle and what it remembers of each shape. A shape must
+   have been multiplied once before it is captured into a graph. A row's bits do not depend on the
+   rows beside it, nor on how many there are. */
 struct matmul_context;
 
 /* Codes from here on are a cublasStatus_t + MATMUL_CUBLAS_ERROR, below it a cudaError_t. */
-enum { MATMUL_CUBLAS_ERROR = 100000, MATMUL_WORKSPACE_BYTES = 64 << 20 };
+enum { MATMUL_CUBLAS_ERROR = 100000 };
 const char *matmul_error_text(int code);
 
 int matmul_open(struct matmul_context **out);
 void matmul_close(struct matmul_context *context); /* accepts NULL and what failed to open */
 
-/* bias: (output_count) or NULL. */
+/* Few rows of most layers' weights go to kernels/decode_matmul.h, which has the same bits.
+   bias: (output_count) or NULL. */
 int matmul(struct matmul_context *context, uint16_t *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
 	uint32_t output_count, struct CUstream_st *stream);
 
-/* The same with float32 out, for logits. */
+/* The product with float32 out, for logits; always through cuBLASLt. */
 int matmul_logits(struct matmul_context *context, float *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
 	struct CUstream_st *stream);

@@ -4,7 +4,6 @@
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
 #include "kernels/decode_attention.h"
-#include "kernels/matmul.h"
 #include "kernels/sampler.h"
 
 #include <errno.h>
@@ -637,5 +636,5 @@ uint64_t model_config_step_bytes(
 
 	return counter_bytes + limits->tokens * token_elements * 2 +
 	       limits->samples * sample_bytes + limits->splits * split_bytes +
-	       limits->positions * config->head_dim * 4 + MATMUL_WORKSPACE_BYTES;
+	       limits->positions * config->head_dim * 4;
 }

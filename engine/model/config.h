@@ -102,7 +102,7 @@ struct model_step_limits model_step_limits(
 	uint64_t max_num_batched_tokens, uint64_t max_num_seqs, uint64_t max_model_len);
 
 /* Bytes of those buffers: the tensors of a step (engine/model/cuda_forward.c has the list and
-   checks that its sum is this), the rope table, and the workspace of matrix products. */
+   checks that its sum is this) and the rope table. */
 uint64_t model_config_step_bytes(
 	const struct model_config *config, const struct model_step_limits *limits);
 

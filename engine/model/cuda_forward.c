@@ -24,9 +24,7 @@ struct cuda_forward {
 	struct attention_shape shape;
 	struct matmul_context *products;
 	uint16_t **tensors; /* (num_hidden_layers, WEIGHT_COUNT); not layered: of layer 0 */
-	bool is_decode_product[WEIGHT_COUNT]; /* decode rows are multiplied by a kernel of their own
-					       */
-	float *rope;			      /* (limits.positions, head_dim / 2, 2) */
+	float *rope;	    /* (limits.positions, head_dim / 2, 2) */
 
 	uint16_t *pool;		/* [layer][k|v][block][kv_head][token][head_dim] */
 	uint64_t pool_elements; /* of the keys, or the values, of one layer */
@@ -157,8 +155,7 @@ static enum status take_step_tensors(struct cuda_forward *forward, struct error 
 	};
 	enum status status = STATUS_OK;
 	/* The sum is what model_config_step_bytes() says, for those who reckon without a GPU. */
-	uint64_t bytes = MATMUL_WORKSPACE_BYTES +
-			 forward->options.limits.positions * model->head_dim * sizeof(float);
+	uint64_t bytes = forward->options.limits.positions * model->head_dim * sizeof(float);
 
 	for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]) && status == STATUS_OK; i++) {
 		bytes += tensors[i].count * tensors[i].size;
@@ -174,20 +171,6 @@ static enum status take_step_tensors(struct cuda_forward *forward, struct error 
 				"cudaMemset", error);
 	}
 	return status;
-}
-
-/* By shape alone, so that a row's sums never depend on how many rows there are. */
-static void choose_products(struct cuda_forward *forward)
-{
-	static const enum weight weights[] = {WEIGHT_QKV, WEIGHT_O, WEIGHT_GATE_UP, WEIGHT_DOWN};
-
-	for (uint32_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
-		struct weight_shape shape =
-			weight_shape(&forward->model, weights[i], forward->options.shard);
-		/* Off until the kernel is no slower than the library at any number of rows. */
-		forward->is_decode_product[weights[i]] =
-			false && decode_matmul_fits(shape.columns, shape.rows);
-	}
 }
 
 static enum status check_shape(const struct cuda_forward *forward, struct error *error)
@@ -240,7 +223,6 @@ enum status cuda_forward_open(
 		status = cuda_status(matmul_open(&forward->products), "opening cuBLASLt", error);
 	}
 	if (status == STATUS_OK) {
-		choose_products(forward);
 		status = load_weights(forward, error);
 	}
 	if (status == STATUS_OK) {
@@ -310,86 +292,44 @@ static void note(struct cuda_forward *forward, int code, const char *call)
 	}
 }
 
-/* Decode rows and prefill rows part where the former have a kernel of their own, whatever their
-   number: a row's sum is then in the order of its kind. Returns how many rows are multiplied so. */
-static uint32_t decode_product_rows(
-	const struct cuda_forward *forward, enum weight weight, const struct cuda_batch *batch)
-{
-	return forward->is_decode_product[weight] ? batch->decode_count : 0;
-}
-
-static void multiply_decodes(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
-	enum weight weight, const uint16_t *bias, uint32_t layer, uint32_t row_count,
-	struct CUstream_st *stream)
-{
-	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
-	const uint16_t *matrix = tensor(forward, weight, layer);
-
-	if (row_count == 0) {
-		return;
-	}
-	nvtx_push_layer(forward->domain, weight_name(weight), layer, row_count);
-	note(forward,
-		weight == WEIGHT_GATE_UP ? decode_matmul_silu(out, in, matrix, row_count,
-						   shape.columns, shape.rows / 2, stream)
-					 : decode_matmul(out, in, matrix, bias, row_count,
-						   shape.columns, shape.rows, stream),
-		weight_name(weight));
-	nvtx_pop(forward->domain);
-}
-
-static void multiply_others(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
-	enum weight weight, const uint16_t *bias, uint32_t layer, uint32_t row_count,
-	struct CUstream_st *stream)
-{
-	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
-
-	if (row_count == 0) {
-		return;
-	}
-	nvtx_push_layer(forward->domain, weight_name(weight), layer, row_count);
-	note(forward,
-		matmul(forward->products, out, in, tensor(forward, weight, layer), bias, row_count,
-			shape.columns, shape.rows, stream),
-		weight_name(weight));
-	nvtx_pop(forward->domain);
-}
-
 /* bias: WEIGHT_COUNT for none. */
 static void multiply(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
-	enum weight weight, enum weight bias, uint32_t layer, const struct cuda_batch *batch,
+	enum weight weight, enum weight bias, uint32_t layer, uint32_t row_count,
 	struct CUstream_st *stream)
 {
 	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
 	const uint16_t *vector = bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, layer);
-	uint32_t first = decode_product_rows(forward, weight, batch);
 
-	multiply_decodes(forward, out, in, weight, vector, layer, first, stream);
-	multiply_others(forward, out + (size_t)first * shape.rows,
-		in + (size_t)first * shape.columns, weight, vector, layer,
-		batch->token_count - first, stream);
+	nvtx_push_layer(forward->domain, weight_name(weight), layer, row_count);
+	note(forward,
+		matmul(forward->products, out, in, tensor(forward, weight, layer), vector,
+			row_count, shape.columns, shape.rows, stream),
+		weight_name(weight));
+	nvtx_pop(forward->domain);
 }
 
-/* activated = silu(gate) * up, of hidden. */
-static void run_gate_up(struct cuda_forward *forward, const struct cuda_batch *batch,
-	uint32_t layer, struct CUstream_st *stream)
+/* activated = silu(gate) * up, of hidden; the bits are the same either way. */
+static void run_gate_up(struct cuda_forward *forward, uint32_t layer, uint32_t row_count,
+	struct CUstream_st *stream)
 {
-	size_t hidden = forward->model.hidden_size;
+	uint32_t hidden = forward->model.hidden_size;
 	uint32_t intermediate = forward->model.intermediate_size;
-	uint32_t first = decode_product_rows(forward, WEIGHT_GATE_UP, batch);
-	uint32_t rest = batch->token_count - first;
 
-	multiply_decodes(forward, forward->activated, forward->hidden, WEIGHT_GATE_UP, NULL, layer,
-		first, stream);
-	if (rest == 0) {
+	if (decode_matmul_pays(row_count, hidden, 2 * intermediate)) {
+		nvtx_push_layer(forward->domain, weight_name(WEIGHT_GATE_UP), layer, row_count);
+		note(forward,
+			decode_matmul_silu(forward->activated, forward->hidden,
+				tensor(forward, WEIGHT_GATE_UP, layer), row_count, hidden,
+				intermediate, stream),
+			weight_name(WEIGHT_GATE_UP));
+		nvtx_pop(forward->domain);
 		return;
 	}
-	multiply_others(forward, forward->gate_up, forward->hidden + first * hidden, WEIGHT_GATE_UP,
-		NULL, layer, rest, stream);
-	nvtx_push_layer(forward->domain, "silu_mul", layer, rest);
+	multiply(forward, forward->gate_up, forward->hidden, WEIGHT_GATE_UP, WEIGHT_COUNT, layer,
+		row_count, stream);
+	nvtx_push_layer(forward->domain, "silu_mul", layer, row_count);
 	note(forward,
-		silu_mul(forward->activated + (size_t)first * intermediate, forward->gate_up, rest,
-			intermediate, stream),
+		silu_mul(forward->activated, forward->gate_up, row_count, intermediate, stream),
 		"silu_mul");
 	nvtx_pop(forward->domain);
 }
@@ -430,8 +370,8 @@ static void run_attention(struct cuda_forward *forward, const struct cuda_batch 
 	struct prefill_work prefill = batch->prefill;
 
 	prefill.path = forward->options.path;
-	multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, layer, batch,
-		stream);
+	multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, layer,
+		batch->token_count, stream);
 	nvtx_push_layer(forward->domain, "qk_norm_rope_store", layer, batch->token_count);
 	note(forward,
 		qk_norm_rope_store(forward->query, keys, values, forward->qkv, batch->positions,
@@ -448,8 +388,8 @@ static void run_attention(struct cuda_forward *forward, const struct cuda_batch 
 			&forward->shape, stream),
 		"prefill_attention");
 	nvtx_pop(forward->domain);
-	multiply(forward, forward->hidden, forward->attended, WEIGHT_O, WEIGHT_O_BIAS, layer, batch,
-		stream);
+	multiply(forward, forward->hidden, forward->attended, WEIGHT_O, WEIGHT_O_BIAS, layer,
+		batch->token_count, stream);
 }
 
 /* residual += hidden; hidden = its norm. */
@@ -472,9 +412,9 @@ static void run_layer(struct cuda_forward *forward, const struct cuda_batch *bat
 
 	run_attention(forward, batch, layer, stream);
 	run_norm(forward, WEIGHT_POST_NORM, layer, tokens, stream);
-	run_gate_up(forward, batch, layer, stream);
+	run_gate_up(forward, layer, tokens, stream);
 	multiply(forward, forward->hidden, forward->activated, WEIGHT_DOWN, WEIGHT_COUNT, layer,
-		batch, stream);
+		tokens, stream);
 	if (layer + 1 < forward->model.num_hidden_layers) {
 		run_norm(forward, WEIGHT_INPUT_NORM, layer + 1, tokens, stream);
 	}
