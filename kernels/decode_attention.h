@@ -26,7 +26,11 @@ void decode_attention_cpu(float *out, const float *query, const float *keys, con
 
 /* On the GPU: all query heads of a key/value head together (at most 8), in splits of DECODE_SPLIT
    tokens from position 0, whose results are merged in ascending order. So a row's result depends on
-   nothing beside it. head_dim 32, 64 or 128; block_size a multiple of 64. */
+   nothing beside it. head_dim 32, 64 or 128; block_size a multiple of 64.
+
+   On the path of sm_90 (head_dim 64 or 128) it may begin while the kernels in front of it still
+   run. It waits for them before it reads queries or the last token of a row, but what `work` points
+   to and the keys and values of all other tokens must be older than the kernel just in front. */
 enum { DECODE_SPLIT = 256 };
 
 struct decode_split {
