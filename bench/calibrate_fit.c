@@ -28,6 +28,7 @@ static const double tile_edges[] = {
 	0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 18, 24, 25, 32, 33, 48, 64, 128};
 static const double host_edges[] = {0, 16, 64, 256, 1024, 4096, 16384};
 
+static const double ahead_edges[] = {0, 16, 64, 80, 128, 256, 512};
 static const double spread_edges[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 
 #define COUNT_OF(edges) (sizeof(edges) / sizeof((edges)[0]))
@@ -49,6 +50,7 @@ static const struct {
 } edges_of[STEP_CURVE_COUNT] = {
 	[STEP_CURVE_decode_step] = EDGES(step_edges),
 	[STEP_CURVE_decode_rows] = FREE_EDGES(row_edges),
+	[STEP_CURVE_decode_ahead] = FREE_EDGES(ahead_edges),
 	[STEP_CURVE_decode_attention] = EDGES(context_edges),
 	[STEP_CURVE_decode_attention_rows] = EDGES(line_edges),
 	[STEP_CURVE_decode_spread] = EDGES(spread_edges),

@@ -8,6 +8,7 @@ enum variable {
 	ONE,
 	DECODE_STEP,
 	AHEAD_STEP,
+	AHEAD_ROWS,
 	PREFILL_STEP,
 	MIXED_STEP,
 	ROWS,
@@ -17,6 +18,7 @@ enum variable {
 	DECODE_CONTEXT,
 	DECODE_MEAN_CONTEXT, /* of decode rows */
 	PREFILL_TOKENS,
+	PROMPT_STEP_ROWS,
 	PREFILL_TILES,
 	PREFILL_ROWS,
 	MEAN_CONTEXT, /* of prompt tokens */
@@ -69,7 +71,10 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 	case DECODE_STEP:
 		return has_decodes && !has_prompts;
 	case AHEAD_STEP:
+	case AHEAD_ROWS:
 		return 0; /* told apart by who asks */
+	case PROMPT_STEP_ROWS:
+		return has_prompts ? tokens + (double)counts->decode_rows : 0;
 	case PREFILL_STEP:
 		return has_prompts;
 	case MIXED_STEP:
@@ -79,7 +84,7 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 	case DECODE_ROWS:
 		return (double)counts->decode_rows;
 	case PADDED_ROWS:
-		return (double)(has_prompts ? counts->decode_rows : padded(counts->decode_rows));
+		return (double)(has_prompts ? 0 : padded(counts->decode_rows));
 	case PADDED_SAMPLES:
 		return (double)(has_prompts ? counts->sampled_rows : padded(counts->sampled_rows));
 	case DECODE_CONTEXT:
@@ -109,6 +114,9 @@ struct step_place step_curve_place(
 {
 	if (is_ahead && curves[curve].is_host) {
 		return (struct step_place){.x = curves[curve].x == AHEAD_STEP, .factor = 1};
+	}
+	if (is_ahead && curves[curve].x == AHEAD_ROWS) {
+		return (struct step_place){.x = (double)padded(counts->decode_rows), .factor = 1};
 	}
 	return (struct step_place){
 		.x = variable_of(curves[curve].x, counts),

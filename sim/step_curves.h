@@ -19,6 +19,7 @@
 #define STEP_CURVE_LIST(X)                                                                         \
 	X(decode_step, DECODE_STEP, ONE, false, "a step that only decodes")                        \
 	X(decode_rows, PADDED_ROWS, ONE, false, "products and other work of decode rows")          \
+	X(decode_ahead, AHEAD_ROWS, ONE, false, "what is slower where steps follow at once")       \
 	X(decode_attention, DECODE_CONTEXT, ONE, false, "K and V that decode rows read")           \
 	X(decode_attention_rows, DECODE_ROWS, ONE, false, "decode rows, whatever they read")       \
 	X(decode_spread, DECODE_ROWS, DECODE_MEAN_CONTEXT, false, "K and V, as rows fill the GPU") \
@@ -26,7 +27,7 @@
 	X(sampled_rows, PADDED_SAMPLES, ONE, false, "lm_head and sampler")                         \
 	X(prefill_step, PREFILL_STEP, ONE, false, "a step with prompts")                           \
 	X(mixed_step, MIXED_STEP, ONE, false, "launches that only a mixed step has")               \
-	X(prefill_tokens, PREFILL_TOKENS, ONE, false, "products and other work of prompt tokens")  \
+	X(prefill_tokens, PROMPT_STEP_ROWS, ONE, false, "products and other work, with prompts")   \
 	X(prefill_rows, PREFILL_ROWS, ONE, false, "prompts, whatever their lengths")               \
 	X(prefill_attention, PREFILL_TILES, MEAN_CONTEXT, false, "pairs, as they fill the GPU")    \
 	X(prefill_context, PREFILL_STEP, LAST_CONTEXT, false, "keys that a tile walks through")    \
@@ -58,8 +59,9 @@ bool step_curve_is_host(enum step_curve curve);
 
 /* Where on its curve a step lies, and what the curve is multiplied by there. Only + - * / on
    doubles. Decode rows and samples of a step that only decodes are padded to the next of 1, 2, 4,
-   8, 16, 32, 48, ... as the CUDA runner pads its graphs; prompts are cut into tiles of STEP_TILE
-   tokens, half of one more for each but the only one. */
+   8, 16, 32, 48, ... as the CUDA runner pads its graphs; in a step with prompts all tokens, those
+   of decode rows too, are one product. Prompts are cut into tiles of STEP_TILE tokens, half of one
+   more for each but the only one. */
 struct step_place {
 	double x, factor;
 };

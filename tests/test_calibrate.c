@@ -225,13 +225,15 @@ static double true_gpu_ns(const struct step_counts *counts)
 	double ns = 200000 + 700 * (double)counts->sampled_rows;
 
 	if (rows > 0) {
-		ns += 150000 + rows * 900 + (double)counts->decode_context_tokens * 25;
+		ns += 150000 + (double)counts->decode_context_tokens * 25;
+		ns += tokens > 0 ? 0 : rows * 900;
 	}
 	if (tokens > 0) {
 		double tiles = counts->prefill_rows > 1
 				       ? tokens / 128 + 0.5 * (double)counts->prefill_rows
 				       : (double)((counts->prefill_tokens + 127) / 128);
-		ns += 100000 + (tokens > 512 ? (tokens - 512) * 1800 : 0) +
+		double computed = tokens + rows;
+		ns += 100000 + (computed > 512 ? (computed - 512) * 1800 : 0) +
 		      (double)counts->prefill_attention_pairs / tokens * tiles * 50;
 	}
 	return ns;
