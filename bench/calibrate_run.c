@@ -162,10 +162,11 @@ static void keep_ahead(struct calibrate_points *points)
 	points->count = kept;
 }
 
-/* Writes the plan and replays it; *out gets its steps. */
+/* Writes the plan and replays it, unless that was done before; *out gets its steps. */
 static enum status play_plan(const struct replay_order *order, const struct calibrate_plan *plan,
 	const char *folder, bool is_ahead, struct calibrate_points *out, struct error *error)
 {
+	enum status status = STATUS_OK;
 	/* The session completes its order, the number of KV blocks among other things. */
 	struct replay_order own = *order;
 	char trace[PATH_BYTES], run[PATH_BYTES], steps[PATH_BYTES + 32];
@@ -178,8 +179,10 @@ static enum status play_plan(const struct replay_order *order, const struct cali
 	own.wants_steps = true;
 	own.is_quiet = true;
 	own.config.overlap = is_ahead ? "on" : "off";
-	enum status status = write_plan(plan, is_ahead, trace, error);
-	if (status == STATUS_OK) {
+	if (plan != NULL) {
+		status = write_plan(plan, is_ahead, trace, error);
+	}
+	if (status == STATUS_OK && plan != NULL) {
 		status = replay_session_run(&own, error);
 	}
 	if (status == STATUS_OK) {
@@ -188,32 +191,21 @@ static enum status play_plan(const struct replay_order *order, const struct cali
 	if (status == STATUS_OK && is_ahead) {
 		keep_ahead(out);
 	} else if (status == STATUS_OK) {
+		calibrate_points_drop_first(out);
 		status = read_origin(run, &out->origin, error);
 	}
 	return status;
 }
 
-enum status calibrate_run(const struct replay_order *order, const char *folder,
-	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
-	struct error *error)
+static enum status collect(const struct replay_order *order, const struct calibrate_plan *plan,
+	const char *folder, struct calibrate_points *out, struct error *error)
 {
 	char path[PATH_BYTES];
-	struct model_config model;
-	struct calibrate_plan plan;
 	struct calibrate_points ahead = {0};
 
-	enum status status = model_config_find(order->config.model, &model, error);
+	enum status status = play_plan(order, plan, folder, false, out, error);
 	if (status == STATUS_OK) {
-		status = make_folder(folder, error);
-	}
-	if (status == STATUS_OK) {
-		status = fill_plan(&plan, &order->config, &model, gpu, budget_s, error);
-	}
-	if (status == STATUS_OK) {
-		status = play_plan(order, &plan, folder, false, out, error);
-	}
-	if (status == STATUS_OK) {
-		status = play_plan(order, &plan, folder, true, &ahead, error);
+		status = play_plan(order, plan, folder, true, &ahead, error);
 	}
 	if (status == STATUS_OK) {
 		calibrate_points_append(out, &ahead);
@@ -224,4 +216,28 @@ enum status calibrate_run(const struct replay_order *order, const char *folder,
 	}
 	calibrate_points_free(&ahead);
 	return status;
+}
+
+enum status calibrate_collect(const char *folder, struct calibrate_points *out, struct error *error)
+{
+	const struct replay_order order = {0};
+
+	return collect(&order, NULL, folder, out, error);
+}
+
+enum status calibrate_run(const struct replay_order *order, const char *folder,
+	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
+	struct error *error)
+{
+	struct model_config model;
+	struct calibrate_plan plan;
+
+	enum status status = model_config_find(order->config.model, &model, error);
+	if (status == STATUS_OK) {
+		status = make_folder(folder, error);
+	}
+	if (status == STATUS_OK) {
+		status = fill_plan(&plan, &order->config, &model, gpu, budget_s, error);
+	}
+	return status == STATUS_OK ? collect(order, &plan, folder, out, error) : status;
 }

@@ -14,6 +14,10 @@
    folder/run_ahead/          whose steps are launched ahead, for the host's share of such
    folder/points.tsv          the steps of both, joined */
 
+/* Only the last part, of a folder in which all was measured before. */
+enum status calibrate_collect(
+	const char *folder, struct calibrate_points *out, struct error *error);
+
 /* order: config holds model, runner, weights and limits. */
 enum status calibrate_run(const struct replay_order *order, const char *folder,
 	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,

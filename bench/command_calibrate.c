@@ -25,6 +25,7 @@ struct order {
 	struct replay_order replay;
 	const char *name, *out, *points, *plot;
 	uint64_t budget_s;
+	bool is_measured;
 };
 
 static void print_errors(const char *side, const struct calibrate_errors *errors)
@@ -73,32 +74,6 @@ static enum status read_points(
 	return status;
 }
 
-static enum status run(struct order *order, struct error *error)
-{
-	struct gpu_profile gpu;
-	struct calibrate_points points = {0};
-
-	enum status status = gpu_profile_find(order->replay.config.gpu, &gpu, error);
-	if (status == STATUS_OK && gpu.is_calibrated) {
-		status = error_set(error, STATUS_USAGE,
-			"--gpu %s is a calibrated profile; memory and expected speed are taken "
-			"from one of rates, as h200",
-			gpu.name);
-	}
-	if (status == STATUS_OK && order->points != NULL) {
-		status = read_points(order->points, &points, error);
-		mkdir(order->out, 0777); /* writing tells if there is still none */
-	} else if (status == STATUS_OK) {
-		status = calibrate_run(
-			&order->replay, order->out, &gpu, order->budget_s, &points, error);
-	}
-	if (status == STATUS_OK) {
-		status = fit_and_write(order, &points, &gpu, error);
-	}
-	calibrate_points_free(&points);
-	return status;
-}
-
 static enum status check_order(const struct order *order, struct error *error)
 {
 	if (order->out == NULL || order->name == NULL) {
@@ -110,6 +85,37 @@ static enum status check_order(const struct order *order, struct error *error)
 			"--name: found '%s', expected a name without '/'", order->name);
 	}
 	return STATUS_OK;
+}
+
+static enum status run(struct order *order, struct error *error)
+{
+	struct gpu_profile gpu;
+	struct calibrate_points points = {0};
+
+	enum status status = check_order(order, error);
+	if (status == STATUS_OK) {
+		status = gpu_profile_find(order->replay.config.gpu, &gpu, error);
+	}
+	if (status == STATUS_OK && gpu.is_calibrated) {
+		status = error_set(error, STATUS_USAGE,
+			"--gpu %s is a calibrated profile; memory and expected speed are taken "
+			"from one of rates, as h200",
+			gpu.name);
+	}
+	if (status == STATUS_OK && order->points != NULL) {
+		status = read_points(order->points, &points, error);
+		mkdir(order->out, 0777); /* writing tells if there is still none */
+	} else if (status == STATUS_OK && order->is_measured) {
+		status = calibrate_collect(order->out, &points, error);
+	} else if (status == STATUS_OK) {
+		status = calibrate_run(
+			&order->replay, order->out, &gpu, order->budget_s, &points, error);
+	}
+	if (status == STATUS_OK) {
+		status = fit_and_write(order, &points, &gpu, error);
+	}
+	calibrate_points_free(&points);
+	return status;
 }
 
 static void set_defaults(struct replay_config *config)
@@ -135,6 +141,9 @@ int command_calibrate(int argc, char **argv)
 			"replace what is measured there", 0, 0, NULL, NULL},
 		{"points", OPTION_TEXT, &order.points, "FILE.tsv",
 			"measure nothing, fit to the points of an earlier calibration", 0, 0, NULL,
+			NULL},
+		{"measured", OPTION_FLAG, &order.is_measured, NULL,
+			"measure nothing, take the steps that lie in DIR from before", 0, 0, NULL,
 			NULL},
 		{"plot", OPTION_TEXT, &order.plot, "FILE.svg",
 			"predicted against measured, as a picture (needs gnuplot)", 0, 0, NULL,
@@ -182,9 +191,6 @@ int command_calibrate(int argc, char **argv)
 	if (wants_help) {
 		command_help(&command);
 		return 0;
-	}
-	if (status == STATUS_OK) {
-		status = check_order(&order, &error);
 	}
 	if (status == STATUS_OK) {
 		status = run(&order, &error);

@@ -151,6 +151,25 @@ Test(points, nearly_equal_steps_become_their_median)
 	calibrate_points_free(&points);
 }
 
+Test(points, the_first_step_of_a_number_of_tokens_is_dropped)
+{
+	struct calibrate_points points;
+
+	read_text(&points,
+		POINT_HEADER "1\t500\t400\t100\t2\t0\t0\t1000\t0\t2\n"
+			     "1\t901\t700\t201\t0\t1\t40\t0\t820\t1\n"
+			     "1\t600\t550\t50\t8\t1\t32\t90\t528\t9\n"
+			     "1\t601\t550\t51\t0\t1\t40\t0\t820\t1\n"
+			     "1\t602\t550\t52\t0\t1\t41\t0\t861\t1\n",
+		0);
+	calibrate_points_drop_first(&points);
+	require_equal(points.count, 3);
+	require_equal(points.points[0].elapsed_ns, 500);
+	require_equal(points.points[1].elapsed_ns, 600);
+	require_equal(points.points[2].elapsed_ns, 601);
+	calibrate_points_free(&points);
+}
+
 Test(points, are_read_as_they_were_written)
 {
 	struct calibrate_points points, again;
@@ -630,6 +649,12 @@ Test(calibrate_command, recovers_the_profile_that_it_measured)
 	static struct calibrate_fit fit;
 	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
 	require(fit.held_out.mean < 0.01, "%.4f", fit.held_out.mean);
+	size_t count = points.count;
+	calibrate_points_free(&points);
+	code = run(text, "calibrate --measured --name fit --out @/c");
+	require(code == 0, "%d: %s", code, text);
+	require(calibrate_points_read(&points, path, 0, &error) == STATUS_OK, "%s", error.text);
+	require_equal(points.count, count);
 	calibrate_points_free(&points);
 	/* The folders of a result are one level deeper than temporary_remove() goes. */
 	snprintf(text, sizeof(text), "rm -r '%s/c/run' '%s/c/run_ahead'", folder, folder);
