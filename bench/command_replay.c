@@ -54,8 +54,8 @@ static uint32_t simulation_options(struct replay_order *order, struct option *ro
 			0, 0, NULL, &g->runner},
 		{"gpu", OPTION_TEXT, &c->gpu, "NAME|FILE.json",
 			"profile of the cost model: h200 (default), h100, a100, b200, l40s, "
-			"rtx4090, or "
-			"a file of your own",
+			"rtx4090; h200-qwen3-0.6b and h200-qwen3-8b, which were calibrated for "
+			"these models; or a file of your own",
 			0, 0, NULL, &g->gpu},
 		{"weights", OPTION_TEXT, &c->weights, "DIR|dummy:SEED",
 			"of a runner that computes: the safetensors of a folder, or made up from a "

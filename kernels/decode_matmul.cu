@@ -187,7 +187,7 @@ static __device__ inline void sum_all(
 		before = at.stage;
 		advance(&at, product.stage_count);
 	}
-	warpgroup_wait();
+	warpgroup_wait_for_all_but<0>();
 }
 
 /* What silu_mul() makes of a gate and an up that a tensor of bf16 has held. */

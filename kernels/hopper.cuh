@@ -112,12 +112,6 @@ template <int COUNT> __device__ inline void registers_take()
 
 /* ---- products of a warpgroup, beside those of kernels/warpgroup.cuh ---- */
 
-/* Until at most PENDING of the products that were committed are under way. */
-template <int PENDING> __device__ inline void warpgroup_wait_for_all_but()
-{
-	asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(PENDING) : "memory");
-}
-
 /* No use of these registers moves across. */
 template <int COUNT> __device__ inline void hold(float (&values)[COUNT])
 {

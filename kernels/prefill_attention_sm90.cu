@@ -343,7 +343,7 @@ static __device__ inline void step(group_walk<D> &walk, group_state<D> &state,
 	hold(score);
 	arrive_for_warp(at.empty_keys + slot * 8);
 	soften<D, IS_MASKED>(state, score, walk.scale, walk.first_masked - (int)(t * KEYS));
-	warpgroup_wait();
+	warpgroup_wait_for_all_but<0>();
 	hold(state.out);
 	arrive_for_warp(at.empty_values + before * 8);
 	shrink_out<D>(state);
@@ -368,7 +368,7 @@ static __device__ inline void first_step(group_walk<D> &walk, group_state<D> &st
 	multiply_keys<D>(score, walk.query, keys);
 	warpgroup_commit();
 	turn_end(walk.group);
-	warpgroup_wait();
+	warpgroup_wait_for_all_but<0>();
 	hold(score);
 	arrive_for_warp(at.empty_keys + slot * 8);
 	soften<D, true>(state, score, walk.scale, walk.first_masked);
@@ -498,7 +498,7 @@ static __device__ inline void attend(const prefill_arguments &a, const struct pr
 		warpgroup_begin();
 		multiply_values<D>(state.out, p, values, count > 1);
 		warpgroup_commit();
-		warpgroup_wait();
+		warpgroup_wait_for_all_but<0>();
 		hold(state.out);
 		arrive_for_warp(at.empty_values + before * 8);
 		write_group<D>(a, state, item, group);

@@ -29,17 +29,18 @@ __device__ inline void warpgroup_commit()
 #endif
 }
 
-__device__ inline void warpgroup_wait()
+/* Until at most PENDING of the products that were committed are under way. */
+template <int PENDING> __device__ inline void warpgroup_wait_for_all_but()
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-	asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+	asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(PENDING) : "memory");
 #endif
 }
 
 /* sum (64 x N, float32) = a (64 x 16, bf16) * b (N x 16, bf16)^T, plus sum when `adds`. Warp w
    holds rows 16 * w and on; of them lane l holds rows l / 4 and l / 4 + 8, of columns 8 * j + 2 *
    (l % 4) and the next: sum[4 * j] and [4 * j + 1] of the first row, [4 * j + 2] and [4 * j + 3] of
-   the second. What has begun is not to be read before warpgroup_wait(). */
+   the second. What has begun is not to be read before it was waited for. */
 template <int N> struct warpgroup_product;
 
 #define SUMS_8(from)                                                                               \

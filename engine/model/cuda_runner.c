@@ -19,7 +19,6 @@
 enum {
 	BUCKET_STEP = 16, /* decode steps have 1, 2, 4, 8, 16, 32, 48, ... rows */
 	BUCKETS_MAX = 5 + 65536 / BUCKET_STEP,
-	SPLITS_MAX = 1 << 15, /* in one launch of decode attention */
 	STEPS_IN_FLIGHT = 2,
 	POLLS_A_QUERY = 1 << 16, /* looks at a step's mark before the driver is asked */
 	SURE_BYTES = 4096,	 /* of a step's data that are copied unasked, as its splits mostly
@@ -79,6 +78,7 @@ struct cuda_runner {
 	uint64_t *step_count; /* device */
 	uint32_t addition_capacity;
 	uint32_t split_room;  /* splits that the data has room for */
+	uint64_t split_limit; /* of these, in one launch of decode attention */
 	uint32_t *group_ends; /* (max_num_seqs) see struct cuda_batch */
 
 	struct bucket buckets[BUCKETS_MAX]; /* by rising row_count, the last max_num_seqs */
@@ -195,7 +195,7 @@ static void fill_groups(
 	uint32_t first = 0, count = 0;
 
 	for (uint32_t r = 1; r <= out->decode_count; r++) {
-		if (r == out->decode_count || start[r + 1] - start[first] > SPLITS_MAX) {
+		if (r == out->decode_count || start[r + 1] - start[first] > runner->split_limit) {
 			runner->group_ends[count++] = r;
 			first = r;
 		}
@@ -467,7 +467,7 @@ static enum status launch_decode(struct cuda_runner *runner, const struct batch 
 	fill_head(runner, layout, splits);
 	fill_additions(runner, batch);
 	nvtx_pop(runner->domain);
-	if (bucket->graph != NULL && splits <= SPLITS_MAX) {
+	if (bucket->graph != NULL && splits <= runner->split_limit) {
 		*mode = STEP_MODE_GRAPH;
 		return cuda_status((int)cudaGraphLaunch(bucket->graph, runner->stream),
 			"cudaGraphLaunch", error);
@@ -621,8 +621,8 @@ static enum status open_forward(
 		.ranges = runner->domain,
 	};
 
-	check(u64_min(splits, SPLITS_MAX) == forward.limits.splits);
 	runner->split_room = u32_from(splits);
+	runner->split_limit = forward.limits.splits;
 	return cuda_forward_open(&runner->forward, &forward, error);
 }
 
