@@ -1,0 +1,31 @@
+#ifndef KERNELS_DECODE_MATMUL_WIDE_H
+#define KERNELS_DECODE_MATMUL_WIDE_H
+
+#include "kernels/launch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Behind kernels/decode_matmul.h, of which this is the half for many rows: decode_matmul() and
+   decode_matmul_silu() call it where it is the faster one. Any number of rows from 1 on has the
+   same bits there and here; weights are those of which decode_matmul_parts() is more than 1. */
+struct decode_product {
+	uint16_t *out;		/* (row_count, output_count), of a silu half as many columns */
+	const uint16_t *in;	/* (row_count, input_count) */
+	const uint16_t *weight; /* (output_count, input_count), of a silu the gates first */
+	const uint16_t *bias;	/* (output_count) or NULL; of a silu NULL */
+	uint32_t row_count, input_count, output_count;
+	bool is_silu;
+};
+
+int decode_matmul_wide(const struct decode_product *product, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
