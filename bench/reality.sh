@@ -13,6 +13,8 @@
 #     --runner NAME        run: default cuda; another one stands in for it in a trial
 #     --gpu NAME|FILE      table: the profile of the simulation, default h200-MODEL, calibrated
 #     --limit SECONDS      run: starts nothing that would not end before; default 480
+#     --runs 1|2           run: how often a trace is run, default 2
+#     --again DIR          table: the runs in DIR, of another machine, stand in for the second ones
 #     --musts              table: exit code 1 when a figure misses what it must reach
 #
 # What was run before is kept, so a run that was cut short is called again and goes on; a pack that
@@ -40,6 +42,8 @@ model=qwen3-0.6b
 runner=cuda
 gpu=
 limit=480
+runs=2
+other=
 musts=no
 
 fail()
@@ -144,6 +148,7 @@ run_all()
 	is_whole=yes
 	touch "$out/seconds.txt"
 	for again in a b; do
+		[ "$again" = a ] || [ "$runs" = 2 ] || break
 		for name in $names; do
 			run_once "$name" "$again"
 		done
@@ -152,10 +157,22 @@ run_all()
 	[ "$is_whole" = yes ]
 }
 
+# second_run NAME: the folder of what the first run is held against, which may be missing.
+second_run()
+{
+	if [ -z "$other" ]; then
+		echo "$work/$1/b"
+		return
+	fi
+	mkdir -p "$work/other"
+	[ ! -e "$other/$1.tar.gz" ] || tar -xzf "$other/$1.tar.gz" -C "$work/other"
+	echo "$work/other/$1/a"
+}
+
 # simulate NAME: tape and simulation of a trace that was run, and how far they are off.
 simulate()
 {
-	local real=$work/$1/a blocks pool
+	local real=$work/$1/a again blocks pool
 	settings "$1"
 	tar -xzf "$out/$1.tar.gz" -C "$work"
 	if [ ! -e "$real/summary.json" ] || [ ! -e "$file" ]; then
@@ -170,9 +187,10 @@ simulate()
 		fail "$1: the simulation failed"
 	"$quire" compare "$real" "$work/$1/sim" --errors >"$work/$1/errors.tsv" ||
 		fail "$1: the runs cannot be compared"
+	again=$(second_run "$1")
 	rm -f "$work/$1/again.tsv"
-	if [ -e "$work/$1/b/summary.json" ]; then
-		"$quire" compare "$real" "$work/$1/b" --errors >"$work/$1/again.tsv" ||
+	if [ -e "$again/summary.json" ]; then
+		"$quire" compare "$real" "$again" --errors >"$work/$1/again.tsv" ||
 			fail "$1: the real runs cannot be compared"
 	fi
 	tape=identical
@@ -181,7 +199,8 @@ simulate()
 	"$quire" compare "$real" "$work/$1/tape" >"$work/$1/tape.txt" || tape=DIFFERS
 	printf '%s\t%s\t%s\n' "$1" "$tape" "$(result_hash "$1/a")" >>"$work/tapes.tsv"
 	if command -v gnuplot >/dev/null; then
-		"$quire" report "$real" "$work/$1/sim" --out "$out/$1.html"
+		"$quire" report "$real" "$work/$1/sim" --out "$out/$1.html" ||
+			fail "$1: the page failed"
 	fi
 }
 
@@ -199,7 +218,8 @@ options_without_pool()
 	options=("${kept[@]}")
 }
 
-# One row a trace and metric: real, again, sim, their relative differences, must and aim.
+# One row a trace and metric: real, again, sim, their relative differences, must and aim. No limit
+# is tighter than twice the spread of two runs on one machine.
 merge_errors()
 {
 	local name again
@@ -207,7 +227,7 @@ merge_errors()
 	for name in "$@"; do
 		again=()
 		[ ! -e "$work/$name/again.tsv" ] || again=("$work/$name/again.tsv")
-		awk -F '\t' -v trace="$name" '
+		awk -F '\t' -v trace="$name" -v other="$other" '
 		BEGIN { OFS = "\t" }
 		function limits(metric)
 		{
@@ -220,13 +240,19 @@ merge_errors()
 			if (metric == "preemptions") { must = 0.1; aim = 0 }
 		}
 		function size(x) { return x < 0 ? -x : x }
+		function is_number(x) { return x ~ /^-?[0-9]/ }
 		FNR == 1 { file++; next }
 		file == 1 && FILENAME ~ /again/ { again[$1] = $3; spread[$1] = $4; next }
 		{
 			limits($1)
 			verdict = "-"
-			if (must != "-" && $4 != "-") {
-				has_spread = spread[$1] != "" && spread[$1] != "-"
+			# Without an error only what neither run has is no miss: real 0 and
+			# simulated 3 has none either.
+			if (must != "-" && !is_number($4) && ($2 != "-" || $3 != "-")) {
+				verdict = "MISSED"
+			}
+			if (must != "-" && is_number($4)) {
+				has_spread = other == "" && is_number(spread[$1])
 				floor = has_spread ? 2 * size(spread[$1]) : 0
 				bound = must > floor ? must : floor
 				goal = aim > floor ? aim : floor
@@ -239,48 +265,70 @@ merge_errors()
 	done
 }
 
-# The rows that a reader wants first: a metric a line, a trace a column, "error (spread of two real
-# runs)"; counts stand before it, real and simulated.
+# The rows that a reader wants first: figures a line, a trace a column, "errors (those of a second
+# real run)", what misses in bold; of counts both runs' own before them.
 write_markdown()
 {
-	awk -F '\t' '
-	FILENAME ~ /tapes/ { tape[$1] = $2; hash[$1] = $3; next }
-	FNR == 1 || $2 ~ /queue|itl|max$|hit_tokens|recomputed|requests_per|same.sum/ { next }
-	!($1 in seen) { seen[$1] = 1; traces[++trace_count] = $1 }
-	!($2 in known) { known[$2] = 1; metrics[++metric_count] = $2 }
-	{ error[$1, $2] = $7; spread[$1, $2] = $6; verdict[$1, $2] = $10; real[$1, $2] = $3
-		sim[$1, $2] = $5; must[$2] = $8; aim[$2] = $9 }
-	function percent(x) { return x == "-" || x == "" ? "-" : sprintf("%+.2f %%", 100 * x) }
+	awk -F '\t' -v other="$other" '
+	BEGIN {
+		again_text = other == "" ? "a second real run" : "the run on the other machine"
+		rows = split("output tokens/s=throughput.output_tokens_per_s;" \
+			"makespan=time.makespan_s;" \
+			"TTFT mean, p50, p90, p99=latency_ms.ttft.;" \
+			"TPOT mean, p50, p90, p99=latency_ms.tpot.;" \
+			"E2E mean, p50, p90, p99=latency_ms.e2e.;" \
+			"hit rate=prefix_cache.hit_rate;" \
+			"preemptions, real / simulated=preemptions;" \
+			"steps, real / simulated=time.steps;" \
+			"KV blocks, found / estimated=found_kv_blocks", row, ";")
+	}
+	FILENAME ~ /tapes/ { tape[$1] = $2; hash[$1] = $3; traces[++trace_count] = $1; next }
+	FNR > 1 {
+		real[$1, $2] = $3; sim[$1, $2] = $5; spread[$1, $2] = $6; error[$1, $2] = $7
+		must[$2] = $8; aim[$2] = $9; verdict[$1, $2] = $10
+	}
 	function limit(x)
 	{
-		return x == "-" ? "" : x == 0 ? "equal" : sprintf("%g %%", 100 * x)
+		return x == "-" || x == "" ? "" : x == 0 ? "equal" : sprintf("%g %%", 100 * x)
+	}
+	function percent(x) { return x == "-" || x == "" ? "-" : sprintf("%+.2f", 100 * x) }
+	# The parts of a row, which are one or end in mean to p99.
+	function cell(trace, name, parts, count, i, key, text, again, errors)
+	{
+		count = name ~ /\.$/ ? split("mean p50 p90 p99", parts, " ") : 1
+		if (count == 1) { parts[1] = "" }
+		for (i = 1; i <= count; i++) {
+			key = trace SUBSEP name parts[i]
+			text = percent(error[key])
+			if (verdict[key] == "MISSED") { text = "**" text "**" }
+			errors = errors (i > 1 ? ", " : "") text
+			again = again (i > 1 ? ", " : "") percent(spread[key])
+		}
+		text = errors " %" (again ~ /[0-9]/ ? " (" again ")" : "")
+		if (name ~ /steps$|preemptions$|kv_blocks$/) {
+			if (real[key] == "-") { return "given" }
+			text = real[key] " / " sim[key] ", " text
+		}
+		return text
 	}
 	END {
-		printf "| error of the simulation (of a second real run) | must | aim |"
-		for (i = 1; i <= trace_count; i++) { printf " %s |", traces[i] }
-		printf "\n|---|---|---|"
-		for (i = 1; i <= trace_count; i++) { printf "---|" }
-		printf "\n| tape against the run | identical | |"
+		line = "| error of the simulation (of " again_text ") | must | aim |"
+		rule = "|---|---|---|"
+		tapes = "| tape against the run | identical | |"
 		for (i = 1; i <= trace_count; i++) {
-			printf " %s, `%s` |", tape[traces[i]], hash[traces[i]]
+			line = line " " traces[i] " |"
+			rule = rule "---|"
+			tapes = tapes " " tape[traces[i]] ", `" hash[traces[i]] "` |"
 		}
-		printf "\n"
-		for (m = 1; m <= metric_count; m++) {
-			name = metrics[m]
-			printf "| %s | %s | %s |", name, limit(must[name]), limit(aim[name])
+		print line; print rule; print tapes
+		for (m = 1; m <= rows; m++) {
+			split(row[m], part, "=")
+			first = part[2] (part[2] ~ /\.$/ ? "mean" : "")
+			line = "| " part[1] " | " limit(must[first]) " | " limit(aim[first]) " |"
 			for (i = 1; i <= trace_count; i++) {
-				key = traces[i] SUBSEP name
-				if (!(key in error)) { printf " - |"; continue }
-				text = percent(error[key])
-				if (name ~ /steps$|count$|preemptions|kv_blocks/) {
-					text = real[key] " / " sim[key] ", " text
-				}
-				if (spread[key] != "-") {
-					text = text " (" percent(spread[key]) ")"
-				}
-				printf verdict[key] == "MISSED" ? " **%s** |" : " %s |", text
+				line = line " " cell(traces[i], part[2]) " |"
 			}
-			printf "\n"
+			print line
 		}
 	}' "$work/tapes.tsv" "$out/reality.tsv"
 }
@@ -324,12 +372,16 @@ while [ $# -gt 0 ]; do
 	--runner) runner=$2 ;;
 	--gpu) gpu=$2 ;;
 	--limit) limit=$2 ;;
+	--runs) runs=$2 ;;
+	--again) other=$2 ;;
 	--musts) musts=yes ;;
 	*) fail "found '$1', which is none of the options at the head of this script" ;;
 	esac
 	[ "$1" = --musts ] || shift
 	shift
 done
+case $runs in 1 | 2) ;; *) fail "--runs: found '$runs', expected 1 or 2" ;; esac
+[ -z "$other" ] || [ -d "$other" ] || fail "--again: there is no folder $other"
 gpu=${gpu:-h200-$model}
 [ -x "$quire" ] || fail "there is no program $quire: cmake --build --preset release makes it"
 work=$(mktemp -d)
