@@ -25,6 +25,7 @@
 	X(running)		   /* sequences running, placed or not, after scheduling */        \
 	X(waiting)		   /* sequences waiting in the engine after scheduling */          \
 	X(used_blocks)                                                                             \
+	X(shared_tokens)      /* saved by blocks that several running sequences hold */            \
 	X(cached_free_blocks) /* free blocks whose content can still be found */                   \
 	X(free_blocks)                                                                             \
 	X(preemptions) /* in this step */

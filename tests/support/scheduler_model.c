@@ -263,6 +263,11 @@ static void count_rows(struct scheduler_model *model)
 	counts->running = model->running.count;
 	counts->waiting = model->waiting.count;
 	counts->used_blocks = model->config.kv_block_count - model->blocks.free_count;
+	uint64_t entries = 0;
+	for (uint32_t i = 0; i < model->running.count; i++) {
+		entries += model->sequences[model->running.items[i]].table.count;
+	}
+	counts->shared_tokens = (entries - counts->used_blocks) * model->config.block_size;
 	counts->cached_free_blocks = block_model_cached_free_count(&model->blocks);
 	counts->free_blocks = model->blocks.free_count;
 }
