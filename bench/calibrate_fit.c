@@ -21,6 +21,7 @@ static const double row_edges[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 11
 static const double line_edges[] = {0, 1024};
 static const double context_edges[] = {
 	0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288};
+static const double shared_edges[] = {0, 1048576};
 static const double merge_edges[] = {0, 2048, 8192, 32768};
 static const double token_edges[] = {0, 16, 32, 64, 96, 128, 192, 256, 320, 384, 448, 512, 640, 768,
 	896, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 6144, 8192, 12288, 16384};
@@ -52,6 +53,7 @@ static const struct {
 	[STEP_CURVE_decode_rows] = FREE_EDGES(row_edges),
 	[STEP_CURVE_decode_ahead] = FREE_EDGES(ahead_edges),
 	[STEP_CURVE_decode_attention] = EDGES(context_edges),
+	[STEP_CURVE_decode_shared] = EDGES(shared_edges),
 	[STEP_CURVE_decode_attention_rows] = EDGES(line_edges),
 	[STEP_CURVE_decode_spread] = EDGES(spread_edges),
 	[STEP_CURVE_decode_merge] = EDGES(merge_edges),
@@ -72,17 +74,40 @@ static const struct {
 
 /* ---- sides ---- */
 
+/* The same for the same step, wherever it stands. */
+static uint64_t hash_of(const struct calibrate_point *point, uint64_t seed)
+{
+	uint64_t hash = counter_key(seed, PURPOSE_HELD_OUT);
+
+#define HASH_COUNT(name) hash = counter_hash(hash, point->counts.name);
+	CALIBRATE_POINT_LIST(HASH_COUNT)
+#undef HASH_COUNT
+	return counter_hash(hash, point->ahead);
+}
+
+/* Of the steps that have most of a count one is fitted: a curve that ended before it would be drawn
+   out to it. */
 static void hold_out(struct calibrate_points *points, uint64_t seed)
 {
+	struct calibrate_point *all = points->points;
+	uint64_t *hash = memory_take(points->count, sizeof(*hash));
+	size_t largest;
+
 	for (size_t i = 0; i < points->count; i++) {
-		struct calibrate_point *point = &points->points[i];
-		uint64_t hash = counter_key(seed, PURPOSE_HELD_OUT);
-#define HASH_COUNT(name) hash = counter_hash(hash, point->counts.name);
-		CALIBRATE_POINT_LIST(HASH_COUNT)
-#undef HASH_COUNT
-		hash = counter_hash(hash, point->ahead);
-		point->is_held_out = hash % HELD_OUT_SHARE == 0;
+		hash[i] = hash_of(&all[i], seed);
+		all[i].is_held_out = hash[i] % HELD_OUT_SHARE == 0;
 	}
+#define KEEP_LARGEST(name)                                                                         \
+	largest = 0;                                                                               \
+	for (size_t i = 1; i < points->count; i++) {                                               \
+		uint64_t count = all[i].counts.name, most = all[largest].counts.name;              \
+		bool is_larger = count > most || (count == most && hash[i] > hash[largest]);       \
+		largest = is_larger ? i : largest;                                                 \
+	}                                                                                          \
+	all[largest].is_held_out = false;
+	CALIBRATE_POINT_LIST(KEEP_LARGEST)
+#undef KEEP_LARGEST
+	free(hash);
 }
 
 static struct step_place place_of(enum step_curve curve, const struct calibrate_point *point)
@@ -330,12 +355,12 @@ enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *po
 	struct error *error)
 {
 	memset(out, 0, sizeof(*out));
-	hold_out(points, seed);
 	if (points->count < POINTS_MIN) {
 		return error_set(error, STATUS_INPUT,
 			"found %zu different steps, expected at least %d to fit a profile to",
 			points->count, POINTS_MIN);
 	}
+	hold_out(points, seed);
 	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
 		place_points(&out->curves[c], (enum step_curve)c, points);
 	}

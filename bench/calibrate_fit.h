@@ -5,7 +5,8 @@
 #include "sim/step_curves.h"
 
 /* Fits the curves of a calibrated profile to measured points, a third of which are held out: chosen
-   by a seeded hash of their counts, so that the same step is always on the same side.
+   by a seeded hash of their counts, so that the same step is always on the same side; only the
+   steps that have most of something are never held out.
 
    Heights are found by least squares in relative error under the condition that most curves do not
    fall (non-negative least squares, bench/least_squares.h): GPU and host time apart, both relative

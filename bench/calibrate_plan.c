@@ -21,44 +21,51 @@ enum {
 
 enum scene_kind { SCENE_STAIRS, SCENE_PROMPTS, SCENE_CROWD, SCENE_MIXED };
 
-/* tokens: of a sequence's context (stairs, mixed), or of a prompt without its prefix (crowd);
-   spread: lengths are uniform in tokens * (1 -+ spread / 100). */
+/* tokens: of a sequence's context (mixed), or of a prompt without its prefix;
+   spread: lengths are uniform in tokens * (1 -+ spread / 100);
+   groups: of a stair's rows, each with one prefix. */
 struct scene {
 	enum scene_kind kind;
-	uint32_t rows, tokens, spread, prefix;
+	uint32_t rows, tokens, spread, prefix, groups;
 };
 
 /* By falling importance. */
 static const struct scene scenes[] = {
-	{SCENE_STAIRS, 512, 200, 60, 0},
-	{SCENE_PROMPTS, 1, 16384, 0, 0},
-	{SCENE_MIXED, 32, 600, 50, 0},
-	{SCENE_STAIRS, 512, 700, 40, 0},
-	{SCENE_MIXED, 160, 500, 50, 0},
-	{SCENE_PROMPTS, 1, 8192, 0, 2048},
-	{SCENE_STAIRS, 256, 1500, 90, 0},
-	{SCENE_PROMPTS, 1, 8192, 0, 8192},
-	{SCENE_MIXED, 4, 1000, 20, 0},
-	{SCENE_MIXED, 12, 1500, 80, 0},
-	{SCENE_STAIRS, 512, 20, 20, 0},
-	{SCENE_CROWD, 16, 900, 80, 0},
-	{SCENE_CROWD, 4, 3500, 50, 0},
-	{SCENE_CROWD, 64, 200, 90, 0},
-	{SCENE_CROWD, 8, 250, 60, 0},
-	{SCENE_CROWD, 3, 1200, 60, 0},
-	{SCENE_CROWD, 256, 50, 50, 0},
-	{SCENE_CROWD, 2, 60, 50, 0},
-	{SCENE_MIXED, 400, 400, 50, 0},
-	{SCENE_PROMPTS, 1, 8192, 0, 32768},
-	{SCENE_STAIRS, 64, 5000, 90, 0},
-	{SCENE_STAIRS, 3, 600, 0, 0},
-	{SCENE_CROWD, 8, 300, 60, 2048},
-	{SCENE_CROWD, 4, 1000, 60, 8192},
-	{SCENE_STAIRS, 16, 16000, 60, 0},
-	{SCENE_PROMPTS, 1, 512, 0, 512},
-	{SCENE_PROMPTS, 1, 4096, 0, 98304},
-	{SCENE_MIXED, 16, 12000, 50, 0},
-	{SCENE_STAIRS, 4, 80000, 30, 0},
+	{SCENE_STAIRS, 512, 200, 60, 0, 0},
+	{SCENE_PROMPTS, 1, 16384, 0, 0, 0},
+	{SCENE_MIXED, 32, 600, 50, 0, 0},
+	{SCENE_STAIRS, 512, 700, 40, 0, 0},
+	{SCENE_MIXED, 160, 500, 50, 0, 0},
+	{SCENE_STAIRS, 64, 400, 60, 512, 4},
+	{SCENE_PROMPTS, 1, 8192, 0, 2048, 0},
+	{SCENE_STAIRS, 256, 1500, 90, 0, 0},
+	{SCENE_PROMPTS, 1, 8192, 0, 8192, 0},
+	{SCENE_STAIRS, 256, 400, 60, 1024, 16},
+	{SCENE_MIXED, 4, 1000, 20, 0, 0},
+	{SCENE_MIXED, 12, 1500, 80, 0, 0},
+	{SCENE_STAIRS, 512, 20, 20, 0, 0},
+	{SCENE_STAIRS, 512, 200, 60, 512, 2},
+	{SCENE_CROWD, 16, 900, 80, 0, 0},
+	{SCENE_CROWD, 4, 3500, 50, 0, 0},
+	{SCENE_CROWD, 64, 200, 90, 0, 0},
+	{SCENE_CROWD, 8, 250, 60, 0, 0},
+	{SCENE_CROWD, 3, 1200, 60, 0, 0},
+	{SCENE_CROWD, 256, 50, 50, 0, 0},
+	{SCENE_STAIRS, 32, 1500, 80, 4096, 3},
+	{SCENE_CROWD, 2, 60, 50, 0, 0},
+	{SCENE_MIXED, 400, 400, 50, 0, 0},
+	{SCENE_PROMPTS, 1, 8192, 0, 32768, 0},
+	{SCENE_STAIRS, 64, 5000, 90, 0, 0},
+	{SCENE_STAIRS, 128, 100, 60, 4096, 8},
+	{SCENE_STAIRS, 3, 600, 0, 0, 0},
+	{SCENE_STAIRS, 12, 300, 60, 16384, 1},
+	{SCENE_CROWD, 8, 300, 60, 2048, 0},
+	{SCENE_CROWD, 4, 1000, 60, 8192, 0},
+	{SCENE_STAIRS, 16, 16000, 60, 0, 0},
+	{SCENE_PROMPTS, 1, 512, 0, 512, 0},
+	{SCENE_PROMPTS, 1, 4096, 0, 98304, 0},
+	{SCENE_MIXED, 16, 12000, 50, 0, 0},
+	{SCENE_STAIRS, 4, 80000, 30, 0, 0},
 };
 
 enum { SCENE_COUNT = sizeof(scenes) / sizeof(scenes[0]) };
@@ -218,21 +225,29 @@ static void play_stairs(struct planner *planner, const struct scene *scene, uint
 {
 	uint32_t *lengths = planner->lengths;
 	uint32_t *steps = memory_take(scene->rows, sizeof(*steps));
+	uint64_t *first_ids = memory_take(scene->groups + 1, sizeof(*first_ids));
 	uint64_t context = 0;
 
+	for (uint32_t i = 0; i < scene->groups; i++) {
+		first_ids[i] = add_prefix(planner, scene->prefix);
+	}
+	planner->now_ns += scene->groups > 0 ? SECOND_NS * 100 : 0;
 	for (uint32_t i = 0; i < scene->rows; i++) {
 		/* A second round between the contexts of the first. */
 		uint32_t tokens = round == 0 ? scene->tokens : scene->tokens * 3 / 4;
 		lengths[i] = draw_around(&planner->random, tokens, scene->spread);
-		context += lengths[i];
+		context += scene->prefix + lengths[i];
 	}
 	uint32_t last = step_of_prompt(planner, lengths, scene->rows, steps);
 	for (uint32_t i = 0; i < scene->rows; i++) {
 		uint32_t output = 1 + last - steps[i] + TREAD_STEPS * treads_above(i, scene->rows);
-		add_row(planner, planner->next_id, 0, lengths[i], output);
+		uint64_t first_id =
+			scene->groups > 0 ? first_ids[i % scene->groups] : planner->next_id;
+		add_row(planner, first_id, scene->prefix, lengths[i], output);
 	}
 	planner->seconds +=
 		decode_seconds(planner, context / 2) * TREAD_STEPS * treads_above(0, scene->rows);
+	free(first_ids);
 	free(steps);
 }
 
@@ -405,7 +420,7 @@ static void close_planner(struct planner *planner)
 void calibrate_plan_write(
 	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size)
 {
-	const struct scene warm = {SCENE_STAIRS, u32_min(64, plan->max_num_seqs), 500, 50, 0};
+	const struct scene warm = {SCENE_STAIRS, u32_min(64, plan->max_num_seqs), 500, 50, 0, 0};
 	uint32_t order[ROUNDS * SCENE_COUNT];
 	struct planner planner;
 
@@ -428,7 +443,7 @@ void calibrate_plan_write(
 
 void calibrate_plan_write_ahead(const struct calibrate_plan *plan, FILE *file)
 {
-	struct scene stair = {SCENE_STAIRS, 512, 100, 50, 0};
+	struct scene stair = {SCENE_STAIRS, 512, 100, 50, 0, 0};
 	struct planner planner;
 
 	open_planner(&planner, plan);

@@ -89,8 +89,10 @@ static void read_origin(const char *line, struct calibrate_origin *origin)
 static enum status read_header(
 	struct reader *reader, struct calibrate_origin *origin, struct error *error)
 {
-	bool is_found[COLUMN_COUNT] = {
-		[COLUMN_samples] = true, [COLUMN_ahead] = true, [COLUMN_start_ns] = true};
+	bool is_found[COLUMN_COUNT] = {[COLUMN_samples] = true,
+		[COLUMN_ahead] = true,
+		[COLUMN_start_ns] = true,
+		[COLUMN_shared_tokens] = true};
 
 	bool has_line = next_line(reader);
 	while (has_line && reader->line[0] == '#') {
@@ -244,9 +246,10 @@ static int compare_kinds(const struct calibrate_point *left, const struct calibr
 	order = order != 0 ? order
 			   : compare_u64(coarse(a->decode_context_tokens),
 				     coarse(b->decode_context_tokens));
-	return order != 0 ? order
-			  : compare_u64(coarse(a->prefill_attention_pairs),
-				    coarse(b->prefill_attention_pairs));
+	order = order != 0 ? order
+			   : compare_u64(coarse(a->prefill_attention_pairs),
+				     coarse(b->prefill_attention_pairs));
+	return order != 0 ? order : compare_u64(coarse(a->shared_tokens), coarse(b->shared_tokens));
 }
 
 static int compare_points(const void *a, const void *b)
@@ -279,16 +282,18 @@ static struct calibrate_point joined(
 	const struct calibrate_point *points, size_t count, uint64_t *scratch)
 {
 	struct calibrate_point point = points[0];
-	uint64_t context = 0, pairs = 0;
+	uint64_t context = 0, pairs = 0, shared = 0;
 
 	point.samples = 0;
 	for (size_t i = 0; i < count; i++) {
 		point.samples += points[i].samples;
 		context += points[i].counts.decode_context_tokens;
 		pairs += points[i].counts.prefill_attention_pairs;
+		shared += points[i].counts.shared_tokens;
 	}
 	point.counts.decode_context_tokens = context / count;
 	point.counts.prefill_attention_pairs = pairs / count;
+	point.counts.shared_tokens = shared / count;
 	point.elapsed_ns =
 		median_of(points, count, offsetof(struct calibrate_point, elapsed_ns), scratch);
 	point.gpu_ns = median_of(points, count, offsetof(struct calibrate_point, gpu_ns), scratch);

@@ -13,14 +13,15 @@
    one header line: samples (steps of which the times are medians), elapsed_ns, gpu_ns, host_ns,
    ahead (1 for steps that were launched before the step before them had ended), then the counts
    that a price depends on. The steps.tsv of a replay has the same columns but samples and ahead,
-   and can be read in its place. */
+   and can be read in its place. Without the column shared_tokens nothing was shared. */
 #define CALIBRATE_POINT_LIST(X)                                                                    \
 	X(decode_rows)                                                                             \
 	X(prefill_rows)                                                                            \
 	X(prefill_tokens)                                                                          \
 	X(decode_context_tokens)                                                                   \
 	X(prefill_attention_pairs)                                                                 \
-	X(sampled_rows)
+	X(sampled_rows)                                                                            \
+	X(shared_tokens)
 
 struct calibrate_point {
 	struct step_counts counts; /* those of the list; the others are 0 */
@@ -56,7 +57,7 @@ enum status calibrate_points_read(
 	struct calibrate_points *out, const char *path, uint64_t from_ns, struct error *error);
 
 /* Joins steps that are nearly the same, with the median of each time: equal rows, tokens and
-   samples, contexts and pairs equal to one part in 32. In a fixed order. */
+   samples; contexts, pairs and shared tokens equal to one part in 32. In a fixed order. */
 void calibrate_points_join(struct calibrate_points *points);
 
 /* Of steps in their order, drops those with prompts that are the first of their number of tokens:

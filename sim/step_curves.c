@@ -16,6 +16,8 @@ enum variable {
 	PADDED_ROWS,
 	PADDED_SAMPLES,
 	DECODE_CONTEXT,
+	SHARED_CONTEXT,	  /* tokens that another sequence of the step has in its block table, too */
+	DISTINCT_CONTEXT, /* the others, and each of those once */
 	DECODE_MEAN_CONTEXT, /* of decode rows */
 	PREFILL_TOKENS,
 	PROMPT_STEP_ROWS,
@@ -64,6 +66,7 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 	bool has_prompts = counts->prefill_tokens > 0;
 	double tokens = (double)counts->prefill_tokens;
 	double mean = has_prompts ? (double)counts->prefill_attention_pairs / tokens : 0;
+	double shared = (double)u64_min(counts->shared_tokens, counts->decode_context_tokens);
 
 	switch (variable) {
 	case ONE:
@@ -89,6 +92,10 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 		return (double)(has_prompts ? counts->sampled_rows : padded(counts->sampled_rows));
 	case DECODE_CONTEXT:
 		return (double)counts->decode_context_tokens;
+	case SHARED_CONTEXT:
+		return shared;
+	case DISTINCT_CONTEXT:
+		return (double)counts->decode_context_tokens - shared;
 	case DECODE_MEAN_CONTEXT:
 		return has_decodes
 			       ? (double)counts->decode_context_tokens / (double)counts->decode_rows

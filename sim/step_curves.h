@@ -20,7 +20,8 @@
 	X(decode_step, DECODE_STEP, ONE, false, "a step that only decodes")                        \
 	X(decode_rows, PADDED_ROWS, ONE, false, "products and other work of decode rows")          \
 	X(decode_ahead, AHEAD_ROWS, ONE, false, "what is slower where steps follow at once")       \
-	X(decode_attention, DECODE_CONTEXT, ONE, false, "K and V that decode rows read")           \
+	X(decode_attention, DISTINCT_CONTEXT, ONE, false, "K and V read from memory")              \
+	X(decode_shared, SHARED_CONTEXT, ONE, false, "K and V that another row reads, too")        \
 	X(decode_attention_rows, DECODE_ROWS, ONE, false, "decode rows, whatever they read")       \
 	X(decode_spread, DECODE_ROWS, DECODE_MEAN_CONTEXT, false, "K and V, as rows fill the GPU") \
 	X(decode_merge, DECODE_MEAN_CONTEXT, ONE, false, "parts that are merged for a row")        \

@@ -151,6 +151,23 @@ Test(points, nearly_equal_steps_become_their_median)
 	calibrate_points_free(&points);
 }
 
+Test(points, steps_that_share_more_are_other_steps)
+{
+	struct calibrate_points points;
+
+	read_text(&points,
+		"shared_tokens\t" POINT_HEADER "512\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
+		"520\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
+		"1024\t1\t400\t300\t100\t2\t0\t0\t2000\t0\t2\n",
+		0);
+	calibrate_points_join(&points);
+	require_equal(points.count, 2);
+	require_equal(points.points[0].samples, 2);
+	require_equal(points.points[0].counts.shared_tokens, 516);
+	require_equal(points.points[1].counts.shared_tokens, 1024);
+	calibrate_points_free(&points);
+}
+
 Test(points, the_first_step_of_a_number_of_tokens_is_dropped)
 {
 	struct calibrate_points points;
@@ -244,7 +261,8 @@ static double true_gpu_ns(const struct step_counts *counts)
 	double ns = 200000 + 700 * (double)counts->sampled_rows;
 
 	if (rows > 0) {
-		ns += 150000 + (double)counts->decode_context_tokens * 25;
+		ns += 150000 + (double)counts->decode_context_tokens * 25 -
+		      (double)counts->shared_tokens * 10;
 		ns += tokens > 0 ? 0 : rows * 900;
 	}
 	if (tokens > 0) {
@@ -278,6 +296,7 @@ static void make_points(struct calibrate_points *points, uint32_t count, double 
 		if (kind != 1) {
 			counts->decode_rows = 1 + a % (UINT64_C(1) << (1 + b % 9));
 			counts->decode_context_tokens = counts->decode_rows * (20 + b % 2000);
+			counts->shared_tokens = counts->decode_context_tokens / 8 * (a / 512 % 8);
 		}
 		if (kind != 0) {
 			uint64_t c = counter_hash(1, 5 * i + 2);
@@ -599,7 +618,7 @@ static int run(char *text, const char *arguments)
 /* Which steps the plan made the engine compute, read from points.tsv. */
 struct coverage {
 	bool has_rows[513];
-	uint64_t longest_prompt_context, mixed, crowds, most_context;
+	uint64_t longest_prompt_context, mixed, crowds, most_context, sharing;
 };
 
 static void cover(struct coverage *coverage, const struct calibrate_points *points)
@@ -619,6 +638,7 @@ static void cover(struct coverage *coverage, const struct calibrate_points *poin
 		}
 		coverage->mixed += counts->prefill_rows > 0 && counts->decode_rows > 0;
 		coverage->crowds += counts->prefill_rows > 1;
+		coverage->sharing += counts->prefill_rows == 0 && counts->shared_tokens > 0;
 		coverage->most_context = counts->decode_context_tokens > coverage->most_context
 						 ? counts->decode_context_tokens
 						 : coverage->most_context;
@@ -645,6 +665,7 @@ Test(calibrate_command, recovers_the_profile_that_it_measured)
 	require(coverage.mixed > 50 && coverage.crowds > 30, "%llu mixed, %llu crowds",
 		(unsigned long long)coverage.mixed, (unsigned long long)coverage.crowds);
 	require(coverage.most_context > 300000, "no large decode batch");
+	require(coverage.sharing > 200, "%llu share", (unsigned long long)coverage.sharing);
 
 	static struct calibrate_fit fit;
 	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
