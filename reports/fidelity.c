@@ -13,7 +13,17 @@ struct result_value relative_error(double base, double value)
 	if (is_zero) {
 		return (struct result_value){.has_value = fabs(value) <= 0};
 	}
-	return (struct result_value){.has_value = true, .value = value / base - 1};
+	double error = value / base - 1;
+	bool is_finite = isfinite(error);
+	return (struct result_value){.has_value = is_finite, .value = is_finite ? error : 0};
+}
+
+struct result_value fidelity_step_error(const struct step_errors *steps)
+{
+	uint64_t count = steps->same_timed_steps;
+
+	return (struct result_value){.has_value = count > 0,
+		.value = count > 0 ? steps->same_error_sum / (double)count : 0};
 }
 
 /* ---- roles ---- */
@@ -145,9 +155,11 @@ static void add_number(
 static struct result_value blocks_of(const struct json_place *place, const char *field)
 {
 	const cJSON *node = json_find(place, field);
+	bool is_count =
+		cJSON_IsNumber(node) && isfinite(node->valuedouble) && node->valuedouble >= 0;
 
-	return (struct result_value){.has_value = cJSON_IsNumber(node),
-		.value = cJSON_IsNumber(node) ? node->valuedouble : 0};
+	return (struct result_value){
+		.has_value = is_count, .value = is_count ? node->valuedouble : 0};
 }
 
 /* The pool that both had, then how many blocks each would have taken by itself. */
@@ -240,14 +252,12 @@ static void print_same_steps(const struct step_errors *steps, FILE *out)
 {
 	double count = (double)steps->same_steps;
 	struct result_value none = {.has_value = false};
-	struct result_value mean = {.has_value = steps->same_steps > 0,
-		.value = steps->same_steps > 0 ? steps->same_error_sum / count : 0};
 	const struct result_value real = {.has_value = true, .value = steps->same_real_ns / 1e6};
 	const struct result_value sim = {.has_value = true, .value = steps->same_sim_ns / 1e6};
 	struct fidelity_row row = {.name = "step_ms.same.mean_absolute_error",
 		.real = none,
 		.sim = none,
-		.error = mean};
+		.error = fidelity_step_error(steps)};
 
 	fprintf(out, "steps.same.count\t%.0f\t%.0f\t0\n", count, count);
 	print_row(&row, out);

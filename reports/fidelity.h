@@ -30,8 +30,8 @@ struct fidelity_row {
 	const char *title;
 	enum number_format format;
 	struct result_value real, sim;
-	struct result_value error; /* none: a figure is missing, or the real one is 0 and the other
-				      is not */
+	struct result_value error; /* none: a figure is missing, the real one is 0 and the other is
+				      not, or the error is more than a number can hold */
 };
 
 enum { FIDELITY_ROWS_MAX = 64 };
@@ -49,8 +49,13 @@ enum status fidelity_open(struct fidelity *fidelity, const struct result *first,
 /* rows: (FIDELITY_ROWS_MAX); returns how many there are, in the order of the table. */
 uint32_t fidelity_rows(const struct fidelity *fidelity, struct fidelity_row *rows);
 
-/* (value - base) / base; 0 where both are 0. Has no value where base alone is 0. */
+/* (value - base) / base; 0 where both are 0. Has no value where base alone is 0, or too small to
+   divide by. */
 struct result_value relative_error(double base, double value);
+
+/* |sim - real| / real, the mean over the steps that did the same work and took time in the real
+   run. */
+struct result_value fidelity_step_error(const struct step_errors *steps);
 
 /* The setting `index` by which the two differ though they should not, as a field of config; NULL
    past the last. Runner, profile, weights and the like differ by nature. */

@@ -10,20 +10,31 @@
 #define ERROR_FAIR 0.05
 #define ERROR_BAR 0.10
 
-static const char *error_class(const struct result_value *error)
+/* Both figures are there, and yet no relative error: of nothing the simulation made something. */
+static bool is_from_zero(const struct fidelity_row *row)
 {
-	double size = fabs(error->value);
-
-	return !error->has_value    ? "none"
-	       : size <= ERROR_GOOD ? "good"
-	       : size <= ERROR_FAIR ? "fair"
-				    : "poor";
+	return !row->error.has_value && row->real.has_value && row->sim.has_value;
 }
 
-static void add_error(struct text *page, const struct result_value *error)
+static const char *error_class(const struct fidelity_row *row)
 {
-	text_format(page, "<strong class=\"error %s\">", error_class(error));
-	if (!error->has_value) {
+	double size = fabs(row->error.value);
+
+	return is_from_zero(row)       ? "poor"
+	       : !row->error.has_value ? "none"
+	       : size <= ERROR_GOOD    ? "good"
+	       : size <= ERROR_FAIR    ? "fair"
+				       : "poor";
+}
+
+static void add_error(struct text *page, const struct fidelity_row *row)
+{
+	const struct result_value *error = &row->error;
+
+	text_format(page, "<strong class=\"error %s\">", error_class(row));
+	if (is_from_zero(row)) {
+		text_add(page, "from 0");
+	} else if (!error->has_value) {
 		text_add(page, "\u2013");
 	} else if (fabs(error->value) <= 0) {
 		text_add(page, "equal");
@@ -36,13 +47,14 @@ static void add_error(struct text *page, const struct result_value *error)
 }
 
 /* From the middle to the left when the simulation is too low, to the right when too high. */
-static void add_bar(struct text *page, const struct result_value *error)
+static void add_bar(struct text *page, const struct fidelity_row *row)
 {
-	double share = fmin(fabs(error->value) / ERROR_BAR, 1) * 50;
+	double error = is_from_zero(row) ? ERROR_BAR : row->error.value;
+	double share = fmin(fabs(error) / ERROR_BAR, 1) * 50;
 
 	text_format(page,
 		"<span class=\"bar %s\"><i style=\"left:%.1f%%;width:%.1f%%\"></i></span>",
-		error_class(error), error->value < 0 ? 50 - share : 50.0, share);
+		error_class(row), error < 0 ? 50 - share : 50.0, share);
 }
 
 static void add_figure(
@@ -108,8 +120,8 @@ static void add_card(struct text *page, const struct fidelity_row *row, const ch
 {
 	check(row != NULL);
 	text_format(page, "<div class=\"card\"><dt>%s</dt><dd>", title);
-	add_error(page, &row->error);
-	add_bar(page, &row->error);
+	add_error(page, row);
+	add_bar(page, row);
 	text_add(page, "<small>");
 	add_figure(page, row, &row->real);
 	text_add(page, " real, ");
@@ -141,8 +153,8 @@ static void add_cards(struct text *page, const struct fidelity_row *rows, uint32
 static void add_latency_cell(struct text *page, const struct fidelity_row *row)
 {
 	text_add(page, "<td>");
-	add_error(page, &row->error);
-	add_bar(page, &row->error);
+	add_error(page, row);
+	add_bar(page, row);
 	text_add(page, "<small>");
 	add_figure(page, row, &row->real);
 	text_add(page, " \u2192 ");
@@ -185,8 +197,8 @@ static void add_count_row(struct text *page, const struct fidelity_row *row)
 	text_add(page, "</td><td>");
 	add_figure(page, row, &row->sim);
 	text_add(page, "</td><td>");
-	add_error(page, &row->error);
-	add_bar(page, &row->error);
+	add_error(page, row);
+	add_bar(page, row);
 	text_add(page, "</td></tr>\n");
 }
 
@@ -235,16 +247,19 @@ static void add_same_steps(struct text *page, const struct fidelity *fidelity)
 			       "its twin.</p>\n");
 		return;
 	}
-	struct result_value sum = relative_error(steps->same_real_ns, steps->same_sim_ns);
 	text_add(page, steps->is_same_throughout ? "All " : "The first ");
 	text_add_number(page, NUMBER_COUNT, true, (double)steps->same_steps);
 	text_add(page, " steps do the same work in both runs. ");
-	text_format(page, "Step by step the simulated times are %.2f %% off on average, ",
-		100 * steps->same_error_sum / (double)steps->same_steps);
-	text_format(page, "weighted by time %.2f %%, and in sum %+.2f %%.",
-		steps->same_real_ns > 0 ? 100 * steps->same_error_by_time_ns / steps->same_real_ns
-					: 0.0,
-		100 * sum.value);
+	struct result_value mean = fidelity_step_error(steps);
+	if (mean.has_value) {
+		text_format(page, "Step by step the simulated times are %.2f %% off on average, ",
+			100 * mean.value);
+		text_format(page, "weighted by time %.2f %%, and in sum %+.2f %%.",
+			100 * steps->same_error_by_time_ns / steps->same_real_ns,
+			100 * (steps->same_sim_ns / steps->same_real_ns - 1));
+	} else {
+		text_add(page, "None of them took time in the real run.");
+	}
 	if (!steps->is_same_throughout) {
 		text_add(page, " Then the runs part: arrivals meet other steps, and the means of "
 			       "each kind are what is left to compare.");

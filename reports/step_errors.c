@@ -62,7 +62,10 @@ static void add_same(
 	errors->same_real_ns += real_ns;
 	errors->same_sim_ns += sim_ns;
 	errors->same_error_by_time_ns += fabs(sim_ns - real_ns);
-	errors->same_error_sum += real_ns > 0 ? fabs(sim_ns - real_ns) / real_ns : 0;
+	if (real_ns > 0) {
+		errors->same_timed_steps++;
+		errors->same_error_sum += fabs(sim_ns - real_ns) / real_ns;
+	}
 }
 
 static enum status read_both(struct step_errors *errors, struct table_reader *real,

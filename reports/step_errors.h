@@ -26,10 +26,11 @@ struct step_errors {
 	struct step_sum real[STEP_KINDS], sim[STEP_KINDS];
 	uint64_t same_steps;	      /* from the first on, of the same work */
 	bool is_same_throughout;      /* these are all steps of both */
+	uint64_t same_timed_steps;    /* those of them whose real time is not 0 */
 	double same_real_ns;	      /* sum over them */
 	double same_sim_ns;	      /* likewise */
-	double same_error_sum;	      /* of |sim - real| / real over them */
-	double same_error_by_time_ns; /* of |sim - real| over them */
+	double same_error_sum;	      /* of |sim - real| / real over the timed ones */
+	double same_error_by_time_ns; /* of |sim - real| over all of them */
 };
 
 /* has_steps is false, and nothing read, when a folder has no steps.tsv. */
