@@ -10,7 +10,9 @@
 #include <string.h>
 
 /* Row-major out = in * weight^T is, column by column, out^T = weight * in^T: cuBLAS sees the weight
-   as its transposed left operand. The algorithm of a shape is asked for once and kept.
+   as its transposed left operand. The algorithm of a shape is asked for once and kept, and numbers
+   of rows that lie close share one: steps with prompts have any number, asking takes a tenth of a
+   millisecond, and loading a kernel that was never launched takes several.
 
    Only algorithms are taken that sum all inputs of an element in one place: no split of them, no
    reduction, no workspace to keep parts in. What is left differs in tiles and pipelines, and the
@@ -19,9 +21,9 @@
    and qwen3-8b and 1 to 16,384 rows these algorithms take as long as those with splits. */
 
 enum {
-	PLANS_MAX = 4096,
+	PLANS_BITS = 12,
+	PLANS_MAX = 1 << PLANS_BITS,
 	CANDIDATES_MAX = 16,
-	ROWS_LEAST = 8, /* fewer are taken for as many: for one row the library chooses badly */
 	MATMUL_NO_LIBRARY = 999,
 };
 
@@ -51,7 +53,8 @@ struct cublaslt {
 };
 
 struct plan {
-	uint32_t row_count, input_count, output_count;
+	uint32_t row_count; /* of shared_rows(): this many, or fewer */
+	uint32_t input_count, output_count;
 	bool has_bias, is_f32, is_known;
 	cublasLtMatmulDesc_t operation;
 	cublasLtMatrixLayout_t weight, in, out;
@@ -257,16 +260,9 @@ static cublasStatus_t propose(struct matmul_context *context, struct plan *plan,
 static cublasStatus_t choose(struct matmul_context *context, struct plan *plan)
 {
 	cublasLtMatmulHeuristicResult_t results[CANDIDATES_MAX];
-	uint32_t rows = plan->row_count < ROWS_LEAST ? (uint32_t)ROWS_LEAST : plan->row_count;
 	int count = 0;
 
-	cublasStatus_t status = set_rows(&context->api, plan, rows);
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = propose(context, plan, results, &count);
-	}
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = set_rows(&context->api, plan, plan->row_count);
-	}
+	cublasStatus_t status = propose(context, plan, results, &count);
 	for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; i++) {
 		if (is_in_one_place(&context->api, &results[i].algo)) {
 			plan->algorithm = results[i].algo;
@@ -277,13 +273,27 @@ static cublasStatus_t choose(struct matmul_context *context, struct plan *plan)
 	return status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status;
 }
 
-/* The plan of a shape, made if need be. When the table is half full everything is forgotten: step
-   shapes of eager prefills are without number. */
+/* The number of rows whose plan serves so many. Tiles of the large kernels have 64 rows or a
+   multiple of them, and few rows decide more. 8 are the fewest: for one row the library chooses
+   badly. */
+static uint32_t shared_rows(uint32_t row_count)
+{
+	uint32_t last = row_count - 1;
+	uint32_t part = last < 64      ? 8
+			: last < 512   ? 16
+			: last < 4096  ? 64
+			: last < 16384 ? 128
+				       : 1024;
+
+	return (last / part + 1) * part;
+}
+
+/* The plan of a shape, made if need be. When the table is half full everything is forgotten. */
 static cublasStatus_t find_plan(
 	struct matmul_context *context, const struct plan *wanted, const uint16_t *bias, plan **out)
 {
-	uint32_t place = wanted->row_count * 2654435761u ^ wanted->output_count * 40503u ^
-			 wanted->input_count * 2246822519u;
+	uint32_t key = (wanted->row_count * 31 + wanted->input_count) * 31 + wanted->output_count;
+	uint32_t place = key * 2654435761u >> (32 - PLANS_BITS);
 
 	for (;; place++) {
 		struct plan *plan = &context->plans[place % PLANS_MAX];
@@ -318,17 +328,20 @@ static cublasStatus_t find_plan(
 	return status;
 }
 
-static int multiply(struct matmul_context *context, void *out, const uint16_t *in,
+/* wanted->row_count rows, by the plan that serves them. */
+static cublasStatus_t multiply(struct matmul_context *context, void *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted,
 	struct CUstream_st *stream)
 {
 	const float one = 1, zero = 0;
+	struct plan shared = *wanted;
 	struct plan *plan;
 
-	if (wanted->row_count == 0) {
-		return 0;
+	shared.row_count = shared_rows(wanted->row_count);
+	cublasStatus_t status = find_plan(context, &shared, bias, &plan);
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = set_rows(&context->api, plan, wanted->row_count);
 	}
-	cublasStatus_t status = find_plan(context, wanted, bias, &plan);
 	if (status == CUBLAS_STATUS_SUCCESS && plan->has_bias) {
 		status = context->api.cublasLtMatmulDescSetAttribute(
 			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
@@ -338,35 +351,86 @@ static int multiply(struct matmul_context *context, void *out, const uint16_t *i
 			plan->weight, in, plan->in, &zero, out, plan->out, out, plan->out,
 			&plan->algorithm, NULL, 0, stream);
 	}
-	return failure(status);
+	return status;
+}
+
+/* Every plan up to row_limit rows; a kernel that the plan before does not have is launched. */
+static cublasStatus_t prepare(struct matmul_context *context, void *out, const uint16_t *in,
+	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted, uint32_t row_limit,
+	struct CUstream_st *stream)
+{
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+	cublasLtMatmulAlgo_t before = {};
+	struct plan shape = *wanted;
+
+	for (uint32_t rows = 0; rows < row_limit && status == CUBLAS_STATUS_SUCCESS;) {
+		struct plan *plan;
+		rows = shared_rows(rows + 1);
+		shape.row_count = rows;
+		status = find_plan(context, &shape, bias, &plan);
+		if (status == CUBLAS_STATUS_SUCCESS &&
+			memcmp(&before, &plan->algorithm, sizeof(before)) != 0) {
+			before = plan->algorithm;
+			shape.row_count = rows < row_limit ? rows : row_limit;
+			status = multiply(context, out, in, weight, bias, &shape, stream);
+		}
+	}
+	return status;
+}
+
+static struct plan plan_of(
+	uint32_t row_count, uint32_t input_count, uint32_t output_count, bool has_bias, bool is_f32)
+{
+	struct plan plan = {};
+
+	plan.row_count = row_count;
+	plan.input_count = input_count;
+	plan.output_count = output_count;
+	plan.has_bias = has_bias;
+	plan.is_f32 = is_f32;
+	return plan;
 }
 
 int matmul(struct matmul_context *context, uint16_t *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
 	uint32_t output_count, struct CUstream_st *stream)
 {
-	struct plan wanted = {};
-
+	if (row_count == 0) {
+		return 0;
+	}
 	if (decode_matmul_pays(row_count, input_count, output_count)) {
 		return decode_matmul(
 			out, in, weight, bias, row_count, input_count, output_count, stream);
 	}
-	wanted.row_count = row_count;
-	wanted.input_count = input_count;
-	wanted.output_count = output_count;
-	wanted.has_bias = bias != NULL;
-	return multiply(context, out, in, weight, bias, &wanted, stream);
+	struct plan wanted = plan_of(row_count, input_count, output_count, bias != NULL, false);
+	return failure(multiply(context, out, in, weight, bias, &wanted, stream));
+}
+
+int matmul_prepare(struct matmul_context *context, uint16_t *out, const uint16_t *in,
+	const uint16_t *weight, const uint16_t *bias, uint32_t row_limit, uint32_t input_count,
+	uint32_t output_count, struct CUstream_st *stream)
+{
+	struct plan wanted = plan_of(0, input_count, output_count, bias != NULL, false);
+
+	return failure(prepare(context, out, in, weight, bias, &wanted, row_limit, stream));
 }
 
 int matmul_logits(struct matmul_context *context, float *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
 	struct CUstream_st *stream)
 {
-	struct plan wanted = {};
+	if (row_count == 0) {
+		return 0;
+	}
+	struct plan wanted = plan_of(row_count, input_count, output_count, false, true);
+	return failure(multiply(context, out, in, weight, NULL, &wanted, stream));
+}
 
-	wanted.row_count = row_count;
-	wanted.input_count = input_count;
-	wanted.output_count = output_count;
-	wanted.is_f32 = true;
-	return multiply(context, out, in, weight, NULL, &wanted, stream);
+int matmul_logits_prepare(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
+	struct CUstream_st *stream)
+{
+	struct plan wanted = plan_of(0, input_count, output_count, false, true);
+
+	return failure(prepare(context, out, in, weight, NULL, &wanted, row_limit, stream));
 }

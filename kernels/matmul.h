@@ -24,8 +24,8 @@ void matmul_cpu(float *out, const float *in, struct matrix weight, const float *
 
 /* On the GPU, through cuBLASLt: bf16 in and out, sums in float32. Unlike the other launchers a
    context is opened, for the library's handle and what it remembers of each shape. A shape must
-   have been multiplied once before it is captured into a graph. A row's bits do not depend on the
-   rows beside it, nor on how many there are. */
+   have been multiplied once, or prepared, before it is captured into a graph. A row's bits do not
+   depend on the rows beside it, nor on how many there are. */
 struct matmul_context;
 
 /* Codes from here on are a cublasStatus_t + MATMUL_CUBLAS_ERROR, below it a cudaError_t. */
@@ -44,6 +44,16 @@ int matmul(struct matmul_context *context, uint16_t *out, const uint16_t *in,
 /* The product with float32 out, for logits; always through cuBLASLt. */
 int matmul_logits(struct matmul_context *context, float *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
+	struct CUstream_st *stream);
+
+/* Chooses and loads the kernels for up to row_limit rows, which the first product of a number of
+   rows waits for otherwise, up to 5 ms. Writes and reads up to row_limit rows of out and in, on the
+   stream. */
+int matmul_prepare(struct matmul_context *context, uint16_t *out, const uint16_t *in,
+	const uint16_t *weight, const uint16_t *bias, uint32_t row_limit, uint32_t input_count,
+	uint32_t output_count, struct CUstream_st *stream);
+int matmul_logits_prepare(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
 	struct CUstream_st *stream);
 
 #ifdef __cplusplus

@@ -252,6 +252,12 @@ enum status cuda_forward_take_pool(
 		       : status;
 }
 
+void cuda_forward_give_pool(struct cuda_forward *forward)
+{
+	cudaFree(forward->pool);
+	forward->pool = NULL;
+}
+
 void cuda_forward_close(struct cuda_forward *forward)
 {
 	if (forward == NULL) {
@@ -446,6 +452,42 @@ static void run_head(
 			model->vocab_size, stream),
 		"sampler");
 	nvtx_pop(forward->domain);
+}
+
+static void prepare_product(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
+	enum weight weight, enum weight bias, struct CUstream_st *stream)
+{
+	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
+
+	note(forward,
+		matmul_prepare(forward->products, out, in, tensor(forward, weight, 0),
+			bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, 0),
+			u32_from(forward->options.limits.tokens), shape.columns, shape.rows,
+			stream),
+		weight_name(weight));
+}
+
+enum status cuda_forward_prepare(
+	struct cuda_forward *forward, struct CUstream_st *stream, struct error *error)
+{
+	const struct model_config *model = &forward->model;
+	enum weight head = model->tie_word_embeddings ? WEIGHT_EMBEDDING : WEIGHT_LM_HEAD;
+
+	forward->code = 0;
+	prepare_product(
+		forward, forward->qkv, forward->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, stream);
+	prepare_product(
+		forward, forward->hidden, forward->attended, WEIGHT_O, WEIGHT_O_BIAS, stream);
+	prepare_product(
+		forward, forward->gate_up, forward->hidden, WEIGHT_GATE_UP, WEIGHT_COUNT, stream);
+	prepare_product(
+		forward, forward->hidden, forward->activated, WEIGHT_DOWN, WEIGHT_COUNT, stream);
+	note(forward,
+		matmul_logits_prepare(forward->products, forward->logits, forward->sampled_hidden,
+			tensor(forward, head, 0), u32_from(forward->options.limits.samples),
+			model->hidden_size, model->vocab_size, stream),
+		"lm_head");
+	return cuda_status(forward->code, forward->call, error);
 }
 
 enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,

@@ -60,9 +60,15 @@ enum status cuda_forward_open(
 /* Bytes of a block of the KV pool. */
 uint64_t cuda_forward_block_bytes(const struct cuda_forward *forward);
 
-/* Takes the KV pool, cleared. */
+/* Takes the KV pool, cleared; gives it back. */
 enum status cuda_forward_take_pool(
 	struct cuda_forward *forward, uint32_t block_count, struct error *error);
+void cuda_forward_give_pool(struct cuda_forward *forward);
+
+/* Chooses and loads the kernels of the library's products for every number of rows, so that no step
+   waits for them. Writes tensors of a step, on the stream. */
+enum status cuda_forward_prepare(
+	struct cuda_forward *forward, struct CUstream_st *stream, struct error *error);
 
 /* Puts one forward pass on the stream. */
 enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,

@@ -342,26 +342,18 @@ static enum status run_silent(struct cuda_runner *runner, const struct layout *l
 
 /* ---- graphs ---- */
 
-static enum status capture(struct cuda_runner *runner, struct bucket *bucket, struct error *error)
+static enum status capture(struct cuda_runner *runner, struct bucket *bucket,
+	const struct cuda_batch *batch, struct error *error)
 {
-	struct cuda_batch batch = device_batch(runner, &bucket->layout);
 	cudaGraph_t captured = NULL;
 
-	batch.token_count = batch.decode_count = batch.sample_count = bucket->row_count;
-	take_turn(runner);
-	fill_padding(runner, &bucket->layout, 0, bucket->row_count);
-	fill_head(runner, &bucket->layout, 0);
-	/* Once as it is: libraries choose and load what they need. */
-	enum status status = run_silent(runner, &bucket->layout, &batch, error);
-	if (status == STATUS_OK) {
-		status = cuda_status((int)cudaStreamBeginCapture(
-					     runner->stream, cudaStreamCaptureModeThreadLocal),
-			"cudaStreamBeginCapture", error);
-	}
+	enum status status = cuda_status(
+		(int)cudaStreamBeginCapture(runner->stream, cudaStreamCaptureModeThreadLocal),
+		"cudaStreamBeginCapture", error);
 	if (status != STATUS_OK) {
 		return status;
 	}
-	status = run_step(runner, &bucket->layout, &batch, error);
+	status = run_step(runner, &bucket->layout, batch, error);
 	int code = (int)cudaStreamEndCapture(runner->stream, &captured);
 	if (status == STATUS_OK) {
 		status = cuda_status(code, "cudaStreamEndCapture", error);
@@ -401,14 +393,25 @@ static enum status rehearse(struct cuda_runner *runner, struct error *error)
 		       : status;
 }
 
-static enum status capture_all(struct cuda_runner *runner, struct error *error)
+/* Decode steps of every size, once as they are: what they need is loaded when it is first launched.
+   Then as graphs. */
+static enum status open_buckets(struct cuda_runner *runner, bool is_eager, struct error *error)
 {
 	enum status status = STATUS_OK;
 
 	for (uint32_t i = 0; i < runner->bucket_count && status == STATUS_OK; i++) {
-		status = capture(runner, &runner->buckets[i], error);
+		struct bucket *bucket = &runner->buckets[i];
+		struct cuda_batch batch = device_batch(runner, &bucket->layout);
+		batch.token_count = batch.decode_count = batch.sample_count = bucket->row_count;
+		take_turn(runner);
+		fill_padding(runner, &bucket->layout, 0, bucket->row_count);
+		fill_head(runner, &bucket->layout, 0);
+		status = run_silent(runner, &bucket->layout, &batch, error);
+		if (status == STATUS_OK && !is_eager) {
+			status = capture(runner, bucket, &batch, error);
+		}
 	}
-	return status == STATUS_OK ? rehearse(runner, error) : status;
+	return status == STATUS_OK && !is_eager ? rehearse(runner, error) : status;
 }
 
 static void add_bucket(struct cuda_runner *runner, uint32_t rows)
@@ -573,6 +576,17 @@ static enum status cuda_execute(void *state, const struct batch *batch, int32_t 
 	return status == STATUS_OK ? cuda_collect(state, token_ids, time, error) : status;
 }
 
+static void close_pool(struct cuda_runner *runner)
+{
+	if (runner->forward != NULL) {
+		cuda_forward_give_pool(runner->forward);
+	}
+	cudaFree(runner->tables);
+	cudaFree(runner->last_tokens);
+	runner->tables = NULL;
+	runner->last_tokens = NULL;
+}
+
 static void cuda_close(void *state)
 {
 	struct cuda_runner *runner = state;
@@ -585,9 +599,8 @@ static void cuda_close(void *state)
 			cudaGraphExecDestroy(runner->buckets[i].graph);
 		}
 	}
+	close_pool(runner);
 	cuda_forward_close(runner->forward);
-	cudaFree(runner->tables);
-	cudaFree(runner->last_tokens);
 	cudaFree(runner->sampled);
 	cudaFree(runner->data);
 	cudaFree(runner->step_count);
@@ -695,27 +708,63 @@ static enum status open_edges(struct cuda_runner *runner, struct error *error)
 	return status;
 }
 
-/* The largest step without attention, so that everything a step loads has been loaded before free
-   memory is measured. */
-static enum status warm_up(struct cuda_runner *runner, struct error *error)
+static enum status open_pool(struct cuda_runner *runner, uint32_t block_count, struct error *error)
+{
+	uint64_t rows = runner->engine.policy->max_running(&runner->engine);
+	uint64_t table_bytes = rows * runner->table_width * sizeof(uint32_t);
+
+	enum status status = cuda_forward_take_pool(runner->forward, block_count, error);
+	if (status == STATUS_OK) {
+		status = take_device(&runner->tables, table_bytes, error);
+	}
+	if (status == STATUS_OK) {
+		status = take_device(&runner->last_tokens, rows * sizeof(int32_t), error);
+	}
+	runner->edges.tables = runner->tables;
+	return status;
+}
+
+/* The largest step, of which one tile attends, to a pool of one block. */
+static enum status run_largest(struct cuda_runner *runner, struct error *error)
 {
 	uint32_t samples = runner->sample_capacity;
 	uint32_t tokens =
 		u32_max(runner->engine.max_num_batched_tokens, runner->engine.max_num_seqs);
-	const struct layout most = layout_of(samples, samples, tokens, 0);
+	uint32_t attending =
+		u32_min(u32_min(tokens, (uint32_t)PREFILL_QUERY_TILE), runner->engine.max_model_len);
+	const struct layout most = layout_of(samples, samples, tokens, 1);
 	const struct layout *layout = &most;
 	struct cuda_batch batch = device_batch(runner, layout);
 
 	take_turn(runner);
 	memset(HOST(int64_t, slots), 0xff, tokens * sizeof(int64_t));
+	HOST(uint32_t, query_start)[1] = attending;
+	HOST(uint32_t, contexts)[0] = attending;
 	batch.token_count = tokens;
 	batch.sample_count = samples;
+	batch.prefill.tile_count = 1;
 	for (uint32_t i = 0; i < samples; i++) {
 		HOST(uint32_t, sample_rows)[i] = SAMPLER_NO_ROW;
 	}
 	fill_head(runner, layout, 0);
 	enum status status = run_silent(runner, layout, &batch, error);
 	memset(runner->host, 0, runner->data_bytes);
+	return status;
+}
+
+/* Everything that a step with prompts loads has been loaded before free memory is measured, and
+   before a step would wait for it. */
+static enum status warm_up(struct cuda_runner *runner, struct error *error)
+{
+	enum status status = open_pool(runner, 1, error);
+
+	if (status == STATUS_OK) {
+		status = cuda_forward_prepare(runner->forward, runner->stream, error);
+	}
+	if (status == STATUS_OK) {
+		status = run_largest(runner, error);
+	}
+	close_pool(runner);
 	return status;
 }
 
@@ -750,23 +799,6 @@ static enum status count_blocks(struct cuda_runner *runner,
 	}
 	runner->engine.kv_block_count = memory->block_count;
 	return STATUS_OK;
-}
-
-static enum status open_pool(struct cuda_runner *runner, struct error *error)
-{
-	uint64_t rows = runner->engine.policy->max_running(&runner->engine);
-	uint64_t table_bytes = rows * runner->table_width * sizeof(uint32_t);
-
-	enum status status =
-		cuda_forward_take_pool(runner->forward, runner->engine.kv_block_count, error);
-	if (status == STATUS_OK) {
-		status = take_device(&runner->tables, table_bytes, error);
-	}
-	if (status == STATUS_OK) {
-		status = take_device(&runner->last_tokens, rows * sizeof(int32_t), error);
-	}
-	runner->edges.tables = runner->tables;
-	return status;
 }
 
 static enum status open_device(struct cuda_runner *runner,
@@ -818,10 +850,10 @@ enum status cuda_runner_open(struct runner *out, const struct cuda_runner_option
 		status = count_blocks(runner, options, memory, error);
 	}
 	if (status == STATUS_OK) {
-		status = open_pool(runner, error);
+		status = open_pool(runner, memory->block_count, error);
 	}
-	if (status == STATUS_OK && !options->is_eager) {
-		status = capture_all(runner, error);
+	if (status == STATUS_OK) {
+		status = open_buckets(runner, options->is_eager, error);
 	}
 	if (status != STATUS_OK) {
 		cuda_close(runner);
