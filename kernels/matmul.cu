@@ -1,4 +1,3 @@
-#include "kernels/decode_matmul.h"
 #include "kernels/matmul.h"
 
 #include <cublasLt.h>
@@ -397,10 +396,6 @@ int matmul(struct matmul_context *context, uint16_t *out, const uint16_t *in,
 {
 	if (row_count == 0) {
 		return 0;
-	}
-	if (decode_matmul_pays(row_count, input_count, output_count)) {
-		return decode_matmul(
-			out, in, weight, bias, row_count, input_count, output_count, stream);
 	}
 	struct plan wanted = plan_of(row_count, input_count, output_count, bias != NULL, false);
 	return failure(multiply(context, out, in, weight, bias, &wanted, stream));

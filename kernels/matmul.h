@@ -35,8 +35,7 @@ const char *matmul_error_text(int code);
 int matmul_open(struct matmul_context **out);
 void matmul_close(struct matmul_context *context); /* accepts NULL and what failed to open */
 
-/* Few rows of most layers' weights go to kernels/decode_matmul.h, which has the same bits.
-   bias: (output_count) or NULL. */
+/* bias: (output_count) or NULL. For a decode step's rows kernels/decode_matmul.h may be faster. */
 int matmul(struct matmul_context *context, uint16_t *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
 	uint32_t output_count, struct CUstream_st *stream);

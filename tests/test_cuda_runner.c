@@ -469,6 +469,7 @@ struct outcome {
 struct outcomes {
 	struct outcome of[REQUESTS];
 	uint64_t preemptions, graph_steps, eager_steps, mixed_steps;
+	uint64_t most_decode_rows;
 };
 
 static void hash_block(struct outcome *out, const unsigned char *block,
@@ -527,16 +528,22 @@ static void step_and_keep(
 	outcomes->graph_steps += time.mode == STEP_MODE_GRAPH;
 	outcomes->eager_steps += time.mode == STEP_MODE_EAGER;
 	outcomes->mixed_steps += counts->decode_rows > 0 && counts->prefill_rows > 0;
+	if (counts->decode_rows > outcomes->most_decode_rows) {
+		outcomes->most_decode_rows = counts->decode_rows;
+	}
 	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
 		const struct placement *placement = &scheduler->placements[i];
 		sequence = placement->sequence;
-		if (placement->is_sampled &&
+		if (sequence->request < REQUESTS && placement->is_sampled &&
 			sequence_completion_count(sequence) + 1 == sequence->max_tokens) {
 			keep_outcome(run, model, sequence, &outcomes->of[sequence->request]);
 		}
 	}
 	engine_postprocess(&run->engine);
 	while ((sequence = engine_take_finished(&run->engine)) != NULL) {
+		if (sequence->request >= REQUESTS) {
+			continue;
+		}
 		struct outcome *out = &outcomes->of[sequence->request];
 		out->prompt_count = sequence->prompt_count;
 		out->token_count = sequence->token_count;
@@ -553,7 +560,29 @@ struct company {
 	uint32_t blocks;
 	bool is_alone; /* one request after the other, each with an empty cache */
 	bool is_eager;
+	uint32_t companions; /* others with prompts of a few tokens, there from the start */
 };
+
+/* Their ids follow those of the requests that are looked at; they end at many different steps. */
+static void add_companions(struct engine *engine, uint32_t count, uint32_t vocab_size)
+{
+	int32_t prompt[8];
+
+	for (uint64_t id = REQUESTS; id < REQUESTS + count; id++) {
+		for (uint32_t i = 0; i < 8; i++) {
+			prompt[i] = token(2, id, i, vocab_size);
+		}
+		const struct request request = {
+			.id = id,
+			.prompt = prompt,
+			.prompt_count = 1 + (uint32_t)(id % 8),
+			.max_tokens = 20 + (uint32_t)(counter_hash(7, id) % 90),
+			.temperature = id % 2 == 0 ? 0.0f : 1.0f,
+			.ignore_eos = true,
+		};
+		cr_assert(engine_add(engine, &request) == FIT_OK);
+	}
+}
 
 static struct outcomes *run_company(
 	const struct subject *subject, const struct company *company, enum kernel_path path)
@@ -567,6 +596,7 @@ static struct outcomes *run_company(
 	config.max_num_seqs = company->max_num_seqs;
 	config.max_num_batched_tokens = company->max_num_batched_tokens;
 	open_cuda_path(&run, subject->weights, &config, path, company->is_eager);
+	add_companions(&run.engine, company->companions, vocab_size);
 	for (uint64_t id = 0; id < REQUESTS || engine_has_work(&run.engine);) {
 		uint32_t count = company->is_alone ? !engine_has_work(&run.engine) : 3;
 		if (company->is_alone && count == 1) {
@@ -623,35 +653,48 @@ static void expect_equal(const char *model, const char *name, const struct outco
 		compared++;
 	}
 	printf("%s, %s: %u requests alike, %u not; %u had hits; %lu graph, %lu eager, %lu mixed "
-	       "steps; %lu preemptions\n",
+	       "steps of up to %lu decode rows; %lu preemptions\n",
 		model, name, compared - bad, bad, hits, (unsigned long)b->graph_steps,
 		(unsigned long)b->eager_steps, (unsigned long)b->mixed_steps,
-		(unsigned long)b->preemptions);
+		(unsigned long)b->most_decode_rows, (unsigned long)b->preemptions);
 	cr_expect(compared > 0);
 }
 
-static const struct company alone = {"alone", "prefill-first", 1, 512, 200, true, false};
+static const struct company alone = {"alone", "prefill-first", 1, 512, 200, true, false, 0};
 
 static const struct company companies[] = {
-	{"prompts whole", "prefill-first", 20, 2048, 200, false, false},
-	{"prompts whole, eager", "prefill-first", 20, 2048, 200, false, true},
-	{"chunks beside decodes", "mixed", 20, 200, 200, false, false},
-	{"chunks of odd sizes", "mixed", 13, 61, 200, false, false},
-	{"chunks, eager", "mixed", 20, 130, 200, false, true},
-	{"alone, chunks, other bucket", "mixed", 2, 100, 200, true, true},
-	{"a few at a time", "mixed", 3, 333, 200, false, false},
+	{"prompts whole", "prefill-first", 20, 2048, 200, false, false, 0},
+	{"prompts whole, eager", "prefill-first", 20, 2048, 200, false, true, 0},
+	{"chunks beside decodes", "mixed", 20, 200, 200, false, false, 0},
+	{"chunks of odd sizes", "mixed", 13, 61, 200, false, false, 0},
+	{"chunks, eager", "mixed", 20, 130, 200, false, true, 0},
+	{"alone, chunks, other bucket", "mixed", 2, 100, 200, true, true, 0},
+	{"a few at a time", "mixed", 3, 333, 200, false, false, 0},
 };
 
-static void check_invariance(const struct subject *subject, enum kernel_path path)
+/* As many decode rows as other kernels of the products are made for: their number falls from the
+   sum of companions and requests, through all numbers, to one. */
+static const struct company crowds[] = {
+	{"1 beside", "mixed", 21, 100, 200, false, false, 1},
+	{"63 beside", "mixed", 83, 300, 330, false, false, 63},
+	{"65 beside, eager", "mixed", 85, 190, 330, false, true, 65},
+	{"128 beside, eager", "mixed", 148, 400, 460, false, true, 128},
+	{"200 beside, prompts whole", "prefill-first", 220, 2048, 600, false, false, 200},
+	{"256 beside, chunks of odd sizes", "mixed", 276, 333, 720, false, false, 256},
+};
+
+static void check_invariance(const struct subject *subject, enum kernel_path path,
+	const struct company *others, size_t count)
 {
 	char name[128];
 	struct outcomes *base = run_company(subject, &alone, path);
 
 	snprintf(name, sizeof(name), "%s, path %d", subject->model.name, (int)path);
-	for (size_t i = 0; i < sizeof(companies) / sizeof(companies[0]); i++) {
-		struct outcomes *other = run_company(subject, &companies[i], path);
-		expect_equal(name, companies[i].name, base, other, true);
+	for (size_t i = 0; i < count; i++) {
+		struct outcomes *other = run_company(subject, &others[i], path);
+		expect_equal(name, others[i].name, base, other, true);
 		cr_expect(other->preemptions == 0);
+		cr_expect(other->most_decode_rows > others[i].companions);
 		free(other);
 	}
 	free(base);
@@ -668,13 +711,26 @@ static void open_invariance(struct subject *subject, uint32_t i)
 
 Test(cuda_runner, requests_are_the_same_bits_in_any_company)
 {
+	const size_t count = sizeof(companies) / sizeof(companies[0]);
+
 	for (uint32_t i = 0; i < INVARIANCE_MODELS; i++) {
 		struct subject subject;
 		open_invariance(&subject, i);
-		check_invariance(&subject, kernel_path_of_device());
+		check_invariance(&subject, kernel_path_of_device(), companies, count);
 		if (kernel_path_of_device() != KERNEL_PATH_GENERAL) {
-			check_invariance(&subject, KERNEL_PATH_GENERAL);
+			check_invariance(&subject, KERNEL_PATH_GENERAL, companies, count);
 		}
+		subject_close(&subject);
+	}
+}
+
+Test(cuda_runner, requests_are_the_same_bits_beside_many)
+{
+	for (uint32_t i = 0; i < INVARIANCE_MODELS; i++) {
+		struct subject subject;
+		open_invariance(&subject, i);
+		check_invariance(&subject, kernel_path_of_device(), crowds,
+			sizeof(crowds) / sizeof(crowds[0]));
 		subject_close(&subject);
 	}
 }
@@ -684,15 +740,17 @@ Test(cuda_runner, requests_are_the_same_bits_in_any_company)
 Test(cuda_runner, preempted_runs_repeat_bit_by_bit)
 {
 	static const struct company pressed[] = {
-		{"preempted, mixed", "mixed", 20, 200, 12, false, false},
-		{"preempted, prefill-first", "prefill-first", 20, 512, 12, false, false},
+		{"preempted, mixed", "mixed", 20, 200, 12, false, false, 0},
+		{"preempted, prefill-first", "prefill-first", 20, 512, 12, false, false, 0},
+		{"preempted, 100 beside", "mixed", 120, 300, 130, false, false, 100},
 	};
+	const uint32_t count = sizeof(pressed) / sizeof(pressed[0]);
 
 	for (uint32_t i = 0; i < INVARIANCE_MODELS; i++) {
 		struct subject subject;
 		open_invariance(&subject, i);
 		struct outcomes *base = run_company(&subject, &alone, kernel_path_of_device());
-		for (uint32_t c = 0; c < 2; c++) {
+		for (uint32_t c = 0; c < count; c++) {
 			struct outcomes *a =
 				run_company(&subject, &pressed[c], kernel_path_of_device());
 			struct outcomes *b =
@@ -706,6 +764,167 @@ Test(cuda_runner, preempted_runs_repeat_bit_by_bit)
 		free(base);
 		subject_close(&subject);
 	}
+}
+
+/* ---- a prompt that repeats a completion ---- */
+
+/* All its layers' weights have an order of sums for decode rows that is not that of prompts. */
+static const struct model_config TALKATIVE = {
+	.name = "hidden-512",
+	.hidden_size = 512,
+	.num_hidden_layers = 2,
+	.num_attention_heads = 4,
+	.num_key_value_heads = 2,
+	.head_dim = 128,
+	.intermediate_size = 1024,
+	.vocab_size = 1000,
+	.max_position_embeddings = 2048,
+	.rms_norm_eps = 1e-6,
+	.rope_theta = 1e6,
+	.tie_word_embeddings = true,
+};
+
+/* Tokens of the first turn, of the second one behind it, and of its answer. */
+enum { TALK_PROMPT = 130, TALK_COMPLETION = 80, TALK_QUESTION = 20, TALK_ANSWER = 12 };
+enum { TALK_TURN = TALK_PROMPT + TALK_COMPLETION };
+
+/* The second turn: what it found in the cache, and the logits of its answer. */
+struct talk {
+	uint32_t cached_count, row_count;
+	float logits[TALK_ANSWER][1000]; /* of TALKATIVE's vocabulary */
+};
+
+/* Computes a turn whose tokens are forced; returns how many of its prompt's were found. */
+static uint32_t take_turn(struct run *run, uint32_t prompt_count, uint32_t output_count,
+	bool is_cuda, struct talk *talk)
+{
+	struct error error = {0};
+	struct step_time time;
+	int32_t tokens[TALK_TURN + TALK_QUESTION + TALK_ANSWER];
+	const struct sequence *sequence = NULL;
+
+	for (uint32_t i = 0; i < prompt_count + output_count; i++) {
+		tokens[i] = token(1, 1, i, TALKATIVE.vocab_size);
+	}
+	const struct request request = {
+		.id = prompt_count,
+		.prompt = tokens,
+		.prompt_count = prompt_count,
+		.forced = tokens + prompt_count,
+		.max_tokens = output_count,
+		.ignore_eos = true,
+	};
+	cr_assert(engine_add(&run->engine, &request) == FIT_OK);
+	for (talk->row_count = 0; engine_has_work(&run->engine);) {
+		cr_assert(engine_step(&run->engine, &time, &error) == STATUS_OK, "%s", error.text);
+		sequence = engine_take_finished(&run->engine);
+		if (run->engine.scheduler.batch.counts.sampled_rows == 0) {
+			continue;
+		}
+		float *row = talk->logits[talk->row_count++ % TALK_ANSWER];
+		if (is_cuda) {
+			cr_assert(cuda_runner_logits(&run->runner, 1, row, &error) == STATUS_OK);
+		} else {
+			memcpy(row, reference_runner_logits(&run->runner), sizeof(talk->logits[0]));
+		}
+	}
+	cr_assert(sequence != NULL);
+	cr_assert(talk->row_count == output_count);
+	return sequence->cached_count;
+}
+
+/* Two turns; the cache is emptied between them if the second is to be computed. */
+static void hold_talk(struct run *run, bool is_cuda, bool is_computed, struct talk *talk)
+{
+	struct error error = {0};
+	struct engine_config config = run->engine.scheduler.config;
+
+	cr_assert(take_turn(run, TALK_PROMPT, TALK_COMPLETION, is_cuda, talk) == 0);
+	if (is_computed) {
+		engine_close(&run->engine);
+		cr_assert(engine_open(&run->engine, &config, &run->runner, &error) == STATUS_OK);
+	}
+	talk->cached_count = take_turn(run, TALK_TURN + TALK_QUESTION, TALK_ANSWER, is_cuda, talk);
+	cr_expect(is_computed ? talk->cached_count == 0 : talk->cached_count > TALK_PROMPT,
+		"%u tokens found", talk->cached_count);
+	close_run(run);
+}
+
+static struct talk *talk_on_gpu(
+	const struct subject *subject, enum kernel_path path, bool is_eager, bool is_computed)
+{
+	struct engine_config config = config_of("mixed", 60);
+	struct talk *talk = memory_take(1, sizeof(*talk));
+	struct run run;
+
+	open_cuda_path(&run, subject->weights, &config, path, is_eager);
+	hold_talk(&run, true, is_computed, talk);
+	return talk;
+}
+
+static struct talk *talk_on_cpu(const struct subject *subject, enum rounding rounding)
+{
+	struct engine_config config = config_of("mixed", 60);
+	struct talk *talk = memory_take(1, sizeof(*talk));
+	struct run run;
+
+	open_reference(&run, subject->weights, &config, rounding);
+	hold_talk(&run, false, false, talk);
+	return talk;
+}
+
+static double distance(const struct talk *a, const struct talk *b)
+{
+	size_t count = sizeof(a->logits) / sizeof(a->logits[0][0]);
+
+	return sqrt(squared_distance(a->logits[0], b->logits[0], count) /
+		    squared_size(b->logits[0], count));
+}
+
+/* Prefill rows compute the prompt, decode rows have filled the blocks: their bits may differ. But
+   the run repeats, and both are as far from the exact logits as rounding to bf16 makes them, so
+   that they are at most twice as far from each other. */
+static void check_talk(const struct subject *subject, enum kernel_path path, double rounding,
+	const struct talk *exact)
+{
+	struct talk *computed = talk_on_gpu(subject, path, false, true);
+	struct talk *found = talk_on_gpu(subject, path, false, false);
+	struct talk *again = talk_on_gpu(subject, path, false, false);
+	struct talk *eager = talk_on_gpu(subject, path, true, false);
+
+	printf("path %d: the prompt computed is off by %.3g of the exact, found by %.3g, where "
+	       "rounding costs %.3g; by %.3g of each other\n",
+		(int)path, distance(computed, exact), distance(found, exact), rounding,
+		distance(found, computed));
+	cr_expect(memcmp(found->logits, again->logits, sizeof(found->logits)) == 0);
+	cr_expect(memcmp(found->logits, eager->logits, sizeof(found->logits)) == 0);
+	cr_expect(distance(computed, exact) < RUN_ERROR_RATIO * rounding);
+	cr_expect(distance(found, exact) < RUN_ERROR_RATIO * rounding);
+	cr_expect(distance(found, computed) < 2 * RUN_ERROR_RATIO * rounding);
+	free(computed);
+	free(found);
+	free(again);
+	free(eager);
+}
+
+Test(cuda_runner, prompts_that_repeat_a_completion_are_close_to_the_computed)
+{
+	struct error error = {0};
+	struct subject subject = {.model = TALKATIVE};
+
+	cr_assert(weights_open(&subject.weights, &subject.model, "dummy:5", &error) == STATUS_OK,
+		"%s", error.text);
+	struct talk *exact = talk_on_cpu(&subject, ROUNDING_NONE);
+	struct talk *rounded = talk_on_cpu(&subject, ROUNDING_BF16);
+	double rounding = distance(rounded, exact);
+	cr_expect(rounding > 0);
+	check_talk(&subject, kernel_path_of_device(), rounding, exact);
+	if (kernel_path_of_device() != KERNEL_PATH_GENERAL) {
+		check_talk(&subject, KERNEL_PATH_GENERAL, rounding, exact);
+	}
+	free(exact);
+	free(rounded);
+	subject_close(&subject);
 }
 
 /* ---- steps in flight ---- */

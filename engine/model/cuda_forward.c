@@ -298,46 +298,92 @@ static void note(struct cuda_forward *forward, int code, const char *call)
 	}
 }
 
-/* bias: WEIGHT_COUNT for none. */
-static void multiply(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
-	enum weight weight, enum weight bias, uint32_t layer, uint32_t row_count,
+/* How many of a batch's rows, from the first on, are multiplied by a weight through
+   kernels/decode_matmul.h. Where that has an order of sums of its own they are the decode rows,
+   whatever their number; where the order is that of matmul(), all rows or none, as is faster. */
+static uint32_t decode_product_rows(
+	const struct weight_shape *shape, const struct cuda_batch *batch)
+{
+	if (!decode_matmul_fits(shape->columns, shape->rows)) {
+		return 0;
+	}
+	if (decode_matmul_parts(shape->columns, shape->rows) > 1) {
+		return batch->decode_count;
+	}
+	return decode_matmul_pays(batch->token_count, shape->columns, shape->rows)
+		       ? batch->token_count
+		       : 0;
+}
+
+/* Of rows `first` to the last through matmul(); bias: WEIGHT_COUNT for none. */
+static void multiply_from(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
+	enum weight weight, enum weight bias, uint32_t layer, uint32_t first, uint32_t row_count,
 	struct CUstream_st *stream)
 {
 	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
-	const uint16_t *vector = bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, layer);
 
-	nvtx_push_layer(forward->domain, weight_name(weight), layer, row_count);
+	if (first == row_count) {
+		return;
+	}
+	nvtx_push_layer(forward->domain, weight_name(weight), layer, row_count - first);
 	note(forward,
-		matmul(forward->products, out, in, tensor(forward, weight, layer), vector,
-			row_count, shape.columns, shape.rows, stream),
+		matmul(forward->products, out + (size_t)first * shape.rows,
+			in + (size_t)first * shape.columns, tensor(forward, weight, layer),
+			bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, layer),
+			row_count - first, shape.columns, shape.rows, stream),
 		weight_name(weight));
 	nvtx_pop(forward->domain);
 }
 
-/* activated = silu(gate) * up, of hidden; the bits are the same either way. */
-static void run_gate_up(struct cuda_forward *forward, uint32_t layer, uint32_t row_count,
+static void multiply(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
+	enum weight weight, enum weight bias, uint32_t layer, const struct cuda_batch *batch,
 	struct CUstream_st *stream)
 {
-	uint32_t hidden = forward->model.hidden_size;
-	uint32_t intermediate = forward->model.intermediate_size;
+	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
+	uint32_t count = decode_product_rows(&shape, batch);
 
-	if (decode_matmul_pays(row_count, hidden, 2 * intermediate)) {
-		nvtx_push_layer(forward->domain, weight_name(WEIGHT_GATE_UP), layer, row_count);
+	if (count > 0) {
+		nvtx_push_layer(forward->domain, weight_name(weight), layer, count);
+		note(forward,
+			decode_matmul(out, in, tensor(forward, weight, layer),
+				bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, layer), count,
+				shape.columns, shape.rows, stream),
+			weight_name(weight));
+		nvtx_pop(forward->domain);
+	}
+	multiply_from(forward, out, in, weight, bias, layer, count, batch->token_count, stream);
+}
+
+/* activated = silu(gate) * up, of hidden. */
+static void run_gate_up(struct cuda_forward *forward, uint32_t layer,
+	const struct cuda_batch *batch, struct CUstream_st *stream)
+{
+	struct weight_shape shape =
+		weight_shape(&forward->model, WEIGHT_GATE_UP, forward->options.shard);
+	uint32_t intermediate = forward->model.intermediate_size;
+	uint32_t count = decode_product_rows(&shape, batch);
+	uint32_t rest = batch->token_count - count;
+
+	if (count > 0) {
+		nvtx_push_layer(forward->domain, weight_name(WEIGHT_GATE_UP), layer, count);
 		note(forward,
 			decode_matmul_silu(forward->activated, forward->hidden,
-				tensor(forward, WEIGHT_GATE_UP, layer), row_count, hidden,
+				tensor(forward, WEIGHT_GATE_UP, layer), count, shape.columns,
 				intermediate, stream),
 			weight_name(WEIGHT_GATE_UP));
 		nvtx_pop(forward->domain);
-		return;
 	}
-	multiply(forward, forward->gate_up, forward->hidden, WEIGHT_GATE_UP, WEIGHT_COUNT, layer,
-		row_count, stream);
-	nvtx_push_layer(forward->domain, "silu_mul", layer, row_count);
-	note(forward,
-		silu_mul(forward->activated, forward->gate_up, row_count, intermediate, stream),
-		"silu_mul");
-	nvtx_pop(forward->domain);
+	if (rest > 0) {
+		multiply_from(forward, forward->gate_up, forward->hidden, WEIGHT_GATE_UP,
+			WEIGHT_COUNT, layer, count, batch->token_count, stream);
+		nvtx_push_layer(forward->domain, "silu_mul", layer, rest);
+		note(forward,
+			silu_mul(forward->activated + (size_t)count * intermediate,
+				forward->gate_up + (size_t)count * shape.rows, rest, intermediate,
+				stream),
+			"silu_mul");
+		nvtx_pop(forward->domain);
+	}
 }
 
 /* Rows are taken in groups whose splits have room for their results; mostly that is one group. */
@@ -376,8 +422,8 @@ static void run_attention(struct cuda_forward *forward, const struct cuda_batch 
 	struct prefill_work prefill = batch->prefill;
 
 	prefill.path = forward->options.path;
-	multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, layer,
-		batch->token_count, stream);
+	multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, layer, batch,
+		stream);
 	nvtx_push_layer(forward->domain, "qk_norm_rope_store", layer, batch->token_count);
 	note(forward,
 		qk_norm_rope_store(forward->query, keys, values, forward->qkv, batch->positions,
@@ -394,8 +440,8 @@ static void run_attention(struct cuda_forward *forward, const struct cuda_batch 
 			&forward->shape, stream),
 		"prefill_attention");
 	nvtx_pop(forward->domain);
-	multiply(forward, forward->hidden, forward->attended, WEIGHT_O, WEIGHT_O_BIAS, layer,
-		batch->token_count, stream);
+	multiply(forward, forward->hidden, forward->attended, WEIGHT_O, WEIGHT_O_BIAS, layer, batch,
+		stream);
 }
 
 /* residual += hidden; hidden = its norm. */
@@ -418,9 +464,9 @@ static void run_layer(struct cuda_forward *forward, const struct cuda_batch *bat
 
 	run_attention(forward, batch, layer, stream);
 	run_norm(forward, WEIGHT_POST_NORM, layer, tokens, stream);
-	run_gate_up(forward, layer, tokens, stream);
+	run_gate_up(forward, layer, batch, stream);
 	multiply(forward, forward->hidden, forward->activated, WEIGHT_DOWN, WEIGHT_COUNT, layer,
-		tokens, stream);
+		batch, stream);
 	if (layer + 1 < forward->model.num_hidden_layers) {
 		run_norm(forward, WEIGHT_INPUT_NORM, layer + 1, tokens, stream);
 	}
