@@ -25,22 +25,28 @@
    elapsed_ns without gpu_ns.
 
    What a row computes does not depend on the other rows of a step, on their number, on padding, on
-   graph or eager launch. All is one order of sums for every row but attention, which has two: that
-   of decode rows and that of prefill rows. So the K/V and the sampled tokens of a request are the
-   same bits
+   graph or eager launch. But there are two kinds of rows: those of prompts, chunks of one token
+   included, and decode rows. Two operations have an order of sums for either kind and launches of
+   their own: attention, and the products with weights that decode_matmul_parts() cuts (all of a
+   layer's in qwen3-0.6b, none in qwen3-8b); in all others every row has the same order. Positions of
+   a prompt are computed by rows of the one kind, those of a completion by the other. So the K/V and
+   the sampled tokens of a request are the same bits
 
        alone and in any company, under any policy and limits, with graphs and eager, run after run;
        with a prompt computed whole or in chunks of any size;
-       with a prefix found in blocks that prefill rows filled.
+       with a prefix found in blocks that rows of prompts filled.
 
-   They may differ (within rounding, and again the same run after run) only where a prefill row
-   computes what a decode row would have computed, or the other way round:
+   They may differ, within rounding, only where a position is computed by a row of the other kind:
 
-       after a preemption: the completion so far is computed again, as part of a prompt;
+       after a preemption, where the completion so far is computed again as a prompt's: at those
+       positions that had been decoded, and at all behind them;
        with a prefix found in blocks that decode rows filled (a later turn of a conversation whose
-       prompt repeats a completion), against the same prompt computed.
+       prompt repeats a completion), against the same prompt computed: at the decoded positions, and
+       at all behind them.
 
-   Either is compared within one path of kernels: general and sm_90 have their own bits. */
+   Either is the same again whenever the run is repeated, and nobody else's bits change but of those
+   who find such blocks. All this is within one path of kernels: general and sm_90 have their own
+   bits. */
 
 struct range_watch;
 
