@@ -730,8 +730,8 @@ static enum status run_largest(struct cuda_runner *runner, struct error *error)
 	uint32_t samples = runner->sample_capacity;
 	uint32_t tokens =
 		u32_max(runner->engine.max_num_batched_tokens, runner->engine.max_num_seqs);
-	uint32_t attending =
-		u32_min(u32_min(tokens, (uint32_t)PREFILL_QUERY_TILE), runner->engine.max_model_len);
+	uint32_t attending = u32_min(
+		u32_min(tokens, (uint32_t)PREFILL_QUERY_TILE), runner->engine.max_model_len);
 	const struct layout most = layout_of(samples, samples, tokens, 1);
 	const struct layout *layout = &most;
 	struct cuda_batch batch = device_batch(runner, layout);
