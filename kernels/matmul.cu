@@ -20,7 +20,7 @@
    and qwen3-8b and 1 to 16,384 rows these algorithms take as long as those with splits. */
 
 enum {
-	PLANS_BITS = 12,
+	PLANS_BITS = 13,
 	PLANS_MAX = 1 << PLANS_BITS,
 	CANDIDATES_MAX = 16,
 	MATMUL_NO_LIBRARY = 999,
@@ -272,19 +272,17 @@ static cublasStatus_t choose(struct matmul_context *context, struct plan *plan)
 	return status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status;
 }
 
-/* The number of rows whose plan serves so many. Tiles of the large kernels have 64 rows or a
-   multiple of them, and few rows decide more. 8 are the fewest: for one row the library chooses
-   badly. */
+/* The number of rows whose plan serves so many: kernels with tiles of every multiple of 8 rows are
+   there to choose from, so that neighbours differ by a 128th of what there is, or 8. 8 are the
+   fewest: for one row the library chooses badly. */
 static uint32_t shared_rows(uint32_t row_count)
 {
-	uint32_t last = row_count - 1;
-	uint32_t part = last < 64      ? 8
-			: last < 512   ? 16
-			: last < 4096  ? 64
-			: last < 16384 ? 128
-				       : 1024;
+	uint32_t step = 8;
 
-	return (last / part + 1) * part;
+	while (step < 1024 && step * 128 < row_count) {
+		step *= 2;
+	}
+	return (row_count + step - 1) / step * step;
 }
 
 /* The plan of a shape, made if need be. When the table is half full everything is forgotten. */

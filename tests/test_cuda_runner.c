@@ -742,7 +742,7 @@ Test(cuda_runner, preempted_runs_repeat_bit_by_bit)
 	static const struct company pressed[] = {
 		{"preempted, mixed", "mixed", 20, 200, 12, false, false, 0},
 		{"preempted, prefill-first", "prefill-first", 20, 512, 12, false, false, 0},
-		{"preempted, 100 beside", "mixed", 120, 300, 130, false, false, 100},
+		{"preempted, 100 beside", "mixed", 120, 300, 100, false, false, 100},
 	};
 	const uint32_t count = sizeof(pressed) / sizeof(pressed[0]);
 
