@@ -308,7 +308,10 @@ static uint32_t decode_product_rows(
 		return 0;
 	}
 	if (decode_matmul_parts(shape->columns, shape->rows) > 1) {
-		return batch->decode_count;
+		/* until there are kernels for more rows, the order is still that of matmul() */
+		return decode_matmul_pays(batch->decode_count, shape->columns, shape->rows)
+			       ? batch->decode_count
+			       : 0;
 	}
 	return decode_matmul_pays(batch->token_count, shape->columns, shape->rows)
 		       ? batch->token_count
