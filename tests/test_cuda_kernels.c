@@ -435,10 +435,11 @@ enum { STEP_DATA = 64 * 1024, STEP_ADDITIONS = 700, STEP_WIDTH = 5, STEP_TOKENS 
 
 static void step_open(struct step_trial *own)
 {
+	size_t line = sizeof(struct step_head);
 	size_t stride = STEP_DATA + STEP_ADDITIONS * sizeof(struct table_addition);
 
 	memset(own, 0, sizeof(*own));
-	stride = (stride + STEP_CHUNK - 1) / STEP_CHUNK * STEP_CHUNK;
+	stride = (STEP_BLOCKS * line + stride + line - 1) / line * line;
 	for (uint32_t i = 0; i < STEP_TOKENS; i++) {
 		own->sampled[i] = (int32_t)(i * 3 + 1);
 	}
@@ -448,6 +449,7 @@ static void step_open(struct step_trial *own)
 	own->edges = (struct step_edges){
 		.count = device_take(sizeof(uint64_t)),
 		.data = device_take(STEP_DATA),
+		.data_bytes = STEP_DATA,
 		.host_data = own->host_data,
 		.host_stride = stride,
 		.tables = device_copy(own->tables, sizeof(own->tables)),
@@ -477,7 +479,8 @@ static void step_close(struct step_trial *own)
 static void check_step(struct step_trial *own, uint64_t step, size_t bytes, size_t sure,
 	uint32_t addition_count, uint32_t token_count)
 {
-	unsigned char *data = own->host_data + step % 2 * own->edges.host_stride;
+	struct step_head *heads = (void *)(own->host_data + step % 2 * own->edges.host_stride);
+	unsigned char *data = (unsigned char *)(heads + STEP_BLOCKS);
 	struct table_addition *additions = (struct table_addition *)(void *)(data + STEP_DATA);
 	unsigned char *found = memory_take(STEP_DATA, 1);
 	uint32_t tables[1500];
@@ -485,17 +488,19 @@ static void check_step(struct step_trial *own, uint64_t step, size_t bytes, size
 	for (uint32_t i = 0; i < STEP_DATA; i++) {
 		data[i] = (unsigned char)counter_hash(step, i);
 	}
-	*(struct step_head *)(void *)data = (struct step_head){
-		.chunk_count = (uint32_t)(bytes / STEP_CHUNK), .addition_count = addition_count};
+	for (uint32_t i = 0; i < STEP_BLOCKS; i++) {
+		heads[i] = (struct step_head){.chunk_count = (uint32_t)(bytes / STEP_CHUNK),
+			.addition_count = addition_count};
+	}
 	for (uint32_t a = 0; a < addition_count; a++) {
 		uint32_t place = (a * 7 + 3) % 1500; /* 7 and 1,500 share no factor */
 		uint32_t block = (uint32_t)step * 1000 + a;
 		additions[a] =
-			(struct table_addition){place / STEP_WIDTH, place % STEP_WIDTH, block};
+			(struct table_addition){place / STEP_WIDTH, place % STEP_WIDTH, block, 0};
 		own->tables[place] = block;
 	}
 	must(cudaMemset(own->edges.data, 0xee, STEP_DATA), "cudaMemset");
-	must(step_begin(&own->edges, sure, STEP_DATA, NULL), "step_begin");
+	must(step_begin(&own->edges, sure, NULL), "step_begin");
 	must(step_end(&own->edges, token_count, NULL), "step_end");
 	must(cudaDeviceSynchronize(), "kernel");
 	must(cudaMemcpy(found, own->edges.data, STEP_DATA, cudaMemcpyDeviceToHost), "cudaMemcpy");
@@ -522,7 +527,9 @@ Test(cuda_kernels, step_edges)
 	check_step(&own, 1, 4096, 4096, 1, 1);
 	check_step(&own, 2, STEP_DATA, 4096, STEP_ADDITIONS, STEP_TOKENS);
 	check_step(&own, 3, 128, 4096, 257, 513);
-	check_step(&own, 4, 9008, 16, 3, 512);
+	check_step(&own, 4, 9008, 16, 64, 512);
+	check_step(&own, 5, STEP_DATA, STEP_DATA, 65, 3);
+	check_step(&own, 6, 16, 0, 0, 1);
 	step_close(&own);
 }
 

@@ -21,17 +21,10 @@ enum {
 	BUCKETS_MAX = 5 + 65536 / BUCKET_STEP,
 	STEPS_IN_FLIGHT = 2,
 	POLLS_A_QUERY = 1 << 16, /* looks at a step's mark before the driver is asked */
-	SURE_BYTES = 4096,	 /* of a step's data that are copied unasked, as its splits mostly
-				    end there in small steps */
+	SURE_SPLITS = 8,	 /* of each decode row are copied unasked, if there or not */
 };
 
-static_assert(
-	sizeof(struct table_addition) == sizeof(struct block_addition) &&
-		offsetof(struct table_addition, block) == offsetof(struct block_addition, block),
-	"additions go up as they are");
-
-/* Where a step's data lies, by byte, behind a struct step_head. Only the last section, the splits,
-   has no fixed size. */
+/* Where a step's data lies, by byte. Only the last section, the splits, has no fixed size. */
 struct layout {
 	size_t split_start, rows, contexts, query_start, sample_index, sample_rows;
 	size_t row_keys, temperatures, token_ids, positions, slots, tiles, splits;
@@ -66,14 +59,13 @@ struct cuda_runner {
 	uint32_t sample_capacity;
 	uint32_t block_count; /* of decode attention's kernels */
 
-	/* a step's data, on the device and, for either of two steps, in pinned memory of the host:
-	   data_bytes for lists, then additions to the block tables */
+	/* a step's data, on the device and, for either of two steps, in pinned memory */
 	struct step_edges edges;
 	unsigned char *data;
 	unsigned char *host_data;
-	size_t data_bytes;
-	unsigned char *host;  /* the half of host_data that is filled now */
-	int32_t *host_tokens; /* pinned: (2, sample_capacity) */
+	struct step_head *heads; /* of the half of host_data that is filled now */
+	unsigned char *host;	 /* the lists of that half */
+	int32_t *host_tokens;	 /* pinned: (2, sample_capacity) */
 	struct step_mark *marks;
 	uint64_t *step_count; /* device */
 	uint32_t addition_capacity;
@@ -112,7 +104,7 @@ static size_t section(size_t *end, size_t count, size_t size)
 static struct layout layout_of(uint32_t rows, uint32_t samples, uint32_t tokens, uint32_t tiles)
 {
 	struct layout layout;
-	size_t end = sizeof(struct step_head);
+	size_t end = 0;
 
 	layout.split_start = section(&end, (size_t)rows + 1, sizeof(uint32_t));
 	layout.rows = section(&end, rows, sizeof(uint32_t));
@@ -273,36 +265,40 @@ static void fill_padding(
 	}
 }
 
-static void fill_head(struct cuda_runner *runner, const struct layout *layout, uint32_t split_count)
+/* Additions to the block tables, and the heads that tell how much there is. */
+static void fill_edges(struct cuda_runner *runner, const struct layout *layout,
+	uint32_t split_count, const struct block_addition *additions, uint32_t addition_count)
 {
 	size_t bytes = layout->splits + split_count * sizeof(struct decode_split);
-	struct step_head *head = (void *)runner->host;
+	struct table_addition *to = (void *)(runner->host + runner->edges.data_bytes);
 
-	*head = (struct step_head){
-		.chunk_count = u32_from(u64_divide_up(bytes, (uint64_t)STEP_CHUNK))};
-}
-
-static void fill_additions(struct cuda_runner *runner, const struct batch *batch)
-{
-	struct step_head *head = (void *)runner->host;
-
-	check(batch->addition_count <= runner->addition_capacity);
-	head->addition_count = batch->addition_count;
-	memcpy(runner->host + runner->data_bytes, batch->additions,
-		batch->addition_count * sizeof(struct table_addition));
+	check(addition_count <= runner->addition_capacity);
+	for (uint32_t i = 0; i < addition_count; i++) {
+		to[i] = (struct table_addition){
+			.row = additions[i].row,
+			.index = additions[i].index,
+			.block = additions[i].block,
+		};
+	}
+	for (uint32_t i = 0; i < STEP_BLOCKS; i++) {
+		runner->heads[i] = (struct step_head){
+			.chunk_count = u32_from(u64_divide_up(bytes, (uint64_t)STEP_CHUNK)),
+			.addition_count = addition_count,
+		};
+	}
 }
 
 /* A step from the host's data to the host's tokens, on the stream. */
 static enum status run_step(struct cuda_runner *runner, const struct layout *layout,
 	const struct cuda_batch *batch, struct error *error)
 {
-	size_t sure_bytes =
-		u64_min(u64_max(layout->splits, (uint64_t)SURE_BYTES), runner->data_bytes);
+	size_t splits = (size_t)batch->decode_count * SURE_SPLITS;
+	size_t sure_bytes = u64_min(
+		layout->splits + splits * sizeof(struct decode_split), runner->edges.data_bytes);
 
 	nvtx_push(runner->domain, "upload");
 	enum status status = cuda_status(
-		step_begin(&runner->edges, sure_bytes, runner->data_bytes, runner->stream),
-		"step_begin", error);
+		step_begin(&runner->edges, sure_bytes, runner->stream), "step_begin", error);
 	nvtx_pop(runner->domain);
 	if (status == STATUS_OK) {
 		status = cuda_forward_run(runner->forward, batch, runner->stream, error);
@@ -323,7 +319,8 @@ static uint32_t take_turn(struct cuda_runner *runner)
 	uint32_t turn = (uint32_t)(runner->launched % STEPS_IN_FLIGHT);
 
 	check(runner->launched - runner->collected < STEPS_IN_FLIGHT);
-	runner->host = runner->host_data + turn * runner->edges.host_stride;
+	runner->heads = (void *)(runner->host_data + turn * runner->edges.host_stride);
+	runner->host = (unsigned char *)(runner->heads + STEP_BLOCKS);
 	return turn;
 }
 
@@ -382,7 +379,7 @@ static enum status rehearse(struct cuda_runner *runner, struct error *error)
 	for (uint32_t i = 0; i < STEPS_IN_FLIGHT && status == STATUS_OK; i++) {
 		take_turn(runner);
 		fill_padding(runner, &bucket->layout, 0, bucket->row_count);
-		fill_head(runner, &bucket->layout, 0);
+		fill_edges(runner, &bucket->layout, 0, NULL, 0);
 		status = cuda_status((int)cudaGraphLaunch(bucket->graph, runner->stream),
 			"cudaGraphLaunch", error);
 		runner->launched++;
@@ -405,7 +402,7 @@ static enum status open_buckets(struct cuda_runner *runner, bool is_eager, struc
 		batch.token_count = batch.decode_count = batch.sample_count = bucket->row_count;
 		take_turn(runner);
 		fill_padding(runner, &bucket->layout, 0, bucket->row_count);
-		fill_head(runner, &bucket->layout, 0);
+		fill_edges(runner, &bucket->layout, 0, NULL, 0);
 		status = run_silent(runner, &bucket->layout, &batch, error);
 		if (status == STATUS_OK && !is_eager) {
 			status = capture(runner, bucket, &batch, error);
@@ -467,8 +464,7 @@ static enum status launch_decode(struct cuda_runner *runner, const struct batch 
 	nvtx_push(runner->domain, "fill");
 	uint32_t splits = fill_batch(runner, layout, batch, &device);
 	fill_padding(runner, layout, batch->row_count, bucket->row_count);
-	fill_head(runner, layout, splits);
-	fill_additions(runner, batch);
+	fill_edges(runner, layout, splits, batch->additions, batch->addition_count);
 	nvtx_pop(runner->domain);
 	if (bucket->graph != NULL && splits <= runner->split_limit) {
 		*mode = STEP_MODE_GRAPH;
@@ -494,8 +490,7 @@ static enum status launch_general(
 
 	nvtx_push(runner->domain, "fill");
 	uint32_t splits = fill_batch(runner, &layout, batch, &device);
-	fill_head(runner, &layout, splits);
-	fill_additions(runner, batch);
+	fill_edges(runner, &layout, splits, batch->additions, batch->addition_count);
 	fill_groups(runner, &layout, &device);
 	nvtx_pop(runner->domain);
 	return run_step(runner, &layout, &device, error);
@@ -668,15 +663,15 @@ static enum status open_edges(struct cuda_runner *runner, struct error *error)
 		tokens, tokens / PREFILL_QUERY_TILE + runner->sample_capacity);
 	uint64_t bytes = most.splits + runner->split_room * sizeof(struct decode_split);
 
-	runner->data_bytes = u64_max(
-		u64_divide_up(bytes, (uint64_t)STEP_CHUNK) * STEP_CHUNK, (uint64_t)SURE_BYTES);
+	bytes = u64_divide_up(bytes, (uint64_t)STEP_CHUNK) * STEP_CHUNK;
 	/* No entry of the block tables is added twice in a step. */
 	runner->addition_capacity =
 		u32_from((uint64_t)engine->policy->max_running(engine) * runner->table_width);
-	uint64_t stride =
-		runner->data_bytes + runner->addition_capacity * sizeof(struct table_addition);
-	stride = u64_divide_up(stride, (uint64_t)STEP_CHUNK) * STEP_CHUNK;
-	enum status status = take_device(&runner->data, runner->data_bytes, error);
+	uint64_t additions = u32_max(runner->addition_capacity, STEP_SURE_ADDITIONS);
+	uint64_t line = sizeof(struct step_head);
+	uint64_t stride = STEP_BLOCKS * line + bytes + additions * sizeof(struct table_addition);
+	stride = u64_divide_up(stride, line) * line;
+	enum status status = take_device(&runner->data, bytes, error);
 	if (status == STATUS_OK) {
 		status = take_device(&runner->sampled, rows * sizeof(int32_t), error);
 	}
@@ -697,6 +692,7 @@ static enum status open_edges(struct cuda_runner *runner, struct error *error)
 	runner->edges = (struct step_edges){
 		.count = runner->step_count,
 		.data = runner->data,
+		.data_bytes = bytes,
 		.host_data = runner->host_data,
 		.host_stride = stride,
 		.table_width = runner->table_width,
@@ -746,9 +742,9 @@ static enum status run_largest(struct cuda_runner *runner, struct error *error)
 	for (uint32_t i = 0; i < samples; i++) {
 		HOST(uint32_t, sample_rows)[i] = SAMPLER_NO_ROW;
 	}
-	fill_head(runner, layout, 0);
+	fill_edges(runner, layout, 0, NULL, 0);
 	enum status status = run_silent(runner, layout, &batch, error);
-	memset(runner->host, 0, runner->data_bytes);
+	memset(runner->host, 0, runner->edges.data_bytes);
 	return status;
 }
 
