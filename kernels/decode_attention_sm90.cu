@@ -431,7 +431,6 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 	bool is_waiting = true; /* for the kernels before */
 	auto wait = [&]() {
 		dependency_wait();
-		dependents_launch();
 		for (uint32_t i = 0; i < n; i++) {
 			copy_query<P>(a, pipe, i, pipe.note(i));
 		}
@@ -906,6 +905,8 @@ static __global__ void __launch_bounds__(P::threads, 1)
 {
 #ifdef QUIRE_SM90A
 	extern __shared__ __align__(1024) unsigned char memory[];
+
+	dependents_launch();
 	uint32_t warp = threadIdx.x / WARP;
 	pipe<P> pipe = {memory, shared_address(memory)};
 

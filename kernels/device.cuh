@@ -147,12 +147,20 @@ __device__ inline uint32_t pack2(float low, float high)
 
 /* ---- programmatic dependent launch (sm_90) ---- */
 
-/* A kernel launched with launch_dependent() may begin while the kernels before it on the stream
-   still run. Until dependency_wait() it may only read what no kernel of this step writes (weights)
-   or what the step's first kernel brings (its lists, see kernels/step.h), the latter not in the
-   second kernel, the embedding; and it may write nothing. After the wait it says
-   dependents_launch(), never before: so whatever runs ahead of its own wait finds everything done
-   that lies two or more kernels back. On older architectures both are nothing. */
+/* A kernel launched with launch_dependent() says dependents_launch() first of all. So the next one
+   begins as soon as all blocks of this one have begun, whether the kernels before are done or not,
+   and several kernels at once hold multiprocessors, each as far as it comes before its own
+   dependency_wait(). This returns when the kernel before has ended and all that it wrote can be
+   seen. As every kernel waits, none ends before the one ahead of it: the wait is for all kernels
+   before.
+
+   Ahead of its wait a kernel finds nothing done, so there it writes no global memory and reads only
+   what no kernel of the step writes: weights, keys and values of earlier steps; and the lists that
+   the step's first kernel brings (kernels/step.h). For the sake of these the embedding, which
+   follows that kernel, waits before it lets others begin, and reads even its lists after that. The
+   first kernel itself is launched in turn, when the step before has ended. A kernel that knows
+   nothing of this, as those of libraries, is launched in turn too and lets the next begin at its
+   end. On older architectures both functions are nothing. */
 __device__ inline void dependency_wait()
 {
 #if __CUDA_ARCH__ >= 900

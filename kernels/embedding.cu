@@ -8,7 +8,7 @@ static __global__ void embedding_kernel(uint16_t *out, const uint16_t *table,
 {
 	uint32_t token = blockIdx.x;
 
-	/* The ids too: the kernel before this one may be what brought them (kernels/step.h). */
+	/* In this order here, see dependents_launch(). */
 	dependency_wait();
 	dependents_launch();
 	int32_t id = token_ids[token];

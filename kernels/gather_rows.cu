@@ -6,11 +6,11 @@
 static __global__ void gather_rows_kernel(
 	uint16_t *out, const uint16_t *in, const uint32_t *indices, uint32_t width)
 {
+	dependents_launch();
 	const uint16_t *from = in + (size_t)indices[blockIdx.x] * width;
 	uint16_t *to = out + (size_t)blockIdx.x * width;
 
 	dependency_wait();
-	dependents_launch();
 	for (uint32_t i = threadIdx.x * 8; i < width; i += blockDim.x * 8) {
 		store8(to + i, load8(from + i));
 	}

@@ -36,8 +36,8 @@ static __global__ void __launch_bounds__(LIMIT_THREADS)
 
 static __global__ void limit_launch_kernel()
 {
-	dependency_wait();
 	dependents_launch();
+	dependency_wait();
 }
 
 static __device__ inline float uniform(uint64_t key, size_t index)

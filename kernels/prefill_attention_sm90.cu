@@ -519,6 +519,8 @@ static __global__ void __launch_bounds__(HOPPER_WARPS *WARP, 1)
 	extern __shared__ __align__(PLACE_ALIGNMENT) unsigned char tiles[];
 	__shared__ struct prefill_item items[2];
 	__shared__ uint64_t barriers[BARRIERS];
+
+	dependents_launch();
 	prefill_places<D> at;
 	uint32_t group = threadIdx.x / GROUP, warp = threadIdx.x / WARP;
 	uint32_t barrier = shared_address(barriers);
@@ -544,7 +546,6 @@ static __global__ void __launch_bounds__(HOPPER_WARPS *WARP, 1)
 	}
 	__syncthreads();
 	dependency_wait();
-	dependents_launch();
 	if (group == GROUPS) {
 		registers_release<40>();
 		if (warp == GROUPS * WARPS_IN_GROUP && threadIdx.x % WARP == 0) {

@@ -80,6 +80,8 @@ static __global__ void __launch_bounds__(STORE_THREADS, 7)
 	qk_norm_rope_store_kernel(store_arguments a)
 {
 	const int LANES = DIM / 16;
+
+	dependents_launch();
 	uint32_t key_start = a.shape.head_count;
 	uint32_t value_start = key_start + a.shape.kv_head_count;
 	uint32_t heads = value_start + a.shape.kv_head_count;
@@ -108,7 +110,6 @@ static __global__ void __launch_bounds__(STORE_THREADS, 7)
 		}
 	}
 	dependency_wait();
-	dependents_launch();
 	bf16x8 low = {}, high = {};
 	if (is_there) {
 		const uint16_t *in = a.qkv + ((size_t)token * heads + head) * DIM + lane * 8;

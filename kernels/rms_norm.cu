@@ -43,6 +43,8 @@ template <norm_kind KIND, int VECTORS>
 static __global__ void __launch_bounds__(NORM_THREADS_MAX) rms_norm_kernel(norm_arguments a)
 {
 	__shared__ float sums[NORM_THREADS_MAX / WARP];
+
+	dependents_launch();
 	uint32_t source = KIND == NORM_PICKED ? a.index[blockIdx.x] : blockIdx.x;
 	const uint16_t *in = a.in + (size_t)source * a.width;
 	uint16_t *residual = a.residual + (size_t)source * a.width;
@@ -58,7 +60,6 @@ static __global__ void __launch_bounds__(NORM_THREADS_MAX) rms_norm_kernel(norm_
 		}
 	}
 	dependency_wait();
-	dependents_launch();
 #pragma unroll
 	for (int v = 0; v < VECTORS; v++) {
 		if (first + v * step < a.width) {

@@ -143,6 +143,8 @@ static __global__ void __launch_bounds__(SAMPLER_THREADS)
 {
 	__shared__ candidate shared[SAMPLER_THREADS / WARP];
 	__shared__ int32_t block_best;
+
+	dependents_launch();
 	uint32_t row = blockIdx.y;
 	uint32_t begin = blockIdx.x * tile_size;
 	uint32_t end = min(begin + tile_size, vocabulary_size);
@@ -156,7 +158,6 @@ static __global__ void __launch_bounds__(SAMPLER_THREADS)
 	}
 	__syncthreads();
 	dependency_wait();
-	dependents_launch();
 	float next[GROUP];
 	load_group<IS_ALIGNED>(next, row_logits, begin + threadIdx.x * GROUP, end);
 	for (uint32_t at = begin; at < end; at += STRIDE) {
@@ -196,6 +197,7 @@ static __global__ void __launch_bounds__(SAMPLER_THREADS)
 static __global__ void sampler_rows_kernel(int32_t *token_ids, int32_t *last_tokens,
 	const candidate *tiles, const uint32_t *rows, uint32_t row_count, uint32_t tile_count)
 {
+	dependents_launch();
 	uint32_t row = blockIdx.x * ROW_WARPS + threadIdx.x / WARP;
 	candidate best = {-CUDART_INF_F, INT32_MAX};
 
@@ -204,7 +206,6 @@ static __global__ void sampler_rows_kernel(int32_t *token_ids, int32_t *last_tok
 	}
 	uint32_t last = rows[row];
 	dependency_wait();
-	dependents_launch();
 	for (uint32_t i = threadIdx.x % WARP; i < tile_count; i += WARP) {
 		best = better(best, tiles[(size_t)row * tile_count + i]);
 	}

@@ -9,11 +9,11 @@ enum { SILU_THREADS = 128 };
 static __global__ void __launch_bounds__(SILU_THREADS)
 	silu_mul_kernel(uint16_t *out, const uint16_t *gate_up, uint32_t width)
 {
+	dependents_launch();
 	uint32_t i = (blockIdx.y * SILU_THREADS + threadIdx.x) * 8;
 	const uint16_t *from = gate_up + (size_t)blockIdx.x * 2 * width + i;
 
 	dependency_wait();
-	dependents_launch();
 	if (i >= width) {
 		return;
 	}
