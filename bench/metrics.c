@@ -147,6 +147,7 @@ static struct request_record record_of(
 		.id = arrival->id,
 		.arrival_ns = arrival->arrival_ns,
 		.prompt_tokens = arrival->prompt_tokens,
+		.token_count = arrival->prompt_tokens,
 		.is_live = true,
 		.is_measured = arrival->id >= metrics->options.warmup,
 	};
@@ -238,11 +239,20 @@ static void fresh_push(struct metrics *metrics, const struct sequence *sequence)
 			.generation = record->generation};
 }
 
+/* Tokens of the sequence, as of the latest step that was told. */
+static uint32_t token_count(const struct metrics *metrics, const struct request_record *record)
+{
+	uint64_t passes = record->is_steady ? metrics->pass_count - record->first_pass : 0;
+
+	return record->token_count + u32_from(passes);
+}
+
 /* The sequence gains no more tokens for now: whatever the ring says of it is out of date. */
 static void leave_decoding(struct metrics *metrics, struct request_record *record)
 {
 	record->generation++;
 	if (record->is_steady) {
+		record->token_count = token_count(metrics, record);
 		record->is_steady = false;
 		record->last_token_ns = metrics->last_pass_end_ns;
 		metrics->steady_warmup_rows -= !record->is_measured;
@@ -270,13 +280,11 @@ static void on_admit(struct metrics *metrics, const struct event *event, uint64_
 static void on_chunk(struct metrics *metrics, const struct event *event, uint64_t end_ns)
 {
 	struct request_record *record = &metrics->records[event->sequence->slot];
-	uint64_t high = event->sequence->computed_high;
-	uint64_t recomputed = event->a >= high ? 0 : u64_min(event->a + event->b, high) - event->a;
 
-	record->recomputed_tokens += recomputed;
+	record->recomputed_tokens += event->recomputed;
 	if (record->is_measured) {
 		metrics->prefill_computed_tokens += event->b;
-		metrics->recomputed_tokens += recomputed;
+		metrics->recomputed_tokens += event->recomputed;
 	}
 	if (!event->is_sampled) {
 		return;
@@ -288,7 +296,7 @@ static void on_chunk(struct metrics *metrics, const struct event *event, uint64_
 		histogram_add(&metrics->latency[LATENCY_ITL], end_ns - record->last_token_ns, 1);
 	}
 	record->last_token_ns = end_ns;
-	record->fresh_token_count = u32_from(event->a + event->b + 1);
+	record->token_count = u32_from(event->a + event->b + 1);
 	fresh_push(metrics, event->sequence);
 }
 
@@ -341,7 +349,7 @@ static void add_pass_gaps(
 		if (record->generation != entry->generation) {
 			continue; /* preempted or finished since */
 		}
-		if (engine_token_count(engine, entry->sequence) == record->fresh_token_count) {
+		if (engine_token_count(engine, entry->sequence) == record->token_count) {
 			break; /* has not decoded yet, nor has any admitted later */
 		}
 		check(rows > 0);
@@ -350,11 +358,13 @@ static void add_pass_gaps(
 			histogram_add(itl, end_ns - record->last_token_ns, 1);
 		}
 		record->is_steady = true;
+		record->first_pass = metrics->pass_count;
 		metrics->steady_warmup_rows += !record->is_measured;
 	}
 	check(rows >= steady_warmup_rows);
 	histogram_add(itl, end_ns - metrics->last_pass_end_ns, rows - steady_warmup_rows);
 	metrics->last_pass_end_ns = end_ns;
+	metrics->pass_count++;
 }
 
 struct step_decisions step_decisions_of(const struct engine *engine)
@@ -449,7 +459,7 @@ static int compare_record_id(const void *a, const void *b)
 	return (first->id > second->id) - (first->id < second->id);
 }
 
-void metrics_end(struct metrics *metrics, const struct engine *engine, enum request_status status)
+void metrics_end(struct metrics *metrics, enum request_status status)
 {
 	struct request_record **live = memory_take(metrics->record_count, sizeof(*live));
 	uint32_t count = 0;
@@ -462,10 +472,7 @@ void metrics_end(struct metrics *metrics, const struct engine *engine, enum requ
 	qsort(live, count, sizeof(*live), compare_record_id);
 	for (uint32_t i = 0; i < count; i++) {
 		struct request_record *record = live[i];
-		uint32_t slot = (uint32_t)(record - metrics->records);
-		const struct sequence *sequence = &engine->scheduler.pool[slot];
-		uint64_t output =
-			engine_token_count(engine, sequence) - (uint64_t)record->prompt_tokens;
+		uint64_t output = token_count(metrics, record) - record->prompt_tokens;
 		write_row(metrics, record, status, output, 0, NULL);
 		if (record->is_measured) {
 			metrics->output_tokens += output;

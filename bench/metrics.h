@@ -37,8 +37,12 @@ struct request_record {
 	uint32_t prompt_tokens;
 	uint32_t cached_tokens;
 	uint32_t preemptions;
-	uint32_t fresh_token_count; /* of its sequence when it became fresh */
-	uint32_t generation;	    /* tells an entry of the fresh ring from a later one */
+	/* Tokens of its sequence: when it became fresh, and while it is steady one more for every
+	   decode pass from this one on. What is known here is what steps told; the engine may be
+	   steps ahead. */
+	uint32_t token_count;
+	uint64_t first_pass;
+	uint32_t generation; /* tells an entry of the fresh ring from a later one */
 	uint64_t recomputed_tokens;
 	bool is_live;
 	bool is_scheduled; /* has been admitted */
@@ -82,6 +86,7 @@ struct metrics {
 	uint32_t fresh_capacity; /* a power of two */
 	uint64_t fresh_head, fresh_tail;
 	uint64_t last_pass_end_ns;
+	uint64_t pass_count;	     /* decode passes */
 	uint64_t steady_warmup_rows; /* steady sequences that are left out of the statistics */
 
 	XXH64_state_t *hash;
@@ -122,7 +127,7 @@ void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics
 void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_arrival *arrival);
 
 /* What a step decided. Borrowed; who keeps a copy may schedule the next step before this one is
-   told of, if this one only decoded: an event of a chunk looks at its sequence. */
+   told of. */
 struct step_decisions {
 	uint64_t step;
 	struct step_counts counts;
@@ -146,7 +151,7 @@ void metrics_step(struct metrics *metrics, const struct engine *engine, uint64_t
 void metrics_flush_events(struct metrics *metrics, const struct engine *engine);
 
 /* Ends the run: every request still in the engine gets a row with this status. */
-void metrics_end(struct metrics *metrics, const struct engine *engine, enum request_status status);
+void metrics_end(struct metrics *metrics, enum request_status status);
 
 uint64_t metrics_result_hash(const struct metrics *metrics);
 

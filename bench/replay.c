@@ -10,6 +10,15 @@
 #include <sys/stat.h>
 #include <time.h>
 
+/* A row that was handed to the engine, on its way to the metrics. */
+struct handed {
+	struct metrics_arrival arrival;
+	char *session; /* owned; NULL: none */
+	uint64_t turn_index;
+	enum fit fit;
+	uint32_t slot; /* FIT_OK: of its sequence */
+};
+
 enum {
 	POLL_TURNS = 256, /* of the loop: a poll is a system call, a priced step far less */
 	WATCHED_NS = 200000,
@@ -43,6 +52,27 @@ static void report_left(struct replay *replay)
 	replay->left_count = 0;
 }
 
+static struct handed *add_handed(struct replay *replay, const struct trace_row *row)
+{
+	replay->handed = memory_grow(replay->handed, &replay->handed_capacity,
+		replay->handed_count + 1, sizeof(*replay->handed));
+	struct handed *handed = &replay->handed[replay->handed_count++];
+	*handed = (struct handed){.turn_index = row->turn_index};
+	if (row->session != NULL) {
+		size_t bytes = strlen(row->session) + 1;
+		handed->session = memory_take(bytes, 1);
+		memcpy(handed->session, row->session, bytes);
+	}
+	handed->arrival = (struct metrics_arrival){
+		.id = row->index,
+		.session = handed->session,
+		.arrival_ns = row->arrival_ns,
+		.prompt_tokens = row->input_length,
+		.max_tokens = row->output_length,
+	};
+	return handed;
+}
+
 /* Makes the row's tokens and gives the request to the engine. */
 static void hand_over(struct replay *replay, const struct trace_row *row)
 {
@@ -54,13 +84,6 @@ static void hand_over(struct replay *replay, const struct trace_row *row)
 		.max_tokens = row->output_length,
 		.temperature = (float)config->temperature / 1e6f,
 		.ignore_eos = true,
-	};
-	const struct metrics_arrival arrival = {
-		.id = row->index,
-		.session = row->session,
-		.arrival_ns = row->arrival_ns,
-		.prompt_tokens = row->input_length,
-		.max_tokens = row->output_length,
 	};
 	bool fits = row_fits(replay, row);
 
@@ -77,21 +100,37 @@ static void hand_over(struct replay *replay, const struct trace_row *row)
 		request.forced = replay->forced;
 	}
 	enum fit fit = engine_add(&replay->engine, &request);
+	struct handed *handed = add_handed(replay, row);
+	handed->fit = fit;
 	if (fit == FIT_OK) {
-		uint32_t slot = replay->engine.scheduler.waiting.tail->slot;
-		replay->turn_of_slot[slot] = row->turn_index;
-		metrics_arrive(&replay->metrics, slot, &arrival);
-		if (replay->timeline != NULL) {
-			timeline_file_arrive(replay->timeline, slot, &arrival);
-		}
+		handed->slot = replay->engine.scheduler.waiting.tail->slot;
+		replay->turn_of_slot[handed->slot] = row->turn_index;
 		replay->handed_fit_count++;
-	} else {
-		metrics_reject(&replay->metrics, fit, &arrival);
-		if (replay->timeline != NULL) {
-			timeline_file_reject(replay->timeline, fit, &arrival);
-		}
-		note_left(replay, row->turn_index);
+		replay->room--;
 	}
+}
+
+/* Tells those who keep the records of the rows handed over. */
+static void tell_handed(struct replay *replay)
+{
+	struct timeline_file *timeline = replay->timeline;
+
+	for (size_t i = 0; i < replay->handed_count; i++) {
+		const struct handed *handed = &replay->handed[i];
+		if (handed->fit == FIT_OK) {
+			metrics_arrive(&replay->metrics, handed->slot, &handed->arrival);
+		} else {
+			metrics_reject(&replay->metrics, handed->fit, &handed->arrival);
+			note_left(replay, handed->turn_index);
+		}
+		if (timeline != NULL && handed->fit == FIT_OK) {
+			timeline_file_arrive(timeline, handed->slot, &handed->arrival);
+		} else if (timeline != NULL) {
+			timeline_file_reject(timeline, handed->fit, &handed->arrival);
+		}
+		free(handed->session);
+	}
+	replay->handed_count = 0;
 }
 
 /* A closed loop of no more requests than may wait in the engine, which therefore has room for every
@@ -103,12 +142,22 @@ static bool always_has_room(const struct replay *replay)
 	return concurrency > 0 && concurrency <= replay->engine.scheduler.config.max_num_seqs;
 }
 
-/* Hands over what has arrived by now_ns while the engine has room. */
-static enum status deliver(struct replay *replay, struct error *error)
+/* Counts the room for the rows that arrive between two steps. */
+static void count_room(struct replay *replay)
+{
+	uint32_t most = replay->engine.scheduler.config.max_num_seqs;
+
+	replay->room = always_has_room(replay)
+			       ? UINT32_MAX
+			       : most - u32_min(most, replay->engine.scheduler.waiting.count);
+}
+
+/* Hands over what has arrived by now_ns while there is room. */
+static enum status hand_over_arrived(struct replay *replay, struct error *error)
 {
 	struct trace_row row;
 
-	while (always_has_room(replay) || engine_has_room(&replay->engine)) {
+	while (replay->room > 0) {
 		enum status status = workload_next(replay->workload, replay->now_ns, &row,
 			&replay->state, &replay->next_ns, error);
 		if (status != STATUS_OK) {
@@ -119,7 +168,18 @@ static enum status deliver(struct replay *replay, struct error *error)
 		}
 		hand_over(replay, &row);
 	}
+	if (replay->state != WORKLOAD_END) {
+		replay->state = WORKLOAD_ROW; /* for all that is known */
+	}
 	return STATUS_OK;
+}
+
+static enum status deliver(struct replay *replay, struct error *error)
+{
+	enum status status = hand_over_arrived(replay, error);
+
+	tell_handed(replay);
+	return status;
 }
 
 /* A closed workload has to be watched from its beginning, if it can ever outgrow the engine. */
@@ -157,7 +217,7 @@ static enum status count_backlog(struct replay *replay, uint64_t *backlog, struc
 		return STATUS_OK;
 	}
 	/* Else deliver() has asked the workload until it had nothing more. */
-	bool is_engine_full = !always_has_room(replay) && !engine_has_room(&replay->engine);
+	bool is_engine_full = replay->room == 0;
 	enum status status = STATUS_OK;
 
 	*backlog = 0;
@@ -202,17 +262,22 @@ static void write_step(struct replay *replay, const struct step_decisions *decis
 	table_end_row(table);
 }
 
-static void take_finished(struct replay *replay)
+/* Ends the step in the engine; whose tokens are complete leaves it. */
+static void postprocess(struct replay *replay)
 {
 	const struct sequence *sequence;
 
+	engine_postprocess(&replay->engine);
 	while ((sequence = engine_take_finished(&replay->engine)) != NULL) {
 		note_left(replay, replay->turn_of_slot[sequence->slot]);
 	}
+	if (replay->options.is_checking) {
+		engine_check(&replay->engine);
+	}
 }
 
-/* Decides a step, and counts who waits. */
-static enum status decide(struct replay *replay, struct error *error)
+/* Counts who waits in the step that was decided, all that arrived before it included. */
+static enum status count_waiting(struct replay *replay, struct error *error)
 {
 	uint64_t backlog;
 	enum status status = count_backlog(replay, &backlog, error);
@@ -220,8 +285,7 @@ static enum status decide(struct replay *replay, struct error *error)
 	if (status != STATUS_OK) {
 		return status;
 	}
-	const struct batch *batch = engine_schedule(&replay->engine);
-	replay->waiting = batch->counts.waiting + backlog;
+	replay->waiting = replay->engine.scheduler.waiting.count + backlog;
 	if (replay->all_have_arrived && !replay->has_backlog_at_last_arrival) {
 		replay->has_backlog_at_last_arrival = true;
 		replay->backlog_at_last_arrival = replay->waiting;
@@ -241,10 +305,11 @@ static void note_idle(
 }
 
 /* Writes down a step that began at now_ns; the clock stands at its end afterwards. */
-static void record(struct replay *replay, const struct step_decisions *decisions, uint64_t waiting,
-	const struct step_time *time)
+static void record(
+	struct replay *replay, const struct step_decisions *decisions, const struct step_time *time)
 {
 	uint64_t start_ns = replay->now_ns;
+	uint64_t waiting = replay->waiting;
 
 	replay->now_ns = start_ns + time->elapsed_ns;
 	if (replay->kernel_times != NULL) {
@@ -260,50 +325,28 @@ static void record(struct replay *replay, const struct step_decisions *decisions
 		write_step(replay, decisions, start_ns, waiting, time);
 	}
 	note_idle(replay, &decisions->counts, time);
-	take_finished(replay);
 	report_left(replay);
-}
-
-static void check_engine(const struct replay *replay)
-{
-	if (replay->options.is_checking) {
-		engine_check(&replay->engine);
-	}
-}
-
-/* Nothing arrives any more, so what comes behind a foreseeable step can be decided before its end
-   is known. */
-static bool can_run_ahead(const struct replay *replay)
-{
-	return replay->options.overlaps && replay->state == WORKLOAD_END &&
-	       engine_has_halves(&replay->engine) && engine_is_foreseeable(&replay->engine);
-}
-
-/* The engine's latest step has run. */
-static void end_step(struct replay *replay, const struct step_time *time)
-{
-	engine_postprocess(&replay->engine);
-	const struct step_decisions decisions = step_decisions_of(&replay->engine);
-	record(replay, &decisions, replay->waiting, time);
-	check_engine(replay);
 }
 
 /* One step of the engine, from now_ns on; it may be in flight afterwards. */
 static enum status run_step(struct replay *replay, struct error *error)
 {
+	struct engine *engine = &replay->engine;
 	struct step_time time;
-	enum status status = decide(replay, error);
 
+	engine_schedule(engine);
+	enum status status = count_waiting(replay, error);
 	if (status != STATUS_OK) {
 		return status;
 	}
-	if (can_run_ahead(replay)) {
-		replay->has_failed = engine_launch(&replay->engine, &replay->failure) != STATUS_OK;
-		replay->is_in_flight = !replay->has_failed;
-	} else if (engine_execute(&replay->engine, &time, &replay->failure) == STATUS_OK) {
-		end_step(replay, &time);
-	} else {
-		replay->has_failed = true;
+	replay->is_in_flight = replay->runs_ahead;
+	replay->has_failed = (replay->is_in_flight ? engine_launch(engine, &replay->failure)
+						   : engine_execute(engine, &time,
+							     &replay->failure)) != STATUS_OK;
+	if (!replay->is_in_flight && !replay->has_failed) {
+		postprocess(replay);
+		const struct step_decisions decisions = step_decisions_of(engine);
+		record(replay, &decisions, &time);
 	}
 	return STATUS_OK;
 }
@@ -321,38 +364,84 @@ static struct step_decisions keep_decisions(struct replay *replay)
 	return kept;
 }
 
-/* Launches the step behind the one in flight, if there is any and the user does not ask to stop,
-   and ends the latter. The next stays in flight if it is foreseeable too. */
+/* What is known, before a step has ended, of the rows that arrive while it runs. Its tokens are
+   forced, so who finishes in it is known; how long it takes is not. */
+enum newcomers {
+	/* Who they are, or whether there are any, depends on when the step ends. */
+	NEWCOMERS_OPEN,
+	/* There are none: the workload has no more rows, or none before one leaves, and nobody has
+	   left. */
+	NEWCOMERS_NONE,
+	/* In a closed loop as many come as leave, the next of the file, whenever that is; they all
+	   have room. They are handed over before the next step is decided, and told of when the
+	   time is known. */
+	NEWCOMERS_KNOWN,
+	/* Whoever they are, the next step is decided without looking at them. They are handed over
+	   behind it, to as much room as there was before it. */
+	NEWCOMERS_UNSEEN,
+};
+
+static enum newcomers newcomers_in_flight(const struct replay *replay)
+{
+	const struct workload_options *load = replay->options.workload;
+	bool waits = replay->state == WORKLOAD_WAITS;
+
+	if (replay->state == WORKLOAD_END || (waits && replay->left_count == 0)) {
+		return NEWCOMERS_NONE;
+	}
+	if (waits && always_has_room(replay) && load->duration_ns == 0) {
+		return NEWCOMERS_KNOWN;
+	}
+	return engine_is_open(&replay->engine) ? NEWCOMERS_OPEN : NEWCOMERS_UNSEEN;
+}
+
+/* Launches the step behind the one in flight, which was postprocessed, if there is one that can be
+   decided already. */
+static enum status launch_ahead(
+	struct replay *replay, enum newcomers newcomers, struct error *error)
+{
+	enum status status = STATUS_OK;
+
+	count_room(replay);
+	if (newcomers == NEWCOMERS_KNOWN) {
+		report_left(replay);
+		status = hand_over_arrived(replay, error);
+	}
+	replay->is_in_flight = newcomers != NEWCOMERS_OPEN && engine_has_work(&replay->engine);
+	if (status == STATUS_OK && replay->is_in_flight) {
+		engine_schedule(&replay->engine);
+		replay->has_failed = engine_launch(&replay->engine, &replay->failure) != STATUS_OK;
+	}
+	return status;
+}
+
+/* Launches the step behind the one in flight, if that can be, and ends the latter. */
 static enum status advance(struct replay *replay, struct error *error)
 {
-	struct engine *engine = &replay->engine;
 	struct step_time time;
-	uint64_t waiting = replay->waiting;
 
-	engine_postprocess(engine);
-	check_engine(replay);
+	postprocess(replay);
 	const struct step_decisions kept = keep_decisions(replay);
-	replay->is_in_flight = engine_has_work(engine) && !replay->is_interrupted;
-	if (replay->is_in_flight) {
-		enum status status = decide(replay, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
-		replay->has_failed = engine_launch(engine, &replay->failure) != STATUS_OK;
+	/* Whoever asks to stop wants no more steps. */
+	enum newcomers newcomers =
+		replay->is_interrupted ? NEWCOMERS_OPEN : newcomers_in_flight(replay);
+	enum status status = launch_ahead(replay, newcomers, error);
+	if (status != STATUS_OK) {
+		return status;
 	}
-	if (replay->has_failed || engine_collect(engine, &time, &replay->failure) != STATUS_OK) {
+	if (engine_collect(&replay->engine, &time, &replay->failure) != STATUS_OK) {
 		replay->has_failed = true;
 		return STATUS_OK;
 	}
-	record(replay, &kept, waiting, &time);
-	if (replay->is_in_flight && !engine_is_foreseeable(engine)) {
-		replay->is_in_flight = false;
-		replay->has_failed = engine_collect(engine, &time, &replay->failure) != STATUS_OK;
-		if (!replay->has_failed) {
-			end_step(replay, &time);
-		}
+	record(replay, &kept, &time);
+	for (size_t i = 0; i < replay->handed_count; i++) {
+		replay->handed[i].arrival.arrival_ns = replay->now_ns;
 	}
-	return STATUS_OK;
+	tell_handed(replay);
+	if (newcomers == NEWCOMERS_UNSEEN && replay->is_in_flight) {
+		status = deliver(replay, error);
+	}
+	return status == STATUS_OK && replay->is_in_flight ? count_waiting(replay, error) : status;
 }
 
 /* Has the user asked to stop? The signals are blocked and wait until they are asked for. */
@@ -448,6 +537,7 @@ static enum status run_loop(struct replay *replay, struct progress *progress, st
 		if (replay->is_interrupted) {
 			return STATUS_OK;
 		}
+		count_room(replay);
 		enum status status = deliver(replay, error);
 		if (status != STATUS_OK) {
 			return status;
@@ -491,8 +581,8 @@ enum status replay_run(struct replay *replay, struct error *error)
 		if (!replay->has_failed) {
 			metrics_flush_events(&replay->metrics, &replay->engine);
 		}
-		metrics_end(&replay->metrics, &replay->engine,
-			replay->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
+		metrics_end(
+			&replay->metrics, replay->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
 	}
 	return status;
 }
@@ -531,6 +621,9 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 	if (status != STATUS_OK) {
 		return status;
 	}
+	/* All tokens of a replay are forced, or none is. */
+	replay->runs_ahead = options->overlaps && engine_has_halves(&replay->engine) &&
+			     strcmp(options->config->tokens, "forced") == 0;
 	uint32_t slot_count = replay->engine.scheduler.pool_capacity;
 	metrics_init(&replay->metrics, &metrics_options, slot_count, requests);
 	replay->turn_of_slot = memory_take(slot_count, sizeof(*replay->turn_of_slot));
@@ -565,6 +658,10 @@ void replay_close(struct replay *replay)
 	histogram_deinit(&replay->late);
 	histogram_deinit(&replay->gpu_idle);
 	free(replay->kept_events.events);
+	for (size_t i = 0; i < replay->handed_count; i++) {
+		free(replay->handed[i].session);
+	}
+	free(replay->handed);
 	free(replay->turn_of_slot);
 	free(replay->left);
 	free(replay->prompt);

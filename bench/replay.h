@@ -27,10 +27,10 @@
    workload over the same file that is told the same and always asked for everything, so a backlog
    costs no memory.
 
-   A step is launched before the one before it has ended where that one's duration decides nothing:
-   the trace is exhausted, the step before only decodes, and its tokens are forced. The decisions
-   are the same as without. Should such a step fail, the tokens that it was to bring count as output
-   of the requests that failed with it. A runner's start() is not asked about a step launched so. */
+   A step is launched before the one before it has ended where that one's duration decides nothing
+   (see enum newcomers in bench/replay.c). The decisions are the same as without, and so is whatever
+   is written but the durations themselves. A runner's start() is not asked about a step launched
+   so. */
 
 struct replay_options {
 	const struct replay_config *config;
@@ -45,6 +45,8 @@ struct replay_options {
 	uint32_t vocab_size; /* token ids of the replay are below it */
 };
 
+struct handed;
+
 struct replay {
 	struct replay_options options;
 	struct engine engine;
@@ -58,14 +60,17 @@ struct replay {
 	struct workload *workload;
 	enum workload_state state; /* what the workload said last */
 	uint64_t next_ns;	   /* of WORKLOAD_LATER */
+	uint32_t room;		   /* rows that the engine may yet be handed before a step */
 	uint64_t handed_fit_count; /* rows handed over that the engine took */
+	struct handed *handed;	   /* rows handed over that the metrics have not been told of */
+	size_t handed_count, handed_capacity;
 
 	struct workload *scout; /* NULL until a backlog is first seen, if it can catch up then */
 	enum workload_state scout_state;
 	uint64_t scout_fit_count; /* rows that have arrived and fit the engine */
 
 	uint64_t *turn_of_slot; /* (pool capacity) turn_index of the row in a sequence's slot */
-	uint64_t *left;		/* turn_index of rows that left in this step */
+	uint64_t *left;		/* turn_index of rows that left in this step, not reported yet */
 	size_t left_count, left_capacity;
 
 	struct token_source tokens;
@@ -74,6 +79,7 @@ struct replay {
 	size_t prompt_capacity, forced_capacity;
 
 	/* the step in flight, if there is one; what it decided is kept when the next is decided */
+	bool runs_ahead; /* where it can: steps are launched, not executed */
 	bool is_in_flight;
 	struct event_list kept_events;
 

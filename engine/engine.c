@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
+#include "engine/policy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,15 +81,17 @@ bool engine_is_foreseeable(const struct engine *engine)
 {
 	const struct scheduler *scheduler = &engine->scheduler;
 
-	if (scheduler->batch.counts.prefill_rows > 0) {
-		return false;
-	}
 	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
 		if (!scheduler->placements[i].sequence->is_forced) {
 			return false;
 		}
 	}
 	return true;
+}
+
+bool engine_is_open(const struct engine *engine)
+{
+	return engine->scheduler.config.policy->is_open(&engine->scheduler);
 }
 
 enum status engine_launch(struct engine *engine, struct error *error)

@@ -40,11 +40,13 @@ const struct batch *engine_schedule(struct engine *engine);
 enum status engine_execute(struct engine *engine, struct step_time *time, struct error *error);
 void engine_postprocess(struct engine *engine);
 
-/* engine_execute() in halves, where the runner has them. A step that is foreseeable (it only
-   decodes and all its tokens are forced) may be postprocessed once it is launched, and the next one
-   be scheduled and launched before it is collected. */
+/* engine_execute() in halves, where the runner has them. A step that is foreseeable (all its tokens
+   are forced) may be postprocessed once it is launched, and the next one be scheduled and launched
+   before it is collected. While the engine is not open, the next step is decided the same whatever
+   is added before it. */
 bool engine_has_halves(const struct engine *engine);
 bool engine_is_foreseeable(const struct engine *engine);
+bool engine_is_open(const struct engine *engine);
 enum status engine_launch(struct engine *engine, struct error *error);
 enum status engine_collect(struct engine *engine, struct step_time *time, struct error *error);
 
@@ -52,13 +54,14 @@ enum status engine_collect(struct engine *engine, struct step_time *time, struct
 enum status engine_step(struct engine *engine, struct step_time *time, struct error *error);
 
 /* Events of the latest step, valid until the next is scheduled; the sequences in them until they
-   are taken. Rejections since the step before come first. */
+   are recycled. Rejections since the step before come first. */
 const struct event_list *engine_events(const struct engine *engine);
 
 /* Tokens of a sequence after the latest step, decoding or not. */
 uint32_t engine_token_count(const struct engine *engine, const struct sequence *sequence);
 
-/* The next finished sequence, oldest first, or NULL. The sequence taken before is recycled. */
+/* The next finished sequence, oldest first, or NULL. It is recycled when a later step is
+   postprocessed. */
 const struct sequence *engine_take_finished(struct engine *engine);
 
 void engine_check(const struct engine *engine);

@@ -32,7 +32,8 @@ struct event {
 	uint64_t request;
 	uint64_t a;
 	uint64_t b;
-	bool is_sampled; /* of a chunk: its row ends in a sampled token */
+	bool is_sampled;     /* of a chunk: its row ends in a sampled token */
+	uint32_t recomputed; /* of a chunk: its tokens that were computed before a preemption */
 };
 
 struct event_list {

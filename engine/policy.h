@@ -1,6 +1,8 @@
 #ifndef ENGINE_POLICY_H
 #define ENGINE_POLICY_H
 
+#include <stdbool.h>
+
 #include "engine/base/status.h"
 #include "engine/config.h"
 
@@ -22,6 +24,11 @@ struct policy {
 
 	/* Decides one step; leaves the batch empty only if nothing can be placed. */
 	void (*schedule)(struct scheduler *scheduler);
+
+	/* Asked between two steps: false only if the next one is decided the same whatever is added
+	   to the waiting queue before it. Everybody who waits is looked at first, so it is enough
+	   that they stop at one of them, or leave nothing to those behind. */
+	bool (*is_open)(const struct scheduler *scheduler);
 };
 
 extern const struct policy policy_prefill_first;

@@ -61,10 +61,22 @@ static void mixed_schedule(struct scheduler *scheduler)
 	}
 }
 
+/* Whoever is admitted takes one of the seats and, as hits never cover a whole prompt, at least one
+   free block. Both only grow scarcer in a step, but for preemptions, after which nobody is
+   admitted. So if those who wait already are as many as seats or blocks, then either one of them is
+   not admitted, or the last of them is, and nothing is left; nobody behind them is admitted. */
+static bool mixed_is_open(const struct scheduler *scheduler)
+{
+	uint32_t seats = scheduler->config.max_num_seqs - scheduler->running.count;
+
+	return scheduler->waiting.count < u32_min(seats, scheduler->blocks.free_count);
+}
+
 const struct policy policy_mixed = {
 	.name = "mixed",
 	.summary = "decode rows and prompt chunks share a step (chunked prefill)",
 	.validate = mixed_validate,
 	.max_running = mixed_max_running,
 	.schedule = mixed_schedule,
+	.is_open = mixed_is_open,
 };

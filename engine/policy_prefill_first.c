@@ -60,10 +60,18 @@ static void prefill_first_schedule(struct scheduler *scheduler)
 	}
 }
 
+/* As with policy mixed, but that seats are those of a step, not taken by who runs already. */
+static bool prefill_first_is_open(const struct scheduler *scheduler)
+{
+	return scheduler->waiting.count <
+	       u32_min(scheduler->config.max_num_seqs, scheduler->blocks.free_count);
+}
+
 const struct policy policy_prefill_first = {
 	.name = "prefill-first",
 	.summary = "nano-vllm's two phases: whole prompts first, then decodes",
 	.validate = prefill_first_validate,
 	.max_running = prefill_first_max_running,
 	.schedule = prefill_first_schedule,
+	.is_open = prefill_first_is_open,
 };

@@ -201,8 +201,9 @@ void scheduler_init(
 	scheduler->max_running = config->policy->max_running(config);
 	block_manager_init(&scheduler->blocks, config->kv_block_count, config->block_size);
 
-	/* max_num_seqs that wait for the first time, and all that run or were preempted. */
-	scheduler->pool_capacity = scheduler->max_running + config->max_num_seqs + 1;
+	/* max_num_seqs that wait for the first time, all that run or were preempted, and those that
+	   finished in one step, which are recycled after the next. */
+	scheduler->pool_capacity = scheduler->max_running + 2 * config->max_num_seqs;
 	scheduler->pool = memory_take(scheduler->pool_capacity, sizeof(struct sequence));
 
 	uint64_t wheel = u64_power_of_two_at_least((uint64_t)config->block_size + 1);
@@ -301,10 +302,17 @@ void scheduler_add(struct scheduler *scheduler, const struct request *request)
 
 void scheduler_reject(struct scheduler *scheduler, const struct request *request, enum fit fit)
 {
-	record(scheduler, (struct event){.kind = EVENT_REJECT,
-				  .request = request->id,
-				  .a = fit,
-				  .b = (uint64_t)request->prompt_count + request->max_tokens});
+	const struct event reject = {.kind = EVENT_REJECT,
+		.request = request->id,
+		.a = fit,
+		.b = (uint64_t)request->prompt_count + request->max_tokens};
+
+	record(scheduler, reject);
+	struct event *place = &scheduler->events.events[scheduler->events.count - 1];
+	for (; place > scheduler->events.events && place[-1].kind != EVENT_REJECT; place--) {
+		place[0] = place[-1];
+	}
+	*place = reject;
 }
 
 /* ---- scheduling ---- */
@@ -439,6 +447,7 @@ void scheduler_place_chunk(struct scheduler *scheduler, struct sequence *sequenc
 {
 	struct step_counts *counts = &scheduler->batch.counts;
 	uint32_t first = sequence->computed_count;
+	uint32_t known = u32_max(first, u32_min(first + count, sequence->computed_high));
 
 	check(count >= 1 && count <= sequence->token_count - first);
 	record(scheduler, (struct event){.kind = EVENT_CHUNK,
@@ -446,7 +455,8 @@ void scheduler_place_chunk(struct scheduler *scheduler, struct sequence *sequenc
 				  .request = sequence->request,
 				  .a = first,
 				  .b = count,
-				  .is_sampled = first + count == sequence->token_count});
+				  .is_sampled = first + count == sequence->token_count,
+				  .recomputed = known - first});
 	place(scheduler, sequence, first, count, false);
 	counts->prefill_rows++;
 	counts->prefill_tokens += count;
@@ -522,9 +532,23 @@ static bool advance(
 	       (!sequence->ignore_eos && engine_config_is_eos(&scheduler->config, *last));
 }
 
+/* Who is handed out lives a step longer, so that the step before may be told of when this one is
+   under way already. */
+static void recycle(struct scheduler *scheduler)
+{
+	struct sequence *sequence;
+
+	while ((sequence = scheduler->taken.head) != NULL) {
+		queue_remove(&scheduler->taken, sequence);
+		sequence_deinit(sequence);
+		queue_push_back(&scheduler->unused, sequence);
+	}
+}
+
 void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids)
 {
 	check((token_ids != NULL) == scheduler->is_computing);
+	recycle(scheduler);
 	if (scheduler->has_decode_pass) {
 		scheduler->decode_clock++;
 		scheduler->decode_context += scheduler->decode_count;
@@ -550,15 +574,13 @@ void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids
 
 const struct sequence *scheduler_take_finished(struct scheduler *scheduler)
 {
-	if (scheduler->taken != NULL) {
-		sequence_deinit(scheduler->taken);
-		queue_push_back(&scheduler->unused, scheduler->taken);
+	struct sequence *sequence = scheduler->finished.head;
+
+	if (sequence != NULL) {
+		queue_remove(&scheduler->finished, sequence);
+		queue_push_back(&scheduler->taken, sequence);
 	}
-	scheduler->taken = scheduler->finished.head;
-	if (scheduler->taken != NULL) {
-		queue_remove(&scheduler->finished, scheduler->taken);
-	}
-	return scheduler->taken;
+	return sequence;
 }
 
 /* ---- invariants ---- */
@@ -664,6 +686,7 @@ void scheduler_check(const struct scheduler *scheduler)
 	queue_check(&scheduler->waiting, SEQUENCE_WAITING);
 	queue_check(&scheduler->running, SEQUENCE_RUNNING);
 	queue_check(&scheduler->finished, SEQUENCE_FINISHED);
+	queue_check(&scheduler->taken, SEQUENCE_FINISHED);
 	check(scheduler->running.count <= scheduler->max_running);
 	window_check(scheduler);
 	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {

@@ -54,7 +54,7 @@ struct scheduler {
 	uint32_t pool_capacity;
 	uint32_t pool_count;
 	struct sequence_queue unused, waiting, running, finished;
-	struct sequence *taken; /* handed out last, recycled by the next take */
+	struct sequence_queue taken; /* finished and handed out, not recycled yet */
 
 	uint64_t decode_clock;	      /* decode passes completed */
 	struct sequence *window_tail; /* last sequence of the decode window, NULL: empty */
@@ -90,7 +90,8 @@ bool scheduler_can_add(const struct scheduler *scheduler);
    at an EOS among them unless it ignores it; without forced tokens the runner must compute. */
 void scheduler_add(struct scheduler *scheduler, const struct request *request);
 
-/* Records that a request was turned away; an event of the next step. */
+/* Records that a request was turned away: an event of the next step, or of the one that is decided
+   and not postprocessed yet; in either case in front of what that decides. */
 void scheduler_reject(struct scheduler *scheduler, const struct request *request, enum fit fit);
 
 /* Decides the next step: fills batch and events. The batch has no rows when nothing waits or runs.
@@ -102,7 +103,8 @@ void scheduler_schedule(struct scheduler *scheduler);
    Events of finishing are added to the step's events. */
 void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids);
 
-/* The next finished sequence, oldest first, or NULL; the one taken before is recycled. */
+/* The next finished sequence, oldest first, or NULL. It is recycled when a later step is
+   postprocessed. */
 const struct sequence *scheduler_take_finished(struct scheduler *scheduler);
 
 /* Every invariant of queues, window, wheel, rows, sequences, and the block manager's own. */

@@ -19,7 +19,7 @@
    settles it first; a sequence that was handed out by the engine is settled.
 
    The structure belongs to the scheduler's pool; others hold const pointers that die when the
-   sequence is taken from the engine. */
+   sequence is recycled, a step after it was taken from the engine. */
 
 enum sequence_status { SEQUENCE_WAITING, SEQUENCE_RUNNING, SEQUENCE_FINISHED };
 

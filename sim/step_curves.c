@@ -123,7 +123,7 @@ struct step_place step_curve_place(
 		return (struct step_place){.x = curves[curve].x == AHEAD_STEP, .factor = 1};
 	}
 	if (is_ahead && curves[curve].x == AHEAD_ROWS) {
-		return (struct step_place){.x = (double)padded(counts->decode_rows), .factor = 1};
+		return (struct step_place){.x = variable_of(PADDED_ROWS, counts), .factor = 1};
 	}
 	return (struct step_place){
 		.x = variable_of(curves[curve].x, counts),

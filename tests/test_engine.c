@@ -449,35 +449,99 @@ Test(engine, room_is_guaranteed_while_few_wait)
 	close_bench(&bench);
 }
 
-/* A finished sequence that is still being looked at takes nobody's room. */
-Test(engine, room_is_guaranteed_while_one_is_taken)
+/* Finished sequences that are still being looked at take nobody's room, not even while the step
+   behind theirs is under way. */
+Test(engine, room_is_guaranteed_while_some_are_taken)
 {
 	struct bench bench;
+	struct step_time time;
+	struct error error = {0};
+
+	open_bench(&bench, &policy_mixed, 4, 16, 2);
+	for (uint64_t id = 0; id < REQUEST_LIMIT; id += 2) {
+		const struct sequence *taken[2];
+		add(&bench, id, 1, 1);
+		add(&bench, id + 1, 1, 1);
+		cr_assert_not(engine_has_room(&bench.engine));
+		engine_schedule(&bench.engine);
+		cr_assert_eq(engine_execute(&bench.engine, &time, &error), STATUS_OK);
+		if (id > 0) {
+			/* The next ones are there and the last ones still are. */
+			cr_assert_eq(bench.engine.scheduler.taken.head->request, id - 2);
+			cr_assert_eq(bench.engine.scheduler.taken.tail->request, id - 1);
+		}
+		engine_postprocess(&bench.engine);
+		engine_check(&bench.engine);
+		taken[0] = take(&bench);
+		taken[1] = take(&bench);
+		cr_assert_null(take(&bench));
+		cr_assert_eq(taken[0]->request, id);
+		cr_assert_eq(taken[1]->token_ids[0], (int32_t)((id + 1) * 1000));
+	}
+	cr_assert_leq(bench.engine.scheduler.pool_count, bench.engine.scheduler.pool_capacity);
+	close_bench(&bench);
+}
+
+/* Who is turned away while a step is under way comes first in it, behind those turned away before.
+ */
+Test(engine, a_rejection_comes_in_front_of_what_was_decided)
+{
+	struct bench bench;
+	char text[512];
+	struct step_time time;
+	struct error error = {0};
+
 	open_bench(&bench, &policy_mixed, 4, 16, 2);
 	add(&bench, 0, 1, 1);
-	add(&bench, 1, 1, 8);
-	expect_step(&bench, "A0 b0 c0 A1 b1 c1 F0");
-	const struct sequence *taken = take(&bench);
-	add(&bench, 2, 1, 8);
-	expect_step(&bench, "A2 b2 c2");
-	add(&bench, 3, 1, 8);
-	cr_assert(engine_has_room(&bench.engine));
-	add(&bench, 4, 1, 8);
-	cr_assert_not(engine_has_room(&bench.engine));
-	cr_assert_eq(taken->request, 0);
-	cr_assert_eq(taken->token_ids[0], 0);
-	/* Every sequence of the pool has been used once; from here on they are used again. */
-	cr_assert_eq(bench.engine.scheduler.pool_count, bench.engine.scheduler.pool_capacity);
-	for (uint64_t id = 5; id < 20; id++) {
-		while (engine_has_work(&bench.engine)) {
-			step(&bench);
-		}
-		while (take(&bench) != NULL) {
-		}
-		cr_assert(engine_has_room(&bench.engine));
-		cr_assert_eq(add(&bench, id, 1, 1), FIT_OK);
-	}
+	cr_assert_neq(add(&bench, 1, 60, 60), FIT_OK);
+	engine_schedule(&bench.engine);
+	cr_assert_neq(add(&bench, 2, 60, 60), FIT_OK);
+	cr_assert_neq(add(&bench, 3, 60, 60), FIT_OK);
+	cr_assert_eq(engine_execute(&bench.engine, &time, &error), STATUS_OK);
+	engine_postprocess(&bench.engine);
+	events_as_text(&bench, text, sizeof(text));
+	cr_assert_str_eq(text, "R1 R2 R3 A0 b0 c0 F0");
 	close_bench(&bench);
+}
+
+/* An engine that is not open would not look at who comes; one that is would. */
+Test(engine, is_open_while_a_newcomer_could_be_admitted)
+{
+	static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct bench bench;
+		bool is_mixed = i == 0;
+		open_bench(&bench, policies[i], 2, 8, 2);
+		cr_assert(engine_is_open(&bench.engine));
+		add(&bench, 0, 1, 8);
+		cr_assert(engine_is_open(&bench.engine));
+		add(&bench, 1, 1, 8);
+		cr_assert_not(engine_is_open(&bench.engine)); /* both seats are spoken for */
+		step(&bench);
+		/* Seats of prefill-first are those of a step; here it has blocks. */
+		cr_assert_eq(engine_is_open(&bench.engine), !is_mixed);
+		add(&bench, 2, 1, 8);
+		cr_assert_eq(engine_is_open(&bench.engine), !is_mixed);
+		close_bench(&bench);
+	}
+}
+
+/* Nothing is left of a pool for whoever comes, as long as nobody ends. */
+Test(engine, is_not_open_without_a_block)
+{
+	static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct bench bench;
+		open_bench(&bench, policies[i], 4, 2, 4);
+		add(&bench, 0, 4, 4);
+		step(&bench);
+		cr_assert(engine_is_open(&bench.engine));
+		step(&bench); /* the completion begins the second block */
+		cr_assert_not(engine_is_open(&bench.engine));
+		close_bench(&bench);
+	}
 }
 
 /* More sequences than a machine word has bits: each has a row of its own, the lowest that is free.

@@ -520,8 +520,7 @@ static void run(struct witness *witness)
 		}
 		metrics_flush_events(witness->metrics, &witness->counted);
 	}
-	metrics_end(witness->metrics, &witness->counted,
-		has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
+	metrics_end(witness->metrics, has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
 	note_end(witness, has_failed ? "failed" : "unfinished");
 	require(!is_whole || witness->sums.unfinished + witness->sums.failed == 0,
 		"a whole run leaves someone behind");
