@@ -27,6 +27,9 @@ enum {
 	TRACE_BLOCK = 4,
 	VOCABULARY = 1000,
 	PATH_BYTES = TEMPORARY_PATH_BYTES + 32,
+#define COUNT_COLUMN(column) +1
+	STEP_CELLS = 6 STEP_COUNT_LIST(COUNT_COLUMN), /* of steps.tsv: its times and mode first */
+#undef COUNT_COLUMN
 };
 
 #define NOBODY UINT32_MAX
@@ -709,11 +712,11 @@ static const char *read_cells(const char *row, uint64_t *cells, uint32_t count)
 static void require_monotone_steps(const struct text *steps, uint64_t busy_ns)
 {
 	const char *row = strchr(steps->bytes, '\n') + 1;
-	uint64_t cells[19];
+	uint64_t cells[STEP_CELLS];
 	uint64_t step = 0, end_ns = 0, sum_ns = 0;
 
 	while (row != NULL && *row != '\0') {
-		row = read_cells(row, cells, 19);
+		row = read_cells(row, cells, STEP_CELLS);
 		require_equal(cells[0], step++);
 		require(cells[1] >= end_ns, "step %llu starts before the last has ended",
 			(unsigned long long)cells[0]);
