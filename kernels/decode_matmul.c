@@ -36,14 +36,11 @@ void decode_matmul_silu_cpu(float *out, const float *in, struct matrix weight, u
 
 uint32_t decode_matmul_parts(uint32_t input_count, uint32_t output_count)
 {
-	const uint32_t parts = 4, chunk = 128, inputs_max = 8192, outputs_max = 6144;
-	const uint64_t elements_max = UINT64_C(1) << 23; /* 16 MiB, read in 4 us */
-	uint64_t elements = (uint64_t)input_count * output_count;
+	const uint32_t parts = 4, chunk = 128;
+	bool is_long = input_count >= 2048 && input_count <= 4096;
+	bool is_small = output_count > 0 && output_count <= 2048;
 
-	if (elements == 0 || input_count % (parts * chunk) != 0 || output_count % 64 != 0) {
-		return 1;
-	}
-	return input_count <= inputs_max && output_count <= outputs_max && elements <= elements_max
+	return is_long && is_small && input_count % (parts * chunk) == 0 && output_count % 64 == 0
 		       ? parts
 		       : 1;
 }

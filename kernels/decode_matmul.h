@@ -29,11 +29,11 @@ extern "C" {
 void decode_matmul_silu_cpu(float *out, const float *in, struct matrix weight, uint32_t row_count,
 	uint32_t input_count, uint32_t intermediate, enum rounding rounding);
 
-/* In how many equal parts the inputs of a weight are cut, whatever the number of rows: 1 or 4.
-   Each part is one chain of matrix instructions over 16 inputs after 16, from zero, in float32;
-   the parts' sums are then added in ascending order, ((s0 + s1) + s2) + s3, and the bias to that.
-   A part is a multiple of 128 inputs. Where it is 1, the chain hides behind the weight's bytes, and
-   the order is that of matmul(). */
+/* In how many equal parts the inputs of a weight are cut, whatever the number of rows: 4 where
+   there are many inputs and so few outputs that one chain for each takes longer than the weight's
+   bytes, else 1. Each part is one chain of matrix instructions over 16 inputs after 16, from zero,
+   in float32; the parts' sums are then added in ascending order, ((s0 + s1) + s2) + s3, and the
+   bias to that. A part is a multiple of 128 inputs. With 1 the order is that of matmul(). */
 uint32_t decode_matmul_parts(uint32_t input_count, uint32_t output_count);
 
 /* Whether the current device has this kernel for a weight of this shape (of decode_matmul_silu the

@@ -503,15 +503,15 @@ Test(kernels, operations_on_rows_follow_their_formulas, .timeout = 60)
 	for_tiny_cases(KERNEL_DECODE_MATMUL_SILU, test_decode_matmul_silu);
 }
 
-/* The rule decides bits, so that it is pinned: weights of a small model's layers, of larger ones,
-   and what no block could have its share of. */
+/* The rule decides bits, so that it is pinned: weights of layers and what lies beside them. */
 Test(kernels, inputs_of_a_product_are_cut_by_the_weight_alone)
 {
-	static const uint32_t in_parts[][2] = {{1024, 4096}, {2048, 1024}, {1024, 6144},
-		{3072, 1024}, {2048, 4096}, {2048, 2048}, {512, 64}, {8192, 1024}, {8192, 64}};
-	static const uint32_t whole[][2] = {{4096, 6144}, {4096, 4096}, {4096, 24576},
-		{12288, 4096}, {2048, 12288}, {6144, 2048}, {896, 1152}, {512, 32}, {512, 96},
-		{768, 64}, {8704, 64}, {512, 6208}, {1024, 151936}, {0, 64}, {512, 0}};
+	static const uint32_t in_parts[][2] = {
+		{2048, 1024}, {3072, 1024}, {2048, 2048}, {4096, 64}, {2560, 128}};
+	static const uint32_t whole[][2] = {{1024, 4096}, {1024, 6144}, {1536, 1024}, {2048, 2112},
+		{2048, 4096}, {6144, 2048}, {4096, 6144}, {4096, 4096}, {4096, 24576},
+		{12288, 4096}, {896, 1152}, {2048, 32}, {2048, 96}, {2176, 64}, {4608, 64},
+		{1024, 151936}, {0, 64}, {2048, 0}};
 
 	for (uint32_t i = 0; i < sizeof(in_parts) / sizeof(in_parts[0]); i++) {
 		cr_expect(decode_matmul_parts(in_parts[i][0], in_parts[i][1]) == 4, "%u to %u",
