@@ -26,6 +26,7 @@
 	X(waiting)		   /* sequences waiting in the engine after scheduling */          \
 	X(used_blocks)                                                                             \
 	X(shared_tokens)      /* saved by blocks that several running sequences hold */            \
+	X(pair_tokens)	      /* held by both of two running sequences, summed over all pairs */   \
 	X(cached_free_blocks) /* free blocks whose content can still be found */                   \
 	X(free_blocks)                                                                             \
 	X(preemptions) /* in this step */

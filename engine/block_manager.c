@@ -154,6 +154,7 @@ void block_manager_share(struct block_manager *manager, uint32_t id)
 		free_list_remove(manager, id);
 	}
 	manager->shared_count += block->reference_count > 0;
+	manager->pair_count += block->reference_count;
 	block->reference_count++;
 	manager->version++;
 }
@@ -165,6 +166,7 @@ void block_manager_release(struct block_manager *manager, uint32_t id)
 	check(block->reference_count > 0);
 	block->reference_count--;
 	manager->shared_count -= block->reference_count > 0;
+	manager->pair_count -= block->reference_count;
 	if (block->reference_count == 0) {
 		free_list_append(manager, id);
 		if (block_is_indexed(manager, id)) {
@@ -334,6 +336,7 @@ void block_manager_check(const struct block_manager *manager)
 	uint32_t free_count = 0;
 	uint32_t entry_count = 0;
 	uint64_t shared_count = 0;
+	uint64_t pair_count = 0;
 
 	free_list_check(manager);
 	for (uint32_t id = 0; id < manager->block_count; id++) {
@@ -341,6 +344,9 @@ void block_manager_check(const struct block_manager *manager)
 		check(block->is_free == (block->reference_count == 0));
 		free_count += block->is_free;
 		shared_count += block->is_free ? 0 : block->reference_count - 1;
+		pair_count += block->is_free ? 0
+					     : (uint64_t)block->reference_count *
+						       (block->reference_count - 1) / 2;
 		if (block->is_registered) {
 			/* Its own content or newer equal content is found under its hash, unless
 			   that newer block was reused and took the entry with it. */
@@ -350,6 +356,7 @@ void block_manager_check(const struct block_manager *manager)
 	}
 	check(free_count == manager->free_count);
 	check(shared_count == manager->shared_count);
+	check(pair_count == manager->pair_count);
 	for (uint64_t place = 0; place <= manager->index_mask; place++) {
 		const struct block_index_entry *entry = &manager->index[place];
 		if (entry->block == BLOCK_NONE) {

@@ -42,6 +42,7 @@ struct block_manager {
 	uint32_t free_head, free_tail;
 	uint32_t free_count;
 	uint64_t shared_count;		 /* references beyond the first of each block */
+	uint64_t pair_count;		 /* pairs of references to the same block */
 	uint32_t cached_free_count;	 /* free blocks that the index points to */
 	uint32_t registered_count;	 /* index entries */
 	struct block_index_entry *index; /* (index_mask + 1): linear probing, removal shifts back */

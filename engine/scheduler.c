@@ -487,6 +487,7 @@ void scheduler_schedule(struct scheduler *scheduler)
 	counts->waiting = scheduler->waiting.count;
 	counts->used_blocks = block_manager_used_count(&scheduler->blocks);
 	counts->shared_tokens = scheduler->blocks.shared_count * scheduler->config.block_size;
+	counts->pair_tokens = scheduler->blocks.pair_count * scheduler->config.block_size;
 	counts->cached_free_blocks = scheduler->blocks.cached_free_count;
 	counts->free_blocks = scheduler->blocks.free_count;
 }

@@ -10,10 +10,10 @@
 #define HEADER                                                                                     \
 	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"           \
 	"prefill_tokens\tcached_tokens\tdecode_context_tokens\tprefill_attention_pairs\t"          \
-	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\tcached_free_blocks\t"         \
-	"free_blocks\tpreemptions\n"
-#define ROW_0 "0\t100\t50\t40\t10\teager\t0\t2\t30\t16\t0\t300\t2\t2\t7\t3\t16\t0\t5\t0\n"
-#define ROW_1 "1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t0\t2\t2\t7\t3\t16\t0\t5\t0\n"
+	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\tpair_tokens\t"                \
+	"cached_free_blocks\tfree_blocks\tpreemptions\n"
+#define ROW_0 "0\t100\t50\t40\t10\teager\t0\t2\t30\t16\t0\t300\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+#define ROW_1 "1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t0\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
 
 static const struct batch batches[] = {
 	{.step = 0,
@@ -26,6 +26,7 @@ static const struct batch batches[] = {
 			.waiting = 7,
 			.used_blocks = 3,
 			.shared_tokens = 16,
+			.pair_tokens = 8,
 			.free_blocks = 5}},
 	{.step = 1,
 		.counts = {.decode_rows = 2,
@@ -35,6 +36,7 @@ static const struct batch batches[] = {
 			.waiting = 7,
 			.used_blocks = 3,
 			.shared_tokens = 16,
+			.pair_tokens = 8,
 			.free_blocks = 5}},
 };
 
@@ -163,11 +165,12 @@ Test(tape, columns_are_found_by_name)
 	struct tape_fixture fixture;
 	struct step_time time = {0};
 	const char *text =
-		"spare\tpreemptions\tfree_blocks\tcached_free_blocks\tshared_tokens\tused_blocks\t"
+		"spare\tpreemptions\tfree_blocks\tcached_free_blocks\tpair_tokens\tshared_"
+		"tokens\tused_blocks\t"
 		"running\tsampled_rows\tprefill_attention_pairs\t"
 		"decode_context_tokens\tcached_tokens\tprefill_tokens\tprefill_rows\t"
 		"decode_rows\tmode\thost_ns\tgpu_ns\telapsed_ns\tstart_ns\tstep\r\n"
-		"-\t0\t5\t0\t16\t3\t2\t2\t300\t0\t16\t30\t2\t0\tnone\t10\t40\t50\t100\t0";
+		"-\t0\t5\t0\t8\t16\t3\t2\t2\t300\t0\t16\t30\t2\t0\tnone\t10\t40\t50\t100\t0";
 
 	enum status status = open_text(&fixture, text);
 	require(status == STATUS_OK, "%s", fixture.error.text);
@@ -186,7 +189,7 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 		{"", "steps.tsv:1: found an empty file"},
 		{"step\tstart_ns\n", "steps.tsv:1: column elapsed_ns is missing"},
 		{"step\tstep\n", "steps.tsv:1: found column step twice"},
-		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 20"},
+		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 21"},
 		{HEADER "\n", "steps.tsv:2: column step: found '', expected an integer"},
 		{HEADER "1" ROW_0, "steps.tsv:2: column step: found 10, expected 0"},
 		{HEADER ROW_1, "steps.tsv:2: column step: found 1, expected 0"},

@@ -243,6 +243,32 @@ static void mixed(struct scheduler_model *model)
 	}
 }
 
+static uint32_t holders(const struct scheduler_model *model, uint32_t block)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < model->running.count; i++) {
+		const struct block_model_table *table =
+			&model->sequences[model->running.items[i]].table;
+		for (uint32_t j = 0; j < table->count; j++) {
+			count += table->blocks[j] == block;
+		}
+	}
+	return count;
+}
+
+static void count_shared(struct scheduler_model *model)
+{
+	for (uint32_t block = 0; block < model->config.kv_block_count; block++) {
+		uint32_t count = holders(model, block);
+		if (count > 1) {
+			model->counts.shared_tokens += (count - 1) * model->config.block_size;
+			model->counts.pair_tokens +=
+				count * (count - 1) / 2 * model->config.block_size;
+		}
+	}
+}
+
 static void count_rows(struct scheduler_model *model)
 {
 	struct step_counts *counts = &model->counts;
@@ -263,11 +289,7 @@ static void count_rows(struct scheduler_model *model)
 	counts->running = model->running.count;
 	counts->waiting = model->waiting.count;
 	counts->used_blocks = model->config.kv_block_count - model->blocks.free_count;
-	uint64_t entries = 0;
-	for (uint32_t i = 0; i < model->running.count; i++) {
-		entries += model->sequences[model->running.items[i]].table.count;
-	}
-	counts->shared_tokens = (entries - counts->used_blocks) * model->config.block_size;
+	count_shared(model);
 	counts->cached_free_blocks = block_model_cached_free_count(&model->blocks);
 	counts->free_blocks = model->blocks.free_count;
 }
