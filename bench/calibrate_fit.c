@@ -21,10 +21,12 @@ static const double row_edges[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 11
 static const double line_edges[] = {0, 1024};
 static const double context_edges[] = {
 	0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288};
-static const double shared_edges[] = {0, 1048576};
+static const double reuse_edges[] = {
+	0, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768};
 static const double merge_edges[] = {0, 2048, 8192, 32768};
-static const double token_edges[] = {0, 16, 32, 64, 96, 128, 192, 256, 320, 384, 448, 512, 640, 768,
-	896, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 6144, 8192, 12288, 16384};
+static const double token_edges[] = {0, 16, 32, 64, 65, 96, 128, 129, 192, 256, 257, 320, 384, 448,
+	512, 640, 768, 896, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 6144, 8192, 12288, 16384};
+static const double mixed_edges[] = {0, 1, 8, 16, 32, 64, 80, 128, 192, 256, 384, 512};
 static const double tile_edges[] = {
 	0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 18, 24, 25, 32, 33, 48, 64, 128};
 static const double host_edges[] = {0, 16, 64, 256, 1024, 4096, 16384};
@@ -53,7 +55,7 @@ static const struct {
 	[STEP_CURVE_decode_rows] = FREE_EDGES(row_edges),
 	[STEP_CURVE_decode_ahead] = FREE_EDGES(ahead_edges),
 	[STEP_CURVE_decode_attention] = EDGES(context_edges),
-	[STEP_CURVE_decode_shared] = EDGES(shared_edges),
+	[STEP_CURVE_decode_shared] = EDGES(reuse_edges),
 	[STEP_CURVE_decode_attention_rows] = EDGES(line_edges),
 	[STEP_CURVE_decode_spread] = EDGES(spread_edges),
 	[STEP_CURVE_decode_merge] = EDGES(merge_edges),
@@ -61,6 +63,8 @@ static const struct {
 	[STEP_CURVE_prefill_step] = EDGES(step_edges),
 	[STEP_CURVE_mixed_step] = EDGES(step_edges),
 	[STEP_CURVE_prefill_tokens] = FREE_EDGES(token_edges),
+	[STEP_CURVE_mixed_rows] = FREE_EDGES(mixed_edges),
+	[STEP_CURVE_joint_tokens] = FREE_EDGES(token_edges),
 	[STEP_CURVE_prefill_rows] = EDGES(line_edges),
 	[STEP_CURVE_prefill_attention] = FREE_EDGES(tile_edges),
 	[STEP_CURVE_prefill_context] = EDGES(step_edges),
@@ -71,6 +75,23 @@ static const struct {
 	[STEP_CURVE_host_decode_context] = EDGES(line_edges),
 	[STEP_CURVE_host_prefill_tokens] = EDGES(host_edges),
 };
+
+/* How a step with prompts multiplies its decode rows is the engine's choice for a model. Both ways
+   are fitted, and the one that fits better is kept. */
+enum way { WAY_APART, WAY_JOINT, WAY_COUNT };
+
+static bool is_of_way(uint32_t curve, enum way way)
+{
+	switch (curve) {
+	case STEP_CURVE_prefill_tokens:
+	case STEP_CURVE_mixed_rows:
+		return way == WAY_APART;
+	case STEP_CURVE_joint_tokens:
+		return way == WAY_JOINT;
+	default:
+		return true;
+	}
+}
 
 /* ---- sides ---- */
 
@@ -247,8 +268,9 @@ static void tie_slopes(
 			if (i + 2 == curves[c].count) {
 				break;
 			}
-			double product = least_squares_length(system, own) *
-					 least_squares_length(system, next);
+			double one = least_squares_length(system, own);
+			double other = least_squares_length(system, next);
+			double least = one < other ? one : other;
 			row[own] = 1;
 			row[next] = -1;
 			if (falls_in(&curves[c], c, i)) {
@@ -257,7 +279,7 @@ static void tie_slopes(
 			if (falls_in(&curves[c], c, i + 1)) {
 				row[next + 1] = 1;
 			}
-			least_squares_add(system, row, 0, share * sqrt(product));
+			least_squares_add(system, row, 0, share * least);
 			memset(row, 0, sizeof(row));
 		}
 	}
@@ -351,9 +373,40 @@ static struct calibrate_errors errors_of(const struct calibrate_points *points, 
 	return errors;
 }
 
+static void predict_all(struct calibrate_fit *fit, struct calibrate_points *points)
+{
+	for (size_t i = 0; i < points->count; i++) {
+		struct calibrate_point *point = &points->points[i];
+		point->predicted_ns = predict(fit->curves, point);
+	}
+	fit->fitted = errors_of(points, false);
+	fit->held_out = errors_of(points, true);
+}
+
+static void fit_way(struct calibrate_fit *out, struct calibrate_points *points, enum way way)
+{
+	memset(out, 0, sizeof(*out));
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		if (is_of_way(c, way)) {
+			place_points(&out->curves[c], (enum step_curve)c, points);
+		}
+	}
+	fit_side(out->curves, false, points);
+	fit_side(out->curves, true, points);
+	predict_all(out, points);
+	/* A curve that is nothing has points, too. */
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		if (!is_of_way(c, way)) {
+			out->curves[c] = (struct step_curve_table){.count = 2, .at = {0, 1}};
+		}
+	}
+}
+
 enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *points, uint64_t seed,
 	struct error *error)
 {
+	struct calibrate_fit joint;
+
 	memset(out, 0, sizeof(*out));
 	if (points->count < POINTS_MIN) {
 		return error_set(error, STATUS_INPUT,
@@ -361,16 +414,11 @@ enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *po
 			points->count, POINTS_MIN);
 	}
 	hold_out(points, seed);
-	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		place_points(&out->curves[c], (enum step_curve)c, points);
+	fit_way(out, points, WAY_APART);
+	fit_way(&joint, points, WAY_JOINT);
+	if (joint.fitted.mean < 1.05 * out->fitted.mean) {
+		*out = joint;
 	}
-	fit_side(out->curves, false, points);
-	fit_side(out->curves, true, points);
-	for (size_t i = 0; i < points->count; i++) {
-		struct calibrate_point *point = &points->points[i];
-		point->predicted_ns = predict(out->curves, point);
-	}
-	out->fitted = errors_of(points, false);
-	out->held_out = errors_of(points, true);
+	predict_all(out, points);
 	return STATUS_OK;
 }

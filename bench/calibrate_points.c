@@ -92,6 +92,7 @@ static enum status read_header(
 	bool is_found[COLUMN_COUNT] = {[COLUMN_samples] = true,
 		[COLUMN_ahead] = true,
 		[COLUMN_start_ns] = true,
+		[COLUMN_pair_tokens] = true,
 		[COLUMN_shared_tokens] = true};
 
 	bool has_line = next_line(reader);
@@ -249,6 +250,7 @@ static int compare_kinds(const struct calibrate_point *left, const struct calibr
 	order = order != 0 ? order
 			   : compare_u64(coarse(a->prefill_attention_pairs),
 				     coarse(b->prefill_attention_pairs));
+	order = order != 0 ? order : compare_u64(coarse(a->pair_tokens), coarse(b->pair_tokens));
 	return order != 0 ? order : compare_u64(coarse(a->shared_tokens), coarse(b->shared_tokens));
 }
 
@@ -282,7 +284,7 @@ static struct calibrate_point joined(
 	const struct calibrate_point *points, size_t count, uint64_t *scratch)
 {
 	struct calibrate_point point = points[0];
-	uint64_t context = 0, pairs = 0, shared = 0;
+	uint64_t context = 0, pairs = 0, shared = 0, twice = 0;
 
 	point.samples = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -290,10 +292,12 @@ static struct calibrate_point joined(
 		context += points[i].counts.decode_context_tokens;
 		pairs += points[i].counts.prefill_attention_pairs;
 		shared += points[i].counts.shared_tokens;
+		twice += points[i].counts.pair_tokens;
 	}
 	point.counts.decode_context_tokens = context / count;
 	point.counts.prefill_attention_pairs = pairs / count;
 	point.counts.shared_tokens = shared / count;
+	point.counts.pair_tokens = twice / count;
 	point.elapsed_ns =
 		median_of(points, count, offsetof(struct calibrate_point, elapsed_ns), scratch);
 	point.gpu_ns = median_of(points, count, offsetof(struct calibrate_point, gpu_ns), scratch);

@@ -13,7 +13,8 @@
    one header line: samples (steps of which the times are medians), elapsed_ns, gpu_ns, host_ns,
    ahead (1 for steps that were launched before the step before them had ended), then the counts
    that a price depends on. The steps.tsv of a replay has the same columns but samples and ahead,
-   and can be read in its place. Without the column shared_tokens nothing was shared. */
+   and can be read in its place. Without the columns shared_tokens and
+   pair_tokens nothing was shared. */
 #define CALIBRATE_POINT_LIST(X)                                                                    \
 	X(decode_rows)                                                                             \
 	X(prefill_rows)                                                                            \
@@ -21,7 +22,8 @@
 	X(decode_context_tokens)                                                                   \
 	X(prefill_attention_pairs)                                                                 \
 	X(sampled_rows)                                                                            \
-	X(shared_tokens)
+	X(shared_tokens)                                                                           \
+	X(pair_tokens)
 
 struct calibrate_point {
 	struct step_counts counts; /* those of the list; the others are 0 */

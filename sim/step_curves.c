@@ -11,13 +11,15 @@ enum variable {
 	AHEAD_ROWS,
 	PREFILL_STEP,
 	MIXED_STEP,
+	MIXED_ROWS,
 	ROWS,
 	DECODE_ROWS,
 	PADDED_ROWS,
 	PADDED_SAMPLES,
 	DECODE_CONTEXT,
-	SHARED_CONTEXT,	  /* tokens that another sequence of the step has in its block table, too */
-	DISTINCT_CONTEXT, /* the others, and each of those once */
+	SHARED_CONTEXT, /* tokens of decode rows that another sequence holds, too, less once each */
+	DISTINCT_CONTEXT,    /* the others */
+	REUSE_DISTANCE,	     /* tokens that are read from one reading of such a token to the next */
 	DECODE_MEAN_CONTEXT, /* of decode rows */
 	PREFILL_TOKENS,
 	PROMPT_STEP_ROWS,
@@ -82,6 +84,8 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 		return has_prompts;
 	case MIXED_STEP:
 		return has_decodes && has_prompts;
+	case MIXED_ROWS:
+		return has_prompts ? (double)counts->decode_rows : 0;
 	case ROWS:
 		return (double)(counts->decode_rows + counts->prefill_rows);
 	case DECODE_ROWS:
@@ -96,6 +100,11 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 		return shared;
 	case DISTINCT_CONTEXT:
 		return (double)counts->decode_context_tokens - shared;
+	case REUSE_DISTANCE:
+		return counts->pair_tokens > 0 ? (double)counts->decode_context_tokens *
+							 (double)counts->shared_tokens /
+							 (2 * (double)counts->pair_tokens)
+					       : 0;
 	case DECODE_MEAN_CONTEXT:
 		return has_decodes
 			       ? (double)counts->decode_context_tokens / (double)counts->decode_rows

@@ -21,14 +21,16 @@
 	X(decode_rows, PADDED_ROWS, ONE, false, "products and other work of decode rows")          \
 	X(decode_ahead, AHEAD_ROWS, ONE, false, "what is slower where steps follow at once")       \
 	X(decode_attention, DISTINCT_CONTEXT, ONE, false, "K and V read from memory")              \
-	X(decode_shared, SHARED_CONTEXT, ONE, false, "K and V that another row reads, too")        \
+	X(decode_shared, REUSE_DISTANCE, SHARED_CONTEXT, false, "K and V read again")              \
 	X(decode_attention_rows, DECODE_ROWS, ONE, false, "decode rows, whatever they read")       \
 	X(decode_spread, DECODE_ROWS, DECODE_MEAN_CONTEXT, false, "K and V, as rows fill the GPU") \
 	X(decode_merge, DECODE_MEAN_CONTEXT, ONE, false, "parts that are merged for a row")        \
 	X(sampled_rows, PADDED_SAMPLES, ONE, false, "lm_head and sampler")                         \
 	X(prefill_step, PREFILL_STEP, ONE, false, "a step with prompts")                           \
 	X(mixed_step, MIXED_STEP, ONE, false, "launches that only a mixed step has")               \
-	X(prefill_tokens, PROMPT_STEP_ROWS, ONE, false, "products and other work, with prompts")   \
+	X(prefill_tokens, PREFILL_TOKENS, ONE, false, "products and other work of prompts")        \
+	X(mixed_rows, MIXED_ROWS, ONE, false, "products of decode rows beside prompts")            \
+	X(joint_tokens, PROMPT_STEP_ROWS, ONE, false, "products of both, where they are one")      \
 	X(prefill_rows, PREFILL_ROWS, ONE, false, "prompts, whatever their lengths")               \
 	X(prefill_attention, PREFILL_TILES, MEAN_CONTEXT, false, "pairs, as they fill the GPU")    \
 	X(prefill_context, PREFILL_STEP, LAST_CONTEXT, false, "keys that a tile walks through")    \
@@ -60,9 +62,10 @@ bool step_curve_is_host(enum step_curve curve);
 
 /* Where on its curve a step lies, and what the curve is multiplied by there. Only + - * / on
    doubles. Decode rows and samples of a step that only decodes are padded to the next of 1, 2, 4,
-   8, 16, 32, 48, ... as the CUDA runner pads its graphs; in a step with prompts all tokens, those
-   of decode rows too, are one product. Prompts are cut into tiles of STEP_TILE tokens, half of one
-   more for each but the only one. */
+   8, 16, 32, 48, ... as the CUDA runner pads its graphs. In a step with prompts either decode rows
+   and prompts are multiplied by themselves (prefill_tokens, mixed_rows), or all are one product
+   (joint_tokens): the curves of the other way are nothing. Prompts are cut into tiles of STEP_TILE
+   tokens, half of one more for each but the only one. */
 struct step_place {
 	double x, factor;
 };

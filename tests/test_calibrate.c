@@ -156,15 +156,19 @@ Test(points, steps_that_share_more_are_other_steps)
 	struct calibrate_points points;
 
 	read_text(&points,
-		"shared_tokens\t" POINT_HEADER "512\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
-		"520\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
-		"1024\t1\t400\t300\t100\t2\t0\t0\t2000\t0\t2\n",
+		"pair_tokens\tshared_tokens\t" POINT_HEADER
+		"512\t512\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
+		"520\t520\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
+		"1024\t1024\t1\t400\t300\t100\t2\t0\t0\t2000\t0\t2\n"
+		"2048\t1024\t1\t400\t300\t100\t2\t0\t0\t2000\t0\t2\n",
 		0);
 	calibrate_points_join(&points);
-	require_equal(points.count, 2);
+	require_equal(points.count, 3);
 	require_equal(points.points[0].samples, 2);
 	require_equal(points.points[0].counts.shared_tokens, 516);
-	require_equal(points.points[1].counts.shared_tokens, 1024);
+	require_equal(points.points[0].counts.pair_tokens, 516);
+	require_equal(points.points[1].counts.pair_tokens, 1024);
+	require_equal(points.points[2].counts.pair_tokens, 2048);
 	calibrate_points_free(&points);
 }
 
@@ -261,9 +265,14 @@ static double true_gpu_ns(const struct step_counts *counts)
 	double ns = 200000 + 700 * (double)counts->sampled_rows;
 
 	if (rows > 0) {
-		ns += 150000 + (double)counts->decode_context_tokens * 25 -
-		      (double)counts->shared_tokens * 10;
+		ns += 150000 + (double)counts->decode_context_tokens * 25;
 		ns += tokens > 0 ? 0 : rows * 900;
+	}
+	if (counts->shared_tokens > 0) {
+		double shared = (double)counts->shared_tokens;
+		double distance = (double)counts->decode_context_tokens * shared / 2 /
+				  (double)counts->pair_tokens;
+		ns -= shared * (distance < 4096 ? 20 - distance * 20 / 4096 : 0);
 	}
 	if (tokens > 0) {
 		double tiles = counts->prefill_rows > 1
@@ -297,6 +306,7 @@ static void make_points(struct calibrate_points *points, uint32_t count, double 
 			counts->decode_rows = 1 + a % (UINT64_C(1) << (1 + b % 9));
 			counts->decode_context_tokens = counts->decode_rows * (20 + b % 2000);
 			counts->shared_tokens = counts->decode_context_tokens / 8 * (a / 512 % 8);
+			counts->pair_tokens = counts->shared_tokens * (1 + a / 4096 % 50);
 		}
 		if (kind != 0) {
 			uint64_t c = counter_hash(1, 5 * i + 2);
@@ -352,6 +362,45 @@ Test(fit, without_noise_is_right_to_a_thousandth)
 	make_points(&points, 900, 0);
 	require(calibrate_fit(&fit, &points, 7, &error) == STATUS_OK, "%s", error.text);
 	require(fit.held_out.mean < 0.001, "held out: %.5f", fit.held_out.mean);
+	calibrate_points_free(&points);
+}
+
+static bool is_nothing(const struct calibrate_fit *fit, enum step_curve curve)
+{
+	return fit->curves[curve].count == 2 && fit->curves[curve].ns[1] == 0;
+}
+
+Test(fit, tells_whether_decode_rows_are_multiplied_with_the_prompts)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(&points, 900, 0.02);
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	cr_assert(is_nothing(&fit, STEP_CURVE_prefill_tokens));
+	cr_assert(is_nothing(&fit, STEP_CURVE_mixed_rows));
+	cr_assert(!is_nothing(&fit, STEP_CURVE_joint_tokens));
+	/* The same GPU, but for decode rows whose products are apart and take their time. */
+	for (size_t i = 0; i < points.count; i++) {
+		struct calibrate_point *point = &points.points[i];
+		struct step_counts alone = point->counts;
+		if (alone.prefill_rows == 0 || alone.decode_rows == 0) {
+			continue;
+		}
+		double before = true_gpu_ns(&point->counts);
+		alone.decode_rows = 0;
+		double apart =
+			true_gpu_ns(&alone) + 700 * (double)point->counts.decode_rows + 400000;
+		point->gpu_ns = (uint64_t)((double)point->gpu_ns * apart / before);
+		point->elapsed_ns = point->gpu_ns + point->host_ns;
+		point->counts.decode_context_tokens = 0;
+		point->counts.shared_tokens = point->counts.pair_tokens = 0;
+	}
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	cr_assert(!is_nothing(&fit, STEP_CURVE_prefill_tokens));
+	cr_assert(!is_nothing(&fit, STEP_CURVE_mixed_rows));
+	cr_assert(is_nothing(&fit, STEP_CURVE_joint_tokens));
 	calibrate_points_free(&points);
 }
 
