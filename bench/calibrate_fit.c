@@ -64,7 +64,6 @@ static const struct {
 	[STEP_CURVE_mixed_step] = EDGES(step_edges),
 	[STEP_CURVE_prefill_tokens] = FREE_EDGES(token_edges),
 	[STEP_CURVE_mixed_rows] = FREE_EDGES(mixed_edges),
-	[STEP_CURVE_joint_tokens] = FREE_EDGES(token_edges),
 	[STEP_CURVE_prefill_rows] = EDGES(line_edges),
 	[STEP_CURVE_prefill_attention] = FREE_EDGES(tile_edges),
 	[STEP_CURVE_prefill_context] = EDGES(step_edges),
@@ -75,23 +74,6 @@ static const struct {
 	[STEP_CURVE_host_decode_context] = EDGES(line_edges),
 	[STEP_CURVE_host_prefill_tokens] = EDGES(host_edges),
 };
-
-/* How a step with prompts multiplies its decode rows is the engine's choice for a model. Both ways
-   are fitted, and the one that fits better is kept. */
-enum way { WAY_APART, WAY_JOINT, WAY_COUNT };
-
-static bool is_of_way(uint32_t curve, enum way way)
-{
-	switch (curve) {
-	case STEP_CURVE_prefill_tokens:
-	case STEP_CURVE_mixed_rows:
-		return way == WAY_APART;
-	case STEP_CURVE_joint_tokens:
-		return way == WAY_JOINT;
-	default:
-		return true;
-	}
-}
 
 /* ---- sides ---- */
 
@@ -373,40 +355,9 @@ static struct calibrate_errors errors_of(const struct calibrate_points *points, 
 	return errors;
 }
 
-static void predict_all(struct calibrate_fit *fit, struct calibrate_points *points)
-{
-	for (size_t i = 0; i < points->count; i++) {
-		struct calibrate_point *point = &points->points[i];
-		point->predicted_ns = predict(fit->curves, point);
-	}
-	fit->fitted = errors_of(points, false);
-	fit->held_out = errors_of(points, true);
-}
-
-static void fit_way(struct calibrate_fit *out, struct calibrate_points *points, enum way way)
-{
-	memset(out, 0, sizeof(*out));
-	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		if (is_of_way(c, way)) {
-			place_points(&out->curves[c], (enum step_curve)c, points);
-		}
-	}
-	fit_side(out->curves, false, points);
-	fit_side(out->curves, true, points);
-	predict_all(out, points);
-	/* A curve that is nothing has points, too. */
-	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		if (!is_of_way(c, way)) {
-			out->curves[c] = (struct step_curve_table){.count = 2, .at = {0, 1}};
-		}
-	}
-}
-
 enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *points, uint64_t seed,
 	struct error *error)
 {
-	struct calibrate_fit joint;
-
 	memset(out, 0, sizeof(*out));
 	if (points->count < POINTS_MIN) {
 		return error_set(error, STATUS_INPUT,
@@ -414,11 +365,16 @@ enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *po
 			points->count, POINTS_MIN);
 	}
 	hold_out(points, seed);
-	fit_way(out, points, WAY_APART);
-	fit_way(&joint, points, WAY_JOINT);
-	if (joint.fitted.mean < 1.05 * out->fitted.mean) {
-		*out = joint;
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		place_points(&out->curves[c], (enum step_curve)c, points);
 	}
-	predict_all(out, points);
+	fit_side(out->curves, false, points);
+	fit_side(out->curves, true, points);
+	for (size_t i = 0; i < points->count; i++) {
+		struct calibrate_point *point = &points->points[i];
+		point->predicted_ns = predict(out->curves, point);
+	}
+	out->fitted = errors_of(points, false);
+	out->held_out = errors_of(points, true);
 	return STATUS_OK;
 }

@@ -41,8 +41,10 @@ static const struct scene scenes[] = {
 	{SCENE_STAIRS, 256, 1500, 90, 0, 0},
 	{SCENE_PROMPTS, 1, 8192, 0, 8192, 0},
 	{SCENE_STAIRS, 256, 400, 60, 1024, 16},
+	{SCENE_MIXED, 20, 700, 60, 0, 0},
 	{SCENE_MIXED, 4, 1000, 20, 0, 0},
 	{SCENE_MIXED, 12, 1500, 80, 0, 0},
+	{SCENE_MIXED, 64, 800, 60, 0, 0},
 	{SCENE_STAIRS, 512, 20, 20, 0, 0},
 	{SCENE_STAIRS, 512, 200, 60, 512, 2},
 	{SCENE_CROWD, 16, 900, 80, 0, 0},
@@ -251,24 +253,35 @@ static void play_stairs(struct planner *planner, const struct scene *scene, uint
 	free(steps);
 }
 
-/* Every step with prompts is made twice: the first of a shape loads kernels and chooses among them.
- */
+static int compare_lengths(const void *a, const void *b)
+{
+	const uint32_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/* The shortest first: for a tenth of a second after a long prompt the GPU is up to a tenth slower,
+   and short ones mostly come while a batch decodes. */
 static void play_prompts(struct planner *planner, const struct scene *scene)
 {
 	uint64_t first_id = scene->prefix > 0 ? add_prefix(planner, scene->prefix) : 0;
 	bool is_long = scene->prefix > 4096;
+	uint32_t lengths[PROMPT_LENGTH_COUNT + DRAWN];
 
 	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT + DRAWN; i++) {
-		uint32_t length = i < PROMPT_LENGTH_COUNT
-					  ? prompt_lengths[i]
-					  : draw_length(&planner->random, 64, scene->tokens);
+		lengths[i] = i < PROMPT_LENGTH_COUNT
+				     ? prompt_lengths[i]
+				     : draw_length(&planner->random, 64, scene->tokens);
+	}
+	qsort(lengths, PROMPT_LENGTH_COUNT + DRAWN, sizeof(lengths[0]), compare_lengths);
+	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT + DRAWN; i++) {
 		/* Behind long prefixes only every other, once, since each takes its time. */
-		if (length > scene->tokens || (is_long && i % 2 == 0)) {
+		if (lengths[i] > scene->tokens || (is_long && i % 2 == 0)) {
 			continue;
 		}
 		for (uint32_t time = 0; time < (is_long ? 1 : 2); time++) {
 			planner->now_ns += SECOND_NS * 10;
-			add_row(planner, first_id, scene->prefix, length, 1);
+			add_row(planner, first_id, scene->prefix, lengths[i], 1);
 		}
 	}
 }
@@ -296,16 +309,15 @@ static void play_crowd(struct planner *planner, const struct scene *scene)
 /* The batch has to decode until the last prompt has come, however fast the GPU is. */
 static void play_mixed(struct planner *planner, const struct scene *scene)
 {
-	enum { PROMPTS = 32, LONGEST = 4096 };
+	enum { PROMPTS = 32, PLANNED = 10, LONGEST = 4096 };
 	uint32_t own[PROMPTS];
 	double gap_s[PROMPTS], prefill_s = 0, wait_s = 0;
 	uint64_t context = (uint64_t)scene->rows * scene->tokens;
 	double fastest_s = decode_seconds(planner, context);
 
 	for (uint32_t i = 0; i < PROMPTS; i++) {
-		own[i] = i % 2 == 1 ? own[i - 1]
-			 : i < 8    ? prompt_lengths[2 * i + 1]
-				    : draw_length(&planner->random, 32, LONGEST);
+		own[i] = i < PLANNED ? prompt_lengths[2 * i]
+				     : draw_length(&planner->random, 32, LONGEST);
 		gap_s[i] = 4 * fastest_s + 1.3 * prefill_seconds(planner, 0, own[i]);
 		wait_s += gap_s[i];
 	}

@@ -328,28 +328,6 @@ void calibrate_points_join(struct calibrate_points *points)
 	free(scratch);
 }
 
-void calibrate_points_drop_first(struct calibrate_points *points)
-{
-	uint64_t most = 0;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < points->count; i++) {
-		const struct step_counts *counts = &points->points[i].counts;
-		most = u64_max(most, counts->decode_rows + counts->prefill_tokens);
-	}
-	bool *is_known = memory_take(most + 1, sizeof(*is_known));
-	for (size_t i = 0; i < points->count; i++) {
-		const struct calibrate_point *point = &points->points[i];
-		uint64_t tokens = point->counts.decode_rows + point->counts.prefill_tokens;
-		if (point->counts.prefill_rows == 0 || is_known[tokens]) {
-			points->points[kept++] = *point;
-		}
-		is_known[tokens] = is_known[tokens] || point->counts.prefill_rows > 0;
-	}
-	points->count = kept;
-	free(is_known);
-}
-
 void calibrate_points_drop_lone(struct calibrate_points *points)
 {
 	size_t kept = 0;

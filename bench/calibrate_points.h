@@ -62,10 +62,6 @@ enum status calibrate_points_read(
    samples; contexts, pairs and shared tokens equal to one part in 32. In a fixed order. */
 void calibrate_points_join(struct calibrate_points *points);
 
-/* Of steps in their order, drops those with prompts that are the first of their number of tokens:
-   they also wait until kernels are chosen and loaded, which no counts tell. */
-void calibrate_points_drop_first(struct calibrate_points *points);
-
 /* Drops joined steps that only decode and were made once: those that a plan did not ask for, as the
    last before a batch grows, or the first in which a graph is launched. */
 void calibrate_points_drop_lone(struct calibrate_points *points);

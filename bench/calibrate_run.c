@@ -191,7 +191,6 @@ static enum status play_plan(const struct replay_order *order, const struct cali
 	if (status == STATUS_OK && is_ahead) {
 		keep_ahead(out);
 	} else if (status == STATUS_OK) {
-		calibrate_points_drop_first(out);
 		status = read_origin(run, &out->origin, error);
 	}
 	return status;

@@ -28,9 +28,8 @@
 	X(sampled_rows, PADDED_SAMPLES, ONE, false, "lm_head and sampler")                         \
 	X(prefill_step, PREFILL_STEP, ONE, false, "a step with prompts")                           \
 	X(mixed_step, MIXED_STEP, ONE, false, "launches that only a mixed step has")               \
-	X(prefill_tokens, PREFILL_TOKENS, ONE, false, "products and other work of prompts")        \
+	X(prefill_tokens, PROMPT_STEP_ROWS, ONE, false, "products and other work, with prompts")   \
 	X(mixed_rows, MIXED_ROWS, ONE, false, "products of decode rows beside prompts")            \
-	X(joint_tokens, PROMPT_STEP_ROWS, ONE, false, "products of both, where they are one")      \
 	X(prefill_rows, PREFILL_ROWS, ONE, false, "prompts, whatever their lengths")               \
 	X(prefill_attention, PREFILL_TILES, MEAN_CONTEXT, false, "pairs, as they fill the GPU")    \
 	X(prefill_context, PREFILL_STEP, LAST_CONTEXT, false, "keys that a tile walks through")    \
@@ -62,10 +61,10 @@ bool step_curve_is_host(enum step_curve curve);
 
 /* Where on its curve a step lies, and what the curve is multiplied by there. Only + - * / on
    doubles. Decode rows and samples of a step that only decodes are padded to the next of 1, 2, 4,
-   8, 16, 32, 48, ... as the CUDA runner pads its graphs. In a step with prompts either decode rows
-   and prompts are multiplied by themselves (prefill_tokens, mixed_rows), or all are one product
-   (joint_tokens): the curves of the other way are nothing. Prompts are cut into tiles of STEP_TILE
-   tokens, half of one more for each but the only one. */
+   8, 16, 32, 48, ... as the CUDA runner pads its graphs. In a step with prompts all tokens, those
+   of decode rows too, are one product, but for the weights whose products with decode rows are
+   launched apart. Prompts are cut into tiles of STEP_TILE tokens, half of one more for each but the
+   only one. */
 struct step_place {
 	double x, factor;
 };
