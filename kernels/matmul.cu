@@ -52,8 +52,9 @@ struct cublaslt {
 };
 
 struct plan {
-	uint32_t row_count; /* of shared_rows(): this many, or fewer */
+	uint32_t row_count; /* of shared_rows() */
 	uint32_t input_count, output_count;
+	uint32_t parts; /* of the inputs, each multiplied by itself; mostly 1 */
 	bool has_bias, is_f32, is_known;
 	cublasLtMatmulDesc_t operation;
 	cublasLtMatrixLayout_t weight, in, out;
@@ -166,10 +167,43 @@ void matmul_close(struct matmul_context *context)
 	free(context);
 }
 
+/* One matrix a part: a product with some of the inputs, `stride` elements behind that of the part
+   before. */
+static cublasStatus_t set_parts(
+	const struct cublaslt *api, cublasLtMatrixLayout_t layout, int32_t parts, int64_t stride)
+{
+	cublasStatus_t status = api->cublasLtMatrixLayoutSetAttribute(
+		layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &parts, sizeof(parts));
+
+	return status != CUBLAS_STATUS_SUCCESS
+		       ? status
+		       : api->cublasLtMatrixLayoutSetAttribute(layout,
+				 CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+				 sizeof(stride));
+}
+
+/* The number of rows that are multiplied; a plan serves more than one. */
+static cublasStatus_t set_rows(const struct cublaslt *api, struct plan *plan, uint64_t rows)
+{
+	cublasStatus_t status = api->cublasLtMatrixLayoutSetAttribute(
+		plan->in, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows));
+
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = api->cublasLtMatrixLayoutSetAttribute(
+			plan->out, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows));
+	}
+	if (status == CUBLAS_STATUS_SUCCESS && plan->parts > 1) {
+		status = set_parts(
+			api, plan->out, (int32_t)plan->parts, (int64_t)rows * plan->output_count);
+	}
+	return status;
+}
+
 /* Fills a plan's descriptions; `bias` only tells cuBLAS where one will be. */
 static cublasStatus_t describe(const struct cublaslt *api, struct plan *plan, const uint16_t *bias)
 {
 	cublasOperation_t transposed = CUBLAS_OP_T;
+	uint32_t part = plan->input_count / plan->parts;
 	cublasStatus_t status =
 		api->cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
 
@@ -188,19 +222,25 @@ static cublasStatus_t describe(const struct cublaslt *api, struct plan *plan, co
 			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
 	}
 	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = api->cublasLtMatrixLayoutCreate(&plan->weight, CUDA_R_16BF,
-			plan->input_count, plan->output_count, plan->input_count);
+		status = api->cublasLtMatrixLayoutCreate(
+			&plan->weight, CUDA_R_16BF, part, plan->output_count, plan->input_count);
 	}
 	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = api->cublasLtMatrixLayoutCreate(&plan->in, CUDA_R_16BF, plan->input_count,
-			plan->row_count, plan->input_count);
+		status = api->cublasLtMatrixLayoutCreate(
+			&plan->in, CUDA_R_16BF, part, plan->row_count, plan->input_count);
 	}
 	if (status == CUBLAS_STATUS_SUCCESS) {
 		status = api->cublasLtMatrixLayoutCreate(&plan->out,
 			plan->is_f32 ? CUDA_R_32F : CUDA_R_16BF, plan->output_count,
 			plan->row_count, plan->output_count);
 	}
-	return status;
+	if (status == CUBLAS_STATUS_SUCCESS && plan->parts > 1) {
+		status = set_parts(api, plan->weight, (int32_t)plan->parts, part);
+	}
+	if (status == CUBLAS_STATUS_SUCCESS && plan->parts > 1) {
+		status = set_parts(api, plan->in, (int32_t)plan->parts, part);
+	}
+	return status == CUBLAS_STATUS_SUCCESS ? set_rows(api, plan, plan->row_count) : status;
 }
 
 static bool is_in_one_place(const struct cublaslt *api, const cublasLtMatmulAlgo_t *algorithm)
@@ -215,17 +255,6 @@ static bool is_in_one_place(const struct cublaslt *api, const cublasLtMatmulAlgo
 		       CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof(scheme),
 		       &written) == CUBLAS_STATUS_SUCCESS &&
 	       splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
-}
-
-static cublasStatus_t set_rows(const struct cublaslt *api, struct plan *plan, uint64_t rows)
-{
-	cublasStatus_t status = api->cublasLtMatrixLayoutSetAttribute(
-		plan->in, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows));
-
-	return status != CUBLAS_STATUS_SUCCESS
-		       ? status
-		       : api->cublasLtMatrixLayoutSetAttribute(
-				 plan->out, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows));
 }
 
 /* What the library proposes, best first, of algorithms without workspace or reduction. */
@@ -272,24 +301,25 @@ static cublasStatus_t choose(struct matmul_context *context, struct plan *plan)
 	return status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status;
 }
 
-/* The number of rows whose plan serves so many: kernels with tiles of every multiple of 8 rows are
-   there to choose from, so that neighbours differ by a 128th of what there is, or 8. 8 are the
-   fewest: for one row the library chooses badly. */
+/* The number of rows that is asked for in the place of so many. Few rows decide by the 8, and 8 are
+   the fewest, since for one row the library chooses badly. Beyond, numbers between two multiples of
+   64 are served as well by one choice as by their own, but not by that for a multiple, which is
+   another. */
 static uint32_t shared_rows(uint32_t row_count)
 {
-	uint32_t step = 8;
+	uint32_t part = row_count <= 1024 ? 8 : row_count <= 16384 ? 64 : 1024;
+	uint32_t end = (row_count + part - 1) / part * part;
 
-	while (step < 1024 && step * 128 < row_count) {
-		step *= 2;
-	}
-	return (row_count + step - 1) / step * step;
+	return part == 8 || row_count == end ? end : end - 1;
 }
 
 /* The plan of a shape, made if need be. When the table is half full everything is forgotten. */
 static cublasStatus_t find_plan(
 	struct matmul_context *context, const struct plan *wanted, const uint16_t *bias, plan **out)
 {
-	uint32_t key = (wanted->row_count * 31 + wanted->input_count) * 31 + wanted->output_count;
+	uint32_t key =
+		((wanted->row_count * 31 + wanted->input_count) * 31 + wanted->output_count) * 31 +
+		wanted->parts;
 	uint32_t place = key * 2654435761u >> (32 - PLANS_BITS);
 
 	for (;; place++) {
@@ -301,7 +331,8 @@ static cublasStatus_t find_plan(
 		if (plan->row_count == wanted->row_count &&
 			plan->input_count == wanted->input_count &&
 			plan->output_count == wanted->output_count &&
-			plan->has_bias == wanted->has_bias && plan->is_f32 == wanted->is_f32) {
+			plan->parts == wanted->parts && plan->has_bias == wanted->has_bias &&
+			plan->is_f32 == wanted->is_f32) {
 			return CUBLAS_STATUS_SUCCESS;
 		}
 	}
@@ -380,6 +411,7 @@ static struct plan plan_of(
 {
 	struct plan plan = {};
 
+	plan.parts = 1;
 	plan.row_count = row_count;
 	plan.input_count = input_count;
 	plan.output_count = output_count;
@@ -424,6 +456,35 @@ int matmul_logits_prepare(struct matmul_context *context, float *out, const uint
 	struct CUstream_st *stream)
 {
 	struct plan wanted = plan_of(0, input_count, output_count, false, true);
+
+	return failure(prepare(context, out, in, weight, NULL, &wanted, row_limit, stream));
+}
+
+static struct plan plan_in_parts(
+	uint32_t row_count, uint32_t input_count, uint32_t output_count, uint32_t parts)
+{
+	struct plan plan = plan_of(row_count, input_count, output_count, false, true);
+
+	plan.parts = parts;
+	return plan;
+}
+
+int matmul_parts(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
+	uint32_t parts, struct CUstream_st *stream)
+{
+	if (row_count == 0) {
+		return 0;
+	}
+	struct plan wanted = plan_in_parts(row_count, input_count, output_count, parts);
+	return failure(multiply(context, out, in, weight, NULL, &wanted, stream));
+}
+
+int matmul_parts_prepare(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
+	uint32_t parts, struct CUstream_st *stream)
+{
+	struct plan wanted = plan_in_parts(0, input_count, output_count, parts);
 
 	return failure(prepare(context, out, in, weight, NULL, &wanted, row_limit, stream));
 }

@@ -45,12 +45,21 @@ int matmul_logits(struct matmul_context *context, float *out, const uint16_t *in
 	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
 	struct CUstream_st *stream);
 
+/* The sums over each of some equal parts of the inputs by themselves, for others to add: out is
+   (parts, row_count, output_count). A part is a multiple of 8 inputs. */
+int matmul_parts(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
+	uint32_t parts, struct CUstream_st *stream);
+
 /* Chooses and loads the kernels for up to row_limit rows, which the first product of a number of
    rows waits for otherwise, up to 5 ms. Writes and reads up to row_limit rows of out and in, on the
    stream. */
 int matmul_prepare(struct matmul_context *context, uint16_t *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, uint32_t row_limit, uint32_t input_count,
 	uint32_t output_count, struct CUstream_st *stream);
+int matmul_parts_prepare(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
+	uint32_t parts, struct CUstream_st *stream);
 int matmul_logits_prepare(struct matmul_context *context, float *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
 	struct CUstream_st *stream);

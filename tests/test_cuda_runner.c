@@ -768,15 +768,15 @@ Test(cuda_runner, preempted_runs_repeat_bit_by_bit)
 
 /* ---- a prompt that repeats a completion ---- */
 
-/* All its layers' weights have an order of sums for decode rows that is not that of prompts. */
+/* Two of a layer's weights have an order of sums for decode rows that is not that of prompts. */
 static const struct model_config TALKATIVE = {
 	.name = "hidden-512",
 	.hidden_size = 512,
 	.num_hidden_layers = 2,
-	.num_attention_heads = 4,
-	.num_key_value_heads = 2,
+	.num_attention_heads = 16,
+	.num_key_value_heads = 4,
 	.head_dim = 128,
-	.intermediate_size = 1024,
+	.intermediate_size = 2048,
 	.vocab_size = 1000,
 	.max_position_embeddings = 2048,
 	.rms_norm_eps = 1e-6,
