@@ -147,12 +147,12 @@ __device__ inline uint32_t pack2(float low, float high)
 
 /* ---- programmatic dependent launch (sm_90) ---- */
 
-/* A kernel launched with launch_dependent() says dependents_launch() first of all. So the next one
-   begins as soon as all blocks of this one have begun, whether the kernels before are done or not,
-   and several kernels at once hold multiprocessors, each as far as it comes before its own
-   dependency_wait(). This returns when the kernel before has ended and all that it wrote can be
-   seen. As every kernel waits, none ends before the one ahead of it: the wait is for all kernels
-   before.
+/* A kernel launched with launch_dependent() says dependents_launch() first of all, unless there is
+   a reason to hold the next one back. So that one begins as soon as all blocks of this one have
+   begun, whether the kernels before are done or not, and several kernels at once hold
+   multiprocessors, each as far as it comes before its own dependency_wait(). This returns when the
+   kernel before has ended and all that it wrote can be seen. As every kernel waits, none ends
+   before the one ahead of it: the wait is for all kernels before.
 
    Ahead of its wait a kernel finds nothing done, so there it writes no global memory and reads only
    what no kernel of the step writes: weights, keys and values of earlier steps; and the lists that

@@ -7,14 +7,17 @@
 /* Two passes: blocks find the best of tiles of the vocabulary, then a warp a row finds the best of
    its tiles. Compiled without contraction, so the scores are the CPU twin's bit for bit.
 
-   Two logarithms a candidate would take longer than reading the logits. So a block knows the best
-   score it has seen, and only candidates whose bound reaches it are computed at all: a handful a
-   warp. The best of a set with the lower id of equals is the same in whatever order it is sought
-   and however the vocabulary is cut, so neither is fixed. */
+   Two logarithms a candidate would take longer than reading the logits. So a block keeps the best
+   score it is sure of, and only groups of candidates whose common bound reaches it are looked at
+   more closely: a handful a tile. It starts from what the first candidates have at least. The best
+   of a set with the lower id of equals is the same in whatever order it is sought and however the
+   vocabulary is cut, so neither is fixed. */
 
 enum {
-	SAMPLER_THREADS = 256,
-	GROUP = 4, /* ids that a thread takes at a time, 16 bytes of logits */
+	SAMPLER_THREADS = 128,
+	CHUNK = 4, /* ids whose logits are 16 bytes */
+	GROUP = 8, /* ids that a thread takes at a time: two chunks, HALF_STRIDE apart */
+	HALF_STRIDE = SAMPLER_THREADS * CHUNK,
 	STRIDE = SAMPLER_THREADS * GROUP, /* ids that a block takes at a time */
 	STRIDES_MAX = 20,		  /* of a tile, where there are rows enough */
 	BLOCKS_WANTED = 2048,
@@ -61,50 +64,100 @@ static __device__ inline float from_ordered(int32_t bits)
 	return __int_as_float(bits >= 0 ? bits : bits ^ 0x7fffffff);
 }
 
-/* Logits of ids [first, first + GROUP); -infinity past the end. */
+/* Logits of ids [first, first + CHUNK); -infinity past the end. */
 template <bool IS_ALIGNED>
-static __device__ inline void load_group(
+static __device__ inline void load_chunk(
 	float *out, const float *logits, uint32_t first, uint32_t end)
 {
-	if (IS_ALIGNED) {
-		if (first < end) {
-			float4 four = __ldcs(reinterpret_cast<const float4 *>(logits + first));
-			out[0] = four.x;
-			out[1] = four.y;
-			out[2] = four.z;
-			out[3] = four.w;
-		} else {
-#pragma unroll
-			for (int i = 0; i < GROUP; i++) {
-				out[i] = -CUDART_INF_F;
-			}
-		}
+	if (IS_ALIGNED && first < end) {
+		float4 four = __ldcs(reinterpret_cast<const float4 *>(logits + first));
+		out[0] = four.x;
+		out[1] = four.y;
+		out[2] = four.z;
+		out[3] = four.w;
 	} else {
 #pragma unroll
-		for (int i = 0; i < GROUP; i++) {
-			out[i] = first + i < end ? logits[first + i] : -CUDART_INF_F;
+		for (int i = 0; i < CHUNK; i++) {
+			bool is_there = !IS_ALIGNED && first + i < end;
+			out[i] = is_there ? logits[first + i] : -CUDART_INF_F;
 		}
 	}
 }
 
-/* The noisy candidates of a group that could be the best yet. All lanes of a warp come here. */
-static __device__ candidate contend(candidate best, int32_t *block_best, const float *logits,
-	uint32_t first, uint64_t key, float temperature)
+/* A thread's candidates: their logits and the bits of their noise. */
+struct group {
+	uint32_t first; /* ids first + [0, CHUNK) and first + HALF_STRIDE + [0, CHUNK) */
+	float logits[GROUP];
+	uint32_t bits[GROUP];
+};
+
+static __device__ inline int32_t id_in(const group &g, int i)
 {
-	uint64_t hash[GROUP / 2];
-	float bound[GROUP];
+	return (int32_t)(g.first + i % CHUNK + i / CHUNK * HALF_STRIDE);
+}
+
+static __device__ inline void draw(group &g, uint64_t key)
+{
+#pragma unroll
+	for (int i = 0; i < GROUP; i += 2) {
+		uint64_t hash = counter_hash(key, (uint32_t)id_in(g, i) >> 1);
+		g.bits[i] = (uint32_t)hash;
+		g.bits[i + 1] = (uint32_t)(hash >> 32);
+	}
+}
+
+/* What no score of the group exceeds. fmaxf passes over a NaN. */
+static __device__ inline float group_bound(const group &g, float temperature)
+{
+	float logit = g.logits[0];
+	uint32_t bits = g.bits[0];
+
+#pragma unroll
+	for (int i = 1; i < GROUP; i++) {
+		logit = fmaxf(logit, g.logits[i]);
+		bits = min(bits, g.bits[i]);
+	}
+	return logit + temperature * sampler_noise_bound(bits);
+}
+
+/* What some score of the group is not below; -infinity where nothing is known. */
+static __device__ inline float group_floor(const group &g, float temperature)
+{
+	float most = -CUDART_INF_F;
+
+#pragma unroll
+	for (int i = 0; i < GROUP; i++) {
+		if (sampler_noise_has_floor(g.bits[i])) {
+			float noise = sampler_noise_floor(g.bits[i]);
+			most = fmaxf(most, g.logits[i] + temperature * noise);
+		}
+	}
+	return most;
+}
+
+/* Raises the block's best score to the most of a warp. */
+static __device__ inline void raise(int32_t *block_best, float score)
+{
+	int32_t most = __reduce_max_sync(0xffffffffu, ordered(score));
+
+	if (threadIdx.x % WARP == 0 && most > *(volatile int32_t *)block_best) {
+		atomicMax(block_best, most);
+	}
+}
+
+/* The candidates of groups that could be the best yet, by falling bounds. A whole warp comes here.
+   No comparison with a NaN is true. */
+static __device__ candidate contend(
+	candidate best, int32_t *block_best, const group &g, float temperature)
+{
+	float bound[GROUP], most = -CUDART_INF_F;
 	float seen = from_ordered(*(volatile int32_t *)block_best);
 
 #pragma unroll
 	for (int i = 0; i < GROUP; i++) {
-		if (i % 2 == 0) {
-			hash[i / 2] = counter_hash(key, (first + i) >> 1);
-		}
-		uint32_t bits = (uint32_t)(i % 2 == 0 ? hash[i / 2] : hash[i / 2] >> 32);
-		bound[i] = logits[i] + temperature * sampler_noise_bound(bits);
+		bound[i] = g.logits[i] + temperature * sampler_noise_bound(g.bits[i]);
+		most = fmaxf(most, bound[i]);
 	}
-	/* fmaxf passes over a NaN, and no comparison with one is true. */
-	float most = fmaxf(fmaxf(bound[0], bound[1]), fmaxf(bound[2], bound[3]));
 	while (__any_sync(0xffffffffu, most >= seen && most > -CUDART_INF_F)) {
 		if (most >= seen && most > -CUDART_INF_F) {
 			uint32_t bits = 0;
@@ -114,23 +167,35 @@ static __device__ candidate contend(candidate best, int32_t *block_best, const f
 			for (int i = 0; i < GROUP; i++) {
 				if (!is_taken && bound[i] == most) {
 					is_taken = true;
-					bits = (uint32_t)(i % 2 == 0 ? hash[i / 2]
-								     : hash[i / 2] >> 32);
-					mine.score = logits[i];
-					mine.id = (int32_t)first + i;
+					bits = g.bits[i];
+					mine.score = g.logits[i];
+					mine.id = id_in(g, i);
 					bound[i] = -CUDART_INF_F;
 				}
 			}
 			mine.score += temperature * sampler_noise_of_bits(bits);
 			best = better(best, mine);
-			most = fmaxf(fmaxf(bound[0], bound[1]), fmaxf(bound[2], bound[3]));
-		}
-		int32_t warp_most = __reduce_max_sync(0xffffffffu, ordered(best.score));
-		if (from_ordered(warp_most) > seen) {
-			seen = from_ordered(warp_most);
-			if (threadIdx.x % WARP == 0) {
-				atomicMax(block_best, warp_most);
+			most = -CUDART_INF_F;
+#pragma unroll
+			for (int i = 0; i < GROUP; i++) {
+				most = fmaxf(most, bound[i]);
 			}
+		}
+		raise(block_best, best.score);
+		__syncwarp();
+		seen = from_ordered(*(volatile int32_t *)block_best);
+	}
+	return best;
+}
+
+/* ids ascend from group to group of a thread, so the first of equals stays. */
+static __device__ inline candidate greedy(candidate best, const group &g)
+{
+#pragma unroll
+	for (int i = 0; i < GROUP; i++) {
+		if (g.logits[i] > best.score) {
+			best.score = g.logits[i];
+			best.id = id_in(g, i);
 		}
 	}
 	return best;
@@ -152,33 +217,38 @@ static __global__ void __launch_bounds__(SAMPLER_THREADS)
 	uint64_t key = row_keys[row];
 	float temperature = temperatures[row];
 	candidate best = {-CUDART_INF_F, INT32_MAX};
+	float next[GROUP];
+	group g;
 
 	if (threadIdx.x == 0) {
 		block_best = ordered(-CUDART_INF_F);
 	}
 	__syncthreads();
 	dependency_wait();
-	float next[GROUP];
-	load_group<IS_ALIGNED>(next, row_logits, begin + threadIdx.x * GROUP, end);
+	g.first = begin + threadIdx.x * CHUNK;
+	load_chunk<IS_ALIGNED>(next, row_logits, g.first, end);
+	load_chunk<IS_ALIGNED>(next + CHUNK, row_logits, g.first + HALF_STRIDE, end);
 	for (uint32_t at = begin; at < end; at += STRIDE) {
-		uint32_t first = at + threadIdx.x * GROUP;
-		float now[GROUP];
+		g.first = at + threadIdx.x * CHUNK;
 #pragma unroll
 		for (int i = 0; i < GROUP; i++) {
-			now[i] = next[i];
+			g.logits[i] = next[i];
 		}
-		load_group<IS_ALIGNED>(next, row_logits, first + STRIDE, end);
-		if (temperature > 0) {
-			best = contend(best, &block_best, now, first, key, temperature);
-		} else {
-#pragma unroll
-			for (int i = 0; i < GROUP; i++) {
-				/* ids ascend, so the first of equals stays */
-				if (now[i] > best.score) {
-					best.score = now[i];
-					best.id = (int32_t)first + i;
-				}
-			}
+		uint32_t later = g.first + STRIDE;
+		load_chunk<IS_ALIGNED>(next, row_logits, later, end);
+		load_chunk<IS_ALIGNED>(next + CHUNK, row_logits, later + HALF_STRIDE, end);
+		if (!(temperature > 0)) {
+			best = greedy(best, g);
+			continue;
+		}
+		draw(g, key);
+		if (at == begin && at + STRIDE < end) {
+			raise(&block_best, group_floor(g, temperature));
+			__syncthreads();
+		}
+		float seen = from_ordered(*(volatile int32_t *)&block_best);
+		if (__any_sync(0xffffffffu, group_bound(g, temperature) >= seen)) {
+			best = contend(best, &block_best, g, temperature);
 		}
 	}
 	best = warp_best(best);
@@ -241,7 +311,7 @@ int sampler(int32_t *token_ids, int32_t *last_tokens, void *tiles, const float *
 	static_assert((int)STRIDE == (int)SAMPLER_TILE, "the header tells the least tile");
 	uint32_t tile_size = tile_size_of(row_count, vocabulary_size);
 	uint32_t tile_count = (vocabulary_size + tile_size - 1) / tile_size;
-	auto *kernel = vocabulary_size % GROUP == 0 ? sampler_tiles_kernel<true>
+	auto *kernel = vocabulary_size % CHUNK == 0 ? sampler_tiles_kernel<true>
 						    : sampler_tiles_kernel<false>;
 
 	if (row_count == 0) {

@@ -3,6 +3,7 @@
 
 #include "engine/base/counter_hash.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -72,6 +73,18 @@ BOTH_SIDES static inline float sampler_noise_bound(uint32_t bits)
 
 	memcpy(&fixed, &x, sizeof(fixed));
 	return 0x1.b8d89p+6f - (float)fixed * 0x1.62e43p-24f;
+}
+
+/* Likewise no more than the noise, for bits where that holds: u < 1/4, where -log(1 - u) is not far
+   above u, and not the largest noise of all. */
+BOTH_SIDES static inline bool sampler_noise_has_floor(uint32_t bits)
+{
+	return bits > 0 && bits < 0x40000000;
+}
+
+BOTH_SIDES static inline float sampler_noise_floor(uint32_t bits)
+{
+	return sampler_noise_bound(bits) - 0.4375f;
 }
 
 /* The noise of one id, see kernels/sampler.h. */

@@ -178,14 +178,18 @@ Test(sampler, noise_follows_its_formula)
 	cr_assert_float_eq(sampler_noise_of_bits(UINT32_MAX), -3.1299, 1e-3);
 }
 
-/* A candidate is passed over by its bound, so the bound must hold for all bits; and the sampler is
-   fast only if it is close where noise is large (but for the few bits that are the largest). */
+/* A candidate is passed over by its bound and the floors of others, so these must hold for all
+   bits; and the sampler is fast only if it is close where noise is large (but for the few bits that
+   are the largest). */
 static void check_bound_of(uint32_t bits)
 {
 	float noise = sampler_noise_of_bits(bits), bound = sampler_noise_bound(bits);
 
 	require(bound >= noise, "bits %08x: noise %.9g, bound %.9g", bits, (double)noise,
 		(double)bound);
+	require(!sampler_noise_has_floor(bits) || sampler_noise_floor(bits) <= noise,
+		"bits %08x: noise %.9g, floor %.9g", bits, (double)noise,
+		(double)sampler_noise_floor(bits));
 	require(bits < 16 || bits > UINT32_MAX / 8 || bound < noise + 0.15f,
 		"bits %08x: noise %.9g, bound %.9g is far off", bits, (double)noise, (double)bound);
 }
