@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define SECOND_NS UINT64_C(1000000000)
+#define REST_S 0.06
 
 enum {
 	ID_TOKENS = 512, /* that a hash id of the trace stands for */
@@ -188,6 +189,22 @@ static uint64_t add_prefix(struct planner *planner, uint32_t prefix)
 	return first_id;
 }
 
+/* After long prompts a GPU is slower, by up to a tenth, for about a tenth of a second. What is
+   measured after a rest is what short prompts and small batches meet in most traces: a sequence has
+   decoded alone meanwhile. */
+static void rest(struct planner *planner)
+{
+	enum { CONTEXT = 2048 };
+	uint32_t output = 1 + (uint32_t)(REST_S / 2 / decode_seconds(planner, CONTEXT));
+
+	if (CONTEXT + output <= planner->plan->max_model_len) {
+		planner->now_ns += SECOND_NS * 50;
+		add_row(planner, planner->next_id, 0, CONTEXT, output);
+		planner->seconds += REST_S;
+		planner->now_ns += SECOND_NS * 50;
+	}
+}
+
 /* ---- scenes ---- */
 
 /* Prompts are computed in the order in which they arrived, as many in a step as the budget allows;
@@ -225,6 +242,7 @@ static uint32_t treads_above(uint32_t index, uint32_t most)
 
 static void play_stairs(struct planner *planner, const struct scene *scene, uint32_t round)
 {
+	enum { FEW = 64 };
 	uint32_t *lengths = planner->lengths;
 	uint32_t *steps = memory_take(scene->rows, sizeof(*steps));
 	uint64_t *first_ids = memory_take(scene->groups + 1, sizeof(*first_ids));
@@ -234,6 +252,9 @@ static void play_stairs(struct planner *planner, const struct scene *scene, uint
 		first_ids[i] = add_prefix(planner, scene->prefix);
 	}
 	planner->now_ns += scene->groups > 0 ? SECOND_NS * 100 : 0;
+	if (scene->rows <= FEW) { /* the steps of more need no rest, or take as long */
+		rest(planner);
+	}
 	for (uint32_t i = 0; i < scene->rows; i++) {
 		/* A second round between the contexts of the first. */
 		uint32_t tokens = round == 0 ? scene->tokens : scene->tokens * 3 / 4;
@@ -260,11 +281,11 @@ static int compare_lengths(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* The shortest first: for a tenth of a second after a long prompt the GPU is up to a tenth slower,
-   and short ones mostly come while a batch decodes. */
+/* The shortest first, which the long ones would slow down. */
 static void play_prompts(struct planner *planner, const struct scene *scene)
 {
 	uint64_t first_id = scene->prefix > 0 ? add_prefix(planner, scene->prefix) : 0;
+	enum { SHORT = 1024 };
 	bool is_long = scene->prefix > 4096;
 	uint32_t lengths[PROMPT_LENGTH_COUNT + DRAWN];
 
@@ -274,12 +295,14 @@ static void play_prompts(struct planner *planner, const struct scene *scene)
 				     : draw_length(&planner->random, 64, scene->tokens);
 	}
 	qsort(lengths, PROMPT_LENGTH_COUNT + DRAWN, sizeof(lengths[0]), compare_lengths);
+	rest(planner);
 	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT + DRAWN; i++) {
-		/* Behind long prefixes only every other, once, since each takes its time. */
+		/* Behind long prefixes only every other; long ones once, since each takes its
+		   time. */
 		if (lengths[i] > scene->tokens || (is_long && i % 2 == 0)) {
 			continue;
 		}
-		for (uint32_t time = 0; time < (is_long ? 1 : 2); time++) {
+		for (uint32_t time = 0; time < (is_long || lengths[i] > SHORT ? 1 : 2); time++) {
 			planner->now_ns += SECOND_NS * 10;
 			add_row(planner, first_id, scene->prefix, lengths[i], 1);
 		}
@@ -293,6 +316,7 @@ static void play_crowd(struct planner *planner, const struct scene *scene)
 	for (uint32_t i = 0; i < scene->rows && scene->prefix > 0; i++) {
 		first_ids[i] = add_prefix(planner, scene->prefix);
 	}
+	rest(planner);
 	for (uint32_t time = 0; time < 4; time++) {
 		planner->now_ns += SECOND_NS * 100;
 		for (uint32_t i = 0; i < scene->rows; i++) {
@@ -311,13 +335,16 @@ static void play_mixed(struct planner *planner, const struct scene *scene)
 {
 	enum { PROMPTS = 32, PLANNED = 10, LONGEST = 4096 };
 	uint32_t own[PROMPTS];
-	double gap_s[PROMPTS], prefill_s = 0, wait_s = 0;
+	double gap_s[PROMPTS], prefill_s = 0, wait_s = REST_S;
 	uint64_t context = (uint64_t)scene->rows * scene->tokens;
 	double fastest_s = decode_seconds(planner, context);
 
 	for (uint32_t i = 0; i < PROMPTS; i++) {
 		own[i] = i < PLANNED ? prompt_lengths[2 * i]
 				     : draw_length(&planner->random, 32, LONGEST);
+	}
+	qsort(own, PROMPTS, sizeof(own[0]), compare_lengths);
+	for (uint32_t i = 0; i < PROMPTS; i++) {
 		gap_s[i] = 4 * fastest_s + 1.3 * prefill_seconds(planner, 0, own[i]);
 		wait_s += gap_s[i];
 	}
@@ -329,7 +356,7 @@ static void play_mixed(struct planner *planner, const struct scene *scene)
 	for (uint32_t i = 0; i < scene->rows; i++) {
 		add_row(planner, planner->next_id, 0, planner->lengths[i], output);
 	}
-	planner->now_ns += (uint64_t)(prefill_s * 1.3e9);
+	planner->now_ns += (uint64_t)(prefill_s * 1.3e9 + REST_S * 1e9);
 	for (uint32_t i = 0; i < PROMPTS; i++) {
 		planner->now_ns += (uint64_t)(gap_s[i] * 1e9);
 		add_row(planner, planner->next_id, 0, own[i], 1);
