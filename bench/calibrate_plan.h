@@ -21,6 +21,9 @@
        crowds   several prompts in a step, equal or ragged, with or without prefixes
        mixed    prompts of many lengths that arrive while a batch decodes
 
+   Long prompts slow a GPU down for a while. So before short prompts or few rows are measured it
+   rests, as far as decoding a sequence alone is rest, and prompts come the shortest first.
+
    What comes before CALIBRATE_WARM_NS warms the GPU up and is no measurement. */
 
 #define CALIBRATE_WARM_NS (UINT64_C(1000) * 1000000000)
