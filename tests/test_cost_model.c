@@ -498,11 +498,12 @@ Test(kv_memory, h200_holds_about_4500_blocks_of_the_smallest_model)
 	require_equal(memory.usable_bytes, UINT64_C(150109106995) * 9 / 10);
 	require_equal(memory.weight_bytes, 2 * UINT64_C(596049920));
 	/* 16,384 tokens: two streams of 1,024, qkv of 4,096, two of 2,048 for queries, gate and up
-	   and their product of 3,072, in 2 bytes; 512 sampled rows of a stream, 151,936 logits
-	   and 149 tiles; 512 * 16 splits of 16 heads; 4,096 positions. */
+	   and their product of 3,072, in 2 bytes; 512 sampled rows of a stream, 151,936
+	   logits, 149 tiles and four parts of a stream's sums; 512 * 16 splits of 16 heads; 4,096
+	   positions. */
 	require_equal(memory.activation_bytes,
 		UINT64_C(16384) * 2 * (2 * 1024 + 4096 + 2 * 2048 + 3 * 3072) +
-			UINT64_C(512) * (1024 * 2 + 151936 * 4 + 149 * 8) +
+			UINT64_C(512) * (1024 * 2 + 151936 * 4 + 149 * 8 + 4 * 1024 * 4) +
 			(1 + UINT64_C(512) * 8) * 4 + UINT64_C(512) * 16 * (2048 + 2 * 16) * 4 +
 			UINT64_C(4096) * 128 * 4);
 	uint64_t left = memory.usable_bytes - memory.context_bytes - memory.weight_bytes -

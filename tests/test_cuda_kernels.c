@@ -868,6 +868,110 @@ Test(cuda_kernels, matmul_rows_do_not_see_each_other)
 	matmul_close(context);
 }
 
+/* ---- products left in parts for the norm behind them ---- */
+
+enum { PARTS = 4, PARTS_WIDTH = 2048, PARTS_OUTPUTS = 1024 };
+
+/* The parts' sums added as is promised: what the norm takes, and what decode_matmul() gives. */
+static struct tensor add_parts(const float *parts, uint32_t rows)
+{
+	size_t count = (size_t)rows * PARTS_OUTPUTS;
+	struct tensor sum = {.count = count, .host = memory_take(count, sizeof(float))};
+	float *host = memory_take(PARTS * count, sizeof(*host));
+
+	must(cudaDeviceSynchronize(), "kernel");
+	must(cudaMemcpy(host, parts, PARTS * count * sizeof(*host), cudaMemcpyDeviceToHost),
+		"cudaMemcpy");
+	for (size_t i = 0; i < count; i++) {
+		float all = host[i] + host[count + i];
+		all += host[2 * count + i];
+		all += host[3 * count + i];
+		sum.host[i] = rounded(all, ROUNDING);
+	}
+	tensor_send(&sum);
+	free(host);
+	return sum;
+}
+
+static void expect_equal_tensors(const struct tensor *a, const struct tensor *b, const char *what)
+{
+	float *left = tensor_fetch(a), *right = tensor_fetch(b);
+
+	cr_expect(a->count == b->count && memcmp(left, right, a->count * sizeof(*left)) == 0, "%s",
+		what);
+	free(left);
+	free(right);
+}
+
+/* The norm of parts against that of their sum; both with a residual stream of their own. */
+static void check_norm_of_parts(
+	const float *parts, const struct tensor *sum, uint32_t rows, const uint32_t *index)
+{
+	struct tensor weight = tensor_random(PARTS_OUTPUTS, 3);
+	struct tensor of_parts = tensor_poisoned(sum->count), of_sum = tensor_poisoned(sum->count);
+	struct tensor a = tensor_random(sum->count, 4), b = tensor_random(sum->count, 4);
+
+	must(add_rms_norm_parts(of_parts.device, a.device, parts, weight.device, index, PARTS, rows,
+		     rows, PARTS_OUTPUTS, 1e-6f, NULL),
+		"add_rms_norm_parts");
+	must(add_rms_norm(of_sum.device, b.device, sum->device, weight.device, index, rows,
+		     PARTS_OUTPUTS, 1e-6f, NULL),
+		"add_rms_norm");
+	expect_equal_tensors(&of_parts, &of_sum, "norms");
+	expect_equal_tensors(&a, &b, "residual streams");
+	tensor_free(&weight);
+	tensor_free(&of_parts);
+	tensor_free(&of_sum);
+	tensor_free(&a);
+	tensor_free(&b);
+}
+
+static void check_parts(struct matmul_context *context, uint32_t rows)
+{
+	size_t count = (size_t)rows * PARTS_OUTPUTS;
+	struct tensor in = tensor_random((size_t)rows * PARTS_WIDTH, 1);
+	struct tensor weight = tensor_random((size_t)PARTS_OUTPUTS * PARTS_WIDTH, 2);
+	struct tensor out = tensor_poisoned(count);
+	float *parts = device_take(PARTS * count * sizeof(*parts));
+	uint32_t index[ROWS_MOST];
+
+	must(matmul_parts(context, parts, in.device, weight.device, rows, PARTS_WIDTH,
+		     PARTS_OUTPUTS, PARTS, NULL),
+		"matmul_parts");
+	struct tensor sum = add_parts(parts, rows);
+	if (decode_matmul_fits(PARTS_WIDTH, PARTS_OUTPUTS)) {
+		must(decode_matmul(out.device, in.device, weight.device, NULL, rows, PARTS_WIDTH,
+			     PARTS_OUTPUTS, NULL),
+			"decode_matmul");
+		expect_equal_tensors(&sum, &out, "sums of parts and decode_matmul");
+	}
+	for (uint32_t i = 0; i < rows; i++) {
+		index[i] = rows - 1 - i;
+	}
+	uint32_t *device_index = device_copy(index, rows * sizeof(*index));
+	check_norm_of_parts(parts, &sum, rows, NULL);
+	check_norm_of_parts(parts, &sum, rows, device_index);
+	cudaFree(device_index);
+	cudaFree(parts);
+	tensor_free(&sum);
+	tensor_free(&in);
+	tensor_free(&weight);
+	tensor_free(&out);
+}
+
+Test(cuda_kernels, products_left_in_parts)
+{
+	static const uint32_t rows[] = {1, 17, 64, 65, 200, 257, ROWS_MOST};
+	struct matmul_context *context;
+
+	cr_assert(decode_matmul_parts(PARTS_WIDTH, PARTS_OUTPUTS) == PARTS);
+	must(matmul_open(&context), "matmul_open");
+	for (uint32_t i = 0; i < COUNT(rows); i++) {
+		check_parts(context, rows[i]);
+	}
+	matmul_close(context);
+}
+
 /* Kernels that begin before those ahead are done read what these have written all the same. */
 Test(cuda_kernels, decode_matmul_in_a_graph)
 {

@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
+#include "kernels/decode_matmul.h"
 #include "kernels/decode_attention.h"
 #include "kernels/sampler.h"
 
@@ -615,6 +616,16 @@ struct model_step_limits model_step_limits(
 	};
 }
 
+uint64_t model_config_part_sums(const struct model_config *config)
+{
+	uint32_t query = config->num_attention_heads * config->head_dim;
+	uint32_t o = decode_matmul_parts(query, config->hidden_size);
+	uint32_t down = decode_matmul_parts(config->intermediate_size, config->hidden_size);
+	uint32_t parts = u32_max(o, down);
+
+	return parts == 1 ? 0 : (uint64_t)parts * config->hidden_size;
+}
+
 uint64_t model_config_step_bytes(
 	const struct model_config *config, const struct model_step_limits *limits)
 {
@@ -625,9 +636,10 @@ uint64_t model_config_step_bytes(
 	/* residual, hidden, qkv, query, attended, gate_up, activated in bf16 */
 	uint64_t token_elements = 2 * hidden + (query + 2 * key) + 2 * query +
 				  3 * (uint64_t)config->intermediate_size;
-	/* hidden of the sampled rows in bf16, logits in float32, the sampler's tiles */
-	uint64_t sample_bytes =
-		hidden * 2 + (uint64_t)config->vocab_size * 4 + tiles * SAMPLER_TILE_BYTES;
+	/* hidden of the sampled rows in bf16, logits in float32, the sampler's tiles, sums of parts
+	 */
+	uint64_t sample_bytes = hidden * 2 + (uint64_t)config->vocab_size * 4 +
+				tiles * SAMPLER_TILE_BYTES + model_config_part_sums(config) * 4;
 	/* results, maxima and sums in float32 */
 	uint64_t split_bytes = (query + 2 * (uint64_t)config->num_attention_heads) * 4;
 

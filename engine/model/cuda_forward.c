@@ -18,6 +18,8 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+enum { PARTS = 4 }; /* of decode_matmul_parts(), where it is not 1 */
+
 struct cuda_forward {
 	struct model_config model;
 	struct cuda_forward_options options;
@@ -43,6 +45,7 @@ struct cuda_forward {
 	float *partial_out;   /* (limits.splits, heads, head_dim) */
 	float *partial_state; /* (limits.splits, heads, 2) */
 	uint32_t *arrivals;   /* (1 + S * kv_heads) see struct decode_work */
+	float *parts;	      /* (PARTS, S, hidden_size) see multiply() */
 
 	struct nvtx_ranges *domain;
 
@@ -152,6 +155,7 @@ static enum status take_step_tensors(struct cuda_forward *forward, struct error 
 		{&forward->partial_out, splits * query, 4},
 		{&forward->partial_state, splits * model->num_attention_heads * 2, 4},
 		{&forward->arrivals, 1 + samples * model->num_key_value_heads, 4},
+		{&forward->parts, samples * model_config_part_sums(model), 4},
 	};
 	enum status status = STATUS_OK;
 	/* The sum is what model_config_step_bytes() says, for those who reckon without a GPU. */
@@ -272,7 +276,7 @@ void cuda_forward_close(struct cuda_forward *forward)
 		forward->qkv, forward->query, forward->attended, forward->gate_up,
 		forward->activated, forward->sampled_hidden, forward->logits,
 		forward->sampler_tiles, forward->partial_out, forward->partial_state,
-		forward->arrivals};
+		forward->arrivals, forward->parts};
 	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
 		cudaFree(memory[i]);
 	}
@@ -298,95 +302,103 @@ static void note(struct cuda_forward *forward, int code, const char *call)
 	}
 }
 
-/* How many of a batch's rows, from the first on, are multiplied by a weight through
-   kernels/decode_matmul.h. Where that has an order of sums of its own they are the decode rows,
-   whatever their number; where the order is that of matmul(), all rows or none, as is faster. */
-static uint32_t decode_product_rows(
-	const struct weight_shape *shape, const struct cuda_batch *batch)
+/* Which of a batch's rows, from the first on, a weight multiplies through kernels/decode_matmul.h
+   or in parts; the others go through matmul(). */
+struct apart {
+	uint32_t row_count;
+	bool is_in_parts; /* their sums are left for run_norm() to add */
+};
+
+/* Whether run_norm() adds the product to the residual stream. */
+static bool is_added(enum weight weight)
 {
-	if (!decode_matmul_fits(shape->columns, shape->rows)) {
-		return 0;
-	}
-	if (decode_matmul_parts(shape->columns, shape->rows) > 1) {
-		/* until there are kernels for more rows, the order is still that of matmul() */
-		return decode_matmul_pays(batch->decode_count, shape->columns, shape->rows)
-			       ? batch->decode_count
-			       : 0;
-	}
-	return decode_matmul_pays(batch->token_count, shape->columns, shape->rows)
-		       ? batch->token_count
-		       : 0;
+	return weight == WEIGHT_O || weight == WEIGHT_DOWN;
 }
 
-/* Of rows `first` to the last through matmul(); bias: WEIGHT_COUNT for none. */
-static void multiply_from(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
-	enum weight weight, enum weight bias, uint32_t layer, uint32_t first, uint32_t row_count,
-	struct CUstream_st *stream)
+/* Where a weight's inputs are summed in one part there is one order for all rows, and all go the
+   same way, whichever is faster. Where they are summed in more, those are the order of decode rows,
+   whatever their number; prompts keep that of matmul(). */
+static struct apart find_apart(const struct cuda_forward *forward, enum weight weight,
+	const uint16_t *bias, const struct cuda_batch *batch)
 {
 	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
+	uint32_t tokens = batch->token_count, decodes = batch->decode_count;
+	uint32_t parts = decode_matmul_parts(shape.columns, shape.rows);
 
-	if (first == row_count) {
-		return;
+	if (parts == 1) {
+		bool pays = decode_matmul_pays(tokens, shape.columns, shape.rows);
+		return (struct apart){.row_count = pays ? tokens : 0};
 	}
-	nvtx_push_layer(forward->domain, weight_name(weight), layer, row_count - first);
-	note(forward,
-		matmul(forward->products, out + (size_t)first * shape.rows,
-			in + (size_t)first * shape.columns, tensor(forward, weight, layer),
-			bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, layer),
-			row_count - first, shape.columns, shape.rows, stream),
-		weight_name(weight));
-	nvtx_pop(forward->domain);
+	if (!is_added(weight) || bias != NULL || !decode_matmul_fits(shape.columns, shape.rows)) {
+		return (struct apart){0};
+	}
+	check(parts == PARTS);
+	return (struct apart){
+		.row_count = decodes,
+		.is_in_parts = !decode_matmul_pays(decodes, shape.columns, shape.rows),
+	};
 }
 
-static void multiply(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
+/* Returns how many rows, from the first on, run_norm() will find in parts. bias: WEIGHT_COUNT for
+   none. */
+static uint32_t multiply(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
 	enum weight weight, enum weight bias, uint32_t layer, const struct cuda_batch *batch,
 	struct CUstream_st *stream)
 {
 	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
-	uint32_t count = decode_product_rows(&shape, batch);
+	const uint16_t *matrix = tensor(forward, weight, layer);
+	const uint16_t *vector = bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, layer);
+	struct apart apart = find_apart(forward, weight, vector, batch);
+	uint32_t count = apart.row_count, rest = batch->token_count - count;
 
 	if (count > 0) {
 		nvtx_push_layer(forward->domain, weight_name(weight), layer, count);
 		note(forward,
-			decode_matmul(out, in, tensor(forward, weight, layer),
-				bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, layer), count,
+			apart.is_in_parts
+				? matmul_parts(forward->products, forward->parts, in, matrix, count,
+					  shape.columns, shape.rows, PARTS, stream)
+				: decode_matmul(out, in, matrix, vector, count, shape.columns,
+					  shape.rows, stream),
+			weight_name(weight));
+		nvtx_pop(forward->domain);
+	}
+	if (rest > 0) {
+		nvtx_push_layer(forward->domain, weight_name(weight), layer, rest);
+		note(forward,
+			matmul(forward->products, out + (size_t)count * shape.rows,
+				in + (size_t)count * shape.columns, matrix, vector, rest,
 				shape.columns, shape.rows, stream),
 			weight_name(weight));
 		nvtx_pop(forward->domain);
 	}
-	multiply_from(forward, out, in, weight, bias, layer, count, batch->token_count, stream);
+	return apart.is_in_parts ? count : 0;
 }
 
 /* activated = silu(gate) * up, of hidden. */
 static void run_gate_up(struct cuda_forward *forward, uint32_t layer,
 	const struct cuda_batch *batch, struct CUstream_st *stream)
 {
-	struct weight_shape shape =
-		weight_shape(&forward->model, WEIGHT_GATE_UP, forward->options.shard);
 	uint32_t intermediate = forward->model.intermediate_size;
-	uint32_t count = decode_product_rows(&shape, batch);
-	uint32_t rest = batch->token_count - count;
 
-	if (count > 0) {
-		nvtx_push_layer(forward->domain, weight_name(WEIGHT_GATE_UP), layer, count);
+	if (find_apart(forward, WEIGHT_GATE_UP, NULL, batch).row_count > 0) {
+		nvtx_push_layer(
+			forward->domain, weight_name(WEIGHT_GATE_UP), layer, batch->token_count);
 		note(forward,
 			decode_matmul_silu(forward->activated, forward->hidden,
-				tensor(forward, WEIGHT_GATE_UP, layer), count, shape.columns,
-				intermediate, stream),
+				tensor(forward, WEIGHT_GATE_UP, layer), batch->token_count,
+				forward->model.hidden_size, intermediate, stream),
 			weight_name(WEIGHT_GATE_UP));
 		nvtx_pop(forward->domain);
+		return;
 	}
-	if (rest > 0) {
-		multiply_from(forward, forward->gate_up, forward->hidden, WEIGHT_GATE_UP,
-			WEIGHT_COUNT, layer, count, batch->token_count, stream);
-		nvtx_push_layer(forward->domain, "silu_mul", layer, rest);
-		note(forward,
-			silu_mul(forward->activated + (size_t)count * intermediate,
-				forward->gate_up + (size_t)count * shape.rows, rest, intermediate,
-				stream),
-			"silu_mul");
-		nvtx_pop(forward->domain);
-	}
+	multiply(forward, forward->gate_up, forward->hidden, WEIGHT_GATE_UP, WEIGHT_COUNT, layer,
+		batch, stream);
+	nvtx_push_layer(forward->domain, "silu_mul", layer, batch->token_count);
+	note(forward,
+		silu_mul(forward->activated, forward->gate_up, batch->token_count, intermediate,
+			stream),
+		"silu_mul");
+	nvtx_pop(forward->domain);
 }
 
 /* Rows are taken in groups whose splits have room for their results; mostly that is one group. */
@@ -411,7 +423,8 @@ static void run_decode_attention(struct cuda_forward *forward, const struct cuda
 	}
 }
 
-static void run_attention(struct cuda_forward *forward, const struct cuda_batch *batch,
+/* Returns what multiply() does. */
+static uint32_t run_attention(struct cuda_forward *forward, const struct cuda_batch *batch,
 	uint32_t layer, struct CUstream_st *stream)
 {
 	const struct qk_norm_rope_device norm = {
@@ -443,51 +456,70 @@ static void run_attention(struct cuda_forward *forward, const struct cuda_batch 
 			&forward->shape, stream),
 		"prefill_attention");
 	nvtx_pop(forward->domain);
-	multiply(forward, forward->hidden, forward->attended, WEIGHT_O, WEIGHT_O_BIAS, layer, batch,
-		stream);
-}
-
-/* residual += hidden; hidden = its norm. */
-static void run_norm(struct cuda_forward *forward, enum weight weight, uint32_t layer,
-	uint32_t token_count, struct CUstream_st *stream)
-{
-	nvtx_push_layer(forward->domain, weight_name(weight), layer, token_count);
-	note(forward,
-		add_rms_norm(forward->hidden, forward->residual, forward->hidden,
-			tensor(forward, weight, layer), NULL, token_count,
-			forward->model.hidden_size, (float)forward->model.rms_norm_eps, stream),
-		"add_rms_norm");
-	nvtx_pop(forward->domain);
-}
-
-static void run_layer(struct cuda_forward *forward, const struct cuda_batch *batch, uint32_t layer,
-	struct CUstream_st *stream)
-{
-	uint32_t tokens = batch->token_count;
-
-	run_attention(forward, batch, layer, stream);
-	run_norm(forward, WEIGHT_POST_NORM, layer, tokens, stream);
-	run_gate_up(forward, layer, batch, stream);
-	multiply(forward, forward->hidden, forward->activated, WEIGHT_DOWN, WEIGHT_COUNT, layer,
+	return multiply(forward, forward->hidden, forward->attended, WEIGHT_O, WEIGHT_O_BIAS, layer,
 		batch, stream);
-	if (layer + 1 < forward->model.num_hidden_layers) {
-		run_norm(forward, WEIGHT_INPUT_NORM, layer + 1, tokens, stream);
+}
+
+/* Adds what a product has made to the residual stream: of the first part_rows rows from parts, of
+   the others up to row_count from hidden. out = the norms of the sums. index: NULL, or the rows
+   that are wanted, of which those in parts are the first and in order. */
+static void add_and_norm(struct cuda_forward *forward, uint16_t *out, const uint16_t *weight,
+	const uint32_t *index, uint32_t part_rows, uint32_t row_count, struct CUstream_st *stream)
+{
+	uint32_t width = forward->model.hidden_size;
+	float epsilon = (float)forward->model.rms_norm_eps;
+	size_t rest = (size_t)part_rows * width;
+	size_t first = index == NULL ? rest : 0;
+
+	if (part_rows > 0) {
+		note(forward,
+			add_rms_norm_parts(out, forward->residual, forward->parts, weight, index,
+				PARTS, part_rows, part_rows, width, epsilon, stream),
+			"add_rms_norm_parts");
+	}
+	if (row_count > part_rows) {
+		note(forward,
+			add_rms_norm(out + rest, forward->residual + first, forward->hidden + first,
+				weight, index == NULL ? NULL : index + part_rows,
+				row_count - part_rows, width, epsilon, stream),
+			"add_rms_norm");
 	}
 }
 
-static void run_head(
-	struct cuda_forward *forward, const struct cuda_batch *batch, struct CUstream_st *stream)
+/* residual += hidden, or what lies in parts; hidden = its norm. */
+static void run_norm(struct cuda_forward *forward, enum weight weight, uint32_t layer,
+	uint32_t part_rows, uint32_t token_count, struct CUstream_st *stream)
+{
+	nvtx_push_layer(forward->domain, weight_name(weight), layer, token_count);
+	add_and_norm(forward, forward->hidden, tensor(forward, weight, layer), NULL, part_rows,
+		token_count, stream);
+	nvtx_pop(forward->domain);
+}
+
+/* Returns what multiply() does, of what the layer adds to the residual stream. */
+static uint32_t run_layer(struct cuda_forward *forward, const struct cuda_batch *batch,
+	uint32_t layer, struct CUstream_st *stream)
+{
+	uint32_t part_rows = run_attention(forward, batch, layer, stream);
+
+	run_norm(forward, WEIGHT_POST_NORM, layer, part_rows, batch->token_count, stream);
+	run_gate_up(forward, layer, batch, stream);
+	return multiply(forward, forward->hidden, forward->activated, WEIGHT_DOWN, WEIGHT_COUNT,
+		layer, batch, stream);
+}
+
+/* Decode rows are sampled, all of them, so that they are the first of the sampled rows, too. */
+static void run_head(struct cuda_forward *forward, const struct cuda_batch *batch,
+	uint32_t part_rows, struct CUstream_st *stream)
 {
 	const struct model_config *model = &forward->model;
 	enum weight head = model->tie_word_embeddings ? WEIGHT_EMBEDDING : WEIGHT_LM_HEAD;
 	uint32_t count = batch->sample_count;
 
+	check(part_rows <= count);
 	nvtx_push_layer(forward->domain, "lm_head", RANGE_NO_LAYER, count);
-	note(forward,
-		add_rms_norm(forward->sampled_hidden, forward->residual, forward->hidden,
-			tensor(forward, WEIGHT_FINAL_NORM, 0), batch->sample_index, count,
-			model->hidden_size, (float)model->rms_norm_eps, stream),
-		"add_rms_norm");
+	add_and_norm(forward, forward->sampled_hidden, tensor(forward, WEIGHT_FINAL_NORM, 0),
+		batch->sample_index, part_rows, count, stream);
 	note(forward,
 		matmul_logits(forward->products, forward->logits, forward->sampled_hidden,
 			tensor(forward, head, 0), count, model->hidden_size, model->vocab_size,
@@ -507,13 +539,21 @@ static void prepare_product(struct cuda_forward *forward, uint16_t *out, const u
 	enum weight weight, enum weight bias, struct CUstream_st *stream)
 {
 	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
+	const struct model_step_limits *limits = &forward->options.limits;
+	const uint16_t *matrix = tensor(forward, weight, 0);
 
 	note(forward,
-		matmul_prepare(forward->products, out, in, tensor(forward, weight, 0),
+		matmul_prepare(forward->products, out, in, matrix,
 			bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, 0),
-			u32_from(forward->options.limits.tokens), shape.columns, shape.rows,
-			stream),
+			u32_from(limits->tokens), shape.columns, shape.rows, stream),
 		weight_name(weight));
+	if (is_added(weight) && decode_matmul_parts(shape.columns, shape.rows) > 1) {
+		note(forward,
+			matmul_parts_prepare(forward->products, forward->parts, in, matrix,
+				u32_from(limits->samples), shape.columns, shape.rows, PARTS,
+				stream),
+			weight_name(weight));
+	}
 }
 
 enum status cuda_forward_prepare(
@@ -558,10 +598,14 @@ enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_bat
 			tokens, model->hidden_size, (float)model->rms_norm_eps, stream),
 		"rms_norm");
 	nvtx_pop(forward->domain);
+	uint32_t part_rows = 0;
 	for (uint32_t layer = 0; layer < model->num_hidden_layers; layer++) {
-		run_layer(forward, batch, layer, stream);
+		if (layer > 0) {
+			run_norm(forward, WEIGHT_INPUT_NORM, layer, part_rows, tokens, stream);
+		}
+		part_rows = run_layer(forward, batch, layer, stream);
 	}
-	run_head(forward, batch, stream);
+	run_head(forward, batch, part_rows, stream);
 	return cuda_status(forward->code, forward->call, error);
 }
 
