@@ -301,6 +301,22 @@ static void fit_side(
 	}
 }
 
+/* Where no step shared anything, what is shared costs what memory does. */
+static void assume_sharing(struct step_curve_table *curves, const struct calibrate_points *points)
+{
+	const struct step_curve_table *memory = &curves[STEP_CURVE_decode_attention];
+	uint32_t last = memory->count - 1;
+
+	for (size_t i = 0; i < points->count; i++) {
+		if (points->points[i].counts.pair_tokens > 0 && !points->points[i].is_held_out) {
+			return;
+		}
+	}
+	double ns = memory->ns[last] / memory->at[last];
+	curves[STEP_CURVE_decode_shared] = (struct step_curve_table){
+		.count = 3, .at = {0, 1, 2}, .ns = {0, rounded(ns), rounded(ns)}};
+}
+
 /* ---- errors ---- */
 
 static uint64_t predict(const struct step_curve_table *curves, const struct calibrate_point *point)
@@ -370,6 +386,7 @@ enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *po
 	}
 	fit_side(out->curves, false, points);
 	fit_side(out->curves, true, points);
+	assume_sharing(out->curves, points);
 	for (size_t i = 0; i < points->count; i++) {
 		struct calibrate_point *point = &points->points[i];
 		point->predicted_ns = predict(out->curves, point);

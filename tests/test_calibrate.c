@@ -365,6 +365,33 @@ Test(fit, knows_that_decode_rows_beside_prompts_have_products_apart)
 	calibrate_points_free(&points);
 }
 
+Test(fit, takes_sharing_for_memory_where_it_has_seen_none)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+	struct step_counts counts = {.decode_rows = 100, .decode_context_tokens = 150000};
+	double alone = 0, shared = 0;
+
+	make_points(&points, 600, 0);
+	for (size_t i = 0; i < points.count; i++) {
+		points.points[i].counts.shared_tokens = points.points[i].counts.pair_tokens = 0;
+	}
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	calibrate_points_free(&points);
+	for (uint32_t turn = 0; turn < 2; turn++) {
+		double *ns = turn == 0 ? &alone : &shared;
+		counts.shared_tokens = turn * 50000;
+		counts.pair_tokens = turn * 100000;
+		for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+			struct step_place place =
+				step_curve_place((enum step_curve)c, &counts, false);
+			*ns += place.factor * step_curve_at(&fit.curves[c], place.x);
+		}
+	}
+	require(is_near(shared, alone, 0.05 * alone), "%.0f ns, alone %.0f", shared, alone);
+}
+
 Test(fit, holds_out_by_what_a_step_is_and_not_by_where_it_stands)
 {
 	struct calibrate_points points, reversed;
