@@ -64,7 +64,9 @@ bool step_curve_is_host(enum step_curve curve);
    8, 16, 32, 48, ... as the CUDA runner pads its graphs. In a step with prompts all tokens, those
    of decode rows too, are one product, but for the weights whose products with decode rows are
    launched apart. Prompts are cut into tiles of STEP_TILE tokens, half of one more for each but the
-   only one. */
+   only one. K and V that several sequences hold are read from memory once; what each further
+   reading costs depends on how many tokens are read since the one before, for the cache keeps the
+   latest. */
 struct step_place {
 	double x, factor;
 };
