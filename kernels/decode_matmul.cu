@@ -1,10 +1,10 @@
 #include "kernels/decode_matmul.h"
-#include "kernels/device.cuh"
-#include "kernels/hopper.cuh"
 
-/* Few tokens and a weight that is read once. The tokens are the 64 rows of the tensor cores' first
-   operand, most of them missing; the columns of the second are as many rows of the weight as let
-   every multiprocessor have its share, all inputs of them. So an output is one chain of matrix
+#include "kernels/decode_matmul.cuh"
+
+/* Up to 64 tokens and a weight that is read once. The tokens are the 64 rows of the tensor cores'
+   first operand, most of them missing; the columns of the second are as many rows of the weight as
+   let every multiprocessor have its share, all inputs of them. So an output is one chain of matrix
    instructions over ascending inputs, 16 by 16, as in the large kernels of matmul().
 
    A producing thread keeps a ring of stages filled, each some inputs of the weight and of the
@@ -12,16 +12,14 @@
    ahead are done. What is left then is to fetch the tokens, and the chain. */
 
 enum {
-	CHUNK = 64, /* inputs of a row of a tile */
-	CHUNK_BYTES = CHUNK * 2,
 	STAGES_MAX = 32,
 	BARRIER_BYTES = 1024, /* full and empty for each stage */
 	GROUP = 4 * WARP,     /* the warpgroup */
 	THREADS = GROUP + WARP,
 	TOKENS_MAX = 64, /* of a tile, the rows of the instruction */
+	PARTS_ROWS = 32, /* up to which kernels/decode_matmul_few.cu pays */
 	SHARED_MAX = 226 << 10,
 	SHARED_HALF = SHARED_MAX / 2,
-	BLOCKS_MAX = 132, /* multiprocessors */
 };
 
 /* Chunks of a stage, of so many rows of the weight. */
@@ -40,17 +38,6 @@ struct product {
 #ifdef QUIRE_SM90A
 
 /* ---- kernels ---- */
-
-/* Rows from `row` on, of both halves of the rows where the map has two, and chunks from `chunk` on:
-   as many as the map's box has. */
-static __device__ inline void copy_tiles(
-	uint32_t shared, const CUtensorMap *map, uint32_t row, uint32_t chunk, uint32_t barrier)
-{
-	asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
-		     "[%0], [%1, {%2, %3, %2, %4}], [%5];\n" ::"r"(shared),
-		     "l"(map), "r"(0), "r"(row), "r"(chunk), "r"(barrier)
-		     : "memory");
-}
 
 /* What a block is to do, and where its shared memory has what. */
 struct place {
@@ -190,14 +177,6 @@ static __device__ inline void sum_all(
 	warpgroup_wait_for_all_but<0>();
 }
 
-/* What silu_mul() makes of a gate and an up that a tensor of bf16 has held. */
-static __device__ inline float gated(float gate, float up)
-{
-	gate = __bfloat162float(__float2bfloat16_rn(gate));
-	up = __bfloat162float(__float2bfloat16_rn(up));
-	return silu(gate) * up;
-}
-
 /* From registers to the rows of the tile's tokens. */
 template <int ROWS, bool IS_SILU>
 static __device__ inline void finish(
@@ -254,42 +233,14 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- launchers ---- */
 
-/* A tensor of rows as the copies see it: chunks of rows, of one or two halves of them. */
-static int make_map(CUtensorMap *map, const uint16_t *tensor, uint32_t row_count, uint32_t halves,
-	uint32_t input_count, uint32_t tile_rows, uint32_t tile_chunks)
+static uint32_t choose_tokens(uint32_t row_count)
 {
-	const uint32_t rows = row_count / halves;
-	const cuuint64_t sizes[] = {CHUNK, rows, halves, input_count / CHUNK};
-	const cuuint64_t steps[] = {input_count * 2ull, input_count * 2ull * rows, CHUNK_BYTES};
-	const cuuint32_t tile[] = {CHUNK, tile_rows / halves, halves, tile_chunks};
-	const cuuint32_t ones[] = {1, 1, 1, 1};
-	void *function = NULL;
-	cudaDriverEntryPointQueryResult found;
+	uint32_t tokens = 8;
 
-	/* The driver is no library of ours to link: a simulation runs where there is none. */
-	int code = (int)cudaGetDriverEntryPointByVersion(
-		"cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
-	if (code != 0 || found != cudaDriverEntryPointSuccess) {
-		return code != 0 ? code : (int)cudaErrorSymbolNotFound;
+	while (tokens < row_count && tokens < TOKENS_MAX) {
+		tokens *= 2;
 	}
-	CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(map,
-		CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<uint16_t *>(tensor), sizes, steps,
-		tile, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	return result == CUDA_SUCCESS ? 0 : (int)cudaErrorInvalidValue;
-}
-
-/* What a launch is made from. */
-struct request {
-	struct product product;
-	const uint16_t *in, *weight;
-	uint32_t input_count, weight_rows;
-	cudaStream_t stream;
-};
-
-static uint32_t divide_up(uint32_t a, uint32_t b)
-{
-	return (a + b - 1) / b;
+	return tokens;
 }
 
 /* Returns the bytes of shared memory, with the stages that fit. A block takes half of what a
@@ -310,36 +261,34 @@ template <int ROWS> static uint32_t choose_stages(struct product *product)
 	return others + product->stage_count * stage;
 }
 
-template <int ROWS, bool IS_SILU> static int launch(struct request *request)
+template <int ROWS, bool IS_SILU>
+static int launch(const struct decode_product *wanted, cudaStream_t stream)
 {
 	auto kernel = decode_matmul_kernel<ROWS, IS_SILU>;
-	struct product *product = &request->product;
-	cudaLaunchAttribute attribute = {};
-	cudaLaunchConfig_t config = {};
+	struct product product = {};
 	CUtensorMap weight_map, in_map;
 
-	product->fill_count = request->input_count / CHUNK / stage_chunks<ROWS>;
-	attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-	attribute.val.programmaticStreamSerializationAllowed = 1;
-	config.gridDim = dim3(
-		request->weight_rows / ROWS, divide_up(product->row_count, product->tile_tokens));
-	config.blockDim = dim3(THREADS);
-	config.dynamicSmemBytes = choose_stages<ROWS>(product);
-	config.stream = request->stream;
-	config.attrs = &attribute;
-	config.numAttrs = 1;
-	int code = make_map(&weight_map, request->weight, request->weight_rows, IS_SILU ? 2 : 1,
-		request->input_count, ROWS, stage_chunks<ROWS>);
+	product.out = wanted->out;
+	product.bias = wanted->bias;
+	product.row_count = wanted->row_count;
+	product.output_count = wanted->output_count / (IS_SILU ? 2 : 1);
+	product.tile_tokens = choose_tokens(wanted->row_count);
+	product.fill_count = wanted->input_count / CHUNK / stage_chunks<ROWS>;
+	dim3 grid(wanted->output_count / ROWS, divide_up(product.row_count, product.tile_tokens));
+	uint32_t shared = choose_stages<ROWS>(&product);
+	int code = make_map(&weight_map, wanted->weight, wanted->output_count, IS_SILU ? 2 : 1,
+		wanted->input_count, ROWS, stage_chunks<ROWS>);
 	if (code == 0) {
-		code = make_map(&in_map, request->in, product->row_count, 1, request->input_count,
-			product->tile_tokens, stage_chunks<ROWS>);
+		code = make_map(&in_map, wanted->in, product.row_count, 1, wanted->input_count,
+			product.tile_tokens, stage_chunks<ROWS>);
 	}
 	if (code == 0) {
-		code = (int)cudaFuncSetAttribute(kernel,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)config.dynamicSmemBytes);
+		code = (int)cudaFuncSetAttribute(
+			kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
 	}
 	return code != 0 ? code
-			 : (int)cudaLaunchKernelEx(&config, kernel, weight_map, in_map, *product);
+			 : launch_dependent(kernel, grid, THREADS, shared, stream, weight_map,
+				   in_map, product);
 }
 
 /* Half of a silu's rows are gates and half are ups, each in groups of 8: hence 16 at least. */
@@ -359,19 +308,20 @@ static uint32_t choose_rows(uint32_t input_count, uint32_t output_count)
 	return 0;
 }
 
-template <bool IS_SILU> static int launch_rows(struct request *request)
+template <bool IS_SILU>
+static int launch_rows(const struct decode_product *product, cudaStream_t stream)
 {
-	switch (choose_rows(request->input_count, request->weight_rows)) {
+	switch (choose_rows(product->input_count, product->output_count)) {
 	case 16:
-		return launch<16, IS_SILU>(request);
+		return launch<16, IS_SILU>(product, stream);
 	case 32:
-		return launch<32, IS_SILU>(request);
+		return launch<32, IS_SILU>(product, stream);
 	case 48:
-		return launch<48, IS_SILU>(request);
+		return launch<48, IS_SILU>(product, stream);
 	case 64:
-		return launch<64, IS_SILU>(request);
+		return launch<64, IS_SILU>(product, stream);
 	case 96:
-		return launch<96, IS_SILU>(request);
+		return launch<96, IS_SILU>(product, stream);
 	default:
 		return (int)cudaErrorInvalidValue;
 	}
@@ -380,52 +330,49 @@ template <bool IS_SILU> static int launch_rows(struct request *request)
 bool decode_matmul_fits(uint32_t input_count, uint32_t output_count)
 {
 	return kernel_path_of_device() == KERNEL_PATH_SM90 &&
-	       choose_rows(input_count, output_count) > 0;
+	       (decode_matmul_parts(input_count, output_count) > 1 ||
+		       choose_rows(input_count, output_count) > 0);
 }
 
 bool decode_matmul_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count)
 {
-	return row_count <= TOKENS_MAX && decode_matmul_fits(input_count, output_count);
+	const uint32_t most = decode_matmul_parts(input_count, output_count) > 1
+				      ? (uint32_t)PARTS_ROWS
+				      : (uint32_t)TOKENS_MAX;
+
+	return decode_matmul_fits(input_count, output_count) && row_count <= most;
 }
 
-static struct request make_request(const uint16_t *in, const uint16_t *weight, uint32_t row_count,
-	uint32_t input_count, uint32_t weight_rows, cudaStream_t stream)
+template <bool IS_SILU>
+static int multiply(const struct decode_product *product, struct CUstream_st *stream)
 {
-	struct request request = {};
-	uint32_t tokens = 8;
+	uint32_t inputs = product->input_count, outputs = product->output_count;
 
-	while (tokens < row_count && tokens < TOKENS_MAX) {
-		tokens *= 2;
+	if (product->row_count == 0) {
+		return 0;
 	}
-	request.product.row_count = row_count;
-	request.product.tile_tokens = tokens;
-	request.in = in;
-	request.weight = weight;
-	request.input_count = input_count;
-	request.weight_rows = weight_rows;
-	request.stream = stream;
-	return request;
+	if (decode_matmul_parts(inputs, outputs) > 1 ||
+		(product->row_count <= DECODE_FEW_ROWS &&
+			decode_matmul_few_fits(inputs, outputs))) {
+		return decode_matmul_few(product, stream);
+	}
+	return launch_rows<IS_SILU>(product, stream);
 }
 
 int decode_matmul(uint16_t *out, const uint16_t *in, const uint16_t *weight, const uint16_t *bias,
 	uint32_t row_count, uint32_t input_count, uint32_t output_count, struct CUstream_st *stream)
 {
-	struct request request =
-		make_request(in, weight, row_count, input_count, output_count, stream);
+	const struct decode_product product = {
+		out, in, weight, bias, row_count, input_count, output_count, false};
 
-	request.product.out = out;
-	request.product.bias = bias;
-	request.product.output_count = output_count;
-	return row_count > 0 ? launch_rows<false>(&request) : 0;
+	return multiply<false>(&product, stream);
 }
 
 int decode_matmul_silu(uint16_t *out, const uint16_t *in, const uint16_t *weight,
 	uint32_t row_count, uint32_t input_count, uint32_t intermediate, struct CUstream_st *stream)
 {
-	struct request request =
-		make_request(in, weight, row_count, input_count, 2 * intermediate, stream);
+	const struct decode_product product = {
+		out, in, weight, NULL, row_count, input_count, 2 * intermediate, true};
 
-	request.product.out = out;
-	request.product.output_count = intermediate;
-	return row_count > 0 ? launch_rows<true>(&request) : 0;
+	return multiply<true>(&product, stream);
 }

@@ -18,11 +18,9 @@ extern "C" {
        decode_matmul_silu:  out[r][i] = round(silu(round(gate)) * round(up))
 			    gate, up = the products of in[r] with weight rows i and intermediate + i
 
-   The second is silu_mul() of the first, without the tensor between them. On the GPU a sum is one
-   chain over ascending inputs in float32, as matmul() has it: the bits are the same, so that the
-   choice between the two is a matter of time alone, and a row's do not depend on the rows beside
-   it.
- */
+   The second is silu_mul() of the first, without the tensor between them. A row's bits depend
+   neither on the rows beside it nor on how many there are: the order of a sum is a matter of the
+   weight alone, see decode_matmul_parts(). */
 
 /* decode_matmul on a CPU is matmul_cpu(). out: (row_count, intermediate); in: (row_count,
    input_count); weight: (2 * intermediate, input_count), the gate first. */
@@ -36,8 +34,10 @@ void decode_matmul_silu_cpu(float *out, const float *in, struct matrix weight, u
    bias to that. A part is a multiple of 128 inputs. With 1 the order is that of matmul(). */
 uint32_t decode_matmul_parts(uint32_t input_count, uint32_t output_count);
 
-/* Whether the current device has this kernel for a weight of this shape (of decode_matmul_silu the
-   outputs are 2 * intermediate), and whether it is the faster one for so many rows. */
+/* Whether the current device has these products for a weight of this shape (of decode_matmul_silu
+   the outputs are 2 * intermediate), for any number of rows; and whether they are faster with so
+   many than what else has the same bits: matmul() where there are no parts, matmul_parts() and the
+   addition of its sums where there are. */
 bool decode_matmul_fits(uint32_t input_count, uint32_t output_count);
 bool decode_matmul_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count);
 

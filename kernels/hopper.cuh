@@ -69,6 +69,24 @@ __device__ inline void warps_arrive(uint32_t index, uint32_t threads)
 	asm volatile("bar.arrive %0, %1;\n" ::"r"(index), "r"(threads) : "memory");
 }
 
+/* ---- floats in shared memory ---- */
+
+__device__ inline void store_shared(uint32_t shared, float value)
+{
+	asm volatile("st.shared.f32 [%0], %1;\n" ::"r"(shared), "f"(value) : "memory");
+}
+
+__device__ inline float2 load_shared(uint32_t shared)
+{
+	float2 pair;
+
+	asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];\n"
+		     : "=f"(pair.x), "=f"(pair.y)
+		     : "r"(shared)
+		     : "memory");
+	return pair;
+}
+
 /* ---- copies ---- */
 
 /* What this thread wrote to shared memory is seen by copies and group products that follow. */
@@ -98,6 +116,16 @@ __device__ inline void copy_box(
 		     : "memory");
 }
 
+/* Bytes from global memory, a multiple of 16 as both addresses. */
+__device__ inline void copy_bytes(
+	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+		     "[%0], [%1], %2, [%3];\n" ::"r"(shared),
+		     "l"(global), "r"(bytes), "r"(barrier)
+		     : "memory");
+}
+
 /* ---- registers ---- */
 
 template <int COUNT> __device__ inline void registers_release()
@@ -111,6 +139,12 @@ template <int COUNT> __device__ inline void registers_take()
 }
 
 /* ---- products of a warpgroup, beside those of kernels/warpgroup.cuh ---- */
+
+/* What is in this register is not computed again. */
+__device__ inline void hold(uint32_t &value)
+{
+	asm volatile("" : "+r"(value));
+}
 
 /* No use of these registers moves across. */
 template <int COUNT> __device__ inline void hold(float (&values)[COUNT])

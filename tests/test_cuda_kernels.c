@@ -670,53 +670,93 @@ static void check_decode_product(const struct kernel_case *c, bool is_exact)
 	tensor_free(&out);
 }
 
-/* The logits are cuBLASLt's whatever the number of rows; rounded they are its products. */
-static void check_same_as_library(const struct kernel_case *c)
+/* Part `part` of each row's inputs, of which there are `own`, as a tensor of its own. */
+static struct tensor tensor_part(
+	const struct tensor *whole, uint32_t width, uint32_t own, uint32_t part)
 {
+	uint32_t rows = (uint32_t)(whole->count / width);
+	struct tensor tensor = {.count = (size_t)rows * own};
+
+	tensor.host = memory_take(tensor.count, sizeof(float));
+	for (size_t r = 0; r < rows; r++) {
+		memcpy(tensor.host + r * own, whole->host + r * width + (size_t)part * own,
+			own * sizeof(float));
+	}
+	tensor_send(&tensor);
+	return tensor;
+}
+
+/* sums += the products of one part. A chain over all of its inputs is what logits are. */
+static void add_part(float *sums, const struct kernel_case *c, const struct tensor *in,
+	const struct tensor *weight, uint32_t part)
+{
+	uint32_t width = c->width / decode_matmul_parts(c->width, c->outputs);
+	struct tensor part_in = tensor_part(in, c->width, width, part);
+	struct tensor part_weight = tensor_part(weight, c->width, width, part);
 	size_t count = (size_t)c->rows * c->outputs;
-	struct tensor in = tensor_random((size_t)c->rows * c->width, 1);
-	struct tensor weight = tensor_random((size_t)c->outputs * c->width, 9);
-	struct tensor out = tensor_poisoned(count);
-	float *logits = device_take(count * sizeof(*logits));
+	float *host = memory_take(count, sizeof(*host));
+	float *device = device_take(count * sizeof(*device));
 	struct matmul_context *context;
-	char what[100];
 
 	must(matmul_open(&context), "matmul_open");
-	must(matmul_logits(context, logits, in.device, weight.device, c->rows, c->width, c->outputs,
-		     NULL),
+	must(matmul_logits(context, device, part_in.device, part_weight.device, c->rows, width,
+		     c->outputs, NULL),
 		"matmul_logits");
-	must(decode_matmul(out.device, in.device, weight.device, NULL, c->rows, c->width,
+	must(cudaDeviceSynchronize(), "kernel");
+	must(cudaMemcpy(host, device, count * sizeof(*host), cudaMemcpyDeviceToHost), "cudaMemcpy");
+	for (size_t i = 0; i < count; i++) {
+		sums[i] = part == 0 ? host[i] : sums[i] + host[i];
+	}
+	matmul_close(context);
+	cudaFree(device);
+	free(host);
+	tensor_free(&part_in);
+	tensor_free(&part_weight);
+}
+
+/* Bit for bit the order that kernels/decode_matmul.h promises. */
+static void check_order_of_parts(const struct kernel_case *c)
+{
+	struct tensor in = tensor_random((size_t)c->rows * c->width, 1);
+	struct tensor weight = tensor_random((size_t)c->outputs * c->width, 9);
+	struct tensor bias = tensor_random(c->outputs, 77);
+	struct tensor out = tensor_poisoned((size_t)c->rows * c->outputs);
+	char what[100];
+
+	for (uint32_t part = 0; part < decode_matmul_parts(c->width, c->outputs); part++) {
+		add_part(out.host, c, &in, &weight, part);
+	}
+	must(decode_matmul(out.device, in.device, weight.device, bias.device, c->rows, c->width,
 		     c->outputs, NULL),
 		"decode_matmul");
-	must(cudaDeviceSynchronize(), "kernel");
-	must(cudaMemcpy(out.host, logits, count * sizeof(*logits), cudaMemcpyDeviceToHost),
-		"cudaMemcpy");
-	for (size_t i = 0; i < count; i++) {
-		out.host[i] = rounded(out.host[i], ROUNDING);
+	for (size_t i = 0; i < out.count; i++) {
+		out.host[i] = rounded(out.host[i] + bias.host[i % c->outputs], ROUNDING);
 	}
-	snprintf(what, sizeof(what), "decode_matmul of %u rows, %u to %u, against cuBLASLt",
-		c->rows, c->width, c->outputs);
+	snprintf(what, sizeof(what), "decode_matmul of %u rows, %u to %u, in parts", c->rows,
+		c->width, c->outputs);
 	expect_close(&out, c->outputs, 0, what);
-	matmul_close(context);
-	cudaFree(logits);
 	tensor_free(&in);
 	tensor_free(&weight);
+	tensor_free(&bias);
 	tensor_free(&out);
 }
 
 static void check_decode_matmul(const struct kernel_case *c)
 {
-	check_same_as_library(c);
+	check_order_of_parts(c);
 	check_decode_product(c, true);
 	check_decode_product(c, false);
 }
 
 Test(cuda_kernels, decode_matmul)
 {
-	/* rows, inputs, outputs: each size of tile and the places beside it, several tiles */
+	/* rows, inputs, outputs: each size of tile and the places beside it, several tiles; without
+	   parts and with */
 	static const uint32_t shapes[][3] = {{1, 128, 64}, {7, 512, 64}, {9, 128, 128},
-		{17, 256, 192}, {33, 3072, 1024}, {65, 1024, 384}, {97, 2048, 128}, {129, 128, 448},
-		{200, 256, 320}, {300, 1024, 576}};
+		{16, 384, 192}, {17, 256, 192}, {1, 1024, 4160}, {65, 1024, 384}, {129, 128, 448},
+		{200, 256, 320}, {300, 1024, 576}, {1, 2048, 64}, {2, 3584, 128}, {7, 4096, 192},
+		{8, 2560, 2048}, {9, 2048, 1984}, {16, 4096, 64}, {16, 3072, 64}, {33, 3072, 1024},
+		{97, 2048, 128}};
 
 	skip_unless_decode_matmul();
 	for_shapes(KERNEL_DECODE_MATMUL, shapes, COUNT(shapes), check_decode_matmul);
@@ -757,7 +797,8 @@ static void check_decode_matmul_silu(const struct kernel_case *c)
 Test(cuda_kernels, decode_matmul_silu)
 {
 	static const uint32_t shapes[][3] = {{1, 128, 64}, {7, 512, 64}, {9, 128, 128},
-		{33, 256, 192}, {65, 1024, 384}, {129, 128, 448}, {200, 256, 320}};
+		{16, 384, 192}, {33, 256, 192}, {65, 1024, 384}, {129, 128, 448}, {200, 256, 320},
+		{1, 2048, 64}, {9, 3072, 192}, {18, 2048, 2048}};
 
 	skip_unless_decode_matmul();
 	for_shapes(KERNEL_DECODE_MATMUL_SILU, shapes, COUNT(shapes), check_decode_matmul_silu);
