@@ -341,7 +341,9 @@ int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
 	a.shape = *shape;
 #ifdef QUIRE_HAS_SM90
 	if (work->path == KERNEL_PATH_SM90 && (shape->head_dim == 64 || shape->head_dim == 128)) {
-		return decode_attention_sm90(a, work->block_count, stream);
+		return decode_attention_is_few(row_count, shape, work->block_count)
+			       ? decode_attention_few(a, stream)
+			       : decode_attention_sm90(a, work->block_count, stream);
 	}
 #endif
 	switch (shape->head_dim) {

@@ -25,4 +25,9 @@ struct decode_arguments {
 /* head_dim 64 or 128; as decode_attention() otherwise. */
 int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream);
 
+/* The same bits, for as few rows as decode_attention_is_few() says. */
+bool decode_attention_is_few(
+	uint32_t row_count, const struct attention_shape *shape, uint32_t block_count);
+int decode_attention_few(const decode_arguments &a, cudaStream_t stream);
+
 #endif

@@ -30,7 +30,9 @@ void decode_attention_cpu(float *out, const float *query, const float *keys, con
 
    On the path of sm_90 (head_dim 64 or 128) it may begin while the kernels in front of it still
    run. It waits for them before it reads queries or the last token of a row, but what `work` points
-   to and the keys and values of all other tokens must be older than the kernel just in front. */
+   to and the keys and values of all other tokens must be older than any kernel that may still run:
+   of an earlier step. They are, for a sequence decodes only when earlier steps have computed all
+   its tokens but the last, and nobody writes into a block that is shared. */
 enum { DECODE_SPLIT = 256 };
 
 struct decode_split {

@@ -1,7 +1,5 @@
 #include "kernels/decode_attention.cuh"
-#include "kernels/hopper.cuh"
-
-#include <math_constants.h>
+#include "kernels/decode_tile.cuh"
 
 /* Flash decoding on Hopper. A unit is one split of one row for one key/value head, with all query
    heads of that head, so that K and V are read once. A unit is a few tiles of tokens; a block, one
@@ -24,12 +22,11 @@
    its number, later ones come from a counter, for multiprocessors are not equally fast and units
    not equally long. Keys and values of earlier steps are copied before the kernels before this one
    have ended; whatever they write, the queries and the tile with the row's last token, after that.
-
-   Products have the tokens as rows of a 16 x 8 matrix and the query heads as columns. */
+ */
 
 /* EARLY_UNITS: copied, as far as there is room, before the kernels before have ended. */
 enum { EARLY_UNITS = 2, GIVEN_CLAIMS = 4, TABLE_STEP = 64 };
-enum { TILE = 64, WARPS = 3, STAGES = 6, MERGERS = 4, NOTES = 32 };
+enum { WARPS = 3, STAGES = 6, MERGERS = 4, NOTES = 32 };
 /* A chain's places are looked up by the lanes of a warp. */
 enum { CHAIN_SPLITS = WARP * TABLE_STEP / DECODE_SPLIT };
 
@@ -87,16 +84,7 @@ template <int D, int HEADS> struct plan {
 
 /* ---- bulk copies and the like ---- */
 
-static __device__ inline void bulk_copy(
-	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier)
-{
-	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-		     "[%0], [%1], %2, [%3];\n" ::"r"(shared),
-		     "l"(global), "r"(bytes), "r"(barrier)
-		     : "memory");
-}
-
-/* The same of what is read only once a step. */
+/* bulk_copy() of what is read only once a step. */
 static __device__ inline void bulk_copy_once(
 	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier, uint64_t policy)
 {
@@ -117,23 +105,6 @@ static __device__ inline uint64_t evict_first_policy()
 static __device__ inline void fence_device()
 {
 	asm volatile("fence.acq_rel.gpu;\n" ::: "memory");
-}
-
-/* Transposes an 8 x 8 matrix of 16-bit elements, two of which each lane holds. */
-static __device__ inline uint32_t transpose(uint32_t pair)
-{
-	uint32_t out;
-
-	asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(out) : "r"(pair));
-	return out;
-}
-
-static __device__ inline float power_of_two(float x)
-{
-	float out;
-
-	asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(out) : "f"(x));
-	return out;
 }
 
 /* The barriers of a block; each is arrived at once in a phase. */
@@ -472,28 +443,17 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 
 /* ---- consumers ---- */
 
-template <class P> struct tile_result {
-	float out[P::d / 16][4]; /* dimensions are rows, heads columns */
-	float top[2], sum[2];	 /* of heads 2 * (lane % 4) + 0, 1 */
-};
-
-/* Scores of the tile: tokens are rows, heads columns. IS_FULL: the tile has all its tokens. */
 template <class P, bool IS_FULL>
-static __device__ inline void score_tile(
-	float (*score)[4], uint32_t stage, uint32_t count, uint32_t group)
+static __device__ inline void take_tile(
+	tile_result<P> &result, uint32_t stage, uint32_t count, uint32_t group, float scale)
 {
+	float score[TILE / 16][4];
+	uint32_t weight[TILE / 16][2];
 	uint32_t lane = threadIdx.x % WARP;
-	uint32_t keys = stage + (lane & 15) * P::row + ((lane >> 4) ^ (lane & 7)) * 16;
 	uint32_t query = stage + 2 * P::side + (lane / 4) * P::row + (lane % 4) * 4;
 	bool is_head = lane / 4 < group;
-
-#pragma unroll
-	for (int s = 0; s < TILE / 16; s++) {
-		score[s][0] = score[s][1] = score[s][2] = score[s][3] = 0;
-	}
-#pragma unroll
-	for (int k = 0; k < P::d / 16; k++) {
-		uint32_t b[2] = {0, 0};
+	auto load_query = [&](int k, uint32_t *b) {
+		b[0] = b[1] = 0;
 		if (is_head) {
 			asm volatile("ld.shared.b32 %0, [%1];\n"
 				     : "=r"(b[0])
@@ -502,111 +462,12 @@ static __device__ inline void score_tile(
 				     : "=r"(b[1])
 				     : "r"(query + k * 32 + 16));
 		}
-#pragma unroll
-		for (int s = 0; s < TILE / 16; s++) {
-			if (IS_FULL || s * 16 < count) {
-				uint32_t rows[4];
-				load_matrices(rows, (keys ^ (k * 32)) + s * 16 * P::row);
-				multiply_add(score[s], rows, b[0], b[1]);
-			}
-		}
-	}
-}
+	};
 
-/* Scores to probabilities, as they are multiplied: heads are columns, tokens rows. */
-template <class P, bool IS_FULL>
-static __device__ inline void soften(tile_result<P> &result, uint32_t (*weight)[2],
-	float (*score)[4], uint32_t count, float scale)
-{
-	uint32_t lane = threadIdx.x % WARP;
-
-	result.top[0] = result.top[1] = -CUDART_INF_F;
-#pragma unroll
-	for (int s = 0; s < TILE / 16; s++) {
-#pragma unroll
-		for (int i = 0; i < 4; i++) {
-			if (!IS_FULL && s * 16 + lane / 4 + (i >> 1) * 8 >= count) {
-				score[s][i] = -CUDART_INF_F;
-			}
-			result.top[i & 1] = fmaxf(result.top[i & 1], score[s][i]);
-		}
-	}
-#pragma unroll
-	for (int i = 0; i < 2; i++) {
-#pragma unroll
-		for (int distance = 4; distance < WARP; distance *= 2) {
-			result.top[i] = fmaxf(result.top[i],
-				__shfl_xor_sync(0xffffffffu, result.top[i], distance));
-		}
-		result.top[i] *= scale;
-		result.sum[i] = 0;
-	}
-#pragma unroll
-	for (int s = 0; s < TILE / 16; s++) {
-#pragma unroll
-		for (int i = 0; i < 4; i++) {
-			score[s][i] = power_of_two(fmaf(score[s][i], scale, -result.top[i & 1]));
-			result.sum[i & 1] += score[s][i];
-		}
-		weight[s][0] = transpose(pack2(score[s][0], score[s][1]));
-		weight[s][1] = transpose(pack2(score[s][2], score[s][3]));
-	}
-#pragma unroll
-	for (int i = 0; i < 2; i++) {
-#pragma unroll
-		for (int distance = 4; distance < WARP; distance *= 2) {
-			result.sum[i] += __shfl_xor_sync(0xffffffffu, result.sum[i], distance);
-		}
-	}
-}
-
-/* Values of a stage's rows beyond the tile's may be anything: they are taken as zeroes. */
-template <class P, bool IS_FULL>
-static __device__ inline void weigh_values(
-	tile_result<P> &result, uint32_t (*weight)[2], uint32_t stage, uint32_t count)
-{
-	uint32_t lane = threadIdx.x % WARP;
-	uint32_t values = stage + P::side + ((lane & 7) + (lane >> 4) * 8) * P::row +
-			  (((lane >> 3) & 1) ^ (lane & 7)) * 16;
-
-#pragma unroll
-	for (int i = 0; i < P::d / 16; i++) {
-		result.out[i][0] = result.out[i][1] = result.out[i][2] = result.out[i][3] = 0;
-	}
-#pragma unroll
-	for (int s = 0; s < TILE / 16; s++) {
-		if (!IS_FULL && s * 16 >= count) {
-			break;
-		}
-		uint32_t token = s * 16 + 2 * (lane % 4);
-		uint32_t low = (token < count ? 0xffff : 0) | (token + 1 < count ? ~0xffffu : 0);
-		uint32_t high =
-			(token + 8 < count ? 0xffff : 0) | (token + 9 < count ? ~0xffffu : 0);
-#pragma unroll
-		for (int i = 0; i < P::d / 16; i++) {
-			uint32_t rows[4];
-			load_matrices_transposed(rows, (values ^ (i * 32)) + s * 16 * P::row);
-			if (!IS_FULL) {
-				rows[0] &= low;
-				rows[1] &= low;
-				rows[2] &= high;
-				rows[3] &= high;
-			}
-			multiply_add(result.out[i], rows, weight[s][0], weight[s][1]);
-		}
-	}
-}
-
-template <class P, bool IS_FULL>
-static __device__ inline void take_tile(
-	tile_result<P> &result, uint32_t stage, uint32_t count, uint32_t group, float scale)
-{
-	float score[TILE / 16][4];
-	uint32_t weight[TILE / 16][2];
-
-	score_tile<P, IS_FULL>(score, stage, count, group);
+	score_tile<P>(score, stage, load_query);
 	soften<P, IS_FULL>(result, weight, score, count, scale);
 	weigh_values<P, IS_FULL>(result, weight, stage, count);
+	add_weights<P>(result);
 }
 
 template <class P>
@@ -699,16 +560,13 @@ template <class P> static __device__ inline void fold_clear(fold<P> &fold)
 template <class P>
 static __device__ inline void fold_add(fold<P> &fold, int i, float4 out, float2 state)
 {
-	float top = fmaxf(fold.top[i], state.x);
-	float old_weight = power_of_two(fold.top[i] - top);
-	float weight = power_of_two(state.x - top);
+	fold_weights weights = fold_top(fold.top[i], state.x);
 
-	fold.top[i] = top;
-	fold.sum[i] = fold.sum[i] * old_weight + state.y * weight;
-	fold.out[i].x = fold.out[i].x * old_weight + out.x * weight;
-	fold.out[i].y = fold.out[i].y * old_weight + out.y * weight;
-	fold.out[i].z = fold.out[i].z * old_weight + out.z * weight;
-	fold.out[i].w = fold.out[i].w * old_weight + out.w * weight;
+	fold_value(fold.sum[i], state.y, weights);
+	fold_value(fold.out[i].x, out.x, weights);
+	fold_value(fold.out[i].y, out.y, weights);
+	fold_value(fold.out[i].z, out.z, weights);
+	fold_value(fold.out[i].w, out.w, weights);
 }
 
 template <class P>
@@ -723,8 +581,9 @@ static __device__ inline void write_out(
 		if (head < group) {
 			size_t at = (size_t)row * a.shape.head_count + kv_head * group + head;
 			float4 out = fold.out[i];
-			uint2 packed = make_uint2(pack2(out.x / fold.sum[i], out.y / fold.sum[i]),
-				pack2(out.z / fold.sum[i], out.w / fold.sum[i]));
+			float scale = reciprocal(fold.sum[i]);
+			uint2 packed = make_uint2(pack2(out.x * scale, out.y * scale),
+				pack2(out.z * scale, out.w * scale));
 			*(uint2 *)(a.out + at * P::d + piece_dimension<P>()) = packed;
 		}
 	}

@@ -1228,11 +1228,12 @@ static void check_decode_path(struct tensor *out, const struct tensor *query,
 {
 	uint32_t count = paged->row_count;
 	size_t width = out->count / count;
+	uint32_t units = count * paged->shape.kv_head_count;
 	const struct {
 		const char *what;
 		uint32_t first_rows, block_count;
 	} ways[] = {{"two launches", count / 2, work->block_count}, {"one block", 0, 1},
-		{"many blocks", 0, 3 * work->block_count + 1}};
+		{"many blocks", 0, 3 * work->block_count + 1}, {"clusters", 0, 16 * units}};
 
 	tensor_poison(out);
 	decode_rows(out, query, paged, work, 0, count);
@@ -1311,6 +1312,7 @@ Test(cuda_kernels, decode_attention)
 {
 	static const uint32_t contexts[] = {
 		1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1000, 2049};
+	static const uint32_t long_contexts[] = {8193, 100};
 
 	for (uint32_t i = 0; i < 24; i++) {
 		check_decode(shape_of_group(1 + i / 3, i % 3), contexts, COUNT(contexts), 7);
@@ -1321,6 +1323,9 @@ Test(cuda_kernels, decode_attention)
 	for (uint32_t i = 0; i < COUNT(contexts); i++) {
 		check_decode(SMALLEST_PUBLISHED, contexts + i, 1, 1 + i);
 	}
+	/* More than is gathered at a time. */
+	check_decode(shape_of_group(2, 2), long_contexts, COUNT(long_contexts), 7);
+	check_decode(shape_of_group(8, 2), long_contexts, COUNT(long_contexts), 7);
 	for_table(KERNEL_DECODE_ATTENTION, 12, check_decode_case);
 }
 
@@ -1342,9 +1347,11 @@ Test(cuda_kernels, decode_attention_of_padded_rows)
 	for (uint32_t i = 0; i < path_count; i++) {
 		struct decode_work work = decode_work_make(&paged, contexts, 7);
 		work.path = paths[i];
-		tensor_poison(&out);
-		decode_rows(&out, &query, &paged, &work, 0, ROWS);
-		expect_close(&out, row, BF16_TOLERANCE, "decode_attention of padded rows");
+		for (; work.block_count < 1000; work.block_count *= 5) {
+			tensor_poison(&out);
+			decode_rows(&out, &query, &paged, &work, 0, ROWS);
+			expect_close(&out, row, BF16_TOLERANCE, "decode_attention of padded rows");
+		}
 		decode_work_free(&work);
 	}
 	paged_free(&paged);
