@@ -79,7 +79,7 @@ static __device__ inline void put_remote(uint32_t to, uint32_t barrier, const fl
 		     : "memory");
 }
 
-static __device__ inline float4 load_shared(uint32_t address)
+static __device__ inline float4 load_piece(uint32_t address)
 {
 	float4 out;
 
@@ -89,7 +89,7 @@ static __device__ inline float4 load_shared(uint32_t address)
 	return out;
 }
 
-static __device__ inline void store_shared(uint32_t address, float4 value)
+static __device__ inline void store_piece(uint32_t address, float4 value)
 {
 	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "f"(value.x),
 		     "f"(value.y), "f"(value.z), "f"(value.w)
@@ -317,8 +317,8 @@ static __device__ inline void fold_four(few_fold &fold, uint32_t count, uint32_t
 	for (uint32_t i = 0; i < 4; i++) {
 		part[i].clear();
 		if (i < count) {
-			part[i].out = load_shared(out + i * out_step);
-			part[i].state = load_shared(state + i * state_step);
+			part[i].out = load_piece(out + i * out_step);
+			part[i].state = load_piece(state + i * state_step);
 		}
 	}
 #pragma unroll
@@ -341,9 +341,9 @@ template <class F> static __device__ inline void fold_tiles(uint32_t base, uint3
 		fold.clear();
 		fold_four(fold, tile_count - first, out, F::pieces * 16,
 			base + F::states + (first * F::pairs + pair) * 16, F::pairs * 16);
-		store_shared(out, fold.out);
+		store_piece(out, fold.out);
 		if (piece < F::pairs) {
-			store_shared(base + F::folded + (split * F::pairs + pair) * 16, fold.state);
+			store_piece(base + F::folded + (split * F::pairs + pair) * 16, fold.state);
 		}
 	}
 }
