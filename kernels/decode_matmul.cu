@@ -363,7 +363,7 @@ int decode_matmul(uint16_t *out, const uint16_t *in, const uint16_t *weight, con
 	uint32_t row_count, uint32_t input_count, uint32_t output_count, struct CUstream_st *stream)
 {
 	const struct decode_product product = {
-		out, in, weight, bias, row_count, input_count, output_count, false};
+		out, in, weight, bias, row_count, input_count, output_count, false, NULL};
 
 	return multiply<false>(&product, stream);
 }
@@ -372,7 +372,31 @@ int decode_matmul_silu(uint16_t *out, const uint16_t *in, const uint16_t *weight
 	uint32_t row_count, uint32_t input_count, uint32_t intermediate, struct CUstream_st *stream)
 {
 	const struct decode_product product = {
-		out, in, weight, NULL, row_count, input_count, 2 * intermediate, true};
+		out, in, weight, NULL, row_count, input_count, 2 * intermediate, true, NULL};
 
 	return multiply<true>(&product, stream);
+}
+
+int decode_matmul_of_sum(uint16_t *out, const uint16_t *in, const struct decode_norm *norm,
+	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
+	uint32_t output_count, struct CUstream_st *stream)
+{
+	const struct decode_product product = {
+		out, in, weight, bias, row_count, input_count, output_count, false, norm};
+
+	return decode_matmul_norms(row_count, input_count, output_count)
+		       ? decode_matmul_few(&product, stream)
+		       : (int)cudaErrorInvalidValue;
+}
+
+int decode_matmul_silu_of_sum(uint16_t *out, const uint16_t *in, const struct decode_norm *norm,
+	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t intermediate,
+	struct CUstream_st *stream)
+{
+	const struct decode_product product = {
+		out, in, weight, NULL, row_count, input_count, 2 * intermediate, true, norm};
+
+	return decode_matmul_norms(row_count, input_count, 2 * intermediate)
+		       ? decode_matmul_few(&product, stream)
+		       : (int)cudaErrorInvalidValue;
 }

@@ -50,6 +50,26 @@ int decode_matmul_silu(uint16_t *out, const uint16_t *in, const uint16_t *weight
 	uint32_t row_count, uint32_t input_count, uint32_t intermediate,
 	struct CUstream_st *stream);
 
+/* The same of what add_rms_norm() makes of in, with its bits: the residual stream grows by in, and
+   the product is that of the norm of its rows. One launch instead of two. */
+struct decode_norm {
+	const uint16_t *residual; /* (row_count, input_count) */
+	uint16_t *sum;		  /* the same with in added; may not overlap what is read */
+	const uint16_t *weight;	  /* (input_count) */
+	float epsilon;
+};
+
+/* Whether that is there for this shape and number of rows. */
+bool decode_matmul_norms(uint32_t row_count, uint32_t input_count, uint32_t output_count);
+
+int decode_matmul_of_sum(uint16_t *out, const uint16_t *in, const struct decode_norm *norm,
+	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
+	uint32_t output_count, struct CUstream_st *stream);
+
+int decode_matmul_silu_of_sum(uint16_t *out, const uint16_t *in, const struct decode_norm *norm,
+	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t intermediate,
+	struct CUstream_st *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,6 @@
 #include "kernels/decode_matmul.cuh"
 #include "kernels/decode_matmul.h"
+#include "kernels/rms_norm.cuh"
 
 /* Up to 16 tokens and a weight that is read once. Rows of the weight are the 16 rows of a warp's
    matrix instruction, tokens its 8 columns: a chain of these is shorter than one of a warpgroup's,
@@ -23,6 +24,8 @@ enum {
 	SUM_GAP = 4,	      /* floats behind its sums, too */
 	SHARED_MAX = 226 << 10,
 	WEIGHT_MAX = 128 << 10, /* of a block */
+	NORM_INPUTS = 8 * WARP, /* of a warp */
+	NORM_WARPS_MAX = 8,
 };
 
 struct product {
@@ -33,6 +36,7 @@ struct product {
 	uint32_t output_count; /* of a row of out */
 	uint32_t tile_tokens;  /* of a block, of which the last one may lack some */
 	uint32_t run_count;    /* of a part */
+	struct decode_norm norm;
 };
 
 /* What is made for a number of parts, of rows of the weight and of eights of tokens. */
@@ -202,6 +206,62 @@ template <typename TILE> struct token_places {
 	}
 };
 
+/* Warps of their own, behind those of the chains, make the tokens instead, of which there are up to
+   TOKENS. Every block makes all of them; one for each token keeps the sum. The places of sums hold
+   squares until then. All this is rehearsed with the weight alone before the kernel in front has
+   ended, so that the instructions are there when it counts. */
+template <typename TILE, int TOKENS>
+static __device__ inline void norm_tokens(const struct product &product, const struct place &place)
+{
+	const uint32_t lane = threadIdx.x % WARP, warp = (threadIdx.x - TILE::THREADS) / WARP;
+	const uint32_t warps = (blockDim.x - TILE::THREADS) / WARP, width = warps * NORM_INPUTS;
+	const uint32_t column = warp * NORM_INPUTS + lane * 8;
+	const bf16x8 weight = load8(product.norm.weight + column);
+
+#pragma unroll 1
+	for (uint32_t is_real = 0; is_real < 2; is_real++) {
+		const uint16_t *residual = product.norm.weight, *in = product.norm.weight;
+		uint32_t last = 0;
+		bf16x8 rows[TOKENS], added[TOKENS];
+		if (is_real) {
+			dependency_wait();
+			dependents_launch();
+			residual = product.norm.residual;
+			in = product.in;
+			last = product.row_count - 1;
+		}
+#pragma unroll
+		for (uint32_t t = 0; t < TOKENS; t++) {
+			rows[t] = load8(residual + min(t, last) * width + column);
+			added[t] = load8(in + min(t, last) * width + column);
+		}
+#pragma unroll
+		for (uint32_t t = 0; t < TOKENS; t++) {
+			rows[t] = sum8(rows[t], added[t]);
+			float square = warp_sum(add_squares8(0, rows[t]));
+			if (lane == 0) {
+				store_shared(place.sums + (t * NORM_WARPS_MAX + warp) * 4, square);
+			}
+			if (is_real && blockIdx.x == t && t <= last) {
+				store8(product.norm.sum + t * width + column, rows[t]);
+			}
+		}
+		warps_wait(1, warps * WARP);
+#pragma unroll
+		for (uint32_t t = 0; t < TOKENS; t++) {
+			float square = 0;
+			for (uint32_t w = 0; w < warps; w += 2) {
+				float2 two = load_shared(place.sums + (t * NORM_WARPS_MAX + w) * 4);
+				square = square + two.x + two.y;
+			}
+			float scale = norm_scale(square, width, product.norm.epsilon);
+			store8_shared(place.tokens + min(t, last) * place.token_stride + column * 2,
+				scale8(rows[t], scale, weight));
+		}
+		warps_wait(1, warps * WARP);
+	}
+}
+
 /* Goes on with all chains by one step of a run. */
 template <typename TILE>
 static __device__ inline void sum_step(float (&sum)[TILE::EIGHTS][4],
@@ -333,9 +393,11 @@ static __device__ inline void finish(const struct product &product, const struct
 
 #endif
 
-template <typename TILE>
-static __global__ void __launch_bounds__(TILE::THREADS, 1) decode_matmul_few_kernel(
-	const __grid_constant__ CUtensorMap weight_map, const struct product product)
+/* NORMED: 0, or up to how many tokens are made out of the residual stream. */
+template <typename TILE, int NORMED>
+static __global__ void __launch_bounds__(TILE::THREADS + (NORMED > 0 ? NORM_WARPS_MAX * WARP : 0),
+	1) decode_matmul_few_kernel(const __grid_constant__ CUtensorMap weight_map,
+	const struct product product)
 {
 #ifdef QUIRE_SM90A
 	const struct place place = find_place<TILE>(product);
@@ -348,6 +410,14 @@ static __global__ void __launch_bounds__(TILE::THREADS, 1) decode_matmul_few_ker
 		prepare<TILE>(product, place, &weight_map);
 	}
 	__syncthreads();
+	if constexpr (NORMED > 0) {
+		if (threadIdx.x >= TILE::THREADS) {
+			norm_tokens<TILE, NORMED>(product, place);
+			__syncthreads(); /* the tokens are there */
+			__syncthreads(); /* as the others do before they add */
+			return;
+		}
+	}
 	weight.find(place);
 	tokens.find(place);
 	barrier_wait(place.weight_full + 8 * place.part, 0);
@@ -362,10 +432,14 @@ static __global__ void __launch_bounds__(TILE::THREADS, 1) decode_matmul_few_ker
 	}
 	dependency_wait();
 	dependents_launch();
-	if (threadIdx.x < WARP) {
-		fetch_tokens<TILE>(product, place);
+	if (NORMED > 0) {
+		__syncthreads();
+	} else {
+		if (threadIdx.x < WARP) {
+			fetch_tokens<TILE>(product, place);
+		}
+		barrier_wait(place.tokens_full + 8 * place.part, 0);
 	}
-	barrier_wait(place.tokens_full + 8 * place.part, 0);
 	sum_part<TILE>(sum, held, weight, tokens, product.run_count);
 	leave_sums<TILE>(sum, place);
 	__syncthreads();
@@ -415,9 +489,11 @@ template <typename TILE> static uint32_t choose_tokens(uint32_t row_count, uint3
 	return row_count < tokens ? row_count : tokens;
 }
 
-template <typename TILE> static int launch(const struct decode_product *wanted, cudaStream_t stream)
+template <typename TILE, int NORMED>
+static int launch(const struct decode_product *wanted, cudaStream_t stream)
 {
-	auto kernel = decode_matmul_few_kernel<TILE>;
+	auto kernel = decode_matmul_few_kernel<TILE, NORMED>;
+	uint32_t threads = TILE::THREADS;
 	const uint32_t inputs = wanted->input_count;
 	struct product product = {};
 	CUtensorMap weight_map;
@@ -429,6 +505,10 @@ template <typename TILE> static int launch(const struct decode_product *wanted, 
 	product.output_count = wanted->output_count / (TILE::IS_SILU ? 2 : 1);
 	product.tile_tokens = choose_tokens<TILE>(wanted->row_count, inputs);
 	product.run_count = inputs / TILE::PARTS / RUN;
+	if (NORMED > 0) {
+		product.norm = *wanted->norm;
+		threads += inputs / NORM_INPUTS * WARP;
+	}
 	dim3 grid(wanted->output_count / TILE::ROWS,
 		divide_up(wanted->row_count, product.tile_tokens));
 	uint32_t shared = shared_bytes<TILE>(inputs, product.tile_tokens);
@@ -439,17 +519,26 @@ template <typename TILE> static int launch(const struct decode_product *wanted, 
 			kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
 	}
 	return code != 0 ? code
-			 : launch_dependent(kernel, grid, TILE::THREADS, shared, stream, weight_map,
-				   product);
+			 : launch_dependent(
+				   kernel, grid, threads, shared, stream, weight_map, product);
 }
 
 template <int PARTS, int ROWS, bool IS_SILU>
 static int launch_tokens(const struct decode_product *product, cudaStream_t stream)
 {
+	if constexpr (PARTS == 1) {
+		if (product->norm != NULL) {
+			using normed = tile<PARTS, ROWS, 1, IS_SILU>;
+			return product->row_count == 1
+				       ? launch<normed, 1>(product, stream)
+				       : launch<normed, DECODE_FEW_ROWS>(product, stream);
+		}
+	}
 	/* without parts there are other kernels for more rows than 8 */
-	return PARTS == 1 || product->row_count <= 8
-		       ? launch<tile<PARTS, ROWS, 1, IS_SILU>>(product, stream)
-		       : launch<tile<PARTS, ROWS, PARTS == 1 ? 1 : 2, IS_SILU>>(product, stream);
+	if (product->row_count <= 8 || PARTS == 1) {
+		return launch<tile<PARTS, ROWS, 1, IS_SILU>, 0>(product, stream);
+	}
+	return launch<tile<PARTS, ROWS, PARTS == 1 ? 1 : 2, IS_SILU>, 0>(product, stream);
 }
 
 template <int PARTS, bool IS_SILU>
@@ -475,6 +564,15 @@ bool decode_matmul_few_fits(uint32_t input_count, uint32_t output_count)
 {
 	return input_count > 0 && input_count % RUN == 0 &&
 	       choose_rows(16, input_count, output_count) > 0;
+}
+
+bool decode_matmul_norms(uint32_t row_count, uint32_t input_count, uint32_t output_count)
+{
+	return kernel_path_of_device() == KERNEL_PATH_SM90 && row_count > 0 &&
+	       row_count <= DECODE_FEW_ROWS &&
+	       decode_matmul_parts(input_count, output_count) == 1 &&
+	       decode_matmul_few_fits(input_count, output_count) &&
+	       input_count % (2 * NORM_INPUTS) == 0 && input_count <= NORM_INPUTS * NORM_WARPS_MAX;
 }
 
 int decode_matmul_few(const struct decode_product *product, cudaStream_t stream)

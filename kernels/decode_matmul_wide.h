@@ -20,6 +20,7 @@ struct decode_product {
 	const uint16_t *bias;	/* (output_count) or NULL; of a silu NULL */
 	uint32_t row_count, input_count, output_count;
 	bool is_silu;
+	const struct decode_norm *norm; /* NULL: in is multiplied as it is */
 };
 
 int decode_matmul_wide(const struct decode_product *product, struct CUstream_st *stream);

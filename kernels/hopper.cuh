@@ -71,6 +71,15 @@ __device__ inline void warps_arrive(uint32_t index, uint32_t threads)
 
 /* ---- floats in shared memory ---- */
 
+__device__ inline void store8_shared(uint32_t shared, const bf16x8 &value)
+{
+	const uint4 *bits = reinterpret_cast<const uint4 *>(&value);
+
+	asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(shared), "r"(bits->x),
+		     "r"(bits->y), "r"(bits->z), "r"(bits->w)
+		     : "memory");
+}
+
 __device__ inline void store_shared(uint32_t shared, float value)
 {
 	asm volatile("st.shared.f32 [%0], %1;\n" ::"r"(shared), "f"(value) : "memory");

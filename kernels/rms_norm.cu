@@ -1,5 +1,5 @@
 #include "kernels/add_rms_norm.h"
-#include "kernels/device.cuh"
+#include "kernels/rms_norm.cuh"
 #include "kernels/rms_norm.h"
 
 /* One row a block, held in registers: VECTORS times 8 elements a thread. The order of the sum is
@@ -26,20 +26,6 @@ struct norm_arguments {
 };
 
 /* ---- kernels ---- */
-
-/* Adds 8 elements of the residual stream to 8 others; what is normalised is the rounded sum. */
-static __device__ inline bf16x8 sum8(const bf16x8 &row, const bf16x8 &added)
-{
-	float x[8], y[8];
-
-	unpack8(row, x);
-	unpack8(added, y);
-#pragma unroll
-	for (int j = 0; j < 8; j++) {
-		x[j] += y[j];
-	}
-	return pack8(x);
-}
 
 /* 8 elements of the parts' sum, added in ascending order and rounded. */
 static __device__ inline bf16x8 sum_parts8(const float *first, size_t part_size)
@@ -104,33 +90,21 @@ static __global__ void __launch_bounds__(NORM_THREADS_MAX) rms_norm_kernel(norm_
 #pragma unroll
 	for (int v = 0; v < VECTORS; v++) {
 		if (first + v * step < a.width) {
-			float x[8];
 			if (KIND != NORM_OF_ROW) {
 				row[v] = sum8(row[v], added[v]);
 			}
 			if (KIND == NORM_OF_SUM) {
 				store8(residual + first + v * step, row[v]);
 			}
-			unpack8(row[v], x);
-#pragma unroll
-			for (int j = 0; j < 8; j++) {
-				square += x[j] * x[j];
-			}
+			square = add_squares8(square, row[v]);
 		}
 	}
-	float mean = block_sum(square, sums, blockDim.x / WARP) / (float)a.width;
-	float scale = rsqrtf(mean + a.epsilon);
+	square = block_sum(square, sums, blockDim.x / WARP);
+	float scale = norm_scale(square, a.width, a.epsilon);
 #pragma unroll
 	for (int v = 0; v < VECTORS; v++) {
 		if (first + v * step < a.width) {
-			float x[8], w[8];
-			unpack8(row[v], x);
-			unpack8(weight[v], w);
-#pragma unroll
-			for (int j = 0; j < 8; j++) {
-				x[j] = x[j] * scale * w[j];
-			}
-			store8(out + first + v * step, pack8(x));
+			store8(out + first + v * step, scale8(row[v], scale, weight[v]));
 		}
 	}
 }

@@ -132,6 +132,17 @@ static float *tensor_fetch(const struct tensor *tensor)
 	return values;
 }
 
+/* Against what it held `before`, which is freed. */
+static void expect_same_bits(const struct tensor *tensor, float *before, const char *what)
+{
+	float *after = tensor_fetch(tensor);
+
+	cr_expect(
+		memcmp(before, after, tensor->count * sizeof(*after)) == 0, "%s: other bits", what);
+	free(before);
+	free(after);
+}
+
 /* ||out - ref|| / ||ref||; an element that neither wrote counts as equal. */
 static double distance(const float *out, const float *ref, size_t count)
 {
@@ -803,6 +814,64 @@ Test(cuda_kernels, decode_matmul_silu)
 	skip_unless_decode_matmul();
 	for_shapes(KERNEL_DECODE_MATMUL_SILU, shapes, COUNT(shapes), check_decode_matmul_silu);
 	for_table(KERNEL_DECODE_MATMUL_SILU, 3, check_decode_matmul_silu);
+}
+
+/* The bits of add_rms_norm() and a product. */
+static void check_of_sum(uint32_t rows, uint32_t width, uint32_t outputs)
+{
+	size_t inputs = (size_t)rows * width, count = (size_t)rows * outputs;
+	struct tensor residual = tensor_random(inputs, 1), kept = tensor_random(inputs, 1);
+	struct tensor in = tensor_random(inputs, 2), norm = tensor_random(width, 3);
+	struct tensor weight = tensor_random((size_t)outputs * width, 9);
+	struct tensor hidden = tensor_poisoned(inputs), sum = tensor_poisoned(inputs);
+	struct tensor apart = tensor_poisoned(count), out = tensor_poisoned(count);
+	struct tensor gated_apart = tensor_poisoned(count / 2), gated = tensor_poisoned(count / 2);
+	const struct decode_norm with = {residual.device, sum.device, norm.device, 1e-6f};
+	struct tensor *all[] = {&residual, &kept, &in, &norm, &weight, &hidden, &sum, &apart, &out,
+		&gated_apart, &gated};
+	char what[100];
+
+	snprintf(what, sizeof(what), "%u rows, %u to %u", rows, width, outputs);
+	cr_assert(decode_matmul_norms(rows, width, outputs), "%s", what);
+	must(add_rms_norm(hidden.device, kept.device, in.device, norm.device, NULL, rows, width,
+		     1e-6f, NULL),
+		"add_rms_norm");
+	must(decode_matmul(
+		     apart.device, hidden.device, weight.device, NULL, rows, width, outputs, NULL),
+		"decode_matmul");
+	must(decode_matmul_silu(gated_apart.device, hidden.device, weight.device, rows, width,
+		     outputs / 2, NULL),
+		"decode_matmul_silu");
+	must(decode_matmul_of_sum(
+		     out.device, in.device, &with, weight.device, NULL, rows, width, outputs, NULL),
+		"decode_matmul_of_sum");
+	must(cudaDeviceSynchronize(), "kernel");
+	expect_same_bits(&sum, tensor_fetch(&kept), what);
+	expect_same_bits(&out, tensor_fetch(&apart), what);
+	tensor_poison(&sum);
+	must(decode_matmul_silu_of_sum(
+		     gated.device, in.device, &with, weight.device, rows, width, outputs / 2, NULL),
+		"decode_matmul_silu_of_sum");
+	must(cudaDeviceSynchronize(), "kernel");
+	expect_same_bits(&sum, tensor_fetch(&kept), what);
+	expect_same_bits(&gated, tensor_fetch(&gated_apart), what);
+	for (uint32_t i = 0; i < COUNT(all); i++) {
+		tensor_free(all[i]);
+	}
+}
+
+Test(cuda_kernels, decode_matmul_of_sum)
+{
+	skip_unless_decode_matmul();
+	for (uint32_t rows = 1; rows <= 4; rows++) {
+		check_of_sum(rows, 1024, rows % 2 == 0 ? 4096 : 6144);
+	}
+	check_of_sum(3, 512, 64);
+	check_of_sum(4, 2048, 4096);
+	cr_expect(!decode_matmul_norms(5, 1024, 4096));
+	cr_expect(!decode_matmul_norms(1, 1280 + 128, 4096));
+	cr_expect(!decode_matmul_norms(1, 4096, 6144));
+	cr_expect(!decode_matmul_norms(1, 2048, 1024));
 }
 
 /* ---- a row's bits beside any others ---- */
@@ -1572,17 +1641,6 @@ static void fill_store(
 		positions[t] = t < COUNT(edges) ? edges[t] : t * 37 % POSITIONS;
 		slots[t] = t % 4 == 3 ? -1 : (int64_t)((t * 7 + slot_count - 1) % slot_count);
 	}
-}
-
-/* Against what it held `before`, which is freed. */
-static void expect_same_bits(const struct tensor *tensor, float *before, const char *what)
-{
-	float *after = tensor_fetch(tensor);
-
-	cr_expect(
-		memcmp(before, after, tensor->count * sizeof(*after)) == 0, "%s: other bits", what);
-	free(before);
-	free(after);
 }
 
 static void check_store(const struct kernel_case *c)

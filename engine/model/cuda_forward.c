@@ -33,6 +33,8 @@ struct cuda_forward {
 
 	/* tensors of a step, T = limits.tokens, S = limits.samples */
 	uint16_t *residual;	  /* (T, hidden_size) */
+	uint16_t *stream, *next;  /* of this step: the residual stream, and where it grows if */
+	bool is_normed;		  /* products make their input out of it */
 	uint16_t *hidden;	  /* (T, hidden_size) */
 	uint16_t *qkv;		  /* (T, (heads + 2 * kv_heads) * head_dim) */
 	uint16_t *query;	  /* (T, heads, head_dim) */
@@ -374,6 +376,73 @@ static uint32_t multiply(struct cuda_forward *forward, uint16_t *out, const uint
 	return apart.is_in_parts ? count : 0;
 }
 
+/* Whether products make their input out of the residual stream and what is added to it. The stream
+   then goes to and fro between two tensors: its own, and that of gates and ups, which nobody else
+   needs in such a step. */
+static bool has_normed_products(const struct cuda_forward *forward, const struct cuda_batch *batch)
+{
+	const enum weight weights[] = {WEIGHT_QKV, WEIGHT_GATE_UP};
+	bool has = true;
+
+	for (uint32_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
+		struct weight_shape shape =
+			weight_shape(&forward->model, weights[i], forward->options.shard);
+		has = has && decode_matmul_norms(batch->token_count, shape.columns, shape.rows);
+	}
+	return has;
+}
+
+static struct decode_norm norm_of(
+	const struct cuda_forward *forward, enum weight weight, uint32_t layer)
+{
+	return (struct decode_norm){
+		.residual = forward->stream,
+		.sum = forward->next,
+		.weight = tensor(forward, weight, layer),
+		.epsilon = (float)forward->model.rms_norm_eps,
+	};
+}
+
+static void swap_streams(struct cuda_forward *forward)
+{
+	uint16_t *next = forward->stream;
+
+	forward->stream = forward->next;
+	forward->next = next;
+}
+
+static void run_normed_qkv(
+	struct cuda_forward *forward, uint32_t layer, uint32_t count, struct CUstream_st *stream)
+{
+	struct weight_shape shape =
+		weight_shape(&forward->model, WEIGHT_QKV, forward->options.shard);
+	const struct decode_norm norm = norm_of(forward, WEIGHT_INPUT_NORM, layer);
+
+	nvtx_push_layer(forward->domain, weight_name(WEIGHT_QKV), layer, count);
+	note(forward,
+		decode_matmul_of_sum(forward->qkv, forward->hidden, &norm,
+			tensor(forward, WEIGHT_QKV, layer), tensor(forward, WEIGHT_QKV_BIAS, layer),
+			count, shape.columns, shape.rows, stream),
+		weight_name(WEIGHT_QKV));
+	nvtx_pop(forward->domain);
+	swap_streams(forward);
+}
+
+static void run_normed_gate_up(
+	struct cuda_forward *forward, uint32_t layer, uint32_t count, struct CUstream_st *stream)
+{
+	const struct decode_norm norm = norm_of(forward, WEIGHT_POST_NORM, layer);
+
+	nvtx_push_layer(forward->domain, weight_name(WEIGHT_GATE_UP), layer, count);
+	note(forward,
+		decode_matmul_silu_of_sum(forward->activated, forward->hidden, &norm,
+			tensor(forward, WEIGHT_GATE_UP, layer), count, forward->model.hidden_size,
+			forward->model.intermediate_size, stream),
+		weight_name(WEIGHT_GATE_UP));
+	nvtx_pop(forward->domain);
+	swap_streams(forward);
+}
+
 /* activated = silu(gate) * up, of hidden. */
 static void run_gate_up(struct cuda_forward *forward, uint32_t layer,
 	const struct cuda_batch *batch, struct CUstream_st *stream)
@@ -438,8 +507,12 @@ static uint32_t run_attention(struct cuda_forward *forward, const struct cuda_ba
 	struct prefill_work prefill = batch->prefill;
 
 	prefill.path = forward->options.path;
-	multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, layer, batch,
-		stream);
+	if (forward->is_normed && layer > 0) {
+		run_normed_qkv(forward, layer, batch->token_count, stream);
+	} else {
+		multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, layer,
+			batch, stream);
+	}
 	nvtx_push_layer(forward->domain, "qk_norm_rope_store", layer, batch->token_count);
 	note(forward,
 		qk_norm_rope_store(forward->query, keys, values, forward->qkv, batch->positions,
@@ -473,13 +546,13 @@ static void add_and_norm(struct cuda_forward *forward, uint16_t *out, const uint
 
 	if (part_rows > 0) {
 		note(forward,
-			add_rms_norm_parts(out, forward->residual, forward->parts, weight, index,
+			add_rms_norm_parts(out, forward->stream, forward->parts, weight, index,
 				PARTS, part_rows, part_rows, width, epsilon, stream),
 			"add_rms_norm_parts");
 	}
 	if (row_count > part_rows) {
 		note(forward,
-			add_rms_norm(out + rest, forward->residual + first, forward->hidden + first,
+			add_rms_norm(out + rest, forward->stream + first, forward->hidden + first,
 				weight, index == NULL ? NULL : index + part_rows,
 				row_count - part_rows, width, epsilon, stream),
 			"add_rms_norm");
@@ -502,8 +575,13 @@ static uint32_t run_layer(struct cuda_forward *forward, const struct cuda_batch 
 {
 	uint32_t part_rows = run_attention(forward, batch, layer, stream);
 
-	run_norm(forward, WEIGHT_POST_NORM, layer, part_rows, batch->token_count, stream);
-	run_gate_up(forward, layer, batch, stream);
+	if (forward->is_normed) {
+		check(part_rows == 0);
+		run_normed_gate_up(forward, layer, batch->token_count, stream);
+	} else {
+		run_norm(forward, WEIGHT_POST_NORM, layer, part_rows, batch->token_count, stream);
+		run_gate_up(forward, layer, batch, stream);
+	}
 	return multiply(forward, forward->hidden, forward->activated, WEIGHT_DOWN, WEIGHT_COUNT,
 		layer, batch, stream);
 }
@@ -588,6 +666,9 @@ enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_bat
 	check(tokens <= forward->options.limits.tokens);
 	check(batch->sample_count <= forward->options.limits.samples);
 	forward->code = 0;
+	forward->stream = forward->residual;
+	forward->next = forward->gate_up;
+	forward->is_normed = has_normed_products(forward, batch);
 	nvtx_push_layer(forward->domain, "embedding", RANGE_NO_LAYER, tokens);
 	note(forward,
 		embedding(forward->residual, tensor(forward, WEIGHT_EMBEDDING, 0), batch->token_ids,
@@ -600,7 +681,7 @@ enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_bat
 	nvtx_pop(forward->domain);
 	uint32_t part_rows = 0;
 	for (uint32_t layer = 0; layer < model->num_hidden_layers; layer++) {
-		if (layer > 0) {
+		if (layer > 0 && !forward->is_normed) {
 			run_norm(forward, WEIGHT_INPUT_NORM, layer, part_rows, tokens, stream);
 		}
 		part_rows = run_layer(forward, batch, layer, stream);
