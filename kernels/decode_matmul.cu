@@ -17,7 +17,7 @@ enum {
 	GROUP = 4 * WARP,     /* the warpgroup */
 	THREADS = GROUP + WARP,
 	TOKENS_MAX = 64, /* of a tile, the rows of the instruction */
-	PARTS_ROWS = 32, /* up to which kernels/decode_matmul_few.cu pays */
+	PARTS_ROWS = 8,	 /* and of a weight in parts; kernels/decode_matmul_wide.cu has more */
 	SHARED_MAX = 226 << 10,
 	SHARED_HALF = SHARED_MAX / 2,
 };
@@ -334,13 +334,18 @@ bool decode_matmul_fits(uint32_t input_count, uint32_t output_count)
 		       choose_rows(input_count, output_count) > 0);
 }
 
+/* Up to so many the kernels for few rows are the fastest. */
+static uint32_t rows_of_few(uint32_t input_count, uint32_t output_count)
+{
+	return decode_matmul_parts(input_count, output_count) > 1 ? (uint32_t)PARTS_ROWS
+								  : (uint32_t)TOKENS_MAX;
+}
+
 bool decode_matmul_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count)
 {
-	const uint32_t most = decode_matmul_parts(input_count, output_count) > 1
-				      ? (uint32_t)PARTS_ROWS
-				      : (uint32_t)TOKENS_MAX;
-
-	return decode_matmul_fits(input_count, output_count) && row_count <= most;
+	return decode_matmul_fits(input_count, output_count) &&
+	       (row_count <= rows_of_few(input_count, output_count) ||
+		       decode_matmul_wide_pays(row_count, input_count, output_count));
 }
 
 template <bool IS_SILU>
@@ -350,6 +355,11 @@ static int multiply(const struct decode_product *product, struct CUstream_st *st
 
 	if (product->row_count == 0) {
 		return 0;
+	}
+	if (product->row_count > rows_of_few(inputs, outputs) &&
+		!(IS_SILU && decode_matmul_parts(inputs, outputs) > 1) &&
+		decode_matmul_wide_pays(product->row_count, inputs, outputs)) {
+		return decode_matmul_wide(product, stream);
 	}
 	if (decode_matmul_parts(inputs, outputs) > 1 ||
 		(product->row_count <= DECODE_FEW_ROWS &&

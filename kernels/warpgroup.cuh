@@ -123,6 +123,42 @@ template <> struct warpgroup_product<64> {
 	}
 };
 
+template <> struct warpgroup_product<80> {
+	static __device__ void begin(float *sum, uint64_t a, uint64_t b, int adds)
+	{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+		asm volatile(
+			"{\n.reg .pred p;\nsetp.ne.b32 p, %42, 0;\n"
+			"wgmma.mma_async.sync.aligned.m64n80k16.f32.bf16.bf16 "
+			"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+			"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
+			"%30, %31, %32, %33, %34, %35, %36, %37, %38, %39}, "
+			"%40, %41, p, 1, 1, 0, 0;\n}\n"
+			: SUMS_8(0), SUMS_8(8), SUMS_8(16), SUMS_8(24), SUMS_8(32)
+			: "l"(a), "l"(b), "r"(adds));
+#endif
+	}
+};
+
+template <> struct warpgroup_product<88> {
+	static __device__ void begin(float *sum, uint64_t a, uint64_t b, int adds)
+	{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+		asm volatile(
+			"{\n.reg .pred p;\nsetp.ne.b32 p, %46, 0;\n"
+			"wgmma.mma_async.sync.aligned.m64n88k16.f32.bf16.bf16 "
+			"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+			"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
+			"%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, "
+			"%43}, "
+			"%44, %45, p, 1, 1, 0, 0;\n}\n"
+			: SUMS_8(0), SUMS_8(8), SUMS_8(16), SUMS_8(24), SUMS_8(32), "+f"(sum[40]),
+			"+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43])
+			: "l"(a), "l"(b), "r"(adds));
+#endif
+	}
+};
+
 template <> struct warpgroup_product<96> {
 	static __device__ void begin(float *sum, uint64_t a, uint64_t b, int adds)
 	{

@@ -8,6 +8,7 @@
 #include "kernels/cases.h"
 #include "kernels/decode_attention.h"
 #include "kernels/decode_matmul.h"
+#include "kernels/decode_matmul_wide.h"
 #include "kernels/embedding.h"
 #include "kernels/gather_rows.h"
 #include "kernels/matmul.h"
@@ -872,6 +873,127 @@ Test(cuda_kernels, decode_matmul_of_sum)
 	cr_expect(!decode_matmul_norms(1, 1280 + 128, 4096));
 	cr_expect(!decode_matmul_norms(1, 4096, 6144));
 	cr_expect(!decode_matmul_norms(1, 2048, 1024));
+}
+
+/* ---- products of many decode rows ---- */
+
+/* (rows, part_width) of the inputs from `first` on, by themselves. */
+static uint16_t *take_part(
+	const struct tensor *tensor, uint32_t width, uint32_t first, uint32_t part_width)
+{
+	size_t rows = tensor->count / width, bytes = part_width * sizeof(uint16_t);
+	uint16_t *part = device_take(rows * bytes);
+
+	must(cudaMemcpy2D(part, bytes, tensor->device + first, width * sizeof(uint16_t), bytes,
+		     rows, cudaMemcpyDeviceToDevice),
+		"cudaMemcpy2D");
+	return part;
+}
+
+/* What is promised, made of cuBLASLt's chains: parts by themselves, added in ascending order. */
+static void sum_parts(float *sums, const struct tensor *in, const struct tensor *weight,
+	const struct decode_product *product)
+{
+	uint32_t width = product->input_count;
+	uint32_t parts = decode_matmul_parts(width, product->output_count);
+	size_t count = (size_t)product->row_count * product->output_count;
+	float *logits = device_take(count * sizeof(*logits));
+	float *more = memory_take(count, sizeof(*more));
+	struct matmul_context *context;
+
+	must(matmul_open(&context), "matmul_open");
+	for (uint32_t i = 0; i < parts; i++) {
+		uint16_t *in_part = take_part(in, width, i * (width / parts), width / parts);
+		uint16_t *rows = take_part(weight, width, i * (width / parts), width / parts);
+		must(matmul_logits(context, logits, in_part, rows, product->row_count,
+			     width / parts, product->output_count, NULL),
+			"matmul_logits");
+		must(cudaDeviceSynchronize(), "kernel");
+		must(cudaMemcpy(more, logits, count * sizeof(*more), cudaMemcpyDeviceToHost),
+			"cudaMemcpy");
+		for (size_t k = 0; k < count; k++) {
+			sums[k] = i == 0 ? more[k] : sums[k] + more[k];
+		}
+		cudaFree(in_part);
+		cudaFree(rows);
+	}
+	matmul_close(context);
+	cudaFree(logits);
+	free(more);
+}
+
+/* Two rows more than there are: nothing is written to them. */
+static void expect_wide(struct decode_product product, const float *sums, const struct tensor *bias)
+{
+	uint32_t width = product.output_count;
+	size_t count = (size_t)product.row_count * width;
+	struct tensor products = tensor_poisoned(count);
+	struct tensor out = tensor_poisoned(count + 2 * (size_t)width);
+	char what[100];
+
+	for (size_t k = 0; k < count; k++) {
+		float sum = bias == NULL ? sums[k] : sums[k] + bias->host[k % width];
+		products.host[k] = rounded(sum, ROUNDING);
+	}
+	product.out = out.device;
+	product.bias = bias == NULL ? NULL : bias->device;
+	if (product.is_silu) {
+		cudaFree(products.device);
+		tensor_send(&products);
+		struct tensor gated = tensor_poisoned(count / 2);
+		must(silu_mul(gated.device, products.device, product.row_count, width / 2, NULL),
+			"silu_mul");
+		float *bits = tensor_fetch(&gated);
+		memcpy(out.host, bits, gated.count * sizeof(*bits));
+		free(bits);
+		tensor_free(&gated);
+	} else {
+		memcpy(out.host, products.host, count * sizeof(*out.host));
+	}
+	must(decode_matmul_wide(&product, NULL), "decode_matmul_wide");
+	snprintf(what, sizeof(what), "decode_matmul_wide of %u rows, %u to %u, bias %d, silu %d",
+		product.row_count, product.input_count, width, bias != NULL, product.is_silu);
+	expect_close(&out, product.is_silu ? width / 2 : width, 0, what);
+	tensor_free(&products);
+	tensor_free(&out);
+}
+
+Test(cuda_kernels, decode_matmul_of_many_rows)
+{
+	static const uint32_t rows[] = {1, 64, 65, 97, 129, 192, 208, 256, 264, 300};
+	static const uint32_t shapes[][2] = {{2048, 1024}, {1024, 6144}, {3072, 1024}, {384, 192},
+		{4096, 64}, {2048, 2048}, {2560, 448}};
+
+	skip_unless_decode_matmul();
+	for (uint32_t i = 0; i < COUNT(shapes) * COUNT(rows); i++) {
+		struct decode_product product = {.row_count = rows[i % COUNT(rows)],
+			.input_count = shapes[i / COUNT(rows)][0],
+			.output_count = shapes[i / COUNT(rows)][1]};
+		if (!decode_matmul_wide_pays(
+			    product.row_count, product.input_count, product.output_count)) {
+			continue;
+		}
+		size_t width = product.input_count, outputs = product.output_count;
+		struct tensor in = tensor_random(product.row_count * width, i);
+		struct tensor weight = tensor_random(outputs * width, 100 + i);
+		struct tensor bias = tensor_random(outputs, 200 + i);
+		float *sums = memory_take(product.row_count * outputs, sizeof(*sums));
+
+		sum_parts(sums, &in, &weight, &product);
+		product.in = in.device;
+		product.weight = weight.device;
+		expect_wide(product, sums, NULL);
+		expect_wide(product, sums, &bias);
+		product.is_silu =
+			decode_matmul_parts(product.input_count, product.output_count) == 1;
+		if (product.is_silu) {
+			expect_wide(product, sums, NULL);
+		}
+		free(sums);
+		tensor_free(&in);
+		tensor_free(&weight);
+		tensor_free(&bias);
+	}
 }
 
 /* ---- a row's bits beside any others ---- */
