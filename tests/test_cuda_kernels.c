@@ -1204,54 +1204,64 @@ Test(cuda_kernels, products_left_in_parts)
 	matmul_close(context);
 }
 
-/* Kernels that begin before those ahead are done read what these have written all the same. */
-Test(cuda_kernels, decode_matmul_in_a_graph)
+/* A weight whose products with rows keep their size. */
+static struct tensor tensor_shrunk(size_t count)
 {
-	enum { ROWS = 40, WIDTH = 1024, LINKS = 12 };
-	struct tensor weight = tensor_random((size_t)WIDTH * WIDTH, 9);
-	struct tensor in = tensor_random((size_t)ROWS * WIDTH, 1);
+	struct tensor tensor = {.count = count, .host = memory_take(count, sizeof(float))};
+
+	case_fill(tensor.host, count, 9, CASE_UNIFORM);
+	for (size_t i = 0; i < count; i++) {
+		tensor.host[i] /= 16; /* a power of two: bf16 still holds it */
+	}
+	tensor_send(&tensor);
+	return tensor;
+}
+
+enum { LINKS = 12 };
+
+/* Each product reads what the one before has written. */
+static void run_chain(const struct tensor *chain, const struct tensor *weight, uint32_t rows,
+	uint32_t width, bool waits, cudaStream_t stream)
+{
+	for (uint32_t i = 0; i < LINKS; i++) {
+		must(decode_matmul(chain[i + 1].device, chain[i].device, weight->device, NULL, rows,
+			     width, width, stream),
+			"decode_matmul");
+		if (waits) {
+			must(cudaDeviceSynchronize(), "kernel");
+		}
+	}
+}
+
+static void check_chain(uint32_t rows, uint32_t width)
+{
+	struct tensor weight = tensor_shrunk((size_t)width * width);
 	struct tensor chain[LINKS + 1];
 	cudaStream_t stream;
 	cudaGraph_t graph;
 	cudaGraphExec_t ready;
 
-	skip_unless_decode_matmul();
-	for (uint32_t i = 0; i < weight.count; i++) {
-		weight.host[i] /= 16; /* a power of two; so that rows keep their size */
+	chain[0] = tensor_random((size_t)rows * width, 1);
+	for (uint32_t i = 1; i <= LINKS; i++) {
+		chain[i] = tensor_poisoned((size_t)rows * width);
 	}
-	cudaFree(weight.device);
-	tensor_send(&weight);
-	for (uint32_t i = 0; i <= LINKS; i++) {
-		chain[i] = tensor_poisoned((size_t)ROWS * WIDTH);
-	}
-	must(cudaMemcpy(chain[0].device, in.device, in.count * sizeof(uint16_t),
-		     cudaMemcpyDeviceToDevice),
-		"cudaMemcpy");
 	must(cudaStreamCreate(&stream), "cudaStreamCreate");
 	must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-	for (uint32_t i = 0; i < LINKS; i++) {
-		must(decode_matmul(chain[i + 1].device, chain[i].device, weight.device, NULL, ROWS,
-			     WIDTH, WIDTH, stream),
-			"decode_matmul");
-	}
+	run_chain(chain, &weight, rows, width, false, stream);
 	must(cudaStreamEndCapture(stream, &graph), "capture");
 	must(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
 	for (uint32_t launch = 0; launch < 20; launch++) {
 		for (uint32_t i = 1; i <= LINKS; i++) {
 			tensor_poison(&chain[i]); /* what an earlier launch left would do */
 		}
+		must(cudaDeviceSynchronize(), "cudaMemset");
 		must(cudaGraphLaunch(ready, stream), "cudaGraphLaunch");
 		must(cudaStreamSynchronize(stream), "the graph");
 	}
 	float *at_once = tensor_fetch(&chain[LINKS]);
-	for (uint32_t i = 0; i < LINKS; i++) {
-		must(decode_matmul(chain[i + 1].device, chain[i].device, weight.device, NULL, ROWS,
-			     WIDTH, WIDTH, NULL),
-			"decode_matmul");
-		must(cudaDeviceSynchronize(), "kernel");
-	}
+	run_chain(chain, &weight, rows, width, true, NULL);
 	memcpy(chain[LINKS].host, at_once, chain[LINKS].count * sizeof(float));
-	expect_close(&chain[LINKS], WIDTH, 0, "a chain of products in a graph");
+	expect_close(&chain[LINKS], width, 0, "a chain of products in a graph");
 	free(at_once);
 	must(cudaGraphExecDestroy(ready), "cudaGraphExecDestroy");
 	must(cudaGraphDestroy(graph), "cudaGraphDestroy");
@@ -1260,7 +1270,17 @@ Test(cuda_kernels, decode_matmul_in_a_graph)
 		tensor_free(&chain[i]);
 	}
 	tensor_free(&weight);
-	tensor_free(&in);
+}
+
+/* Kernels that begin before those ahead are done read what these have written all the same: of few
+   rows, in parts, and of more rows. */
+Test(cuda_kernels, decode_matmul_in_a_graph)
+{
+	skip_unless_decode_matmul();
+	check_chain(1, 1024);
+	check_chain(3, 2048);
+	check_chain(16, 2048);
+	check_chain(40, 1024);
 }
 
 /* ---- attention ---- */
