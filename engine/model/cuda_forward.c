@@ -382,7 +382,7 @@ static uint32_t multiply(struct cuda_forward *forward, uint16_t *out, const uint
 static bool has_normed_products(const struct cuda_forward *forward, const struct cuda_batch *batch)
 {
 	const enum weight weights[] = {WEIGHT_QKV, WEIGHT_GATE_UP};
-	bool has = true;
+	bool has = 2 * forward->model.intermediate_size >= forward->model.hidden_size;
 
 	for (uint32_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
 		struct weight_shape shape =
