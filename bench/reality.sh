@@ -24,13 +24,14 @@
 # for then the times of arrivals and of steps both decide. Busy here is the time that the engine
 # takes when all requests are there at once, over the time that it takes as they arrive; engines
 # that decode small batches are hardly ever idle, so the share of time with work says less.
-#   azure     2,000 requests ten times as fast, 47 a second: 65 % busy (28 s of 43)
-#   mooncake  500 requests; as they came 83 %, with bursts from which latencies do not recover, so
-#             at three quarters of the speed: 65 % (145 s of 223)
-#   chat      sessions of the preset, 25 new ones a second with 2 s of thought: 57 % (11 s of 19)
+#   azure     2,000 requests ten times as fast, 47 a second: 60 % busy (26 s of 43)
+#   mooncake  500 requests; as they came 89 %, with bursts from which latencies do not recover, so
+#             at three quarters of the speed: 67 % (149 s of 223)
+#   chat      sessions of the preset, 45 new ones a second with 2 s of thought: 59 % (11 s of 18)
 #   nano      all at once, a batch: nothing but step times decides
 #   pressure  the same in 200 KV blocks: over 100 preemptions, for want of blocks
-# (by the cost model of an H200 with qwen3-0.6b; idle time is jumped over and costs no GPU time).
+# (by the calibrated cost model of an H200 with qwen3-0.6b; idle time is jumped over, it costs no GPU
+# time).
 set -euo pipefail
 export LC_ALL=C
 
@@ -73,7 +74,7 @@ settings()
 
 make_chat()
 {
-	"$quire" trace make --preset chat --requests 1000 --rate 25 --think 2 --seed 7 \
+	"$quire" trace make --preset chat --requests 1500 --rate 45 --think 2 --seed 7 \
 		--out "$work/chat.jsonl" >/dev/null
 }
 
