@@ -30,8 +30,8 @@
 #   chat      sessions of the preset, 45 new ones a second with 2 s of thought: 59 % (11 s of 18)
 #   nano      all at once, a batch: nothing but step times decides
 #   pressure  the same in 200 KV blocks: over 100 preemptions, for want of blocks
-# (by the calibrated cost model of an H200 with qwen3-0.6b; idle time is jumped over, it costs no GPU
-# time).
+# (by the calibrated cost model of an H200 with qwen3-0.6b; idle time is jumped over and costs
+# nothing).
 set -euo pipefail
 export LC_ALL=C
 
