@@ -33,6 +33,20 @@ static __device__ inline void copy_tiles(
 		     : "memory");
 }
 
+/* Where in a ring somebody is, who goes through its stages again and again. */
+struct ring_position {
+	uint32_t stage, is_odd_round;
+};
+
+static __device__ inline void advance(struct ring_position *position, uint32_t stage_count)
+{
+	position->stage++;
+	if (position->stage == stage_count) {
+		position->stage = 0;
+		position->is_odd_round ^= 1;
+	}
+}
+
 /* What silu_mul() makes of a gate and an up that a tensor of bf16 has held. */
 static __device__ inline float gated(float gate, float up)
 {

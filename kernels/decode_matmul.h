@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Matrix products of few rows, as a decode step has them, with the weights of a layer. What counts
-   is how fast the weight is read, and that reading starts before the rows are there:
+/* Matrix products of the rows of a decode step with the weights of a layer. What counts is how fast
+   the weight is read, and that reading starts before the rows are there:
 
        decode_matmul:       out[r][n] = round(bias[n] + sum over k of in[r][k] * weight[n][k])
        decode_matmul_silu:  out[r][i] = round(silu(round(gate)) * round(up))

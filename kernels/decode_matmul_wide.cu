@@ -224,20 +224,6 @@ template <typename TILE> static __device__ inline struct place find_place(const 
 	return place;
 }
 
-/* Where in a ring somebody is. */
-struct ring_position {
-	uint32_t stage, is_odd_round;
-};
-
-static __device__ inline void advance(struct ring_position *position, uint32_t stage_count)
-{
-	position->stage++;
-	if (position->stage == stage_count) {
-		position->stage = 0;
-		position->is_odd_round ^= 1;
-	}
-}
-
 template <typename TILE>
 static __device__ inline void fetch_weight(const struct wide &wide, const struct place &place,
 	const CUtensorMap *map, uint32_t fill, uint32_t stage)
