@@ -99,13 +99,29 @@ static void add_head(struct text *page, const struct result *results, uint32_t c
 	text_add(page, "</h1>\n");
 }
 
+/* A profile has a name in the configuration. What a GPU that computed is called is a matter of the
+   machine, so it stands in the provenance. */
+static void add_gpu(struct text *page, const struct result *result)
+{
+	const struct json_place provenance = {.node = result->provenance.root};
+	const cJSON *gpu = json_find(&result->config, "gpu");
+	const cJSON *device = provenance.node != NULL ? json_find(&provenance, "device") : NULL;
+
+	if (cJSON_IsString(gpu) && strcmp(gpu->valuestring, "device") == 0 &&
+		cJSON_IsString(device)) {
+		text_add_escaped(page, device->valuestring);
+	} else {
+		add_config_text(page, result, "gpu");
+	}
+}
+
 /* What ran, in a line. */
 static void add_run_line(struct text *page, const struct result *result)
 {
 	text_add(page, "<strong>");
 	add_config_text(page, result, "model");
 	text_add(page, "</strong> on <strong>");
-	add_config_text(page, result, "gpu");
+	add_gpu(page, result);
 	text_add(page, "</strong> (runner ");
 	add_config_text(page, result, "runner");
 	text_add(page, ", policy ");

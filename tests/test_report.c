@@ -33,6 +33,7 @@ struct fixture {
 	const char *trace_name;
 	bool is_calibrated;
 	const char *runner; /* NULL: sim */
+	const char *device; /* that computed; NULL: none, the profile h200 did */
 	const char *trace_hash;
 	uint64_t found_kv_blocks; /* 0: null */
 	uint64_t seed;
@@ -144,10 +145,11 @@ static void add_summary(struct text *out, const struct fixture *fixture)
 	text_format(out,
 		"{\"schema\": \"quire-result-1\", \"status\": \"%s\", \"failure\": \"device "
 		"lost\",\n"
-		"\"config\": {\"model\": \"qwen3-0.6b\", \"runner\": \"%s\", \"gpu\": \"h200\",\n"
+		"\"config\": {\"model\": \"qwen3-0.6b\", \"runner\": \"%s\", \"gpu\": \"%s\",\n"
 		"\"policy\": \"mixed\", \"kv_blocks\": %llu, \"seed\": %llu},\n",
 		fixture->status, fixture->runner == NULL ? "sim" : fixture->runner,
-		(unsigned long long)fixture->kv_blocks, (unsigned long long)fixture->seed);
+		fixture->device == NULL ? "h200" : "device", (unsigned long long)fixture->kv_blocks,
+		(unsigned long long)fixture->seed);
 	text_format(out,
 		"\"trace\": {\"name\": \"%s\", \"xxh64\": \"%s\", \"requests\": 12031},\n"
 		"\"calibrated\": %s,\n"
@@ -220,7 +222,11 @@ static void make_result(
 	if (fixture->steps != NULL) {
 		temporary_write(path, "steps.tsv", fixture->steps, NULL);
 	}
-	text_add(&text, "{\"commit\": \"abc123\", \"command\": \"quire replay chat.jsonl\"}\n");
+	text_add(&text, "{\"commit\": \"abc123\", \"command\": \"quire replay chat.jsonl\"");
+	if (fixture->device != NULL) {
+		text_format(&text, ", \"device\": \"%s\"", fixture->device);
+	}
+	text_add(&text, "}\n");
 	write_text(path, "provenance.json", &text);
 }
 
@@ -396,6 +402,7 @@ static const struct fixture measured = {
 	.trace_name = "chat.jsonl",
 	.is_calibrated = true,
 	.runner = "cuda",
+	.device = "NVIDIA H200",
 	.found_kv_blocks = 4000,
 	.steps = STEP_HEADER "0\t4000000\teager\t0\t1\t50\t0\t0\t1275\t1\n"
 			     "1\t1000000\tgraph\t1\t0\t0\t0\t51\t0\t1\n"
@@ -408,6 +415,7 @@ static struct fixture simulated_of(const struct fixture *real)
 	struct fixture sim = *real;
 
 	sim.runner = "sim";
+	sim.device = NULL;
 	sim.found_kv_blocks = 4400;
 	sim.ttft_p99_ms = 2296;
 	sim.steps = STEP_HEADER "0\t4400000\tnone\t0\t1\t50\t0\t0\t1275\t1\n"
@@ -439,6 +447,8 @@ Test(report, a_simulated_run_is_held_against_the_real_one)
 	require_has(page, "<h1>Simulated against real</h1>");
 	require_has(
 		page, "<span class=\"name run-1\">measured</span> (runner cuda) is the real run");
+	require_has(page, "</strong> on <strong>NVIDIA H200</strong> (runner cuda");
+	require_has(page, "</strong> on <strong>h200</strong> (runner sim");
 	require_has(page, "<span class=\"name run-2\">simulated</span> (runner sim) the simulated");
 	/* The 99th percentile of the time to first token, and nothing else of the summary. */
 	require_has(page, "<strong class=\"error fair\">+2.50 %</strong>");
