@@ -17,9 +17,10 @@
 #define STEP_COUNT_LIST(X)                                                                         \
 	X(decode_rows)                                                                             \
 	X(prefill_rows)                                                                            \
-	X(prefill_tokens)	 /* tokens computed by prefill rows */                             \
-	X(cached_tokens)	 /* tokens found in the prefix cache by admissions of the step */  \
-	X(decode_context_tokens) /* sum over decode rows of the tokens they attend to */           \
+	X(prefill_tokens)	  /* tokens computed by prefill rows */                            \
+	X(cached_tokens)	  /* tokens found in the prefix cache by admissions of the step */ \
+	X(decode_context_tokens)  /* sum over decode rows of the tokens they attend to */          \
+	X(decode_longest_context) /* most of them, of one decode row */                            \
 	X(prefill_attention_pairs) /* sum over prefill tokens of the tokens each attends to */     \
 	X(sampled_rows)		   /* rows that end in a sampled token */                          \
 	X(running)		   /* sequences running, placed or not, after scheduling */        \

@@ -152,10 +152,42 @@ static uint32_t due_collect(struct scheduler *scheduler)
 
 /* ---- the decode window ---- */
 
+static uint32_t tokens_at(const struct sequence *sequence, uint64_t decode_clock)
+{
+	return sequence->token_count + (uint32_t)(decode_clock - sequence->decode_clock);
+}
+
+/* All in the window grow alike, so who is the longest stays it until it leaves or a longer one
+   enters; only after the former has the window to be looked through. */
+static uint32_t longest_context(struct scheduler *scheduler)
+{
+	struct sequence *sequence = scheduler->running.head;
+
+	if (scheduler->decode_count == 0) {
+		return 0;
+	}
+	if (scheduler->decode_longest == NULL) {
+		scheduler->decode_longest = sequence;
+		for (uint32_t i = 1; i < scheduler->decode_count; i++) {
+			sequence = sequence->next;
+			if (tokens_at(sequence, scheduler->decode_clock) >
+				tokens_at(scheduler->decode_longest, scheduler->decode_clock)) {
+				scheduler->decode_longest = sequence;
+			}
+		}
+	}
+	return tokens_at(scheduler->decode_longest, scheduler->decode_clock);
+}
+
 static void window_enter(struct scheduler *scheduler, struct sequence *sequence)
 {
 	sequence->is_decoding = true;
 	sequence->decode_clock = scheduler->decode_clock;
+	if (scheduler->decode_longest != NULL &&
+		sequence->token_count >
+			tokens_at(scheduler->decode_longest, scheduler->decode_clock)) {
+		scheduler->decode_longest = sequence;
+	}
 	scheduler->window_tail = sequence;
 	scheduler->decode_count++;
 	scheduler->decode_context += sequence->token_count;
@@ -167,6 +199,9 @@ static void window_leave(struct scheduler *scheduler, struct sequence *sequence)
 	sequence_settle(sequence, scheduler->decode_clock);
 	if (scheduler->window_tail == sequence) {
 		scheduler->window_tail = sequence->previous;
+	}
+	if (scheduler->decode_longest == sequence) {
+		scheduler->decode_longest = NULL;
 	}
 	scheduler->decode_count--;
 	scheduler->decode_context -= sequence->token_count;
@@ -405,6 +440,7 @@ uint32_t scheduler_place_decodes(struct scheduler *scheduler)
 	counts->decode_rows = scheduler->decode_count;
 	counts->sampled_rows += scheduler->decode_count;
 	counts->decode_context_tokens = scheduler->decode_context;
+	counts->decode_longest_context = longest_context(scheduler);
 	scheduler->has_decode_pass = scheduler->decode_count > 0;
 	return (uint32_t)counts->preemptions;
 }
@@ -634,6 +670,7 @@ static void window_check(const struct scheduler *scheduler)
 	uint32_t count = 0;
 	uint64_t context = 0;
 	uint64_t admission = 0;
+	uint32_t longest = 0;
 
 	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
 		check(s == scheduler->running.head || s->admission > admission);
@@ -642,13 +679,17 @@ static void window_check(const struct scheduler *scheduler)
 			continue;
 		}
 		check(last == s->previous); /* the window has no gap */
-		context += s->token_count + (scheduler->decode_clock - s->decode_clock);
+		context += tokens_at(s, scheduler->decode_clock);
+		longest = u32_max(longest, tokens_at(s, scheduler->decode_clock));
 		last = s;
 		count++;
 	}
 	check(scheduler->window_tail == last);
 	check(scheduler->decode_count == count);
 	check(scheduler->decode_context == context);
+	check(scheduler->decode_longest == NULL ||
+		(scheduler->decode_longest->is_decoding &&
+			tokens_at(scheduler->decode_longest, scheduler->decode_clock) == longest));
 	check(count <= scheduler->config.max_num_seqs);
 }
 

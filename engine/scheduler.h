@@ -56,12 +56,13 @@ struct scheduler {
 	struct sequence_queue unused, waiting, running, finished;
 	struct sequence_queue taken; /* finished and handed out, not recycled yet */
 
-	uint64_t decode_clock;	      /* decode passes completed */
-	struct sequence *window_tail; /* last sequence of the decode window, NULL: empty */
-	uint32_t decode_count;	      /* sequences in the window */
-	uint64_t decode_context;      /* their tokens, as of decode_clock */
-	bool has_decode_pass;	      /* this step decodes */
-	struct sequence **due_wheel;  /* (due_mask + 1) lists by decode pass */
+	uint64_t decode_clock;		 /* decode passes completed */
+	struct sequence *window_tail;	 /* last sequence of the decode window, NULL: empty */
+	uint32_t decode_count;		 /* sequences in the window */
+	uint64_t decode_context;	 /* their tokens, as of decode_clock */
+	struct sequence *decode_longest; /* of the window, or NULL: not known */
+	bool has_decode_pass;		 /* this step decodes */
+	struct sequence **due_wheel;	 /* (due_mask + 1) lists by decode pass */
 	uint64_t due_mask;
 	struct sequence **due_scratch; /* (max_num_seqs) */
 

@@ -9,6 +9,9 @@
    first step whose counts differ (all but `waiting`, which depends on how far the replay has read
    ahead), or that lies beyond the tape's end, is a STATUS_VERDICT naming step and column.
 
+   A tape of an older engine may lack counts that were thought of later (shared_tokens,
+   pair_tokens, decode_longest_context); those are not compared.
+
    The tape is streamed, a row at a time. Its columns are found by name, so further ones do no harm;
    a malformed row is a STATUS_INPUT with file, line and column. */
 

@@ -898,9 +898,9 @@ Test(replay_cli, a_wall_clock_waits_for_arrivals)
 Test(replay_cli, a_tape_names_the_step_and_the_column_that_part)
 {
 	static const char *const columns[] = {"decode_rows", "prefill_rows", "prefill_tokens",
-		"cached_tokens", "decode_context_tokens", "prefill_attention_pairs", "sampled_rows",
-		"running", "waiting", "used_blocks", "shared_tokens", "pair_tokens",
-		"cached_free_blocks", "free_blocks", "preemptions"};
+		"cached_tokens", "decode_context_tokens", "decode_longest_context",
+		"prefill_attention_pairs", "sampled_rows", "running", "waiting", "used_blocks",
+		"shared_tokens", "pair_tokens", "cached_free_blocks", "free_blocks", "preemptions"};
 	struct place place;
 	char tape[PATH_BYTES], played[PATH_BYTES], words[128];
 

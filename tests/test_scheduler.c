@@ -388,12 +388,15 @@ static void damage(struct scheduler *real, uint32_t kind)
 	case 15:
 		real->waiting.head->block_count = 1;
 		break;
+	case 16:
+		real->decode_longest = real->waiting.head;
+		break;
 	default:
 		head->is_due_listed = false;
 	}
 }
 
-enum { DAMAGE_KINDS = 17 };
+enum { DAMAGE_KINDS = 18 };
 
 static void body_damage(struct prop *prop, const void *context)
 {

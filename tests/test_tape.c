@@ -9,11 +9,12 @@
 
 #define HEADER                                                                                     \
 	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"           \
-	"prefill_tokens\tcached_tokens\tdecode_context_tokens\tprefill_attention_pairs\t"          \
+	"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\tprefill_"   \
+	"attention_pairs\t"                                                                        \
 	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\tpair_tokens\t"                \
 	"cached_free_blocks\tfree_blocks\tpreemptions\n"
-#define ROW_0 "0\t100\t50\t40\t10\teager\t0\t2\t30\t16\t0\t300\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
-#define ROW_1 "1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t0\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+#define ROW_0 "0\t100\t50\t40\t10\teager\t0\t2\t30\t16\t0\t0\t300\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+#define ROW_1 "1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
 
 static const struct batch batches[] = {
 	{.step = 0,
@@ -31,6 +32,7 @@ static const struct batch batches[] = {
 	{.step = 1,
 		.counts = {.decode_rows = 2,
 			.decode_context_tokens = 48,
+			.decode_longest_context = 28,
 			.sampled_rows = 2,
 			.running = 2,
 			.waiting = 7,
@@ -167,10 +169,10 @@ Test(tape, columns_are_found_by_name)
 	const char *text =
 		"spare\tpreemptions\tfree_blocks\tcached_free_blocks\tpair_tokens\tshared_"
 		"tokens\tused_blocks\t"
-		"running\tsampled_rows\tprefill_attention_pairs\t"
+		"running\tsampled_rows\tprefill_attention_pairs\tdecode_longest_context\t"
 		"decode_context_tokens\tcached_tokens\tprefill_tokens\tprefill_rows\t"
 		"decode_rows\tmode\thost_ns\tgpu_ns\telapsed_ns\tstart_ns\tstep\r\n"
-		"-\t0\t5\t0\t8\t16\t3\t2\t2\t300\t0\t16\t30\t2\t0\tnone\t10\t40\t50\t100\t0";
+		"-\t0\t5\t0\t8\t16\t3\t2\t2\t300\t0\t0\t16\t30\t2\t0\tnone\t10\t40\t50\t100\t0";
 
 	enum status status = open_text(&fixture, text);
 	require(status == STATUS_OK, "%s", fixture.error.text);
@@ -178,6 +180,29 @@ Test(tape, columns_are_found_by_name)
 	require(status == STATUS_OK, "%s", fixture.error.text);
 	require_equal(time.elapsed_ns, 50);
 	require_equal(time.mode, STEP_MODE_NONE);
+	close_tape(&fixture);
+}
+
+/* Recorded before these counts were thought of. */
+Test(tape, counts_that_a_tape_has_not_are_not_compared)
+{
+	static const char *const text =
+		"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"
+		"prefill_tokens\tcached_tokens\tdecode_context_tokens\tprefill_attention_pairs\t"
+		"sampled_rows\trunning\twaiting\tused_blocks\tcached_free_blocks\tfree_blocks\t"
+		"preemptions\n"
+		"0\t100\t50\t40\t10\teager\t0\t2\t30\t16\t0\t300\t2\t2\t7\t3\t0\t5\t0\n"
+		"1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t47\t0\t2\t2\t7\t3\t0\t5\t0\n";
+	struct tape_fixture fixture;
+	struct step_time time = {0};
+
+	enum status status = open_text(&fixture, text);
+	require(status == STATUS_OK, "%s", fixture.error.text);
+	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 50);
+	require_equal(play(&fixture, &batches[1], &time), STATUS_VERDICT);
+	cr_assert_str_eq(fixture.error.text,
+		"step 1: column decode_context_tokens is 48 here and 47 on the tape");
 	close_tape(&fixture);
 }
 
@@ -189,7 +214,7 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 		{"", "steps.tsv:1: found an empty file"},
 		{"step\tstart_ns\n", "steps.tsv:1: column elapsed_ns is missing"},
 		{"step\tstep\n", "steps.tsv:1: found column step twice"},
-		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 21"},
+		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 22"},
 		{HEADER "\n", "steps.tsv:2: column step: found '', expected an integer"},
 		{HEADER "1" ROW_0, "steps.tsv:2: column step: found 10, expected 0"},
 		{HEADER ROW_1, "steps.tsv:2: column step: found 1, expected 0"},

@@ -170,6 +170,7 @@ static void check_counts(const struct batch *batch)
 {
 	const struct step_counts *counts = &batch->counts;
 	uint64_t context = 0;
+	uint64_t longest = 0;
 	uint64_t tokens = 0;
 	uint64_t pairs = 0;
 	uint64_t sampled = 0;
@@ -181,6 +182,7 @@ static void check_counts(const struct batch *batch)
 		if (i < counts->decode_rows) {
 			require(count == 1 && batch->is_sampled[i], "a decode row of %u", count);
 			context += end;
+			longest = end > longest ? end : longest;
 			continue;
 		}
 		tokens += count;
@@ -189,6 +191,7 @@ static void check_counts(const struct batch *batch)
 		}
 	}
 	require_equal(counts->decode_context_tokens, context);
+	require_equal(counts->decode_longest_context, longest);
 	require_equal(counts->prefill_tokens, tokens);
 	require_equal(counts->prefill_attention_pairs, pairs);
 	require_equal(counts->sampled_rows, sampled);

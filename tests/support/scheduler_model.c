@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine/base/integer.h"
 #include "engine/policy.h"
 #include "tests/support/require.h"
 
@@ -278,6 +279,8 @@ static void count_rows(struct scheduler_model *model)
 		if (row->is_decode) {
 			counts->decode_rows++;
 			counts->decode_context_tokens += row->first + 1;
+			counts->decode_longest_context =
+				u64_max(counts->decode_longest_context, row->first + 1);
 			continue;
 		}
 		counts->prefill_rows++;
