@@ -24,54 +24,59 @@ enum scene_kind { SCENE_STAIRS, SCENE_PROMPTS, SCENE_CROWD, SCENE_MIXED };
 
 /* tokens: of a sequence's context (mixed), or of a prompt without its prefix;
    spread: lengths are uniform in tokens * (1 -+ spread / 100);
-   groups: of a stair's rows, each with one prefix. */
+   groups: of a stair's rows, each with one prefix;
+   longest: tokens of a stair's first row, which is there to the end, unless it is 0. */
 struct scene {
 	enum scene_kind kind;
-	uint32_t rows, tokens, spread, prefix, groups;
+	uint32_t rows, tokens, spread, prefix, groups, longest;
 };
 
 /* By falling importance. */
 static const struct scene scenes[] = {
-	{SCENE_STAIRS, 512, 200, 60, 0, 0},
-	{SCENE_PROMPTS, 1, 16384, 0, 0, 0},
-	{SCENE_MIXED, 32, 600, 50, 0, 0},
-	{SCENE_STAIRS, 512, 700, 40, 0, 0},
-	{SCENE_MIXED, 160, 500, 50, 0, 0},
-	{SCENE_STAIRS, 64, 400, 60, 512, 4},
-	{SCENE_PROMPTS, 1, 8192, 0, 2048, 0},
-	{SCENE_STAIRS, 256, 1500, 90, 0, 0},
-	{SCENE_PROMPTS, 1, 8192, 0, 8192, 0},
-	{SCENE_STAIRS, 256, 400, 60, 1024, 16},
-	{SCENE_MIXED, 20, 700, 60, 0, 0},
-	{SCENE_MIXED, 4, 1000, 20, 0, 0},
-	{SCENE_MIXED, 12, 1500, 80, 0, 0},
-	{SCENE_MIXED, 64, 800, 60, 0, 0},
-	{SCENE_STAIRS, 512, 20, 20, 0, 0},
-	{SCENE_STAIRS, 512, 200, 60, 512, 2},
-	{SCENE_CROWD, 16, 900, 80, 0, 0},
-	{SCENE_STAIRS, 24, 10000, 70, 0, 0},
-	{SCENE_CROWD, 4, 3500, 50, 0, 0},
-	{SCENE_STAIRS, 5, 4000, 80, 0, 0},
-	{SCENE_CROWD, 64, 200, 90, 0, 0},
-	{SCENE_CROWD, 8, 250, 60, 0, 0},
-	{SCENE_STAIRS, 8, 30000, 70, 0, 0},
-	{SCENE_CROWD, 3, 1200, 60, 0, 0},
-	{SCENE_CROWD, 256, 50, 50, 0, 0},
-	{SCENE_STAIRS, 32, 1500, 80, 4096, 3},
-	{SCENE_CROWD, 2, 60, 50, 0, 0},
-	{SCENE_MIXED, 400, 400, 50, 0, 0},
-	{SCENE_PROMPTS, 1, 8192, 0, 32768, 0},
-	{SCENE_STAIRS, 64, 5000, 90, 0, 0},
-	{SCENE_STAIRS, 128, 100, 60, 4096, 8},
-	{SCENE_STAIRS, 3, 600, 0, 0, 0},
-	{SCENE_STAIRS, 12, 300, 60, 16384, 1},
-	{SCENE_CROWD, 8, 300, 60, 2048, 0},
-	{SCENE_CROWD, 4, 1000, 60, 8192, 0},
-	{SCENE_STAIRS, 16, 16000, 60, 0, 0},
-	{SCENE_PROMPTS, 1, 512, 0, 512, 0},
-	{SCENE_PROMPTS, 1, 4096, 0, 98304, 0},
-	{SCENE_MIXED, 16, 12000, 50, 0, 0},
-	{SCENE_STAIRS, 4, 80000, 30, 0, 0},
+	{SCENE_STAIRS, 512, 200, 60, 0, 0, 0},
+	{SCENE_PROMPTS, 1, 16384, 0, 0, 0, 0},
+	{SCENE_MIXED, 32, 600, 50, 0, 0, 0},
+	{SCENE_STAIRS, 512, 700, 40, 0, 0, 0},
+	{SCENE_MIXED, 160, 500, 50, 0, 0, 0},
+	{SCENE_STAIRS, 64, 400, 60, 512, 4, 0},
+	{SCENE_PROMPTS, 1, 8192, 0, 2048, 0, 0},
+	{SCENE_STAIRS, 256, 1500, 90, 0, 0, 0},
+	{SCENE_STAIRS, 16, 800, 60, 0, 0, 16000},
+	{SCENE_PROMPTS, 1, 8192, 0, 8192, 0, 0},
+	{SCENE_STAIRS, 256, 400, 60, 1024, 16, 0},
+	{SCENE_MIXED, 20, 700, 60, 0, 0, 0},
+	{SCENE_MIXED, 4, 1000, 20, 0, 0, 0},
+	{SCENE_MIXED, 12, 1500, 80, 0, 0, 0},
+	{SCENE_MIXED, 64, 800, 60, 0, 0, 0},
+	{SCENE_STAIRS, 512, 20, 20, 0, 0, 0},
+	{SCENE_STAIRS, 512, 200, 60, 512, 2, 0},
+	{SCENE_CROWD, 16, 900, 80, 0, 0, 0},
+	{SCENE_STAIRS, 24, 10000, 70, 0, 0, 0},
+	{SCENE_CROWD, 4, 3500, 50, 0, 0, 0},
+	{SCENE_STAIRS, 5, 4000, 80, 0, 0, 0},
+	{SCENE_STAIRS, 24, 3000, 80, 0, 0, 36000},
+	{SCENE_CROWD, 64, 200, 90, 0, 0, 0},
+	{SCENE_CROWD, 8, 250, 60, 0, 0, 0},
+	{SCENE_STAIRS, 8, 30000, 70, 0, 0, 0},
+	{SCENE_CROWD, 3, 1200, 60, 0, 0, 0},
+	{SCENE_CROWD, 256, 50, 50, 0, 0, 0},
+	{SCENE_STAIRS, 32, 1500, 80, 4096, 3, 0},
+	{SCENE_CROWD, 2, 60, 50, 0, 0, 0},
+	{SCENE_MIXED, 400, 400, 50, 0, 0, 0},
+	{SCENE_PROMPTS, 1, 8192, 0, 32768, 0, 0},
+	{SCENE_STAIRS, 64, 5000, 90, 0, 0, 0},
+	{SCENE_STAIRS, 128, 100, 60, 4096, 8, 0},
+	{SCENE_STAIRS, 3, 600, 0, 0, 0, 0},
+	{SCENE_STAIRS, 12, 300, 60, 16384, 1, 0},
+	{SCENE_CROWD, 8, 300, 60, 2048, 0, 0},
+	{SCENE_CROWD, 4, 1000, 60, 8192, 0, 0},
+	{SCENE_STAIRS, 16, 16000, 60, 0, 0, 0},
+	{SCENE_PROMPTS, 1, 512, 0, 512, 0, 0},
+	{SCENE_PROMPTS, 1, 4096, 0, 98304, 0, 0},
+	{SCENE_STAIRS, 12, 2000, 90, 0, 0, 64000},
+	{SCENE_STAIRS, 32, 1000, 80, 0, 0, 8000},
+	{SCENE_MIXED, 16, 12000, 50, 0, 0, 0},
+	{SCENE_STAIRS, 4, 80000, 30, 0, 0, 0},
 };
 
 enum { SCENE_COUNT = sizeof(scenes) / sizeof(scenes[0]) };
@@ -262,6 +267,9 @@ static void play_stairs(struct planner *planner, const struct scene *scene, uint
 		/* A second round between the contexts of the first. */
 		uint32_t tokens = round == 0 ? scene->tokens : scene->tokens * 3 / 4;
 		lengths[i] = draw_around(&planner->random, tokens, scene->spread);
+		if (i == 0 && scene->longest > 0) {
+			lengths[i] = round == 0 ? scene->longest : scene->longest * 3 / 4;
+		}
 		context += scene->prefix + lengths[i];
 	}
 	uint32_t last = step_of_prompt(planner, lengths, scene->rows, steps);
@@ -393,7 +401,8 @@ static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 {
 	enum { OUTPUT_ROOM = 400 }; /* what a sequence may decode, roughly */
 	uint64_t pool = (uint64_t)plan->kv_blocks * plan->block_size * 9 / 10;
-	uint64_t longest = (uint64_t)scene->tokens * (100 + scene->spread) / 100 + scene->prefix +
+	uint64_t tokens = (uint64_t)scene->tokens * (100 + scene->spread) / 100;
+	uint64_t longest = u64_max(tokens, scene->longest) + scene->prefix +
 			   TREAD_STEPS * TREAD_COUNT + plan->block_size;
 
 	if (scene->kind == SCENE_PROMPTS) {
@@ -403,8 +412,9 @@ static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 		longest += 4096;
 	}
 	scene->rows = u32_min(scene->rows, plan->max_num_seqs);
-	uint64_t needed = (uint64_t)scene->rows *
-			  (scene->tokens + scene->prefix + OUTPUT_ROOM + plan->block_size / 2);
+	uint64_t needed = scene->longest +
+			  (uint64_t)scene->rows * (scene->tokens + scene->prefix + OUTPUT_ROOM +
+							  plan->block_size / 2);
 	return longest <= plan->max_model_len && needed <= pool;
 }
 
@@ -462,7 +472,7 @@ static void close_planner(struct planner *planner)
 void calibrate_plan_write(
 	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size)
 {
-	const struct scene warm = {SCENE_STAIRS, u32_min(64, plan->max_num_seqs), 500, 50, 0, 0};
+	const struct scene warm = {SCENE_STAIRS, u32_min(64, plan->max_num_seqs), 500, 50, 0, 0, 0};
 	uint32_t order[ROUNDS * SCENE_COUNT];
 	struct planner planner;
 
@@ -485,7 +495,7 @@ void calibrate_plan_write(
 
 void calibrate_plan_write_ahead(const struct calibrate_plan *plan, FILE *file)
 {
-	struct scene stair = {SCENE_STAIRS, 512, 100, 50, 0, 0};
+	struct scene stair = {SCENE_STAIRS, 512, 100, 50, 0, 0, 0};
 	struct planner planner;
 
 	open_planner(&planner, plan);

@@ -16,7 +16,8 @@
        stairs   as many sequences as the widest batch, equal or ragged, are prefilled; then they
 		end one group after the other, so that the decode batch goes down a stair whose
 		treads lie on both sides of the edges of graph buckets; with distinct contexts,
-		or groups of them behind a prefix whose blocks they share
+		or groups of them behind a prefix whose blocks they share, or one many times
+		as long as the others, which stays to the end
        prompts  single prompts of many lengths behind a cached prefix, each alone
        crowds   several prompts in a step, equal or ragged, with or without prefixes
        mixed    prompts of many lengths that arrive while a batch decodes
