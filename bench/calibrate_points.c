@@ -93,7 +93,8 @@ static enum status read_header(
 		[COLUMN_ahead] = true,
 		[COLUMN_start_ns] = true,
 		[COLUMN_pair_tokens] = true,
-		[COLUMN_shared_tokens] = true};
+		[COLUMN_shared_tokens] = true,
+		[COLUMN_decode_longest_context] = true};
 
 	bool has_line = next_line(reader);
 	while (has_line && reader->line[0] == '#') {
@@ -251,7 +252,11 @@ static int compare_kinds(const struct calibrate_point *left, const struct calibr
 			   : compare_u64(coarse(a->prefill_attention_pairs),
 				     coarse(b->prefill_attention_pairs));
 	order = order != 0 ? order : compare_u64(coarse(a->pair_tokens), coarse(b->pair_tokens));
-	return order != 0 ? order : compare_u64(coarse(a->shared_tokens), coarse(b->shared_tokens));
+	order = order != 0 ? order
+			   : compare_u64(coarse(a->shared_tokens), coarse(b->shared_tokens));
+	return order != 0 ? order
+			  : compare_u64(coarse(a->decode_longest_context),
+				    coarse(b->decode_longest_context));
 }
 
 static int compare_points(const void *a, const void *b)
@@ -284,7 +289,7 @@ static struct calibrate_point joined(
 	const struct calibrate_point *points, size_t count, uint64_t *scratch)
 {
 	struct calibrate_point point = points[0];
-	uint64_t context = 0, pairs = 0, shared = 0, twice = 0;
+	uint64_t context = 0, pairs = 0, shared = 0, twice = 0, longest = 0;
 
 	point.samples = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -293,11 +298,13 @@ static struct calibrate_point joined(
 		pairs += points[i].counts.prefill_attention_pairs;
 		shared += points[i].counts.shared_tokens;
 		twice += points[i].counts.pair_tokens;
+		longest += points[i].counts.decode_longest_context;
 	}
 	point.counts.decode_context_tokens = context / count;
 	point.counts.prefill_attention_pairs = pairs / count;
 	point.counts.shared_tokens = shared / count;
 	point.counts.pair_tokens = twice / count;
+	point.counts.decode_longest_context = longest / count;
 	point.elapsed_ns =
 		median_of(points, count, offsetof(struct calibrate_point, elapsed_ns), scratch);
 	point.gpu_ns = median_of(points, count, offsetof(struct calibrate_point, gpu_ns), scratch);

@@ -14,7 +14,8 @@
    ahead (1 for steps that were launched before the step before them had ended), then the counts
    that a price depends on. The steps.tsv of a replay has the same columns but samples and ahead,
    and can be read in its place. Without the columns shared_tokens and
-   pair_tokens nothing was shared. */
+   pair_tokens nothing was shared; without decode_longest_context the longest row is not known, and
+   no price will depend on it. */
 #define CALIBRATE_POINT_LIST(X)                                                                    \
 	X(decode_rows)                                                                             \
 	X(prefill_rows)                                                                            \
@@ -23,7 +24,8 @@
 	X(prefill_attention_pairs)                                                                 \
 	X(sampled_rows)                                                                            \
 	X(shared_tokens)                                                                           \
-	X(pair_tokens)
+	X(pair_tokens)                                                                             \
+	X(decode_longest_context)
 
 struct calibrate_point {
 	struct step_counts counts; /* those of the list; the others are 0 */

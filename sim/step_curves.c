@@ -21,6 +21,7 @@ enum variable {
 	DISTINCT_CONTEXT,    /* the others */
 	REUSE_DISTANCE,	     /* tokens that are read from one reading of such a token to the next */
 	DECODE_MEAN_CONTEXT, /* of decode rows */
+	DECODE_LONGEST,	     /* context of a decode row; 0 where it is not known */
 	PREFILL_TOKENS,
 	PROMPT_STEP_ROWS,
 	PREFILL_TILES,
@@ -109,6 +110,8 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 		return has_decodes
 			       ? (double)counts->decode_context_tokens / (double)counts->decode_rows
 			       : 0;
+	case DECODE_LONGEST:
+		return (double)counts->decode_longest_context;
 	case PREFILL_TOKENS:
 		return tokens;
 	case PREFILL_TILES:

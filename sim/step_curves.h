@@ -24,7 +24,7 @@
 	X(decode_shared, REUSE_DISTANCE, SHARED_CONTEXT, false, "K and V read again")              \
 	X(decode_attention_rows, DECODE_ROWS, ONE, false, "decode rows, whatever they read")       \
 	X(decode_spread, DECODE_ROWS, DECODE_MEAN_CONTEXT, false, "K and V, as rows fill the GPU") \
-	X(decode_merge, DECODE_MEAN_CONTEXT, ONE, false, "parts that are merged for a row")        \
+	X(decode_merge, DECODE_LONGEST, ONE, false, "parts that are merged for the longest row")   \
 	X(sampled_rows, PADDED_SAMPLES, ONE, false, "lm_head and sampler")                         \
 	X(prefill_step, PREFILL_STEP, ONE, false, "a step with prompts")                           \
 	X(mixed_step, MIXED_STEP, ONE, false, "launches that only a mixed step has")               \
@@ -66,7 +66,8 @@ bool step_curve_is_host(enum step_curve curve);
    launched apart. Prompts are cut into tiles of STEP_TILE tokens, half of one more for each but the
    only one. K and V that several sequences hold are read from memory once; what each further
    reading costs depends on how many tokens are read since the one before, for the cache keeps the
-   latest. */
+   latest. The parts of a row are merged in turn, so the longest row ends last; counts that do not
+   know it (0) have nothing to merge. */
 struct step_place {
 	double x, factor;
 };

@@ -172,6 +172,24 @@ Test(points, steps_that_share_more_are_other_steps)
 	calibrate_points_free(&points);
 }
 
+Test(points, steps_whose_longest_rows_differ_are_other_steps)
+{
+	struct calibrate_points points;
+
+	read_text(&points,
+		"decode_longest_context\t" POINT_HEADER
+		"1510\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
+		"1514\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
+		"1000\t1\t400\t300\t100\t2\t0\t0\t2000\t0\t2\n",
+		0);
+	calibrate_points_join(&points);
+	require_equal(points.count, 2);
+	require_equal(points.points[0].counts.decode_longest_context, 1000);
+	require_equal(points.points[1].samples, 2);
+	require_equal(points.points[1].counts.decode_longest_context, 1512);
+	calibrate_points_free(&points);
+}
+
 Test(points, are_read_as_they_were_written)
 {
 	struct calibrate_points points, again;
@@ -246,7 +264,8 @@ static double true_gpu_ns(const struct step_counts *counts)
 	double ns = 200000 + 700 * (double)counts->sampled_rows;
 
 	if (rows > 0) {
-		ns += 150000 + (double)counts->decode_context_tokens * 25;
+		ns += 150000 + (double)counts->decode_context_tokens * 25 +
+		      (double)counts->decode_longest_context * 40;
 		ns += tokens > 0 ? 0 : rows * 900;
 	}
 	if (counts->shared_tokens > 0) {
@@ -286,6 +305,9 @@ static void make_points(struct calibrate_points *points, uint32_t count, double 
 		if (kind != 1) {
 			counts->decode_rows = 1 + a % (UINT64_C(1) << (1 + b % 9));
 			counts->decode_context_tokens = counts->decode_rows * (20 + b % 2000);
+			uint64_t mean = counts->decode_context_tokens / counts->decode_rows;
+			counts->decode_longest_context =
+				counts->decode_rows == 1 ? mean : mean * (1 + a / 65536 % 16);
 			counts->shared_tokens = counts->decode_context_tokens / 8 * (a / 512 % 8);
 			counts->pair_tokens = counts->shared_tokens * (1 + a / 4096 % 50);
 		}
@@ -362,6 +384,56 @@ Test(fit, knows_that_decode_rows_beside_prompts_have_products_apart)
 	}
 	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
 	require(fit.held_out.mean < 0.002, "held out: %.4f", fit.held_out.mean);
+	calibrate_points_free(&points);
+}
+
+static double gpu_ns_of(const struct calibrate_fit *fit, const struct step_counts *counts)
+{
+	double ns = 0;
+
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		enum step_curve curve = (enum step_curve)c;
+		struct step_place place = step_curve_place(curve, counts, false);
+		ns += step_curve_is_host(curve)
+			      ? 0
+			      : place.factor * step_curve_at(&fit->curves[c], place.x);
+	}
+	return ns;
+}
+
+Test(fit, tells_uneven_rows_from_even_ones)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+	struct step_counts even = {.decode_rows = 8,
+		.sampled_rows = 8,
+		.decode_context_tokens = 16000,
+		.decode_longest_context = 2000};
+	struct step_counts uneven = even;
+
+	uneven.decode_longest_context = 12000;
+	make_points(&points, 900, 0);
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	double more = gpu_ns_of(&fit, &uneven) - gpu_ns_of(&fit, &even);
+	require(is_near(more, 400000, 20000), "%.0f ns more", more);
+	calibrate_points_free(&points);
+}
+
+Test(fit, has_no_price_for_a_longest_row_that_no_step_knew)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(&points, 900, 0);
+	for (size_t i = 0; i < points.count; i++) {
+		points.points[i].counts.decode_longest_context = 0;
+	}
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	for (uint32_t i = 0; i < fit.curves[STEP_CURVE_decode_merge].count; i++) {
+		require(fit.curves[STEP_CURVE_decode_merge].ns[i] == 0, "point %u", i);
+	}
 	calibrate_points_free(&points);
 }
 
@@ -655,7 +727,7 @@ static int run(char *text, const char *arguments)
 /* Which steps the plan made the engine compute, read from points.tsv. */
 struct coverage {
 	bool has_rows[513];
-	uint64_t longest_prompt_context, mixed, crowds, most_context, sharing;
+	uint64_t longest_prompt_context, mixed, crowds, most_context, sharing, uneven;
 };
 
 static void cover(struct coverage *coverage, const struct calibrate_points *points)
@@ -675,6 +747,10 @@ static void cover(struct coverage *coverage, const struct calibrate_points *poin
 		}
 		coverage->mixed += counts->prefill_rows > 0 && counts->decode_rows > 0;
 		coverage->crowds += counts->prefill_rows > 1;
+		coverage->uneven += counts->prefill_rows == 0 && counts->decode_rows <= 32 &&
+				    counts->decode_longest_context >= 8000 &&
+				    counts->decode_longest_context * counts->decode_rows >=
+					    4 * counts->decode_context_tokens;
 		coverage->sharing += counts->prefill_rows == 0 && counts->shared_tokens > 0;
 		coverage->most_context = counts->decode_context_tokens > coverage->most_context
 						 ? counts->decode_context_tokens
@@ -702,6 +778,7 @@ Test(calibrate_command, recovers_the_profile_that_it_measured)
 	require(coverage.mixed > 50 && coverage.crowds > 30, "%llu mixed, %llu crowds",
 		(unsigned long long)coverage.mixed, (unsigned long long)coverage.crowds);
 	require(coverage.most_context > 300000, "no large decode batch");
+	require(coverage.uneven > 20, "%llu uneven", (unsigned long long)coverage.uneven);
 	require(coverage.sharing > 200, "%llu share", (unsigned long long)coverage.sharing);
 
 	static struct calibrate_fit fit;
