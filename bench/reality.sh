@@ -24,10 +24,10 @@
 # for then the times of arrivals and of steps both decide. Busy here is the time that the engine
 # takes when all requests are there at once, over the time that it takes as they arrive; engines
 # that decode small batches are hardly ever idle, so the share of time with work says less.
-#   azure     2,000 requests ten times as fast, 47 a second: 60 % busy (26 s of 43)
-#   mooncake  500 requests; as they came 89 %, with bursts from which latencies do not recover, so
-#             at three quarters of the speed: 67 % (149 s of 223)
-#   chat      sessions of the preset, 45 new ones a second with 2 s of thought: 59 % (11 s of 18)
+#   azure     2,000 requests ten times as fast, 47 a second: 62 % busy (26 s of 43)
+#   mooncake  500 requests; as they came 86 %, with bursts from which latencies do not recover, so
+#             at three quarters of the speed: 68 % (153 s of 224)
+#   chat      sessions of the preset, 45 new ones a second with 2 s of thought: 63 % (11 s of 18)
 #   nano      all at once, a batch: nothing but step times decides
 #   pressure  the same in 200 KV blocks: over 100 preemptions, for want of blocks
 # (by the calibrated cost model of an H200 with qwen3-0.6b; idle time is jumped over and costs
