@@ -73,11 +73,16 @@ static struct handed *add_handed(struct replay *replay, const struct trace_row *
 	return handed;
 }
 
+/* All tokens of a replay are forced, or none is. */
+static bool has_forced_tokens(const struct replay *replay)
+{
+	return strcmp(replay->options.config->tokens, "forced") == 0;
+}
+
 /* Makes the row's tokens and gives the request to the engine. */
 static void hand_over(struct replay *replay, const struct trace_row *row)
 {
 	const struct replay_config *config = replay->options.config;
-	bool is_forced = strcmp(config->tokens, "forced") == 0;
 	struct request request = {
 		.id = row->index,
 		.prompt_count = row->input_length,
@@ -93,7 +98,7 @@ static void hand_over(struct replay *replay, const struct trace_row *row)
 		tokens_prompt(&replay->tokens, row, replay->prompt);
 		request.prompt = replay->prompt;
 	}
-	if (fits && is_forced) {
+	if (fits && has_forced_tokens(replay)) {
 		replay->forced = memory_grow(replay->forced, &replay->forced_capacity,
 			row->output_length, sizeof(int32_t));
 		tokens_forced(&replay->tokens, row, replay->forced);
@@ -621,9 +626,8 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 	if (status != STATUS_OK) {
 		return status;
 	}
-	/* All tokens of a replay are forced, or none is. */
 	replay->runs_ahead = options->overlaps && engine_has_halves(&replay->engine) &&
-			     strcmp(options->config->tokens, "forced") == 0;
+			     has_forced_tokens(replay);
 	uint32_t slot_count = replay->engine.scheduler.pool_capacity;
 	metrics_init(&replay->metrics, &metrics_options, slot_count, requests);
 	replay->turn_of_slot = memory_take(slot_count, sizeof(*replay->turn_of_slot));

@@ -77,18 +77,6 @@ bool engine_has_halves(const struct engine *engine)
 	return engine->runner->launch != NULL;
 }
 
-bool engine_is_foreseeable(const struct engine *engine)
-{
-	const struct scheduler *scheduler = &engine->scheduler;
-
-	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
-		if (!scheduler->placements[i].sequence->is_forced) {
-			return false;
-		}
-	}
-	return true;
-}
-
 bool engine_is_open(const struct engine *engine)
 {
 	return engine->scheduler.config.policy->is_open(&engine->scheduler);

@@ -40,12 +40,11 @@ const struct batch *engine_schedule(struct engine *engine);
 enum status engine_execute(struct engine *engine, struct step_time *time, struct error *error);
 void engine_postprocess(struct engine *engine);
 
-/* engine_execute() in halves, where the runner has them. A step that is foreseeable (all its tokens
-   are forced) may be postprocessed once it is launched, and the next one be scheduled and launched
-   before it is collected. While the engine is not open, the next step is decided the same whatever
+/* engine_execute() in halves, where the runner has them. A step whose tokens are all forced may
+   be postprocessed once it is launched, and the next one be scheduled and launched before it is
+   collected. While the engine is not open, the next step is decided the same whatever
    is added before it. */
 bool engine_has_halves(const struct engine *engine);
-bool engine_is_foreseeable(const struct engine *engine);
 bool engine_is_open(const struct engine *engine);
 enum status engine_launch(struct engine *engine, struct error *error);
 enum status engine_collect(struct engine *engine, struct step_time *time, struct error *error);

@@ -39,45 +39,7 @@ template <int HEADS> struct few_plan {
 
 #ifdef QUIRE_SM90A
 
-/* ---- clusters ---- */
-
-static __device__ inline uint32_t cluster_rank()
-{
-	uint32_t rank;
-
-	asm volatile("mov.u32 %0, %cluster_ctarank;\n" : "=r"(rank));
-	return rank;
-}
-
-static __device__ inline void cluster_arrive()
-{
-	asm volatile("barrier.cluster.arrive.release.aligned;\n" ::: "memory");
-}
-
-static __device__ inline void cluster_wait()
-{
-	asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
-}
-
-/* The address of the same place in another block of the cluster. */
-static __device__ inline uint32_t address_in(uint32_t address, uint32_t rank)
-{
-	uint32_t out;
-
-	asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n"
-		     : "=r"(out)
-		     : "r"(address), "r"(rank));
-	return out;
-}
-
-/* Puts 16 bytes into another block's memory, which count at its barrier. */
-static __device__ inline void put_remote(uint32_t to, uint32_t barrier, const float *value)
-{
-	asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
-		     "[%0], {%1, %2, %3, %4}, [%5];\n" ::"r"(to),
-		     "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(barrier)
-		     : "memory");
-}
+/* ---- pieces ---- */
 
 static __device__ inline float4 load_piece(uint32_t address)
 {
@@ -165,11 +127,11 @@ static __device__ inline void send_tile(const tile_result<F> &tile, uint32_t bas
 #pragma unroll
 	for (int rank = 0; rank < RANKS; rank++) {
 		uint32_t there = address_in(base, rank);
-		put_remote(there + F::outs + (slot * F::pieces + piece) * 16, there + F::gathered,
+		store_remote(there + F::outs + (slot * F::pieces + piece) * 16, there + F::gathered,
 			tile.out[rank]);
 	}
 	uint32_t there = address_in(base, lane / 4);
-	put_remote(there + F::states + (slot * F::pairs + pair) * 16, there + F::gathered, state);
+	store_remote(there + F::states + (slot * F::pairs + pair) * 16, there + F::gathered, state);
 }
 
 /* The tiles of a warp, one after another. */

@@ -69,33 +69,6 @@ template <typename TILE> constexpr int sums = TILE::COLUMNS / 2;
 
 /* ---- kernels ---- */
 
-static __device__ inline void cluster_arrive()
-{
-	asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
-}
-
-static __device__ inline void cluster_wait()
-{
-	asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
-}
-
-static __device__ inline uint32_t cluster_rank()
-{
-	uint32_t rank;
-	asm volatile("mov.u32 %0, %%cluster_ctarank;\n" : "=r"(rank));
-	return rank;
-}
-
-/* Where another block of the cluster has what is at `address` here. */
-static __device__ inline uint32_t address_in(uint32_t address, uint32_t rank)
-{
-	uint32_t there;
-	asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n"
-		     : "=r"(there)
-		     : "r"(address), "r"(rank));
-	return there;
-}
-
 static __device__ inline void barrier_arrive_in(uint32_t barrier, uint32_t rank)
 {
 	asm volatile(
@@ -114,15 +87,6 @@ static __device__ inline void barriers_wait(
 		     "and.pred first, first, second;\n"
 		     "@!first bra again;\n}\n" ::"r"(first),
 		     "r"(first_parity), "r"(second), "r"(second_parity)
-		     : "memory");
-}
-
-/* To the shared memory of another block of the cluster, which counts the bytes at its barrier. */
-static __device__ inline void store4_in(uint32_t to, float4 value, uint32_t barrier)
-{
-	asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
-		     "[%0], {%1, %2, %3, %4}, [%5];\n" ::"r"(to),
-		     "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w), "r"(barrier)
 		     : "memory");
 }
 
@@ -462,8 +426,7 @@ static __device__ inline void exchange(const struct place &place, const float *s
 	} else {
 #pragma unroll
 		for (uint32_t i = 0; i < sums<TILE>; i += 4) {
-			store4_in(there + i / 4 * WARP * 16,
-				make_float4(sum[i], sum[i + 1], sum[i + 2], sum[i + 3]), barrier);
+			store_remote(there + i / 4 * WARP * 16, barrier, sum + i);
 		}
 	}
 	warps_wait(1, consumers<TILE>);
@@ -533,7 +496,7 @@ static __global__ void __launch_bounds__(consumers<TILE> + WARP, 1)
 	}
 	__syncthreads();
 	if (TILE::IS_SPLIT || wide.sharers > 1) {
-		cluster_arrive();
+		cluster_arrive_relaxed();
 		cluster_wait();
 	}
 	if (warpgroup_index() < TILE::GROUPS) {

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /* Instructions that sm_90a has and nothing before it: barriers in shared memory that count bytes,
-   copies of tensor boxes, products with one factor in registers, registers moved between groups.
-   Device code that uses them is compiled only where QUIRE_SM90A is defined. */
+   clusters of blocks, copies of tensor boxes, products with one factor in registers, and registers
+   that move between groups. Device code that uses them is compiled where QUIRE_SM90A is defined. */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define QUIRE_SM90A 1
@@ -94,6 +94,53 @@ __device__ inline float2 load_shared(uint32_t shared)
 		     : "r"(shared)
 		     : "memory");
 	return pair;
+}
+
+/* ---- blocks of a cluster ---- */
+
+__device__ inline uint32_t cluster_rank()
+{
+	uint32_t rank;
+
+	asm volatile("mov.u32 %0, %%cluster_ctarank;\n" : "=r"(rank));
+	return rank;
+}
+
+/* What was written before it is seen by all of the cluster behind cluster_wait(). */
+__device__ inline void cluster_arrive()
+{
+	asm volatile("barrier.cluster.arrive.release.aligned;\n" ::: "memory");
+}
+
+/* The same for those who wrote nothing but barriers, see barrier_init_done(). */
+__device__ inline void cluster_arrive_relaxed()
+{
+	asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
+}
+
+__device__ inline void cluster_wait()
+{
+	asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
+}
+
+/* Where the block of that rank has what is at `address` here. */
+__device__ inline uint32_t address_in(uint32_t address, uint32_t rank)
+{
+	uint32_t there;
+
+	asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n"
+		     : "=r"(there)
+		     : "r"(address), "r"(rank));
+	return there;
+}
+
+/* Four floats into the memory of the block that has this barrier, which counts their 16 bytes. */
+__device__ inline void store_remote(uint32_t to, uint32_t barrier, const float *value)
+{
+	asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
+		     "[%0], {%1, %2, %3, %4}, [%5];\n" ::"r"(to),
+		     "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(barrier)
+		     : "memory");
 }
 
 /* ---- copies ---- */

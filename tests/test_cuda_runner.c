@@ -929,8 +929,8 @@ Test(cuda_runner, prompts_that_repeat_a_completion_are_close_to_the_computed)
 
 /* ---- steps in flight ---- */
 
-/* Ids sampled in every step of a run whose tokens are forced; is_ahead: whatever is foreseeable is
-   launched before the step before it is collected. */
+/* Ids sampled in every step of a run whose tokens are forced; is_ahead: every step is launched
+   before the one before it is collected. */
 static uint32_t collect_all(const struct subject *subject, bool is_ahead, int32_t *ids)
 {
 	struct error error = {0};
@@ -951,9 +951,8 @@ static uint32_t collect_all(const struct subject *subject, bool is_ahead, int32_
 			cr_assert(engine_launch(engine, &error) == STATUS_OK, "%s", error.text);
 		}
 		uint32_t sampled = (uint32_t)engine->scheduler.batch.counts.sampled_rows;
-		bool is_early = is_ahead && engine_is_foreseeable(engine);
 		is_in_flight = false;
-		if (is_early) {
+		if (is_ahead) {
 			engine_postprocess(engine);
 			is_in_flight = engine_schedule(engine) != NULL;
 		}
@@ -964,7 +963,7 @@ static uint32_t collect_all(const struct subject *subject, bool is_ahead, int32_
 		cr_assert(engine_collect(engine, &time, &error) == STATUS_OK, "%s", error.text);
 		memcpy(ids + count, engine->token_ids, sampled * sizeof(int32_t));
 		count += sampled;
-		if (!is_early) {
+		if (!is_ahead) {
 			engine_postprocess(engine);
 		}
 		while (engine_take_finished(engine) != NULL) {
