@@ -9,7 +9,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 out=$(realpath -m "${1:-$root/out/demo}")
 cd "$root"
 
-bash bench/setup.sh
+bash bench/scripts/setup.sh
 echo "building quire in build/release"
 mkdir -p build
 log=build/demo.log

@@ -1,4 +1,4 @@
-#include "bench/commands.h"
+#include "bench/commands/commands.h"
 
 #include <stdint.h>
 #include <stdio.h>

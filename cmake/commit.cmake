@@ -1,19 +1,17 @@
 # quire_commit_header(LIBRARY)
 #
-# Lets a library include "bench/commit.h", a generated header that defines QUIRE_COMMIT. Every build
-# asks git again, and writes the header only when the answer changed: one file is recompiled then.
+# Lets a library include "bench/record/commit.h", a generated header that defines QUIRE_COMMIT.
+# Every build asks git again, and writes the header only when the answer changed: one file is
+# recompiled then.
 function(quire_commit_header library)
 	set(script ${PROJECT_SOURCE_DIR}/cmake/commit_header.cmake)
-	set(header ${PROJECT_BINARY_DIR}/generated/bench/commit.h)
+	set(header ${PROJECT_BINARY_DIR}/generated/bench/record/commit.h)
 	set(command ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D OUTPUT=${header}
 		-P ${script})
 	execute_process(COMMAND ${command})
 	add_custom_target(commit_header COMMAND ${command} BYPRODUCTS ${header}
 		COMMENT "Asking git for the commit" VERBATIM)
 
-	get_target_property(type ${library} TYPE)
-	if(NOT type STREQUAL "INTERFACE_LIBRARY")
-		target_include_directories(${library} PRIVATE ${PROJECT_BINARY_DIR}/generated)
-		add_dependencies(${library} commit_header)
-	endif()
+	target_include_directories(${library} PRIVATE ${PROJECT_BINARY_DIR}/generated)
+	add_dependencies(${library} commit_header)
 endfunction()

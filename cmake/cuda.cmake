@@ -3,7 +3,7 @@
 
 set(QUIRE_HAS_CUDA OFF)
 file(GLOB quire_cuda_sources CONFIGURE_DEPENDS
-	${PROJECT_SOURCE_DIR}/kernels/*.cu ${PROJECT_SOURCE_DIR}/engine/model/*.cu)
+	${PROJECT_SOURCE_DIR}/kernels/*/*.cu)
 
 if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 	include(CheckLanguage)
@@ -24,10 +24,10 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		find_package(Threads REQUIRED)
 		set(QUIRE_HAS_CUDA ON)
 		set(quire_cuda_kernel_libraries CUDA::cudart ${CMAKE_DL_LIBS})
-		# kernels/matmul.cu loads cuBLASLt at run time from there.
+		# kernels/linear/matmul.cu loads cuBLASLt at run time from there.
 		set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
-		set(quire_cuda_model_libraries CUDA::nvtx3)
-		# So does engine/model/cuda_kernel_trace.c with CUPTI, which some toolkits keep
+		set(quire_cuda_profiling_libraries CUDA::nvtx3)
+		# So does engine/runners/cuda_kernel_trace.c with CUPTI, which some toolkits keep
 		# aside.
 		set(cupti_root ${CUDAToolkit_TARGET_DIR}/extras/CUPTI)
 		list(APPEND CMAKE_BUILD_RPATH ${cupti_root}/lib64)
@@ -39,7 +39,7 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 			add_library(cupti_headers INTERFACE)
 			target_include_directories(cupti_headers SYSTEM
 				INTERFACE ${QUIRE_CUPTI_INCLUDE})
-			list(APPEND quire_cuda_model_libraries
+			list(APPEND quire_cuda_profiling_libraries
 				cupti_headers Threads::Threads)
 		endif()
 		add_compile_definitions(QUIRE_HAS_CUDA=1)

@@ -4,10 +4,6 @@
 # describes: `const struct embedded_file SYMBOL[]` and `const uint32_t SYMBOL_count`, by name.
 # Changed, added and removed files are noticed by the next build.
 function(quire_embed library symbol)
-	get_target_property(type ${library} TYPE)
-	if(type STREQUAL "INTERFACE_LIBRARY")
-		return() # nothing in the folder could read the table yet
-	endif()
 	list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE patterns)
 	file(GLOB files CONFIGURE_DEPENDS ${patterns})
 	list(SORT files COMPARE FILE_BASENAME)

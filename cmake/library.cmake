@@ -1,32 +1,43 @@
-# quire_library(NAME FOLDER [POSIX] [EXCEPT FILE...] [LINKS LIBRARY...])
-#
-# The C files of a folder, without its subfolders, as a static library. Adding a file needs no edit
-# here. A folder with headers only gives an interface library, so others can name it all the same.
-function(quire_library name folder)
-	cmake_parse_arguments(PARSE_ARGV 2 ARG "POSIX" "" "EXCEPT;LINKS")
+# quire_modules(): a static library for each row of cmake/modules.txt, from the C files of its
+# folder without subfolders, linked to what the row knows. Adding a file needs no edit. A folder of
+# headers only gives an interface library.
 
+set(quire_modules_table ${PROJECT_SOURCE_DIR}/cmake/modules.txt)
+
+function(quire_module name folder)
 	file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
-	if(NOT QUIRE_HAS_CUDA)
-		# C files that call CUDA are named for it.
-		list(FILTER sources EXCLUDE REGEX "/cuda_[^/]*$")
-	else()
+	list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/bench/main.c)
+	if(QUIRE_HAS_CUDA)
 		file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
 		list(APPEND sources ${cuda_sources})
+	else()
+		# C files that call CUDA are named for it.
+		list(FILTER sources EXCLUDE REGEX "/cuda_[^/]*$")
 	endif()
-	foreach(file IN LISTS ARG_EXCEPT)
-		list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/${file})
-	endforeach()
 
 	if(sources)
 		add_library(${name} STATIC ${sources})
 		set(scope PUBLIC)
-		if(ARG_POSIX)
-			target_compile_definitions(${name} PRIVATE ${quire_posix})
-		endif()
+		target_compile_definitions(${name} PRIVATE ${quire_posix})
 	else()
 		add_library(${name} INTERFACE)
 		set(scope INTERFACE)
 	endif()
 	target_include_directories(${name} ${scope} ${PROJECT_SOURCE_DIR})
-	target_link_libraries(${name} ${scope} ${ARG_LINKS})
+	target_link_libraries(${name} ${scope} ${ARGN})
+endfunction()
+
+function(quire_modules)
+	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${quire_modules_table})
+	file(STRINGS ${quire_modules_table} rows REGEX "^[^#]")
+	foreach(row IN LISTS rows)
+		if(NOT row MATCHES "^([^|]+) \\| ([^|]+) \\| ([^|]+) \\| ([^|]*)\\|")
+			message(FATAL_ERROR "cmake/modules.txt: not a row: ${row}")
+		endif()
+		set(name ${CMAKE_MATCH_1})
+		set(folder ${CMAKE_MATCH_2})
+		string(STRIP "${CMAKE_MATCH_4}" known)
+		string(REPLACE " " ";" known "${known}")
+		quire_module(${name} ${folder} ${known})
+	endforeach()
 endfunction()

@@ -9,7 +9,7 @@
 
 /* What turns a batch into tokens and time: the CUDA engine, the reference engine, the cost model or
    a tape. The engine above knows no more of it than this. Adding a runner touches one new file and
-   one row of the table in bench/runners.c. */
+   one row of the table in bench/replay/runners.c. */
 
 enum step_mode { STEP_MODE_NONE, STEP_MODE_EAGER, STEP_MODE_GRAPH };
 

@@ -4,12 +4,12 @@
 #include "engine/base/embedded_file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output_file.h"
-#include "reports/fidelity.h"
-#include "reports/figures.h"
-#include "reports/gnuplot.h"
-#include "reports/page.h"
-#include "reports/result.h"
-#include "reports/text.h"
+#include "reports/results/fidelity.h"
+#include "reports/figures/figures.h"
+#include "reports/figures/gnuplot.h"
+#include "reports/page/page.h"
+#include "reports/results/result.h"
+#include "engine/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

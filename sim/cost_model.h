@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
-#include "engine/model/config.h"
+#include "engine/shape/model_config.h"
 #include "engine/runner.h"
 #include "sim/profile.h"
 

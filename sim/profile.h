@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
-#include "engine/model/config.h"
+#include "engine/shape/model_config.h"
 #include "sim/step_curves.h"
 
 /* A GPU as the cost model sees it: what it holds, how fast it is at each kind of work, and what
@@ -21,34 +21,36 @@
 
 enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 
+/* clang-format off */
 /* X(field, unit in the file, smallest, largest) */
-#define GPU_PROFILE_NUMBER_LIST(X)                                                                 \
-	/* total memory as the driver reports it, and what context and libraries hold of it */     \
-	X(memory_bytes, "B", 1e6, 1e15)                                                            \
-	X(context_bytes, "B", 0, 1e12)                                                             \
-	/* streaming by elementwise kernels, reads and writes */                                   \
-	X(memory_rate, "GB/s", 1, 1e6)                                                             \
-	/* share of a lone product's FLOP rate that is left when a layer's products follow each    \
-	   other without a pause */                                                                \
-	X(product_sustained, "share", 0.01, 1)                                                     \
-	/* decode attention, a layer: fixed + row a row and KV head + K and V at a rate */         \
-	X(decode_attention_fixed, "ns", 0, 1e9)                                                    \
-	X(decode_attention_row, "ns", 0, 1e9)                                                      \
-	X(decode_attention_rate, "GB/s", 1, 1e6)                                                   \
-	/* prefill attention, a layer: fixed + token a token and query head + FLOPs at a rate */   \
-	X(prefill_attention_fixed, "ns", 0, 1e9)                                                   \
-	X(prefill_attention_token, "ns", 0, 1e9)                                                   \
-	X(prefill_attention_rate, "TFLOP/s", 0.1, 1e6)                                             \
-	/* norms, rotations, activations and KV stores of a layer, besides their bytes */          \
-	X(elementwise_fixed, "ns", 0, 1e9)                                                         \
-	/* sampling, a step: fixed + logits at a rate (1e9 a second) */                            \
-	X(sampling_fixed, "ns", 0, 1e9)                                                            \
-	X(sampling_rate, "Glogit/s", 0.01, 1e6)                                                    \
-	/* embedding, last norm and other work on the GPU that every step has once */              \
-	X(step_fixed, "ns", 0, 1e9)                                                                \
-	/* time in which the GPU waits for the host, a step and a row of it */                     \
-	X(host_fixed, "ns", 0, 1e9)                                                                \
+#define GPU_PROFILE_NUMBER_LIST(X) \
+	/* total memory as the driver reports it, and what context and libraries hold of it */ \
+	X(memory_bytes, "B", 1e6, 1e15) \
+	X(context_bytes, "B", 0, 1e12) \
+	/* streaming by elementwise kernels, reads and writes */ \
+	X(memory_rate, "GB/s", 1, 1e6) \
+	/* share of a lone product's FLOP rate that is left when a layer's products follow each \
+	   other without a pause */ \
+	X(product_sustained, "share", 0.01, 1) \
+	/* decode attention, a layer: fixed + row a row and KV head + K and V at a rate */ \
+	X(decode_attention_fixed, "ns", 0, 1e9) \
+	X(decode_attention_row, "ns", 0, 1e9) \
+	X(decode_attention_rate, "GB/s", 1, 1e6) \
+	/* prefill attention, a layer: fixed + token a token and query head + FLOPs at a rate */ \
+	X(prefill_attention_fixed, "ns", 0, 1e9) \
+	X(prefill_attention_token, "ns", 0, 1e9) \
+	X(prefill_attention_rate, "TFLOP/s", 0.1, 1e6) \
+	/* norms, rotations, activations and KV stores of a layer, besides their bytes */ \
+	X(elementwise_fixed, "ns", 0, 1e9) \
+	/* sampling, a step: fixed + logits at a rate (1e9 a second) */ \
+	X(sampling_fixed, "ns", 0, 1e9) \
+	X(sampling_rate, "Glogit/s", 0.01, 1e6) \
+	/* embedding, last norm and other work on the GPU that every step has once */ \
+	X(step_fixed, "ns", 0, 1e9) \
+	/* time in which the GPU waits for the host, a step and a row of it */ \
+	X(host_fixed, "ns", 0, 1e9) \
 	X(host_row, "ns", 0, 1e9)
+/* clang-format on */
 
 /* A matrix product: floor + max(bytes / memory_rate, FLOPs / flop_rate), bytes being those of the
    weights and of the activations in and out. */

@@ -10,7 +10,7 @@ preset=${1:-release}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CTEST_OUTPUT_ON_FAILURE=
 
-bash bench/setup.sh
+bash bench/scripts/setup.sh
 jobs=$(nproc 2>/dev/null || echo 2)
 mkdir -p build
 log=build/$preset.log
@@ -22,4 +22,4 @@ echo "building in build/$preset"
 }
 
 # The verdict is that of the counts, which know more than ctest's exit code does: see the awk file.
-ctest --preset "$preset" --verbose -j "$jobs" </dev/null 2>&1 | awk -f tests/count_tests.awk
+ctest --preset "$preset" --verbose -j "$jobs" </dev/null 2>&1 | awk -f tests/scripts/count_tests.awk

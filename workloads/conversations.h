@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "workloads/trace.h"
+#include "workloads/trace/trace.h"
 
 /* Which row follows which. A turn is a row that belongs to a session; it follows the turn that its
    row names, or the latest one of its session. A turn whose prompt is long enough to hold the

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "workloads/trace.h"
+#include "workloads/trace/trace.h"
 
 /* Token ids where a trace has only lengths and hash ids. Every id is a pure function of its key, by
    engine/base/counter_hash.h, and uniform in [0, vocab_size):

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "workloads/arrivals.h"
-#include "workloads/trace.h"
+#include "workloads/generate/arrivals.h"
+#include "workloads/trace/trace.h"
 
 /* A trace and the rule by which its rows arrive. Whoever owns time asks for what has arrived by now
    and reports what has finished:

@@ -1,5 +1,5 @@
-#ifndef BASE_BOTH_SIDES_H
-#define BASE_BOTH_SIDES_H
+#ifndef ENGINE_BASE_BOTH_SIDES_H
+#define ENGINE_BASE_BOTH_SIDES_H
 
 /* Marks the small functions that host and GPU share, so that there is one text of each. */
 

@@ -1,5 +1,5 @@
-#ifndef BASE_CHECK_H
-#define BASE_CHECK_H
+#ifndef ENGINE_BASE_CHECK_H
+#define ENGINE_BASE_CHECK_H
 
 #include <stdbool.h>
 

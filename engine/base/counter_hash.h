@@ -1,5 +1,5 @@
-#ifndef BASE_COUNTER_HASH_H
-#define BASE_COUNTER_HASH_H
+#ifndef ENGINE_BASE_COUNTER_HASH_H
+#define ENGINE_BASE_COUNTER_HASH_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-#ifndef BASE_EMBEDDED_FILE_H
-#define BASE_EMBEDDED_FILE_H
+#ifndef ENGINE_BASE_EMBEDDED_FILE_H
+#define ENGINE_BASE_EMBEDDED_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>

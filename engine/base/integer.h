@@ -1,5 +1,5 @@
-#ifndef BASE_INTEGER_H
-#define BASE_INTEGER_H
+#ifndef ENGINE_BASE_INTEGER_H
+#define ENGINE_BASE_INTEGER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-#ifndef BASE_JSON_H
-#define BASE_JSON_H
+#ifndef ENGINE_BASE_JSON_H
+#define ENGINE_BASE_JSON_H
 
 #include "engine/base/status.h"
 

@@ -1,5 +1,5 @@
-#ifndef BASE_MEMORY_H
-#define BASE_MEMORY_H
+#ifndef ENGINE_BASE_MEMORY_H
+#define ENGINE_BASE_MEMORY_H
 
 #include <stddef.h>
 

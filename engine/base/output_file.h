@@ -1,5 +1,5 @@
-#ifndef BASE_OUTPUT_FILE_H
-#define BASE_OUTPUT_FILE_H
+#ifndef ENGINE_BASE_OUTPUT_FILE_H
+#define ENGINE_BASE_OUTPUT_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-#ifndef BASE_STATUS_H
-#define BASE_STATUS_H
+#ifndef ENGINE_BASE_STATUS_H
+#define ENGINE_BASE_STATUS_H
 
 /* How the world's failures travel: a status to branch on and one line of text for a person.
    Every function that can fail for an outside reason returns enum status and, when that is not
@@ -34,6 +34,16 @@ struct error {
  * error_set(...)`. */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Returns the status of a call that failed: for functions with nothing to release. A function that
+   has something calls an inner one made of TRY lines and releases after it. */
+#define TRY(call)                                                                                  \
+	do {                                                                                       \
+		const enum status try_status = (call);                                             \
+		if (try_status != STATUS_OK) {                                                     \
+			return try_status;                                                         \
+		}                                                                                  \
+	} while (0)
 
 const char *status_text(enum status status);
 int status_exit_code(enum status status);

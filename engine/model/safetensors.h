@@ -1,5 +1,5 @@
-#ifndef MODEL_SAFETENSORS_H
-#define MODEL_SAFETENSORS_H
+#ifndef ENGINE_MODEL_SAFETENSORS_H
+#define ENGINE_MODEL_SAFETENSORS_H
 
 #include <stdint.h>
 

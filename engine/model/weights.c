@@ -4,7 +4,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/model/safetensors.h"
-#include "kernels/number.h"
+#include "kernels/op/number.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,12 +1,12 @@
-#ifndef MODEL_WEIGHTS_H
-#define MODEL_WEIGHTS_H
+#ifndef ENGINE_MODEL_WEIGHTS_H
+#define ENGINE_MODEL_WEIGHTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/base/counter_hash.h"
 #include "engine/base/status.h"
-#include "engine/model/config.h"
+#include "engine/shape/model_config.h"
 
 /* The weights of a Qwen3 as the forward pass multiplies by them: logical tensors that may pack
    several of a checkpoint's, read row by row as float32 or as bf16, from memory-mapped safetensors

@@ -5,7 +5,7 @@
 #     bash tests/canaries/run.sh [NAME...]      NAME: a patch of this folder without its ending
 #
 # CANARY_FOLDER is where the copies go (build/canaries), CC the compiler (cc). A patch begins with a
-# sentence on the bug and a line "Caught by: TEST..." of tests/test_TEST.c.
+# sentence on the bug and a line "Caught by: TEST..." of tests/engine/test_TEST.c.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,9 +18,10 @@ passed=0 failed=0 skipped=0
 flags=(-std=c17 -O1 -w -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE= "-DQUIRE_SOURCE_DIR=\"$root\"")
 read -ra packages <<<"$(pkg-config --cflags criterion libxxhash libcjson)"
 read -ra libraries <<<"$(pkg-config --libs criterion libxxhash libcjson)"
-# What the core needs of engine/base, and its tests of tests/support.
+# What the core needs of engine/base, and its tests of the other folders of tests.
 base=(check memory status)
-models=(require block_model scheduler_model kv_oracle simulation)
+support=(tests/harness/{property,require}.c
+	tests/models/{block_model,scheduler_model,kv_oracle,simulation}.c)
 
 # A failure is enough, its smallest script is not wanted here; and what is random is fixed.
 export PROP_SHRINK=0
@@ -57,7 +58,7 @@ link()
 		[ -f "$object" ] || object=$folder/clean/${file%.c}.o
 		objects+=("$object")
 	done
-	for file in "${support[@]}" "tests/test_$name.c"; do
+	for file in "${support[@]}" "tests/engine/test_$name.c"; do
 		objects+=("$folder/clean/${file%.c}.o")
 	done
 	"$cc" "${objects[@]}" -o "$tree/$name" "${libraries[@]}"
@@ -81,22 +82,20 @@ outcome()
 
 cd "$root"
 rm -rf "${folder:?}"
-mkdir -p "$folder/clean/tests/support" "$folder/clean/engine/base"
+mkdir -p "$folder"/clean/{engine/base,tests/engine,tests/harness,tests/models}
 cp engine/*.[ch] "$folder/clean/engine"
 cp engine/base/*.h "$folder/clean/engine/base"
-cp tests/property.[ch] "$folder/clean/tests"
-engine=(engine/*.c) support=(tests/property.c)
-for name in "${models[@]}"; do
-	cp tests/support/"$name".[ch] "$folder/clean/tests/support"
-	support+=("tests/support/$name.c")
+engine=(engine/*.c)
+for name in "${support[@]}"; do
+	cp "${name%.c}".[ch] "$folder/clean/${name%/*}"
 done
 for name in "${base[@]}"; do
 	cp "engine/base/$name.c" "$folder/clean/engine/base"
 	engine+=("engine/base/$name.c")
 done
 for name in "${tests[@]}"; do
-	cp "tests/test_$name.c" "$folder/clean/tests"
-	support_of_test+=("tests/test_$name.c")
+	cp "tests/engine/test_$name.c" "$folder/clean/tests/engine"
+	support_of_test+=("tests/engine/test_$name.c")
 done
 compile "$folder/clean" "${engine[@]}" "${support[@]}" "${support_of_test[@]}"
 

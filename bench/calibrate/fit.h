@@ -1,0 +1,30 @@
+#ifndef BENCH_CALIBRATE_FIT_H
+#define BENCH_CALIBRATE_FIT_H
+
+#include "bench/calibrate/points.h"
+#include "sim/step_curves.h"
+
+/* Fits the curves of a calibrated profile to measured points, a third of which are held out: chosen
+   by a seeded hash of their counts, so that the same step is always on the same side; only the
+   steps that have most of something are never held out.
+
+   Heights are found by least squares in relative error under the condition that most curves do not
+   fall (non-negative least squares, bench/calibrate/least_squares.h): GPU and host time apart, both
+   relative to the whole step. */
+
+struct calibrate_errors {
+	uint32_t points;
+	double mean, p50, p90, p99, max; /* |predicted / measured - 1| */
+	double bias;			 /* mean of predicted / measured - 1 */
+};
+
+struct calibrate_fit {
+	struct step_curve_table curves[STEP_CURVE_COUNT];
+	struct calibrate_errors fitted, held_out;
+};
+
+/* Writes into points what the fit predicts. STATUS_INPUT when there are too few of them. */
+enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *points, uint64_t seed,
+	struct error *error);
+
+#endif

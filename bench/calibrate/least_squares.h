@@ -1,0 +1,39 @@
+#ifndef BENCH_CALIBRATE_LEAST_SQUARES_H
+#define BENCH_CALIBRATE_LEAST_SQUARES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Non-negative least squares: x >= 0 that makes sum of (weight * (row . x - value))^2 least, by the
+   active-set method of Lawson and Hanson ("Solving Least Squares Problems", 1974, chapter 23) on
+   the normal equations. Columns are scaled to length 1 first. A column of zeros gets 0; of columns
+   that say the same, any gets the whole. */
+
+struct least_squares {
+	uint32_t count;	  /* unknowns */
+	double *normal;	  /* (count, count) */
+	double *right;	  /* (count) */
+	double *scale;	  /* (count) */
+	double *x;	  /* (count) the solution */
+	double *try;	  /* (count) */
+	double *factor;	  /* (count, count) */
+	uint32_t *chosen; /* (count) unknowns that may differ from 0 */
+	uint32_t chosen_count;
+	bool *is_chosen; /* (count) */
+};
+
+void least_squares_init(struct least_squares *system, uint32_t count);
+
+/* row: (count). */
+void least_squares_add(
+	struct least_squares *system, const double *row, double value, double weight);
+
+/* The length of an unknown's column so far. */
+double least_squares_length(const struct least_squares *system, uint32_t index);
+
+/* Returns x: (count), which lives as long as the system. Nothing may be added afterwards. */
+const double *least_squares_solve(struct least_squares *system);
+
+void least_squares_free(struct least_squares *system);
+
+#endif

@@ -1,0 +1,391 @@
+#include "bench/calibrate/points.h"
+
+#include "bench/options/options.h"
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/base/output_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Columns in the order in which points.tsv has them; start_ns is a steps.tsv's alone. */
+#define COLUMN_LIST(X)                                                                             \
+	X(samples)                                                                                 \
+	X(elapsed_ns)                                                                              \
+	X(gpu_ns)                                                                                  \
+	X(host_ns)                                                                                 \
+	X(ahead)                                                                                   \
+	CALIBRATE_POINT_LIST(X)
+
+enum column {
+#define COLUMN_ENUM(name) COLUMN_##name,
+	COLUMN_LIST(COLUMN_ENUM)
+#undef COLUMN_ENUM
+		COLUMN_start_ns,
+	COLUMN_COUNT
+};
+
+static const char *const column_names[COLUMN_COUNT] = {
+#define COLUMN_NAME(name) #name,
+	COLUMN_LIST(COLUMN_NAME)
+#undef COLUMN_NAME
+		"start_ns",
+};
+
+enum { FIELDS_MAX = 256, FIELD_NONE = COLUMN_COUNT };
+
+struct reader {
+	const char *path;
+	FILE *file;
+	char *line;
+	size_t line_capacity;
+	uint64_t line_number;
+	uint32_t field_count;
+	uint32_t column[FIELDS_MAX]; /* (field_count) */
+	uint64_t value[COLUMN_COUNT];
+};
+
+static bool next_line(struct reader *reader)
+{
+	ssize_t length = getline(&reader->line, &reader->line_capacity, reader->file);
+
+	if (length < 0) {
+		return false;
+	}
+	reader->line[strcspn(reader->line, "\r\n")] = '\0';
+	reader->line_number++;
+	return true;
+}
+
+/* Cuts the next field off *rest; NULL behind the last. */
+static char *next_field(char **rest)
+{
+	char *field = *rest;
+
+	if (field != NULL) {
+		char *tab = strchr(field, '\t');
+		if (tab != NULL) {
+			*tab = '\0';
+		}
+		*rest = tab == NULL ? NULL : tab + 1;
+	}
+	return field;
+}
+
+/* "# key value"; other remarks are passed over. */
+static void read_origin(const char *line, struct calibrate_origin *origin)
+{
+#define TAKE_ORIGIN(key, bytes)                                                                    \
+	if (strncmp(line, "# " #key " ", sizeof("# " #key)) == 0) {                                \
+		snprintf(origin->key, bytes, "%s", line + sizeof("# " #key));                      \
+	}
+	CALIBRATE_ORIGIN_LIST(TAKE_ORIGIN)
+#undef TAKE_ORIGIN
+}
+
+static enum status read_header(
+	struct reader *reader, struct calibrate_origin *origin, struct error *error)
+{
+	bool is_found[COLUMN_COUNT] = {[COLUMN_samples] = true,
+		[COLUMN_ahead] = true,
+		[COLUMN_start_ns] = true,
+		[COLUMN_pair_tokens] = true,
+		[COLUMN_shared_tokens] = true,
+		[COLUMN_decode_longest_context] = true};
+
+	bool has_line = next_line(reader);
+	while (has_line && reader->line[0] == '#') {
+		read_origin(reader->line, origin);
+		has_line = next_line(reader);
+	}
+	if (!has_line) {
+		return error_set(error, STATUS_INPUT,
+			"%s: found an empty file, expected a table of points", reader->path);
+	}
+	char *rest = reader->line;
+	for (char *field = next_field(&rest); field != NULL; field = next_field(&rest)) {
+		uint32_t column = FIELD_NONE;
+		for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
+			if (strcmp(field, column_names[i]) == 0) {
+				column = i;
+				is_found[i] = true;
+			}
+		}
+		if (reader->field_count == FIELDS_MAX) {
+			return error_set(error, STATUS_INPUT, "%s:%llu: found more than %d columns",
+				reader->path, (unsigned long long)reader->line_number, FIELDS_MAX);
+		}
+		reader->column[reader->field_count++] = column;
+	}
+	for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
+		if (!is_found[i]) {
+			return error_set(error, STATUS_INPUT,
+				"%s:%llu: column %s is missing from the header", reader->path,
+				(unsigned long long)reader->line_number, column_names[i]);
+		}
+	}
+	return STATUS_OK;
+}
+
+static enum status read_row(struct reader *reader, struct error *error)
+{
+	uint32_t count = 0;
+	char *rest = reader->line;
+
+	memset(reader->value, 0, sizeof(reader->value));
+	reader->value[COLUMN_samples] = 1;
+	for (char *field = next_field(&rest); field != NULL; field = next_field(&rest)) {
+		uint32_t column = count < reader->field_count ? reader->column[count] : FIELD_NONE;
+		count++;
+		if (column == FIELD_NONE) {
+			continue;
+		}
+		if (!text_to_u64(field, &reader->value[column]) ||
+			reader->value[column] > UINT64_C(1) << 53) {
+			return error_set(error, STATUS_INPUT,
+				"%s:%llu: column %s: found '%.32s', expected an integer up to 2^53",
+				reader->path, (unsigned long long)reader->line_number,
+				column_names[column], field);
+		}
+	}
+	if (count != reader->field_count) {
+		return error_set(error, STATUS_INPUT,
+			"%s:%llu: found %u columns, expected the header's %u", reader->path,
+			(unsigned long long)reader->line_number, count, reader->field_count);
+	}
+	if (reader->value[COLUMN_elapsed_ns] == 0 || reader->value[COLUMN_samples] == 0 ||
+		(reader->value[COLUMN_prefill_tokens] == 0) !=
+			(reader->value[COLUMN_prefill_rows] == 0)) {
+		return error_set(error, STATUS_INPUT,
+			"%s:%llu: found a step without time, samples, or rows for its tokens",
+			reader->path, (unsigned long long)reader->line_number);
+	}
+	return STATUS_OK;
+}
+
+static void append(struct calibrate_points *points, const struct reader *reader)
+{
+	struct calibrate_point point = {
+		.samples = reader->value[COLUMN_samples],
+		.elapsed_ns = reader->value[COLUMN_elapsed_ns],
+		.gpu_ns = reader->value[COLUMN_gpu_ns],
+		.host_ns = reader->value[COLUMN_host_ns],
+		.ahead = reader->value[COLUMN_ahead],
+	};
+
+#define TAKE_COUNT(name) point.counts.name = reader->value[COLUMN_##name];
+	CALIBRATE_POINT_LIST(TAKE_COUNT)
+#undef TAKE_COUNT
+	points->points = memory_grow(
+		points->points, &points->capacity, points->count + 1, sizeof(*points->points));
+	points->points[points->count++] = point;
+}
+
+enum status calibrate_points_read(
+	struct calibrate_points *out, const char *path, uint64_t from_ns, struct error *error)
+{
+	struct reader reader = {.path = path, .file = fopen(path, "r")};
+
+	memset(out, 0, sizeof(*out));
+	if (reader.file == NULL) {
+		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
+	}
+	enum status status = read_header(&reader, &out->origin, error);
+	while (status == STATUS_OK && next_line(&reader)) {
+		status = read_row(&reader, error);
+		if (status == STATUS_OK && reader.value[COLUMN_start_ns] >= from_ns) {
+			append(out, &reader);
+		}
+	}
+	if (status == STATUS_OK && ferror(reader.file)) {
+		status = error_set(error, STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
+	}
+	fclose(reader.file);
+	free(reader.line);
+	return status;
+}
+
+void calibrate_points_append(struct calibrate_points *points, const struct calibrate_points *more)
+{
+	size_t count = points->count + more->count;
+
+	points->points =
+		memory_grow(points->points, &points->capacity, count, sizeof(*points->points));
+	for (size_t i = 0; i < more->count; i++) {
+		points->points[points->count++] = more->points[i];
+	}
+}
+
+/* ---- joining ---- */
+
+/* A count cut to its five leading bits. */
+static uint64_t coarse(uint64_t count)
+{
+	if (count < 32) {
+		return count;
+	}
+	uint32_t shift = 63 - (uint32_t)__builtin_clzll(count) - 5;
+	return count >> shift << shift;
+}
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_kinds(const struct calibrate_point *left, const struct calibrate_point *right)
+{
+	const struct step_counts *a = &left->counts, *b = &right->counts;
+	int order = compare_u64(left->ahead, right->ahead);
+
+	order = order != 0 ? order : compare_u64(a->prefill_rows, b->prefill_rows);
+	order = order != 0 ? order : compare_u64(a->prefill_tokens, b->prefill_tokens);
+	order = order != 0 ? order : compare_u64(a->decode_rows, b->decode_rows);
+	order = order != 0 ? order : compare_u64(a->sampled_rows, b->sampled_rows);
+	order = order != 0 ? order
+			   : compare_u64(coarse(a->decode_context_tokens),
+				     coarse(b->decode_context_tokens));
+	order = order != 0 ? order
+			   : compare_u64(coarse(a->prefill_attention_pairs),
+				     coarse(b->prefill_attention_pairs));
+	order = order != 0 ? order : compare_u64(coarse(a->pair_tokens), coarse(b->pair_tokens));
+	order = order != 0 ? order
+			   : compare_u64(coarse(a->shared_tokens), coarse(b->shared_tokens));
+	return order != 0 ? order
+			  : compare_u64(coarse(a->decode_longest_context),
+				    coarse(b->decode_longest_context));
+}
+
+static int compare_points(const void *a, const void *b)
+{
+	const struct calibrate_point *left = a, *right = b;
+	int order = compare_kinds(left, right);
+
+	return order != 0 ? order : compare_u64(left->elapsed_ns, right->elapsed_ns);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	const uint64_t *left = a, *right = b;
+
+	return compare_u64(*left, *right);
+}
+
+/* The lower median of one column of points. */
+static uint64_t median_of(
+	const struct calibrate_point *points, size_t count, size_t offset, uint64_t *scratch)
+{
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&scratch[i], (const char *)&points[i] + offset, sizeof(uint64_t));
+	}
+	qsort(scratch, count, sizeof(*scratch), compare_times);
+	return scratch[(count - 1) / 2];
+}
+
+static struct calibrate_point joined(
+	const struct calibrate_point *points, size_t count, uint64_t *scratch)
+{
+	struct calibrate_point point = points[0];
+	uint64_t context = 0, pairs = 0, shared = 0, twice = 0, longest = 0;
+
+	point.samples = 0;
+	for (size_t i = 0; i < count; i++) {
+		point.samples += points[i].samples;
+		context += points[i].counts.decode_context_tokens;
+		pairs += points[i].counts.prefill_attention_pairs;
+		shared += points[i].counts.shared_tokens;
+		twice += points[i].counts.pair_tokens;
+		longest += points[i].counts.decode_longest_context;
+	}
+	point.counts.decode_context_tokens = context / count;
+	point.counts.prefill_attention_pairs = pairs / count;
+	point.counts.shared_tokens = shared / count;
+	point.counts.pair_tokens = twice / count;
+	point.counts.decode_longest_context = longest / count;
+	point.elapsed_ns =
+		median_of(points, count, offsetof(struct calibrate_point, elapsed_ns), scratch);
+	point.gpu_ns = median_of(points, count, offsetof(struct calibrate_point, gpu_ns), scratch);
+	point.gpu_ns = u64_min(point.gpu_ns, point.elapsed_ns);
+	/* Medians need not add up; the parts of a step do. */
+	point.host_ns = point.elapsed_ns - point.gpu_ns;
+	return point;
+}
+
+void calibrate_points_join(struct calibrate_points *points)
+{
+	size_t kept = 0;
+
+	if (points->count == 0) {
+		return;
+	}
+	uint64_t *scratch = memory_take(points->count, sizeof(*scratch));
+	qsort(points->points, points->count, sizeof(*points->points), compare_points);
+	for (size_t i = 0, end; i < points->count; i = end) {
+		end = i + 1;
+		while (end < points->count &&
+			compare_kinds(&points->points[i], &points->points[end]) == 0) {
+			end++;
+		}
+		points->points[kept++] = joined(&points->points[i], end - i, scratch);
+	}
+	points->count = kept;
+	free(scratch);
+}
+
+void calibrate_points_drop_lone(struct calibrate_points *points)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < points->count; i++) {
+		const struct calibrate_point *point = &points->points[i];
+		if (point->samples > 1 || point->counts.prefill_rows > 0) {
+			points->points[kept++] = *point;
+		}
+	}
+	points->count = kept;
+}
+
+/* ---- writing ---- */
+
+enum status calibrate_points_write(
+	const struct calibrate_points *points, const char *path, struct error *error)
+{
+	struct output_file output;
+	enum status status = output_file_open(&output, path, error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+#define WRITE_ORIGIN(key, bytes)                                                                   \
+	if (points->origin.key[0] != '\0') {                                                       \
+		fprintf(output.file, "# " #key " %s\n", points->origin.key);                       \
+	}
+	CALIBRATE_ORIGIN_LIST(WRITE_ORIGIN)
+#undef WRITE_ORIGIN
+	fprintf(output.file, "samples\telapsed_ns\tgpu_ns\thost_ns\tahead");
+#define WRITE_NAME(name) fprintf(output.file, "\t" #name);
+	CALIBRATE_POINT_LIST(WRITE_NAME)
+#undef WRITE_NAME
+	fprintf(output.file, "\n");
+	for (size_t i = 0; i < points->count; i++) {
+		const struct calibrate_point *point = &points->points[i];
+		fprintf(output.file, "%llu\t%llu\t%llu\t%llu\t%llu",
+			(unsigned long long)point->samples, (unsigned long long)point->elapsed_ns,
+			(unsigned long long)point->gpu_ns, (unsigned long long)point->host_ns,
+			(unsigned long long)point->ahead);
+#define WRITE_COUNT(name) fprintf(output.file, "\t%llu", (unsigned long long)point->counts.name);
+		CALIBRATE_POINT_LIST(WRITE_COUNT)
+#undef WRITE_COUNT
+		fprintf(output.file, "\n");
+	}
+	return output_file_commit(&output, error);
+}
+
+void calibrate_points_free(struct calibrate_points *points)
+{
+	free(points->points);
+	memset(points, 0, sizeof(*points));
+}

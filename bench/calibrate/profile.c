@@ -1,0 +1,138 @@
+#include "bench/calibrate/profile.h"
+
+#include "reports/figures/plot.h"
+#include "engine/base/output_file.h"
+
+#include <cJSON.h>
+#include <stdio.h>
+
+enum { NUMBER_BYTES = 40 };
+
+/* Six places: what calibrate_fit() rounds heights to. */
+static void number_text(char *text, double value)
+{
+	int length = snprintf(text, NUMBER_BYTES, "%.6f", value);
+
+	while (length > 1 && text[length - 1] == '0') {
+		text[--length] = '\0';
+	}
+	if (text[length - 1] == '.') {
+		text[length - 1] = '\0';
+	}
+}
+
+static void add_number(cJSON *object, const char *name, double value)
+{
+	char text[NUMBER_BYTES];
+
+	number_text(text, value);
+	cJSON_AddRawToObject(object, name, text);
+}
+
+static void add_array(cJSON *object, const char *name, const double *values, uint32_t count)
+{
+	cJSON *array = cJSON_AddArrayToObject(object, name);
+	char text[NUMBER_BYTES];
+
+	for (uint32_t i = 0; i < count; i++) {
+		number_text(text, values[i]);
+		cJSON_AddItemToArray(array, cJSON_CreateRaw(text));
+	}
+}
+
+static void add_errors(cJSON *object, const char *name, const struct calibrate_errors *errors)
+{
+	cJSON *inner = cJSON_AddObjectToObject(object, name);
+
+	add_number(inner, "points", errors->points);
+	add_number(inner, "mean", errors->mean);
+	add_number(inner, "p50", errors->p50);
+	add_number(inner, "p90", errors->p90);
+	add_number(inner, "p99", errors->p99);
+	add_number(inner, "max", errors->max);
+	add_number(inner, "bias", errors->bias);
+}
+
+static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibrate_points *points,
+	const struct gpu_profile *memory)
+{
+	const struct calibrate_origin *origin = &points->origin;
+	cJSON *root = cJSON_CreateObject();
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s with %s, calibrated %s at commit %s", origin->device,
+		origin->model, origin->date, origin->commit);
+	cJSON_AddStringToObject(root, "schema", "quire-calibrated-1");
+	cJSON_AddStringToObject(root, "description", text);
+	cJSON_AddStringToObject(root, "model", origin->model);
+	cJSON *section = cJSON_AddObjectToObject(root, "memory");
+	add_number(section, "memory_bytes", memory->memory_bytes);
+	add_number(section, "context_bytes", memory->context_bytes);
+	section = cJSON_AddObjectToObject(root, "calibration");
+#define ADD_ORIGIN(key, bytes) cJSON_AddStringToObject(section, #key, origin->key);
+	CALIBRATE_ORIGIN_LIST(ADD_ORIGIN)
+#undef ADD_ORIGIN
+	section = cJSON_AddObjectToObject(root, "residuals");
+	add_errors(section, "fitted", &fit->fitted);
+	add_errors(section, "held_out", &fit->held_out);
+	section = cJSON_AddObjectToObject(root, "curves");
+	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
+		enum step_curve curve = (enum step_curve)i;
+		const struct step_curve_table *table = &fit->curves[i];
+		cJSON *inner = cJSON_AddObjectToObject(section, step_curve_name(curve));
+		cJSON_AddStringToObject(inner, "what", step_curve_what(curve));
+		add_array(inner, "at", table->at, table->count);
+		add_array(inner, "ns", table->ns, table->count);
+	}
+	return root;
+}
+
+enum status calibrate_profile_write(const char *path, const struct calibrate_fit *fit,
+	const struct calibrate_points *points, const struct gpu_profile *memory,
+	struct error *error)
+{
+	struct output_file output;
+	enum status status = output_file_open(&output, path, error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	cJSON *root = profile_json(fit, points, memory);
+	char *text = cJSON_Print(root);
+	if (text != NULL) {
+		fprintf(output.file, "%s\n", text);
+	}
+	cJSON_free(text);
+	cJSON_Delete(root);
+	return output_file_commit(&output, error);
+}
+
+static const char *kind_of(const struct step_counts *counts)
+{
+	if (counts->prefill_tokens == 0) {
+		return "decode";
+	}
+	return counts->decode_rows == 0 ? "prefill" : "mixed";
+}
+
+enum status calibrate_plot(const struct calibrate_fit *fit, const struct calibrate_points *points,
+	const char *name, const char *path, struct error *error)
+{
+	struct plot plot;
+	char subject[160];
+	enum status status = plot_begin(&plot, error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	snprintf(subject, sizeof(subject), "%s: %.2f %% mean error on held-out steps", name,
+		fit->held_out.mean * 100);
+	fprintf(plot.table, "kind\theld_out\tmeasured_ns\tpredicted_ns\n");
+	for (size_t i = 0; i < points->count; i++) {
+		const struct calibrate_point *point = &points->points[i];
+		fprintf(plot.table, "%s\t%d\t%llu\t%llu\n", kind_of(&point->counts),
+			point->is_held_out, (unsigned long long)point->elapsed_ns,
+			(unsigned long long)point->predicted_ns);
+	}
+	return plot_draw(&plot, "calibration.gp", subject, path, error);
+}

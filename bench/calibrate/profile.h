@@ -1,0 +1,19 @@
+#ifndef BENCH_CALIBRATE_PROFILE_H
+#define BENCH_CALIBRATE_PROFILE_H
+
+#include "bench/calibrate/fit.h"
+#include "bench/calibrate/points.h"
+#include "sim/profile.h"
+
+/* Writes a calibrated profile (schema quire-calibrated-1): where it is from, the residuals on both
+   sides, and the fitted curves. `memory` is the profile whose memory figures it takes over, since a
+   fit of times knows nothing of memory. */
+enum status calibrate_profile_write(const char *path, const struct calibrate_fit *fit,
+	const struct calibrate_points *points, const struct gpu_profile *memory,
+	struct error *error);
+
+/* Measured and predicted times of every point as a figure. */
+enum status calibrate_plot(const struct calibrate_fit *fit, const struct calibrate_points *points,
+	const char *name, const char *path, struct error *error);
+
+#endif

@@ -1,0 +1,242 @@
+#include "bench/calibrate/run.h"
+
+#include "reports/results/results.h"
+#include "engine/base/integer.h"
+#include "engine/base/json.h"
+#include "engine/base/output_file.h"
+#include "sim/cost_model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PATH_BYTES = 4096 };
+
+static enum status make_folder(const char *path, struct error *error)
+{
+	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+		return error_set(error, STATUS_FILE, "cannot make %s: %s", path, strerror(errno));
+	}
+	return STATUS_OK;
+}
+
+/* The pool is known only once the runner is open, and the plan has to be there before: an estimate,
+   with something left over. */
+static enum status guess_blocks(const struct calibrate_plan *plan,
+	const struct replay_config *config, uint32_t *blocks, struct error *error)
+{
+	struct kv_memory memory;
+	const struct kv_memory_limits limits = {
+		.gpu_memory_utilization = config->gpu_memory_utilization,
+		.block_size = plan->block_size,
+		.max_num_seqs = plan->max_num_seqs,
+		.max_num_batched_tokens = plan->max_num_batched_tokens,
+		.max_model_len = plan->max_model_len,
+	};
+
+	if (config->kv_blocks > 0) {
+		*blocks = u32_from(config->kv_blocks);
+		return STATUS_OK;
+	}
+	enum status status = cost_model_kv_memory(plan->model, plan->gpu, &limits, &memory, error);
+	if (status == STATUS_OK) {
+		*blocks = memory.block_count - memory.block_count / 16;
+	}
+	return status;
+}
+
+static enum status fill_plan(struct calibrate_plan *plan, const struct replay_config *config,
+	const struct model_config *model, const struct gpu_profile *gpu, uint64_t budget_s,
+	struct error *error)
+{
+	*plan = (struct calibrate_plan){
+		.model = model,
+		.gpu = gpu,
+		.seed = config->seed,
+		.budget_s = (double)budget_s,
+		.block_size = u32_from(config->block_size),
+		.max_num_seqs = u32_from(config->max_num_seqs),
+		.max_num_batched_tokens = u32_from(config->max_num_batched_tokens),
+		.max_model_len = u32_from(config->max_model_len),
+	};
+	return guess_blocks(plan, config, &plan->kv_blocks, error);
+}
+
+static enum status write_plan(
+	const struct calibrate_plan *plan, bool is_ahead, const char *path, struct error *error)
+{
+	struct output_file output;
+	struct calibrate_plan_size size = {0};
+	enum status status = output_file_open(&output, path, error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	if (is_ahead) {
+		calibrate_plan_write_ahead(plan, output.file);
+		return output_file_commit(&output, error);
+	}
+	calibrate_plan_write(plan, output.file, &size);
+	status = output_file_commit(&output, error);
+	if (status == STATUS_OK) {
+		printf("plan: %u scenes, about %.0f s on a GPU like %s", size.scenes,
+			size.estimate_s, plan->gpu->name);
+		if (size.scenes_left_out > 0) {
+			printf("; %u left out for lack of time or memory", size.scenes_left_out);
+		}
+		printf("\n");
+		fflush(stdout);
+	}
+	return status;
+}
+
+/* Texts of a result, as far as they are there. */
+static void copy_text(char *text, size_t bytes, const struct json_place *place, const char *field)
+{
+	const cJSON *node = json_find(place, field);
+
+	if (cJSON_IsString(node)) {
+		snprintf(text, bytes, "%s", node->valuestring);
+	} else if (cJSON_IsNumber(node)) {
+		snprintf(text, bytes, "%.0f", node->valuedouble);
+	}
+}
+
+static enum status read_origin(
+	const char *run, struct calibrate_origin *origin, struct error *error)
+{
+	char path[PATH_BYTES + 32];
+	struct json_document document = {.root = NULL};
+	struct json_place root, config;
+
+	snprintf(path, sizeof(path), "%s/%s", run, RESULT_PROVENANCE);
+	enum status status = json_document_open(&document, path, error);
+	if (status == STATUS_OK) {
+		status = json_root(&root, &document, error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	copy_text(origin->device, sizeof(origin->device), &root, "device");
+	copy_text(origin->date, sizeof(origin->date), &root, "date");
+	copy_text(origin->commit, sizeof(origin->commit), &root, "commit");
+	copy_text(origin->command, sizeof(origin->command), &root, "command");
+	json_document_close(&document);
+	snprintf(path, sizeof(path), "%s/%s", run, RESULT_SUMMARY);
+	status = json_document_open(&document, path, error);
+	if (status == STATUS_OK) {
+		status = json_root(&root, &document, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_object(&root, "config", &config, error);
+	}
+	if (status == STATUS_OK) {
+		copy_text(origin->model, sizeof(origin->model), &config, "model");
+		copy_text(origin->kv_blocks, sizeof(origin->kv_blocks), &config, "kv_blocks");
+		if (origin->device[0] == '\0') {
+			snprintf(origin->device, sizeof(origin->device), "runner ");
+			copy_text(
+				origin->device + 7, sizeof(origin->device) - 7, &config, "runner");
+		}
+	}
+	json_document_close(&document);
+	return status;
+}
+
+/* Behind a step that only decodes, in a run whose trace was exhausted from the start, every other
+   such step was launched ahead. Only these are kept. */
+static void keep_ahead(struct calibrate_points *points)
+{
+	size_t kept = 0;
+	bool was_decode = false;
+
+	for (size_t i = 0; i < points->count; i++) {
+		bool is_decode = points->points[i].counts.prefill_rows == 0;
+		points->points[i].ahead = 1;
+		if (is_decode && was_decode) {
+			points->points[kept++] = points->points[i];
+		}
+		was_decode = is_decode;
+	}
+	points->count = kept;
+}
+
+/* Writes the plan and replays it, unless that was done before; *out gets its steps. */
+static enum status play_plan(const struct replay_order *order, const struct calibrate_plan *plan,
+	const char *folder, bool is_ahead, struct calibrate_points *out, struct error *error)
+{
+	enum status status = STATUS_OK;
+	/* The session completes its order, the number of KV blocks among other things. */
+	struct replay_order own = *order;
+	char trace[PATH_BYTES], run[PATH_BYTES], steps[PATH_BYTES + 32];
+
+	snprintf(trace, sizeof(trace), "%s/plan%s.jsonl", folder, is_ahead ? "_ahead" : "");
+	snprintf(run, sizeof(run), "%s/run%s", folder, is_ahead ? "_ahead" : "");
+	snprintf(steps, sizeof(steps), "%s/" RESULT_STEPS, run);
+	own.trace_path = trace;
+	own.out = run;
+	own.wants_steps = true;
+	own.is_quiet = true;
+	own.config.overlap = is_ahead ? "on" : "off";
+	if (plan != NULL) {
+		status = write_plan(plan, is_ahead, trace, error);
+	}
+	if (status == STATUS_OK && plan != NULL) {
+		status = replay_session_run(&own, error);
+	}
+	if (status == STATUS_OK) {
+		status = calibrate_points_read(out, steps, is_ahead ? 0 : CALIBRATE_WARM_NS, error);
+	}
+	if (status == STATUS_OK && is_ahead) {
+		keep_ahead(out);
+	} else if (status == STATUS_OK) {
+		status = read_origin(run, &out->origin, error);
+	}
+	return status;
+}
+
+static enum status collect(const struct replay_order *order, const struct calibrate_plan *plan,
+	const char *folder, struct calibrate_points *out, struct error *error)
+{
+	char path[PATH_BYTES];
+	struct calibrate_points ahead = {0};
+
+	enum status status = play_plan(order, plan, folder, false, out, error);
+	if (status == STATUS_OK) {
+		status = play_plan(order, plan, folder, true, &ahead, error);
+	}
+	if (status == STATUS_OK) {
+		calibrate_points_append(out, &ahead);
+		calibrate_points_join(out);
+		calibrate_points_drop_lone(out);
+		snprintf(path, sizeof(path), "%s/points.tsv", folder);
+		status = calibrate_points_write(out, path, error);
+	}
+	calibrate_points_free(&ahead);
+	return status;
+}
+
+enum status calibrate_collect(const char *folder, struct calibrate_points *out, struct error *error)
+{
+	const struct replay_order order = {0};
+
+	return collect(&order, NULL, folder, out, error);
+}
+
+enum status calibrate_run(const struct replay_order *order, const char *folder,
+	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
+	struct error *error)
+{
+	struct model_config model;
+	struct calibrate_plan plan;
+
+	enum status status = model_config_find(order->config.model, &model, error);
+	if (status == STATUS_OK) {
+		status = make_folder(folder, error);
+	}
+	if (status == STATUS_OK) {
+		status = fill_plan(&plan, &order->config, &model, gpu, budget_s, error);
+	}
+	return status == STATUS_OK ? collect(order, &plan, folder, out, error) : status;
+}

@@ -1,0 +1,26 @@
+#ifndef BENCH_CALIBRATE_RUN_H
+#define BENCH_CALIBRATE_RUN_H
+
+#include "bench/calibrate/plan.h"
+#include "bench/calibrate/points.h"
+#include "bench/replay/replay_session.h"
+
+/* The measuring half of a calibration: writes the plan as a trace, replays it as any other trace is
+   replayed, so that what is measured is what a replay will meet, and takes the steps as points.
+
+   folder/plan.jsonl          the trace
+   folder/run/                the result of its replay, with steps.tsv
+   folder/plan_ahead.jsonl    a smaller one,
+   folder/run_ahead/          whose steps are launched ahead, for the host's share of such
+   folder/points.tsv          the steps of both, joined */
+
+/* Only the last part, of a folder in which all was measured before. */
+enum status calibrate_collect(
+	const char *folder, struct calibrate_points *out, struct error *error);
+
+/* order: config holds model, runner, weights and limits. */
+enum status calibrate_run(const struct replay_order *order, const char *folder,
+	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
+	struct error *error);
+
+#endif

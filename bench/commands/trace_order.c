@@ -1,0 +1,264 @@
+#include "bench/commands/trace_order.h"
+
+#include "bench/options/options.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "workloads/generate/zipf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PART_BYTES = 32, PARTS_MAX = 4, LOG_NORMAL_MAX = 131072, WAVE_STEPS = 16 };
+
+#define MILLION UINT64_C(1000000)
+#define RATE_MAX (MILLION * MILLION)
+
+static const uint64_t TOKEN_NS = 15000000; /* a decode step of a loaded engine, for timestamps */
+
+/* Splits "a:b:c" into parts of less than PART_BYTES; returns how many, 0 if it does not fit. */
+static uint32_t split(const char *text, char separator, char parts[PARTS_MAX][PART_BYTES])
+{
+	uint32_t count = 0;
+
+	for (;;) {
+		const char *end = strchr(text, separator);
+		size_t bytes = end == NULL ? strlen(text) : (size_t)(end - text);
+		if (count == PARTS_MAX || bytes >= PART_BYTES) {
+			return 0;
+		}
+		memcpy(parts[count], text, bytes);
+		parts[count++][bytes] = '\0';
+		if (end == NULL) {
+			return count;
+		}
+		text = end + 1;
+	}
+}
+
+static bool parse_u32(const char *text, uint64_t maximum, uint32_t *value)
+{
+	uint64_t number;
+
+	if (!text_to_u64(text, &number) || number < 1 || number > maximum) {
+		return false;
+	}
+	*value = (uint32_t)number;
+	return true;
+}
+
+/* "512", "128:1024" or "lognormal:900:1.1". */
+static bool parse_length(const char *text, struct length_draw *draw)
+{
+	char parts[PARTS_MAX][PART_BYTES];
+	uint32_t count = split(text, ':', parts);
+
+	if (count == 3 && strcmp(parts[0], "lognormal") == 0) {
+		*draw = (struct length_draw){
+			.kind = LENGTH_LOG_NORMAL, .low = 1, .high = LOG_NORMAL_MAX};
+		return parse_u32(parts[1], LOG_NORMAL_MAX, &draw->median) &&
+		       text_to_millionths(parts[2], &draw->sigma_millionths) &&
+		       draw->sigma_millionths <= 10 * MILLION;
+	}
+	*draw = (struct length_draw){.kind = LENGTH_UNIFORM};
+	return (count == 1 || count == 2) &&
+	       parse_u32(parts[0], TRACE_LENGTH_MAX / 4, &draw->low) &&
+	       parse_u32(parts[count - 1], TRACE_LENGTH_MAX / 4, &draw->high) &&
+	       draw->low <= draw->high;
+}
+
+static enum status length_option(
+	const char *name, const char *text, struct length_draw *draw, struct error *error)
+{
+	if (text == NULL) {
+		return error_set(error, STATUS_USAGE, "--%s is missing", name);
+	}
+	if (!parse_length(text, draw)) {
+		return error_set(error, STATUS_USAGE,
+			"--%s: found '%s', expected N, LOW:HIGH (each from 1 to %d) or "
+			"lognormal:MEDIAN:SIGMA",
+			name, text, TRACE_LENGTH_MAX / 4);
+	}
+	return STATUS_OK;
+}
+
+/* "1024:4" or "512:1,1024:200": tokens and how many there are, level by level. */
+static enum status parse_prefix(
+	const char *text, struct generator_options *options, struct error *error)
+{
+	const char *at = text;
+	uint64_t sum = 0;
+
+	while (at != NULL) {
+		char level_text[2 * PART_BYTES] = "";
+		char parts[PARTS_MAX][PART_BYTES];
+		const char *comma = strchr(at, ',');
+		size_t bytes = comma == NULL ? strlen(at) : (size_t)(comma - at);
+		struct prefix_level level = {.count = 1};
+		memcpy(level_text, at, u64_min(bytes, sizeof(level_text) - 1));
+		uint32_t count = split(level_text, ':', parts);
+		bool is_good = (count == 1 || count == 2) &&
+			       parse_u32(parts[0], TRACE_LENGTH_MAX / 4, &level.tokens) &&
+			       (count == 1 || parse_u32(parts[1], ZIPF_COUNT_MAX, &level.count));
+		sum += level.tokens;
+		if (!is_good || options->level_count == PREFIX_LEVELS_MAX ||
+			sum > TRACE_LENGTH_MAX / 4) {
+			return error_set(error, STATUS_USAGE,
+				"--prefix: found '%s', expected TOKENS:COUNT, up to %d of them "
+				"with "
+				"commas between",
+				text, PREFIX_LEVELS_MAX);
+		}
+		options->levels[options->level_count++] = level;
+		at = comma == NULL ? NULL : comma + 1;
+	}
+	return STATUS_OK;
+}
+
+/* "300:2:12": the rate goes from 2 to 12 requests a second and back every 300 seconds. */
+static enum status parse_wave(
+	const char *text, struct arrival_profile *profile, struct error *error)
+{
+	char parts[PARTS_MAX][PART_BYTES];
+	uint64_t period = 0;
+
+	if (split(text, ':', parts) != 3 || !text_to_millionths(parts[0], &period) ||
+		!text_to_millionths(parts[1], &profile->rate_from) ||
+		!text_to_millionths(parts[2], &profile->rate_to) || period < MILLION ||
+		period > MILLION * MILLION || profile->rate_from == 0 || profile->rate_to == 0 ||
+		profile->rate_from > RATE_MAX || profile->rate_to > RATE_MAX) {
+		return error_set(error, STATUS_USAGE,
+			"--wave: found '%s', expected SECONDS:LOW:HIGH, a period from 1 second and "
+			"two "
+			"rates above 0",
+			text);
+	}
+	profile->step_count = WAVE_STEPS;
+	profile->step_ns = period * 1000 / (2 * (WAVE_STEPS - 1));
+	profile->swings = true;
+	return STATUS_OK;
+}
+
+static enum status plan_arrivals(
+	struct trace_plan *plan, const struct trace_order *order, struct error *error)
+{
+	struct load load = order->load;
+	bool has_profile = false;
+
+	if (order->wave != NULL) {
+		if (load.rate > 0 || strcmp(load.ramp, "none") != 0) {
+			return error_set(error, STATUS_USAGE,
+				"--wave and %s both say the rate: give one of them",
+				load.rate > 0 ? "--rate" : "--ramp");
+		}
+		load.rate = MILLION; /* so that the kind of arrivals is checked */
+	}
+	enum status status = load_profile(&load, &plan->profile, &has_profile, error);
+	if (status == STATUS_OK && order->wave != NULL) {
+		status = parse_wave(order->wave, &plan->profile, error);
+	}
+	if (status == STATUS_OK && has_profile) {
+		plan->profile.resolution_ns = 1000; /* of the timestamps of a trace */
+		plan->options.profile = &plan->profile;
+	}
+	plan->options.duration_ns = order->load.duration * 1000;
+	return status;
+}
+
+static enum status read_pairs(struct trace_plan *plan, const char *path, struct error *error)
+{
+	const struct trace_options any = {0};
+	struct trace *trace = NULL;
+	struct trace_row row;
+	bool has_row = true;
+	enum status status = trace_open(&trace, path, &any, error);
+
+	while (status == STATUS_OK && has_row) {
+		status = trace_next(trace, &row, &has_row, error);
+		if (status == STATUS_OK && has_row && row.input_length > TRACE_LENGTH_MAX / 4) {
+			status = error_set(error, STATUS_INPUT,
+				"%.200s: found an input_length of %u, expected at most %d to draw "
+				"from",
+				path, row.input_length, TRACE_LENGTH_MAX / 4);
+		}
+		if (status == STATUS_OK && has_row) {
+			uint64_t count = plan->options.pair_count++;
+			plan->pairs = memory_grow(
+				plan->pairs, &plan->pair_capacity, count + 1, sizeof(*plan->pairs));
+			plan->pairs[count] =
+				(struct length_pair){row.input_length, row.output_length};
+		}
+	}
+	trace_close(trace);
+	plan->options.pairs = plan->pairs;
+	return status;
+}
+
+static enum status plan_lengths(
+	struct trace_plan *plan, const struct trace_order *order, struct error *error)
+{
+	struct generator_options *options = &plan->options;
+	bool is_drawn = order->lengths_from != NULL;
+	enum status status = length_option("turns", order->turns, &options->turns, error);
+
+	if (status == STATUS_OK && is_drawn && (order->input != NULL || order->output != NULL)) {
+		return error_set(error, STATUS_USAGE,
+			"--lengths-from says both lengths, so --%s does not go with it",
+			order->input != NULL ? "input" : "output");
+	}
+	if (status == STATUS_OK && is_drawn && options->turns.high > 1) {
+		return error_set(error, STATUS_USAGE,
+			"--lengths-from draws whole prompts, which leaves --turns no follow-ups");
+	}
+	if (is_drawn) {
+		return status == STATUS_OK ? read_pairs(plan, order->lengths_from, error) : status;
+	}
+	if (status == STATUS_OK) {
+		status = length_option("input", order->input, &options->input, error);
+	}
+	if (status == STATUS_OK) {
+		status = length_option("output", order->output, &options->output, error);
+	}
+	if (status == STATUS_OK) {
+		status = length_option("follow-up",
+			order->follow_up != NULL ? order->follow_up : order->input,
+			&options->follow_up, error);
+	}
+	return status;
+}
+
+enum status trace_plan_open(
+	struct trace_plan *plan, const struct trace_order *order, struct error *error)
+{
+	*plan = (struct trace_plan){0};
+	struct generator_options *options = &plan->options;
+	if (order->requests == 0) {
+		return error_set(error, STATUS_USAGE, "--requests is missing");
+	}
+	options->request_count = order->requests;
+	options->seed = order->seed;
+	options->pause_ns = order->think * 1000;
+	options->token_ns = TOKEN_NS;
+	options->context_max = u32_from(order->max_context);
+	options->skew_millionths = order->zipf;
+	options->trace_block_size = u32_from(order->trace_block_size);
+	enum status status = plan_lengths(plan, order, error);
+	if (status == STATUS_OK) {
+		status = plan_arrivals(plan, order, error);
+	}
+	if (status == STATUS_OK && order->prefix != NULL) {
+		status = parse_prefix(order->prefix, options, error);
+	}
+	if (status == STATUS_OK && options->turns.high > 1 && options->profile == NULL) {
+		status = error_set(error, STATUS_USAGE,
+			"--turns needs sessions that begin over time: give --rate, --ramp or "
+			"--wave");
+	}
+	return status;
+}
+
+void trace_plan_close(struct trace_plan *plan)
+{
+	free(plan->pairs);
+	*plan = (struct trace_plan){0};
+}

@@ -1,0 +1,256 @@
+#include "bench/commands/trace.h"
+
+#include "bench/replay/trace_reading.h"
+#include "reports/figures/plot.h"
+#include "workloads/study/trace_stat.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cJSON.h>
+
+enum { QUANTILES = 200 };
+
+#define NS_PER_S 1e9
+
+static double duration_s(const struct trace_stat *stat)
+{
+	return (double)(stat->last_ns - stat->first_ns) / NS_PER_S;
+}
+
+/* Rows a second from the first to the last; 0 when all come at once. */
+static double rate(const struct trace_stat *stat)
+{
+	double seconds = duration_s(stat);
+
+	return seconds > 0 ? (double)(stat->row_count - 1) / seconds : 0;
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+	return whole == 0 ? 0 : (double)part / (double)whole;
+}
+
+static void print_lengths(const char *name, const struct length_stat *lengths, uint64_t rows)
+{
+	printf("  %-16s %10.1f %10" PRIu32 " %10" PRIu32 " %10" PRIu32 " %10" PRIu32 " %10" PRIu32
+	       "\n",
+		name, (double)lengths->sum / (double)rows, lengths->minimum, lengths->p50,
+		lengths->p90, lengths->p99, lengths->maximum);
+}
+
+static void print_table(const struct trace_stat *stat, const struct trace *trace)
+{
+	printf("format      %s\n", trace_format_name(trace));
+	printf("rows        %" PRIu64 "\n", stat->row_count);
+	printf("duration    %.3f s\n", duration_s(stat));
+	if (rate(stat) > 0) {
+		printf("rate        %.4f requests/s\n", rate(stat));
+		printf("gaps        CV %.3f (Poisson: 1)\n", stat->gap_cv);
+		printf("peak        %" PRIu64 " requests in second %" PRIu64 "\n",
+			stat->peak_second_count, stat->peak_second);
+	} else {
+		printf("rate        all rows at once\n");
+	}
+	printf("\n  tokens                 mean        min        p50        p90        p99        "
+	       "max\n");
+	print_lengths("input", &stat->input, stat->row_count);
+	print_lengths("output", &stat->output, stat->row_count);
+	printf("\ntokens      %" PRIu64 " input, %" PRIu64 " output\n", stat->input.sum,
+		stat->output.sum);
+	if (stat->has_ids) {
+		printf("blocks      %" PRIu64 " of %" PRIu32 " tokens, %" PRIu64 " different\n",
+			stat->block_references, stat->references.block_size, stat->unique_blocks);
+		printf("ideal hits  %.2f %% of blocks, %.2f %% of input tokens (nothing ever "
+		       "evicted)\n",
+			100 * share(stat->ideal.blocks, stat->block_references),
+			100 * share(stat->ideal.tokens, stat->input.sum));
+	} else {
+		printf("blocks      no hash ids and no token ids: prompts share nothing\n");
+	}
+	if (stat->session_count > 0) {
+		printf("sessions    %" PRIu64 ", %.2f turns each; %" PRIu64
+		       " turns continue the one before word for word\n",
+			stat->session_count, (double)stat->turn_count / (double)stat->session_count,
+			stat->follow_up_count);
+	} else {
+		printf("sessions    none named\n");
+	}
+}
+
+static void add_lengths(
+	cJSON *root, const char *name, const struct length_stat *lengths, uint64_t rows)
+{
+	cJSON *object = cJSON_AddObjectToObject(root, name);
+
+	cJSON_AddNumberToObject(object, "sum", (double)lengths->sum);
+	cJSON_AddNumberToObject(object, "mean", (double)lengths->sum / (double)rows);
+	cJSON_AddNumberToObject(object, "min", lengths->minimum);
+	cJSON_AddNumberToObject(object, "p50", lengths->p50);
+	cJSON_AddNumberToObject(object, "p90", lengths->p90);
+	cJSON_AddNumberToObject(object, "p99", lengths->p99);
+	cJSON_AddNumberToObject(object, "max", lengths->maximum);
+}
+
+static void print_json(const struct trace_stat *stat, const struct trace *trace)
+{
+	cJSON *root = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(root, "format", trace_format_name(trace));
+	cJSON_AddNumberToObject(root, "rows", (double)stat->row_count);
+	cJSON_AddNumberToObject(root, "skipped_rows", (double)trace_skipped_count(trace));
+	cJSON_AddNumberToObject(root, "duration_s", duration_s(stat));
+	if (rate(stat) > 0) {
+		cJSON_AddNumberToObject(root, "rate_per_s", rate(stat));
+		cJSON_AddNumberToObject(root, "gap_cv", stat->gap_cv);
+	} else {
+		cJSON_AddNullToObject(root, "rate_per_s");
+		cJSON_AddNullToObject(root, "gap_cv");
+	}
+	cJSON_AddNumberToObject(root, "peak_second", (double)stat->peak_second);
+	cJSON_AddNumberToObject(root, "peak_second_rows", (double)stat->peak_second_count);
+	add_lengths(root, "input_tokens", &stat->input, stat->row_count);
+	add_lengths(root, "output_tokens", &stat->output, stat->row_count);
+	cJSON *blocks = cJSON_AddObjectToObject(root, "blocks");
+	cJSON_AddBoolToObject(blocks, "has_ids", stat->has_ids);
+	cJSON_AddNumberToObject(blocks, "tokens", stat->references.block_size);
+	cJSON_AddNumberToObject(blocks, "total", (double)stat->block_references);
+	cJSON_AddNumberToObject(blocks, "unique", (double)stat->unique_blocks);
+	cJSON *ideal = cJSON_AddObjectToObject(root, "ideal");
+	cJSON_AddNumberToObject(ideal, "hit_blocks", (double)stat->ideal.blocks);
+	cJSON_AddNumberToObject(ideal, "hit_tokens", (double)stat->ideal.tokens);
+	cJSON_AddNumberToObject(
+		ideal, "block_hit_rate", share(stat->ideal.blocks, stat->block_references));
+	cJSON_AddNumberToObject(
+		ideal, "token_hit_rate", share(stat->ideal.tokens, stat->input.sum));
+	cJSON *sessions = cJSON_AddObjectToObject(root, "sessions");
+	cJSON_AddNumberToObject(sessions, "count", (double)stat->session_count);
+	cJSON_AddNumberToObject(sessions, "turns", (double)stat->turn_count);
+	cJSON_AddNumberToObject(sessions, "continued_turns", (double)stat->follow_up_count);
+	char *text = cJSON_Print(root);
+	printf("%s\n", text);
+	free(text);
+	cJSON_Delete(root);
+}
+
+static void write_lengths(FILE *table, const char *kind, const uint32_t *sorted, uint64_t count)
+{
+	for (uint64_t i = 0; i <= QUANTILES; i++) {
+		uint64_t at = i * (count - 1) / QUANTILES;
+		fprintf(table, "%s\t%" PRIu32 "\t%.6f\n", kind, sorted[at],
+			(double)(at + 1) / (double)count);
+	}
+}
+
+/* What reports/figures/trace_stat.gp reads: rows of a kind, x and y. */
+static enum status draw(const struct trace_stat *stat, const char *path, struct error *error)
+{
+	struct plot plot;
+	enum status status = plot_begin(&plot, error);
+	uint64_t last = (stat->last_ns - stat->first_ns) / stat->bin_ns;
+	double width_s = (double)stat->bin_ns / NS_PER_S;
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	fprintf(plot.table, "kind\tx\ty\n");
+	for (uint64_t i = 0; i <= last; i++) {
+		fprintf(plot.table, "rate\t%.6f\t%.6f\n",
+			(double)stat->first_ns / NS_PER_S + (double)i * width_s,
+			(double)stat->bins[i] / width_s);
+	}
+	write_lengths(plot.table, "input", stat->inputs, stat->row_count);
+	write_lengths(plot.table, "output", stat->outputs, stat->row_count);
+	return plot_draw(&plot, "trace_stat.gp", NULL, path, error);
+}
+
+static enum status add_rows(struct trace_stat *stat, struct trace *trace, struct error *error)
+{
+	struct trace_row row;
+	bool has_row = true;
+	enum status status = STATUS_OK;
+
+	while (status == STATUS_OK && has_row) {
+		status = trace_next(trace, &row, &has_row, error);
+		if (status == STATUS_OK && has_row) {
+			status = trace_stat_add(stat, &row, error);
+		}
+	}
+	return status;
+}
+
+static enum status run(const char *path, const struct trace_reading *reading, bool wants_json,
+	const char *plot, struct error *error)
+{
+	struct trace *trace = NULL;
+	struct trace_stat stat;
+	enum status status = trace_reading_open(&trace, path, reading, error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	trace_stat_init(&stat, trace_reading_block_size(trace));
+	status = add_rows(&stat, trace, error);
+	if (status == STATUS_OK) {
+		trace_stat_finish(&stat);
+		status = plot == NULL ? STATUS_OK : draw(&stat, plot, error);
+	}
+	if (status == STATUS_OK) {
+		trace_reading_report(trace);
+		if (wants_json) {
+			print_json(&stat, trace);
+		} else {
+			print_table(&stat, trace);
+		}
+	}
+	trace_stat_deinit(&stat);
+	trace_close(trace);
+	return status;
+}
+
+int command_trace_stat(int argc, char **argv)
+{
+	struct trace_reading reading = {0};
+	bool wants_json = false;
+	const char *plot = NULL;
+	struct option options[TRACE_READING_ROWS + 3] = {
+		[TRACE_READING_ROWS] = {.kind = OPTION_HEADING, .help = "What is written"},
+		{"json", OPTION_FLAG, &wants_json, NULL, "one JSON object instead of a table", 0, 0,
+			NULL, NULL},
+		{"plot", OPTION_TEXT, &plot, "FILE.svg",
+			"arrivals over time and the lengths, as a picture", 0, 0, NULL, NULL},
+	};
+	const struct command command = {
+		.name = "trace stat",
+		.arguments = "TRACE [options]",
+		.summary = "Says what a trace holds before any engine runs: how many requests come "
+			   "and how\n"
+			   "regularly, how long they are, and how much of their prompts a cache "
+			   "without end\n"
+			   "would find.",
+		.examples = "  quire trace stat chat.jsonl\n"
+			    "  quire trace stat AzureLLMInferenceTrace_conv.csv --json --plot "
+			    "azure.svg\n",
+		.options = options,
+		.option_count = sizeof(options) / sizeof(options[0]),
+		.positional_minimum = 1,
+		.positional_maximum = 1,
+	};
+	const char *path = NULL;
+	uint32_t positional_count = 0;
+	bool wants_help = false;
+	struct error error = {0};
+
+	trace_reading_options(&reading, options);
+	enum status status =
+		options_parse(&command, argc, argv, &path, &positional_count, &wants_help, &error);
+	if (status == STATUS_OK && wants_help) {
+		command_help(&command);
+		return 0;
+	}
+	if (status == STATUS_OK) {
+		status = run(path, &reading, wants_json, plot, &error);
+	}
+	return status == STATUS_OK ? 0 : command_fail(&command, &error);
+}

@@ -1,0 +1,213 @@
+#include "bench/compare/compare.h"
+
+#include "reports/results/results.h"
+#include "engine/base/integer.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096, DEPTH_MAX = 8, VALUES_MAX = 4096 };
+
+static void value_text(const cJSON *node, char *out)
+{
+	if (node == NULL || cJSON_IsNull(node)) {
+		snprintf(out, COMPARED_TEXT_BYTES, "-");
+	} else if (cJSON_IsNumber(node)) {
+		snprintf(out, COMPARED_TEXT_BYTES, "%.15g", node->valuedouble);
+	} else if (cJSON_IsString(node)) {
+		snprintf(out, COMPARED_TEXT_BYTES, "%s", node->valuestring);
+	} else if (cJSON_IsBool(node)) {
+		snprintf(out, COMPARED_TEXT_BYTES, "%s", cJSON_IsTrue(node) ? "true" : "false");
+	} else {
+		char *text = cJSON_PrintUnformatted(node);
+		snprintf(out, COMPARED_TEXT_BYTES, "%s", text == NULL ? "?" : text);
+		cJSON_free(text);
+	}
+}
+
+/* The value at a path like "latency_ms.ttft.p99", or NULL. */
+static const cJSON *find_path(const cJSON *node, const char *path)
+{
+	while (node != NULL && *path != '\0') {
+		size_t length = strcspn(path, ".");
+		const cJSON *child = cJSON_IsObject(node) ? node->child : NULL;
+		while (child != NULL && (strlen(child->string) != length ||
+						memcmp(child->string, path, length) != 0)) {
+			child = child->next;
+		}
+		node = child;
+		path += length + (path[length] == '.');
+	}
+	return node;
+}
+
+static void set_value(struct compared_value *out, const char *name, const cJSON *a, const cJSON *b)
+{
+	snprintf(out->name, sizeof(out->name), "%s", name);
+	value_text(a, out->a);
+	value_text(b, out->b);
+	out->is_number = cJSON_IsNumber(a) && cJSON_IsNumber(b);
+	out->a_number = cJSON_IsNumber(a) ? a->valuedouble : 0;
+	out->b_number = cJSON_IsNumber(b) ? b->valuedouble : 0;
+	/* Texts are cut, numbers are printed: the values themselves decide. */
+	out->is_equal = strcmp(out->a, out->b) == 0 && cJSON_Compare(a, b, true);
+	if (out->a[0] == '-' && out->a[1] == '\0' && strcmp(out->b, "-") == 0) {
+		out->is_equal = true; /* null on one side and nothing on the other */
+	}
+	out->is_config = strncmp(name, "config.", 7) == 0;
+}
+
+/* Walks the leaves of `root` in order and adds those that are not there yet. `a` and `b` are the
+   two summaries; root is one of them. */
+static enum status add_leaves(struct comparison *out, size_t *capacity, const cJSON *root,
+	const cJSON *a, const cJSON *b, struct error *error)
+{
+	const cJSON *stack[DEPTH_MAX];
+	size_t length[DEPTH_MAX]; /* of the path above each level */
+	char path[COMPARED_NAME_BYTES] = "";
+	uint32_t depth = 1;
+
+	stack[0] = root->child;
+	length[0] = 0;
+	while (depth > 0) {
+		const cJSON *node = stack[depth - 1];
+		if (node == NULL) {
+			depth--;
+			continue;
+		}
+		stack[depth - 1] = node->next;
+		size_t above = length[depth - 1];
+		snprintf(path + above, sizeof(path) - above, "%s%s", above == 0 ? "" : ".",
+			node->string);
+		if (cJSON_IsObject(node) && depth < DEPTH_MAX) {
+			stack[depth] = node->child;
+			length[depth++] = strlen(path);
+			continue;
+		}
+		if (root == b && find_path(a, path) != NULL) {
+			continue; /* A's walk has added it */
+		}
+		if (out->value_count == VALUES_MAX) {
+			return error_set(error, STATUS_INPUT, "a summary has more than %d values",
+				VALUES_MAX);
+		}
+		out->values = memory_grow(
+			out->values, capacity, out->value_count + (size_t)1, sizeof(*out->values));
+		set_value(&out->values[out->value_count++], path, find_path(a, path),
+			find_path(b, path));
+	}
+	return STATUS_OK;
+}
+
+static enum status open_summary(struct json_document *out, const char *folder, struct error *error)
+{
+	char path[PATH_BYTES];
+	struct json_place root;
+	const char *schema = NULL, *hash = NULL;
+
+	int length = snprintf(path, sizeof(path), "%s/%s", folder, RESULT_SUMMARY);
+	if (length < 0 || (size_t)length >= sizeof(path)) {
+		return error_set(error, STATUS_USAGE, "the path of a folder is too long");
+	}
+	enum status status = json_document_open(out, path, error);
+	if (status == STATUS_OK) {
+		status = json_root(&root, out, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_text(&root, "schema", &schema, error);
+	}
+	if (status == STATUS_OK && strcmp(schema, RESULT_SCHEMA) != 0) {
+		status = json_refuse(&root, "schema", "\"" RESULT_SCHEMA "\"", error);
+	}
+	if (status == STATUS_OK) {
+		status = json_text(&root, "result_hash", &hash, error);
+	}
+	return status;
+}
+
+static bool has_file(const char *folder, char *path)
+{
+	int length = snprintf(path, PATH_BYTES, "%s/%s", folder, RESULT_STEPS);
+	FILE *file = length < 0 || length >= PATH_BYTES ? NULL : fopen(path, "r");
+	if (file != NULL) {
+		fclose(file);
+	}
+	return file != NULL;
+}
+
+static enum status add_steps(struct comparison *out, struct error *error)
+{
+	char a[PATH_BYTES], b[PATH_BYTES];
+	bool has_same_pool = true;
+
+	for (uint32_t i = 0; i < out->value_count; i++) {
+		if (strcmp(out->values[i].name, "config.kv_blocks") == 0) {
+			has_same_pool = out->values[i].is_equal;
+		}
+	}
+	out->has_steps = has_file(out->a, a) && has_file(out->b, b);
+	if (!out->has_steps) {
+		return STATUS_OK;
+	}
+	return compare_steps(a, b, has_same_pool, &out->steps, error);
+}
+
+static void conclude(struct comparison *out)
+{
+	const struct step_comparison *steps = &out->steps;
+
+	out->has_same_values = true;
+	for (uint32_t i = 0; i < out->value_count; i++) {
+		const struct compared_value *value = &out->values[i];
+		if (strcmp(value->name, "result_hash") == 0) {
+			out->has_same_hash = value->is_equal;
+		} else if (!value->is_config && !value->is_equal) {
+			out->has_same_values = false;
+		}
+	}
+	bool has_same_steps =
+		!steps->decision.is_there && !steps->a_is_longer && !steps->b_is_longer;
+	out->has_same_decisions = out->has_same_hash && has_same_steps;
+}
+
+enum status comparison_open(
+	struct comparison *out, const char *a, const char *b, struct error *error)
+{
+	struct json_document a_summary = {.root = NULL}, b_summary = {.root = NULL};
+	size_t capacity = 0;
+
+	memset(out, 0, sizeof(*out));
+	out->a = a;
+	out->b = b;
+	enum status status = open_summary(&a_summary, a, error);
+	if (status == STATUS_OK) {
+		status = open_summary(&b_summary, b, error);
+	}
+	if (status == STATUS_OK) {
+		status = add_leaves(
+			out, &capacity, a_summary.root, a_summary.root, b_summary.root, error);
+	}
+	if (status == STATUS_OK) {
+		status = add_leaves(
+			out, &capacity, b_summary.root, a_summary.root, b_summary.root, error);
+	}
+	if (status == STATUS_OK) {
+		status = add_steps(out, error);
+	}
+	json_document_close(&a_summary);
+	json_document_close(&b_summary);
+	if (status != STATUS_OK) {
+		comparison_close(out);
+		return status;
+	}
+	conclude(out);
+	return STATUS_OK;
+}
+
+void comparison_close(struct comparison *comparison)
+{
+	free(comparison->values);
+	comparison->values = NULL;
+}

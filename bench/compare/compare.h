@@ -1,0 +1,47 @@
+#ifndef BENCH_COMPARE_COMPARE_H
+#define BENCH_COMPARE_COMPARE_H
+
+#include "bench/compare/compare_steps.h"
+#include "engine/base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The differences of two result folders: configuration, every value of the summaries, and the first
+   step and column where their steps part. Decisions are what the result hash covers and what the
+   counts of the steps show; times may differ between runs that decided alike. */
+
+enum { COMPARED_NAME_BYTES = 96, COMPARED_TEXT_BYTES = 192 };
+
+/* A value of summary.json, by its path: "latency_ms.ttft.p99". */
+struct compared_value {
+	char name[COMPARED_NAME_BYTES];
+	char a[COMPARED_TEXT_BYTES], b[COMPARED_TEXT_BYTES]; /* as text; "-": not there, or null */
+	double a_number, b_number;
+	bool is_number; /* both are */
+	bool is_equal;
+	bool is_config; /* below "config" */
+};
+
+struct comparison {
+	const char *a, *b;	       /* the folders, borrowed */
+	struct compared_value *values; /* (value_count) in the order of A, then what only B has */
+	uint32_t value_count;
+	bool has_same_hash;
+	bool has_steps; /* both folders have a steps.tsv */
+	struct step_comparison steps;
+	bool has_same_decisions;
+	bool has_same_values; /* all but config and the names of things */
+};
+
+/* Borrows the folder names. Failures leave nothing to close. */
+enum status comparison_open(
+	struct comparison *out, const char *a, const char *b, struct error *error);
+void comparison_close(struct comparison *comparison);
+
+/* A table for a person, or one JSON object. */
+void comparison_print(const struct comparison *comparison, FILE *out);
+void comparison_print_json(const struct comparison *comparison, FILE *out);
+
+#endif

@@ -1,0 +1,182 @@
+#include "bench/compare/compare.h"
+
+#include "reports/results/fidelity.h"
+
+#include <cJSON.h>
+#include <string.h>
+
+enum { CELL_BYTES = 64 };
+
+static void print_difference(FILE *out, const char *what, const struct step_difference *difference)
+{
+	fprintf(out, "  first %s to differ: step %llu, %s is %s in A and %s in B\n", what,
+		(unsigned long long)difference->step, difference->column, difference->a,
+		difference->b);
+}
+
+static void print_steps(const struct comparison *comparison, FILE *out)
+{
+	const struct step_comparison *steps = &comparison->steps;
+
+	if (!comparison->has_steps) {
+		fprintf(out, "  steps not compared: not both folders have a steps.tsv "
+			     "(quire replay --steps)\n");
+		return;
+	}
+	if (steps->decision.is_there) {
+		print_difference(out, "decision", &steps->decision);
+	} else if (steps->a_is_longer || steps->b_is_longer) {
+		fprintf(out, "  %llu steps are decided alike, then only %s goes on\n",
+			(unsigned long long)steps->step_count, steps->a_is_longer ? "A" : "B");
+	} else {
+		fprintf(out, "  all %llu steps are decided alike\n",
+			(unsigned long long)steps->step_count);
+	}
+	if (steps->other.is_there) {
+		print_difference(out, "time or other column", &steps->other);
+	}
+}
+
+static void print_config(const struct comparison *comparison, FILE *out)
+{
+	uint32_t count = 0, different = 0;
+	for (uint32_t i = 0; i < comparison->value_count; i++) {
+		count += comparison->values[i].is_config;
+		different += comparison->values[i].is_config && !comparison->values[i].is_equal;
+	}
+	fprintf(out, "\nconfiguration: %u of %u values differ\n", different, count);
+	for (uint32_t i = 0; i < comparison->value_count; i++) {
+		const struct compared_value *value = &comparison->values[i];
+		if (value->is_config && !value->is_equal) {
+			fprintf(out, "  %-34s %16s %16s\n", value->name + strlen("config."),
+				value->a, value->b);
+		}
+	}
+}
+
+/* Integers whole, decimals with six digits: a table is for reading, --json has every digit. */
+static void number_cell(char *cell, double number, const char *sign)
+{
+	char format[16];
+	bool is_whole = number > -1e15 && number < 1e15 && (double)(long long)number == number;
+	snprintf(format, sizeof(format), "%%%s%s", sign, is_whole ? ".0f" : ".6g");
+	snprintf(cell, CELL_BYTES, format, number);
+}
+
+static void print_value(const struct compared_value *value, FILE *out)
+{
+	char a[CELL_BYTES], b[CELL_BYTES], difference[CELL_BYTES], relative[CELL_BYTES];
+
+	if (!value->is_number) {
+		fprintf(out, "  %-34s %16s %16s %14s\n", value->name, value->a, value->b,
+			value->is_equal ? "" : "differs");
+		return;
+	}
+	number_cell(a, value->a_number, "");
+	number_cell(b, value->b_number, "");
+	if (value->is_equal) {
+		fprintf(out, "  %-34s %16s %16s\n", value->name, a, b);
+		return;
+	}
+	number_cell(difference, value->b_number - value->a_number, "+");
+	snprintf(relative, sizeof(relative), "-");
+	struct result_value error = relative_error(value->a_number, value->b_number);
+	if (error.has_value) {
+		snprintf(relative, sizeof(relative), "%+.2f%%", error.value * 100);
+	}
+	fprintf(out, "  %-34s %16s %16s %14s %10s\n", value->name, a, b, difference, relative);
+}
+
+void comparison_print(const struct comparison *comparison, FILE *out)
+{
+	fprintf(out, "A  %s\nB  %s\n\n", comparison->a, comparison->b);
+	bool is_count_alone = comparison->has_same_hash && !comparison->has_same_decisions;
+	fprintf(out, "decisions %s: the result hashes %s\n",
+		comparison->has_same_decisions ? "are equal" : "DIFFER",
+		is_count_alone		    ? "agree, the steps do not"
+		: comparison->has_same_hash ? "agree"
+					    : "differ");
+	print_steps(comparison, out);
+	print_config(comparison, out);
+	fprintf(out, "\n  %-34s %16s %16s %14s %10s\n", "summary", "A", "B", "B - A", "relative");
+	for (uint32_t i = 0; i < comparison->value_count; i++) {
+		const struct compared_value *value = &comparison->values[i];
+		if (!value->is_config && strcmp(value->name, "schema") != 0) {
+			print_value(value, out);
+		}
+	}
+	if (comparison->has_same_decisions && !comparison->has_same_values) {
+		fprintf(out, "\nBoth runs decided alike; what differs is time and what follows "
+			     "from it.\n");
+	}
+}
+
+static void add_difference(
+	cJSON *object, const char *name, const struct step_difference *difference)
+{
+	if (!difference->is_there) {
+		cJSON_AddNullToObject(object, name);
+		return;
+	}
+	cJSON *inner = cJSON_AddObjectToObject(object, name);
+	cJSON_AddNumberToObject(inner, "step", (double)difference->step);
+	cJSON_AddStringToObject(inner, "column", difference->column);
+	cJSON_AddStringToObject(inner, "a", difference->a);
+	cJSON_AddStringToObject(inner, "b", difference->b);
+}
+
+static void add_value(cJSON *array, const struct compared_value *value)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddItemToArray(array, object);
+	cJSON_AddStringToObject(object, "name", value->name);
+	if (!value->is_number) {
+		cJSON_AddStringToObject(object, "a", value->a);
+		cJSON_AddStringToObject(object, "b", value->b);
+		cJSON_AddBoolToObject(object, "equal", value->is_equal);
+		return;
+	}
+	cJSON_AddNumberToObject(object, "a", value->a_number);
+	cJSON_AddNumberToObject(object, "b", value->b_number);
+	cJSON_AddBoolToObject(object, "equal", value->is_equal);
+	cJSON_AddNumberToObject(object, "difference", value->b_number - value->a_number);
+	struct result_value error = relative_error(value->a_number, value->b_number);
+	if (error.has_value) {
+		cJSON_AddNumberToObject(object, "relative", error.value);
+	} else {
+		cJSON_AddNullToObject(object, "relative");
+	}
+}
+
+void comparison_print_json(const struct comparison *comparison, FILE *out)
+{
+	cJSON *root = cJSON_CreateObject();
+	cJSON_AddStringToObject(root, "a", comparison->a);
+	cJSON_AddStringToObject(root, "b", comparison->b);
+	cJSON_AddBoolToObject(root, "same_decisions", comparison->has_same_decisions);
+	cJSON_AddBoolToObject(root, "same_result_hash", comparison->has_same_hash);
+	cJSON_AddBoolToObject(root, "same_values", comparison->has_same_values);
+	if (comparison->has_steps) {
+		const struct step_comparison *steps = &comparison->steps;
+		cJSON *object = cJSON_AddObjectToObject(root, "steps");
+		cJSON_AddNumberToObject(object, "compared", (double)steps->step_count);
+		cJSON_AddBoolToObject(object, "a_is_longer", steps->a_is_longer);
+		cJSON_AddBoolToObject(object, "b_is_longer", steps->b_is_longer);
+		add_difference(object, "first_decision", &steps->decision);
+		add_difference(object, "first_other", &steps->other);
+	} else {
+		cJSON_AddNullToObject(root, "steps");
+	}
+	cJSON *config = cJSON_AddArrayToObject(root, "config");
+	cJSON *values = cJSON_AddArrayToObject(root, "values");
+	for (uint32_t i = 0; i < comparison->value_count; i++) {
+		const struct compared_value *value = &comparison->values[i];
+		add_value(value->is_config ? config : values, value);
+	}
+	char *text = cJSON_Print(root);
+	if (text != NULL) {
+		fprintf(out, "%s\n", text);
+	}
+	cJSON_free(text);
+	cJSON_Delete(root);
+}

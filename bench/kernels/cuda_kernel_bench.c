@@ -1,0 +1,399 @@
+#include "bench/kernels/cuda_kernel_bench.h"
+
+#include "bench/kernels/cuda_kernel_operands.h"
+#include "engine/base/integer.h"
+#include "kernels/op/cases.h"
+#include "kernels/device/limits.h"
+#include "kernels/linear/matmul.h"
+
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SETS_MAX = 256,
+	LAUNCHES_MAX = 256,
+	REPEATS_MAX = 101,
+	GRAPH_US = 5000, /* about, of a case that is short enough */
+	CASE_TEXT_BYTES = 64,
+};
+
+static const uint64_t ROTATED_BYTES = UINT64_C(256)
+				      << 20; /* several times any second level cache */
+static const size_t STREAM_BYTES = (size_t)4 << 30;
+
+struct timing {
+	uint32_t launches;
+	double us, us_min, us_max;
+};
+
+struct limits {
+	double bytes_per_us, flops_per_us, launch_us;
+};
+
+struct bench {
+	const struct kernel_bench_options *options;
+	FILE *table;
+	cudaStream_t stream;
+	cudaEvent_t begin, end;
+	struct matmul_context *products;
+	void *flushed; /* (ROTATED_BYTES) */
+	uint32_t processors;
+	struct limits limits;
+	int code;
+	const char *call; /* that failed first */
+};
+
+/* What is launched: a case, or one of the limits. */
+enum limit { LIMIT_READ, LIMIT_COPY, LIMIT_PRODUCT, LIMIT_LAUNCH, LIMIT_NONE };
+enum { PRODUCT_SIZE = 8192 };
+
+struct work {
+	enum limit limit;
+	struct kernel_operands *operands; /* of LIMIT_NONE */
+	uint8_t *memory;		  /* (STREAM_BYTES) of the others */
+	uint32_t sets;
+};
+
+static void note(struct bench *bench, int code, const char *call)
+{
+	if (code != 0 && bench->code == 0) {
+		bench->code = code;
+		bench->call = call;
+	}
+}
+
+/* ---- timing ---- */
+
+static int launch(struct bench *bench, const struct work *work, uint32_t index)
+{
+	const size_t square = (size_t)PRODUCT_SIZE * PRODUCT_SIZE * 2;
+
+	switch (work->limit) {
+	case LIMIT_READ:
+		return limit_read(bench->flushed, work->memory, STREAM_BYTES, bench->stream);
+	case LIMIT_COPY:
+		return limit_copy(work->memory, work->memory + STREAM_BYTES / 2, STREAM_BYTES / 2,
+			bench->stream);
+	case LIMIT_PRODUCT:
+		return matmul(bench->products, (uint16_t *)work->memory,
+			(uint16_t *)(work->memory + square),
+			(uint16_t *)(work->memory + 2 * square), NULL, PRODUCT_SIZE, PRODUCT_SIZE,
+			PRODUCT_SIZE, bench->stream);
+	case LIMIT_LAUNCH:
+		return limit_launch(bench->stream);
+	case LIMIT_NONE:
+		break;
+	}
+	return kernel_operands_launch(work->operands, index % work->sets, bench->stream);
+}
+
+static double elapsed_us(struct bench *bench)
+{
+	float ms = 0;
+
+	note(bench, (int)cudaEventSynchronize(bench->end), "a kernel");
+	if (bench->code == 0) {
+		note(bench, (int)cudaEventElapsedTime(&ms, bench->begin, bench->end),
+			"cudaEventElapsedTime");
+	}
+	return (double)ms * 1000;
+}
+
+/* Launches one after the other, which also lets libraries choose and load what they need. */
+static double time_eager(struct bench *bench, const struct work *work, uint32_t count)
+{
+	note(bench, (int)cudaEventRecord(bench->begin, bench->stream), "cudaEventRecord");
+	for (uint32_t i = 0; i < count && bench->code == 0; i++) {
+		note(bench, launch(bench, work, i), "a launch");
+	}
+	note(bench, (int)cudaEventRecord(bench->end, bench->stream), "cudaEventRecord");
+	return elapsed_us(bench) / count;
+}
+
+static cudaGraphExec_t capture(struct bench *bench, const struct work *work, uint32_t count)
+{
+	cudaGraph_t graph = NULL;
+	cudaGraphExec_t result = NULL;
+
+	note(bench, (int)cudaStreamBeginCapture(bench->stream, cudaStreamCaptureModeThreadLocal),
+		"cudaStreamBeginCapture");
+	for (uint32_t i = 0; i < count && bench->code == 0; i++) {
+		note(bench, launch(bench, work, i), "a launch into a graph");
+	}
+	note(bench, (int)cudaStreamEndCapture(bench->stream, &graph), "cudaStreamEndCapture");
+	if (bench->code == 0) {
+		note(bench, (int)cudaGraphInstantiate(&result, graph, 0), "cudaGraphInstantiate");
+	}
+	if (graph != NULL) {
+		cudaGraphDestroy(graph);
+	}
+	return result;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct timing time_graphs(struct bench *bench, cudaGraphExec_t graph, uint32_t launches)
+{
+	uint32_t repeats = bench->options->repeats;
+	double times[REPEATS_MAX] = {0};
+
+	/* The first is a warm-up. */
+	for (uint32_t i = 0; i <= repeats && bench->code == 0; i++) {
+		if (!bench->options->is_warm) {
+			note(bench,
+				(int)cudaMemsetAsync(
+					bench->flushed, (int)i, ROTATED_BYTES, bench->stream),
+				"cudaMemsetAsync");
+		}
+		note(bench, (int)cudaEventRecord(bench->begin, bench->stream), "cudaEventRecord");
+		note(bench, (int)cudaGraphLaunch(graph, bench->stream), "cudaGraphLaunch");
+		note(bench, (int)cudaEventRecord(bench->end, bench->stream), "cudaEventRecord");
+		times[i == 0 ? 0 : i - 1] = elapsed_us(bench) / launches;
+	}
+	qsort(times, repeats, sizeof(*times), compare_times);
+	return (struct timing){launches, times[repeats / 2], times[0], times[repeats - 1]};
+}
+
+static struct timing time_work(struct bench *bench, struct work *work)
+{
+	struct timing timing = {0};
+
+	time_eager(bench, work, 1);
+	double us = time_eager(bench, work, 4);
+	/* Launches that are not in a graph take some microseconds even of small kernels. */
+	double wanted = us > 0 ? GRAPH_US / us : 1;
+	uint32_t launches = wanted > LAUNCHES_MAX ? LAUNCHES_MAX
+			    : wanted < 4	  ? 4
+						  : (uint32_t)wanted;
+	if (us < 20) {
+		launches = LAUNCHES_MAX;
+	}
+	if (bench->code != 0) {
+		return timing;
+	}
+	cudaGraphExec_t graph = capture(bench, work, launches);
+	if (bench->code == 0) {
+		timing = time_graphs(bench, graph, launches);
+	}
+	if (graph != NULL) {
+		cudaGraphExecDestroy(graph);
+	}
+	return timing;
+}
+
+/* ---- the table ---- */
+
+static void write_row(struct bench *bench, const char *kernel, const char *text, uint32_t rows,
+	uint64_t bytes, uint64_t flops, const struct timing *timing)
+{
+	const struct limits *limits = &bench->limits;
+	double memory = limits->bytes_per_us > 0 ? (double)bytes / limits->bytes_per_us : 0;
+	double compute = limits->flops_per_us > 0 ? (double)flops / limits->flops_per_us : 0;
+	double floor_us = memory > compute ? memory : compute;
+	const char *bound = memory > compute ? "memory" : "arithmetic";
+
+	if (limits->launch_us > floor_us) {
+		floor_us = limits->launch_us;
+		bound = "launch";
+	}
+	fprintf(bench->table, "%s\t%s\t%u\t%llu\t%llu\t%u\t%.3f\t%.3f\t%.3f\t%.1f\t%.2f", kernel,
+		text, rows, (unsigned long long)bytes, (unsigned long long)flops, timing->launches,
+		timing->us, timing->us_min, timing->us_max, (double)bytes / timing->us / 1e3,
+		(double)flops / timing->us / 1e6);
+	if (floor_us > 0) {
+		fprintf(bench->table, "\t%.3f\t%s\t%.1f\n", floor_us, bound,
+			100 * floor_us / timing->us);
+	} else {
+		fprintf(bench->table, "\t-\t-\t-\n");
+	}
+	fflush(bench->table);
+}
+
+static void measure_limits(struct bench *bench)
+{
+	static const char *const names[] = {
+		"limit_read", "limit_copy", "limit_product", "limit_launch"};
+	const uint64_t flops = UINT64_C(2) * PRODUCT_SIZE * PRODUCT_SIZE * PRODUCT_SIZE;
+	struct timing timings[LIMIT_NONE] = {{0}};
+	struct work work = {.sets = 1};
+
+	note(bench, (int)cudaMalloc((void **)&work.memory, STREAM_BYTES), "cudaMalloc");
+	if (bench->code == 0) {
+		note(bench, fill_bf16((uint16_t *)work.memory, STREAM_BYTES / 2, 1, bench->stream),
+			"fill_bf16");
+	}
+	for (uint32_t i = 0; i < LIMIT_NONE && bench->code == 0; i++) {
+		work.limit = (enum limit)i;
+		timings[i] = time_work(bench, &work);
+	}
+	cudaFree(work.memory);
+	for (uint32_t i = 0; i < LIMIT_NONE && bench->code == 0; i++) {
+		bool is_stream = i == LIMIT_READ || i == LIMIT_COPY;
+		bool is_product = i == LIMIT_PRODUCT;
+		write_row(bench, names[i], is_product ? "8192x8192x8192" : "-", 0,
+			is_stream ? STREAM_BYTES : 0, is_product ? flops : 0, &timings[i]);
+	}
+	bench->limits = (struct limits){
+		.bytes_per_us = (double)STREAM_BYTES / timings[LIMIT_READ].us,
+		.flops_per_us = (double)flops / timings[LIMIT_PRODUCT].us,
+		.launch_us = timings[LIMIT_LAUNCH].us,
+	};
+}
+
+/* ---- cases ---- */
+
+static void case_text(char *text, const struct kernel_case *c)
+{
+	const char *ragged = c->is_ragged ? " ragged" : "";
+
+	switch (c->kernel) {
+	case KERNEL_DECODE_ATTENTION:
+		snprintf(text, CASE_TEXT_BYTES, "%ux%u%s, %u/%u heads", c->rows, c->context, ragged,
+			c->heads, c->kv_heads);
+		break;
+	case KERNEL_PREFILL_ATTENTION:
+		snprintf(text, CASE_TEXT_BYTES, "%ux%u of %u%s, %u/%u heads", c->rows, c->chunk,
+			c->context, ragged, c->heads, c->kv_heads);
+		break;
+	case KERNEL_QK_NORM_ROPE_STORE:
+		snprintf(text, CASE_TEXT_BYTES, "%u, %u/%u heads", c->rows, c->heads, c->kv_heads);
+		break;
+	case KERNEL_MATMUL:
+	case KERNEL_DECODE_MATMUL:
+	case KERNEL_DECODE_MATMUL_SILU:
+		snprintf(text, CASE_TEXT_BYTES, "%ux%ux%u", c->rows, c->width, c->outputs);
+		break;
+	case KERNEL_SAMPLER:
+		snprintf(text, CASE_TEXT_BYTES, "%ux%u", c->rows, c->outputs);
+		break;
+	default:
+		snprintf(text, CASE_TEXT_BYTES, "%ux%u", c->rows, c->width);
+		break;
+	}
+}
+
+static bool is_wanted(const struct kernel_bench_options *options, const struct kernel_case *c)
+{
+	bool is_named = options->name_count == 0;
+
+	for (uint32_t i = 0; i < options->name_count; i++) {
+		is_named = is_named || strstr(kernel_name(c->kernel), options->names[i]) != NULL;
+	}
+	return is_named && !c->is_tiny && kernel_operands_fit(c);
+}
+
+static void measure_case(struct bench *bench, const struct kernel_case *c)
+{
+	uint64_t bytes = kernel_case_bytes(c), flops = kernel_case_flops(c);
+	struct kernel_operands operands = {
+		.kernel_case = c,
+		.path = bench->options->path,
+		.products = bench->products,
+		.set_count = (uint32_t)u64_min(u64_divide_up(ROTATED_BYTES, bytes), SETS_MAX),
+		.processors = bench->processors,
+	};
+	struct work work = {.limit = LIMIT_NONE, .operands = &operands};
+	struct timing timing = {0};
+	char text[CASE_TEXT_BYTES];
+
+	if (bench->options->is_warm) {
+		operands.set_count = 1;
+	}
+	work.sets = operands.set_count;
+	note(bench, kernel_operands_open(&operands), "making the tensors of a case");
+	if (bench->code == 0) {
+		timing = time_work(bench, &work);
+	}
+	kernel_operands_close(&operands);
+	case_text(text, c);
+	if (bench->code == 0) {
+		write_row(bench, kernel_name(c->kernel), text, c->rows, bytes, flops, &timing);
+	}
+}
+
+static void measure_cases(struct bench *bench, bool shows_progress)
+{
+	char text[CASE_TEXT_BYTES];
+
+	for (uint32_t i = 0; kernel_case_at(i) != NULL && bench->code == 0; i++) {
+		const struct kernel_case *c = kernel_case_at(i);
+		if (!is_wanted(bench->options, c)) {
+			continue;
+		}
+		case_text(text, c);
+		if (shows_progress) {
+			fprintf(stderr, "\r%-22s %-40s", kernel_name(c->kernel), text);
+		}
+		measure_case(bench, c);
+		if (bench->code != 0) {
+			fprintf(stderr, "%s %s:\n", kernel_name(c->kernel), text);
+		}
+	}
+	if (shows_progress) {
+		fprintf(stderr, "\r%-64s\r", "");
+	}
+}
+
+/* ---- all of it ---- */
+
+static void open_bench(struct bench *bench)
+{
+	int device = 0, processors = 0;
+
+	note(bench, (int)cudaGetDevice(&device), "cudaGetDevice");
+	note(bench,
+		(int)cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+		"cudaDeviceGetAttribute");
+	bench->processors = (uint32_t)processors;
+	if (bench->code == 0) {
+		note(bench, (int)cudaStreamCreate(&bench->stream), "cudaStreamCreate");
+		note(bench, (int)cudaEventCreate(&bench->begin), "cudaEventCreate");
+		note(bench, (int)cudaEventCreate(&bench->end), "cudaEventCreate");
+		note(bench, (int)cudaMalloc(&bench->flushed, ROTATED_BYTES), "cudaMalloc");
+		note(bench, matmul_open(&bench->products), "opening cuBLASLt");
+	}
+}
+
+static void close_bench(struct bench *bench)
+{
+	matmul_close(bench->products);
+	cudaFree(bench->flushed);
+	if (bench->begin != NULL) {
+		cudaEventDestroy(bench->begin);
+	}
+	if (bench->end != NULL) {
+		cudaEventDestroy(bench->end);
+	}
+	if (bench->stream != NULL) {
+		cudaStreamDestroy(bench->stream);
+	}
+}
+
+enum status kernel_bench(const struct kernel_bench_options *options, bool shows_progress,
+	FILE *table, struct error *error)
+{
+	struct bench bench = {.options = options, .table = table};
+	enum status status = STATUS_OK;
+
+	open_bench(&bench);
+	if (bench.code == 0) {
+		fprintf(table, "kernel\tcase\trows\tbytes\tflops\tlaunches\tus\tus_min\tus_max\t"
+			       "gb_per_s\ttflop_per_s\tfloor_us\tbound\tshare\n");
+		measure_limits(&bench);
+	}
+	if (bench.code == 0) {
+		measure_cases(&bench, shows_progress);
+	}
+	if (bench.code != 0) {
+		status = error_set(
+			error, STATUS_DEVICE, "%s: %s", bench.call, matmul_error_text(bench.code));
+	}
+	close_bench(&bench);
+	return status;
+}

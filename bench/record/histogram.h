@@ -1,0 +1,39 @@
+#ifndef BENCH_RECORD_HISTOGRAM_H
+#define BENCH_RECORD_HISTOGRAM_H
+
+#include <stdint.h>
+
+#include "engine/base/integer.h"
+
+/* A log-linear histogram of nanoseconds: exact below 2,048, above that buckets whose width is 2^-10
+   of their value or less. Memory does not depend on how many values it takes; mean and maximum are
+   exact, percentiles are the upper end of the bucket in which the nearest rank lies. */
+
+enum {
+	HISTOGRAM_SUB_BITS = 10,
+	HISTOGRAM_BUCKETS = (64 - HISTOGRAM_SUB_BITS + 1) << HISTOGRAM_SUB_BITS,
+};
+
+struct histogram {
+	uint64_t count;
+	u128 sum;
+	uint64_t max;
+	uint64_t *counts; /* (HISTOGRAM_BUCKETS) */
+};
+
+void histogram_init(struct histogram *histogram);
+void histogram_deinit(struct histogram *histogram);
+
+/* Takes the value `times` times. */
+void histogram_add(struct histogram *histogram, uint64_t value, uint64_t times);
+
+/* Nearest rank, percent in [1, 100]; there must be a value. */
+uint64_t histogram_percentile(const struct histogram *histogram, uint32_t percent);
+
+/* Rounded down; there must be a value. */
+uint64_t histogram_mean(const struct histogram *histogram);
+
+/* The largest value that falls into a bucket. */
+uint64_t histogram_upper(uint32_t bucket);
+
+#endif

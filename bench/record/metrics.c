@@ -1,0 +1,521 @@
+#include "bench/record/metrics.h"
+
+#include "engine/base/check.h"
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void metrics_init(struct metrics *metrics, const struct metrics_options *options,
+	uint32_t record_count, struct table_writer *requests)
+{
+	memset(metrics, 0, sizeof(*metrics));
+	metrics->options = *options;
+	metrics->requests = requests;
+	metrics->record_count = record_count;
+	metrics->records = memory_take(record_count, sizeof(struct request_record));
+	metrics->fresh_capacity = 16;
+	metrics->fresh = memory_take(metrics->fresh_capacity, sizeof(struct fresh_entry));
+	metrics->hash = XXH64_createState();
+	if (metrics->hash == NULL) {
+		memory_exhausted(128); /* about what the state takes */
+	}
+	XXH64_reset(metrics->hash, 0);
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		histogram_init(&metrics->latency[i]);
+	}
+	timeline_init(&metrics->timeline);
+	metrics->first_arrival_ns = UINT64_MAX;
+	metrics->measured_first_arrival_ns = UINT64_MAX;
+}
+
+void metrics_deinit(struct metrics *metrics)
+{
+	for (uint32_t slot = 0; slot < metrics->record_count; slot++) {
+		free(metrics->records[slot].session);
+	}
+	free(metrics->records);
+	free(metrics->fresh);
+	XXH64_freeState(metrics->hash);
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		histogram_deinit(&metrics->latency[i]);
+	}
+	memset(metrics, 0, sizeof(*metrics));
+}
+
+/* ---- rows of requests.tsv ---- */
+
+static const char *request_status_name(enum request_status status)
+{
+	static const char *const names[] = {
+#define REQUEST_STATUS_NAME(name, text) text,
+		REQUEST_STATUS_LIST(REQUEST_STATUS_NAME)
+#undef REQUEST_STATUS_NAME
+	};
+	return names[status];
+}
+
+static void table_if(struct table_writer *table, bool has_value, uint64_t value)
+{
+	if (has_value) {
+		table_u64(table, value);
+	} else {
+		table_none(table);
+	}
+}
+
+/* What a finished request took, from its intended arrival on. */
+struct request_times {
+	uint64_t queue_ns, ttft_ns, tpot_ns, e2e_ns;
+	bool has_tpot;
+	bool is_slo_met;
+};
+
+static struct request_times request_times(const struct metrics *metrics,
+	const struct request_record *record, uint64_t finish_ns, uint64_t output_tokens)
+{
+	struct request_times times = {
+		.queue_ns = record->first_scheduled_ns - record->arrival_ns,
+		.ttft_ns = record->first_token_ns - record->arrival_ns,
+		.e2e_ns = finish_ns - record->arrival_ns,
+		.has_tpot = output_tokens > 1,
+	};
+	const struct metrics_options *options = &metrics->options;
+
+	if (times.has_tpot) {
+		times.tpot_ns = (finish_ns - record->first_token_ns) / (output_tokens - 1);
+	}
+	times.is_slo_met = (options->slo_ttft_ns == 0 || times.ttft_ns <= options->slo_ttft_ns) &&
+			   (options->slo_tpot_ns == 0 || times.tpot_ns <= options->slo_tpot_ns);
+	return times;
+}
+
+static bool has_slo(const struct metrics *metrics)
+{
+	return metrics->options.slo_ttft_ns > 0 || metrics->options.slo_tpot_ns > 0;
+}
+
+/* One row; finish_ns and times are those of a finished request, else ignored. */
+static void write_row(struct metrics *metrics, const struct request_record *record,
+	enum request_status status, uint64_t output_tokens, uint64_t finish_ns,
+	const struct request_times *times)
+{
+	struct table_writer *table = metrics->requests;
+	bool is_finished = status == REQUEST_FINISHED;
+
+	table_u64(table, record->id);
+	table_text(table, record->session);
+	table_text(table, request_status_name(status));
+	table_u64(table, record->arrival_ns);
+	table_if(table, record->is_scheduled, record->first_scheduled_ns);
+	table_if(table, record->has_token, record->first_token_ns);
+	table_if(table, is_finished, finish_ns);
+	table_u64(table, record->prompt_tokens);
+	table_if(table, record->is_scheduled, record->cached_tokens);
+	table_u64(table, output_tokens);
+	table_u64(table, record->preemptions);
+	table_u64(table, record->recomputed_tokens);
+	table_if(table, record->is_scheduled, record->first_scheduled_ns - record->arrival_ns);
+	table_if(table, record->has_token, record->first_token_ns - record->arrival_ns);
+	table_if(table, is_finished && times->has_tpot, is_finished ? times->tpot_ns : 0);
+	table_if(table, is_finished, is_finished ? times->e2e_ns : 0);
+	table_if(table, is_finished && has_slo(metrics), is_finished && times->is_slo_met);
+	table_end_row(table);
+}
+
+/* ---- arrivals ---- */
+
+static void count_arrival(struct metrics *metrics, const struct metrics_arrival *arrival)
+{
+	if (metrics->submitted == 0) {
+		/* A trace may count from long ago; its timeline begins with its first row. */
+		metrics->timeline.origin_ns = arrival->arrival_ns;
+	}
+	metrics->submitted++;
+	metrics->first_arrival_ns = u64_min(metrics->first_arrival_ns, arrival->arrival_ns);
+	metrics->last_arrival_ns = u64_max(metrics->last_arrival_ns, arrival->arrival_ns);
+	if (arrival->id >= metrics->options.warmup) {
+		metrics->measured_first_arrival_ns =
+			u64_min(metrics->measured_first_arrival_ns, arrival->arrival_ns);
+	}
+}
+
+static struct request_record record_of(
+	const struct metrics *metrics, const struct metrics_arrival *arrival)
+{
+	return (struct request_record){
+		.id = arrival->id,
+		.arrival_ns = arrival->arrival_ns,
+		.prompt_tokens = arrival->prompt_tokens,
+		.token_count = arrival->prompt_tokens,
+		.is_live = true,
+		.is_measured = arrival->id >= metrics->options.warmup,
+	};
+}
+
+void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics_arrival *arrival)
+{
+	check(slot < metrics->record_count);
+	struct request_record *record = &metrics->records[slot];
+	check(!record->is_live);
+	uint32_t generation = record->generation;
+	*record = record_of(metrics, arrival);
+	record->generation = generation;
+	if (arrival->session != NULL) {
+		size_t bytes = strlen(arrival->session) + 1;
+		record->session = memory_take(bytes, 1);
+		memcpy(record->session, arrival->session, bytes);
+	}
+	count_arrival(metrics, arrival);
+}
+
+void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_arrival *arrival)
+{
+	struct request_record record = record_of(metrics, arrival);
+	char *session = NULL;
+
+	check(fit != FIT_OK);
+	if (arrival->session != NULL) {
+		session = memory_take(strlen(arrival->session) + 1, 1);
+		strcpy(session, arrival->session);
+	}
+	record.session = session;
+	count_arrival(metrics, arrival);
+	metrics->rejected++;
+	write_row(metrics, &record,
+		fit == FIT_TOO_LONG ? REQUEST_REJECTED_TOO_LONG : REQUEST_REJECTED_NEVER_FITS, 0, 0,
+		NULL);
+	free(session);
+}
+
+/* ---- events ---- */
+
+static void hash_event(struct metrics *metrics, uint64_t step, const struct event *event)
+{
+	/* Little-endian, which engine/sequence.c asserts of every machine we run on. */
+	const uint64_t words[] = {step, event->kind, event->request, event->a, event->b};
+
+	XXH64_update(metrics->hash, words, sizeof(words));
+}
+
+/* Drops the entries that are out of date, and takes a larger ring if that leaves it over half full.
+   Those that end with their first token are dropped here only, so this bounds the ring by the
+   number of sequences in the engine. */
+static void fresh_make_room(struct metrics *metrics)
+{
+	uint64_t mask = metrics->fresh_capacity - 1;
+	uint64_t kept = metrics->fresh_head;
+
+	for (uint64_t i = metrics->fresh_head; i < metrics->fresh_tail; i++) {
+		struct fresh_entry entry = metrics->fresh[i & mask];
+		if (metrics->records[entry.slot].generation == entry.generation) {
+			metrics->fresh[kept++ & mask] = entry;
+		}
+	}
+	metrics->fresh_tail = kept;
+	if (kept - metrics->fresh_head <= metrics->fresh_capacity / 2) {
+		return;
+	}
+	uint32_t capacity = metrics->fresh_capacity * 2;
+	struct fresh_entry *grown = memory_take(capacity, sizeof(struct fresh_entry));
+	for (uint64_t i = metrics->fresh_head; i < metrics->fresh_tail; i++) {
+		grown[i & (capacity - 1)] = metrics->fresh[i & mask];
+	}
+	free(metrics->fresh);
+	metrics->fresh = grown;
+	metrics->fresh_capacity = capacity;
+}
+
+static void fresh_push(struct metrics *metrics, const struct sequence *sequence)
+{
+	struct request_record *record = &metrics->records[sequence->slot];
+
+	if (metrics->fresh_tail - metrics->fresh_head == metrics->fresh_capacity) {
+		fresh_make_room(metrics);
+	}
+	metrics->fresh[metrics->fresh_tail++ & (metrics->fresh_capacity - 1)] =
+		(struct fresh_entry){.sequence = sequence,
+			.slot = sequence->slot,
+			.generation = record->generation};
+}
+
+/* Tokens of the sequence, as of the latest step that was told. */
+static uint32_t token_count(const struct metrics *metrics, const struct request_record *record)
+{
+	uint64_t passes = record->is_steady ? metrics->pass_count - record->first_pass : 0;
+
+	return record->token_count + u32_from(passes);
+}
+
+/* The sequence gains no more tokens for now: whatever the ring says of it is out of date. */
+static void leave_decoding(struct metrics *metrics, struct request_record *record)
+{
+	record->generation++;
+	if (record->is_steady) {
+		record->token_count = token_count(metrics, record);
+		record->is_steady = false;
+		record->last_token_ns = metrics->last_pass_end_ns;
+		metrics->steady_warmup_rows -= !record->is_measured;
+	}
+}
+
+static void on_admit(struct metrics *metrics, const struct event *event, uint64_t start_ns)
+{
+	struct request_record *record = &metrics->records[event->sequence->slot];
+
+	if (record->is_scheduled) {
+		return; /* admitted again after a preemption */
+	}
+	record->is_scheduled = true;
+	record->first_scheduled_ns = start_ns;
+	record->cached_tokens = (uint32_t)event->a;
+	metrics->step.query_tokens += record->prompt_tokens;
+	metrics->step.hit_tokens += record->cached_tokens;
+	if (record->is_measured) {
+		metrics->query_tokens += record->prompt_tokens;
+		metrics->hit_tokens += record->cached_tokens;
+	}
+}
+
+static void on_chunk(struct metrics *metrics, const struct event *event, uint64_t end_ns)
+{
+	struct request_record *record = &metrics->records[event->sequence->slot];
+
+	record->recomputed_tokens += event->recomputed;
+	if (record->is_measured) {
+		metrics->prefill_computed_tokens += event->b;
+		metrics->recomputed_tokens += event->recomputed;
+	}
+	if (!event->is_sampled) {
+		return;
+	}
+	if (!record->has_token) {
+		record->has_token = true;
+		record->first_token_ns = end_ns;
+	} else if (record->is_measured) {
+		histogram_add(&metrics->latency[LATENCY_ITL], end_ns - record->last_token_ns, 1);
+	}
+	record->last_token_ns = end_ns;
+	record->token_count = u32_from(event->a + event->b + 1);
+	fresh_push(metrics, event->sequence);
+}
+
+static void on_preempt(struct metrics *metrics, const struct event *event)
+{
+	struct request_record *record = &metrics->records[event->sequence->slot];
+
+	leave_decoding(metrics, record);
+	record->preemptions++;
+	metrics->preemptions += record->is_measured;
+}
+
+static void on_finish(struct metrics *metrics, const struct event *event, uint64_t end_ns)
+{
+	struct request_record *record = &metrics->records[event->sequence->slot];
+	struct request_times times = request_times(metrics, record, end_ns, event->a);
+
+	leave_decoding(metrics, record);
+	write_row(metrics, record, REQUEST_FINISHED, event->a, end_ns, &times);
+	metrics->finished++;
+	metrics->last_finish_ns = end_ns;
+	if (record->is_measured) {
+		histogram_add(&metrics->latency[LATENCY_QUEUE], times.queue_ns, 1);
+		histogram_add(&metrics->latency[LATENCY_TTFT], times.ttft_ns, 1);
+		histogram_add(&metrics->latency[LATENCY_TPOT], times.tpot_ns, times.has_tpot);
+		histogram_add(&metrics->latency[LATENCY_E2E], times.e2e_ns, 1);
+		metrics->measured_finished++;
+		metrics->measured_last_finish_ns = end_ns;
+		metrics->prompt_tokens += record->prompt_tokens;
+		metrics->output_tokens += event->a;
+		metrics->slo_attained += times.is_slo_met;
+		metrics->service_ns += end_ns - record->first_scheduled_ns;
+	}
+	free(record->session);
+	record->session = NULL;
+	record->is_live = false;
+}
+
+/* The gaps that a decode pass ends: one each for fresh sequences, one and the same for the rest. */
+static void add_pass_gaps(
+	struct metrics *metrics, const struct engine *engine, uint64_t rows, uint64_t end_ns)
+{
+	struct histogram *itl = &metrics->latency[LATENCY_ITL];
+	uint64_t steady_warmup_rows = metrics->steady_warmup_rows;
+
+	for (; metrics->fresh_head < metrics->fresh_tail; metrics->fresh_head++) {
+		const struct fresh_entry *entry =
+			&metrics->fresh[metrics->fresh_head & (metrics->fresh_capacity - 1)];
+		struct request_record *record = &metrics->records[entry->slot];
+		if (record->generation != entry->generation) {
+			continue; /* preempted or finished since */
+		}
+		if (engine_token_count(engine, entry->sequence) == record->token_count) {
+			break; /* has not decoded yet, nor has any admitted later */
+		}
+		check(rows > 0);
+		rows--;
+		if (record->is_measured) {
+			histogram_add(itl, end_ns - record->last_token_ns, 1);
+		}
+		record->is_steady = true;
+		record->first_pass = metrics->pass_count;
+		metrics->steady_warmup_rows += !record->is_measured;
+	}
+	check(rows >= steady_warmup_rows);
+	histogram_add(itl, end_ns - metrics->last_pass_end_ns, rows - steady_warmup_rows);
+	metrics->last_pass_end_ns = end_ns;
+	metrics->pass_count++;
+}
+
+struct step_decisions step_decisions_of(const struct engine *engine)
+{
+	return (struct step_decisions){
+		.step = engine->scheduler.batch.step,
+		.counts = engine->scheduler.batch.counts,
+		.events = engine_events(engine),
+	};
+}
+
+void metrics_step(struct metrics *metrics, const struct engine *engine, uint64_t start_ns,
+	uint64_t end_ns, uint64_t waiting)
+{
+	const struct step_decisions decisions = step_decisions_of(engine);
+
+	metrics_step_decided(metrics, engine, &decisions, start_ns, end_ns, waiting);
+}
+
+void metrics_step_decided(struct metrics *metrics, const struct engine *engine,
+	const struct step_decisions *decisions, uint64_t start_ns, uint64_t end_ns,
+	uint64_t waiting)
+{
+	const struct event_list *events = decisions->events;
+	const struct step_counts *counts = &decisions->counts;
+	bool has_pass = counts->decode_rows > 0;
+
+	metrics->step = (struct timeline_step){
+		.start_ns = start_ns,
+		.end_ns = end_ns,
+		.running = counts->running,
+		.waiting = waiting,
+		.used_blocks = counts->used_blocks,
+		.output_tokens = counts->sampled_rows,
+		.prefill_tokens = counts->prefill_tokens,
+		.preemptions = counts->preemptions,
+	};
+	for (size_t i = 0; i < events->count; i++) {
+		const struct event *event = &events->events[i];
+		hash_event(metrics, decisions->step, event);
+		switch (event->kind) {
+		case EVENT_ADMIT:
+			on_admit(metrics, event, start_ns);
+			break;
+		case EVENT_CHUNK:
+			on_chunk(metrics, event, end_ns);
+			break;
+		case EVENT_PREEMPT:
+			on_preempt(metrics, event);
+			break;
+		case EVENT_FINISH:
+			/* Finishing comes after everything else, and needs the pass's gaps. */
+			if (has_pass) {
+				add_pass_gaps(metrics, engine, counts->decode_rows, end_ns);
+				has_pass = false;
+			}
+			on_finish(metrics, event, end_ns);
+			break;
+		case EVENT_REJECT:
+		case EVENT_BLOCK_GIVEN:
+			break;
+		}
+	}
+	if (has_pass) {
+		add_pass_gaps(metrics, engine, counts->decode_rows, end_ns);
+	}
+	metrics->steps++;
+	metrics->busy_ns += end_ns - start_ns;
+	timeline_add(&metrics->timeline, &metrics->step);
+	step_grid_add(
+		&metrics->grid, counts->decode_rows, counts->prefill_tokens, end_ns - start_ns);
+}
+
+void metrics_flush_events(struct metrics *metrics, const struct engine *engine)
+{
+	const struct event_list *events = engine_events(engine);
+
+	if (engine->scheduler.events_are_past) {
+		return;
+	}
+	for (size_t i = 0; i < events->count; i++) {
+		check(events->events[i].kind == EVENT_REJECT);
+		hash_event(metrics, engine->scheduler.step, &events->events[i]);
+	}
+}
+
+static int compare_record_id(const void *a, const void *b)
+{
+	const struct request_record *first = *(struct request_record *const *)a;
+	const struct request_record *second = *(struct request_record *const *)b;
+
+	return (first->id > second->id) - (first->id < second->id);
+}
+
+void metrics_end(struct metrics *metrics, enum request_status status)
+{
+	struct request_record **live = memory_take(metrics->record_count, sizeof(*live));
+	uint32_t count = 0;
+
+	for (uint32_t slot = 0; slot < metrics->record_count; slot++) {
+		if (metrics->records[slot].is_live) {
+			live[count++] = &metrics->records[slot];
+		}
+	}
+	qsort(live, count, sizeof(*live), compare_record_id);
+	for (uint32_t i = 0; i < count; i++) {
+		struct request_record *record = live[i];
+		uint64_t output = token_count(metrics, record) - record->prompt_tokens;
+		write_row(metrics, record, status, output, 0, NULL);
+		if (record->is_measured) {
+			metrics->output_tokens += output;
+			metrics->prompt_tokens += record->is_scheduled ? record->prompt_tokens : 0;
+		}
+	}
+	*(status == REQUEST_FAILED ? &metrics->failed : &metrics->unfinished) += count;
+	free(live);
+}
+
+/* ---- results ---- */
+
+uint64_t metrics_result_hash(const struct metrics *metrics)
+{
+	return XXH64_digest(metrics->hash);
+}
+
+uint64_t metrics_makespan_ns(const struct metrics *metrics)
+{
+	return metrics->measured_finished == 0
+		       ? 0
+		       : metrics->measured_last_finish_ns - metrics->measured_first_arrival_ns;
+}
+
+const char *latency_metric_name(enum latency_metric metric)
+{
+	static const char *const names[LATENCY_COUNT] = {"queue", "ttft", "tpot", "itl", "e2e"};
+
+	return names[metric];
+}
+
+void metrics_write_latency(const struct metrics *metrics, struct table_writer *table)
+{
+	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
+		const struct histogram *histogram = &metrics->latency[metric];
+		for (uint32_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
+			if (histogram->counts[bucket] == 0) {
+				continue;
+			}
+			table_text(table, latency_metric_name(metric));
+			table_u64(table, histogram_upper(bucket));
+			table_u64(table, histogram->counts[bucket]);
+			table_end_row(table);
+		}
+	}
+}

@@ -1,0 +1,164 @@
+#ifndef BENCH_RECORD_METRICS_H
+#define BENCH_RECORD_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <xxhash.h>
+
+#include "bench/record/histogram.h"
+#include "reports/results/results.h"
+#include "bench/record/step_grid.h"
+#include "bench/record/table_writer.h"
+#include "bench/record/timeline.h"
+#include "engine/engine.h"
+
+/* Turns steps and their events into records, histograms and sums while a run goes on. Memory
+   depends on the engine's limits, not on the length of the run.
+
+   Most gaps between tokens are never looked at one by one: every sequence that decoded in the last
+   decode pass and in this one has the same gap, so a pass adds one value as many times as there are
+   such sequences. Only a sequence whose last token was sampled by a prefill row (it is `fresh`) has
+   a gap of its own, once, in its first decode pass. */
+
+struct metrics_options {
+	uint64_t warmup;      /* requests with a lower id are left out of the statistics */
+	uint64_t slo_ttft_ns; /* 0: no limit */
+	uint64_t slo_tpot_ns;
+};
+
+/* A request inside the engine, by the slot of its sequence. */
+struct request_record {
+	uint64_t id;
+	char *session; /* owned; NULL: none */
+	uint64_t arrival_ns;
+	uint64_t first_scheduled_ns;
+	uint64_t first_token_ns;
+	uint64_t last_token_ns; /* unless is_steady: then the end of the last decode pass */
+	uint32_t prompt_tokens;
+	uint32_t cached_tokens;
+	uint32_t preemptions;
+	/* Tokens of its sequence: when it became fresh, and while it is steady one more for every
+	   decode pass from this one on. What is known here is what steps told; the engine may be
+	   steps ahead. */
+	uint32_t token_count;
+	uint64_t first_pass;
+	uint32_t generation; /* tells an entry of the fresh ring from a later one */
+	uint64_t recomputed_tokens;
+	bool is_live;
+	bool is_scheduled; /* has been admitted */
+	bool has_token;
+	bool is_steady; /* decoded in the last decode pass */
+	bool is_measured;
+};
+
+struct fresh_entry {
+	const struct sequence *sequence; /* not to be touched once the generation differs */
+	uint32_t slot;
+	uint32_t generation;
+};
+
+/* What is known of a request when it enters. */
+struct metrics_arrival {
+	uint64_t id;
+	const char *session; /* NULL: none; copied */
+	uint64_t arrival_ns;
+	uint32_t prompt_tokens;
+	uint32_t max_tokens;
+};
+
+enum latency_metric {
+	LATENCY_QUEUE,
+	LATENCY_TTFT,
+	LATENCY_TPOT,
+	LATENCY_ITL,
+	LATENCY_E2E,
+	LATENCY_COUNT
+};
+
+struct metrics {
+	struct metrics_options options;
+	struct table_writer *requests;	/* borrowed: requests.tsv */
+	struct request_record *records; /* (record_count) by slot */
+	uint32_t record_count;
+
+	/* ring of sequences with a first gap to come, in order of admission */
+	struct fresh_entry *fresh;
+	uint32_t fresh_capacity; /* a power of two */
+	uint64_t fresh_head, fresh_tail;
+	uint64_t last_pass_end_ns;
+	uint64_t pass_count;	     /* decode passes */
+	uint64_t steady_warmup_rows; /* steady sequences that are left out of the statistics */
+
+	XXH64_state_t *hash;
+	struct histogram latency[LATENCY_COUNT];
+	struct timeline timeline;
+	struct step_grid grid;
+
+	/* all requests */
+	uint64_t submitted, finished, rejected, failed, unfinished;
+	uint64_t steps;
+	uint64_t busy_ns;
+	uint64_t first_arrival_ns, last_arrival_ns, last_finish_ns;
+
+	/* measured requests */
+	uint64_t measured_finished;
+	uint64_t measured_first_arrival_ns, measured_last_finish_ns;
+	uint64_t prompt_tokens; /* of requests that were begun */
+	uint64_t output_tokens;
+	uint64_t prefill_computed_tokens;
+	uint64_t recomputed_tokens;
+	uint64_t query_tokens, hit_tokens;
+	uint64_t preemptions;
+	uint64_t slo_attained;
+	u128 service_ns; /* first scheduled to finish, summed */
+
+	/* the step being added up */
+	struct timeline_step step;
+};
+
+void metrics_init(struct metrics *metrics, const struct metrics_options *options,
+	uint32_t record_count, struct table_writer *requests);
+void metrics_deinit(struct metrics *metrics);
+
+/* A request that the engine took; slot is its sequence's. */
+void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics_arrival *arrival);
+
+/* A request that the engine turned away; its row is written at once. */
+void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_arrival *arrival);
+
+/* What a step decided. Borrowed; who keeps a copy may schedule the next step before this one is
+   told of. */
+struct step_decisions {
+	uint64_t step;
+	struct step_counts counts;
+	const struct event_list *events;
+};
+
+struct step_decisions step_decisions_of(const struct engine *engine);
+
+/* After a step was postprocessed, and before the next one is: what it decided, its events, when it
+   ran, how many requests waited (those that the engine has not seen yet included). */
+void metrics_step_decided(struct metrics *metrics, const struct engine *engine,
+	const struct step_decisions *decisions, uint64_t start_ns, uint64_t end_ns,
+	uint64_t waiting);
+
+/* The same of the engine's latest step. */
+void metrics_step(struct metrics *metrics, const struct engine *engine, uint64_t start_ns,
+	uint64_t end_ns, uint64_t waiting);
+
+/* Adds the engine's pending events to the result hash: rejections behind the last step. Not after a
+   step that failed, whose decisions came to nothing. */
+void metrics_flush_events(struct metrics *metrics, const struct engine *engine);
+
+/* Ends the run: every request still in the engine gets a row with this status. */
+void metrics_end(struct metrics *metrics, enum request_status status);
+
+uint64_t metrics_result_hash(const struct metrics *metrics);
+
+/* Last finish minus first arrival of measured requests; 0 when none finished. */
+uint64_t metrics_makespan_ns(const struct metrics *metrics);
+
+const char *latency_metric_name(enum latency_metric metric);
+void metrics_write_latency(const struct metrics *metrics, struct table_writer *table);
+
+#endif

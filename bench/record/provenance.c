@@ -1,0 +1,83 @@
+#include "bench/record/provenance.h"
+
+#include "bench/record/commit.h"
+#include "bench/record/table_writer.h"
+
+#include <cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+enum { COMMAND_BYTES = 4096, TEXT_BYTES = 512 };
+
+static void command_text(char *text, int argc, char **argv)
+{
+	size_t used = (size_t)snprintf(text, COMMAND_BYTES, "quire");
+
+	for (int i = 0; i < argc && used < COMMAND_BYTES; i++) {
+		used += (size_t)snprintf(text + used, COMMAND_BYTES - used, " %s", argv[i]);
+	}
+}
+
+/* The processor's name as the kernel tells it, or its architecture. */
+static void machine_text(char *text)
+{
+	struct utsname system;
+	char line[TEXT_BYTES];
+	const char *processor = NULL;
+	FILE *file = fopen("/proc/cpuinfo", "r");
+
+	while (file != NULL && processor == NULL && fgets(line, sizeof(line), file) != NULL) {
+		if (strncmp(line, "model name", 10) == 0 && strchr(line, ':') != NULL) {
+			line[strcspn(line, "\n")] = '\0';
+			processor = strchr(line, ':') + 1;
+			processor += *processor == ' ';
+		}
+	}
+	if (file != NULL) {
+		fclose(file);
+	}
+	if (uname(&system) != 0) {
+		memset(&system, 0, sizeof(system));
+	}
+	snprintf(text, TEXT_BYTES, "%.64s %.64s, %.256s", system.sysname, system.machine,
+		processor == NULL ? "processor unknown" : processor);
+}
+
+enum status provenance_write(
+	const struct provenance *provenance, const char *path, struct error *error)
+{
+	char text[COMMAND_BYTES];
+	time_t now = time(NULL);
+	struct tm utc;
+	cJSON *root = cJSON_CreateObject();
+	FILE *file = fopen(path, "wb");
+
+	cJSON_AddStringToObject(root, "commit", QUIRE_COMMIT);
+	machine_text(text);
+	cJSON_AddStringToObject(root, "machine", text);
+	if (provenance->device[0] != '\0') {
+		cJSON_AddStringToObject(root, "device", provenance->device);
+	}
+	gmtime_r(&now, &utc);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	cJSON_AddStringToObject(root, "date", text);
+	command_text(text, provenance->argc, provenance->argv);
+	cJSON_AddStringToObject(root, "command", text);
+	decimal_text(text, provenance->wall_ns, 9);
+	cJSON_AddRawToObject(root, "wall_s", text);
+	char *json = cJSON_Print(root);
+	bool is_written = file != NULL && json != NULL && fprintf(file, "%s\n", json) > 0;
+	if (file != NULL && fclose(file) != 0) {
+		is_written = false;
+	}
+	cJSON_Delete(root);
+	cJSON_free(json);
+	if (!is_written) {
+		return error_set(
+			error, STATUS_FILE, "%s: cannot be written: %s", path, strerror(errno));
+	}
+	return STATUS_OK;
+}

@@ -1,0 +1,144 @@
+#include "bench/record/result_folder.h"
+
+#include "reports/results/results.h"
+#include "engine/base/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Everything a folder may hold, summary.json first: it goes first and comes last. */
+static const char *const result_files[] = {RESULT_SUMMARY, RESULT_REQUESTS, RESULT_TIMELINE,
+	RESULT_STEP_GRID, RESULT_LATENCY, RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES,
+	RESULT_KERNEL_TIMELINE, RESULT_PROVENANCE};
+
+enum { RESULT_FILE_COUNT = sizeof(result_files) / sizeof(result_files[0]) };
+
+static enum status file_path(const struct result_folder *folder, const char *name,
+	const char *suffix, char *path, struct error *error)
+{
+	int bytes = snprintf(path, RESULT_PATH_BYTES, "%s/%s%s", folder->path, name, suffix);
+
+	if (bytes < 0 || bytes >= RESULT_PATH_BYTES) {
+		return error_set(error, STATUS_FILE, "%.200s...: a path of over %d bytes",
+			folder->path, RESULT_PATH_BYTES);
+	}
+	return STATUS_OK;
+}
+
+enum status result_folder_open(
+	struct result_folder *folder, const char *path, bool is_forced, struct error *error)
+{
+	struct stat info;
+	char summary[RESULT_PATH_BYTES];
+
+	memset(folder, 0, sizeof(*folder));
+	if (strlen(path) >= RESULT_PATH_BYTES) {
+		return error_set(
+			error, STATUS_USAGE, "--out: a path of over %d bytes", RESULT_PATH_BYTES);
+	}
+	strcpy(folder->path, path);
+	if (mkdir(path, 0777) == 0) {
+		folder->was_made = true;
+		return STATUS_OK;
+	}
+	if (errno != EEXIST) {
+		return error_set(error, STATUS_FILE, "--out %s: the folder cannot be made: %s",
+			path, strerror(errno));
+	}
+	if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
+		return error_set(error, STATUS_FILE, "--out %s: exists and is no folder", path);
+	}
+	enum status status = file_path(folder, RESULT_SUMMARY, "", summary, error);
+	if (status == STATUS_OK && !is_forced && access(summary, F_OK) == 0) {
+		return error_set(error, STATUS_FILE,
+			"--out %s: holds a result already; --force replaces it", path);
+	}
+	return status;
+}
+
+enum status result_folder_begin(
+	struct result_folder *folder, const char *name, char *path, struct error *error)
+{
+	check(folder->file_count < RESULT_FILES_MAX);
+	enum status status = file_path(folder, name, ".part", path, error);
+	if (status == STATUS_OK) {
+		folder->files[folder->file_count++] = name;
+	}
+	return status;
+}
+
+/* Is the file one of those that were begun? */
+static bool is_begun(const struct result_folder *folder, const char *name)
+{
+	for (unsigned i = 0; i < folder->file_count; i++) {
+		if (strcmp(folder->files[i], name) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum status remove_file(
+	const struct result_folder *folder, const char *name, struct error *error)
+{
+	char whole[RESULT_PATH_BYTES];
+	enum status status = file_path(folder, name, "", whole, error);
+
+	if (status == STATUS_OK && unlink(whole) != 0 && errno != ENOENT) {
+		return error_set(
+			error, STATUS_FILE, "%s: cannot be replaced: %s", whole, strerror(errno));
+	}
+	return status;
+}
+
+static enum status rename_part(
+	const struct result_folder *folder, const char *name, struct error *error)
+{
+	char part[RESULT_PATH_BYTES], whole[RESULT_PATH_BYTES];
+	enum status status = file_path(folder, name, ".part", part, error);
+
+	if (status == STATUS_OK) {
+		status = file_path(folder, name, "", whole, error);
+	}
+	if (status == STATUS_OK && rename(part, whole) != 0) {
+		return error_set(
+			error, STATUS_FILE, "%s: cannot be renamed: %s", part, strerror(errno));
+	}
+	return status;
+}
+
+enum status result_folder_commit(struct result_folder *folder, struct error *error)
+{
+	check(folder->file_count > 0);
+	check(strcmp(folder->files[folder->file_count - 1], RESULT_SUMMARY) == 0);
+	/* Without its summary the folder is no result, whatever happens from here on. */
+	enum status status = remove_file(folder, RESULT_SUMMARY, error);
+	for (uint32_t i = 0; i < RESULT_FILE_COUNT && status == STATUS_OK; i++) {
+		if (!is_begun(folder, result_files[i])) {
+			status = remove_file(folder, result_files[i], error);
+		}
+	}
+	for (unsigned i = 0; i < folder->file_count && status == STATUS_OK; i++) {
+		status = rename_part(folder, folder->files[i], error);
+	}
+	return status;
+}
+
+void result_folder_abandon(struct result_folder *folder)
+{
+	struct error ignored;
+	char part[RESULT_PATH_BYTES];
+
+	for (unsigned i = 0; i < folder->file_count; i++) {
+		if (file_path(folder, folder->files[i], ".part", part, &ignored) == STATUS_OK) {
+			unlink(part);
+		}
+	}
+	folder->file_count = 0;
+	if (folder->was_made) {
+		rmdir(folder->path); /* fails, rightly, when somebody put a file there */
+	}
+}

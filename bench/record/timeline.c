@@ -1,0 +1,118 @@
+#include "bench/record/timeline.h"
+
+#include "engine/base/check.h"
+
+#include <string.h>
+
+void timeline_init(struct timeline *timeline)
+{
+	memset(timeline, 0, sizeof(*timeline));
+	timeline->bin_ns = 1000;
+}
+
+static void bin_merge(struct timeline_bin *into, const struct timeline_bin *from)
+{
+	into->running_ns += from->running_ns;
+	into->waiting_ns += from->waiting_ns;
+	into->used_blocks_ns += from->used_blocks_ns;
+	into->busy_ns += from->busy_ns;
+	into->hit_tokens += from->hit_tokens;
+	into->query_tokens += from->query_tokens;
+	into->output_tokens += from->output_tokens;
+	into->prefill_tokens += from->prefill_tokens;
+	into->preemptions += from->preemptions;
+	into->steps += from->steps;
+}
+
+/* Doubles the bins' width until a time falls into one of them. */
+static void timeline_reach(struct timeline *timeline, uint64_t time_ns)
+{
+	while (time_ns / timeline->bin_ns >= TIMELINE_BINS_MAX) {
+		struct timeline_bin *bins = timeline->bins;
+		for (uint32_t i = 0; i < TIMELINE_BINS_MAX / 2; i++) {
+			struct timeline_bin merged = bins[2 * i];
+			bin_merge(&merged, &bins[2 * i + 1]);
+			bins[i] = merged;
+		}
+		memset(bins + TIMELINE_BINS_MAX / 2, 0,
+			(TIMELINE_BINS_MAX / 2) * sizeof(struct timeline_bin));
+		timeline->bin_ns *= 2;
+		timeline->bin_count = (timeline->bin_count + 1) / 2;
+	}
+	timeline->bin_count =
+		u32_max(timeline->bin_count, (uint32_t)(time_ns / timeline->bin_ns) + 1);
+}
+
+void timeline_add(struct timeline *timeline, const struct timeline_step *step)
+{
+	check(step->start_ns >= timeline->origin_ns);
+	uint64_t start_ns = step->start_ns - timeline->origin_ns;
+	uint64_t end_ns = step->end_ns - timeline->origin_ns;
+	/* A step is [start, end): the last instant that belongs to it decides its bin. */
+	uint64_t last_ns = end_ns > start_ns ? end_ns - 1 : end_ns;
+
+	timeline_reach(timeline, last_ns);
+	uint64_t bin_ns = timeline->bin_ns;
+	for (uint64_t at = start_ns; at < end_ns;) {
+		uint64_t index = at / bin_ns;
+		uint64_t until = u64_min(end_ns, (index + 1) * bin_ns);
+		uint64_t span_ns = until - at;
+		struct timeline_bin *bin = &timeline->bins[index];
+		bin->running_ns += (u128)step->running * span_ns;
+		bin->waiting_ns += (u128)step->waiting * span_ns;
+		bin->used_blocks_ns += (u128)step->used_blocks * span_ns;
+		bin->busy_ns += span_ns;
+		at = until;
+	}
+	struct timeline_bin *bin = &timeline->bins[last_ns / bin_ns];
+	bin->hit_tokens += step->hit_tokens;
+	bin->query_tokens += step->query_tokens;
+	bin->output_tokens += step->output_tokens;
+	bin->prefill_tokens += step->prefill_tokens;
+	bin->preemptions += step->preemptions;
+	bin->steps++;
+}
+
+static void table_average(struct table_writer *table, u128 integral, uint64_t bin_ns)
+{
+	table_decimal(table, (uint64_t)(integral * 1000 / bin_ns), 3);
+}
+
+void timeline_write(const struct timeline *timeline, struct table_writer *table)
+{
+	for (uint32_t i = 0; i < timeline->bin_count; i++) {
+		const struct timeline_bin *bin = &timeline->bins[i];
+		table_decimal(table, timeline->origin_ns + i * timeline->bin_ns, 9);
+		table_decimal(table, timeline->bin_ns, 9);
+		table_average(table, bin->running_ns, timeline->bin_ns);
+		table_average(table, bin->waiting_ns, timeline->bin_ns);
+		table_average(table, bin->used_blocks_ns, timeline->bin_ns);
+		table_u64(table, bin->hit_tokens);
+		table_u64(table, bin->query_tokens);
+		table_u64(table, bin->output_tokens);
+		table_u64(table, bin->prefill_tokens);
+		table_u64(table, bin->preemptions);
+		table_u64(table, bin->steps);
+		table_decimal(
+			table, (uint64_t)((u128)bin->busy_ns * 1000000 / timeline->bin_ns), 6);
+		table_end_row(table);
+	}
+}
+
+uint64_t timeline_mean_waiting(const struct timeline *timeline, uint64_t start_ns, uint64_t end_ns)
+{
+	check(start_ns >= timeline->origin_ns);
+	start_ns -= timeline->origin_ns;
+	end_ns -= timeline->origin_ns;
+	uint64_t first = start_ns / timeline->bin_ns;
+	uint64_t end = u64_min(u64_divide_up(end_ns, timeline->bin_ns), timeline->bin_count);
+	u128 integral = 0;
+
+	if (first >= end) {
+		return 0;
+	}
+	for (uint64_t i = first; i < end; i++) {
+		integral += timeline->bins[i].waiting_ns;
+	}
+	return (uint64_t)(integral * 1000 / ((end - first) * timeline->bin_ns));
+}

@@ -1,0 +1,47 @@
+#ifndef BENCH_RECORD_TIMELINE_H
+#define BENCH_RECORD_TIMELINE_H
+
+#include <stdint.h>
+
+#include "reports/results/results.h"
+#include "bench/record/table_writer.h"
+#include "engine/base/integer.h"
+
+/* The run over time, in bins of equal width. How long a run will be is not known while it runs, so
+   bins start a microsecond wide and are merged in pairs whenever time outgrows them. */
+
+struct timeline_bin {
+	u128 running_ns; /* integrals over the bin's time */
+	u128 waiting_ns;
+	u128 used_blocks_ns;
+	uint64_t busy_ns;
+	uint64_t hit_tokens, query_tokens;
+	uint64_t output_tokens, prefill_tokens;
+	uint64_t preemptions, steps;
+};
+
+struct timeline {
+	uint64_t origin_ns; /* start of the first bin; 0 unless set before the first step */
+	uint64_t bin_ns;
+	uint32_t bin_count; /* bins up to the latest time seen */
+	struct timeline_bin bins[TIMELINE_BINS_MAX];
+};
+
+/* What a step adds. */
+struct timeline_step {
+	uint64_t start_ns, end_ns;
+	uint64_t running, waiting, used_blocks;
+	uint64_t hit_tokens, query_tokens;
+	uint64_t output_tokens, prefill_tokens;
+	uint64_t preemptions;
+};
+
+void timeline_init(struct timeline *timeline);
+void timeline_add(struct timeline *timeline, const struct timeline_step *step);
+void timeline_write(const struct timeline *timeline, struct table_writer *table);
+
+/* Average number of waiting requests over [start_ns, end_ns), in thousandths; bins that the range
+   cuts count whole. */
+uint64_t timeline_mean_waiting(const struct timeline *timeline, uint64_t start_ns, uint64_t end_ns);
+
+#endif

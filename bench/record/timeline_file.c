@@ -1,0 +1,326 @@
+#include "bench/record/timeline_file.h"
+
+#include "bench/record/kernel_times.h"
+#include "bench/record/table_writer.h"
+#include "engine/base/check.h"
+#include "engine/base/memory.h"
+#include "engine/base/output_file.h"
+#include "engine/profiling/nvtx.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PROCESS_ENGINE = 1, PROCESS_REQUESTS, PROCESS_GPU };
+
+enum { GPU_LANES = 4 };
+
+enum request_stage { STAGE_NONE, STAGE_QUEUED, STAGE_PREFILL, STAGE_DECODE, STAGE_PREEMPTED };
+
+/* A request in the engine, by the slot of its sequence. */
+struct timeline_request {
+	uint64_t id;
+	enum request_stage stage; /* STAGE_NONE: the slot is free */
+	uint64_t preemptions;
+};
+
+struct timeline_file {
+	struct output_file output;
+	struct timeline_request *requests; /* (request_count) */
+	uint32_t request_count;
+	bool has_event;
+	bool has_origin;
+	uint64_t origin_ns;
+	bool has_counts;
+	uint64_t running, waiting, used_blocks; /* as told last */
+	uint64_t kernels, kernels_not_shown;
+	uint64_t lane_end_ns[GPU_LANES]; /* kernels that overlap lie in lanes of their own */
+};
+
+static const char *stage_name(enum request_stage stage)
+{
+	static const char *const names[] = {"", "queued", "prefill", "decode", "preempted"};
+
+	return names[stage];
+}
+
+/* Starts an event: what every kind has. */
+static void event_begin(struct timeline_file *file, const char *kind, int process, uint64_t time_ns)
+{
+	char text[TABLE_CELL_BYTES];
+	uint64_t since_ns = time_ns > file->origin_ns ? time_ns - file->origin_ns : 0;
+
+	decimal_text(text, since_ns, 3);
+	fprintf(file->output.file, "%s{\"ph\":\"%s\",\"pid\":%d,\"ts\":%s",
+		file->has_event ? ",\n" : "", kind, process, text);
+	file->has_event = true;
+}
+
+static void put(struct timeline_file *file, const char *key, uint64_t value)
+{
+	fprintf(file->output.file, "\"%s\":%llu", key, (unsigned long long)value);
+}
+
+static void put_more(struct timeline_file *file, const char *key, uint64_t value)
+{
+	fputc(',', file->output.file);
+	put(file, key, value);
+}
+
+static void name_process(struct timeline_file *file, int process, const char *name)
+{
+	event_begin(file, "M", process, 0);
+	fprintf(file->output.file, ",\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", name);
+}
+
+static void name_thread(struct timeline_file *file, int process, const char *name)
+{
+	event_begin(file, "M", process, 0);
+	fprintf(file->output.file,
+		",\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}", name);
+}
+
+enum status timeline_file_open(
+	struct timeline_file **out, const char *path, uint32_t slot_count, struct error *error)
+{
+	struct timeline_file *file = memory_take(1, sizeof(*file));
+	enum status status = output_file_open(&file->output, path, error);
+
+	if (status != STATUS_OK) {
+		free(file);
+		return status;
+	}
+	file->requests = memory_take(slot_count, sizeof(*file->requests));
+	file->request_count = slot_count;
+	fputs("{\"traceEvents\":[\n", file->output.file);
+	name_process(file, PROCESS_ENGINE, "engine");
+	name_thread(file, PROCESS_ENGINE, "steps");
+	name_process(file, PROCESS_REQUESTS, "requests");
+	*out = file;
+	return STATUS_OK;
+}
+
+/* ---- requests ---- */
+
+/* Begins ("b") or ends ("e") a slice of a request; its arguments, if any, follow. */
+static void slice(struct timeline_file *file, const char *kind, uint64_t id, const char *name,
+	uint64_t time_ns)
+{
+	event_begin(file, kind, PROCESS_REQUESTS, time_ns);
+	fprintf(file->output.file, ",\"tid\":1,\"cat\":\"request\",\"id\":\"%llu\",\"name\":\"%s\"",
+		(unsigned long long)id, name);
+}
+
+static void slice_end(struct timeline_file *file)
+{
+	fputc('}', file->output.file);
+}
+
+static void change_stage(struct timeline_file *file, struct timeline_request *request,
+	enum request_stage stage, uint64_t time_ns)
+{
+	if (request->stage != STAGE_NONE) {
+		slice(file, "e", request->id, stage_name(request->stage), time_ns);
+		slice_end(file);
+	}
+	request->stage = stage;
+	if (stage != STAGE_NONE) {
+		slice(file, "b", request->id, stage_name(stage), time_ns);
+		slice_end(file);
+	}
+}
+
+static void note_origin(struct timeline_file *file, uint64_t arrival_ns)
+{
+	if (!file->has_origin) {
+		file->has_origin = true;
+		file->origin_ns = arrival_ns;
+	}
+}
+
+void timeline_file_arrive(
+	struct timeline_file *file, uint32_t slot, const struct metrics_arrival *arrival)
+{
+	check(slot < file->request_count);
+	struct timeline_request *request = &file->requests[slot];
+	check(request->stage == STAGE_NONE);
+	note_origin(file, arrival->arrival_ns);
+	*request = (struct timeline_request){.id = arrival->id};
+	slice(file, "b", arrival->id, "request", arrival->arrival_ns);
+	fputs(",\"args\":{", file->output.file);
+	put(file, "id", arrival->id);
+	put_more(file, "prompt_tokens", arrival->prompt_tokens);
+	put_more(file, "max_tokens", arrival->max_tokens);
+	fputs("}", file->output.file);
+	slice_end(file);
+	change_stage(file, request, STAGE_QUEUED, arrival->arrival_ns);
+}
+
+void timeline_file_reject(
+	struct timeline_file *file, enum fit fit, const struct metrics_arrival *arrival)
+{
+	note_origin(file, arrival->arrival_ns);
+	event_begin(file, "i", PROCESS_REQUESTS, arrival->arrival_ns);
+	fprintf(file->output.file, ",\"tid\":1,\"s\":\"p\",\"name\":\"rejected: %s\",\"args\":{",
+		fit == FIT_TOO_LONG ? "too long" : "never fits");
+	put(file, "id", arrival->id);
+	put_more(file, "prompt_tokens", arrival->prompt_tokens);
+	put_more(file, "max_tokens", arrival->max_tokens);
+	fputs("}}", file->output.file);
+}
+
+static void end_request(struct timeline_file *file, struct timeline_request *request,
+	uint64_t time_ns, const char *status, uint64_t output_tokens)
+{
+	change_stage(file, request, STAGE_NONE, time_ns);
+	slice(file, "e", request->id, "request", time_ns);
+	fprintf(file->output.file, ",\"args\":{\"status\":\"%s\"", status);
+	put_more(file, "output_tokens", output_tokens);
+	put_more(file, "preemptions", request->preemptions);
+	fputs("}", file->output.file);
+	slice_end(file);
+}
+
+/* Decisions fall on the step's start, tokens on its end. */
+static void request_event(
+	struct timeline_file *file, const struct event *event, uint64_t start_ns, uint64_t end_ns)
+{
+	if (event->sequence == NULL) {
+		return; /* told when it arrived */
+	}
+	struct timeline_request *request = &file->requests[event->sequence->slot];
+	switch (event->kind) {
+	case EVENT_ADMIT:
+		change_stage(file, request, STAGE_PREFILL, start_ns);
+		break;
+	case EVENT_CHUNK:
+		if (event->is_sampled) {
+			change_stage(file, request, STAGE_DECODE, end_ns);
+		}
+		break;
+	case EVENT_PREEMPT:
+		request->preemptions++;
+		change_stage(file, request, STAGE_PREEMPTED, start_ns);
+		break;
+	case EVENT_FINISH:
+		end_request(file, request, end_ns, "finished", event->a);
+		break;
+	case EVENT_REJECT:
+	case EVENT_BLOCK_GIVEN:
+		break;
+	}
+}
+
+/* ---- steps ---- */
+
+static void step_slice(struct timeline_file *file, const struct step_decisions *decisions,
+	uint64_t start_ns, uint64_t end_ns, uint64_t waiting)
+{
+	char length[TABLE_CELL_BYTES];
+	struct step_counts counts = decisions->counts;
+
+	counts.waiting = waiting;
+	decimal_text(length, end_ns - start_ns, 3);
+	event_begin(file, "X", PROCESS_ENGINE, start_ns);
+	fprintf(file->output.file, ",\"tid\":1,\"dur\":%s,\"name\":\"%s\",\"args\":{", length,
+		kernel_phase_name(kernel_phase_of(&counts)));
+	put(file, "step", decisions->step);
+#define STEP_COUNT_ARGUMENT(column) put_more(file, #column, counts.column);
+	STEP_COUNT_LIST(STEP_COUNT_ARGUMENT)
+#undef STEP_COUNT_ARGUMENT
+	fputs("}}", file->output.file);
+}
+
+static void counters(struct timeline_file *file, const struct step_counts *counts,
+	uint64_t start_ns, uint64_t waiting)
+{
+	if (!file->has_counts || file->running != counts->running || file->waiting != waiting) {
+		event_begin(file, "C", PROCESS_ENGINE, start_ns);
+		fputs(",\"name\":\"sequences\",\"args\":{", file->output.file);
+		put(file, "running", counts->running);
+		put_more(file, "waiting", waiting);
+		fputs("}}", file->output.file);
+	}
+	if (!file->has_counts || file->used_blocks != counts->used_blocks) {
+		event_begin(file, "C", PROCESS_ENGINE, start_ns);
+		fputs(",\"name\":\"KV blocks\",\"args\":{", file->output.file);
+		put(file, "used", counts->used_blocks);
+		fputs("}}", file->output.file);
+	}
+	file->has_counts = true;
+	file->running = counts->running;
+	file->waiting = waiting;
+	file->used_blocks = counts->used_blocks;
+}
+
+void timeline_file_step(struct timeline_file *file, const struct step_decisions *decisions,
+	uint64_t start_ns, uint64_t end_ns, uint64_t waiting)
+{
+	const struct event_list *events = decisions->events;
+
+	step_slice(file, decisions, start_ns, end_ns, waiting);
+	counters(file, &decisions->counts, start_ns, waiting);
+	for (size_t i = 0; i < events->count; i++) {
+		request_event(file, &events->events[i], start_ns, end_ns);
+	}
+}
+
+/* ---- kernels ---- */
+
+void timeline_file_kernel(struct timeline_file *file, const char *operation, const char *kernel,
+	uint64_t start_ns, uint64_t length_ns, uint64_t step, uint32_t layer)
+{
+	char length[TABLE_CELL_BYTES];
+	uint32_t lane = 0;
+
+	if (file->kernels == TIMELINE_KERNELS_MAX) {
+		file->kernels_not_shown++;
+		return;
+	}
+	if (file->kernels++ == 0) {
+		name_process(file, PROCESS_GPU, "GPU");
+		name_thread(file, PROCESS_GPU, "kernels");
+	}
+	while (lane + 1 < GPU_LANES && file->lane_end_ns[lane] > start_ns) {
+		lane++;
+	}
+	file->lane_end_ns[lane] = start_ns + length_ns;
+	decimal_text(length, length_ns, 3);
+	event_begin(file, "X", PROCESS_GPU, start_ns);
+	fprintf(file->output.file, ",\"tid\":%u,\"dur\":%s,\"name\":\"%s\",\"args\":{\"kernel\":\"",
+		lane + 1, length, operation);
+	for (const char *c = kernel; *c != '\0'; c++) {
+		fputc(*c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? '?' : *c,
+			file->output.file);
+	}
+	fputc('"', file->output.file);
+	put_more(file, "step", step);
+	if (layer != RANGE_NO_LAYER) {
+		put_more(file, "layer", layer);
+	}
+	fputs("}}", file->output.file);
+}
+
+/* ---- the end ---- */
+
+enum status timeline_file_commit(struct timeline_file *file, uint64_t end_ns, struct error *error)
+{
+	for (uint32_t i = 0; i < file->request_count; i++) {
+		if (file->requests[i].stage != STAGE_NONE) {
+			end_request(file, &file->requests[i], end_ns, "unfinished", 0);
+		}
+	}
+	fputs("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{", file->output.file);
+	put(file, "kernels_not_shown", file->kernels_not_shown);
+	fputs("}}\n", file->output.file);
+	return output_file_commit(&file->output, error);
+}
+
+void timeline_file_close(struct timeline_file *file)
+{
+	if (file == NULL) {
+		return;
+	}
+	output_file_abandon(&file->output);
+	free(file->requests);
+	free(file);
+}

@@ -1,0 +1,55 @@
+#ifndef BENCH_REPLAY_GENERATE_H
+#define BENCH_REPLAY_GENERATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/replay/generate_prompts.h"
+#include "engine/engine.h"
+#include "engine/tokenizer/tokenizer.h"
+
+/* Prompts through the engine, all there from the start: a step at a time, so that a caller can
+   show answers while they grow. Sequence i answers prompt i. */
+
+struct generate_answer {
+	struct token_list ids; /* of the completion, the token that ended it included */
+	struct text text;      /* what they say without special tokens; valid UTF-8 at any time */
+	bool is_finished;
+	bool is_stopped;	/* by a token that ends texts, else by max_tokens */
+	uint32_t cached_tokens; /* of the prompt, found in the prefix cache at the latest
+				   admission */
+	struct utf8_stream stream;
+};
+
+/* Time and tokens of all steps; a step that does both is shared out by its tokens. */
+struct generate_speed {
+	uint64_t prefill_tokens, prefill_ns;
+	uint64_t decode_tokens, decode_ns;
+};
+
+struct generation {
+	struct engine engine;
+	const struct tokenizer *tokenizer;
+	const struct generate_prompts *prompts;
+	struct generate_answer *answers; /* (prompts->count) */
+	uint32_t added_count;		 /* prompts that the engine has been given */
+	uint32_t finished_count;
+	struct generate_speed speed;
+};
+
+/* A prompt that the limits do not admit is refused before anything is computed, naming it and the
+   limit. Everything given is borrowed and outlives the generation. */
+enum status generation_open(struct generation *generation, const struct engine_config *config,
+	const struct runner *runner, const struct tokenizer *tokenizer,
+	const struct generate_prompts *prompts, struct error *error);
+
+/* Computes one step. Sets *is_done when all answers are finished. */
+enum status generation_step(struct generation *generation, bool *is_done, struct error *error);
+
+/* Accepts a zeroed one. */
+void generation_close(struct generation *generation);
+
+/* Tokens a second, rounded down; 0 when there was no time. */
+uint64_t generate_rate(uint64_t tokens, uint64_t elapsed_ns);
+
+#endif

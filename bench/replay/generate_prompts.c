@@ -1,0 +1,181 @@
+#include "bench/replay/generate_prompts.h"
+
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "workloads/trace/line_reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_TOKENS_MAX = 1 << 28, TEMPERATURE_MAX = 1000, PROMPTS_MAX = 1 << 24 };
+
+void generate_prompts_add(struct generate_prompts *prompts, const char *text, size_t text_bytes,
+	const struct generate_prompt *defaults)
+{
+	struct generate_prompt prompt = *defaults;
+
+	prompt.text = (struct text){.bytes = NULL};
+	prompt.ids = (struct token_list){.ids = NULL};
+	text_append(&prompt.text, text, text_bytes);
+	prompts->items = memory_grow(prompts->items, &prompts->capacity, (size_t)prompts->count + 1,
+		sizeof(*prompts->items));
+	prompts->items[prompts->count++] = prompt;
+}
+
+static enum status read_fields(
+	const struct json_place *root, struct generate_prompt *out, struct error *error)
+{
+	double temperature = 0;
+	enum status status = STATUS_OK;
+
+	if (json_has(root, "max_tokens")) {
+		status = json_u32(root, "max_tokens", 1, MAX_TOKENS_MAX, &out->max_tokens, error);
+	}
+	if (status == STATUS_OK && json_has(root, "temperature")) {
+		status = json_double(root, "temperature", 0, TEMPERATURE_MAX, &temperature, error);
+		out->temperature = (float)temperature;
+	}
+	if (status == STATUS_OK && json_has(root, "ignore_eos")) {
+		status = json_bool(root, "ignore_eos", &out->ignore_eos, error);
+	}
+	return status;
+}
+
+/* A field that we do not know may be one misspelled, and would go unheeded. */
+static enum status refuse_unknown(const struct json_place *root, struct error *error)
+{
+	static const char *const names[] = {"prompt", "max_tokens", "temperature", "ignore_eos"};
+	const cJSON *node = NULL;
+
+	cJSON_ArrayForEach(node, root->node)
+	{
+		bool is_known = false;
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			is_known = is_known || strcmp(node->string, names[i]) == 0;
+		}
+		if (!is_known) {
+			return json_refuse(root, node->string,
+				"no fields but prompt, max_tokens, temperature, ignore_eos", error);
+		}
+	}
+	return STATUS_OK;
+}
+
+static enum status read_line(struct generate_prompts *prompts, const char *place, const char *line,
+	size_t line_bytes, struct generate_prompt *prompt, struct error *error)
+{
+	struct json_document document = {.root = NULL};
+	struct json_place root;
+	const char *text = NULL;
+
+	enum status status = json_document_parse(&document, place, line, line_bytes, error);
+	if (status == STATUS_OK) {
+		status = json_root(&root, &document, error);
+	}
+	if (status == STATUS_OK) {
+		status = refuse_unknown(&root, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_text(&root, "prompt", &text, error);
+	}
+	if (status == STATUS_OK) {
+		status = read_fields(&root, prompt, error);
+	}
+	if (status == STATUS_OK) {
+		generate_prompts_add(prompts, text, strlen(text), prompt);
+	}
+	json_document_close(&document);
+	return status;
+}
+
+static bool is_blank(const char *line, size_t line_bytes)
+{
+	return strspn(line, " \t") == line_bytes;
+}
+
+enum status generate_prompts_read(struct generate_prompts *prompts, const char *path,
+	const struct generate_prompt *defaults, struct error *error)
+{
+	struct line_reader *reader = NULL;
+	const char *line = NULL;
+	size_t line_bytes = 0;
+	char place[JSON_NAME_BYTES + 32];
+
+	enum status status = line_reader_open(&reader, path, error);
+	prompts->path = path;
+	while (status == STATUS_OK) {
+		status = line_reader_next(reader, &line, &line_bytes, error);
+		if (status != STATUS_OK || line == NULL) {
+			break;
+		}
+		if (is_blank(line, line_bytes)) {
+			continue;
+		}
+		struct generate_prompt prompt = *defaults;
+		prompt.line = line_reader_line(reader);
+		snprintf(place, sizeof(place), "%s:%llu", path, (unsigned long long)prompt.line);
+		status = read_line(prompts, place, line, line_bytes, &prompt, error);
+		if (status == STATUS_OK && prompts->count > PROMPTS_MAX) {
+			status = error_set(error, STATUS_INPUT, "%s: expected at most %d prompts",
+				place, PROMPTS_MAX);
+		}
+	}
+	line_reader_close(reader);
+	if (status == STATUS_OK && prompts->count == 0) {
+		status = error_set(error, STATUS_INPUT, "%s: found no prompt", path);
+	}
+	return status;
+}
+
+enum status generate_prompts_refuse(const struct generate_prompts *prompts,
+	const struct generate_prompt *prompt, const char *what, struct error *error)
+{
+	if (prompt->line == 0) {
+		return error_set(error, STATUS_USAGE, "--prompt: %s", what);
+	}
+	return error_set(error, STATUS_INPUT, "%.200s:%llu: field prompt: %s", prompts->path,
+		(unsigned long long)prompt->line, what);
+}
+
+enum status generate_prompts_encode(struct generate_prompts *prompts,
+	const struct tokenizer *tokenizer, const struct chat_template *template,
+	struct error *error)
+{
+	struct text chat = {.bytes = NULL};
+	struct error inner = {STATUS_OK, ""};
+	enum status status = STATUS_OK;
+
+	if (template != NULL) {
+		status = chat_template_check(template, tokenizer, error);
+	}
+	for (uint32_t i = 0; i < prompts->count && status == STATUS_OK; i++) {
+		struct generate_prompt *prompt = &prompts->items[i];
+		const struct text *text = &prompt->text;
+		if (template != NULL) {
+			chat.byte_count = 0;
+			chat_template_apply(template, text->bytes, text->byte_count, &chat);
+			text = &chat;
+		}
+		status = tokenizer_encode(
+			tokenizer, text->bytes, text->byte_count, &prompt->ids, &inner);
+		if (status != STATUS_OK) {
+			status = generate_prompts_refuse(prompts, prompt, inner.text, error);
+		} else if (prompt->ids.count == 0) {
+			status = generate_prompts_refuse(prompts, prompt,
+				"found an empty text, expected at least one token", error);
+		}
+	}
+	free(chat.bytes);
+	return status;
+}
+
+void generate_prompts_deinit(struct generate_prompts *prompts)
+{
+	for (uint32_t i = 0; i < prompts->count; i++) {
+		free(prompts->items[i].text.bytes);
+		free(prompts->items[i].ids.ids);
+	}
+	free(prompts->items);
+	memset(prompts, 0, sizeof(*prompts));
+}

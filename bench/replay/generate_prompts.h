@@ -1,0 +1,49 @@
+#ifndef BENCH_REPLAY_GENERATE_PROMPTS_H
+#define BENCH_REPLAY_GENERATE_PROMPTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "engine/tokenizer/chat_template.h"
+#include "engine/tokenizer/tokenizer.h"
+
+/* What `quire generate` is asked to continue: texts and how, in the order of the input. */
+
+struct generate_prompt {
+	struct text text;      /* as given */
+	struct token_list ids; /* what the model reads, chat template included */
+	uint32_t max_tokens;
+	float temperature; /* 0 is greedy */
+	bool ignore_eos;
+	uint64_t line; /* in the file; 0: from the command line */
+};
+
+struct generate_prompts {
+	struct generate_prompt *items; /* (count) */
+	uint32_t count;
+	size_t capacity;
+	const char *path; /* borrowed; NULL: no file */
+};
+
+/* Adds a prompt, with what holds unless its line says otherwise; its text is copied. */
+void generate_prompts_add(struct generate_prompts *prompts, const char *text, size_t text_bytes,
+	const struct generate_prompt *defaults);
+
+/* Adds a file's prompts: JSON objects, one a line, with the fields prompt, and if it likes
+   max_tokens, temperature and ignore_eos. Plain, gzip or zstd. */
+enum status generate_prompts_read(struct generate_prompts *prompts, const char *path,
+	const struct generate_prompt *defaults, struct error *error);
+
+/* Fills in all ids. template NULL: the texts as they are. */
+enum status generate_prompts_encode(struct generate_prompts *prompts,
+	const struct tokenizer *tokenizer, const struct chat_template *template,
+	struct error *error);
+
+/* Puts the place of a prompt in front of an error's text. */
+enum status generate_prompts_refuse(const struct generate_prompts *prompts,
+	const struct generate_prompt *prompt, const char *what, struct error *error);
+
+void generate_prompts_deinit(struct generate_prompts *prompts);
+
+#endif

@@ -1,0 +1,24 @@
+#ifndef BENCH_REPLAY_PROGRESS_H
+#define BENCH_REPLAY_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One line on stderr that is rewritten some times a second. It reads the clock for that and for
+   nothing else; when it is not shown it costs nothing. */
+
+struct progress {
+	bool is_shown;
+	bool has_line;
+	uint64_t next_ns; /* of the monotonic clock */
+	uint64_t start_ns;
+};
+
+void progress_start(struct progress *progress, bool is_shown);
+void progress_show(
+	struct progress *progress, uint64_t finished, uint64_t virtual_ns, uint64_t steps);
+void progress_end(struct progress *progress);
+
+uint64_t monotonic_ns(void);
+
+#endif

@@ -1,0 +1,449 @@
+#include "bench/replay/replay_session.h"
+
+#include "bench/replay/trace_reading.h"
+#include "bench/replay/progress.h"
+#include "bench/record/provenance.h"
+#include "bench/replay/replay.h"
+#include "bench/record/result_folder.h"
+#include "bench/replay/runners.h"
+#include "bench/replay/summary.h"
+#include "engine/base/memory.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Everything that a run holds, zeroed before it is opened, so that it can be closed at any time. */
+struct replay_session {
+	struct replay_recording recording;
+	struct workload_options workload;
+	struct arrival_profile profile; /* workload's, when arrivals are drawn */
+	struct model_config model;
+	const struct runner_entry *entry;
+	struct runner runner;
+	struct runner_facts facts;
+	struct result_folder folder;
+	bool has_folder;
+	bool is_committed; /* the folder is whole */
+	struct table_writer requests, steps;
+	struct kernel_source kernels; /* without a state: none */
+	struct kernel_times *kernel_times;
+	struct timeline_file *timeline;
+	struct replay replay;
+};
+
+/* What only a runner that computes can do. */
+static enum status check_tokens(
+	const struct replay_order *order, const struct replay_session *session, struct error *error)
+{
+	const struct replay_config *config = &order->config;
+
+	if (session->runner.is_computing) {
+		return STATUS_OK;
+	}
+	if (strcmp(config->clock, "wall") == 0) {
+		return error_set(error, STATUS_USAGE,
+			"--clock wall needs a runner whose steps take real time, as cuda and "
+			"reference do; those of --runner %s are numbers",
+			config->runner);
+	}
+	if (strcmp(config->tokens, "sampled") == 0) {
+		return error_set(error, STATUS_USAGE,
+			"--tokens sampled needs a runner that computes tokens, as reference does; "
+			"--runner %s does not",
+			config->runner);
+	}
+	if (order->given.weights || order->given.dtype) {
+		return error_set(error, STATUS_USAGE,
+			"--%s belongs to a runner that computes tokens; --runner %s does not",
+			order->given.weights ? "weights" : "dtype", config->runner);
+	}
+	return STATUS_OK;
+}
+
+/* Takes over a recorded run's configuration. A recording holds the name of its model, so a model
+   that was given is compared by its name, and stays what it is. */
+static enum status take_recording(
+	struct replay_order *order, struct replay_session *session, struct error *error)
+{
+	struct replay_given given = order->given;
+	const char *model = order->config.model;
+
+	given.model = false;
+	enum status status = replay_config_from_recording(
+		&order->config, &given, order->tape, &session->recording, error);
+	if (status != STATUS_OK || !order->given.model) {
+		return status;
+	}
+	status = model_config_find(model, &session->model, error);
+	if (status == STATUS_OK && strcmp(session->model.name, order->config.model) != 0) {
+		return error_set(error, STATUS_USAGE,
+			"--model is %s here and %s in the recorded run", session->model.name,
+			order->config.model);
+	}
+	order->config.model = model;
+	return status;
+}
+
+static enum status prepare_config(
+	struct replay_order *order, struct replay_session *session, struct error *error)
+{
+	struct replay_config *config = &order->config;
+	bool is_tape = strcmp(config->runner, "tape") == 0;
+
+	enum status status = runner_find(config->runner, &session->entry, error);
+	if (status == STATUS_OK && order->wants_kernel_times &&
+		strcmp(config->runner, "cuda") != 0) {
+		status = error_set(error, STATUS_USAGE,
+			"--kernel-times measures kernels of the GPU: it needs --runner cuda, not "
+			"%s",
+			config->runner);
+	}
+	if (status == STATUS_OK && is_tape && order->tape != NULL) {
+		status = take_recording(order, session, error);
+	} else if (status == STATUS_OK && !is_tape && order->tape != NULL) {
+		status = error_set(error, STATUS_USAGE, "--tape belongs to --runner tape");
+	}
+	if (status == STATUS_OK) {
+		status = replay_config_check(config, &order->given, error);
+	}
+	if (status == STATUS_OK) {
+		status = replay_config_workload(
+			config, &order->given, &session->workload, &session->profile, error);
+	}
+	if (status == STATUS_OK) {
+		status = model_config_find(config->model, &session->model, error);
+	}
+	if (status == STATUS_OK && config->max_model_len == 0) {
+		config->max_model_len = session->model.max_position_embeddings;
+	}
+	if (status == STATUS_OK) {
+		const char *model_path = config->model;
+		/* A folder's name is enough to tell the model; its path would tell the machine. */
+		config->model = session->model.name;
+		const struct runner_request request = {.model = &session->model,
+			.model_path = model_path,
+			.tape = order->tape,
+			.tape_is_calibrated = session->recording.is_calibrated,
+			.kernels = order->wants_kernel_times ? &session->kernels : NULL};
+		status = session->entry->open(
+			&session->runner, config, &request, &session->facts, error);
+		order->wants_steps |= session->facts.records_steps;
+	}
+	return status == STATUS_OK ? check_tokens(order, session, error) : status;
+}
+
+static enum status open_table(struct result_folder *folder, struct table_writer *table,
+	const char *name, const char *header, struct error *error)
+{
+	char path[RESULT_PATH_BYTES];
+	enum status status = result_folder_begin(folder, name, path, error);
+
+	return status == STATUS_OK ? table_open(table, path, header, error) : status;
+}
+
+static enum status open_session(
+	struct replay_order *order, struct replay_session *session, struct error *error)
+{
+	struct engine_config engine_config;
+	const struct replay_options options = {
+		.config = &order->config,
+		.workload = &session->workload,
+		.trace_path = order->trace_path,
+		.is_checking = order->is_checking,
+		.shows_progress = isatty(STDERR_FILENO) == 1,
+		.overlaps = strcmp(order->config.overlap, "on") == 0,
+		.is_wall_clock = strcmp(order->config.clock, "wall") == 0,
+		.slo_ttft_ns = order->slo_ttft_ns,
+		.slo_tpot_ns = order->slo_tpot_ns,
+		.vocab_size = session->model.vocab_size,
+	};
+
+	replay_config_engine(&order->config, &engine_config);
+	enum status status =
+		replay_open(&session->replay, &options, &engine_config, &session->runner,
+			&session->requests, order->wants_steps ? &session->steps : NULL, error);
+	if (status == STATUS_OK) {
+		status = result_folder_open(&session->folder, order->out, order->is_forced, error);
+		session->has_folder = status == STATUS_OK;
+	}
+	if (status == STATUS_OK) {
+		status = open_table(&session->folder, &session->requests, RESULT_REQUESTS,
+			REQUEST_COLUMNS, error);
+	}
+	if (status == STATUS_OK && order->wants_steps) {
+		status = open_table(
+			&session->folder, &session->steps, RESULT_STEPS, STEP_COLUMNS, error);
+	}
+	return status;
+}
+
+/* What watches the replay beside its metrics. */
+static enum status open_watchers(
+	const struct replay_order *order, struct replay_session *session, struct error *error)
+{
+	enum status status = STATUS_OK;
+
+	if (order->timeline != NULL) {
+		status = timeline_file_open(&session->timeline, order->timeline,
+			session->replay.engine.scheduler.pool_capacity, error);
+		session->replay.timeline = session->timeline;
+	}
+	if (status == STATUS_OK && session->kernels.state != NULL) {
+		session->kernel_times =
+			kernel_times_open(&session->kernels, &session->model, session->timeline);
+		session->replay.kernel_times = session->kernel_times;
+	}
+	return status;
+}
+
+/* A tape belongs to one trace, and has to be played to its end. */
+static void finish_runner(struct replay_session *session)
+{
+	struct replay *replay = &session->replay;
+	char hash[17];
+
+	if (replay->has_failed || replay->is_interrupted) {
+		return;
+	}
+	snprintf(hash, sizeof(hash), "%016llx",
+		(unsigned long long)trace_xxh64(workload_trace(replay->workload)));
+	if (session->recording.root != NULL && strcmp(hash, session->recording.trace_xxh64) != 0) {
+		error_set(&replay->failure, STATUS_VERDICT,
+			"this is not the trace of the recorded run: its XXH64 is %s, recorded was "
+			"%s",
+			hash, session->recording.trace_xxh64);
+		replay->has_failed = true;
+	} else if (session->entry->finish != NULL &&
+		   session->entry->finish(&session->runner, &replay->failure) != STATUS_OK) {
+		replay->has_failed = true;
+	}
+}
+
+static enum status write_tables(
+	const struct metrics *metrics, struct result_folder *folder, struct error *error)
+{
+	struct table_writer table = {0};
+	enum status status = open_table(folder, &table, RESULT_TIMELINE, TIMELINE_COLUMNS, error);
+
+	if (status == STATUS_OK) {
+		timeline_write(&metrics->timeline, &table);
+		status = table_close(&table, error);
+	}
+	if (status == STATUS_OK) {
+		status = open_table(folder, &table, RESULT_STEP_GRID, STEP_GRID_COLUMNS, error);
+	}
+	if (status == STATUS_OK) {
+		step_grid_write(&metrics->grid, &table);
+		status = table_close(&table, error);
+	}
+	if (status == STATUS_OK) {
+		status = open_table(folder, &table, RESULT_LATENCY, LATENCY_COLUMNS, error);
+	}
+	if (status == STATUS_OK) {
+		metrics_write_latency(metrics, &table);
+		status = table_close(&table, error);
+	}
+	return status;
+}
+
+static enum status write_kernels(
+	const struct kernel_times *times, struct result_folder *folder, struct error *error)
+{
+	struct table_writer table = {0};
+	enum status status = open_table(folder, &table, RESULT_KERNELS, KERNEL_COLUMNS, error);
+
+	if (status == STATUS_OK) {
+		kernel_times_write(times, &table);
+		status = table_close(&table, error);
+	}
+	if (status == STATUS_OK) {
+		status = open_table(
+			folder, &table, RESULT_KERNEL_PHASES, KERNEL_PHASE_COLUMNS, error);
+	}
+	if (status == STATUS_OK) {
+		kernel_times_write_phases(times, &table);
+		status = table_close(&table, error);
+	}
+	if (status == STATUS_OK) {
+		status = open_table(
+			folder, &table, RESULT_KERNEL_TIMELINE, KERNEL_TIMELINE_COLUMNS, error);
+	}
+	if (status == STATUS_OK) {
+		kernel_times_write_timeline(times, &table);
+		status = table_close(&table, error);
+	}
+	return status;
+}
+
+static enum status write_results(struct replay_session *session, const struct summary_input *input,
+	const struct provenance *provenance, struct error *error)
+{
+	char path[RESULT_PATH_BYTES];
+	struct result_folder *folder = &session->folder;
+
+	enum status status = table_close(&session->requests, error);
+	if (status == STATUS_OK) {
+		status = table_close(&session->steps, error);
+	}
+	if (status == STATUS_OK) {
+		status = write_tables(&session->replay.metrics, folder, error);
+	}
+	if (status == STATUS_OK && session->kernel_times != NULL) {
+		status = write_kernels(session->kernel_times, folder, error);
+	}
+	if (status == STATUS_OK && session->timeline != NULL) {
+		status = timeline_file_commit(session->timeline, session->replay.now_ns, error);
+	}
+	if (status == STATUS_OK) {
+		status = result_folder_begin(folder, RESULT_PROVENANCE, path, error);
+	}
+	if (status == STATUS_OK) {
+		status = provenance_write(provenance, path, error);
+	}
+	if (status == STATUS_OK) {
+		status = result_folder_begin(folder, RESULT_SUMMARY, path, error);
+	}
+	if (status == STATUS_OK) {
+		status = summary_write(input, path, error);
+	}
+	return status == STATUS_OK ? result_folder_commit(folder, error) : status;
+}
+
+static void close_session(struct replay_session *session)
+{
+	struct error ignored;
+
+	table_close(&session->requests, &ignored);
+	table_close(&session->steps, &ignored);
+	if (session->has_folder && !session->is_committed) {
+		result_folder_abandon(&session->folder);
+	}
+	replay_close(&session->replay);
+	kernel_times_close(session->kernel_times);
+	timeline_file_close(session->timeline);
+	if (session->runner.close != NULL) {
+		session->runner.close(session->runner.state);
+	}
+	if (session->kernels.state != NULL) {
+		session->kernels.close(session->kernels.state);
+	}
+	replay_recording_close(&session->recording);
+}
+
+/* Interrupts wait until the replay asks for them, so that files end cleanly. */
+static void block_interrupts(sigset_t *before)
+{
+	sigset_t interrupts;
+
+	sigemptyset(&interrupts);
+	sigaddset(&interrupts, SIGINT);
+	sigaddset(&interrupts, SIGTERM);
+	sigprocmask(SIG_BLOCK, &interrupts, before);
+}
+
+/* An interrupt that has been obeyed must not strike when it is let through. */
+static void discard_interrupts(void)
+{
+	sigset_t interrupts;
+	const struct timespec at_once = {0};
+
+	sigemptyset(&interrupts);
+	sigaddset(&interrupts, SIGINT);
+	sigaddset(&interrupts, SIGTERM);
+	while (sigtimedwait(&interrupts, NULL, &at_once) > 0) {
+	}
+}
+
+static const char *name_of_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash == NULL ? path : slash + 1;
+}
+
+static void print_result(const struct replay_order *order, const struct replay_session *session,
+	const struct summary_input *input)
+{
+	trace_reading_report(workload_trace(session->replay.workload));
+	if (order->config.max_model_len > session->model.max_position_embeddings) {
+		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
+			(unsigned long long)order->config.max_model_len,
+			session->model.max_position_embeddings, session->model.name);
+	}
+	summary_print(input);
+	if (session->kernel_times != NULL) {
+		kernel_times_print(session->kernel_times);
+	}
+}
+
+static enum status run(
+	struct replay_order *order, struct replay_session *session, struct error *error)
+{
+	uint64_t start_ns = monotonic_ns();
+
+	enum status status = prepare_config(order, session, error);
+	if (status == STATUS_OK) {
+		status = open_session(order, session, error);
+	}
+	if (status == STATUS_OK) {
+		status = open_watchers(order, session, error);
+	}
+	if (status == STATUS_OK) {
+		status = replay_run(&session->replay, error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	if (session->kernel_times != NULL) {
+		kernel_times_finish(session->kernel_times);
+	}
+	finish_runner(session);
+	const struct summary_input input = {
+		.replay = &session->replay,
+		.config = &order->config,
+		.trace_name = name_of_path(order->trace_path),
+		.is_calibrated = session->facts.is_calibrated,
+		.profile = session->facts.profile,
+		.found_kv_blocks = session->facts.found_kv_blocks,
+		.slo_ttft_ns = order->slo_ttft_ns,
+		.slo_tpot_ns = order->slo_tpot_ns,
+	};
+	const struct provenance provenance = {.argc = order->argc,
+		.argv = order->argv,
+		.wall_ns = monotonic_ns() - start_ns,
+		.device = session->facts.device};
+	status = write_results(session, &input, &provenance, error);
+	if (status != STATUS_OK) {
+		return status;
+	}
+	session->is_committed = true;
+	if (!order->is_quiet) {
+		print_result(order, session, &input);
+	}
+	if (session->replay.has_failed) {
+		*error = session->replay.failure;
+		return error->status;
+	}
+	if (session->replay.is_interrupted) {
+		return error_set(error, STATUS_VERDICT,
+			"interrupted; %s holds what was measured until then", order->out);
+	}
+	return STATUS_OK;
+}
+
+enum status replay_session_run(struct replay_order *order, struct error *error)
+{
+	struct replay_session *session = memory_take(1, sizeof(*session));
+	sigset_t before;
+
+	block_interrupts(&before);
+	enum status status = run(order, session, error);
+	close_session(session);
+	free(session);
+	discard_interrupts();
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return status;
+}

@@ -1,0 +1,161 @@
+#include "bench/replay/runners.h"
+
+#include "bench/replay/cuda_open.h"
+#include "reports/results/results.h"
+#include "engine/runners/reference_runner.h"
+#include "engine/model/weights.h"
+#include "sim/cost_model.h"
+#include "sim/profile.h"
+#include "sim/tape.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum status open_sim(struct runner *out, struct replay_config *config,
+	const struct runner_request *request, struct runner_facts *facts, struct error *error)
+{
+	struct gpu_profile profile;
+	enum status status = gpu_profile_find(config->gpu, &profile, error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	struct kv_memory memory;
+	const struct kv_memory_limits limits = {
+		.gpu_memory_utilization = config->gpu_memory_utilization,
+		.block_size = (uint32_t)config->block_size,
+		.max_num_seqs = (uint32_t)config->max_num_seqs,
+		.max_num_batched_tokens = (uint32_t)config->max_num_batched_tokens,
+		.max_model_len = (uint32_t)config->max_model_len,
+	};
+	status = cost_model_kv_memory(request->model, &profile, &limits, &memory, error);
+	if (status != STATUS_OK && config->kv_blocks == 0) {
+		return status;
+	}
+	/* Also beside a number that is given: a run on the GPU may have found the true one. */
+	facts->found_kv_blocks = status == STATUS_OK ? memory.block_count : 0;
+	if (config->kv_blocks == 0) {
+		config->kv_blocks = memory.block_count;
+	}
+	facts->is_calibrated = profile.is_calibrated;
+	if (profile.is_calibrated) {
+		snprintf(facts->profile, sizeof(facts->profile), "%s", profile.description);
+	}
+	return cost_model_open(out, request->model, &profile, error);
+}
+
+static enum status open_tape(struct runner *out, struct replay_config *config,
+	const struct runner_request *request, struct runner_facts *facts, struct error *error)
+{
+	char path[4096];
+
+	(void)config; /* the recording has filled it in */
+	if (request->tape == NULL) {
+		return error_set(error, STATUS_USAGE,
+			"--runner tape plays a recorded run: name its folder by --tape DIR");
+	}
+	snprintf(path, sizeof(path), "%s/%s", request->tape, RESULT_STEPS);
+	facts->is_calibrated = request->tape_is_calibrated;
+	return tape_open(out, path, error);
+}
+
+/* The last name of a path; a trailing slash stays. */
+static const char *last_name(const char *path)
+{
+	const char *name = path;
+
+	for (const char *c = path; *c != '\0'; c++) {
+		if (*c == '/' && c[1] != '\0' && c[1] != '/') {
+			name = c + 1;
+		}
+	}
+	return name;
+}
+
+enum status runner_open_weights(struct weights **out, struct replay_config *config,
+	const struct runner_request *request, struct error *error)
+{
+	const char *source = config->weights;
+
+	if (strcmp(source, "model") == 0) {
+		source = request->model_path;
+		for (uint32_t i = 0; i < model_config_count(); i++) {
+			if (strcmp(source, model_config_name(i)) == 0) {
+				return error_set(error, STATUS_USAGE,
+					"--model %s is a shape without weights: add --weights DIR, "
+					"or --weights dummy:SEED for made-up ones",
+					source);
+			}
+		}
+	} else {
+		/* As for the model, the path would tell the machine. */
+		config->weights = last_name(source);
+	}
+	return weights_open(out, request->model, source, error);
+}
+
+/* What the reference takes for its KV pool when nobody says. */
+#define REFERENCE_KV_BYTES (UINT64_C(1) << 30)
+
+static enum status open_reference(struct runner *out, struct replay_config *config,
+	const struct runner_request *request, struct runner_facts *facts, struct error *error)
+{
+	struct weights *weights = NULL;
+	struct engine_config engine;
+
+	if (config->kv_blocks == 0) {
+		config->kv_blocks = reference_runner_blocks(
+			request->model, (uint32_t)config->block_size, REFERENCE_KV_BYTES);
+	}
+	replay_config_engine(config, &engine);
+	enum status status = engine_config_validate(&engine, error);
+	if (status == STATUS_OK) {
+		status = runner_open_weights(&weights, config, request, error);
+	}
+	if (status == STATUS_OK) {
+		bool is_bf16 = strcmp(config->dtype, "bfloat16") == 0;
+		const struct reference_options options = {
+			.weights = weights,
+			.engine = &engine,
+			.rounding = is_bf16 ? ROUNDING_BF16 : ROUNDING_NONE,
+			.seed = config->seed,
+		};
+		status = reference_runner_open(out, &options, error);
+	}
+	weights_close(weights);
+	facts->is_calibrated = true; /* its times are those of a clock */
+	return status;
+}
+
+static const struct runner_entry entries[] = {
+	{"sim", "prices each step by a cost model of the GPU", open_sim, NULL},
+#ifdef QUIRE_HAS_CUDA
+	{"cuda", "computes tokens on the GPU", cuda_open, NULL},
+#endif
+	{"reference", "computes tokens on the CPU", open_reference, NULL},
+	{"tape", "plays the step times of a recorded run (--tape DIR)", open_tape, tape_finish},
+};
+
+enum { ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]) };
+
+const struct runner_entry *runner_at(uint32_t index)
+{
+	return index < ENTRY_COUNT ? &entries[index] : NULL;
+}
+
+enum status runner_find(const char *name, const struct runner_entry **out, struct error *error)
+{
+	char names[256] = "";
+
+	for (uint32_t i = 0; i < ENTRY_COUNT; i++) {
+		if (strcmp(entries[i].name, name) == 0) {
+			*out = &entries[i];
+			return STATUS_OK;
+		}
+		size_t used = strlen(names);
+		snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : ", ",
+			entries[i].name);
+	}
+	return error_set(error, STATUS_USAGE,
+		"--runner: found '%s', expected one of those in this build: %s", name, names);
+}

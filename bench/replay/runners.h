@@ -1,0 +1,58 @@
+#ifndef BENCH_REPLAY_RUNNERS_H
+#define BENCH_REPLAY_RUNNERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/replay/replay_config.h"
+#include "engine/shape/model_config.h"
+#include "engine/profiling/kernel_source.h"
+#include "engine/model/weights.h"
+#include "engine/runner.h"
+
+/* The runners that --runner names. A runner is one file that fills a struct runner, and one row of
+   the table in bench/replay/runners.c. */
+
+struct runner_request {
+	const struct model_config *model;
+	const char *model_path;	       /* as --model names it */
+	const char *tape;	       /* DIR of a recorded run, or NULL */
+	bool tape_is_calibrated;       /* are its times? */
+	struct kernel_source *kernels; /* NULL, or where to open a source of kernel times; closed by
+					  the caller, after the runner */
+};
+
+/* What is known of a runner once it is open. */
+struct runner_facts {
+	bool is_calibrated;	  /* its times were measured, or priced by a profile that was */
+	char profile[160];	  /* of a profile that was: on what and when; "": none was */
+	bool records_steps;	  /* its times come only once: steps.tsv is always written */
+	char device[64];	  /* what computes, for provenance.json; "": nothing but the host */
+	uint64_t found_kv_blocks; /* that it had room for by itself; 0: it was not asked */
+};
+
+struct runner_entry {
+	const char *name;
+	const char *summary;
+
+	/* Opens the runner. A config->kv_blocks of 0 asks how many blocks there are and is filled
+	   in. */
+	enum status (*open)(struct runner *out, struct replay_config *config,
+		const struct runner_request *request, struct runner_facts *facts,
+		struct error *error);
+
+	/* After the last step of a whole run; NULL: nothing to say. */
+	enum status (*finish)(const struct runner *runner, struct error *error);
+};
+
+/* Opens the weights that --weights, or else --model, names. */
+enum status runner_open_weights(struct weights **out, struct replay_config *config,
+	const struct runner_request *request, struct error *error);
+
+/* NULL past the end. */
+const struct runner_entry *runner_at(uint32_t index);
+
+/* An unknown name is refused with the names there are. */
+enum status runner_find(const char *name, const struct runner_entry **out, struct error *error);
+
+#endif

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Installs what quire needs to build, test and plot, and nothing when it is all there.
+# bench/demo.sh and tests/run.sh call it; it can be run by itself.
+set -euo pipefail
+
+packages=(build-essential cmake ninja-build pkg-config libcriterion-dev libcjson-dev libxxhash-dev
+	libyajl-dev zlib1g-dev libzstd-dev libpcre2-dev libutf8proc-dev gnuplot-nox)
+
+fail()
+{
+	echo "bench/scripts/setup.sh: $*" >&2
+	exit 2
+}
+
+# On a system without Debian's packages: what is missing, by the names that cmake looks for.
+missing_elsewhere()
+{
+	local name
+	for name in cc cmake ninja pkg-config gnuplot; do
+		command -v "$name" >/dev/null || echo "$name"
+	done
+	command -v pkg-config >/dev/null || return 0
+	for name in criterion libcjson libxxhash yajl zlib libzstd libpcre2-8 libutf8proc; do
+		pkg-config --exists "$name" || echo "$name"
+	done
+}
+
+missing_packages()
+{
+	local name
+	for name in "${packages[@]}"; do
+		dpkg-query --show --showformat '${db:Status-Status}\n' "$name" 2>/dev/null |
+			grep -qx installed || echo "$name"
+	done
+}
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+	missing=$(missing_elsewhere)
+	[ -z "$missing" ] || fail "please install, by your system's means:" $missing
+	exit 0
+fi
+
+# A tool or library that came by another way than its package serves as well.
+missing=$(missing_packages)
+if [ -z "$missing" ] || [ -z "$(missing_elsewhere)" ]; then
+	exit 0
+fi
+
+as_root=(env DEBIAN_FRONTEND=noninteractive)
+if [ "$(id -u)" -ne 0 ]; then
+	command -v sudo >/dev/null || fail "as root, please run: apt-get install" $missing
+	as_root=(sudo "${as_root[@]}")
+fi
+
+echo "quire needs these packages and installs them:" $missing
+install=("${as_root[@]}" apt-get install --yes --no-install-recommends $missing)
+# A package list of an earlier day may do; when it does not, it is fetched anew.
+"${install[@]}" </dev/null >/dev/null 2>&1 || {
+	"${as_root[@]}" apt-get update </dev/null >/dev/null
+	"${install[@]}" </dev/null >/dev/null
+} || fail "apt-get could not install:" $missing

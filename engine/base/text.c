@@ -1,0 +1,244 @@
+#include "engine/base/text.h"
+
+#include "engine/base/check.h"
+#include "engine/base/memory.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FORMAT_BYTES = 1024, NUMBER_BYTES = 512 };
+
+static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+
+void text_deinit(struct text *text)
+{
+	free(text->bytes);
+	memset(text, 0, sizeof(*text));
+}
+
+void text_add_bytes(struct text *text, const char *bytes, size_t size)
+{
+	text->bytes = memory_grow(text->bytes, &text->capacity, text->size + size + 1, 1);
+	memcpy(text->bytes + text->size, bytes, size);
+	text->size += size;
+	text->bytes[text->size] = '\0';
+}
+
+void text_add(struct text *text, const char *string)
+{
+	text_add_bytes(text, string, strlen(string));
+}
+
+void text_format(struct text *text, const char *format, ...)
+{
+	char buffer[FORMAT_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	int size = vsnprintf(buffer, sizeof(buffer), format, arguments);
+	va_end(arguments);
+	check(size >= 0);
+	check(size < FORMAT_BYTES);
+	text_add_bytes(text, buffer, (size_t)size);
+}
+
+/* ---- foreign text ---- */
+
+/* Bytes of the UTF-8 character at `string`, 0 when there is none. Overlong forms, surrogates and
+   what lies behind U+10FFFF are none. */
+static size_t utf8_size(const unsigned char *string)
+{
+	size_t size = string[0] < 0x80			       ? 1
+		      : string[0] >= 0xc2 && string[0] <= 0xdf ? 2
+		      : string[0] >= 0xe0 && string[0] <= 0xef ? 3
+		      : string[0] >= 0xf0 && string[0] <= 0xf4 ? 4
+							       : 0;
+	for (size_t i = 1; i < size; i++) {
+		if ((string[i] & 0xc0) != 0x80) {
+			return 0;
+		}
+	}
+	bool is_overlong =
+		(string[0] == 0xe0 && string[1] < 0xa0) || (string[0] == 0xf0 && string[1] < 0x90);
+	bool is_outside = (string[0] == 0xed && string[1] >= 0xa0) ||
+			  (string[0] == 0xf4 && string[1] >= 0x90);
+	return is_overlong || is_outside ? 0 : size;
+}
+
+/* Adds the next character in a form that is fit to be printed and returns its bytes. */
+static size_t add_clean(struct text *text, const char *string)
+{
+	const unsigned char *bytes = (const unsigned char *)string;
+	size_t size = utf8_size(bytes);
+	bool is_blank = *bytes == '\n' || *bytes == '\r' || *bytes == '\t';
+	bool is_control = *bytes < 0x20 || *bytes == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0);
+
+	if (is_blank) {
+		text_add(text, " ");
+	} else if (size == 0 || is_control) {
+		text_add(text, replacement);
+	} else {
+		text_add_bytes(text, string, size);
+	}
+	return size == 0 ? 1 : size;
+}
+
+static const char *html_reference(char c)
+{
+	switch (c) {
+	case '&':
+		return "&amp;";
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '"':
+		return "&quot;";
+	case '\'':
+		return "&#39;";
+	default:
+		return NULL;
+	}
+}
+
+void text_add_escaped(struct text *text, const char *string)
+{
+	while (*string != '\0') {
+		const char *reference = html_reference(*string);
+		if (reference != NULL) {
+			text_add(text, reference);
+			string++;
+		} else {
+			string += add_clean(text, string);
+		}
+	}
+}
+
+void text_add_gnuplot_string(struct text *text, const char *string)
+{
+	text_add(text, "'");
+	while (*string != '\0') {
+		if (*string == '\'') {
+			text_add(text, "''");
+			string++;
+		} else {
+			string += add_clean(text, string);
+		}
+	}
+	text_add(text, "'");
+}
+
+/* ---- numbers ---- */
+
+/* Digits behind the point that leave about three that tell something, six at most. */
+static int places_of(double value)
+{
+	double size = fabs(value);
+	int places = 0;
+
+	if (size == 0) {
+		return 2;
+	}
+	while (places < 6 && size < 99.95) {
+		size *= 10;
+		places++;
+	}
+	return places;
+}
+
+/* A decimal whose integer part is in groups of three. */
+static void add_grouped(struct text *text, double value, int places)
+{
+	char digits[NUMBER_BYTES];
+	int size = snprintf(digits, sizeof(digits), "%.*f", places, fabs(value));
+
+	check(size > 0);
+	check(size < NUMBER_BYTES);
+	size_t whole = strcspn(digits, ".");
+	if (value < 0) {
+		text_add(text, "\xe2\x88\x92"); /* a minus sign */
+	}
+	for (size_t i = 0; i < whole; i++) {
+		if (i > 0 && (whole - i) % 3 == 0) {
+			text_add(text, ",");
+		}
+		text_add_bytes(text, digits + i, 1);
+	}
+	text_add(text, digits + whole);
+}
+
+static void add_time_ms(struct text *text, double ms)
+{
+	double size = fabs(ms);
+	bool is_s = size >= 999.5;
+	bool is_us = size < 0.9995 && size > 0;
+	double value = is_s ? ms / 1e3 : is_us ? ms * 1e3 : ms;
+
+	add_grouped(text, value, size == 0 ? 0 : places_of(value));
+	text_add(text, is_s ? "\u00a0s" : is_us ? "\u00a0\u00b5s" : "\u00a0ms");
+}
+
+void text_add_number(struct text *text, enum number_format format, bool has_value, double value)
+{
+	if (!has_value) {
+		text_add(text, "\u2013");
+		return;
+	}
+	switch (format) {
+	case NUMBER_COUNT:
+		add_grouped(text, value, 0);
+		break;
+	case NUMBER_RATE:
+	case NUMBER_MS:
+		add_grouped(text, value, places_of(value));
+		break;
+	case NUMBER_SHARE:
+		add_grouped(text, 100 * value, 100 * fabs(value) >= 9.995 ? 1 : 2);
+		text_add(text, "\u00a0%");
+		break;
+	case NUMBER_TIME_MS:
+		add_time_ms(text, value);
+		break;
+	case NUMBER_TIME_S:
+		add_time_ms(text, value * 1e3);
+		break;
+	}
+}
+
+void text_add_difference(
+	struct text *text, enum number_format format, const double *base, const double *value)
+{
+	if (base == NULL || value == NULL) {
+		return;
+	}
+	double difference = *value - *base;
+	if (difference == 0) {
+		text_add(text, "=");
+		return;
+	}
+	bool is_share = format == NUMBER_SHARE;
+	if (!is_share && *base == 0) {
+		text_add(text, "from 0");
+		return;
+	}
+	double shown = is_share ? 100 * difference : 100 * difference / fabs(*base);
+	double size = fabs(shown);
+	if (size < 0.005) {
+		text_add(text, "\u2248");
+		return;
+	}
+	if (!is_share && shown >= 1000) {
+		text_add(text, "\u00d7");
+		add_grouped(text, *value / *base, places_of(*value / *base));
+		return;
+	}
+	if (shown > 0) {
+		text_add(text, "+");
+	}
+	add_grouped(text, shown, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+	text_add(text, is_share ? "\u00a0pt" : "\u00a0%");
+}

@@ -1,0 +1,49 @@
+#ifndef ENGINE_BASE_TEXT_H
+#define ENGINE_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A text that grows at its end. Zeroed is empty; `bytes` is owned, ends in a NUL that is not
+   counted, and is NULL while nothing was added. */
+struct text {
+	char *bytes;
+	size_t size;
+	size_t capacity;
+};
+
+void text_deinit(struct text *text);
+
+void text_add(struct text *text, const char *string);
+void text_add_bytes(struct text *text, const char *bytes, size_t size);
+
+/* The result is at most 1,023 bytes; longer ones are a failed check. Texts of unknown length go
+   through text_add() or text_add_escaped(). */
+void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* For HTML, inside elements and quoted attributes: & < > " ' become references; bytes that are no
+   UTF-8 and control characters become U+FFFD, line breaks and tabs blanks. */
+void text_add_escaped(struct text *text, const char *string);
+
+/* For a gnuplot script: a string in single quotes, cleaned of the same characters. */
+void text_add_gnuplot_string(struct text *text, const char *string);
+
+/* Numbers for people. What does not exist (has_value false) is an en dash. */
+enum number_format {
+	NUMBER_COUNT,	/* 12,031 */
+	NUMBER_RATE,	/* three to four significant digits, 1,204 or 3.14 */
+	NUMBER_SHARE,	/* in [0, 1], as 6.05 % */
+	NUMBER_MS,	/* milliseconds as a number, for columns that name the unit */
+	NUMBER_TIME_MS, /* milliseconds with the unit that suits: 856 ms, 22.4 s, 250 µs */
+	NUMBER_TIME_S,	/* seconds, likewise */
+};
+
+void text_add_number(struct text *text, enum number_format format, bool has_value, double value);
+
+/* How far value is from base: "+3.20 %", from ten times more on "x12.3", for shares in points
+   ("+1.20 pt"); "=" when they are equal, an approximately-equal sign when nearly so. Nothing when
+   either does not exist (is NULL). */
+void text_add_difference(
+	struct text *text, enum number_format format, const double *base, const double *value);
+
+#endif

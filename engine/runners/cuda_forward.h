@@ -1,0 +1,92 @@
+#ifndef ENGINE_RUNNERS_CUDA_FORWARD_H
+#define ENGINE_RUNNERS_CUDA_FORWARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "engine/model/weights.h"
+#include "kernels/attention/decode_attention.h"
+#include "kernels/attention/prefill_attention.h"
+
+/* The forward pass of a Qwen3 on a GPU: the launchers of kernels/ in the order of
+   engine/runners/reference_forward.h, with bf16 tensors and float32 sums and logits. It owns the
+   weights, the tensors of a step and the KV pool; what is computed is told by a batch that lies on
+   the device, so that a decode step can be captured into a graph and replayed with other numbers in
+   the same places.
+
+   Every CUDA or cuBLAS call is checked; a failure names the call and is a STATUS_DEVICE, or a
+   STATUS_MEMORY that says what was asked and what was free. One rank of `shard.ranks` for now. */
+
+struct CUstream_st;
+struct cuda_forward;
+struct nvtx_ranges;
+
+struct cuda_forward_options {
+	const struct weights *weights;	 /* read when opened, not needed afterwards */
+	struct weight_shard shard;	 /* WEIGHT_WHOLE */
+	struct model_step_limits limits; /* of a batch */
+	uint32_t block_size;		 /* tokens in a block; a multiple of 64 */
+	uint32_t table_width;		 /* blocks in a row of the block tables */
+	enum kernel_path path;
+	struct nvtx_ranges *ranges; /* borrowed; NULL: nobody looks */
+};
+
+/* A batch on the device. Decode rows come first: row r of them is token r. */
+struct cuda_batch {
+	uint32_t token_count;
+	uint32_t decode_count;
+	uint32_t sample_count;
+	const int32_t *token_ids;	   /* (token_count); -1: last_tokens of the row */
+	const uint32_t *positions;	   /* (token_count) */
+	const int64_t *slots;		   /* (token_count) */
+	struct decode_work decode;	   /* path and partial results are the forward pass's own */
+	const uint32_t *decode_group_ends; /* on the host: rows at which groups of at most
+					      limits.splits splits end, the last decode_count;
+					      NULL: one group */
+	struct prefill_work prefill;
+	const uint32_t *sample_index; /* (sample_count) token whose logits are wanted */
+	const uint32_t *sample_rows;  /* (sample_count) stable row, or SAMPLER_NO_ROW */
+	const uint64_t *row_keys;     /* (sample_count) */
+	const float *temperatures;    /* (sample_count) */
+	int32_t *last_tokens;	      /* by stable row */
+	int32_t *sampled;	      /* (sample_count) */
+};
+
+/* Opens weights, tensors and library on the current device, but no KV pool. */
+enum status cuda_forward_open(
+	struct cuda_forward **out, const struct cuda_forward_options *options, struct error *error);
+
+/* Bytes of a block of the KV pool. */
+uint64_t cuda_forward_block_bytes(const struct cuda_forward *forward);
+
+/* Takes the KV pool, cleared; gives it back. */
+enum status cuda_forward_take_pool(
+	struct cuda_forward *forward, uint32_t block_count, struct error *error);
+void cuda_forward_give_pool(struct cuda_forward *forward);
+
+/* Chooses and loads the kernels of the library's products for every number of rows, so that no step
+   waits for them. Writes tensors of a step, on the stream. */
+enum status cuda_forward_prepare(
+	struct cuda_forward *forward, struct CUstream_st *stream, struct error *error);
+
+/* Puts one forward pass on the stream. */
+enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,
+	struct CUstream_st *stream, struct error *error);
+
+/* Copies a block of the KV pool to the host as it lies there: (layers, k and v, kv_heads,
+   block_size, head_dim). */
+enum status cuda_forward_read_block(
+	const struct cuda_forward *forward, uint32_t block, uint16_t *out, struct error *error);
+
+uint32_t cuda_forward_vocabulary(const struct cuda_forward *forward);
+
+/* Logits of the latest batch, on the device: (sample_count, vocab_size) float32. */
+const float *cuda_forward_logits(const struct cuda_forward *forward);
+
+void cuda_forward_close(struct cuda_forward *forward); /* accepts NULL */
+
+/* 0 or the code of a CUDA call or launcher to a status that names the call. */
+enum status cuda_status(int code, const char *call, struct error *error);
+
+#endif

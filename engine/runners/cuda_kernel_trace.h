@@ -1,0 +1,23 @@
+#ifndef ENGINE_RUNNERS_CUDA_KERNEL_TRACE_H
+#define ENGINE_RUNNERS_CUDA_KERNEL_TRACE_H
+
+#include "engine/base/status.h"
+#include "engine/profiling/kernel_source.h"
+#include "engine/profiling/nvtx.h"
+
+/* Kernel times from CUPTI's activity records, in graphs too.
+
+       a launch ──► callback: correlation id, ranges open, step ──► launches ─┐
+       capture ───► callback: node made, ranges open ──► nodes ◄─ cloned ─────┤
+       the GPU ───► CUPTI's buffers ──► record: correlation id, graph node ◄──┴─► kernel_record
+
+   CUPTI fills at most 64 buffers of 1 MiB; what finds none is lost and counted. Launches are kept
+   for the last half million changes of range: a record that comes later than that is lost too.
+   CUPTI is loaded when the trace is opened, which has to be before the first CUDA call. */
+
+/* One at a time in a program. *watch is what the runner's ranges have to be opened with; it lives
+   as long as the source. */
+enum status cuda_kernel_trace_open(
+	struct kernel_source *out, struct range_watch **watch, struct error *error);
+
+#endif

@@ -1,0 +1,38 @@
+#ifndef ENGINE_RUNNERS_REFERENCE_RUNNER_H
+#define ENGINE_RUNNERS_REFERENCE_RUNNER_H
+
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "engine/config.h"
+#include "engine/model/weights.h"
+#include "engine/runner.h"
+#include "kernels/op/number.h"
+
+/* The reference runner: computes tokens on the CPU by engine/runners/reference_forward.h. It is
+   what a GPU is held against, and serves tiny models where there is none. It takes any block size.
+
+   It keeps the block tables, from the batch's additions alone, and the last token that each row
+   sampled. Its times are real and differ from run to run: elapsed_ns runs from the start of
+   scheduling (the call of start, or of execute where nobody calls start) to the step's tokens;
+   gpu_ns is the part of the forward pass and host_ns the rest. Work of the caller between two
+   steps, such as writing results, is in neither. */
+
+struct reference_options {
+	const struct weights *weights; /* read when opened, not needed afterwards */
+	const struct engine_config *engine;
+	enum rounding rounding;
+	uint64_t seed; /* of the sampler's noise */
+};
+
+/* KV blocks in `bytes` of host memory, at least 1. */
+uint32_t reference_runner_blocks(
+	const struct model_config *model, uint32_t block_size, uint64_t bytes);
+
+enum status reference_runner_open(
+	struct runner *out, const struct reference_options *options, struct error *error);
+
+/* Logits of the latest step: (sampled_rows, vocab_size), overwritten by the next. */
+const float *reference_runner_logits(const struct runner *runner);
+
+#endif

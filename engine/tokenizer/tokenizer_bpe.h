@@ -1,0 +1,96 @@
+#ifndef ENGINE_TOKENIZER_TOKENIZER_BPE_H
+#define ENGINE_TOKENIZER_TOKENIZER_BPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/tokenizer/tokenizer_utf8.h"
+
+/* Byte pair encoding over bytes. A word starts as the tokens of its bytes; of all neighbours that
+   the list of merges knows, the pair of lowest rank is joined, the leftmost of equals, until none
+   is left. With a priority queue a word of n bytes takes n log n.
+
+   The structure is filled once, by bpe_add_token() for every token and then bpe_add_merge() for
+   every merge, and only read from then on. */
+
+struct token_list {
+	int32_t *ids; /* (count), free() it */
+	size_t count;
+	size_t capacity;
+};
+
+void token_list_add(struct token_list *list, int32_t id);
+
+/* A token as a tokenizer.json spells it, and the bytes that it stands for. */
+struct bpe_token {
+	uint32_t spelling, spelling_bytes; /* place in the arena */
+	uint32_t bytes, byte_count;
+	bool is_there;
+};
+
+struct bpe_merge {
+	uint64_t pair; /* left id << 32 | right id; UINT64_MAX: no entry */
+	uint32_t rank;
+	int32_t id;
+};
+
+struct bpe {
+	struct bpe_token *tokens; /* (id_limit) by id, with holes */
+	uint32_t id_limit;
+	size_t token_capacity;
+	struct text arena; /* spellings and bytes of all tokens */
+
+	int32_t *
+		by_spelling; /* (by_spelling_size) ids by hash, -1: no entry; size a power of two */
+	uint32_t by_spelling_size;
+	uint32_t token_count;
+	struct bpe_merge *merges; /* (merge_size) by hash; size a power of two */
+	uint32_t merge_size;
+	uint32_t merge_count;
+
+	int32_t byte_ids[256]; /* -1: no token is that byte alone */
+	bool ignores_merges;   /* a word that is a token is that token */
+};
+
+/* What a character of a spelling stands for: printable characters and a row of letters from U+0100
+   on each stand for a byte. False: for none. */
+bool bpe_byte_of(uint32_t code_point, uint8_t *byte);
+
+/* Appends the bytes that a spelling stands for: those of its characters, or its own when one of
+   them stands for none. The spelling is valid UTF-8. */
+void bpe_meaning(const char *spelling, size_t spelling_bytes, struct text *out);
+
+/* Zeroed memory; room for so many tokens and merges. */
+void bpe_init(struct bpe *bpe, uint32_t token_count, uint32_t merge_count);
+void bpe_deinit(struct bpe *bpe);
+
+/* The spelling is valid UTF-8, id in [0, 2^24). False: the id or the spelling is taken. */
+bool bpe_add_token(struct bpe *bpe, const char *spelling, size_t spelling_bytes, int32_t id);
+
+/* The id of a spelling, or -1. */
+int32_t bpe_find(const struct bpe *bpe, const char *spelling, size_t spelling_bytes);
+
+/* Ranks come in rising order. False: the pair has a merge already. */
+bool bpe_add_merge(struct bpe *bpe, int32_t left, int32_t right, int32_t id);
+
+/* The bytes of a token, which may be none at all: an unknown id stands for nothing. */
+const char *bpe_bytes(const struct bpe *bpe, int32_t id, size_t *byte_count);
+
+/* Room that encoding reuses from word to word; zero it to start. */
+struct bpe_scratch {
+	struct bpe_symbol *symbols;
+	size_t symbol_capacity;
+	struct bpe_candidate *heap;
+	size_t heap_count, heap_capacity;
+	char *spelling;
+	size_t spelling_capacity;
+};
+
+void bpe_scratch_deinit(struct bpe_scratch *scratch);
+
+/* Appends the tokens of a word of 1 to 2^31 - 1 bytes; every byte has a token. */
+void bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, const char *word,
+	size_t byte_count, struct token_list *out);
+
+#endif

@@ -1,0 +1,582 @@
+#include "engine/tokenizer/tokenizer_file.h"
+
+#include <utf8proc.h>
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ID_LIMIT = 1 << 24, ADDED_MAX = 1 << 14 };
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- demands on fields ---- */
+
+/* No other fields than these. */
+static enum status refuse_others(
+	const struct json_place *place, const char *const *names, size_t count, struct error *error)
+{
+	const cJSON *node = NULL;
+
+	cJSON_ArrayForEach(node, place->node)
+	{
+		bool is_known = false;
+		for (size_t i = 0; i < count; i++) {
+			is_known = is_known || strcmp(names[i], node->string) == 0;
+		}
+		if (!is_known) {
+			return json_refuse(place, node->string, "no such field", error);
+		}
+	}
+	return STATUS_OK;
+}
+
+static enum status require_text(const struct json_place *place, const char *field,
+	const char *expected, struct error *error)
+{
+	char quoted[64];
+	const char *text = NULL;
+
+	enum status status = json_text(place, field, &text, error);
+	if (status == STATUS_OK && strcmp(text, expected) != 0) {
+		snprintf(quoted, sizeof(quoted), "\"%s\"", expected);
+		status = json_refuse(place, field, quoted, error);
+	}
+	return status;
+}
+
+static enum status require_null(
+	const struct json_place *place, const char *field, struct error *error)
+{
+	return json_has(place, field) ? json_refuse(place, field, "null or nothing", error)
+				      : STATUS_OK;
+}
+
+/* False, or what is false when it is not there. */
+static enum status require_false(
+	const struct json_place *place, const char *field, struct error *error)
+{
+	bool value = false;
+
+	if (!json_has(place, field)) {
+		return STATUS_OK;
+	}
+	enum status status = json_bool(place, field, &value, error);
+	return status == STATUS_OK && value ? json_refuse(place, field, "false", error) : status;
+}
+
+/* An element of an array field as a place of its own, "field[index]". */
+static enum status array_object(const struct json_place *place, const char *field,
+	const cJSON *node, uint32_t index, struct json_place *out, struct error *error)
+{
+	const char *dot = place->path[0] == '\0' ? "" : ".";
+
+	if (!cJSON_IsObject(node)) {
+		return json_refuse(place, field, "an array of objects", error);
+	}
+	out->document = place->document;
+	out->node = node;
+	int length = snprintf(
+		out->path, sizeof(out->path), "%.96s%s%s[%u]", place->path, dot, field, index);
+	check(length > 0);
+	return STATUS_OK;
+}
+
+/* ---- the steps in front of the model and behind it ---- */
+
+static enum status read_normalizer(
+	const struct json_place *root, struct tokenizer_data *out, struct error *error)
+{
+	static const char *const names[] = {"type"};
+	struct json_place place;
+
+	if (!json_has(root, "normalizer")) {
+		return STATUS_OK;
+	}
+	enum status status = json_object(root, "normalizer", &place, error);
+	if (status == STATUS_OK) {
+		status = require_text(&place, "type", "NFC", error);
+	}
+	if (status == STATUS_OK) {
+		status = refuse_others(&place, names, COUNT_OF(names), error);
+	}
+	out->is_nfc = true;
+	return status;
+}
+
+static enum status read_split(
+	const struct json_place *place, struct tokenizer_data *out, struct error *error)
+{
+	static const char *const names[] = {"type", "pattern", "behavior", "invert"};
+	static const char *const pattern_names[] = {"Regex"};
+	struct json_place pattern;
+	const char *text = NULL;
+
+	enum status status = require_text(place, "type", "Split", error);
+	if (status == STATUS_OK) {
+		status = require_text(place, "behavior", "Isolated", error);
+	}
+	if (status == STATUS_OK) {
+		status = require_false(place, "invert", error);
+	}
+	if (status == STATUS_OK) {
+		status = refuse_others(place, names, COUNT_OF(names), error);
+	}
+	if (status == STATUS_OK) {
+		status = json_object(place, "pattern", &pattern, error);
+	}
+	if (status == STATUS_OK) {
+		status = refuse_others(&pattern, pattern_names, COUNT_OF(pattern_names), error);
+	}
+	if (status == STATUS_OK) {
+		status = json_text(&pattern, "Regex", &text, error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	struct error inner = {STATUS_OK, ""};
+	status = splitter_open(&out->splitter, text, &inner);
+	if (status != STATUS_OK) {
+		return error_set(error, status, "%s: field %s.Regex: %s", place->document->name,
+			pattern.path, inner.text);
+	}
+	return STATUS_OK;
+}
+
+/* A ByteLevel that changes nothing but the spelling of bytes. Offsets, which trim_offsets is about,
+   nobody asks for. */
+static enum status read_byte_level(
+	const struct json_place *place, bool has_regex, struct error *error)
+{
+	static const char *const names[] = {
+		"type", "add_prefix_space", "trim_offsets", "use_regex"};
+	bool value = false;
+
+	enum status status = require_text(place, "type", "ByteLevel", error);
+	if (status == STATUS_OK) {
+		status = refuse_others(place, names, COUNT_OF(names), error);
+	}
+	if (status != STATUS_OK || !has_regex) {
+		return status;
+	}
+	/* Both are true when they are not there. */
+	status = json_bool(place, "add_prefix_space", &value, error);
+	if (status == STATUS_OK && value) {
+		status = json_refuse(place, "add_prefix_space", "false", error);
+	}
+	if (status == STATUS_OK) {
+		status = json_bool(place, "use_regex", &value, error);
+	}
+	if (status == STATUS_OK && value) {
+		status = json_refuse(place, "use_regex", "false", error);
+	}
+	return status;
+}
+
+static enum status read_pre_tokenizer(
+	const struct json_place *root, struct tokenizer_data *out, struct error *error)
+{
+	static const char *const names[] = {"type", "pretokenizers"};
+	struct json_place place, inner;
+
+	enum status status = json_object(root, "pre_tokenizer", &place, error);
+	if (status == STATUS_OK) {
+		status = require_text(&place, "type", "Sequence", error);
+	}
+	if (status == STATUS_OK) {
+		status = refuse_others(&place, names, COUNT_OF(names), error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	const cJSON *list = json_find(&place, "pretokenizers");
+	if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != 2) {
+		return json_refuse(&place, "pretokenizers", "a Split and a ByteLevel", error);
+	}
+	status = array_object(&place, "pretokenizers", list->child, 0, &inner, error);
+	if (status == STATUS_OK) {
+		status = read_split(&inner, out, error);
+	}
+	if (status == STATUS_OK) {
+		status = array_object(&place, "pretokenizers", list->child->next, 1, &inner, error);
+	}
+	return status == STATUS_OK ? read_byte_level(&inner, true, error) : status;
+}
+
+static enum status read_end(const struct json_place *root, struct error *error)
+{
+	struct json_place place;
+
+	enum status status = json_object(root, "decoder", &place, error);
+	if (status == STATUS_OK) {
+		status = read_byte_level(&place, false, error);
+	}
+	if (status == STATUS_OK && json_has(root, "post_processor")) {
+		status = json_object(root, "post_processor", &place, error);
+		if (status == STATUS_OK) {
+			status = read_byte_level(&place, false, error);
+		}
+	}
+	return status;
+}
+
+/* ---- the model ---- */
+
+static enum status read_vocabulary(
+	const struct json_place *vocabulary, struct bpe *bpe, struct error *error)
+{
+	const cJSON *node = NULL;
+
+	cJSON_ArrayForEach(node, vocabulary->node)
+	{
+		double value = cJSON_IsNumber(node) ? node->valuedouble : -1;
+		size_t bytes = strlen(node->string);
+		if (!(value >= 0 && value < ID_LIMIT) || value != (int32_t)value) {
+			return json_refuse(
+				vocabulary, node->string, "an id in [0, 16777216)", error);
+		}
+		if (bytes == 0 || !utf8_is_valid(node->string, bytes)) {
+			return json_refuse(vocabulary, node->string, "a token in UTF-8", error);
+		}
+		if (!bpe_add_token(bpe, node->string, bytes, (int32_t)value)) {
+			return json_refuse(
+				vocabulary, node->string, "every token and every id once", error);
+		}
+	}
+	for (uint32_t i = 0; i < 256; i++) {
+		if (bpe->byte_ids[i] < 0) {
+			return error_set(error, STATUS_INPUT,
+				"%s: field %s: found no token for the byte 0x%02x, expected one "
+				"for every byte",
+				vocabulary->document->name, vocabulary->path, i);
+		}
+	}
+	return STATUS_OK;
+}
+
+/* "a b", or ["a", "b"]: the two spellings; false for anything else. */
+static bool merge_spellings(const cJSON *node, const char **left, size_t *left_bytes,
+	const char **right, size_t *right_bytes)
+{
+	if (cJSON_IsString(node)) {
+		const char *space = strchr(node->valuestring, ' ');
+		if (space == NULL || strchr(space + 1, ' ') != NULL) {
+			return false;
+		}
+		*left = node->valuestring;
+		*left_bytes = (size_t)(space - node->valuestring);
+		*right = space + 1;
+		*right_bytes = strlen(space + 1);
+		return true;
+	}
+	const cJSON *first = cJSON_IsArray(node) ? node->child : NULL;
+	const cJSON *second = first == NULL ? NULL : first->next;
+	if (!cJSON_IsString(first) || !cJSON_IsString(second) || second->next != NULL) {
+		return false;
+	}
+	*left = first->valuestring;
+	*left_bytes = strlen(first->valuestring);
+	*right = second->valuestring;
+	*right_bytes = strlen(second->valuestring);
+	return true;
+}
+
+static enum status read_merge(const struct json_place *model, const cJSON *node, uint32_t index,
+	struct bpe *bpe, struct text *joined, struct error *error)
+{
+	const char *left = NULL, *right = NULL;
+	size_t left_bytes = 0, right_bytes = 0;
+
+	if (!merge_spellings(node, &left, &left_bytes, &right, &right_bytes)) {
+		return error_set(error, STATUS_INPUT,
+			"%s: field model.merges[%u]: expected \"a b\" or [\"a\", \"b\"]",
+			model->document->name, index);
+	}
+	joined->byte_count = 0;
+	text_append(joined, left, left_bytes);
+	text_append(joined, right, right_bytes);
+	int32_t left_id = bpe_find(bpe, left, left_bytes);
+	int32_t right_id = bpe_find(bpe, right, right_bytes);
+	int32_t id =
+		joined->byte_count == 0 ? -1 : bpe_find(bpe, joined->bytes, joined->byte_count);
+	if (left_id < 0 || right_id < 0 || id < 0) {
+		return error_set(error, STATUS_INPUT,
+			"%s: field model.merges[%u]: found '%.*s' and '%.*s', expected two tokens "
+			"of the vocabulary that join to a third",
+			model->document->name, index, (int)u64_min(left_bytes, 40), left,
+			(int)u64_min(right_bytes, 40), right);
+	}
+	if (!bpe_add_merge(bpe, left_id, right_id, id)) {
+		return error_set(error, STATUS_INPUT,
+			"%s: field model.merges[%u]: found '%.*s' and '%.*s' again, expected them "
+			"once",
+			model->document->name, index, (int)u64_min(left_bytes, 40), left,
+			(int)u64_min(right_bytes, 40), right);
+	}
+	return STATUS_OK;
+}
+
+/* Settings of a BPE that change its results in ways we do not compute. */
+static enum status refuse_settings(const struct json_place *model, struct error *error)
+{
+	static const char *const names[] = {"type", "dropout", "unk_token",
+		"continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback",
+		"ignore_merges", "vocab", "merges"};
+	static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
+
+	enum status status = refuse_others(model, names, COUNT_OF(names), error);
+	if (status == STATUS_OK) {
+		status = require_text(model, "type", "BPE", error);
+	}
+	if (status == STATUS_OK) {
+		status = require_null(model, "dropout", error);
+	}
+	if (status == STATUS_OK) {
+		status = require_null(model, "unk_token", error);
+	}
+	for (size_t i = 0; i < COUNT_OF(affixes) && status == STATUS_OK; i++) {
+		if (json_has(model, affixes[i])) {
+			status = require_text(model, affixes[i], "", error);
+		}
+	}
+	if (status == STATUS_OK) {
+		status = require_false(model, "fuse_unk", error);
+	}
+	return status == STATUS_OK ? require_false(model, "byte_fallback", error) : status;
+}
+
+static enum status read_model(
+	const struct json_place *root, struct tokenizer_data *out, struct error *error)
+{
+	struct json_place model, vocabulary;
+	const cJSON *node = NULL;
+	struct text joined = {.bytes = NULL};
+	uint32_t index = 0;
+
+	enum status status = json_object(root, "model", &model, error);
+	if (status == STATUS_OK) {
+		status = refuse_settings(&model, error);
+	}
+	if (status == STATUS_OK && json_has(&model, "ignore_merges")) {
+		status = json_bool(&model, "ignore_merges", &out->bpe.ignores_merges, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_object(&model, "vocab", &vocabulary, error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	const cJSON *merges = json_find(&model, "merges");
+	if (!cJSON_IsArray(merges)) {
+		return json_refuse(&model, "merges", "an array", error);
+	}
+	bpe_init(&out->bpe, (uint32_t)cJSON_GetArraySize(vocabulary.node),
+		(uint32_t)cJSON_GetArraySize(merges));
+	status = read_vocabulary(&vocabulary, &out->bpe, error);
+	cJSON_ArrayForEach(node, merges)
+	{
+		if (status != STATUS_OK) {
+			break;
+		}
+		status = read_merge(&model, node, index++, &out->bpe, &joined, error);
+	}
+	free(joined.bytes);
+	return status;
+}
+
+/* ---- added tokens ---- */
+
+/* The id must be the vocabulary's for that text, or else free. */
+static enum status check_added(const struct tokenizer_data *data, const struct json_place *place,
+	const char *content, int32_t id, struct error *error)
+{
+	size_t bytes = strlen(content);
+
+	if (bytes == 0 || !utf8_is_valid(content, bytes)) {
+		return json_refuse(place, "content", "a text in UTF-8", error);
+	}
+	int32_t own = bpe_find(&data->bpe, content, bytes);
+	bool is_taken = (uint32_t)id < data->bpe.id_limit && data->bpe.tokens[id].is_there;
+	if (own >= 0 ? own != id : is_taken) {
+		return json_refuse(
+			place, "id", "the id of its text in the vocabulary, or a free one", error);
+	}
+	for (uint32_t i = 0; i < data->added_count; i++) {
+		const struct text *other = &data->added[i].content;
+		if (data->added[i].id == id) {
+			return json_refuse(place, "id", "every id once", error);
+		}
+		if (other->byte_count == bytes && memcmp(other->bytes, content, bytes) == 0) {
+			return json_refuse(place, "content", "every text once", error);
+		}
+	}
+	return STATUS_OK;
+}
+
+static enum status read_added(
+	struct tokenizer_data *out, const struct json_place *place, struct error *error)
+{
+	static const char *const names[] = {
+		"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"};
+	static const char *const unknown[] = {"single_word", "lstrip", "rstrip"};
+	const char *content = NULL;
+	uint32_t id = 0;
+	struct added_token token = {.is_special = false};
+
+	enum status status = refuse_others(place, names, COUNT_OF(names), error);
+	if (status == STATUS_OK) {
+		status = json_u32(place, "id", 0, ID_LIMIT - 1, &id, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_text(place, "content", &content, error);
+	}
+	for (size_t i = 0; i < COUNT_OF(unknown) && status == STATUS_OK; i++) {
+		status = require_false(place, unknown[i], error);
+	}
+	if (status == STATUS_OK) {
+		status = json_bool(place, "special", &token.is_special, error);
+	}
+	if (status == STATUS_OK) {
+		status = json_bool(place, "normalized", &token.is_normalized, error);
+	}
+	if (status == STATUS_OK) {
+		status = check_added(out, place, content, (int32_t)id, error);
+	}
+	if (status != STATUS_OK) {
+		return status;
+	}
+	token.id = (int32_t)id;
+	if (token.is_normalized && out->is_nfc) {
+		status = tokenizer_normalize(content, strlen(content), &token.content, error);
+	} else {
+		text_append(&token.content, content, strlen(content));
+	}
+	bpe_meaning(token.content.bytes, token.content.byte_count, &token.meaning);
+	out->added = memory_grow(out->added, &out->added_capacity, (size_t)out->added_count + 1,
+		sizeof(*out->added));
+	out->added[out->added_count++] = token;
+	return status;
+}
+
+/* By first byte, the longest first; ids decide between equals, so that the order is one. */
+static int compare_added(const void *a, const void *b)
+{
+	const struct added_token *x = a, *y = b;
+	uint8_t x_first = (uint8_t)x->content.bytes[0], y_first = (uint8_t)y->content.bytes[0];
+
+	if (x_first != y_first) {
+		return x_first < y_first ? -1 : 1;
+	}
+	if (x->content.byte_count != y->content.byte_count) {
+		return x->content.byte_count > y->content.byte_count ? -1 : 1;
+	}
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static enum status read_all_added(
+	const struct json_place *root, struct tokenizer_data *out, struct error *error)
+{
+	const cJSON *list = json_find(root, "added_tokens");
+	const cJSON *node = NULL;
+	struct json_place place;
+	uint32_t index = 0;
+
+	if (!json_has(root, "added_tokens")) {
+		return STATUS_OK;
+	}
+	if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > ADDED_MAX) {
+		return json_refuse(root, "added_tokens", "an array of at most 16384", error);
+	}
+	cJSON_ArrayForEach(node, list)
+	{
+		enum status status =
+			array_object(root, "added_tokens", node, index++, &place, error);
+		if (status == STATUS_OK) {
+			status = read_added(out, &place, error);
+		}
+		if (status != STATUS_OK) {
+			return status;
+		}
+	}
+	if (out->added_count > 0) {
+		qsort(out->added, out->added_count, sizeof(*out->added), compare_added);
+	}
+	return STATUS_OK;
+}
+
+/* ---- the whole ---- */
+
+enum status tokenizer_data_read(
+	struct tokenizer_data *out, const struct json_document *document, struct error *error)
+{
+	static const char *const names[] = {"version", "truncation", "padding", "added_tokens",
+		"normalizer", "pre_tokenizer", "post_processor", "decoder", "model"};
+	struct json_place root;
+
+	enum status status = json_root(&root, document, error);
+	if (status == STATUS_OK) {
+		status = refuse_others(&root, names, COUNT_OF(names), error);
+	}
+	if (status == STATUS_OK) {
+		status = require_text(&root, "version", "1.0", error);
+	}
+	if (status == STATUS_OK) {
+		status = require_null(&root, "truncation", error);
+	}
+	if (status == STATUS_OK) {
+		status = require_null(&root, "padding", error);
+	}
+	if (status == STATUS_OK) {
+		status = read_normalizer(&root, out, error);
+	}
+	if (status == STATUS_OK) {
+		status = read_pre_tokenizer(&root, out, error);
+	}
+	if (status == STATUS_OK) {
+		status = read_end(&root, error);
+	}
+	if (status == STATUS_OK) {
+		status = read_model(&root, out, error);
+	}
+	return status == STATUS_OK ? read_all_added(&root, out, error) : status;
+}
+
+void tokenizer_data_deinit(struct tokenizer_data *data)
+{
+	for (uint32_t i = 0; i < data->added_count; i++) {
+		free(data->added[i].content.bytes);
+		free(data->added[i].meaning.bytes);
+	}
+	free(data->added);
+	splitter_close(data->splitter);
+	bpe_deinit(&data->bpe);
+	memset(data, 0, sizeof(*data));
+}
+
+enum status tokenizer_normalize(
+	const char *text, size_t byte_count, struct text *out, struct error *error)
+{
+	size_t plain = 0;
+	utf8proc_uint8_t *composed = NULL;
+
+	while (plain < byte_count && (uint8_t)text[plain] < 0x80) {
+		plain++;
+	}
+	if (plain == byte_count) {
+		text_append(out, text, byte_count);
+		return STATUS_OK;
+	}
+	utf8proc_ssize_t length = utf8proc_map((const utf8proc_uint8_t *)text,
+		(utf8proc_ssize_t)byte_count, &composed, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+	if (length < 0) {
+		return error_set(error, STATUS_MEMORY, "cannot normalize a text: %s",
+			utf8proc_errmsg(length));
+	}
+	text_append(out, (const char *)composed, (size_t)length);
+	free(composed);
+	return STATUS_OK;
+}

@@ -1,0 +1,36 @@
+#ifndef ENGINE_TOKENIZER_TOKENIZER_FILE_H
+#define ENGINE_TOKENIZER_TOKENIZER_FILE_H
+
+#include "engine/base/json.h"
+#include "engine/tokenizer/tokenizer_bpe.h"
+#include "engine/tokenizer/tokenizer_split.h"
+
+/* What a tokenizer.json says, checked: for tokenizer.c only. */
+
+struct added_token {
+	int32_t id;
+	bool is_special;
+	bool is_normalized;  /* looked for in the normalized text, else in the text as it came */
+	struct text content; /* what is looked for, normalized if that is */
+	struct text meaning; /* what it adds to a decoded text */
+};
+
+struct tokenizer_data {
+	struct bpe bpe;
+	struct splitter *splitter;
+	bool is_nfc;
+	struct added_token *added; /* (added_count), by first byte, then the longest first */
+	uint32_t added_count;
+	size_t added_capacity;
+};
+
+/* Fills zeroed data, which is the caller's to end in any case. */
+enum status tokenizer_data_read(
+	struct tokenizer_data *out, const struct json_document *document, struct error *error);
+void tokenizer_data_deinit(struct tokenizer_data *data);
+
+/* Appends a valid text in normalization form C. */
+enum status tokenizer_normalize(
+	const char *text, size_t byte_count, struct text *out, struct error *error);
+
+#endif

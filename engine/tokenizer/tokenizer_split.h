@@ -1,0 +1,56 @@
+#ifndef ENGINE_TOKENIZER_TOKENIZER_SPLIT_H
+#define ENGINE_TOKENIZER_TOKENIZER_SPLIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "engine/base/status.h"
+
+/* Cuts text into words by a tokenizer's regular expression: each match is a word, and so is what
+   lies between two.
+
+   The expressions are written for Oniguruma and matched by PCRE2 with Unicode properties. Accepted
+   is what means the same to both:
+
+       literals, \r \n \t \f \v and escaped punctuation; \s \S \d \D; \p{L} and the other general
+       categories of one or two letters, \P{L}; classes of these and of ranges, [^ ] too; groups
+       (?: ) ( ) (?i: ), lookaheads (?= ) (?! ); | ? * + {n} {n,} {n,m}, lazy and possessive forms
+       of ? * +
+
+   and anything else is refused with its place. \s is Unicode's White_Space, as in Oniguruma.
+   Characters younger than Unicode 14 (of PCRE2 10.42) may be classed in another way. */
+
+struct splitter;
+
+/* `pattern` ends in a NUL. An error says what in it was found; the caller puts the place in front.
+ */
+enum status splitter_open(struct splitter **out, const char *pattern, struct error *error);
+
+/* Accepts NULL. */
+void splitter_close(struct splitter *splitter);
+
+/* Where a text's cutting has got to. */
+struct split {
+	const struct splitter *splitter; /* borrowed */
+	const char *text;		 /* (byte_count) valid UTF-8, borrowed */
+	size_t byte_count;
+	size_t position;	       /* end of the latest word */
+	size_t from;		       /* where the next match is searched for */
+	size_t match_begin, match_end; /* found but not handed out */
+	size_t last_end;	       /* of the latest match */
+	bool has_match;
+	bool has_last;
+	struct pcre2_real_match_data_8 *match_data;
+};
+
+enum status split_start(struct split *split, const struct splitter *splitter, const char *text,
+	size_t byte_count, struct error *error);
+
+/* The next word, never empty; at the end *word is NULL. An expression that backtracks beyond
+   PCRE2's limits is an error. */
+enum status split_next(
+	struct split *split, const char **word, size_t *byte_count, struct error *error);
+
+void split_end(struct split *split);
+
+#endif

@@ -1,0 +1,30 @@
+#ifndef KERNELS_ATTENTION_ATTENTION_ROW_H
+#define KERNELS_ATTENTION_ATTENTION_ROW_H
+
+#include "kernels/op/number.h"
+#include "kernels/attention/paged_kv.h"
+
+#include <stdint.h>
+
+/* Attention of one query head over the first `context` tokens of a sequence, the one computation
+   that prefill and decode share:
+
+       score[t] = (query . key[t]) / sqrt(head_dim)            t in [0, context)
+       out[i]   = round(sum over t of exp(score[t] - m) * value[t][i] / sum of exp(score[t] - m))
+       m        = the largest score
+
+   Tokens are taken in tiles of ATTENTION_TILE from position 0 on. A running maximum, sum and
+   weighted sum are rescaled by exp(old m - new m) at each tile and take the tile's tokens in
+   ascending order; products of keys are summed in the order of kernels/op/dot.h. So a result
+   depends on the query, on the tokens before it and on nothing else: neither on the block size nor
+   on what of them was computed in the same step, nor on the rows beside it. */
+
+enum { ATTENTION_TILE = 64 };
+
+/* out, query: (head_dim); keys, values: of one layer; table: the sequence's row of the block table,
+   (ceil(context / block_size)) entries of it; context >= 1. */
+void attention_row_cpu(float *out, const float *query, const float *keys, const float *values,
+	const uint32_t *table, uint32_t context, uint32_t kv_head,
+	const struct attention_shape *shape, enum rounding rounding);
+
+#endif

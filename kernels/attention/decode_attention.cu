@@ -1,0 +1,359 @@
+#include "kernels/attention/decode_attention.cuh"
+
+#include <math_constants.h>
+
+/* Flash decoding over a work list. A unit is one split of one row for one key/value head, with all
+   query heads of that head: K and V are read once. Blocks are persistent and take units
+   blockIdx.x, + gridDim.x, ...
+
+   A split's 256 tokens are 16 slices of 16 tokens; warp w takes slices w, w + 4, w + 8, w + 12 with
+   a maximum, a sum and a weighted sum of its own, and the four warps are merged in ascending order.
+   Every warp copies its own slices, some ahead, through shared memory that nobody else touches, so
+   no barrier stands between loading and computing; copies run on into the next unit.
+
+   Products run on tensor cores: the query heads are the (up to 8 of 16) rows of a matrix. */
+
+enum { WARPS = 4, SLICE = 16, STAGES = 3 };
+enum { SLICES_PER_WARP = DECODE_SPLIT / SLICE / WARPS };
+
+static_assert(DECODE_SPLIT % (SLICE * WARPS) == 0, "a split is whole rounds of slices");
+
+/* What a block knows of a unit. */
+struct unit {
+	uint32_t split; /* index among those of this launch */
+	uint32_t row;	/* of the batch */
+	uint32_t kv_head;
+	uint32_t first; /* token */
+	uint32_t count; /* tokens, 1 to DECODE_SPLIT; 0: no such unit */
+	const uint32_t *table;
+};
+
+static __device__ inline unit unit_at(const decode_arguments &a, uint32_t index, uint32_t count)
+{
+	unit u = {};
+
+	if (index >= count) {
+		return u;
+	}
+	u.split = index / a.shape.kv_head_count;
+	u.kv_head = index % a.shape.kv_head_count;
+	struct decode_split split = a.splits[a.split_start[a.first_row] + u.split];
+	u.row = split.row;
+	u.first = split.index * DECODE_SPLIT;
+	u.count = min(a.contexts[u.row] - u.first, (uint32_t)DECODE_SPLIT);
+	u.table = a.tables + (size_t)a.rows[u.row] * a.shape.table_width;
+	return u;
+}
+
+/* Starts the copies of one slice of K and V; tokens beyond the split become zeroes. */
+template <int D>
+static __device__ inline void load_slice(
+	const decode_arguments &a, const unit &u, uint32_t slice, uint32_t shared)
+{
+	const uint32_t chunks = D / 8;
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t begin = slice * SLICE;
+
+	if (begin < u.count) {
+		/* A slice lies in one block: block sizes are multiples of 64. */
+		uint32_t position = u.first + begin;
+		uint64_t block = u.table[position / a.shape.block_size];
+		uint64_t offset =
+			paged_kv_offset(&a.shape, block, u.kv_head, position % a.shape.block_size);
+#pragma unroll
+		for (uint32_t i = lane; i < SLICE * chunks; i += WARP) {
+			bool is_there = begin + i / chunks < u.count;
+			uint32_t to = shared + i * 16; /* permuted in the pool already */
+			copy16(to, a.keys + offset + i * 8, is_there);
+			copy16(to + SLICE * D * 2, a.values + offset + i * 8, is_there);
+		}
+	}
+	copy_commit(); /* an empty group keeps the count of groups */
+}
+
+template <int D> struct warp_state {
+	uint32_t query[D / 16][2]; /* rows 0 to 7 of the fragments; rows 8 to 15 are zero */
+	float out[D / 8][4];
+	float max, sum;
+};
+
+template <int D>
+static __device__ inline void begin_unit(
+	const decode_arguments &a, const unit &u, warp_state<D> &state)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+	uint32_t head = lane / 4;
+	const uint16_t *query =
+		a.query + ((size_t)u.row * a.shape.head_count + u.kv_head * group + head) * D +
+		2 * (lane % 4);
+
+#pragma unroll
+	for (int k = 0; k < D / 16; k++) {
+		bool is_head = head < group;
+		state.query[k][0] = is_head ? *(const uint32_t *)(query + k * 16) : 0;
+		state.query[k][1] = is_head ? *(const uint32_t *)(query + k * 16 + 8) : 0;
+	}
+#pragma unroll
+	for (int i = 0; i < D / 8; i++) {
+		state.out[i][0] = state.out[i][1] = state.out[i][2] = state.out[i][3] = 0;
+	}
+	state.max = -CUDART_INF_F;
+	state.sum = 0;
+}
+
+/* Takes the `valid` tokens of a slice, 1 to 16, into the warp's state. */
+template <int D>
+static __device__ inline void take_slice(
+	warp_state<D> &state, uint32_t shared, uint32_t valid, float scale)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	float score[2][4] = {};
+
+#pragma unroll
+	for (int k = 0; k < D / 16; k++) {
+		uint32_t b[4];
+		uint32_t a[4] = {state.query[k][0], 0, state.query[k][1], 0};
+		load_matrices(b, shared + tile_offset<D>((lane & 7) + (lane >> 4) * 8,
+						  2 * k + ((lane >> 3) & 1)));
+		multiply_add(score[0], a, b[0], b[1]);
+		multiply_add(score[1], a, b[2], b[3]);
+	}
+	float top = -CUDART_INF_F;
+#pragma unroll
+	for (int n = 0; n < 2; n++) {
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			bool is_valid = n * 8 + 2 * (lane % 4) + i < valid;
+			score[n][i] = is_valid ? score[n][i] * scale : -CUDART_INF_F;
+			top = fmaxf(top, score[n][i]);
+		}
+	}
+	top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+	top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+	top = fmaxf(top, state.max);
+	float shrink = exp2f(state.max - top);
+	state.max = top;
+#pragma unroll
+	for (int n = 0; n < 2; n++) {
+		score[n][0] = exp2f(score[n][0] - top);
+		score[n][1] = exp2f(score[n][1] - top);
+	}
+	state.sum =
+		state.sum * shrink + ((score[0][0] + score[0][1]) + (score[1][0] + score[1][1]));
+	uint32_t p[4] = {pack2(score[0][0], score[0][1]), 0, pack2(score[1][0], score[1][1]), 0};
+	uint32_t values = shared + SLICE * D * 2;
+#pragma unroll
+	for (int n = 0; n < D / 16; n++) {
+		uint32_t b[4];
+		load_matrices_transposed(
+			b, values + tile_offset<D>((lane & 7) + ((lane >> 3) & 1) * 8,
+					    2 * n + (lane >> 4)));
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			state.out[2 * n][i] *= shrink;
+			state.out[2 * n + 1][i] *= shrink;
+		}
+		multiply_add(state.out[2 * n], p, b[0], b[1]);
+		multiply_add(state.out[2 * n + 1], p, b[2], b[3]);
+	}
+}
+
+/* Merges the four warps in ascending order and writes the unit's result: the final one when the row
+   has no other split, else unnormalised with its maximum and sum. */
+template <int D>
+static __device__ inline void end_unit(const decode_arguments &a, const unit &u,
+	warp_state<D> &state, float *merge_out, float2 *merge_state)
+{
+	uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+	uint32_t head = lane / 4;
+
+	state.sum += __shfl_xor_sync(0xffffffffu, state.sum, 1);
+	state.sum += __shfl_xor_sync(0xffffffffu, state.sum, 2);
+	if (head < group) {
+		float *to = merge_out + (warp * GROUP_MAX + head) * D + 2 * (lane % 4);
+		if (lane % 4 == 0) {
+			merge_state[warp * GROUP_MAX + head] = make_float2(state.max, state.sum);
+		}
+#pragma unroll
+		for (int i = 0; i < D / 8; i++) {
+			*(float2 *)(to + i * 8) = make_float2(state.out[i][0], state.out[i][1]);
+		}
+	}
+	__syncthreads();
+	bool is_only = a.split_start[u.row + 1] - a.split_start[u.row] == 1;
+	for (uint32_t i = threadIdx.x; i < group * D; i += WARPS * WARP) {
+		uint32_t h = i / D, d = i % D;
+		float top = -CUDART_INF_F, sum = 0, out = 0;
+		for (int w = 0; w < WARPS; w++) {
+			top = fmaxf(top, merge_state[w * GROUP_MAX + h].x);
+		}
+		for (int w = 0; w < WARPS; w++) {
+			float2 part = merge_state[w * GROUP_MAX + h];
+			float weight = exp2f(part.x - top);
+			sum += part.y * weight;
+			out += merge_out[(w * GROUP_MAX + h) * D + d] * weight;
+		}
+		uint32_t query_head = u.kv_head * group + h;
+		if (is_only) {
+			bf16_store(
+				a.out + ((size_t)u.row * a.shape.head_count + query_head) * D + d,
+				out / sum);
+		} else {
+			size_t at = (size_t)u.split * a.shape.head_count + query_head;
+			a.partial_out[at * D + d] = out;
+			if (d == 0) {
+				a.partial_state[at] = make_float2(top, sum);
+			}
+		}
+	}
+	__syncthreads();
+}
+
+template <int D>
+static __global__ void __launch_bounds__(WARPS *WARP) decode_attention_kernel(decode_arguments a)
+{
+	extern __shared__ __align__(128) unsigned char memory[];
+	const uint32_t stage_bytes = SLICE * D * 2 * 2;
+	uint32_t warp = threadIdx.x / WARP;
+	uint32_t ring = shared_address(memory) + warp * STAGES * stage_bytes;
+	float *merge_out = (float *)(memory + WARPS * STAGES * stage_bytes);
+	float2 *merge_state = (float2 *)(merge_out + WARPS * GROUP_MAX * D);
+	uint32_t split_count =
+		a.split_start[a.first_row + a.row_count] - a.split_start[a.first_row];
+	uint32_t unit_count = split_count * a.shape.kv_head_count;
+
+	/* What is being loaded runs STAGES - 1 slices ahead of what is being computed. */
+	uint32_t load_index = blockIdx.x, load_slice_number = 0, load_stage = 0, stage = 0;
+	unit loading = unit_at(a, load_index, unit_count);
+	auto load_next = [&]() {
+		load_slice<D>(a, loading, load_slice_number * WARPS + warp,
+			ring + load_stage * stage_bytes);
+		load_stage = load_stage + 1 == STAGES ? 0 : load_stage + 1;
+		if (++load_slice_number == SLICES_PER_WARP) {
+			load_slice_number = 0;
+			load_index += gridDim.x;
+			loading = unit_at(a, load_index, unit_count);
+		}
+	};
+	for (int i = 0; i < STAGES - 1; i++) {
+		load_next();
+	}
+	for (uint32_t index = blockIdx.x; index < unit_count; index += gridDim.x) {
+		unit u = unit_at(a, index, unit_count);
+		warp_state<D> state;
+		begin_unit<D>(a, u, state);
+		for (uint32_t i = 0; i < SLICES_PER_WARP; i++) {
+			uint32_t begin = (i * WARPS + warp) * SLICE;
+			copy_wait<STAGES - 2>();
+			__syncwarp();
+			if (begin < u.count) {
+				take_slice<D>(state, ring + stage * stage_bytes,
+					min(u.count - begin, (uint32_t)SLICE), a.scale);
+			}
+			__syncwarp();
+			stage = stage + 1 == STAGES ? 0 : stage + 1;
+			load_next();
+		}
+		end_unit<D>(a, u, state, merge_out, merge_state);
+	}
+	copy_wait<0>();
+}
+
+/* Merges the splits of rows that have several, in ascending order; a row without any (padding of a
+   graph) gets zeroes. One block a row and head, a thread an element. */
+static __global__ void decode_merge_kernel(decode_arguments a)
+{
+	uint32_t row = a.first_row + blockIdx.x, head = blockIdx.y, d = threadIdx.x;
+	uint32_t base = a.split_start[a.first_row];
+	uint32_t first = a.split_start[row] - base, end = a.split_start[row + 1] - base;
+	uint32_t dim = a.shape.head_dim;
+	uint16_t *out = a.out + ((size_t)row * a.shape.head_count + head) * dim + d;
+
+	if (end - first == 1) {
+		return; /* written by the unit itself */
+	}
+	float top = -CUDART_INF_F, sum = 0, value = 0;
+	for (uint32_t s = first; s < end; s++) {
+		top = fmaxf(top, a.partial_state[(size_t)s * a.shape.head_count + head].x);
+	}
+	for (uint32_t s = first; s < end; s++) {
+		size_t at = (size_t)s * a.shape.head_count + head;
+		float2 part = a.partial_state[at];
+		float weight = exp2f(part.x - top);
+		sum += part.y * weight;
+		value += a.partial_out[at * dim + d] * weight;
+	}
+	bf16_store(out, first == end ? 0.0f : value / sum);
+}
+
+/* ---- launchers ---- */
+
+template <int D>
+static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
+{
+	const int bytes = WARPS * STAGES * SLICE * D * 2 * 2 + WARPS * GROUP_MAX * (D + 2) * 4;
+	cudaError_t error = cudaFuncSetAttribute(
+		decode_attention_kernel<D>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+
+	if (error != cudaSuccess) {
+		return error;
+	}
+	decode_attention_kernel<D><<<block_count, WARPS * WARP, bytes, stream>>>(a);
+	decode_merge_kernel<<<dim3(a.row_count, a.shape.head_count), D, 0, stream>>>(a);
+	return cudaGetLastError();
+}
+
+uint32_t decode_attention_blocks(enum kernel_path path, uint32_t processors)
+{
+	return path == KERNEL_PATH_SM90 ? processors : 2 * processors;
+}
+
+int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
+	const uint16_t *values, const struct decode_work *work, uint32_t row_count,
+	const struct attention_shape *shape, struct CUstream_st *stream)
+{
+	uint32_t group = shape->head_count / shape->kv_head_count;
+
+	if (group > GROUP_MAX || shape->block_size % 64 != 0) {
+		return cudaErrorInvalidValue;
+	}
+	if (row_count == 0) {
+		return cudaSuccess;
+	}
+	decode_arguments a = {};
+	a.out = out;
+	a.partial_out = work->partial_out;
+	a.partial_state = (float2 *)work->partial_state;
+	a.arrivals = work->arrivals;
+	a.query = query;
+	a.keys = keys;
+	a.values = values;
+	a.tables = work->tables;
+	a.rows = work->rows;
+	a.contexts = work->contexts;
+	a.splits = work->splits;
+	a.split_start = work->split_start;
+	a.first_row = work->first_row;
+	a.row_count = row_count;
+	a.scale = 1.4426950408889634f / sqrtf((float)shape->head_dim);
+	a.shape = *shape;
+#ifdef QUIRE_HAS_SM90
+	if (work->path == KERNEL_PATH_SM90 && (shape->head_dim == 64 || shape->head_dim == 128)) {
+		return decode_attention_is_few(row_count, shape, work->block_count)
+			       ? decode_attention_few(a, stream)
+			       : decode_attention_sm90(a, work->block_count, stream);
+	}
+#endif
+	switch (shape->head_dim) {
+	case 32:
+		return launch<32>(a, work->block_count, stream);
+	case 64:
+		return launch<64>(a, work->block_count, stream);
+	case 128:
+		return launch<128>(a, work->block_count, stream);
+	default:
+		return cudaErrorInvalidValue;
+	}
+}

@@ -1,0 +1,468 @@
+#include "kernels/attention/decode_tile.cuh"
+
+/* Decode attention of few rows, whose time is not that of their bytes but of what must follow each
+   other. RANKS blocks, a cluster, share a row and a key/value head with its query heads. Each warp
+   takes single tiles, in a stage of its own that it fills itself: before the kernels in front have
+   ended with what earlier steps stored, after that with the rest. What comes of a tile goes from
+   registers straight into the memory of the ranks, each of which gathers, folds and writes 16
+   dimensions of the row. So nothing passes through global memory, and no block waits for anything
+   but tiles.
+
+       warp      tile: scores, softmax, weighted sum  \
+       warp      tile                                   >  rank r: dimensions 16 * r of all tiles;
+       ...                                            /    tiles to splits, splits to the row
+
+   A long row is gathered in rounds, for there is room for so many tiles at a time. The sums are
+   those of kernels/attention/decode_tile.cuh. */
+
+enum { HEAD_DIM = 128, RANKS = HEAD_DIM / 16 };
+
+/* Sizes and places in shared memory, in bytes. HEADS: room for query heads, a power of two. Of the
+   16 dimensions that a rank gathers, a piece is what a lane holds: dimensions r and r + 8 of two
+   heads, a float4. */
+template <int HEADS> struct few_plan {
+	static constexpr int d = HEAD_DIM, warps = 4, threads = warps * WARP;
+	static constexpr int slots = 128; /* tiles that are gathered at a time */
+	static constexpr int row = d * 2, side = TILE * row, stage = 2 * side;
+	static constexpr int pairs = HEADS / 2, pieces = 8 * pairs;
+	/* float4 (slots, pieces) */
+	static constexpr int outs = warps * stage;
+	/* float4 (slots, pairs): maximum and sum of either head; the same of splits */
+	static constexpr int states = outs + slots * pieces * 16;
+	static constexpr int folded = states + slots * pairs * 16;
+	static constexpr int barriers = folded + slots / SPLIT_TILES * pairs * 16;
+	static constexpr int gathered = barriers + warps * 16;
+	static constexpr int bytes = gathered + 8;
+
+	static_assert(slots % SPLIT_TILES == 0 && pieces <= threads && bytes <= 232448, "");
+};
+
+#ifdef QUIRE_SM90A
+
+/* ---- pieces ---- */
+
+static __device__ inline float4 load_piece(uint32_t address)
+{
+	float4 out;
+
+	asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+		     : "=f"(out.x), "=f"(out.y), "=f"(out.z), "=f"(out.w)
+		     : "r"(address));
+	return out;
+}
+
+static __device__ inline void store_piece(uint32_t address, float4 value)
+{
+	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "f"(value.x),
+		     "f"(value.y), "f"(value.z), "f"(value.w)
+		     : "memory");
+}
+
+/* ---- tiles ---- */
+
+/* The row and head of a cluster. */
+struct few_row {
+	const uint32_t *table;
+	const uint16_t *query; /* of the first query head */
+	uint16_t *out;
+	uint32_t group; /* query heads */
+	uint32_t kv_head, context, tile_count, rank;
+
+	__device__ inline uint32_t count(uint32_t tile) const
+	{
+		return min(context - tile * TILE, (uint32_t)TILE);
+	}
+	/* Tokens of a tile that earlier steps stored: all but the row's last. */
+	__device__ inline uint32_t old_count(uint32_t tile) const
+	{
+		return count(tile) - (tile + 1 == tile_count ? 1 : 0);
+	}
+};
+
+static __device__ inline few_row find_row(const decode_arguments &a)
+{
+	uint32_t index = blockIdx.x / RANKS, heads = a.shape.head_count;
+	uint32_t at = a.first_row + index / a.shape.kv_head_count;
+	few_row row;
+
+	row.rank = cluster_rank();
+	row.kv_head = index % a.shape.kv_head_count;
+	row.group = heads / a.shape.kv_head_count;
+	row.context = a.contexts[at];
+	row.table = a.tables + (size_t)a.rows[at] * a.shape.table_width;
+	row.tile_count =
+		a.split_start[at] == a.split_start[at + 1] ? 0 : (row.context + TILE - 1) / TILE;
+	size_t head = (size_t)at * heads + row.kv_head * row.group;
+	row.query = a.query + head * HEAD_DIM;
+	row.out = a.out + head * HEAD_DIM;
+	/* Computed here, not where time counts. */
+	asm volatile("" : "+l"(row.query), "+l"(row.out), "+r"(row.group));
+	return row;
+}
+
+/* Of the tile's first key, and value, in the pool. */
+static __device__ inline uint64_t find_tile(
+	const decode_arguments &a, const few_row &row, uint32_t tile)
+{
+	uint32_t position = tile * TILE, block = position / a.shape.block_size;
+
+	if (tile >= row.tile_count) {
+		return 0;
+	}
+	return paged_kv_offset(
+		&a.shape, row.table[block], row.kv_head, position - block * a.shape.block_size);
+}
+
+/* Sends what came of a tile to the ranks that gather it. */
+template <class F>
+static __device__ inline void send_tile(const tile_result<F> &tile, uint32_t base, uint32_t slot)
+{
+	uint32_t lane = threadIdx.x % WARP, pair = lane % 4;
+	uint32_t piece = lane / 4 * F::pairs + pair;
+	const float state[4] = {tile.top[0], tile.sum[0], tile.top[1], tile.sum[1]};
+
+	if (pair >= F::pairs) {
+		return;
+	}
+#pragma unroll
+	for (int rank = 0; rank < RANKS; rank++) {
+		uint32_t there = address_in(base, rank);
+		store_remote(there + F::outs + (slot * F::pieces + piece) * 16, there + F::gathered,
+			tile.out[rank]);
+	}
+	uint32_t there = address_in(base, lane / 4);
+	store_remote(there + F::states + (slot * F::pairs + pair) * 16, there + F::gathered, state);
+}
+
+/* The tiles of a warp, one after another. */
+template <class F> struct few_walk {
+	uint32_t tile;
+	uint64_t offset; /* of the tile, in the pool */
+	uint32_t stage;	 /* its place */
+	uint32_t full;	 /* the barrier of its keys; that of its values lies behind */
+	uint32_t parity;
+	uint32_t query[F::d / 16][2]; /* as score_tile() wants it */
+
+	/* Copies tokens [first, end) of a tile's keys (side 0) or values. */
+	__device__ inline void copy(
+		const decode_arguments &a, int side, uint64_t from, uint32_t first, uint32_t end)
+	{
+		if (first < end) {
+			bulk_copy(stage + side * F::side + first * F::row,
+				(side == 0 ? a.keys : a.values) + from + first * F::d,
+				(end - first) * F::row, full + side * 8);
+		}
+	}
+
+	/* What may be copied before the kernels in front have ended. */
+	__device__ inline void begin(const decode_arguments &a, const few_row &row, uint32_t base)
+	{
+		uint32_t warp = threadIdx.x / WARP;
+
+		tile = row.rank + RANKS * warp;
+		offset = find_tile(a, row, tile);
+		stage = base + warp * F::stage;
+		full = base + F::barriers + warp * 16;
+		parity = 0;
+		if (threadIdx.x % WARP == 0 && tile < row.tile_count) {
+			for (int side = 0; side < 2; side++) {
+				barrier_arrive_expecting(full + side * 8, row.count(tile) * F::row);
+				copy(a, side, offset, 0, row.old_count(tile));
+			}
+		}
+	}
+
+	/* The rest of it, and the queries. */
+	__device__ inline void go_on(const decode_arguments &a, const few_row &row)
+	{
+		uint32_t lane = threadIdx.x % WARP;
+		const uint32_t *from = (const uint32_t *)(row.query + lane / 4 * F::d) + lane % 4;
+
+#pragma unroll
+		for (int k = 0; k < F::d / 16; k++) {
+			query[k][0] = lane / 4 < row.group ? from[k * 8] : 0;
+			query[k][1] = lane / 4 < row.group ? from[k * 8 + 4] : 0;
+		}
+		if (lane == 0) {
+			copy(a, 0, offset, row.old_count(tile), row.count(tile));
+			copy(a, 1, offset, row.old_count(tile), row.count(tile));
+		}
+	}
+
+	/* When keys or values of a tile are not needed any more. */
+	__device__ inline void refill(const decode_arguments &a, const few_row &row, int side,
+		uint32_t next, uint64_t next_offset)
+	{
+		__syncwarp();
+		if (threadIdx.x % WARP == 0 && next < row.tile_count) {
+			barrier_arrive_expecting(full + side * 8, row.count(next) * F::row);
+			copy(a, side, next_offset, 0, row.count(next));
+		}
+	}
+
+	template <bool IS_FULL>
+	__device__ inline void take(const decode_arguments &a, const few_row &row,
+		tile_result<F> &result, uint32_t next, uint64_t next_offset)
+	{
+		float score[TILE / 16][4];
+		uint32_t weight[TILE / 16][2], count = row.count(tile);
+		auto load_query = [&](int k, uint32_t *b) {
+			b[0] = query[k][0];
+			b[1] = query[k][1];
+		};
+
+		barrier_wait(full, parity);
+		score_tile<F>(score, stage, load_query);
+		refill(a, row, 0, next, next_offset);
+		soften<F, IS_FULL>(result, weight, score, count, a.scale);
+		barrier_wait(full + 8, parity);
+		weigh_values<F, IS_FULL>(result, weight, stage, count);
+		add_weights<F>(result);
+		refill(a, row, 1, next, next_offset);
+	}
+
+	/* The tiles before tile `end`, gathered in slots from tile `first` on. */
+	__device__ inline void go(const decode_arguments &a, const few_row &row, uint32_t base,
+		uint32_t first, uint32_t end)
+	{
+		while (tile < end) {
+			tile_result<F> result;
+			uint32_t next = tile + RANKS * F::warps;
+			uint64_t next_offset = find_tile(a, row, next);
+			if (row.count(tile) == TILE) {
+				take<true>(a, row, result, next, next_offset);
+			} else {
+				take<false>(a, row, result, next, next_offset);
+			}
+			send_tile<F>(result, base, tile - first);
+			tile = next;
+			offset = next_offset;
+			parity ^= 1;
+		}
+	}
+};
+
+/* ---- folding ---- */
+
+/* Two heads' sums of a piece. */
+struct few_fold {
+	float4 out;
+	float4 state; /* maximum and sum of either head */
+
+	/* What weighs nothing; added, it changes no bit. */
+	__device__ inline void clear()
+	{
+		out = make_float4(0, 0, 0, 0);
+		state = make_float4(-CUDART_INF_F, 0, -CUDART_INF_F, 0);
+	}
+	__device__ inline void add(const few_fold &part)
+	{
+		fold_weights first = fold_top(state.x, part.state.x);
+		fold_weights second = fold_top(state.z, part.state.z);
+
+		fold_value(state.y, part.state.y, first);
+		fold_value(state.w, part.state.w, second);
+		fold_value(out.x, part.out.x, first);
+		fold_value(out.y, part.out.y, second);
+		fold_value(out.z, part.out.z, first);
+		fold_value(out.w, part.out.w, second);
+	}
+};
+
+/* Adds up to `count` parts, at most four, that lie so many bytes apart. */
+static __device__ inline void fold_four(few_fold &fold, uint32_t count, uint32_t out,
+	uint32_t out_step, uint32_t state, uint32_t state_step)
+{
+	few_fold part[4];
+
+#pragma unroll
+	for (uint32_t i = 0; i < 4; i++) {
+		part[i].clear();
+		if (i < count) {
+			part[i].out = load_piece(out + i * out_step);
+			part[i].state = load_piece(state + i * state_step);
+		}
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < 4; i++) {
+		fold.add(part[i]);
+	}
+}
+
+/* Folds the gathered tiles to splits, each where its first tile lay. */
+template <class F> static __device__ inline void fold_tiles(uint32_t base, uint32_t tile_count)
+{
+	uint32_t splits = (tile_count + SPLIT_TILES - 1) / SPLIT_TILES;
+
+	static_assert(SPLIT_TILES == 4, "folded at once");
+	for (uint32_t i = threadIdx.x; i < splits * F::pieces; i += F::threads) {
+		uint32_t split = i / F::pieces, piece = i % F::pieces, pair = piece % F::pairs;
+		uint32_t first = split * SPLIT_TILES;
+		uint32_t out = base + F::outs + (first * F::pieces + piece) * 16;
+		few_fold fold;
+		fold.clear();
+		fold_four(fold, tile_count - first, out, F::pieces * 16,
+			base + F::states + (first * F::pairs + pair) * 16, F::pairs * 16);
+		store_piece(out, fold.out);
+		if (piece < F::pairs) {
+			store_piece(base + F::folded + (split * F::pairs + pair) * 16, fold.state);
+		}
+	}
+}
+
+/* Folds these splits in turn, a thread for each piece. */
+template <class F>
+static __device__ inline void fold_splits(few_fold &chain, uint32_t base, uint32_t tile_count)
+{
+	const uint32_t out_step = SPLIT_TILES * F::pieces * 16, state_step = F::pairs * 16;
+	uint32_t splits = (tile_count + SPLIT_TILES - 1) / SPLIT_TILES;
+	uint32_t out = base + F::outs + threadIdx.x * 16;
+	uint32_t state = base + F::folded + threadIdx.x % F::pairs * 16;
+
+	for (uint32_t s = 0; s < splits && threadIdx.x < F::pieces; s += 4) {
+		fold_four(chain, splits - s, out + s * out_step, out_step, state + s * state_step,
+			state_step);
+	}
+}
+
+/* This rank's dimensions of the row. */
+template <class F>
+static __device__ inline void write_piece(const few_row &row, const few_fold &chain)
+{
+	uint32_t pair = threadIdx.x % F::pairs;
+	uint16_t *out = row.out + 2 * pair * F::d + row.rank * 16 + threadIdx.x / F::pairs;
+	float first = reciprocal(chain.state.y), second = reciprocal(chain.state.w);
+
+	if (threadIdx.x < F::pieces && 2 * pair < row.group) {
+		bf16_store(out, chain.out.x * first);
+		bf16_store(out + 8, chain.out.z * first);
+	}
+	if (threadIdx.x < F::pieces && 2 * pair + 1 < row.group) {
+		bf16_store(out + F::d, chain.out.y * second);
+		bf16_store(out + F::d + 8, chain.out.w * second);
+	}
+}
+
+/* What is to be gathered at a time. */
+template <class F> static __device__ inline void expect_tiles(uint32_t base, uint32_t count)
+{
+	if (threadIdx.x == 0) {
+		barrier_arrive_expecting(base + F::gathered,
+			min(count, (uint32_t)F::slots) * (F::pieces + F::pairs) * 16);
+	}
+	__syncwarp();
+}
+
+/* ---- rows ---- */
+
+template <class F>
+static __device__ inline void attend_row(
+	const decode_arguments &a, const few_row &row, uint32_t base)
+{
+	few_walk<F> walk;
+	few_fold chain;
+
+	walk.begin(a, row, base);
+	__syncwarp();
+	cluster_wait();
+	dependency_wait();
+	dependents_launch(); /* so that weights do not come in the way of the tiles */
+	if (walk.tile < row.tile_count) {
+		walk.go_on(a, row);
+	}
+	chain.clear();
+	for (uint32_t first = 0, round = 0; first < row.tile_count; first += F::slots, round++) {
+		uint32_t end = min(first + F::slots, row.tile_count);
+		walk.go(a, row, base, first, end);
+		barrier_wait(base + F::gathered, round & 1);
+		fold_tiles<F>(base, end - first);
+		__syncthreads();
+		fold_splits<F>(chain, base, end - first);
+		if (end < row.tile_count) {
+			expect_tiles<F>(base, row.tile_count - end);
+			cluster_arrive();
+			cluster_wait();
+		}
+	}
+	write_piece<F>(row, chain);
+}
+
+#endif
+
+/* ---- kernel and launchers ---- */
+
+template <class F>
+static __global__ void __launch_bounds__(F::threads) decode_attention_few_kernel(decode_arguments a)
+{
+#ifdef QUIRE_SM90A
+	extern __shared__ __align__(1024) unsigned char memory[];
+	uint32_t base = shared_address(memory);
+
+	few_row row = find_row(a);
+	if (threadIdx.x == 0) {
+		for (uint32_t i = 0; i < 2 * F::warps + 1; i++) {
+			barrier_init(base + F::barriers + i * 8, 1);
+		}
+		barrier_init_done();
+	}
+	__syncthreads();
+	expect_tiles<F>(base, row.tile_count);
+	cluster_arrive();
+	if (row.tile_count > 0) {
+		attend_row<F>(a, row, base);
+	} else { /* padding of a graph gets zeroes */
+		dependency_wait();
+		for (uint32_t i = threadIdx.x; row.rank == 0 && i < row.group * F::d;
+			i += F::threads) {
+			row.out[i] = 0;
+		}
+	}
+#endif
+}
+
+template <class F> static int launch_few(const decode_arguments &a, cudaStream_t stream)
+{
+	cudaLaunchAttribute attributes[2] = {};
+	cudaLaunchConfig_t config = {};
+	cudaError_t error = cudaFuncSetAttribute(decode_attention_few_kernel<F>,
+		cudaFuncAttributeMaxDynamicSharedMemorySize, F::bytes);
+
+	if (error != cudaSuccess) {
+		return (int)error;
+	}
+	attributes[0].id = cudaLaunchAttributeClusterDimension;
+	attributes[0].val.clusterDim.x = RANKS;
+	attributes[0].val.clusterDim.y = 1;
+	attributes[0].val.clusterDim.z = 1;
+	attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+	attributes[1].val.programmaticStreamSerializationAllowed = 1;
+	config.gridDim = a.row_count * a.shape.kv_head_count * RANKS;
+	config.blockDim = F::threads;
+	config.dynamicSmemBytes = F::bytes;
+	config.stream = stream;
+	config.attrs = attributes;
+	config.numAttrs = 2;
+	return (int)cudaLaunchKernelEx(&config, decode_attention_few_kernel<F>, a);
+}
+
+/* As many as are sure to run at once: all blocks of a cluster begin together, in multiprocessors of
+   one part of the device, which leaves some of these free. */
+bool decode_attention_is_few(
+	uint32_t row_count, const struct attention_shape *shape, uint32_t block_count)
+{
+	return shape->head_dim == HEAD_DIM &&
+	       (uint64_t)2 * row_count * shape->kv_head_count * RANKS <= block_count;
+}
+
+int decode_attention_few(const decode_arguments &a, cudaStream_t stream)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+
+	if (group <= 2) {
+		return launch_few<few_plan<2>>(a, stream);
+	}
+	if (group <= 4) {
+		return launch_few<few_plan<4>>(a, stream);
+	}
+	return launch_few<few_plan<8>>(a, stream);
+}

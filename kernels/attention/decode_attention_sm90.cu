@@ -1,0 +1,826 @@
+#include "kernels/attention/decode_attention.cuh"
+#include "kernels/attention/decode_tile.cuh"
+
+/* Flash decoding on Hopper. A unit is one split of one row for one key/value head, with all query
+   heads of that head, so that K and V are read once. A unit is a few tiles of tokens; a block, one
+   a multiprocessor, is a pipeline of warps that never wait for each other's work, only for room:
+
+       scheduler   claims units and looks up where their tiles lie in the pool
+       producer    one lane, which starts bulk copies of tiles of K and V, and of the queries with
+		   each, into a ring of stages
+       consumers   tile n of the block is that of warp n % WARPS: scores, softmax and weighted sum
+		   of the tile alone, put down unnormalised with its maximum and sum
+       folder      folds the tiles of a unit in ascending order and puts the result down, or out
+		   when it is the only one of its row and head
+       mergers     count in turn which units have been put down, and fold those of a row and head
+		   in ascending order when all are there; several, for these round trips take long
+
+   So a result depends on its own row alone, whoever computes which part of it when.
+
+   Most units are claimed as chains, all splits of a row and head, whose block folds them itself;
+   the last ones singly, so that all blocks end together. The first claims of a block are given by
+   its number, later ones come from a counter, for multiprocessors are not equally fast and units
+   not equally long. Keys and values of earlier steps are copied before the kernels before this one
+   have ended; whatever they write, the queries and the tile with the row's last token, after that.
+ */
+
+/* EARLY_UNITS: copied, as far as there is room, before the kernels before have ended. */
+enum { EARLY_UNITS = 2, GIVEN_CLAIMS = 4, TABLE_STEP = 64 };
+enum { WARPS = 3, STAGES = 6, MERGERS = 4, NOTES = 32 };
+/* A chain's places are looked up by the lanes of a warp. */
+enum { CHAIN_SPLITS = WARP * TABLE_STEP / DECODE_SPLIT };
+
+/* From the scheduler to the producer. */
+struct unit {
+	uint64_t
+		offset[DECODE_SPLIT / TABLE_STEP]; /* elements of K, and V, before each 64 tokens */
+	uint32_t count;				   /* tokens; 0: there are no more units */
+	uint32_t has_last_token;		   /* of the row */
+	uint32_t row;				   /* of the batch */
+	uint32_t kv_head;
+	uint32_t split;	      /* among those of this launch */
+	uint32_t first_split; /* of the row */
+	uint32_t split_count; /* of the row */
+	uint32_t is_whole;    /* this block does all splits of the row and head, in turn */
+};
+
+/* What the others need to know of a tile. */
+struct tile_note {
+	uint32_t count;	  /* tokens; 0: there are no more tiles */
+	uint32_t is_last; /* of its unit */
+	uint32_t row, kv_head;
+	uint32_t split, first_split, split_count;
+	uint32_t is_whole;
+};
+
+/* Sizes and places in shared memory, in bytes. HEADS: room for query heads, a power of two. */
+template <int D, int HEADS> struct plan {
+	static constexpr int d = D, heads = HEADS;
+	static constexpr int threads = (WARPS + 3 + MERGERS) * WARP;
+	static constexpr int row = D * 2, side = TILE * row; /* K or V of a tile */
+	static constexpr int stage = 2 * side + HEADS * row;
+	static constexpr int result_row = D + 4; /* floats; padded against bank conflicts */
+	static constexpr int result = HEADS * (result_row + 2) * 4;
+	static constexpr int results = STAGES * stage;
+	static constexpr int notes = results + WARPS * result;
+	static constexpr int merges = notes + NOTES * (int)sizeof(tile_note);
+	static constexpr int units = merges + MERGERS * (int)sizeof(tile_note);
+	static constexpr int barrier_count = 2 * (STAGES + WARPS + 1 + MERGERS);
+	static constexpr int barriers = units + (int)sizeof(unit);
+	static constexpr int bytes = barriers + barrier_count * 8;
+
+	static_assert(DECODE_SPLIT % TILE == 0 && TABLE_STEP % TILE == 0 && TILE % 16 == 0, "");
+	/* A stage is always of the same warp: copies may end out of turn, and a warp that waited
+	   for one whose stage has another's copy under way would mistake the phase. */
+	static_assert(STAGES % WARPS == 0, "");
+	/* A note is written again when the folder is done with it: a stage is free only when its
+	   warp has put down the result before. */
+	static_assert(NOTES >= STAGES + 2 * WARPS, "");
+	static_assert(
+		merges % 8 == 0 && units % 8 == 0 && barriers % 8 == 0 && result % 16 == 0, "");
+};
+
+#ifdef QUIRE_SM90A
+
+/* ---- bulk copies and the like ---- */
+
+/* bulk_copy() of what is read only once a step. */
+static __device__ inline void bulk_copy_once(
+	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier, uint64_t policy)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+		     ".L2::cache_hint [%0], [%1], %2, [%3], %4;\n" ::"r"(shared),
+		     "l"(global), "r"(bytes), "r"(barrier), "l"(policy)
+		     : "memory");
+}
+
+static __device__ inline uint64_t evict_first_policy()
+{
+	uint64_t policy;
+
+	asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+	return policy;
+}
+
+static __device__ inline void fence_device()
+{
+	asm volatile("fence.acq_rel.gpu;\n" ::: "memory");
+}
+
+/* The barriers of a block; each is arrived at once in a phase. */
+template <class P> struct pipe {
+	unsigned char *memory;
+	uint32_t base; /* of memory, as shared address */
+
+	__device__ inline uint32_t stage(uint32_t i) const
+	{
+		return base + i * P::stage;
+	}
+	__device__ inline uint32_t full(uint32_t stage) const
+	{
+		return base + P::barriers + stage * 8;
+	}
+	__device__ inline uint32_t empty(uint32_t stage) const
+	{
+		return full(STAGES + stage);
+	}
+	__device__ inline uint32_t result_full(uint32_t warp) const
+	{
+		return full(2 * STAGES + warp);
+	}
+	__device__ inline uint32_t result_empty(uint32_t warp) const
+	{
+		return full(2 * STAGES + WARPS + warp);
+	}
+	__device__ inline uint32_t unit_full() const
+	{
+		return full(2 * STAGES + 2 * WARPS);
+	}
+	__device__ inline uint32_t unit_empty() const
+	{
+		return full(2 * STAGES + 2 * WARPS + 1);
+	}
+	__device__ inline uint32_t merge_full(uint32_t merger) const
+	{
+		return full(2 * STAGES + 2 * WARPS + 2 + merger);
+	}
+	__device__ inline uint32_t merge_empty(uint32_t merger) const
+	{
+		return merge_full(MERGERS + merger);
+	}
+	__device__ inline tile_note *merge(uint32_t merger) const
+	{
+		return (tile_note *)(memory + P::merges) + merger;
+	}
+	__device__ inline tile_note *note(uint32_t n) const
+	{
+		return (tile_note *)(memory + P::notes) + n % NOTES;
+	}
+	__device__ inline float *result(uint32_t warp) const
+	{
+		return (float *)(memory + P::results + warp * P::result);
+	}
+	/* (maximum, sum) of each head, behind the result. */
+	__device__ inline float2 *state(uint32_t warp) const
+	{
+		return (float2 *)(result(warp) + P::heads * P::result_row);
+	}
+};
+
+/* Where tile n of a block goes, and the parity of that stage's phase. */
+template <class P> struct stage_counter {
+	uint32_t stage, parity;
+
+	__device__ inline void advance(uint32_t by)
+	{
+		stage += by;
+		if (stage >= STAGES) {
+			stage -= STAGES;
+			parity ^= 1;
+		}
+	}
+};
+
+/* ---- scheduler ---- */
+
+/* What the blocks share. Claim c is a whole chain, the splits of a row and head, while c is below
+   chain_count, then a single split. */
+struct agenda {
+	uint32_t base;	       /* splits before this launch's */
+	uint32_t first_single; /* the first split that is claimed alone */
+	uint32_t chain_count;
+	uint32_t claim_count;
+	uint32_t given; /* claims that are given by the block's number */
+};
+
+/* A claim on its way through the scheduler: each field is loaded by what the one before told. */
+struct candidate {
+	uint32_t claim; /* claim_count or more: none */
+	bool is_chain;
+	uint32_t kv_head;
+	struct decode_split split; /* the row and the first split */
+	uint32_t context, table_row, first_split, end_split;
+};
+
+/* Chains need no merge; single splits behind them, about as many for each block as the longest
+   chain has, let all blocks end together. */
+static __device__ inline agenda make_agenda(const decode_arguments &a)
+{
+	uint32_t end = a.split_start[a.first_row + a.row_count], longest = 0;
+	agenda agenda;
+
+	agenda.base = a.split_start[a.first_row];
+	for (uint32_t r = threadIdx.x % WARP; r < a.row_count; r += WARP) {
+		longest = max(longest, a.contexts[a.first_row + r]);
+	}
+	longest = __reduce_max_sync(0xffffffffu, longest);
+	longest = (longest + DECODE_SPLIT - 1) / DECODE_SPLIT;
+	uint32_t units = (end - agenda.base) * a.shape.kv_head_count;
+	uint32_t singles = longest * gridDim.x;
+	agenda.first_single = agenda.base;
+	agenda.chain_count = 0;
+	if (longest <= CHAIN_SPLITS && units > singles) {
+		uint32_t row = a.splits[end - 1 - singles / a.shape.kv_head_count].row;
+		agenda.chain_count = (row - a.first_row) * a.shape.kv_head_count;
+		agenda.first_single = a.split_start[row];
+	}
+	agenda.claim_count =
+		agenda.chain_count + (end - agenda.first_single) * a.shape.kv_head_count;
+	agenda.given = GIVEN_CLAIMS * gridDim.x;
+	return agenda;
+}
+
+/* Its number is in the same place of the list for all heads. */
+static __device__ inline void load_split(
+	const decode_arguments &a, const agenda &agenda, candidate &c)
+{
+	uint32_t single = c.claim - agenda.chain_count;
+
+	if (c.claim < agenda.chain_count) {
+		c.is_chain = true;
+		c.kv_head = c.claim % a.shape.kv_head_count;
+		c.split.row = a.first_row + c.claim / a.shape.kv_head_count;
+	} else if (c.claim < agenda.claim_count) {
+		c.kv_head = single % a.shape.kv_head_count;
+		c.split = a.splits[agenda.first_single + single / a.shape.kv_head_count];
+	}
+}
+
+static __device__ inline void load_row(
+	const decode_arguments &a, const agenda &agenda, candidate &c)
+{
+	if (c.claim < agenda.claim_count) {
+		c.context = a.contexts[c.split.row];
+		c.table_row = a.rows[c.split.row];
+		c.first_split = a.split_start[c.split.row];
+		c.end_split = a.split_start[c.split.row + 1];
+	}
+}
+
+/* Each lane gets the offset of its 64 tokens behind the claim's first. */
+static __device__ inline uint64_t find_tokens(const decode_arguments &a, const candidate &c)
+{
+	uint32_t position = c.split.index * DECODE_SPLIT + threadIdx.x % WARP * TABLE_STEP;
+
+	if (position >= c.context) {
+		return 0;
+	}
+	const uint32_t *table = a.tables + (size_t)c.table_row * a.shape.table_width;
+	return paged_kv_offset(&a.shape, table[position / a.shape.block_size], c.kv_head,
+		position % a.shape.block_size);
+}
+
+/* The block's claim i. */
+static __device__ inline uint32_t take_claim(
+	const decode_arguments &a, const agenda &agenda, uint32_t i)
+{
+	uint32_t claimed = 0;
+
+	if (i < GIVEN_CLAIMS) {
+		return blockIdx.x + i * gridDim.x;
+	}
+	if (agenda.claim_count <= agenda.given) {
+		return agenda.claim_count;
+	}
+	if (threadIdx.x % WARP == 0) {
+		claimed = atomicAdd(a.arrivals, 1);
+		/* Of each block one claim fails; the last of all clears the counter. */
+		if (claimed == agenda.claim_count - agenda.given + gridDim.x - 1) {
+			*a.arrivals = 0;
+		}
+	}
+	return agenda.given + __shfl_sync(0xffffffffu, claimed, 0);
+}
+
+/* Hands the producer the block's unit n: split i of a claim. */
+template <class P>
+static __device__ inline void push_unit(const decode_arguments &a, const pipe<P> &pipe,
+	const agenda &agenda, const candidate &c, uint64_t offset, uint32_t i, uint32_t n)
+{
+	const uint32_t steps = DECODE_SPLIT / TABLE_STEP;
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t first = (c.split.index + i) * DECODE_SPLIT;
+	unit *shared = (unit *)(pipe.memory + P::units);
+
+	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
+	if (lane / steps == i) {
+		shared->offset[lane % steps] = offset;
+	}
+	if (lane == 0) {
+		uint32_t count = min(c.context - first, (uint32_t)DECODE_SPLIT);
+		shared->count = count;
+		shared->has_last_token = first + count == c.context;
+		shared->row = c.split.row;
+		shared->kv_head = c.kv_head;
+		shared->split = c.first_split - agenda.base + c.split.index + i;
+		shared->first_split = c.first_split - agenda.base;
+		shared->split_count = c.end_split - c.first_split;
+		shared->is_whole = c.is_chain || c.end_split - c.first_split == 1;
+	}
+	__syncwarp();
+	if (lane == 0) {
+		barrier_arrive(pipe.unit_full());
+	}
+}
+
+/* Looks claims up some steps ahead, one load of each in every round, for their latencies add up. */
+template <class P> static __device__ void schedule(const decode_arguments &a, const pipe<P> &pipe)
+{
+	const agenda agenda = make_agenda(a);
+	candidate now = {take_claim(a, agenda, 0)}, next = {take_claim(a, agenda, 1)};
+	uint32_t claim = take_claim(a, agenda, 2), n = 0;
+
+	load_split(a, agenda, now);
+	load_split(a, agenda, next);
+	load_row(a, agenda, now);
+	for (uint32_t i = 0; now.claim < agenda.claim_count; i++) {
+		candidate after = {claim};
+		uint64_t offset = find_tokens(a, now);
+		load_row(a, agenda, next);
+		load_split(a, agenda, after);
+		uint32_t splits = now.is_chain ? now.end_split - now.first_split : 1;
+		for (uint32_t k = 0; k < splits; k++, n++) {
+			push_unit<P>(a, pipe, agenda, now, offset, k, n);
+		}
+		if (i + 3 == GIVEN_CLAIMS) {
+			dependency_wait(); /* before it writes the counter */
+		}
+		claim = claim < agenda.claim_count ? take_claim(a, agenda, i + 3) : claim;
+		now = next;
+		next = after;
+	}
+	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
+	if (threadIdx.x % WARP == 0) {
+		((unit *)(pipe.memory + P::units))->count = 0;
+		barrier_arrive(pipe.unit_full());
+	}
+}
+
+/* ---- producer ---- */
+
+template <class P>
+static __device__ inline void copy_query(
+	const decode_arguments &a, const pipe<P> &pipe, uint32_t stage, const tile_note *note)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+	size_t head = (size_t)note->row * a.shape.head_count + note->kv_head * group;
+
+	bulk_copy(pipe.stage(stage) + 2 * P::side, a.query + head * P::d, group * P::row,
+		pipe.full(stage));
+}
+
+/* Copies of a tile's keys and values; its note. */
+template <class P>
+static __device__ inline void copy_tile(const decode_arguments &a, const pipe<P> &pipe,
+	uint32_t stage, uint32_t n, const unit &u, uint32_t first, uint64_t policy)
+{
+	uint32_t count = min(u.count - first, (uint32_t)TILE);
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+	uint64_t offset = u.offset[first / TABLE_STEP] + (first % TABLE_STEP) * P::d;
+	uint32_t to = pipe.stage(stage), barrier = pipe.full(stage);
+	tile_note *note = pipe.note(n);
+
+	note->count = count;
+	note->is_last = first + count == u.count;
+	note->row = u.row;
+	note->kv_head = u.kv_head;
+	note->split = u.split;
+	note->first_split = u.first_split;
+	note->split_count = u.split_count;
+	note->is_whole = u.is_whole;
+	barrier_arrive_expecting(barrier, 2 * count * P::row + group * P::row);
+	bulk_copy_once(to, a.keys + offset, count * P::row, barrier, policy);
+	bulk_copy_once(to + P::side, a.values + offset, count * P::row, barrier, policy);
+}
+
+template <class P> static __device__ void produce(const decode_arguments &a, const pipe<P> &pipe)
+{
+	const unit &u = *(const unit *)(pipe.memory + P::units);
+	uint64_t policy = evict_first_policy();
+	stage_counter<P> to = {0, 1};
+	uint32_t n = 0;
+	bool is_waiting = true; /* for the kernels before */
+	auto wait = [&]() {
+		dependency_wait();
+		for (uint32_t i = 0; i < n; i++) {
+			copy_query<P>(a, pipe, i, pipe.note(i));
+		}
+		is_waiting = false;
+	};
+
+	for (uint32_t i = 0;; i++) {
+		barrier_wait(pipe.unit_full(), i & 1);
+		if (u.count == 0) {
+			break;
+		}
+		for (uint32_t first = 0; first < u.count; first += TILE, n++) {
+			bool is_last = first + TILE >= u.count && u.has_last_token;
+			if (is_waiting && (is_last || n == STAGES)) {
+				wait();
+			}
+			barrier_wait(pipe.empty(to.stage), to.parity);
+			copy_tile<P>(a, pipe, to.stage, n, u, first, policy);
+			if (!is_waiting) {
+				copy_query<P>(a, pipe, to.stage, pipe.note(n));
+			}
+			to.advance(1);
+		}
+		barrier_arrive(pipe.unit_empty());
+		if (is_waiting && i + 1 == EARLY_UNITS) {
+			wait();
+		}
+	}
+	if (is_waiting) {
+		wait();
+	}
+	for (uint32_t i = 0; i < WARPS; i++, n++) {
+		barrier_wait(pipe.empty(to.stage), to.parity);
+		pipe.note(n)->count = 0;
+		barrier_arrive(pipe.full(to.stage));
+		to.advance(1);
+	}
+}
+
+/* ---- consumers ---- */
+
+template <class P, bool IS_FULL>
+static __device__ inline void take_tile(
+	tile_result<P> &result, uint32_t stage, uint32_t count, uint32_t group, float scale)
+{
+	float score[TILE / 16][4];
+	uint32_t weight[TILE / 16][2];
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t query = stage + 2 * P::side + (lane / 4) * P::row + (lane % 4) * 4;
+	bool is_head = lane / 4 < group;
+	auto load_query = [&](int k, uint32_t *b) {
+		b[0] = b[1] = 0;
+		if (is_head) {
+			asm volatile("ld.shared.b32 %0, [%1];\n"
+				     : "=r"(b[0])
+				     : "r"(query + k * 32));
+			asm volatile("ld.shared.b32 %0, [%1];\n"
+				     : "=r"(b[1])
+				     : "r"(query + k * 32 + 16));
+		}
+	};
+
+	score_tile<P>(score, stage, load_query);
+	soften<P, IS_FULL>(result, weight, score, count, scale);
+	weigh_values<P, IS_FULL>(result, weight, stage, count);
+	add_weights<P>(result);
+}
+
+template <class P>
+static __device__ inline void put_result(const tile_result<P> &result, float *out, float2 *state)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t head = 2 * (lane % 4);
+
+	if (head >= P::heads) {
+		return;
+	}
+	out += head * P::result_row + lane / 4;
+#pragma unroll
+	for (int i = 0; i < P::d / 16; i++) {
+		out[i * 16] = result.out[i][0];
+		out[i * 16 + 8] = result.out[i][2];
+		out[P::result_row + i * 16] = result.out[i][1];
+		out[P::result_row + i * 16 + 8] = result.out[i][3];
+	}
+	if (lane < 4) {
+		state[head] = make_float2(result.top[0], result.sum[0]);
+		state[head + 1] = make_float2(result.top[1], result.sum[1]);
+	}
+}
+
+template <class P>
+static __device__ void consume(const decode_arguments &a, const pipe<P> &pipe, uint32_t warp)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+	stage_counter<P> from = {warp, 0};
+
+	for (uint32_t n = warp, round = 0;; n += WARPS, round++) {
+		tile_result<P> result;
+		barrier_wait(pipe.full(from.stage), from.parity);
+		uint32_t count = pipe.note(n)->count;
+		if (count == TILE) {
+			take_tile<P, true>(result, pipe.stage(from.stage), count, group, a.scale);
+		} else if (count > 0) {
+			take_tile<P, false>(result, pipe.stage(from.stage), count, group, a.scale);
+		}
+		__syncwarp();
+		if (lane == 0) {
+			barrier_arrive(pipe.empty(from.stage));
+		}
+		barrier_wait(pipe.result_empty(warp), (round & 1) ^ 1);
+		if (count > 0) {
+			put_result<P>(result, pipe.result(warp), pipe.state(warp));
+		}
+		__syncwarp();
+		if (lane == 0) {
+			barrier_arrive(pipe.result_full(warp));
+		}
+		if (count == 0) {
+			return;
+		}
+		from.advance(WARPS);
+	}
+}
+
+/* ---- merger ---- */
+
+/* A running fold: element i of a lane is 4 dimensions of head i * (128 / D) + lane / (D / 4). */
+template <class P> struct fold {
+	static constexpr int pieces = P::heads * P::d / 128;
+	float4 out[pieces];
+	float top[pieces], sum[pieces];
+};
+
+template <class P> static __device__ inline uint32_t piece_head(int i)
+{
+	return i * (128 / P::d) + threadIdx.x % WARP / (P::d / 4);
+}
+
+template <class P> static __device__ inline uint32_t piece_dimension()
+{
+	return threadIdx.x % WARP % (P::d / 4) * 4;
+}
+
+template <class P> static __device__ inline void fold_clear(fold<P> &fold)
+{
+#pragma unroll
+	for (int i = 0; i < fold.pieces; i++) {
+		fold.out[i] = make_float4(0, 0, 0, 0);
+		fold.top[i] = -CUDART_INF_F;
+		fold.sum[i] = 0;
+	}
+}
+
+template <class P>
+static __device__ inline void fold_add(fold<P> &fold, int i, float4 out, float2 state)
+{
+	fold_weights weights = fold_top(fold.top[i], state.x);
+
+	fold_value(fold.sum[i], state.y, weights);
+	fold_value(fold.out[i].x, out.x, weights);
+	fold_value(fold.out[i].y, out.y, weights);
+	fold_value(fold.out[i].z, out.z, weights);
+	fold_value(fold.out[i].w, out.w, weights);
+}
+
+template <class P>
+static __device__ inline void write_out(
+	const decode_arguments &a, const fold<P> &fold, uint32_t row, uint32_t kv_head)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+
+#pragma unroll
+	for (int i = 0; i < fold.pieces; i++) {
+		uint32_t head = piece_head<P>(i);
+		if (head < group) {
+			size_t at = (size_t)row * a.shape.head_count + kv_head * group + head;
+			float4 out = fold.out[i];
+			float scale = reciprocal(fold.sum[i]);
+			uint2 packed = make_uint2(pack2(out.x * scale, out.y * scale),
+				pack2(out.z * scale, out.w * scale));
+			*(uint2 *)(a.out + at * P::d + piece_dimension<P>()) = packed;
+		}
+	}
+}
+
+template <class P>
+static __device__ inline void put_unit(
+	const decode_arguments &a, const fold<P> &fold, const tile_note &note)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+
+#pragma unroll
+	for (int i = 0; i < fold.pieces; i++) {
+		uint32_t head = piece_head<P>(i);
+		if (head < group) {
+			size_t at = (size_t)note.split * a.shape.head_count + note.kv_head * group +
+				    head;
+			*(float4 *)(a.partial_out + at * P::d + piece_dimension<P>()) = fold.out[i];
+			if (piece_dimension<P>() == 0) {
+				a.partial_state[at] = make_float2(fold.top[i], fold.sum[i]);
+			}
+		}
+	}
+}
+
+/* True for the last unit that arrives of a row and head. */
+static __device__ inline bool is_last_to_arrive(const decode_arguments &a, const tile_note &note)
+{
+	uint32_t *arrivals = a.arrivals + 1 + note.row * a.shape.kv_head_count + note.kv_head;
+	uint32_t count = 0;
+
+	fence_device();
+	if (threadIdx.x % WARP == 0) {
+		count = atomicAdd(arrivals, 1) + 1;
+		if (count == note.split_count) {
+			*arrivals = 0;
+		}
+	}
+	return __shfl_sync(0xffffffffu, count, 0) == note.split_count;
+}
+
+template <class P>
+static __device__ inline void merge_units(
+	const decode_arguments &a, fold<P> &fold, const tile_note &note)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+
+	fence_device();
+	fold_clear<P>(fold);
+#pragma unroll P::heads> 4 ? 2 : 4
+	for (uint32_t s = 0; s < note.split_count; s++) {
+#pragma unroll
+		for (int i = 0; i < fold.pieces; i++) {
+			uint32_t head = min(piece_head<P>(i), group - 1);
+			size_t at = (size_t)(note.first_split + s) * a.shape.head_count +
+				    note.kv_head * group + head;
+			fold_add<P>(fold, i,
+				__ldcg((const float4 *)(a.partial_out + at * P::d +
+							piece_dimension<P>())),
+				__ldcg(a.partial_state + at));
+		}
+	}
+}
+
+/* Rows without any token, the padding of a graph, get zeroes. */
+static __device__ inline void clear_padding(const decode_arguments &a)
+{
+	uint32_t size = a.shape.head_count * a.shape.head_dim;
+
+	for (uint32_t r = a.first_row + blockIdx.x; r < a.first_row + a.row_count; r += gridDim.x) {
+		if (a.split_start[r] == a.split_start[r + 1]) {
+			for (uint32_t i = threadIdx.x % WARP * 8; i < size; i += WARP * 8) {
+				*(uint4 *)(a.out + (size_t)r * size + i) = make_uint4(0, 0, 0, 0);
+			}
+		}
+	}
+}
+
+/* Gives the next merger a note of a unit that was put down. */
+template <class P> struct merge_counter {
+	uint32_t merger, parity;
+
+	__device__ inline void give(const pipe<P> &pipe, const tile_note &note)
+	{
+		barrier_wait(pipe.merge_empty(merger), parity);
+		if (threadIdx.x % WARP == 0) {
+			*pipe.merge(merger) = note;
+		}
+		__syncwarp();
+		if (threadIdx.x % WARP == 0) {
+			barrier_arrive(pipe.merge_full(merger));
+		}
+		merger = merger + 1 == MERGERS ? 0 : merger + 1;
+		parity ^= merger == 0;
+	}
+};
+
+template <class P> static __device__ void fold_tiles(const decode_arguments &a, const pipe<P> &pipe)
+{
+	uint32_t lane = threadIdx.x % WARP, warp = 0, parity = 0;
+	merge_counter<P> mergers = {0, 1};
+	fold<P> fold, chain;
+
+	dependency_wait();
+	clear_padding(a);
+	fold_clear<P>(fold);
+	fold_clear<P>(chain);
+	for (uint32_t n = 0;; n++) {
+		barrier_wait(pipe.result_full(warp), parity);
+		const tile_note note = *pipe.note(n);
+		if (note.count == 0) {
+			for (uint32_t i = 0; i < MERGERS; i++) {
+				mergers.give(pipe, note);
+			}
+			return;
+		}
+		const float *out = pipe.result(warp) + piece_dimension<P>();
+#pragma unroll
+		for (int i = 0; i < fold.pieces; i++) {
+			uint32_t head = piece_head<P>(i);
+			fold_add<P>(fold, i, *(const float4 *)(out + head * P::result_row),
+				pipe.state(warp)[head]);
+		}
+		__syncwarp();
+		if (lane == 0) {
+			barrier_arrive(pipe.result_empty(warp));
+		}
+		warp = warp + 1 == WARPS ? 0 : warp + 1;
+		parity ^= warp == 0;
+		if (note.is_last) {
+			if (note.is_whole) {
+#pragma unroll
+				for (int i = 0; i < fold.pieces; i++) {
+					fold_add<P>(chain, i, fold.out[i],
+						make_float2(fold.top[i], fold.sum[i]));
+				}
+				if (note.split + 1 == note.first_split + note.split_count) {
+					write_out<P>(a, chain, note.row, note.kv_head);
+					fold_clear<P>(chain);
+				}
+			} else {
+				put_unit<P>(a, fold, note);
+				mergers.give(pipe, note);
+			}
+			fold_clear<P>(fold);
+		}
+	}
+}
+
+template <class P>
+static __device__ void merge(const decode_arguments &a, const pipe<P> &pipe, uint32_t merger)
+{
+	for (uint32_t round = 0;; round++) {
+		barrier_wait(pipe.merge_full(merger), round & 1);
+		const tile_note note = *pipe.merge(merger);
+		__syncwarp();
+		if (threadIdx.x % WARP == 0) {
+			barrier_arrive(pipe.merge_empty(merger));
+		}
+		if (note.count == 0) {
+			return;
+		}
+		if (is_last_to_arrive(a, note)) {
+			fold<P> fold;
+			merge_units<P>(a, fold, note);
+			write_out<P>(a, fold, note.row, note.kv_head);
+		}
+	}
+}
+
+#endif
+
+/* ---- kernel and launcher ---- */
+
+template <class P>
+static __global__ void __launch_bounds__(P::threads, 1)
+	decode_attention_sm90_kernel(decode_arguments a)
+{
+#ifdef QUIRE_SM90A
+	extern __shared__ __align__(1024) unsigned char memory[];
+
+	dependents_launch();
+	uint32_t warp = threadIdx.x / WARP;
+	pipe<P> pipe = {memory, shared_address(memory)};
+
+	if (threadIdx.x == 0) {
+		for (uint32_t i = 0; i < P::barrier_count; i++) {
+			barrier_init(pipe.full(i), 1);
+		}
+		barrier_init_done();
+	}
+	__syncthreads();
+	if (warp < WARPS) {
+		consume<P>(a, pipe, warp);
+	} else if (warp == WARPS) {
+		if (threadIdx.x % WARP == 0) {
+			produce<P>(a, pipe);
+		}
+	} else if (warp == WARPS + 1) {
+		schedule<P>(a, pipe);
+	} else if (warp == WARPS + 2) {
+		fold_tiles<P>(a, pipe);
+	} else {
+		merge<P>(a, pipe, warp - WARPS - 3);
+	}
+#endif
+}
+
+template <class P>
+static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
+{
+	cudaError_t error = cudaFuncSetAttribute(decode_attention_sm90_kernel<P>,
+		cudaFuncAttributeMaxDynamicSharedMemorySize, P::bytes);
+
+	if (error != cudaSuccess) {
+		return (int)error;
+	}
+	return launch_dependent(
+		decode_attention_sm90_kernel<P>, block_count, P::threads, P::bytes, stream, a);
+}
+
+template <int D>
+static int launch_heads(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+
+	if (group <= 2) {
+		return launch<plan<D, 2>>(a, block_count, stream);
+	}
+	if (group <= 4) {
+		return launch<plan<D, 4>>(a, block_count, stream);
+	}
+	return launch<plan<D, 8>>(a, block_count, stream);
+}
+
+int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
+{
+	return a.shape.head_dim == 64 ? launch_heads<64>(a, block_count, stream)
+				      : launch_heads<128>(a, block_count, stream);
+}

@@ -1,0 +1,192 @@
+#ifndef KERNELS_ATTENTION_DECODE_TILE_CUH
+#define KERNELS_ATTENTION_DECODE_TILE_CUH
+
+#include "kernels/attention/decode_attention.cuh"
+#include "kernels/device/hopper.cuh"
+
+#include <math_constants.h>
+
+/* The sums of decode attention on Hopper, which do not depend on who makes which part of them. A
+   tile of TILE tokens gives what its scores weigh, unnormalised, with the largest score and the sum
+   of weights. The tiles of a split are folded in ascending order, and so are the splits of a row.
+
+   Products have the tokens as rows of a 16 x 8 matrix and the query heads as columns. A class P
+   has the sizes: d, head_dim; row, bytes of a token's keys; side, bytes of a tile's. Values lie
+   behind the keys of their tile. */
+
+enum { TILE = 64, SPLIT_TILES = DECODE_SPLIT / TILE };
+
+#ifdef QUIRE_SM90A
+
+static __device__ inline void bulk_copy(
+	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+		     "[%0], [%1], %2, [%3];\n" ::"r"(shared),
+		     "l"(global), "r"(bytes), "r"(barrier)
+		     : "memory");
+}
+
+static __device__ inline float reciprocal(float x)
+{
+	float out;
+
+	asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(out) : "f"(x));
+	return out;
+}
+
+/* Transposes an 8 x 8 matrix of 16-bit elements, two of which each lane holds. */
+static __device__ inline uint32_t transpose(uint32_t pair)
+{
+	uint32_t out;
+
+	asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(out) : "r"(pair));
+	return out;
+}
+
+static __device__ inline float power_of_two(float x)
+{
+	float out;
+
+	asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(out) : "f"(x));
+	return out;
+}
+
+template <class P> struct tile_result {
+	float out[P::d / 16][4]; /* dimensions are rows, heads columns */
+	float top[2], sum[2];	 /* of heads 2 * (lane % 4) + 0, 1 */
+};
+
+/* Scores of the tile: tokens are rows, heads columns. Of tokens beyond the tile's they may be
+   anything. query(k, b) gives the lane's elements of dimensions 16 * k to 16 * k + 15. */
+template <class P, class QUERY>
+static __device__ inline void score_tile(float (*score)[4], uint32_t stage, const QUERY &query)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t keys = stage + (lane & 15) * P::row + ((lane >> 4) ^ (lane & 7)) * 16;
+
+#pragma unroll
+	for (int s = 0; s < TILE / 16; s++) {
+		score[s][0] = score[s][1] = score[s][2] = score[s][3] = 0;
+	}
+#pragma unroll
+	for (int k = 0; k < P::d / 16; k++) {
+		uint32_t b[2];
+		query(k, b);
+#pragma unroll
+		for (int s = 0; s < TILE / 16; s++) {
+			uint32_t rows[4];
+			load_matrices(rows, (keys ^ (k * 32)) + s * 16 * P::row);
+			multiply_add(score[s], rows, b[0], b[1]);
+		}
+	}
+}
+
+/* Scores to probabilities, as they are multiplied: heads are columns, tokens rows. IS_FULL: the
+   tile has all its tokens. */
+template <class P, bool IS_FULL>
+static __device__ inline void soften(tile_result<P> &result, uint32_t (*weight)[2],
+	float (*score)[4], uint32_t count, float scale)
+{
+	uint32_t lane = threadIdx.x % WARP;
+
+	result.top[0] = result.top[1] = -CUDART_INF_F;
+#pragma unroll
+	for (int s = 0; s < TILE / 16; s++) {
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			if (!IS_FULL && s * 16 + lane / 4 + (i >> 1) * 8 >= count) {
+				score[s][i] = -CUDART_INF_F;
+			}
+			result.top[i & 1] = fmaxf(result.top[i & 1], score[s][i]);
+		}
+	}
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+#pragma unroll
+		for (int distance = 4; distance < WARP; distance *= 2) {
+			result.top[i] = fmaxf(result.top[i],
+				__shfl_xor_sync(0xffffffffu, result.top[i], distance));
+		}
+		result.top[i] *= scale;
+		result.sum[i] = 0;
+	}
+#pragma unroll
+	for (int s = 0; s < TILE / 16; s++) {
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			score[s][i] = power_of_two(fmaf(score[s][i], scale, -result.top[i & 1]));
+			result.sum[i & 1] += score[s][i];
+		}
+		weight[s][0] = transpose(pack2(score[s][0], score[s][1]));
+		weight[s][1] = transpose(pack2(score[s][2], score[s][3]));
+	}
+}
+
+/* Values of a stage's rows beyond the tile's may be anything: they are taken as zeroes. */
+template <class P, bool IS_FULL>
+static __device__ inline void weigh_values(
+	tile_result<P> &result, uint32_t (*weight)[2], uint32_t stage, uint32_t count)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t values = stage + P::side + ((lane & 7) + (lane >> 4) * 8) * P::row +
+			  (((lane >> 3) & 1) ^ (lane & 7)) * 16;
+
+#pragma unroll
+	for (int i = 0; i < P::d / 16; i++) {
+		result.out[i][0] = result.out[i][1] = result.out[i][2] = result.out[i][3] = 0;
+	}
+#pragma unroll
+	for (int s = 0; s < TILE / 16; s++) {
+		uint32_t token = s * 16 + 2 * (lane % 4);
+		uint32_t low = (token < count ? 0xffff : 0) | (token + 1 < count ? ~0xffffu : 0);
+		uint32_t high =
+			(token + 8 < count ? 0xffff : 0) | (token + 9 < count ? ~0xffffu : 0);
+#pragma unroll
+		for (int i = 0; i < P::d / 16; i++) {
+			uint32_t rows[4];
+			load_matrices_transposed(rows, (values ^ (i * 32)) + s * 16 * P::row);
+			if (!IS_FULL) {
+				rows[0] &= low;
+				rows[1] &= low;
+				rows[2] &= high;
+				rows[3] &= high;
+			}
+			multiply_add(result.out[i], rows, weight[s][0], weight[s][1]);
+		}
+	}
+}
+
+/* The lanes' sums of weights to the tile's: last, for nobody waits for them. */
+template <class P> static __device__ inline void add_weights(tile_result<P> &result)
+{
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+#pragma unroll
+		for (int distance = 4; distance < WARP; distance *= 2) {
+			result.sum[i] += __shfl_xor_sync(0xffffffffu, result.sum[i], distance);
+		}
+	}
+}
+
+/* The weights with which a sum so far and a part are added; the sum's new maximum. */
+struct fold_weights {
+	float old, part;
+};
+
+static __device__ inline fold_weights fold_top(float &top, float part_top)
+{
+	float before = top;
+
+	top = fmaxf(before, part_top);
+	return {power_of_two(before - top), power_of_two(part_top - top)};
+}
+
+static __device__ inline void fold_value(float &sum, float part, fold_weights weights)
+{
+	sum = __fmaf_rn(sum, weights.old, __fmul_rn(part, weights.part));
+}
+
+#endif
+
+#endif

@@ -1,0 +1,85 @@
+#include "kernels/attention/prefill_attention.h"
+
+#include "engine/base/check.h"
+#include "kernels/attention/attention_row.h"
+
+#include <stddef.h>
+
+void prefill_attention_cpu(float *out, const float *query, const float *keys, const float *values,
+	const uint32_t *tables, const uint32_t *rows, const uint32_t *query_start,
+	const uint32_t *contexts, uint32_t row_count, const struct attention_shape *shape,
+	enum rounding rounding)
+{
+	uint32_t group = shape->head_count / shape->kv_head_count;
+
+	for (uint32_t r = 0; r < row_count; r++) {
+		const uint32_t *table = tables + (size_t)rows[r] * shape->table_width;
+		check(query_start[r] < query_start[r + 1]);
+		check(query_start[r + 1] - query_start[r] <= contexts[r]);
+		for (uint32_t t = query_start[r]; t < query_start[r + 1]; t++) {
+			uint32_t context = contexts[r] - (query_start[r + 1] - 1 - t);
+			for (uint32_t h = 0; h < shape->head_count; h++) {
+				size_t at = ((size_t)t * shape->head_count + h) * shape->head_dim;
+				attention_row_cpu(out + at, query + at, keys, values, table,
+					context, h / group, shape, rounding);
+			}
+		}
+	}
+}
+
+/* What a tile's last query has to attend to, at least. */
+static uint32_t tile_end(
+	const struct prefill_tile *tile, const uint32_t *query_start, const uint32_t *contexts)
+{
+	uint32_t tokens = query_start[tile->row + 1] - query_start[tile->row];
+	uint32_t end = (tile->index + 1) * PREFILL_QUERY_TILE;
+
+	return contexts[tile->row] - tokens + (end < tokens ? end : tokens);
+}
+
+/* Lets tile `at` of a heap of `count`, with the longest on top, sink to its place. */
+static void sink_tile(struct prefill_tile *tiles, uint32_t at, uint32_t count,
+	const uint32_t *query_start, const uint32_t *contexts)
+{
+	struct prefill_tile tile = tiles[at];
+	uint32_t end = tile_end(&tile, query_start, contexts);
+
+	while (2 * at + 1 < count) {
+		uint32_t child = 2 * at + 1;
+		uint32_t child_end = tile_end(&tiles[child], query_start, contexts);
+		if (child + 1 < count) {
+			uint32_t other_end = tile_end(&tiles[child + 1], query_start, contexts);
+			child += other_end > child_end;
+			child_end = other_end > child_end ? other_end : child_end;
+		}
+		if (child_end <= end) {
+			break;
+		}
+		tiles[at] = tiles[child];
+		at = child;
+	}
+	tiles[at] = tile;
+}
+
+uint32_t prefill_tiles_fill(struct prefill_tile *tiles, const uint32_t *query_start,
+	const uint32_t *contexts, uint32_t first_row, uint32_t row_count)
+{
+	uint32_t count = 0;
+
+	for (uint32_t r = first_row; r < row_count; r++) {
+		uint32_t tokens = query_start[r + 1] - query_start[r];
+		for (uint32_t i = 0; i * PREFILL_QUERY_TILE < tokens; i++) {
+			tiles[count++] = (struct prefill_tile){.row = r, .index = i};
+		}
+	}
+	for (uint32_t i = count / 2; i > 0; i--) {
+		sink_tile(tiles, i - 1, count, query_start, contexts);
+	}
+	for (uint32_t i = count; i > 1; i--) {
+		struct prefill_tile longest = tiles[0];
+		tiles[0] = tiles[i - 1];
+		tiles[i - 1] = longest;
+		sink_tile(tiles, 0, i - 1, query_start, contexts);
+	}
+	return count;
+}

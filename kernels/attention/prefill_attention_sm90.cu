@@ -1,0 +1,642 @@
+#include "kernels/device/hopper.cuh"
+#include "kernels/attention/prefill_attention.cuh"
+
+#include <cudaTypedefs.h>
+#include <math_constants.h>
+
+/* Flash attention on Hopper. A block stays and takes tiles of 128 queries of one head in turn. Two
+   groups of four warps hold 64 queries each and multiply them with tiles of 128 keys from position
+   0 on. One more warp copies keys and values two tiles ahead, another the queries of the next tile:
+
+       queries  [2 tiles] [group] [column half] [64 queries]  [64 elements]
+       keys     [2 stages]        [column half] [128 tokens]  [64 elements]
+       values   [2 stages]        [column half] [128 tokens]  [64 elements]
+
+   each row of 64 elements with its chunks permuted, as tile_descriptor() has it and the pool keeps
+   them. Scores of a tile are multiplied together with the values of the tile before; one group's
+   products run while the other computes its softmax.
+
+   What a query gets depends on nothing but its own row of the batch and its position: a tile of
+   keys that lies past it altogether changes no bit (the maximum stays, the others are scaled by
+   1 and added 0), so it does not matter which queries share its tile. */
+
+enum { WARPS_IN_GROUP = 4, GROUP = WARPS_IN_GROUP * WARP };
+enum { GROUPS = 2, KEYS = 128, DEPTH = 2, HALF = 64, LANDING = 64 };
+enum { HOPPER_WARPS = (GROUPS + 1) * WARPS_IN_GROUP };
+enum { BARRIERS = 2 * DEPTH * 3 };
+enum { ROW_BYTES = HALF * 2, PLACE_ALIGNMENT = 1024 };
+
+static_assert(GROUPS * HALF == PREFILL_QUERY_TILE, "a group holds 64 queries");
+
+/* A tile of queries of one head. */
+struct prefill_item {
+	uint32_t row, head;
+	uint32_t first_token;
+	uint32_t valid;	   /* queries */
+	uint32_t position; /* of the first query */
+	uint32_t end;	   /* keys needed */
+};
+
+template <int D> struct prefill_places {
+	static const uint32_t query_bytes = HALF * D * 2; /* of a group */
+	static const uint32_t tile_bytes = KEYS * D * 2;
+	static const uint32_t bytes = 2 * GROUPS * query_bytes + 2 * DEPTH * tile_bytes;
+
+	uint32_t queries, keys, values;
+	uint32_t full_queries, empty_queries, full_keys, empty_keys, full_values, empty_values;
+};
+
+#ifdef QUIRE_SM90A
+
+/* The item of a block in a round: whole rounds over the list from its end, every other round
+   backwards, so that blocks have much the same work. False: none. */
+static __device__ inline bool take_item(
+	const prefill_arguments &a, uint32_t round, struct prefill_item *out)
+{
+	uint32_t place = round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
+	uint32_t index = round * gridDim.x + place;
+	uint32_t parts = a.part_count * a.shape.head_count;
+
+	if (index >= a.tile_count * parts) {
+		return false;
+	}
+	struct prefill_tile tile = a.tiles[a.tile_count - 1 - index / parts];
+	uint32_t start = a.query_start[tile.row];
+	uint32_t tokens = a.query_start[tile.row + 1] - start;
+	uint32_t queries = PREFILL_QUERY_TILE / a.part_count;
+	uint32_t part = index % parts / a.shape.head_count;
+	uint32_t first = tile.index * PREFILL_QUERY_TILE + part * queries;
+	out->row = tile.row;
+	out->head = index % a.shape.head_count;
+	out->first_token = start + first;
+	out->valid = first < tokens ? min(tokens - first, queries) : 0;
+	out->position = a.contexts[tile.row] - tokens + first;
+	out->end = out->valid > 0 ? out->position + out->valid : 1;
+	return true;
+}
+
+/* The row of the pool that a position of an item's sequence has. */
+static __device__ inline uint32_t pool_row(
+	const prefill_arguments &a, const struct prefill_item &item, uint32_t position)
+{
+	const uint32_t *table = a.tables + (size_t)a.rows[item.row] * a.shape.table_width;
+	uint32_t kv_head = item.head / (a.shape.head_count / a.shape.kv_head_count);
+	uint32_t block = __ldg(table + position / a.shape.block_size);
+
+	return (block * a.shape.kv_head_count + kv_head) * a.shape.block_size +
+	       position % a.shape.block_size;
+}
+
+template <int D>
+static __device__ inline void copy_tile(
+	uint32_t shared, const CUtensorMap *map, const uint32_t (&rows)[2], uint32_t full)
+{
+	barrier_arrive_expecting(full, prefill_places<D>::tile_bytes);
+#pragma unroll
+	for (int half = 0; half < D / HALF; half++) {
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			copy_box(shared + (half * KEYS + i * LANDING) * ROW_BYTES, map, half * HALF,
+				rows[i], full);
+		}
+	}
+}
+
+/* One lane copies keys and values of all items; values a tile behind, as they are needed. */
+template <int D>
+static __device__ inline void copy_keys_values(const prefill_arguments &a, const CUtensorMap *keys,
+	const CUtensorMap *values, const prefill_places<D> &at)
+{
+	struct prefill_item item, next;
+	uint32_t key_serial = 0, value_serial = 0;
+	bool is_there = take_item(a, 0, &item);
+
+	for (uint32_t round = 1; is_there; round++) {
+		uint32_t count = (item.end + KEYS - 1) / KEYS;
+		uint32_t rows[2], before[2] = {}, ahead[2];
+		ahead[0] = pool_row(a, item, 0);
+		ahead[1] = item.end > LANDING ? pool_row(a, item, LANDING) : ahead[0];
+		for (uint32_t t = 0; t <= count; t++) {
+			rows[0] = ahead[0];
+			rows[1] = ahead[1];
+			uint32_t position = (t + 1) * KEYS;
+			if (position < item.end) {
+				ahead[0] = pool_row(a, item, position);
+				ahead[1] = position + LANDING < item.end
+						   ? pool_row(a, item, position + LANDING)
+						   : ahead[0]; /* masked, but numbers */
+			}
+			if (t < count) {
+				uint32_t slot = key_serial % DEPTH;
+				barrier_wait(
+					at.empty_keys + slot * 8, (key_serial / DEPTH + 1) % 2);
+				copy_tile<D>(at.keys + slot * at.tile_bytes, keys, rows,
+					at.full_keys + slot * 8);
+				key_serial++;
+			}
+			if (t > 0) {
+				uint32_t slot = value_serial % DEPTH;
+				barrier_wait(
+					at.empty_values + slot * 8, (value_serial / DEPTH + 1) % 2);
+				copy_tile<D>(at.values + slot * at.tile_bytes, values, before,
+					at.full_values + slot * 8);
+				value_serial++;
+			} else {
+				is_there = take_item(a, round, &next);
+			}
+			before[0] = rows[0];
+			before[1] = rows[1];
+		}
+		item = next;
+	}
+}
+
+/* A warp copies the queries of all items, and says which item it is. */
+template <int D>
+static __device__ inline void copy_queries(
+	const prefill_arguments &a, struct prefill_item *items, const prefill_places<D> &at)
+{
+	const uint32_t chunks = D / 8;
+	struct prefill_item item;
+	uint32_t lane = threadIdx.x % WARP;
+
+	for (uint32_t round = 0; take_item(a, round, &item); round++) {
+		uint32_t slot = round % 2, stride = a.shape.head_count * D;
+		const uint16_t *from = a.query + (size_t)item.first_token * stride + item.head * D;
+		uint32_t shared = at.queries + slot * GROUPS * at.query_bytes;
+		barrier_wait(at.empty_queries + slot * 8, (round / 2 + 1) % 2);
+#pragma unroll 4
+		for (uint32_t i = lane; i < GROUPS * HALF * chunks; i += WARP) {
+			uint32_t query = i / chunks, chunk = i % chunks;
+			bool is_there = query < item.valid;
+			uint32_t to = (query / HALF) * at.query_bytes +
+				      (chunk / 8) * HALF * ROW_BYTES + query % HALF * ROW_BYTES +
+				      ((chunk % 8) ^ (query % 8)) * 16;
+			copy16(shared + to,
+				from + (is_there ? (size_t)query * stride : 0) + chunk * 8,
+				is_there);
+		}
+		if (lane == 0) {
+			items[slot] = item;
+		}
+		copy_commit();
+		copy_wait<0>();
+		fence_shared_writes();
+		__syncwarp();
+		if (lane == 0) {
+			barrier_arrive(at.full_queries + slot * 8);
+		}
+	}
+}
+
+/* A group's 64 queries: lane l of warp w holds of rows w * 16 + l / 4 (index 0 of pairs) and 8
+   further on (1) the columns 8 * n + 2 * (l % 4) + {0, 1}. */
+template <int D> struct group_state {
+	float out[D / 2];
+	float max[2], sum[2], shrink[2];
+};
+
+template <int D>
+static __device__ inline void multiply_keys(float (&score)[KEYS / 2], uint64_t query, uint64_t keys)
+{
+#pragma unroll
+	for (int k = 0; k < D / 16; k++) {
+		uint64_t within = k % 4 * 2;
+		warpgroup_product<KEYS>::begin(score,
+			query + k / 4 * (HALF * ROW_BYTES / 16) + within,
+			keys + k / 4 * (KEYS * ROW_BYTES / 16) + within, k > 0);
+	}
+}
+
+template <int D>
+static __device__ inline void multiply_values(
+	float (&out)[D / 2], const uint32_t (&p)[KEYS / 16][4], uint64_t values, int adds)
+{
+#pragma unroll
+	for (int k = 0; k < KEYS / 16; k++) {
+		warpgroup_multiply_turned(
+			out, p[k], values + k * (16 * ROW_BYTES / 16), k > 0 ? 1 : adds);
+	}
+}
+
+static __device__ inline float power_of_2(float x)
+{
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+	return y;
+}
+
+/* Scores become weights; maximum and sum follow, and `shrink` is what the sums so far lose.
+   first_masked: the first column of the lane's upper row that is behind its query. */
+template <int D, bool IS_MASKED>
+static __device__ inline void soften(
+	group_state<D> &state, float (&score)[KEYS / 2], float scale, int first_masked)
+{
+	if (IS_MASKED) {
+#pragma unroll
+		for (int i = 0; i < KEYS / 2; i++) {
+			int column = i / 4 * 8 + i % 2;
+			if (column >= first_masked + i % 4 / 2 * 8) {
+				score[i] = -CUDART_INF_F;
+			}
+		}
+	}
+#pragma unroll
+	for (int half = 0; half < 2; half++) {
+		float top[2] = {score[2 * half], score[2 * half + 1]};
+#pragma unroll
+		for (int i = 4; i < KEYS / 2; i += 4) {
+			top[0] = fmaxf(top[0], score[i + 2 * half]);
+			top[1] = fmaxf(top[1], score[i + 2 * half + 1]);
+		}
+		float most = fmaxf(top[0], top[1]);
+		most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+		most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+		most = fmaxf(most, state.max[half]);
+		state.shrink[half] = power_of_2((state.max[half] - most) * scale);
+		state.max[half] = most;
+	}
+#pragma unroll
+	for (int half = 0; half < 2; half++) {
+		float base = state.max[half] * scale, sum[2] = {};
+#pragma unroll
+		for (int i = 0; i < KEYS / 2; i += 4) {
+#pragma unroll
+			for (int j = 0; j < 2; j++) {
+				float p = power_of_2(
+					__fmaf_rn(score[i + 2 * half + j], scale, -base));
+				score[i + 2 * half + j] = p;
+				sum[j] += p;
+			}
+		}
+		state.sum[half] = __fmaf_rn(state.sum[half], state.shrink[half], sum[0] + sum[1]);
+	}
+}
+
+template <int D> static __device__ inline void shrink_out(group_state<D> &state)
+{
+#pragma unroll
+	for (int i = 0; i < D / 2; i++) {
+		state.out[i] *= state.shrink[i % 4 / 2];
+	}
+}
+
+static __device__ inline void pack_weights(
+	uint32_t (&p)[KEYS / 16][4], const float (&score)[KEYS / 2])
+{
+#pragma unroll
+	for (int i = 0; i < KEYS / 4; i++) {
+		p[i / 4][i % 4] = pack2(score[2 * i], score[2 * i + 1]);
+	}
+}
+
+/* What a group goes through an item with. */
+template <int D> struct group_walk {
+	prefill_places<D> at;
+	uint32_t group, serial; /* of the tile of keys, over all items */
+	uint64_t query;
+	float scale;
+	int first_masked; /* of the tile at position 0 */
+};
+
+/* The groups issue their products in turn, so that one multiplies while the other softens. */
+static __device__ inline void turn_begin(uint32_t group)
+{
+	warps_wait(1 + group, GROUPS * GROUP);
+}
+
+static __device__ inline void turn_end(uint32_t group)
+{
+	warps_arrive(1 + (group ^ 1), GROUPS * GROUP);
+}
+
+static __device__ inline void arrive_for_warp(uint32_t barrier)
+{
+	if (threadIdx.x % WARP == 0) {
+		barrier_arrive(barrier);
+	}
+}
+
+/* Tile t of keys, and the values of the tile before. */
+template <int D, bool IS_MASKED>
+static __device__ inline void step(group_walk<D> &walk, group_state<D> &state,
+	float (&score)[KEYS / 2], uint32_t (&p)[KEYS / 16][4], uint32_t t)
+{
+	const prefill_places<D> &at = walk.at;
+	uint32_t slot = walk.serial % DEPTH, before = (walk.serial - 1) % DEPTH;
+	uint64_t keys = tile_descriptor(at.keys + slot * at.tile_bytes);
+	uint64_t values = turned_descriptor(at.values + before * at.tile_bytes, KEYS * ROW_BYTES);
+
+	barrier_wait(at.full_keys + slot * 8, walk.serial / DEPTH % 2);
+	turn_begin(walk.group);
+	hold(score);
+	hold(state.out);
+	warpgroup_begin();
+	multiply_keys<D>(score, walk.query, keys);
+	warpgroup_commit();
+	barrier_wait(at.full_values + before * 8, (walk.serial - 1) / DEPTH % 2);
+	warpgroup_begin();
+	multiply_values<D>(state.out, p, values, t > 1);
+	warpgroup_commit();
+	turn_end(walk.group);
+	warpgroup_wait_for_all_but<1>();
+	hold(score);
+	arrive_for_warp(at.empty_keys + slot * 8);
+	soften<D, IS_MASKED>(state, score, walk.scale, walk.first_masked - (int)(t * KEYS));
+	warpgroup_wait_for_all_but<0>();
+	hold(state.out);
+	arrive_for_warp(at.empty_values + before * 8);
+	shrink_out<D>(state);
+	pack_weights(p, score);
+	walk.serial++;
+}
+
+template <int D>
+static __device__ inline void first_step(group_walk<D> &walk, group_state<D> &state,
+	float (&score)[KEYS / 2], uint32_t (&p)[KEYS / 16][4])
+{
+	const prefill_places<D> &at = walk.at;
+	uint32_t slot = walk.serial % DEPTH;
+	uint64_t keys = tile_descriptor(at.keys + slot * at.tile_bytes);
+
+	state.max[0] = state.max[1] = -CUDART_INF_F;
+	state.sum[0] = state.sum[1] = 0;
+	barrier_wait(at.full_keys + slot * 8, walk.serial / DEPTH % 2);
+	turn_begin(walk.group);
+	hold(score);
+	warpgroup_begin();
+	multiply_keys<D>(score, walk.query, keys);
+	warpgroup_commit();
+	turn_end(walk.group);
+	warpgroup_wait_for_all_but<0>();
+	hold(score);
+	arrive_for_warp(at.empty_keys + slot * 8);
+	soften<D, true>(state, score, walk.scale, walk.first_masked);
+	pack_weights(p, score);
+	walk.serial++;
+}
+
+/* Words of four lanes become the lane's 16 bytes: word w of lane l is word l of lane w. */
+static __device__ inline void turn_words(uint32_t (&word)[4])
+{
+	uint32_t lane = threadIdx.x % 4;
+
+#pragma unroll
+	for (int distance = 1; distance < 4; distance *= 2) {
+		bool is_upper = lane & distance;
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			if (i & distance) {
+				continue;
+			}
+			uint32_t sent = is_upper ? word[i] : word[i + distance];
+			uint32_t got = __shfl_xor_sync(0xffffffffu, sent, distance);
+			word[i] = is_upper ? got : word[i];
+			word[i + distance] = is_upper ? word[i + distance] : got;
+		}
+	}
+}
+
+template <int D>
+static __device__ inline void write_group(const prefill_arguments &a, group_state<D> &state,
+	const struct prefill_item &item, uint32_t group)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t first = group * HALF + threadIdx.x / WARP % WARPS_IN_GROUP * 16 + lane / 4;
+
+#pragma unroll
+	for (int half = 0; half < 2; half++) {
+		float sum = state.sum[half];
+		sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+		sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+		float share = 1 / sum;
+		uint32_t query = first + half * 8;
+		uint16_t *out =
+			a.out +
+			((size_t)(item.first_token + query) * a.shape.head_count + item.head) * D;
+#pragma unroll
+		for (int n = 0; n < D / 8; n += 4) {
+			uint32_t word[4];
+#pragma unroll
+			for (int i = 0; i < 4; i++) {
+				word[i] = pack2(state.out[(n + i) * 4 + 2 * half] * share,
+					state.out[(n + i) * 4 + 2 * half + 1] * share);
+			}
+			turn_words(word);
+			if (query < item.valid) {
+				*(uint4 *)(out + (n + lane % 4) * 8) =
+					make_uint4(word[0], word[1], word[2], word[3]);
+			}
+		}
+	}
+}
+
+/* An item that has no queries for the group: it only says that it needs nothing. */
+template <int D> static __device__ inline void pass(group_walk<D> &walk, uint32_t count)
+{
+	const prefill_places<D> &at = walk.at;
+
+	for (uint32_t t = 0; t < count; t++, walk.serial++) {
+		uint32_t slot = walk.serial % DEPTH, parity = walk.serial / DEPTH % 2;
+		turn_begin(walk.group);
+		turn_end(walk.group);
+		barrier_wait(at.full_keys + slot * 8, parity);
+		arrive_for_warp(at.empty_keys + slot * 8);
+		barrier_wait(at.full_values + slot * 8, parity);
+		arrive_for_warp(at.empty_values + slot * 8);
+	}
+}
+
+/* The work of a group of warps. */
+template <int D>
+static __device__ inline void attend(const prefill_arguments &a, const struct prefill_item *items,
+	const prefill_places<D> &at, uint32_t group, uint32_t rounds)
+{
+	group_walk<D> walk;
+	group_state<D> state;
+	float score[KEYS / 2];
+	uint32_t p[KEYS / 16][4];
+	uint32_t lane = threadIdx.x % WARP;
+	uint32_t lane_query = group * HALF + threadIdx.x / WARP % WARPS_IN_GROUP * 16 + lane / 4;
+
+	walk.at = at;
+	walk.group = group;
+	walk.serial = 0;
+	walk.scale = a.scale;
+	if (group == 1) {
+		turn_end(group);
+	}
+	for (uint32_t round = 0; round < rounds; round++) {
+		uint32_t slot = round % 2;
+		barrier_wait(at.full_queries + slot * 8, round / 2 % 2);
+		struct prefill_item item = items[slot];
+		walk.query = tile_descriptor(at.queries + (slot * GROUPS + group) * at.query_bytes);
+		walk.first_masked = (int)(item.position + lane_query + 1 - 2 * (lane % 4));
+		uint32_t count = (item.end + KEYS - 1) / KEYS;
+		if (group * HALF >= item.valid) {
+			pass<D>(walk, count);
+			arrive_for_warp(at.empty_queries + slot * 8);
+			continue;
+		}
+		uint32_t whole = (item.position + group * HALF + 1) / KEYS; /* tiles without mask */
+		uint32_t t = 1;
+		first_step<D>(walk, state, score, p);
+#pragma unroll 1
+		for (; t < whole; t++) {
+			step<D, false>(walk, state, score, p, t);
+		}
+#pragma unroll 1
+		for (; t < count; t++) {
+			step<D, true>(walk, state, score, p, t);
+		}
+		arrive_for_warp(at.empty_queries + slot * 8);
+		uint32_t before = (walk.serial - 1) % DEPTH;
+		uint64_t values =
+			turned_descriptor(at.values + before * at.tile_bytes, KEYS * ROW_BYTES);
+		barrier_wait(at.full_values + before * 8, (walk.serial - 1) / DEPTH % 2);
+		hold(state.out);
+		warpgroup_begin();
+		multiply_values<D>(state.out, p, values, count > 1);
+		warpgroup_commit();
+		warpgroup_wait_for_all_but<0>();
+		hold(state.out);
+		arrive_for_warp(at.empty_values + before * 8);
+		write_group<D>(a, state, item, group);
+	}
+	if (group == 0) {
+		turn_begin(group);
+	}
+}
+
+#endif
+
+template <int D>
+static __global__ void __launch_bounds__(HOPPER_WARPS *WARP, 1)
+	prefill_attention_sm90_kernel(const __grid_constant__ CUtensorMap keys,
+		const __grid_constant__ CUtensorMap values, const prefill_arguments a)
+{
+#ifdef QUIRE_SM90A
+	extern __shared__ __align__(PLACE_ALIGNMENT) unsigned char tiles[];
+	__shared__ struct prefill_item items[2];
+	__shared__ uint64_t barriers[BARRIERS];
+
+	dependents_launch();
+	prefill_places<D> at;
+	uint32_t group = threadIdx.x / GROUP, warp = threadIdx.x / WARP;
+	uint32_t barrier = shared_address(barriers);
+
+	at.queries =
+		(shared_address(tiles) + PLACE_ALIGNMENT - 1) / PLACE_ALIGNMENT * PLACE_ALIGNMENT;
+	at.keys = at.queries + 2 * GROUPS * at.query_bytes;
+	at.values = at.keys + DEPTH * at.tile_bytes;
+	at.full_queries = barrier;
+	at.empty_queries = barrier + 2 * 8;
+	at.full_keys = barrier + 4 * 8;
+	at.empty_keys = barrier + 6 * 8;
+	at.full_values = barrier + 8 * 8;
+	at.empty_values = barrier + 10 * 8;
+	if (threadIdx.x == 0) {
+		for (uint32_t i = 0; i < BARRIERS; i++) {
+			bool is_empty = i / 2 % 2 == 1;
+			barrier_init(barrier + i * 8, is_empty ? GROUPS * WARPS_IN_GROUP : 1);
+		}
+		barrier_init_done();
+		prefetch_map(&keys);
+		prefetch_map(&values);
+	}
+	__syncthreads();
+	dependency_wait();
+	if (group == GROUPS) {
+		registers_release<40>();
+		if (warp == GROUPS * WARPS_IN_GROUP && threadIdx.x % WARP == 0) {
+			fence_global_writes();
+			copy_keys_values<D>(a, &keys, &values, at);
+		} else if (warp == GROUPS * WARPS_IN_GROUP + 1) {
+			copy_queries<D>(a, items, at);
+		}
+	} else {
+		registers_take<232>();
+		uint32_t total = a.tile_count * a.part_count * a.shape.head_count;
+		uint32_t rounds = total / gridDim.x, rest = total % gridDim.x;
+		uint32_t place = rounds % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
+		attend<D>(a, items, at, group, rounds + (place < rest ? 1 : 0));
+	}
+#endif
+}
+
+/* Keys or values of a layer as one matrix of rows of D elements. How many rows there are is not
+   known here, and does not matter: none but those of the block tables are read. */
+template <int D>
+static int describe_pool(
+	CUtensorMap *out, PFN_cuTensorMapEncodeTiled_v12000 encode, const uint16_t *pool)
+{
+	const cuuint64_t size[] = {D, INT32_MAX}, row_bytes[] = {D * 2};
+	const cuuint32_t box[] = {HALF, LANDING}, step[] = {1, 1};
+
+	CUresult result = encode(out, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
+		const_cast<uint16_t *>(pool), size, row_bytes, box, step,
+		CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	return result == CUDA_SUCCESS ? (int)cudaSuccess : (int)cudaErrorInvalidValue;
+}
+
+/* Maps of keys and values, and how many blocks run at once. */
+template <int D>
+static int prepare(
+	const prefill_arguments &a, CUtensorMap *keys, CUtensorMap *values, uint32_t *block_count)
+{
+	void *encode = NULL;
+	enum cudaDriverEntryPointQueryResult found;
+	int device = 0, processors = 0;
+	int error = (int)cudaGetDriverEntryPointByVersion(
+		"cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found);
+
+	if (error == 0 && found != cudaDriverEntryPointSuccess) {
+		error = (int)cudaErrorNotSupported;
+	}
+	if (error == 0) {
+		error = describe_pool<D>(keys, (PFN_cuTensorMapEncodeTiled_v12000)encode, a.keys);
+	}
+	if (error == 0) {
+		error = describe_pool<D>(
+			values, (PFN_cuTensorMapEncodeTiled_v12000)encode, a.values);
+	}
+	if (error == 0) {
+		error = (int)cudaGetDevice(&device);
+	}
+	if (error == 0) {
+		error = (int)cudaDeviceGetAttribute(
+			&processors, cudaDevAttrMultiProcessorCount, device);
+	}
+	*block_count = (uint32_t)processors;
+	return error;
+}
+
+template <int D> static int launch(prefill_arguments a, cudaStream_t stream)
+{
+	const uint32_t bytes = prefill_places<D>::bytes + PLACE_ALIGNMENT;
+	CUtensorMap keys, values;
+	uint32_t block_count;
+	int error = prepare<D>(a, &keys, &values, &block_count);
+
+	if (error == 0) {
+		error = (int)cudaFuncSetAttribute(prefill_attention_sm90_kernel<D>,
+			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+	}
+	if (error != 0) {
+		return error;
+	}
+	/* A group alone computes at three quarters of the rate of two: halves pay where whole tiles
+	   would leave half of the device without work. */
+	uint32_t items = a.tile_count * a.shape.head_count;
+	a.part_count = 2 * items <= block_count ? 2 : 1;
+	items *= a.part_count;
+	return launch_dependent(prefill_attention_sm90_kernel<D>,
+		dim3(items < block_count ? items : block_count), dim3(HOPPER_WARPS * WARP), bytes,
+		stream, keys, values, a);
+}
+
+int prefill_attention_sm90(const prefill_arguments &a, cudaStream_t stream)
+{
+	return a.shape.head_dim == 128 ? launch<128>(a, stream) : launch<64>(a, stream);
+}

@@ -1,0 +1,90 @@
+#ifndef KERNELS_LINEAR_DECODE_MATMUL_CUH
+#define KERNELS_LINEAR_DECODE_MATMUL_CUH
+
+#include "kernels/linear/decode_matmul_wide.h"
+#include "kernels/device/device.cuh"
+#include "kernels/device/hopper.cuh"
+
+/* What the kernels behind kernels/linear/decode_matmul.h share. */
+
+enum {
+	CHUNK = 64, /* inputs of a row of a tile */
+	CHUNK_BYTES = CHUNK * 2,
+	BLOCKS_MAX = 132, /* multiprocessors */
+};
+
+/* The kernel of kernels/linear/decode_matmul_few.cu, for weights of which a block's share fits into
+   shared memory, in parts or not. It is right for any number of rows, and the faster one up to this
+   many where there are no parts. */
+enum { DECODE_FEW_ROWS = 4 };
+bool decode_matmul_few_fits(uint32_t input_count, uint32_t output_count);
+int decode_matmul_few(const struct decode_product *product, cudaStream_t stream);
+
+#ifdef QUIRE_SM90A
+
+/* Rows from `row` on, of both halves of the rows where the map has two, and chunks from `chunk` on:
+   as many as the map's box has. */
+static __device__ inline void copy_tiles(
+	uint32_t shared, const CUtensorMap *map, uint32_t row, uint32_t chunk, uint32_t barrier)
+{
+	asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+		     "[%0], [%1, {%2, %3, %2, %4}], [%5];\n" ::"r"(shared),
+		     "l"(map), "r"(0), "r"(row), "r"(chunk), "r"(barrier)
+		     : "memory");
+}
+
+/* Where in a ring somebody is, who goes through its stages again and again. */
+struct ring_position {
+	uint32_t stage, is_odd_round;
+};
+
+static __device__ inline void advance(struct ring_position *position, uint32_t stage_count)
+{
+	position->stage++;
+	if (position->stage == stage_count) {
+		position->stage = 0;
+		position->is_odd_round ^= 1;
+	}
+}
+
+/* What silu_mul() makes of a gate and an up that a tensor of bf16 has held. */
+static __device__ inline float gated(float gate, float up)
+{
+	gate = __bfloat162float(__float2bfloat16_rn(gate));
+	up = __bfloat162float(__float2bfloat16_rn(up));
+	return silu(gate) * up;
+}
+
+#endif
+
+/* A tensor of rows as the copies see it: chunks of rows, of one or two halves of them. */
+static inline int make_map(CUtensorMap *map, const uint16_t *tensor, uint32_t row_count,
+	uint32_t halves, uint32_t input_count, uint32_t tile_rows, uint32_t tile_chunks)
+{
+	const uint32_t rows = row_count / halves;
+	const cuuint64_t sizes[] = {CHUNK, rows, halves, input_count / CHUNK};
+	const cuuint64_t steps[] = {input_count * 2ull, input_count * 2ull * rows, CHUNK_BYTES};
+	const cuuint32_t tile[] = {CHUNK, tile_rows / halves, halves, tile_chunks};
+	const cuuint32_t ones[] = {1, 1, 1, 1};
+	void *function = NULL;
+	cudaDriverEntryPointQueryResult found;
+
+	/* The driver is no library of ours to link: a simulation runs where there is none. */
+	int code = (int)cudaGetDriverEntryPointByVersion(
+		"cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
+	if (code != 0 || found != cudaDriverEntryPointSuccess) {
+		return code != 0 ? code : (int)cudaErrorSymbolNotFound;
+	}
+	CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(map,
+		CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<uint16_t *>(tensor), sizes, steps,
+		tile, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	return result == CUDA_SUCCESS ? 0 : (int)cudaErrorInvalidValue;
+}
+
+static inline uint32_t divide_up(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
+#endif

@@ -1,0 +1,661 @@
+#include "kernels/linear/decode_matmul.cuh"
+#include "kernels/linear/decode_matmul.h"
+
+/* Products of more tokens than the tensor cores take at once.
+
+   What binds is the time that nothing can hide: the tokens' way from the end of the kernel before,
+   the exchange between blocks, the way out. So there are two rings of stages. That of the weight
+   holds all of it where it can and is on its way before the dependency wait, that of the tokens is
+   filled after it. Blocks of other tokens that want the same rows of the weight are a cluster, in
+   which each fetches a share of them for all.
+
+   A weight with few outputs has too few tiles for the multiprocessors. There, PARTS blocks of a
+   cluster sum one part each; then every block gathers the sums of its share of the outputs in its
+   shared memory and adds them, in order. */
+
+enum {
+	STAGES_MAX = 32,
+	BARRIER_BYTES = 1024, /* of each stage: tokens there, weight there, empty; and gathered */
+	GROUP = 4 * WARP,
+	GROUP_SIZE = 64, /* rows of an instruction */
+	PARTS = 4,
+	SHARED_MAX = 227 << 10,
+	CLUSTERS_MAX = 30, /* of PARTS blocks, that an H200 runs at a time */
+};
+
+/* What a launch is made from, and what every block knows. */
+struct wide {
+	uint16_t *out;
+	const uint16_t *bias;
+	uint32_t row_count;
+	uint32_t output_count; /* of a row of out */
+	uint32_t fill_count;   /* how often a stage is filled */
+	uint32_t token_stages, weight_stages;
+	uint32_t sharers; /* blocks of a cluster with the same rows of the weight, a power of 2 */
+};
+
+/* The tiles of a block. Of whole ones the tokens are the 64 rows of an instruction and COLUMNS rows
+   of the weight its columns; of split ones the other way round, as there are few weights' rows and
+   the number of columns can follow that of the tokens. */
+template <int TOKEN_GROUPS_, int WEIGHT_GROUPS_, int COLUMNS_, int CHUNKS_, bool IS_SILU_>
+struct whole_tile {
+	static constexpr int TOKEN_GROUPS = TOKEN_GROUPS_, WEIGHT_GROUPS = WEIGHT_GROUPS_;
+	static constexpr int COLUMNS = COLUMNS_, CHUNKS = CHUNKS_; /* of a stage */
+	static constexpr int GROUPS = TOKEN_GROUPS * WEIGHT_GROUPS;
+	static constexpr bool IS_SILU = IS_SILU_, IS_SPLIT = false;
+	static constexpr int TOKENS = TOKEN_GROUPS * GROUP_SIZE;
+	static constexpr int ROWS = WEIGHT_GROUPS * COLUMNS; /* of the weight */
+	static constexpr int COPY_ROWS = COLUMNS;	     /* of the weight */
+	static constexpr int GATHERED = 0;
+};
+
+template <int GROUPS_, int COLUMNS_, int CHUNKS_> struct split_tile {
+	static constexpr int TOKEN_GROUPS = 1, WEIGHT_GROUPS = GROUPS_, GROUPS = GROUPS_;
+	static constexpr int COLUMNS = COLUMNS_, CHUNKS = CHUNKS_;
+	static constexpr bool IS_SILU = false, IS_SPLIT = true;
+	static constexpr int TOKENS = COLUMNS;
+	static constexpr int ROWS = GROUPS * GROUP_SIZE;
+	static constexpr int COPY_ROWS = ROWS;
+	static constexpr int PIECE = 16 * COLUMNS * 4; /* a warp's sums, bytes */
+	static constexpr int GATHERED = PARTS * GROUPS * PIECE;
+};
+
+template <typename TILE> constexpr int consumers = TILE::GROUPS *GROUP;
+template <typename TILE> constexpr int token_stage = TILE::CHUNKS *TILE::TOKENS *CHUNK_BYTES;
+template <typename TILE> constexpr int weight_stage = TILE::CHUNKS *TILE::ROWS *CHUNK_BYTES;
+template <typename TILE> constexpr int sums = TILE::COLUMNS / 2;
+
+#ifdef QUIRE_SM90A
+
+/* ---- kernels ---- */
+
+static __device__ inline void barrier_arrive_in(uint32_t barrier, uint32_t rank)
+{
+	asm volatile(
+		"mbarrier.arrive.shared::cluster.b64 _, [%0];\n" ::"r"(address_in(barrier, rank))
+		: "memory");
+}
+
+/* barrier_wait() for two at once. */
+static __device__ inline void barriers_wait(
+	uint32_t first, uint32_t first_parity, uint32_t second, uint32_t second_parity)
+{
+	asm volatile("{\n.reg .pred first, second;\n"
+		     "again:\n"
+		     "mbarrier.try_wait.parity.shared::cta.b64 first, [%0], %1;\n"
+		     "mbarrier.try_wait.parity.shared::cta.b64 second, [%2], %3;\n"
+		     "and.pred first, first, second;\n"
+		     "@!first bra again;\n}\n" ::"r"(first),
+		     "r"(first_parity), "r"(second), "r"(second_parity)
+		     : "memory");
+}
+
+static __device__ inline void shared_store(uint32_t to, uint32_t value)
+{
+	asm volatile("st.shared.u32 [%0], %1;\n" ::"r"(to), "r"(value) : "memory");
+}
+
+static __device__ inline void shared_store4(uint32_t to, float4 value)
+{
+	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "f"(value.x),
+		     "f"(value.y), "f"(value.z), "f"(value.w)
+		     : "memory");
+}
+
+static __device__ inline float4 shared_load_sums(uint32_t from)
+{
+	float4 four;
+	asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+		     : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
+		     : "r"(from)
+		     : "memory");
+	return four;
+}
+
+static __device__ inline uint4 shared_load4(uint32_t from)
+{
+	uint4 four;
+	asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+		     : "=r"(four.x), "=r"(four.y), "=r"(four.z), "=r"(four.w)
+		     : "r"(from)
+		     : "memory");
+	return four;
+}
+
+/* Of a matrix of 8 x 8 bf16 lane l holds the pair l % 4 of row l / 4; afterwards of column l / 4.
+ */
+static __device__ inline uint32_t transposed(uint32_t pair)
+{
+	uint32_t turned;
+	asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(turned) : "r"(pair));
+	return turned;
+}
+
+/* Rows from `row` on, of both halves of the rows where the map has two, of one chunk of inputs; to
+   the same place in each of the first `blocks` of the cluster. */
+static __device__ inline void copy_tile(uint32_t shared, const CUtensorMap *map, uint32_t row,
+	uint32_t chunk, uint32_t barrier, uint32_t blocks)
+{
+	if (blocks == 1) {
+		asm volatile(
+			"cp.async.bulk.tensor.4d.shared::cluster.global"
+			".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %2, %4}], [%5];\n" ::"r"(
+				shared),
+			"l"(map), "r"(0), "r"(row), "r"(chunk), "r"(barrier)
+			: "memory");
+	} else {
+		asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global"
+			     ".mbarrier::complete_tx::bytes.multicast::cluster "
+			     "[%0], [%1, {%2, %3, %2, %4}], [%5], %6;\n" ::"r"(shared),
+			     "l"(map), "r"(0), "r"(row), "r"(chunk), "r"(barrier),
+			     "h"((uint16_t)((1u << blocks) - 1))
+			     : "memory");
+	}
+}
+
+/* What a block is to do, and where its shared memory has what. */
+struct place {
+	uint32_t first_row;   /* of the weight; of half of it where it has two */
+	uint32_t first_token; /* of the tile */
+	uint32_t first_chunk;
+	uint32_t rank; /* in the cluster: the part of a split tile, the share of a whole one */
+	uint32_t tokens_full, weight_full, empty, gathered_full; /* barriers */
+	uint32_t tokens;   /* stages of (CHUNKS, TOKENS, CHUNK) */
+	uint32_t weight;   /* stages of (CHUNKS, ROWS, CHUNK) */
+	uint32_t gathered; /* (PARTS, GROUPS) pieces */
+};
+
+template <typename TILE> static __device__ inline struct place find_place(const struct wide &wide)
+{
+	extern __shared__ __align__(1024) uint8_t memory[];
+	const uint32_t row_tile = TILE::IS_SPLIT ? blockIdx.x / PARTS : blockIdx.x;
+	struct place place;
+
+	place.rank = cluster_rank();
+	place.first_row = row_tile * (TILE::IS_SILU ? TILE::ROWS / 2 : TILE::ROWS);
+	/* The last tile begins earlier instead of ending behind the last row, which takes longer.
+	   Rows that two blocks have get the same bits from both. */
+	place.first_token = min(blockIdx.y * TILE::TOKENS,
+		wide.row_count - min(wide.row_count, (uint32_t)TILE::TOKENS));
+	place.first_chunk = TILE::IS_SPLIT ? place.rank * wide.fill_count * TILE::CHUNKS : 0;
+	place.tokens_full = shared_address(memory);
+	place.weight_full = place.tokens_full + 8 * STAGES_MAX;
+	place.empty = place.weight_full + 8 * STAGES_MAX;
+	place.gathered_full = place.empty + 8 * STAGES_MAX;
+	place.tokens = place.tokens_full + BARRIER_BYTES;
+	place.weight = place.tokens + wide.token_stages * token_stage<TILE>;
+	place.gathered = place.weight + wide.weight_stages * weight_stage<TILE>;
+	return place;
+}
+
+template <typename TILE>
+static __device__ inline void fetch_weight(const struct wide &wide, const struct place &place,
+	const CUtensorMap *map, uint32_t fill, uint32_t stage)
+{
+	const uint32_t barrier = place.weight_full + 8 * stage;
+	const uint32_t to = place.weight + stage * weight_stage<TILE>;
+	constexpr uint32_t copies = TILE::ROWS / TILE::COPY_ROWS; /* for a chunk */
+
+	barrier_arrive_expecting(barrier, weight_stage<TILE>);
+#pragma unroll
+	for (uint32_t i = 0; i < TILE::CHUNKS * copies; i++) {
+		const uint32_t row = i % copies * TILE::COPY_ROWS;
+		if (TILE::IS_SPLIT || (i & (wide.sharers - 1)) == place.rank) {
+			copy_tile(to + i * TILE::COPY_ROWS * CHUNK_BYTES, map,
+				place.first_row + (TILE::IS_SILU ? row / 2 : row),
+				place.first_chunk + fill * TILE::CHUNKS + i / copies, barrier,
+				wide.sharers);
+		}
+	}
+}
+
+template <typename TILE>
+static __device__ inline void fetch_tokens(
+	const struct place &place, const CUtensorMap *map, uint32_t fill, uint32_t stage)
+{
+	const uint32_t barrier = place.tokens_full + 8 * stage;
+	const uint32_t to = place.tokens + stage * token_stage<TILE>;
+
+	barrier_arrive_expecting(barrier, token_stage<TILE>);
+#pragma unroll
+	for (uint32_t chunk = 0; chunk < TILE::CHUNKS; chunk++) {
+		copy_tile(to + chunk * TILE::TOKENS * CHUNK_BYTES, map, place.first_token,
+			place.first_chunk + fill * TILE::CHUNKS + chunk, barrier, 1);
+	}
+}
+
+/* The barriers, and the weight's way as far as there are stages for it. */
+template <typename TILE>
+static __device__ inline void prepare(const struct wide &wide, const struct place &place,
+	const CUtensorMap *weight_map, const CUtensorMap *in_map)
+{
+#pragma unroll 1
+	for (uint32_t i = 0; i < wide.token_stages; i++) {
+		barrier_init(place.tokens_full + 8 * i, 1);
+		barrier_init(place.empty + 8 * i, TILE::GROUPS * 4 * wide.sharers);
+	}
+#pragma unroll 1
+	for (uint32_t i = 0; i < wide.weight_stages; i++) {
+		barrier_init(place.weight_full + 8 * i, 1);
+	}
+	if (TILE::IS_SPLIT) {
+		barrier_init(place.gathered_full, 1);
+	}
+	barrier_init_done();
+	fence_shared_writes();
+	if constexpr (TILE::IS_SPLIT) {
+		barrier_arrive_expecting(place.gathered_full, TILE::GATHERED / PARTS * (PARTS - 1));
+	}
+	if (wide.sharers == 1) {
+#pragma unroll 1
+		for (uint32_t i = 0; i < wide.weight_stages; i++) {
+			fetch_weight<TILE>(wide, place, weight_map, i, i);
+		}
+	}
+	prefetch_map(in_map);
+}
+
+/* The producing thread, when the barriers of the whole cluster are there. A stage of the weight
+   becomes free together with that of the tokens that it was multiplied with. */
+template <typename TILE>
+static __device__ inline void produce(const struct wide &wide, const struct place &place,
+	const CUtensorMap *weight_map, const CUtensorMap *in_map)
+{
+	struct ring_position at = {0, 0}, weight_at = {0, 0};
+
+	if (wide.sharers > 1) {
+#pragma unroll 1
+		for (uint32_t i = 0; i < wide.weight_stages; i++) {
+			fetch_weight<TILE>(wide, place, weight_map, i, i);
+		}
+	}
+	dependency_wait();
+	fence_global_writes();
+#pragma unroll 1
+	for (uint32_t fill = 0; fill < wide.fill_count; fill++) {
+		if (fill >= wide.token_stages) {
+			const uint32_t next = fill - wide.token_stages + wide.weight_stages;
+			barrier_wait(place.empty + 8 * at.stage, at.is_odd_round ^ 1);
+			fetch_tokens<TILE>(place, in_map, fill, at.stage);
+			if (next < wide.fill_count) {
+				fetch_weight<TILE>(wide, place, weight_map, next, weight_at.stage);
+				advance(&weight_at, wide.weight_stages);
+			}
+		} else {
+			fetch_tokens<TILE>(place, in_map, fill, at.stage);
+		}
+		advance(&at, wide.token_stages);
+	}
+}
+
+/* Begins the products of a stage. The addresses are those of this warpgroup's tiles. */
+template <typename TILE>
+static __device__ inline void sum_stage(
+	float (&sum)[sums<TILE>], uint32_t tokens, uint32_t weight, bool adds)
+{
+	const uint64_t a = tile_descriptor(TILE::IS_SPLIT ? weight : tokens);
+	const uint64_t b = tile_descriptor(TILE::IS_SPLIT ? tokens : weight);
+	const uint32_t a_rows = TILE::IS_SPLIT ? TILE::ROWS : TILE::TOKENS;
+	const uint32_t b_rows = TILE::IS_SPLIT ? TILE::TOKENS : TILE::ROWS;
+
+	warpgroup_begin();
+#pragma unroll
+	for (uint32_t chunk = 0; chunk < TILE::CHUNKS; chunk++) {
+#pragma unroll
+		for (uint32_t k = 0; k < CHUNK / 16; k++) { /* 16 inputs are 32 bytes of a row */
+			warpgroup_product<TILE::COLUMNS>::begin(sum,
+				a + chunk * (a_rows * CHUNK_BYTES / 16) + 2 * k,
+				b + chunk * (b_rows * CHUNK_BYTES / 16) + 2 * k,
+				chunk + k > 0 || adds);
+		}
+	}
+	warpgroup_commit();
+}
+
+/* Says in all blocks that fetch for this one that this warp is done with a stage. */
+template <typename TILE>
+static __device__ inline void release(
+	const struct wide &wide, const struct place &place, uint32_t stage)
+{
+	if (TILE::IS_SPLIT ? threadIdx.x % WARP == place.rank : threadIdx.x % WARP < wide.sharers) {
+		barrier_arrive_in(place.empty + 8 * stage, threadIdx.x % WARP);
+	}
+}
+
+/* The same number in all lanes, and known to be. */
+static __device__ inline uint32_t warpgroup_index()
+{
+	return __shfl_sync(0xffffffffu, threadIdx.x / GROUP, 0);
+}
+
+template <typename TILE>
+static __device__ inline void sum_all(
+	const struct wide &wide, const struct place &place, float (&sum)[sums<TILE>])
+{
+	const uint32_t group = warpgroup_index();
+	const uint32_t tokens = place.tokens + (TILE::IS_SPLIT ? 0 : group / TILE::WEIGHT_GROUPS) *
+						       (GROUP_SIZE * CHUNK_BYTES);
+	const uint32_t weight =
+		place.weight +
+		group % TILE::WEIGHT_GROUPS * (TILE::ROWS / TILE::WEIGHT_GROUPS * CHUNK_BYTES);
+	struct ring_position at = {0, 0}, weight_at = {0, 0};
+	uint32_t before = 0;
+
+#pragma unroll 1
+	for (uint32_t fill = 0; fill < wide.fill_count; fill++) {
+		barriers_wait(place.weight_full + 8 * weight_at.stage, weight_at.is_odd_round,
+			place.tokens_full + 8 * at.stage, at.is_odd_round);
+		sum_stage<TILE>(sum, tokens + at.stage * token_stage<TILE>,
+			weight + weight_at.stage * weight_stage<TILE>, fill > 0);
+		if (fill > 0) {
+			warpgroup_wait_for_all_but<1>();
+			if (fill + wide.token_stages <= wide.fill_count) {
+				release<TILE>(wide, place, before);
+			}
+		}
+		before = at.stage;
+		advance(&at, wide.token_stages);
+		advance(&weight_at, wide.weight_stages);
+	}
+	warpgroup_wait_for_all_but<0>();
+	hold(sum);
+}
+
+/* From registers to the rows of the tile's tokens: through shared memory, where a warp has a row of
+   its 16 tokens after the other, so that whole lines leave. */
+template <typename TILE>
+static __device__ inline void finish(
+	const struct wide &wide, const struct place &place, const float *sum)
+{
+	const uint32_t group = threadIdx.x / GROUP, warp = threadIdx.x / WARP;
+	const uint32_t lane = threadIdx.x % WARP;
+	constexpr uint32_t columns = TILE::IS_SILU ? TILE::COLUMNS / 2 : TILE::COLUMNS;
+	constexpr uint32_t ups = TILE::COLUMNS / 4; /* from a gate's sum to its up's */
+	constexpr uint32_t pitch = columns * 2 + (columns % 16 == 0 ? 16 : 32); /* no banks meet */
+	constexpr uint32_t eights = columns / 8;
+	const uint32_t first_column = place.first_row + group % TILE::WEIGHT_GROUPS * columns;
+	const uint32_t first_token =
+		place.first_token + group / TILE::WEIGHT_GROUPS * GROUP_SIZE + warp % 4 * 16;
+	const uint32_t rows = place.tokens + warp * 16 * pitch;
+
+	warps_wait(1, consumers<TILE>); /* nobody reads stages any more */
+#pragma unroll
+	for (uint32_t i = 0; i < columns / 2; i += 2) {
+		const uint32_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2;
+		float low = sum[i], high = sum[i + 1];
+		if (TILE::IS_SILU) {
+			low = gated(low, sum[i + ups]);
+			high = gated(high, sum[i + 1 + ups]);
+		} else if (wide.bias != NULL) {
+			low += bf16_load(wide.bias + first_column + column);
+			high += bf16_load(wide.bias + first_column + column + 1);
+		}
+		shared_store(rows + row * pitch + column * 2, pack2(low, high));
+	}
+	__syncwarp();
+#pragma unroll
+	for (uint32_t i = lane; i < 16 * eights; i += WARP) {
+		const uint32_t row = i / eights, eight = i % eights;
+		const uint4 values = shared_load4(rows + row * pitch + eight * 16);
+		if (first_token + row < wide.row_count) {
+			size_t at = (size_t)(first_token + row) * wide.output_count + first_column +
+				    eight * 8;
+			*reinterpret_cast<uint4 *>(wide.out + at) = values;
+		}
+	}
+}
+
+/* Gives every block of the cluster the pieces that it is to finish, those of the warp of its rank
+   in each group. A piece is (COLUMNS / 8, WARP) of four sums that a lane has in a row. */
+template <typename TILE>
+static __device__ inline void exchange(const struct place &place, const float *sum)
+{
+	const uint32_t warp = threadIdx.x / WARP, to = warp % 4;
+	const uint32_t piece = place.gathered +
+			       (place.rank * TILE::GROUPS + warp / 4) * TILE::PIECE +
+			       threadIdx.x % WARP * 16;
+	const uint32_t there = address_in(piece, to);
+	const uint32_t barrier = address_in(place.gathered_full, to);
+
+	if (to == place.rank) {
+#pragma unroll
+		for (uint32_t i = 0; i < sums<TILE>; i += 4) {
+			shared_store4(piece + i / 4 * WARP * 16,
+				make_float4(sum[i], sum[i + 1], sum[i + 2], sum[i + 3]));
+		}
+	} else {
+#pragma unroll
+		for (uint32_t i = 0; i < sums<TILE>; i += 4) {
+			store_remote(there + i / 4 * WARP * 16, barrier, sum + i);
+		}
+	}
+	warps_wait(1, consumers<TILE>);
+	barrier_wait(place.gathered_full, 0);
+}
+
+/* Adds what was gathered, 8 tokens of 16 outputs at a time. */
+template <typename TILE>
+static __device__ inline void finish_gathered(const struct wide &wide, const struct place &place)
+{
+	const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, group = warp / 4;
+	const uint32_t first_row = place.first_row + group * GROUP_SIZE + place.rank * 16;
+	float low = 0, high = 0;
+
+	if (wide.bias != NULL) {
+		low = bf16_load(wide.bias + first_row + lane / 4);
+		high = bf16_load(wide.bias + first_row + lane / 4 + 8);
+	}
+#pragma unroll
+	for (uint32_t round = 0; round < (TILE::COLUMNS / 8 + 3) / 4; round++) {
+		const uint32_t i = round * 4 + warp % 4;
+		if (i >= TILE::COLUMNS / 8) {
+			break;
+		}
+		const uint32_t from = place.gathered + group * TILE::PIECE + (i * WARP + lane) * 16;
+		const uint32_t token = place.first_token + i * 8 + lane / 4;
+		float4 sum = shared_load_sums(from);
+#pragma unroll
+		for (uint32_t part = 1; part < PARTS; part++) {
+			float4 more = shared_load_sums(from + part * (TILE::GROUPS * TILE::PIECE));
+			sum.x += more.x;
+			sum.y += more.y;
+			sum.z += more.z;
+			sum.w += more.w;
+		}
+		if (wide.bias != NULL) {
+			sum.x += low;
+			sum.y += low;
+			sum.z += high;
+			sum.w += high;
+		}
+		const uint32_t first = transposed(pack2(sum.x, sum.y));
+		const uint32_t second = transposed(pack2(sum.z, sum.w));
+		if (token < wide.row_count) {
+			uint16_t *to = wide.out + (size_t)token * wide.output_count + first_row +
+				       lane % 4 * 2;
+			*reinterpret_cast<uint32_t *>(to) = first;
+			*reinterpret_cast<uint32_t *>(to + 8) = second;
+		}
+	}
+}
+
+#endif
+
+template <typename TILE>
+static __global__ void __launch_bounds__(consumers<TILE> + WARP, 1)
+	wide_kernel(const __grid_constant__ CUtensorMap weight_map,
+		const __grid_constant__ CUtensorMap in_map, const struct wide wide)
+{
+#ifdef QUIRE_SM90A
+	dependents_launch();
+	const struct place place = find_place<TILE>(wide);
+	const bool is_producer = threadIdx.x == consumers<TILE>;
+
+	if (is_producer) {
+		prepare<TILE>(wide, place, &weight_map, &in_map);
+	}
+	__syncthreads();
+	if (TILE::IS_SPLIT || wide.sharers > 1) {
+		cluster_arrive_relaxed();
+		cluster_wait();
+	}
+	if (warpgroup_index() < TILE::GROUPS) {
+		float sum[sums<TILE>];
+		sum_all<TILE>(wide, place, sum);
+		if constexpr (TILE::IS_SPLIT) {
+			exchange<TILE>(place, sum);
+			finish_gathered<TILE>(wide, place);
+		} else {
+			finish<TILE>(wide, place, sum);
+		}
+	} else if (is_producer) {
+		produce<TILE>(wide, place, &weight_map, &in_map);
+	}
+#endif
+}
+
+/* ---- launchers ---- */
+
+/* How a launch uses what it is given. */
+struct plan {
+	uint32_t sharers;
+	uint32_t token_stages; /* at most; the weight has the rest */
+};
+
+/* Returns the bytes of shared memory. */
+template <typename TILE> static uint32_t choose_stages(struct wide *wide, const struct plan *plan)
+{
+	const uint32_t fills = wide->fill_count;
+	const uint32_t others = BARRIER_BYTES + TILE::GATHERED;
+	const uint32_t most = fills < (uint32_t)STAGES_MAX ? fills : (uint32_t)STAGES_MAX;
+
+	wide->token_stages = plan->token_stages < most ? plan->token_stages : most;
+	uint32_t room = SHARED_MAX - others - wide->token_stages * token_stage<TILE>;
+	wide->weight_stages = room / weight_stage<TILE>;
+	wide->weight_stages = wide->weight_stages < most ? wide->weight_stages : most;
+	return others + wide->token_stages * token_stage<TILE> +
+	       wide->weight_stages * weight_stage<TILE>;
+}
+
+template <typename TILE>
+static struct wide describe(const struct decode_product *product, const struct plan *plan)
+{
+	const uint32_t parts = TILE::IS_SPLIT ? PARTS : 1;
+	struct wide wide = {};
+
+	wide.out = product->out;
+	wide.bias = product->bias;
+	wide.row_count = product->row_count;
+	wide.output_count = TILE::IS_SILU ? product->output_count / 2 : product->output_count;
+	wide.fill_count = product->input_count / parts / (CHUNK * TILE::CHUNKS);
+	wide.sharers = plan->sharers;
+	return wide;
+}
+
+template <typename TILE>
+static int launch(
+	const struct decode_product *product, const struct plan *plan, struct CUstream_st *stream)
+{
+	auto kernel = wide_kernel<TILE>;
+	const uint32_t split = TILE::IS_SPLIT ? PARTS : 1;
+	const uint32_t token_tiles = divide_up(product->row_count, TILE::TOKENS);
+	struct wide wide = describe<TILE>(product, plan);
+	cudaLaunchAttribute attributes[2] = {};
+	cudaLaunchConfig_t config = {};
+	CUtensorMap weight_map, in_map;
+	const uint32_t bytes = choose_stages<TILE>(&wide, plan);
+
+	attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+	attributes[0].val.programmaticStreamSerializationAllowed = 1;
+	attributes[1].id = cudaLaunchAttributeClusterDimension;
+	attributes[1].val.clusterDim.x = split;
+	attributes[1].val.clusterDim.y = wide.sharers;
+	attributes[1].val.clusterDim.z = 1;
+	config.gridDim = dim3(product->output_count / TILE::ROWS * split,
+		divide_up(token_tiles, wide.sharers) * wide.sharers);
+	config.blockDim = dim3(consumers<TILE> + WARP);
+	config.dynamicSmemBytes = bytes;
+	config.stream = stream;
+	config.attrs = attributes;
+	config.numAttrs = split * wide.sharers > 1 ? 2 : 1;
+	int code = make_map(&weight_map, product->weight, product->output_count,
+		TILE::IS_SILU ? 2 : 1, product->input_count, TILE::COPY_ROWS, 1);
+	if (code == 0) {
+		code = make_map(&in_map, product->in, product->row_count, 1, product->input_count,
+			TILE::TOKENS, 1);
+	}
+	if (code == 0) {
+		code = (int)cudaFuncSetAttribute(
+			kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+	}
+	return code != 0 ? code
+			 : (int)cudaLaunchKernelEx(&config, kernel, weight_map, in_map, wide);
+}
+
+/* Whether split tiles of so many rows and tokens cover a product and all run at a time. */
+static bool is_at_once(const struct decode_product *product, uint32_t rows, uint32_t tokens)
+{
+	return product->output_count % rows == 0 &&
+	       product->output_count / rows * divide_up(product->row_count, tokens) <= CLUSTERS_MAX;
+}
+
+/* The smallest tiles of which all run at a time. */
+static int launch_in_parts(const struct decode_product *product, struct CUstream_st *stream)
+{
+	const struct plan three = {1, 3}, four = {1, 4}, six = {1, 6};
+
+	if (is_at_once(product, 64, 96)) {
+		return launch<split_tile<1, 96, 2>>(product, &four, stream);
+	}
+	if (is_at_once(product, 64, 128)) {
+		return launch<split_tile<1, 128, 2>>(product, &three, stream);
+	}
+	if (is_at_once(product, 128, 64)) {
+		return launch<split_tile<2, 64, 2>>(product, &four, stream);
+	}
+	return launch<split_tile<2, 88, 1>>(product, &six, stream);
+}
+
+template <bool IS_SILU>
+static int launch_whole(const struct decode_product *product, struct CUstream_st *stream)
+{
+	const struct plan plan = {2, 4};
+
+	if (product->row_count <= 2 * GROUP_SIZE) {
+		return launch<whole_tile<1, 2, 48, 2, IS_SILU>>(product, &plan, stream);
+	}
+	return launch<whole_tile<2, 1, 96, 2, IS_SILU>>(product, &plan, stream);
+}
+
+bool decode_matmul_wide_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count)
+{
+	const struct decode_product product = {
+		.row_count = row_count, .input_count = input_count, .output_count = output_count};
+	const uint32_t inputs_max = 1024; /* more were not measured */
+
+	if (kernel_path_of_device() != KERNEL_PATH_SM90 || row_count == 0) {
+		return false;
+	}
+	if (decode_matmul_parts(input_count, output_count) > 1) {
+		return is_at_once(&product, 64, 128) || is_at_once(&product, 128, 88);
+	}
+	return input_count > 0 && input_count <= inputs_max && input_count % 128 == 0 &&
+	       output_count > 0 && output_count % 96 == 0 &&
+	       output_count / 96 * divide_up(row_count, 2 * GROUP_SIZE) <= BLOCKS_MAX;
+}
+
+int decode_matmul_wide(const struct decode_product *product, struct CUstream_st *stream)
+{
+	const uint32_t inputs = product->input_count, outputs = product->output_count;
+
+	if (!decode_matmul_wide_pays(product->row_count, inputs, outputs) ||
+		(product->is_silu && decode_matmul_parts(inputs, outputs) > 1) ||
+		product->norm != NULL) {
+		return (int)cudaErrorInvalidValue;
+	}
+	if (decode_matmul_parts(inputs, outputs) > 1) {
+		return launch_in_parts(product, stream);
+	}
+	return product->is_silu ? launch_whole<true>(product, stream)
+				: launch_whole<false>(product, stream);
+}

@@ -1,0 +1,490 @@
+#include "kernels/linear/matmul.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Row-major out = in * weight^T is, column by column, out^T = weight * in^T: cuBLAS sees the weight
+   as its transposed left operand. The algorithm of a shape is asked for once and kept, and numbers
+   of rows that lie close share one: steps with prompts have any number, asking takes a tenth of a
+   millisecond, and loading a kernel that was never launched takes several.
+
+   Only algorithms are taken that sum all inputs of an element in one place: no split of them, no
+   reduction, no workspace to keep parts in. What is left differs in tiles and pipelines, and the
+   tensor cores add 16 inputs after 16 in ascending order in each of them. That is no promise of the
+   library: the tests hold it to it, row by row. It costs nothing: over the weights of qwen3-0.6b
+   and qwen3-8b and 1 to 16,384 rows these algorithms take as long as those with splits. */
+
+enum {
+	PLANS_BITS = 13,
+	PLANS_MAX = 1 << PLANS_BITS,
+	CANDIDATES_MAX = 16,
+	MATMUL_NO_LIBRARY = 999,
+};
+
+/* The library is half a gigabyte, and a simulation needs none of it: it is loaded when a context is
+   opened, and its functions are called through this table. */
+#define CUBLASLT_LIST(X)                                                                           \
+	X(cublasLtCreate)                                                                          \
+	X(cublasLtDestroy)                                                                         \
+	X(cublasLtMatmul)                                                                          \
+	X(cublasLtMatmulAlgoConfigGetAttribute)                                                    \
+	X(cublasLtMatmulAlgoGetHeuristic)                                                          \
+	X(cublasLtMatmulDescCreate)                                                                \
+	X(cublasLtMatmulDescDestroy)                                                               \
+	X(cublasLtMatmulDescSetAttribute)                                                          \
+	X(cublasLtMatrixLayoutCreate)                                                              \
+	X(cublasLtMatrixLayoutDestroy)                                                             \
+	X(cublasLtMatrixLayoutSetAttribute)                                                        \
+	X(cublasLtMatmulPreferenceCreate)                                                          \
+	X(cublasLtMatmulPreferenceDestroy)                                                         \
+	X(cublasLtMatmulPreferenceSetAttribute)
+
+struct cublaslt {
+	void *library;
+#define CUBLASLT_FIELD(name) decltype(&::name) name;
+	CUBLASLT_LIST(CUBLASLT_FIELD)
+#undef CUBLASLT_FIELD
+};
+
+struct plan {
+	uint32_t row_count; /* of shared_rows() */
+	uint32_t input_count, output_count;
+	uint32_t parts; /* of the inputs, each multiplied by itself; mostly 1 */
+	bool has_bias, is_f32, is_known;
+	cublasLtMatmulDesc_t operation;
+	cublasLtMatrixLayout_t weight, in, out;
+	cublasLtMatmulAlgo_t algorithm;
+};
+
+struct matmul_context {
+	struct cublaslt api;
+	cublasLtHandle_t handle;
+	struct plan *plans; /* (PLANS_MAX) open addressing */
+	uint32_t plan_count;
+};
+
+static int failure(cublasStatus_t status)
+{
+	return status == CUBLAS_STATUS_SUCCESS ? 0 : MATMUL_CUBLAS_ERROR + (int)status;
+}
+
+const char *matmul_error_text(int code)
+{
+	if (code < MATMUL_CUBLAS_ERROR) {
+		return cudaGetErrorString((cudaError_t)code);
+	}
+	switch (code - MATMUL_CUBLAS_ERROR) {
+	case MATMUL_NO_LIBRARY:
+		return "libcublasLt of the CUDA toolkit cannot be loaded";
+	case CUBLAS_STATUS_ALLOC_FAILED:
+		return "cuBLASLt: CUBLAS_STATUS_ALLOC_FAILED";
+	case CUBLAS_STATUS_INVALID_VALUE:
+		return "cuBLASLt: CUBLAS_STATUS_INVALID_VALUE";
+	case CUBLAS_STATUS_EXECUTION_FAILED:
+		return "cuBLASLt: CUBLAS_STATUS_EXECUTION_FAILED";
+	case CUBLAS_STATUS_NOT_SUPPORTED:
+		return "cuBLASLt: CUBLAS_STATUS_NOT_SUPPORTED";
+	default:
+		return "cuBLASLt failed";
+	}
+}
+
+static int load(struct cublaslt *api)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
+	api->library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+	if (api->library == NULL) {
+		return MATMUL_CUBLAS_ERROR + MATMUL_NO_LIBRARY;
+	}
+#define CUBLASLT_FIND(name)                                                                        \
+	api->name = (decltype(&::name))dlsym(api->library, #name);                                 \
+	if (api->name == NULL) {                                                                   \
+		return MATMUL_CUBLAS_ERROR + MATMUL_NO_LIBRARY;                                    \
+	}
+	CUBLASLT_LIST(CUBLASLT_FIND)
+#undef CUBLASLT_FIND
+	return 0;
+}
+
+static void forget(const struct cublaslt *api, struct plan *plan)
+{
+	if (plan->operation != NULL) {
+		api->cublasLtMatmulDescDestroy(plan->operation);
+	}
+	if (plan->weight != NULL) {
+		api->cublasLtMatrixLayoutDestroy(plan->weight);
+	}
+	if (plan->in != NULL) {
+		api->cublasLtMatrixLayoutDestroy(plan->in);
+	}
+	if (plan->out != NULL) {
+		api->cublasLtMatrixLayoutDestroy(plan->out);
+	}
+	memset(plan, 0, sizeof(*plan));
+}
+
+int matmul_open(struct matmul_context **out)
+{
+	struct matmul_context *context = (struct matmul_context *)calloc(1, sizeof(*context));
+
+	*out = context;
+	if (context == NULL) {
+		return cudaErrorMemoryAllocation;
+	}
+	context->plans = (struct plan *)calloc(PLANS_MAX, sizeof(*context->plans));
+	if (context->plans == NULL) {
+		return cudaErrorMemoryAllocation;
+	}
+	int code = load(&context->api);
+	if (code == 0) {
+		code = failure(context->api.cublasLtCreate(&context->handle));
+	}
+	return code;
+}
+
+void matmul_close(struct matmul_context *context)
+{
+	if (context == NULL) {
+		return;
+	}
+	for (uint32_t i = 0; context->plan_count > 0 && i < PLANS_MAX; i++) {
+		forget(&context->api, &context->plans[i]);
+	}
+	free(context->plans);
+	if (context->handle != NULL) {
+		context->api.cublasLtDestroy(context->handle);
+	}
+	if (context->api.library != NULL) {
+		dlclose(context->api.library);
+	}
+	free(context);
+}
+
+/* One matrix a part: a product with some of the inputs, `stride` elements behind that of the part
+   before. */
+static cublasStatus_t set_parts(
+	const struct cublaslt *api, cublasLtMatrixLayout_t layout, int32_t parts, int64_t stride)
+{
+	cublasStatus_t status = api->cublasLtMatrixLayoutSetAttribute(
+		layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &parts, sizeof(parts));
+
+	return status != CUBLAS_STATUS_SUCCESS
+		       ? status
+		       : api->cublasLtMatrixLayoutSetAttribute(layout,
+				 CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+				 sizeof(stride));
+}
+
+/* The number of rows that are multiplied; a plan serves more than one. */
+static cublasStatus_t set_rows(const struct cublaslt *api, struct plan *plan, uint64_t rows)
+{
+	cublasStatus_t status = api->cublasLtMatrixLayoutSetAttribute(
+		plan->in, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows));
+
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = api->cublasLtMatrixLayoutSetAttribute(
+			plan->out, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows));
+	}
+	if (status == CUBLAS_STATUS_SUCCESS && plan->parts > 1) {
+		status = set_parts(
+			api, plan->out, (int32_t)plan->parts, (int64_t)rows * plan->output_count);
+	}
+	return status;
+}
+
+/* Fills a plan's descriptions; `bias` only tells cuBLAS where one will be. */
+static cublasStatus_t describe(const struct cublaslt *api, struct plan *plan, const uint16_t *bias)
+{
+	cublasOperation_t transposed = CUBLAS_OP_T;
+	uint32_t part = plan->input_count / plan->parts;
+	cublasStatus_t status =
+		api->cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = api->cublasLtMatmulDescSetAttribute(plan->operation,
+			CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed));
+	}
+	if (status == CUBLAS_STATUS_SUCCESS && plan->has_bias) {
+		cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+		cudaDataType_t type = CUDA_R_16BF;
+		api->cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+			&epilogue, sizeof(epilogue));
+		api->cublasLtMatmulDescSetAttribute(
+			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof(type));
+		status = api->cublasLtMatmulDescSetAttribute(
+			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
+	}
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = api->cublasLtMatrixLayoutCreate(
+			&plan->weight, CUDA_R_16BF, part, plan->output_count, plan->input_count);
+	}
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = api->cublasLtMatrixLayoutCreate(
+			&plan->in, CUDA_R_16BF, part, plan->row_count, plan->input_count);
+	}
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = api->cublasLtMatrixLayoutCreate(&plan->out,
+			plan->is_f32 ? CUDA_R_32F : CUDA_R_16BF, plan->output_count,
+			plan->row_count, plan->output_count);
+	}
+	if (status == CUBLAS_STATUS_SUCCESS && plan->parts > 1) {
+		status = set_parts(api, plan->weight, (int32_t)plan->parts, part);
+	}
+	if (status == CUBLAS_STATUS_SUCCESS && plan->parts > 1) {
+		status = set_parts(api, plan->in, (int32_t)plan->parts, part);
+	}
+	return status == CUBLAS_STATUS_SUCCESS ? set_rows(api, plan, plan->row_count) : status;
+}
+
+static bool is_in_one_place(const struct cublaslt *api, const cublasLtMatmulAlgo_t *algorithm)
+{
+	int32_t splits = 0;
+	uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_MASK;
+	size_t written;
+
+	return api->cublasLtMatmulAlgoConfigGetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+		       &splits, sizeof(splits), &written) == CUBLAS_STATUS_SUCCESS &&
+	       api->cublasLtMatmulAlgoConfigGetAttribute(algorithm,
+		       CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof(scheme),
+		       &written) == CUBLAS_STATUS_SUCCESS &&
+	       splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
+}
+
+/* What the library proposes, best first, of algorithms without workspace or reduction. */
+static cublasStatus_t propose(struct matmul_context *context, struct plan *plan,
+	cublasLtMatmulHeuristicResult_t *results, int *count)
+{
+	cublasLtMatmulPreference_t preference = NULL;
+	uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE;
+	size_t bytes = 0;
+	cublasStatus_t status = context->api.cublasLtMatmulPreferenceCreate(&preference);
+
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = context->api.cublasLtMatmulPreferenceSetAttribute(preference,
+			CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
+	}
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = context->api.cublasLtMatmulPreferenceSetAttribute(preference,
+			CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof(schemes));
+	}
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = context->api.cublasLtMatmulAlgoGetHeuristic(context->handle,
+			plan->operation, plan->weight, plan->in, plan->out, plan->out, preference,
+			CANDIDATES_MAX, results, count);
+	}
+	if (preference != NULL) {
+		context->api.cublasLtMatmulPreferenceDestroy(preference);
+	}
+	return status;
+}
+
+static cublasStatus_t choose(struct matmul_context *context, struct plan *plan)
+{
+	cublasLtMatmulHeuristicResult_t results[CANDIDATES_MAX];
+	int count = 0;
+
+	cublasStatus_t status = propose(context, plan, results, &count);
+	for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; i++) {
+		if (is_in_one_place(&context->api, &results[i].algo)) {
+			plan->algorithm = results[i].algo;
+			plan->is_known = true;
+			return status;
+		}
+	}
+	return status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status;
+}
+
+/* The number of rows that is asked for in the place of so many. Few rows decide by the 8, and 8 are
+   the fewest, since for one row the library chooses badly. Beyond, numbers between two multiples of
+   64 are served as well by one choice as by their own, but not by that for a multiple, which is
+   another. */
+static uint32_t shared_rows(uint32_t row_count)
+{
+	uint32_t part = row_count <= 1024 ? 8 : row_count <= 16384 ? 64 : 1024;
+	uint32_t end = (row_count + part - 1) / part * part;
+
+	return part == 8 || row_count == end ? end : end - 1;
+}
+
+/* The plan of a shape, made if need be. When the table is half full everything is forgotten. */
+static cublasStatus_t find_plan(
+	struct matmul_context *context, const struct plan *wanted, const uint16_t *bias, plan **out)
+{
+	uint32_t key =
+		((wanted->row_count * 31 + wanted->input_count) * 31 + wanted->output_count) * 31 +
+		wanted->parts;
+	uint32_t place = key * 2654435761u >> (32 - PLANS_BITS);
+
+	for (;; place++) {
+		struct plan *plan = &context->plans[place % PLANS_MAX];
+		*out = plan;
+		if (!plan->is_known) {
+			break;
+		}
+		if (plan->row_count == wanted->row_count &&
+			plan->input_count == wanted->input_count &&
+			plan->output_count == wanted->output_count &&
+			plan->parts == wanted->parts && plan->has_bias == wanted->has_bias &&
+			plan->is_f32 == wanted->is_f32) {
+			return CUBLAS_STATUS_SUCCESS;
+		}
+	}
+	if (context->plan_count == PLANS_MAX / 2) {
+		for (uint32_t i = 0; i < PLANS_MAX; i++) {
+			forget(&context->api, &context->plans[i]);
+		}
+		context->plan_count = 0;
+	}
+	struct plan *plan = *out;
+	*plan = *wanted;
+	cublasStatus_t status = describe(&context->api, plan, bias);
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = choose(context, plan);
+	}
+	if (status != CUBLAS_STATUS_SUCCESS) {
+		forget(&context->api, plan);
+		return status;
+	}
+	context->plan_count++;
+	return status;
+}
+
+/* wanted->row_count rows, by the plan that serves them. */
+static cublasStatus_t multiply(struct matmul_context *context, void *out, const uint16_t *in,
+	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted,
+	struct CUstream_st *stream)
+{
+	const float one = 1, zero = 0;
+	struct plan shared = *wanted;
+	struct plan *plan;
+
+	shared.row_count = shared_rows(wanted->row_count);
+	cublasStatus_t status = find_plan(context, &shared, bias, &plan);
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = set_rows(&context->api, plan, wanted->row_count);
+	}
+	if (status == CUBLAS_STATUS_SUCCESS && plan->has_bias) {
+		status = context->api.cublasLtMatmulDescSetAttribute(
+			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
+	}
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		status = context->api.cublasLtMatmul(context->handle, plan->operation, &one, weight,
+			plan->weight, in, plan->in, &zero, out, plan->out, out, plan->out,
+			&plan->algorithm, NULL, 0, stream);
+	}
+	return status;
+}
+
+/* Every plan up to row_limit rows; a kernel that the plan before does not have is launched. */
+static cublasStatus_t prepare(struct matmul_context *context, void *out, const uint16_t *in,
+	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted, uint32_t row_limit,
+	struct CUstream_st *stream)
+{
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+	cublasLtMatmulAlgo_t before = {};
+	struct plan shape = *wanted;
+
+	for (uint32_t rows = 0; rows < row_limit && status == CUBLAS_STATUS_SUCCESS;) {
+		struct plan *plan;
+		rows = shared_rows(rows + 1);
+		shape.row_count = rows;
+		status = find_plan(context, &shape, bias, &plan);
+		if (status == CUBLAS_STATUS_SUCCESS &&
+			memcmp(&before, &plan->algorithm, sizeof(before)) != 0) {
+			before = plan->algorithm;
+			shape.row_count = rows < row_limit ? rows : row_limit;
+			status = multiply(context, out, in, weight, bias, &shape, stream);
+		}
+	}
+	return status;
+}
+
+static struct plan plan_of(
+	uint32_t row_count, uint32_t input_count, uint32_t output_count, bool has_bias, bool is_f32)
+{
+	struct plan plan = {};
+
+	plan.parts = 1;
+	plan.row_count = row_count;
+	plan.input_count = input_count;
+	plan.output_count = output_count;
+	plan.has_bias = has_bias;
+	plan.is_f32 = is_f32;
+	return plan;
+}
+
+int matmul(struct matmul_context *context, uint16_t *out, const uint16_t *in,
+	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
+	uint32_t output_count, struct CUstream_st *stream)
+{
+	if (row_count == 0) {
+		return 0;
+	}
+	struct plan wanted = plan_of(row_count, input_count, output_count, bias != NULL, false);
+	return failure(multiply(context, out, in, weight, bias, &wanted, stream));
+}
+
+int matmul_prepare(struct matmul_context *context, uint16_t *out, const uint16_t *in,
+	const uint16_t *weight, const uint16_t *bias, uint32_t row_limit, uint32_t input_count,
+	uint32_t output_count, struct CUstream_st *stream)
+{
+	struct plan wanted = plan_of(0, input_count, output_count, bias != NULL, false);
+
+	return failure(prepare(context, out, in, weight, bias, &wanted, row_limit, stream));
+}
+
+int matmul_logits(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
+	struct CUstream_st *stream)
+{
+	if (row_count == 0) {
+		return 0;
+	}
+	struct plan wanted = plan_of(row_count, input_count, output_count, false, true);
+	return failure(multiply(context, out, in, weight, NULL, &wanted, stream));
+}
+
+int matmul_logits_prepare(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
+	struct CUstream_st *stream)
+{
+	struct plan wanted = plan_of(0, input_count, output_count, false, true);
+
+	return failure(prepare(context, out, in, weight, NULL, &wanted, row_limit, stream));
+}
+
+static struct plan plan_in_parts(
+	uint32_t row_count, uint32_t input_count, uint32_t output_count, uint32_t parts)
+{
+	struct plan plan = plan_of(row_count, input_count, output_count, false, true);
+
+	plan.parts = parts;
+	return plan;
+}
+
+int matmul_parts(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
+	uint32_t parts, struct CUstream_st *stream)
+{
+	if (row_count == 0) {
+		return 0;
+	}
+	struct plan wanted = plan_in_parts(row_count, input_count, output_count, parts);
+	return failure(multiply(context, out, in, weight, NULL, &wanted, stream));
+}
+
+int matmul_parts_prepare(struct matmul_context *context, float *out, const uint16_t *in,
+	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
+	uint32_t parts, struct CUstream_st *stream)
+{
+	struct plan wanted = plan_in_parts(0, input_count, output_count, parts);
+
+	return failure(prepare(context, out, in, weight, NULL, &wanted, row_limit, stream));
+}

@@ -1,0 +1,163 @@
+#include "kernels/rows/add_rms_norm.h"
+#include "kernels/rows/rms_norm.cuh"
+#include "kernels/rows/rms_norm.h"
+
+/* One row a block, held in registers: VECTORS times 8 elements a thread. The order of the sum is
+   the width's alone: over a thread's elements, the lanes of a warp in a tree, the warps in turn. */
+
+enum { NORM_THREADS_MAX = 1024, VECTORS_MAX = 2, PARTS = 4 };
+
+enum norm_kind {
+	NORM_OF_ROW, /* in[r] */
+	NORM_OF_SUM, /* residual[r] + in[r], which residual[r] keeps */
+	NORM_PICKED, /* residual[index[r]] + in[index[r]], kept nowhere */
+};
+
+struct norm_arguments {
+	uint16_t *out;
+	uint16_t *residual;
+	const uint16_t *in;
+	const uint16_t *weight;
+	const uint32_t *index;
+	uint32_t width;
+	float epsilon;
+	const float *parts; /* (PARTS, part_rows, width) whose sums are in's place; or null */
+	uint32_t part_rows;
+};
+
+/* ---- kernels ---- */
+
+/* 8 elements of the parts' sum, added in ascending order and rounded. */
+static __device__ inline bf16x8 sum_parts8(const float *first, size_t part_size)
+{
+	float sum[8];
+
+#pragma unroll
+	for (int j = 0; j < 8; j += 4) {
+		float4 part[PARTS];
+#pragma unroll
+		for (int i = 0; i < PARTS; i++) {
+			part[i] = *reinterpret_cast<const float4 *>(first + i * part_size + j);
+		}
+		sum[j] = part[0].x;
+		sum[j + 1] = part[0].y;
+		sum[j + 2] = part[0].z;
+		sum[j + 3] = part[0].w;
+#pragma unroll
+		for (int i = 1; i < PARTS; i++) {
+			sum[j] += part[i].x;
+			sum[j + 1] += part[i].y;
+			sum[j + 2] += part[i].z;
+			sum[j + 3] += part[i].w;
+		}
+	}
+	return pack8(sum);
+}
+
+template <norm_kind KIND, bool IS_IN_PARTS, int VECTORS>
+static __global__ void __launch_bounds__(NORM_THREADS_MAX) rms_norm_kernel(norm_arguments a)
+{
+	__shared__ float sums[NORM_THREADS_MAX / WARP];
+
+	dependents_launch();
+	uint32_t source = KIND == NORM_PICKED ? a.index[blockIdx.x] : blockIdx.x;
+	const uint16_t *in = a.in + (IS_IN_PARTS ? 0 : (size_t)source * a.width);
+	const float *parts = a.parts + (IS_IN_PARTS ? (size_t)source * a.width : 0);
+	uint16_t *residual = a.residual + (size_t)source * a.width;
+	uint16_t *out = a.out + (size_t)blockIdx.x * a.width;
+	bf16x8 weight[VECTORS], row[VECTORS], added[VECTORS];
+	uint32_t first = threadIdx.x * 8, step = blockDim.x * 8;
+	float square = 0;
+
+#pragma unroll
+	for (int v = 0; v < VECTORS; v++) {
+		if (first + v * step < a.width) {
+			weight[v] = load8(a.weight + first + v * step);
+		}
+	}
+	dependency_wait();
+#pragma unroll
+	for (int v = 0; v < VECTORS; v++) {
+		if (first + v * step < a.width) {
+			row[v] = IS_IN_PARTS ? sum_parts8(parts + first + v * step,
+						       (size_t)a.part_rows * a.width)
+					     : load8(in + first + v * step);
+			if (KIND != NORM_OF_ROW) {
+				added[v] = load8(residual + first + v * step);
+			}
+		}
+	}
+#pragma unroll
+	for (int v = 0; v < VECTORS; v++) {
+		if (first + v * step < a.width) {
+			if (KIND != NORM_OF_ROW) {
+				row[v] = sum8(row[v], added[v]);
+			}
+			if (KIND == NORM_OF_SUM) {
+				store8(residual + first + v * step, row[v]);
+			}
+			square = add_squares8(square, row[v]);
+		}
+	}
+	square = block_sum(square, sums, blockDim.x / WARP);
+	float scale = norm_scale(square, a.width, a.epsilon);
+#pragma unroll
+	for (int v = 0; v < VECTORS; v++) {
+		if (first + v * step < a.width) {
+			store8(out + first + v * step, scale8(row[v], scale, weight[v]));
+		}
+	}
+}
+
+/* ---- launchers ---- */
+
+template <norm_kind KIND, bool IS_IN_PARTS>
+static int launch(const norm_arguments &arguments, uint32_t row_count, cudaStream_t stream)
+{
+	uint32_t vectors = arguments.width / 8;
+
+	if (row_count == 0) {
+		return (int)cudaSuccess;
+	}
+	if (vectors == 0 || vectors > NORM_THREADS_MAX * VECTORS_MAX) {
+		return (int)cudaErrorInvalidValue;
+	}
+	int each = vectors <= 256 ? 1 : VECTORS_MAX;
+	uint32_t threads = (vectors + each * WARP - 1) / (each * WARP) * WARP;
+	auto *kernel = each == 1 ? rms_norm_kernel<KIND, IS_IN_PARTS, 1>
+				 : rms_norm_kernel<KIND, IS_IN_PARTS, VECTORS_MAX>;
+
+	return launch_dependent(kernel, row_count, threads, 0, stream, arguments);
+}
+
+int rms_norm(uint16_t *out, const uint16_t *in, const uint16_t *weight, uint32_t row_count,
+	uint32_t width, float epsilon, struct CUstream_st *stream)
+{
+	return launch<NORM_OF_ROW, false>(
+		{out, nullptr, in, weight, nullptr, width, epsilon, nullptr, 0}, row_count, stream);
+}
+
+int add_rms_norm(uint16_t *out, uint16_t *residual, const uint16_t *in, const uint16_t *weight,
+	const uint32_t *index, uint32_t row_count, uint32_t width, float epsilon,
+	struct CUstream_st *stream)
+{
+	const norm_arguments arguments = {
+		out, residual, in, weight, index, width, epsilon, nullptr, 0};
+
+	return index == nullptr ? launch<NORM_OF_SUM, false>(arguments, row_count, stream)
+				: launch<NORM_PICKED, false>(arguments, row_count, stream);
+}
+
+int add_rms_norm_parts(uint16_t *out, uint16_t *residual, const float *in, const uint16_t *weight,
+	const uint32_t *index, uint32_t parts, uint32_t in_rows, uint32_t row_count, uint32_t width,
+	float epsilon, struct CUstream_st *stream)
+{
+	const norm_arguments arguments = {
+		out, residual, nullptr, weight, index, width, epsilon, in, in_rows};
+
+	if (parts != PARTS) {
+		return (int)cudaErrorInvalidValue;
+	}
+	return index == nullptr ? launch<NORM_OF_SUM, true>(arguments, row_count, stream)
+				: launch<NORM_PICKED, true>(arguments, row_count, stream);
+}

@@ -1,0 +1,48 @@
+#include "kernels/sampling/sampler.h"
+
+#include "engine/base/check.h"
+#include "engine/base/counter_hash.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PURPOSE_SAMPLER = 200 };
+
+uint64_t sampler_row_key(uint64_t seed, uint64_t request, uint32_t position)
+{
+	return counter_hash(counter_hash(counter_key(seed, PURPOSE_SAMPLER), request), position);
+}
+
+static int32_t sample_row(
+	const float *logits, uint64_t row_key, float temperature, uint32_t vocabulary_size)
+{
+	int32_t best = 0;
+	float best_score = -INFINITY;
+
+	for (uint32_t id = 0; id < vocabulary_size; id++) {
+		float score = logits[id];
+		if (temperature > 0) {
+			score += temperature * sampler_noise(row_key, id);
+		}
+		/* False for a NaN, which so is never chosen. */
+		if (score > best_score) {
+			best_score = score;
+			best = (int32_t)id;
+		}
+	}
+	return best;
+}
+
+void sampler_cpu(int32_t *token_ids, const float *logits, const uint64_t *row_keys,
+	const float *temperatures, uint32_t row_count, uint32_t vocabulary_size)
+{
+	check(vocabulary_size >= 1);
+	check(vocabulary_size <= INT32_MAX);
+	for (uint32_t r = 0; r < row_count; r++) {
+		check(temperatures[r] >= 0);
+		check(temperatures[r] <= SAMPLER_TEMPERATURE_MAX);
+		token_ids[r] = sample_row(logits + (size_t)r * vocabulary_size, row_keys[r],
+			temperatures[r], vocabulary_size);
+	}
+}

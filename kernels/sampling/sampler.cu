@@ -1,0 +1,328 @@
+#include "kernels/device/device.cuh"
+#include "kernels/sampling/sampler.h"
+#include "kernels/sampling/sampler_noise.h"
+
+#include <math_constants.h>
+
+/* Two passes: blocks find the best of tiles of the vocabulary, then a warp a row finds the best of
+   its tiles. Compiled without contraction, so the scores are the CPU twin's bit for bit.
+
+   Two logarithms a candidate would take longer than reading the logits. So a block keeps the best
+   score it is sure of, and only groups of candidates whose common bound reaches it are looked at
+   more closely: a handful a tile. It starts from what the first candidates have at least. The best
+   of a set with the lower id of equals is the same in whatever order it is sought and however the
+   vocabulary is cut, so neither is fixed. */
+
+enum {
+	SAMPLER_THREADS = 128,
+	CHUNK = 4, /* ids whose logits are 16 bytes */
+	GROUP = 8, /* ids that a thread takes at a time: two chunks, HALF_STRIDE apart */
+	HALF_STRIDE = SAMPLER_THREADS * CHUNK,
+	STRIDE = SAMPLER_THREADS * GROUP, /* ids that a block takes at a time */
+	STRIDES_MAX = 20,		  /* of a tile, where there are rows enough */
+	BLOCKS_WANTED = 2048,
+	ROW_WARPS = 4,
+};
+
+struct candidate {
+	float score;
+	int32_t id;
+};
+
+/* ---- kernels ---- */
+
+/* The larger score, the lower id of equals: the same whatever the order of comparisons. */
+static __device__ inline candidate better(candidate a, candidate b)
+{
+	bool is_b = b.score > a.score || (b.score == a.score && b.id < a.id);
+
+	return is_b ? b : a;
+}
+
+static __device__ inline candidate warp_best(candidate best)
+{
+#pragma unroll
+	for (int distance = WARP / 2; distance > 0; distance /= 2) {
+		candidate other;
+		other.score = __shfl_xor_sync(0xffffffffu, best.score, distance);
+		other.id = __shfl_xor_sync(0xffffffffu, best.id, distance);
+		best = better(best, other);
+	}
+	return best;
+}
+
+/* Floats as integers of the same order (no NaN comes here). */
+static __device__ inline int32_t ordered(float value)
+{
+	int32_t bits = __float_as_int(value);
+
+	return bits >= 0 ? bits : bits ^ 0x7fffffff;
+}
+
+static __device__ inline float from_ordered(int32_t bits)
+{
+	return __int_as_float(bits >= 0 ? bits : bits ^ 0x7fffffff);
+}
+
+/* Logits of ids [first, first + CHUNK); -infinity past the end. */
+template <bool IS_ALIGNED>
+static __device__ inline void load_chunk(
+	float *out, const float *logits, uint32_t first, uint32_t end)
+{
+	if (IS_ALIGNED && first < end) {
+		float4 four = __ldcs(reinterpret_cast<const float4 *>(logits + first));
+		out[0] = four.x;
+		out[1] = four.y;
+		out[2] = four.z;
+		out[3] = four.w;
+	} else {
+#pragma unroll
+		for (int i = 0; i < CHUNK; i++) {
+			bool is_there = !IS_ALIGNED && first + i < end;
+			out[i] = is_there ? logits[first + i] : -CUDART_INF_F;
+		}
+	}
+}
+
+/* A thread's candidates: their logits and the bits of their noise. */
+struct group {
+	uint32_t first; /* ids first + [0, CHUNK) and first + HALF_STRIDE + [0, CHUNK) */
+	float logits[GROUP];
+	uint32_t bits[GROUP];
+};
+
+static __device__ inline int32_t id_in(const group &g, int i)
+{
+	return (int32_t)(g.first + i % CHUNK + i / CHUNK * HALF_STRIDE);
+}
+
+static __device__ inline void draw(group &g, uint64_t key)
+{
+#pragma unroll
+	for (int i = 0; i < GROUP; i += 2) {
+		uint64_t hash = counter_hash(key, (uint32_t)id_in(g, i) >> 1);
+		g.bits[i] = (uint32_t)hash;
+		g.bits[i + 1] = (uint32_t)(hash >> 32);
+	}
+}
+
+/* What no score of the group exceeds. fmaxf passes over a NaN. */
+static __device__ inline float group_bound(const group &g, float temperature)
+{
+	float logit = g.logits[0];
+	uint32_t bits = g.bits[0];
+
+#pragma unroll
+	for (int i = 1; i < GROUP; i++) {
+		logit = fmaxf(logit, g.logits[i]);
+		bits = min(bits, g.bits[i]);
+	}
+	return logit + temperature * sampler_noise_bound(bits);
+}
+
+/* What some score of the group is not below; -infinity where nothing is known. */
+static __device__ inline float group_floor(const group &g, float temperature)
+{
+	float most = -CUDART_INF_F;
+
+#pragma unroll
+	for (int i = 0; i < GROUP; i++) {
+		if (sampler_noise_has_floor(g.bits[i])) {
+			float noise = sampler_noise_floor(g.bits[i]);
+			most = fmaxf(most, g.logits[i] + temperature * noise);
+		}
+	}
+	return most;
+}
+
+/* Raises the block's best score to the most of a warp. */
+static __device__ inline void raise(int32_t *block_best, float score)
+{
+	int32_t most = __reduce_max_sync(0xffffffffu, ordered(score));
+
+	if (threadIdx.x % WARP == 0 && most > *(volatile int32_t *)block_best) {
+		atomicMax(block_best, most);
+	}
+}
+
+/* The candidates of groups that could be the best yet, by falling bounds. A whole warp comes here.
+   No comparison with a NaN is true. */
+static __device__ candidate contend(
+	candidate best, int32_t *block_best, const group &g, float temperature)
+{
+	float bound[GROUP], most = -CUDART_INF_F;
+	float seen = from_ordered(*(volatile int32_t *)block_best);
+
+#pragma unroll
+	for (int i = 0; i < GROUP; i++) {
+		bound[i] = g.logits[i] + temperature * sampler_noise_bound(g.bits[i]);
+		most = fmaxf(most, bound[i]);
+	}
+	while (__any_sync(0xffffffffu, most >= seen && most > -CUDART_INF_F)) {
+		if (most >= seen && most > -CUDART_INF_F) {
+			uint32_t bits = 0;
+			candidate mine = {-CUDART_INF_F, INT32_MAX};
+			bool is_taken = false;
+#pragma unroll
+			for (int i = 0; i < GROUP; i++) {
+				if (!is_taken && bound[i] == most) {
+					is_taken = true;
+					bits = g.bits[i];
+					mine.score = g.logits[i];
+					mine.id = id_in(g, i);
+					bound[i] = -CUDART_INF_F;
+				}
+			}
+			mine.score += temperature * sampler_noise_of_bits(bits);
+			best = better(best, mine);
+			most = -CUDART_INF_F;
+#pragma unroll
+			for (int i = 0; i < GROUP; i++) {
+				most = fmaxf(most, bound[i]);
+			}
+		}
+		raise(block_best, best.score);
+		__syncwarp();
+		seen = from_ordered(*(volatile int32_t *)block_best);
+	}
+	return best;
+}
+
+/* ids ascend from group to group of a thread, so the first of equals stays. */
+static __device__ inline candidate greedy(candidate best, const group &g)
+{
+#pragma unroll
+	for (int i = 0; i < GROUP; i++) {
+		if (g.logits[i] > best.score) {
+			best.score = g.logits[i];
+			best.id = id_in(g, i);
+		}
+	}
+	return best;
+}
+
+template <bool IS_ALIGNED>
+static __global__ void __launch_bounds__(SAMPLER_THREADS)
+	sampler_tiles_kernel(candidate *tiles, const float *logits, const uint64_t *row_keys,
+		const float *temperatures, uint32_t vocabulary_size, uint32_t tile_size)
+{
+	__shared__ candidate shared[SAMPLER_THREADS / WARP];
+	__shared__ int32_t block_best;
+
+	dependents_launch();
+	uint32_t row = blockIdx.y;
+	uint32_t begin = blockIdx.x * tile_size;
+	uint32_t end = min(begin + tile_size, vocabulary_size);
+	const float *row_logits = logits + (size_t)row * vocabulary_size;
+	uint64_t key = row_keys[row];
+	float temperature = temperatures[row];
+	candidate best = {-CUDART_INF_F, INT32_MAX};
+	float next[GROUP];
+	group g;
+
+	if (threadIdx.x == 0) {
+		block_best = ordered(-CUDART_INF_F);
+	}
+	__syncthreads();
+	dependency_wait();
+	g.first = begin + threadIdx.x * CHUNK;
+	load_chunk<IS_ALIGNED>(next, row_logits, g.first, end);
+	load_chunk<IS_ALIGNED>(next + CHUNK, row_logits, g.first + HALF_STRIDE, end);
+	for (uint32_t at = begin; at < end; at += STRIDE) {
+		g.first = at + threadIdx.x * CHUNK;
+#pragma unroll
+		for (int i = 0; i < GROUP; i++) {
+			g.logits[i] = next[i];
+		}
+		uint32_t later = g.first + STRIDE;
+		load_chunk<IS_ALIGNED>(next, row_logits, later, end);
+		load_chunk<IS_ALIGNED>(next + CHUNK, row_logits, later + HALF_STRIDE, end);
+		if (!(temperature > 0)) {
+			best = greedy(best, g);
+			continue;
+		}
+		draw(g, key);
+		if (at == begin && at + STRIDE < end) {
+			raise(&block_best, group_floor(g, temperature));
+			__syncthreads();
+		}
+		float seen = from_ordered(*(volatile int32_t *)&block_best);
+		if (__any_sync(0xffffffffu, group_bound(g, temperature) >= seen)) {
+			best = contend(best, &block_best, g, temperature);
+		}
+	}
+	best = warp_best(best);
+	if (threadIdx.x % WARP == 0) {
+		shared[threadIdx.x / WARP] = best;
+	}
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		for (int i = 1; i < SAMPLER_THREADS / WARP; i++) {
+			best = better(best, shared[i]);
+		}
+		tiles[(size_t)row * gridDim.x + blockIdx.x] = best;
+	}
+}
+
+static __global__ void sampler_rows_kernel(int32_t *token_ids, int32_t *last_tokens,
+	const candidate *tiles, const uint32_t *rows, uint32_t row_count, uint32_t tile_count)
+{
+	dependents_launch();
+	uint32_t row = blockIdx.x * ROW_WARPS + threadIdx.x / WARP;
+	candidate best = {-CUDART_INF_F, INT32_MAX};
+
+	if (row >= row_count) {
+		return;
+	}
+	uint32_t last = rows[row];
+	dependency_wait();
+	for (uint32_t i = threadIdx.x % WARP; i < tile_count; i += WARP) {
+		best = better(best, tiles[(size_t)row * tile_count + i]);
+	}
+	best = warp_best(best);
+	if (threadIdx.x % WARP == 0) {
+		int32_t id = best.id == INT32_MAX ? 0 : best.id;
+		token_ids[row] = id;
+		if (last != SAMPLER_NO_ROW) {
+			last_tokens[last] = id;
+		}
+	}
+}
+
+/* ---- launchers ---- */
+
+/* Small tiles where rows are few, so that every multiprocessor has some; long ones where they are
+   many, since a tile has to find a good score first. */
+static uint32_t tile_size_of(uint32_t row_count, uint32_t vocabulary_size)
+{
+	uint32_t strides = (vocabulary_size + STRIDE - 1) / STRIDE;
+	uint64_t wanted = (uint64_t)row_count * strides / BLOCKS_WANTED;
+	uint32_t most = wanted < 1 ? 1 : wanted > STRIDES_MAX ? STRIDES_MAX : (uint32_t)wanted;
+	uint32_t tiles = (strides + most - 1) / most;
+
+	return (strides + tiles - 1) / tiles * STRIDE;
+}
+
+int sampler(int32_t *token_ids, int32_t *last_tokens, void *tiles, const float *logits,
+	const uint64_t *row_keys, const float *temperatures, const uint32_t *rows,
+	uint32_t row_count, uint32_t vocabulary_size, struct CUstream_st *stream)
+{
+	static_assert(sizeof(candidate) == SAMPLER_TILE_BYTES, "the header tells the size");
+	static_assert((int)STRIDE == (int)SAMPLER_TILE, "the header tells the least tile");
+	uint32_t tile_size = tile_size_of(row_count, vocabulary_size);
+	uint32_t tile_count = (vocabulary_size + tile_size - 1) / tile_size;
+	auto *kernel = vocabulary_size % CHUNK == 0 ? sampler_tiles_kernel<true>
+						    : sampler_tiles_kernel<false>;
+
+	if (row_count == 0) {
+		return (int)cudaSuccess;
+	}
+	int code = launch_dependent(kernel, dim3(tile_count, row_count), SAMPLER_THREADS, 0, stream,
+		(candidate *)tiles, logits, row_keys, temperatures, vocabulary_size, tile_size);
+	if (code != 0) {
+		return code;
+	}
+	return launch_dependent(sampler_rows_kernel, (row_count + ROW_WARPS - 1) / ROW_WARPS,
+		ROW_WARPS * WARP, 0, stream, token_ids, last_tokens, (const candidate *)tiles, rows,
+		row_count, tile_count);
+}

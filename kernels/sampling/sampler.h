@@ -1,0 +1,59 @@
+#ifndef KERNELS_SAMPLING_SAMPLER_H
+#define KERNELS_SAMPLING_SAMPLER_H
+
+#include "kernels/op/launch.h"
+#include "kernels/sampling/sampler_noise.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Samples a token from each row of logits by the Gumbel-max rule:
+
+       token = the id with the largest score, the lowest of equals
+       score = logit[id] + temperature * noise(row key, id)
+
+   which draws id with probability proportional to exp(logit[id] / temperature). Temperature 0 is
+   greedy, and small temperatures go there smoothly, since nothing is divided by them. Product and
+   sum are rounded to float32 separately.
+
+   noise = -log(-log(1 - u)), where u = (bits + 0.5) / 2^32 and `bits` is the low half, for an even
+   id, or the high half, for an odd one, of counter_hash(row key, id / 2); the row key is made of
+   seed, request and position. So what is drawn for a position of a request is a function of these
+   and of its logits, whatever else is in the batch; and a rank that holds a part of the vocabulary
+   draws the same noise for it. -log(1 - u) is computed without cancellation, so the upper tail
+   keeps its shape up to its end at 22.9 (2^-33).
+
+   Logits: NaN counts as -infinity. An infinite logit beats every finite one. Should every logit be
+   -infinity or NaN, the token is 0. */
+
+/* Beyond it products with the noise could be infinite. */
+#define SAMPLER_TEMPERATURE_MAX 1e30f
+
+/* The key of a row's noise; position is that of the token to be sampled. */
+uint64_t sampler_row_key(uint64_t seed, uint64_t request, uint32_t position);
+
+/* token_ids: (row_count); logits: (row_count, vocabulary_size); row_keys, temperatures:
+   (row_count), temperatures in [0, SAMPLER_TEMPERATURE_MAX]; vocabulary_size in [1, 2^31). */
+void sampler_cpu(int32_t *token_ids, const float *logits, const uint64_t *row_keys,
+	const float *temperatures, uint32_t row_count, uint32_t vocabulary_size);
+
+/* On the GPU: tiles of the vocabulary, then the best of a row's tiles; the same tokens as the twin
+   for the same logits. Also notes the token as the last one of its row.
+
+   tiles: (row_count, ceil(vocabulary_size / SAMPLER_TILE)) of SAMPLER_TILE_BYTES, scratch;
+   rows: (row_count) index into last_tokens, SAMPLER_NO_ROW: noted nowhere. */
+enum { SAMPLER_TILE = 1024, SAMPLER_TILE_BYTES = 8 };
+#define SAMPLER_NO_ROW UINT32_MAX
+
+int sampler(int32_t *token_ids, int32_t *last_tokens, void *tiles, const float *logits,
+	const uint64_t *row_keys, const float *temperatures, const uint32_t *rows,
+	uint32_t row_count, uint32_t vocabulary_size, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,21 @@
+#ifndef REPORTS_FIGURES_FIGURES_H
+#define REPORTS_FIGURES_FIGURES_H
+
+#include <stdbool.h>
+
+/* The figures of a report, in the order of the page. */
+struct figure {
+	const char *name;   /* prefix of its ids */
+	const char *script; /* among the embedded files */
+	const char *metric; /* for latency.gp; NULL: the script draws one thing only */
+	const char *title;
+	const char *reading; /* a sentence on how to read it */
+	bool has_own_legend; /* says itself which result is which */
+	bool needs_kernels;  /* drawn only of results whose kernels were measured */
+};
+
+enum { FIGURE_COUNT = 13 };
+
+extern const struct figure figures[FIGURE_COUNT];
+
+#endif

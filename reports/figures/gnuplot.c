@@ -1,0 +1,143 @@
+#include "reports/figures/gnuplot.h"
+
+#include "engine/base/check.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static void close_files(struct gnuplot *gnuplot)
+{
+	FILE **files[] = {&gnuplot->script, &gnuplot->output, &gnuplot->errors};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		if (*files[i] != NULL) {
+			fclose(*files[i]);
+		}
+		*files[i] = NULL;
+	}
+}
+
+static enum status open_files(
+	struct gnuplot *gnuplot, const struct text *script, struct error *error)
+{
+	gnuplot->script = tmpfile();
+	gnuplot->output = tmpfile();
+	gnuplot->errors = tmpfile();
+	bool is_open =
+		gnuplot->script != NULL && gnuplot->output != NULL && gnuplot->errors != NULL;
+	bool is_written = is_open &&
+			  fwrite(script->bytes, 1, script->size, gnuplot->script) == script->size &&
+			  fflush(gnuplot->script) == 0;
+
+	if (!is_written) {
+		return error_set(error, STATUS_FILE,
+			"a temporary file for gnuplot cannot be written: %s", strerror(errno));
+	}
+	rewind(gnuplot->script);
+	return STATUS_OK;
+}
+
+static int spawn(struct gnuplot *gnuplot, char *const *argv)
+{
+	char locale[] = "LC_ALL=C.UTF-8";
+	char *environment[] = {locale, NULL};
+	const int files[] = {
+		fileno(gnuplot->script), fileno(gnuplot->output), fileno(gnuplot->errors)};
+	posix_spawn_file_actions_t actions;
+
+	int failure = posix_spawn_file_actions_init(&actions);
+	if (failure != 0) {
+		return failure;
+	}
+	for (int i = 0; i < 3 && failure == 0; i++) {
+		failure = posix_spawn_file_actions_adddup2(&actions, files[i], i);
+	}
+	if (failure == 0) {
+		failure = posix_spawnp(
+			&gnuplot->process, "gnuplot", &actions, NULL, argv, environment);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return failure;
+}
+
+enum status gnuplot_start(struct gnuplot *gnuplot, const struct text *script,
+	const char *const *arguments, uint32_t count, struct error *error)
+{
+	const char *argv[6 + GNUPLOT_ARGUMENTS_MAX] = {
+		"gnuplot", "-d", "-c", "/dev/stdin", "/dev/stdout"};
+
+	check(count <= GNUPLOT_ARGUMENTS_MAX);
+	check(script->size > 0);
+	for (uint32_t i = 0; i < count; i++) {
+		argv[5 + i] = arguments[i];
+	}
+	enum status status = open_files(gnuplot, script, error);
+	if (status != STATUS_OK) {
+		return status;
+	}
+	/* posix_spawn takes arguments that are not const and leaves them alone. */
+	int failure = spawn(gnuplot, (char *const *)argv);
+	if (failure == 0) {
+		return STATUS_OK;
+	}
+	gnuplot->process = 0;
+	if (failure == ENOENT || failure == EACCES) {
+		return error_set(error, STATUS_FILE,
+			"gnuplot draws the figures and was not found: install gnuplot 5.4 or later "
+			"(on Debian and Ubuntu: apt-get install gnuplot-nox)");
+	}
+	return error_set(error, STATUS_FILE, "gnuplot cannot be started: %s", strerror(failure));
+}
+
+static void read_whole(FILE *file, struct text *text)
+{
+	char buffer[65536];
+	size_t size;
+
+	rewind(file);
+	while ((size = fread(buffer, 1, sizeof(buffer), file)) > 0) {
+		text_add_bytes(text, buffer, size);
+	}
+}
+
+/* The line of gnuplot's complaint that says what is wrong: its last. */
+static void complaint_line(FILE *errors, char *line, size_t size)
+{
+	struct text text = {0};
+
+	read_whole(errors, &text);
+	while (text.size > 0 && strchr("\n\r ", text.bytes[text.size - 1]) != NULL) {
+		text.bytes[--text.size] = '\0';
+	}
+	const char *start = text.size == 0 ? "" : strrchr(text.bytes, '\n');
+	start = start == NULL ? text.bytes : *start == '\n' ? start + 1 : start;
+	snprintf(line, size, "%s", *start == '\0' ? "no reason given" : start);
+	text_deinit(&text);
+}
+
+enum status gnuplot_finish(struct gnuplot *gnuplot, struct text *output, struct error *error)
+{
+	enum status status = STATUS_OK;
+	int state = 0;
+	char line[256];
+
+	if (gnuplot->process != 0) {
+		pid_t ended;
+		do {
+			ended = waitpid(gnuplot->process, &state, 0);
+		} while (ended < 0 && errno == EINTR);
+		check(ended == gnuplot->process);
+		gnuplot->process = 0;
+		if (WIFEXITED(state) && WEXITSTATUS(state) == 0) {
+			read_whole(gnuplot->output, output);
+		} else {
+			complaint_line(gnuplot->errors, line, sizeof(line));
+			status = error_set(error, STATUS_FILE, "gnuplot failed: %s", line);
+		}
+	}
+	close_files(gnuplot);
+	return status;
+}

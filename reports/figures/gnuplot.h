@@ -1,0 +1,34 @@
+#ifndef REPORTS_FIGURES_GNUPLOT_H
+#define REPORTS_FIGURES_GNUPLOT_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "engine/base/status.h"
+#include "engine/base/text.h"
+
+/* A gnuplot that draws one figure. It is started without a shell, with a script on its standard
+   input, with no settings of the user's and an environment of its own, so the same script and files
+   give the same figure. Several may run at once: start them all, then finish each. */
+
+enum { GNUPLOT_ARGUMENTS_MAX = 8 };
+
+/* Zeroed before the start. */
+struct gnuplot {
+	pid_t process; /* 0: not running */
+	FILE *script;
+	FILE *output;
+	FILE *errors;
+};
+
+/* arguments: (count), count <= GNUPLOT_ARGUMENTS_MAX; the script finds them as ARG2, ARG3, ...;
+   ARG1 is the file to write to. */
+enum status gnuplot_start(struct gnuplot *gnuplot, const struct text *script,
+	const char *const *arguments, uint32_t count, struct error *error);
+
+/* Waits and adds what was drawn to `output`; a failure carries gnuplot's first line. To be called
+   after every start, failed or not; a gnuplot that does not run is STATUS_OK. */
+enum status gnuplot_finish(struct gnuplot *gnuplot, struct text *output, struct error *error);
+
+#endif

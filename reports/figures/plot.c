@@ -1,0 +1,88 @@
+#include "reports/figures/plot.h"
+
+#include "engine/base/output_file.h"
+#include "engine/base/check.h"
+#include "engine/base/embedded_file.h"
+#include "reports/figures/gnuplot.h"
+#include "engine/base/text.h"
+
+#include <errno.h>
+#include <string.h>
+
+extern const struct embedded_file report_files[];
+extern const uint32_t report_files_count;
+
+enum status plot_begin(struct plot *plot, struct error *error)
+{
+	plot->table = tmpfile();
+	if (plot->table == NULL) {
+		return error_set(error, STATUS_FILE, "a temporary file cannot be written: %s",
+			strerror(errno));
+	}
+	return STATUS_OK;
+}
+
+/* The table goes into the script as a data block, so that no path needs quoting. */
+static void add_table(struct text *text, FILE *table)
+{
+	char buffer[4096];
+	size_t bytes;
+
+	text_add(text, "$table << END_OF_TABLE\n");
+	rewind(table);
+	while ((bytes = fread(buffer, 1, sizeof(buffer), table)) > 0) {
+		text_add_bytes(text, buffer, bytes);
+	}
+	text_add(text, "END_OF_TABLE\ntable = '$table'\n");
+}
+
+static void add_file(struct text *text, const char *name)
+{
+	const struct embedded_file *file =
+		embedded_file_find(report_files, report_files_count, name);
+
+	check(file != NULL);
+	text_add_bytes(text, file->bytes, file->size);
+}
+
+static enum status write_drawing(const struct text *drawing, const char *path, struct error *error)
+{
+	struct output_file output;
+	enum status status = output_file_open(&output, path, error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	fwrite(drawing->bytes, 1, drawing->size, output.file);
+	return output_file_commit(&output, error);
+}
+
+enum status plot_draw(struct plot *plot, const char *script, const char *subject, const char *path,
+	struct error *error)
+{
+	struct text text = {0};
+	struct text drawing = {0};
+	struct gnuplot gnuplot = {0};
+	struct error later = {0};
+
+	add_table(&text, plot->table);
+	fclose(plot->table);
+	plot->table = NULL;
+	if (subject != NULL) {
+		text_add(&text, "subject = ");
+		text_add_gnuplot_string(&text, subject);
+		text_add(&text, "\n");
+	}
+	add_file(&text, "style.gp");
+	add_file(&text, script);
+	enum status status = gnuplot_start(&gnuplot, &text, NULL, 0, error);
+	enum status finished =
+		gnuplot_finish(&gnuplot, &drawing, status == STATUS_OK ? error : &later);
+	status = status == STATUS_OK ? finished : status;
+	if (status == STATUS_OK) {
+		status = write_drawing(&drawing, path, error);
+	}
+	text_deinit(&text);
+	text_deinit(&drawing);
+	return status;
+}

@@ -1,0 +1,283 @@
+#include "reports/results/fidelity.h"
+
+#include "engine/base/check.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+struct result_value relative_error(double base, double value)
+{
+	bool is_zero = fabs(base) <= 0;
+
+	if (is_zero) {
+		return (struct result_value){.has_value = fabs(value) <= 0};
+	}
+	double error = value / base - 1;
+	bool is_finite = isfinite(error);
+	return (struct result_value){.has_value = is_finite, .value = is_finite ? error : 0};
+}
+
+struct result_value fidelity_step_error(const struct step_errors *steps)
+{
+	uint64_t count = steps->same_timed_steps;
+
+	return (struct result_value){.has_value = count > 0,
+		.value = count > 0 ? steps->same_error_sum / (double)count : 0};
+}
+
+/* ---- roles ---- */
+
+static bool has_runner(const struct result *result, const char *const *names)
+{
+	const cJSON *runner = json_find(&result->config, "runner");
+
+	for (uint32_t i = 0; names[i] != NULL; i++) {
+		if (cJSON_IsString(runner) && strcmp(runner->valuestring, names[i]) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool fidelity_is_real(const struct result *result)
+{
+	static const char *const names[] = {"cuda", "reference", NULL};
+
+	return has_runner(result, names);
+}
+
+static bool is_simulated(const struct result *result)
+{
+	static const char *const names[] = {"sim", "tape", NULL};
+
+	return has_runner(result, names);
+}
+
+bool fidelity_is_pair(const struct result *first, const struct result *second)
+{
+	return (fidelity_is_real(first) && is_simulated(second)) ||
+	       (is_simulated(first) && fidelity_is_real(second));
+}
+
+enum status fidelity_open(struct fidelity *fidelity, const struct result *first,
+	const struct result *second, struct error *error)
+{
+	memset(fidelity, 0, sizeof(*fidelity));
+	if (strcmp(first->trace_xxh64, second->trace_xxh64) != 0) {
+		return error_set(error, STATUS_INPUT,
+			"%.500s and %.500s: found runs of different traces (%.16s and %.16s), "
+			"expected two runs of one trace",
+			first->directory, second->directory, first->trace_xxh64,
+			second->trace_xxh64);
+	}
+	fidelity->is_recognised = fidelity_is_pair(first, second);
+	bool is_swapped = fidelity->is_recognised && fidelity_is_real(second);
+	fidelity->real = is_swapped ? second : first;
+	fidelity->sim = is_swapped ? first : second;
+	return step_errors_read(&fidelity->steps, fidelity->real->directory,
+		fidelity->sim->directory, &fidelity->has_steps, error);
+}
+
+/* ---- settings ---- */
+
+static bool is_expected_to_differ(const char *field)
+{
+	static const char *const fields[] = {"runner", "gpu", "weights", "dtype", "kernels",
+		"enforce_eager", "gpu_memory_utilization", "temperature", "clock", "overlap",
+		"kernel_times"};
+
+	for (uint32_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (strcmp(field, fields[i]) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *fidelity_other_setting(const struct fidelity *fidelity, uint32_t index)
+{
+	const cJSON *node = NULL;
+
+	cJSON_ArrayForEach(node, fidelity->real->config.node)
+	{
+		const cJSON *other = json_find(&fidelity->sim->config, node->string);
+		if (other != NULL && !cJSON_Compare(node, other, true) &&
+			!is_expected_to_differ(node->string) && index-- == 0) {
+			return node->string;
+		}
+	}
+	return NULL;
+}
+
+/* ---- rows ---- */
+
+struct rows {
+	struct fidelity_row *row;
+	uint32_t count;
+};
+
+static void add_row(struct rows *rows, const char *title, enum number_format format,
+	struct result_value real, struct result_value sim)
+{
+	check(rows->count < FIDELITY_ROWS_MAX);
+	struct fidelity_row *row = &rows->row[rows->count++];
+
+	row->title = title;
+	row->format = format;
+	row->real = real;
+	row->sim = sim;
+	row->error = (struct result_value){.has_value = false};
+	if (real.has_value && sim.has_value) {
+		row->error = relative_error(real.value, sim.value);
+	}
+}
+
+static void name_row(struct rows *rows, const char *section, const char *part, const char *field)
+{
+	struct fidelity_row *row = &rows->row[rows->count - 1];
+	int length = snprintf(row->name, sizeof(row->name), "%s%s%s%s%s", section,
+		*section == '\0' ? "" : ".", part, *part == '\0' ? "" : ".", field);
+
+	check(length > 0 && (size_t)length < sizeof(row->name));
+}
+
+static void add_number(
+	struct rows *rows, const struct fidelity *fidelity, enum result_number number)
+{
+	const struct result_number_row *row = &result_number_rows[number];
+
+	add_row(rows, row->title, row->format, fidelity->real->numbers[number],
+		fidelity->sim->numbers[number]);
+	name_row(rows, row->section, "", row->field);
+}
+
+static struct result_value blocks_of(const struct json_place *place, const char *field)
+{
+	const cJSON *node = json_find(place, field);
+	bool is_count =
+		cJSON_IsNumber(node) && isfinite(node->valuedouble) && node->valuedouble >= 0;
+
+	return (struct result_value){
+		.has_value = is_count, .value = is_count ? node->valuedouble : 0};
+}
+
+/* The pool that both had, then how many blocks each would have taken by itself. */
+static void add_blocks(struct rows *rows, const struct fidelity *fidelity)
+{
+	const struct result *real = fidelity->real, *sim = fidelity->sim;
+
+	add_row(rows, "KV blocks of the run", NUMBER_COUNT, blocks_of(&real->config, "kv_blocks"),
+		blocks_of(&sim->config, "kv_blocks"));
+	name_row(rows, "config", "", "kv_blocks");
+	add_row(rows, "KV blocks found and estimated", NUMBER_COUNT,
+		blocks_of(&real->root, "found_kv_blocks"),
+		blocks_of(&sim->root, "found_kv_blocks"));
+	name_row(rows, "", "", "found_kv_blocks");
+}
+
+static struct result_value mean_ms(const struct step_sum *sum)
+{
+	return (struct result_value){.has_value = sum->count > 0,
+		.value = sum->count > 0 ? sum->ns / (double)sum->count / 1e6 : 0};
+}
+
+static struct result_value count_of(const struct step_sum *sum)
+{
+	return (struct result_value){.has_value = true, .value = (double)sum->count};
+}
+
+static void add_steps(struct rows *rows, const struct fidelity *fidelity)
+{
+	const struct step_errors *steps = &fidelity->steps;
+
+	for (uint32_t i = 0; i < STEP_KINDS && fidelity->has_steps; i++) {
+		if (steps->real[i].count == 0 && steps->sim[i].count == 0) {
+			continue;
+		}
+		add_row(rows, step_kind_titles[i], NUMBER_COUNT, count_of(&steps->real[i]),
+			count_of(&steps->sim[i]));
+		name_row(rows, "steps", step_kind_names[i], "count");
+		add_row(rows, "their mean time", NUMBER_TIME_MS, mean_ms(&steps->real[i]),
+			mean_ms(&steps->sim[i]));
+		name_row(rows, "step_ms", step_kind_names[i], "mean");
+	}
+}
+
+uint32_t fidelity_rows(const struct fidelity *fidelity, struct fidelity_row *out)
+{
+	static const enum result_number numbers[] = {VALUE_OUTPUT_RATE, VALUE_REQUEST_RATE,
+		VALUE_MAKESPAN, VALUE_BUSY, VALUE_HIT_RATE, VALUE_HIT_TOKENS, VALUE_PREEMPTIONS,
+		VALUE_RECOMPUTED, VALUE_STEPS};
+	struct rows rows = {.row = out, .count = 0};
+
+	for (uint32_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		add_number(&rows, fidelity, numbers[i]);
+	}
+	add_steps(&rows, fidelity);
+	add_blocks(&rows, fidelity);
+	for (uint32_t i = 0; i < LATENCY_METRICS; i++) {
+		for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+			add_row(&rows, latency_titles[i], NUMBER_TIME_MS,
+				fidelity->real->latency_ms[i][j], fidelity->sim->latency_ms[i][j]);
+			name_row(&rows, "latency_ms", latency_names[i], latency_statistics[j]);
+		}
+	}
+	return rows.count;
+}
+
+/* ---- as a table ---- */
+
+static void print_cell(const struct result_value *value, const char *format, FILE *out)
+{
+	fputc('\t', out);
+	if (value->has_value) {
+		fprintf(out, format, value->value);
+	} else {
+		fputc('-', out);
+	}
+}
+
+static void print_row(const struct fidelity_row *row, FILE *out)
+{
+	fputs(row->name, out);
+	print_cell(&row->real, "%.15g", out);
+	print_cell(&row->sim, "%.15g", out);
+	print_cell(&row->error, "%.6f", out);
+	fputc('\n', out);
+}
+
+/* Of the steps of the same work: how far off a step is on average, and their sum. */
+static void print_same_steps(const struct step_errors *steps, FILE *out)
+{
+	double count = (double)steps->same_steps;
+	struct result_value none = {.has_value = false};
+	const struct result_value real = {.has_value = true, .value = steps->same_real_ns / 1e6};
+	const struct result_value sim = {.has_value = true, .value = steps->same_sim_ns / 1e6};
+	struct fidelity_row row = {.name = "step_ms.same.mean_absolute_error",
+		.real = none,
+		.sim = none,
+		.error = fidelity_step_error(steps)};
+
+	fprintf(out, "steps.same.count\t%.0f\t%.0f\t0\n", count, count);
+	print_row(&row, out);
+	row = (struct fidelity_row){.name = "step_ms.same.sum",
+		.real = real,
+		.sim = sim,
+		.error = relative_error(real.value, sim.value)};
+	print_row(&row, out);
+}
+
+void fidelity_print(const struct fidelity *fidelity, FILE *out)
+{
+	struct fidelity_row rows[FIDELITY_ROWS_MAX];
+	uint32_t count = fidelity_rows(fidelity, rows);
+
+	fprintf(out, "metric\treal\tsim\terror\n");
+	for (uint32_t i = 0; i < count; i++) {
+		print_row(&rows[i], out);
+	}
+	if (fidelity->has_steps) {
+		print_same_steps(&fidelity->steps, out);
+	}
+}

@@ -1,0 +1,123 @@
+#ifndef REPORTS_RESULTS_RESULTS_H
+#define REPORTS_RESULTS_RESULTS_H
+
+#include "engine/batch.h"
+
+/* The files of a result folder. This is their contract: reports/ and quire compare know no more of
+   a run than what stands here. Tables are tab-separated with one header line; a cell without a
+   value is `-`; times are integer nanoseconds from the trace's zero unless a column says otherwise.
+
+   A folder is written as NAME.part files that are renamed when the run is over, summary.json last:
+   a folder with a summary.json is whole. Everything but provenance.json is a pure function of
+   trace, configuration and seed. */
+
+#define RESULT_REQUESTS "requests.tsv"
+#define RESULT_TIMELINE "timeline.tsv"
+#define RESULT_STEP_GRID "step_grid.tsv"
+#define RESULT_LATENCY "latency.tsv"
+#define RESULT_STEPS "steps.tsv"
+#define RESULT_KERNELS "kernels.tsv"
+#define RESULT_KERNEL_PHASES "kernel_phases.tsv"
+#define RESULT_KERNEL_TIMELINE "kernel_timeline.tsv"
+#define RESULT_SUMMARY "summary.json"
+#define RESULT_PROVENANCE "provenance.json"
+
+/* requests.tsv, in order of finishing; requests that never finished follow in order of arrival.
+   status is one of the names of REQUEST_STATUS_LIST; slo_met is 1, 0 or `-` (no SLO given, or the
+   request did not finish). */
+#define REQUEST_COLUMNS                                                                            \
+	"id\tsession\tstatus\tarrival_ns\tfirst_scheduled_ns\tfirst_token_ns\tfinish_ns\t"         \
+	"prompt_tokens\tcached_tokens\toutput_tokens\tpreemptions\trecomputed_tokens\tqueue_ns\t"  \
+	"ttft_ns\ttpot_ns\te2e_ns\tslo_met"
+
+#define REQUEST_STATUS_LIST(X)                                                                     \
+	X(REQUEST_FINISHED, "finished")                                                            \
+	X(REQUEST_REJECTED_TOO_LONG, "rejected_too_long")                                          \
+	X(REQUEST_REJECTED_NEVER_FITS, "rejected_never_fits")                                      \
+	X(REQUEST_FAILED, "failed")                                                                \
+	X(REQUEST_UNFINISHED, "unfinished")
+
+enum request_status {
+#define REQUEST_STATUS_ENUM(name, text) name,
+	REQUEST_STATUS_LIST(REQUEST_STATUS_ENUM)
+#undef REQUEST_STATUS_ENUM
+};
+
+/* timeline.tsv: at most 2,000 time bins of equal width. time_s is the start of the bin, width_s its
+   width (the same in every row), both in seconds. running, waiting and used_blocks are averages
+   over the bin's time; token counts, preemptions and steps are sums over the steps that end in the
+   bin; busy_share is the part of the bin in which a step was running, in [0, 1]. */
+#define TIMELINE_COLUMNS                                                                           \
+	"time_s\twidth_s\trunning\twaiting\tused_blocks\thit_tokens\tquery_tokens\t"               \
+	"output_tokens\tprefill_tokens\tpreemptions\tsteps\tbusy_share"
+enum { TIMELINE_BINS_MAX = 2000 };
+
+/* step_grid.tsv: steps by composition; both ranges include their ends. Only cells with steps. */
+#define STEP_GRID_COLUMNS                                                                          \
+	"decode_rows_low\tdecode_rows_high\tprefill_tokens_low\tprefill_tokens_high\tsteps\t"      \
+	"mean_ns\tmax_ns"
+
+/* latency.tsv: histograms of queue, ttft, tpot, itl and e2e, in this order, each by rising
+   upper_ns; count values lie in (previous bucket's upper_ns, upper_ns]. Only buckets with values.
+ */
+#define LATENCY_COLUMNS "metric\tupper_ns\tcount"
+
+/* steps.tsv: one row a step; mode is graph, eager or none; then the counts of engine/batch.h. */
+#define STEP_COLUMN_TEXT(column) "\t" #column
+#define STEP_COLUMNS                                                                               \
+	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode" STEP_COUNT_LIST(STEP_COLUMN_TEXT)
+
+/* kernels.tsv, with --kernel-times: GPU time by the ranges that were open around a launch or its
+   capture, for each kind of step: phase is decode, prefill or mixed by the rows that a step has;
+   range the names from the outermost on, operation the innermost of them ("other": none), layer or
+   `-`. A call is one execution of the range: calls, their kernels (copies and fills too), the sum
+   of the kernels' durations, and mean, median and 99th percentile of a call's. bytes and flops are
+   what the operation has to move and to compute at least (bench/record/kernel_work.h), from the
+   rows that it was launched for, padding included, and the step's counts; `-` where that is not
+   known. tb_per_s and tflop_per_s are these divided by sum_ns. kernel is the one that took most.
+   The first line is a remark.
+
+   Measuring makes a step longer: README.md says by how much. */
+#define KERNEL_COLUMNS                                                                             \
+	"# Durations of kernels. Kernels may overlap, so their sum may exceed the wall time.\n"    \
+	"phase\trange\toperation\tlayer\tcalls\tkernels\tsum_ns\tmean_ns\tp50_ns\tp99_ns\t"        \
+	"bytes\tflops\ttb_per_s\ttflop_per_s\tkernel"
+
+/* kernel_phases.tsv: the same by kind of step and operation, with the number of such steps, the sum
+   of their elapsed_ns, and of it busy_ns, in which anything was under way on the GPU. rank counts
+   the operations of the run from the longest on; below_ns is the sum of those of smaller rank. */
+#define KERNEL_PHASE_COLUMNS "phase\tsteps\tstep_ns\tbusy_ns\toperation\trank\tsum_ns\tbelow_ns"
+
+/* kernel_timeline.tsv: each operation by rank over at most 120 time bins, by the kernels' starts on
+   the run's clock; width_s and below_ns as above. */
+#define KERNEL_TIMELINE_COLUMNS "operation\trank\ttime_s\twidth_s\tsum_ns\tbelow_ns"
+
+/* summary.json, keys in this order; numbers in seconds, milliseconds and rates are decimals, all
+   others integers; a value that does not exist (a percentile of nothing) is null:
+
+     schema "quire-result-1"
+     status "complete" | "interrupted" | "failed" (then failure: one line)
+     config {...every limit and option that decides the result...}
+     trace {name, xxh64, requests}
+     calibrated true | false
+     found_kv_blocks (room for them that the runner found by itself, given or not in config: the
+		      simulation always, CUDA when none were given; else null)
+     requests {submitted, finished, rejected, failed, unfinished}
+     time {makespan_s, busy_s, steps}
+     load {offered_per_s, busy_share, backlog_at_last_arrival, drain_s, verdict}
+     tokens {prompt, output, prefill_computed, recomputed}
+     prefix_cache {query_tokens, hit_tokens, hit_rate}
+     preemptions
+     throughput {output_tokens_per_s, total_tokens_per_s, requests_per_s}
+     latency_ms {queue, ttft, tpot, itl, e2e: each {mean, p50, p90, p99, max}}
+     slo {ttft_ms, tpot_ms, attained, goodput_requests_per_s}
+     result_hash "16 hex digits"
+     dispatch_late_ms {mean, p50, p90, p99, max}, of a run by the wall clock: how long after it
+   could have started each step started gpu_idle_ms {mean, p50, p90, p99, max}, where the runner
+   measures it: how long the GPU had nothing to do between two steps that only decode, by its own
+   clock
+
+   provenance.json: commit, machine, date, command, wall_s. */
+#define RESULT_SCHEMA "quire-result-1"
+
+#endif

@@ -1,0 +1,863 @@
+#include "bench/calibrate/fit.h"
+#include "bench/calibrate/plan.h"
+#include "bench/calibrate/points.h"
+#include "bench/calibrate/profile.h"
+#include "bench/calibrate/least_squares.h"
+#include "engine/base/counter_hash.h"
+#include "sim/cost_model.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+static char folder[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	temporary_folder(folder);
+}
+
+static void tear_down(void)
+{
+	temporary_remove(folder);
+}
+
+static bool is_near(double found, double expected, double off)
+{
+	double difference = found - expected;
+
+	return (difference < 0 ? -difference : difference) <= off;
+}
+
+/* ---- least squares ---- */
+
+Test(least_squares, finds_the_solution_where_none_is_negative)
+{
+	static const double rows[4][3] = {{1, 2, 0}, {0, 1, 3}, {2, 0, 1}, {1, 1, 1}};
+	const double expected[3] = {3, 0.5, 2};
+	struct least_squares system;
+
+	least_squares_init(&system, 3);
+	for (uint32_t i = 0; i < 4; i++) {
+		double value = 0;
+		for (uint32_t j = 0; j < 3; j++) {
+			value += rows[i][j] * expected[j];
+		}
+		least_squares_add(&system, rows[i], value, 1 + i);
+	}
+	const double *x = least_squares_solve(&system);
+	for (uint32_t j = 0; j < 3; j++) {
+		require(is_near(x[j], expected[j], 1e-6), "x[%u] = %g", j, x[j]);
+	}
+	least_squares_free(&system);
+}
+
+Test(least_squares, holds_at_zero_what_would_be_negative)
+{
+	/* Without the condition: x = (3, -1). With it: x0 = (1 * 2 + 1 * 1 + 0) / 2. */
+	static const double rows[3][2] = {{1, 1}, {1, 2}, {0, 1}};
+	static const double values[3] = {2, 1, -1};
+	struct least_squares system;
+
+	least_squares_init(&system, 2);
+	for (uint32_t i = 0; i < 3; i++) {
+		least_squares_add(&system, rows[i], values[i], 1);
+	}
+	const double *x = least_squares_solve(&system);
+	require(is_near(x[0], 1.5, 1e-6) && x[1] == 0, "x = (%g, %g)", x[0], x[1]);
+	least_squares_free(&system);
+}
+
+Test(least_squares, drops_what_was_taken_first_and_turns_out_negative)
+{
+	/* The third column explains most alone; with the others it would be -0.2. */
+	static const double rows[3][3] = {{1, 0, 1}, {0, 1, 1}, {0, 0, 0.5}};
+	static const double values[3] = {1, 1, -0.1};
+	struct least_squares system;
+
+	least_squares_init(&system, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		least_squares_add(&system, rows[i], values[i], 1);
+	}
+	const double *x = least_squares_solve(&system);
+	require(is_near(x[0], 1, 1e-5) && is_near(x[1], 1, 1e-5) && x[2] == 0, "x = (%g, %g, %g)",
+		x[0], x[1], x[2]);
+	least_squares_free(&system);
+}
+
+Test(least_squares, weights_decide_between_rows_that_disagree)
+{
+	const double row[2] = {1, 0};
+	struct least_squares system;
+
+	least_squares_init(&system, 2);
+	least_squares_add(&system, row, 10, 3);
+	least_squares_add(&system, row, 20, 1);
+	const double *x = least_squares_solve(&system);
+	require(is_near(x[0], 11, 1e-5), "x = %g", x[0]);
+	require(x[1] == 0, "a column of zeros got %g", x[1]);
+	least_squares_free(&system);
+}
+
+/* ---- points ---- */
+
+TestSuite(points, .init = set_up, .fini = tear_down);
+
+#define POINT_HEADER                                                                               \
+	"samples\telapsed_ns\tgpu_ns\thost_ns\tdecode_rows\tprefill_rows\tprefill_tokens\t"        \
+	"decode_context_tokens\tprefill_attention_pairs\tsampled_rows\n"
+
+static void read_text(struct calibrate_points *points, const char *text, uint64_t from_ns)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	struct error error = {STATUS_OK, ""};
+
+	temporary_write(folder, "points.tsv", text, path);
+	enum status status = calibrate_points_read(points, path, from_ns, &error);
+	require(status == STATUS_OK, "%s", error.text);
+}
+
+Test(points, nearly_equal_steps_become_their_median)
+{
+	struct calibrate_points points;
+
+	read_text(&points,
+		"# model some-model\n# something else\n" POINT_HEADER
+		"1\t500\t400\t100\t2\t0\t0\t1000\t0\t2\n"
+		"1\t900\t700\t200\t2\t0\t0\t1001\t0\t2\n"
+		"1\t600\t550\t50\t2\t0\t0\t1005\t0\t2\n"
+		"1\t600\t550\t50\t3\t0\t0\t1005\t0\t3\n"
+		"1\t600\t550\t50\t2\t0\t0\t1100\t0\t2\n",
+		0);
+	cr_assert_str_eq(points.origin.model, "some-model");
+	require_equal(points.count, 5);
+	calibrate_points_join(&points);
+	require_equal(points.count, 3);
+	require_equal(points.points[0].samples, 3);
+	require_equal(points.points[0].elapsed_ns, 600);
+	require_equal(points.points[0].gpu_ns, 550);
+	require_equal(points.points[0].host_ns, 50);
+	require_equal(points.points[0].counts.decode_context_tokens, 1002);
+	require_equal(points.points[1].counts.decode_context_tokens, 1100);
+	require_equal(points.points[2].counts.decode_rows, 3);
+	calibrate_points_drop_lone(&points);
+	require_equal(points.count, 1);
+	require_equal(points.points[0].samples, 3);
+	calibrate_points_free(&points);
+}
+
+Test(points, steps_that_share_more_are_other_steps)
+{
+	struct calibrate_points points;
+
+	read_text(&points,
+		"pair_tokens\tshared_tokens\t" POINT_HEADER
+		"512\t512\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
+		"520\t520\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
+		"1024\t1024\t1\t400\t300\t100\t2\t0\t0\t2000\t0\t2\n"
+		"2048\t1024\t1\t400\t300\t100\t2\t0\t0\t2000\t0\t2\n",
+		0);
+	calibrate_points_join(&points);
+	require_equal(points.count, 3);
+	require_equal(points.points[0].samples, 2);
+	require_equal(points.points[0].counts.shared_tokens, 516);
+	require_equal(points.points[0].counts.pair_tokens, 516);
+	require_equal(points.points[1].counts.pair_tokens, 1024);
+	require_equal(points.points[2].counts.pair_tokens, 2048);
+	calibrate_points_free(&points);
+}
+
+Test(points, steps_whose_longest_rows_differ_are_other_steps)
+{
+	struct calibrate_points points;
+
+	read_text(&points,
+		"decode_longest_context\t" POINT_HEADER
+		"1510\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
+		"1514\t1\t500\t400\t100\t2\t0\t0\t2000\t0\t2\n"
+		"1000\t1\t400\t300\t100\t2\t0\t0\t2000\t0\t2\n",
+		0);
+	calibrate_points_join(&points);
+	require_equal(points.count, 2);
+	require_equal(points.points[0].counts.decode_longest_context, 1000);
+	require_equal(points.points[1].samples, 2);
+	require_equal(points.points[1].counts.decode_longest_context, 1512);
+	calibrate_points_free(&points);
+}
+
+Test(points, are_read_as_they_were_written)
+{
+	struct calibrate_points points, again;
+	struct error error = {STATUS_OK, ""};
+	char path[TEMPORARY_PATH_BYTES + 16];
+
+	read_text(&points,
+		"# model m\n# device a GPU of 1 W\n# command quire calibrate --name "
+		"x\n" POINT_HEADER "4\t500\t400\t100\t2\t3\t70\t1000\t7000\t4\n",
+		0);
+	snprintf(path, sizeof(path), "%s/again.tsv", folder);
+	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
+	require(calibrate_points_read(&again, path, 0, &error) == STATUS_OK, "%s", error.text);
+	require_equal(again.count, 1);
+	cr_assert(memcmp(&again.origin, &points.origin, sizeof(points.origin)) == 0);
+	cr_assert(memcmp(again.points, points.points, sizeof(*points.points)) == 0);
+	calibrate_points_free(&points);
+	calibrate_points_free(&again);
+}
+
+Test(points, steps_of_a_replay_are_read_from_a_time_on)
+{
+	struct calibrate_points points;
+
+	read_text(&points,
+		"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"
+		"prefill_tokens\tdecode_context_tokens\tprefill_attention_pairs\tsampled_rows\n"
+		"0\t10\t500\t400\t100\tgraph\t2\t0\t0\t1000\t0\t2\n"
+		"1\t700\t501\t400\t101\teager\t2\t0\t0\t1000\t0\t2\n",
+		700);
+	require_equal(points.count, 1);
+	require_equal(points.points[0].elapsed_ns, 501);
+	require_equal(points.points[0].samples, 1);
+	calibrate_points_free(&points);
+}
+
+Test(points, malformed_files_are_refused_with_line_and_column)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{"", "found an empty file"},
+		{"# model m\n", "found an empty file"},
+		{"# model m\nsamples\telapsed_ns\n", "points.tsv:2: column gpu_ns is missing"},
+		{POINT_HEADER "1\t5\n", "points.tsv:2: found 2 columns, expected the header's 10"},
+		{POINT_HEADER "1\t-5\t4\t1\t2\t0\t0\t9\t0\t2\n",
+			"points.tsv:2: column elapsed_ns: found '-5', expected an integer"},
+		{POINT_HEADER "1\t0\t0\t0\t2\t0\t0\t9\t0\t2\n", "points.tsv:2: found a step"},
+		{POINT_HEADER "1\t5\t5\t0\t2\t0\t7\t9\t9\t2\n", "points.tsv:2: found a step"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char path[TEMPORARY_PATH_BYTES];
+		struct calibrate_points points;
+		struct error error = {STATUS_OK, ""};
+		temporary_write(folder, "points.tsv", cases[i].text, path);
+		enum status status = calibrate_points_read(&points, path, 0, &error);
+		require(status == STATUS_INPUT, "accepted: %s", cases[i].text);
+		require(strstr(error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
+			error.text, cases[i].part);
+		calibrate_points_free(&points);
+	}
+}
+
+/* ---- fitting ---- */
+
+TestSuite(fit, .init = set_up, .fini = tear_down);
+
+/* A GPU whose curves are known: times in nanoseconds. */
+static double true_gpu_ns(const struct step_counts *counts)
+{
+	double rows = (double)counts->decode_rows, tokens = (double)counts->prefill_tokens;
+	double ns = 200000 + 700 * (double)counts->sampled_rows;
+
+	if (rows > 0) {
+		ns += 150000 + (double)counts->decode_context_tokens * 25 +
+		      (double)counts->decode_longest_context * 40;
+		ns += tokens > 0 ? 0 : rows * 900;
+	}
+	if (counts->shared_tokens > 0) {
+		double shared = (double)counts->shared_tokens;
+		double distance = (double)counts->decode_context_tokens * shared / 2 /
+				  (double)counts->pair_tokens;
+		ns -= shared * (distance < 4096 ? 20 - distance * 20 / 4096 : 0);
+	}
+	if (tokens > 0) {
+		double tiles = counts->prefill_rows > 1
+				       ? tokens / 128 + 0.5 * (double)counts->prefill_rows
+				       : (double)((counts->prefill_tokens + 127) / 128);
+		double computed = tokens + rows;
+		ns += 100000 + (computed > 512 ? (computed - 512) * 1800 : 0) +
+		      (double)counts->prefill_attention_pairs / tokens * tiles * 50;
+	}
+	return ns;
+}
+
+static double true_host_ns(const struct step_counts *counts, bool is_ahead)
+{
+	return is_ahead ? 4000 : 20000 + 150 * (double)(counts->decode_rows + counts->prefill_rows);
+}
+
+/* Steps of all kinds with times that are off by up to `noise`. */
+static void make_points(struct calibrate_points *points, uint32_t count, double noise)
+{
+	memset(points, 0, sizeof(*points));
+	points->points = calloc(count, sizeof(*points->points));
+	points->count = points->capacity = count;
+	snprintf(points->origin.model, sizeof(points->origin.model), "qwen3-0.6b");
+	for (uint32_t i = 0; i < count; i++) {
+		struct calibrate_point *point = &points->points[i];
+		struct step_counts *counts = &point->counts;
+		uint64_t a = counter_hash(1, 5 * i), b = counter_hash(1, 5 * i + 1);
+		uint64_t kind = i % 3;
+		if (kind != 1) {
+			counts->decode_rows = 1 + a % (UINT64_C(1) << (1 + b % 9));
+			counts->decode_context_tokens = counts->decode_rows * (20 + b % 2000);
+			uint64_t mean = counts->decode_context_tokens / counts->decode_rows;
+			counts->decode_longest_context =
+				counts->decode_rows == 1 ? mean : mean * (1 + a / 65536 % 16);
+			counts->shared_tokens = counts->decode_context_tokens / 8 * (a / 512 % 8);
+			counts->pair_tokens = counts->shared_tokens * (1 + a / 4096 % 50);
+		}
+		if (kind != 0) {
+			uint64_t c = counter_hash(1, 5 * i + 2);
+			counts->prefill_rows = 1 + c % 4;
+			counts->prefill_tokens =
+				counts->prefill_rows * (1 + b % (UINT64_C(16) << (c % 8)));
+			counts->prefill_attention_pairs =
+				counts->prefill_tokens * (counts->prefill_tokens / 2 + c % 9000);
+		}
+		counts->sampled_rows = counts->decode_rows + counts->prefill_rows;
+		double error = (double)(counter_hash(1, 5 * i + 3) % 2001) / 1000 - 1;
+		double gpu = true_gpu_ns(counts) * (1 + noise * error);
+		point->samples = 1;
+		point->gpu_ns = (uint64_t)gpu;
+		point->ahead = kind == 0 && i % 2 == 0;
+		point->host_ns = (uint64_t)true_host_ns(counts, point->ahead != 0);
+		point->elapsed_ns = point->gpu_ns + point->host_ns;
+	}
+}
+
+Test(fit, finds_the_curves_that_the_steps_were_made_of)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(&points, 1500, 0.02);
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	/* Noise is uniform, so that its mean size is half of its largest. */
+	require(fit.held_out.mean < 0.013, "held out: %.4f", fit.held_out.mean);
+	require(fit.held_out.points > 400 && fit.held_out.points < 600, "%u held out",
+		fit.held_out.points);
+	require_equal(fit.held_out.points + fit.fitted.points, points.count);
+	double off = 0;
+	for (size_t i = 0; i < points.count; i++) {
+		const struct step_counts *counts = &points.points[i].counts;
+		double truth =
+			true_gpu_ns(counts) + true_host_ns(counts, points.points[i].ahead != 0);
+		double one = (double)points.points[i].predicted_ns / truth - 1;
+		off += one < 0 ? -one : one;
+	}
+	off /= (double)points.count;
+	require(off < 0.006, "off the truth by %.4f", off);
+	calibrate_points_free(&points);
+}
+
+Test(fit, without_noise_is_right_to_a_thousandth)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(&points, 900, 0);
+	require(calibrate_fit(&fit, &points, 7, &error) == STATUS_OK, "%s", error.text);
+	require(fit.held_out.mean < 0.001, "held out: %.5f", fit.held_out.mean);
+	calibrate_points_free(&points);
+}
+
+Test(fit, knows_that_decode_rows_beside_prompts_have_products_apart)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(&points, 900, 0);
+	for (size_t i = 0; i < points.count; i++) {
+		struct calibrate_point *point = &points.points[i];
+		bool is_mixed = point->counts.prefill_rows > 0 && point->counts.decode_rows > 0;
+		uint64_t apart_ns = is_mixed && point->counts.decode_rows > 64 ? 500000 : 0;
+		point->gpu_ns += apart_ns;
+		point->elapsed_ns += apart_ns;
+	}
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	require(fit.held_out.mean < 0.002, "held out: %.4f", fit.held_out.mean);
+	calibrate_points_free(&points);
+}
+
+static double gpu_ns_of(const struct calibrate_fit *fit, const struct step_counts *counts)
+{
+	double ns = 0;
+
+	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+		enum step_curve curve = (enum step_curve)c;
+		struct step_place place = step_curve_place(curve, counts, false);
+		ns += step_curve_is_host(curve)
+			      ? 0
+			      : place.factor * step_curve_at(&fit->curves[c], place.x);
+	}
+	return ns;
+}
+
+Test(fit, tells_uneven_rows_from_even_ones)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+	struct step_counts even = {.decode_rows = 8,
+		.sampled_rows = 8,
+		.decode_context_tokens = 16000,
+		.decode_longest_context = 2000};
+	struct step_counts uneven = even;
+
+	uneven.decode_longest_context = 12000;
+	make_points(&points, 900, 0);
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	double more = gpu_ns_of(&fit, &uneven) - gpu_ns_of(&fit, &even);
+	require(is_near(more, 400000, 20000), "%.0f ns more", more);
+	calibrate_points_free(&points);
+}
+
+Test(fit, has_no_price_for_a_longest_row_that_no_step_knew)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(&points, 900, 0);
+	for (size_t i = 0; i < points.count; i++) {
+		points.points[i].counts.decode_longest_context = 0;
+	}
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	for (uint32_t i = 0; i < fit.curves[STEP_CURVE_decode_merge].count; i++) {
+		require(fit.curves[STEP_CURVE_decode_merge].ns[i] == 0, "point %u", i);
+	}
+	calibrate_points_free(&points);
+}
+
+Test(fit, takes_sharing_for_memory_where_it_has_seen_none)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+	struct step_counts counts = {.decode_rows = 100, .decode_context_tokens = 150000};
+	double alone = 0, shared = 0;
+
+	make_points(&points, 600, 0);
+	for (size_t i = 0; i < points.count; i++) {
+		points.points[i].counts.shared_tokens = points.points[i].counts.pair_tokens = 0;
+	}
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	calibrate_points_free(&points);
+	for (uint32_t turn = 0; turn < 2; turn++) {
+		double *ns = turn == 0 ? &alone : &shared;
+		counts.shared_tokens = turn * 50000;
+		counts.pair_tokens = turn * 100000;
+		for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+			struct step_place place =
+				step_curve_place((enum step_curve)c, &counts, false);
+			*ns += place.factor * step_curve_at(&fit.curves[c], place.x);
+		}
+	}
+	require(is_near(shared, alone, 0.05 * alone), "%.0f ns, alone %.0f", shared, alone);
+}
+
+Test(fit, holds_out_by_what_a_step_is_and_not_by_where_it_stands)
+{
+	struct calibrate_points points, reversed;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(&points, 300, 0.02);
+	make_points(&reversed, 300, 0.02);
+	for (size_t i = 0; i < 300; i++) {
+		reversed.points[299 - i] = points.points[i];
+	}
+	require(calibrate_fit(&fit, &points, 3, &error) == STATUS_OK, "%s", error.text);
+	require(calibrate_fit(&fit, &reversed, 3, &error) == STATUS_OK, "%s", error.text);
+	for (size_t i = 0; i < 300; i++) {
+		require_equal(points.points[i].is_held_out, reversed.points[299 - i].is_held_out);
+	}
+	calibrate_points_free(&points);
+	calibrate_points_free(&reversed);
+}
+
+Test(fit, too_few_steps_are_refused)
+{
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(&points, 30, 0);
+	require_equal(calibrate_fit(&fit, &points, 0, &error), STATUS_INPUT);
+	cr_assert_not_null(strstr(error.text, "found 30 different steps"));
+	calibrate_points_free(&points);
+}
+
+/* ---- profiles ---- */
+
+TestSuite(calibrated, .init = set_up, .fini = tear_down);
+
+/* Fits made-up points, writes the profile; its path is in `path` (TEMPORARY_PATH_BYTES + 16). */
+static void write_profile(struct calibrate_points *points, char *path)
+{
+	static struct calibrate_fit fit;
+	struct gpu_profile memory;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(points, 600, 0.01);
+	snprintf(path, TEMPORARY_PATH_BYTES + 16, "%s/mine.json", folder);
+	enum status status = calibrate_fit(&fit, points, 0, &error);
+	if (status == STATUS_OK) {
+		status = gpu_profile_find("h200", &memory, &error);
+	}
+	if (status == STATUS_OK) {
+		status = calibrate_profile_write(path, &fit, points, &memory, &error);
+	}
+	require(status == STATUS_OK, "%s", error.text);
+}
+
+Test(calibrated, a_profile_prices_as_the_fit_predicts)
+{
+	char path[TEMPORARY_PATH_BYTES + 16];
+	struct calibrate_points points;
+	static struct gpu_profile profile;
+	struct model_config model;
+	struct runner runner;
+	struct error error = {STATUS_OK, ""};
+
+	write_profile(&points, path);
+	enum status status = gpu_profile_find(path, &profile, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(profile.is_calibrated, true);
+	cr_assert_str_eq(profile.model, "qwen3-0.6b");
+	require(model_config_find("qwen3-0.6b", &model, &error) == STATUS_OK, "%s", error.text);
+	require(cost_model_open(&runner, &model, &profile, &error) == STATUS_OK, "%s", error.text);
+	for (size_t i = 0; i < points.count; i++) {
+		const struct batch batch = {.counts = points.points[i].counts};
+		struct step_time time;
+		if (points.points[i].ahead != 0) {
+			continue;
+		}
+		status = runner.execute(runner.state, &batch, NULL, &time, &error);
+		require(status == STATUS_OK, "%s", error.text);
+		require(is_near((double)time.elapsed_ns, (double)points.points[i].predicted_ns, 1),
+			"%llu ns, the fit said %llu", (unsigned long long)time.elapsed_ns,
+			(unsigned long long)points.points[i].predicted_ns);
+		require_equal(time.elapsed_ns, time.gpu_ns + time.host_ns);
+	}
+	runner.close(runner.state);
+	calibrate_points_free(&points);
+}
+
+Test(calibrated, a_step_launched_ahead_pays_for_the_host_as_such)
+{
+	char path[TEMPORARY_PATH_BYTES + 16];
+	struct calibrate_points points;
+	static struct gpu_profile profile;
+	struct model_config model;
+	struct runner runner;
+	struct error error = {STATUS_OK, ""};
+	const struct batch batch = {
+		.counts = {
+			.decode_rows = 100, .decode_context_tokens = 50000, .sampled_rows = 100}};
+	struct step_time alone, first, second, third;
+
+	write_profile(&points, path);
+	calibrate_points_free(&points);
+	enum status status = gpu_profile_find(path, &profile, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require(model_config_find("qwen3-0.6b", &model, &error) == STATUS_OK, "%s", error.text);
+	require(cost_model_open(&runner, &model, &profile, &error) == STATUS_OK, "%s", error.text);
+	runner.execute(runner.state, &batch, NULL, &alone, &error);
+	runner.launch(runner.state, &batch, &error);
+	runner.launch(runner.state, &batch, &error);
+	runner.collect(runner.state, NULL, &first, &error);
+	runner.launch(runner.state, &batch, &error);
+	runner.collect(runner.state, NULL, &second, &error);
+	runner.collect(runner.state, NULL, &third, &error);
+	require_equal(first.elapsed_ns, alone.elapsed_ns);
+	require_equal(second.elapsed_ns, third.elapsed_ns);
+	require(is_near((double)alone.host_ns, 35000, 2000), "%llu ns",
+		(unsigned long long)alone.host_ns);
+	require(is_near((double)third.host_ns, 4000, 200), "%llu ns",
+		(unsigned long long)third.host_ns);
+	runner.close(runner.state);
+}
+
+Test(calibrated, another_model_is_refused)
+{
+	char path[TEMPORARY_PATH_BYTES + 16];
+	struct calibrate_points points;
+	static struct gpu_profile profile;
+	struct model_config model;
+	struct runner runner;
+	struct error error = {STATUS_OK, ""};
+
+	write_profile(&points, path);
+	require(gpu_profile_find(path, &profile, &error) == STATUS_OK, "%s", error.text);
+	require(model_config_find("qwen3-8b", &model, &error) == STATUS_OK, "%s", error.text);
+	require_equal(cost_model_open(&runner, &model, &profile, &error), STATUS_USAGE);
+	cr_assert_not_null(strstr(error.text, "calibrated with qwen3-0.6b"));
+	calibrate_points_free(&points);
+}
+
+Test(calibrated, malformed_profiles_are_refused)
+{
+	static const struct {
+		const char *from, *to, *part;
+	} cases[] = {
+		{"\"model\"", "\"modell\"", "mine.json: field model: found nothing"},
+		{"\"residuals\"", "\"residual\"", "field residuals: found nothing"},
+		{"\"decode_rows\"", "\"decode_row\"", "field curves.decode_rows: found nothing"},
+		{"\"at\":\t[0, 1]", "\"at\":\t[0, 0]", "rising numbers"},
+		{"\"at\":\t[0, 1]", "\"at\":\t[0, 1, 2]", "as many numbers as in 'at'"},
+		{"\"at\":\t[0, 1]", "\"at\":\t[0]", "an array of 2 to 32"},
+		{"\"ns\":\t[0, ", "\"ns\":\t[0, 1e16, ", "numbers up to 10^15"},
+		{"\"ns\":\t[0, ", "\"ns\":\t[7, ", "0 first"},
+	};
+	static char text[65536], changed[65536];
+	char path[TEMPORARY_PATH_BYTES + 16];
+	struct calibrate_points points;
+
+	write_profile(&points, path);
+	calibrate_points_free(&points);
+	FILE *file = fopen(path, "r");
+	require(file != NULL, "no profile");
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static struct gpu_profile profile;
+		struct error error = {STATUS_OK, ""};
+		const char *at = strstr(text, cases[i].from);
+		require(at != NULL, "'%s' is not in the profile", cases[i].from);
+		snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, cases[i].to,
+			at + strlen(cases[i].from));
+		temporary_write(folder, "mine.json", changed, NULL);
+		enum status status = gpu_profile_find(path, &profile, &error);
+		require(status == STATUS_INPUT, "accepted: %s", cases[i].to);
+		require(strstr(error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
+			error.text, cases[i].part);
+	}
+}
+
+/* The points of every calibrated profile of the project lie beside it. */
+static void require_fit_of(const char *profile_name)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	struct calibrate_points points;
+	static struct calibrate_fit fit;
+	static struct gpu_profile profile;
+	struct error error = {STATUS_OK, ""};
+
+	snprintf(path, sizeof(path), QUIRE_SOURCE_DIR "/sim/profiles/points/%s.tsv", profile_name);
+	enum status status = calibrate_points_read(&points, path, 0, &error);
+	if (status == STATUS_OK) {
+		status = gpu_profile_find(profile_name, &profile, &error);
+	}
+	if (status == STATUS_OK) {
+		status = calibrate_fit(&fit, &points, 0, &error);
+	}
+	require(status == STATUS_OK, "%s", error.text);
+	cr_assert_str_eq(points.origin.model, profile.model);
+	cr_log_info("%s: held out %.2f %%", profile_name, fit.held_out.mean * 100);
+	require(fit.held_out.mean < 0.05, "%s: held out %.4f", profile_name, fit.held_out.mean);
+	for (size_t i = 0; i < points.count; i++) {
+		const struct calibrate_point *point = &points.points[i];
+		double ns = 0;
+		for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
+			struct step_place place = step_curve_place(
+				(enum step_curve)c, &point->counts, point->ahead != 0);
+			ns += place.factor * step_curve_at(&profile.curves[c], place.x);
+		}
+		double off = 1e-4 * (double)point->predicted_ns;
+		require(is_near(ns, (double)point->predicted_ns, off), "%s: %.0f ns, %llu fitted",
+			profile_name, ns, (unsigned long long)point->predicted_ns);
+	}
+	calibrate_points_free(&points);
+}
+
+Test(calibrated, those_of_the_project_are_the_fit_of_their_points)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < gpu_profile_count(); i++) {
+		char name[GPU_PROFILE_NAME_BYTES];
+		static struct gpu_profile profile;
+		struct error error = {STATUS_OK, ""};
+		const char *file = gpu_profile_file(i);
+		snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - 5), file);
+		require(gpu_profile_find(name, &profile, &error) == STATUS_OK, "%s", error.text);
+		if (profile.is_calibrated) {
+			require_fit_of(name);
+			count++;
+		}
+	}
+	if (count == 0) {
+		cr_skip_test("no calibrated profile is in the tree");
+	}
+}
+
+/* ---- the command ---- */
+
+TestSuite(calibrate_command, .init = set_up, .fini = tear_down, .timeout = 120);
+
+/* Runs `quire ARGUMENTS`, in which @ is the folder; what it says is in `text` (4096). */
+static int run(char *text, const char *arguments)
+{
+	char command[4096];
+	size_t used = (size_t)snprintf(command, sizeof(command), "%s ", QUIRE_EXECUTABLE);
+
+	for (const char *c = arguments; *c != '\0'; c++) {
+		const char one[2] = {*c, '\0'};
+		used += (size_t)snprintf(
+			command + used, sizeof(command) - used, "%s", *c == '@' ? folder : one);
+	}
+	snprintf(command + used, sizeof(command) - used, " 2>&1");
+	FILE *pipe = popen(command, "r");
+	require(pipe != NULL, "%s cannot be run", command);
+	text[fread(text, 1, 4095, pipe)] = '\0';
+	int status = pclose(pipe);
+	require(WIFEXITED(status), "%s did not exit", command);
+	return WEXITSTATUS(status);
+}
+
+/* Which steps the plan made the engine compute, read from points.tsv. */
+struct coverage {
+	bool has_rows[513];
+	uint64_t longest_prompt_context, mixed, crowds, most_context, sharing, uneven;
+};
+
+static void cover(struct coverage *coverage, const struct calibrate_points *points)
+{
+	memset(coverage, 0, sizeof(*coverage));
+	for (size_t i = 0; i < points->count; i++) {
+		const struct step_counts *counts = &points->points[i].counts;
+		if (counts->prefill_rows == 0) {
+			coverage->has_rows[counts->decode_rows] = true;
+		}
+		if (counts->prefill_rows == 1) {
+			uint64_t context = counts->prefill_attention_pairs / counts->prefill_tokens;
+			coverage->longest_prompt_context =
+				context > coverage->longest_prompt_context
+					? context
+					: coverage->longest_prompt_context;
+		}
+		coverage->mixed += counts->prefill_rows > 0 && counts->decode_rows > 0;
+		coverage->crowds += counts->prefill_rows > 1;
+		coverage->uneven += counts->prefill_rows == 0 && counts->decode_rows <= 32 &&
+				    counts->decode_longest_context >= 8000 &&
+				    counts->decode_longest_context * counts->decode_rows >=
+					    4 * counts->decode_context_tokens;
+		coverage->sharing += counts->prefill_rows == 0 && counts->shared_tokens > 0;
+		coverage->most_context = counts->decode_context_tokens > coverage->most_context
+						 ? counts->decode_context_tokens
+						 : coverage->most_context;
+	}
+}
+
+Test(calibrate_command, recovers_the_profile_that_it_measured)
+{
+	static const uint32_t edges[] = {1, 2, 3, 4, 8, 9, 16, 17, 32, 33, 48, 49, 256, 257, 512};
+	char text[4096], path[TEMPORARY_PATH_BYTES + 32];
+	struct calibrate_points points;
+	struct coverage coverage;
+	struct error error = {STATUS_OK, ""};
+
+	int code = run(text, "calibrate --runner sim --gpu h200 --name fit --out @/c --budget 60");
+	require(code == 0, "%d: %s", code, text);
+	snprintf(path, sizeof(path), "%s/c/points.tsv", folder);
+	require(calibrate_points_read(&points, path, 0, &error) == STATUS_OK, "%s", error.text);
+	cover(&coverage, &points);
+	for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
+		require(coverage.has_rows[edges[i]], "no step decodes %u rows", edges[i]);
+	}
+	require(coverage.longest_prompt_context > 98304, "no long prefix");
+	require(coverage.mixed > 50 && coverage.crowds > 30, "%llu mixed, %llu crowds",
+		(unsigned long long)coverage.mixed, (unsigned long long)coverage.crowds);
+	require(coverage.most_context > 300000, "no large decode batch");
+	require(coverage.uneven > 20, "%llu uneven", (unsigned long long)coverage.uneven);
+	require(coverage.sharing > 200, "%llu share", (unsigned long long)coverage.sharing);
+
+	static struct calibrate_fit fit;
+	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	require(fit.held_out.mean < 0.01, "%.4f", fit.held_out.mean);
+	size_t count = points.count;
+	calibrate_points_free(&points);
+	code = run(text, "calibrate --measured --name fit --out @/c");
+	require(code == 0, "%d: %s", code, text);
+	require(calibrate_points_read(&points, path, 0, &error) == STATUS_OK, "%s", error.text);
+	require_equal(points.count, count);
+	calibrate_points_free(&points);
+	/* The folders of a result are one level deeper than temporary_remove() goes. */
+	snprintf(text, sizeof(text), "rm -r '%s/c/run' '%s/c/run_ahead'", folder, folder);
+	require(system(text) == 0, "%s", text);
+}
+
+Test(calibrate_command, fits_anew_from_points_alone)
+{
+	char text[4096], path[TEMPORARY_PATH_BYTES + 32];
+	struct calibrate_points points;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(&points, 900, 0.01);
+	snprintf(path, sizeof(path), "%s/points.tsv", folder);
+	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
+	calibrate_points_free(&points);
+	int code = run(text, "calibrate --points @/points.tsv --name again --out @/c");
+	require(code == 0, "%d: %s", code, text);
+	cr_assert_not_null(strstr(text, "held out"));
+	temporary_write(folder, "t.jsonl",
+		"{\"timestamp\":0,\"input_length\":50,\"output_length\":20}\n", NULL);
+	code = run(text, "replay @/t.jsonl --gpu @/c/again.json --out @/r");
+	require(code == 0, "%d: %s", code, text);
+	require(strstr(text, "uncalibrated") == NULL, "%s", text);
+	require(strstr(text, "priced by profile") != NULL, "%s", text);
+}
+
+Test(calibrate_command, draws_predicted_against_measured)
+{
+	char text[4096], path[TEMPORARY_PATH_BYTES + 32];
+	struct calibrate_points points;
+	struct error error = {STATUS_OK, ""};
+
+	if (system("command -v gnuplot >/dev/null") != 0) {
+		cr_skip_test("gnuplot is not here");
+	}
+	make_points(&points, 300, 0.01);
+	snprintf(path, sizeof(path), "%s/points.tsv", folder);
+	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
+	calibrate_points_free(&points);
+	int code = run(text, "calibrate --points @/points.tsv --name x --out @/c --plot @/fit.svg");
+	require(code == 0, "%d: %s", code, text);
+	snprintf(path, sizeof(path), "%s/fit.svg", folder);
+	FILE *figure = fopen(path, "r");
+	require(figure != NULL, "no figure");
+	fclose(figure);
+}
+
+Test(calibrate_command, wrong_orders_are_refused_in_a_line)
+{
+	static const struct {
+		const char *arguments, *part;
+	} cases[] = {
+		{"calibrate --name x", "expected --out DIR"},
+		{"calibrate --out @/c", "expected --name NAME"},
+		{"calibrate --out @/c --name a/b", "expected a name without '/'"},
+		{"calibrate --out @/c --name a --points @/none.tsv", "cannot open"},
+		{"calibrate --out @/c --name a --gpu h300", "gpu 'h300'"},
+		{"calibrate --out @/c --name a --points @/bare.tsv", "no line '# model NAME'"},
+	};
+	temporary_write(folder, "bare.tsv", POINT_HEADER "1\t5\t4\t1\t2\t0\t0\t9\t0\t2\n", NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[4096];
+		int code = run(text, cases[i].arguments);
+		char *end = strchr(text, '\n');
+		require(code == 2, "%s: %d, %s", cases[i].arguments, code, text);
+		require(end != NULL && end[1] == '\0', "not one line: %s", text);
+		require(strstr(text, cases[i].part) != NULL, "'%s' does not say '%s'", text,
+			cases[i].part);
+	}
+}

@@ -1,0 +1,95 @@
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* `quire kernels` where there is no GPU: drawing what was measured elsewhere, and refusals. */
+
+enum { TEXT_BYTES = 1 << 18, COMMAND_BYTES = 4096 };
+
+static char folder[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	temporary_folder(folder);
+}
+
+static void tear_down(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(kernels_command, .init = set_up, .fini = tear_down);
+
+static const char header[] =
+	"kernel\tcase\trows\tbytes\tflops\tlaunches\tus\tus_min\tus_max\tgb_per_s\ttflop_per_s\t"
+	"floor_us\tbound\tshare\n";
+static const char table[] =
+	"limit_read\t-\t0\t4294967296\t0\t4\t950\t949\t951\t4521\t0\t-\t-\t-\n"
+	"limit_copy\t-\t0\t4294967296\t0\t4\t990\t989\t991\t4338\t0\t-\t-\t-\n"
+	"limit_product\t8192x8192x8192\t0\t0\t1099511627776\t4\t1400\t1399\t1401\t0\t785\t-\t-\t-\n"
+	"limit_launch\t-\t0\t0\t0\t256\t1.1\t1.0\t1.2\t0\t0\t-\t-\t-\n"
+	"matmul\t256x1024x4096\t256\t11010048\t2147483648\t200\t10\t9\t11\t1101\t215\t2.7\tarith"
+	"metic\t27\n"
+	"sampler\t256x151936\t256\t155583488\t0\t100\t50\t49\t51\t3111\t0\t34.4\tmemory\t69\n";
+
+/* Writes folder/name, runs `quire kernels` there; the outputs go to text (TEXT_BYTES). */
+static int run(char *text, const char *first, const char *second, const char *arguments)
+{
+	char path[TEMPORARY_PATH_BYTES + 16], command[COMMAND_BYTES];
+
+	snprintf(path, sizeof(path), "%s/table.tsv", folder);
+	FILE *file = fopen(path, "w");
+	require(file != NULL, "%s cannot be written", path);
+	fputs(first, file);
+	fputs(second, file);
+	fclose(file);
+	snprintf(command, sizeof(command), "cd '%s' && '%s' kernels %s 2>&1", folder,
+		QUIRE_EXECUTABLE, arguments);
+	FILE *pipe = popen(command, "r");
+	require(pipe != NULL, "%s cannot be run", command);
+	text[fread(text, 1, TEXT_BYTES - 1, pipe)] = '\0';
+	int status = pclose(pipe);
+	require(WIFEXITED(status), "%s did not exit", command);
+	return WEXITSTATUS(status);
+}
+
+Test(kernels_command, draws_a_table)
+{
+	char *text = calloc(1, TEXT_BYTES);
+	int code = run(text, header, table, "--from table.tsv --plot out.svg && cat out.svg");
+
+	cr_assert_eq(code, 0, "%s", text);
+	cr_assert(strstr(text, "</svg>") != NULL, "%.300s", text);
+	cr_assert(strstr(text, "sampler") != NULL);
+	cr_assert(strstr(text, "limits, 4.52 TB/s") != NULL);
+	free(text);
+}
+
+static void require_refusal(
+	const char *first, const char *second, const char *arguments, const char *part)
+{
+	char *text = calloc(1, TEXT_BYTES);
+	int code = run(text, first, second, arguments);
+
+	cr_assert_eq(code, 2, "%s: exit code %d: %s", arguments, code, text);
+	cr_assert(strstr(text, part) != NULL, "%s: %s", arguments, text);
+	cr_assert(strchr(text, '\n') == text + strlen(text) - 1, "one line: %s", text);
+	free(text);
+}
+
+Test(kernels_command, refuses_in_one_line)
+{
+	require_refusal(header, table, "--from table.tsv", "--plot");
+	require_refusal(header, table, "--from nothing.tsv --plot out.svg", "nothing.tsv");
+	require_refusal("name\tvalue\n", "a\t1\n", "--from table.tsv --plot out.svg",
+		"table.tsv:1: found other columns");
+	require_refusal("", "", "--from table.tsv --plot out.svg", "table.tsv:1:");
+	require_refusal(header, table, "--plot out.svg", "--out");
+	require_refusal(header, table, "--repeats 0", "--repeats");
+	require_refusal(header, table, "--kernels fast", "--kernels");
+}

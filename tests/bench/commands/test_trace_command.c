@@ -1,0 +1,453 @@
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cJSON.h>
+
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* The commands of quire trace as a user meets them: what they write, say and return. */
+
+enum { TEXT_BYTES = 1 << 20, COMMAND_BYTES = 4096 };
+
+static char folder[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	temporary_folder(folder);
+}
+
+static void tear_down(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(trace_command, .init = set_up, .fini = tear_down);
+
+/* Runs `quire ARGUMENTS`, in which @ stands for the test's folder; both outputs go to `text`
+   (TEXT_BYTES). Returns the exit code. */
+static int run(char *text, const char *arguments)
+{
+	char command[COMMAND_BYTES];
+	size_t used = (size_t)snprintf(command, sizeof(command), "%s ", QUIRE_EXECUTABLE);
+
+	for (const char *c = arguments; *c != '\0'; c++) {
+		used += (size_t)(*c == '@' ? snprintf(command + used, sizeof(command) - used, "%s",
+						     folder)
+					   : snprintf(command + used, sizeof(command) - used, "%c",
+						     *c));
+	}
+	snprintf(command + used, sizeof(command) - used, " 2>&1");
+	FILE *pipe = popen(command, "r");
+	require(pipe != NULL, "%s cannot be run", command);
+	text[fread(text, 1, TEXT_BYTES - 1, pipe)] = '\0';
+	int status = pclose(pipe);
+	require(WIFEXITED(status), "%s did not exit", command);
+	return WEXITSTATUS(status);
+}
+
+static char *output(void)
+{
+	return calloc(1, TEXT_BYTES);
+}
+
+static void require_good(const char *arguments)
+{
+	char *text = output();
+	int code = run(text, arguments);
+
+	require(code == 0, "quire %s: %d, %s", arguments, code, text);
+	free(text);
+}
+
+/* Exit code 2 and exactly one line, and it is this one. */
+static void require_refused(const char *arguments, const char *expected)
+{
+	char *text = output();
+	int code = run(text, arguments);
+	char *line_end = strchr(text, '\n');
+
+	require(code == 2, "quire %s: %d, %s", arguments, code, text);
+	require(line_end != NULL && line_end[1] == '\0', "not one line: %s", text);
+	require(strstr(text, expected) != NULL, "found    %sexpected %s", text, expected);
+	free(text);
+}
+
+static cJSON *json_of(const char *arguments)
+{
+	char *text = output();
+	int code = run(text, arguments);
+
+	require(code == 0, "quire %s: %d, %s", arguments, code, text);
+	cJSON *root = cJSON_Parse(text);
+	require(root != NULL, "quire %s: no JSON: %s", arguments, text);
+	free(text);
+	return root;
+}
+
+static double number(const cJSON *root, const char *name)
+{
+	const cJSON *item = cJSON_GetObjectItem(root, name);
+
+	require(cJSON_IsNumber(item), "no number %s", name);
+	return item->valuedouble;
+}
+
+static bool exists(const char *name)
+{
+	char path[2 * TEMPORARY_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return access(path, F_OK) == 0;
+}
+
+/* ---- make ---- */
+
+Test(trace_command, make_refuses_what_makes_no_sense)
+{
+	static const char *const refusals[][2] = {
+		{"", "--requests is missing"},
+		{"--requests 5", "--input is missing"},
+		{"--requests 5 --input 5", "--output is missing"},
+		{"--requests 0 --input 5 --output 5", "--requests: found '0'"},
+		{"--requests 5 --input 0 --output 5", "--input: found '0'"},
+		{"--requests 5 --input 9:5 --output 5", "--input: found '9:5'"},
+		{"--requests 5 --input 5:6:7 --output 5", "--input: found '5:6:7'"},
+		{"--requests 5 --input lognormal:5 --output 5", "--input: found 'lognormal:5'"},
+		{"--requests 5 --input 5 --output -1", "--output: found '-1'"},
+		{"--requests 5 --input 5 --output 5 --prefix 10:0", "--prefix: found '10:0'"},
+		{"--requests 5 --input 5 --output 5 --prefix 10,", "--prefix: found '10,'"},
+		{"--requests 5 --input 5 --output 5 --rate 1 --wave 9:1:2", "--wave and --rate"},
+		{"--requests 5 --input 5 --output 5 --wave 9:0:2", "--wave: found '9:0:2'"},
+		{"--requests 5 --input 5 --output 5 --turns 3",
+			"--turns needs sessions that begin"},
+		{"--requests 5 --input 5 --output 5 --ramp 1:2:3", "--ramp divides --duration"},
+		{"--requests 5 --input 5 --output 5 --burstiness 2", "needs --rate or --ramp"},
+		{"--requests 5 --input 5 --lengths-from x", "--lengths-from says both lengths"},
+		{"--requests 5 --lengths-from @/none", "none: cannot be opened"},
+		{"--preset talk", "--preset: found 'talk'"},
+		{"--requests 5 --input 5 --output 5 extra", "extra"},
+	};
+
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		char arguments[512];
+		snprintf(arguments, sizeof(arguments), "trace make %s --out @/none.jsonl",
+			refusals[i][0]);
+		require_refused(arguments, refusals[i][1]);
+		require(!exists("none.jsonl") && !exists("none.jsonl.part"), "%s left a file",
+			arguments);
+	}
+	require_refused("trace make --requests 5 --input 5 --output 5", "--out is missing");
+	require_refused("trace make --requests 5 --input 5 --output 5 --out @/no/such/folder",
+		"cannot be written: No such file or directory");
+}
+
+Test(trace_command, make_writes_into_devices_and_pipes)
+{
+	char command[COMMAND_BYTES];
+
+	/* A pipe of the test's own stands for what a careless rename would put a file in place of.
+	 */
+	snprintf(command, sizeof(command),
+		"cd %s && mkfifo pipe && (wc -l <pipe >lines &) && %s trace make --requests 5 "
+		"--input 1 --output 1 --out pipe && test -p pipe && test ! -e pipe.part",
+		folder, QUIRE_EXECUTABLE);
+	require(system(command) == 0, "%s", command);
+}
+
+Test(trace_command, make_writes_the_same_twice)
+{
+	char *first = output();
+	char *second = output();
+	const char *arguments = "trace make --preset agent --requests 20 --seed 4 --out -";
+
+	require_equal(run(first, arguments), 0);
+	require_equal(run(second, arguments), 0);
+	require(strlen(first) > 1000 && strcmp(first, second) == 0, "two runs differ");
+	require_equal(run(second, "trace make --preset agent --requests 20 --seed 5 --out -"), 0);
+	require(strcmp(first, second) != 0, "two seeds do not differ");
+	free(first);
+	free(second);
+}
+
+Test(trace_command, presets_are_changed_by_options)
+{
+	require_good("trace make --preset chat --requests 50 --wave 60:1:5 --out @/wave.jsonl");
+	require_good("trace make --preset chat --lengths-from workloads/traces/demo.jsonl "
+		     "--requests 50 --turns 1 --out @/lengths.jsonl");
+	cJSON *stat = json_of("trace stat @/lengths.jsonl --trace-block-size 16 --json");
+	require_equal(number(stat, "rows"), 50);
+	require_equal(number(cJSON_GetObjectItem(stat, "sessions"), "turns"), 0);
+	cJSON_Delete(stat);
+}
+
+/* ---- stat and convert ---- */
+
+Test(trace_command, stat_sums_a_trace_up)
+{
+	char path[TEMPORARY_PATH_BYTES];
+
+	temporary_write(folder, "small.jsonl",
+		"{\"timestamp\":500,\"input_length\":10,\"output_length\":1,\"hash_ids\":[1,2,3]}\n"
+		"{\"timestamp\":1500,\"input_length\":8,\"output_length\":3,\"hash_ids\":[1,2]}\n"
+		"{\"timestamp\":1500,\"input_length\":10,\"output_length\":5,\"hash_ids\":[1,2,3],"
+		"\"session_id\":\"a\"}\n"
+		"{\"timestamp\":4500,\"input_length\":100,\"output_length\":7}\n",
+		path);
+	cJSON *stat = json_of("trace stat @/small.jsonl --trace-block-size 4 --json");
+	require_equal(number(stat, "rows"), 4);
+	require_equal(number(stat, "duration_s"), 4);
+	require_equal(number(stat, "rate_per_s") * 100, 75);
+	/* Gaps 1, 0 and 3 seconds: mean 4/3, mean of squares 10/3. */
+	require(number(stat, "gap_cv") > 0.9353 && number(stat, "gap_cv") < 0.9355, "CV %f",
+		number(stat, "gap_cv"));
+	require_equal(number(stat, "peak_second"), 1);
+	require_equal(number(stat, "peak_second_rows"), 2);
+	const cJSON *input = cJSON_GetObjectItem(stat, "input_tokens");
+	require_equal(number(input, "sum"), 128);
+	require_equal(number(input, "min"), 8);
+	require_equal(number(input, "p50"), 10);
+	require_equal(number(input, "p90"), 100);
+	require_equal(number(input, "max"), 100);
+	const cJSON *blocks = cJSON_GetObjectItem(stat, "blocks");
+	require_equal(number(blocks, "total"), 3 + 2 + 3 + 25);
+	require_equal(number(blocks, "unique"), 3 + 25);
+	const cJSON *ideal = cJSON_GetObjectItem(stat, "ideal");
+	require_equal(number(ideal, "hit_blocks"), 5);
+	require_equal(number(ideal, "hit_tokens"), 18);
+	require_equal(number(cJSON_GetObjectItem(stat, "sessions"), "count"), 1);
+	cJSON_Delete(stat);
+}
+
+Test(trace_command, stat_says_the_same_in_words)
+{
+	char *text = output();
+
+	require_equal(run(text, "trace stat workloads/traces/demo.jsonl"), 0);
+	require(strstr(text, "rows        2200\n") != NULL, "%s", text);
+	require(strstr(text, "sessions    669, 3.29 turns each") != NULL, "%s", text);
+	free(text);
+}
+
+Test(trace_command, convert_keeps_what_is_mooncake_already)
+{
+	char *text = output();
+
+	require_good("trace convert workloads/traces/demo.jsonl --out @/again.jsonl");
+	require_equal(run(text, "trace stat @/again.jsonl"), 0);
+	char command[COMMAND_BYTES];
+	snprintf(
+		command, sizeof(command), "cmp workloads/traces/demo.jsonl %s/again.jsonl", folder);
+	require(system(command) == 0, "the copy differs");
+	free(text);
+}
+
+Test(trace_command, convert_gives_chats_and_token_ids_their_sharing)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	char *text = output();
+
+	temporary_write(folder, "chats.jsonl",
+		"{\"chat_id\":7,\"parent_chat_id\":-1,\"timestamp\":0.25,\"input_length\":17,"
+		"\"output_length\":2,\"hash_ids\":[1,2]}\n"
+		"{\"chat_id\":8,\"parent_chat_id\":7,\"timestamp\":0.5,\"input_length\":32,"
+		"\"output_length\":2,\"hash_ids\":[1,3]}\n",
+		path);
+	require_equal(run(text, "trace convert @/chats.jsonl --out -"), 0);
+	require(strstr(text, "{\"timestamp\":500,\"input_length\":32,\"output_length\":2,"
+			     "\"session_id\":\"7\",\"hash_ids\":[1,3]}") != NULL,
+		"%s", text);
+	require(strstr(text, "read the file with --trace-block-size 16") != NULL, "%s", text);
+	temporary_write(folder, "tokens.jsonl",
+		"{\"arrival_time_ns\":0,\"input_tok_ids\":[1,2,3,4,5],\"output_toks\":1}\n"
+		"{\"arrival_time_ns\":0,\"input_tok_ids\":[1,2,3,4],\"output_toks\":1}\n",
+		path);
+	require_good("trace convert @/tokens.jsonl --trace-block-size 2 --out @/ids.jsonl");
+	cJSON *from_ids = json_of("trace stat @/ids.jsonl --trace-block-size 2 --json");
+	cJSON *from_tokens = json_of("trace stat @/tokens.jsonl --trace-block-size 2 --json");
+	require(cJSON_Compare(cJSON_GetObjectItem(from_ids, "ideal"),
+			cJSON_GetObjectItem(from_tokens, "ideal"), true),
+		"sharing got lost");
+	require_equal(number(cJSON_GetObjectItem(from_ids, "ideal"), "hit_tokens"), 4);
+	cJSON_Delete(from_ids);
+	cJSON_Delete(from_tokens);
+	free(text);
+}
+
+Test(trace_command, convert_leaves_nothing_of_a_bad_file)
+{
+	char path[TEMPORARY_PATH_BYTES];
+
+	temporary_write(folder, "bad.jsonl",
+		"{\"timestamp\":0,\"input_length\":1,\"output_length\":1}\n{\"timestamp\":\n",
+		path);
+	require_refused("trace convert @/bad.jsonl --out @/none.jsonl",
+		"bad.jsonl:2: found {\"timestamp\":, expected a JSON object");
+	require(!exists("none.jsonl") && !exists("none.jsonl.part"), "a file was left");
+	require_refused("trace stat @/bad.jsonl", "bad.jsonl:2");
+	require_refused("trace cache @/bad.jsonl", "bad.jsonl:2");
+	require_refused("trace stat @/none.jsonl", "none.jsonl: cannot be opened");
+	require_refused("trace stat @", "Is a directory");
+	require_refused("trace stat", "TRACE");
+	require_refused("trace stat a b", "b");
+}
+
+Test(trace_command, failures_at_the_source_are_passed_over_and_counted)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	char *text = output();
+
+	temporary_write(folder, "burst.csv",
+		"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+		"1,a,5,0,5,x\n2,a,5,1,6,x\n",
+		path);
+	require_equal(run(text, "trace stat @/burst.csv"), 0);
+	require(strstr(text, "note: passed over 1 rows without response tokens: failures at the "
+			     "source\n") != NULL,
+		"%s", text);
+	free(text);
+}
+
+/* ---- cache ---- */
+
+Test(trace_command, cache_answers_one_question_with_one_object)
+{
+	cJSON *object = json_of(
+		"trace cache workloads/traces/demo.jsonl --capacity 2000 --policy lru_tail --json");
+	cJSON *best = json_of(
+		"trace cache workloads/traces/demo.jsonl --capacity 2000 --policy belady --json");
+	cJSON *all = json_of("trace cache workloads/traces/demo.jsonl --capacity 2000,9 --policy "
+			     "infinite --json");
+
+	require(cJSON_IsObject(object) && cJSON_IsArray(all), "not the right kind");
+	require_equal(number(object, "capacity_blocks"), 2000);
+	require_equal(number(object, "capacity_tokens"), 2000 * 512);
+	require(number(object, "hit_blocks") <= number(best, "hit_blocks"),
+		"LRU beats the optimum");
+	require(number(best, "hit_blocks") <= number(cJSON_GetArrayItem(all, 0), "hit_blocks"),
+		"the optimum beats a cache without end");
+	require(number(object, "hit_tokens") > 0, "nothing is found");
+	cJSON_Delete(object);
+	cJSON_Delete(best);
+	cJSON_Delete(all);
+}
+
+Test(trace_command, cache_draws_its_curve)
+{
+	cJSON *curve;
+
+	if (system("command -v gnuplot >/dev/null") != 0) {
+		cr_skip_test("gnuplot is not here");
+	}
+	require_good("trace cache workloads/traces/demo.jsonl --model qwen3-8b --capacity 1234 "
+		     "--out @/curve.tsv --plot @/curve.svg");
+	require(exists("curve.tsv") && exists("curve.svg"), "a file is missing");
+	char command[COMMAND_BYTES];
+	snprintf(command, sizeof(command),
+		"gnuplot -c reports/figures/trace_cache.gp %s/by_hand.svg %s/curve.tsv && "
+		"grep -q 'KV cache of qwen3-8b, GiB' %s/curve.svg && "
+		"cut -f 1 %s/curve.tsv | grep -qx 1234",
+		folder, folder, folder, folder);
+	require(system(command) == 0, "%s", command);
+	require_good("trace stat workloads/traces/demo.jsonl --plot @/stat.svg");
+	require(exists("stat.svg"), "no picture");
+	curve = json_of("trace cache workloads/traces/demo.jsonl --json");
+	require(cJSON_GetArraySize(cJSON_GetObjectItem(curve, "points")) > 50, "too few points");
+	cJSON_Delete(curve);
+}
+
+Test(trace_command, cache_refuses_what_makes_no_sense)
+{
+	char path[TEMPORARY_PATH_BYTES];
+
+	require_refused("trace cache workloads/traces/demo.jsonl --policy lru_tail",
+		"--policy needs --capacity");
+	require_refused("trace cache workloads/traces/demo.jsonl --policy lru --capacity 5",
+		"--policy: found 'lru'");
+	require_refused(
+		"trace cache workloads/traces/demo.jsonl --capacity 0", "--capacity: found '0'");
+	require_refused(
+		"trace cache workloads/traces/demo.jsonl --capacity 5,", "--capacity: found '5,'");
+	require_refused("trace cache workloads/traces/demo.jsonl --capacity 5 --policy fifo --out "
+			"@/x.tsv",
+		"--policy does not go with it");
+	require_refused("trace cache workloads/traces/demo.jsonl --model gpt-5", "gpt-5");
+	temporary_write(folder, "alone.jsonl",
+		"{\"timestamp\":0,\"input_length\":1,\"output_length\":1}\n", path);
+	require_refused("trace cache @/alone.jsonl", "neither hash ids nor token ids");
+}
+
+/* ---- what an engine finds ---- */
+
+/* Hit tokens of a replay with blocks of this many tokens and a pool that holds everything. */
+static double replayed_hits(const char *block_size)
+{
+	char arguments[512];
+	char path[2 * TEMPORARY_PATH_BYTES];
+	char *text = output();
+
+	snprintf(arguments, sizeof(arguments),
+		"replay @/trace.jsonl --trace-block-size 32 --block-size %s --kv-blocks 5000 "
+		"--out @/result --force",
+		block_size);
+	require_good(arguments);
+	snprintf(path, sizeof(path), "%s/result/summary.json", folder);
+	FILE *file = fopen(path, "rb");
+	require(file != NULL && fread(text, 1, TEXT_BYTES - 1, file) > 0, "no %s", path);
+	fclose(file);
+	cJSON *summary = cJSON_Parse(text);
+	double hits = number(cJSON_GetObjectItem(summary, "prefix_cache"), "hit_tokens");
+	cJSON_Delete(summary);
+	free(text);
+	return hits;
+}
+
+Test(trace_command, an_engine_never_finds_more_than_the_ideal, .timeout = 120)
+{
+	static const char *const shapes[] = {
+		"--input 5:60 --output 1:9 --prefix 64:1,128:10 --zipf 1 --rate 20",
+		"--input 1:90 --output 1:20 --prefix 30:3,20:3,70:3 --rate 20",
+		"--input 1:5 --output 1:9 --prefix 170:2 --rate 5"};
+	static const char *const block_sizes[] = {"4", "8", "32"};
+
+	for (size_t i = 0; i < 3; i++) {
+		char arguments[512];
+		snprintf(arguments, sizeof(arguments),
+			"trace make %s --trace-block-size 32 --requests 60 --seed %zu --out "
+			"@/trace.jsonl",
+			shapes[i], i);
+		require_good(arguments);
+		cJSON *stat = json_of("trace stat @/trace.jsonl --trace-block-size 32 --json");
+		double ideal = number(cJSON_GetObjectItem(stat, "ideal"), "hit_tokens");
+		for (size_t b = 0; b < 3; b++) {
+			double hits = replayed_hits(block_sizes[b]);
+			require(hits <= ideal, "%s, blocks of %s: %.0f hit tokens, ideal %.0f",
+				shapes[i], block_sizes[b], hits, ideal);
+			require(hits > 0, "%s, blocks of %s: nothing found", shapes[i],
+				block_sizes[b]);
+		}
+		cJSON_Delete(stat);
+	}
+}
+
+/* ---- help ---- */
+
+Test(trace_command, help_is_there_on_every_level)
+{
+	static const char *const commands[] = {"trace --help", "trace make --help",
+		"trace stat --help", "trace cache --help", "trace convert --help"};
+	char *text = output();
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		require_equal(run(text, commands[i]), 0);
+		require(strstr(text, "quire trace") != NULL, "%s", text);
+	}
+	require_equal(run(text, "trace"), 2);
+	require_equal(run(text, "trace sort"), 2);
+	free(text);
+}

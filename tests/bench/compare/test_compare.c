@@ -1,0 +1,271 @@
+#include "bench/commands/commands.h"
+#include "bench/compare/compare.h"
+
+#include <cJSON.h>
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+#define SUMMARY(gpu, makespan, p99, hash)                                                          \
+	"{\"schema\": \"quire-result-1\", \"status\": \"complete\",\n"                             \
+	" \"config\": {\"gpu\": \"" gpu "\", \"block_size\": 256},\n"                              \
+	" \"trace\": {\"name\": \"t.jsonl\", \"xxh64\": \"00\", \"requests\": 10},\n"              \
+	" \"time\": {\"makespan_s\": " makespan ", \"steps\": 3},\n"                               \
+	" \"latency_ms\": {\"ttft\": {\"p99\": " p99 "}}, \"preemptions\": 0,\n"                   \
+	" \"result_hash\": \"" hash "\"}\n"
+
+#define HEADER "step\tstart_ns\telapsed_ns\tdecode_rows\tprefill_tokens\twaiting\n"
+
+struct folders {
+	char root[TEMPORARY_PATH_BYTES], a[TEMPORARY_PATH_BYTES + 2], b[TEMPORARY_PATH_BYTES + 2];
+	struct error error;
+	struct comparison comparison;
+};
+
+/* NULL: no such file. */
+static enum status compare(struct folders *out, const char *a_summary, const char *a_steps,
+	const char *b_summary, const char *b_steps)
+{
+	memset(out, 0, sizeof(*out));
+	temporary_folder(out->root);
+	snprintf(out->a, sizeof(out->a), "%s/a", out->root);
+	snprintf(out->b, sizeof(out->b), "%s/b", out->root);
+	require(mkdir(out->a, 0777) == 0 && mkdir(out->b, 0777) == 0, "mkdir");
+	const struct {
+		const char *folder, *name, *text;
+	} files[] = {{out->a, "summary.json", a_summary}, {out->a, "steps.tsv", a_steps},
+		{out->b, "summary.json", b_summary}, {out->b, "steps.tsv", b_steps}};
+	for (size_t i = 0; i < 4; i++) {
+		if (files[i].text != NULL) {
+			temporary_write(files[i].folder, files[i].name, files[i].text, NULL);
+		}
+	}
+	return comparison_open(&out->comparison, out->a, out->b, &out->error);
+}
+
+static void close_folders(struct folders *folders)
+{
+	comparison_close(&folders->comparison);
+	temporary_remove(folders->root);
+}
+
+static const struct compared_value *value(const struct folders *folders, const char *name)
+{
+	for (uint32_t i = 0; i < folders->comparison.value_count; i++) {
+		if (strcmp(folders->comparison.values[i].name, name) == 0) {
+			return &folders->comparison.values[i];
+		}
+	}
+	require(false, "no value %s", name);
+}
+
+/* The program's exit code; its output goes nowhere. */
+static int exit_code(const struct folders *folders, const char *option)
+{
+	char command[] = "compare";
+	char *a = strdup(folders->a), *b = strdup(folders->b);
+	char *more = option == NULL ? NULL : strdup(option);
+	char *argv[] = {command, a, b, more, NULL};
+	cr_redirect_stdout();
+	int code = command_compare(more == NULL ? 3 : 4, argv);
+	free(a);
+	free(b);
+	free(more);
+	return code;
+}
+
+Test(compare, equal_results_are_equal)
+{
+	const char *summary = SUMMARY("h200", "12.5", "3", "aa");
+	const char *steps = HEADER "0\t0\t5\t1\t2\t3\n1\t5\t5\t1\t0\t3\n";
+	struct folders folders;
+
+	enum status status = compare(&folders, summary, steps, summary, steps);
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_same_decisions, true);
+	require_equal(folders.comparison.has_same_values, true);
+	require_equal(folders.comparison.has_steps, true);
+	require_equal(folders.comparison.steps.step_count, 2);
+	require_equal(folders.comparison.steps.other.is_there, false);
+	require_equal(folders.comparison.value_count, 12);
+	require_equal(exit_code(&folders, NULL), 0);
+	close_folders(&folders);
+}
+
+Test(compare, other_times_are_no_verdict)
+{
+	struct folders folders;
+	enum status status = compare(&folders, SUMMARY("h200", "10", "null", "aa"),
+		HEADER "0\t0\t5\t1\t2\t3\n1\t5\t5\t1\t0\t3\n", SUMMARY("a100", "12.5", "4", "aa"),
+		HEADER "0\t0\t5\t1\t2\t9\n1\t5\t6\t1\t0\t3\n");
+
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_same_decisions, true);
+	require_equal(folders.comparison.has_same_values, false);
+	cr_assert_str_eq(value(&folders, "config.gpu")->b, "a100");
+	require_equal(value(&folders, "config.gpu")->is_equal, false);
+	require_equal(value(&folders, "config.block_size")->is_equal, true);
+	cr_assert(value(&folders, "time.makespan_s")->b_number == 12.5);
+	cr_assert_str_eq(value(&folders, "latency_ms.ttft.p99")->a, "-");
+	require_equal(value(&folders, "latency_ms.ttft.p99")->is_number, false);
+	require_equal(folders.comparison.steps.step_count, 2);
+	require_equal(folders.comparison.steps.other.step, 0);
+	cr_assert_str_eq(folders.comparison.steps.other.column, "waiting");
+	require_equal(exit_code(&folders, NULL), 0);
+	close_folders(&folders);
+}
+
+Test(compare, the_first_decision_that_differs_is_named)
+{
+	struct folders folders;
+	enum status status = compare(&folders, SUMMARY("h200", "10", "1", "aa"),
+		HEADER "0\t0\t5\t1\t2\t3\n1\t5\t5\t1\t7\t3\n2\t9\t1\t1\t1\t1\n",
+		SUMMARY("h200", "10", "1", "bb"),
+		HEADER "0\t0\t6\t1\t2\t3\n1\t5\t5\t1\t8\t3\n2\t9\t1\t1\t2\t1\n");
+
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_same_hash, false);
+	require_equal(folders.comparison.has_same_decisions, false);
+	require_equal(folders.comparison.steps.decision.step, 1);
+	cr_assert_str_eq(folders.comparison.steps.decision.column, "prefill_tokens");
+	cr_assert_str_eq(folders.comparison.steps.decision.a, "7");
+	cr_assert_str_eq(folders.comparison.steps.decision.b, "8");
+	cr_assert_str_eq(folders.comparison.steps.other.column, "elapsed_ns");
+	require_equal(exit_code(&folders, NULL), 1);
+	close_folders(&folders);
+}
+
+Test(compare, counts_decide_even_where_hashes_agree)
+{
+	const char *summary = SUMMARY("h200", "10", "1", "aa");
+	struct folders folders;
+	enum status status = compare(&folders, summary, HEADER "0\t0\t5\t1\t2\t3\n", summary,
+		HEADER "0\t0\t5\t1\t2\t3\n1\t5\t5\t1\t8\t3\n");
+
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_same_hash, true);
+	require_equal(folders.comparison.steps.b_is_longer, true);
+	require_equal(folders.comparison.has_same_decisions, false);
+	close_folders(&folders);
+}
+
+Test(compare, free_blocks_are_decided_only_in_pools_of_one_size)
+{
+	const char *summary[2] = {
+		"{\"schema\": \"quire-result-1\", \"config\": {\"kv_blocks\": 8}, "
+		"\"result_hash\": \"aa\"}",
+		"{\"schema\": \"quire-result-1\", \"config\": {\"kv_blocks\": 9}, "
+		"\"result_hash\": \"aa\"}"};
+	const char *a_steps = "step\tused_blocks\tfree_blocks\tcached_free_blocks\n0\t3\t5\t1\n";
+	const char *b_steps = "step\tused_blocks\tfree_blocks\tcached_free_blocks\n0\t3\t6\t2\n";
+	struct folders folders;
+
+	enum status status = compare(&folders, summary[0], a_steps, summary[1], b_steps);
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_same_decisions, true);
+	cr_assert_str_eq(folders.comparison.steps.other.column, "free_blocks");
+	close_folders(&folders);
+	status = compare(&folders, summary[0], a_steps, summary[0], b_steps);
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_same_decisions, false);
+	cr_assert_str_eq(folders.comparison.steps.decision.column, "free_blocks");
+	close_folders(&folders);
+}
+
+Test(compare, hashes_alone_decide_without_steps)
+{
+	struct folders folders;
+	enum status status = compare(&folders, SUMMARY("h200", "10", "1", "aa"), NULL,
+		SUMMARY("h200", "10", "1", "bb"), HEADER "0\t0\t5\t1\t2\t3\n");
+
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_steps, false);
+	require_equal(folders.comparison.has_same_values, true);
+	require_equal(exit_code(&folders, NULL), 1);
+	close_folders(&folders);
+}
+
+Test(compare, values_of_one_side_only_are_listed)
+{
+	struct folders folders;
+	enum status status = compare(&folders,
+		"{\"schema\": \"quire-result-1\", \"old\": 1, \"result_hash\": \"aa\"}", NULL,
+		"{\"schema\": \"quire-result-1\", \"result_hash\": \"aa\", \"new\": {\"x\": 2}}",
+		NULL);
+
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.value_count, 4);
+	cr_assert_str_eq(value(&folders, "old")->b, "-");
+	cr_assert_str_eq(value(&folders, "new.x")->b, "2");
+	require_equal(value(&folders, "new.x")->is_equal, false);
+	require_equal(exit_code(&folders, NULL), 0);
+	close_folders(&folders);
+}
+
+Test(compare, json_says_the_same)
+{
+	struct folders folders;
+	enum status status =
+		compare(&folders, SUMMARY("h200", "10", "0", "aa"), HEADER "0\t0\t5\t1\t2\t3\n",
+			SUMMARY("h200", "12.5", "1", "bb"), HEADER "0\t0\t5\t4\t2\t3\n");
+	require(status == STATUS_OK, "%s", folders.error.text);
+
+	FILE *file = tmpfile();
+	char text[16384];
+	comparison_print_json(&folders.comparison, file);
+	rewind(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	cJSON *root = cJSON_Parse(text);
+	require(root != NULL, "no JSON: %s", text);
+	cr_assert(cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(root, "same_decisions")));
+	const cJSON *steps = cJSON_GetObjectItemCaseSensitive(root, "steps");
+	const cJSON *first = cJSON_GetObjectItemCaseSensitive(steps, "first_decision");
+	cr_assert_str_eq(
+		cJSON_GetObjectItemCaseSensitive(first, "column")->valuestring, "decode_rows");
+	const cJSON *item = NULL;
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "values"))
+	{
+		const char *name = cJSON_GetObjectItemCaseSensitive(item, "name")->valuestring;
+		const cJSON *relative = cJSON_GetObjectItemCaseSensitive(item, "relative");
+		if (strcmp(name, "time.makespan_s") == 0) {
+			cr_assert(fabs(relative->valuedouble - 0.25) < 1e-12);
+		} else if (strcmp(name, "latency_ms.ttft.p99") == 0) {
+			cr_assert(cJSON_IsNull(relative), "a share of nothing");
+		}
+	}
+	cJSON_Delete(root);
+	require_equal(exit_code(&folders, "--json"), 1);
+	close_folders(&folders);
+}
+
+Test(compare, what_is_no_result_is_refused)
+{
+	static const struct {
+		const char *summary, *steps, *part;
+	} cases[] = {
+		{NULL, NULL, "b/summary.json"},
+		{"{", NULL, "b/summary.json:1"},
+		{"[]", NULL, "expected an object"},
+		{"{\"schema\": \"other\"}", NULL, "field schema: found \"other\""},
+		{"{\"schema\": \"quire-result-1\"}", NULL, "field result_hash: found nothing"},
+		{SUMMARY("h200", "1", "1", "aa"), HEADER "0\t1\n",
+			"b/steps.tsv:2: found 2 columns, expected the header's 6"},
+		{SUMMARY("h200", "1", "1", "aa"), "", "no column 'step'"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct folders folders;
+		enum status status = compare(&folders, SUMMARY("h200", "1", "1", "aa"),
+			HEADER "0\t0\t5\t1\t2\t3\n", cases[i].summary, cases[i].steps);
+		require(status == STATUS_INPUT || status == STATUS_FILE, "case %zu", i);
+		require(strstr(folders.error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
+			folders.error.text, cases[i].part);
+		close_folders(&folders);
+	}
+}

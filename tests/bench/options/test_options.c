@@ -1,0 +1,401 @@
+#include "bench/options/options.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+/* ---- numbers ---- */
+
+struct number_case {
+	const char *text;
+	bool is_number;
+	uint64_t value;
+};
+
+Test(options, integers_are_digits_alone)
+{
+	static const struct number_case cases[] = {
+		{"0", true, 0}, {"7", true, 7}, {"007", true, 7},
+		{"18446744073709551615", true, UINT64_MAX},
+		{"000000000000000000000000000000018446744073709551615", true, UINT64_MAX},
+		{"18446744073709551616", false, 0}, {"18446744073709551620", false, 0},
+		{"99999999999999999999", false, 0}, {"36893488147419103232", false, 0},
+		{"", false, 0}, {" 1", false, 0}, {"1 ", false, 0}, {"+1", false, 0},
+		{"-1", false, 0}, {"-0", false, 0}, {"1.0", false, 0}, {"1e3", false, 0},
+		{"0x10", false, 0}, {"1,000", false, 0},
+		{"\xd9\xa3", false, 0}, /* an Arabic digit */
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t value = 99;
+		require(text_to_u64(cases[i].text, &value) == cases[i].is_number, "'%s'",
+			cases[i].text);
+		require_equal(value, cases[i].is_number ? cases[i].value : 99);
+	}
+}
+
+Test(options, decimals_have_up_to_six_places)
+{
+	static const struct number_case cases[] = {
+		{"0", true, 0},
+		{"1", true, 1000000},
+		{"12", true, 12000000},
+		{"0.5", true, 500000},
+		{"0.000001", true, 1},
+		{"1.000001", true, 1000001},
+		{"00.10", true, 100000},
+		{"18446744073709.551615", true, UINT64_MAX},
+		{"18446744073709.551616", false, 0},
+		{"18446744073710", false, 0},
+		{"99999999999999999999", false, 0},
+		{"999999999999999999999", false, 0},
+		{"", false, 0},
+		{".", false, 0},
+		{".5", false, 0},
+		{"1.", false, 0},
+		{"1.0000001", false, 0},
+		{"1.2.3", false, 0},
+		{"1..2", false, 0},
+		{"1.2 ", false, 0},
+		{"1.-2", false, 0},
+		{"+1.2", false, 0},
+		{"-1", false, 0},
+		{"1,5", false, 0},
+		{"1e3", false, 0},
+		{"inf", false, 0},
+		{"nan", false, 0},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t value = 99;
+		require(text_to_millionths(cases[i].text, &value) == cases[i].is_number, "'%s'",
+			cases[i].text);
+		require_equal(value, cases[i].is_number ? cases[i].value : 99);
+	}
+}
+
+/* ---- a command with an option of each kind ---- */
+
+struct values {
+	bool flag, other_flag;
+	uint64_t count, share;
+	const char *text;
+	uint32_t choice;
+	bool count_given, flag_given, text_given;
+};
+
+struct outcome {
+	struct values values;
+	enum status status;
+	struct error error;
+	const char *positionals[2];
+	uint32_t positional_count;
+	bool wants_help;
+};
+
+static const char *const words[] = {"red", "green", "blue", NULL};
+
+/* Parses NULL-terminated arguments. */
+static struct outcome parse(char **arguments)
+{
+	struct outcome outcome = {.values = {.count = 5, .share = 6, .text = "none"}};
+	struct values *values = &outcome.values;
+	const struct option options[] = {
+		{.kind = OPTION_HEADING, .help = "what there is"},
+		{"flag", OPTION_FLAG, &values->flag, NULL, "a flag", 0, 0, NULL,
+			&values->flag_given},
+		{"other-flag", OPTION_FLAG, &values->other_flag, NULL, "another", 0, 0, NULL, NULL},
+		{"count", OPTION_COUNT, &values->count, "N", "a count", 2, 40, NULL,
+			&values->count_given},
+		{.kind = OPTION_HEADING, .help = "and more"},
+		{"share", OPTION_MILLIONTHS, &values->share, "X", "a share", 500000, 2000000, NULL,
+			NULL},
+		{"text", OPTION_TEXT, &values->text, "NAME", "a text", 0, 0, NULL,
+			&values->text_given},
+		{"choice", OPTION_CHOICE, &values->choice, "WORD", "a word", 0, 0, words, NULL},
+	};
+	const struct command command = {
+		.name = "try",
+		.arguments = "A [B] [options]",
+		.summary = "tries",
+		.options = options,
+		.option_count = sizeof(options) / sizeof(options[0]),
+		.positional_minimum = 1,
+		.positional_maximum = 2,
+	};
+	char name[] = "try";
+	char *argv[32] = {name};
+	int argc = 1;
+
+	for (; *arguments != NULL; arguments++) {
+		argv[argc++] = *arguments;
+	}
+	outcome.status = options_parse(&command, argc, argv, outcome.positionals,
+		&outcome.positional_count, &outcome.wants_help, &outcome.error);
+	return outcome;
+}
+
+#define PARSE(...) parse((char *[]){__VA_ARGS__, NULL})
+
+/* Wrong use is a line that holds every one of the words. */
+static void require_refused(const struct outcome *outcome, const char *first, const char *second)
+{
+	require_equal(outcome->status, STATUS_USAGE);
+	require_equal(outcome->error.status, STATUS_USAGE);
+	require(strstr(outcome->error.text, first) != NULL, "no '%s' in: %s", first,
+		outcome->error.text);
+	require(strstr(outcome->error.text, second) != NULL, "no '%s' in: %s", second,
+		outcome->error.text);
+	require(strchr(outcome->error.text, '\n') == NULL, "two lines: %s", outcome->error.text);
+}
+
+Test(options, every_kind_is_set_by_both_spellings)
+{
+	struct outcome apart = PARSE("--flag", "--count", "40", "a", "--share", "0.5", "--text",
+		"--odd", "--choice", "blue", "b");
+	struct outcome joined = PARSE(
+		"a", "--flag", "--count=40", "--share=0.5", "--text=--odd", "b", "--choice=blue");
+	const struct outcome *both[] = {&apart, &joined};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct values *values = &both[i]->values;
+		require_equal(both[i]->status, STATUS_OK);
+		require(values->flag && values->flag_given && !values->other_flag, "flags");
+		require(values->count_given && values->text_given, "given");
+		require_equal(values->count, 40);
+		require_equal(values->share, 500000);
+		cr_assert_str_eq(values->text, "--odd");
+		require_equal(values->choice, 2);
+		require_equal(both[i]->positional_count, 2);
+		cr_assert_str_eq(both[i]->positionals[0], "a");
+		cr_assert_str_eq(both[i]->positionals[1], "b");
+	}
+}
+
+Test(options, what_is_not_given_stays_as_it_was)
+{
+	struct outcome outcome = PARSE("a");
+
+	require_equal(outcome.status, STATUS_OK);
+	require(!outcome.values.flag && !outcome.values.flag_given && !outcome.values.count_given &&
+			!outcome.values.text_given,
+		"something was given");
+	require_equal(outcome.values.count, 5);
+	require_equal(outcome.values.share, 6);
+	cr_assert_str_eq(outcome.values.text, "none");
+}
+
+Test(options, equals_splits_at_the_first)
+{
+	struct outcome outcome = PARSE("a", "--text=b=c=", "--count=2");
+
+	require_equal(outcome.status, STATUS_OK);
+	cr_assert_str_eq(outcome.values.text, "b=c=");
+}
+
+Test(options, two_dashes_end_them)
+{
+	struct outcome outcome = PARSE("--", "--count", "-h");
+
+	require_equal(outcome.status, STATUS_OK);
+	require(!outcome.wants_help, "-h behind -- is an argument");
+	require_equal(outcome.positional_count, 2);
+	cr_assert_str_eq(outcome.positionals[0], "--count");
+	cr_assert_str_eq(outcome.positionals[1], "-h");
+	outcome = PARSE("--", "--");
+	require_equal(outcome.status, STATUS_OK);
+	cr_assert_str_eq(outcome.positionals[0], "--");
+	outcome = PARSE("-"); /* a single dash is no option */
+	require_equal(outcome.status, STATUS_OK);
+	cr_assert_str_eq(outcome.positionals[0], "-");
+}
+
+Test(options, help_is_asked_for_anywhere)
+{
+	const struct outcome outcomes[] = {PARSE("--help"), PARSE("-h"),
+		PARSE("a", "b", "c", "--help"), PARSE("--nonsense", "--help"),
+		PARSE("--count", "none", "-h")};
+
+	for (uint32_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
+		require(outcomes[i].wants_help, "case %u", i);
+		require_equal(outcomes[i].status, STATUS_OK);
+	}
+}
+
+Test(options, ranges_include_their_ends)
+{
+	static const char *const good[] = {"2", "3", "39", "40", "040"};
+	static const char *const bad[] = {"1", "41", "0", "-2", "", "2.0", "4x", "x",
+		"18446744073709551618", "99999999999999999999999999"};
+
+	for (uint32_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		struct outcome outcome = PARSE("a", "--count", (char *)good[i]);
+		require(outcome.status == STATUS_OK, "%s", outcome.error.text);
+	}
+	for (uint32_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char found[64];
+		struct outcome outcome = PARSE("a", "--count", (char *)bad[i]);
+		snprintf(found, sizeof(found), "found '%s'", bad[i]);
+		require_refused(&outcome, "--count", found);
+		require_refused(&outcome, "from 2 to 40", "integer");
+		require_equal(outcome.values.count, 5);
+	}
+}
+
+Test(options, shares_are_decimals_in_their_range)
+{
+	static const char *const good[] = {"0.5", "0.500000", "1", "2", "2.0", "1.999999"};
+	static const char *const bad[] = {
+		"0.499999", "2.000001", "0.5000000", "1,5", "1e0", "-1", "1.", ".9", "", "nan"};
+
+	for (uint32_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		struct outcome outcome = PARSE("a", "--share", (char *)good[i]);
+		require(outcome.status == STATUS_OK, "%s", outcome.error.text);
+	}
+	for (uint32_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char found[64];
+		struct outcome outcome = PARSE("a", "--share", (char *)bad[i]);
+		snprintf(found, sizeof(found), "found '%s'", bad[i]);
+		require_refused(&outcome, "--share", found);
+		require_refused(&outcome, "0.500000", "2.000000");
+		require_equal(outcome.values.share, 6);
+	}
+}
+
+Test(options, texts_and_words_are_checked)
+{
+	struct outcome outcome = PARSE("a", "--text", "");
+	require_refused(&outcome, "--text", "empty");
+	outcome = PARSE("a", "--text=");
+	require_refused(&outcome, "--text", "NAME");
+	outcome = PARSE("a", "--choice", "gree");
+	require_refused(&outcome, "--choice: found 'gree'", "red, green, blue");
+	outcome = PARSE("a", "--choice=");
+	require_refused(&outcome, "--choice", "red, green, blue");
+	outcome = PARSE("a", "--choice", "Blue");
+	require_refused(&outcome, "--choice", "blue");
+}
+
+Test(options, each_is_given_once)
+{
+	struct outcome outcome = PARSE("a", "--count", "3", "--count", "3");
+	require_refused(&outcome, "--count", "twice");
+	outcome = PARSE("a", "--count=3", "--count", "3");
+	require_refused(&outcome, "--count", "twice");
+	outcome = PARSE("a", "--flag", "--flag");
+	require_refused(&outcome, "--flag", "twice");
+	outcome = PARSE("a", "--choice", "red", "--choice=red");
+	require_refused(&outcome, "--choice", "twice");
+}
+
+Test(options, values_are_where_they_belong)
+{
+	static const char *const names[] = {"--count", "--share", "--text", "--choice"};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct outcome outcome = PARSE("a", (char *)names[i]);
+		require_refused(&outcome, names[i], "behind it");
+	}
+	struct outcome outcome = PARSE("a", "--flag=1");
+	require_refused(&outcome, "--flag", "no value");
+	outcome = PARSE("a", "--flag=");
+	require_refused(&outcome, "--flag", "no value");
+}
+
+Test(options, arguments_are_counted)
+{
+	struct outcome outcome = PARSE("--flag");
+	require_refused(&outcome, "quire try", "A [B] [options]");
+	outcome = PARSE("a", "b", "c");
+	require_refused(&outcome, "'c'", "too many");
+	outcome = PARSE("a", "b", "--", "c");
+	require_refused(&outcome, "'c'", "too many");
+}
+
+Test(options, what_is_unknown_is_named_and_guessed)
+{
+	static const struct {
+		const char *found, *guess;
+	} near[] = {{"--conut", "--count"}, {"--counts", "--count"}, {"--cout=3", "--count"},
+		{"--shar", "--share"}, {"--otherflag", "--other-flag"},
+		{"--other_flag", "--other-flag"}, {"--Text", "--text"}, {"--choise", "--choice"}};
+
+	for (uint32_t i = 0; i < sizeof(near) / sizeof(near[0]); i++) {
+		char guess[64];
+		struct outcome outcome = PARSE("a", (char *)near[i].found);
+		snprintf(guess, sizeof(guess), "did you mean %s?", near[i].guess);
+		require_refused(&outcome, "unknown option", guess);
+	}
+}
+
+/* A guess that shares next to nothing with what was written would be noise. */
+Test(options, what_is_far_from_all_is_not_guessed)
+{
+	static const char *const far[] = {"--x", "--", "--=", "--ab", "--frobnicate", "--=text",
+		"--0123456789012345678901234567890123456789012345678901234567890123456789"};
+
+	for (uint32_t i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
+		if (strcmp(far[i], "--") == 0) {
+			continue; /* ends the options */
+		}
+		struct outcome outcome = PARSE("a", (char *)far[i]);
+		require_refused(&outcome, "unknown option", "--");
+		require(strstr(outcome.error.text, "did you mean") == NULL, "%s",
+			outcome.error.text);
+	}
+	struct outcome outcome = PARSE("a", "-c", "3");
+	require_refused(&outcome, "-c", "--name");
+	outcome = PARSE("a", "-count");
+	require_refused(&outcome, "-count", "--name");
+}
+
+Test(options, a_value_with_a_line_break_makes_no_second_line)
+{
+	struct outcome outcome = PARSE("a", "--count", "1\n2\r\n");
+	require_refused(&outcome, "--count", "found");
+	outcome = PARSE("a", "--wh\nat");
+	require_refused(&outcome, "unknown", "--");
+	outcome = PARSE("a", "b", "c\nd");
+	require_refused(&outcome, "too many", "c d");
+}
+
+/* ---- any arguments at all ---- */
+
+/* Pieces of command lines in any order: either all is well and the values are in their ranges, or a
+   line says why not. The sanitizer builds see what is read and written on the way. */
+static void body_any(struct prop *prop, const void *context)
+{
+	static const char *const pieces[] = {"a", "--flag", "--count", "--count=7", "40", "1",
+		"--share=1", "--share", "0.7", "--text", "--text=x", "--choice", "green", "--", "-",
+		"--other-flag", "--flag=0", "", "=", "--=", "-x", "--countt", "--c"};
+	char *arguments[12] = {NULL};
+	(void)context;
+
+	uint32_t count = prop_range(prop, 0, 11);
+	for (uint32_t i = 0; i < count; i++) {
+		arguments[i] = (char *)pieces[prop_below(prop, sizeof(pieces) / sizeof(pieces[0]))];
+		prop_log(prop, "'%s'", arguments[i]);
+	}
+	struct outcome outcome = parse(arguments);
+	if (outcome.status != STATUS_OK) {
+		require_refused(&outcome, "", "");
+		require(outcome.error.text[0] != '\0', "no line");
+		return;
+	}
+	const struct values *values = &outcome.values;
+	require(values->count >= 2 && values->count <= 40, "count");
+	require(values->share == 6 || (values->share >= 500000 && values->share <= 2000000),
+		"share");
+	require(values->choice < 3, "choice");
+	require(outcome.positional_count >= 1 && outcome.positional_count <= 2, "arguments");
+}
+
+Test(options, any_arguments_are_taken_or_refused)
+{
+	struct prop_options options = {.name = "options", .body = body_any, .trials = 20000};
+
+	cr_assert(prop_holds(&options));
+}

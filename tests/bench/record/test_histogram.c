@@ -1,0 +1,190 @@
+#include "bench/record/histogram.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+/* The histogram beside the list of its values. */
+
+enum { VALUES_MAX = 400 };
+
+/* The bucket whose upper end is the least one not below the value, by bisection over the public
+   bounds alone. */
+static uint32_t bucket_that_holds(uint64_t value)
+{
+	uint32_t low = 0;
+	uint32_t high = HISTOGRAM_BUCKETS - 1;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (histogram_upper(middle) < value) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
+Test(histogram, bounds_rise_to_the_largest_value_and_are_narrow)
+{
+	uint64_t before = 0;
+
+	require_equal(histogram_upper(0), 0);
+	for (uint32_t bucket = 1; bucket < HISTOGRAM_BUCKETS; bucket++) {
+		uint64_t upper = histogram_upper(bucket);
+		require(upper > before, "bucket %u does not end behind the one before", bucket);
+		/* values in (before, upper]: at most 2^-10 of the smallest of them */
+		uint64_t width = upper - before;
+		require(width == 1 || width <= (before + 1) >> 10, "bucket %u is %llu wide at %llu",
+			bucket, (unsigned long long)width, (unsigned long long)upper);
+		require(upper >= 2048 || width == 1, "values below 2,048 are told apart");
+		before = upper;
+	}
+	require_equal(before, UINT64_MAX);
+}
+
+/* Adds one value alone, and demands that it is counted where the bounds say. */
+static void require_home(struct histogram *histogram, uint64_t value)
+{
+	uint32_t home = bucket_that_holds(value);
+	uint64_t count = histogram->counts[home];
+
+	histogram_add(histogram, value, 1);
+	require(histogram->counts[home] == count + 1, "%llu is not in bucket %u",
+		(unsigned long long)value, home);
+}
+
+Test(histogram, a_value_lies_in_the_bucket_of_its_bounds)
+{
+	struct histogram histogram;
+
+	histogram_init(&histogram);
+	for (uint64_t value = 0; value < 20000; value++) {
+		require_home(&histogram, value);
+	}
+	for (uint32_t bit = 11; bit < 64; bit++) {
+		uint64_t power = UINT64_C(1) << bit;
+		uint64_t step = power >> 10;
+		const uint64_t edges[] = {power - 2, power - 1, power, power + 1, power + step - 1,
+			power + step, power + step + 1, power + (power - 1), power - step,
+			power - step - 1};
+		for (uint32_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
+			require_home(&histogram, edges[i]);
+		}
+	}
+	require_home(&histogram, UINT64_MAX);
+	require_home(&histogram, UINT64_MAX - 1);
+	histogram_deinit(&histogram);
+}
+
+/* Every value alone is every percentile, the mean and the maximum, exactly: no bucket bound may
+   exceed the largest value. */
+Test(histogram, one_value_is_all_of_its_statistics)
+{
+	const uint64_t values[] = {0, 1, 2047, 2048, 2049, 4095, 4097, 123456789, UINT64_C(1) << 63,
+		(UINT64_C(1) << 63) + 1, UINT64_MAX - 1, UINT64_MAX};
+
+	for (uint32_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		for (uint64_t times = 1; times < 2000; times = times * 3 + 1) {
+			struct histogram histogram;
+			histogram_init(&histogram);
+			histogram_add(&histogram, values[i], times);
+			for (uint32_t percent = 1; percent <= 100; percent++) {
+				require_equal(histogram_percentile(&histogram, percent), values[i]);
+			}
+			require_equal(histogram_mean(&histogram), values[i]);
+			require_equal(histogram.max, values[i]);
+			require_equal(histogram.count, times);
+			histogram_deinit(&histogram);
+		}
+	}
+}
+
+Test(histogram, adding_no_times_changes_nothing)
+{
+	struct histogram histogram;
+
+	histogram_init(&histogram);
+	histogram_add(&histogram, 7, 1);
+	histogram_add(&histogram, UINT64_MAX, 0);
+	require_equal(histogram.count, 1);
+	require_equal(histogram.max, 7);
+	require_equal(histogram_percentile(&histogram, 100), 7);
+	histogram_deinit(&histogram);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a;
+	uint64_t second = *(const uint64_t *)b;
+
+	return (first > second) - (first < second);
+}
+
+/* The nearest rank by its definition, without rounding in floating point: the least rank that is
+   not below percent / 100 of the count. */
+static uint64_t nearest_rank(const uint64_t *sorted, uint64_t count, uint32_t percent)
+{
+	uint64_t rank = 1;
+
+	while (rank * 100 < count * percent) {
+		rank++;
+	}
+	return sorted[rank - 1];
+}
+
+static uint64_t draw_value(struct prop *prop)
+{
+	uint64_t magnitude = prop_below(prop, 65);
+	uint64_t bits =
+		prop_below(prop, UINT64_C(1) << 32) << 32 | prop_below(prop, UINT64_C(1) << 32);
+
+	return magnitude == 0 ? 0 : bits >> (64 - magnitude);
+}
+
+static void body_statistics(struct prop *prop, const void *context)
+{
+	static uint64_t values[VALUES_MAX]; /* a trial has a process of its own */
+	uint64_t count = 0;
+	u128 sum = 0;
+	struct histogram histogram;
+	(void)context;
+
+	histogram_init(&histogram);
+	uint32_t adds = prop_range(prop, 1, 40);
+	for (uint32_t i = 0; i < adds; i++) {
+		uint64_t value = draw_value(prop);
+		uint64_t times = prop_range(prop, 1, 10);
+		prop_log(prop, "%llu, %llu times", (unsigned long long)value,
+			(unsigned long long)times);
+		histogram_add(&histogram, value, times);
+		for (uint64_t j = 0; j < times; j++) {
+			values[count++] = value;
+			sum += value;
+		}
+	}
+	qsort(values, count, sizeof(values[0]), compare_u64);
+	require_equal(histogram.count, count);
+	require_equal(histogram.max, values[count - 1]);
+	require_equal(histogram_mean(&histogram), sum / count);
+	for (uint32_t percent = 1; percent <= 100; percent++) {
+		uint64_t exact = nearest_rank(values, count, percent);
+		uint64_t found = histogram_percentile(&histogram, percent);
+		require(found >= exact && found - exact <= exact >> 10,
+			"percentile %u is %llu, exactly it is %llu", percent,
+			(unsigned long long)found, (unsigned long long)exact);
+		require(found <= values[count - 1], "a percentile beyond the maximum");
+	}
+	require_equal(histogram_percentile(&histogram, 100), values[count - 1]);
+	histogram_deinit(&histogram);
+}
+
+Test(histogram, statistics_equal_those_of_the_sorted_values)
+{
+	struct prop_options options = {.name = "histogram", .body = body_statistics, .trials = 300};
+
+	cr_assert(prop_holds(&options));
+}

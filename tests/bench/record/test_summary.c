@@ -1,0 +1,481 @@
+#include "bench/replay/summary.h"
+
+#include <cJSON.h>
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/counter_hash.h"
+#include "engine/policy.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* summary.json beside the rows of requests.tsv, from which all its figures follow. */
+
+enum { ROWS_MAX = 200, PATH_BYTES = TEMPORARY_PATH_BYTES + 32 };
+
+#define NONE UINT64_MAX
+#define MILLISECOND UINT64_C(1000000)
+
+struct scene {
+	struct replay_config config;
+	struct workload_options load;
+	struct engine_config engine;
+	uint64_t slo_ttft_ns, slo_tpot_ns;
+	uint64_t seed;
+	uint64_t elapsed_ns; /* of a step, at most */
+	bool is_constant;
+	char folder[TEMPORARY_PATH_BYTES];
+	char trace_path[PATH_BYTES], requests_path[PATH_BYTES], summary_path[PATH_BYTES];
+	FILE *trace; /* while it is written */
+	uint32_t row_count;
+};
+
+static enum status take_time(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	const struct scene *scene = state;
+	(void)token_ids;
+	(void)error;
+
+	time->elapsed_ns = scene->is_constant
+				   ? scene->elapsed_ns
+				   : counter_hash(counter_key(scene->seed, 1), batch->step) %
+					     scene->elapsed_ns;
+	return STATUS_OK;
+}
+
+static void scene_open(struct scene *scene)
+{
+	temporary_folder(scene->folder);
+	snprintf(scene->trace_path, PATH_BYTES, "%s/trace.jsonl", scene->folder);
+	snprintf(scene->requests_path, PATH_BYTES, "%s/requests.tsv", scene->folder);
+	snprintf(scene->summary_path, PATH_BYTES, "%s/summary.json", scene->folder);
+	scene->trace = fopen(scene->trace_path, "wb");
+	require(scene->trace != NULL, "cannot write %s", scene->trace_path);
+	scene->load = (struct workload_options){.speedup_millionths = 1000000};
+	replay_config_default(&scene->config);
+}
+
+static void add_row(struct scene *scene, uint64_t time_ms, uint32_t input, uint32_t output)
+{
+	fprintf(scene->trace,
+		"{\"timestamp\": %llu, \"input_length\": %u, \"output_length\": %u, "
+		"\"hash_ids\": [%u]}\n",
+		(unsigned long long)time_ms, input, output, scene->row_count++ % 5);
+}
+
+/* Runs the scene into requests.tsv and summary.json. */
+static void scene_run(struct scene *scene, struct replay *replay)
+{
+	static struct table_writer requests;
+	struct error error;
+	const struct runner runner = {.name = "scene", .state = scene, .execute = take_time};
+	const struct replay_options options = {.config = &scene->config,
+		.workload = &scene->load,
+		.trace_path = scene->trace_path,
+		.slo_ttft_ns = scene->slo_ttft_ns,
+		.slo_tpot_ns = scene->slo_tpot_ns,
+		.vocab_size = 1000};
+	const struct summary_input input = {.replay = replay,
+		.config = &scene->config,
+		.trace_name = "trace.jsonl",
+		.is_calibrated = true,
+		.slo_ttft_ns = scene->slo_ttft_ns,
+		.slo_tpot_ns = scene->slo_tpot_ns};
+
+	require(fclose(scene->trace) == 0, "the trace cannot be written");
+	scene->config.concurrency = scene->load.concurrency;
+	require(table_open(&requests, scene->requests_path, REQUEST_COLUMNS, &error) == STATUS_OK,
+		"%s", error.text);
+	require(replay_open(replay, &options, &scene->engine, &runner, &requests, NULL, &error) ==
+			STATUS_OK,
+		"%s", error.text);
+	require(replay_run(replay, &error) == STATUS_OK, "%s", error.text);
+	require(table_close(&requests, &error) == STATUS_OK, "%s", error.text);
+	require(summary_write(&input, scene->summary_path, &error) == STATUS_OK, "%s", error.text);
+}
+
+static void scene_close(struct scene *scene, struct replay *replay)
+{
+	replay_close(replay);
+	temporary_remove(scene->folder);
+}
+
+/* ---- the rows ---- */
+
+enum column {
+	ID,
+	SESSION,
+	STATUS,
+	ARRIVAL,
+	SCHEDULED,
+	FIRST_TOKEN,
+	FINISH,
+	PROMPT,
+	CACHED,
+	OUTPUT,
+	PREEMPTIONS,
+	RECOMPUTED,
+	QUEUE,
+	TTFT,
+	TPOT,
+	E2E,
+	SLO_MET,
+	COLUMN_COUNT
+};
+
+struct rows {
+	uint64_t cells[ROWS_MAX][COLUMN_COUNT]; /* what is no number is NONE */
+	uint32_t count;
+};
+
+static void read_rows(struct rows *rows, const char *path)
+{
+	char line[1024];
+	FILE *file = fopen(path, "rb");
+
+	require(file != NULL && fgets(line, sizeof(line), file) != NULL, "no %s", path);
+	rows->count = 0;
+	while (fgets(line, sizeof(line), file) != NULL) {
+		char *rest = line;
+		for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
+			char *end;
+			uint64_t value = strtoull(rest, &end, 10);
+			bool is_number = end > rest && (*end == '\t' || *end == '\n');
+			rows->cells[rows->count][i] = is_number ? value : NONE;
+			rest += strcspn(rest, "\t\n") + 1;
+		}
+		rows->count++;
+	}
+	fclose(file);
+}
+
+/* ---- figures ---- */
+
+static double figure(const cJSON *root, const char *first, const char *second, const char *third)
+{
+	const char *names[] = {first, second, third};
+	const cJSON *value = root;
+
+	for (uint32_t i = 0; i < 3 && names[i] != NULL; i++) {
+		value = cJSON_GetObjectItem(value, names[i]);
+		require(value != NULL, "%s is not there", names[i]);
+	}
+	require(cJSON_IsNumber(value) || cJSON_IsNull(value), "%s is no number", second);
+	return cJSON_IsNull(value) ? -1 : value->valuedouble;
+}
+
+/* A figure of so many places, rounded down from numerator / denominator; null for nothing. */
+static void require_ratio(
+	double found, const char *name, u128 numerator, u128 denominator, uint32_t places)
+{
+	uint64_t scale = 1;
+
+	for (uint32_t i = 0; i < places; i++) {
+		scale *= 10;
+	}
+	if (denominator == 0) {
+		require(found == -1, "%s is %f instead of null", name, found);
+		return;
+	}
+	double expected = (double)(uint64_t)(numerator * scale / denominator) / (double)scale;
+	double difference = found > expected ? found - expected : expected - found;
+	require(difference <= expected * 1e-15, "%s is %.9f, expected %.9f", name, found, expected);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a;
+	uint64_t second = *(const uint64_t *)b;
+
+	return (first > second) - (first < second);
+}
+
+/* Mean and maximum of a column exactly, percentiles to a thousandth from above. */
+static void require_latency(const cJSON *root, const struct rows *rows, enum column column,
+	const char *name, uint64_t warmup)
+{
+	static const char *const names[] = {"p50", "p90", "p99"};
+	static const uint64_t percents[] = {50, 90, 99};
+	uint64_t values[ROWS_MAX];
+	uint32_t count = 0;
+	u128 sum = 0;
+
+	for (uint32_t i = 0; i < rows->count; i++) {
+		const uint64_t *row = rows->cells[i];
+		if (row[ID] >= warmup && row[FINISH] != NONE && row[column] != NONE) {
+			values[count++] = row[column];
+			sum += row[column];
+		}
+	}
+	if (count == 0) {
+		require(figure(root, "latency_ms", name, "mean") == -1, "%s of nothing", name);
+		require(figure(root, "latency_ms", name, "p99") == -1, "%s of nothing", name);
+		require(figure(root, "latency_ms", name, "max") == -1, "%s of nothing", name);
+		return;
+	}
+	qsort(values, count, sizeof(values[0]), compare_u64);
+	require_ratio(figure(root, "latency_ms", name, "mean"), name, sum / count, MILLISECOND, 6);
+	require_ratio(
+		figure(root, "latency_ms", name, "max"), name, values[count - 1], MILLISECOND, 6);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t exact = values[(count * percents[i] + 99) / 100 - 1];
+		double found = figure(root, "latency_ms", name, names[i]) * 1e6;
+		require(found > (double)exact - 0.5 && found < (double)exact * 1.001 + 0.5,
+			"%s %s is %f ns, exactly it is %llu", name, names[i], found,
+			(unsigned long long)exact);
+	}
+}
+
+struct sums {
+	uint64_t first_arrival, last_arrival, last_finish;
+	uint64_t measured_first_arrival, measured_last_finish;
+	uint64_t finished, measured_finished;
+	uint64_t prompt, output, recomputed, preemptions, hits, queries, slo_met;
+};
+
+static struct sums sum_rows(const struct rows *rows, uint64_t warmup)
+{
+	struct sums sums = {.first_arrival = NONE, .measured_first_arrival = NONE};
+
+	for (uint32_t i = 0; i < rows->count; i++) {
+		const uint64_t *row = rows->cells[i];
+		bool is_measured = row[ID] >= warmup;
+		bool is_finished = row[FINISH] != NONE;
+		sums.first_arrival = u64_min(sums.first_arrival, row[ARRIVAL]);
+		sums.last_arrival = u64_max(sums.last_arrival, row[ARRIVAL]);
+		sums.last_finish = u64_max(sums.last_finish, is_finished ? row[FINISH] : 0);
+		sums.finished += is_finished;
+		if (!is_measured) {
+			continue;
+		}
+		sums.measured_first_arrival = u64_min(sums.measured_first_arrival, row[ARRIVAL]);
+		if (is_finished) {
+			sums.measured_last_finish = u64_max(sums.measured_last_finish, row[FINISH]);
+			sums.measured_finished++;
+			sums.prompt += row[PROMPT];
+			sums.output += row[OUTPUT];
+			sums.recomputed += row[RECOMPUTED];
+			sums.preemptions += row[PREEMPTIONS];
+			sums.hits += row[CACHED];
+			sums.queries += row[PROMPT];
+			sums.slo_met += row[SLO_MET] == 1;
+		}
+	}
+	return sums;
+}
+
+static void require_counts(const cJSON *root, const struct sums *sums, const struct replay *replay)
+{
+	const struct metrics *metrics = &replay->metrics;
+
+	require_equal(figure(root, "requests", "submitted", NULL), metrics->submitted);
+	require_equal(figure(root, "requests", "finished", NULL), sums->finished);
+	require_equal(
+		figure(root, "requests", "rejected", NULL), metrics->submitted - sums->finished);
+	require_equal(figure(root, "requests", "failed", NULL), 0);
+	require_equal(figure(root, "requests", "unfinished", NULL), 0);
+	require_equal(figure(root, "tokens", "prompt", NULL), sums->prompt);
+	require_equal(figure(root, "tokens", "output", NULL), sums->output);
+	require_equal(figure(root, "tokens", "recomputed", NULL), sums->recomputed);
+	require_equal(figure(root, "preemptions", NULL, NULL), sums->preemptions);
+	require_equal(figure(root, "prefix_cache", "hit_tokens", NULL), sums->hits);
+	require_equal(figure(root, "prefix_cache", "query_tokens", NULL), sums->queries);
+	require_ratio(figure(root, "prefix_cache", "hit_rate", NULL), "hit_rate", sums->hits,
+		sums->queries, 6);
+}
+
+static void require_rates(const cJSON *root, const struct sums *sums, const struct replay *replay)
+{
+	const uint64_t second = 1000000000;
+	const struct metrics *metrics = &replay->metrics;
+	uint64_t makespan = sums->measured_finished == 0
+				    ? 0
+				    : sums->measured_last_finish - sums->measured_first_arrival;
+	uint64_t span = sums->last_arrival - sums->first_arrival;
+	uint64_t drain = sums->finished == 0 || sums->last_finish < sums->last_arrival
+				 ? 0
+				 : sums->last_finish - sums->last_arrival;
+	bool is_closed = replay->options.config->concurrency > 0;
+
+	require_ratio(figure(root, "time", "makespan_s", NULL), "makespan", makespan, second, 9);
+	require_ratio(figure(root, "throughput", "output_tokens_per_s", NULL), "output rate",
+		(u128)sums->output * second, makespan, 3);
+	require_ratio(figure(root, "throughput", "total_tokens_per_s", NULL), "token rate",
+		(u128)(sums->prompt + sums->output) * second, makespan, 3);
+	require_ratio(figure(root, "throughput", "requests_per_s", NULL), "request rate",
+		(u128)sums->measured_finished * second, makespan, 3);
+	require_ratio(figure(root, "load", "offered_per_s", NULL), "offered",
+		(u128)(metrics->submitted - 1) * second, is_closed ? 0 : span, 3);
+	require_ratio(figure(root, "load", "drain_s", NULL), "drain", drain, second, 9);
+	require_ratio(figure(root, "load", "busy_share", NULL), "busy share", metrics->busy_ns,
+		replay->now_ns - sums->first_arrival, 6);
+	bool has_slo = metrics->options.slo_ttft_ns + metrics->options.slo_tpot_ns > 0;
+	require_ratio(figure(root, "slo", "attained", NULL), "attained", sums->slo_met,
+		has_slo ? sums->measured_finished : 0, 6);
+	require_ratio(figure(root, "slo", "goodput_requests_per_s", NULL), "goodput",
+		(u128)sums->slo_met * second, has_slo ? makespan : 0, 3);
+}
+
+static cJSON *read_summary(const char *path)
+{
+	char *text = calloc(1, 1 << 16);
+	FILE *file = fopen(path, "rb");
+
+	require(text != NULL && file != NULL, "no %s", path);
+	require(fread(text, 1, (1 << 16) - 1, file) > 0, "nothing in %s", path);
+	fclose(file);
+	cJSON *root = cJSON_Parse(text);
+	require(root != NULL, "no JSON: %s", text);
+	free(text);
+	return root;
+}
+
+/* ---- figures follow from rows ---- */
+
+static void draw_scene(struct prop *prop, struct scene *scene)
+{
+	uint64_t time_ms = 0;
+
+	scene->engine = (struct engine_config){.policy = &policy_mixed,
+		.block_size = 4,
+		.kv_block_count = prop_range(prop, 8, 40),
+		.max_num_seqs = prop_range(prop, 1, 6),
+		.max_num_batched_tokens = 16,
+		.max_model_len = prop_range(prop, 20, 50),
+		.eos_token_id = -1};
+	scene->seed = prop_below(prop, 100);
+	scene->elapsed_ns = 1 + prop_below(prop, prop_chance(prop, 1, 2) ? 3000 : 20000000);
+	scene->load.trace.trace_block_size = 32;
+	scene->load.concurrency = prop_chance(prop, 1, 3) ? prop_range(prop, 1, 9) : 0;
+	scene->config.warmup = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 30) : 0;
+	scene->slo_ttft_ns = prop_chance(prop, 1, 2) ? 1 + prop_below(prop, 300000000) : 0;
+	scene->slo_tpot_ns = prop_chance(prop, 1, 2) ? 1 + prop_below(prop, 30000000) : 0;
+	uint32_t count = prop_range(prop, 1, 60);
+	for (uint32_t i = 0; i < count; i++) {
+		time_ms += prop_chance(prop, 1, 2) ? prop_below(prop, 100) : 0;
+		add_row(scene, time_ms, prop_range(prop, 1, 31), prop_range(prop, 1, 20));
+	}
+	prop_log(prop,
+		"%u rows, %u blocks, %u sequences, model length %u, concurrency %llu, "
+		"warm-up %llu",
+		count, scene->engine.kv_block_count, scene->engine.max_num_seqs,
+		scene->engine.max_model_len, (unsigned long long)scene->load.concurrency,
+		(unsigned long long)scene->config.warmup);
+}
+
+static void body_summary(struct prop *prop, const void *context)
+{
+	static struct scene scene;
+	static struct replay replay;
+	static struct rows rows;
+	(void)context;
+
+	memset(&scene, 0, sizeof(scene));
+	scene_open(&scene);
+	draw_scene(prop, &scene);
+	scene_run(&scene, &replay);
+	read_rows(&rows, scene.requests_path);
+	cJSON *root = read_summary(scene.summary_path);
+	struct sums sums = sum_rows(&rows, scene.config.warmup);
+	require_counts(root, &sums, &replay);
+	require_rates(root, &sums, &replay);
+	require_latency(root, &rows, QUEUE, "queue", scene.config.warmup);
+	require_latency(root, &rows, TTFT, "ttft", scene.config.warmup);
+	require_latency(root, &rows, TPOT, "tpot", scene.config.warmup);
+	require_latency(root, &rows, E2E, "e2e", scene.config.warmup);
+	require_equal(
+		replay.metrics.latency[LATENCY_ITL].count, sums.output - sums.measured_finished);
+	cJSON_Delete(root);
+	scene_close(&scene, &replay);
+}
+
+Test(summary, figures_follow_from_the_rows, .timeout = 300)
+{
+	struct prop_options options = {.name = "summary", .body = body_summary, .trials = 500};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- verdicts ---- */
+
+/* A step takes a millisecond and serves up to four requests of ten tokens: 0.4 requests a
+   millisecond are what the engine can do. */
+static void open_verdict_scene(struct scene *scene)
+{
+	memset(scene, 0, sizeof(*scene));
+	scene_open(scene);
+	scene->is_constant = true;
+	scene->elapsed_ns = MILLISECOND;
+	scene->load.trace.trace_block_size = 32;
+	scene->engine = (struct engine_config){.policy = &policy_mixed,
+		.block_size = 4,
+		.kv_block_count = 100,
+		.max_num_seqs = 4,
+		.max_num_batched_tokens = 64,
+		.max_model_len = 50,
+		.eos_token_id = -1};
+}
+
+/* `burst` requests at time 0, then one each `gap_ms`, ROWS_MAX in all. */
+static enum verdict verdict_of(uint32_t burst, uint64_t gap_ms, uint64_t concurrency)
+{
+	static struct scene scene;
+	static struct replay replay;
+
+	open_verdict_scene(&scene);
+	scene.load.concurrency = concurrency;
+	for (uint32_t i = 0; i < ROWS_MAX; i++) {
+		add_row(&scene, i < burst ? 0 : (i - burst) * gap_ms, 5, 10);
+	}
+	scene_run(&scene, &replay);
+	enum verdict verdict = summary_verdict(&replay);
+	cJSON *root = read_summary(scene.summary_path);
+	cr_assert_str_eq(
+		cJSON_GetObjectItem(cJSON_GetObjectItem(root, "load"), "verdict")->valuestring,
+		verdict_name(verdict));
+	cJSON_Delete(root);
+	scene_close(&scene, &replay);
+	return verdict;
+}
+
+Test(summary, a_verdict_tells_load_from_capacity)
+{
+	/* 0.25 requests a millisecond, and 0.33 with a small burst at first */
+	cr_expect_eq(verdict_of(0, 4, 0), VERDICT_STABLE);
+	cr_expect_eq(verdict_of(8, 3, 0), VERDICT_STABLE);
+	/* 1 and 0.5 a millisecond */
+	cr_expect_eq(verdict_of(0, 1, 0), VERDICT_OVERLOADED);
+	cr_expect_eq(verdict_of(0, 2, 0), VERDICT_OVERLOADED);
+	/* all at once, and so many at once that the rest waits behind them */
+	cr_expect_eq(verdict_of(ROWS_MAX, 0, 0), VERDICT_BACKLOGGED);
+	cr_expect_eq(verdict_of(100, 3, 0), VERDICT_BACKLOGGED);
+	/* a closed loop that fits, and one in which requests queue for longer than they are served
+	 */
+	cr_expect_eq(verdict_of(0, 0, 4), VERDICT_STABLE);
+	cr_expect_eq(verdict_of(0, 0, 20), VERDICT_BACKLOGGED);
+}
+
+/* ---- nothing at all ---- */
+
+Test(summary, a_run_in_which_nothing_is_served_has_no_figures)
+{
+	static struct scene scene;
+	static struct replay replay;
+
+	open_verdict_scene(&scene);
+	add_row(&scene, 3, 31, 30); /* too long */
+	scene_run(&scene, &replay);
+	cJSON *root = read_summary(scene.summary_path);
+	require_equal(figure(root, "requests", "rejected", NULL), 1);
+	require(figure(root, "throughput", "requests_per_s", NULL) == -1, "a rate of nothing");
+	require(figure(root, "latency_ms", "ttft", "mean") == -1, "a mean of nothing");
+	require(figure(root, "prefix_cache", "hit_rate", NULL) == -1, "a share of nothing");
+	require(figure(root, "load", "busy_share", NULL) == -1, "a share of nothing");
+	require_equal(figure(root, "time", "steps", NULL), 0);
+	cJSON_Delete(root);
+	scene_close(&scene, &replay);
+}

@@ -1,0 +1,329 @@
+#include "bench/record/timeline.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/record/step_grid.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* The timeline beside a list of its steps, from which every bin is summed anew. */
+
+enum { STEPS_MAX = 200 };
+
+struct steps {
+	struct timeline_step steps[STEPS_MAX];
+	uint32_t count;
+};
+
+static uint64_t overlap_ns(const struct timeline_step *step, uint64_t low, uint64_t high)
+{
+	uint64_t from = step->start_ns > low ? step->start_ns : low;
+	uint64_t to = step->end_ns < high ? step->end_ns : high;
+
+	return to > from ? to - from : 0;
+}
+
+/* A step that ends where a bin does belongs to that bin: its last nanosecond is in it. */
+static bool ends_in(const struct timeline_step *step, uint64_t low, uint64_t high)
+{
+	uint64_t last = step->end_ns > step->start_ns ? step->end_ns - 1 : step->end_ns;
+
+	return last >= low && last < high;
+}
+
+static struct timeline_bin naive_bin(const struct steps *steps, uint64_t low, uint64_t high)
+{
+	struct timeline_bin bin = {0};
+
+	for (uint32_t i = 0; i < steps->count; i++) {
+		const struct timeline_step *step = &steps->steps[i];
+		uint64_t span_ns = overlap_ns(step, low, high);
+		bin.running_ns += (u128)step->running * span_ns;
+		bin.waiting_ns += (u128)step->waiting * span_ns;
+		bin.used_blocks_ns += (u128)step->used_blocks * span_ns;
+		bin.busy_ns += span_ns;
+		if (ends_in(step, low, high)) {
+			bin.hit_tokens += step->hit_tokens;
+			bin.query_tokens += step->query_tokens;
+			bin.output_tokens += step->output_tokens;
+			bin.prefill_tokens += step->prefill_tokens;
+			bin.preemptions += step->preemptions;
+			bin.steps++;
+		}
+	}
+	return bin;
+}
+
+static void require_bin(const struct timeline_bin *found, const struct timeline_bin *expected)
+{
+	require(found->running_ns == expected->running_ns, "running differs");
+	require(found->waiting_ns == expected->waiting_ns, "waiting differs");
+	require(found->used_blocks_ns == expected->used_blocks_ns, "used blocks differ");
+	require_equal(found->busy_ns, expected->busy_ns);
+	require_equal(found->hit_tokens, expected->hit_tokens);
+	require_equal(found->query_tokens, expected->query_tokens);
+	require_equal(found->output_tokens, expected->output_tokens);
+	require_equal(found->prefill_tokens, expected->prefill_tokens);
+	require_equal(found->preemptions, expected->preemptions);
+	require_equal(found->steps, expected->steps);
+}
+
+/* Times of all magnitudes up to 2^62 ns, often on the edge of a bin. */
+static uint64_t draw_span(struct prop *prop, uint64_t bin_ns, uint64_t now_ns)
+{
+	switch (prop_below(prop, 5)) {
+	case 0:
+		return prop_below(prop, 4);
+	case 1:
+		return bin_ns - now_ns % bin_ns; /* to the end of the bin */
+	case 2:
+		return prop_below(prop, 3 * bin_ns);
+	case 3:
+		return bin_ns * prop_below(prop, 50);
+	default:
+		return prop_below(prop, UINT64_C(1) << prop_below(prop, 57));
+	}
+}
+
+static struct timeline_step draw_step(struct prop *prop, uint64_t *now_ns, uint64_t bin_ns)
+{
+	if (prop_chance(prop, 1, 3)) {
+		*now_ns += draw_span(prop, bin_ns, *now_ns); /* idle */
+	}
+	struct timeline_step step = {.start_ns = *now_ns};
+	*now_ns += draw_span(prop, bin_ns, *now_ns);
+	step.end_ns = *now_ns;
+	step.running = prop_below(prop, 1000);
+	step.waiting = prop_below(prop, UINT64_C(1) << 40);
+	step.used_blocks = prop_below(prop, 1 << 20);
+	step.hit_tokens = prop_below(prop, 100);
+	step.query_tokens = prop_below(prop, 100);
+	step.output_tokens = prop_below(prop, 100);
+	step.prefill_tokens = prop_below(prop, 100);
+	step.preemptions = prop_below(prop, 3);
+	prop_log(prop, "step from %llu to %llu ns", (unsigned long long)step.start_ns,
+		(unsigned long long)step.end_ns);
+	return step;
+}
+
+static void body_bins(struct prop *prop, const void *context)
+{
+	static struct timeline timeline; /* large; a trial has a process of its own */
+	static struct steps steps;
+	uint64_t now_ns = 0;
+	(void)context;
+
+	steps.count = 0;
+	timeline_init(&timeline);
+	uint32_t count = prop_range(prop, 1, STEPS_MAX);
+	for (uint32_t i = 0; i < count && now_ns < UINT64_C(1) << 62; i++) {
+		struct timeline_step *step = &steps.steps[steps.count++];
+		*step = draw_step(prop, &now_ns, timeline.bin_ns);
+		timeline_add(&timeline, step);
+	}
+	require(timeline.bin_count <= TIMELINE_BINS_MAX, "too many bins");
+	struct timeline_bin sum = {0};
+	for (uint32_t i = 0; i < timeline.bin_count; i++) {
+		uint64_t low = i * timeline.bin_ns;
+		struct timeline_bin expected = naive_bin(&steps, low, low + timeline.bin_ns);
+		require_bin(&timeline.bins[i], &expected);
+		sum.busy_ns += timeline.bins[i].busy_ns;
+		sum.steps += timeline.bins[i].steps;
+		sum.waiting_ns += timeline.bins[i].waiting_ns;
+	}
+	/* Nothing lies outside the bins. */
+	struct timeline_bin all = naive_bin(&steps, 0, UINT64_MAX);
+	require_equal(sum.busy_ns, all.busy_ns);
+	require_equal(sum.steps, all.steps);
+	require(sum.waiting_ns == all.waiting_ns, "waiting was lost");
+	/* The last bin is that of the latest step's end, or of its last nanosecond. */
+	const struct timeline_step *last = &steps.steps[steps.count - 1];
+	uint64_t last_low = (timeline.bin_count - 1) * timeline.bin_ns;
+	require(last->end_ns >= last_low && last->end_ns <= last_low + timeline.bin_ns,
+		"bins go on behind the end");
+	/* No wider than it needs to be: half as wide would not have held it. */
+	require(timeline.bin_ns == 1000 || timeline.bin_count > TIMELINE_BINS_MAX / 2,
+		"%u bins of %llu ns", timeline.bin_count, (unsigned long long)timeline.bin_ns);
+}
+
+Test(timeline, bins_equal_the_sums_over_steps)
+{
+	struct prop_options options = {.name = "timeline", .body = body_bins, .trials = 300};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* The mean over whole bins is the integral by their width; outside of all bins it is 0. */
+Test(timeline, mean_waiting_is_the_integral_by_its_width)
+{
+	static struct timeline timeline;
+	struct timeline_step step = {.start_ns = 0, .end_ns = 10000, .waiting = 4};
+
+	timeline_init(&timeline);
+	require_equal(timeline_mean_waiting(&timeline, 0, 1000), 0);
+	timeline_add(&timeline, &step);
+	step = (struct timeline_step){.start_ns = 12000, .end_ns = 13000, .waiting = 9};
+	timeline_add(&timeline, &step);
+	require_equal(timeline.bin_ns, 1000);
+	require_equal(timeline_mean_waiting(&timeline, 0, 10000), 4000);
+	require_equal(timeline_mean_waiting(&timeline, 0, 12000), 3333);
+	require_equal(timeline_mean_waiting(&timeline, 12000, 13000), 9000);
+	require_equal(timeline_mean_waiting(&timeline, 12001, 12002), 9000);
+	require_equal(timeline_mean_waiting(&timeline, 5000, 5000), 0);
+	require_equal(timeline_mean_waiting(&timeline, 50000, 60000), 0);
+}
+
+/* ---- what is written ---- */
+
+static char *read_file(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	require(file != NULL, "cannot read %s", path);
+	char *text = calloc(1, 1 << 20);
+	require(text != NULL, "out of memory");
+	size_t bytes = fread(text, 1, (1 << 20) - 1, file);
+	text[bytes] = '\0';
+	fclose(file);
+	return text;
+}
+
+/* Opens the one table that there is at a time: a table is too large for a stack. */
+static struct table_writer *open_table(const char *path)
+{
+	struct table_writer *table = calloc(1, sizeof(*table));
+	struct error error;
+
+	require(table != NULL, "out of memory");
+	require(table_open(table, path, "header", &error) == STATUS_OK, "%s", error.text);
+	return table;
+}
+
+static void close_table(struct table_writer *table)
+{
+	struct error error;
+
+	require(table_close(table, &error) == STATUS_OK, "%s", error.text);
+	free(table);
+}
+
+Test(timeline, rows_hold_averages_sums_and_shares)
+{
+	static struct timeline timeline;
+	char folder[TEMPORARY_PATH_BYTES];
+	char path[TEMPORARY_PATH_BYTES + 16];
+	const struct timeline_step step = {.start_ns = 500,
+		.end_ns = 1250,
+		.running = 3,
+		.waiting = 1,
+		.used_blocks = 1000000,
+		.hit_tokens = 1,
+		.query_tokens = 2,
+		.output_tokens = 3,
+		.prefill_tokens = 4,
+		.preemptions = 5};
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/t", folder);
+	struct table_writer *table = open_table(path);
+	timeline_init(&timeline);
+	timeline_add(&timeline, &step);
+	timeline_write(&timeline, table);
+	close_table(table);
+	char *text = read_file(path);
+	cr_assert_str_eq(text,
+		"header\n"
+		"0.000000000\t0.000001000\t1.500\t0.500\t500000.000\t0\t0\t0\t0\t0\t0\t0.500000\n"
+		"0.000001000\t0.000001000\t0.750\t0.250\t250000.000\t1\t2\t3\t4\t5\t1\t0.250000\n");
+	free(text);
+	temporary_remove(folder);
+}
+
+/* ---- the step grid ---- */
+
+struct grid_row {
+	uint64_t rows_low, rows_high, tokens_low, tokens_high, steps, mean, max;
+};
+
+/* The only row that a grid with steps of one composition writes. */
+static struct grid_row written_row(struct step_grid *grid, const char *path)
+{
+	struct grid_row row = {0};
+	struct table_writer *table = open_table(path);
+	unsigned long long cells[7];
+
+	step_grid_write(grid, table);
+	close_table(table);
+	char *text = read_file(path);
+	int bytes = 0;
+	require(sscanf(text, "header\n%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\n%n", &cells[0],
+			&cells[1], &cells[2], &cells[3], &cells[4], &cells[5], &cells[6],
+			&bytes) == 7,
+		"no row: %s", text);
+	require_equal(bytes, strlen(text));
+	row = (struct grid_row){
+		cells[0], cells[1], cells[2], cells[3], cells[4], cells[5], cells[6]};
+	free(text);
+	return row;
+}
+
+/* Ranges tile the counts from 0 to the engine's largest without a gap or an overlap, no range is
+   wider than a quarter of where it begins, and every count is told the range it lies in. */
+Test(step_grid, ranges_tile_all_counts)
+{
+	static struct step_grid grid;
+	char folder[TEMPORARY_PATH_BYTES];
+	char path[TEMPORARY_PATH_BYTES + 16];
+	uint64_t next = 0;
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/grid", folder);
+	while (next <= UINT64_C(1) << 28) {
+		memset(&grid, 0, sizeof(grid));
+		step_grid_add(&grid, next, 0, 10);
+		struct grid_row row = written_row(&grid, path);
+		require_equal(row.rows_low, next);
+		require(row.rows_high >= row.rows_low, "an empty range");
+		require(row.rows_high - row.rows_low + 1 <= (next < 8 ? 1 : next / 4),
+			"a wide range from %llu", (unsigned long long)next);
+		require_equal(row.tokens_low, 0);
+		require_equal(row.tokens_high, 0);
+		/* Its end and its middle are in the same cell, in both directions. */
+		step_grid_add(&grid, row.rows_high, 0, 11);
+		step_grid_add(&grid, next + (row.rows_high - next) / 2, 0, 15);
+		struct grid_row full = written_row(&grid, path);
+		require_equal(full.rows_low, row.rows_low);
+		require_equal(full.steps, 3);
+		require_equal(full.mean, 12);
+		require_equal(full.max, 15);
+		memset(&grid, 0, sizeof(grid));
+		step_grid_add(&grid, 1, next, 10);
+		struct grid_row across = written_row(&grid, path);
+		require_equal(across.tokens_low, row.rows_low);
+		require_equal(across.tokens_high, row.rows_high);
+		require_equal(across.rows_low, 1);
+		next = row.rows_high + 1;
+	}
+	temporary_remove(folder);
+}
+
+Test(step_grid, means_do_not_overflow)
+{
+	static struct step_grid grid;
+	char folder[TEMPORARY_PATH_BYTES];
+	char path[TEMPORARY_PATH_BYTES + 16];
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/grid", folder);
+	for (uint32_t i = 0; i < 4; i++) {
+		step_grid_add(&grid, 3, 5, UINT64_MAX - i);
+	}
+	struct grid_row row = written_row(&grid, path);
+	require_equal(row.steps, 4);
+	require_equal(row.mean, UINT64_MAX - 2);
+	require_equal(row.max, UINT64_MAX);
+	temporary_remove(folder);
+}

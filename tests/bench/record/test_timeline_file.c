@@ -1,0 +1,333 @@
+#include "bench/record/timeline_file.h"
+
+#include <cJSON.h>
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/replay/replay_session.h"
+#include "reports/results/results.h"
+#include "engine/profiling/nvtx.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* The file that --timeline writes, read back as JSON and held against the tables of the same run.
+ */
+
+enum { REQUESTS = 24, PATH_BYTES = 2 * TEMPORARY_PATH_BYTES, ROWS_MAX = 4096 };
+
+static char *read_file(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	require(file != NULL, "cannot open %s", path);
+	fseek(file, 0, SEEK_END);
+	long size = ftell(file);
+	rewind(file);
+	char *text = malloc((size_t)size + 1);
+	require(text != NULL && fread(text, 1, (size_t)size, file) == (size_t)size, "%s", path);
+	text[size] = '\0';
+	fclose(file);
+	return text;
+}
+
+/* A run that has a backlog, chunked prompts, preemptions and a rejection, into FOLDER/NAME. */
+static void run(const char *folder, const char *name)
+{
+	char trace[PATH_BYTES], out[PATH_BYTES], timeline[PATH_BYTES], rows[8192] = "";
+	struct error error = {0};
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		uint32_t prompt = i == 5 ? 5000 : 100 + i * 37 % 200;
+		used += (size_t)snprintf(rows + used, sizeof(rows) - used,
+			"{\"timestamp\":%u,\"input_length\":%u,\"output_length\":%u}\n",
+			7000 + i * 3, prompt, 20 + i * 13 % 60);
+	}
+	temporary_write(folder, "trace.jsonl", rows, trace);
+	snprintf(out, sizeof(out), "%s/%s", folder, name);
+	snprintf(timeline, sizeof(timeline), "%s/%s.json", folder, name);
+	struct replay_order order = {
+		.trace_path = trace, .out = out, .timeline = timeline, .wants_steps = true};
+	replay_config_default(&order.config);
+	order.config.block_size = 16;
+	order.config.kv_blocks = 60;
+	order.config.max_num_seqs = 8;
+	order.config.max_num_batched_tokens = 128;
+	order.config.max_model_len = 900;
+	require(replay_session_run(&order, &error) == STATUS_OK, "%s", error.text);
+}
+
+/* Nanoseconds of a time in microseconds with three places. */
+static int64_t ns_of(const cJSON *event, const char *key)
+{
+	const cJSON *node = cJSON_GetObjectItemCaseSensitive(event, key);
+
+	require(cJSON_IsNumber(node), "no %s", key);
+	return (int64_t)(node->valuedouble * 1000 + 0.5);
+}
+
+static const char *text_of(const cJSON *event, const char *key)
+{
+	const cJSON *node = cJSON_GetObjectItemCaseSensitive(event, key);
+
+	require(cJSON_IsString(node), "no %s", key);
+	return node->valuestring;
+}
+
+static bool is_named(const cJSON *event, const char *name)
+{
+	return strcmp(text_of(event, "name"), name) == 0;
+}
+
+/* What the slices of one request say. */
+struct told {
+	bool is_open, has_slice;
+	int64_t begin_ns, end_ns, slice_ns; /* slice_ns: when the last slice began or ended */
+	int64_t first_admitted_ns, first_decode_ns;
+	uint32_t preemptions, recomputes;
+};
+
+static void follow(struct told *told, const cJSON *event)
+{
+	int64_t ns = ns_of(event, "ts");
+	bool is_begin = strcmp(text_of(event, "ph"), "b") == 0;
+
+	if (is_named(event, "request")) {
+		require(told->is_open != is_begin, "a request begins or ends twice");
+		require(!told->has_slice, "a slice is open around it");
+		told->is_open = is_begin;
+		*(is_begin ? &told->begin_ns : &told->end_ns) = ns;
+		told->slice_ns = is_begin ? ns : told->slice_ns;
+		return;
+	}
+	require(told->is_open, "a slice outside its request");
+	require(told->has_slice != is_begin, "slices overlap");
+	require(is_begin ? ns == told->slice_ns : ns >= told->slice_ns, "slices leave a gap");
+	told->has_slice = is_begin;
+	told->slice_ns = ns;
+	if (is_begin && is_named(event, "prefill")) {
+		told->first_admitted_ns =
+			told->first_admitted_ns < 0 ? ns : told->first_admitted_ns;
+		told->recomputes++;
+	} else if (is_begin && is_named(event, "decode")) {
+		told->first_decode_ns = told->first_decode_ns < 0 ? ns : told->first_decode_ns;
+	} else if (is_begin && is_named(event, "preempted")) {
+		told->preemptions++;
+	}
+}
+
+/* Slices of every request, in order, tile it from arrival to end, and say what requests.tsv says.
+ */
+static void require_requests(const cJSON *events, const char *table)
+{
+	struct told told[REQUESTS] = {0};
+	const cJSON *event;
+	uint32_t preemptions = 0, rows = 0;
+
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		told[i].first_admitted_ns = told[i].first_decode_ns = -1;
+	}
+	cJSON_ArrayForEach(event, events)
+	{
+		const char *kind = text_of(event, "ph");
+		if (strcmp(kind, "b") == 0 || strcmp(kind, "e") == 0) {
+			uint64_t id = strtoull(text_of(event, "id"), NULL, 10);
+			require(id < REQUESTS, "a request that is none");
+			follow(&told[id], event);
+		}
+	}
+	for (const char *at = strchr(table, '\n') + 1; *at != '\0'; at = strchr(at, '\n') + 1) {
+		uint64_t id, arrival, scheduled, first_token, finish, preempted;
+		rows++;
+		if (sscanf(at,
+			    "%" SCNu64 "\t-\tfinished\t%" SCNu64 "\t%" SCNu64 "\t%" SCNu64
+			    "\t%" SCNu64 "\t%*u\t%*u\t%*u\t%" SCNu64,
+			    &id, &arrival, &scheduled, &first_token, &finish, &preempted) != 6) {
+			require(strstr(at, "rejected_too_long") != NULL, "row %u", rows);
+			continue;
+		}
+		const struct told *one = &told[id];
+		int64_t origin = 7000000000;
+		require_equal(one->begin_ns + origin, arrival);
+		require_equal(one->first_admitted_ns + origin, scheduled);
+		require_equal(one->first_decode_ns + origin, first_token);
+		require_equal(one->end_ns + origin, finish);
+		require_equal(one->slice_ns, one->end_ns);
+		require_equal(one->preemptions, preempted);
+		require_equal(one->recomputes, preempted + 1);
+		require(!one->is_open && !one->has_slice, "request %u never ends", (unsigned)id);
+		preemptions += one->preemptions;
+	}
+	require_equal(rows, REQUESTS);
+	require(preemptions > 0, "the run was to have preemptions");
+}
+
+/* Every step is there, at its time, with its counts. */
+static void require_steps(const cJSON *events, const char *table)
+{
+	const cJSON *event;
+	const char *at = strchr(table, '\n') + 1;
+	uint32_t kinds[3] = {0};
+
+	cJSON_ArrayForEach(event, events)
+	{
+		uint64_t step, start, elapsed, decode_rows, prefill_rows;
+		if (strcmp(text_of(event, "ph"), "X") != 0) {
+			continue;
+		}
+		require(sscanf(at,
+				"%" SCNu64 "\t%" SCNu64 "\t%" SCNu64 "\t%*u\t%*u\tnone\t%" SCNu64
+				"\t%" SCNu64,
+				&step, &start, &elapsed, &decode_rows, &prefill_rows) == 5,
+			"more steps than steps.tsv has");
+		at = strchr(at, '\n') + 1;
+		const cJSON *counts = cJSON_GetObjectItemCaseSensitive(event, "args");
+		uint32_t kind = prefill_rows == 0 ? 0 : decode_rows == 0 ? 1 : 2;
+		static const char *const names[] = {"decode", "prefill", "mixed"};
+		require(is_named(event, names[kind]), "step %u", (unsigned)step);
+		kinds[kind]++;
+		require_equal(ns_of(event, "ts") + 7000000000, start);
+		require_equal(ns_of(event, "dur"), elapsed);
+		require_equal(ns_of(counts, "step"), step * 1000);
+		require_equal(ns_of(counts, "decode_rows"), decode_rows * 1000);
+	}
+	require(*at == '\0', "steps are missing");
+	require(kinds[0] > 0 && kinds[1] > 0 && kinds[2] > 0, "a kind of step is missing");
+}
+
+/* Requests are preempted when a step starts, as many as it says. */
+static void require_preemptions(const cJSON *events)
+{
+	const cJSON *step, *event;
+
+	cJSON_ArrayForEach(step, events)
+	{
+		uint64_t found = 0;
+		if (strcmp(text_of(step, "ph"), "X") != 0) {
+			continue;
+		}
+		cJSON_ArrayForEach(event, events)
+		{
+			found += strcmp(text_of(event, "ph"), "b") == 0 &&
+				 is_named(event, "preempted") &&
+				 ns_of(event, "ts") == ns_of(step, "ts");
+		}
+		const cJSON *counts = cJSON_GetObjectItemCaseSensitive(step, "args");
+		require_equal(found * 1000, ns_of(counts, "preemptions"));
+	}
+}
+
+Test(timeline_file, tells_what_the_tables_tell)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
+
+	temporary_folder(folder);
+	run(folder, "run");
+	snprintf(path, sizeof(path), "%s/run.json", folder);
+	char *text = read_file(path);
+	cJSON *root = cJSON_Parse(text);
+	require(root != NULL, "no JSON: %.200s", cJSON_GetErrorPtr());
+	const cJSON *events = cJSON_GetObjectItemCaseSensitive(root, "traceEvents");
+	require(cJSON_IsArray(events), "no traceEvents");
+	snprintf(path, sizeof(path), "%s/run/%s", folder, RESULT_REQUESTS);
+	char *requests = read_file(path);
+	require_requests(events, requests);
+	snprintf(path, sizeof(path), "%s/run/%s", folder, RESULT_STEPS);
+	char *steps = read_file(path);
+	require_steps(events, steps);
+	require_preemptions(events);
+	require(strstr(text, "\"rejected: too long\"") != NULL, "the rejection is missing");
+	free(requests);
+	free(steps);
+	cJSON_Delete(root);
+	free(text);
+	temporary_remove(folder);
+}
+
+Test(timeline_file, the_same_run_gives_the_same_bytes)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
+
+	temporary_folder(folder);
+	run(folder, "first");
+	run(folder, "second");
+	snprintf(path, sizeof(path), "%s/first.json", folder);
+	char *first = read_file(path);
+	snprintf(path, sizeof(path), "%s/second.json", folder);
+	char *second = read_file(path);
+	require(strcmp(first, second) == 0, "two runs, two files");
+	free(first);
+	free(second);
+	temporary_remove(folder);
+}
+
+/* Kernels that overlap lie in lanes of their own, and hostile names leave the JSON whole. */
+Test(timeline_file, kernels_have_lanes)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
+	struct timeline_file *file;
+	struct error error = {0};
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/kernels.json", folder);
+	require(timeline_file_open(&file, path, 1, &error) == STATUS_OK, "%s", error.text);
+	timeline_file_kernel(file, "qkv", "first", 1000, 500, 0, 3);
+	timeline_file_kernel(file, "o", "a \"quoted\\\n name", 1200, 500, 0, RANGE_NO_LAYER);
+	timeline_file_kernel(file, "down", "third", 1600, 500, 0, 3);
+	require(timeline_file_commit(file, 3000, &error) == STATUS_OK, "%s", error.text);
+	timeline_file_close(file);
+	char *text = read_file(path);
+	cJSON *root = cJSON_Parse(text);
+	require(root != NULL, "no JSON: %.200s", cJSON_GetErrorPtr());
+	static const int64_t lanes[] = {1, 2, 1};
+	uint32_t count = 0;
+	const cJSON *event;
+	cJSON_ArrayForEach(event, cJSON_GetObjectItemCaseSensitive(root, "traceEvents"))
+	{
+		if (strcmp(text_of(event, "ph"), "X") == 0) {
+			require(count < 3, "a kernel too many");
+			require_equal(ns_of(event, "tid"), lanes[count++] * 1000);
+		}
+	}
+	require_equal(count, 3);
+	cJSON_Delete(root);
+	free(text);
+	temporary_remove(folder);
+}
+
+/* What is given up leaves nothing. */
+Test(timeline_file, an_abandoned_file_is_gone)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
+	struct timeline_file *file;
+	struct error error = {0};
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/gone.json", folder);
+	require(timeline_file_open(&file, path, 1, &error) == STATUS_OK, "%s", error.text);
+	timeline_file_close(file);
+	require(access(path, F_OK) != 0, "the file is there");
+	strcat(path, ".part");
+	require(access(path, F_OK) != 0, "half a file was left");
+	temporary_remove(folder);
+}
+
+Test(timeline_file, kernel_times_need_the_cuda_runner)
+{
+	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES], out[PATH_BYTES];
+	struct error error = {0};
+
+	temporary_folder(folder);
+	temporary_write(folder, "trace.jsonl",
+		"{\"timestamp\":0,\"input_length\":9,\"output_length\":9}\n", trace);
+	snprintf(out, sizeof(out), "%s/out", folder);
+	struct replay_order order = {.trace_path = trace, .out = out, .wants_kernel_times = true};
+	replay_config_default(&order.config);
+	require_equal(replay_session_run(&order, &error), STATUS_USAGE);
+	require(strstr(error.text, "--runner cuda, not sim") != NULL, "found: %s", error.text);
+	require(access(out, F_OK) != 0, "a folder was made");
+	temporary_remove(folder);
+}

@@ -1,0 +1,532 @@
+#include "bench/replay/generate.h"
+#include "bench/replay/generate_prompts.h"
+#include "engine/tokenizer/chat_template.h"
+#include "engine/runners/reference_runner.h"
+#include "engine/policy.h"
+
+#include <cJSON.h>
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+#define TOKENIZER_FOLDER QUIRE_SOURCE_DIR "/tests/fixtures/tokenizer"
+
+/* Room for the 610 tokens of the small tokenizer, and some ids that stand for nothing. */
+static const char config_json[] =
+	"{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\",\n"
+	" \"hidden_size\": 32, \"num_hidden_layers\": 2, \"num_attention_heads\": 4,\n"
+	" \"num_key_value_heads\": 2, \"head_dim\": 8, \"intermediate_size\": 48,\n"
+	" \"vocab_size\": 612, \"max_position_embeddings\": 512, \"rope_theta\": 10000,\n"
+	" \"tie_word_embeddings\": false}";
+
+/* A folder with config.json and the small tokenizer.json, and what tests need of it. */
+struct fixture {
+	char folder[TEMPORARY_PATH_BYTES];
+	struct tokenizer *tokenizer;
+	struct weights *weights;
+	struct model_config model;
+};
+
+static char *read_file(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	require(file != NULL, "cannot open %s", path);
+	char *text = calloc(1 << 20, 1);
+	size_t count = fread(text, 1, (1 << 20) - 1, file);
+	require(count < (1 << 20) - 1, "%s is too long", path);
+	fclose(file);
+	return text;
+}
+
+static void fixture_open(struct fixture *fixture)
+{
+	struct error error = {STATUS_OK, ""};
+
+	temporary_folder(fixture->folder);
+	char *text = read_file(TOKENIZER_FOLDER "/small.json");
+	temporary_write(fixture->folder, "tokenizer.json", text, NULL);
+	temporary_write(fixture->folder, "config.json", config_json, NULL);
+	free(text);
+	enum status status = tokenizer_open(&fixture->tokenizer, fixture->folder, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	status = model_config_find(fixture->folder, &fixture->model, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	status = weights_open(&fixture->weights, &fixture->model, "dummy:3", &error);
+	require(status == STATUS_OK, "%s", error.text);
+}
+
+static void fixture_close(struct fixture *fixture)
+{
+	weights_close(fixture->weights);
+	tokenizer_close(fixture->tokenizer);
+	temporary_remove(fixture->folder);
+}
+
+static struct engine_config plain_engine(void)
+{
+	return (struct engine_config){
+		.policy = &policy_mixed,
+		.block_size = 16,
+		.kv_block_count = 128,
+		.max_num_seqs = 8,
+		.max_num_batched_tokens = 512,
+		.max_model_len = 512,
+		.eos_token_id = -1,
+	};
+}
+
+/* Opens a generation with a runner of its own, which the caller closes. */
+static enum status open_generation(const struct fixture *fixture,
+	const struct generate_prompts *prompts, const struct engine_config *engine,
+	struct runner *runner, struct generation *generation, struct error *error)
+{
+	const struct reference_options options = {
+		.weights = fixture->weights, .engine = engine, .seed = 11};
+
+	enum status status = reference_runner_open(runner, &options, error);
+	require(status == STATUS_OK, "%s", error->text);
+	return generation_open(generation, engine, runner, fixture->tokenizer, prompts, error);
+}
+
+/* Runs prompts to the end; at any time all texts must be valid. The caller closes both. */
+static void generate_all(const struct fixture *fixture, const struct generate_prompts *prompts,
+	const struct engine_config *engine, struct runner *runner, struct generation *generation)
+{
+	struct error error = {STATUS_OK, ""};
+	bool is_done = false;
+
+	enum status status = open_generation(fixture, prompts, engine, runner, generation, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	while (!is_done) {
+		status = generation_step(generation, &is_done, &error);
+		require(status == STATUS_OK, "%s", error.text);
+		for (uint32_t i = 0; i < prompts->count; i++) {
+			const struct text *text = &generation->answers[i].text;
+			require(utf8_is_valid(text->bytes, text->byte_count), "half a character");
+		}
+	}
+}
+
+static void add_prompt(
+	struct generate_prompts *prompts, const char *text, uint32_t max_tokens, float temperature)
+{
+	const struct generate_prompt defaults = {
+		.max_tokens = max_tokens, .temperature = temperature, .ignore_eos = false};
+	generate_prompts_add(prompts, text, strlen(text), &defaults);
+}
+
+/* Texts with common beginnings, greedy and sampled, long and short. */
+static void add_prompts(const struct fixture *fixture, struct generate_prompts *prompts)
+{
+	static const char beginning[] =
+		"The quick engineer measured twice and cut once, or so it is said. ";
+	struct error error = {STATUS_OK, ""};
+	char text[256];
+
+	for (uint32_t i = 0; i < 12; i++) {
+		snprintf(text, sizeof(text), "%s%u é", i % 3 == 0 ? "Hi" : beginning, i / 2);
+		add_prompt(prompts, text, 3 + 7 * i % 40, i % 2 == 0 ? 0.0F : 0.9F);
+	}
+	enum status status = generate_prompts_encode(prompts, fixture->tokenizer, NULL, &error);
+	require(status == STATUS_OK, "%s", error.text);
+}
+
+static void require_same_answers(const struct generation *a, const struct generation *b)
+{
+	for (uint32_t i = 0; i < a->prompts->count; i++) {
+		const struct generate_answer *x = &a->answers[i], *y = &b->answers[i];
+		require_equal(x->ids.count, y->ids.count);
+		require(memcmp(x->ids.ids, y->ids.ids, x->ids.count * sizeof(int32_t)) == 0,
+			"answer %u has other tokens", i);
+		require_equal(x->text.byte_count, y->text.byte_count);
+		require(memcmp(x->text.bytes, y->text.bytes, x->text.byte_count) == 0,
+			"answer %u has another text", i);
+		require_equal(x->is_stopped, y->is_stopped);
+	}
+}
+
+Test(generate, answers_do_not_depend_on_the_engine)
+{
+	struct fixture fixture;
+	struct generate_prompts prompts = {.count = 0};
+	struct runner runner = {0}, other_runner = {0};
+	struct generation generation, other;
+	struct engine_config engine = plain_engine();
+	uint64_t cached = 0;
+
+	fixture_open(&fixture);
+	add_prompts(&fixture, &prompts);
+	generate_all(&fixture, &prompts, &engine, &runner, &generation);
+	for (uint32_t i = 0; i < prompts.count; i++) {
+		require_equal(generation.answers[i].ids.count, prompts.items[i].max_tokens);
+		cached += generation.answers[i].cached_tokens;
+	}
+	require(cached > 0, "no prompt met the prefix cache");
+	for (uint32_t i = 0; i < 3; i++) {
+		struct engine_config changed = engine;
+		changed.policy = i == 1 ? &policy_prefill_first : &policy_mixed;
+		changed.max_num_seqs = i == 0 ? 1 : 5;
+		changed.block_size = i == 2 ? 7 : 16;
+		changed.kv_block_count = i == 2 ? 25 : 128;
+		changed.max_num_batched_tokens = i == 2 ? 9 : 512;
+		generate_all(&fixture, &prompts, &changed, &other_runner, &other);
+		require_same_answers(&generation, &other);
+		generation_close(&other);
+		other_runner.close(other_runner.state);
+	}
+	generation_close(&generation);
+	runner.close(runner.state);
+	generate_prompts_deinit(&prompts);
+	fixture_close(&fixture);
+}
+
+/* The first token of an answer that it has not had before, at least `from` tokens in. */
+static uint32_t first_new_token(const struct token_list *ids, uint32_t from)
+{
+	for (uint32_t i = from; i < ids->count; i++) {
+		bool is_new = true;
+		for (uint32_t j = 0; j < i; j++) {
+			is_new = is_new && ids->ids[j] != ids->ids[i];
+		}
+		if (is_new) {
+			return i;
+		}
+	}
+	require(false, "an answer of old tokens only");
+	return 0;
+}
+
+Test(generate, any_of_the_ends_ends_a_text_unless_it_is_ignored)
+{
+	struct fixture fixture;
+	struct generate_prompts prompts = {.count = 0};
+	struct runner runner = {0}, other_runner = {0};
+	struct generation generation, other;
+	struct engine_config engine = plain_engine();
+	struct error error = {STATUS_OK, ""};
+
+	fixture_open(&fixture);
+	add_prompt(&prompts, "Where it ends", 40, 0.0F);
+	add_prompt(&prompts, "Where it ends", 40, 0.0F);
+	prompts.items[1].ignore_eos = true;
+	require_equal(
+		generate_prompts_encode(&prompts, fixture.tokenizer, NULL, &error), STATUS_OK);
+	generate_all(&fixture, &prompts, &engine, &runner, &generation);
+	const struct token_list *ids = &generation.answers[0].ids;
+	uint32_t end = first_new_token(ids, 2);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct engine_config ended = engine;
+		ended.eos_token_id = i == 0 ? ids->ids[end] : i == 1 ? 611 : -1;
+		ended.further_eos_count = i == 0 ? 0 : 2;
+		ended.further_eos_ids[1] = ids->ids[end];
+		ended.further_eos_ids[0] = 610;
+		/* The last time the limit is met at that very token. */
+		prompts.items[1].max_tokens = i == 2 ? end + 1 : 40;
+		generate_all(&fixture, &prompts, &ended, &other_runner, &other);
+		require_equal(other.answers[0].ids.count, end + 1);
+		require(memcmp(other.answers[0].ids.ids, ids->ids, (end + 1) * sizeof(int32_t)) ==
+				0,
+			"another beginning");
+		require(other.answers[0].is_stopped, "stopped, and not known why");
+		require_equal(other.answers[1].ids.count, prompts.items[1].max_tokens);
+		require_equal(other.answers[1].ids.ids[end], ids->ids[end]);
+		require(!other.answers[1].is_stopped, "went on, and is said to have stopped");
+		generation_close(&other);
+		other_runner.close(other_runner.state);
+	}
+	generation_close(&generation);
+	runner.close(runner.state);
+	generate_prompts_deinit(&prompts);
+	fixture_close(&fixture);
+}
+
+Test(generate, the_template_is_that_of_qwen3)
+{
+	const struct {
+		struct chat_template template;
+		const char *expected;
+	} cases[] = {
+		{{NULL, false}, "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"},
+		{{"Be brief.", false}, "<|im_start|>system\nBe "
+				       "brief.<|im_end|>\n<|im_start|>user\nWhy?<|im_end|>\n"
+				       "<|im_start|>assistant\n"},
+		{{NULL, true}, "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
+			       "<think>\n\n</think>\n\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct text text = {.bytes = NULL};
+		chat_template_apply(&cases[i].template, "Why?", 4, &text);
+		text_append(&text, "", 1);
+		cr_assert_str_eq(text.bytes, cases[i].expected);
+		free(text.bytes);
+	}
+}
+
+/* ---- prompts from a file ---- */
+
+static enum status read_prompts(
+	const char *text, struct generate_prompts *prompts, struct error *error)
+{
+	const struct generate_prompt defaults = {
+		.max_tokens = 5, .temperature = 0.5F, .ignore_eos = false};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	temporary_write(folder, "prompts.jsonl", text, path);
+	enum status status = generate_prompts_read(prompts, path, &defaults, error);
+	prompts->path = "prompts.jsonl";
+	temporary_remove(folder);
+	return status;
+}
+
+Test(generate, a_line_says_what_is_different_for_it)
+{
+	struct generate_prompts prompts = {.count = 0};
+	struct error error = {STATUS_OK, ""};
+
+	enum status status = read_prompts("{\"prompt\": \"a\"}\n\n"
+					  "{\"prompt\": \"b\\u00e9\", \"max_tokens\": 9, "
+					  "\"temperature\": 0, \"ignore_eos\": true}\n",
+		&prompts, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(prompts.count, 2);
+	require_equal(prompts.items[0].max_tokens, 5);
+	require(prompts.items[0].temperature == 0.5F && !prompts.items[0].ignore_eos, "defaults");
+	require_equal(prompts.items[1].max_tokens, 9);
+	require(prompts.items[1].temperature == 0.0F && prompts.items[1].ignore_eos, "own");
+	require_equal(prompts.items[1].text.byte_count, 3);
+	require_equal(prompts.items[1].line, 3);
+	generate_prompts_deinit(&prompts);
+}
+
+Test(generate, a_bad_line_is_refused_by_its_number)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{"", "prompts.jsonl: found no prompt"},
+		{"\n \n", "prompts.jsonl: found no prompt"},
+		{"{\"prompt\": \"a\"}\n{\"prompt\": 3}\n",
+			"prompts.jsonl:2: field prompt: found 3"},
+		{"{\"prompt\": \"a\"}\n{}\n", "prompts.jsonl:2: field prompt: found nothing"},
+		{"{\"prompt\": \"a\", \"max_token\": 3}\n",
+			"field max_token: found 3, expected no"},
+		{"{\"prompt\": \"a\", \"max_tokens\": 0}\n", "field max_tokens: found 0"},
+		{"{\"prompt\": \"a\", \"temperature\": -1}\n", "field temperature: found -1"},
+		{"{\"prompt\": \"a\", \"ignore_eos\": 1}\n", "field ignore_eos: found 1"},
+		{"{\"prompt\": \"a\"", "prompts.jsonl:1"},
+		{"{\"prompt\": \"a\\u0000b\"}\n", "prompts.jsonl:1:1: found \\u0000"},
+		{"[\"a\"]\n", "found an array, expected an object"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct generate_prompts prompts = {.count = 0};
+		struct error error = {STATUS_OK, ""};
+		require_equal(read_prompts(cases[i].text, &prompts, &error), STATUS_INPUT);
+		require(strstr(error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
+			error.text, cases[i].part);
+		generate_prompts_deinit(&prompts);
+	}
+}
+
+static void require_unfit(const struct fixture *fixture, const struct engine_config *engine,
+	const char *text, const char *part)
+{
+	struct generate_prompts prompts = {.count = 0};
+	struct runner runner = {0};
+	struct generation generation;
+	struct error error = {STATUS_OK, ""};
+
+	add_prompt(&prompts, text, 30, 0.0F);
+	prompts.path = "prompts.jsonl";
+	prompts.items[0].line = 7;
+	require_equal(
+		generate_prompts_encode(&prompts, fixture->tokenizer, NULL, &error), STATUS_OK);
+	enum status status =
+		open_generation(fixture, &prompts, engine, &runner, &generation, &error);
+	require_equal(status, STATUS_INPUT);
+	require(strstr(error.text, part) != NULL, "'%s' does not say '%s'", error.text, part);
+	runner.close(runner.state);
+	generate_prompts_deinit(&prompts);
+}
+
+Test(generate, a_prompt_beyond_the_limits_is_refused_before_anything_runs)
+{
+	struct fixture fixture;
+	struct engine_config engine = plain_engine();
+
+	fixture_open(&fixture);
+	engine.max_model_len = 32;
+	require_unfit(&fixture, &engine, "1 2",
+		"prompts.jsonl:7: field prompt: found 3 tokens to "
+		"continue by 30, expected at most 32 together");
+	engine.max_model_len = 512;
+	engine.kv_block_count = 1;
+	require_unfit(&fixture, &engine, "1 2", "no more than 1 blocks of 16 hold (--kv-blocks)");
+	fixture_close(&fixture);
+}
+
+/* ---- the command ---- */
+
+struct outcome {
+	int code;
+	char *out;
+	char *err;
+};
+
+/* Runs quire in the fixture's folder; the arguments are a shell's. */
+static struct outcome run_quire(const struct fixture *fixture, const char *arguments)
+{
+	char command[4096];
+
+	snprintf(command, sizeof(command), "cd '%s' && { '%s' %s; } >'%s/out' 2>'%s/err'",
+		fixture->folder, QUIRE_EXECUTABLE, arguments, fixture->folder, fixture->folder);
+	int code = system(command);
+	char path[TEMPORARY_PATH_BYTES + 8];
+	struct outcome outcome = {.code = WIFEXITED(code) ? WEXITSTATUS(code) : -1};
+	snprintf(path, sizeof(path), "%s/out", fixture->folder);
+	outcome.out = read_file(path);
+	snprintf(path, sizeof(path), "%s/err", fixture->folder);
+	outcome.err = read_file(path);
+	return outcome;
+}
+
+static void outcome_free(struct outcome *outcome)
+{
+	free(outcome->out);
+	free(outcome->err);
+}
+
+Test(generate, the_command_writes_json_in_the_order_of_the_file)
+{
+	struct fixture fixture;
+	static const char prompts[] =
+		"{\"prompt\": \"long\", \"max_tokens\": 30}\n"
+		"{\"prompt\": \"short\", \"max_tokens\": 2}\n"
+		"{\"prompt\": \"gr\\u00fc\\u00df dich\", \"temperature\": 0, \"max_tokens\": 7}\n";
+	static const int counts[] = {30, 2, 7};
+
+	fixture_open(&fixture);
+	temporary_write(fixture.folder, "prompts.jsonl", prompts, NULL);
+	struct outcome outcome = run_quire(
+		&fixture, "generate --model . --weights dummy:3 --prompts prompts.jsonl --json");
+	require(outcome.code == 0, "exit code %d: %s", outcome.code, outcome.err);
+	cr_assert_str_eq(outcome.err, "");
+	const char *line = outcome.out;
+	for (int i = 0; i < 3; i++) {
+		const char *end = NULL;
+		cJSON *answer = cJSON_ParseWithOpts(line, &end, false);
+		require(answer != NULL && *end == '\n', "no JSON line: %s", line);
+		require_equal(cJSON_GetObjectItem(answer, "index")->valueint, i);
+		require_equal(
+			cJSON_GetArraySize(cJSON_GetObjectItem(answer, "token_ids")), counts[i]);
+		cr_assert_str_eq(
+			cJSON_GetObjectItem(answer, "finish_reason")->valuestring, "length");
+		cr_assert(cJSON_IsString(cJSON_GetObjectItem(answer, "text")));
+		cJSON_Delete(answer);
+		line = end + 1;
+	}
+	cr_assert_str_eq(line, "");
+	outcome_free(&outcome);
+	fixture_close(&fixture);
+}
+
+Test(generate, exported_weights_say_the_same)
+{
+	struct fixture fixture;
+	static const char *const runs[] = {
+		"generate --model . --weights dummy:5 --tokenizer . --prompt 'Say it' --json",
+		"generate --model exported --tokenizer . --prompt 'Say it' --json",
+		("generate --model exported --tokenizer . --prompt 'Say it' --json "
+		 "--policy prefill-first --max-num-batched-tokens 600 --block-size 3"),
+	};
+	struct outcome outcomes[3];
+
+	fixture_open(&fixture);
+	struct outcome exported =
+		run_quire(&fixture, "export --model . --weights dummy:5 --out exported");
+	require(exported.code == 0, "%s", exported.err);
+	for (int i = 0; i < 3; i++) {
+		outcomes[i] = run_quire(&fixture, runs[i]);
+		require(outcomes[i].code == 0, "%s", outcomes[i].err);
+		cr_assert_str_eq(outcomes[i].out, outcomes[0].out);
+	}
+	for (int i = 0; i < 3; i++) {
+		outcome_free(&outcomes[i]);
+	}
+	outcome_free(&exported);
+	exported = run_quire(&fixture, "export --model . --weights dummy:5 --out exported");
+	require_equal(exported.code, 2);
+	require(strstr(exported.err, "is there already") != NULL, "%s", exported.err);
+	outcome_free(&exported);
+	fixture_close(&fixture);
+}
+
+/* Wrong use: exit code 2, one line, nothing on stdout. */
+static void require_wrong(const struct fixture *fixture, const char *arguments, const char *part)
+{
+	struct outcome outcome = run_quire(fixture, arguments);
+
+	require(outcome.code == 2, "'%s': exit code %d", arguments, outcome.code);
+	cr_assert_str_eq(outcome.out, "");
+	const char *end = strchr(outcome.err, '\n');
+	require(end != NULL && end[1] == '\0', "'%s': not one line: %s", arguments, outcome.err);
+	require(strstr(outcome.err, part) != NULL, "'%s' does not say '%s'", outcome.err, part);
+	outcome_free(&outcome);
+}
+
+Test(generate, wrong_use_is_answered_in_one_line)
+{
+	struct fixture fixture;
+
+	fixture_open(&fixture);
+	require_wrong(&fixture, "generate --prompt a", "expected --model DIR");
+	require_wrong(&fixture, "generate --model .", "either --prompt TEXT or --prompts FILE");
+	require_wrong(&fixture, "generate --model . --prompt a --prompts b", "either --prompt");
+	require_wrong(&fixture, "generate --model . --prompt a --system b", "--system belongs");
+	require_wrong(&fixture, "generate --model . --prompt a --policy x", "--policy: found 'x'");
+	require_wrong(&fixture, "generate --model . --prompt a --runner sim --weights dummy:1",
+		"--runner sim computes no tokens");
+	require_wrong(&fixture, "generate --model . --prompt a", "model.safetensors");
+	require_wrong(&fixture, "generate --model . --prompts none.jsonl", "none.jsonl");
+	require_wrong(&fixture, "generate --model nowhere --prompt a", "model 'nowhere'");
+	require_wrong(&fixture, "generate --model . --prompt a --weights dummy:1 --max-tokens 600",
+		"--prompt: found 1 tokens to continue by 600");
+	temporary_write(fixture.folder, "tokenizer.json", "{}", NULL);
+	require_wrong(&fixture, "generate --model . --weights dummy:1 --prompt a",
+		"./tokenizer.json: field version: found nothing");
+	fixture_close(&fixture);
+}
+
+Test(generate, a_tokenizer_beyond_the_vocabulary_is_refused)
+{
+	struct fixture fixture;
+	char config[sizeof(config_json)];
+
+	fixture_open(&fixture);
+	memcpy(config, config_json, sizeof(config));
+	memcpy(strstr(config, "612"), "600", 3);
+	temporary_write(fixture.folder, "config.json", config, NULL);
+	require_wrong(&fixture, "generate --model . --weights dummy:1 --prompt a",
+		"expected them below the model's vocab_size 600");
+	fixture_close(&fixture);
+}
+
+Test(generate, a_text_that_cannot_be_written_is_an_error)
+{
+	struct fixture fixture;
+
+	fixture_open(&fixture);
+	struct outcome outcome = run_quire(
+		&fixture, "generate --model . --weights dummy:1 --prompt a --json >/dev/full");
+	require(outcome.code == 2, "exit code %d", outcome.code);
+	require(strstr(outcome.err, "cannot write to stdout") != NULL, "%s", outcome.err);
+	outcome_free(&outcome);
+	fixture_close(&fixture);
+}

@@ -1,0 +1,168 @@
+#include "engine/base/json.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* The line of a text that is refused, as the file "f". */
+static void refused(const char *text, const char *line)
+{
+	struct json_document document;
+	struct error error = {0};
+	enum status status = json_document_parse(&document, "f", text, strlen(text), &error);
+	require_equal(status, STATUS_INPUT);
+	cr_assert_str_eq(error.text, line);
+	cr_assert_null(document.root);
+}
+
+/* A document that is well formed; close it. */
+static struct json_place parsed(struct json_document *document, const char *text)
+{
+	struct json_place root;
+	struct error error = {0};
+	enum status status = json_document_parse(document, "f", text, strlen(text), &error);
+	require(status == STATUS_OK, "%s", error.text);
+	status = json_root(&root, document, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	root.document = document;
+	return root;
+}
+
+Test(json, a_text_that_is_none_is_refused_with_its_line)
+{
+	refused("", "f:1: found no valid JSON from here on, expected one JSON value");
+	refused("{\n\"a\": 1,\n}",
+		"f:3: found no valid JSON from here on, expected one JSON value");
+	refused("{\n\"a\": 1\n", "f:2: found no valid JSON from here on, expected one JSON value");
+	refused("{\"a\": 1}\n\n{}", "f:3: found more after the value, expected one JSON value");
+	refused("\x7f\x45LF", "f:1: found no valid JSON from here on, expected one JSON value");
+}
+
+Test(json, a_long_name_keeps_its_end)
+{
+	char name[2 * JSON_NAME_BYTES];
+	struct json_document document;
+	struct error error = {0};
+	memset(name, 'x', sizeof(name));
+	memcpy(name + sizeof(name) - 6, "/file", 6);
+	require_equal(json_document_parse(&document, name, "{}", 2, &error), STATUS_OK);
+	require_equal(strlen(document.name), JSON_NAME_BYTES - 1);
+	cr_assert_eq(strncmp(document.name, "...xxx", 6), 0);
+	cr_assert_str_eq(document.name + JSON_NAME_BYTES - 6, "/file");
+	json_document_close(&document);
+	json_document_close(&document);
+}
+
+Test(json, a_file_that_cannot_be_read_is_no_bad_input)
+{
+	struct json_document document;
+	struct error error = {0};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	require_equal(json_document_open(&document, "/nowhere/a.json", &error), STATUS_FILE);
+	cr_assert_str_eq(error.text, "cannot open /nowhere/a.json: No such file or directory");
+	require_equal(json_document_open(&document, folder, &error), STATUS_FILE);
+	cr_assert_null(document.root);
+	temporary_write(folder, "a.json", "{\"a\": 3}\n", path);
+	require_equal(json_document_open(&document, path, &error), STATUS_OK);
+	json_document_close(&document);
+	temporary_remove(folder);
+}
+
+Test(json, the_root_must_be_an_object)
+{
+	struct json_document document;
+	struct json_place root;
+	struct error error = {0};
+	require_equal(json_document_parse(&document, "f", "[1]", 3, &error), STATUS_OK);
+	require_equal(json_root(&root, &document, &error), STATUS_INPUT);
+	cr_assert_str_eq(error.text, "f: found an array, expected an object");
+	json_document_close(&document);
+}
+
+Test(json, fields_are_found_by_exact_name_and_kind)
+{
+	struct json_document document;
+	struct json_place root = parsed(&document,
+		"{\"n\": 7, \"x\": -0.5, \"yes\": true, \"text\": \"t\", \"none\": null,"
+		" \"in\": {\"deep\": {\"n\": 8}}}");
+	struct json_place place;
+	struct error error = {0};
+	uint32_t number = 0;
+	double real = 0;
+	bool is_yes = false;
+	const char *text = NULL;
+
+	require_equal(json_u32(&root, "n", 7, 7, &number, &error), STATUS_OK);
+	require_equal(number, 7);
+	require_equal(json_double(&root, "x", -1, 1, &real, &error), STATUS_OK);
+	cr_assert(real == -0.5);
+	require_equal(json_bool(&root, "yes", &is_yes, &error), STATUS_OK);
+	cr_assert(is_yes);
+	require_equal(json_text(&root, "text", &text, &error), STATUS_OK);
+	cr_assert_str_eq(text, "t");
+	cr_assert(json_has(&root, "n"));
+	cr_assert_not(json_has(&root, "N"));
+	cr_assert_not(json_has(&root, "none"));
+	cr_assert_not_null(json_find(&root, "none"));
+	require_equal(json_object(&root, "in", &place, &error), STATUS_OK);
+	require_equal(json_object(&place, "deep", &place, &error), STATUS_OK);
+	require_equal(json_u32(&place, "n", 0, 9, &number, &error), STATUS_OK);
+	require_equal(number, 8);
+	require_equal(json_u32(&place, "m", 0, 9, &number, &error), STATUS_INPUT);
+	cr_assert_str_eq(
+		error.text, "f: field in.deep.m: found nothing, expected an integer in [0, 9]");
+	json_document_close(&document);
+}
+
+Test(json, numbers_outside_their_range_are_refused)
+{
+	static const char *const found[] = {
+		"-1", "10", "0.5", "1e300", "-1e300", "\"3\"", "null", "true", "[]", "{}"};
+	for (size_t index = 0; index < sizeof(found) / sizeof(found[0]); index++) {
+		struct json_document document;
+		struct error error = {0};
+		char text[64], expected[128];
+		uint64_t number = 77;
+		snprintf(text, sizeof(text), "{\"n\": %s}", found[index]);
+		struct json_place root = parsed(&document, text);
+		require_equal(json_u64(&root, "n", 1, 9, &number, &error), STATUS_INPUT);
+		require_equal(number, 77);
+		const char *shown = strcmp(found[index], "1e300") == 0	  ? "1e+300"
+				    : strcmp(found[index], "-1e300") == 0 ? "-1e+300"
+				    : strcmp(found[index], "[]") == 0	  ? "an array"
+				    : strcmp(found[index], "{}") == 0	  ? "an object"
+									  : found[index];
+		snprintf(expected, sizeof(expected),
+			"f: field n: found %s, expected an integer in [1, 9]", shown);
+		cr_assert_str_eq(error.text, expected);
+		json_document_close(&document);
+	}
+}
+
+Test(json, a_field_that_is_there_twice_is_refused_by_every_reader)
+{
+	struct json_document document;
+	struct json_place root = parsed(&document,
+		"{\"n\": 1, \"n\": 1, \"t\": \"\", \"t\": \"\", \"b\": true, \"b\": true,"
+		" \"o\": {}, \"o\": {}}");
+	struct json_place place;
+	struct error error = {0};
+	uint64_t number = 0;
+	double real = 0;
+	bool is_yes = false;
+	const char *text = NULL;
+
+	require_equal(json_u64(&root, "n", 0, 9, &number, &error), STATUS_INPUT);
+	cr_assert_str_eq(error.text, "f: field n: found it twice, expected it once");
+	require_equal(json_double(&root, "n", 0, 9, &real, &error), STATUS_INPUT);
+	require_equal(json_text(&root, "t", &text, &error), STATUS_INPUT);
+	require_equal(json_bool(&root, "b", &is_yes, &error), STATUS_INPUT);
+	require_equal(json_object(&root, "o", &place, &error), STATUS_INPUT);
+	json_document_close(&document);
+}

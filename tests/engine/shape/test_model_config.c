@@ -1,0 +1,339 @@
+#include "engine/base/json.h"
+#include "engine/shape/model_config.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* What is common to the config.json of every published dense Qwen3; %s takes further fields. */
+#define CONFIG_TEXT                                                                                \
+	"{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\",\n"                 \
+	" \"attention_bias\": false, \"bos_token_id\": 151643, \"eos_token_id\": 151645,\n"        \
+	" \"head_dim\": 128, \"hidden_act\": \"silu\", \"hidden_size\": 1024,\n"                   \
+	" \"intermediate_size\": 3072, \"max_position_embeddings\": 40960,\n"                      \
+	" \"max_window_layers\": 28, \"num_attention_heads\": 16, \"num_hidden_layers\": 28,\n"    \
+	" \"num_key_value_heads\": 8, \"rms_norm_eps\": 1e-06, \"sliding_window\": null,\n"        \
+	" \"tie_word_embeddings\": true, \"use_sliding_window\": false,\n"                         \
+	" \"vocab_size\": 151936"
+
+#define ROPE_TEXT ", \"rope_theta\": 1000000, \"rope_scaling\": null, \"torch_dtype\": \"bfloat16\""
+
+/* Reads a config.json of this text. */
+static enum status read_text(const char *text, struct model_config *out, struct error *error)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	temporary_write(folder, "config.json", text, path);
+	enum status status = model_config_find(folder, out, error);
+	temporary_remove(folder);
+	return status;
+}
+
+static void require_refused(const char *text, const char *part)
+{
+	struct model_config config;
+	struct error error = {STATUS_OK, ""};
+
+	enum status status = read_text(text, &config, &error);
+	require(status == STATUS_INPUT, "accepted, or another status: %s", text);
+	require(strstr(error.text, part) != NULL, "'%s' does not name '%s'", error.text, part);
+	require(strstr(error.text, "config.json") != NULL, "'%s' names no file", error.text);
+}
+
+Test(model_config, built_in_shapes_have_the_published_parameter_counts)
+{
+	/* Of the weights files; embeddings tied in the first three. KiB of K and V a token. */
+	static const struct {
+		const char *name;
+		uint64_t parameters;
+		uint64_t kv_kib;
+	} published[] = {
+		{"qwen3-0.6b", UINT64_C(596049920), 112},
+		{"qwen3-1.7b", UINT64_C(1720574976), 112},
+		{"qwen3-4b", UINT64_C(4022468096), 144},
+		{"qwen3-8b", UINT64_C(8190735360), 144},
+		{"qwen3-14b", UINT64_C(14768307200), 160},
+		{"qwen3-32b", UINT64_C(32762123264), 256},
+	};
+	require_equal(model_config_count(), sizeof(published) / sizeof(published[0]));
+	for (uint32_t i = 0; i < model_config_count(); i++) {
+		struct model_config config;
+		struct error error = {STATUS_OK, ""};
+		cr_assert_str_eq(model_config_name(i), published[i].name);
+		enum status status = model_config_find(published[i].name, &config, &error);
+		require_equal(status, STATUS_OK);
+		require_equal(model_config_parameter_count(&config), published[i].parameters);
+		require_equal(model_config_weight_bytes(&config), 2 * published[i].parameters);
+		require_equal(model_config_kv_bytes_per_token(&config), published[i].kv_kib * 1024);
+		require_equal(config.max_position_embeddings, 40960);
+		require_equal(config.eos_token_ids[0], 151645);
+	}
+	cr_assert_null(model_config_name(model_config_count()));
+}
+
+Test(model_config, products_multiply_what_the_forward_pass_does)
+{
+	struct model_config config;
+	struct error error = {STATUS_OK, ""};
+	static const struct model_product_shape shapes[] = {
+		{5120, 10240}, {8192, 5120}, {5120, 51200}, {25600, 5120}, {5120, 151936}};
+
+	require_equal(model_config_find("qwen3-32b", &config, &error), STATUS_OK);
+	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT; i++) {
+		struct model_product_shape shape =
+			model_config_product(&config, (enum model_product)i);
+		require_equal(shape.inputs, shapes[i].inputs);
+		require_equal(shape.outputs, shapes[i].outputs);
+	}
+	cr_assert_str_eq(model_product_name(MODEL_PRODUCT_GATE_UP), "gate_up");
+}
+
+Test(model_config, a_published_file_reads_as_the_built_in_shape)
+{
+	struct model_config read, built_in;
+	struct error error = {STATUS_OK, ""};
+
+	require_equal(model_config_find("qwen3-0.6b", &built_in, &error), STATUS_OK);
+	enum status status = read_text(CONFIG_TEXT ROPE_TEXT "}", &read, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require(strncmp(read.name, "quire-test-", 11) == 0, "named %s", read.name);
+	require_equal(read.hidden_size, built_in.hidden_size);
+	require_equal(read.num_hidden_layers, built_in.num_hidden_layers);
+	require_equal(read.num_attention_heads, built_in.num_attention_heads);
+	require_equal(read.num_key_value_heads, built_in.num_key_value_heads);
+	require_equal(read.head_dim, built_in.head_dim);
+	require_equal(read.intermediate_size, built_in.intermediate_size);
+	require_equal(read.vocab_size, built_in.vocab_size);
+	require_equal(read.max_position_embeddings, built_in.max_position_embeddings);
+	require_equal(read.tie_word_embeddings, built_in.tie_word_embeddings);
+	require_equal(read.attention_bias, built_in.attention_bias);
+	require_equal(read.dtype, built_in.dtype);
+	require_equal(read.eos_token_id_count, 1);
+	require_equal(read.eos_token_ids[0], built_in.eos_token_ids[0]);
+	cr_assert(read.rms_norm_eps == built_in.rms_norm_eps);
+	cr_assert(read.rope_theta == built_in.rope_theta);
+}
+
+Test(model_config, newer_and_older_forms_are_understood)
+{
+	struct model_config config;
+	struct error error = {STATUS_OK, ""};
+
+	enum status status = read_text(CONFIG_TEXT
+		", \"rope_parameters\": {\"rope_theta\": 5000000.0, \"rope_type\": \"default\"},"
+		" \"dtype\": \"float16\", \"layer_types\": [\"full_attention\"]}",
+		&config, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	cr_assert(config.rope_theta == 5e6);
+	require_equal(config.dtype, MODEL_DTYPE_FLOAT16);
+
+	status = read_text("{\"model_type\": \"qwen3\", \"hidden_size\": 64, "
+			   "\"intermediate_size\": 96, \"max_position_embeddings\": 512, "
+			   "\"num_attention_heads\": 4, \"num_hidden_layers\": 2, "
+			   "\"num_key_value_heads\": 2, \"vocab_size\": 300, "
+			   "\"rope_theta\": 10000.0, \"attention_bias\": true, "
+			   "\"eos_token_id\": [7, 9]}",
+		&config, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(config.head_dim, 128);
+	require_equal(config.tie_word_embeddings, false);
+	require_equal(config.eos_token_id_count, 2);
+	require_equal(config.eos_token_ids[1], 9);
+	/* qkv (64, 1024) and o (512, 64) with biases, gate_up, down, four norms; twice; two tables.
+	 */
+	uint64_t layer = 64 * 1024 + 1024 + 512 * 64 + 64 + 64 * 192 + 96 * 64 + 2 * 64 + 2 * 128;
+	require_equal(model_config_parameter_count(&config), 2 * layer + 2 * 300 * 64 + 64);
+}
+
+Test(model_config, what_is_not_computed_is_refused_by_name)
+{
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"rope_scaling\": "
+				    "{\"rope_type\": \"yarn\", \"factor\": 4.0}}",
+		"rope_scaling.rope_type: found \"yarn\"");
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"rope_scaling\": {\"factor\": 4.0}}",
+		"rope_scaling.factor: found 4");
+	require_refused(CONFIG_TEXT ", \"rope_parameters\": {\"rope_theta\": 1, "
+				    "\"rope_type\": \"linear\"}}",
+		"rope_parameters.rope_type");
+	require_refused(CONFIG_TEXT ROPE_TEXT ", \"num_experts\": 128}", "num_experts: found 128");
+	require_refused(
+		CONFIG_TEXT ROPE_TEXT ", \"quantization_config\": {}}", "quantization_config");
+	require_refused(CONFIG_TEXT ROPE_TEXT
+		", \"layer_types\": [\"full_attention\", \"sliding_attention\"]}",
+		"layer_types");
+	require_refused("{\"model_type\": \"llama\"}", "model_type: found \"llama\"");
+	require_refused("{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3Model\"]}",
+		"architectures");
+	require_refused("{\"model_type\": \"qwen3\", \"hidden_act\": \"gelu\"}",
+		"hidden_act: found \"gelu\"");
+	require_refused("{\"model_type\": \"qwen3\", \"use_sliding_window\": true}",
+		"use_sliding_window: found true");
+}
+
+Test(model_config, malformed_files_are_refused_with_field_and_expectation)
+{
+	require_refused(CONFIG_TEXT "}", "rope_theta: found nothing");
+	require_refused(CONFIG_TEXT ROPE_TEXT ", \"torch_dtype\": \"int8\"}", "twice");
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"torch_dtype\": \"int8\"}",
+		"torch_dtype: found \"int8\"");
+	require_refused(
+		CONFIG_TEXT ROPE_TEXT ", \"hidden_size\": 64}", "hidden_size: found it twice");
+	require_refused("{\"model_type\": \"qwen3\", \"hidden_size\": 0}",
+		"hidden_size: found 0, expected an integer in [1, 131072]");
+	require_refused("{\"model_type\": \"qwen3\", \"hidden_size\": 10.5}", "found 10.5");
+	require_refused("{\"model_type\": \"qwen3\", \"hidden_size\": \"1024\"}", "found \"1024\"");
+	require_refused("{\"model_type\": \"qwen3\", \"hidden_size\": 1e300}", "found 1e+300");
+	require_refused("{\n\"model_type\": \"qwen3\",\n\"hidden_size\": }", "config.json:3");
+	require_refused("{\"model_type\": \"qwen3\"", "config.json:1");
+	require_refused("{\"model_type\": \"qwen3\"}\n]", "config.json:2: found more");
+	require_refused("", "config.json:1");
+	require_refused("[1]", "found an array, expected an object");
+	require_refused("{\"model_type\": \"qwen3\", \"hidden_size\": 64, "
+			"\"intermediate_size\": 96, \"max_position_embeddings\": 512, "
+			"\"num_attention_heads\": 5, \"num_hidden_layers\": 2, "
+			"\"num_key_value_heads\": 2, \"vocab_size\": 300}",
+		"num_key_value_heads: found 2, expected a divisor");
+}
+
+Test(model_config, deep_nesting_is_an_error_and_no_crash)
+{
+	enum { DEPTH = 100000 };
+	static char text[DEPTH + 1];
+	memset(text, '[', DEPTH);
+	require_refused(text, "config.json:1");
+}
+
+Test(model_config, an_unknown_name_is_answered_with_the_names)
+{
+	struct model_config config;
+	struct error error = {STATUS_OK, ""};
+
+	require_equal(model_config_find("qwen3-7b", &config, &error), STATUS_USAGE);
+	cr_assert_not_null(strstr(error.text, "'qwen3-7b'"));
+	for (uint32_t i = 0; i < model_config_count(); i++) {
+		cr_assert_not_null(strstr(error.text, model_config_name(i)));
+	}
+	require_equal(model_config_find("no/such.json", &config, &error), STATUS_FILE);
+	cr_assert_not_null(strstr(error.text, "no/such.json"));
+}
+
+Test(model_config, a_file_can_be_named_itself)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	struct model_config config;
+	struct error error = {STATUS_OK, ""};
+
+	temporary_folder(folder);
+	temporary_write(folder, "small.json", CONFIG_TEXT ROPE_TEXT "}", path);
+	enum status status = model_config_find(path, &config, &error);
+	temporary_remove(folder);
+	require(status == STATUS_OK, "%s", error.text);
+	cr_assert_str_eq(config.name, "small");
+}
+
+Test(json, a_zero_byte_is_found)
+{
+	struct json_document document;
+	struct error error = {STATUS_OK, ""};
+	const char text[] = "{\n}\0{}";
+
+	enum status status = json_document_parse(&document, "text", text, sizeof(text) - 1, &error);
+	require_equal(status, STATUS_INPUT);
+	cr_assert_str_eq(error.text, "text:2: found a zero byte, expected JSON text");
+}
+
+Test(json, a_zero_byte_that_is_escaped_is_found_too)
+{
+	struct json_document document;
+	struct error error = {STATUS_OK, ""};
+	static const char zero[] = "{\n\"a\\\\\\u0000b\": 1}";
+	static const char none[] = "{\"a\\\\u0000\": \"\\u00001\\\"\"}";
+	static const char other[] = "{\"a\\\\u0000\": \"\\u0001\\\"\"}";
+
+	require_equal(
+		json_document_parse(&document, "text", zero, strlen(zero), &error), STATUS_INPUT);
+	cr_assert_str_eq(error.text, "text:2: found \\u0000, expected texts without zero bytes");
+	require_equal(
+		json_document_parse(&document, "text", none, strlen(none), &error), STATUS_INPUT);
+	require_equal(
+		json_document_parse(&document, "text", other, strlen(other), &error), STATUS_OK);
+	json_document_close(&document);
+}
+
+Test(json, integers_are_exact_up_to_2_to_the_53)
+{
+	struct json_document document;
+	struct json_place root;
+	struct error error = {STATUS_OK, ""};
+	uint64_t value = 0;
+	const char text[] = "{\"a\": 9007199254740992, \"b\": 9007199254740994, \"c\": -1}";
+	const uint64_t limit = UINT64_C(1) << 53;
+
+	require_equal(json_document_parse(&document, "t", text, strlen(text), &error), STATUS_OK);
+	require_equal(json_root(&root, &document, &error), STATUS_OK);
+	require_equal(json_u64(&root, "a", 0, limit, &value, &error), STATUS_OK);
+	require_equal(value, limit);
+	require_equal(json_u64(&root, "b", 0, limit, &value, &error), STATUS_INPUT);
+	require_equal(json_u64(&root, "c", 0, limit, &value, &error), STATUS_INPUT);
+	json_document_close(&document);
+	json_document_close(&document);
+}
+
+Test(model_config, settings_of_the_rotation_that_we_lack_are_refused)
+{
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"rope_scaling\": "
+				    "{\"mrope_section\": [1, 2]}}",
+		"rope_scaling.mrope_section: found an array");
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"partial_rotary_factor\": 0.5}",
+		"partial_rotary_factor: found 0.5");
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"rope_parameters\": "
+				    "{\"rope_theta\": 2, \"rope_type\": \"default\"}}",
+		"rope_parameters.rope_theta: found 2, expected one value");
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"rope_scaling\": {\"type\": 3}}",
+		"rope_scaling.type: found 3");
+	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"layer_types\": \"full_attention\"}",
+		"layer_types: found \"full_attention\"");
+}
+
+/* Reads a folder with a config.json and a generation_config.json of these texts. */
+static enum status read_both(const char *config_text, const char *generation_text,
+	struct model_config *out, struct error *error)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	temporary_write(folder, "config.json", config_text, NULL);
+	temporary_write(folder, "generation_config.json", generation_text, NULL);
+	enum status status = model_config_find(folder, out, error);
+	temporary_remove(folder);
+	return status;
+}
+
+Test(model_config, the_generation_config_names_the_ends_of_a_text)
+{
+	struct model_config config;
+	struct error error = {STATUS_OK, ""};
+	static const char text[] = CONFIG_TEXT ROPE_TEXT "}";
+
+	enum status status = read_both(text,
+		"{\"eos_token_id\": [151645, 151643], \"temperature\": 0.6}", &config, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(config.eos_token_id_count, 2);
+	require_equal(config.eos_token_ids[0], 151645);
+	require_equal(config.eos_token_ids[1], 151643);
+	require_equal(read_both(text, "{\"eos_token_id\": 5}", &config, &error), STATUS_OK);
+	require_equal(config.eos_token_id_count, 1);
+	require_equal(config.eos_token_ids[0], 5);
+	require_equal(read_both(text, "{\"top_k\": 20}", &config, &error), STATUS_OK);
+	require_equal(config.eos_token_id_count, 1);
+	require_equal(config.eos_token_ids[0], 151645);
+	require_equal(
+		read_both(text, "{\"eos_token_id\": [200000]}", &config, &error), STATUS_INPUT);
+	require(strstr(error.text, "generation_config.json: field eos_token_id") != NULL, "%s",
+		error.text);
+	require_equal(read_both(text, "[]", &config, &error), STATUS_INPUT);
+}

@@ -1,0 +1,772 @@
+#include <criterion/criterion.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/block_manager.h"
+#include "engine/sequence.h"
+#include "tests/harness/property.h"
+#include "tests/models/block_model.h"
+#include "tests/harness/require.h"
+
+/* ==== the index and the free list by themselves, with hashes of the test's choosing ====
+
+   Here a hash is a given number, so equal and crowded hashes are as likely as one likes. The model
+   is what the header says of the index: a list of (hash, block), one entry a hash, the newest. */
+
+enum { RAW_BLOCKS = 24, RAW_TOKENS = 3 };
+
+struct raw_model {
+	uint32_t block_count, block_size;
+	uint32_t references[RAW_BLOCKS];
+	uint32_t free_list[RAW_BLOCKS];
+	uint32_t free_count;
+	bool is_registered[RAW_BLOCKS]; /* since it was handed out */
+	bool is_entry[RAW_BLOCKS];	/* the index points to it */
+	uint64_t hashes[RAW_BLOCKS];
+	int32_t tokens[RAW_BLOCKS][RAW_TOKENS];
+};
+
+/* What is registered or looked up. */
+struct raw_content {
+	uint64_t hash;
+	int32_t tokens[RAW_TOKENS];
+};
+
+static void raw_init(struct raw_model *model, struct block_manager *real, uint32_t block_count,
+	uint32_t block_size)
+{
+	memset(model, 0, sizeof(*model));
+	model->block_count = block_count;
+	model->block_size = block_size;
+	for (uint32_t i = 0; i < block_count; i++) {
+		model->free_list[model->free_count++] = i;
+	}
+	block_manager_init(real, block_count, block_size);
+}
+
+static uint32_t raw_entry(const struct raw_model *model, uint64_t hash)
+{
+	for (uint32_t i = 0; i < model->block_count; i++) {
+		if (model->is_entry[i] && model->hashes[i] == hash) {
+			return i;
+		}
+	}
+	return BLOCK_NONE;
+}
+
+static uint32_t raw_find(const struct raw_model *model, const struct raw_content *content)
+{
+	uint32_t block = raw_entry(model, content->hash);
+	size_t bytes = model->block_size * sizeof(int32_t);
+	bool is_equal =
+		block != BLOCK_NONE && memcmp(model->tokens[block], content->tokens, bytes) == 0;
+	return is_equal ? block : BLOCK_NONE;
+}
+
+static void raw_remove_free(struct raw_model *model, uint32_t block)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < model->free_count; i++) {
+		if (model->free_list[i] != block) {
+			model->free_list[kept++] = model->free_list[i];
+		}
+	}
+	require_equal(kept + 1, model->free_count);
+	model->free_count = kept;
+}
+
+static void raw_take(struct raw_model *model, struct block_manager *real)
+{
+	uint32_t block = model->free_list[0];
+	raw_remove_free(model, block);
+	model->references[block] = 1;
+	model->is_entry[block] = false;
+	model->is_registered[block] = false;
+	require_equal(block_manager_take(real), block);
+}
+
+static void raw_share(struct raw_model *model, struct block_manager *real, uint32_t block)
+{
+	if (model->references[block]++ == 0) {
+		raw_remove_free(model, block);
+	}
+	block_manager_share(real, block);
+}
+
+static void raw_release(struct raw_model *model, struct block_manager *real, uint32_t block)
+{
+	if (--model->references[block] == 0) {
+		model->free_list[model->free_count++] = block;
+	}
+	block_manager_release(real, block);
+}
+
+static void raw_register(struct raw_model *model, struct block_manager *real, uint32_t block,
+	const struct raw_content *content)
+{
+	uint32_t older = raw_entry(model, content->hash);
+	if (older != BLOCK_NONE) {
+		model->is_entry[older] = false;
+	}
+	model->is_entry[block] = true;
+	model->is_registered[block] = true;
+	model->hashes[block] = content->hash;
+	memcpy(model->tokens[block], content->tokens, sizeof(content->tokens));
+	block_manager_register(real, block, content->hash, content->tokens);
+}
+
+static void raw_same(const struct raw_model *model, const struct block_manager *real)
+{
+	uint32_t entries = 0;
+	uint32_t cached_free = 0;
+	block_manager_check(real);
+	for (uint32_t i = 0; i < model->block_count; i++) {
+		require_equal(real->blocks[i].reference_count, model->references[i]);
+		entries += model->is_entry[i];
+		cached_free += model->is_entry[i] && model->references[i] == 0;
+		if (model->is_registered[i]) {
+			struct raw_content content = {.hash = model->hashes[i]};
+			memcpy(content.tokens, model->tokens[i], sizeof(content.tokens));
+			require_equal(block_manager_find(real, content.hash, content.tokens),
+				raw_find(model, &content));
+		}
+	}
+	require_equal(real->registered_count, entries);
+	require_equal(real->cached_free_count, cached_free);
+	require_equal(real->free_count, model->free_count);
+	uint32_t block = real->free_head;
+	for (uint32_t i = 0; i < model->free_count; i++) {
+		require_equal(block, model->free_list[i]);
+		block = real->blocks[block].next;
+	}
+	require_equal(block, BLOCK_NONE);
+}
+
+/* Few hashes, so that they meet: equal ones, neighbours, ones that start at the same place of any
+   table, and the ends of the range; and few tokens. */
+static struct raw_content draw_content(struct prop *prop, const struct raw_model *model)
+{
+	struct raw_content content = {0};
+	uint32_t kind = (uint32_t)prop_below(prop, 4);
+	uint64_t number = prop_below(prop, 8);
+	content.hash = kind == 0   ? number
+		       : kind == 1 ? number << 32
+		       : kind == 2 ? UINT64_MAX - number
+				   : number * UINT64_C(0x9e3779b97f4a7c15);
+	for (uint32_t i = 0; i < model->block_size; i++) {
+		content.tokens[i] = (int32_t)prop_below(prop, 2);
+	}
+	return content;
+}
+
+static uint32_t draw_used_block(struct prop *prop, const struct raw_model *model)
+{
+	uint32_t candidates[RAW_BLOCKS];
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < model->block_count; i++) {
+		if (model->references[i] > 0) {
+			candidates[count++] = i;
+		}
+	}
+	return count == 0 ? BLOCK_NONE : candidates[prop_below(prop, count)];
+}
+
+static void raw_operation(
+	struct prop *prop, struct raw_model *model, struct block_manager *real, uint32_t operation)
+{
+	struct raw_content content;
+	uint32_t block;
+	switch (operation) {
+	case 0:
+		if (model->free_count > 0) {
+			prop_log(prop, "take %u", model->free_list[0]);
+			raw_take(model, real);
+		}
+		break;
+	case 1:
+		block = draw_used_block(prop, model);
+		if (block != BLOCK_NONE && !model->is_registered[block]) {
+			content = draw_content(prop, model);
+			prop_log(prop, "register %u under %llx, first token %d", block,
+				(unsigned long long)content.hash, content.tokens[0]);
+			raw_register(model, real, block, &content);
+		}
+		break;
+	case 2:
+		content = draw_content(prop, model);
+		prop_log(prop, "find %llx, first token %d", (unsigned long long)content.hash,
+			content.tokens[0]);
+		require_equal(block_manager_find(real, content.hash, content.tokens),
+			raw_find(model, &content));
+		break;
+	case 3:
+		block = draw_used_block(prop, model);
+		if (block != BLOCK_NONE) {
+			prop_log(prop, "release %u", block);
+			raw_release(model, real, block);
+		}
+		break;
+	default:
+		block = (uint32_t)prop_below(prop, model->block_count);
+		prop_log(prop, "share %u", block);
+		raw_share(model, real, block);
+	}
+}
+
+static void body_raw(struct prop *prop, const void *context)
+{
+	(void)context;
+	struct raw_model model;
+	struct block_manager real;
+	uint32_t weights[5];
+	uint32_t block_count = prop_range(prop, 1, RAW_BLOCKS);
+	uint32_t block_size = prop_range(prop, 1, RAW_TOKENS);
+	prop_swarm(prop, weights, 5);
+	prop_log(prop, "%u blocks of %u", block_count, block_size);
+	raw_init(&model, &real, block_count, block_size);
+	uint32_t count = prop_range(prop, 0, 200);
+	for (uint32_t i = 0; i < count; i++) {
+		raw_operation(prop, &model, &real, prop_weighted(prop, weights, 5));
+		raw_same(&model, &real);
+	}
+	block_manager_deinit(&real);
+}
+
+Test(block_manager, index_and_free_list_equal_their_model)
+{
+	struct prop_options options = {.name = "blocks = model", .body = body_raw, .trials = 4000};
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- every script of a tiny pool ---- */
+
+enum raw_kind { RAW_TAKE, RAW_RELEASE, RAW_SHARE, RAW_REGISTER };
+
+struct raw_script {
+	uint32_t block_count, length;
+};
+
+struct raw_step {
+	enum raw_kind kind;
+	uint32_t block;
+	uint32_t content;
+};
+
+/* Three contents: two under one hash, and one whose hash starts at the same place of an index of 4
+   or 8 entries. */
+static const struct raw_content tiny_contents[] = {
+	{.hash = 3, .tokens = {0}}, {.hash = 3, .tokens = {1}}, {.hash = 11, .tokens = {0}}};
+
+static uint32_t possible_steps(const struct raw_model *model, struct raw_step *steps)
+{
+	uint32_t count = 0;
+	if (model->free_count > 0) {
+		steps[count++] = (struct raw_step){.kind = RAW_TAKE};
+	}
+	for (uint32_t i = 0; i < model->block_count; i++) {
+		steps[count++] = (struct raw_step){.kind = RAW_SHARE, .block = i};
+		if (model->references[i] > 0) {
+			steps[count++] = (struct raw_step){.kind = RAW_RELEASE, .block = i};
+		}
+		for (uint32_t j = 0; model->references[i] > 0 && !model->is_registered[i] && j < 3;
+			j++) {
+			steps[count++] =
+				(struct raw_step){.kind = RAW_REGISTER, .block = i, .content = j};
+		}
+	}
+	return count;
+}
+
+static void apply_step(
+	struct raw_model *model, struct block_manager *real, const struct raw_step *step)
+{
+	switch (step->kind) {
+	case RAW_TAKE:
+		raw_take(model, real);
+		break;
+	case RAW_RELEASE:
+		raw_release(model, real, step->block);
+		break;
+	case RAW_SHARE:
+		raw_share(model, real, step->block);
+		break;
+	case RAW_REGISTER:
+		raw_register(model, real, step->block, &tiny_contents[step->content]);
+		break;
+	}
+}
+
+static void body_every_script(struct prop *prop, const void *context)
+{
+	static const char *const names[] = {"take", "release", "share", "register"};
+	const struct raw_script *script = context;
+	struct raw_model model;
+	struct block_manager real;
+	struct raw_step steps[64];
+	raw_init(&model, &real, script->block_count, 1);
+	for (uint32_t i = 0; i < script->length; i++) {
+		uint32_t count = possible_steps(&model, steps);
+		const struct raw_step *step = &steps[prop_below(prop, count)];
+		prop_log(prop, "%s %u %u", names[step->kind], step->block, step->content);
+		apply_step(&model, &real, step);
+		/* Shorter scripts are prefixes of the longest, so only its last step is new. */
+		if (i + 1 == script->length) {
+			raw_same(&model, &real);
+		}
+		for (uint32_t j = 0; j < 3; j++) {
+			require_equal(block_manager_find(&real, tiny_contents[j].hash,
+					      tiny_contents[j].tokens),
+				raw_find(&model, &tiny_contents[j]));
+		}
+	}
+	block_manager_deinit(&real);
+}
+
+Test(block_manager, every_script_of_a_tiny_pool)
+{
+	static const struct raw_script scripts[] = {{1, 8}, {2, 7}, {3, 6}};
+	for (uint32_t i = 0; i < 3; i++) {
+		struct prop_options options = {.name = "every script",
+			.body = body_every_script,
+			.context = &scripts[i],
+			.trials = 20 * 1000 * 1000,
+			.timeout_s = 60};
+		uint64_t case_count = 0;
+		for (uint32_t length = 1; length <= scripts[i].length; length++) {
+			struct raw_script script = {scripts[i].block_count, length};
+			options.context = &script;
+			cr_assert(prop_holds_always(&options, &case_count));
+		}
+		cr_log_info("%u blocks, %u operations: %lu scripts", scripts[i].block_count,
+			scripts[i].length, (unsigned long)case_count);
+	}
+}
+
+/* ==== sequences over the pool, with whole prefixes compared ==== */
+
+enum { SLOTS = 6, SLOT_TOKENS = 40 };
+
+struct slot {
+	struct sequence sequence;
+	struct block_model_table table;
+	bool is_made, is_allocated;
+	uint32_t computed;
+	/* what the pool answered last, and at which version */
+	uint64_t version;
+	uint32_t hits;
+	bool can_allocate;
+};
+
+struct pool {
+	struct block_manager real;
+	struct block_model model;
+	struct slot slots[SLOTS];
+	uint32_t vocabulary;
+};
+
+static void make_sequence(struct prop *prop, struct pool *pool, uint32_t index)
+{
+	struct slot *slot = &pool->slots[index];
+	int32_t prompt[SLOT_TOKENS];
+	uint32_t count = prop_range(prop, 1, SLOT_TOKENS - 10);
+	uint32_t shared = 0;
+	const struct slot *from = &pool->slots[prop_below(prop, SLOTS)];
+	if (from->is_made && from != slot) {
+		shared = prop_range(prop, 0, from->sequence.token_count);
+		shared = shared < count ? shared : count;
+		memcpy(prompt, from->sequence.token_ids, shared * sizeof(int32_t));
+	}
+	for (uint32_t i = shared; i < count; i++) {
+		prompt[i] = (int32_t)prop_below(prop, pool->vocabulary);
+	}
+	if (slot->is_made) {
+		sequence_deinit(&slot->sequence);
+	}
+	memset(slot, 0, sizeof(*slot));
+	struct request request = {.id = index,
+		.prompt = prompt,
+		.prompt_count = count,
+		.max_tokens = SLOT_TOKENS - count};
+	sequence_init(&slot->sequence, &request, pool->real.block_size);
+	slot->is_made = true;
+	prop_log(prop, "%u is a prompt of %u tokens, %u shared with %u", index, count, shared,
+		(uint32_t)(from - pool->slots));
+}
+
+static void same_table(const struct slot *slot)
+{
+	require_equal(slot->sequence.block_count, slot->table.count);
+	for (uint32_t i = 0; i < slot->table.count; i++) {
+		require_equal(slot->sequence.block_table[i], slot->table.blocks[i]);
+	}
+}
+
+static void allocate(struct prop *prop, struct pool *pool, uint32_t index)
+{
+	struct slot *slot = &pool->slots[index];
+	struct sequence *sequence = &slot->sequence;
+	uint32_t hits = block_manager_probe(&pool->real, sequence);
+	require_equal(
+		hits, block_model_hits(&pool->model, sequence->token_ids, sequence->token_count));
+	bool can_allocate = block_manager_can_allocate(&pool->real, sequence, hits);
+	require_equal(can_allocate, block_model_can_allocate(&pool->model, sequence->token_ids,
+					    sequence->token_count, hits));
+	prop_log(prop, "allocate %u: %u blocks hit, %s", index, hits,
+		can_allocate ? "it fits" : "no room");
+	if (!can_allocate) {
+		return;
+	}
+	block_manager_allocate(&pool->real, sequence, hits);
+	block_model_allocate(
+		&pool->model, &slot->table, sequence->token_ids, sequence->token_count, hits);
+	require_equal(sequence->cached_count, hits * pool->real.block_size);
+	require(sequence->cached_count < sequence->token_count, "all of a prompt was hit");
+	slot->computed = sequence->cached_count;
+	slot->is_allocated = true;
+}
+
+/* Computes some of what is left of a prompt, or the one next token. */
+static void compute(struct prop *prop, struct pool *pool, uint32_t index, uint32_t count)
+{
+	struct slot *slot = &pool->slots[index];
+	struct sequence *sequence = &slot->sequence;
+	prop_log(prop, "compute tokens [%u, %u) of %u", slot->computed, slot->computed + count,
+		index);
+	block_manager_register_filled(&pool->real, sequence, slot->computed, count);
+	block_model_register_filled(&pool->model, &slot->table, sequence->token_ids, slot->computed,
+		slot->computed + count);
+	slot->computed += count;
+}
+
+static void release(struct prop *prop, struct pool *pool, uint32_t index)
+{
+	struct slot *slot = &pool->slots[index];
+	prop_log(prop, "release %u", index);
+	block_manager_release_all(&pool->real, &slot->sequence);
+	block_model_release_all(&pool->model, &slot->table);
+	slot->is_allocated = false;
+	slot->computed = 0;
+}
+
+/* One more token; without a place for it the sequence gives up its blocks. */
+static void append(struct prop *prop, struct pool *pool, uint32_t index)
+{
+	struct slot *slot = &pool->slots[index];
+	struct sequence *sequence = &slot->sequence;
+	sequence->token_ids[sequence->token_count++] = (int32_t)prop_below(prop, pool->vocabulary);
+	bool needs_block = slot->table.count * pool->real.block_size < sequence->token_count;
+	bool can_append = !needs_block || pool->model.free_count > 0;
+	prop_log(prop, "append to %u%s", index,
+		!can_append   ? ", no room"
+		: needs_block ? ", a block"
+			      : "");
+	require_equal(block_manager_can_append(&pool->real, sequence), can_append);
+	if (!can_append) {
+		release(prop, pool, index);
+		return;
+	}
+	require_equal(block_manager_append(&pool->real, sequence), needs_block);
+	if (needs_block) {
+		slot->table.blocks[slot->table.count++] = block_model_take(&pool->model);
+	}
+	compute(prop, pool, index, 1);
+}
+
+static void pool_operation(struct prop *prop, struct pool *pool, uint32_t operation)
+{
+	uint32_t index = (uint32_t)prop_below(prop, SLOTS);
+	struct slot *slot = &pool->slots[index];
+	if (!slot->is_made || (operation == 0 && !slot->is_allocated && prop_chance(prop, 1, 2))) {
+		make_sequence(prop, pool, index);
+	} else if (!slot->is_allocated) {
+		allocate(prop, pool, index);
+	} else if (operation == 3) {
+		release(prop, pool, index);
+	} else if (slot->computed < slot->sequence.token_count) {
+		uint32_t rest = slot->sequence.token_count - slot->computed;
+		compute(prop, pool, index,
+			prop_chance(prop, 1, 2) ? rest : prop_range(prop, 1, rest));
+	} else if (slot->sequence.token_count < slot->sequence.token_capacity) {
+		append(prop, pool, index);
+	}
+}
+
+/* Every answer of the pool, and that an unchanged version means unchanged answers. */
+static void pool_same(struct pool *pool)
+{
+	uint32_t references = 0;
+	uint32_t entries = 0;
+	block_model_require_same(&pool->model, &pool->real);
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		struct slot *slot = &pool->slots[i];
+		struct sequence *sequence = &slot->sequence;
+		if (!slot->is_made) {
+			continue;
+		}
+		same_table(slot);
+		entries += slot->table.count;
+		uint32_t hits = block_manager_probe(&pool->real, sequence);
+		bool can_allocate = block_manager_can_allocate(&pool->real, sequence, hits);
+		require_equal(hits,
+			block_model_hits(&pool->model, sequence->token_ids, sequence->token_count));
+		require_equal(
+			can_allocate, block_model_can_allocate(&pool->model, sequence->token_ids,
+					      sequence->token_count, hits));
+		if (!slot->is_allocated && slot->version == pool->real.version + 1) {
+			require_equal(hits, slot->hits);
+			require_equal(can_allocate, slot->can_allocate);
+		}
+		slot->version = pool->real.version + 1; /* 0: never asked */
+		slot->hits = hits;
+		slot->can_allocate = can_allocate;
+	}
+	for (uint32_t i = 0; i < pool->real.block_count; i++) {
+		references += pool->real.blocks[i].reference_count;
+	}
+	require_equal(references, entries);
+}
+
+static void body_sequences(struct prop *prop, const void *context)
+{
+	(void)context;
+	struct pool *pool = calloc(1, sizeof(struct pool));
+	require(pool != NULL, "out of memory");
+	uint32_t weights[4];
+	uint32_t block_size = prop_range(prop, 1, 6);
+	uint32_t block_count = prop_range(prop, 1, prop_chance(prop, 1, 2) ? 60 : 12);
+	pool->vocabulary = prop_range(prop, 1, 3);
+	prop_swarm(prop, weights, 4);
+	prop_log(prop, "%u blocks of %u", block_count, block_size);
+	block_manager_init(&pool->real, block_count, block_size);
+	block_model_init(&pool->model, block_count, block_size);
+	uint32_t count = prop_range(prop, 0, 150);
+	for (uint32_t i = 0; i < count; i++) {
+		pool_operation(prop, pool, prop_weighted(prop, weights, 4));
+		pool_same(pool);
+	}
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		if (pool->slots[i].is_allocated) {
+			release(prop, pool, i);
+		}
+		sequence_deinit(&pool->slots[i].sequence);
+	}
+	require_equal(pool->real.free_count, block_count);
+	block_manager_deinit(&pool->real);
+	block_model_deinit(&pool->model);
+	free(pool);
+}
+
+Test(block_manager, sequences_over_the_pool_equal_their_model)
+{
+	struct prop_options options = {
+		.name = "sequences = model", .body = body_sequences, .trials = 4000};
+	cr_assert(prop_holds(&options));
+}
+
+/* ==== by example ==== */
+
+/* A lookup that compares no tokens would take one prefix for another. */
+Test(block_manager, an_equal_hash_with_other_tokens_is_no_hit)
+{
+	struct block_manager manager;
+	block_manager_init(&manager, 2, 4);
+	const int32_t tokens[] = {1, 2, 3, 4};
+	const int32_t others[] = {1, 2, 3, 5};
+	uint32_t block = block_manager_take(&manager);
+	block_manager_register(&manager, block, 42, tokens);
+	cr_assert_eq(block_manager_find(&manager, 42, tokens), block);
+	cr_assert_eq(block_manager_find(&manager, 42, others), BLOCK_NONE);
+	cr_assert_eq(block_manager_find(&manager, 43, tokens), BLOCK_NONE);
+	block_manager_deinit(&manager);
+}
+
+/* The same through a sequence whose hash is bent to equal another's. */
+Test(block_manager, a_sequence_with_a_colliding_hash_is_no_hit)
+{
+	struct block_manager manager;
+	block_manager_init(&manager, 8, 2);
+	const int32_t first_prompt[] = {1, 2, 3, 4, 5};
+	const int32_t second_prompt[] = {1, 2, 3, 9, 5};
+	struct sequence first = {0};
+	struct sequence second = {0};
+	struct request request = {.prompt = first_prompt, .prompt_count = 5, .max_tokens = 1};
+	sequence_init(&first, &request, 2);
+	request.prompt = second_prompt;
+	sequence_init(&second, &request, 2);
+	cr_assert_eq(second.block_hashes[0], first.block_hashes[0]);
+	cr_assert_neq(second.block_hashes[1], first.block_hashes[1]);
+	second.block_hashes[1] = first.block_hashes[1];
+	block_manager_allocate(&manager, &first, 0);
+	block_manager_register_filled(&manager, &first, 0, 5);
+	cr_assert_eq(block_manager_probe(&manager, &first), 2);
+	cr_assert_eq(block_manager_probe(&manager, &second), 1);
+	block_manager_release_all(&manager, &first);
+	sequence_deinit(&first);
+	sequence_deinit(&second);
+	block_manager_deinit(&manager);
+}
+
+/* Equal blocks behind different first blocks are different content. */
+Test(block_manager, the_chain_is_part_of_the_hash)
+{
+	const int32_t first_prompt[] = {1, 1, 7, 7, 0};
+	const int32_t second_prompt[] = {2, 2, 7, 7, 0};
+	struct sequence first = {0};
+	struct sequence second = {0};
+	struct request request = {.prompt = first_prompt, .prompt_count = 5, .max_tokens = 1};
+	sequence_init(&first, &request, 2);
+	request.prompt = second_prompt;
+	sequence_init(&second, &request, 2);
+	cr_assert_neq(sequence_block_hash(&first, 1, 2), sequence_block_hash(&second, 1, 2));
+	sequence_deinit(&first);
+	sequence_deinit(&second);
+}
+
+/* A hit on a free block takes that block out of the free list, so a prompt that is cached but for
+   its last token still needs every one of its blocks free. */
+Test(block_manager, a_free_block_that_is_hit_is_spent)
+{
+	struct block_manager manager;
+	block_manager_init(&manager, 3, 2);
+	const int32_t prompt[] = {1, 2, 3, 4, 5};
+	struct sequence sequence = {0};
+	struct request request = {.prompt = prompt, .prompt_count = 5, .max_tokens = 1};
+	sequence_init(&sequence, &request, 2);
+	block_manager_allocate(&manager, &sequence, 0);
+	block_manager_register_filled(&manager, &sequence, 0, 5);
+	block_manager_release_all(&manager, &sequence);
+	cr_assert_eq(manager.cached_free_count, 2);
+	cr_assert_eq(manager.free_head, 2, "the last block of a sequence is released first");
+	cr_assert_eq(block_manager_take(&manager), 2);
+	cr_assert_eq(block_manager_probe(&manager, &sequence), 2);
+	cr_assert_not(block_manager_can_allocate(&manager, &sequence, 2));
+	block_manager_release(&manager, 2);
+	cr_assert(block_manager_can_allocate(&manager, &sequence, 2));
+	block_manager_allocate(&manager, &sequence, 2);
+	cr_assert_eq(sequence.cached_count, 4);
+	cr_assert_eq(manager.free_count, 0);
+	block_manager_release_all(&manager, &sequence);
+	sequence_deinit(&sequence);
+	block_manager_deinit(&manager);
+}
+
+/* A prompt of whole blocks that is all cached still computes its last block. */
+Test(block_manager, a_whole_prompt_is_never_hit)
+{
+	struct block_manager manager;
+	block_manager_init(&manager, 4, 1);
+	const int32_t prompt[] = {1, 2};
+	struct sequence sequence = {0};
+	struct request request = {.prompt = prompt, .prompt_count = 2, .max_tokens = 1};
+	sequence_init(&sequence, &request, 1);
+	block_manager_allocate(&manager, &sequence, 0);
+	block_manager_register_filled(&manager, &sequence, 0, 2);
+	cr_assert_eq(block_manager_probe(&manager, &sequence), 1);
+	block_manager_release_all(&manager, &sequence);
+	cr_assert_eq(block_manager_probe(&manager, &sequence), 1);
+	sequence_deinit(&sequence);
+	block_manager_deinit(&manager);
+}
+
+Test(block_manager, a_pool_of_one_block)
+{
+	struct block_manager manager;
+	block_manager_init(&manager, 1, 1);
+	const int32_t token = 7;
+	cr_assert_eq(block_manager_take(&manager), 0);
+	cr_assert_eq(block_manager_used_count(&manager), 1);
+	block_manager_register(&manager, 0, 5, &token);
+	block_manager_release(&manager, 0);
+	block_manager_check(&manager);
+	cr_assert_eq(manager.cached_free_count, 1);
+	block_manager_share(&manager, block_manager_find(&manager, 5, &token));
+	block_manager_check(&manager);
+	cr_assert_eq(manager.free_count, 0);
+	block_manager_release(&manager, 0);
+	cr_assert_eq(block_manager_take(&manager), 0);
+	cr_assert_eq(block_manager_find(&manager, 5, &token), BLOCK_NONE);
+	block_manager_check(&manager);
+	block_manager_deinit(&manager);
+}
+
+Test(block_manager, a_second_release_is_a_failed_check, .signal = SIGABRT)
+{
+	struct block_manager manager;
+	block_manager_init(&manager, 2, 1);
+	uint32_t block = block_manager_take(&manager);
+	block_manager_release(&manager, block);
+	block_manager_release(&manager, block);
+}
+
+Test(block_manager, taking_from_an_empty_pool_is_a_failed_check, .signal = SIGABRT)
+{
+	struct block_manager manager;
+	block_manager_init(&manager, 1, 1);
+	(void)block_manager_take(&manager);
+	(void)block_manager_take(&manager);
+}
+
+/* block_manager_check() must itself see damage. Each damage is one trial that has to fail. */
+static void body_damage(struct prop *prop, const void *context)
+{
+	const uint32_t *damage = context;
+	const int32_t tokens[] = {1, 2, 3, 4, 5};
+	struct block_manager manager;
+	struct sequence sequence = {0};
+	struct request request = {.prompt = tokens, .prompt_count = 5, .max_tokens = 1};
+	(void)prop;
+	block_manager_init(&manager, 6, 2);
+	sequence_init(&sequence, &request, 2);
+	block_manager_allocate(&manager, &sequence, 0);
+	block_manager_register_filled(&manager, &sequence, 0, 5);
+	block_manager_check(&manager);
+	switch (*damage) {
+	case 0:
+		manager.free_count--;
+		break;
+	case 1:
+		manager.cached_free_count++;
+		break;
+	case 2:
+		manager.registered_count++;
+		break;
+	case 3:
+		manager.blocks[0].reference_count = 0;
+		break;
+	case 4:
+		manager.blocks[4].reference_count = 1;
+		break;
+	case 5:
+		manager.blocks[1].is_registered = false;
+		break;
+	case 6:
+		manager.blocks[1].hash++;
+		break;
+	case 7:
+		manager.blocks[4].next = 3; /* a circle */
+		break;
+	case 8:
+		manager.blocks[4].previous = 5;
+		break;
+	case 9:
+		manager.free_tail = 4;
+		break;
+	default:
+		manager.index[sequence.block_hashes[1] & manager.index_mask].hash ^= 1;
+	}
+	block_manager_check(&manager);
+}
+
+Test(block_manager, its_check_sees_damage)
+{
+	for (uint32_t damage = 0; damage <= 10; damage++) {
+		struct prop_options options = {.name = "damage",
+			.body = body_damage,
+			.context = &damage,
+			.trials = 1,
+			.is_silent = true};
+		cr_assert(!prop_holds(&options), "damage %u went unseen", damage);
+	}
+}

@@ -1,0 +1,662 @@
+#include <criterion/criterion.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "engine/policy.h"
+#include "tests/models/kv_oracle.h"
+#include "tests/harness/require.h"
+
+/* The engine's edges, by example. */
+
+enum { REQUEST_LIMIT = 32 };
+
+struct bench {
+	struct engine_config config;
+	struct kv_oracle oracle;
+	struct runner runner;
+	struct engine engine;
+};
+
+static void open_bench(struct bench *bench, const struct policy *policy, uint32_t block_size,
+	uint32_t blocks, uint32_t seqs)
+{
+	struct error error = {0};
+	bench->config = (struct engine_config){.policy = policy,
+		.block_size = block_size,
+		.kv_block_count = blocks,
+		.max_num_seqs = seqs,
+		.max_num_batched_tokens = 64,
+		.max_model_len = 64,
+		.eos_token_id = -1};
+	kv_oracle_init(&bench->oracle, &bench->config, REQUEST_LIMIT, 1000, 1);
+	bench->runner = kv_oracle_runner(&bench->oracle);
+	cr_assert_eq(engine_open(&bench->engine, &bench->config, &bench->runner, &error), STATUS_OK,
+		"%s", error.text);
+}
+
+static void close_bench(struct bench *bench)
+{
+	engine_close(&bench->engine);
+	kv_oracle_deinit(&bench->oracle);
+}
+
+/* A request whose tokens are its own. */
+static enum fit add(struct bench *bench, uint64_t id, uint32_t prompt_count, uint32_t max_tokens)
+{
+	int32_t prompt[64];
+	for (uint32_t i = 0; i < prompt_count && i < 64; i++) {
+		prompt[i] = (int32_t)(id * 1000 + i);
+	}
+	struct request request = {.id = id,
+		.prompt = prompt,
+		.prompt_count = prompt_count,
+		.max_tokens = max_tokens,
+		.ignore_eos = true};
+	enum fit fit = engine_add(&bench->engine, &request);
+	if (fit == FIT_OK) {
+		kv_oracle_add(&bench->oracle, &request);
+	}
+	return fit;
+}
+
+static void step(struct bench *bench)
+{
+	struct step_time time;
+	struct error error = {0};
+	cr_assert_eq(engine_step(&bench->engine, &time, &error), STATUS_OK);
+	engine_check(&bench->engine);
+}
+
+/* The latest step's events as text: one letter a kind and the request's number. */
+static void events_as_text(const struct bench *bench, char *text, size_t text_bytes)
+{
+	static const char letters[] = {[EVENT_REJECT] = 'R',
+		[EVENT_ADMIT] = 'A',
+		[EVENT_BLOCK_GIVEN] = 'b',
+		[EVENT_CHUNK] = 'c',
+		[EVENT_PREEMPT] = 'P',
+		[EVENT_FINISH] = 'F'};
+	const struct event_list *list = engine_events(&bench->engine);
+	size_t length = 0;
+	text[0] = '\0';
+	for (size_t i = 0; i < list->count && length + 8 < text_bytes; i++) {
+		length += (size_t)snprintf(text + length, text_bytes - length, "%s%c%u",
+			i == 0 ? "" : " ", letters[list->events[i].kind],
+			(unsigned)list->events[i].request);
+	}
+}
+
+static void expect_step(struct bench *bench, const char *expected)
+{
+	char text[512];
+	step(bench);
+	events_as_text(bench, text, sizeof(text));
+	cr_assert_str_eq(text, expected);
+}
+
+static const struct sequence *take(struct bench *bench)
+{
+	return engine_take_finished(&bench->engine);
+}
+
+/* ---- configuration ---- */
+
+static void refuses(struct engine_config config, const char *name, const char *other)
+{
+	struct error error = {0};
+	cr_assert_eq(engine_config_validate(&config, &error), STATUS_USAGE);
+	cr_assert(strstr(error.text, name) != NULL, "\"%s\" does not name %s", error.text, name);
+	cr_assert(strstr(error.text, other) != NULL, "\"%s\" does not name %s", error.text, other);
+	cr_assert(strchr(error.text, '\n') == NULL);
+}
+
+Test(engine, a_configuration_is_refused_by_name)
+{
+	struct error error = {0};
+	const struct engine_config good = {.policy = &policy_mixed,
+		.block_size = 65536,
+		.kv_block_count = 1U << 28,
+		.max_num_seqs = 65536,
+		.max_num_batched_tokens = 1U << 28,
+		.max_model_len = 1U << 28,
+		.eos_token_id = -1};
+	cr_assert_eq(engine_config_validate(&good, &error), STATUS_OK, "%s", error.text);
+	struct engine_config config = good;
+	config.block_size = 0;
+	refuses(config, "block-size", "0");
+	config.block_size = 65537;
+	refuses(config, "block-size", "65537");
+	config = good;
+	config.kv_block_count = 0;
+	refuses(config, "kv-blocks", "0");
+	config.kv_block_count = (1U << 28) + 1;
+	refuses(config, "kv-blocks", "268435457");
+	config = good;
+	config.max_num_seqs = 0;
+	refuses(config, "max-num-seqs", "0");
+	config = good;
+	config.max_num_batched_tokens = 0;
+	refuses(config, "max-num-batched-tokens", "0");
+	config = good;
+	config.max_model_len = 0;
+	refuses(config, "max-model-len", "0");
+	config.max_model_len = UINT32_MAX;
+	refuses(config, "max-model-len", "4294967295");
+}
+
+Test(engine, a_policy_names_both_limits_that_it_wants_otherwise)
+{
+	struct engine_config config = {.policy = &policy_mixed,
+		.block_size = 4,
+		.kv_block_count = 4,
+		.max_num_seqs = 8,
+		.max_num_batched_tokens = 7,
+		.max_model_len = 100,
+		.eos_token_id = -1};
+	struct error error = {0};
+	refuses(config, "max-num-batched-tokens", "max-num-seqs");
+	config.max_num_batched_tokens = 8;
+	cr_assert_eq(engine_config_validate(&config, &error), STATUS_OK, "%s", error.text);
+	config.policy = &policy_prefill_first;
+	config.max_num_batched_tokens = 99;
+	refuses(config, "max-num-batched-tokens", "max-model-len");
+	config.max_num_batched_tokens = 100;
+	cr_assert_eq(engine_config_validate(&config, &error), STATUS_OK, "%s", error.text);
+}
+
+Test(engine, an_engine_that_did_not_open_can_be_closed)
+{
+	struct engine engine;
+	struct error error = {0};
+	struct engine_config config = {.policy = &policy_mixed};
+	struct runner runner = {.name = "none"};
+	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_USAGE);
+	engine_close(&engine);
+}
+
+Test(engine, policies_are_found_by_name)
+{
+	cr_assert_eq(policy_find("mixed"), &policy_mixed);
+	cr_assert_eq(policy_find("prefill-first"), &policy_prefill_first);
+	cr_assert_null(policy_find("prefill"));
+	cr_assert_null(policy_find(""));
+	uint32_t count = 0;
+	while (policy_at(count) != NULL) {
+		cr_assert_eq(policy_find(policy_at(count)->name), policy_at(count));
+		count++;
+	}
+	cr_assert_eq(count, 2);
+	cr_assert_null(policy_at(UINT32_MAX));
+}
+
+/* ---- fitting ---- */
+
+Test(engine, the_last_token_needs_no_place)
+{
+	struct engine_config config = {.block_size = 4, .kv_block_count = 2, .max_model_len = 20};
+	cr_assert_eq(engine_config_fit(&config, 8, 1), FIT_OK);
+	cr_assert_eq(engine_config_fit(&config, 9, 1), FIT_NEVER);
+	cr_assert_eq(engine_config_fit(&config, 1, 8), FIT_OK);
+	cr_assert_eq(engine_config_fit(&config, 1, 9), FIT_NEVER);
+	cr_assert_eq(engine_config_fit(&config, 19, 1), FIT_NEVER);
+	cr_assert_eq(engine_config_fit(&config, 20, 1), FIT_TOO_LONG);
+	cr_assert_eq(engine_config_fit(&config, 1, 20), FIT_TOO_LONG);
+	cr_assert_eq(engine_config_fit(&config, UINT32_MAX, UINT32_MAX), FIT_TOO_LONG);
+	config.kv_block_count = 100;
+	cr_assert_eq(engine_config_fit(&config, 19, 1), FIT_OK);
+}
+
+/* Rejections lead the events of the next step, and the run goes on. */
+Test(engine, what_cannot_be_served_is_rejected_and_the_run_goes_on)
+{
+	struct bench bench;
+	open_bench(&bench, &policy_mixed, 4, 4, 4);
+	cr_assert_eq(add(&bench, 0, 60, 5), FIT_TOO_LONG);
+	cr_assert_eq(add(&bench, 1, 17, 1), FIT_NEVER);
+	cr_assert_not(engine_has_work(&bench.engine));
+	cr_assert_eq(add(&bench, 2, 16, 1), FIT_OK);
+	expect_step(&bench, "R0 R1 A2 b2 b2 b2 b2 c2 F2");
+	const struct event_list *events = engine_events(&bench.engine);
+	cr_assert_eq(events->events[0].a, FIT_TOO_LONG);
+	cr_assert_eq(events->events[0].b, 65);
+	cr_assert_null(events->events[0].sequence);
+	cr_assert_eq(events->events[1].a, FIT_NEVER);
+	cr_assert_eq(events->events[1].b, 18);
+	cr_assert_eq(take(&bench)->request, 2);
+	cr_assert_null(take(&bench));
+	close_bench(&bench);
+}
+
+/* ---- small worlds ---- */
+
+Test(engine, an_empty_engine_has_nothing_to_do)
+{
+	struct bench bench;
+	open_bench(&bench, &policy_mixed, 4, 4, 4);
+	cr_assert_not(engine_has_work(&bench.engine));
+	cr_assert(engine_has_room(&bench.engine));
+	cr_assert_null(engine_schedule(&bench.engine));
+	cr_assert_null(engine_schedule(&bench.engine));
+	cr_assert_null(take(&bench));
+	cr_assert_eq(engine_events(&bench.engine)->count, 0);
+	engine_check(&bench.engine);
+	close_bench(&bench);
+}
+
+/* One token in, one token out, one block of one token, one sequence. */
+Test(engine, the_smallest_request_in_the_smallest_engine)
+{
+	const struct policy *policies[] = {&policy_mixed, &policy_prefill_first};
+	for (uint32_t i = 0; i < 2; i++) {
+		struct bench bench;
+		open_bench(&bench, policies[i], 1, 1, 1);
+		cr_assert_eq(add(&bench, 0, 1, 1), FIT_OK);
+		cr_assert_eq(add(&bench, 1, 1, 2), FIT_NEVER);
+		expect_step(&bench, "R1 A0 b0 c0 F0");
+		const struct sequence *sequence = take(&bench);
+		cr_assert_eq(sequence_completion_count(sequence), 1);
+		cr_assert_eq(sequence->status, SEQUENCE_FINISHED);
+		cr_assert_not(engine_has_work(&bench.engine));
+		cr_assert_eq(bench.engine.scheduler.blocks.free_count, 1);
+		/* The same again: its only block is cached and yet computed anew. */
+		cr_assert_eq(add(&bench, 2, 1, 1), FIT_OK);
+		expect_step(&bench, "A2 b2 c2 F2");
+		close_bench(&bench);
+	}
+}
+
+Test(engine, a_lone_sequence_grows_to_the_whole_pool)
+{
+	const struct policy *policies[] = {&policy_mixed, &policy_prefill_first};
+	for (uint32_t i = 0; i < 2; i++) {
+		struct bench bench;
+		open_bench(&bench, policies[i], 2, 3, 2);
+		cr_assert_eq(add(&bench, 0, 1, 6), FIT_OK);
+		expect_step(&bench, "A0 b0 c0");
+		expect_step(&bench, "");
+		expect_step(&bench, "b0");
+		expect_step(&bench, "");
+		expect_step(&bench, "b0");
+		cr_assert_eq(bench.engine.scheduler.blocks.free_count, 0);
+		expect_step(&bench, "F0");
+		cr_assert_eq(sequence_completion_count(take(&bench)), 6);
+		cr_assert_eq(bench.engine.scheduler.blocks.free_count, 3);
+		close_bench(&bench);
+	}
+}
+
+/* Two sequences that each may need the whole pool: the older wins, the newer is preempted as often
+   as it takes, and its first block is found again. */
+Test(engine, a_full_pool_plays_ping_pong_and_ends)
+{
+	struct bench bench;
+	open_bench(&bench, &policy_mixed, 2, 4, 2);
+	cr_assert_eq(add(&bench, 0, 3, 6), FIT_OK);
+	cr_assert_eq(add(&bench, 1, 3, 6), FIT_OK);
+	expect_step(&bench, "A0 b0 b0 c0 A1 b1 b1 c1");
+	expect_step(&bench, "");
+	/* Both are at the end of their blocks and none is free. */
+	expect_step(&bench, "P1 b0");
+	cr_assert_eq(engine_events(&bench.engine)->events[0].a, 4);
+	cr_assert_eq(engine_events(&bench.engine)->events[0].b, 2);
+	/* Three blocks are wanted, one is free. */
+	expect_step(&bench, "");
+	expect_step(&bench, "b0");
+	expect_step(&bench, "F0");
+	cr_assert_eq(bench.engine.scheduler.blocks.free_count, 4);
+	expect_step(&bench, "A1 b1 b1 b1 c1");
+	const struct event *admitted = &engine_events(&bench.engine)->events[0];
+	cr_assert_eq(admitted->a % 2, 0);
+	cr_assert_eq(admitted->b, 5);
+	uint32_t steps = 0;
+	while (engine_has_work(&bench.engine)) {
+		step(&bench);
+		steps++;
+	}
+	cr_assert_eq(steps, 3);
+	cr_assert_eq(take(&bench)->preemption_count, 0);
+	const struct sequence *second = take(&bench);
+	cr_assert_eq(second->preemption_count, 1);
+	cr_assert_eq(second->computed_high, 4);
+	cr_assert_eq(sequence_completion_count(second), 6);
+	close_bench(&bench);
+}
+
+/* Twins in one step: the second shares what the first fills in that very step. */
+Test(engine, twins_of_one_step_share)
+{
+	struct bench bench;
+	open_bench(&bench, &policy_mixed, 4, 8, 4);
+	int32_t prompt[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+	for (uint64_t id = 0; id < 2; id++) {
+		struct request request = {
+			.id = id, .prompt = prompt, .prompt_count = 9, .max_tokens = 2};
+		cr_assert_eq(engine_add(&bench.engine, &request), FIT_OK);
+		kv_oracle_add(&bench.oracle, &request);
+	}
+	const struct batch *batch = engine_schedule(&bench.engine);
+	cr_assert_eq(batch->counts.cached_tokens, 8);
+	cr_assert_eq(batch->counts.prefill_tokens, 10);
+	cr_assert_eq(batch->counts.used_blocks, 4);
+	cr_assert_eq(batch->counts.pair_tokens, 8);
+	cr_assert_eq(batch->counts.shared_tokens, 8);
+	struct step_time time;
+	struct error error = {0};
+	cr_assert_eq(engine_execute(&bench.engine, &time, &error), STATUS_OK);
+	engine_postprocess(&bench.engine);
+	step(&bench);
+	cr_assert_eq(bench.engine.scheduler.blocks.free_count, 8);
+	close_bench(&bench);
+}
+
+/* ---- tokens ---- */
+
+/* Forced tokens end at an EOS among them, unless the sequence ignores it. */
+Test(engine, forced_tokens_end_where_they_say)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		struct engine engine;
+		struct error error = {0};
+		uint64_t seed = 0;
+		struct runner runner = counting_runner(&seed);
+		struct engine_config config = {.policy = &policy_mixed,
+			.block_size = 4,
+			.kv_block_count = 8,
+			.max_num_seqs = 2,
+			.max_num_batched_tokens = 16,
+			.max_model_len = 16,
+			.eos_token_id = 7};
+		const int32_t prompt[] = {7, 7};
+		const int32_t forced[] = {1, 2, 7, 4, 7};
+		cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
+		cr_assert_eq(engine_add(&engine, &(struct request){.prompt = prompt,
+							 .prompt_count = 2,
+							 .forced = forced,
+							 .max_tokens = 5,
+							 .ignore_eos = i == 1}),
+			FIT_OK);
+		uint32_t steps = 0;
+		struct step_time time;
+		while (engine_has_work(&engine)) {
+			cr_assert_eq(engine_step(&engine, &time, &error), STATUS_OK);
+			engine_check(&engine);
+			steps++;
+		}
+		const struct sequence *sequence = engine_take_finished(&engine);
+		cr_assert_eq(steps, i == 0 ? 3 : 5);
+		cr_assert_eq(sequence_completion_count(sequence), steps);
+		cr_assert_arr_eq(sequence->token_ids + 2, forced, steps * sizeof(int32_t));
+		engine_close(&engine);
+	}
+}
+
+/* A sequence that nobody has touched for some passes still has all its tokens. */
+Test(engine, the_count_of_tokens_holds_for_a_sequence_at_rest)
+{
+	struct engine engine;
+	struct error error = {0};
+	uint64_t seed = 0;
+	struct runner runner = counting_runner(&seed);
+	struct engine_config config = {.policy = &policy_mixed,
+		.block_size = 64,
+		.kv_block_count = 8,
+		.max_num_seqs = 2,
+		.max_num_batched_tokens = 64,
+		.max_model_len = 64,
+		.eos_token_id = -1};
+	int32_t tokens[40] = {0};
+	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
+	/* The second one joins when decode passes have gone by. */
+	for (uint32_t round = 0; round < 2; round++) {
+		cr_assert_eq(engine_add(&engine, &(struct request){.id = round,
+							 .prompt = tokens,
+							 .prompt_count = 5,
+							 .forced = tokens,
+							 .max_tokens = 40}),
+			FIT_OK);
+		for (uint32_t i = 1; i <= 40; i++) {
+			const struct sequence *sequence = engine.scheduler.waiting.head;
+			sequence = sequence == NULL ? engine.scheduler.running.head : sequence;
+			struct step_time time;
+			cr_assert_eq(engine_step(&engine, &time, &error), STATUS_OK);
+			cr_assert_eq(engine_token_count(&engine, sequence), 5 + i);
+		}
+	}
+	engine_close(&engine);
+}
+
+/* ---- queues and room ---- */
+
+/* Room for max_num_seqs that wait is there whatever else is going on. */
+Test(engine, room_is_guaranteed_while_few_wait)
+{
+	struct bench bench;
+	open_bench(&bench, &policy_prefill_first, 1, 8, 2);
+	uint64_t id = 0;
+	while (id < REQUEST_LIMIT || engine_has_work(&bench.engine)) {
+		while (id < REQUEST_LIMIT && bench.engine.scheduler.waiting.count < 2) {
+			cr_assert(engine_has_room(&bench.engine));
+			cr_assert_eq(add(&bench, id++, 1, 8), FIT_OK);
+		}
+		cr_assert_not(id < REQUEST_LIMIT && engine_has_room(&bench.engine));
+		step(&bench);
+		while (take(&bench) != NULL) {
+		}
+	}
+	close_bench(&bench);
+}
+
+/* Finished sequences that are still being looked at take nobody's room, not even while the step
+   behind theirs is under way. */
+Test(engine, room_is_guaranteed_while_some_are_taken)
+{
+	struct bench bench;
+	struct step_time time;
+	struct error error = {0};
+
+	open_bench(&bench, &policy_mixed, 4, 16, 2);
+	for (uint64_t id = 0; id < REQUEST_LIMIT; id += 2) {
+		const struct sequence *taken[2];
+		add(&bench, id, 1, 1);
+		add(&bench, id + 1, 1, 1);
+		cr_assert_not(engine_has_room(&bench.engine));
+		engine_schedule(&bench.engine);
+		cr_assert_eq(engine_execute(&bench.engine, &time, &error), STATUS_OK);
+		if (id > 0) {
+			/* The next ones are there and the last ones still are. */
+			cr_assert_eq(bench.engine.scheduler.taken.head->request, id - 2);
+			cr_assert_eq(bench.engine.scheduler.taken.tail->request, id - 1);
+		}
+		engine_postprocess(&bench.engine);
+		engine_check(&bench.engine);
+		taken[0] = take(&bench);
+		taken[1] = take(&bench);
+		cr_assert_null(take(&bench));
+		cr_assert_eq(taken[0]->request, id);
+		cr_assert_eq(taken[1]->token_ids[0], (int32_t)((id + 1) * 1000));
+	}
+	cr_assert_leq(bench.engine.scheduler.pool_count, bench.engine.scheduler.pool_capacity);
+	close_bench(&bench);
+}
+
+/* Who is turned away while a step is under way comes first in it, behind those turned away before.
+ */
+Test(engine, a_rejection_comes_in_front_of_what_was_decided)
+{
+	struct bench bench;
+	char text[512];
+	struct step_time time;
+	struct error error = {0};
+
+	open_bench(&bench, &policy_mixed, 4, 16, 2);
+	add(&bench, 0, 1, 1);
+	cr_assert_neq(add(&bench, 1, 60, 60), FIT_OK);
+	engine_schedule(&bench.engine);
+	cr_assert_neq(add(&bench, 2, 60, 60), FIT_OK);
+	cr_assert_neq(add(&bench, 3, 60, 60), FIT_OK);
+	cr_assert_eq(engine_execute(&bench.engine, &time, &error), STATUS_OK);
+	engine_postprocess(&bench.engine);
+	events_as_text(&bench, text, sizeof(text));
+	cr_assert_str_eq(text, "R1 R2 R3 A0 b0 c0 F0");
+	close_bench(&bench);
+}
+
+/* An engine that is not open would not look at who comes; one that is would. */
+Test(engine, is_open_while_a_newcomer_could_be_admitted)
+{
+	static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct bench bench;
+		bool is_mixed = i == 0;
+		open_bench(&bench, policies[i], 2, 8, 2);
+		cr_assert(engine_is_open(&bench.engine));
+		add(&bench, 0, 1, 8);
+		cr_assert(engine_is_open(&bench.engine));
+		add(&bench, 1, 1, 8);
+		cr_assert_not(engine_is_open(&bench.engine)); /* both seats are spoken for */
+		step(&bench);
+		/* Seats of prefill-first are those of a step; here it has blocks. */
+		cr_assert_eq(engine_is_open(&bench.engine), !is_mixed);
+		add(&bench, 2, 1, 8);
+		cr_assert_eq(engine_is_open(&bench.engine), !is_mixed);
+		close_bench(&bench);
+	}
+}
+
+/* Nothing is left of a pool for whoever comes, as long as nobody ends. */
+Test(engine, is_not_open_without_a_block)
+{
+	static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct bench bench;
+		open_bench(&bench, policies[i], 4, 2, 4);
+		add(&bench, 0, 4, 4);
+		step(&bench);
+		cr_assert(engine_is_open(&bench.engine));
+		step(&bench); /* the completion begins the second block */
+		cr_assert_not(engine_is_open(&bench.engine));
+		close_bench(&bench);
+	}
+}
+
+/* More sequences than a machine word has bits: each has a row of its own, the lowest that is free.
+ */
+Test(engine, many_sequences_have_rows_of_their_own)
+{
+	struct engine engine;
+	struct error error = {0};
+	struct step_time time;
+	uint64_t seed = 0;
+	struct runner runner = counting_runner(&seed);
+	struct engine_config config = {.policy = &policy_mixed,
+		.block_size = 1,
+		.kv_block_count = 2000,
+		.max_num_seqs = 200,
+		.max_num_batched_tokens = 200,
+		.max_model_len = 16,
+		.eos_token_id = -1};
+	const int32_t tokens[8] = {0};
+	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
+	for (uint64_t id = 0; id < 200; id++) {
+		cr_assert_eq(engine_add(&engine, &(struct request){.id = id,
+							 .prompt = tokens,
+							 .prompt_count = 1,
+							 .forced = tokens,
+							 .max_tokens = id == 70 ? 1 : 8}),
+			FIT_OK);
+	}
+	cr_assert_eq(engine_step(&engine, &time, &error), STATUS_OK);
+	engine_check(&engine);
+	uint32_t expected = 0;
+	for (const struct sequence *s = engine.scheduler.running.head; s != NULL; s = s->next) {
+		expected += expected == 70;
+		cr_assert_eq(s->row, expected++);
+	}
+	cr_assert_eq(expected, 200);
+	cr_assert_eq(engine_add(&engine, &(struct request){.id = 200,
+						 .prompt = tokens,
+						 .prompt_count = 1,
+						 .forced = tokens,
+						 .max_tokens = 8}),
+		FIT_OK);
+	cr_assert_eq(engine_step(&engine, &time, &error), STATUS_OK);
+	cr_assert_eq(engine.scheduler.running.tail->row, 70);
+	engine_check(&engine);
+	engine_close(&engine);
+}
+
+Test(engine, its_check_reaches_the_blocks, .signal = SIGABRT)
+{
+	struct bench bench;
+	open_bench(&bench, &policy_mixed, 4, 16, 2);
+	bench.engine.scheduler.blocks.free_count--;
+	engine_check(&bench.engine);
+}
+
+/* Finished sequences come out in order, stay valid until the next is taken, and are used again. */
+Test(engine, finished_sequences_come_out_once_and_in_order)
+{
+	struct bench bench;
+	open_bench(&bench, &policy_mixed, 4, 16, 3);
+	add(&bench, 0, 3, 2);
+	add(&bench, 1, 3, 1);
+	add(&bench, 2, 3, 1);
+	expect_step(&bench, "A0 b0 c0 A1 b1 c1 A2 b2 c2 F1 F2");
+	expect_step(&bench, "F0");
+	const uint64_t expected[] = {1, 2, 0};
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct sequence *sequence = take(&bench);
+		cr_assert_eq(sequence->request, expected[i]);
+		cr_assert_eq(sequence->token_ids[0], (int32_t)expected[i] * 1000);
+		cr_assert_eq(sequence->block_count, 0);
+	}
+	cr_assert_null(take(&bench));
+	add(&bench, 3, 3, 1);
+	expect_step(&bench, "A3 b3 c3 F3");
+	cr_assert_eq(take(&bench)->request, 3);
+	close_bench(&bench);
+}
+
+/* ---- a runner that fails ---- */
+
+static enum status fail_execute(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	(void)state;
+	(void)batch;
+	(void)token_ids;
+	(void)time;
+	return error_set(error, STATUS_DEVICE, "the device is gone");
+}
+
+Test(engine, a_failure_of_the_runner_reaches_the_caller)
+{
+	struct engine engine;
+	struct error error = {0};
+	struct step_time time;
+	struct runner runner = {.name = "failing", .execute = fail_execute};
+	struct engine_config config = {.policy = &policy_mixed,
+		.block_size = 4,
+		.kv_block_count = 8,
+		.max_num_seqs = 2,
+		.max_num_batched_tokens = 16,
+		.max_model_len = 16,
+		.eos_token_id = -1};
+	const int32_t tokens[] = {1, 2, 3};
+	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
+	cr_assert_eq(engine_add(&engine, &(struct request){.prompt = tokens,
+						 .prompt_count = 2,
+						 .forced = tokens,
+						 .max_tokens = 1}),
+		FIT_OK);
+	cr_assert_eq(engine_step(&engine, &time, &error), STATUS_DEVICE);
+	cr_assert_str_eq(error.text, "the device is gone");
+	cr_assert_null(engine_take_finished(&engine));
+	engine_close(&engine);
+}

@@ -1,0 +1,106 @@
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/policy.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+#include "tests/models/simulation.h"
+
+/* Whole runs drawn from a seed. PROP_SEED and PROP_TRIALS choose others. */
+
+static void require_same_run(const struct run *a, const struct run *b, const char *what)
+{
+	require(a->event_hash == b->event_hash && a->steps == b->steps && a->end_ns == b->end_ns &&
+			a->preemptions == b->preemptions && a->cached_tokens == b->cached_tokens,
+		"%s: the runs decide differently", what);
+	for (uint32_t i = 0; i < a->request_count; i++) {
+		require_equal(a->outcomes[i].fit, b->outcomes[i].fit);
+		require_equal(a->outcomes[i].token_count, b->outcomes[i].token_count);
+		for (uint32_t j = 0; j < a->outcomes[i].token_count; j++) {
+			require_equal(a->outcomes[i].tokens[j], b->outcomes[i].tokens[j]);
+		}
+	}
+}
+
+/* A run, the same again, and the same decisions when its tokens are known in advance, with a runner
+   that computes and with one that only counts. */
+static void body_run(struct prop *prop, const void *context)
+{
+	(void)context;
+	struct workload workload;
+	struct workload forced;
+	struct run run;
+	struct run other;
+	struct engine_config config = simulation_draw_config(prop);
+	workload_draw(prop, &workload, &config);
+	simulation_run(&run, &workload, &config, false);
+	simulation_run(&other, &workload, &config, false);
+	require_same_run(&run, &other, "the same again");
+	run_deinit(&other);
+	workload_force(&forced, &workload, &run);
+	simulation_run(&other, &forced, &config, false);
+	require_same_run(&run, &other, "forced");
+	run_deinit(&other);
+	simulation_run(&other, &forced, &config, true);
+	require_same_run(&run, &other, "counted");
+	run_deinit(&other);
+	run_deinit(&run);
+	workload_deinit(&forced);
+	workload_deinit(&workload);
+}
+
+Test(simulation, whole_runs_hold, .timeout = 600)
+{
+	struct prop_options options = {.name = "whole run", .body = body_run, .trials = 4000};
+	cr_assert(prop_holds(&options));
+}
+
+/* What is sampled depends on a request alone: not on policy, block size, prefix cache (none when a
+   block is longer than any sequence), preemptions or company. */
+static void body_metamorphic(struct prop *prop, const void *context)
+{
+	(void)context;
+	struct workload workload;
+	struct run run;
+	struct run other;
+	struct engine_config config = simulation_draw_config(prop);
+	struct engine_config second = simulation_draw_config(prop);
+	struct engine_config plain = {
+		.policy = &policy_mixed,
+		.block_size = 128,
+		.kv_block_count = 1,
+		.max_num_seqs = 1,
+		.max_num_batched_tokens = 128,
+		.max_model_len = 128,
+	};
+	second.eos_token_id = config.eos_token_id;
+	plain.eos_token_id = config.eos_token_id;
+	workload_draw(prop, &workload, NULL);
+	simulation_run(&run, &workload, &plain, false);
+	require_equal(run.preemptions + run.cached_tokens, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		simulation_run(&other, &workload, i == 0 ? &config : &second, false);
+		for (uint32_t j = 0; j < workload.request_count; j++) {
+			const struct outcome *expected = &run.outcomes[j];
+			const struct outcome *found = &other.outcomes[j];
+			require_equal(expected->fit, FIT_OK);
+			require(found->fit != FIT_OK ||
+					(found->token_count == expected->token_count &&
+						memcmp(found->tokens, expected->tokens,
+							found->token_count * sizeof(int32_t)) == 0),
+				"request %u is answered differently", j);
+		}
+		run_deinit(&other);
+	}
+	run_deinit(&run);
+	workload_deinit(&workload);
+}
+
+Test(simulation, answers_depend_on_the_request_alone, .timeout = 600)
+{
+	struct prop_options options = {
+		.name = "metamorphic", .body = body_metamorphic, .trials = 2000};
+	cr_assert(prop_holds(&options));
+}

@@ -1,0 +1,289 @@
+#!/usr/bin/env bash
+# What each module may know, by cmake/modules.txt, read from the includes of the sources and from
+# the symbols of the libraries that the build made of them.
+#
+#     tests/scripts/architecture.sh ROOT [BUILD]    BUILD: the folder with the lib*.a, else includes
+#                                                   only
+#
+# Prints one line a breach and the count of checks at last. Exit code 1 if there was a breach.
+set -euo pipefail
+export LC_ALL=C
+
+root=$(cd "$1" && pwd)
+build=${2:+$(cd "$2" && pwd)}
+cd "$root"
+breaches=$(mktemp)
+trap 'rm -f "$breaches"' EXIT
+passed=0 failed=0 skipped=0
+
+# ---- the table ----
+
+modules=()
+declare -A folder_of may knows job module_in
+while IFS='|' read -r name folder asks known work; do
+	name=${name// /} folder=${folder// /} asks=${asks// /}
+	modules+=("$name")
+	folder_of[$name]=$folder
+	module_in[$folder]=$name
+	may[$name]=$asks
+	read -ra list <<<"$known"
+	knows[$name]=" ${list[*]} "
+	job[$name]=${work# }
+done < <(grep -v '^#' cmake/modules.txt)
+
+# A row names only modules above it, so what it knows never leads back to it.
+check_order()
+{
+	local seen=" " name known
+	for name in "${modules[@]}"; do
+		for known in ${knows[$name]}; do
+			[[ $seen == *" $known "* ]] ||
+				echo "cmake/modules.txt: $name knows $known, which is not above it"
+		done
+		seen+="$name "
+	done
+}
+
+readme_row()
+{
+	echo "| \`${folder_of[$1]}/\` | ${job[$1]} |"
+}
+
+# Every folder with C files is a row, and every row a folder; README.md shows folder and job.
+check_rows()
+{
+	local name folder
+	for name in "${modules[@]}"; do
+		[ -d "${folder_of[$name]}" ] ||
+			echo "cmake/modules.txt: no folder ${folder_of[$name]}"
+		[ ! -f README.md ] ||
+			grep -qF "$(readme_row "$name")" README.md ||
+			echo "README.md: no row '$(readme_row "$name")'"
+	done
+	for folder in bench engine kernels reports sim workloads; do
+		[ ! -d "$folder" ] || find "$folder" -type f
+	done | grep -E '\.(c|h|cu|cuh)$' | sed 's|/[^/]*$||' | sort -u | while read -r folder; do
+		[ -n "${module_in[$folder]:-}" ] || [ "$folder" = bench ] ||
+			echo "cmake/modules.txt: no row for $folder"
+	done
+}
+
+# A folder of more than 16 C files has more than one idea.
+check_sizes()
+{
+	local name count
+	for name in "${modules[@]}"; do
+		count=$(find "${folder_of[$name]}" -maxdepth 1 -name '*.c' | wc -l)
+		[ "$count" -le 16 ] || echo "${folder_of[$name]}: $count C files, at most 16"
+	done
+}
+
+# ---- includes ----
+
+# What modules that may ask the system for memory and strings only may not know of engine/base.
+impure='engine/base/(json|output_file|clock|table|path)\.h'
+
+# System headers where not all are allowed, by what a module may.
+standard='assert|float|inttypes|limits|math|stdalign|stdarg|stdbool|stddef|stdint|stdlib|string'
+declare -A may_use=(
+	[policy]="($standard|xxhash)\\.h"
+	[files]="($standard|stdio|errno|cJSON|yajl/.*|zlib|zstd|xxhash|fcntl|unistd|sys/stat)\\.h"
+)
+
+# Lines "file:line path" of the own includes of a folder, and "file:line <path>" of the system's.
+includes_of()
+{
+	find "$1" -maxdepth 1 -type f | { grep -E '\.(c|h|cu|cuh)$' || true; } | sort |
+		xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*include' |
+		sed -E 's/^([^:]*:[0-9]+):[^"<]*"([^"]*)".*/\1 \2/
+			s/^([^:]*:[0-9]+):[^<]*(<[^>]*>).*/\1 \2/'
+}
+
+check_includes()
+{
+	local name line path module
+	for name in "${modules[@]}"; do
+		includes_of "${folder_of[$name]}" | while read -r line path; do
+			if [[ $path == "<"* ]]; then
+				path=${path:1:-1}
+				[ -z "${may_use[${may[$name]}]:-}" ] ||
+					[[ $path =~ ^(${may_use[${may[$name]}]})$ ]] ||
+					echo "$line: ${folder_of[$name]} may not use <$path>"
+				continue
+			fi
+			# bench/record/commit.h is generated.
+			if [ ! -f "$path" ] && [ "$path" != bench/record/commit.h ]; then
+				echo "$line: \"$path\" is not a path from the root of the project"
+				continue
+			fi
+			module=${module_in[${path%/*}]:-}
+			if [ "$module" != "$name" ] &&
+				[[ ${knows[$name]} != *" ${module:-none} "* ]]; then
+				echo "$line: ${folder_of[$name]} may not know $path"
+			elif [ "${may[$name]}" = policy ] && [[ $path =~ ^$impure$ ]]; then
+				echo "$line: ${folder_of[$name]} may not know $path"
+			fi
+		done
+	done
+}
+
+# What must not be reached through however many others: a run without a GPU is priced, not
+# computed, and reports read files.
+check_reach()
+{
+	local -A reach
+	local name known far
+	for name in "${modules[@]}"; do
+		reach[$name]=" "
+		for known in ${knows[$name]}; do
+			reach[$name]+="$known${reach[$known]}"
+		done
+	done
+	for far in sim:{runners,model,tokenizer} \
+		reports:{runners,sim,op} engine:shape study:engine; do
+		[[ ${reach[${far%:*}]:-} != *" ${far#*:} "* ]] ||
+			echo "cmake/modules.txt: ${far%:*} reaches ${far#*:}"
+	done
+}
+
+# ---- symbols ----
+
+# Functions by what they bring in. printf and its kind count as files; snprintf does not.
+environment='(secure_)?getenv|setenv|putenv|setlocale'
+ending='exit|_exit|_Exit|quick_exit|atexit'
+random='s?rand|rand_r|s?random|[delmnj]rand48|srand48|getrandom|getentropy|arc4random.*'
+clock='time|times|clock|clock_(gettime|getres|nanosleep)|gettimeofday|timespec_get'
+clock="$clock|nanosleep|u?sleep"
+calendar='(gm|local)time(_r)?|mktime|strftime|ctime(_r)?|asctime'
+threads='pthread_.*|thrd_.*|mtx_.*|cnd_.*|call_once|fork|vfork|system|popen|signal|sigaction'
+opening='f?open(64|at|at64)?|freopen|fdopen|creat(64)?|tmpfile|mmap(64)?'
+opening="$opening|mkdir|rename|remove|unlink|socket"
+writing='v?f?printf|v?dprintf|__v?f?printf_chk|puts|putchar|f?putc|fputs|fwrite|perror|syslog'
+writing="$writing|f?getc|fgets|fread|getline|read|write|pread|pwrite|std(in|out|err)"
+# Results of these differ between libraries in their last bits; sqrt, floor and such are exact.
+transcendental='(exp|exp2|exp10|expm1|log|log2|log10|log1p|pow|cbrt|hypot|erfc?|[lt]gamma'
+transcendental="$transcendental|a?sinh?|a?cosh?|a?tanh?|atan2|sincos)[fl]?"
+
+always="$environment|$ending|$random"
+pure="$always|$clock|$calendar|$threads|$transcendental"
+declare -A may_not_call=(
+	[policy]="$pure|$opening|$writing"
+	[files]="$pure"
+	[math]="$always|$clock|$calendar|$opening"
+	[pages]="$always|$clock|$calendar|$transcendental"
+	[host]="$always"
+)
+
+# Calls that the rules allow all the same, as "library object function".
+is_allowed()
+{
+	case "$1 $2 $3" in
+	'base memory.c.o exit') ;; # memory_exhausted(), which nothing could survive
+	'base clock.c.o clock_gettime' | 'base clock.c.o nanosleep') ;; # the project's one clock
+	*) return 1 ;;
+	esac
+}
+
+# Mutable data that the rules allow, as "library symbol": what a signal handler has to reach, and
+# what the callbacks have to that CUPTI hands no pointer of ours.
+is_allowed_data()
+{
+	case "$1 $2" in
+	'replay '*interrupt*) ;;
+	'runners cupti_buffers' | 'profiling cupti_buffers') ;;
+	*) return 1 ;;
+	esac
+}
+
+# What the CUDA toolkit puts into an object beside our code: the stubs of nvcc, NVTX's globals.
+toolkit='(\.cu|/?cuda_nvtx\.c)\.o'
+
+check_calls()
+{
+	local library=$1 object symbol
+	nm --undefined-only --print-file-name "$build/lib$library.a" 2>/dev/null |
+		sed -nE 's/^[^:]*:([^:]*): +[Uwv] ([^@]*).*$/\1 \2/p' | sort -u |
+		while read -r object symbol; do
+			[[ $symbol =~ ^(${may_not_call[${may[$library]}]})$ ]] || continue
+			[[ ! $object =~ $toolkit$ ]] || continue
+			is_allowed "$library" "$object" "$symbol" ||
+				echo "lib$library.a: $object may not call $symbol"
+		done
+}
+
+check_data()
+{
+	local library=$1 symbol
+	objdump --syms "$build/lib$library.a" 2>/dev/null |
+		awk -v toolkit="$toolkit:$" '
+			/file format/ { is_ours = $1 !~ toolkit }
+			is_ours && $3 == "O" && $4 ~ /^(\*COM\*|\.t?(data|bss).*)$/ &&
+				$4 !~ /rel\.ro/ { print $NF }' |
+		while read -r symbol; do
+			is_allowed_data "$library" "$symbol" ||
+				echo "lib$library.a: $symbol is mutable data of the whole program"
+		done
+}
+
+# A function of another module is called only where the table says that the module is known, by
+# whatever way its declaration was reached.
+check_links()
+{
+	local name symbol owner
+	declare -A defined_in
+	while read -r name symbol; do
+		defined_in[$symbol]=$name
+	done < <(for name in "${modules[@]}"; do
+		nm --defined-only --extern-only "$build/lib$name.a" 2>/dev/null |
+			sed -nE "s/^[0-9a-f]+ [TRDBVW] (.*)$/$name \1/p" || true
+	done)
+	for name in "${modules[@]}"; do
+		nm --undefined-only "$build/lib$name.a" 2>/dev/null |
+			sed -nE 's/^ +U (.*)$/\1/p' | sort -u |
+			while read -r symbol; do
+			owner=${defined_in[$symbol]:-$name}
+			[ "$owner" = "$name" ] || [[ ${knows[$name]} == *" $owner "* ]] ||
+				echo "lib$name.a: ${folder_of[$name]} may not call" \
+					"$symbol of $owner"
+		done
+	done
+}
+
+each_library()
+{
+	local name
+	for name in "${modules[@]}"; do
+		[ ! -f "$build/lib$name.a" ] || "$1" "$name"
+	done
+}
+
+# check COMMAND...: a check by whether it prints anything.
+check()
+{
+	"$@" >"$breaches" || true # the verdict is what it prints
+	if [ -s "$breaches" ]; then
+		sort "$breaches"
+		failed=$((failed + 1))
+	else
+		passed=$((passed + 1))
+	fi
+}
+
+check check_order
+check check_rows
+check check_sizes
+check check_includes
+check check_reach
+if [ -z "$build" ]; then
+	skipped=3
+elif ! command -v nm >/dev/null || ! command -v objdump >/dev/null; then
+	echo "skipped: symbols, since nm and objdump are not here"
+	skipped=3
+else
+	check each_library check_calls
+	check each_library check_data
+	check check_links
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,248 @@
+#include "sim/tape.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+#define HEADER                                                                                     \
+	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"           \
+	"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\tprefill_"   \
+	"attention_pairs\t"                                                                        \
+	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\tpair_tokens\t"                \
+	"cached_free_blocks\tfree_blocks\tpreemptions\n"
+#define ROW_0 "0\t100\t50\t40\t10\teager\t0\t2\t30\t16\t0\t0\t300\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+#define ROW_1 "1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+
+static const struct batch batches[] = {
+	{.step = 0,
+		.counts = {.prefill_rows = 2,
+			.prefill_tokens = 30,
+			.cached_tokens = 16,
+			.prefill_attention_pairs = 300,
+			.sampled_rows = 2,
+			.running = 2,
+			.waiting = 7,
+			.used_blocks = 3,
+			.shared_tokens = 16,
+			.pair_tokens = 8,
+			.free_blocks = 5}},
+	{.step = 1,
+		.counts = {.decode_rows = 2,
+			.decode_context_tokens = 48,
+			.decode_longest_context = 28,
+			.sampled_rows = 2,
+			.running = 2,
+			.waiting = 7,
+			.used_blocks = 3,
+			.shared_tokens = 16,
+			.pair_tokens = 8,
+			.free_blocks = 5}},
+};
+
+struct tape_fixture {
+	char folder[TEMPORARY_PATH_BYTES];
+	struct runner runner;
+	struct error error;
+};
+
+static enum status open_text(struct tape_fixture *fixture, const char *text)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	*fixture = (struct tape_fixture){.error = {STATUS_OK, ""}};
+	temporary_folder(fixture->folder);
+	temporary_write(fixture->folder, "steps.tsv", text, path);
+	return tape_open(&fixture->runner, path, &fixture->error);
+}
+
+static void close_tape(struct tape_fixture *fixture)
+{
+	if (fixture->runner.close != NULL) {
+		fixture->runner.close(fixture->runner.state);
+	}
+	temporary_remove(fixture->folder);
+}
+
+static enum status play(
+	struct tape_fixture *fixture, const struct batch *batch, struct step_time *time)
+{
+	return fixture->runner.execute(fixture->runner.state, batch, NULL, time, &fixture->error);
+}
+
+static enum status start(struct tape_fixture *fixture, uint64_t earliest_ns, uint64_t *start_ns)
+{
+	return fixture->runner.start(fixture->runner.state, earliest_ns, start_ns, &fixture->error);
+}
+
+Test(tape, plays_starts_and_times)
+{
+	struct tape_fixture fixture;
+	struct step_time time = {0};
+	uint64_t start_ns = 0;
+
+	require_equal(open_text(&fixture, HEADER ROW_0 ROW_1), STATUS_OK);
+	require_equal(fixture.runner.is_computing, false);
+	require_equal(start(&fixture, 90, &start_ns), STATUS_OK);
+	require_equal(start_ns, 100);
+	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 50);
+	require_equal(time.gpu_ns, 40);
+	require_equal(time.host_ns, 10);
+	require_equal(time.mode, STEP_MODE_EAGER);
+	require_equal(tape_finish(&fixture.runner, &fixture.error), STATUS_VERDICT);
+	require_equal(start(&fixture, 150, &start_ns), STATUS_OK);
+	require_equal(start_ns, 150);
+	require_equal(play(&fixture, &batches[1], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 20);
+	require_equal(time.mode, STEP_MODE_GRAPH);
+	require_equal(tape_finish(&fixture.runner, &fixture.error), STATUS_OK);
+	close_tape(&fixture);
+}
+
+Test(tape, names_the_first_count_that_differs)
+{
+	static const char *const names[] = {
+#define NAME(column) #column,
+		STEP_COUNT_LIST(NAME)
+#undef NAME
+	};
+	enum { COUNT = sizeof(names) / sizeof(names[0]) };
+
+	for (uint32_t i = 0; i < COUNT; i++) {
+		struct tape_fixture fixture;
+		struct step_time time = {0};
+		struct batch batch = batches[0];
+		uint64_t *const counts[] = {
+#define POINTER(column) &batch.counts.column,
+			STEP_COUNT_LIST(POINTER)
+#undef POINTER
+		};
+		char expected[96];
+		bool is_free = strcmp(names[i], "waiting") == 0;
+
+		unsigned long long recorded = *counts[i];
+		*counts[i] += 3;
+		require_equal(open_text(&fixture, HEADER ROW_0), STATUS_OK);
+		require_equal(play(&fixture, &batch, &time), is_free ? STATUS_OK : STATUS_VERDICT);
+		snprintf(expected, sizeof(expected),
+			"step 0: column %s is %llu here and %llu on "
+			"the tape",
+			names[i], recorded + 3, recorded);
+		require(is_free || strcmp(fixture.error.text, expected) == 0, "found '%s'",
+			fixture.error.text);
+		close_tape(&fixture);
+	}
+}
+
+Test(tape, an_early_end_is_a_divergence)
+{
+	struct tape_fixture fixture;
+	struct step_time time = {0};
+	uint64_t start_ns = 0;
+
+	require_equal(open_text(&fixture, HEADER ROW_0), STATUS_OK);
+	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
+	require_equal(start(&fixture, 0, &start_ns), STATUS_VERDICT);
+	cr_assert_str_eq(fixture.error.text, "step 1: the tape has ended, after 1 steps");
+	require_equal(play(&fixture, &batches[1], &time), STATUS_VERDICT);
+	close_tape(&fixture);
+}
+
+Test(tape, a_step_does_not_start_before_its_predecessor_ends)
+{
+	struct tape_fixture fixture;
+	uint64_t start_ns = 0;
+
+	require_equal(open_text(&fixture, HEADER ROW_0), STATUS_OK);
+	require_equal(start(&fixture, 101, &start_ns), STATUS_VERDICT);
+	cr_assert_str_eq(
+		fixture.error.text, "step 0: column start_ns is 101 here and 100 on the tape");
+	close_tape(&fixture);
+}
+
+Test(tape, columns_are_found_by_name)
+{
+	struct tape_fixture fixture;
+	struct step_time time = {0};
+	const char *text =
+		"spare\tpreemptions\tfree_blocks\tcached_free_blocks\tpair_tokens\tshared_"
+		"tokens\tused_blocks\t"
+		"running\tsampled_rows\tprefill_attention_pairs\tdecode_longest_context\t"
+		"decode_context_tokens\tcached_tokens\tprefill_tokens\tprefill_rows\t"
+		"decode_rows\tmode\thost_ns\tgpu_ns\telapsed_ns\tstart_ns\tstep\r\n"
+		"-\t0\t5\t0\t8\t16\t3\t2\t2\t300\t0\t0\t16\t30\t2\t0\tnone\t10\t40\t50\t100\t0";
+
+	enum status status = open_text(&fixture, text);
+	require(status == STATUS_OK, "%s", fixture.error.text);
+	status = play(&fixture, &batches[0], &time);
+	require(status == STATUS_OK, "%s", fixture.error.text);
+	require_equal(time.elapsed_ns, 50);
+	require_equal(time.mode, STEP_MODE_NONE);
+	close_tape(&fixture);
+}
+
+/* Recorded before these counts were thought of. */
+Test(tape, counts_that_a_tape_has_not_are_not_compared)
+{
+	static const char *const text =
+		"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"
+		"prefill_tokens\tcached_tokens\tdecode_context_tokens\tprefill_attention_pairs\t"
+		"sampled_rows\trunning\twaiting\tused_blocks\tcached_free_blocks\tfree_blocks\t"
+		"preemptions\n"
+		"0\t100\t50\t40\t10\teager\t0\t2\t30\t16\t0\t300\t2\t2\t7\t3\t0\t5\t0\n"
+		"1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t47\t0\t2\t2\t7\t3\t0\t5\t0\n";
+	struct tape_fixture fixture;
+	struct step_time time = {0};
+
+	enum status status = open_text(&fixture, text);
+	require(status == STATUS_OK, "%s", fixture.error.text);
+	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 50);
+	require_equal(play(&fixture, &batches[1], &time), STATUS_VERDICT);
+	cr_assert_str_eq(fixture.error.text,
+		"step 1: column decode_context_tokens is 48 here and 47 on the tape");
+	close_tape(&fixture);
+}
+
+Test(tape, malformed_tapes_are_refused_with_line_and_column)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{"", "steps.tsv:1: found an empty file"},
+		{"step\tstart_ns\n", "steps.tsv:1: column elapsed_ns is missing"},
+		{"step\tstep\n", "steps.tsv:1: found column step twice"},
+		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 22"},
+		{HEADER "\n", "steps.tsv:2: column step: found '', expected an integer"},
+		{HEADER "1" ROW_0, "steps.tsv:2: column step: found 10, expected 0"},
+		{HEADER ROW_1, "steps.tsv:2: column step: found 1, expected 0"},
+		{HEADER "0\t-1\t50\n", "steps.tsv:2: column start_ns: found '-1'"},
+		{HEADER "0\t99999999999999999999\t5\n",
+			"steps.tsv:2: column start_ns: found '9999"},
+		{HEADER "0\t1\t1\t1\t1\tfast\n",
+			"column mode: found 'fast', expected none, eager or graph"},
+		{HEADER "0\t1 \t1\n", "column start_ns: found '1 '"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tape_fixture fixture;
+		struct step_time time = {0};
+		enum status status = open_text(&fixture, cases[i].text);
+		if (status == STATUS_OK) {
+			status = play(&fixture, &batches[0], &time);
+		}
+		require_equal(status, STATUS_INPUT);
+		require(strstr(fixture.error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
+			fixture.error.text, cases[i].part);
+		close_tape(&fixture);
+	}
+}
+
+Test(tape, a_file_that_is_not_there_is_named)
+{
+	struct runner runner;
+	struct error error = {STATUS_OK, ""};
+	require_equal(tape_open(&runner, "no/such/steps.tsv", &error), STATUS_FILE);
+	cr_assert_not_null(strstr(error.text, "no/such/steps.tsv"));
+}

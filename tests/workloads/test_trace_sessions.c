@@ -1,0 +1,510 @@
+#include "workloads/conversations.h"
+#include "workloads/tokens.h"
+#include "workloads/workload.h"
+
+#include "engine/base/counter_hash.h"
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* ---- follow-ups say what was said ----
+
+   Conversations made of words; ids are hashes of all words up to a block's end, as those of real
+   traces are. What the tokens of a follow-up must be follows from its words. */
+
+enum { TURNS_MAX = 6, WORDS_MAX = 400, SESSIONS = 2 };
+
+struct said {
+	uint64_t words[WORDS_MAX]; /* prompt and completion */
+	int32_t tokens[WORDS_MAX];
+	uint32_t input, output;
+};
+
+struct talk {
+	struct said turns[TURNS_MAX];
+	uint32_t turn_count;
+	char name[8];
+};
+
+enum follow_up { CONTINUES, RETRIES, CHANGES_THE_END, STARTS_AFRESH, FOLLOW_UP_COUNT };
+
+static void add_words(struct prop *prop, struct said *said, uint32_t *count, uint32_t more)
+{
+	for (uint32_t i = 0; i < more && *count < WORDS_MAX; i++) {
+		said->words[(*count)++] = 1 + prop_below(prop, UINT64_C(1) << 40);
+	}
+}
+
+/* What the next prompt begins with; returns which kind it is. */
+static enum follow_up draw_prompt(struct prop *prop, const struct talk *talk, struct said *said)
+{
+	enum follow_up kind = (enum follow_up)prop_below(prop, FOLLOW_UP_COUNT);
+	uint32_t count = 0;
+
+	if (talk->turn_count == 0) {
+		kind = STARTS_AFRESH;
+	}
+	if (kind != STARTS_AFRESH) {
+		const struct said *before = &talk->turns[talk->turn_count - 1];
+		count = kind == CONTINUES ? before->input + before->output
+			: kind == RETRIES ? before->input
+					  : prop_range(prop, 1, before->input);
+		memcpy(said->words, before->words, count * sizeof(*said->words));
+	}
+	if (kind != RETRIES) {
+		add_words(prop, said, &count, prop_range(prop, kind != CONTINUES, 40));
+	}
+	said->input = count;
+	return kind;
+}
+
+static uint32_t make_ids(const struct said *said, uint32_t block_size, bool has_rest, uint64_t *ids)
+{
+	uint32_t count = (said->input + has_rest * (block_size - 1)) / block_size;
+	uint64_t chain = 0;
+
+	for (uint32_t i = 0; i < count * block_size && i < said->input; i++) {
+		chain = counter_mix(chain ^ said->words[i]);
+		ids[i / block_size] = chain >> 1;
+	}
+	return count;
+}
+
+static void require_same(
+	const struct said *a, const struct said *b, uint32_t count, const char *what)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		require(a->tokens[i] == b->tokens[i], "%s: token %u of %u differs", what, i, count);
+	}
+}
+
+struct talk_shape {
+	uint32_t block_size;
+	bool has_ids, has_rest;
+};
+
+static void add_turn(struct prop *prop, struct conversations *conversations, struct talk *talk,
+	const struct talk_shape *shape, uint64_t index)
+{
+	const struct token_source source = {.seed = 5,
+		.vocab_size = TOKEN_VOCABULARY_LIMIT,
+		.trace_block_size = shape->block_size};
+	struct said *said = &talk->turns[talk->turn_count];
+	const struct said *before = talk->turn_count > 0 ? said - 1 : NULL;
+	enum follow_up kind = draw_prompt(prop, talk, said);
+	uint64_t ids[WORDS_MAX];
+	uint32_t all = said->input;
+
+	add_words(prop, said, &all, prop_range(prop, 1, 20));
+	said->output = all - said->input;
+	struct trace_row row = {.index = index,
+		.input_length = said->input,
+		.output_length = said->output,
+		.session = talk->name};
+	if (shape->has_ids) {
+		row.hash_ids = ids;
+		row.hash_id_count = make_ids(said, shape->block_size, shape->has_rest, ids);
+	}
+	prop_log(prop, "row %" PRIu64 " of %s: kind %d, %u in, %u out", index, talk->name,
+		(int)kind, said->input, said->output);
+	conversations_add(conversations, &row);
+	tokens_prompt(&source, &row, said->tokens);
+	tokens_forced(&source, &row, said->tokens + said->input);
+	if (kind == CONTINUES) {
+		require_same(said, before, before->input + before->output, "a continuation");
+	} else if (kind == RETRIES && shape->has_ids && shape->has_rest) {
+		require_same(said, before, before->input, "a retry");
+	} else if (kind == RETRIES && shape->has_ids) {
+		require_same(said, before, before->input / shape->block_size * shape->block_size,
+			"whole blocks of a retry");
+	}
+	require_equal(conversations_turn(conversations, row.turn_index)->depth, talk->turn_count);
+	talk->turn_count++;
+}
+
+static void follow_ups_say_what_was_said(struct prop *prop, const void *context)
+{
+	struct talk talks[SESSIONS] = {{.name = "a"}, {.name = "b"}};
+	const struct talk_shape shape = {.block_size = prop_range(prop, 1, 24),
+		.has_ids = prop_chance(prop, 2, 3),
+		.has_rest = prop_chance(prop, 1, 2)};
+	struct conversations *conversations = conversations_open(shape.block_size);
+
+	(void)context;
+	prop_log(prop, "blocks of %u, ids %d, rest %d", shape.block_size, shape.has_ids,
+		shape.has_rest);
+	for (uint64_t index = 0; index < SESSIONS * TURNS_MAX; index++) {
+		struct talk *talk = &talks[prop_below(prop, SESSIONS)];
+		if (talk->turn_count < TURNS_MAX &&
+			(talk->turn_count == 0 ||
+				talk->turns[talk->turn_count - 1].input < WORDS_MAX - 100)) {
+			add_turn(prop, conversations, talk, &shape, index);
+		}
+	}
+	conversations_close(conversations);
+}
+
+Test(trace_sessions, follow_ups_say_what_was_said)
+{
+	const struct prop_options options = {
+		.name = "follow-ups", .body = follow_ups_say_what_was_said, .trials = 3000};
+
+	cr_assert(prop_holds(&options));
+}
+
+Test(trace_sessions, chats_branch_at_their_parents)
+{
+	struct conversations *conversations = conversations_open(16);
+	struct trace_row rows[4];
+
+	for (uint64_t i = 0; i < 4; i++) {
+		static const char *const turns[] = {"10", "11", "12", "13"};
+		static const char *const parents[] = {NULL, "10", "10", "99"};
+		rows[i] = (struct trace_row){.index = i,
+			.input_length = 5 + 20 * (uint32_t)i,
+			.output_length = 2,
+			.session = turns[i],
+			.turn = turns[i],
+			.parent = parents[i]};
+		conversations_add(conversations, &rows[i]);
+		cr_assert_str_eq(rows[i].session, i == 3 ? "13" : "10");
+	}
+	require_equal(conversations_session_count(conversations), 2);
+	require_equal(conversations_turn_count(conversations), 4);
+	for (uint64_t i = 1; i < 3; i++) {
+		const struct turn *turn = conversations_turn(conversations, rows[i].turn_index);
+		require_equal(turn->parent, 0);
+		require_equal(turn->depth, 1);
+		require_equal(turn->session, 0);
+	}
+	require_equal(rows[2].span_count, 1);
+	require_equal(rows[2].spans[0].source, 0);
+	conversations_close(conversations);
+}
+
+Test(trace_sessions, many_names_are_told_apart)
+{
+	enum { NAMES = 20000 };
+	struct conversations *conversations = conversations_open(16);
+
+	for (uint64_t i = 0; i < 2 * NAMES; i++) {
+		char name[24];
+		snprintf(name, sizeof(name), "s%" PRIu64, i % NAMES);
+		struct trace_row row = {
+			.index = i, .input_length = 1, .output_length = 1, .session = name};
+		conversations_add(conversations, &row);
+		const struct turn *turn = conversations_turn(conversations, row.turn_index);
+		require_equal(turn->parent, i < NAMES ? NO_TURN : i - NAMES);
+		cr_assert_str_eq(row.session, name);
+	}
+	require_equal(conversations_session_count(conversations), NAMES);
+	conversations_close(conversations);
+}
+
+/* ---- arrivals against a naive model ----
+
+   The model knows the whole file and looks at every row each time. */
+
+enum { ROWS_MAX = 24 };
+
+struct model_row {
+	uint64_t time_ns, delay_ns; /* of the file */
+	bool has_delay;
+	uint32_t session;   /* 0: none */
+	int32_t parent;	    /* row, or -1 */
+	uint64_t begins_ns; /* drawn arrival, under a profile */
+	bool is_handed, is_finished;
+	uint64_t finish_ns, turn_index;
+};
+
+struct model {
+	struct model_row rows[ROWS_MAX];
+	uint32_t row_count;
+	struct workload_options options;
+	struct arrival_profile profile;
+	uint64_t credits[2 * ROWS_MAX];
+	uint32_t credit_count, credit_next;
+};
+
+static const uint64_t NEVER = UINT64_MAX;
+
+static void draw_file(struct prop *prop, struct model *model, char *text, size_t room)
+{
+	uint64_t ms = 0;
+	size_t used = 0;
+
+	model->row_count = prop_range(prop, 1, ROWS_MAX);
+	for (uint32_t i = 0; i < model->row_count; i++) {
+		struct model_row *row = &model->rows[i];
+		ms += prop_below(prop, 4) * prop_below(prop, 20);
+		*row = (struct model_row){.time_ns = ms * 1000000,
+			.session = prop_range(prop, 0, 3),
+			.has_delay = prop_chance(prop, 1, 2),
+			.parent = -1};
+		row->delay_ns = row->has_delay ? prop_below(prop, 30) * 1000000 : 0;
+		for (uint32_t j = 0; j < i && row->session > 0; j++) {
+			row->parent =
+				model->rows[j].session == row->session ? (int32_t)j : row->parent;
+		}
+		used += (size_t)snprintf(text + used, room - used,
+			"{\"timestamp\":%" PRIu64 ",\"input_length\":%u,\"output_length\":1", ms,
+			i + 1);
+		if (row->session > 0) {
+			used += (size_t)snprintf(
+				text + used, room - used, ",\"session_id\":%u", row->session);
+		}
+		if (row->has_delay) {
+			used += (size_t)snprintf(text + used, room - used, ",\"delay\":%" PRIu64,
+				row->delay_ns / 1000000);
+		}
+		used += (size_t)snprintf(text + used, room - used, "}\n");
+		prop_log(prop, "row %u at %" PRIu64 " ms, session %u, delay %" PRIu64 " ms", i, ms,
+			row->session, row->delay_ns / 1000000);
+	}
+}
+
+static void draw_options(struct prop *prop, struct model *model)
+{
+	struct workload_options *options = &model->options;
+
+	*options = (struct workload_options){.speedup_millionths = 1000000, .seed = 9};
+	switch (prop_below(prop, 4)) {
+	case 0:
+		options->sessions = prop_chance(prop, 1, 2) ? SESSIONS_CLOSED : SESSIONS_OPEN;
+		options->speedup_millionths = prop_chance(prop, 1, 2) ? 3000000 : 1000000;
+		break;
+	case 1:
+		options->sessions = SESSIONS_CLOSED;
+		break;
+	case 2:
+		options->concurrency = prop_range(prop, 1, 5);
+		break;
+	default:
+		options->sessions = prop_chance(prop, 1, 2) ? SESSIONS_CLOSED : SESSIONS_OPEN;
+		model->profile = (struct arrival_profile){.kind = ARRIVALS_POISSON,
+			.rate_from = 100000000,
+			.rate_to = 100000000,
+			.step_count = 1,
+			.resolution_ns = 1};
+		options->profile = &model->profile;
+	}
+	options->max_requests = prop_chance(prop, 1, 4) ? prop_range(prop, 1, ROWS_MAX) : 0;
+	options->duration_ns = prop_chance(prop, 1, 4) ? prop_below(prop, 200) * 1000000 + 1 : 0;
+	if (options->max_requests > 0 && options->max_requests < model->row_count) {
+		model->row_count = (uint32_t)options->max_requests;
+	}
+	prop_log(prop, "sessions %d, concurrency %" PRIu64 ", profile %d, duration %" PRIu64 " ns",
+		options->sessions, options->concurrency, options->profile != NULL,
+		options->duration_ns);
+}
+
+static bool is_follow_up(const struct model *model, const struct model_row *row)
+{
+	return model->options.sessions == SESSIONS_CLOSED && row->parent >= 0;
+}
+
+static void draw_beginnings(struct model *model)
+{
+	if (model->options.profile == NULL) {
+		return;
+	}
+	struct arrivals *arrivals = arrivals_open(&model->profile, model->options.seed);
+	for (uint32_t i = 0; i < model->row_count; i++) {
+		model->rows[i].begins_ns =
+			is_follow_up(model, &model->rows[i]) ? 0 : arrivals_next(arrivals);
+	}
+	arrivals_close(arrivals);
+}
+
+/* What a row's arrival is by itself, and a follow-up's at least. */
+static uint64_t model_own_time(const struct model *model, uint32_t i)
+{
+	const struct model_row *row = &model->rows[i];
+
+	return model->options.profile != NULL
+		       ? row->begins_ns
+		       : row->time_ns * 1000000 / model->options.speedup_millionths;
+}
+
+/* When a row arrives; NEVER while that depends on a finish. */
+static uint64_t model_arrival(const struct model *model, uint32_t i)
+{
+	const struct model_row *row = &model->rows[i];
+	const struct workload_options *options = &model->options;
+	uint64_t at_ns = model_own_time(model, i);
+
+	if (!is_follow_up(model, row)) {
+		return at_ns;
+	}
+	const struct model_row *before = &model->rows[row->parent];
+	uint64_t delay_ns = row->delay_ns;
+	if (options->profile != NULL && !row->has_delay) {
+		delay_ns = row->time_ns - before->time_ns;
+	}
+	if (!before->is_finished) {
+		return NEVER;
+	}
+	return at_ns > before->finish_ns + delay_ns ? at_ns : before->finish_ns + delay_ns;
+}
+
+/* Others wait for rows that come themselves, or for ones that never do. */
+static bool waits_for_a_row_that_is_out(const struct model *model, uint32_t i)
+{
+	const struct model_row *row = &model->rows[i];
+
+	return is_follow_up(model, row) && model->rows[row->parent].is_handed &&
+	       !model->rows[row->parent].is_finished;
+}
+
+/* The earliest row that was not handed out and whose arrival is known; row_count: none. */
+static uint32_t model_next(const struct model *model, uint64_t *at_ns, bool *some_wait)
+{
+	uint32_t next = model->row_count;
+	uint64_t end_ns = model->options.duration_ns > 0 ? model->options.duration_ns : NEVER;
+
+	*some_wait = false;
+	*at_ns = NEVER;
+	for (uint32_t i = 0; i < model->row_count; i++) {
+		uint64_t arrival_ns = model_arrival(model, i);
+		if (model->rows[i].is_handed) {
+			continue;
+		}
+		if (model->options.concurrency > 0) {
+			*some_wait = model->credit_next == model->credit_count;
+			*at_ns = *some_wait ? NEVER : model->credits[model->credit_next];
+			*some_wait = *some_wait && end_ns == NEVER;
+			return *at_ns >= end_ns ? model->row_count : i;
+		}
+		*some_wait = *some_wait || (model_own_time(model, i) < end_ns &&
+						   waits_for_a_row_that_is_out(model, i));
+		if (arrival_ns < *at_ns && arrival_ns < end_ns) {
+			*at_ns = arrival_ns;
+			next = i;
+		}
+	}
+	return next;
+}
+
+static uint32_t count_out(const struct model *model)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < model->row_count; i++) {
+		count += model->rows[i].is_handed && !model->rows[i].is_finished;
+	}
+	return count;
+}
+
+/* Asks the workload once and compares; returns whether it is over. */
+static bool ask(struct model *model, struct workload *workload, uint64_t *now_ns)
+{
+	struct trace_row row;
+	enum workload_state state;
+	struct error error;
+	uint64_t next_ns = 0;
+	uint64_t at_ns;
+	bool some_wait;
+	uint32_t expected = model_next(model, &at_ns, &some_wait);
+
+	require_equal(workload_next(workload, *now_ns, &row, &state, &next_ns, &error), STATUS_OK);
+	if (expected < model->row_count && at_ns <= *now_ns) {
+		require(state == WORKLOAD_ROW, "state %d, expected row %u", (int)state, expected);
+		require_equal(row.index, expected);
+		require_equal(row.arrival_ns, at_ns);
+		model->rows[expected].is_handed = true;
+		model->rows[expected].turn_index = row.turn_index;
+		model->credit_next++;
+		return false;
+	}
+	require(state != WORKLOAD_ROW, "row %" PRIu64 " at %" PRIu64 " ns came at %" PRIu64,
+		row.index, row.arrival_ns, *now_ns);
+	if (state == WORKLOAD_LATER) {
+		/* A bound, which may lie before the next row's time but not behind it. */
+		require(next_ns > *now_ns && next_ns <= at_ns, "next at %" PRIu64, next_ns);
+		*now_ns = next_ns;
+		return false;
+	}
+	require(expected == model->row_count, "row %u never comes", expected);
+	if (state == WORKLOAD_WAITS) {
+		require(count_out(model) > 0, "it waits, and nothing is out that could finish");
+	}
+	if (state == WORKLOAD_END) {
+		require(!some_wait, "the end, and some rows wait");
+	}
+	return state == WORKLOAD_END;
+}
+
+/* Finishes a row that is out, if there is one. */
+static bool finish_one(
+	struct prop *prop, struct model *model, struct workload *workload, uint64_t now_ns)
+{
+	uint32_t out[ROWS_MAX];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < model->row_count; i++) {
+		if (model->rows[i].is_handed && !model->rows[i].is_finished) {
+			out[count++] = i;
+		}
+	}
+	if (count == 0) {
+		return false;
+	}
+	struct model_row *row = &model->rows[out[prop_below(prop, count)]];
+	row->is_finished = true;
+	row->finish_ns = now_ns;
+	model->credits[model->credit_count++] = now_ns;
+	workload_finish(workload, row->turn_index, now_ns);
+	return true;
+}
+
+static void arrivals_equal_the_model(struct prop *prop, const void *context)
+{
+	static struct model model;
+	char text[ROWS_MAX * 120];
+	char path[TEMPORARY_PATH_BYTES];
+	struct workload *workload = NULL;
+	struct error error;
+	uint64_t now_ns = 0;
+	bool is_over = false;
+
+	model = (struct model){0};
+	draw_file(prop, &model, text, sizeof(text));
+	draw_options(prop, &model);
+	draw_beginnings(&model);
+	model.credit_count = (uint32_t)model.options.concurrency;
+	temporary_write(context, "trace.jsonl", text, path);
+	require_equal(workload_open(&workload, path, &model.options, &error), STATUS_OK);
+	for (uint32_t asked = 0; !is_over; asked++) {
+		require(asked < 2000, "no end");
+		is_over = ask(&model, workload, &now_ns);
+		if (prop_chance(prop, 1, 3)) {
+			now_ns += prop_below(prop, 30) * 1000000;
+		}
+		/* A workload that waits for finishes gets them sooner or later. */
+		if (prop_chance(prop, 1, 2) || asked > 500) {
+			finish_one(prop, &model, workload, now_ns);
+		}
+	}
+	workload_close(workload);
+}
+
+Test(trace_sessions, rows_arrive_as_in_a_naive_model)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	const struct prop_options options = {.name = "arrivals",
+		.body = arrivals_equal_the_model,
+		.context = folder,
+		.trials = 2000};
+	bool holds = prop_holds(&options);
+	temporary_remove(folder);
+	cr_assert(holds);
+}

@@ -1,0 +1,43 @@
+#ifndef WORKLOADS_GENERATE_ARRIVALS_H
+#define WORKLOADS_GENERATE_ARRIVALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+
+/* Times at which requests come, drawn or laid out instead of read: gaps of mean 1 on an axis on
+   which the wanted rate has been flattened out, mapped back to time.
+
+       rate |        ____        time runs through steps of constant rate; the last one goes on for
+	    |   ____|    |____   ever, or the steps are gone through back and forth
+	    |__|______________
+	       step_ns           */
+
+enum arrival_kind {
+	ARRIVALS_POISSON,  /* exponential gaps */
+	ARRIVALS_GAMMA,	   /* gamma gaps of shape `burstiness`: below 1 burstier than Poisson */
+	ARRIVALS_CONSTANT, /* equal gaps */
+};
+
+enum { ARRIVAL_STEPS_MAX = 1000 };
+
+struct arrival_profile {
+	enum arrival_kind kind;
+	uint64_t burstiness_millionths; /* gamma: shape * 10^6, in [10^4, 10^9] */
+	uint64_t rate_from, rate_to;	/* requests a second * 10^6, each in [1, 10^12] */
+	uint32_t step_count;		/* steps from rate_from to rate_to, evenly; 1: rate_from */
+	uint64_t step_ns;		/* > 0 where step_count > 1 */
+	bool swings;			/* from rate_from to rate_to and back, again and again */
+	uint64_t resolution_ns;		/* times are multiples of it; 1 or more */
+};
+
+struct arrivals;
+
+struct arrivals *arrivals_open(const struct arrival_profile *profile, uint64_t seed);
+void arrivals_close(struct arrivals *arrivals);
+
+/* The next time, never before the last; UINT64_MAX where it is beyond 2^62 ns. */
+uint64_t arrivals_next(struct arrivals *arrivals);
+
+#endif

@@ -1,0 +1,57 @@
+#ifndef WORKLOADS_STUDY_CACHE_H
+#define WORKLOADS_STUDY_CACHE_H
+
+#include <stdint.h>
+
+#include "workloads/study/references.h"
+
+/* What a prefix cache of a given size would find in a trace, without an engine and without time: a
+   request is answered when the next one comes.
+
+       lru_stream  every reference is looked up by itself and then the most recent one
+       lru_tail    a request hits the unbroken run of cached blocks at its start; then its blocks
+   are touched from the last to the first, as an engine frees them, so that what goes first are ends
+   of prompts. The first `capacity` blocks of the order of touching are cached fifo        hits as
+   lru_tail; missing blocks are added, the oldest goes belady      every reference by itself; the
+   cache keeps what is needed again soonest and need not keep a missed block (MIN with bypass): no
+   policy finds more infinite    nothing ever goes
+
+   Both LRUs are found at every capacity in one pass by stack distance: a block is found exactly by
+   caches larger than the number of different blocks touched since it was touched last. Since every
+   reference to a block comes with those before it in the prompt, found blocks are runs at the start
+   of a prompt in the others too, as long as a trace's ids are chained. */
+
+enum cache_policy {
+	CACHE_LRU_STREAM,
+	CACHE_LRU_TAIL,
+	CACHE_FIFO,
+	CACHE_BELADY,
+	CACHE_INFINITE,
+	CACHE_POLICY_COUNT
+};
+
+const char *cache_policy_name(enum cache_policy policy);
+
+/* The second half: requests from index floor(request_count / 2) on. */
+struct cache_hits {
+	uint64_t blocks, tokens;
+	uint64_t blocks_2nd_half, tokens_2nd_half;
+};
+
+/* hits: (block_count + 1), by capacity in blocks; hits[0] is zero, more blocks change nothing. */
+void cache_lru_stream(const struct references *references, struct cache_hits *hits);
+void cache_lru_tail(const struct references *references, struct cache_hits *hits);
+
+/* One capacity, in blocks, at least 1. */
+struct cache_hits cache_fifo(const struct references *references, uint64_t capacity);
+
+/* next_use: (reference_count) by cache_next_uses(). */
+struct cache_hits cache_belady(
+	const struct references *references, const uint32_t *next_use, uint64_t capacity);
+
+struct cache_hits cache_infinite(const struct references *references);
+
+/* For each reference the index of the next one to the same block, UINT32_MAX if there is none. */
+void cache_next_uses(const struct references *references, uint32_t *next_use);
+
+#endif

@@ -1,0 +1,31 @@
+#ifndef WORKLOADS_STUDY_CACHE_CURVE_H
+#define WORKLOADS_STUDY_CACHE_CURVE_H
+
+#include "workloads/study/cache.h"
+
+/* Hits against cache size: every policy at capacities spread evenly over the logarithm from one
+   block to all different blocks of the trace, and at those asked for. */
+
+enum { CACHE_CURVE_SPREAD = 64, CACHE_CURVE_ASKED_MAX = 64 };
+
+struct cache_point {
+	uint64_t capacity; /* blocks */
+	bool is_asked;
+	struct cache_hits hits[CACHE_POLICY_COUNT];
+};
+
+struct cache_curve {
+	uint32_t point_count;
+	struct cache_point points[CACHE_CURVE_SPREAD + CACHE_CURVE_ASKED_MAX]; /* by capacity */
+};
+
+/* asked: (asked_count) capacities, each at least 1; asked_count <= CACHE_CURVE_ASKED_MAX. Takes 64
+   bytes for each different block of the trace meanwhile. */
+void cache_curve_make(struct cache_curve *curve, const struct references *references,
+	const uint64_t *asked, uint32_t asked_count);
+
+/* Only the points asked for and only one policy, where that is enough. */
+struct cache_hits cache_hits_at(
+	const struct references *references, enum cache_policy policy, uint64_t capacity);
+
+#endif

@@ -1,0 +1,104 @@
+#include "workloads/study/references.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+void references_init(struct references *references, uint32_t block_size)
+{
+	check(block_size > 0);
+	*references = (struct references){.block_size = block_size};
+	number_map_init(&references->numbers);
+	references->request_start = memory_grow(
+		NULL, &references->start_capacity, 1, sizeof(*references->request_start));
+	references->request_start[0] = 0;
+}
+
+void references_deinit(struct references *references)
+{
+	free(references->blocks);
+	free(references->request_start);
+	free(references->input_lengths);
+	number_map_deinit(&references->numbers);
+	free(references->ids);
+	*references = (struct references){0};
+}
+
+static uint32_t number_of(struct references *references, uint64_t id)
+{
+	uint64_t next = references->block_count;
+	uint64_t number = number_map_get(&references->numbers, id, next);
+
+	references->block_count += number == next;
+	return u32_from(number);
+}
+
+uint32_t row_block_count(const struct trace_row *row, uint32_t block_size)
+{
+	return row->hash_ids != NULL ? row->hash_id_count
+				     : u32_from(u64_divide_up(row->input_length, block_size));
+}
+
+bool row_block_ids(const struct trace_row *row, uint32_t block_size, uint64_t *ids)
+{
+	uint64_t count = row_block_count(row, block_size);
+
+	if (row->hash_ids != NULL) {
+		memcpy(ids, row->hash_ids, (size_t)count * sizeof(*ids));
+		return true;
+	}
+	if (row->prompt_ids == NULL) {
+		return false;
+	}
+	uint64_t chain = 0;
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t start = i * block_size;
+		size_t tokens = (size_t)u64_min(block_size, row->input_length - start);
+		chain = XXH64(row->prompt_ids + start, tokens * sizeof(*row->prompt_ids), chain);
+		ids[i] = chain >> 1; /* ids of a trace are below 2^63 */
+	}
+	return true;
+}
+
+enum status references_add(
+	struct references *references, const struct trace_row *row, struct error *error)
+{
+	uint64_t count = row_block_count(row, references->block_size);
+	uint64_t start = references->reference_count;
+
+	if (count > REFERENCES_MAX - start) {
+		return error_set(error, STATUS_INPUT,
+			"the prompts of this trace have more than %d blocks, expected fewer",
+			REFERENCES_MAX);
+	}
+	references->ids = memory_grow(
+		references->ids, &references->ids_capacity, count + 1, sizeof(*references->ids));
+	references->blocks = memory_grow(references->blocks, &references->blocks_capacity,
+		start + count + 1, sizeof(*references->blocks));
+	if (row_block_ids(row, references->block_size, references->ids)) {
+		for (uint64_t i = 0; i < count; i++) {
+			references->blocks[start + i] = number_of(references, references->ids[i]);
+		}
+	} else {
+		for (uint64_t i = 0; i < count; i++) {
+			references->blocks[start + i] = u32_from(references->block_count++);
+		}
+	}
+	references->reference_count += count;
+	references->token_count += row->input_length;
+	references->request_start =
+		memory_grow(references->request_start, &references->start_capacity,
+			references->request_count + 2, sizeof(*references->request_start));
+	references->input_lengths =
+		memory_grow(references->input_lengths, &references->lengths_capacity,
+			references->request_count + 1, sizeof(*references->input_lengths));
+	references->input_lengths[references->request_count] = row->input_length;
+	references->request_count++;
+	references->request_start[references->request_count] = references->reference_count;
+	return STATUS_OK;
+}

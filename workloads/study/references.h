@@ -1,0 +1,63 @@
+#ifndef WORKLOADS_STUDY_REFERENCES_H
+#define WORKLOADS_STUDY_REFERENCES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "engine/base/number_map.h"
+#include "workloads/trace/trace.h"
+
+/* A whole trace seen by a prefix cache: the blocks of its prompts, one request behind the other,
+   under small numbers in the order of first sight.
+
+       blocks          | 0 1 2 3 | 0 1 4 | 5 6 | ...          (reference_count)
+       request_start     0         4       7                  (request_count + 1)
+
+   The blocks of a row are its hash ids; where it spells out token ids, the chained hashes of its
+   blocks; and where it has neither, blocks that nobody else has. Costs 4 bytes a reference, 12 a
+   request, and about 32 a different block while it is built. */
+
+struct references {
+	uint32_t block_size; /* tokens; a prompt's last block may be partial */
+	uint64_t request_count, reference_count, block_count;
+	uint64_t token_count;
+	uint32_t *blocks;
+	uint64_t *request_start;
+	uint32_t *input_lengths; /* (request_count) */
+
+	/* while it is built */
+	size_t blocks_capacity, start_capacity, lengths_capacity;
+	struct number_map numbers; /* by id */
+	uint64_t *ids;
+	size_t ids_capacity;
+};
+
+enum { REFERENCES_MAX = INT32_MAX };
+
+/* block_size: of ids in the rows to come, or to cut spelled out token ids into. */
+void references_init(struct references *references, uint32_t block_size);
+void references_deinit(struct references *references);
+
+/* Adds a row. More than REFERENCES_MAX references in all are STATUS_INPUT. */
+enum status references_add(
+	struct references *references, const struct trace_row *row, struct error *error);
+
+/* Tokens in a reference's block: block_size, or the rest in the last block of a prompt. */
+static inline uint32_t references_tokens(
+	const struct references *references, uint64_t request, uint64_t index_in_request)
+{
+	uint64_t before = index_in_request * references->block_size;
+	uint64_t left = references->input_lengths[request] - before;
+	return left < references->block_size ? (uint32_t)left : references->block_size;
+}
+
+/* How many blocks a row refers to: its hash ids, or else ceil(input_length / block_size). */
+uint32_t row_block_count(const struct trace_row *row, uint32_t block_size);
+
+/* The ids of these blocks into ids: (row_block_count()), from its hash ids or its token ids. False:
+   it has neither. */
+bool row_block_ids(const struct trace_row *row, uint32_t block_size, uint64_t *ids);
+
+#endif

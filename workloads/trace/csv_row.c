@@ -1,0 +1,121 @@
+#include "workloads/trace/csv_row.h"
+
+#include "engine/base/check.h"
+#include "workloads/trace/number.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A field in double quotes, where "" stands for one of them; the text keeps both. Returns where it
+   ends, NULL if it does not. */
+static const char *quoted_end(const char *from, const char *end)
+{
+	const char *at = from;
+
+	for (;;) {
+		at = memchr(at, '"', (size_t)(end - at));
+		if (at == NULL) {
+			return NULL;
+		}
+		if (at + 1 == end || at[1] != '"') {
+			return at;
+		}
+		at += 2;
+	}
+}
+
+/* Splits a line; returns the number of fields, 0 if the line is broken or has too many. */
+static uint32_t split(const char *line, size_t line_bytes, struct csv_field *fields)
+{
+	const char *end = line + line_bytes;
+	const char *from = line;
+	uint32_t count = 0;
+
+	for (;;) {
+		const char *comma;
+		if (count == CSV_FIELDS_MAX) {
+			return 0;
+		}
+		if (from < end && *from == '"') {
+			const char *close = quoted_end(from + 1, end);
+			if (close == NULL || (close + 1 < end && close[1] != ',')) {
+				return 0;
+			}
+			fields[count++] = (struct csv_field){from + 1, (size_t)(close - from - 1)};
+			comma = close + 1 < end ? close + 1 : NULL;
+		} else {
+			comma = from;
+			while (comma < end && *comma != ',') {
+				comma++;
+			}
+			comma = comma == end ? NULL : comma;
+			size_t bytes = (size_t)((comma == NULL ? end : comma) - from);
+			fields[count++] = (struct csv_field){from, bytes};
+		}
+		if (comma == NULL) {
+			return count;
+		}
+		from = comma + 1;
+	}
+}
+
+enum status csv_header(struct csv_layout *layout, const struct csv_column *columns,
+	uint32_t column_count, const struct place *place, const char *line, size_t line_bytes,
+	struct error *error)
+{
+	struct csv_field fields[CSV_FIELDS_MAX];
+
+	check(column_count <= CSV_COLUMNS_MAX);
+	layout->columns = columns;
+	layout->column_count = column_count;
+	layout->field_count = split(line, line_bytes, fields);
+	for (uint32_t i = 0; i < column_count; i++) {
+		size_t bytes = strlen(columns[i].name);
+		layout->field_of[i] = CSV_ABSENT;
+		for (uint32_t j = 0; j < layout->field_count; j++) {
+			if (fields[j].bytes != bytes ||
+				memcmp(fields[j].text, columns[i].name, bytes) != 0) {
+				continue;
+			}
+			if (layout->field_of[i] != CSV_ABSENT) {
+				return place_error(error, place, columns[i].name,
+					"the column twice", 16, "it once");
+			}
+			layout->field_of[i] = j;
+		}
+		if (columns[i].is_required && layout->field_of[i] == CSV_ABSENT) {
+			return place_error(error, place, columns[i].name, line, line_bytes,
+				"a header line with this column");
+		}
+	}
+	return STATUS_OK;
+}
+
+enum status csv_line(const struct csv_layout *layout, const struct place *place, const char *line,
+	size_t line_bytes, struct csv_field *values, struct error *error)
+{
+	struct csv_field fields[CSV_FIELDS_MAX];
+	uint32_t count = split(line, line_bytes, fields);
+
+	if (count != layout->field_count) {
+		return place_error(error, place, NULL, line, line_bytes,
+			"%" PRIu32 " values between commas, as in the header", layout->field_count);
+	}
+	for (uint32_t i = 0; i < layout->column_count; i++) {
+		values[i] = layout->field_of[i] == CSV_ABSENT ? (struct csv_field){"", 0}
+							      : fields[layout->field_of[i]];
+	}
+	return STATUS_OK;
+}
+
+enum status csv_count(const struct place *place, const char *name, const struct csv_field *field,
+	uint64_t minimum, uint64_t maximum, uint64_t *value, struct error *error)
+{
+	if (!number_count(field->text, field->bytes, value) || *value < minimum ||
+		*value > maximum) {
+		return place_error(error, place, name, field->text, field->bytes,
+			"an integer in [%" PRIu64 ", %" PRIu64 "]", minimum, maximum);
+	}
+	return STATUS_OK;
+}

@@ -1,0 +1,48 @@
+#ifndef WORKLOADS_TRACE_CSV_ROW_H
+#define WORKLOADS_TRACE_CSV_ROW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "workloads/trace/place.h"
+
+/* Lines of comma-separated values, by the names in their header line. A field may stand in double
+   quotes; a line break inside of one is not supported. */
+
+enum { CSV_FIELDS_MAX = 32, CSV_COLUMNS_MAX = 8 };
+
+struct csv_field {
+	const char *text; /* within the line; not closed by a zero byte */
+	size_t bytes;
+};
+
+struct csv_column {
+	const char *name;
+	bool is_required;
+};
+
+struct csv_layout {
+	const struct csv_column *columns; /* (column_count) what is asked for */
+	uint32_t column_count;
+	uint32_t field_of[CSV_COLUMNS_MAX]; /* by column: which field of a line; CSV_ABSENT: none */
+	uint32_t field_count;		    /* of every line */
+};
+
+static const uint32_t CSV_ABSENT = UINT32_MAX;
+
+/* columns: (column_count), borrowed for the layout's life. */
+enum status csv_header(struct csv_layout *layout, const struct csv_column *columns,
+	uint32_t column_count, const struct place *place, const char *line, size_t line_bytes,
+	struct error *error);
+
+/* values: (column_count), in the order of the columns; empty where absent. */
+enum status csv_line(const struct csv_layout *layout, const struct place *place, const char *line,
+	size_t line_bytes, struct csv_field *values, struct error *error);
+
+/* An integer in [minimum, maximum]. */
+enum status csv_count(const struct place *place, const char *name, const struct csv_field *field,
+	uint64_t minimum, uint64_t maximum, uint64_t *value, struct error *error);
+
+#endif

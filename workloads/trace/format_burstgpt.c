@@ -1,0 +1,124 @@
+#include "workloads/trace/format.h"
+
+#include "engine/base/memory.h"
+#include "workloads/trace/csv_row.h"
+#include "workloads/trace/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* BurstGPT's CSV: Timestamp (seconds), Session ID and Elapsed time (newer files only; empty for
+   rows of an API), Model, Request tokens, Response tokens, Total tokens, Log Type. A row whose
+   response has no token failed where it was recorded and is passed over. */
+
+enum { COLUMN_TIME, COLUMN_INPUT, COLUMN_OUTPUT, COLUMN_SESSION, COLUMN_COUNT };
+
+static const struct csv_column columns[COLUMN_COUNT] = {{"Timestamp", true},
+	{"Request tokens", true}, {"Response tokens", true}, {"Session ID", false}};
+
+struct burstgpt {
+	struct csv_layout layout;
+	char *session; /* of the row last read */
+	size_t session_capacity;
+};
+
+static bool burstgpt_recognises(const char *line, size_t line_bytes)
+{
+	return line_contains(line, line_bytes, "Timestamp") &&
+	       line_contains(line, line_bytes, "Request tokens");
+}
+
+static void *burstgpt_open(void)
+{
+	return memory_take(1, sizeof(struct burstgpt));
+}
+
+static void burstgpt_close(void *state)
+{
+	struct burstgpt *burstgpt = state;
+
+	free(burstgpt->session);
+	free(burstgpt);
+}
+
+static enum status burstgpt_header(void *state, const struct place *place, const char *line,
+	size_t line_bytes, struct error *error)
+{
+	struct burstgpt *burstgpt = state;
+
+	return csv_header(&burstgpt->layout, columns, COLUMN_COUNT, place, line, line_bytes, error);
+}
+
+/* Printable ASCII, as it goes into tab-separated files and JSON. */
+static bool is_label(const struct csv_field *field)
+{
+	for (size_t i = 0; i < field->bytes; i++) {
+		if (field->text[i] < ' ' || field->text[i] > '~') {
+			return false;
+		}
+	}
+	return true;
+}
+
+static enum status keep_session(struct burstgpt *burstgpt, const struct place *place,
+	const struct csv_field *field, const char **session, struct error *error)
+{
+	*session = NULL;
+	if (!is_label(field)) {
+		return place_error(error, place, columns[COLUMN_SESSION].name, field->text,
+			field->bytes, "printable ASCII, or nothing");
+	}
+	if (field->bytes > 0) {
+		burstgpt->session = memory_grow(
+			burstgpt->session, &burstgpt->session_capacity, field->bytes + 1, 1);
+		memcpy(burstgpt->session, field->text, field->bytes);
+		burstgpt->session[field->bytes] = '\0';
+		*session = burstgpt->session;
+	}
+	return STATUS_OK;
+}
+
+static enum status burstgpt_row(void *state, const struct place *place, const char *line,
+	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
+{
+	struct burstgpt *burstgpt = state;
+	struct csv_field values[COLUMN_COUNT];
+	uint64_t input = 0;
+	uint64_t output = 0;
+	enum status status = csv_line(&burstgpt->layout, place, line, line_bytes, values, error);
+
+	if (status == STATUS_OK && (!number_scaled(values[COLUMN_TIME].text,
+					    values[COLUMN_TIME].bytes, 9, &row->arrival_ns) ||
+					   row->arrival_ns > TRACE_TIME_NS_MAX)) {
+		status = place_error(error, place, columns[COLUMN_TIME].name,
+			values[COLUMN_TIME].text, values[COLUMN_TIME].bytes,
+			"seconds in [0, 2^63 ns)");
+	}
+	if (status == STATUS_OK) {
+		status = csv_count(place, columns[COLUMN_OUTPUT].name, &values[COLUMN_OUTPUT], 0,
+			TRACE_LENGTH_MAX, &output, error);
+	}
+	*is_skipped = status == STATUS_OK && output == 0;
+	if (status == STATUS_OK) {
+		status = csv_count(place, columns[COLUMN_INPUT].name, &values[COLUMN_INPUT],
+			*is_skipped ? 0 : 1, TRACE_LENGTH_MAX, &input, error);
+	}
+	row->input_length = (uint32_t)input;
+	row->output_length = (uint32_t)output;
+	if (status == STATUS_OK) {
+		status = keep_session(
+			burstgpt, place, &values[COLUMN_SESSION], &row->session, error);
+	}
+	return status;
+}
+
+const struct format format_burstgpt = {
+	.name = "burstgpt",
+	.starts_at_first_row = true,
+	.skip_reason = "rows without response tokens: failures at the source",
+	.recognises = burstgpt_recognises,
+	.open = burstgpt_open,
+	.close = burstgpt_close,
+	.header = burstgpt_header,
+	.row = burstgpt_row,
+};

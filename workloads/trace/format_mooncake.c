@@ -1,0 +1,79 @@
+#include "workloads/trace/format.h"
+
+#include "engine/base/integer.h"
+#include "workloads/trace/json_row.h"
+
+/* Mooncake JSONL: {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": [...]}. Two
+   optional fields tie turns of one conversation together: session_id, and delay, the milliseconds
+   between the end of the turn before and this one. */
+
+enum {
+	FIELD_TIMESTAMP,
+	FIELD_INPUT,
+	FIELD_OUTPUT,
+	FIELD_IDS,
+	FIELD_SESSION,
+	FIELD_DELAY,
+	FIELD_COUNT
+};
+
+static const struct json_field fields[FIELD_COUNT] = {
+	[FIELD_TIMESTAMP] = {"timestamp", JSON_TIME, true, 6, 0, TRACE_TIME_NS_MAX,
+		"milliseconds in [0, 2^63 ns)"},
+	[FIELD_INPUT] = {"input_length", JSON_COUNT, true, 0, 1, TRACE_LENGTH_MAX,
+		"an integer in [1, 268435456]"},
+	[FIELD_OUTPUT] = {"output_length", JSON_COUNT, true, 0, 1, TRACE_LENGTH_MAX,
+		"an integer in [1, 268435456]"},
+	[FIELD_IDS] = {"hash_ids", JSON_IDS, false, 0, 0, INT64_MAX,
+		"an array of integers in [0, 2^63)"},
+	[FIELD_SESSION] = {"session_id", JSON_LABEL, false, 0, 0, 0,
+		"a text without control characters, or an integer"},
+	[FIELD_DELAY] = {"delay", JSON_TIME, false, 6, 0, TRACE_TIME_NS_MAX,
+		"milliseconds in [0, 2^63 ns)"},
+};
+
+static bool mooncake_recognises(const char *line, size_t line_bytes)
+{
+	return line_bytes > 0 && line[0] == '{' &&
+	       line_contains(line, line_bytes, "\"input_length\"");
+}
+
+static void *mooncake_open(void)
+{
+	return json_reader_open(fields, FIELD_COUNT);
+}
+
+static void mooncake_close(void *state)
+{
+	json_reader_close(state);
+}
+
+static enum status mooncake_row(void *state, const struct place *place, const char *line,
+	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
+{
+	struct json_value values[FIELD_COUNT];
+	enum status status = json_reader_row(state, place, line, line_bytes, values, error);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	*is_skipped = false;
+	row->arrival_ns = values[FIELD_TIMESTAMP].number;
+	row->input_length = u32_from(values[FIELD_INPUT].number);
+	row->output_length = u32_from(values[FIELD_OUTPUT].number);
+	row->session = values[FIELD_SESSION].text;
+	row->has_delay = values[FIELD_DELAY].is_present;
+	row->delay_ns = values[FIELD_DELAY].number;
+	row->hash_ids = values[FIELD_IDS].ids;
+	row->hash_id_count = u32_from(values[FIELD_IDS].id_count);
+	return STATUS_OK;
+}
+
+const struct format format_mooncake = {
+	.name = "mooncake",
+	.trace_block_size = 512,
+	.recognises = mooncake_recognises,
+	.open = mooncake_open,
+	.close = mooncake_close,
+	.row = mooncake_row,
+};

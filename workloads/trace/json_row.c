@@ -1,0 +1,365 @@
+#include "workloads/trace/json_row.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "workloads/trace/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <yajl/yajl_parse.h>
+
+static const uint32_t FIELD_UNKNOWN = UINT32_MAX;
+
+struct json_reader {
+	const struct json_field *fields;
+	uint32_t field_count;
+
+	/* The row being read. */
+	const struct place *place;
+	struct json_value *values;
+	struct error *error;
+	enum status status;
+	uint32_t depth;
+	uint32_t field;	     /* whose value comes next; FIELD_UNKNOWN: one to pass over */
+	uint32_t next_field; /* rows tend to repeat an order: where to look first */
+	bool is_in_ids;
+	bool is_seen[JSON_FIELDS_MAX];
+
+	uint64_t *ids;
+	size_t id_count, id_capacity;
+	char *text; /* texts, each closed by a zero byte */
+	size_t text_bytes, text_capacity;
+	size_t text_at[JSON_FIELDS_MAX];
+	size_t ids_at[JSON_FIELDS_MAX];
+};
+
+struct json_reader *json_reader_open(const struct json_field *fields, uint32_t field_count)
+{
+	struct json_reader *reader = memory_take(1, sizeof(*reader));
+
+	check(field_count >= 1 && field_count <= JSON_FIELDS_MAX);
+	reader->fields = fields;
+	reader->field_count = field_count;
+	/* So that an empty array is not taken for none. */
+	reader->ids = memory_grow(NULL, &reader->id_capacity, 1, sizeof(*reader->ids));
+	return reader;
+}
+
+void json_reader_close(struct json_reader *reader)
+{
+	if (reader != NULL) {
+		free(reader->ids);
+		free(reader->text);
+		free(reader);
+	}
+}
+
+/* Ends the parse: YAJL stops when a callback returns 0. */
+static int refuse(struct json_reader *reader, const char *found, size_t bytes)
+{
+	const struct json_field *field = &reader->fields[reader->field];
+
+	reader->status = place_error(
+		reader->error, reader->place, field->name, found, bytes, "%s", field->expected);
+	return 0;
+}
+
+/* Whether a value at this place belongs to a field of the table. */
+static bool is_wanted(const struct json_reader *reader)
+{
+	return reader->field != FIELD_UNKNOWN && (reader->depth == 1 || reader->is_in_ids);
+}
+
+static int on_row_level_value(struct json_reader *reader, const char *found, size_t bytes)
+{
+	if (reader->depth == 0) {
+		reader->status = place_error(
+			reader->error, reader->place, NULL, found, bytes, "a JSON object");
+		return 0;
+	}
+	return is_wanted(reader) ? refuse(reader, found, bytes) : 1;
+}
+
+static void keep_text(struct json_reader *reader, const char *text, size_t bytes)
+{
+	reader->text = memory_grow(
+		reader->text, &reader->text_capacity, reader->text_bytes + bytes + 1, 1);
+	memcpy(reader->text + reader->text_bytes, text, bytes);
+	reader->text[reader->text_bytes + bytes] = '\0';
+	reader->text_at[reader->field] = reader->text_bytes;
+	reader->text_bytes += bytes + 1;
+	reader->values[reader->field].is_present = true;
+}
+
+static int on_id(struct json_reader *reader, const char *text, size_t bytes)
+{
+	uint64_t id = 0;
+
+	if (!number_count(text, bytes, &id) || id > reader->fields[reader->field].maximum) {
+		return refuse(reader, text, bytes);
+	}
+	if (reader->id_count == reader->id_capacity) {
+		reader->ids = memory_grow(reader->ids, &reader->id_capacity, reader->id_count + 1,
+			sizeof(*reader->ids));
+	}
+	reader->ids[reader->id_count++] = id;
+	return 1;
+}
+
+static int on_number(void *context, const char *text, size_t bytes)
+{
+	struct json_reader *reader = context;
+
+	if (!is_wanted(reader)) {
+		return on_row_level_value(reader, text, bytes);
+	}
+	if (reader->is_in_ids) {
+		return on_id(reader, text, bytes);
+	}
+	const struct json_field *field = &reader->fields[reader->field];
+	struct json_value *value = &reader->values[reader->field];
+	bool is_good = false;
+	switch (field->kind) {
+	case JSON_COUNT:
+		is_good = number_count(text, bytes, &value->number);
+		break;
+	case JSON_TIME:
+		is_good = number_scaled(text, bytes, field->places, &value->number);
+		break;
+	case JSON_LABEL:
+		is_good = number_count(
+			text + (text[0] == '-'), bytes - (text[0] == '-'), &value->number);
+		break;
+	case JSON_IDS:
+		break;
+	}
+	if (!is_good || (field->kind != JSON_LABEL && (value->number < field->minimum ||
+							      value->number > field->maximum))) {
+		return refuse(reader, text, bytes);
+	}
+	if (field->kind == JSON_LABEL) {
+		keep_text(reader, text, bytes);
+	}
+	value->is_present = true;
+	return 1;
+}
+
+/* Labels go into tab-separated files as they are. */
+static bool is_label(const unsigned char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] < ' ' || text[i] == 0x7f) {
+			return false;
+		}
+	}
+	return bytes > 0;
+}
+
+static int on_string(void *context, const unsigned char *text, size_t bytes)
+{
+	struct json_reader *reader = context;
+
+	if (is_wanted(reader) && !reader->is_in_ids &&
+		reader->fields[reader->field].kind == JSON_LABEL && is_label(text, bytes)) {
+		keep_text(reader, (const char *)text, bytes);
+		return 1;
+	}
+	return on_row_level_value(reader, (const char *)text, bytes);
+}
+
+static int on_null(void *context)
+{
+	struct json_reader *reader = context;
+
+	if (is_wanted(reader) && !reader->is_in_ids && !reader->fields[reader->field].is_required) {
+		return 1;
+	}
+	return on_row_level_value(reader, "null", 4);
+}
+
+static int on_boolean(void *context, int value)
+{
+	return on_row_level_value(context, value ? "true" : "false", value ? 4 : 5);
+}
+
+static int on_map_key(void *context, const unsigned char *text, size_t bytes)
+{
+	struct json_reader *reader = context;
+
+	if (reader->depth != 1) {
+		return 1;
+	}
+	reader->field = FIELD_UNKNOWN;
+	for (uint32_t i = 0; i < reader->field_count; i++) {
+		uint32_t at = reader->next_field + i;
+		at -= at >= reader->field_count ? reader->field_count : 0;
+		const char *name = reader->fields[at].name;
+		if (strlen(name) == bytes && memcmp(name, text, bytes) == 0) {
+			reader->field = at;
+			reader->next_field = at + 1 < reader->field_count ? at + 1 : 0;
+			break;
+		}
+	}
+	if (reader->field == FIELD_UNKNOWN) {
+		return 1;
+	}
+	if (reader->is_seen[reader->field]) {
+		reader->status = place_error(reader->error, reader->place,
+			reader->fields[reader->field].name, "it twice", 8, "it once");
+		return 0;
+	}
+	reader->is_seen[reader->field] = true;
+	return 1;
+}
+
+static int deepen(struct json_reader *reader)
+{
+	reader->depth++;
+	if (reader->depth > JSON_DEPTH_MAX) {
+		reader->status = place_error(reader->error, reader->place, NULL, "deeper nesting",
+			14, "at most %d levels", JSON_DEPTH_MAX);
+		return 0;
+	}
+	return 1;
+}
+
+static int on_start_map(void *context)
+{
+	struct json_reader *reader = context;
+
+	if (is_wanted(reader) && !on_row_level_value(reader, "an object", 9)) {
+		return 0;
+	}
+	return deepen(reader);
+}
+
+static int on_end(void *context)
+{
+	struct json_reader *reader = context;
+
+	reader->depth--;
+	reader->is_in_ids = false;
+	return 1;
+}
+
+static int on_start_array(void *context)
+{
+	struct json_reader *reader = context;
+
+	if (reader->depth == 0) {
+		return on_row_level_value(reader, "an array", 8);
+	}
+	if (is_wanted(reader)) {
+		if (reader->is_in_ids || reader->fields[reader->field].kind != JSON_IDS) {
+			return on_row_level_value(reader, "an array", 8);
+		}
+		reader->is_in_ids = true;
+		reader->ids_at[reader->field] = reader->id_count;
+		reader->values[reader->field].is_present = true;
+	}
+	return deepen(reader);
+}
+
+static int on_end_array(void *context)
+{
+	struct json_reader *reader = context;
+
+	if (reader->is_in_ids) {
+		size_t count = reader->id_count - reader->ids_at[reader->field];
+		reader->values[reader->field].id_count = count;
+		if (count > JSON_IDS_MAX) {
+			reader->status = place_error(reader->error, reader->place,
+				reader->fields[reader->field].name, "more", 4, "at most %d numbers",
+				JSON_IDS_MAX);
+			return 0;
+		}
+	}
+	return on_end(context);
+}
+
+static const yajl_callbacks callbacks = {
+	.yajl_null = on_null,
+	.yajl_boolean = on_boolean,
+	.yajl_number = on_number,
+	.yajl_string = on_string,
+	.yajl_start_map = on_start_map,
+	.yajl_map_key = on_map_key,
+	.yajl_end_map = on_end,
+	.yajl_start_array = on_start_array,
+	.yajl_end_array = on_end_array,
+};
+
+/* YAJL's own words for broken JSON ("lexical error: invalid char in json text."), on one line. */
+static enum status broken_json(struct json_reader *reader, yajl_handle parser, size_t column,
+	const char *line, size_t line_bytes)
+{
+	unsigned char *words = yajl_get_error(parser, 0, NULL, 0);
+
+	char text[128];
+
+	size_t bytes = words == NULL ? 0 : strcspn((char *)words, "\n");
+	bytes = bytes < sizeof(text) - 1 ? bytes : sizeof(text) - 1;
+	memcpy(text, words == NULL ? (unsigned char *)"" : words, bytes);
+	text[bytes] = '\0';
+	yajl_free_error(parser, words);
+	return place_error(reader->error, reader->place, NULL, line, line_bytes,
+		"a JSON object (near column %zu: %s)", column, text);
+}
+
+static enum status parse(struct json_reader *reader, const char *line, size_t line_bytes)
+{
+	yajl_handle parser = yajl_alloc(&callbacks, NULL, reader);
+	enum status status = STATUS_OK;
+
+	check(parser != NULL);
+	yajl_status result = yajl_parse(parser, (const unsigned char *)line, line_bytes);
+	size_t column = (size_t)u64_max(yajl_get_bytes_consumed(parser), 1);
+	if (result == yajl_status_ok) {
+		result = yajl_complete_parse(parser);
+		column = line_bytes + 1;
+	}
+	if (result == yajl_status_client_canceled) {
+		status = reader->status;
+		check(status != STATUS_OK);
+	} else if (result != yajl_status_ok) {
+		status = broken_json(reader, parser, column, line, line_bytes);
+	}
+	yajl_free(parser);
+	return status;
+}
+
+enum status json_reader_row(struct json_reader *reader, const struct place *place, const char *line,
+	size_t line_bytes, struct json_value *values, struct error *error)
+{
+	reader->place = place;
+	reader->values = values;
+	reader->error = error;
+	reader->status = STATUS_OK;
+	reader->depth = 0;
+	reader->field = FIELD_UNKNOWN;
+	reader->is_in_ids = false;
+	reader->id_count = 0;
+	reader->text_bytes = 0;
+	memset(reader->is_seen, 0, sizeof(reader->is_seen));
+	memset(values, 0, reader->field_count * sizeof(*values));
+	enum status status = parse(reader, line, line_bytes);
+	for (uint32_t i = 0; status == STATUS_OK && i < reader->field_count; i++) {
+		const struct json_field *field = &reader->fields[i];
+		if (!values[i].is_present) {
+			if (field->is_required) {
+				status = place_error(error, place, field->name, "nothing", 7, "%s",
+					field->expected);
+			}
+			continue;
+		}
+		if (field->kind == JSON_LABEL) {
+			values[i].text = reader->text + reader->text_at[i];
+		}
+		if (field->kind == JSON_IDS) {
+			values[i].ids = reader->ids + reader->ids_at[i];
+		}
+	}
+	return status;
+}

@@ -1,0 +1,53 @@
+#ifndef WORKLOADS_TRACE_JSON_ROW_H
+#define WORKLOADS_TRACE_JSON_ROW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "workloads/trace/place.h"
+
+/* One JSON object on a line, read for the fields of a table; fields that the table does not name
+   are passed over, whatever they hold. Parsing is YAJL's: strict JSON, UTF-8 checked, no comments.
+ */
+
+enum json_kind {
+	JSON_COUNT, /* .number: an integer in [minimum, maximum] */
+	JSON_TIME,  /* .number: a decimal times 10^places, up to maximum */
+	JSON_LABEL, /* .text: a text, or an integer as it is spelled */
+	JSON_IDS,   /* .ids: an array of integers, each up to maximum */
+};
+
+struct json_field {
+	const char *name;
+	enum json_kind kind;
+	bool is_required;
+	uint32_t places;
+	uint64_t minimum, maximum;
+	const char *expected; /* for errors: "an integer in [1, 268435456]" */
+};
+
+/* Zero where the field is absent, or null and not required. text and ids are borrowed from the
+   reader until its next row. */
+struct json_value {
+	bool is_present;
+	uint64_t number;
+	const char *text;
+	const uint64_t *ids; /* (id_count) */
+	size_t id_count;
+};
+
+enum { JSON_FIELDS_MAX = 12, JSON_DEPTH_MAX = 64, JSON_IDS_MAX = 1 << 22 };
+
+struct json_reader;
+
+/* fields: (field_count), borrowed for the reader's life. */
+struct json_reader *json_reader_open(const struct json_field *fields, uint32_t field_count);
+void json_reader_close(struct json_reader *reader);
+
+/* values: (field_count), in the order of the table. */
+enum status json_reader_row(struct json_reader *reader, const struct place *place, const char *line,
+	size_t line_bytes, struct json_value *values, struct error *error);
+
+#endif

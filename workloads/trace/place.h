@@ -1,0 +1,24 @@
+#ifndef WORKLOADS_TRACE_PLACE_H
+#define WORKLOADS_TRACE_PLACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+
+/* Where in a file something stands, and the one line that says what is wrong with it:
+
+       PATH:LINE: FIELD: found WHAT, expected WHAT  */
+
+struct place {
+	const char *path; /* borrowed */
+	uint64_t line;	  /* from 1; 0: the file as a whole */
+};
+
+/* Returns STATUS_INPUT. found: (found_bytes) of the file, quoted as they are, cut and with anything
+   unprintable shown as `?`. field: NULL when the whole line is meant. */
+enum status place_error(struct error *error, const struct place *place, const char *field,
+	const char *found, size_t found_bytes, const char *expected_format, ...)
+	__attribute__((format(printf, 6, 7)));
+
+#endif

@@ -1,0 +1,377 @@
+#include "workloads/trace/trace.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "workloads/trace/format.h"
+#include "workloads/trace/line_reader.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A line that is kept, to be read again when its time has come. */
+struct sorted_line {
+	uint64_t arrival_ns, line;
+	size_t at, bytes; /* in sorted_text */
+};
+
+struct trace {
+	struct line_reader *lines;
+	const struct format *format;
+	void *state;
+	uint32_t trace_block_size;
+	uint64_t row_count;
+	uint64_t blank_line; /* the first of blank lines just passed; 0: none */
+	uint64_t last_arrival_ns, last_line;
+	uint64_t start_ns; /* what the first row's time becomes 0 by */
+	uint64_t skipped_count;
+
+	bool is_sorted;		    /* rows come from what follows, not from lines */
+	struct sorted_line *sorted; /* (sorted_count) */
+	size_t sorted_count, sorted_next;
+	char *sorted_text;
+};
+
+static bool is_blank(const char *line, size_t line_bytes)
+{
+	for (size_t i = 0; i < line_bytes; i++) {
+		if (line[i] != ' ' && line[i] != '\t') {
+			return false;
+		}
+	}
+	return true;
+}
+
+static struct place place_of(const struct trace *trace, uint64_t line)
+{
+	return (struct place){line_reader_path(trace->lines), line};
+}
+
+/* The next line with something on it; NULL at the end of the file. */
+static enum status next_line(
+	struct trace *trace, const char **line, size_t *line_bytes, struct error *error)
+{
+	enum status status;
+
+	do {
+		status = line_reader_next(trace->lines, line, line_bytes, error);
+		if (status != STATUS_OK || *line == NULL) {
+			return status;
+		}
+		if (is_blank(*line, *line_bytes) && trace->blank_line == 0) {
+			trace->blank_line = line_reader_line(trace->lines);
+		}
+	} while (is_blank(*line, *line_bytes));
+	if (trace->blank_line != 0) {
+		struct place place = place_of(trace, trace->blank_line);
+		return place_error(error, &place, NULL, "a line with nothing on it", 25, "a row");
+	}
+	return STATUS_OK;
+}
+
+static enum status choose_format(struct trace *trace, enum trace_format wanted, const char *line,
+	size_t line_bytes, struct error *error)
+{
+	char names[120];
+	size_t used = 0;
+	struct place place = place_of(trace, 1);
+
+	if (wanted != TRACE_FORMAT_ANY) {
+		trace->format = formats[wanted - 1];
+		return STATUS_OK;
+	}
+	trace->format = format_of_line(line, line_bytes);
+	if (trace->format != NULL) {
+		return STATUS_OK;
+	}
+	for (uint32_t i = 0; i < TRACE_FORMAT_COUNT - 1; i++) {
+		int added = snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : ", ",
+			formats[i]->name);
+		check(added > 0);
+		used += (size_t)added;
+		check(used < sizeof(names));
+	}
+	return place_error(
+		error, &place, NULL, line, line_bytes, "the first line of a trace (%s)", names);
+}
+
+static enum status read_start(
+	struct trace *trace, const struct trace_options *options, struct error *error)
+{
+	const char *line = NULL;
+	size_t line_bytes = 0;
+	enum status status = next_line(trace, &line, &line_bytes, error);
+	struct place place = place_of(trace, 0);
+
+	if (status != STATUS_OK) {
+		return status;
+	}
+	if (line == NULL) {
+		return place_error(
+			error, &place, NULL, "an empty file", 13, "a trace with at least one row");
+	}
+	status = choose_format(trace, options->format, line, line_bytes, error);
+	if (status != STATUS_OK) {
+		return status;
+	}
+	trace->trace_block_size = options->trace_block_size != 0 ? options->trace_block_size
+								 : trace->format->trace_block_size;
+	trace->state = trace->format->open();
+	if (trace->format->header != NULL) {
+		place.line = 1;
+		return trace->format->header(trace->state, &place, line, line_bytes, error);
+	}
+	line_reader_unread(trace->lines);
+	return STATUS_OK;
+}
+
+/* The power of two that the number of ids would be right for, 0: none. */
+static uint32_t fitting_block_size(const struct trace_row *row)
+{
+	for (uint32_t size = 1; size <= 1 << 16; size *= 2) {
+		if (row->hash_id_count == u64_divide_up(row->input_length, size) ||
+			row->hash_id_count == row->input_length / size) {
+			return size;
+		}
+	}
+	return 0;
+}
+
+/* A row has an id for each whole block of its prompt, and for the rest or not: both are in use. */
+static enum status check_ids(const struct trace *trace, const struct place *place,
+	const struct trace_row *row, struct error *error)
+{
+	char found[64];
+	char expected[64];
+
+	if (row->hash_ids == NULL) {
+		return STATUS_OK;
+	}
+	check(trace->trace_block_size > 0);
+	uint64_t whole = row->input_length / trace->trace_block_size;
+	uint64_t all = u64_divide_up(row->input_length, trace->trace_block_size);
+	if (row->hash_id_count == whole || row->hash_id_count == all) {
+		return STATUS_OK;
+	}
+	int bytes = snprintf(found, sizeof(found), "%" PRIu32 " ids for input_length %" PRIu32,
+		row->hash_id_count, row->input_length);
+	snprintf(expected, sizeof(expected), "%" PRIu64 "%s", whole,
+		whole == all ? "" : " or one more for the rest");
+	uint32_t fitting = fitting_block_size(row);
+	if (fitting > 0) {
+		return place_error(error, place, "hash_ids", found, (size_t)bytes,
+			"%s at %" PRIu32 " tokens an id (--trace-block-size %" PRIu32 " would fit)",
+			expected, trace->trace_block_size, fitting);
+	}
+	return place_error(error, place, "hash_ids", found, (size_t)bytes,
+		"%s at %" PRIu32 " tokens an id (--trace-block-size)", expected,
+		trace->trace_block_size);
+}
+
+static enum status check_order(struct trace *trace, const struct place *place,
+	const struct trace_row *row, struct error *error)
+{
+	char found[96];
+
+	if (trace->row_count > 0 && row->arrival_ns < trace->last_arrival_ns) {
+		int bytes = snprintf(found, sizeof(found), "a time %" PRIu64 " ns earlier",
+			trace->last_arrival_ns - row->arrival_ns);
+		return place_error(error, place, NULL, found, (size_t)bytes,
+			"a time not before that of line %" PRIu64 " (--sort brings rows in order)",
+			trace->last_line);
+	}
+	trace->last_arrival_ns = row->arrival_ns;
+	trace->last_line = place->line;
+	return STATUS_OK;
+}
+
+/* The next line that stands for a request, as a row; *has_row is false at the end. */
+static enum status parse_next(struct trace *trace, struct trace_row *row, struct place *place,
+	bool *has_row, struct error *error)
+{
+	bool is_skipped = true;
+
+	*has_row = false;
+	while (is_skipped) {
+		const char *line = NULL;
+		size_t line_bytes = 0;
+		enum status status = next_line(trace, &line, &line_bytes, error);
+		if (status != STATUS_OK || line == NULL) {
+			return status;
+		}
+		memset(row, 0, sizeof(*row));
+		*place = place_of(trace, line_reader_line(trace->lines));
+		status = trace->format->row(
+			trace->state, place, line, line_bytes, row, &is_skipped, error);
+		if (status != STATUS_OK) {
+			return status;
+		}
+		trace->skipped_count += is_skipped;
+	}
+	*has_row = true;
+	return STATUS_OK;
+}
+
+/* ---- rows in order of time, for --sort ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct sorted_line *x = a;
+	const struct sorted_line *y = b;
+
+	if (x->arrival_ns != y->arrival_ns) {
+		return x->arrival_ns < y->arrival_ns ? -1 : 1;
+	}
+	return x->line < y->line ? -1 : 1;
+}
+
+static enum status sort_lines(struct trace *trace, struct error *error)
+{
+	size_t text_bytes = 0;
+	size_t text_capacity = 0;
+	size_t capacity = 0;
+	struct trace_row row;
+	struct place place;
+	bool has_row = true;
+
+	for (;;) {
+		enum status status = parse_next(trace, &row, &place, &has_row, error);
+		if (status != STATUS_OK) {
+			return status;
+		}
+		if (!has_row) {
+			break;
+		}
+		const char *line = NULL;
+		size_t line_bytes = 0;
+		line_reader_last(trace->lines, &line, &line_bytes);
+		trace->sorted_text =
+			memory_grow(trace->sorted_text, &text_capacity, text_bytes + line_bytes, 1);
+		memcpy(trace->sorted_text + text_bytes, line, line_bytes);
+		trace->sorted = memory_grow(
+			trace->sorted, &capacity, trace->sorted_count + 1, sizeof(*trace->sorted));
+		trace->sorted[trace->sorted_count++] =
+			(struct sorted_line){row.arrival_ns, place.line, text_bytes, line_bytes};
+		text_bytes += line_bytes;
+	}
+	if (trace->sorted_count > 0) {
+		qsort(trace->sorted, trace->sorted_count, sizeof(*trace->sorted), by_time);
+	}
+	trace->is_sorted = true;
+	return STATUS_OK;
+}
+
+static enum status parse_sorted(struct trace *trace, struct trace_row *row, struct place *place,
+	bool *has_row, struct error *error)
+{
+	bool is_skipped = false;
+
+	*has_row = trace->sorted_next < trace->sorted_count;
+	if (!*has_row) {
+		return STATUS_OK;
+	}
+	const struct sorted_line *line = &trace->sorted[trace->sorted_next++];
+	memset(row, 0, sizeof(*row));
+	*place = place_of(trace, line->line);
+	return trace->format->row(trace->state, place, trace->sorted_text + line->at, line->bytes,
+		row, &is_skipped, error);
+}
+
+enum status trace_next(
+	struct trace *trace, struct trace_row *row, bool *has_row, struct error *error)
+{
+	struct place place = place_of(trace, 0);
+	enum status status = trace->is_sorted ? parse_sorted(trace, row, &place, has_row, error)
+					      : parse_next(trace, row, &place, has_row, error);
+
+	if (status == STATUS_OK && !*has_row) {
+		return trace->row_count > 0 ? STATUS_OK
+					    : place_error(error, &place, NULL, "no row", 6,
+						      "a trace with at least one");
+	}
+	if (status == STATUS_OK) {
+		status = check_ids(trace, &place, row, error);
+	}
+	if (status == STATUS_OK) {
+		status = check_order(trace, &place, row, error);
+	}
+	*has_row = status == STATUS_OK;
+	if (status != STATUS_OK) {
+		return status;
+	}
+	if (trace->row_count == 0 && trace->format->starts_at_first_row) {
+		trace->start_ns = row->arrival_ns;
+	}
+	row->arrival_ns -= trace->start_ns;
+	row->line = place.line;
+	row->index = trace->row_count++;
+	row->turn_index = NO_TURN;
+	return STATUS_OK;
+}
+
+enum status trace_open(struct trace **out, const char *path, const struct trace_options *options,
+	struct error *error)
+{
+	struct trace *trace = memory_take(1, sizeof(*trace));
+	enum status status = line_reader_open(&trace->lines, path, error);
+
+	*out = NULL;
+	if (status == STATUS_OK) {
+		status = read_start(trace, options, error);
+	}
+	if (status == STATUS_OK && options->sort) {
+		status = sort_lines(trace, error);
+	}
+	if (status != STATUS_OK) {
+		trace_close(trace);
+		return status;
+	}
+	*out = trace;
+	return STATUS_OK;
+}
+
+void trace_close(struct trace *trace)
+{
+	if (trace == NULL) {
+		return;
+	}
+	if (trace->format != NULL) {
+		trace->format->close(trace->state);
+	}
+	line_reader_close(trace->lines);
+	free(trace->sorted);
+	free(trace->sorted_text);
+	free(trace);
+}
+
+uint32_t trace_block_size(const struct trace *trace)
+{
+	return trace->trace_block_size;
+}
+
+const char *trace_format_name(const struct trace *trace)
+{
+	return trace->format->name;
+}
+
+uint64_t trace_skipped_count(const struct trace *trace)
+{
+	return trace->skipped_count;
+}
+
+const char *trace_skip_reason(const struct trace *trace)
+{
+	return trace->format->skip_reason;
+}
+
+enum status trace_finish(struct trace *trace, struct error *error)
+{
+	return line_reader_finish(trace->lines, error);
+}
+
+uint64_t trace_xxh64(const struct trace *trace)
+{
+	return line_reader_xxh64(trace->lines);
+}
