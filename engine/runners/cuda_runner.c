@@ -7,7 +7,7 @@
 #include "engine/profiling/nvtx.h"
 #include "engine/policy.h"
 #include "kernels/sampling/sampler.h"
-#include "kernels/step_io/step.h"
+#include "kernels/step_io/step_io.h"
 
 #include <assert.h>
 #include <cuda_runtime_api.h>
@@ -20,7 +20,7 @@ enum {
 	BUCKET_STEP = 16, /* decode steps have 1, 2, 4, 8, 16, 32, 48, ... rows */
 	BUCKETS_MAX = 5 + 65536 / BUCKET_STEP,
 	STEPS_IN_FLIGHT = 2,
-	POLLS_A_QUERY = 1 << 16, /* looks at a step's mark before the driver is asked */
+	POLLS_A_QUERY = 1 << 16, /* polls of the completion flag per query of the driver */
 	SURE_SPLITS = 8,	 /* of each decode row are copied unasked, if there or not */
 };
 
@@ -60,13 +60,13 @@ struct cuda_runner {
 	uint32_t block_count; /* of decode attention's kernels */
 
 	/* a step's data, on the device and, for either of two steps, in pinned memory */
-	struct step_edges edges;
+	struct step_io io;
 	unsigned char *data;
 	unsigned char *host_data;
-	struct step_head *heads; /* of the half of host_data that is filled now */
-	unsigned char *host;	 /* the lists of that half */
-	int32_t *host_tokens;	 /* pinned: (2, sample_capacity) */
-	struct step_mark *marks;
+	struct step_header *headers; /* of the slot of host_data that is being filled */
+	unsigned char *host;	     /* the lists in that slot */
+	int32_t *host_tokens;	     /* pinned: (2, sample_capacity) */
+	struct step_completion *completions;
 	uint64_t *step_count; /* device */
 	uint32_t addition_capacity;
 	uint32_t split_room;  /* splits that the data has room for */
@@ -265,12 +265,12 @@ static void fill_padding(
 	}
 }
 
-/* Additions to the block tables, and the heads that tell how much there is. */
-static void fill_edges(struct cuda_runner *runner, const struct layout *layout,
+/* Additions to the block tables, and the headers with the lengths. */
+static void fill_headers(struct cuda_runner *runner, const struct layout *layout,
 	uint32_t split_count, const struct block_addition *additions, uint32_t addition_count)
 {
 	size_t bytes = layout->splits + split_count * sizeof(struct decode_split);
-	struct table_addition *to = (void *)(runner->host + runner->edges.data_bytes);
+	struct table_addition *to = (void *)(runner->host + runner->io.data_bytes);
 
 	check(addition_count <= runner->addition_capacity);
 	for (uint32_t i = 0; i < addition_count; i++) {
@@ -281,7 +281,7 @@ static void fill_edges(struct cuda_runner *runner, const struct layout *layout,
 		};
 	}
 	for (uint32_t i = 0; i < STEP_BLOCKS; i++) {
-		runner->heads[i] = (struct step_head){
+		runner->headers[i] = (struct step_header){
 			.chunk_count = u32_from(u64_divide_up(bytes, (uint64_t)STEP_CHUNK)),
 			.addition_count = addition_count,
 		};
@@ -294,11 +294,11 @@ static enum status run_step(struct cuda_runner *runner, const struct layout *lay
 {
 	size_t splits = (size_t)batch->decode_count * SURE_SPLITS;
 	size_t sure_bytes = u64_min(
-		layout->splits + splits * sizeof(struct decode_split), runner->edges.data_bytes);
+		layout->splits + splits * sizeof(struct decode_split), runner->io.data_bytes);
 
 	nvtx_push(runner->domain, "upload");
 	enum status status = cuda_status(
-		step_begin(&runner->edges, sure_bytes, runner->stream), "step_begin", error);
+		step_begin(&runner->io, sure_bytes, runner->stream), "step_begin", error);
 	nvtx_pop(runner->domain);
 	if (status == STATUS_OK) {
 		status = cuda_forward_run(runner->forward, batch, runner->stream, error);
@@ -308,20 +308,20 @@ static enum status run_step(struct cuda_runner *runner, const struct layout *lay
 	}
 	nvtx_push(runner->domain, "collect");
 	status = cuda_status(
-		step_end(&runner->edges, batch->sample_count, runner->stream), "step_end", error);
+		step_end(&runner->io, batch->sample_count, runner->stream), "step_end", error);
 	nvtx_pop(runner->domain);
 	return status;
 }
 
-/* Whose turn it is to be filled. */
-static uint32_t take_turn(struct cuda_runner *runner)
+/* Points headers and host at the slot of the double buffer that the next step uses. */
+static uint32_t next_slot(struct cuda_runner *runner)
 {
-	uint32_t turn = (uint32_t)(runner->launched % STEPS_IN_FLIGHT);
+	uint32_t slot = (uint32_t)(runner->launched % STEPS_IN_FLIGHT);
 
 	check(runner->launched - runner->collected < STEPS_IN_FLIGHT);
-	runner->heads = (void *)(runner->host_data + turn * runner->edges.host_stride);
-	runner->host = (unsigned char *)(runner->heads + STEP_BLOCKS);
-	return turn;
+	runner->headers = (void *)(runner->host_data + slot * runner->io.host_stride);
+	runner->host = (unsigned char *)(runner->headers + STEP_BLOCKS);
+	return slot;
 }
 
 /* Runs a step that has no tokens to give, to its end. */
@@ -377,9 +377,9 @@ static enum status rehearse(struct cuda_runner *runner, struct error *error)
 	enum status status = STATUS_OK;
 
 	for (uint32_t i = 0; i < STEPS_IN_FLIGHT && status == STATUS_OK; i++) {
-		take_turn(runner);
+		next_slot(runner);
 		fill_padding(runner, &bucket->layout, 0, bucket->row_count);
-		fill_edges(runner, &bucket->layout, 0, NULL, 0);
+		fill_headers(runner, &bucket->layout, 0, NULL, 0);
 		status = cuda_status((int)cudaGraphLaunch(bucket->graph, runner->stream),
 			"cudaGraphLaunch", error);
 		runner->launched++;
@@ -400,9 +400,9 @@ static enum status open_buckets(struct cuda_runner *runner, bool is_eager, struc
 		struct bucket *bucket = &runner->buckets[i];
 		struct cuda_batch batch = device_batch(runner, &bucket->layout);
 		batch.token_count = batch.decode_count = batch.sample_count = bucket->row_count;
-		take_turn(runner);
+		next_slot(runner);
 		fill_padding(runner, &bucket->layout, 0, bucket->row_count);
-		fill_edges(runner, &bucket->layout, 0, NULL, 0);
+		fill_headers(runner, &bucket->layout, 0, NULL, 0);
 		status = run_silent(runner, &bucket->layout, &batch, error);
 		if (status == STATUS_OK && !is_eager) {
 			status = capture(runner, bucket, &batch, error);
@@ -464,7 +464,7 @@ static enum status launch_decode(struct cuda_runner *runner, const struct batch 
 	nvtx_push(runner->domain, "fill");
 	uint32_t splits = fill_batch(runner, layout, batch, &device);
 	fill_padding(runner, layout, batch->row_count, bucket->row_count);
-	fill_edges(runner, layout, splits, batch->additions, batch->addition_count);
+	fill_headers(runner, layout, splits, batch->additions, batch->addition_count);
 	nvtx_pop(runner->domain);
 	if (bucket->graph != NULL && splits <= runner->split_limit) {
 		*mode = STEP_MODE_GRAPH;
@@ -490,7 +490,7 @@ static enum status launch_general(
 
 	nvtx_push(runner->domain, "fill");
 	uint32_t splits = fill_batch(runner, &layout, batch, &device);
-	fill_edges(runner, &layout, splits, batch->additions, batch->addition_count);
+	fill_headers(runner, &layout, splits, batch->additions, batch->addition_count);
 	fill_groups(runner, &layout, &device);
 	nvtx_pop(runner->domain);
 	return run_step(runner, &layout, &device, error);
@@ -500,7 +500,7 @@ static enum status cuda_launch(void *state, const struct batch *batch, struct er
 {
 	struct cuda_runner *runner = state;
 	bool is_decode = batch->counts.prefill_rows == 0;
-	struct flight *flight = &runner->flights[take_turn(runner)];
+	struct flight *flight = &runner->flights[next_slot(runner)];
 
 	if (runner->start_ns != 0) {
 		nvtx_pop(runner->domain);
@@ -520,11 +520,11 @@ static enum status cuda_launch(void *state, const struct batch *batch, struct er
 	return status;
 }
 
-/* Looks at the mark until the GPU has set it; now and then asks whether it has failed. */
-static enum status await(
-	struct cuda_runner *runner, const volatile struct step_mark *mark, struct error *error)
+/* Polls the completion flag until the GPU sets it; queries the driver for errors now and then. */
+static enum status await(struct cuda_runner *runner,
+	const volatile struct step_completion *completion, struct error *error)
 {
-	for (uint64_t polls = 1; mark->done != runner->collected + 1; polls++) {
+	for (uint64_t polls = 1; completion->done != runner->collected + 1; polls++) {
 		if (polls % POLLS_A_QUERY == 0) {
 			int code = (int)cudaStreamQuery(runner->stream);
 			if (code != (int)cudaSuccess && code != (int)cudaErrorNotReady) {
@@ -540,25 +540,25 @@ static enum status cuda_collect(
 	void *state, int32_t *token_ids, struct step_time *time, struct error *error)
 {
 	struct cuda_runner *runner = state;
-	uint32_t turn = (uint32_t)(runner->collected % STEPS_IN_FLIGHT);
-	const struct flight *flight = &runner->flights[turn];
-	const struct step_mark *mark = &runner->marks[turn];
+	uint32_t slot = (uint32_t)(runner->collected % STEPS_IN_FLIGHT);
+	const struct flight *flight = &runner->flights[slot];
+	const struct step_completion *completion = &runner->completions[slot];
 
 	check(runner->collected < runner->launched);
-	enum status status = await(runner, mark, error);
+	enum status status = await(runner, completion, error);
 	if (status != STATUS_OK) {
 		return status;
 	}
 	uint64_t end_ns = clock_ns();
-	memcpy(token_ids, runner->host_tokens + turn * runner->edges.token_stride,
+	memcpy(token_ids, runner->host_tokens + slot * runner->io.token_stride,
 		flight->sampled_count * sizeof(int32_t));
 	time->mode = flight->mode;
 	time->elapsed_ns = end_ns - u64_max(flight->start_ns, runner->host_end_ns);
-	time->gpu_ns = u64_min(mark->end_ns - mark->begin_ns, time->elapsed_ns);
+	time->gpu_ns = u64_min(completion->end_ns - completion->begin_ns, time->elapsed_ns);
 	time->host_ns = time->elapsed_ns - time->gpu_ns;
-	time->idle_ns = runner->gpu_end_ns == 0 ? 0 : mark->begin_ns - runner->gpu_end_ns;
+	time->idle_ns = runner->gpu_end_ns == 0 ? 0 : completion->begin_ns - runner->gpu_end_ns;
 	runner->host_end_ns = end_ns;
-	runner->gpu_end_ns = mark->end_ns;
+	runner->gpu_end_ns = completion->end_ns;
 	runner->collected++;
 	return STATUS_OK;
 }
@@ -601,7 +601,7 @@ static void cuda_close(void *state)
 	cudaFree(runner->step_count);
 	cudaFreeHost(runner->host_data);
 	cudaFreeHost(runner->host_tokens);
-	cudaFreeHost(runner->marks);
+	cudaFreeHost(runner->completions);
 	if (runner->stream != NULL) {
 		cudaStreamDestroy(runner->stream);
 	}
@@ -654,7 +654,7 @@ static enum status take_pinned(void *out, uint64_t bytes, struct error *error)
 	return status;
 }
 
-static enum status open_edges(struct cuda_runner *runner, struct error *error)
+static enum status open_step_io(struct cuda_runner *runner, struct error *error)
 {
 	const struct engine_config *engine = &runner->engine;
 	uint64_t rows = runner->sample_capacity;
@@ -667,8 +667,8 @@ static enum status open_edges(struct cuda_runner *runner, struct error *error)
 	/* No entry of the block tables is added twice in a step. */
 	runner->addition_capacity =
 		u32_from((uint64_t)engine->policy->max_running(engine) * runner->table_width);
-	uint64_t additions = u32_max(runner->addition_capacity, STEP_SURE_ADDITIONS);
-	uint64_t line = sizeof(struct step_head);
+	uint64_t additions = u32_max(runner->addition_capacity, STEP_SPECULATIVE_ADDITIONS);
+	uint64_t line = sizeof(struct step_header);
 	uint64_t stride = STEP_BLOCKS * line + bytes + additions * sizeof(struct table_addition);
 	stride = u64_divide_up(stride, line) * line;
 	enum status status = take_device(&runner->data, bytes, error);
@@ -686,17 +686,17 @@ static enum status open_edges(struct cuda_runner *runner, struct error *error)
 			&runner->host_tokens, STEPS_IN_FLIGHT * rows * sizeof(int32_t), error);
 	}
 	if (status == STATUS_OK) {
-		status = take_pinned(
-			&runner->marks, STEPS_IN_FLIGHT * sizeof(struct step_mark), error);
+		status = take_pinned(&runner->completions,
+			STEPS_IN_FLIGHT * sizeof(struct step_completion), error);
 	}
-	runner->edges = (struct step_edges){
-		.count = runner->step_count,
+	runner->io = (struct step_io){
+		.step_count = runner->step_count,
 		.data = runner->data,
 		.data_bytes = bytes,
 		.host_data = runner->host_data,
 		.host_stride = stride,
 		.table_width = runner->table_width,
-		.marks = runner->marks,
+		.completions = runner->completions,
 		.host_tokens = runner->host_tokens,
 		.token_stride = runner->sample_capacity,
 		.sampled = runner->sampled,
@@ -716,7 +716,7 @@ static enum status open_pool(struct cuda_runner *runner, uint32_t block_count, s
 	if (status == STATUS_OK) {
 		status = take_device(&runner->last_tokens, rows * sizeof(int32_t), error);
 	}
-	runner->edges.tables = runner->tables;
+	runner->io.tables = runner->tables;
 	return status;
 }
 
@@ -732,7 +732,7 @@ static enum status run_largest(struct cuda_runner *runner, struct error *error)
 	const struct layout *layout = &most;
 	struct cuda_batch batch = device_batch(runner, layout);
 
-	take_turn(runner);
+	next_slot(runner);
 	memset(HOST(int64_t, slots), 0xff, tokens * sizeof(int64_t));
 	HOST(uint32_t, query_start)[1] = attending;
 	HOST(uint32_t, contexts)[0] = attending;
@@ -742,9 +742,9 @@ static enum status run_largest(struct cuda_runner *runner, struct error *error)
 	for (uint32_t i = 0; i < samples; i++) {
 		HOST(uint32_t, sample_rows)[i] = SAMPLER_NO_ROW;
 	}
-	fill_edges(runner, layout, 0, NULL, 0);
+	fill_headers(runner, layout, 0, NULL, 0);
 	enum status status = run_silent(runner, layout, &batch, error);
-	memset(runner->host, 0, runner->edges.data_bytes);
+	memset(runner->host, 0, runner->io.data_bytes);
 	return status;
 }
 
@@ -837,7 +837,7 @@ enum status cuda_runner_open(struct runner *out, const struct cuda_runner_option
 		status = open_forward(runner, options, error);
 	}
 	if (status == STATUS_OK) {
-		status = open_edges(runner, error);
+		status = open_step_io(runner, error);
 	}
 	if (status == STATUS_OK) {
 		status = warm_up(runner, error);

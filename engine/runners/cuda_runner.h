@@ -12,12 +12,12 @@
 
 /* The CUDA runner: computes tokens on the current GPU by engine/runners/cuda_forward.h.
 
-   A step's data lies in pinned memory of the host, from where the step's first kernel takes it to
-   places that do not change from step to step; its last one brings the tokens back
-   (kernels/step_io/step.h). So a step that only decodes is a captured graph, from the host's data
-   to the host's tokens. It is padded to the next larger of some batch sizes; padding rows store
-   nothing, attend to nothing and touch no other row. A step with prompts, or with more decode work
-   than a graph has room for, is launched operation by operation.
+   A step's data lies in pinned memory of the host, from where the step's first kernel copies it to
+   fixed addresses on the device; its last kernel writes the tokens back
+   (kernels/step_io/step_io.h). So a step that only decodes is one captured graph, from the host's
+   data to the host's tokens. It is padded to the next larger of some batch sizes; padding rows
+   store nothing, attend to nothing and touch no other row. A step with prompts, or with more decode
+   work than a graph has room for, is launched operation by operation.
 
    elapsed_ns runs from the start of scheduling, or from the step before if that ended later, to the
    step's tokens on the host; gpu_ns is what the GPU's clock says from the first kernel's begin to

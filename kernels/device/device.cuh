@@ -156,7 +156,7 @@ __device__ inline uint32_t pack2(float low, float high)
 
    Ahead of its wait a kernel finds nothing done, so there it writes no global memory and reads only
    what no kernel of the step writes: weights, keys and values of earlier steps; and the lists that
-   the step's first kernel brings (kernels/step_io/step.h). For the sake of these the embedding,
+   the step's first kernel brings (kernels/step_io/step_io.h). For the sake of these the embedding,
    which follows that kernel, waits before it lets others begin, and reads even its lists after
    that. The first kernel itself is launched in turn, when the step before has ended. A kernel that
    knows nothing of this, as those of libraries, is launched in turn too and lets the next begin at

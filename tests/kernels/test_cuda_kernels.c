@@ -18,7 +18,7 @@
 #include "kernels/attention/rope_table.h"
 #include "kernels/sampling/sampler.h"
 #include "kernels/rows/silu_mul.h"
-#include "kernels/step_io/step.h"
+#include "kernels/step_io/step_io.h"
 
 #include <criterion/criterion.h>
 #include <cuda_runtime_api.h>
@@ -434,9 +434,10 @@ Test(cuda_kernels, gather_rows)
 	for_table(KERNEL_GATHER_ROWS, 1, check_gather_rows);
 }
 
-/* Two turns of two steps: the data up to where the head says, additions, tokens and the mark. */
+/* Both slots of the double buffer, more than once: the data up to the length in the header,
+   additions, tokens and the completion record. */
 struct step_trial {
-	struct step_edges edges;
+	struct step_io io;
 	unsigned char *host_data;
 	int32_t *host_tokens;
 	uint32_t tables[1500];
@@ -447,7 +448,7 @@ enum { STEP_DATA = 64 * 1024, STEP_ADDITIONS = 700, STEP_WIDTH = 5, STEP_TOKENS 
 
 static void step_open(struct step_trial *own)
 {
-	size_t line = sizeof(struct step_head);
+	size_t line = sizeof(struct step_header);
 	size_t stride = STEP_DATA + STEP_ADDITIONS * sizeof(struct table_addition);
 
 	memset(own, 0, sizeof(*own));
@@ -458,8 +459,8 @@ static void step_open(struct step_trial *own)
 	must(cudaMallocHost((void **)&own->host_data, 2 * stride), "cudaMallocHost");
 	must(cudaMallocHost((void **)&own->host_tokens, 2 * STEP_TOKENS * sizeof(int32_t)),
 		"cudaMallocHost");
-	own->edges = (struct step_edges){
-		.count = device_take(sizeof(uint64_t)),
+	own->io = (struct step_io){
+		.step_count = device_take(sizeof(uint64_t)),
 		.data = device_take(STEP_DATA),
 		.data_bytes = STEP_DATA,
 		.host_data = own->host_data,
@@ -470,29 +471,29 @@ static void step_open(struct step_trial *own)
 		.token_stride = STEP_TOKENS,
 		.sampled = device_copy(own->sampled, sizeof(own->sampled)),
 	};
-	must(cudaMemset(own->edges.count, 0, sizeof(uint64_t)), "cudaMemset");
-	must(cudaMallocHost((void **)&own->edges.marks, 2 * sizeof(struct step_mark)),
+	must(cudaMemset(own->io.step_count, 0, sizeof(uint64_t)), "cudaMemset");
+	must(cudaMallocHost((void **)&own->io.completions, 2 * sizeof(struct step_completion)),
 		"cudaMallocHost");
-	memset(own->edges.marks, 0, 2 * sizeof(struct step_mark));
+	memset(own->io.completions, 0, 2 * sizeof(struct step_completion));
 }
 
 static void step_close(struct step_trial *own)
 {
-	cudaFree(own->edges.count);
-	cudaFree(own->edges.data);
-	cudaFree(own->edges.tables);
-	cudaFree((void *)(uintptr_t)own->edges.sampled);
-	cudaFreeHost(own->edges.marks);
+	cudaFree(own->io.step_count);
+	cudaFree(own->io.data);
+	cudaFree(own->io.tables);
+	cudaFree((void *)(uintptr_t)own->io.sampled);
+	cudaFreeHost(own->io.completions);
 	cudaFreeHost(own->host_data);
 	cudaFreeHost(own->host_tokens);
 }
 
-/* Step number `step`, whose data are `bytes` long, of which `sure` are copied unasked. */
+/* Step number `step`, whose data are `bytes` long; `sure` are copied before the header is read. */
 static void check_step(struct step_trial *own, uint64_t step, size_t bytes, size_t sure,
 	uint32_t addition_count, uint32_t token_count)
 {
-	struct step_head *heads = (void *)(own->host_data + step % 2 * own->edges.host_stride);
-	unsigned char *data = (unsigned char *)(heads + STEP_BLOCKS);
+	struct step_header *headers = (void *)(own->host_data + step % 2 * own->io.host_stride);
+	unsigned char *data = (unsigned char *)(headers + STEP_BLOCKS);
 	struct table_addition *additions = (struct table_addition *)(void *)(data + STEP_DATA);
 	unsigned char *found = memory_take(STEP_DATA, 1);
 	uint32_t tables[1500];
@@ -501,7 +502,7 @@ static void check_step(struct step_trial *own, uint64_t step, size_t bytes, size
 		data[i] = (unsigned char)counter_hash(step, i);
 	}
 	for (uint32_t i = 0; i < STEP_BLOCKS; i++) {
-		heads[i] = (struct step_head){.chunk_count = (uint32_t)(bytes / STEP_CHUNK),
+		headers[i] = (struct step_header){.chunk_count = (uint32_t)(bytes / STEP_CHUNK),
 			.addition_count = addition_count};
 	}
 	for (uint32_t a = 0; a < addition_count; a++) {
@@ -511,12 +512,12 @@ static void check_step(struct step_trial *own, uint64_t step, size_t bytes, size
 			(struct table_addition){place / STEP_WIDTH, place % STEP_WIDTH, block, 0};
 		own->tables[place] = block;
 	}
-	must(cudaMemset(own->edges.data, 0xee, STEP_DATA), "cudaMemset");
-	must(step_begin(&own->edges, sure, NULL), "step_begin");
-	must(step_end(&own->edges, token_count, NULL), "step_end");
+	must(cudaMemset(own->io.data, 0xee, STEP_DATA), "cudaMemset");
+	must(step_begin(&own->io, sure, NULL), "step_begin");
+	must(step_end(&own->io, token_count, NULL), "step_end");
 	must(cudaDeviceSynchronize(), "kernel");
-	must(cudaMemcpy(found, own->edges.data, STEP_DATA, cudaMemcpyDeviceToHost), "cudaMemcpy");
-	must(cudaMemcpy(tables, own->edges.tables, sizeof(tables), cudaMemcpyDeviceToHost),
+	must(cudaMemcpy(found, own->io.data, STEP_DATA, cudaMemcpyDeviceToHost), "cudaMemcpy");
+	must(cudaMemcpy(tables, own->io.tables, sizeof(tables), cudaMemcpyDeviceToHost),
 		"cudaMemcpy");
 	size_t copied = bytes > sure ? bytes : sure;
 	cr_expect(memcmp(found, data, copied) == 0, "step %d: the data differ", (int)step);
@@ -524,13 +525,13 @@ static void check_step(struct step_trial *own, uint64_t step, size_t bytes, size
 	cr_expect(memcmp(tables, own->tables, sizeof(tables)) == 0, "step %d", (int)step);
 	cr_expect(memcmp(own->host_tokens + step % 2 * STEP_TOKENS, own->sampled,
 			  token_count * sizeof(int32_t)) == 0);
-	const struct step_mark *mark = &own->edges.marks[step % 2];
-	cr_expect(mark->done == step + 1);
-	cr_expect(mark->begin_ns > 0 && mark->end_ns >= mark->begin_ns);
+	const struct step_completion *completion = &own->io.completions[step % 2];
+	cr_expect(completion->done == step + 1);
+	cr_expect(completion->begin_ns > 0 && completion->end_ns >= completion->begin_ns);
 	free(found);
 }
 
-Test(cuda_kernels, step_edges)
+Test(cuda_kernels, step_io)
 {
 	struct step_trial own;
 
