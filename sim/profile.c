@@ -2,6 +2,7 @@
 
 #include "engine/base/embedded_file.h"
 #include "engine/base/json.h"
+#include "engine/base/path.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -234,8 +235,7 @@ static enum status read_profile(
 /* A file's name without folders and without ".json". */
 static void profile_name(struct gpu_profile *out, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	const char *start = slash == NULL ? path : slash + 1;
+	const char *start = path_name(path);
 	size_t length = strlen(start) - strlen(".json");
 	if (length >= sizeof(out->name)) {
 		length = sizeof(out->name) - 1;

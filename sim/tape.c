@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -137,24 +138,6 @@ static enum status read_header(struct tape *tape, struct error *error)
 	return STATUS_OK;
 }
 
-/* Digits alone, and no more than 64 bits. */
-static bool parse_u64(const char *text, uint64_t *value)
-{
-	uint64_t sum = 0;
-	if (*text == '\0') {
-		return false;
-	}
-	for (; *text != '\0'; text++) {
-		uint64_t digit = (uint64_t)(*text - '0');
-		if (*text < '0' || *text > '9' || sum > (UINT64_MAX - digit) / 10) {
-			return false;
-		}
-		sum = sum * 10 + digit;
-	}
-	*value = sum;
-	return true;
-}
-
 static bool parse_mode(const char *text, uint64_t *value)
 {
 	static const struct {
@@ -179,7 +162,7 @@ static enum status parse_field(
 {
 	bool is_mode = column == COLUMN_mode;
 	bool is_good = is_mode ? parse_mode(text, &tape->value[column])
-			       : parse_u64(text, &tape->value[column]);
+			       : text_to_u64(text, &tape->value[column]);
 	if (!is_good) {
 		return error_set(error, STATUS_INPUT,
 			"%s:%llu: column %s: found '%.*s', expected %s", tape->path,

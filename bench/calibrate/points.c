@@ -1,9 +1,9 @@
 #include "bench/calibrate/points.h"
 
-#include "bench/options/options.h"
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/base/output_file.h"
 
 #include <errno.h>

@@ -4,14 +4,13 @@
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
 #include "engine/base/output_file.h"
+#include "engine/base/path.h"
 #include "sim/cost_model.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-enum { PATH_BYTES = 4096 };
 
 static enum status make_folder(const char *path, struct error *error)
 {
@@ -106,11 +105,11 @@ static void copy_text(char *text, size_t bytes, const struct json_place *place, 
 static enum status read_origin(
 	const char *run, struct calibrate_origin *origin, struct error *error)
 {
-	char path[PATH_BYTES + 32];
+	char path[PATH_BYTES_MAX];
 	struct json_document document = {.root = NULL};
 	struct json_place root, config;
 
-	snprintf(path, sizeof(path), "%s/%s", run, RESULT_PROVENANCE);
+	TRY(path_format(path, error, "%s/%s", run, RESULT_PROVENANCE));
 	enum status status = json_document_open(&document, path, error);
 	if (status == STATUS_OK) {
 		status = json_root(&root, &document, error);
@@ -123,7 +122,7 @@ static enum status read_origin(
 	copy_text(origin->commit, sizeof(origin->commit), &root, "commit");
 	copy_text(origin->command, sizeof(origin->command), &root, "command");
 	json_document_close(&document);
-	snprintf(path, sizeof(path), "%s/%s", run, RESULT_SUMMARY);
+	TRY(path_format(path, error, "%s/%s", run, RESULT_SUMMARY));
 	status = json_document_open(&document, path, error);
 	if (status == STATUS_OK) {
 		status = json_root(&root, &document, error);
@@ -169,11 +168,11 @@ static enum status play_plan(const struct replay_order *order, const struct cali
 	enum status status = STATUS_OK;
 	/* The session completes its order, the number of KV blocks among other things. */
 	struct replay_order own = *order;
-	char trace[PATH_BYTES], run[PATH_BYTES], steps[PATH_BYTES + 32];
+	char trace[PATH_BYTES_MAX], run[PATH_BYTES_MAX], steps[PATH_BYTES_MAX];
 
-	snprintf(trace, sizeof(trace), "%s/plan%s.jsonl", folder, is_ahead ? "_ahead" : "");
-	snprintf(run, sizeof(run), "%s/run%s", folder, is_ahead ? "_ahead" : "");
-	snprintf(steps, sizeof(steps), "%s/" RESULT_STEPS, run);
+	TRY(path_format(trace, error, "%s/plan%s.jsonl", folder, is_ahead ? "_ahead" : ""));
+	TRY(path_format(run, error, "%s/run%s", folder, is_ahead ? "_ahead" : ""));
+	TRY(path_format(steps, error, "%s/%s", run, RESULT_STEPS));
 	own.trace_path = trace;
 	own.out = run;
 	own.wants_steps = true;
@@ -199,9 +198,10 @@ static enum status play_plan(const struct replay_order *order, const struct cali
 static enum status collect(const struct replay_order *order, const struct calibrate_plan *plan,
 	const char *folder, struct calibrate_points *out, struct error *error)
 {
-	char path[PATH_BYTES];
+	char path[PATH_BYTES_MAX];
 	struct calibrate_points ahead = {0};
 
+	TRY(path_format(path, error, "%s/points.tsv", folder));
 	enum status status = play_plan(order, plan, folder, false, out, error);
 	if (status == STATUS_OK) {
 		status = play_plan(order, plan, folder, true, &ahead, error);
@@ -210,7 +210,6 @@ static enum status collect(const struct replay_order *order, const struct calibr
 		calibrate_points_append(out, &ahead);
 		calibrate_points_join(out);
 		calibrate_points_drop_lone(out);
-		snprintf(path, sizeof(path), "%s/points.tsv", folder);
 		status = calibrate_points_write(out, path, error);
 	}
 	calibrate_points_free(&ahead);

@@ -3,6 +3,7 @@
 #include "bench/calibrate/run.h"
 #include "bench/commands/commands.h"
 #include "bench/options/options.h"
+#include "engine/base/path.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,9 +41,9 @@ static enum status fit_and_write(const struct order *order, struct calibrate_poi
 	const struct gpu_profile *gpu, struct error *error)
 {
 	struct calibrate_fit fit;
-	char path[4096];
+	char path[PATH_BYTES_MAX];
 
-	snprintf(path, sizeof(path), "%s/%s.json", order->out, order->name);
+	TRY(path_format(path, error, "%s/%s.json", order->out, order->name));
 	enum status status = calibrate_fit(&fit, points, order->replay.config.seed, error);
 	if (status == STATUS_OK) {
 		status = calibrate_profile_write(path, &fit, points, gpu, error);

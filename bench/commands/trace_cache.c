@@ -1,6 +1,7 @@
 #include "bench/commands/trace.h"
 
 #include "bench/replay/trace_reading.h"
+#include "engine/base/number.h"
 #include "engine/base/output_file.h"
 #include "reports/figures/plot.h"
 #include "engine/shape/model_config.h"

@@ -3,6 +3,7 @@
 #include "bench/options/options.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "workloads/generate/zipf.h"
 
 #include <stdio.h>

@@ -4,11 +4,12 @@
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/base/path.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, DEPTH_MAX = 8, VALUES_MAX = 4096 };
+enum { DEPTH_MAX = 8, VALUES_MAX = 4096 };
 
 static void value_text(const cJSON *node, char *out)
 {
@@ -103,14 +104,11 @@ static enum status add_leaves(struct comparison *out, size_t *capacity, const cJ
 
 static enum status open_summary(struct json_document *out, const char *folder, struct error *error)
 {
-	char path[PATH_BYTES];
+	char path[PATH_BYTES_MAX];
 	struct json_place root;
 	const char *schema = NULL, *hash = NULL;
 
-	int length = snprintf(path, sizeof(path), "%s/%s", folder, RESULT_SUMMARY);
-	if (length < 0 || (size_t)length >= sizeof(path)) {
-		return error_set(error, STATUS_USAGE, "the path of a folder is too long");
-	}
+	TRY(path_format(path, error, "%s/%s", folder, RESULT_SUMMARY));
 	enum status status = json_document_open(out, path, error);
 	if (status == STATUS_OK) {
 		status = json_root(&root, out, error);
@@ -127,10 +125,9 @@ static enum status open_summary(struct json_document *out, const char *folder, s
 	return status;
 }
 
-static bool has_file(const char *folder, char *path)
+static bool has_file(const char *path)
 {
-	int length = snprintf(path, PATH_BYTES, "%s/%s", folder, RESULT_STEPS);
-	FILE *file = length < 0 || length >= PATH_BYTES ? NULL : fopen(path, "r");
+	FILE *file = fopen(path, "r");
 	if (file != NULL) {
 		fclose(file);
 	}
@@ -139,7 +136,7 @@ static bool has_file(const char *folder, char *path)
 
 static enum status add_steps(struct comparison *out, struct error *error)
 {
-	char a[PATH_BYTES], b[PATH_BYTES];
+	char a[PATH_BYTES_MAX], b[PATH_BYTES_MAX];
 	bool has_same_pool = true;
 
 	for (uint32_t i = 0; i < out->value_count; i++) {
@@ -147,7 +144,9 @@ static enum status add_steps(struct comparison *out, struct error *error)
 			has_same_pool = out->values[i].is_equal;
 		}
 	}
-	out->has_steps = has_file(out->a, a) && has_file(out->b, b);
+	TRY(path_format(a, error, "%s/%s", out->a, RESULT_STEPS));
+	TRY(path_format(b, error, "%s/%s", out->b, RESULT_STEPS));
+	out->has_steps = has_file(a) && has_file(b);
 	if (!out->has_steps) {
 		return STATUS_OK;
 	}

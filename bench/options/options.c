@@ -2,49 +2,12 @@
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
+#include "engine/base/number.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { HELP_COLUMN = 34, HELP_WIDTH = 100, NAME_BYTES_MAX = 64 };
-
-bool text_to_u64(const char *text, uint64_t *value)
-{
-	uint64_t sum = 0;
-
-	if (*text == '\0') {
-		return false;
-	}
-	for (; *text != '\0'; text++) {
-		if (*text < '0' || *text > '9') {
-			return false;
-		}
-		uint64_t digit = (uint64_t)(*text - '0');
-		if (sum > (UINT64_MAX - digit) / 10) {
-			return false;
-		}
-		sum = sum * 10 + digit;
-	}
-	*value = sum;
-	return true;
-}
-
-bool text_to_millionths(const char *text, uint64_t *value)
-{
-	const char *point = strchr(text, '.');
-	size_t whole_bytes = point == NULL ? strlen(text) : (size_t)(point - text);
-	size_t places = point == NULL ? 0 : strlen(point + 1);
-	char digits[32];
-
-	if (whole_bytes == 0 || whole_bytes > 20 || places > 6 || (point != NULL && places == 0)) {
-		return false;
-	}
-	memcpy(digits, text, whole_bytes);
-	memcpy(digits + whole_bytes, point == NULL ? "" : point + 1, places);
-	memset(digits + whole_bytes + places, '0', 6 - places);
-	digits[whole_bytes + 6] = '\0';
-	return text_to_u64(digits, value);
-}
 
 /* Edit distance of two option names, to guess what was meant. */
 static uint32_t name_distance(const char *a, const char *b)

@@ -55,10 +55,4 @@ void command_help(const struct command *command);
 /* One line on stderr, for wrong use with the way to the help; returns the exit code. */
 int command_fail(const struct command *command, const struct error *error);
 
-/* Text to integer, exactly: digits only, no sign, no blanks. False: not one, or beyond 64 bits. */
-bool text_to_u64(const char *text, uint64_t *value);
-
-/* "12", "0.5", "1.000001" to millionths. False: not a decimal, over 6 places, or too large. */
-bool text_to_millionths(const char *text, uint64_t *value);
-
 #endif

@@ -19,25 +19,19 @@ enum { RESULT_FILE_COUNT = sizeof(result_files) / sizeof(result_files[0]) };
 static enum status file_path(const struct result_folder *folder, const char *name,
 	const char *suffix, char *path, struct error *error)
 {
-	int bytes = snprintf(path, RESULT_PATH_BYTES, "%s/%s%s", folder->path, name, suffix);
-
-	if (bytes < 0 || bytes >= RESULT_PATH_BYTES) {
-		return error_set(error, STATUS_FILE, "%.200s...: a path of over %d bytes",
-			folder->path, RESULT_PATH_BYTES);
-	}
-	return STATUS_OK;
+	return path_format(path, error, "%s/%s%s", folder->path, name, suffix);
 }
 
 enum status result_folder_open(
 	struct result_folder *folder, const char *path, bool is_forced, struct error *error)
 {
 	struct stat info;
-	char summary[RESULT_PATH_BYTES];
+	char summary[PATH_BYTES_MAX];
 
 	memset(folder, 0, sizeof(*folder));
-	if (strlen(path) >= RESULT_PATH_BYTES) {
+	if (strlen(path) >= PATH_BYTES_MAX) {
 		return error_set(
-			error, STATUS_USAGE, "--out: a path of over %d bytes", RESULT_PATH_BYTES);
+			error, STATUS_USAGE, "--out: a path of over %d bytes", PATH_BYTES_MAX);
 	}
 	strcpy(folder->path, path);
 	if (mkdir(path, 0777) == 0) {
@@ -84,7 +78,7 @@ static bool is_begun(const struct result_folder *folder, const char *name)
 static enum status remove_file(
 	const struct result_folder *folder, const char *name, struct error *error)
 {
-	char whole[RESULT_PATH_BYTES];
+	char whole[PATH_BYTES_MAX];
 	enum status status = file_path(folder, name, "", whole, error);
 
 	if (status == STATUS_OK && unlink(whole) != 0 && errno != ENOENT) {
@@ -97,7 +91,7 @@ static enum status remove_file(
 static enum status rename_part(
 	const struct result_folder *folder, const char *name, struct error *error)
 {
-	char part[RESULT_PATH_BYTES], whole[RESULT_PATH_BYTES];
+	char part[PATH_BYTES_MAX], whole[PATH_BYTES_MAX];
 	enum status status = file_path(folder, name, ".part", part, error);
 
 	if (status == STATUS_OK) {
@@ -130,7 +124,7 @@ enum status result_folder_commit(struct result_folder *folder, struct error *err
 void result_folder_abandon(struct result_folder *folder)
 {
 	struct error ignored;
-	char part[RESULT_PATH_BYTES];
+	char part[PATH_BYTES_MAX];
 
 	for (unsigned i = 0; i < folder->file_count; i++) {
 		if (file_path(folder, folder->files[i], ".part", part, &ignored) == STATUS_OK) {

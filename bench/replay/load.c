@@ -1,6 +1,7 @@
 #include "bench/replay/load.h"
 
 #include "bench/options/options.h"
+#include "engine/base/number.h"
 
 #include <stdio.h>
 #include <string.h>

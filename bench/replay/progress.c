@@ -1,17 +1,10 @@
 #include "bench/replay/progress.h"
 
+#include "engine/base/clock.h"
+
 #include <stdio.h>
-#include <time.h>
 
 enum { PROGRESS_INTERVAL_NS = 100 * 1000 * 1000 };
-
-uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 void progress_start(struct progress *progress, bool is_shown)
 {

@@ -19,6 +19,4 @@ void progress_show(
 	struct progress *progress, uint64_t finished, uint64_t virtual_ns, uint64_t steps);
 void progress_end(struct progress *progress);
 
-uint64_t monotonic_ns(void);
-
 #endif

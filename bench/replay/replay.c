@@ -2,6 +2,7 @@
 
 #include "bench/replay/progress.h"
 #include "engine/base/check.h"
+#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 
 #include <signal.h>

@@ -6,6 +6,7 @@
 #include "bench/record/table_writer.h"
 #include "engine/base/check.h"
 #include "engine/base/json.h"
+#include "engine/base/path.h"
 #include "engine/policy.h"
 #include "workloads/trace/format.h"
 
@@ -313,13 +314,13 @@ enum status replay_config_from_recording(struct replay_config *config,
 	const struct replay_given *given, const char *directory, struct replay_recording *recording,
 	struct error *error)
 {
-	char path[4096];
+	char path[PATH_BYTES_MAX];
 	struct json_document document = {0};
 	struct json_place root, section;
 	const char *hash;
 
 	memset(recording, 0, sizeof(*recording));
-	snprintf(path, sizeof(path), "%s/%s", directory, RESULT_SUMMARY);
+	TRY(path_format(path, error, "%s/%s", directory, RESULT_SUMMARY));
 	enum status status = json_document_open(&document, path, error);
 	if (status == STATUS_OK) {
 		status = json_root(&root, &document, error);

@@ -7,7 +7,9 @@
 #include "bench/record/result_folder.h"
 #include "bench/replay/runners.h"
 #include "bench/replay/summary.h"
+#include "engine/base/clock.h"
 #include "engine/base/memory.h"
+#include "engine/base/path.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -138,7 +140,7 @@ static enum status prepare_config(
 static enum status open_table(struct result_folder *folder, struct table_writer *table,
 	const char *name, const char *header, struct error *error)
 {
-	char path[RESULT_PATH_BYTES];
+	char path[PATH_BYTES_MAX];
 	enum status status = result_folder_begin(folder, name, path, error);
 
 	return status == STATUS_OK ? table_open(table, path, header, error) : status;
@@ -281,7 +283,7 @@ static enum status write_kernels(
 static enum status write_results(struct replay_session *session, const struct summary_input *input,
 	const struct provenance *provenance, struct error *error)
 {
-	char path[RESULT_PATH_BYTES];
+	char path[PATH_BYTES_MAX];
 	struct result_folder *folder = &session->folder;
 
 	enum status status = table_close(&session->requests, error);
@@ -357,13 +359,6 @@ static void discard_interrupts(void)
 	}
 }
 
-static const char *name_of_path(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash == NULL ? path : slash + 1;
-}
-
 static void print_result(const struct replay_order *order, const struct replay_session *session,
 	const struct summary_input *input)
 {
@@ -404,7 +399,7 @@ static enum status run(
 	const struct summary_input input = {
 		.replay = &session->replay,
 		.config = &order->config,
-		.trace_name = name_of_path(order->trace_path),
+		.trace_name = path_name(order->trace_path),
 		.is_calibrated = session->facts.is_calibrated,
 		.profile = session->facts.profile,
 		.found_kv_blocks = session->facts.found_kv_blocks,

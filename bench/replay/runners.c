@@ -1,6 +1,7 @@
 #include "bench/replay/runners.h"
 
 #include "bench/replay/cuda_open.h"
+#include "engine/base/path.h"
 #include "reports/results/results.h"
 #include "engine/runners/reference_runner.h"
 #include "engine/model/weights.h"
@@ -47,14 +48,14 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 static enum status open_tape(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
-	char path[4096];
+	char path[PATH_BYTES_MAX];
 
 	(void)config; /* the recording has filled it in */
 	if (request->tape == NULL) {
 		return error_set(error, STATUS_USAGE,
 			"--runner tape plays a recorded run: name its folder by --tape DIR");
 	}
-	snprintf(path, sizeof(path), "%s/%s", request->tape, RESULT_STEPS);
+	TRY(path_format(path, error, "%s/%s", request->tape, RESULT_STEPS));
 	facts->is_calibrated = request->tape_is_calibrated;
 	return tape_open(out, path, error);
 }

@@ -4,17 +4,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "engine/base/path.h"
 #include "engine/base/status.h"
 
 /* A file that appears whole or not at all: written as PATH.part, renamed at the end. The path "-"
    is the standard output. */
 
-enum { OUTPUT_PATH_BYTES = 4096 };
-
 struct output_file {
 	FILE *file; /* to write to; NULL: not open */
 	const char *path;
-	char part[OUTPUT_PATH_BYTES]; /* empty: path itself is written to */
+	char part[PATH_BYTES_MAX]; /* empty: path itself is written to */
 };
 
 /* path is borrowed until the end. */

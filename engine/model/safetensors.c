@@ -4,6 +4,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/base/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEADER_BYTES_MAX = 16 * 1024 * 1024, SIZE_BYTES = 8, PATH_BYTES = 4096 };
+enum { HEADER_BYTES_MAX = 16 * 1024 * 1024, SIZE_BYTES = 8 };
 
 struct mapped_file {
 	char *path;
@@ -373,8 +374,7 @@ static enum status check_index(const struct safetensors *safetensors, const char
 			safetensors_find(safetensors, entries[i].tensor);
 		const char *path =
 			tensor == NULL ? "" : safetensors_file(safetensors, tensor->file);
-		const char *slash = strrchr(path, '/');
-		if (tensor == NULL || strcmp(slash == NULL ? path : slash + 1, entries[i].file)) {
+		if (tensor == NULL || strcmp(path_name(path), entries[i].file) != 0) {
 			return error_set(error, STATUS_INPUT,
 				"%s: tensor %.80s: not found in %.80s, where the index says it is",
 				index_path, entries[i].tensor, entries[i].file);
@@ -395,7 +395,7 @@ static enum status open_index(
 	struct json_place root, map;
 	struct index_entry *entries = NULL;
 	uint32_t count = 0;
-	char path[PATH_BYTES];
+	char path[PATH_BYTES_MAX];
 
 	enum status status = json_document_open(&document, index_path, error);
 	if (status == STATUS_OK) {
@@ -411,13 +411,10 @@ static enum status open_index(
 		if (i > 0 && strcmp(entries[i - 1].file, entries[i].file) == 0) {
 			continue;
 		}
-		int length = snprintf(path, sizeof(path), "%s/%s", folder, entries[i].file);
-		if (length < 0 || (size_t)length >= sizeof(path)) {
-			status = error_set(
-				error, STATUS_INPUT, "%s: a path is too long", index_path);
-			break;
+		status = path_format(path, error, "%s/%s", folder, entries[i].file);
+		if (status == STATUS_OK) {
+			status = map_file(out, path, error);
 		}
-		status = map_file(out, path, error);
 	}
 	if (status == STATUS_OK) {
 		status = sort_by_name(out, error);
@@ -432,15 +429,12 @@ static enum status open_index(
 
 enum status safetensors_open(struct safetensors **out, const char *folder, struct error *error)
 {
-	char single[PATH_BYTES], index[PATH_BYTES];
+	char single[PATH_BYTES_MAX], index[PATH_BYTES_MAX];
 	enum status status;
 
 	*out = NULL;
-	int length = snprintf(index, sizeof(index), "%s/model.safetensors.index.json", folder);
-	if (length < 0 || (size_t)length >= sizeof(index)) {
-		return error_set(error, STATUS_USAGE, "'%.32s...': the path is too long", folder);
-	}
-	snprintf(single, sizeof(single), "%s/model.safetensors", folder);
+	TRY(path_format(index, error, "%s/model.safetensors.index.json", folder));
+	TRY(path_format(single, error, "%s/model.safetensors", folder));
 	struct safetensors *opened = memory_take(1, sizeof(*opened));
 	if (access(single, F_OK) == 0) {
 		status = map_file(opened, single, error);

@@ -3,6 +3,8 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
+#include "engine/base/path.h"
 #include "engine/model/safetensors.h"
 #include "kernels/op/number.h"
 
@@ -16,7 +18,7 @@
 /* Elements are copied as they lie in a file. */
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little endian");
 
-enum { PARTS_MAX = 3, NAME_BYTES = 96, BIAS_SHIFT = 12, NORM_SHIFT = 7, EXPORT_PATH_BYTES = 4096 };
+enum { PARTS_MAX = 3, NAME_BYTES = 96, BIAS_SHIFT = 12, NORM_SHIFT = 7 };
 
 /* How a tensor is shared out among ranks. */
 enum split { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS };
@@ -366,24 +368,6 @@ static enum status open_checkpoint(struct weights *weights, const char *folder, 
 
 /* ---- opening ---- */
 
-static bool text_to_seed(const char *text, uint64_t *seed)
-{
-	uint64_t sum = 0;
-
-	for (const char *c = text; *c != '\0'; c++) {
-		if (*c < '0' || *c > '9') {
-			return false;
-		}
-		uint64_t digit = (uint64_t)(*c - '0');
-		if (sum > (UINT64_MAX - digit) / 10) {
-			return false;
-		}
-		sum = sum * 10 + digit;
-	}
-	*seed = sum;
-	return *text != '\0';
-}
-
 enum status weights_open(struct weights **out, const struct model_config *config,
 	const char *source, struct error *error)
 {
@@ -395,7 +379,7 @@ enum status weights_open(struct weights **out, const struct model_config *config
 	weights->config = *config;
 	if (strncmp(source, dummy, sizeof(dummy) - 1) != 0) {
 		status = open_checkpoint(weights, source, error);
-	} else if (!text_to_seed(source + sizeof(dummy) - 1, &weights->seed)) {
+	} else if (!text_to_u64(source + sizeof(dummy) - 1, &weights->seed)) {
 		status = error_set(error, STATUS_USAGE,
 			"weights: found '%.64s', expected dummy:SEED with a SEED in [0, 2^64)",
 			source);
@@ -729,12 +713,10 @@ static void write_weights(const struct weights *weights, FILE *file)
 
 enum status weights_export(const struct weights *weights, const char *folder, struct error *error)
 {
-	char path[EXPORT_PATH_BYTES], part[EXPORT_PATH_BYTES + 8];
+	char path[PATH_BYTES_MAX], part[PATH_BYTES_MAX];
 
-	int length = snprintf(path, sizeof(path), "%s/model.safetensors", folder);
-	if (length < 0 || (size_t)length >= sizeof(path)) {
-		return error_set(error, STATUS_USAGE, "'%.32s...': the path is too long", folder);
-	}
+	TRY(path_format(path, error, "%s/model.safetensors", folder));
+	TRY(path_format(part, error, "%s.part", path));
 	if (access(path, F_OK) == 0) {
 		return error_set(error, STATUS_FILE, "%s is there already", path);
 	}
@@ -742,7 +724,6 @@ enum status weights_export(const struct weights *weights, const char *folder, st
 	if (status != STATUS_OK) {
 		return status;
 	}
-	snprintf(part, sizeof(part), "%s.part", path);
 	FILE *file = fopen(part, "wb");
 	if (file == NULL) {
 		return error_set(error, STATUS_FILE, "cannot write %s: %s", part, strerror(errno));

@@ -1,6 +1,7 @@
 #include "engine/runners/cuda_runner.h"
 
 #include "engine/base/check.h"
+#include "engine/base/clock.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/runners/cuda_forward.h"
@@ -14,7 +15,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	BUCKET_STEP = 16, /* decode steps have 1, 2, 4, 8, 16, 32, 48, ... rows */
@@ -82,14 +82,6 @@ struct cuda_runner {
 	uint64_t host_end_ns;	      /* when the latest step's tokens were there */
 	uint64_t gpu_end_ns;	      /* when it ended, by the GPU's clock */
 };
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 /* ---- a step's data ---- */
 
@@ -448,7 +440,7 @@ static enum status cuda_start(
 
 	(void)error; /* the clock is always there */
 	*start_ns = earliest_ns;
-	runner->start_ns = clock_ns();
+	runner->start_ns = monotonic_ns();
 	nvtx_push(runner->domain, "schedule"); /* until execute */
 	return STATUS_OK;
 }
@@ -506,7 +498,7 @@ static enum status cuda_launch(void *state, const struct batch *batch, struct er
 		nvtx_pop(runner->domain);
 	}
 	*flight = (struct flight){
-		.start_ns = runner->start_ns == 0 ? clock_ns() : runner->start_ns,
+		.start_ns = runner->start_ns == 0 ? monotonic_ns() : runner->start_ns,
 		.sampled_count = (uint32_t)batch->counts.sampled_rows,
 		.mode = STEP_MODE_EAGER,
 	};
@@ -549,7 +541,7 @@ static enum status cuda_collect(
 	if (status != STATUS_OK) {
 		return status;
 	}
-	uint64_t end_ns = clock_ns();
+	uint64_t end_ns = monotonic_ns();
 	memcpy(token_ids, runner->host_tokens + slot * runner->io.token_stride,
 		flight->sampled_count * sizeof(int32_t));
 	time->mode = flight->mode;

@@ -1,13 +1,13 @@
 #include "engine/runners/reference_runner.h"
 
 #include "engine/base/check.h"
+#include "engine/base/clock.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/runners/reference_forward.h"
 #include "engine/policy.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 struct reference_runner {
 	struct forward *forward;
@@ -21,14 +21,6 @@ struct reference_runner {
 	uint32_t token_capacity;
 	uint64_t start_ns; /* when scheduling of the step began, 0: nobody said */
 };
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 uint32_t reference_runner_blocks(
 	const struct model_config *model, uint32_t block_size, uint64_t bytes)
@@ -45,7 +37,7 @@ static enum status reference_start(
 
 	(void)error; /* the clock is always there */
 	*start_ns = earliest_ns;
-	runner->start_ns = clock_ns();
+	runner->start_ns = monotonic_ns();
 	return STATUS_OK;
 }
 
@@ -81,16 +73,16 @@ static enum status reference_execute(void *state, const struct batch *batch, int
 	struct step_time *time, struct error *error)
 {
 	struct reference_runner *runner = state;
-	uint64_t begin_ns = clock_ns();
+	uint64_t begin_ns = monotonic_ns();
 	uint64_t start_ns = runner->start_ns == 0 ? begin_ns : runner->start_ns;
 	uint32_t sampled = 0;
 
 	(void)error; /* arithmetic does not fail */
 	make_additions(runner, batch);
 	resolve_tokens(runner, batch);
-	uint64_t forward_ns = clock_ns();
+	uint64_t forward_ns = monotonic_ns();
 	forward_run(runner->forward, batch, runner->token_ids, runner->tables, token_ids);
-	uint64_t end_ns = clock_ns();
+	uint64_t end_ns = monotonic_ns();
 	for (uint32_t r = 0; r < batch->row_count; r++) {
 		if (batch->is_sampled[r]) {
 			runner->last_tokens[batch->row[r]] = token_ids[sampled++];

@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
+#include "engine/base/path.h"
 #include "kernels/linear/decode_matmul.h"
 #include "kernels/attention/decode_attention.h"
 #include "kernels/sampling/sampler.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BYTES_PER_ELEMENT = 2, QWEN3_HEAD_DIM = 128, PATH_BYTES = 4096 };
+enum { BYTES_PER_ELEMENT = 2, QWEN3_HEAD_DIM = 128 };
 
 /* The shapes of the published dense Qwen3 models, from their config.json files. */
 #define QWEN3(name_, hidden, layers, heads, intermediate, is_tied)                                 \
@@ -399,9 +400,9 @@ static enum status read_generation(
 {
 	struct json_document document = {.root = NULL};
 	struct json_place root;
-	char path[PATH_BYTES];
+	char path[PATH_BYTES_MAX];
 
-	snprintf(path, sizeof(path), "%s/generation_config.json", folder);
+	TRY(path_format(path, error, "%s/generation_config.json", folder));
 	if (access(path, F_OK) != 0) {
 		return STATUS_OK;
 	}
@@ -420,7 +421,7 @@ enum status model_config_find(
 	const char *name_or_path, struct model_config *out, struct error *error)
 {
 	struct json_document document = {.root = NULL};
-	char path[PATH_BYTES];
+	char path[PATH_BYTES_MAX];
 
 	for (uint32_t i = 0; i < BUILTIN_COUNT; i++) {
 		if (strcmp(builtin_models[i].name, name_or_path) == 0) {
@@ -429,13 +430,7 @@ enum status model_config_find(
 		}
 	}
 	bool is_file = ends_in(name_or_path, ".json");
-	int length =
-		snprintf(path, sizeof(path), "%s%s", name_or_path, is_file ? "" : "/config.json");
-	/* The folder's other file has the longer name. */
-	if (length < 0 || (size_t)length + 16 >= sizeof(path)) {
-		return error_set(error, STATUS_USAGE, "model '%.32s...': the path is too long",
-			name_or_path);
-	}
+	TRY(path_format(path, error, "%s%s", name_or_path, is_file ? "" : "/config.json"));
 	enum status status = json_document_open(&document, path, error);
 	if (status == STATUS_FILE && !is_file) {
 		return unknown_model(name_or_path, error);
@@ -506,12 +501,9 @@ static void print_config(const struct model_config *config, FILE *file)
 enum status model_config_write(
 	const struct model_config *config, const char *folder, struct error *error)
 {
-	char path[PATH_BYTES];
+	char path[PATH_BYTES_MAX];
 
-	int length = snprintf(path, sizeof(path), "%s/config.json", folder);
-	if (length < 0 || (size_t)length >= sizeof(path)) {
-		return error_set(error, STATUS_USAGE, "'%.32s...': the path is too long", folder);
-	}
+	TRY(path_format(path, error, "%s/config.json", folder));
 	FILE *file = fopen(path, "wx");
 	if (file == NULL) {
 		return error_set(error, STATUS_FILE, "cannot write %s: %s", path, strerror(errno));

@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
+#include "engine/base/path.h"
 #include "engine/tokenizer/tokenizer_file.h"
 
 #include <stdio.h>
@@ -58,13 +59,10 @@ static enum status open_document(
 enum status tokenizer_open(struct tokenizer **out, const char *folder, struct error *error)
 {
 	struct json_document document = {.root = NULL};
-	char path[4096];
+	char path[PATH_BYTES_MAX];
 
 	*out = NULL;
-	int length = snprintf(path, sizeof(path), "%s/tokenizer.json", folder);
-	if (length < 0 || (size_t)length >= sizeof(path)) {
-		return error_set(error, STATUS_USAGE, "'%.32s...': the path is too long", folder);
-	}
+	TRY(path_format(path, error, "%s/tokenizer.json", folder));
 	enum status status = json_document_open(&document, path, error);
 	if (status == STATUS_OK) {
 		status = open_document(out, &document, error);

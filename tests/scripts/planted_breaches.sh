@@ -160,6 +160,7 @@ call engine/a.c char* 'getenv("X")' stdlib.h 'a.c.o may not call getenv'
 call engine/a.c unsigned\ long 'pthread_self()' pthread.h 'a.c.o may not call pthread_self'
 call engine/base/a.c void 'exit(1)' stdlib.h 'a.c.o may not call exit'
 call sim/a.c int 'clock_gettime(0, NULL)' time.h 'a.c.o may not call clock_gettime'
+call sim/a.c 'int monotonic_ns(void); int' 'monotonic_ns()' stddef.h 'may not call monotonic_ns'
 call workloads/a.c double 'log((double)(unsigned long)own)' math.h 'a.c.o may not call log'
 call bench/replay/a.c int '(int)random()' stdlib.h 'a.c.o may not call random'
 

@@ -1,7 +1,7 @@
 #include "workloads/trace/csv_row.h"
 
 #include "engine/base/check.h"
-#include "workloads/trace/number.h"
+#include "engine/base/number.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -112,7 +112,7 @@ enum status csv_line(const struct csv_layout *layout, const struct place *place,
 enum status csv_count(const struct place *place, const char *name, const struct csv_field *field,
 	uint64_t minimum, uint64_t maximum, uint64_t *value, struct error *error)
 {
-	if (!number_count(field->text, field->bytes, value) || *value < minimum ||
+	if (!digits_to_u64(field->text, field->bytes, value) || *value < minimum ||
 		*value > maximum) {
 		return place_error(error, place, name, field->text, field->bytes,
 			"an integer in [%" PRIu64 ", %" PRIu64 "]", minimum, maximum);

@@ -2,8 +2,8 @@
 
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "workloads/trace/csv_row.h"
-#include "workloads/trace/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day)
 /* Two digits, at most `maximum`. */
 static bool two_digits(const char *text, uint64_t maximum, uint64_t *value)
 {
-	return number_count(text, 2, value) && *value <= maximum;
+	return digits_to_u64(text, 2, value) && *value <= maximum;
 }
 
 static bool is_leap(uint64_t year)
@@ -66,7 +66,7 @@ static bool read_date(const char *text, uint64_t *days)
 	static const uint8_t lengths[12] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	uint64_t year, month, day;
 
-	if (!number_count(text, 4, &year) || text[4] != '-' || !two_digits(text + 5, 12, &month) ||
+	if (!digits_to_u64(text, 4, &year) || text[4] != '-' || !two_digits(text + 5, 12, &month) ||
 		text[7] != '-' || !two_digits(text + 8, 31, &day)) {
 		return false;
 	}
@@ -111,7 +111,7 @@ static bool read_time(const char *text, size_t bytes, uint64_t *ns)
 		end++;
 	}
 	if (end < 19 || (end > 19 && text[19] != '.') ||
-		!number_scaled(text + 17, end - 17, 9, &seconds_ns) ||
+		!decimal_to_u64(text + 17, end - 17, 9, &seconds_ns) ||
 		seconds_ns >= UINT64_C(60000000000) ||
 		!read_offset(text + end, bytes - end, &offset_s)) {
 		return false;

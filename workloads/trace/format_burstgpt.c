@@ -1,8 +1,8 @@
 #include "workloads/trace/format.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "workloads/trace/csv_row.h"
-#include "workloads/trace/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +87,7 @@ static enum status burstgpt_row(void *state, const struct place *place, const ch
 	uint64_t output = 0;
 	enum status status = csv_line(&burstgpt->layout, place, line, line_bytes, values, error);
 
-	if (status == STATUS_OK && (!number_scaled(values[COLUMN_TIME].text,
+	if (status == STATUS_OK && (!decimal_to_u64(values[COLUMN_TIME].text,
 					    values[COLUMN_TIME].bytes, 9, &row->arrival_ns) ||
 					   row->arrival_ns > TRACE_TIME_NS_MAX)) {
 		status = place_error(error, place, columns[COLUMN_TIME].name,

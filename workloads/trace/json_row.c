@@ -3,7 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
-#include "workloads/trace/number.h"
+#include "engine/base/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static int on_id(struct json_reader *reader, const char *text, size_t bytes)
 {
 	uint64_t id = 0;
 
-	if (!number_count(text, bytes, &id) || id > reader->fields[reader->field].maximum) {
+	if (!digits_to_u64(text, bytes, &id) || id > reader->fields[reader->field].maximum) {
 		return refuse(reader, text, bytes);
 	}
 	if (reader->id_count == reader->id_capacity) {
@@ -123,13 +123,13 @@ static int on_number(void *context, const char *text, size_t bytes)
 	bool is_good = false;
 	switch (field->kind) {
 	case JSON_COUNT:
-		is_good = number_count(text, bytes, &value->number);
+		is_good = digits_to_u64(text, bytes, &value->number);
 		break;
 	case JSON_TIME:
-		is_good = number_scaled(text, bytes, field->places, &value->number);
+		is_good = decimal_to_u64(text, bytes, field->places, &value->number);
 		break;
 	case JSON_LABEL:
-		is_good = number_count(
+		is_good = digits_to_u64(
 			text + (text[0] == '-'), bytes - (text[0] == '-'), &value->number);
 		break;
 	case JSON_IDS:

@@ -1,4 +1,6 @@
-#include "workloads/trace/number.h"
+#include "engine/base/number.h"
+
+#include <string.h>
 
 enum { EXPONENT_MAX = 1000000 };
 
@@ -7,29 +9,34 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-bool number_count(const char *text, size_t bytes, uint64_t *value)
+bool digits_to_u64(const char *text, size_t bytes, uint64_t *value)
 {
 	uint64_t sum = 0;
 
-	if (bytes == 0 || bytes > 20) {
-		return false;
-	}
 	for (size_t i = 0; i < bytes; i++) {
 		if (!is_digit(text[i])) {
 			return false;
 		}
 		uint64_t digit = (uint64_t)(text[i] - '0');
-		/* Nineteen digits fit in any case, so only the twentieth needs a look. */
-		if (i == 19 && sum > (UINT64_MAX - digit) / 10) {
+		/* Nineteen digits always fit. */
+		if (i >= 19 && sum > (UINT64_MAX - digit) / 10) {
 			return false;
 		}
 		sum = sum * 10 + digit;
+	}
+	if (bytes == 0) {
+		return false;
 	}
 	*value = sum;
 	return true;
 }
 
-/* "e-3": the exponent's value, capped far beyond what 64 bits can hold. */
+bool text_to_u64(const char *text, uint64_t *value)
+{
+	return digits_to_u64(text, strlen(text), value);
+}
+
+/* What follows the e of 1e-3, capped far beyond what 64 bits can hold. */
 static bool read_exponent(const char *text, size_t bytes, int64_t *exponent)
 {
 	size_t i = 0;
@@ -55,8 +62,6 @@ static bool read_exponent(const char *text, size_t bytes, int64_t *exponent)
 	return true;
 }
 
-/* Splits a decimal fraction into its digits, the count of those before the point, and an exponent.
- */
 struct decimal {
 	size_t mantissa_bytes; /* digits and the point */
 	int64_t point;	       /* digits before the decimal point, exponent included */
@@ -96,7 +101,7 @@ static bool read_decimal(const char *text, size_t bytes, struct decimal *decimal
 	return true;
 }
 
-bool number_scaled(const char *text, size_t bytes, uint32_t places, uint64_t *value)
+bool decimal_to_u64(const char *text, size_t bytes, uint32_t places, uint64_t *value)
 {
 	struct decimal decimal;
 	uint64_t sum = 0;
@@ -104,7 +109,7 @@ bool number_scaled(const char *text, size_t bytes, uint32_t places, uint64_t *va
 	if (!read_decimal(text, bytes, &decimal)) {
 		return false;
 	}
-	/* kept digits of the mantissa reach the last place; zeroes fill up behind a short one. */
+	/* So many digits reach the last place; a short mantissa is filled up with zeros. */
 	int64_t kept = decimal.point + places;
 	size_t i = 0;
 	for (int64_t taken = 0; taken < kept; taken++) {
@@ -113,15 +118,32 @@ bool number_scaled(const char *text, size_t bytes, uint32_t places, uint64_t *va
 		}
 		uint64_t digit = i < decimal.mantissa_bytes ? (uint64_t)(text[i] - '0') : 0;
 		i += i < decimal.mantissa_bytes;
-		/* Below this the next digit fits in any case. */
+		/* Below a tenth of the range the next digit always fits. */
 		if (sum >= UINT64_MAX / 10 && sum > (UINT64_MAX - digit) / 10) {
 			return false;
 		}
 		sum = sum * 10 + digit;
 		if (sum == 0 && i >= decimal.mantissa_bytes) {
-			break; /* nothing but zeroes, whatever the exponent */
+			break; /* the number is 0, whatever the exponent */
 		}
 	}
 	*value = sum;
 	return true;
+}
+
+bool text_to_millionths(const char *text, uint64_t *value)
+{
+	const char *point = strchr(text, '.');
+	size_t whole_bytes = point == NULL ? strlen(text) : (size_t)(point - text);
+	size_t places = point == NULL ? 0 : strlen(point + 1);
+	char digits[32];
+
+	if (whole_bytes == 0 || whole_bytes > 20 || places > 6 || (point != NULL && places == 0)) {
+		return false;
+	}
+	memcpy(digits, text, whole_bytes);
+	memcpy(digits + whole_bytes, point == NULL ? "" : point + 1, places);
+	memset(digits + whole_bytes + places, '0', 6 - places);
+	digits[whole_bytes + 6] = '\0';
+	return text_to_u64(digits, value);
 }

@@ -1,0 +1,18 @@
+#ifndef ENGINE_BASE_PATH_H
+#define ENGINE_BASE_PATH_H
+
+#include "engine/base/status.h"
+
+/* Paths of files, in buffers of one size. */
+
+enum { PATH_BYTES_MAX = 4096 }; /* with the NUL */
+
+/* Composes a path, such as "%s/config.json", in `path` (PATH_BYTES_MAX). One that is too long is an
+   error of usage. */
+enum status path_format(char *path, struct error *error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* What follows the last slash. */
+const char *path_name(const char *path);
+
+#endif
