@@ -1,4 +1,4 @@
-#include "engine/engine.h"
+#include "engine/engine_internal.h"
 
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
@@ -7,42 +7,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum status engine_open(struct engine *engine, const struct engine_config *config,
+enum status engine_open(struct engine **out, const struct engine_config *config,
 	const struct runner *runner, struct error *error)
 {
-	memset(engine, 0, sizeof(*engine));
-	enum status status = engine_config_validate(config, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	*out = NULL;
+	TRY(engine_config_validate(config, error));
+	struct engine *engine = memory_take(1, sizeof(*engine));
 	scheduler_init(&engine->scheduler, config, runner->is_computing);
 	engine->runner = runner;
 	engine->token_ids =
 		memory_take(engine->scheduler.placement_capacity, sizeof(*engine->token_ids));
+	*out = engine;
 	return STATUS_OK;
 }
 
 void engine_close(struct engine *engine)
 {
-	if (engine->runner == NULL) {
-		return; /* never opened */
+	if (engine == NULL) {
+		return;
 	}
 	scheduler_deinit(&engine->scheduler);
 	free(engine->token_ids);
-	memset(engine, 0, sizeof(*engine));
+	free(engine);
 }
 
-enum fit engine_add(struct engine *engine, const struct request *request)
+const struct engine_config *engine_limits(const struct engine *engine)
+{
+	return &engine->scheduler.config;
+}
+
+uint32_t engine_slot_count(const struct engine *engine)
+{
+	return engine->scheduler.pool_capacity;
+}
+
+enum fit engine_add(struct engine *engine, const struct request *request, uint32_t *slot)
 {
 	enum fit fit = engine_config_fit(
 		&engine->scheduler.config, request->prompt_count, request->max_tokens);
 
-	if (fit == FIT_OK) {
-		scheduler_add(&engine->scheduler, request);
-	} else {
+	if (fit != FIT_OK) {
 		scheduler_reject(&engine->scheduler, request, fit);
+		return fit;
 	}
-	return fit;
+	uint32_t added = scheduler_add(&engine->scheduler, request);
+	if (slot != NULL) {
+		*slot = added;
+	}
+	return FIT_OK;
 }
 
 bool engine_has_room(const struct engine *engine)
@@ -54,6 +66,11 @@ bool engine_has_room(const struct engine *engine)
 bool engine_has_work(const struct engine *engine)
 {
 	return engine->scheduler.waiting.count + engine->scheduler.running.count > 0;
+}
+
+uint32_t engine_waiting_count(const struct engine *engine)
+{
+	return engine->scheduler.waiting.count;
 }
 
 const struct batch *engine_schedule(struct engine *engine)
@@ -72,14 +89,14 @@ enum status engine_execute(struct engine *engine, struct step_time *time, struct
 		engine->runner->state, &engine->scheduler.batch, engine->token_ids, time, error);
 }
 
-bool engine_has_halves(const struct engine *engine)
+bool engine_can_overlap(const struct engine *engine)
 {
 	return engine->runner->launch != NULL;
 }
 
-bool engine_is_open(const struct engine *engine)
+bool engine_next_step_depends_on_arrivals(const struct engine *engine)
 {
-	return engine->scheduler.config.policy->is_open(&engine->scheduler);
+	return engine->scheduler.config.policy->next_step_depends_on_arrivals(&engine->scheduler);
 }
 
 enum status engine_launch(struct engine *engine, struct error *error)
@@ -104,16 +121,38 @@ enum status engine_step(struct engine *engine, struct step_time *time, struct er
 	const struct batch *batch = engine_schedule(engine);
 
 	check(batch != NULL);
-	enum status status = engine_execute(engine, time, error);
-	if (status == STATUS_OK) {
-		engine_postprocess(engine);
-	}
-	return status;
+	TRY(engine_execute(engine, time, error));
+	engine_postprocess(engine);
+	return STATUS_OK;
 }
 
-const struct event_list *engine_events(const struct engine *engine)
+const struct batch *engine_batch(const struct engine *engine)
 {
-	return &engine->scheduler.events;
+	return &engine->scheduler.batch;
+}
+
+const int32_t *engine_token_ids(const struct engine *engine)
+{
+	return engine->token_ids;
+}
+
+struct step_decisions engine_decisions(const struct engine *engine)
+{
+	return (struct step_decisions){
+		.step = engine->scheduler.batch.step,
+		.counts = engine->scheduler.batch.counts,
+		.events = &engine->scheduler.events,
+	};
+}
+
+struct step_decisions engine_pending_rejections(const struct engine *engine)
+{
+	static const struct event_list none = {0};
+
+	return (struct step_decisions){
+		.step = engine->scheduler.step,
+		.events = engine->scheduler.events_are_past ? &none : &engine->scheduler.events,
+	};
 }
 
 uint32_t engine_token_count(const struct engine *engine, const struct sequence *sequence)

@@ -25,10 +25,11 @@ struct policy {
 	/* Decides one step; leaves the batch empty only if nothing can be placed. */
 	void (*schedule)(struct scheduler *scheduler);
 
-	/* Asked between two steps: false only if the next one is decided the same whatever is added
-	   to the waiting queue before it. Everybody who waits is looked at first, so it is enough
-	   that they stop at one of them, or leave nothing to those behind. */
-	bool (*is_open)(const struct scheduler *scheduler);
+	/* Whether requests that are added before the next step may change what it decides. The
+	   queue is first come, first served, so they cannot once
+	   waiting.count >= min(free seats, free blocks): each admission takes a seat and at least
+	   one block, so admission ends before it reaches them. */
+	bool (*next_step_depends_on_arrivals)(const struct scheduler *scheduler);
 };
 
 extern const struct policy policy_prefill_first;

@@ -61,11 +61,11 @@ static void mixed_schedule(struct scheduler *scheduler)
 	}
 }
 
-/* Whoever is admitted takes one of the seats and, as hits never cover a whole prompt, at least one
-   free block. Both only grow scarcer in a step, but for preemptions, after which nobody is
-   admitted. So if those who wait already are as many as seats or blocks, then either one of them is
-   not admitted, or the last of them is, and nothing is left; nobody behind them is admitted. */
-static bool mixed_is_open(const struct scheduler *scheduler)
+/* Each admission takes a seat and at least one free block, because hits never cover a whole prompt.
+   Within a step both only become fewer; a preemption frees blocks, but then the step admits nobody.
+   So with waiting.count >= min(seats, free blocks) no request behind the present ones is admitted:
+   either one of them does not fit, or the last one takes the last seat or block. */
+static bool mixed_next_step_depends_on_arrivals(const struct scheduler *scheduler)
 {
 	uint32_t seats = scheduler->config.max_num_seqs - scheduler->running.count;
 
@@ -78,5 +78,5 @@ const struct policy policy_mixed = {
 	.validate = mixed_validate,
 	.max_running = mixed_max_running,
 	.schedule = mixed_schedule,
-	.is_open = mixed_is_open,
+	.next_step_depends_on_arrivals = mixed_next_step_depends_on_arrivals,
 };

@@ -60,8 +60,8 @@ static void prefill_first_schedule(struct scheduler *scheduler)
 	}
 }
 
-/* As with policy mixed, but that seats are those of a step, not taken by who runs already. */
-static bool prefill_first_is_open(const struct scheduler *scheduler)
+/* As in policy mixed, but a step has all its seats: running sequences do not occupy any. */
+static bool prefill_first_next_step_depends_on_arrivals(const struct scheduler *scheduler)
 {
 	return scheduler->waiting.count <
 	       u32_min(scheduler->config.max_num_seqs, scheduler->blocks.free_count);
@@ -73,5 +73,5 @@ const struct policy policy_prefill_first = {
 	.validate = prefill_first_validate,
 	.max_running = prefill_first_max_running,
 	.schedule = prefill_first_schedule,
-	.is_open = prefill_first_is_open,
+	.next_step_depends_on_arrivals = prefill_first_next_step_depends_on_arrivals,
 };

@@ -315,7 +315,7 @@ static uint32_t forced_count(const struct scheduler *scheduler, const struct req
 	return request->max_tokens;
 }
 
-void scheduler_add(struct scheduler *scheduler, const struct request *request)
+uint32_t scheduler_add(struct scheduler *scheduler, const struct request *request)
 {
 	struct sequence *sequence = scheduler->unused.head;
 	struct request own = *request;
@@ -333,6 +333,7 @@ void scheduler_add(struct scheduler *scheduler, const struct request *request)
 	sequence_init(sequence, &own, scheduler->config.block_size);
 	sequence->slot = (uint32_t)(sequence - scheduler->pool);
 	queue_push_back(&scheduler->waiting, sequence);
+	return sequence->slot;
 }
 
 void scheduler_reject(struct scheduler *scheduler, const struct request *request, enum fit fit)

@@ -88,8 +88,9 @@ void scheduler_deinit(struct scheduler *scheduler);
 bool scheduler_can_add(const struct scheduler *scheduler);
 
 /* Appends a request that fits the configuration to the waiting queue. Forced tokens end a sequence
-   at an EOS among them unless it ignores it; without forced tokens the runner must compute. */
-void scheduler_add(struct scheduler *scheduler, const struct request *request);
+   at an EOS among them unless it ignores it; without forced tokens the runner must compute. Returns
+   the slot of the new sequence. */
+uint32_t scheduler_add(struct scheduler *scheduler, const struct request *request);
 
 /* Records that a request was turned away: an event of the next step, or of the one that is decided
    and not postprocessed yet; in either case in front of what that decides. */

@@ -2,7 +2,7 @@
 
 #include "bench/record/histogram.h"
 #include "bench/record/kernel_work.h"
-#include "bench/record/timeline_file.h"
+#include "bench/record/perfetto.h"
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
 #include "engine/profiling/nvtx.h"
@@ -74,7 +74,7 @@ struct phase_total {
 struct kernel_times {
 	struct kernel_source source;
 	struct model_config model;
-	struct timeline_file *timeline;
+	struct perfetto *timeline;
 
 	struct step_info *steps;       /* (STEPS_KEPT) by step % STEPS_KEPT */
 	struct kernel_record *records; /* (RECORDS_AT_ONCE) */
@@ -155,7 +155,7 @@ void kernel_name_short(const char *name, char *short_name)
 /* ---- opening ---- */
 
 struct kernel_times *kernel_times_open(const struct kernel_source *source,
-	const struct model_config *model, struct timeline_file *timeline)
+	const struct model_config *model, struct perfetto *timeline)
 {
 	struct kernel_times *times = memory_take(1, sizeof(*times));
 
@@ -383,7 +383,7 @@ static void add_record(struct kernel_times *times, const struct step_info *step,
 	if (times->timeline != NULL) {
 		char name[KERNEL_NAME_BYTES];
 		kernel_name_short(record->name, name);
-		timeline_file_kernel(times->timeline, times->operations[group->operation], name,
+		perfetto_kernel(times->timeline, times->operations[group->operation], name,
 			start_ns, ns, record->step, group->layer);
 	}
 }

@@ -24,13 +24,13 @@ const char *kernel_phase_name(enum kernel_phase phase);
 /* Of a step: decode rows only, prefill rows only, or both. */
 enum kernel_phase kernel_phase_of(const struct step_counts *counts);
 
-struct timeline_file;
+struct perfetto;
 struct kernel_times;
 
 /* source: borrowed, taken over from here until it is closed by the caller. timeline: NULL, or where
    every record is shown too; borrowed. */
 struct kernel_times *kernel_times_open(const struct kernel_source *source,
-	const struct model_config *model, struct timeline_file *timeline);
+	const struct model_config *model, struct perfetto *timeline);
 void kernel_times_close(struct kernel_times *times); /* accepts NULL */
 
 /* After each step, as soon as it is over: when it ran on the run's clock. */

@@ -367,24 +367,7 @@ static void add_pass_gaps(
 	metrics->pass_count++;
 }
 
-struct step_decisions step_decisions_of(const struct engine *engine)
-{
-	return (struct step_decisions){
-		.step = engine->scheduler.batch.step,
-		.counts = engine->scheduler.batch.counts,
-		.events = engine_events(engine),
-	};
-}
-
-void metrics_step(struct metrics *metrics, const struct engine *engine, uint64_t start_ns,
-	uint64_t end_ns, uint64_t waiting)
-{
-	const struct step_decisions decisions = step_decisions_of(engine);
-
-	metrics_step_decided(metrics, engine, &decisions, start_ns, end_ns, waiting);
-}
-
-void metrics_step_decided(struct metrics *metrics, const struct engine *engine,
+void metrics_step(struct metrics *metrics, const struct engine *engine,
 	const struct step_decisions *decisions, uint64_t start_ns, uint64_t end_ns,
 	uint64_t waiting)
 {
@@ -440,14 +423,11 @@ void metrics_step_decided(struct metrics *metrics, const struct engine *engine,
 
 void metrics_flush_events(struct metrics *metrics, const struct engine *engine)
 {
-	const struct event_list *events = engine_events(engine);
+	const struct step_decisions pending = engine_pending_rejections(engine);
 
-	if (engine->scheduler.events_are_past) {
-		return;
-	}
-	for (size_t i = 0; i < events->count; i++) {
-		check(events->events[i].kind == EVENT_REJECT);
-		hash_event(metrics, engine->scheduler.step, &events->events[i]);
+	for (size_t i = 0; i < pending.events->count; i++) {
+		check(pending.events->events[i].kind == EVENT_REJECT);
+		hash_event(metrics, pending.step, &pending.events->events[i]);
 	}
 }
 

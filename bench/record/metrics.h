@@ -126,25 +126,11 @@ void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics
 /* A request that the engine turned away; its row is written at once. */
 void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_arrival *arrival);
 
-/* What a step decided. Borrowed; who keeps a copy may schedule the next step before this one is
-   told of. */
-struct step_decisions {
-	uint64_t step;
-	struct step_counts counts;
-	const struct event_list *events;
-};
-
-struct step_decisions step_decisions_of(const struct engine *engine);
-
-/* After a step was postprocessed, and before the next one is: what it decided, its events, when it
-   ran, how many requests waited (those that the engine has not seen yet included). */
-void metrics_step_decided(struct metrics *metrics, const struct engine *engine,
+/* Adds a step that was postprocessed, before the next one is: what it decided, when it ran, and
+   how many requests waited (those that the engine has not been given yet included). */
+void metrics_step(struct metrics *metrics, const struct engine *engine,
 	const struct step_decisions *decisions, uint64_t start_ns, uint64_t end_ns,
 	uint64_t waiting);
-
-/* The same of the engine's latest step. */
-void metrics_step(struct metrics *metrics, const struct engine *engine, uint64_t start_ns,
-	uint64_t end_ns, uint64_t waiting);
 
 /* Adds the engine's pending events to the result hash: rejections behind the last step. Not after a
    step that failed, whose decisions came to nothing. */

@@ -41,14 +41,10 @@ enum status generation_open(struct generation *generation, const struct engine_c
 {
 	memset(generation, 0, sizeof(*generation));
 	check(runner->is_computing && prompts->count > 0);
-	enum status status = engine_open(&generation->engine, config, runner, error);
-	if (status == STATUS_OK) {
-		status = check_fit(config, prompts, error);
-	}
-	if (status != STATUS_OK) {
-		generation_close(generation);
-		return status;
-	}
+	TRY(engine_config_validate(config, error));
+	TRY(check_fit(config, prompts, error));
+	TRY(engine_open(&generation->engine, config, runner, error));
+	generation->runner = runner;
 	generation->tokenizer = tokenizer;
 	generation->prompts = prompts;
 	generation->answers = memory_take(prompts->count, sizeof(*generation->answers));
@@ -62,14 +58,14 @@ void generation_close(struct generation *generation)
 		free(generation->answers[i].text.bytes);
 	}
 	free(generation->answers);
-	engine_close(&generation->engine);
+	engine_close(generation->engine);
 	memset(generation, 0, sizeof(*generation));
 }
 
 static void add_prompts(struct generation *generation)
 {
 	while (generation->added_count < generation->prompts->count &&
-		engine_has_room(&generation->engine)) {
+		engine_has_room(generation->engine)) {
 		const struct generate_prompt *prompt =
 			&generation->prompts->items[generation->added_count];
 		const struct request request = {
@@ -80,7 +76,7 @@ static void add_prompts(struct generation *generation)
 			.temperature = prompt->temperature,
 			.ignore_eos = prompt->ignore_eos,
 		};
-		enum fit fit = engine_add(&generation->engine, &request);
+		enum fit fit = engine_add(generation->engine, &request, NULL);
 		check(fit == FIT_OK);
 		generation->added_count++;
 	}
@@ -89,8 +85,8 @@ static void add_prompts(struct generation *generation)
 /* Appends the tokens that the step sampled to their answers. */
 static void take_tokens(struct generation *generation)
 {
-	const struct batch *batch = &generation->engine.scheduler.batch;
-	const int32_t *token = generation->engine.token_ids;
+	const struct batch *batch = engine_batch(generation->engine);
+	const int32_t *token = engine_token_ids(generation->engine);
 
 	for (uint32_t i = 0; i < batch->row_count; i++) {
 		if (!batch->is_sampled[i]) {
@@ -108,7 +104,7 @@ static void take_finished(struct generation *generation)
 {
 	const struct sequence *sequence = NULL;
 
-	while ((sequence = engine_take_finished(&generation->engine)) != NULL) {
+	while ((sequence = engine_take_finished(generation->engine)) != NULL) {
 		struct generate_answer *answer = &generation->answers[sequence->request];
 		uint32_t count = sequence_completion_count(sequence);
 		int32_t last = sequence->token_ids[sequence->token_count - 1];
@@ -116,9 +112,8 @@ static void take_finished(struct generation *generation)
 		check(answer->ids.ids[count - 1] == last);
 		utf8_end(&answer->stream, &answer->text);
 		answer->is_finished = true;
-		answer->is_stopped =
-			!sequence->ignore_eos &&
-			engine_config_is_eos(&generation->engine.scheduler.config, last);
+		answer->is_stopped = !sequence->ignore_eos &&
+				     engine_config_is_eos(engine_limits(generation->engine), last);
 		answer->cached_tokens = sequence->cached_count;
 		generation->finished_count++;
 	}
@@ -140,24 +135,18 @@ static void count_time(struct generate_speed *speed, const struct step_counts *c
 
 enum status generation_step(struct generation *generation, bool *is_done, struct error *error)
 {
-	struct engine *engine = &generation->engine;
+	struct engine *engine = generation->engine;
+	const struct runner *runner = generation->runner;
 	struct step_time time;
 	uint64_t start_ns = 0;
 
 	add_prompts(generation);
-	enum status status = STATUS_OK;
-	if (engine->runner->start != NULL) {
-		status = engine->runner->start(engine->runner->state, 0, &start_ns, error);
-	}
-	if (status != STATUS_OK) {
-		return status;
+	if (runner->start != NULL) {
+		TRY(runner->start(runner->state, 0, &start_ns, error));
 	}
 	const struct batch *batch = engine_schedule(engine);
 	check(batch != NULL);
-	status = engine_execute(engine, &time, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(engine_execute(engine, &time, error));
 	take_tokens(generation);
 	engine_postprocess(engine);
 	count_time(&generation->speed, &batch->counts, &time);

@@ -28,7 +28,8 @@ struct generate_speed {
 };
 
 struct generation {
-	struct engine engine;
+	struct engine *engine;
+	const struct runner *runner;
 	const struct tokenizer *tokenizer;
 	const struct generate_prompts *prompts;
 	struct generate_answer *answers; /* (prompts->count) */

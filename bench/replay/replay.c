@@ -28,7 +28,7 @@ enum {
 
 static bool row_fits(const struct replay *replay, const struct trace_row *row)
 {
-	return engine_config_fit(&replay->engine.scheduler.config, row->input_length,
+	return engine_config_fit(engine_limits(replay->engine), row->input_length,
 		       row->output_length) == FIT_OK;
 }
 
@@ -105,11 +105,9 @@ static void hand_over(struct replay *replay, const struct trace_row *row)
 		tokens_forced(&replay->tokens, row, replay->forced);
 		request.forced = replay->forced;
 	}
-	enum fit fit = engine_add(&replay->engine, &request);
 	struct handed *handed = add_handed(replay, row);
-	handed->fit = fit;
-	if (fit == FIT_OK) {
-		handed->slot = replay->engine.scheduler.waiting.tail->slot;
+	handed->fit = engine_add(replay->engine, &request, &handed->slot);
+	if (handed->fit == FIT_OK) {
 		replay->turn_of_slot[handed->slot] = row->turn_index;
 		replay->handed_fit_count++;
 		replay->room--;
@@ -119,7 +117,7 @@ static void hand_over(struct replay *replay, const struct trace_row *row)
 /* Tells those who keep the records of the rows handed over. */
 static void tell_handed(struct replay *replay)
 {
-	struct timeline_file *timeline = replay->timeline;
+	struct perfetto *timeline = replay->timeline;
 
 	for (size_t i = 0; i < replay->handed_count; i++) {
 		const struct handed *handed = &replay->handed[i];
@@ -130,9 +128,9 @@ static void tell_handed(struct replay *replay)
 			note_left(replay, handed->turn_index);
 		}
 		if (timeline != NULL && handed->fit == FIT_OK) {
-			timeline_file_arrive(timeline, handed->slot, &handed->arrival);
+			perfetto_arrive(timeline, handed->slot, &handed->arrival);
 		} else if (timeline != NULL) {
-			timeline_file_reject(timeline, handed->fit, &handed->arrival);
+			perfetto_reject(timeline, handed->fit, &handed->arrival);
 		}
 		free(handed->session);
 	}
@@ -145,17 +143,17 @@ static bool always_has_room(const struct replay *replay)
 {
 	uint64_t concurrency = replay->options.workload->concurrency;
 
-	return concurrency > 0 && concurrency <= replay->engine.scheduler.config.max_num_seqs;
+	return concurrency > 0 && concurrency <= engine_limits(replay->engine)->max_num_seqs;
 }
 
 /* Counts the room for the rows that arrive between two steps. */
 static void count_room(struct replay *replay)
 {
-	uint32_t most = replay->engine.scheduler.config.max_num_seqs;
+	uint32_t most = engine_limits(replay->engine)->max_num_seqs;
 
 	replay->room = always_has_room(replay)
 			       ? UINT32_MAX
-			       : most - u32_min(most, replay->engine.scheduler.waiting.count);
+			       : most - u32_min(most, engine_waiting_count(replay->engine));
 }
 
 /* Hands over what has arrived by now_ns while there is room. */
@@ -273,12 +271,12 @@ static void postprocess(struct replay *replay)
 {
 	const struct sequence *sequence;
 
-	engine_postprocess(&replay->engine);
-	while ((sequence = engine_take_finished(&replay->engine)) != NULL) {
+	engine_postprocess(replay->engine);
+	while ((sequence = engine_take_finished(replay->engine)) != NULL) {
 		note_left(replay, replay->turn_of_slot[sequence->slot]);
 	}
 	if (replay->options.is_checking) {
-		engine_check(&replay->engine);
+		engine_check(replay->engine);
 	}
 }
 
@@ -291,7 +289,7 @@ static enum status count_waiting(struct replay *replay, struct error *error)
 	if (status != STATUS_OK) {
 		return status;
 	}
-	replay->waiting = replay->engine.scheduler.waiting.count + backlog;
+	replay->waiting = engine_waiting_count(replay->engine) + backlog;
 	if (replay->all_have_arrived && !replay->has_backlog_at_last_arrival) {
 		replay->has_backlog_at_last_arrival = true;
 		replay->backlog_at_last_arrival = replay->waiting;
@@ -322,10 +320,10 @@ static void record(
 		kernel_times_step(replay->kernel_times, decisions->step, &decisions->counts,
 			start_ns, replay->now_ns);
 	}
-	metrics_step_decided(
-		&replay->metrics, &replay->engine, decisions, start_ns, replay->now_ns, waiting);
+	metrics_step(
+		&replay->metrics, replay->engine, decisions, start_ns, replay->now_ns, waiting);
 	if (replay->timeline != NULL) {
-		timeline_file_step(replay->timeline, decisions, start_ns, replay->now_ns, waiting);
+		perfetto_step(replay->timeline, decisions, start_ns, replay->now_ns, waiting);
 	}
 	if (replay->steps != NULL) {
 		write_step(replay, decisions, start_ns, waiting, time);
@@ -337,7 +335,7 @@ static void record(
 /* One step of the engine, from now_ns on; it may be in flight afterwards. */
 static enum status run_step(struct replay *replay, struct error *error)
 {
-	struct engine *engine = &replay->engine;
+	struct engine *engine = replay->engine;
 	struct step_time time;
 
 	engine_schedule(engine);
@@ -351,7 +349,7 @@ static enum status run_step(struct replay *replay, struct error *error)
 							     &replay->failure)) != STATUS_OK;
 	if (!replay->is_in_flight && !replay->has_failed) {
 		postprocess(replay);
-		const struct step_decisions decisions = step_decisions_of(engine);
+		const struct step_decisions decisions = engine_decisions(engine);
 		record(replay, &decisions, &time);
 	}
 	return STATUS_OK;
@@ -360,7 +358,7 @@ static enum status run_step(struct replay *replay, struct error *error)
 /* A copy of what the engine's latest step decided. */
 static struct step_decisions keep_decisions(struct replay *replay)
 {
-	struct step_decisions kept = step_decisions_of(&replay->engine);
+	struct step_decisions kept = engine_decisions(replay->engine);
 
 	replay->kept_events.count = 0;
 	for (size_t i = 0; i < kept.events->count; i++) {
@@ -398,7 +396,8 @@ static enum newcomers newcomers_in_flight(const struct replay *replay)
 	if (waits && always_has_room(replay) && load->duration_ns == 0) {
 		return NEWCOMERS_KNOWN;
 	}
-	return engine_is_open(&replay->engine) ? NEWCOMERS_OPEN : NEWCOMERS_UNSEEN;
+	return engine_next_step_depends_on_arrivals(replay->engine) ? NEWCOMERS_OPEN
+								    : NEWCOMERS_UNSEEN;
 }
 
 /* Launches the step behind the one in flight, which was postprocessed, if there is one that can be
@@ -413,10 +412,10 @@ static enum status launch_ahead(
 		report_left(replay);
 		status = hand_over_arrived(replay, error);
 	}
-	replay->is_in_flight = newcomers != NEWCOMERS_OPEN && engine_has_work(&replay->engine);
+	replay->is_in_flight = newcomers != NEWCOMERS_OPEN && engine_has_work(replay->engine);
 	if (status == STATUS_OK && replay->is_in_flight) {
-		engine_schedule(&replay->engine);
-		replay->has_failed = engine_launch(&replay->engine, &replay->failure) != STATUS_OK;
+		engine_schedule(replay->engine);
+		replay->has_failed = engine_launch(replay->engine, &replay->failure) != STATUS_OK;
 	}
 	return status;
 }
@@ -435,7 +434,7 @@ static enum status advance(struct replay *replay, struct error *error)
 	if (status != STATUS_OK) {
 		return status;
 	}
-	if (engine_collect(&replay->engine, &time, &replay->failure) != STATUS_OK) {
+	if (engine_collect(replay->engine, &time, &replay->failure) != STATUS_OK) {
 		replay->has_failed = true;
 		return STATUS_OK;
 	}
@@ -488,7 +487,7 @@ static void wait_for_now(struct replay *replay)
 /* Lets the runner say when the next step starts, and hands over what has arrived by then. */
 static enum status reach_start(struct replay *replay, struct error *error)
 {
-	const struct runner *runner = replay->engine.runner;
+	const struct runner *runner = replay->runner;
 	uint64_t start_ns;
 
 	if (replay->options.is_wall_clock) {
@@ -525,7 +524,7 @@ static bool skip_idle_time(struct replay *replay)
 
 static enum status run_loop(struct replay *replay, struct progress *progress, struct error *error)
 {
-	uint64_t poll_turns = replay->engine.runner->is_computing ? 1 : POLL_TURNS;
+	uint64_t poll_turns = replay->runner->is_computing ? 1 : POLL_TURNS;
 
 	for (uint64_t turn = 1;; turn++) {
 		if (turn % poll_turns == 0) {
@@ -548,7 +547,7 @@ static enum status run_loop(struct replay *replay, struct progress *progress, st
 		if (status != STATUS_OK) {
 			return status;
 		}
-		if (!engine_has_work(&replay->engine)) {
+		if (!engine_has_work(replay->engine)) {
 			if (replay->left_count > 0) {
 				/* All that came was turned away; what follows it may come now. */
 				report_left(replay);
@@ -585,7 +584,7 @@ enum status replay_run(struct replay *replay, struct error *error)
 	}
 	if (status == STATUS_OK) {
 		if (!replay->has_failed) {
-			metrics_flush_events(&replay->metrics, &replay->engine);
+			metrics_flush_events(&replay->metrics, replay->engine);
 		}
 		metrics_end(
 			&replay->metrics, replay->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
@@ -620,6 +619,7 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 
 	memset(replay, 0, sizeof(*replay));
 	replay->options = *options;
+	replay->runner = runner;
 	replay->steps = steps;
 	histogram_init(&replay->late);
 	histogram_init(&replay->gpu_idle);
@@ -627,9 +627,9 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 	if (status != STATUS_OK) {
 		return status;
 	}
-	replay->runs_ahead = options->overlaps && engine_has_halves(&replay->engine) &&
+	replay->runs_ahead = options->overlaps && engine_can_overlap(replay->engine) &&
 			     has_forced_tokens(replay);
-	uint32_t slot_count = replay->engine.scheduler.pool_capacity;
+	uint32_t slot_count = engine_slot_count(replay->engine);
 	metrics_init(&replay->metrics, &metrics_options, slot_count, requests);
 	replay->turn_of_slot = memory_take(slot_count, sizeof(*replay->turn_of_slot));
 	status = refuse_pipe(options->trace_path, error);
@@ -659,7 +659,7 @@ void replay_close(struct replay *replay)
 	if (replay->metrics.records != NULL) {
 		metrics_deinit(&replay->metrics);
 	}
-	engine_close(&replay->engine);
+	engine_close(replay->engine);
 	histogram_deinit(&replay->late);
 	histogram_deinit(&replay->gpu_idle);
 	free(replay->kept_events.events);

@@ -8,7 +8,7 @@
 #include "bench/replay/replay_config.h"
 #include "bench/record/kernel_times.h"
 #include "bench/record/table_writer.h"
-#include "bench/record/timeline_file.h"
+#include "bench/record/perfetto.h"
 #include "engine/engine.h"
 #include "workloads/tokens.h"
 #include "workloads/trace/trace.h"
@@ -49,12 +49,13 @@ struct handed;
 
 struct replay {
 	struct replay_options options;
-	struct engine engine;
+	struct engine *engine;
+	const struct runner *runner; /* borrowed */
 	struct metrics metrics;
 	struct table_writer *steps; /* borrowed: steps.tsv, or NULL */
 
 	/* borrowed, may be set between opening and running; NULL: not wanted */
-	struct timeline_file *timeline;
+	struct perfetto *timeline;
 	struct kernel_times *kernel_times;
 
 	struct workload *workload;

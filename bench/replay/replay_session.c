@@ -32,7 +32,7 @@ struct replay_session {
 	struct table_writer requests, steps;
 	struct kernel_source kernels; /* without a state: none */
 	struct kernel_times *kernel_times;
-	struct timeline_file *timeline;
+	struct perfetto *timeline;
 	struct replay replay;
 };
 
@@ -189,8 +189,8 @@ static enum status open_watchers(
 	enum status status = STATUS_OK;
 
 	if (order->timeline != NULL) {
-		status = timeline_file_open(&session->timeline, order->timeline,
-			session->replay.engine.scheduler.pool_capacity, error);
+		status = perfetto_open(&session->timeline, order->timeline,
+			engine_slot_count(session->replay.engine), error);
 		session->replay.timeline = session->timeline;
 	}
 	if (status == STATUS_OK && session->kernels.state != NULL) {
@@ -297,7 +297,7 @@ static enum status write_results(struct replay_session *session, const struct su
 		status = write_kernels(session->kernel_times, folder, error);
 	}
 	if (status == STATUS_OK && session->timeline != NULL) {
-		status = timeline_file_commit(session->timeline, session->replay.now_ns, error);
+		status = perfetto_commit(session->timeline, session->replay.now_ns, error);
 	}
 	if (status == STATUS_OK) {
 		status = result_folder_begin(folder, RESULT_PROVENANCE, path, error);
@@ -325,7 +325,7 @@ static void close_session(struct replay_session *session)
 	}
 	replay_close(&session->replay);
 	kernel_times_close(session->kernel_times);
-	timeline_file_close(session->timeline);
+	perfetto_close(session->timeline);
 	if (session->runner.close != NULL) {
 		session->runner.close(session->runner.state);
 	}

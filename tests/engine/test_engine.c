@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/engine_internal.h"
 #include "engine/policy.h"
 #include "tests/models/kv_oracle.h"
 #include "tests/harness/require.h"
@@ -18,7 +18,7 @@ struct bench {
 	struct engine_config config;
 	struct kv_oracle oracle;
 	struct runner runner;
-	struct engine engine;
+	struct engine *engine;
 };
 
 static void open_bench(struct bench *bench, const struct policy *policy, uint32_t block_size,
@@ -40,7 +40,7 @@ static void open_bench(struct bench *bench, const struct policy *policy, uint32_
 
 static void close_bench(struct bench *bench)
 {
-	engine_close(&bench->engine);
+	engine_close(bench->engine);
 	kv_oracle_deinit(&bench->oracle);
 }
 
@@ -56,7 +56,7 @@ static enum fit add(struct bench *bench, uint64_t id, uint32_t prompt_count, uin
 		.prompt_count = prompt_count,
 		.max_tokens = max_tokens,
 		.ignore_eos = true};
-	enum fit fit = engine_add(&bench->engine, &request);
+	enum fit fit = engine_add(bench->engine, &request, NULL);
 	if (fit == FIT_OK) {
 		kv_oracle_add(&bench->oracle, &request);
 	}
@@ -67,8 +67,8 @@ static void step(struct bench *bench)
 {
 	struct step_time time;
 	struct error error = {0};
-	cr_assert_eq(engine_step(&bench->engine, &time, &error), STATUS_OK);
-	engine_check(&bench->engine);
+	cr_assert_eq(engine_step(bench->engine, &time, &error), STATUS_OK);
+	engine_check(bench->engine);
 }
 
 /* The latest step's events as text: one letter a kind and the request's number. */
@@ -80,7 +80,7 @@ static void events_as_text(const struct bench *bench, char *text, size_t text_by
 		[EVENT_CHUNK] = 'c',
 		[EVENT_PREEMPT] = 'P',
 		[EVENT_FINISH] = 'F'};
-	const struct event_list *list = engine_events(&bench->engine);
+	const struct event_list *list = engine_decisions(bench->engine).events;
 	size_t length = 0;
 	text[0] = '\0';
 	for (size_t i = 0; i < list->count && length + 8 < text_bytes; i++) {
@@ -100,7 +100,7 @@ static void expect_step(struct bench *bench, const char *expected)
 
 static const struct sequence *take(struct bench *bench)
 {
-	return engine_take_finished(&bench->engine);
+	return engine_take_finished(bench->engine);
 }
 
 /* ---- configuration ---- */
@@ -170,12 +170,12 @@ Test(engine, a_policy_names_both_limits_that_it_wants_otherwise)
 
 Test(engine, an_engine_that_did_not_open_can_be_closed)
 {
-	struct engine engine;
+	struct engine *engine;
 	struct error error = {0};
 	struct engine_config config = {.policy = &policy_mixed};
 	struct runner runner = {.name = "none"};
 	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_USAGE);
-	engine_close(&engine);
+	engine_close(engine);
 }
 
 Test(engine, policies_are_found_by_name)
@@ -217,10 +217,10 @@ Test(engine, what_cannot_be_served_is_rejected_and_the_run_goes_on)
 	open_bench(&bench, &policy_mixed, 4, 4, 4);
 	cr_assert_eq(add(&bench, 0, 60, 5), FIT_TOO_LONG);
 	cr_assert_eq(add(&bench, 1, 17, 1), FIT_NEVER);
-	cr_assert_not(engine_has_work(&bench.engine));
+	cr_assert_not(engine_has_work(bench.engine));
 	cr_assert_eq(add(&bench, 2, 16, 1), FIT_OK);
 	expect_step(&bench, "R0 R1 A2 b2 b2 b2 b2 c2 F2");
-	const struct event_list *events = engine_events(&bench.engine);
+	const struct event_list *events = engine_decisions(bench.engine).events;
 	cr_assert_eq(events->events[0].a, FIT_TOO_LONG);
 	cr_assert_eq(events->events[0].b, 65);
 	cr_assert_null(events->events[0].sequence);
@@ -237,13 +237,13 @@ Test(engine, an_empty_engine_has_nothing_to_do)
 {
 	struct bench bench;
 	open_bench(&bench, &policy_mixed, 4, 4, 4);
-	cr_assert_not(engine_has_work(&bench.engine));
-	cr_assert(engine_has_room(&bench.engine));
-	cr_assert_null(engine_schedule(&bench.engine));
-	cr_assert_null(engine_schedule(&bench.engine));
+	cr_assert_not(engine_has_work(bench.engine));
+	cr_assert(engine_has_room(bench.engine));
+	cr_assert_null(engine_schedule(bench.engine));
+	cr_assert_null(engine_schedule(bench.engine));
 	cr_assert_null(take(&bench));
-	cr_assert_eq(engine_events(&bench.engine)->count, 0);
-	engine_check(&bench.engine);
+	cr_assert_eq(engine_decisions(bench.engine).events->count, 0);
+	engine_check(bench.engine);
 	close_bench(&bench);
 }
 
@@ -260,8 +260,8 @@ Test(engine, the_smallest_request_in_the_smallest_engine)
 		const struct sequence *sequence = take(&bench);
 		cr_assert_eq(sequence_completion_count(sequence), 1);
 		cr_assert_eq(sequence->status, SEQUENCE_FINISHED);
-		cr_assert_not(engine_has_work(&bench.engine));
-		cr_assert_eq(bench.engine.scheduler.blocks.free_count, 1);
+		cr_assert_not(engine_has_work(bench.engine));
+		cr_assert_eq(bench.engine->scheduler.blocks.free_count, 1);
 		/* The same again: its only block is cached and yet computed anew. */
 		cr_assert_eq(add(&bench, 2, 1, 1), FIT_OK);
 		expect_step(&bench, "A2 b2 c2 F2");
@@ -281,10 +281,10 @@ Test(engine, a_lone_sequence_grows_to_the_whole_pool)
 		expect_step(&bench, "b0");
 		expect_step(&bench, "");
 		expect_step(&bench, "b0");
-		cr_assert_eq(bench.engine.scheduler.blocks.free_count, 0);
+		cr_assert_eq(bench.engine->scheduler.blocks.free_count, 0);
 		expect_step(&bench, "F0");
 		cr_assert_eq(sequence_completion_count(take(&bench)), 6);
-		cr_assert_eq(bench.engine.scheduler.blocks.free_count, 3);
+		cr_assert_eq(bench.engine->scheduler.blocks.free_count, 3);
 		close_bench(&bench);
 	}
 }
@@ -301,19 +301,19 @@ Test(engine, a_full_pool_plays_ping_pong_and_ends)
 	expect_step(&bench, "");
 	/* Both are at the end of their blocks and none is free. */
 	expect_step(&bench, "P1 b0");
-	cr_assert_eq(engine_events(&bench.engine)->events[0].a, 4);
-	cr_assert_eq(engine_events(&bench.engine)->events[0].b, 2);
+	cr_assert_eq(engine_decisions(bench.engine).events->events[0].a, 4);
+	cr_assert_eq(engine_decisions(bench.engine).events->events[0].b, 2);
 	/* Three blocks are wanted, one is free. */
 	expect_step(&bench, "");
 	expect_step(&bench, "b0");
 	expect_step(&bench, "F0");
-	cr_assert_eq(bench.engine.scheduler.blocks.free_count, 4);
+	cr_assert_eq(bench.engine->scheduler.blocks.free_count, 4);
 	expect_step(&bench, "A1 b1 b1 b1 c1");
-	const struct event *admitted = &engine_events(&bench.engine)->events[0];
+	const struct event *admitted = &engine_decisions(bench.engine).events->events[0];
 	cr_assert_eq(admitted->a % 2, 0);
 	cr_assert_eq(admitted->b, 5);
 	uint32_t steps = 0;
-	while (engine_has_work(&bench.engine)) {
+	while (engine_has_work(bench.engine)) {
 		step(&bench);
 		steps++;
 	}
@@ -335,10 +335,10 @@ Test(engine, twins_of_one_step_share)
 	for (uint64_t id = 0; id < 2; id++) {
 		struct request request = {
 			.id = id, .prompt = prompt, .prompt_count = 9, .max_tokens = 2};
-		cr_assert_eq(engine_add(&bench.engine, &request), FIT_OK);
+		cr_assert_eq(engine_add(bench.engine, &request, NULL), FIT_OK);
 		kv_oracle_add(&bench.oracle, &request);
 	}
-	const struct batch *batch = engine_schedule(&bench.engine);
+	const struct batch *batch = engine_schedule(bench.engine);
 	cr_assert_eq(batch->counts.cached_tokens, 8);
 	cr_assert_eq(batch->counts.prefill_tokens, 10);
 	cr_assert_eq(batch->counts.used_blocks, 4);
@@ -346,10 +346,10 @@ Test(engine, twins_of_one_step_share)
 	cr_assert_eq(batch->counts.shared_tokens, 8);
 	struct step_time time;
 	struct error error = {0};
-	cr_assert_eq(engine_execute(&bench.engine, &time, &error), STATUS_OK);
-	engine_postprocess(&bench.engine);
+	cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);
+	engine_postprocess(bench.engine);
 	step(&bench);
-	cr_assert_eq(bench.engine.scheduler.blocks.free_count, 8);
+	cr_assert_eq(bench.engine->scheduler.blocks.free_count, 8);
 	close_bench(&bench);
 }
 
@@ -359,7 +359,7 @@ Test(engine, twins_of_one_step_share)
 Test(engine, forced_tokens_end_where_they_say)
 {
 	for (uint32_t i = 0; i < 2; i++) {
-		struct engine engine;
+		struct engine *engine;
 		struct error error = {0};
 		uint64_t seed = 0;
 		struct runner runner = counting_runner(&seed);
@@ -373,31 +373,33 @@ Test(engine, forced_tokens_end_where_they_say)
 		const int32_t prompt[] = {7, 7};
 		const int32_t forced[] = {1, 2, 7, 4, 7};
 		cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
-		cr_assert_eq(engine_add(&engine, &(struct request){.prompt = prompt,
-							 .prompt_count = 2,
-							 .forced = forced,
-							 .max_tokens = 5,
-							 .ignore_eos = i == 1}),
+		cr_assert_eq(engine_add(engine,
+				     &(struct request){.prompt = prompt,
+					     .prompt_count = 2,
+					     .forced = forced,
+					     .max_tokens = 5,
+					     .ignore_eos = i == 1},
+				     NULL),
 			FIT_OK);
 		uint32_t steps = 0;
 		struct step_time time;
-		while (engine_has_work(&engine)) {
-			cr_assert_eq(engine_step(&engine, &time, &error), STATUS_OK);
-			engine_check(&engine);
+		while (engine_has_work(engine)) {
+			cr_assert_eq(engine_step(engine, &time, &error), STATUS_OK);
+			engine_check(engine);
 			steps++;
 		}
-		const struct sequence *sequence = engine_take_finished(&engine);
+		const struct sequence *sequence = engine_take_finished(engine);
 		cr_assert_eq(steps, i == 0 ? 3 : 5);
 		cr_assert_eq(sequence_completion_count(sequence), steps);
 		cr_assert_arr_eq(sequence->token_ids + 2, forced, steps * sizeof(int32_t));
-		engine_close(&engine);
+		engine_close(engine);
 	}
 }
 
 /* A sequence that nobody has touched for some passes still has all its tokens. */
 Test(engine, the_count_of_tokens_holds_for_a_sequence_at_rest)
 {
-	struct engine engine;
+	struct engine *engine;
 	struct error error = {0};
 	uint64_t seed = 0;
 	struct runner runner = counting_runner(&seed);
@@ -412,21 +414,23 @@ Test(engine, the_count_of_tokens_holds_for_a_sequence_at_rest)
 	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
 	/* The second one joins when decode passes have gone by. */
 	for (uint32_t round = 0; round < 2; round++) {
-		cr_assert_eq(engine_add(&engine, &(struct request){.id = round,
-							 .prompt = tokens,
-							 .prompt_count = 5,
-							 .forced = tokens,
-							 .max_tokens = 40}),
+		cr_assert_eq(engine_add(engine,
+				     &(struct request){.id = round,
+					     .prompt = tokens,
+					     .prompt_count = 5,
+					     .forced = tokens,
+					     .max_tokens = 40},
+				     NULL),
 			FIT_OK);
 		for (uint32_t i = 1; i <= 40; i++) {
-			const struct sequence *sequence = engine.scheduler.waiting.head;
-			sequence = sequence == NULL ? engine.scheduler.running.head : sequence;
+			const struct sequence *sequence = engine->scheduler.waiting.head;
+			sequence = sequence == NULL ? engine->scheduler.running.head : sequence;
 			struct step_time time;
-			cr_assert_eq(engine_step(&engine, &time, &error), STATUS_OK);
-			cr_assert_eq(engine_token_count(&engine, sequence), 5 + i);
+			cr_assert_eq(engine_step(engine, &time, &error), STATUS_OK);
+			cr_assert_eq(engine_token_count(engine, sequence), 5 + i);
 		}
 	}
-	engine_close(&engine);
+	engine_close(engine);
 }
 
 /* ---- queues and room ---- */
@@ -437,12 +441,12 @@ Test(engine, room_is_guaranteed_while_few_wait)
 	struct bench bench;
 	open_bench(&bench, &policy_prefill_first, 1, 8, 2);
 	uint64_t id = 0;
-	while (id < REQUEST_LIMIT || engine_has_work(&bench.engine)) {
-		while (id < REQUEST_LIMIT && bench.engine.scheduler.waiting.count < 2) {
-			cr_assert(engine_has_room(&bench.engine));
+	while (id < REQUEST_LIMIT || engine_has_work(bench.engine)) {
+		while (id < REQUEST_LIMIT && bench.engine->scheduler.waiting.count < 2) {
+			cr_assert(engine_has_room(bench.engine));
 			cr_assert_eq(add(&bench, id++, 1, 8), FIT_OK);
 		}
-		cr_assert_not(id < REQUEST_LIMIT && engine_has_room(&bench.engine));
+		cr_assert_not(id < REQUEST_LIMIT && engine_has_room(bench.engine));
 		step(&bench);
 		while (take(&bench) != NULL) {
 		}
@@ -463,23 +467,23 @@ Test(engine, room_is_guaranteed_while_some_are_taken)
 		const struct sequence *taken[2];
 		add(&bench, id, 1, 1);
 		add(&bench, id + 1, 1, 1);
-		cr_assert_not(engine_has_room(&bench.engine));
-		engine_schedule(&bench.engine);
-		cr_assert_eq(engine_execute(&bench.engine, &time, &error), STATUS_OK);
+		cr_assert_not(engine_has_room(bench.engine));
+		engine_schedule(bench.engine);
+		cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);
 		if (id > 0) {
 			/* The next ones are there and the last ones still are. */
-			cr_assert_eq(bench.engine.scheduler.taken.head->request, id - 2);
-			cr_assert_eq(bench.engine.scheduler.taken.tail->request, id - 1);
+			cr_assert_eq(bench.engine->scheduler.taken.head->request, id - 2);
+			cr_assert_eq(bench.engine->scheduler.taken.tail->request, id - 1);
 		}
-		engine_postprocess(&bench.engine);
-		engine_check(&bench.engine);
+		engine_postprocess(bench.engine);
+		engine_check(bench.engine);
 		taken[0] = take(&bench);
 		taken[1] = take(&bench);
 		cr_assert_null(take(&bench));
 		cr_assert_eq(taken[0]->request, id);
 		cr_assert_eq(taken[1]->token_ids[0], (int32_t)((id + 1) * 1000));
 	}
-	cr_assert_leq(bench.engine.scheduler.pool_count, bench.engine.scheduler.pool_capacity);
+	cr_assert_leq(bench.engine->scheduler.pool_count, bench.engine->scheduler.pool_capacity);
 	close_bench(&bench);
 }
 
@@ -495,18 +499,18 @@ Test(engine, a_rejection_comes_in_front_of_what_was_decided)
 	open_bench(&bench, &policy_mixed, 4, 16, 2);
 	add(&bench, 0, 1, 1);
 	cr_assert_neq(add(&bench, 1, 60, 60), FIT_OK);
-	engine_schedule(&bench.engine);
+	engine_schedule(bench.engine);
 	cr_assert_neq(add(&bench, 2, 60, 60), FIT_OK);
 	cr_assert_neq(add(&bench, 3, 60, 60), FIT_OK);
-	cr_assert_eq(engine_execute(&bench.engine, &time, &error), STATUS_OK);
-	engine_postprocess(&bench.engine);
+	cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);
+	engine_postprocess(bench.engine);
 	events_as_text(&bench, text, sizeof(text));
 	cr_assert_str_eq(text, "R1 R2 R3 A0 b0 c0 F0");
 	close_bench(&bench);
 }
 
 /* An engine that is not open would not look at who comes; one that is would. */
-Test(engine, is_open_while_a_newcomer_could_be_admitted)
+Test(engine, next_step_depends_on_arrivals_while_one_could_be_admitted)
 {
 	static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};
 
@@ -514,16 +518,17 @@ Test(engine, is_open_while_a_newcomer_could_be_admitted)
 		struct bench bench;
 		bool is_mixed = i == 0;
 		open_bench(&bench, policies[i], 2, 8, 2);
-		cr_assert(engine_is_open(&bench.engine));
+		cr_assert(engine_next_step_depends_on_arrivals(bench.engine));
 		add(&bench, 0, 1, 8);
-		cr_assert(engine_is_open(&bench.engine));
+		cr_assert(engine_next_step_depends_on_arrivals(bench.engine));
 		add(&bench, 1, 1, 8);
-		cr_assert_not(engine_is_open(&bench.engine)); /* both seats are spoken for */
+		cr_assert_not(engine_next_step_depends_on_arrivals(
+			bench.engine)); /* both seats are spoken for */
 		step(&bench);
 		/* Seats of prefill-first are those of a step; here it has blocks. */
-		cr_assert_eq(engine_is_open(&bench.engine), !is_mixed);
+		cr_assert_eq(engine_next_step_depends_on_arrivals(bench.engine), !is_mixed);
 		add(&bench, 2, 1, 8);
-		cr_assert_eq(engine_is_open(&bench.engine), !is_mixed);
+		cr_assert_eq(engine_next_step_depends_on_arrivals(bench.engine), !is_mixed);
 		close_bench(&bench);
 	}
 }
@@ -538,9 +543,9 @@ Test(engine, is_not_open_without_a_block)
 		open_bench(&bench, policies[i], 4, 2, 4);
 		add(&bench, 0, 4, 4);
 		step(&bench);
-		cr_assert(engine_is_open(&bench.engine));
+		cr_assert(engine_next_step_depends_on_arrivals(bench.engine));
 		step(&bench); /* the completion begins the second block */
-		cr_assert_not(engine_is_open(&bench.engine));
+		cr_assert_not(engine_next_step_depends_on_arrivals(bench.engine));
 		close_bench(&bench);
 	}
 }
@@ -549,7 +554,7 @@ Test(engine, is_not_open_without_a_block)
  */
 Test(engine, many_sequences_have_rows_of_their_own)
 {
-	struct engine engine;
+	struct engine *engine;
 	struct error error = {0};
 	struct step_time time;
 	uint64_t seed = 0;
@@ -564,39 +569,43 @@ Test(engine, many_sequences_have_rows_of_their_own)
 	const int32_t tokens[8] = {0};
 	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
 	for (uint64_t id = 0; id < 200; id++) {
-		cr_assert_eq(engine_add(&engine, &(struct request){.id = id,
-							 .prompt = tokens,
-							 .prompt_count = 1,
-							 .forced = tokens,
-							 .max_tokens = id == 70 ? 1 : 8}),
+		cr_assert_eq(engine_add(engine,
+				     &(struct request){.id = id,
+					     .prompt = tokens,
+					     .prompt_count = 1,
+					     .forced = tokens,
+					     .max_tokens = id == 70 ? 1 : 8},
+				     NULL),
 			FIT_OK);
 	}
-	cr_assert_eq(engine_step(&engine, &time, &error), STATUS_OK);
-	engine_check(&engine);
+	cr_assert_eq(engine_step(engine, &time, &error), STATUS_OK);
+	engine_check(engine);
 	uint32_t expected = 0;
-	for (const struct sequence *s = engine.scheduler.running.head; s != NULL; s = s->next) {
+	for (const struct sequence *s = engine->scheduler.running.head; s != NULL; s = s->next) {
 		expected += expected == 70;
 		cr_assert_eq(s->row, expected++);
 	}
 	cr_assert_eq(expected, 200);
-	cr_assert_eq(engine_add(&engine, &(struct request){.id = 200,
-						 .prompt = tokens,
-						 .prompt_count = 1,
-						 .forced = tokens,
-						 .max_tokens = 8}),
+	cr_assert_eq(engine_add(engine,
+			     &(struct request){.id = 200,
+				     .prompt = tokens,
+				     .prompt_count = 1,
+				     .forced = tokens,
+				     .max_tokens = 8},
+			     NULL),
 		FIT_OK);
-	cr_assert_eq(engine_step(&engine, &time, &error), STATUS_OK);
-	cr_assert_eq(engine.scheduler.running.tail->row, 70);
-	engine_check(&engine);
-	engine_close(&engine);
+	cr_assert_eq(engine_step(engine, &time, &error), STATUS_OK);
+	cr_assert_eq(engine->scheduler.running.tail->row, 70);
+	engine_check(engine);
+	engine_close(engine);
 }
 
 Test(engine, its_check_reaches_the_blocks, .signal = SIGABRT)
 {
 	struct bench bench;
 	open_bench(&bench, &policy_mixed, 4, 16, 2);
-	bench.engine.scheduler.blocks.free_count--;
-	engine_check(&bench.engine);
+	bench.engine->scheduler.blocks.free_count--;
+	engine_check(bench.engine);
 }
 
 /* Finished sequences come out in order, stay valid until the next is taken, and are used again. */
@@ -637,7 +646,7 @@ static enum status fail_execute(void *state, const struct batch *batch, int32_t 
 
 Test(engine, a_failure_of_the_runner_reaches_the_caller)
 {
-	struct engine engine;
+	struct engine *engine;
 	struct error error = {0};
 	struct step_time time;
 	struct runner runner = {.name = "failing", .execute = fail_execute};
@@ -650,13 +659,15 @@ Test(engine, a_failure_of_the_runner_reaches_the_caller)
 		.eos_token_id = -1};
 	const int32_t tokens[] = {1, 2, 3};
 	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
-	cr_assert_eq(engine_add(&engine, &(struct request){.prompt = tokens,
-						 .prompt_count = 2,
-						 .forced = tokens,
-						 .max_tokens = 1}),
+	cr_assert_eq(engine_add(engine,
+			     &(struct request){.prompt = tokens,
+				     .prompt_count = 2,
+				     .forced = tokens,
+				     .max_tokens = 1},
+			     NULL),
 		FIT_OK);
-	cr_assert_eq(engine_step(&engine, &time, &error), STATUS_DEVICE);
+	cr_assert_eq(engine_step(engine, &time, &error), STATUS_DEVICE);
 	cr_assert_str_eq(error.text, "the device is gone");
-	cr_assert_null(engine_take_finished(&engine));
-	engine_close(&engine);
+	cr_assert_null(engine_take_finished(engine));
+	engine_close(engine);
 }

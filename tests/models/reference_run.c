@@ -12,14 +12,14 @@ struct serving {
 	const struct reference_run_options *options;
 	struct reference_run *run;
 	struct runner runner;
-	struct engine engine;
+	struct engine *engine;
 	XXH64_state_t *hash;
 	uint32_t finished;
 };
 
 static void hash_events(struct serving *serving, uint64_t step)
 {
-	const struct event_list *events = engine_events(&serving->engine);
+	const struct event_list *events = engine_decisions(serving->engine).events;
 
 	for (size_t i = 0; i < events->count; i++) {
 		const struct event *event = &events->events[i];
@@ -56,7 +56,7 @@ static void take_answers(struct serving *serving)
 {
 	const struct sequence *sequence;
 
-	while ((sequence = engine_take_finished(&serving->engine)) != NULL) {
+	while ((sequence = engine_take_finished(serving->engine)) != NULL) {
 		struct answer *answer = &serving->run->answers[sequence->request];
 		answer->token_count = sequence->token_count;
 		memcpy(answer->tokens, sequence->token_ids,
@@ -69,7 +69,7 @@ static void serve_step(struct serving *serving)
 {
 	struct step_time time;
 	struct error error = {0};
-	const struct batch *batch = engine_schedule(&serving->engine);
+	const struct batch *batch = engine_schedule(serving->engine);
 
 	require(batch != NULL, "nothing to do, and requests are left");
 	serving->run->steps++;
@@ -79,12 +79,12 @@ static void serve_step(struct serving *serving)
 	for (uint32_t r = 0; serving->options->is_fed_back && r < batch->counts.decode_rows; r++) {
 		batch->token_id[r] = -1;
 	}
-	require(engine_execute(&serving->engine, &time, &error) == STATUS_OK, "%s", error.text);
+	require(engine_execute(serving->engine, &time, &error) == STATUS_OK, "%s", error.text);
 	require(time.elapsed_ns == time.gpu_ns + time.host_ns, "parts of the time are missing");
 	look_at_logits(serving, batch);
-	engine_postprocess(&serving->engine);
+	engine_postprocess(serving->engine);
 	hash_events(serving, batch->step);
-	engine_check(&serving->engine);
+	engine_check(serving->engine);
 	take_answers(serving);
 }
 
@@ -113,18 +113,18 @@ void reference_run(struct reference_run *run, const struct request *requests,
 		run->answers[i].prompt_count = requests[i].prompt_count;
 		run->answers[i].tokens = memory_take(capacity, sizeof(int32_t));
 		run->answers[i].logits_hash = memory_take(capacity, sizeof(uint64_t));
-		while (!engine_has_room(&serving.engine) ||
+		while (!engine_has_room(serving.engine) ||
 			(options->is_alone && serving.finished < i)) {
 			serve_step(&serving);
 		}
 		require_equal(requests[i].id, i);
-		require_equal(engine_add(&serving.engine, &requests[i]), FIT_OK);
+		require_equal(engine_add(serving.engine, &requests[i], NULL), FIT_OK);
 	}
 	while (serving.finished < request_count) {
 		serve_step(&serving);
 	}
 	run->event_hash = XXH64_digest(serving.hash);
-	engine_close(&serving.engine);
+	engine_close(serving.engine);
 	serving.runner.close(serving.runner.state);
 	XXH64_freeState(serving.hash);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "engine/engine_internal.h"
 #include "engine/policy.h"
 #include "tests/models/kv_oracle.h"
 #include "tests/harness/require.h"
@@ -138,7 +139,7 @@ struct biography {
 struct simulation {
 	const struct workload *workload;
 	struct engine_config config;
-	struct engine engine;
+	struct engine *engine;
 	struct runner runner;
 	struct kv_oracle oracle;
 	struct biography *biographies; /* (request_count) */
@@ -180,10 +181,10 @@ static void arrive(struct simulation *simulation)
 	const struct workload *workload = simulation->workload;
 	while (simulation->next < workload->request_count &&
 		workload->requests[simulation->next].arrival_ns <= simulation->now_ns &&
-		engine_has_room(&simulation->engine)) {
+		engine_has_room(simulation->engine)) {
 		uint32_t index = simulation->next++;
 		struct request request = as_request(workload, index);
-		enum fit fit = engine_add(&simulation->engine, &request);
+		enum fit fit = engine_add(simulation->engine, &request, NULL);
 		require_equal(fit, expected_fit(&simulation->config, &request));
 		simulation->run->outcomes[index].fit = fit;
 		simulation->rejected += fit != FIT_OK;
@@ -313,7 +314,7 @@ static void require_limits(const struct simulation *simulation, const struct bat
 {
 	const struct engine_config *config = &simulation->config;
 	const struct step_counts *counts = &batch->counts;
-	const struct scheduler *scheduler = &simulation->engine.scheduler;
+	const struct scheduler *scheduler = &simulation->engine->scheduler;
 	bool is_mixed = config->policy == &policy_mixed;
 	require(counts->decode_rows + counts->prefill_rows > 0, "a step without a row");
 	require(counts->decode_rows <= config->max_num_seqs, "too many decode rows");
@@ -334,7 +335,7 @@ static void require_limits(const struct simulation *simulation, const struct bat
 static void require_work_conserved(struct simulation *simulation, const struct batch *batch)
 {
 	const struct engine_config *config = &simulation->config;
-	struct scheduler *scheduler = &simulation->engine.scheduler;
+	struct scheduler *scheduler = &simulation->engine->scheduler;
 	struct sequence *head = scheduler->waiting.head;
 	uint64_t tokens = batch->counts.decode_rows + batch->counts.prefill_tokens;
 	if (config->policy != &policy_mixed || head == NULL || batch->counts.preemptions > 0 ||
@@ -350,7 +351,7 @@ static void require_work_conserved(struct simulation *simulation, const struct b
 static void take_finished(struct simulation *simulation)
 {
 	const struct sequence *sequence;
-	while ((sequence = engine_take_finished(&simulation->engine)) != NULL) {
+	while ((sequence = engine_take_finished(simulation->engine)) != NULL) {
 		const struct simulation_request *request =
 			&simulation->workload->requests[sequence->request];
 		struct outcome *outcome = &simulation->run->outcomes[sequence->request];
@@ -371,7 +372,7 @@ static void take_finished(struct simulation *simulation)
 
 static void take_step(struct simulation *simulation)
 {
-	struct engine *engine = &simulation->engine;
+	struct engine *engine = simulation->engine;
 	struct step_time time;
 	struct error error = {0};
 	uint64_t step = simulation->run->steps++;
@@ -386,7 +387,7 @@ static void take_step(struct simulation *simulation)
 	engine_postprocess(engine);
 	engine_check(engine);
 	require_order(&engine->scheduler);
-	const struct event_list *events = engine_events(engine);
+	const struct event_list *events = engine_decisions(engine).events;
 	for (size_t i = 0; i < events->count; i++) {
 		on_event(simulation, &events->events[i], step);
 	}
@@ -459,7 +460,7 @@ static void simulation_open(struct simulation *simulation, struct run *run,
 
 static void simulation_close(struct simulation *simulation)
 {
-	engine_close(&simulation->engine);
+	engine_close(simulation->engine);
 	kv_oracle_deinit(&simulation->oracle);
 	(void)XXH64_freeState(simulation->hash);
 	free(simulation->biographies);
@@ -468,7 +469,7 @@ static void simulation_close(struct simulation *simulation)
 /* Rejections behind the last step lie ready although no step follows. */
 static void require_rejections_told(struct simulation *simulation)
 {
-	const struct event_list *events = engine_events(&simulation->engine);
+	const struct event_list *events = engine_decisions(simulation->engine).events;
 	if (simulation->rejected_told < simulation->rejected) {
 		for (size_t i = 0; i < events->count; i++) {
 			on_event(simulation, &events->events[i], simulation->run->steps);
@@ -484,7 +485,7 @@ void simulation_run(struct run *run, const struct workload *workload,
 	simulation_open(&simulation, run, workload, config, is_counting);
 	while (true) {
 		arrive(&simulation);
-		if (engine_has_work(&simulation.engine)) {
+		if (engine_has_work(simulation.engine)) {
 			take_step(&simulation);
 		} else if (simulation.next < workload->request_count) {
 			simulation.now_ns = workload->requests[simulation.next].arrival_ns;
@@ -492,12 +493,12 @@ void simulation_run(struct run *run, const struct workload *workload,
 			break;
 		}
 	}
-	require(engine_schedule(&simulation.engine) == NULL, "a step out of nothing");
+	require(engine_schedule(simulation.engine) == NULL, "a step out of nothing");
 	require_rejections_told(&simulation);
-	const struct scheduler *scheduler = &simulation.engine.scheduler;
+	const struct scheduler *scheduler = &simulation.engine->scheduler;
 	require_equal(simulation.finished + simulation.rejected, workload->request_count);
 	require_equal(scheduler->blocks.free_count, config->kv_block_count);
-	require(engine_take_finished(&simulation.engine) == NULL, "someone finished unseen");
+	require(engine_take_finished(simulation.engine) == NULL, "someone finished unseen");
 	require_outcomes(&simulation);
 	run->event_hash = XXH64_digest(simulation.hash);
 	run->end_ns = simulation.now_ns;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/engine_internal.h"
 #include "engine/policy.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
@@ -45,7 +46,7 @@ struct witness {
 	struct metrics_options options;
 	struct workload workload;
 	struct runner counting, computing;
-	struct engine counted, computed;
+	struct engine *counted, *computed;
 	uint64_t elapsed_ns; /* of the step to come */
 	struct metrics *metrics;
 	struct note notes[REQUESTS_MAX];
@@ -219,7 +220,7 @@ static void deliver(struct witness *witness)
 
 	while (witness->next < witness->workload.request_count &&
 		witness->workload.requests[witness->next].arrival_ns <= witness->now_ns &&
-		engine_has_room(&witness->counted)) {
+		engine_has_room(witness->counted)) {
 		uint32_t id = witness->next++;
 		struct note *note = &witness->notes[id];
 		struct request request = as_request(witness, id);
@@ -234,11 +235,11 @@ static void deliver(struct witness *witness)
 			.prompt_tokens = request.prompt_count,
 			.max_tokens = request.max_tokens,
 		};
-		enum fit fit = engine_add(&witness->counted, &request);
-		require_equal(engine_add(&witness->computed, &request), fit);
+		uint32_t slot;
+		enum fit fit = engine_add(witness->counted, &request, &slot);
+		require_equal(engine_add(witness->computed, &request, NULL), fit);
 		if (fit == FIT_OK) {
-			metrics_arrive(witness->metrics,
-				witness->counted.scheduler.waiting.tail->slot, &arrival);
+			metrics_arrive(witness->metrics, slot, &arrival);
 		} else {
 			metrics_reject(witness->metrics, fit, &arrival);
 		}
@@ -251,7 +252,7 @@ static void deliver(struct witness *witness)
 /* Who has been admitted and who has lost its place: the queues say it. */
 static void note_queues(struct witness *witness)
 {
-	const struct scheduler *scheduler = &witness->computed.scheduler;
+	const struct scheduler *scheduler = &witness->computed->scheduler;
 	struct metrics *sums = &witness->sums;
 
 	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
@@ -302,7 +303,7 @@ static void note_token(struct witness *witness, struct note *note, uint64_t end_
 /* A row with no token since its admission computes its prompt. */
 static void note_row(struct witness *witness, uint32_t row, uint64_t end_ns, uint64_t *decode_rows)
 {
-	const struct batch *batch = &witness->computed.scheduler.batch;
+	const struct batch *batch = &witness->computed->scheduler.batch;
 	struct note *note = &witness->notes[batch->request[row]];
 	uint32_t start = batch->query_start[row];
 	uint32_t count = batch->query_start[row + 1] - start;
@@ -358,14 +359,14 @@ static uint64_t count_used_blocks(const struct witness *witness)
 	uint64_t count = 0;
 
 	for (uint32_t id = 0; id < witness->config.kv_block_count; id++) {
-		count += witness->computed.scheduler.blocks.blocks[id].reference_count > 0;
+		count += witness->computed->scheduler.blocks.blocks[id].reference_count > 0;
 	}
 	return count;
 }
 
 static bool has_finished(const struct witness *witness, uint64_t id)
 {
-	const struct sequence *s = witness->computed.scheduler.finished.head;
+	const struct sequence *s = witness->computed->scheduler.finished.head;
 
 	while (s != NULL && s->request != id) {
 		s = s->next;
@@ -375,7 +376,7 @@ static bool has_finished(const struct witness *witness, uint64_t id)
 
 static void note_step(struct witness *witness, uint64_t waiting)
 {
-	struct engine *engine = &witness->computed;
+	struct engine *engine = witness->computed;
 	uint64_t end_ns = witness->now_ns + witness->elapsed_ns;
 	struct step_time time;
 	struct error error;
@@ -409,7 +410,7 @@ static void note_step(struct witness *witness, uint64_t waiting)
 /* The events of the counting engine as the definition of the result hash lists them. */
 static void note_events(struct witness *witness, uint64_t step)
 {
-	const struct event_list *events = engine_events(&witness->counted);
+	const struct event_list *events = engine_decisions(witness->counted).events;
 
 	for (size_t i = 0; i < events->count; i++) {
 		const struct event *event = &events->events[i];
@@ -444,7 +445,7 @@ static uint64_t draw_elapsed(struct witness *witness)
 /* False: the step failed. */
 static bool take_step(struct witness *witness, bool is_failing)
 {
-	struct engine *engine = &witness->counted;
+	struct engine *engine = witness->counted;
 	struct step_time time;
 	struct error error;
 
@@ -455,11 +456,12 @@ static bool take_step(struct witness *witness, bool is_failing)
 	if (is_failing) {
 		return false;
 	}
-	uint64_t waiting = engine->scheduler.waiting.count + backlog;
+	uint64_t waiting = engine_waiting_count(engine) + backlog;
 	require_equal(engine_execute(engine, &time, &error), STATUS_OK);
 	engine_postprocess(engine);
 	note_events(witness, witness->steps++);
-	metrics_step(witness->metrics, engine, witness->now_ns,
+	const struct step_decisions decisions = engine_decisions(engine);
+	metrics_step(witness->metrics, engine, &decisions, witness->now_ns,
 		witness->now_ns + witness->elapsed_ns, waiting);
 	while (engine_take_finished(engine) != NULL) {
 	}
@@ -498,14 +500,14 @@ static void run(struct witness *witness)
 		if (witness->steps == witness->stop_at_step) {
 			/* An interrupt comes behind a step, a failure within one. */
 			is_whole = false;
-			if (is_failure && engine_has_work(&witness->counted)) {
+			if (is_failure && engine_has_work(witness->counted)) {
 				take_step(witness, true);
 			} else {
 				is_failure = false;
 			}
 			break;
 		}
-		if (engine_has_work(&witness->counted)) {
+		if (engine_has_work(witness->counted)) {
 			take_step(witness, false);
 		} else if (witness->next < witness->workload.request_count) {
 			witness->now_ns = witness->workload.requests[witness->next].arrival_ns;
@@ -515,10 +517,10 @@ static void run(struct witness *witness)
 	}
 	bool has_failed = !is_whole && is_failure;
 	if (!has_failed) {
-		if (!witness->counted.scheduler.events_are_past) {
+		if (!witness->counted->scheduler.events_are_past) {
 			note_events(witness, witness->steps);
 		}
-		metrics_flush_events(witness->metrics, &witness->counted);
+		metrics_flush_events(witness->metrics, witness->counted);
 	}
 	metrics_end(witness->metrics, has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
 	note_end(witness, has_failed ? "failed" : "unfinished");
@@ -662,13 +664,13 @@ static void body_metrics(struct prop *prop, const void *context)
 	timeline_init(&witness->timeline);
 	require(table_open(&table, path, REQUEST_COLUMNS, &error) == STATUS_OK, "%s", error.text);
 	open_engines(witness);
-	metrics_init(metrics, &witness->options, witness->counted.scheduler.pool_capacity, &table);
+	metrics_init(metrics, &witness->options, engine_slot_count(witness->counted), &table);
 	run(witness);
 	require(table_close(&table, &error) == STATUS_OK, "%s", error.text);
 	require_same(witness, path);
 	metrics_deinit(metrics);
-	engine_close(&witness->counted);
-	engine_close(&witness->computed);
+	engine_close(witness->counted);
+	engine_close(witness->computed);
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		histogram_deinit(&witness->latency[i]);
 	}
@@ -718,16 +720,16 @@ static uint32_t run_flow(const struct flow *flow, const char *path)
 	const struct runner runner = {.name = "nanosecond", .execute = take_a_nanosecond};
 	const struct metrics_options options = {0};
 	const int32_t tokens[64] = {0};
-	struct engine engine;
+	struct engine *engine;
 	struct error error;
 	uint64_t now_ns = 0;
 
 	require(engine_open(&engine, &flow->config, &runner, &error) == STATUS_OK, "%s",
 		error.text);
 	require(table_open(&table, path, REQUEST_COLUMNS, &error) == STATUS_OK, "%s", error.text);
-	metrics_init(&metrics, &options, engine.scheduler.pool_capacity, &table);
-	for (uint64_t id = 0; id < flow->count || engine_has_work(&engine); now_ns++) {
-		for (; id < flow->count && engine_has_room(&engine); id++) {
+	metrics_init(&metrics, &options, engine_slot_count(engine), &table);
+	for (uint64_t id = 0; id < flow->count || engine_has_work(engine); now_ns++) {
+		for (; id < flow->count && engine_has_room(engine); id++) {
 			const struct request request = {.id = id,
 				.prompt = tokens,
 				.prompt_count = 1,
@@ -738,20 +740,22 @@ static uint32_t run_flow(const struct flow *flow, const char *path)
 				.arrival_ns = now_ns,
 				.prompt_tokens = 1,
 				.max_tokens = request.max_tokens};
-			require_equal(engine_add(&engine, &request), FIT_OK);
-			metrics_arrive(&metrics, engine.scheduler.waiting.tail->slot, &arrival);
+			uint32_t slot;
+			require_equal(engine_add(engine, &request, &slot), FIT_OK);
+			metrics_arrive(&metrics, slot, &arrival);
 		}
 		struct step_time time;
-		require_equal(engine_step(&engine, &time, &error), STATUS_OK);
-		metrics_step(&metrics, &engine, now_ns, now_ns + 1, 0);
-		while (engine_take_finished(&engine) != NULL) {
+		require_equal(engine_step(engine, &time, &error), STATUS_OK);
+		const struct step_decisions decisions = engine_decisions(engine);
+		metrics_step(&metrics, engine, &decisions, now_ns, now_ns + 1, 0);
+		while (engine_take_finished(engine) != NULL) {
 		}
 	}
 	require_equal(metrics.finished, flow->count);
 	require_equal(metrics.latency[LATENCY_ITL].count, flow->first_max_tokens - 1);
 	uint32_t capacity = metrics.fresh_capacity;
 	metrics_deinit(&metrics);
-	engine_close(&engine);
+	engine_close(engine);
 	require(table_close(&table, &error) == STATUS_OK, "%s", error.text);
 	return capacity;
 }

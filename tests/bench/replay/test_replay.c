@@ -49,7 +49,7 @@ struct scene {
 	uint64_t fail_at_step; /* NEVER: it does not */
 	uint64_t interrupt_at_step;
 	const char *trace_path;
-	bool has_halves;      /* steps are launched and collected */
+	bool can_overlap;     /* steps are launched and collected */
 	bool fails_at_launch; /* the step that fails */
 	uint64_t launched[2];
 	uint64_t launch_count, collect_count, overlap_count;
@@ -173,7 +173,7 @@ struct naive_row {
 struct naive {
 	struct scene *scene;
 	struct runner runner;
-	struct engine engine;
+	struct engine *engine;
 	struct metrics metrics;
 	struct naive_row rows[ROWS_MAX];
 	uint32_t row_count;
@@ -302,10 +302,10 @@ static void hand_over(struct naive *naive, uint32_t index)
 		.prompt_tokens = own->row.input_length,
 		.max_tokens = own->row.output_length,
 	};
-	enum fit fit = engine_add(&naive->engine, &request);
+	uint32_t slot;
+	enum fit fit = engine_add(naive->engine, &request, &slot);
 	if (fit == FIT_OK) {
-		metrics_arrive(
-			&naive->metrics, naive->engine.scheduler.waiting.tail->slot, &arrival);
+		metrics_arrive(&naive->metrics, slot, &arrival);
 	} else {
 		metrics_reject(&naive->metrics, fit, &arrival);
 		naive->turned_away[naive->turned_away_count++] = index;
@@ -316,7 +316,7 @@ static void hand_over_all(struct naive *naive)
 {
 	uint32_t index;
 
-	while (engine_has_room(&naive->engine) &&
+	while (engine_has_room(naive->engine) &&
 		(index = next_row(naive, naive->now_ns)) != NOBODY) {
 		hand_over(naive, index);
 	}
@@ -361,7 +361,7 @@ static uint64_t count_backlog(const struct naive *naive, bool *all_arrived)
 
 static void write_step(struct naive *naive, uint64_t waiting, const struct step_time *time)
 {
-	const struct batch *batch = &naive->engine.scheduler.batch;
+	const struct batch *batch = engine_batch(naive->engine);
 	struct step_counts counts = batch->counts;
 
 	counts.waiting = waiting;
@@ -377,7 +377,7 @@ static void write_step(struct naive *naive, uint64_t waiting, const struct step_
 
 static void naive_step(struct naive *naive)
 {
-	struct engine *engine = &naive->engine;
+	struct engine *engine = naive->engine;
 	struct step_time time;
 	struct error error;
 	bool all_arrived;
@@ -397,8 +397,9 @@ static void naive_step(struct naive *naive)
 	engine_postprocess(engine);
 	write_step(naive, waiting, &time);
 	naive->busy_ns += time.elapsed_ns;
-	metrics_step(
-		&naive->metrics, engine, naive->now_ns, naive->now_ns + time.elapsed_ns, waiting);
+	const struct step_decisions decisions = engine_decisions(engine);
+	metrics_step(&naive->metrics, engine, &decisions, naive->now_ns,
+		naive->now_ns + time.elapsed_ns, waiting);
 	naive->now_ns += time.elapsed_ns;
 	turned_away_leave(naive);
 	while ((sequence = engine_take_finished(engine)) != NULL) {
@@ -413,7 +414,7 @@ static void naive_run(struct naive *naive)
 
 	while (!naive->has_failed) {
 		hand_over_all(naive);
-		if (!engine_has_work(&naive->engine)) {
+		if (!engine_has_work(naive->engine)) {
 			if (naive->turned_away_count > 0) {
 				turned_away_leave(naive);
 				continue;
@@ -434,7 +435,7 @@ static void naive_run(struct naive *naive)
 		naive_step(naive);
 	}
 	if (!naive->has_failed) {
-		metrics_flush_events(&naive->metrics, &naive->engine);
+		metrics_flush_events(&naive->metrics, naive->engine);
 	}
 	metrics_end(&naive->metrics, naive->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
 }
@@ -558,7 +559,7 @@ static void draw_scene(struct prop *prop, struct scene *scene)
 	scene->fail_at_step = prop_chance(prop, 1, 5) ? prop_below(prop, 40) : NEVER;
 	scene->interrupt_at_step = NEVER;
 	/* Nobody asks when a step in flight starts. */
-	scene->has_halves = scene->delay_limit == 0 && prop_chance(prop, 3, 4);
+	scene->can_overlap = scene->delay_limit == 0 && prop_chance(prop, 3, 4);
 	scene->fails_at_launch = prop_chance(prop, 1, 3);
 	draw_config(prop, &scene->engine);
 	draw_load(prop, scene);
@@ -566,7 +567,7 @@ static void draw_scene(struct prop *prop, struct scene *scene)
 	prop_log(prop, "steps take up to %llu ns, start up to %llu ns late, fail at %lld%s%s",
 		(unsigned long long)scene->elapsed_limit, (unsigned long long)scene->delay_limit,
 		(long long)scene->fail_at_step, scene->fails_at_launch ? ", at launch" : "",
-		scene->has_halves ? ", in halves" : "");
+		scene->can_overlap ? ", overlapped" : "");
 }
 
 /* ---- both run ---- */
@@ -607,8 +608,8 @@ static void run_naive(struct naive *naive, struct scene *scene, struct tables *t
 	load_rows(naive);
 	require(engine_open(&naive->engine, &scene->engine, &naive->runner, &error) == STATUS_OK,
 		"%s", error.text);
-	metrics_init(&naive->metrics, &options, naive->engine.scheduler.pool_capacity,
-		&tables->requests);
+	metrics_init(
+		&naive->metrics, &options, engine_slot_count(naive->engine), &tables->requests);
 	write_text(&naive->steps, "%s\n", STEP_COLUMNS);
 	naive_run(naive);
 }
@@ -627,7 +628,7 @@ static void run_replay(
 	};
 
 	*runner = runner_of(scene);
-	if (scene->has_halves) {
+	if (scene->can_overlap) {
 		runner->launch = launch;
 		runner->collect = collect;
 	}
@@ -635,15 +636,15 @@ static void run_replay(
 			&tables->steps, &error) == STATUS_OK,
 		"%s", error.text);
 	if (scene->timeline_path != NULL) {
-		require(timeline_file_open(&replay->timeline, scene->timeline_path,
-				replay->engine.scheduler.pool_capacity, &error) == STATUS_OK,
+		require(perfetto_open(&replay->timeline, scene->timeline_path,
+				engine_slot_count(replay->engine), &error) == STATUS_OK,
 			"%s", error.text);
 	}
 	require(replay_run(replay, &error) == STATUS_OK, "%s", error.text);
 	if (scene->timeline_path != NULL) {
-		require(timeline_file_commit(replay->timeline, replay->now_ns, &error) == STATUS_OK,
+		require(perfetto_commit(replay->timeline, replay->now_ns, &error) == STATUS_OK,
 			"%s", error.text);
-		timeline_file_close(replay->timeline);
+		perfetto_close(replay->timeline);
 	}
 }
 
@@ -812,7 +813,7 @@ static void body_replay(struct prop *prop, const void *context)
 	require_same_run(replay, naive, folder);
 	replay_close(replay);
 	metrics_deinit(&naive->metrics);
-	engine_close(&naive->engine);
+	engine_close(naive->engine);
 	free(naive->steps.bytes);
 	free(naive);
 	free(replay);
@@ -938,7 +939,7 @@ Test(replay, steps_in_flight_change_nothing)
 	struct text one_by_one = run_long(&scene, &replay, folder);
 	struct text timeline = read_text(timeline_path);
 	replay_close(&replay);
-	scene.has_halves = true;
+	scene.can_overlap = true;
 	struct text ahead = run_long(&scene, &replay, folder);
 	struct text timeline_ahead = read_text(timeline_path);
 	require_same_text("steps.tsv", &ahead, &one_by_one);
@@ -971,7 +972,7 @@ Test(replay, a_step_that_fails_in_flight_brings_no_tokens)
 	snprintf(requests_path, sizeof(requests_path), "%s/replay.requests", folder);
 	write_long_trace(trace_path);
 	for (uint32_t i = 0; i < 3; i++) {
-		scene.has_halves = i > 0;
+		scene.can_overlap = i > 0;
 		scene.fails_at_launch = i == 2;
 		scene.launch_count = scene.collect_count = scene.overlap_count = 0;
 		struct text steps = run_long(&scene, &replay, folder);
@@ -1001,7 +1002,7 @@ static uint64_t count_ahead(struct scene *scene, const char *folder, uint64_t *s
 {
 	static struct replay replay;
 
-	scene->has_halves = true;
+	scene->can_overlap = true;
 	scene->launch_count = scene->collect_count = scene->overlap_count = 0;
 	struct text steps = run_long(scene, &replay, folder);
 	*step_count = replay.metrics.steps;

@@ -5,7 +5,7 @@
 
 #include "engine/base/counter_hash.h"
 #include "engine/base/memory.h"
-#include "engine/engine.h"
+#include "engine/engine_internal.h"
 #include "engine/runners/cuda_runner.h"
 #include "engine/runners/reference_runner.h"
 #include "engine/policy.h"
@@ -109,7 +109,7 @@ static void add_request(struct engine *engine, uint64_t id, uint32_t vocab_size,
 		.temperature = id % 2 == 0 ? 0.0f : 1.0f,
 		.ignore_eos = true,
 	};
-	cr_assert(engine_add(engine, &request) == FIT_OK);
+	cr_assert(engine_add(engine, &request, NULL) == FIT_OK);
 }
 
 static struct engine_config config_of(const char *policy, uint32_t blocks)
@@ -127,7 +127,7 @@ static struct engine_config config_of(const char *policy, uint32_t blocks)
 
 struct run {
 	struct runner runner;
-	struct engine engine;
+	struct engine *engine;
 };
 
 static void open_cuda_path(struct run *run, const struct weights *weights,
@@ -168,12 +168,12 @@ static void open_reference(struct run *run, const struct weights *weights,
 /* A run that is over has given every block back. */
 static void close_run(struct run *run)
 {
-	const struct block_manager *blocks = &run->engine.scheduler.blocks;
+	const struct block_manager *blocks = &run->engine->scheduler.blocks;
 
-	engine_check(&run->engine);
+	engine_check(run->engine);
 	cr_expect(blocks->free_count == blocks->block_count, "%u of %u blocks are free",
 		blocks->free_count, blocks->block_count);
-	engine_close(&run->engine);
+	engine_close(run->engine);
 	run->runner.close(run->runner.state);
 }
 
@@ -231,7 +231,7 @@ static void comparison_close(struct comparison *own)
 static void compare_logits(struct comparison *own)
 {
 	struct error error = {0};
-	uint32_t rows = (uint32_t)own->gpu.engine.scheduler.batch.counts.sampled_rows;
+	uint32_t rows = (uint32_t)own->gpu.engine->scheduler.batch.counts.sampled_rows;
 	const float *rounded = reference_runner_logits(&own->rounded.runner);
 	const float *exact = reference_runner_logits(&own->exact.runner);
 	uint32_t count = own->vocab_size;
@@ -244,7 +244,7 @@ static void compare_logits(struct comparison *own)
 		double row_error = sqrt(squared_distance(logits + at, rounded + at, count) / size);
 		cr_assert(row_error < ROW_ERROR_PERCENT / 100.0,
 			"step %lu row %u: relative error %g",
-			(unsigned long)own->gpu.engine.scheduler.batch.step, r, row_error);
+			(unsigned long)own->gpu.engine->scheduler.batch.step, r, row_error);
 		own->row_error_max = fmax(own->row_error_max, row_error);
 		own->gpu_error += squared_distance(logits + at, exact + at, count);
 		own->rounded_error += squared_distance(rounded + at, exact + at, count);
@@ -259,28 +259,28 @@ static void step_alike(struct run *run, const struct step_counts *counts)
 	struct error error = {0};
 	struct step_time time;
 
-	cr_assert(engine_step(&run->engine, &time, &error) == STATUS_OK, "%s", error.text);
-	cr_assert(memcmp(counts, &run->engine.scheduler.batch.counts, sizeof(*counts)) == 0);
+	cr_assert(engine_step(run->engine, &time, &error) == STATUS_OK, "%s", error.text);
+	cr_assert(memcmp(counts, &run->engine->scheduler.batch.counts, sizeof(*counts)) == 0);
 }
 
 static void compare_step(struct comparison *own)
 {
 	struct error error = {0};
 	struct step_time time;
-	const struct step_counts *counts = &own->gpu.engine.scheduler.batch.counts;
+	const struct step_counts *counts = &own->gpu.engine->scheduler.batch.counts;
 
-	cr_assert(engine_step(&own->gpu.engine, &time, &error) == STATUS_OK, "%s", error.text);
+	cr_assert(engine_step(own->gpu.engine, &time, &error) == STATUS_OK, "%s", error.text);
 	step_alike(&own->rounded, counts);
 	step_alike(&own->exact, counts);
 	own->preemptions += counts->preemptions;
 	own->graph_steps += time.mode == STEP_MODE_GRAPH;
 	own->eager_steps += time.mode == STEP_MODE_EAGER;
 	compare_logits(own);
-	while (engine_take_finished(&own->gpu.engine) != NULL) {
+	while (engine_take_finished(own->gpu.engine) != NULL) {
 	}
-	while (engine_take_finished(&own->rounded.engine) != NULL) {
+	while (engine_take_finished(own->rounded.engine) != NULL) {
 	}
-	while (engine_take_finished(&own->exact.engine) != NULL) {
+	while (engine_take_finished(own->exact.engine) != NULL) {
 	}
 }
 
@@ -292,13 +292,13 @@ static struct comparison compare_runs(
 	struct comparison own;
 
 	comparison_open(&own, subject, &config, is_eager);
-	for (uint64_t id = 0; id < REQUESTS || engine_has_work(&own.gpu.engine);) {
+	for (uint64_t id = 0; id < REQUESTS || engine_has_work(own.gpu.engine);) {
 		uint32_t count = own.vocab_size;
 		for (uint32_t i = 0; i < 3 && id < REQUESTS; i++) {
-			if (engine_has_room(&own.gpu.engine)) {
-				add_request(&own.gpu.engine, id, count, true);
-				add_request(&own.rounded.engine, id, count, true);
-				add_request(&own.exact.engine, id, count, true);
+			if (engine_has_room(own.gpu.engine)) {
+				add_request(own.gpu.engine, id, count, true);
+				add_request(own.rounded.engine, id, count, true);
+				add_request(own.exact.engine, id, count, true);
 				id++;
 			}
 		}
@@ -365,12 +365,12 @@ static uint32_t sample_all(const struct subject *subject, bool is_eager, int32_t
 	uint32_t count = 0;
 
 	open_cuda(&run, subject->weights, &config, is_eager);
-	for (uint64_t id = 0; id < REQUESTS || engine_has_work(&run.engine);) {
-		for (uint32_t i = 0; i < 3 && id < REQUESTS && engine_has_room(&run.engine); i++) {
-			add_request(&run.engine, id++, subject->model.vocab_size, false);
+	for (uint64_t id = 0; id < REQUESTS || engine_has_work(run.engine);) {
+		for (uint32_t i = 0; i < 3 && id < REQUESTS && engine_has_room(run.engine); i++) {
+			add_request(run.engine, id++, subject->model.vocab_size, false);
 		}
-		cr_assert(engine_step(&run.engine, &time, &error) == STATUS_OK, "%s", error.text);
-		while ((sequence = engine_take_finished(&run.engine)) != NULL) {
+		cr_assert(engine_step(run.engine, &time, &error) == STATUS_OK, "%s", error.text);
+		while ((sequence = engine_take_finished(run.engine)) != NULL) {
 			for (uint32_t i = sequence->prompt_count; i < sequence->token_count; i++) {
 				tokens[count++] = sequence->token_ids[i];
 			}
@@ -495,7 +495,7 @@ static void keep_outcome(struct run *run, const struct model_config *model,
 	const struct sequence *sequence, struct outcome *out)
 {
 	struct error error = {0};
-	uint32_t block_size = run->engine.scheduler.config.block_size;
+	uint32_t block_size = run->engine->scheduler.config.block_size;
 	uint64_t bytes = cuda_runner_block_bytes(&run->runner);
 	unsigned char *block = memory_take(bytes, 1);
 
@@ -518,12 +518,12 @@ static void step_and_keep(
 {
 	struct error error = {0};
 	struct step_time time;
-	struct scheduler *scheduler = &run->engine.scheduler;
+	struct scheduler *scheduler = &run->engine->scheduler;
 	const struct step_counts *counts = &scheduler->batch.counts;
 	const struct sequence *sequence;
 
-	cr_assert(engine_schedule(&run->engine) != NULL);
-	cr_assert(engine_execute(&run->engine, &time, &error) == STATUS_OK, "%s", error.text);
+	cr_assert(engine_schedule(run->engine) != NULL);
+	cr_assert(engine_execute(run->engine, &time, &error) == STATUS_OK, "%s", error.text);
 	outcomes->preemptions += counts->preemptions;
 	outcomes->graph_steps += time.mode == STEP_MODE_GRAPH;
 	outcomes->eager_steps += time.mode == STEP_MODE_EAGER;
@@ -539,8 +539,8 @@ static void step_and_keep(
 			keep_outcome(run, model, sequence, &outcomes->of[sequence->request]);
 		}
 	}
-	engine_postprocess(&run->engine);
-	while ((sequence = engine_take_finished(&run->engine)) != NULL) {
+	engine_postprocess(run->engine);
+	while ((sequence = engine_take_finished(run->engine)) != NULL) {
 		if (sequence->request >= REQUESTS) {
 			continue;
 		}
@@ -580,7 +580,7 @@ static void add_companions(struct engine *engine, uint32_t count, uint32_t vocab
 			.temperature = id % 2 == 0 ? 0.0f : 1.0f,
 			.ignore_eos = true,
 		};
-		cr_assert(engine_add(engine, &request) == FIT_OK);
+		cr_assert(engine_add(engine, &request, NULL) == FIT_OK);
 	}
 }
 
@@ -596,16 +596,16 @@ static struct outcomes *run_company(
 	config.max_num_seqs = company->max_num_seqs;
 	config.max_num_batched_tokens = company->max_num_batched_tokens;
 	open_cuda_path(&run, subject->weights, &config, path, company->is_eager);
-	add_companions(&run.engine, company->companions, vocab_size);
-	for (uint64_t id = 0; id < REQUESTS || engine_has_work(&run.engine);) {
-		uint32_t count = company->is_alone ? !engine_has_work(&run.engine) : 3;
+	add_companions(run.engine, company->companions, vocab_size);
+	for (uint64_t id = 0; id < REQUESTS || engine_has_work(run.engine);) {
+		uint32_t count = company->is_alone ? !engine_has_work(run.engine) : 3;
 		if (company->is_alone && count == 1) {
-			engine_close(&run.engine);
+			engine_close(run.engine);
 			cr_assert(engine_open(&run.engine, &config, &run.runner, &error) ==
 				  STATUS_OK);
 		}
-		for (; count > 0 && id < REQUESTS && engine_has_room(&run.engine); count--) {
-			add_request(&run.engine, id++, vocab_size, false);
+		for (; count > 0 && id < REQUESTS && engine_has_room(run.engine); count--) {
+			add_request(run.engine, id++, vocab_size, false);
 		}
 		step_and_keep(&run, &subject->model, outcomes);
 	}
@@ -814,11 +814,11 @@ static uint32_t take_turn(struct run *run, uint32_t prompt_count, uint32_t outpu
 		.max_tokens = output_count,
 		.ignore_eos = true,
 	};
-	cr_assert(engine_add(&run->engine, &request) == FIT_OK);
-	for (talk->row_count = 0; engine_has_work(&run->engine);) {
-		cr_assert(engine_step(&run->engine, &time, &error) == STATUS_OK, "%s", error.text);
-		sequence = engine_take_finished(&run->engine);
-		if (run->engine.scheduler.batch.counts.sampled_rows == 0) {
+	cr_assert(engine_add(run->engine, &request, NULL) == FIT_OK);
+	for (talk->row_count = 0; engine_has_work(run->engine);) {
+		cr_assert(engine_step(run->engine, &time, &error) == STATUS_OK, "%s", error.text);
+		sequence = engine_take_finished(run->engine);
+		if (run->engine->scheduler.batch.counts.sampled_rows == 0) {
 			continue;
 		}
 		float *row = talk->logits[talk->row_count++ % TALK_ANSWER];
@@ -837,11 +837,11 @@ static uint32_t take_turn(struct run *run, uint32_t prompt_count, uint32_t outpu
 static void hold_talk(struct run *run, bool is_cuda, bool is_computed, struct talk *talk)
 {
 	struct error error = {0};
-	struct engine_config config = run->engine.scheduler.config;
+	struct engine_config config = run->engine->scheduler.config;
 
 	cr_assert(take_turn(run, TALK_PROMPT, TALK_COMPLETION, is_cuda, talk) == 0);
 	if (is_computed) {
-		engine_close(&run->engine);
+		engine_close(run->engine);
 		cr_assert(engine_open(&run->engine, &config, &run->runner, &error) == STATUS_OK);
 	}
 	talk->cached_count = take_turn(run, TALK_TURN + TALK_QUESTION, TALK_ANSWER, is_cuda, talk);
@@ -937,7 +937,7 @@ static uint32_t collect_all(const struct subject *subject, bool is_ahead, int32_
 	struct step_time time;
 	struct engine_config config = config_of("mixed", 60);
 	struct run run;
-	struct engine *engine = &run.engine;
+	struct engine *engine = run.engine;
 	uint32_t count = 0, ahead = 0;
 	bool is_in_flight = false;
 
@@ -1027,11 +1027,11 @@ Test(cuda_runner, closes_in_the_middle_of_a_run)
 	subject_open_small(&subject);
 	open_cuda(&run, subject.weights, &config, false);
 	for (uint64_t id = 0; id < 4; id++) {
-		add_request(&run.engine, id, subject.model.vocab_size, false);
+		add_request(run.engine, id, subject.model.vocab_size, false);
 	}
-	cr_assert(engine_step(&run.engine, &time, &error) == STATUS_OK, "%s", error.text);
-	cr_assert(engine_has_work(&run.engine));
-	engine_close(&run.engine);
+	cr_assert(engine_step(run.engine, &time, &error) == STATUS_OK, "%s", error.text);
+	cr_assert(engine_has_work(run.engine));
+	engine_close(run.engine);
 	run.runner.close(run.runner.state);
 	subject_close(&subject);
 }

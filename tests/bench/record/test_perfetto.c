@@ -1,4 +1,4 @@
-#include "bench/record/timeline_file.h"
+#include "bench/record/perfetto.h"
 
 #include <cJSON.h>
 #include <criterion/criterion.h>
@@ -220,7 +220,7 @@ static void require_preemptions(const cJSON *events)
 	}
 }
 
-Test(timeline_file, tells_what_the_tables_tell)
+Test(perfetto, tells_what_the_tables_tell)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
 
@@ -247,7 +247,7 @@ Test(timeline_file, tells_what_the_tables_tell)
 	temporary_remove(folder);
 }
 
-Test(timeline_file, the_same_run_gives_the_same_bytes)
+Test(perfetto, the_same_run_gives_the_same_bytes)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
 
@@ -265,20 +265,20 @@ Test(timeline_file, the_same_run_gives_the_same_bytes)
 }
 
 /* Kernels that overlap lie in lanes of their own, and hostile names leave the JSON whole. */
-Test(timeline_file, kernels_have_lanes)
+Test(perfetto, kernels_have_lanes)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
-	struct timeline_file *file;
+	struct perfetto *file;
 	struct error error = {0};
 
 	temporary_folder(folder);
 	snprintf(path, sizeof(path), "%s/kernels.json", folder);
-	require(timeline_file_open(&file, path, 1, &error) == STATUS_OK, "%s", error.text);
-	timeline_file_kernel(file, "qkv", "first", 1000, 500, 0, 3);
-	timeline_file_kernel(file, "o", "a \"quoted\\\n name", 1200, 500, 0, RANGE_NO_LAYER);
-	timeline_file_kernel(file, "down", "third", 1600, 500, 0, 3);
-	require(timeline_file_commit(file, 3000, &error) == STATUS_OK, "%s", error.text);
-	timeline_file_close(file);
+	require(perfetto_open(&file, path, 1, &error) == STATUS_OK, "%s", error.text);
+	perfetto_kernel(file, "qkv", "first", 1000, 500, 0, 3);
+	perfetto_kernel(file, "o", "a \"quoted\\\n name", 1200, 500, 0, RANGE_NO_LAYER);
+	perfetto_kernel(file, "down", "third", 1600, 500, 0, 3);
+	require(perfetto_commit(file, 3000, &error) == STATUS_OK, "%s", error.text);
+	perfetto_close(file);
 	char *text = read_file(path);
 	cJSON *root = cJSON_Parse(text);
 	require(root != NULL, "no JSON: %.200s", cJSON_GetErrorPtr());
@@ -299,23 +299,23 @@ Test(timeline_file, kernels_have_lanes)
 }
 
 /* What is given up leaves nothing. */
-Test(timeline_file, an_abandoned_file_is_gone)
+Test(perfetto, an_abandoned_file_is_gone)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
-	struct timeline_file *file;
+	struct perfetto *file;
 	struct error error = {0};
 
 	temporary_folder(folder);
 	snprintf(path, sizeof(path), "%s/gone.json", folder);
-	require(timeline_file_open(&file, path, 1, &error) == STATUS_OK, "%s", error.text);
-	timeline_file_close(file);
+	require(perfetto_open(&file, path, 1, &error) == STATUS_OK, "%s", error.text);
+	perfetto_close(file);
 	require(access(path, F_OK) != 0, "the file is there");
 	strcat(path, ".part");
 	require(access(path, F_OK) != 0, "half a file was left");
 	temporary_remove(folder);
 }
 
-Test(timeline_file, kernel_times_need_the_cuda_runner)
+Test(perfetto, kernel_times_need_the_cuda_runner)
 {
 	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES], out[PATH_BYTES];
 	struct error error = {0};

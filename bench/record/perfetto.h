@@ -1,5 +1,5 @@
-#ifndef BENCH_RECORD_TIMELINE_FILE_H
-#define BENCH_RECORD_TIMELINE_FILE_H
+#ifndef BENCH_RECORD_PERFETTO_H
+#define BENCH_RECORD_PERFETTO_H
 
 #include <stdint.h>
 
@@ -16,32 +16,30 @@
        process "GPU"        kernels by operation, when their times are collected
 
    Times count from the first arrival, in microseconds with three places. A step is some 600 bytes,
-   a request some 900, a kernel some 180; kernels beyond TIMELINE_KERNELS_MAX are counted but not
+   a request some 900, a kernel some 180; kernels beyond PERFETTO_KERNELS_MAX are counted but not
    shown. */
 
-enum { TIMELINE_KERNELS_MAX = 4000000 };
+enum { PERFETTO_KERNELS_MAX = 4000000 };
 
-struct timeline_file;
+struct perfetto;
 
 /* slot_count: of the engine's pool. path is borrowed until the end. */
-enum status timeline_file_open(
-	struct timeline_file **out, const char *path, uint32_t slot_count, struct error *error);
+enum status perfetto_open(
+	struct perfetto **out, const char *path, uint32_t slot_count, struct error *error);
 
 /* As metrics_arrive(), metrics_reject() and metrics_step_decided(). */
-void timeline_file_arrive(
-	struct timeline_file *file, uint32_t slot, const struct metrics_arrival *arrival);
-void timeline_file_reject(
-	struct timeline_file *file, enum fit fit, const struct metrics_arrival *arrival);
-void timeline_file_step(struct timeline_file *file, const struct step_decisions *decisions,
-	uint64_t start_ns, uint64_t end_ns, uint64_t waiting);
+void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_arrival *arrival);
+void perfetto_reject(struct perfetto *file, enum fit fit, const struct metrics_arrival *arrival);
+void perfetto_step(struct perfetto *file, const struct step_decisions *decisions, uint64_t start_ns,
+	uint64_t end_ns, uint64_t waiting);
 
-void timeline_file_kernel(struct timeline_file *file, const char *operation, const char *kernel,
+void perfetto_kernel(struct perfetto *file, const char *operation, const char *kernel,
 	uint64_t start_ns, uint64_t length_ns, uint64_t step, uint32_t layer);
 
 /* Ends requests that are under way, and the file. */
-enum status timeline_file_commit(struct timeline_file *file, uint64_t end_ns, struct error *error);
+enum status perfetto_commit(struct perfetto *file, uint64_t end_ns, struct error *error);
 
 /* Removes what was written, if it was not committed. Accepts NULL. */
-void timeline_file_close(struct timeline_file *file);
+void perfetto_close(struct perfetto *file);
 
 #endif

@@ -1,4 +1,4 @@
-#include "bench/record/timeline_file.h"
+#include "bench/record/perfetto.h"
 
 #include "bench/record/kernel_times.h"
 #include "bench/record/table_writer.h"
@@ -23,7 +23,7 @@ struct timeline_request {
 	uint64_t preemptions;
 };
 
-struct timeline_file {
+struct perfetto {
 	struct output_file output;
 	struct timeline_request *requests; /* (request_count) */
 	uint32_t request_count;
@@ -44,7 +44,7 @@ static const char *stage_name(enum request_stage stage)
 }
 
 /* Starts an event: what every kind has. */
-static void event_begin(struct timeline_file *file, const char *kind, int process, uint64_t time_ns)
+static void event_begin(struct perfetto *file, const char *kind, int process, uint64_t time_ns)
 {
 	char text[TABLE_CELL_BYTES];
 	uint64_t since_ns = time_ns > file->origin_ns ? time_ns - file->origin_ns : 0;
@@ -55,34 +55,34 @@ static void event_begin(struct timeline_file *file, const char *kind, int proces
 	file->has_event = true;
 }
 
-static void put(struct timeline_file *file, const char *key, uint64_t value)
+static void put(struct perfetto *file, const char *key, uint64_t value)
 {
 	fprintf(file->output.file, "\"%s\":%llu", key, (unsigned long long)value);
 }
 
-static void put_more(struct timeline_file *file, const char *key, uint64_t value)
+static void put_more(struct perfetto *file, const char *key, uint64_t value)
 {
 	fputc(',', file->output.file);
 	put(file, key, value);
 }
 
-static void name_process(struct timeline_file *file, int process, const char *name)
+static void name_process(struct perfetto *file, int process, const char *name)
 {
 	event_begin(file, "M", process, 0);
 	fprintf(file->output.file, ",\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", name);
 }
 
-static void name_thread(struct timeline_file *file, int process, const char *name)
+static void name_thread(struct perfetto *file, int process, const char *name)
 {
 	event_begin(file, "M", process, 0);
 	fprintf(file->output.file,
 		",\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}", name);
 }
 
-enum status timeline_file_open(
-	struct timeline_file **out, const char *path, uint32_t slot_count, struct error *error)
+enum status perfetto_open(
+	struct perfetto **out, const char *path, uint32_t slot_count, struct error *error)
 {
-	struct timeline_file *file = memory_take(1, sizeof(*file));
+	struct perfetto *file = memory_take(1, sizeof(*file));
 	enum status status = output_file_open(&file->output, path, error);
 
 	if (status != STATUS_OK) {
@@ -102,20 +102,20 @@ enum status timeline_file_open(
 /* ---- requests ---- */
 
 /* Begins ("b") or ends ("e") a slice of a request; its arguments, if any, follow. */
-static void slice(struct timeline_file *file, const char *kind, uint64_t id, const char *name,
-	uint64_t time_ns)
+static void slice(
+	struct perfetto *file, const char *kind, uint64_t id, const char *name, uint64_t time_ns)
 {
 	event_begin(file, kind, PROCESS_REQUESTS, time_ns);
 	fprintf(file->output.file, ",\"tid\":1,\"cat\":\"request\",\"id\":\"%llu\",\"name\":\"%s\"",
 		(unsigned long long)id, name);
 }
 
-static void slice_end(struct timeline_file *file)
+static void slice_end(struct perfetto *file)
 {
 	fputc('}', file->output.file);
 }
 
-static void change_stage(struct timeline_file *file, struct timeline_request *request,
+static void change_stage(struct perfetto *file, struct timeline_request *request,
 	enum request_stage stage, uint64_t time_ns)
 {
 	if (request->stage != STAGE_NONE) {
@@ -129,7 +129,7 @@ static void change_stage(struct timeline_file *file, struct timeline_request *re
 	}
 }
 
-static void note_origin(struct timeline_file *file, uint64_t arrival_ns)
+static void note_origin(struct perfetto *file, uint64_t arrival_ns)
 {
 	if (!file->has_origin) {
 		file->has_origin = true;
@@ -137,8 +137,7 @@ static void note_origin(struct timeline_file *file, uint64_t arrival_ns)
 	}
 }
 
-void timeline_file_arrive(
-	struct timeline_file *file, uint32_t slot, const struct metrics_arrival *arrival)
+void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_arrival *arrival)
 {
 	check(slot < file->request_count);
 	struct timeline_request *request = &file->requests[slot];
@@ -155,8 +154,7 @@ void timeline_file_arrive(
 	change_stage(file, request, STAGE_QUEUED, arrival->arrival_ns);
 }
 
-void timeline_file_reject(
-	struct timeline_file *file, enum fit fit, const struct metrics_arrival *arrival)
+void perfetto_reject(struct perfetto *file, enum fit fit, const struct metrics_arrival *arrival)
 {
 	note_origin(file, arrival->arrival_ns);
 	event_begin(file, "i", PROCESS_REQUESTS, arrival->arrival_ns);
@@ -168,8 +166,8 @@ void timeline_file_reject(
 	fputs("}}", file->output.file);
 }
 
-static void end_request(struct timeline_file *file, struct timeline_request *request,
-	uint64_t time_ns, const char *status, uint64_t output_tokens)
+static void end_request(struct perfetto *file, struct timeline_request *request, uint64_t time_ns,
+	const char *status, uint64_t output_tokens)
 {
 	change_stage(file, request, STAGE_NONE, time_ns);
 	slice(file, "e", request->id, "request", time_ns);
@@ -182,7 +180,7 @@ static void end_request(struct timeline_file *file, struct timeline_request *req
 
 /* Decisions fall on the step's start, tokens on its end. */
 static void request_event(
-	struct timeline_file *file, const struct event *event, uint64_t start_ns, uint64_t end_ns)
+	struct perfetto *file, const struct event *event, uint64_t start_ns, uint64_t end_ns)
 {
 	if (event->sequence == NULL) {
 		return; /* told when it arrived */
@@ -212,7 +210,7 @@ static void request_event(
 
 /* ---- steps ---- */
 
-static void step_slice(struct timeline_file *file, const struct step_decisions *decisions,
+static void step_slice(struct perfetto *file, const struct step_decisions *decisions,
 	uint64_t start_ns, uint64_t end_ns, uint64_t waiting)
 {
 	char length[TABLE_CELL_BYTES];
@@ -230,8 +228,8 @@ static void step_slice(struct timeline_file *file, const struct step_decisions *
 	fputs("}}", file->output.file);
 }
 
-static void counters(struct timeline_file *file, const struct step_counts *counts,
-	uint64_t start_ns, uint64_t waiting)
+static void counters(struct perfetto *file, const struct step_counts *counts, uint64_t start_ns,
+	uint64_t waiting)
 {
 	if (!file->has_counts || file->running != counts->running || file->waiting != waiting) {
 		event_begin(file, "C", PROCESS_ENGINE, start_ns);
@@ -252,8 +250,8 @@ static void counters(struct timeline_file *file, const struct step_counts *count
 	file->used_blocks = counts->used_blocks;
 }
 
-void timeline_file_step(struct timeline_file *file, const struct step_decisions *decisions,
-	uint64_t start_ns, uint64_t end_ns, uint64_t waiting)
+void perfetto_step(struct perfetto *file, const struct step_decisions *decisions, uint64_t start_ns,
+	uint64_t end_ns, uint64_t waiting)
 {
 	const struct event_list *events = decisions->events;
 
@@ -266,13 +264,13 @@ void timeline_file_step(struct timeline_file *file, const struct step_decisions 
 
 /* ---- kernels ---- */
 
-void timeline_file_kernel(struct timeline_file *file, const char *operation, const char *kernel,
+void perfetto_kernel(struct perfetto *file, const char *operation, const char *kernel,
 	uint64_t start_ns, uint64_t length_ns, uint64_t step, uint32_t layer)
 {
 	char length[TABLE_CELL_BYTES];
 	uint32_t lane = 0;
 
-	if (file->kernels == TIMELINE_KERNELS_MAX) {
+	if (file->kernels == PERFETTO_KERNELS_MAX) {
 		file->kernels_not_shown++;
 		return;
 	}
@@ -302,7 +300,7 @@ void timeline_file_kernel(struct timeline_file *file, const char *operation, con
 
 /* ---- the end ---- */
 
-enum status timeline_file_commit(struct timeline_file *file, uint64_t end_ns, struct error *error)
+enum status perfetto_commit(struct perfetto *file, uint64_t end_ns, struct error *error)
 {
 	for (uint32_t i = 0; i < file->request_count; i++) {
 		if (file->requests[i].stage != STAGE_NONE) {
@@ -315,7 +313,7 @@ enum status timeline_file_commit(struct timeline_file *file, uint64_t end_ns, st
 	return output_file_commit(&file->output, error);
 }
 
-void timeline_file_close(struct timeline_file *file)
+void perfetto_close(struct perfetto *file)
 {
 	if (file == NULL) {
 		return;
