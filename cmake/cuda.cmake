@@ -24,7 +24,7 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		find_package(Threads REQUIRED)
 		set(QUIRE_HAS_CUDA ON)
 		set(quire_cuda_kernel_libraries CUDA::cudart ${CMAKE_DL_LIBS})
-		# kernels/linear/matmul.cu loads cuBLASLt at run time from there.
+		# kernels/linear/cublaslt.cu loads cuBLASLt at run time from there.
 		set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 		set(quire_cuda_profiling_libraries CUDA::nvtx3)
 		# So does engine/runners/cuda_kernel_trace.c with CUPTI, which some toolkits keep
@@ -47,8 +47,8 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 			add_compile_definitions(QUIRE_HAS_SM90=1)
 		endif()
 		# Whose sums the CPU twin must give bit for bit.
-		set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/sampler.cu PROPERTIES
-			COMPILE_OPTIONS "-fmad=false")
+		set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/sampling/sampler.cu
+			PROPERTIES COMPILE_OPTIONS "-fmad=false")
 	elseif(QUIRE_CUDA STREQUAL "ON")
 		message(FATAL_ERROR "QUIRE_CUDA=ON, but nvcc was not found")
 	endif()

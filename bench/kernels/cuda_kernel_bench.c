@@ -4,7 +4,7 @@
 #include "engine/base/integer.h"
 #include "kernels/op/cases.h"
 #include "kernels/device/limits.h"
-#include "kernels/linear/matmul.h"
+#include "kernels/linear/cublaslt.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ struct bench {
 	FILE *table;
 	cudaStream_t stream;
 	cudaEvent_t begin, end;
-	struct matmul_context *products;
+	struct cublaslt *products;
 	void *flushed; /* (ROTATED_BYTES) */
 	uint32_t processors;
 	struct limits limits;
@@ -76,7 +76,7 @@ static int launch(struct bench *bench, const struct work *work, uint32_t index)
 		return limit_copy(work->memory, work->memory + STREAM_BYTES / 2, STREAM_BYTES / 2,
 			bench->stream);
 	case LIMIT_PRODUCT:
-		return matmul(bench->products, (uint16_t *)work->memory,
+		return cublaslt_linear(bench->products, (uint16_t *)work->memory,
 			(uint16_t *)(work->memory + square),
 			(uint16_t *)(work->memory + 2 * square), NULL, PRODUCT_SIZE, PRODUCT_SIZE,
 			PRODUCT_SIZE, bench->stream);
@@ -356,13 +356,13 @@ static void open_bench(struct bench *bench)
 		note(bench, (int)cudaEventCreate(&bench->begin), "cudaEventCreate");
 		note(bench, (int)cudaEventCreate(&bench->end), "cudaEventCreate");
 		note(bench, (int)cudaMalloc(&bench->flushed, ROTATED_BYTES), "cudaMalloc");
-		note(bench, matmul_open(&bench->products), "opening cuBLASLt");
+		note(bench, cublaslt_open(&bench->products), "opening cuBLASLt");
 	}
 }
 
 static void close_bench(struct bench *bench)
 {
-	matmul_close(bench->products);
+	cublaslt_close(bench->products);
 	cudaFree(bench->flushed);
 	if (bench->begin != NULL) {
 		cudaEventDestroy(bench->begin);
@@ -391,8 +391,8 @@ enum status kernel_bench(const struct kernel_bench_options *options, bool shows_
 		measure_cases(&bench, shows_progress);
 	}
 	if (bench.code != 0) {
-		status = error_set(
-			error, STATUS_DEVICE, "%s: %s", bench.call, matmul_error_text(bench.code));
+		status = error_set(error, STATUS_DEVICE, "%s: %s", bench.call,
+			cublaslt_error_text(bench.code));
 	}
 	close_bench(&bench);
 	return status;

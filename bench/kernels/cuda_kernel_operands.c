@@ -6,7 +6,7 @@
 #include "engine/base/memory.h"
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/attention/decode_attention.h"
-#include "kernels/linear/decode_matmul.h"
+#include "kernels/linear/linear.h"
 #include "kernels/rows/embedding.h"
 #include "kernels/rows/gather_rows.h"
 #include "kernels/device/limits.h"
@@ -217,7 +217,7 @@ static int launch_matmul(
 {
 	const struct kernel_case *c = operands->kernel_case;
 
-	return matmul(operands->products, at(operands, OUT, set), at(operands, IN, set),
+	return cublaslt_linear(operands->products, at(operands, OUT, set), at(operands, IN, set),
 		at(operands, WEIGHT, set), NULL, c->rows, c->width, c->outputs, stream);
 }
 
@@ -226,8 +226,8 @@ static int launch_decode_matmul(
 {
 	const struct kernel_case *c = operands->kernel_case;
 
-	return decode_matmul(at(operands, OUT, set), at(operands, IN, set),
-		at(operands, WEIGHT, set), NULL, c->rows, c->width, c->outputs, stream);
+	return linear(at(operands, OUT, set), at(operands, IN, set), at(operands, WEIGHT, set),
+		NULL, c->rows, c->width, c->outputs, stream);
 }
 
 static int launch_decode_matmul_silu(
@@ -235,8 +235,8 @@ static int launch_decode_matmul_silu(
 {
 	const struct kernel_case *c = operands->kernel_case;
 
-	return decode_matmul_silu(at(operands, OUT, set), at(operands, IN, set),
-		at(operands, WEIGHT, set), c->rows, c->width, c->outputs / 2, stream);
+	return linear_silu(at(operands, OUT, set), at(operands, IN, set), at(operands, WEIGHT, set),
+		c->rows, c->width, c->outputs / 2, stream);
 }
 
 /* ---- attention ---- */
@@ -498,7 +498,7 @@ bool kernel_operands_fit(const struct kernel_case *c)
 	bool is_decode_product =
 		c->kernel == KERNEL_DECODE_MATMUL || c->kernel == KERNEL_DECODE_MATMUL_SILU;
 
-	return !is_decode_product || decode_matmul_fits(c->width, c->outputs);
+	return !is_decode_product || linear_fits(c->width, c->outputs);
 }
 
 int kernel_operands_open(struct kernel_operands *operands)

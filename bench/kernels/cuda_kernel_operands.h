@@ -3,7 +3,7 @@
 
 #include "kernels/op/cases.h"
 #include "kernels/op/launch.h"
-#include "kernels/linear/matmul.h"
+#include "kernels/linear/cublaslt.h"
 #include "kernels/attention/paged_kv.h"
 
 #include <stdbool.h>
@@ -24,7 +24,7 @@ enum { OPERAND_COUNT = 12 };
 struct kernel_operands {
 	const struct kernel_case *kernel_case;
 	enum kernel_path path;
-	struct matmul_context *products; /* borrowed */
+	struct cublaslt *products; /* borrowed */
 	uint32_t set_count;
 	uint32_t processors;		      /* of the device */
 	struct operand tensor[OPERAND_COUNT]; /* what each is, the case's kernel knows */

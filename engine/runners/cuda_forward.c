@@ -6,9 +6,9 @@
 #include "engine/runners/cuda_weights.h"
 #include "engine/profiling/nvtx.h"
 #include "kernels/rows/add_rms_norm.h"
-#include "kernels/linear/decode_matmul.h"
+#include "kernels/linear/linear.h"
 #include "kernels/rows/embedding.h"
-#include "kernels/linear/matmul.h"
+#include "kernels/linear/cublaslt.h"
 #include "kernels/attention/qk_norm_rope_store.h"
 #include "kernels/rows/rms_norm.h"
 #include "kernels/attention/rope_table.h"
@@ -18,13 +18,13 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-enum { PARTS = 4 }; /* of decode_matmul_parts(), where it is not 1 */
+enum { PARTS = 4 }; /* of linear_split_k(), where it is not 1 */
 
 struct cuda_forward {
 	struct model_config model;
 	struct cuda_forward_options options;
 	struct attention_shape shape;
-	struct matmul_context *products;
+	struct cublaslt *products;
 	uint16_t **tensors; /* (num_hidden_layers, WEIGHT_COUNT); not layered: of layer 0 */
 	float *rope;	    /* (limits.positions, head_dim / 2, 2) */
 
@@ -61,7 +61,7 @@ enum status cuda_status(int code, const char *call, struct error *error)
 	if (code == 0) {
 		return STATUS_OK;
 	}
-	return error_set(error, STATUS_DEVICE, "%s: %s", call, matmul_error_text(code));
+	return error_set(error, STATUS_DEVICE, "%s: %s", call, cublaslt_error_text(code));
 }
 
 /* ---- opening ---- */
@@ -226,7 +226,7 @@ enum status cuda_forward_open(
 	check(options->shard.ranks == 1);
 	enum status status = check_shape(forward, error);
 	if (status == STATUS_OK) {
-		status = cuda_status(matmul_open(&forward->products), "opening cuBLASLt", error);
+		status = cuda_status(cublaslt_open(&forward->products), "opening cuBLASLt", error);
 	}
 	if (status == STATUS_OK) {
 		status = load_weights(forward, error);
@@ -282,7 +282,7 @@ void cuda_forward_close(struct cuda_forward *forward)
 	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
 		cudaFree(memory[i]);
 	}
-	matmul_close(forward->products);
+	cublaslt_close(forward->products);
 	free(forward->tensors);
 	free(forward);
 }
@@ -305,7 +305,7 @@ static void note(struct cuda_forward *forward, int code, const char *call)
 }
 
 /* Which of a batch's rows, from the first on, a weight multiplies through
-   kernels/linear/decode_matmul.h or in parts; the others go through matmul(). */
+   kernels/linear/linear.h or in parts; the others go through cublaslt_linear(). */
 struct apart {
 	uint32_t row_count;
 	bool is_in_parts; /* their sums are left for run_norm() to add */
@@ -319,25 +319,25 @@ static bool is_added(enum weight weight)
 
 /* Where a weight's inputs are summed in one part there is one order for all rows, and all go the
    same way, whichever is faster. Where they are summed in more, those are the order of decode rows,
-   whatever their number; prompts keep that of matmul(). */
+   whatever their number; prompts keep that of cublaslt_linear(). */
 static struct apart find_apart(const struct cuda_forward *forward, enum weight weight,
 	const uint16_t *bias, const struct cuda_batch *batch)
 {
 	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
 	uint32_t tokens = batch->token_count, decodes = batch->decode_count;
-	uint32_t parts = decode_matmul_parts(shape.columns, shape.rows);
+	uint32_t parts = linear_split_k(shape.columns, shape.rows);
 
 	if (parts == 1) {
-		bool pays = decode_matmul_pays(tokens, shape.columns, shape.rows);
+		bool pays = linear_pays(tokens, shape.columns, shape.rows);
 		return (struct apart){.row_count = pays ? tokens : 0};
 	}
-	if (!is_added(weight) || bias != NULL || !decode_matmul_fits(shape.columns, shape.rows)) {
+	if (!is_added(weight) || bias != NULL || !linear_fits(shape.columns, shape.rows)) {
 		return (struct apart){0};
 	}
 	check(parts == PARTS);
 	return (struct apart){
 		.row_count = decodes,
-		.is_in_parts = !decode_matmul_pays(decodes, shape.columns, shape.rows),
+		.is_in_parts = !linear_pays(decodes, shape.columns, shape.rows),
 	};
 }
 
@@ -357,17 +357,17 @@ static uint32_t multiply(struct cuda_forward *forward, uint16_t *out, const uint
 		nvtx_push_layer(forward->domain, weight_name(weight), layer, count);
 		note(forward,
 			apart.is_in_parts
-				? matmul_parts(forward->products, forward->parts, in, matrix, count,
-					  shape.columns, shape.rows, PARTS, stream)
-				: decode_matmul(out, in, matrix, vector, count, shape.columns,
-					  shape.rows, stream),
+				? cublaslt_linear_split_k(forward->products, forward->parts, in,
+					  matrix, count, shape.columns, shape.rows, PARTS, stream)
+				: linear(out, in, matrix, vector, count, shape.columns, shape.rows,
+					  stream),
 			weight_name(weight));
 		nvtx_pop(forward->domain);
 	}
 	if (rest > 0) {
 		nvtx_push_layer(forward->domain, weight_name(weight), layer, rest);
 		note(forward,
-			matmul(forward->products, out + (size_t)count * shape.rows,
+			cublaslt_linear(forward->products, out + (size_t)count * shape.rows,
 				in + (size_t)count * shape.columns, matrix, vector, rest,
 				shape.columns, shape.rows, stream),
 			weight_name(weight));
@@ -387,15 +387,15 @@ static bool has_normed_products(const struct cuda_forward *forward, const struct
 	for (uint32_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
 		struct weight_shape shape =
 			weight_shape(&forward->model, weights[i], forward->options.shard);
-		has = has && decode_matmul_norms(batch->token_count, shape.columns, shape.rows);
+		has = has && linear_fuses_norm(batch->token_count, shape.columns, shape.rows);
 	}
 	return has;
 }
 
-static struct decode_norm norm_of(
+static struct linear_norm norm_of(
 	const struct cuda_forward *forward, enum weight weight, uint32_t layer)
 {
-	return (struct decode_norm){
+	return (struct linear_norm){
 		.residual = forward->stream,
 		.sum = forward->next,
 		.weight = tensor(forward, weight, layer),
@@ -416,11 +416,11 @@ static void run_normed_qkv(
 {
 	struct weight_shape shape =
 		weight_shape(&forward->model, WEIGHT_QKV, forward->options.shard);
-	const struct decode_norm norm = norm_of(forward, WEIGHT_INPUT_NORM, layer);
+	const struct linear_norm norm = norm_of(forward, WEIGHT_INPUT_NORM, layer);
 
 	nvtx_push_layer(forward->domain, weight_name(WEIGHT_QKV), layer, count);
 	note(forward,
-		decode_matmul_of_sum(forward->qkv, forward->hidden, &norm,
+		add_rms_norm_linear(forward->qkv, forward->hidden, &norm,
 			tensor(forward, WEIGHT_QKV, layer), tensor(forward, WEIGHT_QKV_BIAS, layer),
 			count, shape.columns, shape.rows, stream),
 		weight_name(WEIGHT_QKV));
@@ -431,11 +431,11 @@ static void run_normed_qkv(
 static void run_normed_gate_up(
 	struct cuda_forward *forward, uint32_t layer, uint32_t count, struct CUstream_st *stream)
 {
-	const struct decode_norm norm = norm_of(forward, WEIGHT_POST_NORM, layer);
+	const struct linear_norm norm = norm_of(forward, WEIGHT_POST_NORM, layer);
 
 	nvtx_push_layer(forward->domain, weight_name(WEIGHT_GATE_UP), layer, count);
 	note(forward,
-		decode_matmul_silu_of_sum(forward->activated, forward->hidden, &norm,
+		add_rms_norm_linear_silu(forward->activated, forward->hidden, &norm,
 			tensor(forward, WEIGHT_GATE_UP, layer), count, forward->model.hidden_size,
 			forward->model.intermediate_size, stream),
 		weight_name(WEIGHT_GATE_UP));
@@ -453,7 +453,7 @@ static void run_gate_up(struct cuda_forward *forward, uint32_t layer,
 		nvtx_push_layer(
 			forward->domain, weight_name(WEIGHT_GATE_UP), layer, batch->token_count);
 		note(forward,
-			decode_matmul_silu(forward->activated, forward->hidden,
+			linear_silu(forward->activated, forward->hidden,
 				tensor(forward, WEIGHT_GATE_UP, layer), batch->token_count,
 				forward->model.hidden_size, intermediate, stream),
 			weight_name(WEIGHT_GATE_UP));
@@ -599,7 +599,7 @@ static void run_head(struct cuda_forward *forward, const struct cuda_batch *batc
 	add_and_norm(forward, forward->sampled_hidden, tensor(forward, WEIGHT_FINAL_NORM, 0),
 		batch->sample_index, part_rows, count, stream);
 	note(forward,
-		matmul_logits(forward->products, forward->logits, forward->sampled_hidden,
+		cublaslt_linear_logits(forward->products, forward->logits, forward->sampled_hidden,
 			tensor(forward, head, 0), count, model->hidden_size, model->vocab_size,
 			stream),
 		"lm_head");
@@ -621,13 +621,13 @@ static void prepare_product(struct cuda_forward *forward, uint16_t *out, const u
 	const uint16_t *matrix = tensor(forward, weight, 0);
 
 	note(forward,
-		matmul_prepare(forward->products, out, in, matrix,
+		cublaslt_prepare(forward->products, out, in, matrix,
 			bias == WEIGHT_COUNT ? NULL : tensor(forward, bias, 0),
 			u32_from(limits->tokens), shape.columns, shape.rows, stream),
 		weight_name(weight));
-	if (is_added(weight) && decode_matmul_parts(shape.columns, shape.rows) > 1) {
+	if (is_added(weight) && linear_split_k(shape.columns, shape.rows) > 1) {
 		note(forward,
-			matmul_parts_prepare(forward->products, forward->parts, in, matrix,
+			cublaslt_prepare_split_k(forward->products, forward->parts, in, matrix,
 				u32_from(limits->samples), shape.columns, shape.rows, PARTS,
 				stream),
 			weight_name(weight));
@@ -650,7 +650,7 @@ enum status cuda_forward_prepare(
 	prepare_product(
 		forward, forward->hidden, forward->activated, WEIGHT_DOWN, WEIGHT_COUNT, stream);
 	note(forward,
-		matmul_logits_prepare(forward->products, forward->logits, forward->sampled_hidden,
+		cublaslt_prepare_logits(forward->products, forward->logits, forward->sampled_hidden,
 			tensor(forward, head, 0), u32_from(forward->options.limits.samples),
 			model->hidden_size, model->vocab_size, stream),
 		"lm_head");

@@ -27,7 +27,7 @@
    What a row computes does not depend on the other rows of a step, on their number, on padding, on
    graph or eager launch. But there are two kinds of rows: those of prompts, chunks of one token
    included, and decode rows. Two operations have an order of sums for either kind and launches of
-   their own: attention, and the products with weights that decode_matmul_parts() cuts (those of o
+   their own: attention, and the products with weights that linear_split_k() cuts (those of o
    and down in qwen3-0.6b, none in qwen3-8b); in all others every row has the same order. Positions
    of a prompt are computed by rows of the one kind, those of a completion by the other. So the K/V
    and the sampled tokens of a request are the same bits

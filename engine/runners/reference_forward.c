@@ -7,7 +7,7 @@
 #include "kernels/attention/decode_attention.h"
 #include "kernels/rows/embedding.h"
 #include "kernels/rows/gather_rows.h"
-#include "kernels/linear/matmul.h"
+#include "kernels/linear/linear.h"
 #include "kernels/attention/prefill_attention.h"
 #include "kernels/attention/qk_norm_rope_store.h"
 #include "kernels/rows/rms_norm.h"
@@ -228,7 +228,7 @@ static void multiply(const struct forward *forward, float *out, const float *in,
 {
 	struct weight_shape shape = weight_shape(&forward->model, weight, WEIGHT_WHOLE);
 
-	matmul_cpu(out, in, matrix_of(forward, weight, layer), bias, row_count, shape.columns,
+	linear_cpu(out, in, matrix_of(forward, weight, layer), bias, row_count, shape.columns,
 		shape.rows, forward->options.rounding);
 }
 
@@ -326,7 +326,7 @@ static void run_head(struct forward *forward, const struct batch *batch, int32_t
 	add_rms_norm_cpu(forward->sampled_hidden, forward->sampled_residual,
 		forward->sampled_hidden, vector_of(forward, WEIGHT_FINAL_NORM, 0), count,
 		model->hidden_size, (float)model->rms_norm_eps, forward->options.rounding);
-	matmul_cpu(forward->logits, forward->sampled_hidden, matrix_of(forward, head, 0), NULL,
+	linear_cpu(forward->logits, forward->sampled_hidden, matrix_of(forward, head, 0), NULL,
 		count, model->hidden_size, model->vocab_size, ROUNDING_NONE);
 	sampler_cpu(sampled, forward->logits, forward->row_key, forward->temperature, count,
 		model->vocab_size);

@@ -12,9 +12,9 @@
    kernels/ and of nothing else, in the order in which a GPU runs the operations.
 
        embedding, rms_norm
-       each layer:  matmul qkv, qk_norm_rope_store, decode_attention, prefill_attention, matmul o,
-		    add_rms_norm, matmul gate_up, silu_mul, matmul down, add_rms_norm
-       gather_rows of the sampled rows, (the last) add_rms_norm, matmul lm_head, sampler
+       each layer:  linear qkv, qk_norm_rope_store, decode_attention, prefill_attention, linear o,
+		    add_rms_norm, linear gate_up, silu_mul, linear down, add_rms_norm
+       gather_rows of the sampled rows, (the last) add_rms_norm, linear lm_head, sampler
 
    A layer stores the keys and values of the whole batch before any of its rows attends, so a row
    may read a block that another row of the same step fills.

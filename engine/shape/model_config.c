@@ -4,7 +4,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
 #include "engine/base/path.h"
-#include "kernels/linear/decode_matmul.h"
+#include "kernels/linear/linear.h"
 #include "kernels/attention/decode_attention.h"
 #include "kernels/sampling/sampler.h"
 
@@ -611,8 +611,8 @@ struct model_step_limits model_step_limits(
 uint64_t model_config_part_sums(const struct model_config *config)
 {
 	uint32_t query = config->num_attention_heads * config->head_dim;
-	uint32_t o = decode_matmul_parts(query, config->hidden_size);
-	uint32_t down = decode_matmul_parts(config->intermediate_size, config->hidden_size);
+	uint32_t o = linear_split_k(query, config->hidden_size);
+	uint32_t down = linear_split_k(config->intermediate_size, config->hidden_size);
 	uint32_t parts = u32_max(o, down);
 
 	return parts == 1 ? 0 : (uint64_t)parts * config->hidden_size;

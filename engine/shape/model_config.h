@@ -90,7 +90,7 @@ uint64_t model_config_weight_bytes(const struct model_config *config);
 uint64_t model_config_kv_bytes_per_token(const struct model_config *config);
 
 /* Sums in float32 that a decode row's product may leave for the norm behind it to add: those of all
-   parts (kernels/linear/decode_matmul.h) of the hidden size, 0 where o and down have one part. */
+   parts (kernels/linear/linear.h) of the hidden size, 0 where o and down have one part. */
 uint64_t model_config_part_sums(const struct model_config *config);
 
 /* What decides the size of the buffers that the CUDA engine takes at start. */

@@ -31,8 +31,9 @@ int add_rms_norm(uint16_t *out, uint16_t *residual, const uint16_t *in, const ui
 	const uint32_t *index, uint32_t row_count, uint32_t width, float epsilon,
 	struct CUstream_st *stream);
 
-/* The same where `in` is left in parts by matmul_parts(), (parts, in_rows, width) float32 with 4
-   parts: what is added is their sum in ascending order, rounded, ((p0 + p1) + p2) + p3. */
+/* The same where `in` is left in parts by cublaslt_linear_split_k(), (parts, in_rows, width)
+   float32 with 4 parts: what is added is their sum in ascending order, rounded,
+   ((p0 + p1) + p2) + p3. */
 int add_rms_norm_parts(uint16_t *out, uint16_t *residual, const float *in, const uint16_t *weight,
 	const uint32_t *index, uint32_t parts, uint32_t in_rows, uint32_t row_count, uint32_t width,
 	float epsilon, struct CUstream_st *stream);

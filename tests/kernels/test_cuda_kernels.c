@@ -7,11 +7,11 @@
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/op/cases.h"
 #include "kernels/attention/decode_attention.h"
-#include "kernels/linear/decode_matmul.h"
-#include "kernels/linear/decode_matmul_wide.h"
+#include "kernels/linear/linear.h"
+#include "kernels/linear/linear_wide.h"
 #include "kernels/rows/embedding.h"
 #include "kernels/rows/gather_rows.h"
-#include "kernels/linear/matmul.h"
+#include "kernels/linear/cublaslt.h"
 #include "kernels/attention/prefill_attention.h"
 #include "kernels/attention/qk_norm_rope_store.h"
 #include "kernels/rows/rms_norm.h"
@@ -42,7 +42,7 @@ TestSuite(cuda_kernels, .init = skip_without_device);
 
 static void must(int code, const char *call)
 {
-	cr_assert(code == 0, "%s: %s", call, matmul_error_text(code));
+	cr_assert(code == 0, "%s: %s", call, cublaslt_error_text(code));
 }
 
 static void *device_take(size_t bytes)
@@ -201,7 +201,7 @@ static bool is_fitting(const struct kernel_case *c)
 		       c->block_size % 64 == 0;
 	}
 	if (c->kernel == KERNEL_DECODE_MATMUL || c->kernel == KERNEL_DECODE_MATMUL_SILU) {
-		return decode_matmul_fits(c->width, c->outputs);
+		return linear_fits(c->width, c->outputs);
 	}
 	return is_wide && (c->kernel != KERNEL_MATMUL || c->outputs % 8 == 0);
 }
@@ -559,28 +559,27 @@ static void fill_product(struct tensor *out, const float *sums, const float *bia
 	tensor_poison(out);
 }
 
-static void check_logits(struct matmul_context *context, const struct kernel_case *c,
+static void check_logits(struct cublaslt *context, const struct kernel_case *c,
 	const struct tensor *in, const struct tensor *weight, const float *sums, double tolerance)
 {
 	size_t count = (size_t)c->rows * c->outputs;
 	float *logits = memory_take(count, sizeof(float));
 	float *device = device_take(count * sizeof(float));
 
-	must(matmul_logits(context, device, in->device, weight->device, c->rows, c->width,
+	must(cublaslt_linear_logits(context, device, in->device, weight->device, c->rows, c->width,
 		     c->outputs, NULL),
-		"matmul_logits");
+		"cublaslt_linear_logits");
 	must(cudaDeviceSynchronize(), "kernel");
 	must(cudaMemcpy(logits, device, count * sizeof(float), cudaMemcpyDeviceToHost),
 		"cudaMemcpy");
 	double error = distance(logits, sums, count);
-	cr_expect(error <= tolerance, "matmul_logits: relative error %g, at most %g", error,
-		tolerance);
+	cr_expect(error <= tolerance, "cublaslt_linear_logits: relative error %g, at most %g",
+		error, tolerance);
 	free(logits);
 	cudaFree(device);
 }
 
-static void check_product(
-	struct matmul_context *context, const struct kernel_case *c, bool is_exact)
+static void check_product(struct cublaslt *context, const struct kernel_case *c, bool is_exact)
 {
 	enum case_values values = is_exact ? CASE_INTEGERS : CASE_UNIFORM;
 	size_t count = (size_t)c->rows * c->outputs;
@@ -591,17 +590,17 @@ static void check_product(
 	float *sums = memory_take(count, sizeof(*sums));
 	char what[100];
 
-	matmul_cpu(sums, in.host, (struct matrix){.f32 = weight.host}, NULL, c->rows, c->width,
+	linear_cpu(sums, in.host, (struct matrix){.f32 = weight.host}, NULL, c->rows, c->width,
 		c->outputs, ROUNDING_NONE);
 	fill_product(&out, sums, NULL, c->outputs);
-	must(matmul(context, out.device, in.device, weight.device, NULL, c->rows, c->width,
+	must(cublaslt_linear(context, out.device, in.device, weight.device, NULL, c->rows, c->width,
 		     c->outputs, NULL),
 		"matmul");
 	snprintf(what, sizeof(what), "matmul of %u rows, %u to %u", c->rows, c->width, c->outputs);
 	expect_close(&out, c->outputs, is_exact ? 0 : BF16_TOLERANCE, what);
 	fill_product(&out, sums, bias.host, c->outputs);
-	must(matmul(context, out.device, in.device, weight.device, bias.device, c->rows, c->width,
-		     c->outputs, NULL),
+	must(cublaslt_linear(context, out.device, in.device, weight.device, bias.device, c->rows,
+		     c->width, c->outputs, NULL),
 		"matmul with bias");
 	strcat(what, " with bias");
 	expect_close(&out, c->outputs, is_exact ? 0 : BF16_TOLERANCE, what);
@@ -615,12 +614,12 @@ static void check_product(
 
 static void check_matmul(const struct kernel_case *c)
 {
-	struct matmul_context *context;
+	struct cublaslt *context;
 
-	must(matmul_open(&context), "matmul_open");
+	must(cublaslt_open(&context), "cublaslt_open");
 	check_product(context, c, true);
 	check_product(context, c, false);
-	matmul_close(context);
+	cublaslt_close(context);
 }
 
 Test(cuda_kernels, matmul)
@@ -635,9 +634,9 @@ Test(cuda_kernels, matmul)
 /* A context remembers what it chose for each shape: shapes in turn do not mix. */
 Test(cuda_kernels, matmul_of_many_shapes_in_one_context)
 {
-	struct matmul_context *context;
+	struct cublaslt *context;
 
-	must(matmul_open(&context), "matmul_open");
+	must(cublaslt_open(&context), "cublaslt_open");
 	for (uint32_t i = 0; i < 60; i++) {
 		const struct kernel_case c = {.kernel = KERNEL_MATMUL,
 			.rows = 1 + i % 20,
@@ -645,14 +644,14 @@ Test(cuda_kernels, matmul_of_many_shapes_in_one_context)
 			.outputs = 8 * (1 + i % 4)};
 		check_product(context, &c, true);
 	}
-	matmul_close(context);
+	cublaslt_close(context);
 }
 
 /* ---- products of decode rows ---- */
 
 static void skip_unless_decode_matmul(void)
 {
-	if (!decode_matmul_fits(128, 64)) {
+	if (!linear_fits(128, 64)) {
 		cr_skip_test("this device leaves all products to cuBLASLt");
 	}
 }
@@ -668,10 +667,10 @@ static void check_decode_product(const struct kernel_case *c, bool is_exact)
 
 	for (uint32_t has_bias = 0; has_bias < 2; has_bias++) {
 		tensor_poison(&out);
-		matmul_cpu(out.host, in.host, (struct matrix){.f32 = weight.host},
+		linear_cpu(out.host, in.host, (struct matrix){.f32 = weight.host},
 			has_bias ? bias.host : NULL, c->rows, c->width, c->outputs, ROUNDING);
-		must(decode_matmul(out.device, in.device, weight.device,
-			     has_bias ? bias.device : NULL, c->rows, c->width, c->outputs, NULL),
+		must(linear(out.device, in.device, weight.device, has_bias ? bias.device : NULL,
+			     c->rows, c->width, c->outputs, NULL),
 			"decode_matmul");
 		snprintf(what, sizeof(what), "decode_matmul of %u rows, %u to %u, bias %u", c->rows,
 			c->width, c->outputs, has_bias);
@@ -703,31 +702,31 @@ static struct tensor tensor_part(
 static void add_part(float *sums, const struct kernel_case *c, const struct tensor *in,
 	const struct tensor *weight, uint32_t part)
 {
-	uint32_t width = c->width / decode_matmul_parts(c->width, c->outputs);
+	uint32_t width = c->width / linear_split_k(c->width, c->outputs);
 	struct tensor part_in = tensor_part(in, c->width, width, part);
 	struct tensor part_weight = tensor_part(weight, c->width, width, part);
 	size_t count = (size_t)c->rows * c->outputs;
 	float *host = memory_take(count, sizeof(*host));
 	float *device = device_take(count * sizeof(*device));
-	struct matmul_context *context;
+	struct cublaslt *context;
 
-	must(matmul_open(&context), "matmul_open");
-	must(matmul_logits(context, device, part_in.device, part_weight.device, c->rows, width,
-		     c->outputs, NULL),
-		"matmul_logits");
+	must(cublaslt_open(&context), "cublaslt_open");
+	must(cublaslt_linear_logits(context, device, part_in.device, part_weight.device, c->rows,
+		     width, c->outputs, NULL),
+		"cublaslt_linear_logits");
 	must(cudaDeviceSynchronize(), "kernel");
 	must(cudaMemcpy(host, device, count * sizeof(*host), cudaMemcpyDeviceToHost), "cudaMemcpy");
 	for (size_t i = 0; i < count; i++) {
 		sums[i] = part == 0 ? host[i] : sums[i] + host[i];
 	}
-	matmul_close(context);
+	cublaslt_close(context);
 	cudaFree(device);
 	free(host);
 	tensor_free(&part_in);
 	tensor_free(&part_weight);
 }
 
-/* Bit for bit the order that kernels/linear/decode_matmul.h promises. */
+/* Bit for bit the order that kernels/linear/linear.h promises. */
 static void check_order_of_parts(const struct kernel_case *c)
 {
 	struct tensor in = tensor_random((size_t)c->rows * c->width, 1);
@@ -736,10 +735,10 @@ static void check_order_of_parts(const struct kernel_case *c)
 	struct tensor out = tensor_poisoned((size_t)c->rows * c->outputs);
 	char what[100];
 
-	for (uint32_t part = 0; part < decode_matmul_parts(c->width, c->outputs); part++) {
+	for (uint32_t part = 0; part < linear_split_k(c->width, c->outputs); part++) {
 		add_part(out.host, c, &in, &weight, part);
 	}
-	must(decode_matmul(out.device, in.device, weight.device, bias.device, c->rows, c->width,
+	must(linear(out.device, in.device, weight.device, bias.device, c->rows, c->width,
 		     c->outputs, NULL),
 		"decode_matmul");
 	for (size_t i = 0; i < out.count; i++) {
@@ -786,14 +785,13 @@ static void check_decode_matmul_silu(const struct kernel_case *c)
 	struct tensor between = tensor_poisoned(2 * count), out = tensor_poisoned(count);
 	struct tensor apart = tensor_poisoned(count);
 
-	decode_matmul_silu_cpu(out.host, in.host, (struct matrix){.f32 = weight.host}, c->rows,
-		c->width, width, ROUNDING);
-	must(decode_matmul_silu(
-		     out.device, in.device, weight.device, c->rows, c->width, width, NULL),
+	linear_silu_cpu(out.host, in.host, (struct matrix){.f32 = weight.host}, c->rows, c->width,
+		width, ROUNDING);
+	must(linear_silu(out.device, in.device, weight.device, c->rows, c->width, width, NULL),
 		"decode_matmul_silu");
 	expect_close(&out, width, BF16_TOLERANCE, "decode_matmul_silu");
-	must(decode_matmul(between.device, in.device, weight.device, NULL, c->rows, c->width,
-		     c->outputs, NULL),
+	must(linear(between.device, in.device, weight.device, NULL, c->rows, c->width, c->outputs,
+		     NULL),
 		"decode_matmul");
 	must(silu_mul(apart.device, between.device, c->rows, width, NULL), "silu_mul");
 	float *bits = tensor_fetch(&apart);
@@ -828,32 +826,31 @@ static void check_of_sum(uint32_t rows, uint32_t width, uint32_t outputs)
 	struct tensor hidden = tensor_poisoned(inputs), sum = tensor_poisoned(inputs);
 	struct tensor apart = tensor_poisoned(count), out = tensor_poisoned(count);
 	struct tensor gated_apart = tensor_poisoned(count / 2), gated = tensor_poisoned(count / 2);
-	const struct decode_norm with = {residual.device, sum.device, norm.device, 1e-6f};
+	const struct linear_norm with = {residual.device, sum.device, norm.device, 1e-6f};
 	struct tensor *all[] = {&residual, &kept, &in, &norm, &weight, &hidden, &sum, &apart, &out,
 		&gated_apart, &gated};
 	char what[100];
 
 	snprintf(what, sizeof(what), "%u rows, %u to %u", rows, width, outputs);
-	cr_assert(decode_matmul_norms(rows, width, outputs), "%s", what);
+	cr_assert(linear_fuses_norm(rows, width, outputs), "%s", what);
 	must(add_rms_norm(hidden.device, kept.device, in.device, norm.device, NULL, rows, width,
 		     1e-6f, NULL),
 		"add_rms_norm");
-	must(decode_matmul(
-		     apart.device, hidden.device, weight.device, NULL, rows, width, outputs, NULL),
+	must(linear(apart.device, hidden.device, weight.device, NULL, rows, width, outputs, NULL),
 		"decode_matmul");
-	must(decode_matmul_silu(gated_apart.device, hidden.device, weight.device, rows, width,
-		     outputs / 2, NULL),
+	must(linear_silu(gated_apart.device, hidden.device, weight.device, rows, width, outputs / 2,
+		     NULL),
 		"decode_matmul_silu");
-	must(decode_matmul_of_sum(
+	must(add_rms_norm_linear(
 		     out.device, in.device, &with, weight.device, NULL, rows, width, outputs, NULL),
-		"decode_matmul_of_sum");
+		"add_rms_norm_linear");
 	must(cudaDeviceSynchronize(), "kernel");
 	expect_same_bits(&sum, tensor_fetch(&kept), what);
 	expect_same_bits(&out, tensor_fetch(&apart), what);
 	tensor_poison(&sum);
-	must(decode_matmul_silu_of_sum(
+	must(add_rms_norm_linear_silu(
 		     gated.device, in.device, &with, weight.device, rows, width, outputs / 2, NULL),
-		"decode_matmul_silu_of_sum");
+		"add_rms_norm_linear_silu");
 	must(cudaDeviceSynchronize(), "kernel");
 	expect_same_bits(&sum, tensor_fetch(&kept), what);
 	expect_same_bits(&gated, tensor_fetch(&gated_apart), what);
@@ -862,7 +859,7 @@ static void check_of_sum(uint32_t rows, uint32_t width, uint32_t outputs)
 	}
 }
 
-Test(cuda_kernels, decode_matmul_of_sum)
+Test(cuda_kernels, add_rms_norm_linear)
 {
 	skip_unless_decode_matmul();
 	for (uint32_t rows = 1; rows <= 4; rows++) {
@@ -870,10 +867,10 @@ Test(cuda_kernels, decode_matmul_of_sum)
 	}
 	check_of_sum(3, 512, 64);
 	check_of_sum(4, 2048, 4096);
-	cr_expect(!decode_matmul_norms(5, 1024, 4096));
-	cr_expect(!decode_matmul_norms(1, 1280 + 128, 4096));
-	cr_expect(!decode_matmul_norms(1, 4096, 6144));
-	cr_expect(!decode_matmul_norms(1, 2048, 1024));
+	cr_expect(!linear_fuses_norm(5, 1024, 4096));
+	cr_expect(!linear_fuses_norm(1, 1280 + 128, 4096));
+	cr_expect(!linear_fuses_norm(1, 4096, 6144));
+	cr_expect(!linear_fuses_norm(1, 2048, 1024));
 }
 
 /* ---- products of many decode rows ---- */
@@ -893,22 +890,22 @@ static uint16_t *take_part(
 
 /* What is promised, made of cuBLASLt's chains: parts by themselves, added in ascending order. */
 static void sum_parts(float *sums, const struct tensor *in, const struct tensor *weight,
-	const struct decode_product *product)
+	const struct linear_operands *product)
 {
 	uint32_t width = product->input_count;
-	uint32_t parts = decode_matmul_parts(width, product->output_count);
+	uint32_t parts = linear_split_k(width, product->output_count);
 	size_t count = (size_t)product->row_count * product->output_count;
 	float *logits = device_take(count * sizeof(*logits));
 	float *more = memory_take(count, sizeof(*more));
-	struct matmul_context *context;
+	struct cublaslt *context;
 
-	must(matmul_open(&context), "matmul_open");
+	must(cublaslt_open(&context), "cublaslt_open");
 	for (uint32_t i = 0; i < parts; i++) {
 		uint16_t *in_part = take_part(in, width, i * (width / parts), width / parts);
 		uint16_t *rows = take_part(weight, width, i * (width / parts), width / parts);
-		must(matmul_logits(context, logits, in_part, rows, product->row_count,
+		must(cublaslt_linear_logits(context, logits, in_part, rows, product->row_count,
 			     width / parts, product->output_count, NULL),
-			"matmul_logits");
+			"cublaslt_linear_logits");
 		must(cudaDeviceSynchronize(), "kernel");
 		must(cudaMemcpy(more, logits, count * sizeof(*more), cudaMemcpyDeviceToHost),
 			"cudaMemcpy");
@@ -918,13 +915,14 @@ static void sum_parts(float *sums, const struct tensor *in, const struct tensor 
 		cudaFree(in_part);
 		cudaFree(rows);
 	}
-	matmul_close(context);
+	cublaslt_close(context);
 	cudaFree(logits);
 	free(more);
 }
 
 /* Two rows more than there are: nothing is written to them. */
-static void expect_wide(struct decode_product product, const float *sums, const struct tensor *bias)
+static void expect_wide(
+	struct linear_operands product, const float *sums, const struct tensor *bias)
 {
 	uint32_t width = product.output_count;
 	size_t count = (size_t)product.row_count * width;
@@ -951,8 +949,8 @@ static void expect_wide(struct decode_product product, const float *sums, const 
 	} else {
 		memcpy(out.host, products.host, count * sizeof(*out.host));
 	}
-	must(decode_matmul_wide(&product, NULL), "decode_matmul_wide");
-	snprintf(what, sizeof(what), "decode_matmul_wide of %u rows, %u to %u, bias %d, silu %d",
+	must(linear_wide(&product, NULL), "linear_wide");
+	snprintf(what, sizeof(what), "linear_wide of %u rows, %u to %u, bias %d, silu %d",
 		product.row_count, product.input_count, width, bias != NULL, product.is_silu);
 	expect_close(&out, product.is_silu ? width / 2 : width, 0, what);
 	tensor_free(&products);
@@ -967,10 +965,10 @@ Test(cuda_kernels, decode_matmul_of_many_rows)
 
 	skip_unless_decode_matmul();
 	for (uint32_t i = 0; i < COUNT(shapes) * COUNT(rows); i++) {
-		struct decode_product product = {.row_count = rows[i % COUNT(rows)],
+		struct linear_operands product = {.row_count = rows[i % COUNT(rows)],
 			.input_count = shapes[i / COUNT(rows)][0],
 			.output_count = shapes[i / COUNT(rows)][1]};
-		if (!decode_matmul_wide_pays(
+		if (!linear_wide_pays(
 			    product.row_count, product.input_count, product.output_count)) {
 			continue;
 		}
@@ -985,8 +983,7 @@ Test(cuda_kernels, decode_matmul_of_many_rows)
 		product.weight = weight.device;
 		expect_wide(product, sums, NULL);
 		expect_wide(product, sums, &bias);
-		product.is_silu =
-			decode_matmul_parts(product.input_count, product.output_count) == 1;
+		product.is_silu = linear_split_k(product.input_count, product.output_count) == 1;
 		if (product.is_silu) {
 			expect_wide(product, sums, NULL);
 		}
@@ -1004,7 +1001,7 @@ enum { ROWS_MOST = 512 };
 /* One of the products, so that all are asked the same question. */
 struct row_product {
 	const char *name;
-	struct matmul_context *context; /* of matmul() */
+	struct cublaslt *context; /* of cublaslt_linear() */
 	bool is_silu, is_logits;
 	uint32_t width, outputs; /* of the weight */
 	size_t row_bytes;	 /* of a row out */
@@ -1017,13 +1014,15 @@ static void run_rows(const struct row_product *product, void *out, const uint16_
 	int code;
 
 	if (product->is_logits) {
-		code = matmul_logits(product->context, out, in, weight, rows, width, outputs, NULL);
+		code = cublaslt_linear_logits(
+			product->context, out, in, weight, rows, width, outputs, NULL);
 	} else if (product->context != NULL) {
-		code = matmul(product->context, out, in, weight, NULL, rows, width, outputs, NULL);
+		code = cublaslt_linear(
+			product->context, out, in, weight, NULL, rows, width, outputs, NULL);
 	} else if (product->is_silu) {
-		code = decode_matmul_silu(out, in, weight, rows, width, outputs / 2, NULL);
+		code = linear_silu(out, in, weight, rows, width, outputs / 2, NULL);
 	} else {
-		code = decode_matmul(out, in, weight, NULL, rows, width, outputs, NULL);
+		code = linear(out, in, weight, NULL, rows, width, outputs, NULL);
 	}
 	must(code, product->name);
 }
@@ -1072,7 +1071,7 @@ Test(cuda_kernels, decode_matmul_rows_do_not_see_each_other)
 			.width = layer_shapes[i][0],
 			.outputs = layer_shapes[i][1],
 			.row_bytes = layer_shapes[i][1] * sizeof(uint16_t)};
-		cr_expect(decode_matmul_fits(product.width, product.outputs));
+		cr_expect(linear_fits(product.width, product.outputs));
 		expect_rows_alone(&product);
 		product.name = "decode_matmul_silu";
 		product.is_silu = true;
@@ -1083,9 +1082,9 @@ Test(cuda_kernels, decode_matmul_rows_do_not_see_each_other)
 
 Test(cuda_kernels, matmul_rows_do_not_see_each_other)
 {
-	struct matmul_context *context;
+	struct cublaslt *context;
 
-	must(matmul_open(&context), "matmul_open");
+	must(cublaslt_open(&context), "cublaslt_open");
 	for (uint32_t i = 0; i < COUNT(layer_shapes); i++) {
 		struct row_product product = {.name = "matmul",
 			.context = context,
@@ -1093,19 +1092,19 @@ Test(cuda_kernels, matmul_rows_do_not_see_each_other)
 			.outputs = layer_shapes[i][1],
 			.row_bytes = layer_shapes[i][1] * sizeof(uint16_t)};
 		expect_rows_alone(&product);
-		product.name = "matmul_logits";
+		product.name = "cublaslt_linear_logits";
 		product.is_logits = true;
 		product.row_bytes *= 2;
 		expect_rows_alone(&product);
 	}
-	matmul_close(context);
+	cublaslt_close(context);
 }
 
 /* ---- products left in parts for the norm behind them ---- */
 
 enum { PARTS = 4, PARTS_WIDTH = 2048, PARTS_OUTPUTS = 1024 };
 
-/* The parts' sums added as is promised: what the norm takes, and what decode_matmul() gives. */
+/* The parts' sums added as is promised: what the norm takes, and what linear() gives. */
 static struct tensor add_parts(const float *parts, uint32_t rows)
 {
 	size_t count = (size_t)rows * PARTS_OUTPUTS;
@@ -1159,7 +1158,7 @@ static void check_norm_of_parts(
 	tensor_free(&b);
 }
 
-static void check_parts(struct matmul_context *context, uint32_t rows)
+static void check_parts(struct cublaslt *context, uint32_t rows)
 {
 	size_t count = (size_t)rows * PARTS_OUTPUTS;
 	struct tensor in = tensor_random((size_t)rows * PARTS_WIDTH, 1);
@@ -1168,12 +1167,12 @@ static void check_parts(struct matmul_context *context, uint32_t rows)
 	float *parts = device_take(PARTS * count * sizeof(*parts));
 	uint32_t index[ROWS_MOST];
 
-	must(matmul_parts(context, parts, in.device, weight.device, rows, PARTS_WIDTH,
+	must(cublaslt_linear_split_k(context, parts, in.device, weight.device, rows, PARTS_WIDTH,
 		     PARTS_OUTPUTS, PARTS, NULL),
-		"matmul_parts");
+		"cublaslt_linear_split_k");
 	struct tensor sum = add_parts(parts, rows);
-	if (decode_matmul_fits(PARTS_WIDTH, PARTS_OUTPUTS)) {
-		must(decode_matmul(out.device, in.device, weight.device, NULL, rows, PARTS_WIDTH,
+	if (linear_fits(PARTS_WIDTH, PARTS_OUTPUTS)) {
+		must(linear(out.device, in.device, weight.device, NULL, rows, PARTS_WIDTH,
 			     PARTS_OUTPUTS, NULL),
 			"decode_matmul");
 		expect_equal_tensors(&sum, &out, "sums of parts and decode_matmul");
@@ -1195,14 +1194,14 @@ static void check_parts(struct matmul_context *context, uint32_t rows)
 Test(cuda_kernels, products_left_in_parts)
 {
 	static const uint32_t rows[] = {1, 17, 64, 65, 200, 257, ROWS_MOST};
-	struct matmul_context *context;
+	struct cublaslt *context;
 
-	cr_assert(decode_matmul_parts(PARTS_WIDTH, PARTS_OUTPUTS) == PARTS);
-	must(matmul_open(&context), "matmul_open");
+	cr_assert(linear_split_k(PARTS_WIDTH, PARTS_OUTPUTS) == PARTS);
+	must(cublaslt_open(&context), "cublaslt_open");
 	for (uint32_t i = 0; i < COUNT(rows); i++) {
 		check_parts(context, rows[i]);
 	}
-	matmul_close(context);
+	cublaslt_close(context);
 }
 
 /* A weight whose products with rows keep their size. */
@@ -1225,8 +1224,8 @@ static void run_chain(const struct tensor *chain, const struct tensor *weight, u
 	uint32_t width, bool waits, cudaStream_t stream)
 {
 	for (uint32_t i = 0; i < LINKS; i++) {
-		must(decode_matmul(chain[i + 1].device, chain[i].device, weight->device, NULL, rows,
-			     width, width, stream),
+		must(linear(chain[i + 1].device, chain[i].device, weight->device, NULL, rows, width,
+			     width, stream),
 			"decode_matmul");
 		if (waits) {
 			must(cudaDeviceSynchronize(), "kernel");

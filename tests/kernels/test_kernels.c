@@ -12,12 +12,11 @@
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/op/cases.h"
 #include "kernels/attention/decode_attention.h"
-#include "kernels/linear/decode_matmul.h"
+#include "kernels/linear/linear.h"
 #include "kernels/op/dot.h"
 #include "kernels/op/elementary.h"
 #include "kernels/rows/embedding.h"
 #include "kernels/rows/gather_rows.h"
-#include "kernels/linear/matmul.h"
 #include "kernels/attention/prefill_attention.h"
 #include "kernels/attention/qk_norm_rope_store.h"
 #include "kernels/rows/rms_norm.h"
@@ -413,7 +412,7 @@ static void matmul_alone(const struct kernel_case *c, const float *out, const fl
 {
 	float *row = nans(c->outputs);
 	for (uint32_t r = 0; r < c->rows; r++) {
-		matmul_cpu(row, in + (uint64_t)r * c->width, weight, bias, 1, c->width, c->outputs,
+		linear_cpu(row, in + (uint64_t)r * c->width, weight, bias, 1, c->width, c->outputs,
 			ROUNDING_NONE);
 		require_same_bits(c, row, out + (uint64_t)r * c->outputs, c->outputs, "alone");
 	}
@@ -442,14 +441,14 @@ static void test_matmul(const struct kernel_case *c)
 		}
 		const struct matrix matrices[] = {{.f32 = weight}, {.bf16 = short_weight}};
 		for (uint32_t m = 0; m < 2; m++) {
-			matmul_cpu(out, in, matrices[m], bias, c->rows, c->width, c->outputs,
+			linear_cpu(out, in, matrices[m], bias, c->rows, c->width, c->outputs,
 				ROUNDING_NONE);
 			require_near(c, out, expected, count);
 			for (uint64_t i = 0; values == CASE_INTEGERS && i < count; i++) {
 				require((double)out[i] == expected[i], "a sum of integers is off");
 			}
 			matmul_alone(c, out, in, matrices[m], bias);
-			matmul_cpu(other, in, matrices[m], bias, c->rows, c->width, c->outputs,
+			linear_cpu(other, in, matrices[m], bias, c->rows, c->width, c->outputs,
 				ROUNDING_BF16);
 			require_rounded(c, other, out, count);
 		}
@@ -476,11 +475,10 @@ static void test_decode_matmul_silu(const struct kernel_case *c)
 
 	for (uint32_t i = 0; i < 4; i++) {
 		enum rounding rounding = i < 2 ? ROUNDING_NONE : ROUNDING_BF16;
-		matmul_cpu(between, in, matrices[i % 2], NULL, c->rows, c->width, c->outputs,
+		linear_cpu(between, in, matrices[i % 2], NULL, c->rows, c->width, c->outputs,
 			rounding);
 		silu_mul_cpu(expected, between, c->rows, width, rounding);
-		decode_matmul_silu_cpu(
-			out, in, matrices[i % 2], c->rows, c->width, width, rounding);
+		linear_silu_cpu(out, in, matrices[i % 2], c->rows, c->width, width, rounding);
 		require_same_bits(c, out, expected, count, "the two operations");
 	}
 	free(in);
@@ -514,12 +512,12 @@ Test(kernels, inputs_of_a_product_are_cut_by_the_weight_alone)
 		{1024, 151936}, {0, 64}, {2048, 0}};
 
 	for (uint32_t i = 0; i < sizeof(in_parts) / sizeof(in_parts[0]); i++) {
-		cr_expect(decode_matmul_parts(in_parts[i][0], in_parts[i][1]) == 4, "%u to %u",
+		cr_expect(linear_split_k(in_parts[i][0], in_parts[i][1]) == 4, "%u to %u",
 			in_parts[i][0], in_parts[i][1]);
 	}
 	for (uint32_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
-		cr_expect(decode_matmul_parts(whole[i][0], whole[i][1]) == 1, "%u to %u",
-			whole[i][0], whole[i][1]);
+		cr_expect(linear_split_k(whole[i][0], whole[i][1]) == 1, "%u to %u", whole[i][0],
+			whole[i][1]);
 	}
 }
 

@@ -1,5 +1,5 @@
-#include "kernels/linear/decode_matmul.cuh"
-#include "kernels/linear/decode_matmul.h"
+#include "kernels/linear/linear_sm90.cuh"
+#include "kernels/linear/linear.h"
 
 /* Products of more tokens than the tensor cores take at once.
 
@@ -9,8 +9,8 @@
    filled after it. Blocks of other tokens that want the same rows of the weight are a cluster, in
    which each fetches a share of them for all.
 
-   A weight with few outputs has too few tiles for the multiprocessors. There, PARTS blocks of a
-   cluster sum one part each; then every block gathers the sums of its share of the outputs in its
+   A weight with few outputs has too few tiles for the multiprocessors. There, SPLIT_K blocks of a
+   cluster sum one slice each; then every block gathers the sums of its share of the outputs in its
    shared memory and adds them, in order. */
 
 enum {
@@ -18,13 +18,13 @@ enum {
 	BARRIER_BYTES = 1024, /* of each stage: tokens there, weight there, empty; and gathered */
 	GROUP = 4 * WARP,
 	GROUP_SIZE = 64, /* rows of an instruction */
-	PARTS = 4,
+	SPLIT_K = 4,
 	SHARED_MAX = 227 << 10,
-	CLUSTERS_MAX = 30, /* of PARTS blocks, that an H200 runs at a time */
+	CLUSTERS_MAX = 30, /* of SPLIT_K blocks, that an H200 runs at a time */
 };
 
 /* What a launch is made from, and what every block knows. */
-struct wide {
+struct gemm {
 	uint16_t *out;
 	const uint16_t *bias;
 	uint32_t row_count;
@@ -57,7 +57,7 @@ template <int GROUPS_, int COLUMNS_, int CHUNKS_> struct split_tile {
 	static constexpr int ROWS = GROUPS * GROUP_SIZE;
 	static constexpr int COPY_ROWS = ROWS;
 	static constexpr int PIECE = 16 * COLUMNS * 4; /* a warp's sums, bytes */
-	static constexpr int GATHERED = PARTS * GROUPS * PIECE;
+	static constexpr int GATHERED = SPLIT_K * GROUPS * PIECE;
 };
 
 template <typename TILE> constexpr int consumers = TILE::GROUPS *GROUP;
@@ -154,102 +154,103 @@ static __device__ inline void copy_tile(uint32_t shared, const CUtensorMap *map,
 }
 
 /* What a block is to do, and where its shared memory has what. */
-struct place {
+struct block {
 	uint32_t first_row;   /* of the weight; of half of it where it has two */
 	uint32_t first_token; /* of the tile */
 	uint32_t first_chunk;
-	uint32_t rank; /* in the cluster: the part of a split tile, the share of a whole one */
+	uint32_t rank; /* in the cluster: the slice of a split tile, the share of a whole one */
 	uint32_t tokens_full, weight_full, empty, gathered_full; /* barriers */
 	uint32_t tokens;   /* stages of (CHUNKS, TOKENS, CHUNK) */
 	uint32_t weight;   /* stages of (CHUNKS, ROWS, CHUNK) */
-	uint32_t gathered; /* (PARTS, GROUPS) pieces */
+	uint32_t gathered; /* (SPLIT_K, GROUPS) pieces */
 };
 
-template <typename TILE> static __device__ inline struct place find_place(const struct wide &wide)
+template <typename TILE> static __device__ inline struct block locate_block(const struct gemm &gemm)
 {
 	extern __shared__ __align__(1024) uint8_t memory[];
-	const uint32_t row_tile = TILE::IS_SPLIT ? blockIdx.x / PARTS : blockIdx.x;
-	struct place place;
+	const uint32_t row_tile = TILE::IS_SPLIT ? blockIdx.x / SPLIT_K : blockIdx.x;
+	struct block block;
 
-	place.rank = cluster_rank();
-	place.first_row = row_tile * (TILE::IS_SILU ? TILE::ROWS / 2 : TILE::ROWS);
+	block.rank = cluster_rank();
+	block.first_row = row_tile * (TILE::IS_SILU ? TILE::ROWS / 2 : TILE::ROWS);
 	/* The last tile begins earlier instead of ending behind the last row, which takes longer.
 	   Rows that two blocks have get the same bits from both. */
-	place.first_token = min(blockIdx.y * TILE::TOKENS,
-		wide.row_count - min(wide.row_count, (uint32_t)TILE::TOKENS));
-	place.first_chunk = TILE::IS_SPLIT ? place.rank * wide.fill_count * TILE::CHUNKS : 0;
-	place.tokens_full = shared_address(memory);
-	place.weight_full = place.tokens_full + 8 * STAGES_MAX;
-	place.empty = place.weight_full + 8 * STAGES_MAX;
-	place.gathered_full = place.empty + 8 * STAGES_MAX;
-	place.tokens = place.tokens_full + BARRIER_BYTES;
-	place.weight = place.tokens + wide.token_stages * token_stage<TILE>;
-	place.gathered = place.weight + wide.weight_stages * weight_stage<TILE>;
-	return place;
+	block.first_token = min(blockIdx.y * TILE::TOKENS,
+		gemm.row_count - min(gemm.row_count, (uint32_t)TILE::TOKENS));
+	block.first_chunk = TILE::IS_SPLIT ? block.rank * gemm.fill_count * TILE::CHUNKS : 0;
+	block.tokens_full = shared_address(memory);
+	block.weight_full = block.tokens_full + 8 * STAGES_MAX;
+	block.empty = block.weight_full + 8 * STAGES_MAX;
+	block.gathered_full = block.empty + 8 * STAGES_MAX;
+	block.tokens = block.tokens_full + BARRIER_BYTES;
+	block.weight = block.tokens + gemm.token_stages * token_stage<TILE>;
+	block.gathered = block.weight + gemm.weight_stages * weight_stage<TILE>;
+	return block;
 }
 
 template <typename TILE>
-static __device__ inline void fetch_weight(const struct wide &wide, const struct place &place,
+static __device__ inline void fetch_weight(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *map, uint32_t fill, uint32_t stage)
 {
-	const uint32_t barrier = place.weight_full + 8 * stage;
-	const uint32_t to = place.weight + stage * weight_stage<TILE>;
+	const uint32_t barrier = block.weight_full + 8 * stage;
+	const uint32_t to = block.weight + stage * weight_stage<TILE>;
 	constexpr uint32_t copies = TILE::ROWS / TILE::COPY_ROWS; /* for a chunk */
 
 	barrier_arrive_expecting(barrier, weight_stage<TILE>);
 #pragma unroll
 	for (uint32_t i = 0; i < TILE::CHUNKS * copies; i++) {
 		const uint32_t row = i % copies * TILE::COPY_ROWS;
-		if (TILE::IS_SPLIT || (i & (wide.sharers - 1)) == place.rank) {
+		if (TILE::IS_SPLIT || (i & (gemm.sharers - 1)) == block.rank) {
 			copy_tile(to + i * TILE::COPY_ROWS * CHUNK_BYTES, map,
-				place.first_row + (TILE::IS_SILU ? row / 2 : row),
-				place.first_chunk + fill * TILE::CHUNKS + i / copies, barrier,
-				wide.sharers);
+				block.first_row + (TILE::IS_SILU ? row / 2 : row),
+				block.first_chunk + fill * TILE::CHUNKS + i / copies, barrier,
+				gemm.sharers);
 		}
 	}
 }
 
 template <typename TILE>
 static __device__ inline void fetch_tokens(
-	const struct place &place, const CUtensorMap *map, uint32_t fill, uint32_t stage)
+	const struct block &block, const CUtensorMap *map, uint32_t fill, uint32_t stage)
 {
-	const uint32_t barrier = place.tokens_full + 8 * stage;
-	const uint32_t to = place.tokens + stage * token_stage<TILE>;
+	const uint32_t barrier = block.tokens_full + 8 * stage;
+	const uint32_t to = block.tokens + stage * token_stage<TILE>;
 
 	barrier_arrive_expecting(barrier, token_stage<TILE>);
 #pragma unroll
 	for (uint32_t chunk = 0; chunk < TILE::CHUNKS; chunk++) {
-		copy_tile(to + chunk * TILE::TOKENS * CHUNK_BYTES, map, place.first_token,
-			place.first_chunk + fill * TILE::CHUNKS + chunk, barrier, 1);
+		copy_tile(to + chunk * TILE::TOKENS * CHUNK_BYTES, map, block.first_token,
+			block.first_chunk + fill * TILE::CHUNKS + chunk, barrier, 1);
 	}
 }
 
 /* The barriers, and the weight's way as far as there are stages for it. */
 template <typename TILE>
-static __device__ inline void prepare(const struct wide &wide, const struct place &place,
+static __device__ inline void prepare(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *weight_map, const CUtensorMap *in_map)
 {
 #pragma unroll 1
-	for (uint32_t i = 0; i < wide.token_stages; i++) {
-		barrier_init(place.tokens_full + 8 * i, 1);
-		barrier_init(place.empty + 8 * i, TILE::GROUPS * 4 * wide.sharers);
+	for (uint32_t i = 0; i < gemm.token_stages; i++) {
+		barrier_init(block.tokens_full + 8 * i, 1);
+		barrier_init(block.empty + 8 * i, TILE::GROUPS * 4 * gemm.sharers);
 	}
 #pragma unroll 1
-	for (uint32_t i = 0; i < wide.weight_stages; i++) {
-		barrier_init(place.weight_full + 8 * i, 1);
+	for (uint32_t i = 0; i < gemm.weight_stages; i++) {
+		barrier_init(block.weight_full + 8 * i, 1);
 	}
 	if (TILE::IS_SPLIT) {
-		barrier_init(place.gathered_full, 1);
+		barrier_init(block.gathered_full, 1);
 	}
 	barrier_init_done();
 	fence_shared_writes();
 	if constexpr (TILE::IS_SPLIT) {
-		barrier_arrive_expecting(place.gathered_full, TILE::GATHERED / PARTS * (PARTS - 1));
+		barrier_arrive_expecting(
+			block.gathered_full, TILE::GATHERED / SPLIT_K * (SPLIT_K - 1));
 	}
-	if (wide.sharers == 1) {
+	if (gemm.sharers == 1) {
 #pragma unroll 1
-		for (uint32_t i = 0; i < wide.weight_stages; i++) {
-			fetch_weight<TILE>(wide, place, weight_map, i, i);
+		for (uint32_t i = 0; i < gemm.weight_stages; i++) {
+			fetch_weight<TILE>(gemm, block, weight_map, i, i);
 		}
 	}
 	prefetch_map(in_map);
@@ -258,33 +259,33 @@ static __device__ inline void prepare(const struct wide &wide, const struct plac
 /* The producing thread, when the barriers of the whole cluster are there. A stage of the weight
    becomes free together with that of the tokens that it was multiplied with. */
 template <typename TILE>
-static __device__ inline void produce(const struct wide &wide, const struct place &place,
+static __device__ inline void produce(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *weight_map, const CUtensorMap *in_map)
 {
-	struct ring_position at = {0, 0}, weight_at = {0, 0};
+	struct ring_cursor at = {0, 0}, weight_at = {0, 0};
 
-	if (wide.sharers > 1) {
+	if (gemm.sharers > 1) {
 #pragma unroll 1
-		for (uint32_t i = 0; i < wide.weight_stages; i++) {
-			fetch_weight<TILE>(wide, place, weight_map, i, i);
+		for (uint32_t i = 0; i < gemm.weight_stages; i++) {
+			fetch_weight<TILE>(gemm, block, weight_map, i, i);
 		}
 	}
 	dependency_wait();
 	fence_global_writes();
 #pragma unroll 1
-	for (uint32_t fill = 0; fill < wide.fill_count; fill++) {
-		if (fill >= wide.token_stages) {
-			const uint32_t next = fill - wide.token_stages + wide.weight_stages;
-			barrier_wait(place.empty + 8 * at.stage, at.is_odd_round ^ 1);
-			fetch_tokens<TILE>(place, in_map, fill, at.stage);
-			if (next < wide.fill_count) {
-				fetch_weight<TILE>(wide, place, weight_map, next, weight_at.stage);
-				advance(&weight_at, wide.weight_stages);
+	for (uint32_t fill = 0; fill < gemm.fill_count; fill++) {
+		if (fill >= gemm.token_stages) {
+			const uint32_t next = fill - gemm.token_stages + gemm.weight_stages;
+			barrier_wait(block.empty + 8 * at.stage, at.parity ^ 1);
+			fetch_tokens<TILE>(block, in_map, fill, at.stage);
+			if (next < gemm.fill_count) {
+				fetch_weight<TILE>(gemm, block, weight_map, next, weight_at.stage);
+				advance(&weight_at, gemm.weight_stages);
 			}
 		} else {
-			fetch_tokens<TILE>(place, in_map, fill, at.stage);
+			fetch_tokens<TILE>(block, in_map, fill, at.stage);
 		}
-		advance(&at, wide.token_stages);
+		advance(&at, gemm.token_stages);
 	}
 }
 
@@ -315,10 +316,10 @@ static __device__ inline void sum_stage(
 /* Says in all blocks that fetch for this one that this warp is done with a stage. */
 template <typename TILE>
 static __device__ inline void release(
-	const struct wide &wide, const struct place &place, uint32_t stage)
+	const struct gemm &gemm, const struct block &block, uint32_t stage)
 {
-	if (TILE::IS_SPLIT ? threadIdx.x % WARP == place.rank : threadIdx.x % WARP < wide.sharers) {
-		barrier_arrive_in(place.empty + 8 * stage, threadIdx.x % WARP);
+	if (TILE::IS_SPLIT ? threadIdx.x % WARP == block.rank : threadIdx.x % WARP < gemm.sharers) {
+		barrier_arrive_in(block.empty + 8 * stage, threadIdx.x % WARP);
 	}
 }
 
@@ -330,32 +331,32 @@ static __device__ inline uint32_t warpgroup_index()
 
 template <typename TILE>
 static __device__ inline void sum_all(
-	const struct wide &wide, const struct place &place, float (&sum)[sums<TILE>])
+	const struct gemm &gemm, const struct block &block, float (&sum)[sums<TILE>])
 {
 	const uint32_t group = warpgroup_index();
-	const uint32_t tokens = place.tokens + (TILE::IS_SPLIT ? 0 : group / TILE::WEIGHT_GROUPS) *
+	const uint32_t tokens = block.tokens + (TILE::IS_SPLIT ? 0 : group / TILE::WEIGHT_GROUPS) *
 						       (GROUP_SIZE * CHUNK_BYTES);
 	const uint32_t weight =
-		place.weight +
+		block.weight +
 		group % TILE::WEIGHT_GROUPS * (TILE::ROWS / TILE::WEIGHT_GROUPS * CHUNK_BYTES);
-	struct ring_position at = {0, 0}, weight_at = {0, 0};
+	struct ring_cursor at = {0, 0}, weight_at = {0, 0};
 	uint32_t before = 0;
 
 #pragma unroll 1
-	for (uint32_t fill = 0; fill < wide.fill_count; fill++) {
-		barriers_wait(place.weight_full + 8 * weight_at.stage, weight_at.is_odd_round,
-			place.tokens_full + 8 * at.stage, at.is_odd_round);
+	for (uint32_t fill = 0; fill < gemm.fill_count; fill++) {
+		barriers_wait(block.weight_full + 8 * weight_at.stage, weight_at.parity,
+			block.tokens_full + 8 * at.stage, at.parity);
 		sum_stage<TILE>(sum, tokens + at.stage * token_stage<TILE>,
 			weight + weight_at.stage * weight_stage<TILE>, fill > 0);
 		if (fill > 0) {
 			warpgroup_wait_for_all_but<1>();
-			if (fill + wide.token_stages <= wide.fill_count) {
-				release<TILE>(wide, place, before);
+			if (fill + gemm.token_stages <= gemm.fill_count) {
+				release<TILE>(gemm, block, before);
 			}
 		}
 		before = at.stage;
-		advance(&at, wide.token_stages);
-		advance(&weight_at, wide.weight_stages);
+		advance(&at, gemm.token_stages);
+		advance(&weight_at, gemm.weight_stages);
 	}
 	warpgroup_wait_for_all_but<0>();
 	hold(sum);
@@ -365,7 +366,7 @@ static __device__ inline void sum_all(
    its 16 tokens after the other, so that whole lines leave. */
 template <typename TILE>
 static __device__ inline void finish(
-	const struct wide &wide, const struct place &place, const float *sum)
+	const struct gemm &gemm, const struct block &block, const float *sum)
 {
 	const uint32_t group = threadIdx.x / GROUP, warp = threadIdx.x / WARP;
 	const uint32_t lane = threadIdx.x % WARP;
@@ -373,10 +374,10 @@ static __device__ inline void finish(
 	constexpr uint32_t ups = TILE::COLUMNS / 4; /* from a gate's sum to its up's */
 	constexpr uint32_t pitch = columns * 2 + (columns % 16 == 0 ? 16 : 32); /* no banks meet */
 	constexpr uint32_t eights = columns / 8;
-	const uint32_t first_column = place.first_row + group % TILE::WEIGHT_GROUPS * columns;
+	const uint32_t first_column = block.first_row + group % TILE::WEIGHT_GROUPS * columns;
 	const uint32_t first_token =
-		place.first_token + group / TILE::WEIGHT_GROUPS * GROUP_SIZE + warp % 4 * 16;
-	const uint32_t rows = place.tokens + warp * 16 * pitch;
+		block.first_token + group / TILE::WEIGHT_GROUPS * GROUP_SIZE + warp % 4 * 16;
+	const uint32_t rows = block.tokens + warp * 16 * pitch;
 
 	warps_wait(1, consumers<TILE>); /* nobody reads stages any more */
 #pragma unroll
@@ -386,9 +387,9 @@ static __device__ inline void finish(
 		if (TILE::IS_SILU) {
 			low = gated(low, sum[i + ups]);
 			high = gated(high, sum[i + 1 + ups]);
-		} else if (wide.bias != NULL) {
-			low += bf16_load(wide.bias + first_column + column);
-			high += bf16_load(wide.bias + first_column + column + 1);
+		} else if (gemm.bias != NULL) {
+			low += bf16_load(gemm.bias + first_column + column);
+			high += bf16_load(gemm.bias + first_column + column + 1);
 		}
 		shared_store(rows + row * pitch + column * 2, pack2(low, high));
 	}
@@ -397,10 +398,10 @@ static __device__ inline void finish(
 	for (uint32_t i = lane; i < 16 * eights; i += WARP) {
 		const uint32_t row = i / eights, eight = i % eights;
 		const uint4 values = shared_load4(rows + row * pitch + eight * 16);
-		if (first_token + row < wide.row_count) {
-			size_t at = (size_t)(first_token + row) * wide.output_count + first_column +
+		if (first_token + row < gemm.row_count) {
+			size_t at = (size_t)(first_token + row) * gemm.output_count + first_column +
 				    eight * 8;
-			*reinterpret_cast<uint4 *>(wide.out + at) = values;
+			*reinterpret_cast<uint4 *>(gemm.out + at) = values;
 		}
 	}
 }
@@ -408,16 +409,16 @@ static __device__ inline void finish(
 /* Gives every block of the cluster the pieces that it is to finish, those of the warp of its rank
    in each group. A piece is (COLUMNS / 8, WARP) of four sums that a lane has in a row. */
 template <typename TILE>
-static __device__ inline void exchange(const struct place &place, const float *sum)
+static __device__ inline void exchange(const struct block &block, const float *sum)
 {
 	const uint32_t warp = threadIdx.x / WARP, to = warp % 4;
-	const uint32_t piece = place.gathered +
-			       (place.rank * TILE::GROUPS + warp / 4) * TILE::PIECE +
+	const uint32_t piece = block.gathered +
+			       (block.rank * TILE::GROUPS + warp / 4) * TILE::PIECE +
 			       threadIdx.x % WARP * 16;
 	const uint32_t there = address_in(piece, to);
-	const uint32_t barrier = address_in(place.gathered_full, to);
+	const uint32_t barrier = address_in(block.gathered_full, to);
 
-	if (to == place.rank) {
+	if (to == block.rank) {
 #pragma unroll
 		for (uint32_t i = 0; i < sums<TILE>; i += 4) {
 			shared_store4(piece + i / 4 * WARP * 16,
@@ -430,20 +431,20 @@ static __device__ inline void exchange(const struct place &place, const float *s
 		}
 	}
 	warps_wait(1, consumers<TILE>);
-	barrier_wait(place.gathered_full, 0);
+	barrier_wait(block.gathered_full, 0);
 }
 
 /* Adds what was gathered, 8 tokens of 16 outputs at a time. */
 template <typename TILE>
-static __device__ inline void finish_gathered(const struct wide &wide, const struct place &place)
+static __device__ inline void finish_gathered(const struct gemm &gemm, const struct block &block)
 {
 	const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, group = warp / 4;
-	const uint32_t first_row = place.first_row + group * GROUP_SIZE + place.rank * 16;
+	const uint32_t first_row = block.first_row + group * GROUP_SIZE + block.rank * 16;
 	float low = 0, high = 0;
 
-	if (wide.bias != NULL) {
-		low = bf16_load(wide.bias + first_row + lane / 4);
-		high = bf16_load(wide.bias + first_row + lane / 4 + 8);
+	if (gemm.bias != NULL) {
+		low = bf16_load(gemm.bias + first_row + lane / 4);
+		high = bf16_load(gemm.bias + first_row + lane / 4 + 8);
 	}
 #pragma unroll
 	for (uint32_t round = 0; round < (TILE::COLUMNS / 8 + 3) / 4; round++) {
@@ -451,18 +452,18 @@ static __device__ inline void finish_gathered(const struct wide &wide, const str
 		if (i >= TILE::COLUMNS / 8) {
 			break;
 		}
-		const uint32_t from = place.gathered + group * TILE::PIECE + (i * WARP + lane) * 16;
-		const uint32_t token = place.first_token + i * 8 + lane / 4;
+		const uint32_t from = block.gathered + group * TILE::PIECE + (i * WARP + lane) * 16;
+		const uint32_t token = block.first_token + i * 8 + lane / 4;
 		float4 sum = shared_load_sums(from);
 #pragma unroll
-		for (uint32_t part = 1; part < PARTS; part++) {
-			float4 more = shared_load_sums(from + part * (TILE::GROUPS * TILE::PIECE));
+		for (uint32_t slice = 1; slice < SPLIT_K; slice++) {
+			float4 more = shared_load_sums(from + slice * (TILE::GROUPS * TILE::PIECE));
 			sum.x += more.x;
 			sum.y += more.y;
 			sum.z += more.z;
 			sum.w += more.w;
 		}
-		if (wide.bias != NULL) {
+		if (gemm.bias != NULL) {
 			sum.x += low;
 			sum.y += low;
 			sum.z += high;
@@ -470,8 +471,8 @@ static __device__ inline void finish_gathered(const struct wide &wide, const str
 		}
 		const uint32_t first = transposed(pack2(sum.x, sum.y));
 		const uint32_t second = transposed(pack2(sum.z, sum.w));
-		if (token < wide.row_count) {
-			uint16_t *to = wide.out + (size_t)token * wide.output_count + first_row +
+		if (token < gemm.row_count) {
+			uint16_t *to = gemm.out + (size_t)token * gemm.output_count + first_row +
 				       lane % 4 * 2;
 			*reinterpret_cast<uint32_t *>(to) = first;
 			*reinterpret_cast<uint32_t *>(to + 8) = second;
@@ -483,33 +484,33 @@ static __device__ inline void finish_gathered(const struct wide &wide, const str
 
 template <typename TILE>
 static __global__ void __launch_bounds__(consumers<TILE> + WARP, 1)
-	wide_kernel(const __grid_constant__ CUtensorMap weight_map,
-		const __grid_constant__ CUtensorMap in_map, const struct wide wide)
+	linear_wide_kernel(const __grid_constant__ CUtensorMap weight_map,
+		const __grid_constant__ CUtensorMap in_map, const struct gemm gemm)
 {
 #ifdef QUIRE_SM90A
 	dependents_launch();
-	const struct place place = find_place<TILE>(wide);
+	const struct block block = locate_block<TILE>(gemm);
 	const bool is_producer = threadIdx.x == consumers<TILE>;
 
 	if (is_producer) {
-		prepare<TILE>(wide, place, &weight_map, &in_map);
+		prepare<TILE>(gemm, block, &weight_map, &in_map);
 	}
 	__syncthreads();
-	if (TILE::IS_SPLIT || wide.sharers > 1) {
+	if (TILE::IS_SPLIT || gemm.sharers > 1) {
 		cluster_arrive_relaxed();
 		cluster_wait();
 	}
 	if (warpgroup_index() < TILE::GROUPS) {
 		float sum[sums<TILE>];
-		sum_all<TILE>(wide, place, sum);
+		sum_all<TILE>(gemm, block, sum);
 		if constexpr (TILE::IS_SPLIT) {
-			exchange<TILE>(place, sum);
-			finish_gathered<TILE>(wide, place);
+			exchange<TILE>(block, sum);
+			finish_gathered<TILE>(gemm, block);
 		} else {
-			finish<TILE>(wide, place, sum);
+			finish<TILE>(gemm, block, sum);
 		}
 	} else if (is_producer) {
-		produce<TILE>(wide, place, &weight_map, &in_map);
+		produce<TILE>(gemm, block, &weight_map, &in_map);
 	}
 #endif
 }
@@ -523,139 +524,140 @@ struct plan {
 };
 
 /* Returns the bytes of shared memory. */
-template <typename TILE> static uint32_t choose_stages(struct wide *wide, const struct plan *plan)
+template <typename TILE> static uint32_t choose_stages(struct gemm *gemm, const struct plan *plan)
 {
-	const uint32_t fills = wide->fill_count;
+	const uint32_t fills = gemm->fill_count;
 	const uint32_t others = BARRIER_BYTES + TILE::GATHERED;
 	const uint32_t most = fills < (uint32_t)STAGES_MAX ? fills : (uint32_t)STAGES_MAX;
 
-	wide->token_stages = plan->token_stages < most ? plan->token_stages : most;
-	uint32_t room = SHARED_MAX - others - wide->token_stages * token_stage<TILE>;
-	wide->weight_stages = room / weight_stage<TILE>;
-	wide->weight_stages = wide->weight_stages < most ? wide->weight_stages : most;
-	return others + wide->token_stages * token_stage<TILE> +
-	       wide->weight_stages * weight_stage<TILE>;
+	gemm->token_stages = plan->token_stages < most ? plan->token_stages : most;
+	uint32_t room = SHARED_MAX - others - gemm->token_stages * token_stage<TILE>;
+	gemm->weight_stages = room / weight_stage<TILE>;
+	gemm->weight_stages = gemm->weight_stages < most ? gemm->weight_stages : most;
+	return others + gemm->token_stages * token_stage<TILE> +
+	       gemm->weight_stages * weight_stage<TILE>;
 }
 
 template <typename TILE>
-static struct wide describe(const struct decode_product *product, const struct plan *plan)
+static struct gemm describe(const struct linear_operands *operands, const struct plan *plan)
 {
-	const uint32_t parts = TILE::IS_SPLIT ? PARTS : 1;
-	struct wide wide = {};
+	const uint32_t slices = TILE::IS_SPLIT ? SPLIT_K : 1;
+	struct gemm gemm = {};
 
-	wide.out = product->out;
-	wide.bias = product->bias;
-	wide.row_count = product->row_count;
-	wide.output_count = TILE::IS_SILU ? product->output_count / 2 : product->output_count;
-	wide.fill_count = product->input_count / parts / (CHUNK * TILE::CHUNKS);
-	wide.sharers = plan->sharers;
-	return wide;
+	gemm.out = operands->out;
+	gemm.bias = operands->bias;
+	gemm.row_count = operands->row_count;
+	gemm.output_count = TILE::IS_SILU ? operands->output_count / 2 : operands->output_count;
+	gemm.fill_count = operands->input_count / slices / (CHUNK * TILE::CHUNKS);
+	gemm.sharers = plan->sharers;
+	return gemm;
 }
 
 template <typename TILE>
 static int launch(
-	const struct decode_product *product, const struct plan *plan, struct CUstream_st *stream)
+	const struct linear_operands *operands, const struct plan *plan, struct CUstream_st *stream)
 {
-	auto kernel = wide_kernel<TILE>;
-	const uint32_t split = TILE::IS_SPLIT ? PARTS : 1;
-	const uint32_t token_tiles = divide_up(product->row_count, TILE::TOKENS);
-	struct wide wide = describe<TILE>(product, plan);
+	auto kernel = linear_wide_kernel<TILE>;
+	const uint32_t split = TILE::IS_SPLIT ? SPLIT_K : 1;
+	const uint32_t token_tiles = divide_up(operands->row_count, TILE::TOKENS);
+	struct gemm gemm = describe<TILE>(operands, plan);
 	cudaLaunchAttribute attributes[2] = {};
 	cudaLaunchConfig_t config = {};
 	CUtensorMap weight_map, in_map;
-	const uint32_t bytes = choose_stages<TILE>(&wide, plan);
+	const uint32_t bytes = choose_stages<TILE>(&gemm, plan);
 
 	attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
 	attributes[0].val.programmaticStreamSerializationAllowed = 1;
 	attributes[1].id = cudaLaunchAttributeClusterDimension;
 	attributes[1].val.clusterDim.x = split;
-	attributes[1].val.clusterDim.y = wide.sharers;
+	attributes[1].val.clusterDim.y = gemm.sharers;
 	attributes[1].val.clusterDim.z = 1;
-	config.gridDim = dim3(product->output_count / TILE::ROWS * split,
-		divide_up(token_tiles, wide.sharers) * wide.sharers);
+	config.gridDim = dim3(operands->output_count / TILE::ROWS * split,
+		divide_up(token_tiles, gemm.sharers) * gemm.sharers);
 	config.blockDim = dim3(consumers<TILE> + WARP);
 	config.dynamicSmemBytes = bytes;
 	config.stream = stream;
 	config.attrs = attributes;
-	config.numAttrs = split * wide.sharers > 1 ? 2 : 1;
-	int code = make_map(&weight_map, product->weight, product->output_count,
-		TILE::IS_SILU ? 2 : 1, product->input_count, TILE::COPY_ROWS, 1);
+	config.numAttrs = split * gemm.sharers > 1 ? 2 : 1;
+	int code = make_map(&weight_map, operands->weight, operands->output_count,
+		TILE::IS_SILU ? 2 : 1, operands->input_count, TILE::COPY_ROWS, 1);
 	if (code == 0) {
-		code = make_map(&in_map, product->in, product->row_count, 1, product->input_count,
-			TILE::TOKENS, 1);
+		code = make_map(&in_map, operands->in, operands->row_count, 1,
+			operands->input_count, TILE::TOKENS, 1);
 	}
 	if (code == 0) {
 		code = (int)cudaFuncSetAttribute(
 			kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
 	}
 	return code != 0 ? code
-			 : (int)cudaLaunchKernelEx(&config, kernel, weight_map, in_map, wide);
+			 : (int)cudaLaunchKernelEx(&config, kernel, weight_map, in_map, gemm);
 }
 
-/* Whether split tiles of so many rows and tokens cover a product and all run at a time. */
-static bool is_at_once(const struct decode_product *product, uint32_t rows, uint32_t tokens)
+/* Whether split tiles of so many rows and tokens cover a operands and all run at a time. */
+static bool is_at_once(const struct linear_operands *operands, uint32_t rows, uint32_t tokens)
 {
-	return product->output_count % rows == 0 &&
-	       product->output_count / rows * divide_up(product->row_count, tokens) <= CLUSTERS_MAX;
+	return operands->output_count % rows == 0 &&
+	       operands->output_count / rows * divide_up(operands->row_count, tokens) <=
+		       CLUSTERS_MAX;
 }
 
 /* The smallest tiles of which all run at a time. */
-static int launch_in_parts(const struct decode_product *product, struct CUstream_st *stream)
+static int launch_in_parts(const struct linear_operands *operands, struct CUstream_st *stream)
 {
 	const struct plan three = {1, 3}, four = {1, 4}, six = {1, 6};
 
-	if (is_at_once(product, 64, 96)) {
-		return launch<split_tile<1, 96, 2>>(product, &four, stream);
+	if (is_at_once(operands, 64, 96)) {
+		return launch<split_tile<1, 96, 2>>(operands, &four, stream);
 	}
-	if (is_at_once(product, 64, 128)) {
-		return launch<split_tile<1, 128, 2>>(product, &three, stream);
+	if (is_at_once(operands, 64, 128)) {
+		return launch<split_tile<1, 128, 2>>(operands, &three, stream);
 	}
-	if (is_at_once(product, 128, 64)) {
-		return launch<split_tile<2, 64, 2>>(product, &four, stream);
+	if (is_at_once(operands, 128, 64)) {
+		return launch<split_tile<2, 64, 2>>(operands, &four, stream);
 	}
-	return launch<split_tile<2, 88, 1>>(product, &six, stream);
+	return launch<split_tile<2, 88, 1>>(operands, &six, stream);
 }
 
 template <bool IS_SILU>
-static int launch_whole(const struct decode_product *product, struct CUstream_st *stream)
+static int launch_whole(const struct linear_operands *operands, struct CUstream_st *stream)
 {
 	const struct plan plan = {2, 4};
 
-	if (product->row_count <= 2 * GROUP_SIZE) {
-		return launch<whole_tile<1, 2, 48, 2, IS_SILU>>(product, &plan, stream);
+	if (operands->row_count <= 2 * GROUP_SIZE) {
+		return launch<whole_tile<1, 2, 48, 2, IS_SILU>>(operands, &plan, stream);
 	}
-	return launch<whole_tile<2, 1, 96, 2, IS_SILU>>(product, &plan, stream);
+	return launch<whole_tile<2, 1, 96, 2, IS_SILU>>(operands, &plan, stream);
 }
 
-bool decode_matmul_wide_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count)
+bool linear_wide_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count)
 {
-	const struct decode_product product = {
+	const struct linear_operands operands = {
 		.row_count = row_count, .input_count = input_count, .output_count = output_count};
 	const uint32_t inputs_max = 1024; /* more were not measured */
 
 	if (kernel_path_of_device() != KERNEL_PATH_SM90 || row_count == 0) {
 		return false;
 	}
-	if (decode_matmul_parts(input_count, output_count) > 1) {
-		return is_at_once(&product, 64, 128) || is_at_once(&product, 128, 88);
+	if (linear_split_k(input_count, output_count) > 1) {
+		return is_at_once(&operands, 64, 128) || is_at_once(&operands, 128, 88);
 	}
 	return input_count > 0 && input_count <= inputs_max && input_count % 128 == 0 &&
 	       output_count > 0 && output_count % 96 == 0 &&
 	       output_count / 96 * divide_up(row_count, 2 * GROUP_SIZE) <= BLOCKS_MAX;
 }
 
-int decode_matmul_wide(const struct decode_product *product, struct CUstream_st *stream)
+int linear_wide(const struct linear_operands *operands, struct CUstream_st *stream)
 {
-	const uint32_t inputs = product->input_count, outputs = product->output_count;
+	const uint32_t inputs = operands->input_count, outputs = operands->output_count;
 
-	if (!decode_matmul_wide_pays(product->row_count, inputs, outputs) ||
-		(product->is_silu && decode_matmul_parts(inputs, outputs) > 1) ||
-		product->norm != NULL) {
+	if (!linear_wide_pays(operands->row_count, inputs, outputs) ||
+		(operands->is_silu && linear_split_k(inputs, outputs) > 1) ||
+		operands->norm != NULL) {
 		return (int)cudaErrorInvalidValue;
 	}
-	if (decode_matmul_parts(inputs, outputs) > 1) {
-		return launch_in_parts(product, stream);
+	if (linear_split_k(inputs, outputs) > 1) {
+		return launch_in_parts(operands, stream);
 	}
-	return product->is_silu ? launch_whole<true>(product, stream)
-				: launch_whole<false>(product, stream);
+	return operands->is_silu ? launch_whole<true>(operands, stream)
+				 : launch_whole<false>(operands, stream);
 }

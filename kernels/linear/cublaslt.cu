@@ -1,4 +1,4 @@
-#include "kernels/linear/matmul.h"
+#include "kernels/linear/cublaslt.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -23,7 +23,7 @@ enum {
 	PLANS_BITS = 13,
 	PLANS_MAX = 1 << PLANS_BITS,
 	CANDIDATES_MAX = 16,
-	MATMUL_NO_LIBRARY = 999,
+	CUBLASLT_NO_LIBRARY = 999,
 };
 
 /* The library is half a gigabyte, and a simulation needs none of it: it is loaded when a context is
@@ -44,7 +44,7 @@ enum {
 	X(cublasLtMatmulPreferenceDestroy)                                                         \
 	X(cublasLtMatmulPreferenceSetAttribute)
 
-struct cublaslt {
+struct cublaslt_api {
 	void *library;
 #define CUBLASLT_FIELD(name) decltype(&::name) name;
 	CUBLASLT_LIST(CUBLASLT_FIELD)
@@ -61,8 +61,8 @@ struct plan {
 	cublasLtMatmulAlgo_t algorithm;
 };
 
-struct matmul_context {
-	struct cublaslt api;
+struct cublaslt {
+	struct cublaslt_api api;
 	cublasLtHandle_t handle;
 	struct plan *plans; /* (PLANS_MAX) open addressing */
 	uint32_t plan_count;
@@ -70,16 +70,16 @@ struct matmul_context {
 
 static int failure(cublasStatus_t status)
 {
-	return status == CUBLAS_STATUS_SUCCESS ? 0 : MATMUL_CUBLAS_ERROR + (int)status;
+	return status == CUBLAS_STATUS_SUCCESS ? 0 : CUBLASLT_ERROR + (int)status;
 }
 
-const char *matmul_error_text(int code)
+const char *cublaslt_error_text(int code)
 {
-	if (code < MATMUL_CUBLAS_ERROR) {
+	if (code < CUBLASLT_ERROR) {
 		return cudaGetErrorString((cudaError_t)code);
 	}
-	switch (code - MATMUL_CUBLAS_ERROR) {
-	case MATMUL_NO_LIBRARY:
+	switch (code - CUBLASLT_ERROR) {
+	case CUBLASLT_NO_LIBRARY:
 		return "libcublasLt of the CUDA toolkit cannot be loaded";
 	case CUBLAS_STATUS_ALLOC_FAILED:
 		return "cuBLASLt: CUBLAS_STATUS_ALLOC_FAILED";
@@ -94,26 +94,26 @@ const char *matmul_error_text(int code)
 	}
 }
 
-static int load(struct cublaslt *api)
+static int load(struct cublaslt_api *api)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
 	api->library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
 	if (api->library == NULL) {
-		return MATMUL_CUBLAS_ERROR + MATMUL_NO_LIBRARY;
+		return CUBLASLT_ERROR + CUBLASLT_NO_LIBRARY;
 	}
 #define CUBLASLT_FIND(name)                                                                        \
 	api->name = (decltype(&::name))dlsym(api->library, #name);                                 \
 	if (api->name == NULL) {                                                                   \
-		return MATMUL_CUBLAS_ERROR + MATMUL_NO_LIBRARY;                                    \
+		return CUBLASLT_ERROR + CUBLASLT_NO_LIBRARY;                                       \
 	}
 	CUBLASLT_LIST(CUBLASLT_FIND)
 #undef CUBLASLT_FIND
 	return 0;
 }
 
-static void forget(const struct cublaslt *api, struct plan *plan)
+static void forget(const struct cublaslt_api *api, struct plan *plan)
 {
 	if (plan->operation != NULL) {
 		api->cublasLtMatmulDescDestroy(plan->operation);
@@ -130,9 +130,9 @@ static void forget(const struct cublaslt *api, struct plan *plan)
 	memset(plan, 0, sizeof(*plan));
 }
 
-int matmul_open(struct matmul_context **out)
+int cublaslt_open(struct cublaslt **out)
 {
-	struct matmul_context *context = (struct matmul_context *)calloc(1, sizeof(*context));
+	struct cublaslt *context = (struct cublaslt *)calloc(1, sizeof(*context));
 
 	*out = context;
 	if (context == NULL) {
@@ -149,7 +149,7 @@ int matmul_open(struct matmul_context **out)
 	return code;
 }
 
-void matmul_close(struct matmul_context *context)
+void cublaslt_close(struct cublaslt *context)
 {
 	if (context == NULL) {
 		return;
@@ -169,8 +169,8 @@ void matmul_close(struct matmul_context *context)
 
 /* One matrix a part: a product with some of the inputs, `stride` elements behind that of the part
    before. */
-static cublasStatus_t set_parts(
-	const struct cublaslt *api, cublasLtMatrixLayout_t layout, int32_t parts, int64_t stride)
+static cublasStatus_t set_parts(const struct cublaslt_api *api, cublasLtMatrixLayout_t layout,
+	int32_t parts, int64_t stride)
 {
 	cublasStatus_t status = api->cublasLtMatrixLayoutSetAttribute(
 		layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &parts, sizeof(parts));
@@ -183,7 +183,7 @@ static cublasStatus_t set_parts(
 }
 
 /* The number of rows that are multiplied; a plan serves more than one. */
-static cublasStatus_t set_rows(const struct cublaslt *api, struct plan *plan, uint64_t rows)
+static cublasStatus_t set_rows(const struct cublaslt_api *api, struct plan *plan, uint64_t rows)
 {
 	cublasStatus_t status = api->cublasLtMatrixLayoutSetAttribute(
 		plan->in, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows));
@@ -200,7 +200,8 @@ static cublasStatus_t set_rows(const struct cublaslt *api, struct plan *plan, ui
 }
 
 /* Fills a plan's descriptions; `bias` only tells cuBLAS where one will be. */
-static cublasStatus_t describe(const struct cublaslt *api, struct plan *plan, const uint16_t *bias)
+static cublasStatus_t describe(
+	const struct cublaslt_api *api, struct plan *plan, const uint16_t *bias)
 {
 	cublasOperation_t transposed = CUBLAS_OP_T;
 	uint32_t part = plan->input_count / plan->parts;
@@ -243,7 +244,7 @@ static cublasStatus_t describe(const struct cublaslt *api, struct plan *plan, co
 	return status == CUBLAS_STATUS_SUCCESS ? set_rows(api, plan, plan->row_count) : status;
 }
 
-static bool is_in_one_place(const struct cublaslt *api, const cublasLtMatmulAlgo_t *algorithm)
+static bool is_in_one_place(const struct cublaslt_api *api, const cublasLtMatmulAlgo_t *algorithm)
 {
 	int32_t splits = 0;
 	uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_MASK;
@@ -258,7 +259,7 @@ static bool is_in_one_place(const struct cublaslt *api, const cublasLtMatmulAlgo
 }
 
 /* What the library proposes, best first, of algorithms without workspace or reduction. */
-static cublasStatus_t propose(struct matmul_context *context, struct plan *plan,
+static cublasStatus_t propose(struct cublaslt *context, struct plan *plan,
 	cublasLtMatmulHeuristicResult_t *results, int *count)
 {
 	cublasLtMatmulPreference_t preference = NULL;
@@ -285,7 +286,7 @@ static cublasStatus_t propose(struct matmul_context *context, struct plan *plan,
 	return status;
 }
 
-static cublasStatus_t choose(struct matmul_context *context, struct plan *plan)
+static cublasStatus_t choose(struct cublaslt *context, struct plan *plan)
 {
 	cublasLtMatmulHeuristicResult_t results[CANDIDATES_MAX];
 	int count = 0;
@@ -315,7 +316,7 @@ static uint32_t shared_rows(uint32_t row_count)
 
 /* The plan of a shape, made if need be. When the table is half full everything is forgotten. */
 static cublasStatus_t find_plan(
-	struct matmul_context *context, const struct plan *wanted, const uint16_t *bias, plan **out)
+	struct cublaslt *context, const struct plan *wanted, const uint16_t *bias, plan **out)
 {
 	uint32_t key =
 		((wanted->row_count * 31 + wanted->input_count) * 31 + wanted->output_count) * 31 +
@@ -357,7 +358,7 @@ static cublasStatus_t find_plan(
 }
 
 /* wanted->row_count rows, by the plan that serves them. */
-static cublasStatus_t multiply(struct matmul_context *context, void *out, const uint16_t *in,
+static cublasStatus_t multiply(struct cublaslt *context, void *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted,
 	struct CUstream_st *stream)
 {
@@ -383,7 +384,7 @@ static cublasStatus_t multiply(struct matmul_context *context, void *out, const 
 }
 
 /* Every plan up to row_limit rows; a kernel that the plan before does not have is launched. */
-static cublasStatus_t prepare(struct matmul_context *context, void *out, const uint16_t *in,
+static cublasStatus_t prepare(struct cublaslt *context, void *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted, uint32_t row_limit,
 	struct CUstream_st *stream)
 {
@@ -420,7 +421,7 @@ static struct plan plan_of(
 	return plan;
 }
 
-int matmul(struct matmul_context *context, uint16_t *out, const uint16_t *in,
+int cublaslt_linear(struct cublaslt *context, uint16_t *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
 	uint32_t output_count, struct CUstream_st *stream)
 {
@@ -431,7 +432,7 @@ int matmul(struct matmul_context *context, uint16_t *out, const uint16_t *in,
 	return failure(multiply(context, out, in, weight, bias, &wanted, stream));
 }
 
-int matmul_prepare(struct matmul_context *context, uint16_t *out, const uint16_t *in,
+int cublaslt_prepare(struct cublaslt *context, uint16_t *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, uint32_t row_limit, uint32_t input_count,
 	uint32_t output_count, struct CUstream_st *stream)
 {
@@ -440,7 +441,7 @@ int matmul_prepare(struct matmul_context *context, uint16_t *out, const uint16_t
 	return failure(prepare(context, out, in, weight, bias, &wanted, row_limit, stream));
 }
 
-int matmul_logits(struct matmul_context *context, float *out, const uint16_t *in,
+int cublaslt_linear_logits(struct cublaslt *context, float *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
 	struct CUstream_st *stream)
 {
@@ -451,7 +452,7 @@ int matmul_logits(struct matmul_context *context, float *out, const uint16_t *in
 	return failure(multiply(context, out, in, weight, NULL, &wanted, stream));
 }
 
-int matmul_logits_prepare(struct matmul_context *context, float *out, const uint16_t *in,
+int cublaslt_prepare_logits(struct cublaslt *context, float *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
 	struct CUstream_st *stream)
 {
@@ -469,7 +470,7 @@ static struct plan plan_in_parts(
 	return plan;
 }
 
-int matmul_parts(struct matmul_context *context, float *out, const uint16_t *in,
+int cublaslt_linear_split_k(struct cublaslt *context, float *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
 	uint32_t parts, struct CUstream_st *stream)
 {
@@ -480,7 +481,7 @@ int matmul_parts(struct matmul_context *context, float *out, const uint16_t *in,
 	return failure(multiply(context, out, in, weight, NULL, &wanted, stream));
 }
 
-int matmul_parts_prepare(struct matmul_context *context, float *out, const uint16_t *in,
+int cublaslt_prepare_split_k(struct cublaslt *context, float *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
 	uint32_t parts, struct CUstream_st *stream)
 {

@@ -1,11 +1,11 @@
-#ifndef KERNELS_LINEAR_DECODE_MATMUL_CUH
-#define KERNELS_LINEAR_DECODE_MATMUL_CUH
+#ifndef KERNELS_LINEAR_LINEAR_SM90_CUH
+#define KERNELS_LINEAR_LINEAR_SM90_CUH
 
-#include "kernels/linear/decode_matmul_wide.h"
+#include "kernels/linear/linear_wide.h"
 #include "kernels/device/device.cuh"
 #include "kernels/device/hopper.cuh"
 
-/* What the kernels behind kernels/linear/decode_matmul.h share. */
+/* What the kernels behind kernels/linear/linear.h share. */
 
 enum {
 	CHUNK = 64, /* inputs of a row of a tile */
@@ -13,12 +13,12 @@ enum {
 	BLOCKS_MAX = 132, /* multiprocessors */
 };
 
-/* The kernel of kernels/linear/decode_matmul_few.cu, for weights of which a block's share fits into
-   shared memory, in parts or not. It is right for any number of rows, and the faster one up to this
-   many where there are no parts. */
-enum { DECODE_FEW_ROWS = 4 };
-bool decode_matmul_few_fits(uint32_t input_count, uint32_t output_count);
-int decode_matmul_few(const struct decode_product *product, cudaStream_t stream);
+/* The kernel of kernels/linear/linear_tiny.cu, for weights of which a block's share fits into
+   shared memory. It is right for any number of rows, with split-K or without; without it is the
+   faster one up to this many. */
+enum { LINEAR_TINY_ROWS = 4 };
+bool linear_tiny_fits(uint32_t input_count, uint32_t output_count);
+int linear_tiny(const struct linear_operands *product, cudaStream_t stream);
 
 #ifdef QUIRE_SM90A
 
@@ -34,16 +34,16 @@ static __device__ inline void copy_tiles(
 }
 
 /* Where in a ring somebody is, who goes through its stages again and again. */
-struct ring_position {
-	uint32_t stage, is_odd_round;
+struct ring_cursor {
+	uint32_t stage, parity;
 };
 
-static __device__ inline void advance(struct ring_position *position, uint32_t stage_count)
+static __device__ inline void advance(struct ring_cursor *cursor, uint32_t stage_count)
 {
-	position->stage++;
-	if (position->stage == stage_count) {
-		position->stage = 0;
-		position->is_odd_round ^= 1;
+	cursor->stage++;
+	if (cursor->stage == stage_count) {
+		cursor->stage = 0;
+		cursor->parity ^= 1;
 	}
 }
 

@@ -1,0 +1,397 @@
+#include "kernels/linear/linear.h"
+
+#include "kernels/linear/linear_sm90.cuh"
+
+/* Up to 64 tokens and a weight that is read once. The tokens are the 64 rows of the tensor cores'
+   first operand, most of them missing; the columns of the second are as many rows of the weight as
+   let every multiprocessor have its share, all inputs of them. So an output is one chain of matrix
+   instructions over ascending inputs, 16 by 16, as in the large kernels of cublaslt_linear().
+
+   A producing thread keeps a ring of stages filled, each some inputs of the weight and of the
+   tokens; the weight's half of the first stages, mostly of all, is on its way before the kernels
+   ahead are done. What is left then is to fetch the tokens, and the chain. */
+
+enum {
+	STAGES_MAX = 32,
+	BARRIER_BYTES = 1024, /* full and empty for each stage */
+	GROUP = 4 * WARP,     /* the warpgroup */
+	THREADS = GROUP + WARP,
+	TOKENS_MAX = 64,  /* of a tile, the rows of the instruction */
+	SPLIT_K_ROWS = 8, /* and of a weight in slices; kernels/linear/linear_wide.cu has more */
+	SHARED_MAX = 226 << 10,
+	SHARED_HALF = SHARED_MAX / 2,
+};
+
+/* Chunks of a stage, of so many rows of the weight. */
+template <int ROWS> constexpr int stage_chunks = ROWS == 16 ? 4 : 2;
+
+struct gemm {
+	uint16_t *out;
+	const uint16_t *bias;
+	uint32_t row_count;
+	uint32_t output_count; /* of a row of out */
+	uint32_t tile_tokens;  /* 8, 16, 32 or 64 */
+	uint32_t fill_count;   /* how often a stage is filled */
+	uint32_t stage_count;
+};
+
+#ifdef QUIRE_SM90A
+
+/* ---- kernels ---- */
+
+/* What a block is to do, and where its shared memory has what. */
+struct block {
+	uint32_t first_row;   /* of the weight; of half of it where it has two */
+	uint32_t first_token; /* of the tile */
+	uint32_t token_count; /* of it that there are */
+	uint32_t full, empty; /* barriers */
+	uint32_t stages;      /* each (stage_chunks, tile_tokens, CHUNK), then (.., ROWS, CHUNK) */
+	uint32_t stage_bytes;
+	uint32_t token_bytes; /* of a stage */
+};
+
+template <int ROWS, bool IS_SILU>
+static __device__ inline struct block locate_block(const struct gemm &gemm)
+{
+	extern __shared__ __align__(1024) uint8_t memory[];
+	struct block block;
+
+	block.first_row = blockIdx.x * (IS_SILU ? ROWS / 2 : ROWS);
+	block.first_token = blockIdx.y * gemm.tile_tokens;
+	block.token_count = min(gemm.row_count - block.first_token, gemm.tile_tokens);
+	block.full = shared_address(memory);
+	block.empty = block.full + 8 * STAGES_MAX;
+	block.stages = block.full + BARRIER_BYTES;
+	block.token_bytes = stage_chunks<ROWS> * gemm.tile_tokens * CHUNK_BYTES;
+	block.stage_bytes = block.token_bytes + stage_chunks<ROWS> * ROWS * CHUNK_BYTES;
+	return block;
+}
+
+template <int ROWS>
+static __device__ inline void fetch_weight(
+	const struct block &block, const CUtensorMap *map, uint32_t fill, uint32_t stage)
+{
+	const uint32_t barrier = block.full + 8 * stage;
+
+	barrier_arrive_expecting(barrier, block.stage_bytes);
+	copy_tiles(block.stages + stage * block.stage_bytes + block.token_bytes, map,
+		block.first_row, fill * stage_chunks<ROWS>, barrier);
+}
+
+/* The barriers, and the weight's way as far as there are stages for it. */
+template <int ROWS>
+static __device__ inline void prepare(const struct gemm &gemm, const struct block &block,
+	const CUtensorMap *weight_map, const CUtensorMap *in_map)
+{
+#pragma unroll 1
+	for (uint32_t i = 0; i < gemm.stage_count; i++) {
+		barrier_init(block.full + 8 * i, 1);
+		barrier_init(block.empty + 8 * i, GROUP / WARP);
+	}
+	barrier_init_done();
+	fence_shared_writes();
+#pragma unroll 1
+	for (uint32_t i = 0; i < gemm.stage_count; i++) {
+		fetch_weight<ROWS>(block, weight_map, i, i);
+	}
+	prefetch_map(in_map);
+}
+
+/* The producing thread, from the dependency wait on. */
+template <int ROWS>
+static __device__ inline void produce(const struct gemm &gemm, const struct block &block,
+	const CUtensorMap *weight_map, const CUtensorMap *in_map)
+{
+	struct ring_cursor at = {0, 0};
+
+	fence_global_writes();
+#pragma unroll 1
+	for (uint32_t fill = 0; fill < gemm.fill_count; fill++) {
+		if (fill >= gemm.stage_count) {
+			barrier_wait(block.empty + 8 * at.stage, at.parity ^ 1);
+			fetch_weight<ROWS>(block, weight_map, fill, at.stage);
+		}
+		copy_tiles(block.stages + at.stage * block.stage_bytes, in_map, block.first_token,
+			fill * stage_chunks<ROWS>, block.full + 8 * at.stage);
+		advance(&at, gemm.stage_count);
+	}
+}
+
+/* Begins the products of a stage. */
+template <int ROWS>
+static __device__ inline void sum_stage(
+	const struct gemm &gemm, const struct block &block, float *sum, uint32_t stage, bool adds)
+{
+	const uint32_t tokens = block.stages + stage * block.stage_bytes;
+	const uint64_t a = tile_descriptor(tokens);
+	const uint64_t b = tile_descriptor(tokens + block.token_bytes);
+
+	warpgroup_begin();
+#pragma unroll
+	for (uint32_t chunk = 0; chunk < stage_chunks<ROWS>; chunk++) {
+#pragma unroll
+		for (uint32_t k = 0; k < CHUNK / 16; k++) { /* 16 inputs are 32 bytes of a row */
+			warpgroup_product<ROWS>::begin(sum,
+				a + chunk * (gemm.tile_tokens * CHUNK_BYTES / 16) + 2 * k,
+				b + chunk * (ROWS * CHUNK_BYTES / 16) + 2 * k,
+				chunk + k > 0 || adds);
+		}
+	}
+	warpgroup_commit();
+}
+
+template <int ROWS>
+static __device__ inline void sum_all(
+	const struct gemm &gemm, const struct block &block, float *sum)
+{
+	struct ring_cursor at = {0, 0};
+	uint32_t before = 0;
+
+#pragma unroll 1
+	for (uint32_t fill = 0; fill < gemm.fill_count; fill++) {
+		barrier_wait(block.full + 8 * at.stage, at.parity);
+		sum_stage<ROWS>(gemm, block, sum, at.stage, fill > 0);
+		if (fill > 0 && fill + gemm.stage_count <= gemm.fill_count) {
+			warpgroup_wait_for_all_but<1>();
+			if (threadIdx.x % WARP == 0) {
+				barrier_arrive(block.empty + 8 * before);
+			}
+		}
+		before = at.stage;
+		advance(&at, gemm.stage_count);
+	}
+	warpgroup_wait_for_all_but<0>();
+}
+
+/* From registers to the rows of the tile's tokens. */
+template <int ROWS, bool IS_SILU>
+static __device__ inline void finish(
+	const struct gemm &gemm, const struct block &block, const float *sum)
+{
+	const uint32_t first = threadIdx.x / WARP * 16 + threadIdx.x % WARP / 4;
+	const uint32_t ups = ROWS / 4; /* sums of a gate's and of an up's rows are so far apart */
+
+#pragma unroll
+	for (uint32_t i = 0; i < (IS_SILU ? ROWS / 4 : ROWS / 2); i += 2) {
+		uint32_t token = first + i / 2 % 2 * 8;
+		uint32_t column = block.first_row + i / 4 * 8 + threadIdx.x % 4 * 2;
+		float low = sum[i], high = sum[i + 1];
+		if (token >= block.token_count) {
+			continue;
+		}
+		if (IS_SILU) {
+			low = gated(low, sum[i + ups]);
+			high = gated(high, sum[i + 1 + ups]);
+		} else if (gemm.bias != NULL) {
+			low += bf16_load(gemm.bias + column);
+			high += bf16_load(gemm.bias + column + 1);
+		}
+		size_t at = (size_t)(block.first_token + token) * gemm.output_count + column;
+		*reinterpret_cast<uint32_t *>(gemm.out + at) = pack2(low, high);
+	}
+}
+
+#endif
+
+template <int ROWS, bool IS_SILU>
+static __global__ void __launch_bounds__(THREADS)
+	linear_small_kernel(const __grid_constant__ CUtensorMap weight_map,
+		const __grid_constant__ CUtensorMap in_map, const struct gemm gemm)
+{
+#ifdef QUIRE_SM90A
+	const struct block block = locate_block<ROWS, IS_SILU>(gemm);
+
+	if (threadIdx.x == GROUP) {
+		prepare<ROWS>(gemm, block, &weight_map, &in_map);
+	}
+	__syncthreads();
+	dependency_wait();
+	dependents_launch();
+	if (threadIdx.x < GROUP) {
+		float sum[ROWS / 2];
+		sum_all<ROWS>(gemm, block, sum);
+		finish<ROWS, IS_SILU>(gemm, block, sum);
+	} else if (threadIdx.x == GROUP) {
+		produce<ROWS>(gemm, block, &weight_map, &in_map);
+	}
+#endif
+}
+
+/* ---- launchers ---- */
+
+static uint32_t choose_tokens(uint32_t row_count)
+{
+	uint32_t tokens = 8;
+
+	while (tokens < row_count && tokens < TOKENS_MAX) {
+		tokens *= 2;
+	}
+	return tokens;
+}
+
+/* Returns the bytes of shared memory, with the stages that fit. A block takes half of what a
+   multiprocessor has, so that the next kernel's blocks find room while these still run; unless that
+   is too little to keep the copies busy. The tensor cores read 64 rows of tokens where there are
+   fewer: what lies behind them, for sums that nobody reads. */
+template <int ROWS> static uint32_t choose_stages(struct gemm *gemm)
+{
+	uint32_t stage = stage_chunks<ROWS> * (gemm->tile_tokens + ROWS) * CHUNK_BYTES;
+	uint32_t others = BARRIER_BYTES + (TOKENS_MAX - gemm->tile_tokens) * CHUNK_BYTES;
+	uint32_t most = (SHARED_HALF - others) / stage;
+
+	if (most < 4 || gemm->fill_count * stage > 3 * SHARED_HALF) {
+		most = (SHARED_MAX - others) / stage;
+	}
+	most = most < (uint32_t)STAGES_MAX ? most : (uint32_t)STAGES_MAX;
+	gemm->stage_count = gemm->fill_count < most ? gemm->fill_count : most;
+	return others + gemm->stage_count * stage;
+}
+
+template <int ROWS, bool IS_SILU>
+static int launch(const struct linear_operands *operands, cudaStream_t stream)
+{
+	auto kernel = linear_small_kernel<ROWS, IS_SILU>;
+	struct gemm gemm = {};
+	CUtensorMap weight_map, in_map;
+
+	gemm.out = operands->out;
+	gemm.bias = operands->bias;
+	gemm.row_count = operands->row_count;
+	gemm.output_count = operands->output_count / (IS_SILU ? 2 : 1);
+	gemm.tile_tokens = choose_tokens(operands->row_count);
+	gemm.fill_count = operands->input_count / CHUNK / stage_chunks<ROWS>;
+	dim3 grid(operands->output_count / ROWS, divide_up(gemm.row_count, gemm.tile_tokens));
+	uint32_t shared = choose_stages<ROWS>(&gemm);
+	int code = make_map(&weight_map, operands->weight, operands->output_count, IS_SILU ? 2 : 1,
+		operands->input_count, ROWS, stage_chunks<ROWS>);
+	if (code == 0) {
+		code = make_map(&in_map, operands->in, gemm.row_count, 1, operands->input_count,
+			gemm.tile_tokens, stage_chunks<ROWS>);
+	}
+	if (code == 0) {
+		code = (int)cudaFuncSetAttribute(
+			kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+	}
+	return code != 0 ? code
+			 : launch_dependent(
+				   kernel, grid, THREADS, shared, stream, weight_map, in_map, gemm);
+}
+
+/* Half of a silu's rows are gates and half are ups, each in groups of 8: hence 16 at least. */
+static const uint32_t block_rows[] = {16, 32, 48, 64, 96};
+
+/* The fewest rows a block with which all blocks run side by side; 0 if there are none such. */
+static uint32_t choose_rows(uint32_t input_count, uint32_t output_count)
+{
+	for (uint32_t i = 0; i < sizeof(block_rows) / sizeof(block_rows[0]); i++) {
+		uint32_t rows = block_rows[i];
+		uint32_t chunks = rows == 16 ? stage_chunks<16> : stage_chunks<32>;
+		if (output_count % rows == 0 && input_count % (CHUNK * chunks) == 0 &&
+			output_count / rows <= BLOCKS_MAX) {
+			return rows;
+		}
+	}
+	return 0;
+}
+
+template <bool IS_SILU>
+static int launch_rows(const struct linear_operands *operands, cudaStream_t stream)
+{
+	switch (choose_rows(operands->input_count, operands->output_count)) {
+	case 16:
+		return launch<16, IS_SILU>(operands, stream);
+	case 32:
+		return launch<32, IS_SILU>(operands, stream);
+	case 48:
+		return launch<48, IS_SILU>(operands, stream);
+	case 64:
+		return launch<64, IS_SILU>(operands, stream);
+	case 96:
+		return launch<96, IS_SILU>(operands, stream);
+	default:
+		return (int)cudaErrorInvalidValue;
+	}
+}
+
+bool linear_fits(uint32_t input_count, uint32_t output_count)
+{
+	return kernel_path_of_device() == KERNEL_PATH_SM90 &&
+	       (linear_split_k(input_count, output_count) > 1 ||
+		       choose_rows(input_count, output_count) > 0);
+}
+
+/* Up to so many the kernels for few rows are the fastest. */
+static uint32_t rows_of_few(uint32_t input_count, uint32_t output_count)
+{
+	return linear_split_k(input_count, output_count) > 1 ? (uint32_t)SPLIT_K_ROWS
+							     : (uint32_t)TOKENS_MAX;
+}
+
+bool linear_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count)
+{
+	return linear_fits(input_count, output_count) &&
+	       (row_count <= rows_of_few(input_count, output_count) ||
+		       linear_wide_pays(row_count, input_count, output_count));
+}
+
+template <bool IS_SILU>
+static int multiply(const struct linear_operands *operands, struct CUstream_st *stream)
+{
+	uint32_t inputs = operands->input_count, outputs = operands->output_count;
+
+	if (operands->row_count == 0) {
+		return 0;
+	}
+	if (operands->row_count > rows_of_few(inputs, outputs) &&
+		!(IS_SILU && linear_split_k(inputs, outputs) > 1) &&
+		linear_wide_pays(operands->row_count, inputs, outputs)) {
+		return linear_wide(operands, stream);
+	}
+	if (linear_split_k(inputs, outputs) > 1 ||
+		(operands->row_count <= LINEAR_TINY_ROWS && linear_tiny_fits(inputs, outputs))) {
+		return linear_tiny(operands, stream);
+	}
+	return launch_rows<IS_SILU>(operands, stream);
+}
+
+int linear(uint16_t *out, const uint16_t *in, const uint16_t *weight, const uint16_t *bias,
+	uint32_t row_count, uint32_t input_count, uint32_t output_count, struct CUstream_st *stream)
+{
+	const struct linear_operands operands = {
+		out, in, weight, bias, row_count, input_count, output_count, false, NULL};
+
+	return multiply<false>(&operands, stream);
+}
+
+int linear_silu(uint16_t *out, const uint16_t *in, const uint16_t *weight, uint32_t row_count,
+	uint32_t input_count, uint32_t intermediate, struct CUstream_st *stream)
+{
+	const struct linear_operands operands = {
+		out, in, weight, NULL, row_count, input_count, 2 * intermediate, true, NULL};
+
+	return multiply<true>(&operands, stream);
+}
+
+int add_rms_norm_linear(uint16_t *out, const uint16_t *in, const struct linear_norm *norm,
+	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
+	uint32_t output_count, struct CUstream_st *stream)
+{
+	const struct linear_operands operands = {
+		out, in, weight, bias, row_count, input_count, output_count, false, norm};
+
+	return linear_fuses_norm(row_count, input_count, output_count)
+		       ? linear_tiny(&operands, stream)
+		       : (int)cudaErrorInvalidValue;
+}
+
+int add_rms_norm_linear_silu(uint16_t *out, const uint16_t *in, const struct linear_norm *norm,
+	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t intermediate,
+	struct CUstream_st *stream)
+{
+	const struct linear_operands operands = {
+		out, in, weight, NULL, row_count, input_count, 2 * intermediate, true, norm};
+
+	return linear_fuses_norm(row_count, input_count, 2 * intermediate)
+		       ? linear_tiny(&operands, stream)
+		       : (int)cudaErrorInvalidValue;
+}
