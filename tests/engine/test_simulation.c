@@ -29,17 +29,17 @@ static void require_same_run(const struct run *a, const struct run *b, const cha
 static void body_run(struct prop *prop, const void *context)
 {
 	(void)context;
-	struct workload workload;
-	struct workload forced;
+	struct drawn_requests drawn;
+	struct drawn_requests forced;
 	struct run run;
 	struct run other;
 	struct engine_config config = simulation_draw_config(prop);
-	workload_draw(prop, &workload, &config);
-	simulation_run(&run, &workload, &config, false);
-	simulation_run(&other, &workload, &config, false);
+	requests_draw(prop, &drawn, &config);
+	simulation_run(&run, &drawn, &config, false);
+	simulation_run(&other, &drawn, &config, false);
 	require_same_run(&run, &other, "the same again");
 	run_deinit(&other);
-	workload_force(&forced, &workload, &run);
+	requests_force(&forced, &drawn, &run);
 	simulation_run(&other, &forced, &config, false);
 	require_same_run(&run, &other, "forced");
 	run_deinit(&other);
@@ -47,8 +47,8 @@ static void body_run(struct prop *prop, const void *context)
 	require_same_run(&run, &other, "counted");
 	run_deinit(&other);
 	run_deinit(&run);
-	workload_deinit(&forced);
-	workload_deinit(&workload);
+	requests_deinit(&forced);
+	requests_deinit(&drawn);
 }
 
 Test(simulation, whole_runs_hold, .timeout = 600)
@@ -62,7 +62,7 @@ Test(simulation, whole_runs_hold, .timeout = 600)
 static void body_metamorphic(struct prop *prop, const void *context)
 {
 	(void)context;
-	struct workload workload;
+	struct drawn_requests drawn;
 	struct run run;
 	struct run other;
 	struct engine_config config = simulation_draw_config(prop);
@@ -77,12 +77,12 @@ static void body_metamorphic(struct prop *prop, const void *context)
 	};
 	second.eos_token_id = config.eos_token_id;
 	plain.eos_token_id = config.eos_token_id;
-	workload_draw(prop, &workload, NULL);
-	simulation_run(&run, &workload, &plain, false);
+	requests_draw(prop, &drawn, NULL);
+	simulation_run(&run, &drawn, &plain, false);
 	require_equal(run.preemptions + run.cached_tokens, 0);
 	for (uint32_t i = 0; i < 2; i++) {
-		simulation_run(&other, &workload, i == 0 ? &config : &second, false);
-		for (uint32_t j = 0; j < workload.request_count; j++) {
+		simulation_run(&other, &drawn, i == 0 ? &config : &second, false);
+		for (uint32_t j = 0; j < drawn.request_count; j++) {
 			const struct outcome *expected = &run.outcomes[j];
 			const struct outcome *found = &other.outcomes[j];
 			require_equal(expected->fit, FIT_OK);
@@ -95,7 +95,7 @@ static void body_metamorphic(struct prop *prop, const void *context)
 		run_deinit(&other);
 	}
 	run_deinit(&run);
-	workload_deinit(&workload);
+	requests_deinit(&drawn);
 }
 
 Test(simulation, answers_depend_on_the_request_alone, .timeout = 600)

@@ -1,4 +1,4 @@
-/* dup2, fileno and unsetenv are not C. */
+/* unsetenv is not C. */
 #define _DEFAULT_SOURCE
 
 #include <criterion/criterion.h>
@@ -9,12 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/harness/process.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
 /* The harness itself: it must find what is there to be found, and shrink it. */
-
-enum { SAID_BYTES = 1 << 16 };
 
 static void body_true(struct prop *prop, const void *context)
 {
@@ -35,25 +34,19 @@ Test(property, holds_where_nothing_fails)
 	cr_assert(prop_holds(&options));
 }
 
-/* Runs a property with standard error in a file; text: (SAID_BYTES) what it said. */
-static bool holds_saying(const struct prop_options *options, char *text)
+/* Runs a property and demands that it fails. Returns what it said, owned by the caller. */
+static char *failure_of(const struct prop_options *options)
 {
+	struct capture capture;
+
 	unsetenv("PROP_SEED");
 	unsetenv("PROP_TRIALS");
 	unsetenv("PROP_SHRINK");
-	FILE *said = tmpfile();
-	cr_assert(said != NULL);
-	(void)fflush(stderr);
-	int saved = dup(STDERR_FILENO);
-	dup2(fileno(said), STDERR_FILENO);
+	capture_begin(&capture, STDERR_FILENO);
 	bool is_holding = prop_holds(options);
-	(void)fflush(stderr);
-	dup2(saved, STDERR_FILENO);
-	close(saved);
-	rewind(said);
-	text[fread(text, 1, SAID_BYTES - 1, said)] = '\0';
-	(void)fclose(said);
-	return is_holding;
+	char *text = capture_end(&capture);
+	cr_assert(!is_holding, "it holds: %s", text);
+	return text;
 }
 
 /* Fails when 3 of the numbers drawn exceed 1000: the smallest case is three times 1001. */
@@ -72,9 +65,8 @@ static void body_three_large(struct prop *prop, const void *context)
 
 Test(property, shrinks_to_the_smallest_script)
 {
-	static char text[SAID_BYTES];
 	struct prop_options options = {.name = "large", .body = body_three_large, .trials = 100};
-	cr_assert(!holds_saying(&options, text));
+	char *text = failure_of(&options);
 	cr_assert(strstr(text, "PROP_SEED=") != NULL, "%s", text);
 	cr_assert(strstr(text, "the script:\ndraw 1001\ndraw 1001\ndraw 1001\nand") != NULL, "%s",
 		text);
@@ -92,9 +84,8 @@ static void body_crash(struct prop *prop, const void *context)
 
 Test(property, a_crash_is_a_failure_and_shrinks)
 {
-	static char text[SAID_BYTES];
 	struct prop_options options = {.name = "crash", .body = body_crash, .trials = 100};
-	cr_assert(!holds_saying(&options, text));
+	char *text = failure_of(&options);
 	cr_assert(strstr(text, "shrink them: 17\nthe script:\ncrash\n") != NULL, "%s", text);
 }
 
@@ -108,10 +99,9 @@ static void body_hang(struct prop *prop, const void *context)
 
 Test(property, a_hang_is_a_failure, .timeout = 60)
 {
-	static char text[SAID_BYTES];
 	struct prop_options options = {
 		.name = "hang", .body = body_hang, .trials = 100, .timeout_s = 1};
-	cr_assert(!holds_saying(&options, text));
+	char *text = failure_of(&options);
 	cr_assert(strstr(text, "shrink them: 1\n") != NULL, "%s", text);
 }
 
@@ -124,15 +114,15 @@ static void body_rare(struct prop *prop, const void *context)
 
 Test(property, a_reported_seed_fails_again)
 {
-	static char text[SAID_BYTES];
 	struct prop_options options = {.name = "rare", .body = body_rare, .trials = 100000};
-	cr_assert(!holds_saying(&options, text));
+	char *text = failure_of(&options);
 	const char *found = strstr(text, "PROP_SEED=");
 	cr_assert(found != NULL);
 	uint64_t seed = strtoull(found + strlen("PROP_SEED="), NULL, 10);
 	struct prop_options again = {
 		.name = "again", .body = body_rare, .always_seeds = &seed, .always_count = 1};
-	cr_assert(!holds_saying(&again, text));
+	free(text);
+	free(failure_of(&again));
 }
 
 static void body_count(struct prop *prop, const void *context)

@@ -41,10 +41,10 @@ struct engine_config simulation_draw_config(struct prop *prop)
 	return config;
 }
 
-static void draw_request(struct prop *prop, struct workload *workload, uint32_t limit)
+static void draw_request(struct prop *prop, struct drawn_requests *drawn, uint32_t limit)
 {
-	uint32_t index = workload->request_count++;
-	struct simulation_request *own = &workload->requests[index];
+	uint32_t index = drawn->request_count++;
+	struct simulation_request *own = &drawn->requests[index];
 	uint32_t shared = 0;
 	uint32_t from = index;
 	own->prompt_count = prop_range(prop, 1, limit);
@@ -52,67 +52,68 @@ static void draw_request(struct prop *prop, struct workload *workload, uint32_t 
 	own->ignore_eos = prop_chance(prop, 1, 3);
 	own->is_forced = prop_chance(prop, 1, 3);
 	own->temperature = (float)prop_below(prop, 3);
-	own->arrival_ns = index == 0 ? 0 : workload->requests[index - 1].arrival_ns;
+	own->arrival_ns = index == 0 ? 0 : drawn->requests[index - 1].arrival_ns;
 	own->arrival_ns += prop_chance(prop, 1, 3) ? prop_below(prop, 20000) : 0;
 	uint32_t capacity = own->prompt_count + own->max_tokens;
 	own->tokens = calloc(capacity, sizeof(int32_t));
 	require(own->tokens != NULL, "out of memory");
 	if (index > 0 && prop_chance(prop, 2, 3)) {
 		from = (uint32_t)prop_below(prop, index);
-		const struct simulation_request *older = &workload->requests[from];
+		const struct simulation_request *older = &drawn->requests[from];
 		shared = prop_range(prop, 0, older->prompt_count + older->max_tokens);
 		shared = shared < own->prompt_count ? shared : own->prompt_count;
 		memcpy(own->tokens, older->tokens, shared * sizeof(int32_t));
 	}
 	for (uint32_t i = shared; i < capacity; i++) {
-		own->tokens[i] = (int32_t)prop_below(prop, workload->vocabulary);
+		own->tokens[i] = (int32_t)prop_below(prop, drawn->vocabulary);
 	}
 	prop_log(prop, "request %u at %lu ns: %u tokens (%u of request %u), %u at most%s%s", index,
 		(unsigned long)own->arrival_ns, own->prompt_count, shared, from, own->max_tokens,
 		own->is_forced ? ", forced" : "", own->ignore_eos ? ", ignoring the end" : "");
 }
 
-void workload_draw(struct prop *prop, struct workload *workload, const struct engine_config *config)
+void requests_draw(
+	struct prop *prop, struct drawn_requests *drawn, const struct engine_config *config)
 {
 	uint32_t limit = TOKENS_MAX / 2 - 1;
-	memset(workload, 0, sizeof(*workload));
+	memset(drawn, 0, sizeof(*drawn));
 	if (config != NULL && config->max_model_len < limit) {
 		limit = config->max_model_len;
 	}
 	/* Half of the workloads fit as a rule, so that the pool and not rejection decides. */
 	limit = prop_chance(prop, 1, 2) ? (limit + 1) / 2 : prop_range(prop, 1, limit);
-	workload->seed = prop_below(prop, 1000);
-	workload->vocabulary = prop_chance(prop, 1, 2) ? 1000 : prop_range(prop, 1, 4);
-	workload->requests = calloc(REQUESTS_MAX, sizeof(*workload->requests));
-	require(workload->requests != NULL, "out of memory");
+	drawn->seed = prop_below(prop, 1000);
+	drawn->vocabulary = prop_chance(prop, 1, 2) ? 1000 : prop_range(prop, 1, 4);
+	drawn->requests = calloc(REQUESTS_MAX, sizeof(*drawn->requests));
+	require(drawn->requests != NULL, "out of memory");
 	uint32_t count = prop_range(prop, 0, REQUESTS_MAX);
 	for (uint32_t i = 0; i < count; i++) {
-		draw_request(prop, workload, limit);
+		draw_request(prop, drawn, limit);
 	}
 }
 
-void workload_deinit(struct workload *workload)
+void requests_deinit(struct drawn_requests *drawn)
 {
-	for (uint32_t i = 0; i < workload->request_count; i++) {
-		free(workload->requests[i].tokens);
+	for (uint32_t i = 0; i < drawn->request_count; i++) {
+		free(drawn->requests[i].tokens);
 	}
-	free(workload->requests);
+	free(drawn->requests);
 }
 
-void workload_force(struct workload *forced, const struct workload *workload, const struct run *run)
+void requests_force(
+	struct drawn_requests *forced, const struct drawn_requests *drawn, const struct run *run)
 {
-	*forced = *workload;
+	*forced = *drawn;
 	forced->requests = calloc(REQUESTS_MAX, sizeof(*forced->requests));
 	require(forced->requests != NULL, "out of memory");
-	for (uint32_t i = 0; i < workload->request_count; i++) {
+	for (uint32_t i = 0; i < drawn->request_count; i++) {
 		struct simulation_request *own = &forced->requests[i];
-		*own = workload->requests[i];
+		*own = drawn->requests[i];
 		uint32_t capacity = own->prompt_count + own->max_tokens;
 		own->tokens = calloc(capacity, sizeof(int32_t));
 		require(own->tokens != NULL, "out of memory");
 		own->is_forced = true;
-		memcpy(own->tokens, workload->requests[i].tokens,
-			own->prompt_count * sizeof(int32_t));
+		memcpy(own->tokens, drawn->requests[i].tokens, own->prompt_count * sizeof(int32_t));
 		if (run->outcomes[i].token_count > 0) {
 			memcpy(own->tokens + own->prompt_count, run->outcomes[i].tokens,
 				run->outcomes[i].token_count * sizeof(int32_t));
@@ -137,7 +138,7 @@ struct biography {
 };
 
 struct simulation {
-	const struct workload *workload;
+	const struct drawn_requests *drawn;
 	struct engine_config config;
 	struct engine *engine;
 	struct runner runner;
@@ -152,9 +153,9 @@ struct simulation {
 	uint64_t preemption_step; /* + 1 */
 };
 
-static struct request as_request(const struct workload *workload, uint32_t index)
+static struct request as_request(const struct drawn_requests *drawn, uint32_t index)
 {
-	const struct simulation_request *own = &workload->requests[index];
+	const struct simulation_request *own = &drawn->requests[index];
 	return (struct request){
 		.id = index,
 		.prompt = own->tokens,
@@ -178,12 +179,12 @@ static enum fit expected_fit(const struct engine_config *config, const struct re
 
 static void arrive(struct simulation *simulation)
 {
-	const struct workload *workload = simulation->workload;
-	while (simulation->next < workload->request_count &&
-		workload->requests[simulation->next].arrival_ns <= simulation->now_ns &&
+	const struct drawn_requests *drawn = simulation->drawn;
+	while (simulation->next < drawn->request_count &&
+		drawn->requests[simulation->next].arrival_ns <= simulation->now_ns &&
 		engine_has_room(simulation->engine)) {
 		uint32_t index = simulation->next++;
-		struct request request = as_request(workload, index);
+		struct request request = as_request(drawn, index);
 		enum fit fit = engine_add(simulation->engine, &request, NULL);
 		require_equal(fit, expected_fit(&simulation->config, &request));
 		simulation->run->outcomes[index].fit = fit;
@@ -198,7 +199,7 @@ static void arrive(struct simulation *simulation)
 static void on_reject(struct simulation *simulation, const struct event *event)
 {
 	struct biography *own = &simulation->biographies[event->request];
-	const struct simulation_request *request = &simulation->workload->requests[event->request];
+	const struct simulation_request *request = &simulation->drawn->requests[event->request];
 	require_equal(own->life, LIFE_AWAY);
 	require_equal(event->a, simulation->run->outcomes[event->request].fit);
 	require_equal(event->b, request->prompt_count + request->max_tokens);
@@ -222,11 +223,10 @@ static void on_admit(struct simulation *simulation, const struct event *event, u
 	if (!own->was_admitted) {
 		own->was_admitted = true;
 		own->first_scheduled_ns = simulation->now_ns;
-		require(simulation->workload->requests[event->request].arrival_ns <=
+		require(simulation->drawn->requests[event->request].arrival_ns <=
 				simulation->now_ns,
 			"a request is scheduled before it arrives");
-		require_equal(
-			event->b, simulation->workload->requests[event->request].prompt_count);
+		require_equal(event->b, simulation->drawn->requests[event->request].prompt_count);
 	}
 	simulation->run->cached_tokens += event->a;
 }
@@ -256,7 +256,7 @@ static void on_chunk(struct simulation *simulation, const struct event *event, u
 static void on_finish(struct simulation *simulation, const struct event *event)
 {
 	struct biography *own = &simulation->biographies[event->request];
-	const struct simulation_request *request = &simulation->workload->requests[event->request];
+	const struct simulation_request *request = &simulation->drawn->requests[event->request];
 	require_equal(own->life, LIFE_RUNNING);
 	require_equal(own->computed, own->tokens);
 	require_equal(event->b, own->blocks);
@@ -353,7 +353,7 @@ static void take_finished(struct simulation *simulation)
 	const struct sequence *sequence;
 	while ((sequence = engine_take_finished(simulation->engine)) != NULL) {
 		const struct simulation_request *request =
-			&simulation->workload->requests[sequence->request];
+			&simulation->drawn->requests[sequence->request];
 		struct outcome *outcome = &simulation->run->outcomes[sequence->request];
 		require(outcome->tokens == NULL, "a request finishes twice");
 		outcome->token_count = sequence_completion_count(sequence);
@@ -398,10 +398,10 @@ static void take_step(struct simulation *simulation)
 
 static void require_outcomes(const struct simulation *simulation)
 {
-	const struct workload *workload = simulation->workload;
+	const struct drawn_requests *drawn = simulation->drawn;
 	int32_t eos = simulation->config.eos_token_id;
-	for (uint32_t i = 0; i < workload->request_count; i++) {
-		const struct simulation_request *own = &workload->requests[i];
+	for (uint32_t i = 0; i < drawn->request_count; i++) {
+		const struct simulation_request *own = &drawn->requests[i];
 		const struct outcome *outcome = &simulation->run->outcomes[i];
 		if (outcome->fit != FIT_OK) {
 			continue;
@@ -421,11 +421,11 @@ static void require_outcomes(const struct simulation *simulation)
 }
 
 /* Every step samples a token, or is a chunk of the oldest prompt while nothing else runs. */
-static uint64_t most_steps(const struct workload *workload, const struct engine_config *config)
+static uint64_t most_steps(const struct drawn_requests *drawn, const struct engine_config *config)
 {
 	uint64_t steps = 0;
-	for (uint32_t i = 0; i < workload->request_count; i++) {
-		const struct simulation_request *own = &workload->requests[i];
+	for (uint32_t i = 0; i < drawn->request_count; i++) {
+		const struct simulation_request *own = &drawn->requests[i];
 		steps += own->max_tokens + 1 +
 			 (own->prompt_count + own->max_tokens) / config->max_num_batched_tokens;
 	}
@@ -433,25 +433,24 @@ static uint64_t most_steps(const struct workload *workload, const struct engine_
 }
 
 static void simulation_open(struct simulation *simulation, struct run *run,
-	const struct workload *workload, const struct engine_config *config, bool is_counting)
+	const struct drawn_requests *drawn, const struct engine_config *config, bool is_counting)
 {
 	struct error error = {0};
 	memset(simulation, 0, sizeof(*simulation));
 	memset(run, 0, sizeof(*run));
-	simulation->workload = workload;
+	simulation->drawn = drawn;
 	simulation->config = *config;
 	simulation->run = run;
-	simulation->step_limit = most_steps(workload, config);
+	simulation->step_limit = most_steps(drawn, config);
 	simulation->biographies = calloc(REQUESTS_MAX, sizeof(*simulation->biographies));
 	run->outcomes = calloc(REQUESTS_MAX, sizeof(*run->outcomes));
-	run->request_count = workload->request_count;
+	run->request_count = drawn->request_count;
 	simulation->hash = XXH64_createState();
 	require(simulation->biographies != NULL && run->outcomes != NULL &&
 			simulation->hash != NULL,
 		"out of memory");
 	(void)XXH64_reset(simulation->hash, 0);
-	kv_oracle_init(
-		&simulation->oracle, config, REQUESTS_MAX, workload->vocabulary, workload->seed);
+	kv_oracle_init(&simulation->oracle, config, REQUESTS_MAX, drawn->vocabulary, drawn->seed);
 	simulation->runner = is_counting ? counting_runner(&simulation->oracle.seed)
 					 : kv_oracle_runner(&simulation->oracle);
 	require(engine_open(&simulation->engine, config, &simulation->runner, &error) == STATUS_OK,
@@ -478,17 +477,17 @@ static void require_rejections_told(struct simulation *simulation)
 	require_equal(simulation->rejected_told, simulation->rejected);
 }
 
-void simulation_run(struct run *run, const struct workload *workload,
+void simulation_run(struct run *run, const struct drawn_requests *drawn,
 	const struct engine_config *config, bool is_counting)
 {
 	struct simulation simulation;
-	simulation_open(&simulation, run, workload, config, is_counting);
+	simulation_open(&simulation, run, drawn, config, is_counting);
 	while (true) {
 		arrive(&simulation);
 		if (engine_has_work(simulation.engine)) {
 			take_step(&simulation);
-		} else if (simulation.next < workload->request_count) {
-			simulation.now_ns = workload->requests[simulation.next].arrival_ns;
+		} else if (simulation.next < drawn->request_count) {
+			simulation.now_ns = drawn->requests[simulation.next].arrival_ns;
 		} else {
 			break;
 		}
@@ -496,7 +495,7 @@ void simulation_run(struct run *run, const struct workload *workload,
 	require(engine_schedule(simulation.engine) == NULL, "a step out of nothing");
 	require_rejections_told(&simulation);
 	const struct scheduler *scheduler = &simulation.engine->scheduler;
-	require_equal(simulation.finished + simulation.rejected, workload->request_count);
+	require_equal(simulation.finished + simulation.rejected, drawn->request_count);
 	require_equal(scheduler->blocks.free_count, config->kv_block_count);
 	require(engine_take_finished(simulation.engine) == NULL, "someone finished unseen");
 	require_outcomes(&simulation);

@@ -20,7 +20,7 @@ struct simulation_request {
 	bool is_forced;
 };
 
-struct workload {
+struct drawn_requests {
 	struct simulation_request *requests; /* (request_count) */
 	uint32_t request_count;
 	uint32_t vocabulary; /* of prompts and of sampled tokens */
@@ -47,17 +47,17 @@ struct engine_config simulation_draw_config(struct prop *prop);
 
 /* Draws requests, of which some are too long or never fit if `config` is given; else all are
    smaller than 64 tokens. Prefixes of older requests are common. */
-void workload_draw(
-	struct prop *prop, struct workload *workload, const struct engine_config *config);
-void workload_deinit(struct workload *workload);
+void requests_draw(
+	struct prop *prop, struct drawn_requests *drawn, const struct engine_config *config);
+void requests_deinit(struct drawn_requests *drawn);
 
 /* The same requests with a run's completions as forced tokens. */
-void workload_force(
-	struct workload *forced, const struct workload *workload, const struct run *run);
+void requests_force(
+	struct drawn_requests *forced, const struct drawn_requests *drawn, const struct run *run);
 
-/* Serves a workload to its end over the oracle (is_counting false) or over a runner that computes
+/* Serves requests to their end over the oracle (is_counting false) or over a runner that computes
    nothing, for which all requests must be forced. */
-void simulation_run(struct run *run, const struct workload *workload,
+void simulation_run(struct run *run, const struct drawn_requests *drawn,
 	const struct engine_config *config, bool is_counting);
 void run_deinit(struct run *run);
 

@@ -5,6 +5,8 @@
 #include "reports/figures/figures.h"
 #include "reports/report.h"
 #include "engine/base/text.h"
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -230,22 +232,6 @@ static void make_result(
 	write_text(path, "provenance.json", &text);
 }
 
-static char *read_file(const char *path)
-{
-	struct text text = {0};
-	char buffer[4096];
-	size_t size;
-
-	FILE *file = fopen(path, "rb");
-	require(file != NULL, "cannot open %s", path);
-	text_add(&text, "");
-	while ((size = fread(buffer, 1, sizeof(buffer), file)) > 0) {
-		text_add_bytes(&text, buffer, size);
-	}
-	fclose(file);
-	return text.bytes;
-}
-
 /* The page of some folders, owned by the caller. */
 static char *make_page(
 	const char *folder, const char *const *directories, uint32_t count, const char *name)
@@ -256,7 +242,7 @@ static char *make_page(
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	enum status status = report_write(directories, count, path, &error);
 	require(status == STATUS_OK, "no report: %s", error.text);
-	return read_file(path);
+	return file_read(path, NULL);
 }
 
 static char *make_page_of(const char *folder, const struct fixture *fixture)
@@ -525,19 +511,11 @@ static char *errors_of(struct pair *pair, int *code)
 {
 	char command[] = "compare", option[] = "--errors";
 	char *argv[] = {command, pair->sim, pair->real, option, NULL};
-	char path[TEMPORARY_PATH_BYTES + 16];
+	struct capture capture;
 
-	snprintf(path, sizeof(path), "%s/errors.tsv", pair->folder);
-	int file = open(path, O_WRONLY | O_CREAT, 0600), kept = dup(STDOUT_FILENO);
-	require(file >= 0 && kept >= 0, "no temporary file");
-	fflush(stdout);
-	dup2(file, STDOUT_FILENO);
+	capture_begin(&capture, STDOUT_FILENO);
 	*code = command_compare(4, argv);
-	fflush(stdout);
-	dup2(kept, STDOUT_FILENO);
-	close(kept);
-	close(file);
-	return read_file(path);
+	return capture_end(&capture);
 }
 
 Test(report, the_errors_are_a_table_too)
@@ -995,7 +973,7 @@ Test(report, an_older_page_survives_a_failure)
 	temporary_folder(folder);
 	temporary_write(folder, "page.html", "old", out);
 	require_equal(report_write(&directory, 1, out, &error), STATUS_FILE);
-	char *page = read_file(out);
+	char *page = file_read(out, NULL);
 	require(strcmp(page, "old") == 0, "the old page is gone");
 	free(page);
 
@@ -1005,7 +983,7 @@ Test(report, an_older_page_survives_a_failure)
 	require(mkdir(part, 0777) == 0, "cannot make %s", part);
 	directory = path;
 	require_equal(report_write(&directory, 1, out, &error), STATUS_FILE);
-	page = read_file(out);
+	page = file_read(out, NULL);
 	require(strcmp(page, "old") == 0, "the old page is gone");
 	free(page);
 	temporary_remove(folder);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -592,17 +593,14 @@ static enum status read_changed(
 	const char *from, const char *to, struct gpu_profile *out, struct error *error)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
-	static char text[65536], changed[65536];
+	static char changed[65536];
 
-	FILE *file = fopen(QUIRE_SOURCE_DIR "/sim/profiles/h200.json", "r");
-	require(file != NULL, "the profile is not in the tree");
-	size_t length = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[length] = '\0';
+	char *text = file_read(QUIRE_SOURCE_DIR "/sim/profiles/h200.json", NULL);
 	char *at = strstr(text, from);
 	require(at != NULL, "'%s' is not in the profile", from);
 	*at = '\0';
 	snprintf(changed, sizeof(changed), "%s%s%s", text, to, at + strlen(from));
+	free(text);
 
 	temporary_folder(folder);
 	temporary_write(folder, "mine.json", changed, path);

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -618,16 +620,13 @@ Test(calibrated, malformed_profiles_are_refused)
 		{"\"ns\":\t[0, ", "\"ns\":\t[0, 1e16, ", "numbers up to 10^15"},
 		{"\"ns\":\t[0, ", "\"ns\":\t[7, ", "0 first"},
 	};
-	static char text[65536], changed[65536];
+	static char changed[65536];
 	char path[TEMPORARY_PATH_BYTES + 16];
 	struct calibrate_points points;
 
 	write_profile(&points, path);
 	calibrate_points_free(&points);
-	FILE *file = fopen(path, "r");
-	require(file != NULL, "no profile");
-	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-	fclose(file);
+	char *text = file_read(path, NULL);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		static struct gpu_profile profile;
 		struct error error = {STATUS_OK, ""};
@@ -641,6 +640,7 @@ Test(calibrated, malformed_profiles_are_refused)
 		require(strstr(error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
 			error.text, cases[i].part);
 	}
+	free(text);
 }
 
 /* The points of every calibrated profile of the project lie beside it. */
@@ -704,26 +704,6 @@ Test(calibrated, those_of_the_project_are_the_fit_of_their_points)
 
 TestSuite(calibrate_command, .init = set_up, .fini = tear_down, .timeout = 120);
 
-/* Runs `quire ARGUMENTS`, in which @ is the folder; what it says is in `text` (4096). */
-static int run(char *text, const char *arguments)
-{
-	char command[4096];
-	size_t used = (size_t)snprintf(command, sizeof(command), "%s ", QUIRE_EXECUTABLE);
-
-	for (const char *c = arguments; *c != '\0'; c++) {
-		const char one[2] = {*c, '\0'};
-		used += (size_t)snprintf(
-			command + used, sizeof(command) - used, "%s", *c == '@' ? folder : one);
-	}
-	snprintf(command + used, sizeof(command) - used, " 2>&1");
-	FILE *pipe = popen(command, "r");
-	require(pipe != NULL, "%s cannot be run", command);
-	text[fread(text, 1, 4095, pipe)] = '\0';
-	int status = pclose(pipe);
-	require(WIFEXITED(status), "%s did not exit", command);
-	return WEXITSTATUS(status);
-}
-
 /* Which steps the plan made the engine compute, read from points.tsv. */
 struct coverage {
 	bool has_rows[513];
@@ -761,13 +741,14 @@ static void cover(struct coverage *coverage, const struct calibrate_points *poin
 Test(calibrate_command, recovers_the_profile_that_it_measured)
 {
 	static const uint32_t edges[] = {1, 2, 3, 4, 8, 9, 16, 17, 32, 33, 48, 49, 256, 257, 512};
-	char text[4096], path[TEMPORARY_PATH_BYTES + 32];
+	char path[TEMPORARY_PATH_BYTES + 32];
 	struct calibrate_points points;
 	struct coverage coverage;
 	struct error error = {STATUS_OK, ""};
 
-	int code = run(text, "calibrate --runner sim --gpu h200 --name fit --out @/c --budget 60");
-	require(code == 0, "%d: %s", code, text);
+	char *text = quire_output(
+		folder, 0, "calibrate --runner sim --gpu h200 --name fit --out @/c --budget 60");
+	free(text);
 	snprintf(path, sizeof(path), "%s/c/points.tsv", folder);
 	require(calibrate_points_read(&points, path, 0, &error) == STATUS_OK, "%s", error.text);
 	cover(&coverage, &points);
@@ -786,19 +767,16 @@ Test(calibrate_command, recovers_the_profile_that_it_measured)
 	require(fit.held_out.mean < 0.01, "%.4f", fit.held_out.mean);
 	size_t count = points.count;
 	calibrate_points_free(&points);
-	code = run(text, "calibrate --measured --name fit --out @/c");
-	require(code == 0, "%d: %s", code, text);
+	text = quire_output(folder, 0, "calibrate --measured --name fit --out @/c");
+	free(text);
 	require(calibrate_points_read(&points, path, 0, &error) == STATUS_OK, "%s", error.text);
 	require_equal(points.count, count);
 	calibrate_points_free(&points);
-	/* The folders of a result are one level deeper than temporary_remove() goes. */
-	snprintf(text, sizeof(text), "rm -r '%s/c/run' '%s/c/run_ahead'", folder, folder);
-	require(system(text) == 0, "%s", text);
 }
 
 Test(calibrate_command, fits_anew_from_points_alone)
 {
-	char text[4096], path[TEMPORARY_PATH_BYTES + 32];
+	char path[TEMPORARY_PATH_BYTES + 32];
 	struct calibrate_points points;
 	struct error error = {STATUS_OK, ""};
 
@@ -806,20 +784,21 @@ Test(calibrate_command, fits_anew_from_points_alone)
 	snprintf(path, sizeof(path), "%s/points.tsv", folder);
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
 	calibrate_points_free(&points);
-	int code = run(text, "calibrate --points @/points.tsv --name again --out @/c");
-	require(code == 0, "%d: %s", code, text);
+	char *text =
+		quire_output(folder, 0, "calibrate --points @/points.tsv --name again --out @/c");
 	cr_assert_not_null(strstr(text, "held out"));
+	free(text);
 	temporary_write(folder, "t.jsonl",
 		"{\"timestamp\":0,\"input_length\":50,\"output_length\":20}\n", NULL);
-	code = run(text, "replay @/t.jsonl --gpu @/c/again.json --out @/r");
-	require(code == 0, "%d: %s", code, text);
+	text = quire_output(folder, 0, "replay @/t.jsonl --gpu @/c/again.json --out @/r");
 	require(strstr(text, "uncalibrated") == NULL, "%s", text);
 	require(strstr(text, "priced by profile") != NULL, "%s", text);
+	free(text);
 }
 
 Test(calibrate_command, draws_predicted_against_measured)
 {
-	char text[4096], path[TEMPORARY_PATH_BYTES + 32];
+	char path[TEMPORARY_PATH_BYTES + 32];
 	struct calibrate_points points;
 	struct error error = {STATUS_OK, ""};
 
@@ -830,12 +809,11 @@ Test(calibrate_command, draws_predicted_against_measured)
 	snprintf(path, sizeof(path), "%s/points.tsv", folder);
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
 	calibrate_points_free(&points);
-	int code = run(text, "calibrate --points @/points.tsv --name x --out @/c --plot @/fit.svg");
-	require(code == 0, "%d: %s", code, text);
+	char *text = quire_output(
+		folder, 0, "calibrate --points @/points.tsv --name x --out @/c --plot @/fit.svg");
+	free(text);
 	snprintf(path, sizeof(path), "%s/fit.svg", folder);
-	FILE *figure = fopen(path, "r");
-	require(figure != NULL, "no figure");
-	fclose(figure);
+	require(file_exists(path), "no figure");
 }
 
 Test(calibrate_command, wrong_orders_are_refused_in_a_line)
@@ -852,12 +830,11 @@ Test(calibrate_command, wrong_orders_are_refused_in_a_line)
 	};
 	temporary_write(folder, "bare.tsv", POINT_HEADER "1\t5\t4\t1\t2\t0\t0\t9\t0\t2\n", NULL);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char text[4096];
-		int code = run(text, cases[i].arguments);
+		char *text = quire_output(folder, 2, cases[i].arguments);
 		char *end = strchr(text, '\n');
-		require(code == 2, "%s: %d, %s", cases[i].arguments, code, text);
 		require(end != NULL && end[1] == '\0', "not one line: %s", text);
 		require(strstr(text, cases[i].part) != NULL, "'%s' does not say '%s'", text,
 			cases[i].part);
+		free(text);
 	}
 }

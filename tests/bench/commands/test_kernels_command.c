@@ -4,12 +4,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "tests/harness/require.h"
+#include "tests/harness/process.h"
 #include "tests/harness/temporary.h"
 
 /* `quire kernels` where there is no GPU: drawing what was measured elsewhere, and refusals. */
-
-enum { TEXT_BYTES = 1 << 18, COMMAND_BYTES = 4096 };
 
 static char folder[TEMPORARY_PATH_BYTES];
 
@@ -37,31 +35,24 @@ static const char table[] =
 	"metic\t27\n"
 	"sampler\t256x151936\t256\t155583488\t0\t100\t50\t49\t51\t3111\t0\t34.4\tmemory\t69\n";
 
-/* Writes folder/name, runs `quire kernels` there; the outputs go to text (TEXT_BYTES). */
-static int run(char *text, const char *first, const char *second, const char *arguments)
+/* Writes table.tsv and runs `quire kernels` beside it. *said: both outputs, owned by the caller. */
+static int run(char **said, const char *first, const char *second, const char *arguments)
 {
-	char path[TEMPORARY_PATH_BYTES + 16], command[COMMAND_BYTES];
+	char text[4096];
 
-	snprintf(path, sizeof(path), "%s/table.tsv", folder);
-	FILE *file = fopen(path, "w");
-	require(file != NULL, "%s cannot be written", path);
-	fputs(first, file);
-	fputs(second, file);
-	fclose(file);
-	snprintf(command, sizeof(command), "cd '%s' && '%s' kernels %s 2>&1", folder,
-		QUIRE_EXECUTABLE, arguments);
-	FILE *pipe = popen(command, "r");
-	require(pipe != NULL, "%s cannot be run", command);
-	text[fread(text, 1, TEXT_BYTES - 1, pipe)] = '\0';
-	int status = pclose(pipe);
-	require(WIFEXITED(status), "%s did not exit", command);
-	return WEXITSTATUS(status);
+	snprintf(text, sizeof(text), "%s%s", first, second);
+	temporary_write(folder, "table.tsv", text, NULL);
+	struct process_result result =
+		shell_run(folder, "'%s' kernels %s 2>&1", QUIRE_EXECUTABLE, arguments);
+	*said = result.out;
+	free(result.err);
+	return result.code;
 }
 
 Test(kernels_command, draws_a_table)
 {
-	char *text = calloc(1, TEXT_BYTES);
-	int code = run(text, header, table, "--from table.tsv --plot out.svg && cat out.svg");
+	char *text;
+	int code = run(&text, header, table, "--from table.tsv --plot out.svg && cat out.svg");
 
 	cr_assert_eq(code, 0, "%s", text);
 	cr_assert(strstr(text, "</svg>") != NULL, "%.300s", text);
@@ -73,8 +64,8 @@ Test(kernels_command, draws_a_table)
 static void require_refusal(
 	const char *first, const char *second, const char *arguments, const char *part)
 {
-	char *text = calloc(1, TEXT_BYTES);
-	int code = run(text, first, second, arguments);
+	char *text;
+	int code = run(&text, first, second, arguments);
 
 	cr_assert_eq(code, 2, "%s: exit code %d: %s", arguments, code, text);
 	cr_assert(strstr(text, part) != NULL, "%s: %s", arguments, text);

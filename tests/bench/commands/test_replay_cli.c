@@ -7,13 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "reports/results/results.h"
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -27,100 +28,11 @@ static const char *const result_files[FILES_MAX] = {RESULT_REQUESTS, RESULT_TIME
 
 /* ---- running it ---- */
 
-struct outcome {
-	int code;     /* exit code; -1: ended by a signal */
-	char *out;    /* stdout */
-	char *err;    /* stderr */
-	long rss_kib; /* at most */
-};
-
-static char *read_file(const char *path)
-{
-	FILE *file = fopen(path, "rb");
-
-	if (file == NULL) {
-		return NULL;
-	}
-	size_t capacity = 1 << 16;
-	size_t count = 0;
-	char *text = malloc(capacity);
-	require(text != NULL, "out of memory");
-	for (size_t got = 1; got > 0; count += got) {
-		if (count + 4096 > capacity) {
-			capacity *= 2;
-			text = realloc(text, capacity);
-			require(text != NULL, "out of memory");
-		}
-		got = fread(text + count, 1, 4095, file);
-	}
-	fclose(file);
-	text[count] = '\0';
-	return text;
-}
-
-/* What a child is given beside its arguments; all may be left out. */
-struct circumstances {
-	const char *folder;   /* where it runs */
-	const char *variable; /* of its environment: NAME */
-	const char *value;
-	uint64_t file_bytes_max; /* no file grows beyond */
-};
-
-static pid_t start(const char *const *arguments, const struct circumstances *circumstances,
-	const char *out_path, const char *err_path)
-{
-	fflush(NULL);
-	pid_t child = fork();
-	require(child >= 0, "no child");
-	if (child > 0) {
-		return child;
-	}
-	int out = open(out_path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-	int err = open(err_path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-	if (out < 0 || err < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0 ||
-		(circumstances->folder != NULL && chdir(circumstances->folder) != 0)) {
-		_exit(99);
-	}
-	if (circumstances->variable != NULL) {
-		setenv(circumstances->variable, circumstances->value, 1);
-	}
-	if (circumstances->file_bytes_max > 0) {
-		const struct rlimit limit = {
-			circumstances->file_bytes_max, circumstances->file_bytes_max};
-		signal(SIGXFSZ, SIG_IGN); /* so that the write fails instead */
-		setrlimit(RLIMIT_FSIZE, &limit);
-	}
-	execv(QUIRE_EXECUTABLE, (char *const *)arguments);
-	_exit(98);
-}
-
-static struct outcome finish(pid_t child, const char *out_path, const char *err_path)
-{
-	struct outcome outcome;
-	struct rusage usage;
-	int status = 0;
-
-	require(wait4(child, &status, 0, &usage) == child, "the child is lost");
-	outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-	require(outcome.code < 98, "%s cannot be run", QUIRE_EXECUTABLE);
-	outcome.out = read_file(out_path);
-	outcome.err = read_file(err_path);
-	outcome.rss_kib = usage.ru_maxrss;
-	return outcome;
-}
-
-static void outcome_free(struct outcome *outcome)
-{
-	free(outcome->out);
-	free(outcome->err);
-}
-
 /* A folder with a trace, and the arguments that every run of a test has. */
-struct place {
+struct fixture {
 	char folder[TEMPORARY_PATH_BYTES];
 	char trace[PATH_BYTES];
 	char out[PATH_BYTES]; /* FOLDER/result */
-	char out_path[PATH_BYTES], err_path[PATH_BYTES];
 };
 
 /* Prompts that share beginnings, more than the pool of the runs below holds at a time, one that is
@@ -148,19 +60,17 @@ static void write_trace(const char *path, uint32_t count, const char *extra_line
 	fclose(file);
 }
 
-static void place_open(struct place *place)
+static void fixture_open(struct fixture *fixture)
 {
-	temporary_folder(place->folder);
-	snprintf(place->trace, PATH_BYTES, "%s/trace.jsonl", place->folder);
-	snprintf(place->out, PATH_BYTES, "%s/result", place->folder);
-	snprintf(place->out_path, PATH_BYTES, "%s/stdout", place->folder);
-	snprintf(place->err_path, PATH_BYTES, "%s/stderr", place->folder);
-	write_trace(place->trace, 60, NULL);
+	temporary_folder(fixture->folder);
+	snprintf(fixture->trace, PATH_BYTES, "%s/trace.jsonl", fixture->folder);
+	snprintf(fixture->out, PATH_BYTES, "%s/result", fixture->folder);
+	write_trace(fixture->trace, 60, NULL);
 }
 
-static void place_close(struct place *place)
+static void fixture_close(struct fixture *fixture)
 {
-	temporary_remove(place->folder);
+	temporary_remove(fixture->folder);
 }
 
 /* The arguments behind `quire replay`, then those of an engine so small that it preempts. */
@@ -193,20 +103,24 @@ static struct arguments arguments_of(const char *const *own, bool is_small)
 	return arguments;
 }
 
-static struct outcome run_with(const struct place *place, const struct circumstances *circumstances,
-	bool is_small, const char *const *own)
+/* Runs the program under an order's circumstances. */
+static struct process_result run_with(
+	struct process_order order, bool is_small, const char *const *own)
 {
 	struct arguments arguments = arguments_of(own, is_small);
-	pid_t child = start(arguments.list, circumstances, place->out_path, place->err_path);
+	struct process process;
 
-	return finish(child, place->out_path, place->err_path);
+	order.program = QUIRE_EXECUTABLE;
+	order.arguments = arguments.list;
+	process_start(&process, &order);
+	return process_finish(&process);
 }
 
-static const struct circumstances ordinary = {0};
+static const struct process_order ordinary = {0};
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define RUN(place, ...) run_with(place, &ordinary, false, LIST(__VA_ARGS__))
-#define RUN_SMALL(place, ...) run_with(place, &ordinary, true, LIST(__VA_ARGS__))
+#define RUN(...) run_with(ordinary, false, LIST(__VA_ARGS__))
+#define RUN_SMALL(...) run_with(ordinary, true, LIST(__VA_ARGS__))
 
 /* ---- files ---- */
 
@@ -222,12 +136,7 @@ static char *read_in(const char *folder, const char *name)
 	char path[PATH_BYTES];
 
 	path_in(path, folder, name);
-	return read_file(path);
-}
-
-static bool exists(const char *path)
-{
-	return access(path, F_OK) == 0;
+	return file_read_if_there(path, NULL);
 }
 
 static void require_no_parts(const char *folder)
@@ -263,16 +172,16 @@ static void require_same_result(const char *a, const char *b)
 	}
 }
 
-static void require_good(struct outcome outcome)
+static void require_good(struct process_result outcome)
 {
 	require(outcome.code == 0, "code %d: %s", outcome.code, outcome.err);
 	require(outcome.err[0] == '\0', "it says %s", outcome.err);
 	require(outcome.out[0] != '\0', "it says nothing");
-	outcome_free(&outcome);
+	process_result_free(&outcome);
 }
 
 /* One line on stderr that names the command and holds the words. */
-static void require_line(struct outcome outcome, int code, const char *words)
+static void require_line(struct process_result outcome, int code, const char *words)
 {
 	size_t bytes = strlen(outcome.err);
 
@@ -283,10 +192,10 @@ static void require_line(struct outcome outcome, int code, const char *words)
 		outcome.err);
 	require(strncmp(outcome.err, "quire replay: ", 14) == 0, "it says %s", outcome.err);
 	require(strstr(outcome.err, words) != NULL, "'%s' is not in: %s", words, outcome.err);
-	outcome_free(&outcome);
+	process_result_free(&outcome);
 }
 
-static void require_refused(struct outcome outcome, const char *words)
+static void require_refused(struct process_result outcome, const char *words)
 {
 	require(outcome.out[0] == '\0', "a refused run prints %s", outcome.out);
 	require_line(outcome, 2, words);
@@ -296,32 +205,32 @@ static void require_refused(struct outcome outcome, const char *words)
 
 Test(replay_cli, a_run_leaves_whole_files_and_a_summary)
 {
-	struct place place;
+	struct fixture fixture;
 
-	place_open(&place);
-	require_good(RUN_SMALL(&place, place.trace, "--out", place.out, "--steps"));
-	require_no_parts(place.out);
+	fixture_open(&fixture);
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
+	require_no_parts(fixture.out);
 	for (uint32_t i = 0; i < FILES_MAX; i++) {
-		char *text = read_in(place.out, result_files[i]);
+		char *text = read_in(fixture.out, result_files[i]);
 		require(text != NULL && text[0] != '\0', "%s is empty", result_files[i]);
 		require(text[strlen(text) - 1] == '\n', "%s has no end", result_files[i]);
 		free(text);
 	}
 	/* Without --steps there is no steps.tsv, and --force takes the older one away. */
-	require_good(RUN_SMALL(&place, place.trace, "--out", place.out, "--force"));
-	char *steps = read_in(place.out, RESULT_STEPS);
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--force"));
+	char *steps = read_in(fixture.out, RESULT_STEPS);
 	require(steps == NULL, "steps.tsv of an older run is left");
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 Test(replay_cli, help_is_no_failure)
 {
-	struct place place;
+	struct fixture fixture;
 
-	place_open(&place);
-	require_good(RUN(&place, "--help"));
-	require_good(RUN(&place, "nothing", "--kv-blocks", "x", "-h"));
-	place_close(&place);
+	fixture_open(&fixture);
+	require_good(RUN("--help"));
+	require_good(RUN("nothing", "--kv-blocks", "x", "-h"));
+	fixture_close(&fixture);
 }
 
 static cJSON *read_summary(const char *folder)
@@ -393,15 +302,15 @@ enum {
 
 Test(replay_cli, figures_of_all_files_agree)
 {
-	struct place place;
+	struct fixture fixture;
 	uint64_t rows;
 
-	place_open(&place);
-	require_good(RUN_SMALL(&place, place.trace, "--out", place.out, "--steps"));
-	cJSON *summary = read_summary(place.out);
-	char *requests = read_in(place.out, RESULT_REQUESTS);
-	char *timeline = read_in(place.out, RESULT_TIMELINE);
-	char *steps = read_in(place.out, RESULT_STEPS);
+	fixture_open(&fixture);
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
+	cJSON *summary = read_summary(fixture.out);
+	char *requests = read_in(fixture.out, RESULT_REQUESTS);
+	char *timeline = read_in(fixture.out, RESULT_TIMELINE);
+	char *steps = read_in(fixture.out, RESULT_STEPS);
 	cr_assert_str_eq(text_in(summary, NULL, "status"), "complete");
 	require_equal(number_in(summary, "requests", "submitted"), 60);
 	sum_column(requests, 0, REQUEST_STATUS, "finished", &rows);
@@ -435,56 +344,56 @@ Test(replay_cli, figures_of_all_files_agree)
 	free(requests);
 	free(timeline);
 	free(steps);
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 /* ---- the same bytes ---- */
 
 Test(replay_cli, surroundings_leave_no_trace_in_a_result)
 {
-	static const struct circumstances others[] = {
+	static const struct process_order others[] = {
 		{.variable = "TZ", .value = "Asia/Kathmandu"},
 		{.variable = "LC_ALL", .value = "de_DE.UTF-8"},
 		{.variable = "LC_NUMERIC", .value = "fr_FR.UTF-8"},
 		{.variable = "COLUMNS", .value = "20"},
 		{.folder = "/"},
 	};
-	struct place place;
+	struct fixture fixture;
 	char again[PATH_BYTES];
 
-	place_open(&place);
-	path_in(again, place.folder, "again");
-	require_good(RUN_SMALL(&place, place.trace, "--out", place.out, "--steps"));
+	fixture_open(&fixture);
+	path_in(again, fixture.folder, "again");
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
 	for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		require_good(run_with(&place, &others[i], true,
-			LIST(place.trace, "--out", again, "--steps", "--force")));
-		require_same_result(place.out, again);
+		require_good(run_with(others[i], true,
+			LIST(fixture.trace, "--out", again, "--steps", "--force")));
+		require_same_result(fixture.out, again);
 	}
 	/* And from the trace's own folder, with relative names and options in another order. */
-	const struct circumstances inside = {.folder = place.folder};
-	require_good(run_with(&place, &inside, true,
+	const struct process_order inside = {.folder = fixture.folder};
+	require_good(run_with(inside, true,
 		LIST("--steps", "--force", "--out=again", "--seed", "0", "trace.jsonl")));
-	require_same_result(place.out, again);
-	place_close(&place);
+	require_same_result(fixture.out, again);
+	fixture_close(&fixture);
 }
 
 Test(replay_cli, another_seed_is_another_result_of_equal_lengths)
 {
-	struct place place;
+	struct fixture fixture;
 	char again[PATH_BYTES];
 	uint64_t rows;
 
-	place_open(&place);
-	path_in(again, place.folder, "again");
-	require_good(RUN_SMALL(&place, place.trace, "--out", place.out));
-	require_good(RUN_SMALL(&place, place.trace, "--out", again, "--seed", "1"));
-	char *first = read_in(place.out, RESULT_REQUESTS);
+	fixture_open(&fixture);
+	path_in(again, fixture.folder, "again");
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out));
+	require_good(RUN_SMALL(fixture.trace, "--out", again, "--seed", "1"));
+	char *first = read_in(fixture.out, RESULT_REQUESTS);
 	char *second = read_in(again, RESULT_REQUESTS);
 	require_equal(sum_column(first, REQUEST_OUTPUT, 0, NULL, &rows),
 		sum_column(second, REQUEST_OUTPUT, 0, NULL, &rows));
 	free(first);
 	free(second);
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 /* ---- wrong use ---- */
@@ -537,46 +446,45 @@ Test(replay_cli, wrong_options_are_told_in_a_line)
 		{"one argument too many", {"another.jsonl"}},
 		{"--force takes no value", {"--force=yes"}},
 	};
-	struct place place;
+	struct fixture fixture;
 
-	place_open(&place);
+	fixture_open(&fixture);
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct arguments own = {.count = 0};
-		add_all(&own, LIST(place.trace, "--out", place.out));
+		add_all(&own, LIST(fixture.trace, "--out", fixture.out));
 		add_all(&own, cases[i].arguments);
-		require_refused(run_with(&place, &ordinary, false, own.list), cases[i].words);
-		require(!exists(place.out), "'%s' leaves a folder", cases[i].words);
+		require_refused(run_with(ordinary, false, own.list), cases[i].words);
+		require(!file_exists(fixture.out), "'%s' leaves a folder", cases[i].words);
 	}
-	require_refused(RUN(&place, "--out", place.out), "TRACE");
-	require_refused(RUN(&place, place.trace), "--out");
-	require_refused(RUN(&place, place.trace, "--out", ""), "--out");
-	place_close(&place);
+	require_refused(RUN("--out", fixture.out), "TRACE");
+	require_refused(RUN(fixture.trace), "--out");
+	require_refused(RUN(fixture.trace, "--out", ""), "--out");
+	fixture_close(&fixture);
 }
 
 Test(replay_cli, traces_that_are_none_are_told_in_a_line)
 {
-	struct place place;
+	struct fixture fixture;
 	char path[PATH_BYTES];
 
-	place_open(&place);
-	path_in(path, place.folder, "absent.jsonl");
-	require_refused(RUN(&place, path, "--out", place.out), "absent.jsonl");
-	require_refused(RUN(&place, place.folder, "--out", place.out), place.folder);
-	path_in(path, place.folder, "pipe");
+	fixture_open(&fixture);
+	path_in(path, fixture.folder, "absent.jsonl");
+	require_refused(RUN(path, "--out", fixture.out), "absent.jsonl");
+	require_refused(RUN(fixture.folder, "--out", fixture.out), fixture.folder);
+	path_in(path, fixture.folder, "pipe");
 	require(mkfifo(path, 0666) == 0, "no pipe");
-	require_refused(RUN(&place, path, "--out", place.out), "pipe");
-	require_refused(RUN(&place, "/dev/zero", "--out", place.out), "/dev/zero");
-	temporary_write(place.folder, "empty.jsonl", "", path);
-	require_refused(RUN(&place, path, "--out", place.out), "empty.jsonl");
-	temporary_write(place.folder, "prose.jsonl", "Dear all,\n", path);
-	require_refused(RUN(&place, path, "--out", place.out), "prose.jsonl:1");
-	temporary_write(place.folder, "late.jsonl",
+	require_refused(RUN(path, "--out", fixture.out), "pipe");
+	require_refused(RUN("/dev/zero", "--out", fixture.out), "/dev/zero");
+	temporary_write(fixture.folder, "empty.jsonl", "", path);
+	require_refused(RUN(path, "--out", fixture.out), "empty.jsonl");
+	temporary_write(fixture.folder, "prose.jsonl", "Dear all,\n", path);
+	require_refused(RUN(path, "--out", fixture.out), "prose.jsonl:1");
+	temporary_write(fixture.folder, "late.jsonl",
 		"{\"timestamp\": 9000000000000, \"input_length\": 3, \"output_length\": 3}\n",
 		path);
-	require_refused(
-		RUN(&place, path, "--out", place.out, "--speedup", "0.000001"), "--speedup");
-	require(!exists(place.out), "a folder is left");
-	place_close(&place);
+	require_refused(RUN(path, "--out", fixture.out, "--speedup", "0.000001"), "--speedup");
+	require(!file_exists(fixture.out), "a folder is left");
+	fixture_close(&fixture);
 }
 
 /* Rows before a bad one have been replayed and written; nothing of that may stay. */
@@ -595,23 +503,23 @@ Test(replay_cli, a_bad_row_in_the_middle_leaves_nothing)
 		{"{\"timestamp\": 45, \"input_len", "trace.jsonl:32"},
 		{"", "trace.jsonl:32"},
 	};
-	struct place place;
+	struct fixture fixture;
 
-	place_open(&place);
+	fixture_open(&fixture);
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		write_trace(place.trace, 60, cases[i].line);
+		write_trace(fixture.trace, 60, cases[i].line);
 		for (uint32_t is_closed = 0; is_closed < 2; is_closed++) {
-			struct outcome outcome =
-				is_closed ? RUN_SMALL(&place, place.trace, "--out", place.out,
+			struct process_result outcome =
+				is_closed ? RUN_SMALL(fixture.trace, "--out", fixture.out,
 						    "--concurrency", "2")
-					  : RUN_SMALL(&place, place.trace, "--out", place.out);
+					  : RUN_SMALL(fixture.trace, "--out", fixture.out);
 			require(strstr(outcome.err, "trace.jsonl:32") != NULL, "no line: %s",
 				outcome.err);
 			require_refused(outcome, cases[i].words);
-			require(!exists(place.out), "a folder is left");
+			require(!file_exists(fixture.out), "a folder is left");
 		}
 	}
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 /* ---- the folder ---- */
@@ -639,88 +547,88 @@ static void require_untouched(const char *folder, char **copies)
 
 Test(replay_cli, a_result_is_not_replaced_unasked_nor_by_a_failure)
 {
-	struct place place;
+	struct fixture fixture;
 	char bad[PATH_BYTES];
 	char *copies[FILES_MAX];
 
-	place_open(&place);
-	path_in(bad, place.folder, "bad.jsonl");
+	fixture_open(&fixture);
+	path_in(bad, fixture.folder, "bad.jsonl");
 	write_trace(bad, 60, "nonsense");
-	require_good(RUN_SMALL(&place, place.trace, "--out", place.out, "--steps"));
-	keep_copies(place.out, copies);
-	require_refused(RUN_SMALL(&place, place.trace, "--out", place.out), "--force");
-	require_untouched(place.out, copies);
-	keep_copies(place.out, copies);
-	require_refused(RUN_SMALL(&place, bad, "--out", place.out, "--force"), "bad.jsonl:32");
-	require_untouched(place.out, copies);
-	place_close(&place);
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
+	keep_copies(fixture.out, copies);
+	require_refused(RUN_SMALL(fixture.trace, "--out", fixture.out), "--force");
+	require_untouched(fixture.out, copies);
+	keep_copies(fixture.out, copies);
+	require_refused(RUN_SMALL(bad, "--out", fixture.out, "--force"), "bad.jsonl:32");
+	require_untouched(fixture.out, copies);
+	fixture_close(&fixture);
 }
 
 Test(replay_cli, a_folder_that_cannot_be_is_told_in_a_line)
 {
-	struct place place;
+	struct fixture fixture;
 	char path[PATH_BYTES];
 
-	place_open(&place);
-	require_refused(RUN(&place, place.trace, "--out", place.trace), "--out");
-	path_in(path, place.folder, "a/b");
-	require_refused(RUN(&place, place.trace, "--out", path), "--out");
-	path_in(path, place.trace, "below");
-	require_refused(RUN(&place, place.trace, "--out", path), "--out");
+	fixture_open(&fixture);
+	require_refused(RUN(fixture.trace, "--out", fixture.trace), "--out");
+	path_in(path, fixture.folder, "a/b");
+	require_refused(RUN(fixture.trace, "--out", path), "--out");
+	path_in(path, fixture.trace, "below");
+	require_refused(RUN(fixture.trace, "--out", path), "--out");
 	if (geteuid() != 0) {
-		path_in(path, place.folder, "closed");
+		path_in(path, fixture.folder, "closed");
 		require(mkdir(path, 0555) == 0, "no folder");
-		require_refused(RUN(&place, place.trace, "--out", path), "closed");
-		path_in(path, place.folder, "closed/below");
-		require_refused(RUN(&place, place.trace, "--out", path), "closed");
+		require_refused(RUN(fixture.trace, "--out", path), "closed");
+		path_in(path, fixture.folder, "closed/below");
+		require_refused(RUN(fixture.trace, "--out", path), "closed");
 	}
-	char *trace = read_file(place.trace);
+	char *trace = file_read(fixture.trace, NULL);
 	require(trace != NULL && trace[0] == '{', "the trace was harmed");
 	free(trace);
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 /* Whichever file does not fit on the disk: a line, nothing begun is left, an older result stays. */
 Test(replay_cli, a_full_disk_leaves_what_was_there)
 {
-	struct place place;
+	struct fixture fixture;
 	char part[PATH_BYTES], name[64];
 	char *copies[FILES_MAX];
 
 	if (access("/dev/full", W_OK) != 0) {
 		cr_skip_test("/dev/full is not here");
 	}
-	place_open(&place);
-	require_good(RUN_SMALL(&place, place.trace, "--out", place.out, "--steps"));
+	fixture_open(&fixture);
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
 	for (uint32_t i = 0; i < FILES_MAX; i++) {
-		keep_copies(place.out, copies);
+		keep_copies(fixture.out, copies);
 		snprintf(name, sizeof(name), "%s.part", result_files[i]);
-		path_in(part, place.out, name);
+		path_in(part, fixture.out, name);
 		require(symlink("/dev/full", part) == 0, "no link");
 		require_refused(
-			RUN_SMALL(&place, place.trace, "--out", place.out, "--steps", "--force"),
+			RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps", "--force"),
 			"No space left");
-		require_untouched(place.out, copies);
+		require_untouched(fixture.out, copies);
 	}
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 Test(replay_cli, a_write_that_fails_in_mid_run_leaves_nothing)
 {
 	static const uint64_t limits[] = {1, 100, 2000, 5000};
-	struct place place;
+	struct fixture fixture;
 
-	place_open(&place);
+	fixture_open(&fixture);
 	for (uint32_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		const struct circumstances tight = {.file_bytes_max = limits[i]};
-		struct outcome outcome = run_with(
-			&place, &tight, true, LIST(place.trace, "--out", place.out, "--steps"));
+		const struct process_order tight = {.file_bytes_max = limits[i]};
+		struct process_result outcome =
+			run_with(tight, true, LIST(fixture.trace, "--out", fixture.out, "--steps"));
 		/* The line itself may not fit; the code and the folder tell. */
 		require(outcome.code == 2, "code %d", outcome.code);
-		outcome_free(&outcome);
-		require(!exists(place.out), "a folder is left");
+		process_result_free(&outcome);
+		require(!file_exists(fixture.out), "a folder is left");
 	}
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 /* ---- interrupts ---- */
@@ -732,14 +640,7 @@ static void wait_a_moment(void)
 	nanosleep(&moment, NULL);
 }
 
-static uint64_t file_bytes(const char *path)
-{
-	struct stat info;
-
-	return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
-}
-
-/* Requests that a single place serves one after the other, for much longer than the test waits. */
+/* Requests that are served one after the other, for much longer than the test waits. */
 static void write_endless_trace(const char *path)
 {
 	FILE *file = fopen(path, "wb");
@@ -754,26 +655,28 @@ static void write_endless_trace(const char *path)
 
 static void require_interrupted(int signal_number)
 {
-	struct place place;
+	struct fixture fixture;
 	char part[PATH_BYTES];
 	uint64_t rows, unfinished;
 
-	place_open(&place);
-	write_endless_trace(place.trace);
-	path_in(part, place.out, RESULT_REQUESTS ".part");
-	struct arguments arguments = arguments_of(LIST(place.trace, "--out", place.out), true);
-	pid_t child = start(arguments.list, &ordinary, place.out_path, place.err_path);
-	while (file_bytes(part) == 0 && waitpid(child, NULL, WNOHANG) == 0) {
+	fixture_open(&fixture);
+	write_endless_trace(fixture.trace);
+	path_in(part, fixture.out, RESULT_REQUESTS ".part");
+	struct arguments arguments = arguments_of(LIST(fixture.trace, "--out", fixture.out), true);
+	struct process process;
+	process_start(&process,
+		&(struct process_order){.program = QUIRE_EXECUTABLE, .arguments = arguments.list});
+	while (file_byte_count(part) == 0 && waitpid(process.id, NULL, WNOHANG) == 0) {
 		wait_a_moment();
 	}
-	require(kill(child, signal_number) == 0, "it has ended already");
-	struct outcome outcome = finish(child, place.out_path, place.err_path);
+	require(kill(process.id, signal_number) == 0, "it has ended already");
+	struct process_result outcome = process_finish(&process);
 	require(strstr(outcome.out, "interrupted") != NULL, "it says %s", outcome.out);
 	require(strstr(outcome.out, "stable:") == NULL, "a cut run is called stable");
 	require_line(outcome, 1, "interrupted");
-	require_no_parts(place.out);
-	cJSON *summary = read_summary(place.out);
-	char *requests = read_in(place.out, RESULT_REQUESTS);
+	require_no_parts(fixture.out);
+	cJSON *summary = read_summary(fixture.out);
+	char *requests = read_in(fixture.out, RESULT_REQUESTS);
 	cr_assert_str_eq(text_in(summary, NULL, "status"), "interrupted");
 	require(requests[strlen(requests) - 1] == '\n', "the last row is cut");
 	sum_column(requests, 0, REQUEST_STATUS, "unfinished", &unfinished);
@@ -785,7 +688,7 @@ static void require_interrupted(int signal_number)
 	require(rows < 100000, "it went on to the end");
 	cJSON_Delete(summary);
 	free(requests);
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 Test(replay_cli, an_interrupt_ends_the_files_cleanly, .timeout = 120)
@@ -825,23 +728,23 @@ static char *with_cell(const char *table, uint32_t row, uint32_t column, const c
 	return copy;
 }
 
-#define RUN_TAPE(place, tape, out)                                                                 \
-	RUN(place, (place)->trace, "--runner", "tape", "--tape", tape, "--out", out, "--steps",    \
+#define RUN_TAPE(fixture, tape, out)                                                               \
+	RUN((fixture)->trace, "--runner", "tape", "--tape", tape, "--out", out, "--steps",         \
 		"--force")
 
 Test(replay_cli, a_tape_decides_what_was_recorded)
 {
-	struct place place;
+	struct fixture fixture;
 	char played[PATH_BYTES];
 
-	place_open(&place);
-	path_in(played, place.folder, "played");
-	require_good(RUN_SMALL(&place, place.trace, "--out", place.out, "--steps"));
-	require_good(RUN_TAPE(&place, place.out, played));
+	fixture_open(&fixture);
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
+	require_good(RUN_TAPE(&fixture, fixture.out, played));
 	for (uint32_t i = 0; i < 5; i++) {
-		require_same_file(place.out, played, result_files[i]);
+		require_same_file(fixture.out, played, result_files[i]);
 	}
-	cJSON *recorded = read_summary(place.out);
+	cJSON *recorded = read_summary(fixture.out);
 	cJSON *summary = read_summary(played);
 	cr_assert_str_eq(
 		text_in(recorded, NULL, "result_hash"), text_in(summary, NULL, "result_hash"));
@@ -857,41 +760,41 @@ Test(replay_cli, a_tape_decides_what_was_recorded)
 	cJSON_Delete(recorded);
 	cJSON_Delete(summary);
 	/* An option given again has to agree. */
-	require_refused(RUN(&place, place.trace, "--runner", "tape", "--tape", place.out, "--out",
+	require_refused(RUN(fixture.trace, "--runner", "tape", "--tape", fixture.out, "--out",
 				played, "--force", "--kv-blocks", "17"),
 		"--kv-blocks");
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 /* Arrivals are waited for, lateness is told, and what was decided can be decided again. */
 Test(replay_cli, a_wall_clock_waits_for_arrivals)
 {
-	struct place place;
+	struct fixture fixture;
 	char again[PATH_BYTES];
 	struct timespec begin, end;
 
-	place_open(&place);
-	path_in(again, place.folder, "again");
+	fixture_open(&fixture);
+	path_in(again, fixture.folder, "again");
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	require_good(RUN_SMALL(&place, place.trace, "--out", place.out, "--runner", "reference",
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--runner", "reference",
 		"--model", "tests/fixtures/models/group1", "--clock", "wall", "--steps"));
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	double seconds =
 		(double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 	/* The last row is turned away; the one before it comes after 87 ms. */
 	require(seconds >= 0.087, "it took %.3f s", seconds);
-	char *text = read_in(place.out, RESULT_SUMMARY);
+	char *text = read_in(fixture.out, RESULT_SUMMARY);
 	cJSON *summary = cJSON_Parse(text);
 	cJSON *late = cJSON_GetObjectItem(summary, "dispatch_late_ms");
 	require(cJSON_IsNumber(cJSON_GetObjectItem(late, "p99")), "no lateness in %s", text);
 	require(cJSON_GetNumberValue(cJSON_GetObjectItem(late, "max")) > 0, "never late");
-	require_good(RUN_SMALL(&place, place.trace, "--out", again, "--runner", "tape", "--tape",
-		place.out, "--steps", "--model", "tests/fixtures/models/group1"));
-	require_same_file(place.out, again, RESULT_STEPS);
-	require_same_file(place.out, again, RESULT_REQUESTS);
+	require_good(RUN_SMALL(fixture.trace, "--out", again, "--runner", "tape", "--tape",
+		fixture.out, "--steps", "--model", "tests/fixtures/models/group1"));
+	require_same_file(fixture.out, again, RESULT_STEPS);
+	require_same_file(fixture.out, again, RESULT_REQUESTS);
 	cJSON_Delete(summary);
 	free(text);
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 /* Any count of any step that differs ends the run there and is named; its files are whole. */
@@ -901,20 +804,20 @@ Test(replay_cli, a_tape_names_the_step_and_the_column_that_part)
 		"cached_tokens", "decode_context_tokens", "decode_longest_context",
 		"prefill_attention_pairs", "sampled_rows", "running", "waiting", "used_blocks",
 		"shared_tokens", "pair_tokens", "cached_free_blocks", "free_blocks", "preemptions"};
-	struct place place;
+	struct fixture fixture;
 	char tape[PATH_BYTES], played[PATH_BYTES], words[128];
 
-	place_open(&place);
-	path_in(tape, place.folder, "tape");
-	path_in(played, place.folder, "played");
-	require_good(RUN_SMALL(&place, place.trace, "--out", tape, "--steps"));
+	fixture_open(&fixture);
+	path_in(tape, fixture.folder, "tape");
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", tape, "--steps"));
 	char *steps = read_in(tape, RESULT_STEPS);
 	for (uint32_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
 		uint32_t step = 7 * i;
 		char *changed = with_cell(steps, step, 6 + i, "12345");
 		write_in(tape, RESULT_STEPS, changed);
 		free(changed);
-		struct outcome outcome = RUN_TAPE(&place, tape, played);
+		struct process_result outcome = RUN_TAPE(&fixture, tape, played);
 		if (strcmp(columns[i], "waiting") == 0) {
 			require_good(outcome); /* depends on how far was read ahead */
 			continue;
@@ -933,18 +836,18 @@ Test(replay_cli, a_tape_names_the_step_and_the_column_that_part)
 		cJSON_Delete(summary);
 	}
 	free(steps);
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 Test(replay_cli, a_tape_fits_its_trace_from_end_to_end)
 {
-	struct place place;
+	struct fixture fixture;
 	char tape[PATH_BYTES], played[PATH_BYTES];
 
-	place_open(&place);
-	path_in(tape, place.folder, "tape");
-	path_in(played, place.folder, "played");
-	require_good(RUN_SMALL(&place, place.trace, "--out", tape, "--steps"));
+	fixture_open(&fixture);
+	path_in(tape, fixture.folder, "tape");
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", tape, "--steps"));
 	char *steps = read_in(tape, RESULT_STEPS);
 	size_t bytes = strlen(steps);
 
@@ -955,7 +858,7 @@ Test(replay_cli, a_tape_fits_its_trace_from_end_to_end)
 	}
 	char *shorter = strndup(steps, last);
 	write_in(tape, RESULT_STEPS, shorter);
-	require_line(RUN_TAPE(&place, tape, played), 1, "the tape has ended");
+	require_line(RUN_TAPE(&fixture, tape, played), 1, "the tape has ended");
 	char *longer = malloc(2 * bytes);
 	require(shorter != NULL && longer != NULL, "out of memory");
 	uint64_t rows;
@@ -963,54 +866,54 @@ Test(replay_cli, a_tape_fits_its_trace_from_end_to_end)
 	snprintf(longer, 2 * bytes, "%s%llu%s", steps, (unsigned long long)rows,
 		strchr(steps + last, '\t'));
 	write_in(tape, RESULT_STEPS, longer);
-	require_line(RUN_TAPE(&place, tape, played), 1, "the tape goes on");
+	require_line(RUN_TAPE(&fixture, tape, played), 1, "the tape goes on");
 	free(shorter);
 	free(longer);
 
 	/* The same rows in other bytes are another trace. */
 	write_in(tape, RESULT_STEPS, steps);
-	char *trace = read_file(place.trace);
+	char *trace = file_read(fixture.trace, NULL);
 	char *other = malloc(strlen(trace) + 2);
 	sprintf(other, "{ %s", trace + 1);
-	write_in(place.folder, "trace.jsonl", other);
-	require_line(RUN_TAPE(&place, tape, played), 1, "XXH64");
+	write_in(fixture.folder, "trace.jsonl", other);
+	require_line(RUN_TAPE(&fixture, tape, played), 1, "XXH64");
 	free(other);
 	free(trace);
 	free(steps);
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 /* A run that failed and cannot be written either leaves nothing begun. */
 Test(replay_cli, a_failed_run_on_a_full_disk_leaves_nothing)
 {
-	struct place place;
+	struct fixture fixture;
 	char tape[PATH_BYTES], played[PATH_BYTES], part[PATH_BYTES];
 
 	if (access("/dev/full", W_OK) != 0) {
 		cr_skip_test("/dev/full is not here");
 	}
-	place_open(&place);
-	path_in(tape, place.folder, "tape");
-	path_in(played, place.folder, "played");
-	require_good(RUN_SMALL(&place, place.trace, "--out", tape, "--steps"));
+	fixture_open(&fixture);
+	path_in(tape, fixture.folder, "tape");
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", tape, "--steps"));
 	char *steps = read_in(tape, RESULT_STEPS);
 	char *changed = with_cell(steps, 30, 6, "12345");
 	write_in(tape, RESULT_STEPS, changed);
 	require(mkdir(played, 0777) == 0, "no folder");
 	path_in(part, played, RESULT_TIMELINE ".part");
 	require(symlink("/dev/full", part) == 0, "no link");
-	require_refused(RUN_TAPE(&place, tape, played), "No space left");
+	require_refused(RUN_TAPE(&fixture, tape, played), "No space left");
 	require_no_parts(played);
 	free(steps);
 	free(changed);
-	place_close(&place);
+	fixture_close(&fixture);
 }
 
 /* ---- memory ---- */
 
-static long rss_of(struct place *place, const char *requests)
+static long rss_of(struct fixture *fixture, const char *requests)
 {
-	struct outcome outcome = RUN_SMALL(place, place->trace, "--out", place->out, "--force",
+	struct process_result outcome = RUN_SMALL(fixture->trace, "--out", fixture->out, "--force",
 		"--concurrency", "8", "--max-requests", requests);
 	long rss_kib = outcome.rss_kib;
 
@@ -1024,11 +927,11 @@ Test(replay_cli, memory_does_not_depend_on_the_length_of_the_trace, .timeout = 3
 #ifdef __SANITIZE_ADDRESS__
 	cr_skip_test("a sanitizer keeps what is freed");
 #endif
-	struct place place;
+	struct fixture fixture;
 
-	place_open(&place);
-	FILE *file = fopen(place.trace, "wb");
-	require(file != NULL, "cannot write %s", place.trace);
+	fixture_open(&fixture);
+	FILE *file = fopen(fixture.trace, "wb");
+	require(file != NULL, "cannot write %s", fixture.trace);
 	for (uint32_t i = 0; i < 100000; i++) {
 		fprintf(file,
 			"{\"timestamp\": 0, \"input_length\": %u, \"output_length\": %u, "
@@ -1036,9 +939,9 @@ Test(replay_cli, memory_does_not_depend_on_the_length_of_the_trace, .timeout = 3
 			1 + i % 16, 1 + i % 3, i % 1000);
 	}
 	fclose(file);
-	long few = rss_of(&place, "10000");
-	long many = rss_of(&place, "100000");
+	long few = rss_of(&fixture, "10000");
+	long many = rss_of(&fixture, "100000");
 	require(many < few + few / 5 + 1024, "%ld KiB for 10,000 requests, %ld KiB for 100,000",
 		few, many);
-	place_close(&place);
+	fixture_close(&fixture);
 }

@@ -3,17 +3,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cJSON.h>
 
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
 /* The commands of quire trace as a user meets them: what they write, say and return. */
 
-enum { TEXT_BYTES = 1 << 20, COMMAND_BYTES = 4096 };
+enum { COMMAND_BYTES = 4096 };
 
 static char folder[TEMPORARY_PATH_BYTES];
 
@@ -29,50 +29,17 @@ static void tear_down(void)
 
 TestSuite(trace_command, .init = set_up, .fini = tear_down);
 
-/* Runs `quire ARGUMENTS`, in which @ stands for the test's folder; both outputs go to `text`
-   (TEXT_BYTES). Returns the exit code. */
-static int run(char *text, const char *arguments)
-{
-	char command[COMMAND_BYTES];
-	size_t used = (size_t)snprintf(command, sizeof(command), "%s ", QUIRE_EXECUTABLE);
-
-	for (const char *c = arguments; *c != '\0'; c++) {
-		used += (size_t)(*c == '@' ? snprintf(command + used, sizeof(command) - used, "%s",
-						     folder)
-					   : snprintf(command + used, sizeof(command) - used, "%c",
-						     *c));
-	}
-	snprintf(command + used, sizeof(command) - used, " 2>&1");
-	FILE *pipe = popen(command, "r");
-	require(pipe != NULL, "%s cannot be run", command);
-	text[fread(text, 1, TEXT_BYTES - 1, pipe)] = '\0';
-	int status = pclose(pipe);
-	require(WIFEXITED(status), "%s did not exit", command);
-	return WEXITSTATUS(status);
-}
-
-static char *output(void)
-{
-	return calloc(1, TEXT_BYTES);
-}
-
 static void require_good(const char *arguments)
 {
-	char *text = output();
-	int code = run(text, arguments);
-
-	require(code == 0, "quire %s: %d, %s", arguments, code, text);
-	free(text);
+	free(quire_output(folder, 0, arguments));
 }
 
 /* Exit code 2 and exactly one line, and it is this one. */
 static void require_refused(const char *arguments, const char *expected)
 {
-	char *text = output();
-	int code = run(text, arguments);
+	char *text = quire_output(folder, 2, arguments);
 	char *line_end = strchr(text, '\n');
 
-	require(code == 2, "quire %s: %d, %s", arguments, code, text);
 	require(line_end != NULL && line_end[1] == '\0', "not one line: %s", text);
 	require(strstr(text, expected) != NULL, "found    %sexpected %s", text, expected);
 	free(text);
@@ -80,10 +47,7 @@ static void require_refused(const char *arguments, const char *expected)
 
 static cJSON *json_of(const char *arguments)
 {
-	char *text = output();
-	int code = run(text, arguments);
-
-	require(code == 0, "quire %s: %d, %s", arguments, code, text);
+	char *text = quire_output(folder, 0, arguments);
 	cJSON *root = cJSON_Parse(text);
 	require(root != NULL, "quire %s: no JSON: %s", arguments, text);
 	free(text);
@@ -103,7 +67,7 @@ static bool exists(const char *name)
 	char path[2 * TEMPORARY_PATH_BYTES];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return access(path, F_OK) == 0;
+	return file_exists(path);
 }
 
 /* ---- make ---- */
@@ -162,14 +126,13 @@ Test(trace_command, make_writes_into_devices_and_pipes)
 
 Test(trace_command, make_writes_the_same_twice)
 {
-	char *first = output();
-	char *second = output();
 	const char *arguments = "trace make --preset agent --requests 20 --seed 4 --out -";
-
-	require_equal(run(first, arguments), 0);
-	require_equal(run(second, arguments), 0);
+	char *first = quire_output(folder, 0, arguments);
+	char *second = quire_output(folder, 0, arguments);
 	require(strlen(first) > 1000 && strcmp(first, second) == 0, "two runs differ");
-	require_equal(run(second, "trace make --preset agent --requests 20 --seed 5 --out -"), 0);
+	free(second);
+	second =
+		quire_output(folder, 0, "trace make --preset agent --requests 20 --seed 5 --out -");
 	require(strcmp(first, second) != 0, "two seeds do not differ");
 	free(first);
 	free(second);
@@ -226,9 +189,7 @@ Test(trace_command, stat_sums_a_trace_up)
 
 Test(trace_command, stat_says_the_same_in_words)
 {
-	char *text = output();
-
-	require_equal(run(text, "trace stat workloads/traces/demo.jsonl"), 0);
+	char *text = quire_output(folder, 0, "trace stat workloads/traces/demo.jsonl");
 	require(strstr(text, "rows        2200\n") != NULL, "%s", text);
 	require(strstr(text, "sessions    669, 3.29 turns each") != NULL, "%s", text);
 	free(text);
@@ -236,29 +197,24 @@ Test(trace_command, stat_says_the_same_in_words)
 
 Test(trace_command, convert_keeps_what_is_mooncake_already)
 {
-	char *text = output();
-
 	require_good("trace convert workloads/traces/demo.jsonl --out @/again.jsonl");
-	require_equal(run(text, "trace stat @/again.jsonl"), 0);
+	free(quire_output(folder, 0, "trace stat @/again.jsonl"));
 	char command[COMMAND_BYTES];
 	snprintf(
 		command, sizeof(command), "cmp workloads/traces/demo.jsonl %s/again.jsonl", folder);
 	require(system(command) == 0, "the copy differs");
-	free(text);
 }
 
 Test(trace_command, convert_gives_chats_and_token_ids_their_sharing)
 {
 	char path[TEMPORARY_PATH_BYTES];
-	char *text = output();
-
 	temporary_write(folder, "chats.jsonl",
 		"{\"chat_id\":7,\"parent_chat_id\":-1,\"timestamp\":0.25,\"input_length\":17,"
 		"\"output_length\":2,\"hash_ids\":[1,2]}\n"
 		"{\"chat_id\":8,\"parent_chat_id\":7,\"timestamp\":0.5,\"input_length\":32,"
 		"\"output_length\":2,\"hash_ids\":[1,3]}\n",
 		path);
-	require_equal(run(text, "trace convert @/chats.jsonl --out -"), 0);
+	char *text = quire_output(folder, 0, "trace convert @/chats.jsonl --out -");
 	require(strstr(text, "{\"timestamp\":500,\"input_length\":32,\"output_length\":2,"
 			     "\"session_id\":\"7\",\"hash_ids\":[1,3]}") != NULL,
 		"%s", text);
@@ -300,13 +256,11 @@ Test(trace_command, convert_leaves_nothing_of_a_bad_file)
 Test(trace_command, failures_at_the_source_are_passed_over_and_counted)
 {
 	char path[TEMPORARY_PATH_BYTES];
-	char *text = output();
-
 	temporary_write(folder, "burst.csv",
 		"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
 		"1,a,5,0,5,x\n2,a,5,1,6,x\n",
 		path);
-	require_equal(run(text, "trace stat @/burst.csv"), 0);
+	char *text = quire_output(folder, 0, "trace stat @/burst.csv");
 	require(strstr(text, "note: passed over 1 rows without response tokens: failures at the "
 			     "source\n") != NULL,
 		"%s", text);
@@ -389,17 +343,13 @@ static double replayed_hits(const char *block_size)
 {
 	char arguments[512];
 	char path[2 * TEMPORARY_PATH_BYTES];
-	char *text = output();
-
 	snprintf(arguments, sizeof(arguments),
 		"replay @/trace.jsonl --trace-block-size 32 --block-size %s --kv-blocks 5000 "
 		"--out @/result --force",
 		block_size);
 	require_good(arguments);
 	snprintf(path, sizeof(path), "%s/result/summary.json", folder);
-	FILE *file = fopen(path, "rb");
-	require(file != NULL && fread(text, 1, TEXT_BYTES - 1, file) > 0, "no %s", path);
-	fclose(file);
+	char *text = file_read(path, NULL);
 	cJSON *summary = cJSON_Parse(text);
 	double hits = number(cJSON_GetObjectItem(summary, "prefix_cache"), "hit_tokens");
 	cJSON_Delete(summary);
@@ -441,13 +391,12 @@ Test(trace_command, help_is_there_on_every_level)
 {
 	static const char *const commands[] = {"trace --help", "trace make --help",
 		"trace stat --help", "trace cache --help", "trace convert --help"};
-	char *text = output();
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		require_equal(run(text, commands[i]), 0);
+		char *text = quire_output(folder, 0, commands[i]);
 		require(strstr(text, "quire trace") != NULL, "%s", text);
+		free(text);
 	}
-	require_equal(run(text, "trace"), 2);
-	require_equal(run(text, "trace sort"), 2);
-	free(text);
+	free(quire_output(folder, 2, "trace"));
+	free(quire_output(folder, 2, "trace sort"));
 }

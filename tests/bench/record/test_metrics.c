@@ -8,6 +8,7 @@
 
 #include "engine/engine_internal.h"
 #include "engine/policy.h"
+#include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/models/simulation.h"
@@ -21,10 +22,10 @@
 
 enum { REQUESTS_MAX = 40, POSITIONS_MAX = 256, TEXT_BYTES = 1 << 16, EVENTS_MAX = 1 << 15 };
 
-enum place { PLACE_AWAY, PLACE_WAITING, PLACE_RUNNING, PLACE_GONE };
+enum whereabouts { NOT_ARRIVED, WAITING, RUNNING, LEFT };
 
-struct note {
-	enum place place;
+struct request_notes {
+	enum whereabouts whereabouts;
 	uint32_t prompt_count;
 	uint64_t arrival_ns;
 	const char *session;
@@ -44,12 +45,12 @@ struct witness {
 	struct prop *prop;
 	struct engine_config config;
 	struct metrics_options options;
-	struct workload workload;
+	struct drawn_requests drawn;
 	struct runner counting, computing;
 	struct engine *counted, *computed;
 	uint64_t elapsed_ns; /* of the step to come */
 	struct metrics *metrics;
-	struct note notes[REQUESTS_MAX];
+	struct request_notes notes[REQUESTS_MAX];
 	uint32_t next;
 	uint64_t now_ns, steps;
 	uint64_t stop_at_step; /* an interrupt or a failure before it */
@@ -133,7 +134,7 @@ struct times {
 };
 
 /* Of a request that has a token at least; tpot_ns is 0 where there is none. */
-static struct times times_of(const struct witness *witness, const struct note *note)
+static struct times times_of(const struct witness *witness, const struct request_notes *note)
 {
 	uint64_t limit_ttft = witness->options.slo_ttft_ns;
 	uint64_t limit_tpot = witness->options.slo_tpot_ns;
@@ -153,7 +154,7 @@ static struct times times_of(const struct witness *witness, const struct note *n
 
 static void write_row(struct witness *witness, uint32_t id, const char *status)
 {
-	const struct note *note = &witness->notes[id];
+	const struct request_notes *note = &witness->notes[id];
 	bool is_finished = strcmp(status, "finished") == 0;
 	bool has_token = note->token_count > 0;
 	struct times times = has_token ? times_of(witness, note) : (struct times){0};
@@ -180,7 +181,7 @@ static void write_row(struct witness *witness, uint32_t id, const char *status)
 
 static struct request as_request(const struct witness *witness, uint32_t id)
 {
-	const struct simulation_request *own = &witness->workload.requests[id];
+	const struct simulation_request *own = &witness->drawn.requests[id];
 
 	return (struct request){
 		.id = id,
@@ -196,7 +197,7 @@ static void note_arrival(struct witness *witness, uint32_t id, enum fit fit)
 {
 	static const char *const statuses[] = {
 		[FIT_TOO_LONG] = "rejected_too_long", [FIT_NEVER] = "rejected_never_fits"};
-	struct note *note = &witness->notes[id];
+	struct request_notes *note = &witness->notes[id];
 	struct metrics *sums = &witness->sums;
 
 	sums->submitted++;
@@ -206,9 +207,9 @@ static void note_arrival(struct witness *witness, uint32_t id, enum fit fit)
 	if (note->is_measured && id == witness->options.warmup) {
 		sums->measured_first_arrival_ns = note->arrival_ns;
 	}
-	note->place = PLACE_WAITING;
+	note->whereabouts = WAITING;
 	if (fit != FIT_OK) {
-		note->place = PLACE_GONE;
+		note->whereabouts = LEFT;
 		sums->rejected++;
 		write_row(witness, id, statuses[fit]);
 	}
@@ -218,14 +219,14 @@ static void deliver(struct witness *witness)
 {
 	static const char *const sessions[] = {NULL, "chat", "two words", "-"};
 
-	while (witness->next < witness->workload.request_count &&
-		witness->workload.requests[witness->next].arrival_ns <= witness->now_ns &&
+	while (witness->next < witness->drawn.request_count &&
+		witness->drawn.requests[witness->next].arrival_ns <= witness->now_ns &&
 		engine_has_room(witness->counted)) {
 		uint32_t id = witness->next++;
-		struct note *note = &witness->notes[id];
+		struct request_notes *note = &witness->notes[id];
 		struct request request = as_request(witness, id);
 		note->prompt_count = request.prompt_count;
-		note->arrival_ns = witness->workload.requests[id].arrival_ns;
+		note->arrival_ns = witness->drawn.requests[id].arrival_ns;
 		note->session = sessions[prop_below(witness->prop, 4)];
 		note->is_measured = id >= witness->options.warmup;
 		const struct metrics_arrival arrival = {
@@ -256,11 +257,11 @@ static void note_queues(struct witness *witness)
 	struct metrics *sums = &witness->sums;
 
 	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
-		struct note *note = &witness->notes[s->request];
-		if (note->place != PLACE_WAITING) {
+		struct request_notes *note = &witness->notes[s->request];
+		if (note->whereabouts != WAITING) {
 			continue;
 		}
-		note->place = PLACE_RUNNING;
+		note->whereabouts = RUNNING;
 		note->sampled_since_admission = 0;
 		for (uint32_t i = 0; i < s->cached_count; i++) {
 			note->was_in_pool[i] = true;
@@ -277,9 +278,9 @@ static void note_queues(struct witness *witness)
 		sums->query_tokens += note->is_measured ? note->prompt_count : 0;
 	}
 	for (const struct sequence *s = scheduler->waiting.head; s != NULL; s = s->next) {
-		struct note *note = &witness->notes[s->request];
-		if (note->place == PLACE_RUNNING) {
-			note->place = PLACE_WAITING;
+		struct request_notes *note = &witness->notes[s->request];
+		if (note->whereabouts == RUNNING) {
+			note->whereabouts = WAITING;
 			note->preemptions++;
 			witness->step.preemptions++;
 			sums->preemptions += note->is_measured;
@@ -288,7 +289,7 @@ static void note_queues(struct witness *witness)
 }
 
 /* A request gains a token at the step's end. */
-static void note_token(struct witness *witness, struct note *note, uint64_t end_ns)
+static void note_token(struct witness *witness, struct request_notes *note, uint64_t end_ns)
 {
 	require(note->token_count < POSITIONS_MAX, "too many tokens");
 	note->token_ends[note->token_count++] = end_ns;
@@ -304,7 +305,7 @@ static void note_token(struct witness *witness, struct note *note, uint64_t end_
 static void note_row(struct witness *witness, uint32_t row, uint64_t end_ns, uint64_t *decode_rows)
 {
 	const struct batch *batch = &witness->computed->scheduler.batch;
-	struct note *note = &witness->notes[batch->request[row]];
+	struct request_notes *note = &witness->notes[batch->request[row]];
 	uint32_t start = batch->query_start[row];
 	uint32_t count = batch->query_start[row + 1] - start;
 	uint64_t again = 0;
@@ -330,11 +331,11 @@ static void note_row(struct witness *witness, uint32_t row, uint64_t end_ns, uin
 
 static void note_finish(struct witness *witness, uint32_t id)
 {
-	struct note *note = &witness->notes[id];
+	struct request_notes *note = &witness->notes[id];
 	struct times times = times_of(witness, note);
 	struct metrics *sums = &witness->sums;
 
-	note->place = PLACE_GONE;
+	note->whereabouts = LEFT;
 	sums->finished++;
 	sums->last_finish_ns = note->token_ends[note->token_count - 1];
 	write_row(witness, id, "finished");
@@ -477,8 +478,8 @@ static void note_end(struct witness *witness, const char *status)
 	struct metrics *sums = &witness->sums;
 
 	for (uint32_t id = 0; id < witness->next; id++) {
-		struct note *note = &witness->notes[id];
-		if (note->place != PLACE_GONE) {
+		struct request_notes *note = &witness->notes[id];
+		if (note->whereabouts != LEFT) {
 			write_row(witness, id, status);
 			sums->unfinished += status[0] == 'u';
 			sums->failed += status[0] == 'f';
@@ -509,8 +510,8 @@ static void run(struct witness *witness)
 		}
 		if (engine_has_work(witness->counted)) {
 			take_step(witness, false);
-		} else if (witness->next < witness->workload.request_count) {
-			witness->now_ns = witness->workload.requests[witness->next].arrival_ns;
+		} else if (witness->next < witness->drawn.request_count) {
+			witness->now_ns = witness->drawn.requests[witness->next].arrival_ns;
 		} else {
 			break;
 		}
@@ -583,15 +584,11 @@ static void require_same_sums(const struct witness *witness)
 
 static void require_same_rows(const struct witness *witness, const char *path)
 {
-	static char found[TEXT_BYTES];
-	FILE *file = fopen(path, "rb");
-
-	require(file != NULL, "cannot read %s", path);
-	size_t bytes = fread(found, 1, sizeof(found) - 1, file);
-	fclose(file);
-	found[bytes] = '\0';
+	char *found = file_read(path, NULL);
 	const char *rest = strchr(found, '\n') + 1;
+
 	require(strcmp(rest, witness->rows) == 0, "rows are\n%sexpected\n%s", rest, witness->rows);
+	free(found);
 }
 
 static void require_same(const struct witness *witness, const char *path)
@@ -621,13 +618,13 @@ static void draw_options(struct prop *prop, struct witness *witness)
 	witness->is_coarse = prop_chance(prop, 1, 3);
 	if (witness->is_coarse) {
 		unit_ns = 1000;
-		for (uint32_t i = 0; i < witness->workload.request_count; i++) {
-			witness->workload.requests[i].arrival_ns -=
-				witness->workload.requests[i].arrival_ns % 1000;
+		for (uint32_t i = 0; i < witness->drawn.request_count; i++) {
+			witness->drawn.requests[i].arrival_ns -=
+				witness->drawn.requests[i].arrival_ns % 1000;
 		}
 	}
 	if (prop_chance(prop, 1, 2)) {
-		options->warmup = prop_range(prop, 1, witness->workload.request_count + 1);
+		options->warmup = prop_range(prop, 1, witness->drawn.request_count + 1);
 	}
 	if (prop_chance(prop, 1, 2)) {
 		options->slo_ttft_ns =
@@ -655,8 +652,8 @@ static void body_metrics(struct prop *prop, const void *context)
 	witness->prop = prop;
 	witness->metrics = metrics;
 	witness->config = simulation_draw_config(prop);
-	workload_draw(prop, &witness->workload, &witness->config);
-	require(witness->workload.request_count <= REQUESTS_MAX, "too many requests");
+	requests_draw(prop, &witness->drawn, &witness->config);
+	require(witness->drawn.request_count <= REQUESTS_MAX, "too many requests");
 	draw_options(prop, witness);
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		histogram_init(&witness->latency[i]);
@@ -674,7 +671,7 @@ static void body_metrics(struct prop *prop, const void *context)
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		histogram_deinit(&witness->latency[i]);
 	}
-	workload_deinit(&witness->workload);
+	requests_deinit(&witness->drawn);
 	free(metrics);
 	free(witness);
 }

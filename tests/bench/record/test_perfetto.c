@@ -11,6 +11,7 @@
 #include "bench/replay/replay_session.h"
 #include "reports/results/results.h"
 #include "engine/profiling/nvtx.h"
+#include "tests/harness/files.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -18,20 +19,6 @@
  */
 
 enum { REQUESTS = 24, PATH_BYTES = 2 * TEMPORARY_PATH_BYTES, ROWS_MAX = 4096 };
-
-static char *read_file(const char *path)
-{
-	FILE *file = fopen(path, "rb");
-	require(file != NULL, "cannot open %s", path);
-	fseek(file, 0, SEEK_END);
-	long size = ftell(file);
-	rewind(file);
-	char *text = malloc((size_t)size + 1);
-	require(text != NULL && fread(text, 1, (size_t)size, file) == (size_t)size, "%s", path);
-	text[size] = '\0';
-	fclose(file);
-	return text;
-}
 
 /* A run that has a backlog, chunked prompts, preemptions and a rejection, into FOLDER/NAME. */
 static void run(const char *folder, const char *name)
@@ -227,16 +214,16 @@ Test(perfetto, tells_what_the_tables_tell)
 	temporary_folder(folder);
 	run(folder, "run");
 	snprintf(path, sizeof(path), "%s/run.json", folder);
-	char *text = read_file(path);
+	char *text = file_read(path, NULL);
 	cJSON *root = cJSON_Parse(text);
 	require(root != NULL, "no JSON: %.200s", cJSON_GetErrorPtr());
 	const cJSON *events = cJSON_GetObjectItemCaseSensitive(root, "traceEvents");
 	require(cJSON_IsArray(events), "no traceEvents");
 	snprintf(path, sizeof(path), "%s/run/%s", folder, RESULT_REQUESTS);
-	char *requests = read_file(path);
+	char *requests = file_read(path, NULL);
 	require_requests(events, requests);
 	snprintf(path, sizeof(path), "%s/run/%s", folder, RESULT_STEPS);
-	char *steps = read_file(path);
+	char *steps = file_read(path, NULL);
 	require_steps(events, steps);
 	require_preemptions(events);
 	require(strstr(text, "\"rejected: too long\"") != NULL, "the rejection is missing");
@@ -255,9 +242,9 @@ Test(perfetto, the_same_run_gives_the_same_bytes)
 	run(folder, "first");
 	run(folder, "second");
 	snprintf(path, sizeof(path), "%s/first.json", folder);
-	char *first = read_file(path);
+	char *first = file_read(path, NULL);
 	snprintf(path, sizeof(path), "%s/second.json", folder);
-	char *second = read_file(path);
+	char *second = file_read(path, NULL);
 	require(strcmp(first, second) == 0, "two runs, two files");
 	free(first);
 	free(second);
@@ -279,7 +266,7 @@ Test(perfetto, kernels_have_lanes)
 	perfetto_kernel(file, "down", "third", 1600, 500, 0, 3);
 	require(perfetto_commit(file, 3000, &error) == STATUS_OK, "%s", error.text);
 	perfetto_close(file);
-	char *text = read_file(path);
+	char *text = file_read(path, NULL);
 	cJSON *root = cJSON_Parse(text);
 	require(root != NULL, "no JSON: %.200s", cJSON_GetErrorPtr());
 	static const int64_t lanes[] = {1, 2, 1};

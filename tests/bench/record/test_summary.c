@@ -8,6 +8,7 @@
 
 #include "engine/base/counter_hash.h"
 #include "engine/policy.h"
+#include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -322,12 +323,7 @@ static void require_rates(const cJSON *root, const struct sums *sums, const stru
 
 static cJSON *read_summary(const char *path)
 {
-	char *text = calloc(1, 1 << 16);
-	FILE *file = fopen(path, "rb");
-
-	require(text != NULL && file != NULL, "no %s", path);
-	require(fread(text, 1, (1 << 16) - 1, file) > 0, "nothing in %s", path);
-	fclose(file);
+	char *text = file_read(path, NULL);
 	cJSON *root = cJSON_Parse(text);
 	require(root != NULL, "no JSON: %s", text);
 	free(text);

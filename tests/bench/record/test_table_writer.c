@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/text.h"
+#include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -135,45 +137,12 @@ Test(table_writer, ratios_are_rounded_down)
 
 /* ---- tables ---- */
 
-struct text {
-	char *bytes;
-	size_t count, capacity;
-};
-
-static void append(struct text *text, const char *bytes, size_t count)
-{
-	if (text->count + count + 1 > text->capacity) {
-		text->capacity = 2 * (text->count + count + 1);
-		text->bytes = realloc(text->bytes, text->capacity);
-		require(text->bytes != NULL, "out of memory");
-	}
-	memcpy(text->bytes + text->count, bytes, count);
-	text->count += count;
-	text->bytes[text->count] = '\0';
-}
-
-static struct text read_file(const char *path)
-{
-	struct text text = {0};
-	char part[4096];
-	size_t bytes;
-	FILE *file = fopen(path, "rb");
-
-	require(file != NULL, "cannot read %s", path);
-	append(&text, "", 0);
-	while ((bytes = fread(part, 1, sizeof(part), file)) > 0) {
-		append(&text, part, bytes);
-	}
-	fclose(file);
-	return text;
-}
-
 /* A cell of text as the file shall show it. */
 static void append_clean(struct text *expected, const char *text)
 {
 	for (; *text != '\0'; text++) {
 		bool is_blank = *text == '\t' || *text == '\n' || *text == '\r';
-		append(expected, is_blank ? " " : text, 1);
+		text_add_bytes(expected, is_blank ? " " : text, 1);
 	}
 }
 
@@ -201,22 +170,23 @@ static void draw_cell(struct prop *prop, struct table_writer *table, struct text
 	case 0:
 		value = draw_u64(prop);
 		table_u64(table, value);
-		append(expected, text, (size_t)sprintf(text, "%llu", (unsigned long long)value));
+		text_add_bytes(
+			expected, text, (size_t)sprintf(text, "%llu", (unsigned long long)value));
 		break;
 	case 1:
 		value = draw_u64(prop);
 		places = prop_range(prop, 0, 18);
 		table_decimal(table, value, places);
 		naive_decimal(text, value, places);
-		append(expected, text, strlen(text));
+		text_add_bytes(expected, text, strlen(text));
 		break;
 	case 2:
 		table_none(table);
-		append(expected, "-", 1);
+		text_add_bytes(expected, "-", 1);
 		break;
 	case 3:
 		table_text(table, NULL);
-		append(expected, "-", 1);
+		text_add_bytes(expected, "-", 1);
 		break;
 	default:
 		draw_text_cell(prop, table, expected);
@@ -234,35 +204,36 @@ static void body_table(struct prop *prop, const void *context)
 	const char *path = context;
 
 	require(table_open(&table, path, "one\ttwo", &error) == STATUS_OK, "%s", error.text);
-	append(&expected, "one\ttwo\n", 8);
+	text_add_bytes(&expected, "one\ttwo\n", 8);
 	uint32_t rows = prop_range(prop, 0, 40);
 	uint32_t times = prop_chance(prop, 1, 2) ? 1 : prop_range(prop, 1, 400);
 	for (uint32_t i = 0; i < rows; i++) {
 		uint32_t cells = prop_range(prop, 1, 4);
-		size_t start = expected.count;
+		size_t start = expected.size;
 		for (uint32_t j = 0; j < cells; j++) {
 			if (j > 0) {
-				append(&expected, "\t", 1);
+				text_add_bytes(&expected, "\t", 1);
 			}
 			draw_cell(prop, &table, &expected);
 		}
 		table_end_row(&table);
-		append(&expected, "\n", 1);
+		text_add_bytes(&expected, "\n", 1);
 		/* And rows of one number, to move the buffer's end about. */
 		for (uint32_t j = 0; j < times; j++) {
 			char digits[24];
 			int bytes = sprintf(digits, "%zu\n", start + j);
 			table_u64(&table, start + j);
 			table_end_row(&table);
-			append(&expected, digits, (size_t)bytes);
+			text_add_bytes(&expected, digits, (size_t)bytes);
 		}
 	}
 	require(table_close(&table, &error) == STATUS_OK, "%s", error.text);
-	struct text found = read_file(path);
-	require_equal(found.count, expected.count);
-	require(memcmp(found.bytes, expected.bytes, found.count) == 0, "the file differs");
-	free(found.bytes);
-	free(expected.bytes);
+	size_t found_bytes;
+	char *found = file_read(path, &found_bytes);
+	require_equal(found_bytes, expected.size);
+	require(memcmp(found, expected.bytes, found_bytes) == 0, "the file differs");
+	free(found);
+	text_deinit(&expected);
 }
 
 Test(table_writer, a_file_holds_what_was_written, .timeout = 120)
@@ -296,10 +267,11 @@ Test(table_writer, the_buffer_may_fill_at_any_byte)
 		table_u64(&table, 12345);
 		table_end_row(&table);
 		require(table_close(&table, &error) == STATUS_OK, "%s", error.text);
-		struct text found = read_file(path);
-		require_equal(found.count, bytes + 7);
-		require(strcmp(found.bytes + bytes, "\n12345\n") == 0, "the end is lost");
-		free(found.bytes);
+		size_t found_bytes;
+		char *found = file_read(path, &found_bytes);
+		require_equal(found_bytes, bytes + 7);
+		require(strcmp(found + bytes, "\n12345\n") == 0, "the end is lost");
+		free(found);
 	}
 	temporary_remove(folder);
 }

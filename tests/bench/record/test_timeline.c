@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/record/step_grid.h"
+#include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -179,18 +180,6 @@ Test(timeline, mean_waiting_is_the_integral_by_its_width)
 
 /* ---- what is written ---- */
 
-static char *read_file(const char *path)
-{
-	FILE *file = fopen(path, "rb");
-	require(file != NULL, "cannot read %s", path);
-	char *text = calloc(1, 1 << 20);
-	require(text != NULL, "out of memory");
-	size_t bytes = fread(text, 1, (1 << 20) - 1, file);
-	text[bytes] = '\0';
-	fclose(file);
-	return text;
-}
-
 /* Opens the one table that there is at a time: a table is too large for a stack. */
 static struct table_writer *open_table(const char *path)
 {
@@ -233,7 +222,7 @@ Test(timeline, rows_hold_averages_sums_and_shares)
 	timeline_add(&timeline, &step);
 	timeline_write(&timeline, table);
 	close_table(table);
-	char *text = read_file(path);
+	char *text = file_read(path, NULL);
 	cr_assert_str_eq(text,
 		"header\n"
 		"0.000000000\t0.000001000\t1.500\t0.500\t500000.000\t0\t0\t0\t0\t0\t0\t0.500000\n"
@@ -257,7 +246,7 @@ static struct grid_row written_row(struct step_grid *grid, const char *path)
 
 	step_grid_write(grid, table);
 	close_table(table);
-	char *text = read_file(path);
+	char *text = file_read(path, NULL);
 	int bytes = 0;
 	require(sscanf(text, "header\n%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\n%n", &cells[0],
 			&cells[1], &cells[2], &cells[3], &cells[4], &cells[5], &cells[6],

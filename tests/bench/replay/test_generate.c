@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -32,23 +34,12 @@ struct fixture {
 	struct model_config model;
 };
 
-static char *read_file(const char *path)
-{
-	FILE *file = fopen(path, "rb");
-	require(file != NULL, "cannot open %s", path);
-	char *text = calloc(1 << 20, 1);
-	size_t count = fread(text, 1, (1 << 20) - 1, file);
-	require(count < (1 << 20) - 1, "%s is too long", path);
-	fclose(file);
-	return text;
-}
-
 static void fixture_open(struct fixture *fixture)
 {
 	struct error error = {STATUS_OK, ""};
 
 	temporary_folder(fixture->folder);
-	char *text = read_file(TOKENIZER_FOLDER "/small.json");
+	char *text = file_read(TOKENIZER_FOLDER "/small.json", NULL);
 	temporary_write(fixture->folder, "tokenizer.json", text, NULL);
 	temporary_write(fixture->folder, "config.json", config_json, NULL);
 	free(text);
@@ -374,35 +365,6 @@ Test(generate, a_prompt_beyond_the_limits_is_refused_before_anything_runs)
 
 /* ---- the command ---- */
 
-struct outcome {
-	int code;
-	char *out;
-	char *err;
-};
-
-/* Runs quire in the fixture's folder; the arguments are a shell's. */
-static struct outcome run_quire(const struct fixture *fixture, const char *arguments)
-{
-	char command[4096];
-
-	snprintf(command, sizeof(command), "cd '%s' && { '%s' %s; } >'%s/out' 2>'%s/err'",
-		fixture->folder, QUIRE_EXECUTABLE, arguments, fixture->folder, fixture->folder);
-	int code = system(command);
-	char path[TEMPORARY_PATH_BYTES + 8];
-	struct outcome outcome = {.code = WIFEXITED(code) ? WEXITSTATUS(code) : -1};
-	snprintf(path, sizeof(path), "%s/out", fixture->folder);
-	outcome.out = read_file(path);
-	snprintf(path, sizeof(path), "%s/err", fixture->folder);
-	outcome.err = read_file(path);
-	return outcome;
-}
-
-static void outcome_free(struct outcome *outcome)
-{
-	free(outcome->out);
-	free(outcome->err);
-}
-
 Test(generate, the_command_writes_json_in_the_order_of_the_file)
 {
 	struct fixture fixture;
@@ -414,8 +376,8 @@ Test(generate, the_command_writes_json_in_the_order_of_the_file)
 
 	fixture_open(&fixture);
 	temporary_write(fixture.folder, "prompts.jsonl", prompts, NULL);
-	struct outcome outcome = run_quire(
-		&fixture, "generate --model . --weights dummy:3 --prompts prompts.jsonl --json");
+	struct process_result outcome = quire_run_in(fixture.folder,
+		"generate --model . --weights dummy:3 --prompts prompts.jsonl --json");
 	require(outcome.code == 0, "exit code %d: %s", outcome.code, outcome.err);
 	cr_assert_str_eq(outcome.err, "");
 	const char *line = outcome.out;
@@ -433,7 +395,7 @@ Test(generate, the_command_writes_json_in_the_order_of_the_file)
 		line = end + 1;
 	}
 	cr_assert_str_eq(line, "");
-	outcome_free(&outcome);
+	process_result_free(&outcome);
 	fixture_close(&fixture);
 }
 
@@ -446,39 +408,40 @@ Test(generate, exported_weights_say_the_same)
 		("generate --model exported --tokenizer . --prompt 'Say it' --json "
 		 "--policy prefill-first --max-num-batched-tokens 600 --block-size 3"),
 	};
-	struct outcome outcomes[3];
+	struct process_result outcomes[3];
 
 	fixture_open(&fixture);
-	struct outcome exported =
-		run_quire(&fixture, "export --model . --weights dummy:5 --out exported");
+	struct process_result exported =
+		quire_run_in(fixture.folder, "export --model . --weights dummy:5 --out exported");
 	require(exported.code == 0, "%s", exported.err);
 	for (int i = 0; i < 3; i++) {
-		outcomes[i] = run_quire(&fixture, runs[i]);
+		outcomes[i] = quire_run_in(fixture.folder, runs[i]);
 		require(outcomes[i].code == 0, "%s", outcomes[i].err);
 		cr_assert_str_eq(outcomes[i].out, outcomes[0].out);
 	}
 	for (int i = 0; i < 3; i++) {
-		outcome_free(&outcomes[i]);
+		process_result_free(&outcomes[i]);
 	}
-	outcome_free(&exported);
-	exported = run_quire(&fixture, "export --model . --weights dummy:5 --out exported");
+	process_result_free(&exported);
+	exported =
+		quire_run_in(fixture.folder, "export --model . --weights dummy:5 --out exported");
 	require_equal(exported.code, 2);
 	require(strstr(exported.err, "is there already") != NULL, "%s", exported.err);
-	outcome_free(&exported);
+	process_result_free(&exported);
 	fixture_close(&fixture);
 }
 
 /* Wrong use: exit code 2, one line, nothing on stdout. */
 static void require_wrong(const struct fixture *fixture, const char *arguments, const char *part)
 {
-	struct outcome outcome = run_quire(fixture, arguments);
+	struct process_result outcome = quire_run_in(fixture->folder, arguments);
 
 	require(outcome.code == 2, "'%s': exit code %d", arguments, outcome.code);
 	cr_assert_str_eq(outcome.out, "");
 	const char *end = strchr(outcome.err, '\n');
 	require(end != NULL && end[1] == '\0', "'%s': not one line: %s", arguments, outcome.err);
 	require(strstr(outcome.err, part) != NULL, "'%s' does not say '%s'", outcome.err, part);
-	outcome_free(&outcome);
+	process_result_free(&outcome);
 }
 
 Test(generate, wrong_use_is_answered_in_one_line)
@@ -523,10 +486,10 @@ Test(generate, a_text_that_cannot_be_written_is_an_error)
 	struct fixture fixture;
 
 	fixture_open(&fixture);
-	struct outcome outcome = run_quire(
-		&fixture, "generate --model . --weights dummy:1 --prompt a --json >/dev/full");
+	struct process_result outcome = quire_run_in(fixture.folder,
+		"generate --model . --weights dummy:1 --prompt a --json >/dev/full");
 	require(outcome.code == 2, "exit code %d", outcome.code);
 	require(strstr(outcome.err, "cannot write to stdout") != NULL, "%s", outcome.err);
-	outcome_free(&outcome);
+	process_result_free(&outcome);
 	fixture_close(&fixture);
 }

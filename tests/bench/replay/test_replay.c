@@ -9,7 +9,9 @@
 #include <time.h>
 
 #include "engine/base/counter_hash.h"
+#include "engine/base/text.h"
 #include "engine/policy.h"
+#include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -23,7 +25,6 @@
 enum {
 	ROWS_MAX = 48,
 	LENGTH_MAX = 64,
-	TEXT_BYTES = 1 << 19,
 	TRACE_BLOCK = 4,
 	VOCABULARY = 1000,
 	PATH_BYTES = TEMPORARY_PATH_BYTES + 32,
@@ -123,38 +124,12 @@ static struct runner runner_of(struct scene *scene)
 
 /* ---- text ---- */
 
-struct text {
-	char *bytes;
-	size_t count;
-};
-
-__attribute__((format(printf, 2, 3))) static void write_text(
-	struct text *text, const char *format, ...)
-{
-	va_list arguments;
-
-	if (text->bytes == NULL) {
-		text->bytes = calloc(1, TEXT_BYTES);
-		require(text->bytes != NULL, "out of memory");
-	}
-	va_start(arguments, format);
-	size_t room = TEXT_BYTES - text->count;
-	int bytes = vsnprintf(text->bytes + text->count, room, format, arguments);
-	va_end(arguments);
-	require(bytes >= 0 && (size_t)bytes < room, "too much text");
-	text->count += (size_t)bytes;
-}
-
 static struct text read_text(const char *path)
 {
 	struct text text = {0};
-	FILE *file = fopen(path, "rb");
 
-	require(file != NULL, "cannot read %s", path);
-	write_text(&text, "%s", "");
-	text.count = fread(text.bytes, 1, TEXT_BYTES - 1, file);
-	text.bytes[text.count] = '\0';
-	fclose(file);
+	text.bytes = file_read(path, &text.size);
+	text.capacity = text.size + 1;
 	return text;
 }
 
@@ -365,14 +340,14 @@ static void write_step(struct naive *naive, uint64_t waiting, const struct step_
 	struct step_counts counts = batch->counts;
 
 	counts.waiting = waiting;
-	write_text(&naive->steps, "%llu\t%llu\t%llu\t%llu\t%llu\teager",
+	text_format(&naive->steps, "%llu\t%llu\t%llu\t%llu\t%llu\teager",
 		(unsigned long long)batch->step, (unsigned long long)naive->now_ns,
 		(unsigned long long)time->elapsed_ns, (unsigned long long)time->gpu_ns,
 		(unsigned long long)time->host_ns);
-#define WRITE_COUNT(column) write_text(&naive->steps, "\t%llu", (unsigned long long)counts.column);
+#define WRITE_COUNT(column) text_format(&naive->steps, "\t%llu", (unsigned long long)counts.column);
 	STEP_COUNT_LIST(WRITE_COUNT)
 #undef WRITE_COUNT
-	write_text(&naive->steps, "\n");
+	text_format(&naive->steps, "\n");
 }
 
 static void naive_step(struct naive *naive)
@@ -478,7 +453,7 @@ static void draw_row(struct prop *prop, struct text *text, uint32_t index, uint6
 	if (parent < index) {
 		snprintf(follows, sizeof(follows), "%u", parent);
 	}
-	write_text(text,
+	text_format(text,
 		"{\"chat_id\": %u, \"parent_chat_id\": %s, \"timestamp\": %llu.%09llu, "
 		"\"input_length\": %u, \"output_length\": %u, \"type\": \"text\", \"turn\": 1, "
 		"\"hash_ids\": [",
@@ -487,9 +462,9 @@ static void draw_row(struct prop *prop, struct text *text, uint32_t index, uint6
 	for (uint32_t i = 0; i < id_count; i++) {
 		/* the same ids for a family, and a tail of its own */
 		uint32_t id = i < 3 ? family * 100 + i : 1000 + index * 100 + i;
-		write_text(text, "%s%u", i == 0 ? "" : ",", id);
+		text_format(text, "%s%u", i == 0 ? "" : ",", id);
 	}
-	write_text(text, "]}\n");
+	text_format(text, "]}\n");
 	prop_log(prop, "row %u at %llu ns: %u in, %u out, follows %s, family %u", index,
 		(unsigned long long)time_ns, input, output, follows, family);
 }
@@ -510,11 +485,8 @@ static void draw_trace(struct prop *prop, struct scene *scene)
 		}
 		draw_row(prop, &text, i, time_ns, limit);
 	}
-	FILE *file = fopen(scene->trace_path, "wb");
-	require(file != NULL, "cannot write %s", scene->trace_path);
-	require_equal(fwrite(text.bytes, 1, text.count, file), text.count);
-	fclose(file);
-	free(text.bytes);
+	file_write(scene->trace_path, text.bytes, text.size);
+	text_deinit(&text);
 }
 
 static void draw_load(struct prop *prop, struct scene *scene)
@@ -610,7 +582,7 @@ static void run_naive(struct naive *naive, struct scene *scene, struct tables *t
 		"%s", error.text);
 	metrics_init(
 		&naive->metrics, &options, engine_slot_count(naive->engine), &tables->requests);
-	write_text(&naive->steps, "%s\n", STEP_COLUMNS);
+	text_add(&naive->steps, STEP_COLUMNS "\n");
 	naive_run(naive);
 }
 
@@ -658,7 +630,7 @@ static void require_same_text(
 	while (found->bytes[at] != '\0' && found->bytes[at] == expected->bytes[at]) {
 		at++;
 	}
-	if (found->count == expected->count && at == found->count) {
+	if (found->size == expected->size && at == found->size) {
 		return;
 	}
 	while (at > 0 && found->bytes[at - 1] != '\n') {
@@ -674,7 +646,7 @@ static void drop_sessions(struct text *text)
 	size_t to = 0;
 	uint32_t column = 0;
 
-	for (size_t i = 0; i < text->count; i++) {
+	for (size_t i = 0; i < text->size; i++) {
 		char c = text->bytes[i];
 		column = c == '\n' ? 0 : column + (c == '\t');
 		if (column != 1 || c == '\t') {
@@ -682,7 +654,7 @@ static void drop_sessions(struct text *text)
 		}
 	}
 	text->bytes[to] = '\0';
-	text->count = to;
+	text->size = to;
 }
 
 static struct text read_requests(const char *path)
@@ -913,7 +885,7 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 	require(replay.metrics.steps > 1000 && replay.metrics.steps < 2000, "after %llu steps",
 		(unsigned long long)replay.metrics.steps);
 	require(replay.metrics.finished > 0 && replay.metrics.unfinished > 0, "no one is left");
-	require(strncmp(whole.bytes, part.bytes, part.count) == 0, "it is no beginning");
+	require(strncmp(whole.bytes, part.bytes, part.size) == 0, "it is no beginning");
 	/* One at a time is served, and the others wait: that many it tells. */
 	require(replay.backlog_at_last_arrival > 0, "nobody waits");
 	replay_close(&replay);

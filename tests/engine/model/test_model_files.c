@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/fuzz/model_files_target.h"
+#include "tests/harness/files.h"
 #include "tests/harness/require.h"
 
 /* The body of the fuzzer, fed with good files and with damaged ones that are the same every time.
@@ -47,11 +48,12 @@ static void set_file(struct file *file, uint8_t reader, const void *bytes, size_
 
 static void read_fixture(struct file *file)
 {
-	FILE *from = fopen(QUIRE_SOURCE_DIR "/tests/fixtures/tokenizer/small.json", "rb");
-	require(from != NULL, "no fixture");
-	file->bytes[0] = FUZZ_TOKENIZER;
-	file->byte_count = 1 + fread(file->bytes + 1, 1, FILE_BYTES_MAX, from);
-	fclose(from);
+	size_t byte_count;
+	char *bytes =
+		file_read(QUIRE_SOURCE_DIR "/tests/fixtures/tokenizer/small.json", &byte_count);
+
+	set_file(file, FUZZ_TOKENIZER, bytes, byte_count);
+	free(bytes);
 }
 
 /* Texts that mean something to a reader, put where others were. */

@@ -12,6 +12,7 @@
 #include "engine/policy.h"
 #include "tests/harness/property.h"
 #include "tests/models/reference_run.h"
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 #include "tests/models/simulation.h"
 #include "tests/harness/temporary.h"
@@ -367,14 +368,14 @@ static void body_drawn(struct prop *prop, const void *context)
 	(void)context;
 	struct model_config model = tiny_model(1000);
 	struct engine_config config = simulation_draw_config(prop);
-	struct workload workload;
+	struct drawn_requests drawn;
 	struct request requests[64];
 	uint32_t count = 0;
 	struct reference_run alone, run;
 
-	workload_draw(prop, &workload, &config);
-	for (uint32_t i = 0; i < workload.request_count && count < 64; i++) {
-		const struct simulation_request *own = &workload.requests[i];
+	requests_draw(prop, &drawn, &config);
+	for (uint32_t i = 0; i < drawn.request_count && count < 64; i++) {
+		const struct simulation_request *own = &drawn.requests[i];
 		if (engine_config_fit(&config, own->prompt_count, own->max_tokens) != FIT_OK) {
 			continue;
 		}
@@ -393,7 +394,7 @@ static void body_drawn(struct prop *prop, const void *context)
 	plain.eos_token_id = config.eos_token_id;
 	struct weights *weights = open_weights(&model, "dummy:1");
 	struct reference_run_options options = {
-		.weights = weights, .engine = &plain, .seed = workload.seed, .is_alone = true};
+		.weights = weights, .engine = &plain, .seed = drawn.seed, .is_alone = true};
 	reference_run(&alone, requests, count, &options);
 	options.engine = &config;
 	options.is_alone = false;
@@ -402,7 +403,7 @@ static void body_drawn(struct prop *prop, const void *context)
 	reference_run_deinit(&run);
 	reference_run_deinit(&alone);
 	weights_close(weights);
-	workload_deinit(&workload);
+	requests_deinit(&drawn);
 }
 
 Test(reference_runner, answers_do_not_depend_on_drawn_engines, .timeout = 300)
@@ -449,14 +450,14 @@ Test(reference_runner, seeds_decide_what_is_sampled, .timeout = 60)
 
 /* ---- the same decisions as runners that compute nothing ---- */
 
-/* Runs quire with its output thrown away; returns its exit code. */
+/* Runs quire, whatever it prints; returns its exit code. */
 static int run_quire(const char *folder, const char *arguments)
 {
-	char command[2048];
-	int length = snprintf(command, sizeof(command), "cd '%s' && '%s' %s >/dev/null 2>errors",
-		folder, QUIRE_EXECUTABLE, arguments);
-	require(length > 0 && (size_t)length < sizeof(command), "the command is too long");
-	return system(command);
+	struct process_result result = quire_run_in(folder, arguments);
+	int code = result.code;
+
+	process_result_free(&result);
+	return code;
 }
 
 static void require_same_file(const char *folder, const char *a, const char *b, const char *name)

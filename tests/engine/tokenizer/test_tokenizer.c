@@ -9,29 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
 /* The fixtures are made by tests/fixtures/tokenizer/make.py, which says what they hold. */
 #define FIXTURES QUIRE_SOURCE_DIR "/tests/fixtures/tokenizer/"
-
-/* A file's text, with room for changes; owned by the caller. */
-static char *read_file(const char *path, size_t *byte_count)
-{
-	size_t capacity = 0;
-	char *text = NULL;
-	FILE *file = fopen(path, "rb");
-
-	require(file != NULL, "cannot open %s", path);
-	*byte_count = 0;
-	for (size_t got = 1; got > 0; *byte_count += got) {
-		text = memory_grow(text, &capacity, *byte_count + 4096, 1);
-		got = fread(text + *byte_count, 1, 4095, file);
-	}
-	text[*byte_count] = '\0';
-	fclose(file);
-	return text;
-}
 
 static struct tokenizer *open_fixture(const char *name)
 {
@@ -41,7 +24,7 @@ static struct tokenizer *open_fixture(const char *name)
 	size_t byte_count;
 
 	snprintf(path, sizeof(path), FIXTURES "%s.json", name);
-	char *text = read_file(path, &byte_count);
+	char *text = file_read(path, &byte_count);
 	enum status status = tokenizer_parse(&tokenizer, path, text, byte_count, &error);
 	require(status == STATUS_OK, "%s", error.text);
 	free(text);
@@ -395,7 +378,7 @@ static char *changed_json(const char *place, const char *value)
 	size_t byte_count;
 
 	snprintf(path, sizeof(path), FIXTURES "small.json");
-	char *text = read_file(path, &byte_count);
+	char *text = file_read(path, &byte_count);
 	cJSON *root = cJSON_Parse(text);
 	free(text);
 	snprintf(names, sizeof(names), "%s", place);

@@ -16,6 +16,7 @@
 
 #include <xxhash.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -522,22 +523,11 @@ Test(generator, rows_keep_their_promises_for_any_options)
 
 /* ---- the demo trace ---- */
 
-static char *read_file(const char *path, size_t *size)
-{
-	char *text = calloc(1, 1 << 20);
-	FILE *file = fopen(path, "rb");
-
-	require(file != NULL, "%s is not here", path);
-	*size = fread(text, 1, 1 << 20, file);
-	fclose(file);
-	return text;
-}
-
 /* The command as workloads/traces/README.md has it, with another --out. */
 static void read_command(char *command, size_t room, const char *out)
 {
 	size_t size;
-	char *text = read_file("workloads/traces/README.md", &size);
+	char *text = file_read("workloads/traces/README.md", &size);
 	char *from = strstr(text, "    quire trace make");
 	char *to = from == NULL ? NULL : strstr(from, "--out ");
 
@@ -558,8 +548,8 @@ Test(generator, the_demo_trace_is_what_its_command_makes)
 	snprintf(path, sizeof(path), "%s/demo.jsonl", folder);
 	read_command(command, sizeof(command), path);
 	require(system(command) == 0, "%s", command);
-	char *made = read_file(path, &made_size);
-	char *shipped = read_file("workloads/traces/demo.jsonl", &shipped_size);
+	char *made = file_read(path, &made_size);
+	char *shipped = file_read("workloads/traces/demo.jsonl", &shipped_size);
 	require_equal(made_size, shipped_size);
 	require(memcmp(made, shipped, made_size) == 0, "the demo trace differs");
 	free(made);

@@ -9,6 +9,7 @@
 
 #include <cJSON.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
@@ -348,19 +349,6 @@ Test(trace_cache, token_ids_share_as_far_as_they_are_equal)
 
 /* ---- the recorded figures ---- */
 
-static bool read_file(const char *path, char **text)
-{
-	FILE *file = fopen(path, "rb");
-
-	if (file == NULL) {
-		return false;
-	}
-	*text = calloc(1, 1 << 20);
-	require(fread(*text, 1, (1 << 20) - 1, file) > 0, "%s is empty", path);
-	fclose(file);
-	return true;
-}
-
 static void require_recorded(const cJSON *recorded, struct cache_hits hits, const char *where)
 {
 	const char *const names[] = {
@@ -397,12 +385,12 @@ static void read_references(const char *path, struct references *references)
 
 Test(trace_cache, equals_every_recorded_figure_of_the_conversation_trace)
 {
-	char *text = NULL;
+	char *text = file_read_if_there("../shared/golden/cache_conversation.json", NULL);
 	struct references references;
 	const cJSON *capacity = NULL;
 	const cJSON *policy = NULL;
 
-	if (!read_file("../shared/golden/cache_conversation.json", &text)) {
+	if (text == NULL) {
 		cr_skip_test("../shared/golden is not here");
 	}
 	cJSON *golden = cJSON_Parse(text);

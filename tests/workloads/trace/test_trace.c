@@ -11,6 +11,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -26,9 +27,7 @@ static char folder[TEMPORARY_PATH_BYTES];
 static void write_bytes(const char *name, const void *bytes, size_t size, char *path)
 {
 	temporary_write(folder, name, "", path);
-	FILE *file = fopen(path, "wb");
-	require(file != NULL && fwrite(bytes, 1, size, file) == size && fclose(file) == 0,
-		"%s cannot be written", path);
+	file_write(path, bytes, size);
 }
 
 /* Reads every row as a line of Mooncake JSONL into out. */

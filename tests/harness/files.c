@@ -1,0 +1,62 @@
+#include "tests/harness/files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "engine/base/memory.h"
+#include "tests/harness/require.h"
+
+enum { CHUNK_BYTES = 1 << 16 };
+
+char *file_read_if_there(const char *path, size_t *byte_count)
+{
+	FILE *file = fopen(path, "rb");
+	char *bytes = NULL;
+	size_t capacity = 0, count = 0;
+
+	if (file == NULL) {
+		return NULL;
+	}
+	for (size_t got = 1; got > 0; count += got) {
+		bytes = memory_grow(bytes, &capacity, count + CHUNK_BYTES + 1, 1);
+		got = fread(bytes + count, 1, CHUNK_BYTES, file);
+	}
+	require(!ferror(file) && fclose(file) == 0, "cannot read %s", path);
+	bytes[count] = '\0';
+	if (byte_count != NULL) {
+		*byte_count = count;
+	}
+	return bytes;
+}
+
+char *file_read(const char *path, size_t *byte_count)
+{
+	char *bytes = file_read_if_there(path, byte_count);
+
+	require(bytes != NULL, "cannot open %s", path);
+	return bytes;
+}
+
+void file_write(const char *path, const void *bytes, size_t byte_count)
+{
+	FILE *file = fopen(path, "wb");
+
+	require(file != NULL, "cannot open %s", path);
+	require(fwrite(bytes, 1, byte_count, file) == byte_count && fclose(file) == 0,
+		"cannot write %s", path);
+}
+
+bool file_exists(const char *path)
+{
+	struct stat info;
+
+	return stat(path, &info) == 0;
+}
+
+uint64_t file_byte_count(const char *path)
+{
+	struct stat info;
+
+	return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+}

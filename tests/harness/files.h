@@ -1,0 +1,24 @@
+#ifndef TESTS_HARNESS_FILES_H
+#define TESTS_HARNESS_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whole files of a test. What cannot be read or written ends the test. */
+
+/* The bytes of a file and a zero byte behind them; owned by the caller. *byte_count, unless NULL:
+   without the zero byte. */
+char *file_read(const char *path, size_t *byte_count);
+
+/* As file_read(), but NULL if there is no such file. */
+char *file_read_if_there(const char *path, size_t *byte_count);
+
+void file_write(const char *path, const void *bytes, size_t byte_count);
+
+bool file_exists(const char *path);
+
+/* 0 if there is no such file. */
+uint64_t file_byte_count(const char *path);
+
+#endif
