@@ -3,11 +3,12 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/shape/work.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES_PER_ELEMENT = 2, FLOPS_PER_NS_AND_TFLOP = 1000, KV_BLOCKS_MAX = 1 << 28 };
+enum { FLOPS_PER_NS_AND_TFLOP = 1000, KV_BLOCKS_MAX = 1 << 28 };
 
 /* A cost that grows with rows: fixed + max(memory + rows * memory_row, rows * flop_row), in ns. */
 struct product_price {
@@ -201,27 +202,30 @@ void cost_model_price(
 static struct product_price product_prices(const struct gpu_product *gpu,
 	struct model_product_shape shape, double times, double flop_share)
 {
-	double inputs = shape.inputs, outputs = shape.outputs;
+	const uint64_t element = 2; /* bytes, of logits too */
+	struct work weight = work_linear(0, shape.inputs, shape.outputs, element);
+	struct work row = work_linear(1, shape.inputs, shape.outputs, element);
 	double flop_rate = gpu->flop_rate * FLOPS_PER_NS_AND_TFLOP * flop_share;
 
 	return (struct product_price){
 		.fixed = gpu->floor * times,
-		.memory = BYTES_PER_ELEMENT * inputs * outputs / gpu->memory_rate * times,
-		.memory_row = BYTES_PER_ELEMENT * (inputs + outputs) / gpu->memory_rate * times,
-		.flop_row = 2 * inputs * outputs / flop_rate * times,
+		.memory = (double)weight.bytes / gpu->memory_rate * times,
+		.memory_row = (double)(row.bytes - weight.bytes) / gpu->memory_rate * times,
+		.flop_row = (double)row.flops / flop_rate * times,
 	};
 }
 
-/* Bytes that the kernels between the products move for a token in a layer: residual sum and norm
-   read two streams and write two, twice; queries and keys are read and written by norm and by
-   rotation; K and V are read and stored; gate and up are read and their product is written. */
+/* Bytes that the kernels between the linear layers move for a token in a layer, unfused: two norms
+   of residual sums, the gated activation, and the rows of qkv twice, once for norm and rotation of
+   queries and keys, once for the store. */
 static double elementwise_bytes(const struct model_config *model)
 {
-	double key_value = (double)model->num_key_value_heads * model->head_dim;
-	double query = (double)model->num_attention_heads * model->head_dim;
-	double elements = 2 * 4 * (double)model->hidden_size + 2 * 2 * (query + key_value) +
-			  2 * 2 * key_value + 3 * (double)model->intermediate_size;
-	return BYTES_PER_ELEMENT * elements;
+	uint64_t query = (uint64_t)model->num_attention_heads * model->head_dim;
+	uint64_t key = (uint64_t)model->num_key_value_heads * model->head_dim;
+
+	return (double)(2 * work_add_rms_norm(1, model->hidden_size).bytes +
+			2 * work_qk_norm_rope_store(1, query, key).bytes +
+			work_silu_mul(1, model->intermediate_size).bytes);
 }
 
 static void fill_coefficients(
@@ -231,6 +235,9 @@ static void fill_coefficients(
 	double kv_heads = model->num_key_value_heads;
 	double heads = model->num_attention_heads;
 	double prefill_rate = gpu->prefill_attention_rate * FLOPS_PER_NS_AND_TFLOP;
+	const struct attention_counts one_pair = {.pairs = 1};
+	struct work pair = work_attention(
+		&one_pair, (uint64_t)model->num_attention_heads * model->head_dim, 0);
 
 	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT; i++) {
 		bool is_in_layer = i != MODEL_PRODUCT_LM_HEAD;
@@ -245,7 +252,7 @@ static void fill_coefficients(
 	out->decode_token = kv_token_ns;
 	out->prefill_fixed = gpu->prefill_attention_fixed * layers;
 	out->prefill_token = gpu->prefill_attention_token * heads * layers;
-	out->prefill_pair = 4 * (double)model->head_dim * heads / prefill_rate * layers;
+	out->prefill_pair = (double)pair.flops / prefill_rate * layers;
 	out->prefill_context_token = kv_token_ns;
 	out->elementwise_fixed = gpu->elementwise_fixed * layers;
 	out->elementwise_token = elementwise_bytes(model) / gpu->memory_rate * layers;

@@ -1,11 +1,11 @@
 #include "bench/record/kernel_times.h"
 
 #include "bench/record/histogram.h"
-#include "bench/record/kernel_work.h"
 #include "bench/record/perfetto.h"
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
 #include "engine/profiling/nvtx.h"
+#include "engine/shape/work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -298,19 +298,32 @@ static void add_name(struct group *group, const char *name, uint64_t ns)
 	}
 }
 
+/* A decode row attends to all of its context. How many tokens the prefill rows read is not among
+   the counts of a step. */
+static struct attention_counts attention_counts(
+	const char *operation, const struct step_counts *counts)
+{
+	uint64_t decoded = counts->decode_context_tokens;
+
+	return strcmp(operation, "decode_attention") == 0
+		       ? (struct attention_counts){.contexts = decoded, .pairs = decoded}
+		       : (struct attention_counts){.pairs = counts->prefill_attention_pairs};
+}
+
 static void begin_call(struct kernel_times *times, struct group *group,
 	const struct kernel_record *record, const struct step_counts *counts)
 {
 	const char *operation = times->operations[group->operation];
-	struct kernel_work work = kernel_work_of(&times->model, operation, record->rows, counts);
+	const struct attention_counts attention = attention_counts(operation, counts);
+	struct work work = work_of_range(&times->model, operation, record->rows, &attention);
 
 	end_call(group);
 	group->is_open = true;
 	group->step = record->step;
 	group->call = record->call;
 	group->call_ns = 0;
-	group->has_bytes = group->has_bytes && (work.has_bytes || record->bytes > 0);
-	group->has_flops = group->has_flops && work.has_flops;
+	group->has_bytes = group->has_bytes && (work.bytes > 0 || record->bytes > 0);
+	group->has_flops = group->has_flops && work.flops > 0;
 	group->bytes += work.bytes;
 	group->flops += work.flops;
 }

@@ -72,7 +72,7 @@ enum { TIMELINE_BINS_MAX = 2000 };
    range the names from the outermost on, operation the innermost of them ("other": none), layer or
    `-`. A call is one execution of the range: calls, their kernels (copies and fills too), the sum
    of the kernels' durations, and mean, median and 99th percentile of a call's. bytes and flops are
-   what the operation has to move and to compute at least (bench/record/kernel_work.h), from the
+   what the operation has to move and to compute at least (engine/shape/work.h), from the
    rows that it was launched for, padding included, and the step's counts; `-` where that is not
    known. tb_per_s and tflop_per_s are these divided by sum_ns. kernel is the one that took most.
    The first line is a remark.

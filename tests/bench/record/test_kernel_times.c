@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/kernel_work.h"
 #include "reports/results/results.h"
 #include "engine/base/memory.h"
 #include "engine/profiling/nvtx.h"
@@ -441,25 +440,4 @@ Test(kernel_times, names_lose_what_the_compiler_adds)
 		require(strcmp(found, cases[i][1]) == 0, "%s: found %s, expected %s", cases[i][0],
 			found, cases[i][1]);
 	}
-}
-
-/* All products of a step together are its weights, and 2 FLOPs a weight and row. */
-Test(kernel_times, work_of_a_layer_is_that_of_its_weights)
-{
-	static const char *const products[] = {"qkv", "o", "gate_up", "down"};
-	struct model_config model;
-	struct error error = {0};
-	uint64_t flops = 0;
-
-	require(model_config_find("qwen3-8b", &model, &error) == STATUS_OK, "%s", error.text);
-	uint64_t hidden = model.hidden_size, heads = model.num_attention_heads;
-	uint64_t weights = hidden * model.head_dim * (2 * heads + 2 * model.num_key_value_heads) +
-			   3 * hidden * model.intermediate_size;
-	for (uint32_t i = 0; i < 4; i++) {
-		flops += kernel_work_of(&model, products[i], 5, &decoding).flops;
-	}
-	require_equal(flops, 2 * 5 * weights);
-	require(!kernel_work_of(&model, "qkv", 0, &decoding).has_bytes, "rows are not known");
-	require(!kernel_work_of(&model, "what", 5, &decoding).has_flops, "not known");
-	require(!kernel_work_of(&model, "prefill_attention", 5, &decoding).has_bytes, "not known");
 }

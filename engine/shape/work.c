@@ -1,0 +1,205 @@
+#include "engine/shape/work.h"
+
+#include "engine/shape/model_config.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { BF16_BYTES = 2, FLOAT_BYTES = 4, ID_BYTES = 4, FLOPS_OF_PAIR = 4 };
+
+/* Tensors of (rows, width) in bf16, each read or written once. */
+static struct work moved(uint64_t tensors, uint64_t rows, uint64_t width)
+{
+	return (struct work){.bytes = tensors * rows * width * BF16_BYTES};
+}
+
+struct work work_embedding(uint64_t rows, uint64_t width)
+{
+	struct work work = moved(2, rows, width);
+
+	work.bytes += rows * ID_BYTES;
+	return work;
+}
+
+struct work work_gather_rows(uint64_t rows, uint64_t width)
+{
+	return moved(2, rows, width);
+}
+
+struct work work_rms_norm(uint64_t rows, uint64_t width)
+{
+	return moved(2, rows, width);
+}
+
+struct work work_add_rms_norm(uint64_t rows, uint64_t width)
+{
+	return moved(4, rows, width);
+}
+
+struct work work_silu_mul(uint64_t rows, uint64_t width)
+{
+	return moved(3, rows, width);
+}
+
+struct work work_qk_norm_rope_store(uint64_t rows, uint64_t query_width, uint64_t key_width)
+{
+	return moved(2, rows, query_width + 2 * key_width);
+}
+
+struct work work_attention(
+	const struct attention_counts *counts, uint64_t query_width, uint64_t key_width)
+{
+	return (struct work){
+		.bytes = moved(2, counts->contexts, key_width).bytes +
+			 moved(2, counts->queries, query_width).bytes,
+		.flops = FLOPS_OF_PAIR * counts->pairs * query_width,
+	};
+}
+
+struct work work_linear(uint64_t rows, uint64_t inputs, uint64_t outputs, uint64_t output_bytes)
+{
+	return (struct work){
+		.bytes = inputs * outputs * BF16_BYTES +
+			 rows * (inputs * BF16_BYTES + outputs * output_bytes),
+		.flops = 2 * rows * inputs * outputs,
+	};
+}
+
+struct work work_linear_silu(uint64_t rows, uint64_t inputs, uint64_t outputs)
+{
+	/* Half of the outputs at 2 bytes each are all of them at 1. */
+	return work_linear(rows, inputs, outputs, BF16_BYTES / 2);
+}
+
+struct work work_sampler(uint64_t rows, uint64_t vocabulary_size)
+{
+	return (struct work){.bytes = rows * (vocabulary_size * FLOAT_BYTES + ID_BYTES)};
+}
+
+/* ---- ranges of the forward pass ---- */
+
+struct range {
+	const struct model_config *model;
+	uint64_t rows;
+	const struct attention_counts *attention;
+};
+
+/* The range holds the norm of layer 0 too. */
+static struct work range_embedding(const struct range *range)
+{
+	struct work work = work_embedding(range->rows, range->model->hidden_size);
+
+	work.bytes += work_rms_norm(range->rows, range->model->hidden_size).bytes;
+	return work;
+}
+
+static struct work range_norm(const struct range *range)
+{
+	return work_add_rms_norm(range->rows, range->model->hidden_size);
+}
+
+static struct work range_linear(
+	const struct range *range, enum model_product product, uint64_t output_bytes)
+{
+	struct model_product_shape shape = model_config_product(range->model, product);
+
+	return work_linear(range->rows, shape.inputs, shape.outputs, output_bytes);
+}
+
+static struct work range_qkv(const struct range *range)
+{
+	return range_linear(range, MODEL_PRODUCT_QKV, BF16_BYTES);
+}
+
+static struct work range_o(const struct range *range)
+{
+	return range_linear(range, MODEL_PRODUCT_O, BF16_BYTES);
+}
+
+/* Some steps fuse the activation with it, so that is the least that it writes. */
+static struct work range_gate_up(const struct range *range)
+{
+	struct model_product_shape shape =
+		model_config_product(range->model, MODEL_PRODUCT_GATE_UP);
+
+	return work_linear_silu(range->rows, shape.inputs, shape.outputs);
+}
+
+static struct work range_down(const struct range *range)
+{
+	return range_linear(range, MODEL_PRODUCT_DOWN, BF16_BYTES);
+}
+
+static struct work range_lm_head(const struct range *range)
+{
+	return range_linear(range, MODEL_PRODUCT_LM_HEAD, FLOAT_BYTES);
+}
+
+static uint64_t query_width(const struct model_config *model)
+{
+	return (uint64_t)model->num_attention_heads * model->head_dim;
+}
+
+static uint64_t key_width(const struct model_config *model)
+{
+	return (uint64_t)model->num_key_value_heads * model->head_dim;
+}
+
+static struct work range_store(const struct range *range)
+{
+	return work_qk_norm_rope_store(
+		range->rows, query_width(range->model), key_width(range->model));
+}
+
+static struct work range_attention(const struct range *range)
+{
+	struct attention_counts counts = *range->attention;
+
+	counts.queries = range->rows;
+	struct work work =
+		work_attention(&counts, query_width(range->model), key_width(range->model));
+	work.bytes = counts.contexts > 0 ? work.bytes : 0;
+	return work;
+}
+
+static struct work range_silu_mul(const struct range *range)
+{
+	return work_silu_mul(range->rows, range->model->intermediate_size);
+}
+
+static struct work range_sampler(const struct range *range)
+{
+	return work_sampler(range->rows, range->model->vocab_size);
+}
+
+struct work work_of_range(const struct model_config *model, const char *name, uint64_t rows,
+	const struct attention_counts *attention)
+{
+	static const struct {
+		const char *name;
+		struct work (*work)(const struct range *range);
+		bool has_no_rows; /* known even where the rows are not */
+	} ranges[] = {
+		{"embedding", range_embedding, false},
+		{"input_norm", range_norm, false},
+		{"qkv", range_qkv, false},
+		{"qk_norm_rope_store", range_store, false},
+		{"decode_attention", range_attention, true},
+		{"prefill_attention", range_attention, true},
+		{"o", range_o, false},
+		{"post_norm", range_norm, false},
+		{"gate_up", range_gate_up, false},
+		{"silu_mul", range_silu_mul, false},
+		{"down", range_down, false},
+		{"lm_head", range_lm_head, false},
+		{"sampler", range_sampler, false},
+	};
+	const struct range range = {model, rows, attention};
+
+	for (uint32_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		if (strcmp(ranges[i].name, name) == 0 && (rows > 0 || ranges[i].has_no_rows)) {
+			return ranges[i].work(&range);
+		}
+	}
+	return (struct work){0};
+}

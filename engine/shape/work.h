@@ -1,0 +1,61 @@
+#ifndef ENGINE_SHAPE_WORK_H
+#define ENGINE_SHAPE_WORK_H
+
+#include <stdint.h>
+
+struct model_config;
+
+/* What an operation has to move and to compute at least, however it is implemented. The kernel
+   benchmark, the times of a run's kernels and the cost model all divide by these numbers.
+
+   bytes: every tensor that is read or written, once: 2 an element of a tensor in bf16, 4 an id or
+   a float32. Caches can make it less than what crosses the memory bus, and a kernel may move more.
+   flops: 2 for each multiplication and addition of a linear layer or of attention. Operations that
+   memory bounds have 0; their arithmetic is not counted. */
+
+struct work {
+	uint64_t bytes; /* 0: unknown */
+	uint64_t flops; /* 0: not counted */
+};
+
+/* Rows of `width` elements in, as many out; embedding reads an id a row too. */
+struct work work_embedding(uint64_t rows, uint64_t width);
+struct work work_gather_rows(uint64_t rows, uint64_t width);
+struct work work_rms_norm(uint64_t rows, uint64_t width);
+
+/* Reads the rows and the residual stream, writes the sum and its norm. */
+struct work work_add_rms_norm(uint64_t rows, uint64_t width);
+
+/* Reads gate and up, writes their product. width: of each of the three. */
+struct work work_silu_mul(uint64_t rows, uint64_t width);
+
+/* Reads queries, keys and values, writes queries and the pool. query_width, key_width: elements of
+   all query heads and of all key/value heads. */
+struct work work_qk_norm_rope_store(uint64_t rows, uint64_t query_width, uint64_t key_width);
+
+struct attention_counts {
+	uint64_t contexts; /* tokens whose keys and values are read, once for each sequence */
+	uint64_t queries;  /* tokens that attend */
+	uint64_t pairs;	   /* of a query and a token that it attends to */
+};
+
+/* Reads queries, keys and values, writes one output for each query. */
+struct work work_attention(
+	const struct attention_counts *counts, uint64_t query_width, uint64_t key_width);
+
+/* Reads the weight (outputs, inputs) and rows, writes rows of output_bytes an element. */
+struct work work_linear(uint64_t rows, uint64_t inputs, uint64_t outputs, uint64_t output_bytes);
+
+/* A linear layer with silu_mul() behind it: half of the outputs are written. */
+struct work work_linear_silu(uint64_t rows, uint64_t inputs, uint64_t outputs);
+
+/* Reads logits in float32, writes an id. */
+struct work work_sampler(uint64_t rows, uint64_t vocabulary_size);
+
+/* The work of one range of the forward pass (engine/runners/cuda_forward.c), by its name; layered
+   operations are those of one layer. rows: that it computes, 0 when unknown. attention: of the
+   step; contexts 0 when unknown. Zero for a name that is no operation. */
+struct work work_of_range(const struct model_config *model, const char *name, uint64_t rows,
+	const struct attention_counts *attention);
+
+#endif

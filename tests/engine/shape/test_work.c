@@ -1,0 +1,92 @@
+#include <criterion/criterion.h>
+
+#include "engine/shape/model_config.h"
+#include "engine/shape/work.h"
+#include "tests/harness/require.h"
+
+static const struct attention_counts NO_ATTENTION = {0};
+
+static struct model_config model_named(const char *name)
+{
+	struct model_config model;
+	struct error error = {0};
+
+	require(model_config_find(name, &model, &error) == STATUS_OK, "%s", error.text);
+	return model;
+}
+
+Test(work, attention_reads_keys_and_values_once)
+{
+	/* 256 sequences of 1,024 tokens, 8 key/value heads of 128: 1 GiB of keys and values, and
+	   2 MiB of queries and outputs; 4 operations for each pair and each of 16 * 128 numbers. */
+	const struct attention_counts counts = {
+		.contexts = 256 * 1024, .queries = 256, .pairs = 256 * 1024};
+	struct work work = work_attention(&counts, 16 * 128, 8 * 128);
+
+	require_equal(work.bytes, (UINT64_C(1) << 30) + (2 << 20));
+	require_equal(work.flops, UINT64_C(4) * 256 * 1024 * 16 * 128);
+}
+
+Test(work, linear_layers_read_their_weight_once)
+{
+	struct work none = work_linear(0, 1024, 4096, 2), some = work_linear(3, 1024, 4096, 2);
+
+	require_equal(none.bytes, 2 * 1024 * 4096);
+	require_equal(none.flops, 0);
+	require_equal(some.bytes - none.bytes, 3 * 2 * (1024 + 4096));
+	require_equal(some.flops, 2 * 3 * 1024 * 4096);
+	require_equal(work_linear(3, 1024, 4096, 4).bytes - some.bytes, 3 * 2 * 4096);
+	/* The fused activation writes half of the outputs and computes all of them. */
+	struct work silu = work_linear_silu(3, 1024, 4096);
+	require_equal(some.bytes - silu.bytes, 3 * 4096);
+	require_equal(silu.flops, some.flops);
+}
+
+Test(work, operations_on_rows_move_their_tensors)
+{
+	require_equal(work_embedding(5, 8).bytes, 5 * (2 * 8 * 2 + 4));
+	require_equal(work_gather_rows(5, 8).bytes, 5 * 2 * 8 * 2);
+	require_equal(work_rms_norm(5, 8).bytes, 5 * 2 * 8 * 2);
+	require_equal(work_add_rms_norm(5, 8).bytes, 5 * 4 * 8 * 2);
+	require_equal(work_silu_mul(5, 8).bytes, 5 * 3 * 8 * 2);
+	require_equal(work_qk_norm_rope_store(5, 64, 16).bytes, 5 * 2 * (64 + 2 * 16) * 2);
+	require_equal(work_sampler(5, 99).bytes, 5 * (99 * 4 + 4));
+	require_equal(work_sampler(5, 99).flops, 0);
+}
+
+/* All linear layers of a step together are its weights, and 2 FLOPs a weight and row. */
+Test(work, ranges_of_a_layer_have_the_work_of_its_weights)
+{
+	static const char *const layers[] = {"qkv", "o", "gate_up", "down"};
+	struct model_config model = model_named("qwen3-8b");
+	uint64_t hidden = model.hidden_size, heads = model.num_attention_heads;
+	uint64_t weights = hidden * model.head_dim * (2 * heads + 2 * model.num_key_value_heads) +
+			   3 * hidden * model.intermediate_size;
+	uint64_t flops = 0;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		flops += work_of_range(&model, layers[i], 5, &NO_ATTENTION).flops;
+	}
+	require_equal(flops, 2 * 5 * weights);
+}
+
+Test(work, ranges_without_counts_are_unknown)
+{
+	struct model_config model = model_named("qwen3-0.6b");
+	const struct attention_counts pairs = {.pairs = 7};
+	const struct attention_counts both = {.contexts = 100, .pairs = 100};
+
+	require_equal(work_of_range(&model, "qkv", 0, &NO_ATTENTION).bytes, 0);
+	require_equal(work_of_range(&model, "what", 5, &both).flops, 0);
+	require_equal(work_of_range(&model, "what", 5, &both).bytes, 0);
+	require_equal(work_of_range(&model, "prefill_attention", 5, &pairs).bytes, 0);
+	require_equal(work_of_range(&model, "prefill_attention", 5, &pairs).flops,
+		UINT64_C(4) * 7 * 16 * 128);
+	require_equal(work_of_range(&model, "decode_attention", 5, &both).bytes,
+		2 * (2 * 100 * 8 * 128 + 2 * 5 * 16 * 128));
+	/* Its range is that of the embedding and of the first norm. */
+	require_equal(work_of_range(&model, "embedding", 5, &NO_ATTENTION).bytes,
+		work_embedding(5, 1024).bytes + work_rms_norm(5, 1024).bytes);
+	require_equal(work_of_range(&model, "lm_head", 5, &NO_ATTENTION).bytes,
+		work_linear(5, 1024, 151936, 4).bytes);
+}
