@@ -158,7 +158,7 @@ struct step_decisions engine_pending_rejections(const struct engine *engine)
 uint32_t engine_token_count(const struct engine *engine, const struct sequence *sequence)
 {
 	uint64_t passes =
-		sequence->is_decoding ? engine->scheduler.decode_clock - sequence->decode_clock : 0;
+		sequence->is_decoding ? engine->scheduler.window.clock - sequence->decode_clock : 0;
 
 	return sequence->token_count + (uint32_t)passes;
 }

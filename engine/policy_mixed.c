@@ -40,7 +40,7 @@ static void mixed_schedule(struct scheduler *scheduler)
 {
 	const struct engine_config *config = &scheduler->config;
 	uint32_t preemptions = scheduler_place_decodes(scheduler);
-	uint32_t budget = config->max_num_batched_tokens - scheduler->decode_count;
+	uint32_t budget = config->max_num_batched_tokens - scheduler->window.count;
 	struct sequence *last = scheduler->running.tail;
 
 	if (last != NULL && !last->is_decoding) {

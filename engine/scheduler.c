@@ -8,51 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- queues ---- */
-
-static void queue_push_back(struct sequence_queue *queue, struct sequence *sequence)
-{
-	sequence->previous = queue->tail;
-	sequence->next = NULL;
-	if (queue->tail == NULL) {
-		queue->head = sequence;
-	} else {
-		queue->tail->next = sequence;
-	}
-	queue->tail = sequence;
-	queue->count++;
-}
-
-static void queue_push_front(struct sequence_queue *queue, struct sequence *sequence)
-{
-	sequence->previous = NULL;
-	sequence->next = queue->head;
-	if (queue->head == NULL) {
-		queue->tail = sequence;
-	} else {
-		queue->head->previous = sequence;
-	}
-	queue->head = sequence;
-	queue->count++;
-}
-
-static void queue_remove(struct sequence_queue *queue, struct sequence *sequence)
-{
-	if (sequence->previous == NULL) {
-		queue->head = sequence->next;
-	} else {
-		sequence->previous->next = sequence->next;
-	}
-	if (sequence->next == NULL) {
-		queue->tail = sequence->previous;
-	} else {
-		sequence->next->previous = sequence->previous;
-	}
-	sequence->previous = NULL;
-	sequence->next = NULL;
-	queue->count--;
-}
-
 /* ---- rows ---- */
 
 static uint32_t row_take(struct scheduler *scheduler)
@@ -73,158 +28,6 @@ static void row_release(struct scheduler *scheduler, struct sequence *sequence)
 	sequence->row = SEQUENCE_NO_ROW;
 }
 
-/* ---- the due wheel ---- */
-
-/* Decode passes from now until one in which the sequence begins a block, fills one or ends; 0 is
-   the pass to come. Settled sequences only. */
-static uint64_t passes_until_due(const struct sequence *sequence, uint32_t block_size)
-{
-	uint32_t begun =
-		(sequence->token_count - 1) % block_size; /* tokens before the last in its block */
-	uint32_t until_end =
-		sequence->prompt_count + sequence->max_tokens - 1 - sequence->token_count;
-	uint32_t until_block = begun == 0 ? 0 : block_size - 1 - begun;
-
-	return u32_min(until_block, until_end);
-}
-
-/* Files a settled sequence under the first decode pass at or after `clock` that concerns it. */
-static void due_file(struct scheduler *scheduler, struct sequence *sequence)
-{
-	uint64_t due =
-		scheduler->decode_clock + passes_until_due(sequence, scheduler->config.block_size);
-	struct sequence **list = &scheduler->due_wheel[due & scheduler->due_mask];
-
-	sequence->due_clock = due;
-	sequence->is_due_listed = true;
-	sequence->due_previous = NULL;
-	sequence->due_next = *list;
-	if (*list != NULL) {
-		(*list)->due_previous = sequence;
-	}
-	*list = sequence;
-}
-
-static void due_unfile(struct scheduler *scheduler, struct sequence *sequence)
-{
-	if (sequence->due_previous == NULL) {
-		scheduler->due_wheel[sequence->due_clock & scheduler->due_mask] =
-			sequence->due_next;
-	} else {
-		sequence->due_previous->due_next = sequence->due_next;
-	}
-	if (sequence->due_next != NULL) {
-		sequence->due_next->due_previous = sequence->due_previous;
-	}
-	sequence->is_due_listed = false;
-}
-
-static int compare_admission(const void *a, const void *b)
-{
-	const struct sequence *first = *(const struct sequence *const *)a;
-	const struct sequence *second = *(const struct sequence *const *)b;
-
-	return (first->admission > second->admission) - (first->admission < second->admission);
-}
-
-/* The sequences that the coming decode pass must visit, in queue order, into due_scratch. */
-static uint32_t due_collect(struct scheduler *scheduler)
-{
-	uint32_t count = 0;
-
-	if (scheduler->is_computing) {
-		struct sequence *sequence = scheduler->running.head;
-		for (; count < scheduler->decode_count; sequence = sequence->next) {
-			scheduler->due_scratch[count++] = sequence;
-		}
-		return count;
-	}
-	struct sequence *sequence =
-		scheduler->due_wheel[scheduler->decode_clock & scheduler->due_mask];
-	for (; sequence != NULL; sequence = sequence->due_next) {
-		scheduler->due_scratch[count++] = sequence;
-	}
-	if (count > 1) {
-		qsort(scheduler->due_scratch, count, sizeof(struct sequence *), compare_admission);
-	}
-	return count;
-}
-
-/* ---- the decode window ---- */
-
-static uint32_t tokens_at(const struct sequence *sequence, uint64_t decode_clock)
-{
-	return sequence->token_count + (uint32_t)(decode_clock - sequence->decode_clock);
-}
-
-/* All in the window grow alike, so who is the longest stays it until it leaves or a longer one
-   enters; only after the former has the window to be looked through. */
-static uint32_t longest_context(struct scheduler *scheduler)
-{
-	struct sequence *sequence = scheduler->running.head;
-
-	if (scheduler->decode_count == 0) {
-		return 0;
-	}
-	if (scheduler->decode_longest == NULL) {
-		scheduler->decode_longest = sequence;
-		for (uint32_t i = 1; i < scheduler->decode_count; i++) {
-			sequence = sequence->next;
-			if (tokens_at(sequence, scheduler->decode_clock) >
-				tokens_at(scheduler->decode_longest, scheduler->decode_clock)) {
-				scheduler->decode_longest = sequence;
-			}
-		}
-	}
-	return tokens_at(scheduler->decode_longest, scheduler->decode_clock);
-}
-
-static void window_enter(struct scheduler *scheduler, struct sequence *sequence)
-{
-	sequence->is_decoding = true;
-	sequence->decode_clock = scheduler->decode_clock;
-	if (scheduler->decode_longest != NULL &&
-		sequence->token_count >
-			tokens_at(scheduler->decode_longest, scheduler->decode_clock)) {
-		scheduler->decode_longest = sequence;
-	}
-	scheduler->window_tail = sequence;
-	scheduler->decode_count++;
-	scheduler->decode_context += sequence->token_count;
-	due_file(scheduler, sequence);
-}
-
-static void window_leave(struct scheduler *scheduler, struct sequence *sequence)
-{
-	sequence_settle(sequence, scheduler->decode_clock);
-	if (scheduler->window_tail == sequence) {
-		scheduler->window_tail = sequence->previous;
-	}
-	if (scheduler->decode_longest == sequence) {
-		scheduler->decode_longest = NULL;
-	}
-	scheduler->decode_count--;
-	scheduler->decode_context -= sequence->token_count;
-	sequence->is_decoding = false;
-	if (sequence->is_due_listed) {
-		due_unfile(scheduler, sequence);
-	}
-}
-
-/* Lets running sequences with computed prompts into the window while it has room. */
-static void window_extend(struct scheduler *scheduler)
-{
-	while (scheduler->decode_count < scheduler->config.max_num_seqs) {
-		struct sequence *next = scheduler->window_tail == NULL
-						? scheduler->running.head
-						: scheduler->window_tail->next;
-		if (next == NULL || !next->is_prompt_computed) {
-			break;
-		}
-		window_enter(scheduler, next);
-	}
-}
-
 /* ---- life and death ---- */
 
 void scheduler_init(
@@ -241,10 +44,7 @@ void scheduler_init(
 	scheduler->pool_capacity = scheduler->max_running + 2 * config->max_num_seqs;
 	scheduler->pool = memory_take(scheduler->pool_capacity, sizeof(struct sequence));
 
-	uint64_t wheel = u64_power_of_two_at_least((uint64_t)config->block_size + 1);
-	scheduler->due_wheel = memory_take(wheel, sizeof(struct sequence *));
-	scheduler->due_mask = wheel - 1;
-	scheduler->due_scratch = memory_take(config->max_num_seqs, sizeof(struct sequence *));
+	window_init(&scheduler->window, config->max_num_seqs, config->block_size);
 
 	scheduler->row_words = u32_from(u64_divide_up(scheduler->max_running, 64));
 	scheduler->free_rows = memory_take(scheduler->row_words, sizeof(uint64_t));
@@ -268,8 +68,7 @@ void scheduler_deinit(struct scheduler *scheduler)
 	block_manager_deinit(&scheduler->blocks);
 	batch_deinit(&scheduler->batch);
 	free(scheduler->pool);
-	free(scheduler->due_wheel);
-	free(scheduler->due_scratch);
+	window_deinit(&scheduler->window);
 	free(scheduler->free_rows);
 	free(scheduler->placements);
 	free(scheduler->events.events);
@@ -389,7 +188,7 @@ static void block_given(
 static void preempt(struct scheduler *scheduler, struct sequence *sequence)
 {
 	if (sequence->is_decoding) {
-		window_leave(scheduler, sequence);
+		window_leave(&scheduler->window, sequence);
 	}
 	record_sequence(scheduler, EVENT_PREEMPT, sequence, sequence->computed_count,
 		sequence->block_count);
@@ -419,17 +218,15 @@ static bool make_room(struct scheduler *scheduler, struct sequence *sequence)
 	return true;
 }
 
-uint32_t scheduler_place_decodes(struct scheduler *scheduler)
+/* Gives each collected sequence a row, and a block where its token begins one. */
+static void place_due(struct scheduler *scheduler, uint32_t due_count)
 {
-	struct step_counts *counts = &scheduler->batch.counts;
-	uint32_t count = due_collect(scheduler);
-
-	for (uint32_t i = 0; i < count; i++) {
-		struct sequence *sequence = scheduler->due_scratch[i];
+	for (uint32_t i = 0; i < due_count; i++) {
+		struct sequence *sequence = scheduler->window.due[i];
 		if (!sequence->is_decoding) {
 			continue; /* preempted by an older one in this very pass */
 		}
-		sequence_settle(sequence, scheduler->decode_clock);
+		sequence_settle(sequence, scheduler->window.clock);
 		if (!make_room(scheduler, sequence)) {
 			continue;
 		}
@@ -438,11 +235,23 @@ uint32_t scheduler_place_decodes(struct scheduler *scheduler)
 		}
 		place(scheduler, sequence, sequence->token_count - 1, 1, true);
 	}
-	counts->decode_rows = scheduler->decode_count;
-	counts->sampled_rows += scheduler->decode_count;
-	counts->decode_context_tokens = scheduler->decode_context;
-	counts->decode_longest_context = longest_context(scheduler);
-	scheduler->has_decode_pass = scheduler->decode_count > 0;
+}
+
+uint32_t scheduler_place_decodes(struct scheduler *scheduler)
+{
+	struct step_counts *counts = &scheduler->batch.counts;
+	struct decode_window *window = &scheduler->window;
+
+	if (scheduler->is_computing) {
+		place_due(scheduler, window_collect_all(window, &scheduler->running));
+	} else if (window_has_due(window)) {
+		place_due(scheduler, window_collect_due(window));
+	}
+	counts->decode_rows = window->count;
+	counts->sampled_rows += window->count;
+	counts->decode_context_tokens = window->context;
+	counts->decode_longest_context = window_longest_context(window, &scheduler->running);
+	scheduler->has_decode_pass = window->count > 0;
 	return (uint32_t)counts->preemptions;
 }
 
@@ -534,7 +343,7 @@ void scheduler_schedule(struct scheduler *scheduler)
 static void finish(struct scheduler *scheduler, struct sequence *sequence)
 {
 	if (sequence->is_decoding) {
-		window_leave(scheduler, sequence);
+		window_leave(&scheduler->window, sequence);
 	}
 	record_sequence(scheduler, EVENT_FINISH, sequence, sequence_completion_count(sequence),
 		sequence->block_count);
@@ -553,7 +362,7 @@ static bool advance(
 
 	sequence->scheduled_count = 0;
 	if (placement->is_decode) {
-		sequence_settle(sequence, scheduler->decode_clock);
+		sequence_settle(sequence, scheduler->window.clock);
 	} else {
 		sequence->computed_count += placement->count;
 		sequence->token_count += placement->is_sampled;
@@ -588,24 +397,21 @@ void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids
 	check((token_ids != NULL) == scheduler->is_computing);
 	recycle(scheduler);
 	if (scheduler->has_decode_pass) {
-		scheduler->decode_clock++;
-		scheduler->decode_context += scheduler->decode_count;
+		window_advance(&scheduler->window);
 	}
 	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
 		const struct placement *placement = &scheduler->placements[i];
 		struct sequence *sequence = placement->sequence;
 		if (advance(scheduler, placement, token_ids)) {
 			finish(scheduler, sequence);
-		} else if (sequence->is_due_listed &&
-			   sequence->due_clock < scheduler->decode_clock) {
-			due_unfile(scheduler, sequence);
-			due_file(scheduler, sequence);
+		} else {
+			window_refile(&scheduler->window, sequence);
 		}
 		if (token_ids != NULL && placement->is_sampled) {
 			token_ids++;
 		}
 	}
-	window_extend(scheduler);
+	window_extend(&scheduler->window, &scheduler->running);
 	scheduler->step++;
 	scheduler->events_are_past = true;
 }
@@ -619,121 +425,4 @@ const struct sequence *scheduler_take_finished(struct scheduler *scheduler)
 		queue_push_back(&scheduler->taken, sequence);
 	}
 	return sequence;
-}
-
-/* ---- invariants ---- */
-
-static void queue_check(const struct sequence_queue *queue, enum sequence_status status)
-{
-	const struct sequence *previous = NULL;
-	uint32_t count = 0;
-
-	for (const struct sequence *s = queue->head; s != NULL; s = s->next) {
-		check(s->previous == previous);
-		check(s->status == status);
-		check(count < queue->count);
-		check((s->row != SEQUENCE_NO_ROW) == (status == SEQUENCE_RUNNING));
-		check(status == SEQUENCE_RUNNING || s->block_count == 0);
-		check(status == SEQUENCE_RUNNING || !s->is_decoding);
-		previous = s;
-		count++;
-	}
-	check(queue->tail == previous);
-	check(queue->count == count);
-}
-
-static void running_sequence_check(const struct scheduler *scheduler, const struct sequence *s)
-{
-	struct sequence settled = *s;
-	const struct engine_config *config = &scheduler->config;
-
-	sequence_settle(&settled, scheduler->decode_clock);
-	check(settled.token_count <= settled.token_capacity);
-	check(settled.computed_count < settled.token_count);
-	check(settled.cached_count <= settled.computed_count || settled.scheduled_count > 0);
-	check(settled.cached_count % config->block_size == 0);
-	check((uint64_t)settled.block_count * config->block_size >= settled.computed_count);
-	check(settled.row < scheduler->max_running);
-	for (uint32_t i = 0; i < settled.block_count; i++) {
-		check(settled.block_table[i] < config->kv_block_count);
-	}
-	if (settled.is_decoding) {
-		check(settled.computed_count + 1 == settled.token_count);
-		check(settled.is_due_listed);
-		check(settled.due_clock >= scheduler->decode_clock);
-		check(settled.due_clock - scheduler->decode_clock <= scheduler->due_mask);
-	}
-}
-
-static void window_check(const struct scheduler *scheduler)
-{
-	const struct sequence *last = NULL;
-	uint32_t count = 0;
-	uint64_t context = 0;
-	uint64_t admission = 0;
-	uint32_t longest = 0;
-
-	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
-		check(s == scheduler->running.head || s->admission > admission);
-		admission = s->admission;
-		if (!s->is_decoding) {
-			continue;
-		}
-		check(last == s->previous); /* the window has no gap */
-		context += tokens_at(s, scheduler->decode_clock);
-		longest = u32_max(longest, tokens_at(s, scheduler->decode_clock));
-		last = s;
-		count++;
-	}
-	check(scheduler->window_tail == last);
-	check(scheduler->decode_count == count);
-	check(scheduler->decode_context == context);
-	check(scheduler->decode_longest == NULL ||
-		(scheduler->decode_longest->is_decoding &&
-			tokens_at(scheduler->decode_longest, scheduler->decode_clock) == longest));
-	check(count <= scheduler->config.max_num_seqs);
-}
-
-/* Every reference to a block is an entry of a running sequence's table, and every row is free or
-   one sequence's. */
-static void holdings_check(const struct scheduler *scheduler)
-{
-	const struct block_manager *blocks = &scheduler->blocks;
-	uint32_t *held = memory_take(blocks->block_count, sizeof(*held));
-	uint64_t *rows = memory_take(scheduler->row_words, sizeof(*rows));
-	uint32_t row_count = 0;
-
-	memcpy(rows, scheduler->free_rows, scheduler->row_words * sizeof(*rows));
-	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
-		uint64_t bit = UINT64_C(1) << (s->row % 64);
-		check((rows[s->row / 64] & bit) == 0);
-		rows[s->row / 64] |= bit;
-		for (uint32_t i = 0; i < s->block_count; i++) {
-			held[s->block_table[i]]++;
-		}
-	}
-	for (uint32_t id = 0; id < blocks->block_count; id++) {
-		check(blocks->blocks[id].reference_count == held[id]);
-	}
-	for (uint32_t word = 0; word < scheduler->row_words; word++) {
-		row_count += (uint32_t)__builtin_popcountll(rows[word]);
-	}
-	check(row_count == scheduler->max_running);
-	free(held);
-	free(rows);
-}
-
-void scheduler_check(const struct scheduler *scheduler)
-{
-	block_manager_check(&scheduler->blocks);
-	queue_check(&scheduler->waiting, SEQUENCE_WAITING);
-	queue_check(&scheduler->running, SEQUENCE_RUNNING);
-	queue_check(&scheduler->finished, SEQUENCE_FINISHED);
-	queue_check(&scheduler->taken, SEQUENCE_FINISHED);
-	check(scheduler->running.count <= scheduler->max_running);
-	window_check(scheduler);
-	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
-		running_sequence_check(scheduler, s);
-	}
-	holdings_check(scheduler);
 }

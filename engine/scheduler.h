@@ -8,34 +8,22 @@
 #include "engine/block_manager.h"
 #include "engine/config.h"
 #include "engine/event.h"
-#include "engine/sequence.h"
+#include "engine/sequence_queue.h"
+#include "engine/window.h"
 
 /* Queues of sequences and the moves between them.
 
-       add ─► waiting ──admit──► running ──finish──► finished ─► take
-		 ▲ head             │ tail
-		 └─────preempt──────┘
+       add ─► waiting ──admit──► running ──finish──► finished ─► taken ─► unused
+                 ▲ head             │ tail
+                 └─────preempt──────┘
 
    The running queue is in order of admission. Its leading sequences whose prompts are computed form
-   the decode window, at most max_num_seqs long: each decode pass gives every one of them a token.
+   the decode window (engine/window.h): each decode pass gives every one of them a token. A runner
+   that computes needs every row filled, so for it a pass visits the whole window; otherwise it
+   visits only the sequences that need something. The decisions are the same. */
 
-       running   | s s s s s s s s | s s s |         decode_count = 8, the rest waits its turn
-		 └─ decode window ─┘
-
-   A pass costs nothing for a sequence that needs nothing. What one will need is known ahead: a new
-   block at a block's first token, registration at its last, its end at max_tokens. So each sequence
-   of the window is filed under the decode pass in which that happens (the due wheel), a pass visits
-   the sequences due in it, in queue order, and the others are settled when next looked at. A runner
-   that computes needs every row filled, so then every sequence of the window is visited; the
-   decisions are the same. */
-
-struct sequence_queue {
-	struct sequence *head, *tail;
-	uint32_t count;
-};
-
-/* A sequence that the current step touches: all its prefill rows, and its decode rows that are due
-   (all, for a computing runner), in queue order. */
+/* A row of the current step, in queue order: every prefill row, and the decode rows that are due
+   (all of them for a computing runner). */
 struct placement {
 	struct sequence *sequence;
 	uint32_t first; /* tokens [first, first + count) are computed */
@@ -54,17 +42,10 @@ struct scheduler {
 	uint32_t pool_capacity;
 	uint32_t pool_count;
 	struct sequence_queue unused, waiting, running, finished;
-	struct sequence_queue taken; /* finished and handed out, not recycled yet */
+	struct sequence_queue taken; /* finished and given to the caller, not recycled yet */
 
-	uint64_t decode_clock;		 /* decode passes completed */
-	struct sequence *window_tail;	 /* last sequence of the decode window, NULL: empty */
-	uint32_t decode_count;		 /* sequences in the window */
-	uint64_t decode_context;	 /* their tokens, as of decode_clock */
-	struct sequence *decode_longest; /* of the window, or NULL: not known */
-	bool has_decode_pass;		 /* this step decodes */
-	struct sequence **due_wheel;	 /* (due_mask + 1) lists by decode pass */
-	uint64_t due_mask;
-	struct sequence **due_scratch; /* (max_num_seqs) */
+	struct decode_window window;
+	bool has_decode_pass; /* this step decodes */
 
 	uint64_t *free_rows; /* (row_words) bit set: row is free; the lowest is given */
 	uint32_t row_words;
@@ -109,14 +90,15 @@ void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids
    postprocessed. */
 const struct sequence *scheduler_take_finished(struct scheduler *scheduler);
 
-/* Every invariant of queues, window, wheel, rows, sequences, and the block manager's own. */
+/* Every invariant of queues, window, rows, sequences, and the block manager's own
+   (engine/scheduler_check.c). */
 void scheduler_check(const struct scheduler *scheduler);
 
 /* ---- for policies ---- */
 
-/* Gives every sequence of the window its token, oldest first, registers blocks it fills, and
-   preempts from the back of the running queue where a block is missing, the needy one last. Returns
-   the number of preemptions. */
+/* Gives every sequence of the window its token, oldest first, and registers the blocks that this
+   fills. Where a block is missing, sequences are preempted from the back of the running queue, at
+   last the one that needs the block. Returns the number of preemptions. */
 uint32_t scheduler_place_decodes(struct scheduler *scheduler);
 
 /* Whether blocks are free for a waiting sequence's uncached tokens; *hit_count is the number of

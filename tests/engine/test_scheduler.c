@@ -356,19 +356,19 @@ static void damage(struct scheduler *real, uint32_t kind)
 		head->row = head->next->row;
 		break;
 	case 5:
-		real->decode_count--;
+		real->window.count--;
 		break;
 	case 6:
-		real->decode_context++;
+		real->window.context++;
 		break;
 	case 7:
 		head->is_decoding = false;
 		break;
 	case 8:
-		real->window_tail = head;
+		real->window.tail = head;
 		break;
 	case 9:
-		head->due_clock = real->decode_clock + real->due_mask + 1;
+		head->due_clock = real->window.clock + real->window.wheel_mask + 1;
 		break;
 	case 10:
 		head->block_table[0] = head->next->block_table[0];
@@ -389,7 +389,7 @@ static void damage(struct scheduler *real, uint32_t kind)
 		real->waiting.head->block_count = 1;
 		break;
 	case 16:
-		real->decode_longest = real->waiting.head;
+		real->window.longest = real->waiting.head;
 		break;
 	default:
 		head->is_due_listed = false;

@@ -371,7 +371,7 @@ static void same_sequence(const struct scheduler_model *model, const struct sche
 	const struct sequence *found, const struct model_sequence *expected, bool is_running)
 {
 	struct sequence settled = *found;
-	sequence_settle(&settled, real->decode_clock);
+	sequence_settle(&settled, real->window.clock);
 	require_equal(settled.request, expected->request);
 	require(&real->pool[settled.slot] == found, "a sequence is not where it says it is");
 	require_equal(settled.prompt_count, expected->prompt_count);

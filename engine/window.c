@@ -1,0 +1,204 @@
+#include "engine/window.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void window_init(struct decode_window *window, uint32_t max_count, uint32_t block_size)
+{
+	/* A sequence is due within the next block_size passes. */
+	uint64_t wheel = u64_power_of_two_at_least((uint64_t)block_size + 1);
+
+	*window = (struct decode_window){
+		.max_count = max_count,
+		.block_size = block_size,
+		.wheel = memory_take(wheel, sizeof(struct sequence *)),
+		.wheel_mask = wheel - 1,
+		.due = memory_take(max_count, sizeof(struct sequence *)),
+	};
+}
+
+void window_deinit(struct decode_window *window)
+{
+	free(window->wheel);
+	free(window->due);
+	memset(window, 0, sizeof(*window));
+}
+
+/* ---- the timing wheel ---- */
+
+/* Decode passes until the one in which the sequence begins a block, fills one or ends; 0 is the
+   next pass. Settled sequences only. */
+static uint64_t passes_until_due(const struct sequence *sequence, uint32_t block_size)
+{
+	uint32_t begun =
+		(sequence->token_count - 1) % block_size; /* tokens before the last in its block */
+	uint32_t until_end =
+		sequence->prompt_count + sequence->max_tokens - 1 - sequence->token_count;
+	uint32_t until_block = begun == 0 ? 0 : block_size - 1 - begun;
+
+	return u32_min(until_block, until_end);
+}
+
+/* Files a settled sequence under the first pass, from the next one on, in which it is due. */
+static void wheel_file(struct decode_window *window, struct sequence *sequence)
+{
+	uint64_t due = window->clock + passes_until_due(sequence, window->block_size);
+	struct sequence **list = &window->wheel[due & window->wheel_mask];
+
+	sequence->due_clock = due;
+	sequence->is_due_listed = true;
+	sequence->due_previous = NULL;
+	sequence->due_next = *list;
+	if (*list != NULL) {
+		(*list)->due_previous = sequence;
+	}
+	*list = sequence;
+}
+
+static void wheel_unfile(struct decode_window *window, struct sequence *sequence)
+{
+	if (sequence->due_previous == NULL) {
+		window->wheel[sequence->due_clock & window->wheel_mask] = sequence->due_next;
+	} else {
+		sequence->due_previous->due_next = sequence->due_next;
+	}
+	if (sequence->due_next != NULL) {
+		sequence->due_next->due_previous = sequence->due_previous;
+	}
+	sequence->is_due_listed = false;
+}
+
+void window_file_again(struct decode_window *window, struct sequence *sequence)
+{
+	wheel_unfile(window, sequence);
+	wheel_file(window, sequence);
+}
+
+static int compare_admission(const void *a, const void *b)
+{
+	const struct sequence *first = *(const struct sequence *const *)a;
+	const struct sequence *second = *(const struct sequence *const *)b;
+
+	return (first->admission > second->admission) - (first->admission < second->admission);
+}
+
+uint32_t window_collect_due(struct decode_window *window)
+{
+	struct sequence *sequence = window->wheel[window->clock & window->wheel_mask];
+	uint32_t count = 0;
+
+	for (; sequence != NULL; sequence = sequence->due_next) {
+		window->due[count++] = sequence;
+	}
+	if (count > 1) {
+		qsort(window->due, count, sizeof(struct sequence *), compare_admission);
+	}
+	return count;
+}
+
+uint32_t window_collect_all(struct decode_window *window, const struct sequence_queue *running)
+{
+	struct sequence *sequence = running->head;
+
+	for (uint32_t i = 0; i < window->count; i++) {
+		window->due[i] = sequence;
+		sequence = sequence->next;
+	}
+	return window->count;
+}
+
+/* ---- the window ---- */
+
+struct sequence *window_find_longest(
+	const struct decode_window *window, const struct sequence_queue *running)
+{
+	struct sequence *sequence = running->head;
+	struct sequence *longest = sequence;
+
+	for (uint32_t i = 1; i < window->count; i++) {
+		sequence = sequence->next;
+		if (window_tokens_at(sequence, window->clock) >
+			window_tokens_at(longest, window->clock)) {
+			longest = sequence;
+		}
+	}
+	return longest;
+}
+
+static void window_enter(struct decode_window *window, struct sequence *sequence)
+{
+	sequence->is_decoding = true;
+	sequence->decode_clock = window->clock;
+	if (window->longest != NULL &&
+		sequence->token_count > window_tokens_at(window->longest, window->clock)) {
+		window->longest = sequence;
+	}
+	window->tail = sequence;
+	window->count++;
+	window->context += sequence->token_count;
+	wheel_file(window, sequence);
+}
+
+void window_leave(struct decode_window *window, struct sequence *sequence)
+{
+	sequence_settle(sequence, window->clock);
+	if (window->tail == sequence) {
+		window->tail = sequence->previous;
+	}
+	if (window->longest == sequence) {
+		window->longest = NULL;
+	}
+	window->count--;
+	window->context -= sequence->token_count;
+	sequence->is_decoding = false;
+	if (sequence->is_due_listed) {
+		wheel_unfile(window, sequence);
+	}
+}
+
+void window_extend(struct decode_window *window, const struct sequence_queue *running)
+{
+	while (window->count < window->max_count) {
+		struct sequence *next = window->tail == NULL ? running->head : window->tail->next;
+		if (next == NULL || !next->is_prompt_computed) {
+			break;
+		}
+		window_enter(window, next);
+	}
+}
+
+void window_check(const struct decode_window *window, const struct sequence_queue *running)
+{
+	const struct sequence *last = NULL;
+	uint32_t count = 0;
+	uint64_t context = 0;
+	uint64_t admission = 0;
+	uint32_t longest = 0;
+
+	for (const struct sequence *s = running->head; s != NULL; s = s->next) {
+		check(s == running->head || s->admission > admission);
+		admission = s->admission;
+		if (!s->is_decoding) {
+			continue;
+		}
+		check(last == s->previous); /* the window has no gap */
+		check(s->is_due_listed);
+		check(s->due_clock >= window->clock);
+		check(s->due_clock - window->clock <= window->wheel_mask);
+		context += window_tokens_at(s, window->clock);
+		longest = u32_max(longest, window_tokens_at(s, window->clock));
+		last = s;
+		count++;
+	}
+	check(window->tail == last);
+	check(window->count == count);
+	check(window->context == context);
+	check(window->longest == NULL ||
+		(window->longest->is_decoding &&
+			window_tokens_at(window->longest, window->clock) == longest));
+	check(count <= window->max_count);
+}

@@ -1,0 +1,101 @@
+#ifndef ENGINE_WINDOW_H
+#define ENGINE_WINDOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/sequence_queue.h"
+
+/* The decode window: the leading sequences of the running queue whose prompts are computed, at most
+   max_count of them. A decode pass gives each of them one token.
+
+       running   | s s s s s s s s | s s s |         count = 8; the other three wait for room
+                 └─ decode window ─┘
+
+   A pass costs nothing for a sequence that needs nothing from the scheduler. What one will need is
+   known ahead: a new block at a block's first token, registration at its last, its end at
+   max_tokens. So each sequence is filed in a timing wheel under the pass in which that happens, and
+   a pass visits the sequences due in it. The counts of the others are brought up to date by
+   sequence_settle() when they are next read. */
+
+struct decode_window {
+	uint32_t max_count;
+	uint32_t block_size;
+	uint64_t clock;		  /* decode passes completed */
+	struct sequence *tail;	  /* last sequence of the window, NULL: empty */
+	uint32_t count;		  /* sequences in the window */
+	uint64_t context;	  /* their tokens, as of clock */
+	struct sequence *longest; /* the one with the most tokens; NULL: unknown */
+	struct sequence **wheel;  /* (wheel_mask + 1) lists by decode pass */
+	uint64_t wheel_mask;
+	struct sequence **due; /* (max_count) what was collected for the coming pass */
+};
+
+void window_init(struct decode_window *window, uint32_t max_count, uint32_t block_size);
+void window_deinit(struct decode_window *window);
+
+/* Lets running sequences with computed prompts enter while there is room. */
+void window_extend(struct decode_window *window, const struct sequence_queue *running);
+
+/* Takes a sequence out and settles it. */
+void window_leave(struct decode_window *window, struct sequence *sequence);
+
+/* The sequences due in the coming pass, in queue order, are written to window->due; returns their
+   number. */
+uint32_t window_collect_due(struct decode_window *window);
+
+/* The same of all sequences of the window. */
+uint32_t window_collect_all(struct decode_window *window, const struct sequence_queue *running);
+
+static inline bool window_has_due(const struct decode_window *window)
+{
+	return window->wheel[window->clock & window->wheel_mask] != NULL;
+}
+
+/* Completes a decode pass. */
+static inline void window_advance(struct decode_window *window)
+{
+	window->clock++;
+	window->context += window->count;
+}
+
+/* Files a settled sequence again, once the pass that it was filed under is over. */
+void window_file_again(struct decode_window *window, struct sequence *sequence);
+
+static inline void window_refile(struct decode_window *window, struct sequence *sequence)
+{
+	if (sequence->is_due_listed && sequence->due_clock < window->clock) {
+		window_file_again(window, sequence);
+	}
+}
+
+/* Tokens of a sequence of the window after decode pass `clock`. */
+static inline uint32_t window_tokens_at(const struct sequence *sequence, uint64_t clock)
+{
+	return sequence->token_count + (uint32_t)(clock - sequence->decode_clock);
+}
+
+/* The sequence with the most tokens of a window that is not empty, by a search. All sequences of
+   the window grow by a token a pass, so the longest stays the longest until it leaves, which takes
+   a new search, or until a longer one enters. */
+struct sequence *window_find_longest(
+	const struct decode_window *window, const struct sequence_queue *running);
+
+/* Tokens of the longest sequence; 0: the window is empty. */
+static inline uint32_t window_longest_context(
+	struct decode_window *window, const struct sequence_queue *running)
+{
+	if (window->count == 0) {
+		return 0;
+	}
+	if (window->longest == NULL) {
+		window->longest = window_find_longest(window, running);
+	}
+	return window_tokens_at(window->longest, window->clock);
+}
+
+/* Every invariant of the window, and the order of the running queue. */
+void window_check(const struct decode_window *window, const struct sequence_queue *running);
+
+#endif
