@@ -106,7 +106,7 @@ static enum status start_figure(struct report *report, uint32_t index, struct er
 static enum status draw_figures(struct report *report, struct error *error)
 {
 	enum status status = STATUS_OK;
-	struct error later;
+	struct error later = {0};
 
 	for (uint32_t i = 0; i < FIGURE_COUNT && status == STATUS_OK; i++) {
 		status = start_figure(report, i, error);

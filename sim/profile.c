@@ -32,9 +32,9 @@ struct number {
 };
 
 static enum status read_number(
-	const struct json_place *place, const struct number *number, struct error *error)
+	const struct json_object *place, const struct number *number, struct error *error)
 {
-	struct json_place inner;
+	struct json_object inner;
 	const char *unit = NULL, *source = NULL;
 	char expected[32];
 
@@ -60,7 +60,7 @@ static enum status read_number(
 }
 
 /* All numbers of an object, and no other field: a misspelt one must not pass unseen. */
-static enum status read_numbers(const struct json_place *place, const struct number *numbers,
+static enum status read_numbers(const struct json_object *place, const struct number *numbers,
 	size_t count, struct error *error)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -85,9 +85,9 @@ static enum status read_numbers(const struct json_place *place, const struct num
 }
 
 static enum status read_products(
-	const struct json_place *root, struct gpu_profile *out, struct error *error)
+	const struct json_object *root, struct gpu_profile *out, struct error *error)
 {
-	struct json_place products;
+	struct json_object products;
 
 	enum status status = json_object(root, "products", &products, error);
 	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT && status == STATUS_OK; i++) {
@@ -98,7 +98,7 @@ static enum status read_products(
 			GPU_PROFILE_PRODUCT_LIST(PRODUCT_NUMBER)
 #undef PRODUCT_NUMBER
 		};
-		struct json_place place;
+		struct json_object place;
 		status = json_object(
 			&products, model_product_name((enum model_product)i), &place, error);
 		if (status == STATUS_OK) {
@@ -110,14 +110,14 @@ static enum status read_products(
 }
 
 static enum status read_rates(
-	const struct json_place *root, struct gpu_profile *out, struct error *error)
+	const struct json_object *root, struct gpu_profile *out, struct error *error)
 {
 	const struct number numbers[] = {
 #define PROFILE_NUMBER(field, unit, minimum, maximum) {#field, unit, minimum, maximum, &out->field},
 		GPU_PROFILE_NUMBER_LIST(PROFILE_NUMBER)
 #undef PROFILE_NUMBER
 	};
-	struct json_place place;
+	struct json_object place;
 
 	enum status status = json_object(root, "numbers", &place, error);
 	if (status == STATUS_OK) {
@@ -129,7 +129,7 @@ static enum status read_rates(
 /* ---- calibrated profiles ---- */
 
 /* An array of numbers, the first of them 0; with is_rising, each above the one before. */
-static enum status read_points(const struct json_place *place, const char *field, bool is_rising,
+static enum status read_points(const struct json_object *place, const char *field, bool is_rising,
 	double *values, uint32_t *count, struct error *error)
 {
 	const cJSON *array = json_find(place, field), *child = NULL;
@@ -156,10 +156,10 @@ static enum status read_points(const struct json_place *place, const char *field
 	return STATUS_OK;
 }
 
-static enum status read_curve(const struct json_place *curves, enum step_curve curve,
+static enum status read_curve(const struct json_object *curves, enum step_curve curve,
 	struct step_curve_table *out, struct error *error)
 {
-	struct json_place place;
+	struct json_object place;
 	uint32_t heights = 0;
 
 	enum status status = json_object(curves, step_curve_name(curve), &place, error);
@@ -176,9 +176,9 @@ static enum status read_curve(const struct json_place *curves, enum step_curve c
 }
 
 static enum status read_calibrated(
-	const struct json_place *root, struct gpu_profile *out, struct error *error)
+	const struct json_object *root, struct gpu_profile *out, struct error *error)
 {
-	struct json_place memory, curves, residuals;
+	struct json_object memory, curves, residuals;
 	const char *model = NULL;
 
 	out->is_calibrated = true;
@@ -208,7 +208,7 @@ static enum status read_calibrated(
 static enum status read_profile(
 	const struct json_document *document, struct gpu_profile *out, struct error *error)
 {
-	struct json_place root;
+	struct json_object root;
 	const char *schema = NULL, *description = NULL;
 
 	enum status status = json_root(&root, document, error);

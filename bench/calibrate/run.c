@@ -91,7 +91,7 @@ static enum status write_plan(
 }
 
 /* Texts of a result, as far as they are there. */
-static void copy_text(char *text, size_t bytes, const struct json_place *place, const char *field)
+static void copy_text(char *text, size_t bytes, const struct json_object *place, const char *field)
 {
 	const cJSON *node = json_find(place, field);
 
@@ -107,7 +107,7 @@ static enum status read_origin(
 {
 	char path[PATH_BYTES_MAX];
 	struct json_document document = {.root = NULL};
-	struct json_place root, config;
+	struct json_object root, config;
 
 	TRY(path_format(path, error, "%s/%s", run, RESULT_PROVENANCE));
 	enum status status = json_document_open(&document, path, error);

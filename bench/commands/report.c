@@ -41,7 +41,7 @@ int command_report(int argc, char **argv)
 	const char *directories[REPORT_RESULTS_MAX];
 	uint32_t count = 0;
 	bool wants_help = false;
-	struct error error;
+	struct error error = {0};
 
 	enum status status =
 		options_parse(&command, argc, argv, directories, &count, &wants_help, &error);

@@ -105,7 +105,7 @@ static enum status add_leaves(struct comparison *out, size_t *capacity, const cJ
 static enum status open_summary(struct json_document *out, const char *folder, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
-	struct json_place root;
+	struct json_object root;
 	const char *schema = NULL, *hash = NULL;
 
 	TRY(path_format(path, error, "%s/%s", folder, RESULT_SUMMARY));

@@ -123,7 +123,7 @@ enum status result_folder_commit(struct result_folder *folder, struct error *err
 
 void result_folder_abandon(struct result_folder *folder)
 {
-	struct error ignored;
+	struct error ignored = {0};
 	char part[PATH_BYTES_MAX];
 
 	for (unsigned i = 0; i < folder->file_count; i++) {

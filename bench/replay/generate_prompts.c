@@ -24,7 +24,7 @@ void generate_prompts_add(struct generate_prompts *prompts, const char *text, si
 }
 
 static enum status read_fields(
-	const struct json_place *root, struct generate_prompt *out, struct error *error)
+	const struct json_object *root, struct generate_prompt *out, struct error *error)
 {
 	double temperature = 0;
 	enum status status = STATUS_OK;
@@ -43,7 +43,7 @@ static enum status read_fields(
 }
 
 /* A field that we do not know may be one misspelled, and would go unheeded. */
-static enum status refuse_unknown(const struct json_place *root, struct error *error)
+static enum status refuse_unknown(const struct json_object *root, struct error *error)
 {
 	static const char *const names[] = {"prompt", "max_tokens", "temperature", "ignore_eos"};
 	const cJSON *node = NULL;
@@ -66,7 +66,7 @@ static enum status read_line(struct generate_prompts *prompts, const char *place
 	size_t line_bytes, struct generate_prompt *prompt, struct error *error)
 {
 	struct json_document document = {.root = NULL};
-	struct json_place root;
+	struct json_object root;
 	const char *text = NULL;
 
 	enum status status = json_document_parse(&document, place, line, line_bytes, error);

@@ -237,8 +237,8 @@ static enum status disagree(
 		found, recorded);
 }
 
-static enum status take_text(const struct json_place *config, const char *field, const char *option,
-	bool is_given, const char **value, struct error *error)
+static enum status take_text(const struct json_object *config, const char *field,
+	const char *option, bool is_given, const char **value, struct error *error)
 {
 	const char *recorded;
 	enum status status = json_text(config, field, &recorded, error);
@@ -252,7 +252,7 @@ static enum status take_text(const struct json_place *config, const char *field,
 	return status;
 }
 
-static enum status take_number(const struct json_place *config, const char *field,
+static enum status take_number(const struct json_object *config, const char *field,
 	const char *option, bool is_given, uint64_t *value, struct error *error)
 {
 	uint64_t recorded;
@@ -270,7 +270,7 @@ static enum status take_number(const struct json_place *config, const char *fiel
 	return status;
 }
 
-static enum status take_millionths(const struct json_place *config, const char *field,
+static enum status take_millionths(const struct json_object *config, const char *field,
 	const char *option, bool is_given, uint64_t *value, struct error *error)
 {
 	double decimal;
@@ -296,7 +296,7 @@ static enum status take_millionths(const struct json_place *config, const char *
 #define TAKE_MILLIONTHS take_millionths
 
 static enum status take_fields(struct replay_config *config, const struct replay_given *given,
-	const struct json_place *recorded, struct error *error)
+	const struct json_object *recorded, struct error *error)
 {
 	enum status status = STATUS_OK;
 
@@ -316,7 +316,7 @@ enum status replay_config_from_recording(struct replay_config *config,
 {
 	char path[PATH_BYTES_MAX];
 	struct json_document document = {0};
-	struct json_place root, section;
+	struct json_object root, section;
 	const char *hash;
 
 	memset(recording, 0, sizeof(*recording));

@@ -316,7 +316,7 @@ static enum status write_results(struct replay_session *session, const struct su
 
 static void close_session(struct replay_session *session)
 {
-	struct error ignored;
+	struct error ignored = {0};
 
 	table_close(&session->requests, &ignored);
 	table_close(&session->steps, &ignored);

@@ -155,12 +155,13 @@ static void describe(const cJSON *node, char *out, size_t size)
 }
 
 enum status json_root(
-	struct json_place *out, const struct json_document *document, struct error *error)
+	struct json_object *out, const struct json_document *document, struct error *error)
 {
 	char found[JSON_FOUND_BYTES];
 
-	check(document->root != NULL);
 	memset(out, 0, sizeof(*out));
+	TRY(error->status);
+	check(document->root != NULL);
 	if (!cJSON_IsObject(document->root)) {
 		describe(document->root, found, sizeof(found));
 		return error_set(error, STATUS_INPUT, "%s: found %s, expected an object",
@@ -171,10 +172,10 @@ enum status json_root(
 	return STATUS_OK;
 }
 
-const cJSON *json_find(const struct json_place *place, const char *field)
+const cJSON *json_find(const struct json_object *object, const char *field)
 {
 	const cJSON *child = NULL;
-	cJSON_ArrayForEach(child, place->node)
+	cJSON_ArrayForEach(child, object->node)
 	{
 		if (child->string != NULL && strcmp(child->string, field) == 0) {
 			return child;
@@ -183,119 +184,124 @@ const cJSON *json_find(const struct json_place *place, const char *field)
 	return NULL;
 }
 
-bool json_has(const struct json_place *place, const char *field)
+bool json_has(const struct json_object *object, const char *field)
 {
-	const cJSON *node = json_find(place, field);
+	const cJSON *node = json_find(object, field);
 	return node != NULL && !cJSON_IsNull(node);
 }
 
-static bool is_there_twice(const struct json_place *place, const char *field)
+static bool is_there_twice(const struct json_object *object, const char *field)
 {
 	const cJSON *child = NULL;
 	int count = 0;
-	cJSON_ArrayForEach(child, place->node)
+	cJSON_ArrayForEach(child, object->node)
 	{
 		count += child->string != NULL && strcmp(child->string, field) == 0;
 	}
 	return count > 1;
 }
 
-enum status json_refuse(const struct json_place *place, const char *field, const char *expected,
+enum status json_refuse(const struct json_object *object, const char *field, const char *expected,
 	struct error *error)
 {
 	char found[JSON_FOUND_BYTES];
-	const char *dot = place->path[0] == '\0' ? "" : ".";
+	const char *dot = object->path[0] == '\0' ? "" : ".";
 
-	if (is_there_twice(place, field)) {
+	TRY(error->status);
+	if (is_there_twice(object, field)) {
 		return error_set(error, STATUS_INPUT,
-			"%s: field %s%s%s: found it twice, expected it once", place->document->name,
-			place->path, dot, field);
+			"%s: field %s%s%s: found it twice, expected it once",
+			object->document->name, object->path, dot, field);
 	}
-	describe(json_find(place, field), found, sizeof(found));
+	describe(json_find(object, field), found, sizeof(found));
 	return error_set(error, STATUS_INPUT, "%s: field %s%s%s: found %s, expected %s",
-		place->document->name, place->path, dot, field, found, expected);
+		object->document->name, object->path, dot, field, found, expected);
 }
 
-enum status json_object(const struct json_place *place, const char *field, struct json_place *out,
-	struct error *error)
+/* Refuses a field that is not good in its reader's eyes, or is there twice. */
+static enum status require_field(const struct json_object *object, const char *field, bool is_good,
+	const char *expected, struct error *error)
 {
-	const cJSON *node = json_find(place, field);
-	if (!cJSON_IsObject(node) || is_there_twice(place, field)) {
-		return json_refuse(place, field, "an object", error);
-	}
-	/* The path may be in `out`, when a reader descends in place. */
-	struct json_place inner = {.document = place->document, .node = node};
-	int length = snprintf(inner.path, sizeof(inner.path), "%s%s%s", place->path,
-		place->path[0] == '\0' ? "" : ".", field);
+	TRY(error->status);
+	return is_good && !is_there_twice(object, field)
+		       ? STATUS_OK
+		       : json_refuse(object, field, expected, error);
+}
+
+enum status json_object(const struct json_object *object, const char *field,
+	struct json_object *out, struct error *error)
+{
+	const struct json_object outer = *object; /* `out` may be the same */
+	const cJSON *node = json_find(&outer, field);
+
+	memset(out, 0, sizeof(*out));
+	TRY(require_field(&outer, field, cJSON_IsObject(node), "an object", error));
+	out->document = outer.document;
+	out->node = node;
+	int length = snprintf(out->path, sizeof(out->path), "%s%s%s", outer.path,
+		outer.path[0] == '\0' ? "" : ".", field);
 	check(length >= 0); /* a path too long for its buffer is cut: only messages show it */
-	*out = inner;
 	return STATUS_OK;
 }
 
-enum status json_u64(const struct json_place *place, const char *field, uint64_t minimum,
+enum status json_u64(const struct json_object *object, const char *field, uint64_t minimum,
 	uint64_t maximum, uint64_t *out, struct error *error)
 {
 	char expected[96];
 
 	check(maximum <= UINT64_C(1) << 53);
-	const cJSON *node = json_find(place, field);
+	const cJSON *node = json_find(object, field);
 	double value = cJSON_IsNumber(node) ? node->valuedouble : -1;
 	bool is_inside = value >= (double)minimum && value <= (double)maximum;
-	if (!is_inside || (double)(uint64_t)value != value || is_there_twice(place, field)) {
-		snprintf(expected, sizeof(expected), "an integer in [%llu, %llu]",
-			(unsigned long long)minimum, (unsigned long long)maximum);
-		return json_refuse(place, field, expected, error);
-	}
+	snprintf(expected, sizeof(expected), "an integer in [%llu, %llu]",
+		(unsigned long long)minimum, (unsigned long long)maximum);
+	TRY(require_field(
+		object, field, is_inside && (double)(uint64_t)value == value, expected, error));
 	*out = (uint64_t)value;
 	return STATUS_OK;
 }
 
-enum status json_u32(const struct json_place *place, const char *field, uint32_t minimum,
+enum status json_u32(const struct json_object *object, const char *field, uint32_t minimum,
 	uint32_t maximum, uint32_t *out, struct error *error)
 {
 	uint64_t value = 0;
-	enum status status = json_u64(place, field, minimum, maximum, &value, error);
-	if (status == STATUS_OK) {
-		*out = (uint32_t)value;
-	}
-	return status;
+
+	TRY(json_u64(object, field, minimum, maximum, &value, error));
+	*out = (uint32_t)value;
+	return STATUS_OK;
 }
 
-enum status json_double(const struct json_place *place, const char *field, double minimum,
+enum status json_double(const struct json_object *object, const char *field, double minimum,
 	double maximum, double *out, struct error *error)
 {
 	char expected[96];
-	const cJSON *node = json_find(place, field);
+	const cJSON *node = json_find(object, field);
 
 	/* Written so that no NaN passes. */
 	bool is_inside = cJSON_IsNumber(node) && node->valuedouble >= minimum &&
 			 node->valuedouble <= maximum;
-	if (!is_inside || is_there_twice(place, field)) {
-		snprintf(expected, sizeof(expected), "a number in [%g, %g]", minimum, maximum);
-		return json_refuse(place, field, expected, error);
-	}
+	snprintf(expected, sizeof(expected), "a number in [%g, %g]", minimum, maximum);
+	TRY(require_field(object, field, is_inside, expected, error));
 	*out = node->valuedouble;
 	return STATUS_OK;
 }
 
 enum status json_bool(
-	const struct json_place *place, const char *field, bool *out, struct error *error)
+	const struct json_object *object, const char *field, bool *out, struct error *error)
 {
-	const cJSON *node = json_find(place, field);
-	if (!cJSON_IsBool(node) || is_there_twice(place, field)) {
-		return json_refuse(place, field, "true or false", error);
-	}
+	const cJSON *node = json_find(object, field);
+
+	TRY(require_field(object, field, cJSON_IsBool(node), "true or false", error));
 	*out = cJSON_IsTrue(node);
 	return STATUS_OK;
 }
 
 enum status json_text(
-	const struct json_place *place, const char *field, const char **out, struct error *error)
+	const struct json_object *object, const char *field, const char **out, struct error *error)
 {
-	const cJSON *node = json_find(place, field);
-	if (!cJSON_IsString(node) || is_there_twice(place, field)) {
-		return json_refuse(place, field, "a text", error);
-	}
+	const cJSON *node = json_find(object, field);
+
+	TRY(require_field(object, field, cJSON_IsString(node), "a text", error));
 	*out = node->valuestring;
 	return STATUS_OK;
 }

@@ -24,7 +24,12 @@ enum status {
 
 enum { ERROR_TEXT_BYTES = 512 };
 
-/* Owned by the caller; text is one line without a line break, empty while all is well. */
+/* Owned by the caller; text is one line without a line break, empty while all is well.
+
+   An error starts as {0}, and who handles one and goes on sets it to {0} again: sticky functions do
+   nothing but return error->status once it is set. A list of them needs one check at its end, and
+   tells the first error. Headers say which functions are sticky; such a function begins with
+   TRY(error->status). */
 struct error {
 	enum status status;
 	char text[ERROR_TEXT_BYTES];

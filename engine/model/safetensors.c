@@ -60,7 +60,7 @@ const char *safetensors_dtype_name(enum safetensors_dtype dtype)
 /* ---- one tensor of a header ---- */
 
 static enum status read_dtype(
-	const struct json_place *place, struct safetensors_tensor *out, struct error *error)
+	const struct json_object *place, struct safetensors_tensor *out, struct error *error)
 {
 	const char *text = NULL;
 	enum status status = json_text(place, "dtype", &text, error);
@@ -91,7 +91,7 @@ static bool node_u64(const cJSON *node, uint64_t *out)
 }
 
 static enum status read_shape(
-	const struct json_place *place, struct safetensors_tensor *out, struct error *error)
+	const struct json_object *place, struct safetensors_tensor *out, struct error *error)
 {
 	const cJSON *shape = json_find(place, "shape");
 	const cJSON *node = NULL;
@@ -118,7 +118,7 @@ static enum status read_shape(
 }
 
 /* Places the tensor within the file's data: (data_bytes) from `data` on. */
-static enum status read_offsets(const struct json_place *place, const uint8_t *data,
+static enum status read_offsets(const struct json_object *place, const uint8_t *data,
 	uint64_t data_bytes, struct safetensors_tensor *out, struct error *error)
 {
 	const cJSON *offsets = json_find(place, "data_offsets");
@@ -196,7 +196,7 @@ static enum status read_tensors(
 	const uint8_t *data = file->bytes + SIZE_BYTES + header_bytes;
 	uint64_t data_bytes = file->byte_count - SIZE_BYTES - header_bytes;
 	uint32_t first = out->tensor_count;
-	struct json_place root;
+	struct json_object root;
 	const cJSON *node = NULL;
 
 	enum status status = json_root(&root, &file->header, error);
@@ -209,7 +209,7 @@ static enum status read_tensors(
 			continue;
 		}
 		struct safetensors_tensor tensor = {.name = node->string, .file = file_index};
-		struct json_place place = root;
+		struct json_object place = root;
 		if (!cJSON_IsObject(node)) {
 			return json_refuse(&root, node->string, "an object", error);
 		}
@@ -342,7 +342,7 @@ static int compare_entries(const void *a, const void *b)
 }
 
 /* The lines of weight_map by file; the texts die with the document. */
-static enum status read_index(const struct json_place *map, struct index_entry **entries,
+static enum status read_index(const struct json_object *map, struct index_entry **entries,
 	uint32_t *count, struct error *error)
 {
 	const cJSON *node = NULL;
@@ -392,7 +392,7 @@ static enum status open_index(
 	struct safetensors *out, const char *folder, const char *index_path, struct error *error)
 {
 	struct json_document document = {.root = NULL};
-	struct json_place root, map;
+	struct json_object root, map;
 	struct index_entry *entries = NULL;
 	uint32_t count = 0;
 	char path[PATH_BYTES_MAX];

@@ -51,7 +51,7 @@ const char *model_config_name(uint32_t index)
 
 /* ---- what the engine does not compute ---- */
 
-static enum status refuse_architecture(const struct json_place *root, struct error *error)
+static enum status refuse_architecture(const struct json_object *root, struct error *error)
 {
 	const char *model_type = NULL;
 	enum status status = json_text(root, "model_type", &model_type, error);
@@ -74,7 +74,7 @@ static enum status refuse_architecture(const struct json_place *root, struct err
 }
 
 /* Fields that mean nothing when absent, null or false, and something we lack otherwise. */
-static enum status refuse_features(const struct json_place *root, struct error *error)
+static enum status refuse_features(const struct json_object *root, struct error *error)
 {
 	static const struct {
 		const char *field;
@@ -121,7 +121,7 @@ static enum status refuse_features(const struct json_place *root, struct error *
 }
 
 /* An object of rope settings may name the plain rotation and its base, and nothing else. */
-static enum status refuse_rope_scaling(const struct json_place *rope, struct error *error)
+static enum status refuse_rope_scaling(const struct json_object *rope, struct error *error)
 {
 	const cJSON *node = NULL;
 
@@ -149,7 +149,7 @@ static enum status refuse_rope_scaling(const struct json_place *rope, struct err
 /* rope_theta stands at the top, or in rope_parameters as newer files have it, or in rope_scaling.
  */
 static enum status read_rope(
-	const struct json_place *root, struct model_config *out, struct error *error)
+	const struct json_object *root, struct model_config *out, struct error *error)
 {
 	static const char *const places[] = {"rope_parameters", "rope_scaling"};
 	const double theta_max = 1e12;
@@ -164,7 +164,7 @@ static enum status read_rope(
 		}
 	}
 	for (size_t i = 0; i < 2; i++) {
-		struct json_place rope;
+		struct json_object rope;
 		double theta = out->rope_theta;
 		if (!json_has(root, places[i])) {
 			continue;
@@ -190,7 +190,7 @@ static enum status read_rope(
 }
 
 static enum status read_dtype(
-	const struct json_place *root, struct model_config *out, struct error *error)
+	const struct json_object *root, struct model_config *out, struct error *error)
 {
 	const char *field = json_has(root, "dtype") ? "dtype" : "torch_dtype";
 	const char *text = "bfloat16";
@@ -215,7 +215,7 @@ static enum status read_dtype(
 
 /* One id or an array of them. */
 static enum status read_eos(
-	const struct json_place *root, struct model_config *out, struct error *error)
+	const struct json_object *root, struct model_config *out, struct error *error)
 {
 	if (!json_has(root, "eos_token_id")) {
 		return STATUS_OK;
@@ -237,7 +237,7 @@ static enum status read_eos(
 }
 
 static enum status read_sizes(
-	const struct json_place *root, struct model_config *out, struct error *error)
+	const struct json_object *root, struct model_config *out, struct error *error)
 {
 	const struct {
 		const char *field;
@@ -273,7 +273,7 @@ static enum status read_sizes(
 }
 
 static enum status read_flags(
-	const struct json_place *root, struct model_config *out, struct error *error)
+	const struct json_object *root, struct model_config *out, struct error *error)
 {
 	const struct {
 		const char *field;
@@ -302,14 +302,14 @@ static enum status read_config(
 	const struct json_document *document, struct model_config *out, struct error *error)
 {
 	static enum status (*const readers[])(
-		const struct json_place *, struct model_config *, struct error *) = {
+		const struct json_object *, struct model_config *, struct error *) = {
 		read_sizes,
 		read_flags,
 		read_rope,
 		read_dtype,
 		read_eos,
 	};
-	struct json_place root;
+	struct json_object root;
 
 	enum status status = json_root(&root, document, error);
 	if (status == STATUS_OK) {
@@ -399,7 +399,7 @@ static enum status read_generation(
 	const char *folder, struct model_config *out, struct error *error)
 {
 	struct json_document document = {.root = NULL};
-	struct json_place root;
+	struct json_object root;
 	char path[PATH_BYTES_MAX];
 
 	TRY(path_format(path, error, "%s/generation_config.json", folder));

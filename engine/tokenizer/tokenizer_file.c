@@ -17,8 +17,8 @@ enum { ID_LIMIT = 1 << 24, ADDED_MAX = 1 << 14 };
 /* ---- demands on fields ---- */
 
 /* No other fields than these. */
-static enum status refuse_others(
-	const struct json_place *place, const char *const *names, size_t count, struct error *error)
+static enum status refuse_others(const struct json_object *place, const char *const *names,
+	size_t count, struct error *error)
 {
 	const cJSON *node = NULL;
 
@@ -35,7 +35,7 @@ static enum status refuse_others(
 	return STATUS_OK;
 }
 
-static enum status require_text(const struct json_place *place, const char *field,
+static enum status require_text(const struct json_object *place, const char *field,
 	const char *expected, struct error *error)
 {
 	char quoted[64];
@@ -50,7 +50,7 @@ static enum status require_text(const struct json_place *place, const char *fiel
 }
 
 static enum status require_null(
-	const struct json_place *place, const char *field, struct error *error)
+	const struct json_object *place, const char *field, struct error *error)
 {
 	return json_has(place, field) ? json_refuse(place, field, "null or nothing", error)
 				      : STATUS_OK;
@@ -58,7 +58,7 @@ static enum status require_null(
 
 /* False, or what is false when it is not there. */
 static enum status require_false(
-	const struct json_place *place, const char *field, struct error *error)
+	const struct json_object *place, const char *field, struct error *error)
 {
 	bool value = false;
 
@@ -70,8 +70,8 @@ static enum status require_false(
 }
 
 /* An element of an array field as a place of its own, "field[index]". */
-static enum status array_object(const struct json_place *place, const char *field,
-	const cJSON *node, uint32_t index, struct json_place *out, struct error *error)
+static enum status array_object(const struct json_object *place, const char *field,
+	const cJSON *node, uint32_t index, struct json_object *out, struct error *error)
 {
 	const char *dot = place->path[0] == '\0' ? "" : ".";
 
@@ -89,10 +89,10 @@ static enum status array_object(const struct json_place *place, const char *fiel
 /* ---- the steps in front of the model and behind it ---- */
 
 static enum status read_normalizer(
-	const struct json_place *root, struct tokenizer_data *out, struct error *error)
+	const struct json_object *root, struct tokenizer_data *out, struct error *error)
 {
 	static const char *const names[] = {"type"};
-	struct json_place place;
+	struct json_object place;
 
 	if (!json_has(root, "normalizer")) {
 		return STATUS_OK;
@@ -109,11 +109,11 @@ static enum status read_normalizer(
 }
 
 static enum status read_split(
-	const struct json_place *place, struct tokenizer_data *out, struct error *error)
+	const struct json_object *place, struct tokenizer_data *out, struct error *error)
 {
 	static const char *const names[] = {"type", "pattern", "behavior", "invert"};
 	static const char *const pattern_names[] = {"Regex"};
-	struct json_place pattern;
+	struct json_object pattern;
 	const char *text = NULL;
 
 	enum status status = require_text(place, "type", "Split", error);
@@ -150,7 +150,7 @@ static enum status read_split(
 /* A ByteLevel that changes nothing but the spelling of bytes. Offsets, which trim_offsets is about,
    nobody asks for. */
 static enum status read_byte_level(
-	const struct json_place *place, bool has_regex, struct error *error)
+	const struct json_object *place, bool has_regex, struct error *error)
 {
 	static const char *const names[] = {
 		"type", "add_prefix_space", "trim_offsets", "use_regex"};
@@ -178,10 +178,10 @@ static enum status read_byte_level(
 }
 
 static enum status read_pre_tokenizer(
-	const struct json_place *root, struct tokenizer_data *out, struct error *error)
+	const struct json_object *root, struct tokenizer_data *out, struct error *error)
 {
 	static const char *const names[] = {"type", "pretokenizers"};
-	struct json_place place, inner;
+	struct json_object place, inner;
 
 	enum status status = json_object(root, "pre_tokenizer", &place, error);
 	if (status == STATUS_OK) {
@@ -207,9 +207,9 @@ static enum status read_pre_tokenizer(
 	return status == STATUS_OK ? read_byte_level(&inner, true, error) : status;
 }
 
-static enum status read_end(const struct json_place *root, struct error *error)
+static enum status read_end(const struct json_object *root, struct error *error)
 {
-	struct json_place place;
+	struct json_object place;
 
 	enum status status = json_object(root, "decoder", &place, error);
 	if (status == STATUS_OK) {
@@ -227,7 +227,7 @@ static enum status read_end(const struct json_place *root, struct error *error)
 /* ---- the model ---- */
 
 static enum status read_vocabulary(
-	const struct json_place *vocabulary, struct bpe *bpe, struct error *error)
+	const struct json_object *vocabulary, struct bpe *bpe, struct error *error)
 {
 	const cJSON *node = NULL;
 
@@ -285,7 +285,7 @@ static bool merge_spellings(const cJSON *node, const char **left, size_t *left_b
 	return true;
 }
 
-static enum status read_merge(const struct json_place *model, const cJSON *node, uint32_t index,
+static enum status read_merge(const struct json_object *model, const cJSON *node, uint32_t index,
 	struct bpe *bpe, struct text *joined, struct error *error)
 {
 	const char *left = NULL, *right = NULL;
@@ -321,7 +321,7 @@ static enum status read_merge(const struct json_place *model, const cJSON *node,
 }
 
 /* Settings of a BPE that change its results in ways we do not compute. */
-static enum status refuse_settings(const struct json_place *model, struct error *error)
+static enum status refuse_settings(const struct json_object *model, struct error *error)
 {
 	static const char *const names[] = {"type", "dropout", "unk_token",
 		"continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback",
@@ -350,9 +350,9 @@ static enum status refuse_settings(const struct json_place *model, struct error 
 }
 
 static enum status read_model(
-	const struct json_place *root, struct tokenizer_data *out, struct error *error)
+	const struct json_object *root, struct tokenizer_data *out, struct error *error)
 {
-	struct json_place model, vocabulary;
+	struct json_object model, vocabulary;
 	const cJSON *node = NULL;
 	struct text joined = {.bytes = NULL};
 	uint32_t index = 0;
@@ -391,7 +391,7 @@ static enum status read_model(
 /* ---- added tokens ---- */
 
 /* The id must be the vocabulary's for that text, or else free. */
-static enum status check_added(const struct tokenizer_data *data, const struct json_place *place,
+static enum status check_added(const struct tokenizer_data *data, const struct json_object *place,
 	const char *content, int32_t id, struct error *error)
 {
 	size_t bytes = strlen(content);
@@ -418,7 +418,7 @@ static enum status check_added(const struct tokenizer_data *data, const struct j
 }
 
 static enum status read_added(
-	struct tokenizer_data *out, const struct json_place *place, struct error *error)
+	struct tokenizer_data *out, const struct json_object *place, struct error *error)
 {
 	static const char *const names[] = {
 		"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"};
@@ -478,11 +478,11 @@ static int compare_added(const void *a, const void *b)
 }
 
 static enum status read_all_added(
-	const struct json_place *root, struct tokenizer_data *out, struct error *error)
+	const struct json_object *root, struct tokenizer_data *out, struct error *error)
 {
 	const cJSON *list = json_find(root, "added_tokens");
 	const cJSON *node = NULL;
-	struct json_place place;
+	struct json_object place;
 	uint32_t index = 0;
 
 	if (!json_has(root, "added_tokens")) {
@@ -515,7 +515,7 @@ enum status tokenizer_data_read(
 {
 	static const char *const names[] = {"version", "truncation", "padding", "added_tokens",
 		"normalizer", "pre_tokenizer", "post_processor", "decoder", "model"};
-	struct json_place root;
+	struct json_object root;
 
 	enum status status = json_root(&root, document, error);
 	if (status == STATUS_OK) {

@@ -103,7 +103,7 @@ static void add_head(struct text *page, const struct result *results, uint32_t c
    machine, so it stands in the provenance. */
 static void add_gpu(struct text *page, const struct result *result)
 {
-	const struct json_place provenance = {.node = result->provenance.root};
+	const struct json_object provenance = {.node = result->provenance.root};
 	const cJSON *gpu = json_find(&result->config, "gpu");
 	const cJSON *device = provenance.node != NULL ? json_find(&provenance, "device") : NULL;
 
@@ -522,7 +522,7 @@ static void add_totals(struct text *page, const struct result *results, uint32_t
 /* ---- configuration and provenance ---- */
 
 /* Is the field in none of the results before `end`? */
-static bool is_new_field(const struct json_place *places, uint32_t end, const char *field)
+static bool is_new_field(const struct json_object *places, uint32_t end, const char *field)
 {
 	for (uint32_t i = 0; i < end; i++) {
 		if (json_find(&places[i], field) != NULL) {
@@ -533,7 +533,7 @@ static bool is_new_field(const struct json_place *places, uint32_t end, const ch
 }
 
 static void add_field_row(
-	struct text *page, const struct json_place *places, uint32_t count, const char *field)
+	struct text *page, const struct json_object *places, uint32_t count, const char *field)
 {
 	const cJSON *first = json_find(&places[0], field);
 	bool differs = false;
@@ -557,7 +557,7 @@ static void add_field_row(
 }
 
 /* Every field of some objects: a row for each, a column for each object. */
-static void add_field_rows(struct text *page, const struct json_place *places, uint32_t count)
+static void add_field_rows(struct text *page, const struct json_object *places, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const cJSON *node = NULL;
@@ -599,7 +599,7 @@ static const char *trace_name_of(const struct result *result)
 
 static void add_fields(struct text *page, const struct result *results, uint32_t count)
 {
-	struct json_place places[8];
+	struct json_object places[8];
 
 	check(count <= 8);
 	open_table(page, "configuration", "Configuration",
@@ -621,7 +621,7 @@ static void add_fields(struct text *page, const struct result *results, uint32_t
 	add_text_row(page, results, count, "trace hash (XXH64)", trace_hash_of);
 	add_text_row(page, results, count, "result hash", result_hash_of);
 	for (uint32_t i = 0; i < count; i++) {
-		places[i] = (struct json_place){.node = results[i].provenance.root};
+		places[i] = (struct json_object){.node = results[i].provenance.root};
 	}
 	add_field_rows(page, places, count);
 	close_table(page);

@@ -152,7 +152,7 @@ static void add_number(
 	name_row(rows, row->section, "", row->field);
 }
 
-static struct result_value blocks_of(const struct json_place *place, const char *field)
+static struct result_value blocks_of(const struct json_object *place, const char *field)
 {
 	const cJSON *node = json_find(place, field);
 	bool is_count =

@@ -45,7 +45,7 @@ static const struct table_format kernel_tables[] = {
 enum { KERNEL_TABLE_COUNT = sizeof(kernel_tables) / sizeof(kernel_tables[0]) };
 
 /* One of a few words. */
-static enum status read_word(const struct json_place *place, const char *field,
+static enum status read_word(const struct json_object *place, const char *field,
 	const char *const *words, const char *expected, const char **out, struct error *error)
 {
 	enum status status = json_text(place, field, out, error);
@@ -66,8 +66,8 @@ static enum status read_heads(struct result *result, struct error *error)
 	static const char *const schemas[] = {"quire-result-1", NULL};
 	static const char *const states[] = {"complete", "interrupted", "failed", NULL};
 	static const char *const verdicts[] = {"stable", "backlogged", "overloaded", NULL};
-	const struct json_place *root = &result->root;
-	struct json_place trace, load;
+	const struct json_object *root = &result->root;
+	struct json_object trace, load;
 	const char *schema;
 	enum status status;
 
@@ -92,7 +92,7 @@ static enum status read_heads(struct result *result, struct error *error)
 }
 
 /* A number that is not negative; null too when it may be missing. */
-static enum status read_value(const struct json_place *place, const char *field, bool is_optional,
+static enum status read_value(const struct json_object *place, const char *field, bool is_optional,
 	struct result_value *out, struct error *error)
 {
 	const cJSON *node = json_find(place, field);
@@ -117,7 +117,7 @@ static enum status read_numbers(struct result *result, struct error *error)
 {
 	for (uint32_t i = 0; i < RESULT_NUMBER_COUNT; i++) {
 		const struct result_number_row *row = &result_number_rows[i];
-		struct json_place section = result->root;
+		struct json_object section = result->root;
 		enum status status = STATUS_OK;
 		if (row->section[0] != '\0') {
 			status = json_object(&result->root, row->section, &section, error);
@@ -135,7 +135,7 @@ static enum status read_numbers(struct result *result, struct error *error)
 
 static enum status read_latencies(struct result *result, struct error *error)
 {
-	struct json_place latency, metric;
+	struct json_object latency, metric;
 
 	enum status status = json_object(&result->root, "latency_ms", &latency, error);
 	for (uint32_t i = 0; i < LATENCY_METRICS && status == STATUS_OK; i++) {
@@ -174,7 +174,7 @@ static enum status read_kernels(struct result *result, struct error *error)
 static enum status read_provenance(struct result *result, struct error *error)
 {
 	struct text path = {0};
-	struct json_place place;
+	struct json_object place;
 	enum status status = STATUS_OK;
 
 	if (has_file(result, "provenance.json", &path)) {

@@ -87,8 +87,8 @@ struct result {
 	struct text label;     /* what the page calls it */
 	struct json_document summary;
 	struct json_document provenance; /* closed when the folder has none */
-	struct json_place root;
-	struct json_place config;
+	struct json_object root;
+	struct json_object config;
 	const char *status;  /* complete, interrupted or failed */
 	const char *failure; /* "" unless failed */
 	const char *verdict; /* stable, backlogged or overloaded */

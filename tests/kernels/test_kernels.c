@@ -547,7 +547,7 @@ Test(kernels, silu_has_limits)
 /* A cosine may be a float from ours, and the frequency behind it, too: the library's power and
    cosine are not exactly rounded. */
 static void compare_rope(
-	const struct json_place *root, const char *field, const float *table, uint32_t offset)
+	const struct json_object *root, const char *field, const float *table, uint32_t offset)
 {
 	const cJSON *rows = json_find(root, field);
 	const cJSON *position, *value;
@@ -575,7 +575,7 @@ static void compare_rope(
 Test(kernels, rope_table_is_that_of_transformers, .timeout = 60)
 {
 	struct json_document document;
-	struct json_place root;
+	struct json_object root;
 	struct error error = {0};
 	float *table = memory_take((size_t)40960 * 128, sizeof(*table));
 

@@ -20,9 +20,9 @@ static void refused(const char *text, const char *line)
 }
 
 /* A document that is well formed; close it. */
-static struct json_place parsed(struct json_document *document, const char *text)
+static struct json_object parsed(struct json_document *document, const char *text)
 {
-	struct json_place root;
+	struct json_object root;
 	struct error error = {0};
 	enum status status = json_document_parse(document, "f", text, strlen(text), &error);
 	require(status == STATUS_OK, "%s", error.text);
@@ -77,7 +77,7 @@ Test(json, a_file_that_cannot_be_read_is_no_bad_input)
 Test(json, the_root_must_be_an_object)
 {
 	struct json_document document;
-	struct json_place root;
+	struct json_object root;
 	struct error error = {0};
 	require_equal(json_document_parse(&document, "f", "[1]", 3, &error), STATUS_OK);
 	require_equal(json_root(&root, &document, &error), STATUS_INPUT);
@@ -88,10 +88,10 @@ Test(json, the_root_must_be_an_object)
 Test(json, fields_are_found_by_exact_name_and_kind)
 {
 	struct json_document document;
-	struct json_place root = parsed(&document,
+	struct json_object root = parsed(&document,
 		"{\"n\": 7, \"x\": -0.5, \"yes\": true, \"text\": \"t\", \"none\": null,"
 		" \"in\": {\"deep\": {\"n\": 8}}}");
-	struct json_place place;
+	struct json_object inner;
 	struct error error = {0};
 	uint32_t number = 0;
 	double real = 0;
@@ -110,11 +110,11 @@ Test(json, fields_are_found_by_exact_name_and_kind)
 	cr_assert_not(json_has(&root, "N"));
 	cr_assert_not(json_has(&root, "none"));
 	cr_assert_not_null(json_find(&root, "none"));
-	require_equal(json_object(&root, "in", &place, &error), STATUS_OK);
-	require_equal(json_object(&place, "deep", &place, &error), STATUS_OK);
-	require_equal(json_u32(&place, "n", 0, 9, &number, &error), STATUS_OK);
+	require_equal(json_object(&root, "in", &inner, &error), STATUS_OK);
+	require_equal(json_object(&inner, "deep", &inner, &error), STATUS_OK);
+	require_equal(json_u32(&inner, "n", 0, 9, &number, &error), STATUS_OK);
 	require_equal(number, 8);
-	require_equal(json_u32(&place, "m", 0, 9, &number, &error), STATUS_INPUT);
+	require_equal(json_u32(&inner, "m", 0, 9, &number, &error), STATUS_INPUT);
 	cr_assert_str_eq(
 		error.text, "f: field in.deep.m: found nothing, expected an integer in [0, 9]");
 	json_document_close(&document);
@@ -130,7 +130,7 @@ Test(json, numbers_outside_their_range_are_refused)
 		char text[64], expected[128];
 		uint64_t number = 77;
 		snprintf(text, sizeof(text), "{\"n\": %s}", found[index]);
-		struct json_place root = parsed(&document, text);
+		struct json_object root = parsed(&document, text);
 		require_equal(json_u64(&root, "n", 1, 9, &number, &error), STATUS_INPUT);
 		require_equal(number, 77);
 		const char *shown = strcmp(found[index], "1e300") == 0	  ? "1e+300"
@@ -148,10 +148,10 @@ Test(json, numbers_outside_their_range_are_refused)
 Test(json, a_field_that_is_there_twice_is_refused_by_every_reader)
 {
 	struct json_document document;
-	struct json_place root = parsed(&document,
+	struct json_object root = parsed(&document,
 		"{\"n\": 1, \"n\": 1, \"t\": \"\", \"t\": \"\", \"b\": true, \"b\": true,"
 		" \"o\": {}, \"o\": {}}");
-	struct json_place place;
+	struct json_object inner;
 	struct error error = {0};
 	uint64_t number = 0;
 	double real = 0;
@@ -160,9 +160,36 @@ Test(json, a_field_that_is_there_twice_is_refused_by_every_reader)
 
 	require_equal(json_u64(&root, "n", 0, 9, &number, &error), STATUS_INPUT);
 	cr_assert_str_eq(error.text, "f: field n: found it twice, expected it once");
+	error = (struct error){0};
 	require_equal(json_double(&root, "n", 0, 9, &real, &error), STATUS_INPUT);
+	error = (struct error){0};
 	require_equal(json_text(&root, "t", &text, &error), STATUS_INPUT);
+	error = (struct error){0};
 	require_equal(json_bool(&root, "b", &is_yes, &error), STATUS_INPUT);
-	require_equal(json_object(&root, "o", &place, &error), STATUS_INPUT);
+	error = (struct error){0};
+	require_equal(json_object(&root, "o", &inner, &error), STATUS_INPUT);
+	json_document_close(&document);
+}
+
+Test(json, after_an_error_readers_do_nothing_and_keep_it)
+{
+	struct json_document document;
+	struct json_object root = parsed(&document, "{\"n\": 1, \"t\": \"x\", \"o\": {\"n\": 2}}");
+	struct json_object inner;
+	struct error error = {0};
+	uint32_t number = 7;
+	const char *text = NULL;
+
+	json_object(&root, "p", &inner, &error);
+	cr_assert_str_eq(error.text, "f: field p: found nothing, expected an object");
+	require_equal(json_u32(&inner, "n", 5, 9, &number, &error), STATUS_INPUT);
+	require_equal(json_u32(&root, "n", 0, 9, &number, &error), STATUS_INPUT);
+	require_equal(json_text(&root, "t", &text, &error), STATUS_INPUT);
+	require_equal(json_refuse(&root, "t", "a number", &error), STATUS_INPUT);
+	require_equal(json_root(&inner, &document, &error), STATUS_INPUT);
+	require_equal(number, 7);
+	cr_assert_null(text);
+	cr_assert_not(json_has(&inner, "n"));
+	cr_assert_str_eq(error.text, "f: field p: found nothing, expected an object");
 	json_document_close(&document);
 }

@@ -336,6 +336,7 @@ static void require_round_trip(bool is_tied, bool has_bias)
 	enum status status = weights_export(dummy, folder, &error);
 	require(status == STATUS_OK, "%s", error.text);
 	require_equal(weights_export(dummy, folder, &error), STATUS_FILE);
+	error = (struct error){0};
 	status = model_config_find(folder, &read, &error);
 	require(status == STATUS_OK, "%s", error.text);
 	memcpy(read.name, config.name, sizeof(read.name));

@@ -37,7 +37,7 @@ struct expected {
 	uint32_t greedy_count;
 };
 
-static uint32_t read_ids(const struct json_place *root, const char *field, int32_t *ids)
+static uint32_t read_ids(const struct json_object *root, const char *field, int32_t *ids)
 {
 	const cJSON *list = json_find(root, field);
 	const cJSON *item;
@@ -55,7 +55,7 @@ static void expected_open(struct expected *expected, const char *name)
 {
 	char path[512];
 	struct error error = {0};
-	struct json_place root;
+	struct json_object root;
 
 	memset(expected, 0, sizeof(*expected));
 	snprintf(path, sizeof(path), "%s%s", models, name);

@@ -267,7 +267,7 @@ Test(json, a_zero_byte_that_is_escaped_is_found_too)
 Test(json, integers_are_exact_up_to_2_to_the_53)
 {
 	struct json_document document;
-	struct json_place root;
+	struct json_object root;
 	struct error error = {STATUS_OK, ""};
 	uint64_t value = 0;
 	const char text[] = "{\"a\": 9007199254740992, \"b\": 9007199254740994, \"c\": -1}";
