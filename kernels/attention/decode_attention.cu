@@ -1,4 +1,6 @@
 #include "kernels/attention/decode_attention.cuh"
+#include "kernels/device/mma.cuh"
+#include "kernels/device/shared.cuh"
 
 #include <math_constants.h>
 

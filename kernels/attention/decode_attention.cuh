@@ -2,7 +2,7 @@
 #define KERNELS_ATTENTION_DECODE_ATTENTION_CUH
 
 #include "kernels/attention/decode_attention.h"
-#include "kernels/device/device.cuh"
+#include "kernels/device/early_launch.cuh"
 
 /* What both paths of decode attention share. */
 

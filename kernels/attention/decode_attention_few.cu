@@ -1,4 +1,5 @@
 #include "kernels/attention/decode_tile.cuh"
+#include "kernels/device/cluster.cuh"
 
 /* Decode attention of few rows, whose time is not that of their bytes but of what must follow each
    other. RANKS blocks, a cluster, share a row and a key/value head with its query heads. Each warp
@@ -34,29 +35,11 @@ template <int HEADS> struct few_plan {
 	static constexpr int gathered = barriers + warps * 16;
 	static constexpr int bytes = gathered + 8;
 
-	static_assert(slots % SPLIT_TILES == 0 && pieces <= threads && bytes <= 232448, "");
+	static_assert(
+		slots % SPLIT_TILES == 0 && pieces <= threads && bytes <= SM90_SHARED_BYTES, "");
 };
 
 #ifdef QUIRE_SM90A
-
-/* ---- pieces ---- */
-
-static __device__ inline float4 load_piece(uint32_t address)
-{
-	float4 out;
-
-	asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-		     : "=f"(out.x), "=f"(out.y), "=f"(out.z), "=f"(out.w)
-		     : "r"(address));
-	return out;
-}
-
-static __device__ inline void store_piece(uint32_t address, float4 value)
-{
-	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "f"(value.x),
-		     "f"(value.y), "f"(value.z), "f"(value.w)
-		     : "memory");
-}
 
 /* ---- tiles ---- */
 
@@ -148,7 +131,7 @@ template <class F> struct few_walk {
 		const decode_arguments &a, int side, uint64_t from, uint32_t first, uint32_t end)
 	{
 		if (first < end) {
-			bulk_copy(stage + side * F::side + first * F::row,
+			copy_bytes(stage + side * F::side + first * F::row,
 				(side == 0 ? a.keys : a.values) + from + first * F::d,
 				(end - first) * F::row, full + side * 8);
 		}
@@ -279,8 +262,8 @@ static __device__ inline void fold_four(few_fold &fold, uint32_t count, uint32_t
 	for (uint32_t i = 0; i < 4; i++) {
 		part[i].clear();
 		if (i < count) {
-			part[i].out = load_piece(out + i * out_step);
-			part[i].state = load_piece(state + i * state_step);
+			part[i].out = load_shared_float4(out + i * out_step);
+			part[i].state = load_shared_float4(state + i * state_step);
 		}
 	}
 #pragma unroll
@@ -303,9 +286,9 @@ template <class F> static __device__ inline void fold_tiles(uint32_t base, uint3
 		fold.clear();
 		fold_four(fold, tile_count - first, out, F::pieces * 16,
 			base + F::states + (first * F::pairs + pair) * 16, F::pairs * 16);
-		store_piece(out, fold.out);
+		store_shared(out, fold.out);
 		if (piece < F::pairs) {
-			store_piece(base + F::folded + (split * F::pairs + pair) * 16, fold.state);
+			store_shared(base + F::folded + (split * F::pairs + pair) * 16, fold.state);
 		}
 	}
 }

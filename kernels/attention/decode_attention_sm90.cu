@@ -84,24 +84,6 @@ template <int D, int HEADS> struct plan {
 
 /* ---- bulk copies and the like ---- */
 
-/* bulk_copy() of what is read only once a step. */
-static __device__ inline void bulk_copy_once(
-	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier, uint64_t policy)
-{
-	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-		     ".L2::cache_hint [%0], [%1], %2, [%3], %4;\n" ::"r"(shared),
-		     "l"(global), "r"(bytes), "r"(barrier), "l"(policy)
-		     : "memory");
-}
-
-static __device__ inline uint64_t evict_first_policy()
-{
-	uint64_t policy;
-
-	asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
-	return policy;
-}
-
 static __device__ inline void fence_device()
 {
 	asm volatile("fence.acq_rel.gpu;\n" ::: "memory");
@@ -365,7 +347,7 @@ static __device__ inline void copy_query(
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 	size_t head = (size_t)note->row * a.shape.head_count + note->kv_head * group;
 
-	bulk_copy(pipe.stage(stage) + 2 * P::side, a.query + head * P::d, group * P::row,
+	copy_bytes(pipe.stage(stage) + 2 * P::side, a.query + head * P::d, group * P::row,
 		pipe.full(stage));
 }
 
@@ -389,8 +371,8 @@ static __device__ inline void copy_tile(const decode_arguments &a, const pipe<P>
 	note->split_count = u.split_count;
 	note->is_whole = u.is_whole;
 	barrier_arrive_expecting(barrier, 2 * count * P::row + group * P::row);
-	bulk_copy_once(to, a.keys + offset, count * P::row, barrier, policy);
-	bulk_copy_once(to + P::side, a.values + offset, count * P::row, barrier, policy);
+	copy_bytes(to, a.keys + offset, count * P::row, barrier, policy);
+	copy_bytes(to + P::side, a.values + offset, count * P::row, barrier, policy);
 }
 
 template <class P> static __device__ void produce(const decode_arguments &a, const pipe<P> &pipe)

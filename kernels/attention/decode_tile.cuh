@@ -2,7 +2,12 @@
 #define KERNELS_ATTENTION_DECODE_TILE_CUH
 
 #include "kernels/attention/decode_attention.cuh"
-#include "kernels/device/hopper.cuh"
+#include "kernels/device/barrier.cuh"
+#include "kernels/device/math.cuh"
+#include "kernels/device/mma.cuh"
+#include "kernels/device/shared.cuh"
+#include "kernels/device/sm90.h"
+#include "kernels/device/tma.cuh"
 
 #include <math_constants.h>
 
@@ -17,40 +22,6 @@
 enum { TILE = 64, SPLIT_TILES = DECODE_SPLIT / TILE };
 
 #ifdef QUIRE_SM90A
-
-static __device__ inline void bulk_copy(
-	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier)
-{
-	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-		     "[%0], [%1], %2, [%3];\n" ::"r"(shared),
-		     "l"(global), "r"(bytes), "r"(barrier)
-		     : "memory");
-}
-
-static __device__ inline float reciprocal(float x)
-{
-	float out;
-
-	asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(out) : "f"(x));
-	return out;
-}
-
-/* Transposes an 8 x 8 matrix of 16-bit elements, two of which each lane holds. */
-static __device__ inline uint32_t transpose(uint32_t pair)
-{
-	uint32_t out;
-
-	asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(out) : "r"(pair));
-	return out;
-}
-
-static __device__ inline float power_of_two(float x)
-{
-	float out;
-
-	asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(out) : "f"(x));
-	return out;
-}
 
 template <class P> struct tile_result {
 	float out[P::d / 16][4]; /* dimensions are rows, heads columns */

@@ -1,7 +1,7 @@
 #ifndef KERNELS_ATTENTION_PREFILL_ATTENTION_CUH
 #define KERNELS_ATTENTION_PREFILL_ATTENTION_CUH
 
-#include "kernels/device/device.cuh"
+#include "kernels/device/early_launch.cuh"
 #include "kernels/attention/prefill_attention.h"
 
 /* What both paths of prefill attention share. */

@@ -1,7 +1,10 @@
-#include "kernels/device/hopper.cuh"
+#include "kernels/device/math.cuh"
+#include "kernels/device/shared.cuh"
+#include "kernels/device/sm90.h"
+#include "kernels/device/tma.cuh"
+#include "kernels/device/wgmma.cuh"
 #include "kernels/attention/prefill_attention.cuh"
 
-#include <cudaTypedefs.h>
 #include <math_constants.h>
 
 /* Flash attention on Hopper. A block stays and takes tiles of 128 queries of one head in turn. Two
@@ -202,8 +205,7 @@ static __device__ inline void multiply_keys(float (&score)[KEYS / 2], uint64_t q
 #pragma unroll
 	for (int k = 0; k < D / 16; k++) {
 		uint64_t within = k % 4 * 2;
-		warpgroup_product<KEYS>::begin(score,
-			query + k / 4 * (HALF * ROW_BYTES / 16) + within,
+		wgmma<KEYS>::issue(score, query + k / 4 * (HALF * ROW_BYTES / 16) + within,
 			keys + k / 4 * (KEYS * ROW_BYTES / 16) + within, k > 0);
 	}
 }
@@ -214,16 +216,8 @@ static __device__ inline void multiply_values(
 {
 #pragma unroll
 	for (int k = 0; k < KEYS / 16; k++) {
-		warpgroup_multiply_turned(
-			out, p[k], values + k * (16 * ROW_BYTES / 16), k > 0 ? 1 : adds);
+		wgmma_transposed(out, p[k], values + k * (16 * ROW_BYTES / 16), k > 0 ? 1 : adds);
 	}
-}
-
-static __device__ inline float power_of_2(float x)
-{
-	float y;
-	asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
-	return y;
 }
 
 /* Scores become weights; maximum and sum follow, and `shrink` is what the sums so far lose.
@@ -253,7 +247,7 @@ static __device__ inline void soften(
 		most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
 		most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
 		most = fmaxf(most, state.max[half]);
-		state.shrink[half] = power_of_2((state.max[half] - most) * scale);
+		state.shrink[half] = power_of_two((state.max[half] - most) * scale);
 		state.max[half] = most;
 	}
 #pragma unroll
@@ -263,7 +257,7 @@ static __device__ inline void soften(
 		for (int i = 0; i < KEYS / 2; i += 4) {
 #pragma unroll
 			for (int j = 0; j < 2; j++) {
-				float p = power_of_2(
+				float p = power_of_two(
 					__fmaf_rn(score[i + 2 * half + j], scale, -base));
 				score[i + 2 * half + j] = p;
 				sum[j] += p;
@@ -325,25 +319,26 @@ static __device__ inline void step(group_walk<D> &walk, group_state<D> &state,
 	const prefill_places<D> &at = walk.at;
 	uint32_t slot = walk.serial % DEPTH, before = (walk.serial - 1) % DEPTH;
 	uint64_t keys = tile_descriptor(at.keys + slot * at.tile_bytes);
-	uint64_t values = turned_descriptor(at.values + before * at.tile_bytes, KEYS * ROW_BYTES);
+	uint64_t values =
+		transposed_descriptor(at.values + before * at.tile_bytes, KEYS * ROW_BYTES);
 
 	barrier_wait(at.full_keys + slot * 8, walk.serial / DEPTH % 2);
 	turn_begin(walk.group);
 	hold(score);
 	hold(state.out);
-	warpgroup_begin();
+	wgmma_fence();
 	multiply_keys<D>(score, walk.query, keys);
-	warpgroup_commit();
+	wgmma_commit();
 	barrier_wait(at.full_values + before * 8, (walk.serial - 1) / DEPTH % 2);
-	warpgroup_begin();
+	wgmma_fence();
 	multiply_values<D>(state.out, p, values, t > 1);
-	warpgroup_commit();
+	wgmma_commit();
 	turn_end(walk.group);
-	warpgroup_wait_for_all_but<1>();
+	wgmma_wait<1>();
 	hold(score);
 	arrive_for_warp(at.empty_keys + slot * 8);
 	soften<D, IS_MASKED>(state, score, walk.scale, walk.first_masked - (int)(t * KEYS));
-	warpgroup_wait_for_all_but<0>();
+	wgmma_wait<0>();
 	hold(state.out);
 	arrive_for_warp(at.empty_values + before * 8);
 	shrink_out<D>(state);
@@ -364,11 +359,11 @@ static __device__ inline void first_step(group_walk<D> &walk, group_state<D> &st
 	barrier_wait(at.full_keys + slot * 8, walk.serial / DEPTH % 2);
 	turn_begin(walk.group);
 	hold(score);
-	warpgroup_begin();
+	wgmma_fence();
 	multiply_keys<D>(score, walk.query, keys);
-	warpgroup_commit();
+	wgmma_commit();
 	turn_end(walk.group);
-	warpgroup_wait_for_all_but<0>();
+	wgmma_wait<0>();
 	hold(score);
 	arrive_for_warp(at.empty_keys + slot * 8);
 	soften<D, true>(state, score, walk.scale, walk.first_masked);
@@ -492,13 +487,13 @@ static __device__ inline void attend(const prefill_arguments &a, const struct pr
 		arrive_for_warp(at.empty_queries + slot * 8);
 		uint32_t before = (walk.serial - 1) % DEPTH;
 		uint64_t values =
-			turned_descriptor(at.values + before * at.tile_bytes, KEYS * ROW_BYTES);
+			transposed_descriptor(at.values + before * at.tile_bytes, KEYS * ROW_BYTES);
 		barrier_wait(at.full_values + before * 8, (walk.serial - 1) / DEPTH % 2);
 		hold(state.out);
-		warpgroup_begin();
+		wgmma_fence();
 		multiply_values<D>(state.out, p, values, count > 1);
-		warpgroup_commit();
-		warpgroup_wait_for_all_but<0>();
+		wgmma_commit();
+		wgmma_wait<0>();
 		hold(state.out);
 		arrive_for_warp(at.empty_values + before * 8);
 		write_group<D>(a, state, item, group);
@@ -564,20 +559,14 @@ static __global__ void __launch_bounds__(HOPPER_WARPS *WARP, 1)
 #endif
 }
 
-/* Keys or values of a layer as one matrix of rows of D elements. How many rows there are is not
-   known here, and does not matter: none but those of the block tables are read. */
-template <int D>
-static int describe_pool(
-	CUtensorMap *out, PFN_cuTensorMapEncodeTiled_v12000 encode, const uint16_t *pool)
+/* Keys or values of a layer, (rows, D) bf16. The number of rows is not known here, and does not
+   matter: only those of the block tables are read. */
+template <int D> static int describe_pool(CUtensorMap *out, const uint16_t *pool)
 {
 	const cuuint64_t size[] = {D, INT32_MAX}, row_bytes[] = {D * 2};
-	const cuuint32_t box[] = {HALF, LANDING}, step[] = {1, 1};
+	const cuuint32_t box[] = {HALF, LANDING};
 
-	CUresult result = encode(out, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
-		const_cast<uint16_t *>(pool), size, row_bytes, box, step,
-		CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	return result == CUDA_SUCCESS ? (int)cudaSuccess : (int)cudaErrorInvalidValue;
+	return tensor_map_make(out, pool, 2, size, row_bytes, box, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 
 /* Maps of keys and values, and how many blocks run at once. */
@@ -585,21 +574,11 @@ template <int D>
 static int prepare(
 	const prefill_arguments &a, CUtensorMap *keys, CUtensorMap *values, uint32_t *block_count)
 {
-	void *encode = NULL;
-	enum cudaDriverEntryPointQueryResult found;
 	int device = 0, processors = 0;
-	int error = (int)cudaGetDriverEntryPointByVersion(
-		"cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found);
+	int error = describe_pool<D>(keys, a.keys);
 
-	if (error == 0 && found != cudaDriverEntryPointSuccess) {
-		error = (int)cudaErrorNotSupported;
-	}
 	if (error == 0) {
-		error = describe_pool<D>(keys, (PFN_cuTensorMapEncodeTiled_v12000)encode, a.keys);
-	}
-	if (error == 0) {
-		error = describe_pool<D>(
-			values, (PFN_cuTensorMapEncodeTiled_v12000)encode, a.values);
+		error = describe_pool<D>(values, a.values);
 	}
 	if (error == 0) {
 		error = (int)cudaGetDevice(&device);

@@ -1,4 +1,5 @@
-#include "kernels/device/device.cuh"
+#include "kernels/device/early_launch.cuh"
+#include "kernels/device/vector.cuh"
 #include "kernels/attention/qk_norm_rope_store.h"
 
 /* DIM / 16 lanes for each head of a token: q heads, k heads, v heads, as they lie in a row of qkv.

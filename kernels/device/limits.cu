@@ -1,5 +1,6 @@
 #include "engine/base/counter_hash.h"
-#include "kernels/device/device.cuh"
+#include "kernels/device/early_launch.cuh"
+#include "kernels/device/vector.cuh"
 #include "kernels/device/limits.h"
 
 enum { LIMIT_THREADS = 512, LIMIT_UNROLL = 8, FILL_BLOCKS = 2048, FILL_THREADS = 256 };

@@ -2,15 +2,17 @@
 #define KERNELS_LINEAR_LINEAR_SM90_CUH
 
 #include "kernels/linear/linear_wide.h"
-#include "kernels/device/device.cuh"
-#include "kernels/device/hopper.cuh"
+#include "kernels/device/early_launch.cuh"
+#include "kernels/device/math.cuh"
+#include "kernels/device/shared.cuh"
+#include "kernels/device/sm90.h"
+#include "kernels/device/tma.cuh"
 
 /* What the kernels behind kernels/linear/linear.h share. */
 
 enum {
 	CHUNK = 64, /* inputs of a row of a tile */
 	CHUNK_BYTES = CHUNK * 2,
-	BLOCKS_MAX = 132, /* multiprocessors */
 };
 
 /* The kernel of kernels/linear/linear_tiny.cu, for weights of which a block's share fits into
@@ -33,20 +35,6 @@ static __device__ inline void copy_tiles(
 		     : "memory");
 }
 
-/* Where in a ring somebody is, who goes through its stages again and again. */
-struct ring_cursor {
-	uint32_t stage, parity;
-};
-
-static __device__ inline void advance(struct ring_cursor *cursor, uint32_t stage_count)
-{
-	cursor->stage++;
-	if (cursor->stage == stage_count) {
-		cursor->stage = 0;
-		cursor->parity ^= 1;
-	}
-}
-
 /* What silu_mul() makes of a gate and an up that a tensor of bf16 has held. */
 static __device__ inline float gated(float gate, float up)
 {
@@ -65,21 +53,8 @@ static inline int make_map(CUtensorMap *map, const uint16_t *tensor, uint32_t ro
 	const cuuint64_t sizes[] = {CHUNK, rows, halves, input_count / CHUNK};
 	const cuuint64_t steps[] = {input_count * 2ull, input_count * 2ull * rows, CHUNK_BYTES};
 	const cuuint32_t tile[] = {CHUNK, tile_rows / halves, halves, tile_chunks};
-	const cuuint32_t ones[] = {1, 1, 1, 1};
-	void *function = NULL;
-	cudaDriverEntryPointQueryResult found;
 
-	/* The driver is no library of ours to link: a simulation runs where there is none. */
-	int code = (int)cudaGetDriverEntryPointByVersion(
-		"cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
-	if (code != 0 || found != cudaDriverEntryPointSuccess) {
-		return code != 0 ? code : (int)cudaErrorSymbolNotFound;
-	}
-	CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(map,
-		CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<uint16_t *>(tensor), sizes, steps,
-		tile, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	return result == CUDA_SUCCESS ? 0 : (int)cudaErrorInvalidValue;
+	return tensor_map_make(map, tensor, 4, sizes, steps, tile, CU_TENSOR_MAP_SWIZZLE_128B);
 }
 
 static inline uint32_t divide_up(uint32_t a, uint32_t b)

@@ -1,6 +1,7 @@
 #include "kernels/linear/linear.h"
 
 #include "kernels/linear/linear_sm90.cuh"
+#include "kernels/device/wgmma.cuh"
 
 /* Up to 64 tokens and a weight that is read once. The tokens are the 64 rows of the tensor cores'
    first operand, most of them missing; the columns of the second are as many rows of the weight as
@@ -18,8 +19,7 @@ enum {
 	THREADS = GROUP + WARP,
 	TOKENS_MAX = 64,  /* of a tile, the rows of the instruction */
 	SPLIT_K_ROWS = 8, /* and of a weight in slices; kernels/linear/linear_wide.cu has more */
-	SHARED_MAX = 226 << 10,
-	SHARED_HALF = SHARED_MAX / 2,
+	SHARED_HALF = SM90_SHARED_BYTES_TWO / 2,
 };
 
 /* Chunks of a stage, of so many rows of the weight. */
@@ -126,18 +126,18 @@ static __device__ inline void sum_stage(
 	const uint64_t a = tile_descriptor(tokens);
 	const uint64_t b = tile_descriptor(tokens + block.token_bytes);
 
-	warpgroup_begin();
+	wgmma_fence();
 #pragma unroll
 	for (uint32_t chunk = 0; chunk < stage_chunks<ROWS>; chunk++) {
 #pragma unroll
 		for (uint32_t k = 0; k < CHUNK / 16; k++) { /* 16 inputs are 32 bytes of a row */
-			warpgroup_product<ROWS>::begin(sum,
+			wgmma<ROWS>::issue(sum,
 				a + chunk * (gemm.tile_tokens * CHUNK_BYTES / 16) + 2 * k,
 				b + chunk * (ROWS * CHUNK_BYTES / 16) + 2 * k,
 				chunk + k > 0 || adds);
 		}
 	}
-	warpgroup_commit();
+	wgmma_commit();
 }
 
 template <int ROWS>
@@ -152,7 +152,7 @@ static __device__ inline void sum_all(
 		barrier_wait(block.full + 8 * at.stage, at.parity);
 		sum_stage<ROWS>(gemm, block, sum, at.stage, fill > 0);
 		if (fill > 0 && fill + gemm.stage_count <= gemm.fill_count) {
-			warpgroup_wait_for_all_but<1>();
+			wgmma_wait<1>();
 			if (threadIdx.x % WARP == 0) {
 				barrier_arrive(block.empty + 8 * before);
 			}
@@ -160,7 +160,7 @@ static __device__ inline void sum_all(
 		before = at.stage;
 		advance(&at, gemm.stage_count);
 	}
-	warpgroup_wait_for_all_but<0>();
+	wgmma_wait<0>();
 }
 
 /* From registers to the rows of the tile's tokens. */
@@ -240,7 +240,7 @@ template <int ROWS> static uint32_t choose_stages(struct gemm *gemm)
 	uint32_t most = (SHARED_HALF - others) / stage;
 
 	if (most < 4 || gemm->fill_count * stage > 3 * SHARED_HALF) {
-		most = (SHARED_MAX - others) / stage;
+		most = (SM90_SHARED_BYTES_TWO - others) / stage;
 	}
 	most = most < (uint32_t)STAGES_MAX ? most : (uint32_t)STAGES_MAX;
 	gemm->stage_count = gemm->fill_count < most ? gemm->fill_count : most;
@@ -287,7 +287,7 @@ static uint32_t choose_rows(uint32_t input_count, uint32_t output_count)
 		uint32_t rows = block_rows[i];
 		uint32_t chunks = rows == 16 ? stage_chunks<16> : stage_chunks<32>;
 		if (output_count % rows == 0 && input_count % (CHUNK * chunks) == 0 &&
-			output_count / rows <= BLOCKS_MAX) {
+			output_count / rows <= H200_PROCESSORS) {
 			return rows;
 		}
 	}

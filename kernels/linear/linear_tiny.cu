@@ -1,4 +1,6 @@
 #include "kernels/linear/linear_sm90.cuh"
+#include "kernels/device/mma.cuh"
+#include "kernels/device/wgmma.cuh"
 #include "kernels/linear/linear.h"
 #include "kernels/rows/rms_norm.cuh"
 
@@ -19,10 +21,9 @@ enum {
 	RUN = 128, /* inputs, of which a slice has a multiple */
 	RUN_STEPS = RUN / 16,
 	RUN_CHUNKS = RUN / CHUNK,
-	BARRIER_BYTES = 1024, /* keeps the tiles aligned */
-	TOKEN_GAP = 16,	      /* bytes behind a token's inputs, for the next in other banks */
-	SUM_GAP = 4,	      /* floats behind its sums, too */
-	SHARED_MAX = 226 << 10,
+	BARRIER_BYTES = 1024,	/* keeps the tiles aligned */
+	TOKEN_GAP = 16,		/* bytes behind a token's inputs, for the next in other banks */
+	SUM_GAP = 4,		/* floats behind its sums, too */
 	WEIGHT_MAX = 128 << 10, /* of a block */
 	NORM_INPUTS = 8 * WARP, /* of a warp */
 	NORM_WARPS_MAX = 8,
@@ -250,11 +251,12 @@ static __device__ inline void norm_tokens(const struct gemm &gemm, const struct 
 		for (uint32_t t = 0; t < TOKENS; t++) {
 			float square = 0;
 			for (uint32_t w = 0; w < warps; w += 2) {
-				float2 two = load_shared(block.sums + (t * NORM_WARPS_MAX + w) * 4);
+				float2 two = load_shared_float2(
+					block.sums + (t * NORM_WARPS_MAX + w) * 4);
 				square = square + two.x + two.y;
 			}
 			float scale = norm_scale(square, width, gemm.norm.epsilon);
-			store8_shared(block.tokens + min(t, last) * block.token_stride + column * 2,
+			store_shared(block.tokens + min(t, last) * block.token_stride + column * 2,
 				scale8(rows[t], scale, weight));
 		}
 		warps_wait(1, warps * WARP);
@@ -354,11 +356,12 @@ template <typename TILE>
 static __device__ inline float2 add_slices(const struct block &block, uint32_t token, uint32_t row)
 {
 	const uint32_t from = block.sums + token * TILE::SUM_BYTES + 4 * row;
-	float2 sum = load_shared(from);
+	float2 sum = load_shared_float2(from);
 
 #pragma unroll
 	for (uint32_t slice = 1; slice < TILE::SPLIT_K; slice++) {
-		float2 more = load_shared(from + slice * block.token_count * TILE::SUM_BYTES);
+		float2 more =
+			load_shared_float2(from + slice * block.token_count * TILE::SUM_BYTES);
 		sum.x += more.x;
 		sum.y += more.y;
 	}
@@ -464,7 +467,7 @@ static uint32_t choose_rows(uint32_t rows_min, uint32_t input_count, uint32_t ou
 			rows * input_count * 2 <= WEIGHT_MAX) {
 			chosen = rows;
 		}
-		if (chosen == rows && output_count / rows <= BLOCKS_MAX) {
+		if (chosen == rows && output_count / rows <= H200_PROCESSORS) {
 			break;
 		}
 	}
@@ -482,7 +485,7 @@ template <typename TILE> static uint32_t choose_tokens(uint32_t row_count, uint3
 {
 	uint32_t tokens = 8 * TILE::EIGHTS;
 
-	while (shared_bytes<TILE>(input_count, tokens) > SHARED_MAX) {
+	while (shared_bytes<TILE>(input_count, tokens) > SM90_SHARED_BYTES_TWO) {
 		tokens /= 2;
 	}
 	return row_count < tokens ? row_count : tokens;

@@ -1,4 +1,7 @@
 #include "kernels/linear/linear_sm90.cuh"
+#include "kernels/device/cluster.cuh"
+#include "kernels/device/mma.cuh"
+#include "kernels/device/wgmma.cuh"
 #include "kernels/linear/linear.h"
 
 /* Products of more tokens than the tensor cores take at once.
@@ -19,8 +22,6 @@ enum {
 	GROUP = 4 * WARP,
 	GROUP_SIZE = 64, /* rows of an instruction */
 	SPLIT_K = 4,
-	SHARED_MAX = 227 << 10,
-	CLUSTERS_MAX = 30, /* of SPLIT_K blocks, that an H200 runs at a time */
 };
 
 /* What a launch is made from, and what every block knows. */
@@ -69,13 +70,6 @@ template <typename TILE> constexpr int sums = TILE::COLUMNS / 2;
 
 /* ---- kernels ---- */
 
-static __device__ inline void barrier_arrive_in(uint32_t barrier, uint32_t rank)
-{
-	asm volatile(
-		"mbarrier.arrive.shared::cluster.b64 _, [%0];\n" ::"r"(address_in(barrier, rank))
-		: "memory");
-}
-
 /* barrier_wait() for two at once. */
 static __device__ inline void barriers_wait(
 	uint32_t first, uint32_t first_parity, uint32_t second, uint32_t second_parity)
@@ -88,47 +82,6 @@ static __device__ inline void barriers_wait(
 		     "@!first bra again;\n}\n" ::"r"(first),
 		     "r"(first_parity), "r"(second), "r"(second_parity)
 		     : "memory");
-}
-
-static __device__ inline void shared_store(uint32_t to, uint32_t value)
-{
-	asm volatile("st.shared.u32 [%0], %1;\n" ::"r"(to), "r"(value) : "memory");
-}
-
-static __device__ inline void shared_store4(uint32_t to, float4 value)
-{
-	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "f"(value.x),
-		     "f"(value.y), "f"(value.z), "f"(value.w)
-		     : "memory");
-}
-
-static __device__ inline float4 shared_load_sums(uint32_t from)
-{
-	float4 four;
-	asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-		     : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
-		     : "r"(from)
-		     : "memory");
-	return four;
-}
-
-static __device__ inline uint4 shared_load4(uint32_t from)
-{
-	uint4 four;
-	asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
-		     : "=r"(four.x), "=r"(four.y), "=r"(four.z), "=r"(four.w)
-		     : "r"(from)
-		     : "memory");
-	return four;
-}
-
-/* Of a matrix of 8 x 8 bf16 lane l holds the pair l % 4 of row l / 4; afterwards of column l / 4.
- */
-static __device__ inline uint32_t transposed(uint32_t pair)
-{
-	uint32_t turned;
-	asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(turned) : "r"(pair));
-	return turned;
 }
 
 /* Rows from `row` on, of both halves of the rows where the map has two, of one chunk of inputs; to
@@ -299,18 +252,18 @@ static __device__ inline void sum_stage(
 	const uint32_t a_rows = TILE::IS_SPLIT ? TILE::ROWS : TILE::TOKENS;
 	const uint32_t b_rows = TILE::IS_SPLIT ? TILE::TOKENS : TILE::ROWS;
 
-	warpgroup_begin();
+	wgmma_fence();
 #pragma unroll
 	for (uint32_t chunk = 0; chunk < TILE::CHUNKS; chunk++) {
 #pragma unroll
 		for (uint32_t k = 0; k < CHUNK / 16; k++) { /* 16 inputs are 32 bytes of a row */
-			warpgroup_product<TILE::COLUMNS>::begin(sum,
+			wgmma<TILE::COLUMNS>::issue(sum,
 				a + chunk * (a_rows * CHUNK_BYTES / 16) + 2 * k,
 				b + chunk * (b_rows * CHUNK_BYTES / 16) + 2 * k,
 				chunk + k > 0 || adds);
 		}
 	}
-	warpgroup_commit();
+	wgmma_commit();
 }
 
 /* Says in all blocks that fetch for this one that this warp is done with a stage. */
@@ -349,7 +302,7 @@ static __device__ inline void sum_all(
 		sum_stage<TILE>(sum, tokens + at.stage * token_stage<TILE>,
 			weight + weight_at.stage * weight_stage<TILE>, fill > 0);
 		if (fill > 0) {
-			warpgroup_wait_for_all_but<1>();
+			wgmma_wait<1>();
 			if (fill + gemm.token_stages <= gemm.fill_count) {
 				release<TILE>(gemm, block, before);
 			}
@@ -358,7 +311,7 @@ static __device__ inline void sum_all(
 		advance(&at, gemm.token_stages);
 		advance(&weight_at, gemm.weight_stages);
 	}
-	warpgroup_wait_for_all_but<0>();
+	wgmma_wait<0>();
 	hold(sum);
 }
 
@@ -391,13 +344,13 @@ static __device__ inline void finish(
 			low += bf16_load(gemm.bias + first_column + column);
 			high += bf16_load(gemm.bias + first_column + column + 1);
 		}
-		shared_store(rows + row * pitch + column * 2, pack2(low, high));
+		store_shared(rows + row * pitch + column * 2, pack2(low, high));
 	}
 	__syncwarp();
 #pragma unroll
 	for (uint32_t i = lane; i < 16 * eights; i += WARP) {
 		const uint32_t row = i / eights, eight = i % eights;
-		const uint4 values = shared_load4(rows + row * pitch + eight * 16);
+		const uint4 values = load_shared_uint4(rows + row * pitch + eight * 16);
 		if (first_token + row < gemm.row_count) {
 			size_t at = (size_t)(first_token + row) * gemm.output_count + first_column +
 				    eight * 8;
@@ -421,7 +374,7 @@ static __device__ inline void exchange(const struct block &block, const float *s
 	if (to == block.rank) {
 #pragma unroll
 		for (uint32_t i = 0; i < sums<TILE>; i += 4) {
-			shared_store4(piece + i / 4 * WARP * 16,
+			store_shared(piece + i / 4 * WARP * 16,
 				make_float4(sum[i], sum[i + 1], sum[i + 2], sum[i + 3]));
 		}
 	} else {
@@ -454,10 +407,11 @@ static __device__ inline void finish_gathered(const struct gemm &gemm, const str
 		}
 		const uint32_t from = block.gathered + group * TILE::PIECE + (i * WARP + lane) * 16;
 		const uint32_t token = block.first_token + i * 8 + lane / 4;
-		float4 sum = shared_load_sums(from);
+		float4 sum = load_shared_float4(from);
 #pragma unroll
 		for (uint32_t slice = 1; slice < SPLIT_K; slice++) {
-			float4 more = shared_load_sums(from + slice * (TILE::GROUPS * TILE::PIECE));
+			float4 more =
+				load_shared_float4(from + slice * (TILE::GROUPS * TILE::PIECE));
 			sum.x += more.x;
 			sum.y += more.y;
 			sum.z += more.z;
@@ -469,8 +423,8 @@ static __device__ inline void finish_gathered(const struct gemm &gemm, const str
 			sum.z += high;
 			sum.w += high;
 		}
-		const uint32_t first = transposed(pack2(sum.x, sum.y));
-		const uint32_t second = transposed(pack2(sum.z, sum.w));
+		const uint32_t first = transpose(pack2(sum.x, sum.y));
+		const uint32_t second = transpose(pack2(sum.z, sum.w));
 		if (token < gemm.row_count) {
 			uint16_t *to = gemm.out + (size_t)token * gemm.output_count + first_row +
 				       lane % 4 * 2;
@@ -531,7 +485,7 @@ template <typename TILE> static uint32_t choose_stages(struct gemm *gemm, const 
 	const uint32_t most = fills < (uint32_t)STAGES_MAX ? fills : (uint32_t)STAGES_MAX;
 
 	gemm->token_stages = plan->token_stages < most ? plan->token_stages : most;
-	uint32_t room = SHARED_MAX - others - gemm->token_stages * token_stage<TILE>;
+	uint32_t room = SM90_SHARED_BYTES - others - gemm->token_stages * token_stage<TILE>;
 	gemm->weight_stages = room / weight_stage<TILE>;
 	gemm->weight_stages = gemm->weight_stages < most ? gemm->weight_stages : most;
 	return others + gemm->token_stages * token_stage<TILE> +
@@ -598,7 +552,7 @@ static bool is_at_once(const struct linear_operands *operands, uint32_t rows, ui
 {
 	return operands->output_count % rows == 0 &&
 	       operands->output_count / rows * divide_up(operands->row_count, tokens) <=
-		       CLUSTERS_MAX;
+		       H200_CLUSTERS_OF_4;
 }
 
 /* The smallest tiles of which all run at a time. */
@@ -643,7 +597,7 @@ bool linear_wide_pays(uint32_t row_count, uint32_t input_count, uint32_t output_
 	}
 	return input_count > 0 && input_count <= inputs_max && input_count % 128 == 0 &&
 	       output_count > 0 && output_count % 96 == 0 &&
-	       output_count / 96 * divide_up(row_count, 2 * GROUP_SIZE) <= BLOCKS_MAX;
+	       output_count / 96 * divide_up(row_count, 2 * GROUP_SIZE) <= H200_PROCESSORS;
 }
 
 int linear_wide(const struct linear_operands *operands, struct CUstream_st *stream)

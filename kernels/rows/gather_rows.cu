@@ -1,4 +1,5 @@
-#include "kernels/device/device.cuh"
+#include "kernels/device/early_launch.cuh"
+#include "kernels/device/vector.cuh"
 #include "kernels/rows/gather_rows.h"
 
 /* ---- kernels ---- */

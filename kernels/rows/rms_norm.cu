@@ -1,3 +1,4 @@
+#include "kernels/device/early_launch.cuh"
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/rows/rms_norm.cuh"
 #include "kernels/rows/rms_norm.h"

@@ -1,7 +1,7 @@
 #ifndef KERNELS_ROWS_RMS_NORM_CUH
 #define KERNELS_ROWS_RMS_NORM_CUH
 
-#include "kernels/device/device.cuh"
+#include "kernels/device/reduce.cuh"
 
 /* What kernels share that normalise rows. A row's bits are the same in all of them: each rounding
    is written down, and the order of its sum of squares is that of 8 elements, in turn, then of 256

@@ -1,4 +1,6 @@
-#include "kernels/device/device.cuh"
+#include "kernels/device/early_launch.cuh"
+#include "kernels/device/math.cuh"
+#include "kernels/device/vector.cuh"
 #include "kernels/rows/silu_mul.h"
 
 enum { SILU_THREADS = 128 };

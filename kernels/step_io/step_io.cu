@@ -1,4 +1,4 @@
-#include "kernels/device/device.cuh"
+#include "kernels/device/early_launch.cuh"
 #include "kernels/step_io/step_io.h"
 
 /* ---- kernels ---- */

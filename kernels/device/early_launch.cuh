@@ -1,0 +1,63 @@
+#ifndef KERNELS_DEVICE_EARLY_LAUNCH_CUH
+#define KERNELS_DEVICE_EARLY_LAUNCH_CUH
+
+#include "kernels/op/launch.h"
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+/* Programmatic dependent launch (PDL, sm_90): a kernel starts while the one before still runs.
+
+   A kernel launched with launch_dependent() calls dependents_launch() first of all, unless there is
+   a reason to hold the next one back. So the next kernel starts as soon as all blocks of this one
+   have started, whether earlier kernels are done or not. Several kernels may be resident at once,
+   each stopped at its own dependency_wait(). That call returns when the kernel before has ended and
+   all its writes are visible. Every kernel waits, so none ends before the one ahead of it: the wait
+   covers all kernels before.
+
+   Ahead of its wait a kernel
+
+       writes   no global memory
+       reads    only what no kernel of the step writes: weights, keys and values of earlier steps,
+		and the lists that step_begin() copies (kernels/step_io/step_io.h)
+
+   The lists need two exceptions. The embedding, which follows step_begin(), waits before it lets
+   the next kernel start, and reads even its lists after that. step_begin() itself is launched in
+   order, when the step before has ended. A library's kernel, which knows nothing of PDL, is also
+   launched in order and lets the next one start at its end. On older architectures both functions
+   do nothing. */
+__device__ inline void dependency_wait()
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
+}
+
+__device__ inline void dependents_launch()
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
+
+/* Launches a kernel that calls dependency_wait(). Early where the device can and the kernel was
+   compiled for it, else in order. Returns a cudaError_t. */
+template <typename... PARAMETERS, typename... ARGUMENTS>
+static int launch_dependent(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared,
+	cudaStream_t stream, ARGUMENTS... arguments)
+{
+	cudaLaunchAttribute attribute = {};
+	cudaLaunchConfig_t config = {};
+
+	attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+	attribute.val.programmaticStreamSerializationAllowed = 1;
+	config.gridDim = grid;
+	config.blockDim = block;
+	config.dynamicSmemBytes = shared;
+	config.stream = stream;
+	config.attrs = &attribute;
+	config.numAttrs = kernel_path_of_device() == KERNEL_PATH_SM90 ? 1 : 0;
+	return (int)cudaLaunchKernelEx(&config, kernel, PARAMETERS(arguments)...);
+}
+
+#endif

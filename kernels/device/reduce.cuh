@@ -1,0 +1,34 @@
+#ifndef KERNELS_DEVICE_REDUCE_CUH
+#define KERNELS_DEVICE_REDUCE_CUH
+
+#include "kernels/device/vector.cuh"
+
+/* Sums over the threads of a warp or block, in a fixed order, so that they repeat bit for bit. */
+
+/* Every lane gets the sum. */
+__device__ inline float warp_sum(float value)
+{
+#pragma unroll
+	for (int distance = WARP / 2; distance > 0; distance /= 2) {
+		value += __shfl_xor_sync(0xffffffffu, value, distance);
+	}
+	return value;
+}
+
+/* Sum over a block of `warps` warps; every thread gets it. `shared`: (warps) float32 that no other
+   code uses until the next barrier. */
+__device__ inline float block_sum(float value, float *shared, int warps)
+{
+	value = warp_sum(value);
+	if (threadIdx.x % WARP == 0) {
+		shared[threadIdx.x / WARP] = value;
+	}
+	__syncthreads();
+	float sum = 0;
+	for (int i = 0; i < warps; i++) {
+		sum += shared[i];
+	}
+	return sum;
+}
+
+#endif

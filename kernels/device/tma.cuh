@@ -1,0 +1,102 @@
+#ifndef KERNELS_DEVICE_TMA_CUH
+#define KERNELS_DEVICE_TMA_CUH
+
+#include "kernels/device/barrier.cuh"
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+/* The tensor memory accelerator (TMA, sm_90a): one thread starts an asynchronous copy from global
+   to shared memory, of a box of a tensor or of contiguous bytes. An mbarrier counts the bytes. */
+
+#ifdef QUIRE_SM90A
+
+/* ---- fences ---- */
+
+/* This thread's earlier writes to shared memory are visible to later asynchronous copies and wgmma
+   (async proxy). */
+__device__ inline void fence_shared_writes()
+{
+	asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+
+/* Earlier kernels' writes to global memory are visible to this thread's tensor copies. */
+__device__ inline void fence_global_writes()
+{
+	asm volatile("fence.proxy.async.global;\n" ::: "memory");
+}
+
+/* ---- copies ---- */
+
+__device__ inline void prefetch_map(const CUtensorMap *map)
+{
+	asm volatile("prefetch.tensormap [%0];\n" ::"l"(map) : "memory");
+}
+
+/* The box at (x, y) of a 2D tensor. */
+__device__ inline void copy_box(
+	uint32_t shared, const CUtensorMap *map, uint32_t x, uint32_t y, uint32_t barrier)
+{
+	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+		     "[%0], [%1, {%2, %3}], [%4];\n" ::"r"(shared),
+		     "l"(map), "r"(x), "r"(y), "r"(barrier)
+		     : "memory");
+}
+
+/* Contiguous bytes: a multiple of 16, as both addresses. */
+__device__ inline void copy_bytes(
+	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+		     "[%0], [%1], %2, [%3];\n" ::"r"(shared),
+		     "l"(global), "r"(bytes), "r"(barrier)
+		     : "memory");
+}
+
+/* copy_bytes() with a policy of the L2 cache. */
+__device__ inline void copy_bytes(
+	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier, uint64_t policy)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+		     ".L2::cache_hint [%0], [%1], %2, [%3], %4;\n" ::"r"(shared),
+		     "l"(global), "r"(bytes), "r"(barrier), "l"(policy)
+		     : "memory");
+}
+
+/* The L2 policy for data that is read once a step. */
+__device__ inline uint64_t evict_first_policy()
+{
+	uint64_t policy;
+
+	asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+	return policy;
+}
+
+#endif
+
+/* Describes a bf16 tensor of `rank` dimensions to the TMA, for boxes of these sizes. strides:
+   (rank - 1) bytes from one index to the next of each dimension but the first. The driver's
+   function is looked up at run time, since a simulation also runs where no driver is installed.
+   Returns a cudaError_t. */
+static inline int tensor_map_make(CUtensorMap *map, const uint16_t *tensor, uint32_t rank,
+	const cuuint64_t *sizes, const cuuint64_t *strides, const cuuint32_t *box,
+	CUtensorMapSwizzle swizzle)
+{
+	const cuuint32_t ones[] = {1, 1, 1, 1, 1};
+	void *function = NULL;
+	cudaDriverEntryPointQueryResult found;
+
+	int code = (int)cudaGetDriverEntryPointByVersion(
+		"cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
+	if (code != 0 || found != cudaDriverEntryPointSuccess) {
+		return code != 0 ? code : (int)cudaErrorSymbolNotFound;
+	}
+	CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(map,
+		CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, rank, const_cast<uint16_t *>(tensor), sizes,
+		strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	return result == CUDA_SUCCESS ? 0 : (int)cudaErrorInvalidValue;
+}
+
+#endif
