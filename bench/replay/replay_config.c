@@ -112,19 +112,20 @@ enum status replay_config_check(
 	return STATUS_OK;
 }
 
-/* "any" lets the trace's first line tell. */
-static enum status find_format(const char *name, enum trace_format *out, struct error *error)
+static enum status find_format(
+	const char *name, const struct trace_format **out, struct error *error)
 {
-	const char *names[TRACE_FORMAT_COUNT + 1] = {"any"};
+	const char *words[32] = {NULL};
 
-	for (uint32_t i = TRACE_FORMAT_ANY; i < TRACE_FORMAT_COUNT; i++) {
-		names[i] = i == TRACE_FORMAT_ANY ? "any" : formats[i - 1]->name;
-		if (strcmp(names[i], name) == 0) {
-			*out = (enum trace_format)i;
-			return STATUS_OK;
-		}
+	*out = trace_format_find(name);
+	if (*out != NULL || strcmp(name, "any") == 0) {
+		return STATUS_OK;
 	}
-	return check_word("format", name, names, error);
+	for (uint32_t i = 0; trace_format_word(i) != NULL; i++) {
+		check(i + 1 < sizeof(words) / sizeof(words[0]));
+		words[i] = trace_format_word(i);
+	}
+	return check_word("format", name, words, error);
 }
 
 /* Closed loop and drawn arrivals leave the trace's times unused. */

@@ -8,13 +8,17 @@
 #include "workloads/trace/trace.h"
 
 /* How a trace is read, for every command that reads one. */
+enum { TRACE_READING_ROWS = 4, TRACE_READING_WORDS_MAX = 32 };
+
 struct trace_reading {
-	uint32_t format; /* enum trace_format */
+	uint32_t format; /* index of trace_format_word() */
 	uint64_t trace_block_size;
 	bool sort;
-};
 
-enum { TRACE_READING_ROWS = 4 };
+	/* Texts of the option table: the words of --format, and its help. */
+	const char *format_words[TRACE_READING_WORDS_MAX];
+	char format_help[256];
+};
 
 /* Fills (TRACE_READING_ROWS) rows of an option table, a heading first. */
 void trace_reading_options(struct trace_reading *reading, struct option *rows);

@@ -4,6 +4,7 @@
 #include "workloads/conversations.h"
 #include "workloads/study/references.h"
 #include "workloads/tokens.h"
+#include "workloads/trace/format.h"
 #include "workloads/trace/trace.h"
 #include "workloads/trace/trace_writer.h"
 
@@ -111,8 +112,7 @@ void fuzz_trace(const uint8_t *bytes, size_t size)
 		return;
 	}
 	struct trace_options options = {
-		.format =
-			(enum trace_format)((bytes[0] & 7) < TRACE_FORMAT_COUNT ? bytes[0] & 7 : 0),
+		.format = (bytes[0] & 7) == 0 ? NULL : trace_format_at((bytes[0] & 7) - 1),
 		.sort = bytes[0] >> 3 & 1,
 		.trace_block_size = bytes[0] >> 4,
 	};
@@ -124,7 +124,7 @@ void fuzz_trace(const uint8_t *bytes, size_t size)
 	if (first_size > 0) {
 		/* What was written is in Mooncake's format, in order. */
 		options = (struct trace_options){
-			.format = TRACE_FORMAT_MOONCAKE, .trace_block_size = block_size};
+			.format = trace_format_find("mooncake"), .trace_block_size = block_size};
 		int again = open_file(first, first_size, path);
 		file = open_memstream(&second, &second_size);
 		check(read_trace(path, &options, file, &block_size) == STATUS_OK);

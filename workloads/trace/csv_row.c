@@ -61,7 +61,7 @@ static uint32_t split(const char *line, size_t line_bytes, struct csv_field *fie
 }
 
 enum status csv_header(struct csv_layout *layout, const struct csv_column *columns,
-	uint32_t column_count, const struct place *place, const char *line, size_t line_bytes,
+	uint32_t column_count, const struct source_line *at, const char *line, size_t line_bytes,
 	struct error *error)
 {
 	struct csv_field fields[CSV_FIELDS_MAX];
@@ -79,27 +79,27 @@ enum status csv_header(struct csv_layout *layout, const struct csv_column *colum
 				continue;
 			}
 			if (layout->field_of[i] != CSV_ABSENT) {
-				return place_error(error, place, columns[i].name,
+				return source_line_error(error, at, columns[i].name,
 					"the column twice", 16, "it once");
 			}
 			layout->field_of[i] = j;
 		}
 		if (columns[i].is_required && layout->field_of[i] == CSV_ABSENT) {
-			return place_error(error, place, columns[i].name, line, line_bytes,
+			return source_line_error(error, at, columns[i].name, line, line_bytes,
 				"a header line with this column");
 		}
 	}
 	return STATUS_OK;
 }
 
-enum status csv_line(const struct csv_layout *layout, const struct place *place, const char *line,
-	size_t line_bytes, struct csv_field *values, struct error *error)
+enum status csv_line(const struct csv_layout *layout, const struct source_line *at,
+	const char *line, size_t line_bytes, struct csv_field *values, struct error *error)
 {
 	struct csv_field fields[CSV_FIELDS_MAX];
 	uint32_t count = split(line, line_bytes, fields);
 
 	if (count != layout->field_count) {
-		return place_error(error, place, NULL, line, line_bytes,
+		return source_line_error(error, at, NULL, line, line_bytes,
 			"%" PRIu32 " values between commas, as in the header", layout->field_count);
 	}
 	for (uint32_t i = 0; i < layout->column_count; i++) {
@@ -109,12 +109,12 @@ enum status csv_line(const struct csv_layout *layout, const struct place *place,
 	return STATUS_OK;
 }
 
-enum status csv_count(const struct place *place, const char *name, const struct csv_field *field,
+enum status csv_count(const struct source_line *at, const char *name, const struct csv_field *field,
 	uint64_t minimum, uint64_t maximum, uint64_t *value, struct error *error)
 {
 	if (!digits_to_u64(field->text, field->bytes, value) || *value < minimum ||
 		*value > maximum) {
-		return place_error(error, place, name, field->text, field->bytes,
+		return source_line_error(error, at, name, field->text, field->bytes,
 			"an integer in [%" PRIu64 ", %" PRIu64 "]", minimum, maximum);
 	}
 	return STATUS_OK;

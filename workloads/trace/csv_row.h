@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
-#include "workloads/trace/place.h"
+#include "workloads/trace/source_line.h"
 
 /* Lines of comma-separated values, by the names in their header line. A field may stand in double
    quotes; a line break inside of one is not supported. */
@@ -34,15 +34,15 @@ static const uint32_t CSV_ABSENT = UINT32_MAX;
 
 /* columns: (column_count), borrowed for the layout's life. */
 enum status csv_header(struct csv_layout *layout, const struct csv_column *columns,
-	uint32_t column_count, const struct place *place, const char *line, size_t line_bytes,
+	uint32_t column_count, const struct source_line *at, const char *line, size_t line_bytes,
 	struct error *error);
 
 /* values: (column_count), in the order of the columns; empty where absent. */
-enum status csv_line(const struct csv_layout *layout, const struct place *place, const char *line,
-	size_t line_bytes, struct csv_field *values, struct error *error);
+enum status csv_line(const struct csv_layout *layout, const struct source_line *at,
+	const char *line, size_t line_bytes, struct csv_field *values, struct error *error);
 
 /* An integer in [minimum, maximum]. */
-enum status csv_count(const struct place *place, const char *name, const struct csv_field *field,
+enum status csv_count(const struct source_line *at, const char *name, const struct csv_field *field,
 	uint64_t minimum, uint64_t maximum, uint64_t *value, struct error *error);
 
 #endif

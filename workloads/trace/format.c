@@ -1,24 +1,63 @@
 #include "workloads/trace/format.h"
 
+#include "engine/base/check.h"
+
 #include <string.h>
 
-const struct format *const formats[TRACE_FORMAT_COUNT - 1] = {
-	&format_mooncake,
-	&format_bailian,
-	&format_azure,
-	&format_burstgpt,
-	&format_token_ids,
-};
+/* The table. A format stands behind those whose fields are among its own: the last that recognises
+   a line is taken, and Mooncake's fields are found in Bailian's rows too. */
+#define FORMAT_LIST(X)                                                                             \
+	X(mooncake)                                                                                \
+	X(bailian)                                                                                 \
+	X(azure)                                                                                   \
+	X(burstgpt)                                                                                \
+	X(token_ids)
 
-const struct format *format_of_line(const char *line, size_t line_bytes)
+#define FORMAT_EXTERN(name) extern const struct trace_format format_##name;
+FORMAT_LIST(FORMAT_EXTERN)
+
+#define FORMAT_ROW(name) &format_##name,
+static const struct trace_format *const formats[] = {FORMAT_LIST(FORMAT_ROW)};
+
+enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]) };
+
+const struct trace_format *trace_format_at(uint32_t index)
 {
-	/* From the last to the first: Mooncake's fields are found in Bailian's rows too. */
-	for (uint32_t i = TRACE_FORMAT_COUNT - 1; i-- > 0;) {
+	return index < FORMAT_COUNT ? formats[index] : NULL;
+}
+
+const struct trace_format *trace_format_find(const char *name)
+{
+	for (uint32_t i = 0; i < FORMAT_COUNT; i++) {
+		if (strcmp(formats[i]->name, name) == 0) {
+			return formats[i];
+		}
+	}
+	return NULL;
+}
+
+const struct trace_format *trace_format_of_line(const char *line, size_t line_bytes)
+{
+	for (uint32_t i = FORMAT_COUNT; i-- > 0;) {
 		if (formats[i]->recognises(line, line_bytes)) {
 			return formats[i];
 		}
 	}
 	return NULL;
+}
+
+const char *trace_format_word(uint32_t index)
+{
+	if (index == 0) {
+		return "any";
+	}
+	return index <= FORMAT_COUNT ? formats[index - 1]->name : NULL;
+}
+
+const struct trace_format *trace_format_of_word(uint32_t index)
+{
+	check(index <= FORMAT_COUNT);
+	return index == 0 ? NULL : formats[index - 1];
 }
 
 bool line_contains(const char *line, size_t line_bytes, const char *text)

@@ -33,10 +33,10 @@ static void azure_close(void *state)
 	free(state);
 }
 
-static enum status azure_header(void *state, const struct place *place, const char *line,
+static enum status azure_header(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct error *error)
 {
-	return csv_header(state, columns, COLUMN_COUNT, place, line, line_bytes, error);
+	return csv_header(state, columns, COLUMN_COUNT, at, line, line_bytes, error);
 }
 
 /* Days since 1970-01-01 in the Gregorian calendar; year >= 1970. Counting years from March on puts
@@ -121,35 +121,30 @@ static bool read_time(const char *text, size_t bytes, uint64_t *ns)
 	return true;
 }
 
-static enum status azure_row(void *state, const struct place *place, const char *line,
+static enum status azure_row(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
 {
 	struct csv_field values[COLUMN_COUNT];
+	const struct csv_field *moment = &values[COLUMN_TIME];
 	uint64_t input = 0;
 	uint64_t output = 0;
-	enum status status = csv_line(state, place, line, line_bytes, values, error);
 
 	*is_skipped = false;
-	if (status == STATUS_OK &&
-		!read_time(values[COLUMN_TIME].text, values[COLUMN_TIME].bytes, &row->arrival_ns)) {
-		status = place_error(error, place, columns[COLUMN_TIME].name,
-			values[COLUMN_TIME].text, values[COLUMN_TIME].bytes,
-			"YYYY-MM-DD HH:MM:SS.fraction, with +HH:MM or without");
+	TRY(csv_line(state, at, line, line_bytes, values, error));
+	if (!read_time(moment->text, moment->bytes, &row->arrival_ns)) {
+		return source_line_error(error, at, columns[COLUMN_TIME].name, moment->text,
+			moment->bytes, "YYYY-MM-DD HH:MM:SS.fraction, with +HH:MM or without");
 	}
-	if (status == STATUS_OK) {
-		status = csv_count(place, columns[COLUMN_INPUT].name, &values[COLUMN_INPUT], 1,
-			TRACE_LENGTH_MAX, &input, error);
-	}
-	if (status == STATUS_OK) {
-		status = csv_count(place, columns[COLUMN_OUTPUT].name, &values[COLUMN_OUTPUT], 1,
-			TRACE_LENGTH_MAX, &output, error);
-	}
+	TRY(csv_count(at, columns[COLUMN_INPUT].name, &values[COLUMN_INPUT], 1, TRACE_LENGTH_MAX,
+		&input, error));
+	TRY(csv_count(at, columns[COLUMN_OUTPUT].name, &values[COLUMN_OUTPUT], 1, TRACE_LENGTH_MAX,
+		&output, error));
 	row->input_length = (uint32_t)input;
 	row->output_length = (uint32_t)output;
-	return status;
+	return STATUS_OK;
 }
 
-const struct format format_azure = {
+const struct trace_format format_azure = {
 	.name = "azure",
 	.starts_at_first_row = true,
 	.recognises = azure_recognises,

@@ -41,15 +41,12 @@ static void bailian_close(void *state)
 	json_reader_close(state);
 }
 
-static enum status bailian_row(void *state, const struct place *place, const char *line,
+static enum status bailian_row(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
 {
 	struct json_value values[FIELD_COUNT];
-	enum status status = json_reader_row(state, place, line, line_bytes, values, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(json_reader_row(state, at, line, line_bytes, values, error));
 	const char *parent = values[FIELD_PARENT].text;
 	*is_skipped = false;
 	row->arrival_ns = values[FIELD_TIME].number;
@@ -63,7 +60,7 @@ static enum status bailian_row(void *state, const struct place *place, const cha
 	return STATUS_OK;
 }
 
-const struct format format_bailian = {
+const struct trace_format format_bailian = {
 	.name = "bailian",
 	.trace_block_size = 16,
 	.recognises = bailian_recognises,

@@ -41,12 +41,12 @@ static void burstgpt_close(void *state)
 	free(burstgpt);
 }
 
-static enum status burstgpt_header(void *state, const struct place *place, const char *line,
+static enum status burstgpt_header(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct error *error)
 {
 	struct burstgpt *burstgpt = state;
 
-	return csv_header(&burstgpt->layout, columns, COLUMN_COUNT, place, line, line_bytes, error);
+	return csv_header(&burstgpt->layout, columns, COLUMN_COUNT, at, line, line_bytes, error);
 }
 
 /* Printable ASCII, as it goes into tab-separated files and JSON. */
@@ -60,12 +60,12 @@ static bool is_label(const struct csv_field *field)
 	return true;
 }
 
-static enum status keep_session(struct burstgpt *burstgpt, const struct place *place,
+static enum status keep_session(struct burstgpt *burstgpt, const struct source_line *at,
 	const struct csv_field *field, const char **session, struct error *error)
 {
 	*session = NULL;
 	if (!is_label(field)) {
-		return place_error(error, place, columns[COLUMN_SESSION].name, field->text,
+		return source_line_error(error, at, columns[COLUMN_SESSION].name, field->text,
 			field->bytes, "printable ASCII, or nothing");
 	}
 	if (field->bytes > 0) {
@@ -78,41 +78,32 @@ static enum status keep_session(struct burstgpt *burstgpt, const struct place *p
 	return STATUS_OK;
 }
 
-static enum status burstgpt_row(void *state, const struct place *place, const char *line,
+static enum status burstgpt_row(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
 {
 	struct burstgpt *burstgpt = state;
 	struct csv_field values[COLUMN_COUNT];
+	const struct csv_field *moment = &values[COLUMN_TIME];
 	uint64_t input = 0;
 	uint64_t output = 0;
-	enum status status = csv_line(&burstgpt->layout, place, line, line_bytes, values, error);
 
-	if (status == STATUS_OK && (!decimal_to_u64(values[COLUMN_TIME].text,
-					    values[COLUMN_TIME].bytes, 9, &row->arrival_ns) ||
-					   row->arrival_ns > TRACE_TIME_NS_MAX)) {
-		status = place_error(error, place, columns[COLUMN_TIME].name,
-			values[COLUMN_TIME].text, values[COLUMN_TIME].bytes,
-			"seconds in [0, 2^63 ns)");
+	TRY(csv_line(&burstgpt->layout, at, line, line_bytes, values, error));
+	if (!decimal_to_u64(moment->text, moment->bytes, 9, &row->arrival_ns) ||
+		row->arrival_ns > TRACE_TIME_NS_MAX) {
+		return source_line_error(error, at, columns[COLUMN_TIME].name, moment->text,
+			moment->bytes, "seconds in [0, 2^63 ns)");
 	}
-	if (status == STATUS_OK) {
-		status = csv_count(place, columns[COLUMN_OUTPUT].name, &values[COLUMN_OUTPUT], 0,
-			TRACE_LENGTH_MAX, &output, error);
-	}
-	*is_skipped = status == STATUS_OK && output == 0;
-	if (status == STATUS_OK) {
-		status = csv_count(place, columns[COLUMN_INPUT].name, &values[COLUMN_INPUT],
-			*is_skipped ? 0 : 1, TRACE_LENGTH_MAX, &input, error);
-	}
+	TRY(csv_count(at, columns[COLUMN_OUTPUT].name, &values[COLUMN_OUTPUT], 0, TRACE_LENGTH_MAX,
+		&output, error));
+	*is_skipped = output == 0;
+	TRY(csv_count(at, columns[COLUMN_INPUT].name, &values[COLUMN_INPUT], *is_skipped ? 0 : 1,
+		TRACE_LENGTH_MAX, &input, error));
 	row->input_length = (uint32_t)input;
 	row->output_length = (uint32_t)output;
-	if (status == STATUS_OK) {
-		status = keep_session(
-			burstgpt, place, &values[COLUMN_SESSION], &row->session, error);
-	}
-	return status;
+	return keep_session(burstgpt, at, &values[COLUMN_SESSION], &row->session, error);
 }
 
-const struct format format_burstgpt = {
+const struct trace_format format_burstgpt = {
 	.name = "burstgpt",
 	.starts_at_first_row = true,
 	.skip_reason = "rows without response tokens: failures at the source",

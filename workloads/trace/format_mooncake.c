@@ -48,15 +48,12 @@ static void mooncake_close(void *state)
 	json_reader_close(state);
 }
 
-static enum status mooncake_row(void *state, const struct place *place, const char *line,
+static enum status mooncake_row(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
 {
 	struct json_value values[FIELD_COUNT];
-	enum status status = json_reader_row(state, place, line, line_bytes, values, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(json_reader_row(state, at, line, line_bytes, values, error));
 	*is_skipped = false;
 	row->arrival_ns = values[FIELD_TIMESTAMP].number;
 	row->input_length = u32_from(values[FIELD_INPUT].number);
@@ -69,7 +66,7 @@ static enum status mooncake_row(void *state, const struct place *place, const ch
 	return STATUS_OK;
 }
 
-const struct format format_mooncake = {
+const struct trace_format format_mooncake = {
 	.name = "mooncake",
 	.trace_block_size = 512,
 	.recognises = mooncake_recognises,

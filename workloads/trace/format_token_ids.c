@@ -40,37 +40,34 @@ static void token_ids_close(void *state)
 	json_reader_close(state);
 }
 
-static enum status wrong_count(const struct place *place, const char *field, size_t found,
+static enum status wrong_count(const struct source_line *at, const char *field, size_t found,
 	uint64_t expected, const char *by, struct error *error)
 {
 	char text[32];
 	int bytes = snprintf(text, sizeof(text), "%zu ids", found);
 
-	return place_error(
-		error, place, field, text, (size_t)bytes, "%" PRIu64 " as in %s", expected, by);
+	return source_line_error(
+		error, at, field, text, (size_t)bytes, "%" PRIu64 " as in %s", expected, by);
 }
 
-static enum status token_ids_row(void *state, const struct place *place, const char *line,
+static enum status token_ids_row(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
 {
 	struct json_value values[FIELD_COUNT];
-	enum status status = json_reader_row(state, place, line, line_bytes, values, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(json_reader_row(state, at, line, line_bytes, values, error));
 	const struct json_value *prompt = &values[FIELD_PROMPT];
 	const struct json_value *completion = &values[FIELD_COMPLETION];
 	if (prompt->id_count == 0) {
-		return place_error(
-			error, place, fields[FIELD_PROMPT].name, "no id", 5, "at least one");
+		return source_line_error(
+			error, at, fields[FIELD_PROMPT].name, "no id", 5, "at least one");
 	}
 	if (values[FIELD_INPUT].is_present && values[FIELD_INPUT].number != prompt->id_count) {
-		return wrong_count(place, fields[FIELD_PROMPT].name, prompt->id_count,
+		return wrong_count(at, fields[FIELD_PROMPT].name, prompt->id_count,
 			values[FIELD_INPUT].number, fields[FIELD_INPUT].name, error);
 	}
 	if (completion->is_present && values[FIELD_OUTPUT].number != completion->id_count) {
-		return wrong_count(place, fields[FIELD_COMPLETION].name, completion->id_count,
+		return wrong_count(at, fields[FIELD_COMPLETION].name, completion->id_count,
 			values[FIELD_OUTPUT].number, fields[FIELD_OUTPUT].name, error);
 	}
 	*is_skipped = false;
@@ -82,7 +79,7 @@ static enum status token_ids_row(void *state, const struct place *place, const c
 	return STATUS_OK;
 }
 
-const struct format format_token_ids = {
+const struct trace_format format_token_ids = {
 	.name = "token-ids",
 	.recognises = token_ids_recognises,
 	.open = token_ids_open,

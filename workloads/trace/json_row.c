@@ -17,7 +17,7 @@ struct json_reader {
 	uint32_t field_count;
 
 	/* The row being read. */
-	const struct place *place;
+	const struct source_line *at;
 	struct json_value *values;
 	struct error *error;
 	enum status status;
@@ -61,12 +61,12 @@ static int refuse(struct json_reader *reader, const char *found, size_t bytes)
 {
 	const struct json_field *field = &reader->fields[reader->field];
 
-	reader->status = place_error(
-		reader->error, reader->place, field->name, found, bytes, "%s", field->expected);
+	reader->status = source_line_error(
+		reader->error, reader->at, field->name, found, bytes, "%s", field->expected);
 	return 0;
 }
 
-/* Whether a value at this place belongs to a field of the table. */
+/* Whether the value that comes next belongs to a field of the table. */
 static bool is_wanted(const struct json_reader *reader)
 {
 	return reader->field != FIELD_UNKNOWN && (reader->depth == 1 || reader->is_in_ids);
@@ -75,8 +75,8 @@ static bool is_wanted(const struct json_reader *reader)
 static int on_row_level_value(struct json_reader *reader, const char *found, size_t bytes)
 {
 	if (reader->depth == 0) {
-		reader->status = place_error(
-			reader->error, reader->place, NULL, found, bytes, "a JSON object");
+		reader->status = source_line_error(
+			reader->error, reader->at, NULL, found, bytes, "a JSON object");
 		return 0;
 	}
 	return is_wanted(reader) ? refuse(reader, found, bytes) : 1;
@@ -206,7 +206,7 @@ static int on_map_key(void *context, const unsigned char *text, size_t bytes)
 		return 1;
 	}
 	if (reader->is_seen[reader->field]) {
-		reader->status = place_error(reader->error, reader->place,
+		reader->status = source_line_error(reader->error, reader->at,
 			reader->fields[reader->field].name, "it twice", 8, "it once");
 		return 0;
 	}
@@ -218,8 +218,8 @@ static int deepen(struct json_reader *reader)
 {
 	reader->depth++;
 	if (reader->depth > JSON_DEPTH_MAX) {
-		reader->status = place_error(reader->error, reader->place, NULL, "deeper nesting",
-			14, "at most %d levels", JSON_DEPTH_MAX);
+		reader->status = source_line_error(reader->error, reader->at, NULL,
+			"deeper nesting", 14, "at most %d levels", JSON_DEPTH_MAX);
 		return 0;
 	}
 	return 1;
@@ -270,7 +270,7 @@ static int on_end_array(void *context)
 		size_t count = reader->id_count - reader->ids_at[reader->field];
 		reader->values[reader->field].id_count = count;
 		if (count > JSON_IDS_MAX) {
-			reader->status = place_error(reader->error, reader->place,
+			reader->status = source_line_error(reader->error, reader->at,
 				reader->fields[reader->field].name, "more", 4, "at most %d numbers",
 				JSON_IDS_MAX);
 			return 0;
@@ -304,7 +304,7 @@ static enum status broken_json(struct json_reader *reader, yajl_handle parser, s
 	memcpy(text, words == NULL ? (unsigned char *)"" : words, bytes);
 	text[bytes] = '\0';
 	yajl_free_error(parser, words);
-	return place_error(reader->error, reader->place, NULL, line, line_bytes,
+	return source_line_error(reader->error, reader->at, NULL, line, line_bytes,
 		"a JSON object (near column %zu: %s)", column, text);
 }
 
@@ -330,10 +330,10 @@ static enum status parse(struct json_reader *reader, const char *line, size_t li
 	return status;
 }
 
-enum status json_reader_row(struct json_reader *reader, const struct place *place, const char *line,
-	size_t line_bytes, struct json_value *values, struct error *error)
+enum status json_reader_row(struct json_reader *reader, const struct source_line *at,
+	const char *line, size_t line_bytes, struct json_value *values, struct error *error)
 {
-	reader->place = place;
+	reader->at = at;
 	reader->values = values;
 	reader->error = error;
 	reader->status = STATUS_OK;
@@ -349,8 +349,8 @@ enum status json_reader_row(struct json_reader *reader, const struct place *plac
 		const struct json_field *field = &reader->fields[i];
 		if (!values[i].is_present) {
 			if (field->is_required) {
-				status = place_error(error, place, field->name, "nothing", 7, "%s",
-					field->expected);
+				status = source_line_error(error, at, field->name, "nothing", 7,
+					"%s", field->expected);
 			}
 			continue;
 		}

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
-#include "workloads/trace/place.h"
+#include "workloads/trace/source_line.h"
 
 /* One JSON object on a line, read for the fields of a table; fields that the table does not name
    are passed over, whatever they hold. Parsing is YAJL's: strict JSON, UTF-8 checked, no comments.
@@ -47,7 +47,7 @@ struct json_reader *json_reader_open(const struct json_field *fields, uint32_t f
 void json_reader_close(struct json_reader *reader);
 
 /* values: (field_count), in the order of the table. */
-enum status json_reader_row(struct json_reader *reader, const struct place *place, const char *line,
-	size_t line_bytes, struct json_value *values, struct error *error);
+enum status json_reader_row(struct json_reader *reader, const struct source_line *at,
+	const char *line, size_t line_bytes, struct json_value *values, struct error *error);
 
 #endif

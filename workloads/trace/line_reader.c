@@ -3,7 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
 #include "workloads/trace/byte_source.h"
-#include "workloads/trace/place.h"
+#include "workloads/trace/source_line.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +60,8 @@ static enum status read_more(struct line_reader *reader, struct error *error)
 	reader->start = 0;
 	reader->end = held;
 	if (held > LINE_BYTES_MAX) {
-		struct place place = {reader->path, reader->line + 1};
-		return place_error(error, &place, NULL, reader->buffer, held,
+		struct source_line at = {reader->path, reader->line + 1};
+		return source_line_error(error, &at, NULL, reader->buffer, held,
 			"a line of at most %d bytes", LINE_BYTES_MAX);
 	}
 	if (held + BUFFER_BYTES / 2 > reader->capacity) {

@@ -19,7 +19,7 @@ struct sorted_line {
 
 struct trace {
 	struct line_reader *lines;
-	const struct format *format;
+	const struct trace_format *format;
 	void *state;
 	uint32_t trace_block_size;
 	uint64_t row_count;
@@ -44,57 +44,52 @@ static bool is_blank(const char *line, size_t line_bytes)
 	return true;
 }
 
-static struct place place_of(const struct trace *trace, uint64_t line)
+static struct source_line source_line_of(const struct trace *trace, uint64_t line)
 {
-	return (struct place){line_reader_path(trace->lines), line};
+	return (struct source_line){line_reader_path(trace->lines), line};
 }
 
 /* The next line with something on it; NULL at the end of the file. */
 static enum status next_line(
 	struct trace *trace, const char **line, size_t *line_bytes, struct error *error)
 {
-	enum status status;
-
 	do {
-		status = line_reader_next(trace->lines, line, line_bytes, error);
-		if (status != STATUS_OK || *line == NULL) {
-			return status;
+		TRY(line_reader_next(trace->lines, line, line_bytes, error));
+		if (*line == NULL) {
+			return STATUS_OK;
 		}
 		if (is_blank(*line, *line_bytes) && trace->blank_line == 0) {
 			trace->blank_line = line_reader_line(trace->lines);
 		}
 	} while (is_blank(*line, *line_bytes));
 	if (trace->blank_line != 0) {
-		struct place place = place_of(trace, trace->blank_line);
-		return place_error(error, &place, NULL, "a line with nothing on it", 25, "a row");
+		struct source_line at = source_line_of(trace, trace->blank_line);
+		return source_line_error(
+			error, &at, NULL, "a line with nothing on it", 25, "a row");
 	}
 	return STATUS_OK;
 }
 
-static enum status choose_format(struct trace *trace, enum trace_format wanted, const char *line,
-	size_t line_bytes, struct error *error)
+static enum status choose_format(struct trace *trace, const struct trace_format *wanted,
+	const char *line, size_t line_bytes, struct error *error)
 {
 	char names[120];
 	size_t used = 0;
-	struct place place = place_of(trace, 1);
+	struct source_line at = source_line_of(trace, 1);
 
-	if (wanted != TRACE_FORMAT_ANY) {
-		trace->format = formats[wanted - 1];
-		return STATUS_OK;
-	}
-	trace->format = format_of_line(line, line_bytes);
+	trace->format = wanted != NULL ? wanted : trace_format_of_line(line, line_bytes);
 	if (trace->format != NULL) {
 		return STATUS_OK;
 	}
-	for (uint32_t i = 0; i < TRACE_FORMAT_COUNT - 1; i++) {
+	for (uint32_t i = 0; trace_format_at(i) != NULL; i++) {
 		int added = snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : ", ",
-			formats[i]->name);
+			trace_format_at(i)->name);
 		check(added > 0);
 		used += (size_t)added;
 		check(used < sizeof(names));
 	}
-	return place_error(
-		error, &place, NULL, line, line_bytes, "the first line of a trace (%s)", names);
+	return source_line_error(
+		error, &at, NULL, line, line_bytes, "the first line of a trace (%s)", names);
 }
 
 static enum status read_start(
@@ -102,26 +97,20 @@ static enum status read_start(
 {
 	const char *line = NULL;
 	size_t line_bytes = 0;
-	enum status status = next_line(trace, &line, &line_bytes, error);
-	struct place place = place_of(trace, 0);
+	struct source_line at = source_line_of(trace, 0);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(next_line(trace, &line, &line_bytes, error));
 	if (line == NULL) {
-		return place_error(
-			error, &place, NULL, "an empty file", 13, "a trace with at least one row");
+		return source_line_error(
+			error, &at, NULL, "an empty file", 13, "a trace with at least one row");
 	}
-	status = choose_format(trace, options->format, line, line_bytes, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(choose_format(trace, options->format, line, line_bytes, error));
 	trace->trace_block_size = options->trace_block_size != 0 ? options->trace_block_size
 								 : trace->format->trace_block_size;
 	trace->state = trace->format->open();
 	if (trace->format->header != NULL) {
-		place.line = 1;
-		return trace->format->header(trace->state, &place, line, line_bytes, error);
+		at.line = 1;
+		return trace->format->header(trace->state, &at, line, line_bytes, error);
 	}
 	line_reader_unread(trace->lines);
 	return STATUS_OK;
@@ -140,7 +129,7 @@ static uint32_t fitting_block_size(const struct trace_row *row)
 }
 
 /* A row has an id for each whole block of its prompt, and for the rest or not: both are in use. */
-static enum status check_ids(const struct trace *trace, const struct place *place,
+static enum status check_ids(const struct trace *trace, const struct source_line *at,
 	const struct trace_row *row, struct error *error)
 {
 	char found[64];
@@ -161,16 +150,16 @@ static enum status check_ids(const struct trace *trace, const struct place *plac
 		whole == all ? "" : " or one more for the rest");
 	uint32_t fitting = fitting_block_size(row);
 	if (fitting > 0) {
-		return place_error(error, place, "hash_ids", found, (size_t)bytes,
+		return source_line_error(error, at, "hash_ids", found, (size_t)bytes,
 			"%s at %" PRIu32 " tokens an id (--trace-block-size %" PRIu32 " would fit)",
 			expected, trace->trace_block_size, fitting);
 	}
-	return place_error(error, place, "hash_ids", found, (size_t)bytes,
+	return source_line_error(error, at, "hash_ids", found, (size_t)bytes,
 		"%s at %" PRIu32 " tokens an id (--trace-block-size)", expected,
 		trace->trace_block_size);
 }
 
-static enum status check_order(struct trace *trace, const struct place *place,
+static enum status check_order(struct trace *trace, const struct source_line *at,
 	const struct trace_row *row, struct error *error)
 {
 	char found[96];
@@ -178,17 +167,17 @@ static enum status check_order(struct trace *trace, const struct place *place,
 	if (trace->row_count > 0 && row->arrival_ns < trace->last_arrival_ns) {
 		int bytes = snprintf(found, sizeof(found), "a time %" PRIu64 " ns earlier",
 			trace->last_arrival_ns - row->arrival_ns);
-		return place_error(error, place, NULL, found, (size_t)bytes,
+		return source_line_error(error, at, NULL, found, (size_t)bytes,
 			"a time not before that of line %" PRIu64 " (--sort brings rows in order)",
 			trace->last_line);
 	}
 	trace->last_arrival_ns = row->arrival_ns;
-	trace->last_line = place->line;
+	trace->last_line = at->line;
 	return STATUS_OK;
 }
 
 /* The next line that stands for a request, as a row; *has_row is false at the end. */
-static enum status parse_next(struct trace *trace, struct trace_row *row, struct place *place,
+static enum status parse_next(struct trace *trace, struct trace_row *row, struct source_line *at,
 	bool *has_row, struct error *error)
 {
 	bool is_skipped = true;
@@ -197,17 +186,14 @@ static enum status parse_next(struct trace *trace, struct trace_row *row, struct
 	while (is_skipped) {
 		const char *line = NULL;
 		size_t line_bytes = 0;
-		enum status status = next_line(trace, &line, &line_bytes, error);
-		if (status != STATUS_OK || line == NULL) {
-			return status;
+		TRY(next_line(trace, &line, &line_bytes, error));
+		if (line == NULL) {
+			return STATUS_OK;
 		}
 		memset(row, 0, sizeof(*row));
-		*place = place_of(trace, line_reader_line(trace->lines));
-		status = trace->format->row(
-			trace->state, place, line, line_bytes, row, &is_skipped, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
+		*at = source_line_of(trace, line_reader_line(trace->lines));
+		TRY(trace->format->row(
+			trace->state, at, line, line_bytes, row, &is_skipped, error));
 		trace->skipped_count += is_skipped;
 	}
 	*has_row = true;
@@ -233,14 +219,11 @@ static enum status sort_lines(struct trace *trace, struct error *error)
 	size_t text_capacity = 0;
 	size_t capacity = 0;
 	struct trace_row row;
-	struct place place;
+	struct source_line at;
 	bool has_row = true;
 
 	for (;;) {
-		enum status status = parse_next(trace, &row, &place, &has_row, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(parse_next(trace, &row, &at, &has_row, error));
 		if (!has_row) {
 			break;
 		}
@@ -253,7 +236,7 @@ static enum status sort_lines(struct trace *trace, struct error *error)
 		trace->sorted = memory_grow(
 			trace->sorted, &capacity, trace->sorted_count + 1, sizeof(*trace->sorted));
 		trace->sorted[trace->sorted_count++] =
-			(struct sorted_line){row.arrival_ns, place.line, text_bytes, line_bytes};
+			(struct sorted_line){row.arrival_ns, at.line, text_bytes, line_bytes};
 		text_bytes += line_bytes;
 	}
 	if (trace->sorted_count > 0) {
@@ -263,7 +246,7 @@ static enum status sort_lines(struct trace *trace, struct error *error)
 	return STATUS_OK;
 }
 
-static enum status parse_sorted(struct trace *trace, struct trace_row *row, struct place *place,
+static enum status parse_sorted(struct trace *trace, struct trace_row *row, struct source_line *at,
 	bool *has_row, struct error *error)
 {
 	bool is_skipped = false;
@@ -274,56 +257,61 @@ static enum status parse_sorted(struct trace *trace, struct trace_row *row, stru
 	}
 	const struct sorted_line *line = &trace->sorted[trace->sorted_next++];
 	memset(row, 0, sizeof(*row));
-	*place = place_of(trace, line->line);
-	return trace->format->row(trace->state, place, trace->sorted_text + line->at, line->bytes,
-		row, &is_skipped, error);
+	*at = source_line_of(trace, line->line);
+	return trace->format->row(trace->state, at, trace->sorted_text + line->at, line->bytes, row,
+		&is_skipped, error);
+}
+
+/* A row that holds what the file says, checked. */
+static enum status read_row(struct trace *trace, struct trace_row *row, struct source_line *at,
+	bool *has_row, struct error *error)
+{
+	TRY(trace->is_sorted ? parse_sorted(trace, row, at, has_row, error)
+			     : parse_next(trace, row, at, has_row, error));
+	if (!*has_row) {
+		return trace->row_count > 0 ? STATUS_OK
+					    : source_line_error(error, at, NULL, "no row", 6,
+						      "a trace with at least one");
+	}
+	TRY(check_ids(trace, at, row, error));
+	return check_order(trace, at, row, error);
 }
 
 enum status trace_next(
 	struct trace *trace, struct trace_row *row, bool *has_row, struct error *error)
 {
-	struct place place = place_of(trace, 0);
-	enum status status = trace->is_sorted ? parse_sorted(trace, row, &place, has_row, error)
-					      : parse_next(trace, row, &place, has_row, error);
+	struct source_line at = source_line_of(trace, 0);
+	enum status status = read_row(trace, row, &at, has_row, error);
 
-	if (status == STATUS_OK && !*has_row) {
-		return trace->row_count > 0 ? STATUS_OK
-					    : place_error(error, &place, NULL, "no row", 6,
-						      "a trace with at least one");
-	}
-	if (status == STATUS_OK) {
-		status = check_ids(trace, &place, row, error);
-	}
-	if (status == STATUS_OK) {
-		status = check_order(trace, &place, row, error);
-	}
-	*has_row = status == STATUS_OK;
-	if (status != STATUS_OK) {
+	*has_row = *has_row && status == STATUS_OK;
+	if (!*has_row) {
 		return status;
 	}
 	if (trace->row_count == 0 && trace->format->starts_at_first_row) {
 		trace->start_ns = row->arrival_ns;
 	}
 	row->arrival_ns -= trace->start_ns;
-	row->line = place.line;
+	row->line = at.line;
 	row->index = trace->row_count++;
 	row->turn_index = NO_TURN;
 	return STATUS_OK;
+}
+
+static enum status start(struct trace *trace, const char *path, const struct trace_options *options,
+	struct error *error)
+{
+	TRY(line_reader_open(&trace->lines, path, error));
+	TRY(read_start(trace, options, error));
+	return options->sort ? sort_lines(trace, error) : STATUS_OK;
 }
 
 enum status trace_open(struct trace **out, const char *path, const struct trace_options *options,
 	struct error *error)
 {
 	struct trace *trace = memory_take(1, sizeof(*trace));
-	enum status status = line_reader_open(&trace->lines, path, error);
+	enum status status = start(trace, path, options, error);
 
 	*out = NULL;
-	if (status == STATUS_OK) {
-		status = read_start(trace, options, error);
-	}
-	if (status == STATUS_OK && options->sort) {
-		status = sort_lines(trace, error);
-	}
 	if (status != STATUS_OK) {
 		trace_close(trace);
 		return status;

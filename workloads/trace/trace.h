@@ -19,18 +19,10 @@ struct trace;
 #define TRACE_TIME_NS_MAX ((UINT64_C(1) << 63) - 1)
 enum { TRACE_LENGTH_MAX = 1 << 28 };
 
-enum trace_format {
-	TRACE_FORMAT_ANY, /* told by the first line */
-	TRACE_FORMAT_MOONCAKE,
-	TRACE_FORMAT_BAILIAN,
-	TRACE_FORMAT_AZURE,
-	TRACE_FORMAT_BURSTGPT,
-	TRACE_FORMAT_TOKEN_IDS,
-	TRACE_FORMAT_COUNT
-};
+struct trace_format; /* workloads/trace/format.h */
 
 struct trace_options {
-	enum trace_format format;
+	const struct trace_format *format; /* NULL: told by the first line */
 	uint32_t trace_block_size; /* tokens a hash id stands for; 0: the format's own (512) */
 	bool sort; /* rows by time, ties by line, instead of refusing those out of order; the whole
 		      file is kept in memory */

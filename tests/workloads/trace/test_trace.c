@@ -1,3 +1,4 @@
+#include "workloads/trace/format.h"
 #include "workloads/trace/trace.h"
 #include "workloads/trace/trace_writer.h"
 
@@ -229,8 +230,27 @@ Test(trace, takes_a_format_by_its_name)
 {
 	/* Its first line alone could be Mooncake's or Bailian's. */
 	require_rows("{\"chat_id\":1,\"timestamp\":2,\"input_length\":3,\"output_length\":4}\n",
-		(struct trace_options){.format = TRACE_FORMAT_MOONCAKE},
+		(struct trace_options){.format = trace_format_find("mooncake")},
 		"{\"timestamp\":2,\"input_length\":3,\"output_length\":4}\n");
+}
+
+/* What --format, its help and error lines say of formats comes from one table. */
+Test(trace, formats_have_names_of_their_own)
+{
+	uint32_t count = 0;
+
+	cr_assert_str_eq(trace_format_word(0), "any");
+	cr_assert(trace_format_of_word(0) == NULL);
+	for (; trace_format_at(count) != NULL; count++) {
+		const struct trace_format *format = trace_format_at(count);
+		cr_assert(trace_format_find(format->name) == format, "%s is there twice",
+			format->name);
+		cr_assert_str_eq(trace_format_word(count + 1), format->name);
+		cr_assert(trace_format_of_word(count + 1) == format);
+	}
+	cr_assert(count >= 5);
+	cr_assert(trace_format_word(count + 1) == NULL);
+	cr_assert(trace_format_find("any") == NULL && trace_format_find("") == NULL);
 }
 
 /* ---- files ---- */

@@ -1,5 +1,5 @@
-#ifndef WORKLOADS_TRACE_PLACE_H
-#define WORKLOADS_TRACE_PLACE_H
+#ifndef WORKLOADS_TRACE_SOURCE_LINE_H
+#define WORKLOADS_TRACE_SOURCE_LINE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,14 +10,14 @@
 
        PATH:LINE: FIELD: found WHAT, expected WHAT  */
 
-struct place {
+struct source_line {
 	const char *path; /* borrowed */
 	uint64_t line;	  /* from 1; 0: the file as a whole */
 };
 
 /* Returns STATUS_INPUT. found: (found_bytes) of the file, quoted as they are, cut and with anything
    unprintable shown as `?`. field: NULL when the whole line is meant. */
-enum status place_error(struct error *error, const struct place *place, const char *field,
+enum status source_line_error(struct error *error, const struct source_line *at, const char *field,
 	const char *found, size_t found_bytes, const char *expected_format, ...)
 	__attribute__((format(printf, 6, 7)));
 

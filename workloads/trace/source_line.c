@@ -1,4 +1,4 @@
-#include "workloads/trace/place.h"
+#include "workloads/trace/source_line.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ static void printable(char *out, const char *found, size_t bytes)
 	strcpy(out + length, bytes > FOUND_BYTES_MAX ? "..." : "");
 }
 
-enum status place_error(struct error *error, const struct place *place, const char *field,
+enum status source_line_error(struct error *error, const struct source_line *at, const char *field,
 	const char *found, size_t found_bytes, const char *expected_format, ...)
 {
 	char shown[FOUND_BYTES_MAX + 4];
@@ -29,9 +29,9 @@ enum status place_error(struct error *error, const struct place *place, const ch
 	va_start(arguments, expected_format);
 	vsnprintf(expected, sizeof(expected), expected_format, arguments);
 	va_end(arguments);
-	if (place->line > 0) {
-		snprintf(line, sizeof(line), ":%" PRIu64, place->line);
+	if (at->line > 0) {
+		snprintf(line, sizeof(line), ":%" PRIu64, at->line);
 	}
-	return error_set(error, STATUS_INPUT, "%.200s%s: %s%sfound %s, expected %s", place->path,
-		line, field == NULL ? "" : field, field == NULL ? "" : ": ", shown, expected);
+	return error_set(error, STATUS_INPUT, "%.200s%s: %s%sfound %s, expected %s", at->path, line,
+		field == NULL ? "" : field, field == NULL ? "" : ": ", shown, expected);
 }
