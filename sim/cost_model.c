@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/shape/step_tensors.h"
 #include "engine/shape/work.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ enum { FLIGHTS = 2 };
 
 /* Every coefficient is in nanoseconds and already summed over the layers. */
 struct cost_model {
-	struct product_price product[MODEL_PRODUCT_COUNT];
+	struct product_price product[MODEL_LINEAR_COUNT];
 	double decode_fixed, decode_row, decode_token;
 	double prefill_fixed, prefill_token, prefill_pair, prefill_context_token;
 	double elementwise_fixed, elementwise_token;
@@ -93,14 +94,14 @@ static void price_by_rates(
 
 	memset(out, 0, sizeof(*out));
 	if (tokens > 0) {
-		for (uint32_t i = 0; i < MODEL_PRODUCT_LM_HEAD; i++) {
+		for (uint32_t i = 0; i < MODEL_LINEAR_LM_HEAD; i++) {
 			out->product[i] = product_cost(&model->product[i], tokens);
 		}
 		out->elementwise = model->elementwise_fixed + tokens * model->elementwise_token;
 	}
 	if (sampled > 0) {
-		out->product[MODEL_PRODUCT_LM_HEAD] =
-			product_cost(&model->product[MODEL_PRODUCT_LM_HEAD], sampled);
+		out->product[MODEL_LINEAR_LM_HEAD] =
+			product_cost(&model->product[MODEL_LINEAR_LM_HEAD], sampled);
 		out->sampling = model->sampling_fixed + sampled * model->sampling_row;
 	}
 	if (decode_rows > 0) {
@@ -137,7 +138,7 @@ static enum status cost_model_time(const struct cost_model *model, const struct 
 	double gpu = 0;
 
 	price_step(model, &flight->counts, flight->is_ahead, &price);
-	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT; i++) {
+	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
 		gpu += price.product[i];
 	}
 	gpu += price.decode_attention + price.prefill_attention + price.elementwise;
@@ -200,7 +201,7 @@ void cost_model_price(
 /* ---- coefficients ---- */
 
 static struct product_price product_prices(const struct gpu_product *gpu,
-	struct model_product_shape shape, double times, double flop_share)
+	struct model_linear_shape shape, double times, double flop_share)
 {
 	const uint64_t element = 2; /* bytes, of logits too */
 	struct work weight = work_linear(0, shape.inputs, shape.outputs, element);
@@ -220,8 +221,8 @@ static struct product_price product_prices(const struct gpu_product *gpu,
    queries and keys, once for the store. */
 static double elementwise_bytes(const struct model_config *model)
 {
-	uint64_t query = (uint64_t)model->num_attention_heads * model->head_dim;
-	uint64_t key = (uint64_t)model->num_key_value_heads * model->head_dim;
+	uint64_t query = model_config_query_size(model);
+	uint64_t key = model_config_kv_size(model);
 
 	return (double)(2 * work_add_rms_norm(1, model->hidden_size).bytes +
 			2 * work_qk_norm_rope_store(1, query, key).bytes +
@@ -236,14 +237,13 @@ static void fill_coefficients(
 	double heads = model->num_attention_heads;
 	double prefill_rate = gpu->prefill_attention_rate * FLOPS_PER_NS_AND_TFLOP;
 	const struct attention_counts one_pair = {.pairs = 1};
-	struct work pair = work_attention(
-		&one_pair, (uint64_t)model->num_attention_heads * model->head_dim, 0);
+	struct work pair = work_attention(&one_pair, model_config_query_size(model), 0);
 
-	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT; i++) {
-		bool is_in_layer = i != MODEL_PRODUCT_LM_HEAD;
+	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
+		bool is_in_layer = i != MODEL_LINEAR_LM_HEAD;
 		out->product[i] = product_prices(&gpu->product[i],
-			model_config_product(model, (enum model_product)i),
-			is_in_layer ? layers : 1, is_in_layer ? gpu->product_sustained : 1);
+			model_linear_shape(model, (enum model_linear)i), is_in_layer ? layers : 1,
+			is_in_layer ? gpu->product_sustained : 1);
 	}
 	double kv_token_ns =
 		(double)model_config_kv_bytes_per_token(model) / gpu->decode_attention_rate;
@@ -310,8 +310,8 @@ enum status cost_model_kv_memory(const struct model_config *model,
 		.usable_bytes = total / 1000000 * limits->gpu_memory_utilization +
 				total % 1000000 * limits->gpu_memory_utilization / 1000000,
 		.context_bytes = (uint64_t)profile->context_bytes,
-		.weight_bytes = model_config_weight_bytes(model),
-		.activation_bytes = model_config_step_bytes(model, &step),
+		.weight_bytes = weight_total_bytes(model),
+		.activation_bytes = step_tensors_bytes(model, &step),
 		.block_bytes = model_config_kv_bytes_per_token(model) * limits->block_size,
 	};
 	uint64_t taken = out->context_bytes + out->weight_bytes + out->activation_bytes;

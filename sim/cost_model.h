@@ -45,7 +45,7 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 
 /* The parts of a step's price, in nanoseconds; layers are summed. For tables and tests. */
 struct step_price {
-	double product[MODEL_PRODUCT_COUNT];
+	double product[MODEL_LINEAR_COUNT];
 	double decode_attention;
 	double prefill_attention;
 	double elementwise;
@@ -76,7 +76,7 @@ struct kv_memory_limits {
 
        (usable - context - weights - activations) / block_bytes
 
-   with the buffers of quire's own CUDA engine as activations (model_config_step_bytes). `quire
+   with the buffers of quire's own CUDA engine as activations (step_tensors_bytes). `quire
    info` shows the estimate beside what the engine finds on a GPU. */
 struct kv_memory {
 	uint64_t total_bytes;

@@ -90,7 +90,7 @@ static enum status read_products(
 	struct json_object products;
 
 	enum status status = json_object(root, "products", &products, error);
-	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT && status == STATUS_OK; i++) {
+	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT && status == STATUS_OK; i++) {
 		struct gpu_product *product = &out->product[i];
 		const struct number numbers[] = {
 #define PRODUCT_NUMBER(field, unit, minimum, maximum)                                              \
@@ -100,7 +100,7 @@ static enum status read_products(
 		};
 		struct json_object place;
 		status = json_object(
-			&products, model_product_name((enum model_product)i), &place, error);
+			&products, model_linear_name((enum model_linear)i), &place, error);
 		if (status == STATUS_OK) {
 			status = read_numbers(
 				&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error);

@@ -6,6 +6,7 @@
 
 #include "engine/base/status.h"
 #include "engine/shape/model_config.h"
+#include "engine/shape/weight_shape.h"
 #include "sim/step_curves.h"
 
 /* A GPU as the cost model sees it: what it holds, how fast it is at each kind of work, and what
@@ -75,7 +76,7 @@ struct gpu_profile {
 	struct step_curve_table curves[STEP_CURVE_COUNT];
 
 	/* by work and rates; of a calibrated one memory_bytes and context_bytes alone */
-	struct gpu_product product[MODEL_PRODUCT_COUNT];
+	struct gpu_product product[MODEL_LINEAR_COUNT];
 #define GPU_PROFILE_FIELD(field, unit, minimum, maximum) double field;
 	GPU_PROFILE_NUMBER_LIST(GPU_PROFILE_FIELD)
 #undef GPU_PROFILE_FIELD

@@ -4,6 +4,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/batch.h"
+#include "engine/shape/weight_shape.h"
 #include "workloads/generate/random.h"
 #include "workloads/trace/trace_writer.h"
 
@@ -114,15 +115,14 @@ static double prefill_seconds(const struct planner *planner, uint64_t first, uin
 	const struct gpu_profile *gpu = planner->plan->gpu;
 	double parameters = 0;
 
-	for (uint32_t i = 0; i < MODEL_PRODUCT_LM_HEAD; i++) {
-		struct model_product_shape shape =
-			model_config_product(model, (enum model_product)i);
+	for (uint32_t i = 0; i < MODEL_LINEAR_LM_HEAD; i++) {
+		struct model_linear_shape shape = model_linear_shape(model, (enum model_linear)i);
 		parameters += (double)shape.inputs * shape.outputs * model->num_hidden_layers;
 	}
 	double pairs = (double)batch_attention_pairs(first, count);
 	double pair_flops =
 		4.0 * model->head_dim * model->num_attention_heads * model->num_hidden_layers;
-	double rate = gpu->product[MODEL_PRODUCT_QKV].flop_rate * gpu->product_sustained;
+	double rate = gpu->product[MODEL_LINEAR_QKV].flop_rate * gpu->product_sustained;
 	return (double)count * 2 * parameters / rate / 1e12 +
 	       pairs * pair_flops / (gpu->prefill_attention_rate * 0.6) / 1e12;
 }
@@ -131,7 +131,7 @@ static double prefill_seconds(const struct planner *planner, uint64_t first, uin
 static double decode_seconds(const struct planner *planner, uint64_t context)
 {
 	const struct model_config *model = planner->plan->model;
-	double bytes = (double)model_config_weight_bytes(model) +
+	double bytes = (double)weight_total_bytes(model) +
 		       (double)context * (double)model_config_kv_bytes_per_token(model);
 
 	return bytes / planner->plan->gpu->decode_attention_rate / 1e9;

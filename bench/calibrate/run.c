@@ -1,5 +1,6 @@
 #include "bench/calibrate/run.h"
 
+#include "engine/model/config_json.h"
 #include "reports/results/results.h"
 #include "engine/base/integer.h"
 #include "engine/base/json.h"

@@ -1,5 +1,7 @@
 #include "bench/commands/commands.h"
 #include "bench/options/options.h"
+#include "engine/model/config_json.h"
+#include "engine/model/weights_export.h"
 #include "engine/shape/model_config.h"
 #include "engine/model/weights.h"
 

@@ -7,6 +7,7 @@
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
+#include "engine/model/config_json.h"
 #include "engine/tokenizer/chat_template.h"
 #include "engine/shape/model_config.h"
 #include "engine/tokenizer/tokenizer.h"

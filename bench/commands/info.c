@@ -4,6 +4,7 @@
 #include "bench/options/options.h"
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
+#include "engine/model/config_json.h"
 #include "sim/cost_model.h"
 #include "sim/profile.h"
 

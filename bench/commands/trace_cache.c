@@ -3,6 +3,7 @@
 #include "bench/replay/trace_reading.h"
 #include "engine/base/number.h"
 #include "engine/base/output_file.h"
+#include "engine/model/config_json.h"
 #include "reports/figures/plot.h"
 #include "engine/shape/model_config.h"
 #include "workloads/study/cache_curve.h"

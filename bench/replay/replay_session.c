@@ -10,6 +10,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
+#include "engine/model/config_json.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -4,222 +4,33 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
-#include "engine/base/path.h"
+#include "engine/model/checkpoint_names.h"
 #include "engine/model/safetensors.h"
+#include "engine/model/weights_dummy.h"
 #include "kernels/op/number.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Elements are copied as they lie in a file. */
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little endian");
-
-enum { PARTS_MAX = 3, NAME_BYTES = 96, BIAS_SHIFT = 12, NORM_SHIFT = 7 };
-
-/* How a tensor is shared out among ranks. */
-enum split { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS };
-
-enum form { FORM_MATRIX, FORM_BIAS, FORM_NORM };
-
-/* Inside this file a vector is a matrix of one column, so that what packs and shares rows serves
-   biases too. Parts are named as in a checkpoint; "%u" stands for the layer. */
-static const struct {
-	const char *name;
-	bool is_layered;
-	enum form form;
-	enum split split;
-	uint32_t part_count;
-	const char *parts[PARTS_MAX];
-} kinds[WEIGHT_COUNT] = {
-	[WEIGHT_EMBEDDING] = {"embedding", false, FORM_MATRIX, SPLIT_ROWS, 1,
-		{"model.embed_tokens.weight"}},
-	[WEIGHT_INPUT_NORM] = {"input_norm", true, FORM_NORM, SPLIT_NONE, 1,
-		{"model.layers.%u.input_layernorm.weight"}},
-	[WEIGHT_QKV] = {"qkv", true, FORM_MATRIX, SPLIT_ROWS, 3,
-		{"model.layers.%u.self_attn.q_proj.weight",
-			"model.layers.%u.self_attn.k_proj.weight",
-			"model.layers.%u.self_attn.v_proj.weight"}},
-	[WEIGHT_QKV_BIAS] = {"qkv_bias", true, FORM_BIAS, SPLIT_ROWS, 3,
-		{"model.layers.%u.self_attn.q_proj.bias", "model.layers.%u.self_attn.k_proj.bias",
-			"model.layers.%u.self_attn.v_proj.bias"}},
-	[WEIGHT_Q_NORM] = {"q_norm", true, FORM_NORM, SPLIT_NONE, 1,
-		{"model.layers.%u.self_attn.q_norm.weight"}},
-	[WEIGHT_K_NORM] = {"k_norm", true, FORM_NORM, SPLIT_NONE, 1,
-		{"model.layers.%u.self_attn.k_norm.weight"}},
-	[WEIGHT_O] = {"o", true, FORM_MATRIX, SPLIT_COLUMNS, 1,
-		{"model.layers.%u.self_attn.o_proj.weight"}},
-	[WEIGHT_O_BIAS] = {"o_bias", true, FORM_BIAS, SPLIT_NONE, 1,
-		{"model.layers.%u.self_attn.o_proj.bias"}},
-	[WEIGHT_POST_NORM] = {"post_norm", true, FORM_NORM, SPLIT_NONE, 1,
-		{"model.layers.%u.post_attention_layernorm.weight"}},
-	[WEIGHT_GATE_UP] = {"gate_up", true, FORM_MATRIX, SPLIT_ROWS, 2,
-		{"model.layers.%u.mlp.gate_proj.weight", "model.layers.%u.mlp.up_proj.weight"}},
-	[WEIGHT_DOWN] = {"down", true, FORM_MATRIX, SPLIT_COLUMNS, 1,
-		{"model.layers.%u.mlp.down_proj.weight"}},
-	[WEIGHT_FINAL_NORM] = {"final_norm", false, FORM_NORM, SPLIT_NONE, 1,
-		{"model.norm.weight"}},
-	[WEIGHT_LM_HEAD] = {"lm_head", false, FORM_MATRIX, SPLIT_ROWS, 1, {"lm_head.weight"}},
-};
 
 struct weights {
 	struct model_config config;
 	struct safetensors *checkpoint; /* NULL: dummy weights */
 	uint64_t seed;			/* of dummy weights */
-	/* (num_hidden_layers, WEIGHT_COUNT, PARTS_MAX); layer 0 for what is not layered */
+	/* (num_hidden_layers, WEIGHT_COUNT, WEIGHT_PARTS_MAX); layer 0 for what is not layered */
 	const struct safetensors_tensor **tensors;
 };
 
-/* ---- shapes ---- */
-
-const char *weight_name(enum weight weight)
-{
-	check((uint32_t)weight < WEIGHT_COUNT);
-	return kinds[weight].name;
-}
-
-bool weight_is_layered(enum weight weight)
-{
-	check((uint32_t)weight < WEIGHT_COUNT);
-	return kinds[weight].is_layered;
-}
-
-bool weight_exists(const struct model_config *config, enum weight weight)
-{
-	check((uint32_t)weight < WEIGHT_COUNT);
-	return kinds[weight].form != FORM_BIAS || config->attention_bias;
-}
-
-enum status weight_shard_check(
-	const struct model_config *config, struct weight_shard shard, struct error *error)
-{
-	const struct {
-		const char *name;
-		uint32_t value;
-	} shared[] = {
-		{"num_attention_heads", config->num_attention_heads},
-		{"num_key_value_heads", config->num_key_value_heads},
-		{"intermediate_size", config->intermediate_size},
-	};
-
-	check(shard.ranks > 0 && shard.rank < shard.ranks);
-	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
-		if (shared[i].value % shard.ranks != 0) {
-			return error_set(error, STATUS_USAGE,
-				"model %s: found %u ranks, expected a divisor of its %s %u",
-				config->name, shard.ranks, shared[i].name, shared[i].value);
-		}
-	}
-	return STATUS_OK;
-}
-
-/* The shape of a part of a whole tensor. */
-static struct weight_shape part_shape(
-	const struct model_config *config, enum weight weight, uint32_t part)
-{
-	uint32_t hidden = config->hidden_size;
-	uint32_t query = config->num_attention_heads * config->head_dim;
-	uint32_t key_value = config->num_key_value_heads * config->head_dim;
-
-	switch (weight) {
-	case WEIGHT_EMBEDDING:
-	case WEIGHT_LM_HEAD:
-		return (struct weight_shape){config->vocab_size, hidden};
-	case WEIGHT_QKV:
-		return (struct weight_shape){part == 0 ? query : key_value, hidden};
-	case WEIGHT_QKV_BIAS:
-		return (struct weight_shape){part == 0 ? query : key_value, 1};
-	case WEIGHT_Q_NORM:
-	case WEIGHT_K_NORM:
-		return (struct weight_shape){config->head_dim, 1};
-	case WEIGHT_O:
-		return (struct weight_shape){hidden, query};
-	case WEIGHT_GATE_UP:
-		return (struct weight_shape){config->intermediate_size, hidden};
-	case WEIGHT_DOWN:
-		return (struct weight_shape){hidden, config->intermediate_size};
-	case WEIGHT_INPUT_NORM:
-	case WEIGHT_POST_NORM:
-	case WEIGHT_FINAL_NORM:
-	case WEIGHT_O_BIAS:
-		return (struct weight_shape){hidden, 1};
-	case WEIGHT_COUNT:
-		break;
-	}
-	check_unreachable("a weight outside its list");
-}
-
-struct range {
-	uint32_t first;
-	uint32_t count;
-};
-
-/* What a shard holds of `count` rows or columns. */
-static struct range share(uint32_t count, struct weight_shard shard)
-{
-	uint32_t first = (uint32_t)((uint64_t)count * shard.rank / shard.ranks);
-	uint32_t end = (uint32_t)((uint64_t)count * (shard.rank + 1) / shard.ranks);
-	return (struct range){first, end - first};
-}
-
-static struct range shard_rows(const struct model_config *config, enum weight weight, uint32_t part,
-	struct weight_shard shard)
-{
-	uint32_t rows = part_shape(config, weight, part).rows;
-	return kinds[weight].split == SPLIT_ROWS ? share(rows, shard) : (struct range){0, rows};
-}
-
-static struct range shard_columns(
-	const struct model_config *config, enum weight weight, struct weight_shard shard)
-{
-	uint32_t columns = part_shape(config, weight, 0).columns;
-	return kinds[weight].split == SPLIT_COLUMNS ? share(columns, shard)
-						    : (struct range){0, columns};
-}
-
-struct weight_shape weight_shape(
-	const struct model_config *config, enum weight weight, struct weight_shard shard)
-{
-	uint32_t rows = 0;
-
-	check((uint32_t)weight < WEIGHT_COUNT);
-	check(shard.ranks > 0 && shard.rank < shard.ranks);
-	for (uint32_t part = 0; part < kinds[weight].part_count; part++) {
-		rows += shard_rows(config, weight, part, shard).count;
-	}
-	if (kinds[weight].form != FORM_MATRIX) {
-		return (struct weight_shape){1, rows};
-	}
-	return (struct weight_shape){rows, shard_columns(config, weight, shard).count};
-}
-
 /* ---- a checkpoint's tensors ---- */
-
-static void part_name(enum weight weight, uint32_t layer, uint32_t part, char *out)
-{
-	const char *pattern = kinds[weight].parts[part];
-	const char *mark = strstr(pattern, "%u");
-
-	if (mark == NULL) {
-		snprintf(out, NAME_BYTES, "%s", pattern);
-	} else {
-		snprintf(out, NAME_BYTES, "%.*s%u%s", (int)(mark - pattern), pattern, layer,
-			mark + 2);
-	}
-}
 
 static const struct safetensors_tensor **part_tensor(
 	const struct weights *weights, enum weight weight, uint32_t layer, uint32_t part)
 {
-	return &weights->tensors[((size_t)layer * WEIGHT_COUNT + weight) * PARTS_MAX + part];
-}
-
-static uint32_t layer_count(const struct model_config *config, enum weight weight)
-{
-	return kinds[weight].is_layered ? config->num_hidden_layers : 1;
+	return &weights->tensors[((size_t)layer * WEIGHT_COUNT + weight) * WEIGHT_PARTS_MAX + part];
 }
 
 /* Names for an error line: as many as fit, then how many more there are. */
@@ -289,13 +100,13 @@ static enum status check_tensor(const struct weights *weights,
 static enum status find_parts(struct weights *weights, enum weight weight, bool *is_used,
 	struct name_list *missing, struct error *error)
 {
-	bool is_optional = weight == WEIGHT_LM_HEAD && weights->config.tie_word_embeddings;
-	bool is_vector = kinds[weight].form != FORM_MATRIX;
-	char name[NAME_BYTES];
+	bool is_optional = weight_is_tied(&weights->config, weight);
+	bool is_vector = weight_form(weight) != WEIGHT_MATRIX;
+	char name[CHECKPOINT_NAME_BYTES];
 
-	for (uint32_t layer = 0; layer < layer_count(&weights->config, weight); layer++) {
-		for (uint32_t part = 0; part < kinds[weight].part_count; part++) {
-			part_name(weight, layer, part, name);
+	for (uint32_t layer = 0; layer < weight_layer_count(&weights->config, weight); layer++) {
+		for (uint32_t part = 0; part < weight_part_count(weight); part++) {
+			checkpoint_name(weight, layer, part, name);
 			const struct safetensors_tensor *tensor =
 				safetensors_find(weights->checkpoint, name);
 			if (tensor == NULL) {
@@ -307,7 +118,8 @@ static enum status find_parts(struct weights *weights, enum weight weight, bool 
 			is_used[tensor - safetensors_at(weights->checkpoint, 0)] = true;
 			*part_tensor(weights, weight, layer, part) = tensor;
 			enum status status = check_tensor(weights, tensor,
-				part_shape(&weights->config, weight, part), is_vector, error);
+				weight_part_shape(&weights->config, weight, part), is_vector,
+				error);
 			if (status != STATUS_OK) {
 				return status;
 			}
@@ -347,8 +159,8 @@ static enum status open_checkpoint(struct weights *weights, const char *folder, 
 	uint32_t count = safetensors_count(weights->checkpoint);
 	bool *is_used = memory_take(count, sizeof(*is_used));
 	uint32_t layers = u32_max(1, weights->config.num_hidden_layers);
-	weights->tensors =
-		memory_take((size_t)layers * WEIGHT_COUNT * PARTS_MAX, sizeof(*weights->tensors));
+	weights->tensors = memory_take(
+		(size_t)layers * WEIGHT_COUNT * WEIGHT_PARTS_MAX, sizeof(*weights->tensors));
 	for (uint32_t i = 0; i < WEIGHT_COUNT && status == STATUS_OK; i++) {
 		if (weight_exists(&weights->config, (enum weight)i)) {
 			status = find_parts(weights, (enum weight)i, is_used, &missing, error);
@@ -411,42 +223,6 @@ bool weights_are_dummy(const struct weights *weights, uint64_t *seed)
 {
 	*seed = weights->seed;
 	return weights->checkpoint == NULL;
-}
-
-/* ---- dummy weights ---- */
-
-struct weight_dummy weight_dummy(
-	const struct model_config *config, uint64_t seed, enum weight weight, uint32_t layer)
-{
-	/* Apart from every other purpose of a seed: "weights" in its upper bytes. */
-	const uint64_t purpose = UINT64_C(0x7765696768747300);
-	/* 3 times the variance of 2 * byte - 255 */
-	const uint64_t spread = 65535;
-	uint32_t shift = 0;
-
-	check((uint32_t)weight < WEIGHT_COUNT);
-	if (weight == WEIGHT_LM_HEAD && config->tie_word_embeddings) {
-		weight = WEIGHT_EMBEDDING;
-	}
-	switch (kinds[weight].form) {
-	case FORM_NORM:
-		shift = NORM_SHIFT;
-		break;
-	case FORM_BIAS:
-		shift = BIAS_SHIFT;
-		break;
-	case FORM_MATRIX:
-		/* the smallest for which columns * variance * 4^-shift <= 1 */
-		while (spread * part_shape(config, weight, 0).columns > UINT64_C(3) << 2 * shift) {
-			shift++;
-		}
-		break;
-	}
-	return (struct weight_dummy){
-		.key = counter_key(seed, purpose ^ ((uint64_t)layer << 32 | weight)),
-		.shift = shift,
-		.is_norm = kinds[weight].form == FORM_NORM,
-	};
 }
 
 /* ---- number formats ---- */
@@ -547,14 +323,14 @@ static struct reader reader_start(const struct weights *weights, enum weight wei
 	const struct model_config *config = &weights->config;
 
 	check((uint32_t)weight < WEIGHT_COUNT && weight_exists(config, weight));
-	check(layer < layer_count(config, weight));
+	check(layer < weight_layer_count(config, weight));
 	struct weight_shape shape = weight_shape(config, weight, shard);
 	check(first_row <= shape.rows && row_count <= shape.rows - first_row);
-	if (weight == WEIGHT_LM_HEAD && config->tie_word_embeddings) {
+	if (weight_is_tied(config, weight)) {
 		weight = WEIGHT_EMBEDDING;
 	}
 	struct reader reader = {weights, weight, layer, shard, first_row, first_row + row_count};
-	if (kinds[weight].form != FORM_MATRIX) {
+	if (weight_form(weight) != WEIGHT_MATRIX) {
 		reader.row_end = row_count * shape.columns;
 	}
 	return reader;
@@ -564,8 +340,8 @@ static struct reader reader_start(const struct weights *weights, enum weight wei
 static bool reader_next(struct reader *reader, struct run *run)
 {
 	const struct model_config *config = &reader->weights->config;
-	struct range columns = shard_columns(config, reader->weight, reader->shard);
-	uint32_t whole_columns = part_shape(config, reader->weight, 0).columns;
+	struct weight_range columns = weight_shard_columns(config, reader->weight, reader->shard);
+	uint32_t whole_columns = weight_part_shape(config, reader->weight, 0).columns;
 	uint32_t part = 0;
 	uint32_t shard_begin = 0; /* the part's first row in the shard, */
 	uint64_t whole_begin = 0; /* and in the whole tensor */
@@ -573,13 +349,13 @@ static bool reader_next(struct reader *reader, struct run *run)
 	if (reader->row == reader->row_end) {
 		return false;
 	}
-	struct range rows = shard_rows(config, reader->weight, part, reader->shard);
+	struct weight_range rows = weight_shard_rows(config, reader->weight, part, reader->shard);
 	while (reader->row - shard_begin >= rows.count) {
 		shard_begin += rows.count;
-		whole_begin += part_shape(config, reader->weight, part).rows;
+		whole_begin += weight_part_shape(config, reader->weight, part).rows;
 		part++;
-		check(part < kinds[reader->weight].part_count);
-		rows = shard_rows(config, reader->weight, part, reader->shard);
+		check(part < weight_part_count(reader->weight));
+		rows = weight_shard_rows(config, reader->weight, part, reader->shard);
 	}
 	uint32_t row = rows.first + reader->row - shard_begin;
 	/* Whole rows follow each other, shares of rows do not. */
@@ -624,116 +400,4 @@ void weights_read_bf16(const struct weights *weights, enum weight weight, uint32
 		run_read_bf16(&run, out);
 		out += run.count;
 	}
-}
-
-/* ---- writing ---- */
-
-enum { EXPORT_ELEMENTS = 1 << 16, HEADER_ALIGNMENT = 8 };
-
-static bool is_exported(const struct model_config *config, enum weight weight)
-{
-	return weight_exists(config, weight) &&
-	       !(weight == WEIGHT_LM_HEAD && config->tie_word_embeddings);
-}
-
-/* Prints the header's JSON and returns its bytes. A packed tensor's parts lie behind each other, as
-   its rows do. */
-static uint64_t print_header(const struct model_config *config, FILE *file)
-{
-	uint64_t offset = 0;
-	int bytes = fprintf(file, "{\"__metadata__\":{\"format\":\"pt\"}");
-	char name[NAME_BYTES], shape_text[32];
-
-	for (uint32_t i = 0; i < WEIGHT_COUNT; i++) {
-		enum weight weight = (enum weight)i;
-		uint32_t layers = is_exported(config, weight) ? layer_count(config, weight) : 0;
-		for (uint32_t j = 0; j < layers * kinds[i].part_count; j++) {
-			uint32_t part = j % kinds[i].part_count;
-			struct weight_shape shape = part_shape(config, weight, part);
-			uint64_t end = offset + (uint64_t)2 * shape.rows * shape.columns;
-			if (kinds[i].form == FORM_MATRIX) {
-				snprintf(shape_text, sizeof(shape_text), "%u,%u", shape.rows,
-					shape.columns);
-			} else {
-				snprintf(shape_text, sizeof(shape_text), "%u", shape.rows);
-			}
-			part_name(weight, j / kinds[i].part_count, part, name);
-			bytes += fprintf(file,
-				",\n\"%s\":{\"dtype\":\"BF16\",\"shape\":[%s],"
-				"\"data_offsets\":[%llu,%llu]}",
-				name, shape_text, (unsigned long long)offset,
-				(unsigned long long)end);
-			offset = end;
-		}
-	}
-	bytes += fprintf(file, "}");
-	while (bytes % HEADER_ALIGNMENT != 0) {
-		bytes += fprintf(file, " ");
-	}
-	return (uint64_t)bytes;
-}
-
-static void write_tensor(
-	const struct weights *weights, enum weight weight, uint32_t layer, FILE *file)
-{
-	struct weight_shape shape = weight_shape(&weights->config, weight, WEIGHT_WHOLE);
-	uint32_t rows = u32_max(1, EXPORT_ELEMENTS / shape.columns);
-	uint16_t *buffer = memory_take((size_t)rows * shape.columns, sizeof(*buffer));
-
-	for (uint32_t row = 0; row < shape.rows; row += rows) {
-		uint32_t count = u32_min(rows, shape.rows - row);
-		weights_read_bf16(weights, weight, layer, WEIGHT_WHOLE, row, count, buffer);
-		fwrite(buffer, sizeof(*buffer), (size_t)count * shape.columns, file);
-	}
-	free(buffer);
-}
-
-/* The size of the header is known once it is printed, and stands in front of it. */
-static void write_weights(const struct weights *weights, FILE *file)
-{
-	uint8_t size[8] = {0};
-
-	fwrite(size, 1, sizeof(size), file);
-	uint64_t header_bytes = print_header(&weights->config, file);
-	for (uint32_t i = 0; i < WEIGHT_COUNT; i++) {
-		uint32_t layers = is_exported(&weights->config, (enum weight)i)
-					  ? layer_count(&weights->config, (enum weight)i)
-					  : 0;
-		for (uint32_t layer = 0; layer < layers; layer++) {
-			write_tensor(weights, (enum weight)i, layer, file);
-		}
-	}
-	for (uint32_t i = 0; i < sizeof(size); i++) {
-		size[i] = (uint8_t)(header_bytes >> (8 * i));
-	}
-	if (fseek(file, 0, SEEK_SET) == 0) {
-		fwrite(size, 1, sizeof(size), file);
-	}
-}
-
-enum status weights_export(const struct weights *weights, const char *folder, struct error *error)
-{
-	char path[PATH_BYTES_MAX], part[PATH_BYTES_MAX];
-
-	TRY(path_format(path, error, "%s/model.safetensors", folder));
-	TRY(path_format(part, error, "%s.part", path));
-	if (access(path, F_OK) == 0) {
-		return error_set(error, STATUS_FILE, "%s is there already", path);
-	}
-	enum status status = model_config_write(&weights->config, folder, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
-	FILE *file = fopen(part, "wb");
-	if (file == NULL) {
-		return error_set(error, STATUS_FILE, "cannot write %s: %s", part, strerror(errno));
-	}
-	write_weights(weights, file);
-	bool has_failed = ferror(file) != 0;
-	has_failed = fclose(file) != 0 || has_failed;
-	if (has_failed || rename(part, path) != 0) {
-		remove(part);
-		return error_set(error, STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
-	}
-	return STATUS_OK;
 }

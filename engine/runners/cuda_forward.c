@@ -15,6 +15,7 @@
 #include "kernels/sampling/sampler.h"
 #include "kernels/rows/silu_mul.h"
 
+#include <assert.h>
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
@@ -130,53 +131,55 @@ static enum status load_rope(struct cuda_forward *forward, struct error *error)
 	return status;
 }
 
+/* What engine/shape/step_tensors.h says of the kernels' scratch is what they need. */
+static_assert((int)STEP_DECODE_SPLIT == (int)DECODE_SPLIT, "splits of decode attention");
+static_assert((int)STEP_SAMPLER_TILE == (int)SAMPLER_TILE, "tiles of the sampler");
+static_assert((int)STEP_SAMPLER_TILE_BYTES == (int)SAMPLER_TILE_BYTES, "tiles of the sampler");
+
+static void check_split_k(const struct model_config *model)
+{
+	const enum model_linear linears[] = {MODEL_LINEAR_O, MODEL_LINEAR_DOWN};
+
+	for (uint32_t i = 0; i < sizeof(linears) / sizeof(linears[0]); i++) {
+		struct model_linear_shape shape = model_linear_shape(model, linears[i]);
+		check(step_split_k(shape.inputs, shape.outputs) ==
+			linear_split_k(shape.inputs, shape.outputs));
+	}
+}
+
 static enum status take_step_tensors(struct cuda_forward *forward, struct error *error)
 {
 	const struct model_config *model = &forward->model;
-	uint64_t tokens = forward->options.limits.tokens;
-	uint64_t samples = forward->options.limits.samples;
-	uint64_t splits = forward->options.limits.splits;
-	uint64_t query = (uint64_t)model->num_attention_heads * model->head_dim;
-	uint64_t key = (uint64_t)model->num_key_value_heads * model->head_dim;
-	uint64_t tiles = u64_divide_up(model->vocab_size, SAMPLER_TILE);
-	const struct {
-		void *to;
-		uint64_t count;
-		size_t size;
-	} tensors[] = {
-		{&forward->residual, tokens * model->hidden_size, 2},
-		{&forward->hidden, tokens * model->hidden_size, 2},
-		{&forward->qkv, tokens * (query + 2 * key), 2},
-		{&forward->query, tokens * query, 2},
-		{&forward->attended, tokens * query, 2},
-		{&forward->gate_up, tokens * 2 * model->intermediate_size, 2},
-		{&forward->activated, tokens * model->intermediate_size, 2},
-		{&forward->sampled_hidden, samples * model->hidden_size, 2},
-		{&forward->logits, samples * model->vocab_size, 4},
-		{&forward->sampler_tiles, samples * tiles, SAMPLER_TILE_BYTES},
-		{&forward->partial_out, splits * query, 4},
-		{&forward->partial_state, splits * model->num_attention_heads * 2, 4},
-		{&forward->arrivals, 1 + samples * model->num_key_value_heads, 4},
-		{&forward->parts, samples * model_config_part_sums(model), 4},
+	void *const tensors[] = {
+		[STEP_TENSOR_RESIDUAL] = &forward->residual,
+		[STEP_TENSOR_HIDDEN] = &forward->hidden,
+		[STEP_TENSOR_QKV] = &forward->qkv,
+		[STEP_TENSOR_QUERY] = &forward->query,
+		[STEP_TENSOR_ATTENDED] = &forward->attended,
+		[STEP_TENSOR_GATE_UP] = &forward->gate_up,
+		[STEP_TENSOR_ACTIVATED] = &forward->activated,
+		[STEP_TENSOR_SAMPLED_HIDDEN] = &forward->sampled_hidden,
+		[STEP_TENSOR_LOGITS] = &forward->logits,
+		[STEP_TENSOR_SAMPLER_TILES] = &forward->sampler_tiles,
+		[STEP_TENSOR_PARTIAL_OUT] = &forward->partial_out,
+		[STEP_TENSOR_PARTIAL_STATE] = &forward->partial_state,
+		[STEP_TENSOR_ARRIVALS] = &forward->arrivals,
+		[STEP_TENSOR_SPLIT_K_SUMS] = &forward->parts,
 	};
-	enum status status = STATUS_OK;
-	/* The sum is what model_config_step_bytes() says, for those who reckon without a GPU. */
-	uint64_t bytes = forward->options.limits.positions * model->head_dim * sizeof(float);
 
-	for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]) && status == STATUS_OK; i++) {
-		bytes += tensors[i].count * tensors[i].size;
-		status = take(tensors[i].to, tensors[i].count, tensors[i].size,
-			"the tensors of a step", error);
+	static_assert(sizeof(tensors) / sizeof(tensors[0]) == STEP_TENSOR_COUNT, "one each");
+	check_split_k(model);
+	for (uint32_t i = 0; i < STEP_TENSOR_COUNT; i++) {
+		struct step_tensor_size size =
+			step_tensor_size((enum step_tensor)i, model, &forward->options.limits);
+		TRY(take(tensors[i], size.count, size.element_bytes, "the tensors of a step",
+			error));
 	}
-	check(status != STATUS_OK ||
-		bytes == model_config_step_bytes(model, &forward->options.limits));
-	if (status == STATUS_OK) {
-		uint64_t count = 1 + samples * model->num_key_value_heads;
-		status =
-			cuda_status((int)cudaMemset(forward->arrivals, 0, count * sizeof(uint32_t)),
-				"cudaMemset", error);
-	}
-	return status;
+	struct step_tensor_size arrivals =
+		step_tensor_size(STEP_TENSOR_ARRIVALS, model, &forward->options.limits);
+	return cuda_status(
+		(int)cudaMemset(forward->arrivals, 0, arrivals.count * arrivals.element_bytes),
+		"cudaMemset", error);
 }
 
 static enum status check_shape(const struct cuda_forward *forward, struct error *error)

@@ -6,6 +6,7 @@
 
 #include "engine/base/status.h"
 #include "engine/model/weights.h"
+#include "engine/shape/step_tensors.h"
 #include "kernels/attention/decode_attention.h"
 #include "kernels/attention/prefill_attention.h"
 

@@ -1,4 +1,5 @@
 extern "C" {
+#include "engine/model/weights_dummy.h"
 #include "engine/runners/cuda_weights.h"
 }
 

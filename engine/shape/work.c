@@ -1,6 +1,7 @@
 #include "engine/shape/work.h"
 
 #include "engine/shape/model_config.h"
+#include "engine/shape/weight_shape.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -99,56 +100,45 @@ static struct work range_norm(const struct range *range)
 }
 
 static struct work range_linear(
-	const struct range *range, enum model_product product, uint64_t output_bytes)
+	const struct range *range, enum model_linear linear, uint64_t output_bytes)
 {
-	struct model_product_shape shape = model_config_product(range->model, product);
+	struct model_linear_shape shape = model_linear_shape(range->model, linear);
 
 	return work_linear(range->rows, shape.inputs, shape.outputs, output_bytes);
 }
 
 static struct work range_qkv(const struct range *range)
 {
-	return range_linear(range, MODEL_PRODUCT_QKV, BF16_BYTES);
+	return range_linear(range, MODEL_LINEAR_QKV, BF16_BYTES);
 }
 
 static struct work range_o(const struct range *range)
 {
-	return range_linear(range, MODEL_PRODUCT_O, BF16_BYTES);
+	return range_linear(range, MODEL_LINEAR_O, BF16_BYTES);
 }
 
 /* Some steps fuse the activation with it, so that is the least that it writes. */
 static struct work range_gate_up(const struct range *range)
 {
-	struct model_product_shape shape =
-		model_config_product(range->model, MODEL_PRODUCT_GATE_UP);
+	struct model_linear_shape shape = model_linear_shape(range->model, MODEL_LINEAR_GATE_UP);
 
 	return work_linear_silu(range->rows, shape.inputs, shape.outputs);
 }
 
 static struct work range_down(const struct range *range)
 {
-	return range_linear(range, MODEL_PRODUCT_DOWN, BF16_BYTES);
+	return range_linear(range, MODEL_LINEAR_DOWN, BF16_BYTES);
 }
 
 static struct work range_lm_head(const struct range *range)
 {
-	return range_linear(range, MODEL_PRODUCT_LM_HEAD, FLOAT_BYTES);
-}
-
-static uint64_t query_width(const struct model_config *model)
-{
-	return (uint64_t)model->num_attention_heads * model->head_dim;
-}
-
-static uint64_t key_width(const struct model_config *model)
-{
-	return (uint64_t)model->num_key_value_heads * model->head_dim;
+	return range_linear(range, MODEL_LINEAR_LM_HEAD, FLOAT_BYTES);
 }
 
 static struct work range_store(const struct range *range)
 {
-	return work_qk_norm_rope_store(
-		range->rows, query_width(range->model), key_width(range->model));
+	return work_qk_norm_rope_store(range->rows, model_config_query_size(range->model),
+		model_config_kv_size(range->model));
 }
 
 static struct work range_attention(const struct range *range)
@@ -156,8 +146,8 @@ static struct work range_attention(const struct range *range)
 	struct attention_counts counts = *range->attention;
 
 	counts.queries = range->rows;
-	struct work work =
-		work_attention(&counts, query_width(range->model), key_width(range->model));
+	struct work work = work_attention(
+		&counts, model_config_query_size(range->model), model_config_kv_size(range->model));
 	work.bytes = counts.contexts > 0 ? work.bytes : 0;
 	return work;
 }

@@ -1,3 +1,5 @@
+#include "engine/model/config_json.h"
+#include "engine/shape/weight_shape.h"
 #include "tests/fuzz/model_files_target.h"
 
 #include <stdlib.h>
@@ -24,7 +26,7 @@ static void read_config(const char *text, size_t byte_count)
 		require_one_line(&error, status);
 		return;
 	}
-	require(model_config_parameter_count(&config) > 0, "a model without weights");
+	require(weight_parameter_count(&config) > 0, "a model without weights");
 	require(config.num_attention_heads % config.num_key_value_heads == 0, "heads");
 	require(config.eos_token_id_count <= MODEL_EOS_MAX, "ends");
 }

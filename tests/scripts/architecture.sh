@@ -140,7 +140,7 @@ check_reach()
 			reach[$name]+="$known${reach[$known]}"
 		done
 	done
-	for far in sim:{runners,model,tokenizer} \
+	for far in sim:{op,linear,attention,rows,sampling,runners,model,tokenizer} \
 		reports:{runners,sim,op} engine:shape study:engine; do
 		[[ ${reach[${far%:*}]:-} != *" ${far#*:} "* ]] ||
 			echo "cmake/modules.txt: ${far%:*} reaches ${far#*:}"

@@ -1,5 +1,6 @@
 #include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
+#include "engine/model/config_json.h"
 #include "engine/shape/model_config.h"
 #include "sim/cost_model.h"
 #include "sim/profile.h"
@@ -63,7 +64,7 @@ static double layer_products_ms(const struct fixture *fixture, uint64_t rows)
 	const struct step_counts counts = {.decode_rows = rows, .sampled_rows = rows};
 	cost_model_price(&fixture->runner, &counts, &price);
 	double sum = 0;
-	for (uint32_t i = 0; i < MODEL_PRODUCT_LM_HEAD; i++) {
+	for (uint32_t i = 0; i < MODEL_LINEAR_LM_HEAD; i++) {
 		sum += price.product[i];
 	}
 	return sum / 1e6;
@@ -92,7 +93,7 @@ Test(anchors, matrix_products_of_decode_steps)
 			measured[i].off);
 		cost_model_price(&fixture.runner, &counts, &price);
 		snprintf(what, sizeof(what), "lm_head, %u rows, ms", (unsigned)measured[i].rows);
-		expect(what, measured[i].lm_head, price.product[MODEL_PRODUCT_LM_HEAD] / 1e6, 0.06);
+		expect(what, measured[i].lm_head, price.product[MODEL_LINEAR_LM_HEAD] / 1e6, 0.06);
 	}
 	fixture_close(&fixture);
 }
@@ -354,7 +355,7 @@ static void small_fixture(struct fixture *fixture)
 		.step_fixed = 19,
 		.host_fixed = 23,
 		.host_row = 29};
-	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT; i++) {
+	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
 		fixture->gpu.product[i] =
 			(struct gpu_product){.floor = 5, .memory_rate = 10, .flop_rate = 0.1};
 	}
@@ -373,13 +374,13 @@ Test(cost_model, a_decode_step_adds_up_as_the_header_says)
 	small_fixture(&fixture);
 	cost_model_price(&fixture.runner, &counts, &price);
 	/* Two layers; qkv is (100, 80): bytes 2 * (8000 + 3 * 180), FLOPs 48,000 at half of 100. */
-	cr_assert(price.product[MODEL_PRODUCT_QKV] == 2 * (5 + 1708.0));
+	cr_assert(price.product[MODEL_LINEAR_QKV] == 2 * (5 + 1708.0));
 	/* o is (40, 100): 2 * (4000 + 3 * 140) bytes. gate_up (100, 400), down (200, 100). */
-	cr_assert(price.product[MODEL_PRODUCT_O] == 2 * (5 + 884.0));
-	cr_assert(price.product[MODEL_PRODUCT_GATE_UP] == 2 * (5 + 8300.0));
-	cr_assert(price.product[MODEL_PRODUCT_DOWN] == 2 * (5 + 4180.0));
+	cr_assert(price.product[MODEL_LINEAR_O] == 2 * (5 + 884.0));
+	cr_assert(price.product[MODEL_LINEAR_GATE_UP] == 2 * (5 + 8300.0));
+	cr_assert(price.product[MODEL_LINEAR_DOWN] == 2 * (5 + 4180.0));
 	/* Once, at the full FLOP rate: 600,000 / 100 FLOPs against 206,600 / 10 bytes. */
-	cr_assert(price.product[MODEL_PRODUCT_LM_HEAD] == 5 + 20660.0);
+	cr_assert(price.product[MODEL_LINEAR_LM_HEAD] == 5 + 20660.0);
 	/* 2 * (7 + 3 * 2 * 3) and 50 tokens of 160 bytes at 2. */
 	cr_assert(price.decode_attention == 2 * 25.0 + 4000);
 	cr_assert(price.prefill_attention == 0);
@@ -413,8 +414,8 @@ Test(cost_model, a_prefill_chunk_pays_for_pairs_or_for_its_prefix)
 	cost_model_price(&fixture.runner, &fresh, &price);
 	/* 160 FLOPs a pair at 16; K and V of 10.5 tokens, 80 bytes each, would take 420. */
 	cr_assert(price.prefill_attention == 2 * (11 + 40 + 2100.0));
-	cr_assert(price.product[MODEL_PRODUCT_QKV] == 2 * (5 + 6400.0));
-	cr_assert(price.product[MODEL_PRODUCT_LM_HEAD] == 0);
+	cr_assert(price.product[MODEL_LINEAR_QKV] == 2 * (5 + 6400.0));
+	cr_assert(price.product[MODEL_LINEAR_LM_HEAD] == 0);
 	cr_assert(price.sampling == 0);
 	cost_model_price(&fixture.runner, &tail, &price);
 	/* 1,000 tokens of 80 bytes at 2 are slower than 160,000 FLOPs at 16. */

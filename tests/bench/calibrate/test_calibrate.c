@@ -4,6 +4,7 @@
 #include "bench/calibrate/profile.h"
 #include "bench/calibrate/least_squares.h"
 #include "engine/base/counter_hash.h"
+#include "engine/model/config_json.h"
 #include "sim/cost_model.h"
 
 #include <criterion/criterion.h>

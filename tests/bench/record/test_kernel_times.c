@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/config_json.h"
 #include "reports/results/results.h"
 #include "engine/base/memory.h"
 #include "engine/profiling/nvtx.h"

@@ -1,5 +1,6 @@
 #include "bench/replay/generate.h"
 #include "bench/replay/generate_prompts.h"
+#include "engine/model/config_json.h"
 #include "engine/tokenizer/chat_template.h"
 #include "engine/runners/reference_runner.h"
 #include "engine/policy.h"

@@ -1,5 +1,6 @@
 #include "engine/base/counter_hash.h"
 #include "engine/base/memory.h"
+#include "engine/model/config_json.h"
 #include "engine/model/safetensors.h"
 #include "engine/model/weights.h"
 
@@ -9,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/weights_dummy.h"
+#include "engine/model/weights_export.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 

@@ -6,6 +6,7 @@
 #include "engine/base/counter_hash.h"
 #include "engine/base/memory.h"
 #include "engine/engine_internal.h"
+#include "engine/model/config_json.h"
 #include "engine/runners/cuda_runner.h"
 #include "engine/runners/reference_runner.h"
 #include "engine/policy.h"

@@ -8,6 +8,8 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/base/counter_hash.h"
+#include "engine/model/config_json.h"
 #include "engine/runners/reference_runner.h"
 #include "engine/policy.h"
 #include "tests/harness/property.h"

@@ -9,9 +9,8 @@ static const struct attention_counts NO_ATTENTION = {0};
 static struct model_config model_named(const char *name)
 {
 	struct model_config model;
-	struct error error = {0};
 
-	require(model_config_find(name, &model, &error) == STATUS_OK, "%s", error.text);
+	require(model_config_builtin(name, &model), "no model %s", name);
 	return model;
 }
 

@@ -1,10 +1,12 @@
 #include "engine/base/json.h"
+#include "engine/model/config_json.h"
 #include "engine/shape/model_config.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/shape/weight_shape.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -42,54 +44,6 @@ static void require_refused(const char *text, const char *part)
 	require(status == STATUS_INPUT, "accepted, or another status: %s", text);
 	require(strstr(error.text, part) != NULL, "'%s' does not name '%s'", error.text, part);
 	require(strstr(error.text, "config.json") != NULL, "'%s' names no file", error.text);
-}
-
-Test(model_config, built_in_shapes_have_the_published_parameter_counts)
-{
-	/* Of the weights files; embeddings tied in the first three. KiB of K and V a token. */
-	static const struct {
-		const char *name;
-		uint64_t parameters;
-		uint64_t kv_kib;
-	} published[] = {
-		{"qwen3-0.6b", UINT64_C(596049920), 112},
-		{"qwen3-1.7b", UINT64_C(1720574976), 112},
-		{"qwen3-4b", UINT64_C(4022468096), 144},
-		{"qwen3-8b", UINT64_C(8190735360), 144},
-		{"qwen3-14b", UINT64_C(14768307200), 160},
-		{"qwen3-32b", UINT64_C(32762123264), 256},
-	};
-	require_equal(model_config_count(), sizeof(published) / sizeof(published[0]));
-	for (uint32_t i = 0; i < model_config_count(); i++) {
-		struct model_config config;
-		struct error error = {STATUS_OK, ""};
-		cr_assert_str_eq(model_config_name(i), published[i].name);
-		enum status status = model_config_find(published[i].name, &config, &error);
-		require_equal(status, STATUS_OK);
-		require_equal(model_config_parameter_count(&config), published[i].parameters);
-		require_equal(model_config_weight_bytes(&config), 2 * published[i].parameters);
-		require_equal(model_config_kv_bytes_per_token(&config), published[i].kv_kib * 1024);
-		require_equal(config.max_position_embeddings, 40960);
-		require_equal(config.eos_token_ids[0], 151645);
-	}
-	cr_assert_null(model_config_name(model_config_count()));
-}
-
-Test(model_config, products_multiply_what_the_forward_pass_does)
-{
-	struct model_config config;
-	struct error error = {STATUS_OK, ""};
-	static const struct model_product_shape shapes[] = {
-		{5120, 10240}, {8192, 5120}, {5120, 51200}, {25600, 5120}, {5120, 151936}};
-
-	require_equal(model_config_find("qwen3-32b", &config, &error), STATUS_OK);
-	for (uint32_t i = 0; i < MODEL_PRODUCT_COUNT; i++) {
-		struct model_product_shape shape =
-			model_config_product(&config, (enum model_product)i);
-		require_equal(shape.inputs, shapes[i].inputs);
-		require_equal(shape.outputs, shapes[i].outputs);
-	}
-	cr_assert_str_eq(model_product_name(MODEL_PRODUCT_GATE_UP), "gate_up");
 }
 
 Test(model_config, a_published_file_reads_as_the_built_in_shape)
@@ -146,7 +100,7 @@ Test(model_config, newer_and_older_forms_are_understood)
 	/* qkv (64, 1024) and o (512, 64) with biases, gate_up, down, four norms; twice; two tables.
 	 */
 	uint64_t layer = 64 * 1024 + 1024 + 512 * 64 + 64 + 64 * 192 + 96 * 64 + 2 * 64 + 2 * 128;
-	require_equal(model_config_parameter_count(&config), 2 * layer + 2 * 300 * 64 + 64);
+	require_equal(weight_parameter_count(&config), 2 * layer + 2 * 300 * 64 + 64);
 }
 
 Test(model_config, what_is_not_computed_is_refused_by_name)

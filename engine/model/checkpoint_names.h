@@ -1,0 +1,13 @@
+#ifndef ENGINE_MODEL_CHECKPOINT_NAMES_H
+#define ENGINE_MODEL_CHECKPOINT_NAMES_H
+
+#include "engine/shape/weight_shape.h"
+
+/* The names that Hugging Face gives the tensors of a Qwen3. */
+
+enum { CHECKPOINT_NAME_BYTES = 96 };
+
+/* out: (CHECKPOINT_NAME_BYTES); layer is 0 for a weight that is not layered. */
+void checkpoint_name(enum weight weight, uint32_t layer, uint32_t part, char *out);
+
+#endif

@@ -1,0 +1,91 @@
+#include "engine/shape/model_config.h"
+#include "engine/shape/step_tensors.h"
+#include "engine/shape/weight_shape.h"
+#include "kernels/attention/decode_attention.h"
+#include "kernels/linear/linear.h"
+#include "kernels/sampling/sampler.h"
+
+#include <criterion/criterion.h>
+
+#include "tests/harness/require.h"
+
+Test(shape, built_in_shapes_have_the_published_parameter_counts)
+{
+	/* Of the weights files; embeddings tied in the first three. KiB of K and V a token. */
+	static const struct {
+		const char *name;
+		uint64_t parameters;
+		uint64_t kv_kib;
+	} published[] = {
+		{"qwen3-0.6b", UINT64_C(596049920), 112},
+		{"qwen3-1.7b", UINT64_C(1720574976), 112},
+		{"qwen3-4b", UINT64_C(4022468096), 144},
+		{"qwen3-8b", UINT64_C(8190735360), 144},
+		{"qwen3-14b", UINT64_C(14768307200), 160},
+		{"qwen3-32b", UINT64_C(32762123264), 256},
+	};
+	require_equal(model_config_count(), sizeof(published) / sizeof(published[0]));
+	for (uint32_t i = 0; i < model_config_count(); i++) {
+		struct model_config config;
+		cr_assert_str_eq(model_config_name(i), published[i].name);
+		cr_assert(model_config_builtin(published[i].name, &config));
+		require_equal(weight_parameter_count(&config), published[i].parameters);
+		require_equal(weight_total_bytes(&config), 2 * published[i].parameters);
+		require_equal(model_config_kv_bytes_per_token(&config), published[i].kv_kib * 1024);
+		require_equal(config.max_position_embeddings, 40960);
+		require_equal(config.eos_token_ids[0], 151645);
+	}
+	struct model_config config;
+	cr_assert_null(model_config_name(model_config_count()));
+	cr_assert(!model_config_builtin("qwen3-7b", &config));
+}
+
+Test(shape, linear_layers_multiply_what_the_forward_pass_does)
+{
+	struct model_config config;
+	static const struct model_linear_shape shapes[] = {
+		{5120, 10240}, {8192, 5120}, {5120, 51200}, {25600, 5120}, {5120, 151936}};
+
+	cr_assert(model_config_builtin("qwen3-32b", &config));
+	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
+		struct model_linear_shape shape = model_linear_shape(&config, (enum model_linear)i);
+		require_equal(shape.inputs, shapes[i].inputs);
+		require_equal(shape.outputs, shapes[i].outputs);
+	}
+	cr_assert_str_eq(model_linear_name(MODEL_LINEAR_GATE_UP), "gate_up");
+}
+
+Test(shape, a_step_of_qwen3_0_6b_has_the_tensors_that_its_kernels_write)
+{
+	static const struct step_tensor_size expected[STEP_TENSOR_COUNT] = {{512 * 1024, 2},
+		{512 * 1024, 2}, {512 * 4096, 2}, {512 * 2048, 2}, {512 * 2048, 2}, {512 * 6144, 2},
+		{512 * 3072, 2}, {8 * 1024, 2}, {8 * 151936, 4}, {8 * 149, 8}, {8 * 16 * 2048, 4},
+		{8 * 16 * 16 * 2, 4}, {1 + 8 * 8, 4}, {4 * 8 * 1024, 4}};
+	const struct model_step_limits limits = model_step_limits(512, 8, 4096);
+	struct model_config config;
+	uint64_t bytes = 4096 * 128 * 4;
+
+	cr_assert(model_config_builtin("qwen3-0.6b", &config));
+	for (uint32_t i = 0; i < STEP_TENSOR_COUNT; i++) {
+		struct step_tensor_size size =
+			step_tensor_size((enum step_tensor)i, &config, &limits);
+		require_equal(size.count, expected[i].count);
+		require_equal(size.element_bytes, expected[i].element_bytes);
+		bytes += expected[i].count * expected[i].element_bytes;
+	}
+	require_equal(step_tensors_bytes(&config, &limits), bytes);
+}
+
+/* Sizes are known without the kernels, and have to be those of the kernels. */
+Test(shape, scratch_is_what_the_kernels_need)
+{
+	require_equal(STEP_DECODE_SPLIT, DECODE_SPLIT);
+	require_equal(STEP_SAMPLER_TILE, SAMPLER_TILE);
+	require_equal(STEP_SAMPLER_TILE_BYTES, SAMPLER_TILE_BYTES);
+	for (uint32_t inputs = 0; inputs <= 6144; inputs += 64) {
+		for (uint32_t outputs = 0; outputs <= 3072; outputs += 32) {
+			require_equal(
+				step_split_k(inputs, outputs), linear_split_k(inputs, outputs));
+		}
+	}
+}
