@@ -212,7 +212,7 @@ static void finish_runner(struct replay_session *session)
 		return;
 	}
 	snprintf(hash, sizeof(hash), "%016llx",
-		(unsigned long long)trace_xxh64(workload_trace(replay->workload)));
+		(unsigned long long)trace_xxh64(workload_trace(replay->intake.workload)));
 	if (session->recording.root != NULL && strcmp(hash, session->recording.trace_xxh64) != 0) {
 		error_set(&replay->failure, STATUS_VERDICT,
 			"this is not the trace of the recorded run: its XXH64 is %s, recorded was "
@@ -363,7 +363,7 @@ static void discard_interrupts(void)
 static void print_result(const struct replay_order *order, const struct replay_session *session,
 	const struct summary_input *input)
 {
-	trace_reading_report(workload_trace(session->replay.workload));
+	trace_reading_report(workload_trace(session->replay.intake.workload));
 	if (order->config.max_model_len > session->model.max_position_embeddings) {
 		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
 			(unsigned long long)order->config.max_model_len,

@@ -129,7 +129,7 @@ static void add_trace(cJSON *root, const struct summary_input *input)
 	char hash[17];
 
 	snprintf(hash, sizeof(hash), "%016llx",
-		(unsigned long long)trace_xxh64(workload_trace(input->replay->workload)));
+		(unsigned long long)trace_xxh64(workload_trace(input->replay->intake.workload)));
 	cJSON_AddStringToObject(trace, "name", input->trace_name);
 	cJSON_AddStringToObject(trace, "xxh64", hash);
 	add_integer(trace, "requests", input->replay->metrics.submitted);

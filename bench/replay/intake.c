@@ -1,0 +1,226 @@
+#include "bench/replay/intake.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool row_fits(const struct intake *intake, const struct trace_row *row)
+{
+	return engine_config_fit(engine_limits(intake->engine), row->input_length,
+		       row->output_length) == FIT_OK;
+}
+
+/* ---- arrivals ---- */
+
+static struct arrival *add_arrival(struct intake *intake, const struct trace_row *row)
+{
+	intake->arrivals = memory_grow(intake->arrivals, &intake->arrival_capacity,
+		intake->arrival_count + 1, sizeof(*intake->arrivals));
+	struct arrival *arrival = &intake->arrivals[intake->arrival_count++];
+	*arrival = (struct arrival){.turn_index = row->turn_index};
+	if (row->session != NULL) {
+		size_t bytes = strlen(row->session) + 1;
+		arrival->session = memory_take(bytes, 1);
+		memcpy(arrival->session, row->session, bytes);
+	}
+	arrival->row = (struct metrics_arrival){
+		.id = row->index,
+		.session = arrival->session,
+		.arrival_ns = row->arrival_ns,
+		.prompt_tokens = row->input_length,
+		.max_tokens = row->output_length,
+	};
+	return arrival;
+}
+
+void intake_clear_arrivals(struct intake *intake)
+{
+	for (size_t i = 0; i < intake->arrival_count; i++) {
+		free(intake->arrivals[i].session);
+	}
+	intake->arrival_count = 0;
+}
+
+/* Makes the row's tokens and gives the request to the engine. */
+static void add_row(struct intake *intake, const struct trace_row *row)
+{
+	struct request request = {
+		.id = row->index,
+		.prompt_count = row->input_length,
+		.max_tokens = row->output_length,
+		.temperature = intake->options.temperature,
+		.ignore_eos = true,
+	};
+	bool fits = row_fits(intake, row);
+
+	if (fits) {
+		intake->prompt = memory_grow(intake->prompt, &intake->prompt_capacity,
+			row->input_length, sizeof(int32_t));
+		tokens_prompt(&intake->tokens, row, intake->prompt);
+		request.prompt = intake->prompt;
+	}
+	if (fits && intake->options.is_forced) {
+		intake->forced = memory_grow(intake->forced, &intake->forced_capacity,
+			row->output_length, sizeof(int32_t));
+		tokens_forced(&intake->tokens, row, intake->forced);
+		request.forced = intake->forced;
+	}
+	struct arrival *arrival = add_arrival(intake, row);
+	arrival->fit = engine_add(intake->engine, &request, &arrival->slot);
+	if (arrival->fit == FIT_OK) {
+		intake->turn_of_slot[arrival->slot] = row->turn_index;
+		intake->accepted_count++;
+		intake->room--;
+	}
+}
+
+enum status intake_add_arrived(struct intake *intake, uint64_t now_ns, struct error *error)
+{
+	struct trace_row row;
+
+	while (intake->room > 0) {
+		TRY(workload_next(
+			intake->workload, now_ns, &row, &intake->state, &intake->next_ns, error));
+		if (intake->state != WORKLOAD_ROW) {
+			return STATUS_OK;
+		}
+		add_row(intake, &row);
+	}
+	if (intake->state != WORKLOAD_END) {
+		intake->state = WORKLOAD_ROW; /* there may be another: nothing has asked for it */
+	}
+	return STATUS_OK;
+}
+
+/* ---- departures ---- */
+
+void intake_add_departure(struct intake *intake, uint64_t turn_index)
+{
+	intake->departures = memory_grow(intake->departures, &intake->departure_capacity,
+		intake->departure_count + 1, sizeof(*intake->departures));
+	intake->departures[intake->departure_count++] = turn_index;
+}
+
+void intake_report_departures(struct intake *intake, uint64_t now_ns)
+{
+	/* Only a closed workload waits for departures. */
+	size_t count = workload_is_closed(intake->workload) ? intake->departure_count : 0;
+
+	for (size_t i = 0; i < count; i++) {
+		workload_finish(intake->workload, intake->departures[i], now_ns);
+		if (intake->counter != NULL) {
+			workload_finish(intake->counter, intake->departures[i], now_ns);
+		}
+	}
+	intake->departure_count = 0;
+}
+
+/* ---- the backlog ---- */
+
+static enum status open_counter(struct intake *intake, struct error *error)
+{
+	return workload_open(
+		&intake->counter, intake->options.trace_path, intake->options.workload, error);
+}
+
+/* Lets the arrival counter read everything that has arrived by now_ns. */
+static enum status advance_counter(struct intake *intake, uint64_t now_ns, struct error *error)
+{
+	struct trace_row row;
+	uint64_t next_ns;
+
+	do {
+		TRY(workload_next(
+			intake->counter, now_ns, &row, &intake->counter_state, &next_ns, error));
+		if (intake->counter_state == WORKLOAD_ROW) {
+			intake->arrived_count += row_fits(intake, &row);
+		}
+	} while (intake->counter_state == WORKLOAD_ROW);
+	return STATUS_OK;
+}
+
+enum status intake_count_backlog(struct intake *intake, uint64_t now_ns, uint64_t *backlog,
+	bool *all_have_arrived, struct error *error)
+{
+	*backlog = 0;
+	if (intake->state == WORKLOAD_END) {
+		*all_have_arrived = true;
+		return STATUS_OK;
+	}
+	/* With room left, the workload was asked until it had nothing more. */
+	bool is_engine_full = intake->room == 0;
+
+	if (is_engine_full && intake->counter == NULL) {
+		TRY(open_counter(intake, error));
+	}
+	if (intake->counter != NULL) {
+		TRY(advance_counter(intake, now_ns, error));
+	}
+	if (is_engine_full) {
+		check(intake->arrived_count >= intake->accepted_count);
+		*backlog = intake->arrived_count - intake->accepted_count;
+	}
+	*all_have_arrived =
+		(is_engine_full ? intake->counter_state : intake->state) == WORKLOAD_END;
+	return STATUS_OK;
+}
+
+/* ---- opening and closing ---- */
+
+/* The arrival counter reads the trace a second time, which a pipe cannot give; and a replay that
+   waits for a pipe could not be interrupted. */
+static enum status refuse_pipe(const char *path, struct error *error)
+{
+	struct stat info;
+
+	if (stat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
+		return STATUS_OK; /* opening it says what is wrong, if anything is */
+	}
+	return error_set(error, STATUS_INPUT,
+		"%.200s: found a pipe or a device, expected a file (packed ones are read as they "
+		"are)",
+		path);
+}
+
+enum status intake_open(struct intake *intake, const struct intake_options *options,
+	struct engine *engine, struct error *error)
+{
+	uint32_t max_waiting = engine_limits(engine)->max_num_seqs;
+	uint64_t concurrency = options->workload->concurrency;
+
+	*intake = (struct intake){.options = *options,
+		.engine = engine,
+		.max_waiting = max_waiting,
+		.always_has_room = concurrency > 0 && concurrency <= max_waiting};
+	intake->turn_of_slot =
+		memory_take(engine_slot_count(engine), sizeof(*intake->turn_of_slot));
+	TRY(refuse_pipe(options->trace_path, error));
+	TRY(workload_open(&intake->workload, options->trace_path, options->workload, error));
+	/* A closed workload that can outgrow the engine has to be counted from its first row on. */
+	if (workload_is_closed(intake->workload) && !intake->always_has_room) {
+		TRY(open_counter(intake, error));
+	}
+	intake->tokens = (struct token_source){
+		.seed = options->seed,
+		.vocab_size = u32_min(options->vocab_size, TOKEN_VOCABULARY_LIMIT),
+		.trace_block_size = trace_block_size(workload_trace(intake->workload)),
+	};
+	return STATUS_OK;
+}
+
+void intake_close(struct intake *intake)
+{
+	workload_close(intake->workload);
+	workload_close(intake->counter);
+	intake_clear_arrivals(intake);
+	free(intake->arrivals);
+	free(intake->departures);
+	free(intake->turn_of_slot);
+	free(intake->prompt);
+	free(intake->forced);
+	memset(intake, 0, sizeof(*intake));
+}

@@ -1,0 +1,100 @@
+#include "bench/replay/overlap.h"
+
+#include "bench/replay/replay_step.h"
+
+/* A copy of what the engine's latest step decided. */
+static struct step_decisions keep_decisions(struct replay *replay)
+{
+	struct step_decisions kept = engine_decisions(replay->engine);
+
+	replay->kept_events.count = 0;
+	for (size_t i = 0; i < kept.events->count; i++) {
+		event_list_add(&replay->kept_events, &kept.events->events[i]);
+	}
+	kept.events = &replay->kept_events;
+	return kept;
+}
+
+/* What is known, before a step has ended, of the rows that arrive while it runs. */
+enum newcomers {
+	/* Which ones arrive depends on when the step ends, and they matter: nothing is launched. */
+	NEWCOMERS_UNKNOWN,
+	/* There are none: the workload has no more rows, or none before a request departs, and none
+	   has. */
+	NEWCOMERS_NONE,
+	/* In a closed loop as many rows arrive as requests depart, the next of the file, whenever
+	   the step ends, and the engine has room for them all. They are added before the next step
+	   is decided, and recorded when the time is known. */
+	NEWCOMERS_KNOWN,
+	/* The next step is decided the same whichever they are. They are added after it, as many as
+	   there was room for before it. */
+	NEWCOMERS_IRRELEVANT,
+};
+
+static enum newcomers newcomers_in_flight(const struct replay *replay)
+{
+	const struct intake *intake = &replay->intake;
+	bool waits = intake->state == WORKLOAD_WAITS;
+
+	if (replay->is_interrupted) {
+		return NEWCOMERS_UNKNOWN; /* no more steps are wanted */
+	}
+	if (intake->state == WORKLOAD_END || (waits && intake->departure_count == 0)) {
+		return NEWCOMERS_NONE;
+	}
+	if (waits && intake->always_has_room && intake->options.workload->duration_ns == 0) {
+		return NEWCOMERS_KNOWN;
+	}
+	return engine_next_step_depends_on_arrivals(replay->engine) ? NEWCOMERS_UNKNOWN
+								    : NEWCOMERS_IRRELEVANT;
+}
+
+/* Launches the step behind the one in flight, which was postprocessed, if there is one that can be
+   decided already. */
+static enum status launch_ahead(
+	struct replay *replay, enum newcomers newcomers, struct error *error)
+{
+	intake_count_room(&replay->intake);
+	if (newcomers == NEWCOMERS_KNOWN) {
+		intake_report_departures(&replay->intake, replay->now_ns);
+		TRY(intake_add_arrived(&replay->intake, replay->now_ns, error));
+	}
+	replay->is_in_flight = newcomers != NEWCOMERS_UNKNOWN && engine_has_work(replay->engine);
+	if (replay->is_in_flight) {
+		engine_schedule(replay->engine);
+		replay->has_failed = engine_launch(replay->engine, &replay->failure) != STATUS_OK;
+	}
+	return STATUS_OK;
+}
+
+/* Records the arrivals that were added before the time was known: they came at the step's end. */
+static void record_known_arrivals(struct replay *replay)
+{
+	for (size_t i = 0; i < replay->intake.arrival_count; i++) {
+		replay->intake.arrivals[i].row.arrival_ns = replay->now_ns;
+	}
+	replay_record_arrivals(replay);
+}
+
+enum status overlap_advance(struct replay *replay, struct error *error)
+{
+	struct step_time time;
+
+	replay_postprocess(replay);
+	const struct step_decisions kept = keep_decisions(replay);
+	enum newcomers newcomers = newcomers_in_flight(replay);
+	TRY(launch_ahead(replay, newcomers, error));
+	if (engine_collect(replay->engine, &time, &replay->failure) != STATUS_OK) {
+		replay->has_failed = true;
+		return STATUS_OK;
+	}
+	replay_record(replay, &kept, &time);
+	record_known_arrivals(replay);
+	if (!replay->is_in_flight) {
+		return STATUS_OK;
+	}
+	if (newcomers == NEWCOMERS_IRRELEVANT) {
+		TRY(replay_add_arrived(replay, error));
+	}
+	return replay_count_waiting(replay, error);
+}

@@ -1,0 +1,117 @@
+#include "bench/replay/replay_step.h"
+
+static void write_step(struct replay *replay, const struct step_decisions *decisions,
+	uint64_t start_ns, uint64_t waiting, const struct step_time *time)
+{
+	static const char *const modes[] = {"none", "eager", "graph"}; /* by enum step_mode */
+	struct table_writer *table = replay->steps;
+	struct step_counts counts = decisions->counts;
+
+	counts.waiting = waiting; /* with those that the engine has not been handed yet */
+	table_u64(table, decisions->step);
+	table_u64(table, start_ns);
+	table_u64(table, time->elapsed_ns);
+	table_u64(table, time->gpu_ns);
+	table_u64(table, time->host_ns);
+	table_text(table, modes[time->mode]);
+#define STEP_COUNT_CELL(column) table_u64(table, counts.column);
+	STEP_COUNT_LIST(STEP_COUNT_CELL)
+#undef STEP_COUNT_CELL
+	table_end_row(table);
+}
+
+static void note_idle(
+	struct replay *replay, const struct step_counts *counts, const struct step_time *time)
+{
+	bool is_decode = counts->prefill_rows == 0;
+
+	if (time->idle_ns > 0 && is_decode && replay->was_decode) {
+		histogram_add(&replay->gpu_idle, time->idle_ns, 1);
+	}
+	replay->was_decode = is_decode;
+}
+
+void replay_record(
+	struct replay *replay, const struct step_decisions *decisions, const struct step_time *time)
+{
+	uint64_t start_ns = replay->now_ns;
+	uint64_t waiting = replay->waiting;
+
+	replay->now_ns = start_ns + time->elapsed_ns;
+	if (replay->kernel_times != NULL) {
+		kernel_times_step(replay->kernel_times, decisions->step, &decisions->counts,
+			start_ns, replay->now_ns);
+	}
+	metrics_step(
+		&replay->metrics, replay->engine, decisions, start_ns, replay->now_ns, waiting);
+	if (replay->timeline != NULL) {
+		perfetto_step(replay->timeline, decisions, start_ns, replay->now_ns, waiting);
+	}
+	if (replay->steps != NULL) {
+		write_step(replay, decisions, start_ns, waiting, time);
+	}
+	note_idle(replay, &decisions->counts, time);
+	if (replay->intake.departure_count > 0) {
+		intake_report_departures(&replay->intake, replay->now_ns);
+	}
+}
+
+void replay_postprocess(struct replay *replay)
+{
+	const struct sequence *sequence;
+
+	engine_postprocess(replay->engine);
+	while ((sequence = engine_take_finished(replay->engine)) != NULL) {
+		intake_add_departure(&replay->intake, replay->intake.turn_of_slot[sequence->slot]);
+	}
+	if (replay->options.is_checking) {
+		engine_check(replay->engine);
+	}
+}
+
+void replay_record_arrivals(struct replay *replay)
+{
+	struct intake *intake = &replay->intake;
+	struct perfetto *timeline = replay->timeline;
+
+	for (size_t i = 0; i < intake->arrival_count; i++) {
+		const struct arrival *arrival = &intake->arrivals[i];
+		if (arrival->fit == FIT_OK) {
+			metrics_arrive(&replay->metrics, arrival->slot, &arrival->row);
+		} else {
+			metrics_reject(&replay->metrics, arrival->fit, &arrival->row);
+			intake_add_departure(intake, arrival->turn_index);
+		}
+		if (timeline != NULL && arrival->fit == FIT_OK) {
+			perfetto_arrive(timeline, arrival->slot, &arrival->row);
+		} else if (timeline != NULL) {
+			perfetto_reject(timeline, arrival->fit, &arrival->row);
+		}
+	}
+	intake_clear_arrivals(intake);
+}
+
+enum status replay_add_arrived(struct replay *replay, struct error *error)
+{
+	enum status status = intake_add_arrived(&replay->intake, replay->now_ns, error);
+
+	if (replay->intake.arrival_count > 0) {
+		replay_record_arrivals(replay);
+	}
+	return status;
+}
+
+enum status replay_count_waiting(struct replay *replay, struct error *error)
+{
+	uint64_t backlog;
+	bool all_have_arrived;
+
+	TRY(intake_count_backlog(
+		&replay->intake, replay->now_ns, &backlog, &all_have_arrived, error));
+	replay->waiting = engine_waiting_count(replay->engine) + backlog;
+	if (all_have_arrived && !replay->has_backlog_at_last_arrival) {
+		replay->has_backlog_at_last_arrival = true;
+		replay->backlog_at_last_arrival = replay->waiting;
+	}
+	return STATUS_OK;
+}

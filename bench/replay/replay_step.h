@@ -1,0 +1,26 @@
+#ifndef BENCH_REPLAY_REPLAY_STEP_H
+#define BENCH_REPLAY_REPLAY_STEP_H
+
+#include "bench/replay/replay.h"
+
+/* What happens around a step of the engine, in one order for steps that are executed and in another
+   for steps that are launched ahead. For bench/replay/replay.c and overlap.c. */
+
+/* Gives the engine the rows that have arrived by now_ns, and records them. */
+enum status replay_add_arrived(struct replay *replay, struct error *error);
+
+/* Records the arrivals that were added to the engine. Rejected rows depart at once. */
+void replay_record_arrivals(struct replay *replay);
+
+/* Counts the waiting requests of the step that was just scheduled: those in the engine, and all
+   that arrived before it. */
+enum status replay_count_waiting(struct replay *replay, struct error *error);
+
+/* Ends the step in the engine: finished requests depart. */
+void replay_postprocess(struct replay *replay);
+
+/* Records a step that began at now_ns, and moves the clock to its end. */
+void replay_record(struct replay *replay, const struct step_decisions *decisions,
+	const struct step_time *time);
+
+#endif
