@@ -29,28 +29,28 @@ struct conversations {
 	char *names; /* each closed by a zero byte */
 	size_t names_bytes, names_capacity;
 
-	/* Name to latest turn: open addressing, a power of two of places, at most half full. */
-	struct place_of_name {
+	/* Name to latest turn: open addressing, a power of two of slots, at most half full. */
+	struct name_slot {
 		uint64_t hash;
 		size_t name;	     /* where in names */
 		uint64_t turn_index; /* NO_TURN: free */
-	} * places;
-	size_t place_count, used_count;
+	} * slots;
+	size_t slot_count, used_count;
 
 	struct token_span *spans;
 	size_t span_capacity;
 };
 
-enum { PLACES_AT_START = 64 };
+enum { SLOTS_AT_START = 64 };
 
-static struct place_of_name *places_take(size_t count)
+static struct name_slot *slots_open(size_t count)
 {
-	struct place_of_name *places = memory_take(count, sizeof(*places));
+	struct name_slot *slots = memory_take(count, sizeof(*slots));
 
 	for (size_t i = 0; i < count; i++) {
-		places[i].turn_index = NO_TURN;
+		slots[i].turn_index = NO_TURN;
 	}
-	return places;
+	return slots;
 }
 
 struct conversations *conversations_open(uint32_t trace_block_size)
@@ -58,8 +58,8 @@ struct conversations *conversations_open(uint32_t trace_block_size)
 	struct conversations *all = memory_take(1, sizeof(*all));
 
 	all->trace_block_size = trace_block_size;
-	all->place_count = PLACES_AT_START;
-	all->places = places_take(all->place_count);
+	all->slot_count = SLOTS_AT_START;
+	all->slots = slots_open(all->slot_count);
 	return all;
 }
 
@@ -71,32 +71,32 @@ void conversations_close(struct conversations *all)
 	free(all->records);
 	free(all->session_names);
 	free(all->names);
-	free(all->places);
+	free(all->slots);
 	free(all->spans);
 	free(all);
 }
 
-/* The place of a name, or the free one where it belongs. */
-static struct place_of_name *find(const struct conversations *all, const char *name, uint64_t hash)
+/* The slot of a name, or the free slot where it belongs. */
+static struct name_slot *find(const struct conversations *all, const char *name, uint64_t hash)
 {
-	size_t mask = all->place_count - 1;
+	size_t mask = all->slot_count - 1;
 
 	for (size_t i = (size_t)hash & mask;; i = (i + 1) & mask) {
-		struct place_of_name *place = &all->places[i];
-		if (place->turn_index == NO_TURN ||
-			(place->hash == hash && strcmp(all->names + place->name, name) == 0)) {
-			return place;
+		struct name_slot *slot = &all->slots[i];
+		if (slot->turn_index == NO_TURN ||
+			(slot->hash == hash && strcmp(all->names + slot->name, name) == 0)) {
+			return slot;
 		}
 	}
 }
 
-static void grow_places(struct conversations *all)
+static void grow_slots(struct conversations *all)
 {
-	struct place_of_name *old = all->places;
-	size_t old_count = all->place_count;
+	struct name_slot *old = all->slots;
+	size_t old_count = all->slot_count;
 
-	all->place_count *= 2;
-	all->places = places_take(all->place_count);
+	all->slot_count *= 2;
+	all->slots = slots_open(all->slot_count);
 	for (size_t i = 0; i < old_count; i++) {
 		if (old[i].turn_index != NO_TURN) {
 			*find(all, all->names + old[i].name, old[i].hash) = old[i];
@@ -120,19 +120,19 @@ static size_t keep_name(struct conversations *all, const char *name)
 static size_t name_turn(struct conversations *all, const char *name, uint64_t turn_index)
 {
 	uint64_t hash = XXH64(name, strlen(name), 0);
-	struct place_of_name *place = find(all, name, hash);
+	struct name_slot *slot = find(all, name, hash);
 
-	if (place->turn_index == NO_TURN) {
-		if (2 * (all->used_count + 1) > all->place_count) {
-			grow_places(all);
-			place = find(all, name, hash);
+	if (slot->turn_index == NO_TURN) {
+		if (2 * (all->used_count + 1) > all->slot_count) {
+			grow_slots(all);
+			slot = find(all, name, hash);
 		}
-		place->hash = hash;
-		place->name = keep_name(all, name);
+		slot->hash = hash;
+		slot->name = keep_name(all, name);
 		all->used_count++;
 	}
-	place->turn_index = turn_index;
-	return place->name;
+	slot->turn_index = turn_index;
+	return slot->name;
 }
 
 static uint64_t turn_of_name(const struct conversations *all, const char *name)

@@ -27,8 +27,8 @@ struct conversations;
 struct conversations *conversations_open(uint32_t trace_block_size);
 void conversations_close(struct conversations *conversations);
 
-/* Takes up the next row: sets its turn_index and spans, and its session to the name of the
-   session's first turn. Rows come in the order of the trace. Pointers set here die with the next
+/* Adds the next row: sets its turn_index and spans, and its session to the name of the session's
+   first turn. Rows come in the order of the trace. Pointers set here die with the next
    call. A name that comes twice means the later turn from then on; one that never came means no
    turn. */
 void conversations_add(struct conversations *conversations, struct trace_row *row);

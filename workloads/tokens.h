@@ -14,8 +14,8 @@
        a span of a prompt       (seed, the earlier row's index or block's id, position there)
        spelled out by the trace the trace's own ids, modulo vocab_size
 
-   So a turn that takes up an earlier one and its completion has their very tokens, and blocks that
-   a completion filled can be hit. */
+   So a turn that continues an earlier one has the very tokens of its prompt and completion, and
+   blocks that a completion filled can be hit. */
 
 struct token_source {
 	uint64_t seed;

@@ -397,7 +397,7 @@ static enum status read_row(struct workload *workload, struct error *error)
 	}
 	enum status status = trace_next(workload->trace, &workload->row, &workload->has_row, error);
 	workload->is_file_over = !workload->has_row;
-	if (status != STATUS_OK || !workload->has_row) {
+	if (!workload->has_row) {
 		return status;
 	}
 	workload->read_count++;
@@ -415,9 +415,9 @@ static enum status read_ahead(struct workload *workload, uint64_t now_ns, struct
 			if (workload->is_file_over) {
 				return STATUS_OK;
 			}
-			enum status status = read_row(workload, error);
-			if (status != STATUS_OK || !workload->has_row) {
-				return status;
+			TRY(read_row(workload, error));
+			if (!workload->has_row) {
+				return STATUS_OK;
 			}
 		}
 		bool is_due = workload->row.arrival_ns <= now_ns || is_order_free(workload);
@@ -473,10 +473,7 @@ enum status workload_next(struct workload *workload, uint64_t now_ns, struct tra
 {
 	free(workload->handed_out);
 	workload->handed_out = NULL;
-	enum status status = read_ahead(workload, now_ns, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(read_ahead(workload, now_ns, error));
 	if (workload->options.concurrency > 0) {
 		return next_of_closed_loop(workload, row, state);
 	}

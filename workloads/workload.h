@@ -7,22 +7,22 @@
 #include "workloads/generate/arrivals.h"
 #include "workloads/trace/trace.h"
 
-/* A trace and the rule by which its rows arrive. Whoever owns time asks for what has arrived by now
-   and reports what has finished:
+/* A trace and the rule by which its rows arrive. The owner of the clock asks which rows have
+   arrived by a time and reports which ones have finished:
 
        trace times      each row at its timestamp, over the speedup             (open loop)
        profile          each row at a drawn time: Poisson, gamma, constant, a ramp
        concurrency N    N rows at time 0, another one at each finish            (closed loop)
        closed sessions  like the first two, and a turn does not arrive before the turn that it
-   follows has finished and its delay has passed
+                        follows has finished and its delay has passed
 
    With closed sessions, a profile says when sessions begin; their later turns come by finish and
    delay alone, and where the trace gives no delay, the gap between the two turns' timestamps stands
    for it.
 
    Rows come in order of arrival, ties in the order of the file. Memory: one row, and the rows that
-   are due but wait for a turn to finish; all rows with closed sessions under a profile, where a
-   turn may be due before rows that stand far in front of it. */
+   are due but wait for a turn to finish. With closed sessions under a profile it is all rows: a
+   turn may be due before rows that precede it in the file by far. */
 
 enum workload_sessions { SESSIONS_OPEN, SESSIONS_CLOSED };
 
@@ -34,7 +34,7 @@ struct workload_options {
 	const struct arrival_profile *profile; /* NULL: the trace's times */
 	uint64_t seed;			       /* of the profile's draws */
 	uint64_t duration_ns;  /* rows that would arrive at or after it do not; 0: no end */
-	uint64_t max_requests; /* rows taken from the file at most; 0: all */
+	uint64_t max_requests; /* rows read from the file at most; 0: all */
 };
 
 struct workload;

@@ -247,7 +247,8 @@ static bool has_ids(const struct generator_options *options)
 	return options->level_count > 0 || options->turns.high > 1;
 }
 
-/* The id of a block that ends within the prefix, shared by all who took the same way to there. */
+/* The id of a block that ends within the prefix: sessions share it if their prefixes are equal up
+   to its end. */
 static uint64_t prefix_id(
 	struct generator *generator, const struct session *session, uint64_t block_index)
 {

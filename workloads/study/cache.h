@@ -8,13 +8,14 @@
 /* What a prefix cache of a given size would find in a trace, without an engine and without time: a
    request is answered when the next one comes.
 
-       lru_stream  every reference is looked up by itself and then the most recent one
-       lru_tail    a request hits the unbroken run of cached blocks at its start; then its blocks
-   are touched from the last to the first, as an engine frees them, so that what goes first are ends
-   of prompts. The first `capacity` blocks of the order of touching are cached fifo        hits as
-   lru_tail; missing blocks are added, the oldest goes belady      every reference by itself; the
-   cache keeps what is needed again soonest and need not keep a missed block (MIN with bypass): no
-   policy finds more infinite    nothing ever goes
+       lru_stream  each reference is looked up on its own and becomes the most recent one
+       lru_tail    a request hits the unbroken run of cached blocks at its start. Then its blocks
+                   are touched from the last to the first, as an engine frees them, so ends of
+                   prompts are evicted first. The `capacity` blocks touched last are cached
+       fifo        hits as lru_tail; missing blocks are added, the oldest is evicted
+       belady      each reference on its own; the cache keeps the blocks that are referenced again
+                   soonest and need not keep a missed one (MIN with bypass): no policy hits more
+       infinite    nothing is evicted
 
    Both LRUs are found at every capacity in one pass by stack distance: a block is found exactly by
    caches larger than the number of different blocks touched since it was touched last. Since every

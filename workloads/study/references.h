@@ -16,7 +16,7 @@
        request_start     0         4       7                  (request_count + 1)
 
    The blocks of a row are its hash ids; where it spells out token ids, the chained hashes of its
-   blocks; and where it has neither, blocks that nobody else has. Costs 4 bytes a reference, 12 a
+   blocks; and where it has neither, blocks that no other row has. Costs 4 bytes a reference, 12 a
    request, and about 32 a different block while it is built. */
 
 struct references {

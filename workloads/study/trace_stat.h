@@ -52,7 +52,7 @@ struct trace_stat {
 void trace_stat_init(struct trace_stat *stat, uint32_t block_size);
 void trace_stat_deinit(struct trace_stat *stat);
 
-/* The row's session and turn are taken up; it may be changed by that. */
+/* Sets the row's session and turn too. */
 enum status trace_stat_add(struct trace_stat *stat, struct trace_row *row, struct error *error);
 
 void trace_stat_finish(struct trace_stat *stat);

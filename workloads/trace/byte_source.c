@@ -71,10 +71,23 @@ static enum status unpacker_open(struct byte_source *source, struct error *error
 	return STATUS_OK;
 }
 
+static enum status open_file(struct byte_source *source, const char *path, struct error *error)
+{
+	errno = 0;
+	source->file = fopen(path, "rb");
+	if (source->file == NULL) {
+		return error_set(error, STATUS_FILE, "%.*s: cannot be opened: %s", PATH_SHOWN, path,
+			strerror(errno));
+	}
+	setvbuf(source->file, NULL, _IONBF, 0); /* read in large pieces, so stdio need not copy */
+	TRY(read_disk(source, source->packed, PACKED_BYTES, &source->packed_end, error));
+	source->packing = packing_of((unsigned char *)source->packed, source->packed_end);
+	return unpacker_open(source, error);
+}
+
 enum status byte_source_open(struct byte_source **out, const char *path, struct error *error)
 {
 	struct byte_source *source = memory_take(1, sizeof(*source));
-	enum status status = STATUS_OK;
 
 	*out = NULL;
 	source->path = memory_take(strlen(path) + 1, 1);
@@ -83,21 +96,7 @@ enum status byte_source_open(struct byte_source **out, const char *path, struct 
 	source->hash = XXH64_createState();
 	check(source->hash != NULL);
 	check(XXH64_reset(source->hash, 0) == XXH_OK);
-	errno = 0;
-	source->file = fopen(path, "rb");
-	if (source->file == NULL) {
-		status = error_set(error, STATUS_FILE, "%.*s: cannot be opened: %s", PATH_SHOWN,
-			path, strerror(errno));
-		goto done;
-	}
-	setvbuf(source->file, NULL, _IONBF, 0); /* read in large pieces, so stdio need not copy */
-	status = read_disk(source, source->packed, PACKED_BYTES, &source->packed_end, error);
-	if (status != STATUS_OK) {
-		goto done;
-	}
-	source->packing = packing_of((unsigned char *)source->packed, source->packed_end);
-	status = unpacker_open(source, error);
-done:
+	enum status status = open_file(source, path, error);
 	if (status != STATUS_OK) {
 		byte_source_close(source);
 		return status;
@@ -180,27 +179,25 @@ static enum status refill(struct byte_source *source, struct error *error)
 static enum status read_packed(
 	struct byte_source *source, char *buffer, size_t bytes, size_t *got, struct error *error)
 {
-	enum status status = STATUS_OK;
-
 	*got = 0;
-	while (status == STATUS_OK && *got == 0) {
+	while (*got == 0) {
 		bool is_at_end = false;
 		if (source->packed_start == source->packed_end) {
-			status = refill(source, error);
+			TRY(refill(source, error));
 			is_at_end = source->packed_end == 0;
 		}
-		if (status != STATUS_OK || (is_at_end && !source->is_inside_frame)) {
-			return status;
+		if (is_at_end && !source->is_inside_frame) {
+			return STATUS_OK;
 		}
 		/* At the end of the file an unpacker may still hold output of a whole frame. */
-		status = source->packing == PACKING_GZIP
-				 ? unpack_gzip(source, buffer, bytes, got, error)
-				 : unpack_zstd(source, buffer, bytes, got, error);
-		if (status == STATUS_OK && *got == 0 && is_at_end && source->is_inside_frame) {
+		TRY(source->packing == PACKING_GZIP
+				? unpack_gzip(source, buffer, bytes, got, error)
+				: unpack_zstd(source, buffer, bytes, got, error));
+		if (*got == 0 && is_at_end && source->is_inside_frame) {
 			return damaged(source, "the file ends inside it", error);
 		}
 	}
-	return status;
+	return STATUS_OK;
 }
 
 enum status byte_source_read(
@@ -222,12 +219,10 @@ enum status byte_source_read(
 
 enum status byte_source_skip_rest(struct byte_source *source, struct error *error)
 {
-	enum status status = STATUS_OK;
-
 	do {
-		status = refill(source, error);
-	} while (status == STATUS_OK && source->packed_end > 0);
-	return status;
+		TRY(refill(source, error));
+	} while (source->packed_end > 0);
+	return STATUS_OK;
 }
 
 uint64_t byte_source_xxh64(const struct byte_source *source)

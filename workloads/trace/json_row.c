@@ -344,13 +344,13 @@ enum status json_reader_row(struct json_reader *reader, const struct source_line
 	reader->text_bytes = 0;
 	memset(reader->is_seen, 0, sizeof(reader->is_seen));
 	memset(values, 0, reader->field_count * sizeof(*values));
-	enum status status = parse(reader, line, line_bytes);
-	for (uint32_t i = 0; status == STATUS_OK && i < reader->field_count; i++) {
+	TRY(parse(reader, line, line_bytes));
+	for (uint32_t i = 0; i < reader->field_count; i++) {
 		const struct json_field *field = &reader->fields[i];
 		if (!values[i].is_present) {
 			if (field->is_required) {
-				status = source_line_error(error, at, field->name, "nothing", 7,
-					"%s", field->expected);
+				return source_line_error(error, at, field->name, "nothing", 7, "%s",
+					field->expected);
 			}
 			continue;
 		}
@@ -361,5 +361,5 @@ enum status json_reader_row(struct json_reader *reader, const struct source_line
 			values[i].ids = reader->ids + reader->ids_at[i];
 		}
 	}
-	return status;
+	return STATUS_OK;
 }

@@ -67,13 +67,11 @@ static enum status read_more(struct line_reader *reader, struct error *error)
 	if (held + BUFFER_BYTES / 2 > reader->capacity) {
 		reader->buffer = memory_grow(reader->buffer, &reader->capacity, held * 2, 1);
 	}
-	enum status status = byte_source_read(
-		reader->source, reader->buffer + held, reader->capacity - held - 1, &got, error);
-	if (status == STATUS_OK) {
-		reader->end += got;
-		reader->is_at_end = got == 0;
-	}
-	return status;
+	TRY(byte_source_read(
+		reader->source, reader->buffer + held, reader->capacity - held - 1, &got, error));
+	reader->end += got;
+	reader->is_at_end = got == 0;
+	return STATUS_OK;
 }
 
 /* Finds the end of the line that begins at start, reading on as needed; at the end of the file the
@@ -96,10 +94,7 @@ static enum status find_line_end(
 			return STATUS_OK;
 		}
 		seen = held;
-		enum status status = read_more(reader, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(read_more(reader, error));
 	}
 }
 
@@ -114,10 +109,7 @@ enum status line_reader_next(
 		return STATUS_OK;
 	}
 	size_t bytes = 0;
-	enum status status = find_line_end(reader, &bytes, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(find_line_end(reader, &bytes, error));
 	*line = NULL;
 	*line_bytes = 0;
 	if (bytes == 0 && reader->start == reader->end) {
