@@ -163,12 +163,13 @@ static void keep_ahead(struct calibrate_points *points)
 }
 
 /* Writes the plan and replays it, unless that was done before; *out gets its steps. */
-static enum status play_plan(const struct replay_order *order, const struct calibrate_plan *plan,
-	const char *folder, bool is_ahead, struct calibrate_points *out, struct error *error)
+static enum status play_plan(const struct replay_request *request,
+	const struct calibrate_plan *plan, const char *folder, bool is_ahead,
+	struct calibrate_points *out, struct error *error)
 {
 	enum status status = STATUS_OK;
-	/* The session completes its order, the number of KV blocks among other things. */
-	struct replay_order own = *order;
+	/* The session completes its request, the number of KV blocks among other things. */
+	struct replay_request own = *request;
 	char trace[PATH_BYTES_MAX], run[PATH_BYTES_MAX], steps[PATH_BYTES_MAX];
 
 	TRY(path_format(trace, error, "%s/plan%s.jsonl", folder, is_ahead ? "_ahead" : ""));
@@ -178,7 +179,7 @@ static enum status play_plan(const struct replay_order *order, const struct cali
 	own.out = run;
 	own.wants_steps = true;
 	own.is_quiet = true;
-	own.config.overlap = is_ahead ? "on" : "off";
+	own.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;
 	if (plan != NULL) {
 		status = write_plan(plan, is_ahead, trace, error);
 	}
@@ -196,16 +197,16 @@ static enum status play_plan(const struct replay_order *order, const struct cali
 	return status;
 }
 
-static enum status collect(const struct replay_order *order, const struct calibrate_plan *plan,
+static enum status collect(const struct replay_request *request, const struct calibrate_plan *plan,
 	const char *folder, struct calibrate_points *out, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
 	struct calibrate_points ahead = {0};
 
 	TRY(path_format(path, error, "%s/points.tsv", folder));
-	enum status status = play_plan(order, plan, folder, false, out, error);
+	enum status status = play_plan(request, plan, folder, false, out, error);
 	if (status == STATUS_OK) {
-		status = play_plan(order, plan, folder, true, &ahead, error);
+		status = play_plan(request, plan, folder, true, &ahead, error);
 	}
 	if (status == STATUS_OK) {
 		calibrate_points_append(out, &ahead);
@@ -219,24 +220,24 @@ static enum status collect(const struct replay_order *order, const struct calibr
 
 enum status calibrate_collect(const char *folder, struct calibrate_points *out, struct error *error)
 {
-	const struct replay_order order = {0};
+	const struct replay_request request = {0};
 
-	return collect(&order, NULL, folder, out, error);
+	return collect(&request, NULL, folder, out, error);
 }
 
-enum status calibrate_run(const struct replay_order *order, const char *folder,
+enum status calibrate_run(const struct replay_request *request, const char *folder,
 	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
 	struct error *error)
 {
 	struct model_config model;
 	struct calibrate_plan plan;
 
-	enum status status = model_config_find(order->config.model, &model, error);
+	enum status status = model_config_find(request->config.model, &model, error);
 	if (status == STATUS_OK) {
 		status = make_folder(folder, error);
 	}
 	if (status == STATUS_OK) {
-		status = fill_plan(&plan, &order->config, &model, gpu, budget_s, error);
+		status = fill_plan(&plan, &request->config, &model, gpu, budget_s, error);
 	}
-	return status == STATUS_OK ? collect(order, &plan, folder, out, error) : status;
+	return status == STATUS_OK ? collect(request, &plan, folder, out, error) : status;
 }

@@ -18,8 +18,8 @@
 enum status calibrate_collect(
 	const char *folder, struct calibrate_points *out, struct error *error);
 
-/* order: config holds model, runner, weights and limits. */
-enum status calibrate_run(const struct replay_order *order, const char *folder,
+/* request: config holds model, runner, weights and limits. */
+enum status calibrate_run(const struct replay_request *request, const char *folder,
 	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
 	struct error *error);
 

@@ -1,17 +1,34 @@
 #ifndef BENCH_COMMANDS_COMMANDS_H
 #define BENCH_COMMANDS_COMMANDS_H
 
-/* The commands of quire, one file each (bench/command_NAME.c). argv[0] is the command's own name;
-   the result is the program's exit code. */
+#include "bench/options/options.h"
 
-int command_replay(int argc, char **argv);
-int command_report(int argc, char **argv);
-int command_compare(int argc, char **argv);
-int command_info(int argc, char **argv);
-int command_trace(int argc, char **argv);
-int command_generate(int argc, char **argv);
-int command_kernels(int argc, char **argv);
-int command_export(int argc, char **argv);
-int command_calibrate(int argc, char **argv);
+/* The commands of quire, one file each, in the order of the help. A command is a constant
+   `struct command`, named here once: X(command_NAME). */
+
+#define QUIRE_COMMANDS(X)                                                                          \
+	X(replay)                                                                                  \
+	X(report)                                                                                  \
+	X(compare)                                                                                 \
+	X(calibrate)                                                                               \
+	X(info)                                                                                    \
+	X(trace)                                                                                   \
+	X(generate)                                                                                \
+	X(kernels)                                                                                 \
+	X(export)
+
+#define QUIRE_TRACE_COMMANDS(X)                                                                    \
+	X(trace_make)                                                                              \
+	X(trace_stat)                                                                              \
+	X(trace_cache)                                                                             \
+	X(trace_convert)
+
+#define COMMAND_DECLARATION(name) extern const struct command command_##name;
+QUIRE_COMMANDS(COMMAND_DECLARATION)
+QUIRE_TRACE_COMMANDS(COMMAND_DECLARATION)
+#undef COMMAND_DECLARATION
+
+/* The program: the group of all commands. */
+extern const struct command command_quire;
 
 #endif

@@ -1,7 +1,6 @@
 #include "bench/commands/commands.h"
 #include "bench/replay/generate.h"
 #include "bench/replay/generate_prompts.h"
-#include "bench/options/options.h"
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
 #include "engine/base/check.h"
@@ -13,6 +12,7 @@
 #include "engine/tokenizer/tokenizer.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,16 +34,13 @@ static const char examples[] =
 
 enum { MILLION = 1000 * 1000, SHOWN_INTERVAL_NS = 100 * 1000 * 1000, TITLE_BYTES = 60 };
 
-/* What the command line asks for. */
-struct order {
+struct generate_request {
 	struct replay_config config;
-	struct replay_given given;
 	const char *prompt, *prompts_path;
 	const char *tokenizer; /* NULL: the model's folder */
 	const char *system;    /* NULL: none */
 	bool is_chat, skips_thinking, is_json, ignores_eos;
 	uint64_t max_tokens;
-	bool has_prompt, has_prompts, has_system;
 };
 
 /* Everything that a run holds, zeroed before it is opened. */
@@ -63,39 +60,37 @@ struct session {
 
 /* ---- opening ---- */
 
-static enum status check_order(const struct order *order, struct error *error)
+static enum status check_request(const struct generate_request *request, struct error *error)
 {
-	if (!order->given.model) {
+	if (request->config.model == NULL) {
 		return error_set(error, STATUS_USAGE,
 			"expected --model DIR: a folder with config.json, tokenizer.json and "
 			"model.safetensors");
 	}
-	if (order->has_prompt == order->has_prompts) {
+	if ((request->prompt == NULL) == (request->prompts_path == NULL)) {
 		return error_set(
 			error, STATUS_USAGE, "expected either --prompt TEXT or --prompts FILE");
 	}
-	if (!order->is_chat && (order->has_system || order->skips_thinking)) {
+	if (!request->is_chat && (request->system != NULL || request->skips_thinking)) {
 		return error_set(error, STATUS_USAGE, "--%s belongs to --chat",
-			order->has_system ? "system" : "no-thinking");
+			request->system != NULL ? "system" : "no-thinking");
 	}
-	return replay_config_check(&order->config, &order->given, error);
+	return replay_config_check(&request->config, error);
 }
 
 static enum status open_text(
-	const struct order *order, struct session *session, struct error *error)
+	const struct generate_request *request, struct session *session, struct error *error)
 {
 	const struct generate_prompt defaults = {
-		.max_tokens = (uint32_t)order->max_tokens,
-		.temperature = (float)order->config.temperature / MILLION,
-		.ignore_eos = order->ignores_eos,
+		.max_tokens = (uint32_t)request->max_tokens,
+		.temperature = (float)request->config.temperature / MILLION,
+		.ignore_eos = request->ignores_eos,
 	};
-	const struct chat_template template = {order->system, order->skips_thinking};
-	const char *folder = order->tokenizer != NULL ? order->tokenizer : order->config.model;
+	const struct chat_template template = {request->system, request->skips_thinking};
+	const char *folder =
+		request->tokenizer != NULL ? request->tokenizer : request->config.model;
 
-	enum status status = tokenizer_open(&session->tokenizer, folder, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(tokenizer_open(&session->tokenizer, folder, error));
 	if (tokenizer_id_limit(session->tokenizer) > session->model.vocab_size) {
 		return error_set(error, STATUS_INPUT,
 			"%.200s/tokenizer.json: found ids up to %u, expected them below the "
@@ -103,22 +98,19 @@ static enum status open_text(
 			folder, tokenizer_id_limit(session->tokenizer) - 1,
 			session->model.vocab_size);
 	}
-	if (order->has_prompt) {
+	if (request->prompt != NULL) {
 		generate_prompts_add(
-			&session->prompts, order->prompt, strlen(order->prompt), &defaults);
+			&session->prompts, request->prompt, strlen(request->prompt), &defaults);
 	} else {
-		status = generate_prompts_read(
-			&session->prompts, order->prompts_path, &defaults, error);
-	}
-	if (status != STATUS_OK) {
-		return status;
+		TRY(generate_prompts_read(
+			&session->prompts, request->prompts_path, &defaults, error));
 	}
 	return generate_prompts_encode(
-		&session->prompts, session->tokenizer, order->is_chat ? &template : NULL, error);
+		&session->prompts, session->tokenizer, request->is_chat ? &template : NULL, error);
 }
 
 /* Tokens that end a text are the model's. */
-static void take_eos(struct engine_config *engine, const struct model_config *model)
+static void copy_eos(struct engine_config *engine, const struct model_config *model)
 {
 	for (uint32_t i = 0; i < model->eos_token_id_count; i++) {
 		if (i == 0) {
@@ -131,33 +123,28 @@ static void take_eos(struct engine_config *engine, const struct model_config *mo
 	}
 }
 
-static enum status open_runner(struct order *order, struct session *session, struct error *error)
+static enum status open_runner(
+	struct generate_request *request, struct session *session, struct error *error)
 {
-	struct replay_config *config = &order->config;
+	struct replay_config *config = &request->config;
 	const struct runner_entry *entry = NULL;
 	struct runner_facts facts = {0};
 
-	enum status status = runner_find(config->runner, &entry, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(runner_find(config->runner, &entry, error));
 	if (config->max_model_len == 0) {
 		config->max_model_len = session->model.max_position_embeddings;
 	}
 	/* No more sequences than there are can run at a time. */
 	config->max_num_seqs = u64_min(config->max_num_seqs, session->prompts.count);
-	const struct runner_request request = {
+	const struct runner_request runner_request = {
 		.model = &session->model, .model_path = config->model};
-	status = entry->open(&session->runner, config, &request, &facts, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(entry->open(&session->runner, config, &runner_request, &facts, error));
 	if (!session->runner.is_computing) {
 		return error_set(error, STATUS_USAGE,
 			"--runner %s computes no tokens; reference does", config->runner);
 	}
 	replay_config_engine(config, &session->engine);
-	take_eos(&session->engine, &session->model);
+	copy_eos(&session->engine, &session->model);
 	return generation_open(&session->generation, &session->engine, &session->runner,
 		session->tokenizer, &session->prompts, error);
 }
@@ -304,10 +291,7 @@ static enum status run_session(struct session *session, bool is_json, struct err
 	bool is_done = false;
 
 	while (!is_done) {
-		enum status status = generation_step(&session->generation, &is_done, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(generation_step(&session->generation, &is_done, error));
 		write_answers(session, is_json);
 		if (!is_done) {
 			show_progress(session);
@@ -320,152 +304,96 @@ static enum status run_session(struct session *session, bool is_json, struct err
 	return STATUS_OK;
 }
 
-static enum status generate(struct order *order, struct error *error)
+static enum status run_opened(
+	const struct generate_request *request, struct session *session, struct error *error)
+{
+	session->is_streaming = session->prompts.count == 1 && !request->is_json;
+	session->shows_progress = isatty(STDERR_FILENO) == 1;
+	enum status status = run_session(session, request->is_json, error);
+	clear_progress(session);
+	if (status == STATUS_OK && session->shows_progress) {
+		print_speed(&session->generation.speed);
+		fprintf(stderr, "\n");
+	}
+	return status;
+}
+
+static enum status open_and_run(
+	struct generate_request *request, struct session *session, struct error *error)
+{
+	TRY(check_request(request, error));
+	TRY(model_config_find(request->config.model, &session->model, error));
+	TRY(open_text(request, session, error));
+	TRY(open_runner(request, session, error));
+	return run_opened(request, session, error);
+}
+
+static enum status run(struct command_line *line, struct error *error)
 {
 	struct session session = {.written_count = 0};
 
-	enum status status = check_order(order, error);
-	if (status == STATUS_OK) {
-		status = model_config_find(order->config.model, &session.model, error);
-	}
-	if (status == STATUS_OK) {
-		status = open_text(order, &session, error);
-	}
-	if (status == STATUS_OK) {
-		status = open_runner(order, &session, error);
-	}
-	if (status == STATUS_OK) {
-		session.is_streaming = session.prompts.count == 1 && !order->is_json;
-		session.shows_progress = isatty(STDERR_FILENO) == 1;
-		status = run_session(&session, order->is_json, error);
-		clear_progress(&session);
-		if (status == STATUS_OK && session.shows_progress) {
-			print_speed(&session.generation.speed);
-			fprintf(stderr, "\n");
-		}
-	}
+	enum status status = open_and_run(line->values, &session, error);
 	close_session(&session);
 	return status;
 }
 
 /* ---- the command line ---- */
 
-enum { OPTIONS_MAX = 32 };
+#define REQUEST(field) offsetof(struct generate_request, field)
 
-/* Appends rows to the table; returns their number with them. */
-static uint32_t append_options(
-	struct option *rows, uint32_t count, const struct option *added, uint32_t added_count)
-{
-	check(count + added_count <= OPTIONS_MAX);
-	memcpy(rows + count, added, added_count * sizeof(*added));
-	return count + added_count;
-}
+static const struct option options[] = {
+	{.kind = OPTION_HEADING, .help = "what is continued"},
+	{"prompt", OPTION_TEXT, REQUEST(prompt), .argument = "TEXT", .help = "one text"},
+	{"prompts", OPTION_TEXT, REQUEST(prompts_path), .argument = "FILE",
+		.help = "JSON objects, one a line: prompt, and max_tokens, temperature, "
+			"ignore_eos where they differ from the options below"},
+	{"chat", OPTION_FLAG, REQUEST(is_chat),
+		.help = "prompts are a user's messages: wraps them in Qwen3's chat template"},
+	{"system", OPTION_TEXT, REQUEST(system), .argument = "TEXT",
+		.help = "system message of --chat"},
+	{"no-thinking", OPTION_FLAG, REQUEST(skips_thinking),
+		.help = "with --chat: answers without thinking first"},
 
-static uint32_t prompt_options(struct order *order, struct option *rows, uint32_t count)
-{
-	struct replay_config *c = &order->config;
-	const struct option added[] = {
-		{.kind = OPTION_HEADING, .help = "what is continued"},
-		{"prompt", OPTION_TEXT, &order->prompt, "TEXT", "one text", 0, 0, NULL,
-			&order->has_prompt},
-		{"prompts", OPTION_TEXT, &order->prompts_path, "FILE",
-			"JSON objects, one a line: prompt, and max_tokens, temperature, "
-			"ignore_eos where they differ from the options below",
-			0, 0, NULL, &order->has_prompts},
-		{"chat", OPTION_FLAG, &order->is_chat, NULL,
-			"prompts are a user's messages: wraps them in Qwen3's chat template", 0, 0,
-			NULL, NULL},
-		{"system", OPTION_TEXT, &order->system, "TEXT", "system message of --chat", 0, 0,
-			NULL, &order->has_system},
-		{"no-thinking", OPTION_FLAG, &order->skips_thinking, NULL,
-			"with --chat: answers without thinking first", 0, 0, NULL, NULL},
-		{.kind = OPTION_HEADING, .help = "how"},
-		{"max-tokens", OPTION_COUNT, &order->max_tokens, "N",
-			"tokens of an answer at most, default 64", 1, 1 << 28, NULL, NULL},
-		{"temperature", OPTION_MILLIONTHS, &c->temperature, "T",
-			"0 takes the likeliest token, default 1", 0, UINT64_C(1000) * MILLION, NULL,
-			NULL},
-		{"ignore-eos", OPTION_FLAG, &order->ignores_eos, NULL,
-			"go on behind tokens that end a text", 0, 0, NULL, NULL},
-		{"seed", OPTION_COUNT, &c->seed, "N", "of the sampling, default 0", 0, UINT64_MAX,
-			NULL, NULL},
-		{"json", OPTION_FLAG, &order->is_json, NULL,
-			"one JSON object a prompt: index, prompt_tokens, cached_tokens, "
-			"finish_reason, text, token_ids",
-			0, 0, NULL, NULL},
-	};
+	{.kind = OPTION_HEADING, .help = "how"},
+	{"max-tokens", OPTION_COUNT, REQUEST(max_tokens), .argument = "N", .initial = "64",
+		.minimum = 1, .maximum = 1 << 28, .help = "tokens of an answer at most"},
+	{FROM_TABLE("temperature"), .maximum = UINT64_C(1000) * MILLION,
+		.help = "0 takes the likeliest token"},
+	{"ignore-eos", OPTION_FLAG, REQUEST(ignores_eos),
+		.help = "go on behind tokens that end a text"},
+	{FROM_TABLE("seed"), .maximum = UINT64_MAX, .help = "of the sampling"},
+	{"json", OPTION_FLAG, REQUEST(is_json),
+		.help = "one JSON object a prompt: index, prompt_tokens, cached_tokens, "
+			"finish_reason, text, token_ids"},
 
-	return append_options(rows, count, added, sizeof(added) / sizeof(added[0]));
-}
+	{.kind = OPTION_HEADING, .help = "with what"},
+	{FROM_TABLE("model"), .argument = "DIR", .initial = "",
+		.help = "folder with config.json, tokenizer.json and safetensors"},
+	{FROM_TABLE("weights")},
+	{"tokenizer", OPTION_TEXT, REQUEST(tokenizer), .argument = "DIR",
+		.help = "folder of another tokenizer.json"},
+	{FROM_TABLE("dtype")},
+	{FROM_TABLE("runner"), .initial = "reference",
+		.help = "reference computes on the CPU, cuda on the GPU"},
 
-static uint32_t engine_options(struct order *order, struct option *rows, uint32_t count)
-{
-	struct replay_config *c = &order->config;
-	struct replay_given *g = &order->given;
-	const struct option added[] = {
-		{.kind = OPTION_HEADING, .help = "with what"},
-		{"model", OPTION_TEXT, &c->model, "DIR",
-			"folder with config.json, tokenizer.json and safetensors", 0, 0, NULL,
-			&g->model},
-		{"weights", OPTION_TEXT, &c->weights, "DIR|dummy:SEED",
-			"other weights than the model folder's; dummy: made up from a seed", 0, 0,
-			NULL, NULL},
-		{"tokenizer", OPTION_TEXT, &order->tokenizer, "DIR",
-			"folder of another tokenizer.json", 0, 0, NULL, NULL},
-		{"dtype", OPTION_TEXT, &c->dtype, "float32|bfloat16",
-			"what the reference rounds weights, activations, keys and values to; "
-			"default float32",
-			0, 0, NULL, NULL},
-		{"runner", OPTION_TEXT, &c->runner, "NAME",
-			"reference (default) computes on the CPU, cuda on the GPU", 0, 0, NULL,
-			NULL},
-		{.kind = OPTION_HEADING, .help = "engine"},
-		{"policy", OPTION_TEXT, &c->policy, "NAME", "mixed (default) or prefill-first", 0,
-			0, NULL, NULL},
-		{"block-size", OPTION_COUNT, &c->block_size, "TOKENS",
-			"tokens a KV block holds, default 256", 1, 65536, NULL, NULL},
-		{"kv-blocks", OPTION_COUNT, &c->kv_blocks, "N",
-			"blocks in the KV pool; default: 1 GiB of them", 1, 1 << 28, NULL, NULL},
-		{"max-num-seqs", OPTION_COUNT, &c->max_num_seqs, "N",
-			"sequences in a step, default 512", 1, 65536, NULL, NULL},
-		{"max-num-batched-tokens", OPTION_COUNT, &c->max_num_batched_tokens, "N",
-			"tokens in a step, default 16384", 1, 1 << 28, NULL, NULL},
-		{"max-model-len", OPTION_COUNT, &c->max_model_len, "N",
-			"prompt and answer at most; default: the model's own limit", 1, 1 << 28,
-			NULL, NULL},
-	};
+	{.kind = OPTION_HEADING, .help = "engine"},
+	{FROM_TABLE("policy")},
+	{FROM_TABLE("block-size")},
+	{FROM_TABLE("kv-blocks"), .help = "blocks in the KV pool; default: 1 GiB of them"},
+	{FROM_TABLE("max-num-seqs")},
+	{FROM_TABLE("max-num-batched-tokens")},
+	{FROM_TABLE("max-model-len")},
+};
 
-	return append_options(rows, count, added, sizeof(added) / sizeof(added[0]));
-}
-
-int command_generate(int argc, char **argv)
-{
-	struct order order = {.max_tokens = 64};
-	struct option options[OPTIONS_MAX];
-	bool wants_help = false;
-	uint32_t positional_count = 0;
-	struct error error = {STATUS_OK, ""};
-
-	replay_config_default(&order.config);
-	order.config.runner = "reference";
-	uint32_t count = prompt_options(&order, options, 0);
-	count = engine_options(&order, options, count);
-	const struct command command = {
-		.name = "generate",
-		.arguments = "--model DIR --prompt TEXT | --prompts FILE [options]",
-		.summary = summary,
-		.examples = examples,
-		.options = options,
-		.option_count = count,
-	};
-	enum status status =
-		options_parse(&command, argc, argv, NULL, &positional_count, &wants_help, &error);
-	if (status == STATUS_OK && wants_help) {
-		command_help(&command);
-		return 0;
-	}
-	if (status == STATUS_OK) {
-		status = generate(&order, &error);
-	}
-	return status == STATUS_OK ? 0 : command_fail(&command, &error);
-}
+const struct command command_generate = {
+	.name = "generate",
+	.title = "continue texts with a model",
+	.arguments = "--model DIR --prompt TEXT | --prompts FILE [options]",
+	.summary = summary,
+	.examples = examples,
+	OPTIONS(options),
+	.table = &replay_options,
+	.table_offset = REQUEST(config),
+	.value_bytes = sizeof(struct generate_request),
+	.run = run,
+};

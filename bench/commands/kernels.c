@@ -1,5 +1,5 @@
 #include "bench/commands/commands.h"
-#include "bench/options/options.h"
+#include "bench/replay/replay_config.h"
 #include "reports/figures/plot.h"
 #include "engine/base/output_file.h"
 
@@ -8,6 +8,7 @@
 #endif
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,13 +28,10 @@ static const char examples[] = "  quire kernels --out kernels.tsv\n"
 			       "  quire kernels decode_attention sampler\n"
 			       "  quire kernels --from kernels.tsv --plot kernels.svg\n";
 
-enum { NAMES_MAX = 16 };
-
-/* What the command line asks for. */
-struct order {
-	const char *names[NAMES_MAX];
+struct kernels_request {
+	const char *const *names; /* (name_count) */
 	uint32_t name_count;
-	uint32_t kernels; /* 0: auto, 1: general */
+	struct replay_config config; /* which kernels */
 	uint64_t repeats;
 	const char *out, *from, *plot;
 	bool is_warm;
@@ -41,20 +39,21 @@ struct order {
 
 #ifdef QUIRE_HAS_CUDA
 
-static enum status measure(const struct order *order, struct error *error)
+static enum status measure(const struct kernels_request *request, struct error *error)
 {
 	struct kernel_bench_options options = {
-		.path = order->kernels == 0 ? kernel_path_of_device() : KERNEL_PATH_GENERAL,
-		.name_count = order->name_count,
-		.repeats = (uint32_t)order->repeats,
-		.is_warm = order->is_warm,
+		.path = request->config.kernels == KERNELS_GENERAL ? KERNEL_PATH_GENERAL
+								   : kernel_path_of_device(),
+		.name_count = request->name_count,
+		.repeats = (uint32_t)request->repeats,
+		.is_warm = request->is_warm,
 	};
 	struct output_file output = {0};
 
-	memcpy(options.names, order->names, sizeof(options.names));
-	enum status status = output_file_open(&output, order->out, error);
+	memcpy(options.names, request->names, request->name_count * sizeof(*request->names));
+	enum status status = output_file_open(&output, request->out, error);
 	if (status == STATUS_OK) {
-		bool shows_progress = isatty(STDERR_FILENO) && strcmp(order->out, "-") != 0;
+		bool shows_progress = isatty(STDERR_FILENO) && strcmp(request->out, "-") != 0;
 		status = kernel_bench(&options, shows_progress, output.file, error);
 	}
 	if (status == STATUS_OK) {
@@ -66,9 +65,9 @@ static enum status measure(const struct order *order, struct error *error)
 
 #else
 
-static enum status measure(const struct order *order, struct error *error)
+static enum status measure(const struct kernels_request *request, struct error *error)
 {
-	(void)order;
+	(void)request;
 	return error_set(error, STATUS_USAGE,
 		"this quire was built without CUDA and cannot measure; --from TABLE --plot FILE "
 		"draws what was measured elsewhere");
@@ -107,66 +106,54 @@ static enum status draw(const char *from, const char *to, struct error *error)
 	return status;
 }
 
-static enum status run(struct order *order, struct error *error)
+static enum status run(struct command_line *line, struct error *error)
 {
-	bool is_stored = strcmp(order->out, "-") != 0;
-	enum status status = STATUS_OK;
+	struct kernels_request *request = line->values;
+	bool is_stored = strcmp(request->out, "-") != 0;
 
-	if (order->from == NULL) {
-		if (order->plot != NULL && !is_stored) {
+	request->names = line->positionals;
+	request->name_count = line->positional_count;
+	if (request->from == NULL) {
+		if (request->plot != NULL && !is_stored) {
 			return error_set(error, STATUS_USAGE,
 				"--plot FILE needs a table: --out TABLE to measure one, or --from "
 				"TABLE");
 		}
-		status = measure(order, error);
-		order->from = order->out;
-	} else if (order->plot == NULL) {
+		TRY(measure(request, error));
+		request->from = request->out;
+	} else if (request->plot == NULL) {
 		return error_set(error, STATUS_USAGE, "--from TABLE needs --plot FILE");
 	}
-	return status == STATUS_OK && order->plot != NULL ? draw(order->from, order->plot, error)
-							  : status;
+	return request->plot == NULL ? STATUS_OK : draw(request->from, request->plot, error);
 }
 
-int command_kernels(int argc, char **argv)
-{
-	static const char *const paths[] = {"auto", "general", NULL};
-	struct order order = {.out = "-", .repeats = 5};
-	bool wants_help = false;
-	const struct option options[] = {
-		{"out", OPTION_TEXT, &order.out, "FILE", "where the table goes; - is the terminal",
-			0, 0, NULL, NULL},
-		{"kernels", OPTION_CHOICE, &order.kernels, "SET",
-			"auto takes the GPU's own kernels where there are any", 0, 0, paths, NULL},
-		{"repeats", OPTION_COUNT, &order.repeats, "N", "graphs to take the median of", 1,
-			101, NULL, NULL},
-		{"warm", OPTION_FLAG, &order.is_warm, NULL,
-			"leave tensors in the cache where they fit, as a step leaves small ones", 0,
-			0, NULL, NULL},
-		{"from", OPTION_TEXT, &order.from, "TABLE", "a table measured before", 0, 0, NULL,
-			NULL},
-		{"plot", OPTION_TEXT, &order.plot, "FILE", "draw the table as an SVG", 0, 0, NULL,
-			NULL},
-	};
-	const struct command command = {
-		.name = "kernels",
-		.arguments = "[NAME...] [options]",
-		.summary = summary,
-		.examples = examples,
-		.options = options,
-		.option_count = sizeof(options) / sizeof(options[0]),
-		.positional_minimum = 0,
-		.positional_maximum = NAMES_MAX,
-	};
-	struct error error = {0};
+#define REQUEST(field) offsetof(struct kernels_request, field)
 
-	enum status status = options_parse(
-		&command, argc, argv, order.names, &order.name_count, &wants_help, &error);
-	if (status == STATUS_OK && wants_help) {
-		command_help(&command);
-		return 0;
-	}
-	if (status == STATUS_OK) {
-		status = run(&order, &error);
-	}
-	return status == STATUS_OK ? 0 : command_fail(&command, &error);
-}
+static const struct option options[] = {
+	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE", .initial = "-",
+		.help = "where the table goes; - is the terminal"},
+	{FROM_TABLE("kernels"), .help = "auto takes the GPU's own kernels where there are any"},
+	{"repeats", OPTION_COUNT, REQUEST(repeats), .argument = "N", .initial = "5", .minimum = 1,
+		.maximum = 101, .help = "graphs to take the median of"},
+	{"warm", OPTION_FLAG, REQUEST(is_warm),
+		.help = "leave tensors in the cache where they fit, as a step leaves small ones"},
+	{"from", OPTION_TEXT, REQUEST(from), .argument = "TABLE",
+		.help = "a table measured before"},
+	{"plot", OPTION_TEXT, REQUEST(plot), .argument = "FILE",
+		.help = "draw the table as an SVG"},
+};
+
+const struct command command_kernels = {
+	.name = "kernels",
+	.title = "time the operations of the GPU engine",
+	.arguments = "[NAME...] [options]",
+	.summary = summary,
+	.examples = examples,
+	OPTIONS(options),
+	.table = &replay_options,
+	.table_offset = REQUEST(config),
+	.value_bytes = sizeof(struct kernels_request),
+	.positional_minimum = 0,
+	.positional_maximum = POSITIONALS_MAX,
+	.run = run,
+};

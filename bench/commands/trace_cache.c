@@ -1,4 +1,4 @@
-#include "bench/commands/trace.h"
+#include "bench/commands/commands.h"
 
 #include "bench/replay/trace_reading.h"
 #include "engine/base/number.h"
@@ -9,6 +9,7 @@
 #include "workloads/study/cache_curve.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,26 +18,26 @@
 
 enum { TABLE_ROWS_ABOUT = 20 };
 
-/* What the user asked for. */
-struct cache_order {
-	struct trace_reading reading;
-	const char *path, *capacities, *policy, *model, *out, *plot;
-	bool wants_json;
+struct cache_request {
+	struct replay_config config; /* how the trace is read, and the model */
+	const char *path, *capacities, *out, *plot;
+	uint32_t policy; /* enum cache_policy */
+	bool has_policy, wants_json;
 	uint64_t asked[CACHE_CURVE_ASKED_MAX];
 	uint32_t asked_count;
 	uint64_t kv_bytes_per_token; /* 0: no model */
 };
 
 /* "5000" or "1000,2000,4000": blocks of the trace. */
-static enum status parse_capacities(struct cache_order *order, struct error *error)
+static enum status parse_capacities(struct cache_request *request, struct error *error)
 {
-	const char *at = order->capacities;
+	const char *at = request->capacities;
 
 	while (at != NULL) {
 		char text[24] = "";
 		const char *comma = strchr(at, ',');
 		size_t bytes = comma == NULL ? strlen(at) : (size_t)(comma - at);
-		uint64_t *value = &order->asked[order->asked_count];
+		uint64_t *value = &request->asked[request->asked_count];
 		if (bytes < sizeof(text)) {
 			memcpy(text, at, bytes);
 		}
@@ -44,11 +45,11 @@ static enum status parse_capacities(struct cache_order *order, struct error *err
 			return error_set(error, STATUS_USAGE,
 				"--capacity: found '%s', expected numbers of blocks from 1 to %u, "
 				"with commas between them",
-				order->capacities, UINT32_MAX);
+				request->capacities, UINT32_MAX);
 		}
-		order->asked_count++;
+		request->asked_count++;
 		at = comma == NULL ? NULL : comma + 1;
-		if (at != NULL && order->asked_count == CACHE_CURVE_ASKED_MAX) {
+		if (at != NULL && request->asked_count == CACHE_CURVE_ASKED_MAX) {
 			return error_set(error, STATUS_USAGE,
 				"--capacity: found more than %d numbers, expected fewer",
 				CACHE_CURVE_ASKED_MAX);
@@ -57,48 +58,39 @@ static enum status parse_capacities(struct cache_order *order, struct error *err
 	return STATUS_OK;
 }
 
-static enum status find_policy(const char *name, enum cache_policy *policy, struct error *error)
+static enum status add_rows(const struct cache_request *request, struct trace *trace,
+	struct references *references, struct error *error)
 {
-	for (uint32_t i = 0; i < CACHE_POLICY_COUNT; i++) {
-		if (strcmp(cache_policy_name((enum cache_policy)i), name) == 0) {
-			*policy = (enum cache_policy)i;
-			return STATUS_OK;
-		}
-	}
-	return error_set(error, STATUS_USAGE,
-		"--policy: found '%s', expected lru_stream, lru_tail, fifo, belady or infinite",
-		name);
-}
-
-static enum status read_references(
-	const struct cache_order *order, struct references *references, struct error *error)
-{
-	struct trace *trace = NULL;
 	struct trace_row row;
 	bool has_row = true;
 	bool has_ids = false;
-	enum status status = trace_reading_open(&trace, order->path, &order->reading, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
-	references_init(references, trace_reading_block_size(trace));
-	while (status == STATUS_OK && has_row) {
-		status = trace_next(trace, &row, &has_row, error);
-		if (status == STATUS_OK && has_row) {
-			has_ids = has_ids || row.hash_ids != NULL || row.prompt_ids != NULL;
-			status = references_add(references, &row, error);
+	for (;;) {
+		TRY(trace_next(trace, &row, &has_row, error));
+		if (!has_row) {
+			break;
 		}
+		has_ids = has_ids || row.hash_ids != NULL || row.prompt_ids != NULL;
+		TRY(references_add(references, &row, error));
 	}
-	if (status == STATUS_OK && !has_ids) {
-		status = error_set(error, STATUS_INPUT,
+	if (!has_ids) {
+		return error_set(error, STATUS_INPUT,
 			"%.200s: found neither hash ids nor token ids in any row, expected some: "
 			"without them no prompt shares anything",
-			order->path);
+			request->path);
 	}
-	if (status == STATUS_OK) {
-		trace_reading_report(trace);
-	}
+	trace_reading_report(trace);
+	return STATUS_OK;
+}
+
+static enum status read_references(
+	const struct cache_request *request, struct references *references, struct error *error)
+{
+	struct trace *trace = NULL;
+
+	TRY(trace_reading_open(&trace, request->path, &request->config, error));
+	references_init(references, trace_reading_block_size(trace));
+	enum status status = add_rows(request, trace, references, error);
 	trace_close(trace);
 	return status;
 }
@@ -108,9 +100,9 @@ static double share(uint64_t part, uint64_t whole)
 	return whole == 0 ? 0 : (double)part / (double)whole;
 }
 
-static double gib(const struct cache_order *order, uint64_t tokens)
+static double gib(const struct cache_request *request, uint64_t tokens)
 {
-	return (double)tokens * (double)order->kv_bytes_per_token / (1024.0 * 1024 * 1024);
+	return (double)tokens * (double)request->kv_bytes_per_token / (1024.0 * 1024 * 1024);
 }
 
 /* ---- one policy at the capacities asked for ---- */
@@ -131,12 +123,13 @@ static cJSON *hits_json(const struct references *references, const struct cache_
 }
 
 static void add_capacity(
-	cJSON *object, const struct cache_order *order, uint64_t capacity, uint32_t block_size)
+	cJSON *object, const struct cache_request *request, uint64_t capacity, uint32_t block_size)
 {
 	cJSON_AddNumberToObject(object, "capacity_blocks", (double)capacity);
 	cJSON_AddNumberToObject(object, "capacity_tokens", (double)(capacity * block_size));
-	if (order->kv_bytes_per_token > 0) {
-		cJSON_AddNumberToObject(object, "capacity_gib", gib(order, capacity * block_size));
+	if (request->kv_bytes_per_token > 0) {
+		cJSON_AddNumberToObject(
+			object, "capacity_gib", gib(request, capacity * block_size));
 	}
 }
 
@@ -149,31 +142,31 @@ static void print_and_free(cJSON *root)
 	cJSON_Delete(root);
 }
 
-static void answer(const struct cache_order *order, const struct references *references,
+static void answer(const struct cache_request *request, const struct references *references,
 	enum cache_policy policy)
 {
-	cJSON *all = order->asked_count > 1 ? cJSON_CreateArray() : NULL;
+	cJSON *all = request->asked_count > 1 ? cJSON_CreateArray() : NULL;
 
-	for (uint32_t i = 0; i < order->asked_count; i++) {
-		struct cache_hits hits = cache_hits_at(references, policy, order->asked[i]);
-		if (!order->wants_json) {
+	for (uint32_t i = 0; i < request->asked_count; i++) {
+		struct cache_hits hits = cache_hits_at(references, policy, request->asked[i]);
+		if (!request->wants_json) {
 			printf("%-10s %10" PRIu64 " blocks: %" PRIu64
 			       " hit blocks (%.2f %%), %" PRIu64 " hit tokens (%.2f %%)\n",
-				cache_policy_name(policy), order->asked[i], hits.blocks,
+				cache_policy_name(policy), request->asked[i], hits.blocks,
 				100 * share(hits.blocks, references->reference_count), hits.tokens,
 				100 * share(hits.tokens, references->token_count));
 			continue;
 		}
 		cJSON *object = hits_json(references, &hits);
 		cJSON_AddStringToObject(object, "policy", cache_policy_name(policy));
-		add_capacity(object, order, order->asked[i], references->block_size);
+		add_capacity(object, request, request->asked[i], references->block_size);
 		if (all == NULL) {
 			print_and_free(object);
 		} else {
 			cJSON_AddItemToArray(all, object);
 		}
 	}
-	if (all != NULL && order->wants_json) {
+	if (all != NULL && request->wants_json) {
 		print_and_free(all);
 	} else {
 		cJSON_Delete(all);
@@ -182,8 +175,8 @@ static void answer(const struct cache_order *order, const struct references *ref
 
 /* ---- the curve ---- */
 
-static void print_curve_json(const struct cache_order *order, const struct references *references,
-	const struct cache_curve *curve)
+static void print_curve_json(const struct cache_request *request,
+	const struct references *references, const struct cache_curve *curve)
 {
 	cJSON *root = cJSON_CreateObject();
 
@@ -195,7 +188,7 @@ static void print_curve_json(const struct cache_order *order, const struct refer
 	cJSON *points = cJSON_AddArrayToObject(root, "points");
 	for (uint32_t i = 0; i < curve->point_count; i++) {
 		cJSON *point = cJSON_CreateObject();
-		add_capacity(point, order, curve->points[i].capacity, references->block_size);
+		add_capacity(point, request, curve->points[i].capacity, references->block_size);
 		for (uint32_t p = 0; p < CACHE_POLICY_COUNT; p++) {
 			cJSON_AddItemToObject(point, cache_policy_name((enum cache_policy)p),
 				hits_json(references, &curve->points[i].hits[p]));
@@ -205,7 +198,7 @@ static void print_curve_json(const struct cache_order *order, const struct refer
 	print_and_free(root);
 }
 
-static void print_table(const struct cache_order *order, const struct references *references,
+static void print_table(const struct cache_request *request, const struct references *references,
 	const struct cache_curve *curve)
 {
 	static const enum cache_policy columns[] = {
@@ -220,7 +213,7 @@ static void print_table(const struct cache_order *order, const struct references
 		references->block_count, references->token_count,
 		100 * share(ideal->tokens, references->token_count));
 	printf("    blocks       tokens  %s lru_tail lru_stream    fifo  belady\n",
-		order->kv_bytes_per_token > 0 ? "      GiB " : "");
+		request->kv_bytes_per_token > 0 ? "      GiB " : "");
 	for (uint32_t i = 0; i < curve->point_count; i++) {
 		const struct cache_point *point = &curve->points[i];
 		uint64_t tokens = point->capacity * references->block_size;
@@ -228,8 +221,8 @@ static void print_table(const struct cache_order *order, const struct references
 			continue;
 		}
 		printf("%10" PRIu64 " %12" PRIu64 "  ", point->capacity, tokens);
-		if (order->kv_bytes_per_token > 0) {
-			printf("%9.3f ", gib(order, tokens));
+		if (request->kv_bytes_per_token > 0) {
+			printf("%9.3f ", gib(request, tokens));
 		}
 		for (uint32_t c = 0; c < 4; c++) {
 			printf(" %*.2f",
@@ -244,7 +237,7 @@ static void print_table(const struct cache_order *order, const struct references
 }
 
 /* The columns that reports/figures/trace_cache.gp reads. */
-static void write_tsv(FILE *file, const struct cache_order *order,
+static void write_tsv(FILE *file, const struct cache_request *request,
 	const struct references *references, const struct cache_curve *curve)
 {
 	fprintf(file, "capacity_blocks\tcapacity_tokens\tcapacity_gib\ttotal_blocks\ttotal_tokens");
@@ -257,8 +250,8 @@ static void write_tsv(FILE *file, const struct cache_order *order,
 		const struct cache_point *point = &curve->points[i];
 		uint64_t tokens = point->capacity * references->block_size;
 		fprintf(file, "%" PRIu64 "\t%" PRIu64 "\t", point->capacity, tokens);
-		if (order->kv_bytes_per_token > 0) {
-			fprintf(file, "%.6f", gib(order, tokens));
+		if (request->kv_bytes_per_token > 0) {
+			fprintf(file, "%.6f", gib(request, tokens));
 		} else {
 			fprintf(file, "-");
 		}
@@ -272,146 +265,136 @@ static void write_tsv(FILE *file, const struct cache_order *order,
 	}
 }
 
-static enum status write_files(const struct cache_order *order, const struct references *references,
-	const struct cache_curve *curve, struct error *error)
+static enum status write_table(const struct cache_request *request,
+	const struct references *references, const struct cache_curve *curve, struct error *error)
 {
-	enum status status = STATUS_OK;
+	struct output_file output;
 
-	if (order->out != NULL) {
-		struct output_file output;
-		status = output_file_open(&output, order->out, error);
-		if (status == STATUS_OK) {
-			write_tsv(output.file, order, references, curve);
-			status = output_file_commit(&output, error);
-		}
-	}
-	if (status == STATUS_OK && order->plot != NULL) {
-		struct plot plot;
-		status = plot_begin(&plot, error);
-		if (status == STATUS_OK) {
-			write_tsv(plot.table, order, references, curve);
-			status = plot_draw(
-				&plot, "trace_cache.gp", order->model, order->plot, error);
-		}
-	}
-	return status;
+	TRY(output_file_open(&output, request->out, error));
+	write_tsv(output.file, request, references, curve);
+	return output_file_commit(&output, error);
 }
 
-static enum status work(
-	const struct cache_order *order, const struct references *references, struct error *error)
+static enum status write_plot(const struct cache_request *request,
+	const struct references *references, const struct cache_curve *curve, struct error *error)
 {
-	enum cache_policy policy = CACHE_LRU_TAIL;
-	enum status status = STATUS_OK;
+	struct plot plot;
 
-	if (order->policy != NULL) {
-		status = find_policy(order->policy, &policy, error);
-		if (status == STATUS_OK) {
-			answer(order, references, policy);
-		}
-		return status;
+	TRY(plot_begin(&plot, error));
+	write_tsv(plot.table, request, references, curve);
+	return plot_draw(&plot, "trace_cache.gp", request->config.model, request->plot, error);
+}
+
+static enum status write_curve(const struct cache_request *request,
+	const struct references *references, const struct cache_curve *curve, struct error *error)
+{
+	if (request->out != NULL) {
+		TRY(write_table(request, references, curve, error));
+	}
+	if (request->plot != NULL) {
+		TRY(write_plot(request, references, curve, error));
+	}
+	if (request->wants_json) {
+		print_curve_json(request, references, curve);
+	} else {
+		print_table(request, references, curve);
+	}
+	return STATUS_OK;
+}
+
+static enum status study(
+	const struct cache_request *request, struct references *references, struct error *error)
+{
+	TRY(read_references(request, references, error));
+	if (request->has_policy) {
+		answer(request, references, (enum cache_policy)request->policy);
+		return STATUS_OK;
 	}
 	struct cache_curve *curve = malloc(sizeof(*curve));
 	if (curve == NULL) {
 		return error_set(error, STATUS_MEMORY, "no memory for the curve");
 	}
-	cache_curve_make(curve, references, order->asked, order->asked_count);
-	status = write_files(order, references, curve, error);
-	if (status == STATUS_OK && order->wants_json) {
-		print_curve_json(order, references, curve);
-	} else if (status == STATUS_OK) {
-		print_table(order, references, curve);
-	}
+	cache_curve_make(curve, references, request->asked, request->asked_count);
+	enum status status = write_curve(request, references, curve, error);
 	free(curve);
 	return status;
 }
 
-static enum status run(struct cache_order *order, struct error *error)
+static enum status check_request(const struct cache_request *request, struct error *error)
 {
-	struct references references = {0};
-	struct model_config model;
-	enum cache_policy policy;
-	enum status status = parse_capacities(order, error);
-
-	if (status == STATUS_OK && order->policy != NULL) {
-		status = find_policy(order->policy, &policy, error);
-	}
-	if (status == STATUS_OK && order->policy != NULL && order->asked_count == 0) {
-		status = error_set(error, STATUS_USAGE,
+	if (request->has_policy && request->asked_count == 0) {
+		return error_set(error, STATUS_USAGE,
 			"--policy needs --capacity: without both, every policy is shown");
 	}
-	if (status == STATUS_OK && order->policy != NULL &&
-		(order->out != NULL || order->plot != NULL)) {
-		status = error_set(error, STATUS_USAGE,
+	if (request->has_policy && (request->out != NULL || request->plot != NULL)) {
+		return error_set(error, STATUS_USAGE,
 			"%s holds every policy, so --policy does not go with it",
-			order->out != NULL ? "--out" : "--plot");
+			request->out != NULL ? "--out" : "--plot");
 	}
-	if (status == STATUS_OK && order->model != NULL) {
-		status = model_config_find(order->model, &model, error);
-		if (status == STATUS_OK) {
-			order->kv_bytes_per_token = model_config_kv_bytes_per_token(&model);
-		}
+	return STATUS_OK;
+}
+
+static enum status run(struct command_line *line, struct error *error)
+{
+	struct cache_request *request = line->values;
+	struct references references = {0};
+	struct model_config model;
+
+	request->path = line->positionals[0];
+	TRY(parse_capacities(request, error));
+	TRY(check_request(request, error));
+	if (request->config.model != NULL) {
+		TRY(model_config_find(request->config.model, &model, error));
+		request->kv_bytes_per_token = model_config_kv_bytes_per_token(&model);
 	}
-	if (status == STATUS_OK) {
-		status = read_references(order, &references, error);
-	}
-	if (status == STATUS_OK) {
-		status = work(order, &references, error);
-	}
+	enum status status = study(request, &references, error);
 	references_deinit(&references);
 	return status;
 }
 
-int command_trace_cache(int argc, char **argv)
+static const char *policy_word(uint32_t index)
 {
-	struct cache_order order = {0};
-	struct option options[TRACE_READING_ROWS + 8] = {
-		[TRACE_READING_ROWS] = {.kind = OPTION_HEADING, .help = "What is asked"},
-		{"capacity", OPTION_TEXT, &order.capacities, "N[,N...]",
-			"cache sizes in blocks of the trace, beside 64 others", 0, 0, NULL, NULL},
-		{"policy", OPTION_TEXT, &order.policy, "P",
-			"only this one, at --capacity: lru_stream, lru_tail (as an engine frees "
-			"blocks), fifo, belady (the optimum) or infinite",
-			0, 0, NULL, NULL},
-		{"model", OPTION_TEXT, &order.model, "NAME|DIR",
-			"say sizes in GiB of this model's KV cache too, as qwen3-0.6b", 0, 0, NULL,
-			NULL},
-		{.kind = OPTION_HEADING, .help = "What is written"},
-		{"json", OPTION_FLAG, &order.wants_json, NULL, "JSON with exact counts", 0, 0, NULL,
-			NULL},
-		{"out", OPTION_TEXT, &order.out, "FILE.tsv", "the whole curve as a table", 0, 0,
-			NULL, NULL},
-		{"plot", OPTION_TEXT, &order.plot, "FILE.svg", "the whole curve as a picture", 0, 0,
-			NULL, NULL},
-	};
-	const struct command command = {
-		.name = "trace cache",
-		.arguments = "TRACE [options]",
-		.summary = "Says how much of a trace's prompts a prefix cache would find, against "
-			   "its size: how\n"
-			   "much KV memory would pay, from the trace alone. LRU as engines do it, "
-			   "FIFO, and the\n"
-			   "optimum that no policy can beat.",
-		.examples =
-			"  quire trace cache chat.jsonl --model qwen3-0.6b --plot cache.svg\n"
-			"  quire trace cache chat.jsonl --capacity 5000 --policy lru_tail --json\n",
-		.options = options,
-		.option_count = sizeof(options) / sizeof(options[0]),
-		.positional_minimum = 1,
-		.positional_maximum = 1,
-	};
-	uint32_t positional_count = 0;
-	bool wants_help = false;
-	struct error error = {0};
-
-	trace_reading_options(&order.reading, options);
-	enum status status = options_parse(
-		&command, argc, argv, &order.path, &positional_count, &wants_help, &error);
-	if (status == STATUS_OK && wants_help) {
-		command_help(&command);
-		return 0;
-	}
-	if (status == STATUS_OK) {
-		status = run(&order, &error);
-	}
-	return status == STATUS_OK ? 0 : command_fail(&command, &error);
+	return index < CACHE_POLICY_COUNT ? cache_policy_name((enum cache_policy)index) : NULL;
 }
+
+#define REQUEST(field) offsetof(struct cache_request, field)
+
+static const struct option options[] = {
+	TRACE_READING_OPTIONS,
+	{.kind = OPTION_HEADING, .help = "What is asked"},
+	{"capacity", OPTION_TEXT, REQUEST(capacities), .argument = "N[,N...]",
+		.help = "cache sizes in blocks of the trace, beside 64 others"},
+	{"policy", OPTION_WORD, REQUEST(policy), REQUEST(has_policy), .argument = "P",
+		.word_at = policy_word,
+		.help = "only this one, at --capacity: lru_stream, lru_tail (as an engine frees "
+			"blocks), fifo, belady (the optimum) or infinite"},
+	{FROM_TABLE("model"), .initial = "",
+		.help = "say sizes in GiB of this model's KV cache too, as qwen3-0.6b"},
+	{.kind = OPTION_HEADING, .help = "What is written"},
+	{"json", OPTION_FLAG, REQUEST(wants_json), .help = "JSON with exact counts"},
+	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE.tsv",
+		.help = "the whole curve as a table"},
+	{"plot", OPTION_TEXT, REQUEST(plot), .argument = "FILE.svg",
+		.help = "the whole curve as a picture"},
+};
+
+const struct command command_trace_cache = {
+	.name = "trace cache",
+	.title = "how much a prefix cache would find, against its size",
+	.arguments = "TRACE [options]",
+	.summary =
+		"Says how much of a trace's prompts a prefix cache would find, against its size: "
+		"how\n"
+		"much KV memory would pay, from the trace alone. LRU as engines do it, FIFO, and "
+		"the\n"
+		"optimum that no policy can beat.",
+	.examples = "  quire trace cache chat.jsonl --model qwen3-0.6b --plot cache.svg\n"
+		    "  quire trace cache chat.jsonl --capacity 5000 --policy lru_tail --json\n",
+	OPTIONS(options),
+	.table = &replay_options,
+	.table_offset = REQUEST(config),
+	.value_bytes = sizeof(struct cache_request),
+	.positional_minimum = 1,
+	.positional_maximum = 1,
+	.run = run,
+};

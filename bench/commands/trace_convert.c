@@ -1,4 +1,4 @@
-#include "bench/commands/trace.h"
+#include "bench/commands/commands.h"
 
 #include "bench/replay/trace_reading.h"
 #include "engine/base/output_file.h"
@@ -9,6 +9,7 @@
 #include "workloads/trace/trace_writer.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -51,34 +52,49 @@ static enum status convert_rows(struct converter *converter, FILE *file, struct 
 	}
 }
 
-static enum status run(
-	const char *path, const char *out, const struct trace_reading *reading, struct error *error)
+static enum status convert(struct converter *converter, const char *out, struct error *error)
 {
-	struct converter converter = {0};
 	struct output_file output = {0};
-	enum status status = trace_reading_open(&converter.trace, path, reading, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
-	converter.block_size = trace_reading_block_size(converter.trace);
-	converter.conversations = conversations_open(converter.block_size);
-	status = output_file_open(&output, out, error);
-	if (status == STATUS_OK) {
-		status = convert_rows(&converter, output.file, error);
-	}
+	TRY(output_file_open(&output, out, error));
+	enum status status = convert_rows(converter, output.file, error);
 	if (status == STATUS_OK) {
 		status = output_file_commit(&output, error);
 	}
 	output_file_abandon(&output);
-	if (status == STATUS_OK) {
-		trace_reading_report(converter.trace);
-	}
-	if (status == STATUS_OK && converter.has_ids && converter.block_size != 512) {
+	return status;
+}
+
+static void report(const struct converter *converter)
+{
+	trace_reading_report(converter->trace);
+	if (converter->has_ids && converter->block_size != 512) {
 		fprintf(stderr,
 			"note: a hash id stands for %" PRIu32
 			" tokens: read the file with --trace-block-size %" PRIu32 "\n",
-			converter.block_size, converter.block_size);
+			converter->block_size, converter->block_size);
+	}
+}
+
+struct convert_request {
+	struct replay_config config; /* how the trace is read */
+	const char *out;
+};
+
+static enum status run(struct command_line *line, struct error *error)
+{
+	const struct convert_request *request = line->values;
+	struct converter converter = {0};
+
+	if (request->out == NULL) {
+		return error_set(error, STATUS_USAGE, "--out is missing");
+	}
+	TRY(trace_reading_open(&converter.trace, line->positionals[0], &request->config, error));
+	converter.block_size = trace_reading_block_size(converter.trace);
+	converter.conversations = conversations_open(converter.block_size);
+	enum status status = convert(&converter, request->out, error);
+	if (status == STATUS_OK) {
+		report(&converter);
 	}
 	free(converter.ids);
 	conversations_close(converter.conversations);
@@ -86,45 +102,27 @@ static enum status run(
 	return status;
 }
 
-int command_trace_convert(int argc, char **argv)
-{
-	struct trace_reading reading = {0};
-	const char *out = NULL;
-	struct option options[TRACE_READING_ROWS + 2] = {
-		[TRACE_READING_ROWS] = {.kind = OPTION_HEADING, .help = "What is written"},
-		{"out", OPTION_TEXT, &out, "FILE", "where to; - is the standard output", 0, 0, NULL,
-			NULL},
-	};
-	const struct command command = {
-		.name = "trace convert",
-		.arguments = "TRACE --out FILE [options]",
-		.summary = "Turns any trace that quire reads into Mooncake's JSON lines. Token ids "
-			   "become hash\n"
-			   "ids of their blocks; what a row says of its session is kept.",
-		.examples = "  quire trace convert BurstGPT_1.csv --out burstgpt.jsonl\n"
-			    "  quire trace convert qwen_traceA_blksz_16.jsonl.gz --out - | head\n",
-		.options = options,
-		.option_count = sizeof(options) / sizeof(options[0]),
-		.positional_minimum = 1,
-		.positional_maximum = 1,
-	};
-	const char *path = NULL;
-	uint32_t positional_count = 0;
-	bool wants_help = false;
-	struct error error = {0};
+static const struct option options[] = {
+	TRACE_READING_OPTIONS,
+	{.kind = OPTION_HEADING, .help = "What is written"},
+	{"out", OPTION_TEXT, offsetof(struct convert_request, out), .argument = "FILE",
+		.help = "where to; - is the standard output"},
+};
 
-	trace_reading_options(&reading, options);
-	enum status status =
-		options_parse(&command, argc, argv, &path, &positional_count, &wants_help, &error);
-	if (status == STATUS_OK && wants_help) {
-		command_help(&command);
-		return 0;
-	}
-	if (status == STATUS_OK && out == NULL) {
-		status = error_set(&error, STATUS_USAGE, "--out is missing");
-	}
-	if (status == STATUS_OK) {
-		status = run(path, out, &reading, &error);
-	}
-	return status == STATUS_OK ? 0 : command_fail(&command, &error);
-}
+const struct command command_trace_convert = {
+	.name = "trace convert",
+	.title = "turn any trace into Mooncake's JSON lines",
+	.arguments = "TRACE --out FILE [options]",
+	.summary = "Turns any trace that quire reads into Mooncake's JSON lines. Token ids become "
+		   "hash\n"
+		   "ids of their blocks; what a row says of its session is kept.",
+	.examples = "  quire trace convert BurstGPT_1.csv --out burstgpt.jsonl\n"
+		    "  quire trace convert qwen_traceA_blksz_16.jsonl.gz --out - | head\n",
+	OPTIONS(options),
+	.table = &replay_options,
+	.table_offset = offsetof(struct convert_request, config),
+	.value_bytes = sizeof(struct convert_request),
+	.positional_minimum = 1,
+	.positional_maximum = 1,
+	.run = run,
+};

@@ -1,10 +1,11 @@
-#include "bench/commands/trace.h"
+#include "bench/commands/commands.h"
 
 #include "bench/replay/trace_reading.h"
 #include "reports/figures/plot.h"
 #include "workloads/study/trace_stat.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -169,88 +170,77 @@ static enum status add_rows(struct trace_stat *stat, struct trace *trace, struct
 {
 	struct trace_row row;
 	bool has_row = true;
-	enum status status = STATUS_OK;
 
-	while (status == STATUS_OK && has_row) {
-		status = trace_next(trace, &row, &has_row, error);
-		if (status == STATUS_OK && has_row) {
-			status = trace_stat_add(stat, &row, error);
+	for (;;) {
+		TRY(trace_next(trace, &row, &has_row, error));
+		if (!has_row) {
+			trace_stat_finish(stat);
+			return STATUS_OK;
 		}
+		TRY(trace_stat_add(stat, &row, error));
 	}
-	return status;
 }
 
-static enum status run(const char *path, const struct trace_reading *reading, bool wants_json,
-	const char *plot, struct error *error)
+struct stat_request {
+	struct replay_config config; /* how the trace is read */
+	bool wants_json;
+	const char *plot;
+};
+
+static enum status show(const struct stat_request *request, struct trace_stat *stat,
+	struct trace *trace, struct error *error)
 {
+	TRY(add_rows(stat, trace, error));
+	if (request->plot != NULL) {
+		TRY(draw(stat, request->plot, error));
+	}
+	trace_reading_report(trace);
+	if (request->wants_json) {
+		print_json(stat, trace);
+	} else {
+		print_table(stat, trace);
+	}
+	return STATUS_OK;
+}
+
+static enum status run(struct command_line *line, struct error *error)
+{
+	const struct stat_request *request = line->values;
 	struct trace *trace = NULL;
 	struct trace_stat stat;
-	enum status status = trace_reading_open(&trace, path, reading, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(trace_reading_open(&trace, line->positionals[0], &request->config, error));
 	trace_stat_init(&stat, trace_reading_block_size(trace));
-	status = add_rows(&stat, trace, error);
-	if (status == STATUS_OK) {
-		trace_stat_finish(&stat);
-		status = plot == NULL ? STATUS_OK : draw(&stat, plot, error);
-	}
-	if (status == STATUS_OK) {
-		trace_reading_report(trace);
-		if (wants_json) {
-			print_json(&stat, trace);
-		} else {
-			print_table(&stat, trace);
-		}
-	}
+	enum status status = show(request, &stat, trace, error);
 	trace_stat_deinit(&stat);
 	trace_close(trace);
 	return status;
 }
 
-int command_trace_stat(int argc, char **argv)
-{
-	struct trace_reading reading = {0};
-	bool wants_json = false;
-	const char *plot = NULL;
-	struct option options[TRACE_READING_ROWS + 3] = {
-		[TRACE_READING_ROWS] = {.kind = OPTION_HEADING, .help = "What is written"},
-		{"json", OPTION_FLAG, &wants_json, NULL, "one JSON object instead of a table", 0, 0,
-			NULL, NULL},
-		{"plot", OPTION_TEXT, &plot, "FILE.svg",
-			"arrivals over time and the lengths, as a picture", 0, 0, NULL, NULL},
-	};
-	const struct command command = {
-		.name = "trace stat",
-		.arguments = "TRACE [options]",
-		.summary = "Says what a trace holds before any engine runs: how many requests come "
-			   "and how\n"
-			   "regularly, how long they are, and how much of their prompts a cache "
-			   "without end\n"
-			   "would find.",
-		.examples = "  quire trace stat chat.jsonl\n"
-			    "  quire trace stat AzureLLMInferenceTrace_conv.csv --json --plot "
-			    "azure.svg\n",
-		.options = options,
-		.option_count = sizeof(options) / sizeof(options[0]),
-		.positional_minimum = 1,
-		.positional_maximum = 1,
-	};
-	const char *path = NULL;
-	uint32_t positional_count = 0;
-	bool wants_help = false;
-	struct error error = {0};
+static const struct option options[] = {
+	TRACE_READING_OPTIONS,
+	{.kind = OPTION_HEADING, .help = "What is written"},
+	{"json", OPTION_FLAG, offsetof(struct stat_request, wants_json),
+		.help = "one JSON object instead of a table"},
+	{"plot", OPTION_TEXT, offsetof(struct stat_request, plot), .argument = "FILE.svg",
+		.help = "arrivals over time and the lengths, as a picture"},
+};
 
-	trace_reading_options(&reading, options);
-	enum status status =
-		options_parse(&command, argc, argv, &path, &positional_count, &wants_help, &error);
-	if (status == STATUS_OK && wants_help) {
-		command_help(&command);
-		return 0;
-	}
-	if (status == STATUS_OK) {
-		status = run(path, &reading, wants_json, plot, &error);
-	}
-	return status == STATUS_OK ? 0 : command_fail(&command, &error);
-}
+const struct command command_trace_stat = {
+	.name = "trace stat",
+	.title = "what a trace holds: rates, lengths, what prompts share",
+	.arguments = "TRACE [options]",
+	.summary =
+		"Says what a trace holds before any engine runs: how many requests come and how\n"
+		"regularly, how long they are, and how much of their prompts a cache without end\n"
+		"would find.",
+	.examples = "  quire trace stat chat.jsonl\n"
+		    "  quire trace stat AzureLLMInferenceTrace_conv.csv --json --plot azure.svg\n",
+	OPTIONS(options),
+	.table = &replay_options,
+	.table_offset = offsetof(struct stat_request, config),
+	.value_bytes = sizeof(struct stat_request),
+	.positional_minimum = 1,
+	.positional_maximum = 1,
+	.run = run,
+};

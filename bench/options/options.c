@@ -2,12 +2,14 @@
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
+#include "engine/base/memory.h"
 #include "engine/base/number.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 34, HELP_WIDTH = 100, NAME_BYTES_MAX = 64 };
+enum { NAME_BYTES_MAX = 64 };
 
 /* Edit distance of two option names, to guess what was meant. */
 static uint32_t name_distance(const char *a, const char *b)
@@ -32,6 +34,52 @@ static uint32_t name_distance(const char *a, const char *b)
 		}
 	}
 	return row[b_bytes];
+}
+
+/* ---- rows ---- */
+
+const struct option *option_table_find(const struct option_table *table, const char *name)
+{
+	for (uint32_t i = 0; table != NULL && i < table->count; i++) {
+		if (strcmp(table->rows[i].name, name) == 0) {
+			return &table->rows[i];
+		}
+	}
+	return NULL;
+}
+
+struct option command_option(const struct command *command, uint32_t index)
+{
+	const struct option *own = &command->options[index];
+
+	if (own->kind != OPTION_FROM_TABLE) {
+		return *own;
+	}
+	const struct option *shared = option_table_find(command->table, own->name);
+	check(shared != NULL);
+	struct option option = *shared;
+	option.offset += command->table_offset;
+	option.given_offset += command->table_offset;
+	option.argument = own->argument != NULL ? own->argument : option.argument;
+	option.initial = own->initial != NULL ? own->initial : option.initial;
+	option.help = own->help != NULL ? own->help : option.help;
+	option.minimum = own->minimum != 0 ? own->minimum : option.minimum;
+	option.maximum = own->maximum != 0 ? own->maximum : option.maximum;
+	return option;
+}
+
+/* False: the command has no option of that name. */
+static bool find_option(
+	const struct command *command, const char *name, uint32_t *index, struct option *out)
+{
+	for (uint32_t i = 0; i < command->option_count; i++) {
+		*out = command_option(command, i);
+		if (out->kind != OPTION_HEADING && strcmp(out->name, name) == 0) {
+			*index = i;
+			return true;
+		}
+	}
+	return false;
 }
 
 static enum status unknown_option(
@@ -59,18 +107,10 @@ static enum status unknown_option(
 	return error_set(error, STATUS_USAGE, "unknown option --%s", name);
 }
 
-static const struct option *option_find(const struct command *command, const char *name)
-{
-	for (uint32_t i = 0; i < command->option_count; i++) {
-		const struct option *option = &command->options[i];
-		if (option->kind != OPTION_HEADING && strcmp(option->name, name) == 0) {
-			return option;
-		}
-	}
-	return NULL;
-}
+/* ---- values ---- */
 
-static enum status set_count(const struct option *option, const char *text, struct error *error)
+static enum status set_count(
+	const struct option *option, uint64_t *out, const char *text, struct error *error)
 {
 	uint64_t value;
 
@@ -80,12 +120,12 @@ static enum status set_count(const struct option *option, const char *text, stru
 			text, (unsigned long long)option->minimum,
 			(unsigned long long)option->maximum);
 	}
-	*(uint64_t *)option->value = value;
+	*out = value;
 	return STATUS_OK;
 }
 
 static enum status set_millionths(
-	const struct option *option, const char *text, struct error *error)
+	const struct option *option, uint64_t *out, const char *text, struct error *error)
 {
 	uint64_t value;
 
@@ -93,196 +133,261 @@ static enum status set_millionths(
 		value > option->maximum) {
 		return error_set(error, STATUS_USAGE,
 			"--%s: found '%s', expected a decimal of at most 6 places from %llu.%06llu "
-			"to "
-			"%llu.%06llu",
+			"to %llu.%06llu",
 			option->name, text, (unsigned long long)(option->minimum / 1000000),
 			(unsigned long long)(option->minimum % 1000000),
 			(unsigned long long)(option->maximum / 1000000),
 			(unsigned long long)(option->maximum % 1000000));
 	}
-	*(uint64_t *)option->value = value;
+	*out = value;
 	return STATUS_OK;
 }
 
-static enum status set_choice(const struct option *option, const char *text, struct error *error)
+static enum status set_word(
+	const struct option *option, uint32_t *out, const char *text, struct error *error)
 {
 	char words[256] = "";
 
-	for (uint32_t i = 0; option->choices[i] != NULL; i++) {
-		if (strcmp(option->choices[i], text) == 0) {
-			*(uint32_t *)option->value = i;
+	for (uint32_t i = 0; option->word_at(i) != NULL; i++) {
+		if (strcmp(option->word_at(i), text) == 0) {
+			*out = i;
 			return STATUS_OK;
 		}
 		size_t bytes = strlen(words);
 		snprintf(words + bytes, sizeof(words) - bytes, "%s%s", i == 0 ? "" : ", ",
-			option->choices[i]);
+			option->word_at(i));
 	}
 	return error_set(error, STATUS_USAGE, "--%s: found '%s', expected one of %s", option->name,
 		text, words);
 }
 
-static enum status option_set(const struct option *option, const char *text, struct error *error)
+enum status option_set(
+	const struct option *option, void *values, const char *text, struct error *error)
 {
+	void *value = (char *)values + option->offset;
+	bool is_none = option->none != NULL && strcmp(text, option->none) == 0;
+
 	switch (option->kind) {
 	case OPTION_COUNT:
-		return set_count(option, text, error);
+		return set_count(option, value, text, error);
 	case OPTION_MILLIONTHS:
-		return set_millionths(option, text, error);
-	case OPTION_CHOICE:
-		return set_choice(option, text, error);
+		return set_millionths(option, value, text, error);
+	case OPTION_WORD:
+		return set_word(option, value, text, error);
 	case OPTION_TEXT:
 		if (*text == '\0') {
 			return error_set(error, STATUS_USAGE,
 				"--%s: found an empty text, expected %s", option->name,
 				option->argument);
 		}
-		*(const char **)option->value = text;
+		*(const char **)value = is_none ? NULL : text;
 		return STATUS_OK;
 	case OPTION_FLAG:
 	case OPTION_HEADING:
+	case OPTION_FROM_TABLE:
 		break;
 	}
 	check_unreachable("an option that takes no value");
 }
 
-/* One option at argv[*i]; moves *i to the last argument it used. */
-static enum status parse_option(const struct command *command, int argc, char **argv, int *i,
-	uint64_t *given, struct error *error)
+enum status command_set(
+	struct command_line *line, const char *name, const char *text, struct error *error)
 {
-	const char *text = argv[*i] + 2;
+	struct option option;
+	uint32_t index;
+
+	check(find_option(line->command, name, &index, &option));
+	return option_set(&option, line->values, text, error);
+}
+
+static void set_default(const struct option *option, void *values)
+{
+	struct error error;
+
+	if (option->initial != NULL && option->initial[0] != '\0') {
+		check(option_set(option, values, option->initial, &error) == STATUS_OK);
+	} else if (option->kind == OPTION_TEXT) {
+		*(const char **)((char *)values + option->offset) = NULL;
+	} else if (option->kind == OPTION_COUNT || option->kind == OPTION_MILLIONTHS) {
+		*(uint64_t *)((char *)values + option->offset) = 0;
+	}
+}
+
+void option_table_defaults(const struct option_table *table, void *values)
+{
+	for (uint32_t i = 0; i < table->count; i++) {
+		set_default(&table->rows[i], values);
+	}
+}
+
+void command_defaults(const struct command *command, void *values)
+{
+	if (command->value_bytes > 0) {
+		memset(values, 0, command->value_bytes);
+	}
+	if (command->table != NULL) {
+		option_table_defaults(command->table, (char *)values + command->table_offset);
+	}
+	for (uint32_t i = 0; i < command->option_count; i++) {
+		struct option option = command_option(command, i);
+		set_default(&option, values);
+	}
+}
+
+/* ---- parsing ---- */
+
+/* One option at argv[*i]; moves *i to its last argument. Bit i of *given: row i was seen. */
+static enum status parse_option(
+	const struct command_line *line, int *i, uint64_t *given, struct error *error)
+{
+	const char *text = line->argv[*i] + 2;
 	const char *equals = strchr(text, '=');
 	size_t name_bytes = equals == NULL ? strlen(text) : (size_t)(equals - text);
 	char name[NAME_BYTES_MAX + 1];
+	struct option option;
+	uint32_t index;
 
 	snprintf(name, sizeof(name), "%.*s", (int)u64_min(name_bytes, NAME_BYTES_MAX), text);
-	const struct option *option = option_find(command, name);
-	if (option == NULL) {
-		return unknown_option(command, name, error);
+	if (!find_option(line->command, name, &index, &option)) {
+		return unknown_option(line->command, name, error);
 	}
-	uint64_t bit = UINT64_C(1) << (option - command->options);
+	uint64_t bit = UINT64_C(1) << index;
 	if (*given & bit) {
 		return error_set(error, STATUS_USAGE, "--%s is given twice", name);
 	}
 	*given |= bit;
-	if (option->is_given != NULL) {
-		*option->is_given = true;
+	if (option.given_offset > 0) {
+		*(bool *)((char *)line->values + option.given_offset) = true;
 	}
-	if (option->kind == OPTION_FLAG) {
+	if (option.kind == OPTION_FLAG) {
 		if (equals != NULL) {
 			return error_set(error, STATUS_USAGE, "--%s takes no value", name);
 		}
-		*(bool *)option->value = true;
+		*(bool *)((char *)line->values + option.offset) = true;
 		return STATUS_OK;
 	}
 	if (equals != NULL) {
-		return option_set(option, equals + 1, error);
+		return option_set(&option, line->values, equals + 1, error);
 	}
-	if (*i + 1 >= argc) {
-		return error_set(
-			error, STATUS_USAGE, "--%s: expected %s behind it", name, option->argument);
+	if (*i + 1 >= line->argc) {
+		char usage[OPTION_USAGE_BYTES];
+		option_usage(&option, usage);
+		return error_set(error, STATUS_USAGE, "--%s: expected %s behind it", name,
+			strchr(usage, ' ') + 1);
 	}
 	*i += 1;
-	return option_set(option, argv[*i], error);
+	return option_set(&option, line->values, line->argv[*i], error);
 }
 
-enum status options_parse(const struct command *command, int argc, char **argv,
-	const char **positionals, uint32_t *positional_count, bool *wants_help, struct error *error)
+static bool asks_for_help(int argc, char **argv)
 {
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+enum status command_parse(struct command_line *line, bool *wants_help, struct error *error)
+{
+	const struct command *command = line->command;
 	uint64_t given = 0;
 	bool options_ended = false;
 
 	check(command->option_count <= 64);
-	*positional_count = 0;
-	*wants_help = false;
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			*wants_help = true;
-			return STATUS_OK;
-		}
+	check(command->positional_maximum <= POSITIONALS_MAX);
+	line->positional_count = 0;
+	*wants_help = asks_for_help(line->argc, line->argv);
+	if (*wants_help) {
+		return STATUS_OK;
 	}
-	for (int i = 1; i < argc; i++) {
-		if (!options_ended && strcmp(argv[i], "--") == 0) {
+	for (int i = 1; i < line->argc; i++) {
+		const char *text = line->argv[i];
+		if (!options_ended && strcmp(text, "--") == 0) {
 			options_ended = true;
-		} else if (!options_ended && strncmp(argv[i], "--", 2) == 0) {
-			enum status status = parse_option(command, argc, argv, &i, &given, error);
-			if (status != STATUS_OK) {
-				return status;
-			}
-		} else if (!options_ended && argv[i][0] == '-' && argv[i][1] != '\0') {
+		} else if (!options_ended && strncmp(text, "--", 2) == 0) {
+			TRY(parse_option(line, &i, &given, error));
+		} else if (!options_ended && text[0] == '-' && text[1] != '\0') {
 			return error_set(error, STATUS_USAGE,
-				"unknown option %s; options are written in full, as --name",
-				argv[i]);
-		} else if (*positional_count == command->positional_maximum) {
-			return error_set(
-				error, STATUS_USAGE, "one argument too many: '%s'", argv[i]);
+				"unknown option %s; options are written in full, as --name", text);
+		} else if (line->positional_count == command->positional_maximum) {
+			return error_set(error, STATUS_USAGE, "one argument too many: '%s'", text);
 		} else {
-			positionals[(*positional_count)++] = argv[i];
+			line->positionals[line->positional_count++] = text;
 		}
 	}
-	if (*positional_count < command->positional_minimum) {
+	if (line->positional_count < command->positional_minimum) {
 		return error_set(error, STATUS_USAGE, "expected: quire %s %s", command->name,
 			command->arguments);
 	}
 	return STATUS_OK;
 }
 
-/* Prints text from the help column on, broken between words. */
-static void print_wrapped(const char *text)
-{
-	size_t used = HELP_COLUMN;
-
-	while (*text != '\0') {
-		size_t bytes = strcspn(text, " ");
-		if (used > HELP_COLUMN && used + 1 + bytes > HELP_WIDTH) {
-			printf("\n%*s", HELP_COLUMN, "");
-			used = HELP_COLUMN;
-		} else if (used > HELP_COLUMN) {
-			putchar(' ');
-			used++;
-		}
-		printf("%.*s", (int)bytes, text);
-		used += bytes;
-		text += bytes + (text[bytes] == ' ');
-	}
-	putchar('\n');
-}
-
-void command_help(const struct command *command)
-{
-	size_t summary_bytes = strlen(command->summary);
-	bool has_break = summary_bytes > 0 && command->summary[summary_bytes - 1] == '\n';
-
-	printf("quire %s %s\n\n%s%s", command->name, command->arguments, command->summary,
-		has_break ? "" : "\n");
-	for (uint32_t i = 0; i < command->option_count; i++) {
-		const struct option *option = &command->options[i];
-		char left[128];
-		if (option->kind == OPTION_HEADING) {
-			printf("\n%s\n", option->help);
-			continue;
-		}
-		int bytes = snprintf(left, sizeof(left), "  --%s%s%s", option->name,
-			option->kind == OPTION_FLAG ? "" : " ",
-			option->kind == OPTION_FLAG ? "" : option->argument);
-		if (bytes >= HELP_COLUMN - 1) {
-			printf("%s\n%*s", left, HELP_COLUMN, "");
-		} else {
-			printf("%-*s", HELP_COLUMN, left);
-		}
-		print_wrapped(option->help);
-	}
-	if (command->examples != NULL) {
-		printf("\nexamples\n%s", command->examples);
-	}
-}
+/* ---- running ---- */
 
 int command_fail(const struct command *command, const struct error *error)
 {
 	if (error->status == STATUS_USAGE) {
 		fprintf(stderr, "quire %s: %s (quire %s --help tells more)\n", command->name,
 			error->text, command->name);
-	} else {
+	} else if (error->text[0] != '\0') {
 		fprintf(stderr, "quire %s: %s\n", command->name, error->text);
 	}
 	return status_exit_code(error->status);
+}
+
+const struct command *command_find(const struct command *group, const char *word)
+{
+	for (uint32_t i = 0; group->members[i] != NULL; i++) {
+		const char *name = group->members[i]->name;
+		const char *blank = strrchr(name, ' ');
+		if (strcmp(blank == NULL ? name : blank + 1, word) == 0) {
+			return group->members[i];
+		}
+	}
+	return NULL;
+}
+
+static int run_member(const struct command *group, int argc, char **argv)
+{
+	const char *blank = group->name[0] == '\0' ? "" : " ";
+
+	if (argc < 2) {
+		command_help(group, stderr);
+		return 2;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		command_help(group, stdout);
+		return 0;
+	}
+	const struct command *member = command_find(group, argv[1]);
+	if (member == NULL) {
+		fprintf(stderr, "quire%s%s: unknown command '%s'; quire%s%s --help lists them\n",
+			blank, group->name, argv[1], blank, group->name);
+		return 2;
+	}
+	return member->members != NULL ? run_member(member, argc - 1, argv + 1)
+				       : command_run(member, argc - 1, argv + 1);
+}
+
+int command_run(const struct command *command, int argc, char **argv)
+{
+	struct command_line line = {.command = command, .argc = argc, .argv = argv};
+	struct error error = {0};
+	bool wants_help;
+
+	if (command->members != NULL) {
+		return run_member(command, argc, argv);
+	}
+	line.values = memory_take(1, command->value_bytes + 1);
+	command_defaults(command, line.values);
+	enum status status = command_parse(&line, &wants_help, &error);
+	if (status == STATUS_OK && wants_help) {
+		command_help(command, stdout);
+	} else if (status == STATUS_OK) {
+		status = command->run(&line, &error);
+	}
+	free(line.values);
+	return status == STATUS_OK ? 0 : command_fail(command, &error);
 }

@@ -2,55 +2,125 @@
 #define BENCH_OPTIONS_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "engine/base/status.h"
 
-/* A command line described by a table: the same rows parse it, check it and print its help.
+/* A command line described by constant tables. The same rows set defaults, parse, check, print the
+   help, and later the manual page and the completions of shells.
 
    Options are `--name VALUE` or `--name=VALUE`, flags `--name`; each at most once; `--` ends them;
-   everything else is a positional argument. `--help` and `-h` are known to every command. */
+   everything else is a positional argument. `--help` and `-h` are known to every command.
+
+   Values go into a struct of the command's own: a row says at which offset. Options that several
+   commands have stand once, in an option_table; a command's row names the one it wants:
+
+       {FROM_TABLE("max-num-seqs")},                        as the table says
+       {FROM_TABLE("runner"), .initial = "reference"},      with another default */
 
 enum option_kind {
-	OPTION_HEADING, /* a line of the help that groups the rows below it; only .help is read */
-	OPTION_FLAG,	/* bool: set to true */
-	OPTION_COUNT,	/* uint64_t: an integer in [minimum, maximum] */
+	OPTION_HEADING,	   /* a line of the help that groups the rows below; only .help is read */
+	OPTION_FLAG,	   /* bool: set to true */
+	OPTION_COUNT,	   /* uint64_t: an integer in [minimum, maximum] */
 	OPTION_MILLIONTHS, /* uint64_t: a decimal of at most 6 places, kept as value * 10^6;
 			      minimum and maximum are in millionths too */
 	OPTION_TEXT,	   /* const char *: anything but the empty text */
-	OPTION_CHOICE,	   /* uint32_t: index of the word in .choices */
+	OPTION_WORD,	   /* uint32_t: index of one of the words */
+	OPTION_FROM_TABLE, /* the table's row of that name; what is not zero here replaces it */
 };
 
 struct option {
 	const char *name; /* without the dashes */
 	enum option_kind kind;
-	void *value;	      /* where it goes, holds the default before */
-	const char *argument; /* name of the value in the help, as "N" or "DIR" */
-	const char *help;     /* one sentence or two; default and range are written here */
+	size_t offset;	      /* of the value in the command's struct */
+	size_t given_offset;  /* of a bool that says whether the option was given; 0: none */
+	const char *argument; /* name of the value in the help, as "N" or "DIR"; NULL: the words */
+	const char *initial;  /* the default, as one would type it; NULL or "": zero */
+	const char *none;     /* of a text: the word for NULL, where one may be typed */
 	uint64_t minimum, maximum;
-	const char *const *choices; /* NULL-terminated */
-	bool *is_given;		    /* NULL: nobody asks */
+	const char *(*word_at)(uint32_t index); /* NULL past the last. Of a text: suggestions */
+	const char *help;			/* one sentence or two, without the default */
 };
 
+#define FROM_TABLE(option_name) .kind = OPTION_FROM_TABLE, .name = option_name
+
+struct option_table {
+	const struct option *rows; /* (count) */
+	uint32_t count;
+};
+
+enum { POSITIONALS_MAX = 16 };
+
+struct command_line;
+
+/* A command, or a group of commands (members != NULL), of which the program itself is one. */
 struct command {
-	const char *name;	      /* "replay", or "trace make" */
+	const char *name;	      /* "replay", or "trace make"; "": the program */
+	const char *title;	      /* its line in the group's list */
 	const char *arguments;	      /* of the usage line, as "TRACE --out DIR [options]" */
 	const char *summary;	      /* what it does and for whom, some lines */
 	const char *examples;	      /* lines that run as they stand */
 	const struct option *options; /* (option_count) */
 	uint32_t option_count;
+	const struct option_table *table; /* where rows FROM_TABLE stand */
+	size_t table_offset;		  /* of the table's struct in the command's */
+	size_t value_bytes;		  /* of the command's struct */
 	uint32_t positional_minimum, positional_maximum;
+
+	/* Gets parsed values. STATUS_VERDICT with an empty text: the output has told it all. */
+	enum status (*run)(struct command_line *line, struct error *error);
+
+	const struct command *const *members; /* NULL-terminated */
 };
 
-/* Parses argv[1..argc). positionals: (positional_maximum), pointing into argv. With --help,
-   *wants_help is set, nothing is checked and the caller prints command_help(). Failures are
-   STATUS_USAGE with one line that names the option, what was found and what was expected. */
-enum status options_parse(const struct command *command, int argc, char **argv,
-	const char **positionals, uint32_t *positional_count, bool *wants_help,
-	struct error *error);
+#define OPTIONS(rows) .options = (rows), .option_count = sizeof(rows) / sizeof((rows)[0])
 
-/* The whole help of a command on stdout. */
-void command_help(const struct command *command);
+struct command_line {
+	const struct command *command;
+	int argc; /* from the command's last word on */
+	char **argv;
+	void *values; /* (command->value_bytes) */
+	const char *positionals[POSITIONALS_MAX];
+	uint32_t positional_count;
+};
+
+/* Defaults, parsing, --help, running and reporting; returns the exit code. */
+int command_run(const struct command *command, int argc, char **argv);
+
+/* Zeroes values and sets the defaults of the table and of the command. */
+void command_defaults(const struct command *command, void *values);
+
+/* Parses argv[1..argc) over values that hold the defaults. With --help, *wants_help is set and
+   nothing is checked. Failures are STATUS_USAGE with one line that names the option, what was found
+   and what was expected. */
+enum status command_parse(struct command_line *line, bool *wants_help, struct error *error);
+
+/* As if --name text had been given, except that the option does not count as given. */
+enum status command_set(
+	struct command_line *line, const char *name, const char *text, struct error *error);
+
+/* Row `index`, complete: with what the table says, and offsets in the command's struct. */
+struct option command_option(const struct command *command, uint32_t index);
+
+/* The member by its last word; NULL: there is none. */
+const struct command *command_find(const struct command *group, const char *word);
+
+/* Sets a value from text. */
+enum status option_set(
+	const struct option *option, void *values, const char *text, struct error *error);
+
+/* NULL: there is none of that name. */
+const struct option *option_table_find(const struct option_table *table, const char *name);
+void option_table_defaults(const struct option_table *table, void *values);
+
+/* "--name VALUE" of the help, in 128 bytes. */
+enum { OPTION_USAGE_BYTES = 128 };
+void option_usage(const struct option *option, char *text);
+
+/* The whole help of a command or group. */
+void command_help(const struct command *command, FILE *file);
 
 /* One line on stderr, for wrong use with the way to the help; returns the exit code. */
 int command_fail(const struct command *command, const struct error *error);

@@ -32,10 +32,10 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 			.engine = &engine,
 			.gpu_memory_utilization = config->gpu_memory_utilization,
 			.seed = config->seed,
-			.is_eager = config->enforce_eager != 0,
+			.is_eager = config->enforce_eager,
 			.watch = watch,
-			.path = strcmp(config->kernels, "general") == 0 ? KERNEL_PATH_GENERAL
-									: kernel_path_of_device(),
+			.path = config->kernels == KERNELS_GENERAL ? KERNEL_PATH_GENERAL
+								   : kernel_path_of_device(),
 		};
 		status = cuda_runner_open(out, &options, memory, error);
 	}
@@ -52,7 +52,6 @@ enum status cuda_open(struct runner *out, struct replay_config *config,
 	if (status == STATUS_OK) {
 		facts->found_kv_blocks = config->kv_blocks == 0 ? memory.block_count : 0;
 		config->kv_blocks = memory.block_count;
-		config->gpu = "device"; /* the profile of a cost model has no say */
 		facts->is_calibrated = true;
 		facts->records_steps = true;
 		snprintf(facts->device, sizeof(facts->device), "%s", memory.device);
@@ -72,7 +71,7 @@ enum status cuda_print_info(const struct replay_config *config,
 	if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
 		return STATUS_OK;
 	}
-	own.enforce_eager = 1;
+	own.enforce_eager = true;
 	own.weights = "dummy:0";
 	enum status status = open_runner(&runner, &own, request, &memory, error);
 	if (status != STATUS_OK) {

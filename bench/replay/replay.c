@@ -198,7 +198,7 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 		.slo_tpot_ns = options->slo_tpot_ns,
 	};
 	/* All tokens of a replay are forced, or none is. */
-	bool is_forced = strcmp(config->tokens, "forced") == 0;
+	bool is_forced = config->tokens == TOKENS_FORCED;
 	const struct intake_options intake_options = {
 		.trace_path = options->trace_path,
 		.workload = options->workload,

@@ -38,30 +38,30 @@ struct replay_session {
 };
 
 /* What only a runner that computes can do. */
-static enum status check_tokens(
-	const struct replay_order *order, const struct replay_session *session, struct error *error)
+static enum status check_tokens(const struct replay_request *request,
+	const struct replay_session *session, struct error *error)
 {
-	const struct replay_config *config = &order->config;
+	const struct replay_config *config = &request->config;
 
 	if (session->runner.is_computing) {
 		return STATUS_OK;
 	}
-	if (strcmp(config->clock, "wall") == 0) {
+	if (config->clock == REPLAY_CLOCK_WALL) {
 		return error_set(error, STATUS_USAGE,
 			"--clock wall needs a runner whose steps take real time, as cuda and "
 			"reference do; those of --runner %s are numbers",
 			config->runner);
 	}
-	if (strcmp(config->tokens, "sampled") == 0) {
+	if (config->tokens == TOKENS_SAMPLED) {
 		return error_set(error, STATUS_USAGE,
 			"--tokens sampled needs a runner that computes tokens, as reference does; "
 			"--runner %s does not",
 			config->runner);
 	}
-	if (order->given.weights || order->given.dtype) {
+	if (request->config.given.weights || request->config.given.dtype) {
 		return error_set(error, STATUS_USAGE,
 			"--%s belongs to a runner that computes tokens; --runner %s does not",
-			order->given.weights ? "weights" : "dtype", config->runner);
+			request->config.given.weights ? "weights" : "dtype", config->runner);
 	}
 	return STATUS_OK;
 }
@@ -69,52 +69,54 @@ static enum status check_tokens(
 /* Takes over a recorded run's configuration. A recording holds the name of its model, so a model
    that was given is compared by its name, and stays what it is. */
 static enum status take_recording(
-	struct replay_order *order, struct replay_session *session, struct error *error)
+	struct replay_request *request, struct replay_session *session, struct error *error)
 {
-	struct replay_given given = order->given;
-	const char *model = order->config.model;
+	const char *model = request->config.model;
+	bool is_model_given = request->config.given.model;
 
-	given.model = false;
+	request->config.given.model = false;
 	enum status status = replay_config_from_recording(
-		&order->config, &given, order->tape, &session->recording, error);
-	if (status != STATUS_OK || !order->given.model) {
+		&request->config, request->tape, &session->recording, error);
+	request->config.given.model = is_model_given;
+	if (status != STATUS_OK || !is_model_given) {
 		return status;
 	}
 	status = model_config_find(model, &session->model, error);
-	if (status == STATUS_OK && strcmp(session->model.name, order->config.model) != 0) {
+	if (status == STATUS_OK && strcmp(session->model.name, request->config.model) != 0) {
 		return error_set(error, STATUS_USAGE,
 			"--model is %s here and %s in the recorded run", session->model.name,
-			order->config.model);
+			request->config.model);
 	}
-	order->config.model = model;
+	request->config.model = model;
 	return status;
 }
 
 static enum status prepare_config(
-	struct replay_order *order, struct replay_session *session, struct error *error)
+	struct replay_request *request, struct replay_session *session, struct error *error)
 {
-	struct replay_config *config = &order->config;
-	bool is_tape = strcmp(config->runner, "tape") == 0;
-
+	struct replay_config *config = &request->config;
 	enum status status = runner_find(config->runner, &session->entry, error);
-	if (status == STATUS_OK && order->wants_kernel_times &&
-		strcmp(config->runner, "cuda") != 0) {
+	if (status != STATUS_OK) {
+		return status;
+	}
+	bool is_tape = session->entry->kind == RUNNER_RECORDED;
+	if (request->wants_kernel_times && !session->entry->measures_kernels) {
 		status = error_set(error, STATUS_USAGE,
 			"--kernel-times measures kernels of the GPU: it needs --runner cuda, not "
 			"%s",
 			config->runner);
 	}
-	if (status == STATUS_OK && is_tape && order->tape != NULL) {
-		status = take_recording(order, session, error);
-	} else if (status == STATUS_OK && !is_tape && order->tape != NULL) {
+	if (status == STATUS_OK && is_tape && request->tape != NULL) {
+		status = take_recording(request, session, error);
+	} else if (status == STATUS_OK && !is_tape && request->tape != NULL) {
 		status = error_set(error, STATUS_USAGE, "--tape belongs to --runner tape");
 	}
 	if (status == STATUS_OK) {
-		status = replay_config_check(config, &order->given, error);
+		status = replay_config_check(config, error);
 	}
 	if (status == STATUS_OK) {
 		status = replay_config_workload(
-			config, &order->given, &session->workload, &session->profile, error);
+			config, &session->workload, &session->profile, error);
 	}
 	if (status == STATUS_OK) {
 		status = model_config_find(config->model, &session->model, error);
@@ -126,16 +128,19 @@ static enum status prepare_config(
 		const char *model_path = config->model;
 		/* A folder's name is enough to tell the model; its path would tell the machine. */
 		config->model = session->model.name;
-		const struct runner_request request = {.model = &session->model,
+		const struct runner_request runner_request = {.model = &session->model,
 			.model_path = model_path,
-			.tape = order->tape,
+			.tape = request->tape,
 			.tape_is_calibrated = session->recording.is_calibrated,
-			.kernels = order->wants_kernel_times ? &session->kernels : NULL};
+			.kernels = request->wants_kernel_times ? &session->kernels : NULL};
 		status = session->entry->open(
-			&session->runner, config, &request, &session->facts, error);
-		order->wants_steps |= session->facts.records_steps;
+			&session->runner, config, &runner_request, &session->facts, error);
+		if (session->entry->own_gpu != NULL) {
+			config->gpu = session->entry->own_gpu;
+		}
+		request->wants_steps |= session->facts.records_steps;
 	}
-	return status == STATUS_OK ? check_tokens(order, session, error) : status;
+	return status == STATUS_OK ? check_tokens(request, session, error) : status;
 }
 
 static enum status open_table(struct result_folder *folder, struct table_writer *table,
@@ -148,35 +153,36 @@ static enum status open_table(struct result_folder *folder, struct table_writer 
 }
 
 static enum status open_session(
-	struct replay_order *order, struct replay_session *session, struct error *error)
+	struct replay_request *request, struct replay_session *session, struct error *error)
 {
 	struct engine_config engine_config;
 	const struct replay_options options = {
-		.config = &order->config,
+		.config = &request->config,
 		.workload = &session->workload,
-		.trace_path = order->trace_path,
-		.is_checking = order->is_checking,
+		.trace_path = request->trace_path,
+		.is_checking = request->is_checking,
 		.shows_progress = isatty(STDERR_FILENO) == 1,
-		.overlaps = strcmp(order->config.overlap, "on") == 0,
-		.is_wall_clock = strcmp(order->config.clock, "wall") == 0,
-		.slo_ttft_ns = order->slo_ttft_ns,
-		.slo_tpot_ns = order->slo_tpot_ns,
+		.overlaps = request->config.overlap == OVERLAP_ON,
+		.is_wall_clock = request->config.clock == REPLAY_CLOCK_WALL,
+		.slo_ttft_ns = request->slo_ttft_ns,
+		.slo_tpot_ns = request->slo_tpot_ns,
 		.vocab_size = session->model.vocab_size,
 	};
 
-	replay_config_engine(&order->config, &engine_config);
+	replay_config_engine(&request->config, &engine_config);
 	enum status status =
 		replay_open(&session->replay, &options, &engine_config, &session->runner,
-			&session->requests, order->wants_steps ? &session->steps : NULL, error);
+			&session->requests, request->wants_steps ? &session->steps : NULL, error);
 	if (status == STATUS_OK) {
-		status = result_folder_open(&session->folder, order->out, order->is_forced, error);
+		status = result_folder_open(
+			&session->folder, request->out, request->is_forced, error);
 		session->has_folder = status == STATUS_OK;
 	}
 	if (status == STATUS_OK) {
 		status = open_table(&session->folder, &session->requests, RESULT_REQUESTS,
 			REQUEST_COLUMNS, error);
 	}
-	if (status == STATUS_OK && order->wants_steps) {
+	if (status == STATUS_OK && request->wants_steps) {
 		status = open_table(
 			&session->folder, &session->steps, RESULT_STEPS, STEP_COLUMNS, error);
 	}
@@ -185,12 +191,12 @@ static enum status open_session(
 
 /* What watches the replay beside its metrics. */
 static enum status open_watchers(
-	const struct replay_order *order, struct replay_session *session, struct error *error)
+	const struct replay_request *request, struct replay_session *session, struct error *error)
 {
 	enum status status = STATUS_OK;
 
-	if (order->timeline != NULL) {
-		status = perfetto_open(&session->timeline, order->timeline,
+	if (request->timeline != NULL) {
+		status = perfetto_open(&session->timeline, request->timeline,
 			engine_slot_count(session->replay.engine), error);
 		session->replay.timeline = session->timeline;
 	}
@@ -360,13 +366,13 @@ static void discard_interrupts(void)
 	}
 }
 
-static void print_result(const struct replay_order *order, const struct replay_session *session,
+static void print_result(const struct replay_request *request, const struct replay_session *session,
 	const struct summary_input *input)
 {
 	trace_reading_report(workload_trace(session->replay.intake.workload));
-	if (order->config.max_model_len > session->model.max_position_embeddings) {
+	if (request->config.max_model_len > session->model.max_position_embeddings) {
 		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
-			(unsigned long long)order->config.max_model_len,
+			(unsigned long long)request->config.max_model_len,
 			session->model.max_position_embeddings, session->model.name);
 	}
 	summary_print(input);
@@ -376,16 +382,16 @@ static void print_result(const struct replay_order *order, const struct replay_s
 }
 
 static enum status run(
-	struct replay_order *order, struct replay_session *session, struct error *error)
+	struct replay_request *request, struct replay_session *session, struct error *error)
 {
 	uint64_t start_ns = monotonic_ns();
 
-	enum status status = prepare_config(order, session, error);
+	enum status status = prepare_config(request, session, error);
 	if (status == STATUS_OK) {
-		status = open_session(order, session, error);
+		status = open_session(request, session, error);
 	}
 	if (status == STATUS_OK) {
-		status = open_watchers(order, session, error);
+		status = open_watchers(request, session, error);
 	}
 	if (status == STATUS_OK) {
 		status = replay_run(&session->replay, error);
@@ -399,16 +405,17 @@ static enum status run(
 	finish_runner(session);
 	const struct summary_input input = {
 		.replay = &session->replay,
-		.config = &order->config,
-		.trace_name = path_name(order->trace_path),
+		.config = &request->config,
+		.trace_name = path_name(request->trace_path),
+		.runner_kind = session->entry->kind,
 		.is_calibrated = session->facts.is_calibrated,
 		.profile = session->facts.profile,
 		.found_kv_blocks = session->facts.found_kv_blocks,
-		.slo_ttft_ns = order->slo_ttft_ns,
-		.slo_tpot_ns = order->slo_tpot_ns,
+		.slo_ttft_ns = request->slo_ttft_ns,
+		.slo_tpot_ns = request->slo_tpot_ns,
 	};
-	const struct provenance provenance = {.argc = order->argc,
-		.argv = order->argv,
+	const struct provenance provenance = {.argc = request->argc,
+		.argv = request->argv,
 		.wall_ns = monotonic_ns() - start_ns,
 		.device = session->facts.device};
 	status = write_results(session, &input, &provenance, error);
@@ -416,8 +423,8 @@ static enum status run(
 		return status;
 	}
 	session->is_committed = true;
-	if (!order->is_quiet) {
-		print_result(order, session, &input);
+	if (!request->is_quiet) {
+		print_result(request, session, &input);
 	}
 	if (session->replay.has_failed) {
 		*error = session->replay.failure;
@@ -425,18 +432,18 @@ static enum status run(
 	}
 	if (session->replay.is_interrupted) {
 		return error_set(error, STATUS_VERDICT,
-			"interrupted; %s holds what was measured until then", order->out);
+			"interrupted; %s holds what was measured until then", request->out);
 	}
 	return STATUS_OK;
 }
 
-enum status replay_session_run(struct replay_order *order, struct error *error)
+enum status replay_session_run(struct replay_request *request, struct error *error)
 {
 	struct replay_session *session = memory_take(1, sizeof(*session));
 	sigset_t before;
 
 	block_interrupts(&before);
-	enum status status = run(order, session, error);
+	enum status status = run(request, session, error);
 	close_session(session);
 	free(session);
 	discard_interrupts();

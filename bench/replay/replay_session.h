@@ -10,9 +10,8 @@
 /* One `quire replay` from its options to its result folder: opens model, runner, trace and folder,
    replays, writes the results and prints the summary. */
 
-struct replay_order {
-	struct replay_config config; /* completed by the session */
-	struct replay_given given;
+struct replay_request {
+	struct replay_config config;	   /* completed by the session */
 	uint64_t slo_ttft_ns, slo_tpot_ns; /* 0: none */
 	const char *trace_path;
 	const char *out;
@@ -20,8 +19,6 @@ struct replay_order {
 	const char *timeline; /* file to write; NULL: none */
 	bool wants_kernel_times;
 	bool wants_steps; /* write steps.tsv */
-	bool is_eager;	  /* --enforce-eager */
-	bool is_sorted;	  /* --sort */
 	bool is_checking;
 	bool is_forced; /* replace an older result */
 	bool is_quiet;	/* print no summary */
@@ -31,6 +28,6 @@ struct replay_order {
 
 /* A run that failed in its runner, or was interrupted, has written its results all the same; its
    status says why. */
-enum status replay_session_run(struct replay_order *order, struct error *error);
+enum status replay_session_run(struct replay_request *request, struct error *error);
 
 #endif

@@ -16,12 +16,9 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
 	struct gpu_profile profile;
-	enum status status = gpu_profile_find(config->gpu, &profile, error);
-
-	if (status != STATUS_OK) {
-		return status;
-	}
 	struct kv_memory memory;
+
+	TRY(gpu_profile_find(config->gpu, &profile, error));
 	const struct kv_memory_limits limits = {
 		.gpu_memory_utilization = config->gpu_memory_utilization,
 		.block_size = (uint32_t)config->block_size,
@@ -29,7 +26,8 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 		.max_num_batched_tokens = (uint32_t)config->max_num_batched_tokens,
 		.max_model_len = (uint32_t)config->max_model_len,
 	};
-	status = cost_model_kv_memory(request->model, &profile, &limits, &memory, error);
+	enum status status =
+		cost_model_kv_memory(request->model, &profile, &limits, &memory, error);
 	if (status != STATUS_OK && config->kv_blocks == 0) {
 		return status;
 	}
@@ -78,7 +76,7 @@ enum status runner_open_weights(struct weights **out, struct replay_config *conf
 {
 	const char *source = config->weights;
 
-	if (strcmp(source, "model") == 0) {
+	if (source == NULL) {
 		source = request->model_path;
 		for (uint32_t i = 0; i < model_config_count(); i++) {
 			if (strcmp(source, model_config_name(i)) == 0) {
@@ -109,35 +107,45 @@ static enum status open_reference(struct runner *out, struct replay_config *conf
 			request->model, (uint32_t)config->block_size, REFERENCE_KV_BYTES);
 	}
 	replay_config_engine(config, &engine);
-	enum status status = engine_config_validate(&engine, error);
-	if (status == STATUS_OK) {
-		status = runner_open_weights(&weights, config, request, error);
-	}
-	if (status == STATUS_OK) {
-		bool is_bf16 = strcmp(config->dtype, "bfloat16") == 0;
-		const struct reference_options options = {
-			.weights = weights,
-			.engine = &engine,
-			.rounding = is_bf16 ? ROUNDING_BF16 : ROUNDING_NONE,
-			.seed = config->seed,
-		};
-		status = reference_runner_open(out, &options, error);
-	}
+	TRY(engine_config_validate(&engine, error));
+	TRY(runner_open_weights(&weights, config, request, error));
+	const struct reference_options options = {
+		.weights = weights,
+		.engine = &engine,
+		.rounding = config->dtype == DTYPE_BFLOAT16 ? ROUNDING_BF16 : ROUNDING_NONE,
+		.seed = config->seed,
+	};
+	enum status status = reference_runner_open(out, &options, error);
 	weights_close(weights);
 	facts->is_calibrated = true; /* its times are those of a clock */
 	return status;
 }
 
 static const struct runner_entry entries[] = {
-	{"sim", "prices each step by a cost model of the GPU", open_sim, NULL},
+	{.name = "sim", .kind = RUNNER_PRICED, .open = open_sim},
 #ifdef QUIRE_HAS_CUDA
-	{"cuda", "computes tokens on the GPU", cuda_open, NULL},
+	{.name = "cuda",
+		.kind = RUNNER_COMPUTED,
+		.own_gpu = "device",
+		.measures_kernels = true,
+		.open = cuda_open},
 #endif
-	{"reference", "computes tokens on the CPU", open_reference, NULL},
-	{"tape", "plays the step times of a recorded run (--tape DIR)", open_tape, tape_finish},
+	{.name = "reference", .kind = RUNNER_COMPUTED, .open = open_reference},
+	{.name = "tape", .kind = RUNNER_RECORDED, .open = open_tape, .finish = tape_finish},
 };
 
 enum { ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]) };
+
+const char *runner_kind_name(enum runner_kind kind)
+{
+	static const char *const names[RUNNER_KIND_COUNT] = {
+#define RUNNER_KIND_NAME(kind_name, text) text,
+		RUNNER_KIND_LIST(RUNNER_KIND_NAME)
+#undef RUNNER_KIND_NAME
+	};
+
+	return names[kind];
+}
 
 const struct runner_entry *runner_at(uint32_t index)
 {

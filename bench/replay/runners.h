@@ -9,6 +9,7 @@
 #include "engine/profiling/kernel_source.h"
 #include "engine/model/weights.h"
 #include "engine/runner.h"
+#include "reports/results/results.h"
 
 /* The runners that --runner names. A runner is one file that fills a struct runner, and one row of
    the table in bench/replay/runners.c. */
@@ -33,7 +34,9 @@ struct runner_facts {
 
 struct runner_entry {
 	const char *name;
-	const char *summary;
+	enum runner_kind kind;
+	const char *own_gpu;   /* config.gpu of its runs, where no profile prices steps; or NULL */
+	bool measures_kernels; /* opens a source of kernel times when it is asked for one */
 
 	/* Opens the runner. A config->kv_blocks of 0 asks how many blocks there are and is filled
 	   in. */
@@ -48,6 +51,9 @@ struct runner_entry {
 /* Opens the weights that --weights, or else --model, names. */
 enum status runner_open_weights(struct weights **out, struct replay_config *config,
 	const struct runner_request *request, struct error *error);
+
+/* As summary.json spells it. */
+const char *runner_kind_name(enum runner_kind kind);
 
 /* NULL past the end. */
 const struct runner_entry *runner_at(uint32_t index);

@@ -262,6 +262,7 @@ static cJSON *summary_json(const struct summary_input *input)
 	}
 	cJSON_AddItemToObject(root, "config", replay_config_json(input->config));
 	add_trace(root, input);
+	cJSON_AddStringToObject(root, "runner_kind", runner_kind_name(input->runner_kind));
 	cJSON_AddBoolToObject(root, "calibrated", input->is_calibrated);
 	if (input->found_kv_blocks == 0) {
 		cJSON_AddNullToObject(root, "found_kv_blocks");

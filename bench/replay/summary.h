@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "bench/replay/replay.h"
+#include "bench/replay/runners.h"
 #include "engine/base/status.h"
 
 /* What a run comes to: summary.json, and a table for a person.
@@ -26,6 +27,7 @@ struct summary_input {
 	const struct replay *replay;
 	const struct replay_config *config;
 	const char *trace_name; /* without its folder */
+	enum runner_kind runner_kind;
 	bool is_calibrated;
 	const char *profile;	  /* of a calibrated profile: on what and when; "": there is none */
 	uint64_t found_kv_blocks; /* 0: none */

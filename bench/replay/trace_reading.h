@@ -1,30 +1,23 @@
 #ifndef BENCH_REPLAY_TRACE_READING_H
 #define BENCH_REPLAY_TRACE_READING_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-#include "bench/options/options.h"
+#include "bench/replay/replay_config.h"
 #include "workloads/trace/trace.h"
 
-/* How a trace is read, for every command that reads one. */
-enum { TRACE_READING_ROWS = 4, TRACE_READING_WORDS_MAX = 32 };
+/* How commands that only look at a trace read it: by --format, --trace-block-size and --sort of
+   their configuration. */
 
-struct trace_reading {
-	uint32_t format; /* index of trace_format_word() */
-	uint64_t trace_block_size;
-	bool sort;
-
-	/* Texts of the option table: the words of --format, and its help. */
-	const char *format_words[TRACE_READING_WORDS_MAX];
-	char format_help[256];
-};
-
-/* Fills (TRACE_READING_ROWS) rows of an option table, a heading first. */
-void trace_reading_options(struct trace_reading *reading, struct option *rows);
+#define TRACE_READING_OPTIONS                                                                      \
+	{.kind = OPTION_HEADING, .help = "How the trace is read (gzip and zstd files too)"},       \
+		{FROM_TABLE("format")}, {FROM_TABLE("trace-block-size")},                          \
+	{                                                                                          \
+		FROM_TABLE("sort")                                                                 \
+	}
 
 enum status trace_reading_open(struct trace **trace, const char *path,
-	const struct trace_reading *reading, struct error *error);
+	const struct replay_config *config, struct error *error);
 
 /* The block size for what needs one: the trace's own, or 512 where it has no hash ids. */
 uint32_t trace_reading_block_size(const struct trace *trace);

@@ -104,11 +104,9 @@ static void add_head(struct text *page, const struct result *results, uint32_t c
 static void add_gpu(struct text *page, const struct result *result)
 {
 	const struct json_object provenance = {.node = result->provenance.root};
-	const cJSON *gpu = json_find(&result->config, "gpu");
 	const cJSON *device = provenance.node != NULL ? json_find(&provenance, "device") : NULL;
 
-	if (cJSON_IsString(gpu) && strcmp(gpu->valuestring, "device") == 0 &&
-		cJSON_IsString(device)) {
+	if (cJSON_IsString(device)) {
 		text_add_escaped(page, device->valuestring);
 	} else {
 		add_config_text(page, result, "gpu");

@@ -28,30 +28,14 @@ struct result_value fidelity_step_error(const struct step_errors *steps)
 
 /* ---- roles ---- */
 
-static bool has_runner(const struct result *result, const char *const *names)
-{
-	const cJSON *runner = json_find(&result->config, "runner");
-
-	for (uint32_t i = 0; names[i] != NULL; i++) {
-		if (cJSON_IsString(runner) && strcmp(runner->valuestring, names[i]) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
 bool fidelity_is_real(const struct result *result)
 {
-	static const char *const names[] = {"cuda", "reference", NULL};
-
-	return has_runner(result, names);
+	return result->runner_kind == RUNNER_COMPUTED;
 }
 
 static bool is_simulated(const struct result *result)
 {
-	static const char *const names[] = {"sim", "tape", NULL};
-
-	return has_runner(result, names);
+	return result->runner_kind == RUNNER_PRICED || result->runner_kind == RUNNER_RECORDED;
 }
 
 bool fidelity_is_pair(const struct result *first, const struct result *second)

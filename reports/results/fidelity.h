@@ -12,9 +12,9 @@
 /* How far a simulated run is from a real one of the same trace: the error of every figure, which is
    (simulated - real) / real. The page and `quire compare --errors` show what stands here.
 
-   A run is real when its tokens were computed (runner cuda or reference) and simulated when they
-   were not (sim, tape). Of two runs of one kind the first given stands in the real one's place, and
-   is_recognised says that nobody knows better. */
+   A run is real when its tokens were computed, and simulated when its steps were priced or recorded
+   (result->runner_kind). Of two runs of one kind the first given stands in the real one's place,
+   and is_recognised is false. */
 
 struct fidelity {
 	const struct result *real, *sim; /* borrowed */

@@ -61,6 +61,46 @@ static enum status read_word(const struct json_object *place, const char *field,
 	return json_refuse(place, field, expected, error);
 }
 
+/* Results from before runner_kind was written have the runner's name alone. */
+static enum runner_kind kind_by_runner(const struct result *result)
+{
+	static const struct {
+		const char *runner;
+		enum runner_kind kind;
+	} kinds[] = {{"cuda", RUNNER_COMPUTED}, {"reference", RUNNER_COMPUTED},
+		{"sim", RUNNER_PRICED}, {"tape", RUNNER_RECORDED}};
+	const cJSON *runner = json_find(&result->config, "runner");
+
+	for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (cJSON_IsString(runner) && strcmp(runner->valuestring, kinds[i].runner) == 0) {
+			return kinds[i].kind;
+		}
+	}
+	return RUNNER_KIND_COUNT;
+}
+
+static enum status read_runner_kind(struct result *result, struct error *error)
+{
+	static const char *const kinds[RUNNER_KIND_COUNT + 1] = {
+#define RUNNER_KIND_NAME(name, text) text,
+		RUNNER_KIND_LIST(RUNNER_KIND_NAME)
+#undef RUNNER_KIND_NAME
+	};
+	const char *kind;
+
+	if (json_find(&result->root, "runner_kind") == NULL) {
+		result->runner_kind = kind_by_runner(result);
+		return STATUS_OK;
+	}
+	TRY(read_word(
+		&result->root, "runner_kind", kinds, "computed, priced or recorded", &kind, error));
+	result->runner_kind = RUNNER_COMPUTED;
+	while (strcmp(kinds[result->runner_kind], kind) != 0) {
+		result->runner_kind++;
+	}
+	return STATUS_OK;
+}
+
 static enum status read_heads(struct result *result, struct error *error)
 {
 	static const char *const schemas[] = {"quire-result-1", NULL};
@@ -76,6 +116,7 @@ static enum status read_heads(struct result *result, struct error *error)
 		(status = read_word(root, "status", states, "complete, interrupted or failed",
 			 &result->status, error)) ||
 		(status = json_object(root, "config", &result->config, error)) ||
+		(status = read_runner_kind(result, error)) ||
 		(status = json_object(root, "trace", &trace, error)) ||
 		(status = json_text(&trace, "name", &result->trace_name, error)) ||
 		(status = json_text(&trace, "xxh64", &result->trace_xxh64, error)) ||

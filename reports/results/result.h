@@ -7,6 +7,7 @@
 #include "engine/base/json.h"
 #include "engine/base/status.h"
 #include "engine/base/text.h"
+#include "reports/results/results.h"
 
 /* A result folder as the report reads it: summary.json, provenance.json if it is there, and tables
    that were checked for the figures. */
@@ -89,9 +90,10 @@ struct result {
 	struct json_document provenance; /* closed when the folder has none */
 	struct json_object root;
 	struct json_object config;
-	const char *status;  /* complete, interrupted or failed */
-	const char *failure; /* "" unless failed */
-	const char *verdict; /* stable, backlogged or overloaded */
+	enum runner_kind runner_kind; /* RUNNER_KIND_COUNT: unknown */
+	const char *status;	      /* complete, interrupted or failed */
+	const char *failure;	      /* "" unless failed */
+	const char *verdict;	      /* stable, backlogged or overloaded */
 	const char *trace_name;
 	const char *trace_xxh64;
 	const char *result_hash;

@@ -22,6 +22,21 @@
 #define RESULT_SUMMARY "summary.json"
 #define RESULT_PROVENANCE "provenance.json"
 
+/* What the step times of a run are, as summary.json's runner_kind says: computed, when a clock
+   measured how long a runner took to compute tokens; priced by a model of the GPU; or recorded,
+   read from an earlier run's steps.tsv. */
+#define RUNNER_KIND_LIST(X)                                                                        \
+	X(RUNNER_COMPUTED, "computed")                                                             \
+	X(RUNNER_PRICED, "priced")                                                                 \
+	X(RUNNER_RECORDED, "recorded")
+
+enum runner_kind {
+#define RUNNER_KIND_ENUM(name, text) name,
+	RUNNER_KIND_LIST(RUNNER_KIND_ENUM)
+#undef RUNNER_KIND_ENUM
+		RUNNER_KIND_COUNT
+};
+
 /* requests.tsv, in order of finishing; requests that never finished follow in order of arrival.
    status is one of the names of REQUEST_STATUS_LIST; slo_met is 1, 0 or `-` (no SLO given, or the
    request did not finish). */
@@ -99,6 +114,7 @@ enum { TIMELINE_BINS_MAX = 2000 };
      status "complete" | "interrupted" | "failed" (then failure: one line)
      config {...every limit and option that decides the result...}
      trace {name, xxh64, requests}
+     runner_kind "computed" | "priced" | "recorded"
      calibrated true | false
      found_kv_blocks (room for them that the runner found by itself, given or not in config: the
 		      simulation always, CUDA when none were given; else null)

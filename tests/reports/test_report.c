@@ -514,7 +514,7 @@ static char *errors_of(struct pair *pair, int *code)
 	struct capture capture;
 
 	capture_begin(&capture, STDOUT_FILENO);
-	*code = command_compare(4, argv);
+	*code = command_run(&command_compare, 4, argv);
 	return capture_end(&capture);
 }
 
@@ -998,7 +998,7 @@ static int run_command(int argc, const char *const *argv)
 	for (int i = 0; i < argc; i++) {
 		copy[i] = strdup(argv[i]);
 	}
-	int code = command_report(argc, copy);
+	int code = command_run(&command_report, argc, copy);
 	for (int i = 0; i < argc; i++) {
 		free(copy[i]);
 	}

@@ -73,7 +73,7 @@ static int exit_code(const struct folders *folders, const char *option)
 	char *more = option == NULL ? NULL : strdup(option);
 	char *argv[] = {command, a, b, more, NULL};
 	cr_redirect_stdout();
-	int code = command_compare(more == NULL ? 3 : 4, argv);
+	int code = command_run(&command_compare, more == NULL ? 3 : 4, argv);
 	free(a);
 	free(b);
 	free(more);

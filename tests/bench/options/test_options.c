@@ -1,6 +1,7 @@
 #include "bench/options/options.h"
 
 #include <criterion/criterion.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,46 +27,61 @@ struct outcome {
 	bool wants_help;
 };
 
-static const char *const words[] = {"red", "green", "blue", NULL};
+static const char *word(uint32_t index)
+{
+	static const char *const words[] = {"red", "green", "blue", NULL};
+
+	return words[index];
+}
+
+#define VALUES(field) offsetof(struct values, field)
+
+static const struct option rows[] = {
+	{.kind = OPTION_HEADING, .help = "what there is"},
+	{"flag", OPTION_FLAG, VALUES(flag), VALUES(flag_given), .help = "a flag"},
+	{"other-flag", OPTION_FLAG, VALUES(other_flag), .help = "another"},
+	{"count", OPTION_COUNT, VALUES(count), VALUES(count_given), .argument = "N", .initial = "5",
+		.minimum = 2, .maximum = 40, .help = "a count"},
+	{.kind = OPTION_HEADING, .help = "and more"},
+	{"share", OPTION_MILLIONTHS, VALUES(share), .argument = "X", .initial = "0.6",
+		.minimum = 500000, .maximum = 2000000, .help = "a share"},
+	{"text", OPTION_TEXT, VALUES(text), VALUES(text_given), .argument = "NAME", .none = "no",
+		.initial = "some", .help = "a text"},
+	{"choice", OPTION_WORD, VALUES(choice), .word_at = word, .help = "a word"},
+};
+
+static const struct command command = {
+	.name = "try",
+	.arguments = "A [B] [options]",
+	.summary = "tries",
+	OPTIONS(rows),
+	.value_bytes = sizeof(struct values),
+	.positional_minimum = 1,
+	.positional_maximum = 2,
+};
 
 /* Parses NULL-terminated arguments. */
-static struct outcome parse(char **arguments)
+static struct outcome parse_by(const struct command *by, char **arguments)
 {
-	struct outcome outcome = {.values = {.count = 5, .share = 6, .text = "none"}};
-	struct values *values = &outcome.values;
-	const struct option options[] = {
-		{.kind = OPTION_HEADING, .help = "what there is"},
-		{"flag", OPTION_FLAG, &values->flag, NULL, "a flag", 0, 0, NULL,
-			&values->flag_given},
-		{"other-flag", OPTION_FLAG, &values->other_flag, NULL, "another", 0, 0, NULL, NULL},
-		{"count", OPTION_COUNT, &values->count, "N", "a count", 2, 40, NULL,
-			&values->count_given},
-		{.kind = OPTION_HEADING, .help = "and more"},
-		{"share", OPTION_MILLIONTHS, &values->share, "X", "a share", 500000, 2000000, NULL,
-			NULL},
-		{"text", OPTION_TEXT, &values->text, "NAME", "a text", 0, 0, NULL,
-			&values->text_given},
-		{"choice", OPTION_CHOICE, &values->choice, "WORD", "a word", 0, 0, words, NULL},
-	};
-	const struct command command = {
-		.name = "try",
-		.arguments = "A [B] [options]",
-		.summary = "tries",
-		.options = options,
-		.option_count = sizeof(options) / sizeof(options[0]),
-		.positional_minimum = 1,
-		.positional_maximum = 2,
-	};
+	struct outcome outcome = {.status = STATUS_OK};
 	char name[] = "try";
 	char *argv[32] = {name};
-	int argc = 1;
+	struct command_line line = {
+		.command = by, .argc = 1, .argv = argv, .values = &outcome.values};
 
 	for (; *arguments != NULL; arguments++) {
-		argv[argc++] = *arguments;
+		argv[line.argc++] = *arguments;
 	}
-	outcome.status = options_parse(&command, argc, argv, outcome.positionals,
-		&outcome.positional_count, &outcome.wants_help, &outcome.error);
+	command_defaults(by, line.values);
+	outcome.status = command_parse(&line, &outcome.wants_help, &outcome.error);
+	memcpy(outcome.positionals, line.positionals, sizeof(outcome.positionals));
+	outcome.positional_count = line.positional_count;
 	return outcome;
+}
+
+static struct outcome parse(char **arguments)
+{
+	return parse_by(&command, arguments);
 }
 
 #define PARSE(...) parse((char *[]){__VA_ARGS__, NULL})
@@ -105,7 +121,7 @@ Test(options, every_kind_is_set_by_both_spellings)
 	}
 }
 
-Test(options, what_is_not_given_stays_as_it_was)
+Test(options, what_is_not_given_has_its_default)
 {
 	struct outcome outcome = PARSE("a");
 
@@ -114,8 +130,8 @@ Test(options, what_is_not_given_stays_as_it_was)
 			!outcome.values.text_given,
 		"something was given");
 	require_equal(outcome.values.count, 5);
-	require_equal(outcome.values.share, 6);
-	cr_assert_str_eq(outcome.values.text, "none");
+	require_equal(outcome.values.share, 600000);
+	cr_assert_str_eq(outcome.values.text, "some");
 }
 
 Test(options, equals_splits_at_the_first)
@@ -191,7 +207,7 @@ Test(options, shares_are_decimals_in_their_range)
 		snprintf(found, sizeof(found), "found '%s'", bad[i]);
 		require_refused(&outcome, "--share", found);
 		require_refused(&outcome, "0.500000", "2.000000");
-		require_equal(outcome.values.share, 6);
+		require_equal(outcome.values.share, 600000);
 	}
 }
 
@@ -292,6 +308,78 @@ Test(options, a_value_with_a_line_break_makes_no_second_line)
 	require_refused(&outcome, "too many", "c d");
 }
 
+/* A word may stand for no text at all. */
+Test(options, a_text_has_a_word_for_none)
+{
+	struct outcome outcome = PARSE("a", "--text", "no");
+	require(outcome.status == STATUS_OK && outcome.values.text == NULL, "a text");
+	require(outcome.values.text_given, "it was given");
+	outcome = PARSE("a", "--text", "none");
+	cr_assert_str_eq(outcome.values.text, "none");
+}
+
+/* ---- rows that several commands share ---- */
+
+struct outer {
+	bool before;
+	struct values inner;
+};
+
+static const struct option_table table = {rows + 3, 1}; /* --count alone */
+
+Test(options, a_row_of_the_table_is_selected_by_name)
+{
+	static const struct option selected[] = {
+		{FROM_TABLE("count"), .initial = "7", .maximum = 50, .help = "another count"}};
+	const struct command other = {
+		.name = "other",
+		.arguments = "",
+		.summary = "",
+		OPTIONS(selected),
+		.table = &table,
+		.table_offset = offsetof(struct outer, inner),
+		.value_bytes = sizeof(struct outer),
+	};
+	struct outer values;
+	char *arguments[] = {"other", "--count", "50", NULL};
+	struct command_line line = {
+		.command = &other, .argc = 1, .argv = arguments, .values = &values};
+	struct error error;
+	bool wants_help;
+
+	command_defaults(&other, &values);
+	require_equal(values.inner.count, 7);
+	require_equal(command_parse(&line, &wants_help, &error), STATUS_OK);
+	require_equal(values.inner.count, 7);
+	require(!values.inner.count_given, "given");
+	line.argc = 3;
+	require_equal(command_parse(&line, &wants_help, &error), STATUS_OK);
+	require_equal(values.inner.count, 50);
+	require(values.inner.count_given && !values.before, "not given");
+	struct option row = command_option(&other, 0);
+	cr_assert_str_eq(row.help, "another count");
+	cr_assert_str_eq(row.argument, "N");
+	require_equal(row.minimum, 2);
+	require_equal(command_set(&line, "count", "51", &error), STATUS_USAGE);
+	require_equal(command_set(&line, "count", "9", &error), STATUS_OK);
+	require_equal(values.inner.count, 9);
+}
+
+/* Fields of the table that a command does not select have the table's defaults. */
+Test(options, the_table_sets_defaults_of_rows_that_are_not_selected)
+{
+	const struct command other = {
+		.name = "other",
+		.table = &table,
+		.table_offset = offsetof(struct outer, inner),
+		.value_bytes = sizeof(struct outer),
+	};
+	struct outer values;
+
+	command_defaults(&other, &values);
+	require_equal(values.inner.count, 5);
+}
+
 /* ---- any arguments at all ---- */
 
 /* Pieces of command lines in any order: either all is well and the values are in their ranges, or a
@@ -317,7 +405,7 @@ static void body_any(struct prop *prop, const void *context)
 	}
 	const struct values *values = &outcome.values;
 	require(values->count >= 2 && values->count <= 40, "count");
-	require(values->share == 6 || (values->share >= 500000 && values->share <= 2000000),
+	require(values->share == 600000 || (values->share >= 500000 && values->share <= 2000000),
 		"share");
 	require(values->choice < 3, "choice");
 	require(outcome.positional_count >= 1 && outcome.positional_count <= 2, "arguments");

@@ -36,7 +36,7 @@ static void run(const char *folder, const char *name)
 	temporary_write(folder, "trace.jsonl", rows, trace);
 	snprintf(out, sizeof(out), "%s/%s", folder, name);
 	snprintf(timeline, sizeof(timeline), "%s/%s.json", folder, name);
-	struct replay_order order = {
+	struct replay_request order = {
 		.trace_path = trace, .out = out, .timeline = timeline, .wants_steps = true};
 	replay_config_default(&order.config);
 	order.config.block_size = 16;
@@ -311,7 +311,7 @@ Test(perfetto, kernel_times_need_the_cuda_runner)
 	temporary_write(folder, "trace.jsonl",
 		"{\"timestamp\":0,\"input_length\":9,\"output_length\":9}\n", trace);
 	snprintf(out, sizeof(out), "%s/out", folder);
-	struct replay_order order = {.trace_path = trace, .out = out, .wants_kernel_times = true};
+	struct replay_request order = {.trace_path = trace, .out = out, .wants_kernel_times = true};
 	replay_config_default(&order.config);
 	require_equal(replay_session_run(&order, &error), STATUS_USAGE);
 	require(strstr(error.text, "--runner cuda, not sim") != NULL, "found: %s", error.text);

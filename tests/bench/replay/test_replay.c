@@ -522,7 +522,8 @@ static void draw_scene(struct prop *prop, struct scene *scene)
 {
 	static const uint64_t elapsed_limits[] = {2000, 1, 100, 100000, 20000000};
 
-	scene->config = (struct replay_config){.tokens = "forced", .seed = prop_below(prop, 100)};
+	scene->config =
+		(struct replay_config){.tokens = TOKENS_FORCED, .seed = prop_below(prop, 100)};
 	scene->seed = prop_below(prop, 1000);
 	scene->unit_ns = prop_chance(prop, 1, 3) ? 1000 : 1;
 	scene->elapsed_limit = elapsed_limits[prop_below(prop, 5)];
@@ -841,7 +842,7 @@ static struct text run_long(struct scene *scene, struct replay *replay, const ch
 static struct scene long_scene(const char *trace_path)
 {
 	return (struct scene){
-		.config = {.tokens = "forced"},
+		.config = {.tokens = TOKENS_FORCED},
 		.load = {.trace = {.trace_block_size = TRACE_BLOCK}, .speedup_millionths = 1000000},
 		.engine = {.policy = &policy_mixed,
 			.block_size = 4,

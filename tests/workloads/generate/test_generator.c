@@ -1,4 +1,4 @@
-#include "bench/commands/trace_order.h"
+#include "bench/commands/trace_request.h"
 #include "workloads/generate/arrivals.h"
 #include "workloads/conversations.h"
 #include "workloads/generate/fixed.h"
@@ -292,7 +292,7 @@ Test(arrivals, end_where_time_does)
 
 /* ---- whole traces ---- */
 
-static char *make(const struct trace_order *order, size_t *size)
+static char *make(const struct trace_request *request, size_t *size)
 {
 	struct trace_plan plan;
 	struct trace_row row;
@@ -300,7 +300,7 @@ static char *make(const struct trace_order *order, size_t *size)
 	char *text = NULL;
 	FILE *file = open_memstream(&text, size);
 
-	require(trace_plan_open(&plan, order, &error) == STATUS_OK, "%s", error.text);
+	require(trace_plan_open(&plan, request, &error) == STATUS_OK, "%s", error.text);
 	struct generator *generator = generator_open(&plan.options);
 	while (generator_next(generator, &row)) {
 		trace_write_row(file, &row);
@@ -313,44 +313,45 @@ static char *make(const struct trace_order *order, size_t *size)
 
 Test(generator, makes_the_same_bytes_on_every_machine)
 {
-	static const uint64_t expected[TRACE_PRESET_COUNT] = {UINT64_C(0xd469f5891e3d313b),
+	static const uint64_t expected[] = {UINT64_C(0xd469f5891e3d313b),
 		UINT64_C(0x2c2832bd35462497), UINT64_C(0x7177a536c5193d73),
 		UINT64_C(0x6f2f0b6a4592ef96), UINT64_C(0x4943fe53e5b012e5)};
 
-	for (uint32_t i = 0; i < TRACE_PRESET_COUNT; i++) {
-		struct trace_order order;
+	for (uint32_t i = 0; trace_preset_at(i) != NULL; i++) {
+		require(i < sizeof(expected) / sizeof(expected[0]), "no hash of preset %u", i);
+		struct trace_request request;
 		size_t size = 0;
-		trace_order_init(&order, i);
-		order.seed = 12345;
-		order.requests = 400;
-		order.input = i == 0 ? "lognormal:300:1" : order.input;
-		order.output = i == 0 ? "7:77" : order.output;
-		order.load.ramp = i == 0 ? "1:20:5" : order.load.ramp;
-		order.load.duration = i == 0 ? 60000000 : 0;
-		order.load.burstiness = i == 0 ? 300000 : 0;
-		char *text = make(&order, &size);
+		trace_request_init(&request, i);
+		request.config.seed = 12345;
+		request.requests = 400;
+		request.input = i == 0 ? "lognormal:300:1" : request.input;
+		request.output = i == 0 ? "7:77" : request.output;
+		request.config.ramp = i == 0 ? "1:20:5" : request.config.ramp;
+		request.config.duration_s = i == 0 ? 60000000 : 0;
+		request.config.burstiness = i == 0 ? 300000 : 0;
+		char *text = make(&request, &size);
 		uint64_t hash = XXH64(text, size, 0);
-		require(hash == expected[i], "%s: 0x%016" PRIx64, trace_presets[i].name, hash);
+		require(hash == expected[i], "%s: 0x%016" PRIx64, trace_preset_at(i)->name, hash);
 		free(text);
 	}
 }
 
 Test(generator, changes_only_what_an_option_means)
 {
-	struct trace_order order;
+	struct trace_request request;
 	size_t size = 0;
 	char first[200], second[200];
 
-	trace_order_init(&order, 0);
-	order.requests = 1;
-	order.load.rate = 1000000;
-	order.input = "1:100000";
-	order.output = "5";
-	char *text = make(&order, &size);
+	trace_request_init(&request, 0);
+	request.requests = 1;
+	request.config.rate = 1000000;
+	request.input = "1:100000";
+	request.output = "5";
+	char *text = make(&request, &size);
 	snprintf(first, sizeof(first), "%s", text);
 	free(text);
-	order.output = "1:9";
-	text = make(&order, &size);
+	request.output = "1:9";
+	text = make(&request, &size);
 	snprintf(second, sizeof(second), "%s", text);
 	free(text);
 	/* Arrival and input stay when the output is drawn in another way. */
@@ -363,7 +364,7 @@ Test(generator, draws_lengths_from_another_trace)
 {
 	char folder[TEMPORARY_PATH_BYTES];
 	char path[TEMPORARY_PATH_BYTES];
-	struct trace_order order;
+	struct trace_request request;
 	size_t size = 0;
 
 	temporary_folder(folder);
@@ -371,10 +372,10 @@ Test(generator, draws_lengths_from_another_trace)
 		"TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00,11,22\n"
 		"2024-05-10 00:00:00,33,44\n",
 		path);
-	trace_order_init(&order, 0);
-	order.requests = 50;
-	order.lengths_from = path;
-	char *text = make(&order, &size);
+	trace_request_init(&request, 0);
+	request.requests = 50;
+	request.lengths_from = path;
+	char *text = make(&request, &size);
 	require(strstr(text, "\"input_length\":11,\"output_length\":22") != NULL, "%s", text);
 	require(strstr(text, "\"input_length\":33,\"output_length\":44") != NULL, "%s", text);
 	require(strstr(text, "\"input_length\":11,\"output_length\":44") == NULL, "%s", text);

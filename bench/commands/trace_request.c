@@ -1,6 +1,6 @@
-#include "bench/commands/trace_order.h"
+#include "bench/commands/trace_request.h"
 
-#include "bench/options/options.h"
+#include "bench/replay/drawn_arrivals.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
@@ -141,121 +141,118 @@ static enum status parse_wave(
 }
 
 static enum status plan_arrivals(
-	struct trace_plan *plan, const struct trace_order *order, struct error *error)
+	struct trace_plan *plan, const struct trace_request *request, struct error *error)
 {
-	struct load load = order->load;
+	struct replay_config config = request->config;
 	bool has_profile = false;
 
-	if (order->wave != NULL) {
-		if (load.rate > 0 || strcmp(load.ramp, "none") != 0) {
+	plan->options.duration_ns = config.duration_s * 1000;
+	if (request->wave != NULL) {
+		if (config.rate > 0 || config.ramp != NULL) {
 			return error_set(error, STATUS_USAGE,
 				"--wave and %s both say the rate: give one of them",
-				load.rate > 0 ? "--rate" : "--ramp");
+				config.rate > 0 ? "--rate" : "--ramp");
 		}
-		load.rate = MILLION; /* so that the kind of arrivals is checked */
+		config.rate = MILLION; /* so that the kind of arrivals is checked */
 	}
-	enum status status = load_profile(&load, &plan->profile, &has_profile, error);
-	if (status == STATUS_OK && order->wave != NULL) {
-		status = parse_wave(order->wave, &plan->profile, error);
+	TRY(drawn_arrivals(&config, &plan->profile, &has_profile, error));
+	if (request->wave != NULL) {
+		TRY(parse_wave(request->wave, &plan->profile, error));
 	}
-	if (status == STATUS_OK && has_profile) {
+	if (has_profile) {
 		plan->profile.resolution_ns = 1000; /* of the timestamps of a trace */
 		plan->options.profile = &plan->profile;
 	}
-	plan->options.duration_ns = order->load.duration * 1000;
-	return status;
+	return STATUS_OK;
+}
+
+static enum status read_rows(
+	struct trace_plan *plan, struct trace *trace, const char *path, struct error *error)
+{
+	struct trace_row row;
+	bool has_row = true;
+
+	for (;;) {
+		TRY(trace_next(trace, &row, &has_row, error));
+		if (!has_row) {
+			return STATUS_OK;
+		}
+		if (row.input_length > TRACE_LENGTH_MAX / 4) {
+			return error_set(error, STATUS_INPUT,
+				"%.200s: found an input_length of %u, expected at most %d to draw "
+				"from",
+				path, row.input_length, TRACE_LENGTH_MAX / 4);
+		}
+		uint64_t count = plan->options.pair_count++;
+		plan->pairs = memory_grow(
+			plan->pairs, &plan->pair_capacity, count + 1, sizeof(*plan->pairs));
+		plan->pairs[count] = (struct length_pair){row.input_length, row.output_length};
+	}
 }
 
 static enum status read_pairs(struct trace_plan *plan, const char *path, struct error *error)
 {
 	const struct trace_options any = {0};
 	struct trace *trace = NULL;
-	struct trace_row row;
-	bool has_row = true;
-	enum status status = trace_open(&trace, path, &any, error);
 
-	while (status == STATUS_OK && has_row) {
-		status = trace_next(trace, &row, &has_row, error);
-		if (status == STATUS_OK && has_row && row.input_length > TRACE_LENGTH_MAX / 4) {
-			status = error_set(error, STATUS_INPUT,
-				"%.200s: found an input_length of %u, expected at most %d to draw "
-				"from",
-				path, row.input_length, TRACE_LENGTH_MAX / 4);
-		}
-		if (status == STATUS_OK && has_row) {
-			uint64_t count = plan->options.pair_count++;
-			plan->pairs = memory_grow(
-				plan->pairs, &plan->pair_capacity, count + 1, sizeof(*plan->pairs));
-			plan->pairs[count] =
-				(struct length_pair){row.input_length, row.output_length};
-		}
-	}
+	TRY(trace_open(&trace, path, &any, error));
+	enum status status = read_rows(plan, trace, path, error);
 	trace_close(trace);
 	plan->options.pairs = plan->pairs;
 	return status;
 }
 
 static enum status plan_lengths(
-	struct trace_plan *plan, const struct trace_order *order, struct error *error)
+	struct trace_plan *plan, const struct trace_request *request, struct error *error)
 {
 	struct generator_options *options = &plan->options;
-	bool is_drawn = order->lengths_from != NULL;
-	enum status status = length_option("turns", order->turns, &options->turns, error);
+	const char *follow_up = request->follow_up != NULL ? request->follow_up : request->input;
 
-	if (status == STATUS_OK && is_drawn && (order->input != NULL || order->output != NULL)) {
-		return error_set(error, STATUS_USAGE,
-			"--lengths-from says both lengths, so --%s does not go with it",
-			order->input != NULL ? "input" : "output");
+	TRY(length_option("turns", request->turns, &options->turns, error));
+	if (request->lengths_from != NULL) {
+		if (request->input != NULL || request->output != NULL) {
+			return error_set(error, STATUS_USAGE,
+				"--lengths-from says both lengths, so --%s does not go with it",
+				request->input != NULL ? "input" : "output");
+		}
+		if (options->turns.high > 1) {
+			return error_set(error, STATUS_USAGE,
+				"--lengths-from draws whole prompts, which leaves --turns no "
+				"follow-ups");
+		}
+		return read_pairs(plan, request->lengths_from, error);
 	}
-	if (status == STATUS_OK && is_drawn && options->turns.high > 1) {
-		return error_set(error, STATUS_USAGE,
-			"--lengths-from draws whole prompts, which leaves --turns no follow-ups");
-	}
-	if (is_drawn) {
-		return status == STATUS_OK ? read_pairs(plan, order->lengths_from, error) : status;
-	}
-	if (status == STATUS_OK) {
-		status = length_option("input", order->input, &options->input, error);
-	}
-	if (status == STATUS_OK) {
-		status = length_option("output", order->output, &options->output, error);
-	}
-	if (status == STATUS_OK) {
-		status = length_option("follow-up",
-			order->follow_up != NULL ? order->follow_up : order->input,
-			&options->follow_up, error);
-	}
-	return status;
+	TRY(length_option("input", request->input, &options->input, error));
+	TRY(length_option("output", request->output, &options->output, error));
+	return length_option("follow-up", follow_up, &options->follow_up, error);
 }
 
 enum status trace_plan_open(
-	struct trace_plan *plan, const struct trace_order *order, struct error *error)
+	struct trace_plan *plan, const struct trace_request *request, struct error *error)
 {
 	*plan = (struct trace_plan){0};
 	struct generator_options *options = &plan->options;
-	if (order->requests == 0) {
+	if (request->requests == 0) {
 		return error_set(error, STATUS_USAGE, "--requests is missing");
 	}
-	options->request_count = order->requests;
-	options->seed = order->seed;
-	options->pause_ns = order->think * 1000;
+	options->request_count = request->requests;
+	options->seed = request->config.seed;
+	options->pause_ns = request->think * 1000;
 	options->token_ns = TOKEN_NS;
-	options->context_max = u32_from(order->max_context);
-	options->skew_millionths = order->zipf;
-	options->trace_block_size = u32_from(order->trace_block_size);
-	enum status status = plan_lengths(plan, order, error);
-	if (status == STATUS_OK) {
-		status = plan_arrivals(plan, order, error);
+	options->context_max = u32_from(request->max_context);
+	options->skew_millionths = request->zipf;
+	options->trace_block_size = u32_from(request->config.trace_block_size);
+	TRY(plan_lengths(plan, request, error));
+	TRY(plan_arrivals(plan, request, error));
+	if (request->prefix != NULL) {
+		TRY(parse_prefix(request->prefix, options, error));
 	}
-	if (status == STATUS_OK && order->prefix != NULL) {
-		status = parse_prefix(order->prefix, options, error);
-	}
-	if (status == STATUS_OK && options->turns.high > 1 && options->profile == NULL) {
-		status = error_set(error, STATUS_USAGE,
+	if (options->turns.high > 1 && options->profile == NULL) {
+		return error_set(error, STATUS_USAGE,
 			"--turns needs sessions that begin over time: give --rate, --ramp or "
 			"--wave");
 	}
-	return status;
+	return STATUS_OK;
 }
 
 void trace_plan_close(struct trace_plan *plan)

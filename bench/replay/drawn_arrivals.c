@@ -1,4 +1,4 @@
-#include "bench/replay/load.h"
+#include "bench/replay/drawn_arrivals.h"
 
 #include "bench/options/options.h"
 #include "engine/base/number.h"
@@ -30,8 +30,7 @@ static enum status parse_ramp(
 		profile->rate_to > RATE_MAX || steps < 2 || steps > ARRIVAL_STEPS_MAX) {
 		return error_set(error, STATUS_USAGE,
 			"--ramp: found '%s', expected FROM:TO:STEPS, two rates in requests/s above "
-			"0 "
-			"and 2 to %d steps",
+			"0 and 2 to %d steps",
 			text, ARRIVAL_STEPS_MAX);
 	}
 	profile->step_count = (uint32_t)steps;
@@ -39,35 +38,34 @@ static enum status parse_ramp(
 }
 
 static enum status choose_kind(
-	const struct load *load, struct arrival_profile *profile, struct error *error)
+	const struct replay_config *config, struct arrival_profile *profile, struct error *error)
 {
-	bool is_trace = strcmp(load->arrivals, "trace") == 0;
+	static const enum arrival_kind kinds[] = {
+		[ARRIVE_BY_TRACE] = ARRIVALS_POISSON,
+		[ARRIVE_POISSON] = ARRIVALS_POISSON,
+		[ARRIVE_GAMMA] = ARRIVALS_GAMMA,
+		[ARRIVE_CONSTANT] = ARRIVALS_CONSTANT,
+	};
+	bool has_shape = config->burstiness > 0;
 
-	if (strcmp(load->arrivals, "gamma") == 0 || (is_trace && load->burstiness > 0)) {
+	profile->kind = kinds[config->arrivals];
+	if (has_shape && config->arrivals == ARRIVE_BY_TRACE) {
 		profile->kind = ARRIVALS_GAMMA;
-	} else if (strcmp(load->arrivals, "constant") == 0) {
-		profile->kind = ARRIVALS_CONSTANT;
-	} else if (strcmp(load->arrivals, "poisson") == 0 || is_trace) {
-		profile->kind = ARRIVALS_POISSON;
-	} else {
-		return error_set(error, STATUS_USAGE,
-			"--arrivals: found '%s', expected one of poisson, gamma, constant",
-			load->arrivals);
 	}
-	if (load->burstiness > 0 && profile->kind != ARRIVALS_GAMMA) {
+	if (has_shape && profile->kind != ARRIVALS_GAMMA) {
 		return error_set(error, STATUS_USAGE,
 			"--burstiness shapes --arrivals gamma; %s arrivals have none",
-			load->arrivals);
+			profile->kind == ARRIVALS_POISSON ? "poisson" : "constant");
 	}
-	profile->burstiness_millionths = load->burstiness > 0 ? load->burstiness : 1000000;
+	profile->burstiness_millionths = has_shape ? config->burstiness : 1000000;
 	return STATUS_OK;
 }
 
-enum status load_profile(const struct load *load, struct arrival_profile *out, bool *has_profile,
-	struct error *error)
+enum status drawn_arrivals(const struct replay_config *config, struct arrival_profile *out,
+	bool *has_profile, struct error *error)
 {
-	bool has_ramp = strcmp(load->ramp, "none") != 0;
-	bool has_rate = load->rate > 0;
+	bool has_ramp = config->ramp != NULL;
+	bool has_rate = config->rate > 0;
 
 	*out = (struct arrival_profile){.resolution_ns = 1, .step_count = 1};
 	*has_profile = has_rate || has_ramp;
@@ -76,26 +74,23 @@ enum status load_profile(const struct load *load, struct arrival_profile *out, b
 			"--rate is one rate and --ramp several: give one of them");
 	}
 	if (!*has_profile) {
-		if (strcmp(load->arrivals, "trace") != 0 || load->burstiness > 0) {
+		if (config->arrivals != ARRIVE_BY_TRACE || config->burstiness > 0) {
 			return error_set(error, STATUS_USAGE,
 				"%s draws arrivals, so it needs --rate or --ramp",
-				load->burstiness > 0 ? "--burstiness" : "--arrivals");
+				config->burstiness > 0 ? "--burstiness" : "--arrivals");
 		}
 		return STATUS_OK;
 	}
-	if (has_ramp && load->duration == 0) {
+	if (has_ramp && config->duration_s == 0) {
 		return error_set(error, STATUS_USAGE,
 			"--ramp divides --duration into its steps: give that too");
 	}
-	enum status status = choose_kind(load, out, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
-	out->rate_from = load->rate;
-	out->rate_to = load->rate;
+	TRY(choose_kind(config, out, error));
+	out->rate_from = config->rate;
+	out->rate_to = config->rate;
 	if (has_ramp) {
-		status = parse_ramp(load->ramp, out, error);
-		out->step_ns = status == STATUS_OK ? load->duration * 1000 / out->step_count : 0;
+		TRY(parse_ramp(config->ramp, out, error));
+		out->step_ns = config->duration_s * 1000 / out->step_count;
 	}
-	return status;
+	return STATUS_OK;
 }
