@@ -187,6 +187,29 @@ enum status replay_run(struct replay *replay, struct error *error)
 	return STATUS_OK;
 }
 
+void replay_outcome(const struct replay *replay, struct run_outcome *outcome)
+{
+	const struct engine_config *limits = engine_limits(replay->engine);
+	bool is_closed_loop = replay->options.config->concurrency > 0;
+
+	*outcome = (struct run_outcome){
+		.end = replay->has_failed	? RUN_FAILED
+		       : replay->is_interrupted ? RUN_INTERRUPTED
+						: RUN_COMPLETE,
+		.trace_xxh64 = trace_xxh64(workload_trace(replay->intake.workload)),
+		.kv_blocks = limits->kv_block_count,
+		.block_size = limits->block_size,
+		.backlog_at_last_arrival = replay->backlog_at_last_arrival,
+		.has_dispatch_late = replay->options.is_wall_clock,
+		.dispatch_late = latency_figures_of(&replay->late),
+		.gpu_idle = latency_figures_of(&replay->gpu_idle),
+	};
+	if (replay->has_failed) {
+		memcpy(outcome->failure, replay->failure.text, sizeof(outcome->failure));
+	}
+	run_outcome_of_metrics(outcome, &replay->metrics, replay->now_ns, is_closed_loop);
+}
+
 enum status replay_open(struct replay *replay, const struct replay_options *options,
 	const struct engine_config *engine_config, const struct runner *runner,
 	struct table_writer *requests, struct table_writer *steps, struct error *error)

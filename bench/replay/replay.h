@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "bench/record/metrics.h"
+#include "bench/record/run_outcome.h"
 #include "bench/replay/intake.h"
 #include "bench/replay/replay_config.h"
 #include "bench/record/kernel_times.h"
@@ -78,6 +79,10 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
    is_interrupted or has_failed set. Only what makes a result impossible, such as a bad row, is an
    error. */
 enum status replay_run(struct replay *replay, struct error *error);
+
+/* What the run came to, as far as the replay knows: all but the trace's name and how the steps were
+   priced. */
+void replay_outcome(const struct replay *replay, struct run_outcome *outcome);
 
 void replay_close(struct replay *replay);
 

@@ -5,8 +5,8 @@
 #include "bench/record/provenance.h"
 #include "bench/replay/replay.h"
 #include "bench/record/result_folder.h"
+#include "bench/record/summary.h"
 #include "bench/replay/runners.h"
-#include "bench/replay/summary.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
@@ -287,8 +287,8 @@ static enum status write_kernels(
 	return status;
 }
 
-static enum status write_results(struct replay_session *session, const struct summary_input *input,
-	const struct provenance *provenance, struct error *error)
+static enum status write_results(struct replay_session *session, const struct replay_config *config,
+	const struct run_outcome *outcome, const struct provenance *provenance, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
 	struct result_folder *folder = &session->folder;
@@ -316,7 +316,7 @@ static enum status write_results(struct replay_session *session, const struct su
 		status = result_folder_begin(folder, RESULT_SUMMARY, path, error);
 	}
 	if (status == STATUS_OK) {
-		status = summary_write(input, path, error);
+		status = summary_write(outcome, replay_config_json(config), path, error);
 	}
 	return status == STATUS_OK ? result_folder_commit(folder, error) : status;
 }
@@ -366,8 +366,22 @@ static void discard_interrupts(void)
 	}
 }
 
+static void fill_outcome(const struct replay_request *request, const struct replay_session *session,
+	struct run_outcome *outcome)
+{
+	const struct runner_facts *facts = &session->facts;
+
+	replay_outcome(&session->replay, outcome);
+	snprintf(outcome->trace_name, sizeof(outcome->trace_name), "%s",
+		path_name(request->trace_path));
+	outcome->runner_kind = runner_kind_name(session->entry->kind);
+	outcome->is_calibrated = facts->is_calibrated;
+	snprintf(outcome->profile, sizeof(outcome->profile), "%s", facts->profile);
+	outcome->found_kv_blocks = facts->found_kv_blocks;
+}
+
 static void print_result(const struct replay_request *request, const struct replay_session *session,
-	const struct summary_input *input)
+	const struct run_outcome *outcome)
 {
 	trace_reading_report(workload_trace(session->replay.intake.workload));
 	if (request->config.max_model_len > session->model.max_position_embeddings) {
@@ -375,7 +389,7 @@ static void print_result(const struct replay_request *request, const struct repl
 			(unsigned long long)request->config.max_model_len,
 			session->model.max_position_embeddings, session->model.name);
 	}
-	summary_print(input);
+	summary_print(outcome, request->config.gpu);
 	if (session->kernel_times != NULL) {
 		kernel_times_print(session->kernel_times);
 	}
@@ -403,28 +417,19 @@ static enum status run(
 		kernel_times_finish(session->kernel_times);
 	}
 	finish_runner(session);
-	const struct summary_input input = {
-		.replay = &session->replay,
-		.config = &request->config,
-		.trace_name = path_name(request->trace_path),
-		.runner_kind = session->entry->kind,
-		.is_calibrated = session->facts.is_calibrated,
-		.profile = session->facts.profile,
-		.found_kv_blocks = session->facts.found_kv_blocks,
-		.slo_ttft_ns = request->slo_ttft_ns,
-		.slo_tpot_ns = request->slo_tpot_ns,
-	};
+	struct run_outcome outcome;
+	fill_outcome(request, session, &outcome);
 	const struct provenance provenance = {.argc = request->argc,
 		.argv = request->argv,
 		.wall_ns = monotonic_ns() - start_ns,
 		.device = session->facts.device};
-	status = write_results(session, &input, &provenance, error);
+	status = write_results(session, &request->config, &outcome, &provenance, error);
 	if (status != STATUS_OK) {
 		return status;
 	}
 	session->is_committed = true;
 	if (!request->is_quiet) {
-		print_result(request, session, &input);
+		print_result(request, session, &outcome);
 	}
 	if (session->replay.has_failed) {
 		*error = session->replay.failure;

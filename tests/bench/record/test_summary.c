@@ -1,4 +1,4 @@
-#include "bench/replay/summary.h"
+#include "bench/record/summary.h"
 
 #include <cJSON.h>
 #include <criterion/criterion.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/counter_hash.h"
+#include "bench/replay/replay.h"
 #include "engine/policy.h"
 #include "tests/harness/files.h"
 #include "tests/harness/property.h"
@@ -69,7 +70,7 @@ static void add_row(struct scene *scene, uint64_t time_ms, uint32_t input, uint3
 }
 
 /* Runs the scene into requests.tsv and summary.json. */
-static void scene_run(struct scene *scene, struct replay *replay)
+static struct run_outcome scene_run(struct scene *scene, struct replay *replay)
 {
 	static struct table_writer requests;
 	struct error error;
@@ -80,12 +81,7 @@ static void scene_run(struct scene *scene, struct replay *replay)
 		.slo_ttft_ns = scene->slo_ttft_ns,
 		.slo_tpot_ns = scene->slo_tpot_ns,
 		.vocab_size = 1000};
-	const struct summary_input input = {.replay = replay,
-		.config = &scene->config,
-		.trace_name = "trace.jsonl",
-		.is_calibrated = true,
-		.slo_ttft_ns = scene->slo_ttft_ns,
-		.slo_tpot_ns = scene->slo_tpot_ns};
+	struct run_outcome outcome;
 
 	require(fclose(scene->trace) == 0, "the trace cannot be written");
 	scene->config.concurrency = scene->load.concurrency;
@@ -96,7 +92,12 @@ static void scene_run(struct scene *scene, struct replay *replay)
 		"%s", error.text);
 	require(replay_run(replay, &error) == STATUS_OK, "%s", error.text);
 	require(table_close(&requests, &error) == STATUS_OK, "%s", error.text);
-	require(summary_write(&input, scene->summary_path, &error) == STATUS_OK, "%s", error.text);
+	replay_outcome(replay, &outcome);
+	outcome.runner_kind = "priced";
+	require(summary_write(&outcome, replay_config_json(&scene->config), scene->summary_path,
+			&error) == STATUS_OK,
+		"%s", error.text);
+	return outcome;
 }
 
 static void scene_close(struct scene *scene, struct replay *replay)
@@ -427,8 +428,7 @@ static enum verdict verdict_of(uint32_t burst, uint64_t gap_ms, uint64_t concurr
 	for (uint32_t i = 0; i < ROWS_MAX; i++) {
 		add_row(&scene, i < burst ? 0 : (i - burst) * gap_ms, 5, 10);
 	}
-	scene_run(&scene, &replay);
-	enum verdict verdict = summary_verdict(&replay);
+	enum verdict verdict = scene_run(&scene, &replay).verdict;
 	cJSON *root = read_summary(scene.summary_path);
 	cr_assert_str_eq(
 		cJSON_GetObjectItem(cJSON_GetObjectItem(root, "load"), "verdict")->valuestring,

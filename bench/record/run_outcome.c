@@ -1,0 +1,109 @@
+#include "bench/record/run_outcome.h"
+
+const char *verdict_name(enum verdict verdict)
+{
+	static const char *const names[] = {"stable", "backlogged", "overloaded"};
+
+	return names[verdict];
+}
+
+const char *run_end_name(enum run_end end)
+{
+	static const char *const names[] = {"complete", "interrupted", "failed"};
+
+	return names[end];
+}
+
+uint64_t run_rate(uint64_t count, uint64_t ns)
+{
+	return ns == 0 ? 0 : (uint64_t)((u128)count * 1000000000 * 1000 / ns);
+}
+
+struct latency_figures latency_figures_of(const struct histogram *histogram)
+{
+	if (histogram->count == 0) {
+		return (struct latency_figures){0};
+	}
+	return (struct latency_figures){
+		.count = histogram->count,
+		.mean_ns = histogram_mean(histogram),
+		.p50_ns = histogram_percentile(histogram, 50),
+		.p90_ns = histogram_percentile(histogram, 90),
+		.p99_ns = histogram_percentile(histogram, 99),
+		.max_ns = histogram->max,
+	};
+}
+
+static bool is_queue_growing(const struct metrics *metrics)
+{
+	uint64_t start = metrics->first_arrival_ns;
+	uint64_t third = (metrics->last_arrival_ns - start) / 3;
+
+	if (third == 0) {
+		return false; /* all at once: a batch, not a rate */
+	}
+	uint64_t middle =
+		timeline_mean_waiting(&metrics->timeline, start + third, start + 2 * third);
+	uint64_t last = timeline_mean_waiting(
+		&metrics->timeline, start + 2 * third, metrics->last_arrival_ns);
+	/* In thousandths of a request; a third of the requests arrives in a third of the time. */
+	return last > middle && (u128)(last - middle) * 60 > (u128)metrics->submitted * 1000;
+}
+
+static enum verdict verdict_of(const struct metrics *metrics, uint64_t backlog_at_last_arrival)
+{
+	bool has_backlog = backlog_at_last_arrival * 20 > metrics->submitted;
+
+	if (has_backlog && is_queue_growing(metrics)) {
+		return VERDICT_OVERLOADED;
+	}
+	if (has_backlog || metrics->latency[LATENCY_QUEUE].sum > metrics->service_ns) {
+		return VERDICT_BACKLOGGED;
+	}
+	return VERDICT_STABLE;
+}
+
+static void set_times(struct run_outcome *outcome, const struct metrics *metrics, uint64_t end_ns,
+	bool is_closed_loop)
+{
+	outcome->steps = metrics->steps;
+	outcome->busy_ns = metrics->busy_ns;
+	outcome->makespan_ns = metrics_makespan_ns(metrics);
+	if (metrics->submitted > 0) {
+		outcome->busy_window_ns = end_ns - u64_min(end_ns, metrics->first_arrival_ns);
+	}
+	if (metrics->submitted > 0 && !is_closed_loop) {
+		outcome->arrival_span_ns = metrics->last_arrival_ns - metrics->first_arrival_ns;
+	}
+	if (metrics->finished > 0) {
+		outcome->drain_ns = metrics->last_finish_ns -
+				    u64_min(metrics->last_finish_ns, metrics->last_arrival_ns);
+	}
+}
+
+void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *metrics,
+	uint64_t end_ns, bool is_closed_loop)
+{
+	outcome->result_hash = metrics_result_hash(metrics);
+	outcome->verdict = verdict_of(metrics, outcome->backlog_at_last_arrival);
+	outcome->submitted = metrics->submitted;
+	outcome->finished = metrics->finished;
+	outcome->rejected = metrics->rejected;
+	outcome->failed = metrics->failed;
+	outcome->unfinished = metrics->unfinished;
+	set_times(outcome, metrics, end_ns, is_closed_loop);
+	outcome->measured_finished = metrics->measured_finished;
+	outcome->prompt_tokens = metrics->prompt_tokens;
+	outcome->output_tokens = metrics->output_tokens;
+	outcome->prefill_computed_tokens = metrics->prefill_computed_tokens;
+	outcome->recomputed_tokens = metrics->recomputed_tokens;
+	outcome->query_tokens = metrics->query_tokens;
+	outcome->hit_tokens = metrics->hit_tokens;
+	outcome->preemptions = metrics->preemptions;
+	outcome->slo_ttft_ns = metrics->options.slo_ttft_ns;
+	outcome->slo_tpot_ns = metrics->options.slo_tpot_ns;
+	outcome->slo_attained = metrics->slo_attained;
+	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
+		outcome->latency[metric] = latency_figures_of(&metrics->latency[metric]);
+	}
+}

@@ -1,0 +1,86 @@
+#ifndef BENCH_RECORD_RUN_OUTCOME_H
+#define BENCH_RECORD_RUN_OUTCOME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/record/metrics.h"
+#include "engine/base/status.h"
+
+/* What a run comes to: every figure of summary.json as a plain value that owns nothing, so that
+   runs can be copied, compared and searched through.
+
+   The verdict says whether the figures describe the engine under this load or the length of the
+   trace:
+     overloaded  when the last request arrived, over 5 % of all requests were waiting, and the queue
+                 was growing: from the second third of the arrivals' time to the last it gained over
+                 5 % of the requests that arrive in a third. Latencies grow with the trace; read
+                 only the throughput.
+     backlogged  over 5 % were waiting then without such growth, or requests waited longer than they
+                 were served. The engine catches up, but queueing dominates the latencies.
+     stable      neither.
+   A closed loop offers no more than is finished, so it is stable unless its requests queue. */
+
+enum verdict { VERDICT_STABLE, VERDICT_BACKLOGGED, VERDICT_OVERLOADED };
+
+enum run_end { RUN_COMPLETE, RUN_INTERRUPTED, RUN_FAILED };
+
+/* Of a histogram; all 0 where count is. */
+struct latency_figures {
+	uint64_t count, mean_ns, p50_ns, p90_ns, p99_ns, max_ns;
+};
+
+struct run_outcome {
+	enum run_end end;
+	char failure[ERROR_TEXT_BYTES]; /* RUN_FAILED: why */
+	char trace_name[256];		/* without its folder */
+	uint64_t trace_xxh64;
+	uint64_t result_hash; /* XXH64 of every decision; equal hashes: the same steps */
+	enum verdict verdict;
+
+	/* what the step times are worth, and the KV pool */
+	const char *runner_kind; /* a constant, as in summary.json */
+	bool is_calibrated;
+	char profile[160];	  /* of a calibrated profile: on what and when; "": none */
+	uint64_t found_kv_blocks; /* that the memory had room for; 0: unknown */
+	uint64_t kv_blocks, block_size;
+
+	/* all requests */
+	uint64_t submitted, finished, rejected, failed, unfinished;
+	uint64_t steps;
+	uint64_t busy_ns;	  /* in steps */
+	uint64_t busy_window_ns;  /* from the first arrival to the end of the run */
+	uint64_t arrival_span_ns; /* first to last arrival; 0: a closed loop, or all at once */
+	uint64_t drain_ns;	  /* from the last arrival to the last finish */
+	uint64_t backlog_at_last_arrival;
+
+	/* requests behind the warm-up */
+	uint64_t measured_finished;
+	uint64_t makespan_ns; /* first arrival to last finish; 0: none finished */
+	uint64_t prompt_tokens, output_tokens;
+	uint64_t prefill_computed_tokens, recomputed_tokens;
+	uint64_t query_tokens, hit_tokens; /* of the prefix cache */
+	uint64_t preemptions;
+	uint64_t slo_ttft_ns, slo_tpot_ns; /* limits; 0: none */
+	uint64_t slo_attained;		   /* requests within them */
+	struct latency_figures latency[LATENCY_COUNT];
+
+	bool has_dispatch_late; /* by a wall clock: how late steps started */
+	struct latency_figures dispatch_late;
+	struct latency_figures gpu_idle; /* between two decode steps; count 0: not measured */
+};
+
+struct latency_figures latency_figures_of(const struct histogram *histogram);
+
+/* Fills in everything that the metrics know of a run that is over, the verdict included.
+   end_ns: the time at its end. outcome->backlog_at_last_arrival is already there. */
+void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *metrics,
+	uint64_t end_ns, bool is_closed_loop);
+
+const char *verdict_name(enum verdict verdict);
+const char *run_end_name(enum run_end end);
+
+/* count a second over ns, in thousandths, rounded down; 0 where ns is. */
+uint64_t run_rate(uint64_t count, uint64_t ns);
+
+#endif

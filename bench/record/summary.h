@@ -1,0 +1,16 @@
+#ifndef BENCH_RECORD_SUMMARY_H
+#define BENCH_RECORD_SUMMARY_H
+
+#include "bench/record/run_outcome.h"
+#include "engine/base/status.h"
+
+struct cJSON;
+
+/* A run's outcome as summary.json. config: its section of that name; it is freed in any case. */
+enum status summary_write(const struct run_outcome *outcome, struct cJSON *config, const char *path,
+	struct error *error);
+
+/* As a table for a person, on stdout. gpu: the name of the profile that priced the steps. */
+void summary_print(const struct run_outcome *outcome, const char *gpu);
+
+#endif
