@@ -1,0 +1,613 @@
+#include "tests/models/metrics_model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine_internal.h"
+#include "tests/harness/files.h"
+#include "tests/harness/require.h"
+
+/* ---- runners ---- */
+
+static enum status take_time(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	const struct metrics_model *model = state;
+	(void)batch;
+	(void)token_ids; /* every token is forced */
+	(void)error;
+
+	*time = (struct step_time){.elapsed_ns = model->elapsed_ns};
+	return STATUS_OK;
+}
+
+static void open_engines(struct metrics_model *model)
+{
+	struct error error = {0};
+
+	model->counting = (struct runner){.name = "counting", .state = model, .execute = take_time};
+	model->computing = model->counting;
+	model->computing.is_computing = true;
+	require(engine_open(&model->counted, &model->config, &model->counting, &error) == STATUS_OK,
+		"%s", error.text);
+	require(engine_open(&model->computed, &model->config, &model->computing, &error) ==
+			STATUS_OK,
+		"%s", error.text);
+}
+
+/* ---- rows of requests.tsv ---- */
+
+__attribute__((format(printf, 2, 3))) static void write_text(
+	struct metrics_model *model, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	size_t room = sizeof(model->rows) - model->row_bytes;
+	int bytes = vsnprintf(model->rows + model->row_bytes, room, format, arguments);
+	va_end(arguments);
+	require(bytes >= 0 && (size_t)bytes < room, "too many rows");
+	model->row_bytes += (size_t)bytes;
+}
+
+static void write_cell(struct metrics_model *model, bool has_value, uint64_t value)
+{
+	if (has_value) {
+		write_text(model, "\t%llu", (unsigned long long)value);
+	} else {
+		write_text(model, "\t-");
+	}
+}
+
+static bool has_slo(const struct metrics_model *model)
+{
+	return model->options.slo_ttft_ns > 0 || model->options.slo_tpot_ns > 0;
+}
+
+struct times {
+	uint64_t queue_ns, ttft_ns, tpot_ns, e2e_ns;
+	bool is_slo_met;
+};
+
+/* Of a request that has a token at least; tpot_ns is 0 where there is none. */
+static struct times times_of(const struct metrics_model *model, const struct request_notes *note)
+{
+	uint64_t limit_ttft = model->options.slo_ttft_ns;
+	uint64_t limit_tpot = model->options.slo_tpot_ns;
+	uint64_t first = note->token_ends[0];
+	uint64_t last = note->token_ends[note->token_count - 1];
+	struct times times = {
+		.queue_ns = note->first_scheduled_ns - note->arrival_ns,
+		.ttft_ns = first - note->arrival_ns,
+		.tpot_ns = note->token_count > 1 ? (last - first) / (note->token_count - 1) : 0,
+		.e2e_ns = last - note->arrival_ns,
+	};
+
+	times.is_slo_met = (limit_ttft == 0 || times.ttft_ns <= limit_ttft) &&
+			   (limit_tpot == 0 || times.tpot_ns <= limit_tpot);
+	return times;
+}
+
+static void write_row(struct metrics_model *model, uint32_t id, const char *status)
+{
+	const struct request_notes *note = &model->notes[id];
+	bool is_finished = strcmp(status, "finished") == 0;
+	bool has_token = note->token_count > 0;
+	struct times times = has_token ? times_of(model, note) : (struct times){0};
+
+	write_text(model, "%u\t%s\t%s\t%llu", id, note->session == NULL ? "-" : note->session,
+		status, (unsigned long long)note->arrival_ns);
+	write_cell(model, note->was_scheduled, note->first_scheduled_ns);
+	write_cell(model, has_token, note->token_ends[0]);
+	write_cell(model, is_finished, is_finished ? note->token_ends[note->token_count - 1] : 0);
+	write_cell(model, true, note->prompt_count);
+	write_cell(model, note->was_scheduled, note->cached_tokens);
+	write_cell(model, true, note->token_count);
+	write_cell(model, true, note->preemptions);
+	write_cell(model, true, note->recomputed);
+	write_cell(model, note->was_scheduled, note->first_scheduled_ns - note->arrival_ns);
+	write_cell(model, has_token, times.ttft_ns);
+	write_cell(model, is_finished && note->token_count > 1, times.tpot_ns);
+	write_cell(model, is_finished, times.e2e_ns);
+	write_cell(model, is_finished && has_slo(model), times.is_slo_met);
+	write_text(model, "\n");
+}
+
+/* ---- arrivals ---- */
+
+static struct request as_request(const struct metrics_model *model, uint32_t id)
+{
+	const struct simulation_request *own = &model->drawn.requests[id];
+
+	return (struct request){
+		.id = id,
+		.prompt = own->tokens,
+		.prompt_count = own->prompt_count,
+		.forced = own->tokens + own->prompt_count,
+		.max_tokens = own->max_tokens,
+		.ignore_eos = own->ignore_eos,
+	};
+}
+
+static void note_arrival(struct metrics_model *model, uint32_t id, enum fit fit)
+{
+	static const char *const statuses[] = {
+		[FIT_TOO_LONG] = "rejected_too_long", [FIT_NEVER] = "rejected_never_fits"};
+	struct request_notes *note = &model->notes[id];
+	struct metrics *sums = &model->sums;
+
+	sums->submitted++;
+	sums->first_arrival_ns = id == 0 ? note->arrival_ns : sums->first_arrival_ns;
+	model->timeline.origin_ns = sums->first_arrival_ns;
+	sums->last_arrival_ns = note->arrival_ns;
+	if (note->is_measured && id == model->options.warmup) {
+		sums->measured_first_arrival_ns = note->arrival_ns;
+	}
+	note->whereabouts = WAITING;
+	if (fit != FIT_OK) {
+		note->whereabouts = LEFT;
+		sums->rejected++;
+		write_row(model, id, statuses[fit]);
+	}
+}
+
+static void deliver(struct metrics_model *model)
+{
+	static const char *const sessions[] = {NULL, "chat", "two words", "-"};
+
+	while (model->next < model->drawn.request_count &&
+		model->drawn.requests[model->next].arrival_ns <= model->now_ns &&
+		engine_has_room(model->counted)) {
+		uint32_t id = model->next++;
+		struct request_notes *note = &model->notes[id];
+		struct request request = as_request(model, id);
+		note->prompt_count = request.prompt_count;
+		note->arrival_ns = model->drawn.requests[id].arrival_ns;
+		note->session = sessions[prop_below(model->prop, 4)];
+		note->is_measured = id >= model->options.warmup;
+		const struct metrics_arrival arrival = {
+			.id = id,
+			.session = note->session,
+			.arrival_ns = note->arrival_ns,
+			.prompt_tokens = request.prompt_count,
+			.max_tokens = request.max_tokens,
+		};
+		uint32_t slot;
+		enum fit fit = engine_add(model->counted, &request, &slot);
+		require_equal(engine_add(model->computed, &request, NULL), fit);
+		if (fit == FIT_OK) {
+			metrics_arrive(&model->metrics, slot, &arrival);
+		} else {
+			metrics_reject(&model->metrics, fit, &arrival);
+		}
+		note_arrival(model, id, fit);
+	}
+}
+
+/* ---- a step ---- */
+
+/* Who has been admitted and who has lost its place: the queues say it. */
+static void note_queues(struct metrics_model *model)
+{
+	const struct scheduler *scheduler = &model->computed->scheduler;
+	struct metrics *sums = &model->sums;
+
+	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
+		struct request_notes *note = &model->notes[s->request];
+		if (note->whereabouts != WAITING) {
+			continue;
+		}
+		note->whereabouts = RUNNING;
+		note->sampled_since_admission = 0;
+		for (uint32_t i = 0; i < s->cached_count; i++) {
+			note->was_in_pool[i] = true;
+		}
+		if (note->was_scheduled) {
+			continue;
+		}
+		note->was_scheduled = true;
+		note->first_scheduled_ns = model->now_ns;
+		note->cached_tokens = s->cached_count;
+		model->step.hit_tokens += s->cached_count;
+		model->step.query_tokens += note->prompt_count;
+		sums->hit_tokens += note->is_measured ? s->cached_count : 0;
+		sums->query_tokens += note->is_measured ? note->prompt_count : 0;
+	}
+	for (const struct sequence *s = scheduler->waiting.head; s != NULL; s = s->next) {
+		struct request_notes *note = &model->notes[s->request];
+		if (note->whereabouts == RUNNING) {
+			note->whereabouts = WAITING;
+			note->preemptions++;
+			model->step.preemptions++;
+			sums->preemptions += note->is_measured;
+		}
+	}
+}
+
+/* A request gains a token at the step's end. */
+static void note_token(struct metrics_model *model, struct request_notes *note, uint64_t end_ns)
+{
+	require(note->token_count < METRICS_MODEL_POSITIONS, "too many tokens");
+	note->token_ends[note->token_count++] = end_ns;
+	note->sampled_since_admission++;
+	model->step.output_tokens++;
+	if (note->token_count > 1 && note->is_measured) {
+		uint64_t gap_ns = end_ns - note->token_ends[note->token_count - 2];
+		histogram_add(&model->latency[LATENCY_ITL], gap_ns, 1);
+	}
+}
+
+/* A row with no token since its admission computes its prompt. */
+static void note_row(
+	struct metrics_model *model, uint32_t row, uint64_t end_ns, uint64_t *decode_rows)
+{
+	const struct batch *batch = &model->computed->scheduler.batch;
+	struct request_notes *note = &model->notes[batch->request[row]];
+	uint32_t start = batch->query_start[row];
+	uint32_t count = batch->query_start[row + 1] - start;
+	uint64_t again = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		bool *was_in_pool = &note->was_in_pool[batch->position[start + i]];
+		again += *was_in_pool;
+		*was_in_pool = true;
+	}
+	if (note->sampled_since_admission == 0) {
+		model->step.prefill_tokens += count;
+		note->recomputed += again;
+		model->sums.recomputed_tokens += note->is_measured ? again : 0;
+		model->sums.prefill_computed_tokens += note->is_measured ? count : 0;
+	} else {
+		require_equal(again, 0);
+		*decode_rows += 1;
+	}
+	if (batch->is_sampled[row]) {
+		note_token(model, note, end_ns);
+	}
+}
+
+static void note_finish(struct metrics_model *model, uint32_t id)
+{
+	struct request_notes *note = &model->notes[id];
+	struct times times = times_of(model, note);
+	struct metrics *sums = &model->sums;
+
+	note->whereabouts = LEFT;
+	sums->finished++;
+	sums->last_finish_ns = note->token_ends[note->token_count - 1];
+	write_row(model, id, "finished");
+	if (!note->is_measured) {
+		return;
+	}
+	model->measured_last_finish_ns = sums->last_finish_ns;
+	sums->measured_finished++;
+	sums->prompt_tokens += note->prompt_count;
+	sums->slo_attained += times.is_slo_met;
+	sums->service_ns += sums->last_finish_ns - note->first_scheduled_ns;
+	histogram_add(&model->latency[LATENCY_QUEUE], times.queue_ns, 1);
+	histogram_add(&model->latency[LATENCY_TTFT], times.ttft_ns, 1);
+	histogram_add(&model->latency[LATENCY_E2E], times.e2e_ns, 1);
+	if (note->token_count > 1) {
+		histogram_add(&model->latency[LATENCY_TPOT], times.tpot_ns, 1);
+	}
+}
+
+static uint64_t count_used_blocks(const struct metrics_model *model)
+{
+	uint64_t count = 0;
+
+	for (uint32_t id = 0; id < model->config.kv_block_count; id++) {
+		count += model->computed->scheduler.blocks.blocks[id].reference_count > 0;
+	}
+	return count;
+}
+
+static bool has_finished(const struct metrics_model *model, uint64_t id)
+{
+	const struct sequence *s = model->computed->scheduler.finished.head;
+
+	while (s != NULL && s->request != id) {
+		s = s->next;
+	}
+	return s != NULL;
+}
+
+static void note_step(struct metrics_model *model, uint64_t waiting)
+{
+	struct engine *engine = model->computed;
+	uint64_t end_ns = model->now_ns + model->elapsed_ns;
+	struct step_time time;
+	struct error error;
+	uint64_t decode_rows = 0;
+
+	model->step = (struct timeline_step){
+		.start_ns = model->now_ns, .end_ns = end_ns, .waiting = waiting};
+	const struct batch *batch = engine_schedule(engine);
+	note_queues(model);
+	model->step.running = engine->scheduler.running.count;
+	model->step.used_blocks = count_used_blocks(model);
+	for (uint32_t row = 0; row < batch->row_count; row++) {
+		note_row(model, row, end_ns, &decode_rows);
+	}
+	require_equal(engine_execute(engine, &time, &error), STATUS_OK);
+	engine_postprocess(engine);
+	for (uint32_t row = 0; row < batch->row_count; row++) {
+		if (has_finished(model, batch->request[row])) {
+			note_finish(model, (uint32_t)batch->request[row]);
+		}
+	}
+	while (engine_take_finished(engine) != NULL) {
+	}
+	timeline_add(&model->timeline, &model->step);
+	step_grid_add(&model->grid, decode_rows, model->step.prefill_tokens, model->elapsed_ns);
+	model->sums.busy_ns += model->elapsed_ns;
+	model->sums.steps++;
+}
+
+/* The events of the counting engine as the definition of the result hash lists them. */
+static void note_events(struct metrics_model *model, uint64_t step)
+{
+	const struct event_list *events = engine_decisions(model->counted).events;
+
+	for (size_t i = 0; i < events->count; i++) {
+		const struct event *event = &events->events[i];
+		const uint64_t words[] = {
+			step, (uint64_t)event->kind, event->request, event->a, event->b};
+		require(model->event_words + 5 <= METRICS_MODEL_EVENTS, "too many events");
+		memcpy(&model->events[model->event_words], words, sizeof(words));
+		model->event_words += 5;
+	}
+}
+
+/* Coarse times make latencies equal to each other and to the limits. */
+static uint64_t draw_elapsed(struct metrics_model *model)
+{
+	struct prop *prop = model->prop;
+
+	if (model->is_coarse) {
+		return 1000 * prop_below(prop, 4);
+	}
+	switch (prop_below(prop, 8)) {
+	case 0:
+		return 0;
+	case 1:
+		return prop_below(prop, UINT64_C(1) << 40);
+	case 2:
+		return prop_below(prop, 10);
+	default:
+		return prop_below(prop, 20000);
+	}
+}
+
+/* False: the step failed. */
+static bool take_step(struct metrics_model *model, bool is_failing)
+{
+	struct engine *engine = model->counted;
+	struct step_time time;
+	struct error error;
+
+	model->elapsed_ns = draw_elapsed(model);
+	uint64_t backlog = prop_below(model->prop, 5);
+	const struct batch *batch = engine_schedule(engine);
+	require_equal(batch->step, model->steps);
+	if (is_failing) {
+		return false;
+	}
+	uint64_t waiting = engine_waiting_count(engine) + backlog;
+	require_equal(engine_execute(engine, &time, &error), STATUS_OK);
+	engine_postprocess(engine);
+	note_events(model, model->steps++);
+	const struct step_decisions decisions = engine_decisions(engine);
+	metrics_step(&model->metrics, engine, &decisions, model->now_ns,
+		model->now_ns + model->elapsed_ns, waiting);
+	while (engine_take_finished(engine) != NULL) {
+	}
+	note_step(model, waiting);
+	model->now_ns += model->elapsed_ns;
+	return true;
+}
+
+/* ---- the end ---- */
+
+static void note_end(struct metrics_model *model, const char *status)
+{
+	struct metrics *sums = &model->sums;
+
+	for (uint32_t id = 0; id < model->next; id++) {
+		struct request_notes *note = &model->notes[id];
+		if (note->whereabouts != LEFT) {
+			write_row(model, id, status);
+			sums->unfinished += status[0] == 'u';
+			sums->failed += status[0] == 'f';
+			/* of those that were begun */
+			sums->prompt_tokens +=
+				note->is_measured && note->was_scheduled ? note->prompt_count : 0;
+		}
+		sums->output_tokens += note->is_measured ? note->token_count : 0;
+	}
+}
+
+void metrics_model_run(struct metrics_model *model)
+{
+	bool is_failure = prop_chance(model->prop, 1, 2); /* if it stops early */
+	bool is_whole = true;
+
+	for (;;) {
+		deliver(model);
+		if (model->steps == model->stop_at_step) {
+			/* An interrupt comes behind a step, a failure within one. */
+			is_whole = false;
+			if (is_failure && engine_has_work(model->counted)) {
+				take_step(model, true);
+			} else {
+				is_failure = false;
+			}
+			break;
+		}
+		if (engine_has_work(model->counted)) {
+			take_step(model, false);
+		} else if (model->next < model->drawn.request_count) {
+			model->now_ns = model->drawn.requests[model->next].arrival_ns;
+		} else {
+			break;
+		}
+	}
+	bool has_failed = !is_whole && is_failure;
+	if (!has_failed) {
+		if (!model->counted->scheduler.events_are_past) {
+			note_events(model, model->steps);
+		}
+		metrics_flush_events(&model->metrics, model->counted);
+	}
+	metrics_end(&model->metrics, has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
+	note_end(model, has_failed ? "failed" : "unfinished");
+	require(!is_whole || model->sums.unfinished + model->sums.failed == 0,
+		"a whole run leaves someone behind");
+}
+
+/* ---- what must be equal ---- */
+
+static void require_same_histogram(
+	const struct histogram *found, const struct histogram *expected, enum latency_metric metric)
+{
+	const char *name = latency_metric_name(metric);
+
+	require(found->count == expected->count, "%s: %llu values, expected %llu", name,
+		(unsigned long long)found->count, (unsigned long long)expected->count);
+	require(found->sum == expected->sum, "%s: the sum is %llu, expected %llu", name,
+		(unsigned long long)found->sum, (unsigned long long)expected->sum);
+	require(found->max == expected->max, "%s: the maximum differs", name);
+	require(memcmp(found->counts, expected->counts, HISTOGRAM_BUCKETS * sizeof(uint64_t)) == 0,
+		"%s: the buckets differ", name);
+}
+
+static void require_same_sums(const struct metrics_model *model)
+{
+	const struct metrics *found = &model->metrics;
+	const struct metrics *expected = &model->sums;
+
+	require_equal(found->submitted, expected->submitted);
+	require_equal(found->finished, expected->finished);
+	require_equal(found->rejected, expected->rejected);
+	require_equal(found->failed, expected->failed);
+	require_equal(found->unfinished, expected->unfinished);
+	require_equal(found->submitted,
+		found->finished + found->rejected + found->failed + found->unfinished);
+	require_equal(found->steps, expected->steps);
+	require_equal(found->busy_ns, expected->busy_ns);
+	if (expected->submitted > 0) {
+		require_equal(found->first_arrival_ns, expected->first_arrival_ns);
+		require_equal(found->last_arrival_ns, expected->last_arrival_ns);
+	}
+	if (expected->finished > 0) {
+		require_equal(found->last_finish_ns, expected->last_finish_ns);
+	}
+	require_equal(found->measured_finished, expected->measured_finished);
+	require_equal(found->prompt_tokens, expected->prompt_tokens);
+	require_equal(found->output_tokens, expected->output_tokens);
+	require_equal(found->prefill_computed_tokens, expected->prefill_computed_tokens);
+	require_equal(found->recomputed_tokens, expected->recomputed_tokens);
+	require_equal(found->query_tokens, expected->query_tokens);
+	require_equal(found->hit_tokens, expected->hit_tokens);
+	require_equal(found->preemptions, expected->preemptions);
+	require_equal(found->slo_attained, expected->slo_attained);
+	require(found->service_ns == expected->service_ns, "the service time differs");
+	require_equal(metrics_makespan_ns(found),
+		expected->measured_finished == 0
+			? 0
+			: model->measured_last_finish_ns - expected->measured_first_arrival_ns);
+}
+
+static void require_same_rows(const struct metrics_model *model, const char *path)
+{
+	char *found = file_read(path, NULL);
+	const char *rest = strchr(found, '\n') + 1;
+
+	require(strcmp(rest, model->rows) == 0, "rows are\n%sexpected\n%s", rest, model->rows);
+	free(found);
+}
+
+void metrics_model_require_same(struct metrics_model *model, const char *path)
+{
+	struct error error;
+
+	require(table_close(&model->table, &error) == STATUS_OK, "%s", error.text);
+	require_same_rows(model, path);
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		require_same_histogram(&model->metrics.latency[i], &model->latency[i], i);
+	}
+	require_same_sums(model);
+	require(memcmp(&model->metrics.timeline, &model->timeline, sizeof(model->timeline)) == 0,
+		"the timelines differ");
+	require(memcmp(&model->metrics.grid, &model->grid, sizeof(model->grid)) == 0,
+		"the step grids differ");
+	require(metrics_result_hash(&model->metrics) ==
+			XXH64(model->events, model->event_words * sizeof(uint64_t), 0),
+		"the result hash is not that of the events");
+}
+
+/* ---- opening and closing ---- */
+
+static void draw_options(struct prop *prop, struct metrics_model *model)
+{
+	struct metrics_options *options = &model->options;
+	uint64_t unit_ns = 1;
+
+	model->is_coarse = prop_chance(prop, 1, 3);
+	if (model->is_coarse) {
+		unit_ns = 1000;
+		for (uint32_t i = 0; i < model->drawn.request_count; i++) {
+			model->drawn.requests[i].arrival_ns -=
+				model->drawn.requests[i].arrival_ns % 1000;
+		}
+	}
+	if (prop_chance(prop, 1, 2)) {
+		options->warmup = prop_range(prop, 1, model->drawn.request_count + 1);
+	}
+	if (prop_chance(prop, 1, 2)) {
+		options->slo_ttft_ns =
+			unit_ns * (1 + prop_below(prop, model->is_coarse ? 40 : 200000));
+	}
+	if (prop_chance(prop, 1, 2)) {
+		options->slo_tpot_ns =
+			unit_ns * (1 + prop_below(prop, model->is_coarse ? 4 : 40000));
+	}
+	model->stop_at_step = prop_chance(prop, 1, 3) ? prop_below(prop, 60) : UINT64_MAX;
+	prop_log(prop, "the first %llu are warm-up, limits of %llu and %llu ns, stop at step %lld",
+		(unsigned long long)options->warmup, (unsigned long long)options->slo_ttft_ns,
+		(unsigned long long)options->slo_tpot_ns, (long long)model->stop_at_step);
+}
+
+void metrics_model_open(struct metrics_model *model, struct prop *prop, const char *requests_path)
+{
+	struct error error;
+
+	memset(model, 0, sizeof(*model));
+	model->prop = prop;
+	model->config = simulation_draw_config(prop);
+	requests_draw(prop, &model->drawn, &model->config);
+	require(model->drawn.request_count <= METRICS_MODEL_REQUESTS, "too many requests");
+	draw_options(prop, model);
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		histogram_init(&model->latency[i]);
+	}
+	timeline_init(&model->timeline);
+	require(table_open(&model->table, requests_path, REQUEST_COLUMNS, &error) == STATUS_OK,
+		"%s", error.text);
+	open_engines(model);
+	metrics_init(
+		&model->metrics, &model->options, engine_slot_count(model->counted), &model->table);
+}
+
+void metrics_model_close(struct metrics_model *model)
+{
+	metrics_deinit(&model->metrics);
+	engine_close(model->counted);
+	engine_close(model->computed);
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		histogram_deinit(&model->latency[i]);
+	}
+	requests_deinit(&model->drawn);
+}
