@@ -64,7 +64,7 @@ static void price_by_curves(const struct cost_model *model, const struct step_co
 	memset(out, 0, sizeof(*out));
 	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
 		enum step_curve curve = (enum step_curve)i;
-		struct step_place place = step_curve_place(curve, counts, is_ahead);
+		struct step_curve_point place = step_curve_point_of(curve, counts, is_ahead);
 		double ns = place.factor * step_curve_at(&model->curves[i], place.x);
 		if (step_curve_is_host(curve)) {
 			out->host += ns;

@@ -2,6 +2,8 @@
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
+#include "engine/shape/graph_bucket.h"
+#include "engine/shape/step_tensors.h"
 
 /* What a curve runs over, and what it is multiplied by. */
 enum variable {
@@ -55,14 +57,6 @@ bool step_curve_is_host(enum step_curve curve)
 	return curves[curve].is_host;
 }
 
-static uint64_t padded(uint64_t rows)
-{
-	if (rows <= STEP_BUCKET) {
-		return rows == 0 ? 0 : u64_power_of_two_at_least(rows);
-	}
-	return u64_divide_up(rows, STEP_BUCKET) * STEP_BUCKET;
-}
-
 static double variable_of(enum variable variable, const struct step_counts *counts)
 {
 	bool has_decodes = counts->decode_rows > 0;
@@ -92,9 +86,10 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 	case DECODE_ROWS:
 		return (double)counts->decode_rows;
 	case PADDED_ROWS:
-		return (double)(has_prompts ? 0 : padded(counts->decode_rows));
+		return (double)(has_prompts ? 0 : graph_bucket(counts->decode_rows));
 	case PADDED_SAMPLES:
-		return (double)(has_prompts ? counts->sampled_rows : padded(counts->sampled_rows));
+		return (double)(has_prompts ? counts->sampled_rows
+					    : graph_bucket(counts->sampled_rows));
 	case DECODE_CONTEXT:
 		return (double)counts->decode_context_tokens;
 	case SHARED_CONTEXT:
@@ -116,8 +111,8 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 		return tokens;
 	case PREFILL_TILES:
 		return counts->prefill_rows > 1
-			       ? tokens / STEP_TILE + 0.5 * (double)counts->prefill_rows
-			       : (double)u64_divide_up(counts->prefill_tokens, STEP_TILE);
+			       ? tokens / STEP_PREFILL_TILE + 0.5 * (double)counts->prefill_rows
+			       : (double)u64_divide_up(counts->prefill_tokens, STEP_PREFILL_TILE);
 	case PREFILL_ROWS:
 		return (double)counts->prefill_rows;
 	case MEAN_CONTEXT:
@@ -128,16 +123,17 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 	check_unreachable("no such variable");
 }
 
-struct step_place step_curve_place(
+struct step_curve_point step_curve_point_of(
 	enum step_curve curve, const struct step_counts *counts, bool is_ahead)
 {
 	if (is_ahead && curves[curve].is_host) {
-		return (struct step_place){.x = curves[curve].x == AHEAD_STEP, .factor = 1};
+		return (struct step_curve_point){.x = curves[curve].x == AHEAD_STEP, .factor = 1};
 	}
 	if (is_ahead && curves[curve].x == AHEAD_ROWS) {
-		return (struct step_place){.x = variable_of(PADDED_ROWS, counts), .factor = 1};
+		return (struct step_curve_point){
+			.x = variable_of(PADDED_ROWS, counts), .factor = 1};
 	}
-	return (struct step_place){
+	return (struct step_curve_point){
 		.x = variable_of(curves[curve].x, counts),
 		.factor = variable_of(curves[curve].factor, counts),
 	};

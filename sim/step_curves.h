@@ -47,7 +47,7 @@ enum step_curve {
 		STEP_CURVE_COUNT
 };
 
-enum { STEP_CURVE_POINTS = 32, STEP_BUCKET = 16, STEP_TILE = 128 };
+enum { STEP_CURVE_POINTS = 32 };
 
 struct step_curve_table {
 	uint32_t count;		      /* points; 0: the curve is nothing */
@@ -59,22 +59,28 @@ const char *step_curve_name(enum step_curve curve);
 const char *step_curve_what(enum step_curve curve);
 bool step_curve_is_host(enum step_curve curve);
 
-/* Where on its curve a step lies, and what the curve is multiplied by there. Only + - * / on
-   doubles. Decode rows and samples of a step that only decodes are padded to the next of 1, 2, 4,
-   8, 16, 32, 48, ... as the CUDA runner pads its graphs. In a step with prompts all tokens, those
-   of decode rows too, are one product, but for the weights whose products with decode rows are
-   launched apart. Prompts are cut into tiles of STEP_TILE tokens, half of one more for each but the
-   only one. K and V that several sequences hold are read from memory once; what each further
-   reading costs depends on how many tokens are read since the one before, for the cache keeps the
-   latest. The parts of a row are merged in turn, so the longest row ends last; counts that do not
-   know it (0) have nothing to merge. */
-struct step_place {
+/* Where a step lies on a curve, and the factor of the curve there. Computed with + - * / on doubles
+   only.
+
+   Decode rows and samples of a step that only decodes are padded as the CUDA runner pads its graphs
+   (engine/shape/graph_bucket.h). In a step with prompts every linear layer has one launch for all
+   tokens; only with split-K do decode rows have a launch of their own.
+
+   Prompts are cut into tiles of STEP_PREFILL_TILE tokens. Each of several prompts counts half a
+   tile more, a single one is rounded up.
+
+   K and V that several sequences share are read from memory once. What each further read costs
+   depends on how many tokens are read in between, since the cache keeps the latest.
+
+   The splits of a row are merged one after the other, so the longest row ends last. Where its
+   length is unknown (0), merging costs nothing. */
+struct step_curve_point {
 	double x, factor;
 };
 
-/* is_ahead: the step was launched before the one before it ended, so that what the host did for it
-   cost no time but what the curve of such steps says. */
-struct step_place step_curve_place(
+/* is_ahead: the step was launched before its predecessor ended. Then the host's work for it costs
+   only what the curve of such steps says. */
+struct step_curve_point step_curve_point_of(
 	enum step_curve curve, const struct step_counts *counts, bool is_ahead);
 
 double step_curve_at(const struct step_curve_table *table, double x);

@@ -113,9 +113,9 @@ static void hold_out(struct calibrate_points *points, uint64_t seed)
 	free(hash);
 }
 
-static struct step_place place_of(enum step_curve curve, const struct calibrate_point *point)
+static struct step_curve_point place_of(enum step_curve curve, const struct calibrate_point *point)
 {
-	return step_curve_place(curve, &point->counts, point->ahead != 0);
+	return step_curve_point_of(curve, &point->counts, point->ahead != 0);
 }
 
 /* ---- curves as unknowns: the rise of each part ---- */
@@ -128,7 +128,7 @@ static void place_points(struct step_curve_table *table, enum step_curve curve,
 
 	for (size_t i = 0; i < points->count; i++) {
 		if (!points->points[i].is_held_out) {
-			struct step_place place = place_of(curve, &points->points[i]);
+			struct step_curve_point place = place_of(curve, &points->points[i]);
 			most = place.x > most ? place.x : most;
 		}
 	}
@@ -168,7 +168,7 @@ static uint32_t fill_row(double *row, const struct step_curve_table *curves, boo
 		if (step_curve_is_host((enum step_curve)c) != is_host) {
 			continue;
 		}
-		struct step_place place = place_of((enum step_curve)c, point);
+		struct step_curve_point place = place_of((enum step_curve)c, point);
 		for (uint32_t i = 0; i + 1 < curves[c].count; i++) {
 			double part = place.factor * part_below(&curves[c], i, place.x);
 			row[column++] = part;
@@ -214,7 +214,7 @@ static double side_ns(
 
 	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
 		if (step_curve_is_host((enum step_curve)c) == is_host) {
-			struct step_place place = place_of((enum step_curve)c, point);
+			struct step_curve_point place = place_of((enum step_curve)c, point);
 			ns += place.factor * step_curve_at(&curves[c], place.x);
 		}
 	}

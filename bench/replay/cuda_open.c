@@ -14,14 +14,14 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 {
 	struct weights *weights = NULL;
 	struct engine_config engine, complete;
-	struct range_watch *watch = NULL;
+	struct range_stack *stack = NULL;
 
 	replay_config_engine(config, &engine);
 	complete = engine;
 	complete.kv_block_count = engine.kv_block_count == 0 ? 1 : engine.kv_block_count;
 	enum status status = engine_config_validate(&complete, error);
 	if (status == STATUS_OK && request->kernels != NULL) {
-		status = cuda_kernel_trace_open(request->kernels, &watch, error);
+		status = cuda_kernel_trace_open(request->kernels, &stack, error);
 	}
 	if (status == STATUS_OK) {
 		status = runner_open_weights(&weights, config, request, error);
@@ -33,7 +33,7 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 			.gpu_memory_utilization = config->gpu_memory_utilization,
 			.seed = config->seed,
 			.is_eager = config->enforce_eager,
-			.watch = watch,
+			.stack = stack,
 			.path = config->kernels == KERNELS_GENERAL ? KERNEL_PATH_GENERAL
 								   : kernel_path_of_device(),
 		};

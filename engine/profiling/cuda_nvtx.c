@@ -11,18 +11,18 @@ enum { RANGE_NAME_BYTES = 64 };
 
 struct nvtx_ranges {
 	nvtxDomainHandle_t domain; /* NULL: no tool is listening */
-	struct range_watch *watch;
+	struct range_stack *stack;
 };
 
-struct nvtx_ranges *nvtx_open(struct range_watch *watch)
+struct nvtx_ranges *nvtx_open(struct range_stack *stack)
 {
 	struct nvtx_ranges *ranges = memory_take(1, sizeof(*ranges));
 
 	ranges->domain = nvtxDomainCreateA("quire");
-	ranges->watch = watch;
-	if (watch != NULL) {
-		watch->depth = 0;
-		watch->step = RANGE_NO_STEP;
+	ranges->stack = stack;
+	if (stack != NULL) {
+		stack->depth = 0;
+		stack->step = RANGE_NO_STEP;
 	}
 	return ranges;
 }
@@ -52,8 +52,8 @@ void nvtx_step(struct nvtx_ranges *ranges, uint64_t step)
 	if (ranges == NULL) {
 		return;
 	}
-	if (ranges->watch != NULL) {
-		ranges->watch->step = step;
+	if (ranges->stack != NULL) {
+		ranges->stack->step = step;
 	}
 	if (ranges->domain != NULL) {
 		nvtxEventAttributes_t mark = attributes("step", step);
@@ -61,18 +61,18 @@ void nvtx_step(struct nvtx_ranges *ranges, uint64_t step)
 	}
 }
 
-static void watch_push(
-	struct range_watch *watch, const char *name, uint32_t layer, uint32_t row_count)
+static void stack_push(
+	struct range_stack *stack, const char *name, uint32_t layer, uint32_t row_count)
 {
-	if (watch == NULL) {
+	if (stack == NULL) {
 		return;
 	}
-	watch->push_count++;
-	if (watch->depth++ < RANGE_DEPTH_MAX) {
-		watch->open[watch->depth - 1] = (struct range){.name = name,
+	stack->push_count++;
+	if (stack->depth++ < RANGE_DEPTH_MAX) {
+		stack->open[stack->depth - 1] = (struct range){.name = name,
 			.layer = layer,
 			.rows = row_count,
-			.serial = watch->push_count};
+			.serial = stack->push_count};
 	}
 }
 
@@ -89,7 +89,7 @@ void nvtx_push_layer(
 	if (ranges == NULL) {
 		return;
 	}
-	watch_push(ranges->watch, name, layer, row_count);
+	stack_push(ranges->stack, name, layer, row_count);
 	if (ranges->domain == NULL) {
 		return;
 	}
@@ -107,9 +107,9 @@ void nvtx_pop(struct nvtx_ranges *ranges)
 	if (ranges == NULL) {
 		return;
 	}
-	if (ranges->watch != NULL) {
-		check(ranges->watch->depth > 0);
-		ranges->watch->depth--;
+	if (ranges->stack != NULL) {
+		check(ranges->stack->depth > 0);
+		ranges->stack->depth--;
 	}
 	if (ranges->domain != NULL) {
 		nvtxDomainRangePop(ranges->domain);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Where kernel times come from: engine/runners/cuda_kernel_trace.h, or a test. A source gives a
-   record for every kernel, copy and fill that the GPU did, some time after it ended. */
+   record for every kernel, copy and fill that the GPU ran, some time after it ended. */
 
 #define KERNEL_NO_SITE UINT32_MAX
 
@@ -21,8 +21,8 @@ struct kernel_record {
 	uint64_t step;		   /* for which it was launched, or RANGE_NO_STEP */
 	uint32_t launch_site;	   /* around the launch */
 	uint32_t graph_site;	   /* around its capture; KERNEL_NO_SITE: not of a graph */
-	uint32_t rows;		   /* that the operation computed, 0: nobody said */
-	uint32_t call;	  /* tells one execution of the innermost range from the next, in a step */
+	uint32_t rows;		   /* that the operation computed, 0: unknown */
+	uint32_t call;	  /* differs from one execution of the innermost range to the next */
 	uint64_t bytes;	  /* of a copy or fill, else 0 */
 	const char *name; /* of the kernel as the compiler calls it; one pointer a name, lives as
 			     long as the source */

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 /* What the GPU is being told to do, as nested ranges: NVTX ranges in the domain "quire", which any
-   profiler of NVIDIA's shows, and a struct range_watch for kernel times of our own. With neither, a
+   profiler of NVIDIA's shows, and a struct range_stack for kernel times of our own. With neither, a
    range costs some nanoseconds.
 
    This is the one place that names operations: a launch belongs to the ranges open around it, and
@@ -18,27 +18,27 @@ enum { RANGE_DEPTH_MAX = 8 };
 struct range {
 	const char *name; /* outlives the run: a literal, or a name out of a table */
 	uint32_t layer;	  /* or RANGE_NO_LAYER */
-	uint32_t rows;	  /* that are computed, padding included; 0: nobody said */
+	uint32_t rows;	  /* that are computed, padding included; 0: unknown */
 	uint32_t serial;  /* tells one execution of a range from the next */
 };
 
-/* The ranges open now, the outermost first. Owned by who watches; written and read by the thread
-   that launches. */
-struct range_watch {
+/* The ranges that are open, the outermost first. Owned by the source of kernel times that reads it;
+   written and read by the launching thread only. */
+struct range_stack {
 	struct range open[RANGE_DEPTH_MAX];
 	uint32_t depth; /* may be larger: what is deeper is not kept */
 	uint32_t push_count;
-	uint64_t step; /* for which is launched, or RANGE_NO_STEP */
+	uint64_t step; /* that is being launched, or RANGE_NO_STEP */
 };
 
 struct nvtx_ranges;
 
-/* watch: NULL, or borrowed until the end. */
-struct nvtx_ranges *nvtx_open(struct range_watch *watch);
+/* stack: borrowed until the end; NULL: disabled. */
+struct nvtx_ranges *nvtx_open(struct range_stack *stack);
 void nvtx_close(struct nvtx_ranges *ranges); /* accepts NULL */
 
 /* What is launched from here on belongs to this step; a mark "step" that carries its number. Every
-   function from here on takes NULL as ranges that nobody looks at. */
+   function from here on accepts NULL: disabled. */
 void nvtx_step(struct nvtx_ranges *ranges, uint64_t step);
 
 void nvtx_push(struct nvtx_ranges *ranges, const char *name);

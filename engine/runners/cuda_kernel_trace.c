@@ -91,7 +91,7 @@ struct name {
 struct kernel_trace {
 	struct cupti api;
 	CUpti_SubscriberHandle subscriber; /* NULL: none */
-	struct range_watch watch;
+	struct range_stack stack;
 	struct buffers buffers;
 
 	struct launch *launches; /* (LAUNCHES_MAX) ring, by rising correlation */
@@ -260,44 +260,44 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ hash >> 29;
 }
 
-static bool is_site(const struct site *site, const struct range_watch *watch, uint32_t depth)
+static bool is_site(const struct site *site, const struct range_stack *stack, uint32_t depth)
 {
 	bool is_equal = site->depth == depth;
 
 	for (uint32_t i = 0; i < depth && is_equal; i++) {
-		is_equal = site->ranges[i].name == watch->open[i].name &&
-			   site->ranges[i].layer == watch->open[i].layer;
+		is_equal = site->ranges[i].name == stack->open[i].name &&
+			   site->ranges[i].layer == stack->open[i].layer;
 	}
 	return is_equal;
 }
 
-static void fill_site(struct site *site, const struct range_watch *watch, uint32_t depth)
+static void fill_site(struct site *site, const struct range_stack *stack, uint32_t depth)
 {
 	size_t used = 0;
 
 	site->is_taken = true;
 	site->depth = depth;
 	for (uint32_t i = 0; i < depth && used < PATH_BYTES; i++) {
-		site->ranges[i] = watch->open[i];
+		site->ranges[i] = stack->open[i];
 		used += (size_t)snprintf(site->path + used, PATH_BYTES - used, "%s%s",
-			i == 0 ? "" : "/", watch->open[i].name);
+			i == 0 ? "" : "/", stack->open[i].name);
 	}
 }
 
 /* The site of the ranges open now; KERNEL_NO_SITE once the table is full. */
 static uint32_t site_now(struct kernel_trace *trace)
 {
-	const struct range_watch *watch = &trace->watch;
-	uint32_t depth = u32_min(watch->depth, RANGE_DEPTH_MAX);
+	const struct range_stack *stack = &trace->stack;
+	uint32_t depth = u32_min(stack->depth, RANGE_DEPTH_MAX);
 	uint64_t hash = depth;
 
 	for (uint32_t i = 0; i < depth; i++) {
-		hash = mix(hash, (uintptr_t)watch->open[i].name);
-		hash = mix(hash, watch->open[i].layer);
+		hash = mix(hash, (uintptr_t)stack->open[i].name);
+		hash = mix(hash, stack->open[i].layer);
 	}
 	for (uint32_t i = (uint32_t)hash & (SITES_MAX - 1);; i = (i + 1) & (SITES_MAX - 1)) {
 		struct site *site = &trace->sites[i];
-		if (site->is_taken && is_site(site, watch, depth)) {
+		if (site->is_taken && is_site(site, stack, depth)) {
 			return i;
 		}
 		if (!site->is_taken) {
@@ -305,7 +305,7 @@ static uint32_t site_now(struct kernel_trace *trace)
 				return KERNEL_NO_SITE;
 			}
 			trace->site_count++;
-			fill_site(site, watch, depth);
+			fill_site(site, stack, depth);
 			return i;
 		}
 	}
@@ -314,16 +314,16 @@ static uint32_t site_now(struct kernel_trace *trace)
 /* The innermost range, NULL: none is open. */
 static const struct range *range_now(const struct kernel_trace *trace)
 {
-	uint32_t depth = u32_min(trace->watch.depth, RANGE_DEPTH_MAX);
+	uint32_t depth = u32_min(trace->stack.depth, RANGE_DEPTH_MAX);
 
-	return depth == 0 ? NULL : &trace->watch.open[depth - 1];
+	return depth == 0 ? NULL : &trace->stack.open[depth - 1];
 }
 
 static void note_launch(struct kernel_trace *trace, uint32_t correlation)
 {
 	const struct range *range = range_now(trace);
 	const struct launch launch = {
-		.step = trace->watch.step,
+		.step = trace->stack.step,
 		.correlation = correlation,
 		.site = site_now(trace),
 		.rows = range == NULL ? 0 : range->rows,
@@ -717,7 +717,7 @@ static enum status start(struct kernel_trace *trace, struct error *error)
 }
 
 enum status cuda_kernel_trace_open(
-	struct kernel_source *out, struct range_watch **watch, struct error *error)
+	struct kernel_source *out, struct range_stack **stack, struct error *error)
 {
 	struct cupti api = {0};
 	enum status status = load(&api, error);
@@ -728,7 +728,7 @@ enum status cuda_kernel_trace_open(
 	check(cupti_buffers == NULL);
 	struct kernel_trace *trace = memory_take(1, sizeof(*trace));
 	trace->api = api;
-	trace->watch.step = RANGE_NO_STEP;
+	trace->stack.step = RANGE_NO_STEP;
 	trace->launches = memory_take(LAUNCHES_MAX, sizeof(*trace->launches));
 	trace->node_capacity = 1 << 12;
 	trace->nodes = memory_take(trace->node_capacity, sizeof(*trace->nodes));
@@ -745,7 +745,7 @@ enum status cuda_kernel_trace_open(
 		trace_close(trace);
 		return status;
 	}
-	*watch = &trace->watch;
+	*stack = &trace->stack;
 	*out = (struct kernel_source){
 		.state = trace,
 		.now = trace_now,
@@ -761,10 +761,10 @@ enum status cuda_kernel_trace_open(
 #else
 
 enum status cuda_kernel_trace_open(
-	struct kernel_source *out, struct range_watch **watch, struct error *error)
+	struct kernel_source *out, struct range_stack **stack, struct error *error)
 {
 	(void)out;
-	(void)watch;
+	(void)stack;
 	return error_set(error, STATUS_DEVICE,
 		"kernel times need CUPTI, whose headers were not there when this was built");
 }

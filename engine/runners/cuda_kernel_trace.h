@@ -15,9 +15,9 @@
    for the last half million changes of range: a record that comes later than that is lost too.
    CUPTI is loaded when the trace is opened, which has to be before the first CUDA call. */
 
-/* One at a time in a program. *watch is what the runner's ranges have to be opened with; it lives
+/* One at a time in a program. *stack is what the runner's ranges have to be opened with; it lives
    as long as the source. */
 enum status cuda_kernel_trace_open(
-	struct kernel_source *out, struct range_watch **watch, struct error *error);
+	struct kernel_source *out, struct range_stack **stack, struct error *error);
 
 #endif

@@ -8,6 +8,7 @@
 #include "engine/config.h"
 #include "engine/model/weights.h"
 #include "engine/runner.h"
+#include "engine/runners/cuda_memory.h"
 #include "kernels/op/launch.h"
 
 /* The CUDA runner: computes tokens on the current GPU by engine/runners/cuda_forward.h.
@@ -19,36 +20,36 @@
    store nothing, attend to nothing and touch no other row. A step with prompts, or with more decode
    work than a graph has room for, is launched operation by operation.
 
-   elapsed_ns runs from the start of scheduling, or from the step before if that ended later, to the
-   step's tokens on the host; gpu_ns is what the GPU's clock says from the first kernel's begin to
-   the last one's end, idle_ns from the last one's end of the step before to that begin; host_ns is
-   elapsed_ns without gpu_ns.
+   elapsed_ns runs from the start of scheduling, or from the end of the step before if that was
+   later, to the step's tokens on the host. gpu_ns is from the begin of the first kernel to the end
+   of the last, by the GPU's clock. idle_ns is from the end of the step before to that begin.
+   host_ns is elapsed_ns without gpu_ns.
 
-   What a row computes does not depend on the other rows of a step, on their number, on padding, on
-   graph or eager launch. But there are two kinds of rows: those of prompts, chunks of one token
-   included, and decode rows. Two operations have an order of sums for either kind and launches of
-   their own: attention, and the products with weights that linear_split_k() cuts (those of o
-   and down in qwen3-0.6b, none in qwen3-8b); in all others every row has the same order. Positions
-   of a prompt are computed by rows of the one kind, those of a completion by the other. So the K/V
-   and the sampled tokens of a request are the same bits
+   Batch invariance: what a row computes does not depend on the other rows of a step, on their
+   number, on padding, or on graph or eager launch. It does depend on its kind. Rows of prompts
+   (chunks of one token included) and decode rows have different orders of summation in two
+   operations: attention, and linear layers with split-K (linear_split_k(): o and down in
+   qwen3-0.6b, none in qwen3-8b). Positions of a prompt are computed by rows of the first kind,
+   positions of a completion by decode rows. So the K/V and the sampled tokens of a request are the
+   same bits
 
-       alone and in any company, under any policy and limits, with graphs and eager, run after run;
+       in any batch, under any policy and limits, with graphs and eager, run after run;
        with a prompt computed whole or in chunks of any size;
        with a prefix found in blocks that rows of prompts filled.
 
    They may differ, within rounding, only where a position is computed by a row of the other kind:
 
-       after a preemption, where the completion so far is computed again as a prompt's: at those
-       positions that had been decoded, and at all behind them;
+       after a preemption, where the completion so far is computed again as part of a prompt: at the
+       positions that had been decoded, and at all that follow;
        with a prefix found in blocks that decode rows filled (a later turn of a conversation whose
        prompt repeats a completion), against the same prompt computed: at the decoded positions, and
-       at all behind them.
+       at all that follow.
 
-   Either is the same again whenever the run is repeated, and nobody else's bits change but of those
-   who find such blocks. All this is within one path of kernels: general and sm_90 have their own
+   Both are the same again whenever the run is repeated, and only requests that hit such blocks are
+   affected. All this holds within one kernel path: the general path and sm_90 have different
    bits. */
 
-struct range_watch;
+struct range_stack;
 
 struct cuda_runner_options {
 	const struct weights *weights;	    /* read when opened, not needed afterwards */
@@ -57,16 +58,7 @@ struct cuda_runner_options {
 	uint64_t seed;			    /* of the sampler's noise */
 	bool is_eager;			    /* no graphs */
 	enum kernel_path path;		    /* of attention */
-	struct range_watch *watch;	    /* of what is launched; NULL: nobody watches */
-};
-
-/* What the GPU offers and what is taken of it, in bytes. */
-struct cuda_memory {
-	char device[64];
-	uint64_t total_bytes;
-	uint64_t used_bytes;  /* by everything but the KV pool, other programs included */
-	uint64_t block_bytes; /* a KV block and its share of the block tables */
-	uint32_t block_count;
+	struct range_stack *stack;	    /* of the ranges open; NULL: disabled */
 };
 
 /* *memory is filled whether or not kv_block_count was given; block_count is what the engine gets.

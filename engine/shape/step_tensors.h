@@ -13,6 +13,7 @@
 
 enum {
 	STEP_DECODE_SPLIT = 256,     /* tokens of context in a split of decode attention */
+	STEP_PREFILL_TILE = 128,     /* queries in a tile of prefill attention */
 	STEP_SAMPLER_TILE = 1024,    /* logits in a tile of the sampler */
 	STEP_SAMPLER_TILE_BYTES = 8, /* that it keeps of a tile */
 };

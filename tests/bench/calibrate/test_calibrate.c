@@ -396,7 +396,7 @@ static double gpu_ns_of(const struct calibrate_fit *fit, const struct step_count
 
 	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
 		enum step_curve curve = (enum step_curve)c;
-		struct step_place place = step_curve_place(curve, counts, false);
+		struct step_curve_point place = step_curve_point_of(curve, counts, false);
 		ns += step_curve_is_host(curve)
 			      ? 0
 			      : place.factor * step_curve_at(&fit->curves[c], place.x);
@@ -459,8 +459,8 @@ Test(fit, takes_sharing_for_memory_where_it_has_seen_none)
 		counts.shared_tokens = turn * 50000;
 		counts.pair_tokens = turn * 100000;
 		for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-			struct step_place place =
-				step_curve_place((enum step_curve)c, &counts, false);
+			struct step_curve_point place =
+				step_curve_point_of((enum step_curve)c, &counts, false);
 			*ns += place.factor * step_curve_at(&fit.curves[c], place.x);
 		}
 	}
@@ -669,7 +669,7 @@ static void require_fit_of(const char *profile_name)
 		const struct calibrate_point *point = &points.points[i];
 		double ns = 0;
 		for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-			struct step_place place = step_curve_place(
+			struct step_curve_point place = step_curve_point_of(
 				(enum step_curve)c, &point->counts, point->ahead != 0);
 			ns += place.factor * step_curve_at(&profile.curves[c], place.x);
 		}

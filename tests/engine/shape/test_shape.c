@@ -1,7 +1,9 @@
+#include "engine/shape/graph_bucket.h"
 #include "engine/shape/model_config.h"
 #include "engine/shape/step_tensors.h"
 #include "engine/shape/weight_shape.h"
 #include "kernels/attention/decode_attention.h"
+#include "kernels/attention/prefill_attention.h"
 #include "kernels/linear/linear.h"
 #include "kernels/sampling/sampler.h"
 
@@ -76,10 +78,22 @@ Test(shape, a_step_of_qwen3_0_6b_has_the_tensors_that_its_kernels_write)
 	require_equal(step_tensors_bytes(&config, &limits), bytes);
 }
 
+Test(shape, graphs_double_up_to_16_rows_and_grow_by_16_from_there)
+{
+	static const uint32_t sizes[] = {0, 1, 2, 4, 8, 16, 32, 48, 64};
+	uint32_t next = 0;
+
+	for (uint32_t rows = 0; rows <= 64; rows++) {
+		next += rows > sizes[next];
+		require_equal(graph_bucket(rows), sizes[next]);
+	}
+}
+
 /* Sizes are known without the kernels, and have to be those of the kernels. */
 Test(shape, scratch_is_what_the_kernels_need)
 {
 	require_equal(STEP_DECODE_SPLIT, DECODE_SPLIT);
+	require_equal(STEP_PREFILL_TILE, PREFILL_QUERY_TILE);
 	require_equal(STEP_SAMPLER_TILE, SAMPLER_TILE);
 	require_equal(STEP_SAMPLER_TILE_BYTES, SAMPLER_TILE_BYTES);
 	for (uint32_t inputs = 0; inputs <= 6144; inputs += 64) {

@@ -1,0 +1,42 @@
+#ifndef ENGINE_RUNNERS_CUDA_GRAPHS_H
+#define ENGINE_RUNNERS_CUDA_GRAPHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "engine/runners/cuda_launcher.h"
+#include "engine/shape/graph_bucket.h"
+
+/* Decode steps as captured graphs, one for each number of rows to which they are padded. Eager
+   steps are padded too, so that a step is the same work with a graph and without. */
+
+struct CUgraphExec_st;
+
+enum { CUDA_GRAPHS_MAX = 5 + 65536 / GRAPH_BUCKET_STEP };
+
+struct cuda_bucket {
+	uint32_t row_count;
+	struct cuda_step_layout layout;
+	struct CUgraphExec_st *graph; /* NULL: eager */
+};
+
+struct cuda_graphs {
+	struct cuda_bucket buckets[CUDA_GRAPHS_MAX]; /* by rising row_count */
+	uint32_t bucket_count;
+};
+
+/* Lays out buckets up to max_num_seqs rows, the last of exactly so many; captures nothing. */
+void cuda_graphs_init(struct cuda_graphs *graphs, uint32_t max_num_seqs);
+
+/* Runs an eager step of every size, so that what it needs is loaded; then captures the graphs and
+   launches one. is_eager: no graphs. */
+enum status cuda_graphs_open(struct cuda_graphs *graphs, struct cuda_launcher *launcher,
+	bool is_eager, struct error *error);
+
+void cuda_graphs_close(struct cuda_graphs *graphs);
+
+/* The smallest bucket for so many rows. */
+const struct cuda_bucket *cuda_graphs_bucket(const struct cuda_graphs *graphs, uint32_t row_count);
+
+#endif

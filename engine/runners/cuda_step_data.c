@@ -1,0 +1,309 @@
+#include "engine/runners/cuda_step_data.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/policy.h"
+#include "engine/runners/cuda_memory.h"
+#include "kernels/sampling/sampler.h"
+
+#include <assert.h>
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+static_assert((int)STEP_PREFILL_TILE == (int)PREFILL_QUERY_TILE, "tiles of prefill attention");
+
+/* ---- layout ---- */
+
+static size_t section(size_t *end, size_t count, size_t size)
+{
+	size_t begin = *end;
+
+	*end += u64_divide_up(count * size, (uint64_t)STEP_CHUNK) * STEP_CHUNK;
+	return begin;
+}
+
+struct cuda_step_layout cuda_step_layout(
+	uint32_t rows, uint32_t samples, uint32_t tokens, uint32_t tiles)
+{
+	struct cuda_step_layout layout;
+	size_t end = 0;
+
+	layout.split_start = section(&end, (size_t)rows + 1, sizeof(uint32_t));
+	layout.rows = section(&end, rows, sizeof(uint32_t));
+	layout.contexts = section(&end, rows, sizeof(uint32_t));
+	layout.query_start = section(&end, (size_t)rows + 1, sizeof(uint32_t));
+	layout.sample_index = section(&end, samples, sizeof(uint32_t));
+	layout.sample_rows = section(&end, samples, sizeof(uint32_t));
+	layout.row_keys = section(&end, samples, sizeof(uint64_t));
+	layout.temperatures = section(&end, samples, sizeof(float));
+	layout.token_ids = section(&end, tokens, sizeof(int32_t));
+	layout.positions = section(&end, tokens, sizeof(uint32_t));
+	layout.slots = section(&end, tokens, sizeof(int64_t));
+	layout.tiles = section(&end, tiles, sizeof(struct prefill_tile));
+	layout.splits = end;
+	return layout;
+}
+
+/* Sections begin at multiples of STEP_CHUNK, which suits every element type. */
+static struct cuda_step_lists lists_at(unsigned char *base, const struct cuda_step_layout *layout)
+{
+	return (struct cuda_step_lists){
+		.split_start = (void *)(base + layout->split_start),
+		.rows = (void *)(base + layout->rows),
+		.contexts = (void *)(base + layout->contexts),
+		.query_start = (void *)(base + layout->query_start),
+		.sample_index = (void *)(base + layout->sample_index),
+		.sample_rows = (void *)(base + layout->sample_rows),
+		.row_keys = (void *)(base + layout->row_keys),
+		.temperatures = (void *)(base + layout->temperatures),
+		.token_ids = (void *)(base + layout->token_ids),
+		.positions = (void *)(base + layout->positions),
+		.slots = (void *)(base + layout->slots),
+		.tiles = (void *)(base + layout->tiles),
+		.splits = (void *)(base + layout->splits),
+	};
+}
+
+struct cuda_step_lists cuda_step_data_lists(
+	const struct cuda_step_data *data, const struct cuda_step_layout *layout)
+{
+	return lists_at(data->host, layout);
+}
+
+struct cuda_batch cuda_step_data_batch(
+	const struct cuda_step_data *data, const struct cuda_step_layout *layout)
+{
+	const struct cuda_step_lists lists = lists_at(data->device, layout);
+
+	return (struct cuda_batch){
+		.token_ids = lists.token_ids,
+		.positions = lists.positions,
+		.slots = lists.slots,
+		.decode =
+			{
+				.tables = data->tables,
+				.rows = lists.rows,
+				.contexts = lists.contexts,
+				.splits = lists.splits,
+				.split_start = lists.split_start,
+				.block_count = data->decode_blocks,
+			},
+		.prefill =
+			{
+				.tables = data->tables,
+				.rows = lists.rows,
+				.query_start = lists.query_start,
+				.contexts = lists.contexts,
+				.tiles = lists.tiles,
+			},
+		.sample_index = lists.sample_index,
+		.sample_rows = lists.sample_rows,
+		.row_keys = lists.row_keys,
+		.temperatures = lists.temperatures,
+		.last_tokens = data->last_tokens,
+		.sampled = data->sampled,
+	};
+}
+
+/* ---- filling ---- */
+
+void cuda_step_data_select(struct cuda_step_data *data, uint32_t slot)
+{
+	check(slot < CUDA_STEP_SLOTS);
+	data->headers = (void *)(data->pinned + slot * data->io.host_stride);
+	data->host = (unsigned char *)(data->headers + STEP_BLOCKS);
+}
+
+/* Splits of the decode rows; returns how many. */
+static uint32_t fill_splits(const struct cuda_step_data *data, const struct cuda_step_lists *lists,
+	const struct batch *batch)
+{
+	uint32_t count = 0;
+
+	for (uint32_t r = 0; r < batch->counts.decode_rows; r++) {
+		uint32_t needed =
+			(batch->context_length[r] + DECODE_SPLIT - 1) / (uint32_t)DECODE_SPLIT;
+		check(needed <= data->split_capacity - count);
+		lists->split_start[r] = count;
+		for (uint32_t i = 0; i < needed; i++) {
+			lists->splits[count++] = (struct decode_split){.row = r, .index = i};
+		}
+	}
+	lists->split_start[batch->counts.decode_rows] = count;
+	return count;
+}
+
+static void fill_samples(const struct cuda_step_data *data, const struct cuda_step_lists *lists,
+	const struct batch *batch)
+{
+	uint32_t count = 0;
+
+	for (uint32_t r = 0; r < batch->row_count; r++) {
+		if (batch->is_sampled[r]) {
+			lists->sample_index[count] = batch->query_start[r + 1] - 1;
+			lists->sample_rows[count] = batch->row[r];
+			lists->row_keys[count] = sampler_row_key(
+				data->seed, batch->request[r], batch->sample_position[r]);
+			lists->temperatures[count] = batch->temperature[r];
+			count++;
+		}
+	}
+	check(count == batch->counts.sampled_rows && count <= data->sample_capacity);
+}
+
+uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step_layout *layout,
+	const struct batch *batch, struct cuda_batch *out)
+{
+	const struct cuda_step_lists lists = lists_at(data->host, layout);
+	size_t rows = batch->row_count;
+	size_t tokens = batch->token_count;
+
+	*out = cuda_step_data_batch(data, layout);
+	memcpy(lists.rows, batch->row, rows * sizeof(uint32_t));
+	memcpy(lists.contexts, batch->context_length, rows * sizeof(uint32_t));
+	memcpy(lists.query_start, batch->query_start, (rows + 1) * sizeof(uint32_t));
+	memcpy(lists.token_ids, batch->token_id, tokens * sizeof(int32_t));
+	memcpy(lists.positions, batch->position, tokens * sizeof(uint32_t));
+	memcpy(lists.slots, batch->slot, tokens * sizeof(int64_t));
+	fill_samples(data, &lists, batch);
+	out->token_count = batch->token_count;
+	out->decode_count = (uint32_t)batch->counts.decode_rows;
+	out->sample_count = (uint32_t)batch->counts.sampled_rows;
+	out->prefill.tile_count = prefill_tiles_fill(lists.tiles, batch->query_start,
+		batch->context_length, out->decode_count, batch->row_count);
+	return fill_splits(data, &lists, batch);
+}
+
+void cuda_step_data_pad(struct cuda_step_data *data, const struct cuda_step_layout *layout,
+	uint32_t first, uint32_t row_count)
+{
+	const struct cuda_step_lists lists = lists_at(data->host, layout);
+	uint32_t split_count = first == 0 ? 0 : lists.split_start[first];
+
+	lists.split_start[0] = 0;
+	for (uint32_t r = first; r < row_count; r++) {
+		lists.split_start[r + 1] = split_count;
+		lists.rows[r] = 0;
+		lists.contexts[r] = 0;
+		lists.sample_index[r] = r;
+		lists.sample_rows[r] = SAMPLER_NO_ROW;
+		lists.row_keys[r] = 0;
+		lists.temperatures[r] = 0;
+		lists.token_ids[r] = 0;
+		lists.positions[r] = 0;
+		lists.slots[r] = -1;
+	}
+}
+
+void cuda_step_data_group(
+	struct cuda_step_data *data, const struct cuda_step_layout *layout, struct cuda_batch *out)
+{
+	const uint32_t *start = lists_at(data->host, layout).split_start;
+	uint32_t first = 0, count = 0;
+
+	for (uint32_t r = 1; r <= out->decode_count; r++) {
+		if (r == out->decode_count || start[r + 1] - start[first] > data->split_limit) {
+			data->group_ends[count++] = r;
+			first = r;
+		}
+	}
+	out->decode_group_ends = data->group_ends;
+}
+
+void cuda_step_data_finish(struct cuda_step_data *data, const struct cuda_step_layout *layout,
+	uint32_t split_count, const struct block_addition *additions, uint32_t addition_count)
+{
+	size_t bytes = layout->splits + split_count * sizeof(struct decode_split);
+	struct table_addition *to = (void *)(data->host + data->io.data_bytes);
+
+	check(addition_count <= data->addition_capacity);
+	for (uint32_t i = 0; i < addition_count; i++) {
+		to[i] = (struct table_addition){
+			.row = additions[i].row,
+			.index = additions[i].index,
+			.block = additions[i].block,
+		};
+	}
+	for (uint32_t i = 0; i < STEP_BLOCKS; i++) {
+		data->headers[i] = (struct step_header){
+			.chunk_count = u32_from(u64_divide_up(bytes, (uint64_t)STEP_CHUNK)),
+			.addition_count = addition_count,
+		};
+	}
+}
+
+/* ---- opening ---- */
+
+enum status cuda_step_data_open(
+	struct cuda_step_data *data, const struct engine_config *engine, struct error *error)
+{
+	uint64_t rows = data->sample_capacity;
+	uint32_t tokens = u32_max(engine->max_num_batched_tokens, engine->max_num_seqs);
+	const struct cuda_step_layout most = cuda_step_layout(data->sample_capacity,
+		data->sample_capacity, tokens, tokens / PREFILL_QUERY_TILE + data->sample_capacity);
+	uint64_t bytes = most.splits + data->split_capacity * sizeof(struct decode_split);
+
+	bytes = u64_divide_up(bytes, (uint64_t)STEP_CHUNK) * STEP_CHUNK;
+	/* No entry of the block tables is added twice in a step. */
+	data->addition_capacity =
+		u32_from((uint64_t)engine->policy->max_running(engine) * data->table_width);
+	uint64_t additions = u32_max(data->addition_capacity, STEP_SPECULATIVE_ADDITIONS);
+	uint64_t line = sizeof(struct step_header);
+	uint64_t stride = STEP_BLOCKS * line + bytes + additions * sizeof(struct table_addition);
+	stride = u64_divide_up(stride, line) * line;
+	data->group_ends = memory_take(engine->max_num_seqs, sizeof(*data->group_ends));
+	TRY(cuda_alloc_device(&data->device, bytes, error));
+	TRY(cuda_alloc_device(&data->sampled, rows * sizeof(int32_t), error));
+	TRY(cuda_alloc_device(&data->step_count, sizeof(uint64_t), error));
+	TRY(cuda_alloc_pinned(&data->pinned, CUDA_STEP_SLOTS * stride, error));
+	TRY(cuda_alloc_pinned(&data->host_tokens, CUDA_STEP_SLOTS * rows * sizeof(int32_t), error));
+	TRY(cuda_alloc_pinned(
+		&data->completions, CUDA_STEP_SLOTS * sizeof(struct step_completion), error));
+	data->io = (struct step_io){
+		.step_count = data->step_count,
+		.data = data->device,
+		.data_bytes = bytes,
+		.host_data = data->pinned,
+		.host_stride = stride,
+		.table_width = data->table_width,
+		.completions = data->completions,
+		.host_tokens = data->host_tokens,
+		.token_stride = data->sample_capacity,
+		.sampled = data->sampled,
+	};
+	return STATUS_OK;
+}
+
+void cuda_step_data_close(struct cuda_step_data *data)
+{
+	cuda_step_data_close_tables(data);
+	cudaFree(data->sampled);
+	cudaFree(data->device);
+	cudaFree(data->step_count);
+	cudaFreeHost(data->pinned);
+	cudaFreeHost(data->host_tokens);
+	cudaFreeHost(data->completions);
+	free(data->group_ends);
+}
+
+enum status cuda_step_data_open_tables(
+	struct cuda_step_data *data, const struct engine_config *engine, struct error *error)
+{
+	uint64_t rows = engine->policy->max_running(engine);
+	uint64_t table_bytes = rows * data->table_width * sizeof(uint32_t);
+
+	TRY(cuda_alloc_device(&data->tables, table_bytes, error));
+	TRY(cuda_alloc_device(&data->last_tokens, rows * sizeof(int32_t), error));
+	data->io.tables = data->tables;
+	return STATUS_OK;
+}
+
+void cuda_step_data_close_tables(struct cuda_step_data *data)
+{
+	cudaFree(data->tables);
+	cudaFree(data->last_tokens);
+	data->tables = NULL;
+	data->last_tokens = NULL;
+}

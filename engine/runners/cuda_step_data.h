@@ -1,0 +1,110 @@
+#ifndef ENGINE_RUNNERS_CUDA_STEP_DATA_H
+#define ENGINE_RUNNERS_CUDA_STEP_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+#include "engine/batch.h"
+#include "engine/config.h"
+#include "engine/runners/cuda_forward.h"
+#include "kernels/step_io/step_io.h"
+
+/* The input of a step as lists: filled on the host, in one slot of a double buffer of pinned
+   memory, and copied to the device by the step's first kernel (kernels/step_io/step_io.h). */
+
+enum { CUDA_STEP_SLOTS = 2 };
+
+/* Where the lists begin, in bytes. Only the last list, the splits, has no fixed length. */
+struct cuda_step_layout {
+	size_t split_start, rows, contexts, query_start, sample_index, sample_rows;
+	size_t row_keys, temperatures, token_ids, positions, slots, tiles, splits;
+};
+
+struct cuda_step_layout cuda_step_layout(
+	uint32_t rows, uint32_t samples, uint32_t tokens, uint32_t tiles);
+
+/* The lists of a layout, on the host or on the device. */
+struct cuda_step_lists {
+	uint32_t *split_start;	    /* (rows + 1) */
+	uint32_t *rows;		    /* (rows) of the block tables */
+	uint32_t *contexts;	    /* (rows) tokens */
+	uint32_t *query_start;	    /* (rows + 1) */
+	uint32_t *sample_index;	    /* (samples) */
+	uint32_t *sample_rows;	    /* (samples) */
+	uint64_t *row_keys;	    /* (samples) */
+	float *temperatures;	    /* (samples) */
+	int32_t *token_ids;	    /* (tokens) */
+	uint32_t *positions;	    /* (tokens) */
+	int64_t *slots;		    /* (tokens) */
+	struct prefill_tile *tiles; /* (tiles) */
+	struct decode_split *splits;
+};
+
+struct cuda_step_data {
+	uint64_t seed; /* of the sampler's noise */
+	uint32_t table_width;
+	uint32_t decode_blocks; /* of decode attention's kernels */
+	uint32_t sample_capacity;
+	uint32_t addition_capacity;
+	uint32_t split_capacity;
+	uint64_t split_limit; /* in one launch of decode attention */
+	uint32_t *group_ends; /* (max_num_seqs) see struct cuda_batch */
+
+	/* device */
+	unsigned char *device; /* the lists */
+	uint32_t *tables;      /* (max running, table_width) */
+	int32_t *last_tokens;  /* (max running) */
+	int32_t *sampled;      /* (sample_capacity) */
+	uint64_t *step_count;
+
+	/* pinned, two slots each */
+	unsigned char *pinned;
+	int32_t *host_tokens; /* (2, sample_capacity) */
+	struct step_completion *completions;
+
+	struct step_io io; /* all of these, as the kernels see them */
+
+	/* the slot that is being filled */
+	struct step_header *headers;
+	unsigned char *host; /* its lists */
+};
+
+/* Allocates everything but the tables and last_tokens, which come with the KV pool. The fields
+   above group_ends are set before. */
+enum status cuda_step_data_open(
+	struct cuda_step_data *data, const struct engine_config *engine, struct error *error);
+void cuda_step_data_close(struct cuda_step_data *data); /* also after a failure */
+
+enum status cuda_step_data_open_tables(
+	struct cuda_step_data *data, const struct engine_config *engine, struct error *error);
+void cuda_step_data_close_tables(struct cuda_step_data *data);
+
+/* Selects the slot to fill. */
+void cuda_step_data_select(struct cuda_step_data *data, uint32_t slot);
+
+/* The lists of the selected slot. */
+struct cuda_step_lists cuda_step_data_lists(
+	const struct cuda_step_data *data, const struct cuda_step_layout *layout);
+
+/* A batch with pointers into the device's lists and without counts. */
+struct cuda_batch cuda_step_data_batch(
+	const struct cuda_step_data *data, const struct cuda_step_layout *layout);
+
+/* Fills the lists and *out from a batch; returns the number of splits. */
+uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step_layout *layout,
+	const struct batch *batch, struct cuda_batch *out);
+
+/* Adds padding rows from `first` on: they store nothing and attend to nothing. */
+void cuda_step_data_pad(struct cuda_step_data *data, const struct cuda_step_layout *layout,
+	uint32_t first, uint32_t row_count);
+
+/* Divides the decode rows into groups whose splits fit in one launch of decode attention. */
+void cuda_step_data_group(
+	struct cuda_step_data *data, const struct cuda_step_layout *layout, struct cuda_batch *out);
+
+/* Writes the additions to the block tables and the headers, which say how much there is. */
+void cuda_step_data_finish(struct cuda_step_data *data, const struct cuda_step_layout *layout,
+	uint32_t split_count, const struct block_addition *additions, uint32_t addition_count);
+
+#endif
