@@ -1,10 +1,10 @@
 #include "bench/kernels/cuda_kernel_bench.h"
 
-#include "bench/kernels/cuda_kernel_operands.h"
 #include "engine/base/integer.h"
-#include "kernels/op/cases.h"
+#include "kernels/device/cuda_operand_memory.h"
 #include "kernels/device/limits.h"
 #include "kernels/linear/cublaslt.h"
+#include "kernels/op_table.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -15,7 +15,6 @@ enum {
 	LAUNCHES_MAX = 256,
 	REPEATS_MAX = 101,
 	GRAPH_US = 5000, /* about, of a case that is short enough */
-	CASE_TEXT_BYTES = 64,
 };
 
 static const uint64_t ROTATED_BYTES = UINT64_C(256)
@@ -36,7 +35,7 @@ struct bench {
 	FILE *table;
 	cudaStream_t stream;
 	cudaEvent_t begin, end;
-	struct cublaslt *products;
+	struct cublaslt *cublaslt;
 	void *flushed; /* (ROTATED_BYTES) */
 	uint32_t processors;
 	struct limits limits;
@@ -48,11 +47,11 @@ struct bench {
 enum limit { LIMIT_READ, LIMIT_COPY, LIMIT_PRODUCT, LIMIT_LAUNCH, LIMIT_NONE };
 enum { PRODUCT_SIZE = 8192 };
 
-struct work {
+struct subject {
 	enum limit limit;
-	struct kernel_operands *operands; /* of LIMIT_NONE */
-	uint8_t *memory;		  /* (STREAM_BYTES) of the others */
-	uint32_t sets;
+	const struct op *op;		 /* of LIMIT_NONE */
+	const struct operands *operands; /* of LIMIT_NONE */
+	uint8_t *memory;		 /* (STREAM_BYTES) of the others */
 };
 
 static void note(struct bench *bench, int code, const char *call)
@@ -65,27 +64,28 @@ static void note(struct bench *bench, int code, const char *call)
 
 /* ---- timing ---- */
 
-static int launch(struct bench *bench, const struct work *work, uint32_t index)
+static int launch(struct bench *bench, const struct subject *subject, uint32_t index)
 {
 	const size_t square = (size_t)PRODUCT_SIZE * PRODUCT_SIZE * 2;
 
-	switch (work->limit) {
+	switch (subject->limit) {
 	case LIMIT_READ:
-		return limit_read(bench->flushed, work->memory, STREAM_BYTES, bench->stream);
+		return limit_read(bench->flushed, subject->memory, STREAM_BYTES, bench->stream);
 	case LIMIT_COPY:
-		return limit_copy(work->memory, work->memory + STREAM_BYTES / 2, STREAM_BYTES / 2,
-			bench->stream);
+		return limit_copy(subject->memory, subject->memory + STREAM_BYTES / 2,
+			STREAM_BYTES / 2, bench->stream);
 	case LIMIT_PRODUCT:
-		return cublaslt_linear(bench->products, (uint16_t *)work->memory,
-			(uint16_t *)(work->memory + square),
-			(uint16_t *)(work->memory + 2 * square), NULL, PRODUCT_SIZE, PRODUCT_SIZE,
-			PRODUCT_SIZE, bench->stream);
+		return cublaslt_linear(bench->cublaslt, (uint16_t *)subject->memory,
+			(uint16_t *)(subject->memory + square),
+			(uint16_t *)(subject->memory + 2 * square), NULL, PRODUCT_SIZE,
+			PRODUCT_SIZE, PRODUCT_SIZE, bench->stream);
 	case LIMIT_LAUNCH:
 		return limit_launch(bench->stream);
 	case LIMIT_NONE:
 		break;
 	}
-	return kernel_operands_launch(work->operands, index % work->sets, bench->stream);
+	return subject->op->launch(
+		subject->operands, index % subject->operands->set_count, bench->stream);
 }
 
 static double elapsed_us(struct bench *bench)
@@ -101,17 +101,17 @@ static double elapsed_us(struct bench *bench)
 }
 
 /* Launches one after the other, which also lets libraries choose and load what they need. */
-static double time_eager(struct bench *bench, const struct work *work, uint32_t count)
+static double time_eager(struct bench *bench, const struct subject *subject, uint32_t count)
 {
 	note(bench, (int)cudaEventRecord(bench->begin, bench->stream), "cudaEventRecord");
 	for (uint32_t i = 0; i < count && bench->code == 0; i++) {
-		note(bench, launch(bench, work, i), "a launch");
+		note(bench, launch(bench, subject, i), "a launch");
 	}
 	note(bench, (int)cudaEventRecord(bench->end, bench->stream), "cudaEventRecord");
 	return elapsed_us(bench) / count;
 }
 
-static cudaGraphExec_t capture(struct bench *bench, const struct work *work, uint32_t count)
+static cudaGraphExec_t capture(struct bench *bench, const struct subject *subject, uint32_t count)
 {
 	cudaGraph_t graph = NULL;
 	cudaGraphExec_t result = NULL;
@@ -119,7 +119,7 @@ static cudaGraphExec_t capture(struct bench *bench, const struct work *work, uin
 	note(bench, (int)cudaStreamBeginCapture(bench->stream, cudaStreamCaptureModeThreadLocal),
 		"cudaStreamBeginCapture");
 	for (uint32_t i = 0; i < count && bench->code == 0; i++) {
-		note(bench, launch(bench, work, i), "a launch into a graph");
+		note(bench, launch(bench, subject, i), "a launch into a graph");
 	}
 	note(bench, (int)cudaStreamEndCapture(bench->stream, &graph), "cudaStreamEndCapture");
 	if (bench->code == 0) {
@@ -160,12 +160,12 @@ static struct timing time_graphs(struct bench *bench, cudaGraphExec_t graph, uin
 	return (struct timing){launches, times[repeats / 2], times[0], times[repeats - 1]};
 }
 
-static struct timing time_work(struct bench *bench, struct work *work)
+static struct timing time_subject(struct bench *bench, const struct subject *subject)
 {
 	struct timing timing = {0};
 
-	time_eager(bench, work, 1);
-	double us = time_eager(bench, work, 4);
+	time_eager(bench, subject, 1);
+	double us = time_eager(bench, subject, 4);
 	/* Launches that are not in a graph take some microseconds even of small kernels. */
 	double wanted = us > 0 ? GRAPH_US / us : 1;
 	uint32_t launches = wanted > LAUNCHES_MAX ? LAUNCHES_MAX
@@ -177,7 +177,7 @@ static struct timing time_work(struct bench *bench, struct work *work)
 	if (bench->code != 0) {
 		return timing;
 	}
-	cudaGraphExec_t graph = capture(bench, work, launches);
+	cudaGraphExec_t graph = capture(bench, subject, launches);
 	if (bench->code == 0) {
 		timing = time_graphs(bench, graph, launches);
 	}
@@ -221,18 +221,18 @@ static void measure_limits(struct bench *bench)
 		"limit_read", "limit_copy", "limit_product", "limit_launch"};
 	const uint64_t flops = UINT64_C(2) * PRODUCT_SIZE * PRODUCT_SIZE * PRODUCT_SIZE;
 	struct timing timings[LIMIT_NONE] = {{0}};
-	struct work work = {.sets = 1};
+	struct subject limit = {0};
 
-	note(bench, (int)cudaMalloc((void **)&work.memory, STREAM_BYTES), "cudaMalloc");
+	note(bench, (int)cudaMalloc((void **)&limit.memory, STREAM_BYTES), "cudaMalloc");
 	if (bench->code == 0) {
-		note(bench, fill_bf16((uint16_t *)work.memory, STREAM_BYTES / 2, 1, bench->stream),
+		note(bench, fill_bf16((uint16_t *)limit.memory, STREAM_BYTES / 2, 1, bench->stream),
 			"fill_bf16");
 	}
 	for (uint32_t i = 0; i < LIMIT_NONE && bench->code == 0; i++) {
-		work.limit = (enum limit)i;
-		timings[i] = time_work(bench, &work);
+		limit.limit = (enum limit)i;
+		timings[i] = time_subject(bench, &limit);
 	}
-	cudaFree(work.memory);
+	cudaFree(limit.memory);
 	for (uint32_t i = 0; i < LIMIT_NONE && bench->code == 0; i++) {
 		bool is_stream = i == LIMIT_READ || i == LIMIT_COPY;
 		bool is_product = i == LIMIT_PRODUCT;
@@ -246,93 +246,71 @@ static void measure_limits(struct bench *bench)
 	};
 }
 
-/* ---- cases ---- */
+/* ---- operations ---- */
 
-static void case_text(char *text, const struct kernel_case *c)
-{
-	const char *ragged = c->is_ragged ? " ragged" : "";
-
-	switch (c->kernel) {
-	case KERNEL_DECODE_ATTENTION:
-		snprintf(text, CASE_TEXT_BYTES, "%ux%u%s, %u/%u heads", c->rows, c->context, ragged,
-			c->heads, c->kv_heads);
-		break;
-	case KERNEL_PREFILL_ATTENTION:
-		snprintf(text, CASE_TEXT_BYTES, "%ux%u of %u%s, %u/%u heads", c->rows, c->chunk,
-			c->context, ragged, c->heads, c->kv_heads);
-		break;
-	case KERNEL_QK_NORM_ROPE_STORE:
-		snprintf(text, CASE_TEXT_BYTES, "%u, %u/%u heads", c->rows, c->heads, c->kv_heads);
-		break;
-	case KERNEL_MATMUL:
-	case KERNEL_DECODE_MATMUL:
-	case KERNEL_DECODE_MATMUL_SILU:
-		snprintf(text, CASE_TEXT_BYTES, "%ux%ux%u", c->rows, c->width, c->outputs);
-		break;
-	case KERNEL_SAMPLER:
-		snprintf(text, CASE_TEXT_BYTES, "%ux%u", c->rows, c->outputs);
-		break;
-	default:
-		snprintf(text, CASE_TEXT_BYTES, "%ux%u", c->rows, c->width);
-		break;
-	}
-}
-
-static bool is_wanted(const struct kernel_bench_options *options, const struct kernel_case *c)
+static bool is_named(const struct kernel_bench_options *options, const char *name)
 {
 	bool is_named = options->name_count == 0;
 
 	for (uint32_t i = 0; i < options->name_count; i++) {
-		is_named = is_named || strstr(kernel_name(c->kernel), options->names[i]) != NULL;
+		is_named = is_named || strstr(name, options->names[i]) != NULL;
 	}
-	return is_named && !c->is_tiny && kernel_operands_fit(c);
+	return is_named;
 }
 
-static void measure_case(struct bench *bench, const struct kernel_case *c)
+static void measure_case(
+	struct bench *bench, const struct op *op, const struct op_case *c, const char *text)
 {
-	uint64_t bytes = kernel_case_bytes(c), flops = kernel_case_flops(c);
-	struct kernel_operands operands = {
-		.kernel_case = c,
+	struct work work = op->work(c);
+	uint64_t sets = u64_min(u64_divide_up(ROTATED_BYTES, work.bytes), SETS_MAX);
+	struct operands operands = {
+		.op_case = c,
+		.memory = &cuda_operand_memory,
 		.path = bench->options->path,
-		.products = bench->products,
-		.set_count = (uint32_t)u64_min(u64_divide_up(ROTATED_BYTES, bytes), SETS_MAX),
+		.cublaslt = bench->cublaslt,
 		.processors = bench->processors,
+		.set_count = bench->options->is_warm ? 1 : (uint32_t)sets,
 	};
-	struct work work = {.limit = LIMIT_NONE, .operands = &operands};
+	const struct subject subject = {.limit = LIMIT_NONE, .op = op, .operands = &operands};
 	struct timing timing = {0};
-	char text[CASE_TEXT_BYTES];
 
-	if (bench->options->is_warm) {
-		operands.set_count = 1;
-	}
-	work.sets = operands.set_count;
-	note(bench, kernel_operands_open(&operands), "making the tensors of a case");
+	op->open(&operands);
+	note(bench, operands.code, "making the tensors of a case");
+	note(bench, (int)cudaDeviceSynchronize(), "making the tensors of a case");
 	if (bench->code == 0) {
-		timing = time_work(bench, &work);
+		timing = time_subject(bench, &subject);
 	}
-	kernel_operands_close(&operands);
-	case_text(text, c);
+	operands_close(&operands);
 	if (bench->code == 0) {
-		write_row(bench, kernel_name(c->kernel), text, c->rows, bytes, flops, &timing);
+		write_row(bench, op->name, text, c->rows, work.bytes, work.flops, &timing);
 	}
 }
 
-static void measure_cases(struct bench *bench, bool shows_progress)
+static void measure_op(struct bench *bench, const struct op *op, bool shows_progress)
 {
-	char text[CASE_TEXT_BYTES];
+	char text[OP_TEXT_BYTES];
 
-	for (uint32_t i = 0; kernel_case_at(i) != NULL && bench->code == 0; i++) {
-		const struct kernel_case *c = kernel_case_at(i);
-		if (!is_wanted(bench->options, c)) {
+	for (uint32_t i = 0; i < op->case_count && bench->code == 0; i++) {
+		const struct op_case *c = &op->cases[i];
+		if (c->size != CASE_MODEL || !op->fits(c)) {
 			continue;
 		}
-		case_text(text, c);
+		op->describe(c, text);
 		if (shows_progress) {
-			fprintf(stderr, "\r%-22s %-40s", kernel_name(c->kernel), text);
+			fprintf(stderr, "\r%-22s %-40s", op->name, text);
 		}
-		measure_case(bench, c);
+		measure_case(bench, op, c, text);
 		if (bench->code != 0) {
-			fprintf(stderr, "%s %s:\n", kernel_name(c->kernel), text);
+			fprintf(stderr, "%s %s:\n", op->name, text);
+		}
+	}
+}
+
+static void measure_ops(struct bench *bench, bool shows_progress)
+{
+	for (uint32_t i = 0; op_at(i) != NULL && bench->code == 0; i++) {
+		if (is_named(bench->options, op_at(i)->name)) {
+			measure_op(bench, op_at(i), shows_progress);
 		}
 	}
 	if (shows_progress) {
@@ -356,13 +334,13 @@ static void open_bench(struct bench *bench)
 		note(bench, (int)cudaEventCreate(&bench->begin), "cudaEventCreate");
 		note(bench, (int)cudaEventCreate(&bench->end), "cudaEventCreate");
 		note(bench, (int)cudaMalloc(&bench->flushed, ROTATED_BYTES), "cudaMalloc");
-		note(bench, cublaslt_open(&bench->products), "opening cuBLASLt");
+		note(bench, cublaslt_open(&bench->cublaslt), "opening cuBLASLt");
 	}
 }
 
 static void close_bench(struct bench *bench)
 {
-	cublaslt_close(bench->products);
+	cublaslt_close(bench->cublaslt);
 	cudaFree(bench->flushed);
 	if (bench->begin != NULL) {
 		cudaEventDestroy(bench->begin);
@@ -388,7 +366,7 @@ enum status kernel_bench(const struct kernel_bench_options *options, bool shows_
 		measure_limits(&bench);
 	}
 	if (bench.code == 0) {
-		measure_cases(&bench, shows_progress);
+		measure_ops(&bench, shows_progress);
 	}
 	if (bench.code != 0) {
 		status = error_set(error, STATUS_DEVICE, "%s: %s", bench.call,

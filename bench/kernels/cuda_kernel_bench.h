@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Times the cases of kernels/op/cases.h that are sizes of models on the current GPU, and what the
+/* Times the cases of kernels/op_table.h that are sizes of models on the current GPU, and what the
    GPU can do at best. Only in builds with CUDA.
 
    A case is launched many times in one CUDA graph, each time on the next of several sets of
@@ -21,7 +21,7 @@
        kernel       the operation, or limit_read, limit_copy, limit_product, limit_launch
        case         its sizes
        rows         tokens, sequences or rows
-       bytes        that it has to move at least, see kernel_case_bytes()
+       bytes        that it has to move at least, see engine/shape/work.h
        flops        that it has to compute, 0 where they do not count
        launches     in a graph
        us           a launch, median; us_min, us_max: the fastest and slowest graph

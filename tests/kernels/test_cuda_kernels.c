@@ -1,22 +1,16 @@
-/* Every operation on the GPU against its CPU twin: the cases of kernels/op/cases.h that fit, and
-   what the table lacks. Inputs are values that bf16 holds, outputs are poisoned before each run.
-   Skipped, and said so, without a device. */
+/* Every operation of kernels/op_table.h on the GPU against its CPU twin, and what else holds of
+   some of them: other ways to the same bits. Inputs are values that bf16 holds, outputs are
+   poisoned before each run. Skipped, and said so, without a device. */
 
 #include "engine/base/counter_hash.h"
 #include "engine/base/memory.h"
 #include "kernels/rows/add_rms_norm.h"
-#include "kernels/op/cases.h"
-#include "kernels/attention/decode_attention.h"
+#include "kernels/attention/attention_operands.h"
 #include "kernels/linear/linear.h"
 #include "kernels/linear/linear_wide.h"
-#include "kernels/rows/embedding.h"
-#include "kernels/rows/gather_rows.h"
+#include "kernels/device/cuda_operand_memory.h"
 #include "kernels/linear/cublaslt.h"
-#include "kernels/attention/prefill_attention.h"
-#include "kernels/attention/qk_norm_rope_store.h"
-#include "kernels/rows/rms_norm.h"
-#include "kernels/attention/rope_table.h"
-#include "kernels/sampling/sampler.h"
+#include "kernels/op_table.h"
 #include "kernels/rows/silu_mul.h"
 #include "kernels/step_io/step_io.h"
 
@@ -159,16 +153,15 @@ static double distance(const float *out, const float *ref, size_t count)
 	return size == 0 ? sqrt(difference) : sqrt(difference / size);
 }
 
-/* Row by row: what goes wrong in one is not to drown in the others. */
-static void expect_close(
-	const struct tensor *tensor, size_t width, double tolerance, const char *what)
+/* Row by row, so that what goes wrong in one is not lost in the size of the others. */
+static void expect_rows(const float *found, const float *expected, size_t count, size_t width,
+	double tolerance, const char *what)
 {
-	float *out = tensor_fetch(tensor);
-	size_t rows = tensor->count / width, row = 0;
+	size_t rows = count / width, row = 0;
 	double error = 0;
 
 	while (row < rows) {
-		error = distance(out + row * width, tensor->host + row * width, width);
+		error = distance(found + row * width, expected + row * width, width);
 		if (!(error <= tolerance)) { /* NaN is not close either */
 			break;
 		}
@@ -176,112 +169,175 @@ static void expect_close(
 	}
 	cr_expect(row == rows, "%s: row %zu of %zu: relative error %g, at most %g", what, row, rows,
 		error, tolerance);
+}
+
+static void expect_close(
+	const struct tensor *tensor, size_t width, double tolerance, const char *what)
+{
+	float *out = tensor_fetch(tensor);
+
+	expect_rows(out, tensor->host, tensor->count, width, tolerance, what);
 	free(out);
 }
 
 static const enum rounding ROUNDING = ROUNDING_BF16;
-static const double BF16_TOLERANCE = 1e-2;
 
-/* ---- the table ---- */
+#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof(array[0])))
+
+/* ---- every operation ---- */
 
 /* What a twin computes in about a second. */
 static const uint64_t FLOPS_MAX = UINT64_C(1) << 31, BYTES_MAX = UINT64_C(320) << 20;
 
-/* 16 bytes divide every row of a bf16 tensor; attention and the store have demands of their own. */
-static bool is_fitting(const struct kernel_case *c)
+static bool is_fitting(const struct op *op, const struct op_case *c)
 {
-	bool has_heads = c->heads > 0;
-	bool is_wide = c->width % 8 == 0;
+	struct work work = op->work(c);
 
-	if (kernel_case_flops(c) > FLOPS_MAX || kernel_case_bytes(c) > BYTES_MAX) {
-		return false;
-	}
-	if (has_heads) {
-		return (c->head_dim == 32 || c->head_dim == 64 || c->head_dim == 128) &&
-		       c->block_size % 64 == 0;
-	}
-	if (c->kernel == KERNEL_DECODE_MATMUL || c->kernel == KERNEL_DECODE_MATMUL_SILU) {
-		return linear_fits(c->width, c->outputs);
-	}
-	return is_wide && (c->kernel != KERNEL_MATMUL || c->outputs % 8 == 0);
+	return work.flops <= FLOPS_MAX && work.bytes <= BYTES_MAX && op->fits(c);
 }
 
-/* Calls a test with every case of the table that fits, of which there must be some. */
-static void for_table(enum kernel kernel, uint32_t least, void (*test)(const struct kernel_case *))
+/* Opens a case to be checked. cublaslt: NULL where the operation needs none. */
+static struct operands open_case(const struct op *op, const struct op_case *c,
+	enum kernel_path path, enum case_values values, struct cublaslt *cublaslt)
+{
+	int processors = 0;
+
+	must(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0),
+		"cudaDeviceGetAttribute");
+	struct operands operands = {.op_case = c,
+		.memory = &cuda_operand_memory,
+		.path = path,
+		.cublaslt = cublaslt,
+		.processors = (uint32_t)processors,
+		.set_count = 1,
+		.is_checked = true,
+		.values = values};
+	op->open(&operands);
+	must(operands.code, op->name);
+	return operands;
+}
+
+/* An operand in bf16 as a tensor, which is not to be freed. */
+static struct tensor tensor_of(const struct operands *operands, uint32_t index)
+{
+	cr_assert(operands->operand[index].type == OPERAND_BF16);
+	return (struct tensor){operands->operand[index].count, operand_host(operands, index),
+		operand_at(operands, index, 0)};
+}
+
+static void expect_ids(
+	const int32_t *found, const int32_t *expected, size_t count, const char *what)
+{
+	for (size_t i = 0; i < count; i++) {
+		cr_expect(found[i] == expected[i], "%s: row %zu: %d, expected %d", what, i,
+			found[i], expected[i]);
+	}
+}
+
+/* The outputs against what the twin has made. */
+static void expect_outputs(struct operands *operands, const char *what)
+{
+	for (uint32_t i = 0; i < OPERANDS_MAX; i++) {
+		const struct operand *operand = &operands->operand[i];
+		if (!operand->is_output) {
+			continue;
+		}
+		void *found = operands_fetch(operands, i);
+		must(operands->code, what);
+		if (operand->type == OPERAND_BYTES) {
+			expect_ids(found, operand->host, operand->count / sizeof(int32_t), what);
+		} else {
+			expect_rows(found, operand->host, operand->count, operand->row_width,
+				operand->tolerance, what);
+		}
+		free(found);
+	}
+}
+
+static void check_case(const struct op *op, const struct op_case *c, enum kernel_path path,
+	enum case_values values, struct cublaslt *cublaslt)
+{
+	struct operands operands = open_case(op, c, path, values, cublaslt);
+	char text[OP_TEXT_BYTES], what[2 * OP_TEXT_BYTES];
+
+	op->describe(c, text);
+	snprintf(what, sizeof(what), "%s %s, bias %d, integers %d, path %d", op->name, text,
+		c->has_bias, values == CASE_INTEGERS, (int)path);
+	must(op->launch(&operands, 0, NULL), what);
+	op->twin(&operands);
+	expect_outputs(&operands, what);
+	operands_close(&operands);
+}
+
+/* A case with all that its operation can be told besides. */
+static void check_variants(const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
+{
+	uint32_t paths = op->properties & OP_HAS_PATHS ? 1 + kernel_path_of_device() : 1;
+	uint32_t biases = op->properties & OP_HAS_BIAS ? 2 : 1;
+	uint32_t values = op->properties & OP_IS_EXACT ? 2 : 1;
+
+	for (uint32_t i = 0; i < paths * biases * values; i++) {
+		struct op_case variant = *c;
+		variant.has_bias = i / paths % biases == 1;
+		check_case(op, &variant, (enum kernel_path)(i % paths),
+			i / paths / biases == 0 ? CASE_UNIFORM : CASE_INTEGERS, cublaslt);
+	}
+}
+
+/* Calls a test with every case that fits, of which there must be some: no kernels of decode rows
+   are built for GPUs before sm_90. */
+static void for_cases(const struct op *op, struct cublaslt *cublaslt,
+	void (*test)(const struct op *op, const struct op_case *c, struct cublaslt *cublaslt))
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; kernel_case_at(i) != NULL; i++) {
-		const struct kernel_case *c = kernel_case_at(i);
-		if (c->kernel == kernel && is_fitting(c)) {
-			test(c);
+	for (uint32_t i = 0; i < op->case_count; i++) {
+		if (is_fitting(op, &op->cases[i])) {
+			test(op, &op->cases[i], cublaslt);
 			count++;
 		}
 	}
-	cr_expect(count >= least, "%s: %u cases, at least %u", kernel_name(kernel), count, least);
+	cr_expect(count >= 3 || kernel_path_of_device() != KERNEL_PATH_SM90, "%s: %u cases",
+		op->name, count);
 }
 
-/* Calls a test with shapes (rows, width, outputs) that the table lacks. */
-static void for_shapes(enum kernel kernel, const uint32_t (*shapes)[3], uint32_t count,
-	void (*test)(const struct kernel_case *))
+Test(cuda_kernels, every_operation_gives_what_its_twin_gives)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		const struct kernel_case c = {.kernel = kernel,
-			.rows = shapes[i][0],
-			.width = shapes[i][1],
-			.outputs = shapes[i][2]};
-		test(&c);
-	}
-}
+	struct cublaslt *cublaslt;
 
-#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof(array[0])))
+	must(cublaslt_open(&cublaslt), "cublaslt_open");
+	for (uint32_t i = 0; op_at(i) != NULL; i++) {
+		for_cases(op_at(i), cublaslt, check_variants);
+	}
+	cublaslt_close(cublaslt);
+}
 
 /* ---- operations on rows ---- */
 
-static void check_rms_norm(const struct kernel_case *c)
+/* As the forward pass calls it: out is in. */
+static void check_in_place(const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
 {
 	size_t size = (size_t)c->rows * c->width;
 	struct tensor in = tensor_random(size, 1), weight = tensor_random(c->width, 50);
-	struct tensor out = tensor_poisoned(size);
+	struct tensor residual = tensor_random(size, 100);
 
-	rms_norm_cpu(out.host, in.host, weight.host, c->rows, c->width, 1e-6f, ROUNDING);
-	must(rms_norm(out.device, in.device, weight.device, c->rows, c->width, 1e-6f, NULL),
-		"rms_norm");
-	expect_close(&out, c->width, BF16_TOLERANCE, "rms_norm");
-	tensor_free(&in);
-	tensor_free(&weight);
-	tensor_free(&out);
-}
-
-static void check_add_rms_norm(const struct kernel_case *c)
-{
-	size_t size = (size_t)c->rows * c->width;
-	struct tensor in = tensor_random(size, 1), weight = tensor_random(c->width, 50);
-	struct tensor residual = tensor_random(size, 100), out = tensor_poisoned(size);
-
-	add_rms_norm_cpu(
-		out.host, residual.host, in.host, weight.host, c->rows, c->width, 1e-6f, ROUNDING);
-	must(add_rms_norm(out.device, residual.device, in.device, weight.device, NULL, c->rows,
-		     c->width, 1e-6f, NULL),
-		"add_rms_norm");
-	expect_close(&out, c->width, BF16_TOLERANCE, "add_rms_norm");
-	expect_close(&residual, c->width, 0, "the residual stream");
-	/* as the forward pass calls it: out is in */
+	(void)op;
+	(void)cublaslt;
 	add_rms_norm_cpu(
 		in.host, residual.host, in.host, weight.host, c->rows, c->width, 1e-6f, ROUNDING);
 	must(add_rms_norm(in.device, residual.device, in.device, weight.device, NULL, c->rows,
 		     c->width, 1e-6f, NULL),
 		"add_rms_norm in place");
-	expect_close(&in, c->width, BF16_TOLERANCE, "add_rms_norm in place");
+	expect_close(&in, c->width, OPERAND_BF16_TOLERANCE, "add_rms_norm in place");
 	expect_close(&residual, c->width, 0, "the residual stream of add_rms_norm in place");
 	tensor_free(&in);
 	tensor_free(&weight);
 	tensor_free(&residual);
-	tensor_free(&out);
 }
 
 /* Picked rows get the bits that they get among all of them, and nothing is kept. */
-static void check_picked_rows(const struct kernel_case *c)
+static void check_picked_rows(
+	const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
 {
 	size_t size = (size_t)c->rows * c->width, bytes = c->width * sizeof(float);
 	uint32_t count = c->rows / 2 + 1;
@@ -290,6 +346,8 @@ static void check_picked_rows(const struct kernel_case *c)
 	struct tensor all = tensor_poisoned(size), picked = tensor_poisoned(count * c->width);
 	uint32_t *index = memory_take(count, sizeof(*index));
 
+	(void)op;
+	(void)cublaslt;
 	for (uint32_t i = 0; i < count; i++) {
 		index[i] = (uint32_t)(counter_hash(8, i) % c->rows);
 	}
@@ -319,120 +377,13 @@ static void check_picked_rows(const struct kernel_case *c)
 	tensor_free(&picked);
 }
 
-static const uint32_t norm_shapes[][3] = {{1, 8}, {1, 64}, {2, 1024}, {1, 2560}, {2, 5120},
-	{257, 8}, {257, 64}, {257, 1032}, {257, 2560}, {257, 5120}, {3, 8192}, {2, 16384}};
-
-Test(cuda_kernels, rms_norm)
+Test(cuda_kernels, add_rms_norm_in_place_and_of_picked_rows)
 {
-	for_shapes(KERNEL_RMS_NORM, norm_shapes, COUNT(norm_shapes), check_rms_norm);
-	for_table(KERNEL_RMS_NORM, 3, check_rms_norm);
+	for_cases(op_find("add_rms_norm"), NULL, check_in_place);
+	for_cases(op_find("add_rms_norm"), NULL, check_picked_rows);
 }
 
-Test(cuda_kernels, add_rms_norm)
-{
-	for_shapes(KERNEL_ADD_RMS_NORM, norm_shapes, COUNT(norm_shapes), check_add_rms_norm);
-	for_table(KERNEL_ADD_RMS_NORM, 4, check_add_rms_norm);
-	for_shapes(KERNEL_ADD_RMS_NORM, norm_shapes, COUNT(norm_shapes), check_picked_rows);
-}
-
-static void check_silu_mul(const struct kernel_case *c)
-{
-	size_t size = (size_t)c->rows * c->width;
-	struct tensor in = {.count = size * 2, .host = memory_take(size * 2, sizeof(float))};
-	struct tensor out = tensor_poisoned(size);
-
-	case_fill(in.host, in.count, 1, CASE_UNIFORM);
-	for (size_t i = 0; i < in.count; i++) {
-		in.host[i] *= 16; /* to where the function bends and saturates */
-	}
-	tensor_send(&in);
-	silu_mul_cpu(out.host, in.host, c->rows, c->width, ROUNDING);
-	must(silu_mul(out.device, in.device, c->rows, c->width, NULL), "silu_mul");
-	expect_close(&out, c->width, BF16_TOLERANCE, "silu_mul");
-	tensor_free(&in);
-	tensor_free(&out);
-}
-
-Test(cuda_kernels, silu_mul)
-{
-	static const uint32_t shapes[][3] = {{1, 8}, {3, 96}, {7, 3072}, {257, 12288}};
-
-	for_shapes(KERNEL_SILU_MUL, shapes, COUNT(shapes), check_silu_mul);
-	for_table(KERNEL_SILU_MUL, 2, check_silu_mul);
-}
-
-/* Every fifth token is the last one that its row sampled. */
-static void check_embedding(const struct kernel_case *c)
-{
-	struct tensor table = tensor_random((size_t)c->outputs * c->width, 3);
-	struct tensor out = tensor_poisoned((size_t)c->rows * c->width);
-	const struct matrix matrix = {.f32 = table.host};
-	int32_t *ids = memory_take(c->rows, sizeof(*ids));
-	int32_t *resolved = memory_take(c->rows, sizeof(*ids));
-	int32_t *last = memory_take(c->rows, sizeof(*last));
-	uint32_t *rows = memory_take(c->rows, sizeof(*rows));
-
-	for (uint32_t r = 0; r < c->rows; r++) {
-		last[r] = (int32_t)(counter_hash(31, r) % c->outputs);
-	}
-	for (uint32_t r = 0; r < c->rows; r++) {
-		rows[r] = c->rows - 1 - r;
-		ids[r] = r % 5 == 1 ? -1 : (int32_t)(c->outputs - 1 - r % c->outputs);
-		resolved[r] = ids[r] < 0 ? last[rows[r]] : ids[r];
-	}
-	int32_t *device_ids = device_copy(ids, c->rows * sizeof(*ids));
-	int32_t *device_last = device_copy(last, c->rows * sizeof(*last));
-	uint32_t *device_rows = device_copy(rows, c->rows * sizeof(*rows));
-	embedding_cpu(out.host, matrix, resolved, c->rows, c->outputs, c->width, ROUNDING);
-	must(embedding(out.device, table.device, device_ids, device_last, device_rows, c->rows,
-		     c->width, NULL),
-		"embedding");
-	expect_close(&out, c->width, 0, "embedding");
-	free(ids);
-	free(resolved);
-	free(last);
-	free(rows);
-	cudaFree(device_ids);
-	cudaFree(device_last);
-	cudaFree(device_rows);
-	tensor_free(&table);
-	tensor_free(&out);
-}
-
-Test(cuda_kernels, embedding)
-{
-	static const uint32_t shapes[][3] = {{1, 8, 1}, {2, 8, 3}, {7, 1032, 99}, {300, 64, 11}};
-
-	for_shapes(KERNEL_EMBEDDING, shapes, COUNT(shapes), check_embedding);
-	for_table(KERNEL_EMBEDDING, 2, check_embedding);
-}
-
-static void check_gather_rows(const struct kernel_case *c)
-{
-	size_t size = (size_t)c->rows * c->width;
-	struct tensor in = tensor_random(3 * size, 3), out = tensor_poisoned(size);
-	uint32_t *indices = memory_take(c->rows, sizeof(*indices));
-
-	for (uint32_t r = 0; r < c->rows; r++) {
-		indices[r] = (uint32_t)(counter_hash(8, r) % (3 * c->rows));
-	}
-	uint32_t *device = device_copy(indices, c->rows * sizeof(*indices));
-	gather_rows_cpu(out.host, in.host, indices, c->rows, c->width);
-	must(gather_rows(out.device, in.device, device, c->rows, c->width, NULL), "gather_rows");
-	expect_close(&out, c->width, 0, "gather_rows");
-	free(indices);
-	cudaFree(device);
-	tensor_free(&in);
-	tensor_free(&out);
-}
-
-Test(cuda_kernels, gather_rows)
-{
-	static const uint32_t shapes[][3] = {{1, 8}, {3, 1032}, {257, 64}, {20, 5120}};
-
-	for_shapes(KERNEL_GATHER_ROWS, shapes, COUNT(shapes), check_gather_rows);
-	for_table(KERNEL_GATHER_ROWS, 1, check_gather_rows);
-}
+/* ---- the ends of a step ---- */
 
 /* Both slots of the double buffer, more than once: the data up to the length in the header,
    additions, tokens and the completion record. */
@@ -546,274 +497,181 @@ Test(cuda_kernels, step_io)
 	step_close(&own);
 }
 
-/* ---- matrix products ---- */
+/* ---- linear layers ---- */
 
-/* tests/kernels/test_kernels.c shows that the twin's other results are this one, rounded, and that
-   its bias is added to the sum. */
-static void fill_product(struct tensor *out, const float *sums, const float *bias, uint32_t width)
-{
-	for (size_t i = 0; i < out->count; i++) {
-		out->host[i] =
-			rounded(bias == NULL ? sums[i] : bias[i % width] + sums[i], ROUNDING);
-	}
-	tensor_poison(out);
-}
-
-static void check_logits(struct cublaslt *context, const struct kernel_case *c,
-	const struct tensor *in, const struct tensor *weight, const float *sums, double tolerance)
+/* Logits stay in float32: the twin's sums without rounding. */
+static void check_logits(
+	const struct op_case *c, enum case_values values, struct cublaslt *cublaslt)
 {
 	size_t count = (size_t)c->rows * c->outputs;
+	struct operands operands =
+		open_case(op_find("matmul"), c, KERNEL_PATH_GENERAL, values, cublaslt);
+	float *sums = memory_take(count, sizeof(float));
 	float *logits = memory_take(count, sizeof(float));
 	float *device = device_take(count * sizeof(float));
 
-	must(cublaslt_linear_logits(context, device, in->device, weight->device, c->rows, c->width,
-		     c->outputs, NULL),
+	must(cublaslt_linear_logits(cublaslt, device, operand_at(&operands, OPERAND_IN, 0),
+		     operand_at(&operands, OPERAND_WEIGHT, 0), c->rows, c->width, c->outputs, NULL),
 		"cublaslt_linear_logits");
 	must(cudaDeviceSynchronize(), "kernel");
 	must(cudaMemcpy(logits, device, count * sizeof(float), cudaMemcpyDeviceToHost),
 		"cudaMemcpy");
-	double error = distance(logits, sums, count);
-	cr_expect(error <= tolerance, "cublaslt_linear_logits: relative error %g, at most %g",
-		error, tolerance);
+	linear_cpu(sums, operand_host(&operands, OPERAND_IN),
+		(struct matrix){.f32 = operand_host(&operands, OPERAND_WEIGHT)}, NULL, c->rows,
+		c->width, c->outputs, ROUNDING_NONE);
+	expect_rows(logits, sums, count, count, values == CASE_INTEGERS ? 0 : 3e-5,
+		"cublaslt_linear_logits");
+	free(sums);
 	free(logits);
 	cudaFree(device);
+	operands_close(&operands);
 }
 
-static void check_product(struct cublaslt *context, const struct kernel_case *c, bool is_exact)
+static void check_logits_of_case(
+	const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
 {
-	enum case_values values = is_exact ? CASE_INTEGERS : CASE_UNIFORM;
-	size_t count = (size_t)c->rows * c->outputs;
-	struct tensor in = tensor_filled((size_t)c->rows * c->width, 1, values);
-	struct tensor weight = tensor_filled((size_t)c->outputs * c->width, 9, values);
-	struct tensor bias = tensor_filled(c->outputs, 77, values);
-	struct tensor out = tensor_poisoned(count);
-	float *sums = memory_take(count, sizeof(*sums));
-	char what[100];
-
-	linear_cpu(sums, in.host, (struct matrix){.f32 = weight.host}, NULL, c->rows, c->width,
-		c->outputs, ROUNDING_NONE);
-	fill_product(&out, sums, NULL, c->outputs);
-	must(cublaslt_linear(context, out.device, in.device, weight.device, NULL, c->rows, c->width,
-		     c->outputs, NULL),
-		"matmul");
-	snprintf(what, sizeof(what), "matmul of %u rows, %u to %u", c->rows, c->width, c->outputs);
-	expect_close(&out, c->outputs, is_exact ? 0 : BF16_TOLERANCE, what);
-	fill_product(&out, sums, bias.host, c->outputs);
-	must(cublaslt_linear(context, out.device, in.device, weight.device, bias.device, c->rows,
-		     c->width, c->outputs, NULL),
-		"matmul with bias");
-	strcat(what, " with bias");
-	expect_close(&out, c->outputs, is_exact ? 0 : BF16_TOLERANCE, what);
-	check_logits(context, c, &in, &weight, sums, is_exact ? 0 : 3e-5);
-	free(sums);
-	tensor_free(&in);
-	tensor_free(&weight);
-	tensor_free(&bias);
-	tensor_free(&out);
+	(void)op;
+	check_logits(c, CASE_INTEGERS, cublaslt);
+	check_logits(c, CASE_UNIFORM, cublaslt);
 }
 
-static void check_matmul(const struct kernel_case *c)
+Test(cuda_kernels, logits)
 {
-	struct cublaslt *context;
+	struct cublaslt *cublaslt;
 
-	must(cublaslt_open(&context), "cublaslt_open");
-	check_product(context, c, true);
-	check_product(context, c, false);
-	cublaslt_close(context);
+	must(cublaslt_open(&cublaslt), "cublaslt_open");
+	for_cases(op_find("matmul"), cublaslt, check_logits_of_case);
+	cublaslt_close(cublaslt);
 }
 
-Test(cuda_kernels, matmul)
+/* A context remembers what it chose for each shape: shapes that alternate do not mix. */
+Test(cuda_kernels, linear_layers_of_many_shapes_in_one_context)
 {
-	static const uint32_t shapes[][3] = {{1, 64, 8}, {2, 8, 8}, {7, 2048, 1024}, {17, 128, 72},
-		{65, 104, 136}, {129, 3072, 1024}, {300, 72, 136}};
+	const struct op *op = op_find("matmul");
+	struct cublaslt *cublaslt;
 
-	for_shapes(KERNEL_MATMUL, shapes, COUNT(shapes), check_matmul);
-	for_table(KERNEL_MATMUL, 12, check_matmul);
-}
-
-/* A context remembers what it chose for each shape: shapes in turn do not mix. */
-Test(cuda_kernels, matmul_of_many_shapes_in_one_context)
-{
-	struct cublaslt *context;
-
-	must(cublaslt_open(&context), "cublaslt_open");
+	must(cublaslt_open(&cublaslt), "cublaslt_open");
 	for (uint32_t i = 0; i < 60; i++) {
-		const struct kernel_case c = {.kernel = KERNEL_MATMUL,
-			.rows = 1 + i % 20,
-			.width = 8 * (1 + i % 3),
-			.outputs = 8 * (1 + i % 4)};
-		check_product(context, &c, true);
+		struct op_case c = {
+			.rows = 1 + i % 20, .width = 8 * (1 + i % 3), .outputs = 8 * (1 + i % 4)};
+		check_case(op, &c, KERNEL_PATH_GENERAL, CASE_INTEGERS, cublaslt);
+		c.has_bias = true;
+		check_case(op, &c, KERNEL_PATH_GENERAL, CASE_INTEGERS, cublaslt);
+		check_logits(&c, CASE_INTEGERS, cublaslt);
 	}
-	cublaslt_close(context);
+	cublaslt_close(cublaslt);
 }
 
-/* ---- products of decode rows ---- */
+/* ---- linear layers of decode rows ---- */
 
-static void skip_unless_decode_matmul(void)
+static void skip_without_decode_linear(void)
 {
 	if (!linear_fits(128, 64)) {
-		cr_skip_test("this device leaves all products to cuBLASLt");
+		cr_skip_test("this device leaves all linear layers to cuBLASLt");
 	}
 }
 
-static void check_decode_product(const struct kernel_case *c, bool is_exact)
+/* (rows, slice_width) of the inputs from `first` on, in memory of their own. */
+static uint16_t *copy_slice(
+	const struct tensor *tensor, uint32_t width, uint32_t first, uint32_t slice_width)
 {
-	enum case_values values = is_exact ? CASE_INTEGERS : CASE_UNIFORM;
-	struct tensor in = tensor_filled((size_t)c->rows * c->width, 1, values);
-	struct tensor weight = tensor_filled((size_t)c->outputs * c->width, 9, values);
-	struct tensor bias = tensor_filled(c->outputs, 77, values);
-	struct tensor out = tensor_poisoned((size_t)c->rows * c->outputs);
-	char what[100];
+	size_t rows = tensor->count / width, bytes = slice_width * sizeof(uint16_t);
+	uint16_t *slice = device_take(rows * bytes);
 
-	for (uint32_t has_bias = 0; has_bias < 2; has_bias++) {
-		tensor_poison(&out);
-		linear_cpu(out.host, in.host, (struct matrix){.f32 = weight.host},
-			has_bias ? bias.host : NULL, c->rows, c->width, c->outputs, ROUNDING);
-		must(linear(out.device, in.device, weight.device, has_bias ? bias.device : NULL,
-			     c->rows, c->width, c->outputs, NULL),
-			"decode_matmul");
-		snprintf(what, sizeof(what), "decode_matmul of %u rows, %u to %u, bias %u", c->rows,
-			c->width, c->outputs, has_bias);
-		expect_close(&out, c->outputs, is_exact ? 0 : BF16_TOLERANCE, what);
-	}
-	tensor_free(&in);
-	tensor_free(&weight);
-	tensor_free(&bias);
-	tensor_free(&out);
+	must(cudaMemcpy2D(slice, bytes, tensor->device + first, width * sizeof(uint16_t), bytes,
+		     rows, cudaMemcpyDeviceToDevice),
+		"cudaMemcpy2D");
+	return slice;
 }
 
-/* Part `part` of each row's inputs, of which there are `own`, as a tensor of its own. */
-static struct tensor tensor_part(
-	const struct tensor *whole, uint32_t width, uint32_t own, uint32_t part)
+/* The order of sums that kernels/linear/linear.h promises, made of cuBLASLt's chains: each slice of
+   split-K by itself, then added in ascending order. */
+static void sum_slices(float *sums, const struct tensor *in, const struct tensor *weight,
+	uint32_t rows, uint32_t width, uint32_t outputs)
 {
-	uint32_t rows = (uint32_t)(whole->count / width);
-	struct tensor tensor = {.count = (size_t)rows * own};
-
-	tensor.host = memory_take(tensor.count, sizeof(float));
-	for (size_t r = 0; r < rows; r++) {
-		memcpy(tensor.host + r * own, whole->host + r * width + (size_t)part * own,
-			own * sizeof(float));
-	}
-	tensor_send(&tensor);
-	return tensor;
-}
-
-/* sums += the products of one part. A chain over all of its inputs is what logits are. */
-static void add_part(float *sums, const struct kernel_case *c, const struct tensor *in,
-	const struct tensor *weight, uint32_t part)
-{
-	uint32_t width = c->width / linear_split_k(c->width, c->outputs);
-	struct tensor part_in = tensor_part(in, c->width, width, part);
-	struct tensor part_weight = tensor_part(weight, c->width, width, part);
-	size_t count = (size_t)c->rows * c->outputs;
-	float *host = memory_take(count, sizeof(*host));
-	float *device = device_take(count * sizeof(*device));
+	uint32_t split_k = linear_split_k(width, outputs), slice_width = width / split_k;
+	size_t count = (size_t)rows * outputs;
+	float *logits = device_take(count * sizeof(*logits));
+	float *more = memory_take(count, sizeof(*more));
 	struct cublaslt *context;
 
 	must(cublaslt_open(&context), "cublaslt_open");
-	must(cublaslt_linear_logits(context, device, part_in.device, part_weight.device, c->rows,
-		     width, c->outputs, NULL),
-		"cublaslt_linear_logits");
-	must(cudaDeviceSynchronize(), "kernel");
-	must(cudaMemcpy(host, device, count * sizeof(*host), cudaMemcpyDeviceToHost), "cudaMemcpy");
-	for (size_t i = 0; i < count; i++) {
-		sums[i] = part == 0 ? host[i] : sums[i] + host[i];
+	for (uint32_t i = 0; i < split_k; i++) {
+		uint16_t *in_slice = copy_slice(in, width, i * slice_width, slice_width);
+		uint16_t *weight_slice = copy_slice(weight, width, i * slice_width, slice_width);
+		must(cublaslt_linear_logits(context, logits, in_slice, weight_slice, rows,
+			     slice_width, outputs, NULL),
+			"cublaslt_linear_logits");
+		must(cudaDeviceSynchronize(), "kernel");
+		must(cudaMemcpy(more, logits, count * sizeof(*more), cudaMemcpyDeviceToHost),
+			"cudaMemcpy");
+		for (size_t k = 0; k < count; k++) {
+			sums[k] = i == 0 ? more[k] : sums[k] + more[k];
+		}
+		cudaFree(in_slice);
+		cudaFree(weight_slice);
 	}
 	cublaslt_close(context);
-	cudaFree(device);
-	free(host);
-	tensor_free(&part_in);
-	tensor_free(&part_weight);
+	cudaFree(logits);
+	free(more);
 }
 
-/* Bit for bit the order that kernels/linear/linear.h promises. */
-static void check_order_of_parts(const struct kernel_case *c)
+/* Bit for bit. */
+static void check_order_of_sums(
+	const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
 {
-	struct tensor in = tensor_random((size_t)c->rows * c->width, 1);
-	struct tensor weight = tensor_random((size_t)c->outputs * c->width, 9);
-	struct tensor bias = tensor_random(c->outputs, 77);
-	struct tensor out = tensor_poisoned((size_t)c->rows * c->outputs);
+	struct operands operands = open_case(op, c, KERNEL_PATH_GENERAL, CASE_UNIFORM, cublaslt);
+	const struct tensor in = tensor_of(&operands, OPERAND_IN);
+	const struct tensor weight = tensor_of(&operands, OPERAND_WEIGHT);
+	struct tensor out = tensor_of(&operands, OPERAND_OUT), bias = tensor_random(c->outputs, 77);
 	char what[100];
 
-	for (uint32_t part = 0; part < linear_split_k(c->width, c->outputs); part++) {
-		add_part(out.host, c, &in, &weight, part);
-	}
-	must(linear(out.device, in.device, weight.device, bias.device, c->rows, c->width,
-		     c->outputs, NULL),
-		"decode_matmul");
+	sum_slices(out.host, &in, &weight, c->rows, c->width, c->outputs);
 	for (size_t i = 0; i < out.count; i++) {
 		out.host[i] = rounded(out.host[i] + bias.host[i % c->outputs], ROUNDING);
 	}
-	snprintf(what, sizeof(what), "decode_matmul of %u rows, %u to %u, in parts", c->rows,
-		c->width, c->outputs);
+	must(linear(out.device, in.device, weight.device, bias.device, c->rows, c->width,
+		     c->outputs, NULL),
+		"linear");
+	snprintf(what, sizeof(what), "the order of sums of %u rows, %u to %u", c->rows, c->width,
+		c->outputs);
 	expect_close(&out, c->outputs, 0, what);
-	tensor_free(&in);
-	tensor_free(&weight);
 	tensor_free(&bias);
-	tensor_free(&out);
+	operands_close(&operands);
 }
 
-static void check_decode_matmul(const struct kernel_case *c)
+Test(cuda_kernels, linear_sums_in_its_order)
 {
-	check_order_of_parts(c);
-	check_decode_product(c, true);
-	check_decode_product(c, false);
+	skip_without_decode_linear();
+	for_cases(op_find("decode_matmul"), NULL, check_order_of_sums);
 }
 
-Test(cuda_kernels, decode_matmul)
-{
-	/* rows, inputs, outputs: each size of tile and the places beside it, several tiles; without
-	   parts and with */
-	static const uint32_t shapes[][3] = {{1, 128, 64}, {7, 512, 64}, {9, 128, 128},
-		{16, 384, 192}, {17, 256, 192}, {1, 1024, 4160}, {65, 1024, 384}, {129, 128, 448},
-		{200, 256, 320}, {300, 1024, 576}, {1, 2048, 64}, {2, 3584, 128}, {7, 4096, 192},
-		{8, 2560, 2048}, {9, 2048, 1984}, {16, 4096, 64}, {16, 3072, 64}, {33, 3072, 1024},
-		{97, 2048, 128}};
-
-	skip_unless_decode_matmul();
-	for_shapes(KERNEL_DECODE_MATMUL, shapes, COUNT(shapes), check_decode_matmul);
-	for_table(KERNEL_DECODE_MATMUL, 8, check_decode_matmul);
-}
-
-/* Near the twin, and the bits of the two operations that it stands for. */
-static void check_decode_matmul_silu(const struct kernel_case *c)
+/* The bits of the two operations that it stands for. */
+static void check_fused_silu(
+	const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
 {
 	uint32_t width = c->outputs / 2;
 	size_t count = (size_t)c->rows * width;
-	struct tensor in = tensor_random((size_t)c->rows * c->width, 1);
-	struct tensor weight = tensor_random((size_t)c->outputs * c->width, 9);
-	struct tensor between = tensor_poisoned(2 * count), out = tensor_poisoned(count);
-	struct tensor apart = tensor_poisoned(count);
+	struct operands operands = open_case(op, c, KERNEL_PATH_GENERAL, CASE_UNIFORM, cublaslt);
+	struct tensor gate_up = tensor_poisoned(2 * count), expected = tensor_poisoned(count);
+	const struct tensor out = tensor_of(&operands, OPERAND_OUT);
 
-	linear_silu_cpu(out.host, in.host, (struct matrix){.f32 = weight.host}, c->rows, c->width,
-		width, ROUNDING);
-	must(linear_silu(out.device, in.device, weight.device, c->rows, c->width, width, NULL),
-		"decode_matmul_silu");
-	expect_close(&out, width, BF16_TOLERANCE, "decode_matmul_silu");
-	must(linear(between.device, in.device, weight.device, NULL, c->rows, c->width, c->outputs,
+	must(op->launch(&operands, 0, NULL), op->name);
+	must(linear(gate_up.device, operand_at(&operands, OPERAND_IN, 0),
+		     operand_at(&operands, OPERAND_WEIGHT, 0), NULL, c->rows, c->width, c->outputs,
 		     NULL),
-		"decode_matmul");
-	must(silu_mul(apart.device, between.device, c->rows, width, NULL), "silu_mul");
-	float *bits = tensor_fetch(&apart);
-	memcpy(out.host, bits, count * sizeof(*bits));
-	expect_close(&out, width, 0, "decode_matmul_silu against two operations");
-	free(bits);
-	tensor_free(&in);
-	tensor_free(&weight);
-	tensor_free(&between);
-	tensor_free(&out);
-	tensor_free(&apart);
+		"linear");
+	must(silu_mul(expected.device, gate_up.device, c->rows, width, NULL), "silu_mul");
+	expect_same_bits(&out, tensor_fetch(&expected), "linear_silu against two operations");
+	tensor_free(&gate_up);
+	tensor_free(&expected);
+	operands_close(&operands);
 }
 
-Test(cuda_kernels, decode_matmul_silu)
+Test(cuda_kernels, linear_silu_has_the_bits_of_two_operations)
 {
-	static const uint32_t shapes[][3] = {{1, 128, 64}, {7, 512, 64}, {9, 128, 128},
-		{16, 384, 192}, {33, 256, 192}, {65, 1024, 384}, {129, 128, 448}, {200, 256, 320},
-		{1, 2048, 64}, {9, 3072, 192}, {18, 2048, 2048}};
-
-	skip_unless_decode_matmul();
-	for_shapes(KERNEL_DECODE_MATMUL_SILU, shapes, COUNT(shapes), check_decode_matmul_silu);
-	for_table(KERNEL_DECODE_MATMUL_SILU, 3, check_decode_matmul_silu);
+	skip_without_decode_linear();
+	for_cases(op_find("decode_matmul_silu"), NULL, check_fused_silu);
 }
 
 /* The bits of add_rms_norm() and a product. */
@@ -861,7 +719,7 @@ static void check_of_sum(uint32_t rows, uint32_t width, uint32_t outputs)
 
 Test(cuda_kernels, add_rms_norm_linear)
 {
-	skip_unless_decode_matmul();
+	skip_without_decode_linear();
 	for (uint32_t rows = 1; rows <= 4; rows++) {
 		check_of_sum(rows, 1024, rows % 2 == 0 ? 4096 : 6144);
 	}
@@ -873,52 +731,7 @@ Test(cuda_kernels, add_rms_norm_linear)
 	cr_expect(!linear_fuses_norm(1, 2048, 1024));
 }
 
-/* ---- products of many decode rows ---- */
-
-/* (rows, part_width) of the inputs from `first` on, by themselves. */
-static uint16_t *take_part(
-	const struct tensor *tensor, uint32_t width, uint32_t first, uint32_t part_width)
-{
-	size_t rows = tensor->count / width, bytes = part_width * sizeof(uint16_t);
-	uint16_t *part = device_take(rows * bytes);
-
-	must(cudaMemcpy2D(part, bytes, tensor->device + first, width * sizeof(uint16_t), bytes,
-		     rows, cudaMemcpyDeviceToDevice),
-		"cudaMemcpy2D");
-	return part;
-}
-
-/* What is promised, made of cuBLASLt's chains: parts by themselves, added in ascending order. */
-static void sum_parts(float *sums, const struct tensor *in, const struct tensor *weight,
-	const struct linear_operands *product)
-{
-	uint32_t width = product->input_count;
-	uint32_t parts = linear_split_k(width, product->output_count);
-	size_t count = (size_t)product->row_count * product->output_count;
-	float *logits = device_take(count * sizeof(*logits));
-	float *more = memory_take(count, sizeof(*more));
-	struct cublaslt *context;
-
-	must(cublaslt_open(&context), "cublaslt_open");
-	for (uint32_t i = 0; i < parts; i++) {
-		uint16_t *in_part = take_part(in, width, i * (width / parts), width / parts);
-		uint16_t *rows = take_part(weight, width, i * (width / parts), width / parts);
-		must(cublaslt_linear_logits(context, logits, in_part, rows, product->row_count,
-			     width / parts, product->output_count, NULL),
-			"cublaslt_linear_logits");
-		must(cudaDeviceSynchronize(), "kernel");
-		must(cudaMemcpy(more, logits, count * sizeof(*more), cudaMemcpyDeviceToHost),
-			"cudaMemcpy");
-		for (size_t k = 0; k < count; k++) {
-			sums[k] = i == 0 ? more[k] : sums[k] + more[k];
-		}
-		cudaFree(in_part);
-		cudaFree(rows);
-	}
-	cublaslt_close(context);
-	cudaFree(logits);
-	free(more);
-}
+/* ---- linear layers of many decode rows ---- */
 
 /* Two rows more than there are: nothing is written to them. */
 static void expect_wide(
@@ -963,7 +776,7 @@ Test(cuda_kernels, decode_matmul_of_many_rows)
 	static const uint32_t shapes[][2] = {{2048, 1024}, {1024, 6144}, {3072, 1024}, {384, 192},
 		{4096, 64}, {2048, 2048}, {2560, 448}};
 
-	skip_unless_decode_matmul();
+	skip_without_decode_linear();
 	for (uint32_t i = 0; i < COUNT(shapes) * COUNT(rows); i++) {
 		struct linear_operands product = {.row_count = rows[i % COUNT(rows)],
 			.input_count = shapes[i / COUNT(rows)][0],
@@ -978,7 +791,8 @@ Test(cuda_kernels, decode_matmul_of_many_rows)
 		struct tensor bias = tensor_random(outputs, 200 + i);
 		float *sums = memory_take(product.row_count * outputs, sizeof(*sums));
 
-		sum_parts(sums, &in, &weight, &product);
+		sum_slices(sums, &in, &weight, product.row_count, product.input_count,
+			product.output_count);
 		product.in = in.device;
 		product.weight = weight.device;
 		expect_wide(product, sums, NULL);
@@ -1065,7 +879,7 @@ static const uint32_t layer_shapes[][2] = {{1024, 4096}, {2048, 1024}, {1024, 61
 
 Test(cuda_kernels, decode_matmul_rows_do_not_see_each_other)
 {
-	skip_unless_decode_matmul();
+	skip_without_decode_linear();
 	for (uint32_t i = 0; i < COUNT(layer_shapes); i++) {
 		struct row_product product = {.name = "decode_matmul",
 			.width = layer_shapes[i][0],
@@ -1276,7 +1090,7 @@ static void check_chain(uint32_t rows, uint32_t width)
    rows, in parts, and of more rows. */
 Test(cuda_kernels, decode_matmul_in_a_graph)
 {
-	skip_unless_decode_matmul();
+	skip_without_decode_linear();
 	check_chain(1, 1024);
 	check_chain(3, 2048);
 	check_chain(16, 2048);
@@ -1285,686 +1099,342 @@ Test(cuda_kernels, decode_matmul_in_a_graph)
 
 /* ---- attention ---- */
 
-/* A paged pool with a permuted table: no two entries share a block. Row r of the batch is not row r
-   of the tables. */
-struct paged {
-	struct attention_shape shape;
-	uint32_t row_count;
-	uint32_t *tables, *device_tables;
-	uint32_t *rows, *device_rows;
-	uint32_t *device_contexts;
-	struct tensor keys, values;
-};
-
-/* Puts the chunks of the pool's rows from their order into the device's, or back. */
-static void permute_rows(float *rows, size_t row_count, const struct attention_shape *shape)
-{
-	uint32_t dim = shape->head_dim;
-	float *row = memory_take(dim, sizeof(*row));
-
-	for (size_t r = 0; r < row_count; r++) {
-		uint32_t token = (uint32_t)(r % shape->block_size);
-		memcpy(row, rows + r * dim, dim * sizeof(*row));
-		for (uint32_t chunk = 0; chunk < dim / 8; chunk++) {
-			memcpy(rows + r * dim + (size_t)paged_kv_chunk(shape, token, chunk) * 8,
-				row + (size_t)chunk * 8, 8 * sizeof(*row));
-		}
-	}
-	free(row);
-}
-
-static struct tensor pool_random(
-	size_t row_count, const struct attention_shape *shape, uint64_t key)
-{
-	size_t count = row_count * shape->head_dim;
-	struct tensor tensor = {.count = count, .host = memory_take(count, sizeof(float))};
-
-	case_fill(tensor.host, count, key, CASE_UNIFORM);
-	permute_rows(tensor.host, row_count, shape);
-	tensor_send(&tensor);
-	permute_rows(tensor.host, row_count, shape);
-	return tensor;
-}
-
-static struct paged paged_make(
-	struct attention_shape shape, const uint32_t *contexts, uint32_t row_count, uint64_t key)
-{
-	struct paged paged = {.shape = shape, .row_count = row_count};
-	uint32_t most = 0;
-
-	paged.rows = memory_take(row_count, sizeof(*paged.rows));
-	for (uint32_t r = 0; r < row_count; r++) {
-		paged.rows[r] = row_count - 1 - r;
-		most = contexts[r] > most ? contexts[r] : most;
-	}
-	uint32_t width = (most + shape.block_size - 1) / shape.block_size;
-	uint32_t entries = width * row_count;
-	paged.shape.table_width = width;
-	paged.tables = memory_take(entries, sizeof(uint32_t));
-	for (uint32_t i = 0; i < entries; i++) {
-		paged.tables[i] = i + 1;
-	}
-	for (uint32_t i = entries; i > 1; i--) {
-		uint32_t j = (uint32_t)(counter_hash(key, i) % i);
-		uint32_t swapped = paged.tables[i - 1];
-		paged.tables[i - 1] = paged.tables[j];
-		paged.tables[j] = swapped;
-	}
-	size_t count = (size_t)(entries + 1) * shape.kv_head_count * shape.block_size;
-	paged.keys = pool_random(count, &shape, key + 1);
-	paged.values = pool_random(count, &shape, key + 2);
-	paged.device_tables = device_copy(paged.tables, entries * sizeof(uint32_t));
-	paged.device_rows = device_copy(paged.rows, row_count * sizeof(uint32_t));
-	paged.device_contexts = device_copy(contexts, row_count * sizeof(uint32_t));
-	return paged;
-}
-
-static void paged_free(struct paged *paged)
-{
-	free(paged->tables);
-	free(paged->rows);
-	cudaFree(paged->device_tables);
-	cudaFree(paged->device_rows);
-	cudaFree(paged->device_contexts);
-	tensor_free(&paged->keys);
-	tensor_free(&paged->values);
-}
-
-/* Buffers of the splits; returns what a launch gets. */
-static struct decode_work decode_work_make(
-	const struct paged *paged, const uint32_t *contexts, uint32_t block_count)
-{
-	const struct attention_shape *shape = &paged->shape;
-	uint32_t count = paged->row_count, splits = 0;
-	uint32_t most = shape->table_width * shape->block_size / DECODE_SPLIT + 1;
-	uint32_t *start = memory_take(count + 1, sizeof(*start));
-	struct decode_split *list = memory_take((size_t)count * most, sizeof(*list));
-
-	for (uint32_t r = 0; r < count; r++) {
-		start[r] = splits;
-		for (uint32_t i = 0; i * DECODE_SPLIT < contexts[r]; i++) {
-			list[splits++] = (struct decode_split){.row = r, .index = i};
-		}
-	}
-	start[count] = splits;
-	size_t heads = (size_t)splits * shape->head_count;
-	size_t arrivals = 1 + (size_t)count * shape->kv_head_count;
-	struct decode_work work = {
-		.tables = paged->device_tables,
-		.rows = paged->device_rows,
-		.contexts = paged->device_contexts,
-		.splits = device_copy(list, splits * sizeof(*list)),
-		.split_start = device_copy(start, (count + 1) * sizeof(*start)),
-		.partial_out = device_take(heads * shape->head_dim * sizeof(float)),
-		.partial_state = device_take(heads * 2 * sizeof(float)),
-		.arrivals = device_take(arrivals * sizeof(uint32_t)),
-		.block_count = block_count,
-	};
-	must(cudaMemset(work.arrivals, 0, arrivals * sizeof(uint32_t)), "cudaMemset");
-	free(start);
-	free(list);
-	return work;
-}
-
-static void decode_work_free(struct decode_work *work)
-{
-	cudaFree((void *)(uintptr_t)work->splits);
-	cudaFree((void *)(uintptr_t)work->split_start);
-	cudaFree(work->partial_out);
-	cudaFree(work->partial_state);
-	cudaFree(work->arrivals);
-}
-
-/* The paths that this device has. */
-static uint32_t decode_paths(enum kernel_path *paths)
-{
-	paths[0] = KERNEL_PATH_GENERAL;
-	paths[1] = KERNEL_PATH_SM90;
-	return kernel_path_of_device() == KERNEL_PATH_SM90 ? 2 : 1;
-}
-
-/* Computes rows [first, first + count) of the batch. */
-static void decode_rows(struct tensor *out, const struct tensor *query, const struct paged *paged,
-	struct decode_work *work, uint32_t first, uint32_t count)
-{
-	work->first_row = first;
-	must(decode_attention(out->device, query->device, paged->keys.device, paged->values.device,
-		     work, count, &paged->shape, NULL),
-		"decode_attention");
-}
-
-/* out: what the twin says. */
-static void check_decode_path(struct tensor *out, const struct tensor *query,
-	const struct paged *paged, struct decode_work *work)
-{
-	uint32_t count = paged->row_count;
-	size_t width = out->count / count;
-	uint32_t units = count * paged->shape.kv_head_count;
-	const struct {
-		const char *what;
-		uint32_t first_rows, block_count;
-	} ways[] = {{"two launches", count / 2, work->block_count}, {"one block", 0, 1},
-		{"many blocks", 0, 3 * work->block_count + 1}, {"clusters", 0, 16 * units}};
-
-	tensor_poison(out);
-	decode_rows(out, query, paged, work, 0, count);
-	expect_close(out, width, BF16_TOLERANCE, "decode_attention");
-	float *whole = tensor_fetch(out);
-	for (uint32_t i = 0; i < COUNT(ways); i++) {
-		tensor_poison(out);
-		work->block_count = ways[i].block_count;
-		decode_rows(out, query, paged, work, 0, ways[i].first_rows);
-		decode_rows(
-			out, query, paged, work, ways[i].first_rows, count - ways[i].first_rows);
-		float *again = tensor_fetch(out);
-		cr_expect(memcmp(whole, again, out->count * sizeof(float)) == 0,
-			"%s give other bits", ways[i].what);
-		free(again);
-	}
-	free(whole);
-}
-
-static void check_decode(struct attention_shape shape, const uint32_t *contexts, uint32_t count,
-	uint32_t block_count)
-{
-	struct paged paged = paged_make(shape, contexts, count, 11);
-	size_t size = (size_t)count * shape.head_count * shape.head_dim;
-	struct tensor query = tensor_random(size, 5), out = tensor_poisoned(size);
-	enum kernel_path paths[2];
-	uint32_t path_count = decode_paths(paths);
-
-	decode_attention_cpu(out.host, query.host, paged.keys.host, paged.values.host, paged.tables,
-		paged.rows, contexts, count, &paged.shape, ROUNDING);
-	for (uint32_t i = 0; i < path_count; i++) {
-		struct decode_work work = decode_work_make(&paged, contexts, block_count);
-		work.path = paths[i];
-		check_decode_path(&out, &query, &paged, &work);
-		decode_work_free(&work);
-	}
-	paged_free(&paged);
-	tensor_free(&query);
-	tensor_free(&out);
-}
-
-static struct attention_shape shape_of(const struct kernel_case *c)
-{
-	return (struct attention_shape){.head_count = c->heads,
-		.kv_head_count = c->kv_heads,
-		.head_dim = c->head_dim,
-		.block_size = c->block_size};
-}
-
-static void check_decode_case(const struct kernel_case *c)
-{
-	uint32_t *contexts = memory_take(c->rows, sizeof(*contexts));
-
-	for (uint32_t r = 0; r < c->rows; r++) {
-		contexts[r] = kernel_case_context(c, r);
-	}
-	check_decode(shape_of(c), contexts, c->rows, c->is_tiny ? 7 : 264);
-	free(contexts);
-}
-
 /* Every number of query heads to a key/value head, with every size of a head. */
-static struct attention_shape shape_of_group(uint32_t group, uint32_t i)
+static struct op_case case_of_group(uint32_t group, uint32_t i)
 {
 	static const uint32_t dims[] = {32, 64, 128};
 
-	return (struct attention_shape){.head_count = 2 * group,
-		.kv_head_count = 2,
+	return (struct op_case){.heads = 2 * group,
+		.kv_heads = 2,
 		.head_dim = dims[i],
 		.block_size = (group + i) % 2 == 0 ? 64 : 256};
 }
 
-static const struct attention_shape SMALLEST_PUBLISHED = {
-	.head_count = 16, .kv_head_count = 8, .head_dim = 128, .block_size = 256};
+static const struct op_case SMALLEST_PUBLISHED = {
+	.heads = 16, .kv_heads = 8, .head_dim = 128, .block_size = 256};
+
+/* The case with these sequences; chunks: of prefill, or NULL. */
+static struct op_case with_sequences(
+	struct op_case c, const uint32_t *contexts, const uint32_t *chunks, uint32_t count)
+{
+	c.rows = count;
+	c.contexts = contexts;
+	c.chunks = chunks;
+	for (uint32_t r = 0; r < count; r++) {
+		c.context = contexts[r] > c.context ? contexts[r] : c.context;
+	}
+	return c;
+}
+
+/* Computes rows [first, first + count) of the batch. */
+static void decode_rows(
+	struct operands *operands, struct decode_work *work, uint32_t first, uint32_t count)
+{
+	const struct attention_shape shape = attention_shape_of(operands->op_case);
+
+	work->first_row = first;
+	must(decode_attention(operand_at(operands, OPERAND_OUT, 0),
+		     operand_at(operands, OPERAND_IN, 0), operand_at(operands, ATTENTION_KEYS, 0),
+		     operand_at(operands, ATTENTION_VALUES, 0), work, count, &shape, NULL),
+		"decode_attention");
+}
+
+/* By any number of blocks and launches: near the twin, and the same bits. */
+static void check_decode_ways(const struct op_case *c, uint32_t block_count, enum kernel_path path)
+{
+	const struct op *op = op_find("decode_attention");
+	struct operands operands = open_case(op, c, path, CASE_UNIFORM, NULL);
+	struct decode_work work = decode_attention_work(&operands);
+	const struct tensor out = tensor_of(&operands, OPERAND_OUT);
+	uint32_t count = c->rows;
+	const struct {
+		const char *what;
+		uint32_t first_rows, block_count;
+	} ways[] = {{"two launches", count / 2, block_count}, {"one block", 0, 1},
+		{"many blocks", 0, 3 * block_count + 1}, {"clusters", 0, 16 * count * c->kv_heads}};
+
+	work.block_count = block_count;
+	decode_rows(&operands, &work, 0, count);
+	op->twin(&operands);
+	expect_outputs(&operands, "decode_attention");
+	for (uint32_t i = 0; i < COUNT(ways); i++) {
+		float *whole = tensor_fetch(&out);
+		operands_poison(&operands, OPERAND_OUT);
+		work.block_count = ways[i].block_count;
+		decode_rows(&operands, &work, 0, ways[i].first_rows);
+		decode_rows(&operands, &work, ways[i].first_rows, count - ways[i].first_rows);
+		expect_same_bits(&out, whole, ways[i].what);
+	}
+	operands_close(&operands);
+}
+
+static void check_decode(const struct op_case *c, uint32_t block_count)
+{
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		check_decode_ways(c, block_count, (enum kernel_path)path);
+	}
+}
+
+static void check_decode_case(
+	const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
+{
+	(void)op;
+	(void)cublaslt;
+	check_decode(c, c->size == CASE_TINY ? 7 : 264);
+}
 
 Test(cuda_kernels, decode_attention)
 {
 	static const uint32_t contexts[] = {
 		1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1000, 2049};
 	static const uint32_t long_contexts[] = {8193, 100};
+	struct op_case c;
 
 	for (uint32_t i = 0; i < 24; i++) {
-		check_decode(shape_of_group(1 + i / 3, i % 3), contexts, COUNT(contexts), 7);
+		c = with_sequences(
+			case_of_group(1 + i / 3, i % 3), contexts, NULL, COUNT(contexts));
+		check_decode(&c, 7);
 	}
-	check_decode(SMALLEST_PUBLISHED, contexts, COUNT(contexts), 7);
 	/* Without the longest a block may take all splits of a row. */
-	check_decode(SMALLEST_PUBLISHED, contexts, COUNT(contexts) - 1, 7);
+	for (uint32_t i = 0; i < 2; i++) {
+		c = with_sequences(SMALLEST_PUBLISHED, contexts, NULL, COUNT(contexts) - i);
+		check_decode(&c, 7);
+	}
 	for (uint32_t i = 0; i < COUNT(contexts); i++) {
-		check_decode(SMALLEST_PUBLISHED, contexts + i, 1, 1 + i);
+		c = with_sequences(SMALLEST_PUBLISHED, contexts + i, NULL, 1);
+		check_decode(&c, 1 + i);
 	}
 	/* More than is gathered at a time. */
-	check_decode(shape_of_group(2, 2), long_contexts, COUNT(long_contexts), 7);
-	check_decode(shape_of_group(8, 2), long_contexts, COUNT(long_contexts), 7);
-	for_table(KERNEL_DECODE_ATTENTION, 12, check_decode_case);
+	c = with_sequences(case_of_group(2, 2), long_contexts, NULL, COUNT(long_contexts));
+	check_decode(&c, 7);
+	c = with_sequences(case_of_group(8, 2), long_contexts, NULL, COUNT(long_contexts));
+	check_decode(&c, 7);
+	for_cases(op_find("decode_attention"), NULL, check_decode_case);
 }
 
-/* Padding of a graph: rows without context behind the others get zeroes and change nothing else. */
+/* Padding of a graph: rows without context behind the others get zeros and change nothing else. */
 Test(cuda_kernels, decode_attention_of_padded_rows)
 {
 	static const uint32_t contexts[] = {300, 1, 0, 0, 0};
-	enum { ROWS = COUNT(contexts), REAL = 2 };
-	struct attention_shape shape = SMALLEST_PUBLISHED;
-	struct paged paged = paged_make(shape, contexts, ROWS, 11);
-	size_t row = (size_t)shape.head_count * shape.head_dim;
-	struct tensor query = tensor_random(ROWS * row, 5), out = tensor_poisoned(ROWS * row);
-	enum kernel_path paths[2];
-	uint32_t path_count = decode_paths(paths);
+	const struct op *op = op_find("decode_attention");
+	const struct op_case c =
+		with_sequences(SMALLEST_PUBLISHED, contexts, NULL, COUNT(contexts));
 
-	decode_attention_cpu(out.host, query.host, paged.keys.host, paged.values.host, paged.tables,
-		paged.rows, contexts, REAL, &paged.shape, ROUNDING);
-	memset(out.host + REAL * row, 0, (ROWS - REAL) * row * sizeof(float));
-	for (uint32_t i = 0; i < path_count; i++) {
-		struct decode_work work = decode_work_make(&paged, contexts, 7);
-		work.path = paths[i];
-		for (; work.block_count < 1000; work.block_count *= 5) {
-			tensor_poison(&out);
-			decode_rows(&out, &query, &paged, &work, 0, ROWS);
-			expect_close(&out, row, BF16_TOLERANCE, "decode_attention of padded rows");
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		struct operands operands =
+			open_case(op, &c, (enum kernel_path)path, CASE_UNIFORM, NULL);
+		struct decode_work work = decode_attention_work(&operands);
+		op->twin(&operands);
+		for (work.block_count = 7; work.block_count < 1000; work.block_count *= 5) {
+			operands_poison(&operands, OPERAND_OUT);
+			decode_rows(&operands, &work, 0, c.rows);
+			expect_outputs(&operands, "decode_attention of padded rows");
 		}
-		decode_work_free(&work);
+		operands_close(&operands);
 	}
-	paged_free(&paged);
-	tensor_free(&query);
-	tensor_free(&out);
 }
 
-/* Row r of the batch with nothing beside it, into row 0 of out. */
-static void decode_alone(struct tensor *out, const struct tensor *query, const struct paged *paged,
-	const uint32_t *contexts, uint32_t r, enum kernel_path path)
+/* Row r of a batch as a batch of its own: its query, table and context are the batch's, its splits
+   and scratch those of one row. The result is row 0 of a batch's output, for the caller to free. */
+static float *decode_single_row(const struct operands *batch, uint32_t r)
 {
-	struct paged alone = *paged;
-	struct tensor its_query = *query;
+	const struct op_case *all = batch->op_case;
+	const struct op_case c = with_sequences(SMALLEST_PUBLISHED, all->contexts + r, NULL, 1);
+	const struct attention_shape shape = attention_shape_of(all);
+	struct operands single =
+		open_case(op_find("decode_attention"), &c, batch->path, CASE_UNIFORM, NULL);
+	struct decode_work work = decode_attention_work(&single);
+	const struct decode_work whole = decode_attention_work(batch);
+	const struct tensor query = tensor_of(batch, OPERAND_IN);
+	const struct tensor out = tensor_of(&single, OPERAND_OUT);
 
-	alone.row_count = 1;
-	alone.device_rows += r;
-	alone.device_contexts += r;
-	its_query.device += (size_t)r * paged->shape.head_count * paged->shape.head_dim;
-	struct decode_work work = decode_work_make(&alone, contexts + r, 13);
-	work.path = path;
-	tensor_poison(out);
-	decode_rows(out, &its_query, &alone, &work, 0, 1);
-	decode_work_free(&work);
+	work.tables = whole.tables;
+	work.rows = whole.rows + r;
+	work.contexts = whole.contexts + r;
+	work.block_count = 13;
+	must(decode_attention(out.device, query.device + r * attention_query_width(all),
+		     operand_at(batch, ATTENTION_KEYS, 0), operand_at(batch, ATTENTION_VALUES, 0),
+		     &work, 1, &shape, NULL),
+		"decode_attention");
+	float *result = tensor_fetch(&out);
+	operands_close(&single);
+	return result;
 }
 
-Test(cuda_kernels, decode_attention_of_a_row_is_the_same_bits_alone)
+Test(cuda_kernels, decode_attention_of_a_row_has_the_same_bits_in_any_batch)
 {
 	static const uint32_t contexts[] = {
 		1, 700, 64, 65, 256, 257, 2000, 511, 15, 16, 17, 1024, 320, 2, 1025, 100};
-	enum { ROWS = COUNT(contexts) };
-	struct attention_shape shape = SMALLEST_PUBLISHED;
-	struct paged paged = paged_make(shape, contexts, ROWS, 11);
-	size_t row = (size_t)shape.head_count * shape.head_dim;
-	struct tensor query = tensor_random(ROWS * row, 5), out = tensor_poisoned(ROWS * row);
-	enum kernel_path paths[2];
-	uint32_t path_count = decode_paths(paths);
+	const struct op_case c =
+		with_sequences(SMALLEST_PUBLISHED, contexts, NULL, COUNT(contexts));
+	size_t width = attention_query_width(&c);
 
-	for (uint32_t i = 0; i < path_count; i++) {
-		struct decode_work work = decode_work_make(&paged, contexts, 5);
-		work.path = paths[i];
-		decode_rows(&out, &query, &paged, &work, 0, ROWS);
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		struct operands batch = open_case(op_find("decode_attention"), &c,
+			(enum kernel_path)path, CASE_UNIFORM, NULL);
+		struct decode_work work = decode_attention_work(&batch);
+		const struct tensor out = tensor_of(&batch, OPERAND_OUT);
+		work.block_count = 5;
+		decode_rows(&batch, &work, 0, c.rows);
 		float *together = tensor_fetch(&out);
-		for (uint32_t r = 0; r < ROWS; r++) {
-			decode_alone(&out, &query, &paged, contexts, r, paths[i]);
-			float *alone = tensor_fetch(&out);
-			cr_expect(memcmp(alone, together + r * row, row * sizeof(float)) == 0,
-				"path %u, row %u", i, r);
-			free(alone);
+		for (uint32_t r = 0; r < c.rows; r++) {
+			float *single = decode_single_row(&batch, r);
+			cr_expect(memcmp(single, together + r * width, width * sizeof(float)) == 0,
+				"path %u, row %u", path, r);
+			free(single);
 		}
 		free(together);
-		decode_work_free(&work);
+		operands_close(&batch);
 	}
-	paged_free(&paged);
-	tensor_free(&query);
-	tensor_free(&out);
 }
 
-/* The work of rows; its lists are on the device. */
-static struct prefill_work prefill_work_make(const struct paged *paged, const uint32_t *start,
-	const uint32_t *contexts, uint32_t count, enum kernel_path path)
+static void check_prefill(const struct op_case *c)
 {
-	size_t most = start[count] / PREFILL_QUERY_TILE + count;
-	struct prefill_tile *tiles = memory_take(most, sizeof(*tiles));
-	uint32_t tile_count = prefill_tiles_fill(tiles, start, contexts, 0, count);
-	struct prefill_work work = {
-		.path = path,
-		.tables = paged->device_tables,
-		.rows = paged->device_rows,
-		.query_start = device_copy(start, (count + 1) * sizeof(*start)),
-		.contexts = device_copy(contexts, count * sizeof(*contexts)),
-		.tiles = device_copy(tiles, tile_count * sizeof(*tiles)),
-		.tile_count = tile_count,
-	};
-
-	free(tiles);
-	return work;
-}
-
-static void prefill_work_free(struct prefill_work *work)
-{
-	cudaFree((void *)(uintptr_t)work->query_start);
-	cudaFree((void *)(uintptr_t)work->contexts);
-	cudaFree((void *)(uintptr_t)work->tiles);
-}
-
-/* tokens: of each row that are computed, the last of its context. */
-static void check_prefill(struct attention_shape shape, const uint32_t *tokens,
-	const uint32_t *contexts, uint32_t count)
-{
-	uint32_t *start = memory_take(count + 1, sizeof(*start));
-
-	start[0] = 3; /* decode tokens in front */
-	for (uint32_t r = 0; r < count; r++) {
-		start[r + 1] = start[r] + tokens[r];
-	}
-	struct paged paged = paged_make(shape, contexts, count, 21);
-	size_t size = (size_t)start[count] * shape.head_count * shape.head_dim;
-	struct tensor query = tensor_random(size, 6), out = tensor_poisoned(size);
-	prefill_attention_cpu(out.host, query.host, paged.keys.host, paged.values.host,
-		paged.tables, paged.rows, start, contexts, count, &paged.shape, ROUNDING);
 	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
-		struct prefill_work work =
-			prefill_work_make(&paged, start, contexts, count, (enum kernel_path)path);
-		tensor_poison(&out);
-		must(prefill_attention(out.device, query.device, paged.keys.device,
-			     paged.values.device, &work, &paged.shape, NULL),
-			"prefill_attention");
-		expect_close(&out, (size_t)shape.head_count * shape.head_dim, BF16_TOLERANCE,
-			path == KERNEL_PATH_SM90 ? "prefill_attention of sm_90"
-						 : "prefill_attention");
-		prefill_work_free(&work);
+		check_case(op_find("prefill_attention"), c, (enum kernel_path)path, CASE_UNIFORM,
+			NULL);
 	}
-	free(start);
-	paged_free(&paged);
-	tensor_free(&query);
-	tensor_free(&out);
-}
-
-static void check_prefill_case(const struct kernel_case *c)
-{
-	uint32_t *contexts = memory_take(c->rows, sizeof(*contexts));
-	uint32_t *tokens = memory_take(c->rows, sizeof(*tokens));
-
-	for (uint32_t r = 0; r < c->rows; r++) {
-		contexts[r] = kernel_case_context(c, r);
-		tokens[r] = kernel_case_chunk(c, r);
-	}
-	check_prefill(shape_of(c), tokens, contexts, c->rows);
-	free(contexts);
-	free(tokens);
 }
 
 Test(cuda_kernels, prefill_attention)
 {
-	/* whole prompts, then such behind a cached prefix */
-	static const uint32_t tokens[] = {
+	/* whole prompts, then chunks behind a cached prefix */
+	static const uint32_t chunks[] = {
 		1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 1, 1, 5, 130, 64, 1, 33};
 	static const uint32_t contexts[] = {
 		1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 65, 256, 261, 387, 512, 2049, 545};
+	struct op_case c;
 
 	for (uint32_t i = 0; i < 24; i++) {
-		check_prefill(shape_of_group(1 + i / 3, i % 3), tokens, contexts, COUNT(contexts));
+		c = with_sequences(
+			case_of_group(1 + i / 3, i % 3), contexts, chunks, COUNT(contexts));
+		check_prefill(&c);
 	}
-	check_prefill(SMALLEST_PUBLISHED, tokens, contexts, COUNT(contexts));
+	c = with_sequences(SMALLEST_PUBLISHED, contexts, chunks, COUNT(contexts));
+	check_prefill(&c);
 	for (uint32_t i = 0; i < COUNT(contexts); i++) {
-		check_prefill(SMALLEST_PUBLISHED, tokens + i, contexts + i, 1);
+		c = with_sequences(SMALLEST_PUBLISHED, contexts + i, chunks + i, 1);
+		check_prefill(&c);
 	}
-	for_table(KERNEL_PREFILL_ATTENTION, 8, check_prefill_case);
 }
 
 enum { CHUNKS = 9 };
 
-/* A sequence in chunks, cut at ends[0 .. count - 1]: all in one launch, or each in its own. */
-static void run_chunks(struct tensor *out, const struct tensor *query, struct paged *paged,
-	const uint32_t *ends, uint32_t count, bool in_one, enum kernel_path path)
+/* One launch of `count` chunks of one sequence: chunk r computes tokens [start[r], start[r + 1]) of
+   the batch and ends at position ends[r]. */
+static void prefill_chunks(const struct operands *operands, const uint32_t *start,
+	const uint32_t *ends, uint32_t count)
 {
-	uint32_t start[CHUNKS + 1] = {0};
+	static const uint32_t no_rows[CHUNKS] = {0}; /* every chunk is of the same sequence */
+	const struct attention_shape shape = attention_shape_of(operands->op_case);
+	struct prefill_work work = prefill_attention_work(operands);
+	struct prefill_tile tiles[2048 / PREFILL_QUERY_TILE + CHUNKS];
+	uint32_t tile_count = prefill_tiles_fill(tiles, start, ends, 0, count);
+	uint32_t *rows = device_copy(no_rows, sizeof(no_rows));
+	uint32_t *query_start = device_copy(start, (count + 1) * sizeof(*start));
+	uint32_t *contexts = device_copy(ends, count * sizeof(*ends));
+	struct prefill_tile *device_tiles = device_copy(tiles, tile_count * sizeof(*tiles));
 
-	memcpy(start + 1, ends, count * sizeof(*ends));
-	tensor_poison(out);
-	for (uint32_t r = 0; r < count; r += in_one ? count : 1) {
-		struct prefill_work work =
-			prefill_work_make(paged, start + r, ends + r, in_one ? count : 1, path);
-		must(prefill_attention(out->device, query->device, paged->keys.device,
-			     paged->values.device, &work, &paged->shape, NULL),
-			"prefill_attention of chunks");
-		prefill_work_free(&work);
-	}
+	work.rows = rows;
+	work.query_start = query_start;
+	work.contexts = contexts;
+	work.tiles = device_tiles;
+	work.tile_count = tile_count;
+	must(prefill_attention(operand_at(operands, OPERAND_OUT, 0),
+		     operand_at(operands, OPERAND_IN, 0), operand_at(operands, ATTENTION_KEYS, 0),
+		     operand_at(operands, ATTENTION_VALUES, 0), &work, &shape, NULL),
+		"prefill_attention of chunks");
+	must(cudaDeviceSynchronize(), "kernel");
+	cudaFree(rows);
+	cudaFree(query_start);
+	cudaFree(contexts);
+	cudaFree(device_tiles);
 }
 
 /* What a token gets has the same bits however its sequence is cut. */
-static void check_chunks(struct attention_shape shape, enum kernel_path path)
+static void check_chunks(struct op_case c, enum kernel_path path)
 {
 	static const uint32_t ends[CHUNKS] = {1, 64, 100, 333, 334, 512, 777, 1280, 1290};
-	uint32_t whole = ends[CHUNKS - 1];
-	struct paged paged = paged_make(shape, &whole, 1, 31);
-	uint32_t no_rows[CHUNKS] = {0}; /* every chunk is of the same sequence */
-	size_t size = (size_t)whole * shape.head_count * shape.head_dim;
-	struct tensor query = tensor_random(size, 7), out = tensor_poisoned(size);
+	static const uint32_t whole = 1290;
+	const struct op *op = op_find("prefill_attention");
+	uint32_t start[CHUNKS + 1];
 
-	cudaFree(paged.device_rows);
-	paged.device_rows = device_copy(no_rows, sizeof(no_rows));
-	run_chunks(&out, &query, &paged, &whole, 1, true, path);
-	float *expected = tensor_fetch(&out);
-	for (int in_one = 0; in_one < 2; in_one++) {
-		run_chunks(&out, &query, &paged, ends, CHUNKS, in_one, path);
-		float *got = tensor_fetch(&out);
-		cr_expect(memcmp(got, expected, size * sizeof(float)) == 0,
-			"path %d: chunks in %s give other bits", (int)path,
-			in_one ? "one launch" : "launches of their own");
-		free(got);
+	c = with_sequences(c, &whole, &whole, 1);
+	struct operands operands = open_case(op, &c, path, CASE_UNIFORM, NULL);
+	const struct tensor out = tensor_of(&operands, OPERAND_OUT);
+	const uint32_t *first = operand_host(&operands, ATTENTION_QUERY_START);
+	start[0] = first[0];
+	for (uint32_t r = 0; r < CHUNKS; r++) {
+		start[r + 1] = first[0] + ends[r];
 	}
-	free(expected);
-	paged_free(&paged);
-	tensor_free(&query);
-	tensor_free(&out);
+	must(op->launch(&operands, 0, NULL), op->name);
+	float *expected = tensor_fetch(&out);
+	operands_poison(&operands, OPERAND_OUT);
+	prefill_chunks(&operands, start, ends, CHUNKS);
+	expect_same_bits(&out, expected, "chunks in one launch");
+	expected = tensor_fetch(&out);
+	operands_poison(&operands, OPERAND_OUT);
+	for (uint32_t r = 0; r < CHUNKS; r++) {
+		prefill_chunks(&operands, start + r, ends + r, 1);
+	}
+	expect_same_bits(&out, expected, "chunks in launches of their own");
+	operands_close(&operands);
 }
 
 Test(cuda_kernels, prefill_attention_in_chunks)
 {
 	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
 		for (uint32_t i = 0; i < 24; i++) {
-			check_chunks(shape_of_group(1 + i / 3, i % 3), (enum kernel_path)path);
+			check_chunks(case_of_group(1 + i / 3, i % 3), (enum kernel_path)path);
 		}
 		check_chunks(SMALLEST_PUBLISHED, (enum kernel_path)path);
 	}
 }
 
-enum { POSITIONS = 700 };
-
-/* Slots of tokens, no two the same, all over the pool; every fourth token has none. */
-static void fill_store(
-	const struct kernel_case *c, uint32_t slot_count, uint32_t *positions, int64_t *slots)
+/* Near the twin; and in pieces the same bits. */
+static void check_store(const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
 {
-	static const uint32_t edges[] = {0, 1, 63, 64, 65, 300, 511, 512, 699};
+	static const uint32_t outputs[] = {OPERAND_OUT, ATTENTION_KEYS, ATTENTION_VALUES};
+	const struct attention_shape shape = attention_shape_of(c);
+	struct operands operands = open_case(op, c, KERNEL_PATH_GENERAL, CASE_UNIFORM, cublaslt);
+	const struct qk_norm_rope_device norm = qk_norm_rope_store_norm(&operands);
+	const struct tensor query = tensor_of(&operands, OPERAND_OUT);
+	const struct tensor qkv = tensor_of(&operands, OPERAND_IN);
+	const uint32_t *positions = operand_at(&operands, STORE_POSITIONS, 0);
+	const int64_t *slots = operand_at(&operands, STORE_SLOTS, 0);
+	uint64_t width = attention_query_width(c), qkv_width = width + 2 * attention_key_width(c);
+	float *whole[COUNT(outputs)];
 
-	for (uint32_t t = 0; t < c->rows; t++) {
-		positions[t] = t < COUNT(edges) ? edges[t] : t * 37 % POSITIONS;
-		slots[t] = t % 4 == 3 ? -1 : (int64_t)((t * 7 + slot_count - 1) % slot_count);
+	must(op->launch(&operands, 0, NULL), op->name);
+	op->twin(&operands);
+	expect_outputs(&operands, op->name);
+	for (uint32_t i = 0; i < COUNT(outputs); i++) {
+		whole[i] = operands_fetch(&operands, outputs[i]);
+		operands_poison(&operands, outputs[i]);
 	}
-}
-
-static void check_store(const struct kernel_case *c)
-{
-	struct attention_shape shape = shape_of(c);
-	uint32_t blocks = 2 + 2 * c->rows / c->block_size;
-	blocks += blocks % 7 == 0; /* so that steps of 7 slots meet no slot twice */
-	uint32_t slot_count = blocks * c->block_size;
-	size_t heads = c->heads + 2 * c->kv_heads, dim = c->head_dim;
-	size_t pool = slot_count * c->kv_heads * dim;
-	struct tensor qkv = tensor_random(c->rows * heads * dim, 4);
-	struct tensor q_weight = tensor_random(dim, 40), k_weight = tensor_random(dim, 41);
-	struct tensor query = tensor_poisoned(c->rows * c->heads * dim);
-	struct tensor keys = tensor_poisoned(pool), values = tensor_poisoned(pool);
-	uint32_t *positions = memory_take(c->rows, sizeof(*positions));
-	int64_t *slots = memory_take(c->rows, sizeof(*slots));
-	float *rope = memory_take(POSITIONS * dim, sizeof(float));
-
-	fill_store(c, slot_count, positions, slots);
-	rope_table_fill(rope, POSITIONS, c->head_dim, 1e6);
-	uint32_t *device_positions = device_copy(positions, c->rows * sizeof(*positions));
-	int64_t *device_slots = device_copy(slots, c->rows * sizeof(*slots));
-	float *device_rope = device_copy(rope, POSITIONS * dim * sizeof(float));
-	const struct qk_norm_rope norm = {q_weight.host, k_weight.host, rope, 1e-6f};
-	const struct qk_norm_rope_device device = {
-		q_weight.device, k_weight.device, device_rope, 1e-6f};
-	qk_norm_rope_store_cpu(query.host, keys.host, values.host, qkv.host, positions, slots,
-		c->rows, &norm, &shape, ROUNDING);
-	must(qk_norm_rope_store(query.device, keys.device, values.device, qkv.device,
-		     device_positions, device_slots, c->rows, &device, &shape, NULL),
-		"qk_norm_rope_store");
-	permute_rows(keys.host, pool / dim, &shape);
-	permute_rows(values.host, pool / dim, &shape);
-	expect_close(&query, dim, BF16_TOLERANCE, "query");
-	expect_close(&keys, dim, BF16_TOLERANCE, "keys"); /* untouched slots stay poisoned */
-	expect_close(&values, dim, 0, "values");
-	/* In pieces it is the same, bit by bit. */
-	float *whole[] = {tensor_fetch(&query), tensor_fetch(&keys), tensor_fetch(&values)};
-	tensor_poison(&query);
-	tensor_poison(&keys);
-	tensor_poison(&values);
 	for (uint32_t t = 0, count = c->rows > 700 ? 700 : 7; t < c->rows; t += count) {
 		count = c->rows - t < count ? c->rows - t : count;
-		must(qk_norm_rope_store(query.device + t * c->heads * dim, keys.device,
-			     values.device, qkv.device + t * heads * dim, device_positions + t,
-			     device_slots + t, count, &device, &shape, NULL),
+		must(qk_norm_rope_store(query.device + t * width,
+			     operand_at(&operands, ATTENTION_KEYS, 0),
+			     operand_at(&operands, ATTENTION_VALUES, 0), qkv.device + t * qkv_width,
+			     positions + t, slots + t, count, &norm, &shape, NULL),
 			"qk_norm_rope_store of a piece");
 	}
-	expect_same_bits(&query, whole[0], "query in pieces");
-	expect_same_bits(&keys, whole[1], "keys in pieces");
-	expect_same_bits(&values, whole[2], "values in pieces");
-	free(rope);
-	free(positions);
-	free(slots);
-	cudaFree(device_positions);
-	cudaFree(device_slots);
-	cudaFree(device_rope);
-	tensor_free(&qkv);
-	tensor_free(&query);
-	tensor_free(&keys);
-	tensor_free(&values);
-	tensor_free(&q_weight);
-	tensor_free(&k_weight);
+	for (uint32_t i = 0; i < COUNT(outputs); i++) {
+		const struct tensor tensor = tensor_of(&operands, outputs[i]);
+		expect_same_bits(&tensor, whole[i], "qk_norm_rope_store in pieces");
+	}
+	operands_close(&operands);
 }
 
 Test(cuda_kernels, qk_norm_rope_store)
 {
+	const struct op *op = op_find("qk_norm_rope_store");
+
 	for (uint32_t i = 0; i < 24; i++) {
-		struct attention_shape shape = shape_of_group(1 + i / 3, i % 3);
-		const struct kernel_case c = {.kernel = KERNEL_QK_NORM_ROPE_STORE,
-			.rows = 1 + 5 * i,
-			.heads = shape.head_count,
-			.kv_heads = shape.kv_head_count,
-			.head_dim = shape.head_dim,
-			.block_size = shape.block_size};
-		check_store(&c);
+		struct op_case c = case_of_group(1 + i / 3, i % 3);
+		c.rows = 1 + 5 * i;
+		check_store(op, &c, NULL);
 	}
-	for_table(KERNEL_QK_NORM_ROPE_STORE, 4, check_store);
-}
-
-/* ---- sampling ---- */
-
-/* Ties among the best, NaN and infinities, in some of the rows. */
-static void fill_logits(float *logits, uint32_t row, uint32_t size, uint64_t key)
-{
-	case_fill(logits, size, key, CASE_UNIFORM);
-	for (uint32_t v = 0; v < size; v++) {
-		float x = 10 * logits[v];
-		x = row % 8 == 1 && v % 7 == 3 ? 12 : x;
-		x = row % 8 == 4 && v % 2 == 0 ? NAN : x;
-		x = row % 8 == 6 ? -INFINITY : x;
-		x = row % 8 == 7 && v % 1000 == 999 ? INFINITY : x;
-		logits[v] = x;
-	}
-}
-
-/* What a sampler reads and writes on the device. */
-struct sampling {
-	float *logits, *heats;
-	uint64_t *keys;
-	uint32_t *rows;
-	int32_t *drawn, *last;
-	void *tiles;
-};
-
-static void sampling_free(struct sampling *sampling)
-{
-	cudaFree(sampling->logits);
-	cudaFree(sampling->heats);
-	cudaFree(sampling->keys);
-	cudaFree(sampling->rows);
-	cudaFree(sampling->drawn);
-	cudaFree(sampling->last);
-	cudaFree(sampling->tiles);
-}
-
-static void check_drawn(const struct sampling *sampling, const struct kernel_case *c,
-	const uint32_t *rows, const int32_t *expected)
-{
-	int32_t *drawn = memory_take(c->rows, sizeof(*drawn));
-	int32_t *last = memory_take(c->rows, sizeof(*last));
-	size_t bytes = c->rows * sizeof(*drawn);
-
-	must(cudaDeviceSynchronize(), "kernel");
-	must(cudaMemcpy(drawn, sampling->drawn, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
-	must(cudaMemcpy(last, sampling->last, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
-	for (uint32_t r = 0; r < c->rows; r++) {
-		cr_expect(drawn[r] == expected[r], "size %u row %u: %d, expected %d", c->outputs, r,
-			drawn[r], expected[r]);
-		if (rows[r] != SAMPLER_NO_ROW) {
-			cr_expect(last[rows[r]] == expected[r], "the last token of row %u", r);
-		} else {
-			cr_expect(last[c->rows - 1 - r] == -1, "a row noted for padding %u", r);
-		}
-	}
-	free(drawn);
-	free(last);
-}
-
-static void check_sampler(const struct kernel_case *c)
-{
-	static const float heats[] = {0, 0, 0.1f, 0.7f, 1, 1, 1.5f, 20};
-	uint32_t size = c->outputs, tiles = (size + SAMPLER_TILE - 1) / SAMPLER_TILE;
-	float *logits = memory_take((size_t)c->rows * size, sizeof(float));
-	float *heat = memory_take(c->rows, sizeof(*heat));
-	uint64_t *keys = memory_take(c->rows, sizeof(*keys));
-	uint32_t *rows = memory_take(c->rows, sizeof(*rows));
-	int32_t *expected = memory_take(c->rows, sizeof(*expected));
-
-	for (uint32_t r = 0; r < c->rows; r++) {
-		keys[r] = sampler_row_key(3, r, size);
-		heat[r] = heats[r % 8];
-		rows[r] = r % 8 == 5 ? SAMPLER_NO_ROW : c->rows - 1 - r;
-		fill_logits(logits + (size_t)r * size, r, size, keys[r]);
-	}
-	struct sampling sampling = {
-		.logits = device_copy(logits, (size_t)c->rows * size * sizeof(float)),
-		.heats = device_copy(heat, c->rows * sizeof(*heat)),
-		.keys = device_copy(keys, c->rows * sizeof(*keys)),
-		.rows = device_copy(rows, c->rows * sizeof(*rows)),
-		.drawn = device_take(c->rows * sizeof(int32_t)),
-		.last = device_take(c->rows * sizeof(int32_t)),
-		.tiles = device_take((size_t)c->rows * tiles * SAMPLER_TILE_BYTES),
-	};
-	sampler_cpu(expected, logits, keys, heat, c->rows, size);
-	must(sampler(sampling.drawn, sampling.last, sampling.tiles, sampling.logits, sampling.keys,
-		     sampling.heats, sampling.rows, c->rows, size, NULL),
-		"sampler");
-	check_drawn(&sampling, c, rows, expected);
-	sampling_free(&sampling);
-	free(logits);
-	free(heat);
-	free(keys);
-	free(rows);
-	free(expected);
-}
-
-Test(cuda_kernels, sampler_draws_what_its_twin_draws)
-{
-	static const uint32_t shapes[][3] = {{8, 0, 1}, {8, 0, 2}, {8, 0, 257}, {8, 0, 4095},
-		{8, 0, 4096}, {8, 0, 4097}, {8, 0, 151936}};
-
-	for_shapes(KERNEL_SAMPLER, shapes, COUNT(shapes), check_sampler);
-	for_table(KERNEL_SAMPLER, 5, check_sampler);
+	for_cases(op, NULL, check_store);
 }

@@ -10,7 +10,6 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "kernels/rows/add_rms_norm.h"
-#include "kernels/op/cases.h"
 #include "kernels/attention/decode_attention.h"
 #include "kernels/linear/linear.h"
 #include "kernels/op/dot.h"
@@ -21,6 +20,7 @@
 #include "kernels/attention/qk_norm_rope_store.h"
 #include "kernels/rows/rms_norm.h"
 #include "kernels/attention/rope_table.h"
+#include "kernels/op_table.h"
 #include "kernels/rows/silu_mul.h"
 #include "tests/harness/require.h"
 
@@ -55,17 +55,17 @@ static uint16_t *as_bf16(const float *values, uint64_t count)
 	return out;
 }
 
-static const char *describe(const struct kernel_case *c, char *text, size_t size)
+static const char *describe(const struct op_case *c, char *text, size_t size)
 {
-	snprintf(text, size, "%s of %u rows, %u to %u, heads %u/%u of %u, blocks of %u, context %u",
-		kernel_name(c->kernel), c->rows, c->width, c->outputs, c->heads, c->kv_heads,
-		c->head_dim, c->block_size, c->context);
+	snprintf(text, size, "%u rows, %u to %u, heads %u/%u of %u, blocks of %u, context %u",
+		c->rows, c->width, c->outputs, c->heads, c->kv_heads, c->head_dim, c->block_size,
+		c->context);
 	return text;
 }
 
 /* The squared error is a part in 10^11 of the squared values at most: 3 * 10^-6 of their size. */
 static void require_near(
-	const struct kernel_case *c, const float *found, const double *expected, uint64_t count)
+	const struct op_case *c, const float *found, const double *expected, uint64_t count)
 {
 	char text[256];
 	double noise = 0, signal = 0;
@@ -77,8 +77,8 @@ static void require_near(
 		signal);
 }
 
-static void require_same_bits(const struct kernel_case *c, const float *found,
-	const float *expected, uint64_t count, const char *what)
+static void require_same_bits(const struct op_case *c, const float *found, const float *expected,
+	uint64_t count, const char *what)
 {
 	char text[256];
 	for (uint64_t i = 0; i < count; i++) {
@@ -90,7 +90,7 @@ static void require_same_bits(const struct kernel_case *c, const float *found,
 
 /* Results with bf16 are those without, rounded. */
 static void require_rounded(
-	const struct kernel_case *c, const float *found, const float *exact, uint64_t count)
+	const struct op_case *c, const float *found, const float *exact, uint64_t count)
 {
 	char text[256];
 	for (uint64_t i = 0; i < count; i++) {
@@ -101,66 +101,20 @@ static void require_rounded(
 	}
 }
 
-/* Calls a test with every tiny case of a kernel. */
-static void for_tiny_cases(enum kernel kernel, void (*test)(const struct kernel_case *))
+/* Calls a test with every tiny case of an operation. */
+static void for_tiny_cases(const char *name, void (*test)(const struct op_case *))
 {
+	const struct op *op = op_find(name);
 	uint32_t count = 0;
-	for (uint32_t i = 0; kernel_case_at(i) != NULL; i++) {
-		const struct kernel_case *c = kernel_case_at(i);
-		if (c->kernel == kernel && c->is_tiny) {
-			test(c);
+
+	require(op != NULL, "no operation %s", name);
+	for (uint32_t i = 0; i < op->case_count; i++) {
+		if (op->cases[i].size == CASE_TINY) {
+			test(&op->cases[i]);
 			count++;
 		}
 	}
-	require(count >= 2, "%s: %u tiny cases", kernel_name(kernel), count);
-}
-
-/* ---- the table ---- */
-
-Test(kernels, cases_make_sense)
-{
-	uint32_t tiny[KERNEL_COUNT] = {0}, others[KERNEL_COUNT] = {0}, groups[9] = {0};
-
-	for (uint32_t i = 0; kernel_case_at(i) != NULL; i++) {
-		const struct kernel_case *c = kernel_case_at(i);
-		bool is_attention = c->kernel == KERNEL_DECODE_ATTENTION ||
-				    c->kernel == KERNEL_PREFILL_ATTENTION;
-		cr_assert(i == 0 || c->kernel >= kernel_case_at(i - 1)->kernel);
-		cr_assert_geq(c->rows, 1);
-		cr_assert_gt(kernel_case_bytes(c), 0);
-		bool is_product = c->kernel == KERNEL_MATMUL || c->kernel == KERNEL_DECODE_MATMUL ||
-				  c->kernel == KERNEL_DECODE_MATMUL_SILU;
-		cr_assert_eq(kernel_case_flops(c) > 0, is_attention || is_product);
-		(c->is_tiny ? tiny : others)[c->kernel]++;
-		if (!c->is_tiny) {
-			cr_assert_eq(c->block_size % 64, 0);
-		}
-		if (is_attention) {
-			cr_assert_eq(c->heads % c->kv_heads, 0);
-			groups[c->heads / c->kv_heads]++;
-			cr_assert_eq(kernel_case_context(c, 0), c->context);
-			cr_assert_leq(kernel_case_chunk(c, c->rows - 1), c->chunk);
-		}
-	}
-	for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++) {
-		cr_assert_geq(tiny[kernel], 2, "%s", kernel_name(kernel));
-		cr_assert_geq(others[kernel], 1, "%s", kernel_name(kernel));
-	}
-	for (uint32_t group = 1; group <= 8; group++) {
-		cr_assert_geq(groups[group], 2, "%u query heads to a key/value head", group);
-	}
-	/* 256 sequences of 1,024 tokens, 8 heads of 128: 1 GiB of keys and values, and 2 MiB of
-	   queries and results; 4 operations for each pair and each of 16 * 128 numbers. */
-	const struct kernel_case decode = {.kernel = KERNEL_DECODE_ATTENTION,
-		.rows = 256,
-		.heads = 16,
-		.kv_heads = 8,
-		.head_dim = 128,
-		.block_size = 256,
-		.context = 1024,
-		.chunk = 1};
-	cr_assert_eq(kernel_case_bytes(&decode), (UINT64_C(1) << 30) + (2 << 20));
-	cr_assert_eq(kernel_case_flops(&decode), UINT64_C(4) * 256 * 1024 * 16 * 128);
+	require(count >= 2, "%s: %u tiny cases", name, count);
 }
 
 /* ---- numbers ---- */
@@ -257,7 +211,7 @@ Test(kernels, dot_sums_in_its_order)
 
 /* ---- operations on rows ---- */
 
-static void test_embedding(const struct kernel_case *c)
+static void test_embedding(const struct op_case *c)
 {
 	uint64_t count = (uint64_t)c->rows * c->width;
 	float *table = filled((uint64_t)c->outputs * c->width, 1, CASE_UNIFORM);
@@ -284,7 +238,7 @@ static void test_embedding(const struct kernel_case *c)
 	free(ids);
 }
 
-static void test_gather_rows(const struct kernel_case *c)
+static void test_gather_rows(const struct op_case *c)
 {
 	uint64_t count = (uint64_t)c->rows * c->width;
 	float *in = filled(3 * count, 1, CASE_UNIFORM);
@@ -320,7 +274,7 @@ static void norm_by_formula(double *out, const float *in, const float *weight, u
 	}
 }
 
-static void test_rms_norm(const struct kernel_case *c)
+static void test_rms_norm(const struct op_case *c)
 {
 	uint64_t count = (uint64_t)c->rows * c->width;
 	float *in = filled(count, 1, CASE_UNIFORM);
@@ -352,7 +306,7 @@ static void test_rms_norm(const struct kernel_case *c)
 	free(expected);
 }
 
-static void test_add_rms_norm(const struct kernel_case *c)
+static void test_add_rms_norm(const struct op_case *c)
 {
 	uint64_t count = (uint64_t)c->rows * c->width;
 	float *in = filled(count, 1, CASE_UNIFORM);
@@ -382,7 +336,7 @@ static void test_add_rms_norm(const struct kernel_case *c)
 	free(expected);
 }
 
-static void test_silu_mul(const struct kernel_case *c)
+static void test_silu_mul(const struct op_case *c)
 {
 	uint64_t count = (uint64_t)c->rows * c->width;
 	float *in = filled(2 * count, 1, CASE_UNIFORM);
@@ -407,7 +361,7 @@ static void test_silu_mul(const struct kernel_case *c)
 	free(expected);
 }
 
-static void matmul_alone(const struct kernel_case *c, const float *out, const float *in,
+static void matmul_alone(const struct op_case *c, const float *out, const float *in,
 	struct matrix weight, const float *bias)
 {
 	float *row = nans(c->outputs);
@@ -419,7 +373,7 @@ static void matmul_alone(const struct kernel_case *c, const float *out, const fl
 	free(row);
 }
 
-static void test_matmul(const struct kernel_case *c)
+static void test_matmul(const struct op_case *c)
 {
 	uint64_t count = (uint64_t)c->rows * c->outputs;
 	double *expected = memory_take(count, sizeof(*expected));
@@ -463,7 +417,7 @@ static void test_matmul(const struct kernel_case *c)
 }
 
 /* The fused activation has the bits of the two operations that it is made of. */
-static void test_decode_matmul_silu(const struct kernel_case *c)
+static void test_decode_matmul_silu(const struct op_case *c)
 {
 	uint32_t width = c->outputs / 2;
 	uint64_t count = (uint64_t)c->rows * width;
@@ -491,14 +445,14 @@ static void test_decode_matmul_silu(const struct kernel_case *c)
 
 Test(kernels, operations_on_rows_follow_their_formulas, .timeout = 60)
 {
-	for_tiny_cases(KERNEL_EMBEDDING, test_embedding);
-	for_tiny_cases(KERNEL_GATHER_ROWS, test_gather_rows);
-	for_tiny_cases(KERNEL_RMS_NORM, test_rms_norm);
-	for_tiny_cases(KERNEL_ADD_RMS_NORM, test_add_rms_norm);
-	for_tiny_cases(KERNEL_SILU_MUL, test_silu_mul);
-	for_tiny_cases(KERNEL_MATMUL, test_matmul);
-	for_tiny_cases(KERNEL_DECODE_MATMUL, test_matmul);
-	for_tiny_cases(KERNEL_DECODE_MATMUL_SILU, test_decode_matmul_silu);
+	for_tiny_cases("embedding", test_embedding);
+	for_tiny_cases("gather_rows", test_gather_rows);
+	for_tiny_cases("rms_norm", test_rms_norm);
+	for_tiny_cases("add_rms_norm", test_add_rms_norm);
+	for_tiny_cases("silu_mul", test_silu_mul);
+	for_tiny_cases("matmul", test_matmul);
+	for_tiny_cases("decode_matmul", test_matmul);
+	for_tiny_cases("decode_matmul_silu", test_decode_matmul_silu);
 }
 
 /* The rule decides bits, so that it is pinned: weights of layers and what lies beside them. */
@@ -615,7 +569,7 @@ struct store {
 	int64_t *slots;
 };
 
-static void store_open(struct store *s, const struct kernel_case *c)
+static void store_open(struct store *s, const struct op_case *c)
 {
 	s->shape = (struct attention_shape){.head_count = c->heads,
 		.kv_head_count = c->kv_heads,
@@ -674,7 +628,7 @@ static uint64_t place_of(const struct attention_shape *shape, int64_t slot, uint
 	       token * shape->head_dim;
 }
 
-static void compare_token(const struct kernel_case *c, const struct store *s, uint32_t t)
+static void compare_token(const struct op_case *c, const struct store *s, uint32_t t)
 {
 	double *expected = memory_take(c->head_dim, sizeof(*expected));
 	const float *in = s->qkv + t * s->token_width;
@@ -706,7 +660,7 @@ static void compare_token(const struct kernel_case *c, const struct store *s, ui
 	free(expected);
 }
 
-static void test_store(const struct kernel_case *c)
+static void test_store(const struct op_case *c)
 {
 	struct store s, other;
 	uint64_t written = 0;
@@ -740,7 +694,7 @@ static void test_store(const struct kernel_case *c)
 
 Test(kernels, queries_and_keys_are_rotated_and_stored, .timeout = 60)
 {
-	for_tiny_cases(KERNEL_QK_NORM_ROPE_STORE, test_store);
+	for_tiny_cases("qk_norm_rope_store", test_store);
 }
 
 /* ---- attention ---- */
@@ -755,11 +709,12 @@ struct paged {
 	uint32_t *query_start; /* (rows + 1) */
 	uint32_t token_count;
 	float *query; /* (token_count, heads, head_dim) */
+	bool is_decode;
 };
 
 /* The key (which 0) or value (1) of a position, whatever block it lies in. */
-static void token_values(const struct kernel_case *c, uint32_t which, uint32_t row,
-	uint32_t position, uint32_t head, float *out)
+static void token_values(const struct op_case *c, uint32_t which, uint32_t row, uint32_t position,
+	uint32_t head, float *out)
 {
 	uint64_t key = (((uint64_t)which * 1000 + row) * 100000 + position) * 100 + head + 1;
 	case_fill(out, c->head_dim, key, CASE_UNIFORM);
@@ -768,7 +723,8 @@ static void token_values(const struct kernel_case *c, uint32_t which, uint32_t r
 	}
 }
 
-static void paged_open(struct paged *p, const struct kernel_case *c, uint32_t block_size)
+static void paged_open(
+	struct paged *p, const struct op_case *c, uint32_t block_size, bool is_decode)
 {
 	uint32_t width = (c->context + block_size - 1) / block_size + 1;
 	uint32_t blocks = c->rows * width;
@@ -776,6 +732,7 @@ static void paged_open(struct paged *p, const struct kernel_case *c, uint32_t bl
 	uint64_t count = (uint64_t)blocks * c->kv_heads * block_size * c->head_dim;
 
 	p->shape = (struct attention_shape){c->heads, c->kv_heads, c->head_dim, block_size, width};
+	p->is_decode = is_decode;
 	p->keys = nans(count);
 	p->values = nans(count);
 	p->tables = memory_take((size_t)c->rows * width, sizeof(*p->tables));
@@ -787,8 +744,8 @@ static void paged_open(struct paged *p, const struct kernel_case *c, uint32_t bl
 	}
 	for (uint32_t r = 0; r < c->rows; r++) {
 		p->rows[r] = c->rows - 1 - r;
-		p->contexts[r] = kernel_case_context(c, r);
-		p->query_start[r + 1] = p->query_start[r] + kernel_case_chunk(c, r);
+		p->contexts[r] = op_case_context(c, r);
+		p->query_start[r + 1] = p->query_start[r] + op_case_chunk(c, r);
 		for (uint32_t t = 0; t < p->contexts[r]; t++) {
 			uint32_t block = p->tables[p->rows[r] * width + t / block_size];
 			for (uint32_t h = 0; h < c->kv_heads; h++) {
@@ -814,7 +771,7 @@ static void paged_close(struct paged *p)
 	free(p->query);
 }
 
-static void attend_by_formula(double *out, const struct kernel_case *c, const float *query,
+static void attend_by_formula(double *out, const struct op_case *c, const float *query,
 	uint32_t row, uint32_t context, uint32_t head)
 {
 	float *vector = memory_take(c->head_dim, sizeof(*vector));
@@ -848,9 +805,9 @@ static void attend_by_formula(double *out, const struct kernel_case *c, const fl
 }
 
 static void attend(
-	float *out, const struct paged *p, const struct kernel_case *c, enum rounding rounding)
+	float *out, const struct paged *p, const struct op_case *c, enum rounding rounding)
 {
-	if (c->kernel == KERNEL_DECODE_ATTENTION) {
+	if (p->is_decode) {
 		decode_attention_cpu(out, p->query, p->keys, p->values, p->tables, p->rows,
 			p->contexts, c->rows, &p->shape, rounding);
 	} else {
@@ -860,7 +817,7 @@ static void attend(
 }
 
 /* Token by token through the decode operation: the same bits. */
-static void decode_alone(const struct paged *p, const struct kernel_case *c, const float *out)
+static void decode_alone(const struct paged *p, const struct op_case *c, const float *out)
 {
 	uint64_t width = (uint64_t)c->heads * c->head_dim;
 	float *alone = nans(width);
@@ -876,12 +833,12 @@ static void decode_alone(const struct paged *p, const struct kernel_case *c, con
 	free(alone);
 }
 
-static void test_attention(const struct kernel_case *c)
+static void test_attention(const struct op_case *c, bool is_decode)
 {
 	static const uint32_t block_sizes[] = {1, 3, 64, 1024};
 	struct paged p;
 
-	paged_open(&p, c, c->block_size);
+	paged_open(&p, c, c->block_size, is_decode);
 	uint64_t width = (uint64_t)c->heads * c->head_dim;
 	uint64_t count = p.token_count * width;
 	float *out = nans(count), *other = nans(count);
@@ -902,7 +859,7 @@ static void test_attention(const struct kernel_case *c)
 	require_rounded(c, other, out, count);
 	paged_close(&p);
 	for (uint32_t i = 0; i < 4; i++) {
-		paged_open(&p, c, block_sizes[i]);
+		paged_open(&p, c, block_sizes[i], is_decode);
 		attend(other, &p, c, ROUNDING_NONE);
 		require_same_bits(c, other, out, count, "blocks of another size");
 		paged_close(&p);
@@ -912,10 +869,20 @@ static void test_attention(const struct kernel_case *c)
 	free(expected);
 }
 
+static void test_decode(const struct op_case *c)
+{
+	test_attention(c, true);
+}
+
+static void test_prefill(const struct op_case *c)
+{
+	test_attention(c, false);
+}
+
 Test(kernels, attention_follows_its_formula, .timeout = 240)
 {
-	for_tiny_cases(KERNEL_DECODE_ATTENTION, test_attention);
-	for_tiny_cases(KERNEL_PREFILL_ATTENTION, test_attention);
+	for_tiny_cases("decode_attention", test_decode);
+	for_tiny_cases("prefill_attention", test_prefill);
 }
 
 /* Every query of the rows lies in one tile, and no tile needs fewer keys than the one before. */

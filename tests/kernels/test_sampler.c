@@ -7,7 +7,7 @@
 
 #include "engine/base/counter_hash.h"
 #include "engine/base/memory.h"
-#include "kernels/op/cases.h"
+#include "kernels/op/operands.h"
 #include "kernels/sampling/sampler.h"
 #include "tests/harness/require.h"
 

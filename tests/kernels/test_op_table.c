@@ -1,0 +1,267 @@
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/memory.h"
+#include "kernels/op/number.h"
+#include "kernels/op_table.h"
+#include "tests/harness/require.h"
+
+/* The table of operations without a GPU: its cases, and the operands that it would give to kernels,
+   on a device that is memory of the host. */
+
+/* ---- the table ---- */
+
+/* How often the cases of attention have each number of query heads to a key/value head. */
+static void count_groups(const struct op *op, uint32_t *groups)
+{
+	for (uint32_t i = 0; i < op->case_count; i++) {
+		const struct op_case *c = &op->cases[i];
+		if (c->heads == 0 || c->context == 0) {
+			continue;
+		}
+		require_equal(c->heads % c->kv_heads, 0);
+		require_equal(op_case_context(c, 0), c->context);
+		require(op_case_chunk(c, c->rows - 1) <= c->chunk, "a chunk is too long");
+		require(c->heads / c->kv_heads <= 8, "%s: case %u", op->name, i);
+		groups[c->heads / c->kv_heads]++;
+	}
+}
+
+Test(op_table, cases_make_sense)
+{
+	uint32_t groups[9] = {0};
+
+	for (uint32_t k = 0; op_at(k) != NULL; k++) {
+		const struct op *op = op_at(k);
+		uint32_t counts[3] = {0};
+		for (uint32_t i = 0; i < op->case_count; i++) {
+			const struct op_case *c = &op->cases[i];
+			struct work work = op->work(c);
+			cr_assert_geq(c->rows, 1);
+			cr_assert_gt(work.bytes, 0);
+			cr_assert_eq(work.flops > 0, (op->properties & OP_COMPUTES) != 0);
+			cr_assert(c->size != CASE_MODEL || c->block_size % 64 == 0);
+			cr_assert(i == 0 || c->size >= op->cases[i - 1].size);
+			counts[c->size]++;
+		}
+		cr_assert_geq(counts[CASE_TINY], 2, "%s", op->name);
+		cr_assert_geq(counts[CASE_MODEL], 1, "%s", op->name);
+		count_groups(op, groups);
+	}
+	for (uint32_t group = 1; group <= 8; group++) {
+		cr_assert_geq(groups[group], 2, "%u query heads to a key/value head", group);
+	}
+}
+
+Test(op_table, operations_are_found_by_their_names)
+{
+	for (uint32_t k = 0; op_at(k) != NULL; k++) {
+		cr_assert_eq(op_find(op_at(k)->name), op_at(k));
+	}
+	cr_assert_null(op_find("what"));
+}
+
+/* The sizes in `quire kernels`, which picks nothing apart but the names. */
+Test(op_table, cases_describe_themselves)
+{
+	static const struct {
+		const char *name, *text;
+		struct op_case op_case;
+	} expected[] = {
+		{"rms_norm", "3x15", {.rows = 3, .width = 15}},
+		{"embedding", "3x15", {.rows = 3, .width = 15, .outputs = 7}},
+		{"sampler", "3x7", {.rows = 3, .outputs = 7}},
+		{"matmul", "3x15x7", {.rows = 3, .width = 15, .outputs = 7}},
+		{"decode_matmul_silu", "3x15x8", {.rows = 3, .width = 15, .outputs = 8}},
+		{"qk_norm_rope_store", "3, 16/8 heads", {.rows = 3, .heads = 16, .kv_heads = 8}},
+		{"decode_attention", "3x9 ragged, 16/8 heads",
+			{.rows = 3, .heads = 16, .kv_heads = 8, .context = 9, .is_ragged = true}},
+		{"prefill_attention", "3x4 of 9, 16/8 heads",
+			{.rows = 3, .heads = 16, .kv_heads = 8, .context = 9, .chunk = 4}},
+	};
+	char text[OP_TEXT_BYTES];
+
+	for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		op_find(expected[i].name)->describe(&expected[i].op_case, text);
+		cr_expect_str_eq(text, expected[i].text);
+	}
+}
+
+/* ---- operands on a device of host memory ---- */
+
+enum { DEVICE_FAILS = 77 };
+
+static int device_take(void **out, size_t bytes, int byte)
+{
+	*out = memory_take(bytes, 1);
+	memset(*out, byte, bytes);
+	return 0;
+}
+
+static int device_take_fails(void **out, size_t bytes, int byte)
+{
+	(void)bytes;
+	(void)byte;
+	*out = NULL;
+	return DEVICE_FAILS;
+}
+
+static int device_set(void *memory, int byte, size_t bytes)
+{
+	memset(memory, byte, bytes);
+	return 0;
+}
+
+static int device_copy(void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+	return 0;
+}
+
+static int device_fill_bf16(uint16_t *out, size_t count, uint64_t key)
+{
+	for (size_t i = 0; i < count; i++) {
+		out[i] = (uint16_t)(key + i) | 1;
+	}
+	return 0;
+}
+
+static int device_fill_float(float *out, size_t count, uint64_t key)
+{
+	for (size_t i = 0; i < count; i++) {
+		out[i] = (float)(key % 1000 + 1);
+	}
+	return 0;
+}
+
+static const struct operand_memory device = {device_take, free, device_set, device_copy,
+	device_copy, device_fill_bf16, device_fill_float};
+
+static bool is_poisoned(const struct operand *operand, const void *fetched)
+{
+	const unsigned char *bytes = fetched;
+	const float *values = fetched;
+
+	for (size_t i = 0; i < operand->count; i++) {
+		if (operand->type == OPERAND_BYTES ? bytes[i] != 0xff : !isnan(values[i])) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The same values on both sides, whatever the order of a tensor on the device. */
+static double sum_of(const struct operand *operand, const void *values)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < operand->count && operand->type != OPERAND_BYTES; i++) {
+		double value = (double)((const float *)values)[i];
+		sum += isfinite(value) ? value * value * value : 1;
+	}
+	return sum;
+}
+
+static void check_inputs(struct operands *operands, const char *name, bool is_written)
+{
+	for (uint32_t i = 0; i < OPERANDS_MAX; i++) {
+		const struct operand *operand = &operands->operand[i];
+		if (operand->device == NULL || (operand->is_output && is_written)) {
+			continue;
+		}
+		void *found = operands_fetch(operands, i);
+		require(is_poisoned(operand, found) == is_poisoned(operand, operand->host),
+			"%s: operand %u", name, i);
+		require(is_poisoned(operand, found) ||
+				fabs(sum_of(operand, found) - sum_of(operand, operand->host)) <
+					1e-6 * (1 + operand->count),
+			"%s: operand %u differs", name, i);
+		free(found);
+	}
+}
+
+static void check_twin(const struct op *op, const struct op_case *c, enum case_values values)
+{
+	struct operands operands = {.op_case = c,
+		.memory = &device,
+		.set_count = 1,
+		.is_checked = true,
+		.values = values};
+	uint32_t outputs = 0;
+
+	op->open(&operands);
+	require_equal(operands.code, 0);
+	check_inputs(&operands, op->name, false);
+	op->twin(&operands);
+	check_inputs(&operands, op->name, true);
+	for (uint32_t i = 0; i < OPERANDS_MAX; i++) {
+		const struct operand *operand = &operands.operand[i];
+		outputs += operand->is_output;
+		require(!operand->is_output || !is_poisoned(operand, operand->host),
+			"%s: the twin left output %u", op->name, i);
+	}
+	require(outputs > 0, "%s has no output", op->name);
+	operands_close(&operands);
+}
+
+Test(op_table, twins_read_what_kernels_read, .timeout = 120)
+{
+	for (uint32_t k = 0; op_at(k) != NULL; k++) {
+		const struct op *op = op_at(k);
+		for (uint32_t i = 0; i < op->case_count; i++) {
+			if (op->cases[i].size == CASE_TINY) {
+				check_twin(op, &op->cases[i], CASE_UNIFORM);
+				check_twin(op, &op->cases[i], CASE_INTEGERS);
+			}
+		}
+	}
+}
+
+/* What is timed has no host side, and every set its own values. */
+static void check_sets(const struct op *op, const struct op_case *c)
+{
+	struct operands operands = {.op_case = c, .memory = &device, .set_count = 3};
+	uint32_t different = 0;
+
+	op->open(&operands);
+	require_equal(operands.code, 0);
+	for (uint32_t i = 0; i < OPERANDS_MAX; i++) {
+		const struct operand *operand = &operands.operand[i];
+		require(operand->host == NULL, "%s: operand %u has a host side", op->name, i);
+		if (operand->device != NULL && operand->stride > 0) {
+			require_equal(operand->stride % 256, 0);
+			different += memcmp(operand_at(&operands, i, 0),
+					     operand_at(&operands, i, 2), 2) != 0;
+		}
+	}
+	require(different > 0 || c->rows * c->width * c->outputs == 1, "%s: all sets are the same",
+		op->name);
+	operands_close(&operands);
+}
+
+Test(op_table, timed_operands_differ_from_set_to_set)
+{
+	for (uint32_t k = 0; op_at(k) != NULL; k++) {
+		check_sets(op_at(k), &op_at(k)->cases[1]);
+	}
+}
+
+Test(op_table, a_device_that_fails_is_noted_and_left_alone)
+{
+	struct operand_memory failing = device;
+
+	failing.take = device_take_fails;
+	for (uint32_t k = 0; op_at(k) != NULL; k++) {
+		struct operands operands = {.op_case = &op_at(k)->cases[0],
+			.memory = &failing,
+			.set_count = 1,
+			.is_checked = true};
+		op_at(k)->open(&operands);
+		require_equal(operands.code, DEVICE_FAILS);
+		cr_assert_null(operands_fetch(&operands, OPERAND_OUT));
+		operands_close(&operands);
+	}
+}
