@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static enum status make_folder(const char *path, struct error *error)
 {
@@ -168,23 +169,23 @@ static enum status play_plan(const struct replay_request *request,
 	struct calibrate_points *out, struct error *error)
 {
 	enum status status = STATUS_OK;
-	/* The session completes its request, the number of KV blocks among other things. */
+	/* A run completes its request, the number of KV blocks among other things. */
 	struct replay_request own = *request;
 	char trace[PATH_BYTES_MAX], run[PATH_BYTES_MAX], steps[PATH_BYTES_MAX];
 
 	TRY(path_format(trace, error, "%s/plan%s.jsonl", folder, is_ahead ? "_ahead" : ""));
 	TRY(path_format(run, error, "%s/run%s", folder, is_ahead ? "_ahead" : ""));
 	TRY(path_format(steps, error, "%s/%s", run, RESULT_STEPS));
-	own.trace_path = trace;
+	own.run.trace_path = trace;
+	own.run.shows_progress = isatty(STDERR_FILENO) == 1;
 	own.out = run;
 	own.wants_steps = true;
-	own.is_quiet = true;
-	own.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;
+	own.run.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;
 	if (plan != NULL) {
 		status = write_plan(plan, is_ahead, trace, error);
 	}
 	if (status == STATUS_OK && plan != NULL) {
-		status = replay_session_run(&own, error);
+		status = run_to_folder(&own, error);
 	}
 	if (status == STATUS_OK) {
 		status = calibrate_points_read(out, steps, is_ahead ? 0 : CALIBRATE_WARM_NS, error);
@@ -232,12 +233,12 @@ enum status calibrate_run(const struct replay_request *request, const char *fold
 	struct model_config model;
 	struct calibrate_plan plan;
 
-	enum status status = model_config_find(request->config.model, &model, error);
+	enum status status = model_config_find(request->run.config.model, &model, error);
 	if (status == STATUS_OK) {
 		status = make_folder(folder, error);
 	}
 	if (status == STATUS_OK) {
-		status = fill_plan(&plan, &request->config, &model, gpu, budget_s, error);
+		status = fill_plan(&plan, &request->run.config, &model, gpu, budget_s, error);
 	}
 	return status == STATUS_OK ? collect(request, &plan, folder, out, error) : status;
 }

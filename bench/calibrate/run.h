@@ -3,7 +3,7 @@
 
 #include "bench/calibrate/plan.h"
 #include "bench/calibrate/points.h"
-#include "bench/replay/replay_session.h"
+#include "bench/replay/run_to_folder.h"
 
 /* The measuring half of a calibration: writes the plan as a trace, replays it as any other trace is
    replayed, so that what is measured is what a replay will meet, and takes the steps as points.

@@ -44,7 +44,7 @@ static enum status fit_and_write(const struct calibrate_request *request,
 	char path[PATH_BYTES_MAX];
 
 	TRY(path_format(path, error, "%s/%s.json", request->out, request->name));
-	TRY(calibrate_fit(&fit, points, request->replay.config.seed, error));
+	TRY(calibrate_fit(&fit, points, request->replay.run.config.seed, error));
 	TRY(calibrate_profile_write(path, &fit, points, gpu, error));
 	printf("%s: %s on %s, absolute error of a step's predicted time\n", path,
 		points->origin.model, points->origin.device);
@@ -103,7 +103,7 @@ static enum status run(struct command_line *line, struct error *error)
 	request->replay.argc = line->argc;
 	request->replay.argv = line->argv;
 	TRY(check_request(request, error));
-	TRY(gpu_profile_find(request->replay.config.gpu, &gpu, error));
+	TRY(gpu_profile_find(request->replay.run.config.gpu, &gpu, error));
 	if (gpu.is_calibrated) {
 		return error_set(error, STATUS_USAGE,
 			"--gpu %s is a calibrated profile; memory and expected speed are taken "
@@ -156,7 +156,7 @@ const struct command command_calibrate = {
 	.examples = examples,
 	OPTIONS(options),
 	.table = &replay_options,
-	.table_offset = REQUEST(replay.config),
+	.table_offset = REQUEST(replay.run.config),
 	.value_bytes = sizeof(struct calibrate_request),
 	.run = run,
 };

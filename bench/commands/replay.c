@@ -1,7 +1,8 @@
 #include "bench/commands/commands.h"
-#include "bench/replay/replay_session.h"
+#include "bench/replay/run_to_folder.h"
 
 #include <stddef.h>
+#include <unistd.h>
 
 #ifndef QUIRE_CHECK_STEPS
 #define QUIRE_CHECK_STEPS 0
@@ -22,7 +23,7 @@ static const char examples[] =
 	"  quire replay chat.jsonl --kv-blocks 800 --policy prefill-first \\\n"
 	"      --max-num-batched-tokens 40960 --out small\n";
 
-#define SESSION(field) offsetof(struct replay_request, field)
+#define REQUEST(field) offsetof(struct replay_request, field)
 
 enum { BILLION = 1000 * 1000 * 1000 };
 
@@ -37,7 +38,7 @@ static const struct option options[] = {
 	{FROM_TABLE("enforce-eager")},
 	{FROM_TABLE("overlap")},
 	{FROM_TABLE("clock")},
-	{"tape", OPTION_TEXT, SESSION(tape), .argument = "DIR",
+	{"tape", OPTION_TEXT, REQUEST(run.tape), .argument = "DIR",
 		.help = "the recorded run of --runner tape; its configuration is taken over, and "
 			"options given again must agree"},
 
@@ -70,26 +71,26 @@ static const struct option options[] = {
 	{FROM_TABLE("seed")},
 
 	{.kind = OPTION_HEADING, .help = "service level (for attainment and goodput)"},
-	{"slo-ttft-ms", OPTION_MILLIONTHS, SESSION(slo_ttft_ns), .argument = "MS", .minimum = 1,
+	{"slo-ttft-ms", OPTION_MILLIONTHS, REQUEST(run.slo_ttft_ns), .argument = "MS", .minimum = 1,
 		.maximum = UINT64_C(1000000) * BILLION,
 		.help = "time to the first token, from arrival"},
-	{"slo-tpot-ms", OPTION_MILLIONTHS, SESSION(slo_tpot_ns), .argument = "MS", .minimum = 1,
+	{"slo-tpot-ms", OPTION_MILLIONTHS, REQUEST(run.slo_tpot_ns), .argument = "MS", .minimum = 1,
 		.maximum = UINT64_C(1000000) * BILLION,
 		.help = "time per output token after the first"},
 
 	{.kind = OPTION_HEADING, .help = "results"},
-	{"out", OPTION_TEXT, SESSION(out), .argument = "DIR",
+	{"out", OPTION_TEXT, REQUEST(out), .argument = "DIR",
 		.help = "folder to write; must hold no result yet"},
-	{"force", OPTION_FLAG, SESSION(is_forced), .help = "replace a result that is there"},
-	{"steps", OPTION_FLAG, SESSION(wants_steps),
+	{"force", OPTION_FLAG, REQUEST(is_forced), .help = "replace a result that is there"},
+	{"steps", OPTION_FLAG, REQUEST(wants_steps),
 		.help = "also write steps.tsv, a row for each step"},
-	{"kernel-times", OPTION_FLAG, SESSION(wants_kernel_times),
+	{"kernel-times", OPTION_FLAG, REQUEST(run.wants_kernel_times),
 		.help = "CUDA runner only: measure every kernel, by operation and layer, into "
 			"kernels.tsv (makes steps a little longer)"},
-	{"timeline", OPTION_TEXT, SESSION(timeline), .argument = "FILE",
+	{"timeline", OPTION_TEXT, REQUEST(timeline), .argument = "FILE",
 		.help = "also write steps, requests and, with --kernel-times, kernels for "
 			"Perfetto (ui.perfetto.dev) or chrome://tracing"},
-	{"check", OPTION_FLAG, SESSION(is_checking),
+	{"check", OPTION_FLAG, REQUEST(run.is_checking),
 		.help = "verify every invariant of the engine after each step (slow)"},
 };
 
@@ -99,12 +100,14 @@ static enum status run(struct command_line *line, struct error *error)
 
 	request->argc = line->argc;
 	request->argv = line->argv;
-	request->trace_path = line->positionals[0];
-	request->is_checking |= QUIRE_CHECK_STEPS != 0;
+	request->prints_summary = true;
+	request->run.trace_path = line->positionals[0];
+	request->run.is_checking |= QUIRE_CHECK_STEPS != 0;
+	request->run.shows_progress = isatty(STDERR_FILENO) == 1;
 	if (request->out == NULL) {
 		return error_set(error, STATUS_USAGE, "--out DIR says where the result goes");
 	}
-	return replay_session_run(request, error);
+	return run_to_folder(request, error);
 }
 
 const struct command command_replay = {
@@ -115,7 +118,7 @@ const struct command command_replay = {
 	.examples = examples,
 	OPTIONS(options),
 	.table = &replay_options,
-	.table_offset = SESSION(config),
+	.table_offset = REQUEST(run.config),
 	.value_bytes = sizeof(struct replay_request),
 	.positional_minimum = 1,
 	.positional_maximum = 1,

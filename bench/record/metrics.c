@@ -103,6 +103,9 @@ static void write_row(struct metrics *metrics, const struct request_record *reco
 	struct table_writer *table = metrics->requests;
 	bool is_finished = status == REQUEST_FINISHED;
 
+	if (table == NULL) {
+		return;
+	}
 	table_u64(table, record->id);
 	table_text(table, record->session);
 	table_text(table, request_status_name(status));

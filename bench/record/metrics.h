@@ -77,7 +77,7 @@ enum latency_metric {
 
 struct metrics {
 	struct metrics_options options;
-	struct table_writer *requests;	/* borrowed: requests.tsv */
+	struct table_writer *requests;	/* borrowed: requests.tsv, or NULL */
 	struct request_record *records; /* (record_count) by slot */
 	uint32_t record_count;
 

@@ -32,8 +32,8 @@ struct latency_figures {
 
 struct run_outcome {
 	enum run_end end;
-	char failure[ERROR_TEXT_BYTES]; /* RUN_FAILED: why */
-	char trace_name[256];		/* without its folder */
+	struct error failure; /* RUN_FAILED: why */
+	char trace_name[256]; /* without its folder */
 	uint64_t trace_xxh64;
 	uint64_t result_hash; /* XXH64 of every decision; equal hashes: the same steps */
 	enum verdict verdict;

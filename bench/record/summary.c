@@ -183,7 +183,7 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 	cJSON_AddStringToObject(root, "schema", RESULT_SCHEMA);
 	cJSON_AddStringToObject(root, "status", run_end_name(outcome->end));
 	if (outcome->end == RUN_FAILED) {
-		cJSON_AddStringToObject(root, "failure", outcome->failure);
+		cJSON_AddStringToObject(root, "failure", outcome->failure.text);
 	}
 	cJSON_AddItemToObject(root, "config", config);
 	add_trace(root, outcome);
@@ -266,7 +266,7 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 	printf(offered[0] == '\0' ? " (%s%% busy)\n" : " (%s%% busy, %s requests/s offered)\n",
 		busy, offered);
 	if (outcome->end == RUN_FAILED) {
-		printf("failed: %s\n", outcome->failure);
+		printf("failed: %s\n", outcome->failure.text);
 	}
 	if (outcome->end == RUN_INTERRUPTED) {
 		printf("interrupted: what follows is up to that point\n");

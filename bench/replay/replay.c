@@ -187,6 +187,12 @@ enum status replay_run(struct replay *replay, struct error *error)
 	return STATUS_OK;
 }
 
+void replay_set_sinks(struct replay *replay, const struct replay_sinks *sinks)
+{
+	replay->sinks = *sinks;
+	replay->metrics.requests = sinks->requests;
+}
+
 void replay_outcome(const struct replay *replay, struct run_outcome *outcome)
 {
 	const struct engine_config *limits = engine_limits(replay->engine);
@@ -196,6 +202,7 @@ void replay_outcome(const struct replay *replay, struct run_outcome *outcome)
 		.end = replay->has_failed	? RUN_FAILED
 		       : replay->is_interrupted ? RUN_INTERRUPTED
 						: RUN_COMPLETE,
+		.failure = replay->failure,
 		.trace_xxh64 = trace_xxh64(workload_trace(replay->intake.workload)),
 		.kv_blocks = limits->kv_block_count,
 		.block_size = limits->block_size,
@@ -204,15 +211,11 @@ void replay_outcome(const struct replay *replay, struct run_outcome *outcome)
 		.dispatch_late = latency_figures_of(&replay->late),
 		.gpu_idle = latency_figures_of(&replay->gpu_idle),
 	};
-	if (replay->has_failed) {
-		memcpy(outcome->failure, replay->failure.text, sizeof(outcome->failure));
-	}
 	run_outcome_of_metrics(outcome, &replay->metrics, replay->now_ns, is_closed_loop);
 }
 
 enum status replay_open(struct replay *replay, const struct replay_options *options,
-	const struct engine_config *engine_config, const struct runner *runner,
-	struct table_writer *requests, struct table_writer *steps, struct error *error)
+	const struct engine_config *engine_config, const struct runner *runner, struct error *error)
 {
 	const struct replay_config *config = options->config;
 	const struct metrics_options metrics_options = {
@@ -234,14 +237,12 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 	memset(replay, 0, sizeof(*replay));
 	replay->options = *options;
 	replay->runner = runner;
-	replay->steps = steps;
 	histogram_init(&replay->late);
 	histogram_init(&replay->gpu_idle);
 	TRY(engine_open(&replay->engine, engine_config, runner, error));
 	replay->launches_ahead =
 		options->overlaps && is_forced && engine_can_overlap(replay->engine);
-	metrics_init(
-		&replay->metrics, &metrics_options, engine_slot_count(replay->engine), requests);
+	metrics_init(&replay->metrics, &metrics_options, engine_slot_count(replay->engine), NULL);
 	return intake_open(&replay->intake, &intake_options, replay->engine, error);
 }
 

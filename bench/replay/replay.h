@@ -36,17 +36,21 @@ struct replay_options {
 	uint32_t vocab_size; /* token ids of the replay are below it */
 };
 
+/* Where a replay is recorded, borrowed; NULL: nowhere. */
+struct replay_sinks {
+	struct table_writer *requests; /* requests.tsv */
+	struct table_writer *steps;    /* steps.tsv */
+	struct perfetto *timeline;
+	struct kernel_times *kernel_times;
+};
+
 struct replay {
 	struct replay_options options;
 	struct engine *engine;
 	const struct runner *runner; /* borrowed */
 	struct intake intake;
 	struct metrics metrics;
-	struct table_writer *steps; /* borrowed: steps.tsv, or NULL */
-
-	/* borrowed, may be set between opening and running; NULL: disabled */
-	struct perfetto *timeline;
-	struct kernel_times *kernel_times;
+	struct replay_sinks sinks;
 
 	/* the step in flight, if there is one (bench/replay/overlap.h) */
 	bool launches_ahead; /* steps are launched and collected, not executed */
@@ -68,11 +72,14 @@ struct replay {
 	uint64_t backlog_at_last_arrival; /* of a run cut short before: in its last step */
 };
 
-/* engine_config is complete; runner and tables are borrowed and outlive the replay. The trace must
-   be a file that can be read twice. */
+/* engine_config is complete; the runner is borrowed and outlives the replay. The trace must be a
+   file that can be read twice. */
 enum status replay_open(struct replay *replay, const struct replay_options *options,
 	const struct engine_config *engine_config, const struct runner *runner,
-	struct table_writer *requests, struct table_writer *steps, struct error *error);
+	struct error *error);
+
+/* Between opening and running. */
+void replay_set_sinks(struct replay *replay, const struct replay_sinks *sinks);
 
 /* Runs to the end of the trace, to an interrupt (SIGINT or SIGTERM, which the caller has blocked:
    they are polled for), or to a step that fails. The last two still leave results, with

@@ -4,7 +4,7 @@ static void write_step(struct replay *replay, const struct step_decisions *decis
 	uint64_t start_ns, uint64_t waiting, const struct step_time *time)
 {
 	static const char *const modes[] = {"none", "eager", "graph"}; /* by enum step_mode */
-	struct table_writer *table = replay->steps;
+	struct table_writer *table = replay->sinks.steps;
 	struct step_counts counts = decisions->counts;
 
 	counts.waiting = waiting; /* with those that the engine has not been handed yet */
@@ -38,16 +38,16 @@ void replay_record(
 	uint64_t waiting = replay->waiting;
 
 	replay->now_ns = start_ns + time->elapsed_ns;
-	if (replay->kernel_times != NULL) {
-		kernel_times_step(replay->kernel_times, decisions->step, &decisions->counts,
+	if (replay->sinks.kernel_times != NULL) {
+		kernel_times_step(replay->sinks.kernel_times, decisions->step, &decisions->counts,
 			start_ns, replay->now_ns);
 	}
 	metrics_step(
 		&replay->metrics, replay->engine, decisions, start_ns, replay->now_ns, waiting);
-	if (replay->timeline != NULL) {
-		perfetto_step(replay->timeline, decisions, start_ns, replay->now_ns, waiting);
+	if (replay->sinks.timeline != NULL) {
+		perfetto_step(replay->sinks.timeline, decisions, start_ns, replay->now_ns, waiting);
 	}
-	if (replay->steps != NULL) {
+	if (replay->sinks.steps != NULL) {
 		write_step(replay, decisions, start_ns, waiting, time);
 	}
 	note_idle(replay, &decisions->counts, time);
@@ -72,7 +72,7 @@ void replay_postprocess(struct replay *replay)
 void replay_record_arrivals(struct replay *replay)
 {
 	struct intake *intake = &replay->intake;
-	struct perfetto *timeline = replay->timeline;
+	struct perfetto *timeline = replay->sinks.timeline;
 
 	for (size_t i = 0; i < intake->arrival_count; i++) {
 		const struct arrival *arrival = &intake->arrivals[i];

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/replay/replay_session.h"
+#include "bench/replay/run_to_folder.h"
 #include "reports/results/results.h"
 #include "engine/profiling/nvtx.h"
 #include "tests/harness/files.h"
@@ -36,15 +36,16 @@ static void run(const char *folder, const char *name)
 	temporary_write(folder, "trace.jsonl", rows, trace);
 	snprintf(out, sizeof(out), "%s/%s", folder, name);
 	snprintf(timeline, sizeof(timeline), "%s/%s.json", folder, name);
-	struct replay_request order = {
-		.trace_path = trace, .out = out, .timeline = timeline, .wants_steps = true};
-	replay_config_default(&order.config);
-	order.config.block_size = 16;
-	order.config.kv_blocks = 60;
-	order.config.max_num_seqs = 8;
-	order.config.max_num_batched_tokens = 128;
-	order.config.max_model_len = 900;
-	require(replay_session_run(&order, &error) == STATUS_OK, "%s", error.text);
+	struct replay_request request = {
+		.run.trace_path = trace, .out = out, .timeline = timeline, .wants_steps = true};
+	struct replay_config *config = &request.run.config;
+	replay_config_default(config);
+	config->block_size = 16;
+	config->kv_blocks = 60;
+	config->max_num_seqs = 8;
+	config->max_num_batched_tokens = 128;
+	config->max_model_len = 900;
+	require(run_to_folder(&request, &error) == STATUS_OK, "%s", error.text);
 }
 
 /* Nanoseconds of a time in microseconds with three places. */
@@ -311,9 +312,10 @@ Test(perfetto, kernel_times_need_the_cuda_runner)
 	temporary_write(folder, "trace.jsonl",
 		"{\"timestamp\":0,\"input_length\":9,\"output_length\":9}\n", trace);
 	snprintf(out, sizeof(out), "%s/out", folder);
-	struct replay_request order = {.trace_path = trace, .out = out, .wants_kernel_times = true};
-	replay_config_default(&order.config);
-	require_equal(replay_session_run(&order, &error), STATUS_USAGE);
+	struct replay_request request = {
+		.run.trace_path = trace, .run.wants_kernel_times = true, .out = out};
+	replay_config_default(&request.run.config);
+	require_equal(run_to_folder(&request, &error), STATUS_USAGE);
 	require(strstr(error.text, "--runner cuda, not sim") != NULL, "found: %s", error.text);
 	require(access(out, F_OK) != 0, "a folder was made");
 	temporary_remove(folder);

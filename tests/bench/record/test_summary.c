@@ -87,9 +87,9 @@ static struct run_outcome scene_run(struct scene *scene, struct replay *replay)
 	scene->config.concurrency = scene->load.concurrency;
 	require(table_open(&requests, scene->requests_path, REQUEST_COLUMNS, &error) == STATUS_OK,
 		"%s", error.text);
-	require(replay_open(replay, &options, &scene->engine, &runner, &requests, NULL, &error) ==
-			STATUS_OK,
-		"%s", error.text);
+	require(replay_open(replay, &options, &scene->engine, &runner, &error) == STATUS_OK, "%s",
+		error.text);
+	replay_set_sinks(replay, &(struct replay_sinks){.requests = &requests});
 	require(replay_run(replay, &error) == STATUS_OK, "%s", error.text);
 	require(table_close(&requests, &error) == STATUS_OK, "%s", error.text);
 	replay_outcome(replay, &outcome);

@@ -605,19 +605,20 @@ static void run_replay(
 		runner->launch = launch;
 		runner->collect = collect;
 	}
-	require(replay_open(replay, &options, &scene->engine, runner, &tables->requests,
-			&tables->steps, &error) == STATUS_OK,
-		"%s", error.text);
+	struct replay_sinks sinks = {.requests = &tables->requests, .steps = &tables->steps};
+	require(replay_open(replay, &options, &scene->engine, runner, &error) == STATUS_OK, "%s",
+		error.text);
 	if (scene->timeline_path != NULL) {
-		require(perfetto_open(&replay->timeline, scene->timeline_path,
+		require(perfetto_open(&sinks.timeline, scene->timeline_path,
 				engine_slot_count(replay->engine), &error) == STATUS_OK,
 			"%s", error.text);
 	}
+	replay_set_sinks(replay, &sinks);
 	require(replay_run(replay, &error) == STATUS_OK, "%s", error.text);
 	if (scene->timeline_path != NULL) {
-		require(perfetto_commit(replay->timeline, replay->now_ns, &error) == STATUS_OK,
-			"%s", error.text);
-		perfetto_close(replay->timeline);
+		require(perfetto_commit(sinks.timeline, replay->now_ns, &error) == STATUS_OK, "%s",
+			error.text);
+		perfetto_close(sinks.timeline);
 	}
 }
 

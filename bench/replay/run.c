@@ -1,0 +1,241 @@
+#include "bench/replay/run.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/path.h"
+#include "engine/model/config_json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- configuration ---- */
+
+/* What only a runner that computes can do. */
+static enum status check_tokens(const struct run *run, struct error *error)
+{
+	const struct replay_config *config = &run->request->config;
+
+	if (run->runner.is_computing) {
+		return STATUS_OK;
+	}
+	if (config->clock == REPLAY_CLOCK_WALL) {
+		return error_set(error, STATUS_USAGE,
+			"--clock wall needs a runner whose steps take real time, as cuda and "
+			"reference do; those of --runner %s are numbers",
+			config->runner);
+	}
+	if (config->tokens == TOKENS_SAMPLED) {
+		return error_set(error, STATUS_USAGE,
+			"--tokens sampled needs a runner that computes tokens, as reference does; "
+			"--runner %s does not",
+			config->runner);
+	}
+	if (config->given.weights || config->given.dtype) {
+		return error_set(error, STATUS_USAGE,
+			"--%s belongs to a runner that computes tokens; --runner %s does not",
+			config->given.weights ? "weights" : "dtype", config->runner);
+	}
+	return STATUS_OK;
+}
+
+/* Takes over a recorded run's configuration. A recording holds the name of its model, so a model
+   that was given is compared by its name, and stays what it is. */
+static enum status take_recording(struct run *run, struct error *error)
+{
+	struct replay_config *config = &run->request->config;
+	const char *model = config->model;
+	bool is_model_given = config->given.model;
+
+	config->given.model = false;
+	enum status status =
+		replay_config_from_recording(config, run->request->tape, &run->recording, error);
+	config->given.model = is_model_given;
+	if (status != STATUS_OK || !is_model_given) {
+		return status;
+	}
+	TRY(model_config_find(model, &run->model, error));
+	if (strcmp(run->model.name, config->model) != 0) {
+		return error_set(error, STATUS_USAGE,
+			"--model is %s here and %s in the recorded run", run->model.name,
+			config->model);
+	}
+	config->model = model;
+	return STATUS_OK;
+}
+
+static enum status complete_config(struct run *run, struct error *error)
+{
+	struct replay_config *config = &run->request->config;
+	const char *tape = run->request->tape;
+
+	TRY(runner_find(config->runner, &run->entry, error));
+	if (run->request->wants_kernel_times && !run->entry->measures_kernels) {
+		return error_set(error, STATUS_USAGE,
+			"--kernel-times measures kernels of the GPU: it needs --runner cuda, not "
+			"%s",
+			config->runner);
+	}
+	if (tape != NULL && run->entry->kind != RUNNER_RECORDED) {
+		return error_set(error, STATUS_USAGE, "--tape belongs to --runner tape");
+	}
+	if (tape != NULL) {
+		TRY(take_recording(run, error));
+	}
+	TRY(replay_config_check(config, error));
+	TRY(replay_config_workload(config, &run->workload, &run->profile, error));
+	TRY(model_config_find(config->model, &run->model, error));
+	if (config->max_model_len == 0) {
+		config->max_model_len = run->model.max_position_embeddings;
+	}
+	return STATUS_OK;
+}
+
+static enum status open_runner(struct run *run, struct error *error)
+{
+	struct run_request *request = run->request;
+	const struct runner_request runner_request = {.model = &run->model,
+		.model_path = request->config.model,
+		.tape = request->tape,
+		.tape_is_calibrated = run->recording.is_calibrated,
+		.kernels = request->wants_kernel_times ? &run->kernels : NULL};
+
+	/* A folder's name is enough to tell the model; its path would tell the machine. */
+	request->config.model = run->model.name;
+	TRY(run->entry->open(&run->runner, &request->config, &runner_request, &run->facts, error));
+	if (run->entry->own_gpu != NULL) {
+		request->config.gpu = run->entry->own_gpu;
+	}
+	return check_tokens(run, error);
+}
+
+static enum status open_replay(struct run *run, struct error *error)
+{
+	const struct run_request *request = run->request;
+	struct engine_config engine_config;
+	const struct replay_options options = {
+		.config = &request->config,
+		.workload = &run->workload,
+		.trace_path = request->trace_path,
+		.is_checking = request->is_checking,
+		.shows_progress = request->shows_progress,
+		.overlaps = request->config.overlap == OVERLAP_ON,
+		.is_wall_clock = request->config.clock == REPLAY_CLOCK_WALL,
+		.slo_ttft_ns = request->slo_ttft_ns,
+		.slo_tpot_ns = request->slo_tpot_ns,
+		.vocab_size = run->model.vocab_size,
+	};
+
+	replay_config_engine(&request->config, &engine_config);
+	return replay_open(&run->replay, &options, &engine_config, &run->runner, error);
+}
+
+/* ---- interrupts ---- */
+
+static sigset_t interrupts(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
+/* An interrupt that was obeyed must not strike when it is let through again. */
+static void let_interrupts_through(const sigset_t *before)
+{
+	const sigset_t set = interrupts();
+	const struct timespec at_once = {0};
+
+	while (sigtimedwait(&set, NULL, &at_once) > 0) {
+	}
+	sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* ---- the run ---- */
+
+enum status run_open(struct run *run, struct run_request *request, struct error *error)
+{
+	const sigset_t set = interrupts();
+
+	memset(run, 0, sizeof(*run));
+	run->request = request;
+	sigprocmask(SIG_BLOCK, &set, &run->signals_before);
+	TRY(complete_config(run, error));
+	TRY(open_runner(run, error));
+	return open_replay(run, error);
+}
+
+/* A tape belongs to one trace, and has to be played to its end. */
+static enum status finish_runner(struct run *run, struct error *error)
+{
+	char hash[17];
+
+	snprintf(hash, sizeof(hash), "%016llx",
+		(unsigned long long)trace_xxh64(workload_trace(run->replay.intake.workload)));
+	if (run->recording.root != NULL && strcmp(hash, run->recording.trace_xxh64) != 0) {
+		return error_set(error, STATUS_VERDICT,
+			"this is not the trace of the recorded run: its XXH64 is %s, recorded was "
+			"%s",
+			hash, run->recording.trace_xxh64);
+	}
+	return run->entry->finish == NULL ? STATUS_OK : run->entry->finish(&run->runner, error);
+}
+
+enum status run_play(struct run *run, struct run_outcome *outcome, struct error *error)
+{
+	struct replay *replay = &run->replay;
+	const struct runner_facts *facts = &run->facts;
+
+	TRY(replay_run(replay, error));
+	if (!replay->has_failed && !replay->is_interrupted) {
+		replay->has_failed = finish_runner(run, &replay->failure) != STATUS_OK;
+	}
+	replay_outcome(replay, outcome);
+	snprintf(outcome->trace_name, sizeof(outcome->trace_name), "%s",
+		path_name(run->request->trace_path));
+	outcome->runner_kind = runner_kind_name(run->entry->kind);
+	outcome->is_calibrated = facts->is_calibrated;
+	snprintf(outcome->profile, sizeof(outcome->profile), "%s", facts->profile);
+	outcome->found_kv_blocks = facts->found_kv_blocks;
+	return STATUS_OK;
+}
+
+enum status run_outcome_status(const struct run_outcome *outcome, struct error *error)
+{
+	if (outcome->end == RUN_FAILED) {
+		*error = outcome->failure;
+		return error->status;
+	}
+	return outcome->end == RUN_COMPLETE ? STATUS_OK
+					    : error_set(error, STATUS_VERDICT, "interrupted");
+}
+
+void run_close(struct run *run)
+{
+	replay_close(&run->replay);
+	if (run->runner.close != NULL) {
+		run->runner.close(run->runner.state);
+	}
+	if (run->kernels.state != NULL) {
+		run->kernels.close(run->kernels.state);
+	}
+	replay_recording_close(&run->recording);
+	let_interrupts_through(&run->signals_before);
+}
+
+enum status run_replay(
+	struct run_request *request, struct run_outcome *outcome, struct error *error)
+{
+	struct run *run = memory_take(1, sizeof(*run));
+	enum status status = run_open(run, request, error);
+
+	if (status == STATUS_OK) {
+		status = run_play(run, outcome, error);
+	}
+	run_close(run);
+	free(run);
+	TRY(status);
+	return run_outcome_status(outcome, error);
+}

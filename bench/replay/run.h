@@ -1,0 +1,60 @@
+#ifndef BENCH_REPLAY_RUN_H
+#define BENCH_REPLAY_RUN_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/record/run_outcome.h"
+#include "bench/replay/replay.h"
+#include "bench/replay/replay_config.h"
+#include "bench/replay/runners.h"
+
+/* One run: a trace under a configuration, from options to outcome. run_replay() writes no file and
+   prints nothing, so that a command can do many runs in a process. bench/replay/run_to_folder.h
+   makes a result folder of one. */
+
+struct run_request {
+	struct replay_config config; /* completed by the run: defaults, KV blocks, names of paths */
+	uint64_t slo_ttft_ns, slo_tpot_ns; /* 0: none */
+	const char *trace_path;
+	const char *tape;	 /* folder of the recorded run; NULL: none */
+	bool wants_kernel_times; /* the runner has to measure its kernels */
+	bool is_checking;	 /* engine_check() after every step */
+	bool shows_progress;
+};
+
+/* A run that failed in its runner, or was interrupted, has an outcome all the same; its status is
+   the failure. */
+enum status run_replay(
+	struct run_request *request, struct run_outcome *outcome, struct error *error);
+
+/* ---- the same in parts, for who records the run ---- */
+
+struct run {
+	struct run_request *request; /* borrowed */
+	struct workload_options workload;
+	struct arrival_profile profile; /* the workload's, when arrivals are drawn */
+	struct replay_recording recording;
+	struct model_config model;
+	const struct runner_entry *entry;
+	struct runner runner;
+	struct runner_facts facts;
+	struct kernel_source kernels; /* state NULL: none */
+	struct replay replay;	      /* its sinks may be set before the run is played */
+	sigset_t signals_before;
+};
+
+/* Opens model, runner and trace, and holds interrupts back: the replay polls for them. The run has
+   to be closed, also after a failure. */
+enum status run_open(struct run *run, struct run_request *request, struct error *error);
+
+/* Replays. Only what makes an outcome impossible is an error here, such as a bad row. */
+enum status run_play(struct run *run, struct run_outcome *outcome, struct error *error);
+
+/* The status of a run with this outcome. */
+enum status run_outcome_status(const struct run_outcome *outcome, struct error *error);
+
+void run_close(struct run *run);
+
+#endif

@@ -1,0 +1,192 @@
+#include "bench/replay/run_to_folder.h"
+
+#include "bench/record/provenance.h"
+#include "bench/record/result_folder.h"
+#include "bench/record/summary.h"
+#include "bench/replay/trace_reading.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/path.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A run and what records it, zeroed before it is opened, so that it can be closed at any time. */
+struct recorded_run {
+	struct run run;
+	struct result_folder folder;
+	bool has_folder;
+	bool is_committed; /* the folder is whole */
+	struct table_writer requests, steps;
+	struct kernel_times *kernel_times;
+	struct perfetto *timeline;
+};
+
+/* ---- opening ---- */
+
+static enum status open_table(struct result_folder *folder, struct table_writer *table,
+	const char *name, const char *header, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	TRY(result_folder_begin(folder, name, path, error));
+	return table_open(table, path, header, error);
+}
+
+static enum status open_sinks(
+	struct recorded_run *own, const struct replay_request *request, struct error *error)
+{
+	struct run *run = &own->run;
+	bool wants_steps = request->wants_steps || run->facts.records_steps;
+
+	TRY(result_folder_open(&own->folder, request->out, request->is_forced, error));
+	own->has_folder = true;
+	TRY(open_table(&own->folder, &own->requests, RESULT_REQUESTS, REQUEST_COLUMNS, error));
+	if (wants_steps) {
+		TRY(open_table(&own->folder, &own->steps, RESULT_STEPS, STEP_COLUMNS, error));
+	}
+	if (request->timeline != NULL) {
+		TRY(perfetto_open(&own->timeline, request->timeline,
+			engine_slot_count(run->replay.engine), error));
+	}
+	if (run->kernels.state != NULL) {
+		own->kernel_times = kernel_times_open(&run->kernels, &run->model, own->timeline);
+	}
+	const struct replay_sinks sinks = {
+		.requests = &own->requests,
+		.steps = wants_steps ? &own->steps : NULL,
+		.timeline = own->timeline,
+		.kernel_times = own->kernel_times,
+	};
+	replay_set_sinks(&run->replay, &sinks);
+	return STATUS_OK;
+}
+
+/* ---- writing ---- */
+
+static enum status write_tables(
+	const struct metrics *metrics, struct result_folder *folder, struct error *error)
+{
+	struct table_writer table = {0};
+
+	TRY(open_table(folder, &table, RESULT_TIMELINE, TIMELINE_COLUMNS, error));
+	timeline_write(&metrics->timeline, &table);
+	TRY(table_close(&table, error));
+	TRY(open_table(folder, &table, RESULT_STEP_GRID, STEP_GRID_COLUMNS, error));
+	step_grid_write(&metrics->grid, &table);
+	TRY(table_close(&table, error));
+	TRY(open_table(folder, &table, RESULT_LATENCY, LATENCY_COLUMNS, error));
+	metrics_write_latency(metrics, &table);
+	return table_close(&table, error);
+}
+
+static enum status write_kernels(
+	const struct kernel_times *times, struct result_folder *folder, struct error *error)
+{
+	struct table_writer table = {0};
+
+	TRY(open_table(folder, &table, RESULT_KERNELS, KERNEL_COLUMNS, error));
+	kernel_times_write(times, &table);
+	TRY(table_close(&table, error));
+	TRY(open_table(folder, &table, RESULT_KERNEL_PHASES, KERNEL_PHASE_COLUMNS, error));
+	kernel_times_write_phases(times, &table);
+	TRY(table_close(&table, error));
+	TRY(open_table(folder, &table, RESULT_KERNEL_TIMELINE, KERNEL_TIMELINE_COLUMNS, error));
+	kernel_times_write_timeline(times, &table);
+	return table_close(&table, error);
+}
+
+static enum status write_results(struct recorded_run *own, const struct run_outcome *outcome,
+	const struct provenance *provenance, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+	struct result_folder *folder = &own->folder;
+	const struct replay *replay = &own->run.replay;
+
+	TRY(table_close(&own->requests, error));
+	TRY(table_close(&own->steps, error));
+	TRY(write_tables(&replay->metrics, folder, error));
+	if (own->kernel_times != NULL) {
+		TRY(write_kernels(own->kernel_times, folder, error));
+	}
+	if (own->timeline != NULL) {
+		TRY(perfetto_commit(own->timeline, replay->now_ns, error));
+	}
+	TRY(result_folder_begin(folder, RESULT_PROVENANCE, path, error));
+	TRY(provenance_write(provenance, path, error));
+	TRY(result_folder_begin(folder, RESULT_SUMMARY, path, error));
+	TRY(summary_write(outcome, replay_config_json(&own->run.request->config), path, error));
+	TRY(result_folder_commit(folder, error));
+	own->is_committed = true;
+	return STATUS_OK;
+}
+
+static void print_result(const struct recorded_run *own, const struct run_outcome *outcome)
+{
+	const struct run *run = &own->run;
+	const struct replay_config *config = &run->request->config;
+
+	trace_reading_report(workload_trace(run->replay.intake.workload));
+	if (config->max_model_len > run->model.max_position_embeddings) {
+		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
+			(unsigned long long)config->max_model_len,
+			run->model.max_position_embeddings, run->model.name);
+	}
+	summary_print(outcome, config->gpu);
+	if (own->kernel_times != NULL) {
+		kernel_times_print(own->kernel_times);
+	}
+}
+
+/* ---- the run ---- */
+
+static enum status record_run(
+	struct recorded_run *own, struct replay_request *request, struct error *error)
+{
+	uint64_t start_ns = monotonic_ns();
+	struct run_outcome outcome;
+
+	TRY(run_open(&own->run, &request->run, error));
+	TRY(open_sinks(own, request, error));
+	TRY(run_play(&own->run, &outcome, error));
+	if (own->kernel_times != NULL) {
+		kernel_times_finish(own->kernel_times);
+	}
+	const struct provenance provenance = {.argc = request->argc,
+		.argv = request->argv,
+		.wall_ns = monotonic_ns() - start_ns,
+		.device = own->run.facts.device};
+	TRY(write_results(own, &outcome, &provenance, error));
+	if (request->prints_summary) {
+		print_result(own, &outcome);
+	}
+	if (outcome.end == RUN_INTERRUPTED) {
+		return error_set(error, STATUS_VERDICT,
+			"interrupted; %s holds what was measured until then", request->out);
+	}
+	return run_outcome_status(&outcome, error);
+}
+
+static void close_run(struct recorded_run *own)
+{
+	struct error ignored;
+
+	table_close(&own->requests, &ignored);
+	table_close(&own->steps, &ignored);
+	if (own->has_folder && !own->is_committed) {
+		result_folder_abandon(&own->folder);
+	}
+	kernel_times_close(own->kernel_times);
+	perfetto_close(own->timeline);
+	run_close(&own->run);
+}
+
+enum status run_to_folder(struct replay_request *request, struct error *error)
+{
+	struct recorded_run *own = memory_take(1, sizeof(*own));
+	enum status status = record_run(own, request, error);
+
+	close_run(own);
+	free(own);
+	return status;
+}

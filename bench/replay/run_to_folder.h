@@ -1,0 +1,23 @@
+#ifndef BENCH_REPLAY_RUN_TO_FOLDER_H
+#define BENCH_REPLAY_RUN_TO_FOLDER_H
+
+#include "bench/replay/run.h"
+
+/* A run with a result folder: what `quire replay` is asked for. */
+
+struct replay_request {
+	struct run_request run;
+	const char *out;      /* the folder */
+	bool is_forced;	      /* replace an older result */
+	bool wants_steps;     /* write steps.tsv */
+	const char *timeline; /* file to write for Perfetto; NULL: none */
+	bool prints_summary;
+	int argc; /* the command line, for provenance.json */
+	char **argv;
+};
+
+/* A run that failed in its runner, or was interrupted, has written its results all the same; its
+   status is the failure. */
+enum status run_to_folder(struct replay_request *request, struct error *error);
+
+#endif
