@@ -18,12 +18,14 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "GPU architectures")
 		set(CMAKE_CUDA_STANDARD 17)
 		set(CMAKE_CUDA_FLAGS_RELEASE "-O2 -g")
-		set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+		# The program carries the CUDA runtime in itself, so that it starts on a machine
+		# without CUDA; the runtime loads the driver's libcuda when it is first called.
+		set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 		enable_language(CUDA)
 		find_package(CUDAToolkit REQUIRED)
 		find_package(Threads REQUIRED)
 		set(QUIRE_HAS_CUDA ON)
-		set(quire_cuda_kernel_libraries CUDA::cudart ${CMAKE_DL_LIBS})
+		set(quire_cuda_kernel_libraries CUDA::cudart_static ${CMAKE_DL_LIBS})
 		# kernels/linear/cublaslt.cu loads cuBLASLt at run time from there.
 		set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 		set(quire_cuda_profiling_libraries CUDA::nvtx3)
@@ -31,6 +33,7 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		# aside.
 		set(cupti_root ${CUDAToolkit_TARGET_DIR}/extras/CUPTI)
 		list(APPEND CMAKE_BUILD_RPATH ${cupti_root}/lib64)
+		set(CMAKE_INSTALL_RPATH ${CMAKE_BUILD_RPATH})
 		find_path(QUIRE_CUPTI_INCLUDE cupti.h
 			HINTS ${CUDAToolkit_INCLUDE_DIRS} ${cupti_root}/include)
 		mark_as_advanced(QUIRE_CUPTI_INCLUDE)

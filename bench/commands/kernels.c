@@ -5,8 +5,10 @@
 
 #ifdef QUIRE_HAS_CUDA
 #include "bench/kernels/cuda_kernel_bench.h"
+#include "bench/replay/cuda_open.h"
 #endif
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -50,6 +52,9 @@ static enum status measure(const struct kernels_request *request, struct error *
 	};
 	struct output_file output = {0};
 
+	static_assert(
+		(int)POSITIONALS_MAX <= (int)KERNEL_BENCH_NAMES_MAX, "a name is a positional");
+	TRY(cuda_check_device(error));
 	memcpy(options.names, request->names, request->name_count * sizeof(*request->names));
 	enum status status = output_file_open(&output, request->out, error);
 	if (status == STATUS_OK) {

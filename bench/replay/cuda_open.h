@@ -3,6 +3,10 @@
 
 #include "bench/replay/runners.h"
 
+/* Whether this machine has a GPU, and a driver that can run what was compiled; the error says what
+   is missing. */
+enum status cuda_check_device(struct error *error);
+
 /* The CUDA runner's row of the table in bench/replay/runners.c; only in builds with CUDA. */
 enum status cuda_open(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error);
