@@ -14,11 +14,10 @@ enum {
 	SETS_MAX = 256,
 	LAUNCHES_MAX = 256,
 	REPEATS_MAX = 101,
-	GRAPH_US = 5000, /* about, of a case that is short enough */
+	GRAPH_US = 5000, /* the graph of a case takes about that long */
 };
 
-static const uint64_t ROTATED_BYTES = UINT64_C(256)
-				      << 20; /* several times any second level cache */
+static const uint64_t ROTATED_BYTES = UINT64_C(256) << 20; /* several times any L2 cache */
 static const size_t STREAM_BYTES = (size_t)4 << 30;
 
 struct timing {
@@ -100,7 +99,7 @@ static double elapsed_us(struct bench *bench)
 	return (double)ms * 1000;
 }
 
-/* Launches one after the other, which also lets libraries choose and load what they need. */
+/* Launches outside of a graph. The first also lets cuBLASLt choose and load its kernels. */
 static double time_eager(struct bench *bench, const struct subject *subject, uint32_t count)
 {
 	note(bench, (int)cudaEventRecord(bench->begin, bench->stream), "cudaEventRecord");
@@ -166,7 +165,7 @@ static struct timing time_subject(struct bench *bench, const struct subject *sub
 
 	time_eager(bench, subject, 1);
 	double us = time_eager(bench, subject, 4);
-	/* Launches that are not in a graph take some microseconds even of small kernels. */
+	/* Outside of a graph even a small kernel takes some microseconds to launch. */
 	double wanted = us > 0 ? GRAPH_US / us : 1;
 	uint32_t launches = wanted > LAUNCHES_MAX ? LAUNCHES_MAX
 			    : wanted < 4	  ? 4

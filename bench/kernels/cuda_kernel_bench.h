@@ -12,17 +12,17 @@
    GPU can do at best. Only in builds with CUDA.
 
    A case is launched many times in one CUDA graph, each time on the next of several sets of
-   tensors, after the second level cache was filled with something else; its time is the median of
-   several graphs divided by the launches. So what a kernel does before it waits for the one in
-   front of it overlaps that one, as in a step.
+   tensors. Before each graph the L2 cache is filled with other data. The time of a launch is the
+   median over several graphs, divided by the launches. With PDL a kernel's prologue overlaps the
+   kernel before it, here as in a step.
 
    Columns of the table (tab-separated, one header line):
 
        kernel       the operation, or limit_read, limit_copy, limit_product, limit_launch
        case         its sizes
-       rows         tokens, sequences or rows
-       bytes        that it has to move at least, see engine/shape/work.h
-       flops        that it has to compute, 0 where they do not count
+       rows         tokens or sequences
+       bytes        that it has to move at least (engine/shape/work.h)
+       flops        that it has to compute; 0: memory bounds the operation
        launches     in a graph
        us           a launch, median; us_min, us_max: the fastest and slowest graph
        gb_per_s     bytes over time; tflop_per_s: flops over time
@@ -35,7 +35,7 @@ enum { KERNEL_BENCH_NAMES_MAX = 16 };
 
 struct kernel_bench_options {
 	enum kernel_path path;
-	const char *names[KERNEL_BENCH_NAMES_MAX]; /* parts of kernels' names */
+	const char *names[KERNEL_BENCH_NAMES_MAX]; /* substrings of operations' names */
 	uint32_t name_count;			   /* 0: all */
 	uint32_t repeats;
 	bool is_warm; /* one set of tensors, which stays in the cache where it fits */
