@@ -7,8 +7,8 @@
 #include "engine/base/status.h"
 #include "engine/model/weights.h"
 #include "engine/shape/step_tensors.h"
-#include "kernels/attention/decode_attention.h"
-#include "kernels/attention/prefill_attention.h"
+#include "kernels/attention/decode.h"
+#include "kernels/attention/prefill.h"
 
 /* The forward pass of a Qwen3 on a GPU: the launchers of kernels/ in the order of
    engine/runners/reference_forward.h, with bf16 tensors and float32 sums and logits. It owns the

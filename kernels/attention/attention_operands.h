@@ -1,8 +1,8 @@
 #ifndef KERNELS_ATTENTION_ATTENTION_OPERANDS_H
 #define KERNELS_ATTENTION_ATTENTION_OPERANDS_H
 
-#include "kernels/attention/decode_attention.h"
-#include "kernels/attention/prefill_attention.h"
+#include "kernels/attention/decode.h"
+#include "kernels/attention/prefill.h"
 #include "kernels/attention/qk_norm_rope_store.h"
 #include "kernels/op/op.h"
 

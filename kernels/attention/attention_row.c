@@ -18,8 +18,8 @@ static float exp_float(float x)
 	return (float)elementary_exp((double)x);
 }
 
-/* Takes `count` tokens, whose keys and values begin at offsets[]. */
-static void take_tile(struct running *running, const float *query, const float *keys,
+/* One tile of the online softmax: `count` tokens, whose keys and values begin at offsets[]. */
+static void add_tile(struct running *running, const float *query, const float *keys,
 	const float *values, const uint64_t *offsets, uint32_t count, uint32_t dim)
 {
 	float scores[ATTENTION_TILE];
@@ -69,7 +69,7 @@ void attention_row_cpu(float *out, const float *query, const float *keys, const 
 			offsets[t] = paged_kv_offset(shape, table[position / shape->block_size],
 				kv_head, position % shape->block_size);
 		}
-		take_tile(&running, query, keys, values, offsets, count, dim);
+		add_tile(&running, query, keys, values, offsets, count, dim);
 	}
 	for (uint32_t i = 0; i < dim; i++) {
 		out[i] = rounded(running.weighted[i] / running.sum, rounding);

@@ -6,18 +6,18 @@
 
 #include <stdint.h>
 
-/* Attention of one query head over the first `context` tokens of a sequence, the one computation
-   that prefill and decode share:
+/* Attention of one query head over the first `context` tokens of a sequence, which prefill and
+   decode share:
 
        score[t] = (query . key[t]) / sqrt(head_dim)            t in [0, context)
        out[i]   = round(sum over t of exp(score[t] - m) * value[t][i] / sum of exp(score[t] - m))
        m        = the largest score
 
-   Tokens are taken in tiles of ATTENTION_TILE from position 0 on. A running maximum, sum and
-   weighted sum are rescaled by exp(old m - new m) at each tile and take the tile's tokens in
-   ascending order; products of keys are summed in the order of kernels/op/dot.h. So a result
-   depends on the query, on the tokens before it and on nothing else: neither on the block size nor
-   on what of them was computed in the same step, nor on the rows beside it. */
+   It is an online softmax over tiles of ATTENTION_TILE tokens from position 0 on. At each tile a
+   running maximum, sum and weighted sum are rescaled by exp(old m - new m), then the tile's tokens
+   are added in ascending order. Scores are summed in the order of kernels/op/dot.h. So a result
+   depends on the query and the tokens before it only: not on the block size, on which tokens were
+   computed in the same step, or on the rows beside it. */
 
 enum { ATTENTION_TILE = 64 };
 

@@ -2,9 +2,9 @@
 #include "kernels/device/vector.cuh"
 #include "kernels/attention/qk_norm_rope_store.h"
 
-/* DIM / 16 lanes for each head of a token: q heads, k heads, v heads, as they lie in a row of qkv.
-   A lane holds 8 elements of the lower half of the head and the 8 that they are rotated with. All
-   but qkv is read before the kernel in front has ended. */
+/* DIM / 16 lanes for each head of a token: q heads, k heads, v heads, in the order of a row of qkv.
+   A lane holds 8 elements of the head's lower half and the 8 of the upper half that they are
+   rotated with. All inputs but qkv are read before the dependency wait. */
 
 enum { STORE_THREADS = 128 };
 
@@ -19,33 +19,33 @@ struct store_arguments {
 
 /* ---- kernels ---- */
 
-/* Where a lane's halves of a key or value go, in a layer's pool. */
-struct pool_place {
+/* Where a lane's elements of a key or value go in a layer's pool. */
+struct pool_offsets {
 	bool is_there;
 	uint64_t low, high; /* indices of elements */
 };
 
-static __device__ inline pool_place find_place(
+static __device__ inline pool_offsets find_pool_offsets(
 	const attention_shape &shape, int64_t slot, uint32_t kv_head, uint32_t lane)
 {
-	pool_place place = {slot >= 0, 0, 0};
+	pool_offsets at = {slot >= 0, 0, 0};
 
-	if (place.is_there) {
-		/* Most pools have fewer than 2^32 slots, and long divisions are long. */
+	if (at.is_there) {
+		/* Most pools have fewer than 2^32 slots, and a 64-bit division is slow. */
 		uint64_t block = (uint64_t)slot >> 32 == 0 ? (uint32_t)slot / shape.block_size
 							   : (uint64_t)slot / shape.block_size;
 		uint32_t token = (uint32_t)((uint64_t)slot - block * shape.block_size);
 		uint64_t row = paged_kv_offset(&shape, block, kv_head, token);
-		place.low = row + paged_kv_chunk(&shape, token, lane) * 8;
-		place.high = row + paged_kv_chunk(&shape, token, shape.head_dim / 16 + lane) * 8;
+		at.low = row + paged_kv_chunk(&shape, token, lane) * 8;
+		at.high = row + paged_kv_chunk(&shape, token, shape.head_dim / 16 + lane) * 8;
 	}
-	return place;
+	return at;
 }
 
-/* Normalises and rotates 16 elements in place; turns: (cos, sin) of each pair. */
+/* Normalises and rotates 16 elements in place; angles: (cos, sin) of each pair, float32. */
 template <int LANES>
 static __device__ inline void norm_rope(bf16x8 *low, bf16x8 *high, const bf16x8 &low_weight,
-	const bf16x8 &high_weight, const float4 (&turns)[4], float epsilon)
+	const bf16x8 &high_weight, const float4 (&angles)[4], float epsilon)
 {
 	float a[8], b[8], wa[8], wb[8];
 	float square = 0;
@@ -65,8 +65,8 @@ static __device__ inline void norm_rope(bf16x8 *low, bf16x8 *high, const bf16x8 
 	float scale = rsqrtf(square / (float)(LANES * 16) + epsilon);
 #pragma unroll
 	for (int j = 0; j < 8; j++) {
-		float cosine = j % 2 == 0 ? turns[j / 2].x : turns[j / 2].z;
-		float sine = j % 2 == 0 ? turns[j / 2].y : turns[j / 2].w;
+		float cosine = j % 2 == 0 ? angles[j / 2].x : angles[j / 2].z;
+		float sine = j % 2 == 0 ? angles[j / 2].y : angles[j / 2].w;
 		float x = a[j] * scale * wa[j];
 		float y = b[j] * scale * wb[j];
 		a[j] = x * cosine - y * sine;
@@ -92,13 +92,13 @@ static __global__ void __launch_bounds__(STORE_THREADS, 7)
 	bool is_there = head < heads;
 	bool is_query = head < key_start;
 	bool is_rotated = head < value_start;
-	pool_place place = {false, 0, 0};
+	pool_offsets at = {false, 0, 0};
 	bf16x8 low_weight = {}, high_weight = {};
-	float4 turns[4] = {};
+	float4 angles[4] = {};
 
 	if (is_there && !is_query) {
 		uint32_t kv_head = head - (is_rotated ? key_start : value_start);
-		place = find_place(a.shape, a.slots[token], kv_head, lane);
+		at = find_pool_offsets(a.shape, a.slots[token], kv_head, lane);
 	}
 	if (is_rotated) {
 		const uint16_t *weight = is_query ? a.norm.q_weight : a.norm.k_weight;
@@ -107,7 +107,7 @@ static __global__ void __launch_bounds__(STORE_THREADS, 7)
 		high_weight = load8(weight + DIM / 2 + lane * 8);
 #pragma unroll
 		for (int j = 0; j < 4; j++) {
-			turns[j] = reinterpret_cast<const float4 *>(rope)[j];
+			angles[j] = reinterpret_cast<const float4 *>(rope)[j];
 		}
 	}
 	dependency_wait();
@@ -117,22 +117,23 @@ static __global__ void __launch_bounds__(STORE_THREADS, 7)
 		low = load8(in);
 		high = load8(in + DIM / 2);
 	}
-	/* Lanes of values and of no head come too: the sum is a matter of the whole warp. */
-	bf16x8 turned_low = low, turned_high = high;
-	norm_rope<LANES>(&turned_low, &turned_high, low_weight, high_weight, turns, a.norm.epsilon);
+	/* Lanes of values and of no head take part too: the sum shuffles across the whole warp. */
+	bf16x8 rotated_low = low, rotated_high = high;
+	norm_rope<LANES>(
+		&rotated_low, &rotated_high, low_weight, high_weight, angles, a.norm.epsilon);
 	if (is_rotated) {
-		low = turned_low;
-		high = turned_high;
+		low = rotated_low;
+		high = rotated_high;
 	}
 	if (is_query) {
 		uint16_t *out =
 			a.query + ((size_t)token * a.shape.head_count + head) * DIM + lane * 8;
 		store8(out, low);
 		store8(out + DIM / 2, high);
-	} else if (place.is_there) {
+	} else if (at.is_there) {
 		uint16_t *out = is_rotated ? a.keys : a.values;
-		store8(out + place.low, low);
-		store8(out + place.high, high);
+		store8(out + at.low, low);
+		store8(out + at.high, high);
 	}
 }
 

@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Between the qkv product and attention: normalises each head of the queries and keys, rotates it
-   by its position, and stores keys and values into the paged pool.
+/* Between the qkv linear layer and attention: normalises each head of the queries and keys, rotates
+   it by its position (RoPE), and stores keys and values into the paged KV pool.
 
        qkv[t]       = q heads (head_count), k heads (kv_head_count), v heads (kv_head_count)
        x            = a q or k head of token t; y = x * rms_norm_scale(x) * weight
@@ -28,29 +28,28 @@ extern "C" {
 struct qk_norm_rope {
 	const float *q_weight; /* (head_dim) */
 	const float *k_weight; /* (head_dim) */
-	const float *rope; /* (positions, head_dim / 2, 2), see kernels/attention/rope_table.h */
+	const float *rope;     /* (positions, head_dim / 2, 2), kernels/attention/rope_table.h */
 	float epsilon;
 };
 
 /* query: (token_count, head_count, head_dim); keys, values: of one layer,
    kernels/attention/paged_kv.h; qkv: (token_count, (head_count + 2 * kv_head_count) * head_dim);
-   positions, slots: (token_count).
- */
+   positions, slots: (token_count). */
 void qk_norm_rope_store_cpu(float *query, float *keys, float *values, const float *qkv,
 	const uint32_t *positions, const int64_t *slots, uint32_t token_count,
 	const struct qk_norm_rope *norm, const struct attention_shape *shape,
 	enum rounding rounding);
 
-/* The same on the GPU: weights in bf16, the table in float32. */
+/* The same on the GPU. */
 struct qk_norm_rope_device {
-	const uint16_t *q_weight; /* (head_dim) */
-	const uint16_t *k_weight; /* (head_dim) */
-	const float *rope;	  /* (positions, head_dim / 2, 2) */
+	const uint16_t *q_weight; /* (head_dim) bf16 */
+	const uint16_t *k_weight; /* (head_dim) bf16 */
+	const float *rope;	  /* (positions, head_dim / 2, 2) float32 */
 	float epsilon;
 };
 
-/* On the GPU: head_dim a power of two from 16 to 256; rows of the pool as paged_kv_chunk() permutes
-   them. A head's sum of squares is in an order that head_dim alone decides. */
+/* On the GPU: head_dim a power of two from 16 to 256; rows of the pool are permuted as
+   paged_kv_chunk() says. The order of a head's sum of squares depends on head_dim only. */
 int qk_norm_rope_store(uint16_t *query, uint16_t *keys, uint16_t *values, const uint16_t *qkv,
 	const uint32_t *positions, const int64_t *slots, uint32_t token_count,
 	const struct qk_norm_rope_device *norm, const struct attention_shape *shape,

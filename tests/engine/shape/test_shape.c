@@ -2,8 +2,8 @@
 #include "engine/shape/model_config.h"
 #include "engine/shape/step_tensors.h"
 #include "engine/shape/weight_shape.h"
-#include "kernels/attention/decode_attention.h"
-#include "kernels/attention/prefill_attention.h"
+#include "kernels/attention/decode.h"
+#include "kernels/attention/prefill.h"
 #include "kernels/linear/linear.h"
 #include "kernels/sampling/sampler.h"
 

@@ -1,26 +1,26 @@
-#include "kernels/attention/decode_attention.cuh"
+#include "kernels/attention/decode.cuh"
 #include "kernels/device/mma.cuh"
 #include "kernels/device/shared.cuh"
 
 #include <math_constants.h>
 
-/* Flash decoding over a work list. A unit is one split of one row for one key/value head, with all
-   query heads of that head: K and V are read once. Blocks are persistent and take units
-   blockIdx.x, + gridDim.x, ...
+/* Flash decoding over a work list. A unit is one split of one row and key/value head, with all
+   query heads of that head (GQA), so that K and V are read once. Thread blocks are persistent; each
+   takes units blockIdx.x, blockIdx.x + gridDim.x, ...
 
-   A split's 256 tokens are 16 slices of 16 tokens; warp w takes slices w, w + 4, w + 8, w + 12 with
-   a maximum, a sum and a weighted sum of its own, and the four warps are merged in ascending order.
-   Every warp copies its own slices, some ahead, through shared memory that nobody else touches, so
-   no barrier stands between loading and computing; copies run on into the next unit.
+   A split's 256 tokens are 16 slices of 16 tokens. Warp w takes slices w, w + 4, w + 8 and w + 12
+   with an online softmax of its own; then the four warps are merged in ascending order. Each warp
+   copies its own slices ahead, into shared memory that no other warp uses. So no block barrier
+   stands between loading and computing, and copies run on into the next unit.
 
-   Products run on tensor cores: the query heads are the (up to 8 of 16) rows of a matrix. */
+   Products run on tensor cores. The query heads are up to 8 of the 16 rows of a matrix. */
 
 enum { WARPS = 4, SLICE = 16, STAGES = 3 };
 enum { SLICES_PER_WARP = DECODE_SPLIT / SLICE / WARPS };
 
-static_assert(DECODE_SPLIT % (SLICE * WARPS) == 0, "a split is whole rounds of slices");
+static_assert(DECODE_SPLIT % (SLICE * WARPS) == 0, "each warp has the same number of slices");
 
-/* What a block knows of a unit. */
+/* A unit, as each thread of the block sees it. */
 struct unit {
 	uint32_t split; /* index among those of this launch */
 	uint32_t row;	/* of the batch */
@@ -80,7 +80,7 @@ template <int D> struct warp_state {
 };
 
 template <int D>
-static __device__ inline void begin_unit(
+static __device__ inline void load_query(
 	const decode_arguments &a, const unit &u, warp_state<D> &state)
 {
 	uint32_t lane = threadIdx.x % WARP;
@@ -104,9 +104,9 @@ static __device__ inline void begin_unit(
 	state.sum = 0;
 }
 
-/* Takes the `valid` tokens of a slice, 1 to 16, into the warp's state. */
+/* Adds the `valid` tokens of a slice, 1 to 16, to the warp's online softmax. */
 template <int D>
-static __device__ inline void take_slice(
+static __device__ inline void add_slice(
 	warp_state<D> &state, uint32_t shared, uint32_t valid, float scale)
 {
 	uint32_t lane = threadIdx.x % WARP;
@@ -134,7 +134,7 @@ static __device__ inline void take_slice(
 	top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
 	top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
 	top = fmaxf(top, state.max);
-	float shrink = exp2f(state.max - top);
+	float rescale = exp2f(state.max - top);
 	state.max = top;
 #pragma unroll
 	for (int n = 0; n < 2; n++) {
@@ -142,7 +142,7 @@ static __device__ inline void take_slice(
 		score[n][1] = exp2f(score[n][1] - top);
 	}
 	state.sum =
-		state.sum * shrink + ((score[0][0] + score[0][1]) + (score[1][0] + score[1][1]));
+		state.sum * rescale + ((score[0][0] + score[0][1]) + (score[1][0] + score[1][1]));
 	uint32_t p[4] = {pack2(score[0][0], score[0][1]), 0, pack2(score[1][0], score[1][1]), 0};
 	uint32_t values = shared + SLICE * D * 2;
 #pragma unroll
@@ -153,18 +153,18 @@ static __device__ inline void take_slice(
 					    2 * n + (lane >> 4)));
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			state.out[2 * n][i] *= shrink;
-			state.out[2 * n + 1][i] *= shrink;
+			state.out[2 * n][i] *= rescale;
+			state.out[2 * n + 1][i] *= rescale;
 		}
 		multiply_add(state.out[2 * n], p, b[0], b[1]);
 		multiply_add(state.out[2 * n + 1], p, b[2], b[3]);
 	}
 }
 
-/* Merges the four warps in ascending order and writes the unit's result: the final one when the row
+/* Merges the four warps in ascending order and writes the unit's result: the final one if the row
    has no other split, else unnormalised with its maximum and sum. */
 template <int D>
-static __device__ inline void end_unit(const decode_arguments &a, const unit &u,
+static __device__ inline void store_unit(const decode_arguments &a, const unit &u,
 	warp_state<D> &state, float *merge_out, float2 *merge_state)
 {
 	uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -226,7 +226,7 @@ static __global__ void __launch_bounds__(WARPS *WARP) decode_attention_kernel(de
 		a.split_start[a.first_row + a.row_count] - a.split_start[a.first_row];
 	uint32_t unit_count = split_count * a.shape.kv_head_count;
 
-	/* What is being loaded runs STAGES - 1 slices ahead of what is being computed. */
+	/* Loads run STAGES - 1 slices ahead of the computation. */
 	uint32_t load_index = blockIdx.x, load_slice_number = 0, load_stage = 0, stage = 0;
 	unit loading = unit_at(a, load_index, unit_count);
 	auto load_next = [&]() {
@@ -245,26 +245,26 @@ static __global__ void __launch_bounds__(WARPS *WARP) decode_attention_kernel(de
 	for (uint32_t index = blockIdx.x; index < unit_count; index += gridDim.x) {
 		unit u = unit_at(a, index, unit_count);
 		warp_state<D> state;
-		begin_unit<D>(a, u, state);
+		load_query<D>(a, u, state);
 		for (uint32_t i = 0; i < SLICES_PER_WARP; i++) {
 			uint32_t begin = (i * WARPS + warp) * SLICE;
 			copy_wait<STAGES - 2>();
 			__syncwarp();
 			if (begin < u.count) {
-				take_slice<D>(state, ring + stage * stage_bytes,
+				add_slice<D>(state, ring + stage * stage_bytes,
 					min(u.count - begin, (uint32_t)SLICE), a.scale);
 			}
 			__syncwarp();
 			stage = stage + 1 == STAGES ? 0 : stage + 1;
 			load_next();
 		}
-		end_unit<D>(a, u, state, merge_out, merge_state);
+		store_unit<D>(a, u, state, merge_out, merge_state);
 	}
 	copy_wait<0>();
 }
 
-/* Merges the splits of rows that have several, in ascending order; a row without any (padding of a
-   graph) gets zeroes. One block a row and head, a thread an element. */
+/* Merges the splits of rows that have several, in ascending order. A row without any, the padding
+   of a graph, gets zeroes. One thread block a row and head, one thread an element. */
 static __global__ void decode_merge_kernel(decode_arguments a)
 {
 	uint32_t row = a.first_row + blockIdx.x, head = blockIdx.y, d = threadIdx.x;
@@ -307,54 +307,15 @@ static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t 
 	return cudaGetLastError();
 }
 
-uint32_t decode_attention_blocks(enum kernel_path path, uint32_t processors)
+int decode_attention_sm80(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
-	return path == KERNEL_PATH_SM90 ? processors : 2 * processors;
-}
-
-int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
-	const uint16_t *values, const struct decode_work *work, uint32_t row_count,
-	const struct attention_shape *shape, struct CUstream_st *stream)
-{
-	uint32_t group = shape->head_count / shape->kv_head_count;
-
-	if (group > GROUP_MAX || shape->block_size % 64 != 0) {
-		return cudaErrorInvalidValue;
-	}
-	if (row_count == 0) {
-		return cudaSuccess;
-	}
-	decode_arguments a = {};
-	a.out = out;
-	a.partial_out = work->partial_out;
-	a.partial_state = (float2 *)work->partial_state;
-	a.arrivals = work->arrivals;
-	a.query = query;
-	a.keys = keys;
-	a.values = values;
-	a.tables = work->tables;
-	a.rows = work->rows;
-	a.contexts = work->contexts;
-	a.splits = work->splits;
-	a.split_start = work->split_start;
-	a.first_row = work->first_row;
-	a.row_count = row_count;
-	a.scale = 1.4426950408889634f / sqrtf((float)shape->head_dim);
-	a.shape = *shape;
-#ifdef QUIRE_HAS_SM90
-	if (work->path == KERNEL_PATH_SM90 && (shape->head_dim == 64 || shape->head_dim == 128)) {
-		return decode_attention_is_few(row_count, shape, work->block_count)
-			       ? decode_attention_few(a, stream)
-			       : decode_attention_sm90(a, work->block_count, stream);
-	}
-#endif
-	switch (shape->head_dim) {
+	switch (a.shape.head_dim) {
 	case 32:
-		return launch<32>(a, work->block_count, stream);
+		return launch<32>(a, block_count, stream);
 	case 64:
-		return launch<64>(a, work->block_count, stream);
+		return launch<64>(a, block_count, stream);
 	case 128:
-		return launch<128>(a, work->block_count, stream);
+		return launch<128>(a, block_count, stream);
 	default:
 		return cudaErrorInvalidValue;
 	}

@@ -1,34 +1,34 @@
-#include "kernels/attention/decode_tile.cuh"
+#include "kernels/attention/decode_tile_sm90.cuh"
 #include "kernels/device/cluster.cuh"
 
-/* Decode attention of few rows, whose time is not that of their bytes but of what must follow each
-   other. RANKS blocks, a cluster, share a row and a key/value head with its query heads. Each warp
-   takes single tiles, in a stage of its own that it fills itself: before the kernels in front have
-   ended with what earlier steps stored, after that with the rest. What comes of a tile goes from
-   registers straight into the memory of the ranks, each of which gathers, folds and writes 16
-   dimensions of the row. So nothing passes through global memory, and no block waits for anything
-   but tiles.
+/* Decode attention of few rows, which is latency-bound rather than bandwidth-bound. A cluster of
+   RANKS thread blocks computes a row and key/value head, with all query heads of that head (GQA).
+   Each warp computes single tiles, in a stage of its own that it fills itself: before the
+   dependency wait with what earlier steps stored, after it with the rest. A tile's result goes from
+   registers into the distributed shared memory of the ranks. Each rank gathers 16 dimensions of all
+   tiles, folds them and writes 16 dimensions of the row. So nothing passes through global memory,
+   and no thread block waits for anything but tiles.
 
-       warp      tile: scores, softmax, weighted sum  \
-       warp      tile                                   >  rank r: dimensions 16 * r of all tiles;
-       ...                                            /    tiles to splits, splits to the row
+       warp   tile: scores, softmax, weighted sum  ─┐
+       warp   tile                                 ─┼─►  rank r: 16 dimensions of all tiles;
+       ...                                         ─┘    folds tiles to splits, these to the row
 
-   A long row is gathered in rounds, for there is room for so many tiles at a time. The sums are
-   those of kernels/attention/decode_tile.cuh. */
+   Shared memory has room for `slots` tiles, so a long row is gathered in rounds. The arithmetic is
+   that of kernels/attention/decode_tile_sm90.cuh. */
 
 enum { HEAD_DIM = 128, RANKS = HEAD_DIM / 16 };
 
-/* Sizes and places in shared memory, in bytes. HEADS: room for query heads, a power of two. Of the
-   16 dimensions that a rank gathers, a piece is what a lane holds: dimensions r and r + 8 of two
-   heads, a float4. */
-template <int HEADS> struct few_plan {
+/* Sizes and offsets in shared memory, in bytes. HEADS: room for query heads, a power of two. A
+   piece is what a lane holds of a rank's 16 dimensions: dimensions r and r + 8 of two heads, a
+   float4. */
+template <int HEADS> struct cluster_plan {
 	static constexpr int d = HEAD_DIM, warps = 4, threads = warps * WARP;
-	static constexpr int slots = 128; /* tiles that are gathered at a time */
+	static constexpr int slots = 128; /* tiles that are gathered in a round */
 	static constexpr int row = d * 2, side = TILE * row, stage = 2 * side;
 	static constexpr int pairs = HEADS / 2, pieces = 8 * pairs;
-	/* float4 (slots, pieces) */
+	/* (slots, pieces) float4: weighted sums */
 	static constexpr int outs = warps * stage;
-	/* float4 (slots, pairs): maximum and sum of either head; the same of splits */
+	/* (slots, pairs) float4: maximum and sum of either head; behind it the same of splits */
 	static constexpr int states = outs + slots * pieces * 16;
 	static constexpr int folded = states + slots * pairs * 16;
 	static constexpr int barriers = folded + slots / SPLIT_TILES * pairs * 16;
@@ -43,8 +43,8 @@ template <int HEADS> struct few_plan {
 
 /* ---- tiles ---- */
 
-/* The row and head of a cluster. */
-struct few_row {
+/* The row and key/value head of a cluster. */
+struct cluster_row {
 	const uint32_t *table;
 	const uint16_t *query; /* of the first query head */
 	uint16_t *out;
@@ -62,11 +62,11 @@ struct few_row {
 	}
 };
 
-static __device__ inline few_row find_row(const decode_arguments &a)
+static __device__ inline cluster_row find_row(const decode_arguments &a)
 {
 	uint32_t index = blockIdx.x / RANKS, heads = a.shape.head_count;
 	uint32_t at = a.first_row + index / a.shape.kv_head_count;
-	few_row row;
+	cluster_row row;
 
 	row.rank = cluster_rank();
 	row.kv_head = index % a.shape.kv_head_count;
@@ -78,14 +78,14 @@ static __device__ inline few_row find_row(const decode_arguments &a)
 	size_t head = (size_t)at * heads + row.kv_head * row.group;
 	row.query = a.query + head * HEAD_DIM;
 	row.out = a.out + head * HEAD_DIM;
-	/* Computed here, not where time counts. */
+	/* Keeps the compiler from moving these computations behind the dependency wait. */
 	asm volatile("" : "+l"(row.query), "+l"(row.out), "+r"(row.group));
 	return row;
 }
 
-/* Of the tile's first key, and value, in the pool. */
+/* Offset of the tile's first key, and value, in the pool. */
 static __device__ inline uint64_t find_tile(
-	const decode_arguments &a, const few_row &row, uint32_t tile)
+	const decode_arguments &a, const cluster_row &row, uint32_t tile)
 {
 	uint32_t position = tile * TILE, block = position / a.shape.block_size;
 
@@ -96,7 +96,7 @@ static __device__ inline uint64_t find_tile(
 		&a.shape, row.table[block], row.kv_head, position - block * a.shape.block_size);
 }
 
-/* Sends what came of a tile to the ranks that gather it. */
+/* Sends a tile's result to the ranks that gather it. */
 template <class F>
 static __device__ inline void send_tile(const tile_result<F> &tile, uint32_t base, uint32_t slot)
 {
@@ -117,14 +117,14 @@ static __device__ inline void send_tile(const tile_result<F> &tile, uint32_t bas
 	store_remote(there + F::states + (slot * F::pairs + pair) * 16, there + F::gathered, state);
 }
 
-/* The tiles of a warp, one after another. */
-template <class F> struct few_walk {
+/* The tiles of a warp, one after the other. */
+template <class F> struct warp_tiles {
 	uint32_t tile;
 	uint64_t offset; /* of the tile, in the pool */
-	uint32_t stage;	 /* its place */
-	uint32_t full;	 /* the barrier of its keys; that of its values lies behind */
+	uint32_t stage;	 /* shared address of its keys and values */
+	uint32_t full;	 /* barrier of its keys; behind it that of its values */
 	uint32_t parity;
-	uint32_t query[F::d / 16][2]; /* as score_tile() wants it */
+	uint32_t query[F::d / 16][2]; /* in the layout of score_tile() */
 
 	/* Copies tokens [first, end) of a tile's keys (side 0) or values. */
 	__device__ inline void copy(
@@ -137,8 +137,9 @@ template <class F> struct few_walk {
 		}
 	}
 
-	/* What may be copied before the kernels in front have ended. */
-	__device__ inline void begin(const decode_arguments &a, const few_row &row, uint32_t base)
+	/* Copies of the first tile that need not wait for the kernels in front. */
+	__device__ inline void prefetch(
+		const decode_arguments &a, const cluster_row &row, uint32_t base)
 	{
 		uint32_t warp = threadIdx.x / WARP;
 
@@ -155,8 +156,8 @@ template <class F> struct few_walk {
 		}
 	}
 
-	/* The rest of it, and the queries. */
-	__device__ inline void go_on(const decode_arguments &a, const few_row &row)
+	/* After the dependency wait: the rest of the first tile, and the queries. */
+	__device__ inline void fetch_rest(const decode_arguments &a, const cluster_row &row)
 	{
 		uint32_t lane = threadIdx.x % WARP;
 		const uint32_t *from = (const uint32_t *)(row.query + lane / 4 * F::d) + lane % 4;
@@ -172,8 +173,8 @@ template <class F> struct few_walk {
 		}
 	}
 
-	/* When keys or values of a tile are not needed any more. */
-	__device__ inline void refill(const decode_arguments &a, const few_row &row, int side,
+	/* Copies the next tile when keys (side 0) or values of this one have been used. */
+	__device__ inline void refill(const decode_arguments &a, const cluster_row &row, int side,
 		uint32_t next, uint64_t next_offset)
 	{
 		__syncwarp();
@@ -184,7 +185,7 @@ template <class F> struct few_walk {
 	}
 
 	template <bool IS_FULL>
-	__device__ inline void take(const decode_arguments &a, const few_row &row,
+	__device__ inline void compute(const decode_arguments &a, const cluster_row &row,
 		tile_result<F> &result, uint32_t next, uint64_t next_offset)
 	{
 		float score[TILE / 16][4];
@@ -197,25 +198,25 @@ template <class F> struct few_walk {
 		barrier_wait(full, parity);
 		score_tile<F>(score, stage, load_query);
 		refill(a, row, 0, next, next_offset);
-		soften<F, IS_FULL>(result, weight, score, count, a.scale);
+		softmax_tile<F, IS_FULL>(result, weight, score, count, a.scale);
 		barrier_wait(full + 8, parity);
 		weigh_values<F, IS_FULL>(result, weight, stage, count);
 		add_weights<F>(result);
 		refill(a, row, 1, next, next_offset);
 	}
 
-	/* The tiles before tile `end`, gathered in slots from tile `first` on. */
-	__device__ inline void go(const decode_arguments &a, const few_row &row, uint32_t base,
-		uint32_t first, uint32_t end)
+	/* Computes this warp's tiles before tile `end`; tile `first` is gathered in slot 0. */
+	__device__ inline void compute_until(const decode_arguments &a, const cluster_row &row,
+		uint32_t base, uint32_t first, uint32_t end)
 	{
 		while (tile < end) {
 			tile_result<F> result;
 			uint32_t next = tile + RANKS * F::warps;
 			uint64_t next_offset = find_tile(a, row, next);
 			if (row.count(tile) == TILE) {
-				take<true>(a, row, result, next, next_offset);
+				compute<true>(a, row, result, next, next_offset);
 			} else {
-				take<false>(a, row, result, next, next_offset);
+				compute<false>(a, row, result, next, next_offset);
 			}
 			send_tile<F>(result, base, tile - first);
 			tile = next;
@@ -227,18 +228,18 @@ template <class F> struct few_walk {
 
 /* ---- folding ---- */
 
-/* Two heads' sums of a piece. */
-struct few_fold {
+/* The running sums of a piece: two heads. */
+struct piece_fold {
 	float4 out;
 	float4 state; /* maximum and sum of either head */
 
-	/* What weighs nothing; added, it changes no bit. */
+	/* The neutral element: folding it changes no bit. */
 	__device__ inline void clear()
 	{
 		out = make_float4(0, 0, 0, 0);
 		state = make_float4(-CUDART_INF_F, 0, -CUDART_INF_F, 0);
 	}
-	__device__ inline void add(const few_fold &part)
+	__device__ inline void add(const piece_fold &part)
 	{
 		fold_weights first = fold_top(state.x, part.state.x);
 		fold_weights second = fold_top(state.z, part.state.z);
@@ -252,11 +253,11 @@ struct few_fold {
 	}
 };
 
-/* Adds up to `count` parts, at most four, that lie so many bytes apart. */
-static __device__ inline void fold_four(few_fold &fold, uint32_t count, uint32_t out,
+/* Folds up to `count` parts, at most four, whose addresses differ by the steps. */
+static __device__ inline void fold_four(piece_fold &fold, uint32_t count, uint32_t out,
 	uint32_t out_step, uint32_t state, uint32_t state_step)
 {
-	few_fold part[4];
+	piece_fold part[4];
 
 #pragma unroll
 	for (uint32_t i = 0; i < 4; i++) {
@@ -272,17 +273,17 @@ static __device__ inline void fold_four(few_fold &fold, uint32_t count, uint32_t
 	}
 }
 
-/* Folds the gathered tiles to splits, each where its first tile lay. */
+/* Folds the gathered tiles to splits. A split's result replaces its first tile. */
 template <class F> static __device__ inline void fold_tiles(uint32_t base, uint32_t tile_count)
 {
 	uint32_t splits = (tile_count + SPLIT_TILES - 1) / SPLIT_TILES;
 
-	static_assert(SPLIT_TILES == 4, "folded at once");
+	static_assert(SPLIT_TILES == 4, "fold_four() folds a split");
 	for (uint32_t i = threadIdx.x; i < splits * F::pieces; i += F::threads) {
 		uint32_t split = i / F::pieces, piece = i % F::pieces, pair = piece % F::pairs;
 		uint32_t first = split * SPLIT_TILES;
 		uint32_t out = base + F::outs + (first * F::pieces + piece) * 16;
-		few_fold fold;
+		piece_fold fold;
 		fold.clear();
 		fold_four(fold, tile_count - first, out, F::pieces * 16,
 			base + F::states + (first * F::pairs + pair) * 16, F::pairs * 16);
@@ -293,9 +294,9 @@ template <class F> static __device__ inline void fold_tiles(uint32_t base, uint3
 	}
 }
 
-/* Folds these splits in turn, a thread for each piece. */
+/* Folds the splits in ascending order, one thread a piece. */
 template <class F>
-static __device__ inline void fold_splits(few_fold &chain, uint32_t base, uint32_t tile_count)
+static __device__ inline void fold_splits(piece_fold &chain, uint32_t base, uint32_t tile_count)
 {
 	const uint32_t out_step = SPLIT_TILES * F::pieces * 16, state_step = F::pairs * 16;
 	uint32_t splits = (tile_count + SPLIT_TILES - 1) / SPLIT_TILES;
@@ -308,9 +309,9 @@ static __device__ inline void fold_splits(few_fold &chain, uint32_t base, uint32
 	}
 }
 
-/* This rank's dimensions of the row. */
+/* Writes this rank's dimensions of the row. */
 template <class F>
-static __device__ inline void write_piece(const few_row &row, const few_fold &chain)
+static __device__ inline void write_piece(const cluster_row &row, const piece_fold &chain)
 {
 	uint32_t pair = threadIdx.x % F::pairs;
 	uint16_t *out = row.out + 2 * pair * F::d + row.rank * 16 + threadIdx.x / F::pairs;
@@ -326,7 +327,7 @@ static __device__ inline void write_piece(const few_row &row, const few_fold &ch
 	}
 }
 
-/* What is to be gathered at a time. */
+/* Expects a round's tiles, at most `slots`, at the barrier of gathering. */
 template <class F> static __device__ inline void expect_tiles(uint32_t base, uint32_t count)
 {
 	if (threadIdx.x == 0) {
@@ -340,23 +341,23 @@ template <class F> static __device__ inline void expect_tiles(uint32_t base, uin
 
 template <class F>
 static __device__ inline void attend_row(
-	const decode_arguments &a, const few_row &row, uint32_t base)
+	const decode_arguments &a, const cluster_row &row, uint32_t base)
 {
-	few_walk<F> walk;
-	few_fold chain;
+	warp_tiles<F> tiles;
+	piece_fold chain;
 
-	walk.begin(a, row, base);
+	tiles.prefetch(a, row, base);
 	__syncwarp();
 	cluster_wait();
 	dependency_wait();
-	dependents_launch(); /* so that weights do not come in the way of the tiles */
-	if (walk.tile < row.tile_count) {
-		walk.go_on(a, row);
+	dependents_launch(); /* later, so that the next kernels' weights do not delay the tiles */
+	if (tiles.tile < row.tile_count) {
+		tiles.fetch_rest(a, row);
 	}
 	chain.clear();
 	for (uint32_t first = 0, round = 0; first < row.tile_count; first += F::slots, round++) {
 		uint32_t end = min(first + F::slots, row.tile_count);
-		walk.go(a, row, base, first, end);
+		tiles.compute_until(a, row, base, first, end);
 		barrier_wait(base + F::gathered, round & 1);
 		fold_tiles<F>(base, end - first);
 		__syncthreads();
@@ -375,13 +376,14 @@ static __device__ inline void attend_row(
 /* ---- kernel and launchers ---- */
 
 template <class F>
-static __global__ void __launch_bounds__(F::threads) decode_attention_few_kernel(decode_arguments a)
+static __global__ void __launch_bounds__(F::threads)
+	decode_attention_cluster_kernel(decode_arguments a)
 {
 #ifdef QUIRE_SM90A
 	extern __shared__ __align__(1024) unsigned char memory[];
 	uint32_t base = shared_address(memory);
 
-	few_row row = find_row(a);
+	cluster_row row = find_row(a);
 	if (threadIdx.x == 0) {
 		for (uint32_t i = 0; i < 2 * F::warps + 1; i++) {
 			barrier_init(base + F::barriers + i * 8, 1);
@@ -393,7 +395,7 @@ static __global__ void __launch_bounds__(F::threads) decode_attention_few_kernel
 	cluster_arrive();
 	if (row.tile_count > 0) {
 		attend_row<F>(a, row, base);
-	} else { /* padding of a graph gets zeroes */
+	} else { /* a row without tokens, the padding of a graph, gets zeroes */
 		dependency_wait();
 		for (uint32_t i = threadIdx.x; row.rank == 0 && i < row.group * F::d;
 			i += F::threads) {
@@ -403,11 +405,11 @@ static __global__ void __launch_bounds__(F::threads) decode_attention_few_kernel
 #endif
 }
 
-template <class F> static int launch_few(const decode_arguments &a, cudaStream_t stream)
+template <class F> static int launch(const decode_arguments &a, cudaStream_t stream)
 {
 	cudaLaunchAttribute attributes[2] = {};
 	cudaLaunchConfig_t config = {};
-	cudaError_t error = cudaFuncSetAttribute(decode_attention_few_kernel<F>,
+	cudaError_t error = cudaFuncSetAttribute(decode_attention_cluster_kernel<F>,
 		cudaFuncAttributeMaxDynamicSharedMemorySize, F::bytes);
 
 	if (error != cudaSuccess) {
@@ -425,27 +427,28 @@ template <class F> static int launch_few(const decode_arguments &a, cudaStream_t
 	config.stream = stream;
 	config.attrs = attributes;
 	config.numAttrs = 2;
-	return (int)cudaLaunchKernelEx(&config, decode_attention_few_kernel<F>, a);
+	return (int)cudaLaunchKernelEx(&config, decode_attention_cluster_kernel<F>, a);
 }
 
-/* As many as are sure to run at once: all blocks of a cluster begin together, in multiprocessors of
-   one part of the device, which leaves some of these free. */
-bool decode_attention_is_few(
+/* All blocks of a cluster start together, on multiprocessors of one processing cluster (GPC), which
+   leaves some of these unused. So clusters are sure to be resident at once only when they need at
+   most half of the multiprocessors. */
+bool decode_attention_fits_clusters(
 	uint32_t row_count, const struct attention_shape *shape, uint32_t block_count)
 {
 	return shape->head_dim == HEAD_DIM &&
 	       (uint64_t)2 * row_count * shape->kv_head_count * RANKS <= block_count;
 }
 
-int decode_attention_few(const decode_arguments &a, cudaStream_t stream)
+int decode_attention_cluster_sm90(const decode_arguments &a, cudaStream_t stream)
 {
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 
 	if (group <= 2) {
-		return launch_few<few_plan<2>>(a, stream);
+		return launch<cluster_plan<2>>(a, stream);
 	}
 	if (group <= 4) {
-		return launch_few<few_plan<4>>(a, stream);
+		return launch<cluster_plan<4>>(a, stream);
 	}
-	return launch_few<few_plan<8>>(a, stream);
+	return launch<cluster_plan<8>>(a, stream);
 }

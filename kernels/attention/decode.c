@@ -1,4 +1,4 @@
-#include "kernels/attention/decode_attention.h"
+#include "kernels/attention/decode.h"
 
 #include "kernels/attention/attention_row.h"
 

@@ -1,7 +1,7 @@
-#ifndef KERNELS_ATTENTION_DECODE_TILE_CUH
-#define KERNELS_ATTENTION_DECODE_TILE_CUH
+#ifndef KERNELS_ATTENTION_DECODE_TILE_SM90_CUH
+#define KERNELS_ATTENTION_DECODE_TILE_SM90_CUH
 
-#include "kernels/attention/decode_attention.cuh"
+#include "kernels/attention/decode.cuh"
 #include "kernels/device/barrier.cuh"
 #include "kernels/device/math.cuh"
 #include "kernels/device/mma.cuh"
@@ -11,13 +11,14 @@
 
 #include <math_constants.h>
 
-/* The sums of decode attention on Hopper, which do not depend on who makes which part of them. A
-   tile of TILE tokens gives what its scores weigh, unnormalised, with the largest score and the sum
-   of weights. The tiles of a split are folded in ascending order, and so are the splits of a row.
+/* The arithmetic of decode attention on Hopper, which decode_sm90.cu and decode_cluster_sm90.cu
+   share, so that they have the same bits. A tile of TILE tokens gives a weighted sum of values,
+   unnormalised, with the largest score and the sum of weights. The tiles of a split are folded in
+   ascending order, and so are the splits of a row.
 
-   Products have the tokens as rows of a 16 x 8 matrix and the query heads as columns. A class P
-   has the sizes: d, head_dim; row, bytes of a token's keys; side, bytes of a tile's. Values lie
-   behind the keys of their tile. */
+   Matrices have the tokens as their 16 rows and the query heads (GQA) as their 8 columns. A class P
+   has the sizes: d, head_dim; row, bytes of a token's keys; side, bytes of a tile's keys. A tile's
+   values lie behind its keys. */
 
 enum { TILE = 64, SPLIT_TILES = DECODE_SPLIT / TILE };
 
@@ -28,8 +29,8 @@ template <class P> struct tile_result {
 	float top[2], sum[2];	 /* of heads 2 * (lane % 4) + 0, 1 */
 };
 
-/* Scores of the tile: tokens are rows, heads columns. Of tokens beyond the tile's they may be
-   anything. query(k, b) gives the lane's elements of dimensions 16 * k to 16 * k + 15. */
+/* Scores of the tile: tokens are rows, heads columns. Scores of tokens past the tile's last are
+   undefined. query(k, b) gives the lane's elements of dimensions 16 * k to 16 * k + 15. */
 template <class P, class QUERY>
 static __device__ inline void score_tile(float (*score)[4], uint32_t stage, const QUERY &query)
 {
@@ -53,10 +54,10 @@ static __device__ inline void score_tile(float (*score)[4], uint32_t stage, cons
 	}
 }
 
-/* Scores to probabilities, as they are multiplied: heads are columns, tokens rows. IS_FULL: the
-   tile has all its tokens. */
+/* The softmax of the tile: scores become weights, packed for multiply_add(), heads as columns and
+   tokens as rows. IS_FULL: the tile has all its tokens. */
 template <class P, bool IS_FULL>
-static __device__ inline void soften(tile_result<P> &result, uint32_t (*weight)[2],
+static __device__ inline void softmax_tile(tile_result<P> &result, uint32_t (*weight)[2],
 	float (*score)[4], uint32_t count, float scale)
 {
 	uint32_t lane = threadIdx.x % WARP;
@@ -94,7 +95,8 @@ static __device__ inline void soften(tile_result<P> &result, uint32_t (*weight)[
 	}
 }
 
-/* Values of a stage's rows beyond the tile's may be anything: they are taken as zeroes. */
+/* The weighted sum of the tile's values. Values of tokens past the tile's last are undefined and
+   taken as zeroes. */
 template <class P, bool IS_FULL>
 static __device__ inline void weigh_values(
 	tile_result<P> &result, uint32_t (*weight)[2], uint32_t stage, uint32_t count)
@@ -128,7 +130,7 @@ static __device__ inline void weigh_values(
 	}
 }
 
-/* The lanes' sums of weights to the tile's: last, for nobody waits for them. */
+/* Adds the lanes' sums of weights to the tile's. Comes last, off the critical path. */
 template <class P> static __device__ inline void add_weights(tile_result<P> &result)
 {
 #pragma unroll
@@ -140,11 +142,12 @@ template <class P> static __device__ inline void add_weights(tile_result<P> &res
 	}
 }
 
-/* The weights with which a sum so far and a part are added; the sum's new maximum. */
+/* The factors with which a running sum and a part are added. */
 struct fold_weights {
 	float old, part;
 };
 
+/* Updates the running maximum. */
 static __device__ inline fold_weights fold_top(float &top, float part_top)
 {
 	float before = top;

@@ -3,35 +3,47 @@
 #include "kernels/device/sm90.h"
 #include "kernels/device/tma.cuh"
 #include "kernels/device/wgmma.cuh"
-#include "kernels/attention/prefill_attention.cuh"
+#include "kernels/attention/prefill.cuh"
 
 #include <math_constants.h>
 
-/* Flash attention on Hopper. A block stays and takes tiles of 128 queries of one head in turn. Two
-   groups of four warps hold 64 queries each and multiply them with tiles of 128 keys from position
-   0 on. One more warp copies keys and values two tiles ahead, another the queries of the next tile:
+/* Flash attention on Hopper. Blocks are persistent, one a multiprocessor, and take tiles of 128
+   queries of one head in turn. Warps are specialised:
 
-       queries  [2 tiles] [group] [column half] [64 queries]  [64 elements]
-       keys     [2 stages]        [column half] [128 tokens]  [64 elements]
-       values   [2 stages]        [column half] [128 tokens]  [64 elements]
+       consumers        two warpgroups of 64 queries each; scores against tiles of 128 keys by
+			wgmma, online softmax in registers, weighted sum of values by wgmma
+       key producer     one lane; copies keys and values by TMA, up to two tiles ahead
+       query producer   one warp; copies the queries of the next tile by cp.async
 
-   each row of 64 elements with its chunks permuted, as tile_descriptor() has it and the pool keeps
-   them. Scores of a tile are multiplied together with the values of the tile before; one group's
-   products run while the other computes its softmax.
+   Shared memory holds, in bf16,
 
-   What a query gets depends on nothing but its own row of the batch and its position: a tile of
-   keys that lies past it altogether changes no bit (the maximum stays, the others are scaled by
-   1 and added 0), so it does not matter which queries share its tile. */
+       queries   [2 items]  [group] [column half] [64 queries]  [64 elements]
+       keys      [2 stages]         [column half] [128 tokens]  [64 elements]
+       values    [2 stages]         [column half] [128 tokens]  [64 elements]
+
+   Rows of 64 elements are in the 128-byte swizzle of wgmma. The pool keeps keys and values permuted
+   so already.
+
+   A warpgroup issues the products of a tile's keys together with those of the previous tile's
+   values. The two warpgroups ping-pong: one group's products run while the other computes its
+   softmax.
+
+   A query's bits depend on its row of the batch and its position only. A tile of keys that lies
+   past the query altogether changes no bit: the maximum stays, and sums are scaled by 1 and added
+   0. So it does not matter which queries share a tile. */
 
 enum { WARPS_IN_GROUP = 4, GROUP = WARPS_IN_GROUP * WARP };
-enum { GROUPS = 2, KEYS = 128, DEPTH = 2, HALF = 64, LANDING = 64 };
-enum { HOPPER_WARPS = (GROUPS + 1) * WARPS_IN_GROUP };
+enum { GROUPS = 2, GROUP_QUERIES = 64 };
+enum { KEYS = 128, DEPTH = 2 }; /* tokens of a tile of keys; stages of a ring */
+/* The TMA copies boxes of 64 tokens, the largest that lie in one KV block of any size. */
+enum { COLUMNS = 64, BOX_TOKENS = 64 };
+enum { ALL_WARPS = (GROUPS + 1) * WARPS_IN_GROUP };
 enum { BARRIERS = 2 * DEPTH * 3 };
-enum { ROW_BYTES = HALF * 2, PLACE_ALIGNMENT = 1024 };
+enum { ROW_BYTES = COLUMNS * 2, SWIZZLE_ALIGNMENT = 1024 };
 
-static_assert(GROUPS * HALF == PREFILL_QUERY_TILE, "a group holds 64 queries");
+static_assert(GROUPS * GROUP_QUERIES == PREFILL_QUERY_TILE, "the groups hold a tile of queries");
 
-/* A tile of queries of one head. */
+/* A work item: a tile of queries, or half of one, for one head. */
 struct prefill_item {
 	uint32_t row, head;
 	uint32_t first_token;
@@ -40,8 +52,8 @@ struct prefill_item {
 	uint32_t end;	   /* keys needed */
 };
 
-template <int D> struct prefill_places {
-	static const uint32_t query_bytes = HALF * D * 2; /* of a group */
+template <int D> struct prefill_memory {
+	static const uint32_t query_bytes = GROUP_QUERIES * D * 2; /* of a group */
 	static const uint32_t tile_bytes = KEYS * D * 2;
 	static const uint32_t bytes = 2 * GROUPS * query_bytes + 2 * DEPTH * tile_bytes;
 
@@ -51,24 +63,25 @@ template <int D> struct prefill_places {
 
 #ifdef QUIRE_SM90A
 
-/* The item of a block in a round: whole rounds over the list from its end, every other round
-   backwards, so that blocks have much the same work. False: none. */
-static __device__ inline bool take_item(
+/* The block's item in a round. A round gives one item to each block, from the end of the list on,
+   where the longest are. Every other round runs backwards, so that blocks get about the same work.
+   False: none. */
+static __device__ inline bool item_of_round(
 	const prefill_arguments &a, uint32_t round, struct prefill_item *out)
 {
-	uint32_t place = round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
-	uint32_t index = round * gridDim.x + place;
-	uint32_t parts = a.part_count * a.shape.head_count;
+	uint32_t position_in_round = round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
+	uint32_t index = round * gridDim.x + position_in_round;
+	uint32_t pieces = a.piece_count * a.shape.head_count;
 
-	if (index >= a.tile_count * parts) {
+	if (index >= a.tile_count * pieces) {
 		return false;
 	}
-	struct prefill_tile tile = a.tiles[a.tile_count - 1 - index / parts];
+	struct prefill_tile tile = a.tiles[a.tile_count - 1 - index / pieces];
 	uint32_t start = a.query_start[tile.row];
 	uint32_t tokens = a.query_start[tile.row + 1] - start;
-	uint32_t queries = PREFILL_QUERY_TILE / a.part_count;
-	uint32_t part = index % parts / a.shape.head_count;
-	uint32_t first = tile.index * PREFILL_QUERY_TILE + part * queries;
+	uint32_t queries = PREFILL_QUERY_TILE / a.piece_count;
+	uint32_t piece = index % pieces / a.shape.head_count;
+	uint32_t first = tile.index * PREFILL_QUERY_TILE + piece * queries;
 	out->row = tile.row;
 	out->head = index % a.shape.head_count;
 	out->first_token = start + first;
@@ -78,7 +91,7 @@ static __device__ inline bool take_item(
 	return true;
 }
 
-/* The row of the pool that a position of an item's sequence has. */
+/* The pool's row of a position of an item's sequence. */
 static __device__ inline uint32_t pool_row(
 	const prefill_arguments &a, const struct prefill_item &item, uint32_t position)
 {
@@ -94,40 +107,41 @@ template <int D>
 static __device__ inline void copy_tile(
 	uint32_t shared, const CUtensorMap *map, const uint32_t (&rows)[2], uint32_t full)
 {
-	barrier_arrive_expecting(full, prefill_places<D>::tile_bytes);
+	barrier_arrive_expecting(full, prefill_memory<D>::tile_bytes);
 #pragma unroll
-	for (int half = 0; half < D / HALF; half++) {
+	for (int half = 0; half < D / COLUMNS; half++) {
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			copy_box(shared + (half * KEYS + i * LANDING) * ROW_BYTES, map, half * HALF,
-				rows[i], full);
+			copy_box(shared + (half * KEYS + i * BOX_TOKENS) * ROW_BYTES, map,
+				half * COLUMNS, rows[i], full);
 		}
 	}
 }
 
-/* One lane copies keys and values of all items; values a tile behind, as they are needed. */
+/* The key producer: one lane copies keys and values of all items, values one tile later, when they
+   are needed. */
 template <int D>
 static __device__ inline void copy_keys_values(const prefill_arguments &a, const CUtensorMap *keys,
-	const CUtensorMap *values, const prefill_places<D> &at)
+	const CUtensorMap *values, const prefill_memory<D> &at)
 {
 	struct prefill_item item, next;
 	uint32_t key_serial = 0, value_serial = 0;
-	bool is_there = take_item(a, 0, &item);
+	bool is_there = item_of_round(a, 0, &item);
 
 	for (uint32_t round = 1; is_there; round++) {
 		uint32_t count = (item.end + KEYS - 1) / KEYS;
-		uint32_t rows[2], before[2] = {}, ahead[2];
+		uint32_t rows[2], previous[2] = {}, ahead[2];
 		ahead[0] = pool_row(a, item, 0);
-		ahead[1] = item.end > LANDING ? pool_row(a, item, LANDING) : ahead[0];
+		ahead[1] = item.end > BOX_TOKENS ? pool_row(a, item, BOX_TOKENS) : ahead[0];
 		for (uint32_t t = 0; t <= count; t++) {
 			rows[0] = ahead[0];
 			rows[1] = ahead[1];
 			uint32_t position = (t + 1) * KEYS;
 			if (position < item.end) {
 				ahead[0] = pool_row(a, item, position);
-				ahead[1] = position + LANDING < item.end
-						   ? pool_row(a, item, position + LANDING)
-						   : ahead[0]; /* masked, but numbers */
+				ahead[1] = position + BOX_TOKENS < item.end
+						   ? pool_row(a, item, position + BOX_TOKENS)
+						   : ahead[0]; /* masked, but must be finite */
 			}
 			if (t < count) {
 				uint32_t slot = key_serial % DEPTH;
@@ -141,39 +155,41 @@ static __device__ inline void copy_keys_values(const prefill_arguments &a, const
 				uint32_t slot = value_serial % DEPTH;
 				barrier_wait(
 					at.empty_values + slot * 8, (value_serial / DEPTH + 1) % 2);
-				copy_tile<D>(at.values + slot * at.tile_bytes, values, before,
+				copy_tile<D>(at.values + slot * at.tile_bytes, values, previous,
 					at.full_values + slot * 8);
 				value_serial++;
 			} else {
-				is_there = take_item(a, round, &next);
+				is_there = item_of_round(a, round, &next);
 			}
-			before[0] = rows[0];
-			before[1] = rows[1];
+			previous[0] = rows[0];
+			previous[1] = rows[1];
 		}
 		item = next;
 	}
 }
 
-/* A warp copies the queries of all items, and says which item it is. */
+/* The query producer: a warp copies the queries of all items and tells the consumers which item it
+   is. */
 template <int D>
 static __device__ inline void copy_queries(
-	const prefill_arguments &a, struct prefill_item *items, const prefill_places<D> &at)
+	const prefill_arguments &a, struct prefill_item *items, const prefill_memory<D> &at)
 {
 	const uint32_t chunks = D / 8;
 	struct prefill_item item;
 	uint32_t lane = threadIdx.x % WARP;
 
-	for (uint32_t round = 0; take_item(a, round, &item); round++) {
+	for (uint32_t round = 0; item_of_round(a, round, &item); round++) {
 		uint32_t slot = round % 2, stride = a.shape.head_count * D;
 		const uint16_t *from = a.query + (size_t)item.first_token * stride + item.head * D;
 		uint32_t shared = at.queries + slot * GROUPS * at.query_bytes;
 		barrier_wait(at.empty_queries + slot * 8, (round / 2 + 1) % 2);
 #pragma unroll 4
-		for (uint32_t i = lane; i < GROUPS * HALF * chunks; i += WARP) {
+		for (uint32_t i = lane; i < GROUPS * GROUP_QUERIES * chunks; i += WARP) {
 			uint32_t query = i / chunks, chunk = i % chunks;
 			bool is_there = query < item.valid;
-			uint32_t to = (query / HALF) * at.query_bytes +
-				      (chunk / 8) * HALF * ROW_BYTES + query % HALF * ROW_BYTES +
+			uint32_t to = (query / GROUP_QUERIES) * at.query_bytes +
+				      (chunk / 8) * GROUP_QUERIES * ROW_BYTES +
+				      query % GROUP_QUERIES * ROW_BYTES +
 				      ((chunk % 8) ^ (query % 8)) * 16;
 			copy16(shared + to,
 				from + (is_there ? (size_t)query * stride : 0) + chunk * 8,
@@ -192,11 +208,11 @@ static __device__ inline void copy_queries(
 	}
 }
 
-/* A group's 64 queries: lane l of warp w holds of rows w * 16 + l / 4 (index 0 of pairs) and 8
-   further on (1) the columns 8 * n + 2 * (l % 4) + {0, 1}. */
+/* The online softmax of a group's 64 queries. Lane l of warp w holds rows w * 16 + l / 4 (index 0
+   of pairs) and w * 16 + l / 4 + 8 (index 1), columns 8 * n + 2 * (l % 4) + {0, 1}. */
 template <int D> struct group_state {
 	float out[D / 2];
-	float max[2], sum[2], shrink[2];
+	float max[2], sum[2], rescale[2];
 };
 
 template <int D>
@@ -205,7 +221,7 @@ static __device__ inline void multiply_keys(float (&score)[KEYS / 2], uint64_t q
 #pragma unroll
 	for (int k = 0; k < D / 16; k++) {
 		uint64_t within = k % 4 * 2;
-		wgmma<KEYS>::issue(score, query + k / 4 * (HALF * ROW_BYTES / 16) + within,
+		wgmma<KEYS>::issue(score, query + k / 4 * (GROUP_QUERIES * ROW_BYTES / 16) + within,
 			keys + k / 4 * (KEYS * ROW_BYTES / 16) + within, k > 0);
 	}
 }
@@ -220,10 +236,10 @@ static __device__ inline void multiply_values(
 	}
 }
 
-/* Scores become weights; maximum and sum follow, and `shrink` is what the sums so far lose.
-   first_masked: the first column of the lane's upper row that is behind its query. */
+/* Turns scores into weights and updates maximum and sum; `rescale` is the factor that earlier sums
+   need. first_masked: the first column past the query of the lane's upper row. */
 template <int D, bool IS_MASKED>
-static __device__ inline void soften(
+static __device__ inline void online_softmax(
 	group_state<D> &state, float (&score)[KEYS / 2], float scale, int first_masked)
 {
 	if (IS_MASKED) {
@@ -247,7 +263,7 @@ static __device__ inline void soften(
 		most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
 		most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
 		most = fmaxf(most, state.max[half]);
-		state.shrink[half] = power_of_two((state.max[half] - most) * scale);
+		state.rescale[half] = power_of_two((state.max[half] - most) * scale);
 		state.max[half] = most;
 	}
 #pragma unroll
@@ -263,15 +279,15 @@ static __device__ inline void soften(
 				sum[j] += p;
 			}
 		}
-		state.sum[half] = __fmaf_rn(state.sum[half], state.shrink[half], sum[0] + sum[1]);
+		state.sum[half] = __fmaf_rn(state.sum[half], state.rescale[half], sum[0] + sum[1]);
 	}
 }
 
-template <int D> static __device__ inline void shrink_out(group_state<D> &state)
+template <int D> static __device__ inline void rescale_out(group_state<D> &state)
 {
 #pragma unroll
 	for (int i = 0; i < D / 2; i++) {
-		state.out[i] *= state.shrink[i % 4 / 2];
+		state.out[i] *= state.rescale[i % 4 / 2];
 	}
 }
 
@@ -284,22 +300,24 @@ static __device__ inline void pack_weights(
 	}
 }
 
-/* What a group goes through an item with. */
-template <int D> struct group_walk {
-	prefill_places<D> at;
-	uint32_t group, serial; /* of the tile of keys, over all items */
-	uint64_t query;
+/* Where a group is in its item. */
+template <int D> struct group_cursor {
+	prefill_memory<D> at;
+	uint32_t group;
+	uint32_t serial; /* number of the tile of keys, over all items */
+	uint64_t query;	 /* descriptor */
 	float scale;
-	int first_masked; /* of the tile at position 0 */
+	int first_masked; /* in the tile of keys at position 0 */
 };
 
-/* The groups issue their products in turn, so that one multiplies while the other softens. */
-static __device__ inline void turn_begin(uint32_t group)
+/* Ping-pong: the groups issue their products alternately, so that one multiplies while the other
+   computes its softmax. */
+static __device__ inline void ping_pong_wait(uint32_t group)
 {
 	warps_wait(1 + group, GROUPS * GROUP);
 }
 
-static __device__ inline void turn_end(uint32_t group)
+static __device__ inline void ping_pong_signal(uint32_t group)
 {
 	warps_arrive(1 + (group ^ 1), GROUPS * GROUP);
 }
@@ -311,68 +329,69 @@ static __device__ inline void arrive_for_warp(uint32_t barrier)
 	}
 }
 
-/* Tile t of keys, and the values of the tile before. */
+/* Scores and softmax of tile t of keys, and the weighted sum of the previous tile's values. */
 template <int D, bool IS_MASKED>
-static __device__ inline void step(group_walk<D> &walk, group_state<D> &state,
+static __device__ inline void attend_tile(group_cursor<D> &walk, group_state<D> &state,
 	float (&score)[KEYS / 2], uint32_t (&p)[KEYS / 16][4], uint32_t t)
 {
-	const prefill_places<D> &at = walk.at;
-	uint32_t slot = walk.serial % DEPTH, before = (walk.serial - 1) % DEPTH;
+	const prefill_memory<D> &at = walk.at;
+	uint32_t slot = walk.serial % DEPTH, previous = (walk.serial - 1) % DEPTH;
 	uint64_t keys = tile_descriptor(at.keys + slot * at.tile_bytes);
 	uint64_t values =
-		transposed_descriptor(at.values + before * at.tile_bytes, KEYS * ROW_BYTES);
+		transposed_descriptor(at.values + previous * at.tile_bytes, KEYS * ROW_BYTES);
 
 	barrier_wait(at.full_keys + slot * 8, walk.serial / DEPTH % 2);
-	turn_begin(walk.group);
+	ping_pong_wait(walk.group);
 	hold(score);
 	hold(state.out);
 	wgmma_fence();
 	multiply_keys<D>(score, walk.query, keys);
 	wgmma_commit();
-	barrier_wait(at.full_values + before * 8, (walk.serial - 1) / DEPTH % 2);
+	barrier_wait(at.full_values + previous * 8, (walk.serial - 1) / DEPTH % 2);
 	wgmma_fence();
 	multiply_values<D>(state.out, p, values, t > 1);
 	wgmma_commit();
-	turn_end(walk.group);
+	ping_pong_signal(walk.group);
 	wgmma_wait<1>();
 	hold(score);
 	arrive_for_warp(at.empty_keys + slot * 8);
-	soften<D, IS_MASKED>(state, score, walk.scale, walk.first_masked - (int)(t * KEYS));
+	online_softmax<D, IS_MASKED>(state, score, walk.scale, walk.first_masked - (int)(t * KEYS));
 	wgmma_wait<0>();
 	hold(state.out);
-	arrive_for_warp(at.empty_values + before * 8);
-	shrink_out<D>(state);
+	arrive_for_warp(at.empty_values + previous * 8);
+	rescale_out<D>(state);
 	pack_weights(p, score);
 	walk.serial++;
 }
 
 template <int D>
-static __device__ inline void first_step(group_walk<D> &walk, group_state<D> &state,
+static __device__ inline void attend_first_tile(group_cursor<D> &walk, group_state<D> &state,
 	float (&score)[KEYS / 2], uint32_t (&p)[KEYS / 16][4])
 {
-	const prefill_places<D> &at = walk.at;
+	const prefill_memory<D> &at = walk.at;
 	uint32_t slot = walk.serial % DEPTH;
 	uint64_t keys = tile_descriptor(at.keys + slot * at.tile_bytes);
 
 	state.max[0] = state.max[1] = -CUDART_INF_F;
 	state.sum[0] = state.sum[1] = 0;
 	barrier_wait(at.full_keys + slot * 8, walk.serial / DEPTH % 2);
-	turn_begin(walk.group);
+	ping_pong_wait(walk.group);
 	hold(score);
 	wgmma_fence();
 	multiply_keys<D>(score, walk.query, keys);
 	wgmma_commit();
-	turn_end(walk.group);
+	ping_pong_signal(walk.group);
 	wgmma_wait<0>();
 	hold(score);
 	arrive_for_warp(at.empty_keys + slot * 8);
-	soften<D, true>(state, score, walk.scale, walk.first_masked);
+	online_softmax<D, true>(state, score, walk.scale, walk.first_masked);
 	pack_weights(p, score);
 	walk.serial++;
 }
 
-/* Words of four lanes become the lane's 16 bytes: word w of lane l is word l of lane w. */
-static __device__ inline void turn_words(uint32_t (&word)[4])
+/* Transposes the 4 x 4 words of four lanes, word w of lane l becomes word l of lane w, so that a
+   lane stores 16 contiguous bytes. */
+static __device__ inline void transpose_words(uint32_t (&word)[4])
 {
 	uint32_t lane = threadIdx.x % 4;
 
@@ -393,11 +412,12 @@ static __device__ inline void turn_words(uint32_t (&word)[4])
 }
 
 template <int D>
-static __device__ inline void write_group(const prefill_arguments &a, group_state<D> &state,
+static __device__ inline void store_group(const prefill_arguments &a, group_state<D> &state,
 	const struct prefill_item &item, uint32_t group)
 {
 	uint32_t lane = threadIdx.x % WARP;
-	uint32_t first = group * HALF + threadIdx.x / WARP % WARPS_IN_GROUP * 16 + lane / 4;
+	uint32_t first =
+		group * GROUP_QUERIES + threadIdx.x / WARP % WARPS_IN_GROUP * 16 + lane / 4;
 
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
@@ -417,7 +437,7 @@ static __device__ inline void write_group(const prefill_arguments &a, group_stat
 				word[i] = pack2(state.out[(n + i) * 4 + 2 * half] * share,
 					state.out[(n + i) * 4 + 2 * half + 1] * share);
 			}
-			turn_words(word);
+			transpose_words(word);
 			if (query < item.valid) {
 				*(uint4 *)(out + (n + lane % 4) * 8) =
 					make_uint4(word[0], word[1], word[2], word[3]);
@@ -426,15 +446,15 @@ static __device__ inline void write_group(const prefill_arguments &a, group_stat
 	}
 }
 
-/* An item that has no queries for the group: it only says that it needs nothing. */
-template <int D> static __device__ inline void pass(group_walk<D> &walk, uint32_t count)
+/* An item without queries for the group: the group only frees the stages. */
+template <int D> static __device__ inline void skip_item(group_cursor<D> &walk, uint32_t count)
 {
-	const prefill_places<D> &at = walk.at;
+	const prefill_memory<D> &at = walk.at;
 
 	for (uint32_t t = 0; t < count; t++, walk.serial++) {
 		uint32_t slot = walk.serial % DEPTH, parity = walk.serial / DEPTH % 2;
-		turn_begin(walk.group);
-		turn_end(walk.group);
+		ping_pong_wait(walk.group);
+		ping_pong_signal(walk.group);
 		barrier_wait(at.full_keys + slot * 8, parity);
 		arrive_for_warp(at.empty_keys + slot * 8);
 		barrier_wait(at.full_values + slot * 8, parity);
@@ -442,24 +462,26 @@ template <int D> static __device__ inline void pass(group_walk<D> &walk, uint32_
 	}
 }
 
-/* The work of a group of warps. */
+/* A consumer warpgroup: all items of the block. */
 template <int D>
-static __device__ inline void attend(const prefill_arguments &a, const struct prefill_item *items,
-	const prefill_places<D> &at, uint32_t group, uint32_t rounds)
+static __device__ inline void attend_items(const prefill_arguments &a,
+	const struct prefill_item *items, const prefill_memory<D> &at, uint32_t group,
+	uint32_t rounds)
 {
-	group_walk<D> walk;
+	group_cursor<D> walk;
 	group_state<D> state;
 	float score[KEYS / 2];
 	uint32_t p[KEYS / 16][4];
 	uint32_t lane = threadIdx.x % WARP;
-	uint32_t lane_query = group * HALF + threadIdx.x / WARP % WARPS_IN_GROUP * 16 + lane / 4;
+	uint32_t lane_query =
+		group * GROUP_QUERIES + threadIdx.x / WARP % WARPS_IN_GROUP * 16 + lane / 4;
 
 	walk.at = at;
 	walk.group = group;
 	walk.serial = 0;
 	walk.scale = a.scale;
 	if (group == 1) {
-		turn_end(group);
+		ping_pong_signal(group);
 	}
 	for (uint32_t round = 0; round < rounds; round++) {
 		uint32_t slot = round % 2;
@@ -468,60 +490,61 @@ static __device__ inline void attend(const prefill_arguments &a, const struct pr
 		walk.query = tile_descriptor(at.queries + (slot * GROUPS + group) * at.query_bytes);
 		walk.first_masked = (int)(item.position + lane_query + 1 - 2 * (lane % 4));
 		uint32_t count = (item.end + KEYS - 1) / KEYS;
-		if (group * HALF >= item.valid) {
-			pass<D>(walk, count);
+		if (group * GROUP_QUERIES >= item.valid) {
+			skip_item<D>(walk, count);
 			arrive_for_warp(at.empty_queries + slot * 8);
 			continue;
 		}
-		uint32_t whole = (item.position + group * HALF + 1) / KEYS; /* tiles without mask */
+		uint32_t whole = (item.position + group * GROUP_QUERIES + 1) /
+				 KEYS; /* tiles without a mask */
 		uint32_t t = 1;
-		first_step<D>(walk, state, score, p);
+		attend_first_tile<D>(walk, state, score, p);
 #pragma unroll 1
 		for (; t < whole; t++) {
-			step<D, false>(walk, state, score, p, t);
+			attend_tile<D, false>(walk, state, score, p, t);
 		}
 #pragma unroll 1
 		for (; t < count; t++) {
-			step<D, true>(walk, state, score, p, t);
+			attend_tile<D, true>(walk, state, score, p, t);
 		}
 		arrive_for_warp(at.empty_queries + slot * 8);
-		uint32_t before = (walk.serial - 1) % DEPTH;
-		uint64_t values =
-			transposed_descriptor(at.values + before * at.tile_bytes, KEYS * ROW_BYTES);
-		barrier_wait(at.full_values + before * 8, (walk.serial - 1) / DEPTH % 2);
+		uint32_t previous = (walk.serial - 1) % DEPTH;
+		uint64_t values = transposed_descriptor(
+			at.values + previous * at.tile_bytes, KEYS * ROW_BYTES);
+		barrier_wait(at.full_values + previous * 8, (walk.serial - 1) / DEPTH % 2);
 		hold(state.out);
 		wgmma_fence();
 		multiply_values<D>(state.out, p, values, count > 1);
 		wgmma_commit();
 		wgmma_wait<0>();
 		hold(state.out);
-		arrive_for_warp(at.empty_values + before * 8);
-		write_group<D>(a, state, item, group);
+		arrive_for_warp(at.empty_values + previous * 8);
+		store_group<D>(a, state, item, group);
 	}
 	if (group == 0) {
-		turn_begin(group);
+		ping_pong_wait(group);
 	}
 }
 
 #endif
 
 template <int D>
-static __global__ void __launch_bounds__(HOPPER_WARPS *WARP, 1)
+static __global__ void __launch_bounds__(ALL_WARPS *WARP, 1)
 	prefill_attention_sm90_kernel(const __grid_constant__ CUtensorMap keys,
 		const __grid_constant__ CUtensorMap values, const prefill_arguments a)
 {
 #ifdef QUIRE_SM90A
-	extern __shared__ __align__(PLACE_ALIGNMENT) unsigned char tiles[];
+	extern __shared__ __align__(SWIZZLE_ALIGNMENT) unsigned char tiles[];
 	__shared__ struct prefill_item items[2];
 	__shared__ uint64_t barriers[BARRIERS];
 
 	dependents_launch();
-	prefill_places<D> at;
+	prefill_memory<D> at;
 	uint32_t group = threadIdx.x / GROUP, warp = threadIdx.x / WARP;
 	uint32_t barrier = shared_address(barriers);
 
-	at.queries =
-		(shared_address(tiles) + PLACE_ALIGNMENT - 1) / PLACE_ALIGNMENT * PLACE_ALIGNMENT;
+	at.queries = (shared_address(tiles) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT *
+		     SWIZZLE_ALIGNMENT;
 	at.keys = at.queries + 2 * GROUPS * at.query_bytes;
 	at.values = at.keys + DEPTH * at.tile_bytes;
 	at.full_queries = barrier;
@@ -551,20 +574,21 @@ static __global__ void __launch_bounds__(HOPPER_WARPS *WARP, 1)
 		}
 	} else {
 		registers_take<232>();
-		uint32_t total = a.tile_count * a.part_count * a.shape.head_count;
+		uint32_t total = a.tile_count * a.piece_count * a.shape.head_count;
 		uint32_t rounds = total / gridDim.x, rest = total % gridDim.x;
-		uint32_t place = rounds % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
-		attend<D>(a, items, at, group, rounds + (place < rest ? 1 : 0));
+		uint32_t position_in_round =
+			rounds % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
+		attend_items<D>(a, items, at, group, rounds + (position_in_round < rest ? 1 : 0));
 	}
 #endif
 }
 
-/* Keys or values of a layer, (rows, D) bf16. The number of rows is not known here, and does not
-   matter: only those of the block tables are read. */
+/* Keys or values of a layer, (rows, D) bf16. The number of rows is unknown here and does not
+   matter: only rows of the block tables are read. */
 template <int D> static int describe_pool(CUtensorMap *out, const uint16_t *pool)
 {
 	const cuuint64_t size[] = {D, INT32_MAX}, row_bytes[] = {D * 2};
-	const cuuint32_t box[] = {HALF, LANDING};
+	const cuuint32_t box[] = {COLUMNS, BOX_TOKENS};
 
 	return tensor_map_make(out, pool, 2, size, row_bytes, box, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
@@ -593,7 +617,7 @@ static int prepare(
 
 template <int D> static int launch(prefill_arguments a, cudaStream_t stream)
 {
-	const uint32_t bytes = prefill_places<D>::bytes + PLACE_ALIGNMENT;
+	const uint32_t bytes = prefill_memory<D>::bytes + SWIZZLE_ALIGNMENT;
 	CUtensorMap keys, values;
 	uint32_t block_count;
 	int error = prepare<D>(a, &keys, &values, &block_count);
@@ -605,13 +629,13 @@ template <int D> static int launch(prefill_arguments a, cudaStream_t stream)
 	if (error != 0) {
 		return error;
 	}
-	/* A group alone computes at three quarters of the rate of two: halves pay where whole tiles
-	   would leave half of the device without work. */
+	/* One warpgroup alone has three quarters of the throughput of two. So tiles are halved only
+	   where whole ones would fill at most half of the multiprocessors. */
 	uint32_t items = a.tile_count * a.shape.head_count;
-	a.part_count = 2 * items <= block_count ? 2 : 1;
-	items *= a.part_count;
+	a.piece_count = 2 * items <= block_count ? 2 : 1;
+	items *= a.piece_count;
 	return launch_dependent(prefill_attention_sm90_kernel<D>,
-		dim3(items < block_count ? items : block_count), dim3(HOPPER_WARPS * WARP), bytes,
+		dim3(items < block_count ? items : block_count), dim3(ALL_WARPS * WARP), bytes,
 		stream, keys, values, a);
 }
 

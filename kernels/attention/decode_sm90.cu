@@ -1,59 +1,62 @@
-#include "kernels/attention/decode_attention.cuh"
-#include "kernels/attention/decode_tile.cuh"
+#include "kernels/attention/decode.cuh"
+#include "kernels/attention/decode_tile_sm90.cuh"
 
-/* Flash decoding on Hopper. A unit is one split of one row for one key/value head, with all query
-   heads of that head, so that K and V are read once. A unit is a few tiles of tokens; a block, one
-   a multiprocessor, is a pipeline of warps that never wait for each other's work, only for room:
+/* Flash decoding on Hopper, for enough rows to be bandwidth-bound. A unit is one split of one row
+   and key/value head, with all query heads of that head (GQA), so that K and V are read once. It is
+   a few tiles of tokens. A thread block, one a multiprocessor, is a pipeline of specialised warps,
+   which wait for each other only where a buffer is empty or full:
 
        scheduler   claims units and looks up where their tiles lie in the pool
-       producer    one lane, which starts bulk copies of tiles of K and V, and of the queries with
+       producer    one lane; starts bulk copies (TMA) of tiles of K and V, and of the queries with
 		   each, into a ring of stages
-       consumers   tile n of the block is that of warp n % WARPS: scores, softmax and weighted sum
-		   of the tile alone, put down unnormalised with its maximum and sum
-       folder      folds the tiles of a unit in ascending order and puts the result down, or out
-		   when it is the only one of its row and head
-       mergers     count in turn which units have been put down, and fold those of a row and head
-		   in ascending order when all are there; several, for these round trips take long
+       consumers   warp n % WARPS computes tile n of the block: scores, softmax and weighted sum
+		   of the tile alone, stored in shared memory unnormalised with maximum and sum
+       folder      folds the tiles of a unit in ascending order; stores the result, final if the
+		   unit is the only one of its row and head, else partial
+       mergers     take turns at counting stored units; the one that counts the last unit of a row
+		   and head merges all of these in ascending order. There are several, because
+		   these round trips to global memory take long
 
-   So a result depends on its own row alone, whoever computes which part of it when.
+   So a result depends on its own row only, whichever block computes which part of it when.
 
-   Most units are claimed as chains, all splits of a row and head, whose block folds them itself;
-   the last ones singly, so that all blocks end together. The first claims of a block are given by
-   its number, later ones come from a counter, for multiprocessors are not equally fast and units
-   not equally long. Keys and values of earlier steps are copied before the kernels before this one
-   have ended; whatever they write, the queries and the tile with the row's last token, after that.
- */
+   Most units are claimed as chains, all splits of a row and head, which the block folds itself.
+   The last ones are claimed singly, so that all blocks end together. A block's first claims follow
+   from its number; later ones come from a counter, because multiprocessors are not equally fast and
+   units not equally long. Keys and values of earlier steps are copied before the dependency wait;
+   the queries and the tile with the row's last token after it. Nothing is written before it. */
 
-/* EARLY_UNITS: copied, as far as there is room, before the kernels before have ended. */
-enum { EARLY_UNITS = 2, GIVEN_CLAIMS = 4, TABLE_STEP = 64 };
-enum { WARPS = 3, STAGES = 6, MERGERS = 4, NOTES = 32 };
-/* A chain's places are looked up by the lanes of a warp. */
+/* EARLY_UNITS are copied, as far as there is room, before the dependency wait. ASSIGNED_CLAIMS of a
+   block follow from its number. TABLE_STEP: tokens that certainly lie in one KV block. INFOS: ring
+   of struct tile_info. */
+enum { EARLY_UNITS = 2, ASSIGNED_CLAIMS = 4, TABLE_STEP = 64 };
+enum { WARPS = 3, STAGES = 6, MERGERS = 4, INFOS = 32 };
+/* The lanes of a warp look up the offsets of a chain, one each. */
 enum { CHAIN_SPLITS = WARP * TABLE_STEP / DECODE_SPLIT };
 
 /* From the scheduler to the producer. */
 struct unit {
 	uint64_t
 		offset[DECODE_SPLIT / TABLE_STEP]; /* elements of K, and V, before each 64 tokens */
-	uint32_t count;				   /* tokens; 0: there are no more units */
+	uint32_t count;				   /* tokens; 0: no more units */
 	uint32_t has_last_token;		   /* of the row */
 	uint32_t row;				   /* of the batch */
 	uint32_t kv_head;
 	uint32_t split;	      /* among those of this launch */
 	uint32_t first_split; /* of the row */
 	uint32_t split_count; /* of the row */
-	uint32_t is_whole;    /* this block does all splits of the row and head, in turn */
+	uint32_t is_whole;    /* this block computes all splits of the row and head */
 };
 
-/* What the others need to know of a tile. */
-struct tile_note {
-	uint32_t count;	  /* tokens; 0: there are no more tiles */
+/* From the producer to consumers, folder and mergers: about a tile. */
+struct tile_info {
+	uint32_t count;	  /* tokens; 0: no more tiles */
 	uint32_t is_last; /* of its unit */
 	uint32_t row, kv_head;
 	uint32_t split, first_split, split_count;
 	uint32_t is_whole;
 };
 
-/* Sizes and places in shared memory, in bytes. HEADS: room for query heads, a power of two. */
+/* Sizes and offsets in shared memory, in bytes. HEADS: room for query heads, a power of two. */
 template <int D, int HEADS> struct plan {
 	static constexpr int d = D, heads = HEADS;
 	static constexpr int threads = (WARPS + 3 + MERGERS) * WARP;
@@ -62,34 +65,34 @@ template <int D, int HEADS> struct plan {
 	static constexpr int result_row = D + 4; /* floats; padded against bank conflicts */
 	static constexpr int result = HEADS * (result_row + 2) * 4;
 	static constexpr int results = STAGES * stage;
-	static constexpr int notes = results + WARPS * result;
-	static constexpr int merges = notes + NOTES * (int)sizeof(tile_note);
-	static constexpr int units = merges + MERGERS * (int)sizeof(tile_note);
+	static constexpr int infos = results + WARPS * result;
+	static constexpr int merges = infos + INFOS * (int)sizeof(tile_info);
+	static constexpr int units = merges + MERGERS * (int)sizeof(tile_info);
 	static constexpr int barrier_count = 2 * (STAGES + WARPS + 1 + MERGERS);
 	static constexpr int barriers = units + (int)sizeof(unit);
 	static constexpr int bytes = barriers + barrier_count * 8;
 
 	static_assert(DECODE_SPLIT % TILE == 0 && TABLE_STEP % TILE == 0 && TILE % 16 == 0, "");
-	/* A stage is always of the same warp: copies may end out of turn, and a warp that waited
-	   for one whose stage has another's copy under way would mistake the phase. */
+	/* Each stage belongs to one consumer. Copies may end out of order; a consumer that waited
+	   for a stage with another consumer's copy under way would mistake the barrier's phase. */
 	static_assert(STAGES % WARPS == 0, "");
-	/* A note is written again when the folder is done with it: a stage is free only when its
-	   warp has put down the result before. */
-	static_assert(NOTES >= STAGES + 2 * WARPS, "");
+	/* A tile's info must not be overwritten before the folder has read it: a stage becomes free
+	   only after its consumer has stored its previous result. */
+	static_assert(INFOS >= STAGES + 2 * WARPS, "");
 	static_assert(
 		merges % 8 == 0 && units % 8 == 0 && barriers % 8 == 0 && result % 16 == 0, "");
 };
 
 #ifdef QUIRE_SM90A
 
-/* ---- bulk copies and the like ---- */
+/* ---- the pipeline ---- */
 
 static __device__ inline void fence_device()
 {
 	asm volatile("fence.acq_rel.gpu;\n" ::: "memory");
 }
 
-/* The barriers of a block; each is arrived at once in a phase. */
+/* The shared memory of a block. Each of its mbarriers expects one arrival a phase. */
 template <class P> struct pipe {
 	unsigned char *memory;
 	uint32_t base; /* of memory, as shared address */
@@ -130,27 +133,27 @@ template <class P> struct pipe {
 	{
 		return merge_full(MERGERS + merger);
 	}
-	__device__ inline tile_note *merge(uint32_t merger) const
+	__device__ inline tile_info *merge(uint32_t merger) const
 	{
-		return (tile_note *)(memory + P::merges) + merger;
+		return (tile_info *)(memory + P::merges) + merger;
 	}
-	__device__ inline tile_note *note(uint32_t n) const
+	__device__ inline tile_info *info(uint32_t n) const
 	{
-		return (tile_note *)(memory + P::notes) + n % NOTES;
+		return (tile_info *)(memory + P::infos) + n % INFOS;
 	}
 	__device__ inline float *result(uint32_t warp) const
 	{
 		return (float *)(memory + P::results + warp * P::result);
 	}
-	/* (maximum, sum) of each head, behind the result. */
+	/* (heads) maximum and sum, behind the result. */
 	__device__ inline float2 *state(uint32_t warp) const
 	{
 		return (float2 *)(result(warp) + P::heads * P::result_row);
 	}
 };
 
-/* Where tile n of a block goes, and the parity of that stage's phase. */
-template <class P> struct stage_counter {
+/* A cursor into the ring of stages, which consumers advance by WARPS. */
+template <class P> struct stage_cursor {
 	uint32_t stage, parity;
 
 	__device__ inline void advance(uint32_t by)
@@ -165,18 +168,18 @@ template <class P> struct stage_counter {
 
 /* ---- scheduler ---- */
 
-/* What the blocks share. Claim c is a whole chain, the splits of a row and head, while c is below
-   chain_count, then a single split. */
-struct agenda {
+/* How units are claimed. Claim c is a chain, all splits of a row and head, while c is below
+   chain_count, and a single split from there on. */
+struct claim_plan {
 	uint32_t base;	       /* splits before this launch's */
-	uint32_t first_single; /* the first split that is claimed alone */
+	uint32_t first_single; /* the first split that is claimed singly */
 	uint32_t chain_count;
 	uint32_t claim_count;
-	uint32_t given; /* claims that are given by the block's number */
+	uint32_t assigned; /* claims that follow from the blocks' numbers */
 };
 
-/* A claim on its way through the scheduler: each field is loaded by what the one before told. */
-struct candidate {
+/* A claim on its way through the scheduler: the address of each load depends on the load before. */
+struct claim_lookup {
 	uint32_t claim; /* claim_count or more: none */
 	bool is_chain;
 	uint32_t kv_head;
@@ -184,54 +187,54 @@ struct candidate {
 	uint32_t context, table_row, first_split, end_split;
 };
 
-/* Chains need no merge; single splits behind them, about as many for each block as the longest
-   chain has, let all blocks end together. */
-static __device__ inline agenda make_agenda(const decode_arguments &a)
+/* Chains need no merge. The single splits behind them let all blocks end together; there are about
+   as many for each block as the longest chain has. */
+static __device__ inline claim_plan make_claim_plan(const decode_arguments &a)
 {
 	uint32_t end = a.split_start[a.first_row + a.row_count], longest = 0;
-	agenda agenda;
+	claim_plan claims;
 
-	agenda.base = a.split_start[a.first_row];
+	claims.base = a.split_start[a.first_row];
 	for (uint32_t r = threadIdx.x % WARP; r < a.row_count; r += WARP) {
 		longest = max(longest, a.contexts[a.first_row + r]);
 	}
 	longest = __reduce_max_sync(0xffffffffu, longest);
 	longest = (longest + DECODE_SPLIT - 1) / DECODE_SPLIT;
-	uint32_t units = (end - agenda.base) * a.shape.kv_head_count;
+	uint32_t units = (end - claims.base) * a.shape.kv_head_count;
 	uint32_t singles = longest * gridDim.x;
-	agenda.first_single = agenda.base;
-	agenda.chain_count = 0;
+	claims.first_single = claims.base;
+	claims.chain_count = 0;
 	if (longest <= CHAIN_SPLITS && units > singles) {
 		uint32_t row = a.splits[end - 1 - singles / a.shape.kv_head_count].row;
-		agenda.chain_count = (row - a.first_row) * a.shape.kv_head_count;
-		agenda.first_single = a.split_start[row];
+		claims.chain_count = (row - a.first_row) * a.shape.kv_head_count;
+		claims.first_single = a.split_start[row];
 	}
-	agenda.claim_count =
-		agenda.chain_count + (end - agenda.first_single) * a.shape.kv_head_count;
-	agenda.given = GIVEN_CLAIMS * gridDim.x;
-	return agenda;
+	claims.claim_count =
+		claims.chain_count + (end - claims.first_single) * a.shape.kv_head_count;
+	claims.assigned = ASSIGNED_CLAIMS * gridDim.x;
+	return claims;
 }
 
-/* Its number is in the same place of the list for all heads. */
+/* Looks up the claim's row and first split. The list of splits is the same for all heads. */
 static __device__ inline void load_split(
-	const decode_arguments &a, const agenda &agenda, candidate &c)
+	const decode_arguments &a, const claim_plan &claims, claim_lookup &c)
 {
-	uint32_t single = c.claim - agenda.chain_count;
+	uint32_t single = c.claim - claims.chain_count;
 
-	if (c.claim < agenda.chain_count) {
+	if (c.claim < claims.chain_count) {
 		c.is_chain = true;
 		c.kv_head = c.claim % a.shape.kv_head_count;
 		c.split.row = a.first_row + c.claim / a.shape.kv_head_count;
-	} else if (c.claim < agenda.claim_count) {
+	} else if (c.claim < claims.claim_count) {
 		c.kv_head = single % a.shape.kv_head_count;
-		c.split = a.splits[agenda.first_single + single / a.shape.kv_head_count];
+		c.split = a.splits[claims.first_single + single / a.shape.kv_head_count];
 	}
 }
 
 static __device__ inline void load_row(
-	const decode_arguments &a, const agenda &agenda, candidate &c)
+	const decode_arguments &a, const claim_plan &claims, claim_lookup &c)
 {
-	if (c.claim < agenda.claim_count) {
+	if (c.claim < claims.claim_count) {
 		c.context = a.contexts[c.split.row];
 		c.table_row = a.rows[c.split.row];
 		c.first_split = a.split_start[c.split.row];
@@ -239,8 +242,8 @@ static __device__ inline void load_row(
 	}
 }
 
-/* Each lane gets the offset of its 64 tokens behind the claim's first. */
-static __device__ inline uint64_t find_tokens(const decode_arguments &a, const candidate &c)
+/* Lane l gets the pool offset of the l-th 64 tokens of the claim. */
+static __device__ inline uint64_t find_offset(const decode_arguments &a, const claim_lookup &c)
 {
 	uint32_t position = c.split.index * DECODE_SPLIT + threadIdx.x % WARP * TABLE_STEP;
 
@@ -253,31 +256,31 @@ static __device__ inline uint64_t find_tokens(const decode_arguments &a, const c
 }
 
 /* The block's claim i. */
-static __device__ inline uint32_t take_claim(
-	const decode_arguments &a, const agenda &agenda, uint32_t i)
+static __device__ inline uint32_t claim_at(
+	const decode_arguments &a, const claim_plan &claims, uint32_t i)
 {
 	uint32_t claimed = 0;
 
-	if (i < GIVEN_CLAIMS) {
+	if (i < ASSIGNED_CLAIMS) {
 		return blockIdx.x + i * gridDim.x;
 	}
-	if (agenda.claim_count <= agenda.given) {
-		return agenda.claim_count;
+	if (claims.claim_count <= claims.assigned) {
+		return claims.claim_count;
 	}
 	if (threadIdx.x % WARP == 0) {
 		claimed = atomicAdd(a.arrivals, 1);
-		/* Of each block one claim fails; the last of all clears the counter. */
-		if (claimed == agenda.claim_count - agenda.given + gridDim.x - 1) {
+		/* Each block has one claim too many; the last of these clears the counter. */
+		if (claimed == claims.claim_count - claims.assigned + gridDim.x - 1) {
 			*a.arrivals = 0;
 		}
 	}
-	return agenda.given + __shfl_sync(0xffffffffu, claimed, 0);
+	return claims.assigned + __shfl_sync(0xffffffffu, claimed, 0);
 }
 
 /* Hands the producer the block's unit n: split i of a claim. */
 template <class P>
 static __device__ inline void push_unit(const decode_arguments &a, const pipe<P> &pipe,
-	const agenda &agenda, const candidate &c, uint64_t offset, uint32_t i, uint32_t n)
+	const claim_plan &claims, const claim_lookup &c, uint64_t offset, uint32_t i, uint32_t n)
 {
 	const uint32_t steps = DECODE_SPLIT / TABLE_STEP;
 	uint32_t lane = threadIdx.x % WARP;
@@ -294,8 +297,8 @@ static __device__ inline void push_unit(const decode_arguments &a, const pipe<P>
 		shared->has_last_token = first + count == c.context;
 		shared->row = c.split.row;
 		shared->kv_head = c.kv_head;
-		shared->split = c.first_split - agenda.base + c.split.index + i;
-		shared->first_split = c.first_split - agenda.base;
+		shared->split = c.first_split - claims.base + c.split.index + i;
+		shared->first_split = c.first_split - claims.base;
 		shared->split_count = c.end_split - c.first_split;
 		shared->is_whole = c.is_chain || c.end_split - c.first_split == 1;
 	}
@@ -305,29 +308,30 @@ static __device__ inline void push_unit(const decode_arguments &a, const pipe<P>
 	}
 }
 
-/* Looks claims up some steps ahead, one load of each in every round, for their latencies add up. */
+/* Looks three claims up at once, one load of each a round, since the latencies of dependent loads
+   add up. */
 template <class P> static __device__ void schedule(const decode_arguments &a, const pipe<P> &pipe)
 {
-	const agenda agenda = make_agenda(a);
-	candidate now = {take_claim(a, agenda, 0)}, next = {take_claim(a, agenda, 1)};
-	uint32_t claim = take_claim(a, agenda, 2), n = 0;
+	const claim_plan claims = make_claim_plan(a);
+	claim_lookup now = {claim_at(a, claims, 0)}, next = {claim_at(a, claims, 1)};
+	uint32_t claim = claim_at(a, claims, 2), n = 0;
 
-	load_split(a, agenda, now);
-	load_split(a, agenda, next);
-	load_row(a, agenda, now);
-	for (uint32_t i = 0; now.claim < agenda.claim_count; i++) {
-		candidate after = {claim};
-		uint64_t offset = find_tokens(a, now);
-		load_row(a, agenda, next);
-		load_split(a, agenda, after);
+	load_split(a, claims, now);
+	load_split(a, claims, next);
+	load_row(a, claims, now);
+	for (uint32_t i = 0; now.claim < claims.claim_count; i++) {
+		claim_lookup after = {claim};
+		uint64_t offset = find_offset(a, now);
+		load_row(a, claims, next);
+		load_split(a, claims, after);
 		uint32_t splits = now.is_chain ? now.end_split - now.first_split : 1;
 		for (uint32_t k = 0; k < splits; k++, n++) {
-			push_unit<P>(a, pipe, agenda, now, offset, k, n);
+			push_unit<P>(a, pipe, claims, now, offset, k, n);
 		}
-		if (i + 3 == GIVEN_CLAIMS) {
-			dependency_wait(); /* before it writes the counter */
+		if (i + 3 == ASSIGNED_CLAIMS) {
+			dependency_wait(); /* before it changes the counter */
 		}
-		claim = claim < agenda.claim_count ? take_claim(a, agenda, i + 3) : claim;
+		claim = claim < claims.claim_count ? claim_at(a, claims, i + 3) : claim;
 		now = next;
 		next = after;
 	}
@@ -342,16 +346,16 @@ template <class P> static __device__ void schedule(const decode_arguments &a, co
 
 template <class P>
 static __device__ inline void copy_query(
-	const decode_arguments &a, const pipe<P> &pipe, uint32_t stage, const tile_note *note)
+	const decode_arguments &a, const pipe<P> &pipe, uint32_t stage, const tile_info *info)
 {
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
-	size_t head = (size_t)note->row * a.shape.head_count + note->kv_head * group;
+	size_t head = (size_t)info->row * a.shape.head_count + info->kv_head * group;
 
 	copy_bytes(pipe.stage(stage) + 2 * P::side, a.query + head * P::d, group * P::row,
 		pipe.full(stage));
 }
 
-/* Copies of a tile's keys and values; its note. */
+/* Starts the copies of a tile's keys and values and writes its info. */
 template <class P>
 static __device__ inline void copy_tile(const decode_arguments &a, const pipe<P> &pipe,
 	uint32_t stage, uint32_t n, const unit &u, uint32_t first, uint64_t policy)
@@ -360,16 +364,16 @@ static __device__ inline void copy_tile(const decode_arguments &a, const pipe<P>
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 	uint64_t offset = u.offset[first / TABLE_STEP] + (first % TABLE_STEP) * P::d;
 	uint32_t to = pipe.stage(stage), barrier = pipe.full(stage);
-	tile_note *note = pipe.note(n);
+	tile_info *info = pipe.info(n);
 
-	note->count = count;
-	note->is_last = first + count == u.count;
-	note->row = u.row;
-	note->kv_head = u.kv_head;
-	note->split = u.split;
-	note->first_split = u.first_split;
-	note->split_count = u.split_count;
-	note->is_whole = u.is_whole;
+	info->count = count;
+	info->is_last = first + count == u.count;
+	info->row = u.row;
+	info->kv_head = u.kv_head;
+	info->split = u.split;
+	info->first_split = u.first_split;
+	info->split_count = u.split_count;
+	info->is_whole = u.is_whole;
 	barrier_arrive_expecting(barrier, 2 * count * P::row + group * P::row);
 	copy_bytes(to, a.keys + offset, count * P::row, barrier, policy);
 	copy_bytes(to + P::side, a.values + offset, count * P::row, barrier, policy);
@@ -379,13 +383,13 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 {
 	const unit &u = *(const unit *)(pipe.memory + P::units);
 	uint64_t policy = evict_first_policy();
-	stage_counter<P> to = {0, 1};
+	stage_cursor<P> to = {0, 1};
 	uint32_t n = 0;
-	bool is_waiting = true; /* for the kernels before */
+	bool is_waiting = true; /* for the kernels in front */
 	auto wait = [&]() {
 		dependency_wait();
 		for (uint32_t i = 0; i < n; i++) {
-			copy_query<P>(a, pipe, i, pipe.note(i));
+			copy_query<P>(a, pipe, i, pipe.info(i));
 		}
 		is_waiting = false;
 	};
@@ -403,7 +407,7 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 			barrier_wait(pipe.empty(to.stage), to.parity);
 			copy_tile<P>(a, pipe, to.stage, n, u, first, policy);
 			if (!is_waiting) {
-				copy_query<P>(a, pipe, to.stage, pipe.note(n));
+				copy_query<P>(a, pipe, to.stage, pipe.info(n));
 			}
 			to.advance(1);
 		}
@@ -417,7 +421,7 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 	}
 	for (uint32_t i = 0; i < WARPS; i++, n++) {
 		barrier_wait(pipe.empty(to.stage), to.parity);
-		pipe.note(n)->count = 0;
+		pipe.info(n)->count = 0;
 		barrier_arrive(pipe.full(to.stage));
 		to.advance(1);
 	}
@@ -426,7 +430,7 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 /* ---- consumers ---- */
 
 template <class P, bool IS_FULL>
-static __device__ inline void take_tile(
+static __device__ inline void compute_tile(
 	tile_result<P> &result, uint32_t stage, uint32_t count, uint32_t group, float scale)
 {
 	float score[TILE / 16][4];
@@ -447,13 +451,13 @@ static __device__ inline void take_tile(
 	};
 
 	score_tile<P>(score, stage, load_query);
-	soften<P, IS_FULL>(result, weight, score, count, scale);
+	softmax_tile<P, IS_FULL>(result, weight, score, count, scale);
 	weigh_values<P, IS_FULL>(result, weight, stage, count);
 	add_weights<P>(result);
 }
 
 template <class P>
-static __device__ inline void put_result(const tile_result<P> &result, float *out, float2 *state)
+static __device__ inline void store_result(const tile_result<P> &result, float *out, float2 *state)
 {
 	uint32_t lane = threadIdx.x % WARP;
 	uint32_t head = 2 * (lane % 4);
@@ -480,16 +484,18 @@ static __device__ void consume(const decode_arguments &a, const pipe<P> &pipe, u
 {
 	uint32_t lane = threadIdx.x % WARP;
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
-	stage_counter<P> from = {warp, 0};
+	stage_cursor<P> from = {warp, 0};
 
 	for (uint32_t n = warp, round = 0;; n += WARPS, round++) {
 		tile_result<P> result;
 		barrier_wait(pipe.full(from.stage), from.parity);
-		uint32_t count = pipe.note(n)->count;
+		uint32_t count = pipe.info(n)->count;
 		if (count == TILE) {
-			take_tile<P, true>(result, pipe.stage(from.stage), count, group, a.scale);
+			compute_tile<P, true>(
+				result, pipe.stage(from.stage), count, group, a.scale);
 		} else if (count > 0) {
-			take_tile<P, false>(result, pipe.stage(from.stage), count, group, a.scale);
+			compute_tile<P, false>(
+				result, pipe.stage(from.stage), count, group, a.scale);
 		}
 		__syncwarp();
 		if (lane == 0) {
@@ -497,7 +503,7 @@ static __device__ void consume(const decode_arguments &a, const pipe<P> &pipe, u
 		}
 		barrier_wait(pipe.result_empty(warp), (round & 1) ^ 1);
 		if (count > 0) {
-			put_result<P>(result, pipe.result(warp), pipe.state(warp));
+			store_result<P>(result, pipe.result(warp), pipe.state(warp));
 		}
 		__syncwarp();
 		if (lane == 0) {
@@ -512,7 +518,7 @@ static __device__ void consume(const decode_arguments &a, const pipe<P> &pipe, u
 
 /* ---- merger ---- */
 
-/* A running fold: element i of a lane is 4 dimensions of head i * (128 / D) + lane / (D / 4). */
+/* Running sums: element i of a lane is 4 dimensions of head i * (128 / D) + lane / (D / 4). */
 template <class P> struct fold {
 	static constexpr int pieces = P::heads * P::d / 128;
 	float4 out[pieces];
@@ -552,7 +558,7 @@ static __device__ inline void fold_add(fold<P> &fold, int i, float4 out, float2 
 }
 
 template <class P>
-static __device__ inline void write_out(
+static __device__ inline void store_out(
 	const decode_arguments &a, const fold<P> &fold, uint32_t row, uint32_t kv_head)
 {
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
@@ -572,8 +578,8 @@ static __device__ inline void write_out(
 }
 
 template <class P>
-static __device__ inline void put_unit(
-	const decode_arguments &a, const fold<P> &fold, const tile_note &note)
+static __device__ inline void store_unit(
+	const decode_arguments &a, const fold<P> &fold, const tile_info &info)
 {
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 
@@ -581,7 +587,7 @@ static __device__ inline void put_unit(
 	for (int i = 0; i < fold.pieces; i++) {
 		uint32_t head = piece_head<P>(i);
 		if (head < group) {
-			size_t at = (size_t)note.split * a.shape.head_count + note.kv_head * group +
+			size_t at = (size_t)info.split * a.shape.head_count + info.kv_head * group +
 				    head;
 			*(float4 *)(a.partial_out + at * P::d + piece_dimension<P>()) = fold.out[i];
 			if (piece_dimension<P>() == 0) {
@@ -592,36 +598,36 @@ static __device__ inline void put_unit(
 }
 
 /* True for the last unit that arrives of a row and head. */
-static __device__ inline bool is_last_to_arrive(const decode_arguments &a, const tile_note &note)
+static __device__ inline bool is_last_to_arrive(const decode_arguments &a, const tile_info &info)
 {
-	uint32_t *arrivals = a.arrivals + 1 + note.row * a.shape.kv_head_count + note.kv_head;
+	uint32_t *arrivals = a.arrivals + 1 + info.row * a.shape.kv_head_count + info.kv_head;
 	uint32_t count = 0;
 
 	fence_device();
 	if (threadIdx.x % WARP == 0) {
 		count = atomicAdd(arrivals, 1) + 1;
-		if (count == note.split_count) {
+		if (count == info.split_count) {
 			*arrivals = 0;
 		}
 	}
-	return __shfl_sync(0xffffffffu, count, 0) == note.split_count;
+	return __shfl_sync(0xffffffffu, count, 0) == info.split_count;
 }
 
 template <class P>
 static __device__ inline void merge_units(
-	const decode_arguments &a, fold<P> &fold, const tile_note &note)
+	const decode_arguments &a, fold<P> &fold, const tile_info &info)
 {
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 
 	fence_device();
 	fold_clear<P>(fold);
 #pragma unroll P::heads> 4 ? 2 : 4
-	for (uint32_t s = 0; s < note.split_count; s++) {
+	for (uint32_t s = 0; s < info.split_count; s++) {
 #pragma unroll
 		for (int i = 0; i < fold.pieces; i++) {
 			uint32_t head = min(piece_head<P>(i), group - 1);
-			size_t at = (size_t)(note.first_split + s) * a.shape.head_count +
-				    note.kv_head * group + head;
+			size_t at = (size_t)(info.first_split + s) * a.shape.head_count +
+				    info.kv_head * group + head;
 			fold_add<P>(fold, i,
 				__ldcg((const float4 *)(a.partial_out + at * P::d +
 							piece_dimension<P>())),
@@ -630,7 +636,7 @@ static __device__ inline void merge_units(
 	}
 }
 
-/* Rows without any token, the padding of a graph, get zeroes. */
+/* Rows without tokens, the padding of a graph, get zeroes. */
 static __device__ inline void clear_padding(const decode_arguments &a)
 {
 	uint32_t size = a.shape.head_count * a.shape.head_dim;
@@ -644,15 +650,15 @@ static __device__ inline void clear_padding(const decode_arguments &a)
 	}
 }
 
-/* Gives the next merger a note of a unit that was put down. */
+/* Tells the next merger about a stored unit. */
 template <class P> struct merge_counter {
 	uint32_t merger, parity;
 
-	__device__ inline void give(const pipe<P> &pipe, const tile_note &note)
+	__device__ inline void give(const pipe<P> &pipe, const tile_info &info)
 	{
 		barrier_wait(pipe.merge_empty(merger), parity);
 		if (threadIdx.x % WARP == 0) {
-			*pipe.merge(merger) = note;
+			*pipe.merge(merger) = info;
 		}
 		__syncwarp();
 		if (threadIdx.x % WARP == 0) {
@@ -663,7 +669,8 @@ template <class P> struct merge_counter {
 	}
 };
 
-template <class P> static __device__ void fold_tiles(const decode_arguments &a, const pipe<P> &pipe)
+template <class P>
+static __device__ void fold_all_tiles(const decode_arguments &a, const pipe<P> &pipe)
 {
 	uint32_t lane = threadIdx.x % WARP, warp = 0, parity = 0;
 	merge_counter<P> mergers = {0, 1};
@@ -675,10 +682,10 @@ template <class P> static __device__ void fold_tiles(const decode_arguments &a, 
 	fold_clear<P>(chain);
 	for (uint32_t n = 0;; n++) {
 		barrier_wait(pipe.result_full(warp), parity);
-		const tile_note note = *pipe.note(n);
-		if (note.count == 0) {
+		const tile_info info = *pipe.info(n);
+		if (info.count == 0) {
 			for (uint32_t i = 0; i < MERGERS; i++) {
-				mergers.give(pipe, note);
+				mergers.give(pipe, info);
 			}
 			return;
 		}
@@ -695,20 +702,20 @@ template <class P> static __device__ void fold_tiles(const decode_arguments &a, 
 		}
 		warp = warp + 1 == WARPS ? 0 : warp + 1;
 		parity ^= warp == 0;
-		if (note.is_last) {
-			if (note.is_whole) {
+		if (info.is_last) {
+			if (info.is_whole) {
 #pragma unroll
 				for (int i = 0; i < fold.pieces; i++) {
 					fold_add<P>(chain, i, fold.out[i],
 						make_float2(fold.top[i], fold.sum[i]));
 				}
-				if (note.split + 1 == note.first_split + note.split_count) {
-					write_out<P>(a, chain, note.row, note.kv_head);
+				if (info.split + 1 == info.first_split + info.split_count) {
+					store_out<P>(a, chain, info.row, info.kv_head);
 					fold_clear<P>(chain);
 				}
 			} else {
-				put_unit<P>(a, fold, note);
-				mergers.give(pipe, note);
+				store_unit<P>(a, fold, info);
+				mergers.give(pipe, info);
 			}
 			fold_clear<P>(fold);
 		}
@@ -720,18 +727,18 @@ static __device__ void merge(const decode_arguments &a, const pipe<P> &pipe, uin
 {
 	for (uint32_t round = 0;; round++) {
 		barrier_wait(pipe.merge_full(merger), round & 1);
-		const tile_note note = *pipe.merge(merger);
+		const tile_info info = *pipe.merge(merger);
 		__syncwarp();
 		if (threadIdx.x % WARP == 0) {
 			barrier_arrive(pipe.merge_empty(merger));
 		}
-		if (note.count == 0) {
+		if (info.count == 0) {
 			return;
 		}
-		if (is_last_to_arrive(a, note)) {
+		if (is_last_to_arrive(a, info)) {
 			fold<P> fold;
-			merge_units<P>(a, fold, note);
-			write_out<P>(a, fold, note.row, note.kv_head);
+			merge_units<P>(a, fold, info);
+			store_out<P>(a, fold, info.row, info.kv_head);
 		}
 	}
 }
@@ -767,7 +774,7 @@ static __global__ void __launch_bounds__(P::threads, 1)
 	} else if (warp == WARPS + 1) {
 		schedule<P>(a, pipe);
 	} else if (warp == WARPS + 2) {
-		fold_tiles<P>(a, pipe);
+		fold_all_tiles<P>(a, pipe);
 	} else {
 		merge<P>(a, pipe, warp - WARPS - 3);
 	}

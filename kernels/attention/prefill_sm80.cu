@@ -1,20 +1,21 @@
-#include "kernels/attention/prefill_attention.cuh"
+#include "kernels/attention/prefill.cuh"
 #include "kernels/device/mma.cuh"
 #include "kernels/device/shared.cuh"
 
 #include <math_constants.h>
 
-/* Flash attention with an online softmax over paged keys and values. A block takes one tile of 64
-   queries of one row for one head; each of its 4 warps holds 16 of them in registers. Keys and
-   values come in tiles of 64 tokens from position 0, double-buffered; a tile lies in one KV block.
- */
+/* Flash attention with an online softmax over paged keys and values. A thread block computes one
+   tile of 64 queries of one row and head; each of its 4 warps holds 16 of them in registers. Keys
+   and values are read in tiles of 64 tokens from position 0, double-buffered. A tile lies in one KV
+   block. */
 
 enum { WARPS = 4, KEY_TILE = 64, STAGES = 2 };
 enum { QUERY_TILE = 64 };
 
 static_assert(QUERY_TILE == WARPS * 16, "a warp holds 16 queries");
 
-/* Starts the copy of a tile of queries, `stride` elements apart; those from `valid` on become 0. */
+/* Starts the copy of a tile of queries that are `stride` elements apart; those from `valid` on
+   become 0. */
 template <int D>
 static __device__ inline void load_queries(
 	uint32_t shared, const uint16_t *from, uint32_t stride, uint32_t valid)
@@ -30,7 +31,7 @@ static __device__ inline void load_queries(
 	}
 }
 
-/* The same of a tile of the pool, whose rows follow each other, permuted already. */
+/* The same for a tile of the pool, whose rows are contiguous and permuted already. */
 template <int D>
 static __device__ inline void load_tile(uint32_t shared, const uint16_t *from, uint32_t valid)
 {
@@ -100,12 +101,12 @@ static __device__ inline void score_tile(const query_state<D> &state, float (*sc
 	}
 }
 
-/* Takes a tile's scores and values into the running softmax. */
+/* Adds a tile's scores and values to the online softmax. */
 template <int D>
-static __device__ inline void take_tile(query_state<D> &state, float (*score)[4], uint32_t values)
+static __device__ inline void add_tile(query_state<D> &state, float (*score)[4], uint32_t values)
 {
 	uint32_t lane = threadIdx.x % WARP;
-	float shrink[2];
+	float rescale[2];
 
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
@@ -116,9 +117,9 @@ static __device__ inline void take_tile(query_state<D> &state, float (*score)[4]
 		}
 		top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
 		top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
-		/* A row of padding beyond the queries may see no key at all. */
+		/* A row of padding past the queries may see no key at all. */
 		float base = top == -CUDART_INF_F ? 0.0f : top;
-		shrink[half] = exp2f(state.max[half] - base);
+		rescale[half] = exp2f(state.max[half] - base);
 		state.max[half] = top;
 		float sum = 0;
 #pragma unroll
@@ -130,14 +131,14 @@ static __device__ inline void take_tile(query_state<D> &state, float (*score)[4]
 				sum += p;
 			}
 		}
-		state.sum[half] = state.sum[half] * shrink[half] + sum;
+		state.sum[half] = state.sum[half] * rescale[half] + sum;
 	}
 #pragma unroll
 	for (int n = 0; n < D / 8; n++) {
-		state.out[n][0] *= shrink[0];
-		state.out[n][1] *= shrink[0];
-		state.out[n][2] *= shrink[1];
-		state.out[n][3] *= shrink[1];
+		state.out[n][0] *= rescale[0];
+		state.out[n][1] *= rescale[0];
+		state.out[n][2] *= rescale[1];
+		state.out[n][3] *= rescale[1];
 	}
 #pragma unroll
 	for (int k = 0; k < KEY_TILE / 16; k++) {
@@ -158,7 +159,7 @@ static __device__ inline void take_tile(query_state<D> &state, float (*score)[4]
 }
 
 template <int D>
-static __device__ inline void write_out(const prefill_arguments &a, query_state<D> &state,
+static __device__ inline void store_out(const prefill_arguments &a, query_state<D> &state,
 	uint32_t first_token, uint32_t valid, uint32_t head)
 {
 	uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -232,10 +233,10 @@ static __global__ void __launch_bounds__(WARPS *WARP) prefill_attention_kernel(p
 		}
 		float score[KEY_TILE / 8][4];
 		score_tile<D>(state, score, stage, t * KEY_TILE, position + warp * 16, a.scale);
-		take_tile<D>(state, score, stage + KEY_TILE * D * 2);
+		add_tile<D>(state, score, stage + KEY_TILE * D * 2);
 		__syncthreads();
 	}
-	write_out<D>(a, state, first_token, valid, head);
+	store_out<D>(a, state, first_token, valid, head);
 }
 
 /* ---- launchers ---- */
@@ -254,33 +255,9 @@ template <int D> static int launch(const prefill_arguments &a, cudaStream_t stre
 	return (int)cudaGetLastError();
 }
 
-int prefill_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
-	const uint16_t *values, const struct prefill_work *work,
-	const struct attention_shape *shape, struct CUstream_st *stream)
+int prefill_attention_sm80(const prefill_arguments &a, cudaStream_t stream)
 {
-	if (shape->block_size % KEY_TILE != 0) {
-		return cudaErrorInvalidValue;
-	}
-	if (work->tile_count == 0) {
-		return cudaSuccess;
-	}
-	prefill_arguments a = {};
-	a.out = out;
-	a.query = query;
-	a.keys = keys;
-	a.values = values;
-	a.tables = work->tables;
-	a.rows = work->rows;
-	a.query_start = work->query_start;
-	a.contexts = work->contexts;
-	a.tiles = work->tiles;
-	a.tile_count = work->tile_count;
-	a.scale = 1.4426950408889634f / sqrtf((float)shape->head_dim);
-	a.shape = *shape;
-	if (work->path == KERNEL_PATH_SM90 && (shape->head_dim == 64 || shape->head_dim == 128)) {
-		return prefill_attention_sm90(a, stream);
-	}
-	switch (shape->head_dim) {
+	switch (a.shape.head_dim) {
 	case 32:
 		return launch<32>(a, stream);
 	case 64:

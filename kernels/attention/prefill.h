@@ -1,5 +1,5 @@
-#ifndef KERNELS_ATTENTION_PREFILL_ATTENTION_H
-#define KERNELS_ATTENTION_PREFILL_ATTENTION_H
+#ifndef KERNELS_ATTENTION_PREFILL_H
+#define KERNELS_ATTENTION_PREFILL_H
 
 #include "kernels/op/launch.h"
 #include "kernels/op/number.h"
@@ -11,9 +11,9 @@
 extern "C" {
 #endif
 
-/* Causal attention of prefill rows of differing lengths, each the last tokens of what its sequence
-   has so far. Keys and values of the row's own tokens have been stored before, those of its cached
-   prefix long ago; both are read through the block table.
+/* Causal attention of prefill rows of differing lengths. A row is the last tokens that its sequence
+   has so far. Keys and values of these tokens and of the cached prefix before them have been
+   stored; all are read through the block table.
 
        row r has n = query_start[r + 1] - query_start[r] tokens
        its token i is at position p = contexts[r] - n + i and attends to positions [0, p]
@@ -22,30 +22,29 @@ extern "C" {
 				    table row rows[r], as kernels/attention/attention_row.h defines
 				    it
 
-   query_start need not begin at 0: tokens in front of it (decode rows) are left alone. */
+   query_start need not begin at 0: tokens in front of it (decode rows) are not touched. */
 
-/* out, query: (token_count, head_count, head_dim), apart; keys, values: of one layer;
+/* out, query: (token_count, head_count, head_dim), not overlapping; keys, values: of one layer;
    tables: (any, table_width); rows, contexts: (row_count); query_start: (row_count + 1). */
 void prefill_attention_cpu(float *out, const float *query, const float *keys, const float *values,
 	const uint32_t *tables, const uint32_t *rows, const uint32_t *query_start,
 	const uint32_t *contexts, uint32_t row_count, const struct attention_shape *shape,
 	enum rounding rounding);
 
-/* On the GPU: tiles of PREFILL_QUERY_TILE queries against tiles of keys from position 0; what a
-   query gets depends, to the bit, on its position and on the tokens up to it alone. The path of
-   sm_90 is for a head_dim of 64 or 128 (others take the general one, which has 32, too); block_size
-   is a multiple of 64. Keys and values of a block behind the context are multiplied by 0: numbers,
-   though any. */
+/* On the GPU: tiles of PREFILL_QUERY_TILE queries against tiles of keys from position 0. A query's
+   bits depend only on its position and on the tokens up to it. head_dim 32, 64 or 128; block_size a
+   multiple of 64. Keys and values of a block past the context are multiplied by 0, so they may have
+   any value but NaN and infinity. */
 enum { PREFILL_QUERY_TILE = 128 };
 
 struct prefill_tile {
 	uint32_t row;	/* of the batch */
-	uint32_t index; /* queries from index * PREFILL_QUERY_TILE of the row on */
+	uint32_t index; /* the tile begins at query index * PREFILL_QUERY_TILE of the row */
 };
 
-/* Writes the tiles of rows first_row to row_count - 1, those with the fewest keys first: the kernel
-   begins with the last. Returns how many: at most their queries / PREFILL_QUERY_TILE + one a row.
- */
+/* Writes the tiles of rows first_row to row_count - 1, those with the fewest keys first; the kernel
+   starts with the last, so that long tiles do not come at the end. Returns how many there are: at
+   most their queries / PREFILL_QUERY_TILE, and one more a row. */
 uint32_t prefill_tiles_fill(struct prefill_tile *tiles, const uint32_t *query_start,
 	const uint32_t *contexts, uint32_t first_row, uint32_t row_count);
 

@@ -1,4 +1,4 @@
-#include "kernels/attention/prefill_attention.h"
+#include "kernels/attention/prefill.h"
 
 #include "engine/base/check.h"
 #include "kernels/attention/attention_row.h"
@@ -27,7 +27,7 @@ void prefill_attention_cpu(float *out, const float *query, const float *keys, co
 	}
 }
 
-/* What a tile's last query has to attend to, at least. */
+/* How many keys a tile's last query attends to. */
 static uint32_t tile_end(
 	const struct prefill_tile *tile, const uint32_t *query_start, const uint32_t *contexts)
 {
@@ -37,7 +37,7 @@ static uint32_t tile_end(
 	return contexts[tile->row] - tokens + (end < tokens ? end : tokens);
 }
 
-/* Lets tile `at` of a heap of `count`, with the longest on top, sink to its place. */
+/* Restores the heap of `count` tiles, the longest on top, after tile `at` was replaced. */
 static void sink_tile(struct prefill_tile *tiles, uint32_t at, uint32_t count,
 	const uint32_t *query_start, const uint32_t *contexts)
 {

@@ -1,0 +1,47 @@
+#ifndef KERNELS_ATTENTION_DECODE_CUH
+#define KERNELS_ATTENTION_DECODE_CUH
+
+#include "kernels/attention/decode.h"
+#include "kernels/device/early_launch.cuh"
+
+/* The kernels of decode attention, one file each:
+
+       decode_sm80.cu           general: sm_80 and later, and heads of 32
+       decode_sm90.cu           many rows on Hopper, bandwidth-bound
+       decode_cluster_sm90.cu   few rows on Hopper, latency-bound
+
+   The two for Hopper have the same bits. */
+
+enum { GROUP_MAX = 8 }; /* query heads of a key/value head (GQA) */
+
+/* The buffers of decode_attention() and struct decode_work, as a kernel's parameter. */
+struct decode_arguments {
+	uint16_t *out;		/* (row_count, head_count, head_dim) bf16 */
+	float *partial_out;	/* (splits, head_count, head_dim) float32 */
+	float2 *partial_state;	/* (splits, head_count) maximum and sum, float32 */
+	uint32_t *arrivals;	/* see struct decode_work */
+	const uint16_t *query;	/* (row_count, head_count, head_dim) bf16 */
+	const uint16_t *keys;	/* (blocks, kv_head_count, block_size, head_dim) bf16 */
+	const uint16_t *values; /* the same */
+	const uint32_t *tables; /* (any, table_width) */
+	const uint32_t *rows;	/* (rows of the batch) index into tables */
+	const uint32_t *contexts;
+	const struct decode_split *splits;
+	const uint32_t *split_start;
+	uint32_t first_row, row_count;
+	float scale; /* of scores, in units of log2 */
+	struct attention_shape shape;
+};
+
+/* head_dim 32, 64 or 128. */
+int decode_attention_sm80(const decode_arguments &a, uint32_t block_count, cudaStream_t stream);
+
+/* head_dim 64 or 128. */
+int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream);
+
+/* Whether so few rows have all their clusters resident at once on block_count multiprocessors. */
+bool decode_attention_fits_clusters(
+	uint32_t row_count, const struct attention_shape *shape, uint32_t block_count);
+int decode_attention_cluster_sm90(const decode_arguments &a, cudaStream_t stream);
+
+#endif

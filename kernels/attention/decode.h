@@ -1,0 +1,75 @@
+#ifndef KERNELS_ATTENTION_DECODE_H
+#define KERNELS_ATTENTION_DECODE_H
+
+#include "kernels/op/launch.h"
+#include "kernels/op/number.h"
+#include "kernels/attention/paged_kv.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Attention of decode rows: one query token each, over all tokens of its sequence in the paged KV
+   pool. Its own key and value have been stored before.
+
+       out[r][h] = attention of query[r][h] over the first contexts[r] tokens of table row rows[r]
+
+   as kernels/attention/attention_row.h defines it. */
+
+/* out, query: (row_count, head_count, head_dim), not overlapping; keys, values: of one layer;
+   tables: (any, table_width); rows: (row_count) index into tables; contexts: (row_count), >= 1. */
+void decode_attention_cpu(float *out, const float *query, const float *keys, const float *values,
+	const uint32_t *tables, const uint32_t *rows, const uint32_t *contexts, uint32_t row_count,
+	const struct attention_shape *shape, enum rounding rounding);
+
+/* On the GPU, flash decoding: a row's tokens are cut into splits of DECODE_SPLIT from position 0
+   on, and the splits' results are merged in ascending order. So a row's bits do not depend on the
+   rows beside it. All query heads of a key/value head (GQA, at most 8) are computed together, so
+   that keys and values are read once. head_dim 32, 64 or 128; block_size a multiple of 64.
+
+   The kernels for sm_90 (head_dim 64 or 128) may start while the kernels in front still run. They
+   wait for those before they read queries or the last token of a row. But the lists in `work` and
+   the keys and values of all other tokens must come from an earlier step. They do: a sequence
+   decodes only when earlier steps have computed all its tokens but the last, and a shared block is
+   never written. */
+enum { DECODE_SPLIT = 256 };
+
+struct decode_split {
+	uint32_t row;	/* of the batch */
+	uint32_t index; /* the split begins at token index * DECODE_SPLIT */
+};
+
+struct decode_work {
+	enum kernel_path path;
+	const uint32_t *tables;		   /* (any, table_width) */
+	const uint32_t *rows;		   /* (row_count) index into tables */
+	const uint32_t *contexts;	   /* (row_count) */
+	const struct decode_split *splits; /* of all rows, ascending in row and index */
+	/* (row_count + 1) index of each row's first split. A row without splits, the padding of a
+	   graph, gets zeroes. */
+	const uint32_t *split_start;
+	float *partial_out;   /* (splits, head_count, head_dim) float32 */
+	float *partial_state; /* (splits, head_count, 2) maximum and sum, float32 */
+	/* (1 + rows of the batch * kv_head_count) counters for sm_90: zero before the first launch,
+	   and left zero by each. */
+	uint32_t *arrivals;
+	/* Rows [first_row, first_row + row_count) are computed. Partial results are numbered from
+	   the first split of these. */
+	uint32_t first_row;
+	uint32_t block_count; /* thread blocks that share the work: decode_attention_blocks() */
+};
+
+/* How many thread blocks run at once on that many multiprocessors. */
+uint32_t decode_attention_blocks(enum kernel_path path, uint32_t processors);
+
+int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
+	const uint16_t *values, const struct decode_work *work, uint32_t row_count,
+	const struct attention_shape *shape, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
