@@ -10,21 +10,21 @@
 extern "C" {
 #endif
 
-/* What measurements of the other operations are held against: how fast a device reads and copies
-   at all, and what a launch costs. And the data that they are made on: equal numbers would save a
-   device power and make it faster than it is. */
+/* The limits of a device that the other operations are compared with: how fast it reads and copies,
+   and what a launch costs. And random data to measure on: equal numbers would save the device power
+   and so make it faster than it is. */
 
-/* Reads from (bytes, a multiple of 16) and keeps nothing but a word at sink that nobody can
-   foresee. */
+/* Reads from (bytes, a multiple of 16). It writes at most a word at sink, which keeps the compiler
+   from dropping the reads. */
 int limit_read(uint32_t *sink, const void *from, size_t bytes, struct CUstream_st *stream);
 
-/* bytes: a multiple of 16; to and from apart. */
+/* bytes: a multiple of 16; to and from may not overlap. */
 int limit_copy(void *to, const void *from, size_t bytes, struct CUstream_st *stream);
 
-/* A kernel that does nothing, launched early where the device can. */
+/* An empty kernel, launched early (PDL) where the device can. */
 int limit_launch(struct CUstream_st *stream);
 
-/* Uniform in [-1, 1), a function of key and index. */
+/* out: (count) bf16 or float32, uniform in [-1, 1), a function of key and index. */
 int fill_bf16(uint16_t *out, size_t count, uint64_t key, struct CUstream_st *stream);
 int fill_float(float *out, size_t count, uint64_t key, struct CUstream_st *stream);
 

@@ -7,7 +7,7 @@
 
 float rms_norm_scale(const float *x, uint32_t width, float epsilon)
 {
-	/* sqrtf is exactly rounded, unlike the rest of its header. */
+	/* sqrtf is correctly rounded, unlike the rest of math.h. */
 	return 1 / sqrtf(dot_f32(x, x, width) / (float)width + epsilon);
 }
 

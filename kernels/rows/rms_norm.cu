@@ -3,67 +3,69 @@
 #include "kernels/rows/rms_norm.cuh"
 #include "kernels/rows/rms_norm.h"
 
-/* One row a block, held in registers: VECTORS times 8 elements a thread. The order of the sum is
-   the width's alone: over a thread's elements, the lanes of a warp in a tree, the warps in turn. */
+/* One row a thread block, held in registers: VECTORS times 8 elements a thread. The order of the
+   sum depends on width only: a thread's elements, the lanes of a warp in a tree, the warps in
+   ascending order. */
 
-enum { NORM_THREADS_MAX = 1024, VECTORS_MAX = 2, PARTS = 4 };
+enum { NORM_THREADS_MAX = 1024, VECTORS_MAX = 2, SPLIT_K = 4 };
 
 enum norm_kind {
-	NORM_OF_ROW, /* in[r] */
-	NORM_OF_SUM, /* residual[r] + in[r], which residual[r] keeps */
-	NORM_PICKED, /* residual[index[r]] + in[index[r]], kept nowhere */
+	NORM_OF_ROW,   /* in[r] */
+	NORM_OF_SUM,   /* residual[r] + in[r], which residual[r] keeps */
+	NORM_GATHERED, /* residual[index[r]] + in[index[r]], not stored */
 };
 
 struct norm_arguments {
-	uint16_t *out;
-	uint16_t *residual;
-	const uint16_t *in;
-	const uint16_t *weight;
-	const uint32_t *index;
+	uint16_t *out;		/* (row_count, width) bf16 */
+	uint16_t *residual;	/* (any, width) bf16 */
+	const uint16_t *in;	/* (any, width) bf16 */
+	const uint16_t *weight; /* (width) bf16 */
+	const uint32_t *index;	/* (row_count) of NORM_GATHERED */
 	uint32_t width;
 	float epsilon;
-	const float *parts; /* (PARTS, part_rows, width) whose sums are in's place; or null */
-	uint32_t part_rows;
+	const float
+		*slices; /* (SPLIT_K, slice_rows, width) float32, summed instead of in; or null */
+	uint32_t slice_rows;
 };
 
 /* ---- kernels ---- */
 
-/* 8 elements of the parts' sum, added in ascending order and rounded. */
-static __device__ inline bf16x8 sum_parts8(const float *first, size_t part_size)
+/* 8 elements of the slices' sum, added in ascending order and rounded. */
+static __device__ inline bf16x8 sum_slices8(const float *first, size_t slice_size)
 {
 	float sum[8];
 
 #pragma unroll
 	for (int j = 0; j < 8; j += 4) {
-		float4 part[PARTS];
+		float4 slice[SPLIT_K];
 #pragma unroll
-		for (int i = 0; i < PARTS; i++) {
-			part[i] = *reinterpret_cast<const float4 *>(first + i * part_size + j);
+		for (int i = 0; i < SPLIT_K; i++) {
+			slice[i] = *reinterpret_cast<const float4 *>(first + i * slice_size + j);
 		}
-		sum[j] = part[0].x;
-		sum[j + 1] = part[0].y;
-		sum[j + 2] = part[0].z;
-		sum[j + 3] = part[0].w;
+		sum[j] = slice[0].x;
+		sum[j + 1] = slice[0].y;
+		sum[j + 2] = slice[0].z;
+		sum[j + 3] = slice[0].w;
 #pragma unroll
-		for (int i = 1; i < PARTS; i++) {
-			sum[j] += part[i].x;
-			sum[j + 1] += part[i].y;
-			sum[j + 2] += part[i].z;
-			sum[j + 3] += part[i].w;
+		for (int i = 1; i < SPLIT_K; i++) {
+			sum[j] += slice[i].x;
+			sum[j + 1] += slice[i].y;
+			sum[j + 2] += slice[i].z;
+			sum[j + 3] += slice[i].w;
 		}
 	}
 	return pack8(sum);
 }
 
-template <norm_kind KIND, bool IS_IN_PARTS, int VECTORS>
+template <norm_kind KIND, bool IS_SPLIT_K, int VECTORS>
 static __global__ void __launch_bounds__(NORM_THREADS_MAX) rms_norm_kernel(norm_arguments a)
 {
 	__shared__ float sums[NORM_THREADS_MAX / WARP];
 
 	dependents_launch();
-	uint32_t source = KIND == NORM_PICKED ? a.index[blockIdx.x] : blockIdx.x;
-	const uint16_t *in = a.in + (IS_IN_PARTS ? 0 : (size_t)source * a.width);
-	const float *parts = a.parts + (IS_IN_PARTS ? (size_t)source * a.width : 0);
+	uint32_t source = KIND == NORM_GATHERED ? a.index[blockIdx.x] : blockIdx.x;
+	const uint16_t *in = a.in + (IS_SPLIT_K ? 0 : (size_t)source * a.width);
+	const float *slices = a.slices + (IS_SPLIT_K ? (size_t)source * a.width : 0);
 	uint16_t *residual = a.residual + (size_t)source * a.width;
 	uint16_t *out = a.out + (size_t)blockIdx.x * a.width;
 	bf16x8 weight[VECTORS], row[VECTORS], added[VECTORS];
@@ -80,9 +82,9 @@ static __global__ void __launch_bounds__(NORM_THREADS_MAX) rms_norm_kernel(norm_
 #pragma unroll
 	for (int v = 0; v < VECTORS; v++) {
 		if (first + v * step < a.width) {
-			row[v] = IS_IN_PARTS ? sum_parts8(parts + first + v * step,
-						       (size_t)a.part_rows * a.width)
-					     : load8(in + first + v * step);
+			row[v] = IS_SPLIT_K ? sum_slices8(slices + first + v * step,
+						      (size_t)a.slice_rows * a.width)
+					    : load8(in + first + v * step);
 			if (KIND != NORM_OF_ROW) {
 				added[v] = load8(residual + first + v * step);
 			}
@@ -112,7 +114,7 @@ static __global__ void __launch_bounds__(NORM_THREADS_MAX) rms_norm_kernel(norm_
 
 /* ---- launchers ---- */
 
-template <norm_kind KIND, bool IS_IN_PARTS>
+template <norm_kind KIND, bool IS_SPLIT_K>
 static int launch(const norm_arguments &arguments, uint32_t row_count, cudaStream_t stream)
 {
 	uint32_t vectors = arguments.width / 8;
@@ -125,8 +127,8 @@ static int launch(const norm_arguments &arguments, uint32_t row_count, cudaStrea
 	}
 	int each = vectors <= 256 ? 1 : VECTORS_MAX;
 	uint32_t threads = (vectors + each * WARP - 1) / (each * WARP) * WARP;
-	auto *kernel = each == 1 ? rms_norm_kernel<KIND, IS_IN_PARTS, 1>
-				 : rms_norm_kernel<KIND, IS_IN_PARTS, VECTORS_MAX>;
+	auto *kernel = each == 1 ? rms_norm_kernel<KIND, IS_SPLIT_K, 1>
+				 : rms_norm_kernel<KIND, IS_SPLIT_K, VECTORS_MAX>;
 
 	return launch_dependent(kernel, row_count, threads, 0, stream, arguments);
 }
@@ -146,7 +148,7 @@ int add_rms_norm(uint16_t *out, uint16_t *residual, const uint16_t *in, const ui
 		out, residual, in, weight, index, width, epsilon, nullptr, 0};
 
 	return index == nullptr ? launch<NORM_OF_SUM, false>(arguments, row_count, stream)
-				: launch<NORM_PICKED, false>(arguments, row_count, stream);
+				: launch<NORM_GATHERED, false>(arguments, row_count, stream);
 }
 
 int add_rms_norm_parts(uint16_t *out, uint16_t *residual, const float *in, const uint16_t *weight,
@@ -156,9 +158,9 @@ int add_rms_norm_parts(uint16_t *out, uint16_t *residual, const float *in, const
 	const norm_arguments arguments = {
 		out, residual, nullptr, weight, index, width, epsilon, in, in_rows};
 
-	if (parts != PARTS) {
+	if (parts != SPLIT_K) {
 		return (int)cudaErrorInvalidValue;
 	}
 	return index == nullptr ? launch<NORM_OF_SUM, true>(arguments, row_count, stream)
-				: launch<NORM_PICKED, true>(arguments, row_count, stream);
+				: launch<NORM_GATHERED, true>(arguments, row_count, stream);
 }

@@ -3,11 +3,11 @@
 
 #include "kernels/device/reduce.cuh"
 
-/* What kernels share that normalise rows. A row's bits are the same in all of them: each rounding
-   is written down, and the order of its sum of squares is that of 8 elements, in turn, then of 256
-   in warp_sum()'s tree, then of these in turn. */
+/* The arithmetic of all kernels that normalise rows, so that a row has the same bits in each. Every
+   rounding is explicit. The order of the sum of squares is fixed: 8 elements in ascending order,
+   then 256 in the tree of warp_sum(), then these sums in ascending order. */
 
-/* Adds 8 elements of the residual stream to 8 others; what is normalised is the rounded sum. */
+/* Adds 8 elements to the residual stream; the norm reads the rounded sum. */
 __device__ inline bf16x8 sum8(const bf16x8 &row, const bf16x8 &added)
 {
 	float x[8], y[8];

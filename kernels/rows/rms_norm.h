@@ -24,7 +24,8 @@ void rms_norm_cpu(float *out, const float *in, const float *weight, uint32_t row
 /* scale(x) above; x: (width). */
 float rms_norm_scale(const float *x, uint32_t width, float epsilon);
 
-/* On the GPU; width at most 16,384, which alone decides the order of the sum. */
+/* On the GPU, in bf16; width a multiple of 8, at most 16,384. The order of the sum depends on width
+   only. */
 int rms_norm(uint16_t *out, const uint16_t *in, const uint16_t *weight, uint32_t row_count,
 	uint32_t width, float epsilon, struct CUstream_st *stream);
 

@@ -6,8 +6,8 @@
 
 static float silu(float x)
 {
-	/* Below -110 the result is less than the smallest float can be; and an infinity must not
-	   be divided by another. */
+	/* Below -110 the result is less than the smallest float. And -infinity must not be divided
+	   by infinity. */
 	return x < -110 ? -0.0f : (float)((double)x / (1 + elementary_exp(-(double)x)));
 }
 

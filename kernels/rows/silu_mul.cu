@@ -7,7 +7,7 @@ enum { SILU_THREADS = 128 };
 
 /* ---- kernels ---- */
 
-/* 8 elements a thread, blocks side by side within a row. */
+/* 8 elements a thread; several thread blocks a row. */
 static __global__ void __launch_bounds__(SILU_THREADS)
 	silu_mul_kernel(uint16_t *out, const uint16_t *gate_up, uint32_t width)
 {

@@ -25,7 +25,7 @@ static int32_t sample_row(
 		if (temperature > 0) {
 			score += temperature * sampler_noise(row_key, id);
 		}
-		/* False for a NaN, which so is never chosen. */
+		/* False for a NaN, so that one is never chosen. */
 		if (score > best_score) {
 			best_score = score;
 			best = (int32_t)id;

@@ -5,22 +5,22 @@
 
 #include <math_constants.h>
 
-/* Two passes: blocks find the best of tiles of the vocabulary, then a warp a row finds the best of
-   its tiles. Compiled without contraction, so the scores are the CPU twin's bit for bit.
+/* Two kernels: thread blocks find the best of tiles of the vocabulary, then one warp a row finds
+   the best of its tiles. Compiled without contraction, so scores have the bits of the CPU twin.
 
    Two logarithms a candidate would take longer than reading the logits. So a block keeps the best
-   score it is sure of, and only groups of candidates whose common bound reaches it are looked at
-   more closely: a handful a tile. It starts from what the first candidates have at least. The best
-   of a set with the lower id of equals is the same in whatever order it is sought and however the
-   vocabulary is cut, so neither is fixed. */
+   score known so far. It computes scores only for groups of candidates whose common upper bound
+   reaches that, a few a tile. A lower bound of the first candidates' scores gives the first best
+   score. The largest score, with the lowest id of equals, does not depend on the order of
+   comparisons or on how the vocabulary is cut, so neither is fixed. */
 
 enum {
 	SAMPLER_THREADS = 128,
 	CHUNK = 4, /* ids whose logits are 16 bytes */
-	GROUP = 8, /* ids that a thread takes at a time: two chunks, HALF_STRIDE apart */
+	GROUP = 8, /* ids of a thread in a stride: two chunks, HALF_STRIDE apart */
 	HALF_STRIDE = SAMPLER_THREADS * CHUNK,
-	STRIDE = SAMPLER_THREADS * GROUP, /* ids that a block takes at a time */
-	STRIDES_MAX = 20,		  /* of a tile, where there are rows enough */
+	STRIDE = SAMPLER_THREADS * GROUP, /* ids of a block in a stride */
+	STRIDES_MAX = 20,		  /* of a tile, where there are many rows */
 	BLOCKS_WANTED = 2048,
 	ROW_WARPS = 4,
 };
@@ -107,7 +107,7 @@ static __device__ inline void draw(group &g, uint64_t key)
 	}
 }
 
-/* What no score of the group exceeds. fmaxf passes over a NaN. */
+/* An upper bound of the group's scores. fmaxf ignores a NaN. */
 static __device__ inline float group_bound(const group &g, float temperature)
 {
 	float logit = g.logits[0];
@@ -121,7 +121,7 @@ static __device__ inline float group_bound(const group &g, float temperature)
 	return logit + temperature * sampler_noise_bound(bits);
 }
 
-/* What some score of the group is not below; -infinity where nothing is known. */
+/* A lower bound of the group's best score; -infinity where none is known. */
 static __device__ inline float group_floor(const group &g, float temperature)
 {
 	float most = -CUDART_INF_F;
@@ -136,8 +136,8 @@ static __device__ inline float group_floor(const group &g, float temperature)
 	return most;
 }
 
-/* Raises the block's best score to the most of a warp. */
-static __device__ inline void raise(int32_t *block_best, float score)
+/* Raises the block's best score to the best of a warp. */
+static __device__ inline void raise_best(int32_t *block_best, float score)
 {
 	int32_t most = __reduce_max_sync(0xffffffffu, ordered(score));
 
@@ -146,9 +146,9 @@ static __device__ inline void raise(int32_t *block_best, float score)
 	}
 }
 
-/* The candidates of groups that could be the best yet, by falling bounds. A whole warp comes here.
-   No comparison with a NaN is true. */
-static __device__ candidate contend(
+/* Computes scores of candidates that could still be the best, in the order of falling bounds. All
+   lanes of a warp call it. A comparison with a NaN is false. */
+static __device__ candidate score_candidates(
 	candidate best, int32_t *block_best, const group &g, float temperature)
 {
 	float bound[GROUP], most = -CUDART_INF_F;
@@ -182,7 +182,7 @@ static __device__ candidate contend(
 				most = fmaxf(most, bound[i]);
 			}
 		}
-		raise(block_best, best.score);
+		raise_best(block_best, best.score);
 		__syncwarp();
 		seen = from_ordered(*(volatile int32_t *)block_best);
 	}
@@ -244,12 +244,12 @@ static __global__ void __launch_bounds__(SAMPLER_THREADS)
 		}
 		draw(g, key);
 		if (at == begin && at + STRIDE < end) {
-			raise(&block_best, group_floor(g, temperature));
+			raise_best(&block_best, group_floor(g, temperature));
 			__syncthreads();
 		}
 		float seen = from_ordered(*(volatile int32_t *)&block_best);
 		if (__any_sync(0xffffffffu, group_bound(g, temperature) >= seen)) {
-			best = contend(best, &block_best, g, temperature);
+			best = score_candidates(best, &block_best, g, temperature);
 		}
 	}
 	best = warp_best(best);
@@ -292,8 +292,8 @@ static __global__ void sampler_rows_kernel(int32_t *token_ids, int32_t *last_tok
 
 /* ---- launchers ---- */
 
-/* Small tiles where rows are few, so that every multiprocessor has some; long ones where they are
-   many, since a tile has to find a good score first. */
+/* Small tiles where rows are few, so that every multiprocessor has some. Long tiles where they are
+   many, since each tile has to find a good score first. */
 static uint32_t tile_size_of(uint32_t row_count, uint32_t vocabulary_size)
 {
 	uint32_t strides = (vocabulary_size + STRIDE - 1) / STRIDE;
@@ -308,8 +308,9 @@ int sampler(int32_t *token_ids, int32_t *last_tokens, void *tiles, const float *
 	const uint64_t *row_keys, const float *temperatures, const uint32_t *rows,
 	uint32_t row_count, uint32_t vocabulary_size, struct CUstream_st *stream)
 {
-	static_assert(sizeof(candidate) == SAMPLER_TILE_BYTES, "the header tells the size");
-	static_assert((int)STRIDE == (int)SAMPLER_TILE, "the header tells the least tile");
+	static_assert(sizeof(candidate) == SAMPLER_TILE_BYTES,
+		"the size of a tile's result in the header");
+	static_assert((int)STRIDE == (int)SAMPLER_TILE, "the smallest tile, as in the header");
 	uint32_t tile_size = tile_size_of(row_count, vocabulary_size);
 	uint32_t tile_count = (vocabulary_size + tile_size - 1) / tile_size;
 	auto *kernel = vocabulary_size % CHUNK == 0 ? sampler_tiles_kernel<true>

@@ -16,35 +16,38 @@ extern "C" {
        score = logit[id] + temperature * noise(row key, id)
 
    which draws id with probability proportional to exp(logit[id] / temperature). Temperature 0 is
-   greedy, and small temperatures go there smoothly, since nothing is divided by them. Product and
-   sum are rounded to float32 separately.
+   greedy. Small temperatures approach it smoothly, since nothing is divided by the temperature.
+   Product and sum are rounded to float32 separately.
 
-   noise = -log(-log(1 - u)), where u = (bits + 0.5) / 2^32 and `bits` is the low half, for an even
-   id, or the high half, for an odd one, of counter_hash(row key, id / 2); the row key is made of
-   seed, request and position. So what is drawn for a position of a request is a function of these
-   and of its logits, whatever else is in the batch; and a rank that holds a part of the vocabulary
-   draws the same noise for it. -log(1 - u) is computed without cancellation, so the upper tail
-   keeps its shape up to its end at 22.9 (2^-33).
+       noise = -log(-log(1 - u))
+       u     = (bits + 0.5) / 2^32
+       bits  = the low half, for an even id, or the high half, for an odd one, of
+	       counter_hash(row key, id / 2)
 
-   Logits: NaN counts as -infinity. An infinite logit beats every finite one. Should every logit be
+   The row key is made of seed, request and position. So a token depends on these and on its logits
+   only, whatever else is in the batch, and a rank that holds part of the vocabulary draws the same
+   noise for it. -log(1 - u) is computed without cancellation, so the upper tail keeps its shape up
+   to its end at 22.9 (2^-33).
+
+   A NaN logit counts as -infinity. An infinite logit beats every finite one. If all logits are
    -infinity or NaN, the token is 0. */
 
-/* Beyond it products with the noise could be infinite. */
+/* Beyond this a product with the noise could be infinite. */
 #define SAMPLER_TEMPERATURE_MAX 1e30f
 
 /* The key of a row's noise; position is that of the token to be sampled. */
 uint64_t sampler_row_key(uint64_t seed, uint64_t request, uint32_t position);
 
-/* token_ids: (row_count); logits: (row_count, vocabulary_size); row_keys, temperatures:
+/* token_ids: (row_count); logits: (row_count, vocabulary_size) float32; row_keys, temperatures:
    (row_count), temperatures in [0, SAMPLER_TEMPERATURE_MAX]; vocabulary_size in [1, 2^31). */
 void sampler_cpu(int32_t *token_ids, const float *logits, const uint64_t *row_keys,
 	const float *temperatures, uint32_t row_count, uint32_t vocabulary_size);
 
-/* On the GPU: tiles of the vocabulary, then the best of a row's tiles; the same tokens as the twin
-   for the same logits. Also notes the token as the last one of its row.
+/* On the GPU: the best of each tile of the vocabulary, then the best of a row's tiles. It gives the
+   tokens of the CPU twin for the same logits. It also stores the token as the last one of its row.
 
    tiles: (row_count, ceil(vocabulary_size / SAMPLER_TILE)) of SAMPLER_TILE_BYTES, scratch;
-   rows: (row_count) index into last_tokens, SAMPLER_NO_ROW: noted nowhere. */
+   rows: (row_count) index into last_tokens, or SAMPLER_NO_ROW: not stored there. */
 enum { SAMPLER_TILE = 1024, SAMPLER_TILE_BYTES = 8 };
 #define SAMPLER_NO_ROW UINT32_MAX
 

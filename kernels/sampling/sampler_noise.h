@@ -7,8 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The sampler's noise, one text for both sides: + - * on float32 in a fixed order, each rounded
-   apart, so that host and GPU get the same bits. Whoever compiles it must not contract. */
+/* The sampler's noise, the same source for host and GPU: + - * on float32 in a fixed order, each
+   rounded separately, so that both get the same bits. It must be compiled without contraction to
+   fused multiply-add. */
 
 /* log(1 + f) + exponent * log(2) for f in [sqrt(1/2) - 1, sqrt(2) - 1]. The polynomial stands for
    (log(1 + f) - f + f^2 / 2) / f^3, fitted by Chebyshev interpolation; its coefficients are rounded
@@ -48,24 +49,23 @@ BOTH_SIDES static inline float log_float(float x)
 /* -log(1 - u) for u = (bits + 0.5) / 2^32, in [2^-33, 22.9]. */
 BOTH_SIDES static inline float exponential(uint32_t bits)
 {
-	/* 1 - u has the form of u with its bits turned over, so either is known without a
-	   difference. */
+	/* 1 - u has the form of u with inverted bits, so both are exact without a subtraction. */
 	if (bits < 0x40000000) {
 		return -log_of_parts(-((float)(2 * (uint64_t)bits + 1) * 0x1p-33f), 0);
 	}
 	return -log_float((float)(2 * (uint64_t)~bits + 1) * 0x1p-33f);
 }
 
-/* The noise that 32 bits of the hash stand for. */
+/* The noise of 32 bits of the hash. */
 BOTH_SIDES static inline float sampler_noise_of_bits(uint32_t bits)
 {
 	return -log_float(exponential(bits));
 }
 
-/* No less than the noise of these bits, and little more where the noise is large: -log(-log(1 - u))
-   <= -log(u), and log2 of a float is no less than its bits, read as a fixed-point number, say: the
-   mantissa is below log2 of itself. 159 log(2) and a little, for what is rounded here and above;
-   log(2) / 2^23. */
+/* An upper bound of the noise of these bits, tight where the noise is large. It holds because
+   -log(-log(1 - u)) <= -log(u), and because a float's bits, read as a fixed-point number, are at
+   most its log2: the mantissa is below log2 of itself. The constants are 159 log(2) and a margin
+   for the roundings here and above, and log(2) / 2^23. */
 BOTH_SIDES static inline float sampler_noise_bound(uint32_t bits)
 {
 	float x = (float)bits;
@@ -75,13 +75,14 @@ BOTH_SIDES static inline float sampler_noise_bound(uint32_t bits)
 	return 0x1.b8d89p+6f - (float)fixed * 0x1.62e43p-24f;
 }
 
-/* Likewise no more than the noise, for bits where that holds: u < 1/4, where -log(1 - u) is not far
-   above u, and not the largest noise of all. */
+/* Whether sampler_noise_floor() holds for these bits: u < 1/4, where -log(1 - u) is not far above
+   u, and not the largest noise of all. */
 BOTH_SIDES static inline bool sampler_noise_has_floor(uint32_t bits)
 {
 	return bits > 0 && bits < 0x40000000;
 }
 
+/* A lower bound of the noise. */
 BOTH_SIDES static inline float sampler_noise_floor(uint32_t bits)
 {
 	return sampler_noise_bound(bits) - 0.4375f;
