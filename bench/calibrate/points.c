@@ -3,15 +3,15 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
-#include "engine/base/number.h"
 #include "engine/base/output_file.h"
+#include "engine/base/table.h"
+#include "engine/base/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns in the order in which points.tsv has them; start_ns is a steps.tsv's alone. */
+/* Columns in the order in which points.tsv has them; a steps.tsv has start_ns too. */
 #define COLUMN_LIST(X)                                                                             \
 	X(samples)                                                                                 \
 	X(elapsed_ns)                                                                              \
@@ -35,133 +35,73 @@ static const char *const column_names[COLUMN_COUNT] = {
 		"start_ns",
 };
 
-enum { FIELDS_MAX = 256, FIELD_NONE = COLUMN_COUNT };
-
-struct reader {
-	const char *path;
-	FILE *file;
-	char *line;
-	size_t line_capacity;
-	uint64_t line_number;
-	uint32_t field_count;
-	uint32_t column[FIELDS_MAX]; /* (field_count) */
-	uint64_t value[COLUMN_COUNT];
+/* Tables of steps lack the first two, points the third, and older tables the others. */
+static const bool may_lack[COLUMN_COUNT] = {
+	[COLUMN_samples] = true,
+	[COLUMN_ahead] = true,
+	[COLUMN_start_ns] = true,
+	[COLUMN_pair_tokens] = true,
+	[COLUMN_shared_tokens] = true,
+	[COLUMN_decode_longest_context] = true,
 };
 
-static bool next_line(struct reader *reader)
-{
-	ssize_t length = getline(&reader->line, &reader->line_capacity, reader->file);
-
-	if (length < 0) {
-		return false;
-	}
-	reader->line[strcspn(reader->line, "\r\n")] = '\0';
-	reader->line_number++;
-	return true;
-}
-
-/* Cuts the next field off *rest; NULL behind the last. */
-static char *next_field(char **rest)
-{
-	char *field = *rest;
-
-	if (field != NULL) {
-		char *tab = strchr(field, '\t');
-		if (tab != NULL) {
-			*tab = '\0';
-		}
-		*rest = tab == NULL ? NULL : tab + 1;
-	}
-	return field;
-}
+struct reader {
+	struct table_reader table;
+	uint32_t field[COLUMN_COUNT]; /* where the table has our columns */
+	uint64_t value[COLUMN_COUNT]; /* of the row read last */
+};
 
 /* "# key value"; other remarks are passed over. */
-static void read_origin(const char *line, struct calibrate_origin *origin)
+static void read_origin(char *remarks, struct calibrate_origin *origin)
 {
-#define TAKE_ORIGIN(key, bytes)                                                                    \
+	for (char *line = remarks; line != NULL && *line != '\0';) {
+		char *end = strchr(line, '\n');
+		*end = '\0';
+#define READ_ORIGIN(key, bytes)                                                                    \
 	if (strncmp(line, "# " #key " ", sizeof("# " #key)) == 0) {                                \
 		snprintf(origin->key, bytes, "%s", line + sizeof("# " #key));                      \
 	}
-	CALIBRATE_ORIGIN_LIST(TAKE_ORIGIN)
-#undef TAKE_ORIGIN
+		CALIBRATE_ORIGIN_LIST(READ_ORIGIN)
+#undef READ_ORIGIN
+		line = end + 1;
+	}
 }
 
-static enum status read_header(
-	struct reader *reader, struct calibrate_origin *origin, struct error *error)
+static enum status open_table(struct reader *reader, const char *path,
+	struct calibrate_origin *origin, struct error *error)
 {
-	bool is_found[COLUMN_COUNT] = {[COLUMN_samples] = true,
-		[COLUMN_ahead] = true,
-		[COLUMN_start_ns] = true,
-		[COLUMN_pair_tokens] = true,
-		[COLUMN_shared_tokens] = true,
-		[COLUMN_decode_longest_context] = true};
+	struct text remarks = {0};
 
-	bool has_line = next_line(reader);
-	while (has_line && reader->line[0] == '#') {
-		read_origin(reader->line, origin);
-		has_line = next_line(reader);
-	}
-	if (!has_line) {
-		return error_set(error, STATUS_INPUT,
-			"%s: found an empty file, expected a table of points", reader->path);
-	}
-	char *rest = reader->line;
-	for (char *field = next_field(&rest); field != NULL; field = next_field(&rest)) {
-		uint32_t column = FIELD_NONE;
-		for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
-			if (strcmp(field, column_names[i]) == 0) {
-				column = i;
-				is_found[i] = true;
-			}
-		}
-		if (reader->field_count == FIELDS_MAX) {
-			return error_set(error, STATUS_INPUT, "%s:%llu: found more than %d columns",
-				reader->path, (unsigned long long)reader->line_number, FIELDS_MAX);
-		}
-		reader->column[reader->field_count++] = column;
-	}
+	enum status status = table_reader_open(&reader->table, path, &remarks, error);
+	read_origin(remarks.bytes, origin);
+	text_deinit(&remarks);
+	TRY(status);
 	for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
-		if (!is_found[i]) {
-			return error_set(error, STATUS_INPUT,
-				"%s:%llu: column %s is missing from the header", reader->path,
-				(unsigned long long)reader->line_number, column_names[i]);
+		reader->field[i] = table_reader_find(&reader->table, column_names[i]);
+		if (!may_lack[i]) {
+			table_reader_column(
+				&reader->table, column_names[i], &reader->field[i], error);
 		}
 	}
-	return STATUS_OK;
+	return error->status;
 }
 
-static enum status read_row(struct reader *reader, struct error *error)
+static enum status parse_row(struct reader *reader, struct error *error)
 {
-	uint32_t count = 0;
-	char *rest = reader->line;
-
 	memset(reader->value, 0, sizeof(reader->value));
 	reader->value[COLUMN_samples] = 1;
-	for (char *field = next_field(&rest); field != NULL; field = next_field(&rest)) {
-		uint32_t column = count < reader->field_count ? reader->column[count] : FIELD_NONE;
-		count++;
-		if (column == FIELD_NONE) {
-			continue;
+	for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
+		if (reader->field[i] != TABLE_NO_COLUMN) {
+			TRY(table_reader_u64(&reader->table, reader->field[i], UINT64_C(1) << 53,
+				&reader->value[i], error));
 		}
-		if (!text_to_u64(field, &reader->value[column]) ||
-			reader->value[column] > UINT64_C(1) << 53) {
-			return error_set(error, STATUS_INPUT,
-				"%s:%llu: column %s: found '%.32s', expected an integer up to 2^53",
-				reader->path, (unsigned long long)reader->line_number,
-				column_names[column], field);
-		}
-	}
-	if (count != reader->field_count) {
-		return error_set(error, STATUS_INPUT,
-			"%s:%llu: found %u columns, expected the header's %u", reader->path,
-			(unsigned long long)reader->line_number, count, reader->field_count);
 	}
 	if (reader->value[COLUMN_elapsed_ns] == 0 || reader->value[COLUMN_samples] == 0 ||
 		(reader->value[COLUMN_prefill_tokens] == 0) !=
 			(reader->value[COLUMN_prefill_rows] == 0)) {
 		return error_set(error, STATUS_INPUT,
 			"%s:%llu: found a step without time, samples, or rows for its tokens",
-			reader->path, (unsigned long long)reader->line_number);
+			reader->table.path, (unsigned long long)reader->table.line_number);
 	}
 	return STATUS_OK;
 }
@@ -176,9 +116,9 @@ static void append(struct calibrate_points *points, const struct reader *reader)
 		.ahead = reader->value[COLUMN_ahead],
 	};
 
-#define TAKE_COUNT(name) point.counts.name = reader->value[COLUMN_##name];
-	CALIBRATE_POINT_LIST(TAKE_COUNT)
-#undef TAKE_COUNT
+#define COPY_COUNT(name) point.counts.name = reader->value[COLUMN_##name];
+	CALIBRATE_POINT_LIST(COPY_COUNT)
+#undef COPY_COUNT
 	points->points = memory_grow(
 		points->points, &points->capacity, points->count + 1, sizeof(*points->points));
 	points->points[points->count++] = point;
@@ -187,25 +127,17 @@ static void append(struct calibrate_points *points, const struct reader *reader)
 enum status calibrate_points_read(
 	struct calibrate_points *out, const char *path, uint64_t from_ns, struct error *error)
 {
-	struct reader reader = {.path = path, .file = fopen(path, "r")};
+	struct reader reader;
 
 	memset(out, 0, sizeof(*out));
-	if (reader.file == NULL) {
-		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
-	}
-	enum status status = read_header(&reader, &out->origin, error);
-	while (status == STATUS_OK && next_line(&reader)) {
-		status = read_row(&reader, error);
-		if (status == STATUS_OK && reader.value[COLUMN_start_ns] >= from_ns) {
+	open_table(&reader, path, &out->origin, error);
+	while (table_reader_next(&reader.table, error) && parse_row(&reader, error) == STATUS_OK) {
+		if (reader.value[COLUMN_start_ns] >= from_ns) {
 			append(out, &reader);
 		}
 	}
-	if (status == STATUS_OK && ferror(reader.file)) {
-		status = error_set(error, STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
-	}
-	fclose(reader.file);
-	free(reader.line);
-	return status;
+	table_reader_close(&reader.table);
+	return error->status;
 }
 
 void calibrate_points_append(struct calibrate_points *points, const struct calibrate_points *more)
@@ -354,22 +286,18 @@ enum status calibrate_points_write(
 	const struct calibrate_points *points, const char *path, struct error *error)
 {
 	struct output_file output;
-	enum status status = output_file_open(&output, path, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(output_file_open(&output, path, error));
 #define WRITE_ORIGIN(key, bytes)                                                                   \
 	if (points->origin.key[0] != '\0') {                                                       \
 		fprintf(output.file, "# " #key " %s\n", points->origin.key);                       \
 	}
 	CALIBRATE_ORIGIN_LIST(WRITE_ORIGIN)
 #undef WRITE_ORIGIN
-	fprintf(output.file, "samples\telapsed_ns\tgpu_ns\thost_ns\tahead");
-#define WRITE_NAME(name) fprintf(output.file, "\t" #name);
-	CALIBRATE_POINT_LIST(WRITE_NAME)
-#undef WRITE_NAME
-	fprintf(output.file, "\n");
+	for (uint32_t i = 0; i < COLUMN_start_ns; i++) {
+		fprintf(output.file, "%s%c", column_names[i],
+			i + 1 < COLUMN_start_ns ? '\t' : '\n');
+	}
 	for (size_t i = 0; i < points->count; i++) {
 		const struct calibrate_point *point = &points->points[i];
 		fprintf(output.file, "%llu\t%llu\t%llu\t%llu\t%llu",

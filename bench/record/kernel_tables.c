@@ -1,6 +1,7 @@
 #include "bench/record/kernel_name.h"
 #include "bench/record/kernel_times_state.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/profiling/nvtx.h"
 
 #include <stdio.h>
@@ -176,8 +177,8 @@ struct kernel_totals kernel_times_totals(const struct kernel_times *times)
 static void print_operation(
 	const struct kernel_times *times, uint32_t operation, const struct kernel_totals *totals)
 {
-	char seconds[TABLE_CELL_BYTES], share[TABLE_CELL_BYTES];
-	char bytes_rate[TABLE_CELL_BYTES] = "-", flops_rate[TABLE_CELL_BYTES] = "-";
+	char seconds[NUMBER_TEXT_BYTES], share[NUMBER_TEXT_BYTES];
+	char bytes_rate[NUMBER_TEXT_BYTES] = "-", flops_rate[NUMBER_TEXT_BYTES] = "-";
 	uint64_t sum_ns = operation_sum(times, operation);
 	bool has_bytes = true, has_flops = true;
 	u128 bytes = 0, flops = 0;
@@ -207,7 +208,7 @@ void kernel_times_print(const struct kernel_times *times)
 {
 	enum { PRINTED_MAX = 12 };
 	uint32_t order[OPERATIONS_MAX];
-	char share[TABLE_CELL_BYTES], sum[TABLE_CELL_BYTES];
+	char share[NUMBER_TEXT_BYTES], sum[NUMBER_TEXT_BYTES];
 	struct kernel_totals totals = kernel_times_totals(times);
 
 	rank_operations(times, order);

@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-#include "bench/record/table_writer.h"
 #include "engine/batch.h"
+#include "engine/base/table.h"
 #include "engine/shape/model_config.h"
 #include "engine/profiling/kernel_source.h"
 

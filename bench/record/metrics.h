@@ -6,9 +6,9 @@
 #include <xxhash.h>
 
 #include "bench/record/histogram.h"
+#include "engine/base/table.h"
 #include "reports/results/results.h"
 #include "bench/record/step_grid.h"
-#include "bench/record/table_writer.h"
 #include "bench/record/timeline.h"
 #include "engine/engine.h"
 

@@ -1,9 +1,9 @@
 #include "bench/record/perfetto.h"
 
 #include "bench/record/kernel_times.h"
-#include "bench/record/table_writer.h"
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/base/output_file.h"
 #include "engine/profiling/nvtx.h"
 
@@ -46,7 +46,7 @@ static const char *stage_name(enum request_stage stage)
 /* Starts an event: what every kind has. */
 static void event_begin(struct perfetto *file, const char *kind, int process, uint64_t time_ns)
 {
-	char text[TABLE_CELL_BYTES];
+	char text[NUMBER_TEXT_BYTES];
 	uint64_t since_ns = time_ns > file->origin_ns ? time_ns - file->origin_ns : 0;
 
 	decimal_text(text, since_ns, 3);
@@ -213,7 +213,7 @@ static void request_event(
 static void step_slice(struct perfetto *file, const struct step_decisions *decisions,
 	uint64_t start_ns, uint64_t end_ns, uint64_t waiting)
 {
-	char length[TABLE_CELL_BYTES];
+	char length[NUMBER_TEXT_BYTES];
 	struct step_counts counts = decisions->counts;
 
 	counts.waiting = waiting;
@@ -267,7 +267,7 @@ void perfetto_step(struct perfetto *file, const struct step_decisions *decisions
 void perfetto_kernel(struct perfetto *file, const char *operation, const char *kernel,
 	uint64_t start_ns, uint64_t length_ns, uint64_t step, uint32_t layer)
 {
-	char length[TABLE_CELL_BYTES];
+	char length[NUMBER_TEXT_BYTES];
 	uint32_t lane = 0;
 
 	if (file->kernels == PERFETTO_KERNELS_MAX) {

@@ -1,7 +1,7 @@
 #include "bench/record/provenance.h"
 
 #include "bench/record/commit.h"
-#include "bench/record/table_writer.h"
+#include "engine/base/number.h"
 
 #include <cJSON.h>
 #include <errno.h>

@@ -4,6 +4,7 @@
 #include "engine/base/check.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

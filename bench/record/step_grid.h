@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-#include "bench/record/table_writer.h"
 #include "engine/base/integer.h"
+#include "engine/base/table.h"
 
 /* Step times by what the step computed: decode rows against prefill tokens, each in ranges that are
    0, then [2^k, 2^(k+1)) with four parts to an octave from 8 on. */

@@ -1,6 +1,6 @@
 #include "bench/record/summary.h"
 
-#include "bench/record/table_writer.h"
+#include "engine/base/number.h"
 
 #include <cJSON.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 static void rate_text(char *text, uint64_t count, uint64_t ns, const char *none)
 {
 	if (ns == 0) {
-		snprintf(text, TABLE_CELL_BYTES, "%s", none);
+		snprintf(text, NUMBER_TEXT_BYTES, "%s", none);
 	} else {
 		decimal_text(text, run_rate(count, ns), 3);
 	}
@@ -34,7 +34,7 @@ static void add_raw(cJSON *object, const char *name, const char *text)
 
 static void add_integer(cJSON *object, const char *name, uint64_t value)
 {
-	char text[TABLE_CELL_BYTES];
+	char text[NUMBER_TEXT_BYTES];
 
 	decimal_text(text, value, 0);
 	add_raw(object, name, text);
@@ -43,7 +43,7 @@ static void add_integer(cJSON *object, const char *name, uint64_t value)
 /* Nanoseconds as seconds (9 places) or milliseconds (6 places). */
 static void add_time(cJSON *object, const char *name, uint64_t ns, uint32_t places)
 {
-	char text[TABLE_CELL_BYTES];
+	char text[NUMBER_TEXT_BYTES];
 
 	decimal_text(text, ns, places);
 	add_raw(object, name, text);
@@ -51,7 +51,7 @@ static void add_time(cJSON *object, const char *name, uint64_t ns, uint32_t plac
 
 static void add_ratio(cJSON *object, const char *name, u128 numerator, u128 denominator)
 {
-	char text[TABLE_CELL_BYTES];
+	char text[NUMBER_TEXT_BYTES];
 
 	ratio_text(text, numerator, denominator, 6, "null");
 	add_raw(object, name, text);
@@ -59,7 +59,7 @@ static void add_ratio(cJSON *object, const char *name, u128 numerator, u128 deno
 
 static void add_rate(cJSON *object, const char *name, uint64_t count, uint64_t ns)
 {
-	char text[TABLE_CELL_BYTES];
+	char text[NUMBER_TEXT_BYTES];
 
 	rate_text(text, count, ns, "null");
 	add_raw(object, name, text);
@@ -87,7 +87,7 @@ static void add_counts(cJSON *root, const struct run_outcome *outcome)
 	cJSON *requests = cJSON_AddObjectToObject(root, "requests");
 	cJSON *time = cJSON_AddObjectToObject(root, "time");
 	cJSON *load = cJSON_AddObjectToObject(root, "load");
-	char offered[TABLE_CELL_BYTES];
+	char offered[NUMBER_TEXT_BYTES];
 
 	add_integer(requests, "submitted", outcome->submitted);
 	add_integer(requests, "finished", outcome->finished);
@@ -233,7 +233,7 @@ enum status summary_write(const struct run_outcome *outcome, struct cJSON *confi
 /* Digits in groups of three. */
 static void print_grouped(uint64_t value)
 {
-	char text[TABLE_CELL_BYTES];
+	char text[NUMBER_TEXT_BYTES];
 	size_t bytes = decimal_text(text, value, 0);
 
 	for (size_t i = 0; i < bytes; i++) {
@@ -258,7 +258,7 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 		"requests queued longer than they were served, or many waited when arrivals ended",
 		"the queue grew to the end of the arrivals; latencies grow with the trace's length",
 	};
-	char offered[TABLE_CELL_BYTES], busy[TABLE_CELL_BYTES];
+	char offered[NUMBER_TEXT_BYTES], busy[NUMBER_TEXT_BYTES];
 
 	offered_text(offered, outcome, "");
 	ratio_text(busy, (u128)outcome->busy_ns * 100, outcome->busy_window_ns, 1, "0");
@@ -290,7 +290,7 @@ static void print_figures(const char *name, const struct latency_figures *figure
 	const uint64_t values[] = {figures->mean_ns, figures->p50_ns, figures->p90_ns,
 		figures->p99_ns, figures->max_ns};
 	for (uint32_t i = 0; i < 5; i++) {
-		char text[TABLE_CELL_BYTES];
+		char text[NUMBER_TEXT_BYTES];
 		decimal_text(text, values[i] / 1000, 3);
 		printf(" %12s", text);
 	}
@@ -313,7 +313,7 @@ static void print_latency(const struct run_outcome *outcome)
 
 static void print_slo(const struct run_outcome *outcome)
 {
-	char share[TABLE_CELL_BYTES], goodput[TABLE_CELL_BYTES];
+	char share[NUMBER_TEXT_BYTES], goodput[NUMBER_TEXT_BYTES];
 
 	if (!has_slo(outcome)) {
 		return;
@@ -326,7 +326,7 @@ static void print_slo(const struct run_outcome *outcome)
 void summary_print(const struct run_outcome *outcome, const char *gpu)
 {
 	uint64_t makespan = outcome->makespan_ns;
-	char text[4][TABLE_CELL_BYTES];
+	char text[4][NUMBER_TEXT_BYTES];
 
 	print_head(outcome, gpu);
 	printf("\n  requests");

@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 #include "reports/results/results.h"
-#include "bench/record/table_writer.h"
 #include "engine/base/integer.h"
+#include "engine/base/table.h"
 
 /* The run over time, in bins of equal width. How long a run will be is not known while it runs, so
    bins start a microsecond wide and are merged in pairs whenever time outgrows them. */

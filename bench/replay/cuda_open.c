@@ -86,7 +86,7 @@ enum status cuda_print_info(const struct replay_config *config,
 	struct replay_config own = *config;
 	struct runner runner;
 	struct cuda_memory memory;
-	struct error none;
+	struct error none = {0};
 
 	*block_count = 0;
 	if (cuda_check_device(&none) != STATUS_OK) {

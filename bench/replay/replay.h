@@ -9,8 +9,8 @@
 #include "bench/replay/intake.h"
 #include "bench/replay/replay_config.h"
 #include "bench/record/kernel_times.h"
-#include "bench/record/table_writer.h"
 #include "bench/record/perfetto.h"
+#include "engine/base/table.h"
 #include "engine/engine.h"
 
 /* The replay loop. It owns time, an integer number of nanoseconds:

@@ -1,9 +1,10 @@
 #include "bench/replay/replay_config.h"
 
-#include "bench/record/table_writer.h"
 #include "bench/replay/runners.h"
 #include "engine/base/json.h"
+#include "engine/base/number.h"
 #include "engine/base/path.h"
+#include "engine/base/table.h"
 #include "engine/policy.h"
 #include "engine/shape/model_config.h"
 #include "reports/results/results.h"
@@ -81,7 +82,7 @@ void replay_config_default(struct replay_config *config)
 
 /* ---- values as text ---- */
 
-enum { VALUE_BYTES = TABLE_CELL_BYTES };
+enum { VALUE_BYTES = NUMBER_TEXT_BYTES };
 
 static const void *value_of(const struct replay_config *config, const struct option *row)
 {

@@ -7,6 +7,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
+#include "engine/step_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,7 +170,7 @@ static enum status record_run(
 
 static void close_run(struct recorded_run *own)
 {
-	struct error ignored;
+	struct error ignored = {0};
 
 	table_close(&own->requests, &ignored);
 	table_close(&own->steps, &ignored);

@@ -1,5 +1,7 @@
 #include "engine/base/number.h"
 
+#include "engine/base/check.h"
+
 #include <string.h>
 
 enum { EXPONENT_MAX = 1000000 };
@@ -146,4 +148,48 @@ bool text_to_millionths(const char *text, uint64_t *value)
 	memset(digits + whole_bytes + places, '0', 6 - places);
 	digits[whole_bytes + 6] = '\0';
 	return text_to_u64(digits, value);
+}
+
+size_t decimal_text(char *text, u128 value, uint32_t places)
+{
+	char reversed[NUMBER_TEXT_BYTES];
+	size_t count = 0;
+
+	check(places <= 18);
+	do {
+		if (count == places && places > 0) {
+			reversed[count++] = '.';
+			places = 0; /* the point is written once */
+		}
+		if (value <= UINT64_MAX) {
+			uint64_t small = (uint64_t)value;
+			reversed[count++] = (char)('0' + small % 10);
+			value = small / 10;
+		} else {
+			reversed[count++] = (char)('0' + (char)(value % 10));
+			value /= 10;
+		}
+	} while (value > 0 || (places > 0 && count <= places));
+	for (size_t i = 0; i < count; i++) {
+		text[i] = reversed[count - 1 - i];
+	}
+	text[count] = '\0';
+	return count;
+}
+
+size_t ratio_text(char *text, u128 numerator, u128 denominator, uint32_t places, const char *none)
+{
+	u128 scale = 1;
+
+	if (denominator == 0) {
+		strcpy(text, none);
+		return strlen(none);
+	}
+	for (uint32_t i = 0; i < places; i++) {
+		scale *= 10;
+	}
+	/* Whole and fraction apart, so that the product stays in range. */
+	u128 whole = numerator / denominator;
+	u128 rest = numerator % denominator;
+	return decimal_text(text, whole * scale + rest * scale / denominator, places);
 }

@@ -5,8 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Text to numbers, exactly: without floating point, blanks or signs. Each returns false, and leaves
-   *value as it was, when the text is something else or its number does not fit in 64 bits. */
+#include "engine/base/integer.h"
+
+/* Text to numbers and back, exactly: without floating point, blanks or signs.
+
+   A text that is something else, or whose number does not fit in 64 bits, returns false and leaves
+   *value as it was. */
 
 /* Digits alone; leading zeros are allowed. */
 bool digits_to_u64(const char *text, size_t bytes, uint64_t *value);
@@ -17,5 +21,14 @@ bool decimal_to_u64(const char *text, size_t bytes, uint32_t places, uint64_t *v
 
 /* A decimal fraction with at most six places and no exponent, in millionths. */
 bool text_to_millionths(const char *text, uint64_t *value);
+
+enum { NUMBER_TEXT_BYTES = 64 };
+
+/* The text of value / 10^places, with exactly that many places, at most 18; text:
+   (NUMBER_TEXT_BYTES). Returns its length. */
+size_t decimal_text(char *text, u128 value, uint32_t places);
+
+/* numerator / denominator with `places` places, rounded down; `none` when the denominator is 0. */
+size_t ratio_text(char *text, u128 numerator, u128 denominator, uint32_t places, const char *none);
 
 #endif

@@ -175,7 +175,7 @@ static void add_steps(struct rows *rows, const struct fidelity *fidelity)
 {
 	const struct step_errors *steps = &fidelity->steps;
 
-	for (uint32_t i = 0; i < STEP_KINDS && fidelity->has_steps; i++) {
+	for (uint32_t i = 0; i < STEP_KIND_COUNT && fidelity->has_steps; i++) {
 		if (steps->real[i].count == 0 && steps->sim[i].count == 0) {
 			continue;
 		}

@@ -1,9 +1,10 @@
 #include "reports/results/result.h"
 
 #include "engine/base/memory.h"
-#include "reports/results/table.h"
+#include "engine/base/path.h"
+#include "reports/results/result_tables.h"
+#include "reports/results/results.h"
 
-#include <errno.h>
 #include <float.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -23,42 +24,17 @@ const char *const latency_titles[LATENCY_METRICS] = {"Time in the queue",
 	"End-to-end latency (E2E)"};
 const char *const latency_statistics[LATENCY_STATISTICS] = {"mean", "p50", "p90", "p99", "max"};
 
-static const struct table_format tables[] = {
-	{"timeline.tsv", NULL,
-		{"time_s", "width_s", "running", "waiting", "used_blocks", "hit_tokens",
-			"query_tokens", "output_tokens", "prefill_tokens", "preemptions", "steps",
-			"busy_share"}},
-	{"step_grid.tsv", NULL,
-		{"decode_rows_low", "decode_rows_high", "prefill_tokens_low", "prefill_tokens_high",
-			"steps", "mean_ns", "max_ns"}},
-	{"latency.tsv", "metric", {"upper_ns", "count"}},
-};
-
-enum { TABLE_COUNT = sizeof(tables) / sizeof(tables[0]) };
-
-/* There only when kernels were measured. */
-static const struct table_format kernel_tables[] = {
-	{"kernel_phases.tsv", NULL, {"steps", "step_ns", "busy_ns", "rank", "sum_ns", "below_ns"}},
-	{"kernel_timeline.tsv", NULL, {"rank", "time_s", "width_s", "sum_ns", "below_ns"}},
-};
-
-enum { KERNEL_TABLE_COUNT = sizeof(kernel_tables) / sizeof(kernel_tables[0]) };
-
 /* One of a few words. */
-static enum status read_word(const struct json_object *place, const char *field,
+static enum status read_word(const struct json_object *object, const char *field,
 	const char *const *words, const char *expected, const char **out, struct error *error)
 {
-	enum status status = json_text(place, field, out, error);
-
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(json_text(object, field, out, error));
 	for (uint32_t i = 0; words[i] != NULL; i++) {
 		if (strcmp(*out, words[i]) == 0) {
 			return STATUS_OK;
 		}
 	}
-	return json_refuse(place, field, expected, error);
+	return json_refuse(object, field, expected, error);
 }
 
 /* Results from before runner_kind was written have the runner's name alone. */
@@ -103,55 +79,54 @@ static enum status read_runner_kind(struct result *result, struct error *error)
 
 static enum status read_heads(struct result *result, struct error *error)
 {
-	static const char *const schemas[] = {"quire-result-1", NULL};
+	static const char *const schemas[] = {RESULT_SCHEMA, NULL};
 	static const char *const states[] = {"complete", "interrupted", "failed", NULL};
 	static const char *const verdicts[] = {"stable", "backlogged", "overloaded", NULL};
 	const struct json_object *root = &result->root;
 	struct json_object trace, load;
 	const char *schema;
-	enum status status;
 
-	(void)((status = read_word(
-			root, "schema", schemas, "\"quire-result-1\"", &schema, error)) ||
-		(status = read_word(root, "status", states, "complete, interrupted or failed",
-			 &result->status, error)) ||
-		(status = json_object(root, "config", &result->config, error)) ||
-		(status = read_runner_kind(result, error)) ||
-		(status = json_object(root, "trace", &trace, error)) ||
-		(status = json_text(&trace, "name", &result->trace_name, error)) ||
-		(status = json_text(&trace, "xxh64", &result->trace_xxh64, error)) ||
-		(status = json_bool(root, "calibrated", &result->is_calibrated, error)) ||
-		(status = json_object(root, "load", &load, error)) ||
-		(status = read_word(&load, "verdict", verdicts, "stable, backlogged or overloaded",
-			 &result->verdict, error)) ||
-		(status = json_text(root, "result_hash", &result->result_hash, error)));
+	read_word(root, "schema", schemas, "\"" RESULT_SCHEMA "\"", &schema, error);
+	read_word(
+		root, "status", states, "complete, interrupted or failed", &result->status, error);
+	json_object(root, "config", &result->config, error);
+	read_runner_kind(result, error);
+	json_object(root, "trace", &trace, error);
+	json_text(&trace, "name", &result->trace_name, error);
+	json_text(&trace, "xxh64", &result->trace_xxh64, error);
+	json_bool(root, "calibrated", &result->is_calibrated, error);
+	json_object(root, "load", &load, error);
+	read_word(&load, "verdict", verdicts, "stable, backlogged or overloaded", &result->verdict,
+		error);
+	json_text(root, "result_hash", &result->result_hash, error);
 	result->failure = "";
-	if (status == STATUS_OK && strcmp(result->status, "failed") == 0) {
-		status = json_text(root, "failure", &result->failure, error);
+	TRY(error->status);
+	if (strcmp(result->status, "failed") == 0) {
+		json_text(root, "failure", &result->failure, error);
 	}
-	return status;
+	return error->status;
 }
 
 /* A number that is not negative; null too when it may be missing. */
-static enum status read_value(const struct json_object *place, const char *field, bool is_optional,
+static enum status read_value(const struct json_object *object, const char *field, bool is_optional,
 	struct result_value *out, struct error *error)
 {
-	const cJSON *node = json_find(place, field);
+	const cJSON *node = json_find(object, field);
 
 	*out = (struct result_value){0};
 	if (cJSON_IsNumber(node) && (node->valuedouble < 0 || node->valuedouble > DBL_MAX)) {
-		return json_refuse(place, field, "a number >= 0", error);
+		return json_refuse(object, field, "a number >= 0", error);
 	}
 	if (is_optional && cJSON_IsNull(node)) {
 		return STATUS_OK;
 	}
 	if (!cJSON_IsNumber(node)) {
 		return json_refuse(
-			place, field, is_optional ? "a number or null" : "a number", error);
+			object, field, is_optional ? "a number or null" : "a number", error);
 	}
-	enum status status = json_double(place, field, 0, DBL_MAX, &out->value, error);
-	out->has_value = status == STATUS_OK;
-	return status;
+	TRY(json_double(object, field, 0, DBL_MAX, &out->value, error));
+	out->has_value = true;
+	return STATUS_OK;
 }
 
 static enum status read_numbers(struct result *result, struct error *error)
@@ -159,17 +134,10 @@ static enum status read_numbers(struct result *result, struct error *error)
 	for (uint32_t i = 0; i < RESULT_NUMBER_COUNT; i++) {
 		const struct result_number_row *row = &result_number_rows[i];
 		struct json_object section = result->root;
-		enum status status = STATUS_OK;
 		if (row->section[0] != '\0') {
-			status = json_object(&result->root, row->section, &section, error);
+			json_object(&result->root, row->section, &section, error);
 		}
-		if (status == STATUS_OK) {
-			status = read_value(
-				&section, row->field, row->is_optional, &result->numbers[i], error);
-		}
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(read_value(&section, row->field, row->is_optional, &result->numbers[i], error));
 	}
 	return STATUS_OK;
 }
@@ -178,89 +146,53 @@ static enum status read_latencies(struct result *result, struct error *error)
 {
 	struct json_object latency, metric;
 
-	enum status status = json_object(&result->root, "latency_ms", &latency, error);
-	for (uint32_t i = 0; i < LATENCY_METRICS && status == STATUS_OK; i++) {
-		status = json_object(&latency, latency_names[i], &metric, error);
-		for (uint32_t j = 0; j < LATENCY_STATISTICS && status == STATUS_OK; j++) {
-			status = read_value(&metric, latency_statistics[j], true,
-				&result->latency_ms[i][j], error);
+	json_object(&result->root, "latency_ms", &latency, error);
+	for (uint32_t i = 0; i < LATENCY_METRICS; i++) {
+		json_object(&latency, latency_names[i], &metric, error);
+		for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+			TRY(read_value(&metric, latency_statistics[j], true,
+				&result->latency_ms[i][j], error));
 		}
 	}
-	return status;
-}
-
-/* Writes the file's path; is it there? */
-static bool has_file(const struct result *result, const char *name, struct text *path)
-{
-	text_add(path, result->directory);
-	text_add(path, "/");
-	text_add(path, name);
-	return access(path->bytes, F_OK) == 0;
-}
-
-static enum status read_kernels(struct result *result, struct error *error)
-{
-	struct text path = {0};
-	enum status status = STATUS_OK;
-
-	result->has_kernels = has_file(result, kernel_tables[0].name, &path);
-	text_deinit(&path);
-	for (uint32_t i = 0; i < KERNEL_TABLE_COUNT && result->has_kernels && status == STATUS_OK;
-		i++) {
-		status = table_check(result->directory, &kernel_tables[i], error);
-	}
-	return status;
+	return STATUS_OK;
 }
 
 static enum status read_provenance(struct result *result, struct error *error)
 {
-	struct text path = {0};
-	struct json_object place;
-	enum status status = STATUS_OK;
+	char path[PATH_BYTES_MAX];
+	struct json_object root;
 
-	if (has_file(result, "provenance.json", &path)) {
-		status = json_document_open(&result->provenance, path.bytes, error);
-		if (status == STATUS_OK) {
-			status = json_root(&place, &result->provenance, error);
-		}
+	TRY(path_format(path, error, "%s/%s", result->directory, RESULT_PROVENANCE));
+	if (access(path, F_OK) != 0) {
+		return STATUS_OK;
 	}
-	text_deinit(&path);
-	return status;
+	TRY(json_document_open(&result->provenance, path, error));
+	return json_root(&root, &result->provenance, error);
 }
 
 static enum status read_summary(struct result *result, struct error *error)
 {
-	struct text path = {0};
-	enum status status;
+	char path[PATH_BYTES_MAX];
 
-	text_add(&path, result->directory);
-	text_add(&path, "/summary.json");
-	if (access(path.bytes, F_OK) != 0) {
-		status = error_set(error, STATUS_FILE,
+	TRY(path_format(path, error, "%s/%s", result->directory, RESULT_SUMMARY));
+	if (access(path, F_OK) != 0) {
+		return error_set(error, STATUS_FILE,
 			"%s: is no result folder: it has no summary.json", result->directory);
-	} else {
-		(void)((status = json_document_open(&result->summary, path.bytes, error)) ||
-			(status = json_root(&result->root, &result->summary, error)) ||
-			(status = read_heads(result, error)) ||
-			(status = read_numbers(result, error)) ||
-			(status = read_latencies(result, error)));
 	}
-	text_deinit(&path);
-	return status;
+	TRY(json_document_open(&result->summary, path, error));
+	TRY(json_root(&result->root, &result->summary, error));
+	TRY(read_heads(result, error));
+	TRY(read_numbers(result, error));
+	return read_latencies(result, error);
 }
 
 enum status result_open(struct result *result, const char *directory, struct error *error)
 {
 	memset(result, 0, sizeof(*result));
 	result->directory = directory;
-	enum status status = read_summary(result, error);
-	if (status == STATUS_OK) {
-		status = read_provenance(result, error);
-	}
-	for (uint32_t i = 0; i < TABLE_COUNT && status == STATUS_OK; i++) {
-		status = table_check(directory, &tables[i], error);
-	}
-	return status == STATUS_OK ? read_kernels(result, error) : status;
+	TRY(read_summary(result, error));
+	TRY(read_provenance(result, error));
+	return result_tables_check(directory, &result->has_kernels, error);
 }
 
 void result_close(struct result *result)

@@ -1,8 +1,6 @@
 #ifndef REPORTS_RESULTS_RESULTS_H
 #define REPORTS_RESULTS_RESULTS_H
 
-#include "engine/batch.h"
-
 /* The files of a result folder. This is their contract: reports/ and quire compare know no more of
    a run than what stands here. Tables are tab-separated with one header line; a cell without a
    value is `-`; times are integer nanoseconds from the trace's zero unless a column says otherwise.
@@ -10,6 +8,12 @@
    A folder is written as NAME.part files that are renamed when the run is over, summary.json last:
    a folder with a summary.json is whole. Everything but provenance.json is a pure function of
    trace, configuration and seed. */
+
+/* Tables that are read again have a list of their columns: TEXT(name) holds words, NUMBER(name)
+   numbers that are not negative. Their header lines are made of it. The columns of steps.tsv are
+   those of engine/step_record.h. */
+#define RESULT_COLUMN_TEXT(name) "\t" #name
+#define RESULT_HEADER(COLUMN_LIST) (&(COLUMN_LIST(RESULT_COLUMN_TEXT, RESULT_COLUMN_TEXT))[1])
 
 #define RESULT_REQUESTS "requests.tsv"
 #define RESULT_TIMELINE "timeline.tsv"
@@ -62,25 +66,40 @@ enum request_status {
    width (the same in every row), both in seconds. running, waiting and used_blocks are averages
    over the bin's time; token counts, preemptions and steps are sums over the steps that end in the
    bin; busy_share is the part of the bin in which a step was running, in [0, 1]. */
-#define TIMELINE_COLUMNS                                                                           \
-	"time_s\twidth_s\trunning\twaiting\tused_blocks\thit_tokens\tquery_tokens\t"               \
-	"output_tokens\tprefill_tokens\tpreemptions\tsteps\tbusy_share"
+#define TIMELINE_COLUMN_LIST(TEXT, NUMBER)                                                         \
+	NUMBER(time_s)                                                                             \
+	NUMBER(width_s)                                                                            \
+	NUMBER(running)                                                                            \
+	NUMBER(waiting)                                                                            \
+	NUMBER(used_blocks)                                                                        \
+	NUMBER(hit_tokens)                                                                         \
+	NUMBER(query_tokens)                                                                       \
+	NUMBER(output_tokens)                                                                      \
+	NUMBER(prefill_tokens)                                                                     \
+	NUMBER(preemptions)                                                                        \
+	NUMBER(steps)                                                                              \
+	NUMBER(busy_share)
+#define TIMELINE_COLUMNS RESULT_HEADER(TIMELINE_COLUMN_LIST)
 enum { TIMELINE_BINS_MAX = 2000 };
 
 /* step_grid.tsv: steps by composition; both ranges include their ends. Only cells with steps. */
-#define STEP_GRID_COLUMNS                                                                          \
-	"decode_rows_low\tdecode_rows_high\tprefill_tokens_low\tprefill_tokens_high\tsteps\t"      \
-	"mean_ns\tmax_ns"
+#define STEP_GRID_COLUMN_LIST(TEXT, NUMBER)                                                        \
+	NUMBER(decode_rows_low)                                                                    \
+	NUMBER(decode_rows_high)                                                                   \
+	NUMBER(prefill_tokens_low)                                                                 \
+	NUMBER(prefill_tokens_high)                                                                \
+	NUMBER(steps)                                                                              \
+	NUMBER(mean_ns)                                                                            \
+	NUMBER(max_ns)
+#define STEP_GRID_COLUMNS RESULT_HEADER(STEP_GRID_COLUMN_LIST)
 
 /* latency.tsv: histograms of queue, ttft, tpot, itl and e2e, in this order, each by rising
    upper_ns; count values lie in (previous bucket's upper_ns, upper_ns]. Only buckets with values.
  */
-#define LATENCY_COLUMNS "metric\tupper_ns\tcount"
+#define LATENCY_COLUMN_LIST(TEXT, NUMBER) TEXT(metric) NUMBER(upper_ns) NUMBER(count)
+#define LATENCY_COLUMNS RESULT_HEADER(LATENCY_COLUMN_LIST)
 
-/* steps.tsv: one row a step; mode is graph, eager or none; then the counts of engine/batch.h. */
-#define STEP_COLUMN_TEXT(column) "\t" #column
-#define STEP_COLUMNS                                                                               \
-	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode" STEP_COUNT_LIST(STEP_COLUMN_TEXT)
+/* steps.tsv: one row a step, by the columns of engine/step_record.h. */
 
 /* kernels.tsv, with --kernel-times: GPU time by the ranges that were open around a launch or its
    capture, for each kind of step: phase is decode, prefill or mixed by the rows that a step has;
@@ -101,11 +120,27 @@ enum { TIMELINE_BINS_MAX = 2000 };
 /* kernel_phases.tsv: the same by kind of step and operation, with the number of such steps, the sum
    of their elapsed_ns, and of it busy_ns, in which anything was under way on the GPU. rank counts
    the operations of the run from the longest on; below_ns is the sum of those of smaller rank. */
-#define KERNEL_PHASE_COLUMNS "phase\tsteps\tstep_ns\tbusy_ns\toperation\trank\tsum_ns\tbelow_ns"
+#define KERNEL_PHASE_COLUMN_LIST(TEXT, NUMBER)                                                     \
+	TEXT(phase)                                                                                \
+	NUMBER(steps)                                                                              \
+	NUMBER(step_ns)                                                                            \
+	NUMBER(busy_ns)                                                                            \
+	TEXT(operation)                                                                            \
+	NUMBER(rank)                                                                               \
+	NUMBER(sum_ns)                                                                             \
+	NUMBER(below_ns)
+#define KERNEL_PHASE_COLUMNS RESULT_HEADER(KERNEL_PHASE_COLUMN_LIST)
 
 /* kernel_timeline.tsv: each operation by rank over at most 120 time bins, by the kernels' starts on
    the run's clock; width_s and below_ns as above. */
-#define KERNEL_TIMELINE_COLUMNS "operation\trank\ttime_s\twidth_s\tsum_ns\tbelow_ns"
+#define KERNEL_TIMELINE_COLUMN_LIST(TEXT, NUMBER)                                                  \
+	TEXT(operation)                                                                            \
+	NUMBER(rank)                                                                               \
+	NUMBER(time_s)                                                                             \
+	NUMBER(width_s)                                                                            \
+	NUMBER(sum_ns)                                                                             \
+	NUMBER(below_ns)
+#define KERNEL_TIMELINE_COLUMNS RESULT_HEADER(KERNEL_TIMELINE_COLUMN_LIST)
 
 /* summary.json, keys in this order; numbers in seconds, milliseconds and rates are decimals, all
    others integers; a value that does not exist (a percentile of nothing) is null:

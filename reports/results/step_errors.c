@@ -1,62 +1,75 @@
 #include "reports/results/step_errors.h"
 
-#include "reports/results/table.h"
-#include "engine/base/text.h"
+#include "engine/base/path.h"
+#include "engine/base/table.h"
+#include "reports/results/results.h"
 
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
-const char *const step_kind_names[STEP_KINDS] = {"decode", "prompt", "mixed"};
-const char *const step_kind_titles[STEP_KINDS] = {
+const char *const step_kind_names[STEP_KIND_COUNT] = {"decode", "prompt", "mixed"};
+const char *const step_kind_titles[STEP_KIND_COUNT] = {
 	"Steps that only decode", "Steps of prompts alone", "Steps of both"};
 
 /* What a step computed, by which steps of two runs are told to be the same; then its time. */
-static const struct table_format format = {"steps.tsv", "mode",
-	{"decode_rows", "prefill_rows", "prefill_tokens", "cached_tokens", "decode_context_tokens",
-		"prefill_attention_pairs", "sampled_rows", "elapsed_ns"}};
+static const enum step_column columns[] = {STEP_COLUMN_decode_rows, STEP_COLUMN_prefill_rows,
+	STEP_COLUMN_prefill_tokens, STEP_COLUMN_cached_tokens, STEP_COLUMN_decode_context_tokens,
+	STEP_COLUMN_prefill_attention_pairs, STEP_COLUMN_sampled_rows, STEP_COLUMN_elapsed_ns};
 
-enum { DECODE_ROWS, PREFILL_ROWS, WORK_COLUMNS = 7, ELAPSED = WORK_COLUMNS };
+enum {
+	DECODE_ROWS,
+	PREFILL_ROWS,
+	ELAPSED = sizeof(columns) / sizeof(columns[0]) - 1,
+	COLUMN_COUNT
+};
 
-static bool has_file(const char *directory)
+struct side {
+	struct table_reader table;
+	uint32_t field[COLUMN_COUNT]; /* where the table has the columns */
+	uint64_t value[COLUMN_COUNT]; /* of the row read last */
+	bool has_row;
+};
+
+static bool has_file(const char *path)
 {
-	struct text path = {0};
-
-	text_add(&path, directory);
-	text_add(&path, "/");
-	text_add(&path, format.name);
-	bool is_there = access(path.bytes, F_OK) == 0;
-	text_deinit(&path);
-	return is_there;
+	return access(path, F_OK) == 0;
 }
 
-static void add_step(struct step_sum sums[STEP_KINDS], const struct table_reader *table)
+static enum status find_columns(struct side *side, struct error *error)
 {
-	bool has_decodes = strcmp(table_reader_cell(table, DECODE_ROWS), "0") != 0;
-	bool has_prompts = strcmp(table_reader_cell(table, PREFILL_ROWS), "0") != 0;
-	struct step_sum *sum = &sums[has_decodes && has_prompts ? STEP_MIXED
-				     : has_prompts		? STEP_PROMPT
-								: STEP_DECODE];
-
-	sum->count++;
-	sum->ns += table_reader_number(table, ELAPSED);
-}
-
-static bool is_same_work(const struct table_reader *real, const struct table_reader *sim)
-{
-	for (uint32_t i = 0; i < WORK_COLUMNS; i++) {
-		if (strcmp(table_reader_cell(real, i), table_reader_cell(sim, i)) != 0) {
-			return false;
-		}
+	for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
+		table_reader_column(
+			&side->table, step_column_names[columns[i]], &side->field[i], error);
 	}
-	return true;
+	return error->status;
 }
 
-static void add_same(
-	struct step_errors *errors, const struct table_reader *real, const struct table_reader *sim)
+static enum status next_step(struct side *side, struct step_sum *sums, struct error *error)
 {
-	double real_ns = table_reader_number(real, ELAPSED),
-	       sim_ns = table_reader_number(sim, ELAPSED);
+	side->has_row = table_reader_next(&side->table, error);
+	if (!side->has_row) {
+		return error->status;
+	}
+	for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
+		TRY(table_reader_u64(
+			&side->table, side->field[i], UINT64_MAX, &side->value[i], error));
+	}
+	struct step_sum *sum =
+		&sums[step_kind_of(side->value[DECODE_ROWS], side->value[PREFILL_ROWS])];
+	sum->count++;
+	sum->ns += (double)side->value[ELAPSED];
+	return STATUS_OK;
+}
+
+static bool is_same_work(const struct side *real, const struct side *sim)
+{
+	return memcmp(real->value, sim->value, ELAPSED * sizeof(real->value[0])) == 0;
+}
+
+static void add_same(struct step_errors *errors, const struct side *real, const struct side *sim)
+{
+	double real_ns = (double)real->value[ELAPSED], sim_ns = (double)sim->value[ELAPSED];
 
 	errors->same_steps++;
 	errors->same_real_ns += real_ns;
@@ -68,30 +81,20 @@ static void add_same(
 	}
 }
 
-static enum status read_both(struct step_errors *errors, struct table_reader *real,
-	struct table_reader *sim, struct error *error)
+static enum status read_both(
+	struct step_errors *errors, struct side *real, struct side *sim, struct error *error)
 {
-	bool is_same = true, real_ends = false, sim_ends = false;
+	bool is_same = true;
 
-	while (!real_ends || !sim_ends) {
-		enum status status =
-			real_ends ? STATUS_OK : table_reader_next(real, &format, &real_ends, error);
-		if (status == STATUS_OK && !sim_ends) {
-			status = table_reader_next(sim, &format, &sim_ends, error);
-		}
-		if (status != STATUS_OK) {
-			return status;
-		}
-		if (!real_ends) {
-			add_step(errors->real, real);
-		}
-		if (!sim_ends) {
-			add_step(errors->sim, sim);
-		}
-		if (real_ends && sim_ends) {
+	TRY(find_columns(real, error));
+	TRY(find_columns(sim, error));
+	for (;;) {
+		TRY(next_step(real, errors->real, error));
+		TRY(next_step(sim, errors->sim, error));
+		if (!real->has_row && !sim->has_row) {
 			break;
 		}
-		is_same = is_same && !real_ends && !sim_ends && is_same_work(real, sim);
+		is_same = is_same && real->has_row && sim->has_row && is_same_work(real, sim);
 		if (is_same) {
 			add_same(errors, real, sim);
 		}
@@ -103,21 +106,22 @@ static enum status read_both(struct step_errors *errors, struct table_reader *re
 enum status step_errors_read(struct step_errors *errors, const char *real, const char *sim,
 	bool *has_steps, struct error *error)
 {
-	struct table_reader tables[2] = {{.file = NULL}, {.file = NULL}};
+	char real_path[PATH_BYTES_MAX], sim_path[PATH_BYTES_MAX];
+	struct side sides[2] = {{.has_row = false}, {.has_row = false}};
 
 	memset(errors, 0, sizeof(*errors));
-	*has_steps = has_file(real) && has_file(sim);
+	TRY(path_format(real_path, error, "%s/%s", real, RESULT_STEPS));
+	TRY(path_format(sim_path, error, "%s/%s", sim, RESULT_STEPS));
+	*has_steps = has_file(real_path) && has_file(sim_path);
 	if (!*has_steps) {
 		return STATUS_OK;
 	}
-	enum status status = table_reader_open(&tables[0], real, &format, error);
+	table_reader_open(&sides[0].table, real_path, NULL, error);
+	enum status status = table_reader_open(&sides[1].table, sim_path, NULL, error);
 	if (status == STATUS_OK) {
-		status = table_reader_open(&tables[1], sim, &format, error);
+		status = read_both(errors, &sides[0], &sides[1], error);
 	}
-	if (status == STATUS_OK) {
-		status = read_both(errors, &tables[0], &tables[1], error);
-	}
-	table_reader_close(&tables[0]);
-	table_reader_close(&tables[1]);
+	table_reader_close(&sides[0].table);
+	table_reader_close(&sides[1].table);
 	return status;
 }

@@ -5,17 +5,16 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
+#include "engine/step_record.h"
 
 /* The step times of two runs against each other, read from their steps.tsv side by side; length
    costs no memory. Runs whose steps take other times decide differently sooner or later, so there
    are two comparisons: the means of each kind of step over the whole runs, and step by step over
    the steps from the first on that did the same work in both. */
 
-enum step_kind { STEP_DECODE, STEP_PROMPT, STEP_MIXED, STEP_KINDS };
-
-/* Of decode rows alone, of prompts alone, of both. */
-extern const char *const step_kind_names[STEP_KINDS];
-extern const char *const step_kind_titles[STEP_KINDS];
+/* By enum step_kind: as in fidelity.tsv, and in words. */
+extern const char *const step_kind_names[STEP_KIND_COUNT];
+extern const char *const step_kind_titles[STEP_KIND_COUNT];
 
 struct step_sum {
 	uint64_t count;
@@ -23,7 +22,7 @@ struct step_sum {
 };
 
 struct step_errors {
-	struct step_sum real[STEP_KINDS], sim[STEP_KINDS];
+	struct step_sum real[STEP_KIND_COUNT], sim[STEP_KIND_COUNT];
 	uint64_t same_steps;	      /* from the first on, of the same work */
 	bool is_same_throughout;      /* these are all steps of both */
 	uint64_t same_timed_steps;    /* those of them whose real time is not 0 */

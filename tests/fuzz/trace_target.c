@@ -52,7 +52,7 @@ static void use_row(struct conversations *conversations, struct references *refe
 	static int32_t tokens[TOKENS_MAX];
 	const struct token_source source = {
 		.vocab_size = TOKEN_VOCABULARY_LIMIT, .trace_block_size = block_size};
-	struct error error;
+	struct error error = {0};
 
 	conversations_add(conversations, row);
 	if (row->input_length <= TOKENS_MAX) {

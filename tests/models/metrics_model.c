@@ -319,7 +319,7 @@ static void note_step(struct metrics_model *model, uint64_t waiting)
 	struct engine *engine = model->computed;
 	uint64_t end_ns = model->now_ns + model->elapsed_ns;
 	struct step_time time;
-	struct error error;
+	struct error error = {0};
 	uint64_t decode_rows = 0;
 
 	model->step = (struct timeline_step){
@@ -386,7 +386,7 @@ static bool take_step(struct metrics_model *model, bool is_failing)
 {
 	struct engine *engine = model->counted;
 	struct step_time time;
-	struct error error;
+	struct error error = {0};
 
 	model->elapsed_ns = draw_elapsed(model);
 	uint64_t backlog = prop_below(model->prop, 5);
@@ -531,7 +531,7 @@ static void require_same_rows(const struct metrics_model *model, const char *pat
 
 void metrics_model_require_same(struct metrics_model *model, const char *path)
 {
-	struct error error;
+	struct error error = {0};
 
 	require(table_close(&model->table, &error) == STATUS_OK, "%s", error.text);
 	require_same_rows(model, path);
@@ -582,7 +582,7 @@ static void draw_options(struct prop *prop, struct metrics_model *model)
 
 void metrics_model_open(struct metrics_model *model, struct prop *prop, const char *requests_path)
 {
-	struct error error;
+	struct error error = {0};
 
 	memset(model, 0, sizeof(*model));
 	model->prop = prop;

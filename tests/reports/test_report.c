@@ -923,17 +923,18 @@ Test(report, a_broken_table_is_refused)
 	static const struct {
 		const char *name, *text, *line;
 	} cases[] = {
-		{"latency.tsv", "", "latency.tsv: found an empty file"},
-		{"latency.tsv", "metric\tupper_ns\n", "latency.tsv:1: there is no column count"},
-		{"latency.tsv", "upper_ns\tcount\n", "latency.tsv:1: there is no column metric"},
+		{"latency.tsv", "", "latency.tsv:1: found an empty file"},
+		{"latency.tsv", "metric\tupper_ns\n", "latency.tsv:1: column count is missing"},
+		{"latency.tsv", "upper_ns\tcount\n", "latency.tsv:1: column metric is missing"},
 		{"latency.tsv", "metric\tupper_ns\tcount\nttft\t5\tx7\n",
-			"latency.tsv:2: column count: found \"x7\", expected a number"},
+			"latency.tsv:2: column count: found 'x7', expected a number"},
 		{"latency.tsv", "metric\tupper_ns\tcount\nttft\t5\t1\nttft\t7\n",
-			"latency.tsv:3: found 2 cells, expected 3"},
-		{"latency.tsv", "metric\tupper_ns\tcount\nttft\t-5\t1\n", "found \"-5\""},
-		{"latency.tsv", "metric\tupper_ns\tcount\nttft\tnan\t1\n", "found \"nan\""},
-		{"latency.tsv", "metric\tupper_ns\tcount\r\nttft\t5\t1\r\n", "no column count"},
-		{"timeline.tsv", "time_s\twidth_s\n", "timeline.tsv:1: there is no column running"},
+			"latency.tsv:3: found 2 columns, expected the header's 3"},
+		{"latency.tsv", "metric\tupper_ns\tcount\nttft\t-5\t1\n", "found '-5'"},
+		{"latency.tsv", "metric\tupper_ns\tcount\nttft\tnan\t1\n", "found 'nan'"},
+		{"latency.tsv", "metric\tupper_ns\tcount\r\nttft\t5\t1\r\n",
+			"latency.tsv:1: found a carriage return"},
+		{"timeline.tsv", "time_s\twidth_s\n", "timeline.tsv:1: column running is missing"},
 	};
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
 	struct text whole = {0};

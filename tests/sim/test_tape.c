@@ -13,7 +13,8 @@
 	"attention_pairs\t"                                                                        \
 	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\tpair_tokens\t"                \
 	"cached_free_blocks\tfree_blocks\tpreemptions\n"
-#define ROW_0 "0\t100\t50\t40\t10\teager\t0\t2\t30\t16\t0\t0\t300\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+#define COUNTS_0 "\t0\t2\t30\t16\t0\t0\t300\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+#define ROW_0 "0\t100\t50\t40\t10\teager" COUNTS_0
 #define ROW_1 "1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
 
 static const struct batch batches[] = {
@@ -68,11 +69,13 @@ static void close_tape(struct tape_fixture *fixture)
 static enum status play(
 	struct tape_fixture *fixture, const struct batch *batch, struct step_time *time)
 {
+	fixture->error = (struct error){0};
 	return fixture->runner.execute(fixture->runner.state, batch, NULL, time, &fixture->error);
 }
 
 static enum status start(struct tape_fixture *fixture, uint64_t earliest_ns, uint64_t *start_ns)
 {
+	fixture->error = (struct error){0};
 	return fixture->runner.start(fixture->runner.state, earliest_ns, start_ns, &fixture->error);
 }
 
@@ -171,7 +174,7 @@ Test(tape, columns_are_found_by_name)
 		"tokens\tused_blocks\t"
 		"running\tsampled_rows\tprefill_attention_pairs\tdecode_longest_context\t"
 		"decode_context_tokens\tcached_tokens\tprefill_tokens\tprefill_rows\t"
-		"decode_rows\tmode\thost_ns\tgpu_ns\telapsed_ns\tstart_ns\tstep\r\n"
+		"decode_rows\tmode\thost_ns\tgpu_ns\telapsed_ns\tstart_ns\tstep\n"
 		"-\t0\t5\t0\t8\t16\t3\t2\t2\t300\t0\t0\t16\t30\t2\t0\tnone\t10\t40\t50\t100\t0";
 
 	enum status status = open_text(&fixture, text);
@@ -215,15 +218,19 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 		{"step\tstart_ns\n", "steps.tsv:1: column elapsed_ns is missing"},
 		{"step\tstep\n", "steps.tsv:1: found column step twice"},
 		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 22"},
-		{HEADER "\n", "steps.tsv:2: column step: found '', expected an integer"},
+		{HEADER "\n", "steps.tsv:2: found 1 columns, expected the header's 22"},
+		{HEADER "\t1\t1\t1\t1\tnone" COUNTS_0,
+			"steps.tsv:2: column step: found '', expected an integer"},
+		{HEADER "0\t100\r\n", "steps.tsv:2: found a carriage return"},
 		{HEADER "1" ROW_0, "steps.tsv:2: column step: found 10, expected 0"},
 		{HEADER ROW_1, "steps.tsv:2: column step: found 1, expected 0"},
-		{HEADER "0\t-1\t50\n", "steps.tsv:2: column start_ns: found '-1'"},
-		{HEADER "0\t99999999999999999999\t5\n",
+		{HEADER "0\t-1\t1\t1\t1\tnone" COUNTS_0,
+			"steps.tsv:2: column start_ns: found '-1'"},
+		{HEADER "0\t99999999999999999999\t1\t1\t1\tnone" COUNTS_0,
 			"steps.tsv:2: column start_ns: found '9999"},
-		{HEADER "0\t1\t1\t1\t1\tfast\n",
+		{HEADER "0\t1\t1\t1\t1\tfast" COUNTS_0,
 			"column mode: found 'fast', expected none, eager or graph"},
-		{HEADER "0\t1 \t1\n", "column start_ns: found '1 '"},
+		{HEADER "0\t1 \t1\t1\t1\tnone" COUNTS_0, "column start_ns: found '1 '"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct tape_fixture fixture;

@@ -407,7 +407,7 @@ static bool ask(struct model *model, struct workload *workload, uint64_t *now_ns
 {
 	struct trace_row row;
 	enum workload_state state;
-	struct error error;
+	struct error error = {0};
 	uint64_t next_ns = 0;
 	uint64_t at_ns;
 	bool some_wait;
@@ -470,7 +470,7 @@ static void arrivals_equal_the_model(struct prop *prop, const void *context)
 	char text[ROWS_MAX * 120];
 	char path[TEMPORARY_PATH_BYTES];
 	struct workload *workload = NULL;
-	struct error error;
+	struct error error = {0};
 	uint64_t now_ns = 0;
 	bool is_over = false;
 

@@ -257,7 +257,8 @@ Test(compare, what_is_no_result_is_refused)
 		{"{\"schema\": \"quire-result-1\"}", NULL, "field result_hash: found nothing"},
 		{SUMMARY("h200", "1", "1", "aa"), HEADER "0\t1\n",
 			"b/steps.tsv:2: found 2 columns, expected the header's 6"},
-		{SUMMARY("h200", "1", "1", "aa"), "", "no column 'step'"},
+		{SUMMARY("h200", "1", "1", "aa"), "start_ns\n", "no column 'step'"},
+		{SUMMARY("h200", "1", "1", "aa"), "", "b/steps.tsv:1: found an empty file"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct folders folders;

@@ -66,7 +66,7 @@ static uint32_t run_flow(const struct flow *flow, const char *path)
 	const struct metrics_options options = {0};
 	const int32_t tokens[64] = {0};
 	struct engine *engine;
-	struct error error;
+	struct error error = {0};
 	uint64_t now_ns = 0;
 
 	require(engine_open(&engine, &flow->config, &runner, &error) == STATUS_OK, "%s",

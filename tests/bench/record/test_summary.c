@@ -73,7 +73,7 @@ static void add_row(struct scene *scene, uint64_t time_ms, uint32_t input, uint3
 static struct run_outcome scene_run(struct scene *scene, struct replay *replay)
 {
 	static struct table_writer requests;
-	struct error error;
+	struct error error = {0};
 	const struct runner runner = {.name = "scene", .state = scene, .execute = take_time};
 	const struct replay_options options = {.config = &scene->config,
 		.workload = &scene->load,

@@ -184,7 +184,7 @@ Test(timeline, mean_waiting_is_the_integral_by_its_width)
 static struct table_writer *open_table(const char *path)
 {
 	struct table_writer *table = calloc(1, sizeof(*table));
-	struct error error;
+	struct error error = {0};
 
 	require(table != NULL, "out of memory");
 	require(table_open(table, path, "header", &error) == STATUS_OK, "%s", error.text);
@@ -193,7 +193,7 @@ static struct table_writer *open_table(const char *path)
 
 static void close_table(struct table_writer *table)
 {
-	struct error error;
+	struct error error = {0};
 
 	require(table_close(table, &error) == STATUS_OK, "%s", error.text);
 	free(table);

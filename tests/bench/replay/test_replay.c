@@ -10,6 +10,7 @@
 
 #include "engine/base/counter_hash.h"
 #include "engine/base/text.h"
+#include "engine/step_record.h"
 #include "engine/policy.h"
 #include "tests/harness/files.h"
 #include "tests/harness/property.h"
@@ -173,7 +174,7 @@ static void load_rows(struct naive *naive)
 {
 	struct scene *scene = naive->scene;
 	struct trace *trace;
-	struct error error;
+	struct error error = {0};
 	const struct token_source source = {.seed = scene->config.seed,
 		.vocab_size = VOCABULARY,
 		.trace_block_size = TRACE_BLOCK};
@@ -354,7 +355,7 @@ static void naive_step(struct naive *naive)
 {
 	struct engine *engine = naive->engine;
 	struct step_time time;
-	struct error error;
+	struct error error = {0};
 	bool all_arrived;
 	const struct sequence *sequence;
 
@@ -385,7 +386,7 @@ static void naive_step(struct naive *naive)
 /* To the end of the trace or to the step that fails. */
 static void naive_run(struct naive *naive)
 {
-	struct error error;
+	struct error error = {0};
 
 	while (!naive->has_failed) {
 		hand_over_all(naive);
@@ -552,7 +553,7 @@ struct tables {
 
 static void open_tables(struct tables *tables, const char *folder, const char *name)
 {
-	struct error error;
+	struct error error = {0};
 
 	snprintf(tables->requests_path, PATH_BYTES, "%s/%s.requests", folder, name);
 	snprintf(tables->steps_path, PATH_BYTES, "%s/%s.steps", folder, name);
@@ -565,7 +566,7 @@ static void open_tables(struct tables *tables, const char *folder, const char *n
 
 static void close_tables(struct tables *tables)
 {
-	struct error error;
+	struct error error = {0};
 
 	require(table_close(&tables->requests, &error) == STATUS_OK, "%s", error.text);
 	require(table_close(&tables->steps, &error) == STATUS_OK, "%s", error.text);
@@ -573,7 +574,7 @@ static void close_tables(struct tables *tables)
 
 static void run_naive(struct naive *naive, struct scene *scene, struct tables *tables)
 {
-	struct error error;
+	struct error error = {0};
 	const struct metrics_options options = {.warmup = scene->config.warmup};
 
 	naive->scene = scene;
@@ -590,7 +591,7 @@ static void run_naive(struct naive *naive, struct scene *scene, struct tables *t
 static void run_replay(
 	struct replay *replay, struct scene *scene, struct runner *runner, struct tables *tables)
 {
-	struct error error;
+	struct error error = {0};
 	const struct replay_options options = {
 		.config = &scene->config,
 		.workload = &scene->load,

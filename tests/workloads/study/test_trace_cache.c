@@ -25,7 +25,7 @@ static void draw_references(
 	uint32_t requests = prop_range(prop, 1, 8);
 	bool is_chained = prop_chance(prop, 1, 2);
 	uint64_t ids[REFERENCES_IN_ALL];
-	struct error error;
+	struct error error = {0};
 
 	references_init(references, BLOCK_SIZE);
 	for (uint32_t r = 0; r < requests && references->reference_count < references_max; r++) {
@@ -305,7 +305,7 @@ Test(trace_cache, rows_without_ids_fill_the_cache_and_are_never_found)
 {
 	const uint64_t ids[] = {1, 2};
 	struct references references;
-	struct error error;
+	struct error error = {0};
 	struct trace_row shared = {
 		.input_length = 16, .output_length = 1, .hash_ids = ids, .hash_id_count = 2};
 	struct trace_row alone = {.input_length = 17, .output_length = 1};
@@ -330,7 +330,7 @@ Test(trace_cache, token_ids_share_as_far_as_they_are_equal)
 	const uint64_t c[] = {9, 2, 3, 4, 5, 6, 7};
 	struct trace_row row = {.input_length = 7, .output_length = 1};
 	struct references references;
-	struct error error;
+	struct error error = {0};
 
 	references_init(&references, 2);
 	row.prompt_ids = a;
@@ -369,7 +369,7 @@ static void read_references(const char *path, struct references *references)
 	const struct trace_options options = {0};
 	struct trace *trace = NULL;
 	struct trace_row row;
-	struct error error;
+	struct error error = {0};
 	bool has_row = true;
 
 	require(trace_open(&trace, path, &options, &error) == STATUS_OK, "%s", error.text);

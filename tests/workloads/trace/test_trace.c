@@ -183,7 +183,7 @@ Test(trace, counts_the_failures_of_burstgpt)
 	char path[TEMPORARY_PATH_BYTES];
 	struct trace *trace = NULL;
 	struct trace_row row;
-	struct error error;
+	struct error error = {0};
 	bool has_row = true;
 
 	temporary_write(folder, "burst.csv",
@@ -206,7 +206,7 @@ Test(trace, reads_token_ids)
 	char path[TEMPORARY_PATH_BYTES];
 	struct trace *trace = NULL;
 	struct trace_row row;
-	struct error error;
+	struct error error = {0};
 	bool has_row;
 
 	temporary_write(folder, "ids.jsonl",
@@ -359,7 +359,7 @@ Test(trace, hashes_the_whole_file_even_when_it_stops_early)
 	char path[TEMPORARY_PATH_BYTES];
 	struct trace *trace = NULL;
 	struct trace_row row;
-	struct error error;
+	struct error error = {0};
 	bool has_row;
 
 	write_bytes("long.jsonl", text, strlen(text), path);
@@ -678,7 +678,7 @@ Test(trace, reads_real_ones)
 		char path[100];
 		struct trace *trace = NULL;
 		struct trace_row row;
-		struct error error;
+		struct error error = {0};
 		bool has_row = true;
 		uint64_t rows = 0, input = 0, output = 0;
 		snprintf(path, sizeof(path), "../shared/traces/%s", traces[i].name);

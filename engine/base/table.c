@@ -1,0 +1,328 @@
+#include "engine/base/table.h"
+
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/base/number.h"
+#include "engine/base/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FOUND_CHARACTERS = 32 };
+
+/* ---- writing ---- */
+
+static void table_flush(struct table_writer *table)
+{
+	errno = 0;
+	if (table->file != NULL && table->write_errno == 0 &&
+		fwrite(table->buffer, 1, table->used, table->file) < table->used) {
+		/* table_close() tells it; by then errno is another's. */
+		table->write_errno = errno == 0 ? EIO : errno;
+	}
+	table->used = 0;
+}
+
+static void table_bytes(struct table_writer *table, const char *bytes, size_t count)
+{
+	while (count > 0) {
+		size_t part = u64_min(count, TABLE_BUFFER_BYTES - table->used);
+		memcpy(table->buffer + table->used, bytes, part);
+		table->used += part;
+		bytes += part;
+		count -= part;
+		if (table->used == TABLE_BUFFER_BYTES) {
+			table_flush(table);
+		}
+	}
+}
+
+static void table_cell(struct table_writer *table, const char *bytes, size_t count)
+{
+	if (table->is_row_started) {
+		table_bytes(table, "\t", 1);
+	}
+	table->is_row_started = true;
+	table_bytes(table, bytes, count);
+}
+
+enum status table_open(
+	struct table_writer *table, const char *path, const char *header, struct error *error)
+{
+	table->used = 0;
+	table->is_row_started = false;
+	table->write_errno = 0;
+	table->file = NULL;
+	TRY(error->status);
+	table->file = fopen(path, "wb");
+	if (table->file == NULL) {
+		return error_set(
+			error, STATUS_FILE, "%s: cannot be written: %s", path, strerror(errno));
+	}
+	setvbuf(table->file, NULL, _IONBF, 0); /* the table has its own buffer */
+	table_bytes(table, header, strlen(header));
+	table_end_row(table);
+	return STATUS_OK;
+}
+
+enum status table_close(struct table_writer *table, struct error *error)
+{
+	if (table->file == NULL) {
+		return error->status;
+	}
+	table_flush(table);
+	if (fclose(table->file) != 0 && table->write_errno == 0) {
+		table->write_errno = errno == 0 ? EIO : errno;
+	}
+	table->file = NULL;
+	TRY(error->status);
+	if (table->write_errno != 0) {
+		return error_set(error, STATUS_FILE,
+			"a result file could not be written to its end: %s",
+			strerror(table->write_errno));
+	}
+	return STATUS_OK;
+}
+
+void table_u64(struct table_writer *table, uint64_t value)
+{
+	char digits[20];
+	size_t start = sizeof(digits);
+
+	do {
+		digits[--start] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	table_cell(table, digits + start, sizeof(digits) - start);
+}
+
+void table_decimal(struct table_writer *table, uint64_t value, uint32_t places)
+{
+	char text[NUMBER_TEXT_BYTES];
+
+	table_cell(table, text, decimal_text(text, value, places));
+}
+
+void table_text(struct table_writer *table, const char *text)
+{
+	if (text == NULL) {
+		table_none(table);
+		return;
+	}
+	table_cell(table, "", 0);
+	while (*text != '\0') {
+		size_t bytes = strcspn(text, "\t\n\r");
+		table_bytes(table, text, bytes);
+		text += bytes;
+		if (*text != '\0') {
+			table_bytes(table, " ", 1);
+			text++;
+		}
+	}
+}
+
+void table_none(struct table_writer *table)
+{
+	table_cell(table, "-", 1);
+}
+
+void table_end_row(struct table_writer *table)
+{
+	table_bytes(table, "\n", 1);
+	table->is_row_started = false;
+}
+
+/* ---- reading ---- */
+
+static enum status refuse_line(
+	const struct table_reader *table, const char *what, struct error *error)
+{
+	return error_set(error, STATUS_INPUT, "%s:%llu: %s", table->path,
+		(unsigned long long)table->line_number, what);
+}
+
+/* Reads a line without its end. False: there is none, or it cannot be in a table. */
+static bool read_line(struct table_reader *table, size_t *bytes, struct error *error)
+{
+	errno = 0;
+	ssize_t length = getline(&table->line, &table->line_capacity, table->file);
+	if (length < 0) {
+		if (ferror(table->file)) {
+			error_set(error, STATUS_FILE, "cannot read %s: %s", table->path,
+				strerror(errno));
+		}
+		return false;
+	}
+	table->line_number++;
+	*bytes = (size_t)length;
+	if (table->line[*bytes - 1] == '\n') {
+		table->line[--*bytes] = '\0';
+	}
+	if (memchr(table->line, '\0', *bytes) != NULL) {
+		refuse_line(table, "found a zero byte, expected a table of text", error);
+		return false;
+	}
+	if (memchr(table->line, '\r', *bytes) != NULL) {
+		refuse_line(table, "found a carriage return, expected line feeds alone", error);
+		return false;
+	}
+	return true;
+}
+
+/* Cuts a line at its tabs. Returns how many cells it has; those beyond the limit are not kept. */
+static uint32_t split(char *line, size_t bytes, const char **cells)
+{
+	const char *end = line + bytes;
+	uint32_t count = 0;
+
+	for (char *cell = line; cell != NULL; count++) {
+		char *tab = memchr(cell, '\t', (size_t)(end - cell));
+		if (count < TABLE_COLUMNS_MAX) {
+			cells[count] = cell;
+		}
+		if (tab != NULL) {
+			*tab++ = '\0';
+		}
+		cell = tab;
+	}
+	return count;
+}
+
+static enum status check_header(const struct table_reader *table, struct error *error)
+{
+	for (uint32_t i = 1; i < table->column_count; i++) {
+		for (uint32_t j = 0; j < i; j++) {
+			if (strcmp(table->names[i], table->names[j]) == 0) {
+				return error_set(error, STATUS_INPUT,
+					"%s:%llu: found column %.60s twice, expected it once",
+					table->path, (unsigned long long)table->line_number,
+					table->names[i]);
+			}
+		}
+	}
+	return STATUS_OK;
+}
+
+static enum status read_header(
+	struct table_reader *table, struct text *remarks, struct error *error)
+{
+	size_t bytes = 0;
+
+	bool has_line = read_line(table, &bytes, error);
+	while (has_line && remarks != NULL && table->line[0] == '#') {
+		text_add_bytes(remarks, table->line, bytes);
+		text_add(remarks, "\n");
+		has_line = read_line(table, &bytes, error);
+	}
+	TRY(error->status);
+	if (!has_line) {
+		table->line_number = 1;
+		return refuse_line(
+			table, "found an empty file, expected a table with a header", error);
+	}
+	/* The next line gets memory of its own. */
+	table->header = table->line;
+	table->line = NULL;
+	table->line_capacity = 0;
+	table->column_count = split(table->header, bytes, table->names);
+	if (table->column_count > TABLE_COLUMNS_MAX) {
+		return error_set(error, STATUS_INPUT,
+			"%s:%llu: found %u columns, expected at most %d", table->path,
+			(unsigned long long)table->line_number, table->column_count,
+			TABLE_COLUMNS_MAX);
+	}
+	return check_header(table, error);
+}
+
+enum status table_reader_open(
+	struct table_reader *table, const char *path, struct text *remarks, struct error *error)
+{
+	size_t bytes = strlen(path) + 1;
+
+	*table = (struct table_reader){.path = NULL};
+	TRY(error->status);
+	table->path = memory_take(bytes, 1);
+	memcpy(table->path, path, bytes);
+	table->file = fopen(path, "r");
+	if (table->file == NULL) {
+		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
+	}
+	return read_header(table, remarks, error);
+}
+
+void table_reader_close(struct table_reader *table)
+{
+	if (table->file != NULL) {
+		fclose(table->file);
+	}
+	free(table->path);
+	free(table->header);
+	free(table->line);
+	*table = (struct table_reader){.path = NULL};
+}
+
+uint32_t table_reader_find(const struct table_reader *table, const char *name)
+{
+	for (uint32_t i = 0; i < table->column_count; i++) {
+		if (strcmp(table->names[i], name) == 0) {
+			return i;
+		}
+	}
+	return TABLE_NO_COLUMN;
+}
+
+enum status table_reader_column(
+	const struct table_reader *table, const char *name, uint32_t *column, struct error *error)
+{
+	TRY(error->status);
+	*column = table_reader_find(table, name);
+	if (*column == TABLE_NO_COLUMN) {
+		return error_set(error, STATUS_INPUT,
+			"%s:%llu: column %s is missing from the header", table->path,
+			(unsigned long long)table->line_number, name);
+	}
+	return STATUS_OK;
+}
+
+bool table_reader_next(struct table_reader *table, struct error *error)
+{
+	size_t bytes = 0;
+
+	if (error->status != STATUS_OK || !read_line(table, &bytes, error)) {
+		return false;
+	}
+	uint32_t count = split(table->line, bytes, table->cells);
+	if (count != table->column_count) {
+		error_set(error, STATUS_INPUT,
+			"%s:%llu: found %u columns, expected the header's %u", table->path,
+			(unsigned long long)table->line_number, count, table->column_count);
+		return false;
+	}
+	return true;
+}
+
+enum status table_reader_u64(const struct table_reader *table, uint32_t column, uint64_t maximum,
+	uint64_t *value, struct error *error)
+{
+	char expected[64];
+	uint64_t number;
+
+	TRY(error->status);
+	if (text_to_u64(table->cells[column], &number) && number <= maximum) {
+		*value = number;
+		return STATUS_OK;
+	}
+	snprintf(
+		expected, sizeof(expected), "an integer in [0, %llu]", (unsigned long long)maximum);
+	return table_reader_refuse(table, column, expected, error);
+}
+
+enum status table_reader_refuse(const struct table_reader *table, uint32_t column,
+	const char *expected, struct error *error)
+{
+	TRY(error->status);
+	return error_set(error, STATUS_INPUT, "%s:%llu: column %s: found '%.*s', expected %s",
+		table->path, (unsigned long long)table->line_number, table->names[column],
+		FOUND_CHARACTERS, table->cells[column], expected);
+}

@@ -1,0 +1,103 @@
+#ifndef ENGINE_BASE_TABLE_H
+#define ENGINE_BASE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "engine/base/status.h"
+
+/* Tab-separated tables: one header line that names the columns, then rows with as many cells. Lines
+   end in a line feed, the last one may lack it. A cell without a value is `-`. */
+
+/* ---- writing ---- */
+
+/* Rows go through a buffer of the table's own: a replay writes a row a request, and printf would
+   cost more than the simulation. All figures are integers, or decimals made of integers, so that
+   their text is the same everywhere.
+
+   Writing is sticky (engine/base/status.h): cells of a table that did not open go nowhere, and a
+   write that fails is told by table_close(). */
+
+enum { TABLE_BUFFER_BYTES = 1 << 16 };
+
+struct table_writer {
+	FILE *file; /* NULL: closed */
+	bool is_row_started;
+	int write_errno; /* of the first write that failed; 0: none did */
+	size_t used;
+	char buffer[TABLE_BUFFER_BYTES];
+};
+
+/* Creates the file and writes the header line (given without its line feed). */
+enum status table_open(
+	struct table_writer *table, const char *path, const char *header, struct error *error);
+
+/* Writes what is buffered and closes; a closed or zeroed table is accepted. */
+enum status table_close(struct table_writer *table, struct error *error);
+
+void table_u64(struct table_writer *table, uint64_t value);
+
+/* value / 10^places, with exactly that many places, at most 18. */
+void table_decimal(struct table_writer *table, uint64_t value, uint32_t places);
+
+/* Text; tabs and line breaks in it become blanks. NULL: the cell has no value. */
+void table_text(struct table_writer *table, const char *text);
+
+/* `-`, a cell without a value. */
+void table_none(struct table_writer *table);
+
+void table_end_row(struct table_writer *table);
+
+/* ---- reading ---- */
+
+/* A row at a time, so that a table of any length needs no memory. Refused with file and line: an
+   empty file, a zero byte, a carriage return, a column that is there twice, more than
+   TABLE_COLUMNS_MAX columns, a row of another width than the header. */
+
+enum { TABLE_COLUMNS_MAX = 256, TABLE_NO_COLUMN = TABLE_COLUMNS_MAX };
+
+struct table_reader {
+	char *path; /* owned */
+	FILE *file;
+	char *header, *line; /* owned; their tabs are NULs */
+	size_t line_capacity;
+	uint64_t line_number;
+	uint32_t column_count;
+	const char *names[TABLE_COLUMNS_MAX]; /* (column_count) of the columns */
+	const char *cells[TABLE_COLUMNS_MAX]; /* (column_count) of the row that was read last */
+};
+
+struct text;
+
+/* Opens a file and reads its header. Lines in front of it that begin with # are appended to
+   `remarks`, with their line feeds; where that is NULL such a line is the header. To be closed
+   after a failure too. */
+enum status table_reader_open(
+	struct table_reader *table, const char *path, struct text *remarks, struct error *error);
+
+/* A zeroed table is accepted. */
+void table_reader_close(struct table_reader *table);
+
+/* The column of that name, or TABLE_NO_COLUMN. */
+uint32_t table_reader_find(const struct table_reader *table, const char *name);
+
+/* The same for a column that must be there. Sticky. */
+enum status table_reader_column(
+	const struct table_reader *table, const char *name, uint32_t *column, struct error *error);
+
+/* Reads the next row into `cells`, which live until the next one is read. False: there is none, or
+   error->status is set. Sticky. */
+bool table_reader_next(struct table_reader *table, struct error *error);
+
+/* The integer in a cell, digits alone and at most `maximum`. Sticky. */
+enum status table_reader_u64(const struct table_reader *table, uint32_t column, uint64_t maximum,
+	uint64_t *value, struct error *error);
+
+/* "FILE:LINE: column NAME: found 'CELL', expected EXPECTED" for a cell that the caller finds
+   wanting. Sticky. */
+enum status table_reader_refuse(const struct table_reader *table, uint32_t column,
+	const char *expected, struct error *error);
+
+#endif

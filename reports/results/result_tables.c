@@ -1,0 +1,108 @@
+#include "reports/results/result_tables.h"
+
+#include "engine/base/path.h"
+#include "engine/base/table.h"
+#include "reports/results/results.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct column {
+	const char *name;
+	bool is_text;
+};
+
+#define TEXT(name) {#name, true},
+#define NUMBER(name) {#name, false},
+static const struct column timeline[] = {TIMELINE_COLUMN_LIST(TEXT, NUMBER)};
+static const struct column step_grid[] = {STEP_GRID_COLUMN_LIST(TEXT, NUMBER)};
+static const struct column latency[] = {LATENCY_COLUMN_LIST(TEXT, NUMBER)};
+static const struct column kernel_phases[] = {KERNEL_PHASE_COLUMN_LIST(TEXT, NUMBER)};
+static const struct column kernel_timeline[] = {KERNEL_TIMELINE_COLUMN_LIST(TEXT, NUMBER)};
+#undef TEXT
+#undef NUMBER
+
+static const struct table {
+	const char *name;
+	const struct column *columns;
+	uint32_t column_count;
+	bool is_of_kernels; /* there only when kernels were measured */
+} tables[] = {
+#define TABLE(name, columns, is_of_kernels)                                                        \
+	{                                                                                          \
+		name, columns, sizeof(columns) / sizeof(columns[0]), is_of_kernels                 \
+	}
+	TABLE(RESULT_TIMELINE, timeline, false),
+	TABLE(RESULT_STEP_GRID, step_grid, false),
+	TABLE(RESULT_LATENCY, latency, false),
+	TABLE(RESULT_KERNEL_PHASES, kernel_phases, true),
+	TABLE(RESULT_KERNEL_TIMELINE, kernel_timeline, true),
+#undef TABLE
+};
+
+enum { TABLE_COUNT = sizeof(tables) / sizeof(tables[0]) };
+
+/* A finite number that is not negative, or `-`. Nothing in a result is below 0. */
+static bool is_number(const char *cell)
+{
+	char *end = NULL;
+
+	if (strcmp(cell, "-") == 0) {
+		return true;
+	}
+	if (*cell < '0' || *cell > '9') {
+		return false; /* strtod would take blanks, signs, "inf" and "nan" */
+	}
+	double value = strtod(cell, &end);
+	return *end == '\0' && isfinite(value);
+}
+
+static enum status check_rows(
+	struct table_reader *reader, const struct table *table, struct error *error)
+{
+	uint32_t numbers[TABLE_COLUMNS_MAX];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < table->column_count; i++) {
+		const struct column *column = &table->columns[i];
+		TRY(table_reader_column(reader, column->name, &numbers[count], error));
+		count += !column->is_text;
+	}
+	while (table_reader_next(reader, error)) {
+		for (uint32_t i = 0; i < count; i++) {
+			if (!is_number(reader->cells[numbers[i]])) {
+				return table_reader_refuse(reader, numbers[i], "a number", error);
+			}
+		}
+	}
+	return error->status;
+}
+
+static enum status check_table(const char *path, const struct table *table, struct error *error)
+{
+	struct table_reader reader;
+
+	enum status status = table_reader_open(&reader, path, NULL, error);
+	if (status == STATUS_OK) {
+		status = check_rows(&reader, table, error);
+	}
+	table_reader_close(&reader);
+	return status;
+}
+
+enum status result_tables_check(const char *directory, bool *has_kernels, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/%s", directory, RESULT_KERNEL_PHASES));
+	*has_kernels = access(path, F_OK) == 0;
+	for (uint32_t i = 0; i < TABLE_COUNT; i++) {
+		if (!tables[i].is_of_kernels || *has_kernels) {
+			TRY(path_format(path, error, "%s/%s", directory, tables[i].name));
+			TRY(check_table(path, &tables[i], error));
+		}
+	}
+	return STATUS_OK;
+}
