@@ -14,6 +14,9 @@ function(quire_module name folder)
 		# C files that call CUDA are named for it.
 		list(FILTER sources EXCLUDE REGEX "/cuda_[^/]*$")
 	endif()
+	if(NOT QUIRE_HAS_CUDA OR NOT QUIRE_CUPTI_INCLUDE)
+		list(FILTER sources EXCLUDE REGEX "/cupti_[^/]*$")
+	endif()
 
 	if(sources)
 		add_library(${name} STATIC ${sources})

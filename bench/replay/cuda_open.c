@@ -1,6 +1,6 @@
 #include "bench/replay/cuda_open.h"
 
-#include "engine/runners/cuda_kernel_trace.h"
+#include "engine/profiling/cuda_kernel_trace.h"
 #include "engine/runners/cuda_runner.h"
 #include "kernels/op/launch.h"
 

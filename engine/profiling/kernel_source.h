@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where kernel times come from: engine/runners/cuda_kernel_trace.h, or a test. A source gives a
+/* Where kernel times come from: engine/profiling/cuda_kernel_trace.h, or a test. A source gives a
    record for every kernel, copy and fill that the GPU ran, some time after it ended. */
 
 #define KERNEL_NO_SITE UINT32_MAX

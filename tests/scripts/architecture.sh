@@ -191,7 +191,7 @@ is_allowed_data()
 {
 	case "$1 $2" in
 	'replay '*interrupt*) ;;
-	'runners cupti_buffers' | 'profiling cupti_buffers') ;;
+	'profiling cupti_buffers') ;;
 	*) return 1 ;;
 	esac
 }

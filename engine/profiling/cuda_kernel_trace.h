@@ -1,5 +1,5 @@
-#ifndef ENGINE_RUNNERS_CUDA_KERNEL_TRACE_H
-#define ENGINE_RUNNERS_CUDA_KERNEL_TRACE_H
+#ifndef ENGINE_PROFILING_CUDA_KERNEL_TRACE_H
+#define ENGINE_PROFILING_CUDA_KERNEL_TRACE_H
 
 #include "engine/base/status.h"
 #include "engine/profiling/kernel_source.h"
@@ -11,12 +11,12 @@
        capture ───► callback: node made, ranges open ──► nodes ◄─ cloned ─────┤
        the GPU ───► CUPTI's buffers ──► record: correlation id, graph node ◄──┴─► kernel_record
 
-   CUPTI fills at most 64 buffers of 1 MiB; what finds none is lost and counted. Launches are kept
-   for the last half million changes of range: a record that comes later than that is lost too.
+   CUPTI fills at most 64 buffers of 1 MiB; records that find none are lost and counted. Launches
+   are kept for the last half million changes of range: a record that arrives later is lost too.
    CUPTI is loaded when the trace is opened, which has to be before the first CUDA call. */
 
-/* One at a time in a program. *stack is what the runner's ranges have to be opened with; it lives
-   as long as the source. */
+/* One at a time in a program. The runner's ranges have to be opened with *stack, which lives as
+   long as the source. */
 enum status cuda_kernel_trace_open(
 	struct kernel_source *out, struct range_stack **stack, struct error *error);
 

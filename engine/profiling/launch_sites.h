@@ -1,0 +1,72 @@
+#ifndef ENGINE_PROFILING_LAUNCH_SITES_H
+#define ENGINE_PROFILING_LAUNCH_SITES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/profiling/kernel_source.h"
+#include "engine/profiling/nvtx.h"
+
+/* Which ranges were open around a launch, and around the capture of a graph's node. Launches are
+   told apart by correlation ids, which rise; nodes by ids of their own. */
+
+enum {
+	LAUNCHES_MAX = 1 << 19, /* kept, a power of two */
+	SITES_MAX = 1 << 13,	/* a power of two */
+	SITE_PATH_BYTES = 128,
+};
+
+/* All calls from `correlation` up to that of the next launch in the list were made at this site,
+   for this step. */
+struct launch {
+	uint64_t step;
+	uint32_t correlation;
+	uint32_t site;
+	uint32_t rows;
+	uint32_t call;
+};
+
+struct graph_node {
+	uint64_t id; /* 0: a free entry */
+	uint32_t site;
+	uint32_t rows;
+	uint32_t call;
+};
+
+struct launch_site {
+	bool is_used;
+	uint32_t depth;
+	struct range ranges[RANGE_DEPTH_MAX]; /* rows are not part of a site */
+	char path[SITE_PATH_BYTES];
+};
+
+struct launch_sites {
+	struct range_stack stack; /* the ranges open now */
+	struct launch *launches;  /* (LAUNCHES_MAX) ring, by rising correlation */
+	uint64_t launch_count;	  /* ever noted */
+	struct graph_node *nodes; /* (node_capacity) open addressing */
+	size_t node_capacity, node_count;
+	struct launch_site *sites; /* (SITES_MAX) open addressing */
+	uint32_t site_count;
+};
+
+void launch_sites_init(struct launch_sites *sites);
+void launch_sites_deinit(struct launch_sites *sites);
+
+/* A call that may launch work: it belongs to the ranges open now. */
+void launch_sites_note_launch(struct launch_sites *sites, uint32_t correlation);
+
+/* A node that was captured, and a copy of a node: what is launched is a copy of what was captured.
+   A copy of an unknown node is ignored. */
+void launch_sites_note_node(struct launch_sites *sites, uint64_t id);
+void launch_sites_note_copy(struct launch_sites *sites, uint64_t id, uint64_t original_id);
+
+/* Fills in step, sites, rows and call of a record; node_id: 0 outside graphs. False: its launch is
+   not kept any more. */
+bool launch_sites_find(const struct launch_sites *sites, uint32_t correlation, uint64_t node_id,
+	struct kernel_record *record);
+
+struct kernel_site launch_sites_at(const struct launch_sites *sites, uint32_t index);
+
+#endif
