@@ -24,11 +24,11 @@
 #include "kernels/rows/silu_mul.h"
 #include "tests/harness/require.h"
 
-/* The CPU twins against their formulas, written out here in double by the plainest loops; and that
-   a row's result is the same bits whatever is computed beside it. Memory that an operation has no
-   business with holds NaN, so a read shows in the result and a write in the memory. */
+/* The CPU twins against their formulas, computed here in double by the plainest loops; and batch
+   invariance: a row gets the same bits in any batch. Memory that an operation must not touch holds
+   NaN, so that a read shows in the result and a write in the memory. */
 
-/* ---- help ---- */
+/* ---- tensors and comparisons ---- */
 
 static float *filled(uint64_t count, uint64_t key, enum case_values values)
 {
@@ -63,7 +63,7 @@ static const char *describe(const struct op_case *c, char *text, size_t size)
 	return text;
 }
 
-/* The squared error is a part in 10^11 of the squared values at most: 3 * 10^-6 of their size. */
+/* The error is at most 3 * 10^-6 of the values, both in the Euclidean norm. */
 static void require_near(
 	const struct op_case *c, const float *found, const double *expected, uint64_t count)
 {
@@ -88,7 +88,7 @@ static void require_same_bits(const struct op_case *c, const float *found, const
 	}
 }
 
-/* Results with bf16 are those without, rounded. */
+/* With rounding to bf16 the results are the exact ones, rounded. */
 static void require_rounded(
 	const struct op_case *c, const float *found, const float *exact, uint64_t count)
 {
@@ -282,7 +282,7 @@ static void test_rms_norm(const struct op_case *c)
 	float *out = nans(count), *other = nans(count);
 	double *expected = memory_take(count, sizeof(*expected));
 
-	/* An epsilon as large as the mean square shows where it belongs. */
+	/* An epsilon as large as the mean square shows if it is added in the wrong step. */
 	for (uint32_t i = 0; i < 2; i++) {
 		float epsilon = i == 0 ? 1e-6f : 0.3f;
 		norm_by_formula(expected, in, weight, c->rows, c->width, (double)epsilon);
@@ -293,8 +293,8 @@ static void test_rms_norm(const struct op_case *c)
 		for (uint32_t r = 0; r < c->rows; r++) {
 			rms_norm_cpu(other, in + (uint64_t)r * c->width, weight, 1, c->width,
 				epsilon, ROUNDING_NONE);
-			require_same_bits(
-				c, other, out + (uint64_t)r * c->width, c->width, "alone");
+			require_same_bits(c, other, out + (uint64_t)r * c->width, c->width,
+				"a batch of one row");
 		}
 	}
 	rms_norm_cpu(in, in, weight, c->rows, c->width, 0.3f, ROUNDING_NONE);
@@ -361,14 +361,15 @@ static void test_silu_mul(const struct op_case *c)
 	free(expected);
 }
 
-static void matmul_alone(const struct op_case *c, const float *out, const float *in,
+static void check_single_rows(const struct op_case *c, const float *out, const float *in,
 	struct matrix weight, const float *bias)
 {
 	float *row = nans(c->outputs);
 	for (uint32_t r = 0; r < c->rows; r++) {
 		linear_cpu(row, in + (uint64_t)r * c->width, weight, bias, 1, c->width, c->outputs,
 			ROUNDING_NONE);
-		require_same_bits(c, row, out + (uint64_t)r * c->outputs, c->outputs, "alone");
+		require_same_bits(
+			c, row, out + (uint64_t)r * c->outputs, c->outputs, "a batch of one row");
 	}
 	free(row);
 }
@@ -401,7 +402,7 @@ static void test_matmul(const struct op_case *c)
 			for (uint64_t i = 0; values == CASE_INTEGERS && i < count; i++) {
 				require((double)out[i] == expected[i], "a sum of integers is off");
 			}
-			matmul_alone(c, out, in, matrices[m], bias);
+			check_single_rows(c, out, in, matrices[m], bias);
 			linear_cpu(other, in, matrices[m], bias, c->rows, c->width, c->outputs,
 				ROUNDING_BF16);
 			require_rounded(c, other, out, count);
@@ -498,8 +499,8 @@ Test(kernels, silu_has_limits)
 
 /* ---- rotary embedding and the store ---- */
 
-/* A cosine may be a float from ours, and the frequency behind it, too: the library's power and
-   cosine are not exactly rounded. */
+/* The library's power and cosine are not exactly rounded: its frequency may be one float off, and
+   so may the cosine. */
 static void compare_rope(
 	const struct json_object *root, const char *field, const float *table, uint32_t offset)
 {
@@ -525,7 +526,8 @@ static void compare_rope(
 	require_equal(row, 8);
 }
 
-/* tests/fixtures/models/rope.json: what transformers rotates by, up to the last position. */
+/* tests/fixtures/models/rope.json: the cosines and sines of transformers, up to the last position.
+ */
 Test(kernels, rope_table_is_that_of_transformers, .timeout = 60)
 {
 	struct json_document document;
@@ -583,7 +585,7 @@ static void store_open(struct store *s, const struct op_case *c)
 	s->k_weight = filled(c->head_dim, 2, CASE_UNIFORM);
 	s->qkv = filled(c->rows * s->token_width, 3, CASE_UNIFORM);
 	for (uint64_t i = 0; i < c->rows * s->token_width; i++) {
-		s->qkv[i] *= 1.1f; /* no values of bf16 */
+		s->qkv[i] *= 1.1f; /* so that bf16 does not hold them */
 	}
 	s->rope = memory_take((size_t)POSITION_LIMIT * c->head_dim, sizeof(float));
 	s->query = nans(s->query_count);
@@ -618,8 +620,8 @@ static void store_run(struct store *s, uint32_t rows, enum rounding rounding)
 		&s->norm, &s->shape, rounding);
 }
 
-/* Where a token's head must lie, from the drawing of the pool and not from paged_kv_offset. */
-static uint64_t place_of(const struct attention_shape *shape, int64_t slot, uint32_t head)
+/* Where a token's head must lie, by the drawing in paged_kv.h and without paged_kv_offset(). */
+static uint64_t pool_offset(const struct attention_shape *shape, int64_t slot, uint32_t head)
 {
 	uint64_t block = (uint64_t)slot / shape->block_size;
 	uint64_t token = (uint64_t)slot % shape->block_size;
@@ -646,7 +648,7 @@ static void compare_token(const struct op_case *c, const struct store *s, uint32
 	}
 	in += (uint64_t)c->heads * c->head_dim;
 	for (uint32_t h = 0; s->slots[t] >= 0 && h < c->kv_heads; h++) {
-		uint64_t at = place_of(&s->shape, s->slots[t], h);
+		uint64_t at = pool_offset(&s->shape, s->slots[t], h);
 		const float *value = in + (uint64_t)(c->kv_heads + h) * c->head_dim;
 		rotate_by_formula(expected, in + (uint64_t)h * c->head_dim, s->k_weight,
 			s->positions[t], c->head_dim, 1e6);
@@ -712,14 +714,14 @@ struct paged {
 	bool is_decode;
 };
 
-/* The key (which 0) or value (1) of a position, whatever block it lies in. */
+/* The key (which 0) or value (1) of a position, the same in any block. */
 static void token_values(const struct op_case *c, uint32_t which, uint32_t row, uint32_t position,
 	uint32_t head, float *out)
 {
 	uint64_t key = (((uint64_t)which * 1000 + row) * 100000 + position) * 100 + head + 1;
 	case_fill(out, c->head_dim, key, CASE_UNIFORM);
 	for (uint32_t i = 0; i < c->head_dim; i++) {
-		out[i] *= 2; /* scores far enough from each other to matter */
+		out[i] *= 2; /* so that the scores differ */
 	}
 }
 
@@ -750,7 +752,7 @@ static void paged_open(
 			uint32_t block = p->tables[p->rows[r] * width + t / block_size];
 			for (uint32_t h = 0; h < c->kv_heads; h++) {
 				int64_t slot = (int64_t)block * block_size + t % block_size;
-				uint64_t at = place_of(&p->shape, slot, h);
+				uint64_t at = pool_offset(&p->shape, slot, h);
 				token_values(c, 0, r, t, h, p->keys + at);
 				token_values(c, 1, r, t, h, p->values + at);
 			}
@@ -816,8 +818,8 @@ static void attend(
 	}
 }
 
-/* Token by token through the decode operation: the same bits. */
-static void decode_alone(const struct paged *p, const struct op_case *c, const float *out)
+/* Each token by itself through the decode operation gets the same bits. */
+static void check_single_tokens(const struct paged *p, const struct op_case *c, const float *out)
 {
 	uint64_t width = (uint64_t)c->heads * c->head_dim;
 	float *alone = nans(width);
@@ -827,7 +829,7 @@ static void decode_alone(const struct paged *p, const struct op_case *c, const f
 			uint32_t context = p->contexts[r] - (p->query_start[r + 1] - 1 - t);
 			decode_attention_cpu(alone, p->query + t * width, p->keys, p->values,
 				p->tables, &p->rows[r], &context, 1, &p->shape, ROUNDING_NONE);
-			require_same_bits(c, alone, out + t * width, width, "decoded alone");
+			require_same_bits(c, alone, out + t * width, width, "decoded one by one");
 		}
 	}
 	free(alone);
@@ -854,7 +856,7 @@ static void test_attention(const struct op_case *c, bool is_decode)
 		}
 	}
 	require_near(c, out, expected, count);
-	decode_alone(&p, c, out);
+	check_single_tokens(&p, c, out);
 	attend(other, &p, c, ROUNDING_BF16);
 	require_rounded(c, other, out, count);
 	paged_close(&p);

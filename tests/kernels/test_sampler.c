@@ -11,8 +11,8 @@
 #include "kernels/sampling/sampler.h"
 #include "tests/harness/require.h"
 
-/* Draws are functions of their seeds, so a bound that holds once holds always: none of these tests
-   can fail by bad luck. */
+/* Draws are functions of their seeds, so a statistical bound that holds once holds always: none of
+   these tests can fail by chance. */
 
 static int32_t sample_one(const float *logits, uint32_t count, uint64_t key, float temperature)
 {
@@ -54,7 +54,7 @@ static void softmax(double *out, const float *logits, double temperature, uint32
 	}
 }
 
-/* How often each token comes over positions, over requests, or over seeds. */
+/* How often each token is drawn when position, request or seed varies. */
 static void count_draws(uint32_t *counts, const float *logits, float temperature, uint32_t over)
 {
 	memset(counts, 0, CELLS * sizeof(*counts));
@@ -83,7 +83,7 @@ Test(sampler, draws_follow_the_softmax, .timeout = 60)
 	}
 }
 
-/* Neighbours in position, request, seed and vocabulary know nothing of each other. */
+/* Draws of neighbouring positions, requests, seeds and ids are independent. */
 static void require_independent(uint32_t (*pair)(uint32_t), const char *what)
 {
 	uint32_t counts[16] = {0};
@@ -121,7 +121,7 @@ static uint32_t pair_of_seeds(uint32_t i)
 	return pair_of_keys(sampler_row_key(5, 1, i), sampler_row_key(6, 1, i));
 }
 
-/* Whether request and position are told apart. */
+/* Swapping request and position gives an independent draw. */
 static uint32_t pair_swapped(uint32_t i)
 {
 	return pair_of_keys(sampler_row_key(1, i, i + 1), sampler_row_key(1, i + 1, i));
@@ -163,7 +163,7 @@ static void check_noise_of(uint32_t bits)
 		"bits %08x: %.9g, expected %.9g", bits, found, expected);
 }
 
-/* The formula, at the ends, around the place where its two forms meet, and everywhere. */
+/* At both ends, where its two forms meet, and in between. */
 Test(sampler, noise_follows_its_formula)
 {
 	for (uint32_t i = 0; i < 100000; i++) {
@@ -178,9 +178,9 @@ Test(sampler, noise_follows_its_formula)
 	cr_assert_float_eq(sampler_noise_of_bits(UINT32_MAX), -3.1299, 1e-3);
 }
 
-/* A candidate is passed over by its bound and the floors of others, so these must hold for all
-   bits; and the sampler is fast only if it is close where noise is large (but for the few bits that
-   are the largest). */
+/* The sampler skips a candidate whose upper bound is below another's lower one, so the bounds must
+   hold for all bits. It is fast only if they are close where the noise is large, but for the few
+   bits that give the largest. */
 static void check_bound_of(uint32_t bits)
 {
 	float noise = sampler_noise_of_bits(bits), bound = sampler_noise_bound(bits);
@@ -206,7 +206,7 @@ Test(sampler, noise_is_never_above_its_bound)
 	}
 }
 
-/* The most of many: its tail decides what unlikely tokens get. */
+/* The maximum of many draws: the tail decides how often unlikely tokens are drawn. */
 Test(sampler, tail_of_the_noise_has_its_weight)
 {
 	uint64_t key = sampler_row_key(1, 2, 3);
@@ -237,7 +237,7 @@ Test(sampler, zero_temperature_is_greedy)
 			best = logits[id] > logits[best] ? id : best;
 		}
 		cr_assert_eq(sample_one(logits, 1000, key, 0), best);
-		/* Integers tie all the time, and any noise would part them. */
+		/* Integers tie often, and any noise would break the ties. */
 		if (i % 2 == 0) {
 			cr_assert_eq(sample_one(logits, 1000, key, 1e-20f), best);
 			cr_assert_eq(sample_one(logits, 1000, key, 1e-38f), best);
@@ -279,9 +279,9 @@ Test(sampler, every_logit_is_defined)
 	}
 }
 
-/* A row's token is the same alone and in any company, and the best of two halves of a vocabulary,
-   with ids that go on, is the best of the whole. */
-Test(sampler, rows_and_parts_of_a_vocabulary_stand_alone)
+/* A row's token is the same in any batch. And the vocabulary can be split: the better one of two
+   halves' tokens, with ids counted on in the second, is that of the whole. */
+Test(sampler, rows_and_shards_of_a_vocabulary_are_independent)
 {
 	enum { ROWS = 7, VOCABULARY = 333, PART = 100 };
 	float *logits = memory_take(ROWS * VOCABULARY, sizeof(*logits));
@@ -313,8 +313,8 @@ Test(sampler, rows_and_parts_of_a_vocabulary_stand_alone)
 	free(logits);
 }
 
-/* Pinned, so that no change of the hash or of the noise goes unseen. */
-Test(sampler, noise_is_what_it_was)
+/* Pinned values, so that a change of the hash or of the noise is noticed. */
+Test(sampler, noise_keeps_its_values)
 {
 	uint64_t key = sampler_row_key(1, 2, 3);
 	uint64_t sum = 0;
