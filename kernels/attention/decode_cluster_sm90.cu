@@ -407,27 +407,15 @@ static __global__ void __launch_bounds__(F::threads)
 
 template <class F> static int launch(const decode_arguments &a, cudaStream_t stream)
 {
-	cudaLaunchAttribute attributes[2] = {};
-	cudaLaunchConfig_t config = {};
 	cudaError_t error = cudaFuncSetAttribute(decode_attention_cluster_kernel<F>,
 		cudaFuncAttributeMaxDynamicSharedMemorySize, F::bytes);
 
 	if (error != cudaSuccess) {
 		return (int)error;
 	}
-	attributes[0].id = cudaLaunchAttributeClusterDimension;
-	attributes[0].val.clusterDim.x = RANKS;
-	attributes[0].val.clusterDim.y = 1;
-	attributes[0].val.clusterDim.z = 1;
-	attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-	attributes[1].val.programmaticStreamSerializationAllowed = 1;
-	config.gridDim = a.row_count * a.shape.kv_head_count * RANKS;
-	config.blockDim = F::threads;
-	config.dynamicSmemBytes = F::bytes;
-	config.stream = stream;
-	config.attrs = attributes;
-	config.numAttrs = 2;
-	return (int)cudaLaunchKernelEx(&config, decode_attention_cluster_kernel<F>, a);
+	return launch_dependent_clusters(decode_attention_cluster_kernel<F>,
+		a.row_count * a.shape.kv_head_count * RANKS, F::threads, dim3(RANKS), F::bytes,
+		stream, a);
 }
 
 /* All blocks of a cluster start together, on multiprocessors of one processing cluster (GPC), which

@@ -40,24 +40,38 @@ __device__ inline void dependents_launch()
 #endif
 }
 
-/* Launches a kernel that calls dependency_wait(). Early where the device can and the kernel was
-   compiled for it, else in order. Returns a cudaError_t. */
+/* Launches a kernel that calls dependency_wait(), with clusters of these dimensions. Early where
+   the device can and the kernel was compiled for it, else in order. Returns a cudaError_t. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
-static int launch_dependent(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared,
-	cudaStream_t stream, ARGUMENTS... arguments)
+static int launch_dependent_clusters(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block,
+	dim3 cluster, size_t shared, cudaStream_t stream, ARGUMENTS... arguments)
 {
-	cudaLaunchAttribute attribute = {};
+	const uint32_t attribute_count = cluster.x * cluster.y * cluster.z > 1 ? 2 : 1;
+	cudaLaunchAttribute attributes[2] = {};
 	cudaLaunchConfig_t config = {};
 
-	attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-	attribute.val.programmaticStreamSerializationAllowed = 1;
+	attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+	attributes[0].val.programmaticStreamSerializationAllowed = 1;
+	attributes[1].id = cudaLaunchAttributeClusterDimension;
+	attributes[1].val.clusterDim.x = cluster.x;
+	attributes[1].val.clusterDim.y = cluster.y;
+	attributes[1].val.clusterDim.z = cluster.z;
 	config.gridDim = grid;
 	config.blockDim = block;
 	config.dynamicSmemBytes = shared;
 	config.stream = stream;
-	config.attrs = &attribute;
-	config.numAttrs = kernel_path_of_device() == KERNEL_PATH_SM90 ? 1 : 0;
+	config.attrs = attributes;
+	config.numAttrs = kernel_path_of_device() == KERNEL_PATH_SM90 ? attribute_count : 0;
 	return (int)cudaLaunchKernelEx(&config, kernel, PARAMETERS(arguments)...);
+}
+
+/* The same without clusters. */
+template <typename... PARAMETERS, typename... ARGUMENTS>
+static int launch_dependent(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared,
+	cudaStream_t stream, ARGUMENTS... arguments)
+{
+	return launch_dependent_clusters(
+		kernel, grid, block, dim3(1), shared, stream, arguments...);
 }
 
 #endif
