@@ -20,15 +20,15 @@ extern const uint32_t report_files_count;
 
 _Static_assert((int)REPORT_RESULTS_MAX <= (int)GNUPLOT_ARGUMENTS_MAX, "a folder is an argument");
 
-/* Everything a report takes, so that one place gives it back. */
+/* Everything a report owns, released in one place. */
 struct report {
 	uint32_t count;
 	const char *directories[REPORT_RESULTS_MAX]; /* of the results, as they stand on the page */
 	struct result results[REPORT_RESULTS_MAX];
 	bool has_fidelity; /* two results: a real run and a simulated one, in this order */
 	struct fidelity fidelity;
-	struct gnuplot gnuplots[FIGURE_COUNT];
-	struct text drawings[FIGURE_COUNT];
+	struct gnuplot gnuplots[FIGURES_MAX];
+	struct text drawings[FIGURES_MAX];
 	struct text page;
 };
 
@@ -102,20 +102,25 @@ static enum status start_figure(struct report *report, uint32_t index, struct er
 	return status;
 }
 
+static enum status start_figures(struct report *report, struct error *error)
+{
+	for (uint32_t i = 0; i < figure_count; i++) {
+		TRY(start_figure(report, i, error));
+	}
+	return STATUS_OK;
+}
+
 /* All figures at once: gnuplot takes most of a report's time, and each figure is one process. */
 static enum status draw_figures(struct report *report, struct error *error)
 {
-	enum status status = STATUS_OK;
-	struct error later = {0};
+	enum status status = start_figures(report, error);
 
-	for (uint32_t i = 0; i < FIGURE_COUNT && status == STATUS_OK; i++) {
-		status = start_figure(report, i, error);
-	}
-	for (uint32_t i = 0; i < FIGURE_COUNT; i++) {
-		bool is_first = status == STATUS_OK;
+	for (uint32_t i = 0; i < figure_count; i++) {
+		struct error later = {0};
+		bool has_failed = status != STATUS_OK;
 		enum status finished = gnuplot_finish(
-			&report->gnuplots[i], &report->drawings[i], is_first ? error : &later);
-		status = is_first ? finished : status;
+			&report->gnuplots[i], &report->drawings[i], has_failed ? &later : error);
+		status = has_failed ? status : finished;
 	}
 	return status;
 }
@@ -123,27 +128,22 @@ static enum status draw_figures(struct report *report, struct error *error)
 static enum status write_page(const struct text *page, const char *out_path, struct error *error)
 {
 	struct output_file output;
-	enum status status = output_file_open(&output, out_path, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
-	fwrite(page->bytes, 1, page->size, output.file); /* the end asks whether it went well */
+	TRY(output_file_open(&output, out_path, error));
+	fwrite(page->bytes, 1, page->size, output.file); /* the commit looks for errors */
 	return output_file_commit(&output, error);
 }
 
 static enum status open_results(struct report *report, struct error *error)
 {
-	enum status status = STATUS_OK;
-
-	for (uint32_t i = 0; i < report->count && status == STATUS_OK; i++) {
-		status = result_open(&report->results[i], report->directories[i], error);
+	for (uint32_t i = 0; i < report->count; i++) {
+		TRY(result_open(&report->results[i], report->directories[i], error));
 	}
-	return status;
+	return STATUS_OK;
 }
 
-/* A real run and a simulated one are held against each other, the real one in front, whichever was
-   named first: what stands on the page is then relative to it. */
+/* A real run and a simulated one are compared as such. The real one comes first on the page,
+   whichever was named first, since every error is relative to it. */
 static enum status find_fidelity(struct report *report, struct error *error)
 {
 	struct result *results = report->results;
@@ -158,32 +158,21 @@ static enum status find_fidelity(struct report *report, struct error *error)
 		report->directories[1] = simulated;
 		result_close(&results[0]);
 		result_close(&results[1]);
-		enum status status = open_results(report, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(open_results(report, error));
 	}
 	return fidelity_open(&report->fidelity, &results[0], &results[1], error);
 }
 
 static enum status make_report(struct report *report, const char *out_path, struct error *error)
 {
-	enum status status = open_results(report, error);
-
-	if (status == STATUS_OK) {
-		status = find_fidelity(report, error);
-	}
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(open_results(report, error));
+	TRY(find_fidelity(report, error));
 	results_label(report->results, report->count);
-	status = draw_figures(report, error);
-	if (status == STATUS_OK) {
-		status = page_write(&report->page, report->results, report->count,
-			report->has_fidelity ? &report->fidelity : NULL, report->drawings,
-			file_named("page.css")->bytes, error);
-	}
-	return status == STATUS_OK ? write_page(&report->page, out_path, error) : status;
+	TRY(draw_figures(report, error));
+	TRY(page_write(&report->page, report->results, report->count,
+		report->has_fidelity ? &report->fidelity : NULL, report->drawings,
+		file_named("page.css")->bytes, error));
+	return write_page(&report->page, out_path, error);
 }
 
 enum status report_write(
@@ -203,7 +192,7 @@ enum status report_write(
 	for (uint32_t i = 0; i < count; i++) {
 		result_close(&report->results[i]);
 	}
-	for (uint32_t i = 0; i < FIGURE_COUNT; i++) {
+	for (uint32_t i = 0; i < figure_count; i++) {
 		text_deinit(&report->drawings[i]);
 	}
 	text_deinit(&report->page);

@@ -9,8 +9,8 @@
 enum { REPORT_RESULTS_MAX = 8 };
 
 /* Makes one HTML page, complete in itself, of some result folders (reports/results/results.h),
-   overlaid when there are several; a simulated run and a real one are held against each other, and
-   must be of one trace. It is written as OUT.part and renamed, so OUT is whole or as it was before;
+   overlaid when there are several. A simulated run and a real one must be of one trace: the page
+   then shows the errors of the simulation. It is written as OUT.part and renamed, so OUT is whole or as it was before;
    its bytes depend on the folders' names and files alone (and on gnuplot's version). Needs gnuplot
    on PATH. directories: (count), count in [1, REPORT_RESULTS_MAX]. */
 enum status report_write(

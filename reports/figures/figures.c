@@ -1,18 +1,17 @@
 #include "reports/figures/figures.h"
 
+#include <assert.h>
 #include <stddef.h>
 
-const struct figure figures[FIGURE_COUNT] = {
+const struct figure figures[] = {
 	{"sequences", "sequences.gp", NULL, "Running and waiting sequences",
 		"A queue that keeps growing means that requests arrive faster than they are "
-		"served; "
-		"one that empties again was a burst.",
+		"served; one that empties again was a burst.",
 		false, false},
 	{"throughput", "throughput.gp", NULL, "Tokens a second",
 		"Generated tokens, and prompt tokens computed (those found in the cache cost "
-		"nothing "
-		"and are not counted): where one curve falls as the other rises, they compete for "
-		"the same steps.",
+		"nothing and are not counted): where one curve falls as the other rises, they "
+		"compete for the same steps.",
 		false, false},
 	{"kv-use", "kv_use.gp", NULL, "KV blocks in use",
 		"The dashed line is the pool: a curve that lies on it makes sequences wait or be "
@@ -24,8 +23,7 @@ const struct figure figures[FIGURE_COUNT] = {
 		false, false},
 	{"preemptions", "preemptions.gp", NULL, "Preemptions",
 		"Counted from the start: a flat curve is good, a steep one is a time in which "
-		"blocks "
-		"ran out and work was thrown away to be done again.",
+		"blocks ran out and work was thrown away to be done again.",
 		false, false},
 	{"queue", "latency.gp", "queue", "Time in the queue",
 		"From a request's intended arrival to its first admission: the part of the time to "
@@ -37,8 +35,7 @@ const struct figure figures[FIGURE_COUNT] = {
 		false, false},
 	{"tpot", "latency.gp", "tpot", "Time per output token",
 		"Each request's mean time between its tokens after the first: how fast text "
-		"streams "
-		"to a reader.",
+		"streams to a reader.",
 		false, false},
 	{"e2e", "latency.gp", "e2e", "End-to-end latency",
 		"From a request's intended arrival to its last token; it grows with the length of "
@@ -60,7 +57,10 @@ const struct figure figures[FIGURE_COUNT] = {
 		true, true},
 	{"step-operations", "step_operations.gp", NULL, "GPU time of a step, by kind of step",
 		"Steps that only decode, that only compute prompts, and that do both: their "
-		"number, "
-		"their mean time, and what it went to.",
+		"number, their mean time, and what it went to.",
 		true, true},
 };
+
+const uint32_t figure_count = sizeof(figures) / sizeof(figures[0]);
+
+static_assert(sizeof(figures) / sizeof(figures[0]) <= FIGURES_MAX, "a report has room for each");

@@ -2,8 +2,10 @@
 #define REPORTS_FIGURES_FIGURES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* The figures of a report, in the order of the page. */
+/* The figures of a report, in the order of the page. A new one is a script beside this file, whose
+   comment says what it draws, and a row in figures.c. */
 struct figure {
 	const char *name;   /* prefix of its ids */
 	const char *script; /* among the embedded files */
@@ -14,8 +16,9 @@ struct figure {
 	bool needs_kernels;  /* drawn only of results whose kernels were measured */
 };
 
-enum { FIGURE_COUNT = 13 };
+enum { FIGURES_MAX = 32 };
 
-extern const struct figure figures[FIGURE_COUNT];
+extern const struct figure figures[]; /* (figure_count) */
+extern const uint32_t figure_count;   /* <= FIGURES_MAX */
 
 #endif

@@ -74,10 +74,7 @@ enum status gnuplot_start(struct gnuplot *gnuplot, const struct text *script,
 	for (uint32_t i = 0; i < count; i++) {
 		argv[5 + i] = arguments[i];
 	}
-	enum status status = open_files(gnuplot, script, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(open_files(gnuplot, script, error));
 	/* posix_spawn takes arguments that are not const and leaves them alone. */
 	int failure = spawn(gnuplot, (char *const *)argv);
 	if (failure == 0) {

@@ -13,7 +13,7 @@ set datafile missing "-"
 has_legend = 0
 height = 880
 eval sprintf("set terminal svg size 640, height dynamic font 'sans-serif,15' background '%s'", \
-	paper_color)
+	background_color)
 set output ARG1
 set multiplot layout 2, 1 margins screen 0.125, 0.965, 60.0 / height, 1 - 132.0 / height \
 	spacing screen 0, 60.0 / height

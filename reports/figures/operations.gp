@@ -28,7 +28,7 @@ height = 8 + panel * (ARGC - 1)
 eval time_axis
 set samples 2
 eval sprintf("set terminal svg size 640, %d dynamic font 'sans-serif,15' background '%s'", \
-	height, paper_color)
+	height, background_color)
 set output ARG1
 set yrange [0:most > 100 ? most : 100]
 set ytics 25 format "%g %%"

@@ -48,13 +48,23 @@ static void add_file(struct text *text, const char *name)
 static enum status write_drawing(const struct text *drawing, const char *path, struct error *error)
 {
 	struct output_file output;
-	enum status status = output_file_open(&output, path, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(output_file_open(&output, path, error));
 	fwrite(drawing->bytes, 1, drawing->size, output.file);
 	return output_file_commit(&output, error);
+}
+
+static enum status draw(const struct text *script, struct text *drawing, struct error *error)
+{
+	struct gnuplot gnuplot = {0};
+	struct error later = {0};
+	enum status status = gnuplot_start(&gnuplot, script, NULL, 0, error);
+
+	if (status != STATUS_OK) {
+		(void)gnuplot_finish(&gnuplot, drawing, &later);
+		return status;
+	}
+	return gnuplot_finish(&gnuplot, drawing, error);
 }
 
 enum status plot_draw(struct plot *plot, const char *script, const char *subject, const char *path,
@@ -62,8 +72,6 @@ enum status plot_draw(struct plot *plot, const char *script, const char *subject
 {
 	struct text text = {0};
 	struct text drawing = {0};
-	struct gnuplot gnuplot = {0};
-	struct error later = {0};
 
 	add_table(&text, plot->table);
 	fclose(plot->table);
@@ -75,10 +83,7 @@ enum status plot_draw(struct plot *plot, const char *script, const char *subject
 	}
 	add_file(&text, "style.gp");
 	add_file(&text, script);
-	enum status status = gnuplot_start(&gnuplot, &text, NULL, 0, error);
-	enum status finished =
-		gnuplot_finish(&gnuplot, &drawing, status == STATUS_OK ? error : &later);
-	status = status == STATUS_OK ? finished : status;
+	enum status status = draw(&text, &drawing, error);
 	if (status == STATUS_OK) {
 		status = write_drawing(&drawing, path, error);
 	}

@@ -22,7 +22,7 @@ if (bars == 0) {
 }
 height = 8 + panel * (ARGC - 1)
 eval sprintf("set terminal svg size 640, %d dynamic font 'sans-serif,15' background '%s'", \
-	height, paper_color)
+	height, background_color)
 set output ARG1
 set xrange [0:most > 100 ? most : 100]
 set xtics 25 format "%g %%"

@@ -108,7 +108,7 @@ column_count = ARGC > 2 ? 2 : 1
 row_count = (ARGC - 2) / column_count + 1
 panel = ARGC > 2 ? 270 : 290
 height = 62 + panel * row_count
-set terminal svg size 640, height dynamic font 'sans-serif,15' background paper_color
+set terminal svg size 640, height dynamic font 'sans-serif,15' background background_color
 set output ARG1
 unset key
 

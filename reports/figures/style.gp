@@ -26,7 +26,7 @@ label(i) = exists(sprintf("label_%d", i)) ? value(sprintf("label_%d", i)) : \
 	last_part(trimmed(ARGV[i + 1]))
 
 # The palette of Okabe and Ito, two of its colours replaced by ones that read on white. The page
-# exchanges these colours, text, grid and background for its own, light or dark.
+# reads these lines and X_color below: a light page has the same colours, a dark one its own.
 array palette_run[8]
 palette_run[1] = 0x0072b2
 palette_run[2] = 0xd55e00
@@ -41,7 +41,7 @@ pen(i) = has_real && i == 1 ? 5 : 1.8
 faint(i) = palette_run[i] + 0xa0000000
 text_color = "#1f2933"
 grid_color = "#d5dbe1"
-paper_color = "#fdfdfe"
+background_color = "#fdfdfe"
 
 set border 3 linecolor rgb text_color linewidth 1
 set tics nomirror out scale 0.4 textcolor rgb text_color
@@ -64,14 +64,14 @@ figure_open(height, panels) = sprintf("has_legend = has_legend && ARGC > 2; ".\
 	"set output ARG1; if (!has_legend) { unset key }; ".\
 	"set multiplot layout %d, 1 margins screen 0.125, 0.965, 60.0 / height, ".\
 	"1 - (legend_height + 14.0) / height spacing screen 0, 44.0 / height", \
-	height, paper_color, panels)
+	height, background_color, panels)
 
 # Instead of a figure without a curve, a sentence: `eval figure_empty(text)`.
 figure_empty(text) = sprintf("set terminal svg size 640, 130 dynamic font 'sans-serif,15' ".\
 	"background '%s'; set output ARG1; unset border; unset tics; unset key; unset grid; ".\
 	"unset xlabel; unset ylabel; set xrange [0:1]; set yrange [0:1]; ".\
 	"set label 1 '%s' at graph 0.5, graph 0.5 center textcolor rgb text_color; ".\
-	"plot NaN notitle", paper_color, text)
+	"plot NaN notitle", background_color, text)
 
 # A timeline becomes some hundred points, each the average of `per` bins: more would not be seen,
 # least of all where curves lie over each other, and would make the file large. A point holds some

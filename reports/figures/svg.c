@@ -1,35 +1,17 @@
 #include "reports/figures/svg.h"
 
+#include "reports/figures/drawn_colors.h"
+
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-/* The colours of style.gp and what the page calls them. */
-static const struct {
-	uint32_t drawn; /* 0xrrggbb */
-	const char *shown;
-} colors[] = {
-	{0x0072b2, "var(--run-1)"},
-	{0xd55e00, "var(--run-2)"},
-	{0x009e73, "var(--run-3)"},
-	{0xcc79a7, "var(--run-4)"},
-	{0x56b4e9, "var(--run-5)"},
-	{0xe69f00, "var(--run-6)"},
-	{0x7a5195, "var(--run-7)"},
-	{0x8c8c00, "var(--run-8)"},
-	{0x1f2933, "currentColor"},
-	{0xd5dbe1, "var(--grid)"},
-	{0xfdfdfe, "none"},
-};
-
-enum { COLOR_COUNT = sizeof(colors) / sizeof(colors[0]) };
 
 /* What gnuplot writes by itself. */
 static const struct {
 	const char *drawn;
 	const char *shown;
 } words[] = {
-	{"#fdfdfe", "none"},
 	{"\"black\"", "\"currentColor\""},
 	{"'black'", "'currentColor'"},
 	{"#FFFFFF", "currentColor"},
@@ -47,41 +29,72 @@ static const char *const dropped[] = {"title", "desc", "filter"};
 
 enum { DROPPED_COUNT = sizeof(dropped) / sizeof(dropped[0]) };
 
+/* What is put into a page. */
+struct drawing {
+	const char *prefix; /* of its ids */
+	struct drawn_color colors[DRAWN_COLORS_MAX];
+	uint32_t color_count;
+};
+
 static bool starts_with(const char *text, const char *prefix)
 {
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* "rgb(1,2,3)" or "rgb(  1,   2,   3)": its bytes and what to show instead, or 0. */
-static size_t read_color(const char *at, const char **shown)
+/* Adds what the page calls a colour: a variable of the style sheet, so that a dark page has another,
+   and text of the page's own colour on its own background. */
+static void add_color(struct text *page, const char *name)
 {
-	char start[32];
+	if (strcmp(name, "text") == 0) {
+		text_add(page, "currentColor");
+	} else if (strcmp(name, "background") == 0) {
+		text_add(page, "none");
+	} else {
+		text_format(page, "var(--%s)", name);
+	}
+}
+
+/* The name of a colour that style.gp draws in, or NULL. */
+static const char *name_of_color(const struct drawing *drawing, uint32_t rgb)
+{
+	for (uint32_t i = 0; i < drawing->color_count; i++) {
+		if (drawing->colors[i].rgb == rgb) {
+			return drawing->colors[i].name;
+		}
+	}
+	return NULL;
+}
+
+/* "rgb(1,2,3)", "rgb(  1,   2,   3)" or "#0a0b0c": its bytes, or 0. Gnuplot's
+   #FDFDFE stays: only groups with nothing in them have it. */
+static size_t read_color(const char *at, uint32_t *rgb)
+{
+	char start[32], digits[8];
 	unsigned red, green, blue;
 	int size = 0;
 
 	/* A copy, since sscanf would measure the whole drawing each time. */
 	snprintf(start, sizeof(start), "%.*s", (int)sizeof(start) - 1, at);
-	if (sscanf(start, "rgb(%3u,%3u,%3u)%n", &red, &green, &blue, &size) != 3 || size == 0) {
-		return 0;
+	if (sscanf(start, "rgb(%3u,%3u,%3u)%n", &red, &green, &blue, &size) == 3 && size > 0) {
+		*rgb = red << 16 | green << 8 | blue;
+		return (size_t)size;
 	}
-	for (uint32_t i = 0; i < COLOR_COUNT; i++) {
-		if (colors[i].drawn == (red << 16 | green << 8 | blue)) {
-			*shown = colors[i].shown;
-			return (size_t)size;
-		}
+	if (sscanf(start, "#%6[0-9a-f]%n", digits, &size) == 1 && size == 7) {
+		*rgb = (uint32_t)strtoul(digits, NULL, 16);
+		return 7;
 	}
 	return 0;
 }
 
 /* Adds what stands at `at` within a tag, or its replacement, and returns the bytes read. */
-static size_t add_in_tag(struct text *page, const char *at, const char *prefix)
+static size_t add_in_tag(struct text *page, const char *at, const struct drawing *drawing)
 {
-	const char *shown = NULL;
+	uint32_t rgb = 0;
 
 	for (uint32_t i = 0; i < REFERENCE_COUNT; i++) {
 		if (starts_with(at, references[i])) {
 			text_add(page, references[i]);
-			text_add(page, prefix);
+			text_add(page, drawing->prefix);
 			text_add(page, "-");
 			return strlen(references[i]);
 		}
@@ -92,9 +105,10 @@ static size_t add_in_tag(struct text *page, const char *at, const char *prefix)
 			return strlen(words[i].drawn);
 		}
 	}
-	size_t size = starts_with(at, "rgb(") ? read_color(at, &shown) : 0;
-	if (size > 0) {
-		text_add(page, shown);
+	size_t size = *at == '#' || starts_with(at, "rgb(") ? read_color(at, &rgb) : 0;
+	const char *name = size > 0 ? name_of_color(drawing, rgb) : NULL;
+	if (name != NULL) {
+		add_color(page, name);
 		return size;
 	}
 	text_add_bytes(page, *at == '\n' ? " " : at, 1);
@@ -119,7 +133,8 @@ static const char *after_dropped(const char *at)
 	return at;
 }
 
-static void add_body(struct text *page, const char *at, const char *end, const char *prefix)
+static void add_body(
+	struct text *page, const char *at, const char *end, const struct drawing *drawing)
 {
 	bool is_in_tag = false;
 
@@ -131,7 +146,7 @@ static void add_body(struct text *page, const char *at, const char *end, const c
 		}
 		if (is_in_tag) {
 			is_in_tag = *at != '>';
-			at += add_in_tag(page, at, prefix);
+			at += add_in_tag(page, at, drawing);
 			continue;
 		}
 		is_in_tag = *at == '<';
@@ -146,6 +161,7 @@ static void add_body(struct text *page, const char *at, const char *end, const c
 enum status svg_inline(struct text *page, const struct text *svg, const char *prefix,
 	const char *label, struct error *error)
 {
+	struct drawing drawing = {.prefix = prefix};
 	const char *open = svg->size == 0 ? NULL : strstr(svg->bytes, "<svg");
 	const char *box = open == NULL ? NULL : strstr(open, "viewBox=\"");
 	const char *body = box == NULL ? NULL : strchr(box, '>');
@@ -156,13 +172,14 @@ enum status svg_inline(struct text *page, const struct text *svg, const char *pr
 			"gnuplot drew no whole SVG for the figure %s; is its svg terminal there?",
 			prefix);
 	}
+	drawing.color_count = drawn_colors(drawing.colors);
 	box += strlen("viewBox=\"");
 	text_add(page, "<svg role=\"img\" aria-label=\"");
 	text_add_escaped(page, label);
 	text_add(page, "\" viewBox=\"");
 	text_add_bytes(page, box, strcspn(box, "\""));
 	text_add(page, "\">");
-	add_body(page, body + 1, end, prefix);
+	add_body(page, body + 1, end, &drawing);
 	text_add(page, "</svg>\n");
 	return STATUS_OK;
 }

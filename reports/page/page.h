@@ -9,10 +9,10 @@
 #include "engine/base/text.h"
 
 /* The page as one HTML text without anything to load. results: (count), labelled; fidelity: of the
-   first two against each other, or NULL; drawings: what gnuplot drew for each figure; style: the
-   style sheet. */
+   first two against each other, or NULL; drawings: (figure_count) what gnuplot drew for each
+   figure; style: the style sheet. */
 enum status page_write(struct text *page, const struct result *results, uint32_t count,
-	const struct fidelity *fidelity, const struct text drawings[FIGURE_COUNT],
-	const char *style, struct error *error);
+	const struct fidelity *fidelity, const struct text *drawings, const char *style,
+	struct error *error);
 
 #endif

@@ -1,4 +1,4 @@
-#include "reports/page/page_fidelity.h"
+#include "reports/page/page_sections.h"
 
 #include "engine/base/check.h"
 
@@ -74,7 +74,7 @@ static const struct fidelity_row *row_named(
 	return NULL;
 }
 
-/* ---- who is who ---- */
+/* ---- which run is which ---- */
 
 static void add_run(struct text *page, const struct result *result, uint32_t index)
 {
@@ -93,9 +93,8 @@ static void add_roles(struct text *page, const struct fidelity *fidelity)
 	add_run(page, fidelity->real, 1);
 	text_add(page, " is the real run and ");
 	add_run(page, fidelity->sim, 2);
-	text_add(page,
-		" the simulated one. Every error is (simulated \u2212 real) / real; green is "
-		"within 2 %, amber within 5 %.</p>\n");
+	text_add(page, " the simulated one. Every error is (simulated \u2212 real) / real; green "
+		       "is within 2 %, amber within 5 %.</p>\n");
 }
 
 static void add_other_settings(struct text *page, const struct fidelity *fidelity)
@@ -231,7 +230,7 @@ static void add_counts(struct text *page, const struct fidelity *fidelity,
 	text_add(page, "</tbody>\n</table>\n</div>\n");
 }
 
-/* Until two runs part, each step can be held against its twin. */
+/* Until the runs diverge, step i of one does the work of step i of the other. */
 static void add_same_steps(struct text *page, const struct fidelity *fidelity)
 {
 	const struct step_errors *steps = &fidelity->steps;
@@ -243,8 +242,8 @@ static void add_same_steps(struct text *page, const struct fidelity *fidelity)
 		return;
 	}
 	if (steps->same_steps == 0) {
-		text_add(page, "Already the first steps do different work, so none is held against "
-			       "its twin.</p>\n");
+		text_add(page, "Already the first steps do different work, so no two can be "
+			       "compared.</p>\n");
 		return;
 	}
 	text_add(page, steps->is_same_throughout ? "All " : "The first ");
@@ -261,8 +260,8 @@ static void add_same_steps(struct text *page, const struct fidelity *fidelity)
 		text_add(page, "None of them took time in the real run.");
 	}
 	if (!steps->is_same_throughout) {
-		text_add(page, " Then the runs part: arrivals meet other steps, and the means of "
-			       "each kind are what is left to compare.");
+		text_add(page, " Then the runs diverge: arrivals meet other steps, and only the "
+			       "means of each kind can be compared.");
 	}
 	text_add(page, "</p>\n");
 }

@@ -2,6 +2,7 @@
 
 #include "bench/commands/commands.h"
 #include "engine/base/status.h"
+#include "reports/figures/drawn_colors.h"
 #include "reports/figures/figures.h"
 #include "reports/report.h"
 #include "engine/base/text.h"
@@ -325,13 +326,13 @@ Test(report, a_page_of_one_result)
 	require_has(page, "<td>3,100,000</td>");
 	require_lacks(page, "class=\"banner\"");
 	require_lacks(page, "Goodput");
-	for (uint32_t i = 0; i < FIGURE_COUNT; i++) {
+	for (uint32_t i = 0; i < figure_count; i++) {
 		snprintf(wanted, sizeof(wanted), "<figure id=\"figure-%s\">", figures[i].name);
 		require_has(page, wanted);
 	}
-	require_equal(count_of(page, "<svg "), FIGURE_COUNT);
-	require_equal(count_of(page, "</svg>"), FIGURE_COUNT);
-	require(count_of(page, "var(--run-1)") >= FIGURE_COUNT - 1,
+	require_equal(count_of(page, "<svg "), figure_count);
+	require_equal(count_of(page, "</svg>"), figure_count);
+	require(count_of(page, "var(--run-1)") >= figure_count - 1,
 		"figures lack the page's color");
 	require_lacks(page, "rgb(  0, 114, 178)");
 	require_lacks(page, "black");
@@ -641,7 +642,7 @@ Test(report, odd_sizes_are_drawn)
 		const char *directories[] = {path[1], path[0]};
 		for (uint32_t count = 1; count <= 2; count++) {
 			char *page = make_page(folder, directories, count, "page.html");
-			uint32_t drawn = FIGURE_COUNT - (odd.operations == 0 && count == 1 ? 2 : 0);
+			uint32_t drawn = figure_count - (odd.operations == 0 && count == 1 ? 2 : 0);
 			require_equal(count_of(page, "</svg>"), drawn);
 			free(page);
 		}
@@ -669,6 +670,33 @@ Test(report, kernels_are_drawn_where_they_were_measured)
 	require_has(page, "operation_0");
 	require_has(page, "the others");
 	require_has(page, "27 \u00d7 0.11 ms");
+	free(page);
+	temporary_remove(folder);
+}
+
+/* style.gp says the colours; the page has each of them, and another one in the dark. */
+Test(report, figures_and_page_have_the_same_colors)
+{
+	struct drawn_color colors[DRAWN_COLORS_MAX];
+	uint32_t count = drawn_colors(colors), runs = 0;
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES], line[64];
+	const char *directory = path;
+
+	temporary_folder(folder);
+	make_result(folder, "one", &ordinary, path);
+	char *page = make_page(folder, &directory, 1, "page.html");
+	for (uint32_t i = 0; i < count; i++) {
+		runs += strncmp(colors[i].name, "run-", 4) == 0;
+		if (strcmp(colors[i].name, "background") == 0) {
+			continue;
+		}
+		snprintf(line, sizeof(line), "--%.15s: #%06x;", colors[i].name, colors[i].rgb);
+		require_equal(count_of(page, line), 1);
+		snprintf(line, sizeof(line), "--%.15s: #", colors[i].name);
+		require_equal(count_of(page, line), 2);
+	}
+	require_equal(runs, REPORT_RESULTS_MAX);
+	require_equal(count, REPORT_RESULTS_MAX + 3);
 	free(page);
 	temporary_remove(folder);
 }
@@ -721,7 +749,7 @@ Test(report, large_results_give_small_figures)
 		directories[i] = path[i];
 	}
 	snprintf(out, sizeof(out), "%s/out.svg", folder);
-	for (uint32_t i = 0; i < FIGURE_COUNT; i++) {
+	for (uint32_t i = 0; i < figure_count; i++) {
 		bool is_again = figures[i].metric != NULL && strcmp(figures[i].metric, "ttft") != 0;
 		if (is_again) {
 			continue; /* the metrics of the fixture are alike */
@@ -742,7 +770,7 @@ Test(report, large_results_give_small_figures)
 
 Test(report, a_script_alone_tells_its_usage)
 {
-	for (uint32_t i = 0; i < FIGURE_COUNT; i++) {
+	for (uint32_t i = 0; i < figure_count; i++) {
 		require_equal(run_script(figures[i].script, NULL, "out.svg", NULL, 0), 2);
 	}
 	require(access("out.svg", F_OK) != 0, "a script without a folder drew something");

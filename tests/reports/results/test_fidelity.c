@@ -1,5 +1,5 @@
 #include "reports/results/fidelity.h"
-#include "reports/page/page_fidelity.h"
+#include "reports/page/page_sections.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>

@@ -1,0 +1,148 @@
+#include "reports/page/page_sections.h"
+
+#include "reports/figures/drawn_colors.h"
+#include "reports/page/page_elements.h"
+
+#include <string.h>
+
+static void add_title(
+	struct text *page, const struct result *results, uint32_t count, bool is_fidelity)
+{
+	if (count == 1) {
+		text_add_escaped(page, results[0].label.bytes);
+	} else if (is_fidelity) {
+		text_add(page, "Simulated against real");
+	} else {
+		text_format(page, "%u replays compared", count);
+	}
+}
+
+/* The GPU that computed, which provenance.json names, or else the profile of the cost model. */
+static void add_gpu(struct text *page, const struct result *result)
+{
+	const struct json_object provenance = {.node = result->provenance.root};
+	const cJSON *device = provenance.node != NULL ? json_find(&provenance, "device") : NULL;
+
+	if (cJSON_IsString(device)) {
+		text_add_escaped(page, device->valuestring);
+	} else {
+		page_config_text(page, result, "gpu");
+	}
+}
+
+/* What ran, in a line. */
+static void add_run_line(struct text *page, const struct result *result)
+{
+	text_add(page, "<strong>");
+	page_config_text(page, result, "model");
+	text_add(page, "</strong> on <strong>");
+	add_gpu(page, result);
+	text_add(page, "</strong> (runner ");
+	page_config_text(page, result, "runner");
+	text_add(page, ", policy ");
+	page_config_text(page, result, "policy");
+	text_add(page, "), trace <strong>");
+	text_add_escaped(page, result->trace_name);
+	text_add(page, "</strong> of ");
+	page_value(page, result, VALUE_TRACE_REQUESTS);
+	text_add(page, result->numbers[VALUE_TRACE_REQUESTS].value == 1 ? " request" : " requests");
+	if (!result->is_calibrated) {
+		text_add(page,
+			" <span class=\"badge\" title=\"The times come from a cost model "
+			"that was not checked against a run on this GPU.\">uncalibrated</span>");
+	}
+}
+
+static void add_run_lines(struct text *page, const struct result *results, uint32_t count)
+{
+	if (count == 1) {
+		text_add(page, "<p class=\"run\">");
+		add_run_line(page, &results[0]);
+		text_add(page, "</p>\n");
+		return;
+	}
+	text_add(page, "<ol class=\"runs\">\n");
+	for (uint32_t i = 0; i < count; i++) {
+		text_add(page, "<li>");
+		page_name(page, &results[i], i);
+		text_add(page, ": ");
+		add_run_line(page, &results[i]);
+		text_add(page, "</li>\n");
+	}
+	text_add(page, "</ol>\n");
+}
+
+/* The style sheet's variables for the colours that figures are drawn in; a page has no use for
+   their background. */
+static void add_drawn_colors(struct text *page)
+{
+	struct drawn_color colors[DRAWN_COLORS_MAX];
+	uint32_t count = drawn_colors(colors);
+
+	text_add(page, ":root {\n");
+	for (uint32_t i = 0; i < count; i++) {
+		if (strcmp(colors[i].name, "background") != 0) {
+			text_format(page, "\t--%s: #%06x;\n", colors[i].name, colors[i].rgb);
+		}
+	}
+	text_add(page, "}\n\n");
+}
+
+void page_head(struct text *page, const struct result *results, uint32_t count, bool is_fidelity,
+	const char *style)
+{
+	text_add(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+		       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
+	add_title(page, results, count, is_fidelity);
+	text_add(page, count == 1 ? " \u2013 replay report" : "");
+	text_add(page, "</title>\n<style>\n");
+	add_drawn_colors(page);
+	text_add(page, style);
+	text_add(page, "</style>\n</head>\n<body>\n<header>\n<p class=\"kind\">quire replay "
+		       "report</p>\n<h1>");
+	add_title(page, results, count, is_fidelity);
+	text_add(page, "</h1>\n");
+	add_run_lines(page, results, count);
+	text_add(page,
+		is_fidelity ? "</header>\n<main class=\"neutral\">\n" : "</header>\n<main>\n");
+}
+
+void page_banners(struct text *page, const struct result *results, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct result *result = &results[i];
+		if (strcmp(result->status, "complete") == 0) {
+			continue;
+		}
+		text_format(page, "<p class=\"banner\" role=\"alert\"><strong>%s</strong> ",
+			result->status);
+		if (count > 1) {
+			page_name(page, result, i);
+			text_add(page, ": ");
+		}
+		if (strcmp(result->status, "failed") == 0) {
+			text_add(page, "The run broke off, and all figures end there: ");
+			text_add_escaped(page, result->failure);
+		} else {
+			text_add(page, "The run was stopped by hand; all figures describe the part "
+				       "before that.");
+		}
+		text_add(page, "</p>\n");
+	}
+}
+
+void page_calibration(struct text *page, const struct result *results, uint32_t count)
+{
+	bool is_calibrated = true;
+
+	for (uint32_t i = 0; i < count; i++) {
+		is_calibrated = is_calibrated && results[i].is_calibrated;
+	}
+	if (!is_calibrated) {
+		text_add(page, "<p class=\"caution\"><span class=\"badge\">uncalibrated</span> The "
+			       "times come from a cost model that was not checked against a run on "
+			       "this GPU: scheduling, cache hits and counts are exact for these "
+			       "times, the times themselves are an estimate.</p>\n");
+	}
+}

@@ -1,0 +1,165 @@
+#include "reports/page/page_sections.h"
+
+#include "reports/page/page_elements.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A cell: the value, and how far it is from the first result's. */
+static void add_cell(struct text *page, enum number_format format, int better,
+	const struct result_value *first, const struct result_value *value)
+{
+	text_add(page, "<td>");
+	text_add_number(page, format, value->has_value, value->value);
+	if (first != NULL && first->has_value && value->has_value) {
+		/* What rounds to nothing is neither better nor worse. */
+		double difference = (value->value - first->value) * better;
+		difference = fabs(difference) < 0.0005 * fabs(first->value) ? 0 : difference;
+		text_format(page, " <span class=\"difference%s\">",
+			difference > 0	 ? " better"
+			: difference < 0 ? " worse"
+					 : "");
+		text_add_difference(page, format, &first->value, &value->value);
+		text_add(page, "</span>");
+	}
+	text_add(page, "</td>");
+}
+
+static void add_number_row(
+	struct text *page, const struct result *results, uint32_t count, enum result_number number)
+{
+	const struct result_number_row *row = &result_number_rows[number];
+	bool has_any = false;
+
+	for (uint32_t i = 0; i < count; i++) {
+		has_any = has_any || results[i].numbers[number].has_value;
+	}
+	if (!has_any && row->is_optional) {
+		return; /* no SLO was set, a closed loop offers no rate */
+	}
+	text_format(page, "<tr><th scope=\"row\">%s</th>", row->title);
+	for (uint32_t i = 0; i < count; i++) {
+		add_cell(page, row->format, row->better,
+			i == 0 ? NULL : &results[0].numbers[number], &results[i].numbers[number]);
+	}
+	text_add(page, "</tr>\n");
+}
+
+static void add_latency_row(struct text *page, const struct result *results, uint32_t count,
+	uint32_t metric, uint32_t statistic, const char *title)
+{
+	text_format(page, "<tr><th scope=\"row\">%s</th>", title);
+	for (uint32_t i = 0; i < count; i++) {
+		add_cell(page, NUMBER_TIME_MS, -1,
+			i == 0 ? NULL : &results[0].latency_ms[metric][statistic],
+			&results[i].latency_ms[metric][statistic]);
+	}
+	text_add(page, "</tr>\n");
+}
+
+static void add_verdict_row(struct text *page, const struct result *results, uint32_t count)
+{
+	text_add(page, "<tr class=\"verdicts\"><th scope=\"row\">Verdict</th>");
+	for (uint32_t i = 0; i < count; i++) {
+		text_format(page, "<td><span class=\"chip %s\" title=\"%s\">%s</span>",
+			results[i].verdict, page_verdict_meaning(results[i].verdict),
+			results[i].verdict);
+		if (strcmp(results[i].status, "complete") != 0) {
+			text_format(page, " <span class=\"badge\">%s</span>", results[i].status);
+		}
+		if (!results[i].is_calibrated) {
+			text_add(page, " <span class=\"badge\">uncalibrated</span>");
+		}
+		text_add(page, "</td>");
+	}
+	text_add(page, "</tr>\n");
+}
+
+/* The key figures of several results side by side. */
+void page_comparison(struct text *page, const struct result *results, uint32_t count)
+{
+	static const enum result_number numbers[] = {VALUE_OUTPUT_RATE, VALUE_REQUEST_RATE};
+	static const enum result_number more[] = {VALUE_HIT_RATE, VALUE_PREEMPTIONS,
+		VALUE_BUSY_SHARE, VALUE_OFFERED_RATE, VALUE_BACKLOG, VALUE_DRAIN, VALUE_SUBMITTED,
+		VALUE_FINISHED, VALUE_REJECTED, VALUE_FAILED, VALUE_UNFINISHED, VALUE_SLO_ATTAINED,
+		VALUE_SLO_GOODPUT};
+	static const struct {
+		uint32_t metric, statistic;
+		const char *title;
+	} latencies[] = {{METRIC_TTFT, STATISTIC_P50, "Time to first token, median"},
+		{METRIC_TTFT, STATISTIC_P99, "Time to first token, p99"},
+		{METRIC_TPOT, STATISTIC_P50, "Time per output token, median"},
+		{METRIC_TPOT, STATISTIC_P99, "Time per output token, p99"},
+		{METRIC_E2E, STATISTIC_P50, "End-to-end latency, median"},
+		{METRIC_E2E, STATISTIC_P99, "End-to-end latency, p99"}};
+
+	page_table_open(page, "comparison", "Side by side",
+		"Differences are relative to the first column; of shares, in points.");
+	page_result_columns(page, results, count, "Key figure");
+	add_verdict_row(page, results, count);
+	for (uint32_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		add_number_row(page, results, count, numbers[i]);
+	}
+	for (uint32_t i = 0; i < sizeof(latencies) / sizeof(latencies[0]); i++) {
+		add_latency_row(page, results, count, latencies[i].metric, latencies[i].statistic,
+			latencies[i].title);
+	}
+	for (uint32_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+		add_number_row(page, results, count, more[i]);
+	}
+	page_table_close(page);
+}
+
+/* All latencies: a matrix for one result, rows in groups for several. */
+static void add_latency_matrix(struct text *page, const struct result *result)
+{
+	text_add(page, "<thead><tr><th scope=\"col\">Milliseconds</th>");
+	for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+		text_format(page, "<th scope=\"col\">%s</th>", latency_statistics[j]);
+	}
+	text_add(page, "</tr></thead>\n<tbody>\n");
+	for (uint32_t i = 0; i < LATENCY_METRICS; i++) {
+		text_format(page, "<tr><th scope=\"row\">%s</th>", latency_titles[i]);
+		for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+			add_cell(page, NUMBER_MS, 0, NULL, &result->latency_ms[i][j]);
+		}
+		text_add(page, "</tr>\n");
+	}
+}
+
+static void add_latency_groups(struct text *page, const struct result *results, uint32_t count)
+{
+	page_result_columns(page, results, count, "Latency");
+	for (uint32_t i = 0; i < LATENCY_METRICS; i++) {
+		text_format(page,
+			"</tbody>\n<tbody>\n<tr class=\"group\"><th scope=\"colgroup\" "
+			"colspan=\"%u\">%s</th></tr>\n",
+			count + 1, latency_titles[i]);
+		for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+			add_latency_row(page, results, count, i, j, latency_statistics[j]);
+		}
+	}
+}
+
+void page_latencies(struct text *page, const struct result *results, uint32_t count)
+{
+	page_table_open(page, "latency", "Latency",
+		"Finished requests only, from their intended arrival. A dash: no request gave a "
+		"value.");
+	if (count == 1) {
+		add_latency_matrix(page, &results[0]);
+	} else {
+		add_latency_groups(page, results, count);
+	}
+	page_table_close(page);
+}
+
+void page_totals(struct text *page, const struct result *results, uint32_t count)
+{
+	page_table_open(page, "totals", "Totals", NULL);
+	page_result_columns(page, results, count, "Figure");
+	for (uint32_t i = 0; i < RESULT_NUMBER_COUNT; i++) {
+		add_number_row(page, results, count, (enum result_number)i);
+	}
+	page_table_close(page);
+}
