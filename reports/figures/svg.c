@@ -41,8 +41,8 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Adds what the page calls a colour: a variable of the style sheet, so that a dark page has another,
-   and text of the page's own colour on its own background. */
+/* A colour becomes a variable of the style sheet, so that a dark page has another one. Text has the
+   page's colour, and the page's background shows through. */
 static void add_color(struct text *page, const char *name)
 {
 	if (strcmp(name, "text") == 0) {

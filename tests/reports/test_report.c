@@ -2,9 +2,11 @@
 
 #include "bench/commands/commands.h"
 #include "engine/base/status.h"
+#include "engine/step_record.h"
 #include "reports/figures/drawn_colors.h"
 #include "reports/figures/figures.h"
 #include "reports/report.h"
+#include "reports/results/results.h"
 #include "engine/base/text.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
@@ -672,6 +674,27 @@ Test(report, kernels_are_drawn_where_they_were_measured)
 	require_has(page, "27 \u00d7 0.11 ms");
 	free(page);
 	temporary_remove(folder);
+}
+
+/* reports/README.md explains each column of each table to those who read them by other means. */
+Test(report, the_readme_names_every_column)
+{
+	static const char *const headers[] = {REQUEST_COLUMNS, TIMELINE_COLUMNS, STEP_GRID_COLUMNS,
+		LATENCY_COLUMNS, STEP_COLUMNS, KERNEL_COLUMNS, KERNEL_PHASE_COLUMNS,
+		KERNEL_TIMELINE_COLUMNS};
+	char *readme = file_read("reports/README.md", NULL);
+
+	for (uint32_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		const char *names = strrchr(headers[i], '\n');
+		for (const char *at = names == NULL ? headers[i] : names + 1; *at != '\0';) {
+			char name[64];
+			int bytes = (int)strcspn(at, "\t");
+			snprintf(name, sizeof(name), "`%.*s`", bytes, at);
+			require(strstr(readme, name) != NULL, "%s is not explained", name);
+			at += (size_t)bytes + (at[bytes] == '\t');
+		}
+	}
+	free(readme);
 }
 
 /* style.gp says the colours; the page has each of them, and another one in the dark. */

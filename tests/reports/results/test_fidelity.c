@@ -14,7 +14,7 @@
 #include "tests/harness/temporary.h"
 
 /* Two result folders whose figures are drawn, with nothing, zeros and very large and small numbers
-   among them, and what is said of their errors, held against a naive reading of the same folders:
+   among them, and what is said of their errors, compared with a naive reading of the same folders:
    every line of the table is reckoned again from the two summaries and step tables. */
 
 enum { STEPS_MAX = 6, WORK_COLUMNS = 7, PATH_BYTES = TEMPORARY_PATH_BYTES + 32 };
@@ -80,7 +80,7 @@ static void draw_numbers(struct prop *prop, cJSON *root)
 	}
 }
 
-/* Nobody checks these when a result is opened. */
+/* Fields that are not checked when a result is opened. */
 static void draw_blocks(struct prop *prop, cJSON *object, const char *field)
 {
 	switch (prop_below(prop, 5)) {
