@@ -1,6 +1,7 @@
 #include "bench/commands/commands.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* A summary that could not be written is not a run that went well. */
 static int finish(int exit_code)
@@ -14,5 +15,10 @@ static int finish(int exit_code)
 
 int main(int argc, char **argv)
 {
+	char version[] = "version";
+
+	if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
+		argv[1] = version;
+	}
 	return finish(command_run(&command_quire, argc, argv));
 }

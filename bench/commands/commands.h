@@ -15,7 +15,9 @@
 	X(trace)                                                                                   \
 	X(generate)                                                                                \
 	X(kernels)                                                                                 \
-	X(export)
+	X(export)                                                                                  \
+	X(help)                                                                                    \
+	X(version)
 
 #define QUIRE_TRACE_COMMANDS(X)                                                                    \
 	X(trace_make)                                                                              \

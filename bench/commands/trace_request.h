@@ -11,7 +11,7 @@
 
 struct trace_request {
 	struct replay_config config; /* seed, block size and arrivals */
-	uint32_t preset;	     /* of trace_presets */
+	uint32_t preset;	     /* of trace_preset_at() */
 	const char *out;
 	uint64_t requests;
 	const char *input, *follow_up, *output, *turns; /* LENGTH: N, LOW:HIGH, lognormal:M:S */

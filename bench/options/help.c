@@ -78,9 +78,7 @@ static void print_members(const struct command *group, FILE *file)
 		"\nusage: quire%s%s COMMAND ...      quire%s%s COMMAND --help teaches each\n\n",
 		blank, group->name, blank, group->name);
 	for (uint32_t i = 0; group->members[i] != NULL; i++) {
-		const char *name = group->members[i]->name;
-		const char *last = strrchr(name, ' ');
-		fprintf(file, "  %-10s %s\n", last == NULL ? name : last + 1,
+		fprintf(file, "  %-10s %s\n", command_word(group->members[i]),
 			group->members[i]->title);
 	}
 	if (group->examples != NULL) {
@@ -88,7 +86,7 @@ static void print_members(const struct command *group, FILE *file)
 	}
 }
 
-void command_help(const struct command *command, FILE *file)
+void command_print_help(const struct command *command, FILE *file)
 {
 	size_t summary_bytes = strlen(command->summary);
 	bool has_break = summary_bytes > 0 && command->summary[summary_bytes - 1] == '\n';

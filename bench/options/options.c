@@ -337,12 +337,17 @@ int command_fail(const struct command *command, const struct error *error)
 	return status_exit_code(error->status);
 }
 
+const char *command_word(const struct command *command)
+{
+	const char *blank = strrchr(command->name, ' ');
+
+	return blank == NULL ? command->name : blank + 1;
+}
+
 const struct command *command_find(const struct command *group, const char *word)
 {
 	for (uint32_t i = 0; group->members[i] != NULL; i++) {
-		const char *name = group->members[i]->name;
-		const char *blank = strrchr(name, ' ');
-		if (strcmp(blank == NULL ? name : blank + 1, word) == 0) {
+		if (strcmp(command_word(group->members[i]), word) == 0) {
 			return group->members[i];
 		}
 	}
@@ -354,11 +359,11 @@ static int run_member(const struct command *group, int argc, char **argv)
 	const char *blank = group->name[0] == '\0' ? "" : " ";
 
 	if (argc < 2) {
-		command_help(group, stderr);
+		command_print_help(group, stderr);
 		return 2;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		command_help(group, stdout);
+		command_print_help(group, stdout);
 		return 0;
 	}
 	const struct command *member = command_find(group, argv[1]);
@@ -384,7 +389,7 @@ int command_run(const struct command *command, int argc, char **argv)
 	command_defaults(command, line.values);
 	enum status status = command_parse(&line, &wants_help, &error);
 	if (status == STATUS_OK && wants_help) {
-		command_help(command, stdout);
+		command_print_help(command, stdout);
 	} else if (status == STATUS_OK) {
 		status = command->run(&line, &error);
 	}

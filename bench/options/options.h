@@ -9,7 +9,7 @@
 #include "engine/base/status.h"
 
 /* A command line described by constant tables. The same rows set defaults, parse, check, print the
-   help, and later the manual page and the completions of shells.
+   help, the manual page and the completions of shells.
 
    Options are `--name VALUE` or `--name=VALUE`, flags `--name`; each at most once; `--` ends them;
    everything else is a positional argument. `--help` and `-h` are known to every command.
@@ -104,6 +104,9 @@ enum status command_set(
 /* Row `index`, complete: with what the table says, and offsets in the command's struct. */
 struct option command_option(const struct command *command, uint32_t index);
 
+/* The last word of a command's name, which is what one types behind the group's. */
+const char *command_word(const struct command *command);
+
 /* The member by its last word; NULL: there is none. */
 const struct command *command_find(const struct command *group, const char *word);
 
@@ -120,7 +123,7 @@ enum { OPTION_USAGE_BYTES = 128 };
 void option_usage(const struct option *option, char *text);
 
 /* The whole help of a command or group. */
-void command_help(const struct command *command, FILE *file);
+void command_print_help(const struct command *command, FILE *file);
 
 /* One line on stderr, for wrong use with the way to the help; returns the exit code. */
 int command_fail(const struct command *command, const struct error *error);

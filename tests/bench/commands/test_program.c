@@ -1,0 +1,230 @@
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/commands/commands.h"
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* `quire` as a whole: its version, its help, and what it writes of itself for man and shells. */
+
+static char folder[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	temporary_folder(folder);
+}
+
+static void tear_down(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(program, .init = set_up, .fini = tear_down);
+
+/* Runs a line of the shell that has to end well, and requires all of the words, which end with
+   NULL, in its output. */
+static void require_output(const char *line, const char *const *words)
+{
+	struct process_result result = shell_run(folder, "%s", line);
+
+	require(result.code == 0, "%s: code %d: %s%s", line, result.code, result.out, result.err);
+	for (; *words != NULL; words++) {
+		require(strstr(result.out, *words) != NULL, "%s: no '%s' in: %.2000s", line, *words,
+			result.out);
+	}
+	process_result_free(&result);
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define QUIRE "'" QUIRE_EXECUTABLE "'"
+
+/* Whether a test that needs the program can be made here. */
+static bool has_program(const char *name)
+{
+	struct process_result result = shell_run(folder, "command -v %s", name);
+	bool has_it = result.code == 0;
+
+	process_result_free(&result);
+	return has_it;
+}
+
+/* ---- version and help ---- */
+
+Test(program, tells_its_version_by_three_spellings)
+{
+#ifdef QUIRE_HAS_CUDA
+	const char *cuda = ", CUDA 1";
+#else
+	const char *cuda = ", no CUDA";
+#endif
+	static const char *const lines[] = {QUIRE " --version", QUIRE " -V", QUIRE " version"};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		require_output(lines[i], WORDS("quire 0.", ", commit ", cuda));
+	}
+}
+
+/* `quire help COMMAND` is `quire COMMAND --help`, for groups and their members too. */
+Test(program, helps_by_both_spellings)
+{
+	static const char *const names[] = {"", "replay", "trace", "trace make", "help"};
+
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct process_result help = shell_run(folder, QUIRE " help %s", names[i]);
+		struct process_result option = shell_run(folder, QUIRE " %s --help", names[i]);
+		require(help.code == 0 && option.code == 0, "help of '%s': %s%s", names[i],
+			help.err, option.err);
+		cr_assert_str_eq(help.out, option.out);
+		process_result_free(&help);
+		process_result_free(&option);
+	}
+	struct process_result result = shell_run(folder, QUIRE " help replay make");
+	require(result.code == 2 && strstr(result.err, "unknown command 'make'") != NULL, "%s",
+		result.err);
+	process_result_free(&result);
+}
+
+/* ---- what it writes of itself ---- */
+
+static void name_commands(const struct command *group, const char *text)
+{
+	for (uint32_t i = 0; group->members[i] != NULL; i++) {
+		const struct command *member = group->members[i];
+		require(strstr(text, command_word(member)) != NULL, "no %s", member->name);
+		for (uint32_t j = 0; j < member->option_count; j++) {
+			const char *name = member->options[j].name;
+			require(name == NULL || strstr(text, name) != NULL, "no --%s of %s", name,
+				member->name);
+		}
+		if (member->members != NULL) {
+			name_commands(member, text);
+		}
+	}
+}
+
+Test(program, names_every_command_and_option_to_the_shells)
+{
+	static const char *const shells[] = {"bash", "zsh", "fish"};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct process_result script =
+			shell_run(folder, QUIRE " help --completion %s | tee script", shells[i]);
+		require(script.code == 0 && script.out[0] != '\0', "%s", script.err);
+		name_commands(&command_quire, script.out);
+		process_result_free(&script);
+		if (has_program(shells[i])) {
+			struct process_result check = shell_run(folder, "%s -n script", shells[i]);
+			require(check.code == 0, "%s -n: %s", shells[i], check.err);
+			process_result_free(&check);
+		}
+	}
+}
+
+/* Each line: the words of a command line, the last to be completed, and some of what comes. */
+static const struct {
+	const char *line, *completions;
+} completed[] = {
+	{"re", "replay report"},
+	{"trace ''", "make stat cache convert --help"},
+	{"trace ma", "make"},
+	{"replay --cl", "--clock"},
+	{"replay --clock ''", "virtual wall"},
+	{"replay --clock =", "virtual wall"},
+	{"replay --clock = w", "wall"},
+	{"replay --policy p", "prefill-first"},
+	{"replay --model ./own", "./own-model"},
+	{"replay --model qwen3-0", "qwen3-0.6b"},
+	{"replay --out o", "own-model"},
+	{"replay a.j", "a.jsonl"},
+	{"replay --max-num-seqs ''", ""},
+	{"trace make --preset c", "chat"},
+	{"trace stat --format m", "mooncake"},
+	{"kernels --plot a", "a.jsonl"},
+};
+
+Test(program, lets_bash_complete_words_and_files)
+{
+	temporary_write(folder, "a.jsonl", "", NULL);
+	require_output("mkdir own-model", WORDS(""));
+	for (uint32_t i = 0; i < sizeof(completed) / sizeof(completed[0]); i++) {
+		struct process_result result = shell_run(folder,
+			"bash -c \"source <(" QUIRE " help --completion bash)\n"
+			"COMP_WORDS=(quire %s) COMP_CWORD=\\$((\\${#COMP_WORDS[@]} - 1))\n"
+			"_quire; echo \\\"\\${COMPREPLY[*]}\\\"\"",
+			completed[i].line);
+		require(result.code == 0, "%s", result.err);
+		result.out[strcspn(result.out, "\n")] = '\0';
+		require(strcmp(result.out, completed[i].completions) == 0,
+			"%s: found '%s', expected '%s'", completed[i].line, result.out,
+			completed[i].completions);
+		process_result_free(&result);
+	}
+}
+
+Test(program, lets_fish_complete_words_and_files)
+{
+	if (!has_program("fish")) {
+		cr_skip_test("fish is not here");
+	}
+	temporary_write(folder, "a.jsonl", "", NULL);
+	require_output(QUIRE " help --completion fish >f", WORDS(""));
+	require_output("HOME=. fish -c 'source f; complete -C \"quire replay --clock \"'",
+		WORDS("virtual", "wall"));
+	require_output("HOME=. fish -c 'source f; complete -C \"quire trace \"'",
+		WORDS("make", "convert"));
+	require_output(
+		"HOME=. fish -c 'source f; complete -C \"quire replay a.\"'", WORDS("a.jsonl"));
+	require_output("HOME=. fish -c 'source f; complete -C \"quire trace make --pres\"'",
+		WORDS("--preset"));
+}
+
+Test(program, writes_a_manual_page_that_man_reads)
+{
+	struct process_result page = shell_run(folder, QUIRE " help --man | tee quire.1");
+
+	require(page.code == 0, "%s", page.err);
+	require(strncmp(page.out, ".TH QUIRE 1", 11) == 0, "%.80s", page.out);
+	process_result_free(&page);
+	if (has_program("mandoc")) {
+		/* The page has no date, so that one source gives one page. */
+		struct process_result lint = shell_run(folder,
+			"mandoc -T lint -W warning quire.1 | grep -vE 'STYLE|missing date'");
+		require(lint.out[0] == '\0', "%s", lint.out);
+		process_result_free(&lint);
+		require_output("mandoc -T ascii quire.1 | col -b",
+			WORDS("--max-num-seqs", "quire trace make", "default 16384"));
+	}
+}
+
+Test(program, installs_what_it_needs)
+{
+	static const char *const files[] = {"bin/quire", "share/man/man1/quire.1",
+		"share/bash-completion/completions/quire", "share/zsh/site-functions/_quire",
+		"share/fish/vendor_completions.d/quire.fish", "share/doc/quire/README.md"};
+	struct process_result result = shell_run(folder,
+		"cmake --install \"$(dirname '%s')\" --prefix \"$PWD/prefix\"", QUIRE_EXECUTABLE);
+
+	require(result.code == 0, "%s", result.err);
+	process_result_free(&result);
+	for (uint32_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		char path[2 * TEMPORARY_PATH_BYTES];
+		snprintf(path, sizeof(path), "%s/prefix/%s", folder, files[i]);
+		require(access(path, R_OK) == 0, "no %s", files[i]);
+	}
+	require_output("prefix/bin/quire --version", WORDS("quire 0."));
+}
+
+/* One program for machines with CUDA and without. */
+Test(program, needs_no_library_of_cuda_to_start)
+{
+	struct process_result result = shell_run(
+		folder, "ldd '%s' | grep -iE 'libcuda|libcudart|cublas|cupti'", QUIRE_EXECUTABLE);
+
+	require(result.out[0] == '\0', "it needs %s", result.out);
+	process_result_free(&result);
+}
