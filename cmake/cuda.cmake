@@ -28,7 +28,7 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		set(quire_cuda_kernel_libraries CUDA::cudart_static ${CMAKE_DL_LIBS})
 		# kernels/linear/cublaslt.cu loads cuBLASLt at run time from there.
 		set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
-		set(quire_cuda_profiling_libraries CUDA::cudart CUDA::nvtx3)
+		set(quire_cuda_profiling_libraries CUDA::cudart_static CUDA::nvtx3)
 		# So does engine/profiling/cupti_api.c with CUPTI, which some toolkits keep aside.
 		set(cupti_root ${CUDAToolkit_TARGET_DIR}/extras/CUPTI)
 		list(APPEND CMAKE_BUILD_RPATH ${cupti_root}/lib64)

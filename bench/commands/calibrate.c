@@ -55,7 +55,7 @@ static enum status fit_and_write(const struct calibrate_request *request,
 		       : calibrate_plot(&fit, points, request->name, request->plot, error);
 }
 
-/* The fit alone, of points that lie in a file. */
+/* Points of an earlier calibration. */
 static enum status read_points(
 	const char *path, struct calibrate_points *points, struct error *error)
 {

@@ -67,7 +67,7 @@ static enum status run(struct command_line *line, struct error *error)
 		printf("\nthe estimate is off by %+.2f %%\n",
 			100.0 * ((double)estimate - found) / found);
 	} else {
-		printf("\nno GPU here to hold it against\n");
+		printf("\nno GPU here to compare it with\n");
 	}
 	return STATUS_OK;
 }

@@ -17,7 +17,7 @@
 
 static const char summary[] =
 	"Times every GPU operation over the sizes of models that it meets, on the first GPU of\n"
-	"this machine, and holds each against what was measured of the GPU in the same run: how\n"
+	"this machine, and compares each with what was measured of the GPU in the same run: how\n"
 	"fast it reads, how fast it multiplies matrices, and what an empty launch costs. NAME\n"
 	"picks operations by a part of their names.\n\n"
 	"The table has one row a case, times in microseconds: kernel, case, rows, bytes, flops,\n"

@@ -1,5 +1,8 @@
 #include "bench/options/options.h"
 
+#include "engine/base/integer.h"
+
+#include <stdarg.h>
 #include <string.h>
 
 enum { HELP_COLUMN = 34, HELP_WIDTH = 100 };
@@ -21,34 +24,56 @@ void option_usage(const struct option *option, char *text)
 	}
 }
 
-/* Where the next word goes: `used` columns of the line are taken. */
-struct column {
-	FILE *file;
-	size_t used;
-};
+static size_t append(char *text, size_t used, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static size_t append(char *text, size_t used, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	int bytes = vsnprintf(text + used, OPTION_HELP_BYTES - used, format, arguments);
+	va_end(arguments);
+	return u64_min(used + (size_t)bytes, OPTION_HELP_BYTES - 1);
+}
+
+void option_help(const struct option *option, char *text)
+{
+	size_t used = append(text, 0, "%s", option->help);
+
+	for (uint32_t i = 0; option->about_word != NULL && option->word_at(i) != NULL; i++) {
+		used = append(text, used, "%s%s: %s", used == 0 ? "" : "; ", option->word_at(i),
+			option->about_word(i));
+	}
+	if (option->initial != NULL && option->initial[0] != '\0') {
+		append(text, used, "; default %s", option->initial);
+	}
+}
 
 /* Prints text from the help column on, broken between words. */
-static void print_wrapped(struct column *column, const char *text)
+static void print_wrapped(const char *text, FILE *file)
 {
+	size_t used = HELP_COLUMN;
+
 	while (*text != '\0') {
 		size_t bytes = strcspn(text, " ");
-		if (column->used > HELP_COLUMN && column->used + 1 + bytes > HELP_WIDTH) {
-			fprintf(column->file, "\n%*s", HELP_COLUMN, "");
-			column->used = HELP_COLUMN;
-		} else if (column->used > HELP_COLUMN) {
-			fputc(' ', column->file);
-			column->used++;
+		if (used > HELP_COLUMN && used + 1 + bytes > HELP_WIDTH) {
+			fprintf(file, "\n%*s", HELP_COLUMN, "");
+			used = HELP_COLUMN;
+		} else if (used > HELP_COLUMN) {
+			fputc(' ', file);
+			used++;
 		}
-		fprintf(column->file, "%.*s", (int)bytes, text);
-		column->used += bytes;
+		fprintf(file, "%.*s", (int)bytes, text);
+		used += bytes;
 		text += bytes + (text[bytes] == ' ');
 	}
+	fputc('\n', file);
 }
 
 static void print_option(const struct option *option, FILE *file)
 {
-	char usage[OPTION_USAGE_BYTES];
-	struct column column = {file, HELP_COLUMN};
+	char usage[OPTION_USAGE_BYTES], help[OPTION_HELP_BYTES];
 
 	if (option->kind == OPTION_HEADING) {
 		fprintf(file, "\n%s\n", option->help);
@@ -60,14 +85,8 @@ static void print_option(const struct option *option, FILE *file)
 	} else {
 		fprintf(file, "  %-*s", HELP_COLUMN - 2, usage);
 	}
-	print_wrapped(&column, option->help);
-	if (option->initial != NULL && option->initial[0] != '\0') {
-		fputc(';', file);
-		column.used++;
-		print_wrapped(&column, "default");
-		print_wrapped(&column, option->initial);
-	}
-	fputc('\n', file);
+	option_help(option, help);
+	print_wrapped(help, file);
 }
 
 static void print_members(const struct command *group, FILE *file)

@@ -44,7 +44,7 @@ static void put_paragraphs(const char *text, FILE *file)
 
 static void put_option(const struct option *option, FILE *file)
 {
-	char usage[OPTION_USAGE_BYTES];
+	char usage[OPTION_USAGE_BYTES], help[OPTION_HELP_BYTES];
 	char *value;
 
 	if (option->kind == OPTION_HEADING) {
@@ -67,11 +67,8 @@ static void put_option(const struct option *option, FILE *file)
 		fputs("\\fR", file);
 	}
 	fputc('\n', file);
-	put_text(option->help, file);
-	if (option->initial != NULL && option->initial[0] != '\0') {
-		fputs("; default ", file);
-		put_text(option->initial, file);
-	}
+	option_help(option, help);
+	put_text(help, file);
 	fputc('\n', file);
 }
 

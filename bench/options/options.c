@@ -62,7 +62,10 @@ struct option command_option(const struct command *command, uint32_t index)
 	option.given_offset += command->table_offset;
 	option.argument = own->argument != NULL ? own->argument : option.argument;
 	option.initial = own->initial != NULL ? own->initial : option.initial;
-	option.help = own->help != NULL ? own->help : option.help;
+	if (own->help != NULL) {
+		option.help = own->help;
+		option.about_word = NULL;
+	}
 	option.minimum = own->minimum != 0 ? own->minimum : option.minimum;
 	option.maximum = own->maximum != 0 ? own->maximum : option.maximum;
 	return option;

@@ -40,8 +40,9 @@ struct option {
 	const char *initial;  /* the default, as one would type it; NULL or "": zero */
 	const char *none;     /* of a text: the word for NULL, where one may be typed */
 	uint64_t minimum, maximum;
-	const char *(*word_at)(uint32_t index); /* NULL past the last. Of a text: suggestions */
-	const char *help;			/* one sentence or two, without the default */
+	const char *(*word_at)(uint32_t index);	   /* NULL past the last. Of a text: suggestions */
+	const char *(*about_word)(uint32_t index); /* for the help; NULL: help says it */
+	const char *help;			   /* one sentence or two, without the default */
 };
 
 #define FROM_TABLE(option_name) .kind = OPTION_FROM_TABLE, .name = option_name
@@ -121,6 +122,10 @@ void option_table_defaults(const struct option_table *table, void *values);
 /* "--name VALUE" of the help, in 128 bytes. */
 enum { OPTION_USAGE_BYTES = 128 };
 void option_usage(const struct option *option, char *text);
+
+/* The help with what is said about each word, and the default. Cut to OPTION_HELP_BYTES. */
+enum { OPTION_HELP_BYTES = 1024 };
+void option_help(const struct option *option, char *text);
 
 /* The whole help of a command or group. */
 void command_print_help(const struct command *command, FILE *file);

@@ -66,7 +66,7 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 	return status;
 }
 
-enum status cuda_open(struct runner *out, struct replay_config *config,
+static enum status open_cuda(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
 	struct cuda_memory memory;
@@ -79,6 +79,15 @@ enum status cuda_open(struct runner *out, struct replay_config *config,
 	snprintf(facts->device, sizeof(facts->device), "%s", memory.device);
 	return STATUS_OK;
 }
+
+const struct runner_entry runner_cuda = {
+	.name = "cuda",
+	.summary = "computes tokens on the GPU",
+	.kind = RUNNER_COMPUTED,
+	.own_gpu = "device",
+	.measures_kernels = true,
+	.open = open_cuda,
+};
 
 enum status cuda_print_info(const struct replay_config *config,
 	const struct runner_request *request, uint32_t *block_count, struct error *error)

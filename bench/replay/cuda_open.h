@@ -7,10 +7,6 @@
    is missing. */
 enum status cuda_check_device(struct error *error);
 
-/* The CUDA runner's row of the table in bench/replay/runners.c; only in builds with CUDA. */
-enum status cuda_open(struct runner *out, struct replay_config *config,
-	const struct runner_request *request, struct runner_facts *facts, struct error *error);
-
 /* Prints what the GPU of this machine offers for a configuration, if there is one; *block_count is
    its number of KV blocks, 0 without a GPU. */
 enum status cuda_print_info(const struct replay_config *config,

@@ -40,6 +40,16 @@ static const char *policy_word(uint32_t index)
 	return policy == NULL ? NULL : policy->name;
 }
 
+static const char *about_policy(uint32_t index)
+{
+	return policy_at(index)->summary;
+}
+
+static const char *about_runner(uint32_t index)
+{
+	return runner_at(index)->summary;
+}
+
 static const char *runner_word(uint32_t index)
 {
 	const struct runner_entry *runner = runner_at(index);

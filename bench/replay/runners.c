@@ -1,6 +1,5 @@
 #include "bench/replay/runners.h"
 
-#include "bench/replay/cuda_open.h"
 #include "engine/base/path.h"
 #include "reports/results/results.h"
 #include "engine/runners/reference_runner.h"
@@ -93,7 +92,7 @@ enum status runner_open_weights(struct weights **out, struct replay_config *conf
 	return weights_open(out, request->model, source, error);
 }
 
-/* What the reference takes for its KV pool when nobody says. */
+/* The KV pool of the reference where --kv-blocks is not given. */
 #define REFERENCE_KV_BYTES (UINT64_C(1) << 30)
 
 static enum status open_reference(struct runner *out, struct replay_config *config,
@@ -121,17 +120,32 @@ static enum status open_reference(struct runner *out, struct replay_config *conf
 	return status;
 }
 
-static const struct runner_entry entries[] = {
-	{.name = "sim", .kind = RUNNER_PRICED, .open = open_sim},
-#ifdef QUIRE_HAS_CUDA
-	{.name = "cuda",
-		.kind = RUNNER_COMPUTED,
-		.own_gpu = "device",
-		.measures_kernels = true,
-		.open = cuda_open},
-#endif
-	{.name = "reference", .kind = RUNNER_COMPUTED, .open = open_reference},
-	{.name = "tape", .kind = RUNNER_RECORDED, .open = open_tape, .finish = tape_finish},
+const struct runner_entry runner_sim = {
+	.name = "sim",
+	.summary = "prices each step by a cost model",
+	.kind = RUNNER_PRICED,
+	.open = open_sim,
+};
+
+const struct runner_entry runner_reference = {
+	.name = "reference",
+	.summary = "computes tokens on the CPU",
+	.kind = RUNNER_COMPUTED,
+	.open = open_reference,
+};
+
+const struct runner_entry runner_tape = {
+	.name = "tape",
+	.summary = "plays a recorded run",
+	.kind = RUNNER_RECORDED,
+	.open = open_tape,
+	.finish = tape_finish,
+};
+
+static const struct runner_entry *const entries[] = {
+#define RUNNER_ENTRY(name) &runner_##name,
+	RUNNERS(RUNNER_ENTRY)
+#undef RUNNER_ENTRY
 };
 
 enum { ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]) };
@@ -149,7 +163,7 @@ const char *runner_kind_name(enum runner_kind kind)
 
 const struct runner_entry *runner_at(uint32_t index)
 {
-	return index < ENTRY_COUNT ? &entries[index] : NULL;
+	return index < ENTRY_COUNT ? entries[index] : NULL;
 }
 
 enum status runner_find(const char *name, const struct runner_entry **out, struct error *error)
@@ -157,13 +171,13 @@ enum status runner_find(const char *name, const struct runner_entry **out, struc
 	char names[256] = "";
 
 	for (uint32_t i = 0; i < ENTRY_COUNT; i++) {
-		if (strcmp(entries[i].name, name) == 0) {
-			*out = &entries[i];
+		if (strcmp(entries[i]->name, name) == 0) {
+			*out = entries[i];
 			return STATUS_OK;
 		}
 		size_t used = strlen(names);
 		snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : ", ",
-			entries[i].name);
+			entries[i]->name);
 	}
 	return error_set(error, STATUS_USAGE,
 		"--runner: found '%s', expected one of those in this build: %s", name, names);

@@ -11,8 +11,20 @@
 #include "engine/runner.h"
 #include "reports/results/results.h"
 
-/* The runners that --runner names. A runner is one file that fills a struct runner, and one row of
-   the table in bench/replay/runners.c. */
+/* The runners that --runner names, in the order of the help. A runner is one file, which defines
+   `const struct runner_entry runner_NAME`, and one row here. */
+
+#ifdef QUIRE_HAS_CUDA
+#define CUDA_RUNNERS(X) X(cuda)
+#else
+#define CUDA_RUNNERS(X)
+#endif
+
+#define RUNNERS(X)                                                                                 \
+	X(sim)                                                                                     \
+	CUDA_RUNNERS(X)                                                                            \
+	X(reference)                                                                               \
+	X(tape)
 
 struct runner_request {
 	const struct model_config *model;
@@ -34,6 +46,7 @@ struct runner_facts {
 
 struct runner_entry {
 	const char *name;
+	const char *summary; /* for the help, behind the name */
 	enum runner_kind kind;
 	const char *own_gpu;   /* config.gpu of its runs, where no profile prices steps; or NULL */
 	bool measures_kernels; /* opens a source of kernel times when it is asked for one */
@@ -47,6 +60,10 @@ struct runner_entry {
 	/* After the last step of a whole run; NULL: nothing to say. */
 	enum status (*finish)(const struct runner *runner, struct error *error);
 };
+
+#define RUNNER_DECLARATION(name) extern const struct runner_entry runner_##name;
+RUNNERS(RUNNER_DECLARATION)
+#undef RUNNER_DECLARATION
 
 /* Opens the weights that --weights, or else --model, names. */
 enum status runner_open_weights(struct weights **out, struct replay_config *config,

@@ -106,7 +106,7 @@ Test(commands, have_defaults_in_their_ranges)
 	}
 }
 
-/* An option of a run that no command takes would be a field that nobody can set. */
+/* An option of a run that no command takes would be a field that cannot be set. */
 Test(commands, take_every_row_of_the_table)
 {
 	const struct command *commands[COMMANDS_MAX];
@@ -121,7 +121,7 @@ Test(commands, take_every_row_of_the_table)
 					 strcmp(row->name, replay_options.rows[i].name) == 0;
 			}
 		}
-		require(found > 0, "nobody takes --%s", replay_options.rows[i].name);
+		require(found > 0, "no command takes --%s", replay_options.rows[i].name);
 	}
 }
 
