@@ -82,8 +82,8 @@ static void bash_command(const struct command *command, bool is_value, FILE *fil
 	if (!is_value) {
 		fprintf(file, "\t'%s') _quire_words '--help", command->name);
 	}
-	for (uint32_t i = 0; i < command->option_count; i++) {
-		struct option option = command_option(command, i);
+	struct option option;
+	for (uint32_t i = 0; command_option(command, i, &option); i++) {
 		if (is_value && takes_value(&option)) {
 			bash_value(command, &option, file);
 		} else if (!is_value && option.kind != OPTION_HEADING) {
@@ -189,8 +189,8 @@ static void zsh_option(const struct option *option, FILE *file)
 static void zsh_command(const struct command *command, FILE *file)
 {
 	fprintf(file, "\t%s)\n\t\t_arguments '--help[show the help]'", command_word(command));
-	for (uint32_t i = 0; i < command->option_count; i++) {
-		struct option option = command_option(command, i);
+	struct option option;
+	for (uint32_t i = 0; command_option(command, i, &option); i++) {
 		if (option.kind != OPTION_HEADING) {
 			zsh_option(&option, file);
 		}
@@ -268,8 +268,8 @@ static void fish_group(const struct command *group, FILE *file)
 			command_word(member));
 		put_quoted(member->title, "\\'", "\\", file);
 		fputs("'\n", file);
-		for (uint32_t j = 0; j < member->option_count; j++) {
-			struct option option = command_option(member, j);
+		struct option option;
+		for (uint32_t j = 0; command_option(member, j, &option); j++) {
 			if (option.kind != OPTION_HEADING) {
 				fish_option(member, &option, file);
 			}

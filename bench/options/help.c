@@ -117,8 +117,8 @@ void command_print_help(const struct command *command, FILE *file)
 	}
 	fprintf(file, "quire %s %s\n\n%s%s", command->name, command->arguments, command->summary,
 		has_break ? "" : "\n");
-	for (uint32_t i = 0; i < command->option_count; i++) {
-		struct option option = command_option(command, i);
+	struct option option;
+	for (uint32_t i = 0; command_option(command, i, &option); i++) {
 		print_option(&option, file);
 	}
 	if (command->examples != NULL) {

@@ -87,8 +87,8 @@ static void put_command(const struct command *command, FILE *file)
 	put_text(command->arguments, file);
 	fputs("\"\n", file);
 	put_paragraphs(command->summary, file);
-	for (uint32_t i = 0; i < command->option_count; i++) {
-		struct option option = command_option(command, i);
+	struct option option;
+	for (uint32_t i = 0; command_option(command, i, &option); i++) {
 		put_option(&option, file);
 	}
 	if (command->examples != NULL) {

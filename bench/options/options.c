@@ -48,35 +48,66 @@ const struct option *option_table_find(const struct option_table *table, const c
 	return NULL;
 }
 
-struct option command_option(const struct command *command, uint32_t index)
+/* A row of the table as a command has it. */
+static struct option complete(
+	const struct command *command, const struct option *shared, const struct option *own)
 {
-	const struct option *own = &command->options[index];
-
-	if (own->kind != OPTION_FROM_TABLE) {
-		return *own;
-	}
-	const struct option *shared = option_table_find(command->table, own->name);
-	check(shared != NULL);
 	struct option option = *shared;
+
 	option.offset += command->table_offset;
 	option.given_offset += command->table_offset;
 	option.argument = own->argument != NULL ? own->argument : option.argument;
 	option.initial = own->initial != NULL ? own->initial : option.initial;
+	option.minimum = own->minimum != 0 ? own->minimum : option.minimum;
+	option.maximum = own->maximum != 0 ? own->maximum : option.maximum;
 	if (own->help != NULL) {
 		option.help = own->help;
 		option.about_word = NULL;
 	}
-	option.minimum = own->minimum != 0 ? own->minimum : option.minimum;
-	option.maximum = own->maximum != 0 ? own->maximum : option.maximum;
 	return option;
+}
+
+/* The table's row `index` of a group, counted from 0; NULL past the last. */
+static const struct option *group_row(
+	const struct option_table *table, const char *group, uint32_t *index)
+{
+	for (uint32_t i = 0; i < table->count; i++) {
+		const char *own = table->rows[i].group;
+		if (own != NULL && strcmp(own, group) == 0 && (*index)-- == 0) {
+			return &table->rows[i];
+		}
+	}
+	return NULL;
+}
+
+bool command_option(const struct command *command, uint32_t index, struct option *out)
+{
+	for (uint32_t i = 0; i < command->option_count; i++) {
+		const struct option *own = &command->options[i];
+		if (own->kind == OPTION_GROUP) {
+			const struct option *row = group_row(command->table, own->group, &index);
+			if (row != NULL) {
+				*out = complete(command, row, own);
+				return true;
+			}
+		} else if (index-- == 0) {
+			const struct option *row = own;
+			if (own->kind == OPTION_FROM_TABLE) {
+				row = option_table_find(command->table, own->name);
+				check(row != NULL);
+			}
+			*out = row == own ? *own : complete(command, row, own);
+			return true;
+		}
+	}
+	return false;
 }
 
 /* False: the command has no option of that name. */
 static bool find_option(
 	const struct command *command, const char *name, uint32_t *index, struct option *out)
 {
-	for (uint32_t i = 0; i < command->option_count; i++) {
-		*out = command_option(command, i);
+	for (uint32_t i = 0; command_option(command, i, out); i++) {
 		if (out->kind != OPTION_HEADING && strcmp(out->name, name) == 0) {
 			*index = i;
 			return true;
@@ -90,16 +121,16 @@ static enum status unknown_option(
 {
 	const char *nearest = NULL;
 	uint32_t nearest_distance = 4; /* beyond three edits a guess would be noise */
+	struct option option;
 
-	for (uint32_t i = 0; i < command->option_count; i++) {
-		const struct option *option = &command->options[i];
-		if (option->kind == OPTION_HEADING) {
+	for (uint32_t i = 0; command_option(command, i, &option); i++) {
+		if (option.kind == OPTION_HEADING) {
 			continue;
 		}
-		uint32_t distance = name_distance(name, option->name);
-		bool is_like = distance <= strlen(option->name) / 2; /* more is kept than changed */
+		uint32_t distance = name_distance(name, option.name);
+		bool is_like = distance <= strlen(option.name) / 2; /* more is kept than changed */
 		if (is_like && distance < nearest_distance) {
-			nearest = option->name;
+			nearest = option.name;
 			nearest_distance = distance;
 		}
 	}
@@ -188,6 +219,7 @@ enum status option_set(
 	case OPTION_FLAG:
 	case OPTION_HEADING:
 	case OPTION_FROM_TABLE:
+	case OPTION_GROUP:
 		break;
 	}
 	check_unreachable("an option that takes no value");
@@ -231,8 +263,8 @@ void command_defaults(const struct command *command, void *values)
 	if (command->table != NULL) {
 		option_table_defaults(command->table, (char *)values + command->table_offset);
 	}
-	for (uint32_t i = 0; i < command->option_count; i++) {
-		struct option option = command_option(command, i);
+	struct option option;
+	for (uint32_t i = 0; command_option(command, i, &option); i++) {
 		set_default(&option, values);
 	}
 }
@@ -254,6 +286,7 @@ static enum status parse_option(
 	if (!find_option(line->command, name, &index, &option)) {
 		return unknown_option(line->command, name, error);
 	}
+	check(index < 64);
 	uint64_t bit = UINT64_C(1) << index;
 	if (*given & bit) {
 		return error_set(error, STATUS_USAGE, "--%s is given twice", name);
@@ -298,7 +331,6 @@ enum status command_parse(struct command_line *line, bool *wants_help, struct er
 	uint64_t given = 0;
 	bool options_ended = false;
 
-	check(command->option_count <= 64);
 	check(command->positional_maximum <= POSITIONALS_MAX);
 	line->positional_count = 0;
 	*wants_help = asks_for_help(line->argc, line->argv);

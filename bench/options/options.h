@@ -18,7 +18,8 @@
    commands have stand once, in an option_table; a command's row names the one it wants:
 
        {FROM_TABLE("max-num-seqs")},                        as the table says
-       {FROM_TABLE("runner"), .initial = "reference"},      with another default */
+       {FROM_TABLE("runner"), .initial = "reference"},      with another default
+       {GROUP_OF_TABLE("engine")},                          every row of a group */
 
 enum option_kind {
 	OPTION_HEADING,	   /* a line of the help that groups the rows below; only .help is read */
@@ -29,6 +30,7 @@ enum option_kind {
 	OPTION_TEXT,	   /* const char *: anything but the empty text */
 	OPTION_WORD,	   /* uint32_t: index of one of the words */
 	OPTION_FROM_TABLE, /* the table's row of that name; what is not zero here replaces it */
+	OPTION_GROUP,	   /* all rows of the table that belong to .group */
 };
 
 struct option {
@@ -36,6 +38,7 @@ struct option {
 	enum option_kind kind;
 	size_t offset;	      /* of the value in the command's struct */
 	size_t given_offset;  /* of a bool that says whether the option was given; 0: none */
+	const char *group;    /* of a table's row, that a command may take as a whole; or NULL */
 	const char *argument; /* name of the value in the help, as "N" or "DIR"; NULL: the words */
 	const char *initial;  /* the default, as one would type it; NULL or "": zero */
 	const char *none;     /* of a text: the word for NULL, where one may be typed */
@@ -46,6 +49,7 @@ struct option {
 };
 
 #define FROM_TABLE(option_name) .kind = OPTION_FROM_TABLE, .name = option_name
+#define GROUP_OF_TABLE(group_name) .kind = OPTION_GROUP, .group = group_name
 
 struct option_table {
 	const struct option *rows; /* (count) */
@@ -102,8 +106,9 @@ enum status command_parse(struct command_line *line, bool *wants_help, struct er
 enum status command_set(
 	struct command_line *line, const char *name, const char *text, struct error *error);
 
-/* Row `index`, complete: with what the table says, and offsets in the command's struct. */
-struct option command_option(const struct command *command, uint32_t index);
+/* Row `index`, complete: with what the table says, and offsets in the command's struct. False past
+   the last; the rows of a group count one by one. */
+bool command_option(const struct command *command, uint32_t index, struct option *out);
 
 /* The last word of a command's name, which is what one types behind the group's. */
 const char *command_word(const struct command *command);

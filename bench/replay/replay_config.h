@@ -24,7 +24,7 @@ enum { ARRIVE_BY_TRACE, ARRIVE_POISSON, ARRIVE_GAMMA, ARRIVE_CONSTANT };
 
 /* Which options the user gave; the others hold defaults until something better is known. */
 struct replay_given {
-#define OPTION(name, field, kind, tape, ...) bool field;
+#define OPTION(name, field, kind, tape, group, ...) bool field;
 #include "bench/replay/replay_options.def"
 #undef OPTION
 };
@@ -36,7 +36,7 @@ struct replay_given {
 #define OPTION_TYPE_WORD uint32_t
 
 struct replay_config {
-#define OPTION(name, field, kind, tape, ...) OPTION_TYPE_##kind field;
+#define OPTION(name, field, kind, tape, group, ...) OPTION_TYPE_##kind field;
 #include "bench/replay/replay_options.def"
 #undef OPTION
 	struct replay_given given;

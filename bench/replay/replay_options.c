@@ -60,11 +60,12 @@ static const char *runner_word(uint32_t index)
 /* ---- the table ---- */
 
 static const struct option rows[] = {
-#define OPTION(option_name, field, option_kind, tape, ...)                                         \
+#define OPTION(option_name, field, option_kind, tape, option_group, ...)                           \
 	{.name = (option_name),                                                                    \
 		.kind = OPTION_##option_kind,                                                      \
 		.offset = offsetof(struct replay_config, field),                                   \
 		.given_offset = offsetof(struct replay_config, given.field),                       \
+		.group = #option_group,                                                            \
 		__VA_ARGS__},
 #include "bench/replay/replay_options.def"
 #undef OPTION
@@ -79,7 +80,7 @@ static const struct {
 	const char *field; /* of the configuration in summary.json */
 	bool is_taped;
 } records[] = {
-#define OPTION(name, field, kind, tape, ...) {#field, tape},
+#define OPTION(name, field, kind, tape, group, ...) {#field, tape},
 #include "bench/replay/replay_options.def"
 #undef OPTION
 };

@@ -96,8 +96,9 @@ static void name_commands(const struct command *group, const char *text)
 	for (uint32_t i = 0; group->members[i] != NULL; i++) {
 		const struct command *member = group->members[i];
 		require(strstr(text, command_word(member)) != NULL, "no %s", member->name);
-		for (uint32_t j = 0; j < member->option_count; j++) {
-			const char *name = member->options[j].name;
+		struct option option;
+		for (uint32_t j = 0; command_option(member, j, &option); j++) {
+			const char *name = option.name;
 			require(name == NULL || strstr(text, name) != NULL, "no --%s of %s", name,
 				member->name);
 		}

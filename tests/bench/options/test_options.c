@@ -356,13 +356,49 @@ Test(options, a_row_of_the_table_is_selected_by_name)
 	require_equal(command_parse(&line, &wants_help, &error), STATUS_OK);
 	require_equal(values.inner.count, 50);
 	require(values.inner.count_given && !values.before, "not given");
-	struct option row = command_option(&other, 0);
+	struct option row;
+	require(command_option(&other, 0, &row) && !command_option(&other, 1, &row), "one row");
+	command_option(&other, 0, &row);
 	cr_assert_str_eq(row.help, "another count");
 	cr_assert_str_eq(row.argument, "N");
 	require_equal(row.minimum, 2);
 	require_equal(command_set(&line, "count", "51", &error), STATUS_USAGE);
 	require_equal(command_set(&line, "count", "9", &error), STATUS_OK);
 	require_equal(values.inner.count, 9);
+}
+
+Test(options, a_group_of_the_table_is_selected_whole)
+{
+	static const struct option members[] = {
+		{"a", OPTION_FLAG, VALUES(flag), .group = "first", .help = "a"},
+		{"b", OPTION_FLAG, VALUES(flag), .group = "second", .help = "b"},
+		{"c", OPTION_FLAG, VALUES(flag), .group = "first", .help = "c"},
+		{"d", OPTION_FLAG, VALUES(flag), .help = "d"},
+	};
+	static const struct option_table groups = {members, 4};
+	static const struct option selected[] = {
+		{"before", OPTION_FLAG, 0, .help = "before"},
+		{GROUP_OF_TABLE("first")},
+		{GROUP_OF_TABLE("none")},
+		{FROM_TABLE("d")},
+		{GROUP_OF_TABLE("second")},
+	};
+	static const char *const names[] = {"before", "a", "c", "d", "b"};
+	const struct command other = {
+		.name = "other",
+		OPTIONS(selected),
+		.table = &groups,
+		.table_offset = offsetof(struct outer, inner),
+		.value_bytes = sizeof(struct outer),
+	};
+	struct option row;
+
+	for (uint32_t i = 0; i < 5; i++) {
+		require(command_option(&other, i, &row), "no row %u", i);
+		cr_assert_str_eq(row.name, names[i]);
+		require_equal(row.offset, i == 0 ? 0 : offsetof(struct outer, inner.flag));
+	}
+	require(!command_option(&other, 5, &row), "a row too many");
 }
 
 /* Fields of the table that a command does not select have the table's defaults. */
