@@ -175,24 +175,16 @@ static void add_name(struct group *group, const char *name, uint64_t ns)
 	}
 }
 
-/* A decode row attends to all of its context. How many tokens the prefill rows read is not among
-   the counts of a step. */
-static struct attention_counts attention_counts(
-	const char *operation, const struct step_counts *counts)
-{
-	uint64_t decoded = counts->decode_context_tokens;
-
-	return strcmp(operation, "decode_attention") == 0
-		       ? (struct attention_counts){.contexts = decoded, .pairs = decoded}
-		       : (struct attention_counts){.pairs = counts->prefill_attention_pairs};
-}
-
 static void begin_call(struct kernel_times *times, struct group *group,
 	const struct kernel_record *record, const struct step_counts *counts)
 {
 	const char *operation = times->operations[group->operation];
-	const struct attention_counts attention = attention_counts(operation, counts);
-	struct work work = work_of_range(&times->model, operation, record->rows, &attention);
+	const struct range_counts range = {
+		.rows = record->rows,
+		.decode_contexts = counts->decode_context_tokens,
+		.prefill_pairs = counts->prefill_attention_pairs,
+	};
+	struct work work = work_of_range(&times->model, operation, &range);
 
 	end_call(group);
 	group->is_open = true;

@@ -81,22 +81,21 @@ struct work work_sampler(uint64_t rows, uint64_t vocabulary_size)
 
 struct range {
 	const struct model_config *model;
-	uint64_t rows;
-	const struct attention_counts *attention;
+	const struct range_counts *counts;
 };
 
 /* The range holds the norm of layer 0 too. */
 static struct work range_embedding(const struct range *range)
 {
-	struct work work = work_embedding(range->rows, range->model->hidden_size);
+	struct work work = work_embedding(range->counts->rows, range->model->hidden_size);
 
-	work.bytes += work_rms_norm(range->rows, range->model->hidden_size).bytes;
+	work.bytes += work_rms_norm(range->counts->rows, range->model->hidden_size).bytes;
 	return work;
 }
 
 static struct work range_norm(const struct range *range)
 {
-	return work_add_rms_norm(range->rows, range->model->hidden_size);
+	return work_add_rms_norm(range->counts->rows, range->model->hidden_size);
 }
 
 static struct work range_linear(
@@ -104,7 +103,7 @@ static struct work range_linear(
 {
 	struct model_linear_shape shape = model_linear_shape(range->model, linear);
 
-	return work_linear(range->rows, shape.inputs, shape.outputs, output_bytes);
+	return work_linear(range->counts->rows, shape.inputs, shape.outputs, output_bytes);
 }
 
 static struct work range_qkv(const struct range *range)
@@ -122,7 +121,7 @@ static struct work range_gate_up(const struct range *range)
 {
 	struct model_linear_shape shape = model_linear_shape(range->model, MODEL_LINEAR_GATE_UP);
 
-	return work_linear_silu(range->rows, shape.inputs, shape.outputs);
+	return work_linear_silu(range->counts->rows, shape.inputs, shape.outputs);
 }
 
 static struct work range_down(const struct range *range)
@@ -137,33 +136,43 @@ static struct work range_lm_head(const struct range *range)
 
 static struct work range_store(const struct range *range)
 {
-	return work_qk_norm_rope_store(range->rows, model_config_query_size(range->model),
+	return work_qk_norm_rope_store(range->counts->rows, model_config_query_size(range->model),
 		model_config_kv_size(range->model));
 }
 
-static struct work range_attention(const struct range *range)
+static struct work range_decode_attention(const struct range *range)
 {
-	struct attention_counts counts = *range->attention;
+	/* A decode row is one query, which attends to all of its context. */
+	const struct attention_counts counts = {
+		.contexts = range->counts->decode_contexts,
+		.queries = range->counts->rows,
+		.pairs = range->counts->decode_contexts,
+	};
 
-	counts.queries = range->rows;
-	struct work work = work_attention(
+	return work_attention(
 		&counts, model_config_query_size(range->model), model_config_kv_size(range->model));
-	work.bytes = counts.contexts > 0 ? work.bytes : 0;
-	return work;
+}
+
+static struct work range_prefill_attention(const struct range *range)
+{
+	const struct attention_counts counts = {.pairs = range->counts->prefill_pairs};
+
+	return work_attention(
+		&counts, model_config_query_size(range->model), model_config_kv_size(range->model));
 }
 
 static struct work range_silu_mul(const struct range *range)
 {
-	return work_silu_mul(range->rows, range->model->intermediate_size);
+	return work_silu_mul(range->counts->rows, range->model->intermediate_size);
 }
 
 static struct work range_sampler(const struct range *range)
 {
-	return work_sampler(range->rows, range->model->vocab_size);
+	return work_sampler(range->counts->rows, range->model->vocab_size);
 }
 
-struct work work_of_range(const struct model_config *model, const char *name, uint64_t rows,
-	const struct attention_counts *attention)
+struct work work_of_range(
+	const struct model_config *model, const char *name, const struct range_counts *counts)
 {
 	static const struct {
 		const char *name;
@@ -174,8 +183,8 @@ struct work work_of_range(const struct model_config *model, const char *name, ui
 		{"input_norm", range_norm, false},
 		{"qkv", range_qkv, false},
 		{"qk_norm_rope_store", range_store, false},
-		{"decode_attention", range_attention, true},
-		{"prefill_attention", range_attention, true},
+		{"decode_attention", range_decode_attention, true},
+		{"prefill_attention", range_prefill_attention, true},
 		{"o", range_o, false},
 		{"post_norm", range_norm, false},
 		{"gate_up", range_gate_up, false},
@@ -184,10 +193,11 @@ struct work work_of_range(const struct model_config *model, const char *name, ui
 		{"lm_head", range_lm_head, false},
 		{"sampler", range_sampler, false},
 	};
-	const struct range range = {model, rows, attention};
+	const struct range range = {model, counts};
 
 	for (uint32_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		if (strcmp(ranges[i].name, name) == 0 && (rows > 0 || ranges[i].has_no_rows)) {
+		if (strcmp(ranges[i].name, name) == 0 &&
+			(counts->rows > 0 || ranges[i].has_no_rows)) {
 			return ranges[i].work(&range);
 		}
 	}

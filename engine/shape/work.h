@@ -52,10 +52,16 @@ struct work work_linear_silu(uint64_t rows, uint64_t inputs, uint64_t outputs);
 /* Reads logits in float32, writes an id. */
 struct work work_sampler(uint64_t rows, uint64_t vocabulary_size);
 
-/* The work of one range of the forward pass (engine/runners/cuda_forward.c), by its name; layered
-   operations are those of one layer. rows: that it computes, 0 when unknown. attention: of the
-   step; contexts 0 when unknown. Zero for a name that is no operation. */
-struct work work_of_range(const struct model_config *model, const char *name, uint64_t rows,
-	const struct attention_counts *attention);
+struct range_counts {
+	uint64_t rows;		  /* that the range computes; 0: unknown */
+	uint64_t decode_contexts; /* of the step: tokens that its decode rows attend to */
+	uint64_t prefill_pairs;	  /* of the step: of a prefill token and one that it attends to */
+};
+
+/* The work of one range of the forward pass by its name (engine/runners); of an operation in the
+   layers that of one layer. What the counts do not tell is 0: how many keys and values prefill
+   reads is unknown. So is a name that is no operation. */
+struct work work_of_range(
+	const struct model_config *model, const char *name, const struct range_counts *counts);
 
 #endif

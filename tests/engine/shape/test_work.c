@@ -4,7 +4,7 @@
 #include "engine/shape/work.h"
 #include "tests/harness/require.h"
 
-static const struct attention_counts NO_ATTENTION = {0};
+static const struct range_counts FIVE_ROWS = {.rows = 5}, NO_ROWS = {0};
 
 static struct model_config model_named(const char *name)
 {
@@ -64,7 +64,7 @@ Test(work, ranges_of_a_layer_have_the_work_of_its_weights)
 	uint64_t flops = 0;
 
 	for (uint32_t i = 0; i < 4; i++) {
-		flops += work_of_range(&model, layers[i], 5, &NO_ATTENTION).flops;
+		flops += work_of_range(&model, layers[i], &FIVE_ROWS).flops;
 	}
 	require_equal(flops, 2 * 5 * weights);
 }
@@ -72,20 +72,21 @@ Test(work, ranges_of_a_layer_have_the_work_of_its_weights)
 Test(work, ranges_without_counts_are_unknown)
 {
 	struct model_config model = model_named("qwen3-0.6b");
-	const struct attention_counts pairs = {.pairs = 7};
-	const struct attention_counts both = {.contexts = 100, .pairs = 100};
+	const struct range_counts both = {.rows = 5, .decode_contexts = 100, .prefill_pairs = 7};
 
-	require_equal(work_of_range(&model, "qkv", 0, &NO_ATTENTION).bytes, 0);
-	require_equal(work_of_range(&model, "what", 5, &both).flops, 0);
-	require_equal(work_of_range(&model, "what", 5, &both).bytes, 0);
-	require_equal(work_of_range(&model, "prefill_attention", 5, &pairs).bytes, 0);
-	require_equal(work_of_range(&model, "prefill_attention", 5, &pairs).flops,
+	require_equal(work_of_range(&model, "qkv", &NO_ROWS).bytes, 0);
+	require_equal(work_of_range(&model, "what", &both).flops, 0);
+	require_equal(work_of_range(&model, "what", &both).bytes, 0);
+	require_equal(work_of_range(&model, "prefill_attention", &both).bytes, 0);
+	require_equal(work_of_range(&model, "prefill_attention", &both).flops,
 		UINT64_C(4) * 7 * 16 * 128);
-	require_equal(work_of_range(&model, "decode_attention", 5, &both).bytes,
+	require_equal(work_of_range(&model, "decode_attention", &both).flops,
+		UINT64_C(4) * 100 * 16 * 128);
+	require_equal(work_of_range(&model, "decode_attention", &both).bytes,
 		2 * (2 * 100 * 8 * 128 + 2 * 5 * 16 * 128));
 	/* Its range is that of the embedding and of the first norm. */
-	require_equal(work_of_range(&model, "embedding", 5, &NO_ATTENTION).bytes,
+	require_equal(work_of_range(&model, "embedding", &FIVE_ROWS).bytes,
 		work_embedding(5, 1024).bytes + work_rms_norm(5, 1024).bytes);
-	require_equal(work_of_range(&model, "lm_head", 5, &NO_ATTENTION).bytes,
+	require_equal(work_of_range(&model, "lm_head", &FIVE_ROWS).bytes,
 		work_linear(5, 1024, 151936, 4).bytes);
 }
