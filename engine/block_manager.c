@@ -47,21 +47,22 @@ static void free_list_remove(struct block_manager *manager, uint32_t id)
 /* ---- index: chained hash to block ---- */
 
 /* The entry of a hash, or the empty entry where it would stand. */
-static uint64_t index_place(const struct block_manager *manager, uint64_t hash)
+static uint64_t index_position(const struct block_manager *manager, uint64_t hash)
 {
-	uint64_t place = hash & manager->index_mask;
+	uint64_t position = hash & manager->index_mask;
 
-	while (manager->index[place].block != BLOCK_NONE && manager->index[place].hash != hash) {
-		place = (place + 1) & manager->index_mask;
+	while (manager->index[position].block != BLOCK_NONE &&
+		manager->index[position].hash != hash) {
+		position = (position + 1) & manager->index_mask;
 	}
-	return place;
+	return position;
 }
 
 /* Empties an entry and moves back the entries behind it that would no longer be reached. */
-static void index_remove(struct block_manager *manager, uint64_t place)
+static void index_remove(struct block_manager *manager, uint64_t position)
 {
 	uint64_t mask = manager->index_mask;
-	uint64_t hole = place;
+	uint64_t hole = position;
 
 	for (uint64_t next = (hole + 1) & mask; manager->index[next].block != BLOCK_NONE;
 		next = (next + 1) & mask) {
@@ -81,7 +82,7 @@ static bool block_is_indexed(const struct block_manager *manager, uint32_t id)
 	const struct block *block = &manager->blocks[id];
 
 	return block->is_registered &&
-	       manager->index[index_place(manager, block->hash)].block == id;
+	       manager->index[index_position(manager, block->hash)].block == id;
 }
 
 static int32_t *block_token_ids(const struct block_manager *manager, uint32_t id)
@@ -109,8 +110,8 @@ void block_manager_init(struct block_manager *manager, uint32_t block_count, uin
 	uint64_t entries = u64_power_of_two_at_least((uint64_t)block_count * 2);
 	manager->index = memory_take(entries, sizeof(struct block_index_entry));
 	manager->index_mask = entries - 1;
-	for (uint64_t place = 0; place < entries; place++) {
-		manager->index[place].block = BLOCK_NONE;
+	for (uint64_t position = 0; position < entries; position++) {
+		manager->index[position].block = BLOCK_NONE;
 	}
 }
 
@@ -122,7 +123,7 @@ void block_manager_deinit(struct block_manager *manager)
 	memset(manager, 0, sizeof(*manager));
 }
 
-uint32_t block_manager_take(struct block_manager *manager)
+uint32_t block_manager_pop_free(struct block_manager *manager)
 {
 	uint32_t id = manager->free_head;
 
@@ -130,9 +131,9 @@ uint32_t block_manager_take(struct block_manager *manager)
 	struct block *block = &manager->blocks[id];
 	check(block->reference_count == 0);
 	if (block->is_registered) {
-		uint64_t place = index_place(manager, block->hash);
-		if (manager->index[place].block == id) {
-			index_remove(manager, place);
+		uint64_t position = index_position(manager, block->hash);
+		if (manager->index[position].block == id) {
+			index_remove(manager, position);
 			manager->cached_free_count--;
 		}
 		block->is_registered = false;
@@ -179,7 +180,7 @@ void block_manager_release(struct block_manager *manager, uint32_t id)
 uint32_t block_manager_find(
 	const struct block_manager *manager, uint64_t hash, const int32_t *token_ids)
 {
-	uint32_t id = manager->index[index_place(manager, hash)].block;
+	uint32_t id = manager->index[index_position(manager, hash)].block;
 
 	if (id == BLOCK_NONE || manager->blocks[id].hash != hash) {
 		return BLOCK_NONE;
@@ -198,7 +199,7 @@ void block_manager_register(
 	struct block *block = &manager->blocks[id];
 	check(block->reference_count > 0);
 	check(!block->is_registered);
-	struct block_index_entry *entry = &manager->index[index_place(manager, hash)];
+	struct block_index_entry *entry = &manager->index[index_position(manager, hash)];
 	if (entry->block == BLOCK_NONE) {
 		manager->registered_count++;
 	} else if (manager->blocks[entry->block].is_free) {
@@ -240,7 +241,7 @@ bool block_manager_can_allocate(
 	}
 	for (uint32_t i = 0; i < hit_count; i++) {
 		uint64_t hash = sequence_block_hash(sequence, i, manager->block_size);
-		uint32_t id = manager->index[index_place(manager, hash)].block;
+		uint32_t id = manager->index[index_position(manager, hash)].block;
 		if (manager->blocks[id].is_free && ++needed > manager->free_count) {
 			return false;
 		}
@@ -264,7 +265,7 @@ void block_manager_allocate(
 		sequence->block_table[i] = id;
 	}
 	for (uint32_t i = hit_count; i < count; i++) {
-		sequence->block_table[i] = block_manager_take(manager);
+		sequence->block_table[i] = block_manager_pop_free(manager);
 	}
 	sequence->block_count = count;
 	sequence->cached_count = hit_count * manager->block_size;
@@ -284,7 +285,7 @@ bool block_manager_append(struct block_manager *manager, struct sequence *sequen
 		return false;
 	}
 	check(needed == sequence->block_count + 1);
-	sequence->block_table[sequence->block_count++] = block_manager_take(manager);
+	sequence->block_table[sequence->block_count++] = block_manager_pop_free(manager);
 	return true;
 }
 
@@ -350,22 +351,22 @@ void block_manager_check(const struct block_manager *manager)
 		if (block->is_registered) {
 			/* Its own content or newer equal content is found under its hash, unless
 			   that newer block was reused and took the entry with it. */
-			uint32_t found = manager->index[index_place(manager, block->hash)].block;
+			uint32_t found = manager->index[index_position(manager, block->hash)].block;
 			check(found == BLOCK_NONE || manager->blocks[found].is_registered);
 		}
 	}
 	check(free_count == manager->free_count);
 	check(shared_count == manager->shared_count);
 	check(pair_count == manager->pair_count);
-	for (uint64_t place = 0; place <= manager->index_mask; place++) {
-		const struct block_index_entry *entry = &manager->index[place];
+	for (uint64_t position = 0; position <= manager->index_mask; position++) {
+		const struct block_index_entry *entry = &manager->index[position];
 		if (entry->block == BLOCK_NONE) {
 			continue;
 		}
 		check(entry->block < manager->block_count);
 		check(manager->blocks[entry->block].is_registered);
 		check(manager->blocks[entry->block].hash == entry->hash);
-		check(index_place(manager, entry->hash) == place);
+		check(index_position(manager, entry->hash) == position);
 		entry_count++;
 	}
 	check(entry_count == manager->registered_count);

@@ -5,15 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The KV pool's books: which block is free, how many sequences use the others, and which content
-   can be found again.
+/* The state of the KV pool: which blocks are free, how many sequences use the others, and which
+   content can be found again.
 
        free list (FIFO)   head ─► block ─► block ─► block ◄─ tail      doubly linked: a hit takes a
 								       block out of the middle
        index              chained hash ─► block
 
    A block is in use (reference_count > 0) or on the free list. A free block keeps its content
-   until it is handed out again, so a released prefix can be revived. `indexed` content is what the
+   until it is given out again, so a released prefix can be revived. `indexed` content is what the
    index points to; registering equal content twice re-points the index to the newer block.
 
    A hit needs three things to agree: the index entry of the chained hash, the hash stored with the
@@ -23,7 +23,7 @@ struct block {
 	uint64_t hash;		  /* chained hash of its content, meaningful while is_registered */
 	uint32_t reference_count; /* block tables that hold it */
 	uint32_t previous, next;  /* neighbours on the free list */
-	bool is_registered;	  /* content was registered since the block was last handed out */
+	bool is_registered;	  /* content was registered since the block was last given out */
 	bool is_free;
 };
 
@@ -55,7 +55,7 @@ void block_manager_deinit(struct block_manager *manager);
 
 /* Takes the block at the head of the free list; its old content leaves the index if the index still
    points to it. There must be a free block. */
-uint32_t block_manager_take(struct block_manager *manager);
+uint32_t block_manager_pop_free(struct block_manager *manager);
 
 /* One more reference to a block found by a hit; a free one is revived. */
 void block_manager_share(struct block_manager *manager, uint32_t block);
@@ -78,7 +78,7 @@ static inline uint32_t block_manager_used_count(const struct block_manager *mana
 	return manager->block_count - manager->free_count;
 }
 
-/* Sequences' view of the pool: what it takes to admit one, to let it grow, to give it up. */
+/* The pool as sequences use it: admission, growth, release. */
 struct sequence;
 
 /* Leading full blocks of a sequence that are cached, at most sequence_max_hit_blocks(). */
@@ -94,7 +94,7 @@ bool block_manager_can_allocate(
 void block_manager_allocate(
 	struct block_manager *manager, struct sequence *sequence, uint32_t hit_count);
 
-/* Whether the token at the end of the sequence has, or can get, a place in a block. */
+/* Whether there is room for the last token of the sequence: in its last block or in a free one. */
 bool block_manager_can_append(const struct block_manager *manager, const struct sequence *sequence);
 
 /* Gives the sequence a block if its last token begins one; returns whether it did. */

@@ -53,7 +53,7 @@ enum fit engine_config_fit(
 	if (prompt_tokens + max_tokens > config->max_model_len) {
 		return FIT_TOO_LONG;
 	}
-	/* The last token is never computed, so it needs no place. */
+	/* The last token is never computed, so it needs no K/V. */
 	if (u64_divide_up(prompt_tokens + max_tokens - 1, config->block_size) >
 		config->kv_block_count) {
 		return FIT_NEVER;

@@ -2,11 +2,11 @@
 #include "engine/policy.h"
 #include "engine/scheduler.h"
 
-/* Decode rows and prompt chunks share a step, so a long prompt delays nobody's next token by more
-   than one step's token budget.
+/* Decode rows and prompt chunks share a step, so a long prompt delays other sequences' next
+   tokens by no more than one step's token budget.
 
    1. Every running sequence gets its token, or the next chunk of its prompt, oldest first.
-   2. A step that preempted admits nobody: the pool is full.
+   2. A step that preempted admits no sequence: the pool is full.
    3. The waiting head is admitted once blocks for all its uncached tokens are free, and gets them.
    4. Chunks fill the token budget, so at most the last running sequence is in mid-prompt. */
 
@@ -62,7 +62,7 @@ static void mixed_schedule(struct scheduler *scheduler)
 }
 
 /* Each admission takes a seat and at least one free block, because hits never cover a whole prompt.
-   Within a step both only become fewer; a preemption frees blocks, but then the step admits nobody.
+   Within a step both only become fewer: a preemption frees blocks, but ends admission.
    So with waiting.count >= min(seats, free blocks) no request behind the present ones is admitted:
    either one of them does not fit, or the last one takes the last seat or block. */
 static bool mixed_next_step_depends_on_arrivals(const struct scheduler *scheduler)

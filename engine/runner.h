@@ -8,7 +8,7 @@
 #include "engine/batch.h"
 
 /* What turns a batch into tokens and time: the CUDA engine, the reference engine, the cost model or
-   a tape. The engine above knows no more of it than this. Adding a runner touches one new file and
+   a tape. The engine knows no more of it than this. Adding a runner touches one new file and
    one row of the table in bench/replay/runners.c. */
 
 enum step_mode { STEP_MODE_NONE, STEP_MODE_EAGER, STEP_MODE_GRAPH };
@@ -34,9 +34,9 @@ struct runner {
 	enum status (*execute)(void *state, const struct batch *batch, int32_t *token_ids,
 		struct step_time *time, struct error *error);
 
-	/* The two halves of execute, for a runner that can be given the next step before the latest
-	   is over: at most two are launched and not collected, and steps are collected in turn.
-	   NULL: it cannot. The batch is not needed any more once it was launched. */
+	/* The two halves of execute, for a runner that can be given a step before the one before it
+	   has ended; NULL: it cannot. At most two steps are launched and not collected, and they
+	   are collected in order. The batch is not needed any more once it was launched. */
 	enum status (*launch)(void *state, const struct batch *batch, struct error *error);
 	enum status (*collect)(
 		void *state, int32_t *token_ids, struct step_time *time, struct error *error);

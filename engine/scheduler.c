@@ -10,7 +10,7 @@
 
 /* ---- rows ---- */
 
-static uint32_t row_take(struct scheduler *scheduler)
+static uint32_t row_allocate(struct scheduler *scheduler)
 {
 	for (uint32_t word = 0; word < scheduler->row_words; word++) {
 		uint64_t bits = scheduler->free_rows[word];
@@ -28,7 +28,7 @@ static void row_release(struct scheduler *scheduler, struct sequence *sequence)
 	sequence->row = SEQUENCE_NO_ROW;
 }
 
-/* ---- life and death ---- */
+/* ---- opening, adding, rejecting ---- */
 
 void scheduler_init(
 	struct scheduler *scheduler, const struct engine_config *config, bool is_computing)
@@ -143,16 +143,16 @@ void scheduler_reject(struct scheduler *scheduler, const struct request *request
 		.b = (uint64_t)request->prompt_count + request->max_tokens};
 
 	record(scheduler, reject);
-	struct event *place = &scheduler->events.events[scheduler->events.count - 1];
-	for (; place > scheduler->events.events && place[-1].kind != EVENT_REJECT; place--) {
-		place[0] = place[-1];
+	struct event *event = &scheduler->events.events[scheduler->events.count - 1];
+	for (; event > scheduler->events.events && event[-1].kind != EVENT_REJECT; event--) {
+		event[0] = event[-1];
 	}
-	*place = reject;
+	*event = reject;
 }
 
 /* ---- scheduling ---- */
 
-static void place(struct scheduler *scheduler, struct sequence *sequence, uint32_t first,
+static void place_row(struct scheduler *scheduler, struct sequence *sequence, uint32_t first,
 	uint32_t count, bool is_decode)
 {
 	bool is_sampled = first + count == sequence->token_count;
@@ -173,7 +173,7 @@ static void place(struct scheduler *scheduler, struct sequence *sequence, uint32
 	}
 }
 
-/* Tells the runner and the record of a new entry at the end of a block table. */
+/* Records a new entry at the end of a block table, and adds it to the batch. */
 static void block_given(
 	struct scheduler *scheduler, const struct sequence *sequence, uint32_t index)
 {
@@ -205,7 +205,8 @@ static void preempt(struct scheduler *scheduler, struct sequence *sequence)
 	scheduler->batch.counts.preemptions++;
 }
 
-/* Preempts from the back until the sequence has a place for its last token, or is gone itself. */
+/* Preempts from the back until there is room for the sequence's last token; false: it was preempted
+   itself. */
 static bool make_room(struct scheduler *scheduler, struct sequence *sequence)
 {
 	while (!block_manager_can_append(&scheduler->blocks, sequence)) {
@@ -233,7 +234,7 @@ static void place_due(struct scheduler *scheduler, uint32_t due_count)
 		if (block_manager_append(&scheduler->blocks, sequence)) {
 			block_given(scheduler, sequence, sequence->block_count - 1);
 		}
-		place(scheduler, sequence, sequence->token_count - 1, 1, true);
+		place_row(scheduler, sequence, sequence->token_count - 1, 1, true);
 	}
 }
 
@@ -279,7 +280,7 @@ void scheduler_admit(struct scheduler *scheduler, struct sequence *sequence, uin
 	sequence->status = SEQUENCE_RUNNING;
 	sequence->computed_count = sequence->cached_count;
 	sequence->admission = scheduler->admission_count++;
-	sequence->row = row_take(scheduler);
+	sequence->row = row_allocate(scheduler);
 	queue_push_back(&scheduler->running, sequence);
 	scheduler->batch.counts.cached_tokens += sequence->cached_count;
 	record_sequence(
@@ -303,7 +304,7 @@ void scheduler_place_chunk(struct scheduler *scheduler, struct sequence *sequenc
 				  .b = count,
 				  .is_sampled = first + count == sequence->token_count,
 				  .recomputed = known - first});
-	place(scheduler, sequence, first, count, false);
+	place_row(scheduler, sequence, first, count, false);
 	counts->prefill_rows++;
 	counts->prefill_tokens += count;
 	counts->prefill_attention_pairs += batch_attention_pairs(first, count);
@@ -322,7 +323,7 @@ void scheduler_schedule(struct scheduler *scheduler)
 	scheduler->placement_count = 0;
 	scheduler->has_decode_pass = false;
 	scheduler->config.policy->schedule(scheduler);
-	/* A request that can never fit was turned away, so with everything else out of the way the
+	/* A request that can never fit was rejected, so with everything else out of the way the
 	   oldest sequence can always be placed. */
 	check(counts->decode_rows + counts->prefill_rows > 0 ||
 		scheduler->running.count + scheduler->waiting.count == 0);
@@ -379,14 +380,14 @@ static bool advance(
 	       (!sequence->ignore_eos && engine_config_is_eos(&scheduler->config, *last));
 }
 
-/* Who is handed out lives a step longer, so that the step before may be told of when this one is
-   under way already. */
+/* A sequence that was given to the caller lives a step longer: with steps launched ahead, the
+   events of a step are recorded when the next one has been decided. */
 static void recycle(struct scheduler *scheduler)
 {
 	struct sequence *sequence;
 
-	while ((sequence = scheduler->taken.head) != NULL) {
-		queue_remove(&scheduler->taken, sequence);
+	while ((sequence = scheduler->given.head) != NULL) {
+		queue_remove(&scheduler->given, sequence);
 		sequence_deinit(sequence);
 		queue_push_back(&scheduler->unused, sequence);
 	}
@@ -422,7 +423,7 @@ const struct sequence *scheduler_take_finished(struct scheduler *scheduler)
 
 	if (sequence != NULL) {
 		queue_remove(&scheduler->finished, sequence);
-		queue_push_back(&scheduler->taken, sequence);
+		queue_push_back(&scheduler->given, sequence);
 	}
 	return sequence;
 }

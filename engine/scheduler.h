@@ -13,7 +13,7 @@
 
 /* Queues of sequences and the moves between them.
 
-       add ─► waiting ──admit──► running ──finish──► finished ─► taken ─► unused
+       add ─► waiting ──admit──► running ──finish──► finished ─► given ─► unused
                  ▲ head             │ tail
                  └─────preempt──────┘
 
@@ -42,7 +42,7 @@ struct scheduler {
 	uint32_t pool_capacity;
 	uint32_t pool_count;
 	struct sequence_queue unused, waiting, running, finished;
-	struct sequence_queue taken; /* finished and given to the caller, not recycled yet */
+	struct sequence_queue given; /* finished, given to the caller, not recycled yet */
 
 	struct decode_window window;
 	bool has_decode_pass; /* this step decodes */

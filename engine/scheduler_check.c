@@ -78,7 +78,7 @@ void scheduler_check(const struct scheduler *scheduler)
 	queue_check(&scheduler->waiting, SEQUENCE_WAITING);
 	queue_check(&scheduler->running, SEQUENCE_RUNNING);
 	queue_check(&scheduler->finished, SEQUENCE_FINISHED);
-	queue_check(&scheduler->taken, SEQUENCE_FINISHED);
+	queue_check(&scheduler->given, SEQUENCE_FINISHED);
 	check(scheduler->running.count <= scheduler->max_running);
 	window_check(&scheduler->window, &scheduler->running);
 	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {

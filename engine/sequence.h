@@ -13,13 +13,13 @@
 							      [i * block_size, (i + 1) * block_size)
        block_hashes  | hash  | hash  |                        of the full blocks, chained, made once
 
-   A decoding sequence gains a token with every decode pass of the scheduler, and nobody needs to
-   touch it for that: token_count and computed_count hold as of decode pass `decode_clock`, and
-   sequence_settle() brings them up to a later one. Whoever reads a sequence that may be decoding
-   settles it first; a sequence that was handed out by the engine is settled.
+   A decoding sequence gains a token with every decode pass of the scheduler, without being visited:
+   token_count and computed_count are those of decode pass `decode_clock`, and sequence_settle()
+   brings them up to a later pass. Settle a sequence that may be decoding before reading its counts.
+   Sequences that the engine returns are settled.
 
-   The structure belongs to the scheduler's pool; others hold const pointers that die when the
-   sequence is recycled, a step after it was taken from the engine. */
+   The structure belongs to the scheduler's pool. Other code holds const pointers, valid until the
+   sequence is recycled, a step after the engine returned it. */
 
 enum sequence_status { SEQUENCE_WAITING, SEQUENCE_RUNNING, SEQUENCE_FINISHED };
 
@@ -31,7 +31,7 @@ struct sequence {
 	uint32_t slot;	  /* index in the scheduler's pool, stable from add to take */
 	enum sequence_status status;
 
-	/* what was asked for */
+	/* the request */
 	uint32_t prompt_count; /* tokens, at least 1 */
 	uint32_t max_tokens;   /* completion tokens at most, at least 1 */
 	float temperature;     /* 0 is greedy */
@@ -59,7 +59,7 @@ struct sequence {
 	bool is_prompt_computed; /* all tokens that it was admitted with */
 	bool is_decoding;	 /* gains a token with every decode pass */
 
-	/* places in the scheduler's queues */
+	/* links of the scheduler's queues */
 	uint64_t admission; /* ordinal of the latest admission: the order of the running queue */
 	uint32_t row;	    /* stable while running; SEQUENCE_NO_ROW otherwise */
 	struct sequence *previous, *next;	  /* waiting, running or finished queue */
@@ -67,7 +67,7 @@ struct sequence {
 	uint64_t due_clock;
 	bool is_due_listed;
 
-	/* what the pool last answered, valid while its version stays the same */
+	/* the pool's latest answer, valid while its version stays the same */
 	uint64_t probe_version;
 	uint32_t probed_hits; /* leading blocks that are cached */
 	bool probed_fits;     /* blocks for the rest are free */
@@ -116,7 +116,7 @@ static inline uint32_t sequence_max_hit_blocks(const struct sequence *sequence, 
 	return (sequence->token_count - 1) / block_size;
 }
 
-/* What an engine is asked to serve. The arrays are borrowed for the call. */
+/* What an engine serves. The arrays are borrowed for the call. */
 struct request {
 	uint64_t id;
 	const int32_t *prompt; /* (prompt_count) */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The value's leading 11 bits tell the bucket, the number of bits below them its octave. */
+/* The value's leading 11 bits select the bucket, the number of bits below them its octave. */
 static uint32_t bucket_of(uint64_t value)
 {
 	if (value >> (HISTOGRAM_SUB_BITS + 1) == 0) {

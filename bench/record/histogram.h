@@ -24,7 +24,7 @@ struct histogram {
 void histogram_init(struct histogram *histogram);
 void histogram_deinit(struct histogram *histogram);
 
-/* Takes the value `times` times. */
+/* Adds the value `times` times. */
 void histogram_add(struct histogram *histogram, uint64_t value, uint64_t times);
 
 /* Nearest rank, percent in [1, 100]; there must be a value. */

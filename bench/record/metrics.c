@@ -64,7 +64,7 @@ static void table_if(struct table_writer *table, bool has_value, uint64_t value)
 	}
 }
 
-/* What a finished request took, from its intended arrival on. */
+/* Latencies of a finished request, from its intended arrival on. */
 struct request_times {
 	uint64_t queue_ns, ttft_ns, tpot_ns, e2e_ns;
 	bool has_tpot;
@@ -242,7 +242,7 @@ static void fresh_push(struct metrics *metrics, const struct sequence *sequence)
 			.generation = record->generation};
 }
 
-/* Tokens of the sequence, as of the latest step that was told. */
+/* Tokens of the sequence, as of the latest step that was added. */
 static uint32_t token_count(const struct metrics *metrics, const struct request_record *record)
 {
 	uint64_t passes = record->is_steady ? metrics->pass_count - record->first_pass : 0;
@@ -250,7 +250,7 @@ static uint32_t token_count(const struct metrics *metrics, const struct request_
 	return record->token_count + u32_from(passes);
 }
 
-/* The sequence gains no more tokens for now: whatever the ring says of it is out of date. */
+/* The sequence gains no more tokens for now, and its entries of the ring are out of date. */
 static void leave_decoding(struct metrics *metrics, struct request_record *record)
 {
 	record->generation++;
@@ -338,7 +338,7 @@ static void on_finish(struct metrics *metrics, const struct event *event, uint64
 	record->is_live = false;
 }
 
-/* The gaps that a decode pass ends: one each for fresh sequences, one and the same for the rest. */
+/* The gaps that a decode pass ends: one each for fresh sequences, the same for all steady ones. */
 static void add_pass_gaps(
 	struct metrics *metrics, const struct engine *engine, uint64_t rows, uint64_t end_ns)
 {

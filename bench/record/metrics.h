@@ -15,9 +15,9 @@
 /* Turns steps and their events into records, histograms and sums while a run goes on. Memory
    depends on the engine's limits, not on the length of the run.
 
-   Most gaps between tokens are never looked at one by one: every sequence that decoded in the last
+   Gaps between tokens (ITL) are not added one by one. Every sequence that decoded in the last
    decode pass and in this one has the same gap, so a pass adds one value as many times as there are
-   such sequences. Only a sequence whose last token was sampled by a prefill row (it is `fresh`) has
+   such steady sequences. A sequence whose last token was sampled by a prefill row is fresh: it has
    a gap of its own, once, in its first decode pass. */
 
 struct metrics_options {
@@ -37,9 +37,8 @@ struct request_record {
 	uint32_t prompt_tokens;
 	uint32_t cached_tokens;
 	uint32_t preemptions;
-	/* Tokens of its sequence: when it became fresh, and while it is steady one more for every
-	   decode pass from this one on. What is known here is what steps told; the engine may be
-	   steps ahead. */
+	/* Tokens of its sequence when it became fresh; while it is steady, one more for every
+	   decode pass from first_pass on. The engine may be a step ahead of this. */
 	uint32_t token_count;
 	uint64_t first_pass;
 	uint32_t generation; /* tells an entry of the fresh ring from a later one */
@@ -52,12 +51,12 @@ struct request_record {
 };
 
 struct fresh_entry {
-	const struct sequence *sequence; /* not to be touched once the generation differs */
+	const struct sequence *sequence; /* dangling once the generation differs */
 	uint32_t slot;
 	uint32_t generation;
 };
 
-/* What is known of a request when it enters. */
+/* A request on its arrival. */
 struct metrics_arrival {
 	uint64_t id;
 	const char *session; /* NULL: none; copied */
@@ -120,10 +119,10 @@ void metrics_init(struct metrics *metrics, const struct metrics_options *options
 	uint32_t record_count, struct table_writer *requests);
 void metrics_deinit(struct metrics *metrics);
 
-/* A request that the engine took; slot is its sequence's. */
+/* A request that the engine queued, with the slot of its sequence. */
 void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics_arrival *arrival);
 
-/* A request that the engine turned away; its row is written at once. */
+/* A request that the engine rejected; its row is written at once. */
 void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_arrival *arrival);
 
 /* Adds a step that was postprocessed, before the next one is: what it decided, when it ran, and
@@ -132,8 +131,8 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 	const struct step_decisions *decisions, uint64_t start_ns, uint64_t end_ns,
 	uint64_t waiting);
 
-/* Adds the engine's pending events to the result hash: rejections behind the last step. Not after a
-   step that failed, whose decisions came to nothing. */
+/* Adds the rejections since the last step to the result hash. Not after a step that failed: the
+   engine's events are then decisions that came to nothing. */
 void metrics_flush_events(struct metrics *metrics, const struct engine *engine);
 
 /* Ends the run: every request still in the engine gets a row with this status. */

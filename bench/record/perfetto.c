@@ -183,7 +183,7 @@ static void request_event(
 	struct perfetto *file, const struct event *event, uint64_t start_ns, uint64_t end_ns)
 {
 	if (event->sequence == NULL) {
-		return; /* told when it arrived */
+		return; /* a rejection: written when it arrived */
 	}
 	struct timeline_request *request = &file->requests[event->sequence->slot];
 	switch (event->kind) {

@@ -6,18 +6,18 @@
 #include "bench/record/metrics.h"
 #include "engine/base/status.h"
 
-/* A run as a file that Perfetto (ui.perfetto.dev) and chrome://tracing show: JSON in the Trace
-   Event Format, written as the run goes on, so that it needs no memory for what it has told.
+/* A run as a file for Perfetto (ui.perfetto.dev) and chrome://tracing: JSON in the Trace Event
+   Format. It is written as the run goes on, so memory does not grow with it.
 
-       process "engine"     steps, named for what they compute, with their counts; running, waiting
-			    and KV blocks as counters
-       process "requests"   each request from arrival to end, and in it the times in which it was
-			    queued, in prefill, decoding, preempted
+       process "engine"     steps, named by what they compute, with their counts; running, waiting
+                            and KV blocks as counters
+       process "requests"   each request from arrival to end, and inside it when it was queued, in
+                            prefill, decoding, preempted
        process "GPU"        kernels by operation, when their times are collected
 
-   Times count from the first arrival, in microseconds with three places. A step is some 600 bytes,
-   a request some 900, a kernel some 180; kernels beyond PERFETTO_KERNELS_MAX are counted but not
-   shown. */
+   Times count from the first arrival, in microseconds with three places. A step takes about 600
+   bytes, a request 900, a kernel 180. Kernels beyond PERFETTO_KERNELS_MAX are counted but not
+   written. */
 
 enum { PERFETTO_KERNELS_MAX = 4000000 };
 
@@ -27,7 +27,7 @@ struct perfetto;
 enum status perfetto_open(
 	struct perfetto **out, const char *path, uint32_t slot_count, struct error *error);
 
-/* As metrics_arrive(), metrics_reject() and metrics_step_decided(). */
+/* As metrics_arrive(), metrics_reject() and metrics_step(). */
 void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_arrival *arrival);
 void perfetto_reject(struct perfetto *file, enum fit fit, const struct metrics_arrival *arrival);
 void perfetto_step(struct perfetto *file, const struct step_decisions *decisions, uint64_t start_ns,
@@ -36,7 +36,7 @@ void perfetto_step(struct perfetto *file, const struct step_decisions *decisions
 void perfetto_kernel(struct perfetto *file, const char *operation, const char *kernel,
 	uint64_t start_ns, uint64_t length_ns, uint64_t step, uint32_t layer);
 
-/* Ends requests that are under way, and the file. */
+/* Ends the requests that are still in the engine, and the file. */
 enum status perfetto_commit(struct perfetto *file, uint64_t end_ns, struct error *error);
 
 /* Removes what was written, if it was not committed. Accepts NULL. */

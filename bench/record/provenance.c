@@ -21,7 +21,7 @@ static void command_text(char *text, int argc, char **argv)
 	}
 }
 
-/* The processor's name as the kernel tells it, or its architecture. */
+/* The processor's name as the kernel reports it, or its architecture. */
 static void machine_text(char *text)
 {
 	struct utsname system;

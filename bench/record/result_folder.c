@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Everything a folder may hold, summary.json first: it goes first and comes last. */
+/* Everything that a folder may hold. summary.json is removed first and renamed last, so that a
+   folder with a summary is a whole one. */
 static const char *const result_files[] = {RESULT_SUMMARY, RESULT_REQUESTS, RESULT_TIMELINE,
 	RESULT_STEP_GRID, RESULT_LATENCY, RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES,
 	RESULT_KERNEL_TIMELINE, RESULT_PROVENANCE};
@@ -46,23 +47,21 @@ enum status result_folder_open(
 	if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
 		return error_set(error, STATUS_FILE, "--out %s: exists and is no folder", path);
 	}
-	enum status status = file_path(folder, RESULT_SUMMARY, "", summary, error);
-	if (status == STATUS_OK && !is_forced && access(summary, F_OK) == 0) {
+	TRY(file_path(folder, RESULT_SUMMARY, "", summary, error));
+	if (!is_forced && access(summary, F_OK) == 0) {
 		return error_set(error, STATUS_FILE,
 			"--out %s: holds a result already; --force replaces it", path);
 	}
-	return status;
+	return STATUS_OK;
 }
 
 enum status result_folder_begin(
 	struct result_folder *folder, const char *name, char *path, struct error *error)
 {
 	check(folder->file_count < RESULT_FILES_MAX);
-	enum status status = file_path(folder, name, ".part", path, error);
-	if (status == STATUS_OK) {
-		folder->files[folder->file_count++] = name;
-	}
-	return status;
+	TRY(file_path(folder, name, ".part", path, error));
+	folder->files[folder->file_count++] = name;
+	return STATUS_OK;
 }
 
 /* Is the file one of those that were begun? */
@@ -80,29 +79,27 @@ static enum status remove_file(
 	const struct result_folder *folder, const char *name, struct error *error)
 {
 	char whole[PATH_BYTES_MAX];
-	enum status status = file_path(folder, name, "", whole, error);
 
-	if (status == STATUS_OK && unlink(whole) != 0 && errno != ENOENT) {
+	TRY(file_path(folder, name, "", whole, error));
+	if (unlink(whole) != 0 && errno != ENOENT) {
 		return error_set(
 			error, STATUS_FILE, "%s: cannot be replaced: %s", whole, strerror(errno));
 	}
-	return status;
+	return STATUS_OK;
 }
 
 static enum status rename_part(
 	const struct result_folder *folder, const char *name, struct error *error)
 {
 	char part[PATH_BYTES_MAX], whole[PATH_BYTES_MAX];
-	enum status status = file_path(folder, name, ".part", part, error);
 
-	if (status == STATUS_OK) {
-		status = file_path(folder, name, "", whole, error);
-	}
-	if (status == STATUS_OK && rename(part, whole) != 0) {
+	TRY(file_path(folder, name, ".part", part, error));
+	TRY(file_path(folder, name, "", whole, error));
+	if (rename(part, whole) != 0) {
 		return error_set(
 			error, STATUS_FILE, "%s: cannot be renamed: %s", part, strerror(errno));
 	}
-	return status;
+	return STATUS_OK;
 }
 
 enum status result_folder_commit(struct result_folder *folder, struct error *error)
@@ -110,16 +107,16 @@ enum status result_folder_commit(struct result_folder *folder, struct error *err
 	check(folder->file_count > 0);
 	check(strcmp(folder->files[folder->file_count - 1], RESULT_SUMMARY) == 0);
 	/* Without its summary the folder is no result, whatever happens from here on. */
-	enum status status = remove_file(folder, RESULT_SUMMARY, error);
-	for (uint32_t i = 0; i < RESULT_FILE_COUNT && status == STATUS_OK; i++) {
+	TRY(remove_file(folder, RESULT_SUMMARY, error));
+	for (uint32_t i = 0; i < RESULT_FILE_COUNT; i++) {
 		if (!is_begun(folder, result_files[i])) {
-			status = remove_file(folder, result_files[i], error);
+			TRY(remove_file(folder, result_files[i], error));
 		}
 	}
-	for (unsigned i = 0; i < folder->file_count && status == STATUS_OK; i++) {
-		status = rename_part(folder, folder->files[i], error);
+	for (unsigned i = 0; i < folder->file_count; i++) {
+		TRY(rename_part(folder, folder->files[i], error));
 	}
-	return status;
+	return STATUS_OK;
 }
 
 void result_folder_abandon(struct result_folder *folder)
@@ -134,6 +131,6 @@ void result_folder_abandon(struct result_folder *folder)
 	}
 	folder->file_count = 0;
 	if (folder->was_made) {
-		rmdir(folder->path); /* fails, rightly, when somebody put a file there */
+		rmdir(folder->path); /* fails, rightly, when there is a file in it */
 	}
 }

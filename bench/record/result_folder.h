@@ -19,7 +19,7 @@ struct result_folder {
 	unsigned file_count;
 };
 
-/* Makes the folder, or takes an existing one. One that holds a summary.json is refused unless
+/* Makes the folder, or uses an existing one. One that holds a summary.json is refused unless
    is_forced. */
 enum status result_folder_open(
 	struct result_folder *folder, const char *path, bool is_forced, struct error *error);

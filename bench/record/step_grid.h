@@ -7,7 +7,7 @@
 #include "engine/base/table.h"
 
 /* Step times by what the step computed: decode rows against prefill tokens, each in ranges that are
-   0, then [2^k, 2^(k+1)) with four parts to an octave from 8 on. */
+   0, then [2^k, 2^(k+1)) with four ranges to an octave from 8 on. */
 
 enum { STEP_GRID_RANGES = 112 };
 

@@ -83,7 +83,7 @@ static void add_prompts(struct generation *generation)
 }
 
 /* Appends the tokens that the step sampled to their answers. */
-static void take_tokens(struct generation *generation)
+static void append_tokens(struct generation *generation)
 {
 	const struct batch *batch = engine_batch(generation->engine);
 	const int32_t *token = engine_token_ids(generation->engine);
@@ -100,7 +100,7 @@ static void take_tokens(struct generation *generation)
 	}
 }
 
-static void take_finished(struct generation *generation)
+static void end_answers(struct generation *generation)
 {
 	const struct sequence *sequence = NULL;
 
@@ -147,10 +147,10 @@ enum status generation_step(struct generation *generation, bool *is_done, struct
 	const struct batch *batch = engine_schedule(engine);
 	check(batch != NULL);
 	TRY(engine_execute(engine, &time, error));
-	take_tokens(generation);
+	append_tokens(generation);
 	engine_postprocess(engine);
 	count_time(&generation->speed, &batch->counts, &time);
-	take_finished(generation);
+	end_answers(generation);
 	*is_done = generation->finished_count == generation->prompts->count;
 	return STATUS_OK;
 }

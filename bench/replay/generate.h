@@ -8,20 +8,20 @@
 #include "engine/engine.h"
 #include "engine/tokenizer/tokenizer.h"
 
-/* Prompts through the engine, all there from the start: a step at a time, so that a caller can
-   show answers while they grow. Sequence i answers prompt i. */
+/* Runs prompts through the engine, a step at a time, so that a caller can show answers while they
+   grow. All prompts are known from the start, and request i answers prompt i. */
 
 struct generate_answer {
 	struct token_list ids; /* of the completion, the token that ended it included */
-	struct text text;      /* what they say without special tokens; valid UTF-8 at any time */
+	struct text text;      /* the ids without special tokens; valid UTF-8 at any time */
 	bool is_finished;
-	bool is_stopped;	/* by a token that ends texts, else by max_tokens */
+	bool is_stopped;	/* by an end-of-sequence token, else by max_tokens */
 	uint32_t cached_tokens; /* of the prompt, found in the prefix cache at the latest
 				   admission */
 	struct utf8_stream stream;
 };
 
-/* Time and tokens of all steps; a step that does both is shared out by its tokens. */
+/* Time and tokens of all steps; the time of a step that does both is divided by its tokens. */
 struct generate_speed {
 	uint64_t prefill_tokens, prefill_ns;
 	uint64_t decode_tokens, decode_ns;
@@ -38,8 +38,8 @@ struct generation {
 	struct generate_speed speed;
 };
 
-/* A prompt that the limits do not admit is refused before anything is computed, naming it and the
-   limit. Everything given is borrowed and outlives the generation. */
+/* Checks every prompt against the limits before anything is computed. Everything is borrowed and
+   outlives the generation. */
 enum status generation_open(struct generation *generation, const struct engine_config *config,
 	const struct runner *runner, const struct tokenizer *tokenizer,
 	const struct generate_prompts *prompts, struct error *error);

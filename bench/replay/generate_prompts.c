@@ -27,22 +27,21 @@ static enum status read_fields(
 	const struct json_object *root, struct generate_prompt *out, struct error *error)
 {
 	double temperature = 0;
-	enum status status = STATUS_OK;
 
 	if (json_has(root, "max_tokens")) {
-		status = json_u32(root, "max_tokens", 1, MAX_TOKENS_MAX, &out->max_tokens, error);
+		TRY(json_u32(root, "max_tokens", 1, MAX_TOKENS_MAX, &out->max_tokens, error));
 	}
-	if (status == STATUS_OK && json_has(root, "temperature")) {
-		status = json_double(root, "temperature", 0, TEMPERATURE_MAX, &temperature, error);
+	if (json_has(root, "temperature")) {
+		TRY(json_double(root, "temperature", 0, TEMPERATURE_MAX, &temperature, error));
 		out->temperature = (float)temperature;
 	}
-	if (status == STATUS_OK && json_has(root, "ignore_eos")) {
-		status = json_bool(root, "ignore_eos", &out->ignore_eos, error);
+	if (json_has(root, "ignore_eos")) {
+		TRY(json_bool(root, "ignore_eos", &out->ignore_eos, error));
 	}
-	return status;
+	return STATUS_OK;
 }
 
-/* A field that we do not know may be one misspelled, and would go unheeded. */
+/* An unknown field may be a misspelled one, which would have no effect. */
 static enum status refuse_unknown(const struct json_object *root, struct error *error)
 {
 	static const char *const names[] = {"prompt", "max_tokens", "temperature", "ignore_eos"};
@@ -62,29 +61,32 @@ static enum status refuse_unknown(const struct json_object *root, struct error *
 	return STATUS_OK;
 }
 
-static enum status read_line(struct generate_prompts *prompts, const char *place, const char *line,
-	size_t line_bytes, struct generate_prompt *prompt, struct error *error)
+static enum status read_prompt(struct generate_prompts *prompts,
+	const struct json_document *document, struct generate_prompt *prompt, struct error *error)
 {
-	struct json_document document = {.root = NULL};
 	struct json_object root;
 	const char *text = NULL;
 
-	enum status status = json_document_parse(&document, place, line, line_bytes, error);
-	if (status == STATUS_OK) {
-		status = json_root(&root, &document, error);
+	TRY(json_root(&root, document, error));
+	TRY(refuse_unknown(&root, error));
+	TRY(json_text(&root, "prompt", &text, error));
+	TRY(read_fields(&root, prompt, error));
+	generate_prompts_add(prompts, text, strlen(text), prompt);
+	if (prompts->count > PROMPTS_MAX) {
+		return error_set(error, STATUS_INPUT, "%s: expected at most %d prompts",
+			document->name, PROMPTS_MAX);
 	}
-	if (status == STATUS_OK) {
-		status = refuse_unknown(&root, error);
-	}
-	if (status == STATUS_OK) {
-		status = json_text(&root, "prompt", &text, error);
-	}
-	if (status == STATUS_OK) {
-		status = read_fields(&root, prompt, error);
-	}
-	if (status == STATUS_OK) {
-		generate_prompts_add(prompts, text, strlen(text), prompt);
-	}
+	return STATUS_OK;
+}
+
+/* name: of the line, for errors. */
+static enum status read_line(struct generate_prompts *prompts, const char *name, const char *line,
+	size_t line_bytes, struct generate_prompt *prompt, struct error *error)
+{
+	struct json_document document = {.root = NULL};
+
+	TRY(json_document_parse(&document, name, line, line_bytes, error));
+	enum status status = read_prompt(prompts, &document, prompt, error);
 	json_document_close(&document);
 	return status;
 }
@@ -94,19 +96,16 @@ static bool is_blank(const char *line, size_t line_bytes)
 	return strspn(line, " \t") == line_bytes;
 }
 
-enum status generate_prompts_read(struct generate_prompts *prompts, const char *path,
+static enum status read_lines(struct generate_prompts *prompts, struct line_reader *reader,
 	const struct generate_prompt *defaults, struct error *error)
 {
-	struct line_reader *reader = NULL;
 	const char *line = NULL;
 	size_t line_bytes = 0;
-	char place[JSON_NAME_BYTES + 32];
+	char name[JSON_NAME_BYTES + 32];
 
-	enum status status = line_reader_open(&reader, path, error);
-	prompts->path = path;
-	while (status == STATUS_OK) {
-		status = line_reader_next(reader, &line, &line_bytes, error);
-		if (status != STATUS_OK || line == NULL) {
+	for (;;) {
+		TRY(line_reader_next(reader, &line, &line_bytes, error));
+		if (line == NULL) {
 			break;
 		}
 		if (is_blank(line, line_bytes)) {
@@ -114,17 +113,24 @@ enum status generate_prompts_read(struct generate_prompts *prompts, const char *
 		}
 		struct generate_prompt prompt = *defaults;
 		prompt.line = line_reader_line(reader);
-		snprintf(place, sizeof(place), "%s:%llu", path, (unsigned long long)prompt.line);
-		status = read_line(prompts, place, line, line_bytes, &prompt, error);
-		if (status == STATUS_OK && prompts->count > PROMPTS_MAX) {
-			status = error_set(error, STATUS_INPUT, "%s: expected at most %d prompts",
-				place, PROMPTS_MAX);
-		}
+		snprintf(name, sizeof(name), "%s:%llu", prompts->path,
+			(unsigned long long)prompt.line);
+		TRY(read_line(prompts, name, line, line_bytes, &prompt, error));
 	}
+	return prompts->count > 0
+		       ? STATUS_OK
+		       : error_set(error, STATUS_INPUT, "%s: found no prompt", prompts->path);
+}
+
+enum status generate_prompts_read(struct generate_prompts *prompts, const char *path,
+	const struct generate_prompt *defaults, struct error *error)
+{
+	struct line_reader *reader = NULL;
+
+	prompts->path = path;
+	TRY(line_reader_open(&reader, path, error));
+	enum status status = read_lines(prompts, reader, defaults, error);
 	line_reader_close(reader);
-	if (status == STATUS_OK && prompts->count == 0) {
-		status = error_set(error, STATUS_INPUT, "%s: found no prompt", path);
-	}
 	return status;
 }
 
@@ -138,33 +144,43 @@ enum status generate_prompts_refuse(const struct generate_prompts *prompts,
 		(unsigned long long)prompt->line, what);
 }
 
+/* Fills in a prompt's ids. chat: a buffer for the text with the template around it. */
+static enum status encode_prompt(const struct generate_prompts *prompts,
+	struct generate_prompt *prompt, const struct tokenizer *tokenizer,
+	const struct chat_template *template, struct text *chat, struct error *error)
+{
+	const struct text *text = &prompt->text;
+	struct error inner = {STATUS_OK, ""};
+
+	if (template != NULL) {
+		chat->byte_count = 0;
+		chat_template_apply(template, text->bytes, text->byte_count, chat);
+		text = chat;
+	}
+	if (tokenizer_encode(tokenizer, text->bytes, text->byte_count, &prompt->ids, &inner) !=
+		STATUS_OK) {
+		return generate_prompts_refuse(prompts, prompt, inner.text, error);
+	}
+	if (prompt->ids.count == 0) {
+		return generate_prompts_refuse(
+			prompts, prompt, "found an empty text, expected at least one token", error);
+	}
+	return STATUS_OK;
+}
+
 enum status generate_prompts_encode(struct generate_prompts *prompts,
 	const struct tokenizer *tokenizer, const struct chat_template *template,
 	struct error *error)
 {
 	struct text chat = {.bytes = NULL};
-	struct error inner = {STATUS_OK, ""};
 	enum status status = STATUS_OK;
 
 	if (template != NULL) {
-		status = chat_template_check(template, tokenizer, error);
+		TRY(chat_template_check(template, tokenizer, error));
 	}
 	for (uint32_t i = 0; i < prompts->count && status == STATUS_OK; i++) {
-		struct generate_prompt *prompt = &prompts->items[i];
-		const struct text *text = &prompt->text;
-		if (template != NULL) {
-			chat.byte_count = 0;
-			chat_template_apply(template, text->bytes, text->byte_count, &chat);
-			text = &chat;
-		}
-		status = tokenizer_encode(
-			tokenizer, text->bytes, text->byte_count, &prompt->ids, &inner);
-		if (status != STATUS_OK) {
-			status = generate_prompts_refuse(prompts, prompt, inner.text, error);
-		} else if (prompt->ids.count == 0) {
-			status = generate_prompts_refuse(prompts, prompt,
-				"found an empty text, expected at least one token", error);
-		}
+		status = encode_prompt(
+			prompts, &prompts->items[i], tokenizer, template, &chat, error);
 	}
 	free(chat.bytes);
 	return status;

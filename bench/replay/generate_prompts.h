@@ -8,7 +8,7 @@
 #include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 
-/* What `quire generate` is asked to continue: texts and how, in the order of the input. */
+/* The texts that `quire generate` continues, in the order of the input. */
 
 struct generate_prompt {
 	struct text text;      /* as given */
@@ -26,11 +26,11 @@ struct generate_prompts {
 	const char *path; /* borrowed; NULL: no file */
 };
 
-/* Adds a prompt, with what holds unless its line says otherwise; its text is copied. */
+/* Adds a prompt with a copy of the text, and everything else as in `defaults`. */
 void generate_prompts_add(struct generate_prompts *prompts, const char *text, size_t text_bytes,
 	const struct generate_prompt *defaults);
 
-/* Adds a file's prompts: JSON objects, one a line, with the fields prompt, and if it likes
+/* Adds a file's prompts: JSON objects, one a line, with the field prompt and, optionally,
    max_tokens, temperature and ignore_eos. Plain, gzip or zstd. */
 enum status generate_prompts_read(struct generate_prompts *prompts, const char *path,
 	const struct generate_prompt *defaults, struct error *error);
@@ -40,7 +40,7 @@ enum status generate_prompts_encode(struct generate_prompts *prompts,
 	const struct tokenizer *tokenizer, const struct chat_template *template,
 	struct error *error);
 
-/* Puts the place of a prompt in front of an error's text. */
+/* An error about a prompt: names its option or its line in the file. */
 enum status generate_prompts_refuse(const struct generate_prompts *prompts,
 	const struct generate_prompt *prompt, const char *what, struct error *error);
 

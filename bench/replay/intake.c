@@ -91,7 +91,7 @@ enum status intake_add_arrived(struct intake *intake, uint64_t now_ns, struct er
 		add_row(intake, &row);
 	}
 	if (intake->state != WORKLOAD_END) {
-		intake->state = WORKLOAD_ROW; /* there may be another: nothing has asked for it */
+		intake->state = WORKLOAD_ROW; /* there may be more: it was not read */
 	}
 	return STATUS_OK;
 }
@@ -151,7 +151,7 @@ enum status intake_count_backlog(struct intake *intake, uint64_t now_ns, uint64_
 		*all_have_arrived = true;
 		return STATUS_OK;
 	}
-	/* With room left, the workload was asked until it had nothing more. */
+	/* With room left, every row that has arrived was read. */
 	bool is_engine_full = intake->room == 0;
 
 	if (is_engine_full && intake->counter == NULL) {

@@ -20,7 +20,7 @@
 
    The trace is read as time goes on, and the engine holds at most max_num_seqs waiting sequences.
    What has arrived beyond that is the backlog. It is only counted: the arrival counter is a second
-   workload over the same file, which learns the same departures and is always asked for everything.
+   workload over the same file, which learns the same departures and is read without regard to room.
    So a backlog costs no memory. */
 
 struct intake_options {

@@ -7,7 +7,7 @@ static void write_step(struct replay *replay, const struct step_decisions *decis
 	struct table_writer *table = replay->sinks.steps;
 	struct step_counts counts = decisions->counts;
 
-	counts.waiting = waiting; /* with those that the engine has not been handed yet */
+	counts.waiting = waiting; /* with the backlog, which the engine has not been given yet */
 	table_u64(table, decisions->step);
 	table_u64(table, start_ns);
 	table_u64(table, time->elapsed_ns);

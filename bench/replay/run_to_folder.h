@@ -3,7 +3,7 @@
 
 #include "bench/replay/run.h"
 
-/* A run with a result folder: what `quire replay` is asked for. */
+/* A run with a result folder: the work of `quire replay`. */
 
 struct replay_request {
 	struct run_request run;

@@ -84,7 +84,7 @@ static void raw_take(struct raw_model *model, struct block_manager *real)
 	model->references[block] = 1;
 	model->is_entry[block] = false;
 	model->is_registered[block] = false;
-	require_equal(block_manager_take(real), block);
+	require_equal(block_manager_pop_free(real), block);
 }
 
 static void raw_share(struct raw_model *model, struct block_manager *real, uint32_t block)
@@ -574,7 +574,7 @@ Test(block_manager, an_equal_hash_with_other_tokens_is_no_hit)
 	block_manager_init(&manager, 2, 4);
 	const int32_t tokens[] = {1, 2, 3, 4};
 	const int32_t others[] = {1, 2, 3, 5};
-	uint32_t block = block_manager_take(&manager);
+	uint32_t block = block_manager_pop_free(&manager);
 	block_manager_register(&manager, block, 42, tokens);
 	cr_assert_eq(block_manager_find(&manager, 42, tokens), block);
 	cr_assert_eq(block_manager_find(&manager, 42, others), BLOCK_NONE);
@@ -639,7 +639,7 @@ Test(block_manager, a_free_block_that_is_hit_is_spent)
 	block_manager_release_all(&manager, &sequence);
 	cr_assert_eq(manager.cached_free_count, 2);
 	cr_assert_eq(manager.free_head, 2, "the last block of a sequence is released first");
-	cr_assert_eq(block_manager_take(&manager), 2);
+	cr_assert_eq(block_manager_pop_free(&manager), 2);
 	cr_assert_eq(block_manager_probe(&manager, &sequence), 2);
 	cr_assert_not(block_manager_can_allocate(&manager, &sequence, 2));
 	block_manager_release(&manager, 2);
@@ -675,7 +675,7 @@ Test(block_manager, a_pool_of_one_block)
 	struct block_manager manager;
 	block_manager_init(&manager, 1, 1);
 	const int32_t token = 7;
-	cr_assert_eq(block_manager_take(&manager), 0);
+	cr_assert_eq(block_manager_pop_free(&manager), 0);
 	cr_assert_eq(block_manager_used_count(&manager), 1);
 	block_manager_register(&manager, 0, 5, &token);
 	block_manager_release(&manager, 0);
@@ -685,7 +685,7 @@ Test(block_manager, a_pool_of_one_block)
 	block_manager_check(&manager);
 	cr_assert_eq(manager.free_count, 0);
 	block_manager_release(&manager, 0);
-	cr_assert_eq(block_manager_take(&manager), 0);
+	cr_assert_eq(block_manager_pop_free(&manager), 0);
 	cr_assert_eq(block_manager_find(&manager, 5, &token), BLOCK_NONE);
 	block_manager_check(&manager);
 	block_manager_deinit(&manager);
@@ -695,7 +695,7 @@ Test(block_manager, a_second_release_is_a_failed_check, .signal = SIGABRT)
 {
 	struct block_manager manager;
 	block_manager_init(&manager, 2, 1);
-	uint32_t block = block_manager_take(&manager);
+	uint32_t block = block_manager_pop_free(&manager);
 	block_manager_release(&manager, block);
 	block_manager_release(&manager, block);
 }
@@ -704,8 +704,8 @@ Test(block_manager, taking_from_an_empty_pool_is_a_failed_check, .signal = SIGAB
 {
 	struct block_manager manager;
 	block_manager_init(&manager, 1, 1);
-	(void)block_manager_take(&manager);
-	(void)block_manager_take(&manager);
+	(void)block_manager_pop_free(&manager);
+	(void)block_manager_pop_free(&manager);
 }
 
 /* block_manager_check() must itself see damage. Each damage is one trial that has to fail. */

@@ -472,8 +472,8 @@ Test(engine, room_is_guaranteed_while_some_are_taken)
 		cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);
 		if (id > 0) {
 			/* The next ones are there and the last ones still are. */
-			cr_assert_eq(bench.engine->scheduler.taken.head->request, id - 2);
-			cr_assert_eq(bench.engine->scheduler.taken.tail->request, id - 1);
+			cr_assert_eq(bench.engine->scheduler.given.head->request, id - 2);
+			cr_assert_eq(bench.engine->scheduler.given.tail->request, id - 1);
 		}
 		engine_postprocess(bench.engine);
 		engine_check(bench.engine);
