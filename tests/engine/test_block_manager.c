@@ -22,7 +22,7 @@ struct raw_model {
 	uint32_t references[RAW_BLOCKS];
 	uint32_t free_list[RAW_BLOCKS];
 	uint32_t free_count;
-	bool is_registered[RAW_BLOCKS]; /* since it was handed out */
+	bool is_registered[RAW_BLOCKS]; /* since it was given out */
 	bool is_entry[RAW_BLOCKS];	/* the index points to it */
 	uint64_t hashes[RAW_BLOCKS];
 	int32_t tokens[RAW_BLOCKS][RAW_TOKENS];
@@ -427,7 +427,7 @@ static void allocate(struct prop *prop, struct pool *pool, uint32_t index)
 	slot->is_allocated = true;
 }
 
-/* Computes some of what is left of a prompt, or the one next token. */
+/* Computes the next tokens of a prompt, or the one token of a decode. */
 static void compute(struct prop *prop, struct pool *pool, uint32_t index, uint32_t count)
 {
 	struct slot *slot = &pool->slots[index];

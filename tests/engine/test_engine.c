@@ -396,7 +396,7 @@ Test(engine, forced_tokens_end_where_they_say)
 	}
 }
 
-/* A sequence that nobody has touched for some passes still has all its tokens. */
+/* A sequence that was not visited for some passes still has all its tokens. */
 Test(engine, the_count_of_tokens_holds_for_a_sequence_at_rest)
 {
 	struct engine *engine;
@@ -454,8 +454,8 @@ Test(engine, room_is_guaranteed_while_few_wait)
 	close_bench(&bench);
 }
 
-/* Finished sequences that are still being looked at take nobody's room, not even while the step
-   behind theirs is under way. */
+/* Finished sequences that the caller still reads do not reduce the room for others, not even while
+   the step behind theirs is in flight. */
 Test(engine, room_is_guaranteed_while_some_are_taken)
 {
 	struct bench bench;
@@ -523,7 +523,7 @@ Test(engine, next_step_depends_on_arrivals_while_one_could_be_admitted)
 		cr_assert(engine_next_step_depends_on_arrivals(bench.engine));
 		add(&bench, 1, 1, 8);
 		cr_assert_not(engine_next_step_depends_on_arrivals(
-			bench.engine)); /* both seats are spoken for */
+			bench.engine)); /* both seats will be taken */
 		step(&bench);
 		/* Seats of prefill-first are those of a step; here it has blocks. */
 		cr_assert_eq(engine_next_step_depends_on_arrivals(bench.engine), !is_mixed);
@@ -533,7 +533,7 @@ Test(engine, next_step_depends_on_arrivals_while_one_could_be_admitted)
 	}
 }
 
-/* Nothing is left of a pool for whoever comes, as long as nobody ends. */
+/* With no free block, no arrival can be admitted until a sequence ends. */
 Test(engine, is_not_open_without_a_block)
 {
 	static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};

@@ -10,7 +10,7 @@
 #include "tests/models/scheduler_model.h"
 
 /* The scheduler beside its model. One script is given to three schedulers at once: one that
-   computes and is told what was sampled, one that computes and has its tokens forced, and one
+   computes and appends what was sampled, one that computes and has its tokens forced, and one
    that only counts; all three must decide what the model decides. */
 
 enum {
@@ -219,7 +219,7 @@ static bool has_work(const struct bench *bench)
 	return bench->model.waiting.count + bench->model.running.count > 0;
 }
 
-/* Every step samples a token, or is a chunk of a prompt that is alone. */
+/* Every step samples a token, or is a chunk of the only prompt. */
 static uint64_t most_steps(const struct script *script)
 {
 	uint64_t steps = 0;

@@ -57,8 +57,8 @@ Test(simulation, whole_runs_hold, .timeout = 600)
 	cr_assert(prop_holds(&options));
 }
 
-/* What is sampled depends on a request alone: not on policy, block size, prefix cache (none when a
-   block is longer than any sequence), preemptions or company. */
+/* What is sampled depends only on the request: not on policy, block size, prefix cache (none when a
+   block is longer than any sequence), preemptions or the other requests. */
 static void body_metamorphic(struct prop *prop, const void *context)
 {
 	(void)context;

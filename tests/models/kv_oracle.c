@@ -101,7 +101,7 @@ static uint64_t slot_of(const struct kv_oracle *oracle, uint32_t row, uint32_t p
 	uint32_t index = position / oracle->config.block_size;
 	require(index < oracle->table_width, "position %u has no place", position);
 	uint32_t entry = oracle->tables[(size_t)row * oracle->table_width + index];
-	require(entry != 0, "row %u was never told of its block %u", row, index);
+	require(entry != 0, "row %u was never given its block %u", row, index);
 	return (uint64_t)(entry - 1) * oracle->config.block_size +
 	       position % oracle->config.block_size;
 }
@@ -126,7 +126,7 @@ static void store_row(struct kv_oracle *oracle, const struct batch *batch, uint3
 	require(row < oracle->row_limit, "row %u is out of range", row);
 	require(own->step != batch->step + 1, "a request has two rows in a step");
 	require(count >= 1 && count <= end, "a row computes %u tokens of %u", count, end);
-	require(end <= own->token_count, "a row computes tokens that nobody knows");
+	require(end <= own->token_count, "a row computes unknown tokens");
 	require_equal(batch->is_sampled[index], end == own->token_count);
 	require_equal(batch->sample_position[index], end);
 	require(batch->temperature[index] == own->temperature, "a row has another's temperature");

@@ -8,15 +8,15 @@
 #include "engine/runner.h"
 #include "engine/sequence.h"
 
-/* A runner without a model that knows what every place of the KV pool must hold. In each slot it
+/* A runner without a model that knows what every slot of the KV pool must hold. In each slot it
    keeps a fingerprint of the whole token prefix that was computed there. A step first stores the
    fingerprints of all its tokens by their slots, as every layer stores K/V before any row attends;
    then every row reads its whole context through the runner's own block table, which was built from
-   the batch's additions and from nothing else, and each place must hold exactly the prefix of that
-   row's sequence. A wrong hit, a block reused too early, a wrong slot, a table entry that was not
-   told: each of them shows as a wrong fingerprint.
+   the batch's additions and from nothing else, and each slot must hold exactly the prefix of that
+   row's sequence. A wrong hit, a block reused too early, a wrong slot, a missing
+   table entry: each of them shows as a wrong fingerprint.
 
-   It is told of every request beside the engine, so that it knows by itself what each sequence is.
+   It gets every request too, so that it knows by itself what each sequence is.
    Sampled tokens are a function of request, position and prefix, so they are the same whatever else
    is in the batch. */
 
@@ -36,7 +36,7 @@ struct kv_oracle {
 	uint32_t row_limit;
 	uint32_t table_width;
 	uint64_t *pool;	      /* (kv_block_count, block_size) fingerprints, 0: never written */
-	uint32_t *tables;     /* (row_limit, table_width) block + 1, 0: never told */
+	uint32_t *tables;     /* (row_limit, table_width) block + 1, 0: none yet */
 	int32_t *last_tokens; /* (row_limit) last token sampled in a row */
 	struct kv_oracle_request *requests; /* (request_limit), by the request's id */
 	uint32_t request_limit;

@@ -440,7 +440,7 @@ static void same_row(const struct scheduler_model *model, const struct batch *ba
 	}
 }
 
-/* What the runner is told about block tables is what the events say. */
+/* The batch adds to block tables what the events say. */
 static void same_additions(const struct scheduler_model *model, const struct batch *batch)
 {
 	uint32_t count = 0;
@@ -449,7 +449,8 @@ static void same_additions(const struct scheduler_model *model, const struct bat
 		if (given->kind != EVENT_BLOCK_GIVEN) {
 			continue;
 		}
-		require(count < batch->addition_count, "a block was given and not told");
+		require(count < batch->addition_count,
+			"a block was given and not added to the batch");
 		const struct block_addition *addition = &batch->additions[count++];
 		require_equal(addition->index, given->a);
 		require_equal(addition->block, given->b);

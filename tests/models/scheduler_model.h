@@ -8,8 +8,8 @@
 #include "tests/models/block_model.h"
 
 /* The scheduler and its policies as their definition reads: a loop over every sequence in every
-   step, everything counted anew, no clocks, no wheel, no remembered hashes or probes. It takes a
-   step, is told what was sampled, and says what the real one must have done. */
+   step, everything counted anew, no clocks, no wheel, no remembered hashes or probes. It decides
+   a step, gets the sampled tokens, and says what the real one must have done. */
 
 enum {
 	MODEL_SEQUENCES = 64,

@@ -125,7 +125,7 @@ void requests_force(
 
 enum life { LIFE_AWAY, LIFE_WAITING, LIFE_RUNNING, LIFE_FINISHED, LIFE_REJECTED };
 
-/* What the events alone say of a request. */
+/* What the events say of a request. */
 struct biography {
 	enum life life;
 	uint32_t blocks;     /* in its table */
@@ -331,7 +331,7 @@ static void require_limits(const struct simulation *simulation, const struct bat
 	}
 }
 
-/* mixed leaves nobody waiting who could be placed. */
+/* mixed leaves no sequence waiting that could be placed. */
 static void require_work_conserved(struct simulation *simulation, const struct batch *batch)
 {
 	const struct engine_config *config = &simulation->config;

@@ -15,8 +15,8 @@
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
-/* The file that --timeline writes, read back as JSON and held against the tables of the same run.
- */
+/* The file that --timeline writes, read back as JSON and compared with the tables of the same
+   run. */
 
 enum { REQUESTS = 24, PATH_BYTES = 2 * TEMPORARY_PATH_BYTES, ROWS_MAX = 4096 };
 
@@ -71,39 +71,40 @@ static bool is_named(const cJSON *event, const char *name)
 }
 
 /* What the slices of one request say. */
-struct told {
+struct request_slices {
 	bool is_open, has_slice;
 	int64_t begin_ns, end_ns, slice_ns; /* slice_ns: when the last slice began or ended */
 	int64_t first_admitted_ns, first_decode_ns;
 	uint32_t preemptions, recomputes;
 };
 
-static void follow(struct told *told, const cJSON *event)
+static void follow(struct request_slices *slices, const cJSON *event)
 {
 	int64_t ns = ns_of(event, "ts");
 	bool is_begin = strcmp(text_of(event, "ph"), "b") == 0;
 
 	if (is_named(event, "request")) {
-		require(told->is_open != is_begin, "a request begins or ends twice");
-		require(!told->has_slice, "a slice is open around it");
-		told->is_open = is_begin;
-		*(is_begin ? &told->begin_ns : &told->end_ns) = ns;
-		told->slice_ns = is_begin ? ns : told->slice_ns;
+		require(slices->is_open != is_begin, "a request begins or ends twice");
+		require(!slices->has_slice, "a slice is open around it");
+		slices->is_open = is_begin;
+		*(is_begin ? &slices->begin_ns : &slices->end_ns) = ns;
+		slices->slice_ns = is_begin ? ns : slices->slice_ns;
 		return;
 	}
-	require(told->is_open, "a slice outside its request");
-	require(told->has_slice != is_begin, "slices overlap");
-	require(is_begin ? ns == told->slice_ns : ns >= told->slice_ns, "slices leave a gap");
-	told->has_slice = is_begin;
-	told->slice_ns = ns;
+	require(slices->is_open, "a slice outside its request");
+	require(slices->has_slice != is_begin, "slices overlap");
+	require(is_begin ? ns == slices->slice_ns : ns >= slices->slice_ns, "slices leave a gap");
+	slices->has_slice = is_begin;
+	slices->slice_ns = ns;
 	if (is_begin && is_named(event, "prefill")) {
-		told->first_admitted_ns =
-			told->first_admitted_ns < 0 ? ns : told->first_admitted_ns;
-		told->recomputes++;
+		slices->first_admitted_ns =
+			slices->first_admitted_ns < 0 ? ns : slices->first_admitted_ns;
+		slices->recomputes++;
 	} else if (is_begin && is_named(event, "decode")) {
-		told->first_decode_ns = told->first_decode_ns < 0 ? ns : told->first_decode_ns;
+		slices->first_decode_ns =
+			slices->first_decode_ns < 0 ? ns : slices->first_decode_ns;
 	} else if (is_begin && is_named(event, "preempted")) {
-		told->preemptions++;
+		slices->preemptions++;
 	}
 }
 
@@ -111,12 +112,12 @@ static void follow(struct told *told, const cJSON *event)
  */
 static void require_requests(const cJSON *events, const char *table)
 {
-	struct told told[REQUESTS] = {0};
+	struct request_slices slices[REQUESTS] = {0};
 	const cJSON *event;
 	uint32_t preemptions = 0, rows = 0;
 
 	for (uint32_t i = 0; i < REQUESTS; i++) {
-		told[i].first_admitted_ns = told[i].first_decode_ns = -1;
+		slices[i].first_admitted_ns = slices[i].first_decode_ns = -1;
 	}
 	cJSON_ArrayForEach(event, events)
 	{
@@ -124,7 +125,7 @@ static void require_requests(const cJSON *events, const char *table)
 		if (strcmp(kind, "b") == 0 || strcmp(kind, "e") == 0) {
 			uint64_t id = strtoull(text_of(event, "id"), NULL, 10);
 			require(id < REQUESTS, "a request that is none");
-			follow(&told[id], event);
+			follow(&slices[id], event);
 		}
 	}
 	for (const char *at = strchr(table, '\n') + 1; *at != '\0'; at = strchr(at, '\n') + 1) {
@@ -137,7 +138,7 @@ static void require_requests(const cJSON *events, const char *table)
 			require(strstr(at, "rejected_too_long") != NULL, "row %u", rows);
 			continue;
 		}
-		const struct told *one = &told[id];
+		const struct request_slices *one = &slices[id];
 		int64_t origin = 7000000000;
 		require_equal(one->begin_ns + origin, arrival);
 		require_equal(one->first_admitted_ns + origin, scheduled);

@@ -260,7 +260,7 @@ static struct grid_row written_row(struct step_grid *grid, const char *path)
 }
 
 /* Ranges tile the counts from 0 to the engine's largest without a gap or an overlap, no range is
-   wider than a quarter of where it begins, and every count is told the range it lies in. */
+   wider than a quarter of where it begins, and every count is added to the range it lies in. */
 Test(step_grid, ranges_tile_all_counts)
 {
 	static struct step_grid grid;

@@ -483,7 +483,7 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 	snprintf(trace_path, sizeof(trace_path), "%s/trace.jsonl", folder);
 	write_long_trace(trace_path);
 	struct text whole = run_long(&scene, &replay, folder);
-	require(!replay.is_interrupted, "nobody interrupted it");
+	require(!replay.is_interrupted, "it was interrupted");
 	require_equal(replay.metrics.finished, REPLAY_MODEL_ROWS);
 	replay_close(&replay);
 
@@ -496,7 +496,7 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 	require(replay.metrics.finished > 0 && replay.metrics.unfinished > 0, "no one is left");
 	require(strncmp(whole.bytes, part.bytes, part.size) == 0, "it is no beginning");
 	/* One at a time is served, and the others wait: that many it tells. */
-	require(replay.backlog_at_last_arrival > 0, "nobody waits");
+	require(replay.backlog_at_last_arrival > 0, "nothing waits");
 	replay_close(&replay);
 	free(whole.bytes);
 	free(part.bytes);
@@ -536,14 +536,14 @@ Test(replay, steps_in_flight_change_nothing)
 	temporary_remove(folder);
 }
 
-/* A step that fails while another is in flight leaves what one leaves that fails alone. */
+/* A step that fails while another is in flight leaves the same files as without overlap. */
 Test(replay, a_step_that_fails_in_flight_brings_no_tokens)
 {
 	static struct replay replay;
 	char folder[TEMPORARY_PATH_BYTES];
 	char trace_path[PATH_BYTES], requests_path[PATH_BYTES];
 	struct replay_scene scene = long_scene(trace_path);
-	struct text alone = {0}, alone_requests = {0};
+	struct text plain = {0}, plain_requests = {0};
 
 	/* In the midst of the last request, when all have arrived. */
 	scene.elapsed_limit = 100;
@@ -563,18 +563,18 @@ Test(replay, a_step_that_fails_in_flight_brings_no_tokens)
 		require_equal(replay.metrics.output_tokens, (REPLAY_MODEL_ROWS - 1) * 60 + 10);
 		require(i == 0 || scene.overlap_count > 0, "no step was launched ahead");
 		if (i == 0) {
-			alone = steps;
-			alone_requests = requests;
+			plain = steps;
+			plain_requests = requests;
 		} else {
-			require_same_text("steps.tsv", &steps, &alone);
-			require_same_text("requests.tsv", &requests, &alone_requests);
+			require_same_text("steps.tsv", &steps, &plain);
+			require_same_text("requests.tsv", &requests, &plain_requests);
 			free(steps.bytes);
 			free(requests.bytes);
 		}
 		replay_close(&replay);
 	}
-	free(alone.bytes);
-	free(alone_requests.bytes);
+	free(plain.bytes);
+	free(plain_requests.bytes);
 	temporary_remove(folder);
 }
 
@@ -593,8 +593,8 @@ static uint64_t count_ahead(struct replay_scene *scene, const char *folder, uint
 	return scene->overlap_count;
 }
 
-/* A closed loop never waits for a step's end but at the start, as long as nothing but finishes
-   brings requests; nor does an open loop while whoever arrives has to wait. */
+/* A closed loop waits for a step's end only at the start, as long as requests come only when others
+   finish; nor does an open loop wait while every arrival has to queue. */
 Test(replay, runs_ahead_where_a_steps_time_decides_nothing)
 {
 	char folder[TEMPORARY_PATH_BYTES];
@@ -610,13 +610,13 @@ Test(replay, runs_ahead_where_a_steps_time_decides_nothing)
 	for (uint64_t concurrency = 1; concurrency <= 9; concurrency++) {
 		scene.load.concurrency = concurrency;
 		uint64_t ahead = count_ahead(&scene, folder, &steps);
-		/* What cannot wait in the engine is not known to it: a seat that becomes free is
-		   taken by whoever waits there, and then somebody else may come. */
+		/* Requests beyond the engine's room are unknown to it: a free seat goes to one that
+		   waits there, and then another may arrive. */
 		require(concurrency > 4 ? ahead > steps / 2 : ahead == steps - 1,
 			"%llu of %llu steps with %llu at once", (unsigned long long)ahead,
 			(unsigned long long)steps, (unsigned long long)concurrency);
 	}
-	/* Where the loop has an end, who comes for those who depart depends on when. */
+	/* Where the loop has an end, which rows come for departures depends on when. */
 	scene.load.concurrency = 4;
 	scene.load.duration_ns = UINT64_C(1) << 40;
 	uint64_t ahead = count_ahead(&scene, folder, &steps);
