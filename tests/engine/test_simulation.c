@@ -10,7 +10,8 @@
 
 /* Whole runs drawn from a seed. PROP_SEED and PROP_TRIALS choose others. */
 
-static void require_same_run(const struct run *a, const struct run *b, const char *what)
+static void require_same_run(
+	const struct simulated_run *a, const struct simulated_run *b, const char *what)
 {
 	require(a->event_hash == b->event_hash && a->steps == b->steps && a->end_ns == b->end_ns &&
 			a->preemptions == b->preemptions && a->cached_tokens == b->cached_tokens,
@@ -31,22 +32,22 @@ static void body_run(struct prop *prop, const void *context)
 	(void)context;
 	struct drawn_requests drawn;
 	struct drawn_requests forced;
-	struct run run;
-	struct run other;
+	struct simulated_run run;
+	struct simulated_run other;
 	struct engine_config config = simulation_draw_config(prop);
 	requests_draw(prop, &drawn, &config);
 	simulation_run(&run, &drawn, &config, false);
 	simulation_run(&other, &drawn, &config, false);
 	require_same_run(&run, &other, "the same again");
-	run_deinit(&other);
+	simulated_run_deinit(&other);
 	requests_force(&forced, &drawn, &run);
 	simulation_run(&other, &forced, &config, false);
 	require_same_run(&run, &other, "forced");
-	run_deinit(&other);
+	simulated_run_deinit(&other);
 	simulation_run(&other, &forced, &config, true);
 	require_same_run(&run, &other, "counted");
-	run_deinit(&other);
-	run_deinit(&run);
+	simulated_run_deinit(&other);
+	simulated_run_deinit(&run);
 	requests_deinit(&forced);
 	requests_deinit(&drawn);
 }
@@ -63,8 +64,8 @@ static void body_metamorphic(struct prop *prop, const void *context)
 {
 	(void)context;
 	struct drawn_requests drawn;
-	struct run run;
-	struct run other;
+	struct simulated_run run;
+	struct simulated_run other;
 	struct engine_config config = simulation_draw_config(prop);
 	struct engine_config second = simulation_draw_config(prop);
 	struct engine_config plain = {
@@ -83,8 +84,8 @@ static void body_metamorphic(struct prop *prop, const void *context)
 	for (uint32_t i = 0; i < 2; i++) {
 		simulation_run(&other, &drawn, i == 0 ? &config : &second, false);
 		for (uint32_t j = 0; j < drawn.request_count; j++) {
-			const struct outcome *expected = &run.outcomes[j];
-			const struct outcome *found = &other.outcomes[j];
+			const struct simulated_outcome *expected = &run.outcomes[j];
+			const struct simulated_outcome *found = &other.outcomes[j];
 			require_equal(expected->fit, FIT_OK);
 			require(found->fit != FIT_OK ||
 					(found->token_count == expected->token_count &&
@@ -92,9 +93,9 @@ static void body_metamorphic(struct prop *prop, const void *context)
 							found->token_count * sizeof(int32_t)) == 0),
 				"request %u is answered differently", j);
 		}
-		run_deinit(&other);
+		simulated_run_deinit(&other);
 	}
-	run_deinit(&run);
+	simulated_run_deinit(&run);
 	requests_deinit(&drawn);
 }
 

@@ -100,8 +100,8 @@ void requests_deinit(struct drawn_requests *drawn)
 	free(drawn->requests);
 }
 
-void requests_force(
-	struct drawn_requests *forced, const struct drawn_requests *drawn, const struct run *run)
+void requests_force(struct drawn_requests *forced, const struct drawn_requests *drawn,
+	const struct simulated_run *run)
 {
 	*forced = *drawn;
 	forced->requests = calloc(REQUESTS_MAX, sizeof(*forced->requests));
@@ -144,7 +144,7 @@ struct simulation {
 	struct runner runner;
 	struct kv_oracle oracle;
 	struct biography *biographies; /* (request_count) */
-	struct run *run;
+	struct simulated_run *run;
 	XXH64_state_t *hash;
 	uint32_t next; /* request to arrive */
 	uint32_t finished, rejected, rejected_told;
@@ -354,7 +354,7 @@ static void take_finished(struct simulation *simulation)
 	while ((sequence = engine_take_finished(simulation->engine)) != NULL) {
 		const struct simulation_request *request =
 			&simulation->drawn->requests[sequence->request];
-		struct outcome *outcome = &simulation->run->outcomes[sequence->request];
+		struct simulated_outcome *outcome = &simulation->run->outcomes[sequence->request];
 		require(outcome->tokens == NULL, "a request finishes twice");
 		outcome->token_count = sequence_completion_count(sequence);
 		outcome->preemptions = sequence->preemption_count;
@@ -402,7 +402,7 @@ static void require_outcomes(const struct simulation *simulation)
 	int32_t eos = simulation->config.eos_token_id;
 	for (uint32_t i = 0; i < drawn->request_count; i++) {
 		const struct simulation_request *own = &drawn->requests[i];
-		const struct outcome *outcome = &simulation->run->outcomes[i];
+		const struct simulated_outcome *outcome = &simulation->run->outcomes[i];
 		if (outcome->fit != FIT_OK) {
 			continue;
 		}
@@ -432,7 +432,7 @@ static uint64_t most_steps(const struct drawn_requests *drawn, const struct engi
 	return steps;
 }
 
-static void simulation_open(struct simulation *simulation, struct run *run,
+static void simulation_open(struct simulation *simulation, struct simulated_run *run,
 	const struct drawn_requests *drawn, const struct engine_config *config, bool is_counting)
 {
 	struct error error = {0};
@@ -477,7 +477,7 @@ static void require_rejections_told(struct simulation *simulation)
 	require_equal(simulation->rejected_told, simulation->rejected);
 }
 
-void simulation_run(struct run *run, const struct drawn_requests *drawn,
+void simulation_run(struct simulated_run *run, const struct drawn_requests *drawn,
 	const struct engine_config *config, bool is_counting)
 {
 	struct simulation simulation;
@@ -504,7 +504,7 @@ void simulation_run(struct run *run, const struct drawn_requests *drawn,
 	simulation_close(&simulation);
 }
 
-void run_deinit(struct run *run)
+void simulated_run_deinit(struct simulated_run *run)
 {
 	for (uint32_t i = 0; i < run->request_count; i++) {
 		free(run->outcomes[i].tokens);

@@ -28,15 +28,15 @@ struct drawn_requests {
 };
 
 /* What a run made of a request. */
-struct outcome {
+struct simulated_outcome {
 	enum fit fit;
 	int32_t *tokens; /* (token_count) completion; owned */
 	uint32_t token_count;
 	uint32_t preemptions;
 };
 
-struct run {
-	struct outcome *outcomes; /* (request_count) */
+struct simulated_run {
+	struct simulated_outcome *outcomes; /* (request_count) */
 	uint32_t request_count;
 	uint64_t event_hash; /* XXH64 of (step, kind, request, a, b) of all events */
 	uint64_t steps, preemptions, cached_tokens, end_ns;
@@ -52,13 +52,13 @@ void requests_draw(
 void requests_deinit(struct drawn_requests *drawn);
 
 /* The same requests with a run's completions as forced tokens. */
-void requests_force(
-	struct drawn_requests *forced, const struct drawn_requests *drawn, const struct run *run);
+void requests_force(struct drawn_requests *forced, const struct drawn_requests *drawn,
+	const struct simulated_run *run);
 
 /* Serves requests to their end over the oracle (is_counting false) or over a runner that computes
    nothing, for which all requests must be forced. */
-void simulation_run(struct run *run, const struct drawn_requests *drawn,
+void simulation_run(struct simulated_run *run, const struct drawn_requests *drawn,
 	const struct engine_config *config, bool is_counting);
-void run_deinit(struct run *run);
+void simulated_run_deinit(struct simulated_run *run);
 
 #endif
