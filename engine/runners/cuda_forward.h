@@ -12,9 +12,9 @@
 
 /* The forward pass of a Qwen3 on a GPU: the launchers of kernels/ in the order of
    engine/runners/reference_forward.h, with bf16 tensors and float32 sums and logits. It owns the
-   weights, the tensors of a step and the KV pool; what is computed is told by a batch that lies on
-   the device, so that a decode step can be captured into a graph and replayed with other numbers in
-   the same places.
+   weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h). A batch on the
+   device says what is computed, so a decode step can be captured into a graph and replayed with
+   other numbers in the same buffers.
 
    Every CUDA or cuBLAS call is checked; a failure names the call and is a STATUS_DEVICE, or a
    STATUS_MEMORY that says what was asked and what was free. One rank of `shard.ranks` for now. */
@@ -30,7 +30,7 @@ struct cuda_forward_options {
 	uint32_t block_size;		 /* tokens in a block; a multiple of 64 */
 	uint32_t table_width;		 /* blocks in a row of the block tables */
 	enum kernel_path path;
-	struct nvtx_ranges *ranges; /* borrowed; NULL: nobody looks */
+	struct nvtx_ranges *ranges; /* borrowed; NULL: disabled */
 };
 
 /* A batch on the device. Decode rows come first: row r of them is token r. */
@@ -86,8 +86,5 @@ uint32_t cuda_forward_vocabulary(const struct cuda_forward *forward);
 const float *cuda_forward_logits(const struct cuda_forward *forward);
 
 void cuda_forward_close(struct cuda_forward *forward); /* accepts NULL */
-
-/* 0 or the code of a CUDA call or launcher to a status that names the call. */
-enum status cuda_status(int code, const char *call, struct error *error);
 
 #endif

@@ -1,6 +1,7 @@
 #include "engine/runners/cuda_graphs.h"
 
 #include "engine/base/check.h"
+#include "engine/runners/cuda_status.h"
 
 #include <cuda_runtime_api.h>
 

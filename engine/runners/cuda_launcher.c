@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/profiling/nvtx.h"
+#include "engine/runners/cuda_status.h"
 
 #include <cuda_runtime_api.h>
 

@@ -2,6 +2,7 @@
 
 #include "engine/base/integer.h"
 #include "engine/runners/cuda_forward.h"
+#include "engine/runners/cuda_status.h"
 
 #include <cuda_runtime_api.h>
 #include <string.h>

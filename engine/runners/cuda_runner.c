@@ -9,6 +9,7 @@
 #include "engine/runners/cuda_forward.h"
 #include "engine/runners/cuda_graphs.h"
 #include "engine/runners/cuda_launcher.h"
+#include "engine/runners/cuda_status.h"
 #include "kernels/sampling/sampler.h"
 
 #include <cuda_runtime_api.h>

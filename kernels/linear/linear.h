@@ -1,6 +1,7 @@
 #ifndef KERNELS_LINEAR_LINEAR_H
 #define KERNELS_LINEAR_LINEAR_H
 
+#include "kernels/linear/linear_plan.h"
 #include "kernels/op/launch.h"
 #include "kernels/op/number.h"
 
@@ -32,52 +33,44 @@ void linear_cpu(float *out, const float *in, struct matrix weight, const float *
 void linear_silu_cpu(float *out, const float *in, struct matrix weight, uint32_t row_count,
 	uint32_t input_count, uint32_t intermediate, enum rounding rounding);
 
-/* On the GPU there are two ways with the same bits: cuBLASLt (kernels/linear/cublaslt.h), and the
-   kernels behind this header for the few rows of a decode step. What limits those is how fast the
-   weight is read, and they start to read it before the rows are there. */
+/* What a launch on the GPU reads and writes. The sizes are those of its plan. */
+struct linear_operands {
+	void *out;	    /* (row_count, output_count) bf16, with silu half as many columns; of
+			    LINEAR_CUBLASLT_SPLIT_K (split_k, row_count, output_count) float32 */
+	const uint16_t *in; /* (row_count, input_count) */
+	const uint16_t *weight; /* (output_count, input_count) */
+	const uint16_t *bias;	/* (output_count) or NULL; none with silu, or left in slices */
+	const struct linear_norm *norm; /* where the plan fuses it, else NULL */
+};
 
-/* Split-K: into how many equal slices the inputs of a weight are cut, whatever the number of rows.
-   4 where there are many inputs and so few outputs that one chain for each takes longer than
-   reading the weight, else 1. Each slice is one chain of matrix instructions over 16 inputs after
-   16, from zero, in float32; the sums of the slices are then added in ascending order,
-   ((s0 + s1) + s2) + s3, and the bias to that. A slice is a multiple of 128 inputs. With 1 the
-   order is that of cublaslt_linear(). */
-uint32_t linear_split_k(uint32_t input_count, uint32_t output_count);
-
-/* Whether the current device has these kernels for a weight of this shape (of linear_silu() the
-   outputs are 2 * intermediate), for any number of rows; and whether they are faster with so many
-   rows than what else has the same bits: cublaslt_linear() without split-K,
-   cublaslt_linear_split_k() and the addition of its sums with it. */
-bool linear_fits(uint32_t input_count, uint32_t output_count);
-bool linear_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count);
-
-/* bias: (output_count) or NULL. out may not overlap what is read. */
-int linear(uint16_t *out, const uint16_t *in, const uint16_t *weight, const uint16_t *bias,
-	uint32_t row_count, uint32_t input_count, uint32_t output_count,
-	struct CUstream_st *stream);
-
-int linear_silu(uint16_t *out, const uint16_t *in, const uint16_t *weight, uint32_t row_count,
-	uint32_t input_count, uint32_t intermediate, struct CUstream_st *stream);
-
-/* The same of what add_rms_norm() makes of in, with its bits: the residual stream grows by in, and
-   the product is that of the norm of its rows. One launch instead of two. */
+/* What is multiplied is add_rms_norm() of `in`, with its bits: the residual stream grows by `in`,
+   and the GEMM reads the norm of its rows. One launch instead of two. */
 struct linear_norm {
 	const uint16_t *residual; /* (row_count, input_count) */
-	uint16_t *sum;		  /* the same with in added; may not overlap what is read */
+	uint16_t *sum;		  /* the same with `in` added; may not overlap what is read */
 	const uint16_t *weight;	  /* (input_count) */
 	float epsilon;
 };
 
-/* Whether that is there for this shape and number of rows. */
-bool linear_fuses_norm(uint32_t row_count, uint32_t input_count, uint32_t output_count);
+struct cublaslt;
 
-int add_rms_norm_linear(uint16_t *out, const uint16_t *in, const struct linear_norm *norm,
-	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
-	uint32_t output_count, struct CUstream_st *stream);
+/* Carries out a plan of kernels/linear/linear_plan.h, without the silu_mul() or add_rms_norm() that
+   it leaves to other launches. out may not overlap what is read. library: of a plan with a path of
+   cuBLASLt, else NULL. */
+int linear_run(const struct linear_plan *plan, const struct linear_operands *operands,
+	struct cublaslt *library, struct CUstream_st *stream);
 
-int add_rms_norm_linear_silu(uint16_t *out, const uint16_t *in, const struct linear_norm *norm,
-	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t intermediate,
+/* Our own kernels for the few rows of a decode step, on the current device, in the split-K order of
+   the weight; whether they have its shape (of linear_silu() the outputs are 2 * intermediate). What
+   limits them is how fast the weight is read, and they start to read it before the rows are
+   there. */
+bool linear_fits(uint32_t input_count, uint32_t output_count);
+
+int linear(uint16_t *out, const uint16_t *in, const uint16_t *weight, const uint16_t *bias,
+	uint32_t row_count, uint32_t input_count, uint32_t output_count,
 	struct CUstream_st *stream);
+int linear_silu(uint16_t *out, const uint16_t *in, const uint16_t *weight, uint32_t row_count,
+	uint32_t input_count, uint32_t intermediate, struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

@@ -1,12 +1,355 @@
-#include "kernels/linear/linear.h"
+#include "kernels/linear/linear_plan.h"
+
+#include "kernels/device/sm90.h"
+#include "kernels/op/split_k.h"
+
+#include <stddef.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum {
+	CHUNK_BYTES = LINEAR_CHUNK * 2,
+	WGMMA_ROWS = 64, /* of the first operand of a warpgroup's instruction */
+	TINY_SPLIT_K_ROWS = 8,
+	TINY_WEIGHT_BYTES_MAX = 128 << 10, /* of a block */
+	WIDE_INPUTS_MAX = 1024,		   /* without split-K; more were not measured */
+	WIDE_WEIGHT_ROWS = 96,
+};
+
+static uint32_t divide_up(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
 
 uint32_t linear_split_k(uint32_t input_count, uint32_t output_count)
 {
-	const uint32_t parts = 4, chunk = 128;
+	const uint32_t k_tile = LINEAR_TINY_K_TILE;
 	bool is_long = input_count >= 2048 && input_count <= 4096;
-	bool is_small = output_count > 0 && output_count <= 2048;
+	bool is_narrow = output_count > 0 && output_count <= 2048;
 
-	return is_long && is_small && input_count % (parts * chunk) == 0 && output_count % 64 == 0
-		       ? parts
+	return is_long && is_narrow && input_count % (SPLIT_K * k_tile) == 0 &&
+			       output_count % 64 == 0
+		       ? SPLIT_K
 		       : 1;
+}
+
+struct linear_device linear_device(enum kernel_path path)
+{
+	return (struct linear_device){
+		.has_sm90 = path == KERNEL_PATH_SM90,
+		.multiprocessors = H200_PROCESSORS,
+		.clusters = H200_CLUSTERS_OF_4,
+		.shared_bytes = SM90_SHARED_BYTES,
+		.half_shared_bytes = SM90_SHARED_BYTES_TWO / 2,
+	};
+}
+
+static struct linear_plan plan_of(
+	enum linear_path path, const struct linear_shape *shape, uint32_t row_count)
+{
+	return (struct linear_plan){.path = path, .shape = *shape, .row_count = row_count};
+}
+
+/* ---- LINEAR_TINY ---- */
+
+/* As many rows of the weight a block as let all blocks run side by side, or as many as fit; 0 if
+   none do. Half of the rows of a silu are gates and half are ups, in groups of 8 each: so 16 at
+   least. With more than 8 tokens each block fetches many, so fewer blocks are better. */
+static uint32_t tiny_weight_rows(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	static const uint32_t choices[] = {8, 16, 32, 48};
+	bool may_be_8 = shape->split_k > 1 && !shape->has_silu && row_count <= TINY_SPLIT_K_ROWS;
+	uint32_t chosen = 0;
+
+	for (size_t i = may_be_8 ? 0 : 1; i < COUNT(choices); i++) {
+		uint32_t rows = choices[i];
+		if (shape->output_count % rows == 0 &&
+			rows * shape->input_count * 2 <= TINY_WEIGHT_BYTES_MAX) {
+			chosen = rows;
+		}
+		if (chosen == rows && shape->output_count / rows <= device->multiprocessors) {
+			break;
+		}
+	}
+	return chosen;
+}
+
+static uint32_t tiny_shared_bytes(
+	const struct linear_shape *shape, uint32_t weight_rows, uint32_t tokens)
+{
+	uint32_t slice_gaps =
+		LINEAR_TINY_TOKEN_GAP + 4 * (weight_rows + (uint32_t)LINEAR_TINY_SUM_GAP);
+	uint32_t token_bytes = shape->input_count * 2 + shape->split_k * slice_gaps;
+
+	return LINEAR_BARRIER_BYTES + weight_rows * shape->input_count * 2 + tokens * token_bytes;
+}
+
+static bool tiny_fits(const struct linear_shape *shape, const struct linear_device *device)
+{
+	return shape->input_count > 0 && shape->input_count % LINEAR_TINY_K_TILE == 0 &&
+	       tiny_weight_rows(shape, UINT32_MAX, device) > 0;
+}
+
+/* The warps that normalise hold a row among them, and are few enough for a block. Each block
+   normalises all rows: with split-K, or more rows, a launch of its own is faster. */
+static bool tiny_fuses_norm(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	const uint32_t warp_inputs = LINEAR_NORM_WARP_INPUTS;
+
+	return device->has_sm90 && row_count > 0 && row_count <= LINEAR_TINY_ROWS &&
+	       linear_split_k(shape->input_count, shape->output_count) == 1 &&
+	       tiny_fits(shape, device) && shape->input_count % (2 * warp_inputs) == 0 &&
+	       shape->input_count <= warp_inputs * LINEAR_NORM_WARPS_MAX;
+}
+
+static struct linear_plan plan_tiny(const struct linear_shape *shape, uint32_t row_count,
+	bool fuses_norm, const struct linear_device *device)
+{
+	struct linear_plan plan = plan_of(LINEAR_TINY, shape, row_count);
+	/* without split-K other kernels take more rows than 8 */
+	uint32_t tokens = row_count <= 8 || shape->split_k == 1 ? 8 : 16;
+
+	plan.fuses_norm = fuses_norm;
+	plan.weight_rows = tiny_weight_rows(shape, row_count, device);
+	if (plan.weight_rows == 0) {
+		plan.path = LINEAR_NONE;
+		return plan;
+	}
+	while (tiny_shared_bytes(shape, plan.weight_rows, tokens) > 2 * device->half_shared_bytes) {
+		tokens /= 2;
+	}
+	plan.tile_tokens = smaller(row_count, tokens);
+	plan.shared_bytes = tiny_shared_bytes(shape, plan.weight_rows, plan.tile_tokens);
+	return plan;
+}
+
+/* ---- LINEAR_SMALL ---- */
+
+/* Chunks of a stage. */
+static uint32_t small_stage_chunks(uint32_t weight_rows)
+{
+	return weight_rows == 16 ? 4 : 2;
+}
+
+/* The fewest rows of the weight a block with which all blocks run side by side; 0 if there are none
+   such. */
+static uint32_t small_weight_rows(
+	const struct linear_shape *shape, const struct linear_device *device)
+{
+	static const uint32_t choices[] = {16, 32, 48, 64, 96};
+
+	for (size_t i = 0; i < COUNT(choices); i++) {
+		uint32_t rows = choices[i];
+		if (shape->output_count % rows == 0 &&
+			shape->input_count % (LINEAR_CHUNK * small_stage_chunks(rows)) == 0 &&
+			shape->output_count / rows <= device->multiprocessors) {
+			return rows;
+		}
+	}
+	return 0;
+}
+
+/* A block takes half of a multiprocessor's shared memory, so that the next kernel's blocks find
+   room while these still run; unless that is too little to keep the copies busy. The tensor cores
+   read 64 rows of tokens where there are fewer: what lies behind them, for sums that are never
+   read. */
+static struct linear_plan plan_small(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	struct linear_plan plan = plan_of(LINEAR_SMALL, shape, row_count);
+	const uint32_t half = device->half_shared_bytes;
+	uint32_t tokens = 8;
+
+	plan.weight_rows = small_weight_rows(shape, device);
+	if (plan.weight_rows == 0) {
+		plan.path = LINEAR_NONE;
+		return plan;
+	}
+	while (tokens < row_count && tokens < WGMMA_ROWS) {
+		tokens *= 2;
+	}
+	uint32_t chunks = small_stage_chunks(plan.weight_rows);
+	uint32_t fills = shape->input_count / LINEAR_CHUNK / chunks;
+	uint32_t stage = chunks * (tokens + plan.weight_rows) * CHUNK_BYTES;
+	uint32_t others = LINEAR_BARRIER_BYTES + (WGMMA_ROWS - tokens) * CHUNK_BYTES;
+	uint32_t most = (half - others) / stage;
+	if (most < 4 || fills * stage > 3 * half) {
+		most = (2 * half - others) / stage;
+	}
+	plan.tile_tokens = tokens;
+	plan.token_stages = smaller(fills, smaller(most, LINEAR_STAGES_MAX));
+	plan.weight_stages = plan.token_stages;
+	plan.shared_bytes = others + plan.token_stages * stage;
+	return plan;
+}
+
+/* ---- LINEAR_WIDE ---- */
+
+struct wide_tile {
+	uint32_t weight_rows, tokens, chunks; /* chunks of a stage */
+	uint32_t token_stages;		      /* at most; the weight has the remaining memory */
+	uint32_t sharers;
+};
+
+/* Without split-K a block has 96 rows of the weight, and as many tokens as one warpgroup's
+   instruction takes, or two's. */
+static const struct wide_tile whole_tiles[] = {
+	{WIDE_WEIGHT_ROWS, WGMMA_ROWS, 2, 4, 2},
+	{WIDE_WEIGHT_ROWS, 2 * WGMMA_ROWS, 2, 4, 2},
+};
+
+/* With split-K the smallest tiles are the fastest of those of which all clusters run at a time. */
+static const struct wide_tile split_tiles[] = {
+	{64, 96, 2, 4, 1},
+	{64, 128, 2, 3, 1},
+	{128, 64, 2, 4, 1},
+	{128, 88, 1, 6, 1},
+};
+
+static bool is_at_once(const struct linear_shape *shape, uint32_t row_count,
+	const struct wide_tile *tile, const struct linear_device *device)
+{
+	return shape->output_count % tile->weight_rows == 0 &&
+	       shape->output_count / tile->weight_rows * divide_up(row_count, tile->tokens) <=
+		       device->clusters;
+}
+
+/* NULL: none fits, or none is faster than cuBLASLt. */
+static const struct wide_tile *wide_tile_of(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	uint32_t inputs = shape->input_count, outputs = shape->output_count;
+
+	if (shape->split_k > 1) {
+		for (size_t i = 0; i < COUNT(split_tiles) && !shape->has_silu; i++) {
+			if (is_at_once(shape, row_count, &split_tiles[i], device)) {
+				return &split_tiles[i];
+			}
+		}
+		return NULL;
+	}
+	bool fits = inputs > 0 && inputs <= WIDE_INPUTS_MAX && inputs % 128 == 0 && outputs > 0 &&
+		    outputs % WIDE_WEIGHT_ROWS == 0;
+	bool runs_at_once = outputs / WIDE_WEIGHT_ROWS * divide_up(row_count, 2 * WGMMA_ROWS) <=
+			    device->multiprocessors;
+	return fits && runs_at_once ? &whole_tiles[row_count > 2 * WGMMA_ROWS] : NULL;
+}
+
+static struct linear_plan plan_wide(const struct linear_shape *shape, uint32_t row_count,
+	const struct wide_tile *tile, const struct linear_device *device)
+{
+	struct linear_plan plan = plan_of(LINEAR_WIDE, shape, row_count);
+	const uint32_t token_stage = tile->chunks * tile->tokens * CHUNK_BYTES;
+	const uint32_t weight_stage = tile->chunks * tile->weight_rows * CHUNK_BYTES;
+	const uint32_t fills = shape->input_count / shape->split_k / (LINEAR_CHUNK * tile->chunks);
+	const uint32_t most = smaller(fills, LINEAR_STAGES_MAX);
+	/* float32 sums of all slices of a quarter of the tile */
+	const uint32_t gathered = shape->split_k > 1 ? 4 * tile->weight_rows * tile->tokens : 0;
+	const uint32_t others = LINEAR_BARRIER_BYTES + gathered;
+
+	plan.weight_rows = tile->weight_rows;
+	plan.tile_tokens = tile->tokens;
+	plan.sharers = tile->sharers;
+	plan.token_stages = smaller(tile->token_stages, most);
+	uint32_t room = device->shared_bytes - others - plan.token_stages * token_stage;
+	plan.weight_stages = smaller(room / weight_stage, most);
+	plan.shared_bytes =
+		others + plan.token_stages * token_stage + plan.weight_stages * weight_stage;
+	return plan;
+}
+
+/* ---- choosing ---- */
+
+/* Up to so many rows LINEAR_TINY and LINEAR_SMALL are the fastest. */
+static uint32_t few_rows(const struct linear_shape *shape)
+{
+	return shape->split_k > 1 ? (uint32_t)TINY_SPLIT_K_ROWS : (uint32_t)WGMMA_ROWS;
+}
+
+bool linear_has_kernel(const struct linear_shape *shape, const struct linear_device *device)
+{
+	return device->has_sm90 && (shape->split_k > 1 || small_weight_rows(shape, device) > 0);
+}
+
+struct linear_plan linear_plan_path(enum linear_path path, const struct linear_shape *shape,
+	uint32_t row_count, const struct linear_device *device)
+{
+	const struct wide_tile *tile = wide_tile_of(shape, row_count, device);
+
+	if (device->has_sm90 && path == LINEAR_TINY) {
+		return plan_tiny(shape, row_count, false, device);
+	}
+	if (device->has_sm90 && path == LINEAR_SMALL && shape->split_k == 1) {
+		return plan_small(shape, row_count, device);
+	}
+	if (device->has_sm90 && path == LINEAR_WIDE && tile != NULL) {
+		return plan_wide(shape, row_count, tile, device);
+	}
+	return plan_of(LINEAR_NONE, shape, row_count);
+}
+
+struct linear_plan linear_plan_kernel(const struct linear_shape *shape, uint32_t row_count,
+	bool has_norm, const struct linear_device *device)
+{
+	bool is_few = row_count <= few_rows(shape);
+	bool is_tiny = row_count <= LINEAR_TINY_ROWS && tiny_fits(shape, device);
+
+	if (has_norm && tiny_fuses_norm(shape, row_count, device)) {
+		return plan_tiny(shape, row_count, true, device);
+	}
+	if (!is_few && wide_tile_of(shape, row_count, device) != NULL) {
+		return linear_plan_path(LINEAR_WIDE, shape, row_count, device);
+	}
+	return linear_plan_path(shape->split_k > 1 || is_tiny ? LINEAR_TINY : LINEAR_SMALL, shape,
+		row_count, device);
+}
+
+struct linear_plan linear_plan(const struct linear_shape *shape, uint32_t row_count, bool has_norm,
+	const struct linear_device *device)
+{
+	struct linear_plan plan = linear_plan_kernel(shape, row_count, has_norm, device);
+	/* A weight with split-K leaves rows in the other order to the library. */
+	bool is_own_order =
+		shape->split_k == linear_split_k(shape->input_count, shape->output_count);
+	bool pays = row_count <= few_rows(shape) || plan.path == LINEAR_WIDE;
+
+	if (plan.fuses_norm || (is_own_order && pays && linear_has_kernel(shape, device))) {
+		return plan;
+	}
+	if (shape->split_k == 1 || !device->has_sm90) {
+		plan = plan_of(LINEAR_CUBLASLT, shape, row_count);
+		plan.shape.split_k = 1;
+		return plan;
+	}
+	plan = plan_of(LINEAR_CUBLASLT_SPLIT_K, shape, row_count);
+	plan.scratch_bytes = (uint64_t)shape->split_k * row_count * shape->output_count * 4;
+	return plan;
+}
+
+uint32_t linear_plan_batch(struct linear_plan *out, const struct linear_shape *shape,
+	bool may_split_k, uint32_t decode_count, uint32_t row_count,
+	const struct linear_device *device)
+{
+	struct linear_shape whole = *shape, split = *shape;
+	uint32_t plan_count = 0;
+
+	whole.split_k = 1;
+	split.split_k = linear_split_k(shape->input_count, shape->output_count);
+	if (!may_split_k || split.split_k == 1 || !device->has_sm90) {
+		decode_count = 0;
+	}
+	if (decode_count > 0) {
+		out[plan_count++] = linear_plan(&split, decode_count, false, device);
+	}
+	if (row_count > decode_count) {
+		out[plan_count++] = linear_plan(&whole, row_count - decode_count, false, device);
+	}
+	return plan_count;
 }

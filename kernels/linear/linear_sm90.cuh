@@ -1,26 +1,27 @@
 #ifndef KERNELS_LINEAR_LINEAR_SM90_CUH
 #define KERNELS_LINEAR_LINEAR_SM90_CUH
 
-#include "kernels/linear/linear_wide.h"
+#include "kernels/linear/linear.h"
 #include "kernels/device/early_launch.cuh"
 #include "kernels/device/math.cuh"
 #include "kernels/device/shared.cuh"
-#include "kernels/device/sm90.h"
 #include "kernels/device/tma.cuh"
 
-/* What the kernels behind kernels/linear/linear.h share. */
+/* What our own kernels share. */
 
 enum {
-	CHUNK = 64, /* inputs of a row of a tile */
+	CHUNK = LINEAR_CHUNK,
 	CHUNK_BYTES = CHUNK * 2,
+	BARRIER_BYTES = LINEAR_BARRIER_BYTES,
 };
 
-/* The kernel of kernels/linear/linear_tiny.cu, for weights of which a block's share fits into
-   shared memory. It is right for any number of rows, with split-K or without; without it is the
-   faster one up to this many. */
-enum { LINEAR_TINY_ROWS = 4 };
-bool linear_tiny_fits(uint32_t input_count, uint32_t output_count);
-int linear_tiny(const struct linear_operands *product, cudaStream_t stream);
+/* The launchers, of plans with their path. */
+int linear_tiny(const struct linear_plan *plan, const struct linear_operands *operands,
+	cudaStream_t stream);
+int linear_small(const struct linear_plan *plan, const struct linear_operands *operands,
+	cudaStream_t stream);
+int linear_wide(const struct linear_plan *plan, const struct linear_operands *operands,
+	cudaStream_t stream);
 
 #ifdef QUIRE_SM90A
 

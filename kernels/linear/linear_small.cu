@@ -13,14 +13,12 @@
    ahead are done. What is left then is to fetch the tokens, and the chain. */
 
 enum {
-	STAGES_MAX = 32,
-	BARRIER_BYTES = 1024, /* full and empty for each stage */
-	GROUP = 4 * WARP,     /* the warpgroup */
+	GROUP = 4 * WARP, /* the warpgroup */
 	THREADS = GROUP + WARP,
-	TOKENS_MAX = 64,  /* of a tile, the rows of the instruction */
-	SPLIT_K_ROWS = 8, /* and of a weight in slices; kernels/linear/linear_wide.cu has more */
-	SHARED_HALF = SM90_SHARED_BYTES_TWO / 2,
 };
+
+/* Of each stage a barrier says that it is full, and one that it is empty. */
+static_assert(2 * 8 * LINEAR_STAGES_MAX <= BARRIER_BYTES, "the barriers have room");
 
 /* Chunks of a stage, of so many rows of the weight. */
 template <int ROWS> constexpr int stage_chunks = ROWS == 16 ? 4 : 2;
@@ -60,7 +58,7 @@ static __device__ inline struct block locate_block(const struct gemm &gemm)
 	block.first_token = blockIdx.y * gemm.tile_tokens;
 	block.token_count = min(gemm.row_count - block.first_token, gemm.tile_tokens);
 	block.full = shared_address(memory);
-	block.empty = block.full + 8 * STAGES_MAX;
+	block.empty = block.full + 8 * LINEAR_STAGES_MAX;
 	block.stages = block.full + BARRIER_BYTES;
 	block.token_bytes = stage_chunks<ROWS> * gemm.tile_tokens * CHUNK_BYTES;
 	block.stage_bytes = block.token_bytes + stage_chunks<ROWS> * ROWS * CHUNK_BYTES;
@@ -219,179 +217,61 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- launchers ---- */
 
-static uint32_t choose_tokens(uint32_t row_count)
-{
-	uint32_t tokens = 8;
-
-	while (tokens < row_count && tokens < TOKENS_MAX) {
-		tokens *= 2;
-	}
-	return tokens;
-}
-
-/* Returns the bytes of shared memory, with the stages that fit. A block takes half of what a
-   multiprocessor has, so that the next kernel's blocks find room while these still run; unless that
-   is too little to keep the copies busy. The tensor cores read 64 rows of tokens where there are
-   fewer: what lies behind them, for sums that nobody reads. */
-template <int ROWS> static uint32_t choose_stages(struct gemm *gemm)
-{
-	uint32_t stage = stage_chunks<ROWS> * (gemm->tile_tokens + ROWS) * CHUNK_BYTES;
-	uint32_t others = BARRIER_BYTES + (TOKENS_MAX - gemm->tile_tokens) * CHUNK_BYTES;
-	uint32_t most = (SHARED_HALF - others) / stage;
-
-	if (most < 4 || gemm->fill_count * stage > 3 * SHARED_HALF) {
-		most = (SM90_SHARED_BYTES_TWO - others) / stage;
-	}
-	most = most < (uint32_t)STAGES_MAX ? most : (uint32_t)STAGES_MAX;
-	gemm->stage_count = gemm->fill_count < most ? gemm->fill_count : most;
-	return others + gemm->stage_count * stage;
-}
-
 template <int ROWS, bool IS_SILU>
-static int launch(const struct linear_operands *operands, cudaStream_t stream)
+static int launch(
+	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
 	auto kernel = linear_small_kernel<ROWS, IS_SILU>;
+	const uint32_t inputs = plan->shape.input_count, outputs = plan->shape.output_count;
 	struct gemm gemm = {};
 	CUtensorMap weight_map, in_map;
 
-	gemm.out = operands->out;
+	gemm.out = (uint16_t *)operands->out;
 	gemm.bias = operands->bias;
-	gemm.row_count = operands->row_count;
-	gemm.output_count = operands->output_count / (IS_SILU ? 2 : 1);
-	gemm.tile_tokens = choose_tokens(operands->row_count);
-	gemm.fill_count = operands->input_count / CHUNK / stage_chunks<ROWS>;
-	dim3 grid(operands->output_count / ROWS, divide_up(gemm.row_count, gemm.tile_tokens));
-	uint32_t shared = choose_stages<ROWS>(&gemm);
-	int code = make_map(&weight_map, operands->weight, operands->output_count, IS_SILU ? 2 : 1,
-		operands->input_count, ROWS, stage_chunks<ROWS>);
+	gemm.row_count = plan->row_count;
+	gemm.output_count = outputs / (IS_SILU ? 2 : 1);
+	gemm.tile_tokens = plan->tile_tokens;
+	gemm.fill_count = inputs / CHUNK / stage_chunks<ROWS>;
+	gemm.stage_count = plan->token_stages;
+	dim3 grid(outputs / ROWS, divide_up(gemm.row_count, gemm.tile_tokens));
+	int code = make_map(&weight_map, operands->weight, outputs, IS_SILU ? 2 : 1, inputs, ROWS,
+		stage_chunks<ROWS>);
 	if (code == 0) {
-		code = make_map(&in_map, operands->in, gemm.row_count, 1, operands->input_count,
-			gemm.tile_tokens, stage_chunks<ROWS>);
+		code = make_map(&in_map, operands->in, gemm.row_count, 1, inputs, gemm.tile_tokens,
+			stage_chunks<ROWS>);
 	}
 	if (code == 0) {
-		code = (int)cudaFuncSetAttribute(
-			kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+		code = (int)cudaFuncSetAttribute(kernel,
+			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
 	}
 	return code != 0 ? code
-			 : launch_dependent(
-				   kernel, grid, THREADS, shared, stream, weight_map, in_map, gemm);
-}
-
-/* Half of a silu's rows are gates and half are ups, each in groups of 8: hence 16 at least. */
-static const uint32_t block_rows[] = {16, 32, 48, 64, 96};
-
-/* The fewest rows a block with which all blocks run side by side; 0 if there are none such. */
-static uint32_t choose_rows(uint32_t input_count, uint32_t output_count)
-{
-	for (uint32_t i = 0; i < sizeof(block_rows) / sizeof(block_rows[0]); i++) {
-		uint32_t rows = block_rows[i];
-		uint32_t chunks = rows == 16 ? stage_chunks<16> : stage_chunks<32>;
-		if (output_count % rows == 0 && input_count % (CHUNK * chunks) == 0 &&
-			output_count / rows <= H200_PROCESSORS) {
-			return rows;
-		}
-	}
-	return 0;
+			 : launch_dependent(kernel, grid, THREADS, plan->shared_bytes, stream,
+				   weight_map, in_map, gemm);
 }
 
 template <bool IS_SILU>
-static int launch_rows(const struct linear_operands *operands, cudaStream_t stream)
+static int launch_rows(
+	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
-	switch (choose_rows(operands->input_count, operands->output_count)) {
+	switch (plan->weight_rows) {
 	case 16:
-		return launch<16, IS_SILU>(operands, stream);
+		return launch<16, IS_SILU>(plan, operands, stream);
 	case 32:
-		return launch<32, IS_SILU>(operands, stream);
+		return launch<32, IS_SILU>(plan, operands, stream);
 	case 48:
-		return launch<48, IS_SILU>(operands, stream);
+		return launch<48, IS_SILU>(plan, operands, stream);
 	case 64:
-		return launch<64, IS_SILU>(operands, stream);
+		return launch<64, IS_SILU>(plan, operands, stream);
 	case 96:
-		return launch<96, IS_SILU>(operands, stream);
+		return launch<96, IS_SILU>(plan, operands, stream);
 	default:
 		return (int)cudaErrorInvalidValue;
 	}
 }
 
-bool linear_fits(uint32_t input_count, uint32_t output_count)
+int linear_small(
+	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
-	return kernel_path_of_device() == KERNEL_PATH_SM90 &&
-	       (linear_split_k(input_count, output_count) > 1 ||
-		       choose_rows(input_count, output_count) > 0);
-}
-
-/* Up to so many the kernels for few rows are the fastest. */
-static uint32_t rows_of_few(uint32_t input_count, uint32_t output_count)
-{
-	return linear_split_k(input_count, output_count) > 1 ? (uint32_t)SPLIT_K_ROWS
-							     : (uint32_t)TOKENS_MAX;
-}
-
-bool linear_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count)
-{
-	return linear_fits(input_count, output_count) &&
-	       (row_count <= rows_of_few(input_count, output_count) ||
-		       linear_wide_pays(row_count, input_count, output_count));
-}
-
-template <bool IS_SILU>
-static int multiply(const struct linear_operands *operands, struct CUstream_st *stream)
-{
-	uint32_t inputs = operands->input_count, outputs = operands->output_count;
-
-	if (operands->row_count == 0) {
-		return 0;
-	}
-	if (operands->row_count > rows_of_few(inputs, outputs) &&
-		!(IS_SILU && linear_split_k(inputs, outputs) > 1) &&
-		linear_wide_pays(operands->row_count, inputs, outputs)) {
-		return linear_wide(operands, stream);
-	}
-	if (linear_split_k(inputs, outputs) > 1 ||
-		(operands->row_count <= LINEAR_TINY_ROWS && linear_tiny_fits(inputs, outputs))) {
-		return linear_tiny(operands, stream);
-	}
-	return launch_rows<IS_SILU>(operands, stream);
-}
-
-int linear(uint16_t *out, const uint16_t *in, const uint16_t *weight, const uint16_t *bias,
-	uint32_t row_count, uint32_t input_count, uint32_t output_count, struct CUstream_st *stream)
-{
-	const struct linear_operands operands = {
-		out, in, weight, bias, row_count, input_count, output_count, false, NULL};
-
-	return multiply<false>(&operands, stream);
-}
-
-int linear_silu(uint16_t *out, const uint16_t *in, const uint16_t *weight, uint32_t row_count,
-	uint32_t input_count, uint32_t intermediate, struct CUstream_st *stream)
-{
-	const struct linear_operands operands = {
-		out, in, weight, NULL, row_count, input_count, 2 * intermediate, true, NULL};
-
-	return multiply<true>(&operands, stream);
-}
-
-int add_rms_norm_linear(uint16_t *out, const uint16_t *in, const struct linear_norm *norm,
-	const uint16_t *weight, const uint16_t *bias, uint32_t row_count, uint32_t input_count,
-	uint32_t output_count, struct CUstream_st *stream)
-{
-	const struct linear_operands operands = {
-		out, in, weight, bias, row_count, input_count, output_count, false, norm};
-
-	return linear_fuses_norm(row_count, input_count, output_count)
-		       ? linear_tiny(&operands, stream)
-		       : (int)cudaErrorInvalidValue;
-}
-
-int add_rms_norm_linear_silu(uint16_t *out, const uint16_t *in, const struct linear_norm *norm,
-	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t intermediate,
-	struct CUstream_st *stream)
-{
-	const struct linear_operands operands = {
-		out, in, weight, NULL, row_count, input_count, 2 * intermediate, true, norm};
-
-	return linear_fuses_norm(row_count, input_count, 2 * intermediate)
-		       ? linear_tiny(&operands, stream)
-		       : (int)cudaErrorInvalidValue;
+	return plan->shape.has_silu ? launch_rows<true>(plan, operands, stream)
+				    : launch_rows<false>(plan, operands, stream);
 }

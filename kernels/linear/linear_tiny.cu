@@ -1,7 +1,7 @@
 #include "kernels/linear/linear_sm90.cuh"
 #include "kernels/device/mma.cuh"
 #include "kernels/device/wgmma.cuh"
-#include "kernels/linear/linear.h"
+#include "kernels/op/split_k.h"
 #include "kernels/rows/rms_norm.cuh"
 
 /* Up to 16 tokens and a weight that is read once. Rows of the weight are the 16 rows of a warp's
@@ -18,16 +18,16 @@
    with this one, the weights of four would come between attention and its keys and values. */
 
 enum {
-	RUN = 128, /* inputs, of which a slice has a multiple */
-	RUN_STEPS = RUN / 16,
-	RUN_CHUNKS = RUN / CHUNK,
-	BARRIER_BYTES = 1024,	/* keeps the tiles aligned */
-	TOKEN_GAP = 16,		/* bytes behind a token's inputs, for the next in other banks */
-	SUM_GAP = 4,		/* floats behind its sums, too */
-	WEIGHT_MAX = 128 << 10, /* of a block */
-	NORM_INPUTS = 8 * WARP, /* of a warp */
-	NORM_WARPS_MAX = 8,
+	K_TILE = LINEAR_TINY_K_TILE,
+	K_TILE_STEPS = K_TILE / 16,
+	K_TILE_CHUNKS = K_TILE / CHUNK,
+	TOKEN_GAP = LINEAR_TINY_TOKEN_GAP,
+	SUM_GAP = LINEAR_TINY_SUM_GAP,
+	NORM_INPUTS = LINEAR_NORM_WARP_INPUTS,
+	NORM_WARPS_MAX = LINEAR_NORM_WARPS_MAX,
 };
+
+static_assert(NORM_INPUTS == 8 * WARP, "a lane normalises 8 inputs");
 
 struct gemm {
 	uint16_t *out;
@@ -36,17 +36,17 @@ struct gemm {
 	uint32_t row_count;
 	uint32_t output_count; /* of a row of out */
 	uint32_t tile_tokens;  /* of a block, of which the last one may lack some */
-	uint32_t run_count;    /* of a slice */
+	uint32_t k_tile_count; /* of a slice */
 	struct linear_norm norm;
 };
 
 /* What is made for a number of slices, of rows of the weight and of eights of tokens. */
-template <int SPLIT_K_, int ROWS_, int EIGHTS_, bool IS_SILU_> struct tile {
-	static constexpr int SPLIT_K = SPLIT_K_, ROWS = ROWS_, EIGHTS = EIGHTS_;
+template <int SLICES_, int ROWS_, int N_TILES_, bool IS_SILU_> struct tile {
+	static constexpr int SLICES = SLICES_, ROWS = ROWS_, N_TILES = N_TILES_;
 	static constexpr bool IS_SILU = IS_SILU_;
 	static constexpr int OUTPUTS = IS_SILU ? ROWS / 2 : ROWS; /* of a token */
 	static constexpr int SLICE_WARPS = ROWS == 8 ? 1 : ROWS / 16;
-	static constexpr int THREADS = SPLIT_K * SLICE_WARPS * WARP;
+	static constexpr int THREADS = SLICES * SLICE_WARPS * WARP;
 	static constexpr int STEP_REGISTERS = ROWS == 8 ? 2 : 4; /* of the weight */
 	static constexpr int HELD = ROWS == 8 ? 4 : 2;	       /* runs of the weight in registers */
 	static constexpr int SUM_BYTES = 4 * (ROWS + SUM_GAP); /* of a token */
@@ -63,12 +63,12 @@ struct block {
 	uint32_t token_count;		   /* of it that there are */
 	uint32_t slice, warp;		   /* of this warp; warp among the slice's */
 	uint32_t weight_full, tokens_full; /* barriers, one for each slice */
-	uint32_t weight;		   /* (SPLIT_K, slice's chunks, ROWS, CHUNK) */
+	uint32_t weight;		   /* (SLICES, slice's chunks, ROWS, CHUNK) */
 	uint32_t weight_bytes;		   /* of a slice */
-	uint32_t tokens;		   /* (SPLIT_K, token_count, token_stride) */
+	uint32_t tokens;		   /* (SLICES, token_count, token_stride) */
 	uint32_t token_bytes;		   /* a slice's inputs of one token */
 	uint32_t token_stride;
-	uint32_t sums; /* (SPLIT_K, token_count, ROWS + SUM_GAP) floats */
+	uint32_t sums; /* (SLICES, token_count, ROWS + SUM_GAP) floats */
 };
 
 template <typename TILE> static __device__ inline struct block locate_block(const struct gemm &gemm)
@@ -83,13 +83,13 @@ template <typename TILE> static __device__ inline struct block locate_block(cons
 	block.slice = warp / TILE::SLICE_WARPS;
 	block.warp = warp % TILE::SLICE_WARPS;
 	block.weight_full = shared_address(memory);
-	block.tokens_full = block.weight_full + 8 * TILE::SPLIT_K;
+	block.tokens_full = block.weight_full + 8 * TILE::SLICES;
 	block.weight = block.weight_full + BARRIER_BYTES;
-	block.weight_bytes = gemm.run_count * (RUN_CHUNKS * TILE::ROWS * CHUNK_BYTES);
-	block.tokens = block.weight + TILE::SPLIT_K * block.weight_bytes;
-	block.token_bytes = gemm.run_count * (RUN_CHUNKS * CHUNK_BYTES);
+	block.weight_bytes = gemm.k_tile_count * (K_TILE_CHUNKS * TILE::ROWS * CHUNK_BYTES);
+	block.tokens = block.weight + TILE::SLICES * block.weight_bytes;
+	block.token_bytes = gemm.k_tile_count * (K_TILE_CHUNKS * CHUNK_BYTES);
 	block.token_stride = block.token_bytes + TOKEN_GAP;
-	block.sums = block.tokens + TILE::SPLIT_K * block.token_count * block.token_stride;
+	block.sums = block.tokens + TILE::SLICES * block.token_count * block.token_stride;
 	return block;
 }
 
@@ -99,16 +99,16 @@ static __device__ inline void prepare(
 	const struct gemm &gemm, const struct block &block, const CUtensorMap *weight_map)
 {
 #pragma unroll
-	for (uint32_t slice = 0; slice < TILE::SPLIT_K; slice++) {
+	for (uint32_t slice = 0; slice < TILE::SLICES; slice++) {
 		barrier_init(block.weight_full + 8 * slice, 1);
 		barrier_init(block.tokens_full + 8 * slice, 1);
 	}
 	barrier_init_done();
 #pragma unroll
-	for (uint32_t slice = 0; slice < TILE::SPLIT_K; slice++) {
+	for (uint32_t slice = 0; slice < TILE::SLICES; slice++) {
 		barrier_arrive_expecting(block.weight_full + 8 * slice, block.weight_bytes);
 		copy_tiles(block.weight + slice * block.weight_bytes, weight_map, block.first_row,
-			slice * gemm.run_count * RUN_CHUNKS, block.weight_full + 8 * slice);
+			slice * gemm.k_tile_count * K_TILE_CHUNKS, block.weight_full + 8 * slice);
 		barrier_arrive_expecting(
 			block.tokens_full + 8 * slice, block.token_count * block.token_bytes);
 	}
@@ -118,31 +118,31 @@ static __device__ inline void prepare(
 template <typename TILE>
 static __device__ inline void fetch_tokens(const struct gemm &gemm, const struct block &block)
 {
-	const uint32_t slice = threadIdx.x % TILE::SPLIT_K;
-	const uint16_t *in = gemm.in + ((size_t)block.first_token * TILE::SPLIT_K + slice) *
+	const uint32_t slice = threadIdx.x % TILE::SLICES;
+	const uint16_t *in = gemm.in + ((size_t)block.first_token * TILE::SLICES + slice) *
 					       (block.token_bytes / 2);
 	uint32_t to = block.tokens + slice * block.token_count * block.token_stride;
 
 	fence_global_writes();
 #pragma unroll 1
-	for (uint32_t token = threadIdx.x / TILE::SPLIT_K; token < block.token_count;
-		token += WARP / TILE::SPLIT_K) {
+	for (uint32_t token = threadIdx.x / TILE::SLICES; token < block.token_count;
+		token += WARP / TILE::SLICES) {
 		copy_bytes(to + token * block.token_stride,
-			in + token * (TILE::SPLIT_K * block.token_bytes / 2), block.token_bytes,
+			in + token * (TILE::SLICES * block.token_bytes / 2), block.token_bytes,
 			block.tokens_full + 8 * slice);
 	}
 }
 
-/* Of a run of this warp's rows what the instructions want of this lane. */
-template <typename TILE> struct weight_run {
-	uint32_t steps[RUN_STEPS][TILE::STEP_REGISTERS];
+/* Of a k_tile of this warp's rows what the instructions want of this lane. */
+template <typename TILE> struct weight_k_tile {
+	uint32_t steps[K_TILE_STEPS][TILE::STEP_REGISTERS];
 };
 
-/* Where a lane finds its share of a run of the weight: copies swap the 16 bytes of a row by its
+/* Where a lane finds its share of a k_tile of the weight: copies swap the 16 bytes of a row by its
    number, so that all chunks have the same few offsets. */
 template <typename TILE> struct weight_addresses {
-	static constexpr int LOADS = 2 * TILE::STEP_REGISTERS; /* of a run */
-	static constexpr int COUNT = LOADS / RUN_CHUNKS;
+	static constexpr int LOADS = 2 * TILE::STEP_REGISTERS; /* of a k_tile */
+	static constexpr int COUNT = LOADS / K_TILE_CHUNKS;
 	uint32_t at[COUNT];
 
 	__device__ inline void find(const struct block &block)
@@ -159,29 +159,30 @@ template <typename TILE> struct weight_addresses {
 		}
 	}
 
-	/* One of the loads of a run. */
-	__device__ inline void load(struct weight_run<TILE> &weight, uint32_t run, uint32_t i) const
+	/* One of the loads of a k_tile. */
+	__device__ inline void load(
+		struct weight_k_tile<TILE> &weight, uint32_t k_tile, uint32_t i) const
 	{
 		load_matrices(&weight.steps[0][0] + 4 * i,
 			at[i % COUNT] +
-				(run * RUN_CHUNKS + i / COUNT) * (TILE::ROWS * CHUNK_BYTES));
+				(k_tile * K_TILE_CHUNKS + i / COUNT) * (TILE::ROWS * CHUNK_BYTES));
 	}
 };
 
-/* Of a run of the tokens what the instructions want of this lane. */
-template <typename TILE> struct token_run {
-	uint32_t steps[RUN_STEPS][TILE::EIGHTS][2];
+/* Of a k_tile of the tokens what the instructions want of this lane. */
+template <typename TILE> struct token_k_tile {
+	uint32_t steps[K_TILE_STEPS][TILE::N_TILES][2];
 };
 
 /* Missing tokens repeat the last one; their sums nobody reads. */
 template <typename TILE> struct token_addresses {
-	uint32_t at[TILE::EIGHTS];
+	uint32_t at[TILE::N_TILES];
 
 	__device__ inline void find(const struct block &block)
 	{
 		const uint32_t lane = threadIdx.x % WARP;
 #pragma unroll
-		for (uint32_t e = 0; e < TILE::EIGHTS; e++) {
+		for (uint32_t e = 0; e < TILE::N_TILES; e++) {
 			uint32_t token = min(8 * e + lane % 8, block.token_count - 1);
 			at[e] = block.tokens + lane / 8 * 16 +
 				(block.slice * block.token_count + token) * block.token_stride;
@@ -189,14 +190,14 @@ template <typename TILE> struct token_addresses {
 		}
 	}
 
-	__device__ inline void load(struct token_run<TILE> &tokens, uint32_t run) const
+	__device__ inline void load(struct token_k_tile<TILE> &tokens, uint32_t k_tile) const
 	{
 #pragma unroll
-		for (uint32_t step = 0; step < RUN_STEPS; step += 2) {
+		for (uint32_t step = 0; step < K_TILE_STEPS; step += 2) {
 #pragma unroll
-			for (uint32_t e = 0; e < TILE::EIGHTS; e++) {
+			for (uint32_t e = 0; e < TILE::N_TILES; e++) {
 				uint32_t four[4];
-				load_matrices(four, at[e] + run * (RUN * 2) + step * 32);
+				load_matrices(four, at[e] + k_tile * (K_TILE * 2) + step * 32);
 				tokens.steps[step][e][0] = four[0];
 				tokens.steps[step][e][1] = four[1];
 				tokens.steps[step + 1][e][0] = four[2];
@@ -263,10 +264,10 @@ static __device__ inline void norm_tokens(const struct gemm &gemm, const struct 
 	}
 }
 
-/* Goes on with all chains by one step of a run. */
+/* Goes on with all chains by one step of a k_tile. */
 template <typename TILE>
-static __device__ inline void sum_step(float (&sum)[TILE::EIGHTS][4],
-	const uint32_t (&weight)[TILE::STEP_REGISTERS], const uint32_t (&tokens)[TILE::EIGHTS][2])
+static __device__ inline void sum_step(float (&sum)[TILE::N_TILES][4],
+	const uint32_t (&weight)[TILE::STEP_REGISTERS], const uint32_t (&tokens)[TILE::N_TILES][2])
 {
 	uint32_t a[4] = {weight[0], 0, weight[1], 0};
 
@@ -276,22 +277,22 @@ static __device__ inline void sum_step(float (&sum)[TILE::EIGHTS][4],
 		a[3] = weight[TILE::STEP_REGISTERS - 1];
 	}
 #pragma unroll
-	for (uint32_t e = 0; e < TILE::EIGHTS; e++) {
+	for (uint32_t e = 0; e < TILE::N_TILES; e++) {
 		multiply_add(sum[e], a, tokens[e][0], tokens[e][1]);
 	}
 }
 
-/* By a run, whose place in registers the run `next` takes where it `loads`: step by step, for
+/* By a k_tile, whose place in registers the k_tile `next` takes where it `loads`: step by step, for
    nothing may come between the links of a chain. */
 template <typename TILE>
-static __device__ inline void sum_run(float (&sum)[TILE::EIGHTS][4],
-	struct weight_run<TILE> &weight, const struct token_run<TILE> &tokens,
+static __device__ inline void sum_k_tile(float (&sum)[TILE::N_TILES][4],
+	struct weight_k_tile<TILE> &weight, const struct token_k_tile<TILE> &tokens,
 	const struct weight_addresses<TILE> &addresses, uint32_t next, bool loads)
 {
-	const uint32_t load_steps = RUN_STEPS / weight_addresses<TILE>::LOADS;
+	const uint32_t load_steps = K_TILE_STEPS / weight_addresses<TILE>::LOADS;
 
 #pragma unroll
-	for (uint32_t step = 0; step < RUN_STEPS; step++) {
+	for (uint32_t step = 0; step < K_TILE_STEPS; step++) {
 		sum_step<TILE>(sum, weight.steps[step], tokens.steps[step]);
 		if (loads && step % load_steps == load_steps - 1) {
 			addresses.load(weight, next, step / load_steps);
@@ -300,31 +301,31 @@ static __device__ inline void sum_run(float (&sum)[TILE::EIGHTS][4],
 }
 
 /* The chains, of which HELD runs of the weight are in registers. What comes next is loaded while
-   a run is multiplied. */
+   a k_tile is multiplied. */
 template <typename TILE>
-static __device__ inline void sum_slice(float (&sum)[TILE::EIGHTS][4],
-	struct weight_run<TILE> (&held)[TILE::HELD], const struct weight_addresses<TILE> &weight,
-	const struct token_addresses<TILE> &in, uint32_t run_count)
+static __device__ inline void sum_slice(float (&sum)[TILE::N_TILES][4],
+	struct weight_k_tile<TILE> (&held)[TILE::HELD], const struct weight_addresses<TILE> &weight,
+	const struct token_addresses<TILE> &in, uint32_t k_tile_count)
 {
-	struct token_run<TILE> tokens[2];
+	struct token_k_tile<TILE> tokens[2];
 
 	in.load(tokens[0], 0);
 #pragma unroll 1
-	for (uint32_t first = 0; first < run_count; first += TILE::HELD) {
+	for (uint32_t first = 0; first < k_tile_count; first += TILE::HELD) {
 #pragma unroll
 		for (uint32_t i = 0; i < TILE::HELD; i++) {
-			uint32_t run = first + i;
-			if (run >= run_count) {
+			uint32_t k_tile = first + i;
+			if (k_tile >= k_tile_count) {
 				break;
 			}
-			if (run + 1 < run_count) {
-				in.load(tokens[(i + 1) % 2], run + 1);
+			if (k_tile + 1 < k_tile_count) {
+				in.load(tokens[(i + 1) % 2], k_tile + 1);
 			}
-			if (run + TILE::HELD < run_count) {
-				sum_run<TILE>(sum, held[i], tokens[i % 2], weight, run + TILE::HELD,
-					true);
+			if (k_tile + TILE::HELD < k_tile_count) {
+				sum_k_tile<TILE>(sum, held[i], tokens[i % 2], weight,
+					k_tile + TILE::HELD, true);
 			} else {
-				sum_run<TILE>(sum, held[i], tokens[i % 2], weight, 0, false);
+				sum_k_tile<TILE>(sum, held[i], tokens[i % 2], weight, 0, false);
 			}
 		}
 	}
@@ -333,14 +334,14 @@ static __device__ inline void sum_slice(float (&sum)[TILE::EIGHTS][4],
 /* The sums of this warp's slice and rows. */
 template <typename TILE>
 static __device__ inline void leave_sums(
-	const float (&sum)[TILE::EIGHTS][4], const struct block &block)
+	const float (&sum)[TILE::N_TILES][4], const struct block &block)
 {
 	const uint32_t lane = threadIdx.x % WARP;
 	const uint32_t to = block.sums + block.slice * block.token_count * TILE::SUM_BYTES +
 			    4 * (block.warp * 16 + lane / 4);
 
 #pragma unroll
-	for (uint32_t e = 0; e < TILE::EIGHTS; e++) {
+	for (uint32_t e = 0; e < TILE::N_TILES; e++) {
 #pragma unroll
 		for (uint32_t i = 0; i < (TILE::ROWS == 8 ? 2 : 4); i++) {
 			uint32_t token = 8 * e + lane % 4 * 2 + i % 2;
@@ -359,7 +360,7 @@ static __device__ inline float2 add_slices(const struct block &block, uint32_t t
 	float2 sum = load_shared_float2(from);
 
 #pragma unroll
-	for (uint32_t slice = 1; slice < TILE::SPLIT_K; slice++) {
+	for (uint32_t slice = 1; slice < TILE::SLICES; slice++) {
 		float2 more =
 			load_shared_float2(from + slice * block.token_count * TILE::SUM_BYTES);
 		sum.x += more.x;
@@ -403,10 +404,10 @@ static __global__ void __launch_bounds__(
 {
 #ifdef QUIRE_SM90A
 	const struct block block = locate_block<TILE>(gemm);
-	struct weight_run<TILE> held[TILE::HELD];
+	struct weight_k_tile<TILE> held[TILE::HELD];
 	struct weight_addresses<TILE> weight;
 	struct token_addresses<TILE> tokens;
-	float sum[TILE::EIGHTS][4] = {};
+	float sum[TILE::N_TILES][4] = {};
 
 	if (threadIdx.x == 0) {
 		prepare<TILE>(gemm, block, &weight_map);
@@ -424,11 +425,11 @@ static __global__ void __launch_bounds__(
 	tokens.find(block);
 	barrier_wait(block.weight_full + 8 * block.slice, 0);
 #pragma unroll
-	for (uint32_t run = 0; run < TILE::HELD; run++) {
+	for (uint32_t k_tile = 0; k_tile < TILE::HELD; k_tile++) {
 #pragma unroll
 		for (uint32_t i = 0; i < weight_addresses<TILE>::LOADS; i++) {
-			if (run < gemm.run_count) {
-				weight.load(held[run], run, i);
+			if (k_tile < gemm.k_tile_count) {
+				weight.load(held[k_tile], k_tile, i);
 			}
 		}
 	}
@@ -442,7 +443,7 @@ static __global__ void __launch_bounds__(
 		}
 		barrier_wait(block.tokens_full + 8 * block.slice, 0);
 	}
-	sum_slice<TILE>(sum, held, weight, tokens, gemm.run_count);
+	sum_slice<TILE>(sum, held, weight, tokens, gemm.k_tile_count);
 	leave_sums<TILE>(sum, block);
 	__syncthreads();
 	finish<TILE>(gemm, block);
@@ -451,139 +452,84 @@ static __global__ void __launch_bounds__(
 
 /* ---- launchers ---- */
 
-/* Half of a silu's rows are gates and half are ups, each in groups of 8: hence 16 at least. With
-   more than 8 tokens each block fetches much, so that there are fewer of them. */
-static const uint32_t block_rows[] = {8, 16, 32, 48};
-
-/* The fewest rows a block with which all blocks run side by side, or the most that fit; 0 if there
-   are none such. */
-static uint32_t choose_rows(uint32_t rows_min, uint32_t input_count, uint32_t output_count)
-{
-	uint32_t chosen = 0;
-
-	for (uint32_t i = 0; i < sizeof(block_rows) / sizeof(block_rows[0]); i++) {
-		uint32_t rows = block_rows[i];
-		if (rows >= rows_min && output_count % rows == 0 &&
-			rows * input_count * 2 <= WEIGHT_MAX) {
-			chosen = rows;
-		}
-		if (chosen == rows && output_count / rows <= H200_PROCESSORS) {
-			break;
-		}
-	}
-	return chosen;
-}
-
-template <typename TILE> static uint32_t shared_bytes(uint32_t input_count, uint32_t tokens)
-{
-	return BARRIER_BYTES + TILE::ROWS * input_count * 2 +
-	       tokens * (input_count * 2 + TILE::SPLIT_K * (TOKEN_GAP + TILE::SUM_BYTES));
-}
-
-/* Of a block: all, as many as the kernel is made for, or as many as find room. */
-template <typename TILE> static uint32_t choose_tokens(uint32_t row_count, uint32_t input_count)
-{
-	uint32_t tokens = 8 * TILE::EIGHTS;
-
-	while (shared_bytes<TILE>(input_count, tokens) > SM90_SHARED_BYTES_TWO) {
-		tokens /= 2;
-	}
-	return row_count < tokens ? row_count : tokens;
-}
-
 template <typename TILE, int NORMED>
-static int launch(const struct linear_operands *operands, cudaStream_t stream)
+static int launch(
+	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
 	auto kernel = linear_tiny_kernel<TILE, NORMED>;
+	const uint32_t inputs = plan->shape.input_count, outputs = plan->shape.output_count;
 	uint32_t threads = TILE::THREADS;
-	const uint32_t inputs = operands->input_count;
 	struct gemm gemm = {};
 	CUtensorMap weight_map;
 
-	gemm.out = operands->out;
+	gemm.out = (uint16_t *)operands->out;
 	gemm.in = operands->in;
 	gemm.bias = operands->bias;
-	gemm.row_count = operands->row_count;
-	gemm.output_count = operands->output_count / (TILE::IS_SILU ? 2 : 1);
-	gemm.tile_tokens = choose_tokens<TILE>(operands->row_count, inputs);
-	gemm.run_count = inputs / TILE::SPLIT_K / RUN;
+	gemm.row_count = plan->row_count;
+	gemm.output_count = outputs / (TILE::IS_SILU ? 2 : 1);
+	gemm.tile_tokens = plan->tile_tokens;
+	gemm.k_tile_count = inputs / TILE::SLICES / K_TILE;
 	if (NORMED > 0) {
 		gemm.norm = *operands->norm;
 		threads += inputs / NORM_INPUTS * WARP;
 	}
-	dim3 grid(operands->output_count / TILE::ROWS,
-		divide_up(operands->row_count, gemm.tile_tokens));
-	uint32_t shared = shared_bytes<TILE>(inputs, gemm.tile_tokens);
-	int code = make_map(&weight_map, operands->weight, operands->output_count,
-		TILE::IS_SILU ? 2 : 1, inputs, TILE::ROWS, inputs / TILE::SPLIT_K / CHUNK);
+	dim3 grid(outputs / TILE::ROWS, divide_up(plan->row_count, plan->tile_tokens));
+	int code = make_map(&weight_map, operands->weight, outputs, TILE::IS_SILU ? 2 : 1, inputs,
+		TILE::ROWS, inputs / TILE::SLICES / CHUNK);
 	if (code == 0) {
-		code = (int)cudaFuncSetAttribute(
-			kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+		code = (int)cudaFuncSetAttribute(kernel,
+			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
 	}
-	return code != 0
-		       ? code
-		       : launch_dependent(kernel, grid, threads, shared, stream, weight_map, gemm);
+	return code != 0 ? code
+			 : launch_dependent(kernel, grid, threads, plan->shared_bytes, stream,
+				   weight_map, gemm);
 }
 
-template <int SPLIT_K, int ROWS, bool IS_SILU>
-static int launch_tokens(const struct linear_operands *operands, cudaStream_t stream)
+template <int SLICES, int ROWS, bool IS_SILU>
+static int launch_tokens(
+	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
-	if constexpr (SPLIT_K == 1) {
-		if (operands->norm != NULL) {
-			using normed = tile<SPLIT_K, ROWS, 1, IS_SILU>;
-			return operands->row_count == 1
-				       ? launch<normed, 1>(operands, stream)
-				       : launch<normed, LINEAR_TINY_ROWS>(operands, stream);
+	if constexpr (SLICES == 1) {
+		if (plan->fuses_norm) {
+			using normed = tile<SLICES, ROWS, 1, IS_SILU>;
+			return plan->row_count == 1
+				       ? launch<normed, 1>(plan, operands, stream)
+				       : launch<normed, LINEAR_TINY_ROWS>(plan, operands, stream);
 		}
 	}
-	/* without slices there are other kernels for more rows than 8 */
-	if (operands->row_count <= 8 || SPLIT_K == 1) {
-		return launch<tile<SPLIT_K, ROWS, 1, IS_SILU>, 0>(operands, stream);
+	if (plan->row_count <= 8 || SLICES == 1) {
+		return launch<tile<SLICES, ROWS, 1, IS_SILU>, 0>(plan, operands, stream);
 	}
-	return launch<tile<SPLIT_K, ROWS, SPLIT_K == 1 ? 1 : 2, IS_SILU>, 0>(operands, stream);
+	return launch<tile<SLICES, ROWS, SLICES == 1 ? 1 : 2, IS_SILU>, 0>(plan, operands, stream);
 }
 
-template <int SPLIT_K, bool IS_SILU>
-static int launch_rows(const struct linear_operands *operands, cudaStream_t stream)
+template <int SLICES, bool IS_SILU>
+static int launch_rows(
+	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
-	const uint32_t rows_min = SPLIT_K > 1 && !IS_SILU && operands->row_count <= 8 ? 8 : 16;
-
-	switch (choose_rows(rows_min, operands->input_count, operands->output_count)) {
+	switch (plan->weight_rows) {
 	case 8:
-		return launch_tokens<4, 8, false>(operands, stream);
+		return launch_tokens<SPLIT_K, 8, false>(plan, operands, stream);
 	case 16:
-		return launch_tokens<SPLIT_K, 16, IS_SILU>(operands, stream);
+		return launch_tokens<SLICES, 16, IS_SILU>(plan, operands, stream);
 	case 32:
-		return launch_tokens<SPLIT_K, 32, IS_SILU>(operands, stream);
+		return launch_tokens<SLICES, 32, IS_SILU>(plan, operands, stream);
 	case 48:
-		return launch_tokens<SPLIT_K, 48, IS_SILU>(operands, stream);
+		return launch_tokens<SLICES, 48, IS_SILU>(plan, operands, stream);
 	default:
 		return (int)cudaErrorInvalidValue;
 	}
 }
 
-bool linear_tiny_fits(uint32_t input_count, uint32_t output_count)
+int linear_tiny(
+	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
-	return input_count > 0 && input_count % RUN == 0 &&
-	       choose_rows(16, input_count, output_count) > 0;
-}
+	const bool is_split = plan->shape.split_k > 1;
 
-bool linear_fuses_norm(uint32_t row_count, uint32_t input_count, uint32_t output_count)
-{
-	return kernel_path_of_device() == KERNEL_PATH_SM90 && row_count > 0 &&
-	       row_count <= LINEAR_TINY_ROWS && linear_split_k(input_count, output_count) == 1 &&
-	       linear_tiny_fits(input_count, output_count) &&
-	       input_count % (2 * NORM_INPUTS) == 0 && input_count <= NORM_INPUTS * NORM_WARPS_MAX;
-}
-
-int linear_tiny(const struct linear_operands *operands, cudaStream_t stream)
-{
-	bool is_cut = linear_split_k(operands->input_count, operands->output_count) > 1;
-
-	if (operands->is_silu) {
-		return is_cut ? launch_rows<4, true>(operands, stream)
-			      : launch_rows<1, true>(operands, stream);
+	if (plan->shape.has_silu) {
+		return is_split ? launch_rows<SPLIT_K, true>(plan, operands, stream)
+				: launch_rows<1, true>(plan, operands, stream);
 	}
-	return is_cut ? launch_rows<4, false>(operands, stream)
-		      : launch_rows<1, false>(operands, stream);
+	return is_split ? launch_rows<SPLIT_K, false>(plan, operands, stream)
+			: launch_rows<1, false>(plan, operands, stream);
 }

@@ -2,7 +2,7 @@
 #include "kernels/device/cluster.cuh"
 #include "kernels/device/mma.cuh"
 #include "kernels/device/wgmma.cuh"
-#include "kernels/linear/linear.h"
+#include "kernels/op/split_k.h"
 
 /* Products of more tokens than the tensor cores take at once.
 
@@ -17,12 +17,13 @@
    shared memory and adds them, in order. */
 
 enum {
-	STAGES_MAX = 32,
-	BARRIER_BYTES = 1024, /* of each stage: tokens there, weight there, empty; and gathered */
 	GROUP = 4 * WARP,
 	GROUP_SIZE = 64, /* rows of an instruction */
-	SPLIT_K = 4,
 };
+
+/* Barriers say of each stage that its tokens are there, that its weight is, and that it is empty;
+   and one says that the sums are gathered. */
+static_assert(3 * 8 * LINEAR_STAGES_MAX + 8 <= BARRIER_BYTES, "the barriers have room");
 
 /* What a launch is made from, and what every block knows. */
 struct gemm {
@@ -132,9 +133,9 @@ template <typename TILE> static __device__ inline struct block locate_block(cons
 		gemm.row_count - min(gemm.row_count, (uint32_t)TILE::TOKENS));
 	block.first_chunk = TILE::IS_SPLIT ? block.rank * gemm.fill_count * TILE::CHUNKS : 0;
 	block.tokens_full = shared_address(memory);
-	block.weight_full = block.tokens_full + 8 * STAGES_MAX;
-	block.empty = block.weight_full + 8 * STAGES_MAX;
-	block.gathered_full = block.empty + 8 * STAGES_MAX;
+	block.weight_full = block.tokens_full + 8 * LINEAR_STAGES_MAX;
+	block.empty = block.weight_full + 8 * LINEAR_STAGES_MAX;
+	block.gathered_full = block.empty + 8 * LINEAR_STAGES_MAX;
 	block.tokens = block.tokens_full + BARRIER_BYTES;
 	block.weight = block.tokens + gemm.token_stages * token_stage<TILE>;
 	block.gathered = block.weight + gemm.weight_stages * weight_stage<TILE>;
@@ -471,147 +472,93 @@ static __global__ void __launch_bounds__(consumers<TILE> + WARP, 1)
 
 /* ---- launchers ---- */
 
-/* How a launch uses what it is given. */
-struct plan {
-	uint32_t sharers;
-	uint32_t token_stages; /* at most; the weight has the rest */
-};
-
-/* Returns the bytes of shared memory. */
-template <typename TILE> static uint32_t choose_stages(struct gemm *gemm, const struct plan *plan)
-{
-	const uint32_t fills = gemm->fill_count;
-	const uint32_t others = BARRIER_BYTES + TILE::GATHERED;
-	const uint32_t most = fills < (uint32_t)STAGES_MAX ? fills : (uint32_t)STAGES_MAX;
-
-	gemm->token_stages = plan->token_stages < most ? plan->token_stages : most;
-	uint32_t room = SM90_SHARED_BYTES - others - gemm->token_stages * token_stage<TILE>;
-	gemm->weight_stages = room / weight_stage<TILE>;
-	gemm->weight_stages = gemm->weight_stages < most ? gemm->weight_stages : most;
-	return others + gemm->token_stages * token_stage<TILE> +
-	       gemm->weight_stages * weight_stage<TILE>;
-}
-
 template <typename TILE>
-static struct gemm describe(const struct linear_operands *operands, const struct plan *plan)
+static struct gemm describe(const struct linear_plan *plan, const struct linear_operands *operands)
 {
-	const uint32_t slices = TILE::IS_SPLIT ? SPLIT_K : 1;
 	struct gemm gemm = {};
 
-	gemm.out = operands->out;
+	gemm.out = (uint16_t *)operands->out;
 	gemm.bias = operands->bias;
-	gemm.row_count = operands->row_count;
-	gemm.output_count = TILE::IS_SILU ? operands->output_count / 2 : operands->output_count;
-	gemm.fill_count = operands->input_count / slices / (CHUNK * TILE::CHUNKS);
+	gemm.row_count = plan->row_count;
+	gemm.output_count = plan->shape.output_count / (TILE::IS_SILU ? 2 : 1);
+	gemm.fill_count = plan->shape.input_count / plan->shape.split_k / (CHUNK * TILE::CHUNKS);
+	gemm.token_stages = plan->token_stages;
+	gemm.weight_stages = plan->weight_stages;
 	gemm.sharers = plan->sharers;
 	return gemm;
 }
 
 template <typename TILE>
-static int launch(
-	const struct linear_operands *operands, const struct plan *plan, struct CUstream_st *stream)
+static int launch(const struct linear_plan *plan, const struct linear_operands *operands,
+	struct CUstream_st *stream)
 {
 	auto kernel = linear_wide_kernel<TILE>;
+	const uint32_t inputs = plan->shape.input_count, outputs = plan->shape.output_count;
 	const uint32_t split = TILE::IS_SPLIT ? SPLIT_K : 1;
-	const uint32_t token_tiles = divide_up(operands->row_count, TILE::TOKENS);
-	struct gemm gemm = describe<TILE>(operands, plan);
+	const uint32_t token_tiles = divide_up(plan->row_count, TILE::TOKENS);
+	const struct gemm gemm = describe<TILE>(plan, operands);
 	cudaLaunchAttribute attributes[2] = {};
 	cudaLaunchConfig_t config = {};
 	CUtensorMap weight_map, in_map;
-	const uint32_t bytes = choose_stages<TILE>(&gemm, plan);
 
 	attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
 	attributes[0].val.programmaticStreamSerializationAllowed = 1;
 	attributes[1].id = cudaLaunchAttributeClusterDimension;
 	attributes[1].val.clusterDim.x = split;
-	attributes[1].val.clusterDim.y = gemm.sharers;
+	attributes[1].val.clusterDim.y = plan->sharers;
 	attributes[1].val.clusterDim.z = 1;
-	config.gridDim = dim3(operands->output_count / TILE::ROWS * split,
-		divide_up(token_tiles, gemm.sharers) * gemm.sharers);
+	config.gridDim = dim3(outputs / TILE::ROWS * split,
+		divide_up(token_tiles, plan->sharers) * plan->sharers);
 	config.blockDim = dim3(consumers<TILE> + WARP);
-	config.dynamicSmemBytes = bytes;
+	config.dynamicSmemBytes = plan->shared_bytes;
 	config.stream = stream;
 	config.attrs = attributes;
-	config.numAttrs = split * gemm.sharers > 1 ? 2 : 1;
-	int code = make_map(&weight_map, operands->weight, operands->output_count,
-		TILE::IS_SILU ? 2 : 1, operands->input_count, TILE::COPY_ROWS, 1);
+	config.numAttrs = split * plan->sharers > 1 ? 2 : 1;
+	int code = make_map(&weight_map, operands->weight, outputs, TILE::IS_SILU ? 2 : 1, inputs,
+		TILE::COPY_ROWS, 1);
 	if (code == 0) {
-		code = make_map(&in_map, operands->in, operands->row_count, 1,
-			operands->input_count, TILE::TOKENS, 1);
+		code = make_map(&in_map, operands->in, plan->row_count, 1, inputs, TILE::TOKENS, 1);
 	}
 	if (code == 0) {
-		code = (int)cudaFuncSetAttribute(
-			kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+		code = (int)cudaFuncSetAttribute(kernel,
+			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
 	}
 	return code != 0 ? code
 			 : (int)cudaLaunchKernelEx(&config, kernel, weight_map, in_map, gemm);
 }
 
-/* Whether split tiles of so many rows and tokens cover a operands and all run at a time. */
-static bool is_at_once(const struct linear_operands *operands, uint32_t rows, uint32_t tokens)
+static int launch_split(const struct linear_plan *plan, const struct linear_operands *operands,
+	struct CUstream_st *stream)
 {
-	return operands->output_count % rows == 0 &&
-	       operands->output_count / rows * divide_up(operands->row_count, tokens) <=
-		       H200_CLUSTERS_OF_4;
-}
-
-/* The smallest tiles of which all run at a time. */
-static int launch_in_parts(const struct linear_operands *operands, struct CUstream_st *stream)
-{
-	const struct plan three = {1, 3}, four = {1, 4}, six = {1, 6};
-
-	if (is_at_once(operands, 64, 96)) {
-		return launch<split_tile<1, 96, 2>>(operands, &four, stream);
+	switch (plan->tile_tokens) {
+	case 64:
+		return launch<split_tile<2, 64, 2>>(plan, operands, stream);
+	case 88:
+		return launch<split_tile<2, 88, 1>>(plan, operands, stream);
+	case 96:
+		return launch<split_tile<1, 96, 2>>(plan, operands, stream);
+	case 128:
+		return launch<split_tile<1, 128, 2>>(plan, operands, stream);
+	default:
+		return (int)cudaErrorInvalidValue;
 	}
-	if (is_at_once(operands, 64, 128)) {
-		return launch<split_tile<1, 128, 2>>(operands, &three, stream);
-	}
-	if (is_at_once(operands, 128, 64)) {
-		return launch<split_tile<2, 64, 2>>(operands, &four, stream);
-	}
-	return launch<split_tile<2, 88, 1>>(operands, &six, stream);
 }
 
 template <bool IS_SILU>
-static int launch_whole(const struct linear_operands *operands, struct CUstream_st *stream)
+static int launch_whole(const struct linear_plan *plan, const struct linear_operands *operands,
+	struct CUstream_st *stream)
 {
-	const struct plan plan = {2, 4};
-
-	if (operands->row_count <= 2 * GROUP_SIZE) {
-		return launch<whole_tile<1, 2, 48, 2, IS_SILU>>(operands, &plan, stream);
-	}
-	return launch<whole_tile<2, 1, 96, 2, IS_SILU>>(operands, &plan, stream);
+	return plan->tile_tokens == GROUP_SIZE
+		       ? launch<whole_tile<1, 2, 48, 2, IS_SILU>>(plan, operands, stream)
+		       : launch<whole_tile<2, 1, 96, 2, IS_SILU>>(plan, operands, stream);
 }
 
-bool linear_wide_pays(uint32_t row_count, uint32_t input_count, uint32_t output_count)
+int linear_wide(const struct linear_plan *plan, const struct linear_operands *operands,
+	struct CUstream_st *stream)
 {
-	const struct linear_operands operands = {
-		.row_count = row_count, .input_count = input_count, .output_count = output_count};
-	const uint32_t inputs_max = 1024; /* more were not measured */
-
-	if (kernel_path_of_device() != KERNEL_PATH_SM90 || row_count == 0) {
-		return false;
+	if (plan->shape.split_k > 1) {
+		return launch_split(plan, operands, stream);
 	}
-	if (linear_split_k(input_count, output_count) > 1) {
-		return is_at_once(&operands, 64, 128) || is_at_once(&operands, 128, 88);
-	}
-	return input_count > 0 && input_count <= inputs_max && input_count % 128 == 0 &&
-	       output_count > 0 && output_count % 96 == 0 &&
-	       output_count / 96 * divide_up(row_count, 2 * GROUP_SIZE) <= H200_PROCESSORS;
-}
-
-int linear_wide(const struct linear_operands *operands, struct CUstream_st *stream)
-{
-	const uint32_t inputs = operands->input_count, outputs = operands->output_count;
-
-	if (!linear_wide_pays(operands->row_count, inputs, outputs) ||
-		(operands->is_silu && linear_split_k(inputs, outputs) > 1) ||
-		operands->norm != NULL) {
-		return (int)cudaErrorInvalidValue;
-	}
-	if (linear_split_k(inputs, outputs) > 1) {
-		return launch_in_parts(operands, stream);
-	}
-	return operands->is_silu ? launch_whole<true>(operands, stream)
-				 : launch_whole<false>(operands, stream);
+	return plan->shape.has_silu ? launch_whole<true>(plan, operands, stream)
+				    : launch_whole<false>(plan, operands, stream);
 }

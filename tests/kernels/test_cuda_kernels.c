@@ -7,7 +7,6 @@
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/attention/attention_operands.h"
 #include "kernels/linear/linear.h"
-#include "kernels/linear/linear_wide.h"
 #include "kernels/device/cuda_operand_memory.h"
 #include "kernels/linear/cublaslt.h"
 #include "kernels/op_table.h"
@@ -674,7 +673,16 @@ Test(cuda_kernels, linear_silu_has_the_bits_of_two_operations)
 	for_cases(op_find("decode_matmul_silu"), NULL, check_fused_silu);
 }
 
-/* The bits of add_rms_norm() and a product. */
+static struct linear_plan plan_with_norm(
+	uint32_t rows, uint32_t width, uint32_t outputs, bool has_silu)
+{
+	const struct linear_device device = linear_device(kernel_path_of_device());
+	const struct linear_shape shape = {width, outputs, 1, has_silu};
+
+	return linear_plan(&shape, rows, true, &device);
+}
+
+/* The bits of add_rms_norm() and a linear layer. */
 static void check_of_sum(uint32_t rows, uint32_t width, uint32_t outputs)
 {
 	size_t inputs = (size_t)rows * width, count = (size_t)rows * outputs;
@@ -690,7 +698,14 @@ static void check_of_sum(uint32_t rows, uint32_t width, uint32_t outputs)
 	char what[100];
 
 	snprintf(what, sizeof(what), "%u rows, %u to %u", rows, width, outputs);
-	cr_assert(linear_fuses_norm(rows, width, outputs), "%s", what);
+	const struct linear_plan plan = plan_with_norm(rows, width, outputs, false);
+	const struct linear_plan silu_plan = plan_with_norm(rows, width, outputs, true);
+	const struct linear_operands operands = {
+		.out = out.device, .in = in.device, .weight = weight.device, .norm = &with};
+	struct linear_operands silu_operands = operands;
+
+	silu_operands.out = gated.device;
+	cr_assert(plan.fuses_norm && silu_plan.fuses_norm, "%s", what);
 	must(add_rms_norm(hidden.device, kept.device, in.device, norm.device, NULL, rows, width,
 		     1e-6f, NULL),
 		"add_rms_norm");
@@ -699,16 +714,12 @@ static void check_of_sum(uint32_t rows, uint32_t width, uint32_t outputs)
 	must(linear_silu(gated_apart.device, hidden.device, weight.device, rows, width, outputs / 2,
 		     NULL),
 		"decode_matmul_silu");
-	must(add_rms_norm_linear(
-		     out.device, in.device, &with, weight.device, NULL, rows, width, outputs, NULL),
-		"add_rms_norm_linear");
+	must(linear_run(&plan, &operands, NULL, NULL), "linear_run");
 	must(cudaDeviceSynchronize(), "kernel");
 	expect_same_bits(&sum, tensor_fetch(&kept), what);
 	expect_same_bits(&out, tensor_fetch(&apart), what);
 	tensor_poison(&sum);
-	must(add_rms_norm_linear_silu(
-		     gated.device, in.device, &with, weight.device, rows, width, outputs / 2, NULL),
-		"add_rms_norm_linear_silu");
+	must(linear_run(&silu_plan, &silu_operands, NULL, NULL), "linear_run");
 	must(cudaDeviceSynchronize(), "kernel");
 	expect_same_bits(&sum, tensor_fetch(&kept), what);
 	expect_same_bits(&gated, tensor_fetch(&gated_apart), what);
@@ -717,7 +728,7 @@ static void check_of_sum(uint32_t rows, uint32_t width, uint32_t outputs)
 	}
 }
 
-Test(cuda_kernels, add_rms_norm_linear)
+Test(cuda_kernels, linear_with_a_fused_norm)
 {
 	skip_without_decode_linear();
 	for (uint32_t rows = 1; rows <= 4; rows++) {
@@ -725,20 +736,22 @@ Test(cuda_kernels, add_rms_norm_linear)
 	}
 	check_of_sum(3, 512, 64);
 	check_of_sum(4, 2048, 4096);
-	cr_expect(!linear_fuses_norm(5, 1024, 4096));
-	cr_expect(!linear_fuses_norm(1, 1280 + 128, 4096));
-	cr_expect(!linear_fuses_norm(1, 4096, 6144));
-	cr_expect(!linear_fuses_norm(1, 2048, 1024));
+	cr_expect(!plan_with_norm(5, 1024, 4096, false).fuses_norm);
+	cr_expect(!plan_with_norm(1, 1280 + 128, 4096, false).fuses_norm);
+	cr_expect(!plan_with_norm(1, 4096, 6144, false).fuses_norm);
+	cr_expect(!plan_with_norm(1, 2048, 1024, false).fuses_norm);
 }
 
 /* ---- linear layers of many decode rows ---- */
 
 /* Two rows more than there are: nothing is written to them. */
-static void expect_wide(
-	struct linear_operands product, const float *sums, const struct tensor *bias)
+static void expect_wide(const struct linear_plan *plan, const struct linear_operands *inputs,
+	const float *sums, const struct tensor *bias)
 {
-	uint32_t width = product.output_count;
-	size_t count = (size_t)product.row_count * width;
+	const bool has_silu = plan->shape.has_silu;
+	uint32_t width = plan->shape.output_count;
+	size_t count = (size_t)plan->row_count * width;
+	struct linear_operands operands = *inputs;
 	struct tensor products = tensor_poisoned(count);
 	struct tensor out = tensor_poisoned(count + 2 * (size_t)width);
 	char what[100];
@@ -747,13 +760,13 @@ static void expect_wide(
 		float sum = bias == NULL ? sums[k] : sums[k] + bias->host[k % width];
 		products.host[k] = rounded(sum, ROUNDING);
 	}
-	product.out = out.device;
-	product.bias = bias == NULL ? NULL : bias->device;
-	if (product.is_silu) {
+	operands.out = out.device;
+	operands.bias = bias == NULL ? NULL : bias->device;
+	if (has_silu) {
 		cudaFree(products.device);
 		tensor_send(&products);
 		struct tensor gated = tensor_poisoned(count / 2);
-		must(silu_mul(gated.device, products.device, product.row_count, width / 2, NULL),
+		must(silu_mul(gated.device, products.device, plan->row_count, width / 2, NULL),
 			"silu_mul");
 		float *bits = tensor_fetch(&gated);
 		memcpy(out.host, bits, gated.count * sizeof(*bits));
@@ -762,44 +775,44 @@ static void expect_wide(
 	} else {
 		memcpy(out.host, products.host, count * sizeof(*out.host));
 	}
-	must(linear_wide(&product, NULL), "linear_wide");
+	must(linear_run(plan, &operands, NULL, NULL), "linear_run");
 	snprintf(what, sizeof(what), "linear_wide of %u rows, %u to %u, bias %d, silu %d",
-		product.row_count, product.input_count, width, bias != NULL, product.is_silu);
-	expect_close(&out, product.is_silu ? width / 2 : width, 0, what);
+		plan->row_count, plan->shape.input_count, width, bias != NULL, has_silu);
+	expect_close(&out, has_silu ? width / 2 : width, 0, what);
 	tensor_free(&products);
 	tensor_free(&out);
 }
 
-Test(cuda_kernels, decode_matmul_of_many_rows)
+Test(cuda_kernels, linear_wide)
 {
 	static const uint32_t rows[] = {1, 64, 65, 97, 129, 192, 208, 256, 264, 300};
 	static const uint32_t shapes[][2] = {{2048, 1024}, {1024, 6144}, {3072, 1024}, {384, 192},
 		{4096, 64}, {2048, 2048}, {2560, 448}};
 
 	skip_without_decode_linear();
+	const struct linear_device device = linear_device(kernel_path_of_device());
+
 	for (uint32_t i = 0; i < COUNT(shapes) * COUNT(rows); i++) {
-		struct linear_operands product = {.row_count = rows[i % COUNT(rows)],
-			.input_count = shapes[i / COUNT(rows)][0],
-			.output_count = shapes[i / COUNT(rows)][1]};
-		if (!linear_wide_pays(
-			    product.row_count, product.input_count, product.output_count)) {
+		uint32_t row_count = rows[i % COUNT(rows)];
+		uint32_t width = shapes[i / COUNT(rows)][0], outputs = shapes[i / COUNT(rows)][1];
+		struct linear_shape shape = {width, outputs, linear_split_k(width, outputs), false};
+		struct linear_plan plan = linear_plan_path(LINEAR_WIDE, &shape, row_count, &device);
+		if (plan.path != LINEAR_WIDE) {
 			continue;
 		}
-		size_t width = product.input_count, outputs = product.output_count;
-		struct tensor in = tensor_random(product.row_count * width, i);
-		struct tensor weight = tensor_random(outputs * width, 100 + i);
+		struct tensor in = tensor_random((size_t)row_count * width, i);
+		struct tensor weight = tensor_random((size_t)outputs * width, 100 + i);
 		struct tensor bias = tensor_random(outputs, 200 + i);
-		float *sums = memory_take(product.row_count * outputs, sizeof(*sums));
+		float *sums = memory_take((size_t)row_count * outputs, sizeof(*sums));
+		const struct linear_operands operands = {.in = in.device, .weight = weight.device};
 
-		sum_slices(sums, &in, &weight, product.row_count, product.input_count,
-			product.output_count);
-		product.in = in.device;
-		product.weight = weight.device;
-		expect_wide(product, sums, NULL);
-		expect_wide(product, sums, &bias);
-		product.is_silu = linear_split_k(product.input_count, product.output_count) == 1;
-		if (product.is_silu) {
-			expect_wide(product, sums, NULL);
+		sum_slices(sums, &in, &weight, row_count, width, outputs);
+		expect_wide(&plan, &operands, sums, NULL);
+		expect_wide(&plan, &operands, sums, &bias);
+		if (shape.split_k == 1) {
+			shape.has_silu = true;
+			plan = linear_plan_path(LINEAR_WIDE, &shape, row_count, &device);
+			expect_wide(&plan, &operands, sums, NULL);
 		}
 		free(sums);
 		tensor_free(&in);

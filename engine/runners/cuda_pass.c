@@ -1,0 +1,362 @@
+#include "engine/runners/cuda_pass.h"
+
+#include "engine/base/check.h"
+#include "engine/profiling/nvtx.h"
+#include "engine/runners/cuda_status.h"
+#include "kernels/attention/qk_norm_rope_store.h"
+#include "kernels/linear/cublaslt.h"
+#include "kernels/linear/linear.h"
+#include "kernels/op/split_k.h"
+#include "kernels/rows/add_rms_norm.h"
+#include "kernels/rows/embedding.h"
+#include "kernels/rows/rms_norm.h"
+#include "kernels/rows/silu_mul.h"
+#include "kernels/sampling/sampler.h"
+
+#include <stddef.h>
+
+/* One pass of one batch over the model. */
+struct pass {
+	const struct cuda_forward *forward;
+	const struct cuda_tensors *tensors;
+	const struct cuda_batch *batch;
+	struct CUstream_st *stream;
+	uint32_t layer; /* or RANGE_NO_LAYER */
+
+	/* The residual stream, and where it goes when a linear layer fuses the norm in front of it:
+	   it ping-pongs between its own buffer and gate_up's, which such a step does not use. */
+	uint16_t *residual, *spare;
+	bool fuses_norms;
+
+	/* Of the latest linear layer's output so many rows, from the first on, are not in hidden
+	   but in split_k_sums, as slices that the next norm adds. */
+	uint32_t pending_split_k_rows;
+
+	/* the first launch that failed */
+	int code;
+	const char *call;
+};
+
+static void note(struct pass *pass, int code, const char *call)
+{
+	if (code != 0 && pass->code == 0) {
+		pass->code = code;
+		pass->call = call;
+	}
+}
+
+static void open_range(const struct pass *pass, const char *name, uint32_t row_count)
+{
+	nvtx_push_layer(pass->forward->options.ranges, name, pass->layer, row_count);
+}
+
+static void close_range(const struct pass *pass)
+{
+	nvtx_pop(pass->forward->options.ranges);
+}
+
+/* One launch in a range of its name. A macro, since the range has to be open when the launcher is
+   called. */
+#define RUN(pass, name, row_count, launch)                                                         \
+	do {                                                                                       \
+		open_range(pass, name, row_count);                                                 \
+		note(pass, launch, name);                                                          \
+		close_range(pass);                                                                 \
+	} while (0)
+
+static const uint16_t *weight_of(const struct pass *pass, enum weight weight)
+{
+	return cuda_tensors_weight(
+		pass->tensors, weight, weight_is_layered(weight) ? pass->layer : 0);
+}
+
+/* ---- linear layers ---- */
+
+/* out = in * weight^T + bias, by one plan or two; bias: WEIGHT_COUNT for none. */
+static void run_linear(
+	struct pass *pass, uint16_t *out, const uint16_t *in, enum weight weight, enum weight bias)
+{
+	const struct cuda_forward *forward = pass->forward;
+	const struct linear_shape shape = cuda_forward_linear(forward, weight);
+	struct linear_plan plans[LINEAR_PLANS_MAX];
+	uint32_t plan_count =
+		linear_plan_batch(plans, &shape, cuda_forward_may_split_k(forward, weight),
+			pass->batch->decode_count, pass->batch->token_count, &forward->device);
+	size_t first = 0;
+
+	pass->pending_split_k_rows = 0;
+	for (uint32_t i = 0; i < plan_count; i++) {
+		struct linear_operands operands = {
+			.out = out + first * shape.output_count,
+			.in = in + first * shape.input_count,
+			.weight = weight_of(pass, weight),
+			.bias = bias == WEIGHT_COUNT ? NULL : weight_of(pass, bias),
+		};
+		if (plans[i].path == LINEAR_CUBLASLT_SPLIT_K) {
+			check(plans[i].scratch_bytes <= pass->tensors->split_k_bytes);
+			operands.out = pass->tensors->split_k_sums;
+			pass->pending_split_k_rows = plans[i].row_count;
+		}
+		RUN(pass, weight_name(weight), plans[i].row_count,
+			linear_run(&plans[i], &operands, forward->library, pass->stream));
+		first += plans[i].row_count;
+	}
+}
+
+/* residual += hidden; out = weight * norm(residual), with silu and without, in one launch. */
+static void run_norm_linear(struct pass *pass, uint16_t *out, enum weight norm_weight,
+	enum weight weight, enum weight bias)
+{
+	const struct cuda_forward *forward = pass->forward;
+	const uint32_t tokens = pass->batch->token_count;
+	struct linear_shape shape = cuda_forward_linear(forward, weight);
+	const struct linear_norm norm = {
+		.residual = pass->residual,
+		.sum = pass->spare,
+		.weight = weight_of(pass, norm_weight),
+		.epsilon = (float)forward->model.rms_norm_eps,
+	};
+	const struct linear_operands operands = {
+		.out = out,
+		.in = pass->tensors->hidden,
+		.weight = weight_of(pass, weight),
+		.bias = bias == WEIGHT_COUNT ? NULL : weight_of(pass, bias),
+		.norm = &norm,
+	};
+
+	check(pass->pending_split_k_rows == 0);
+	shape.has_silu = weight == WEIGHT_GATE_UP;
+	const struct linear_plan plan = linear_plan(&shape, tokens, true, &forward->device);
+	RUN(pass, weight_name(weight), tokens,
+		linear_run(&plan, &operands, forward->library, pass->stream));
+	pass->spare = pass->residual;
+	pass->residual = norm.sum;
+}
+
+/* Whether the norms in front of qkv and gate_up are part of these. */
+static bool can_fuse_norms(const struct cuda_forward *forward, const struct cuda_batch *batch)
+{
+	const enum weight weights[] = {WEIGHT_QKV, WEIGHT_GATE_UP};
+	bool has_spare = 2 * forward->model.intermediate_size >= forward->model.hidden_size;
+
+	for (uint32_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
+		struct linear_shape shape = cuda_forward_linear(forward, weights[i]);
+		if (!linear_plan(&shape, batch->token_count, true, &forward->device).fuses_norm) {
+			return false;
+		}
+	}
+	return has_spare;
+}
+
+/* ---- norms ---- */
+
+/* residual += the latest linear layer's output; out = the norms of the sums. index: NULL, or
+   row_count rows to pick, the pending ones first and in order. */
+static void add_and_norm(struct pass *pass, uint16_t *out, enum weight weight,
+	const uint32_t *index, uint32_t row_count)
+{
+	const struct cuda_tensors *tensors = pass->tensors;
+	const uint32_t width = pass->forward->model.hidden_size;
+	const float epsilon = (float)pass->forward->model.rms_norm_eps;
+	const uint32_t pending = pass->pending_split_k_rows;
+	const size_t rest = (size_t)pending * width, first = index == NULL ? rest : 0;
+
+	if (pending > 0) {
+		note(pass,
+			add_rms_norm_parts(out, pass->residual, tensors->split_k_sums,
+				weight_of(pass, weight), index, SPLIT_K, pending, pending, width,
+				epsilon, pass->stream),
+			"add_rms_norm_parts");
+	}
+	if (row_count > pending) {
+		note(pass,
+			add_rms_norm(out + rest, pass->residual + first, tensors->hidden + first,
+				weight_of(pass, weight), index == NULL ? NULL : index + pending,
+				row_count - pending, width, epsilon, pass->stream),
+			"add_rms_norm");
+	}
+	pass->pending_split_k_rows = 0;
+}
+
+/* hidden = the norm of the grown residual stream. */
+static void run_norm(struct pass *pass, enum weight weight)
+{
+	open_range(pass, weight_name(weight), pass->batch->token_count);
+	add_and_norm(pass, pass->tensors->hidden, weight, NULL, pass->batch->token_count);
+	close_range(pass);
+}
+
+/* ---- attention ---- */
+
+/* Rows are taken in groups whose splits have room for their results; mostly that is one group. */
+static void run_decode_attention(struct pass *pass, const uint16_t *keys, const uint16_t *values)
+{
+	const struct cuda_tensors *tensors = pass->tensors;
+	const struct cuda_batch *batch = pass->batch;
+	const uint32_t *ends = batch->decode_group_ends;
+	struct decode_work work = batch->decode;
+
+	work.path = pass->forward->options.path;
+	work.partial_out = tensors->partial_out;
+	work.partial_state = tensors->partial_state;
+	work.arrivals = tensors->arrivals;
+	open_range(pass, "decode_attention", batch->decode_count);
+	for (uint32_t i = 0; work.first_row < batch->decode_count; i++) {
+		uint32_t end = ends == NULL ? batch->decode_count : ends[i];
+		note(pass,
+			decode_attention(tensors->attended, tensors->query, keys, values, &work,
+				end - work.first_row, &pass->forward->shape, pass->stream),
+			"decode_attention");
+		work.first_row = end;
+	}
+	close_range(pass);
+}
+
+/* attended = attention of qkv, whose keys and values go to the pool. */
+static void run_attention(struct pass *pass)
+{
+	const struct cuda_forward *forward = pass->forward;
+	const struct cuda_tensors *tensors = pass->tensors;
+	const struct cuda_batch *batch = pass->batch;
+	const struct qk_norm_rope_device norm = {
+		.q_weight = weight_of(pass, WEIGHT_Q_NORM),
+		.k_weight = weight_of(pass, WEIGHT_K_NORM),
+		.rope = tensors->rope,
+		.epsilon = (float)forward->model.rms_norm_eps,
+	};
+	uint16_t *keys = tensors->pool + 2 * pass->layer * tensors->pool_elements;
+	uint16_t *values = keys + tensors->pool_elements;
+	struct prefill_work prefill = batch->prefill;
+
+	prefill.path = forward->options.path;
+	RUN(pass, "qk_norm_rope_store", batch->token_count,
+		qk_norm_rope_store(tensors->query, keys, values, tensors->qkv, batch->positions,
+			batch->slots, batch->token_count, &norm, &forward->shape, pass->stream));
+	run_decode_attention(pass, keys, values);
+	RUN(pass, "prefill_attention", batch->token_count - batch->decode_count,
+		prefill_attention(tensors->attended, tensors->query, keys, values, &prefill,
+			&forward->shape, pass->stream));
+}
+
+/* ---- a layer ---- */
+
+/* activated = silu(gate) * up, of hidden. */
+static void run_gate_up(struct pass *pass)
+{
+	const struct cuda_forward *forward = pass->forward;
+	const struct cuda_tensors *tensors = pass->tensors;
+	const uint32_t tokens = pass->batch->token_count;
+	const struct linear_operands operands = {
+		.out = tensors->activated,
+		.in = tensors->hidden,
+		.weight = weight_of(pass, WEIGHT_GATE_UP),
+	};
+	struct linear_shape shape = cuda_forward_linear(forward, WEIGHT_GATE_UP);
+
+	shape.has_silu = true;
+	const struct linear_plan plan = linear_plan(&shape, tokens, false, &forward->device);
+	if (plan.path != LINEAR_CUBLASLT) {
+		RUN(pass, weight_name(WEIGHT_GATE_UP), tokens,
+			linear_run(&plan, &operands, NULL, pass->stream));
+		return;
+	}
+	run_linear(pass, tensors->gate_up, tensors->hidden, WEIGHT_GATE_UP, WEIGHT_COUNT);
+	RUN(pass, "silu_mul", tokens,
+		silu_mul(tensors->activated, tensors->gate_up, tokens,
+			forward->model.intermediate_size, pass->stream));
+}
+
+static void run_layer(struct pass *pass)
+{
+	const struct cuda_tensors *tensors = pass->tensors;
+
+	if (pass->fuses_norms && pass->layer > 0) {
+		run_norm_linear(pass, tensors->qkv, WEIGHT_INPUT_NORM, WEIGHT_QKV, WEIGHT_QKV_BIAS);
+	} else {
+		if (pass->layer > 0) { /* the first norm comes with the embedding */
+			run_norm(pass, WEIGHT_INPUT_NORM);
+		}
+		run_linear(pass, tensors->qkv, tensors->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS);
+	}
+	run_attention(pass);
+	run_linear(pass, tensors->hidden, tensors->attended, WEIGHT_O, WEIGHT_O_BIAS);
+	if (pass->fuses_norms) {
+		run_norm_linear(
+			pass, tensors->activated, WEIGHT_POST_NORM, WEIGHT_GATE_UP, WEIGHT_COUNT);
+	} else {
+		run_norm(pass, WEIGHT_POST_NORM);
+		run_gate_up(pass);
+	}
+	run_linear(pass, tensors->hidden, tensors->activated, WEIGHT_DOWN, WEIGHT_COUNT);
+}
+
+/* ---- the ends ---- */
+
+static void run_embedding(struct pass *pass)
+{
+	const struct model_config *model = &pass->forward->model;
+	const struct cuda_batch *batch = pass->batch;
+	const uint32_t tokens = batch->token_count;
+
+	open_range(pass, "embedding", tokens);
+	note(pass,
+		embedding(pass->residual, weight_of(pass, WEIGHT_EMBEDDING), batch->token_ids,
+			batch->last_tokens, batch->decode.rows, tokens, model->hidden_size,
+			pass->stream),
+		"embedding");
+	note(pass,
+		rms_norm(pass->tensors->hidden, pass->residual,
+			cuda_tensors_weight(pass->tensors, WEIGHT_INPUT_NORM, 0), tokens,
+			model->hidden_size, (float)model->rms_norm_eps, pass->stream),
+		"rms_norm");
+	close_range(pass);
+}
+
+/* Decode rows are sampled, all of them, so that they are the first of the sampled rows, too. */
+static void run_head(struct pass *pass)
+{
+	const struct model_config *model = &pass->forward->model;
+	const struct cuda_tensors *tensors = pass->tensors;
+	const struct cuda_batch *batch = pass->batch;
+	const enum weight head = model->tie_word_embeddings ? WEIGHT_EMBEDDING : WEIGHT_LM_HEAD;
+	const uint32_t count = batch->sample_count;
+
+	check(pass->pending_split_k_rows <= count);
+	open_range(pass, "lm_head", count);
+	add_and_norm(pass, tensors->sampled_hidden, WEIGHT_FINAL_NORM, batch->sample_index, count);
+	note(pass,
+		cublaslt_linear_logits(pass->forward->library, tensors->logits,
+			tensors->sampled_hidden, weight_of(pass, head), count, model->hidden_size,
+			model->vocab_size, pass->stream),
+		"lm_head");
+	close_range(pass);
+	RUN(pass, "sampler", count,
+		sampler(batch->sampled, batch->last_tokens, tensors->sampler_tiles, tensors->logits,
+			batch->row_keys, batch->temperatures, batch->sample_rows, count,
+			model->vocab_size, pass->stream));
+}
+
+enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,
+	struct CUstream_st *stream, struct error *error)
+{
+	struct pass pass = {
+		.forward = forward,
+		.tensors = &forward->tensors,
+		.batch = batch,
+		.stream = stream,
+		.layer = RANGE_NO_LAYER,
+		.residual = forward->tensors.residual,
+		.spare = forward->tensors.gate_up,
+		.fuses_norms = can_fuse_norms(forward, batch),
+	};
+
+	check(batch->token_count <= forward->options.limits.tokens);
+	check(batch->sample_count <= forward->options.limits.samples);
+	run_embedding(&pass);
+	for (pass.layer = 0; pass.layer < forward->model.num_hidden_layers; pass.layer++) {
+		run_layer(&pass);
+	}
+	pass.layer = RANGE_NO_LAYER;
+	run_head(&pass);
+	return cuda_status(pass.code, pass.call, error);
+}

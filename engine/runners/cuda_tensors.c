@@ -1,0 +1,167 @@
+#include "engine/runners/cuda_tensors.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/runners/cuda_status.h"
+#include "engine/runners/cuda_weights.h"
+#include "kernels/attention/decode.h"
+#include "kernels/attention/rope_table.h"
+#include "kernels/linear/linear_plan.h"
+#include "kernels/sampling/sampler.h"
+
+#include <assert.h>
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+/* What engine/shape/step_tensors.h says of the kernels' scratch is what they need. */
+static_assert((int)STEP_DECODE_SPLIT == (int)DECODE_SPLIT, "splits of decode attention");
+static_assert((int)STEP_SAMPLER_TILE == (int)SAMPLER_TILE, "tiles of the sampler");
+static_assert((int)STEP_SAMPLER_TILE_BYTES == (int)SAMPLER_TILE_BYTES, "tiles of the sampler");
+
+/* Device memory for count elements; a refusal says what was asked and what was free. */
+static enum status take(
+	void *out, uint64_t count, size_t size, const char *what, struct error *error)
+{
+	size_t free_bytes = 0, total_bytes = 0;
+
+	if (cudaMalloc((void **)out, count * size) == cudaSuccess) {
+		return STATUS_OK;
+	}
+	(void)cudaGetLastError();
+	cudaMemGetInfo(&free_bytes, &total_bytes);
+	return error_set(error, STATUS_MEMORY,
+		"GPU memory: %.3f GB were asked for %s, %.3f of %.3f GB are free",
+		(double)count * (double)size / 1e9, what, (double)free_bytes / 1e9,
+		(double)total_bytes / 1e9);
+}
+
+static enum status load_weights(struct cuda_tensors *tensors, const struct weights *weights,
+	struct weight_shard shard, struct error *error)
+{
+	const struct model_config *model = weights_config(weights);
+
+	tensors->weight_count = model->num_hidden_layers * WEIGHT_COUNT;
+	tensors->weights = memory_take(tensors->weight_count, sizeof(*tensors->weights));
+	for (uint32_t i = 0; i < tensors->weight_count; i++) {
+		uint32_t layer = i / WEIGHT_COUNT;
+		enum weight weight = (enum weight)(i % WEIGHT_COUNT);
+		if (layer >= weight_stored_count(model, weight)) {
+			continue;
+		}
+		struct weight_shape shape = weight_shape(model, weight, shard);
+		TRY(take(&tensors->weights[i], (uint64_t)shape.rows * shape.columns,
+			sizeof(uint16_t), weight_name(weight), error));
+		TRY(cuda_status(
+			cuda_weights_upload(tensors->weights[i], weights, weight, layer, shard),
+			"uploading weights", error));
+	}
+	return STATUS_OK;
+}
+
+static enum status load_rope(struct cuda_tensors *tensors, const struct model_config *model,
+	uint64_t positions, struct error *error)
+{
+	size_t count = (size_t)positions * model->head_dim;
+
+	TRY(take(&tensors->rope, count, sizeof(float), "the rope table", error));
+	float *table = memory_take(count, sizeof(*table));
+	rope_table_fill(table, u32_from(positions), model->head_dim, model->rope_theta);
+	int code = (int)cudaMemcpy(
+		tensors->rope, table, count * sizeof(float), cudaMemcpyHostToDevice);
+	free(table);
+	return cuda_status(code, "cudaMemcpy", error);
+}
+
+static void check_split_k(const struct model_config *model)
+{
+	const enum model_linear linears[] = {MODEL_LINEAR_O, MODEL_LINEAR_DOWN};
+
+	for (uint32_t i = 0; i < sizeof(linears) / sizeof(linears[0]); i++) {
+		struct model_linear_shape shape = model_linear_shape(model, linears[i]);
+		check(step_split_k(shape.inputs, shape.outputs) ==
+			linear_split_k(shape.inputs, shape.outputs));
+	}
+}
+
+static enum status take_step_tensors(struct cuda_tensors *tensors, const struct model_config *model,
+	const struct model_step_limits *limits, struct error *error)
+{
+	void *const places[] = {
+		[STEP_TENSOR_RESIDUAL] = &tensors->residual,
+		[STEP_TENSOR_HIDDEN] = &tensors->hidden,
+		[STEP_TENSOR_QKV] = &tensors->qkv,
+		[STEP_TENSOR_QUERY] = &tensors->query,
+		[STEP_TENSOR_ATTENDED] = &tensors->attended,
+		[STEP_TENSOR_GATE_UP] = &tensors->gate_up,
+		[STEP_TENSOR_ACTIVATED] = &tensors->activated,
+		[STEP_TENSOR_SAMPLED_HIDDEN] = &tensors->sampled_hidden,
+		[STEP_TENSOR_LOGITS] = &tensors->logits,
+		[STEP_TENSOR_SAMPLER_TILES] = &tensors->sampler_tiles,
+		[STEP_TENSOR_PARTIAL_OUT] = &tensors->partial_out,
+		[STEP_TENSOR_PARTIAL_STATE] = &tensors->partial_state,
+		[STEP_TENSOR_ARRIVALS] = &tensors->arrivals,
+		[STEP_TENSOR_SPLIT_K_SUMS] = &tensors->split_k_sums,
+	};
+
+	static_assert(sizeof(places) / sizeof(places[0]) == STEP_TENSOR_COUNT, "one each");
+	check_split_k(model);
+	for (uint32_t i = 0; i < STEP_TENSOR_COUNT; i++) {
+		struct step_tensor_size size = step_tensor_size((enum step_tensor)i, model, limits);
+		TRY(take(
+			places[i], size.count, size.element_bytes, "the tensors of a step", error));
+	}
+	struct step_tensor_size sums = step_tensor_size(STEP_TENSOR_SPLIT_K_SUMS, model, limits);
+	struct step_tensor_size arrivals = step_tensor_size(STEP_TENSOR_ARRIVALS, model, limits);
+	tensors->split_k_bytes = sums.count * sums.element_bytes;
+	return cuda_status(
+		(int)cudaMemset(tensors->arrivals, 0, arrivals.count * arrivals.element_bytes),
+		"cudaMemset", error);
+}
+
+enum status cuda_tensors_open(struct cuda_tensors *tensors, const struct weights *weights,
+	struct weight_shard shard, const struct model_step_limits *limits, struct error *error)
+{
+	const struct model_config *model = weights_config(weights);
+
+	TRY(load_weights(tensors, weights, shard, error));
+	TRY(load_rope(tensors, model, limits->positions, error));
+	return take_step_tensors(tensors, model, limits, error);
+}
+
+void cuda_tensors_close(struct cuda_tensors *tensors)
+{
+	void *const memory[] = {tensors->rope, tensors->pool, tensors->residual, tensors->hidden,
+		tensors->qkv, tensors->query, tensors->attended, tensors->gate_up,
+		tensors->activated, tensors->sampled_hidden, tensors->logits,
+		tensors->sampler_tiles, tensors->partial_out, tensors->partial_state,
+		tensors->arrivals, tensors->split_k_sums};
+
+	for (uint32_t i = 0; tensors->weights != NULL && i < tensors->weight_count; i++) {
+		cudaFree(tensors->weights[i]);
+	}
+	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
+		cudaFree(memory[i]);
+	}
+	free(tensors->weights);
+}
+
+enum status cuda_tensors_take_pool(struct cuda_tensors *tensors, const struct model_config *model,
+	uint64_t pool_bytes, struct error *error)
+{
+	tensors->pool_elements = pool_bytes / 2 / model->num_hidden_layers / sizeof(uint16_t);
+	TRY(take(&tensors->pool, pool_bytes, 1, "the KV pool", error));
+	return cuda_status((int)cudaMemset(tensors->pool, 0, pool_bytes), "cudaMemset", error);
+}
+
+void cuda_tensors_give_pool(struct cuda_tensors *tensors)
+{
+	cudaFree(tensors->pool);
+	tensors->pool = NULL;
+}
+
+const uint16_t *cuda_tensors_weight(
+	const struct cuda_tensors *tensors, enum weight weight, uint32_t layer)
+{
+	return tensors->weights[layer * WEIGHT_COUNT + weight];
+}

@@ -1,0 +1,252 @@
+#include "kernels/linear/linear_plan.h"
+
+#include "engine/shape/step_tensors.h"
+#include "engine/shape/weight_shape.h"
+#include "kernels/op/split_k.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ROWS_MAX = 600, TEXT_BYTES = 200 };
+
+#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+
+/* The choices over rows 1 to 600, as "path tile <= last row of it": tiny and small by the rows of
+   the weight that a block has, wide by these and its tokens. All were measured on an H200. */
+struct choice {
+	enum model_linear linear;
+	const char *text;
+	uint32_t norm_rows; /* up to which the norm in front is fused */
+};
+
+struct model_choices {
+	const char *model;
+	struct choice choices[4];
+};
+
+#define SPLIT_1024                                                                                 \
+	"tiny 8 <= 8, wide 64x96 <= 96, wide 64x128 <= 128, wide 128x64 <= 192, "                  \
+	"wide 128x88 <= 264, split_k"
+#define SPLIT_2048 "tiny 16 <= 8, wide 128x64 <= 64, wide 128x88 <= 88, split_k"
+#define SMALL(rows) "small " #rows " <= 64, cublaslt"
+#define TINY_SMALL(tiny, small) "tiny " #tiny " <= 4, small " #small " <= 64, cublaslt"
+
+static const struct model_choices models[] = {
+	{"qwen3-0.6b", {{MODEL_LINEAR_QKV, TINY_SMALL(32, 32), 4}, {MODEL_LINEAR_O, SPLIT_1024, 0},
+			       {MODEL_LINEAR_GATE_UP,
+				       "tiny 48 <= 4, small 48 <= 64, wide 96x64 <= 128, "
+				       "wide 96x128 <= 256, cublaslt",
+				       4},
+			       {MODEL_LINEAR_DOWN, SPLIT_1024, 0}}},
+	{"qwen3-1.7b", {{MODEL_LINEAR_QKV, TINY_SMALL(32, 32), 4}, {MODEL_LINEAR_O, SPLIT_2048, 0},
+			       {MODEL_LINEAR_GATE_UP, TINY_SMALL(32, 96), 4},
+			       {MODEL_LINEAR_DOWN, SMALL(16), 0}}},
+	{"qwen3-4b",
+		{{MODEL_LINEAR_QKV, TINY_SMALL(16, 48), 0}, {MODEL_LINEAR_O, TINY_SMALL(16, 32), 0},
+			{MODEL_LINEAR_GATE_UP, "cublaslt", 0}, {MODEL_LINEAR_DOWN, SMALL(32), 0}}},
+	{"qwen3-8b",
+		{{MODEL_LINEAR_QKV, TINY_SMALL(16, 48), 0}, {MODEL_LINEAR_O, TINY_SMALL(16, 32), 0},
+			{MODEL_LINEAR_GATE_UP, "cublaslt", 0}, {MODEL_LINEAR_DOWN, SMALL(32), 0}}},
+	{"qwen3-14b",
+		{{MODEL_LINEAR_QKV, SMALL(64), 0}, {MODEL_LINEAR_O, SMALL(64), 0},
+			{MODEL_LINEAR_GATE_UP, "cublaslt", 0}, {MODEL_LINEAR_DOWN, SMALL(64), 0}}},
+	{"qwen3-32b",
+		{{MODEL_LINEAR_QKV, "cublaslt", 0}, {MODEL_LINEAR_O, SMALL(64), 0},
+			{MODEL_LINEAR_GATE_UP, "cublaslt", 0}, {MODEL_LINEAR_DOWN, SMALL(64), 0}}},
+};
+
+/* Shapes of models and others: the smallest, odd ones, inputs and outputs at the limits. */
+static const uint32_t shapes[][2] = {{1024, 4096}, {2048, 1024}, {1024, 6144}, {3072, 1024},
+	{2048, 2048}, {2048, 12288}, {6144, 2048}, {9728, 2560}, {4096, 4096}, {4096, 24576},
+	{17408, 5120}, {128, 64}, {1024, 384}, {4096, 64}, {2560, 448}, {100, 100}, {128, 8},
+	{1024, 12672}, {2048, 14016}, {3584, 1984}};
+
+static struct linear_shape shape_of(uint32_t input_count, uint32_t output_count)
+{
+	return (struct linear_shape){
+		input_count, output_count, linear_split_k(input_count, output_count), false};
+}
+
+static void describe(const struct linear_plan *plan, char *text)
+{
+	static const char *const names[] = {"cublaslt", "split_k", "tiny", "small", "wide", "none"};
+	const char *name = names[plan->path];
+
+	if (plan->path == LINEAR_WIDE) {
+		snprintf(text, 32, "%s %ux%u", name, plan->weight_rows, plan->tile_tokens);
+	} else if (plan->path == LINEAR_TINY || plan->path == LINEAR_SMALL) {
+		snprintf(text, 32, "%s %u", name, plan->weight_rows);
+	} else {
+		snprintf(text, 32, "%s", name);
+	}
+}
+
+static void describe_all(
+	const struct linear_shape *shape, const struct linear_device *device, char *text)
+{
+	char latest[32] = "", choice[32];
+	size_t length = 0;
+
+	for (uint32_t rows = 1; rows <= ROWS_MAX; rows++) {
+		struct linear_plan plan = linear_plan(shape, rows, false, device);
+		describe(&plan, choice);
+		if (rows > 1 && strcmp(choice, latest) != 0) {
+			length += (size_t)snprintf(
+				text + length, TEXT_BYTES - length, "%s <= %u, ", latest, rows - 1);
+		}
+		strcpy(latest, choice);
+	}
+	snprintf(text + length, TEXT_BYTES - length, "%s", latest);
+}
+
+Test(linear_plan, chooses_what_was_measured_to_be_fastest)
+{
+	const struct linear_device device = linear_device(KERNEL_PATH_SM90);
+
+	for (uint32_t i = 0; i < COUNT(models) * 4; i++) {
+		const struct choice *choice = &models[i / 4].choices[i % 4];
+		struct model_config model;
+		char text[TEXT_BYTES];
+		cr_assert(model_config_builtin(models[i / 4].model, &model));
+		struct model_linear_shape linear = model_linear_shape(&model, choice->linear);
+		const struct linear_shape shape = shape_of(linear.inputs, linear.outputs);
+		uint32_t norm_rows = 0;
+
+		describe_all(&shape, &device, text);
+		cr_expect_str_eq(text, choice->text, "%s, %s: %s", models[i / 4].model,
+			model_linear_name(choice->linear), text);
+		while (linear_plan(&shape, norm_rows + 1, true, &device).fuses_norm) {
+			norm_rows++;
+		}
+		cr_expect(norm_rows == choice->norm_rows, "%s, %s: norms of %u rows",
+			models[i / 4].model, model_linear_name(choice->linear), norm_rows);
+	}
+}
+
+/* What must hold of any plan of our own kernels, for it to run and to have the promised bits. */
+static void check_plan(const struct linear_plan *plan, const struct linear_device *device)
+{
+	const struct linear_shape *shape = &plan->shape;
+	uint32_t row_blocks = plan->weight_rows == 0 ? 0 : shape->output_count / plan->weight_rows;
+	uint32_t token_blocks = plan->tile_tokens == 0 ? 0
+						       : (plan->row_count + plan->tile_tokens - 1) /
+								 plan->tile_tokens;
+
+	switch (plan->path) {
+	case LINEAR_TINY:
+		cr_expect(shape->input_count % (shape->split_k * LINEAR_TINY_K_TILE) == 0);
+		cr_expect(plan->shared_bytes <= 2 * device->half_shared_bytes);
+		break;
+	case LINEAR_SMALL:
+		cr_expect(shape->split_k == 1);
+		cr_expect(row_blocks <= device->multiprocessors);
+		cr_expect(plan->shared_bytes <= 2 * device->half_shared_bytes);
+		break;
+	case LINEAR_WIDE:
+		cr_expect(shape->split_k == 1 || row_blocks * token_blocks <= device->clusters);
+		cr_expect(plan->token_stages > 0 && plan->token_stages <= LINEAR_STAGES_MAX);
+		cr_expect(plan->weight_stages > 0 && plan->weight_stages <= LINEAR_STAGES_MAX);
+		cr_expect(plan->shared_bytes <= device->shared_bytes);
+		break;
+	case LINEAR_CUBLASLT:
+		cr_expect(shape->split_k == 1 && plan->scratch_bytes == 0);
+		return;
+	case LINEAR_CUBLASLT_SPLIT_K:
+		cr_expect(plan->scratch_bytes == (uint64_t)SPLIT_K * plan->row_count *
+							 shape->output_count * sizeof(float));
+		return;
+	case LINEAR_NONE:
+		cr_expect(false, "no plan");
+		return;
+	}
+	cr_expect(shape->output_count % plan->weight_rows == 0);
+	cr_expect(plan->scratch_bytes == 0);
+	cr_expect(!plan->fuses_norm || (plan->path == LINEAR_TINY && shape->split_k == 1));
+}
+
+Test(linear_plan, fits_the_device_in_the_order_that_was_asked_for)
+{
+	const struct linear_device device = linear_device(KERNEL_PATH_SM90);
+
+	for (uint32_t i = 0; i < COUNT(shapes) * ROWS_MAX * 2; i++) {
+		const uint32_t *sizes = shapes[i % COUNT(shapes)];
+		uint32_t rows = 1 + i / COUNT(shapes) % ROWS_MAX;
+		struct linear_shape shape = shape_of(sizes[0], sizes[1]);
+		shape.has_silu = i / COUNT(shapes) / ROWS_MAX > 0;
+		struct linear_plan plan = linear_plan(&shape, rows, rows % 2 == 0, &device);
+
+		cr_expect(plan.row_count == rows && plan.shape.split_k == shape.split_k);
+		check_plan(&plan, &device);
+		/* rows of prompts: one chain each, with split-K weights by the library */
+		uint32_t split_k = shape.split_k;
+		shape.split_k = 1;
+		plan = linear_plan(&shape, rows, false, &device);
+		cr_expect(plan.shape.split_k == 1);
+		cr_expect(split_k == 1 || plan.path == LINEAR_CUBLASLT);
+		check_plan(&plan, &device);
+	}
+}
+
+Test(linear_plan, leaves_all_to_the_library_without_sm_90)
+{
+	const struct linear_device device = linear_device(KERNEL_PATH_GENERAL);
+
+	for (uint32_t i = 0; i < COUNT(shapes) * 2; i++) {
+		const struct linear_shape shape = shape_of(shapes[i / 2][0], shapes[i / 2][1]);
+		for (uint32_t rows = 1; rows <= ROWS_MAX; rows += 13) {
+			struct linear_plan plan = linear_plan(&shape, rows, i % 2 == 0, &device);
+			cr_expect(plan.path == LINEAR_CUBLASLT && plan.shape.split_k == 1);
+		}
+		cr_expect(!linear_has_kernel(&shape, &device));
+		cr_expect(linear_plan_kernel(&shape, 1, false, &device).path == LINEAR_NONE);
+	}
+}
+
+static void expect_batch(const struct linear_shape *shape, bool may_split_k, uint32_t decode_count,
+	uint32_t row_count)
+{
+	const struct linear_device device = linear_device(KERNEL_PATH_SM90);
+	bool splits = may_split_k && linear_split_k(shape->input_count, shape->output_count) > 1;
+	struct linear_plan plans[LINEAR_PLANS_MAX];
+	uint32_t count =
+		linear_plan_batch(plans, shape, may_split_k, decode_count, row_count, &device);
+	uint32_t rows = 0, split_rows = 0;
+
+	cr_assert(count <= LINEAR_PLANS_MAX);
+	for (uint32_t i = 0; i < count; i++) {
+		bool is_split = plans[i].shape.split_k > 1;
+		cr_expect(plans[i].row_count > 0);
+		cr_expect(!is_split || i == 0, "decode rows come first");
+		split_rows += is_split ? plans[i].row_count : 0;
+		rows += plans[i].row_count;
+	}
+	cr_expect(rows == row_count);
+	cr_expect(split_rows == (splits ? decode_count : 0), "%u rows", split_rows);
+}
+
+Test(linear_plan, gives_the_split_k_order_to_decode_rows_alone)
+{
+	static const uint32_t counts[] = {0, 1, 4, 8, 9, 200, 300};
+
+	for (uint32_t i = 0; i < COUNT(shapes) * COUNT(counts) * COUNT(counts); i++) {
+		const uint32_t *sizes = shapes[i / COUNT(counts) / COUNT(counts)];
+		uint32_t decodes = counts[i % COUNT(counts)];
+		uint32_t prompts = counts[i / COUNT(counts) % COUNT(counts)];
+		const struct linear_shape shape = shape_of(sizes[0], sizes[1]);
+
+		expect_batch(&shape, true, decodes, decodes + prompts);
+		expect_batch(&shape, false, decodes, decodes + prompts);
+	}
+}
+
+/* engine/shape/ counts the scratch memory without knowing the kernels. */
+Test(linear_plan, splits_the_weights_that_the_memory_budget_counts)
+{
+	for (uint32_t inputs = 64; inputs <= 6144; inputs += 64) {
+		for (uint32_t outputs = 32; outputs <= 4096; outputs += 32) {
+			cr_expect(linear_split_k(inputs, outputs) == step_split_k(inputs, outputs),
+				"%u to %u", inputs, outputs);
+		}
+	}
+}
