@@ -77,16 +77,16 @@ uint64_t cuda_forward_block_bytes(const struct cuda_forward *forward)
 	return model_config_kv_bytes_per_token(&forward->model) * forward->options.block_size;
 }
 
-enum status cuda_forward_take_pool(
+enum status cuda_forward_open_pool(
 	struct cuda_forward *forward, uint32_t block_count, struct error *error)
 {
-	return cuda_tensors_take_pool(&forward->tensors, &forward->model,
+	return cuda_tensors_open_pool(&forward->tensors, &forward->model,
 		cuda_forward_block_bytes(forward) * block_count, error);
 }
 
-void cuda_forward_give_pool(struct cuda_forward *forward)
+void cuda_forward_close_pool(struct cuda_forward *forward)
 {
-	cuda_tensors_give_pool(&forward->tensors);
+	cuda_tensors_close_pool(&forward->tensors);
 }
 
 /* ---- preparing ---- */

@@ -41,7 +41,7 @@ struct cuda_batch {
 	const int32_t *token_ids;	   /* (token_count); -1: last_tokens of the row */
 	const uint32_t *positions;	   /* (token_count) */
 	const int64_t *slots;		   /* (token_count) */
-	struct decode_work decode;	   /* path and partial results are the forward pass's own */
+	struct decode_work decode;	   /* path and scratch are set by the forward pass */
 	const uint32_t *decode_group_ends; /* on the host: rows at which groups of at most
 					      limits.splits splits end, the last decode_count;
 					      NULL: one group */
@@ -61,13 +61,13 @@ enum status cuda_forward_open(
 /* Bytes of a block of the KV pool. */
 uint64_t cuda_forward_block_bytes(const struct cuda_forward *forward);
 
-/* Takes the KV pool, cleared; gives it back. */
-enum status cuda_forward_take_pool(
+/* Allocates the KV pool, cleared; frees it. */
+enum status cuda_forward_open_pool(
 	struct cuda_forward *forward, uint32_t block_count, struct error *error);
-void cuda_forward_give_pool(struct cuda_forward *forward);
+void cuda_forward_close_pool(struct cuda_forward *forward);
 
-/* Chooses and loads the kernels of the library's products for every number of rows, so that no step
-   waits for them. Writes tensors of a step, on the stream. */
+/* Chooses and loads cuBLASLt's kernels for every number of rows, so that no step waits for them.
+   Overwrites tensors of a step, on the stream. */
 enum status cuda_forward_prepare(
 	struct cuda_forward *forward, struct CUstream_st *stream, struct error *error);
 

@@ -6,7 +6,6 @@
 #include "kernels/attention/qk_norm_rope_store.h"
 #include "kernels/linear/cublaslt.h"
 #include "kernels/linear/linear.h"
-#include "kernels/op/split_k.h"
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/rows/embedding.h"
 #include "kernels/rows/rms_norm.h"
@@ -163,10 +162,10 @@ static void add_and_norm(struct pass *pass, uint16_t *out, enum weight weight,
 
 	if (pending > 0) {
 		note(pass,
-			add_rms_norm_parts(out, pass->residual, tensors->split_k_sums,
-				weight_of(pass, weight), index, SPLIT_K, pending, pending, width,
-				epsilon, pass->stream),
-			"add_rms_norm_parts");
+			add_rms_norm_split_k(out, pass->residual, tensors->split_k_sums,
+				weight_of(pass, weight), index, pending, pending, width, epsilon,
+				pass->stream),
+			"add_rms_norm_split_k");
 	}
 	if (row_count > pending) {
 		note(pass,

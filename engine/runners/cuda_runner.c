@@ -217,14 +217,14 @@ static enum status open_forward(
 
 static enum status open_pool(struct cuda_runner *runner, uint32_t block_count, struct error *error)
 {
-	TRY(cuda_forward_take_pool(runner->launcher.forward, block_count, error));
+	TRY(cuda_forward_open_pool(runner->launcher.forward, block_count, error));
 	return cuda_step_data_open_tables(&runner->launcher.data, &runner->engine, error);
 }
 
 static void close_pool(struct cuda_runner *runner)
 {
 	if (runner->launcher.forward != NULL) {
-		cuda_forward_give_pool(runner->launcher.forward);
+		cuda_forward_close_pool(runner->launcher.forward);
 	}
 	cuda_step_data_close_tables(&runner->launcher.data);
 }

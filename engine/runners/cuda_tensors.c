@@ -20,7 +20,7 @@ static_assert((int)STEP_SAMPLER_TILE == (int)SAMPLER_TILE, "tiles of the sampler
 static_assert((int)STEP_SAMPLER_TILE_BYTES == (int)SAMPLER_TILE_BYTES, "tiles of the sampler");
 
 /* Device memory for count elements; a refusal says what was asked and what was free. */
-static enum status take(
+static enum status allocate(
 	void *out, uint64_t count, size_t size, const char *what, struct error *error)
 {
 	size_t free_bytes = 0, total_bytes = 0;
@@ -50,7 +50,7 @@ static enum status load_weights(struct cuda_tensors *tensors, const struct weigh
 			continue;
 		}
 		struct weight_shape shape = weight_shape(model, weight, shard);
-		TRY(take(&tensors->weights[i], (uint64_t)shape.rows * shape.columns,
+		TRY(allocate(&tensors->weights[i], (uint64_t)shape.rows * shape.columns,
 			sizeof(uint16_t), weight_name(weight), error));
 		TRY(cuda_status(
 			cuda_weights_upload(tensors->weights[i], weights, weight, layer, shard),
@@ -64,7 +64,7 @@ static enum status load_rope(struct cuda_tensors *tensors, const struct model_co
 {
 	size_t count = (size_t)positions * model->head_dim;
 
-	TRY(take(&tensors->rope, count, sizeof(float), "the rope table", error));
+	TRY(allocate(&tensors->rope, count, sizeof(float), "the rope table", error));
 	float *table = memory_take(count, sizeof(*table));
 	rope_table_fill(table, u32_from(positions), model->head_dim, model->rope_theta);
 	int code = (int)cudaMemcpy(
@@ -84,10 +84,11 @@ static void check_split_k(const struct model_config *model)
 	}
 }
 
-static enum status take_step_tensors(struct cuda_tensors *tensors, const struct model_config *model,
-	const struct model_step_limits *limits, struct error *error)
+static enum status allocate_step_tensors(struct cuda_tensors *tensors,
+	const struct model_config *model, const struct model_step_limits *limits,
+	struct error *error)
 {
-	void *const places[] = {
+	void *const pointers[] = {
 		[STEP_TENSOR_RESIDUAL] = &tensors->residual,
 		[STEP_TENSOR_HIDDEN] = &tensors->hidden,
 		[STEP_TENSOR_QKV] = &tensors->qkv,
@@ -104,12 +105,12 @@ static enum status take_step_tensors(struct cuda_tensors *tensors, const struct 
 		[STEP_TENSOR_SPLIT_K_SUMS] = &tensors->split_k_sums,
 	};
 
-	static_assert(sizeof(places) / sizeof(places[0]) == STEP_TENSOR_COUNT, "one each");
+	static_assert(sizeof(pointers) / sizeof(pointers[0]) == STEP_TENSOR_COUNT, "one each");
 	check_split_k(model);
 	for (uint32_t i = 0; i < STEP_TENSOR_COUNT; i++) {
 		struct step_tensor_size size = step_tensor_size((enum step_tensor)i, model, limits);
-		TRY(take(
-			places[i], size.count, size.element_bytes, "the tensors of a step", error));
+		TRY(allocate(pointers[i], size.count, size.element_bytes, "the tensors of a step",
+			error));
 	}
 	struct step_tensor_size sums = step_tensor_size(STEP_TENSOR_SPLIT_K_SUMS, model, limits);
 	struct step_tensor_size arrivals = step_tensor_size(STEP_TENSOR_ARRIVALS, model, limits);
@@ -126,7 +127,7 @@ enum status cuda_tensors_open(struct cuda_tensors *tensors, const struct weights
 
 	TRY(load_weights(tensors, weights, shard, error));
 	TRY(load_rope(tensors, model, limits->positions, error));
-	return take_step_tensors(tensors, model, limits, error);
+	return allocate_step_tensors(tensors, model, limits, error);
 }
 
 void cuda_tensors_close(struct cuda_tensors *tensors)
@@ -146,15 +147,15 @@ void cuda_tensors_close(struct cuda_tensors *tensors)
 	free(tensors->weights);
 }
 
-enum status cuda_tensors_take_pool(struct cuda_tensors *tensors, const struct model_config *model,
+enum status cuda_tensors_open_pool(struct cuda_tensors *tensors, const struct model_config *model,
 	uint64_t pool_bytes, struct error *error)
 {
 	tensors->pool_elements = pool_bytes / 2 / model->num_hidden_layers / sizeof(uint16_t);
-	TRY(take(&tensors->pool, pool_bytes, 1, "the KV pool", error));
+	TRY(allocate(&tensors->pool, pool_bytes, 1, "the KV pool", error));
 	return cuda_status((int)cudaMemset(tensors->pool, 0, pool_bytes), "cudaMemset", error);
 }
 
-void cuda_tensors_give_pool(struct cuda_tensors *tensors)
+void cuda_tensors_close_pool(struct cuda_tensors *tensors)
 {
 	cudaFree(tensors->pool);
 	tensors->pool = NULL;

@@ -30,19 +30,19 @@ struct cuda_tensors {
 	float *partial_out;   /* (limits.splits, heads, head_dim) */
 	float *partial_state; /* (limits.splits, heads, 2) */
 	uint32_t *arrivals;   /* (1 + S * kv_heads) see struct decode_work */
-	float *split_k_sums;  /* (SPLIT_K, S, hidden_size) see linear_plan.h */
+	float *split_k_sums;  /* (SPLIT_K, S, hidden_size) of LINEAR_CUBLASLT_SPLIT_K */
 	uint64_t split_k_bytes;
 };
 
-/* Takes everything but the KV pool, and uploads the weights. */
+/* Allocates everything but the KV pool, and uploads the weights. */
 enum status cuda_tensors_open(struct cuda_tensors *tensors, const struct weights *weights,
 	struct weight_shard shard, const struct model_step_limits *limits, struct error *error);
 void cuda_tensors_close(struct cuda_tensors *tensors);
 
 /* The pool is cleared. */
-enum status cuda_tensors_take_pool(struct cuda_tensors *tensors, const struct model_config *model,
+enum status cuda_tensors_open_pool(struct cuda_tensors *tensors, const struct model_config *model,
 	uint64_t pool_bytes, struct error *error);
-void cuda_tensors_give_pool(struct cuda_tensors *tensors);
+void cuda_tensors_close_pool(struct cuda_tensors *tensors);
 
 /* layer is 0 for a weight that is not layered; NULL: the model has none. */
 const uint16_t *cuda_tensors_weight(

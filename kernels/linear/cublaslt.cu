@@ -9,15 +9,17 @@
 #include <string.h>
 
 /* Row-major out = in * weight^T is, column by column, out^T = weight * in^T: cuBLAS sees the weight
-   as its transposed left operand. The algorithm of a shape is asked for once and kept, and numbers
-   of rows that lie close share one: steps with prompts have any number, asking takes a tenth of a
+   as its transposed left operand. The library is asked once for the algorithm of a shape, and close
+   numbers of rows share one: steps with prompts have any number of rows, asking takes a tenth of a
    millisecond, and loading a kernel that was never launched takes several.
 
-   Only algorithms are taken that sum all inputs of an element in one place: no split of them, no
-   reduction, no workspace to keep parts in. What is left differs in tiles and pipelines, and the
-   tensor cores add 16 inputs after 16 in ascending order in each of them. That is no promise of the
-   library: the tests hold it to it, row by row. It costs nothing: over the weights of qwen3-0.6b
-   and qwen3-8b and 1 to 16,384 rows these algorithms take as long as those with splits. */
+   Only algorithms are accepted that sum all inputs of an element in one chain, without the
+   library's own split-K, reduction and workspace. They differ in tiles and pipelines, and in each
+   of them the tensor cores add 16 inputs after 16 in ascending order. The library does not promise
+   that; the tests check it row by row. It costs nothing: over the weights of qwen3-0.6b and
+   qwen3-8b and 1 to 16,384 rows these algorithms take as long as those with split-K.
+
+   Our split-K is a batched GEMM: one matrix a slice, whose sums go out side by side. */
 
 enum {
 	PLANS_BITS = 13,
@@ -54,7 +56,7 @@ struct cublaslt_api {
 struct plan {
 	uint32_t row_count; /* of shared_rows() */
 	uint32_t input_count, output_count;
-	uint32_t parts; /* of the inputs, each multiplied by itself; mostly 1 */
+	uint32_t split_k; /* slices of the inputs, each summed apart; mostly 1 */
 	bool has_bias, is_f32, is_known;
 	cublasLtMatmulDesc_t operation;
 	cublasLtMatrixLayout_t weight, in, out;
@@ -67,6 +69,15 @@ struct cublaslt {
 	struct plan *plans; /* (PLANS_MAX) open addressing */
 	uint32_t plan_count;
 };
+
+/* Returns the status of a call that failed. */
+#define CUBLAS_TRY(call)                                                                           \
+	do {                                                                                       \
+		const cublasStatus_t try_status = (call);                                          \
+		if (try_status != CUBLAS_STATUS_SUCCESS) {                                         \
+			return try_status;                                                         \
+		}                                                                                  \
+	} while (0)
 
 static int failure(cublasStatus_t status)
 {
@@ -167,84 +178,73 @@ void cublaslt_close(struct cublaslt *context)
 	free(context);
 }
 
-/* One matrix a part: a product with some of the inputs, `stride` elements behind that of the part
-   before. */
-static cublasStatus_t set_parts(const struct cublaslt_api *api, cublasLtMatrixLayout_t layout,
-	int32_t parts, int64_t stride)
+/* One matrix a slice, `stride` elements behind that of the slice before. */
+static cublasStatus_t set_slices(const struct cublaslt_api *api, cublasLtMatrixLayout_t layout,
+	uint32_t count, int64_t stride)
 {
-	cublasStatus_t status = api->cublasLtMatrixLayoutSetAttribute(
-		layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &parts, sizeof(parts));
+	const int32_t batch_count = (int32_t)count;
 
-	return status != CUBLAS_STATUS_SUCCESS
-		       ? status
-		       : api->cublasLtMatrixLayoutSetAttribute(layout,
-				 CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
-				 sizeof(stride));
+	CUBLAS_TRY(api->cublasLtMatrixLayoutSetAttribute(
+		layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch_count, sizeof(batch_count)));
+	return api->cublasLtMatrixLayoutSetAttribute(
+		layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride));
 }
 
 /* The number of rows that are multiplied; a plan serves more than one. */
 static cublasStatus_t set_rows(const struct cublaslt_api *api, struct plan *plan, uint64_t rows)
 {
-	cublasStatus_t status = api->cublasLtMatrixLayoutSetAttribute(
-		plan->in, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows));
-
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = api->cublasLtMatrixLayoutSetAttribute(
-			plan->out, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows));
-	}
-	if (status == CUBLAS_STATUS_SUCCESS && plan->parts > 1) {
-		status = set_parts(
-			api, plan->out, (int32_t)plan->parts, (int64_t)rows * plan->output_count);
-	}
-	return status;
+	CUBLAS_TRY(api->cublasLtMatrixLayoutSetAttribute(
+		plan->in, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows)));
+	CUBLAS_TRY(api->cublasLtMatrixLayoutSetAttribute(
+		plan->out, CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof(rows)));
+	return plan->split_k == 1 ? CUBLAS_STATUS_SUCCESS
+				  : set_slices(api, plan->out, plan->split_k,
+					    (int64_t)rows * plan->output_count);
 }
 
-/* Fills a plan's descriptions; `bias` only tells cuBLAS where one will be. */
+/* `bias` only tells cuBLAS where one will be. */
+static cublasStatus_t describe_bias(
+	const struct cublaslt_api *api, struct plan *plan, const uint16_t *bias)
+{
+	cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+	cudaDataType_t type = CUDA_R_16BF;
+
+	CUBLAS_TRY(api->cublasLtMatmulDescSetAttribute(
+		plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
+	CUBLAS_TRY(api->cublasLtMatmulDescSetAttribute(
+		plan->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof(type)));
+	return api->cublasLtMatmulDescSetAttribute(
+		plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
+}
+
+/* Fills a plan's descriptions. */
 static cublasStatus_t describe(
 	const struct cublaslt_api *api, struct plan *plan, const uint16_t *bias)
 {
 	cublasOperation_t transposed = CUBLAS_OP_T;
-	uint32_t part = plan->input_count / plan->parts;
-	cublasStatus_t status =
-		api->cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+	uint32_t slice = plan->input_count / plan->split_k;
 
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = api->cublasLtMatmulDescSetAttribute(plan->operation,
-			CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed));
+	CUBLAS_TRY(api->cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+	CUBLAS_TRY(api->cublasLtMatmulDescSetAttribute(
+		plan->operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)));
+	if (plan->has_bias) {
+		CUBLAS_TRY(describe_bias(api, plan, bias));
 	}
-	if (status == CUBLAS_STATUS_SUCCESS && plan->has_bias) {
-		cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-		cudaDataType_t type = CUDA_R_16BF;
-		api->cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
-			&epilogue, sizeof(epilogue));
-		api->cublasLtMatmulDescSetAttribute(
-			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof(type));
-		status = api->cublasLtMatmulDescSetAttribute(
-			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
+	CUBLAS_TRY(api->cublasLtMatrixLayoutCreate(
+		&plan->weight, CUDA_R_16BF, slice, plan->output_count, plan->input_count));
+	CUBLAS_TRY(api->cublasLtMatrixLayoutCreate(
+		&plan->in, CUDA_R_16BF, slice, plan->row_count, plan->input_count));
+	CUBLAS_TRY(
+		api->cublasLtMatrixLayoutCreate(&plan->out, plan->is_f32 ? CUDA_R_32F : CUDA_R_16BF,
+			plan->output_count, plan->row_count, plan->output_count));
+	if (plan->split_k > 1) {
+		CUBLAS_TRY(set_slices(api, plan->weight, plan->split_k, slice));
+		CUBLAS_TRY(set_slices(api, plan->in, plan->split_k, slice));
 	}
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = api->cublasLtMatrixLayoutCreate(
-			&plan->weight, CUDA_R_16BF, part, plan->output_count, plan->input_count);
-	}
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = api->cublasLtMatrixLayoutCreate(
-			&plan->in, CUDA_R_16BF, part, plan->row_count, plan->input_count);
-	}
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = api->cublasLtMatrixLayoutCreate(&plan->out,
-			plan->is_f32 ? CUDA_R_32F : CUDA_R_16BF, plan->output_count,
-			plan->row_count, plan->output_count);
-	}
-	if (status == CUBLAS_STATUS_SUCCESS && plan->parts > 1) {
-		status = set_parts(api, plan->weight, (int32_t)plan->parts, part);
-	}
-	if (status == CUBLAS_STATUS_SUCCESS && plan->parts > 1) {
-		status = set_parts(api, plan->in, (int32_t)plan->parts, part);
-	}
-	return status == CUBLAS_STATUS_SUCCESS ? set_rows(api, plan, plan->row_count) : status;
+	return set_rows(api, plan, plan->row_count);
 }
 
-static bool is_in_one_place(const struct cublaslt_api *api, const cublasLtMatmulAlgo_t *algorithm)
+static bool sums_in_one_chain(const struct cublaslt_api *api, const cublasLtMatmulAlgo_t *algorithm)
 {
 	int32_t splits = 0;
 	uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_MASK;
@@ -258,31 +258,30 @@ static bool is_in_one_place(const struct cublaslt_api *api, const cublasLtMatmul
 	       splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
+static cublasStatus_t ask(struct cublaslt *context, const struct plan *plan,
+	cublasLtMatmulPreference_t preference, cublasLtMatmulHeuristicResult_t *results, int *count)
+{
+	uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE;
+	size_t bytes = 0;
+
+	CUBLAS_TRY(context->api.cublasLtMatmulPreferenceSetAttribute(
+		preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes)));
+	CUBLAS_TRY(context->api.cublasLtMatmulPreferenceSetAttribute(
+		preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof(schemes)));
+	return context->api.cublasLtMatmulAlgoGetHeuristic(context->handle, plan->operation,
+		plan->weight, plan->in, plan->out, plan->out, preference, CANDIDATES_MAX, results,
+		count);
+}
+
 /* What the library proposes, best first, of algorithms without workspace or reduction. */
-static cublasStatus_t propose(struct cublaslt *context, struct plan *plan,
+static cublasStatus_t propose(struct cublaslt *context, const struct plan *plan,
 	cublasLtMatmulHeuristicResult_t *results, int *count)
 {
 	cublasLtMatmulPreference_t preference = NULL;
-	uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE;
-	size_t bytes = 0;
-	cublasStatus_t status = context->api.cublasLtMatmulPreferenceCreate(&preference);
 
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = context->api.cublasLtMatmulPreferenceSetAttribute(preference,
-			CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
-	}
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = context->api.cublasLtMatmulPreferenceSetAttribute(preference,
-			CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof(schemes));
-	}
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = context->api.cublasLtMatmulAlgoGetHeuristic(context->handle,
-			plan->operation, plan->weight, plan->in, plan->out, plan->out, preference,
-			CANDIDATES_MAX, results, count);
-	}
-	if (preference != NULL) {
-		context->api.cublasLtMatmulPreferenceDestroy(preference);
-	}
+	CUBLAS_TRY(context->api.cublasLtMatmulPreferenceCreate(&preference));
+	cublasStatus_t status = ask(context, plan, preference, results, count);
+	context->api.cublasLtMatmulPreferenceDestroy(preference);
 	return status;
 }
 
@@ -291,27 +290,27 @@ static cublasStatus_t choose(struct cublaslt *context, struct plan *plan)
 	cublasLtMatmulHeuristicResult_t results[CANDIDATES_MAX];
 	int count = 0;
 
-	cublasStatus_t status = propose(context, plan, results, &count);
-	for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; i++) {
-		if (is_in_one_place(&context->api, &results[i].algo)) {
+	CUBLAS_TRY(propose(context, plan, results, &count));
+	for (int i = 0; i < count; i++) {
+		if (sums_in_one_chain(&context->api, &results[i].algo)) {
 			plan->algorithm = results[i].algo;
 			plan->is_known = true;
-			return status;
+			return CUBLAS_STATUS_SUCCESS;
 		}
 	}
-	return status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status;
+	return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* The number of rows that is asked for in the place of so many. Few rows decide by the 8, and 8 are
-   the fewest, since for one row the library chooses badly. Beyond, numbers between two multiples of
-   64 are served as well by one choice as by their own, but not by that for a multiple, which is
-   another. */
+/* The number of rows that the library is asked about instead of row_count. Few rows are rounded up
+   to a multiple of 8; 8 is the least, since for one row the library chooses badly. Beyond, all
+   numbers between two multiples of 64 are served as well by one choice as by their own, but not by
+   the choice for a multiple, which differs. */
 static uint32_t shared_rows(uint32_t row_count)
 {
-	uint32_t part = row_count <= 1024 ? 8 : row_count <= 16384 ? 64 : 1024;
-	uint32_t end = (row_count + part - 1) / part * part;
+	uint32_t step = row_count <= 1024 ? 8 : row_count <= 16384 ? 64 : 1024;
+	uint32_t end = (row_count + step - 1) / step * step;
 
-	return part == 8 || row_count == end ? end : end - 1;
+	return step == 8 || row_count == end ? end : end - 1;
 }
 
 /* The plan of a shape, made if need be. When the table is half full everything is forgotten. */
@@ -320,11 +319,11 @@ static cublasStatus_t find_plan(
 {
 	uint32_t key =
 		((wanted->row_count * 31 + wanted->input_count) * 31 + wanted->output_count) * 31 +
-		wanted->parts;
-	uint32_t place = key * 2654435761u >> (32 - PLANS_BITS);
+		wanted->split_k;
+	uint32_t index = key * 2654435761u >> (32 - PLANS_BITS);
 
-	for (;; place++) {
-		struct plan *plan = &context->plans[place % PLANS_MAX];
+	for (;; index++) {
+		struct plan *plan = &context->plans[index % PLANS_MAX];
 		*out = plan;
 		if (!plan->is_known) {
 			break;
@@ -332,7 +331,7 @@ static cublasStatus_t find_plan(
 		if (plan->row_count == wanted->row_count &&
 			plan->input_count == wanted->input_count &&
 			plan->output_count == wanted->output_count &&
-			plan->parts == wanted->parts && plan->has_bias == wanted->has_bias &&
+			plan->split_k == wanted->split_k && plan->has_bias == wanted->has_bias &&
 			plan->is_f32 == wanted->is_f32) {
 			return CUBLAS_STATUS_SUCCESS;
 		}
@@ -367,44 +366,38 @@ static cublasStatus_t multiply(struct cublaslt *context, void *out, const uint16
 	struct plan *plan;
 
 	shared.row_count = shared_rows(wanted->row_count);
-	cublasStatus_t status = find_plan(context, &shared, bias, &plan);
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = set_rows(&context->api, plan, wanted->row_count);
+	CUBLAS_TRY(find_plan(context, &shared, bias, &plan));
+	CUBLAS_TRY(set_rows(&context->api, plan, wanted->row_count));
+	if (plan->has_bias) {
+		CUBLAS_TRY(context->api.cublasLtMatmulDescSetAttribute(
+			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
 	}
-	if (status == CUBLAS_STATUS_SUCCESS && plan->has_bias) {
-		status = context->api.cublasLtMatmulDescSetAttribute(
-			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
-	}
-	if (status == CUBLAS_STATUS_SUCCESS) {
-		status = context->api.cublasLtMatmul(context->handle, plan->operation, &one, weight,
-			plan->weight, in, plan->in, &zero, out, plan->out, out, plan->out,
-			&plan->algorithm, NULL, 0, stream);
-	}
-	return status;
+	return context->api.cublasLtMatmul(context->handle, plan->operation, &one, weight,
+		plan->weight, in, plan->in, &zero, out, plan->out, out, plan->out, &plan->algorithm,
+		NULL, 0, stream);
 }
 
-/* Every plan up to row_limit rows; a kernel that the plan before does not have is launched. */
+/* Makes every plan up to row_limit rows, and launches each kernel that the plan before does not
+   have. */
 static cublasStatus_t prepare(struct cublaslt *context, void *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted, uint32_t row_limit,
 	struct CUstream_st *stream)
 {
-	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 	cublasLtMatmulAlgo_t before = {};
 	struct plan shape = *wanted;
 
-	for (uint32_t rows = 0; rows < row_limit && status == CUBLAS_STATUS_SUCCESS;) {
+	for (uint32_t rows = 0; rows < row_limit;) {
 		struct plan *plan;
 		rows = shared_rows(rows + 1);
 		shape.row_count = rows;
-		status = find_plan(context, &shape, bias, &plan);
-		if (status == CUBLAS_STATUS_SUCCESS &&
-			memcmp(&before, &plan->algorithm, sizeof(before)) != 0) {
+		CUBLAS_TRY(find_plan(context, &shape, bias, &plan));
+		if (memcmp(&before, &plan->algorithm, sizeof(before)) != 0) {
 			before = plan->algorithm;
 			shape.row_count = rows < row_limit ? rows : row_limit;
-			status = multiply(context, out, in, weight, bias, &shape, stream);
+			CUBLAS_TRY(multiply(context, out, in, weight, bias, &shape, stream));
 		}
 	}
-	return status;
+	return CUBLAS_STATUS_SUCCESS;
 }
 
 static struct plan plan_of(
@@ -412,7 +405,7 @@ static struct plan plan_of(
 {
 	struct plan plan = {};
 
-	plan.parts = 1;
+	plan.split_k = 1;
 	plan.row_count = row_count;
 	plan.input_count = input_count;
 	plan.output_count = output_count;
@@ -461,31 +454,31 @@ int cublaslt_prepare_logits(struct cublaslt *context, float *out, const uint16_t
 	return failure(prepare(context, out, in, weight, NULL, &wanted, row_limit, stream));
 }
 
-static struct plan plan_in_parts(
-	uint32_t row_count, uint32_t input_count, uint32_t output_count, uint32_t parts)
+static struct plan plan_split_k(
+	uint32_t row_count, uint32_t input_count, uint32_t output_count, uint32_t split_k)
 {
 	struct plan plan = plan_of(row_count, input_count, output_count, false, true);
 
-	plan.parts = parts;
+	plan.split_k = split_k;
 	return plan;
 }
 
 int cublaslt_linear_split_k(struct cublaslt *context, float *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t row_count, uint32_t input_count, uint32_t output_count,
-	uint32_t parts, struct CUstream_st *stream)
+	uint32_t split_k, struct CUstream_st *stream)
 {
 	if (row_count == 0) {
 		return 0;
 	}
-	struct plan wanted = plan_in_parts(row_count, input_count, output_count, parts);
+	struct plan wanted = plan_split_k(row_count, input_count, output_count, split_k);
 	return failure(multiply(context, out, in, weight, NULL, &wanted, stream));
 }
 
 int cublaslt_prepare_split_k(struct cublaslt *context, float *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
-	uint32_t parts, struct CUstream_st *stream)
+	uint32_t split_k, struct CUstream_st *stream)
 {
-	struct plan wanted = plan_in_parts(0, input_count, output_count, parts);
+	struct plan wanted = plan_split_k(0, input_count, output_count, split_k);
 
 	return failure(prepare(context, out, in, weight, NULL, &wanted, row_limit, stream));
 }

@@ -33,18 +33,8 @@ void linear_cpu(float *out, const float *in, struct matrix weight, const float *
 void linear_silu_cpu(float *out, const float *in, struct matrix weight, uint32_t row_count,
 	uint32_t input_count, uint32_t intermediate, enum rounding rounding);
 
-/* What a launch on the GPU reads and writes. The sizes are those of its plan. */
-struct linear_operands {
-	void *out;	    /* (row_count, output_count) bf16, with silu half as many columns; of
-			    LINEAR_CUBLASLT_SPLIT_K (split_k, row_count, output_count) float32 */
-	const uint16_t *in; /* (row_count, input_count) */
-	const uint16_t *weight; /* (output_count, input_count) */
-	const uint16_t *bias;	/* (output_count) or NULL; none with silu, or left in slices */
-	const struct linear_norm *norm; /* where the plan fuses it, else NULL */
-};
-
-/* What is multiplied is add_rms_norm() of `in`, with its bits: the residual stream grows by `in`,
-   and the GEMM reads the norm of its rows. One launch instead of two. */
+/* A fused norm: the layer's input is add_rms_norm() of `in`, with the same bits in one launch
+   instead of two. `in` is added to the residual stream, and the GEMM reads the norm of the sum. */
 struct linear_norm {
 	const uint16_t *residual; /* (row_count, input_count) */
 	uint16_t *sum;		  /* the same with `in` added; may not overlap what is read */
@@ -52,18 +42,30 @@ struct linear_norm {
 	float epsilon;
 };
 
+/* What a launch on the GPU reads and writes. The sizes are those of its plan.
+
+   out: (row_count, output_count) bf16, with silu half as many columns; with the path
+   LINEAR_CUBLASLT_SPLIT_K (split_k, row_count, output_count) float32. It may not overlap what is
+   read. */
+struct linear_operands {
+	void *out;
+	const uint16_t *in;		/* (row_count, input_count) */
+	const uint16_t *weight;		/* (output_count, input_count) */
+	const uint16_t *bias;		/* (output_count) or NULL; NULL with silu or split sums */
+	const struct linear_norm *norm; /* where the plan fuses it, else NULL */
+};
+
 struct cublaslt;
 
 /* Carries out a plan of kernels/linear/linear_plan.h, without the silu_mul() or add_rms_norm() that
-   it leaves to other launches. out may not overlap what is read. library: of a plan with a path of
-   cuBLASLt, else NULL. */
+   it leaves to other launches. library: for a path of cuBLASLt, else NULL. */
 int linear_run(const struct linear_plan *plan, const struct linear_operands *operands,
 	struct cublaslt *library, struct CUstream_st *stream);
 
 /* Our own kernels for the few rows of a decode step, on the current device, in the split-K order of
-   the weight; whether they have its shape (of linear_silu() the outputs are 2 * intermediate). What
-   limits them is how fast the weight is read, and they start to read it before the rows are
-   there. */
+   the weight: linear_plan_kernel() and linear_run(). They are bound by reading the weight, which
+   they start before the rows are there. linear_fits(): whether they have a weight's shape; with
+   silu it has 2 * intermediate outputs. */
 bool linear_fits(uint32_t input_count, uint32_t output_count);
 
 int linear(uint16_t *out, const uint16_t *in, const uint16_t *weight, const uint16_t *bias,

@@ -22,7 +22,7 @@ extern "C" {
    LINEAR_CUBLASLT_SPLIT_K  cublaslt.cu                any; float32 sums of slices go to scratch,
 						       and add_rms_norm_split_k() adds them
 
-   All of them give a row the same bits, those that its split-K order says. */
+   The bits of a row follow from the split-K order alone, whichever of them computes it. */
 
 enum linear_path {
 	LINEAR_CUBLASLT,
@@ -75,9 +75,9 @@ struct linear_plan {
 	uint32_t shared_bytes;		      /* of a block */
 };
 
-/* The fastest way for row_count rows. has_norm: what is multiplied is add_rms_norm() of the input;
-   if the plan does not fuse it, that is a launch of its own. With has_silu and a path of cuBLASLt
-   so is silu_mul(). */
+/* The fastest way for row_count rows. has_norm: the layer's input is add_rms_norm() of something.
+   If the plan does not fuse it, that is a launch of its own. So is silu_mul(), with has_silu and a
+   path of cuBLASLt. */
 struct linear_plan linear_plan(const struct linear_shape *shape, uint32_t row_count, bool has_norm,
 	const struct linear_device *device);
 
@@ -92,10 +92,10 @@ struct linear_plan linear_plan_path(enum linear_path path, const struct linear_s
 /* Whether our own kernels serve a weight of this shape. */
 bool linear_has_kernel(const struct linear_shape *shape, const struct linear_device *device);
 
-/* The plans for a batch whose first decode_count rows are those of decode, in the order of the
-   rows. Returns how many: 0 to LINEAR_PLANS_MAX. may_split_k: the layer has no bias, and an
-   add_rms_norm() behind it that can add the slices. Then a weight with split-K gives decode rows
-   their order, and rows of prompts keep that of cublaslt_linear(); else all rows have one plan. */
+/* The plans for a batch whose first decode_count rows are decode rows, in the order of the rows.
+   Returns how many: 0 to LINEAR_PLANS_MAX. may_split_k: the layer has no bias, and the
+   add_rms_norm() behind it can add the slices. Then decode rows are summed in the split-K order of
+   the weight, and rows of prompts in one chain. Else all rows have one plan. */
 enum { LINEAR_PLANS_MAX = 2 };
 uint32_t linear_plan_batch(struct linear_plan *out, const struct linear_shape *shape,
 	bool may_split_k, uint32_t decode_count, uint32_t row_count,

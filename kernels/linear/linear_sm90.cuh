@@ -25,8 +25,8 @@ int linear_wide(const struct linear_plan *plan, const struct linear_operands *op
 
 #ifdef QUIRE_SM90A
 
-/* Rows from `row` on, of both halves of the rows where the map has two, and chunks from `chunk` on:
-   as many as the map's box has. */
+/* Loads a box of the map: rows from `row` on, of both halves where the map has two, and chunks from
+   `chunk` on. */
 static __device__ inline void copy_tiles(
 	uint32_t shared, const CUtensorMap *map, uint32_t row, uint32_t chunk, uint32_t barrier)
 {
@@ -36,7 +36,7 @@ static __device__ inline void copy_tiles(
 		     : "memory");
 }
 
-/* What silu_mul() makes of a gate and an up that a tensor of bf16 has held. */
+/* silu_mul() of a gate and an up, rounded to bf16 as its input tensor would be. */
 static __device__ inline float gated(float gate, float up)
 {
 	gate = __bfloat162float(__float2bfloat16_rn(gate));
@@ -46,7 +46,7 @@ static __device__ inline float gated(float gate, float up)
 
 #endif
 
-/* A tensor of rows as the copies see it: chunks of rows, of one or two halves of them. */
+/* Describes rows to the TMA, as chunks of rows of one or two halves: the gates, then the ups. */
 static inline int make_map(CUtensorMap *map, const uint16_t *tensor, uint32_t row_count,
 	uint32_t halves, uint32_t input_count, uint32_t tile_rows, uint32_t tile_chunks)
 {

@@ -3,14 +3,14 @@
 #include "kernels/linear/linear_sm90.cuh"
 #include "kernels/device/wgmma.cuh"
 
-/* Up to 64 tokens and a weight that is read once. The tokens are the 64 rows of the tensor cores'
-   first operand, most of them missing; the columns of the second are as many rows of the weight as
-   let every multiprocessor have its share, all inputs of them. So an output is one chain of matrix
-   instructions over ascending inputs, 16 by 16, as in the large kernels of cublaslt_linear().
+/* LINEAR_SMALL: up to 64 tokens, with wgmma. The tokens are the 64 rows of its first operand, where
+   most may be missing. The columns of the second are as many rows of the weight as spread it over
+   all multiprocessors, with all inputs of them. So an output is one chain of instructions over
+   ascending inputs, 16 by 16, as in cuBLASLt's kernels.
 
-   A producing thread keeps a ring of stages filled, each some inputs of the weight and of the
-   tokens; the weight's half of the first stages, mostly of all, is on its way before the kernels
-   ahead are done. What is left then is to fetch the tokens, and the chain. */
+   A producer thread keeps a ring of stages filled, each some inputs of the weight and of the
+   tokens. The weight's half of the first stages, mostly of all stages, is copied while the kernels
+   in front still run (PDL). After that remain the tokens' way and the chain. */
 
 enum {
 	GROUP = 4 * WARP, /* the warpgroup */
@@ -20,7 +20,7 @@ enum {
 /* Of each stage a barrier says that it is full, and one that it is empty. */
 static_assert(2 * 8 * LINEAR_STAGES_MAX <= BARRIER_BYTES, "the barriers have room");
 
-/* Chunks of a stage, of so many rows of the weight. */
+/* Chunks of a stage of ROWS rows of the weight. */
 template <int ROWS> constexpr int stage_chunks = ROWS == 16 ? 4 : 2;
 
 struct gemm {
@@ -37,11 +37,11 @@ struct gemm {
 
 /* ---- kernels ---- */
 
-/* What a block is to do, and where its shared memory has what. */
+/* The work of a thread block, and the layout of its shared memory. */
 struct block {
-	uint32_t first_row;   /* of the weight; of half of it where it has two */
+	uint32_t first_row;   /* of the weight; with silu of each half */
 	uint32_t first_token; /* of the tile */
-	uint32_t token_count; /* of it that there are */
+	uint32_t token_count; /* of the tile, the last of which may be short */
 	uint32_t full, empty; /* barriers */
 	uint32_t stages;      /* each (stage_chunks, tile_tokens, CHUNK), then (.., ROWS, CHUNK) */
 	uint32_t stage_bytes;
@@ -76,7 +76,7 @@ static __device__ inline void fetch_weight(
 		block.first_row, fill * stage_chunks<ROWS>, barrier);
 }
 
-/* The barriers, and the weight's way as far as there are stages for it. */
+/* Initialises the barriers, and starts the weight's copies into all stages. */
 template <int ROWS>
 static __device__ inline void prepare(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *weight_map, const CUtensorMap *in_map)
@@ -95,7 +95,7 @@ static __device__ inline void prepare(const struct gemm &gemm, const struct bloc
 	prefetch_map(in_map);
 }
 
-/* The producing thread, from the dependency wait on. */
+/* The producer thread, after the dependency wait. */
 template <int ROWS>
 static __device__ inline void produce(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *weight_map, const CUtensorMap *in_map)
@@ -115,7 +115,7 @@ static __device__ inline void produce(const struct gemm &gemm, const struct bloc
 	}
 }
 
-/* Begins the products of a stage. */
+/* Issues the wgmmas of a stage. */
 template <int ROWS>
 static __device__ inline void sum_stage(
 	const struct gemm &gemm, const struct block &block, float *sum, uint32_t stage, bool adds)
@@ -161,13 +161,13 @@ static __device__ inline void sum_all(
 	wgmma_wait<0>();
 }
 
-/* From registers to the rows of the tile's tokens. */
+/* Writes the sums to the rows of the tile's tokens. */
 template <int ROWS, bool IS_SILU>
 static __device__ inline void finish(
 	const struct gemm &gemm, const struct block &block, const float *sum)
 {
 	const uint32_t first = threadIdx.x / WARP * 16 + threadIdx.x % WARP / 4;
-	const uint32_t ups = ROWS / 4; /* sums of a gate's and of an up's rows are so far apart */
+	const uint32_t ups = ROWS / 4; /* distance of a gate's sum to its up's */
 
 #pragma unroll
 	for (uint32_t i = 0; i < (IS_SILU ? ROWS / 4 : ROWS / 2); i += 2) {
@@ -217,6 +217,15 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- launchers ---- */
 
+/* Bytes of shared memory of locate_block()'s layout. The tensor cores read 64 rows of tokens, also
+   behind the last stage. */
+template <int ROWS> static uint32_t layout_bytes(const struct linear_plan *plan)
+{
+	const uint32_t stage = stage_chunks<ROWS> * (plan->tile_tokens + ROWS) * CHUNK_BYTES;
+
+	return BARRIER_BYTES + plan->token_stages * stage + (64 - plan->tile_tokens) * CHUNK_BYTES;
+}
+
 template <int ROWS, bool IS_SILU>
 static int launch(
 	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
@@ -234,6 +243,9 @@ static int launch(
 	gemm.fill_count = inputs / CHUNK / stage_chunks<ROWS>;
 	gemm.stage_count = plan->token_stages;
 	dim3 grid(outputs / ROWS, divide_up(gemm.row_count, gemm.tile_tokens));
+	if (plan->shared_bytes != layout_bytes<ROWS>(plan)) {
+		return (int)cudaErrorInvalidValue;
+	}
 	int code = make_map(&weight_map, operands->weight, outputs, IS_SILU ? 2 : 1, inputs, ROWS,
 		stage_chunks<ROWS>);
 	if (code == 0) {

@@ -4,18 +4,21 @@
 #include "kernels/op/split_k.h"
 #include "kernels/rows/rms_norm.cuh"
 
-/* Up to 16 tokens and a weight that is read once. Rows of the weight are the 16 rows of a warp's
-   matrix instruction, tokens its 8 columns: a chain of these is shorter than one of a warpgroup's,
-   which are made for 64 tokens, and has the same bits. A block has as many rows of the weight as
-   let every multiprocessor have its share, and a warp for every 16 of them and every slice that the
-   inputs are cut into. Each leaves the sums of its chains in shared memory, for all threads to add
-   and write.
+/* LINEAR_TINY: up to 16 tokens. Such a GEMM is latency-bound: each weight is read once, and what
+   counts is the chain of instructions from the last token's arrival to the output.
 
-   A block's share of the weight fits into shared memory. It is on its way, and the beginnings of
-   the chains are in registers, before the kernel ahead is done; what is left then is to fetch the
-   tokens, the chain, and the additions. Blocks are small, for those of two kernels and more to be
-   on a multiprocessor. The next kernel begins only when this one's wait is over: were it to begin
-   with this one, the weights of four would come between attention and its keys and values. */
+   So it uses mma.sync (m16n8k16). Rows of the weight are its 16 rows, tokens its 8 columns. A chain
+   of these is shorter than one of wgmma, which is made for 64 tokens, and has the same bits. A
+   block has as many rows of the weight as spread it over all multiprocessors, and a warp for every
+   16 of them and every split-K slice. Each warp leaves its sums in shared memory, and all threads
+   add and write them.
+
+   A block's share of the weight fits into shared memory. Early launch (PDL) hides its way there,
+   and the first tiles are in registers, before the kernel in front has ended. After that remain the
+   tokens' way, the chain, and the additions. Blocks are small, so that those of several kernels fit
+   on a multiprocessor. The next kernel may start only when this one's dependency wait is over: if
+   it could start with this one, the weights of four kernels would delay attention's keys and
+   values. */
 
 enum {
 	K_TILE = LINEAR_TINY_K_TILE,
@@ -40,7 +43,7 @@ struct gemm {
 	struct linear_norm norm;
 };
 
-/* What is made for a number of slices, of rows of the weight and of eights of tokens. */
+/* A block's tile, for each of which there is a kernel. N_TILES: of 8 tokens, the N of an mma. */
 template <int SLICES_, int ROWS_, int N_TILES_, bool IS_SILU_> struct tile {
 	static constexpr int SLICES = SLICES_, ROWS = ROWS_, N_TILES = N_TILES_;
 	static constexpr bool IS_SILU = IS_SILU_;
@@ -48,7 +51,7 @@ template <int SLICES_, int ROWS_, int N_TILES_, bool IS_SILU_> struct tile {
 	static constexpr int SLICE_WARPS = ROWS == 8 ? 1 : ROWS / 16;
 	static constexpr int THREADS = SLICES * SLICE_WARPS * WARP;
 	static constexpr int STEP_REGISTERS = ROWS == 8 ? 2 : 4; /* of the weight */
-	static constexpr int HELD = ROWS == 8 ? 4 : 2;	       /* runs of the weight in registers */
+	static constexpr int HELD = ROWS == 8 ? 4 : 2; /* K tiles of the weight in registers */
 	static constexpr int SUM_BYTES = 4 * (ROWS + SUM_GAP); /* of a token */
 };
 
@@ -56,12 +59,12 @@ template <int SLICES_, int ROWS_, int N_TILES_, bool IS_SILU_> struct tile {
 
 /* ---- kernels ---- */
 
-/* What a block is to do, and where its shared memory has what. */
+/* The work of a thread block, and the layout of its shared memory. */
 struct block {
-	uint32_t first_row;		   /* of the weight; of half of it where it has two */
+	uint32_t first_row;		   /* of the weight; with silu of each half */
 	uint32_t first_token;		   /* of the tile */
-	uint32_t token_count;		   /* of it that there are */
-	uint32_t slice, warp;		   /* of this warp; warp among the slice's */
+	uint32_t token_count;		   /* of the tile, the last of which may be short */
+	uint32_t slice, warp;		   /* of this warp; warp within the slice */
 	uint32_t weight_full, tokens_full; /* barriers, one for each slice */
 	uint32_t weight;		   /* (SLICES, slice's chunks, ROWS, CHUNK) */
 	uint32_t weight_bytes;		   /* of a slice */
@@ -93,7 +96,7 @@ template <typename TILE> static __device__ inline struct block locate_block(cons
 	return block;
 }
 
-/* One thread sends the weight on its way, slice by slice. */
+/* One thread starts the copies of the weight, slice by slice. */
 template <typename TILE>
 static __device__ inline void prepare(
 	const struct gemm &gemm, const struct block &block, const CUtensorMap *weight_map)
@@ -133,13 +136,13 @@ static __device__ inline void fetch_tokens(const struct gemm &gemm, const struct
 	}
 }
 
-/* Of a k_tile of this warp's rows what the instructions want of this lane. */
+/* This lane's registers of a K tile of the weight, as the mma wants them. */
 template <typename TILE> struct weight_k_tile {
 	uint32_t steps[K_TILE_STEPS][TILE::STEP_REGISTERS];
 };
 
-/* Where a lane finds its share of a k_tile of the weight: copies swap the 16 bytes of a row by its
-   number, so that all chunks have the same few offsets. */
+/* Shared addresses of this lane's share of a K tile of the weight. The TMA's swizzle permutes the
+   16-byte pieces of a row by the row's number, so all chunks have the same few offsets. */
 template <typename TILE> struct weight_addresses {
 	static constexpr int LOADS = 2 * TILE::STEP_REGISTERS; /* of a k_tile */
 	static constexpr int COUNT = LOADS / K_TILE_CHUNKS;
@@ -147,7 +150,8 @@ template <typename TILE> struct weight_addresses {
 
 	__device__ inline void find(const struct block &block)
 	{
-		const uint32_t rows = TILE::ROWS == 8 ? 8 : 16; /* the other lanes go on */
+		const uint32_t rows =
+			TILE::ROWS == 8 ? 8 : 16; /* the other lanes have the next 8 inputs */
 		const uint32_t lane = threadIdx.x % WARP;
 		const uint32_t row = block.warp * 16 + lane % rows;
 #pragma unroll
@@ -159,7 +163,7 @@ template <typename TILE> struct weight_addresses {
 		}
 	}
 
-	/* One of the loads of a k_tile. */
+	/* One of the loads of a K tile. */
 	__device__ inline void load(
 		struct weight_k_tile<TILE> &weight, uint32_t k_tile, uint32_t i) const
 	{
@@ -169,12 +173,12 @@ template <typename TILE> struct weight_addresses {
 	}
 };
 
-/* Of a k_tile of the tokens what the instructions want of this lane. */
+/* This lane's registers of a K tile of the tokens. */
 template <typename TILE> struct token_k_tile {
 	uint32_t steps[K_TILE_STEPS][TILE::N_TILES][2];
 };
 
-/* Missing tokens repeat the last one; their sums nobody reads. */
+/* Missing tokens repeat the last one; their sums are not read. */
 template <typename TILE> struct token_addresses {
 	uint32_t at[TILE::N_TILES];
 
@@ -207,10 +211,11 @@ template <typename TILE> struct token_addresses {
 	}
 };
 
-/* Warps of their own, behind those of the chains, make the tokens instead, of which there are up to
-   TOKENS. Every block makes all of them; one for each token keeps the sum. The places of sums hold
-   squares until then. All this is rehearsed with the weight alone before the kernel in front has
-   ended, so that the instructions are there when it counts. */
+/* With a fused norm, extra warps behind those of the chains compute the tokens, up to TOKENS of
+   them. Every block computes all of them; one block for each token stores the sum. The memory of
+   the output's sums holds squares until then. The first round of the loop is a rehearsal on the
+   weight of the norm, before the kernel in front has ended: it brings the instructions into the
+   cache. */
 template <typename TILE, int TOKENS>
 static __device__ inline void norm_tokens(const struct gemm &gemm, const struct block &block)
 {
@@ -264,7 +269,7 @@ static __device__ inline void norm_tokens(const struct gemm &gemm, const struct 
 	}
 }
 
-/* Goes on with all chains by one step of a k_tile. */
+/* Continues all chains by one step of a K tile. */
 template <typename TILE>
 static __device__ inline void sum_step(float (&sum)[TILE::N_TILES][4],
 	const uint32_t (&weight)[TILE::STEP_REGISTERS], const uint32_t (&tokens)[TILE::N_TILES][2])
@@ -282,8 +287,8 @@ static __device__ inline void sum_step(float (&sum)[TILE::N_TILES][4],
 	}
 }
 
-/* By a k_tile, whose place in registers the k_tile `next` takes where it `loads`: step by step, for
-   nothing may come between the links of a chain. */
+/* Continues them by a K tile. Where it `loads`, the K tile `next` takes its registers step by step,
+   so that no burst of loads comes between the links of a chain. */
 template <typename TILE>
 static __device__ inline void sum_k_tile(float (&sum)[TILE::N_TILES][4],
 	struct weight_k_tile<TILE> &weight, const struct token_k_tile<TILE> &tokens,
@@ -300,8 +305,8 @@ static __device__ inline void sum_k_tile(float (&sum)[TILE::N_TILES][4],
 	}
 }
 
-/* The chains, of which HELD runs of the weight are in registers. What comes next is loaded while
-   a k_tile is multiplied. */
+/* The chains. HELD K tiles of the weight are in registers; the next ones are loaded while one is
+   multiplied. */
 template <typename TILE>
 static __device__ inline void sum_slice(float (&sum)[TILE::N_TILES][4],
 	struct weight_k_tile<TILE> (&held)[TILE::HELD], const struct weight_addresses<TILE> &weight,
@@ -331,7 +336,7 @@ static __device__ inline void sum_slice(float (&sum)[TILE::N_TILES][4],
 	}
 }
 
-/* The sums of this warp's slice and rows. */
+/* Stores the sums of this warp's slice and rows to shared memory. */
 template <typename TILE>
 static __device__ inline void leave_sums(
 	const float (&sum)[TILE::N_TILES][4], const struct block &block)
@@ -352,7 +357,7 @@ static __device__ inline void leave_sums(
 	}
 }
 
-/* Two outputs' sums, the slices in turn. */
+/* Two outputs' sums: the slices in ascending order. */
 template <typename TILE>
 static __device__ inline float2 add_slices(const struct block &block, uint32_t token, uint32_t row)
 {
@@ -369,7 +374,7 @@ static __device__ inline float2 add_slices(const struct block &block, uint32_t t
 	return sum;
 }
 
-/* All threads add, and write the outputs in pairs. */
+/* All threads add the slices, and write the outputs in pairs. */
 template <typename TILE>
 static __device__ inline void finish(const struct gemm &gemm, const struct block &block)
 {
@@ -396,7 +401,7 @@ static __device__ inline void finish(const struct gemm &gemm, const struct block
 
 #endif
 
-/* NORMED: 0, or up to how many tokens are made out of the residual stream. */
+/* NORMED: 0, or the most tokens that a fused norm computes. */
 template <typename TILE, int NORMED>
 static __global__ void __launch_bounds__(
 	TILE::THREADS + (NORMED > 0 ? NORM_WARPS_MAX * WARP : 0), 1)
@@ -452,6 +457,15 @@ static __global__ void __launch_bounds__(
 
 /* ---- launchers ---- */
 
+/* Bytes of shared memory of locate_block()'s layout. */
+template <typename TILE> static uint32_t layout_bytes(const struct linear_plan *plan)
+{
+	const uint32_t input_bytes = plan->shape.input_count * 2;
+	const uint32_t token_bytes = input_bytes + TILE::SLICES * (TOKEN_GAP + TILE::SUM_BYTES);
+
+	return BARRIER_BYTES + TILE::ROWS * input_bytes + plan->tile_tokens * token_bytes;
+}
+
 template <typename TILE, int NORMED>
 static int launch(
 	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
@@ -474,6 +488,9 @@ static int launch(
 		threads += inputs / NORM_INPUTS * WARP;
 	}
 	dim3 grid(outputs / TILE::ROWS, divide_up(plan->row_count, plan->tile_tokens));
+	if (plan->shared_bytes != layout_bytes<TILE>(plan)) {
+		return (int)cudaErrorInvalidValue;
+	}
 	int code = make_map(&weight_map, operands->weight, outputs, TILE::IS_SILU ? 2 : 1, inputs,
 		TILE::ROWS, inputs / TILE::SLICES / CHUNK);
 	if (code == 0) {

@@ -4,17 +4,17 @@
 #include "kernels/device/wgmma.cuh"
 #include "kernels/op/split_k.h"
 
-/* Products of more tokens than the tensor cores take at once.
+/* LINEAR_WIDE: more tokens than one wgmma takes.
 
-   What binds is the time that nothing can hide: the tokens' way from the end of the kernel before,
-   the exchange between blocks, the way out. So there are two rings of stages. That of the weight
-   holds all of it where it can and is on its way before the dependency wait, that of the tokens is
-   filled after it. Blocks of other tokens that want the same rows of the weight are a cluster, in
-   which each fetches a share of them for all.
+   It is latency-bound by what cannot overlap with the kernel in front: the tokens' way into shared
+   memory, the exchange between blocks, and the way out. So there are two rings of stages. That of
+   the weight holds all of it where it can, and is filled before the dependency wait; that of the
+   tokens is filled after it. Blocks with different tokens and the same rows of the weight form a
+   cluster, in which each loads a share of these and multicasts it to all.
 
-   A weight with few outputs has too few tiles for the multiprocessors. There, SPLIT_K blocks of a
-   cluster sum one slice each; then every block gathers the sums of its share of the outputs in its
-   shared memory and adds them, in order. */
+   A weight with few outputs has too few tiles for all multiprocessors. Then SPLIT_K blocks of a
+   cluster sum one slice each. Every block gathers the sums of its share of the outputs in its
+   shared memory, and adds the slices in ascending order. */
 
 enum {
 	GROUP = 4 * WARP,
@@ -25,7 +25,7 @@ enum {
    and one says that the sums are gathered. */
 static_assert(3 * 8 * LINEAR_STAGES_MAX + 8 <= BARRIER_BYTES, "the barriers have room");
 
-/* What a launch is made from, and what every block knows. */
+/* The argument of the kernel. */
 struct gemm {
 	uint16_t *out;
 	const uint16_t *bias;
@@ -36,9 +36,9 @@ struct gemm {
 	uint32_t sharers; /* blocks of a cluster with the same rows of the weight, a power of 2 */
 };
 
-/* The tiles of a block. Of whole ones the tokens are the 64 rows of an instruction and COLUMNS rows
-   of the weight its columns; of split ones the other way round, as there are few weights' rows and
-   the number of columns can follow that of the tokens. */
+/* The tiles of a block. Without split-K the tokens are the 64 rows of a wgmma, and COLUMNS rows of
+   the weight its columns. With split-K it is the other way round: there are few rows of the weight,
+   and the number of columns can follow the number of tokens. */
 template <int TOKEN_GROUPS_, int WEIGHT_GROUPS_, int COLUMNS_, int CHUNKS_, bool IS_SILU_>
 struct whole_tile {
 	static constexpr int TOKEN_GROUPS = TOKEN_GROUPS_, WEIGHT_GROUPS = WEIGHT_GROUPS_;
@@ -107,12 +107,12 @@ static __device__ inline void copy_tile(uint32_t shared, const CUtensorMap *map,
 	}
 }
 
-/* What a block is to do, and where its shared memory has what. */
+/* The work of a thread block, and the layout of its shared memory. */
 struct block {
-	uint32_t first_row;   /* of the weight; of half of it where it has two */
+	uint32_t first_row;   /* of the weight; with silu of each half */
 	uint32_t first_token; /* of the tile */
 	uint32_t first_chunk;
-	uint32_t rank; /* in the cluster: the slice of a split tile, the share of a whole one */
+	uint32_t rank; /* in the cluster: its slice with split-K, else its share of the weight */
 	uint32_t tokens_full, weight_full, empty, gathered_full; /* barriers */
 	uint32_t tokens;   /* stages of (CHUNKS, TOKENS, CHUNK) */
 	uint32_t weight;   /* stages of (CHUNKS, ROWS, CHUNK) */
@@ -127,8 +127,8 @@ template <typename TILE> static __device__ inline struct block locate_block(cons
 
 	block.rank = cluster_rank();
 	block.first_row = row_tile * (TILE::IS_SILU ? TILE::ROWS / 2 : TILE::ROWS);
-	/* The last tile begins earlier instead of ending behind the last row, which takes longer.
-	   Rows that two blocks have get the same bits from both. */
+	/* The last tile starts earlier instead of ending behind the last row, which is slower. Rows
+	   in two tiles get the same bits from both. */
 	block.first_token = min(blockIdx.y * TILE::TOKENS,
 		gemm.row_count - min(gemm.row_count, (uint32_t)TILE::TOKENS));
 	block.first_chunk = TILE::IS_SPLIT ? block.rank * gemm.fill_count * TILE::CHUNKS : 0;
@@ -178,7 +178,7 @@ static __device__ inline void fetch_tokens(
 	}
 }
 
-/* The barriers, and the weight's way as far as there are stages for it. */
+/* Initialises the barriers, and starts the weight's copies into all stages. */
 template <typename TILE>
 static __device__ inline void prepare(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *weight_map, const CUtensorMap *in_map)
@@ -210,8 +210,8 @@ static __device__ inline void prepare(const struct gemm &gemm, const struct bloc
 	prefetch_map(in_map);
 }
 
-/* The producing thread, when the barriers of the whole cluster are there. A stage of the weight
-   becomes free together with that of the tokens that it was multiplied with. */
+/* The producer thread, once all barriers of the cluster are initialised. A stage of the weight is
+   released together with that of the tokens that it was multiplied with. */
 template <typename TILE>
 static __device__ inline void produce(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *weight_map, const CUtensorMap *in_map)
@@ -243,7 +243,7 @@ static __device__ inline void produce(const struct gemm &gemm, const struct bloc
 	}
 }
 
-/* Begins the products of a stage. The addresses are those of this warpgroup's tiles. */
+/* Issues the wgmmas of a stage. The addresses are those of this warpgroup's tiles. */
 template <typename TILE>
 static __device__ inline void sum_stage(
 	float (&sum)[sums<TILE>], uint32_t tokens, uint32_t weight, bool adds)
@@ -267,7 +267,7 @@ static __device__ inline void sum_stage(
 	wgmma_commit();
 }
 
-/* Says in all blocks that fetch for this one that this warp is done with a stage. */
+/* Releases a stage: tells all blocks that load for this one that this warp has read it. */
 template <typename TILE>
 static __device__ inline void release(
 	const struct gemm &gemm, const struct block &block, uint32_t stage)
@@ -277,7 +277,7 @@ static __device__ inline void release(
 	}
 }
 
-/* The same number in all lanes, and known to be. */
+/* Uniform over a warp, which the compiler can see. */
 static __device__ inline uint32_t warpgroup_index()
 {
 	return __shfl_sync(0xffffffffu, threadIdx.x / GROUP, 0);
@@ -316,8 +316,8 @@ static __device__ inline void sum_all(
 	hold(sum);
 }
 
-/* From registers to the rows of the tile's tokens: through shared memory, where a warp has a row of
-   its 16 tokens after the other, so that whole lines leave. */
+/* Writes the sums to the rows of the tile's tokens. They go through shared memory, where a warp has
+   its 16 tokens row after row, so that full cache lines are written. */
 template <typename TILE>
 static __device__ inline void finish(
 	const struct gemm &gemm, const struct block &block, const float *sum)
@@ -325,15 +325,16 @@ static __device__ inline void finish(
 	const uint32_t group = threadIdx.x / GROUP, warp = threadIdx.x / WARP;
 	const uint32_t lane = threadIdx.x % WARP;
 	constexpr uint32_t columns = TILE::IS_SILU ? TILE::COLUMNS / 2 : TILE::COLUMNS;
-	constexpr uint32_t ups = TILE::COLUMNS / 4; /* from a gate's sum to its up's */
-	constexpr uint32_t pitch = columns * 2 + (columns % 16 == 0 ? 16 : 32); /* no banks meet */
+	constexpr uint32_t ups = TILE::COLUMNS / 4; /* distance of a gate's sum to its up's */
+	constexpr uint32_t pitch =
+		columns * 2 + (columns % 16 == 0 ? 16 : 32); /* avoids bank conflicts */
 	constexpr uint32_t eights = columns / 8;
 	const uint32_t first_column = block.first_row + group % TILE::WEIGHT_GROUPS * columns;
 	const uint32_t first_token =
 		block.first_token + group / TILE::WEIGHT_GROUPS * GROUP_SIZE + warp % 4 * 16;
 	const uint32_t rows = block.tokens + warp * 16 * pitch;
 
-	warps_wait(1, consumers<TILE>); /* nobody reads stages any more */
+	warps_wait(1, consumers<TILE>); /* the stages are no longer read */
 #pragma unroll
 	for (uint32_t i = 0; i < columns / 2; i += 2) {
 		const uint32_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2;
@@ -360,8 +361,8 @@ static __device__ inline void finish(
 	}
 }
 
-/* Gives every block of the cluster the pieces that it is to finish, those of the warp of its rank
-   in each group. A piece is (COLUMNS / 8, WARP) of four sums that a lane has in a row. */
+/* Sends every block of the cluster the pieces that it finishes: those of the warp of its rank in
+   each warpgroup. A piece is (COLUMNS / 8, WARP) times four sums that a lane has in a row. */
 template <typename TILE>
 static __device__ inline void exchange(const struct block &block, const float *sum)
 {
@@ -388,7 +389,7 @@ static __device__ inline void exchange(const struct block &block, const float *s
 	barrier_wait(block.gathered_full, 0);
 }
 
-/* Adds what was gathered, 8 tokens of 16 outputs at a time. */
+/* Adds the gathered slices, 8 tokens of 16 outputs at a time. */
 template <typename TILE>
 static __device__ inline void finish_gathered(const struct gemm &gemm, const struct block &block)
 {
@@ -472,6 +473,13 @@ static __global__ void __launch_bounds__(consumers<TILE> + WARP, 1)
 
 /* ---- launchers ---- */
 
+/* Bytes of shared memory of locate_block()'s layout. */
+template <typename TILE> static uint32_t layout_bytes(const struct linear_plan *plan)
+{
+	return BARRIER_BYTES + plan->token_stages * token_stage<TILE> +
+	       plan->weight_stages * weight_stage<TILE> + TILE::GATHERED;
+}
+
 template <typename TILE>
 static struct gemm describe(const struct linear_plan *plan, const struct linear_operands *operands)
 {
@@ -514,6 +522,9 @@ static int launch(const struct linear_plan *plan, const struct linear_operands *
 	config.stream = stream;
 	config.attrs = attributes;
 	config.numAttrs = split * plan->sharers > 1 ? 2 : 1;
+	if (plan->shared_bytes != layout_bytes<TILE>(plan)) {
+		return (int)cudaErrorInvalidValue;
+	}
 	int code = make_map(&weight_map, operands->weight, outputs, TILE::IS_SILU ? 2 : 1, inputs,
 		TILE::COPY_ROWS, 1);
 	if (code == 0) {

@@ -31,12 +31,12 @@ int add_rms_norm(uint16_t *out, uint16_t *residual, const uint16_t *in, const ui
 	const uint32_t *index, uint32_t row_count, uint32_t width, float epsilon,
 	struct CUstream_st *stream);
 
-/* The same where `in` is the split-K slices of a linear layer, as cublaslt_linear_split_k() leaves
-   them: (parts, in_rows, width) float32 with 4 parts. Their sum in ascending order,
-   ((s0 + s1) + s2) + s3, is rounded and added. */
-int add_rms_norm_parts(uint16_t *out, uint16_t *residual, const float *in, const uint16_t *weight,
-	const uint32_t *index, uint32_t parts, uint32_t in_rows, uint32_t row_count, uint32_t width,
-	float epsilon, struct CUstream_st *stream);
+/* The same where instead of `in` there are the split-K slices of a linear layer, as
+   cublaslt_linear_split_k() leaves them: (SPLIT_K, slice_rows, width) float32. Their sum in
+   ascending order, ((s0 + s1) + s2) + s3, is rounded and added. */
+int add_rms_norm_split_k(uint16_t *out, uint16_t *residual, const float *slices,
+	const uint16_t *weight, const uint32_t *index, uint32_t slice_rows, uint32_t row_count,
+	uint32_t width, float epsilon, struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
 #include "kernels/device/early_launch.cuh"
+#include "kernels/op/split_k.h"
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/rows/rms_norm.cuh"
 #include "kernels/rows/rms_norm.h"
@@ -7,7 +8,7 @@
    sum depends on width only: a thread's elements, the lanes of a warp in a tree, the warps in
    ascending order. */
 
-enum { NORM_THREADS_MAX = 1024, VECTORS_MAX = 2, SPLIT_K = 4 };
+enum { NORM_THREADS_MAX = 1024, VECTORS_MAX = 2 };
 
 enum norm_kind {
 	NORM_OF_ROW,   /* in[r] */
@@ -151,16 +152,13 @@ int add_rms_norm(uint16_t *out, uint16_t *residual, const uint16_t *in, const ui
 				: launch<NORM_GATHERED, false>(arguments, row_count, stream);
 }
 
-int add_rms_norm_parts(uint16_t *out, uint16_t *residual, const float *in, const uint16_t *weight,
-	const uint32_t *index, uint32_t parts, uint32_t in_rows, uint32_t row_count, uint32_t width,
-	float epsilon, struct CUstream_st *stream)
+int add_rms_norm_split_k(uint16_t *out, uint16_t *residual, const float *slices,
+	const uint16_t *weight, const uint32_t *index, uint32_t slice_rows, uint32_t row_count,
+	uint32_t width, float epsilon, struct CUstream_st *stream)
 {
 	const norm_arguments arguments = {
-		out, residual, nullptr, weight, index, width, epsilon, in, in_rows};
+		out, residual, nullptr, weight, index, width, epsilon, slices, slice_rows};
 
-	if (parts != SPLIT_K) {
-		return (int)cudaErrorInvalidValue;
-	}
 	return index == nullptr ? launch<NORM_OF_SUM, true>(arguments, row_count, stream)
 				: launch<NORM_GATHERED, true>(arguments, row_count, stream);
 }

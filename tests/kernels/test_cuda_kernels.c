@@ -7,6 +7,7 @@
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/attention/attention_operands.h"
 #include "kernels/linear/linear.h"
+#include "kernels/op/split_k.h"
 #include "kernels/device/cuda_operand_memory.h"
 #include "kernels/linear/cublaslt.h"
 #include "kernels/op_table.h"
@@ -929,17 +930,17 @@ Test(cuda_kernels, matmul_rows_do_not_see_each_other)
 
 /* ---- products left in parts for the norm behind them ---- */
 
-enum { PARTS = 4, PARTS_WIDTH = 2048, PARTS_OUTPUTS = 1024 };
+enum { SPLIT_K_WIDTH = 2048, SPLIT_K_OUTPUTS = 1024 };
 
 /* The parts' sums added as is promised: what the norm takes, and what linear() gives. */
 static struct tensor add_parts(const float *parts, uint32_t rows)
 {
-	size_t count = (size_t)rows * PARTS_OUTPUTS;
+	size_t count = (size_t)rows * SPLIT_K_OUTPUTS;
 	struct tensor sum = {.count = count, .host = memory_take(count, sizeof(float))};
-	float *host = memory_take(PARTS * count, sizeof(*host));
+	float *host = memory_take(SPLIT_K * count, sizeof(*host));
 
 	must(cudaDeviceSynchronize(), "kernel");
-	must(cudaMemcpy(host, parts, PARTS * count * sizeof(*host), cudaMemcpyDeviceToHost),
+	must(cudaMemcpy(host, parts, SPLIT_K * count * sizeof(*host), cudaMemcpyDeviceToHost),
 		"cudaMemcpy");
 	for (size_t i = 0; i < count; i++) {
 		float all = host[i] + host[count + i];
@@ -966,15 +967,15 @@ static void expect_equal_tensors(const struct tensor *a, const struct tensor *b,
 static void check_norm_of_parts(
 	const float *parts, const struct tensor *sum, uint32_t rows, const uint32_t *index)
 {
-	struct tensor weight = tensor_random(PARTS_OUTPUTS, 3);
+	struct tensor weight = tensor_random(SPLIT_K_OUTPUTS, 3);
 	struct tensor of_parts = tensor_poisoned(sum->count), of_sum = tensor_poisoned(sum->count);
 	struct tensor a = tensor_random(sum->count, 4), b = tensor_random(sum->count, 4);
 
-	must(add_rms_norm_parts(of_parts.device, a.device, parts, weight.device, index, PARTS, rows,
-		     rows, PARTS_OUTPUTS, 1e-6f, NULL),
-		"add_rms_norm_parts");
+	must(add_rms_norm_split_k(of_parts.device, a.device, parts, weight.device, index, rows,
+		     rows, SPLIT_K_OUTPUTS, 1e-6f, NULL),
+		"add_rms_norm_split_k");
 	must(add_rms_norm(of_sum.device, b.device, sum->device, weight.device, index, rows,
-		     PARTS_OUTPUTS, 1e-6f, NULL),
+		     SPLIT_K_OUTPUTS, 1e-6f, NULL),
 		"add_rms_norm");
 	expect_equal_tensors(&of_parts, &of_sum, "norms");
 	expect_equal_tensors(&a, &b, "residual streams");
@@ -987,20 +988,20 @@ static void check_norm_of_parts(
 
 static void check_parts(struct cublaslt *context, uint32_t rows)
 {
-	size_t count = (size_t)rows * PARTS_OUTPUTS;
-	struct tensor in = tensor_random((size_t)rows * PARTS_WIDTH, 1);
-	struct tensor weight = tensor_random((size_t)PARTS_OUTPUTS * PARTS_WIDTH, 2);
+	size_t count = (size_t)rows * SPLIT_K_OUTPUTS;
+	struct tensor in = tensor_random((size_t)rows * SPLIT_K_WIDTH, 1);
+	struct tensor weight = tensor_random((size_t)SPLIT_K_OUTPUTS * SPLIT_K_WIDTH, 2);
 	struct tensor out = tensor_poisoned(count);
-	float *parts = device_take(PARTS * count * sizeof(*parts));
+	float *parts = device_take(SPLIT_K * count * sizeof(*parts));
 	uint32_t index[ROWS_MOST];
 
-	must(cublaslt_linear_split_k(context, parts, in.device, weight.device, rows, PARTS_WIDTH,
-		     PARTS_OUTPUTS, PARTS, NULL),
+	must(cublaslt_linear_split_k(context, parts, in.device, weight.device, rows, SPLIT_K_WIDTH,
+		     SPLIT_K_OUTPUTS, SPLIT_K, NULL),
 		"cublaslt_linear_split_k");
 	struct tensor sum = add_parts(parts, rows);
-	if (linear_fits(PARTS_WIDTH, PARTS_OUTPUTS)) {
-		must(linear(out.device, in.device, weight.device, NULL, rows, PARTS_WIDTH,
-			     PARTS_OUTPUTS, NULL),
+	if (linear_fits(SPLIT_K_WIDTH, SPLIT_K_OUTPUTS)) {
+		must(linear(out.device, in.device, weight.device, NULL, rows, SPLIT_K_WIDTH,
+			     SPLIT_K_OUTPUTS, NULL),
 			"decode_matmul");
 		expect_equal_tensors(&sum, &out, "sums of parts and decode_matmul");
 	}
@@ -1023,7 +1024,7 @@ Test(cuda_kernels, products_left_in_parts)
 	static const uint32_t rows[] = {1, 17, 64, 65, 200, 257, ROWS_MOST};
 	struct cublaslt *context;
 
-	cr_assert(linear_split_k(PARTS_WIDTH, PARTS_OUTPUTS) == PARTS);
+	cr_assert(linear_split_k(SPLIT_K_WIDTH, SPLIT_K_OUTPUTS) == SPLIT_K);
 	must(cublaslt_open(&context), "cublaslt_open");
 	for (uint32_t i = 0; i < COUNT(rows); i++) {
 		check_parts(context, rows[i]);
