@@ -9,39 +9,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS_MIN = 60, HELD_OUT_SHARE = 3, PURPOSE_HELD_OUT = 0x68656c64, TURNS = 8 };
+enum { POINTS_MIN = 60, HELD_OUT_SHARE = 3, PURPOSE_HELD_OUT = 0x68656c64, FIT_PASSES = 8 };
 
 enum { UNKNOWNS_MAX = 2 * STEP_CURVE_COUNT * STEP_CURVE_POINTS };
 
-/* Where the curves have their points, as far as there are measurements. Rows have points at the
-   edges of graph buckets and of the kernels' tiles; the rest doubles. */
-static const double step_edges[] = {0, 1};
-static const double row_edges[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192,
+/* The knots of each piecewise linear curve, as far as there are measurements. Curves over rows have
+   them at graph buckets and at the kernels' tiles; others have one an octave or so. */
+static const double step_knots[] = {0, 1};
+static const double row_knots[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192,
 	224, 256, 288, 320, 352, 384, 416, 448, 480, 512};
-static const double line_edges[] = {0, 1024};
-static const double context_edges[] = {
+static const double line_knots[] = {0, 1024};
+static const double context_knots[] = {
 	0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288};
-static const double reuse_edges[] = {
+static const double reuse_knots[] = {
 	0, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768};
-static const double merge_edges[] = {0, 2048, 8192, 32768};
-static const double token_edges[] = {0, 16, 32, 64, 65, 96, 128, 129, 192, 256, 257, 320, 384, 448,
+static const double merge_knots[] = {0, 2048, 8192, 32768};
+static const double token_knots[] = {0, 16, 32, 64, 65, 96, 128, 129, 192, 256, 257, 320, 384, 448,
 	512, 640, 768, 896, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 6144, 8192, 12288, 16384};
-static const double mixed_edges[] = {0, 1, 8, 16, 32, 64, 80, 128, 192, 256, 384, 512};
-static const double tile_edges[] = {
+static const double mixed_knots[] = {0, 1, 8, 16, 32, 64, 80, 128, 192, 256, 384, 512};
+static const double tile_knots[] = {
 	0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 18, 24, 25, 32, 33, 48, 64, 128};
-static const double host_edges[] = {0, 16, 64, 256, 1024, 4096, 16384};
+static const double host_knots[] = {0, 16, 64, 256, 1024, 4096, 16384};
 
-static const double ahead_edges[] = {0, 16, 64, 80, 128, 256, 512};
-static const double spread_edges[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+static const double ahead_knots[] = {0, 16, 64, 80, 128, 256, 512};
+static const double spread_knots[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 
-#define COUNT_OF(edges) (sizeof(edges) / sizeof((edges)[0]))
-#define EDGES(edges)                                                                               \
+#define COUNT_OF(knots) (sizeof(knots) / sizeof((knots)[0]))
+#define KNOTS(knots)                                                                               \
 	{                                                                                          \
-		edges, COUNT_OF(edges), false                                                      \
+		knots, COUNT_OF(knots), false                                                      \
 	}
-#define FREE_EDGES(edges)                                                                          \
+#define FREE_KNOTS(knots)                                                                          \
 	{                                                                                          \
-		edges, COUNT_OF(edges), true                                                       \
+		knots, COUNT_OF(knots), true                                                       \
 	}
 
 /* Curves of more work cost no less, but for those that follow the choice of kernels: 33 rows may be
@@ -50,34 +50,34 @@ static const struct {
 	const double *at;
 	uint32_t count;
 	bool may_fall;
-} edges_of[STEP_CURVE_COUNT] = {
-	[STEP_CURVE_decode_step] = EDGES(step_edges),
-	[STEP_CURVE_decode_rows] = FREE_EDGES(row_edges),
-	[STEP_CURVE_decode_ahead] = FREE_EDGES(ahead_edges),
-	[STEP_CURVE_decode_attention] = EDGES(context_edges),
-	[STEP_CURVE_decode_shared] = EDGES(reuse_edges),
-	[STEP_CURVE_decode_attention_rows] = EDGES(line_edges),
-	[STEP_CURVE_decode_spread] = EDGES(spread_edges),
-	[STEP_CURVE_decode_merge] = EDGES(merge_edges),
-	[STEP_CURVE_sampled_rows] = EDGES(row_edges),
-	[STEP_CURVE_prefill_step] = EDGES(step_edges),
-	[STEP_CURVE_mixed_step] = EDGES(step_edges),
-	[STEP_CURVE_prefill_tokens] = FREE_EDGES(token_edges),
-	[STEP_CURVE_mixed_rows] = FREE_EDGES(mixed_edges),
-	[STEP_CURVE_prefill_rows] = EDGES(line_edges),
-	[STEP_CURVE_prefill_attention] = FREE_EDGES(tile_edges),
-	[STEP_CURVE_prefill_context] = EDGES(step_edges),
-	[STEP_CURVE_host_decode_step] = EDGES(step_edges),
-	[STEP_CURVE_host_ahead_step] = EDGES(step_edges),
-	[STEP_CURVE_host_prefill_step] = EDGES(step_edges),
-	[STEP_CURVE_host_rows] = EDGES(host_edges),
-	[STEP_CURVE_host_decode_context] = EDGES(line_edges),
-	[STEP_CURVE_host_prefill_tokens] = EDGES(host_edges),
+} knots_of[STEP_CURVE_COUNT] = {
+	[STEP_CURVE_decode_step] = KNOTS(step_knots),
+	[STEP_CURVE_decode_rows] = FREE_KNOTS(row_knots),
+	[STEP_CURVE_decode_ahead] = FREE_KNOTS(ahead_knots),
+	[STEP_CURVE_decode_attention] = KNOTS(context_knots),
+	[STEP_CURVE_decode_shared] = KNOTS(reuse_knots),
+	[STEP_CURVE_decode_attention_rows] = KNOTS(line_knots),
+	[STEP_CURVE_decode_spread] = KNOTS(spread_knots),
+	[STEP_CURVE_decode_merge] = KNOTS(merge_knots),
+	[STEP_CURVE_sampled_rows] = KNOTS(row_knots),
+	[STEP_CURVE_prefill_step] = KNOTS(step_knots),
+	[STEP_CURVE_mixed_step] = KNOTS(step_knots),
+	[STEP_CURVE_prefill_tokens] = FREE_KNOTS(token_knots),
+	[STEP_CURVE_mixed_rows] = FREE_KNOTS(mixed_knots),
+	[STEP_CURVE_prefill_rows] = KNOTS(line_knots),
+	[STEP_CURVE_prefill_attention] = FREE_KNOTS(tile_knots),
+	[STEP_CURVE_prefill_context] = KNOTS(step_knots),
+	[STEP_CURVE_host_decode_step] = KNOTS(step_knots),
+	[STEP_CURVE_host_ahead_step] = KNOTS(step_knots),
+	[STEP_CURVE_host_prefill_step] = KNOTS(step_knots),
+	[STEP_CURVE_host_rows] = KNOTS(host_knots),
+	[STEP_CURVE_host_decode_context] = KNOTS(line_knots),
+	[STEP_CURVE_host_prefill_tokens] = KNOTS(host_knots),
 };
 
-/* ---- sides ---- */
+/* ---- fitted and held out ---- */
 
-/* The same for the same step, wherever it stands. */
+/* Of a step's counts alone, not of its position in the table. */
 static uint64_t hash_of(const struct calibrate_point *point, uint64_t seed)
 {
 	uint64_t hash = counter_key(seed, PURPOSE_HELD_OUT);
@@ -88,8 +88,8 @@ static uint64_t hash_of(const struct calibrate_point *point, uint64_t seed)
 	return counter_hash(hash, point->ahead);
 }
 
-/* Of the steps that have most of a count one is fitted: a curve that ended before it would be drawn
-   out to it. */
+/* Of the steps with the largest value of a count one is always fitted: a curve that ended before it
+   would be extrapolated. */
 static void hold_out(struct calibrate_points *points, uint64_t seed)
 {
 	struct calibrate_point *all = points->points;
@@ -113,35 +113,36 @@ static void hold_out(struct calibrate_points *points, uint64_t seed)
 	free(hash);
 }
 
-static struct step_curve_point place_of(enum step_curve curve, const struct calibrate_point *point)
+static struct step_curve_point curve_point_of(
+	enum step_curve curve, const struct calibrate_point *point)
 {
 	return step_curve_point_of(curve, &point->counts, point->ahead != 0);
 }
 
-/* ---- curves as unknowns: the rise of each part ---- */
+/* ---- curves as unknowns: the slope of each segment ---- */
 
-/* Points as far as the fitted steps reach, and the first beyond. */
-static void place_points(struct step_curve_table *table, enum step_curve curve,
+/* Knots as far as the fitted steps reach, and the first beyond. */
+static void set_knots(struct step_curve_table *table, enum step_curve curve,
 	const struct calibrate_points *points)
 {
 	double most = 0;
 
 	for (size_t i = 0; i < points->count; i++) {
 		if (!points->points[i].is_held_out) {
-			struct step_curve_point place = place_of(curve, &points->points[i]);
-			most = place.x > most ? place.x : most;
+			struct step_curve_point at = curve_point_of(curve, &points->points[i]);
+			most = at.x > most ? at.x : most;
 		}
 	}
 	memset(table, 0, sizeof(*table));
-	for (uint32_t i = 0; i < edges_of[curve].count; i++) {
-		if (i < 2 || edges_of[curve].at[i - 1] < most) {
-			table->at[table->count++] = edges_of[curve].at[i];
+	for (uint32_t i = 0; i < knots_of[curve].count; i++) {
+		if (i < 2 || knots_of[curve].at[i - 1] < most) {
+			table->at[table->count++] = knots_of[curve].at[i];
 		}
 	}
 }
 
-/* How much of part i lies below x; the last part has no end. */
-static double part_below(const struct step_curve_table *table, uint32_t i, double x)
+/* How much of segment i lies below x; the last segment has no end. */
+static double segment_below(const struct step_curve_table *table, uint32_t i, double x)
 {
 	double low = table->at[i], high = table->at[i + 1];
 
@@ -151,14 +152,14 @@ static double part_below(const struct step_curve_table *table, uint32_t i, doubl
 	return x >= high && i + 2 < table->count ? high - low : x - low;
 }
 
-/* A slope that may be negative is the difference of two unknowns. What lies beyond the last point
-   never falls. */
-static bool falls_in(const struct step_curve_table *table, uint32_t curve, uint32_t part)
+/* A slope that may be negative is the difference of two unknowns. Beyond the last knot no curve
+   falls. */
+static bool may_fall_in(const struct step_curve_table *table, uint32_t curve, uint32_t segment)
 {
-	return edges_of[curve].may_fall && part + 2 < table->count;
+	return knots_of[curve].may_fall && segment + 2 < table->count;
 }
 
-/* A row of the system: what a unit of slope in each part adds to a step's time. */
+/* A row of the system: what a unit of slope in each segment adds to a step's time. */
 static uint32_t fill_row(double *row, const struct step_curve_table *curves, bool is_host,
 	const struct calibrate_point *point)
 {
@@ -168,12 +169,12 @@ static uint32_t fill_row(double *row, const struct step_curve_table *curves, boo
 		if (step_curve_is_host((enum step_curve)c) != is_host) {
 			continue;
 		}
-		struct step_curve_point place = place_of((enum step_curve)c, point);
+		struct step_curve_point at = curve_point_of((enum step_curve)c, point);
 		for (uint32_t i = 0; i + 1 < curves[c].count; i++) {
-			double part = place.factor * part_below(&curves[c], i, place.x);
-			row[column++] = part;
-			if (falls_in(&curves[c], c, i)) {
-				row[column++] = -part;
+			double length = at.factor * segment_below(&curves[c], i, at.x);
+			row[column++] = length;
+			if (may_fall_in(&curves[c], c, i)) {
+				row[column++] = -length;
 			}
 		}
 	}
@@ -186,7 +187,7 @@ static double rounded(double ns)
 	return (double)(int64_t)(ns * 1e6 + (ns < 0 ? -0.5 : 0.5)) / 1e6;
 }
 
-static void take_slopes(struct step_curve_table *curves, bool is_host, const double *slopes)
+static void set_heights(struct step_curve_table *curves, bool is_host, const double *slopes)
 {
 	uint32_t column = 0;
 
@@ -198,7 +199,7 @@ static void take_slopes(struct step_curve_table *curves, bool is_host, const dou
 		for (uint32_t i = 0; i + 1 < table->count; i++) {
 			double width = table->at[i + 1] - table->at[i];
 			double slope = slopes[column++];
-			if (falls_in(table, c, i)) {
+			if (may_fall_in(table, c, i)) {
 				slope -= slopes[column++];
 			}
 			table->ns[i + 1] = rounded(table->ns[i] + slope * width);
@@ -214,15 +215,15 @@ static double side_ns(
 
 	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
 		if (step_curve_is_host((enum step_curve)c) == is_host) {
-			struct step_curve_point place = place_of((enum step_curve)c, point);
-			ns += place.factor * step_curve_at(&curves[c], place.x);
+			struct step_curve_point at = curve_point_of((enum step_curve)c, point);
+			ns += at.factor * step_curve_at(&curves[c], at.x);
 		}
 	}
 	return ns;
 }
 
-/* Steps that are far off weigh less in the next turn (Huber's weights): a step may have met what
-   no model of counts can know, as the first use of a kernel. */
+/* Outliers weigh less in the next pass (Huber's weights): a step may have met what no model of
+   counts can know, such as the first use of a kernel. */
 static double weight_of(double off, bool is_first)
 {
 	const double tolerated = 0.01;
@@ -231,8 +232,9 @@ static double weight_of(double off, bool is_first)
 	return is_first || off <= tolerated ? 1 : tolerated / off;
 }
 
-/* Where few steps tell a curve's slope in two neighbouring parts apart, they are alike: a change of
-   slope costs as much as being wrong by a small share of what the parts add to all steps. */
+/* Regularization: where few steps distinguish the slopes of two neighbouring segments, these are
+   kept equal. A change of slope costs as much as being wrong by a small share of what the segments
+   add to all steps. */
 static void tie_slopes(
 	struct least_squares *system, const struct step_curve_table *curves, bool is_host)
 {
@@ -245,7 +247,7 @@ static void tie_slopes(
 			continue;
 		}
 		for (uint32_t i = 0; i + 1 < curves[c].count; i++) {
-			uint32_t own = column, next = column + 1 + falls_in(&curves[c], c, i);
+			uint32_t own = column, next = column + 1 + may_fall_in(&curves[c], c, i);
 			column = next;
 			if (i + 2 == curves[c].count) {
 				break;
@@ -255,10 +257,10 @@ static void tie_slopes(
 			double least = one < other ? one : other;
 			row[own] = 1;
 			row[next] = -1;
-			if (falls_in(&curves[c], c, i)) {
+			if (may_fall_in(&curves[c], c, i)) {
 				row[own + 1] = -1;
 			}
-			if (falls_in(&curves[c], c, i + 1)) {
+			if (may_fall_in(&curves[c], c, i + 1)) {
 				row[next + 1] = 1;
 			}
 			least_squares_add(system, row, 0, share * least);
@@ -289,15 +291,15 @@ static void fit_once(struct step_curve_table *curves, bool is_host, bool is_firs
 		least_squares_add(&system, row, ns, sqrt(weight_of(off, is_first)) / elapsed);
 	}
 	tie_slopes(&system, curves, is_host);
-	take_slopes(curves, is_host, least_squares_solve(&system));
+	set_heights(curves, is_host, least_squares_solve(&system));
 	least_squares_free(&system);
 }
 
 static void fit_side(
 	struct step_curve_table *curves, bool is_host, const struct calibrate_points *points)
 {
-	for (uint32_t turn = 0; turn < TURNS; turn++) {
-		fit_once(curves, is_host, turn == 0, points);
+	for (uint32_t pass = 0; pass < FIT_PASSES; pass++) {
+		fit_once(curves, is_host, pass == 0, points);
 	}
 }
 
@@ -382,7 +384,7 @@ enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *po
 	}
 	hold_out(points, seed);
 	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		place_points(&out->curves[c], (enum step_curve)c, points);
+		set_knots(&out->curves[c], (enum step_curve)c, points);
 	}
 	fit_side(out->curves, false, points);
 	fit_side(out->curves, true, points);

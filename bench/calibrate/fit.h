@@ -5,11 +5,12 @@
 #include "sim/step_curves.h"
 
 /* Fits the curves of a calibrated profile to measured points, a third of which are held out: chosen
-   by a seeded hash of their counts, so that the same step is always on the same side; only the
-   steps that have most of something are never held out.
+   by a seeded hash of their counts, so that the same step is always held out or never. The
+   steps with the largest value of a count are always fitted.
 
-   Heights are found by least squares in relative error under the condition that most curves do not
-   fall (non-negative least squares, bench/calibrate/least_squares.h): GPU and host time apart, both
+   The curves are piecewise linear. Their heights are found by least squares in relative error,
+   under the condition that most curves do not fall (non-negative least squares,
+   bench/calibrate/least_squares.h). GPU time and host time are two systems; the errors of both are
    relative to the whole step. */
 
 struct calibrate_errors {

@@ -161,7 +161,7 @@ static bool step_back(struct least_squares *system)
 const double *least_squares_solve(struct least_squares *system)
 {
 	scale_columns(system);
-	/* The method ends by itself; the bound is for rounding that makes it go round. */
+	/* The method ends by itself; the bound is for rounding errors that make it cycle. */
 	for (uint32_t turn = 0; turn < 10 * system->count && choose_one(system); turn++) {
 		solve_chosen(system);
 		while (step_back(system)) {

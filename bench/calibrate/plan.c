@@ -12,21 +12,21 @@
 #include <string.h>
 
 #define SECOND_NS UINT64_C(1000000000)
-#define REST_S 0.06
+#define COOL_DOWN_S 0.06
 
 enum {
 	ID_TOKENS = 512, /* that a hash id of the trace stands for */
-	TREAD_STEPS = 4,
+	SWEEP_STEPS = 4, /* at each size of a decode sweep */
 	PURPOSE_SCENES = 0x63616c69,
 	ROUNDS = 2, /* every scene is played twice, with other draws */
 };
 
-enum scene_kind { SCENE_STAIRS, SCENE_PROMPTS, SCENE_CROWD, SCENE_MIXED };
+enum scene_kind { SCENE_DECODE_SWEEP, SCENE_PROMPTS, SCENE_PREFILL_BATCH, SCENE_MIXED };
 
 /* tokens: of a sequence's context (mixed), or of a prompt without its prefix;
    spread: lengths are uniform in tokens * (1 -+ spread / 100);
-   groups: of a stair's rows, each with one prefix;
-   longest: tokens of a stair's first row, which is there to the end, unless it is 0. */
+   groups: of a sweep's rows, each with one prefix;
+   longest: tokens of a sweep's first row, which is there to the end, unless it is 0. */
 struct scene {
 	enum scene_kind kind;
 	uint32_t rows, tokens, spread, prefix, groups, longest;
@@ -34,63 +34,64 @@ struct scene {
 
 /* By falling importance. */
 static const struct scene scenes[] = {
-	{SCENE_STAIRS, 512, 200, 60, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 512, 200, 60, 0, 0, 0},
 	{SCENE_PROMPTS, 1, 16384, 0, 0, 0, 0},
 	{SCENE_MIXED, 32, 600, 50, 0, 0, 0},
-	{SCENE_STAIRS, 512, 700, 40, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 512, 700, 40, 0, 0, 0},
 	{SCENE_MIXED, 160, 500, 50, 0, 0, 0},
-	{SCENE_STAIRS, 64, 400, 60, 512, 4, 0},
+	{SCENE_DECODE_SWEEP, 64, 400, 60, 512, 4, 0},
 	{SCENE_PROMPTS, 1, 8192, 0, 2048, 0, 0},
-	{SCENE_STAIRS, 256, 1500, 90, 0, 0, 0},
-	{SCENE_STAIRS, 16, 800, 60, 0, 0, 16000},
+	{SCENE_DECODE_SWEEP, 256, 1500, 90, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 16, 800, 60, 0, 0, 16000},
 	{SCENE_PROMPTS, 1, 8192, 0, 8192, 0, 0},
-	{SCENE_STAIRS, 256, 400, 60, 1024, 16, 0},
+	{SCENE_DECODE_SWEEP, 256, 400, 60, 1024, 16, 0},
 	{SCENE_MIXED, 20, 700, 60, 0, 0, 0},
 	{SCENE_MIXED, 4, 1000, 20, 0, 0, 0},
 	{SCENE_MIXED, 12, 1500, 80, 0, 0, 0},
 	{SCENE_MIXED, 64, 800, 60, 0, 0, 0},
-	{SCENE_STAIRS, 512, 20, 20, 0, 0, 0},
-	{SCENE_STAIRS, 512, 200, 60, 512, 2, 0},
-	{SCENE_CROWD, 16, 900, 80, 0, 0, 0},
-	{SCENE_STAIRS, 24, 10000, 70, 0, 0, 0},
-	{SCENE_CROWD, 4, 3500, 50, 0, 0, 0},
-	{SCENE_STAIRS, 5, 4000, 80, 0, 0, 0},
-	{SCENE_STAIRS, 24, 3000, 80, 0, 0, 36000},
-	{SCENE_CROWD, 64, 200, 90, 0, 0, 0},
-	{SCENE_CROWD, 8, 250, 60, 0, 0, 0},
-	{SCENE_STAIRS, 8, 30000, 70, 0, 0, 0},
-	{SCENE_CROWD, 3, 1200, 60, 0, 0, 0},
-	{SCENE_CROWD, 256, 50, 50, 0, 0, 0},
-	{SCENE_STAIRS, 32, 1500, 80, 4096, 3, 0},
-	{SCENE_CROWD, 2, 60, 50, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 512, 20, 20, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 512, 200, 60, 512, 2, 0},
+	{SCENE_PREFILL_BATCH, 16, 900, 80, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 24, 10000, 70, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 4, 3500, 50, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 5, 4000, 80, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 24, 3000, 80, 0, 0, 36000},
+	{SCENE_PREFILL_BATCH, 64, 200, 90, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 8, 250, 60, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 8, 30000, 70, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 3, 1200, 60, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 256, 50, 50, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 32, 1500, 80, 4096, 3, 0},
+	{SCENE_PREFILL_BATCH, 2, 60, 50, 0, 0, 0},
 	{SCENE_MIXED, 400, 400, 50, 0, 0, 0},
 	{SCENE_PROMPTS, 1, 8192, 0, 32768, 0, 0},
-	{SCENE_STAIRS, 64, 5000, 90, 0, 0, 0},
-	{SCENE_STAIRS, 128, 100, 60, 4096, 8, 0},
-	{SCENE_STAIRS, 3, 600, 0, 0, 0, 0},
-	{SCENE_STAIRS, 12, 300, 60, 16384, 1, 0},
-	{SCENE_CROWD, 8, 300, 60, 2048, 0, 0},
-	{SCENE_CROWD, 4, 1000, 60, 8192, 0, 0},
-	{SCENE_STAIRS, 16, 16000, 60, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 64, 5000, 90, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 128, 100, 60, 4096, 8, 0},
+	{SCENE_DECODE_SWEEP, 3, 600, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 12, 300, 60, 16384, 1, 0},
+	{SCENE_PREFILL_BATCH, 8, 300, 60, 2048, 0, 0},
+	{SCENE_PREFILL_BATCH, 4, 1000, 60, 8192, 0, 0},
+	{SCENE_DECODE_SWEEP, 16, 16000, 60, 0, 0, 0},
 	{SCENE_PROMPTS, 1, 512, 0, 512, 0, 0},
 	{SCENE_PROMPTS, 1, 4096, 0, 98304, 0, 0},
-	{SCENE_STAIRS, 12, 2000, 90, 0, 0, 64000},
-	{SCENE_STAIRS, 32, 1000, 80, 0, 0, 8000},
+	{SCENE_DECODE_SWEEP, 12, 2000, 90, 0, 0, 64000},
+	{SCENE_DECODE_SWEEP, 32, 1000, 80, 0, 0, 8000},
 	{SCENE_MIXED, 16, 12000, 50, 0, 0, 0},
-	{SCENE_STAIRS, 4, 80000, 30, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 4, 80000, 30, 0, 0, 0},
 };
 
 enum { SCENE_COUNT = sizeof(scenes) / sizeof(scenes[0]) };
 
-/* Treads of a stair, descending; both sides of bucket edges, and what lies between them. */
-static const uint32_t treads[] = {512, 497, 496, 480, 465, 449, 448, 420, 400, 385, 384, 352, 333,
-	321, 320, 289, 288, 272, 257, 256, 255, 241, 240, 224, 209, 193, 192, 177, 176, 161, 160,
-	145, 144, 129, 128, 113, 112, 97, 96, 81, 80, 65, 64, 56, 49, 48, 40, 33, 32, 28, 24, 20,
-	17, 16, 14, 12, 10, 9, 8, 6, 5, 4, 3, 2, 1};
+/* Batch sizes of a decode sweep, descending: both sides of many graph buckets
+   (engine/shape/graph_bucket.h), and some between them. */
+static const uint32_t sweep_sizes[] = {512, 497, 496, 480, 465, 449, 448, 420, 400, 385, 384, 352,
+	333, 321, 320, 289, 288, 272, 257, 256, 255, 241, 240, 224, 209, 193, 192, 177, 176, 161,
+	160, 145, 144, 129, 128, 113, 112, 97, 96, 81, 80, 65, 64, 56, 49, 48, 40, 33, 32, 28, 24,
+	20, 17, 16, 14, 12, 10, 9, 8, 6, 5, 4, 3, 2, 1};
 
-enum { TREAD_COUNT = sizeof(treads) / sizeof(treads[0]) };
+enum { SWEEP_SIZE_COUNT = sizeof(sweep_sizes) / sizeof(sweep_sizes[0]) };
 
-/* Edges of tiles and buckets; the rest of a scene's prompts are drawn. */
+/* On both sides of the kernels' tiles; further lengths are drawn. */
 static const uint32_t prompt_lengths[] = {16, 17, 32, 48, 63, 64, 65, 96, 127, 128, 129, 192, 255,
 	256, 257, 384, 512, 513, 1024, 2048, 4096, 8192, 16384};
 
@@ -139,7 +140,7 @@ static double decode_seconds(const struct planner *planner, uint64_t context)
 
 /* ---- rows ---- */
 
-/* About uniform in the logarithm: an octave, and a place in it. */
+/* About uniform in the logarithm: an octave, and a length in it. */
 static uint32_t draw_length(struct random *random, uint32_t low, uint32_t high)
 {
 	uint32_t octaves = 0;
@@ -158,7 +159,8 @@ static uint32_t draw_around(struct random *random, uint32_t tokens, uint32_t spr
 	return u32_max(1, tokens - reach + random_range(random, 0, 2 * reach));
 }
 
-/* A prompt of `prefix` tokens whose ids begin at first_id and `own` tokens that nobody else has. */
+/* A prompt of `prefix` tokens whose ids begin at first_id, and of `own` tokens that no other prompt
+   has. */
 static void add_row(
 	struct planner *planner, uint64_t first_id, uint32_t prefix, uint32_t own, uint32_t output)
 {
@@ -197,18 +199,18 @@ static uint64_t add_prefix(struct planner *planner, uint32_t prefix)
 	return first_id;
 }
 
-/* After long prompts a GPU is slower, by up to a tenth, for about a tenth of a second. What is
-   measured after a rest is what short prompts and small batches meet in most traces: a sequence has
-   decoded alone meanwhile. */
-static void rest(struct planner *planner)
+/* After long prompts a GPU is slower, by up to a tenth, for about a tenth of a second. In most
+   traces it is not when short prompts and small batches are computed, so one sequence decodes for a
+   while before they are measured. */
+static void cool_down(struct planner *planner)
 {
 	enum { CONTEXT = 2048 };
-	uint32_t output = 1 + (uint32_t)(REST_S / 2 / decode_seconds(planner, CONTEXT));
+	uint32_t output = 1 + (uint32_t)(COOL_DOWN_S / 2 / decode_seconds(planner, CONTEXT));
 
 	if (CONTEXT + output <= planner->plan->max_model_len) {
 		planner->now_ns += SECOND_NS * 50;
 		add_row(planner, planner->next_id, 0, CONTEXT, output);
-		planner->seconds += REST_S;
+		planner->seconds += COOL_DOWN_S;
 		planner->now_ns += SECOND_NS * 50;
 	}
 }
@@ -217,7 +219,7 @@ static void rest(struct planner *planner)
 
 /* Prompts are computed in the order in which they arrived, as many in a step as the budget allows;
    those that are done decode meanwhile. So the early ones get some more tokens, to be there when
-   the stair begins. */
+   the sweep begins. */
 static uint32_t step_of_prompt(
 	const struct planner *planner, const uint32_t *lengths, uint32_t count, uint32_t *steps)
 {
@@ -238,19 +240,19 @@ static uint32_t step_of_prompt(
 	return step;
 }
 
-static uint32_t treads_above(uint32_t index, uint32_t most)
+static uint32_t sizes_above(uint32_t index, uint32_t most)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < TREAD_COUNT; i++) {
-		count += treads[i] <= most && treads[i] > index;
+	for (uint32_t i = 0; i < SWEEP_SIZE_COUNT; i++) {
+		count += sweep_sizes[i] <= most && sweep_sizes[i] > index;
 	}
 	return count;
 }
 
-static void play_stairs(struct planner *planner, const struct scene *scene, uint32_t round)
+static void play_decode_sweep(struct planner *planner, const struct scene *scene, uint32_t round)
 {
-	enum { FEW = 64 };
+	enum { COOLED_ROWS_MAX = 64 };
 	uint32_t *lengths = planner->lengths;
 	uint32_t *steps = memory_take(scene->rows, sizeof(*steps));
 	uint64_t *first_ids = memory_take(scene->groups + 1, sizeof(*first_ids));
@@ -260,8 +262,8 @@ static void play_stairs(struct planner *planner, const struct scene *scene, uint
 		first_ids[i] = add_prefix(planner, scene->prefix);
 	}
 	planner->now_ns += scene->groups > 0 ? SECOND_NS * 100 : 0;
-	if (scene->rows <= FEW) { /* the steps of more need no rest, or take as long */
-		rest(planner);
+	if (scene->rows <= COOLED_ROWS_MAX) { /* steps of more rows heat the GPU up themselves */
+		cool_down(planner);
 	}
 	for (uint32_t i = 0; i < scene->rows; i++) {
 		/* A second round between the contexts of the first. */
@@ -274,13 +276,13 @@ static void play_stairs(struct planner *planner, const struct scene *scene, uint
 	}
 	uint32_t last = step_of_prompt(planner, lengths, scene->rows, steps);
 	for (uint32_t i = 0; i < scene->rows; i++) {
-		uint32_t output = 1 + last - steps[i] + TREAD_STEPS * treads_above(i, scene->rows);
+		uint32_t output = 1 + last - steps[i] + SWEEP_STEPS * sizes_above(i, scene->rows);
 		uint64_t first_id =
 			scene->groups > 0 ? first_ids[i % scene->groups] : planner->next_id;
 		add_row(planner, first_id, scene->prefix, lengths[i], output);
 	}
 	planner->seconds +=
-		decode_seconds(planner, context / 2) * TREAD_STEPS * treads_above(0, scene->rows);
+		decode_seconds(planner, context / 2) * SWEEP_STEPS * sizes_above(0, scene->rows);
 	free(first_ids);
 	free(steps);
 }
@@ -306,7 +308,7 @@ static void play_prompts(struct planner *planner, const struct scene *scene)
 				     : draw_length(&planner->random, 64, scene->tokens);
 	}
 	qsort(lengths, PROMPT_LENGTH_COUNT + DRAWN, sizeof(lengths[0]), compare_lengths);
-	rest(planner);
+	cool_down(planner);
 	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT + DRAWN; i++) {
 		/* Behind long prefixes only every other; long ones once, since each takes its
 		   time. */
@@ -320,18 +322,18 @@ static void play_prompts(struct planner *planner, const struct scene *scene)
 	}
 }
 
-static void play_crowd(struct planner *planner, const struct scene *scene)
+static void play_prefill_batch(struct planner *planner, const struct scene *scene)
 {
 	uint64_t *first_ids = memory_take(scene->rows, sizeof(*first_ids));
 
 	for (uint32_t i = 0; i < scene->rows && scene->prefix > 0; i++) {
 		first_ids[i] = add_prefix(planner, scene->prefix);
 	}
-	rest(planner);
+	cool_down(planner);
 	for (uint32_t time = 0; time < 4; time++) {
 		planner->now_ns += SECOND_NS * 100;
 		for (uint32_t i = 0; i < scene->rows; i++) {
-			if (time % 2 == 0) { /* first alike, then ragged */
+			if (time % 2 == 0) { /* first equal, then ragged */
 				planner->lengths[i] = draw_around(&planner->random, scene->tokens,
 					time == 0 ? 0 : scene->spread);
 			}
@@ -346,7 +348,7 @@ static void play_mixed(struct planner *planner, const struct scene *scene)
 {
 	enum { PROMPTS = 32, PLANNED = 10, LONGEST = 4096 };
 	uint32_t own[PROMPTS];
-	double gap_s[PROMPTS], prefill_s = 0, wait_s = REST_S;
+	double gap_s[PROMPTS], prefill_s = 0, wait_s = COOL_DOWN_S;
 	uint64_t context = (uint64_t)scene->rows * scene->tokens;
 	double fastest_s = decode_seconds(planner, context);
 
@@ -367,7 +369,7 @@ static void play_mixed(struct planner *planner, const struct scene *scene)
 	for (uint32_t i = 0; i < scene->rows; i++) {
 		add_row(planner, planner->next_id, 0, planner->lengths[i], output);
 	}
-	planner->now_ns += (uint64_t)(prefill_s * 1.3e9 + REST_S * 1e9);
+	planner->now_ns += (uint64_t)(prefill_s * 1.3e9 + COOL_DOWN_S * 1e9);
 	for (uint32_t i = 0; i < PROMPTS; i++) {
 		planner->now_ns += (uint64_t)(gap_s[i] * 1e9);
 		add_row(planner, planner->next_id, 0, own[i], 1);
@@ -378,14 +380,14 @@ static void play_mixed(struct planner *planner, const struct scene *scene)
 static void play(struct planner *planner, const struct scene *scene, uint32_t round)
 {
 	switch (scene->kind) {
-	case SCENE_STAIRS:
-		play_stairs(planner, scene, round);
+	case SCENE_DECODE_SWEEP:
+		play_decode_sweep(planner, scene, round);
 		break;
 	case SCENE_PROMPTS:
 		play_prompts(planner, scene);
 		break;
-	case SCENE_CROWD:
-		play_crowd(planner, scene);
+	case SCENE_PREFILL_BATCH:
+		play_prefill_batch(planner, scene);
 		break;
 	case SCENE_MIXED:
 		play_mixed(planner, scene);
@@ -403,7 +405,7 @@ static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 	uint64_t pool = (uint64_t)plan->kv_blocks * plan->block_size * 9 / 10;
 	uint64_t tokens = (uint64_t)scene->tokens * (100 + scene->spread) / 100;
 	uint64_t longest = u64_max(tokens, scene->longest) + scene->prefix +
-			   TREAD_STEPS * TREAD_COUNT + plan->block_size;
+			   SWEEP_STEPS * SWEEP_SIZE_COUNT + plan->block_size;
 
 	if (scene->kind == SCENE_PROMPTS) {
 		scene->tokens = u32_min(scene->tokens, plan->max_num_batched_tokens);
@@ -472,7 +474,8 @@ static void close_planner(struct planner *planner)
 void calibrate_plan_write(
 	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size)
 {
-	const struct scene warm = {SCENE_STAIRS, u32_min(64, plan->max_num_seqs), 500, 50, 0, 0, 0};
+	const struct scene warm = {
+		SCENE_DECODE_SWEEP, u32_min(64, plan->max_num_seqs), 500, 50, 0, 0, 0};
 	uint32_t order[ROUNDS * SCENE_COUNT];
 	struct planner planner;
 
@@ -495,14 +498,14 @@ void calibrate_plan_write(
 
 void calibrate_plan_write_ahead(const struct calibrate_plan *plan, FILE *file)
 {
-	struct scene stair = {SCENE_STAIRS, 512, 100, 50, 0, 0, 0};
+	struct scene sweep = {SCENE_DECODE_SWEEP, 512, 100, 50, 0, 0, 0};
 	struct planner planner;
 
 	open_planner(&planner, plan);
 	planner.file = file;
-	while (!fit_scene(plan, &stair) && stair.rows > 1) {
-		stair.rows /= 2;
+	while (!fit_scene(plan, &sweep) && sweep.rows > 1) {
+		sweep.rows /= 2;
 	}
-	play(&planner, &stair, 0);
+	play(&planner, &sweep, 0);
 	close_planner(&planner);
 }

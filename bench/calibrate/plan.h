@@ -7,23 +7,23 @@
 #include "engine/shape/model_config.h"
 #include "sim/profile.h"
 
-/* What a calibration makes the engine do: a trace whose replay visits the grid.
+/* What a calibration makes the engine do: a trace whose replay measures steps of all kinds.
 
    The trace is a row of scenes, in seeded random order, a thousand virtual seconds apart, so that a
    scene begins with an idle engine and decides alone what its steps compute. The time between them
    is jumped over.
 
-       stairs   as many sequences as the widest batch, equal or ragged, are prefilled; then they
-		end one group after the other, so that the decode batch goes down a stair whose
-		treads lie on both sides of the edges of graph buckets; with distinct contexts,
-		or groups of them behind a prefix whose blocks they share, or one many times
-		as long as the others, which stays to the end
-       prompts  single prompts of many lengths behind a cached prefix, each alone
-       crowds   several prompts in a step, equal or ragged, with or without prefixes
-       mixed    prompts of many lengths that arrive while a batch decodes
+       decode sweep   prefills as many sequences as the widest batch, equal or ragged. They end one
+		      group after the other, so the decode batch shrinks from step to step, through
+		      batch sizes on both sides of graph buckets. Contexts are distinct, or groups
+		      of them share the blocks of a prefix, or one is many times as long as the
+		      others and stays to the end
+       prompts        single prompts of many lengths behind a cached prefix
+       prefill batch  several prompts in a step, equal or ragged, with or without prefixes
+       mixed          prompts of many lengths that arrive while a batch decodes
 
-   Long prompts slow a GPU down for a while. So before short prompts or few rows are measured it
-   rests, as far as decoding a sequence alone is rest, and prompts come the shortest first.
+   Long prompts lower the GPU's clock for a while. So before short prompts or few rows are measured
+   it cools down, as far as decoding one sequence lets it, and prompts come the shortest first.
 
    What comes before CALIBRATE_WARM_NS warms the GPU up and is no measurement. */
 
@@ -46,13 +46,13 @@ struct calibrate_plan_size {
 	double estimate_s;
 };
 
-/* Writes the trace as Mooncake JSONL. Scenes are taken by falling importance as long as the
-   estimate stays within the budget. Failures show in ferror(file). */
+/* Writes the trace as Mooncake JSONL. Scenes are added by falling importance while the estimate
+   stays within the budget. Failures show in ferror(file). */
 void calibrate_plan_write(
 	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size);
 
-/* A stair alone whose requests are all there from the start, so that nothing can arrive any more
-   and steps are launched ahead. */
+/* A single decode sweep whose requests are all there from the start: nothing can arrive any more,
+   so steps are launched ahead. */
 void calibrate_plan_write_ahead(const struct calibrate_plan *plan, FILE *file);
 
 #endif

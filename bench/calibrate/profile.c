@@ -2,6 +2,7 @@
 
 #include "reports/figures/plot.h"
 #include "engine/base/output_file.h"
+#include "engine/step_record.h"
 
 #include <cJSON.h>
 #include <stdio.h>
@@ -92,11 +93,8 @@ enum status calibrate_profile_write(const char *path, const struct calibrate_fit
 	struct error *error)
 {
 	struct output_file output;
-	enum status status = output_file_open(&output, path, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(output_file_open(&output, path, error));
 	cJSON *root = profile_json(fit, points, memory);
 	char *text = cJSON_Print(root);
 	if (text != NULL) {
@@ -107,30 +105,21 @@ enum status calibrate_profile_write(const char *path, const struct calibrate_fit
 	return output_file_commit(&output, error);
 }
 
-static const char *kind_of(const struct step_counts *counts)
-{
-	if (counts->prefill_tokens == 0) {
-		return "decode";
-	}
-	return counts->decode_rows == 0 ? "prefill" : "mixed";
-}
-
 enum status calibrate_plot(const struct calibrate_fit *fit, const struct calibrate_points *points,
 	const char *name, const char *path, struct error *error)
 {
 	struct plot plot;
 	char subject[160];
-	enum status status = plot_begin(&plot, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(plot_begin(&plot, error));
 	snprintf(subject, sizeof(subject), "%s: %.2f %% mean error on held-out steps", name,
 		fit->held_out.mean * 100);
 	fprintf(plot.table, "kind\theld_out\tmeasured_ns\tpredicted_ns\n");
 	for (size_t i = 0; i < points->count; i++) {
 		const struct calibrate_point *point = &points->points[i];
-		fprintf(plot.table, "%s\t%d\t%llu\t%llu\n", kind_of(&point->counts),
+		const struct step_counts *counts = &point->counts;
+		fprintf(plot.table, "%s\t%d\t%llu\t%llu\n",
+			step_kind_name(step_kind_of(counts->decode_rows, counts->prefill_rows)),
 			point->is_held_out, (unsigned long long)point->elapsed_ns,
 			(unsigned long long)point->predicted_ns);
 	}

@@ -5,9 +5,9 @@
 #include "bench/calibrate/points.h"
 #include "sim/profile.h"
 
-/* Writes a calibrated profile (schema quire-calibrated-1): where it is from, the residuals on both
-   sides, and the fitted curves. `memory` is the profile whose memory figures it takes over, since a
-   fit of times knows nothing of memory. */
+/* Writes a calibrated profile (schema quire-calibrated-1): where it is from, the residuals of
+   fitted and held-out steps, and the curves. Memory sizes are those of `memory`, since a fit of
+   times knows nothing of them. */
 enum status calibrate_profile_write(const char *path, const struct calibrate_fit *fit,
 	const struct calibrate_points *points, const struct gpu_profile *memory,
 	struct error *error);

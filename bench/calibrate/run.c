@@ -40,11 +40,9 @@ static enum status guess_blocks(const struct calibrate_plan *plan,
 		*blocks = u32_from(config->kv_blocks);
 		return STATUS_OK;
 	}
-	enum status status = cost_model_kv_memory(plan->model, plan->gpu, &limits, &memory, error);
-	if (status == STATUS_OK) {
-		*blocks = memory.block_count - memory.block_count / 16;
-	}
-	return status;
+	TRY(cost_model_kv_memory(plan->model, plan->gpu, &limits, &memory, error));
+	*blocks = memory.block_count - memory.block_count / 16;
+	return STATUS_OK;
 }
 
 static enum status fill_plan(struct calibrate_plan *plan, const struct replay_config *config,
@@ -69,33 +67,28 @@ static enum status write_plan(
 {
 	struct output_file output;
 	struct calibrate_plan_size size = {0};
-	enum status status = output_file_open(&output, path, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(output_file_open(&output, path, error));
 	if (is_ahead) {
 		calibrate_plan_write_ahead(plan, output.file);
 		return output_file_commit(&output, error);
 	}
 	calibrate_plan_write(plan, output.file, &size);
-	status = output_file_commit(&output, error);
-	if (status == STATUS_OK) {
-		printf("plan: %u scenes, about %.0f s on a GPU like %s", size.scenes,
-			size.estimate_s, plan->gpu->name);
-		if (size.scenes_left_out > 0) {
-			printf("; %u left out for lack of time or memory", size.scenes_left_out);
-		}
-		printf("\n");
-		fflush(stdout);
+	TRY(output_file_commit(&output, error));
+	printf("plan: %u scenes, about %.0f s on a GPU like %s", size.scenes, size.estimate_s,
+		plan->gpu->name);
+	if (size.scenes_left_out > 0) {
+		printf("; %u left out for lack of time or memory", size.scenes_left_out);
 	}
-	return status;
+	printf("\n");
+	fflush(stdout);
+	return STATUS_OK;
 }
 
-/* Texts of a result, as far as they are there. */
-static void copy_text(char *text, size_t bytes, const struct json_object *place, const char *field)
+/* A text or number of a result, if it is there. */
+static void copy_text(char *text, size_t bytes, const struct json_object *object, const char *field)
 {
-	const cJSON *node = json_find(place, field);
+	const cJSON *node = json_find(object, field);
 
 	if (cJSON_IsString(node)) {
 		snprintf(text, bytes, "%s", node->valuestring);
@@ -104,44 +97,46 @@ static void copy_text(char *text, size_t bytes, const struct json_object *place,
 	}
 }
 
-static enum status read_origin(
-	const char *run, struct calibrate_origin *origin, struct error *error)
+static enum status open_in(
+	struct json_document *document, const char *run, const char *name, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
-	struct json_document document = {.root = NULL};
+
+	TRY(path_format(path, error, "%s/%s", run, name));
+	return json_document_open(document, path, error);
+}
+
+static enum status copy_origin(const char *run, struct json_document *provenance,
+	struct json_document *summary, struct calibrate_origin *origin, struct error *error)
+{
 	struct json_object root, config;
 
-	TRY(path_format(path, error, "%s/%s", run, RESULT_PROVENANCE));
-	enum status status = json_document_open(&document, path, error);
-	if (status == STATUS_OK) {
-		status = json_root(&root, &document, error);
-	}
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(open_in(provenance, run, RESULT_PROVENANCE, error));
+	TRY(json_root(&root, provenance, error));
 	copy_text(origin->device, sizeof(origin->device), &root, "device");
 	copy_text(origin->date, sizeof(origin->date), &root, "date");
 	copy_text(origin->commit, sizeof(origin->commit), &root, "commit");
 	copy_text(origin->command, sizeof(origin->command), &root, "command");
-	json_document_close(&document);
-	TRY(path_format(path, error, "%s/%s", run, RESULT_SUMMARY));
-	status = json_document_open(&document, path, error);
-	if (status == STATUS_OK) {
-		status = json_root(&root, &document, error);
+	TRY(open_in(summary, run, RESULT_SUMMARY, error));
+	TRY(json_root(&root, summary, error));
+	TRY(json_object(&root, "config", &config, error));
+	copy_text(origin->model, sizeof(origin->model), &config, "model");
+	copy_text(origin->kv_blocks, sizeof(origin->kv_blocks), &config, "kv_blocks");
+	if (origin->device[0] == '\0') {
+		snprintf(origin->device, sizeof(origin->device), "runner ");
+		copy_text(origin->device + 7, sizeof(origin->device) - 7, &config, "runner");
 	}
-	if (status == STATUS_OK) {
-		status = json_object(&root, "config", &config, error);
-	}
-	if (status == STATUS_OK) {
-		copy_text(origin->model, sizeof(origin->model), &config, "model");
-		copy_text(origin->kv_blocks, sizeof(origin->kv_blocks), &config, "kv_blocks");
-		if (origin->device[0] == '\0') {
-			snprintf(origin->device, sizeof(origin->device), "runner ");
-			copy_text(
-				origin->device + 7, sizeof(origin->device) - 7, &config, "runner");
-		}
-	}
-	json_document_close(&document);
+	return STATUS_OK;
+}
+
+static enum status read_origin(
+	const char *run, struct calibrate_origin *origin, struct error *error)
+{
+	struct json_document provenance = {.root = NULL}, summary = {.root = NULL};
+	enum status status = copy_origin(run, &provenance, &summary, origin, error);
+
+	json_document_close(&provenance);
+	json_document_close(&summary);
 	return status;
 }
 
@@ -168,7 +163,6 @@ static enum status play_plan(const struct replay_request *request,
 	const struct calibrate_plan *plan, const char *folder, bool is_ahead,
 	struct calibrate_points *out, struct error *error)
 {
-	enum status status = STATUS_OK;
 	/* A run completes its request, the number of KV blocks among other things. */
 	struct replay_request own = *request;
 	char trace[PATH_BYTES_MAX], run[PATH_BYTES_MAX], steps[PATH_BYTES_MAX];
@@ -182,20 +176,15 @@ static enum status play_plan(const struct replay_request *request,
 	own.wants_steps = true;
 	own.run.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;
 	if (plan != NULL) {
-		status = write_plan(plan, is_ahead, trace, error);
+		TRY(write_plan(plan, is_ahead, trace, error));
+		TRY(run_to_folder(&own, error));
 	}
-	if (status == STATUS_OK && plan != NULL) {
-		status = run_to_folder(&own, error);
-	}
-	if (status == STATUS_OK) {
-		status = calibrate_points_read(out, steps, is_ahead ? 0 : CALIBRATE_WARM_NS, error);
-	}
-	if (status == STATUS_OK && is_ahead) {
+	TRY(calibrate_points_read(out, steps, is_ahead ? 0 : CALIBRATE_WARM_NS, error));
+	if (is_ahead) {
 		keep_ahead(out);
-	} else if (status == STATUS_OK) {
-		status = read_origin(run, &out->origin, error);
+		return STATUS_OK;
 	}
-	return status;
+	return read_origin(run, &out->origin, error);
 }
 
 static enum status collect(const struct replay_request *request, const struct calibrate_plan *plan,
@@ -205,10 +194,8 @@ static enum status collect(const struct replay_request *request, const struct ca
 	struct calibrate_points ahead = {0};
 
 	TRY(path_format(path, error, "%s/points.tsv", folder));
-	enum status status = play_plan(request, plan, folder, false, out, error);
-	if (status == STATUS_OK) {
-		status = play_plan(request, plan, folder, true, &ahead, error);
-	}
+	TRY(play_plan(request, plan, folder, false, out, error));
+	enum status status = play_plan(request, plan, folder, true, &ahead, error);
 	if (status == STATUS_OK) {
 		calibrate_points_append(out, &ahead);
 		calibrate_points_join(out);
@@ -233,12 +220,8 @@ enum status calibrate_run(const struct replay_request *request, const char *fold
 	struct model_config model;
 	struct calibrate_plan plan;
 
-	enum status status = model_config_find(request->run.config.model, &model, error);
-	if (status == STATUS_OK) {
-		status = make_folder(folder, error);
-	}
-	if (status == STATUS_OK) {
-		status = fill_plan(&plan, &request->run.config, &model, gpu, budget_s, error);
-	}
-	return status == STATUS_OK ? collect(request, &plan, folder, out, error) : status;
+	TRY(model_config_find(request->run.config.model, &model, error));
+	TRY(make_folder(folder, error));
+	TRY(fill_plan(&plan, &request->run.config, &model, gpu, budget_s, error));
+	return collect(request, &plan, folder, out, error);
 }

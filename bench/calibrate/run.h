@@ -6,7 +6,7 @@
 #include "bench/replay/run_to_folder.h"
 
 /* The measuring half of a calibration: writes the plan as a trace, replays it as any other trace is
-   replayed, so that what is measured is what a replay will meet, and takes the steps as points.
+   replayed, so that what is measured is what a replay will meet, and reads its steps as points.
 
    folder/plan.jsonl          the trace
    folder/run/                the result of its replay, with steps.tsv

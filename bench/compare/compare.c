@@ -109,20 +109,13 @@ static enum status open_summary(struct json_document *out, const char *folder, s
 	const char *schema = NULL, *hash = NULL;
 
 	TRY(path_format(path, error, "%s/%s", folder, RESULT_SUMMARY));
-	enum status status = json_document_open(out, path, error);
-	if (status == STATUS_OK) {
-		status = json_root(&root, out, error);
+	TRY(json_document_open(out, path, error));
+	TRY(json_root(&root, out, error));
+	TRY(json_text(&root, "schema", &schema, error));
+	if (strcmp(schema, RESULT_SCHEMA) != 0) {
+		return json_refuse(&root, "schema", "\"" RESULT_SCHEMA "\"", error);
 	}
-	if (status == STATUS_OK) {
-		status = json_text(&root, "schema", &schema, error);
-	}
-	if (status == STATUS_OK && strcmp(schema, RESULT_SCHEMA) != 0) {
-		status = json_refuse(&root, "schema", "\"" RESULT_SCHEMA "\"", error);
-	}
-	if (status == STATUS_OK) {
-		status = json_text(&root, "result_hash", &hash, error);
-	}
-	return status;
+	return json_text(&root, "result_hash", &hash, error);
 }
 
 static bool has_file(const char *path)
@@ -171,30 +164,27 @@ static void conclude(struct comparison *out)
 	out->has_same_decisions = out->has_same_hash && has_same_steps;
 }
 
+static enum status compare_folders(struct comparison *out, struct json_document *a,
+	struct json_document *b, struct error *error)
+{
+	size_t capacity = 0;
+
+	TRY(open_summary(a, out->a, error));
+	TRY(open_summary(b, out->b, error));
+	TRY(add_leaves(out, &capacity, a->root, a->root, b->root, error));
+	TRY(add_leaves(out, &capacity, b->root, a->root, b->root, error));
+	return add_steps(out, error);
+}
+
 enum status comparison_open(
 	struct comparison *out, const char *a, const char *b, struct error *error)
 {
 	struct json_document a_summary = {.root = NULL}, b_summary = {.root = NULL};
-	size_t capacity = 0;
 
 	memset(out, 0, sizeof(*out));
 	out->a = a;
 	out->b = b;
-	enum status status = open_summary(&a_summary, a, error);
-	if (status == STATUS_OK) {
-		status = open_summary(&b_summary, b, error);
-	}
-	if (status == STATUS_OK) {
-		status = add_leaves(
-			out, &capacity, a_summary.root, a_summary.root, b_summary.root, error);
-	}
-	if (status == STATUS_OK) {
-		status = add_leaves(
-			out, &capacity, b_summary.root, a_summary.root, b_summary.root, error);
-	}
-	if (status == STATUS_OK) {
-		status = add_steps(out, error);
-	}
+	enum status status = compare_folders(out, &a_summary, &b_summary, error);
 	json_document_close(&a_summary);
 	json_document_close(&b_summary);
 	if (status != STATUS_OK) {

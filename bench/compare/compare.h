@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 /* The differences of two result folders: configuration, every value of the summaries, and the first
-   step and column where their steps part. Decisions are what the result hash covers and what the
+   step and column where their steps diverge. Decisions are what the result hash covers and what the
    counts of the steps show; times may differ between runs that decided alike. */
 
 enum { COMPARED_NAME_BYTES = 96, COMPARED_TEXT_BYTES = 192 };

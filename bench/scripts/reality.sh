@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How far the simulation is from a real GPU: five traces are run on the GPU twice and by the cost
-# model once, and a table holds every figure of the one against the other's.
+# model once, and a table gives the relative error of every figure.
 #
 #     bash bench/scripts/reality.sh run DIR      on the machine with the GPU: a DIR/NAME.tar.gz for
 #                                                each trace
@@ -12,28 +12,28 @@
 #                          default ../shared/traces; a trace that is missing is skipped
 #     --model NAME         default qwen3-0.6b
 #     --only "NAME..."     of nano, pressure, chat, azure and mooncake
-#     --runner NAME        run: default cuda; another one stands in for it in a trial
+#     --runner NAME        run: default cuda; others are for trying this script without a GPU
 #     --gpu NAME|FILE      table: the profile of the simulation, default h200-MODEL, calibrated
-#     --limit SECONDS      run: starts nothing that would not end before; default 480
+#     --limit SECONDS      run: starts no run that is likely to end later; default 480
 #     --runs 1|2           run: how often a trace is run, default 2
-#     --again DIR          table: the runs in DIR, of another machine, stand in for the second ones
-#     --musts              table: exit code 1 when a figure misses what it must reach
+#     --again DIR          table: take the second runs from DIR, made on another machine
+#     --musts              table: exit code 1 when an error exceeds its limit (column must)
 #
-# What was run before is kept, so a run that was cut short is called again and goes on; a pack that
-# is removed is made again.
+# Finished runs are kept: call the script again to continue after an interruption, and remove a
+# NAME.tar.gz to run that trace again.
 #
-# Why these loads. A trace is worth comparing where the engine is busy and its queue does not grow,
-# for then the times of arrivals and of steps both decide. Busy here is the time that the engine
-# takes when all requests are there at once, over the time that it takes as they arrive; engines
-# that decode small batches are hardly ever idle, so the share of time with work says less.
-#   azure     2,000 requests ten times as fast, 47 a second: 62 % busy (26 s of 43)
-#   mooncake  500 requests; as they came 86 %, with bursts from which latencies do not recover, so
-#             at three quarters of the speed: 68 % (153 s of 224)
-#   chat      sessions of the preset, 45 new ones a second with 2 s of thought: 63 % (11 s of 18)
-#   nano      all at once, a batch: nothing but step times decides
-#   pressure  the same in 200 KV blocks: over 100 preemptions, for want of blocks
-# (by the calibrated cost model of an H200 with qwen3-0.6b; idle time is jumped over and costs
-# nothing).
+# Why these loads. A comparison says most where the engine is busy and its queue does not grow: then
+# both arrival times and step times matter. Load is the time that the engine takes with all requests
+# there at once, over the time that it takes as they arrive. The share of time with work says less,
+# since an engine that decodes small batches is hardly ever idle.
+#   azure     2,000 requests ten times as fast, 47 a second: load 62 % (26 s of 43)
+#   mooncake  500 requests. At their own speed load is 86 %, with bursts from which latencies do not
+#             recover; at three quarters of it 68 % (153 s of 224)
+#   chat      sessions of the preset, 45 new ones a second with 2 s of think time: 63 % (11 s of 18)
+#   nano      all at once: only step times matter
+#   pressure  the same in a pool of 200 KV blocks: over 100 preemptions
+# The loads are those of the calibrated cost model of an H200 with qwen3-0.6b. Replays jump over
+# idle time.
 set -euo pipefail
 export LC_ALL=C
 
@@ -86,7 +86,7 @@ has_run()
 	[ -e "$1" ] && tar -tzf "$1" | grep -x "$2/$3/summary.json" >/dev/null
 }
 
-# replay ARGUMENTS...: its summary for a person is of no use here, its complaints are.
+# replay ARGUMENTS...: runs a trace; only its errors are shown.
 replay()
 {
 	"$quire" replay "$file" --model "$model" "${options[@]}" "$@" >/dev/null
@@ -144,7 +144,7 @@ result_hash()
 	sed -n 's/.*"result_hash":[^"]*"\([0-9a-f]*\)".*/\1/p' "$work/$1/summary.json"
 }
 
-# Each trace once, the dear ones last, before any is run again.
+# Each trace once, the longest last, before any is run again.
 run_all()
 {
 	local name again
@@ -160,7 +160,7 @@ run_all()
 	[ "$is_whole" = yes ]
 }
 
-# second_run NAME: the folder of what the first run is held against, which may be missing.
+# second_run NAME: the folder of the run to compare the first one with; it may be missing.
 second_run()
 {
 	if [ -z "$other" ]; then
@@ -172,7 +172,7 @@ second_run()
 	echo "$work/other/$1/a"
 }
 
-# simulate NAME: tape and simulation of a trace that was run, and how far they are off.
+# simulate NAME: replays a run's tape, simulates its trace, and computes the simulation's errors.
 simulate()
 {
 	local real=$work/$1/a again blocks pool
@@ -207,7 +207,7 @@ simulate()
 	fi
 }
 
-# A trace's own --kv-blocks is what the real run had.
+# Drops a trace's own --kv-blocks: the simulation gets the pool that the real run had.
 options_without_pool()
 {
 	local kept=() i
@@ -249,8 +249,8 @@ merge_errors()
 		{
 			limits($1)
 			verdict = "-"
-			# Without an error only what neither run has is no miss: real 0 and
-			# simulated 3 has none either.
+			# There is no relative error to a real figure of 0. That is a
+			# miss, unless both runs lack the figure.
 			if (must != "-" && !is_number($4) && ($2 != "-" || $3 != "-")) {
 				verdict = "MISSED"
 			}
@@ -268,8 +268,8 @@ merge_errors()
 	done
 }
 
-# The rows that a reader wants first: figures a line, a trace a column, "errors (those of a second
-# real run)", what misses in bold; of counts both runs' own before them.
+# The most important rows: a line for each figure, a column for each trace. A cell is "error (error
+# of a second real run)", in bold when it exceeds its limit; counts of both runs stand before it.
 write_markdown()
 {
 	awk -F '\t' -v other="$other" '
@@ -295,13 +295,13 @@ write_markdown()
 		return x == "-" || x == "" ? "" : x == 0 ? "equal" : sprintf("%g %%", 100 * x)
 	}
 	function percent(x) { return x == "-" || x == "" ? "-" : sprintf("%+.2f", 100 * x) }
-	# The parts of a row, which are one or end in mean to p99.
-	function cell(trace, name, parts, count, i, key, text, again, errors)
+	# A row is one figure, or four that end in mean, p50, p90 and p99.
+	function cell(trace, name, ends, count, i, key, text, again, errors)
 	{
-		count = name ~ /\.$/ ? split("mean p50 p90 p99", parts, " ") : 1
-		if (count == 1) { parts[1] = "" }
+		count = name ~ /\.$/ ? split("mean p50 p90 p99", ends, " ") : 1
+		if (count == 1) { ends[1] = "" }
 		for (i = 1; i <= count; i++) {
-			key = trace SUBSEP name parts[i]
+			key = trace SUBSEP name ends[i]
 			text = percent(error[key])
 			if (verdict[key] == "MISSED") { text = "**" text "**" }
 			errors = errors (i > 1 ? ", " : "") text
@@ -355,7 +355,7 @@ table_all()
 	local missed
 	missed=$(awk -F '\t' '$10 == "MISSED"' "$out/reality.tsv" | wc -l)
 	echo
-	echo "$missed figures miss what they must reach," \
+	echo "$missed figures exceed their limit," \
 		"$(grep -c DIFFERS "$work/tapes.tsv" || true) tapes differ; see $out"
 	! grep -q DIFFERS "$work/tapes.tsv" || return 1
 	[ "$musts" = no ] || [ "$missed" -eq 0 ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what quire needs to build, test and plot, and nothing when it is all there.
+# Installs what quire needs to build, test and plot, unless it is there already.
 # bench/demo.sh and tests/run.sh call it; it can be run by itself.
 set -euo pipefail
 

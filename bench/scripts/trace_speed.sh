@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How fast traces are read, on one core: `quire trace stat` over large files, which is reading and
-# checking every row, some sums, and the sort of all lengths at the end. Real traces are taken from
+# checking every row, some sums, and the sort of all lengths at the end. Real traces are read from
 # ../shared/traces where they are there (repeated with times that go on), made ones otherwise.
 #
 #     bash bench/scripts/trace_speed.sh [QUIRE]     by default build/release/quire

@@ -74,7 +74,7 @@ expect "holds no run" reality table --gpu h200
 expect_code 0 reality run --runner sim --gpu h200
 expect "chat b: is there" reality run --runner sim --gpu h200
 expect_code 0 reality table --gpu h200 --musts
-expect "0 figures miss what they must reach, 0 tapes differ" reality table --gpu h200
+expect "0 figures exceed their limit, 0 tapes differ" reality table --gpu h200
 expect "| identical, " reality table --gpu h200
 expect_code 1 reality table --gpu l40s --musts
 expect "found 'other'" bash "$root/bench/scripts/reality.sh" table "$work/out" \
@@ -95,13 +95,13 @@ expect "no folder" spoilt_table --again "$work/nowhere"
 # does not.
 spoil summary.json sed 's/"hit_rate":.*/"hit_rate": 0/'
 expect "hit rate | 1 % | equal | **-** % |" spoilt_table --again "$work"
-expect "1 figures miss" spoilt_table
+expect "1 figures exceed" spoilt_table
 spoil summary.json sed '/"ttft"/,/}/ s/"p90":[^,]*/"p90": null/'
-expect "1 figures miss" spoilt_table
+expect "1 figures exceed" spoilt_table
 spoil summary.json sed 's/"makespan_s":.*/"makespan_s": 17,/'
 expect "makespan | 2 % | 1 % | +" spoilt_table
-expect "0 figures miss" spoilt_table
-expect "1 figures miss" spoilt_table --again "$work/out"
+expect "0 figures exceed" spoilt_table
+expect "1 figures exceed" spoilt_table --again "$work/out"
 
 expect "found '3', expected 1 or 2" reality run --runner sim --gpu h200 --runs 3
 rm "$work/out/chat.tar.gz"

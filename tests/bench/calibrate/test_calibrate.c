@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "engine/shape/graph_bucket.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
 #include "tests/harness/require.h"
@@ -708,7 +709,7 @@ TestSuite(calibrate_command, .init = set_up, .fini = tear_down, .timeout = 120);
 /* Which steps the plan made the engine compute, read from points.tsv. */
 struct coverage {
 	bool has_rows[513];
-	uint64_t longest_prompt_context, mixed, crowds, most_context, sharing, uneven;
+	uint64_t longest_prompt_context, mixed, prefill_batches, most_context, sharing, uneven;
 };
 
 static void cover(struct coverage *coverage, const struct calibrate_points *points)
@@ -727,7 +728,7 @@ static void cover(struct coverage *coverage, const struct calibrate_points *poin
 					: coverage->longest_prompt_context;
 		}
 		coverage->mixed += counts->prefill_rows > 0 && counts->decode_rows > 0;
-		coverage->crowds += counts->prefill_rows > 1;
+		coverage->prefill_batches += counts->prefill_rows > 1;
 		coverage->uneven += counts->prefill_rows == 0 && counts->decode_rows <= 32 &&
 				    counts->decode_longest_context >= 8000 &&
 				    counts->decode_longest_context * counts->decode_rows >=
@@ -741,7 +742,6 @@ static void cover(struct coverage *coverage, const struct calibrate_points *poin
 
 Test(calibrate_command, recovers_the_profile_that_it_measured)
 {
-	static const uint32_t edges[] = {1, 2, 3, 4, 8, 9, 16, 17, 32, 33, 48, 49, 256, 257, 512};
 	char path[TEMPORARY_PATH_BYTES + 32];
 	struct calibrate_points points;
 	struct coverage coverage;
@@ -753,12 +753,18 @@ Test(calibrate_command, recovers_the_profile_that_it_measured)
 	snprintf(path, sizeof(path), "%s/c/points.tsv", folder);
 	require(calibrate_points_read(&points, path, 0, &error) == STATUS_OK, "%s", error.text);
 	cover(&coverage, &points);
-	for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
-		require(coverage.has_rows[edges[i]], "no step decodes %u rows", edges[i]);
+	for (uint32_t rows = 1; rows < 512; rows++) {
+		bool is_last_of_bucket = graph_bucket(rows) != graph_bucket(rows + 1);
+		if (is_last_of_bucket && (rows <= 64 || rows == 256)) {
+			require(coverage.has_rows[rows] && coverage.has_rows[rows + 1],
+				"no step decodes %u or %u rows", rows, rows + 1);
+		}
 	}
+	require(coverage.has_rows[512], "no step decodes the widest batch");
 	require(coverage.longest_prompt_context > 98304, "no long prefix");
-	require(coverage.mixed > 50 && coverage.crowds > 30, "%llu mixed, %llu crowds",
-		(unsigned long long)coverage.mixed, (unsigned long long)coverage.crowds);
+	require(coverage.mixed > 50 && coverage.prefill_batches > 30,
+		"%llu mixed, %llu prefill batches", (unsigned long long)coverage.mixed,
+		(unsigned long long)coverage.prefill_batches);
 	require(coverage.most_context > 300000, "no large decode batch");
 	require(coverage.uneven > 20, "%llu uneven", (unsigned long long)coverage.uneven);
 	require(coverage.sharing > 200, "%llu share", (unsigned long long)coverage.sharing);
