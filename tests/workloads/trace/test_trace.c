@@ -427,10 +427,15 @@ Test(trace, sorts_by_time_and_keeps_ties_in_order)
 
 Test(trace, refuses_files_that_are_none)
 {
-	const char *formats = "expected the first line of a trace (mooncake, bailian, azure, "
-			      "burstgpt, token-ids)";
+	char formats[200];
+	size_t used = (size_t)sprintf(formats, "expected the first line of a trace (mooncake");
 	char expected[300];
 
+	for (uint32_t i = 1; trace_format_at(i) != NULL; i++) {
+		used += (size_t)snprintf(
+			formats + used, sizeof(formats) - used, ", %s", trace_format_at(i)->name);
+	}
+	snprintf(formats + used, sizeof(formats) - used, ")");
 	require_refused((struct bytes)TEXT(""), any,
 		"bad: found an empty file, expected a trace with at least "
 		"one row");
