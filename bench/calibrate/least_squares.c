@@ -133,21 +133,21 @@ static bool choose_one(struct least_squares *system)
    try was reached. */
 static bool step_back(struct least_squares *system)
 {
-	double part = 1;
+	double share = 1;
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < system->chosen_count; i++) {
 		double from = system->x[system->chosen[i]], to = system->try[i];
-		if (to <= 0 && from / (from - to) < part) {
-			part = from / (from - to);
+		if (to <= 0 && from / (from - to) < share) {
+			share = from / (from - to);
 		}
 	}
 	for (uint32_t i = 0; i < system->chosen_count; i++) {
 		uint32_t at = system->chosen[i];
 		double from = system->x[at], to = system->try[i];
-		system->x[at] = from + part * (to - from);
-		bool is_first_to_end = to <= 0 && from / (from - to) <= part;
-		if (part < 1 && is_first_to_end) {
+		system->x[at] = from + share * (to - from);
+		bool is_first_to_end = to <= 0 && from / (from - to) <= share;
+		if (share < 1 && is_first_to_end) {
 			system->x[at] = 0;
 			system->is_chosen[at] = false;
 		} else {
@@ -155,14 +155,14 @@ static bool step_back(struct least_squares *system)
 		}
 	}
 	system->chosen_count = kept;
-	return part < 1;
+	return share < 1;
 }
 
 const double *least_squares_solve(struct least_squares *system)
 {
 	scale_columns(system);
 	/* The method ends by itself; the bound is for rounding errors that make it cycle. */
-	for (uint32_t turn = 0; turn < 10 * system->count && choose_one(system); turn++) {
+	for (uint32_t pass = 0; pass < 10 * system->count && choose_one(system); pass++) {
 		solve_chosen(system);
 		while (step_back(system)) {
 			solve_chosen(system);

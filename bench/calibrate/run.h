@@ -14,7 +14,7 @@
    folder/run_ahead/          whose steps are launched ahead, for the host's share of such
    folder/points.tsv          the steps of both, joined */
 
-/* Only the last part, of a folder in which all was measured before. */
+/* Only reads the steps, of a folder that holds both runs already. */
 enum status calibrate_collect(
 	const char *folder, struct calibrate_points *out, struct error *error);
 

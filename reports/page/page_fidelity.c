@@ -188,9 +188,9 @@ static void add_latencies(struct text *page, const struct fidelity_row *rows, ui
 
 static void add_count_row(struct text *page, const struct fidelity_row *row)
 {
-	bool is_part = strncmp(row->name, "step_ms.", 8) == 0;
+	bool is_detail = strncmp(row->name, "step_ms.", 8) == 0;
 
-	text_format(page, "<tr%s><th scope=\"row\">%s</th><td>", is_part ? " class=\"part\"" : "",
+	text_format(page, "<tr%s><th scope=\"row\">%s</th><td>", is_detail ? " class=\"part\"" : "",
 		row->title);
 	add_figure(page, row, &row->real);
 	text_add(page, "</td><td>");

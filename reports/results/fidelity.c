@@ -136,9 +136,9 @@ static void add_number(
 	name_row(rows, row->section, "", row->field);
 }
 
-static struct result_value blocks_of(const struct json_object *place, const char *field)
+static struct result_value blocks_of(const struct json_object *object, const char *field)
 {
-	const cJSON *node = json_find(place, field);
+	const cJSON *node = json_find(object, field);
 	bool is_count =
 		cJSON_IsNumber(node) && isfinite(node->valuedouble) && node->valuedouble >= 0;
 
@@ -146,7 +146,7 @@ static struct result_value blocks_of(const struct json_object *place, const char
 		.has_value = is_count, .value = is_count ? node->valuedouble : 0};
 }
 
-/* The pool that both had, then how many blocks each would have taken by itself. */
+/* The pools of the runs, then how many blocks each runner found or estimated room for. */
 static void add_blocks(struct rows *rows, const struct fidelity *fidelity)
 {
 	const struct result *real = fidelity->real, *sim = fidelity->sim;

@@ -13,7 +13,7 @@
    (simulated - real) / real. The page and `quire compare --errors` show what stands here.
 
    A run is real when its tokens were computed, and simulated when its steps were priced or recorded
-   (result->runner_kind). Of two runs of one kind the first given stands in the real one's place,
+   (result->runner_kind). Of two runs of one kind the first given is taken for the real one,
    and is_recognised is false. */
 
 struct fidelity {

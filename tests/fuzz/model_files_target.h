@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A model's files, made by somebody who means harm. The first byte picks the reader, the rest is
+/* A model's files, as an attacker could make them. The first byte picks the reader, the rest is
    the file. What is refused must be refused in one line, and what is accepted must work. */
 
 enum { FUZZ_CONFIG, FUZZ_SAFETENSORS, FUZZ_TOKENIZER, FUZZ_READERS };

@@ -114,7 +114,7 @@ void prop_log(struct prop *prop, const char *format, ...)
 	prop->log[prop->log_length] = '\0';
 }
 
-/* Turns the odometer: the last choice that can grow does, those behind it are forgotten. */
+/* Advances the odometer: the last choice that can grow does, those behind it are dropped. */
 static void advance(struct prop *prop)
 {
 	check(prop->count < CHOICE_LIMIT);

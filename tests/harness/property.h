@@ -14,7 +14,7 @@
    Trials run in a forked child that shares the record of choices with its parent, so whatever ends
    a child (a failed check, a sanitizer, a signal, the time limit) is a failure that can be
    shrunk. Shrinking works on the choices and never on values: it deletes spans and lowers numbers
-   and lets the body draw from what is left. When the record runs out every choice is 0, so a body
+   and lets the body draw from the rest. When the record runs out every choice is 0, so a body
    should make 0 its simplest case.
 
    PROP_SEED, PROP_TRIALS in the environment replace the first seed and the number of trials, and

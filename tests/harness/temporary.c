@@ -32,11 +32,11 @@ void temporary_write(const char *folder, const char *name, const char *text, cha
 	}
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk)
 {
 	(void)status;
 	(void)kind;
-	(void)place;
+	(void)walk;
 	return remove(path);
 }
 

@@ -431,8 +431,8 @@ static void draw_generator(
 	options->duration_ns = prop_chance(prop, 1, 4) ? prop_below(prop, 1000000000) + 1 : 0;
 }
 
-/* Equal ids stand at equal places behind equal ids: a block names all that was said up to its end.
- */
+/* Equal ids stand at the same positions behind equal ids: a block names all that was said up to its
+   end. */
 static void require_chained(struct number_map *before, const struct trace_row *row)
 {
 	uint64_t chain = 1;
