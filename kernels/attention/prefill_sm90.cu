@@ -331,62 +331,64 @@ static __device__ inline void arrive_for_warp(uint32_t barrier)
 
 /* Scores and softmax of tile t of keys, and the weighted sum of the previous tile's values. */
 template <int D, bool IS_MASKED>
-static __device__ inline void attend_tile(group_cursor<D> &walk, group_state<D> &state,
+static __device__ inline void attend_tile(group_cursor<D> &cursor, group_state<D> &state,
 	float (&score)[KEYS / 2], uint32_t (&p)[KEYS / 16][4], uint32_t t)
 {
-	const prefill_memory<D> &at = walk.at;
-	uint32_t slot = walk.serial % DEPTH, previous = (walk.serial - 1) % DEPTH;
+	const prefill_memory<D> &at = cursor.at;
+	uint32_t slot = cursor.serial % DEPTH, previous = (cursor.serial - 1) % DEPTH;
 	uint64_t keys = tile_descriptor(at.keys + slot * at.tile_bytes);
 	uint64_t values =
 		transposed_descriptor(at.values + previous * at.tile_bytes, KEYS * ROW_BYTES);
 
-	barrier_wait(at.full_keys + slot * 8, walk.serial / DEPTH % 2);
-	ping_pong_wait(walk.group);
+	barrier_wait(at.full_keys + slot * 8, cursor.serial / DEPTH % 2);
+	ping_pong_wait(cursor.group);
 	hold(score);
 	hold(state.out);
 	wgmma_fence();
-	multiply_keys<D>(score, walk.query, keys);
+	multiply_keys<D>(score, cursor.query, keys);
 	wgmma_commit();
-	barrier_wait(at.full_values + previous * 8, (walk.serial - 1) / DEPTH % 2);
+	barrier_wait(at.full_values + previous * 8, (cursor.serial - 1) / DEPTH % 2);
 	wgmma_fence();
 	multiply_values<D>(state.out, p, values, t > 1);
 	wgmma_commit();
-	ping_pong_signal(walk.group);
+	ping_pong_signal(cursor.group);
 	wgmma_wait<1>();
 	hold(score);
 	arrive_for_warp(at.empty_keys + slot * 8);
-	online_softmax<D, IS_MASKED>(state, score, walk.scale, walk.first_masked - (int)(t * KEYS));
+	online_softmax<D, IS_MASKED>(
+		state, score, cursor.scale, cursor.first_masked - (int)(t * KEYS));
 	wgmma_wait<0>();
 	hold(state.out);
 	arrive_for_warp(at.empty_values + previous * 8);
 	rescale_out<D>(state);
 	pack_weights(p, score);
-	walk.serial++;
+	cursor.serial++;
 }
 
+/* Scores and softmax of tile 0 of keys. */
 template <int D>
-static __device__ inline void attend_first_tile(group_cursor<D> &walk, group_state<D> &state,
+static __device__ inline void attend_first_tile(group_cursor<D> &cursor, group_state<D> &state,
 	float (&score)[KEYS / 2], uint32_t (&p)[KEYS / 16][4])
 {
-	const prefill_memory<D> &at = walk.at;
-	uint32_t slot = walk.serial % DEPTH;
+	const prefill_memory<D> &at = cursor.at;
+	uint32_t slot = cursor.serial % DEPTH;
 	uint64_t keys = tile_descriptor(at.keys + slot * at.tile_bytes);
 
 	state.max[0] = state.max[1] = -CUDART_INF_F;
 	state.sum[0] = state.sum[1] = 0;
-	barrier_wait(at.full_keys + slot * 8, walk.serial / DEPTH % 2);
-	ping_pong_wait(walk.group);
+	barrier_wait(at.full_keys + slot * 8, cursor.serial / DEPTH % 2);
+	ping_pong_wait(cursor.group);
 	hold(score);
 	wgmma_fence();
-	multiply_keys<D>(score, walk.query, keys);
+	multiply_keys<D>(score, cursor.query, keys);
 	wgmma_commit();
-	ping_pong_signal(walk.group);
+	ping_pong_signal(cursor.group);
 	wgmma_wait<0>();
 	hold(score);
 	arrive_for_warp(at.empty_keys + slot * 8);
-	online_softmax<D, true>(state, score, walk.scale, walk.first_masked);
+	online_softmax<D, true>(state, score, cursor.scale, cursor.first_masked);
 	pack_weights(p, score);
-	walk.serial++;
+	cursor.serial++;
 }
 
 /* Transposes the 4 x 4 words of four lanes, word w of lane l becomes word l of lane w, so that a
@@ -447,14 +449,14 @@ static __device__ inline void store_group(const prefill_arguments &a, group_stat
 }
 
 /* An item without queries for the group: the group only frees the stages. */
-template <int D> static __device__ inline void skip_item(group_cursor<D> &walk, uint32_t count)
+template <int D> static __device__ inline void skip_item(group_cursor<D> &cursor, uint32_t count)
 {
-	const prefill_memory<D> &at = walk.at;
+	const prefill_memory<D> &at = cursor.at;
 
-	for (uint32_t t = 0; t < count; t++, walk.serial++) {
-		uint32_t slot = walk.serial % DEPTH, parity = walk.serial / DEPTH % 2;
-		ping_pong_wait(walk.group);
-		ping_pong_signal(walk.group);
+	for (uint32_t t = 0; t < count; t++, cursor.serial++) {
+		uint32_t slot = cursor.serial % DEPTH, parity = cursor.serial / DEPTH % 2;
+		ping_pong_wait(cursor.group);
+		ping_pong_signal(cursor.group);
 		barrier_wait(at.full_keys + slot * 8, parity);
 		arrive_for_warp(at.empty_keys + slot * 8);
 		barrier_wait(at.full_values + slot * 8, parity);
@@ -468,7 +470,7 @@ static __device__ inline void attend_items(const prefill_arguments &a,
 	const struct prefill_item *items, const prefill_memory<D> &at, uint32_t group,
 	uint32_t rounds)
 {
-	group_cursor<D> walk;
+	group_cursor<D> cursor;
 	group_state<D> state;
 	float score[KEYS / 2];
 	uint32_t p[KEYS / 16][4];
@@ -476,10 +478,10 @@ static __device__ inline void attend_items(const prefill_arguments &a,
 	uint32_t lane_query =
 		group * GROUP_QUERIES + threadIdx.x / WARP % WARPS_IN_GROUP * 16 + lane / 4;
 
-	walk.at = at;
-	walk.group = group;
-	walk.serial = 0;
-	walk.scale = a.scale;
+	cursor.at = at;
+	cursor.group = group;
+	cursor.serial = 0;
+	cursor.scale = a.scale;
 	if (group == 1) {
 		ping_pong_signal(group);
 	}
@@ -487,31 +489,32 @@ static __device__ inline void attend_items(const prefill_arguments &a,
 		uint32_t slot = round % 2;
 		barrier_wait(at.full_queries + slot * 8, round / 2 % 2);
 		struct prefill_item item = items[slot];
-		walk.query = tile_descriptor(at.queries + (slot * GROUPS + group) * at.query_bytes);
-		walk.first_masked = (int)(item.position + lane_query + 1 - 2 * (lane % 4));
+		cursor.query =
+			tile_descriptor(at.queries + (slot * GROUPS + group) * at.query_bytes);
+		cursor.first_masked = (int)(item.position + lane_query + 1 - 2 * (lane % 4));
 		uint32_t count = (item.end + KEYS - 1) / KEYS;
 		if (group * GROUP_QUERIES >= item.valid) {
-			skip_item<D>(walk, count);
+			skip_item<D>(cursor, count);
 			arrive_for_warp(at.empty_queries + slot * 8);
 			continue;
 		}
 		uint32_t whole = (item.position + group * GROUP_QUERIES + 1) /
 				 KEYS; /* tiles without a mask */
 		uint32_t t = 1;
-		attend_first_tile<D>(walk, state, score, p);
+		attend_first_tile<D>(cursor, state, score, p);
 #pragma unroll 1
 		for (; t < whole; t++) {
-			attend_tile<D, false>(walk, state, score, p, t);
+			attend_tile<D, false>(cursor, state, score, p, t);
 		}
 #pragma unroll 1
 		for (; t < count; t++) {
-			attend_tile<D, true>(walk, state, score, p, t);
+			attend_tile<D, true>(cursor, state, score, p, t);
 		}
 		arrive_for_warp(at.empty_queries + slot * 8);
-		uint32_t previous = (walk.serial - 1) % DEPTH;
+		uint32_t previous = (cursor.serial - 1) % DEPTH;
 		uint64_t values = transposed_descriptor(
 			at.values + previous * at.tile_bytes, KEYS * ROW_BYTES);
-		barrier_wait(at.full_values + previous * 8, (walk.serial - 1) / DEPTH % 2);
+		barrier_wait(at.full_values + previous * 8, (cursor.serial - 1) / DEPTH % 2);
 		hold(state.out);
 		wgmma_fence();
 		multiply_values<D>(state.out, p, values, count > 1);
