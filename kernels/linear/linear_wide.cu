@@ -505,23 +505,10 @@ static int launch(const struct linear_plan *plan, const struct linear_operands *
 	const uint32_t split = TILE::IS_SPLIT ? SPLIT_K : 1;
 	const uint32_t token_tiles = divide_up(plan->row_count, TILE::TOKENS);
 	const struct gemm gemm = describe<TILE>(plan, operands);
-	cudaLaunchAttribute attributes[2] = {};
-	cudaLaunchConfig_t config = {};
+	const dim3 grid(outputs / TILE::ROWS * split,
+		divide_up(token_tiles, plan->sharers) * plan->sharers);
 	CUtensorMap weight_map, in_map;
 
-	attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-	attributes[0].val.programmaticStreamSerializationAllowed = 1;
-	attributes[1].id = cudaLaunchAttributeClusterDimension;
-	attributes[1].val.clusterDim.x = split;
-	attributes[1].val.clusterDim.y = plan->sharers;
-	attributes[1].val.clusterDim.z = 1;
-	config.gridDim = dim3(outputs / TILE::ROWS * split,
-		divide_up(token_tiles, plan->sharers) * plan->sharers);
-	config.blockDim = dim3(consumers<TILE> + WARP);
-	config.dynamicSmemBytes = plan->shared_bytes;
-	config.stream = stream;
-	config.attrs = attributes;
-	config.numAttrs = split * plan->sharers > 1 ? 2 : 1;
 	if (plan->shared_bytes != layout_bytes<TILE>(plan)) {
 		return (int)cudaErrorInvalidValue;
 	}
@@ -535,7 +522,9 @@ static int launch(const struct linear_plan *plan, const struct linear_operands *
 			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
 	}
 	return code != 0 ? code
-			 : (int)cudaLaunchKernelEx(&config, kernel, weight_map, in_map, gemm);
+			 : launch_dependent_clusters(kernel, grid, consumers<TILE> + WARP,
+				   dim3(split, plan->sharers), plan->shared_bytes, stream,
+				   weight_map, in_map, gemm);
 }
 
 static int launch_split(const struct linear_plan *plan, const struct linear_operands *operands,
