@@ -1,4 +1,5 @@
 #include "bench/commands/commands.h"
+#include "bench/commands/trace/trace_commands.h"
 
 #define MEMBER(name) &command_##name,
 

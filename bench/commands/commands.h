@@ -19,15 +19,8 @@
 	X(help)                                                                                    \
 	X(version)
 
-#define QUIRE_TRACE_COMMANDS(X)                                                                    \
-	X(trace_make)                                                                              \
-	X(trace_stat)                                                                              \
-	X(trace_cache)                                                                             \
-	X(trace_convert)
-
 #define COMMAND_DECLARATION(name) extern const struct command command_##name;
 QUIRE_COMMANDS(COMMAND_DECLARATION)
-QUIRE_TRACE_COMMANDS(COMMAND_DECLARATION)
 #undef COMMAND_DECLARATION
 
 /* The program: the group of all commands. */

@@ -1,4 +1,5 @@
 #include "bench/commands/commands.h"
+#include "bench/commands/trace/trace_commands.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>

@@ -1,4 +1,4 @@
-#include "bench/commands/trace_request.h"
+#include "bench/commands/trace/trace_request.h"
 #include "workloads/generate/arrivals.h"
 #include "workloads/conversations.h"
 #include "workloads/generate/fixed.h"

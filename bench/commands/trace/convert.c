@@ -1,4 +1,4 @@
-#include "bench/commands/commands.h"
+#include "bench/commands/trace/trace_commands.h"
 
 #include "bench/replay/trace_reading.h"
 #include "engine/base/output_file.h"

@@ -1,8 +1,8 @@
-#include "bench/commands/commands.h"
+#include "bench/commands/trace/trace_commands.h"
 
 #include "engine/base/check.h"
 #include "engine/base/output_file.h"
-#include "bench/commands/trace_request.h"
+#include "bench/commands/trace/trace_request.h"
 #include "workloads/trace/trace_writer.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "bench/commands/trace_request.h"
+#include "bench/commands/trace/trace_request.h"
 
 #include "bench/replay/drawn_arrivals.h"
 #include "engine/base/integer.h"
