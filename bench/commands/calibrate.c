@@ -85,7 +85,7 @@ static enum status get_points(struct calibrate_request *request, const struct gp
 	struct calibrate_points *points, struct error *error)
 {
 	if (request->points != NULL) {
-		mkdir(request->out, 0777); /* writing tells if there is still none */
+		mkdir(request->out, 0777); /* if that fails, so does the writing, with a reason */
 		return read_points(request->points, points, error);
 	}
 	if (request->is_measured) {

@@ -5,28 +5,18 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* The errors of one run against the other; which of them is the real one, its configuration
-   tells. */
-static enum status print_errors(const char *const *folders, struct error *error)
+/* Opens results, which the caller closes, and prints the errors of the simulated run, whichever of
+   the two that is. */
+static enum status print_errors(
+	struct result *results, const char *const *folders, struct error *error)
 {
-	struct result results[2];
 	struct fidelity fidelity;
 
-	enum status status = result_open(&results[0], folders[0], error);
-	enum status second = result_open(
-		&results[1], folders[1], status == STATUS_OK ? error : &(struct error){0});
-	if (status == STATUS_OK) {
-		status = second;
-	}
-	if (status == STATUS_OK) {
-		status = fidelity_open(&fidelity, &results[0], &results[1], error);
-	}
-	if (status == STATUS_OK) {
-		fidelity_print(&fidelity, stdout);
-	}
-	result_close(&results[0]);
-	result_close(&results[1]);
-	return status;
+	TRY(result_open(&results[0], folders[0], error));
+	TRY(result_open(&results[1], folders[1], error));
+	TRY(fidelity_open(&fidelity, &results[0], &results[1], error));
+	fidelity_print(&fidelity, stdout);
+	return STATUS_OK;
 }
 
 struct compare_request {
@@ -43,7 +33,11 @@ static enum status run(struct command_line *line, struct error *error)
 			"--errors is a table of its own and does not go with --json");
 	}
 	if (request->wants_errors) {
-		return print_errors(line->positionals, error);
+		struct result results[2] = {0};
+		enum status status = print_errors(results, line->positionals, error);
+		result_close(&results[0]);
+		result_close(&results[1]);
+		return status;
 	}
 	TRY(comparison_open(&comparison, line->positionals[0], line->positionals[1], error));
 	if (request->is_json) {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The folder may be there; its files are not overwritten. */
+/* A folder that exists is no error: weights_export() refuses to overwrite its files. */
 static enum status make_folder(const char *path, struct error *error)
 {
 	if (mkdir(path, 0777) != 0 && errno != EEXIST) {

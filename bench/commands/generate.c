@@ -109,7 +109,7 @@ static enum status open_text(
 		&session->prompts, session->tokenizer, request->is_chat ? &template : NULL, error);
 }
 
-/* Tokens that end a text are the model's. */
+/* The model says which tokens end a text. */
 static void copy_eos(struct engine_config *engine, const struct model_config *model)
 {
 	for (uint32_t i = 0; i < model->eos_token_id_count; i++) {
@@ -134,7 +134,7 @@ static enum status open_runner(
 	if (config->max_model_len == 0) {
 		config->max_model_len = session->model.max_position_embeddings;
 	}
-	/* No more sequences than there are can run at a time. */
+	/* More seats than prompts would only take memory. */
 	config->max_num_seqs = u64_min(config->max_num_seqs, session->prompts.count);
 	const struct runner_request runner_request = {
 		.model = &session->model, .model_path = config->model};
@@ -196,7 +196,7 @@ static void print_json_answer(const struct session *session, uint32_t index)
 	printf("]}\n");
 }
 
-/* Bytes of a text's beginning that end with a character. */
+/* Bytes of the beginning of a text, cut between two UTF-8 characters. */
 static size_t title_bytes(const struct text *text)
 {
 	size_t bytes = text->byte_count < TITLE_BYTES ? text->byte_count : TITLE_BYTES;
@@ -269,7 +269,7 @@ static void print_speed(const struct generate_speed *speed)
 		(unsigned long long)generate_rate(speed->decode_tokens, speed->decode_ns));
 }
 
-/* Some times a second, on a terminal that no answer is being streamed to. */
+/* A few times a second, unless an answer is streamed to the terminal. */
 static void show_progress(struct session *session)
 {
 	uint64_t now_ns = session->shows_progress ? monotonic_ns() : 0;

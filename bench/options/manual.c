@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Text with nothing that roff would take for a request or an escape. */
+/* Escapes what roff would read as a request or an escape. */
 static void put_text(const char *text, FILE *file)
 {
 	bool starts_line = true;
@@ -22,7 +22,7 @@ static void put_text(const char *text, FILE *file)
 	}
 }
 
-/* Whole lines, without empty ones: a summary's paragraphs are told apart by them. */
+/* An empty line of a summary starts a paragraph; an indented one, a line. */
 static void put_paragraphs(const char *text, FILE *file)
 {
 	while (*text != '\0') {

@@ -10,7 +10,7 @@ enum { RAMP_TEXT_BYTES = 128 };
 
 static const uint64_t RATE_MAX = UINT64_C(1000000000000); /* a million requests a second */
 
-/* Cuts "FROM:TO:STEPS" into its parts. */
+/* Reads FROM:TO:STEPS. */
 static enum status parse_ramp(
 	const char *text, struct arrival_profile *profile, struct error *error)
 {

@@ -22,7 +22,7 @@ enum { REPLAY_CLOCK_VIRTUAL, REPLAY_CLOCK_WALL };
 enum { TOKENS_FORCED, TOKENS_SAMPLED };
 enum { ARRIVE_BY_TRACE, ARRIVE_POISSON, ARRIVE_GAMMA, ARRIVE_CONSTANT };
 
-/* Which options the user gave; the others hold defaults until something better is known. */
+/* Which options the user gave. The others hold defaults, which the runner or a tape may change. */
 struct replay_given {
 #define OPTION(name, field, kind, tape, group, ...) bool field;
 #include "bench/replay/replay_options.def"
@@ -68,7 +68,7 @@ struct cJSON *replay_config_json(const struct replay_config *config);
 struct replay_recording {
 	struct cJSON *root; /* owns the texts that config points to */
 	char trace_xxh64[17];
-	bool is_calibrated; /* were its times? */
+	bool is_calibrated; /* its times were */
 };
 enum status replay_config_from_recording(struct replay_config *config, const char *directory,
 	struct replay_recording *recording, struct error *error);

@@ -75,7 +75,7 @@ enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]), UNTAPED = 0, TAPED = 1 };
 
 const struct option_table replay_options = {rows, ROW_COUNT};
 
-/* What the command line does not know of a row. */
+/* What summary.json and tapes need of a row, beside what the command line does. */
 static const struct {
 	const char *field; /* of the configuration in summary.json */
 	bool is_taped;
@@ -172,7 +172,7 @@ static enum status read_value(const struct json_object *recorded, uint32_t index
 	}
 }
 
-static enum status take_values(
+static enum status adopt_values(
 	struct replay_config *config, const struct json_object *recorded, struct error *error)
 {
 	const struct replay_config asked = *config;
@@ -209,7 +209,7 @@ static enum status read_recording(struct replay_config *config,
 	snprintf(recording->trace_xxh64, sizeof(recording->trace_xxh64), "%s", hash);
 	TRY(json_bool(&root, "calibrated", &recording->is_calibrated, error));
 	TRY(json_object(&root, "config", &section, error));
-	return take_values(config, &section, error);
+	return adopt_values(config, &section, error);
 }
 
 enum status replay_config_from_recording(struct replay_config *config, const char *directory,

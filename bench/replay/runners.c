@@ -30,7 +30,7 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	if (status != STATUS_OK && config->kv_blocks == 0) {
 		return status;
 	}
-	/* Also beside a number that is given: a run on the GPU may have found the true one. */
+	/* Kept even where --kv-blocks is given, to compare with what a run on the GPU finds. */
 	facts->found_kv_blocks = status == STATUS_OK ? memory.block_count : 0;
 	if (config->kv_blocks == 0) {
 		config->kv_blocks = memory.block_count;
@@ -86,7 +86,7 @@ enum status runner_open_weights(struct weights **out, struct replay_config *conf
 			}
 		}
 	} else {
-		/* As for the model, the path would tell the machine. */
+		/* The path says something about this machine; the result must not. */
 		config->weights = last_name(source);
 	}
 	return weights_open(out, request->model, source, error);
@@ -116,7 +116,7 @@ static enum status open_reference(struct runner *out, struct replay_config *conf
 	};
 	enum status status = reference_runner_open(out, &options, error);
 	weights_close(weights);
-	facts->is_calibrated = true; /* its times are those of a clock */
+	facts->is_calibrated = true; /* its times are measured */
 	return status;
 }
 

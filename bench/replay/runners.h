@@ -30,7 +30,7 @@ struct runner_request {
 	const struct model_config *model;
 	const char *model_path;	       /* as --model names it */
 	const char *tape;	       /* DIR of a recorded run, or NULL */
-	bool tape_is_calibrated;       /* are its times? */
+	bool tape_is_calibrated;       /* its times were calibrated */
 	struct kernel_source *kernels; /* NULL, or where to open a source of kernel times; closed by
 					  the caller, after the runner */
 };
@@ -39,9 +39,9 @@ struct runner_request {
 struct runner_facts {
 	bool is_calibrated;	  /* its times were measured, or priced by a profile that was */
 	char profile[160];	  /* of a profile that was: on what and when; "": none was */
-	bool records_steps;	  /* its times come only once: steps.tsv is always written */
-	char device[64];	  /* what computes, for provenance.json; "": nothing but the host */
-	uint64_t found_kv_blocks; /* that it had room for by itself; 0: it was not asked */
+	bool records_steps;	  /* measured times cannot be had again: always write steps.tsv */
+	char device[64];	  /* the GPU, for provenance.json; "": only the host computes */
+	uint64_t found_kv_blocks; /* room it found by itself; 0: it did not look */
 };
 
 struct runner_entry {

@@ -22,7 +22,7 @@ struct converter {
 	size_t id_capacity;
 };
 
-/* Token ids become hash ids; a chat and its parents one session; times stay. */
+/* Turns token ids into hash ids, and chats that name their parents into sessions. Times stay. */
 static void convert_row(struct converter *converter, struct trace_row *row)
 {
 	conversations_add(converter->conversations, row);

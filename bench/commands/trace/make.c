@@ -91,7 +91,7 @@ static enum status run(struct command_line *line, struct error *error)
 	struct trace_plan plan = {0};
 	bool wants_help;
 
-	/* The first parse has told the preset; after the second the options change it. */
+	/* The first parse found --preset. Options have to win over it, so parse them again. */
 	trace_request_init(request, request->preset);
 	TRY(command_parse(line, &wants_help, error));
 	drop_preset_values(request);

@@ -10,26 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART_BYTES = 32, PARTS_MAX = 4, LOG_NORMAL_MAX = 131072, WAVE_STEPS = 16 };
+enum { FIELD_BYTES = 32, FIELDS_MAX = 4, LOG_NORMAL_MAX = 131072, WAVE_STEPS = 16 };
 
 #define MILLION UINT64_C(1000000)
 #define RATE_MAX (MILLION * MILLION)
 
 static const uint64_t TOKEN_NS = 15000000; /* a decode step of a loaded engine, for timestamps */
 
-/* Splits "a:b:c" into parts of less than PART_BYTES; returns how many, 0 if it does not fit. */
-static uint32_t split(const char *text, char separator, char parts[PARTS_MAX][PART_BYTES])
+/* Splits "a:b:c" into fields of less than FIELD_BYTES; returns how many, 0 if it does not fit. */
+static uint32_t split(const char *text, char separator, char fields[FIELDS_MAX][FIELD_BYTES])
 {
 	uint32_t count = 0;
 
 	for (;;) {
 		const char *end = strchr(text, separator);
 		size_t bytes = end == NULL ? strlen(text) : (size_t)(end - text);
-		if (count == PARTS_MAX || bytes >= PART_BYTES) {
+		if (count == FIELDS_MAX || bytes >= FIELD_BYTES) {
 			return 0;
 		}
-		memcpy(parts[count], text, bytes);
-		parts[count++][bytes] = '\0';
+		memcpy(fields[count], text, bytes);
+		fields[count++][bytes] = '\0';
 		if (end == NULL) {
 			return count;
 		}
@@ -51,20 +51,20 @@ static bool parse_u32(const char *text, uint64_t maximum, uint32_t *value)
 /* "512", "128:1024" or "lognormal:900:1.1". */
 static bool parse_length(const char *text, struct length_draw *draw)
 {
-	char parts[PARTS_MAX][PART_BYTES];
-	uint32_t count = split(text, ':', parts);
+	char fields[FIELDS_MAX][FIELD_BYTES];
+	uint32_t count = split(text, ':', fields);
 
-	if (count == 3 && strcmp(parts[0], "lognormal") == 0) {
+	if (count == 3 && strcmp(fields[0], "lognormal") == 0) {
 		*draw = (struct length_draw){
 			.kind = LENGTH_LOG_NORMAL, .low = 1, .high = LOG_NORMAL_MAX};
-		return parse_u32(parts[1], LOG_NORMAL_MAX, &draw->median) &&
-		       text_to_millionths(parts[2], &draw->sigma_millionths) &&
+		return parse_u32(fields[1], LOG_NORMAL_MAX, &draw->median) &&
+		       text_to_millionths(fields[2], &draw->sigma_millionths) &&
 		       draw->sigma_millionths <= 10 * MILLION;
 	}
 	*draw = (struct length_draw){.kind = LENGTH_UNIFORM};
 	return (count == 1 || count == 2) &&
-	       parse_u32(parts[0], TRACE_LENGTH_MAX / 4, &draw->low) &&
-	       parse_u32(parts[count - 1], TRACE_LENGTH_MAX / 4, &draw->high) &&
+	       parse_u32(fields[0], TRACE_LENGTH_MAX / 4, &draw->low) &&
+	       parse_u32(fields[count - 1], TRACE_LENGTH_MAX / 4, &draw->high) &&
 	       draw->low <= draw->high;
 }
 
@@ -91,16 +91,16 @@ static enum status parse_prefix(
 	uint64_t sum = 0;
 
 	while (at != NULL) {
-		char level_text[2 * PART_BYTES] = "";
-		char parts[PARTS_MAX][PART_BYTES];
+		char level_text[2 * FIELD_BYTES] = "";
+		char fields[FIELDS_MAX][FIELD_BYTES];
 		const char *comma = strchr(at, ',');
 		size_t bytes = comma == NULL ? strlen(at) : (size_t)(comma - at);
 		struct prefix_level level = {.count = 1};
 		memcpy(level_text, at, u64_min(bytes, sizeof(level_text) - 1));
-		uint32_t count = split(level_text, ':', parts);
+		uint32_t count = split(level_text, ':', fields);
 		bool is_good = (count == 1 || count == 2) &&
-			       parse_u32(parts[0], TRACE_LENGTH_MAX / 4, &level.tokens) &&
-			       (count == 1 || parse_u32(parts[1], ZIPF_COUNT_MAX, &level.count));
+			       parse_u32(fields[0], TRACE_LENGTH_MAX / 4, &level.tokens) &&
+			       (count == 1 || parse_u32(fields[1], ZIPF_COUNT_MAX, &level.count));
 		sum += level.tokens;
 		if (!is_good || options->level_count == PREFIX_LEVELS_MAX ||
 			sum > TRACE_LENGTH_MAX / 4) {
@@ -120,12 +120,12 @@ static enum status parse_prefix(
 static enum status parse_wave(
 	const char *text, struct arrival_profile *profile, struct error *error)
 {
-	char parts[PARTS_MAX][PART_BYTES];
+	char fields[FIELDS_MAX][FIELD_BYTES];
 	uint64_t period = 0;
 
-	if (split(text, ':', parts) != 3 || !text_to_millionths(parts[0], &period) ||
-		!text_to_millionths(parts[1], &profile->rate_from) ||
-		!text_to_millionths(parts[2], &profile->rate_to) || period < MILLION ||
+	if (split(text, ':', fields) != 3 || !text_to_millionths(fields[0], &period) ||
+		!text_to_millionths(fields[1], &profile->rate_from) ||
+		!text_to_millionths(fields[2], &profile->rate_to) || period < MILLION ||
 		period > MILLION * MILLION || profile->rate_from == 0 || profile->rate_to == 0 ||
 		profile->rate_from > RATE_MAX || profile->rate_to > RATE_MAX) {
 		return error_set(error, STATUS_USAGE,
