@@ -172,7 +172,8 @@ static void zsh_option(const struct option *option, FILE *file)
 		put_quoted(strchr(usage, ' ') + 1, "'\\''", ":\\", file);
 		fputc(':', file);
 		if (has_words && has_paths) {
-			fputs("_alternative \"words\\:word\\:(", file);
+			/* The blank keeps _arguments from adding options of its own. */
+			fputs(" _alternative \"words\\:word\\:(", file);
 			put_words(option, file);
 			fprintf(file, ")\" \"paths\\:path\\:%s\"", paths);
 		} else if (has_words) {
