@@ -457,11 +457,11 @@ static void check_step(struct step_trial *own, uint64_t step, size_t bytes, size
 			.addition_count = addition_count};
 	}
 	for (uint32_t a = 0; a < addition_count; a++) {
-		uint32_t place = (a * 7 + 3) % 1500; /* 7 and 1,500 share no factor */
+		uint32_t entry = (a * 7 + 3) % 1500; /* 7 and 1,500 share no factor */
 		uint32_t block = (uint32_t)step * 1000 + a;
 		additions[a] =
-			(struct table_addition){place / STEP_WIDTH, place % STEP_WIDTH, block, 0};
-		own->tables[place] = block;
+			(struct table_addition){entry / STEP_WIDTH, entry % STEP_WIDTH, block, 0};
+		own->tables[entry] = block;
 	}
 	must(cudaMemset(own->io.data, 0xee, STEP_DATA), "cudaMemset");
 	must(step_begin(&own->io, sure, NULL), "step_begin");
@@ -711,10 +711,10 @@ static void check_of_sum(uint32_t rows, uint32_t width, uint32_t outputs)
 		     1e-6f, NULL),
 		"add_rms_norm");
 	must(linear(apart.device, hidden.device, weight.device, NULL, rows, width, outputs, NULL),
-		"decode_matmul");
+		"linear");
 	must(linear_silu(gated_apart.device, hidden.device, weight.device, rows, width, outputs / 2,
 		     NULL),
-		"decode_matmul_silu");
+		"linear_silu");
 	must(linear_run(&plan, &operands, NULL, NULL), "linear_run");
 	must(cudaDeviceSynchronize(), "kernel");
 	expect_same_bits(&sum, tensor_fetch(&kept), what);
@@ -822,12 +822,12 @@ Test(cuda_kernels, linear_wide)
 	}
 }
 
-/* ---- a row's bits beside any others ---- */
+/* ---- batch invariance ---- */
 
 enum { ROWS_MOST = 512 };
 
-/* One of the products, so that all are asked the same question. */
-struct row_product {
+/* One of the linear operations, which all run through the same test. */
+struct row_operation {
 	const char *name;
 	struct cublaslt *context; /* of cublaslt_linear() */
 	bool is_silu, is_logits;
@@ -835,51 +835,52 @@ struct row_product {
 	size_t row_bytes;	 /* of a row out */
 };
 
-static void run_rows(const struct row_product *product, void *out, const uint16_t *in,
+static void run_rows(const struct row_operation *operation, void *out, const uint16_t *in,
 	const uint16_t *weight, uint32_t rows)
 {
-	uint32_t width = product->width, outputs = product->outputs;
+	uint32_t width = operation->width, outputs = operation->outputs;
 	int code;
 
-	if (product->is_logits) {
+	if (operation->is_logits) {
 		code = cublaslt_linear_logits(
-			product->context, out, in, weight, rows, width, outputs, NULL);
-	} else if (product->context != NULL) {
+			operation->context, out, in, weight, rows, width, outputs, NULL);
+	} else if (operation->context != NULL) {
 		code = cublaslt_linear(
-			product->context, out, in, weight, NULL, rows, width, outputs, NULL);
-	} else if (product->is_silu) {
+			operation->context, out, in, weight, NULL, rows, width, outputs, NULL);
+	} else if (operation->is_silu) {
 		code = linear_silu(out, in, weight, rows, width, outputs / 2, NULL);
 	} else {
 		code = linear(out, in, weight, NULL, rows, width, outputs, NULL);
 	}
-	must(code, product->name);
+	must(code, operation->name);
 }
 
-/* The last rows of every batch, the first, and one between are those of the largest batch. */
-static void expect_rows_alone(const struct row_product *product)
+/* The first and the last rows of a batch of ROWS_MOST get the same bits in a batch of their own. */
+static void expect_batch_invariance(const struct row_operation *operation)
 {
 	static const uint32_t counts[] = {
 		1, 2, 7, 8, 9, 16, 33, 64, 65, 100, 128, 129, 192, 255, 256, 511};
-	struct tensor in = tensor_random((size_t)ROWS_MOST * product->width, 1);
-	struct tensor weight = tensor_random((size_t)product->outputs * product->width, 9);
-	size_t bytes = ROWS_MOST * product->row_bytes;
+	struct tensor in = tensor_random((size_t)ROWS_MOST * operation->width, 1);
+	struct tensor weight = tensor_random((size_t)operation->outputs * operation->width, 9);
+	size_t bytes = ROWS_MOST * operation->row_bytes;
 	unsigned char *all = memory_take(bytes, 1), *some = memory_take(bytes, 1);
 	void *out = device_take(bytes);
 
-	run_rows(product, out, in.device, weight.device, ROWS_MOST);
+	run_rows(operation, out, in.device, weight.device, ROWS_MOST);
 	must(cudaDeviceSynchronize(), "kernel");
 	must(cudaMemcpy(all, out, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
 	for (uint32_t i = 0; i < 2 * COUNT(counts); i++) {
 		uint32_t rows = counts[i / 2], first = i % 2 == 0 ? 0 : ROWS_MOST - rows;
 		must(cudaMemset(out, 0xff, bytes), "cudaMemset");
-		run_rows(product, out, in.device + (size_t)first * product->width, weight.device,
-			rows);
+		run_rows(operation, out, in.device + (size_t)first * operation->width,
+			weight.device, rows);
 		must(cudaDeviceSynchronize(), "kernel");
 		must(cudaMemcpy(some, out, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
-		cr_expect(memcmp(some, all + first * product->row_bytes,
-				  rows * product->row_bytes) == 0,
-			"%s, %u to %u: rows %u to %u have other bits beside %u", product->name,
-			product->width, product->outputs, first, first + rows, ROWS_MOST);
+		cr_expect(memcmp(some, all + first * operation->row_bytes,
+				  rows * operation->row_bytes) == 0,
+			"%s, %u to %u: rows %u to %u of %u have other bits in a batch of their own",
+			operation->name, operation->width, operation->outputs, first, first + rows,
+			ROWS_MOST);
 	}
 	free(all);
 	free(some);
@@ -891,56 +892,57 @@ static void expect_rows_alone(const struct row_product *product)
 /* Widths of qwen3-0.6b. */
 static const uint32_t layer_shapes[][2] = {{1024, 4096}, {2048, 1024}, {1024, 6144}, {3072, 1024}};
 
-Test(cuda_kernels, decode_matmul_rows_do_not_see_each_other)
+Test(cuda_kernels, linear_is_batch_invariant)
 {
 	skip_without_decode_linear();
 	for (uint32_t i = 0; i < COUNT(layer_shapes); i++) {
-		struct row_product product = {.name = "decode_matmul",
+		struct row_operation operation = {.name = "linear",
 			.width = layer_shapes[i][0],
 			.outputs = layer_shapes[i][1],
 			.row_bytes = layer_shapes[i][1] * sizeof(uint16_t)};
-		cr_expect(linear_fits(product.width, product.outputs));
-		expect_rows_alone(&product);
-		product.name = "decode_matmul_silu";
-		product.is_silu = true;
-		product.row_bytes /= 2;
-		expect_rows_alone(&product);
+		cr_expect(linear_fits(operation.width, operation.outputs));
+		expect_batch_invariance(&operation);
+		operation.name = "linear_silu";
+		operation.is_silu = true;
+		operation.row_bytes /= 2;
+		expect_batch_invariance(&operation);
 	}
 }
 
-Test(cuda_kernels, matmul_rows_do_not_see_each_other)
+Test(cuda_kernels, cublaslt_is_batch_invariant)
 {
 	struct cublaslt *context;
 
 	must(cublaslt_open(&context), "cublaslt_open");
 	for (uint32_t i = 0; i < COUNT(layer_shapes); i++) {
-		struct row_product product = {.name = "matmul",
+		struct row_operation operation = {.name = "cublaslt_linear",
 			.context = context,
 			.width = layer_shapes[i][0],
 			.outputs = layer_shapes[i][1],
 			.row_bytes = layer_shapes[i][1] * sizeof(uint16_t)};
-		expect_rows_alone(&product);
-		product.name = "cublaslt_linear_logits";
-		product.is_logits = true;
-		product.row_bytes *= 2;
-		expect_rows_alone(&product);
+		expect_batch_invariance(&operation);
+		operation.name = "cublaslt_linear_logits";
+		operation.is_logits = true;
+		operation.row_bytes *= 2;
+		expect_batch_invariance(&operation);
 	}
 	cublaslt_close(context);
 }
 
-/* ---- products left in parts for the norm behind them ---- */
+/* ---- split-K: sums of slices that the norm adds ---- */
 
 enum { SPLIT_K_WIDTH = 2048, SPLIT_K_OUTPUTS = 1024 };
 
-/* The parts' sums added as is promised: what the norm takes, and what linear() gives. */
-static struct tensor add_parts(const float *parts, uint32_t rows)
+/* The sums of the slices, added in ascending order: what the norm adds to the residual stream, and
+   what linear() gives. */
+static struct tensor add_slices(const float *slices, uint32_t rows)
 {
 	size_t count = (size_t)rows * SPLIT_K_OUTPUTS;
 	struct tensor sum = {.count = count, .host = memory_take(count, sizeof(float))};
 	float *host = memory_take(SPLIT_K * count, sizeof(*host));
 
 	must(cudaDeviceSynchronize(), "kernel");
-	must(cudaMemcpy(host, parts, SPLIT_K * count * sizeof(*host), cudaMemcpyDeviceToHost),
+	must(cudaMemcpy(host, slices, SPLIT_K * count * sizeof(*host), cudaMemcpyDeviceToHost),
 		"cudaMemcpy");
 	for (size_t i = 0; i < count; i++) {
 		float all = host[i] + host[count + i];
@@ -963,63 +965,63 @@ static void expect_equal_tensors(const struct tensor *a, const struct tensor *b,
 	free(right);
 }
 
-/* The norm of parts against that of their sum; both with a residual stream of their own. */
-static void check_norm_of_parts(
-	const float *parts, const struct tensor *sum, uint32_t rows, const uint32_t *index)
+/* The norm that adds the slices against the norm of their sum. Each has its residual stream. */
+static void check_norm_of_slices(
+	const float *slices, const struct tensor *sum, uint32_t rows, const uint32_t *index)
 {
 	struct tensor weight = tensor_random(SPLIT_K_OUTPUTS, 3);
-	struct tensor of_parts = tensor_poisoned(sum->count), of_sum = tensor_poisoned(sum->count);
+	struct tensor of_slices = tensor_poisoned(sum->count), of_sum = tensor_poisoned(sum->count);
 	struct tensor a = tensor_random(sum->count, 4), b = tensor_random(sum->count, 4);
 
-	must(add_rms_norm_split_k(of_parts.device, a.device, parts, weight.device, index, rows,
+	must(add_rms_norm_split_k(of_slices.device, a.device, slices, weight.device, index, rows,
 		     rows, SPLIT_K_OUTPUTS, 1e-6f, NULL),
 		"add_rms_norm_split_k");
 	must(add_rms_norm(of_sum.device, b.device, sum->device, weight.device, index, rows,
 		     SPLIT_K_OUTPUTS, 1e-6f, NULL),
 		"add_rms_norm");
-	expect_equal_tensors(&of_parts, &of_sum, "norms");
+	expect_equal_tensors(&of_slices, &of_sum, "norms");
 	expect_equal_tensors(&a, &b, "residual streams");
 	tensor_free(&weight);
-	tensor_free(&of_parts);
+	tensor_free(&of_slices);
 	tensor_free(&of_sum);
 	tensor_free(&a);
 	tensor_free(&b);
 }
 
-static void check_parts(struct cublaslt *context, uint32_t rows)
+static void check_split_k(struct cublaslt *context, uint32_t rows)
 {
 	size_t count = (size_t)rows * SPLIT_K_OUTPUTS;
 	struct tensor in = tensor_random((size_t)rows * SPLIT_K_WIDTH, 1);
 	struct tensor weight = tensor_random((size_t)SPLIT_K_OUTPUTS * SPLIT_K_WIDTH, 2);
 	struct tensor out = tensor_poisoned(count);
-	float *parts = device_take(SPLIT_K * count * sizeof(*parts));
+	float *slices = device_take(SPLIT_K * count * sizeof(*slices));
 	uint32_t index[ROWS_MOST];
 
-	must(cublaslt_linear_split_k(context, parts, in.device, weight.device, rows, SPLIT_K_WIDTH,
+	must(cublaslt_linear_split_k(context, slices, in.device, weight.device, rows, SPLIT_K_WIDTH,
 		     SPLIT_K_OUTPUTS, SPLIT_K, NULL),
 		"cublaslt_linear_split_k");
-	struct tensor sum = add_parts(parts, rows);
+	struct tensor sum = add_slices(slices, rows);
 	if (linear_fits(SPLIT_K_WIDTH, SPLIT_K_OUTPUTS)) {
 		must(linear(out.device, in.device, weight.device, NULL, rows, SPLIT_K_WIDTH,
 			     SPLIT_K_OUTPUTS, NULL),
-			"decode_matmul");
-		expect_equal_tensors(&sum, &out, "sums of parts and decode_matmul");
+			"linear");
+		expect_equal_tensors(&sum, &out, "sums of slices and linear");
 	}
 	for (uint32_t i = 0; i < rows; i++) {
 		index[i] = rows - 1 - i;
 	}
 	uint32_t *device_index = device_copy(index, rows * sizeof(*index));
-	check_norm_of_parts(parts, &sum, rows, NULL);
-	check_norm_of_parts(parts, &sum, rows, device_index);
+	check_norm_of_slices(slices, &sum, rows, NULL);
+	check_norm_of_slices(slices, &sum, rows, device_index);
 	cudaFree(device_index);
-	cudaFree(parts);
+	cudaFree(slices);
 	tensor_free(&sum);
 	tensor_free(&in);
 	tensor_free(&weight);
 	tensor_free(&out);
 }
 
-Test(cuda_kernels, products_left_in_parts)
+Test(cuda_kernels, norms_add_the_slices_of_split_k)
 {
 	static const uint32_t rows[] = {1, 17, 64, 65, 200, 257, ROWS_MOST};
 	struct cublaslt *context;
@@ -1027,12 +1029,12 @@ Test(cuda_kernels, products_left_in_parts)
 	cr_assert(linear_split_k(SPLIT_K_WIDTH, SPLIT_K_OUTPUTS) == SPLIT_K);
 	must(cublaslt_open(&context), "cublaslt_open");
 	for (uint32_t i = 0; i < COUNT(rows); i++) {
-		check_parts(context, rows[i]);
+		check_split_k(context, rows[i]);
 	}
 	cublaslt_close(context);
 }
 
-/* A weight whose products with rows keep their size. */
+/* A weight that keeps the size of what it is multiplied by. */
 static struct tensor tensor_shrunk(size_t count)
 {
 	struct tensor tensor = {.count = count, .host = memory_take(count, sizeof(float))};
@@ -1047,14 +1049,14 @@ static struct tensor tensor_shrunk(size_t count)
 
 enum { LINKS = 12 };
 
-/* Each product reads what the one before has written. */
+/* Each layer reads what the one before has written. */
 static void run_chain(const struct tensor *chain, const struct tensor *weight, uint32_t rows,
 	uint32_t width, bool waits, cudaStream_t stream)
 {
 	for (uint32_t i = 0; i < LINKS; i++) {
 		must(linear(chain[i + 1].device, chain[i].device, weight->device, NULL, rows, width,
 			     width, stream),
-			"decode_matmul");
+			"linear");
 		if (waits) {
 			must(cudaDeviceSynchronize(), "kernel");
 		}
@@ -1080,7 +1082,7 @@ static void check_chain(uint32_t rows, uint32_t width)
 	must(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
 	for (uint32_t launch = 0; launch < 20; launch++) {
 		for (uint32_t i = 1; i <= LINKS; i++) {
-			tensor_poison(&chain[i]); /* what an earlier launch left would do */
+			tensor_poison(&chain[i]); /* no result of an earlier launch */
 		}
 		must(cudaDeviceSynchronize(), "cudaMemset");
 		must(cudaGraphLaunch(ready, stream), "cudaGraphLaunch");
@@ -1089,7 +1091,7 @@ static void check_chain(uint32_t rows, uint32_t width)
 	float *at_once = tensor_fetch(&chain[LINKS]);
 	run_chain(chain, &weight, rows, width, true, NULL);
 	memcpy(chain[LINKS].host, at_once, chain[LINKS].count * sizeof(float));
-	expect_close(&chain[LINKS], width, 0, "a chain of products in a graph");
+	expect_close(&chain[LINKS], width, 0, "a chain of linear layers in a graph");
 	free(at_once);
 	must(cudaGraphExecDestroy(ready), "cudaGraphExecDestroy");
 	must(cudaGraphDestroy(graph), "cudaGraphDestroy");
@@ -1100,9 +1102,9 @@ static void check_chain(uint32_t rows, uint32_t width)
 	tensor_free(&weight);
 }
 
-/* Kernels that begin before those ahead are done read what these have written all the same: of few
-   rows, in parts, and of more rows. */
-Test(cuda_kernels, decode_matmul_in_a_graph)
+/* With PDL a kernel begins before the one ahead of it is done, and must still read what that one
+   writes: few rows, split-K, and more rows. */
+Test(cuda_kernels, linear_in_a_graph)
 {
 	skip_without_decode_linear();
 	check_chain(1, 1024);
