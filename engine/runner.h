@@ -9,7 +9,7 @@
 
 /* What turns a batch into tokens and time: the CUDA engine, the reference engine, the cost model or
    a tape. The engine knows no more of it than this. Adding a runner touches one new file and
-   one row of the table in bench/replay/runners.c. */
+   one row in bench/replay/runners.h. */
 
 enum step_mode { STEP_MODE_NONE, STEP_MODE_EAGER, STEP_MODE_GRAPH };
 
