@@ -39,12 +39,12 @@ bool step_mode_find(const char *name, enum step_mode *mode)
 	return false;
 }
 
-enum step_kind step_kind_of(uint64_t decode_rows, uint64_t prefill_rows)
+enum step_kind step_kind_of(const struct step_counts *counts)
 {
-	if (prefill_rows == 0) {
+	if (counts->prefill_rows == 0) {
 		return STEP_DECODE;
 	}
-	return decode_rows == 0 ? STEP_PREFILL : STEP_MIXED;
+	return counts->decode_rows == 0 ? STEP_PREFILL : STEP_MIXED;
 }
 
 const char *step_kind_name(enum step_kind kind)

@@ -43,7 +43,7 @@ bool step_mode_find(const char *name, enum step_mode *mode);
    with those that decode. */
 enum step_kind { STEP_DECODE, STEP_PREFILL, STEP_MIXED, STEP_KIND_COUNT };
 
-enum step_kind step_kind_of(uint64_t decode_rows, uint64_t prefill_rows);
+enum step_kind step_kind_of(const struct step_counts *counts);
 const char *step_kind_name(enum step_kind kind); /* decode, prefill, mixed */
 
 #endif

@@ -118,8 +118,7 @@ enum status calibrate_plot(const struct calibrate_fit *fit, const struct calibra
 	for (size_t i = 0; i < points->count; i++) {
 		const struct calibrate_point *point = &points->points[i];
 		const struct step_counts *counts = &point->counts;
-		fprintf(plot.table, "%s\t%d\t%llu\t%llu\n",
-			step_kind_name(step_kind_of(counts->decode_rows, counts->prefill_rows)),
+		fprintf(plot.table, "%s\t%d\t%llu\t%llu\n", step_kind_name(step_kind_of(counts)),
 			point->is_held_out, (unsigned long long)point->elapsed_ns,
 			(unsigned long long)point->predicted_ns);
 	}

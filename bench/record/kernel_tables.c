@@ -14,7 +14,7 @@ static uint64_t operation_sum(const struct kernel_times *times, uint32_t operati
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < PHASE_COUNT; i++) {
+	for (uint32_t i = 0; i < STEP_KIND_COUNT; i++) {
 		sum += times->phases[i].sum_ns[operation];
 	}
 	return sum;
@@ -75,7 +75,7 @@ static void write_group(
 		most = group->names[i].sum_ns > group->names[most].sum_ns ? i : most;
 	}
 	kernel_name_short(group->names[most].name, name);
-	table_text(table, kernel_phase_name(group->phase));
+	table_text(table, step_kind_name(group->phase));
 	table_text(table, group->path[0] == '\0' ? NULL : group->path);
 	table_text(table, times->operations[group->operation]);
 	if (group->layer == RANGE_NO_LAYER) {
@@ -116,12 +116,12 @@ void kernel_times_write_phases(const struct kernel_times *times, struct table_wr
 	uint32_t order[OPERATIONS_MAX];
 
 	rank_operations(times, order);
-	for (uint32_t i = 0; i < PHASE_COUNT; i++) {
+	for (uint32_t i = 0; i < STEP_KIND_COUNT; i++) {
 		const struct phase_total *phase = &times->phases[i];
 		uint64_t below_ns = 0;
 		for (uint32_t k = 0; k < times->operation_count && phase->steps > 0; k++) {
 			uint64_t sum_ns = phase->sum_ns[order[k]];
-			table_text(table, kernel_phase_name((enum kernel_phase)i));
+			table_text(table, step_kind_name((enum step_kind)i));
 			table_u64(table, phase->steps);
 			table_u64(table, phase->step_ns);
 			table_u64(table, phase->busy_ns);
@@ -163,7 +163,7 @@ struct kernel_totals kernel_times_totals(const struct kernel_times *times)
 		.lost = times->lost + times->source.lost(times->source.state),
 	};
 
-	for (uint32_t i = 0; i < PHASE_COUNT; i++) {
+	for (uint32_t i = 0; i < STEP_KIND_COUNT; i++) {
 		totals.step_ns += times->phases[i].step_ns;
 		totals.busy_ns += times->phases[i].busy_ns;
 	}

@@ -14,20 +14,6 @@
 
 static const char other[] = "other"; /* launched outside of all ranges */
 
-const char *kernel_phase_name(enum kernel_phase phase)
-{
-	static const char *const names[PHASE_COUNT] = {"decode", "prefill", "mixed"};
-
-	return names[phase];
-}
-
-enum kernel_phase kernel_phase_of(const struct step_counts *counts)
-{
-	return counts->prefill_rows == 0  ? PHASE_DECODE
-	       : counts->decode_rows == 0 ? PHASE_PREFILL
-					  : PHASE_MIXED;
-}
-
 /* ---- opening ---- */
 
 struct kernel_times *kernel_times_open(const struct kernel_source *source,
@@ -86,7 +72,7 @@ static uint32_t operation_index(struct kernel_times *times, const char *name)
 }
 
 /* The group of a phase, path and layer, added if it is new; GROUPS_MAX: no room. */
-static uint32_t group_index(struct kernel_times *times, enum kernel_phase phase, const char *path,
+static uint32_t group_index(struct kernel_times *times, enum step_kind phase, const char *path,
 	const char *operation, uint32_t layer)
 {
 	for (uint32_t i = 0; i < times->group_count; i++) {
@@ -112,7 +98,7 @@ static uint32_t group_index(struct kernel_times *times, enum kernel_phase phase,
 /* A kernel of a graph has two sites: the ranges around the graph's launch come before those around
    the kernel's capture. */
 static uint32_t new_group(
-	struct kernel_times *times, enum kernel_phase phase, const struct kernel_record *record)
+	struct kernel_times *times, enum step_kind phase, const struct kernel_record *record)
 {
 	const struct kernel_source *source = &times->source;
 	char path[PATH_BYTES];
@@ -128,7 +114,7 @@ static uint32_t new_group(
 }
 
 static uint32_t group_of(
-	struct kernel_times *times, enum kernel_phase phase, const struct kernel_record *record)
+	struct kernel_times *times, enum step_kind phase, const struct kernel_record *record)
 {
 	uint64_t hash = (uint64_t)record->launch_site * 0x9e3779b1u +
 			(uint64_t)record->graph_site * 0x85ebca6bu + phase;
@@ -236,7 +222,7 @@ static uint64_t run_time(const struct kernel_times *times, const struct step_inf
 static void add_record(struct kernel_times *times, const struct step_info *step,
 	const struct kernel_record *record)
 {
-	enum kernel_phase phase = kernel_phase_of(&step->counts);
+	enum step_kind phase = step_kind_of(&step->counts);
 	uint64_t ns = record->end_ns > record->start_ns ? record->end_ns - record->start_ns : 0;
 	uint32_t index = group_of(times, phase, record);
 
@@ -318,7 +304,7 @@ static void read_records(struct kernel_times *times)
 void kernel_times_step(struct kernel_times *times, uint64_t step, const struct step_counts *counts,
 	uint64_t start_ns, uint64_t end_ns)
 {
-	struct phase_total *phase = &times->phases[kernel_phase_of(counts)];
+	struct phase_total *phase = &times->phases[step_kind_of(counts)];
 
 	check(step != RANGE_NO_STEP);
 	check(start_ns <= end_ns);
@@ -349,7 +335,7 @@ void kernel_times_finish(struct kernel_times *times)
 	}
 	/* A bin shorter than a step would show the operations one after the other. */
 	uint64_t steps = 0;
-	for (uint32_t i = 0; i < PHASE_COUNT; i++) {
+	for (uint32_t i = 0; i < STEP_KIND_COUNT; i++) {
 		steps += times->phases[i].steps;
 	}
 	while (times->bin_count > u64_max(steps / 4, 1)) {

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "engine/batch.h"
+#include "engine/step_record.h"
 #include "engine/base/table.h"
 #include "engine/shape/model_config.h"
 #include "engine/profiling/kernel_source.h"
@@ -18,13 +18,6 @@
    them; records of older steps, or of more than 4,096 ranges, are counted as lost. The
    source has a clock of its own, which is read at the end of each step. That dates a record on the
    run's clock to some microseconds; its duration is exact. */
-
-enum kernel_phase { PHASE_DECODE, PHASE_PREFILL, PHASE_MIXED, PHASE_COUNT };
-
-const char *kernel_phase_name(enum kernel_phase phase);
-
-/* Of a step: decode rows only, prefill rows only, or both. */
-enum kernel_phase kernel_phase_of(const struct step_counts *counts);
 
 struct perfetto;
 struct kernel_times;

@@ -30,7 +30,7 @@ struct step_info {
 
 /* A range under one kind of step: a row of kernels.tsv. */
 struct group {
-	enum kernel_phase phase;
+	enum step_kind phase;
 	char path[PATH_BYTES];
 	uint32_t operation;
 	uint32_t layer;
@@ -55,7 +55,7 @@ struct group {
  */
 struct alias {
 	bool is_taken;
-	enum kernel_phase phase;
+	enum step_kind phase;
 	uint32_t launch_site, graph_site;
 	uint32_t group; /* GROUPS_MAX: the groups were full */
 };
@@ -83,7 +83,7 @@ struct kernel_times {
 	uint32_t alias_count;
 	char operations[OPERATIONS_MAX][PATH_BYTES];
 	uint32_t operation_count;
-	struct phase_total phases[PHASE_COUNT];
+	struct phase_total phases[STEP_KIND_COUNT];
 
 	uint64_t record_count, lost;
 	uint64_t busy_end_ns; /* on the source's clock: the end of the last record so far */

@@ -480,13 +480,6 @@ uint64_t metrics_makespan_ns(const struct metrics *metrics)
 		       : metrics->measured_last_finish_ns - metrics->measured_first_arrival_ns;
 }
 
-const char *latency_metric_name(enum latency_metric metric)
-{
-	static const char *const names[LATENCY_COUNT] = {"queue", "ttft", "tpot", "itl", "e2e"};
-
-	return names[metric];
-}
-
 void metrics_write_latency(const struct metrics *metrics, struct table_writer *table)
 {
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
@@ -495,7 +488,7 @@ void metrics_write_latency(const struct metrics *metrics, struct table_writer *t
 			if (histogram->counts[bucket] == 0) {
 				continue;
 			}
-			table_text(table, latency_metric_name(metric));
+			table_text(table, latency_names[metric]);
 			table_u64(table, histogram_upper(bucket));
 			table_u64(table, histogram->counts[bucket]);
 			table_end_row(table);

@@ -65,15 +65,6 @@ struct metrics_arrival {
 	uint32_t max_tokens;
 };
 
-enum latency_metric {
-	LATENCY_QUEUE,
-	LATENCY_TTFT,
-	LATENCY_TPOT,
-	LATENCY_ITL,
-	LATENCY_E2E,
-	LATENCY_COUNT
-};
-
 struct metrics {
 	struct metrics_options options;
 	struct table_writer *requests;	/* borrowed: requests.tsv, or NULL */
@@ -143,7 +134,6 @@ uint64_t metrics_result_hash(const struct metrics *metrics);
 /* Last finish minus first arrival of measured requests; 0 when none finished. */
 uint64_t metrics_makespan_ns(const struct metrics *metrics);
 
-const char *latency_metric_name(enum latency_metric metric);
 void metrics_write_latency(const struct metrics *metrics, struct table_writer *table);
 
 #endif

@@ -220,7 +220,7 @@ static void step_slice(struct perfetto *file, const struct step_decisions *decis
 	decimal_text(length, end_ns - start_ns, 3);
 	event_begin(file, "X", PROCESS_ENGINE, start_ns);
 	fprintf(file->output.file, ",\"tid\":1,\"dur\":%s,\"name\":\"%s\",\"args\":{", length,
-		kernel_phase_name(kernel_phase_of(&counts)));
+		step_kind_name(step_kind_of(&counts)));
 	put(file, "step", decisions->step);
 #define STEP_COUNT_ARGUMENT(column) put_more(file, #column, counts.column);
 	STEP_COUNT_LIST(STEP_COUNT_ARGUMENT)

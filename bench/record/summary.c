@@ -152,7 +152,7 @@ static void add_latency(cJSON *root, const struct run_outcome *outcome)
 	cJSON *latency = cJSON_AddObjectToObject(root, "latency_ms");
 
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
-		add_figures(latency, latency_metric_name(metric), &outcome->latency[metric]);
+		add_figures(latency, latency_names[metric], &outcome->latency[metric]);
 	}
 }
 
@@ -301,7 +301,7 @@ static void print_latency(const struct run_outcome *outcome)
 {
 	printf("\n  %-8s %12s %12s %12s %12s %12s\n", "ms", "mean", "p50", "p90", "p99", "max");
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
-		print_figures(latency_metric_name(metric), &outcome->latency[metric]);
+		print_figures(latency_names[metric], &outcome->latency[metric]);
 	}
 	if (outcome->has_dispatch_late) {
 		print_figures("late", &outcome->dispatch_late);

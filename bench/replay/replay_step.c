@@ -1,9 +1,10 @@
 #include "bench/replay/replay_step.h"
 
+#include "engine/step_record.h"
+
 static void write_step(struct replay *replay, const struct step_decisions *decisions,
 	uint64_t start_ns, uint64_t waiting, const struct step_time *time)
 {
-	static const char *const modes[] = {"none", "eager", "graph"}; /* by enum step_mode */
 	struct table_writer *table = replay->sinks.steps;
 	struct step_counts counts = decisions->counts;
 
@@ -13,7 +14,7 @@ static void write_step(struct replay *replay, const struct step_decisions *decis
 	table_u64(table, time->elapsed_ns);
 	table_u64(table, time->gpu_ns);
 	table_u64(table, time->host_ns);
-	table_text(table, modes[time->mode]);
+	table_text(table, step_mode_name(time->mode));
 #define STEP_COUNT_CELL(column) table_u64(table, counts.column);
 	STEP_COUNT_LIST(STEP_COUNT_CELL)
 #undef STEP_COUNT_CELL

@@ -103,9 +103,9 @@ void page_cards(struct text *page, const struct result *result)
 	page_value(page, result, VALUE_REQUEST_RATE);
 	text_add(page, " requests/s</small>");
 	close_card(page);
-	add_latency_card(page, result, "Time to first token", METRIC_TTFT);
-	add_latency_card(page, result, "Time per output token", METRIC_TPOT);
-	add_latency_card(page, result, "End-to-end latency", METRIC_E2E);
+	add_latency_card(page, result, "Time to first token", LATENCY_TTFT);
+	add_latency_card(page, result, "Time per output token", LATENCY_TPOT);
+	add_latency_card(page, result, "End-to-end latency", LATENCY_E2E);
 	add_request_card(page, result);
 	open_card(page, "Prefix-cache hit rate");
 	page_value(page, result, VALUE_HIT_RATE);

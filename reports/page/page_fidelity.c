@@ -168,7 +168,7 @@ static void add_latencies(struct text *page, const struct fidelity_row *rows, ui
 	text_add(page,
 		"<h3>Latencies, real \u2192 simulated</h3>\n<div class=\"scroll\">\n<table>\n"
 		"<thead><tr><th scope=\"col\">Error</th>");
-	for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+	for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
 		text_format(page, "<th scope=\"col\">%s</th>", latency_statistics[j]);
 	}
 	text_add(page, "</tr></thead>\n<tbody>\n");
@@ -180,7 +180,7 @@ static void add_latencies(struct text *page, const struct fidelity_row *rows, ui
 			text_format(page, "<tr><th scope=\"row\">%s</th>", rows[i].title);
 		}
 		add_latency_cell(page, &rows[i]);
-		column = (column + 1) % LATENCY_STATISTICS;
+		column = (column + 1) % STATISTIC_COUNT;
 		text_add(page, column == 0 ? "</tr>\n" : "");
 	}
 	text_add(page, "</tbody>\n</table>\n</div>\n");

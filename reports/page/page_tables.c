@@ -86,12 +86,12 @@ void page_comparison(struct text *page, const struct result *results, uint32_t c
 	static const struct {
 		uint32_t metric, statistic;
 		const char *title;
-	} latencies[] = {{METRIC_TTFT, STATISTIC_P50, "Time to first token, median"},
-		{METRIC_TTFT, STATISTIC_P99, "Time to first token, p99"},
-		{METRIC_TPOT, STATISTIC_P50, "Time per output token, median"},
-		{METRIC_TPOT, STATISTIC_P99, "Time per output token, p99"},
-		{METRIC_E2E, STATISTIC_P50, "End-to-end latency, median"},
-		{METRIC_E2E, STATISTIC_P99, "End-to-end latency, p99"}};
+	} latencies[] = {{LATENCY_TTFT, STATISTIC_P50, "Time to first token, median"},
+		{LATENCY_TTFT, STATISTIC_P99, "Time to first token, p99"},
+		{LATENCY_TPOT, STATISTIC_P50, "Time per output token, median"},
+		{LATENCY_TPOT, STATISTIC_P99, "Time per output token, p99"},
+		{LATENCY_E2E, STATISTIC_P50, "End-to-end latency, median"},
+		{LATENCY_E2E, STATISTIC_P99, "End-to-end latency, p99"}};
 
 	page_table_open(page, "comparison", "Side by side",
 		"Differences are relative to the first column; of shares, in points.");
@@ -114,13 +114,13 @@ void page_comparison(struct text *page, const struct result *results, uint32_t c
 static void add_latency_matrix(struct text *page, const struct result *result)
 {
 	text_add(page, "<thead><tr><th scope=\"col\">Milliseconds</th>");
-	for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+	for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
 		text_format(page, "<th scope=\"col\">%s</th>", latency_statistics[j]);
 	}
 	text_add(page, "</tr></thead>\n<tbody>\n");
-	for (uint32_t i = 0; i < LATENCY_METRICS; i++) {
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		text_format(page, "<tr><th scope=\"row\">%s</th>", latency_titles[i]);
-		for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
 			add_cell(page, NUMBER_MS, 0, NULL, &result->latency_ms[i][j]);
 		}
 		text_add(page, "</tr>\n");
@@ -130,12 +130,12 @@ static void add_latency_matrix(struct text *page, const struct result *result)
 static void add_latency_groups(struct text *page, const struct result *results, uint32_t count)
 {
 	page_result_columns(page, results, count, "Latency");
-	for (uint32_t i = 0; i < LATENCY_METRICS; i++) {
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		text_format(page,
 			"</tbody>\n<tbody>\n<tr class=\"group\"><th scope=\"colgroup\" "
 			"colspan=\"%u\">%s</th></tr>\n",
 			count + 1, latency_titles[i]);
-		for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
 			add_latency_row(page, results, count, i, j, latency_statistics[j]);
 		}
 	}

@@ -200,8 +200,8 @@ uint32_t fidelity_rows(const struct fidelity *fidelity, struct fidelity_row *out
 	}
 	add_steps(&rows, fidelity);
 	add_blocks(&rows, fidelity);
-	for (uint32_t i = 0; i < LATENCY_METRICS; i++) {
-		for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
 			add_row(&rows, latency_titles[i], NUMBER_TIME_MS,
 				fidelity->real->latency_ms[i][j], fidelity->sim->latency_ms[i][j]);
 			name_row(&rows, "latency_ms", latency_names[i], latency_statistics[j]);

@@ -18,11 +18,23 @@ const struct result_number_row result_number_rows[RESULT_NUMBER_COUNT] = {
 #undef RESULT_NUMBER_ROW
 };
 
-const char *const latency_names[LATENCY_METRICS] = {"queue", "ttft", "tpot", "itl", "e2e"};
-const char *const latency_titles[LATENCY_METRICS] = {"Time in the queue",
-	"Time to first token (TTFT)", "Time per output token (TPOT)", "Inter-token latency (ITL)",
-	"End-to-end latency (E2E)"};
-const char *const latency_statistics[LATENCY_STATISTICS] = {"mean", "p50", "p90", "p99", "max"};
+const char *const latency_names[LATENCY_COUNT] = {
+#define LATENCY_NAME(metric, name, title) name,
+	LATENCY_METRIC_LIST(LATENCY_NAME)
+#undef LATENCY_NAME
+};
+
+const char *const latency_titles[LATENCY_COUNT] = {
+#define LATENCY_TITLE(metric, name, title) title,
+	LATENCY_METRIC_LIST(LATENCY_TITLE)
+#undef LATENCY_TITLE
+};
+
+const char *const latency_statistics[STATISTIC_COUNT] = {
+#define STATISTIC_NAME(statistic, name) name,
+	LATENCY_STATISTIC_LIST(STATISTIC_NAME)
+#undef STATISTIC_NAME
+};
 
 /* One of a few words. */
 static enum status read_word(const struct json_object *object, const char *field,
@@ -147,9 +159,9 @@ static enum status read_latencies(struct result *result, struct error *error)
 	struct json_object latency, metric;
 
 	json_object(&result->root, "latency_ms", &latency, error);
-	for (uint32_t i = 0; i < LATENCY_METRICS; i++) {
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		json_object(&latency, latency_names[i], &metric, error);
-		for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
 			TRY(read_value(&metric, latency_statistics[j], true,
 				&result->latency_ms[i][j], error));
 		}

@@ -67,16 +67,6 @@ struct result_number_row {
 
 extern const struct result_number_row result_number_rows[RESULT_NUMBER_COUNT];
 
-enum { LATENCY_METRICS = 5, LATENCY_STATISTICS = 5 };
-
-/* queue, ttft, tpot, itl, e2e: as in the files, and in words. */
-extern const char *const latency_names[LATENCY_METRICS];
-extern const char *const latency_titles[LATENCY_METRICS];
-extern const char *const latency_statistics[LATENCY_STATISTICS]; /* mean, p50, p90, p99, max */
-
-enum { METRIC_QUEUE, METRIC_TTFT, METRIC_TPOT, METRIC_ITL, METRIC_E2E };
-enum { STATISTIC_MEAN, STATISTIC_P50, STATISTIC_P90, STATISTIC_P99, STATISTIC_MAX };
-
 struct result_value {
 	bool has_value; /* false: null */
 	double value;
@@ -100,7 +90,7 @@ struct result {
 	bool is_calibrated;
 	bool has_kernels; /* its kernels were measured */
 	struct result_value numbers[RESULT_NUMBER_COUNT];
-	struct result_value latency_ms[LATENCY_METRICS][LATENCY_STATISTICS];
+	struct result_value latency_ms[LATENCY_COUNT][STATISTIC_COUNT];
 };
 
 /* Reads and checks everything that the page and its figures use. To be closed after a failure too.

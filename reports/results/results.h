@@ -93,6 +93,40 @@ enum { TIMELINE_BINS_MAX = 2000 };
 	NUMBER(max_ns)
 #define STEP_GRID_COLUMNS RESULT_HEADER(STEP_GRID_COLUMN_LIST)
 
+/* The latencies of a run, in the order of latency.tsv and of latency_ms in summary.json, and the
+   figures that summary.json has of each. X(enumerator, name, title), X(enumerator, name). */
+#define LATENCY_METRIC_LIST(X)                                                                     \
+	X(LATENCY_QUEUE, "queue", "Time in the queue")                                             \
+	X(LATENCY_TTFT, "ttft", "Time to first token (TTFT)")                                      \
+	X(LATENCY_TPOT, "tpot", "Time per output token (TPOT)")                                    \
+	X(LATENCY_ITL, "itl", "Inter-token latency (ITL)")                                         \
+	X(LATENCY_E2E, "e2e", "End-to-end latency (E2E)")
+
+#define LATENCY_STATISTIC_LIST(X)                                                                  \
+	X(STATISTIC_MEAN, "mean")                                                                  \
+	X(STATISTIC_P50, "p50")                                                                    \
+	X(STATISTIC_P90, "p90")                                                                    \
+	X(STATISTIC_P99, "p99")                                                                    \
+	X(STATISTIC_MAX, "max")
+
+enum latency_metric {
+#define LATENCY_METRIC_ENUM(metric, name, title) metric,
+	LATENCY_METRIC_LIST(LATENCY_METRIC_ENUM)
+#undef LATENCY_METRIC_ENUM
+		LATENCY_COUNT
+};
+
+enum latency_statistic {
+#define LATENCY_STATISTIC_ENUM(statistic, name) statistic,
+	LATENCY_STATISTIC_LIST(LATENCY_STATISTIC_ENUM)
+#undef LATENCY_STATISTIC_ENUM
+		STATISTIC_COUNT
+};
+
+extern const char *const latency_names[LATENCY_COUNT];
+extern const char *const latency_titles[LATENCY_COUNT];
+extern const char *const latency_statistics[STATISTIC_COUNT];
+
 /* latency.tsv: histograms of queue, ttft, tpot, itl and e2e, in this order, each by rising
    upper_ns; count values lie in (previous bucket's upper_ns, upper_ns]. Only buckets with values.
  */

@@ -55,8 +55,9 @@ static enum status next_step(struct side *side, struct step_sum *sums, struct er
 		TRY(table_reader_u64(
 			&side->table, side->field[i], UINT64_MAX, &side->value[i], error));
 	}
-	struct step_sum *sum =
-		&sums[step_kind_of(side->value[DECODE_ROWS], side->value[PREFILL_ROWS])];
+	const struct step_counts counts = {
+		.decode_rows = side->value[DECODE_ROWS], .prefill_rows = side->value[PREFILL_ROWS]};
+	struct step_sum *sum = &sums[step_kind_of(&counts)];
 	sum->count++;
 	sum->ns += (double)side->value[ELAPSED];
 	return STATUS_OK;

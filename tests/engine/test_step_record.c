@@ -43,9 +43,13 @@ Test(step_record, modes_are_found_by_their_names)
 
 Test(step_record, a_step_is_of_one_kind)
 {
-	require_equal(step_kind_of(0, 0), STEP_DECODE);
-	require_equal(step_kind_of(4, 0), STEP_DECODE);
-	require_equal(step_kind_of(0, 1), STEP_PREFILL);
-	require_equal(step_kind_of(4, 1), STEP_MIXED);
+	require_equal(step_kind_of(&(struct step_counts){.decode_rows = 0, .prefill_rows = 0}),
+		STEP_DECODE);
+	require_equal(step_kind_of(&(struct step_counts){.decode_rows = 4, .prefill_rows = 0}),
+		STEP_DECODE);
+	require_equal(step_kind_of(&(struct step_counts){.decode_rows = 0, .prefill_rows = 1}),
+		STEP_PREFILL);
+	require_equal(step_kind_of(&(struct step_counts){.decode_rows = 4, .prefill_rows = 1}),
+		STEP_MIXED);
 	cr_expect_str_eq(step_kind_name(STEP_PREFILL), "prefill");
 }

@@ -472,7 +472,7 @@ void metrics_model_run(struct metrics_model *model)
 static void require_same_histogram(
 	const struct histogram *found, const struct histogram *expected, enum latency_metric metric)
 {
-	const char *name = latency_metric_name(metric);
+	const char *name = latency_names[metric];
 
 	require(found->count == expected->count, "%s: %llu values, expected %llu", name,
 		(unsigned long long)found->count, (unsigned long long)expected->count);

@@ -353,12 +353,12 @@ static void sums_agree(struct prop *prop, const void *context)
 	struct fake *fake = memory_take(1, sizeof(*fake));
 	struct kernel_times *times = open_times(fake);
 	uint64_t steps = 1 + prop_below(prop, 40);
-	uint64_t sum_ns = 0, phase_ns[PHASE_COUNT] = {0};
+	uint64_t sum_ns = 0, phase_ns[STEP_KIND_COUNT] = {0};
 	uint64_t run_ns = 0;
 
 	fake->at_once = prop_below(prop, 4);
 	for (uint64_t step = 0; step < steps; step++) {
-		uint64_t kind = prop_below(prop, PHASE_COUNT);
+		uint64_t kind = prop_below(prop, STEP_KIND_COUNT);
 		uint64_t records = prop_below(prop, 20);
 		for (uint64_t i = 0; i < records; i++) {
 			uint64_t length_ns = prop_below(prop, 100000);
@@ -390,14 +390,14 @@ static void sums_agree(struct prop *prop, const void *context)
 		write_and_read(times, kernel_times_write_phases, KERNEL_PHASE_COLUMNS);
 	require_equal(column_sum(phases, "sum_ns"), sum_ns);
 	for (uint32_t row = 1; row < phases->row_count; row++) {
-		for (uint32_t kind = 0; kind < PHASE_COUNT; kind++) {
+		for (uint32_t kind = 0; kind < STEP_KIND_COUNT; kind++) {
 			if (strcmp(cell(phases, row, "phase"),
-				    kernel_phase_name((enum kernel_phase)kind)) == 0) {
+				    step_kind_name((enum step_kind)kind)) == 0) {
 				phase_ns[kind] -= number(phases, row, "sum_ns");
 			}
 		}
 	}
-	for (uint32_t kind = 0; kind < PHASE_COUNT; kind++) {
+	for (uint32_t kind = 0; kind < STEP_KIND_COUNT; kind++) {
 		require_equal(phase_ns[kind], 0);
 	}
 	struct written *bins =

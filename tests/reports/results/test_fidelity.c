@@ -72,8 +72,8 @@ static void draw_numbers(struct prop *prop, cJSON *root)
 			draw_number(prop, row->is_optional));
 	}
 	cJSON *latency = section_of(root, "latency_ms");
-	for (uint32_t i = 0; i < LATENCY_METRICS; i++) {
-		for (uint32_t j = 0; j < LATENCY_STATISTICS; j++) {
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
 			cJSON_AddItemToObject(section_of(latency, latency_names[i]),
 				latency_statistics[j], draw_number(prop, true));
 		}
@@ -339,11 +339,11 @@ static void check_names(const char *table)
 		snprintf(start, sizeof(start), "\n%s\t", names[i]);
 		require(strstr(table, start) != NULL, "no line for %s", names[i]);
 	}
-	for (uint32_t i = 0; i < LATENCY_METRICS * LATENCY_STATISTICS; i++) {
+	for (uint32_t i = 0; i < LATENCY_COUNT * STATISTIC_COUNT; i++) {
 		char start[64];
 		snprintf(start, sizeof(start), "\nlatency_ms.%s.%s\t",
-			latency_names[i / LATENCY_STATISTICS],
-			latency_statistics[i % LATENCY_STATISTICS]);
+			latency_names[i / STATISTIC_COUNT],
+			latency_statistics[i % STATISTIC_COUNT]);
 		require(strstr(table, start) != NULL, "no line for %s", start + 1);
 	}
 }
