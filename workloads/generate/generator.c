@@ -5,7 +5,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "workloads/generate/fixed.h"
-#include "engine/base/number_map.h"
+#include "engine/base/map.h"
 #include "workloads/generate/zipf.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ struct generator {
 	size_t active_count, active_capacity;
 	struct session *spare; /* one that is over, for the next to begin */
 
-	struct number_map prefix_ids;
+	struct map prefix_ids;
 	uint64_t next_id; /* never used before */
 	uint64_t *ids;
 	size_t id_capacity;
@@ -79,7 +79,6 @@ struct generator *generator_open(const struct generator_options *options)
 		zipf_init(
 			&generator->levels[i], options->levels[i].count, options->skew_millionths);
 	}
-	number_map_init(&generator->prefix_ids);
 	if (options->profile != NULL) {
 		generator->arrivals = arrivals_open(options->profile, options->seed);
 	}
@@ -108,7 +107,7 @@ void generator_close(struct generator *generator)
 	}
 	session_free(generator->spare);
 	arrivals_close(generator->arrivals);
-	number_map_deinit(&generator->prefix_ids);
+	map_deinit(&generator->prefix_ids);
 	free(generator->active);
 	free(generator->ids);
 	free(generator);
@@ -263,7 +262,7 @@ static uint64_t prefix_id(
 		}
 	}
 	uint64_t key = counter_hash(session->prefix_nodes[level], block_index);
-	uint64_t id = number_map_get(&generator->prefix_ids, key, generator->next_id);
+	uint64_t id = *map_add(&generator->prefix_ids, key, generator->next_id);
 	generator->next_id += id == generator->next_id;
 	return id;
 }

@@ -13,7 +13,6 @@ void references_init(struct references *references, uint32_t block_size)
 {
 	check(block_size > 0);
 	*references = (struct references){.block_size = block_size};
-	number_map_init(&references->numbers);
 	references->request_start = memory_grow(
 		NULL, &references->start_capacity, 1, sizeof(*references->request_start));
 	references->request_start[0] = 0;
@@ -24,7 +23,7 @@ void references_deinit(struct references *references)
 	free(references->blocks);
 	free(references->request_start);
 	free(references->input_lengths);
-	number_map_deinit(&references->numbers);
+	map_deinit(&references->numbers);
 	free(references->ids);
 	*references = (struct references){0};
 }
@@ -32,7 +31,7 @@ void references_deinit(struct references *references)
 static uint32_t number_of(struct references *references, uint64_t id)
 {
 	uint64_t next = references->block_count;
-	uint64_t number = number_map_get(&references->numbers, id, next);
+	uint64_t number = *map_add(&references->numbers, id, next);
 
 	references->block_count += number == next;
 	return u32_from(number);

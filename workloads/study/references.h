@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
-#include "engine/base/number_map.h"
+#include "engine/base/map.h"
 #include "workloads/trace/trace.h"
 
 /* A whole trace seen by a prefix cache: the blocks of its prompts, one request behind the other,
@@ -29,7 +29,7 @@ struct references {
 
 	/* while it is built */
 	size_t blocks_capacity, start_capacity, lengths_capacity;
-	struct number_map numbers; /* by id */
+	struct map numbers; /* by id */
 	uint64_t *ids;
 	size_t ids_capacity;
 };

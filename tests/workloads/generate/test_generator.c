@@ -3,7 +3,7 @@
 #include "workloads/conversations.h"
 #include "workloads/generate/fixed.h"
 #include "workloads/generate/generator.h"
-#include "engine/base/number_map.h"
+#include "engine/base/map.h"
 #include "workloads/generate/random.h"
 #include "workloads/trace/trace_writer.h"
 #include "workloads/generate/zipf.h"
@@ -181,21 +181,6 @@ Test(random, lengths_keep_their_median_and_limits)
 	require(below > 9700 && below < 10300, "%u of 20000 below the median", below);
 	require(at_low > 300 && at_low < 700, "%u at the lower limit", at_low);
 	require(at_high > 1200 && at_high < 1750, "%u at the upper limit", at_high);
-}
-
-Test(random, number_map_keeps_what_came_first)
-{
-	struct number_map map;
-
-	number_map_init(&map);
-	for (uint64_t i = 0; i < 10000; i++) {
-		require_equal(number_map_get(&map, i * i, i), i);
-	}
-	for (uint64_t i = 0; i < 10000; i++) {
-		require_equal(number_map_get(&map, i * i, 77), i);
-	}
-	require_equal(map.count, 10000);
-	number_map_deinit(&map);
 }
 
 /* ---- arrivals ---- */
@@ -433,12 +418,12 @@ static void draw_generator(
 
 /* Equal ids stand at the same positions behind equal ids: a block names all that was said up to its
    end. */
-static void require_chained(struct number_map *before, const struct trace_row *row)
+static void require_chained(struct map *before, const struct trace_row *row)
 {
 	uint64_t chain = 1;
 
 	for (uint32_t i = 0; i < row->hash_id_count; i++) {
-		require_equal(number_map_get(before, row->hash_ids[i], chain), chain);
+		require_equal(*map_add(before, row->hash_ids[i], chain), chain);
 		chain = row->hash_ids[i] + 2;
 	}
 }
@@ -476,7 +461,7 @@ static void rows_keep_their_promises(struct prop *prop, const void *context)
 	struct generator_options options;
 	struct arrival_profile profile;
 	struct trace_row row;
-	struct number_map before;
+	struct map before = {0};
 	uint64_t last_ns = 0;
 	uint64_t count = 0;
 
@@ -484,7 +469,6 @@ static void rows_keep_their_promises(struct prop *prop, const void *context)
 	draw_generator(prop, &options, &profile);
 	struct generator *generator = generator_open(&options);
 	struct conversations *conversations = conversations_open(options.trace_block_size);
-	number_map_init(&before);
 	while (generator_next(generator, &row)) {
 		uint32_t blocks = row.input_length / options.trace_block_size +
 				  (row.input_length % options.trace_block_size != 0);
@@ -509,7 +493,7 @@ static void rows_keep_their_promises(struct prop *prop, const void *context)
 	}
 	require(count <= options.request_count, "too many rows");
 	require(count == options.request_count || options.duration_ns > 0, "too few rows");
-	number_map_deinit(&before);
+	map_deinit(&before);
 	conversations_close(conversations);
 	generator_close(generator);
 }
