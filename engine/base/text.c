@@ -134,7 +134,7 @@ void text_add_gnuplot_string(struct text *text, const char *string)
 
 /* ---- numbers ---- */
 
-/* Digits behind the point that leave about three that tell something, six at most. */
+/* Decimal places that show about three significant digits, six at most. */
 static int places_of(double value)
 {
 	double size = fabs(value);

@@ -7,8 +7,8 @@
 #include "engine/base/status.h"
 #include "engine/step_record.h"
 
-/* The step times of two runs against each other, read from their steps.tsv side by side; length
-   costs no memory. Runs whose steps take other times decide differently sooner or later, so there
+/* The step times of two runs compared, read from their steps.tsv side by side; length costs no
+   memory. Runs whose steps take other times decide differently sooner or later, so there
    are two comparisons: the means of each kind of step over the whole runs, and step by step over
    the steps from the first on that did the same work in both. */
 
