@@ -2,14 +2,22 @@
 
 const char *verdict_name(enum verdict verdict)
 {
-	static const char *const names[] = {"stable", "backlogged", "overloaded"};
+	static const char *const names[] = {
+#define VERDICT_NAME(name, text) text,
+		VERDICT_LIST(VERDICT_NAME)
+#undef VERDICT_NAME
+	};
 
 	return names[verdict];
 }
 
 const char *run_end_name(enum run_end end)
 {
-	static const char *const names[] = {"complete", "interrupted", "failed"};
+	static const char *const names[] = {
+#define RUN_END_NAME(name, text) text,
+		RUN_END_LIST(RUN_END_NAME)
+#undef RUN_END_NAME
+	};
 
 	return names[end];
 }

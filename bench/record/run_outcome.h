@@ -6,6 +6,7 @@
 
 #include "bench/record/metrics.h"
 #include "engine/base/status.h"
+#include "reports/results/results.h"
 
 /* What a run comes to: every figure of summary.json as a plain value that owns nothing, so that
    runs can be copied, compared and searched through.
@@ -20,10 +21,6 @@
                  were served. The engine catches up, but queueing dominates the latencies.
      stable      neither.
    A closed loop offers no more than is finished, so it is stable unless its requests queue. */
-
-enum verdict { VERDICT_STABLE, VERDICT_BACKLOGGED, VERDICT_OVERLOADED };
-
-enum run_end { RUN_COMPLETE, RUN_INTERRUPTED, RUN_FAILED };
 
 /* Of a histogram; all 0 where count is. */
 struct latency_figures {

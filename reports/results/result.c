@@ -92,15 +92,16 @@ static enum status read_runner_kind(struct result *result, struct error *error)
 static enum status read_heads(struct result *result, struct error *error)
 {
 	static const char *const schemas[] = {RESULT_SCHEMA, NULL};
-	static const char *const states[] = {"complete", "interrupted", "failed", NULL};
-	static const char *const verdicts[] = {"stable", "backlogged", "overloaded", NULL};
+#define WORD(name, text) text,
+	static const char *const ends[] = {RUN_END_LIST(WORD) NULL};
+	static const char *const verdicts[] = {VERDICT_LIST(WORD) NULL};
+#undef WORD
 	const struct json_object *root = &result->root;
 	struct json_object trace, load;
 	const char *schema;
 
 	read_word(root, "schema", schemas, "\"" RESULT_SCHEMA "\"", &schema, error);
-	read_word(
-		root, "status", states, "complete, interrupted or failed", &result->status, error);
+	read_word(root, "status", ends, "complete, interrupted or failed", &result->status, error);
 	json_object(root, "config", &result->config, error);
 	read_runner_kind(result, error);
 	json_object(root, "trace", &trace, error);

@@ -41,6 +41,31 @@ enum runner_kind {
 		RUNNER_KIND_COUNT
 };
 
+/* How a run ended: summary.json's status. */
+#define RUN_END_LIST(X)                                                                            \
+	X(RUN_COMPLETE, "complete")                                                                \
+	X(RUN_INTERRUPTED, "interrupted")                                                          \
+	X(RUN_FAILED, "failed")
+
+enum run_end {
+#define RUN_END_ENUM(name, text) name,
+	RUN_END_LIST(RUN_END_ENUM)
+#undef RUN_END_ENUM
+};
+
+/* Whether a run's figures describe the engine or the length of the trace: see
+   bench/record/run_outcome.h. */
+#define VERDICT_LIST(X)                                                                            \
+	X(VERDICT_STABLE, "stable")                                                                \
+	X(VERDICT_BACKLOGGED, "backlogged")                                                        \
+	X(VERDICT_OVERLOADED, "overloaded")
+
+enum verdict {
+#define VERDICT_ENUM(name, text) name,
+	VERDICT_LIST(VERDICT_ENUM)
+#undef VERDICT_ENUM
+};
+
 /* requests.tsv, in order of finishing; requests that never finished follow in order of arrival.
    status is one of the names of REQUEST_STATUS_LIST; slo_met is 1, 0 or `-` (no SLO given, or the
    request did not finish). */
