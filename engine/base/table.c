@@ -170,21 +170,21 @@ static bool read_line(struct table_reader *table, size_t *bytes, struct error *e
 	return true;
 }
 
-/* Cuts a line at its tabs. Returns how many cells it has; those beyond the limit are not kept. */
+/* Cuts a line at its tabs. Returns how many cells it has; those beyond the limit are not kept. A
+   cell has few bytes, so looking at each is faster than a call of memchr() for each cell. */
 static uint32_t split(char *line, size_t bytes, const char **cells)
 {
-	const char *end = line + bytes;
-	uint32_t count = 0;
+	uint32_t count = 1;
 
-	for (char *cell = line; cell != NULL; count++) {
-		char *tab = memchr(cell, '\t', (size_t)(end - cell));
-		if (count < TABLE_COLUMNS_MAX) {
-			cells[count] = cell;
+	cells[0] = line;
+	for (size_t i = 0; i < bytes; i++) {
+		if (line[i] == '\t') {
+			line[i] = '\0';
+			if (count < TABLE_COLUMNS_MAX) {
+				cells[count] = &line[i + 1];
+			}
+			count++;
 		}
-		if (tab != NULL) {
-			*tab++ = '\0';
-		}
-		cell = tab;
 	}
 	return count;
 }
