@@ -38,25 +38,18 @@ static enum status read_number(
 	const char *unit = NULL, *source = NULL;
 	char expected[32];
 
-	enum status status = json_object(place, number->field, &inner, error);
-	if (status == STATUS_OK) {
-		status = json_double(
-			&inner, "value", number->minimum, number->maximum, number->value, error);
-	}
-	if (status == STATUS_OK) {
-		status = json_text(&inner, "unit", &unit, error);
-	}
-	if (status == STATUS_OK && strcmp(unit, number->unit) != 0) {
+	TRY(json_object(place, number->field, &inner, error));
+	TRY(json_double(&inner, "value", number->minimum, number->maximum, number->value, error));
+	TRY(json_text(&inner, "unit", &unit, error));
+	if (strcmp(unit, number->unit) != 0) {
 		snprintf(expected, sizeof(expected), "\"%s\"", number->unit);
-		status = json_refuse(&inner, "unit", expected, error);
+		return json_refuse(&inner, "unit", expected, error);
 	}
-	if (status == STATUS_OK) {
-		status = json_text(&inner, "source", &source, error);
+	TRY(json_text(&inner, "source", &source, error));
+	if (source[0] == '\0') {
+		return json_refuse(&inner, "source", "where the number was taken from", error);
 	}
-	if (status == STATUS_OK && source[0] == '\0') {
-		status = json_refuse(&inner, "source", "where the number was taken from", error);
-	}
-	return status;
+	return STATUS_OK;
 }
 
 /* All numbers of an object, and no other field: a misspelt one must not pass unseen. */
@@ -64,10 +57,7 @@ static enum status read_numbers(const struct json_object *place, const struct nu
 	size_t count, struct error *error)
 {
 	for (size_t i = 0; i < count; i++) {
-		enum status status = read_number(place, &numbers[i], error);
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(read_number(place, &numbers[i], error));
 	}
 	const cJSON *child = NULL;
 	cJSON_ArrayForEach(child, place->node)
@@ -89,8 +79,8 @@ static enum status read_products(
 {
 	struct json_object products;
 
-	enum status status = json_object(root, "products", &products, error);
-	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT && status == STATUS_OK; i++) {
+	TRY(json_object(root, "products", &products, error));
+	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
 		struct gpu_product *product = &out->product[i];
 		const struct number numbers[] = {
 #define PRODUCT_NUMBER(field, unit, minimum, maximum)                                              \
@@ -99,14 +89,10 @@ static enum status read_products(
 #undef PRODUCT_NUMBER
 		};
 		struct json_object place;
-		status = json_object(
-			&products, model_linear_name((enum model_linear)i), &place, error);
-		if (status == STATUS_OK) {
-			status = read_numbers(
-				&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error);
-		}
+		TRY(json_object(&products, model_linear_name((enum model_linear)i), &place, error));
+		TRY(read_numbers(&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error));
 	}
-	return status;
+	return STATUS_OK;
 }
 
 static enum status read_rates(
@@ -119,11 +105,9 @@ static enum status read_rates(
 	};
 	struct json_object place;
 
-	enum status status = json_object(root, "numbers", &place, error);
-	if (status == STATUS_OK) {
-		status = read_numbers(&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error);
-	}
-	return status == STATUS_OK ? read_products(root, out, error) : status;
+	TRY(json_object(root, "numbers", &place, error));
+	TRY(read_numbers(&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error));
+	return read_products(root, out, error);
 }
 
 /* ---- calibrated profiles ---- */
@@ -162,17 +146,13 @@ static enum status read_curve(const struct json_object *curves, enum step_curve 
 	struct json_object place;
 	uint32_t heights = 0;
 
-	enum status status = json_object(curves, step_curve_name(curve), &place, error);
-	if (status == STATUS_OK) {
-		status = read_points(&place, "at", true, out->at, &out->count, error);
+	TRY(json_object(curves, step_curve_name(curve), &place, error));
+	TRY(read_points(&place, "at", true, out->at, &out->count, error));
+	TRY(read_points(&place, "ns", false, out->ns, &heights, error));
+	if (heights != out->count) {
+		return json_refuse(&place, "ns", "as many numbers as in 'at'", error);
 	}
-	if (status == STATUS_OK) {
-		status = read_points(&place, "ns", false, out->ns, &heights, error);
-	}
-	if (status == STATUS_OK && heights != out->count) {
-		status = json_refuse(&place, "ns", "as many numbers as in 'at'", error);
-	}
-	return status;
+	return STATUS_OK;
 }
 
 static enum status read_calibrated(
@@ -182,27 +162,17 @@ static enum status read_calibrated(
 	const char *model = NULL;
 
 	out->is_calibrated = true;
-	enum status status = json_object(root, "residuals", &residuals, error);
-	if (status == STATUS_OK) {
-		status = json_text(root, "model", &model, error);
+	json_object(root, "residuals", &residuals, error);
+	TRY(json_text(root, "model", &model, error));
+	snprintf(out->model, sizeof(out->model), "%s", model);
+	json_object(root, "memory", &memory, error);
+	json_double(&memory, "memory_bytes", 1e6, 1e15, &out->memory_bytes, error);
+	json_double(&memory, "context_bytes", 0, 1e12, &out->context_bytes, error);
+	TRY(json_object(root, "curves", &curves, error));
+	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
+		TRY(read_curve(&curves, (enum step_curve)i, &out->curves[i], error));
 	}
-	if (status == STATUS_OK) {
-		snprintf(out->model, sizeof(out->model), "%s", model);
-		status = json_object(root, "memory", &memory, error);
-	}
-	if (status == STATUS_OK) {
-		status = json_double(&memory, "memory_bytes", 1e6, 1e15, &out->memory_bytes, error);
-	}
-	if (status == STATUS_OK) {
-		status = json_double(&memory, "context_bytes", 0, 1e12, &out->context_bytes, error);
-	}
-	if (status == STATUS_OK) {
-		status = json_object(root, "curves", &curves, error);
-	}
-	for (uint32_t i = 0; i < STEP_CURVE_COUNT && status == STATUS_OK; i++) {
-		status = read_curve(&curves, (enum step_curve)i, &out->curves[i], error);
-	}
-	return status;
+	return STATUS_OK;
 }
 
 static enum status read_profile(
@@ -211,21 +181,14 @@ static enum status read_profile(
 	struct json_object root;
 	const char *schema = NULL, *description = NULL;
 
-	enum status status = json_root(&root, document, error);
-	if (status == STATUS_OK) {
-		status = json_text(&root, "schema", &schema, error);
-	}
-	bool is_calibrated = schema != NULL && strcmp(schema, CALIBRATED_SCHEMA) == 0;
-	if (status == STATUS_OK && !is_calibrated && strcmp(schema, PROFILE_SCHEMA) != 0) {
-		status = json_refuse(&root, "schema",
+	json_root(&root, document, error);
+	TRY(json_text(&root, "schema", &schema, error));
+	bool is_calibrated = strcmp(schema, CALIBRATED_SCHEMA) == 0;
+	if (!is_calibrated && strcmp(schema, PROFILE_SCHEMA) != 0) {
+		return json_refuse(&root, "schema",
 			"\"" PROFILE_SCHEMA "\" or \"" CALIBRATED_SCHEMA "\"", error);
 	}
-	if (status == STATUS_OK) {
-		status = json_text(&root, "description", &description, error);
-	}
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(json_text(&root, "description", &description, error));
 	snprintf(out->description, sizeof(out->description), "%s", description);
 	return is_calibrated ? read_calibrated(&root, out, error) : read_rates(&root, out, error);
 }
@@ -258,34 +221,36 @@ static enum status unknown_profile(const char *name, struct error *error)
 		error, STATUS_USAGE, "gpu '%s': expected one of %s, or a .json file", name, names);
 }
 
+static enum status open_document(struct json_document *document, const char *name_or_path,
+	struct gpu_profile *out, struct error *error)
+{
+	char file[GPU_PROFILE_NAME_BYTES + sizeof(".json")];
+	size_t length = strlen(name_or_path);
+
+	if (length > 5 && strcmp(name_or_path + length - 5, ".json") == 0) {
+		profile_name(out, name_or_path);
+		return json_document_open(document, name_or_path, error);
+	}
+	if (length >= GPU_PROFILE_NAME_BYTES) {
+		return unknown_profile(name_or_path, error);
+	}
+	snprintf(file, sizeof(file), "%s.json", name_or_path);
+	const struct embedded_file *embedded =
+		embedded_file_find(sim_profiles, sim_profiles_count, file);
+	if (embedded == NULL) {
+		return unknown_profile(name_or_path, error);
+	}
+	profile_name(out, file);
+	return json_document_parse(document, file, embedded->bytes, embedded->size, error);
+}
+
 enum status gpu_profile_find(const char *name_or_path, struct gpu_profile *out, struct error *error)
 {
 	struct json_document document = {.root = NULL};
-	char file[GPU_PROFILE_NAME_BYTES + sizeof(".json")];
-	size_t length = strlen(name_or_path);
-	enum status status;
 
 	memset(out, 0, sizeof(*out));
-	if (length > 5 && strcmp(name_or_path + length - 5, ".json") == 0) {
-		profile_name(out, name_or_path);
-		status = json_document_open(&document, name_or_path, error);
-	} else {
-		if (length >= GPU_PROFILE_NAME_BYTES) {
-			return unknown_profile(name_or_path, error);
-		}
-		snprintf(file, sizeof(file), "%s.json", name_or_path);
-		const struct embedded_file *embedded =
-			embedded_file_find(sim_profiles, sim_profiles_count, file);
-		if (embedded == NULL) {
-			return unknown_profile(name_or_path, error);
-		}
-		profile_name(out, file);
-		status = json_document_parse(
-			&document, file, embedded->bytes, embedded->size, error);
-	}
-	if (status == STATUS_OK) {
-		status = read_profile(&document, out, error);
-	}
+	TRY(open_document(&document, name_or_path, out, error));
+	enum status status = read_profile(&document, out, error);
 	json_document_close(&document);
 	return status;
 }

@@ -15,10 +15,8 @@
 static enum status refuse_architecture(const struct json_object *root, struct error *error)
 {
 	const char *model_type = NULL;
-	enum status status = json_text(root, "model_type", &model_type, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+
+	TRY(json_text(root, "model_type", &model_type, error));
 	if (strcmp(model_type, "qwen3") != 0) {
 		return json_refuse(root, "model_type", "\"qwen3\", a dense Qwen3", error);
 	}
@@ -55,10 +53,7 @@ static enum status refuse_features(const struct json_object *root, struct error 
 	}
 	const char *activation = NULL;
 	if (json_has(root, "hidden_act")) {
-		enum status status = json_text(root, "hidden_act", &activation, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(json_text(root, "hidden_act", &activation, error));
 		if (strcmp(activation, "silu") != 0) {
 			return json_refuse(root, "hidden_act", "\"silu\"", error);
 		}
@@ -107,44 +102,41 @@ static enum status refuse_rope_scaling(const struct json_object *rope, struct er
 
 /* ---- reading ---- */
 
-/* rope_theta stands at the top, or in rope_parameters as newer files have it, or in rope_scaling.
- */
+/* Reads rope_theta of an object that has it. Every one in a file must be the same. */
+static enum status read_theta(const struct json_object *object, bool *has_theta,
+	struct model_config *out, struct error *error)
+{
+	const double theta_max = 1e12;
+	double theta = 0;
+
+	TRY(json_double(object, "rope_theta", 1, theta_max, &theta, error));
+	if (*has_theta && theta != out->rope_theta) {
+		return json_refuse(object, "rope_theta", "one value throughout the file", error);
+	}
+	*has_theta = true;
+	out->rope_theta = theta;
+	return STATUS_OK;
+}
+
+/* rope_theta is a field of the file, or of its rope_parameters (in newer files) or rope_scaling. */
 static enum status read_rope(
 	const struct json_object *root, struct model_config *out, struct error *error)
 {
-	static const char *const places[] = {"rope_parameters", "rope_scaling"};
-	const double theta_max = 1e12;
+	static const char *const inner[] = {"rope_parameters", "rope_scaling"};
 	bool has_theta = false;
 
 	if (json_has(root, "rope_theta")) {
-		has_theta = true;
-		enum status status =
-			json_double(root, "rope_theta", 1, theta_max, &out->rope_theta, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(read_theta(root, &has_theta, out, error));
 	}
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(inner) / sizeof(inner[0]); i++) {
 		struct json_object rope;
-		double theta = out->rope_theta;
-		if (!json_has(root, places[i])) {
+		if (!json_has(root, inner[i])) {
 			continue;
 		}
-		enum status status = json_object(root, places[i], &rope, error);
-		if (status == STATUS_OK) {
-			status = refuse_rope_scaling(&rope, error);
-		}
-		if (status == STATUS_OK && json_has(&rope, "rope_theta")) {
-			status = json_double(&rope, "rope_theta", 1, theta_max, &theta, error);
-			if (status == STATUS_OK && has_theta && theta != out->rope_theta) {
-				status = json_refuse(&rope, "rope_theta",
-					"one value throughout the file", error);
-			}
-			has_theta = true;
-			out->rope_theta = theta;
-		}
-		if (status != STATUS_OK) {
-			return status;
+		TRY(json_object(root, inner[i], &rope, error));
+		TRY(refuse_rope_scaling(&rope, error));
+		if (json_has(&rope, "rope_theta")) {
+			TRY(read_theta(&rope, &has_theta, out, error));
 		}
 	}
 	return has_theta ? STATUS_OK : json_refuse(root, "rope_theta", "a number", error);
@@ -157,10 +149,7 @@ static enum status read_dtype(
 	const char *text = "bfloat16";
 
 	if (json_has(root, field)) {
-		enum status status = json_text(root, field, &text, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(json_text(root, field, &text, error));
 	}
 	if (strcmp(text, "bfloat16") == 0) {
 		out->dtype = MODEL_DTYPE_BFLOAT16;
@@ -220,11 +209,7 @@ static enum status read_sizes(
 			*sizes[i].value = sizes[i].fallback;
 			continue;
 		}
-		enum status status =
-			json_u32(root, sizes[i].field, 1, sizes[i].maximum, sizes[i].value, error);
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(json_u32(root, sizes[i].field, 1, sizes[i].maximum, sizes[i].value, error));
 	}
 	if (out->num_attention_heads % out->num_key_value_heads != 0) {
 		return json_refuse(
@@ -244,12 +229,8 @@ static enum status read_flags(
 		{"attention_bias", &out->attention_bias},
 	};
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		if (!json_has(root, flags[i].field)) {
-			continue;
-		}
-		enum status status = json_bool(root, flags[i].field, flags[i].value, error);
-		if (status != STATUS_OK) {
-			return status;
+		if (json_has(root, flags[i].field)) {
+			TRY(json_bool(root, flags[i].field, flags[i].value, error));
 		}
 	}
 	out->rms_norm_eps = 1e-6;
@@ -262,29 +243,16 @@ static enum status read_flags(
 static enum status read_config(
 	const struct json_document *document, struct model_config *out, struct error *error)
 {
-	static enum status (*const readers[])(
-		const struct json_object *, struct model_config *, struct error *) = {
-		read_sizes,
-		read_flags,
-		read_rope,
-		read_dtype,
-		read_eos,
-	};
 	struct json_object root;
 
-	enum status status = json_root(&root, document, error);
-	if (status == STATUS_OK) {
-		status = refuse_architecture(&root, error);
-	}
-	if (status == STATUS_OK) {
-		status = refuse_features(&root, error);
-	}
-	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
-		if (status == STATUS_OK) {
-			status = readers[i](&root, out, error);
-		}
-	}
-	return status;
+	TRY(json_root(&root, document, error));
+	TRY(refuse_architecture(&root, error));
+	TRY(refuse_features(&root, error));
+	TRY(read_sizes(&root, out, error));
+	TRY(read_flags(&root, out, error));
+	TRY(read_rope(&root, out, error));
+	TRY(read_dtype(&root, out, error));
+	return read_eos(&root, out, error);
 }
 
 /* ---- finding ---- */
@@ -331,10 +299,8 @@ enum status model_config_parse(struct model_config *out, const char *path, const
 {
 	struct json_document document = {.root = NULL};
 
-	enum status status = json_document_parse(&document, path, text, byte_count, error);
-	if (status == STATUS_OK) {
-		status = read_document(&document, path, out, error);
-	}
+	TRY(json_document_parse(&document, path, text, byte_count, error));
+	enum status status = read_document(&document, path, out, error);
 	json_document_close(&document);
 	return status;
 }
@@ -367,10 +333,8 @@ static enum status read_generation(
 	if (access(path, F_OK) != 0) {
 		return STATUS_OK;
 	}
-	enum status status = json_document_open(&document, path, error);
-	if (status == STATUS_OK) {
-		status = json_root(&root, &document, error);
-	}
+	TRY(json_document_open(&document, path, error));
+	enum status status = json_root(&root, &document, error);
 	if (status == STATUS_OK) {
 		status = read_eos(&root, out, error);
 	}
@@ -393,15 +357,11 @@ enum status model_config_find(
 	if (status == STATUS_FILE && !is_file) {
 		return unknown_model(name_or_path, error);
 	}
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(status);
 	status = read_document(&document, path, out, error);
 	json_document_close(&document);
-	if (status == STATUS_OK && !is_file) {
-		status = read_generation(name_or_path, out, error);
-	}
-	return status;
+	TRY(status);
+	return is_file ? STATUS_OK : read_generation(name_or_path, out, error);
 }
 
 /* ---- writing ---- */

@@ -60,21 +60,18 @@ const char *safetensors_dtype_name(enum safetensors_dtype dtype)
 /* ---- one tensor of a header ---- */
 
 static enum status read_dtype(
-	const struct json_object *place, struct safetensors_tensor *out, struct error *error)
+	const struct json_object *object, struct safetensors_tensor *out, struct error *error)
 {
 	const char *text = NULL;
-	enum status status = json_text(place, "dtype", &text, error);
 
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(json_text(object, "dtype", &text, error));
 	for (uint32_t i = 0; i < SAFETENSORS_DTYPE_COUNT; i++) {
 		if (strcmp(dtypes[i].name, text) == 0) {
 			out->dtype = (enum safetensors_dtype)i;
 			return STATUS_OK;
 		}
 	}
-	return json_refuse(place, "dtype", "a dtype such as \"BF16\", \"F16\" or \"F32\"", error);
+	return json_refuse(object, "dtype", "a dtype such as \"BF16\", \"F16\" or \"F32\"", error);
 }
 
 /* An integer in [0, 2^53]; false for anything else. */
@@ -91,24 +88,24 @@ static bool node_u64(const cJSON *node, uint64_t *out)
 }
 
 static enum status read_shape(
-	const struct json_object *place, struct safetensors_tensor *out, struct error *error)
+	const struct json_object *object, struct safetensors_tensor *out, struct error *error)
 {
-	const cJSON *shape = json_find(place, "shape");
+	const cJSON *shape = json_find(object, "shape");
 	const cJSON *node = NULL;
 	uint64_t byte_count = dtypes[out->dtype].bytes;
 
 	if (!cJSON_IsArray(shape)) {
-		return json_refuse(place, "shape", "an array of sizes", error);
+		return json_refuse(object, "shape", "an array of sizes", error);
 	}
 	cJSON_ArrayForEach(node, shape)
 	{
 		uint64_t size;
 		if (out->dimension_count == SAFETENSORS_DIMENSIONS_MAX || !node_u64(node, &size)) {
-			return json_refuse(place, "shape",
+			return json_refuse(object, "shape",
 				"an array of at most 8 sizes, each an integer in [0, 2^53]", error);
 		}
 		if (size != 0 && byte_count > UINT64_MAX / size) {
-			return json_refuse(place, "shape", "a size in bytes below 2^64", error);
+			return json_refuse(object, "shape", "a size in bytes below 2^64", error);
 		}
 		byte_count *= size;
 		out->dimensions[out->dimension_count++] = size;
@@ -118,29 +115,29 @@ static enum status read_shape(
 }
 
 /* Places the tensor within the file's data: (data_bytes) from `data` on. */
-static enum status read_offsets(const struct json_object *place, const uint8_t *data,
+static enum status read_offsets(const struct json_object *object, const uint8_t *data,
 	uint64_t data_bytes, struct safetensors_tensor *out, struct error *error)
 {
-	const cJSON *offsets = json_find(place, "data_offsets");
+	const cJSON *offsets = json_find(object, "data_offsets");
 	uint64_t begin = 0, end = 0;
 	char expected[128];
 
 	if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 ||
 		!node_u64(offsets->child, &begin) || !node_u64(offsets->child->next, &end)) {
-		return json_refuse(place, "data_offsets", "an array of two offsets", error);
+		return json_refuse(object, "data_offsets", "an array of two offsets", error);
 	}
 	if (begin > end || end > data_bytes) {
 		snprintf(expected, sizeof(expected),
 			"[begin, end] within the file's %llu bytes of data, not [%llu, %llu]",
 			(unsigned long long)data_bytes, (unsigned long long)begin,
 			(unsigned long long)end);
-		return json_refuse(place, "data_offsets", expected, error);
+		return json_refuse(object, "data_offsets", expected, error);
 	}
 	if (end - begin != out->byte_count) {
 		snprintf(expected, sizeof(expected),
 			"%llu bytes, as shape and dtype make them, not %llu",
 			(unsigned long long)out->byte_count, (unsigned long long)(end - begin));
-		return json_refuse(place, "data_offsets", expected, error);
+		return json_refuse(object, "data_offsets", expected, error);
 	}
 	out->bytes = data + begin;
 	return STATUS_OK;
@@ -148,7 +145,7 @@ static enum status read_offsets(const struct json_object *place, const uint8_t *
 
 /* ---- one file ---- */
 
-static int compare_places(const void *a, const void *b)
+static int compare_offsets(const void *a, const void *b)
 {
 	const struct safetensors_tensor *x = a, *y = b;
 
@@ -199,32 +196,22 @@ static enum status read_tensors(
 	struct json_object root;
 	const cJSON *node = NULL;
 
-	enum status status = json_root(&root, &file->header, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(json_root(&root, &file->header, error));
 	cJSON_ArrayForEach(node, root.node)
 	{
 		if (strcmp(node->string, "__metadata__") == 0) {
 			continue;
 		}
 		struct safetensors_tensor tensor = {.name = node->string, .file = file_index};
-		struct json_object place = root;
+		struct json_object object = root;
 		if (!cJSON_IsObject(node)) {
 			return json_refuse(&root, node->string, "an object", error);
 		}
-		place.node = node;
-		snprintf(place.path, sizeof(place.path), "%s", node->string);
-		status = read_dtype(&place, &tensor, error);
-		if (status == STATUS_OK) {
-			status = read_shape(&place, &tensor, error);
-		}
-		if (status == STATUS_OK) {
-			status = read_offsets(&place, data, data_bytes, &tensor, error);
-		}
-		if (status != STATUS_OK) {
-			return status;
-		}
+		object.node = node;
+		snprintf(object.path, sizeof(object.path), "%s", node->string);
+		TRY(read_dtype(&object, &tensor, error));
+		TRY(read_shape(&object, &tensor, error));
+		TRY(read_offsets(&object, data, data_bytes, &tensor, error));
 		out->tensors = memory_grow(out->tensors, &out->tensor_capacity,
 			(size_t)out->tensor_count + 1, sizeof(*out->tensors));
 		out->tensors[out->tensor_count++] = tensor;
@@ -232,7 +219,7 @@ static enum status read_tensors(
 	struct safetensors_tensor *added = out->tensor_count == 0 ? NULL : out->tensors + first;
 	uint32_t count = out->tensor_count - first;
 	if (count > 0) {
-		qsort(added, count, sizeof(*added), compare_places);
+		qsort(added, count, sizeof(*added), compare_offsets);
 	}
 	return check_cover(file, added, count, data, error);
 }
@@ -258,12 +245,9 @@ static enum status read_header(struct safetensors *out, uint32_t file_index, str
 			file->path, (unsigned long long)header_bytes,
 			(unsigned long long)file->byte_count, HEADER_BYTES_MAX);
 	}
-	enum status status = json_document_parse(&file->header, file->path,
-		(const char *)file->bytes + SIZE_BYTES, (size_t)header_bytes, error);
-	if (status == STATUS_OK) {
-		status = read_tensors(out, file_index, header_bytes, error);
-	}
-	return status;
+	TRY(json_document_parse(&file->header, file->path, (const char *)file->bytes + SIZE_BYTES,
+		(size_t)header_bytes, error));
+	return read_tensors(out, file_index, header_bytes, error);
 }
 
 static struct mapped_file *add_file(struct safetensors *out, const char *path)
@@ -278,34 +262,37 @@ static struct mapped_file *add_file(struct safetensors *out, const char *path)
 	return file;
 }
 
-static enum status map_file(struct safetensors *out, const char *path, struct error *error)
+static enum status map_descriptor(
+	struct safetensors *out, const char *path, int descriptor, struct error *error)
 {
 	struct stat about;
-	enum status status = STATUS_OK;
 	void *bytes = NULL;
 
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-	if (descriptor < 0) {
-		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
-	}
 	if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
-		status = error_set(error, STATUS_FILE, "cannot read %s: not a file", path);
-		goto done;
+		return error_set(error, STATUS_FILE, "cannot read %s: not a file", path);
 	}
 	if (about.st_size > 0) {
 		bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
 		if (bytes == MAP_FAILED) {
-			status = error_set(
+			return error_set(
 				error, STATUS_MEMORY, "cannot map %s: %s", path, strerror(errno));
-			goto done;
 		}
 	}
 	struct mapped_file *file = add_file(out, path);
 	file->bytes = bytes;
 	file->byte_count = (uint64_t)about.st_size;
 	file->is_mapped = bytes != NULL;
-	status = read_header(out, out->file_count - 1, error);
-done:
+	return read_header(out, out->file_count - 1, error);
+}
+
+static enum status map_file(struct safetensors *out, const char *path, struct error *error)
+{
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (descriptor < 0) {
+		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
+	}
+	enum status status = map_descriptor(out, path, descriptor, error);
 	close(descriptor);
 	return status;
 }
@@ -388,72 +375,86 @@ static enum status check_index(const struct safetensors *safetensors, const char
 	return STATUS_OK;
 }
 
+/* Maps each file that the index names, once. */
+static enum status map_files(struct safetensors *out, const char *folder,
+	const struct index_entry *entries, uint32_t count, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (i > 0 && strcmp(entries[i - 1].file, entries[i].file) == 0) {
+			continue;
+		}
+		TRY(path_format(path, error, "%s/%s", folder, entries[i].file));
+		TRY(map_file(out, path, error));
+	}
+	return sort_by_name(out, error);
+}
+
+static enum status read_indexed(struct safetensors *out, const char *folder, const char *index_path,
+	const struct json_document *document, struct index_entry **entries, struct error *error)
+{
+	struct json_object root, map;
+	uint32_t count = 0;
+
+	json_root(&root, document, error);
+	TRY(json_object(&root, "weight_map", &map, error));
+	TRY(read_index(&map, entries, &count, error));
+	TRY(map_files(out, folder, *entries, count, error));
+	return check_index(out, index_path, *entries, count, error);
+}
+
 static enum status open_index(
 	struct safetensors *out, const char *folder, const char *index_path, struct error *error)
 {
 	struct json_document document = {.root = NULL};
-	struct json_object root, map;
 	struct index_entry *entries = NULL;
-	uint32_t count = 0;
-	char path[PATH_BYTES_MAX];
 
-	enum status status = json_document_open(&document, index_path, error);
-	if (status == STATUS_OK) {
-		status = json_root(&root, &document, error);
-	}
-	if (status == STATUS_OK) {
-		status = json_object(&root, "weight_map", &map, error);
-	}
-	if (status == STATUS_OK) {
-		status = read_index(&map, &entries, &count, error);
-	}
-	for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-		if (i > 0 && strcmp(entries[i - 1].file, entries[i].file) == 0) {
-			continue;
-		}
-		status = path_format(path, error, "%s/%s", folder, entries[i].file);
-		if (status == STATUS_OK) {
-			status = map_file(out, path, error);
-		}
-	}
-	if (status == STATUS_OK) {
-		status = sort_by_name(out, error);
-	}
-	if (status == STATUS_OK) {
-		status = check_index(out, index_path, entries, count, error);
-	}
+	TRY(json_document_open(&document, index_path, error));
+	enum status status = read_indexed(out, folder, index_path, &document, &entries, error);
 	free(entries);
 	json_document_close(&document);
 	return status;
 }
 
-enum status safetensors_open(struct safetensors **out, const char *folder, struct error *error)
+static enum status open_folder(struct safetensors *out, const char *folder, struct error *error)
 {
 	char single[PATH_BYTES_MAX], index[PATH_BYTES_MAX];
-	enum status status;
 
-	*out = NULL;
 	TRY(path_format(index, error, "%s/model.safetensors.index.json", folder));
 	TRY(path_format(single, error, "%s/model.safetensors", folder));
-	struct safetensors *opened = memory_take(1, sizeof(*opened));
 	if (access(single, F_OK) == 0) {
-		status = map_file(opened, single, error);
-		if (status == STATUS_OK) {
-			status = sort_by_name(opened, error);
-		}
-	} else if (access(index, F_OK) == 0) {
-		status = open_index(opened, folder, index, error);
-	} else {
-		status = error_set(error, STATUS_FILE,
-			"%s: found neither model.safetensors nor model.safetensors.index.json",
-			folder);
+		TRY(map_file(out, single, error));
+		return sort_by_name(out, error);
 	}
+	if (access(index, F_OK) == 0) {
+		return open_index(out, folder, index, error);
+	}
+	return error_set(error, STATUS_FILE,
+		"%s: found neither model.safetensors nor model.safetensors.index.json", folder);
+}
+
+/* Hands out what was opened; closes it after a failure. */
+static enum status finish(struct safetensors **out, struct safetensors *opened, enum status status)
+{
+	*out = status == STATUS_OK ? opened : NULL;
 	if (status != STATUS_OK) {
 		safetensors_close(opened);
-		return status;
 	}
-	*out = opened;
-	return STATUS_OK;
+	return status;
+}
+
+enum status safetensors_open(struct safetensors **out, const char *folder, struct error *error)
+{
+	struct safetensors *opened = memory_take(1, sizeof(*opened));
+
+	return finish(out, opened, open_folder(opened, folder, error));
+}
+
+static enum status read_bytes(struct safetensors *out, struct error *error)
+{
+	TRY(read_header(out, 0, error));
+	return sort_by_name(out, error);
 }
 
 enum status safetensors_open_bytes(struct safetensors **out, const char *name, const uint8_t *bytes,
@@ -462,19 +463,9 @@ enum status safetensors_open_bytes(struct safetensors **out, const char *name, c
 	struct safetensors *opened = memory_take(1, sizeof(*opened));
 	struct mapped_file *file = add_file(opened, name);
 
-	*out = NULL;
 	file->bytes = bytes;
 	file->byte_count = byte_count;
-	enum status status = read_header(opened, 0, error);
-	if (status == STATUS_OK) {
-		status = sort_by_name(opened, error);
-	}
-	if (status != STATUS_OK) {
-		safetensors_close(opened);
-		return status;
-	}
-	*out = opened;
-	return STATUS_OK;
+	return finish(out, opened, read_bytes(opened, error));
 }
 
 void safetensors_close(struct safetensors *safetensors)

@@ -117,12 +117,9 @@ static enum status find_parts(struct weights *weights, enum weight weight, bool 
 			}
 			is_used[tensor - safetensors_at(weights->checkpoint, 0)] = true;
 			*part_tensor(weights, weight, layer, part) = tensor;
-			enum status status = check_tensor(weights, tensor,
+			TRY(check_tensor(weights, tensor,
 				weight_part_shape(&weights->config, weight, part), is_vector,
-				error);
-			if (status != STATUS_OK) {
-				return status;
-			}
+				error));
 		}
 	}
 	return STATUS_OK;
@@ -148,34 +145,38 @@ static enum status check_tied(const struct weights *weights, struct error *error
 	return STATUS_OK;
 }
 
-static enum status open_checkpoint(struct weights *weights, const char *folder, struct error *error)
+/* Finds every tensor. is_used: (tensors of the checkpoint), set where the model has a use. */
+static enum status find_all(
+	struct weights *weights, const char *folder, bool *is_used, struct error *error)
 {
 	struct name_list missing = {.count = 0}, unexpected = {.count = 0};
 
-	enum status status = safetensors_open(&weights->checkpoint, folder, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
-	uint32_t count = safetensors_count(weights->checkpoint);
-	bool *is_used = memory_take(count, sizeof(*is_used));
-	uint32_t layers = u32_max(1, weights->config.num_hidden_layers);
-	weights->tensors = memory_take(
-		(size_t)layers * WEIGHT_COUNT * WEIGHT_PARTS_MAX, sizeof(*weights->tensors));
-	for (uint32_t i = 0; i < WEIGHT_COUNT && status == STATUS_OK; i++) {
+	for (uint32_t i = 0; i < WEIGHT_COUNT; i++) {
 		if (weight_exists(&weights->config, (enum weight)i)) {
-			status = find_parts(weights, (enum weight)i, is_used, &missing, error);
+			TRY(find_parts(weights, (enum weight)i, is_used, &missing, error));
 		}
 	}
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < safetensors_count(weights->checkpoint); i++) {
 		if (!is_used[i]) {
 			name_list_add(&unexpected, safetensors_at(weights->checkpoint, i)->name);
 		}
 	}
-	free(is_used);
-	if (status == STATUS_OK && missing.count + unexpected.count > 0) {
-		status = refuse_names(folder, &missing, &unexpected, error);
+	if (missing.count + unexpected.count > 0) {
+		return refuse_names(folder, &missing, &unexpected, error);
 	}
-	return status == STATUS_OK ? check_tied(weights, error) : status;
+	return check_tied(weights, error);
+}
+
+static enum status open_checkpoint(struct weights *weights, const char *folder, struct error *error)
+{
+	TRY(safetensors_open(&weights->checkpoint, folder, error));
+	bool *is_used = memory_take(safetensors_count(weights->checkpoint), sizeof(*is_used));
+	uint32_t layers = u32_max(1, weights->config.num_hidden_layers);
+	weights->tensors = memory_take(
+		(size_t)layers * WEIGHT_COUNT * WEIGHT_PARTS_MAX, sizeof(*weights->tensors));
+	enum status status = find_all(weights, folder, is_used, error);
+	free(is_used);
+	return status;
 }
 
 /* ---- opening ---- */

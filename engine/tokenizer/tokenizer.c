@@ -63,10 +63,8 @@ enum status tokenizer_open(struct tokenizer **out, const char *folder, struct er
 
 	*out = NULL;
 	TRY(path_format(path, error, "%s/tokenizer.json", folder));
-	enum status status = json_document_open(&document, path, error);
-	if (status == STATUS_OK) {
-		status = open_document(out, &document, error);
-	}
+	TRY(json_document_open(&document, path, error));
+	enum status status = open_document(out, &document, error);
 	json_document_close(&document);
 	return status;
 }
@@ -77,10 +75,8 @@ enum status tokenizer_parse(struct tokenizer **out, const char *name, const char
 	struct json_document document = {.root = NULL};
 
 	*out = NULL;
-	enum status status = json_document_parse(&document, name, text, byte_count, error);
-	if (status == STATUS_OK) {
-		status = open_document(out, &document, error);
-	}
+	TRY(json_document_parse(&document, name, text, byte_count, error));
+	enum status status = open_document(out, &document, error);
 	json_document_close(&document);
 	return status;
 }
@@ -172,16 +168,11 @@ static enum status encode_words(
 	if (byte_count == 0) {
 		return STATUS_OK;
 	}
-	enum status status = split_start(&split, data->splitter, text, byte_count, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
-	for (;;) {
-		status = split_next(&split, &word, &word_bytes, error);
-		if (status != STATUS_OK || word == NULL) {
-			break;
-		}
+	TRY(split_start(&split, data->splitter, text, byte_count, error));
+	enum status status = split_next(&split, &word, &word_bytes, error);
+	while (status == STATUS_OK && word != NULL) {
 		bpe_encode(&data->bpe, &encoding->scratch, word, word_bytes, encoding->out);
+		status = split_next(&split, &word, &word_bytes, error);
 	}
 	split_end(&split);
 	return status;
@@ -214,10 +205,7 @@ static enum status encode_piece(
 		return encode_normalized(encoding, text, byte_count, error);
 	}
 	encoding->normalized.byte_count = 0;
-	enum status status = tokenizer_normalize(text, byte_count, &encoding->normalized, error);
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(tokenizer_normalize(text, byte_count, &encoding->normalized, error));
 	return encode_normalized(
 		encoding, encoding->normalized.bytes, encoding->normalized.byte_count, error);
 }

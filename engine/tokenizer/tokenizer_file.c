@@ -41,12 +41,12 @@ static enum status require_text(const struct json_object *place, const char *fie
 	char quoted[64];
 	const char *text = NULL;
 
-	enum status status = json_text(place, field, &text, error);
-	if (status == STATUS_OK && strcmp(text, expected) != 0) {
-		snprintf(quoted, sizeof(quoted), "\"%s\"", expected);
-		status = json_refuse(place, field, quoted, error);
+	TRY(json_text(place, field, &text, error));
+	if (strcmp(text, expected) == 0) {
+		return STATUS_OK;
 	}
-	return status;
+	snprintf(quoted, sizeof(quoted), "\"%s\"", expected);
+	return json_refuse(place, field, quoted, error);
 }
 
 static enum status require_null(
@@ -56,20 +56,24 @@ static enum status require_null(
 				      : STATUS_OK;
 }
 
-/* False, or what is false when it is not there. */
+/* A flag that must be there. */
 static enum status require_false(
 	const struct json_object *place, const char *field, struct error *error)
 {
 	bool value = false;
 
-	if (!json_has(place, field)) {
-		return STATUS_OK;
-	}
-	enum status status = json_bool(place, field, &value, error);
-	return status == STATUS_OK && value ? json_refuse(place, field, "false", error) : status;
+	TRY(json_bool(place, field, &value, error));
+	return value ? json_refuse(place, field, "false", error) : STATUS_OK;
 }
 
-/* An element of an array field as a place of its own, "field[index]". */
+/* A flag that is false when it is missing. */
+static enum status require_not_true(
+	const struct json_object *place, const char *field, struct error *error)
+{
+	return json_has(place, field) ? require_false(place, field, error) : STATUS_OK;
+}
+
+/* An element of an array field as an object, "field[index]". */
 static enum status array_object(const struct json_object *place, const char *field,
 	const cJSON *node, uint32_t index, struct json_object *out, struct error *error)
 {
@@ -97,15 +101,11 @@ static enum status read_normalizer(
 	if (!json_has(root, "normalizer")) {
 		return STATUS_OK;
 	}
-	enum status status = json_object(root, "normalizer", &place, error);
-	if (status == STATUS_OK) {
-		status = require_text(&place, "type", "NFC", error);
-	}
-	if (status == STATUS_OK) {
-		status = refuse_others(&place, names, COUNT_OF(names), error);
-	}
+	TRY(json_object(root, "normalizer", &place, error));
+	TRY(require_text(&place, "type", "NFC", error));
+	TRY(refuse_others(&place, names, COUNT_OF(names), error));
 	out->is_nfc = true;
-	return status;
+	return STATUS_OK;
 }
 
 static enum status read_split(
@@ -116,30 +116,15 @@ static enum status read_split(
 	struct json_object pattern;
 	const char *text = NULL;
 
-	enum status status = require_text(place, "type", "Split", error);
-	if (status == STATUS_OK) {
-		status = require_text(place, "behavior", "Isolated", error);
-	}
-	if (status == STATUS_OK) {
-		status = require_false(place, "invert", error);
-	}
-	if (status == STATUS_OK) {
-		status = refuse_others(place, names, COUNT_OF(names), error);
-	}
-	if (status == STATUS_OK) {
-		status = json_object(place, "pattern", &pattern, error);
-	}
-	if (status == STATUS_OK) {
-		status = refuse_others(&pattern, pattern_names, COUNT_OF(pattern_names), error);
-	}
-	if (status == STATUS_OK) {
-		status = json_text(&pattern, "Regex", &text, error);
-	}
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(require_text(place, "type", "Split", error));
+	TRY(require_text(place, "behavior", "Isolated", error));
+	TRY(require_not_true(place, "invert", error));
+	TRY(refuse_others(place, names, COUNT_OF(names), error));
+	TRY(json_object(place, "pattern", &pattern, error));
+	TRY(refuse_others(&pattern, pattern_names, COUNT_OF(pattern_names), error));
+	TRY(json_text(&pattern, "Regex", &text, error));
 	struct error inner = {STATUS_OK, ""};
-	status = splitter_open(&out->splitter, text, &inner);
+	enum status status = splitter_open(&out->splitter, text, &inner);
 	if (status != STATUS_OK) {
 		return error_set(error, status, "%s: field %s.Regex: %s", place->document->name,
 			pattern.path, inner.text);
@@ -147,34 +132,22 @@ static enum status read_split(
 	return STATUS_OK;
 }
 
-/* A ByteLevel that changes nothing but the spelling of bytes. Offsets, which trim_offsets is about,
-   nobody asks for. */
+/* A ByteLevel that changes nothing but the spelling of bytes. trim_offsets is ignored, since offsets
+   are not computed. */
 static enum status read_byte_level(
 	const struct json_object *place, bool has_regex, struct error *error)
 {
 	static const char *const names[] = {
 		"type", "add_prefix_space", "trim_offsets", "use_regex"};
-	bool value = false;
 
-	enum status status = require_text(place, "type", "ByteLevel", error);
-	if (status == STATUS_OK) {
-		status = refuse_others(place, names, COUNT_OF(names), error);
+	TRY(require_text(place, "type", "ByteLevel", error));
+	TRY(refuse_others(place, names, COUNT_OF(names), error));
+	if (!has_regex) {
+		return STATUS_OK;
 	}
-	if (status != STATUS_OK || !has_regex) {
-		return status;
-	}
-	/* Both are true when they are not there. */
-	status = json_bool(place, "add_prefix_space", &value, error);
-	if (status == STATUS_OK && value) {
-		status = json_refuse(place, "add_prefix_space", "false", error);
-	}
-	if (status == STATUS_OK) {
-		status = json_bool(place, "use_regex", &value, error);
-	}
-	if (status == STATUS_OK && value) {
-		status = json_refuse(place, "use_regex", "false", error);
-	}
-	return status;
+	/* Both are true when they are missing. */
+	TRY(require_false(place, "add_prefix_space", error));
+	return require_false(place, "use_regex", error);
 }
 
 static enum status read_pre_tokenizer(
@@ -183,45 +156,30 @@ static enum status read_pre_tokenizer(
 	static const char *const names[] = {"type", "pretokenizers"};
 	struct json_object place, inner;
 
-	enum status status = json_object(root, "pre_tokenizer", &place, error);
-	if (status == STATUS_OK) {
-		status = require_text(&place, "type", "Sequence", error);
-	}
-	if (status == STATUS_OK) {
-		status = refuse_others(&place, names, COUNT_OF(names), error);
-	}
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(json_object(root, "pre_tokenizer", &place, error));
+	TRY(require_text(&place, "type", "Sequence", error));
+	TRY(refuse_others(&place, names, COUNT_OF(names), error));
 	const cJSON *list = json_find(&place, "pretokenizers");
 	if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != 2) {
 		return json_refuse(&place, "pretokenizers", "a Split and a ByteLevel", error);
 	}
-	status = array_object(&place, "pretokenizers", list->child, 0, &inner, error);
-	if (status == STATUS_OK) {
-		status = read_split(&inner, out, error);
-	}
-	if (status == STATUS_OK) {
-		status = array_object(&place, "pretokenizers", list->child->next, 1, &inner, error);
-	}
-	return status == STATUS_OK ? read_byte_level(&inner, true, error) : status;
+	TRY(array_object(&place, "pretokenizers", list->child, 0, &inner, error));
+	TRY(read_split(&inner, out, error));
+	TRY(array_object(&place, "pretokenizers", list->child->next, 1, &inner, error));
+	return read_byte_level(&inner, true, error);
 }
 
 static enum status read_end(const struct json_object *root, struct error *error)
 {
 	struct json_object place;
 
-	enum status status = json_object(root, "decoder", &place, error);
-	if (status == STATUS_OK) {
-		status = read_byte_level(&place, false, error);
+	TRY(json_object(root, "decoder", &place, error));
+	TRY(read_byte_level(&place, false, error));
+	if (!json_has(root, "post_processor")) {
+		return STATUS_OK;
 	}
-	if (status == STATUS_OK && json_has(root, "post_processor")) {
-		status = json_object(root, "post_processor", &place, error);
-		if (status == STATUS_OK) {
-			status = read_byte_level(&place, false, error);
-		}
-	}
-	return status;
+	TRY(json_object(root, "post_processor", &place, error));
+	return read_byte_level(&place, false, error);
 }
 
 /* ---- the model ---- */
@@ -328,64 +286,57 @@ static enum status refuse_settings(const struct json_object *model, struct error
 		"ignore_merges", "vocab", "merges"};
 	static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
 
-	enum status status = refuse_others(model, names, COUNT_OF(names), error);
-	if (status == STATUS_OK) {
-		status = require_text(model, "type", "BPE", error);
-	}
-	if (status == STATUS_OK) {
-		status = require_null(model, "dropout", error);
-	}
-	if (status == STATUS_OK) {
-		status = require_null(model, "unk_token", error);
-	}
-	for (size_t i = 0; i < COUNT_OF(affixes) && status == STATUS_OK; i++) {
+	TRY(refuse_others(model, names, COUNT_OF(names), error));
+	TRY(require_text(model, "type", "BPE", error));
+	TRY(require_null(model, "dropout", error));
+	TRY(require_null(model, "unk_token", error));
+	for (size_t i = 0; i < COUNT_OF(affixes); i++) {
 		if (json_has(model, affixes[i])) {
-			status = require_text(model, affixes[i], "", error);
+			TRY(require_text(model, affixes[i], "", error));
 		}
 	}
-	if (status == STATUS_OK) {
-		status = require_false(model, "fuse_unk", error);
+	TRY(require_not_true(model, "fuse_unk", error));
+	return require_not_true(model, "byte_fallback", error);
+}
+
+static enum status read_merges(
+	const struct json_object *model, const cJSON *merges, struct bpe *bpe, struct error *error)
+{
+	struct text joined = {.bytes = NULL};
+	enum status status = STATUS_OK;
+	const cJSON *node = NULL;
+	uint32_t index = 0;
+
+	cJSON_ArrayForEach(node, merges)
+	{
+		status = read_merge(model, node, index++, bpe, &joined, error);
+		if (status != STATUS_OK) {
+			break;
+		}
 	}
-	return status == STATUS_OK ? require_false(model, "byte_fallback", error) : status;
+	free(joined.bytes);
+	return status;
 }
 
 static enum status read_model(
 	const struct json_object *root, struct tokenizer_data *out, struct error *error)
 {
 	struct json_object model, vocabulary;
-	const cJSON *node = NULL;
-	struct text joined = {.bytes = NULL};
-	uint32_t index = 0;
 
-	enum status status = json_object(root, "model", &model, error);
-	if (status == STATUS_OK) {
-		status = refuse_settings(&model, error);
+	TRY(json_object(root, "model", &model, error));
+	TRY(refuse_settings(&model, error));
+	if (json_has(&model, "ignore_merges")) {
+		TRY(json_bool(&model, "ignore_merges", &out->bpe.ignores_merges, error));
 	}
-	if (status == STATUS_OK && json_has(&model, "ignore_merges")) {
-		status = json_bool(&model, "ignore_merges", &out->bpe.ignores_merges, error);
-	}
-	if (status == STATUS_OK) {
-		status = json_object(&model, "vocab", &vocabulary, error);
-	}
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(json_object(&model, "vocab", &vocabulary, error));
 	const cJSON *merges = json_find(&model, "merges");
 	if (!cJSON_IsArray(merges)) {
 		return json_refuse(&model, "merges", "an array", error);
 	}
 	bpe_init(&out->bpe, (uint32_t)cJSON_GetArraySize(vocabulary.node),
 		(uint32_t)cJSON_GetArraySize(merges));
-	status = read_vocabulary(&vocabulary, &out->bpe, error);
-	cJSON_ArrayForEach(node, merges)
-	{
-		if (status != STATUS_OK) {
-			break;
-		}
-		status = read_merge(&model, node, index++, &out->bpe, &joined, error);
-	}
-	free(joined.bytes);
-	return status;
+	TRY(read_vocabulary(&vocabulary, &out->bpe, error));
+	return read_merges(&model, merges, &out->bpe, error);
 }
 
 /* ---- added tokens ---- */
@@ -427,31 +378,18 @@ static enum status read_added(
 	uint32_t id = 0;
 	struct added_token token = {.is_special = false};
 
-	enum status status = refuse_others(place, names, COUNT_OF(names), error);
-	if (status == STATUS_OK) {
-		status = json_u32(place, "id", 0, ID_LIMIT - 1, &id, error);
+	TRY(refuse_others(place, names, COUNT_OF(names), error));
+	TRY(json_u32(place, "id", 0, ID_LIMIT - 1, &id, error));
+	TRY(json_text(place, "content", &content, error));
+	for (size_t i = 0; i < COUNT_OF(unknown); i++) {
+		TRY(require_not_true(place, unknown[i], error));
 	}
-	if (status == STATUS_OK) {
-		status = json_text(place, "content", &content, error);
-	}
-	for (size_t i = 0; i < COUNT_OF(unknown) && status == STATUS_OK; i++) {
-		status = require_false(place, unknown[i], error);
-	}
-	if (status == STATUS_OK) {
-		status = json_bool(place, "special", &token.is_special, error);
-	}
-	if (status == STATUS_OK) {
-		status = json_bool(place, "normalized", &token.is_normalized, error);
-	}
-	if (status == STATUS_OK) {
-		status = check_added(out, place, content, (int32_t)id, error);
-	}
-	if (status != STATUS_OK) {
-		return status;
-	}
+	TRY(json_bool(place, "special", &token.is_special, error));
+	TRY(json_bool(place, "normalized", &token.is_normalized, error));
+	TRY(check_added(out, place, content, (int32_t)id, error));
 	token.id = (int32_t)id;
 	if (token.is_normalized && out->is_nfc) {
-		status = tokenizer_normalize(content, strlen(content), &token.content, error);
+		TRY(tokenizer_normalize(content, strlen(content), &token.content, error));
 	} else {
 		text_append(&token.content, content, strlen(content));
 	}
@@ -459,7 +397,7 @@ static enum status read_added(
 	out->added = memory_grow(out->added, &out->added_capacity, (size_t)out->added_count + 1,
 		sizeof(*out->added));
 	out->added[out->added_count++] = token;
-	return status;
+	return STATUS_OK;
 }
 
 /* By first byte, the longest first; ids decide between equals, so that the order is one. */
@@ -493,14 +431,8 @@ static enum status read_all_added(
 	}
 	cJSON_ArrayForEach(node, list)
 	{
-		enum status status =
-			array_object(root, "added_tokens", node, index++, &place, error);
-		if (status == STATUS_OK) {
-			status = read_added(out, &place, error);
-		}
-		if (status != STATUS_OK) {
-			return status;
-		}
+		TRY(array_object(root, "added_tokens", node, index++, &place, error));
+		TRY(read_added(out, &place, error));
 	}
 	if (out->added_count > 0) {
 		qsort(out->added, out->added_count, sizeof(*out->added), compare_added);
@@ -517,32 +449,16 @@ enum status tokenizer_data_read(
 		"normalizer", "pre_tokenizer", "post_processor", "decoder", "model"};
 	struct json_object root;
 
-	enum status status = json_root(&root, document, error);
-	if (status == STATUS_OK) {
-		status = refuse_others(&root, names, COUNT_OF(names), error);
-	}
-	if (status == STATUS_OK) {
-		status = require_text(&root, "version", "1.0", error);
-	}
-	if (status == STATUS_OK) {
-		status = require_null(&root, "truncation", error);
-	}
-	if (status == STATUS_OK) {
-		status = require_null(&root, "padding", error);
-	}
-	if (status == STATUS_OK) {
-		status = read_normalizer(&root, out, error);
-	}
-	if (status == STATUS_OK) {
-		status = read_pre_tokenizer(&root, out, error);
-	}
-	if (status == STATUS_OK) {
-		status = read_end(&root, error);
-	}
-	if (status == STATUS_OK) {
-		status = read_model(&root, out, error);
-	}
-	return status == STATUS_OK ? read_all_added(&root, out, error) : status;
+	TRY(json_root(&root, document, error));
+	TRY(refuse_others(&root, names, COUNT_OF(names), error));
+	TRY(require_text(&root, "version", "1.0", error));
+	TRY(require_null(&root, "truncation", error));
+	TRY(require_null(&root, "padding", error));
+	TRY(read_normalizer(&root, out, error));
+	TRY(read_pre_tokenizer(&root, out, error));
+	TRY(read_end(&root, error));
+	TRY(read_model(&root, out, error));
+	return read_all_added(&root, out, error);
 }
 
 void tokenizer_data_deinit(struct tokenizer_data *data)
