@@ -20,8 +20,8 @@ enum status kv_memory_estimate(const struct model_config *model, const struct gp
 	*out = (struct kv_memory){
 		.total_bytes = total,
 		/* total < 2^50: whole millionths first, so that nothing overflows. */
-		.usable_bytes = total / 1000000 * utilization +
-				total % 1000000 * utilization / 1000000,
+		.usable_bytes =
+			total / 1000000 * utilization + total % 1000000 * utilization / 1000000,
 		.context_bytes = (uint64_t)profile->context_bytes,
 		.weight_bytes = weight_total_bytes(model),
 		.activation_bytes = step_tensors_bytes(model, &step),

@@ -85,8 +85,8 @@ static double elementwise_bytes(const struct model_config *model)
 			work_silu_mul(1, model->intermediate_size).bytes);
 }
 
-void step_rates_init(struct step_rates *out, const struct model_config *model,
-	const struct gpu_profile *gpu)
+void step_rates_init(
+	struct step_rates *out, const struct model_config *model, const struct gpu_profile *gpu)
 {
 	double layers = model->num_hidden_layers;
 	double kv_heads = model->num_key_value_heads;

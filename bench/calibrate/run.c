@@ -6,7 +6,7 @@
 #include "engine/base/json.h"
 #include "engine/base/output_file.h"
 #include "engine/base/path.h"
-#include "sim/cost_model.h"
+#include "sim/kv_memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,8 +28,7 @@ static enum status guess_blocks(const struct calibrate_plan *plan,
 	const struct replay_config *config, uint32_t *blocks, struct error *error)
 {
 	struct kv_memory memory;
-	const struct kv_memory_limits limits = {
-		.gpu_memory_utilization = config->gpu_memory_utilization,
+	const struct engine_config engine = {
 		.block_size = plan->block_size,
 		.max_num_seqs = plan->max_num_seqs,
 		.max_num_batched_tokens = plan->max_num_batched_tokens,
@@ -40,7 +39,8 @@ static enum status guess_blocks(const struct calibrate_plan *plan,
 		*blocks = u32_from(config->kv_blocks);
 		return STATUS_OK;
 	}
-	TRY(cost_model_kv_memory(plan->model, plan->gpu, &limits, &memory, error));
+	TRY(kv_memory_estimate(
+		plan->model, plan->gpu, &engine, config->gpu_memory_utilization, &memory, error));
 	*blocks = memory.block_count - memory.block_count / 16;
 	return STATUS_OK;
 }

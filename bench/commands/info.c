@@ -4,7 +4,7 @@
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
 #include "engine/model/config_json.h"
-#include "sim/cost_model.h"
+#include "sim/kv_memory.h"
 #include "sim/profile.h"
 
 #include <stdio.h>
@@ -22,16 +22,12 @@ static enum status print_estimate(const struct replay_config *config,
 {
 	struct gpu_profile profile;
 	struct kv_memory memory;
-	const struct kv_memory_limits limits = {
-		.gpu_memory_utilization = config->gpu_memory_utilization,
-		.block_size = (uint32_t)config->block_size,
-		.max_num_seqs = (uint32_t)config->max_num_seqs,
-		.max_num_batched_tokens = (uint32_t)config->max_num_batched_tokens,
-		.max_model_len = (uint32_t)config->max_model_len,
-	};
+	struct engine_config engine;
 
 	TRY(gpu_profile_find(config->gpu, &profile, error));
-	TRY(cost_model_kv_memory(model, &profile, &limits, &memory, error));
+	replay_config_engine(config, &engine);
+	TRY(kv_memory_estimate(
+		model, &profile, &engine, config->gpu_memory_utilization, &memory, error));
 	*block_count = memory.block_count;
 	printf("profile %s, estimated for %s\n", profile.name, model->name);
 	if (profile.is_calibrated) {

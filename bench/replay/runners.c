@@ -5,6 +5,7 @@
 #include "engine/runners/reference_runner.h"
 #include "engine/model/weights.h"
 #include "sim/cost_model.h"
+#include "sim/kv_memory.h"
 #include "sim/profile.h"
 #include "sim/tape.h"
 
@@ -16,20 +17,16 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 {
 	struct gpu_profile profile;
 	struct kv_memory memory;
+	struct engine_config engine;
 
 	TRY(gpu_profile_find(config->gpu, &profile, error));
-	const struct kv_memory_limits limits = {
-		.gpu_memory_utilization = config->gpu_memory_utilization,
-		.block_size = (uint32_t)config->block_size,
-		.max_num_seqs = (uint32_t)config->max_num_seqs,
-		.max_num_batched_tokens = (uint32_t)config->max_num_batched_tokens,
-		.max_model_len = (uint32_t)config->max_model_len,
-	};
-	enum status status =
-		cost_model_kv_memory(request->model, &profile, &limits, &memory, error);
-	if (status != STATUS_OK && config->kv_blocks == 0) {
-		return status;
+	replay_config_engine(config, &engine);
+	enum status status = kv_memory_estimate(
+		request->model, &profile, &engine, config->gpu_memory_utilization, &memory, error);
+	if (config->kv_blocks == 0) {
+		TRY(status);
 	}
+	*error = (struct error){0}; /* a given number of blocks overrules the refusal */
 	/* Kept even where --kv-blocks is given, to compare with what a run on the GPU finds. */
 	facts->found_kv_blocks = status == STATUS_OK ? memory.block_count : 0;
 	if (config->kv_blocks == 0) {

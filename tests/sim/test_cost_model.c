@@ -3,6 +3,7 @@
 #include "engine/model/config_json.h"
 #include "engine/shape/model_config.h"
 #include "sim/cost_model.h"
+#include "sim/kv_memory.h"
 #include "sim/profile.h"
 
 #include <criterion/criterion.h>
@@ -65,7 +66,7 @@ static double layer_products_ms(const struct fixture *fixture, uint64_t rows)
 	cost_model_price(&fixture->runner, &counts, &price);
 	double sum = 0;
 	for (uint32_t i = 0; i < MODEL_LINEAR_LM_HEAD; i++) {
-		sum += price.product[i];
+		sum += price.linear[i];
 	}
 	return sum / 1e6;
 }
@@ -93,7 +94,7 @@ Test(anchors, matrix_products_of_decode_steps)
 			measured[i].off);
 		cost_model_price(&fixture.runner, &counts, &price);
 		snprintf(what, sizeof(what), "lm_head, %u rows, ms", (unsigned)measured[i].rows);
-		expect(what, measured[i].lm_head, price.product[MODEL_LINEAR_LM_HEAD] / 1e6, 0.06);
+		expect(what, measured[i].lm_head, price.linear[MODEL_LINEAR_LM_HEAD] / 1e6, 0.06);
 	}
 	fixture_close(&fixture);
 }
@@ -374,13 +375,13 @@ Test(cost_model, a_decode_step_adds_up_as_the_header_says)
 	small_fixture(&fixture);
 	cost_model_price(&fixture.runner, &counts, &price);
 	/* Two layers; qkv is (100, 80): bytes 2 * (8000 + 3 * 180), FLOPs 48,000 at half of 100. */
-	cr_assert(price.product[MODEL_LINEAR_QKV] == 2 * (5 + 1708.0));
+	cr_assert(price.linear[MODEL_LINEAR_QKV] == 2 * (5 + 1708.0));
 	/* o is (40, 100): 2 * (4000 + 3 * 140) bytes. gate_up (100, 400), down (200, 100). */
-	cr_assert(price.product[MODEL_LINEAR_O] == 2 * (5 + 884.0));
-	cr_assert(price.product[MODEL_LINEAR_GATE_UP] == 2 * (5 + 8300.0));
-	cr_assert(price.product[MODEL_LINEAR_DOWN] == 2 * (5 + 4180.0));
+	cr_assert(price.linear[MODEL_LINEAR_O] == 2 * (5 + 884.0));
+	cr_assert(price.linear[MODEL_LINEAR_GATE_UP] == 2 * (5 + 8300.0));
+	cr_assert(price.linear[MODEL_LINEAR_DOWN] == 2 * (5 + 4180.0));
 	/* Once, at the full FLOP rate: 600,000 / 100 FLOPs against 206,600 / 10 bytes. */
-	cr_assert(price.product[MODEL_LINEAR_LM_HEAD] == 5 + 20660.0);
+	cr_assert(price.linear[MODEL_LINEAR_LM_HEAD] == 5 + 20660.0);
 	/* 2 * (7 + 3 * 2 * 3) and 50 tokens of 160 bytes at 2. */
 	cr_assert(price.decode_attention == 2 * 25.0 + 4000);
 	cr_assert(price.prefill_attention == 0);
@@ -414,8 +415,8 @@ Test(cost_model, a_prefill_chunk_pays_for_pairs_or_for_its_prefix)
 	cost_model_price(&fixture.runner, &fresh, &price);
 	/* 160 FLOPs a pair at 16; K and V of 10.5 tokens, 80 bytes each, would take 420. */
 	cr_assert(price.prefill_attention == 2 * (11 + 40 + 2100.0));
-	cr_assert(price.product[MODEL_LINEAR_QKV] == 2 * (5 + 6400.0));
-	cr_assert(price.product[MODEL_LINEAR_LM_HEAD] == 0);
+	cr_assert(price.linear[MODEL_LINEAR_QKV] == 2 * (5 + 6400.0));
+	cr_assert(price.linear[MODEL_LINEAR_LM_HEAD] == 0);
 	cr_assert(price.sampling == 0);
 	cost_model_price(&fixture.runner, &tail, &price);
 	/* 1,000 tokens of 80 bytes at 2 are slower than 160,000 FLOPs at 16. */
@@ -480,8 +481,7 @@ Test(cost_model, a_price_beyond_reason_is_an_error)
 
 /* ---- memory ---- */
 
-static const struct kv_memory_limits default_limits = {.gpu_memory_utilization = 900000,
-	.block_size = 256,
+static const struct engine_config default_engine = {.block_size = 256,
 	.max_num_seqs = 512,
 	.max_num_batched_tokens = 16384,
 	.max_model_len = 4096};
@@ -493,8 +493,8 @@ Test(kv_memory, h200_holds_about_4500_blocks_of_the_smallest_model)
 	struct error error = {STATUS_OK, ""};
 
 	fixture_open(&fixture, "qwen3-0.6b", "h200");
-	enum status status = cost_model_kv_memory(
-		&fixture.model, &fixture.gpu, &default_limits, &memory, &error);
+	enum status status = kv_memory_estimate(
+		&fixture.model, &fixture.gpu, &default_engine, 900000, &memory, &error);
 	require(status == STATUS_OK, "%s", error.text);
 	require_equal(memory.block_bytes, 256 * 112 * 1024);
 	require_equal(memory.usable_bytes, UINT64_C(150109106995) * 9 / 10);
@@ -521,13 +521,11 @@ Test(kv_memory, utilization_is_taken_to_the_millionth)
 	struct fixture fixture;
 	struct kv_memory memory;
 	struct error error = {STATUS_OK, ""};
-	struct kv_memory_limits limits = default_limits;
 
 	fixture_open(&fixture, "qwen3-0.6b", "h200");
 	fixture.gpu.memory_bytes = 123456789012345.0;
-	limits.gpu_memory_utilization = 333333;
-	enum status status =
-		cost_model_kv_memory(&fixture.model, &fixture.gpu, &limits, &memory, &error);
+	enum status status = kv_memory_estimate(
+		&fixture.model, &fixture.gpu, &default_engine, 333333, &memory, &error);
 	require_equal(status, STATUS_OK);
 	/* floor(123456789012345 * 333333 / 10^6), from arithmetic with more digits */
 	require_equal(memory.usable_bytes, UINT64_C(41152221851851));
@@ -541,8 +539,8 @@ Test(kv_memory, a_model_that_leaves_no_block_is_refused_with_its_terms)
 	struct error error = {STATUS_OK, ""};
 
 	fixture_open(&fixture, "qwen3-14b", "rtx4090");
-	enum status status = cost_model_kv_memory(
-		&fixture.model, &fixture.gpu, &default_limits, &memory, &error);
+	enum status status = kv_memory_estimate(
+		&fixture.model, &fixture.gpu, &default_engine, 900000, &memory, &error);
 	require_equal(status, STATUS_MEMORY);
 	cr_assert_not_null(strstr(error.text, "rtx4090"));
 	cr_assert_not_null(strstr(error.text, "weights of qwen3-14b 29.537"));

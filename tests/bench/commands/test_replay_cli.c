@@ -223,6 +223,17 @@ Test(replay_cli, a_run_leaves_whole_files_and_a_summary)
 	fixture_close(&fixture);
 }
 
+/* The estimate of a GPU's blocks is refused then, which a number that is given overrules. */
+Test(replay_cli, a_model_that_is_too_large_runs_with_blocks_that_are_given)
+{
+	struct fixture fixture;
+
+	fixture_open(&fixture);
+	require_good(RUN_SMALL(
+		fixture.trace, "--model", "qwen3-32b", "--gpu", "rtx4090", "--out", fixture.out));
+	fixture_close(&fixture);
+}
+
 Test(replay_cli, help_is_no_failure)
 {
 	struct fixture fixture;
