@@ -124,7 +124,7 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 		.state = state,
 		.is_computing = false,
 		.execute = cost_model_execute,
-		/* A profile of rates does not know what launching ahead saves. */
+		/* Rates say nothing about what launching ahead saves. */
 		.launch = state->has_curves ? cost_model_launch : NULL,
 		.collect = state->has_curves ? cost_model_collect : NULL,
 		.start = NULL,

@@ -27,9 +27,9 @@ enum status kv_memory_estimate(const struct model_config *model, const struct gp
 		.activation_bytes = step_tensors_bytes(model, &step),
 		.block_bytes = model_config_kv_bytes_per_token(model) * engine->block_size,
 	};
-	uint64_t taken = out->context_bytes + out->weight_bytes + out->activation_bytes;
-	uint64_t left = out->usable_bytes > taken ? out->usable_bytes - taken : 0;
-	if (left < out->block_bytes) {
+	uint64_t used = out->context_bytes + out->weight_bytes + out->activation_bytes;
+	uint64_t rest = out->usable_bytes > used ? out->usable_bytes - used : 0;
+	if (rest < out->block_bytes) {
 		return error_set(error, STATUS_MEMORY,
 			"no KV block fits: %s has %.3f GB, %.3f usable, less context %.3f, weights "
 			"of "
@@ -39,6 +39,6 @@ enum status kv_memory_estimate(const struct model_config *model, const struct gp
 			(double)out->weight_bytes / 1e9, (double)out->activation_bytes / 1e9,
 			engine->block_size, (double)out->block_bytes / 1e9);
 	}
-	out->block_count = (uint32_t)u64_min(left / out->block_bytes, BLOCKS_MAX);
+	out->block_count = (uint32_t)u64_min(rest / out->block_bytes, BLOCKS_MAX);
 	return STATUS_OK;
 }

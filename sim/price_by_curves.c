@@ -8,8 +8,8 @@ void price_by_curves(const struct step_curve_table *curves, const struct step_co
 	memset(out, 0, sizeof(*out));
 	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
 		enum step_curve curve = (enum step_curve)i;
-		struct step_curve_point place = step_curve_point_of(curve, counts, is_ahead);
-		double ns = place.factor * step_curve_at(&curves[i], place.x);
+		struct step_curve_point point = step_curve_point_of(curve, counts, is_ahead);
+		double ns = point.factor * step_curve_at(&curves[i], point.x);
 		if (step_curve_is_host(curve)) {
 			out->host += ns;
 		} else if (curve == STEP_CURVE_decode_attention ||

@@ -56,7 +56,7 @@ void price_by_rates(
 
 /* ---- coefficients ---- */
 
-static struct linear_rates linear_rates_of(const struct gpu_product *gpu,
+static struct linear_rates linear_rates_of(const struct gpu_linear *gpu,
 	struct model_linear_shape shape, double times, double flop_share)
 {
 	const uint64_t element = 2; /* bytes, of logits too */
@@ -97,7 +97,7 @@ void step_rates_init(
 
 	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
 		bool is_in_layer = i != MODEL_LINEAR_LM_HEAD;
-		out->linear[i] = linear_rates_of(&gpu->product[i],
+		out->linear[i] = linear_rates_of(&gpu->linear[i],
 			model_linear_shape(model, (enum model_linear)i), is_in_layer ? layers : 1,
 			is_in_layer ? gpu->product_sustained : 1);
 	}

@@ -32,13 +32,13 @@ struct number {
 };
 
 static enum status read_number(
-	const struct json_object *place, const struct number *number, struct error *error)
+	const struct json_object *object, const struct number *number, struct error *error)
 {
 	struct json_object inner;
 	const char *unit = NULL, *source = NULL;
 	char expected[32];
 
-	TRY(json_object(place, number->field, &inner, error));
+	TRY(json_object(object, number->field, &inner, error));
 	TRY(json_double(&inner, "value", number->minimum, number->maximum, number->value, error));
 	TRY(json_text(&inner, "unit", &unit, error));
 	if (strcmp(unit, number->unit) != 0) {
@@ -53,44 +53,44 @@ static enum status read_number(
 }
 
 /* All numbers of an object, and no other field: a misspelt one must not pass unseen. */
-static enum status read_numbers(const struct json_object *place, const struct number *numbers,
+static enum status read_numbers(const struct json_object *object, const struct number *numbers,
 	size_t count, struct error *error)
 {
 	for (size_t i = 0; i < count; i++) {
-		TRY(read_number(place, &numbers[i], error));
+		TRY(read_number(object, &numbers[i], error));
 	}
 	const cJSON *child = NULL;
-	cJSON_ArrayForEach(child, place->node)
+	cJSON_ArrayForEach(child, object->node)
 	{
 		bool is_known = false;
 		for (size_t i = 0; i < count; i++) {
 			is_known = is_known || strcmp(child->string, numbers[i].field) == 0;
 		}
 		if (!is_known) {
-			return json_refuse(place, child->string,
+			return json_refuse(object, child->string,
 				"no such field: a profile has none of that name", error);
 		}
 	}
 	return STATUS_OK;
 }
 
-static enum status read_products(
+static enum status read_linears(
 	const struct json_object *root, struct gpu_profile *out, struct error *error)
 {
-	struct json_object products;
+	struct json_object linears;
 
-	TRY(json_object(root, "products", &products, error));
+	TRY(json_object(root, "products", &linears, error));
 	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
-		struct gpu_product *product = &out->product[i];
+		struct gpu_linear *linear = &out->linear[i];
 		const struct number numbers[] = {
-#define PRODUCT_NUMBER(field, unit, minimum, maximum)                                              \
-	{#field, unit, minimum, maximum, &product->field},
-			GPU_PROFILE_PRODUCT_LIST(PRODUCT_NUMBER)
-#undef PRODUCT_NUMBER
+#define LINEAR_NUMBER(field, unit, minimum, maximum)                                               \
+	{#field, unit, minimum, maximum, &linear->field},
+			GPU_PROFILE_LINEAR_LIST(LINEAR_NUMBER)
+#undef LINEAR_NUMBER
 		};
-		struct json_object place;
-		TRY(json_object(&products, model_linear_name((enum model_linear)i), &place, error));
-		TRY(read_numbers(&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error));
+		struct json_object object;
+		TRY(json_object(&linears, model_linear_name((enum model_linear)i), &object, error));
+		TRY(read_numbers(&object, numbers, sizeof(numbers) / sizeof(numbers[0]), error));
 	}
 	return STATUS_OK;
 }
@@ -103,20 +103,20 @@ static enum status read_rates(
 		GPU_PROFILE_NUMBER_LIST(PROFILE_NUMBER)
 #undef PROFILE_NUMBER
 	};
-	struct json_object place;
+	struct json_object object;
 
-	TRY(json_object(root, "numbers", &place, error));
-	TRY(read_numbers(&place, numbers, sizeof(numbers) / sizeof(numbers[0]), error));
-	return read_products(root, out, error);
+	TRY(json_object(root, "numbers", &object, error));
+	TRY(read_numbers(&object, numbers, sizeof(numbers) / sizeof(numbers[0]), error));
+	return read_linears(root, out, error);
 }
 
 /* ---- calibrated profiles ---- */
 
 /* An array of numbers, the first of them 0; with is_rising, each above the one before. */
-static enum status read_points(const struct json_object *place, const char *field, bool is_rising,
+static enum status read_points(const struct json_object *object, const char *field, bool is_rising,
 	double *values, uint32_t *count, struct error *error)
 {
-	const cJSON *array = json_find(place, field), *child = NULL;
+	const cJSON *array = json_find(object, field), *child = NULL;
 	const double largest = 1e15;
 	bool is_good = cJSON_IsArray(array) && cJSON_GetArraySize(array) >= 2 &&
 		       cJSON_GetArraySize(array) <= STEP_CURVE_POINTS;
@@ -132,7 +132,7 @@ static enum status read_points(const struct json_object *place, const char *fiel
 		values[(*count)++] = value;
 	}
 	if (!is_good) {
-		return json_refuse(place, field,
+		return json_refuse(object, field,
 			is_rising ? "an array of 2 to 32 rising numbers, 0 first"
 				  : "an array of 2 to 32 numbers up to 10^15, 0 first",
 			error);
@@ -143,14 +143,14 @@ static enum status read_points(const struct json_object *place, const char *fiel
 static enum status read_curve(const struct json_object *curves, enum step_curve curve,
 	struct step_curve_table *out, struct error *error)
 {
-	struct json_object place;
+	struct json_object object;
 	uint32_t heights = 0;
 
-	TRY(json_object(curves, step_curve_name(curve), &place, error));
-	TRY(read_points(&place, "at", true, out->at, &out->count, error));
-	TRY(read_points(&place, "ns", false, out->ns, &heights, error));
+	TRY(json_object(curves, step_curve_name(curve), &object, error));
+	TRY(read_points(&object, "at", true, out->at, &out->count, error));
+	TRY(read_points(&object, "ns", false, out->ns, &heights, error));
 	if (heights != out->count) {
-		return json_refuse(&place, "ns", "as many numbers as in 'at'", error);
+		return json_refuse(&object, "ns", "as many numbers as in 'at'", error);
 	}
 	return STATUS_OK;
 }

@@ -30,8 +30,8 @@ enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 	X(context_bytes, "B", 0, 1e12) \
 	/* streaming by elementwise kernels, reads and writes */ \
 	X(memory_rate, "GB/s", 1, 1e6) \
-	/* share of a lone product's FLOP rate that is left when a layer's products follow each \
-	   other without a pause */ \
+	/* share of the FLOP rate of a linear layer measured by itself that remains when those of \
+	   a model follow each other without a pause */ \
 	X(product_sustained, "share", 0.01, 1) \
 	/* decode attention, a layer: fixed + row a row and KV head + K and V at a rate */ \
 	X(decode_attention_fixed, "ns", 0, 1e9) \
@@ -53,17 +53,17 @@ enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 	X(host_row, "ns", 0, 1e9)
 /* clang-format on */
 
-/* A matrix product: floor + max(bytes / memory_rate, FLOPs / flop_rate), bytes being those of the
+/* A linear layer: floor + max(bytes / memory_rate, FLOPs / flop_rate), bytes being those of the
    weights and of the activations in and out. */
-#define GPU_PROFILE_PRODUCT_LIST(X)                                                                \
+#define GPU_PROFILE_LINEAR_LIST(X)                                                                 \
 	X(floor, "ns", 0, 1e9)                                                                     \
 	X(memory_rate, "GB/s", 1, 1e6)                                                             \
 	X(flop_rate, "TFLOP/s", 0.1, 1e6)
 
-struct gpu_product {
-#define GPU_PRODUCT_FIELD(field, unit, minimum, maximum) double field;
-	GPU_PROFILE_PRODUCT_LIST(GPU_PRODUCT_FIELD)
-#undef GPU_PRODUCT_FIELD
+struct gpu_linear {
+#define GPU_LINEAR_FIELD(field, unit, minimum, maximum) double field;
+	GPU_PROFILE_LINEAR_LIST(GPU_LINEAR_FIELD)
+#undef GPU_LINEAR_FIELD
 };
 
 struct gpu_profile {
@@ -75,8 +75,8 @@ struct gpu_profile {
 	char model[GPU_PROFILE_NAME_BYTES]; /* the one that it was measured with */
 	struct step_curve_table curves[STEP_CURVE_COUNT];
 
-	/* by work and rates; of a calibrated one memory_bytes and context_bytes alone */
-	struct gpu_product product[MODEL_LINEAR_COUNT];
+	/* by work and rates; a calibrated one has memory_bytes and context_bytes only */
+	struct gpu_linear linear[MODEL_LINEAR_COUNT];
 #define GPU_PROFILE_FIELD(field, unit, minimum, maximum) double field;
 	GPU_PROFILE_NUMBER_LIST(GPU_PROFILE_FIELD)
 #undef GPU_PROFILE_FIELD

@@ -72,7 +72,7 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 		return has_decodes && !has_prompts;
 	case AHEAD_STEP:
 	case AHEAD_ROWS:
-		return 0; /* told apart by who asks */
+		return 0; /* not of the counts: step_curve_point_of() decides */
 	case PROMPT_STEP_ROWS:
 		return has_prompts ? tokens + (double)counts->decode_rows : 0;
 	case PREFILL_STEP:
@@ -149,6 +149,6 @@ double step_curve_at(const struct step_curve_table *table, double x)
 	while (i + 2 < table->count && x > table->at[i + 1]) {
 		i++;
 	}
-	double part = (x - table->at[i]) / (table->at[i + 1] - table->at[i]);
-	return table->ns[i] + part * (table->ns[i + 1] - table->ns[i]);
+	double share = (x - table->at[i]) / (table->at[i + 1] - table->at[i]);
+	return table->ns[i] + share * (table->ns[i + 1] - table->ns[i]);
 }

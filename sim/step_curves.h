@@ -6,16 +6,16 @@
 
 #include "engine/batch.h"
 
-/* What a calibrated profile knows of a step: a sum of curves, each a table of nanoseconds over one
-   variable of the step's counts, straight between its points and as steep as in its last part
-   beyond them.
+/* How a calibrated profile prices a step: as a sum of curves. Each is a table of nanoseconds over
+   one variable of the step's counts, linear between its points. Beyond the last point it continues
+   with the slope of its last segment.
 
      time of a step = sum over curves of factor * curve(x)
 
-   The points are the calibration's; it fits their heights. The GPU's curves and the host's are
-   priced apart.
+   The calibration chooses the points and fits their heights. Curves of the GPU and of the host are
+   summed separately.
 
-   X(name, x, factor, whether the host's, what it stands for). */
+   X(name, x, factor, is it the host's?, what it stands for). */
 #define STEP_CURVE_LIST(X)                                                                         \
 	X(decode_step, DECODE_STEP, ONE, false, "a step that only decodes")                        \
 	X(decode_rows, PADDED_ROWS, ONE, false, "products and other work of decode rows")          \

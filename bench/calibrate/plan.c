@@ -123,7 +123,7 @@ static double prefill_seconds(const struct planner *planner, uint64_t first, uin
 	double pairs = (double)batch_attention_pairs(first, count);
 	double pair_flops =
 		4.0 * model->head_dim * model->num_attention_heads * model->num_hidden_layers;
-	double rate = gpu->product[MODEL_LINEAR_QKV].flop_rate * gpu->product_sustained;
+	double rate = gpu->linear[MODEL_LINEAR_QKV].flop_rate * gpu->product_sustained;
 	return (double)count * 2 * parameters / rate / 1e12 +
 	       pairs * pair_flops / (gpu->prefill_attention_rate * 0.6) / 1e12;
 }

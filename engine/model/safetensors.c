@@ -114,7 +114,7 @@ static enum status read_shape(
 	return STATUS_OK;
 }
 
-/* Places the tensor within the file's data: (data_bytes) from `data` on. */
+/* Locates the tensor within the file's data: (data_bytes) from `data` on. */
 static enum status read_offsets(const struct json_object *object, const uint8_t *data,
 	uint64_t data_bytes, struct safetensors_tensor *out, struct error *error)
 {
@@ -159,7 +159,7 @@ static int compare_offsets(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* The tensors of a file, sorted by place, must cover its data. */
+/* The tensors of a file, sorted by offset, must cover its data. */
 static enum status check_cover(const struct mapped_file *file,
 	const struct safetensors_tensor *tensors, uint32_t count, const uint8_t *data,
 	struct error *error)
@@ -224,7 +224,7 @@ static enum status read_tensors(
 	return check_cover(file, added, count, data, error);
 }
 
-/* Reads the header of a file whose bytes are there. */
+/* Reads the header of a mapped file. */
 static enum status read_header(struct safetensors *out, uint32_t file_index, struct error *error)
 {
 	struct mapped_file *file = &out->files[file_index];

@@ -96,7 +96,7 @@ static enum status check_tensor(const struct weights *weights,
 		tensor->name, found, expected);
 }
 
-/* Finds the parts of one logical tensor in every layer. */
+/* Finds the parts of a weight in every layer. */
 static enum status find_parts(struct weights *weights, enum weight weight, bool *is_used,
 	struct name_list *missing, struct error *error)
 {
@@ -309,7 +309,7 @@ static void run_read_bf16(const struct run *run, uint16_t *out)
 	}
 }
 
-/* Where a read has got to; rows are those of a matrix whose vectors have one column. */
+/* A cursor of a read, by rows; here a vector is one column. */
 struct reader {
 	const struct weights *weights;
 	enum weight weight;

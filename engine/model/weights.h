@@ -14,7 +14,7 @@ struct weights;
 
 /* Opens what `source` names: "dummy:SEED" (a decimal seed below 2^64), or a folder with
    model.safetensors, or with model.safetensors.index.json and the files it names. Everything is
-   checked before the first read: each tensor's dtype (BF16, F16 or F32), shape and place within
+   checked before the first read: each tensor's dtype (BF16, F16 or F32), shape and position in
    its file; tensors that are missing or that the model has no use for are listed in the error.
    lm_head.weight may be there with tied embeddings, with the same bytes. The configuration is
    copied. */

@@ -42,7 +42,7 @@ struct kernel_source {
 
 	struct kernel_site (*site)(void *state, uint32_t index);
 
-	/* Records that will never arrive or whose launch is not known any more. */
+	/* Records that will never arrive, or whose launch has been forgotten. */
 	uint64_t (*lost)(void *state);
 
 	void (*close)(void *state);

@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-/* A weight in memory: a matrix in bf16 where that loses nothing or is asked for, else in float32; a
+/* A weight in memory: a matrix in bf16 where that is exact or requested, else in float32; a
    vector in float32 always, rounded alike. */
 struct tensor {
 	float *f32;

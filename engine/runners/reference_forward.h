@@ -20,7 +20,7 @@
    may read a block that another row of the same step fills.
 
    It owns the weights as it multiplies by them, the KV pool, laid out as
-   kernels/attention/paged_kv.h says, and room for the tensors of a step, all taken when it is
+   kernels/attention/paged_kv.h says, and the tensors of a step, all allocated when it is
    opened; pages that are never touched cost nothing. Tensors are float32. */
 
 struct forward;
@@ -37,7 +37,7 @@ struct forward_options {
 	uint64_t seed;	      /* of the sampler's noise */
 };
 
-/* Bytes that a block of the KV pool takes. */
+/* Bytes of a block of the KV pool. */
 uint64_t forward_block_bytes(const struct model_config *model, uint32_t block_size);
 
 /* Refuses a size that no address space holds; see engine/base/memory.h for exhaustion. */

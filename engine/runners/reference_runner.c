@@ -19,7 +19,7 @@ struct reference_runner {
 	size_t last_capacity;  /* elements of last_tokens */
 	int32_t *token_ids;    /* (token_capacity) of the batch, resolved */
 	uint32_t token_capacity;
-	uint64_t start_ns; /* when scheduling of the step began, 0: nobody said */
+	uint64_t start_ns; /* when scheduling of the step began, 0: unknown */
 };
 
 uint32_t reference_runner_blocks(

@@ -10,13 +10,13 @@
 #include "kernels/op/number.h"
 
 /* The reference runner: computes tokens on the CPU by engine/runners/reference_forward.h. It is
-   what a GPU is held against, and serves tiny models where there is none. It takes any block size.
+   the reference for the GPU, and runs tiny models where there is no GPU. Any block size is allowed.
 
-   It keeps the block tables, from the batch's additions alone, and the last token that each row
-   sampled. Its times are real and differ from run to run: elapsed_ns runs from the start of
-   scheduling (the call of start, or of execute where nobody calls start) to the step's tokens;
-   gpu_ns is the part of the forward pass and host_ns the rest. Work of the caller between two
-   steps, such as writing results, is in neither. */
+   It builds the block tables from the batch's additions, and keeps the last token that each row
+   sampled. Its times are real and differ from run to run. elapsed_ns runs from the start of
+   scheduling (the call of start, or else of execute) to the step's tokens. gpu_ns is the forward
+   pass, host_ns the rest. Work of the caller between two steps, such as writing results, is in
+   neither. */
 
 struct reference_options {
 	const struct weights *weights; /* read when opened, not needed afterwards */

@@ -96,8 +96,8 @@ struct weight_range weight_shard_columns(
 
 /* ---- linear layers ----
 
-   The matrix products of the forward pass, in its order: (tokens, inputs) by a weight of (outputs,
-   inputs). lm_head runs once a step over the sampled rows, the others in every layer. */
+   y = x W^T of the forward pass, in its order: x (tokens, inputs), W (outputs, inputs), y (tokens,
+   outputs). lm_head runs once a step over the sampled rows, the others in every layer. */
 enum model_linear {
 	MODEL_LINEAR_QKV,
 	MODEL_LINEAR_O,

@@ -9,7 +9,7 @@
 
 /* Byte pair encoding over bytes. A word starts as the tokens of its bytes; of all neighbours that
    the list of merges knows, the pair of lowest rank is joined, the leftmost of equals, until none
-   is left. With a priority queue a word of n bytes takes n log n.
+   remains. With a priority queue a word of n bytes costs n log n.
 
    The structure is filled once, by bpe_add_token() for every token and then bpe_add_merge() for
    every merge, and only read from then on. */
@@ -24,7 +24,7 @@ void token_list_add(struct token_list *list, int32_t id);
 
 /* A token as a tokenizer.json spells it, and the bytes that it stands for. */
 struct bpe_token {
-	uint32_t spelling, spelling_bytes; /* place in the arena */
+	uint32_t spelling, spelling_bytes; /* offset and length in the arena */
 	uint32_t bytes, byte_count;
 	bool is_there;
 };
@@ -49,7 +49,7 @@ struct bpe {
 	uint32_t merge_size;
 	uint32_t merge_count;
 
-	int32_t byte_ids[256]; /* -1: no token is that byte alone */
+	int32_t byte_ids[256]; /* -1: no token is just that byte */
 	bool ignores_merges;   /* a word that is a token is that token */
 };
 
@@ -65,7 +65,7 @@ void bpe_meaning(const char *spelling, size_t spelling_bytes, struct text *out);
 void bpe_init(struct bpe *bpe, uint32_t token_count, uint32_t merge_count);
 void bpe_deinit(struct bpe *bpe);
 
-/* The spelling is valid UTF-8, id in [0, 2^24). False: the id or the spelling is taken. */
+/* The spelling is valid UTF-8, id in [0, 2^24). False: the id or the spelling is in use. */
 bool bpe_add_token(struct bpe *bpe, const char *spelling, size_t spelling_bytes, int32_t id);
 
 /* The id of a spelling, or -1. */

@@ -17,75 +17,75 @@ enum { ID_LIMIT = 1 << 24, ADDED_MAX = 1 << 14 };
 /* ---- demands on fields ---- */
 
 /* No other fields than these. */
-static enum status refuse_others(const struct json_object *place, const char *const *names,
+static enum status refuse_others(const struct json_object *object, const char *const *names,
 	size_t count, struct error *error)
 {
 	const cJSON *node = NULL;
 
-	cJSON_ArrayForEach(node, place->node)
+	cJSON_ArrayForEach(node, object->node)
 	{
 		bool is_known = false;
 		for (size_t i = 0; i < count; i++) {
 			is_known = is_known || strcmp(names[i], node->string) == 0;
 		}
 		if (!is_known) {
-			return json_refuse(place, node->string, "no such field", error);
+			return json_refuse(object, node->string, "no such field", error);
 		}
 	}
 	return STATUS_OK;
 }
 
-static enum status require_text(const struct json_object *place, const char *field,
+static enum status require_text(const struct json_object *object, const char *field,
 	const char *expected, struct error *error)
 {
 	char quoted[64];
 	const char *text = NULL;
 
-	TRY(json_text(place, field, &text, error));
+	TRY(json_text(object, field, &text, error));
 	if (strcmp(text, expected) == 0) {
 		return STATUS_OK;
 	}
 	snprintf(quoted, sizeof(quoted), "\"%s\"", expected);
-	return json_refuse(place, field, quoted, error);
+	return json_refuse(object, field, quoted, error);
 }
 
 static enum status require_null(
-	const struct json_object *place, const char *field, struct error *error)
+	const struct json_object *object, const char *field, struct error *error)
 {
-	return json_has(place, field) ? json_refuse(place, field, "null or nothing", error)
-				      : STATUS_OK;
+	return json_has(object, field) ? json_refuse(object, field, "null or nothing", error)
+				       : STATUS_OK;
 }
 
 /* A flag that must be there. */
 static enum status require_false(
-	const struct json_object *place, const char *field, struct error *error)
+	const struct json_object *object, const char *field, struct error *error)
 {
 	bool value = false;
 
-	TRY(json_bool(place, field, &value, error));
-	return value ? json_refuse(place, field, "false", error) : STATUS_OK;
+	TRY(json_bool(object, field, &value, error));
+	return value ? json_refuse(object, field, "false", error) : STATUS_OK;
 }
 
 /* A flag that is false when it is missing. */
 static enum status require_not_true(
-	const struct json_object *place, const char *field, struct error *error)
+	const struct json_object *object, const char *field, struct error *error)
 {
-	return json_has(place, field) ? require_false(place, field, error) : STATUS_OK;
+	return json_has(object, field) ? require_false(object, field, error) : STATUS_OK;
 }
 
 /* An element of an array field as an object, "field[index]". */
-static enum status array_object(const struct json_object *place, const char *field,
+static enum status array_object(const struct json_object *object, const char *field,
 	const cJSON *node, uint32_t index, struct json_object *out, struct error *error)
 {
-	const char *dot = place->path[0] == '\0' ? "" : ".";
+	const char *dot = object->path[0] == '\0' ? "" : ".";
 
 	if (!cJSON_IsObject(node)) {
-		return json_refuse(place, field, "an array of objects", error);
+		return json_refuse(object, field, "an array of objects", error);
 	}
-	out->document = place->document;
+	out->document = object->document;
 	out->node = node;
 	int length = snprintf(
-		out->path, sizeof(out->path), "%.96s%s%s[%u]", place->path, dot, field, index);
+		out->path, sizeof(out->path), "%.96s%s%s[%u]", object->path, dot, field, index);
 	check(length > 0);
 	return STATUS_OK;
 }
@@ -96,90 +96,90 @@ static enum status read_normalizer(
 	const struct json_object *root, struct tokenizer_data *out, struct error *error)
 {
 	static const char *const names[] = {"type"};
-	struct json_object place;
+	struct json_object object;
 
 	if (!json_has(root, "normalizer")) {
 		return STATUS_OK;
 	}
-	TRY(json_object(root, "normalizer", &place, error));
-	TRY(require_text(&place, "type", "NFC", error));
-	TRY(refuse_others(&place, names, COUNT_OF(names), error));
+	TRY(json_object(root, "normalizer", &object, error));
+	TRY(require_text(&object, "type", "NFC", error));
+	TRY(refuse_others(&object, names, COUNT_OF(names), error));
 	out->is_nfc = true;
 	return STATUS_OK;
 }
 
 static enum status read_split(
-	const struct json_object *place, struct tokenizer_data *out, struct error *error)
+	const struct json_object *object, struct tokenizer_data *out, struct error *error)
 {
 	static const char *const names[] = {"type", "pattern", "behavior", "invert"};
 	static const char *const pattern_names[] = {"Regex"};
 	struct json_object pattern;
 	const char *text = NULL;
 
-	TRY(require_text(place, "type", "Split", error));
-	TRY(require_text(place, "behavior", "Isolated", error));
-	TRY(require_not_true(place, "invert", error));
-	TRY(refuse_others(place, names, COUNT_OF(names), error));
-	TRY(json_object(place, "pattern", &pattern, error));
+	TRY(require_text(object, "type", "Split", error));
+	TRY(require_text(object, "behavior", "Isolated", error));
+	TRY(require_not_true(object, "invert", error));
+	TRY(refuse_others(object, names, COUNT_OF(names), error));
+	TRY(json_object(object, "pattern", &pattern, error));
 	TRY(refuse_others(&pattern, pattern_names, COUNT_OF(pattern_names), error));
 	TRY(json_text(&pattern, "Regex", &text, error));
 	struct error inner = {STATUS_OK, ""};
 	enum status status = splitter_open(&out->splitter, text, &inner);
 	if (status != STATUS_OK) {
-		return error_set(error, status, "%s: field %s.Regex: %s", place->document->name,
+		return error_set(error, status, "%s: field %s.Regex: %s", object->document->name,
 			pattern.path, inner.text);
 	}
 	return STATUS_OK;
 }
 
-/* A ByteLevel that changes nothing but the spelling of bytes. trim_offsets is ignored, since offsets
+/* A ByteLevel that changes nothing but the spelling of bytes. trim_offsets is ignored: offsets
    are not computed. */
 static enum status read_byte_level(
-	const struct json_object *place, bool has_regex, struct error *error)
+	const struct json_object *object, bool has_regex, struct error *error)
 {
 	static const char *const names[] = {
 		"type", "add_prefix_space", "trim_offsets", "use_regex"};
 
-	TRY(require_text(place, "type", "ByteLevel", error));
-	TRY(refuse_others(place, names, COUNT_OF(names), error));
+	TRY(require_text(object, "type", "ByteLevel", error));
+	TRY(refuse_others(object, names, COUNT_OF(names), error));
 	if (!has_regex) {
 		return STATUS_OK;
 	}
 	/* Both are true when they are missing. */
-	TRY(require_false(place, "add_prefix_space", error));
-	return require_false(place, "use_regex", error);
+	TRY(require_false(object, "add_prefix_space", error));
+	return require_false(object, "use_regex", error);
 }
 
 static enum status read_pre_tokenizer(
 	const struct json_object *root, struct tokenizer_data *out, struct error *error)
 {
 	static const char *const names[] = {"type", "pretokenizers"};
-	struct json_object place, inner;
+	struct json_object object, inner;
 
-	TRY(json_object(root, "pre_tokenizer", &place, error));
-	TRY(require_text(&place, "type", "Sequence", error));
-	TRY(refuse_others(&place, names, COUNT_OF(names), error));
-	const cJSON *list = json_find(&place, "pretokenizers");
+	TRY(json_object(root, "pre_tokenizer", &object, error));
+	TRY(require_text(&object, "type", "Sequence", error));
+	TRY(refuse_others(&object, names, COUNT_OF(names), error));
+	const cJSON *list = json_find(&object, "pretokenizers");
 	if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != 2) {
-		return json_refuse(&place, "pretokenizers", "a Split and a ByteLevel", error);
+		return json_refuse(&object, "pretokenizers", "a Split and a ByteLevel", error);
 	}
-	TRY(array_object(&place, "pretokenizers", list->child, 0, &inner, error));
+	TRY(array_object(&object, "pretokenizers", list->child, 0, &inner, error));
 	TRY(read_split(&inner, out, error));
-	TRY(array_object(&place, "pretokenizers", list->child->next, 1, &inner, error));
+	TRY(array_object(&object, "pretokenizers", list->child->next, 1, &inner, error));
 	return read_byte_level(&inner, true, error);
 }
 
 static enum status read_end(const struct json_object *root, struct error *error)
 {
-	struct json_object place;
+	struct json_object object;
 
-	TRY(json_object(root, "decoder", &place, error));
-	TRY(read_byte_level(&place, false, error));
+	TRY(json_object(root, "decoder", &object, error));
+	TRY(read_byte_level(&object, false, error));
 	if (!json_has(root, "post_processor")) {
 		return STATUS_OK;
 	}
-	TRY(json_object(root, "post_processor", &place, error));
-	return read_byte_level(&place, false, error);
+	TRY(json_object(root, "post_processor", &object, error));
+	return read_byte_level(&object, false, error);
 }
 
 /* ---- the model ---- */
@@ -342,34 +342,34 @@ static enum status read_model(
 /* ---- added tokens ---- */
 
 /* The id must be the vocabulary's for that text, or else free. */
-static enum status check_added(const struct tokenizer_data *data, const struct json_object *place,
+static enum status check_added(const struct tokenizer_data *data, const struct json_object *object,
 	const char *content, int32_t id, struct error *error)
 {
 	size_t bytes = strlen(content);
 
 	if (bytes == 0 || !utf8_is_valid(content, bytes)) {
-		return json_refuse(place, "content", "a text in UTF-8", error);
+		return json_refuse(object, "content", "a text in UTF-8", error);
 	}
 	int32_t own = bpe_find(&data->bpe, content, bytes);
 	bool is_taken = (uint32_t)id < data->bpe.id_limit && data->bpe.tokens[id].is_there;
 	if (own >= 0 ? own != id : is_taken) {
 		return json_refuse(
-			place, "id", "the id of its text in the vocabulary, or a free one", error);
+			object, "id", "the id of its text in the vocabulary, or a free one", error);
 	}
 	for (uint32_t i = 0; i < data->added_count; i++) {
 		const struct text *other = &data->added[i].content;
 		if (data->added[i].id == id) {
-			return json_refuse(place, "id", "every id once", error);
+			return json_refuse(object, "id", "every id once", error);
 		}
 		if (other->byte_count == bytes && memcmp(other->bytes, content, bytes) == 0) {
-			return json_refuse(place, "content", "every text once", error);
+			return json_refuse(object, "content", "every text once", error);
 		}
 	}
 	return STATUS_OK;
 }
 
 static enum status read_added(
-	struct tokenizer_data *out, const struct json_object *place, struct error *error)
+	struct tokenizer_data *out, const struct json_object *object, struct error *error)
 {
 	static const char *const names[] = {
 		"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"};
@@ -378,15 +378,15 @@ static enum status read_added(
 	uint32_t id = 0;
 	struct added_token token = {.is_special = false};
 
-	TRY(refuse_others(place, names, COUNT_OF(names), error));
-	TRY(json_u32(place, "id", 0, ID_LIMIT - 1, &id, error));
-	TRY(json_text(place, "content", &content, error));
+	TRY(refuse_others(object, names, COUNT_OF(names), error));
+	TRY(json_u32(object, "id", 0, ID_LIMIT - 1, &id, error));
+	TRY(json_text(object, "content", &content, error));
 	for (size_t i = 0; i < COUNT_OF(unknown); i++) {
-		TRY(require_not_true(place, unknown[i], error));
+		TRY(require_not_true(object, unknown[i], error));
 	}
-	TRY(json_bool(place, "special", &token.is_special, error));
-	TRY(json_bool(place, "normalized", &token.is_normalized, error));
-	TRY(check_added(out, place, content, (int32_t)id, error));
+	TRY(json_bool(object, "special", &token.is_special, error));
+	TRY(json_bool(object, "normalized", &token.is_normalized, error));
+	TRY(check_added(out, object, content, (int32_t)id, error));
 	token.id = (int32_t)id;
 	if (token.is_normalized && out->is_nfc) {
 		TRY(tokenizer_normalize(content, strlen(content), &token.content, error));
@@ -420,7 +420,7 @@ static enum status read_all_added(
 {
 	const cJSON *list = json_find(root, "added_tokens");
 	const cJSON *node = NULL;
-	struct json_object place;
+	struct json_object object;
 	uint32_t index = 0;
 
 	if (!json_has(root, "added_tokens")) {
@@ -431,8 +431,8 @@ static enum status read_all_added(
 	}
 	cJSON_ArrayForEach(node, list)
 	{
-		TRY(array_object(root, "added_tokens", node, index++, &place, error));
-		TRY(read_added(out, &place, error));
+		TRY(array_object(root, "added_tokens", node, index++, &object, error));
+		TRY(read_added(out, &object, error));
 	}
 	if (out->added_count > 0) {
 		qsort(out->added, out->added_count, sizeof(*out->added), compare_added);

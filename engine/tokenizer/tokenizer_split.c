@@ -266,7 +266,7 @@ enum status split_start(struct split *split, const struct splitter *splitter, co
 	return STATUS_OK;
 }
 
-/* Bytes of the character at a place; 1 at the end of the text. */
+/* Bytes of the character at an offset; 1 at the end of the text. */
 static size_t character_bytes(const struct split *split, size_t at)
 {
 	uint32_t used = 1;

@@ -17,12 +17,12 @@
        (?: ) ( ) (?i: ), lookaheads (?= ) (?! ); | ? * + {n} {n,} {n,m}, lazy and possessive forms
        of ? * +
 
-   and anything else is refused with its place. \s is Unicode's White_Space, as in Oniguruma.
+   and anything else is refused with its position. \s is Unicode's White_Space, as in Oniguruma.
    Characters younger than Unicode 14 (of PCRE2 10.42) may be classed in another way. */
 
 struct splitter;
 
-/* `pattern` ends in a NUL. An error says what in it was found; the caller puts the place in front.
+/* `pattern` ends in a NUL. An error says what was found in it; the caller adds the field.
  */
 enum status splitter_open(struct splitter **out, const char *pattern, struct error *error);
 

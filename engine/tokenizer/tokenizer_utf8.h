@@ -7,8 +7,8 @@
 
 /* Bytes that arrive in pieces, as UTF-8. What is valid goes through as it is. Of what is not, each
    longest start of a sequence, or else each single byte, becomes one U+FFFD: the practice that
-   Unicode recommends, and that Rust and Python follow too. A sequence whose end is still to come
-   is held back. */
+   Unicode recommends, and that Rust and Python follow too. A sequence that may go on in the
+   next piece is kept until then. */
 
 /* Bytes that grow; zero it to start, free(text.bytes) to end. */
 struct text {
@@ -29,12 +29,12 @@ struct utf8_stream {
 
 void utf8_push(struct utf8_stream *stream, const char *bytes, size_t byte_count, struct text *out);
 
-/* Replaces what is held back, since nothing follows. */
+/* Replaces what was kept, since nothing follows. */
 void utf8_end(struct utf8_stream *stream, struct text *out);
 
 bool utf8_is_valid(const char *bytes, size_t byte_count);
 
-/* The code point at the start of valid UTF-8, and how many bytes it takes. */
+/* The code point at the start of valid UTF-8, and its length in bytes. */
 uint32_t utf8_code_point(const char *bytes, uint32_t *byte_count);
 
 /* Writes a code point below 0x110000; returns how many bytes it took. */

@@ -357,8 +357,8 @@ static void small_fixture(struct fixture *fixture)
 		.host_fixed = 23,
 		.host_row = 29};
 	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
-		fixture->gpu.product[i] =
-			(struct gpu_product){.floor = 5, .memory_rate = 10, .flop_rate = 0.1};
+		fixture->gpu.linear[i] =
+			(struct gpu_linear){.floor = 5, .memory_rate = 10, .flop_rate = 0.1};
 	}
 	enum status status =
 		cost_model_open(&fixture->runner, &fixture->model, &fixture->gpu, &error);
