@@ -7,6 +7,7 @@
 #include "engine/base/memory.h"
 #include "engine/runners/reference_runner.h"
 #include "tests/harness/require.h"
+#include "tests/harness/small_model.h"
 
 struct serving {
 	const struct reference_run_options *options;
@@ -160,22 +161,10 @@ void require_same_answers(
 
 struct model_config tiny_model(uint32_t vocab_size)
 {
-	return (struct model_config){
-		.name = "tiny",
-		.hidden_size = 16,
-		.num_hidden_layers = 2,
-		.num_attention_heads = 4,
-		.num_key_value_heads = 2,
-		.head_dim = 6,
-		.intermediate_size = 20,
-		.vocab_size = vocab_size,
-		.max_position_embeddings = 512,
-		.rms_norm_eps = 1e-6,
-		.rope_theta = 1e6,
-		.attention_bias = true,
-		.tie_word_embeddings = false,
-		.dtype = MODEL_DTYPE_BFLOAT16,
-	};
+	return (struct model_config)SMALL_MODEL(.name = "tiny", .hidden_size = 16,
+		.num_hidden_layers = 2, .num_attention_heads = 4, .num_key_value_heads = 2,
+		.head_dim = 6, .intermediate_size = 20, .vocab_size = vocab_size,
+		.attention_bias = true, .tie_word_embeddings = false);
 }
 
 struct weights *open_weights(const struct model_config *model, const char *source)

@@ -13,28 +13,16 @@
 #include "engine/model/weights_dummy.h"
 #include "engine/model/weights_export.h"
 #include "tests/harness/require.h"
+#include "tests/harness/small_model.h"
 #include "tests/harness/temporary.h"
 
 /* Odd sizes, so that a mistaken stride shows; 3 key/value heads of 2 query heads each. */
 static struct model_config small_config(void)
 {
-	return (struct model_config){
-		.name = "small",
-		.hidden_size = 20,
-		.num_hidden_layers = 3,
-		.num_attention_heads = 6,
-		.num_key_value_heads = 3,
-		.head_dim = 4,
-		.intermediate_size = 27,
-		.vocab_size = 53,
-		.max_position_embeddings = 128,
-		.rms_norm_eps = 1e-6,
-		.rope_theta = 1e6,
-		.attention_bias = true,
-		.dtype = MODEL_DTYPE_BFLOAT16,
-		.eos_token_ids = {7, 9},
-		.eos_token_id_count = 2,
-	};
+	return (struct model_config)SMALL_MODEL(.name = "small", .hidden_size = 20,
+		.num_hidden_layers = 3, .num_attention_heads = 6, .num_key_value_heads = 3,
+		.head_dim = 4, .intermediate_size = 27, .vocab_size = 53, .attention_bias = true,
+		.eos_token_ids = {7, 9}, .eos_token_id_count = 2);
 }
 
 static struct weights *open_weights(const struct model_config *config, const char *source)

@@ -11,6 +11,7 @@
 #include "engine/runners/reference_runner.h"
 #include "engine/policy.h"
 #include "kernels/op/launch.h"
+#include "tests/harness/small_model.h"
 
 #include <criterion/criterion.h>
 #include <cuda_runtime_api.h>
@@ -31,21 +32,9 @@ static void skip_without_device(void)
 
 TestSuite(cuda_runner, .init = skip_without_device, .timeout = 300);
 
-static const struct model_config SMALL = {
-	.name = "small",
-	.hidden_size = 128,
-	.num_hidden_layers = 3,
-	.num_attention_heads = 6,
-	.num_key_value_heads = 2,
-	.head_dim = 32,
-	.intermediate_size = 192,
-	.vocab_size = 1000,
-	.max_position_embeddings = 2048,
-	.rms_norm_eps = 1e-6,
-	.rope_theta = 1e6,
-	.tie_word_embeddings = true,
-	.dtype = MODEL_DTYPE_BFLOAT16,
-};
+static const struct model_config SMALL = SMALL_MODEL(.name = "small", .hidden_size = 128,
+	.num_hidden_layers = 3, .num_attention_heads = 6, .num_key_value_heads = 2, .head_dim = 32,
+	.intermediate_size = 192, .vocab_size = 1000, .tie_word_embeddings = true);
 
 /* What is run: SMALL with weights made up, or a folder of tests/fixtures/models. */
 struct subject {
@@ -407,51 +396,18 @@ Test(cuda_runner, graphs_and_eager_steps_sample_the_same)
 
 /* ---- what a row computes depends on nothing beside it ---- */
 
-/* Shapes of layers that bring every kind of product: small weights, those of qwen3-0.6b, and those
-   of qwen3-8b, which decode rows share with prefill rows. */
+/* Layers that choose every kind of linear kernel: small weights; those of qwen3-0.6b, with split-K;
+   those of qwen3-8b, whose order of summation decode rows share with prefill rows. */
 static const struct model_config invariance_models[] = {
-	{
-		.name = "hidden-256",
-		.hidden_size = 256,
-		.num_hidden_layers = 3,
-		.num_attention_heads = 4,
-		.num_key_value_heads = 2,
-		.head_dim = 128,
-		.intermediate_size = 768,
-		.vocab_size = 1000,
-		.max_position_embeddings = 2048,
-		.rms_norm_eps = 1e-6,
-		.rope_theta = 1e6,
-		.tie_word_embeddings = true,
-	},
-	{
-		.name = "hidden-1024",
-		.hidden_size = 1024,
-		.num_hidden_layers = 2,
-		.num_attention_heads = 16,
-		.num_key_value_heads = 8,
-		.head_dim = 128,
-		.intermediate_size = 3072,
-		.vocab_size = 5000,
-		.max_position_embeddings = 2048,
-		.rms_norm_eps = 1e-6,
-		.rope_theta = 1e6,
-		.tie_word_embeddings = true,
-	},
-	{
-		.name = "hidden-4096",
-		.hidden_size = 4096,
-		.num_hidden_layers = 2,
-		.num_attention_heads = 32,
-		.num_key_value_heads = 8,
-		.head_dim = 128,
-		.intermediate_size = 12288,
-		.vocab_size = 5000,
-		.max_position_embeddings = 2048,
-		.rms_norm_eps = 1e-6,
-		.rope_theta = 1e6,
-		.tie_word_embeddings = false,
-	},
+	SMALL_MODEL(.name = "hidden-256", .hidden_size = 256, .num_hidden_layers = 3,
+		.num_attention_heads = 4, .num_key_value_heads = 2, .head_dim = 128,
+		.intermediate_size = 768, .vocab_size = 1000, .tie_word_embeddings = true),
+	SMALL_MODEL(.name = "hidden-1024", .hidden_size = 1024, .num_hidden_layers = 2,
+		.num_attention_heads = 16, .num_key_value_heads = 8, .head_dim = 128,
+		.intermediate_size = 3072, .vocab_size = 5000, .tie_word_embeddings = true),
+	SMALL_MODEL(.name = "hidden-4096", .hidden_size = 4096, .num_hidden_layers = 2,
+		.num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 128,
+		.intermediate_size = 12288, .vocab_size = 5000, .tie_word_embeddings = false),
 };
 
 enum { INVARIANCE_MODELS = sizeof(invariance_models) / sizeof(invariance_models[0]) };
@@ -770,20 +726,10 @@ Test(cuda_runner, preempted_runs_repeat_bit_by_bit)
 /* ---- a prompt that repeats a completion ---- */
 
 /* Two of a layer's weights have an order of sums for decode rows that is not that of prompts. */
-static const struct model_config TALKATIVE = {
-	.name = "hidden-512",
-	.hidden_size = 512,
-	.num_hidden_layers = 2,
-	.num_attention_heads = 16,
-	.num_key_value_heads = 4,
-	.head_dim = 128,
-	.intermediate_size = 2048,
-	.vocab_size = 1000,
-	.max_position_embeddings = 2048,
-	.rms_norm_eps = 1e-6,
-	.rope_theta = 1e6,
-	.tie_word_embeddings = true,
-};
+static const struct model_config TALKATIVE =
+	SMALL_MODEL(.name = "hidden-512", .hidden_size = 512, .num_hidden_layers = 2,
+		.num_attention_heads = 16, .num_key_value_heads = 4, .head_dim = 128,
+		.intermediate_size = 2048, .vocab_size = 1000, .tie_word_embeddings = true);
 
 /* Tokens of the first turn, of the second one behind it, and of its answer. */
 enum { TALK_PROMPT = 130, TALK_COMPLETION = 80, TALK_QUESTION = 20, TALK_ANSWER = 12 };
