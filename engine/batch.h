@@ -8,10 +8,10 @@
 /* A batch: what one step computes. Rows come in queue order: decode rows (one token each), then
    prefill rows (a chunk each); a policy may place both in one step.
 
-   The counts are always there and suffice to price a step or to check it against a recording.
+   The counts are always filled. They suffice to price a step or to check it against a recording.
    Rows and tokens are filled only for a runner that computes (runner.is_computing). A running
-   sequence keeps its row index from admission to its end, block tables live with the runner at
-   that index, and the batch carries only what is added to them. */
+   sequence keeps its row index from admission to preemption or end. The runner stores the block
+   tables by row index, and the batch carries only the entries added to them. */
 
 /* The counts of a step, in the order of the columns of steps.tsv. X(column). */
 #define STEP_COUNT_LIST(X)                                                                         \
@@ -50,7 +50,7 @@ struct batch {
 	uint64_t step; /* number of the step, from 0 */
 	struct step_counts counts;
 
-	/* for computing runners; (row_count) each unless said otherwise */
+	/* for computing runners; (row_count) each unless noted otherwise */
 	uint32_t row_count;
 	uint32_t row_capacity;
 	uint32_t *row;		  /* stable row of the sequence: index of its block table */

@@ -46,7 +46,7 @@ static void free_list_remove(struct block_manager *manager, uint32_t id)
 
 /* ---- index: chained hash to block ---- */
 
-/* The entry of a hash, or the empty entry where it would stand. */
+/* The entry of a hash, or the empty entry where it would be inserted. */
 static uint64_t index_position(const struct block_manager *manager, uint64_t hash)
 {
 	uint64_t position = hash & manager->index_mask;
@@ -349,8 +349,8 @@ void block_manager_check(const struct block_manager *manager)
 					     : (uint64_t)block->reference_count *
 						       (block->reference_count - 1) / 2;
 		if (block->is_registered) {
-			/* Its own content or newer equal content is found under its hash, unless
-			   that newer block was reused and took the entry with it. */
+			/* The index holds this block or a newer one with equal content, unless that
+			   newer block was reused and its entry removed. */
 			uint32_t found = manager->index[index_position(manager, block->hash)].block;
 			check(found == BLOCK_NONE || manager->blocks[found].is_registered);
 		}

@@ -17,7 +17,7 @@
    index points to; registering equal content twice re-points the index to the newer block.
 
    A hit needs three things to agree: the index entry of the chained hash, the hash stored with the
-   block, and the block's tokens. Every operation is O(1) a block. */
+   block, and the block's tokens. Every operation takes O(1) time per block. */
 
 struct block {
 	uint64_t hash;		  /* chained hash of its content, meaningful while is_registered */
@@ -68,8 +68,8 @@ void block_manager_release(struct block_manager *manager, uint32_t block);
 uint32_t block_manager_find(
 	const struct block_manager *manager, uint64_t hash, const int32_t *token_ids);
 
-/* Enters a block in use into the index under its chained hash; an older block with equal content
-   is found no more. token_ids: (block_size), copied. */
+/* Enters a block in use into the index under its chained hash. An older block with equal content
+   can then not be found any more. token_ids: (block_size), copied. */
 void block_manager_register(
 	struct block_manager *manager, uint32_t block, uint64_t hash, const int32_t *token_ids);
 
@@ -90,7 +90,7 @@ bool block_manager_can_allocate(
 	const struct block_manager *manager, struct sequence *sequence, uint32_t hit_count);
 
 /* Fills an empty block table for all token_count tokens: `hit_count` shared blocks, then fresh
-   ones, and sets cached_count. can_allocate must have said yes. Registers nothing. */
+   ones, and sets cached_count. can_allocate must have returned true. Registers nothing. */
 void block_manager_allocate(
 	struct block_manager *manager, struct sequence *sequence, uint32_t hit_count);
 
@@ -107,9 +107,9 @@ void block_manager_register_filled(
 /* Releases a sequence's blocks, the last one first, and empties its table. */
 void block_manager_release_all(struct block_manager *manager, struct sequence *sequence);
 
-/* Every invariant, in O(blocks): each block used or free and never both, the free list whole both
-   ways, counts right, index entries and registered blocks agree, content hashes to what is stored
-   where that can be told. A breach is a failed check. */
+/* Verifies every invariant, in O(blocks): each block is either used or free, the free list is
+   intact in both directions, counts are right, and index entries and registered blocks agree. A
+   breach is a failed check. */
 void block_manager_check(const struct block_manager *manager);
 
 #endif

@@ -10,14 +10,14 @@ struct policy;
 
 enum { ENGINE_FURTHER_EOS_MAX = 7 };
 
-/* How a waiting prompt is measured before it is admitted (policy prefill-first only). */
+/* How the size of a waiting prompt is counted at admission (policy prefill-first only). */
 enum admission {
-	ADMISSION_EXACT, /* what it needs: tokens and blocks that are not cached */
-	ADMISSION_SEED,	 /* every token and block of it, as if nothing were cached */
+	ADMISSION_EXACT, /* only tokens and blocks that are not cached */
+	ADMISSION_SEED,	 /* every token and block, as if nothing were cached */
 };
 
-/* Every limit of the engine. Filled once, validated once by engine_config_validate(), const from
-   then on: nothing in the engine writes to it. */
+/* Every limit of the engine. Filled and validated once (engine_config_validate()), then never
+   written again. */
 struct engine_config {
 	const struct policy *policy; /* a row of the policy table, see engine/policy.h */
 	enum admission admission;
@@ -31,7 +31,7 @@ struct engine_config {
 	int32_t further_eos_ids[ENGINE_FURTHER_EOS_MAX]; /* (further_eos_count) end it too */
 };
 
-/* Does a token end a sequence that does not ignore the end? */
+/* Whether a token ends a sequence that does not ignore EOS. */
 static inline bool engine_config_is_eos(const struct engine_config *config, int32_t token)
 {
 	bool is_eos = config->eos_token_id >= 0 && token == config->eos_token_id;
@@ -42,7 +42,8 @@ static inline bool engine_config_is_eos(const struct engine_config *config, int3
 	return is_eos;
 }
 
-/* Names every limit that is out of its range, and what the policy demands beyond that. */
+/* Checks every limit's range and the policy's own demands. STATUS_USAGE names the first limit that
+   fails. */
 enum status engine_config_validate(const struct engine_config *config, struct error *error);
 
 /* Why a request cannot be served under a configuration. A request is never truncated. */

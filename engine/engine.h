@@ -12,12 +12,12 @@
 #include "engine/sequence.h"
 
 /* The engine: a scheduler and a runner, one step at a time. It has no clock: a step reports how
-   long it took, and the caller owns time.
+   long it took, and the caller keeps the time.
 
        engine_add ... engine_step ... engine_take_finished ... engine_step ...
 
    engine_step() is engine_schedule(), engine_execute() and engine_postprocess() in a row, for
-   callers that have nothing to do in between. */
+   callers with nothing to do in between. */
 
 struct engine;
 
@@ -34,14 +34,14 @@ void engine_close(struct engine *engine);
 /* The configuration that the engine was opened with. */
 const struct engine_config *engine_limits(const struct engine *engine);
 
-/* Slots of sequences are below it. */
+/* Every sequence slot is below this number. */
 uint32_t engine_slot_count(const struct engine *engine);
 
 /* ---- requests ---- */
 
-/* Queues a request, or rejects it: an event of the next step, and no error. Room is guaranteed
-   while fewer than max_num_seqs sequences wait. *slot is that of a queued request's sequence, kept
-   until the sequence is recycled; slot may be NULL. */
+/* Queues a request, or rejects it. A rejection is an event of the next step, not an error. Room is
+   guaranteed while fewer than max_num_seqs sequences wait. *slot is the slot of the queued
+   sequence, valid until the sequence is recycled; slot may be NULL. */
 enum fit engine_add(struct engine *engine, const struct request *request, uint32_t *slot);
 
 bool engine_has_room(const struct engine *engine);
@@ -54,7 +54,7 @@ const struct sequence *engine_take_finished(struct engine *engine);
 
 /* ---- steps ---- */
 
-/* Decides a step; NULL when there is nothing to do. */
+/* Decides a step; NULL when no sequence waits or runs. */
 const struct batch *engine_schedule(struct engine *engine);
 enum status engine_execute(struct engine *engine, struct step_time *time, struct error *error);
 void engine_postprocess(struct engine *engine);
@@ -69,7 +69,7 @@ bool engine_can_overlap(const struct engine *engine);
 enum status engine_launch(struct engine *engine, struct error *error);
 enum status engine_collect(struct engine *engine, struct step_time *time, struct error *error);
 
-/* False: the next step is decided the same whatever is added before it. */
+/* Whether requests added before the next step may change its decision. */
 bool engine_next_step_depends_on_arrivals(const struct engine *engine);
 
 /* ---- the latest step ---- */
@@ -88,13 +88,13 @@ struct step_decisions {
 };
 
 /* Decisions of the latest step. The events are valid until the next step is scheduled, the
-   sequences in them until they are recycled. Rejections since the step before come first. */
+   sequences in them until they are recycled. Rejections since the preceding step come first. */
 struct step_decisions engine_decisions(const struct engine *engine);
 
-/* Rejections that are events of the next step, which is not scheduled yet. */
+/* Rejections since the latest step. They become events of the next step when it is scheduled. */
 struct step_decisions engine_pending_rejections(const struct engine *engine);
 
-/* Tokens of a sequence after the latest step, decoding or not. */
+/* Tokens of a sequence after the latest step, whether it is decoding or not. */
 uint32_t engine_token_count(const struct engine *engine, const struct sequence *sequence);
 
 /* Verifies every invariant; a breach is a failed check. */

@@ -4,7 +4,7 @@
 #include "engine/engine.h"
 #include "engine/scheduler.h"
 
-/* The inside of an engine: for engine.c and for tests that look at its state. */
+/* The definition of struct engine, for engine.c and for tests that inspect its state. */
 
 struct engine {
 	struct scheduler scheduler;

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a step decided, in the order in which it was decided. The list is the one source of the
-   result hash, of the per-request records and of everything that is counted about requests.
-   X(enumerator, name, meaning of a, meaning of b); the enumerator's value enters the result hash.
+/* What a step decided, in the order in which it was decided. The result hash, the per-request
+   records and all request statistics are computed from this list only. X(enumerator, name, meaning
+   of a, meaning of b); the enumerator's value enters the result hash.
  */
 
 #define EVENT_LIST(X)                                                                              \

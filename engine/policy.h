@@ -6,9 +6,9 @@
 #include "engine/base/status.h"
 #include "engine/config.h"
 
-/* A scheduling policy decides which sequences a step computes. Each is one file,
-   engine/policy_NAME.c, and one row of the table in engine/policy.c; what a decision means (queues,
-   blocks, rows, events) is the scheduler's and shared by all. */
+/* A scheduling policy decides which sequences a step computes. Each policy is one file,
+   engine/policy_NAME.c, and one row of the table in engine/policy.c. The scheduler carries the
+   decisions out (queues, blocks, rows, events), the same for all policies. */
 
 struct scheduler;
 
@@ -22,13 +22,13 @@ struct policy {
 	/* The most sequences it ever keeps running at once. */
 	uint32_t (*max_running)(const struct engine_config *config);
 
-	/* Decides one step; leaves the batch empty only if nothing can be placed. */
+	/* Decides one step. Leaves the batch empty only if no sequence can be placed. */
 	void (*schedule)(struct scheduler *scheduler);
 
 	/* Whether requests that are added before the next step may change what it decides. The
-	   queue is first come, first served, so they cannot once
-	   waiting.count >= min(free seats, free blocks): each admission takes a seat and at least
-	   one block, so admission ends before it reaches them. */
+	   queue is first come, first served, so they cannot once waiting.count >= min(free seats,
+	   free blocks). A free seat is one sequence short of the policy's limit. Each admission
+	   uses a seat and at least one block, so admission ends before it reaches them. */
 	bool (*next_step_depends_on_arrivals)(const struct scheduler *scheduler);
 };
 

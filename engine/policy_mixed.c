@@ -26,7 +26,7 @@ static uint32_t mixed_max_running(const struct engine_config *config)
 	return config->max_num_seqs;
 }
 
-/* Places as much of a prompt as the budget allows; returns the budget that is left. */
+/* Places as much of a prompt as the token budget allows; returns the remaining budget. */
 static uint32_t place_prompt(
 	struct scheduler *scheduler, struct sequence *sequence, uint32_t budget)
 {
@@ -61,10 +61,11 @@ static void mixed_schedule(struct scheduler *scheduler)
 	}
 }
 
-/* Each admission takes a seat and at least one free block, because hits never cover a whole prompt.
-   Within a step both only become fewer: a preemption frees blocks, but ends admission.
-   So with waiting.count >= min(seats, free blocks) no request behind the present ones is admitted:
-   either one of them does not fit, or the last one takes the last seat or block. */
+/* A free seat is one running sequence short of max_num_seqs. Each admission uses a seat and at
+   least one free block, because hits never cover a whole prompt. Within a step neither number grows
+   during admission: a preemption frees blocks, but ends admission. So with waiting.count >=
+   min(seats, free blocks) no later request is admitted: either one of the waiting ones does not
+   fit, or the last of them uses the last seat or block. */
 static bool mixed_next_step_depends_on_arrivals(const struct scheduler *scheduler)
 {
 	uint32_t seats = scheduler->config.max_num_seqs - scheduler->running.count;

@@ -18,13 +18,13 @@ static enum status prefill_first_validate(const struct engine_config *config, st
 	return STATUS_OK;
 }
 
-/* Every running sequence holds at least the block of its last token alone. */
+/* Every running sequence holds at least one block that no other sequence shares: its last. */
 static uint32_t prefill_first_max_running(const struct engine_config *config)
 {
 	return config->kv_block_count;
 }
 
-/* Whether the head fits; *hits is what it would share. */
+/* Whether the head of the waiting queue fits; *hits is the number of blocks it would share. */
 static bool can_place_prompt(
 	struct scheduler *scheduler, struct sequence *head, uint32_t budget, uint32_t *hits)
 {
@@ -60,7 +60,7 @@ static void prefill_first_schedule(struct scheduler *scheduler)
 	}
 }
 
-/* As in policy mixed, but a step has all its seats: running sequences do not occupy any. */
+/* As in policy mixed, but all max_num_seqs seats are free: running sequences occupy none. */
 static bool prefill_first_next_step_depends_on_arrivals(const struct scheduler *scheduler)
 {
 	return scheduler->waiting.count <

@@ -8,8 +8,8 @@
 #include "engine/batch.h"
 
 /* What turns a batch into tokens and time: the CUDA engine, the reference engine, the cost model or
-   a tape. The engine knows no more of it than this. Adding a runner touches one new file and
-   one row in bench/replay/runners.h. */
+   a tape. The engine knows a runner only by this interface. A new runner is one file and one row of
+   the table in bench/replay/runners.h. */
 
 enum step_mode { STEP_MODE_NONE, STEP_MODE_EAGER, STEP_MODE_GRAPH };
 
@@ -19,7 +19,8 @@ struct step_time {
 	uint64_t elapsed_ns;
 	uint64_t gpu_ns;
 	uint64_t host_ns;
-	uint64_t idle_ns; /* of the GPU, from the step before to this one, where it was measured */
+	uint64_t idle_ns; /* of the GPU, from the preceding step to this one, where it was measured
+			     */
 	enum step_mode mode;
 };
 
@@ -28,21 +29,20 @@ struct runner {
 	void *state;
 	bool is_computing; /* wants rows and tokens in the batch, and returns sampled tokens */
 
-	/* Runs one step. token_ids: (counts.sampled_rows), in row order, written by a computing
-	   runner and left alone by others. A failure ends the run; what was finished before stays
-	   finished. */
+	/* Runs one step. token_ids: (counts.sampled_rows), in row order, written by computing
+	   runners only. A failure ends the run; requests that finished before it stay finished. */
 	enum status (*execute)(void *state, const struct batch *batch, int32_t *token_ids,
 		struct step_time *time, struct error *error);
 
-	/* The two halves of execute, for a runner that can be given a step before the one before it
-	   has ended; NULL: it cannot. At most two steps are launched and not collected, and they
-	   are collected in order. The batch is not needed any more once it was launched. */
+	/* The two halves of execute, for a runner that accepts a step before the preceding one has
+	   ended; NULL: it does not. At most two steps are launched and not collected, and they are
+	   collected in order. The batch may change as soon as launch returns. */
 	enum status (*launch)(void *state, const struct batch *batch, struct error *error);
 	enum status (*collect)(
 		void *state, int32_t *token_ids, struct step_time *time, struct error *error);
 
 	/* When the next step starts, given that it could start at earliest_ns. NULL: at once. A
-	   tape answers with the recorded start, a wall clock waits until then. */
+	   tape returns the recorded start; a runner that measures time starts measuring here. */
 	enum status (*start)(
 		void *state, uint64_t earliest_ns, uint64_t *start_ns, struct error *error);
 

@@ -19,7 +19,7 @@ static uint32_t row_allocate(struct scheduler *scheduler)
 			return word * 64 + (uint32_t)__builtin_ctzll(bits);
 		}
 	}
-	check_unreachable("more sequences running than the policy said");
+	check_unreachable("more sequences running than the policy's max_running");
 }
 
 static void row_release(struct scheduler *scheduler, struct sequence *sequence)
@@ -51,8 +51,8 @@ void scheduler_init(
 	for (uint32_t row = 0; row < scheduler->max_running; row++) {
 		scheduler->free_rows[row / 64] |= UINT64_C(1) << (row % 64);
 	}
-	/* No more are placed in a step: policy mixed runs no more, and either phase of
-	   prefill-first keeps to it. */
+	/* No step places more sequences: policy mixed runs at most max_num_seqs, and prefill-first
+	   applies the limit to each phase. */
 	scheduler->placement_capacity = config->max_num_seqs;
 	scheduler->placements =
 		memory_take(scheduler->placement_capacity, sizeof(struct placement));
@@ -100,7 +100,7 @@ bool scheduler_can_add(const struct scheduler *scheduler)
 	return scheduler->unused.head != NULL || scheduler->pool_count < scheduler->pool_capacity;
 }
 
-/* Forced tokens are known, so where an EOS among them ends the sequence is known too. */
+/* Tokens until the sequence ends. Forced tokens are known, so an EOS among them is too. */
 static uint32_t forced_count(const struct scheduler *scheduler, const struct request *request)
 {
 	if (request->ignore_eos) {
@@ -225,7 +225,7 @@ static void place_due(struct scheduler *scheduler, uint32_t due_count)
 	for (uint32_t i = 0; i < due_count; i++) {
 		struct sequence *sequence = scheduler->window.due[i];
 		if (!sequence->is_decoding) {
-			continue; /* preempted by an older one in this very pass */
+			continue; /* preempted by an older sequence in this pass */
 		}
 		sequence_settle(sequence, scheduler->window.clock);
 		if (!make_room(scheduler, sequence)) {
@@ -323,8 +323,8 @@ void scheduler_schedule(struct scheduler *scheduler)
 	scheduler->placement_count = 0;
 	scheduler->has_decode_pass = false;
 	scheduler->config.policy->schedule(scheduler);
-	/* A request that can never fit was rejected, so with everything else out of the way the
-	   oldest sequence can always be placed. */
+	/* A request that can never fit was rejected. So the oldest sequence can always be placed,
+	   if need be after preempting all others. */
 	check(counts->decode_rows + counts->prefill_rows > 0 ||
 		scheduler->running.count + scheduler->waiting.count == 0);
 	check(counts->decode_rows <= scheduler->config.max_num_seqs);
@@ -355,7 +355,7 @@ static void finish(struct scheduler *scheduler, struct sequence *sequence)
 	queue_push_back(&scheduler->finished, sequence);
 }
 
-/* Brings a placed sequence past the step; returns whether that was its last token. */
+/* Applies the step to a placed sequence; returns whether its last token is reached. */
 static bool advance(
 	struct scheduler *scheduler, const struct placement *placement, const int32_t *token_id)
 {
@@ -380,8 +380,8 @@ static bool advance(
 	       (!sequence->ignore_eos && engine_config_is_eos(&scheduler->config, *last));
 }
 
-/* A sequence that was given to the caller lives a step longer: with steps launched ahead, the
-   events of a step are recorded when the next one has been decided. */
+/* A sequence returned by scheduler_take_finished() stays valid for one more step: with steps
+   launched ahead, the events of a step are recorded after the next one has been decided. */
 static void recycle(struct scheduler *scheduler)
 {
 	struct sequence *sequence;

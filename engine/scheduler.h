@@ -47,7 +47,7 @@ struct scheduler {
 	struct decode_window window;
 	bool has_decode_pass; /* this step decodes */
 
-	uint64_t *free_rows; /* (row_words) bit set: row is free; the lowest is given */
+	uint64_t *free_rows; /* (row_words) bit set: row is free; the lowest is used first */
 	uint32_t row_words;
 	uint64_t admission_count;
 
@@ -55,10 +55,10 @@ struct scheduler {
 	uint32_t placement_count;
 	uint32_t placement_capacity;
 
-	uint64_t step; /* number of the step being or next to be scheduled */
+	uint64_t step; /* number of the step in progress, or of the next one */
 	struct batch batch;
 	struct event_list events;
-	bool events_are_past; /* the list is of a step that is over */
+	bool events_are_past; /* the list belongs to a step that has been postprocessed */
 };
 
 void scheduler_init(
@@ -73,36 +73,36 @@ bool scheduler_can_add(const struct scheduler *scheduler);
    the slot of the new sequence. */
 uint32_t scheduler_add(struct scheduler *scheduler, const struct request *request);
 
-/* Records that a request was turned away: an event of the next step, or of the one that is decided
-   and not postprocessed yet; in either case in front of what that decides. */
+/* Records a rejection. It is an event of the step that is decided and not postprocessed yet, or
+   else of the next step; in both cases it precedes the step's other events. */
 void scheduler_reject(struct scheduler *scheduler, const struct request *request, enum fit fit);
 
 /* Decides the next step: fills batch and events. The batch has no rows when nothing waits or runs.
  */
 void scheduler_schedule(struct scheduler *scheduler);
 
-/* Applies a step's outcome: appends a token to every sampled row (the given one, or the forced
-   one), finishes what is done. token_ids: (counts.sampled_rows) or NULL when nothing was computed.
-   Events of finishing are added to the step's events. */
+/* Applies a step's outcome: appends a token to every sampled row (from token_ids, or the forced
+   one) and finishes the sequences that are complete. token_ids: (counts.sampled_rows) or NULL when
+   nothing was computed. Events of finishing are added to the step's events. */
 void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids);
 
 /* The next finished sequence, oldest first, or NULL. It is recycled when a later step is
    postprocessed. */
 const struct sequence *scheduler_take_finished(struct scheduler *scheduler);
 
-/* Every invariant of queues, window, rows, sequences, and the block manager's own
-   (engine/scheduler_check.c). */
+/* Verifies every invariant of queues, window, rows, sequences and block manager
+   (engine/scheduler_check.c). A breach is a failed check. */
 void scheduler_check(const struct scheduler *scheduler);
 
 /* ---- for policies ---- */
 
 /* Gives every sequence of the window its token, oldest first, and registers the blocks that this
-   fills. Where a block is missing, sequences are preempted from the back of the running queue, at
-   last the one that needs the block. Returns the number of preemptions. */
+   fills. Where a block is missing, sequences are preempted from the back of the running queue; the
+   sequence that needs the block is the last to go. Returns the number of preemptions. */
 uint32_t scheduler_place_decodes(struct scheduler *scheduler);
 
 /* Whether blocks are free for a waiting sequence's uncached tokens; *hit_count is the number of
-   leading blocks it would share. Remembered while the pool does not change. */
+   leading blocks it would share. The answer is cached until the pool changes. */
 bool scheduler_can_admit(
 	struct scheduler *scheduler, struct sequence *sequence, uint32_t *hit_count);
 

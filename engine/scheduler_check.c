@@ -44,7 +44,7 @@ static void running_sequence_check(const struct scheduler *scheduler, const stru
 }
 
 /* Every reference to a block is an entry of a running sequence's table, and every row is free or
-   one sequence's. */
+   belongs to one sequence. */
 static void holdings_check(const struct scheduler *scheduler)
 {
 	const struct block_manager *blocks = &scheduler->blocks;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Token ids are hashed as they lie in memory, so a hash would differ on a big-endian machine. */
+/* Token ids are hashed as bytes in memory, so hashes would differ on a big-endian machine. */
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hashes are of little-endian token ids");
 
 void sequence_init(struct sequence *sequence, const struct request *request, uint32_t block_size)

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A sequence: one request on its way through the engine, its tokens, what of them has been
-   computed, and the KV blocks that hold them.
+/* A sequence: one request inside the engine, with its tokens, the progress of their computation,
+   and the KV blocks that hold them.
 
        token_ids     | prompt ............ | completion ...... | room up to max_tokens |
 		     0                 prompt_count       token_count          token_capacity
@@ -26,9 +26,9 @@ enum sequence_status { SEQUENCE_WAITING, SEQUENCE_RUNNING, SEQUENCE_FINISHED };
 static const uint32_t SEQUENCE_NO_ROW = UINT32_MAX;
 
 struct sequence {
-	/* who it is */
+	/* identity */
 	uint64_t request; /* the caller's number, never reused within a run */
-	uint32_t slot;	  /* index in the scheduler's pool, stable from add to take */
+	uint32_t slot;	  /* index in the scheduler's pool, valid until the sequence is recycled */
 	enum sequence_status status;
 
 	/* the request */
@@ -36,7 +36,7 @@ struct sequence {
 	uint32_t max_tokens;   /* completion tokens at most, at least 1 */
 	float temperature;     /* 0 is greedy */
 	bool ignore_eos;
-	bool is_forced; /* token_ids beyond the prompt are given, not sampled */
+	bool is_forced; /* token_ids beyond the prompt are known in advance, not sampled */
 
 	/* tokens; the arrays are one allocation, owned by the sequence */
 	uint32_t token_count;	 /* prompt + completion so far */
@@ -52,22 +52,23 @@ struct sequence {
 	uint32_t cached_count;	  /* tokens found in the prefix cache at the latest admission */
 	uint32_t computed_count;  /* tokens whose K/V is in the pool, cached ones included */
 	uint32_t scheduled_count; /* tokens placed in the current step */
-	uint32_t computed_high;	  /* highest computed_count before a preemption: what lies below is
+	uint32_t computed_high;	  /* highest computed_count before a preemption: tokens below it are
 				     computed again */
 	uint32_t preemption_count;
 	uint64_t decode_clock;	 /* the decode pass up to which the counts above hold */
-	bool is_prompt_computed; /* all tokens that it was admitted with */
+	bool is_prompt_computed; /* all tokens it was admitted with are computed */
 	bool is_decoding;	 /* gains a token with every decode pass */
 
 	/* links of the scheduler's queues */
 	uint64_t admission; /* ordinal of the latest admission: the order of the running queue */
 	uint32_t row;	    /* stable while running; SEQUENCE_NO_ROW otherwise */
 	struct sequence *previous, *next;	  /* waiting, running or finished queue */
-	struct sequence *due_previous, *due_next; /* decode passes in which it needs attention */
+	struct sequence *due_previous, *due_next; /* list of one decode pass in the timing wheel */
 	uint64_t due_clock;
 	bool is_due_listed;
 
-	/* the pool's latest answer, valid while its version stays the same */
+	/* the latest result of block_manager_probe(), valid while the pool's version is unchanged
+	   */
 	uint64_t probe_version;
 	uint32_t probed_hits; /* leading blocks that are cached */
 	bool probed_fits;     /* blocks for the rest are free */
@@ -116,7 +117,7 @@ static inline uint32_t sequence_max_hit_blocks(const struct sequence *sequence, 
 	return (sequence->token_count - 1) / block_size;
 }
 
-/* What an engine serves. The arrays are borrowed for the call. */
+/* A request, as the caller adds it. The arrays are borrowed for the call. */
 struct request {
 	uint64_t id;
 	const int32_t *prompt; /* (prompt_count) */

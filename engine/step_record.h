@@ -39,8 +39,8 @@ void step_count_values(const struct step_counts *counts, uint64_t *values);
 const char *step_mode_name(enum step_mode mode);
 bool step_mode_find(const char *name, enum step_mode *mode);
 
-/* By a step's rows: decode rows alone, prefill rows alone, or both. A step without any is counted
-   with those that decode. */
+/* A step by its rows: only decode rows, only prefill rows, or both. A step without rows counts as
+   decode. */
 enum step_kind { STEP_DECODE, STEP_PREFILL, STEP_MIXED, STEP_KIND_COUNT };
 
 enum step_kind step_kind_of(const struct step_counts *counts);

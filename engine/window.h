@@ -13,8 +13,8 @@
        running   | s s s s s s s s | s s s |         count = 8; the other three wait for room
                  └─ decode window ─┘
 
-   A pass costs nothing for a sequence that needs nothing from the scheduler. What one will need is
-   known ahead: a new block at a block's first token, registration at its last, its end at
+   A pass costs nothing for a sequence that needs no work from the scheduler. When it will need work
+   is known ahead: a new block at a block's first token, registration at its last, its end at
    max_tokens. So each sequence is filed in a timing wheel under the pass in which that happens, and
    a pass visits the sequences due in it. The counts of the others are brought up to date by
    sequence_settle() when they are next read. */
@@ -29,7 +29,7 @@ struct decode_window {
 	struct sequence *longest; /* the one with the most tokens; NULL: unknown */
 	struct sequence **wheel;  /* (wheel_mask + 1) lists by decode pass */
 	uint64_t wheel_mask;
-	struct sequence **due; /* (max_count) what was collected for the coming pass */
+	struct sequence **due; /* (max_count) collected for the next pass */
 };
 
 void window_init(struct decode_window *window, uint32_t max_count, uint32_t block_size);
@@ -38,14 +38,14 @@ void window_deinit(struct decode_window *window);
 /* Lets running sequences with computed prompts enter while there is room. */
 void window_extend(struct decode_window *window, const struct sequence_queue *running);
 
-/* Takes a sequence out and settles it. */
+/* Removes a sequence from the window and settles it. */
 void window_leave(struct decode_window *window, struct sequence *sequence);
 
-/* The sequences due in the coming pass, in queue order, are written to window->due; returns their
-   number. */
+/* Writes the sequences due in the next pass to window->due, in queue order; returns their number.
+   */
 uint32_t window_collect_due(struct decode_window *window);
 
-/* The same of all sequences of the window. */
+/* As window_collect_due(), but with all sequences of the window. */
 uint32_t window_collect_all(struct decode_window *window, const struct sequence_queue *running);
 
 static inline bool window_has_due(const struct decode_window *window)
@@ -60,7 +60,7 @@ static inline void window_advance(struct decode_window *window)
 	window->context += window->count;
 }
 
-/* Files a settled sequence again, once the pass that it was filed under is over. */
+/* Files a settled sequence again, after the pass it was filed under. */
 void window_file_again(struct decode_window *window, struct sequence *sequence);
 
 static inline void window_refile(struct decode_window *window, struct sequence *sequence)
@@ -76,9 +76,9 @@ static inline uint32_t window_tokens_at(const struct sequence *sequence, uint64_
 	return sequence->token_count + (uint32_t)(clock - sequence->decode_clock);
 }
 
-/* The sequence with the most tokens of a window that is not empty, by a search. All sequences of
-   the window grow by a token a pass, so the longest stays the longest until it leaves, which takes
-   a new search, or until a longer one enters. */
+/* Searches a non-empty window for the sequence with the most tokens. All sequences of the window
+   grow by one token per pass. So the longest stays the longest until a longer one enters or it
+   leaves; only then is a new search needed. */
 struct sequence *window_find_longest(
 	const struct decode_window *window, const struct sequence_queue *running);
 
@@ -95,7 +95,7 @@ static inline uint32_t window_longest_context(
 	return window_tokens_at(window->longest, window->clock);
 }
 
-/* Every invariant of the window, and the order of the running queue. */
+/* Verifies every invariant of the window and the order of the running queue. */
 void window_check(const struct decode_window *window, const struct sequence_queue *running);
 
 #endif

@@ -11,12 +11,12 @@
 
 struct record {
 	struct turn turn;
-	uint32_t inherited_count; /* first tokens that are those of the turn before */
+	uint32_t inherited_count; /* leading tokens taken over from the preceding turn */
 	uint32_t input_length, output_length;
 	uint32_t whole_blocks; /* of the prompt */
-	uint32_t own_first;    /* where its own words begin that no id of a follow-up names */
-	uint64_t ids_hash;     /* of the ids of the whole blocks; 0 without ids */
-	uint64_t rest_id;      /* of the block that the prompt ends in, if has_rest_id */
+	uint32_t own_first;    /* first token of its own that no hash id of a follow-up covers */
+	uint64_t ids_hash;     /* hash of the ids of the whole blocks; 0 without ids */
+	uint64_t rest_id;      /* id of the partial block that ends the prompt, if has_rest_id */
 	bool has_ids, has_rest_id;
 };
 
@@ -24,7 +24,7 @@ struct conversations {
 	uint32_t trace_block_size;
 	struct record *records; /* (record_count) */
 	size_t record_count, record_capacity;
-	size_t *session_names; /* (session_count): where in names */
+	size_t *session_names; /* (session_count): offsets in names */
 	size_t session_count, session_capacity;
 	char *names; /* each closed by a zero byte */
 	size_t names_bytes, names_capacity;
@@ -32,7 +32,7 @@ struct conversations {
 	/* Name to latest turn: open addressing, a power of two of slots, at most half full. */
 	struct name_slot {
 		uint64_t hash;
-		size_t name;	     /* where in names */
+		size_t name;	     /* offset in names */
 		uint64_t turn_index; /* NO_TURN: free */
 	} * slots;
 	size_t slot_count, used_count;
@@ -116,7 +116,7 @@ static size_t keep_name(struct conversations *all, const char *name)
 	return at;
 }
 
-/* Lets a name mean a turn from now on; returns where the name is kept. */
+/* Maps a name to a turn, in place of an older one; returns the name's offset in names. */
 static size_t name_turn(struct conversations *all, const char *name, uint64_t turn_index)
 {
 	uint64_t hash = XXH64(name, strlen(name), 0);
@@ -145,8 +145,8 @@ static uint64_t hash_ids(const struct trace_row *row, uint32_t count)
 	return XXH64(row->hash_ids, count * sizeof(*row->hash_ids), 0);
 }
 
-/* How many tokens a row takes over from the turn before: all of its prompt and its completion, or
-   the part of the prompt that the same ids name. */
+/* How many leading tokens a row takes over from the preceding turn: its whole prompt and
+   completion, or the part of its prompt that has the same ids. */
 static uint32_t count_inherited(
 	const struct conversations *all, const struct record *before, const struct trace_row *row)
 {
@@ -215,8 +215,8 @@ static void add_span(
 	all->spans[(*count)++] = span;
 }
 
-/* The words of a turn that its follow-ups do not name by ids: from the end of its whole blocks, or
-   of what it inherited, to the end of its completion. */
+/* The tokens of a turn that no hash id of its follow-ups covers: from the end of its whole blocks,
+   or of what it inherited, to the end of its completion. */
 static void add_own_words(
 	struct conversations *all, uint32_t *count, const struct record *record, uint64_t limit)
 {
@@ -239,7 +239,7 @@ static void add_own_words(
 	add_span(all, count, words, limit);
 }
 
-/* Walks from the latest turn back to its first and notes what of each one's own words it holds. */
+/* Walks from the latest turn back to the first. Adds a span for each turn's own tokens in it. */
 static void set_spans(struct conversations *all, struct trace_row *row)
 {
 	const struct record *record = &all->records[all->record_count - 1];

@@ -4,7 +4,7 @@
 #include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 
-/* A stream is what one key gives: its counters 0, 1, 2, ... each give 64 bits, that is two tokens,
+/* A key has a stream of tokens: its counters 0, 1, 2, ... each give 64 bits, which are two tokens,
    the low half first. So token p of a stream lies in half p % 2 of counter p / 2. */
 
 enum purpose { PURPOSE_BLOCK = 1, PURPOSE_ROW = 2 };
@@ -44,7 +44,7 @@ static void check_source(const struct token_source *source)
 	check(source->vocab_size >= 1 && source->vocab_size <= TOKEN_VOCABULARY_LIMIT);
 }
 
-/* Ids that a trace spells out, brought below the vocabulary of the model that replays them. */
+/* Copies token ids of a trace, modulo the vocabulary size. */
 static void copy_ids(const struct token_source *source, const uint64_t *given, uint32_t count,
 	int32_t *token_ids)
 {

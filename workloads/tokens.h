@@ -14,13 +14,13 @@
        a span of a prompt       (seed, the earlier row's index or block's id, position there)
        spelled out by the trace the trace's own ids, modulo vocab_size
 
-   So a turn that continues an earlier one has the very tokens of its prompt and completion, and
-   blocks that a completion filled can be hit. */
+   So a turn that continues an earlier one repeats the tokens of its prompt and completion, and
+   blocks filled by a completion can be hit. */
 
 struct token_source {
 	uint64_t seed;
 	uint32_t vocab_size; /* min(model's vocab_size, 151643): below Qwen3's special tokens */
-	uint32_t trace_block_size; /* tokens a hash id stands for */
+	uint32_t trace_block_size; /* tokens per hash id */
 };
 
 enum { TOKEN_VOCABULARY_LIMIT = 151643 };

@@ -10,22 +10,22 @@
 
 #define NEVER UINT64_MAX
 
-/* A row that cannot be handed out at once: with a copy of all it points to. */
+/* A row that cannot be returned at once, with a copy of everything it points to. */
 struct held {
 	struct trace_row row;
-	struct held *next; /* of those that wait for the same turn */
+	struct held *next; /* list of rows that wait for the same turn */
 };
 
-/* What closed sessions know of a turn beyond workloads/conversations.h. */
+/* State of a turn in closed sessions, beyond workloads/conversations.h. */
 struct turn_state {
 	struct held *waiting; /* rows that follow it, in the order of the file */
 	struct held *waiting_last;
 	uint64_t finish_ns;
 	bool is_finished;
-	bool never_comes; /* it would arrive after the end, and so would all that follow it */
+	bool never_comes; /* it would arrive after the end, and so would all turns that follow it */
 };
 
-/* Finishes of one moment that call for rows. */
+/* Requests that finished at one time, each of which triggers a new row. */
 struct credit {
 	uint64_t at_ns, count;
 };
@@ -46,9 +46,9 @@ struct workload {
 	uint64_t waiting_count;
 	struct held **ready; /* heap by arrival and index: rows whose arrival is known */
 	size_t ready_count, ready_capacity;
-	struct held *handed_out; /* lives until the next call */
+	struct held *handed_out; /* valid until the next call */
 
-	struct credit *credits; /* closed loop: [credit_first, credit_end) not used up */
+	struct credit *credits; /* closed loop: [credit_first, credit_end) are unused */
 	size_t credit_capacity, credit_first, credit_end;
 };
 
@@ -59,7 +59,7 @@ static void add_credit(struct workload *workload, uint64_t at_ns, uint64_t count
 		workload->credits[workload->credit_end - 1].count += count;
 		return;
 	}
-	/* Used ones are cut off when they are half of all, so each is moved less than once. */
+	/* Used credits are removed when they are half of all, so each is moved less than once. */
 	if (workload->credit_first > workload->credit_end / 2) {
 		workload->credit_end -= workload->credit_first;
 		memmove(workload->credits, workload->credits + workload->credit_first,
@@ -209,7 +209,7 @@ static struct held *ready_pop(struct workload *workload)
 
 /* ---- closed sessions ---- */
 
-/* When a turn arrives that follows one which finished at finish_ns. */
+/* The arrival of a turn whose predecessor finished at finish_ns. */
 static uint64_t follow_up_ns(
 	const struct workload *workload, const struct trace_row *row, uint64_t finish_ns)
 {
@@ -248,7 +248,7 @@ static uint64_t end_ns(const struct workload *workload)
 	return workload->options.duration_ns > 0 ? workload->options.duration_ns : NEVER;
 }
 
-/* Gives up a row that will not come, and all that wait for it. */
+/* Drops a row that will not arrive, and all rows that wait for it. */
 static void give_up(struct workload *workload, struct held *held)
 {
 	while (held != NULL) {
@@ -296,15 +296,15 @@ static uint64_t parent_of(const struct workload *workload)
 	return conversations_turn(workload->conversations, workload->row.turn_index)->parent;
 }
 
-/* Under a profile the order of the file says nothing of the order of arrival: a turn may be due
-   long before sessions that the file begins earlier. */
+/* Whether rows may arrive in another order than that of the file. Under a profile a turn may be due
+   long before sessions that begin earlier in the file. */
 static bool is_order_free(const struct workload *workload)
 {
 	return workload->options.profile != NULL && workload->options.sessions == SESSIONS_CLOSED;
 }
 
-/* Puts the row just read aside if it follows another turn: it waits for that, or its arrival is
-   known but may be later than that of rows behind it. */
+/* Puts the row just read aside if it follows another turn. Either it waits for that turn, or its
+   arrival is known but may be later than that of rows behind it. */
 static void settle_row(struct workload *workload)
 {
 	uint64_t parent = parent_of(workload);
@@ -366,7 +366,8 @@ void workload_finish(struct workload *workload, uint64_t turn_index, uint64_t no
 
 /* ---- the file ---- */
 
-/* The row's arrival by the rule; a follow-up under a profile has none of its own. */
+/* Sets the row's arrival by the workload's rule. A follow-up under a profile has none of its own.
+   */
 static enum status set_arrival(struct workload *workload, struct error *error)
 {
 	struct trace_row *row = &workload->row;
@@ -405,9 +406,8 @@ static enum status read_row(struct workload *workload, struct error *error)
 	return set_arrival(workload, error);
 }
 
-/* Reads on until the next row of the file is one that can be compared with those put aside. A row
-   that has to be put aside stays where it is until its own time has come, so that not the whole
-   file is put aside. */
+/* Reads until the next row of the file can be compared with those put aside. A row is put aside
+   only once its own arrival is due; otherwise the whole file would be put aside. */
 static enum status read_ahead(struct workload *workload, uint64_t now_ns, struct error *error)
 {
 	for (;;) {
@@ -431,7 +431,7 @@ static enum status read_ahead(struct workload *workload, uint64_t now_ns, struct
 	}
 }
 
-/* Hands out the row of the file, or the first of those put aside. */
+/* Returns the row of the file, or the first of those put aside. */
 static void hand_out(struct workload *workload, bool is_from_file, struct trace_row *row)
 {
 	if (is_from_file) {

@@ -7,8 +7,8 @@
 #include "workloads/generate/arrivals.h"
 #include "workloads/trace/trace.h"
 
-/* A trace and the rule by which its rows arrive. The owner of the clock asks which rows have
-   arrived by a time and reports which ones have finished:
+/* A trace and the rule by which its rows arrive. The caller keeps the clock. It asks for the rows
+   that have arrived by a time, and reports the rows that have finished:
 
        trace times      each row at its timestamp, over the speedup             (open loop)
        profile          each row at a drawn time: Poisson, gamma, constant, a ramp
@@ -16,24 +16,24 @@
        closed sessions  like the first two, and a turn does not arrive before the turn that it
                         follows has finished and its delay has passed
 
-   With closed sessions, a profile says when sessions begin; their later turns come by finish and
-   delay alone, and where the trace gives no delay, the gap between the two turns' timestamps stands
-   for it.
+   With closed sessions, a profile determines only when sessions begin. A later turn arrives a delay
+   after the preceding turn has finished. Where the trace gives no delay, it is the gap between the
+   two turns' timestamps.
 
-   Rows come in order of arrival, ties in the order of the file. Memory: one row, and the rows that
-   are due but wait for a turn to finish. With closed sessions under a profile it is all rows: a
-   turn may be due before rows that precede it in the file by far. */
+   Rows come in order of arrival, ties in the order of the file. Memory holds one row, and the rows
+   that are due but wait for a turn to finish. With closed sessions under a profile it may hold all
+   rows, since a turn may be due long before rows that precede it in the file. */
 
 enum workload_sessions { SESSIONS_OPEN, SESSIONS_CLOSED };
 
 struct workload_options {
 	struct trace_options trace;
 	enum workload_sessions sessions;
-	uint64_t speedup_millionths; /* trace times are divided by it; 10^6: as they are */
-	uint64_t concurrency;	     /* 0: open loop */
+	uint64_t speedup_millionths;	       /* trace times are divided by it; 10^6: unchanged */
+	uint64_t concurrency;		       /* 0: open loop */
 	const struct arrival_profile *profile; /* NULL: the trace's times */
 	uint64_t seed;			       /* of the profile's draws */
-	uint64_t duration_ns;  /* rows that would arrive at or after it do not; 0: no end */
+	uint64_t duration_ns;  /* rows at or after this time are dropped; 0: no end */
 	uint64_t max_requests; /* rows read from the file at most; 0: all */
 };
 
@@ -51,8 +51,9 @@ enum workload_state {
 	WORKLOAD_END,	/* nothing will ever arrive */
 };
 
-/* The next row that has arrived by now_ns, which never goes back. Pointers of the row die with the
-   next call. A row's arrival_ns is on the caller's clock, whatever the trace says. */
+/* The next row that has arrived by now_ns. now_ns never decreases. Pointers of the row are valid
+   until the next call. A row's arrival_ns is a time on the caller's clock, not the trace's
+   timestamp. */
 enum status workload_next(struct workload *workload, uint64_t now_ns, struct trace_row *row,
 	enum workload_state *state, uint64_t *next_ns, struct error *error);
 

@@ -18,7 +18,7 @@ struct arrivals {
 	struct random random;
 	int64_t shape;
 	uint64_t now_ns;
-	uint64_t step;		/* counted on through repetitions */
+	uint64_t step;		/* not reset when the steps repeat */
 	uint64_t step_start_ns; /* now_ns lies in step */
 };
 
@@ -77,7 +77,7 @@ static int64_t draw_gap(struct arrivals *arrivals)
 	case ARRIVALS_CONSTANT:
 		return FIXED_ONE;
 	}
-	check_unreachable("an arrival kind outside its list");
+	check_unreachable("unknown arrival kind");
 }
 
 /* gap * mean_ns for a fixed-point gap, capped at TIME_MAX. */
@@ -94,7 +94,7 @@ static uint64_t scaled(int64_t gap, uint64_t mean_ns)
 	return u64_min(whole * mean_ns + high + low, TIME_MAX);
 }
 
-/* How much of a gap passes in some time; time_ns / mean_ns as a fixed-point number. */
+/* The part of a gap that passes in a time: time_ns / mean_ns as a fixed-point number. */
 static int64_t passed(uint64_t time_ns, uint64_t mean_ns)
 {
 	check(time_ns < TIME_MAX);

@@ -6,11 +6,11 @@
 
 #include "engine/base/status.h"
 
-/* Times at which requests come, drawn or laid out instead of read: gaps of mean 1 on an axis on
-   which the wanted rate has been flattened out, mapped back to time.
+/* Arrival times by a random process instead of a trace's own. Gaps of mean 1 are drawn and scaled
+   by the mean gap of the current rate. The rate may change over time in steps:
 
-       rate |        ____        time runs through steps of constant rate; the last one goes on for
-	    |   ____|    |____   ever, or the steps are gone through back and forth
+       rate |        ____        the rate is constant within a step; the last step never ends,
+	    |   ____|    |____   or the steps repeat back and forth (swings)
 	    |__|______________
 	       step_ns           */
 
@@ -28,8 +28,8 @@ struct arrival_profile {
 	uint64_t rate_from, rate_to;	/* requests a second * 10^6, each in [1, 10^12] */
 	uint32_t step_count;		/* steps from rate_from to rate_to, evenly; 1: rate_from */
 	uint64_t step_ns;		/* > 0 where step_count > 1 */
-	bool swings;			/* from rate_from to rate_to and back, again and again */
-	uint64_t resolution_ns;		/* times are multiples of it; 1 or more */
+	bool swings;			/* from rate_from to rate_to and back, repeated */
+	uint64_t resolution_ns;		/* times are rounded to multiples of it; >= 1 */
 };
 
 struct arrivals;
@@ -37,7 +37,7 @@ struct arrivals;
 struct arrivals *arrivals_open(const struct arrival_profile *profile, uint64_t seed);
 void arrivals_close(struct arrivals *arrivals);
 
-/* The next time, never before the last; UINT64_MAX where it is beyond 2^62 ns. */
+/* The next time in ns, not before the preceding one; UINT64_MAX where it is beyond 2^62. */
 uint64_t arrivals_next(struct arrivals *arrivals);
 
 #endif

@@ -40,7 +40,7 @@ int64_t fixed_divide(int64_t a, int64_t b)
 	uint64_t quotient = x / y;
 	uint64_t rest = x % y;
 	check(quotient <= INT32_MAX);
-	for (uint32_t i = 0; i < 32; i++) { /* one binary place at a time; rest < y < 2^63 */
+	for (uint32_t i = 0; i < 32; i++) { /* one binary digit per round; rest < y < 2^63 */
 		rest *= 2;
 		quotient = quotient * 2 + (rest >= y);
 		rest -= rest >= y ? y : 0;
@@ -79,7 +79,7 @@ int64_t u64_log2(uint64_t value)
 	uint64_t result = 63 - zeroes;
 	uint64_t mantissa = (value << zeroes) >> 32; /* in [1, 2), times 2^31 */
 
-	/* Squaring doubles the logarithm, which brings its next binary place before the point. */
+	/* Squaring doubles the logarithm, which moves its next binary digit before the point. */
 	for (uint32_t i = 0; i < 32; i++) {
 		mantissa = (mantissa * mantissa) >> 31;
 		uint64_t bit = mantissa >> 32;

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Each property is drawn from a stream of its own, so that changing one option leaves the draws of
-   the others as they were. */
+/* Each property is drawn from its own stream, so that changing one option does not change the draws
+   of the others. */
 enum purpose {
 	DRAW_INPUT,
 	DRAW_FOLLOW_UP,
@@ -31,7 +31,7 @@ static const uint64_t RESOLUTION_NS = 1000; /* of timestamps */
 struct session {
 	uint64_t number;
 	uint64_t at_ns;	   /* of its next turn */
-	uint64_t pause_ns; /* before it */
+	uint64_t pause_ns; /* before its next turn */
 	uint32_t turn, turn_count;
 	uint32_t input_length, output_length; /* of its next turn */
 	uint64_t prefix_nodes[PREFIX_LEVELS_MAX];
@@ -48,9 +48,9 @@ struct generator {
 	uint64_t row_count, session_count;
 	uint64_t next_arrival_ns; /* of a new session */
 
-	struct session **active; /* heap by time and number of those whose next turn is to come */
+	struct session **active; /* heap by time, then number, of sessions that have a next turn */
 	size_t active_count, active_capacity;
-	struct session *spare; /* one that is over, for the next to begin */
+	struct session *spare; /* a session that is over, to be reused */
 
 	struct map prefix_ids;
 	uint64_t next_id; /* never used before */
@@ -159,7 +159,7 @@ static struct session *active_pop(struct generator *generator)
 
 /* ---- lengths ---- */
 
-/* Draws what a turn adds to what was said, and its completion. */
+/* Draws the tokens that a turn adds to the conversation, and its completion length. */
 static void draw_lengths(
 	struct generator *generator, struct session *session, uint32_t said, bool is_first)
 {
@@ -191,7 +191,7 @@ static uint64_t prefix_tokens(const struct generator_options *options)
 	return sum;
 }
 
-/* Walks down the tree; a node is known by a hash of the choices that lead to it. */
+/* Walks down the prefix tree. A node is identified by a hash of the choices that lead to it. */
 static void draw_prefix(struct generator *generator, struct session *session)
 {
 	uint64_t node = 0;
@@ -203,7 +203,7 @@ static void draw_prefix(struct generator *generator, struct session *session)
 	}
 }
 
-/* A first turn that is too long is cut, its prompt first; a prefix stays whole. */
+/* Shortens a first turn that is too long, its prompt first; the prefix is kept whole. */
 static void fit_first_turn(const struct generator_options *options, struct session *session)
 {
 	uint64_t least = prefix_tokens(options) + 1;
@@ -283,14 +283,14 @@ static void set_ids(struct generator *generator, struct session *session, struct
 	row->hash_ids = session->ids;
 	row->hash_id_count = whole;
 	if (row->input_length % block_size != 0) {
-		session->ids[whole] = generator->next_id++; /* the next turn writes over it */
+		session->ids[whole] = generator->next_id++; /* the next turn overwrites it */
 		row->hash_id_count++;
 	}
 }
 
 /* ---- rows ---- */
 
-/* What the turn says of itself, from what was drawn for it when it was planned. */
+/* Fills a row with the values drawn when the turn was planned. */
 static void fill_row(struct generator *generator, struct session *session, struct trace_row *row)
 {
 	*row = (struct trace_row){
@@ -316,7 +316,8 @@ static uint64_t draw_pause_ns(struct generator *generator)
 	uint64_t mean_us = generator->options.pause_ns / RESOLUTION_NS;
 	uint64_t factor = (uint64_t)random_exponential(&generator->draws[DRAW_PAUSE]);
 
-	/* mean_us < 2^42 and factor < 45 * 2^32: 16 places behind the point keep it in 64 bits. */
+	/* mean_us < 2^42 and factor < 45 * 2^32: 16 fractional bits keep the product within 64
+	   bits. */
 	return ((mean_us * (factor >> 16)) >> 16) * RESOLUTION_NS;
 }
 
@@ -361,7 +362,7 @@ bool generator_next(struct generator *generator, struct trace_row *row)
 	struct session *session = active_pop(generator);
 	fill_row(generator, session, row);
 	generator->row_count++;
-	/* The row points to the session's ids, which stay until the next call. */
+	/* The row points to the session's ids, which are valid until the next call. */
 	if (plan_turn(generator, session)) {
 		active_push(generator, session);
 	} else {

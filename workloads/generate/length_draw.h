@@ -5,8 +5,8 @@
 
 #include "workloads/generate/random.h"
 
-/* A length that is drawn: uniform in [low, high], or log-normal about a median and cut to
-   [low, high]. */
+/* Distribution of a length in tokens: uniform in [low, high], or log-normal with a median and
+   clamped to [low, high]. */
 
 enum length_kind { LENGTH_UNIFORM, LENGTH_LOG_NORMAL };
 

@@ -19,7 +19,7 @@ uint32_t random_below(struct random *random, uint64_t bound)
 	uint64_t bits = random_bits(random);
 
 	check(bound >= 1 && bound <= UINT64_C(1) << 32);
-	/* floor(bits * bound / 2^64) in two halves. */
+	/* floor(bits * bound / 2^64), computed in two halves. */
 	uint64_t high = (bits >> 32) * bound + (((bits & UINT32_MAX) * bound) >> 32);
 	return (uint32_t)(high >> 32);
 }
@@ -86,7 +86,7 @@ int64_t random_gamma(struct random *random, int64_t shape)
 	if (shape >= FIXED_ONE) {
 		return fixed_divide(gamma_of_one_and_more(random, shape), shape);
 	}
-	/* A gamma of shape + 1 times u^(1 / shape). */
+	/* A gamma draw of shape + 1, times u^(1 / shape). */
 	int64_t more = gamma_of_one_and_more(random, shape + FIXED_ONE);
 	int64_t power = fixed_divide(-random_exponential(random), shape);
 	return fixed_divide(fixed_multiply(more, fixed_exp(power)), shape);

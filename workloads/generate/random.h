@@ -17,7 +17,7 @@ struct random random_stream(uint64_t seed, uint64_t purpose);
 
 uint64_t random_bits(struct random *random);
 
-/* Uniform in [0, bound), bound in [1, 2^32]; off by less than bound / 2^64. */
+/* Uniform in [0, bound), bound in [1, 2^32]; each probability is off by less than bound / 2^64. */
 uint32_t random_below(struct random *random, uint64_t bound);
 
 /* Uniform in [low, high]. */
@@ -26,10 +26,11 @@ uint32_t random_range(struct random *random, uint32_t low, uint32_t high);
 /* Fixed point, mean 1: the gaps of a Poisson process of rate 1. At most 64 ln 2. */
 int64_t random_exponential(struct random *random);
 
-/* Fixed point, normal with mean 0 and deviation 1. */
+/* Fixed point, normal with mean 0 and standard deviation 1. */
 int64_t random_normal(struct random *random);
 
-/* Fixed point, gamma with this shape and mean 1, so of variance 1 / shape; shape in [0.01, 1000].
+/* Fixed point, gamma with this shape and mean 1, so its variance is 1 / shape; shape in [0.01,
+   1000].
  */
 int64_t random_gamma(struct random *random, int64_t shape);
 

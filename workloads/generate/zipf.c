@@ -18,7 +18,7 @@ void zipf_init(struct zipf *zipf, uint32_t count, uint64_t skew_millionths)
 	uint64_t sum = 0;
 	zipf->sums = memory_take(count, sizeof(*zipf->sums));
 	for (uint32_t i = 0; i < count; i++) {
-		/* At least 1, so that no item is out of reach. */
+		/* At least 1, so that every item can be drawn. */
 		int64_t weight = fixed_exp2(-fixed_multiply(skew, u64_log2((uint64_t)i + 1)));
 		sum += u64_max((uint64_t)weight, 1);
 		zipf->sums[i] = sum;
@@ -40,7 +40,7 @@ uint32_t zipf_draw(const struct zipf *zipf, struct random *random)
 	uint32_t low = 0;
 	uint32_t high = zipf->count - 1;
 
-	while (low < high) { /* the first item whose sum is beyond the draw */
+	while (low < high) { /* finds the first item whose sum exceeds the draw */
 		uint32_t middle = low + (high - low) / 2;
 		if (zipf->sums[middle] > drawn) {
 			high = middle;

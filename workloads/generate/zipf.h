@@ -9,7 +9,7 @@
 
 struct zipf {
 	uint32_t count;
-	uint64_t *sums; /* (count) of weights up to each; NULL: all as likely */
+	uint64_t *sums; /* (count) cumulative weights; NULL: uniform */
 };
 
 enum { ZIPF_COUNT_MAX = 1 << 24 };

@@ -34,8 +34,8 @@ static void count_hit(struct cache_hits *hits, const struct references *referenc
 
 /* ---- stack distances ----
 
-   Touches get rising numbers; a block is marked at the number of its latest touch. The marks beyond
-   a block's own are the blocks touched since. A Fenwick tree sums marks. */
+   Touches are numbered. Each block has a mark at the number of its latest touch. The marks behind a
+   block's own count the blocks touched since. A Fenwick tree sums the marks. */
 
 struct stack {
 	uint32_t *sums;	      /* (size + 1) Fenwick tree over touch numbers from 1 */
@@ -88,7 +88,7 @@ static void stack_touch(struct stack *stack, uint32_t block)
 	stack_add(stack, stack->touch_count, 1);
 }
 
-/* From hits by the smallest capacity that has them to hits by capacity. */
+/* Turns hits by the smallest capacity that finds them into hits by capacity (prefix sums). */
 static void accumulate(struct cache_hits *hits, uint64_t block_count)
 {
 	for (uint64_t i = 1; i <= block_count; i++) {

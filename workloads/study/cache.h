@@ -5,8 +5,8 @@
 
 #include "workloads/study/references.h"
 
-/* What a prefix cache of a given size would find in a trace, without an engine and without time: a
-   request is answered when the next one comes.
+/* The hits of a prefix cache of a given size on a trace, without an engine and without time: each
+   request is complete before the next one arrives.
 
        lru_stream  each reference is looked up on its own and becomes the most recent one
        lru_tail    a request hits the unbroken run of cached blocks at its start. Then its blocks
@@ -17,10 +17,10 @@
                    soonest and need not keep a missed one (MIN with bypass): no policy hits more
        infinite    nothing is evicted
 
-   Both LRUs are found at every capacity in one pass by stack distance: a block is found exactly by
-   caches larger than the number of different blocks touched since it was touched last. Since every
-   reference to a block comes with those before it in the prompt, found blocks are runs at the start
-   of a prompt in the others too, as long as a trace's ids are chained. */
+   Both LRUs are computed for every capacity in one pass by stack distance: a cache finds a block
+   exactly if it is larger than the number of different blocks touched since the block's last touch.
+   A reference to a block comes with all blocks before it in the prompt, provided that the trace's
+   ids are chained. So hits are runs at the start of a prompt under the other policies too. */
 
 enum cache_policy {
 	CACHE_LRU_STREAM,
@@ -33,17 +33,18 @@ enum cache_policy {
 
 const char *cache_policy_name(enum cache_policy policy);
 
-/* The second half: requests from index floor(request_count / 2) on. */
+/* Tokens hit. The second half is the requests from index floor(request_count / 2) on. */
 struct cache_hits {
 	uint64_t blocks, tokens;
 	uint64_t blocks_2nd_half, tokens_2nd_half;
 };
 
-/* hits: (block_count + 1), by capacity in blocks; hits[0] is zero, more blocks change nothing. */
+/* hits: (block_count + 1), indexed by capacity in blocks. hits[0] is zero; a capacity beyond
+   block_count hits no more. */
 void cache_lru_stream(const struct references *references, struct cache_hits *hits);
 void cache_lru_tail(const struct references *references, struct cache_hits *hits);
 
-/* One capacity, in blocks, at least 1. */
+/* One capacity in blocks, at least 1. */
 struct cache_hits cache_fifo(const struct references *references, uint64_t capacity);
 
 /* next_use: (reference_count) by cache_next_uses(). */

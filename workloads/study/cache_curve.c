@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Adds a capacity in its place, once. */
+/* Inserts a capacity in order, unless it is present. */
 static void add_point(struct cache_curve *curve, uint64_t capacity, bool is_asked)
 {
 	uint32_t at = curve->point_count;
@@ -35,7 +35,7 @@ static void add_spread(struct cache_curve *curve, uint64_t block_count)
 		uint64_t capacity = (uint64_t)(power + FIXED_ONE / 2) >> 32;
 		add_point(curve, u64_min(capacity, block_count), false);
 	}
-	add_point(curve, block_count, false); /* the rounding of the last one may fall short */
+	add_point(curve, block_count, false); /* rounding may put the last point below it */
 }
 
 struct cache_hits cache_hits_at(

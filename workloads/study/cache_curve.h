@@ -3,8 +3,8 @@
 
 #include "workloads/study/cache.h"
 
-/* Hits against cache size: every policy at capacities spread evenly over the logarithm from one
-   block to all different blocks of the trace, and at those asked for. */
+/* Hits against cache size: every policy at capacities spaced evenly on a logarithmic scale from one
+   block to all different blocks of the trace, and at requested ones. */
 
 enum { CACHE_CURVE_SPREAD = 64, CACHE_CURVE_ASKED_MAX = 64 };
 
@@ -19,12 +19,12 @@ struct cache_curve {
 	struct cache_point points[CACHE_CURVE_SPREAD + CACHE_CURVE_ASKED_MAX]; /* by capacity */
 };
 
-/* asked: (asked_count) capacities, each at least 1; asked_count <= CACHE_CURVE_ASKED_MAX. Takes 64
-   bytes for each different block of the trace meanwhile. */
+/* asked: (asked_count) capacities, each at least 1; asked_count <= CACHE_CURVE_ASKED_MAX. Needs 64
+   bytes of temporary memory for each different block of the trace. */
 void cache_curve_make(struct cache_curve *curve, const struct references *references,
 	const uint64_t *asked, uint32_t asked_count);
 
-/* Only the points asked for and only one policy, where that is enough. */
+/* The hits of one policy at one capacity. */
 struct cache_hits cache_hits_at(
 	const struct references *references, enum cache_policy policy, uint64_t capacity);
 

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A set of integers below a fixed bound that knows its largest member, as bits in a tree: a bit of
-   a word above says that the word below is not empty.
+/* A set of integers below a fixed bound, with fast access to its largest member. It is a tree of
+   bit words: a set bit means that the word below it is not empty.
 
        level 2                   1
        level 1          1 0 0 ...    1 ...
@@ -26,7 +26,7 @@ void index_set_deinit(struct index_set *set);
 
 bool index_set_has(const struct index_set *set, uint32_t member);
 
-/* The member must not be, or must be, in the set. */
+/* add: the member must not be in the set. remove: it must be. */
 void index_set_add(struct index_set *set, uint32_t member);
 void index_set_remove(struct index_set *set, uint32_t member);
 

@@ -9,15 +9,15 @@
 #include "engine/base/map.h"
 #include "workloads/trace/trace.h"
 
-/* A whole trace seen by a prefix cache: the blocks of its prompts, one request behind the other,
-   under small numbers in the order of first sight.
+/* A whole trace as a prefix cache sees it: the blocks of its prompts, request after request,
+   numbered in the order of first occurrence.
 
        blocks          | 0 1 2 3 | 0 1 4 | 5 6 | ...          (reference_count)
        request_start     0         4       7                  (request_count + 1)
 
-   The blocks of a row are its hash ids; where it spells out token ids, the chained hashes of its
-   blocks; and where it has neither, blocks that no other row has. Costs 4 bytes a reference, 12 a
-   request, and about 32 a different block while it is built. */
+   The blocks of a row are its hash ids; or, where the trace has token ids, the chained hashes of
+   its blocks; or, where it has neither, blocks that no other row has. Takes 4 bytes per reference
+   and 12 per request, and about 32 per different block while it is built. */
 
 struct references {
 	uint32_t block_size; /* tokens; a prompt's last block may be partial */
@@ -36,15 +36,15 @@ struct references {
 
 enum { REFERENCES_MAX = INT32_MAX };
 
-/* block_size: of ids in the rows to come, or to cut spelled out token ids into. */
+/* block_size: tokens per hash id, or per block that token ids are cut into. */
 void references_init(struct references *references, uint32_t block_size);
 void references_deinit(struct references *references);
 
-/* Adds a row. More than REFERENCES_MAX references in all are STATUS_INPUT. */
+/* Adds a row. STATUS_INPUT beyond REFERENCES_MAX references in all. */
 enum status references_add(
 	struct references *references, const struct trace_row *row, struct error *error);
 
-/* Tokens in a reference's block: block_size, or the rest in the last block of a prompt. */
+/* Tokens in a reference's block: block_size, or fewer in the last block of a prompt. */
 static inline uint32_t references_tokens(
 	const struct references *references, uint64_t request, uint64_t index_in_request)
 {
@@ -53,11 +53,11 @@ static inline uint32_t references_tokens(
 	return left < references->block_size ? (uint32_t)left : references->block_size;
 }
 
-/* How many blocks a row refers to: its hash ids, or else ceil(input_length / block_size). */
+/* Number of blocks of a row: its hash ids, or else ceil(input_length / block_size). */
 uint32_t row_block_count(const struct trace_row *row, uint32_t block_size);
 
-/* The ids of these blocks into ids: (row_block_count()), from its hash ids or its token ids. False:
-   it has neither. */
+/* Writes the ids of these blocks to ids: (row_block_count()), from hash ids or token ids. False:
+   the row has neither. */
 bool row_block_ids(const struct trace_row *row, uint32_t block_size, uint64_t *ids);
 
 #endif

@@ -28,7 +28,7 @@ void trace_stat_deinit(struct trace_stat *stat)
 	*stat = (struct trace_stat){0};
 }
 
-/* Bins become wider as time goes on, by halves at a time. */
+/* Counts an arrival in its bin. Bins double in width when the last one is passed. */
 static void count_in_bin(struct trace_stat *stat, uint64_t after_first_ns)
 {
 	while (after_first_ns / stat->bin_ns >= TRACE_STAT_BINS) {
@@ -113,7 +113,8 @@ static void sort_lengths(uint32_t *lengths, uint64_t count)
 		from = to;
 		to = swapped;
 	}
-	memcpy(lengths, from, count * sizeof(*lengths)); /* after three passes they lie in spare */
+	memcpy(lengths, from, count * sizeof(*lengths)); /* after three passes the result is in
+							    spare */
 	free(spare);
 }
 

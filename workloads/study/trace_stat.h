@@ -9,9 +9,9 @@
 #include "workloads/study/references.h"
 #include "workloads/trace/trace.h"
 
-/* What a trace says before any engine runs. Rows are added in order; finish works out the rest.
-   Costs 8 bytes a row and what workloads/study/references.h and workloads/conversations.h take for
-   rows with ids and sessions. */
+/* Statistics of a trace, computed without an engine. Rows are added in order; finish computes
+   percentiles and hit rates. Takes 8 bytes per row, and what workloads/study/references.h and
+   workloads/conversations.h need for rows with ids and sessions. */
 
 __extension__ typedef unsigned __int128 trace_stat_sum;
 
@@ -27,7 +27,8 @@ struct trace_stat {
 	uint64_t first_ns, last_ns;
 	uint64_t peak_second;	    /* seconds from the trace's zero, the first of several */
 	uint64_t peak_second_count; /* rows in it */
-	double gap_cv;	 /* deviation of the gaps between arrivals over their mean; < 0: no gaps */
+	double gap_cv;	 /* standard deviation of the gaps between arrivals / their mean; < 0: no
+			    gaps */
 	uint64_t bin_ns; /* rows over time, from the first row's time on */
 	uint64_t bins[TRACE_STAT_BINS];
 	struct length_stat input, output;
@@ -36,9 +37,9 @@ struct trace_stat {
 	bool has_ids;
 	struct cache_hits ideal; /* of an infinite cache */
 	uint64_t session_count, turn_count;
-	uint64_t follow_up_count; /* turns that continue a turn before them word for word */
+	uint64_t follow_up_count; /* turns that continue an earlier turn word for word */
 
-	uint32_t *inputs, *outputs; /* (row_count), rising after trace_stat_finish() */
+	uint32_t *inputs, *outputs; /* (row_count), sorted by trace_stat_finish() */
 
 	/* while rows are added */
 	size_t input_capacity, output_capacity;

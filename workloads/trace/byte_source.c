@@ -22,10 +22,10 @@ struct byte_source {
 	FILE *file;
 	XXH64_state_t *hash;
 	enum packing packing;
-	bool is_inside_frame; /* packed: a member or frame has begun and not ended */
+	bool is_inside_frame; /* compressed: a member or frame has begun and not ended */
 	z_stream gzip;
 	ZSTD_DStream *zstd;
-	char *packed; /* (PACKED_BYTES): bytes from disk not yet handed on */
+	char *packed; /* (PACKED_BYTES): bytes from disk, not yet decompressed */
 	size_t packed_start, packed_end;
 };
 
@@ -79,7 +79,8 @@ static enum status open_file(struct byte_source *source, const char *path, struc
 		return error_set(error, STATUS_FILE, "%.*s: cannot be opened: %s", PATH_SHOWN, path,
 			strerror(errno));
 	}
-	setvbuf(source->file, NULL, _IONBF, 0); /* read in large pieces, so stdio need not copy */
+	setvbuf(source->file, NULL, _IONBF, 0); /* reads are large, so stdio's own buffer would only
+						   add a copy */
 	TRY(read_disk(source, source->packed, PACKED_BYTES, &source->packed_end, error));
 	source->packing = packing_of((unsigned char *)source->packed, source->packed_end);
 	return unpacker_open(source, error);
@@ -189,7 +190,8 @@ static enum status read_packed(
 		if (is_at_end && !source->is_inside_frame) {
 			return STATUS_OK;
 		}
-		/* At the end of the file an unpacker may still hold output of a whole frame. */
+		/* At the end of the file the decompressor may still hold output of a complete
+		   frame. */
 		TRY(source->packing == PACKING_GZIP
 				? unpack_gzip(source, buffer, bytes, got, error)
 				: unpack_zstd(source, buffer, bytes, got, error));

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A field in double quotes, where "" stands for one of them; the text keeps both. Returns where it
-   ends, NULL if it does not. */
+/* The end of a field in double quotes, in which "" is an escaped quote (not unescaped here). NULL:
+   the field does not end. */
 static const char *quoted_end(const char *from, const char *end)
 {
 	const char *at = from;
@@ -25,7 +25,7 @@ static const char *quoted_end(const char *from, const char *end)
 	}
 }
 
-/* Splits a line; returns the number of fields, 0 if the line is broken or has too many. */
+/* Splits a line; returns the number of fields, 0 if the line is malformed or has too many. */
 static uint32_t split(const char *line, size_t line_bytes, struct csv_field *fields)
 {
 	const char *end = line + line_bytes;

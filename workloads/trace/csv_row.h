@@ -8,13 +8,13 @@
 #include "engine/base/status.h"
 #include "workloads/trace/source_line.h"
 
-/* Lines of comma-separated values, by the names in their header line. A field may stand in double
-   quotes; a line break inside of one is not supported. */
+/* Lines of comma-separated values, addressed by the names in the header line. A field may be in
+   double quotes, but must not contain a line break. */
 
 enum { CSV_FIELDS_MAX = 32, CSV_COLUMNS_MAX = 8 };
 
 struct csv_field {
-	const char *text; /* within the line; not closed by a zero byte */
+	const char *text; /* points into the line; not zero-terminated */
 	size_t bytes;
 };
 
@@ -24,9 +24,10 @@ struct csv_column {
 };
 
 struct csv_layout {
-	const struct csv_column *columns; /* (column_count) what is asked for */
+	const struct csv_column *columns; /* (column_count) the wanted columns */
 	uint32_t column_count;
-	uint32_t field_of[CSV_COLUMNS_MAX]; /* by column: which field of a line; CSV_ABSENT: none */
+	uint32_t field_of[CSV_COLUMNS_MAX]; /* by column: index of its field in a line; CSV_ABSENT:
+					       none */
 	uint32_t field_count;		    /* of every line */
 };
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* The table. A format stands behind those whose fields are among its own: the last that recognises
-   a line is taken, and Mooncake's fields are found in Bailian's rows too. */
+/* The table. The last format that recognises a line wins. So a format comes after those whose
+   fields are a subset of its own: Bailian's rows have all of Mooncake's fields. */
 #define FORMAT_LIST(X)                                                                             \
 	X(mooncake)                                                                                \
 	X(bailian)                                                                                 \

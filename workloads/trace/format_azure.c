@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* The CSV of the Azure LLM inference traces: TIMESTAMP,ContextTokens,GeneratedTokens. Times are
-   those of a calendar, with an offset from UTC (2024: 2024-05-10 00:00:00.009930+00:00) or without
-   one (2023: 2023-11-16 18:15:46.6805900). */
+   calendar times, with an offset from UTC (2024: 2024-05-10 00:00:00.009930+00:00) or without one
+   (2023: 2023-11-16 18:15:46.6805900). */
 
 enum { COLUMN_TIME, COLUMN_INPUT, COLUMN_OUTPUT, COLUMN_COUNT };
 
@@ -39,8 +39,8 @@ static enum status azure_header(void *state, const struct source_line *at, const
 	return csv_header(state, columns, COLUMN_COUNT, at, line, line_bytes, error);
 }
 
-/* Days since 1970-01-01 in the Gregorian calendar; year >= 1970. Counting years from March on puts
-   the leap day last. */
+/* Days since 1970-01-01 in the Gregorian calendar; year >= 1970. Years are counted from March, so
+   that the leap day is the last day. */
 static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day)
 {
 	uint64_t y = month <= 2 ? year - 1 : year;
@@ -78,7 +78,7 @@ static bool read_date(const char *text, uint64_t *days)
 	return true;
 }
 
-/* What stands behind the seconds: nothing, Z, or +HH:MM or -HH:MM, in seconds. */
+/* Parses the offset behind the time: nothing, Z, +HH:MM or -HH:MM; the result is in seconds. */
 static bool read_offset(const char *text, size_t bytes, int64_t *offset_s)
 {
 	uint64_t hours, minutes;

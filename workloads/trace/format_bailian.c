@@ -7,7 +7,7 @@
 
 /* Bailian JSONL: {"chat_id": n, "parent_chat_id": n or -1, "timestamp": seconds, "input_length": n,
    "output_length": n, "type": "text", "turn": n, "hash_ids": [...]} with a hash id for each 16
-   tokens and the rest. A chat follows its parent; type and turn are not used. */
+   tokens and one for the rest. A chat follows its parent; type and turn are ignored. */
 
 enum { FIELD_CHAT, FIELD_PARENT, FIELD_TIME, FIELD_INPUT, FIELD_OUTPUT, FIELD_IDS, FIELD_COUNT };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* BurstGPT's CSV: Timestamp (seconds), Session ID and Elapsed time (newer files only; empty for
-   rows of an API), Model, Request tokens, Response tokens, Total tokens, Log Type. A row whose
-   response has no token failed where it was recorded and is passed over. */
+   rows of an API), Model, Request tokens, Response tokens, Total tokens, Log Type. A row without
+   response tokens is a request that failed when it was recorded; it is skipped. */
 
 enum { COLUMN_TIME, COLUMN_INPUT, COLUMN_OUTPUT, COLUMN_SESSION, COLUMN_COUNT };
 
@@ -18,7 +18,7 @@ static const struct csv_column columns[COLUMN_COUNT] = {{"Timestamp", true},
 
 struct burstgpt {
 	struct csv_layout layout;
-	char *session; /* of the row last read */
+	char *session; /* of the latest row */
 	size_t session_capacity;
 };
 

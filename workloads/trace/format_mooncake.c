@@ -4,8 +4,8 @@
 #include "workloads/trace/json_row.h"
 
 /* Mooncake JSONL: {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": [...]}. Two
-   optional fields tie turns of one conversation together: session_id, and delay, the milliseconds
-   between the end of the turn before and this one. */
+   optional fields link the turns of a conversation: session_id, and delay, the milliseconds between
+   the end of the preceding turn and this one. */
 
 enum {
 	FIELD_TIMESTAMP,

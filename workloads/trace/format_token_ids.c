@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* JSONL that spells out its prompts: {"arrival_time_ns": n, "input_tok_ids": [...], "output_toks":
-   n}, optionally "input_toks" and "output_tok_ids", which must agree with the others. */
+/* JSONL with the token ids of prompts: {"arrival_time_ns": n, "input_tok_ids": [...],
+   "output_toks": n}, optionally "input_toks" and "output_tok_ids", which must agree with the
+   others. */
 
 enum { FIELD_TIME, FIELD_PROMPT, FIELD_INPUT, FIELD_OUTPUT, FIELD_COMPLETION, FIELD_COUNT };
 

@@ -22,14 +22,14 @@ struct json_reader {
 	struct error *error;
 	enum status status;
 	uint32_t depth;
-	uint32_t field;	     /* whose value comes next; FIELD_UNKNOWN: one to pass over */
-	uint32_t next_field; /* rows tend to repeat an order: where to look first */
+	uint32_t field;	     /* the field of the next value; FIELD_UNKNOWN: skip it */
+	uint32_t next_field; /* rows tend to repeat their order: the field to compare first */
 	bool is_in_ids;
 	bool is_seen[JSON_FIELDS_MAX];
 
 	uint64_t *ids;
 	size_t id_count, id_capacity;
-	char *text; /* texts, each closed by a zero byte */
+	char *text; /* texts, each zero-terminated */
 	size_t text_bytes, text_capacity;
 	size_t text_at[JSON_FIELDS_MAX];
 	size_t ids_at[JSON_FIELDS_MAX];
@@ -42,7 +42,8 @@ struct json_reader *json_reader_open(const struct json_field *fields, uint32_t f
 	check(field_count >= 1 && field_count <= JSON_FIELDS_MAX);
 	reader->fields = fields;
 	reader->field_count = field_count;
-	/* So that an empty array is not taken for none. */
+	/* An empty array must have a non-NULL pointer, since NULL means that the field is absent.
+	   */
 	reader->ids = memory_grow(NULL, &reader->id_capacity, 1, sizeof(*reader->ids));
 	return reader;
 }
@@ -66,7 +67,7 @@ static int refuse(struct json_reader *reader, const char *found, size_t bytes)
 	return 0;
 }
 
-/* Whether the value that comes next belongs to a field of the table. */
+/* Whether the next value belongs to a field of the table. */
 static bool is_wanted(const struct json_reader *reader)
 {
 	return reader->field != FIELD_UNKNOWN && (reader->depth == 1 || reader->is_in_ids);
@@ -146,7 +147,7 @@ static int on_number(void *context, const char *text, size_t bytes)
 	return 1;
 }
 
-/* Labels go into tab-separated files as they are. */
+/* Labels are written to tab-separated files without escaping. */
 static bool is_label(const unsigned char *text, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++) {
@@ -291,7 +292,8 @@ static const yajl_callbacks callbacks = {
 	.yajl_end_array = on_end_array,
 };
 
-/* YAJL's own words for broken JSON ("lexical error: invalid char in json text."), on one line. */
+/* An error with YAJL's message for malformed JSON ("lexical error: invalid char in json text."), on
+   one line. */
 static enum status broken_json(struct json_reader *reader, yajl_handle parser, size_t column,
 	const char *line, size_t line_bytes)
 {

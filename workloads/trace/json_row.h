@@ -8,14 +8,14 @@
 #include "engine/base/status.h"
 #include "workloads/trace/source_line.h"
 
-/* One JSON object on a line, read for the fields of a table; fields that the table does not name
-   are passed over, whatever they hold. Parsing is YAJL's: strict JSON, UTF-8 checked, no comments.
+/* Reads one JSON object on a line for the fields of a table. Other fields are skipped, whatever
+   their values. YAJL parses: strict JSON, checked UTF-8, no comments.
  */
 
 enum json_kind {
 	JSON_COUNT, /* .number: an integer in [minimum, maximum] */
 	JSON_TIME,  /* .number: a decimal times 10^places, up to maximum */
-	JSON_LABEL, /* .text: a text, or an integer as it is spelled */
+	JSON_LABEL, /* .text: a string, or an integer as written */
 	JSON_IDS,   /* .ids: an array of integers, each up to maximum */
 };
 
@@ -29,7 +29,7 @@ struct json_field {
 };
 
 /* Zero where the field is absent, or null and not required. text and ids are borrowed from the
-   reader until its next row. */
+   reader and valid until its next row. */
 struct json_value {
 	bool is_present;
 	uint64_t number;

@@ -13,13 +13,13 @@ enum { BUFFER_BYTES = 1 << 20 };
 struct line_reader {
 	char *path;
 	struct byte_source *source;
-	char *buffer; /* (capacity): [start, end) is not handed out yet */
+	char *buffer; /* (capacity): [start, end) is unread */
 	size_t capacity, start, end;
 	uint64_t line;
 	const char *last; /* for unread */
 	size_t last_bytes;
 	bool is_last_again;
-	bool is_at_end; /* the source has no more */
+	bool is_at_end; /* the source is exhausted */
 };
 
 enum status line_reader_open(struct line_reader **out, const char *path, struct error *error)
@@ -50,7 +50,7 @@ void line_reader_close(struct line_reader *reader)
 	free(reader);
 }
 
-/* Makes room behind what is held and reads into it; one byte stays free for the closing zero. */
+/* Makes room in the buffer and reads more. One byte stays free for the terminating zero. */
 static enum status read_more(struct line_reader *reader, struct error *error)
 {
 	size_t held = reader->end - reader->start;

@@ -6,7 +6,7 @@
 
 #include "engine/base/status.h"
 
-/* Where in a file something stands, and the one line that says what is wrong with it:
+/* A position in a file, and the one-line error about it:
 
        PATH:LINE: FIELD: found WHAT, expected WHAT  */
 
@@ -15,8 +15,8 @@ struct source_line {
 	uint64_t line;	  /* from 1; 0: the file as a whole */
 };
 
-/* Returns STATUS_INPUT. found: (found_bytes) of the file, quoted as they are, cut and with anything
-   unprintable shown as `?`. field: NULL when the whole line is meant. */
+/* Returns STATUS_INPUT. found: (found_bytes) of the file, quoted, truncated, and with unprintable
+   bytes shown as `?`. field: NULL: the whole line. */
 enum status source_line_error(struct error *error, const struct source_line *at, const char *field,
 	const char *found, size_t found_bytes, const char *expected_format, ...)
 	__attribute__((format(printf, 6, 7)));

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line that is kept, to be read again when its time has come. */
+/* A line that is kept, to be parsed again in order of time. */
 struct sorted_line {
 	uint64_t arrival_ns, line;
 	size_t at, bytes; /* in sorted_text */
@@ -25,10 +25,10 @@ struct trace {
 	uint64_t row_count;
 	uint64_t blank_line; /* the first of blank lines just passed; 0: none */
 	uint64_t last_arrival_ns, last_line;
-	uint64_t start_ns; /* what the first row's time becomes 0 by */
+	uint64_t start_ns; /* subtracted from all times, so that the first row's is 0 */
 	uint64_t skipped_count;
 
-	bool is_sorted;		    /* rows come from what follows, not from lines */
+	bool is_sorted;		    /* rows come from `sorted`, not from lines */
 	struct sorted_line *sorted; /* (sorted_count) */
 	size_t sorted_count, sorted_next;
 	char *sorted_text;
@@ -49,7 +49,7 @@ static struct source_line source_line_of(const struct trace *trace, uint64_t lin
 	return (struct source_line){line_reader_path(trace->lines), line};
 }
 
-/* The next line with something on it; NULL at the end of the file. */
+/* The next line that is not blank; NULL at the end of the file. */
 static enum status next_line(
 	struct trace *trace, const char **line, size_t *line_bytes, struct error *error)
 {
@@ -116,7 +116,7 @@ static enum status read_start(
 	return STATUS_OK;
 }
 
-/* The power of two that the number of ids would be right for, 0: none. */
+/* The power of two for which the number of ids would be right; 0: none. */
 static uint32_t fitting_block_size(const struct trace_row *row)
 {
 	for (uint32_t size = 1; size <= 1 << 16; size *= 2) {
@@ -128,7 +128,8 @@ static uint32_t fitting_block_size(const struct trace_row *row)
 	return 0;
 }
 
-/* A row has an id for each whole block of its prompt, and for the rest or not: both are in use. */
+/* A row has an id for each whole block of its prompt. An id for the rest is optional: traces of
+   both kinds exist. */
 static enum status check_ids(const struct trace *trace, const struct source_line *at,
 	const struct trace_row *row, struct error *error)
 {
@@ -176,7 +177,7 @@ static enum status check_order(struct trace *trace, const struct source_line *at
 	return STATUS_OK;
 }
 
-/* The next line that stands for a request, as a row; *has_row is false at the end. */
+/* Parses lines up to the next one that is a request; *has_row is false at the end. */
 static enum status parse_next(struct trace *trace, struct trace_row *row, struct source_line *at,
 	bool *has_row, struct error *error)
 {
@@ -262,7 +263,7 @@ static enum status parse_sorted(struct trace *trace, struct trace_row *row, stru
 		&is_skipped, error);
 }
 
-/* A row that holds what the file says, checked. */
+/* Reads and checks the next row. */
 static enum status read_row(struct trace *trace, struct trace_row *row, struct source_line *at,
 	bool *has_row, struct error *error)
 {

@@ -10,9 +10,9 @@
 /* A trace: a file of requests in order of arrival, read as a stream, one row at a time, so that its
    length costs no memory. Errors carry file, line, field, what was found and what was expected.
 
-   Limits, each refused by name beyond: input_length and output_length in [1, 2^28], timestamps up
-   to 2^63 ns, hash ids below 2^63, 2^22 hash ids a row. Lines with nothing on them are allowed at
-   the end of the file only; a file without any row is refused. */
+   Limits, beyond which a row is refused with the name of the field: input_length and output_length
+   in [1, 2^28], timestamps up to 2^63 ns, hash ids below 2^63, 2^22 hash ids a row. Blank lines are
+   allowed only at the end of the file. A file without any row is refused. */
 
 struct trace;
 
@@ -22,41 +22,43 @@ enum { TRACE_LENGTH_MAX = 1 << 28 };
 struct trace_format; /* workloads/trace/format.h */
 
 struct trace_options {
-	const struct trace_format *format; /* NULL: told by the first line */
-	uint32_t trace_block_size; /* tokens a hash id stands for; 0: the format's own (512) */
-	bool sort; /* rows by time, ties by line, instead of refusing those out of order; the whole
-		      file is kept in memory */
+	const struct trace_format *format; /* NULL: recognised by the first line */
+	uint32_t trace_block_size;	   /* tokens per hash id; 0: the format's default */
+	bool sort; /* sort rows by time, ties by line, instead of refusing rows out of order; keeps
+		      the whole file in memory */
 };
 
-/* Tokens [first, first + count) of a prompt that are not what its own ids or its own row say, but
-   what an earlier turn said there: words of that row's own (its completion among them), or of the
-   block that its prompt ended in. */
+/* Tokens [first, first + count) of a prompt that repeat an earlier turn and that the row's own ids
+   do not cover. They are either that row's own tokens (its completion included) or tokens of the
+   partial block that ended its prompt. */
 struct token_span {
 	uint64_t source; /* index of the earlier row, or hash id of the block */
 	uint32_t first, count;
-	uint32_t origin; /* where in the prompt the source's own position 0 lies */
+	uint32_t origin; /* position in the prompt of the source's token 0 */
 	bool is_block;
 };
 
 #define NO_TURN UINT64_MAX
 
-/* One row. Pointers are borrowed and die with the next call on the same trace. */
+/* One row. Pointers are borrowed and valid until the next call on the same trace. */
 struct trace_row {
-	uint64_t index;		  /* from 0, in the order in which rows are handed out */
-	uint64_t line;		  /* in the file, from 1 */
-	uint64_t arrival_ns;	  /* from the trace's own zero */
-	uint32_t input_length;	  /* tokens, >= 1 */
-	uint32_t output_length;	  /* tokens, >= 1 */
-	const uint64_t *hash_ids; /* (hash_id_count); NULL: the prompt shares nothing by ids */
-	uint32_t hash_id_count;	  /* one for each whole block; for the rest too, or not */
-	const uint64_t
-		*prompt_ids; /* (input_length) token ids that the trace spells out, or NULL */
+	uint64_t index;		    /* from 0, in the order in which rows are returned */
+	uint64_t line;		    /* in the file, from 1 */
+	uint64_t arrival_ns;	    /* since the trace's zero: its time 0, or its first row's time
+				     (format.starts_at_first_row) */
+	uint32_t input_length;	    /* tokens, >= 1 */
+	uint32_t output_length;	    /* tokens, >= 1 */
+	const uint64_t *hash_ids;   /* (hash_id_count); NULL: the prompt shares nothing by ids */
+	uint32_t hash_id_count;	    /* one per whole block, and optionally one for the rest */
+	const uint64_t *prompt_ids; /* (input_length) token ids of the trace, or NULL */
 	const uint64_t *output_ids; /* (output_length) likewise */
 
-	const char *session; /* NULL: the row belongs to none */
-	const char *turn;    /* name by which later rows call this one; NULL: the session's */
+	const char *session; /* NULL: none */
+	const char *turn;    /* name by which later rows refer to this one; NULL: the session's name
+				*/
 	const char *parent;  /* with .turn: the turn that it follows, or NULL */
-	uint64_t delay_ns;   /* from the end of the turn before to this one; 0 without has_delay */
+	uint64_t delay_ns;   /* from the end of the preceding turn to this one; 0 without has_delay
+				*/
 	bool has_delay;
 
 	/* Filled by workloads/conversations.h only. */
@@ -65,7 +67,8 @@ struct trace_row {
 	uint32_t span_count;
 };
 
-/* Opens a trace; a file that is none is refused here if its first row shows it. */
+/* Opens a trace and recognises its format. A file whose first line has no known format is refused.
+   */
 enum status trace_open(struct trace **out, const char *path, const struct trace_options *options,
 	struct error *error);
 void trace_close(struct trace *trace);
@@ -79,17 +82,16 @@ uint32_t trace_block_size(const struct trace *trace);
 /* As --format spells it. */
 const char *trace_format_name(const struct trace *trace);
 
-/* Rows passed over so far because they stand for no request, and what they are; NULL: the format
-   has none. */
+/* Number of rows skipped so far because they are not requests, and what they are; NULL: the format
+   has no such rows. */
 uint64_t trace_skipped_count(const struct trace *trace);
 const char *trace_skip_reason(const struct trace *trace);
 
-/* Reads the file to its end without looking at further rows, for those who stop early. */
+/* Reads the rest of the file without parsing it, for callers that stop early but need its hash. */
 enum status trace_finish(struct trace *trace, struct error *error);
 
-/* XXH64 with seed 0 of the file as it lies on disk (packed, if it is): what `xxhsum -H64` prints.
-   Of the whole file once trace_next() has said that there are no more rows, or after
-   trace_finish(). */
+/* XXH64 with seed 0 of the file as stored on disk (compressed or not): what `xxhsum -H64` prints.
+   It covers the whole file once trace_next() has returned no row, or after trace_finish(). */
 uint64_t trace_xxh64(const struct trace *trace);
 
 #endif

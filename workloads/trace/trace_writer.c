@@ -21,7 +21,7 @@ static void write_milliseconds(FILE *file, uint64_t ns)
 	fprintf(file, ".%0*" PRIu64, places, rest);
 }
 
-/* Ids make up nearly all of a trace, hence not one fprintf each. */
+/* Ids make up nearly all of a trace, so they are formatted by hand instead of by fprintf. */
 static void write_ids(FILE *file, const uint64_t *ids, uint32_t count)
 {
 	char buffer[IDS_BYTES];
@@ -48,7 +48,7 @@ static void write_ids(FILE *file, const uint64_t *ids, uint32_t count)
 	fwrite(buffer, 1, used, file);
 }
 
-/* JSON's two special characters and control characters escaped; the rest is UTF-8 already. */
+/* Escapes JSON's two special characters and control characters; the rest is UTF-8 already. */
 static void write_text(FILE *file, const char *text)
 {
 	fputc('"', file);

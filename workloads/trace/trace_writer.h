@@ -6,8 +6,8 @@
 #include "engine/base/status.h"
 #include "workloads/trace/trace.h"
 
-/* Writes a row as a line of Mooncake JSONL. Times are milliseconds with as many places as they
-   need, six at most, so that reading gives back the same nanoseconds. Failures show in
+/* Writes a row as a line of Mooncake JSONL. Times are milliseconds with as many decimals as they
+   need, six at most, so that reading gives back the same nanoseconds. Failures are reported by
    ferror(file). */
 void trace_write_row(FILE *file, const struct trace_row *row);
 
