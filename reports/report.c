@@ -130,7 +130,7 @@ static enum status write_page(const struct text *page, const char *out_path, str
 	struct output_file output;
 
 	TRY(output_file_open(&output, out_path, error));
-	fwrite(page->bytes, 1, page->size, output.file); /* the commit looks for errors */
+	fwrite(page->bytes, 1, page->byte_count, output.file); /* the commit looks for errors */
 	return output_file_commit(&output, error);
 }
 

@@ -113,13 +113,13 @@ static enum status copy_origin(const char *run, struct json_document *provenance
 
 	TRY(open_in(provenance, run, RESULT_PROVENANCE, error));
 	TRY(json_root(&root, provenance, error));
-	copy_text(origin->device, sizeof(origin->device), &root, "device");
-	copy_text(origin->date, sizeof(origin->date), &root, "date");
-	copy_text(origin->commit, sizeof(origin->commit), &root, "commit");
-	copy_text(origin->command, sizeof(origin->command), &root, "command");
+	copy_text(origin->device, sizeof(origin->device), &root, PROVENANCE_DEVICE);
+	copy_text(origin->date, sizeof(origin->date), &root, PROVENANCE_DATE);
+	copy_text(origin->commit, sizeof(origin->commit), &root, PROVENANCE_COMMIT);
+	copy_text(origin->command, sizeof(origin->command), &root, PROVENANCE_COMMAND);
 	TRY(open_in(summary, run, RESULT_SUMMARY, error));
 	TRY(json_root(&root, summary, error));
-	TRY(json_object(&root, "config", &config, error));
+	TRY(json_object(&root, SUMMARY_CONFIG, &config, error));
 	copy_text(origin->model, sizeof(origin->model), &config, "model");
 	copy_text(origin->kv_blocks, sizeof(origin->kv_blocks), &config, "kv_blocks");
 	if (origin->device[0] == '\0') {

@@ -1,6 +1,5 @@
 #include "bench/compare/compare.h"
 
-#include "reports/results/results.h"
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
@@ -57,7 +56,7 @@ static void set_value(struct compared_value *out, const char *name, const cJSON 
 	if (out->a[0] == '-' && out->a[1] == '\0' && strcmp(out->b, "-") == 0) {
 		out->is_equal = true; /* null on one side and nothing on the other */
 	}
-	out->is_config = strncmp(name, "config.", 7) == 0;
+	out->is_config = strncmp(name, CONFIG_PREFIX, strlen(CONFIG_PREFIX)) == 0;
 }
 
 /* Walks the leaves of `root` in order and adds those that are not there yet. `a` and `b` are the
@@ -111,11 +110,11 @@ static enum status open_summary(struct json_document *out, const char *folder, s
 	TRY(path_format(path, error, "%s/%s", folder, RESULT_SUMMARY));
 	TRY(json_document_open(out, path, error));
 	TRY(json_root(&root, out, error));
-	TRY(json_text(&root, "schema", &schema, error));
+	TRY(json_text(&root, SUMMARY_SCHEMA, &schema, error));
 	if (strcmp(schema, RESULT_SCHEMA) != 0) {
-		return json_refuse(&root, "schema", "\"" RESULT_SCHEMA "\"", error);
+		return json_refuse(&root, SUMMARY_SCHEMA, "\"" RESULT_SCHEMA "\"", error);
 	}
-	return json_text(&root, "result_hash", &hash, error);
+	return json_text(&root, SUMMARY_RESULT_HASH, &hash, error);
 }
 
 static bool has_file(const char *path)
@@ -133,7 +132,7 @@ static enum status add_steps(struct comparison *out, struct error *error)
 	bool has_same_pool = true;
 
 	for (uint32_t i = 0; i < out->value_count; i++) {
-		if (strcmp(out->values[i].name, "config.kv_blocks") == 0) {
+		if (strcmp(out->values[i].name, CONFIG_PREFIX "kv_blocks") == 0) {
 			has_same_pool = out->values[i].is_equal;
 		}
 	}
@@ -153,7 +152,7 @@ static void conclude(struct comparison *out)
 	out->has_same_values = true;
 	for (uint32_t i = 0; i < out->value_count; i++) {
 		const struct compared_value *value = &out->values[i];
-		if (strcmp(value->name, "result_hash") == 0) {
+		if (strcmp(value->name, SUMMARY_RESULT_HASH) == 0) {
 			out->has_same_hash = value->is_equal;
 		} else if (!value->is_config && !value->is_equal) {
 			out->has_same_values = false;

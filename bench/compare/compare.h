@@ -3,6 +3,7 @@
 
 #include "bench/compare/compare_steps.h"
 #include "engine/base/status.h"
+#include "reports/results/results.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,6 +12,9 @@
 /* The differences of two result folders: configuration, every value of the summaries, and the first
    step and column where their steps diverge. Decisions are what the result hash covers and what the
    counts of the steps show; times may differ between runs that decided alike. */
+
+/* Where the names of the configuration's values begin. */
+#define CONFIG_PREFIX SUMMARY_CONFIG "."
 
 enum { COMPARED_NAME_BYTES = 96, COMPARED_TEXT_BYTES = 192 };
 

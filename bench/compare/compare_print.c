@@ -48,7 +48,7 @@ static void print_config(const struct comparison *comparison, FILE *out)
 	for (uint32_t i = 0; i < comparison->value_count; i++) {
 		const struct compared_value *value = &comparison->values[i];
 		if (value->is_config && !value->is_equal) {
-			fprintf(out, "  %-34s %16s %16s\n", value->name + strlen("config."),
+			fprintf(out, "  %-34s %16s %16s\n", value->name + strlen(CONFIG_PREFIX),
 				value->a, value->b);
 		}
 	}
@@ -101,7 +101,7 @@ void comparison_print(const struct comparison *comparison, FILE *out)
 	fprintf(out, "\n  %-34s %16s %16s %14s %10s\n", "summary", "A", "B", "B - A", "relative");
 	for (uint32_t i = 0; i < comparison->value_count; i++) {
 		const struct compared_value *value = &comparison->values[i];
-		if (!value->is_config && strcmp(value->name, "schema") != 0) {
+		if (!value->is_config && strcmp(value->name, SUMMARY_SCHEMA) != 0) {
 			print_value(value, out);
 		}
 	}

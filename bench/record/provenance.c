@@ -2,6 +2,7 @@
 
 #include "bench/record/commit.h"
 #include "engine/base/number.h"
+#include "reports/results/results.h"
 
 #include <cJSON.h>
 #include <errno.h>
@@ -55,19 +56,19 @@ enum status provenance_write(
 	cJSON *root = cJSON_CreateObject();
 	FILE *file = fopen(path, "wb");
 
-	cJSON_AddStringToObject(root, "commit", QUIRE_COMMIT);
+	cJSON_AddStringToObject(root, PROVENANCE_COMMIT, QUIRE_COMMIT);
 	machine_text(text);
-	cJSON_AddStringToObject(root, "machine", text);
+	cJSON_AddStringToObject(root, PROVENANCE_MACHINE, text);
 	if (provenance->device[0] != '\0') {
-		cJSON_AddStringToObject(root, "device", provenance->device);
+		cJSON_AddStringToObject(root, PROVENANCE_DEVICE, provenance->device);
 	}
 	gmtime_r(&now, &utc);
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	cJSON_AddStringToObject(root, "date", text);
+	cJSON_AddStringToObject(root, PROVENANCE_DATE, text);
 	command_text(text, provenance->argc, provenance->argv);
-	cJSON_AddStringToObject(root, "command", text);
+	cJSON_AddStringToObject(root, PROVENANCE_COMMAND, text);
 	decimal_text(text, provenance->wall_ns, 9);
-	cJSON_AddRawToObject(root, "wall_s", text);
+	cJSON_AddRawToObject(root, PROVENANCE_WALL_S, text);
 	char *json = cJSON_Print(root);
 	bool is_written = file != NULL && json != NULL && fprintf(file, "%s\n", json) > 0;
 	if (file != NULL && fclose(file) != 0) {

@@ -34,11 +34,11 @@ struct latency_figures latency_figures_of(const struct histogram *histogram)
 	}
 	return (struct latency_figures){
 		.count = histogram->count,
-		.mean_ns = histogram_mean(histogram),
-		.p50_ns = histogram_percentile(histogram, 50),
-		.p90_ns = histogram_percentile(histogram, 90),
-		.p99_ns = histogram_percentile(histogram, 99),
-		.max_ns = histogram->max,
+		.ns = {[STATISTIC_MEAN] = histogram_mean(histogram),
+			[STATISTIC_P50] = histogram_percentile(histogram, 50),
+			[STATISTIC_P90] = histogram_percentile(histogram, 90),
+			[STATISTIC_P99] = histogram_percentile(histogram, 99),
+			[STATISTIC_MAX] = histogram->max},
 	};
 }
 

@@ -24,7 +24,8 @@
 
 /* Of a histogram; all 0 where count is. */
 struct latency_figures {
-	uint64_t count, mean_ns, p50_ns, p90_ns, p99_ns, max_ns;
+	uint64_t count;
+	uint64_t ns[STATISTIC_COUNT];
 };
 
 struct run_outcome {

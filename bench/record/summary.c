@@ -32,37 +32,51 @@ static void add_raw(cJSON *object, const char *name, const char *text)
 	cJSON_AddRawToObject(object, name, text);
 }
 
-static void add_integer(cJSON *object, const char *name, uint64_t value)
+/* The section of a number, which its first number adds. */
+static cJSON *section_of(cJSON *root, const char *name)
+{
+	cJSON *section = name[0] == '\0' ? root : cJSON_GetObjectItem(root, name);
+
+	return section != NULL ? section : cJSON_AddObjectToObject(root, name);
+}
+
+static void add_value(cJSON *root, enum result_number number, const char *text)
+{
+	const struct result_number_row *row = &result_number_rows[number];
+
+	add_raw(section_of(root, row->section), row->field, text);
+}
+
+static void add_count(cJSON *root, enum result_number number, uint64_t count)
 {
 	char text[NUMBER_TEXT_BYTES];
 
-	decimal_text(text, value, 0);
-	add_raw(object, name, text);
+	decimal_text(text, count, 0);
+	add_value(root, number, text);
 }
 
-/* Nanoseconds as seconds (9 places) or milliseconds (6 places). */
-static void add_time(cJSON *object, const char *name, uint64_t ns, uint32_t places)
+static void add_seconds(cJSON *root, enum result_number number, uint64_t ns)
 {
 	char text[NUMBER_TEXT_BYTES];
 
-	decimal_text(text, ns, places);
-	add_raw(object, name, text);
+	decimal_text(text, ns, 9);
+	add_value(root, number, text);
 }
 
-static void add_ratio(cJSON *object, const char *name, u128 numerator, u128 denominator)
+static void add_ratio(cJSON *root, enum result_number number, u128 numerator, u128 denominator)
 {
 	char text[NUMBER_TEXT_BYTES];
 
 	ratio_text(text, numerator, denominator, 6, "null");
-	add_raw(object, name, text);
+	add_value(root, number, text);
 }
 
-static void add_rate(cJSON *object, const char *name, uint64_t count, uint64_t ns)
+static void add_rate(cJSON *root, enum result_number number, uint64_t count, uint64_t ns)
 {
 	char text[NUMBER_TEXT_BYTES];
 
 	rate_text(text, count, ns, "null");
-	add_raw(object, name, text);
+	add_value(root, number, text);
 }
 
 static void add_hash(cJSON *object, const char *name, uint64_t hash)
@@ -75,81 +89,75 @@ static void add_hash(cJSON *object, const char *name, uint64_t hash)
 
 static void add_trace(cJSON *root, const struct run_outcome *outcome)
 {
-	cJSON *trace = cJSON_AddObjectToObject(root, "trace");
+	cJSON *trace = cJSON_AddObjectToObject(root, SUMMARY_TRACE);
 
-	cJSON_AddStringToObject(trace, "name", outcome->trace_name);
-	add_hash(trace, "xxh64", outcome->trace_xxh64);
-	add_integer(trace, "requests", outcome->submitted);
+	cJSON_AddStringToObject(trace, SUMMARY_TRACE_NAME, outcome->trace_name);
+	add_hash(trace, SUMMARY_TRACE_XXH64, outcome->trace_xxh64);
+	add_count(root, VALUE_TRACE_REQUESTS, outcome->submitted);
 }
 
 static void add_counts(cJSON *root, const struct run_outcome *outcome)
 {
-	cJSON *requests = cJSON_AddObjectToObject(root, "requests");
-	cJSON *time = cJSON_AddObjectToObject(root, "time");
-	cJSON *load = cJSON_AddObjectToObject(root, "load");
 	char offered[NUMBER_TEXT_BYTES];
 
-	add_integer(requests, "submitted", outcome->submitted);
-	add_integer(requests, "finished", outcome->finished);
-	add_integer(requests, "rejected", outcome->rejected);
-	add_integer(requests, "failed", outcome->failed);
-	add_integer(requests, "unfinished", outcome->unfinished);
-	add_time(time, "makespan_s", outcome->makespan_ns, 9);
-	add_time(time, "busy_s", outcome->busy_ns, 9);
-	add_integer(time, "steps", outcome->steps);
+	add_count(root, VALUE_SUBMITTED, outcome->submitted);
+	add_count(root, VALUE_FINISHED, outcome->finished);
+	add_count(root, VALUE_REJECTED, outcome->rejected);
+	add_count(root, VALUE_FAILED, outcome->failed);
+	add_count(root, VALUE_UNFINISHED, outcome->unfinished);
+	add_seconds(root, VALUE_MAKESPAN, outcome->makespan_ns);
+	add_seconds(root, VALUE_BUSY, outcome->busy_ns);
+	add_count(root, VALUE_STEPS, outcome->steps);
 	offered_text(offered, outcome, "null");
-	add_raw(load, "offered_per_s", offered);
-	add_ratio(load, "busy_share", outcome->busy_ns, outcome->busy_window_ns);
-	add_integer(load, "backlog_at_last_arrival", outcome->backlog_at_last_arrival);
-	add_time(load, "drain_s", outcome->drain_ns, 9);
-	cJSON_AddStringToObject(load, "verdict", verdict_name(outcome->verdict));
+	add_value(root, VALUE_OFFERED_RATE, offered);
+	add_ratio(root, VALUE_BUSY_SHARE, outcome->busy_ns, outcome->busy_window_ns);
+	add_count(root, VALUE_BACKLOG, outcome->backlog_at_last_arrival);
+	add_seconds(root, VALUE_DRAIN, outcome->drain_ns);
+	cJSON_AddStringToObject(section_of(root, SUMMARY_LOAD), SUMMARY_LOAD_VERDICT,
+		verdict_name(outcome->verdict));
 }
 
 static void add_tokens(cJSON *root, const struct run_outcome *outcome)
 {
-	cJSON *tokens = cJSON_AddObjectToObject(root, "tokens");
-	cJSON *cache = cJSON_AddObjectToObject(root, "prefix_cache");
 	uint64_t makespan = outcome->makespan_ns;
 
-	add_integer(tokens, "prompt", outcome->prompt_tokens);
-	add_integer(tokens, "output", outcome->output_tokens);
-	add_integer(tokens, "prefill_computed", outcome->prefill_computed_tokens);
-	add_integer(tokens, "recomputed", outcome->recomputed_tokens);
-	add_integer(cache, "query_tokens", outcome->query_tokens);
-	add_integer(cache, "hit_tokens", outcome->hit_tokens);
-	add_ratio(cache, "hit_rate", outcome->hit_tokens, outcome->query_tokens);
-	add_integer(root, "preemptions", outcome->preemptions);
-	cJSON *throughput = cJSON_AddObjectToObject(root, "throughput");
-	add_rate(throughput, "output_tokens_per_s", outcome->output_tokens, makespan);
-	add_rate(throughput, "total_tokens_per_s", outcome->prompt_tokens + outcome->output_tokens,
-		makespan);
-	add_rate(throughput, "requests_per_s", outcome->measured_finished, makespan);
+	add_count(root, VALUE_PROMPT, outcome->prompt_tokens);
+	add_count(root, VALUE_OUTPUT, outcome->output_tokens);
+	add_count(root, VALUE_PREFILL, outcome->prefill_computed_tokens);
+	add_count(root, VALUE_RECOMPUTED, outcome->recomputed_tokens);
+	add_count(root, VALUE_QUERY_TOKENS, outcome->query_tokens);
+	add_count(root, VALUE_HIT_TOKENS, outcome->hit_tokens);
+	add_ratio(root, VALUE_HIT_RATE, outcome->hit_tokens, outcome->query_tokens);
+	add_count(root, VALUE_PREEMPTIONS, outcome->preemptions);
+	add_rate(root, VALUE_OUTPUT_RATE, outcome->output_tokens, makespan);
+	add_rate(root, VALUE_TOTAL_RATE, outcome->prompt_tokens + outcome->output_tokens, makespan);
+	add_rate(root, VALUE_REQUEST_RATE, outcome->measured_finished, makespan);
 }
 
-static void add_figure(cJSON *object, const char *name, bool has_value, uint64_t ns)
+/* Milliseconds, six places. */
+static void milliseconds_text(char *text, bool has_value, uint64_t ns)
 {
 	if (has_value) {
-		add_time(object, name, ns, 6);
+		decimal_text(text, ns, 6);
 	} else {
-		cJSON_AddNullToObject(object, name);
+		snprintf(text, NUMBER_TEXT_BYTES, "null");
 	}
 }
 
 static void add_figures(cJSON *parent, const char *name, const struct latency_figures *figures)
 {
 	cJSON *object = cJSON_AddObjectToObject(parent, name);
-	bool has_value = figures->count > 0;
+	char text[NUMBER_TEXT_BYTES];
 
-	add_figure(object, "mean", has_value, figures->mean_ns);
-	add_figure(object, "p50", has_value, figures->p50_ns);
-	add_figure(object, "p90", has_value, figures->p90_ns);
-	add_figure(object, "p99", has_value, figures->p99_ns);
-	add_figure(object, "max", has_value, figures->max_ns);
+	for (uint32_t i = 0; i < STATISTIC_COUNT; i++) {
+		milliseconds_text(text, figures->count > 0, figures->ns[i]);
+		add_raw(object, latency_statistics[i], text);
+	}
 }
 
 static void add_latency(cJSON *root, const struct run_outcome *outcome)
 {
-	cJSON *latency = cJSON_AddObjectToObject(root, "latency_ms");
+	cJSON *latency = cJSON_AddObjectToObject(root, SUMMARY_LATENCY_MS);
 
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
 		add_figures(latency, latency_names[metric], &outcome->latency[metric]);
@@ -163,47 +171,54 @@ static bool has_slo(const struct run_outcome *outcome)
 
 static void add_slo(cJSON *root, const struct run_outcome *outcome)
 {
-	cJSON *slo = cJSON_AddObjectToObject(root, "slo");
+	bool has_limit = has_slo(outcome);
+	char text[NUMBER_TEXT_BYTES];
 
-	add_figure(slo, "ttft_ms", outcome->slo_ttft_ns > 0, outcome->slo_ttft_ns);
-	add_figure(slo, "tpot_ms", outcome->slo_tpot_ns > 0, outcome->slo_tpot_ns);
-	if (!has_slo(outcome)) {
-		cJSON_AddNullToObject(slo, "attained");
-		cJSON_AddNullToObject(slo, "goodput_requests_per_s");
-		return;
+	milliseconds_text(text, outcome->slo_ttft_ns > 0, outcome->slo_ttft_ns);
+	add_value(root, VALUE_SLO_TTFT, text);
+	milliseconds_text(text, outcome->slo_tpot_ns > 0, outcome->slo_tpot_ns);
+	add_value(root, VALUE_SLO_TPOT, text);
+	/* Of no requests and in no time there is no share and no rate. */
+	add_ratio(root, VALUE_SLO_ATTAINED, outcome->slo_attained,
+		has_limit ? outcome->measured_finished : 0);
+	add_rate(root, VALUE_SLO_GOODPUT, outcome->slo_attained,
+		has_limit ? outcome->makespan_ns : 0);
+}
+
+static void add_found_kv_blocks(cJSON *root, uint64_t blocks)
+{
+	char text[NUMBER_TEXT_BYTES] = "null";
+
+	if (blocks > 0) {
+		decimal_text(text, blocks, 0);
 	}
-	add_ratio(slo, "attained", outcome->slo_attained, outcome->measured_finished);
-	add_rate(slo, "goodput_requests_per_s", outcome->slo_attained, outcome->makespan_ns);
+	add_raw(root, SUMMARY_FOUND_KV_BLOCKS, text);
 }
 
 static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 {
 	cJSON *root = cJSON_CreateObject();
 
-	cJSON_AddStringToObject(root, "schema", RESULT_SCHEMA);
-	cJSON_AddStringToObject(root, "status", run_end_name(outcome->end));
+	cJSON_AddStringToObject(root, SUMMARY_SCHEMA, RESULT_SCHEMA);
+	cJSON_AddStringToObject(root, SUMMARY_STATUS, run_end_name(outcome->end));
 	if (outcome->end == RUN_FAILED) {
-		cJSON_AddStringToObject(root, "failure", outcome->failure.text);
+		cJSON_AddStringToObject(root, SUMMARY_FAILURE, outcome->failure.text);
 	}
-	cJSON_AddItemToObject(root, "config", config);
+	cJSON_AddItemToObject(root, SUMMARY_CONFIG, config);
 	add_trace(root, outcome);
-	cJSON_AddStringToObject(root, "runner_kind", outcome->runner_kind);
-	cJSON_AddBoolToObject(root, "calibrated", outcome->is_calibrated);
-	if (outcome->found_kv_blocks == 0) {
-		cJSON_AddNullToObject(root, "found_kv_blocks");
-	} else {
-		add_integer(root, "found_kv_blocks", outcome->found_kv_blocks);
-	}
+	cJSON_AddStringToObject(root, SUMMARY_RUNNER_KIND, outcome->runner_kind);
+	cJSON_AddBoolToObject(root, SUMMARY_CALIBRATED, outcome->is_calibrated);
+	add_found_kv_blocks(root, outcome->found_kv_blocks);
 	add_counts(root, outcome);
 	add_tokens(root, outcome);
 	add_latency(root, outcome);
 	add_slo(root, outcome);
-	add_hash(root, "result_hash", outcome->result_hash);
+	add_hash(root, SUMMARY_RESULT_HASH, outcome->result_hash);
 	if (outcome->has_dispatch_late) {
-		add_figures(root, "dispatch_late_ms", &outcome->dispatch_late);
+		add_figures(root, SUMMARY_DISPATCH_LATE_MS, &outcome->dispatch_late);
 	}
 	if (outcome->gpu_idle.count > 0) {
-		add_figures(root, "gpu_idle_ms", &outcome->gpu_idle);
+		add_figures(root, SUMMARY_GPU_IDLE_MS, &outcome->gpu_idle);
 	}
 	return root;
 }
@@ -282,16 +297,13 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 
 static void print_figures(const char *name, const struct latency_figures *figures)
 {
+	char text[NUMBER_TEXT_BYTES] = "-";
+
 	printf("  %-8s", name);
-	if (figures->count == 0) {
-		printf(" %12s %12s %12s %12s %12s\n", "-", "-", "-", "-", "-");
-		return;
-	}
-	const uint64_t values[] = {figures->mean_ns, figures->p50_ns, figures->p90_ns,
-		figures->p99_ns, figures->max_ns};
-	for (uint32_t i = 0; i < 5; i++) {
-		char text[NUMBER_TEXT_BYTES];
-		decimal_text(text, values[i] / 1000, 3);
+	for (uint32_t i = 0; i < STATISTIC_COUNT; i++) {
+		if (figures->count > 0) {
+			decimal_text(text, figures->ns[i] / 1000, 3);
+		}
 		printf(" %12s", text);
 	}
 	printf("\n");
@@ -299,7 +311,11 @@ static void print_figures(const char *name, const struct latency_figures *figure
 
 static void print_latency(const struct run_outcome *outcome)
 {
-	printf("\n  %-8s %12s %12s %12s %12s %12s\n", "ms", "mean", "p50", "p90", "p99", "max");
+	printf("\n  %-8s", "ms");
+	for (uint32_t i = 0; i < STATISTIC_COUNT; i++) {
+		printf(" %12s", latency_statistics[i]);
+	}
+	printf("\n");
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
 		print_figures(latency_names[metric], &outcome->latency[metric]);
 	}

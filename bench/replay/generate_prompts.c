@@ -17,7 +17,7 @@ void generate_prompts_add(struct generate_prompts *prompts, const char *text, si
 
 	prompt.text = (struct text){.bytes = NULL};
 	prompt.ids = (struct token_list){.ids = NULL};
-	text_append(&prompt.text, text, text_bytes);
+	text_add_bytes(&prompt.text, text, text_bytes);
 	prompts->items = memory_grow(prompts->items, &prompts->capacity, (size_t)prompts->count + 1,
 		sizeof(*prompts->items));
 	prompts->items[prompts->count++] = prompt;

@@ -204,11 +204,11 @@ static enum status read_recording(struct replay_config *config,
 	const char *hash;
 
 	TRY(json_root(&root, document, error));
-	TRY(json_object(&root, "trace", &section, error));
-	TRY(json_text(&section, "xxh64", &hash, error));
+	TRY(json_object(&root, SUMMARY_TRACE, &section, error));
+	TRY(json_text(&section, SUMMARY_TRACE_XXH64, &hash, error));
 	snprintf(recording->trace_xxh64, sizeof(recording->trace_xxh64), "%s", hash);
-	TRY(json_bool(&root, "calibrated", &recording->is_calibrated, error));
-	TRY(json_object(&root, "config", &section, error));
+	TRY(json_bool(&root, SUMMARY_CALIBRATED, &recording->is_calibrated, error));
+	TRY(json_object(&root, SUMMARY_CONFIG, &section, error));
 	return adopt_values(config, &section, error);
 }
 

@@ -20,12 +20,15 @@ void text_deinit(struct text *text)
 	memset(text, 0, sizeof(*text));
 }
 
-void text_add_bytes(struct text *text, const char *bytes, size_t size)
+void text_add_bytes(struct text *text, const char *bytes, size_t byte_count)
 {
-	text->bytes = memory_grow(text->bytes, &text->capacity, text->size + size + 1, 1);
-	memcpy(text->bytes + text->size, bytes, size);
-	text->size += size;
-	text->bytes[text->size] = '\0';
+	text->bytes =
+		memory_grow(text->bytes, &text->capacity, text->byte_count + byte_count + 1, 1);
+	if (byte_count > 0) { /* else bytes may be NULL */
+		memcpy(text->bytes + text->byte_count, bytes, byte_count);
+	}
+	text->byte_count += byte_count;
+	text->bytes[text->byte_count] = '\0';
 }
 
 void text_add(struct text *text, const char *string)

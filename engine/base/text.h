@@ -8,14 +8,14 @@
    counted, and is NULL while nothing was added. */
 struct text {
 	char *bytes;
-	size_t size;
+	size_t byte_count;
 	size_t capacity;
 };
 
 void text_deinit(struct text *text);
 
 void text_add(struct text *text, const char *string);
-void text_add_bytes(struct text *text, const char *bytes, size_t size);
+void text_add_bytes(struct text *text, const char *bytes, size_t byte_count);
 
 /* The result is at most 1,023 bytes; longer ones are a failed check. Texts of unknown length go
    through text_add() or text_add_escaped(). */

@@ -21,7 +21,7 @@ enum status chat_template_check(const struct chat_template *template,
 
 static void append(struct text *out, const char *text)
 {
-	text_append(out, text, strlen(text));
+	text_add_bytes(out, text, strlen(text));
 }
 
 void chat_template_apply(const struct chat_template *template, const char *prompt,
@@ -33,7 +33,7 @@ void chat_template_apply(const struct chat_template *template, const char *promp
 		append(out, "<|im_end|>\n");
 	}
 	append(out, "<|im_start|>user\n");
-	text_append(out, prompt, prompt_bytes);
+	text_add_bytes(out, prompt, prompt_bytes);
 	append(out, "<|im_end|>\n<|im_start|>assistant\n");
 	if (template->skips_thinking) {
 		append(out, "<think>\n\n</think>\n\n");

@@ -72,10 +72,10 @@ void bpe_meaning(const char *spelling, size_t spelling_bytes, struct text *out)
 		uint32_t letter = utf8_code_point(spelling + i, &used);
 		if (!bpe_byte_of(letter, &byte)) {
 			out->byte_count = before;
-			text_append(out, spelling, spelling_bytes);
+			text_add_bytes(out, spelling, spelling_bytes);
 			return;
 		}
-		text_append(out, (const char *)&byte, 1);
+		text_add_bytes(out, (const char *)&byte, 1);
 		i += used;
 	}
 }
@@ -144,7 +144,7 @@ bool bpe_add_token(struct bpe *bpe, const char *spelling, size_t spelling_bytes,
 	token->is_there = true;
 	token->spelling = u32_from(bpe->arena.byte_count);
 	token->spelling_bytes = u32_from(spelling_bytes);
-	text_append(&bpe->arena, spelling, spelling_bytes);
+	text_add_bytes(&bpe->arena, spelling, spelling_bytes);
 	token->bytes = u32_from(bpe->arena.byte_count);
 	bpe_meaning(spelling, spelling_bytes, &bpe->arena);
 	token->byte_count = u32_from(bpe->arena.byte_count - token->bytes);

@@ -255,8 +255,8 @@ static enum status read_merge(const struct json_object *model, const cJSON *node
 			model->document->name, index);
 	}
 	joined->byte_count = 0;
-	text_append(joined, left, left_bytes);
-	text_append(joined, right, right_bytes);
+	text_add_bytes(joined, left, left_bytes);
+	text_add_bytes(joined, right, right_bytes);
 	int32_t left_id = bpe_find(bpe, left, left_bytes);
 	int32_t right_id = bpe_find(bpe, right, right_bytes);
 	int32_t id =
@@ -391,7 +391,7 @@ static enum status read_added(
 	if (token.is_normalized && out->is_nfc) {
 		TRY(tokenizer_normalize(content, strlen(content), &token.content, error));
 	} else {
-		text_append(&token.content, content, strlen(content));
+		text_add_bytes(&token.content, content, strlen(content));
 	}
 	bpe_meaning(token.content.bytes, token.content.byte_count, &token.meaning);
 	out->added = memory_grow(out->added, &out->added_capacity, (size_t)out->added_count + 1,
@@ -483,7 +483,7 @@ enum status tokenizer_normalize(
 		plain++;
 	}
 	if (plain == byte_count) {
-		text_append(out, text, byte_count);
+		text_add_bytes(out, text, byte_count);
 		return STATUS_OK;
 	}
 	utf8proc_ssize_t length = utf8proc_map((const utf8proc_uint8_t *)text,
@@ -492,7 +492,7 @@ enum status tokenizer_normalize(
 		return error_set(error, STATUS_MEMORY, "cannot normalize a text: %s",
 			utf8proc_errmsg(length));
 	}
-	text_append(out, (const char *)composed, (size_t)length);
+	text_add_bytes(out, (const char *)composed, (size_t)length);
 	free(composed);
 	return STATUS_OK;
 }

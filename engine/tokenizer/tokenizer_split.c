@@ -34,7 +34,7 @@ static enum status refuse(
 /* Copies bytes of the pattern and moves behind them. */
 static void copy(struct translation *translation, size_t byte_count)
 {
-	text_append(&translation->out, translation->pattern + translation->at, byte_count);
+	text_add_bytes(&translation->out, translation->pattern + translation->at, byte_count);
 	translation->at += byte_count;
 }
 
@@ -73,8 +73,8 @@ static enum status translate_escape(struct translation *translation, struct erro
 		return translate_property(translation, error);
 	}
 	if (c == 's' || c == 'S') {
-		text_append(&translation->out, c == 's' ? "\\p" : "\\P", 2);
-		text_append(&translation->out, space + 2, sizeof(space) - 3);
+		text_add_bytes(&translation->out, c == 's' ? "\\p" : "\\P", 2);
+		text_add_bytes(&translation->out, space + 2, sizeof(space) - 3);
 		translation->at += 2;
 		return STATUS_OK;
 	}
@@ -86,7 +86,7 @@ static enum status translate_escape(struct translation *translation, struct erro
 	}
 	if (c == 'v') {
 		/* A vertical tab to Oniguruma, all vertical space to PCRE2. */
-		text_append(&translation->out, "\\x0b", 4);
+		text_add_bytes(&translation->out, "\\x0b", 4);
 		translation->at += 2;
 		return STATUS_OK;
 	}

@@ -1,21 +1,10 @@
 #include "engine/tokenizer/tokenizer_utf8.h"
 
 #include "engine/base/check.h"
-#include "engine/base/memory.h"
 
 #include <string.h>
 
 static const char replacement[] = "\xef\xbf\xbd";
-
-void text_append(struct text *text, const char *bytes, size_t byte_count)
-{
-	if (byte_count == 0) {
-		return;
-	}
-	text->bytes = memory_grow(text->bytes, &text->capacity, text->byte_count + byte_count, 1);
-	memcpy(text->bytes + text->byte_count, bytes, byte_count);
-	text->byte_count += byte_count;
-}
 
 /* Begins a sequence with its first byte, which is no ASCII; false: no sequence begins so. */
 static bool start(struct utf8_stream *stream, uint8_t byte)
@@ -51,13 +40,13 @@ void utf8_push(struct utf8_stream *stream, const char *bytes, size_t byte_count,
 			while (plain < byte_count && (uint8_t)bytes[plain] < 0x80) {
 				plain++;
 			}
-			text_append(out, bytes + i, plain - i);
+			text_add_bytes(out, bytes + i, plain - i);
 			i = plain;
 			if (i == byte_count) {
 				return;
 			}
 			if (!start(stream, (uint8_t)bytes[i])) {
-				text_append(out, replacement, sizeof(replacement) - 1);
+				text_add_bytes(out, replacement, sizeof(replacement) - 1);
 			}
 			i++;
 			continue;
@@ -72,7 +61,7 @@ void utf8_push(struct utf8_stream *stream, const char *bytes, size_t byte_count,
 		stream->highest = 0xbf;
 		i++;
 		if (stream->pending_count == stream->needed_count) {
-			text_append(out, stream->pending, stream->pending_count);
+			text_add_bytes(out, stream->pending, stream->pending_count);
 			stream->pending_count = 0;
 		}
 	}
@@ -81,7 +70,7 @@ void utf8_push(struct utf8_stream *stream, const char *bytes, size_t byte_count,
 void utf8_end(struct utf8_stream *stream, struct text *out)
 {
 	if (stream->pending_count > 0) {
-		text_append(out, replacement, sizeof(replacement) - 1);
+		text_add_bytes(out, replacement, sizeof(replacement) - 1);
 		stream->pending_count = 0;
 	}
 }

@@ -5,19 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/text.h"
+
 /* Bytes that arrive in pieces, as UTF-8. What is valid goes through as it is. Of what is not, each
    longest start of a sequence, or else each single byte, becomes one U+FFFD: the practice that
    Unicode recommends, and that Rust and Python follow too. A sequence that may go on in the
    next piece is kept until then. */
-
-/* Bytes that grow; zero it to start, free(text.bytes) to end. */
-struct text {
-	char *bytes; /* (byte_count), not followed by a NUL */
-	size_t byte_count;
-	size_t capacity;
-};
-
-void text_append(struct text *text, const char *bytes, size_t byte_count);
 
 /* Zero it to start. */
 struct utf8_stream {

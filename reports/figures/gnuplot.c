@@ -29,7 +29,8 @@ static enum status open_files(
 	bool is_open =
 		gnuplot->script != NULL && gnuplot->output != NULL && gnuplot->errors != NULL;
 	bool is_written = is_open &&
-			  fwrite(script->bytes, 1, script->size, gnuplot->script) == script->size &&
+			  fwrite(script->bytes, 1, script->byte_count, gnuplot->script) ==
+				  script->byte_count &&
 			  fflush(gnuplot->script) == 0;
 
 	if (!is_written) {
@@ -70,7 +71,7 @@ enum status gnuplot_start(struct gnuplot *gnuplot, const struct text *script,
 		"gnuplot", "-d", "-c", "/dev/stdin", "/dev/stdout"};
 
 	check(count <= GNUPLOT_ARGUMENTS_MAX);
-	check(script->size > 0);
+	check(script->byte_count > 0);
 	for (uint32_t i = 0; i < count; i++) {
 		argv[5 + i] = arguments[i];
 	}
@@ -106,10 +107,10 @@ static void complaint_line(FILE *errors, char *line, size_t size)
 	struct text text = {0};
 
 	read_whole(errors, &text);
-	while (text.size > 0 && strchr("\n\r ", text.bytes[text.size - 1]) != NULL) {
-		text.bytes[--text.size] = '\0';
+	while (text.byte_count > 0 && strchr("\n\r ", text.bytes[text.byte_count - 1]) != NULL) {
+		text.bytes[--text.byte_count] = '\0';
 	}
-	const char *start = text.size == 0 ? "" : strrchr(text.bytes, '\n');
+	const char *start = text.byte_count == 0 ? "" : strrchr(text.bytes, '\n');
 	start = start == NULL ? text.bytes : *start == '\n' ? start + 1 : start;
 	snprintf(line, size, "%s", *start == '\0' ? "no reason given" : start);
 	text_deinit(&text);

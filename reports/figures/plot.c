@@ -50,7 +50,7 @@ static enum status write_drawing(const struct text *drawing, const char *path, s
 	struct output_file output;
 
 	TRY(output_file_open(&output, path, error));
-	fwrite(drawing->bytes, 1, drawing->size, output.file);
+	fwrite(drawing->bytes, 1, drawing->byte_count, output.file);
 	return output_file_commit(&output, error);
 }
 

@@ -162,7 +162,7 @@ enum status svg_inline(struct text *page, const struct text *svg, const char *pr
 	const char *label, struct error *error)
 {
 	struct drawing drawing = {.prefix = prefix};
-	const char *open = svg->size == 0 ? NULL : strstr(svg->bytes, "<svg");
+	const char *open = svg->byte_count == 0 ? NULL : strstr(svg->bytes, "<svg");
 	const char *box = open == NULL ? NULL : strstr(open, "viewBox=\"");
 	const char *body = box == NULL ? NULL : strchr(box, '>');
 	const char *end = body == NULL ? NULL : strstr(body, "</svg>");

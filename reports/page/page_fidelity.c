@@ -134,9 +134,9 @@ static void add_cards(struct text *page, const struct fidelity_row *rows, uint32
 		const char *name, *title;
 	} cards[] = {{"throughput.output_tokens_per_s", "Output tokens/s"},
 		{"time.makespan_s", "Makespan"},
-		{"latency_ms.ttft.mean", "Time to first token, mean"},
-		{"latency_ms.tpot.mean", "Time per output token, mean"},
-		{"latency_ms.e2e.mean", "End-to-end latency, mean"},
+		{SUMMARY_LATENCY_MS ".ttft.mean", "Time to first token, mean"},
+		{SUMMARY_LATENCY_MS ".tpot.mean", "Time per output token, mean"},
+		{SUMMARY_LATENCY_MS ".e2e.mean", "End-to-end latency, mean"},
 		{"prefix_cache.hit_rate", "Prefix-cache hit rate"}, {"preemptions", "Preemptions"},
 		{"time.steps", "Steps"}};
 
@@ -148,6 +148,11 @@ static void add_cards(struct text *page, const struct fidelity_row *rows, uint32
 }
 
 /* ---- tables ---- */
+
+static bool is_latency(const struct fidelity_row *row)
+{
+	return strncmp(row->name, SUMMARY_LATENCY_MS ".", strlen(SUMMARY_LATENCY_MS ".")) == 0;
+}
 
 static void add_latency_cell(struct text *page, const struct fidelity_row *row)
 {
@@ -173,7 +178,7 @@ static void add_latencies(struct text *page, const struct fidelity_row *rows, ui
 	}
 	text_add(page, "</tr></thead>\n<tbody>\n");
 	for (uint32_t i = 0; i < count; i++) {
-		if (strncmp(rows[i].name, "latency_ms.", 11) != 0) {
+		if (!is_latency(&rows[i])) {
 			continue;
 		}
 		if (column == 0) {
@@ -223,7 +228,7 @@ static void add_counts(struct text *page, const struct fidelity *fidelity,
 		       "<tbody>\n");
 	add_verdicts(page, fidelity);
 	for (uint32_t i = 0; i < count; i++) {
-		if (strncmp(rows[i].name, "latency_ms.", 11) != 0) {
+		if (!is_latency(&rows[i])) {
 			add_count_row(page, &rows[i]);
 		}
 	}

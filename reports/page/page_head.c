@@ -21,7 +21,8 @@ static void add_title(
 static void add_gpu(struct text *page, const struct result *result)
 {
 	const struct json_object provenance = {.node = result->provenance.root};
-	const cJSON *device = provenance.node != NULL ? json_find(&provenance, "device") : NULL;
+	const cJSON *device =
+		provenance.node != NULL ? json_find(&provenance, PROVENANCE_DEVICE) : NULL;
 
 	if (cJSON_IsString(device)) {
 		text_add_escaped(page, device->valuestring);

@@ -153,11 +153,11 @@ static void add_blocks(struct rows *rows, const struct fidelity *fidelity)
 
 	add_row(rows, "KV blocks of the run", NUMBER_COUNT, blocks_of(&real->config, "kv_blocks"),
 		blocks_of(&sim->config, "kv_blocks"));
-	name_row(rows, "config", "", "kv_blocks");
+	name_row(rows, SUMMARY_CONFIG, "", "kv_blocks");
 	add_row(rows, "KV blocks found and estimated", NUMBER_COUNT,
-		blocks_of(&real->root, "found_kv_blocks"),
-		blocks_of(&sim->root, "found_kv_blocks"));
-	name_row(rows, "", "", "found_kv_blocks");
+		blocks_of(&real->root, SUMMARY_FOUND_KV_BLOCKS),
+		blocks_of(&sim->root, SUMMARY_FOUND_KV_BLOCKS));
+	name_row(rows, "", "", SUMMARY_FOUND_KV_BLOCKS);
 }
 
 static struct result_value mean_ms(const struct step_sum *sum)
@@ -204,7 +204,8 @@ uint32_t fidelity_rows(const struct fidelity *fidelity, struct fidelity_row *out
 		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
 			add_row(&rows, latency_titles[i], NUMBER_TIME_MS,
 				fidelity->real->latency_ms[i][j], fidelity->sim->latency_ms[i][j]);
-			name_row(&rows, "latency_ms", latency_names[i], latency_statistics[j]);
+			name_row(
+				&rows, SUMMARY_LATENCY_MS, latency_names[i], latency_statistics[j]);
 		}
 	}
 	return rows.count;

@@ -76,12 +76,12 @@ static enum status read_runner_kind(struct result *result, struct error *error)
 	};
 	const char *kind;
 
-	if (json_find(&result->root, "runner_kind") == NULL) {
+	if (json_find(&result->root, SUMMARY_RUNNER_KIND) == NULL) {
 		result->runner_kind = kind_by_runner(result);
 		return STATUS_OK;
 	}
-	TRY(read_word(
-		&result->root, "runner_kind", kinds, "computed, priced or recorded", &kind, error));
+	TRY(read_word(&result->root, SUMMARY_RUNNER_KIND, kinds, "computed, priced or recorded",
+		&kind, error));
 	result->runner_kind = RUNNER_COMPUTED;
 	while (strcmp(kinds[result->runner_kind], kind) != 0) {
 		result->runner_kind++;
@@ -100,22 +100,23 @@ static enum status read_heads(struct result *result, struct error *error)
 	struct json_object trace, load;
 	const char *schema;
 
-	read_word(root, "schema", schemas, "\"" RESULT_SCHEMA "\"", &schema, error);
-	read_word(root, "status", ends, "complete, interrupted or failed", &result->status, error);
-	json_object(root, "config", &result->config, error);
-	read_runner_kind(result, error);
-	json_object(root, "trace", &trace, error);
-	json_text(&trace, "name", &result->trace_name, error);
-	json_text(&trace, "xxh64", &result->trace_xxh64, error);
-	json_bool(root, "calibrated", &result->is_calibrated, error);
-	json_object(root, "load", &load, error);
-	read_word(&load, "verdict", verdicts, "stable, backlogged or overloaded", &result->verdict,
+	read_word(root, SUMMARY_SCHEMA, schemas, "\"" RESULT_SCHEMA "\"", &schema, error);
+	read_word(root, SUMMARY_STATUS, ends, "complete, interrupted or failed", &result->status,
 		error);
-	json_text(root, "result_hash", &result->result_hash, error);
+	json_object(root, SUMMARY_CONFIG, &result->config, error);
+	read_runner_kind(result, error);
+	json_object(root, SUMMARY_TRACE, &trace, error);
+	json_text(&trace, SUMMARY_TRACE_NAME, &result->trace_name, error);
+	json_text(&trace, SUMMARY_TRACE_XXH64, &result->trace_xxh64, error);
+	json_bool(root, SUMMARY_CALIBRATED, &result->is_calibrated, error);
+	json_object(root, SUMMARY_LOAD, &load, error);
+	read_word(&load, SUMMARY_LOAD_VERDICT, verdicts, "stable, backlogged or overloaded",
+		&result->verdict, error);
+	json_text(root, SUMMARY_RESULT_HASH, &result->result_hash, error);
 	result->failure = "";
 	TRY(error->status);
 	if (strcmp(result->status, "failed") == 0) {
-		json_text(root, "failure", &result->failure, error);
+		json_text(root, SUMMARY_FAILURE, &result->failure, error);
 	}
 	return error->status;
 }
@@ -159,7 +160,7 @@ static enum status read_latencies(struct result *result, struct error *error)
 {
 	struct json_object latency, metric;
 
-	json_object(&result->root, "latency_ms", &latency, error);
+	json_object(&result->root, SUMMARY_LATENCY_MS, &latency, error);
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		json_object(&latency, latency_names[i], &metric, error);
 		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {

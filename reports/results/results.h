@@ -1,6 +1,10 @@
 #ifndef REPORTS_RESULTS_RESULTS_H
 #define REPORTS_RESULTS_RESULTS_H
 
+#include <stdbool.h>
+
+#include "engine/base/text.h"
+
 /* The files of a result folder. This is their contract: reports/ and quire compare know no more of
    a run than what stands here. Tables are tab-separated with one header line; a cell without a
    value is `-`; times are integer nanoseconds from the trace's zero unless a column says otherwise.
@@ -231,5 +235,88 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
 
    provenance.json: commit, machine, date, command, wall_s. */
 #define RESULT_SCHEMA "quire-result-1"
+
+/* The names in summary.json of all that is no number. */
+#define SUMMARY_SCHEMA "schema"
+#define SUMMARY_STATUS "status"
+#define SUMMARY_FAILURE "failure"
+#define SUMMARY_CONFIG "config"
+#define SUMMARY_TRACE "trace"
+#define SUMMARY_TRACE_NAME "name"
+#define SUMMARY_TRACE_XXH64 "xxh64"
+#define SUMMARY_RUNNER_KIND "runner_kind"
+#define SUMMARY_CALIBRATED "calibrated"
+#define SUMMARY_FOUND_KV_BLOCKS "found_kv_blocks"
+#define SUMMARY_LOAD "load"
+#define SUMMARY_LOAD_VERDICT "verdict"
+#define SUMMARY_LATENCY_MS "latency_ms"
+#define SUMMARY_RESULT_HASH "result_hash"
+#define SUMMARY_DISPATCH_LATE_MS "dispatch_late_ms"
+#define SUMMARY_GPU_IDLE_MS "gpu_idle_ms"
+
+/* The names in provenance.json. */
+#define PROVENANCE_COMMIT "commit"
+#define PROVENANCE_MACHINE "machine"
+#define PROVENANCE_DEVICE "device"
+#define PROVENANCE_DATE "date"
+#define PROVENANCE_COMMAND "command"
+#define PROVENANCE_WALL_S "wall_s"
+
+/* The numbers of summary.json. X(name, section ("" is the root), field, whether it may be null, how
+   the page writes it, what is better (1 more, -1 less, 0 neither), title). */
+#define RESULT_NUMBER_LIST(X)                                                                      \
+	X(OUTPUT_RATE, "throughput", "output_tokens_per_s", true, NUMBER_RATE, 1,                  \
+		"Output tokens/s")                                                                 \
+	X(TOTAL_RATE, "throughput", "total_tokens_per_s", true, NUMBER_RATE, 1,                    \
+		"Prompt and output tokens/s")                                                      \
+	X(REQUEST_RATE, "throughput", "requests_per_s", true, NUMBER_RATE, 1, "Requests/s")        \
+	X(OFFERED_RATE, SUMMARY_LOAD, "offered_per_s", true, NUMBER_RATE, 0, "Requests/s offered") \
+	X(BUSY_SHARE, SUMMARY_LOAD, "busy_share", true, NUMBER_SHARE, 0, "Busy share")             \
+	X(BACKLOG, SUMMARY_LOAD, "backlog_at_last_arrival", true, NUMBER_COUNT, -1,                \
+		"Waiting at the last arrival")                                                     \
+	X(DRAIN, SUMMARY_LOAD, "drain_s", true, NUMBER_TIME_S, -1,                                 \
+		"From last arrival to last finish")                                                \
+	X(MAKESPAN, "time", "makespan_s", true, NUMBER_TIME_S, -1, "Makespan")                     \
+	X(BUSY, "time", "busy_s", true, NUMBER_TIME_S, 0, "Busy time")                             \
+	X(STEPS, "time", "steps", false, NUMBER_COUNT, 0, "Steps")                                 \
+	X(HIT_RATE, "prefix_cache", "hit_rate", true, NUMBER_SHARE, 1, "Prefix-cache hit rate")    \
+	X(HIT_TOKENS, "prefix_cache", "hit_tokens", false, NUMBER_COUNT, 0, "Hit tokens")          \
+	X(QUERY_TOKENS, "prefix_cache", "query_tokens", false, NUMBER_COUNT, 0, "Query tokens")    \
+	X(PREEMPTIONS, "", "preemptions", false, NUMBER_COUNT, -1, "Preemptions")                  \
+	X(SUBMITTED, "requests", "submitted", false, NUMBER_COUNT, 0, "Requests submitted")        \
+	X(FINISHED, "requests", "finished", false, NUMBER_COUNT, 0, "Requests finished")           \
+	X(REJECTED, "requests", "rejected", false, NUMBER_COUNT, -1, "Requests rejected")          \
+	X(FAILED, "requests", "failed", false, NUMBER_COUNT, -1, "Requests failed")                \
+	X(UNFINISHED, "requests", "unfinished", false, NUMBER_COUNT, -1, "Requests unfinished")    \
+	X(PROMPT, "tokens", "prompt", false, NUMBER_COUNT, 0, "Prompt tokens")                     \
+	X(OUTPUT, "tokens", "output", false, NUMBER_COUNT, 0, "Output tokens")                     \
+	X(PREFILL, "tokens", "prefill_computed", false, NUMBER_COUNT, 0, "Prompt tokens computed") \
+	X(RECOMPUTED, "tokens", "recomputed", false, NUMBER_COUNT, -1,                             \
+		"Tokens recomputed after preemption")                                              \
+	X(SLO_TTFT, "slo", "ttft_ms", true, NUMBER_TIME_MS, 0, "SLO: time to first token")         \
+	X(SLO_TPOT, "slo", "tpot_ms", true, NUMBER_TIME_MS, 0, "SLO: time per output token")       \
+	X(SLO_ATTAINED, "slo", "attained", true, NUMBER_SHARE, 1, "Requests within the SLO")       \
+	X(SLO_GOODPUT, "slo", "goodput_requests_per_s", true, NUMBER_RATE, 1,                      \
+		"Goodput, requests/s")                                                             \
+	X(TRACE_REQUESTS, SUMMARY_TRACE, "requests", false, NUMBER_COUNT, 0,                       \
+		"Requests in the trace")
+
+enum result_number {
+#define RESULT_NUMBER_ENUM(name, section, field, is_optional, format, better, title) VALUE_##name,
+	RESULT_NUMBER_LIST(RESULT_NUMBER_ENUM)
+#undef RESULT_NUMBER_ENUM
+		RESULT_NUMBER_COUNT
+};
+
+struct result_number_row {
+	const char *section;
+	const char *field;
+	bool is_optional;
+	enum number_format format;
+	int better;
+	const char *title;
+};
+
+extern const struct result_number_row result_number_rows[RESULT_NUMBER_COUNT];
 
 #endif

@@ -876,7 +876,7 @@ Test(report, bytes_that_are_no_text_are_replaced)
 	struct text text = {0};
 
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		text.size = 0;
+		text.byte_count = 0;
 		text_add_escaped(&text, cases[i][0]);
 		require(strcmp(text.bytes, cases[i][1]) == 0, "case %u: found %s", i, text.bytes);
 	}
@@ -1121,7 +1121,7 @@ Test(report, numbers_are_written_for_people)
 	struct text text = {0};
 
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		text.size = 0;
+		text.byte_count = 0;
 		text_add_number(&text, cases[i].format, true, cases[i].value);
 		require(strcmp(text.bytes, cases[i].text) == 0, "found %s, expected %s", text.bytes,
 			cases[i].text);
@@ -1148,7 +1148,7 @@ Test(report, differences_are_written_for_people)
 	struct text text = {0};
 
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		text.size = 0;
+		text.byte_count = 0;
 		text_add_difference(&text, cases[i].format, &cases[i].base, &cases[i].value);
 		require(strcmp(text.bytes, cases[i].text) == 0, "found %s, expected %s", text.bytes,
 			cases[i].text);

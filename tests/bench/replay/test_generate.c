@@ -254,7 +254,7 @@ Test(generate, the_template_is_that_of_qwen3)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct text text = {.bytes = NULL};
 		chat_template_apply(&cases[i].template, "Why?", 4, &text);
-		text_append(&text, "", 1);
+		text_add_bytes(&text, "", 1);
 		cr_assert_str_eq(text.bytes, cases[i].expected);
 		free(text.bytes);
 	}

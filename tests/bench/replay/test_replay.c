@@ -34,8 +34,8 @@ static struct text read_text(const char *path)
 {
 	struct text text = {0};
 
-	text.bytes = file_read(path, &text.size);
-	text.capacity = text.size + 1;
+	text.bytes = file_read(path, &text.byte_count);
+	text.capacity = text.byte_count + 1;
 	return text;
 }
 
@@ -109,7 +109,7 @@ static void draw_trace(struct prop *prop, struct replay_scene *scene)
 		}
 		draw_row(prop, &text, i, time_ns, limit);
 	}
-	file_write(scene->trace_path, text.bytes, text.size);
+	file_write(scene->trace_path, text.bytes, text.byte_count);
 	text_deinit(&text);
 }
 
@@ -236,7 +236,7 @@ static void require_same_text(
 	while (found->bytes[at] != '\0' && found->bytes[at] == expected->bytes[at]) {
 		at++;
 	}
-	if (found->size == expected->size && at == found->size) {
+	if (found->byte_count == expected->byte_count && at == found->byte_count) {
 		return;
 	}
 	while (at > 0 && found->bytes[at - 1] != '\n') {
@@ -252,7 +252,7 @@ static void drop_sessions(struct text *text)
 	size_t to = 0;
 	uint32_t column = 0;
 
-	for (size_t i = 0; i < text->size; i++) {
+	for (size_t i = 0; i < text->byte_count; i++) {
 		char c = text->bytes[i];
 		column = c == '\n' ? 0 : column + (c == '\t');
 		if (column != 1 || c == '\t') {
@@ -260,7 +260,7 @@ static void drop_sessions(struct text *text)
 		}
 	}
 	text->bytes[to] = '\0';
-	text->size = to;
+	text->byte_count = to;
 }
 
 static struct text read_requests(const char *path)
@@ -494,7 +494,7 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 	require(replay.metrics.steps > 1000 && replay.metrics.steps < 2000, "after %llu steps",
 		(unsigned long long)replay.metrics.steps);
 	require(replay.metrics.finished > 0 && replay.metrics.unfinished > 0, "no one is left");
-	require(strncmp(whole.bytes, part.bytes, part.size) == 0, "it is no beginning");
+	require(strncmp(whole.bytes, part.bytes, part.byte_count) == 0, "it is no beginning");
 	/* One at a time is served, and the others wait: that many it tells. */
 	require(replay.backlog_at_last_arrival > 0, "nothing waits");
 	replay_close(&replay);

@@ -210,7 +210,7 @@ static void body_table(struct prop *prop, const void *context)
 	uint32_t times = prop_chance(prop, 1, 2) ? 1 : prop_range(prop, 1, 400);
 	for (uint32_t i = 0; i < rows; i++) {
 		uint32_t cells = prop_range(prop, 1, 4);
-		size_t start = expected.size;
+		size_t start = expected.byte_count;
 		for (uint32_t j = 0; j < cells; j++) {
 			if (j > 0) {
 				text_add_bytes(&expected, "\t", 1);
@@ -231,7 +231,7 @@ static void body_table(struct prop *prop, const void *context)
 	require(table_close(&table, &error) == STATUS_OK, "%s", error.text);
 	size_t found_bytes;
 	char *found = file_read(path, &found_bytes);
-	require_equal(found_bytes, expected.size);
+	require_equal(found_bytes, expected.byte_count);
 	require(memcmp(found, expected.bytes, found_bytes) == 0, "the file differs");
 	free(found);
 	text_deinit(&expected);

@@ -223,7 +223,8 @@ Test(tokenizer, broken_sequences_are_replaced_as_unicode_recommends)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct text expected = {.bytes = NULL};
 		for (const char *c = cases[i].expected; *c != '\0'; c++) {
-			text_append(&expected, *c == '*' ? "\xef\xbf\xbd" : c, *c == '*' ? 3 : 1);
+			text_add_bytes(
+				&expected, *c == '*' ? "\xef\xbf\xbd" : c, *c == '*' ? 3 : 1);
 		}
 		for (size_t piece = 1; piece < 10; piece++) {
 			struct text out =
