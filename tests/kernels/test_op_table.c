@@ -249,7 +249,7 @@ Test(op_table, timed_operands_differ_from_set_to_set)
 	}
 }
 
-Test(op_table, a_device_that_fails_is_noted_and_left_alone)
+Test(op_table, after_a_device_failed_no_call_is_made)
 {
 	struct operand_memory failing = device;
 

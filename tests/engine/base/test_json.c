@@ -193,3 +193,51 @@ Test(json, after_an_error_readers_do_nothing_and_keep_it)
 	cr_assert_str_eq(error.text, "f: field p: found nothing, expected an object");
 	json_document_close(&document);
 }
+
+Test(json, a_zero_byte_is_found)
+{
+	struct json_document document;
+	struct error error = {STATUS_OK, ""};
+	const char text[] = "{\n}\0{}";
+
+	enum status status = json_document_parse(&document, "text", text, sizeof(text) - 1, &error);
+	require_equal(status, STATUS_INPUT);
+	cr_assert_str_eq(error.text, "text:2: found a zero byte, expected JSON text");
+}
+
+Test(json, a_zero_byte_that_is_escaped_is_found_too)
+{
+	struct json_document document;
+	struct error error = {STATUS_OK, ""};
+	static const char zero[] = "{\n\"a\\\\\\u0000b\": 1}";
+	static const char none[] = "{\"a\\\\u0000\": \"\\u00001\\\"\"}";
+	static const char other[] = "{\"a\\\\u0000\": \"\\u0001\\\"\"}";
+
+	require_equal(
+		json_document_parse(&document, "text", zero, strlen(zero), &error), STATUS_INPUT);
+	cr_assert_str_eq(error.text, "text:2: found \\u0000, expected texts without zero bytes");
+	require_equal(
+		json_document_parse(&document, "text", none, strlen(none), &error), STATUS_INPUT);
+	require_equal(
+		json_document_parse(&document, "text", other, strlen(other), &error), STATUS_OK);
+	json_document_close(&document);
+}
+
+Test(json, integers_are_exact_up_to_2_to_the_53)
+{
+	struct json_document document;
+	struct json_object root;
+	struct error error = {STATUS_OK, ""};
+	uint64_t value = 0;
+	const char text[] = "{\"a\": 9007199254740992, \"b\": 9007199254740994, \"c\": -1}";
+	const uint64_t limit = UINT64_C(1) << 53;
+
+	require_equal(json_document_parse(&document, "t", text, strlen(text), &error), STATUS_OK);
+	require_equal(json_root(&root, &document, &error), STATUS_OK);
+	require_equal(json_u64(&root, "a", 0, limit, &value, &error), STATUS_OK);
+	require_equal(value, limit);
+	require_equal(json_u64(&root, "b", 0, limit, &value, &error), STATUS_INPUT);
+	require_equal(json_u64(&root, "c", 0, limit, &value, &error), STATUS_INPUT);
+	json_document_close(&document);
+	json_document_close(&document);
+}

@@ -20,12 +20,11 @@ struct file {
 };
 
 static const char config_text[] =
-	"{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", \"hidden_size\": "
-	"64,"
-	"\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
-	"\"head_dim\": 16, \"intermediate_size\": 96, \"vocab_size\": 300, \"hidden_act\": "
-	"\"silu\","
-	"\"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-06, \"eos_token_id\": [1, 2, 3], "
+	"{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", "
+	"\"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+	"\"num_key_value_heads\": 2, \"head_dim\": 16, \"intermediate_size\": 96, "
+	"\"vocab_size\": 300, \"hidden_act\": \"silu\", \"max_position_embeddings\": 512, "
+	"\"rms_norm_eps\": 1e-06, \"eos_token_id\": [1, 2, 3], "
 	"\"rope_parameters\": {\"rope_theta\": 1e6, \"rope_type\": \"default\"}, "
 	"\"torch_dtype\": \"bfloat16\", \"tie_word_embeddings\": true, \"attention_bias\": false, "
 	"\"layer_types\": [\"full_attention\", \"full_attention\"], \"use_sliding_window\": false}";

@@ -395,19 +395,9 @@ enum { MADE_COUNT = sizeof(made_tensors) / sizeof(made_tensors[0]) };
 
 static struct model_config made_config(void)
 {
-	return (struct model_config){
-		.name = "made",
-		.hidden_size = 4,
-		.num_hidden_layers = 1,
-		.num_attention_heads = 3,
-		.num_key_value_heads = 1,
-		.head_dim = 2,
-		.intermediate_size = 3,
-		.vocab_size = 5,
-		.max_position_embeddings = 16,
-		.rms_norm_eps = 1e-6,
-		.rope_theta = 1e4,
-	};
+	return (struct model_config)SMALL_MODEL(.name = "made", .hidden_size = 4,
+		.num_hidden_layers = 1, .num_attention_heads = 3, .num_key_value_heads = 1,
+		.head_dim = 2, .intermediate_size = 3, .vocab_size = 5);
 }
 
 static bool is_name(const char *wanted, const char *name)

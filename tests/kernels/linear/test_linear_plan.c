@@ -225,7 +225,7 @@ static void expect_batch(const struct linear_shape *shape, bool may_split_k, uin
 	cr_expect(split_rows == (splits ? decode_count : 0), "%u rows", split_rows);
 }
 
-Test(linear_plan, gives_the_split_k_order_to_decode_rows_alone)
+Test(linear_plan, gives_the_split_k_order_to_decode_rows_only)
 {
 	static const uint32_t counts[] = {0, 1, 4, 8, 9, 200, 300};
 

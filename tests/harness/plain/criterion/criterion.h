@@ -1,5 +1,5 @@
-#ifndef TESTS_SUPPORT_PLAIN_CRITERION_H
-#define TESTS_SUPPORT_PLAIN_CRITERION_H
+#ifndef TESTS_HARNESS_PLAIN_CRITERION_H
+#define TESTS_HARNESS_PLAIN_CRITERION_H
 
 #include <stdbool.h>
 
@@ -7,7 +7,7 @@
    this header in front of Criterion's, a test is a plain program that runs its cases one after the
    other in one process, so that tools which follow one process can watch it:
 
-       compute-sanitizer build/release/tests/cuda_kernels_plain [FILTER]
+       compute-sanitizer build/release/tests/cuda_linear_plain [FILTER]
 
    FILTER is a part of SUITE/CASE; it runs the cases whose names have it in them. Exit code 1 when a
    case failed, or when no case has such a name. */

@@ -1,0 +1,353 @@
+/* Attention and its store on the GPU, for every shape of heads: near the CPU twin, and the same
+   bits however rows are batched, sequences cut into chunks and work spread over blocks. */
+
+#include "kernels/attention/attention_operands.h"
+#include "kernels/op_table.h"
+#include "tests/harness/cuda_op.h"
+
+#include <criterion/criterion.h>
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(cuda_attention, .init = skip_without_device);
+
+/* GQA: `group` query heads to a key/value head; i chooses the size of a head. */
+static struct op_case case_of_group(uint32_t group, uint32_t i)
+{
+	static const uint32_t dims[] = {32, 64, 128};
+
+	return (struct op_case){.heads = 2 * group,
+		.kv_heads = 2,
+		.head_dim = dims[i],
+		.block_size = (group + i) % 2 == 0 ? 64 : 256};
+}
+
+static const struct op_case SMALLEST_PUBLISHED = {
+	.heads = 16, .kv_heads = 8, .head_dim = 128, .block_size = 256};
+
+/* The case with these sequences. chunks: of prefill, or NULL. */
+static struct op_case with_sequences(
+	struct op_case c, const uint32_t *contexts, const uint32_t *chunks, uint32_t count)
+{
+	c.rows = count;
+	c.contexts = contexts;
+	c.chunks = chunks;
+	for (uint32_t r = 0; r < count; r++) {
+		c.context = contexts[r] > c.context ? contexts[r] : c.context;
+	}
+	return c;
+}
+
+/* Computes rows [first, first + count) of the batch. */
+static void decode_rows(
+	struct operands *operands, struct decode_work *work, uint32_t first, uint32_t count)
+{
+	const struct attention_shape shape = attention_shape_of(operands->op_case);
+
+	work->first_row = first;
+	must(decode_attention(operand_at(operands, OPERAND_OUT, 0),
+		     operand_at(operands, OPERAND_IN, 0), operand_at(operands, ATTENTION_KEYS, 0),
+		     operand_at(operands, ATTENTION_VALUES, 0), work, count, &shape, NULL),
+		"decode_attention");
+}
+
+/* Near the twin, and the same bits by any number of blocks and launches. */
+static void check_decode_ways(const struct op_case *c, uint32_t block_count, enum kernel_path path)
+{
+	const struct op *op = op_find("decode_attention");
+	struct operands operands = open_case(op, c, path, CASE_UNIFORM, NULL);
+	struct decode_work work = decode_attention_work(&operands);
+	const struct tensor out = tensor_of(&operands, OPERAND_OUT);
+	uint32_t count = c->rows;
+	const struct {
+		const char *what;
+		uint32_t first_rows, block_count;
+	} ways[] = {{"two launches", count / 2, block_count}, {"one block", 0, 1},
+		{"many blocks", 0, 3 * block_count + 1}, {"clusters", 0, 16 * count * c->kv_heads}};
+
+	work.block_count = block_count;
+	decode_rows(&operands, &work, 0, count);
+	op->twin(&operands);
+	expect_outputs(&operands, "decode_attention");
+	for (uint32_t i = 0; i < COUNT(ways); i++) {
+		float *whole = tensor_fetch(&out);
+		operands_poison(&operands, OPERAND_OUT);
+		work.block_count = ways[i].block_count;
+		decode_rows(&operands, &work, 0, ways[i].first_rows);
+		decode_rows(&operands, &work, ways[i].first_rows, count - ways[i].first_rows);
+		expect_same_bits(&out, whole, ways[i].what);
+	}
+	operands_close(&operands);
+}
+
+static void check_decode(const struct op_case *c, uint32_t block_count)
+{
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		check_decode_ways(c, block_count, (enum kernel_path)path);
+	}
+}
+
+static void check_decode_case(
+	const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
+{
+	(void)op;
+	(void)cublaslt;
+	check_decode(c, c->size == CASE_TINY ? 7 : 264);
+}
+
+Test(cuda_attention, decode_has_the_same_bits_by_any_launch)
+{
+	static const uint32_t contexts[] = {
+		1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1000, 2049};
+	static const uint32_t long_contexts[] = {8193, 100};
+	struct op_case c;
+
+	for (uint32_t i = 0; i < 24; i++) {
+		c = with_sequences(
+			case_of_group(1 + i / 3, i % 3), contexts, NULL, COUNT(contexts));
+		check_decode(&c, 7);
+	}
+	/* Without the longest a block may take all splits of a row. */
+	for (uint32_t i = 0; i < 2; i++) {
+		c = with_sequences(SMALLEST_PUBLISHED, contexts, NULL, COUNT(contexts) - i);
+		check_decode(&c, 7);
+	}
+	for (uint32_t i = 0; i < COUNT(contexts); i++) {
+		c = with_sequences(SMALLEST_PUBLISHED, contexts + i, NULL, 1);
+		check_decode(&c, 1 + i);
+	}
+	/* More than is gathered at a time. */
+	c = with_sequences(case_of_group(2, 2), long_contexts, NULL, COUNT(long_contexts));
+	check_decode(&c, 7);
+	c = with_sequences(case_of_group(8, 2), long_contexts, NULL, COUNT(long_contexts));
+	check_decode(&c, 7);
+	for_cases(op_find("decode_attention"), NULL, check_decode_case);
+}
+
+/* Padding of a graph: rows without context behind the others get zeros and change nothing else. */
+Test(cuda_attention, decode_of_padded_rows_is_zero)
+{
+	static const uint32_t contexts[] = {300, 1, 0, 0, 0};
+	const struct op *op = op_find("decode_attention");
+	const struct op_case c =
+		with_sequences(SMALLEST_PUBLISHED, contexts, NULL, COUNT(contexts));
+
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		struct operands operands =
+			open_case(op, &c, (enum kernel_path)path, CASE_UNIFORM, NULL);
+		struct decode_work work = decode_attention_work(&operands);
+		op->twin(&operands);
+		for (work.block_count = 7; work.block_count < 1000; work.block_count *= 5) {
+			operands_poison(&operands, OPERAND_OUT);
+			decode_rows(&operands, &work, 0, c.rows);
+			expect_outputs(&operands, "decode_attention of padded rows");
+		}
+		operands_close(&operands);
+	}
+}
+
+/* Computes row r of a batch as a batch of one row. Query, table and context are the batch's; splits
+   and scratch are those of one row. Returns the output, for the caller to free. */
+static float *decode_single_row(const struct operands *batch, uint32_t r)
+{
+	const struct op_case *all = batch->op_case;
+	const struct op_case c = with_sequences(SMALLEST_PUBLISHED, all->contexts + r, NULL, 1);
+	const struct attention_shape shape = attention_shape_of(all);
+	struct operands single =
+		open_case(op_find("decode_attention"), &c, batch->path, CASE_UNIFORM, NULL);
+	struct decode_work work = decode_attention_work(&single);
+	const struct decode_work whole = decode_attention_work(batch);
+	const struct tensor query = tensor_of(batch, OPERAND_IN);
+	const struct tensor out = tensor_of(&single, OPERAND_OUT);
+
+	work.tables = whole.tables;
+	work.rows = whole.rows + r;
+	work.contexts = whole.contexts + r;
+	work.block_count = 13;
+	must(decode_attention(out.device, query.device + r * attention_query_width(all),
+		     operand_at(batch, ATTENTION_KEYS, 0), operand_at(batch, ATTENTION_VALUES, 0),
+		     &work, 1, &shape, NULL),
+		"decode_attention");
+	float *result = tensor_fetch(&out);
+	operands_close(&single);
+	return result;
+}
+
+Test(cuda_attention, decode_rows_do_not_depend_on_the_batch)
+{
+	static const uint32_t contexts[] = {
+		1, 700, 64, 65, 256, 257, 2000, 511, 15, 16, 17, 1024, 320, 2, 1025, 100};
+	const struct op_case c =
+		with_sequences(SMALLEST_PUBLISHED, contexts, NULL, COUNT(contexts));
+	size_t width = attention_query_width(&c);
+
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		struct operands batch = open_case(op_find("decode_attention"), &c,
+			(enum kernel_path)path, CASE_UNIFORM, NULL);
+		struct decode_work work = decode_attention_work(&batch);
+		const struct tensor out = tensor_of(&batch, OPERAND_OUT);
+		work.block_count = 5;
+		decode_rows(&batch, &work, 0, c.rows);
+		float *together = tensor_fetch(&out);
+		for (uint32_t r = 0; r < c.rows; r++) {
+			float *single = decode_single_row(&batch, r);
+			cr_expect(memcmp(single, together + r * width, width * sizeof(float)) == 0,
+				"path %u, row %u", path, r);
+			free(single);
+		}
+		free(together);
+		operands_close(&batch);
+	}
+}
+
+static void check_prefill(const struct op_case *c)
+{
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		check_case(op_find("prefill_attention"), c, (enum kernel_path)path, CASE_UNIFORM,
+			NULL);
+	}
+}
+
+Test(cuda_attention, prefill_is_near_its_twin)
+{
+	/* whole prompts, then chunks behind a cached prefix */
+	static const uint32_t chunks[] = {
+		1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 1, 1, 5, 130, 64, 1, 33};
+	static const uint32_t contexts[] = {
+		1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 65, 256, 261, 387, 512, 2049, 545};
+	struct op_case c;
+
+	for (uint32_t i = 0; i < 24; i++) {
+		c = with_sequences(
+			case_of_group(1 + i / 3, i % 3), contexts, chunks, COUNT(contexts));
+		check_prefill(&c);
+	}
+	c = with_sequences(SMALLEST_PUBLISHED, contexts, chunks, COUNT(contexts));
+	check_prefill(&c);
+	for (uint32_t i = 0; i < COUNT(contexts); i++) {
+		c = with_sequences(SMALLEST_PUBLISHED, contexts + i, chunks + i, 1);
+		check_prefill(&c);
+	}
+}
+
+enum { CHUNKS = 9 };
+
+/* One launch of `count` chunks of one sequence: chunk r computes tokens [start[r], start[r + 1]) of
+   the batch and ends at position ends[r]. */
+static void prefill_chunks(const struct operands *operands, const uint32_t *start,
+	const uint32_t *ends, uint32_t count)
+{
+	static const uint32_t no_rows[CHUNKS] = {0}; /* every chunk is of the same sequence */
+	const struct attention_shape shape = attention_shape_of(operands->op_case);
+	struct prefill_work work = prefill_attention_work(operands);
+	struct prefill_tile tiles[2048 / PREFILL_QUERY_TILE + CHUNKS];
+	uint32_t tile_count = prefill_tiles_fill(tiles, start, ends, 0, count);
+	uint32_t *rows = device_copy(no_rows, sizeof(no_rows));
+	uint32_t *query_start = device_copy(start, (count + 1) * sizeof(*start));
+	uint32_t *contexts = device_copy(ends, count * sizeof(*ends));
+	struct prefill_tile *device_tiles = device_copy(tiles, tile_count * sizeof(*tiles));
+
+	work.rows = rows;
+	work.query_start = query_start;
+	work.contexts = contexts;
+	work.tiles = device_tiles;
+	work.tile_count = tile_count;
+	must(prefill_attention(operand_at(operands, OPERAND_OUT, 0),
+		     operand_at(operands, OPERAND_IN, 0), operand_at(operands, ATTENTION_KEYS, 0),
+		     operand_at(operands, ATTENTION_VALUES, 0), &work, &shape, NULL),
+		"prefill_attention of chunks");
+	must(cudaDeviceSynchronize(), "kernel");
+	cudaFree(rows);
+	cudaFree(query_start);
+	cudaFree(contexts);
+	cudaFree(device_tiles);
+}
+
+/* A token's output has the same bits however its sequence is cut into chunks. */
+static void check_chunks(struct op_case c, enum kernel_path path)
+{
+	static const uint32_t ends[CHUNKS] = {1, 64, 100, 333, 334, 512, 777, 1280, 1290};
+	static const uint32_t whole = 1290;
+	const struct op *op = op_find("prefill_attention");
+	uint32_t start[CHUNKS + 1];
+
+	c = with_sequences(c, &whole, &whole, 1);
+	struct operands operands = open_case(op, &c, path, CASE_UNIFORM, NULL);
+	const struct tensor out = tensor_of(&operands, OPERAND_OUT);
+	const uint32_t *first = operand_host(&operands, ATTENTION_QUERY_START);
+	start[0] = first[0];
+	for (uint32_t r = 0; r < CHUNKS; r++) {
+		start[r + 1] = first[0] + ends[r];
+	}
+	must(op->launch(&operands, 0, NULL), op->name);
+	float *expected = tensor_fetch(&out);
+	operands_poison(&operands, OPERAND_OUT);
+	prefill_chunks(&operands, start, ends, CHUNKS);
+	expect_same_bits(&out, expected, "chunks in one launch");
+	expected = tensor_fetch(&out);
+	operands_poison(&operands, OPERAND_OUT);
+	for (uint32_t r = 0; r < CHUNKS; r++) {
+		prefill_chunks(&operands, start + r, ends + r, 1);
+	}
+	expect_same_bits(&out, expected, "chunks in launches of their own");
+	operands_close(&operands);
+}
+
+Test(cuda_attention, prefill_does_not_depend_on_chunks)
+{
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		for (uint32_t i = 0; i < 24; i++) {
+			check_chunks(case_of_group(1 + i / 3, i % 3), (enum kernel_path)path);
+		}
+		check_chunks(SMALLEST_PUBLISHED, (enum kernel_path)path);
+	}
+}
+
+/* Near the twin, and the same bits when tokens are stored piece by piece. */
+static void check_store(const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
+{
+	static const uint32_t outputs[] = {OPERAND_OUT, ATTENTION_KEYS, ATTENTION_VALUES};
+	const struct attention_shape shape = attention_shape_of(c);
+	struct operands operands = open_case(op, c, KERNEL_PATH_GENERAL, CASE_UNIFORM, cublaslt);
+	const struct qk_norm_rope_device norm = qk_norm_rope_store_norm(&operands);
+	const struct tensor query = tensor_of(&operands, OPERAND_OUT);
+	const struct tensor qkv = tensor_of(&operands, OPERAND_IN);
+	const uint32_t *positions = operand_at(&operands, STORE_POSITIONS, 0);
+	const int64_t *slots = operand_at(&operands, STORE_SLOTS, 0);
+	uint64_t width = attention_query_width(c), qkv_width = width + 2 * attention_key_width(c);
+	float *whole[COUNT(outputs)];
+
+	must(op->launch(&operands, 0, NULL), op->name);
+	op->twin(&operands);
+	expect_outputs(&operands, op->name);
+	for (uint32_t i = 0; i < COUNT(outputs); i++) {
+		whole[i] = operands_fetch(&operands, outputs[i]);
+		operands_poison(&operands, outputs[i]);
+	}
+	for (uint32_t t = 0, count = c->rows > 700 ? 700 : 7; t < c->rows; t += count) {
+		count = c->rows - t < count ? c->rows - t : count;
+		must(qk_norm_rope_store(query.device + t * width,
+			     operand_at(&operands, ATTENTION_KEYS, 0),
+			     operand_at(&operands, ATTENTION_VALUES, 0), qkv.device + t * qkv_width,
+			     positions + t, slots + t, count, &norm, &shape, NULL),
+			"qk_norm_rope_store of a piece");
+	}
+	for (uint32_t i = 0; i < COUNT(outputs); i++) {
+		const struct tensor tensor = tensor_of(&operands, outputs[i]);
+		expect_same_bits(&tensor, whole[i], "qk_norm_rope_store in pieces");
+	}
+	operands_close(&operands);
+}
+
+Test(cuda_attention, store_has_the_same_bits_in_pieces)
+{
+	const struct op *op = op_find("qk_norm_rope_store");
+
+	for (uint32_t i = 0; i < 24; i++) {
+		struct op_case c = case_of_group(1 + i / 3, i % 3);
+		c.rows = 1 + 5 * i;
+		check_store(op, &c, NULL);
+	}
+	for_cases(op, NULL, check_store);
+}

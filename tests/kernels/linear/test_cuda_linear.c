@@ -1,0 +1,356 @@
+/* The kernels of linear layers bit by bit: the order of sums, fused activations and norms, and
+   launches in a graph. */
+
+#include "engine/base/memory.h"
+#include "kernels/linear/cublaslt.h"
+#include "kernels/linear/linear.h"
+#include "kernels/op_table.h"
+#include "kernels/rows/add_rms_norm.h"
+#include "kernels/rows/silu_mul.h"
+#include "tests/harness/cuda_op.h"
+
+#include <criterion/criterion.h>
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void skip_without_kernels(void)
+{
+	skip_without_device();
+	if (!linear_fits(128, 64)) {
+		cr_skip_test("this device leaves all linear layers to cuBLASLt");
+	}
+}
+
+TestSuite(cuda_linear, .init = skip_without_kernels);
+
+/* ---- the order of sums ---- */
+
+/* Copies inputs [first, first + slice_width) of every row: (rows, slice_width). */
+static uint16_t *copy_slice(
+	const struct tensor *tensor, uint32_t width, uint32_t first, uint32_t slice_width)
+{
+	size_t rows = tensor->count / width, bytes = slice_width * sizeof(uint16_t);
+	uint16_t *slice = device_take(rows * bytes);
+
+	must(cudaMemcpy2D(slice, bytes, tensor->device + first, width * sizeof(uint16_t), bytes,
+		     rows, cudaMemcpyDeviceToDevice),
+		"cudaMemcpy2D");
+	return slice;
+}
+
+/* Sums in the order that kernels/linear/linear.h promises, by cuBLASLt: each slice of split-K by
+   itself, then added in ascending order. */
+static void sum_slices(float *sums, const struct tensor *in, const struct tensor *weight,
+	uint32_t rows, uint32_t width, uint32_t outputs)
+{
+	uint32_t split_k = linear_split_k(width, outputs), slice_width = width / split_k;
+	size_t count = (size_t)rows * outputs;
+	float *logits = device_take(count * sizeof(*logits));
+	float *more = memory_take(count, sizeof(*more));
+	struct cublaslt *context;
+
+	must(cublaslt_open(&context), "cublaslt_open");
+	for (uint32_t i = 0; i < split_k; i++) {
+		uint16_t *in_slice = copy_slice(in, width, i * slice_width, slice_width);
+		uint16_t *weight_slice = copy_slice(weight, width, i * slice_width, slice_width);
+		must(cublaslt_linear_logits(context, logits, in_slice, weight_slice, rows,
+			     slice_width, outputs, NULL),
+			"cublaslt_linear_logits");
+		must(cudaDeviceSynchronize(), "kernel");
+		must(cudaMemcpy(more, logits, count * sizeof(*more), cudaMemcpyDeviceToHost),
+			"cudaMemcpy");
+		for (size_t k = 0; k < count; k++) {
+			sums[k] = i == 0 ? more[k] : sums[k] + more[k];
+		}
+		cudaFree(in_slice);
+		cudaFree(weight_slice);
+	}
+	cublaslt_close(context);
+	cudaFree(logits);
+	free(more);
+}
+
+static void check_order_of_sums(
+	const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
+{
+	struct operands operands = open_case(op, c, KERNEL_PATH_GENERAL, CASE_UNIFORM, cublaslt);
+	const struct tensor in = tensor_of(&operands, OPERAND_IN);
+	const struct tensor weight = tensor_of(&operands, OPERAND_WEIGHT);
+	struct tensor out = tensor_of(&operands, OPERAND_OUT), bias = tensor_random(c->outputs, 77);
+	char what[100];
+
+	sum_slices(out.host, &in, &weight, c->rows, c->width, c->outputs);
+	for (size_t i = 0; i < out.count; i++) {
+		out.host[i] = rounded(out.host[i] + bias.host[i % c->outputs], ROUNDING_BF16);
+	}
+	must(linear(out.device, in.device, weight.device, bias.device, c->rows, c->width,
+		     c->outputs, NULL),
+		"linear");
+	snprintf(what, sizeof(what), "the order of sums of %u rows, %u to %u", c->rows, c->width,
+		c->outputs);
+	expect_close(&out, c->outputs, 0, what);
+	tensor_free(&bias);
+	operands_close(&operands);
+}
+
+Test(cuda_linear, sums_are_added_in_the_promised_order)
+{
+	for_cases(op_find("decode_matmul"), NULL, check_order_of_sums);
+}
+
+/* linear_silu() has the bits of linear() and silu_mul(). */
+static void check_fused_silu(
+	const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
+{
+	uint32_t width = c->outputs / 2;
+	size_t count = (size_t)c->rows * width;
+	struct operands operands = open_case(op, c, KERNEL_PATH_GENERAL, CASE_UNIFORM, cublaslt);
+	struct tensor gate_up = tensor_poisoned(2 * count), expected = tensor_poisoned(count);
+	const struct tensor out = tensor_of(&operands, OPERAND_OUT);
+
+	must(op->launch(&operands, 0, NULL), op->name);
+	must(linear(gate_up.device, operand_at(&operands, OPERAND_IN, 0),
+		     operand_at(&operands, OPERAND_WEIGHT, 0), NULL, c->rows, c->width, c->outputs,
+		     NULL),
+		"linear");
+	must(silu_mul(expected.device, gate_up.device, c->rows, width, NULL), "silu_mul");
+	expect_same_bits(&out, tensor_fetch(&expected), "linear_silu against two operations");
+	tensor_free(&gate_up);
+	tensor_free(&expected);
+	operands_close(&operands);
+}
+
+Test(cuda_linear, fused_silu_has_the_bits_of_two_operations)
+{
+	for_cases(op_find("decode_matmul_silu"), NULL, check_fused_silu);
+}
+
+static struct linear_plan plan_with_norm(
+	uint32_t rows, uint32_t width, uint32_t outputs, bool has_silu)
+{
+	const struct linear_device device = linear_device(kernel_path_of_device());
+	const struct linear_shape shape = {width, outputs, 1, has_silu};
+
+	return linear_plan(&shape, rows, true, &device);
+}
+
+/* A linear layer with a fused norm has the bits of add_rms_norm() and linear(). */
+static void check_fused_norm(uint32_t rows, uint32_t width, uint32_t outputs)
+{
+	size_t inputs = (size_t)rows * width, count = (size_t)rows * outputs;
+	struct tensor residual = tensor_random(inputs, 1), kept = tensor_random(inputs, 1);
+	struct tensor in = tensor_random(inputs, 2), norm = tensor_random(width, 3);
+	struct tensor weight = tensor_random((size_t)outputs * width, 9);
+	struct tensor hidden = tensor_poisoned(inputs), sum = tensor_poisoned(inputs);
+	struct tensor separate = tensor_poisoned(count), out = tensor_poisoned(count);
+	struct tensor gated_separate = tensor_poisoned(count / 2),
+		      gated = tensor_poisoned(count / 2);
+	const struct linear_norm with = {residual.device, sum.device, norm.device, 1e-6f};
+	struct tensor *all[] = {&residual, &kept, &in, &norm, &weight, &hidden, &sum, &separate,
+		&out, &gated_separate, &gated};
+	char what[100];
+
+	snprintf(what, sizeof(what), "%u rows, %u to %u", rows, width, outputs);
+	const struct linear_plan plan = plan_with_norm(rows, width, outputs, false);
+	const struct linear_plan silu_plan = plan_with_norm(rows, width, outputs, true);
+	const struct linear_operands operands = {
+		.out = out.device, .in = in.device, .weight = weight.device, .norm = &with};
+	struct linear_operands silu_operands = operands;
+
+	silu_operands.out = gated.device;
+	cr_assert(plan.fuses_norm && silu_plan.fuses_norm, "%s", what);
+	must(add_rms_norm(hidden.device, kept.device, in.device, norm.device, NULL, rows, width,
+		     1e-6f, NULL),
+		"add_rms_norm");
+	must(linear(separate.device, hidden.device, weight.device, NULL, rows, width, outputs,
+		     NULL),
+		"linear");
+	must(linear_silu(gated_separate.device, hidden.device, weight.device, rows, width,
+		     outputs / 2, NULL),
+		"linear_silu");
+	must(linear_run(&plan, &operands, NULL, NULL), "linear_run");
+	must(cudaDeviceSynchronize(), "kernel");
+	expect_same_bits(&sum, tensor_fetch(&kept), what);
+	expect_same_bits(&out, tensor_fetch(&separate), what);
+	tensor_poison(&sum);
+	must(linear_run(&silu_plan, &silu_operands, NULL, NULL), "linear_run");
+	must(cudaDeviceSynchronize(), "kernel");
+	expect_same_bits(&sum, tensor_fetch(&kept), what);
+	expect_same_bits(&gated, tensor_fetch(&gated_separate), what);
+	for (uint32_t i = 0; i < COUNT(all); i++) {
+		tensor_free(all[i]);
+	}
+}
+
+Test(cuda_linear, fused_norms_have_the_bits_of_two_operations)
+{
+	for (uint32_t rows = 1; rows <= 4; rows++) {
+		check_fused_norm(rows, 1024, rows % 2 == 0 ? 4096 : 6144);
+	}
+	check_fused_norm(3, 512, 64);
+	check_fused_norm(4, 2048, 4096);
+	cr_expect(!plan_with_norm(5, 1024, 4096, false).fuses_norm);
+	cr_expect(!plan_with_norm(1, 1280 + 128, 4096, false).fuses_norm);
+	cr_expect(!plan_with_norm(1, 4096, 6144, false).fuses_norm);
+	cr_expect(!plan_with_norm(1, 2048, 1024, false).fuses_norm);
+}
+
+/* ---- the wide kernel ---- */
+
+/* The output has two rows more than the batch, which must stay poisoned. */
+static void expect_wide(const struct linear_plan *plan, const struct linear_operands *inputs,
+	const float *sums, const struct tensor *bias)
+{
+	const bool has_silu = plan->shape.has_silu;
+	uint32_t width = plan->shape.output_count;
+	size_t count = (size_t)plan->row_count * width;
+	struct linear_operands operands = *inputs;
+	struct tensor products = tensor_poisoned(count);
+	struct tensor out = tensor_poisoned(count + 2 * (size_t)width);
+	char what[100];
+
+	for (size_t k = 0; k < count; k++) {
+		float sum = bias == NULL ? sums[k] : sums[k] + bias->host[k % width];
+		products.host[k] = rounded(sum, ROUNDING_BF16);
+	}
+	operands.out = out.device;
+	operands.bias = bias == NULL ? NULL : bias->device;
+	if (has_silu) {
+		cudaFree(products.device);
+		tensor_send(&products);
+		struct tensor gated = tensor_poisoned(count / 2);
+		must(silu_mul(gated.device, products.device, plan->row_count, width / 2, NULL),
+			"silu_mul");
+		float *bits = tensor_fetch(&gated);
+		memcpy(out.host, bits, gated.count * sizeof(*bits));
+		free(bits);
+		tensor_free(&gated);
+	} else {
+		memcpy(out.host, products.host, count * sizeof(*out.host));
+	}
+	must(linear_run(plan, &operands, NULL, NULL), "linear_run");
+	snprintf(what, sizeof(what), "linear_wide of %u rows, %u to %u, bias %d, silu %d",
+		plan->row_count, plan->shape.input_count, width, bias != NULL, has_silu);
+	expect_close(&out, has_silu ? width / 2 : width, 0, what);
+	tensor_free(&products);
+	tensor_free(&out);
+}
+
+Test(cuda_linear, wide_kernels_add_in_the_same_order)
+{
+	static const uint32_t rows[] = {1, 64, 65, 97, 129, 192, 208, 256, 264, 300};
+	static const uint32_t shapes[][2] = {{2048, 1024}, {1024, 6144}, {3072, 1024}, {384, 192},
+		{4096, 64}, {2048, 2048}, {2560, 448}};
+
+	const struct linear_device device = linear_device(kernel_path_of_device());
+
+	for (uint32_t i = 0; i < COUNT(shapes) * COUNT(rows); i++) {
+		uint32_t row_count = rows[i % COUNT(rows)];
+		uint32_t width = shapes[i / COUNT(rows)][0], outputs = shapes[i / COUNT(rows)][1];
+		struct linear_shape shape = {width, outputs, linear_split_k(width, outputs), false};
+		struct linear_plan plan = linear_plan_path(LINEAR_WIDE, &shape, row_count, &device);
+		if (plan.path != LINEAR_WIDE) {
+			continue;
+		}
+		struct tensor in = tensor_random((size_t)row_count * width, i);
+		struct tensor weight = tensor_random((size_t)outputs * width, 100 + i);
+		struct tensor bias = tensor_random(outputs, 200 + i);
+		float *sums = memory_take((size_t)row_count * outputs, sizeof(*sums));
+		const struct linear_operands operands = {.in = in.device, .weight = weight.device};
+
+		sum_slices(sums, &in, &weight, row_count, width, outputs);
+		expect_wide(&plan, &operands, sums, NULL);
+		expect_wide(&plan, &operands, sums, &bias);
+		if (shape.split_k == 1) {
+			shape.has_silu = true;
+			plan = linear_plan_path(LINEAR_WIDE, &shape, row_count, &device);
+			expect_wide(&plan, &operands, sums, NULL);
+		}
+		free(sums);
+		tensor_free(&in);
+		tensor_free(&weight);
+		tensor_free(&bias);
+	}
+}
+
+/* ---- a chain of layers in a graph ---- */
+
+/* A weight that keeps the size of what it is multiplied by. */
+static struct tensor tensor_shrunk(size_t count)
+{
+	struct tensor tensor = {.count = count, .host = memory_take(count, sizeof(float))};
+
+	case_fill(tensor.host, count, 9, CASE_UNIFORM);
+	for (size_t i = 0; i < count; i++) {
+		tensor.host[i] /= 16; /* a power of two: bf16 still holds it */
+	}
+	tensor_send(&tensor);
+	return tensor;
+}
+
+enum { LINKS = 12 };
+
+/* Each layer reads what the one before has written. */
+static void run_chain(const struct tensor *chain, const struct tensor *weight, uint32_t rows,
+	uint32_t width, bool waits, cudaStream_t stream)
+{
+	for (uint32_t i = 0; i < LINKS; i++) {
+		must(linear(chain[i + 1].device, chain[i].device, weight->device, NULL, rows, width,
+			     width, stream),
+			"linear");
+		if (waits) {
+			must(cudaDeviceSynchronize(), "kernel");
+		}
+	}
+}
+
+static void check_chain(uint32_t rows, uint32_t width)
+{
+	struct tensor weight = tensor_shrunk((size_t)width * width);
+	struct tensor chain[LINKS + 1];
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	cudaGraphExec_t ready;
+
+	chain[0] = tensor_random((size_t)rows * width, 1);
+	for (uint32_t i = 1; i <= LINKS; i++) {
+		chain[i] = tensor_poisoned((size_t)rows * width);
+	}
+	must(cudaStreamCreate(&stream), "cudaStreamCreate");
+	must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+	run_chain(chain, &weight, rows, width, false, stream);
+	must(cudaStreamEndCapture(stream, &graph), "capture");
+	must(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
+	for (uint32_t launch = 0; launch < 20; launch++) {
+		for (uint32_t i = 1; i <= LINKS; i++) {
+			tensor_poison(&chain[i]); /* no result of an earlier launch */
+		}
+		must(cudaDeviceSynchronize(), "cudaMemset");
+		must(cudaGraphLaunch(ready, stream), "cudaGraphLaunch");
+		must(cudaStreamSynchronize(stream), "the graph");
+	}
+	float *at_once = tensor_fetch(&chain[LINKS]);
+	run_chain(chain, &weight, rows, width, true, NULL);
+	memcpy(chain[LINKS].host, at_once, chain[LINKS].count * sizeof(float));
+	expect_close(&chain[LINKS], width, 0, "a chain of linear layers in a graph");
+	free(at_once);
+	must(cudaGraphExecDestroy(ready), "cudaGraphExecDestroy");
+	must(cudaGraphDestroy(graph), "cudaGraphDestroy");
+	must(cudaStreamDestroy(stream), "cudaStreamDestroy");
+	for (uint32_t i = 0; i <= LINKS; i++) {
+		tensor_free(&chain[i]);
+	}
+	tensor_free(&weight);
+}
+
+/* With PDL (programmatic dependent launch) a kernel begins before the one ahead of it is done, and
+   must still read what that one writes. The cases: few rows, split-K, and more rows. */
+Test(cuda_linear, layers_in_a_graph_read_what_the_layer_before_has_written)
+{
+	check_chain(1, 1024);
+	check_chain(3, 2048);
+	check_chain(16, 2048);
+	check_chain(40, 1024);
+}
