@@ -51,21 +51,21 @@ static void set_value(struct compared_value *out, const char *name, const cJSON 
 	out->is_number = cJSON_IsNumber(a) && cJSON_IsNumber(b);
 	out->a_number = cJSON_IsNumber(a) ? a->valuedouble : 0;
 	out->b_number = cJSON_IsNumber(b) ? b->valuedouble : 0;
-	/* Texts are cut, numbers are printed: the values themselves decide. */
+	/* The texts may be truncated or rounded, so the JSON values are compared. */
 	out->is_equal = strcmp(out->a, out->b) == 0 && cJSON_Compare(a, b, true);
 	if (out->a[0] == '-' && out->a[1] == '\0' && strcmp(out->b, "-") == 0) {
-		out->is_equal = true; /* null on one side and nothing on the other */
+		out->is_equal = true; /* null on one side and absent on the other */
 	}
 	out->is_config = strncmp(name, CONFIG_PREFIX, strlen(CONFIG_PREFIX)) == 0;
 }
 
-/* Walks the leaves of `root` in order and adds those that are not there yet. `a` and `b` are the
+/* Walks the leaves of `root` in order and adds those that are not present yet. `a` and `b` are the
    two summaries; root is one of them. */
 static enum status add_leaves(struct comparison *out, size_t *capacity, const cJSON *root,
 	const cJSON *a, const cJSON *b, struct error *error)
 {
 	const cJSON *stack[DEPTH_MAX];
-	size_t length[DEPTH_MAX]; /* of the path above each level */
+	size_t length[DEPTH_MAX]; /* length of the path above each level */
 	char path[COMPARED_NAME_BYTES] = "";
 	uint32_t depth = 1;
 
@@ -87,7 +87,7 @@ static enum status add_leaves(struct comparison *out, size_t *capacity, const cJ
 			continue;
 		}
 		if (root == b && find_path(a, path) != NULL) {
-			continue; /* A's walk has added it */
+			continue; /* added by the walk over A */
 		}
 		if (out->value_count == VALUES_MAX) {
 			return error_set(error, STATUS_INPUT, "a summary has more than %d values",

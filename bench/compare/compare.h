@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 /* The differences of two result folders: configuration, every value of the summaries, and the first
-   step and column where their steps diverge. Decisions are what the result hash covers and what the
-   counts of the steps show; times may differ between runs that decided alike. */
+   step and column where their steps diverge. Decisions are covered by the result hash and shown by
+   the step counts. Two runs with equal decisions may differ in times. */
 
 /* Where the names of the configuration's values begin. */
 #define CONFIG_PREFIX SUMMARY_CONFIG "."
@@ -21,30 +21,31 @@ enum { COMPARED_NAME_BYTES = 96, COMPARED_TEXT_BYTES = 192 };
 /* A value of summary.json, by its path: "latency_ms.ttft.p99". */
 struct compared_value {
 	char name[COMPARED_NAME_BYTES];
-	char a[COMPARED_TEXT_BYTES], b[COMPARED_TEXT_BYTES]; /* as text; "-": not there, or null */
+	char a[COMPARED_TEXT_BYTES], b[COMPARED_TEXT_BYTES]; /* as text; "-": absent or null */
 	double a_number, b_number;
-	bool is_number; /* both are */
+	bool is_number; /* both values are numbers */
 	bool is_equal;
 	bool is_config; /* below "config" */
 };
 
 struct comparison {
 	const char *a, *b;	       /* the folders, borrowed */
-	struct compared_value *values; /* (value_count) in the order of A, then what only B has */
+	struct compared_value *values; /* (value_count) in the order of A, then those that only B
+					  has */
 	uint32_t value_count;
 	bool has_same_hash;
 	bool has_steps; /* both folders have a steps.tsv */
 	struct step_comparison steps;
 	bool has_same_decisions;
-	bool has_same_values; /* all but config and the names of things */
+	bool has_same_values; /* all values are equal but config and names */
 };
 
-/* Borrows the folder names. Failures leave nothing to close. */
+/* Borrows the folder names. Nothing has to be closed after a failure. */
 enum status comparison_open(
 	struct comparison *out, const char *a, const char *b, struct error *error);
 void comparison_close(struct comparison *comparison);
 
-/* A table for a person, or one JSON object. */
+/* Prints a table for reading, or one JSON object. */
 void comparison_print(const struct comparison *comparison, FILE *out);
 void comparison_print_json(const struct comparison *comparison, FILE *out);
 

@@ -54,7 +54,7 @@ static void print_config(const struct comparison *comparison, FILE *out)
 	}
 }
 
-/* Integers whole, decimals with six digits: a table is for reading, --json has every digit. */
+/* Integers in full, decimals with six digits; --json has every digit. */
 static void number_cell(char *cell, double number, const char *sign)
 {
 	char format[16];

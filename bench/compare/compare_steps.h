@@ -6,12 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where two steps.tsv part. Tables are streamed side by side and cells compared as text, so length
-   costs no memory. Columns are matched by name; those that one table lacks are left out. */
+/* Finds where two steps.tsv diverge. Tables are streamed side by side and cells compared as text,
+   so memory does not depend on their length. Columns are matched by name; columns that only one
+   table has are ignored. */
 
 enum { STEP_CELL_BYTES = 32 };
 
-/* The first row in which some column differs, and the leftmost such column of it. */
+/* The first row in which a column differs, and its leftmost differing column. */
 struct step_difference {
 	bool is_there;
 	uint64_t step;
@@ -20,15 +21,16 @@ struct step_difference {
 };
 
 struct step_comparison {
-	uint64_t step_count;		 /* rows that both have */
+	uint64_t step_count;		 /* rows that both tables have */
 	bool a_is_longer, b_is_longer;	 /* one has rows beyond the other's end */
-	struct step_difference decision; /* of the counts, but for waiting */
-	struct step_difference other;	 /* of times, mode and waiting */
+	struct step_difference decision; /* in the counts except waiting */
+	struct step_difference other;	 /* in times, mode and waiting */
 };
 
-/* has_same_pool: both runs had as many KV blocks. If not, free_blocks and cached_free_blocks differ
-   without a decision. A row that is no row of its header is a STATUS_INPUT with file and line.
-   Reading stops at the first decision that differs: what follows would differ anyway. */
+/* has_same_pool: both runs had the same number of KV blocks. If not, free_blocks and
+   cached_free_blocks may differ although all decisions are equal. A row that does not match its
+   header is a STATUS_INPUT with file and line. Reading stops at the first decision that differs,
+   since all later ones may differ because of it. */
 enum status compare_steps(const char *a_path, const char *b_path, bool has_same_pool,
 	struct step_comparison *out, struct error *error);
 

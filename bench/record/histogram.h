@@ -6,8 +6,8 @@
 #include "engine/base/integer.h"
 
 /* A log-linear histogram of nanoseconds: exact below 2,048, above that buckets whose width is 2^-10
-   of their value or less. Memory does not depend on how many values it takes; mean and maximum are
-   exact, percentiles are the upper end of the bucket in which the nearest rank lies. */
+   of their value or less. Memory does not depend on the number of values. Mean and maximum are
+   exact; a percentile is the upper end of the bucket that contains the nearest rank. */
 
 enum {
 	HISTOGRAM_SUB_BITS = 10,
@@ -27,13 +27,13 @@ void histogram_deinit(struct histogram *histogram);
 /* Adds the value `times` times. */
 void histogram_add(struct histogram *histogram, uint64_t value, uint64_t times);
 
-/* Nearest rank, percent in [1, 100]; there must be a value. */
+/* Nearest rank, percent in [1, 100]; the histogram must not be empty. */
 uint64_t histogram_percentile(const struct histogram *histogram, uint32_t percent);
 
-/* Rounded down; there must be a value. */
+/* Rounded down; the histogram must not be empty. */
 uint64_t histogram_mean(const struct histogram *histogram);
 
-/* The largest value that falls into a bucket. */
+/* The largest value of a bucket. */
 uint64_t histogram_upper(uint32_t bucket);
 
 #endif

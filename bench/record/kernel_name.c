@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The compiler writes the length of an identifier in front of it. Returns that length and moves
-   *at to the identifier. 0: there is none. */
+/* In a mangled name each identifier is preceded by its length. Returns that length and moves *at to
+   the identifier. 0: no identifier follows. */
 static size_t identifier_size(const char **at)
 {
 	size_t size = 0;
@@ -30,7 +30,7 @@ void kernel_name_short(const char *name, char *short_name)
 		at += is_nested;
 		at += *at == 'L';
 		for (size_t part; (part = identifier_size(&at)) > 0; at += part) {
-			/* Names of anonymous namespaces come before those that say something. */
+			/* Names of anonymous namespaces precede the meaningful ones. */
 			if (strncmp(at, "_GLOBAL_", 8) != 0 && strncmp(at, "_INTERNAL_", 10) != 0) {
 				found = at;
 				size = part;

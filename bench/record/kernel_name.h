@@ -3,7 +3,7 @@
 
 enum { KERNEL_NAME_BYTES = 64 };
 
-/* A kernel's name without the namespaces and parameters that the C++ compiler has mangled into it;
+/* Shortens a mangled C++ kernel name to its identifier, without namespaces and parameters.
    short_name: (KERNEL_NAME_BYTES). */
 void kernel_name_short(const char *name, char *short_name);
 

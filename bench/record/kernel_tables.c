@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The tables and the summary of what kernel_times.c has added up. */
+/* The tables and the summary of the sums in kernel_times.c. */
 
 static uint64_t operation_sum(const struct kernel_times *times, uint32_t operation)
 {
@@ -20,7 +20,7 @@ static uint64_t operation_sum(const struct kernel_times *times, uint32_t operati
 	return sum;
 }
 
-/* Operations from the longest on; order: (OPERATIONS_MAX). */
+/* Ranks the operations by time, longest first; order: (OPERATIONS_MAX). */
 static void rank_operations(const struct kernel_times *times, uint32_t *order)
 {
 	for (uint32_t i = 0; i < times->operation_count; i++) {
@@ -46,7 +46,7 @@ static int compare_groups(const void *a, const void *b)
 	return paths != 0 ? paths : (first->layer > second->layer) - (first->layer < second->layer);
 }
 
-/* Work per nanosecond in thousands: bytes as TB/s, FLOPs as TFLOP/s. */
+/* Work per nanosecond / 1000: TB/s for bytes, TFLOP/s for FLOPs. */
 static void table_rate(struct table_writer *table, bool is_known, u128 work, uint64_t ns)
 {
 	if (is_known && ns > 0) {
@@ -173,7 +173,7 @@ struct kernel_totals kernel_times_totals(const struct kernel_times *times)
 	return totals;
 }
 
-/* A line: the operation's time, its share of the steps' time, and what it achieved. */
+/* One line: the operation's time, its share of the steps' time, and its bandwidth and FLOP rate. */
 static void print_operation(
 	const struct kernel_times *times, uint32_t operation, const struct kernel_totals *totals)
 {

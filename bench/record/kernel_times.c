@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char other[] = "other"; /* launched outside of all ranges */
+static const char other[] = "other"; /* launched outside all ranges */
 
 /* ---- opening ---- */
 
@@ -53,7 +53,7 @@ void kernel_times_close(struct kernel_times *times)
 
 /* ---- groups ---- */
 
-/* Operations that no longer fit the table are "other" too. */
+/* Operations beyond OPERATIONS_MAX count as "other" too. */
 static uint32_t operation_index(struct kernel_times *times, const char *name)
 {
 	const char *wanted = name[0] == '\0' ? other : name;
@@ -71,7 +71,7 @@ static uint32_t operation_index(struct kernel_times *times, const char *name)
 	return times->operation_count++;
 }
 
-/* The group of a phase, path and layer, added if it is new; GROUPS_MAX: no room. */
+/* The group of a phase, path and layer, added if it is new; GROUPS_MAX: the table is full. */
 static uint32_t group_index(struct kernel_times *times, enum step_kind phase, const char *path,
 	const char *operation, uint32_t layer)
 {
@@ -109,7 +109,7 @@ static uint32_t new_group(
 	}
 	struct kernel_site inner = source->site(source->state, record->graph_site);
 	int size = snprintf(path, PATH_BYTES, "%s/%s", site.path, inner.path);
-	check(size > 0); /* cut if it is too long */
+	check(size > 0); /* truncated if it is too long */
 	return group_index(times, phase, path, inner.operation, inner.layer);
 }
 
@@ -208,8 +208,8 @@ static uint64_t *bin_at(struct kernel_times *times, uint64_t time_ns)
 	return times->bins[bin];
 }
 
-/* When the record began on the run's clock. A step that was launched ahead begins on the GPU before
-   the host has seen the end of the one before it. */
+/* The start of a record on the run's clock. A step launched ahead begins on the GPU before the host
+   has noticed the end of the preceding one. */
 static uint64_t run_time(const struct kernel_times *times, const struct step_info *step,
 	const struct kernel_record *record)
 {
@@ -256,7 +256,7 @@ static void add_record(struct kernel_times *times, const struct step_info *step,
 	}
 }
 
-/* A record of a step that is over, or one to be kept until it is. */
+/* Adds a record whose step is over, or keeps it until its step is over. */
 static void sort_record(struct kernel_times *times, const struct kernel_record *record)
 {
 	const struct step_info *step = &times->steps[record->step % STEPS_KEPT];
@@ -267,7 +267,7 @@ static void sort_record(struct kernel_times *times, const struct kernel_record *
 	if (step->is_known && step->step == record->step) {
 		add_record(times, step, record);
 	} else if (step->is_known && step->step > record->step) {
-		times->lost++; /* its step is older than those kept */
+		times->lost++; /* its step is older than the steps kept */
 	} else if (times->pending_count < PENDING_MAX) {
 		times->pending[times->pending_count++] = *record;
 	} else {
@@ -287,7 +287,7 @@ static void read_records(struct kernel_times *times)
 	const struct kernel_source *source = &times->source;
 	size_t count = times->pending_count;
 
-	/* In place: a record that is kept again never overtakes the one that is read. */
+	/* In place: the write position never passes the read position. */
 	times->pending_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct kernel_record record = times->pending[i];
@@ -328,12 +328,12 @@ void kernel_times_finish(struct kernel_times *times)
 {
 	times->source.flush(times->source.state);
 	read_records(times);
-	times->lost += times->pending_count; /* of a step that failed */
+	times->lost += times->pending_count; /* records of a step that failed */
 	times->pending_count = 0;
 	for (uint32_t i = 0; i < times->group_count; i++) {
 		end_call(&times->groups[i]);
 	}
-	/* A bin shorter than a step would show the operations one after the other. */
+	/* Bins shorter than a step would resolve the operations within a step. */
 	uint64_t steps = 0;
 	for (uint32_t i = 0; i < STEP_KIND_COUNT; i++) {
 		steps += times->phases[i].steps;

@@ -5,8 +5,8 @@
 #include "bench/record/kernel_times.h"
 #include "engine/base/integer.h"
 
-/* What bench/record/kernel_times.c adds up and bench/record/kernel_tables.c writes. Private to
-   these two files. */
+/* The sums that bench/record/kernel_times.c computes and bench/record/kernel_tables.c writes.
+   Private to these two files. */
 
 enum {
 	STEPS_KEPT = 1 << 14,
@@ -25,7 +25,7 @@ struct step_info {
 	uint64_t step;
 	struct step_counts counts;
 	uint64_t end_ns;	/* on the run's clock */
-	uint64_t source_end_ns; /* its end on the source's */
+	uint64_t source_end_ns; /* its end on the source's clock */
 };
 
 /* A range under one kind of step: a row of kernels.tsv. */
@@ -51,8 +51,8 @@ struct group {
 	uint64_t call_ns;
 };
 
-/* From two sites to their group. Several pairs of sites may have the same ranges, and so one group.
- */
+/* Maps two launch sites to their group. Several pairs of sites may have the same ranges, and so the
+   same group. */
 struct alias {
 	bool is_taken;
 	enum step_kind phase;

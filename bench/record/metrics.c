@@ -18,7 +18,7 @@ void metrics_init(struct metrics *metrics, const struct metrics_options *options
 	metrics->fresh = memory_take(metrics->fresh_capacity, sizeof(struct fresh_entry));
 	metrics->hash = XXH64_createState();
 	if (metrics->hash == NULL) {
-		memory_exhausted(128); /* about what the state takes */
+		memory_exhausted(128); /* about the size of the state */
 	}
 	XXH64_reset(metrics->hash, 0);
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
@@ -64,7 +64,7 @@ static void table_if(struct table_writer *table, bool has_value, uint64_t value)
 	}
 }
 
-/* Latencies of a finished request, from its intended arrival on. */
+/* Latencies of a finished request, counted from its intended arrival. */
 struct request_times {
 	uint64_t queue_ns, ttft_ns, tpot_ns, e2e_ns;
 	bool has_tpot;
@@ -95,7 +95,7 @@ static bool has_slo(const struct metrics *metrics)
 	return metrics->options.slo_ttft_ns > 0 || metrics->options.slo_tpot_ns > 0;
 }
 
-/* One row; finish_ns and times are those of a finished request, else ignored. */
+/* Writes one row. finish_ns and times are used only for finished requests. */
 static void write_row(struct metrics *metrics, const struct request_record *record,
 	enum request_status status, uint64_t output_tokens, uint64_t finish_ns,
 	const struct request_times *times)
@@ -131,7 +131,7 @@ static void write_row(struct metrics *metrics, const struct request_record *reco
 static void count_arrival(struct metrics *metrics, const struct metrics_arrival *arrival)
 {
 	if (metrics->submitted == 0) {
-		/* A trace may count from long ago; its timeline begins with its first row. */
+		/* Timestamps may be far from 0, so the timeline begins at the first row. */
 		metrics->timeline.origin_ns = arrival->arrival_ns;
 	}
 	metrics->submitted++;
@@ -201,8 +201,8 @@ static void hash_event(struct metrics *metrics, uint64_t step, const struct even
 	XXH64_update(metrics->hash, words, sizeof(words));
 }
 
-/* Drops the entries that are out of date, and takes a larger ring if that leaves it over half full.
-   Those that end with their first token are dropped here only, so this bounds the ring by the
+/* Drops the outdated entries, and grows the ring if it is still over half full. Entries of
+   sequences that end with their first token are dropped only here, so this bounds the ring by the
    number of sequences in the engine. */
 static void fresh_make_room(struct metrics *metrics)
 {
@@ -242,7 +242,7 @@ static void fresh_push(struct metrics *metrics, const struct sequence *sequence)
 			.generation = record->generation};
 }
 
-/* Tokens of the sequence, as of the latest step that was added. */
+/* Tokens of the sequence after the latest step that was added. */
 static uint32_t token_count(const struct metrics *metrics, const struct request_record *record)
 {
 	uint64_t passes = record->is_steady ? metrics->pass_count - record->first_pass : 0;
@@ -250,7 +250,7 @@ static uint32_t token_count(const struct metrics *metrics, const struct request_
 	return record->token_count + u32_from(passes);
 }
 
-/* The sequence gains no more tokens for now, and its entries of the ring are out of date. */
+/* The sequence stops decoding, by preemption or finish. Its entries in the ring become outdated. */
 static void leave_decoding(struct metrics *metrics, struct request_record *record)
 {
 	record->generation++;
@@ -353,7 +353,7 @@ static void add_pass_gaps(
 			continue; /* preempted or finished since */
 		}
 		if (engine_token_count(engine, entry->sequence) == record->token_count) {
-			break; /* has not decoded yet, nor has any admitted later */
+			break; /* has not decoded yet, and neither have those admitted later */
 		}
 		check(rows > 0);
 		rows--;
@@ -402,7 +402,7 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 			on_preempt(metrics, event);
 			break;
 		case EVENT_FINISH:
-			/* Finishing comes after everything else, and needs the pass's gaps. */
+			/* Finish events come last, and need the gaps of the pass. */
 			if (has_pass) {
 				add_pass_gaps(metrics, engine, counts->decode_rows, end_ns);
 				has_pass = false;

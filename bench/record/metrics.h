@@ -12,16 +12,16 @@
 #include "bench/record/timeline.h"
 #include "engine/engine.h"
 
-/* Turns steps and their events into records, histograms and sums while a run goes on. Memory
-   depends on the engine's limits, not on the length of the run.
+/* Turns steps and their events into records, histograms and sums during a run. Memory depends on
+   the engine's limits, not on the length of the run.
 
-   Gaps between tokens (ITL) are not added one by one. Every sequence that decoded in the last
-   decode pass and in this one has the same gap, so a pass adds one value as many times as there are
-   such steady sequences. A sequence whose last token was sampled by a prefill row is fresh: it has
-   a gap of its own, once, in its first decode pass. */
+   Gaps between tokens (ITL) are not added one by one. All sequences that decoded in the last decode
+   pass and in this one have the same gap. They are called steady, and a pass adds their gap once
+   with their number as weight. A sequence whose last token was sampled by a prefill row is called
+   fresh: its first decode pass has a gap of its own. */
 
 struct metrics_options {
-	uint64_t warmup;      /* requests with a lower id are left out of the statistics */
+	uint64_t warmup;      /* requests with a lower id are excluded from the statistics */
 	uint64_t slo_ttft_ns; /* 0: no limit */
 	uint64_t slo_tpot_ns;
 };
@@ -41,7 +41,7 @@ struct request_record {
 	   decode pass from first_pass on. The engine may be a step ahead of this. */
 	uint32_t token_count;
 	uint64_t first_pass;
-	uint32_t generation; /* tells an entry of the fresh ring from a later one */
+	uint32_t generation; /* distinguishes an entry of the fresh ring from a later one */
 	uint64_t recomputed_tokens;
 	bool is_live;
 	bool is_scheduled; /* has been admitted */
@@ -56,7 +56,7 @@ struct fresh_entry {
 	uint32_t generation;
 };
 
-/* A request on its arrival. */
+/* A request as it arrives. */
 struct metrics_arrival {
 	uint64_t id;
 	const char *session; /* NULL: none; copied */
@@ -71,13 +71,13 @@ struct metrics {
 	struct request_record *records; /* (record_count) by slot */
 	uint32_t record_count;
 
-	/* ring of sequences with a first gap to come, in order of admission */
+	/* ring of sequences whose first gap is still to come, in order of admission */
 	struct fresh_entry *fresh;
 	uint32_t fresh_capacity; /* a power of two */
 	uint64_t fresh_head, fresh_tail;
 	uint64_t last_pass_end_ns;
 	uint64_t pass_count;	     /* decode passes */
-	uint64_t steady_warmup_rows; /* steady sequences that are left out of the statistics */
+	uint64_t steady_warmup_rows; /* steady sequences that are excluded from the statistics */
 
 	XXH64_state_t *hash;
 	struct histogram latency[LATENCY_COUNT];
@@ -93,7 +93,7 @@ struct metrics {
 	/* measured requests */
 	uint64_t measured_finished;
 	uint64_t measured_first_arrival_ns, measured_last_finish_ns;
-	uint64_t prompt_tokens; /* of requests that were begun */
+	uint64_t prompt_tokens; /* of requests that were admitted */
 	uint64_t output_tokens;
 	uint64_t prefill_computed_tokens;
 	uint64_t recomputed_tokens;
@@ -116,14 +116,14 @@ void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics
 /* A request that the engine rejected; its row is written at once. */
 void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_arrival *arrival);
 
-/* Adds a step that was postprocessed, before the next one is: what it decided, when it ran, and
-   how many requests waited (those that the engine has not been given yet included). */
+/* Adds a postprocessed step, before the next one is postprocessed: its decisions, its times, and
+   the number of waiting requests (the backlog outside the engine included). */
 void metrics_step(struct metrics *metrics, const struct engine *engine,
 	const struct step_decisions *decisions, uint64_t start_ns, uint64_t end_ns,
 	uint64_t waiting);
 
-/* Adds the rejections since the last step to the result hash. Not after a step that failed: the
-   engine's events are then decisions that came to nothing. */
+/* Adds the rejections since the last step to the result hash. Must not be called after a failed
+   step, whose decisions were not carried out. */
 void metrics_flush_events(struct metrics *metrics, const struct engine *engine);
 
 /* Ends the run: every request still in the engine gets a row with this status. */

@@ -31,9 +31,9 @@ struct perfetto {
 	bool has_origin;
 	uint64_t origin_ns;
 	bool has_counts;
-	uint64_t running, waiting, used_blocks; /* as told last */
+	uint64_t running, waiting, used_blocks; /* as last written */
 	uint64_t kernels, kernels_not_shown;
-	uint64_t lane_end_ns[GPU_LANES]; /* kernels that overlap lie in lanes of their own */
+	uint64_t lane_end_ns[GPU_LANES]; /* overlapping kernels are drawn in separate lanes */
 };
 
 static const char *stage_name(enum request_stage stage)
@@ -43,7 +43,7 @@ static const char *stage_name(enum request_stage stage)
 	return names[stage];
 }
 
-/* Starts an event: what every kind has. */
+/* Starts an event with the fields that every kind has. */
 static void event_begin(struct perfetto *file, const char *kind, int process, uint64_t time_ns)
 {
 	char text[NUMBER_TEXT_BYTES];
@@ -178,7 +178,7 @@ static void end_request(struct perfetto *file, struct timeline_request *request,
 	slice_end(file);
 }
 
-/* Decisions fall on the step's start, tokens on its end. */
+/* Decisions are dated at the step's start, tokens at its end. */
 static void request_event(
 	struct perfetto *file, const struct event *event, uint64_t start_ns, uint64_t end_ns)
 {

@@ -7,7 +7,7 @@
 #include "engine/base/status.h"
 
 /* A run as a file for Perfetto (ui.perfetto.dev) and chrome://tracing: JSON in the Trace Event
-   Format. It is written as the run goes on, so memory does not grow with it.
+   Format. It is written during the run, so memory does not grow with it.
 
        process "engine"     steps, named by what they compute, with their counts; running, waiting
                             and KV blocks as counters
@@ -15,7 +15,7 @@
                             prefill, decoding, preempted
        process "GPU"        kernels by operation, when their times are collected
 
-   Times count from the first arrival, in microseconds with three places. A step takes about 600
+   Times count from the first arrival, in microseconds with three decimals. A step takes about 600
    bytes, a request 900, a kernel 180. Kernels beyond PERFETTO_KERNELS_MAX are counted but not
    written. */
 
@@ -23,11 +23,11 @@ enum { PERFETTO_KERNELS_MAX = 4000000 };
 
 struct perfetto;
 
-/* slot_count: of the engine's pool. path is borrowed until the end. */
+/* slot_count: engine_slot_count(). path is borrowed until the file is closed. */
 enum status perfetto_open(
 	struct perfetto **out, const char *path, uint32_t slot_count, struct error *error);
 
-/* As metrics_arrive(), metrics_reject() and metrics_step(). */
+/* To be called with metrics_arrive(), metrics_reject() and metrics_step(). */
 void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_arrival *arrival);
 void perfetto_reject(struct perfetto *file, enum fit fit, const struct metrics_arrival *arrival);
 void perfetto_step(struct perfetto *file, const struct step_decisions *decisions, uint64_t start_ns,
@@ -36,10 +36,10 @@ void perfetto_step(struct perfetto *file, const struct step_decisions *decisions
 void perfetto_kernel(struct perfetto *file, const char *operation, const char *kernel,
 	uint64_t start_ns, uint64_t length_ns, uint64_t step, uint32_t layer);
 
-/* Ends the requests that are still in the engine, and the file. */
+/* Ends the requests that are still in the engine, and completes the file. */
 enum status perfetto_commit(struct perfetto *file, uint64_t end_ns, struct error *error);
 
-/* Removes what was written, if it was not committed. Accepts NULL. */
+/* Removes the file if it was not committed. Accepts NULL. */
 void perfetto_close(struct perfetto *file);
 
 #endif

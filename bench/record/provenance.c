@@ -22,7 +22,7 @@ static void command_text(char *text, int argc, char **argv)
 	}
 }
 
-/* The processor's name as the kernel reports it, or its architecture. */
+/* Operating system, architecture, and the processor's name from /proc/cpuinfo. */
 static void machine_text(char *text)
 {
 	struct utsname system;

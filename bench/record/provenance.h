@@ -5,14 +5,14 @@
 
 #include "engine/base/status.h"
 
-/* provenance.json: where, when and how a result was made. It is the one file that differs between
-   two runs of the same thing. */
+/* provenance.json: where, when and how a result was made. It is the only file that differs between
+   two equal runs. */
 
 struct provenance {
 	int argc; /* the command line, from the command's name on */
 	char **argv;
 	uint64_t wall_ns;
-	const char *device; /* what computed; "": only the host */
+	const char *device; /* the GPU's name; "": only the host computed */
 };
 
 enum status provenance_write(

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Everything that a folder may hold. summary.json is removed first and renamed last, so that a
-   folder with a summary is a whole one. */
+/* All files that a result folder may hold. summary.json is removed first and renamed last, so that
+   a folder with a summary is complete. */
 static const char *const result_files[] = {RESULT_SUMMARY, RESULT_REQUESTS, RESULT_TIMELINE,
 	RESULT_STEP_GRID, RESULT_LATENCY, RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES,
 	RESULT_KERNEL_TIMELINE, RESULT_PROVENANCE};
@@ -64,7 +64,7 @@ enum status result_folder_begin(
 	return STATUS_OK;
 }
 
-/* Is the file one of those that were begun? */
+/* Whether the file was begun. */
 static bool is_begun(const struct result_folder *folder, const char *name)
 {
 	for (unsigned i = 0; i < folder->file_count; i++) {
@@ -106,7 +106,8 @@ enum status result_folder_commit(struct result_folder *folder, struct error *err
 {
 	check(folder->file_count > 0);
 	check(strcmp(folder->files[folder->file_count - 1], RESULT_SUMMARY) == 0);
-	/* Without its summary the folder is no result, whatever happens from here on. */
+	/* Once its summary is removed, the folder does not count as a result, even if a later step
+	   fails. */
 	TRY(remove_file(folder, RESULT_SUMMARY, error));
 	for (uint32_t i = 0; i < RESULT_FILE_COUNT; i++) {
 		if (!is_begun(folder, result_files[i])) {
@@ -131,6 +132,6 @@ void result_folder_abandon(struct result_folder *folder)
 	}
 	folder->file_count = 0;
 	if (folder->was_made) {
-		rmdir(folder->path); /* fails, rightly, when there is a file in it */
+		rmdir(folder->path); /* fails, as intended, if the folder is not empty */
 	}
 }

@@ -7,8 +7,8 @@
 #include "engine/base/status.h"
 
 /* A result folder while it is being written: files are NAME.part until result_folder_commit(),
-   which renames them with summary.json last, so that a folder with a summary is a whole one.
-   Abandoning removes what was begun and leaves an older result as it was. */
+   which renames them with summary.json last, so that a folder with a summary is complete. Closing
+   without a commit removes the files begun and leaves an older result unchanged. */
 
 enum { RESULT_FILES_MAX = 16 };
 
@@ -19,17 +19,18 @@ struct result_folder {
 	unsigned file_count;
 };
 
-/* Makes the folder, or uses an existing one. One that holds a summary.json is refused unless
+/* Makes the folder, or uses an existing one. A folder that holds a summary.json is refused unless
    is_forced. */
 enum status result_folder_open(
 	struct result_folder *folder, const char *path, bool is_forced, struct error *error);
 
-/* The path of NAME.part, to be written now. name: one of the constants of
-   reports/results/results.h. The text lies in `path`, (PATH_BYTES_MAX). */
+/* Begins a file: writes the path of NAME.part to `path`, (PATH_BYTES_MAX). name: one of the
+   constants of reports/results/results.h. */
 enum status result_folder_begin(
 	struct result_folder *folder, const char *name, char *path, struct error *error);
 
-/* Renames every file begun, summary.json last; files of an older result that were not begun go. */
+/* Renames every file begun, summary.json last, and removes files of an older result that were not
+   begun. */
 enum status result_folder_commit(struct result_folder *folder, struct error *error);
 
 void result_folder_abandon(struct result_folder *folder);

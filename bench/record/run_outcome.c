@@ -48,13 +48,13 @@ static bool is_queue_growing(const struct metrics *metrics)
 	uint64_t third = (metrics->last_arrival_ns - start) / 3;
 
 	if (third == 0) {
-		return false; /* all at once: a batch, not a rate */
+		return false; /* all requests arrive at once, so there is no rate */
 	}
 	uint64_t middle =
 		timeline_mean_waiting(&metrics->timeline, start + third, start + 2 * third);
 	uint64_t last = timeline_mean_waiting(
 		&metrics->timeline, start + 2 * third, metrics->last_arrival_ns);
-	/* In thousandths of a request; a third of the requests arrives in a third of the time. */
+	/* In thousandths of a request. 5 % of a third of the requests is 1 / 60 of all. */
 	return last > middle && (u128)(last - middle) * 60 > (u128)metrics->submitted * 1000;
 }
 

@@ -8,11 +8,11 @@
 #include "engine/base/status.h"
 #include "reports/results/results.h"
 
-/* What a run comes to: every figure of summary.json as a plain value that owns nothing, so that
-   runs can be copied, compared and searched through.
+/* The outcome of a run: every figure of summary.json as a plain struct without pointers to own, so
+   that outcomes can be copied, compared and searched.
 
-   The verdict says whether the figures describe the engine under this load or the length of the
-   trace:
+   The verdict states whether the latencies describe the engine under this load or merely the length
+   of the trace:
      overloaded  when the last request arrived, over 5 % of all requests were waiting, and the queue
                  was growing: from the second third of the arrivals' time to the last it gained over
                  5 % of the requests that arrive in a third. Latencies grow with the trace; read
@@ -22,7 +22,7 @@
      stable      neither.
    A closed loop offers no more than is finished, so it is stable unless its requests queue. */
 
-/* Of a histogram; all 0 where count is. */
+/* Figures of a histogram; all 0 if count is 0. */
 struct latency_figures {
 	uint64_t count;
 	uint64_t ns[STATISTIC_COUNT];
@@ -36,23 +36,24 @@ struct run_outcome {
 	uint64_t result_hash; /* XXH64 of every decision; equal hashes: the same steps */
 	enum verdict verdict;
 
-	/* what the step times are worth, and the KV pool */
+	/* the origin of the step times, and the KV pool */
 	const char *runner_kind; /* a constant, as in summary.json */
 	bool is_calibrated;
-	char profile[160];	  /* of a calibrated profile: on what and when; "": none */
-	uint64_t found_kv_blocks; /* that the memory had room for; 0: unknown */
+	char profile[160];	  /* of a calibrated profile: GPU and date of the calibration; "":
+				     none */
+	uint64_t found_kv_blocks; /* blocks that the memory has room for; 0: unknown */
 	uint64_t kv_blocks, block_size;
 
 	/* all requests */
 	uint64_t submitted, finished, rejected, failed, unfinished;
 	uint64_t steps;
-	uint64_t busy_ns;	  /* in steps */
+	uint64_t busy_ns;	  /* sum of step times */
 	uint64_t busy_window_ns;  /* from the first arrival to the end of the run */
 	uint64_t arrival_span_ns; /* first to last arrival; 0: a closed loop, or all at once */
 	uint64_t drain_ns;	  /* from the last arrival to the last finish */
 	uint64_t backlog_at_last_arrival;
 
-	/* requests behind the warm-up */
+	/* requests after the warm-up */
 	uint64_t measured_finished;
 	uint64_t makespan_ns; /* first arrival to last finish; 0: none finished */
 	uint64_t prompt_tokens, output_tokens;
@@ -70,8 +71,8 @@ struct run_outcome {
 
 struct latency_figures latency_figures_of(const struct histogram *histogram);
 
-/* Fills in everything that the metrics know of a run that is over, the verdict included.
-   end_ns: the time at its end. outcome->backlog_at_last_arrival is already there. */
+/* Fills in the figures that the metrics hold at the end of a run, and the verdict. end_ns: the time
+   at its end. outcome->backlog_at_last_arrival must be set before. */
 void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *metrics,
 	uint64_t end_ns, bool is_closed_loop);
 

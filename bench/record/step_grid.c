@@ -2,8 +2,8 @@
 
 #include "engine/base/check.h"
 
-/* Counts below 8 have a range each; above, the two bits behind the leading one select the quarter
-   of the octave. */
+/* Counts below 8 have a range each. Above, the two bits behind the leading one select a quarter of
+   the octave. */
 static uint32_t range_of(uint64_t count)
 {
 	if (count < 8) {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* count a second over `ns`, three places. */
+/* count per second over `ns`, three decimals. */
 static void rate_text(char *text, uint64_t count, uint64_t ns, const char *none)
 {
 	if (ns == 0) {
@@ -17,7 +17,7 @@ static void rate_text(char *text, uint64_t count, uint64_t ns, const char *none)
 	}
 }
 
-/* Requests a second that the arrivals offered. */
+/* Requests per second offered by the arrivals. */
 static void offered_text(char *text, const struct run_outcome *outcome, const char *none)
 {
 	uint64_t gaps = outcome->submitted == 0 ? 0 : outcome->submitted - 1;
@@ -243,7 +243,7 @@ enum status summary_write(const struct run_outcome *outcome, struct cJSON *confi
 	return STATUS_OK;
 }
 
-/* ---- the table for a person ---- */
+/* ---- the printed table ---- */
 
 /* Digits in groups of three. */
 static void print_grouped(uint64_t value)
@@ -287,8 +287,8 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 		printf("interrupted: what follows is up to that point\n");
 	}
 	if (!outcome->is_calibrated) {
-		printf("uncalibrated: the times of profile %s have not been held against a run on "
-		       "the GPU\n",
+		printf("uncalibrated: the times of profile %s were never compared with a run on a "
+		       "GPU\n",
 			gpu);
 	} else if (outcome->profile[0] != '\0') {
 		printf("priced by profile %s: %s\n", gpu, outcome->profile);

@@ -6,11 +6,12 @@
 
 struct cJSON;
 
-/* A run's outcome as summary.json. config: its section of that name; it is freed in any case. */
+/* Writes a run's outcome as summary.json. config: its section of that name; freed also after a
+   failure. */
 enum status summary_write(const struct run_outcome *outcome, struct cJSON *config, const char *path,
 	struct error *error);
 
-/* As a table for a person, on stdout. gpu: the name of the profile that priced the steps. */
+/* Prints the outcome as a table on stdout. gpu: the name of the profile that priced the steps. */
 void summary_print(const struct run_outcome *outcome, const char *gpu);
 
 #endif

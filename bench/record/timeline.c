@@ -48,7 +48,7 @@ void timeline_add(struct timeline *timeline, const struct timeline_step *step)
 	check(step->start_ns >= timeline->origin_ns);
 	uint64_t start_ns = step->start_ns - timeline->origin_ns;
 	uint64_t end_ns = step->end_ns - timeline->origin_ns;
-	/* A step is [start, end): the last instant that belongs to it decides its bin. */
+	/* A step is [start, end): it counts in the bin of its last instant. */
 	uint64_t last_ns = end_ns > start_ns ? end_ns - 1 : end_ns;
 
 	timeline_reach(timeline, last_ns);

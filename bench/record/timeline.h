@@ -7,8 +7,8 @@
 #include "engine/base/integer.h"
 #include "engine/base/table.h"
 
-/* The run over time, in bins of equal width. How long a run will be is not known while it runs, so
-   bins start a microsecond wide and are merged in pairs whenever time outgrows them. */
+/* The run over time, in bins of equal width. The length of a run is not known in advance, so bins
+   start one microsecond wide and are merged in pairs whenever the run outgrows them. */
 
 struct timeline_bin {
 	u128 running_ns; /* integrals over the bin's time */
@@ -27,7 +27,7 @@ struct timeline {
 	struct timeline_bin bins[TIMELINE_BINS_MAX];
 };
 
-/* What a step adds. */
+/* A step's contribution. */
 struct timeline_step {
 	uint64_t start_ns, end_ns;
 	uint64_t running, waiting, used_blocks;
@@ -40,8 +40,8 @@ void timeline_init(struct timeline *timeline);
 void timeline_add(struct timeline *timeline, const struct timeline_step *step);
 void timeline_write(const struct timeline *timeline, struct table_writer *table);
 
-/* Average number of waiting requests over [start_ns, end_ns), in thousandths; bins that the range
-   cuts count whole. */
+/* Average number of waiting requests over [start_ns, end_ns), in thousandths. Bins that overlap the
+   range partly count in full. */
 uint64_t timeline_mean_waiting(const struct timeline *timeline, uint64_t start_ns, uint64_t end_ns);
 
 #endif

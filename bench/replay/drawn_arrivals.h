@@ -7,9 +7,9 @@
 #include "engine/base/status.h"
 #include "workloads/generate/arrivals.h"
 
-/* Arrivals drawn in place of a trace's own times, as --rate, --arrivals, --burstiness, --ramp and
-   --duration describe them. *has_profile is false when the trace's times hold. Values and
-   combinations that make no sense are refused, naming the options. */
+/* The arrival profile that --rate, --arrivals, --burstiness, --ramp and --duration describe.
+   *has_profile is false when the trace's own times are used. Invalid values and combinations are
+   refused with the names of the options. */
 enum status drawn_arrivals(const struct replay_config *config, struct arrival_profile *out,
 	bool *has_profile, struct error *error);
 

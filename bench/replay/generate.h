@@ -8,11 +8,11 @@
 #include "engine/engine.h"
 #include "engine/tokenizer/tokenizer.h"
 
-/* Runs prompts through the engine, a step at a time, so that a caller can show answers while they
+/* Runs prompts through the engine, one step at a time, so that a caller can show answers while they
    grow. All prompts are known from the start, and request i answers prompt i. */
 
 struct generate_answer {
-	struct token_list ids; /* of the completion, the token that ended it included */
+	struct token_list ids; /* of the completion, including the token that ended it */
 	struct text text;      /* the ids without special tokens; valid UTF-8 at any time */
 	bool is_finished;
 	bool is_stopped;	/* by an end-of-sequence token, else by max_tokens */
@@ -21,7 +21,7 @@ struct generate_answer {
 	struct utf8_stream stream;
 };
 
-/* Time and tokens of all steps; the time of a step that does both is divided by its tokens. */
+/* Time and tokens of all steps. The time of a mixed step is divided in proportion to its tokens. */
 struct generate_speed {
 	uint64_t prefill_tokens, prefill_ns;
 	uint64_t decode_tokens, decode_ns;
@@ -38,8 +38,8 @@ struct generation {
 	struct generate_speed speed;
 };
 
-/* Checks every prompt against the limits before anything is computed. Everything is borrowed and
-   outlives the generation. */
+/* Checks every prompt against the limits before anything is computed. All arguments are borrowed
+   and must outlive the generation. */
 enum status generation_open(struct generation *generation, const struct engine_config *config,
 	const struct runner *runner, const struct tokenizer *tokenizer,
 	const struct generate_prompts *prompts, struct error *error);
@@ -47,10 +47,10 @@ enum status generation_open(struct generation *generation, const struct engine_c
 /* Computes one step. Sets *is_done when all answers are finished. */
 enum status generation_step(struct generation *generation, bool *is_done, struct error *error);
 
-/* Accepts a zeroed one. */
+/* Accepts a zeroed struct. */
 void generation_close(struct generation *generation);
 
-/* Tokens a second, rounded down; 0 when there was no time. */
+/* Tokens per second, rounded down; 0 if elapsed_ns is 0. */
 uint64_t generate_rate(uint64_t tokens, uint64_t elapsed_ns);
 
 #endif

@@ -41,7 +41,7 @@ static enum status read_fields(
 	return STATUS_OK;
 }
 
-/* An unknown field may be a misspelled one, which would have no effect. */
+/* An unknown field may be a misspelled one and would silently have no effect. */
 static enum status refuse_unknown(const struct json_object *root, struct error *error)
 {
 	static const char *const names[] = {"prompt", "max_tokens", "temperature", "ignore_eos"};
@@ -79,7 +79,7 @@ static enum status read_prompt(struct generate_prompts *prompts,
 	return STATUS_OK;
 }
 
-/* name: of the line, for errors. */
+/* name: "PATH:LINE", for errors. */
 static enum status read_line(struct generate_prompts *prompts, const char *name, const char *line,
 	size_t line_bytes, struct generate_prompt *prompt, struct error *error)
 {
@@ -144,7 +144,7 @@ enum status generate_prompts_refuse(const struct generate_prompts *prompts,
 		(unsigned long long)prompt->line, what);
 }
 
-/* Fills in a prompt's ids. chat: a buffer for the text with the template around it. */
+/* Fills in a prompt's ids. chat: a buffer for the text wrapped in the template. */
 static enum status encode_prompt(const struct generate_prompts *prompts,
 	struct generate_prompt *prompt, const struct tokenizer *tokenizer,
 	const struct chat_template *template, struct text *chat, struct error *error)

@@ -12,11 +12,11 @@
 
 struct generate_prompt {
 	struct text text;      /* as given */
-	struct token_list ids; /* what the model reads, chat template included */
+	struct token_list ids; /* the model's input, chat template included */
 	uint32_t max_tokens;
 	float temperature; /* 0 is greedy */
 	bool ignore_eos;
-	uint64_t line; /* in the file; 0: from the command line */
+	uint64_t line; /* number in the file; 0: from the command line */
 };
 
 struct generate_prompts {
@@ -26,7 +26,7 @@ struct generate_prompts {
 	const char *path; /* borrowed; NULL: no file */
 };
 
-/* Adds a prompt with a copy of the text, and everything else as in `defaults`. */
+/* Adds a prompt with a copy of the text and the other fields of `defaults`. */
 void generate_prompts_add(struct generate_prompts *prompts, const char *text, size_t text_bytes,
 	const struct generate_prompt *defaults);
 
@@ -35,7 +35,7 @@ void generate_prompts_add(struct generate_prompts *prompts, const char *text, si
 enum status generate_prompts_read(struct generate_prompts *prompts, const char *path,
 	const struct generate_prompt *defaults, struct error *error);
 
-/* Fills in all ids. template NULL: the texts as they are. */
+/* Fills in all ids. template NULL: texts are encoded without a template. */
 enum status generate_prompts_encode(struct generate_prompts *prompts,
 	const struct tokenizer *tokenizer, const struct chat_template *template,
 	struct error *error);

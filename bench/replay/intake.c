@@ -91,7 +91,7 @@ enum status intake_add_arrived(struct intake *intake, uint64_t now_ns, struct er
 		add_row(intake, &row);
 	}
 	if (intake->state != WORKLOAD_END) {
-		intake->state = WORKLOAD_ROW; /* there may be more: it was not read */
+		intake->state = WORKLOAD_ROW; /* more rows may have arrived, but were not read */
 	}
 	return STATUS_OK;
 }
@@ -151,7 +151,7 @@ enum status intake_count_backlog(struct intake *intake, uint64_t now_ns, uint64_
 		*all_have_arrived = true;
 		return STATUS_OK;
 	}
-	/* With room left, every row that has arrived was read. */
+	/* If there is room left, every row that has arrived was read. */
 	bool is_engine_full = intake->room == 0;
 
 	if (is_engine_full && intake->counter == NULL) {
@@ -171,14 +171,14 @@ enum status intake_count_backlog(struct intake *intake, uint64_t now_ns, uint64_
 
 /* ---- opening and closing ---- */
 
-/* The arrival counter reads the trace a second time, which a pipe cannot give; and a replay that
-   waits for a pipe could not be interrupted. */
+/* Refuses a pipe: the arrival counter reads the trace a second time, and a replay that waits for a
+   pipe could not be interrupted. */
 static enum status refuse_pipe(const char *path, struct error *error)
 {
 	struct stat info;
 
 	if (stat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
-		return STATUS_OK; /* opening it says what is wrong, if anything is */
+		return STATUS_OK; /* opening the file reports what is wrong */
 	}
 	return error_set(error, STATUS_INPUT,
 		"%.200s: found a pipe or a device, expected a file (packed ones are read as they "
@@ -200,7 +200,7 @@ enum status intake_open(struct intake *intake, const struct intake_options *opti
 		memory_take(engine_slot_count(engine), sizeof(*intake->turn_of_slot));
 	TRY(refuse_pipe(options->trace_path, error));
 	TRY(workload_open(&intake->workload, options->trace_path, options->workload, error));
-	/* A closed workload that can outgrow the engine has to be counted from its first row on. */
+	/* If a closed workload can outgrow the engine, its rows are counted from the first one. */
 	if (workload_is_closed(intake->workload) && !intake->always_has_room) {
 		TRY(open_counter(intake, error));
 	}

@@ -9,36 +9,37 @@
 #include "workloads/tokens.h"
 #include "workloads/workload.h"
 
-/* How rows of a trace become requests of the engine, and how the workload learns who left.
+/* Turns rows of a trace into requests of the engine, and reports to the workload which have left.
 
        trace ─► workload ──rows that have arrived──► engine
                     ▲                                  │
                     └──────── at the step's end ◄──────┘
 
    Arrivals are rows that were added to the engine, departures are requests that finished or were
-   rejected; both are kept until the records, or the workload, have heard of them.
+   rejected; arrivals are kept until they are recorded, departures until they are reported to the
+   workload.
 
-   The trace is read as time goes on, and the engine holds at most max_num_seqs waiting sequences.
-   What has arrived beyond that is the backlog. It is only counted: the arrival counter is a second
-   workload over the same file, which learns the same departures and is read without regard to room.
-   So a backlog costs no memory. */
+   The trace is read as time advances. The engine holds at most max_num_seqs waiting sequences;
+   requests that have arrived beyond that are the backlog. The backlog is only counted, so it takes
+   no memory: the arrival counter is a second workload over the same file, which is given the same
+   departures and is read regardless of room. */
 
 struct intake_options {
 	const char *trace_path;
 	const struct workload_options *workload; /* borrowed */
 	uint64_t seed;				 /* of token ids */
 	float temperature;
-	bool is_forced;	     /* the tokens of all completions are given, not sampled */
+	bool is_forced;	     /* the tokens of all completions are fixed in advance, not sampled */
 	uint32_t vocab_size; /* token ids are below it */
 };
 
-/* A row that was given to the engine, until the records hear of it. */
+/* A row that was given to the engine and is not recorded yet. */
 struct arrival {
 	struct metrics_arrival row;
 	char *session; /* owned; NULL: none */
 	uint64_t turn_index;
 	enum fit fit;
-	uint32_t slot; /* FIT_OK: of its sequence */
+	uint32_t slot; /* of its sequence, if FIT_OK */
 };
 
 struct intake {
@@ -49,8 +50,8 @@ struct intake {
 	struct workload *workload;
 	enum workload_state state; /* the workload's latest answer */
 	uint64_t next_ns;	   /* of WORKLOAD_LATER */
-	bool always_has_room;	   /* a closed loop of no more requests than may wait */
-	uint32_t room;		   /* rows that the engine may still be given before a step */
+	bool always_has_room;	   /* a closed loop with at most max_waiting requests */
+	uint32_t room;		   /* rows that may still be added before the next step */
 	uint64_t accepted_count;   /* rows that the engine queued */
 
 	struct workload *counter; /* the arrival counter; NULL until it is needed */
@@ -69,14 +70,14 @@ struct intake {
 	size_t prompt_capacity, forced_capacity;
 };
 
-/* The trace must be a file that can be read twice. Leaves something to close in any case. */
+/* The trace must be a file that can be read twice. Must be closed, also after a failure. */
 enum status intake_open(struct intake *intake, const struct intake_options *options,
 	struct engine *engine, struct error *error);
 
-/* Accepts a zeroed one. */
+/* Accepts a zeroed struct. */
 void intake_close(struct intake *intake);
 
-/* Counts the room for the rows that arrive between two steps. */
+/* Updates the room for the rows that arrive between two steps. */
 static inline void intake_count_room(struct intake *intake)
 {
 	uint32_t waiting = engine_waiting_count(intake->engine);
@@ -86,17 +87,17 @@ static inline void intake_count_room(struct intake *intake)
 						       : 0;
 }
 
-/* Gives the engine the rows that have arrived by now_ns, while there is room. */
+/* Adds the rows that have arrived by now_ns to the engine, while there is room. */
 enum status intake_add_arrived(struct intake *intake, uint64_t now_ns, struct error *error);
 
-/* Forgets the arrivals, once the records have them. */
+/* Drops the arrivals, after they were recorded. */
 void intake_clear_arrivals(struct intake *intake);
 
 void intake_add_departure(struct intake *intake, uint64_t turn_index);
 void intake_report_departures(struct intake *intake, uint64_t now_ns);
 
-/* Requests that have arrived by now_ns and that the engine has no room for yet; rows that it will
-   reject do not count. */
+/* Counts the requests that have arrived by now_ns and that the engine has no room for yet. Rows
+   that it will reject do not count. */
 enum status intake_count_backlog(struct intake *intake, uint64_t now_ns, uint64_t *backlog,
 	bool *all_have_arrived, struct error *error);
 

@@ -15,19 +15,20 @@ static struct step_decisions keep_decisions(struct replay *replay)
 	return kept;
 }
 
-/* What is known, before a step has ended, of the rows that arrive while it runs. */
+/* What is known about the rows that arrive while a step runs, before it has ended. */
 enum newcomers {
-	/* Which ones arrive depends on when the step ends, and they matter: nothing is launched. */
+	/* Which rows arrive depends on when the step ends, and they may change the next decision:
+	   nothing is launched ahead. */
 	NEWCOMERS_UNKNOWN,
-	/* There are none: the workload has no more rows, or none before a request departs, and none
-	   has. */
+	/* No rows arrive: the workload has no more rows, or none before a request departs, and none
+	   has departed. */
 	NEWCOMERS_NONE,
-	/* In a closed loop as many rows arrive as requests depart, the next of the file, whenever
-	   the step ends, and the engine has room for them all. They are added before the next step
-	   is decided, and recorded when the time is known. */
+	/* In a closed loop as many rows arrive as requests depart, whenever the step ends: the next
+	   rows of the file. The engine has room for all of them. They are added before the next
+	   step is decided, and recorded when the time is known. */
 	NEWCOMERS_KNOWN,
-	/* The next step is decided the same whichever they are. They are added after it, as many as
-	   there was room for before it. */
+	/* No arrival can change the next decision. Rows are added after it, as many as there was
+	   room for before it. */
 	NEWCOMERS_IRRELEVANT,
 };
 
@@ -37,7 +38,7 @@ static enum newcomers newcomers_in_flight(const struct replay *replay)
 	bool waits = intake->state == WORKLOAD_WAITS;
 
 	if (replay->is_interrupted) {
-		return NEWCOMERS_UNKNOWN; /* no more steps are wanted */
+		return NEWCOMERS_UNKNOWN; /* the replay is ending */
 	}
 	if (intake->state == WORKLOAD_END || (waits && intake->departure_count == 0)) {
 		return NEWCOMERS_NONE;
@@ -49,8 +50,8 @@ static enum newcomers newcomers_in_flight(const struct replay *replay)
 								    : NEWCOMERS_IRRELEVANT;
 }
 
-/* Launches the step behind the one in flight, which was postprocessed, if there is one that can be
-   decided already. */
+/* Launches the step behind the one in flight, which was postprocessed, if it can be decided
+   already. */
 static enum status launch_ahead(
 	struct replay *replay, enum newcomers newcomers, struct error *error)
 {
@@ -67,7 +68,7 @@ static enum status launch_ahead(
 	return STATUS_OK;
 }
 
-/* Records the arrivals that were added before the time was known: they came at the step's end. */
+/* Records the arrivals that were added before their time was known: the step's end. */
 static void record_known_arrivals(struct replay *replay)
 {
 	for (size_t i = 0; i < replay->intake.arrival_count; i++) {

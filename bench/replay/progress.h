@@ -4,13 +4,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One line on stderr that is rewritten some times a second. It reads the clock for that and for
-   nothing else; when it is not shown it costs nothing. */
+/* A progress line on stderr, rewritten a few times per second. It has no influence on results. When
+   it is not shown, no clock is read. */
 
 struct progress {
 	bool is_shown;
 	bool has_line;
-	uint64_t next_ns; /* of the monotonic clock */
+	uint64_t next_ns; /* next update, on the monotonic clock */
 	uint64_t start_ns;
 };
 

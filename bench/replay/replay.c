@@ -12,12 +12,13 @@
 #include <time.h>
 
 enum {
-	POLL_INTERVAL = 256, /* rounds of the loop: a poll is a system call, a priced step less */
+	POLL_INTERVAL = 256, /* rounds of the loop; a poll is a system call, which takes longer than
+				pricing a step */
 	WATCHED_NS = 200000,
 	PAUSE_NS = 50000000,
 };
 
-/* Whether the user has asked to stop: the signals are blocked, and stay pending. */
+/* Whether the user has interrupted the run. The signals are blocked, so they stay pending. */
 static bool is_interrupt_pending(void)
 {
 	sigset_t pending;
@@ -26,8 +27,8 @@ static bool is_interrupt_pending(void)
 	       (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1);
 }
 
-/* Waits until the real time has reached now_ns, and moves now_ns to it; or until the user asks to
-   stop. */
+/* Waits until the real time reaches now_ns and sets now_ns to it. Returns early after an interrupt.
+   */
 static void wait_for_now(struct replay *replay)
 {
 	uint64_t earliest_ns = replay->now_ns;
@@ -43,7 +44,7 @@ static void wait_for_now(struct replay *replay)
 			replay->is_interrupted = true;
 			return;
 		}
-		/* A sleep ends late, so the last WATCHED_NS are polled. */
+		/* A sleep overshoots, so the last WATCHED_NS are spent polling. */
 		uint64_t left_ns = earliest_ns - real_ns;
 		if (left_ns > WATCHED_NS) {
 			const struct timespec pause = {
@@ -53,8 +54,8 @@ static void wait_for_now(struct replay *replay)
 	}
 }
 
-/* Moves the clock to the start of the next step, as the runner says, and adds what has arrived by
-   then. */
+/* Moves the clock to the start of the next step, which the runner determines, and adds the rows
+   that have arrived by then. */
 static enum status reach_start(struct replay *replay, struct error *error)
 {
 	const struct runner *runner = replay->runner;
@@ -80,7 +81,7 @@ static enum status reach_start(struct replay *replay, struct error *error)
 	return replay_add_arrived(replay, error);
 }
 
-/* Executes one step of the engine, from now_ns on, or launches it. */
+/* Executes or launches one step of the engine, which starts at now_ns. */
 static enum status run_step(struct replay *replay, struct error *error)
 {
 	struct engine *engine = replay->engine;
@@ -102,7 +103,7 @@ static enum status run_step(struct replay *replay, struct error *error)
 	return STATUS_OK;
 }
 
-/* Moves the clock over an idle gap, to the next arrival; false: nothing will ever arrive. */
+/* Moves the clock over an idle gap to the next arrival; false: no row will ever arrive. */
 static bool skip_idle_time(struct replay *replay)
 {
 	const struct intake *intake = &replay->intake;
@@ -117,14 +118,15 @@ static bool skip_idle_time(struct replay *replay)
 	return true;
 }
 
-/* From one step to the next, or over an idle gap. Sets *is_over at the end of the trace. */
+/* Advances by one step or over an idle gap. Sets *is_over at the end of the trace. */
 static enum status advance(struct replay *replay, bool *is_over, struct error *error)
 {
 	intake_count_room(&replay->intake);
 	TRY(replay_add_arrived(replay, error));
 	if (!engine_has_work(replay->engine)) {
 		if (replay->intake.departure_count > 0) {
-			/* All that came was rejected; rows that waited for that may come now. */
+			/* All arrived rows were rejected. Rows that waited for them may arrive now.
+			   */
 			intake_report_departures(&replay->intake, replay->now_ns);
 		} else {
 			*is_over = !skip_idle_time(replay);
@@ -181,7 +183,7 @@ enum status replay_run(struct replay *replay, struct error *error)
 	if (is_cut_short && !replay->has_backlog_at_last_arrival) {
 		replay->backlog_at_last_arrival = replay->waiting;
 	}
-	/* The hash of the trace is that of the whole file. */
+	/* The hash of the trace covers the whole file, so the rest is read too. */
 	TRY(trace_finish(workload_trace(replay->intake.workload), error));
 	end_records(replay);
 	return STATUS_OK;

@@ -13,7 +13,7 @@
 #include "engine/base/table.h"
 #include "engine/engine.h"
 
-/* The replay loop. It owns time, an integer number of nanoseconds:
+/* The replay loop. It keeps the clock, an integer number of nanoseconds:
 
        now ─► rows with arrival <= now go to the engine ─► schedule ─► execute ─► postprocess
         ▲                                                                             │
@@ -21,22 +21,22 @@
                         the next arrival
 
    bench/replay/intake.h brings rows to the engine, replay_step.h records what a step did, and
-   overlap.h launches a step before the one before it has ended. */
+   overlap.h launches a step before the preceding one has ended. */
 
 struct replay_options {
 	const struct replay_config *config;
 	const struct workload_options *workload;
 	const char *trace_path;
-	bool is_checking;    /* engine_check() after every step */
-	bool shows_progress; /* a line on stderr, rewritten */
-	bool overlaps;	     /* launches steps ahead, where the runner can */
-	bool is_wall_clock;  /* starts no step before its real time, counted from replay_run() on */
+	bool is_checking;     /* engine_check() after every step */
+	bool shows_progress;  /* show a progress line on stderr */
+	bool overlaps;	      /* launches steps ahead, where the runner can */
+	bool is_wall_clock;   /* no step starts before its real time, counted from replay_run() */
 	uint64_t slo_ttft_ns; /* 0: no limit */
 	uint64_t slo_tpot_ns;
 	uint32_t vocab_size; /* token ids of the replay are below it */
 };
 
-/* Where a replay is recorded, borrowed; NULL: nowhere. */
+/* What records a replay; borrowed. NULL: not recorded. */
 struct replay_sinks {
 	struct table_writer *requests; /* requests.tsv */
 	struct table_writer *steps;    /* steps.tsv */
@@ -62,14 +62,14 @@ struct replay {
 	struct histogram gpu_idle; /* between two decode steps, where it is measured */
 	bool was_decode;	   /* the latest step */
 
-	/* how it went */
+	/* outcome */
 	bool is_interrupted;
 	bool has_failed;
 	struct error failure; /* why, when it has */
 	uint64_t now_ns;
 	uint64_t waiting; /* in the latest step, the backlog included */
 	bool has_backlog_at_last_arrival;
-	uint64_t backlog_at_last_arrival; /* of a run cut short before: in its last step */
+	uint64_t backlog_at_last_arrival; /* if the run ended earlier: in its last step */
 };
 
 /* engine_config is complete; the runner is borrowed and outlives the replay. The trace must be a
@@ -81,14 +81,13 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 /* Between opening and running. */
 void replay_set_sinks(struct replay *replay, const struct replay_sinks *sinks);
 
-/* Runs to the end of the trace, to an interrupt (SIGINT or SIGTERM, which the caller has blocked:
-   they are polled for), or to a step that fails. The last two still leave results, with
-   is_interrupted or has_failed set. Only what makes a result impossible, such as a bad row, is an
-   error. */
+/* Runs to the end of the trace, to an interrupt, or to a step that fails. The caller must have
+   blocked SIGINT and SIGTERM, which are polled. An interrupt or a failed step still leaves results
+   and returns STATUS_OK, with is_interrupted or has_failed set. Only what makes a result
+   impossible, such as an invalid row, is an error. */
 enum status replay_run(struct replay *replay, struct error *error);
 
-/* What the run came to, as far as the replay knows: all but the trace's name and how the steps were
-   priced. */
+/* Fills in the run's outcome, except the trace's name and the facts of the runner. */
 void replay_outcome(const struct replay *replay, struct run_outcome *outcome);
 
 void replay_close(struct replay *replay);

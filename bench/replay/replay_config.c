@@ -24,7 +24,7 @@ enum status replay_config_check(const struct replay_config *config, struct error
 	return STATUS_OK;
 }
 
-/* Closed loop and drawn arrivals leave the trace's times unused. */
+/* A closed loop or drawn arrivals do not use the trace's times. */
 static enum status check_load(
 	const struct replay_config *config, bool has_profile, struct error *error)
 {
@@ -85,7 +85,7 @@ void replay_config_engine(const struct replay_config *config, struct engine_conf
 		.max_num_seqs = u32_from(config->max_num_seqs),
 		.max_num_batched_tokens = u32_from(config->max_num_batched_tokens),
 		.max_model_len = u32_from(config->max_model_len),
-		.eos_token_id = -1, /* a replay's lengths are the trace's */
+		.eos_token_id = -1, /* completion lengths are given by the trace */
 	};
 	check(engine->policy != NULL);
 }

@@ -9,8 +9,8 @@
 #include "engine/config.h"
 #include "workloads/workload.h"
 
-/* Everything that decides a run's result, one field for each row of replay_options.def. Words are
-   indexes into the words that the row names; texts are borrowed. */
+/* Everything that determines a run's result, one field for each row of replay_options.def. An
+   option with a list of words is stored as an index into it; texts are borrowed. */
 
 /* The words of options, in the order of their indexes. --policy counts as policy_at() does,
    --admission as enum admission, --sessions as enum workload_sessions, --format as
@@ -22,7 +22,7 @@ enum { REPLAY_CLOCK_VIRTUAL, REPLAY_CLOCK_WALL };
 enum { TOKENS_FORCED, TOKENS_SAMPLED };
 enum { ARRIVE_BY_TRACE, ARRIVE_POISSON, ARRIVE_GAMMA, ARRIVE_CONSTANT };
 
-/* Which options the user gave. The others hold defaults, which the runner or a tape may change. */
+/* Which options the user gave. The others have defaults, which the runner or a tape may replace. */
 struct replay_given {
 #define OPTION(name, field, kind, tape, group, ...) bool field;
 #include "bench/replay/replay_options.def"
@@ -47,28 +47,28 @@ extern const struct option_table replay_options;
 
 void replay_config_default(struct replay_config *config);
 
-/* Combinations that make no sense, each naming its options. */
+/* Refuses contradictory options with their names. */
 enum status replay_config_check(const struct replay_config *config, struct error *error);
 
 /* The engine's part of it. */
 void replay_config_engine(const struct replay_config *config, struct engine_config *engine);
 
-/* How the trace's rows arrive; profile: what options->profile points to when arrivals are drawn.
-   Combinations that make no sense are refused, naming the options. */
+/* How the trace's rows arrive. profile: storage that options->profile points to when arrivals are
+   drawn. Contradictory options are refused with their names. */
 enum status replay_config_workload(const struct replay_config *config,
 	struct workload_options *options, struct arrival_profile *profile, struct error *error);
 
 struct cJSON;
 
-/* The config section of summary.json, owned by the caller. */
+/* Makes the config section of summary.json, to be freed by the caller. */
 struct cJSON *replay_config_json(const struct replay_config *config);
 
-/* A recorded run's configuration for a tape: fields not given are taken over, given ones must
-   agree. What is read: DIR/summary.json. */
+/* A recorded run's configuration, for a tape, read from DIR/summary.json. Options that the user did
+   not give are set from it; given ones must agree with it. */
 struct replay_recording {
 	struct cJSON *root; /* owns the texts that config points to */
 	char trace_xxh64[17];
-	bool is_calibrated; /* its times were */
+	bool is_calibrated; /* its times were calibrated */
 };
 enum status replay_config_from_recording(struct replay_config *config, const char *directory,
 	struct replay_recording *recording, struct error *error);

@@ -100,7 +100,7 @@ static const void *value_of(const struct replay_config *config, const struct opt
 	return (const char *)config + row->offset;
 }
 
-/* The value as summary.json has it, without quotes. Numbers are written to `buffer`. */
+/* The value as in summary.json, without quotes. Numbers are written to `buffer`. */
 static const char *value_text(
 	const struct replay_config *config, const struct option *row, char *buffer)
 {
@@ -141,8 +141,8 @@ cJSON *replay_config_json(const struct replay_config *config)
 
 /* ---- agreement with a recorded run ---- */
 
-/* Reads a row's value of a recorded configuration into `out`. A number may be 0, which stands for
-   an option that was not given, though its range begins above. */
+/* Reads a row's value of a recorded configuration into `out`. A number may be 0 for an option that
+   was not given, even if 0 is outside its range. */
 static enum status read_value(const struct json_object *recorded, uint32_t index,
 	struct replay_config *out, struct error *error)
 {
@@ -164,7 +164,7 @@ static enum status read_value(const struct json_object *recorded, uint32_t index
 		return STATUS_OK;
 	case OPTION_MILLIONTHS:
 		TRY(json_double(recorded, field, 0, 1e12, &decimal, error));
-		/* Written with six places, so the nearest integer is what was meant. */
+		/* Written with six decimals, so rounding gives the original integer. */
 		*(uint64_t *)value = (uint64_t)(decimal * 1e6 + 0.5);
 		return STATUS_OK;
 	default:

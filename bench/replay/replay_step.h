@@ -3,10 +3,10 @@
 
 #include "bench/replay/replay.h"
 
-/* What happens around a step of the engine, in one order for steps that are executed and in another
-   for steps that are launched ahead. For bench/replay/replay.c and overlap.c. */
+/* The parts of a replayed step. bench/replay/replay.c calls them for executed steps, overlap.c in
+   another order for steps launched ahead. */
 
-/* Gives the engine the rows that have arrived by now_ns, and records them. */
+/* Adds the rows that have arrived by now_ns to the engine, and records them. */
 enum status replay_add_arrived(struct replay *replay, struct error *error);
 
 /* Records the arrivals that were added to the engine. Rejected rows depart at once. */

@@ -11,7 +11,7 @@
 
 /* ---- configuration ---- */
 
-/* What only a runner that computes can do. */
+/* Refuses options that need a runner that computes tokens. */
 static enum status check_tokens(const struct run *run, struct error *error)
 {
 	const struct replay_config *config = &run->request->config;
@@ -39,8 +39,8 @@ static enum status check_tokens(const struct run *run, struct error *error)
 	return STATUS_OK;
 }
 
-/* Takes over a recorded run's configuration. A recording holds the name of its model, so a model
-   that was given is compared by its name, and stays what it is. */
+/* Takes over a recorded run's configuration. A recording holds only its model's name, so a --model
+   that was given is compared by name and kept. */
 static enum status take_recording(struct run *run, struct error *error)
 {
 	struct replay_config *config = &run->request->config;
@@ -100,7 +100,7 @@ static enum status open_runner(struct run *run, struct error *error)
 		.tape_is_calibrated = run->recording.is_calibrated,
 		.kernels = request->wants_kernel_times ? &run->kernels : NULL};
 
-	/* A folder's name is enough to tell the model; its path would tell the machine. */
+	/* The model's folder name identifies it; the full path would depend on the machine. */
 	request->config.model = run->model.name;
 	TRY(run->entry->open(&run->runner, &request->config, &runner_request, &run->facts, error));
 	if (run->entry->own_gpu != NULL) {
@@ -142,7 +142,7 @@ static sigset_t interrupts(void)
 	return set;
 }
 
-/* An interrupt that was obeyed must not strike when it is let through again. */
+/* Discards pending interrupts, which the replay has handled, before unblocking the signals. */
 static void let_interrupts_through(const sigset_t *before)
 {
 	const sigset_t set = interrupts();
@@ -167,7 +167,7 @@ enum status run_open(struct run *run, struct run_request *request, struct error 
 	return open_replay(run, error);
 }
 
-/* A tape belongs to one trace, and has to be played to its end. */
+/* A tape is valid for one trace only, and must be played to its end. */
 static enum status finish_runner(struct run *run, struct error *error)
 {
 	char hash[17];

@@ -10,26 +10,26 @@
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
 
-/* One run: a trace under a configuration, from options to outcome. run_replay() writes no file and
-   prints nothing, so that a command can do many runs in a process. bench/replay/run_to_folder.h
-   makes a result folder of one. */
+/* One run: a trace under a configuration, from options to outcome. run_replay() writes no files and
+   prints nothing, so a command can do many runs in a process. bench/replay/run_to_folder.h writes a
+   run to a result folder. */
 
 struct run_request {
 	struct replay_config config; /* completed by the run: defaults, KV blocks, names of paths */
 	uint64_t slo_ttft_ns, slo_tpot_ns; /* 0: none */
 	const char *trace_path;
 	const char *tape;	 /* folder of the recorded run; NULL: none */
-	bool wants_kernel_times; /* the runner has to measure its kernels */
+	bool wants_kernel_times; /* the runner must measure its kernels */
 	bool is_checking;	 /* engine_check() after every step */
 	bool shows_progress;
 };
 
-/* A run that failed in its runner, or was interrupted, has an outcome all the same; its status is
-   the failure. */
+/* A run that failed in its runner or was interrupted has an outcome too, and returns the failure's
+   status. */
 enum status run_replay(
 	struct run_request *request, struct run_outcome *outcome, struct error *error);
 
-/* ---- the same in parts, for who records the run ---- */
+/* ---- the same in separate calls, for callers that record the run ---- */
 
 struct run {
 	struct run_request *request; /* borrowed */
@@ -41,15 +41,15 @@ struct run {
 	struct runner runner;
 	struct runner_facts facts;
 	struct kernel_source kernels; /* state NULL: none */
-	struct replay replay;	      /* its sinks may be set before the run is played */
+	struct replay replay;	      /* its sinks may be set before run_play() */
 	sigset_t signals_before;
 };
 
-/* Opens model, runner and trace, and holds interrupts back: the replay polls for them. The run has
-   to be closed, also after a failure. */
+/* Opens model, runner and trace, and blocks SIGINT and SIGTERM, which the replay polls. The run
+   must be closed, also after a failure. */
 enum status run_open(struct run *run, struct run_request *request, struct error *error);
 
-/* Replays. Only what makes an outcome impossible is an error here, such as a bad row. */
+/* Replays. Only what makes an outcome impossible is an error here, such as an invalid row. */
 enum status run_play(struct run *run, struct run_outcome *outcome, struct error *error);
 
 /* The status of a run with this outcome. */

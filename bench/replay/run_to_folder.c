@@ -12,12 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A run and what records it, zeroed before it is opened, so that it can be closed at any time. */
+/* A run and what records it. It is zeroed before it is opened, so that it can be closed at any
+   time. */
 struct recorded_run {
 	struct run run;
 	struct result_folder folder;
 	bool has_folder;
-	bool is_committed; /* the folder is whole */
+	bool is_committed; /* the folder is complete */
 	struct table_writer requests, steps;
 	struct kernel_times *kernel_times;
 	struct perfetto *timeline;

@@ -3,7 +3,7 @@
 
 #include "bench/replay/run.h"
 
-/* A run with a result folder: the work of `quire replay`. */
+/* A run that writes a result folder: the implementation of `quire replay`. */
 
 struct replay_request {
 	struct run_request run;
@@ -16,8 +16,8 @@ struct replay_request {
 	char **argv;
 };
 
-/* A run that failed in its runner, or was interrupted, has written its results all the same; its
-   status is the failure. */
+/* A run that failed in its runner or was interrupted writes its results too, and returns the
+   failure's status. */
 enum status run_to_folder(struct replay_request *request, struct error *error);
 
 #endif
