@@ -23,7 +23,7 @@ _Static_assert((int)REPORT_RESULTS_MAX <= (int)GNUPLOT_ARGUMENTS_MAX, "a folder 
 /* Everything a report owns, released in one place. */
 struct report {
 	uint32_t count;
-	const char *directories[REPORT_RESULTS_MAX]; /* of the results, as they stand on the page */
+	const char *directories[REPORT_RESULTS_MAX]; /* of the results, in the order of the page */
 	struct result results[REPORT_RESULTS_MAX];
 	bool has_fidelity; /* two results: a real run and a simulated one, in this order */
 	struct fidelity fidelity;
@@ -41,7 +41,7 @@ static const struct embedded_file *file_named(const char *name)
 	return file;
 }
 
-/* The results that a figure draws; returns their number. */
+/* Collects the results that a figure draws; returns their number. */
 static uint32_t choose(const struct report *report, const struct figure *figure,
 	const struct result *chosen[REPORT_RESULTS_MAX])
 {
@@ -55,7 +55,7 @@ static uint32_t choose(const struct report *report, const struct figure *figure,
 	return count;
 }
 
-/* What a figure's script cannot know by itself, then what all share, then the script. */
+/* The variables of a figure's script, then style.gp, then the script itself. */
 static void add_script(struct text *script, const struct result *const *chosen, uint32_t count,
 	const struct figure *figure, bool has_real)
 {
@@ -80,7 +80,7 @@ static void add_script(struct text *script, const struct result *const *chosen, 
 	text_add_bytes(script, body->bytes, body->size);
 }
 
-/* Nothing where no result has what the figure shows. */
+/* Starts gnuplot for a figure, unless no result has the data it shows. */
 static enum status start_figure(struct report *report, uint32_t index, struct error *error)
 {
 	struct text script = {0};
@@ -110,7 +110,7 @@ static enum status start_figures(struct report *report, struct error *error)
 	return STATUS_OK;
 }
 
-/* All figures at once: gnuplot takes most of a report's time, and each figure is one process. */
+/* Draws all figures in parallel, one process each: gnuplot takes most of a report's time. */
 static enum status draw_figures(struct report *report, struct error *error)
 {
 	enum status status = start_figures(report, error);
@@ -130,7 +130,7 @@ static enum status write_page(const struct text *page, const char *out_path, str
 	struct output_file output;
 
 	TRY(output_file_open(&output, out_path, error));
-	fwrite(page->bytes, 1, page->byte_count, output.file); /* the commit looks for errors */
+	fwrite(page->bytes, 1, page->byte_count, output.file); /* errors are found by the commit */
 	return output_file_commit(&output, error);
 }
 

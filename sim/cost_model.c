@@ -19,7 +19,7 @@ struct flight {
 enum { FLIGHTS = 2 };
 
 struct cost_model {
-	bool has_curves; /* of a calibrated profile; else rates */
+	bool has_curves; /* a calibrated profile prices by curves, others by rates */
 	struct step_rates rates;
 	struct step_curve_table curves[STEP_CURVE_COUNT];
 	struct flight flights[FLIGHTS];
@@ -124,7 +124,7 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 		.state = state,
 		.is_computing = false,
 		.execute = cost_model_execute,
-		/* Rates say nothing about what launching ahead saves. */
+		/* Profiles of rates do not model what launching ahead saves. */
 		.launch = state->has_curves ? cost_model_launch : NULL,
 		.collect = state->has_curves ? cost_model_collect : NULL,
 		.start = NULL,

@@ -19,7 +19,7 @@ enum status kv_memory_estimate(const struct model_config *model, const struct gp
 		engine->max_num_batched_tokens, engine->max_num_seqs, engine->max_model_len);
 	*out = (struct kv_memory){
 		.total_bytes = total,
-		/* total < 2^50: whole millionths first, so that nothing overflows. */
+		/* Dividing first avoids an overflow; total < 2^50. */
 		.usable_bytes =
 			total / 1000000 * utilization + total % 1000000 * utilization / 1000000,
 		.context_bytes = (uint64_t)profile->context_bytes,

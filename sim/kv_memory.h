@@ -28,7 +28,7 @@ struct kv_memory {
 	uint64_t weight_bytes;
 	uint64_t activation_bytes;
 	uint64_t block_bytes; /* K and V of block_size tokens over all layers */
-	uint32_t block_count; /* that fit into the rest; in [1, 2^28] */
+	uint32_t block_count; /* blocks that fit into the remaining memory, in [1, 2^28] */
 };
 
 /* engine: its block size and limits count; utilization: millionths, in [1, 1000000]. STATUS_MEMORY,

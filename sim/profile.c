@@ -52,7 +52,7 @@ static enum status read_number(
 	return STATUS_OK;
 }
 
-/* All numbers of an object, and no other field: a misspelt one must not pass unseen. */
+/* All numbers of an object, and no other field, so that a misspelt one is an error. */
 static enum status read_numbers(const struct json_object *object, const struct number *numbers,
 	size_t count, struct error *error)
 {
@@ -112,7 +112,7 @@ static enum status read_rates(
 
 /* ---- calibrated profiles ---- */
 
-/* An array of numbers, the first of them 0; with is_rising, each above the one before. */
+/* An array of numbers that begins with 0; with is_rising, strictly rising. */
 static enum status read_points(const struct json_object *object, const char *field, bool is_rising,
 	double *values, uint32_t *count, struct error *error)
 {

@@ -9,10 +9,10 @@
 #include "engine/shape/weight_shape.h"
 #include "sim/step_curves.h"
 
-/* A GPU as the cost model sees it: what it holds, how fast it is at each kind of work, and what
-   every launch, layer and step costs besides. Profiles are JSON files, sim/profiles/NAME.json,
-   built into the program; each number is an object of value, unit and the source it was taken from,
-   and sim/profiles/README.md shows how the prices compare with measurements.
+/* A GPU as the cost model sees it: its memory, its speed at each kind of work, and the fixed costs
+   of launches, layers and steps. Profiles are JSON files, sim/profiles/NAME.json, built into the
+   program; each number is an object of value, unit and source, and sim/profiles/README.md shows how
+   the prices compare with measurements.
 
    A rate in GB/s is bytes per nanosecond, one in TFLOP/s a thousand FLOPs per nanosecond.
 
@@ -69,10 +69,11 @@ struct gpu_linear {
 struct gpu_profile {
 	char name[GPU_PROFILE_NAME_BYTES]; /* "h200", or the file's name without .json */
 	char description[GPU_PROFILE_TEXT_BYTES];
-	bool is_calibrated; /* made by a calibration run; false: say `uncalibrated` */
+	bool is_calibrated; /* made by a calibration run; false: results are marked `uncalibrated`
+			       */
 
 	/* calibrated */
-	char model[GPU_PROFILE_NAME_BYTES]; /* the one that it was measured with */
+	char model[GPU_PROFILE_NAME_BYTES]; /* the model it was measured with */
 	struct step_curve_table curves[STEP_CURVE_COUNT];
 
 	/* by work and rates; a calibrated one has memory_bytes and context_bytes only */

@@ -5,7 +5,7 @@
 #include "engine/shape/graph_bucket.h"
 #include "engine/shape/step_tensors.h"
 
-/* What a curve runs over, and what it is multiplied by. */
+/* The variable of a curve, or its factor. */
 enum variable {
 	ONE,
 	DECODE_STEP,
@@ -19,9 +19,10 @@ enum variable {
 	PADDED_ROWS,
 	PADDED_SAMPLES,
 	DECODE_CONTEXT,
-	SHARED_CONTEXT, /* tokens of decode rows that another sequence holds, too, less once each */
-	DISTINCT_CONTEXT,    /* the others */
-	REUSE_DISTANCE,	     /* tokens that are read from one reading of such a token to the next */
+	SHARED_CONTEXT, /* tokens of decode rows in shared blocks, beyond the first reading of each
+			   */
+	DISTINCT_CONTEXT,    /* all other tokens of decode rows */
+	REUSE_DISTANCE,	     /* tokens read between two readings of a shared token */
 	DECODE_MEAN_CONTEXT, /* of decode rows */
 	DECODE_LONGEST,	     /* context of a decode row; 0 where it is not known */
 	PREFILL_TOKENS,
@@ -29,7 +30,7 @@ enum variable {
 	PREFILL_TILES,
 	PREFILL_ROWS,
 	MEAN_CONTEXT, /* of prompt tokens */
-	LAST_CONTEXT, /* of a prompt's last token, were all prompts of the step alike */
+	LAST_CONTEXT, /* of a prompt's last token, if all prompts of the step were equal */
 };
 
 static const struct {

@@ -50,9 +50,9 @@ enum step_curve {
 enum { STEP_CURVE_POINTS = 32 };
 
 struct step_curve_table {
-	uint32_t count;		      /* points; 0: the curve is nothing */
-	double at[STEP_CURVE_POINTS]; /* of x, rising from 0 */
-	double ns[STEP_CURVE_POINTS]; /* 0 at first */
+	uint32_t count;		      /* points; 0: the curve is 0 everywhere */
+	double at[STEP_CURVE_POINTS]; /* x of each point, rising from 0 */
+	double ns[STEP_CURVE_POINTS]; /* height of each point, the first is 0 */
 };
 
 const char *step_curve_name(enum step_curve curve);
@@ -69,8 +69,8 @@ bool step_curve_is_host(enum step_curve curve);
    Prompts are cut into tiles of STEP_PREFILL_TILE tokens. Each of several prompts counts half a
    tile more, a single one is rounded up.
 
-   K and V that several sequences share are read from memory once. What each further read costs
-   depends on how many tokens are read in between, since the cache keeps the latest.
+   K and V that several sequences share are read from memory once. The cost of each further read
+   depends on how many tokens are read in between, since the L2 cache keeps the latest.
 
    The splits of a row are merged one after the other, so the longest row ends last. Where its
    length is unknown (0), merging costs nothing. */

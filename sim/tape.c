@@ -9,14 +9,13 @@
 
 struct tape {
 	struct table_reader table;
-	uint32_t field[STEP_COLUMN_COUNT]; /* where the table has our columns */
+	uint32_t field[STEP_COLUMN_COUNT]; /* by column: index of its field in the table */
 	uint64_t step;			   /* steps played */
-	bool has_row;			   /* value holds the row of `step` */
+	bool has_row;			   /* `value` is the row of `step` */
 	uint64_t value[STEP_COLUMN_COUNT];
 };
 
-/* Tapes of older engines lack counts that were added later; a count that is not there is not
-   compared. */
+/* Tapes of older engines lack some counts; a missing count is not compared. */
 static bool may_lack(uint32_t column)
 {
 	return column == STEP_COLUMN_waiting || column == STEP_COLUMN_decode_longest_context ||
@@ -47,7 +46,7 @@ static enum status parse_mode(struct tape *tape, struct error *error)
 	return STATUS_OK;
 }
 
-/* Makes value the row of the current step; has_row stays false at the tape's end. */
+/* Reads the row of the current step into `value`; has_row stays false at the tape's end. */
 static enum status load_row(struct tape *tape, struct error *error)
 {
 	if (tape->has_row || !table_reader_next(&tape->table, error)) {

@@ -13,8 +13,9 @@ enum { POINTS_MIN = 60, HELD_OUT_SHARE = 3, PURPOSE_HELD_OUT = 0x68656c64, FIT_P
 
 enum { UNKNOWNS_MAX = 2 * STEP_CURVE_COUNT * STEP_CURVE_POINTS };
 
-/* The knots of each piecewise linear curve, as far as there are measurements. Curves over rows have
-   them at graph buckets and at the kernels' tiles; others have one an octave or so. */
+/* The knots of each piecewise linear curve; those beyond the measurements are dropped. Curves over
+   rows have knots at graph buckets and at the kernels' tile sizes; others have about one per
+   octave. */
 static const double step_knots[] = {0, 1};
 static const double row_knots[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192,
 	224, 256, 288, 320, 352, 384, 416, 448, 480, 512};
@@ -44,8 +45,8 @@ static const double spread_knots[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 		knots, COUNT_OF(knots), true                                                       \
 	}
 
-/* Curves of more work cost no less, but for those that follow the choice of kernels: 33 rows may be
-   faster than 32. */
+/* More work costs no less, so most curves may not fall. The exceptions depend on the choice of
+   kernels: 33 rows may be faster than 32. */
 static const struct {
 	const double *at;
 	uint32_t count;
@@ -77,7 +78,7 @@ static const struct {
 
 /* ---- fitted and held out ---- */
 
-/* Of a step's counts alone, not of its position in the table. */
+/* A hash of a step's counts, independent of its position in the table. */
 static uint64_t hash_of(const struct calibrate_point *point, uint64_t seed)
 {
 	uint64_t hash = counter_key(seed, PURPOSE_HELD_OUT);
@@ -88,8 +89,8 @@ static uint64_t hash_of(const struct calibrate_point *point, uint64_t seed)
 	return counter_hash(hash, point->ahead);
 }
 
-/* Of the steps with the largest value of a count one is always fitted: a curve that ended before it
-   would be extrapolated. */
+/* Chooses the held-out steps. For each count, one step with its largest value is always fitted,
+   since a curve that ended before it would be extrapolated. */
 static void hold_out(struct calibrate_points *points, uint64_t seed)
 {
 	struct calibrate_point *all = points->points;
@@ -121,7 +122,7 @@ static struct step_curve_point curve_point_of(
 
 /* ---- curves as unknowns: the slope of each segment ---- */
 
-/* Knots as far as the fitted steps reach, and the first beyond. */
+/* Sets the knots that the fitted steps reach, and the first one beyond. */
 static void set_knots(struct step_curve_table *table, enum step_curve curve,
 	const struct calibrate_points *points)
 {
@@ -141,7 +142,7 @@ static void set_knots(struct step_curve_table *table, enum step_curve curve,
 	}
 }
 
-/* How much of segment i lies below x; the last segment has no end. */
+/* The length of segment i below x; the last segment is unbounded. */
 static double segment_below(const struct step_curve_table *table, uint32_t i, double x)
 {
 	double low = table->at[i], high = table->at[i + 1];
@@ -159,7 +160,7 @@ static bool may_fall_in(const struct step_curve_table *table, uint32_t curve, ui
 	return knots_of[curve].may_fall && segment + 2 < table->count;
 }
 
-/* A row of the system: what a unit of slope in each segment adds to a step's time. */
+/* A row of the system: the time that one unit of slope in each segment adds to a step. */
 static uint32_t fill_row(double *row, const struct step_curve_table *curves, bool is_host,
 	const struct calibrate_point *point)
 {
@@ -181,7 +182,7 @@ static uint32_t fill_row(double *row, const struct step_curve_table *curves, boo
 	return column;
 }
 
-/* Nine digits are more than any measurement has, and read back as they were written. */
+/* Nine digits are more precise than any measurement, and survive writing and reading. */
 static double rounded(double ns)
 {
 	return (double)(int64_t)(ns * 1e6 + (ns < 0 ? -0.5 : 0.5)) / 1e6;
@@ -207,7 +208,7 @@ static void set_heights(struct step_curve_table *curves, bool is_host, const dou
 	}
 }
 
-/* What the GPU's curves say of a step, or the host's. */
+/* The time that the curves of the GPU, or of the host, predict for a step. */
 static double side_ns(
 	const struct step_curve_table *curves, bool is_host, const struct calibrate_point *point)
 {
@@ -222,8 +223,8 @@ static double side_ns(
 	return ns;
 }
 
-/* Outliers weigh less in the next pass (Huber's weights): a step may have met what no model of
-   counts can know, such as the first use of a kernel. */
+/* Outliers weigh less in the next pass (Huber's weights): a step's time may have a cause that its
+   counts do not show, such as the first use of a kernel. */
 static double weight_of(double off, bool is_first)
 {
 	const double tolerated = 0.01;
@@ -233,7 +234,7 @@ static double weight_of(double off, bool is_first)
 }
 
 /* Regularization: where few steps distinguish the slopes of two neighbouring segments, these are
-   kept equal. A change of slope costs as much as being wrong by a small share of what the segments
+   kept equal. A change of slope is penalised like an error of a small fraction of what the segments
    add to all steps. */
 static void tie_slopes(
 	struct least_squares *system, const struct step_curve_table *curves, bool is_host)
@@ -287,7 +288,7 @@ static void fit_once(struct step_curve_table *curves, bool is_host, bool is_firs
 		}
 		fill_row(row, curves, is_host, point);
 		double off = (side_ns(curves, is_host, point) - ns) / elapsed;
-		/* A weight is squared where it is used. */
+		/* least_squares_add() squares the weight. */
 		least_squares_add(&system, row, ns, sqrt(weight_of(off, is_first)) / elapsed);
 	}
 	tie_slopes(&system, curves, is_host);
@@ -303,7 +304,7 @@ static void fit_side(
 	}
 }
 
-/* Where no step shared anything, what is shared costs what memory does. */
+/* If no measured step shared blocks, shared tokens are priced like others read from memory. */
 static void assume_sharing(struct step_curve_table *curves, const struct calibrate_points *points)
 {
 	const struct step_curve_table *memory = &curves[STEP_CURVE_decode_attention];

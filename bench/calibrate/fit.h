@@ -4,12 +4,12 @@
 #include "bench/calibrate/points.h"
 #include "sim/step_curves.h"
 
-/* Fits the curves of a calibrated profile to measured points, a third of which are held out: chosen
-   by a seeded hash of their counts, so that the same step is always held out or never. The
+/* Fits the curves of a calibrated profile to measured points. A third of the points are held out,
+   chosen by a seeded hash of their counts, so that equal steps are treated alike in every fit. The
    steps with the largest value of a count are always fitted.
 
-   The curves are piecewise linear. Their heights are found by least squares in relative error,
-   under the condition that most curves do not fall (non-negative least squares,
+   The curves are piecewise linear. Their heights are found by least squares in relative error, with
+   the constraint that most curves do not fall (non-negative least squares,
    bench/calibrate/least_squares.h). GPU time and host time are two systems; the errors of both are
    relative to the whole step. */
 
@@ -24,7 +24,7 @@ struct calibrate_fit {
 	struct calibrate_errors fitted, held_out;
 };
 
-/* Writes into points what the fit predicts. STATUS_INPUT when there are too few of them. */
+/* Also writes the fit's predictions into points. STATUS_INPUT if there are too few points. */
 enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *points, uint64_t seed,
 	struct error *error);
 

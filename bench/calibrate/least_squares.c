@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Keeps the normal equations from being singular where columns say the same, and such columns from
-   growing against each other; below what measurements can tell. */
+/* Added to the diagonal of the normal equations, so that linearly dependent columns neither make
+   them singular nor grow with opposite signs. It is far below measurement errors. */
 static const double ridge = 1e-7;
 
-/* A gradient as small as this, columns having length 1 and values being near 1, is none. */
+/* Smaller gradients count as 0. Columns have length 1 and values are near 1. */
 static const double gradient_min = 1e-10;
 
 void least_squares_init(struct least_squares *system, uint32_t count)
@@ -67,7 +67,7 @@ static void scale_columns(struct least_squares *system)
 	}
 }
 
-/* Solves for the chosen unknowns alone, by Cholesky; the result lies in try, in their order. */
+/* Solves for the chosen unknowns only, by Cholesky; the result is in try, in their order. */
 static void solve_chosen(struct least_squares *system)
 {
 	uint32_t n = system->count, m = system->chosen_count;
@@ -102,7 +102,7 @@ static void solve_chosen(struct least_squares *system)
 	}
 }
 
-/* The unknown whose growth would lessen the sum most; false: none would. */
+/* Chooses the unknown whose growth would reduce the sum most; false: none would. */
 static bool choose_one(struct least_squares *system)
 {
 	uint32_t n = system->count, best = 0;
@@ -129,8 +129,8 @@ static bool choose_one(struct least_squares *system)
 	return true;
 }
 
-/* Goes from x towards try as far as nothing becomes negative, and drops what has become 0; false:
-   try was reached. */
+/* Moves x towards try until an unknown becomes 0, and drops the unknowns that did; false: try was
+   reached. */
 static bool step_back(struct least_squares *system)
 {
 	double share = 1;
@@ -161,7 +161,7 @@ static bool step_back(struct least_squares *system)
 const double *least_squares_solve(struct least_squares *system)
 {
 	scale_columns(system);
-	/* The method ends by itself; the bound is for rounding errors that make it cycle. */
+	/* The method terminates in exact arithmetic; the bound stops cycles caused by rounding. */
 	for (uint32_t pass = 0; pass < 10 * system->count && choose_one(system); pass++) {
 		solve_chosen(system);
 		while (step_back(system)) {

@@ -4,10 +4,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Non-negative least squares: x >= 0 that makes sum of (weight * (row . x - value))^2 least, by the
-   active-set method of Lawson and Hanson ("Solving Least Squares Problems", 1974, chapter 23) on
-   the normal equations. Columns are scaled to length 1 first. A column of zeros gets 0; of columns
-   that say the same, any gets the whole. */
+/* Non-negative least squares: the x >= 0 that minimises the sum of (weight * (row . x - value))^2,
+   by the active-set method of Lawson and Hanson ("Solving Least Squares Problems", 1974, chapter
+   23) on the normal equations. Columns are scaled to length 1 first. A column of zeros gets 0. Of
+   linearly dependent columns, any one may get the whole value. */
 
 struct least_squares {
 	uint32_t count;	  /* unknowns */
@@ -31,7 +31,7 @@ void least_squares_add(
 /* The length of an unknown's column so far. */
 double least_squares_length(const struct least_squares *system, uint32_t index);
 
-/* Returns x: (count), which lives as long as the system. Nothing may be added afterwards. */
+/* Returns x: (count), owned by the system. No rows may be added afterwards. */
 const double *least_squares_solve(struct least_squares *system);
 
 void least_squares_free(struct least_squares *system);

@@ -15,24 +15,23 @@
 #define COOL_DOWN_S 0.06
 
 enum {
-	ID_TOKENS = 512, /* that a hash id of the trace stands for */
+	ID_TOKENS = 512, /* tokens per hash id of the trace */
 	SWEEP_STEPS = 4, /* at each size of a decode sweep */
 	PURPOSE_SCENES = 0x63616c69,
-	ROUNDS = 2, /* every scene is played twice, with other draws */
+	ROUNDS = 2, /* every scene is run twice, with different random draws */
 };
 
 enum scene_kind { SCENE_DECODE_SWEEP, SCENE_PROMPTS, SCENE_PREFILL_BATCH, SCENE_MIXED };
 
-/* tokens: of a sequence's context (mixed), or of a prompt without its prefix;
-   spread: lengths are uniform in tokens * (1 -+ spread / 100);
-   groups: of a sweep's rows, each with one prefix;
-   longest: tokens of a sweep's first row, which is there to the end, unless it is 0. */
+/* tokens: of a sequence's context (mixed), or of a prompt without its prefix. spread: lengths are
+   uniform in tokens * (1 -+ spread / 100). groups: of a sweep's rows; each group shares a prefix.
+   longest: tokens of a sweep's first row, which decodes to the end; 0: no such row. */
 struct scene {
 	enum scene_kind kind;
 	uint32_t rows, tokens, spread, prefix, groups, longest;
 };
 
-/* By falling importance. */
+/* In order of falling importance. */
 static const struct scene scenes[] = {
 	{SCENE_DECODE_SWEEP, 512, 200, 60, 0, 0, 0},
 	{SCENE_PROMPTS, 1, 16384, 0, 0, 0, 0},
@@ -91,7 +90,7 @@ static const uint32_t sweep_sizes[] = {512, 497, 496, 480, 465, 449, 448, 420, 4
 
 enum { SWEEP_SIZE_COUNT = sizeof(sweep_sizes) / sizeof(sweep_sizes[0]) };
 
-/* On both sides of the kernels' tiles; further lengths are drawn. */
+/* On both sides of the kernels' tile sizes; further lengths are drawn. */
 static const uint32_t prompt_lengths[] = {16, 17, 32, 48, 63, 64, 65, 96, 127, 128, 129, 192, 255,
 	256, 257, 384, 512, 513, 1024, 2048, 4096, 8192, 16384};
 
@@ -100,9 +99,9 @@ enum { PROMPT_LENGTH_COUNT = sizeof(prompt_lengths) / sizeof(prompt_lengths[0]),
 struct planner {
 	const struct calibrate_plan *plan;
 	struct random random;
-	FILE *file; /* NULL: only the duration is wanted */
+	FILE *file; /* NULL: only estimate the duration */
 	uint64_t now_ns;
-	uint64_t next_id;  /* first hash id that no prompt has had */
+	uint64_t next_id;  /* first unused hash id */
 	double seconds;	   /* estimated so far */
 	uint64_t *ids;	   /* (max_model_len / ID_TOKENS + 1) */
 	uint32_t *lengths; /* (max_num_seqs) */
@@ -128,7 +127,7 @@ static double prefill_seconds(const struct planner *planner, uint64_t first, uin
 	       pairs * pair_flops / (gpu->prefill_attention_rate * 0.6) / 1e12;
 }
 
-/* The least that a decode step can take, by its bytes. */
+/* A lower bound of a decode step's time, by its bytes. */
 static double decode_seconds(const struct planner *planner, uint64_t context)
 {
 	const struct model_config *model = planner->plan->model;
@@ -140,7 +139,7 @@ static double decode_seconds(const struct planner *planner, uint64_t context)
 
 /* ---- rows ---- */
 
-/* About uniform in the logarithm: an octave, and a length in it. */
+/* About log-uniform: draws an octave, then a length in it. */
 static uint32_t draw_length(struct random *random, uint32_t low, uint32_t high)
 {
 	uint32_t octaves = 0;
@@ -187,21 +186,21 @@ static void add_row(
 	trace_write_row(planner->file, &row);
 }
 
-/* A prompt that leaves its K/V behind for later ones; returns its first id. */
+/* A prompt whose K/V is cached for later prompts; returns its first id. */
 static uint64_t add_prefix(struct planner *planner, uint32_t prefix)
 {
 	uint64_t first_id = planner->next_id;
 
 	planner->next_id += prefix / ID_TOKENS;
-	/* One token beyond, since the last block of a prompt is never a hit. */
+	/* One token more, since the last block of a prompt is never a hit. */
 	add_row(planner, first_id, prefix, 1, 1);
 	planner->seconds += prefill_seconds(planner, 0, prefix);
 	return first_id;
 }
 
-/* After long prompts a GPU is slower, by up to a tenth, for about a tenth of a second. In most
-   traces it is not when short prompts and small batches are computed, so one sequence decodes for a
-   while before they are measured. */
+/* After long prompts a GPU is slower by up to a tenth, for about 0.1 s. Most traces compute short
+   prompts and small batches without that slowdown, so one sequence decodes for a while before these
+   are measured. */
 static void cool_down(struct planner *planner)
 {
 	enum { CONTEXT = 2048 };
@@ -217,9 +216,9 @@ static void cool_down(struct planner *planner)
 
 /* ---- scenes ---- */
 
-/* Prompts are computed in the order in which they arrived, as many in a step as the budget allows;
-   those that are done decode meanwhile. So the early ones get some more tokens, to be there when
-   the sweep begins. */
+/* Prompts are computed in the order of arrival, as many in a step as the budget allows. Meanwhile
+   finished prompts already decode. So the early ones get some more tokens, to be still decoding
+   when the sweep begins. */
 static uint32_t step_of_prompt(
 	const struct planner *planner, const uint32_t *lengths, uint32_t count, uint32_t *steps)
 {
@@ -262,11 +261,11 @@ static void play_decode_sweep(struct planner *planner, const struct scene *scene
 		first_ids[i] = add_prefix(planner, scene->prefix);
 	}
 	planner->now_ns += scene->groups > 0 ? SECOND_NS * 100 : 0;
-	if (scene->rows <= COOLED_ROWS_MAX) { /* steps of more rows heat the GPU up themselves */
+	if (scene->rows <= COOLED_ROWS_MAX) { /* steps of more rows heat the GPU anyway */
 		cool_down(planner);
 	}
 	for (uint32_t i = 0; i < scene->rows; i++) {
-		/* A second round between the contexts of the first. */
+		/* The second round uses contexts between those of the first. */
 		uint32_t tokens = round == 0 ? scene->tokens : scene->tokens * 3 / 4;
 		lengths[i] = draw_around(&planner->random, tokens, scene->spread);
 		if (i == 0 && scene->longest > 0) {
@@ -294,7 +293,7 @@ static int compare_lengths(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* The shortest first, which the long ones would slow down. */
+/* Shortest prompts first, because long ones slow the GPU down. */
 static void play_prompts(struct planner *planner, const struct scene *scene)
 {
 	uint64_t first_id = scene->prefix > 0 ? add_prefix(planner, scene->prefix) : 0;
@@ -310,8 +309,8 @@ static void play_prompts(struct planner *planner, const struct scene *scene)
 	qsort(lengths, PROMPT_LENGTH_COUNT + DRAWN, sizeof(lengths[0]), compare_lengths);
 	cool_down(planner);
 	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT + DRAWN; i++) {
-		/* Behind long prefixes only every other; long ones once, since each takes its
-		   time. */
+		/* Behind long prefixes only every other length; long prompts once, since they take
+		   long. */
 		if (lengths[i] > scene->tokens || (is_long && i % 2 == 0)) {
 			continue;
 		}
@@ -333,7 +332,7 @@ static void play_prefill_batch(struct planner *planner, const struct scene *scen
 	for (uint32_t time = 0; time < 4; time++) {
 		planner->now_ns += SECOND_NS * 100;
 		for (uint32_t i = 0; i < scene->rows; i++) {
-			if (time % 2 == 0) { /* first equal, then ragged */
+			if (time % 2 == 0) { /* equal lengths first, then ragged ones */
 				planner->lengths[i] = draw_around(&planner->random, scene->tokens,
 					time == 0 ? 0 : scene->spread);
 			}
@@ -343,7 +342,7 @@ static void play_prefill_batch(struct planner *planner, const struct scene *scen
 	free(first_ids);
 }
 
-/* The batch has to decode until the last prompt has come, however fast the GPU is. */
+/* The batch must still decode when the last prompt arrives, however fast the GPU is. */
 static void play_mixed(struct planner *planner, const struct scene *scene)
 {
 	enum { PROMPTS = 32, PLANNED = 10, LONGEST = 4096 };
@@ -397,11 +396,11 @@ static void play(struct planner *planner, const struct scene *scene, uint32_t ro
 
 /* ---- the plan ---- */
 
-/* A scene as this engine can play it: no more sequences than it holds at once, no more tokens than
-   the pool has room for. */
+/* Reduces a scene to what this engine can run: no more sequences than it holds at once, no more
+   tokens than the pool has room for. */
 static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 {
-	enum { OUTPUT_ROOM = 400 }; /* what a sequence may decode, roughly */
+	enum { OUTPUT_ROOM = 400 }; /* estimate of the tokens a sequence decodes */
 	uint64_t pool = (uint64_t)plan->kv_blocks * plan->block_size * 9 / 10;
 	uint64_t tokens = (uint64_t)scene->tokens * (100 + scene->spread) / 100;
 	uint64_t longest = u64_max(tokens, scene->longest) + scene->prefix +
@@ -420,7 +419,7 @@ static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 	return longest <= plan->max_model_len && needed <= pool;
 }
 
-/* Seeded order: what was played before and after a scene differs from seed to seed. */
+/* Seeded order, so that the neighbours of a scene differ between seeds. */
 static void shuffle(struct random *random, uint32_t *order, uint32_t count)
 {
 	for (uint32_t i = count; i > 1; i--) {
@@ -431,8 +430,8 @@ static void shuffle(struct random *random, uint32_t *order, uint32_t count)
 	}
 }
 
-/* Scenes that fit into pool and budget, by falling importance, round after round; returns how
-   many. An entry is round * SCENE_COUNT + scene. */
+/* Chooses the scenes that fit into pool and budget, in order of importance, round after round;
+   returns their number. An entry is round * SCENE_COUNT + scene. */
 static uint32_t choose(struct planner *planner, uint32_t *order, struct calibrate_plan_size *size)
 {
 	uint32_t count = 0;

@@ -7,11 +7,11 @@
 #include "engine/shape/model_config.h"
 #include "sim/profile.h"
 
-/* What a calibration makes the engine do: a trace whose replay measures steps of all kinds.
+/* The measuring plan of a calibration: a trace whose replay contains steps of all kinds.
 
-   The trace is a row of scenes, in seeded random order, a thousand virtual seconds apart, so that a
-   scene begins with an idle engine and decides alone what its steps compute. The time between them
-   is jumped over.
+   The trace is a sequence of scenes, in seeded random order, 1,000 virtual seconds apart. So each
+   scene begins with an idle engine, and only its own requests determine its steps. The time between
+   scenes is skipped.
 
        decode sweep   prefills as many sequences as the widest batch, equal or ragged. They end one
 		      group after the other, so the decode batch shrinks from step to step, through
@@ -22,20 +22,20 @@
        prefill batch  several prompts in a step, equal or ragged, with or without prefixes
        mixed          prompts of many lengths that arrive while a batch decodes
 
-   Long prompts lower the GPU's clock for a while. So before short prompts or few rows are measured
-   it cools down, as far as decoding one sequence lets it, and prompts come the shortest first.
+   Long prompts lower the GPU's clock for a while. So before short prompts or few rows are measured,
+   decoding one sequence lets the GPU cool down, and prompts are measured shortest first.
 
-   What comes before CALIBRATE_WARM_NS warms the GPU up and is no measurement. */
+   Steps before CALIBRATE_WARM_NS warm the GPU up and are not measured. */
 
 #define CALIBRATE_WARM_NS (UINT64_C(1000) * 1000000000)
 
 struct calibrate_plan {
 	const struct model_config *model;
-	const struct gpu_profile *gpu; /* for estimates of duration alone */
+	const struct gpu_profile *gpu; /* for estimates of the duration only */
 	uint64_t seed;
 	double budget_s;
 	uint32_t block_size;
-	uint32_t kv_blocks; /* of the pool, or an estimate */
+	uint32_t kv_blocks; /* blocks of the pool, or an estimate */
 	uint32_t max_num_seqs;
 	uint32_t max_num_batched_tokens;
 	uint32_t max_model_len;
@@ -47,12 +47,12 @@ struct calibrate_plan_size {
 };
 
 /* Writes the trace as Mooncake JSONL. Scenes are added by falling importance while the estimate
-   stays within the budget. Failures show in ferror(file). */
+   stays within the budget. Failures are reported by ferror(file). */
 void calibrate_plan_write(
 	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size);
 
-/* A single decode sweep whose requests are all there from the start: nothing can arrive any more,
-   so steps are launched ahead. */
+/* Writes a single decode sweep whose requests all arrive at the start. Nothing arrives later, so
+   steps are launched ahead. */
 void calibrate_plan_write_ahead(const struct calibrate_plan *plan, FILE *file);
 
 #endif

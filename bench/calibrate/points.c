@@ -35,7 +35,7 @@ static const char *const column_names[COLUMN_COUNT] = {
 		"start_ns",
 };
 
-/* Tables of steps lack the first two, points the third, and older tables the others. */
+/* A steps.tsv lacks the first two, a points.tsv the third, and older tables the others. */
 static const bool may_lack[COLUMN_COUNT] = {
 	[COLUMN_samples] = true,
 	[COLUMN_ahead] = true,
@@ -47,11 +47,11 @@ static const bool may_lack[COLUMN_COUNT] = {
 
 struct reader {
 	struct table_reader table;
-	uint32_t field[COLUMN_COUNT]; /* where the table has our columns */
-	uint64_t value[COLUMN_COUNT]; /* of the row read last */
+	uint32_t field[COLUMN_COUNT]; /* by column: index of its field in the table */
+	uint64_t value[COLUMN_COUNT]; /* of the latest row */
 };
 
-/* "# key value"; other remarks are passed over. */
+/* Reads "# key value" lines; other comment lines are ignored. */
 static void read_origin(char *remarks, struct calibrate_origin *origin)
 {
 	for (char *line = remarks; line != NULL && *line != '\0';) {
@@ -153,7 +153,7 @@ void calibrate_points_append(struct calibrate_points *points, const struct calib
 
 /* ---- joining ---- */
 
-/* A count cut to its five leading bits. */
+/* A count rounded down to its five leading bits. */
 static uint64_t coarse(uint64_t count)
 {
 	if (count < 32) {
@@ -241,7 +241,7 @@ static struct calibrate_point joined(
 		median_of(points, count, offsetof(struct calibrate_point, elapsed_ns), scratch);
 	point.gpu_ns = median_of(points, count, offsetof(struct calibrate_point, gpu_ns), scratch);
 	point.gpu_ns = u64_min(point.gpu_ns, point.elapsed_ns);
-	/* Medians need not add up; the parts of a step do. */
+	/* Medians of the three times need not add up, so host_ns is the difference. */
 	point.host_ns = point.elapsed_ns - point.gpu_ns;
 	return point;
 }

@@ -9,13 +9,12 @@
 
 /* Measured steps, the raw material of a calibration: a table of times and counts.
 
-   points.tsv begins with lines "# key value" that say where it is from, then is tab-separated with
-   one header line: samples (steps of which the times are medians), elapsed_ns, gpu_ns, host_ns,
-   ahead (1 for steps that were launched before the step before them had ended), then the counts
-   that a price depends on. The steps.tsv of a replay has the same columns but samples and ahead,
-   and can be read in its place. Without the columns shared_tokens and
-   pair_tokens nothing was shared; without decode_longest_context the longest row is not known, and
-   no price will depend on it. */
+   points.tsv begins with lines "# key value" on its origin, then is tab-separated with one header
+   line: samples (steps of which the times are medians), elapsed_ns, gpu_ns, host_ns, ahead (1 for
+   steps that were launched ahead), then the counts that a price depends on. The steps.tsv of a
+   replay has the same columns except samples and ahead, and can be read in its place. Missing
+   columns shared_tokens and pair_tokens mean that no blocks were shared. Without
+   decode_longest_context the longest row is unknown, and no price depends on it. */
 #define CALIBRATE_POINT_LIST(X)                                                                    \
 	X(decode_rows)                                                                             \
 	X(prefill_rows)                                                                            \
@@ -43,7 +42,7 @@ struct calibrate_point {
 	X(kv_blocks, 32)                                                                           \
 	X(command, 512)
 
-/* Texts; "" is not known. */
+/* Texts; "": unknown. */
 struct calibrate_origin {
 #define CALIBRATE_ORIGIN_FIELD(key, bytes) char key[bytes];
 	CALIBRATE_ORIGIN_LIST(CALIBRATE_ORIGIN_FIELD)
@@ -56,16 +55,17 @@ struct calibrate_points {
 	size_t count, capacity;
 };
 
-/* Reads a points.tsv or a steps.tsv; rows that start before from_ns are passed over. */
+/* Reads a points.tsv or a steps.tsv; rows that start before from_ns are skipped. */
 enum status calibrate_points_read(
 	struct calibrate_points *out, const char *path, uint64_t from_ns, struct error *error);
 
-/* Joins steps that are nearly the same, with the median of each time: equal rows, tokens and
-   samples; contexts, pairs and shared tokens equal to one part in 32. In a fixed order. */
+/* Joins nearly equal steps into one point with the median of each time. Rows, tokens and samples
+   must be equal; contexts, pairs and shared tokens equal to one part in 32. The result has a fixed
+   order. */
 void calibrate_points_join(struct calibrate_points *points);
 
-/* Drops joined steps that only decode and were made once: those that a plan did not ask for, as the
-   last before a batch grows, or the first in which a graph is launched. */
+/* Drops joined decode steps that were measured only once. These were not planned, such as the last
+   step before a batch grows, or the first launch of a graph. */
 void calibrate_points_drop_lone(struct calibrate_points *points);
 
 /* Adds the points of `more`. */

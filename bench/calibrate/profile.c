@@ -9,7 +9,7 @@
 
 enum { NUMBER_BYTES = 40 };
 
-/* Six places: what calibrate_fit() rounds heights to. */
+/* Six decimals: the precision to which calibrate_fit() rounds heights. */
 static void number_text(char *text, double value)
 {
 	int length = snprintf(text, NUMBER_BYTES, "%.6f", value);

@@ -5,14 +5,14 @@
 #include "bench/calibrate/points.h"
 #include "sim/profile.h"
 
-/* Writes a calibrated profile (schema quire-calibrated-1): where it is from, the residuals of
-   fitted and held-out steps, and the curves. Memory sizes are those of `memory`, since a fit of
-   times knows nothing of them. */
+/* Writes a calibrated profile (schema quire-calibrated-1): its origin, the residuals of fitted and
+   held-out steps, and the curves. Memory sizes are copied from the profile `memory`, since they
+   cannot be fitted from times. */
 enum status calibrate_profile_write(const char *path, const struct calibrate_fit *fit,
 	const struct calibrate_points *points, const struct gpu_profile *memory,
 	struct error *error);
 
-/* Measured and predicted times of every point as a figure. */
+/* Draws measured and predicted times of every point. */
 enum status calibrate_plot(const struct calibrate_fit *fit, const struct calibrate_points *points,
 	const char *name, const char *path, struct error *error);
 

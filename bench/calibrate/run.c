@@ -22,8 +22,8 @@ static enum status make_folder(const char *path, struct error *error)
 	return STATUS_OK;
 }
 
-/* The pool is known only once the runner is open, and the plan has to be there before: an estimate,
-   with something left over. */
+/* Estimates the number of KV blocks, with a margin. The plan needs it before the runner, which
+   finds the actual number, is opened. */
 static enum status guess_blocks(const struct calibrate_plan *plan,
 	const struct replay_config *config, uint32_t *blocks, struct error *error)
 {
@@ -85,7 +85,7 @@ static enum status write_plan(
 	return STATUS_OK;
 }
 
-/* A text or number of a result, if it is there. */
+/* Copies a string or number of a result, if it exists. */
 static void copy_text(char *text, size_t bytes, const struct json_object *object, const char *field)
 {
 	const cJSON *node = json_find(object, field);
@@ -140,8 +140,8 @@ static enum status read_origin(
 	return status;
 }
 
-/* Behind a step that only decodes, in a run whose trace was exhausted from the start, every other
-   such step was launched ahead. Only these are kept. */
+/* Keeps only the steps that were launched ahead: the decode steps that follow a decode step, since
+   all requests of the run arrived at the start. */
 static void keep_ahead(struct calibrate_points *points)
 {
 	size_t kept = 0;
@@ -158,12 +158,12 @@ static void keep_ahead(struct calibrate_points *points)
 	points->count = kept;
 }
 
-/* Writes the plan and replays it, unless that was done before; *out gets its steps. */
+/* Writes the plan and replays it, unless that was done before; *out receives its steps. */
 static enum status play_plan(const struct replay_request *request,
 	const struct calibrate_plan *plan, const char *folder, bool is_ahead,
 	struct calibrate_points *out, struct error *error)
 {
-	/* A run completes its request, the number of KV blocks among other things. */
+	/* A run fills in its request (the number of KV blocks, for example), so it gets a copy. */
 	struct replay_request own = *request;
 	char trace[PATH_BYTES_MAX], run[PATH_BYTES_MAX], steps[PATH_BYTES_MAX];
 

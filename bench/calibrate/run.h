@@ -5,8 +5,8 @@
 #include "bench/calibrate/points.h"
 #include "bench/replay/run_to_folder.h"
 
-/* The measuring half of a calibration: writes the plan as a trace, replays it as any other trace is
-   replayed, so that what is measured is what a replay will meet, and reads its steps as points.
+/* The measuring half of a calibration: writes the plan as a trace, replays it like any other trace,
+   so that the measured times have the same meaning, and reads its steps as points.
 
    folder/plan.jsonl          the trace
    folder/run/                the result of its replay, with steps.tsv
@@ -14,7 +14,7 @@
    folder/run_ahead/          whose steps are launched ahead, for the host's share of such
    folder/points.tsv          the steps of both, joined */
 
-/* Only reads the steps, of a folder that holds both runs already. */
+/* Only reads the steps of a folder that already holds both runs. */
 enum status calibrate_collect(
 	const char *folder, struct calibrate_points *out, struct error *error);
 

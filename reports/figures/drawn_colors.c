@@ -16,7 +16,7 @@ static bool read_line(const char *line, struct drawn_color *color)
 	char word[DRAWN_COLOR_NAME_BYTES - 4];
 	uint32_t index;
 
-	/* A copy, since sscanf would measure the whole file each time. */
+	/* A copy of the line, since sscanf takes the length of the whole text on every call. */
 	snprintf(start, sizeof(start), "%.*s", (int)strcspn(line, "\n"), line);
 	if (sscanf(start, "palette_run[%2u] = 0x%6x", &index, &color->rgb) == 2) {
 		snprintf(color->name, sizeof(color->name), "run-%u", index);

@@ -3,12 +3,12 @@
 
 #include <stdint.h>
 
-/* The colours that figures are drawn in, read from style.gp, where they stand:
+/* The colours of the figures, read from style.gp, where they are defined as:
 
        palette_run[1] = 0x0072b2      run-1
        text_color = "#1f2933"         text
 
-   A page calls them by these names and has others when it is dark. */
+   A page has a CSS variable for each name, with another value in dark mode. */
 
 enum { DRAWN_COLORS_MAX = 16, DRAWN_COLOR_NAME_BYTES = 16 };
 

@@ -4,15 +4,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The figures of a report, in the order of the page. A new one is a script beside this file, whose
-   comment says what it draws, and a row in figures.c. */
+/* The figures of a report, in the order of the page. A new one is a script beside this file, with a
+   comment on what it draws, and a row in figures.c. */
 struct figure {
-	const char *name;   /* prefix of its ids */
+	const char *name;   /* prefix of its SVG ids */
 	const char *script; /* among the embedded files */
 	const char *metric; /* for latency.gp; NULL: the script draws one thing only */
 	const char *title;
 	const char *reading; /* a sentence on how to read it */
-	bool has_own_legend; /* says itself which result is which */
+	bool has_own_legend; /* the drawing itself has a legend of the results */
 	bool needs_kernels;  /* drawn only of results whose kernels were measured */
 };
 

@@ -76,7 +76,7 @@ enum status gnuplot_start(struct gnuplot *gnuplot, const struct text *script,
 		argv[5 + i] = arguments[i];
 	}
 	TRY(open_files(gnuplot, script, error));
-	/* posix_spawn takes arguments that are not const and leaves them alone. */
+	/* posix_spawn's parameter is not const, but it does not change the arguments. */
 	int failure = spawn(gnuplot, (char *const *)argv);
 	if (failure == 0) {
 		return STATUS_OK;
@@ -101,7 +101,7 @@ static void read_whole(FILE *file, struct text *text)
 	}
 }
 
-/* The line of gnuplot's complaint that says what is wrong: its last. */
+/* The last line of gnuplot's error output, which has the reason. */
 static void complaint_line(FILE *errors, char *line, size_t size)
 {
 	struct text text = {0};

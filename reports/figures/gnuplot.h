@@ -8,13 +8,13 @@
 #include "engine/base/status.h"
 #include "engine/base/text.h"
 
-/* A gnuplot that draws one figure. It is started without a shell, with a script on its standard
-   input, with no settings of the user's and an environment of its own, so the same script and files
+/* A gnuplot process that draws one figure. It is started without a shell, reads its script from
+   standard input, and ignores the user's settings and environment, so the same script and files
    give the same figure. Several may run at once: start them all, then finish each. */
 
 enum { GNUPLOT_ARGUMENTS_MAX = 8 };
 
-/* Zeroed before the start. */
+/* To be zeroed before gnuplot_start(). */
 struct gnuplot {
 	pid_t process; /* 0: not running */
 	FILE *script;
@@ -27,8 +27,8 @@ struct gnuplot {
 enum status gnuplot_start(struct gnuplot *gnuplot, const struct text *script,
 	const char *const *arguments, uint32_t count, struct error *error);
 
-/* Waits and adds what was drawn to `output`; a failure carries gnuplot's first line. To be called
-   after every start, failed or not; a gnuplot that does not run is STATUS_OK. */
+/* Waits for the process and appends the drawing to `output`. An error carries gnuplot's own
+   message. To be called after every start, failed or not; STATUS_OK if no process runs. */
 enum status gnuplot_finish(struct gnuplot *gnuplot, struct text *output, struct error *error);
 
 #endif

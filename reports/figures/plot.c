@@ -22,7 +22,7 @@ enum status plot_begin(struct plot *plot, struct error *error)
 	return STATUS_OK;
 }
 
-/* The table goes into the script as a data block, so that no path needs quoting. */
+/* The table is part of the script, as a data block, so that no path needs quoting. */
 static void add_table(struct text *text, FILE *table)
 {
 	char buffer[4096];

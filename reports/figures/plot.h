@@ -5,7 +5,7 @@
 
 #include "engine/base/status.h"
 
-/* One figure out of one table, drawn by an embedded script of reports/. */
+/* One figure of one table, drawn by an embedded script of reports/figures/. */
 
 struct plot {
 	FILE *table; /* write it here, tab-separated, with a header line */

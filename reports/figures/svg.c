@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What gnuplot writes by itself. */
+/* Attributes as gnuplot writes them, and their replacements. */
 static const struct {
 	const char *drawn;
 	const char *shown;
@@ -29,7 +29,7 @@ static const char *const dropped[] = {"title", "desc", "filter"};
 
 enum { DROPPED_COUNT = sizeof(dropped) / sizeof(dropped[0]) };
 
-/* What is put into a page. */
+/* The drawing that is copied into a page. */
 struct drawing {
 	const char *prefix; /* of its ids */
 	struct drawn_color colors[DRAWN_COLORS_MAX];
@@ -41,8 +41,8 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* A colour becomes a variable of the style sheet, so that a dark page has another one. Text has the
-   page's colour, and the page's background shows through. */
+/* A colour becomes a variable of the style sheet, so that it may change in dark mode. Text has the
+   page's text colour, and the background is transparent. */
 static void add_color(struct text *page, const char *name)
 {
 	if (strcmp(name, "text") == 0) {
@@ -54,7 +54,7 @@ static void add_color(struct text *page, const char *name)
 	}
 }
 
-/* The name of a colour that style.gp draws in, or NULL. */
+/* The name of a colour of style.gp, or NULL. */
 static const char *name_of_color(const struct drawing *drawing, uint32_t rgb)
 {
 	for (uint32_t i = 0; i < drawing->color_count; i++) {
@@ -65,15 +65,15 @@ static const char *name_of_color(const struct drawing *drawing, uint32_t rgb)
 	return NULL;
 }
 
-/* "rgb(1,2,3)", "rgb(  1,   2,   3)" or "#0a0b0c": its bytes, or 0. Gnuplot's
-   #FDFDFE stays: only groups with nothing in them have it. */
+/* Parses "rgb(1,2,3)", "rgb( 1, 2, 3)" or "#0a0b0c"; returns the bytes read, or 0. Gnuplot's
+   #FDFDFE is not replaced: only empty groups have it. */
 static size_t read_color(const char *at, uint32_t *rgb)
 {
 	char start[32], digits[8];
 	unsigned red, green, blue;
 	int size = 0;
 
-	/* A copy, since sscanf would measure the whole drawing each time. */
+	/* A copy of the start, since sscanf takes the length of the whole text on every call. */
 	snprintf(start, sizeof(start), "%.*s", (int)sizeof(start) - 1, at);
 	if (sscanf(start, "rgb(%3u,%3u,%3u)%n", &red, &green, &blue, &size) == 3 && size > 0) {
 		*rgb = red << 16 | green << 8 | blue;
@@ -86,7 +86,7 @@ static size_t read_color(const char *at, uint32_t *rgb)
 	return 0;
 }
 
-/* Adds what stands at `at` within a tag, or its replacement, and returns the bytes read. */
+/* Appends the text at `at` within a tag, or its replacement; returns the bytes read. */
 static size_t add_in_tag(struct text *page, const char *at, const struct drawing *drawing)
 {
 	uint32_t rgb = 0;

@@ -4,12 +4,12 @@
 #include "engine/base/status.h"
 #include "engine/base/text.h"
 
-/* Makes a drawing of gnuplot part of a page. Several drawings share the page, so ids get `prefix`
-   in front; the colours that reports/figures/style.gp draws with become the page's own (--run-1 to
-   --run-8, --grid; text and axes take the page's text colour), so that they follow it into the
-   dark; what is of no use on a page (titles that pop up, filters, the background) goes.
+/* Makes a gnuplot drawing part of a page. Several drawings share the page, so `prefix` is put in
+   front of ids. The colours of reports/figures/style.gp become CSS variables of the page (--run-1
+   to --run-8, --grid; text and axes have the page's text colour), so that they follow its dark
+   mode. Parts without use on a page (tooltips, filters, the background) are removed.
 
-   prefix: letters, digits and -; label: what the drawing shows, for those who cannot see it. */
+   prefix: letters, digits and -; label: a description of the drawing, for screen readers. */
 enum status svg_inline(struct text *page, const struct text *svg, const char *prefix,
 	const char *label, struct error *error);
 

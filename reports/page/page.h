@@ -8,9 +8,9 @@
 #include "reports/results/result.h"
 #include "engine/base/text.h"
 
-/* The page as one HTML text without anything to load. results: (count), labelled; fidelity: of the
-   first two against each other, or NULL; drawings: (figure_count) what gnuplot drew for each
-   figure; style: the style sheet. */
+/* Writes the page as one self-contained HTML text. results: (count), labelled. fidelity: the errors
+   of the second result relative to the first, or NULL. drawings: (figure_count) SVG texts, one per
+   figure. style: the style sheet. */
 enum status page_write(struct text *page, const struct result *results, uint32_t count,
 	const struct fidelity *fidelity, const struct text *drawings, const char *style,
 	struct error *error);

@@ -11,7 +11,7 @@ void page_value(struct text *page, const struct result *result, enum result_numb
 	text_add_number(page, result_number_rows[number].format, value->has_value, value->value);
 }
 
-/* What a result is called, with the dot of its color. */
+/* A result's name with a dot in its color. */
 void page_name(struct text *page, const struct result *result, uint32_t index)
 {
 	text_format(page, "<span class=\"name run-%u\">", index + 1);
@@ -26,7 +26,7 @@ void page_config_text(struct text *page, const struct result *result, const char
 	text_add_escaped(page, cJSON_IsString(node) ? node->valuestring : "?");
 }
 
-/* A JSON value as a person reads it. */
+/* A JSON value as readable text. */
 void page_json(struct text *page, const cJSON *node)
 {
 	if (node == NULL || cJSON_IsNull(node)) {

@@ -6,24 +6,24 @@
 #include "engine/base/text.h"
 #include "reports/results/result.h"
 
-/* What several sections of a page are made of. */
+/* Elements that several sections of a page share. */
 
 void page_value(struct text *page, const struct result *result, enum result_number number);
 
-/* What a result is called, with the dot of its color. index: of the result on the page. */
+/* A result's name with a dot in its color. index: of the result on the page. */
 void page_name(struct text *page, const struct result *result, uint32_t index);
 
 /* A text of the configuration, or "?". */
 void page_config_text(struct text *page, const struct result *result, const char *field);
 
-/* A JSON value as a person reads it. */
+/* A JSON value as readable text. */
 void page_json(struct text *page, const cJSON *node);
 
-/* A sentence on what a verdict says of a run. */
+/* A sentence that explains a verdict. */
 const char *page_verdict_meaning(const char *verdict);
 
-/* A section that is a table; note: a line above it, or NULL. After it come the table's head, as
-   page_result_columns() writes it, and rows. */
+/* Opens a section that is a table; note: a line above it, or NULL. The caller then writes the
+   table's head with page_result_columns(), and rows. */
 void page_table_open(struct text *page, const char *id, const char *title, const char *note);
 void page_table_close(struct text *page);
 

@@ -5,12 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Errors up to the first are good, up to the second fair; the bars end at the third. */
+/* Errors up to ERROR_GOOD are good, up to ERROR_FAIR fair; bars end at the third limit. */
 #define ERROR_GOOD 0.02
 #define ERROR_FAIR 0.05
 #define ERROR_BAR 0.10
 
-/* Both figures are there, and yet no relative error: of nothing the simulation made something. */
+/* Both figures exist, but the real one is 0, so there is no relative error. */
 static bool is_from_zero(const struct fidelity_row *row)
 {
 	return !row->error.has_value && row->real.has_value && row->sim.has_value;
@@ -46,7 +46,7 @@ static void add_error(struct text *page, const struct fidelity_row *row)
 	text_add(page, "</strong>");
 }
 
-/* From the middle to the left when the simulation is too low, to the right when too high. */
+/* A bar from the middle: to the left if the simulation is too low, to the right if too high. */
 static void add_bar(struct text *page, const struct fidelity_row *row)
 {
 	double error = is_from_zero(row) ? ERROR_BAR : row->error.value;
@@ -235,7 +235,7 @@ static void add_counts(struct text *page, const struct fidelity *fidelity,
 	text_add(page, "</tbody>\n</table>\n</div>\n");
 }
 
-/* Until the runs diverge, step i of one does the work of step i of the other. */
+/* Until the runs diverge, step i does the same work in both. */
 static void add_same_steps(struct text *page, const struct fidelity *fidelity)
 {
 	const struct step_errors *steps = &fidelity->steps;

@@ -17,7 +17,7 @@ static void add_title(
 	}
 }
 
-/* The GPU that computed, which provenance.json names, or else the profile of the cost model. */
+/* The GPU of the run, from provenance.json, or else the cost model's profile. */
 static void add_gpu(struct text *page, const struct result *result)
 {
 	const struct json_object provenance = {.node = result->provenance.root};
@@ -31,7 +31,7 @@ static void add_gpu(struct text *page, const struct result *result)
 	}
 }
 
-/* What ran, in a line. */
+/* A line that describes the run. */
 static void add_run_line(struct text *page, const struct result *result)
 {
 	text_add(page, "<strong>");
@@ -73,8 +73,8 @@ static void add_run_lines(struct text *page, const struct result *results, uint3
 	text_add(page, "</ol>\n");
 }
 
-/* The style sheet's variables for the colours that figures are drawn in; a page has no use for
-   their background. */
+/* The style sheet's variables for the figures' colours, except their background, which the page
+   does not use. */
 static void add_drawn_colors(struct text *page)
 {
 	struct drawn_color colors[DRAWN_COLORS_MAX];

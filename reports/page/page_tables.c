@@ -5,14 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-/* A cell: the value, and how far it is from the first result's. */
+/* A cell: the value, and its difference from the first result's. */
 static void add_cell(struct text *page, enum number_format format, int better,
 	const struct result_value *first, const struct result_value *value)
 {
 	text_add(page, "<td>");
 	text_add_number(page, format, value->has_value, value->value);
 	if (first != NULL && first->has_value && value->has_value) {
-		/* What rounds to nothing is neither better nor worse. */
+		/* A difference that rounds to 0 is neither better nor worse. */
 		double difference = (value->value - first->value) * better;
 		difference = fabs(difference) < 0.0005 * fabs(first->value) ? 0 : difference;
 		text_format(page, " <span class=\"difference%s\">",

@@ -146,7 +146,7 @@ static struct result_value blocks_of(const struct json_object *object, const cha
 		.has_value = is_count, .value = is_count ? node->valuedouble : 0};
 }
 
-/* The pools of the runs, then how many blocks each runner found or estimated room for. */
+/* The KV pools of the runs, then the number of blocks that each runner found or estimated. */
 static void add_blocks(struct rows *rows, const struct fidelity *fidelity)
 {
 	const struct result *real = fidelity->real, *sim = fidelity->sim;
@@ -232,7 +232,7 @@ static void print_row(const struct fidelity_row *row, FILE *out)
 	fputc('\n', out);
 }
 
-/* Of the steps of the same work: how far off a step is on average, and their sum. */
+/* Prints the errors of the steps that did the same work: on average, and of their sum. */
 static void print_same_steps(const struct step_errors *steps, FILE *out)
 {
 	double count = (double)steps->same_steps;

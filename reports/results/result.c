@@ -36,7 +36,7 @@ const char *const latency_statistics[STATISTIC_COUNT] = {
 #undef STATISTIC_NAME
 };
 
-/* One of a few words. */
+/* Reads a field whose value is one of a few words. */
 static enum status read_word(const struct json_object *object, const char *field,
 	const char *const *words, const char *expected, const char **out, struct error *error)
 {
@@ -121,7 +121,7 @@ static enum status read_heads(struct result *result, struct error *error)
 	return error->status;
 }
 
-/* A number that is not negative; null too when it may be missing. */
+/* Reads a number >= 0, or null if that is allowed. */
 static enum status read_value(const struct json_object *object, const char *field, bool is_optional,
 	struct result_value *out, struct error *error)
 {
@@ -218,7 +218,7 @@ void result_close(struct result *result)
 
 /* ---- labels ---- */
 
-/* The end of a path that has `parts` parts. */
+/* The last `parts` components of a path. */
 static const char *path_end(const char *path, uint32_t parts)
 {
 	const char *at = path + strlen(path);
@@ -229,7 +229,7 @@ static const char *path_end(const char *path, uint32_t parts)
 	return at;
 }
 
-/* The path without slashes at its end; a folder named only by dots by its real name. */
+/* The path without trailing slashes; "." and ".." are resolved to the real path. */
 static void label_path(struct text *out, const char *directory)
 {
 	const char *end = directory + strlen(directory);
@@ -274,7 +274,7 @@ void results_label(struct result *results, uint32_t count)
 		while (parts < PARTS_MAX && !is_unique(paths, count, i, parts)) {
 			parts++;
 		}
-		bool is_same = parts == PARTS_MAX; /* the same folder twice */
+		bool is_same = parts == PARTS_MAX; /* the same folder given twice */
 		text_add(&results[i].label, path_end(paths[i].bytes, is_same ? 1 : parts));
 		if (is_same) {
 			text_format(&results[i].label, " (%u)", i + 1);

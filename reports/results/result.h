@@ -9,20 +9,20 @@
 #include "engine/base/text.h"
 #include "reports/results/results.h"
 
-/* A result folder as the report reads it: summary.json, provenance.json if it is there, and tables
-   that were checked for the figures. */
+/* A result folder as the report reads it: summary.json, provenance.json if it exists, and the
+   tables, checked for use in figures. */
 
 struct result_value {
 	bool has_value; /* false: null */
 	double value;
 };
 
-/* Texts belong to the documents. */
+/* Texts are owned by the documents. */
 struct result {
 	const char *directory; /* borrowed */
 	struct text label;     /* what the page calls it */
 	struct json_document summary;
-	struct json_document provenance; /* closed when the folder has none */
+	struct json_document provenance; /* not open when the folder has none */
 	struct json_object root;
 	struct json_object config;
 	enum runner_kind runner_kind; /* RUNNER_KIND_COUNT: unknown */
@@ -43,7 +43,7 @@ struct result {
 enum status result_open(struct result *result, const char *directory, struct error *error);
 void result_close(struct result *result);
 
-/* The shortest ends of the folders' paths that tell them apart. */
+/* Labels results with the shortest ends of their folders' paths that differ. */
 void results_label(struct result *results, uint32_t count);
 
 #endif

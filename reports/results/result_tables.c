@@ -28,7 +28,7 @@ static const struct table {
 	const char *name;
 	const struct column *columns;
 	uint32_t column_count;
-	bool is_of_kernels; /* there only when kernels were measured */
+	bool is_of_kernels; /* exists only when kernels were measured */
 } tables[] = {
 #define TABLE(name, columns, is_of_kernels)                                                        \
 	{                                                                                          \

@@ -5,17 +5,17 @@
 
 #include "engine/base/text.h"
 
-/* The files of a result folder. This is their contract: reports/ and quire compare know no more of
-   a run than what stands here. Tables are tab-separated with one header line; a cell without a
-   value is `-`; times are integer nanoseconds from the trace's zero unless a column says otherwise.
+/* The files of a result folder. This is their contract: reports/ and quire compare use nothing else
+   of a run. Tables are tab-separated with one header line; a cell without a value is `-`; times are
+   integer nanoseconds from the trace's zero unless a column says otherwise.
 
    A folder is written as NAME.part files that are renamed when the run is over, summary.json last:
-   a folder with a summary.json is whole. Everything but provenance.json is a pure function of
+   a folder with a summary.json is complete. Everything but provenance.json is a pure function of
    trace, configuration and seed. */
 
-/* Tables that are read again have a list of their columns: TEXT(name) holds words, NUMBER(name)
-   numbers that are not negative. Their header lines are made of it. The columns of steps.tsv are
-   those of engine/step_record.h. */
+/* Tables that quire itself reads have a list of their columns: TEXT(name) holds words, NUMBER(name)
+   numbers >= 0. Their header lines are generated from it. The columns of steps.tsv are those of
+   engine/step_record.h. */
 #define RESULT_COLUMN_TEXT(name) "\t" #name
 #define RESULT_HEADER(COLUMN_LIST) (&(COLUMN_LIST(RESULT_COLUMN_TEXT, RESULT_COLUMN_TEXT))[1])
 
@@ -30,9 +30,9 @@
 #define RESULT_SUMMARY "summary.json"
 #define RESULT_PROVENANCE "provenance.json"
 
-/* What the step times of a run are, as summary.json's runner_kind says: computed, when a clock
-   measured how long a runner took to compute tokens; priced by a model of the GPU; or recorded,
-   read from an earlier run's steps.tsv. */
+/* The origin of a run's step times, runner_kind in summary.json. computed: a clock measured how
+   long a runner took to compute tokens. priced: a model of the GPU computed them. recorded: they
+   were read from an earlier run's steps.tsv. */
 #define RUNNER_KIND_LIST(X)                                                                        \
 	X(RUNNER_COMPUTED, "computed")                                                             \
 	X(RUNNER_PRICED, "priced")                                                                 \
@@ -94,7 +94,7 @@ enum request_status {
 /* timeline.tsv: at most 2,000 time bins of equal width. time_s is the start of the bin, width_s its
    width (the same in every row), both in seconds. running, waiting and used_blocks are averages
    over the bin's time; token counts, preemptions and steps are sums over the steps that end in the
-   bin; busy_share is the part of the bin in which a step was running, in [0, 1]. */
+   bin; busy_share is the fraction of the bin in which a step was running, in [0, 1]. */
 #define TIMELINE_COLUMN_LIST(TEXT, NUMBER)                                                         \
 	NUMBER(time_s)                                                                             \
 	NUMBER(width_s)                                                                            \
@@ -165,24 +165,25 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
 /* steps.tsv: one row a step, by the columns of engine/step_record.h. */
 
 /* kernels.tsv, with --kernel-times: GPU time by the ranges that were open around a launch or its
-   capture, for each kind of step: phase is decode, prefill or mixed by the rows that a step has;
-   range the names from the outermost on, operation the innermost of them ("other": none), layer or
-   `-`. A call is one execution of the range: calls, their kernels (copies and fills too), the sum
-   of the kernels' durations, and mean, median and 99th percentile of a call's. bytes and flops are
-   what the operation has to move and to compute at least (engine/shape/work.h), from the
-   rows that it was launched for, padding included, and the step's counts; `-` where that is not
-   known. tb_per_s and tflop_per_s are these divided by sum_ns. kernel is the one that took most.
-   The first line is a remark.
+   capture, for each kind of step: phase is decode, prefill or mixed, by the rows of the step; range
+   the names from the outermost on, operation the innermost of them ("other": none), layer or `-`. A
+   call is one execution of the range: calls, their kernels (copies and fills too), the sum of the
+   kernels' durations, and mean, median and 99th percentile of a call's. bytes and flops are the
+   least that the operation has to move and to compute (engine/shape/work.h), from the rows it was
+   launched for (padding included) and the step's counts; `-` where unknown. tb_per_s and
+   tflop_per_s are these divided by sum_ns. kernel is the one that took the most time. The first
+   line is a comment.
 
-   Measuring makes a step longer: README.md says by how much. */
+   Measuring makes a step longer; README.md has figures. */
 #define KERNEL_COLUMNS                                                                             \
 	"# Durations of kernels. Kernels may overlap, so their sum may exceed the wall time.\n"    \
 	"phase\trange\toperation\tlayer\tcalls\tkernels\tsum_ns\tmean_ns\tp50_ns\tp99_ns\t"        \
 	"bytes\tflops\ttb_per_s\ttflop_per_s\tkernel"
 
 /* kernel_phases.tsv: the same by kind of step and operation, with the number of such steps, the sum
-   of their elapsed_ns, and of it busy_ns, in which anything was under way on the GPU. rank counts
-   the operations of the run from the longest on; below_ns is the sum of those of smaller rank. */
+   of their elapsed_ns, and the part of that time, busy_ns, in which the GPU was running anything.
+   rank counts the operations of the run from the longest on; below_ns is the sum of those of
+   smaller rank. */
 #define KERNEL_PHASE_COLUMN_LIST(TEXT, NUMBER)                                                     \
 	TEXT(phase)                                                                                \
 	NUMBER(steps)                                                                              \

@@ -12,7 +12,7 @@ const char *const step_kind_names[STEP_KIND_COUNT] = {"decode", "prompt", "mixed
 const char *const step_kind_titles[STEP_KIND_COUNT] = {
 	"Steps that only decode", "Steps of prompts alone", "Steps of both"};
 
-/* What a step computed, by which steps of two runs are told to be the same; then its time. */
+/* The columns that describe a step's work, equal for steps that do the same; then its time. */
 static const enum step_column columns[] = {STEP_COLUMN_decode_rows, STEP_COLUMN_prefill_rows,
 	STEP_COLUMN_prefill_tokens, STEP_COLUMN_cached_tokens, STEP_COLUMN_decode_context_tokens,
 	STEP_COLUMN_prefill_attention_pairs, STEP_COLUMN_sampled_rows, STEP_COLUMN_elapsed_ns};
@@ -26,8 +26,8 @@ enum {
 
 struct side {
 	struct table_reader table;
-	uint32_t field[COLUMN_COUNT]; /* where the table has the columns */
-	uint64_t value[COLUMN_COUNT]; /* of the row read last */
+	uint32_t field[COLUMN_COUNT]; /* by column: index of its field in the table */
+	uint64_t value[COLUMN_COUNT]; /* of the latest row */
 	bool has_row;
 };
 
