@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A summary that could not be written is not a run that went well. */
+/* A command whose output could not be written has failed. */
 static int finish(int exit_code)
 {
 	if (fflush(stdout) != 0 || ferror(stdout)) {

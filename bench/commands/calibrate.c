@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 
 static const char summary[] =
-	"Fits the cost model to a GPU: makes the engine compute planned steps (decode rows x\n"
-	"context, prompts x prefix, both at once), holds a third of them out, fits curves to the\n"
-	"rest and writes a profile with the errors on both sides. DIR gets NAME.json for\n"
+	"Fits the cost model to a GPU: the engine computes planned steps (decode rows x\n"
+	"context, prompts x prefix, both at once), a third is held out, curves are fitted to the\n"
+	"rest, and a profile with the errors of both parts is written. DIR gets NAME.json for\n"
 	"`quire replay --runner sim --gpu DIR/NAME.json`, and points.tsv, from which the fit can "
 	"be\n"
 	"done again anywhere, without a GPU.\n";
@@ -62,7 +62,8 @@ static enum status read_points(
 	TRY(calibrate_points_read(points, path, 0, error));
 	if (points->origin.model[0] == '\0') {
 		return error_set(error, STATUS_INPUT,
-			"%s: no line '# model NAME' in front: a profile is for one model", path);
+			"%s: found no line '# model NAME' at the start: a profile is for one model",
+			path);
 	}
 	calibrate_points_join(points);
 	return STATUS_OK;
@@ -85,7 +86,7 @@ static enum status get_points(struct calibrate_request *request, const struct gp
 	struct calibrate_points *points, struct error *error)
 {
 	if (request->points != NULL) {
-		mkdir(request->out, 0777); /* if that fails, so does the writing, with a reason */
+		mkdir(request->out, 0777); /* if this fails, writing fails too and reports why */
 		return read_points(request->points, points, error);
 	}
 	if (request->is_measured) {
@@ -123,25 +124,24 @@ static enum status run(struct command_line *line, struct error *error)
 static const struct option options[] = {
 	{"name", OPTION_TEXT, REQUEST(name), .argument = "NAME", .help = "of the profile"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "DIR", .help = "folder to write"},
-	{"force", OPTION_FLAG, REQUEST(replay.is_forced), .help = "replace what is measured there"},
+	{"force", OPTION_FLAG, REQUEST(replay.is_forced), .help = "replace measurements in DIR"},
 	{"points", OPTION_TEXT, REQUEST(points), .argument = "FILE.tsv",
-		.help = "measure nothing, fit to the points of an earlier calibration"},
+		.help = "measure nothing, fit the points of an earlier calibration"},
 	{"measured", OPTION_FLAG, REQUEST(is_measured),
-		.help = "measure nothing, take the steps that lie in DIR from before"},
+		.help = "measure nothing, use the steps measured earlier in DIR"},
 	{"plot", OPTION_TEXT, REQUEST(plot), .argument = "FILE.svg",
-		.help = "predicted against measured, as a picture (needs gnuplot)"},
+		.help = "predicted and measured times, as a picture (needs gnuplot)"},
 
-	{.kind = OPTION_HEADING, .help = "what is measured"},
+	{.kind = OPTION_HEADING, .help = "measurement"},
 	{FROM_TABLE("model")},
-	{FROM_TABLE("runner"), .initial = "cuda", .help = "cuda, or another to try the way"},
+	{FROM_TABLE("runner"), .initial = "cuda", .help = "cuda; others only to try the command"},
 	{FROM_TABLE("weights"), .initial = "dummy:0", .help = "times do not depend on them"},
-	{FROM_TABLE("gpu"),
-		.help = "profile that says what time the plan may take and what memory there is"},
+	{FROM_TABLE("gpu"), .help = "profile for the plan's estimated time and the GPU's memory"},
 	{"budget", OPTION_COUNT, REQUEST(budget_s), .argument = "SECONDS", .initial = "90",
-		.minimum = 1, .maximum = 3600, .help = "of GPU time, roughly"},
-	{FROM_TABLE("seed"), .help = "of the plan and of what is held out"},
+		.minimum = 1, .maximum = 3600, .help = "GPU time, approximately"},
+	{FROM_TABLE("seed"), .help = "seed of the plan and of the choice of held-out steps"},
 	{FROM_TABLE("kernels")},
-	{FROM_TABLE("kv-blocks"), .help = "default: what the GPU's memory leaves"},
+	{FROM_TABLE("kv-blocks"), .help = "default: what fits into the GPU's memory"},
 	{FROM_TABLE("max-num-seqs")},
 	{FROM_TABLE("max-num-batched-tokens")},
 	{FROM_TABLE("max-model-len"), .initial = "131072", .minimum = 2048,
@@ -150,7 +150,7 @@ static const struct option options[] = {
 
 const struct command command_calibrate = {
 	.name = "calibrate",
-	.title = "fit the cost model to a GPU, and say how well it fits",
+	.title = "fit the cost model to a GPU and report the errors",
 	.arguments = "--name NAME --out DIR [options]",
 	.summary = summary,
 	.examples = examples,

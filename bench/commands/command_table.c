@@ -8,8 +8,8 @@ static const struct command *const trace_commands[] = {QUIRE_TRACE_COMMANDS(MEMB
 
 const struct command command_trace = {
 	.name = "trace",
-	.title = "make and look at traces",
-	.summary = "quire trace makes traces and looks at them without running an engine.\n",
+	.title = "make, convert and analyse traces",
+	.summary = "quire trace makes, converts and analyses traces without running an engine.\n",
 	.members = trace_commands,
 };
 
@@ -25,7 +25,7 @@ const struct command command_quire = {
 		"  quire replay chat.jsonl --model qwen3-0.6b --gpu h200 --out result\n"
 		"  quire report result --out report.html\n"
 		"\n"
-		"exit codes: 0 good, 1 a verdict (results differ, a run failed), 2 wrong use or "
-		"bad input\n",
+		"exit codes: 0 success, 1 results differ or a run failed, 2 wrong use or bad "
+		"input\n",
 	.members = commands,
 };

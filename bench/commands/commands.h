@@ -3,8 +3,8 @@
 
 #include "bench/options/options.h"
 
-/* The commands of quire, one file each, in the order of the help. A command is a constant
-   `struct command`, named here once: X(command_NAME). */
+/* The commands of quire, one file each, in the order of the help: X(command_NAME). A command is a
+   constant `struct command`, listed here once. */
 
 #define QUIRE_COMMANDS(X)                                                                          \
 	X(replay)                                                                                  \

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Opens results, which the caller closes, and prints the errors of the simulated run, whichever of
-   the two that is. */
+/* Opens results, which the caller closes, and prints the errors of the simulated run, which may be
+   either of the two. */
 static enum status print_errors(
 	struct result *results, const char *const *folders, struct error *error)
 {
@@ -54,22 +54,22 @@ static const struct option options[] = {
 	{"json", OPTION_FLAG, offsetof(struct compare_request, is_json),
 		.help = "one JSON object instead of a table"},
 	{"errors", OPTION_FLAG, offsetof(struct compare_request, wants_errors),
-		.help = "how far a simulated run is from a real one of the same trace, as "
-			"tab-separated metric, real, sim, error, in either order of the folders; "
-			"of two runs of one kind A is taken for the real one"},
+		.help = "errors of a simulated run relative to a real one of the same trace, in "
+			"either order, as tab-separated metric, real, sim, error; of two runs of "
+			"one kind A counts as the real one"},
 };
 
 const struct command command_compare = {
 	.name = "compare",
-	.title = "say where two results differ, and from which step on",
+	.title = "show where two results differ, and from which step on",
 	.arguments = "A B [--json|--errors]",
 	.summary =
-		"Says how the results in folder B differ from those in folder A: configuration,\n"
+		"Shows how the results in folder B differ from those in folder A: configuration,\n"
 		"every number of their summaries, and, where both have a steps.tsv, the first\n"
-		"step and column in which they part.\n\n"
-		"Exit code 0: both runs took the same decisions, though their times may differ.\n"
+		"step and column in which they differ.\n\n"
+		"Exit code 0: both runs made the same decisions, though their times may differ.\n"
 		"1: the decisions differ. 2: a folder holds no result. With --errors the code is\n"
-		"0 whatever they are.",
+		"0 whatever the errors are.",
 	.examples = "  quire compare result-a result-b\n"
 		    "  quire compare result-a result-b --json\n"
 		    "  quire compare measured simulated --errors\n",

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A folder that exists is no error: weights_export() refuses to overwrite its files. */
+/* A folder that exists is not an error: weights_export() refuses to overwrite its files. */
 static enum status make_folder(const char *path, struct error *error)
 {
 	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
@@ -59,7 +59,7 @@ static const struct option options[] = {
 	{FROM_TABLE("weights"), .argument = "dummy:SEED|DIR", .initial = "dummy:0",
 		.help = "random ones of a seed, or the safetensors of a folder"},
 	{"out", OPTION_TEXT, offsetof(struct export_request, folder), .argument = "DIR",
-		.help = "gets config.json and model.safetensors, which must not be there"},
+		.help = "receives config.json and model.safetensors, which must not exist yet"},
 };
 
 const struct command command_export = {

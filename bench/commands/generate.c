@@ -43,7 +43,7 @@ struct generate_request {
 	uint64_t max_tokens;
 };
 
-/* Everything that a run holds, zeroed before it is opened. */
+/* The state of a run, zeroed before it is opened. */
 struct session {
 	struct model_config model;
 	struct tokenizer *tokenizer;
@@ -51,8 +51,8 @@ struct session {
 	struct engine_config engine;
 	struct runner runner;
 	struct generation generation;
-	uint32_t written_count; /* answers that are on stdout */
-	size_t streamed_bytes;	/* of the answer that is being streamed */
+	uint32_t written_count; /* answers written to stdout */
+	size_t streamed_bytes;	/* bytes written of the answer that is being streamed */
 	bool is_streaming;	/* one prompt, as text */
 	bool shows_progress, has_progress;
 	uint64_t next_progress_ns;
@@ -109,7 +109,7 @@ static enum status open_text(
 		&session->prompts, session->tokenizer, request->is_chat ? &template : NULL, error);
 }
 
-/* The model says which tokens end a text. */
+/* Copies the ids of the tokens that end a text from the model's configuration. */
 static void copy_eos(struct engine_config *engine, const struct model_config *model)
 {
 	for (uint32_t i = 0; i < model->eos_token_id_count; i++) {
@@ -134,7 +134,7 @@ static enum status open_runner(
 	if (config->max_model_len == 0) {
 		config->max_model_len = session->model.max_position_embeddings;
 	}
-	/* More seats than prompts would only take memory. */
+	/* A larger limit would only use more memory. */
 	config->max_num_seqs = u64_min(config->max_num_seqs, session->prompts.count);
 	const struct runner_request runner_request = {
 		.model = &session->model, .model_path = config->model};
@@ -196,7 +196,7 @@ static void print_json_answer(const struct session *session, uint32_t index)
 	printf("]}\n");
 }
 
-/* Bytes of the beginning of a text, cut between two UTF-8 characters. */
+/* Length in bytes of a text's beginning, cut at a UTF-8 character boundary. */
 static size_t title_bytes(const struct text *text)
 {
 	size_t bytes = text->byte_count < TITLE_BYTES ? text->byte_count : TITLE_BYTES;
@@ -229,7 +229,7 @@ static void clear_progress(struct session *session)
 	}
 }
 
-/* Writes what is new: of one prompt its text so far, of several the finished ones, in order. */
+/* Writes new output: for one prompt its new text, for several the finished answers, in order. */
 static void write_answers(struct session *session, bool is_json)
 {
 	struct generation *generation = &session->generation;
@@ -342,36 +342,36 @@ static enum status run(struct command_line *line, struct error *error)
 #define REQUEST(field) offsetof(struct generate_request, field)
 
 static const struct option options[] = {
-	{.kind = OPTION_HEADING, .help = "what is continued"},
+	{.kind = OPTION_HEADING, .help = "prompts"},
 	{"prompt", OPTION_TEXT, REQUEST(prompt), .argument = "TEXT", .help = "one text"},
 	{"prompts", OPTION_TEXT, REQUEST(prompts_path), .argument = "FILE",
-		.help = "JSON objects, one a line: prompt, and max_tokens, temperature, "
+		.help = "JSON objects, one per line: prompt, and max_tokens, temperature, "
 			"ignore_eos where they differ from the options below"},
 	{"chat", OPTION_FLAG, REQUEST(is_chat),
 		.help = "prompts are a user's messages: wraps them in Qwen3's chat template"},
 	{"system", OPTION_TEXT, REQUEST(system), .argument = "TEXT",
 		.help = "system message of --chat"},
 	{"no-thinking", OPTION_FLAG, REQUEST(skips_thinking),
-		.help = "with --chat: answers without thinking first"},
+		.help = "with --chat: answer without thinking first"},
 
 	{.kind = OPTION_HEADING, .help = "how"},
 	{"max-tokens", OPTION_COUNT, REQUEST(max_tokens), .argument = "N", .initial = "64",
-		.minimum = 1, .maximum = 1 << 28, .help = "tokens of an answer at most"},
+		.minimum = 1, .maximum = 1 << 28, .help = "most tokens of an answer"},
 	{FROM_TABLE("temperature"), .maximum = UINT64_C(1000) * MILLION,
-		.help = "0 takes the likeliest token"},
+		.help = "0 chooses the likeliest token"},
 	{"ignore-eos", OPTION_FLAG, REQUEST(ignores_eos),
-		.help = "go on behind tokens that end a text"},
-	{FROM_TABLE("seed"), .maximum = UINT64_MAX, .help = "of the sampling"},
+		.help = "continue after tokens that end a text"},
+	{FROM_TABLE("seed"), .maximum = UINT64_MAX, .help = "seed of the sampling"},
 	{"json", OPTION_FLAG, REQUEST(is_json),
-		.help = "one JSON object a prompt: index, prompt_tokens, cached_tokens, "
+		.help = "one JSON object per prompt: index, prompt_tokens, cached_tokens, "
 			"finish_reason, text, token_ids"},
 
-	{.kind = OPTION_HEADING, .help = "with what"},
+	{.kind = OPTION_HEADING, .help = "model and engine"},
 	{FROM_TABLE("model"), .argument = "DIR", .initial = "",
 		.help = "folder with config.json, tokenizer.json and safetensors"},
 	{FROM_TABLE("weights")},
 	{"tokenizer", OPTION_TEXT, REQUEST(tokenizer), .argument = "DIR",
-		.help = "folder of another tokenizer.json"},
+		.help = "folder with another tokenizer.json"},
 	{FROM_TABLE("dtype")},
 	{FROM_TABLE("runner"), .initial = "reference",
 		.help = "reference computes on the CPU, cuda on the GPU"},
@@ -379,7 +379,7 @@ static const struct option options[] = {
 	{.kind = OPTION_HEADING, .help = "engine"},
 	{FROM_TABLE("policy")},
 	{FROM_TABLE("block-size")},
-	{FROM_TABLE("kv-blocks"), .help = "blocks in the KV pool; default: 1 GiB of them"},
+	{FROM_TABLE("kv-blocks"), .help = "blocks in the KV pool; default: 1 GiB"},
 	{FROM_TABLE("max-num-seqs")},
 	{FROM_TABLE("max-num-batched-tokens")},
 	{FROM_TABLE("max-model-len")},

@@ -11,7 +11,7 @@ struct help_request {
 	uint32_t shell; /* enum shell */
 };
 
-/* The command that the words name, one word a level. */
+/* Finds the command that the words name, one word per level. */
 static enum status find(
 	const struct command_line *line, const struct command **out, struct error *error)
 {
@@ -37,8 +37,8 @@ static enum status run(struct command_line *line, struct error *error)
 	const struct command *command = &command_quire;
 
 	if (request->wants_man && request->wants_completion) {
-		return error_set(
-			error, STATUS_USAGE, "--man and --completion are two texts: give one");
+		return error_set(error, STATUS_USAGE,
+			"--man and --completion exclude each other: give one of them");
 	}
 	if (request->wants_man) {
 		manual_print(&command_quire, version_number(), stdout);

@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 static const char summary[] =
-	"Shows where the memory of a GPU goes and how many KV blocks are left: as the cost model\n"
-	"reckons for a profile and, on a machine with a GPU, as the CUDA runner finds it.\n";
+	"Shows how the memory of a GPU is used and how many KV blocks fit: as the cost model\n"
+	"estimates for a profile and, on a machine with a GPU, as the CUDA runner finds it.\n";
 
 static const char examples[] = "  quire info --model qwen3-8b --gpu h200\n"
 			       "  quire info --model qwen3-0.6b --max-model-len 131072\n";
@@ -63,7 +63,7 @@ static enum status run(struct command_line *line, struct error *error)
 		printf("\nthe estimate is off by %+.2f %%\n",
 			100.0 * ((double)estimate - found) / found);
 	} else {
-		printf("\nno GPU here to compare it with\n");
+		printf("\nno GPU found on this machine to compare with\n");
 	}
 	return STATUS_OK;
 }
@@ -80,7 +80,7 @@ static const struct option options[] = {
 
 const struct command command_info = {
 	.name = "info",
-	.title = "show what memory leaves for KV blocks on a GPU",
+	.title = "show how many KV blocks fit on a GPU",
 	.arguments = "[options]",
 	.summary = summary,
 	.examples = examples,

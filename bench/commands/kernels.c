@@ -136,12 +136,14 @@ static enum status run(struct command_line *line, struct error *error)
 
 static const struct option options[] = {
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE", .initial = "-",
-		.help = "where the table goes; - is the terminal"},
-	{FROM_TABLE("kernels"), .help = "auto takes the GPU's own kernels where there are any"},
+		.help = "file of the table; - is the standard output"},
+	{FROM_TABLE("kernels"),
+		.help = "auto uses the kernels written for the GPU, where they exist"},
 	{"repeats", OPTION_COUNT, REQUEST(repeats), .argument = "N", .initial = "5", .minimum = 1,
-		.maximum = 101, .help = "graphs to take the median of"},
+		.maximum = 101, .help = "number of graphs whose median is reported"},
 	{"warm", OPTION_FLAG, REQUEST(is_warm),
-		.help = "leave tensors in the cache where they fit, as a step leaves small ones"},
+		.help = "keep tensors in the L2 cache where they fit, as small ones are within a "
+			"step"},
 	{"from", OPTION_TEXT, REQUEST(from), .argument = "TABLE",
 		.help = "a table measured before"},
 	{"plot", OPTION_TEXT, REQUEST(plot), .argument = "FILE",

@@ -21,7 +21,7 @@ static enum status run(struct command_line *line, struct error *error)
 
 static const struct option options[] = {
 	{"out", OPTION_TEXT, offsetof(struct report_request, out), .argument = "FILE.html",
-		.help = "where the page goes; needed"},
+		.help = "file of the page; required"},
 };
 
 static_assert((int)REPORT_RESULTS_MAX <= (int)POSITIONALS_MAX, "a folder is a positional");

@@ -42,7 +42,7 @@ struct bench {
 	const char *call; /* that failed first */
 };
 
-/* What is launched: a case, or one of the limits. */
+/* The launched work: a case, or one of the limits. */
 enum limit { LIMIT_READ, LIMIT_COPY, LIMIT_PRODUCT, LIMIT_LAUNCH, LIMIT_NONE };
 enum { PRODUCT_SIZE = 8192 };
 
@@ -317,7 +317,7 @@ static void measure_ops(struct bench *bench, bool shows_progress)
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- the whole benchmark ---- */
 
 static void open_bench(struct bench *bench)
 {

@@ -10,14 +10,14 @@ const char *shell_word(uint32_t index)
 	return index < sizeof(words) / sizeof(words[0]) ? words[index] : NULL;
 }
 
-/* ---- what a value can be ---- */
+/* ---- kinds of values ---- */
 
 static bool takes_value(const struct option *option)
 {
 	return option->kind != OPTION_FLAG && option->kind != OPTION_HEADING;
 }
 
-/* By the name that the help gives the value. */
+/* Judged by the name of the value in the help. */
 static bool takes_folder(const struct option *option)
 {
 	return option->kind == OPTION_TEXT && strstr(option->argument, "DIR") != NULL;
@@ -35,7 +35,7 @@ static bool takes_file(const struct option *option)
 	return false;
 }
 
-/* The words of a value with blanks between them. */
+/* The words of a value, separated by spaces. */
 static void put_words(const struct option *option, FILE *file)
 {
 	for (uint32_t i = 0; option->word_at != NULL && option->word_at(i) != NULL; i++) {
@@ -50,7 +50,8 @@ static void put_members(const struct command *group, FILE *file)
 	}
 }
 
-/* Inside single quotes of a shell: a quote is `quote`, and each of `escaped` gets a backslash. */
+/* Text inside a shell's single quotes: a quote becomes `quote`, and each character of `escaped`
+   gets a backslash. */
 static void put_quoted(const char *text, const char *quote, const char *escaped, FILE *file)
 {
 	for (; *text != '\0'; text++) {
@@ -199,7 +200,7 @@ static void zsh_command(const struct command *command, FILE *file)
 	fputs(command->positional_maximum > 0 ? " \\\n\t\t'*:file:_files' ;;\n" : " ;;\n", file);
 }
 
-/* A function that completes a member's name first, and then the arguments of the member. */
+/* A function that first completes a member's name, then the member's arguments. */
 static void zsh_group(const struct command *group, FILE *file)
 {
 	const char *name = group->name;

@@ -3,11 +3,11 @@
 
 #include "bench/options/options.h"
 
-/* Scripts with which shells complete a program's commands, options, words and file names. */
+/* Completion scripts of shells for a program's commands, options, words and file names. */
 
 enum shell { SHELL_BASH, SHELL_ZSH, SHELL_FISH };
 
-/* As --completion spells it; NULL past the last. */
+/* The value of --completion; NULL past the last. */
 const char *shell_word(uint32_t index);
 
 void completion_print(const struct command *program, enum shell shell, FILE *file);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Escapes what roff would read as a request or an escape. */
+/* Escapes text that roff would read as a request or an escape. */
 static void put_text(const char *text, FILE *file)
 {
 	bool starts_line = true;
@@ -22,7 +22,7 @@ static void put_text(const char *text, FILE *file)
 	}
 }
 
-/* An empty line of a summary starts a paragraph; an indented one, a line. */
+/* An empty line of a summary starts a paragraph, an indented line stays a line of its own. */
 static void put_paragraphs(const char *text, FILE *file)
 {
 	while (*text != '\0') {
@@ -97,7 +97,7 @@ static void put_command(const struct command *command, FILE *file)
 	}
 }
 
-/* Groups have two levels at most: the program, and groups of commands. */
+/* There are at most two levels of groups: the program, and groups of commands. */
 static void put_members(const struct command *group, FILE *file)
 {
 	for (uint32_t i = 0; group->members[i] != NULL; i++) {

@@ -11,7 +11,7 @@
 
 enum { NAME_BYTES_MAX = 64 };
 
-/* Edit distance of two option names, to guess what was meant. */
+/* Edit distance of two option names, to suggest a correction. */
 static uint32_t name_distance(const char *a, const char *b)
 {
 	uint32_t row[NAME_BYTES_MAX + 1];
@@ -48,7 +48,7 @@ const struct option *option_table_find(const struct option_table *table, const c
 	return NULL;
 }
 
-/* A row of the table as a command has it. */
+/* A row of the table with a command's overrides. */
 static struct option complete(
 	const struct command *command, const struct option *shared, const struct option *own)
 {
@@ -120,7 +120,7 @@ static enum status unknown_option(
 	const struct command *command, const char *name, struct error *error)
 {
 	const char *nearest = NULL;
-	uint32_t nearest_distance = 4; /* beyond three edits a guess would be noise */
+	uint32_t nearest_distance = 4; /* more than three edits are no plausible typo */
 	struct option option;
 
 	for (uint32_t i = 0; command_option(command, i, &option); i++) {
@@ -128,7 +128,8 @@ static enum status unknown_option(
 			continue;
 		}
 		uint32_t distance = name_distance(name, option.name);
-		bool is_like = distance <= strlen(option.name) / 2; /* more is kept than changed */
+		bool is_like = distance <= strlen(option.name) / 2; /* at most half of the name
+								       differs */
 		if (is_like && distance < nearest_distance) {
 			nearest = option.name;
 			nearest_distance = distance;
@@ -271,7 +272,7 @@ void command_defaults(const struct command *command, void *values)
 
 /* ---- parsing ---- */
 
-/* One option at argv[*i]; moves *i to its last argument. Bit i of *given: row i was seen. */
+/* Parses one option at argv[*i]; moves *i to its last argument. Bit i of *given: row i was seen. */
 static enum status parse_option(
 	const struct command_line *line, int *i, uint64_t *given, struct error *error)
 {
@@ -364,8 +365,8 @@ enum status command_parse(struct command_line *line, bool *wants_help, struct er
 int command_fail(const struct command *command, const struct error *error)
 {
 	if (error->status == STATUS_USAGE) {
-		fprintf(stderr, "quire %s: %s (quire %s --help tells more)\n", command->name,
-			error->text, command->name);
+		fprintf(stderr, "quire %s: %s (see quire %s --help)\n", command->name, error->text,
+			command->name);
 	} else if (error->text[0] != '\0') {
 		fprintf(stderr, "quire %s: %s\n", command->name, error->text);
 	}

@@ -8,14 +8,14 @@
 
 #include "engine/base/status.h"
 
-/* A command line described by constant tables. The same rows set defaults, parse, check, print the
-   help, the manual page and the completions of shells.
+/* A command line described by constant tables. Parsing, checks, defaults, help, the manual page and
+   shell completions all use the same rows.
 
    Options are `--name VALUE` or `--name=VALUE`, flags `--name`; each at most once; `--` ends them;
-   everything else is a positional argument. `--help` and `-h` are known to every command.
+   everything else is a positional argument. Every command accepts `--help` and `-h`.
 
-   Values go into a struct of the command's own: a row says at which offset. Options that several
-   commands have stand once, in an option_table; a command's row names the one it wants:
+   Values are stored in a struct of the command, at the row's offset. Options that several commands
+   share are defined once, in an option_table, and a command's row refers to them:
 
        {FROM_TABLE("max-num-seqs")},                        as the table says
        {FROM_TABLE("runner"), .initial = "reference"},      with another default
@@ -36,12 +36,13 @@ enum option_kind {
 struct option {
 	const char *name; /* without the dashes */
 	enum option_kind kind;
-	size_t offset;	      /* of the value in the command's struct */
-	size_t given_offset;  /* of a bool that says whether the option was given; 0: none */
-	const char *group;    /* of a table's row, that a command may take as a whole; or NULL */
-	const char *argument; /* name of the value in the help, as "N" or "DIR"; NULL: the words */
-	const char *initial;  /* the default, as one would type it; NULL or "": zero */
-	const char *none;     /* of a text: the word for NULL, where one may be typed */
+	size_t offset;	      /* offset of the value in the command's struct */
+	size_t given_offset;  /* offset of a bool that is set if the option was given; 0: none */
+	const char *group;    /* group of a table's row, for GROUP_OF_TABLE; or NULL */
+	const char *argument; /* name of the value in the help, such as "N" or "DIR"; NULL: the
+				 words */
+	const char *initial;  /* the default as a command-line text; NULL or "": zero */
+	const char *none;     /* of a text: a word that means NULL; NULL: there is no such word */
 	uint64_t minimum, maximum;
 	const char *(*word_at)(uint32_t index);	   /* NULL past the last. Of a text: suggestions */
 	const char *(*about_word)(uint32_t index); /* for the help; NULL: help says it */
@@ -63,18 +64,19 @@ struct command_line;
 /* A command, or a group of commands (members != NULL), of which the program itself is one. */
 struct command {
 	const char *name;	      /* "replay", or "trace make"; "": the program */
-	const char *title;	      /* its line in the group's list */
-	const char *arguments;	      /* of the usage line, as "TRACE --out DIR [options]" */
-	const char *summary;	      /* what it does and for whom, some lines */
-	const char *examples;	      /* lines that run as they stand */
+	const char *title;	      /* one line for the group's list */
+	const char *arguments;	      /* of the usage line, such as "TRACE --out DIR [options]" */
+	const char *summary;	      /* what it does, in some lines */
+	const char *examples;	      /* command lines */
 	const struct option *options; /* (option_count) */
 	uint32_t option_count;
-	const struct option_table *table; /* where rows FROM_TABLE stand */
+	const struct option_table *table; /* the table of FROM_TABLE rows */
 	size_t table_offset;		  /* of the table's struct in the command's */
 	size_t value_bytes;		  /* of the command's struct */
 	uint32_t positional_minimum, positional_maximum;
 
-	/* Gets parsed values. STATUS_VERDICT with an empty text: the output has told it all. */
+	/* Runs with parsed values. STATUS_VERDICT with an empty text: the output already has the
+	   verdict. */
 	enum status (*run)(struct command_line *line, struct error *error);
 
 	const struct command *const *members; /* NULL-terminated */
@@ -84,14 +86,14 @@ struct command {
 
 struct command_line {
 	const struct command *command;
-	int argc; /* from the command's last word on */
+	int argc; /* arguments from the command's last word on */
 	char **argv;
 	void *values; /* (command->value_bytes) */
 	const char *positionals[POSITIONALS_MAX];
 	uint32_t positional_count;
 };
 
-/* Defaults, parsing, --help, running and reporting; returns the exit code. */
+/* Sets defaults, parses, prints --help or runs, and reports errors; returns the exit code. */
 int command_run(const struct command *command, int argc, char **argv);
 
 /* Zeroes values and sets the defaults of the table and of the command. */
@@ -106,21 +108,21 @@ enum status command_parse(struct command_line *line, bool *wants_help, struct er
 enum status command_set(
 	struct command_line *line, const char *name, const char *text, struct error *error);
 
-/* Row `index`, complete: with what the table says, and offsets in the command's struct. False past
-   the last; the rows of a group count one by one. */
+/* Row `index` with its table's fields filled in, and offsets into the command's struct. False past
+   the last. The rows of a group are counted individually. */
 bool command_option(const struct command *command, uint32_t index, struct option *out);
 
-/* The last word of a command's name, which is what one types behind the group's. */
+/* The last word of a command's name. */
 const char *command_word(const struct command *command);
 
-/* The member by its last word; NULL: there is none. */
+/* Finds a member by its last word; NULL: none. */
 const struct command *command_find(const struct command *group, const char *word);
 
 /* Sets a value from text. */
 enum status option_set(
 	const struct option *option, void *values, const char *text, struct error *error);
 
-/* NULL: there is none of that name. */
+/* NULL: no option has that name. */
 const struct option *option_table_find(const struct option_table *table, const char *name);
 void option_table_defaults(const struct option_table *table, void *values);
 
@@ -128,14 +130,15 @@ void option_table_defaults(const struct option_table *table, void *values);
 enum { OPTION_USAGE_BYTES = 128 };
 void option_usage(const struct option *option, char *text);
 
-/* The help with what is said about each word, and the default. Cut to OPTION_HELP_BYTES. */
+/* The help text with the explanation of each word and the default, truncated to OPTION_HELP_BYTES.
+   */
 enum { OPTION_HELP_BYTES = 1024 };
 void option_help(const struct option *option, char *text);
 
 /* The whole help of a command or group. */
 void command_print_help(const struct command *command, FILE *file);
 
-/* One line on stderr, for wrong use with the way to the help; returns the exit code. */
+/* Prints one line on stderr, after wrong use with a hint to the help; returns the exit code. */
 int command_fail(const struct command *command, const struct error *error);
 
 #endif

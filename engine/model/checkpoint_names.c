@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* By weight and part; "%u" stands for the layer. */
+/* By weight and part; "%u" is replaced by the layer. */
 static const char *const names[WEIGHT_COUNT][WEIGHT_PARTS_MAX] = {
 	[WEIGHT_EMBEDDING] = {"model.embed_tokens.weight"},
 	[WEIGHT_INPUT_NORM] = {"model.layers.%u.input_layernorm.weight"},

@@ -3,7 +3,7 @@
 
 #include "engine/shape/weight_shape.h"
 
-/* The names that Hugging Face gives the tensors of a Qwen3. */
+/* The names of a Qwen3's tensors in Hugging Face checkpoints. */
 
 enum { CHECKPOINT_NAME_BYTES = 96 };
 

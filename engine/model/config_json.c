@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what the engine does not compute ---- */
+/* ---- unsupported features ---- */
 
 static enum status refuse_architecture(const struct json_object *root, struct error *error)
 {
@@ -32,7 +32,7 @@ static enum status refuse_architecture(const struct json_object *root, struct er
 	return STATUS_OK;
 }
 
-/* Fields that mean nothing when absent, null or false, and something we lack otherwise. */
+/* Refuses fields that ask for unsupported features unless they are absent, null or false. */
 static enum status refuse_features(const struct json_object *root, struct error *error)
 {
 	static const struct {
@@ -76,7 +76,7 @@ static enum status refuse_features(const struct json_object *root, struct error 
 	return STATUS_OK;
 }
 
-/* An object of rope settings may name the plain rotation and its base, and nothing else. */
+/* Rope settings may contain only the default rotation and its base. */
 static enum status refuse_rope_scaling(const struct json_object *rope, struct error *error)
 {
 	const cJSON *node = NULL;
@@ -102,7 +102,7 @@ static enum status refuse_rope_scaling(const struct json_object *rope, struct er
 
 /* ---- reading ---- */
 
-/* Reads rope_theta of an object that has it. Every one in a file must be the same. */
+/* Reads rope_theta of an object that has it. All rope_theta in a file must be equal. */
 static enum status read_theta(const struct json_object *object, bool *has_theta,
 	struct model_config *out, struct error *error)
 {
@@ -193,7 +193,7 @@ static enum status read_sizes(
 		const char *field;
 		uint32_t maximum;
 		uint32_t *value;
-		uint32_t fallback; /* 0: the field must be there */
+		uint32_t fallback; /* 0: the field is required */
 	} sizes[] = {
 		{"hidden_size", 1 << 17, &out->hidden_size, 0},
 		{"num_hidden_layers", 1024, &out->num_hidden_layers, 0},
@@ -320,8 +320,8 @@ static enum status unknown_model(const char *name, struct error *error)
 		name, names);
 }
 
-/* What a folder's generation_config.json says on tokens that end a text counts for more than its
-   config.json; it need not be there. */
+/* A folder's generation_config.json, which is optional, overrides the tokens that end a text in its
+   config.json. */
 static enum status read_generation(
 	const char *folder, struct model_config *out, struct error *error)
 {
@@ -366,7 +366,7 @@ enum status model_config_find(
 
 /* ---- writing ---- */
 
-/* With as few digits as give the same number again. */
+/* Prints the fewest digits that read back as the same number. */
 static void print_double(FILE *file, const char *name, double value)
 {
 	char text[32];

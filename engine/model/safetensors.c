@@ -22,14 +22,14 @@ struct mapped_file {
 	const uint8_t *bytes; /* (byte_count) */
 	uint64_t byte_count;
 	bool is_mapped;		     /* else borrowed */
-	struct json_document header; /* the names of tensors are in it */
+	struct json_document header; /* owns the tensors' names */
 };
 
 struct safetensors {
 	struct mapped_file *files; /* (file_count) */
 	uint32_t file_count;
 	size_t file_capacity;
-	struct safetensors_tensor *tensors; /* (tensor_count), by name when opened */
+	struct safetensors_tensor *tensors; /* (tensor_count), sorted by name once opened */
 	uint32_t tensor_count;
 	size_t tensor_capacity;
 };
@@ -152,7 +152,7 @@ static int compare_offsets(const void *a, const void *b)
 	if (x->bytes != y->bytes) {
 		return x->bytes < y->bytes ? -1 : 1;
 	}
-	/* An empty tensor lies in front of what begins at the same byte. */
+	/* An empty tensor comes before a tensor that begins at the same byte. */
 	if (x->byte_count != y->byte_count) {
 		return x->byte_count < y->byte_count ? -1 : 1;
 	}
@@ -328,7 +328,7 @@ static int compare_entries(const void *a, const void *b)
 	return order != 0 ? order : strcmp(x->tensor, y->tensor);
 }
 
-/* The lines of weight_map by file; the texts die with the document. */
+/* Sorts the lines of weight_map by file. The texts are borrowed from the document. */
 static enum status read_index(const struct json_object *map, struct index_entry **entries,
 	uint32_t *count, struct error *error)
 {
@@ -352,7 +352,7 @@ static enum status read_index(const struct json_object *map, struct index_entry 
 	return STATUS_OK;
 }
 
-/* The files must hold the tensors that the index says, and no others. */
+/* The files must hold exactly the tensors of the index. */
 static enum status check_index(const struct safetensors *safetensors, const char *index_path,
 	const struct index_entry *entries, uint32_t count, struct error *error)
 {
@@ -375,7 +375,7 @@ static enum status check_index(const struct safetensors *safetensors, const char
 	return STATUS_OK;
 }
 
-/* Maps each file that the index names, once. */
+/* Maps each file of the index once. */
 static enum status map_files(struct safetensors *out, const char *folder,
 	const struct index_entry *entries, uint32_t count, struct error *error)
 {
@@ -434,7 +434,7 @@ static enum status open_folder(struct safetensors *out, const char *folder, stru
 		"%s: found neither model.safetensors nor model.safetensors.index.json", folder);
 }
 
-/* Hands out what was opened; closes it after a failure. */
+/* Returns the opened checkpoint, or closes it after a failure. */
 static enum status finish(struct safetensors **out, struct safetensors *opened, enum status status)
 {
 	*out = status == STATUS_OK ? opened : NULL;

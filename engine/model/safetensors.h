@@ -11,10 +11,10 @@
 	 little endian                                                      offsets count from here
 
    A folder holds model.safetensors, or model.safetensors.index.json and the files that its
-   weight_map names. What is accepted is what the format's description allows, so that a tensor's
-   bytes are known to be there: the tensors of a file lie in its data without overlap or gap, each
-   as large as its shape and dtype say, and every name is there once. The files must not change
-   while they are open.
+   weight_map names. Files are checked against the format's description, so that every tensor's
+   bytes are within its file: the tensors of a file cover its data without overlap or gap, each has
+   the size of its shape and dtype, and every name occurs once. The files must not change while they
+   are open.
 
    Limits: a header of 16 MiB, 8 dimensions. */
 
@@ -52,7 +52,7 @@ struct safetensors_tensor {
 	enum safetensors_dtype dtype;
 	uint32_t dimension_count;
 	uint64_t dimensions[SAFETENSORS_DIMENSIONS_MAX];
-	const uint8_t *bytes; /* (byte_count), little endian, aligned to nothing */
+	const uint8_t *bytes; /* (byte_count), little endian, unaligned */
 	uint64_t byte_count;
 };
 
@@ -61,14 +61,14 @@ struct safetensors;
 /* Opens a folder's checkpoint. */
 enum status safetensors_open(struct safetensors **out, const char *folder, struct error *error);
 
-/* Opens bytes as one file of that name; they are borrowed. */
+/* Opens the bytes of one file; they are borrowed. `name` is used in errors. */
 enum status safetensors_open_bytes(struct safetensors **out, const char *name, const uint8_t *bytes,
 	uint64_t byte_count, struct error *error);
 
 /* Accepts NULL. */
 void safetensors_close(struct safetensors *safetensors);
 
-/* The tensors, rising by the bytes of their names. */
+/* The tensors, sorted by the bytes of their names. */
 uint32_t safetensors_count(const struct safetensors *safetensors);
 const struct safetensors_tensor *safetensors_at(
 	const struct safetensors *safetensors, uint32_t index);

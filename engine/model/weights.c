@@ -14,14 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements are copied as they lie in a file. */
+/* Elements are copied from files without conversion. */
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little endian");
 
 struct weights {
 	struct model_config config;
 	struct safetensors *checkpoint; /* NULL: dummy weights */
 	uint64_t seed;			/* of dummy weights */
-	/* (num_hidden_layers, WEIGHT_COUNT, WEIGHT_PARTS_MAX); layer 0 for what is not layered */
+	/* (num_hidden_layers, WEIGHT_COUNT, WEIGHT_PARTS_MAX); layer 0 for weights without layers
+	   */
 	const struct safetensors_tensor **tensors;
 };
 
@@ -33,7 +34,7 @@ static const struct safetensors_tensor **part_tensor(
 	return &weights->tensors[((size_t)layer * WEIGHT_COUNT + weight) * WEIGHT_PARTS_MAX + part];
 }
 
-/* Names for an error line: as many as fit, then how many more there are. */
+/* Names for an error line: as many as fit, then the number of the others. */
 struct name_list {
 	char text[160];
 	uint32_t count;
@@ -125,7 +126,7 @@ static enum status find_parts(struct weights *weights, enum weight weight, bool 
 	return STATUS_OK;
 }
 
-/* A tied lm_head that is there too must say the same as the embedding. */
+/* If a tied lm_head is present, it must equal the embedding. */
 static enum status check_tied(const struct weights *weights, struct error *error)
 {
 	const struct safetensors_tensor *head = *part_tensor(weights, WEIGHT_LM_HEAD, 0, 0);
@@ -145,7 +146,7 @@ static enum status check_tied(const struct weights *weights, struct error *error
 	return STATUS_OK;
 }
 
-/* Finds every tensor. is_used: (tensors of the checkpoint), set where the model has a use. */
+/* Finds every tensor. is_used: (tensors of the checkpoint), set for tensors of the model. */
 static enum status find_all(
 	struct weights *weights, const char *folder, bool *is_used, struct error *error)
 {
@@ -243,7 +244,7 @@ static uint32_t f16_to_f32_bits(uint32_t half)
 	if (fraction == 0) {
 		return sign;
 	}
-	/* Too small for f16's exponents, not for f32's. */
+	/* Subnormal in f16, normal in f32. */
 	exponent = 113;
 	while ((fraction & 0x400) == 0) {
 		fraction <<= 1;
@@ -359,7 +360,7 @@ static bool reader_next(struct reader *reader, struct run *run)
 		rows = weight_shard_rows(config, reader->weight, part, reader->shard);
 	}
 	uint32_t row = rows.first + reader->row - shard_begin;
-	/* Whole rows follow each other, shares of rows do not. */
+	/* Whole rows are contiguous; parts of rows are not. */
 	uint32_t row_count = 1;
 	if (columns.count == whole_columns) {
 		row_count = u32_min(reader->row_end, shard_begin + rows.count) - reader->row;

@@ -8,16 +8,15 @@
 #include "engine/shape/weight_shape.h"
 
 /* The values of a model's weights (engine/shape/weight_shape.h), read row by row as float32 or as
-   bf16, from memory-mapped safetensors or made up from a seed. */
+   bf16, from memory-mapped safetensors or generated from a seed. */
 
 struct weights;
 
 /* Opens what `source` names: "dummy:SEED" (a decimal seed below 2^64), or a folder with
    model.safetensors, or with model.safetensors.index.json and the files it names. Everything is
-   checked before the first read: each tensor's dtype (BF16, F16 or F32), shape and position in
-   its file; tensors that are missing or that the model has no use for are listed in the error.
-   lm_head.weight may be there with tied embeddings, with the same bytes. The configuration is
-   copied. */
+   checked before the first read: each tensor's dtype (BF16, F16 or F32), shape and position in its
+   file. An error lists missing and unexpected tensors. With tied embeddings lm_head.weight may be
+   present, with the same bytes. The configuration is copied. */
 enum status weights_open(struct weights **out, const struct model_config *config,
 	const char *source, struct error *error);
 
@@ -26,7 +25,7 @@ void weights_close(struct weights *weights);
 
 const struct model_config *weights_config(const struct weights *weights);
 
-/* Are these dummy weights? Then *seed is theirs. */
+/* Whether these are dummy weights; if so, sets *seed. */
 bool weights_are_dummy(const struct weights *weights, uint64_t *seed);
 
 /* Reads `row_count` rows from `first_row` on of a shard of a tensor into out (row_count, columns of

@@ -7,7 +7,7 @@ enum { BIAS_SHIFT = 12, NORM_SHIFT = 7 };
 struct weight_dummy weight_dummy(
 	const struct model_config *config, uint64_t seed, enum weight weight, uint32_t layer)
 {
-	/* Apart from every other purpose of a seed: "weights" in its upper bytes. */
+	/* A purpose that no other use of a seed has: "weights" in its upper bytes. */
 	const uint64_t purpose = UINT64_C(0x7765696768747300);
 	/* 3 times the variance of 2 * byte - 255 */
 	const uint64_t spread = 65535;

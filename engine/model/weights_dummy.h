@@ -7,18 +7,18 @@
 #include "engine/base/counter_hash.h"
 #include "engine/shape/weight_shape.h"
 
-/* Dummy weights: made up from a seed.
+/* Dummy weights, generated from a seed.
 
    Element i (row * columns + column of the whole tensor, packed as above) of a dummy tensor is a
-   small integer times a power of two, made from one byte of a counter-based hash:
+   small integer times a power of two, computed from one byte of a counter-based hash:
 
        byte   = byte i % 8, least significant first, of counter_hash(key, i / 8)
        matrix   (2 * byte - 255) * 2^-shift     uniform; deviation in (1/2, 1] of 1 / sqrt(columns)
        bias     (2 * byte - 255) * 2^-12        within 1/16
        norm     (112 + byte % 32) * 2^-7        within [7/8, 9/8)
 
-   Each has at most 8 significant bits, so it is exact in bf16, and integers decide every bit: a GPU
-   makes the same. A tied lm_head is the embedding. */
+   Each has at most 8 significant bits, so it is exact in bf16. Only integers are used, so a GPU
+   computes the same bits. A tied lm_head is the embedding. */
 
 struct weight_dummy {
 	uint64_t key;

@@ -14,7 +14,8 @@
 
 enum { BUFFER_ELEMENTS = 1 << 16, HEADER_ALIGNMENT = 8 };
 
-/* Prints the header's entry of a tensor; returns its bytes and moves *offset behind its values. */
+/* Prints a tensor's header entry; returns the bytes printed and adds the tensor's size to *offset.
+   */
 static int print_tensor(const struct model_config *config, enum weight weight, uint32_t layer,
 	uint32_t part, uint64_t *offset, FILE *file)
 {
@@ -32,8 +33,8 @@ static int print_tensor(const struct model_config *config, enum weight weight, u
 		name, shape.rows, columns, (unsigned long long)begin, (unsigned long long)*offset);
 }
 
-/* Prints the header's JSON and returns its bytes. A packed weight's parts lie behind each other, as
-   its rows do. */
+/* Prints the header's JSON and returns its bytes. A packed weight's parts follow each other like
+   its rows. */
 static uint64_t print_header(const struct model_config *config, FILE *file)
 {
 	uint64_t offset = 0;
@@ -69,7 +70,7 @@ static void write_tensor(
 	free(buffer);
 }
 
-/* The size of the header is known once it is printed, and stands in front of it. */
+/* The header's size precedes it in the file, but is known only after printing it. */
 static void write_file(const struct weights *weights, FILE *file)
 {
 	const struct model_config *config = weights_config(weights);
@@ -98,7 +99,7 @@ enum status weights_export(const struct weights *weights, const char *folder, st
 	TRY(path_format(path, error, "%s/model.safetensors", folder));
 	TRY(path_format(part, error, "%s.part", path));
 	if (access(path, F_OK) == 0) {
-		return error_set(error, STATUS_FILE, "%s is there already", path);
+		return error_set(error, STATUS_FILE, "%s exists already", path);
 	}
 	TRY(model_config_write(weights_config(weights), folder, error));
 	FILE *file = fopen(part, "wb");

@@ -13,6 +13,6 @@ enum status cuda_kernel_trace_open(
 	(void)out;
 	(void)stack;
 	return error_set(error, STATUS_DEVICE,
-		"kernel times need CUPTI, whose headers were not there when this was built");
+		"kernel times need CUPTI, whose headers were missing when this was built");
 #endif
 }

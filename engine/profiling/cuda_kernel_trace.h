@@ -11,12 +11,12 @@
        capture ───► callback: node made, ranges open ──► nodes ◄─ cloned ─────┤
        the GPU ───► CUPTI's buffers ──► record: correlation id, graph node ◄──┴─► kernel_record
 
-   CUPTI fills at most 64 buffers of 1 MiB; records that find none are lost and counted. Launches
-   are kept for the last half million changes of range: a record that arrives later is lost too.
-   CUPTI is loaded when the trace is opened, which has to be before the first CUDA call. */
+   CUPTI fills at most 64 buffers of 1 MiB; records without a buffer are lost and counted. The
+   latest 2^19 changes of range are kept: a record that arrives later is lost too. CUPTI is loaded
+   when the trace is opened, which has to be before the first CUDA call. */
 
-/* One at a time in a program. The runner's ranges have to be opened with *stack, which lives as
-   long as the source. */
+/* At most one trace may be open in a program. The runner's ranges must be opened with *stack, which
+   lives as long as the source. */
 enum status cuda_kernel_trace_open(
 	struct kernel_source *out, struct range_stack **stack, struct error *error);
 

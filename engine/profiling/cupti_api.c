@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Stores a function's address; false: the library lacks it. ISO C knows no conversion of dlsym's
-   answer to a function, so its bytes are copied. */
+/* Stores a function's address; false: the library lacks it. ISO C has no conversion from dlsym's
+   void pointer to a function pointer, so its bytes are copied. */
 static bool find(const struct cupti_api *api, const char *name, void *function)
 {
 	void *symbol = dlsym(api->library, name);

@@ -5,7 +5,7 @@
 
 #include "engine/base/status.h"
 
-/* CUPTI, loaded at run time: a program without kernel times starts without it. */
+/* CUPTI, loaded at run time, so that the program runs without it unless kernel times are wanted. */
 
 struct cupti_api {
 	void *library;
@@ -28,7 +28,7 @@ struct cupti_api {
 /* The library stays loaded until the program ends, since its thread may still run. */
 enum status cupti_api_load(struct cupti_api *api, struct error *error);
 
-/* The result of a call of CUPTI's to a status that names the call. */
+/* Converts the result of a CUPTI call to a status; the error names the call. */
 enum status cupti_api_status(
 	const struct cupti_api *api, CUptiResult result, const char *call, struct error *error);
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* CUPTI passes no pointer of ours to these callbacks, so they find the buffers here. */
+/* CUPTI's callbacks have no user pointer, so they find the buffers here. */
 static struct cupti_buffers *cupti_buffers;
 
 /* ---- callbacks ---- */
@@ -16,7 +16,7 @@ static void CUPTIAPI on_buffer_wanted(uint8_t **bytes, size_t *size, size_t *rec
 
 	*bytes = NULL;
 	*size = 0;
-	*record_count = 0; /* as many as fit */
+	*record_count = 0; /* 0: as many records as fit */
 	if (buffers == NULL) {
 		return;
 	}
@@ -67,7 +67,7 @@ static void CUPTIAPI on_buffer_full(
 	pthread_mutex_unlock(&buffers->mutex);
 }
 
-/* ---- our side ---- */
+/* ---- reading ---- */
 
 struct cupti_buffer *cupti_buffers_next(struct cupti_buffers *buffers)
 {
@@ -107,7 +107,7 @@ void cupti_buffers_init(struct cupti_buffers *buffers, const struct cupti_api *a
 	check(pthread_mutex_init(&buffers->mutex, NULL) == 0);
 }
 
-/* A buffer that CUPTI still has is never freed. */
+/* A buffer that is lent to CUPTI is never freed. */
 void cupti_buffers_deinit(struct cupti_buffers *buffers)
 {
 	for (uint32_t i = 0; i < CUPTI_BUFFERS_MAX; i++) {

@@ -8,7 +8,7 @@
 
 #include "engine/profiling/cupti_api.h"
 
-/* The buffers that CUPTI fills with activity records. CUPTI's own thread and ours share them. */
+/* The buffers that CUPTI fills with activity records. They are shared with CUPTI's own thread. */
 
 enum { CUPTI_BUFFER_BYTES = 1 << 20, CUPTI_BUFFERS_MAX = 64 };
 
@@ -28,16 +28,16 @@ struct cupti_buffers {
 	const struct cupti_api *api;	       /* borrowed */
 };
 
-/* One at a time in a program, at a fixed address until it is closed. */
+/* At most one in a program. It must not move until it is closed. */
 void cupti_buffers_init(struct cupti_buffers *buffers, const struct cupti_api *api);
 void cupti_buffers_deinit(struct cupti_buffers *buffers);
 
-/* From here on CUPTI's requests are served; until the end of it they get nothing. */
+/* Registers the callbacks. From then on CUPTI's requests for buffers are served. */
 CUptiResult cupti_buffers_register(struct cupti_buffers *buffers);
 bool cupti_buffers_are_registered(void);
 void cupti_buffers_unregister(void);
 
-/* The full buffer that is next in order, NULL: there is none. It is returned when it was read. */
+/* The next full buffer in order, or NULL. It must be returned after it was read. */
 struct cupti_buffer *cupti_buffers_next(struct cupti_buffers *buffers);
 void cupti_buffers_return(struct cupti_buffers *buffers, struct cupti_buffer *buffer);
 

@@ -64,7 +64,7 @@ static void CUPTIAPI on_callback(
 
 /* ---- records ---- */
 
-/* A copy of CUPTI's name: the same pointer for the same name. */
+/* Interns a name of CUPTI's: equal names give the same pointer. */
 static const char *name_of(struct kernel_trace *trace, const char *theirs)
 {
 	if (theirs == NULL) {
@@ -100,7 +100,7 @@ static const char *copy_name(uint8_t kind)
 	}
 }
 
-/* Fills in where the record belongs; false, and counted as lost, when that is unknown. */
+/* Fills in step and sites of a record; if they are unknown, counts it as lost and returns false. */
 static bool attribute(struct kernel_trace *trace, struct kernel_record *record,
 	uint32_t correlation, uint64_t node_id)
 {
@@ -231,7 +231,7 @@ static void trace_close(void *state)
 	free(trace);
 }
 
-/* Every call that may launch work, and the making of graph nodes. */
+/* Enables callbacks for every call that may launch work, and for the creation of graph nodes. */
 static CUptiResult enable_callbacks(struct kernel_trace *trace)
 {
 	static const struct {
@@ -266,7 +266,7 @@ static CUptiResult enable_callbacks(struct kernel_trace *trace)
 	return result;
 }
 
-/* subscriber stays NULL unless it is one. */
+/* subscriber stays NULL after a failure. */
 static enum status subscribe(struct kernel_trace *trace, struct error *error)
 {
 	CUpti_SubscriberHandle subscriber = NULL;
@@ -276,7 +276,7 @@ static enum status subscribe(struct kernel_trace *trace, struct error *error)
 		result == CUPTI_SUCCESS ? cudaSuccess : cudaGetDeviceCount(&device_count);
 
 	if (code != cudaSuccess) {
-		/* The reason, of which CUPTI says nothing. */
+		/* CUPTI does not report the reason, but the runtime does. */
 		return error_set(
 			error, STATUS_DEVICE, "cudaGetDeviceCount: %s", cudaGetErrorString(code));
 	}

@@ -5,7 +5,7 @@
 #include "engine/profiling/kernel_source.h"
 #include "engine/profiling/nvtx.h"
 
-/* cuda_kernel_trace_open() where CUPTI's headers were there when this was built. */
+/* cuda_kernel_trace_open() of builds with CUPTI's headers. */
 enum status cupti_trace_open(
 	struct kernel_source *out, struct range_stack **stack, struct error *error);
 

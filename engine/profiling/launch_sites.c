@@ -127,7 +127,7 @@ void launch_sites_note_launch(struct launch_sites *sites, uint32_t correlation)
 	}
 }
 
-/* The last launch that is not after the call; NULL: it is not kept any more. */
+/* The last launch not after the call; NULL: it was overwritten in the ring. */
 static const struct launch *find_launch(const struct launch_sites *sites, uint32_t correlation)
 {
 	uint64_t end = sites->launch_count;
@@ -147,7 +147,7 @@ static const struct launch *find_launch(const struct launch_sites *sites, uint32
 
 /* ---- nodes ---- */
 
-/* The node's entry, or the free one where it belongs. */
+/* The node's entry, or the free entry for it. */
 static struct graph_node *node_entry(struct graph_node *nodes, size_t capacity, uint64_t id)
 {
 	size_t i = counter_mix(id) & (capacity - 1);
@@ -181,8 +181,8 @@ static void grow_nodes(struct launch_sites *sites)
 	sites->node_capacity = capacity;
 }
 
-/* The node, added if it is new. Only captures make nodes, so their number is bounded by that of the
-   graphs. */
+/* The node, added if it is new. Only captures create nodes, so the number of graphs bounds theirs.
+   */
 static struct graph_node *add_node(struct launch_sites *sites, uint64_t id)
 {
 	if (2 * (sites->node_count + 1) > sites->node_capacity) {

@@ -9,7 +9,7 @@
 #include "engine/profiling/nvtx.h"
 
 /* Which ranges were open around a launch, and around the capture of a graph's node. Launches are
-   told apart by correlation ids, which rise; nodes by ids of their own. */
+   identified by correlation ids, which rise, nodes by ids of their own. */
 
 enum {
 	LAUNCHES_MAX = 1 << 19, /* kept, a power of two */
@@ -17,8 +17,7 @@ enum {
 	SITE_PATH_BYTES = 128,
 };
 
-/* All calls from `correlation` up to that of the next launch in the list were made at this site,
-   for this step. */
+/* All calls from `correlation` up to the next launch's belong to this site and step. */
 struct launch {
 	uint64_t step;
 	uint32_t correlation;
@@ -44,7 +43,7 @@ struct launch_site {
 struct launch_sites {
 	struct range_stack stack; /* the ranges open now */
 	struct launch *launches;  /* (LAUNCHES_MAX) ring, by rising correlation */
-	uint64_t launch_count;	  /* ever noted */
+	uint64_t launch_count;	  /* number of launches since the start */
 	struct graph_node *nodes; /* (node_capacity) open addressing */
 	size_t node_capacity, node_count;
 	struct launch_site *sites; /* (SITES_MAX) open addressing */
@@ -57,13 +56,13 @@ void launch_sites_deinit(struct launch_sites *sites);
 /* A call that may launch work: it belongs to the ranges open now. */
 void launch_sites_note_launch(struct launch_sites *sites, uint32_t correlation);
 
-/* A node that was captured, and a copy of a node: what is launched is a copy of what was captured.
-   A copy of an unknown node is ignored. */
+/* Notes a captured node, and a copy of a node. A launched graph consists of copies of the captured
+   nodes. A copy of an unknown node is ignored. */
 void launch_sites_note_node(struct launch_sites *sites, uint64_t id);
 void launch_sites_note_copy(struct launch_sites *sites, uint64_t id, uint64_t original_id);
 
-/* Fills in step, sites, rows and call of a record; node_id: 0 outside graphs. False: its launch is
-   not kept any more. */
+/* Fills in step, sites, rows and call of a record; node_id: 0 outside graphs. False: its launch was
+   overwritten in the ring. */
 bool launch_sites_find(const struct launch_sites *sites, uint32_t correlation, uint64_t node_id,
 	struct kernel_record *record);
 

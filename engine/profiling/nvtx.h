@@ -3,12 +3,12 @@
 
 #include <stdint.h>
 
-/* What the GPU is being told to do, as nested ranges: NVTX ranges in the domain "quire", which any
-   profiler of NVIDIA's shows, and a struct range_stack for kernel times of our own. With neither, a
-   range costs some nanoseconds.
+/* Names the operations that are being launched, as nested ranges: NVTX ranges in the domain
+   "quire", which NVIDIA's profilers show, and a struct range_stack for quire's own kernel times.
+   When neither is used, a range costs some nanoseconds.
 
-   This is the one place that names operations: a launch belongs to the ranges open around it, and
-   so does a node of a graph, by those open at its capture. */
+   A launch belongs to the ranges that are open around it; a node of a graph belongs to those open
+   at its capture. */
 
 enum { RANGE_DEPTH_MAX = 8 };
 
@@ -16,19 +16,19 @@ enum { RANGE_DEPTH_MAX = 8 };
 #define RANGE_NO_STEP UINT64_MAX
 
 struct range {
-	const char *name; /* outlives the run: a literal, or a name out of a table */
+	const char *name; /* outlives the run: a literal, or a name of a table */
 	uint32_t layer;	  /* or RANGE_NO_LAYER */
-	uint32_t rows;	  /* that are computed, padding included; 0: unknown */
-	uint32_t serial;  /* tells one execution of a range from the next */
+	uint32_t rows;	  /* rows computed, padding included; 0: unknown */
+	uint32_t serial;  /* differs between executions of a range */
 };
 
 /* The ranges that are open, the outermost first. Owned by the source of kernel times that reads it;
    written and read by the launching thread only. */
 struct range_stack {
 	struct range open[RANGE_DEPTH_MAX];
-	uint32_t depth; /* may be larger: what is deeper is not kept */
+	uint32_t depth; /* may exceed RANGE_DEPTH_MAX: deeper ranges are not stored */
 	uint32_t push_count;
-	uint64_t step; /* that is being launched, or RANGE_NO_STEP */
+	uint64_t step; /* the step being launched, or RANGE_NO_STEP */
 };
 
 struct nvtx_ranges;
@@ -37,8 +37,8 @@ struct nvtx_ranges;
 struct nvtx_ranges *nvtx_open(struct range_stack *stack);
 void nvtx_close(struct nvtx_ranges *ranges); /* accepts NULL */
 
-/* What is launched from here on belongs to this step; a mark "step" that carries its number. Every
-   function from here on accepts NULL: disabled. */
+/* Later launches belong to this step. Emits an NVTX mark "step" with its number. This function and
+   those below accept NULL: disabled. */
 void nvtx_step(struct nvtx_ranges *ranges, uint64_t step);
 
 void nvtx_push(struct nvtx_ranges *ranges, const char *name);

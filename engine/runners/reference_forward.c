@@ -148,7 +148,7 @@ enum status forward_open(
 	if ((uint64_t)options->position_count * model->head_dim > UINT64_C(1) << 31) {
 		return error_set(error, STATUS_MEMORY,
 			"sines and cosines of %u positions of %u numbers take %llu GiB of host "
-			"memory: lower the longest length of a sequence",
+			"memory: lower --max-model-len",
 			options->position_count, model->head_dim,
 			(unsigned long long)options->position_count * model->head_dim >> 28);
 	}
@@ -339,7 +339,8 @@ static void batch_check(const struct forward *forward, const struct batch *batch
 	check(batch->row_count >= 1);
 	check(batch->token_count <= forward->options.token_capacity);
 	check(batch->counts.decode_rows + batch->counts.prefill_rows == batch->row_count);
-	check(batch->query_start[decodes] == decodes); /* one token each, in front */
+	check(batch->query_start[decodes] == decodes); /* decode rows come first, with one token
+							  each */
 	check(batch->query_start[batch->row_count] == batch->token_count);
 	for (uint32_t t = 0; t < batch->token_count; t++) {
 		check(batch->position[t] < forward->options.position_count);

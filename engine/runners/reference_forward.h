@@ -8,8 +8,8 @@
 #include "engine/model/weights.h"
 #include "kernels/op/number.h"
 
-/* The forward pass of a Qwen3 on the CPU: one pass over a batch, composed of the CPU twins of
-   kernels/ and of nothing else, in the order in which a GPU runs the operations.
+/* The forward pass of a Qwen3 on the CPU: one pass over a batch, composed only of the CPU versions
+   of kernels/, in the order in which a GPU runs the operations.
 
        embedding, rms_norm
        each layer:  linear qkv, qk_norm_rope_store, decode_attention, prefill_attention, linear o,
@@ -19,9 +19,9 @@
    A layer stores the keys and values of the whole batch before any of its rows attends, so a row
    may read a block that another row of the same step fills.
 
-   It owns the weights as it multiplies by them, the KV pool, laid out as
-   kernels/attention/paged_kv.h says, and the tensors of a step, all allocated when it is
-   opened; pages that are never touched cost nothing. Tensors are float32. */
+   It owns a copy of the weights, the KV pool in the layout of kernels/attention/paged_kv.h, and the
+   tensors of a step. All are allocated when it is opened; untouched pages take no memory. Tensors
+   are float32. */
 
 struct forward;
 
@@ -40,7 +40,7 @@ struct forward_options {
 /* Bytes of a block of the KV pool. */
 uint64_t forward_block_bytes(const struct model_config *model, uint32_t block_size);
 
-/* Refuses a size that no address space holds; see engine/base/memory.h for exhaustion. */
+/* Refuses sizes beyond the address space; see engine/base/memory.h for exhausted memory. */
 enum status forward_open(
 	struct forward **out, const struct forward_options *options, struct error *error);
 

@@ -35,13 +35,13 @@ static enum status reference_start(
 {
 	struct reference_runner *runner = state;
 
-	(void)error; /* the clock is always there */
+	(void)error; /* reading the clock cannot fail */
 	*start_ns = earliest_ns;
 	runner->start_ns = monotonic_ns();
 	return STATUS_OK;
 }
 
-/* The rows that are used are the lowest ones, so the tables grow to the most that ever ran. */
+/* The lowest free rows are used first, so the tables grow to the largest number of running rows. */
 static void make_additions(struct reference_runner *runner, const struct batch *batch)
 {
 	for (uint32_t i = 0; i < batch->addition_count; i++) {
@@ -77,7 +77,7 @@ static enum status reference_execute(void *state, const struct batch *batch, int
 	uint64_t start_ns = runner->start_ns == 0 ? begin_ns : runner->start_ns;
 	uint32_t sampled = 0;
 
-	(void)error; /* arithmetic does not fail */
+	(void)error; /* the forward pass cannot fail */
 	make_additions(runner, batch);
 	resolve_tokens(runner, batch);
 	uint64_t forward_ns = monotonic_ns();

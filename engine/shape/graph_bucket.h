@@ -6,9 +6,9 @@
 /* The CUDA runner pads decode steps to 1, 2, 4, 8, 16, 32, 48, ... rows and captures a graph for
    each size. */
 
-enum { GRAPH_BUCKET_STEP = 16 }; /* up to here sizes double, from here on they grow by so much */
+enum { GRAPH_BUCKET_STEP = 16 }; /* sizes double up to it, then grow by it */
 
-/* The smallest size for so many rows; 0 for none. */
+/* The smallest graph size >= rows; 0 for 0 rows. */
 uint64_t graph_bucket(uint64_t rows);
 
 #endif

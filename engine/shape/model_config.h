@@ -23,14 +23,14 @@ struct model_config {
 	uint32_t head_dim;
 	uint32_t intermediate_size;
 	uint32_t vocab_size;
-	uint32_t max_position_embeddings; /* the longest sequence it was made for */
+	uint32_t max_position_embeddings; /* longest sequence the model was trained for */
 	double rms_norm_eps;
 	double rope_theta;
 	bool tie_word_embeddings; /* lm_head is the embedding table */
 	bool attention_bias;	  /* qkv and o have biases */
 	enum model_dtype dtype;	  /* of the weights as published; the GPU engine holds bf16 */
 	int32_t eos_token_ids[MODEL_EOS_MAX];
-	uint32_t eos_token_id_count; /* 0: the file names none */
+	uint32_t eos_token_id_count; /* 0: the file has none */
 };
 
 /* The built-in models in order of size; NULL from model_config_name(model_config_count()) on. */

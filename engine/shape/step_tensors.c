@@ -8,7 +8,7 @@
 
 enum { BF16 = 2, FLOAT32 = 4, UINT32 = 4 }; /* bytes */
 
-enum { SPLITS_MAX = 1 << 15 }; /* more of them run in several launches */
+enum { SPLITS_MAX = 1 << 15 }; /* more splits need several launches */
 
 uint32_t step_split_k(uint32_t inputs, uint32_t outputs)
 {
@@ -33,7 +33,7 @@ struct model_step_limits model_step_limits(
 	};
 }
 
-/* Rows of sums that the linear kernels of a sampled row leave for the norm to add. */
+/* Rows of split-K sums per sampled row that the linear kernels leave for the norm to add. */
 static uint32_t sums_of_row(const struct model_config *config)
 {
 	uint32_t o = step_split_k(model_config_query_size(config), config->hidden_size);
@@ -70,7 +70,8 @@ struct step_tensor_size step_tensor_size(enum step_tensor tensor, const struct m
 		[STEP_TENSOR_SPLIT_K_SUMS] = {samples * sums_of_row(config) * hidden, FLOAT32},
 	};
 
-	static_assert(sizeof(sizes) / sizeof(sizes[0]) == STEP_TENSOR_COUNT, "a size each");
+	static_assert(
+		sizeof(sizes) / sizeof(sizes[0]) == STEP_TENSOR_COUNT, "a size for each tensor");
 	check((uint32_t)tensor < STEP_TENSOR_COUNT);
 	return sizes[tensor];
 }

@@ -5,23 +5,24 @@
 
 #include "engine/shape/model_config.h"
 
-/* The tensors of a step that the CUDA engine allocates when it opens, with their sizes. Whoever
-   estimates memory without a GPU counts the same tensors.
+/* The tensors of a step that the CUDA engine allocates when it opens, with their sizes. Estimates
+   of memory without a GPU count the same tensors.
 
-   The kernels decide how much scratch they need. What is known of that here repeats their headers;
-   the CUDA engine, which knows both, checks that they agree. */
+   The kernels determine their scratch sizes. The constants here repeat those of their headers, and
+   the CUDA engine checks that both agree. */
 
 enum {
 	STEP_DECODE_SPLIT = 256,     /* tokens of context in a split of decode attention */
 	STEP_PREFILL_TILE = 128,     /* queries in a tile of prefill attention */
 	STEP_SAMPLER_TILE = 1024,    /* logits in a tile of the sampler */
-	STEP_SAMPLER_TILE_BYTES = 8, /* that it keeps of a tile */
+	STEP_SAMPLER_TILE_BYTES = 8, /* bytes kept per tile */
 };
 
-/* In how many ranges linear kernels cut the inputs (split-K) of decode rows; 1: they do not. */
+/* The number of ranges into which linear kernels cut the inputs of decode rows (split-K); 1: uncut.
+   */
 uint32_t step_split_k(uint32_t inputs, uint32_t outputs);
 
-/* What decides the size of the tensors. */
+/* The limits that determine the sizes of the tensors. */
 struct model_step_limits {
 	uint64_t tokens;    /* in a step */
 	uint64_t samples;   /* rows in a step that end in a sampled token */
@@ -61,7 +62,7 @@ struct step_tensor_size {
 struct step_tensor_size step_tensor_size(enum step_tensor tensor, const struct model_config *config,
 	const struct model_step_limits *limits);
 
-/* Bytes of all of them and of the rope table. */
+/* Bytes of all tensors of a step and of the rope table. */
 uint64_t step_tensors_bytes(
 	const struct model_config *config, const struct model_step_limits *limits);
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The dimension that ranks share. */
+/* The dimension that is divided among ranks. */
 enum split { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS };
 
 static const struct {
@@ -115,7 +115,7 @@ struct weight_shape weight_part_shape(
 	case WEIGHT_COUNT:
 		break;
 	}
-	check_unreachable("a weight outside its list");
+	check_unreachable("unknown weight");
 }
 
 /* ---- shards ---- */
@@ -143,7 +143,7 @@ enum status weight_shard_check(
 	return STATUS_OK;
 }
 
-/* What a shard holds of `count` rows or columns. */
+/* The range of `count` rows or columns that a shard holds. */
 static struct weight_range share(uint32_t count, struct weight_shard shard)
 {
 	uint32_t first = (uint32_t)((uint64_t)count * shard.rank / shard.ranks);

@@ -8,7 +8,7 @@
 #include "engine/shape/model_config.h"
 
 /* The weights of a Qwen3 as the forward pass multiplies by them, and their shapes. A weight may
-   pack several tensors of a checkpoint, its parts, one below the other.
+   pack several tensors of a checkpoint, called its parts, stacked by rows.
 
    All are matrices (rows, columns), row-major; vectors have one row. With H = num_attention_heads,
    K = num_key_value_heads, D = head_dim, I = intermediate_size: */
@@ -47,18 +47,18 @@ struct weight_range {
 const char *weight_name(enum weight weight);
 enum weight_form weight_form(enum weight weight);
 
-/* Layers that have it; 1 for a weight that the model has once. */
+/* Number of layers that have the weight; 1 for a weight that is not layered. */
 uint32_t weight_layer_count(const struct model_config *config, enum weight weight);
 bool weight_is_layered(enum weight weight);
 
-/* Does a model of this shape have it? Only biases may be missing; lm_head is there even when it is
-   the embedding. */
+/* Whether a model of this shape has the weight. Only biases may be missing; lm_head exists even
+   when it is tied to the embedding. */
 bool weight_exists(const struct model_config *config, enum weight weight);
 
-/* Is it the other name of the embedding, without values of its own? */
+/* Whether the weight is lm_head tied to the embedding, without values of its own. */
 bool weight_is_tied(const struct model_config *config, enum weight weight);
 
-/* How many of it have values of their own: one a layer, or one; 0 where it is missing or tied. */
+/* Number of instances with values of their own: one per layer, or one; 0 if missing or tied. */
 uint32_t weight_stored_count(const struct model_config *config, enum weight weight);
 
 /* Parts of a whole weight. Here a vector is one column, so that one rule packs and shards rows of
@@ -69,10 +69,11 @@ struct weight_shape weight_part_shape(
 
 /* ---- shards ----
 
-   What one of `ranks` holds of each weight: its heads (their rows of qkv and its bias, their
-   columns of o), its share of the intermediate size (rows of gate and of up, columns of down), its
-   share of the vocabulary (rows of embedding and lm_head: [V * rank / ranks, V * (rank + 1) /
-   ranks)). Norms and the bias of o are whole on every rank; the latter is to be added once. */
+   The part of each weight that one of `ranks` holds: its heads (their rows of qkv and its bias,
+   their columns of o), its slice of the intermediate size (rows of gate and of up, columns of
+   down), its slice of the vocabulary (rows of embedding and lm_head: [V * rank / ranks, V * (rank +
+   1) / ranks)). Norms and the bias of o are complete on every rank; the bias must be added on one
+   rank only. */
 struct weight_shard {
 	uint32_t rank;
 	uint32_t ranks;
@@ -118,10 +119,10 @@ struct model_linear_shape model_linear_shape(
 
 /* ---- sums ---- */
 
-/* Parameters in all, tied embeddings once; norms and biases included. */
+/* Number of parameters, with norms and biases; tied embeddings count once. */
 uint64_t weight_parameter_count(const struct model_config *config);
 
-/* Bytes of all parameters as the engine holds them. */
+/* Bytes of all parameters in bf16. */
 uint64_t weight_total_bytes(const struct model_config *config);
 
 #endif

@@ -68,7 +68,7 @@ struct work work_linear(uint64_t rows, uint64_t inputs, uint64_t outputs, uint64
 
 struct work work_linear_silu(uint64_t rows, uint64_t inputs, uint64_t outputs)
 {
-	/* Half of the outputs at 2 bytes each are all of them at 1. */
+	/* Half of the outputs at 2 bytes each are as many bytes as all of them at 1. */
 	return work_linear(rows, inputs, outputs, BF16_BYTES / 2);
 }
 
@@ -116,7 +116,7 @@ static struct work range_o(const struct range *range)
 	return range_linear(range, MODEL_LINEAR_O, BF16_BYTES);
 }
 
-/* Some steps fuse the activation with it, so that is the least that it writes. */
+/* Some steps fuse the activation with it, so only the activation's output is counted. */
 static struct work range_gate_up(const struct range *range)
 {
 	struct model_linear_shape shape = model_linear_shape(range->model, MODEL_LINEAR_GATE_UP);
@@ -142,7 +142,7 @@ static struct work range_store(const struct range *range)
 
 static struct work range_decode_attention(const struct range *range)
 {
-	/* A decode row is one query, which attends to all of its context. */
+	/* A decode row is one query that attends to its whole context. */
 	const struct attention_counts counts = {
 		.contexts = range->counts->decode_contexts,
 		.queries = range->counts->rows,
@@ -177,7 +177,7 @@ struct work work_of_range(
 	static const struct {
 		const char *name;
 		struct work (*work)(const struct range *range);
-		bool has_no_rows; /* known even where the rows are not */
+		bool has_no_rows; /* the work does not depend on the number of rows */
 	} ranges[] = {
 		{"embedding", range_embedding, false},
 		{"input_norm", range_norm, false},

@@ -5,20 +5,20 @@
 
 struct model_config;
 
-/* What an operation has to move and to compute at least, however it is implemented. The kernel
-   benchmark, the times of a run's kernels and the cost model all divide by these numbers.
+/* The least that an operation has to move and to compute, however it is implemented. The kernel
+   benchmark, the kernel times of a run and the cost model all use these numbers.
 
-   bytes: every tensor that is read or written, once: 2 an element of a tensor in bf16, 4 an id or
-   a float32. Caches can make it less than what crosses the memory bus, and a kernel may move more.
-   flops: 2 for each multiplication and addition of a linear layer or of attention. Operations that
-   memory bounds have 0; their arithmetic is not counted. */
+   bytes: every tensor that is read or written, counted once: 2 per bf16 element, 4 per id or
+   float32. Caches can reduce the traffic on the memory bus, and a kernel may move more. flops: 2
+   for each multiplication and addition of a linear layer or of attention. Memory-bound operations
+   have 0: their arithmetic is not counted. */
 
 struct work {
 	uint64_t bytes; /* 0: unknown */
 	uint64_t flops; /* 0: not counted */
 };
 
-/* Rows of `width` elements in, as many out; embedding reads an id a row too. */
+/* Reads and writes rows of `width` elements; embedding reads an id per row too. */
 struct work work_embedding(uint64_t rows, uint64_t width);
 struct work work_gather_rows(uint64_t rows, uint64_t width);
 struct work work_rms_norm(uint64_t rows, uint64_t width);
@@ -59,8 +59,8 @@ struct range_counts {
 };
 
 /* The work of one range of the forward pass by its name (engine/runners); of an operation in the
-   layers that of one layer. What the counts do not tell is 0: how many keys and values prefill
-   reads is unknown. So is a name that is no operation. */
+   layers that of one layer. Work that the counts do not determine is 0, such as the keys and values
+   that prefill reads; so is the work of a name that is not an operation. */
 struct work work_of_range(
 	const struct model_config *model, const char *name, const struct range_counts *counts);
 

@@ -28,7 +28,7 @@ stats table using (percent(column("infinite_hit_tokens"), column("total_tokens")
 eval y_axis(STATS_max)
 
 plot table using size:(percent(column("infinite_hit_tokens"), column("total_tokens"))) \
-		with lines dashtype 2 linewidth 1.4 linecolor rgb text_color title "without end", \
+		with lines dashtype 2 linewidth 1.4 linecolor rgb text_color title "infinite", \
 	"" using size:(percent(column("belady_hit_tokens"), column("total_tokens"))) with lines \
 		linewidth 1.8 linecolor rgb color(3) title "the optimum (Belady)", \
 	"" using size:(percent(column("lru_tail_hit_tokens"), column("total_tokens"))) with lines \

@@ -216,8 +216,8 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
      runner_kind "computed" | "priced" | "recorded"
      calibrated true | false
      found_kv_blocks
-	 room for them that the runner found by itself, given or not in config: the simulation
-	 always, CUDA when none were given; else null
+	 blocks that the runner found room for, independent of config: the simulation always,
+	 CUDA when none were given; else null
      requests {submitted, finished, rejected, failed, unfinished}
      time {makespan_s, busy_s, steps}
      load {offered_per_s, busy_share, backlog_at_last_arrival, drain_s, verdict}
@@ -229,10 +229,10 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
      slo {ttft_ms, tpot_ms, attained, goodput_requests_per_s}
      result_hash "16 hex digits"
      dispatch_late_ms {mean, p50, p90, p99, max}
-	 of a run by the wall clock: how long after it could have started each step started
+	 of a run by the wall clock: delay of each step's start
      gpu_idle_ms {mean, p50, p90, p99, max}
-	 where the runner measures it: how long the GPU had nothing to do between two steps that
-	 only decode, by its own clock
+	 where the runner measures it: idle time of the GPU between two steps that only decode,
+	 by the GPU's clock
 
    provenance.json: commit, machine, date, command, wall_s. */
 #define RESULT_SCHEMA "quire-result-1"

@@ -105,7 +105,7 @@ static double gib(const struct cache_request *request, uint64_t tokens)
 	return (double)tokens * (double)request->kv_bytes_per_token / (1024.0 * 1024 * 1024);
 }
 
-/* ---- one policy at the capacities asked for ---- */
+/* ---- one policy at requested capacities ---- */
 
 static cJSON *hits_json(const struct references *references, const struct cache_hits *hits)
 {
@@ -208,7 +208,7 @@ static void print_table(const struct cache_request *request, const struct refere
 
 	printf("%" PRIu64 " requests, %" PRIu64 " blocks of %" PRIu32 " tokens, %" PRIu64
 	       " different\n"
-	       "share of %" PRIu64 " prompt tokens found, in %%; without end: %.2f\n\n",
+	       "share of %" PRIu64 " prompt tokens found, in %%; infinite: %.2f\n\n",
 		references->request_count, references->reference_count, references->block_size,
 		references->block_count, references->token_count,
 		100 * share(ideal->tokens, references->token_count));
@@ -361,7 +361,7 @@ static const char *policy_word(uint32_t index)
 
 static const struct option options[] = {
 	TRACE_READING_OPTIONS,
-	{.kind = OPTION_HEADING, .help = "What is asked"},
+	{.kind = OPTION_HEADING, .help = "Analysis"},
 	{"capacity", OPTION_TEXT, REQUEST(capacities), .argument = "N[,N...]",
 		.help = "cache sizes in blocks of the trace, beside 64 others"},
 	{"policy", OPTION_WORD, REQUEST(policy), REQUEST(has_policy), .argument = "P",
@@ -369,8 +369,8 @@ static const struct option options[] = {
 		.help = "only this one, at --capacity: lru_stream, lru_tail (as an engine frees "
 			"blocks), fifo, belady (the optimum) or infinite"},
 	{FROM_TABLE("model"), .initial = "",
-		.help = "say sizes in GiB of this model's KV cache too, as qwen3-0.6b"},
-	{.kind = OPTION_HEADING, .help = "What is written"},
+		.help = "also show sizes in GiB of this model's KV cache, such as qwen3-0.6b"},
+	{.kind = OPTION_HEADING, .help = "Output"},
 	{"json", OPTION_FLAG, REQUEST(wants_json), .help = "JSON with exact counts"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE.tsv",
 		.help = "the whole curve as a table"},
@@ -380,7 +380,7 @@ static const struct option options[] = {
 
 const struct command command_trace_cache = {
 	.name = "trace cache",
-	.title = "how much a prefix cache would find, against its size",
+	.title = "prefix-cache hits by cache size",
 	.arguments = "TRACE [options]",
 	.summary =
 		"Says how much of a trace's prompts a prefix cache would find, against its size: "

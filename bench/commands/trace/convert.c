@@ -22,7 +22,7 @@ struct converter {
 	size_t id_capacity;
 };
 
-/* Turns token ids into hash ids, and chats that name their parents into sessions. Times stay. */
+/* Turns token ids into hash ids, and chats with parents into sessions. Times are unchanged. */
 static void convert_row(struct converter *converter, struct trace_row *row)
 {
 	conversations_add(converter->conversations, row);
@@ -104,16 +104,16 @@ static enum status run(struct command_line *line, struct error *error)
 
 static const struct option options[] = {
 	TRACE_READING_OPTIONS,
-	{.kind = OPTION_HEADING, .help = "What is written"},
+	{.kind = OPTION_HEADING, .help = "Output"},
 	{"out", OPTION_TEXT, offsetof(struct convert_request, out), .argument = "FILE",
-		.help = "where to; - is the standard output"},
+		.help = "file to write; - is the standard output"},
 };
 
 const struct command command_trace_convert = {
 	.name = "trace convert",
-	.title = "turn any trace into Mooncake's JSON lines",
+	.title = "convert any trace to Mooncake's JSON lines",
 	.arguments = "TRACE --out FILE [options]",
-	.summary = "Turns any trace that quire reads into Mooncake's JSON lines. Token ids become "
+	.summary = "Converts any trace that quire reads to Mooncake's JSON lines. Token ids become "
 		   "hash\n"
 		   "ids of their blocks; what a row says of its session is kept.",
 	.examples = "  quire trace convert BurstGPT_1.csv --out burstgpt.jsonl\n"

@@ -12,16 +12,16 @@
 /* ---- presets ---- */
 
 /* workloads/README.md compares their statistics with those of real traces. Sizes of prefixes are
-   multiples of the block size that hash ids stand for. */
+   multiples of the block size of hash ids. */
 
 static const struct trace_preset presets[] = {
 	{"none", {{NULL, NULL}}},
-	/* People who talk to an assistant: a few system prompts, short messages, some turns. */
+	/* A chat assistant: a few system prompts, short messages, some turns. */
 	{"chat", {{"requests", "5000"}, {"prefix", "256:4"}, {"zipf", "1"},
 			 {"input", "lognormal:90:1.2"}, {"output", "lognormal:150:0.8"},
 			 {"turns", "1:7"}, {"think", "25"}, {"rate", "1.4"},
 			 {"trace-block-size", "16"}}},
-	/* Coding agents: one long system prompt, a context that tool results make longer for many
+	/* Coding agents: one long system prompt, a context that grows with tool results over many
 	   turns. */
 	{"agent", {{"requests", "1000"}, {"prefix", "16384:1,8192:12"},
 			  {"input", "lognormal:3000:1"}, {"follow-up", "lognormal:1200:1.4"},
@@ -31,7 +31,7 @@ static const struct trace_preset presets[] = {
 	{"rag", {{"requests", "5000"}, {"prefix", "512:1,2048:400"}, {"zipf", "0.9"},
 			{"input", "lognormal:60:0.6"}, {"output", "lognormal:180:0.6"},
 			{"rate", "8"}, {"trace-block-size", "256"}}},
-	/* Offline work: everything at once, nothing shared. */
+	/* Offline work: all requests at once, no shared prefixes. */
 	{"batch", {{"requests", "256"}, {"input", "100:1024"}, {"output", "100:1024"}}},
 };
 
@@ -71,7 +71,8 @@ void trace_request_init(struct trace_request *request, uint32_t preset)
 	}
 }
 
-/* Lengths and rates of other kinds replace those of a preset, not those that the user gave. */
+/* An option of the user replaces a preset's options for the same lengths or rates, even if of
+   another kind, but never another option of the user. */
 static void drop_preset_values(struct trace_request *request)
 {
 	struct replay_config *config = &request->config;
@@ -91,7 +92,7 @@ static enum status run(struct command_line *line, struct error *error)
 	struct trace_plan plan = {0};
 	bool wants_help;
 
-	/* The first parse found --preset. Options have to win over it, so parse them again. */
+	/* The first parse found --preset. Options override the preset, so they are parsed again. */
 	trace_request_init(request, request->preset);
 	TRY(command_parse(line, &wants_help, error));
 	drop_preset_values(request);
@@ -116,15 +117,15 @@ static const char *preset_word(uint32_t index)
 #define REQUEST(field) offsetof(struct trace_request, field)
 
 static const struct option options[] = {
-	{.kind = OPTION_HEADING, .help = "what is made"},
+	{.kind = OPTION_HEADING, .help = "Requests"},
 	{"preset", OPTION_WORD, REQUEST(preset), .argument = "NAME", .word_at = preset_word,
-		.help = "a workload to start from, which the options below change: chat, agent, "
+		.help = "a workload to start from, which the options below override: chat, agent, "
 			"rag or batch"},
 	{"requests", OPTION_COUNT, REQUEST(requests), .argument = "N", .minimum = 1,
-		.maximum = UINT64_C(1) << 40, .help = "rows at most"},
+		.maximum = UINT64_C(1) << 40, .help = "number of rows"},
 	{FROM_TABLE("seed"), .maximum = UINT64_MAX, .help = "same seed, same bytes"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE",
-		.help = "where to; - is the standard output"},
+		.help = "file to write; - is the standard output"},
 
 	{.kind = OPTION_HEADING,
 		.help = "lengths: N, LOW:HIGH (uniform) or lognormal:MEDIAN:SIGMA"},
@@ -135,19 +136,20 @@ static const struct option options[] = {
 	{"lengths-from", OPTION_TEXT, REQUEST(lengths_from), .argument = "TRACE",
 		.help = "draw both together from the rows of another trace"},
 
-	{.kind = OPTION_HEADING, .help = "what prompts share"},
+	{.kind = OPTION_HEADING, .help = "shared prefixes"},
 	{"prefix", OPTION_TEXT, REQUEST(prefix), .argument = "TOKENS:COUNT[,...]",
-		.help = "prefixes in front of every prompt, as a tree: how long, and how many "
-			"different ones under each of the level before"},
+		.help = "tree of prefixes in front of every prompt: length, and how many "
+			"different ones below each of the level above"},
 	{"zipf", OPTION_MILLIONTHS, REQUEST(zipf), .argument = "S", .initial = "0",
 		.maximum = 10 * MILLION,
-		.help = "popularity of the prefixes of a level: the i-th with weight 1/i^S; 0: "
-			"all alike"},
+		.help = "popularity of the prefixes of a level: the i-th has weight 1/i^S; 0: "
+			"uniform"},
 	{FROM_TABLE("trace-block-size"), .argument = "N", .initial = "512",
 		.help = "tokens a hash id stands for, or the preset's; only whole blocks are "
 			"shared, and who reads the trace has to be told another size than 512"},
 
-	{.kind = OPTION_HEADING, .help = "sessions: prompts that take up all that was said before"},
+	{.kind = OPTION_HEADING,
+		.help = "sessions: each prompt repeats the whole conversation so far"},
 	{"turns", OPTION_TEXT, REQUEST(turns), .argument = "LEN", .initial = "1",
 		.help = "turns of a session"},
 	{"follow-up", OPTION_TEXT, REQUEST(follow_up), .argument = "LEN",
@@ -159,29 +161,30 @@ static const struct option options[] = {
 		.minimum = 1, .maximum = TRACE_LENGTH_MAX,
 		.help = "prompt and output tokens at most: a session ends before"},
 
-	{.kind = OPTION_HEADING, .help = "when requests (or sessions) come; else all at once"},
+	{.kind = OPTION_HEADING,
+		.help = "arrivals of requests (or sessions); default: all at once"},
 	{FROM_TABLE("rate"), .help = "a second"},
 	{FROM_TABLE("arrivals"), .help = "poisson, gamma or constant; trace is poisson too"},
 	{FROM_TABLE("burstiness")},
 	{FROM_TABLE("ramp"), .help = "rates that rise or fall in equal steps over --duration"},
 	{"wave", OPTION_TEXT, REQUEST(wave), .argument = "SECONDS:LOW:HIGH",
-		.help = "a rate that goes from LOW to HIGH and back in each period"},
-	{FROM_TABLE("duration"), .help = "no row from this second on"},
+		.help = "a rate that swings from LOW to HIGH and back in each period"},
+	{FROM_TABLE("duration"), .help = "no rows at or after this second"},
 };
 
 static const char summary[] =
-	"Makes a trace in Mooncake's format out of a seed: the same options give the same bytes "
+	"Makes a trace in Mooncake's format from a seed: the same options give the same bytes "
 	"on\n"
-	"every machine. Presets, to be changed by any other option:\n"
-	"  chat   people who talk to an assistant: a few system prompts, short messages, some "
+	"every machine. Presets, which any other option overrides:\n"
+	"  chat   a chat assistant: a few system prompts, short messages, some "
 	"turns\n"
 	"  agent  coding agents: a long system prompt, a context that grows by tool results\n"
 	"  rag    questions about documents: instructions, a document by popularity, a question\n"
-	"  batch  offline work: everything at once, nothing shared";
+	"  batch  offline work: all requests at once, no shared prefixes";
 
 const struct command command_trace_make = {
 	.name = "trace make",
-	.title = "make a trace out of a seed",
+	.title = "make a trace from a seed",
 	.arguments = "--requests N --input LEN --output LEN --out FILE [options]",
 	.summary = summary,
 	.examples =

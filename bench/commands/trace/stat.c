@@ -20,7 +20,7 @@ static double duration_s(const struct trace_stat *stat)
 	return (double)(stat->last_ns - stat->first_ns) / NS_PER_S;
 }
 
-/* Rows a second from the first to the last; 0 when all come at once. */
+/* Rows per second from the first to the last; 0 when all arrive at once. */
 static double rate(const struct trace_stat *stat)
 {
 	double seconds = duration_s(stat);
@@ -144,7 +144,7 @@ static void write_lengths(FILE *table, const char *kind, const uint32_t *sorted,
 	}
 }
 
-/* What reports/figures/trace_stat.gp reads: rows of a kind, x and y. */
+/* Writes the table that reports/figures/trace_stat.gp reads: rows of kind, x, y. */
 static enum status draw(const struct trace_stat *stat, const char *path, struct error *error)
 {
 	struct plot plot;
@@ -219,7 +219,7 @@ static enum status run(struct command_line *line, struct error *error)
 
 static const struct option options[] = {
 	TRACE_READING_OPTIONS,
-	{.kind = OPTION_HEADING, .help = "What is written"},
+	{.kind = OPTION_HEADING, .help = "Output"},
 	{"json", OPTION_FLAG, offsetof(struct stat_request, wants_json),
 		.help = "one JSON object instead of a table"},
 	{"plot", OPTION_TEXT, offsetof(struct stat_request, plot), .argument = "FILE.svg",
@@ -228,12 +228,13 @@ static const struct option options[] = {
 
 const struct command command_trace_stat = {
 	.name = "trace stat",
-	.title = "what a trace holds: rates, lengths, what prompts share",
+	.title = "statistics of a trace: rates, lengths, shared prefixes",
 	.arguments = "TRACE [options]",
-	.summary =
-		"Says what a trace holds before any engine runs: how many requests come and how\n"
-		"regularly, how long they are, and how much of their prompts a cache without end\n"
-		"would find.",
+	.summary = "Shows statistics of a trace without running an engine: how many requests "
+		   "arrive and\n"
+		   "how regularly, how long they are, and how much of their prompts an infinite "
+		   "prefix\n"
+		   "cache would find.",
 	.examples = "  quire trace stat chat.jsonl\n"
 		    "  quire trace stat AzureLLMInferenceTrace_conv.csv --json --plot azure.svg\n",
 	OPTIONS(options),

@@ -3,8 +3,8 @@
 
 #include "bench/options/options.h"
 
-/* The commands of `quire trace`, one file each, in the order of the help: X(NAME) stands for
-   `const struct command command_NAME`. */
+/* The commands of `quire trace`, one file each, in the order of the help: X(NAME) is `const struct
+   command command_NAME`. */
 
 #define QUIRE_TRACE_COMMANDS(X)                                                                    \
 	X(trace_make)                                                                              \

@@ -17,7 +17,8 @@ enum { FIELD_BYTES = 32, FIELDS_MAX = 4, LOG_NORMAL_MAX = 131072, WAVE_STEPS = 1
 
 static const uint64_t TOKEN_NS = 15000000; /* a decode step of a loaded engine, for timestamps */
 
-/* Splits "a:b:c" into fields of less than FIELD_BYTES; returns how many, 0 if it does not fit. */
+/* Splits "a:b:c" into fields of less than FIELD_BYTES; returns their number, 0 if they do not fit.
+   */
 static uint32_t split(const char *text, char separator, char fields[FIELDS_MAX][FIELD_BYTES])
 {
 	uint32_t count = 0;
@@ -83,7 +84,7 @@ static enum status length_option(
 	return STATUS_OK;
 }
 
-/* "1024:4" or "512:1,1024:200": tokens and how many there are, level by level. */
+/* "1024:4" or "512:1,1024:200": tokens and number of prefixes, level by level. */
 static enum status parse_prefix(
 	const char *text, struct generator_options *options, struct error *error)
 {
@@ -153,14 +154,15 @@ static enum status plan_arrivals(
 				"--wave and %s both say the rate: give one of them",
 				config.rate > 0 ? "--rate" : "--ramp");
 		}
-		config.rate = MILLION; /* so that the kind of arrivals is checked */
+		config.rate = MILLION; /* a placeholder, so that drawn_arrivals() checks the kind of
+					  arrivals */
 	}
 	TRY(drawn_arrivals(&config, &plan->profile, &has_profile, error));
 	if (request->wave != NULL) {
 		TRY(parse_wave(request->wave, &plan->profile, error));
 	}
 	if (has_profile) {
-		plan->profile.resolution_ns = 1000; /* of the timestamps of a trace */
+		plan->profile.resolution_ns = 1000; /* resolution of the trace's timestamps */
 		plan->options.profile = &plan->profile;
 	}
 	return STATUS_OK;

@@ -7,7 +7,7 @@
 #include "bench/replay/replay_config.h"
 #include "workloads/generate/generator.h"
 
-/* What `quire trace make` is asked for, in the words of the command line. Texts are borrowed. */
+/* The options of `quire trace make`, as given on the command line. Texts are borrowed. */
 
 struct trace_request {
 	struct replay_config config; /* seed, block size and arrivals */
@@ -15,7 +15,7 @@ struct trace_request {
 	const char *out;
 	uint64_t requests;
 	const char *input, *follow_up, *output, *turns; /* LENGTH: N, LOW:HIGH, lognormal:M:S */
-	bool has_input, has_output;			/* given, not the preset's */
+	bool has_input, has_output;			/* given by the user, not by the preset */
 	const char *lengths_from;			/* a trace, or NULL */
 	const char *wave;				/* PERIOD:LOW:HIGH, or NULL */
 	uint64_t think;					/* seconds * 10^6 */
@@ -24,7 +24,7 @@ struct trace_request {
 	uint64_t max_context;
 };
 
-/* A workload to start from: options that hold unless the user gives others. */
+/* A workload to start from: options that apply unless the user gives others. */
 enum { TRACE_PRESET_OPTIONS_MAX = 10 };
 
 struct trace_preset {
@@ -37,10 +37,10 @@ struct trace_preset {
 /* NULL past the end. The first is none. */
 const struct trace_preset *trace_preset_at(uint32_t index);
 
-/* The defaults of `quire trace make`, and over them the options of a preset. */
+/* Sets the defaults of `quire trace make`, then the options of a preset. */
 void trace_request_init(struct trace_request *request, uint32_t preset);
 
-/* A request in numbers, with what it has to hold in memory meanwhile. */
+/* The parsed options, with the memory that they own. */
 struct trace_plan {
 	struct generator_options options;
 	struct arrival_profile profile;
@@ -48,7 +48,7 @@ struct trace_plan {
 	size_t pair_capacity;
 };
 
-/* Values and combinations that make no sense are refused, naming the options. To be closed after a
+/* Invalid values and combinations are refused with the names of the options. To be closed after a
    failure too. */
 enum status trace_plan_open(
 	struct trace_plan *plan, const struct trace_request *request, struct error *error);

@@ -427,7 +427,7 @@ Test(generate, exported_weights_say_the_same)
 	exported =
 		quire_run_in(fixture.folder, "export --model . --weights dummy:5 --out exported");
 	require_equal(exported.code, 2);
-	require(strstr(exported.err, "is there already") != NULL, "%s", exported.err);
+	require(strstr(exported.err, "exists already") != NULL, "%s", exported.err);
 	process_result_free(&exported);
 	fixture_close(&fixture);
 }

@@ -219,7 +219,7 @@ static void policies_equal_their_models(struct prop *prop, const void *context)
 				belady.blocks >= stream[capacity].blocks,
 			"the optimum at %llu finds %llu blocks, less than another",
 			(unsigned long long)capacity, (unsigned long long)belady.blocks);
-		require(belady.blocks <= ideal.blocks, "more than without end");
+		require(belady.blocks <= ideal.blocks, "more than an infinite cache");
 		require_hits("curve", capacity,
 			cache_hits_at(&references, CACHE_LRU_TAIL, capacity), tail[capacity]);
 	}

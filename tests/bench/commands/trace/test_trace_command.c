@@ -284,7 +284,7 @@ Test(trace_command, cache_answers_one_question_with_one_object)
 	require(number(object, "hit_blocks") <= number(best, "hit_blocks"),
 		"LRU beats the optimum");
 	require(number(best, "hit_blocks") <= number(cJSON_GetArrayItem(all, 0), "hit_blocks"),
-		"the optimum beats a cache without end");
+		"the optimum beats an infinite cache");
 	require(number(object, "hit_tokens") > 0, "nothing is found");
 	cJSON_Delete(object);
 	cJSON_Delete(best);
