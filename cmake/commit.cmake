@@ -1,8 +1,8 @@
 # quire_commit_header(LIBRARY)
 #
 # Lets a library include "bench/record/commit.h", a generated header that defines QUIRE_COMMIT.
-# Every build asks git again, and writes the header only when the answer changed: one file is
-# recompiled then.
+# Every build runs git again, but writes the header only when the commit has changed; then one file
+# is recompiled.
 function(quire_commit_header library)
 	set(script ${PROJECT_SOURCE_DIR}/cmake/commit_header.cmake)
 	set(header ${PROJECT_BINARY_DIR}/generated/bench/record/commit.h)

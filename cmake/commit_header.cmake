@@ -1,7 +1,7 @@
 # cmake -D SOURCE=folder -D OUTPUT=header -P commit_header.cmake
 #
 # The commit that SOURCE is at, with -dirty when tracked files differ from it; "unknown" when SOURCE
-# is not the top of a git checkout (a tarball unpacked inside somebody else's repository is not).
+# is not the top of a git checkout (a tarball unpacked inside another repository is not).
 
 set(commit unknown)
 find_program(git git)
@@ -12,7 +12,7 @@ if(git)
 	if(top STREQUAL source)
 		execute_process(COMMAND ${git} -C ${SOURCE} describe --always
 			OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-		# Takes no lock: a build never gets in the way of somebody's commit.
+		# Takes no lock, so that a build cannot make a concurrent commit fail.
 		execute_process(COMMAND ${git} --no-optional-locks -C ${SOURCE}
 				status --porcelain --untracked-files=no
 			OUTPUT_VARIABLE changes ERROR_QUIET)

@@ -1,5 +1,5 @@
-# CUDA is optional, and not even looked for while the tree has no CUDA source. QUIRE_HAS_CUDA says
-# whether libraries take their .cu files.
+# CUDA is optional, and not searched for if the tree has no CUDA source. QUIRE_HAS_CUDA says whether
+# libraries compile their .cu files.
 
 set(QUIRE_HAS_CUDA OFF)
 file(GLOB quire_cuda_sources CONFIGURE_DEPENDS
@@ -9,16 +9,16 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 	include(CheckLanguage)
 	check_language(CUDA)
 	if(CMAKE_CUDA_COMPILER)
-		# CUDAARCHS, CMake's own variable of the environment, may name fewer.
+		# CUDAARCHS, CMake's own variable of the environment, may list fewer.
 		if(DEFINED ENV{CUDAARCHS})
 			set(architectures $ENV{CUDAARCHS})
 		else()
-			set(architectures 80 90a) # 80 with PTX, for GPUs to come
+			set(architectures 80 90a) # 80 with PTX, for newer GPUs
 		endif()
 		set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "GPU architectures")
 		set(CMAKE_CUDA_STANDARD 17)
 		set(CMAKE_CUDA_FLAGS_RELEASE "-O2 -g")
-		# The program carries the CUDA runtime in itself, so that it starts on a machine
+		# The program links the CUDA runtime statically, so that it starts on a machine
 		# without CUDA; the runtime loads the driver's libcuda when it is first called.
 		set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 		enable_language(CUDA)
@@ -29,7 +29,8 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		# kernels/linear/cublaslt.cu loads cuBLASLt at run time from there.
 		set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 		set(quire_cuda_profiling_libraries CUDA::cudart_static CUDA::nvtx3)
-		# So does engine/profiling/cupti_api.c with CUPTI, which some toolkits keep aside.
+		# engine/profiling/cupti_api.c loads CUPTI likewise, which some toolkits have in a
+		# separate folder.
 		set(cupti_root ${CUDAToolkit_TARGET_DIR}/extras/CUPTI)
 		list(APPEND CMAKE_BUILD_RPATH ${cupti_root}/lib64)
 		set(CMAKE_INSTALL_RPATH ${CMAKE_BUILD_RPATH})
@@ -48,7 +49,7 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 		if(CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
 			add_compile_definitions(QUIRE_HAS_SM90=1)
 		endif()
-		# Whose sums the CPU twin must give bit for bit.
+		# The CPU version must give its sums bit for bit.
 		set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/sampling/sampler.cu
 			PROPERTIES COMPILE_OPTIONS "-fmad=false")
 	elseif(QUIRE_CUDA STREQUAL "ON")

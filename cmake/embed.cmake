@@ -2,7 +2,7 @@
 #
 # Compiles the files that match into a library, as the table that engine/base/embedded_file.h
 # describes: `const struct embedded_file SYMBOL[]` and `const uint32_t SYMBOL_count`, by name.
-# Changed, added and removed files are noticed by the next build.
+# The next build notices changed, added and removed files.
 function(quire_embed library symbol)
 	list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE patterns)
 	file(GLOB files CONFIGURE_DEPENDS ${patterns})

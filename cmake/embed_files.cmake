@@ -1,7 +1,7 @@
 # cmake -D SYMBOL=name -D OUTPUT=file.c -P embed_files.cmake -- FILE...
 #
 # Writes the C source of a table of embedded files. Bytes are written as numbers, since a string
-# literal of more than 4,095 characters is no portable C.
+# literal of more than 4,095 characters is not portable C.
 
 set(arrays "")
 set(rows "")

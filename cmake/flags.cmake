@@ -12,7 +12,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(quire_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
 add_compile_options("$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;${quire_warnings}>")
 
-# For files, signals and memory maps; -std=c17 alone hides them.
+# For files, signals and memory maps, which -std=c17 hides by itself.
 set(quire_posix _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE=)
 
 # A fuzzer learns from the branches that an input takes.

@@ -1,4 +1,4 @@
-# cmake --install BUILD --prefix P: the program, and what it writes for man and the shells.
+# cmake --install BUILD --prefix P: the program, its manual page and its shell completions.
 
 include(GNUInstallDirs)
 

@@ -1,6 +1,6 @@
 # quire_modules(): a static library for each row of cmake/modules.txt, from the C files of its
-# folder without subfolders, linked to what the row knows. Adding a file needs no edit. A folder of
-# headers only gives an interface library.
+# folder without subfolders, linked to the modules that the row lists. Adding a file needs no edit.
+# A folder of headers becomes an interface library.
 
 set(quire_modules_table ${PROJECT_SOURCE_DIR}/cmake/modules.txt)
 
@@ -11,7 +11,7 @@ function(quire_module name folder)
 		file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
 		list(APPEND sources ${cuda_sources})
 	else()
-		# C files that call CUDA are named for it.
+		# C files that call CUDA have names with cuda_.
 		list(FILTER sources EXCLUDE REGEX "/cuda_[^/]*$")
 	endif()
 	if(NOT QUIRE_HAS_CUDA OR NOT QUIRE_CUPTI_INCLUDE)

@@ -14,7 +14,7 @@
 #     --only "NAME..."     of nano, pressure, chat, azure and mooncake
 #     --runner NAME        run: default cuda; others are for trying this script without a GPU
 #     --gpu NAME|FILE      table: the profile of the simulation, default h200-MODEL, calibrated
-#     --limit SECONDS      run: starts no run that is likely to end later; default 480
+#     --limit SECONDS      run: start no run that is expected to end later; default 480
 #     --runs 1|2           run: how often a trace is run, default 2
 #     --again DIR          table: take the second runs from DIR, made on another machine
 #     --musts              table: exit code 1 when an error exceeds its limit (column must)
@@ -22,17 +22,18 @@
 # Finished runs are kept: call the script again to continue after an interruption, and remove a
 # NAME.tar.gz to run that trace again.
 #
-# Why these loads. A comparison says most where the engine is busy and its queue does not grow: then
-# both arrival times and step times matter. Load is the time that the engine takes with all requests
-# there at once, over the time that it takes as they arrive. The share of time with work says less,
-# since an engine that decodes small batches is hardly ever idle.
+# Why these loads: a comparison is most informative when the engine is busy and its queue does not
+# grow, because then both arrival times and step times matter. Load is the time that the engine
+# takes when all requests arrive at once, divided by the time it takes when they arrive as in the
+# trace. The fraction of busy time is less informative, since an engine that decodes small batches
+# is hardly ever idle.
 #   azure     2,000 requests ten times as fast, 47 a second: load 62 % (26 s of 43)
 #   mooncake  500 requests. At their own speed load is 86 %, with bursts from which latencies do not
 #             recover; at three quarters of it 68 % (153 s of 224)
 #   chat      sessions of the preset, 45 new ones a second with 2 s of think time: 63 % (11 s of 18)
 #   nano      all at once: only step times matter
 #   pressure  the same in a pool of 200 KV blocks: over 100 preemptions
-# The loads are those of the calibrated cost model of an H200 with qwen3-0.6b. Replays jump over
+# The loads are those of the calibrated cost model of an H200 with qwen3-0.6b. Replays skip
 # idle time.
 set -euo pipefail
 export LC_ALL=C
@@ -55,7 +56,7 @@ fail()
 	exit 2
 }
 
-# settings NAME: the trace's file, how many seconds a run is likely to take, and its options.
+# settings NAME: the trace's file, the expected seconds of a run, and its options.
 settings()
 {
 	case $1 in
@@ -132,7 +133,7 @@ run_once()
 	mv "$pack.part" "$pack"
 }
 
-# The first number of that name in a summary, and the hash of all decisions.
+# Print the first number of that name in a summary, and the hash of all decisions.
 result_number()
 {
 	sed -n "s/^[[:space:]]*\"$2\":[[:space:]]*\([0-9.]*\).*/\1/p" \
@@ -144,7 +145,7 @@ result_hash()
 	sed -n 's/.*"result_hash":[^"]*"\([0-9a-f]*\)".*/\1/p' "$work/$1/summary.json"
 }
 
-# Each trace once, the longest last, before any is run again.
+# Runs each trace once, the longest last, before any trace is run again.
 run_all()
 {
 	local name again
@@ -269,7 +270,7 @@ merge_errors()
 }
 
 # The most important rows: a line for each figure, a column for each trace. A cell is "error (error
-# of a second real run)", in bold when it exceeds its limit; counts of both runs stand before it.
+# of a second real run)", in bold when it exceeds its limit; preceded by the counts of both runs.
 write_markdown()
 {
 	awk -F '\t' -v other="$other" '

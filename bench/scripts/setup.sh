@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what quire needs to build, test and plot, unless it is there already.
-# bench/demo.sh and tests/run.sh call it; it can be run by itself.
+# Installs what quire needs to build, test and plot, unless it is installed.
+# bench/demo.sh and tests/run.sh call it; it can also be run directly.
 set -euo pipefail
 
 packages=(build-essential cmake ninja-build pkg-config libcriterion-dev libcjson-dev libxxhash-dev
@@ -12,7 +12,7 @@ fail()
 	exit 2
 }
 
-# On a system without Debian's packages: what is missing, by the names that cmake looks for.
+# On a system without Debian's packages: lists the missing programs and libraries.
 missing_elsewhere()
 {
 	local name
@@ -40,7 +40,7 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
 	exit 0
 fi
 
-# A tool or library that came by another way than its package serves as well.
+# A tool or library that was not installed from a package is accepted too.
 missing=$(missing_packages)
 if [ -z "$missing" ] || [ -z "$(missing_elsewhere)" ]; then
 	exit 0
@@ -54,7 +54,7 @@ fi
 
 echo "quire needs these packages and installs them:" $missing
 install=("${as_root[@]}" apt-get install --yes --no-install-recommends $missing)
-# A package list of an earlier day may do; when it does not, it is fetched anew.
+# The existing package lists are tried first, and updated only if that fails.
 "${install[@]}" </dev/null >/dev/null 2>&1 || {
 	"${as_root[@]}" apt-get update </dev/null >/dev/null
 	"${install[@]}" </dev/null >/dev/null

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# How fast the simulation is: requests a second and peak memory of whole `quire replay` runs,
-# results written, on one core; and, where valgrind is installed, instructions a step, which do not
-# depend on what else the machine does.
+# The speed of the simulation: requests per second and peak memory of whole `quire replay` runs,
+# including writing results, on one core. If valgrind is installed, also instructions per step,
+# which do not depend on the load of the machine.
 #
 #     bash bench/scripts/speed.sh [TRACE.jsonl...]     further traces, at their own times
 set -euo pipefail
@@ -78,7 +78,8 @@ measure()
 	steps=$(sed -n 's/.*"steps":[^0-9]*\([0-9]*\).*/\1/p' "$folder/result/summary.json")
 }
 
-# per LABEL REQUESTS FROM TO: what a step costs in TO beyond FROM, so without start-up and end.
+# per LABEL REQUESTS FROM TO: instructions per step, from the difference of TO and FROM, which
+# excludes start and end.
 per()
 {
 	measure "$3"

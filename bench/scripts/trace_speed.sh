@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# How fast traces are read, on one core: `quire trace stat` over large files, which is reading and
-# checking every row, some sums, and the sort of all lengths at the end. Real traces are read from
-# ../shared/traces where they are there (repeated with times that go on), made ones otherwise.
+# The speed of reading traces, on one core: `quire trace stat` over large files. It reads and checks
+# every row, updates some sums, and sorts all lengths at the end. Real traces are read from
+# ../shared/traces if they exist (repeated with continuing times), generated ones otherwise.
 #
 #     bash bench/scripts/trace_speed.sh [QUIRE]     by default build/release/quire
 #
-# Prints MB/s of the file as it lies on disk, the best of five runs.
+# Prints MB/s of the file as stored on disk, the best of five runs.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -58,7 +58,7 @@ if [ ! -f "$conversation" ]; then
 	"$quire" trace make --requests 12000 --input lognormal:7000:1 --output 350 --rate 3 \
 		--prefix 512:1 --out "$conversation"
 fi
-# The hour again and again; hash ids repeat.
+# The hour repeated; hash ids repeat too.
 awk '{ split($0, part, /[:,]/); row[NR] = substr($0, index($0, ",")); at[NR] = part[2] + 0 }
 	END { for (k = 0; k < 30; k++)
 		for (i = 1; i <= NR; i++)

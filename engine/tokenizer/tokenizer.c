@@ -126,7 +126,7 @@ bool tokenizer_is_special(const struct tokenizer *tokenizer, int32_t id)
 	return token != NULL && token->is_special;
 }
 
-/* The first added token in a text, the longest of those that start there, or NULL. */
+/* The first added token in a text, the longest if several start there, or NULL. */
 static const struct added_token *find_added(const struct tokenizer *tokenizer, const char *text,
 	size_t byte_count, bool is_normalized, size_t *at)
 {
@@ -156,7 +156,7 @@ struct encoding {
 	struct token_list *out;
 };
 
-/* A piece that holds no added token. */
+/* Encodes a piece without added tokens. */
 static enum status encode_words(
 	struct encoding *encoding, const char *text, size_t byte_count, struct error *error)
 {
@@ -178,7 +178,8 @@ static enum status encode_words(
 	return status;
 }
 
-/* A piece of normalized text: cuts out the added tokens that are looked for there. */
+/* Encodes a piece of normalized text: cuts out the added tokens that are matched after
+   normalization. */
 static enum status encode_normalized(
 	struct encoding *encoding, const char *text, size_t byte_count, struct error *error)
 {
@@ -197,7 +198,7 @@ static enum status encode_normalized(
 	return STATUS_OK;
 }
 
-/* A piece between added tokens that are looked for in the text as it came. */
+/* Encodes a piece between added tokens that are matched before normalization. */
 static enum status encode_piece(
 	struct encoding *encoding, const char *text, size_t byte_count, struct error *error)
 {
@@ -210,7 +211,7 @@ static enum status encode_piece(
 		encoding, encoding->normalized.bytes, encoding->normalized.byte_count, error);
 }
 
-/* Valid UTF-8: cuts out the added tokens that are looked for in the text as it came. */
+/* Encodes valid UTF-8: cuts out the added tokens that are matched before normalization. */
 static enum status encode_text(
 	struct encoding *encoding, const char *text, size_t byte_count, struct error *error)
 {

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* A token of a word that is being joined; a list in order. */
+/* A token of the word being encoded, in a doubly linked list. */
 struct bpe_symbol {
-	int32_t id;		 /* -1: it has become part of the symbol in front */
+	int32_t id;		 /* -1: merged into the preceding symbol */
 	uint32_t previous, next; /* NONE at the ends */
 };
 
-/* A pair that can be joined. It is stale when its symbols have changed since. */
+/* A pair that can be merged. It is stale when its symbols have changed since. */
 struct bpe_candidate {
 	uint32_t rank;
 	uint32_t position; /* of the left symbol */
@@ -32,14 +32,14 @@ void token_list_add(struct token_list *list, int32_t id)
 
 /* ---- the alphabet ---- */
 
-/* Bytes that stand for themselves: the printable ones of Latin-1. */
+/* Bytes that are spelled as themselves: the printable ones of Latin-1. */
 static bool is_plain(uint32_t byte)
 {
 	return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) ||
 	       (byte >= 0xae && byte <= 0xff);
 }
 
-/* The others stand from U+0100 on, in order: 0x00-0x20, 0x7f-0xa0, 0xad. */
+/* The others are spelled as U+0100 and up, in order: 0x00-0x20, 0x7f-0xa0, 0xad. */
 bool bpe_byte_of(uint32_t code_point, uint8_t *byte)
 {
 	uint32_t value = code_point;
@@ -105,7 +105,7 @@ void bpe_deinit(struct bpe *bpe)
 	memset(bpe, 0, sizeof(*bpe));
 }
 
-/* The entry of a spelling, or the free one where it belongs. */
+/* The entry of a spelling, or the free entry for it. */
 static int32_t *spelling_entry(const struct bpe *bpe, const char *spelling, size_t spelling_bytes)
 {
 	uint32_t mask = bpe->by_spelling_size - 1;
@@ -261,7 +261,7 @@ void bpe_scratch_deinit(struct bpe_scratch *scratch)
 	memset(scratch, 0, sizeof(*scratch));
 }
 
-/* The token that a whole word is, or -1. */
+/* The token whose bytes are the whole word, or -1. */
 static int32_t find_word(
 	const struct bpe *bpe, struct bpe_scratch *scratch, const char *word, size_t byte_count)
 {
@@ -275,7 +275,7 @@ static int32_t find_word(
 	return bpe_find(bpe, scratch->spelling, used);
 }
 
-/* Makes a candidate of a symbol and the next, when there is a merge for them. */
+/* Queues a symbol and its successor as a candidate, if they have a merge. */
 static void consider(const struct bpe *bpe, struct bpe_scratch *scratch, uint32_t position)
 {
 	const struct bpe_symbol *left = &scratch->symbols[position];

@@ -22,7 +22,7 @@ struct token_list {
 
 void token_list_add(struct token_list *list, int32_t id);
 
-/* A token as a tokenizer.json spells it, and the bytes that it stands for. */
+/* A token's spelling in tokenizer.json, and its bytes. */
 struct bpe_token {
 	uint32_t spelling, spelling_bytes; /* offset and length in the arena */
 	uint32_t bytes, byte_count;
@@ -50,18 +50,18 @@ struct bpe {
 	uint32_t merge_count;
 
 	int32_t byte_ids[256]; /* -1: no token is just that byte */
-	bool ignores_merges;   /* a word that is a token is that token */
+	bool ignores_merges;   /* a word that is a token is encoded as that token */
 };
 
-/* What a character of a spelling stands for: printable characters and a row of letters from U+0100
-   on each stand for a byte. False: for none. */
+/* The byte of a character in a spelling: printable characters, and letters from U+0100 up. False:
+   the character has no byte. */
 bool bpe_byte_of(uint32_t code_point, uint8_t *byte);
 
-/* Appends the bytes that a spelling stands for: those of its characters, or its own when one of
-   them stands for none. The spelling is valid UTF-8. */
+/* Appends the bytes of a spelling: those of its characters, or its own UTF-8 bytes if a character
+   has no byte. The spelling is valid UTF-8. */
 void bpe_meaning(const char *spelling, size_t spelling_bytes, struct text *out);
 
-/* Zeroed memory; room for so many tokens and merges. */
+/* bpe must be zeroed. Allocates room for this many tokens and merges. */
 void bpe_init(struct bpe *bpe, uint32_t token_count, uint32_t merge_count);
 void bpe_deinit(struct bpe *bpe);
 
@@ -71,13 +71,13 @@ bool bpe_add_token(struct bpe *bpe, const char *spelling, size_t spelling_bytes,
 /* The id of a spelling, or -1. */
 int32_t bpe_find(const struct bpe *bpe, const char *spelling, size_t spelling_bytes);
 
-/* Ranks come in rising order. False: the pair has a merge already. */
+/* Must be called in order of rising rank. False: the pair has a merge already. */
 bool bpe_add_merge(struct bpe *bpe, int32_t left, int32_t right, int32_t id);
 
-/* The bytes of a token, which may be none at all: an unknown id stands for nothing. */
+/* The bytes of a token; none for an unknown id. */
 const char *bpe_bytes(const struct bpe *bpe, int32_t id, size_t *byte_count);
 
-/* Room that encoding reuses from word to word; zero it to start. */
+/* Memory that encoding reuses from word to word; to be zeroed first. */
 struct bpe_scratch {
 	struct bpe_symbol *symbols;
 	size_t symbol_capacity;

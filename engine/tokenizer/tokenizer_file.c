@@ -14,9 +14,9 @@ enum { ID_LIMIT = 1 << 24, ADDED_MAX = 1 << 14 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- demands on fields ---- */
+/* ---- checks of fields ---- */
 
-/* No other fields than these. */
+/* Refuses fields other than these. */
 static enum status refuse_others(const struct json_object *object, const char *const *names,
 	size_t count, struct error *error)
 {
@@ -56,7 +56,7 @@ static enum status require_null(
 				       : STATUS_OK;
 }
 
-/* A flag that must be there. */
+/* A flag that must be present and false. */
 static enum status require_false(
 	const struct json_object *object, const char *field, struct error *error)
 {
@@ -66,7 +66,7 @@ static enum status require_false(
 	return value ? json_refuse(object, field, "false", error) : STATUS_OK;
 }
 
-/* A flag that is false when it is missing. */
+/* A flag that must be false or missing. */
 static enum status require_not_true(
 	const struct json_object *object, const char *field, struct error *error)
 {
@@ -90,7 +90,7 @@ static enum status array_object(const struct json_object *object, const char *fi
 	return STATUS_OK;
 }
 
-/* ---- the steps in front of the model and behind it ---- */
+/* ---- the steps before and after the model ---- */
 
 static enum status read_normalizer(
 	const struct json_object *root, struct tokenizer_data *out, struct error *error)
@@ -132,8 +132,8 @@ static enum status read_split(
 	return STATUS_OK;
 }
 
-/* A ByteLevel that changes nothing but the spelling of bytes. trim_offsets is ignored: offsets
-   are not computed. */
+/* A ByteLevel that changes only the spelling of bytes. trim_offsets is ignored, since offsets are
+   not computed. */
 static enum status read_byte_level(
 	const struct json_object *object, bool has_regex, struct error *error)
 {
@@ -278,7 +278,7 @@ static enum status read_merge(const struct json_object *model, const cJSON *node
 	return STATUS_OK;
 }
 
-/* Settings of a BPE that change its results in ways we do not compute. */
+/* Refuses BPE settings that are not supported. */
 static enum status refuse_settings(const struct json_object *model, struct error *error)
 {
 	static const char *const names[] = {"type", "dropout", "unk_token",
@@ -341,7 +341,7 @@ static enum status read_model(
 
 /* ---- added tokens ---- */
 
-/* The id must be the vocabulary's for that text, or else free. */
+/* The id must be the one of that text in the vocabulary, or else be unused. */
 static enum status check_added(const struct tokenizer_data *data, const struct json_object *object,
 	const char *content, int32_t id, struct error *error)
 {
@@ -400,7 +400,7 @@ static enum status read_added(
 	return STATUS_OK;
 }
 
-/* By first byte, the longest first; ids decide between equals, so that the order is one. */
+/* By first byte, then longest first, then by id, so that the order is unique. */
 static int compare_added(const void *a, const void *b)
 {
 	const struct added_token *x = a, *y = b;
@@ -440,7 +440,7 @@ static enum status read_all_added(
 	return STATUS_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole file ---- */
 
 enum status tokenizer_data_read(
 	struct tokenizer_data *out, const struct json_document *document, struct error *error)

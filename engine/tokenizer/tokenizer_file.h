@@ -5,14 +5,14 @@
 #include "engine/tokenizer/tokenizer_bpe.h"
 #include "engine/tokenizer/tokenizer_split.h"
 
-/* What a tokenizer.json says, checked: for tokenizer.c only. */
+/* The checked content of a tokenizer.json, for tokenizer.c only. */
 
 struct added_token {
 	int32_t id;
 	bool is_special;
-	bool is_normalized;  /* looked for in the normalized text, else in the text as it came */
-	struct text content; /* what is looked for, normalized if that is */
-	struct text meaning; /* what it adds to a decoded text */
+	bool is_normalized;  /* matched after normalization, else before */
+	struct text content; /* text to match, normalized if is_normalized */
+	struct text meaning; /* text it decodes to */
 };
 
 struct tokenizer_data {
@@ -24,12 +24,12 @@ struct tokenizer_data {
 	size_t added_capacity;
 };
 
-/* Fills zeroed data, which is the caller's to end in any case. */
+/* Fills zeroed data. The caller releases it, also after a failure. */
 enum status tokenizer_data_read(
 	struct tokenizer_data *out, const struct json_document *document, struct error *error);
 void tokenizer_data_deinit(struct tokenizer_data *data);
 
-/* Appends a valid text in normalization form C. */
+/* Appends a text of valid UTF-8 in normalization form C. */
 enum status tokenizer_normalize(
 	const char *text, size_t byte_count, struct text *out, struct error *error);
 

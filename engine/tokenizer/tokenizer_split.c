@@ -18,9 +18,9 @@ struct splitter {
 
 struct translation {
 	const char *pattern;
-	size_t at; /* the byte that is looked at */
+	size_t at; /* the current byte */
 	struct text out;
-	bool can_repeat; /* the latest item is one that ? * + { may follow */
+	bool can_repeat; /* ? * + { may follow the latest item */
 };
 
 static enum status refuse(
@@ -31,7 +31,7 @@ static enum status refuse(
 		translation->pattern + translation->at, translation->at, expected);
 }
 
-/* Copies bytes of the pattern and moves behind them. */
+/* Copies bytes of the pattern and advances. */
 static void copy(struct translation *translation, size_t byte_count)
 {
 	text_add_bytes(&translation->out, translation->pattern + translation->at, byte_count);
@@ -85,7 +85,7 @@ static enum status translate_escape(struct translation *translation, struct erro
 			error);
 	}
 	if (c == 'v') {
-		/* A vertical tab to Oniguruma, all vertical space to PCRE2. */
+		/* \v is a vertical tab in Oniguruma, but any vertical space in PCRE2. */
 		text_add_bytes(&translation->out, "\\x0b", 4);
 		translation->at += 2;
 		return STATUS_OK;
@@ -146,7 +146,7 @@ static enum status translate_group(struct translation *translation, struct error
 	return refuse(translation, "one of the groups ( (?: (?i: (?= (?!", error);
 }
 
-/* {n}, {n,} or {n,m}, to which PCRE2 and Oniguruma add different things by ? and +. */
+/* {n}, {n,} or {n,m}. A ? or + behind it means different things in PCRE2 and Oniguruma. */
 static enum status translate_interval(struct translation *translation, struct error *error)
 {
 	const char *text = translation->pattern + translation->at;
@@ -277,7 +277,8 @@ static size_t character_bytes(const struct split *split, size_t at)
 	return used;
 }
 
-/* Finds the next match from split->from on; an empty one right behind the latest does not count. */
+/* Finds the next match from split->from on. An empty match directly behind the latest one is
+   skipped. */
 static enum status find_match(struct split *split, struct error *error)
 {
 	char text[128] = "";

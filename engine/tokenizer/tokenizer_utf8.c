@@ -6,7 +6,7 @@
 
 static const char replacement[] = "\xef\xbf\xbd";
 
-/* Begins a sequence with its first byte, which is no ASCII; false: no sequence begins so. */
+/* Begins a sequence with its first byte, which is not ASCII; false: not a valid first byte. */
 static bool start(struct utf8_stream *stream, uint8_t byte)
 {
 	stream->lowest = 0x80;
@@ -15,8 +15,8 @@ static bool start(struct utf8_stream *stream, uint8_t byte)
 		stream->needed_count = 2;
 	} else if (byte >= 0xe0 && byte <= 0xef) {
 		stream->needed_count = 3;
-		stream->lowest = byte == 0xe0 ? 0xa0 : 0x80;  /* else it would be too long */
-		stream->highest = byte == 0xed ? 0x9f : 0xbf; /* else it would be a surrogate */
+		stream->lowest = byte == 0xe0 ? 0xa0 : 0x80;  /* else an overlong form */
+		stream->highest = byte == 0xed ? 0x9f : 0xbf; /* else a surrogate */
 	} else if (byte >= 0xf0 && byte <= 0xf4) {
 		stream->needed_count = 4;
 		stream->lowest = byte == 0xf0 ? 0x90 : 0x80;
@@ -52,7 +52,7 @@ void utf8_push(struct utf8_stream *stream, const char *bytes, size_t byte_count,
 			continue;
 		}
 		if (byte < stream->lowest || byte > stream->highest) {
-			/* The byte itself is looked at again, as a first one. */
+			/* The byte is examined again as the first of a sequence. */
 			utf8_end(stream, out);
 			continue;
 		}
