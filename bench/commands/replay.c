@@ -52,7 +52,7 @@ static const struct option options[] = {
 	{.kind = OPTION_HEADING, .help = "results"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "DIR",
 		.help = "folder to write; must hold no result yet"},
-	{"force", OPTION_FLAG, REQUEST(is_forced), .help = "replace a result that is there"},
+	{"force", OPTION_FLAG, REQUEST(is_forced), .help = "replace an existing result"},
 	{"steps", OPTION_FLAG, REQUEST(wants_steps),
 		.help = "also write steps.tsv, a row for each step"},
 	{"kernel-times", OPTION_FLAG, REQUEST(run.wants_kernel_times),

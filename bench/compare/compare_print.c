@@ -26,10 +26,10 @@ static void print_steps(const struct comparison *comparison, FILE *out)
 	if (steps->decision.is_there) {
 		print_difference(out, "decision", &steps->decision);
 	} else if (steps->a_is_longer || steps->b_is_longer) {
-		fprintf(out, "  %llu steps are decided alike, then only %s goes on\n",
+		fprintf(out, "  %llu steps have equal decisions, then only %s has more steps\n",
 			(unsigned long long)steps->step_count, steps->a_is_longer ? "A" : "B");
 	} else {
-		fprintf(out, "  all %llu steps are decided alike\n",
+		fprintf(out, "  all %llu steps have equal decisions\n",
 			(unsigned long long)steps->step_count);
 	}
 	if (steps->other.is_there) {
@@ -106,8 +106,9 @@ void comparison_print(const struct comparison *comparison, FILE *out)
 		}
 	}
 	if (comparison->has_same_decisions && !comparison->has_same_values) {
-		fprintf(out, "\nBoth runs decided alike; what differs is time and what follows "
-			     "from it.\n");
+		fprintf(out, "\nBoth runs made the same decisions; only times and figures derived "
+			     "from them "
+			     "differ.\n");
 	}
 }
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a column is decided by the engine alone. `waiting` depends on how far a replay has read
-   ahead, and the free blocks depend on the pool's size. */
+/* Whether a column shows only decisions of the engine. `waiting` depends on how far a replay has
+   read ahead, and the free blocks depend on the pool's size. */
 static bool is_decision(const char *name, bool has_same_pool)
 {
 	for (uint32_t i = STEP_COLUMN_FIRST_COUNT; i < STEP_COLUMN_COUNT; i++) {

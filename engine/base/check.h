@@ -3,9 +3,9 @@
 
 #include <stdbool.h>
 
-/* check(condition): an assertion about our own code that is compiled into every build. A failed
-   check is a bug in quire, never bad input: it prints the condition, its file and line, and
-   aborts. */
+/* check(condition): an assertion about quire's own code that is compiled into every build. A failed
+   check is a bug in quire, never bad input: it prints the condition, its file and line, and aborts.
+   */
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,7 +19,7 @@ _Noreturn void check_failed(const char *condition, const char *file, int line);
 
 #define check(condition) ((condition) ? (void)0 : check_failed(#condition, __FILE__, __LINE__))
 
-/* For a line that cannot be reached: if it is, the reason is printed. */
+/* Marks a line that cannot be reached; if it is, prints the reason and aborts. */
 #define check_unreachable(reason) check_failed(reason, __FILE__, __LINE__)
 
 #endif

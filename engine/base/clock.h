@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-/* Real time, for what measures: the clock never goes back, and its origin means nothing. What
-   decides or simulates must not read it. */
+/* Real time in nanoseconds, for measurements: it never decreases, and its origin is arbitrary. Code
+   that decides or simulates must not read it. */
 uint64_t monotonic_ns(void);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "engine/base/both_sides.h"
 
-/* Counter-based numbers: a value is a pure function of (key, counter), so it can be made anywhere,
-   in any order and as often as needed, and is the same on every machine. The mixer is the output
+/* Counter-based numbers: a value is a pure function of (key, counter), so it can be computed
+   anywhere, in any order and repeatedly, and is the same on every machine. The mixer is the output
    function of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
    2014), a bijection of 64 bits. */
 
@@ -19,7 +19,7 @@ BOTH_SIDES static inline uint64_t counter_mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* A key for a named purpose of a seed; purposes that differ give unrelated streams. */
+/* A key for one purpose of a seed; different purposes give unrelated streams. */
 BOTH_SIDES static inline uint64_t counter_key(uint64_t seed, uint64_t purpose)
 {
 	return counter_mix(counter_mix(seed + UINT64_C(0x9e3779b97f4a7c15)) ^

@@ -7,10 +7,10 @@
 
 #include "engine/base/check.h"
 
-/* For sums of products of times and counts, which 64 bits do not hold. */
+/* For sums of products of times and counts, which exceed 64 bits. */
 __extension__ typedef unsigned __int128 u128;
 
-/* Narrowing that checks, and the few integer sums that everyone needs. */
+/* Checked narrowing, and common integer functions. */
 
 static inline uint32_t u32_from(uint64_t value)
 {

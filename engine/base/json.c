@@ -10,7 +10,7 @@
 
 enum { JSON_FILE_BYTES_MAX = 16 * 1024 * 1024, JSON_FOUND_BYTES = 48 };
 
-/* The end of a long path says more than its beginning. */
+/* A long path is cut at its beginning, since its end is more informative. */
 static void document_name(struct json_document *document, const char *name)
 {
 	size_t length = strlen(name);
@@ -37,8 +37,8 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* The escape of a zero byte, at which cJSON's texts would end; NULL: none. A backslash outside of a
-   string is no JSON anyway. */
+/* Finds \u0000, which would end a cJSON string early; NULL: none. Outside a string a backslash is
+   invalid JSON anyway. */
 static const char *find_zero_escape(const char *text, size_t length)
 {
 	for (size_t i = 0; i + 5 < length; i++) {
@@ -48,7 +48,7 @@ static const char *find_zero_escape(const char *text, size_t length)
 		if (memcmp(text + i + 1, "u0000", 5) == 0) {
 			return text + i;
 		}
-		i++; /* what is escaped is no backslash that escapes */
+		i++; /* an escaped backslash does not start an escape */
 	}
 	return NULL;
 }
@@ -135,7 +135,7 @@ void json_document_close(struct json_document *document)
 	document->root = NULL;
 }
 
-/* What a value is, in a few words for an error line. */
+/* Describes a value in a few words, for an error line. */
 static void describe(const cJSON *node, char *out, size_t size)
 {
 	if (node == NULL) {
@@ -218,7 +218,7 @@ enum status json_refuse(const struct json_object *object, const char *field, con
 		object->document->name, object->path, dot, field, found, expected);
 }
 
-/* Refuses a field that is not good in its reader's eyes, or is there twice. */
+/* Refuses a field that is invalid for its reader, or occurs twice. */
 static enum status require_field(const struct json_object *object, const char *field, bool is_good,
 	const char *expected, struct error *error)
 {
@@ -240,7 +240,7 @@ enum status json_object(const struct json_object *object, const char *field,
 	out->node = node;
 	int length = snprintf(out->path, sizeof(out->path), "%s%s%s", outer.path,
 		outer.path[0] == '\0' ? "" : ".", field);
-	check(length >= 0); /* a path too long for its buffer is cut: only messages show it */
+	check(length >= 0); /* a path too long for its buffer is truncated: only messages use it */
 	return STATUS_OK;
 }
 
@@ -277,7 +277,7 @@ enum status json_double(const struct json_object *object, const char *field, dou
 	char expected[96];
 	const cJSON *node = json_find(object, field);
 
-	/* Written so that no NaN passes. */
+	/* Written so that NaN is outside. */
 	bool is_inside = cJSON_IsNumber(node) && node->valuedouble >= minimum &&
 			 node->valuedouble <= maximum;
 	snprintf(expected, sizeof(expected), "a number in [%g, %g]", minimum, maximum);

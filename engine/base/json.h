@@ -9,8 +9,7 @@
 #include <stdint.h>
 
 /* Configuration and summaries in JSON, read with errors that name the file, the field, what was
-   found and what was expected. A thin layer over cJSON, whose tree stays open to readers that want
-   to walk it themselves.
+   found and what was expected. A thin layer over cJSON, whose tree readers may also walk directly.
 
        struct json_document document;
        struct json_object root, rope;
@@ -24,16 +23,16 @@
        return error->status;
 
    All but json_document_open() and json_document_parse() are sticky (engine/base/status.h): after
-   the first error the rest of such a list does nothing. Values that were not read stay as they
-   were; objects become empty, without any field.
+   the first error the rest of such a list does nothing. Values that were not read are unchanged;
+   objects become empty.
 
-   Names are matched exactly; a field that is there twice is refused when it is read. Limits: a file
+   Names are matched exactly; a field that occurs twice is refused when it is read. Limits: a file
    of 16 MiB, nesting of 1,000 (cJSON's own). */
 
 enum { JSON_NAME_BYTES = 256, JSON_PATH_BYTES = 128 };
 
 struct json_document {
-	char name[JSON_NAME_BYTES]; /* as errors call it: the path, cut in front when too long */
+	char name[JSON_NAME_BYTES]; /* for errors: the path, its beginning cut off when too long */
 	cJSON *root;		    /* owned; NULL when closed */
 };
 
@@ -44,10 +43,10 @@ struct json_object {
 	char path[JSON_PATH_BYTES]; /* of the object, "" for the root, else "a.b" */
 };
 
-/* Reads a file; a text that is no JSON is refused with the line where it stops being it. */
+/* Reads a file; invalid JSON is refused with the line where it becomes invalid. */
 enum status json_document_open(struct json_document *out, const char *path, struct error *error);
 
-/* Parses `length` bytes; `name` is what errors call them. */
+/* Parses `length` bytes; `name` is used in errors. */
 enum status json_document_parse(struct json_document *out, const char *name, const char *text,
 	size_t length, struct error *error);
 
@@ -58,13 +57,13 @@ void json_document_close(struct json_document *document);
 enum status json_root(
 	struct json_object *out, const struct json_document *document, struct error *error);
 
-/* Is the field there, and not null? */
+/* Whether the field is present and not null. */
 bool json_has(const struct json_object *object, const char *field);
 
-/* The value of a field, or NULL when it is not there. It may be a JSON null. */
+/* The value of a field, or NULL if it is absent. It may be a JSON null. */
 const cJSON *json_find(const struct json_object *object, const char *field);
 
-/* A field that must be there, of its kind and within [minimum, maximum]. */
+/* Read a required field of the right kind and within [minimum, maximum]. */
 enum status json_object(const struct json_object *object, const char *field,
 	struct json_object *out, struct error *error);
 enum status json_u64(const struct json_object *object, const char *field, uint64_t minimum,
@@ -76,11 +75,11 @@ enum status json_double(const struct json_object *object, const char *field, dou
 enum status json_bool(
 	const struct json_object *object, const char *field, bool *out, struct error *error);
 
-/* A text; the pointer dies with the document. */
+/* Reads a string; the pointer is valid until the document is closed. */
 enum status json_text(
 	const struct json_object *object, const char *field, const char **out, struct error *error);
 
-/* "NAME: field a.b: found FOUND, expected EXPECTED" for a value that the caller finds wanting. */
+/* "NAME: field a.b: found FOUND, expected EXPECTED", for a value that the caller refuses. */
 enum status json_refuse(const struct json_object *object, const char *field, const char *expected,
 	struct error *error);
 

@@ -16,7 +16,7 @@ void map_deinit(struct map *map)
 	*map = (struct map){0};
 }
 
-/* The entry of a key, or the free one where it belongs. */
+/* The entry of a key, or the free entry for it. */
 static struct map_entry *entry_of(const struct map *map, uint64_t key)
 {
 	size_t mask = map->entry_count - 1;

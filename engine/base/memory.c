@@ -8,7 +8,7 @@
 
 void memory_exhausted(size_t bytes)
 {
-	fprintf(stderr, "quire: out of memory: %zu bytes were asked for\n", bytes);
+	fprintf(stderr, "quire: out of memory: %zu bytes requested\n", bytes);
 	exit(2);
 }
 

@@ -38,7 +38,7 @@ bool text_to_u64(const char *text, uint64_t *value)
 	uint64_t sum = 0;
 	size_t bytes = 0;
 
-	/* The cells of tables: digits that fit in any case, looked at once. */
+	/* Fast path for table cells: up to 19 digits cannot overflow. */
 	for (; bytes < 19 && is_digit(text[bytes]); bytes++) {
 		sum = sum * 10 + (uint64_t)(text[bytes] - '0');
 	}
@@ -122,7 +122,8 @@ bool decimal_to_u64(const char *text, size_t bytes, uint32_t places, uint64_t *v
 	if (!read_decimal(text, bytes, &decimal)) {
 		return false;
 	}
-	/* So many digits reach the last place; a short mantissa is filled up with zeros. */
+	/* The number of digits up to the last decimal place; a short mantissa is padded with zeros.
+	   */
 	int64_t kept = decimal.point + places;
 	size_t i = 0;
 	for (int64_t taken = 0; taken < kept; taken++) {
@@ -199,7 +200,7 @@ size_t ratio_text(char *text, u128 numerator, u128 denominator, uint32_t places,
 	for (uint32_t i = 0; i < places; i++) {
 		scale *= 10;
 	}
-	/* Whole and fraction apart, so that the product stays in range. */
+	/* Whole and fraction separately, so that the product stays in range. */
 	u128 whole = numerator / denominator;
 	u128 rest = numerator % denominator;
 	return decimal_text(text, whole * scale + rest * scale / denominator, places);

@@ -9,14 +9,13 @@
 
 /* Text to numbers and back, exactly: without floating point, blanks or signs.
 
-   A text that is something else, or whose number does not fit in 64 bits, returns false and leaves
-   *value as it was. */
+   For any other text, or a number beyond 64 bits, they return false and leave *value unchanged. */
 
-/* Digits alone; leading zeros are allowed. */
+/* Digits only; leading zeros are allowed. */
 bool digits_to_u64(const char *text, size_t bytes, uint64_t *value);
 bool text_to_u64(const char *text, uint64_t *value); /* up to the NUL */
 
-/* A decimal fraction such as 12, 0.5 or 6.1114e1, times 10^places. Further places are cut off. */
+/* A decimal fraction such as 12, 0.5 or 6.1114e1, times 10^places. Further decimals are cut off. */
 bool decimal_to_u64(const char *text, size_t bytes, uint32_t places, uint64_t *value);
 
 /* A decimal fraction with at most six places and no exponent, in millionths. */

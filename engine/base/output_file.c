@@ -19,7 +19,7 @@ enum status output_file_open(struct output_file *output, const char *path, struc
 		output->file = stdout;
 		return STATUS_OK;
 	}
-	/* A device or a pipe is written to; renaming a file over it would take its place. */
+	/* A device or a pipe is written directly; a rename would replace it by a file. */
 	struct stat found;
 	if (stat(path, &found) == 0 && !S_ISREG(found.st_mode)) {
 		output->file = fopen(path, "wb");

@@ -7,8 +7,8 @@
 #include "engine/base/path.h"
 #include "engine/base/status.h"
 
-/* A file that appears whole or not at all: written as PATH.part, renamed at the end. The path "-"
-   is the standard output. */
+/* A file that appears complete or not at all: it is written as PATH.part and renamed at the end.
+   The path "-" is the standard output. */
 
 struct output_file {
 	FILE *file; /* to write to; NULL: not open */
@@ -19,10 +19,10 @@ struct output_file {
 /* path is borrowed until the end. */
 enum status output_file_open(struct output_file *output, const char *path, struct error *error);
 
-/* Ends the file: keeps it if all of it could be written, which is an error otherwise. */
+/* Closes and renames the file. A write that failed is an error, and the file is removed. */
 enum status output_file_commit(struct output_file *output, struct error *error);
 
-/* Removes what was written, if it is still open. */
+/* Removes an uncommitted file. Does nothing if it is not open. */
 void output_file_abandon(struct output_file *output);
 
 #endif

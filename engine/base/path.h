@@ -7,8 +7,8 @@
 
 enum { PATH_BYTES_MAX = 4096 }; /* with the NUL */
 
-/* Composes a path, such as "%s/config.json", in `path` (PATH_BYTES_MAX). One that is too long is an
-   error of usage. */
+/* Composes a path, such as "%s/config.json", in `path` (PATH_BYTES_MAX). A path that is too long is
+   STATUS_USAGE. */
 enum status path_format(char *path, struct error *error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

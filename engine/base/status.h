@@ -1,19 +1,19 @@
 #ifndef ENGINE_BASE_STATUS_H
 #define ENGINE_BASE_STATUS_H
 
-/* How the world's failures travel: a status to branch on and one line of text for a person.
-   Every function that can fail for an outside reason returns enum status and, when that is not
-   STATUS_OK, has written the line into the caller's struct error. The last column is the exit code
-   of the program when the failure reaches main: 1 is a verdict, 2 wrong use, bad input or a failed
+/* How failures are reported: a status to branch on and one line of text for the user. Every
+   function that can fail for an external reason returns enum status. When that is not STATUS_OK, it
+   has written the line into the caller's struct error. The last column is the exit code of the
+   program when the failure reaches main: 1 is a verdict, 2 wrong use, bad input or a failed
    resource. */
 
 #define STATUS_LIST(X)                                                                             \
 	X(STATUS_OK, "ok", 0)                                                                      \
 	X(STATUS_VERDICT, "verdict", 1) /* a difference, a regression, a diverged or failed run */ \
-	X(STATUS_USAGE, "usage", 2)	/* options that are wrong or do not go together */         \
-	X(STATUS_INPUT, "input", 2)	/* a file that is not what it should be */                 \
+	X(STATUS_USAGE, "usage", 2)	/* options that are wrong or contradict each other */      \
+	X(STATUS_INPUT, "input", 2)	/* a file with invalid content */                          \
 	X(STATUS_FILE, "file", 2)	/* a file that cannot be opened, read or written */        \
-	X(STATUS_MEMORY, "memory", 2)	/* host or device memory that was asked for and refused */ \
+	X(STATUS_MEMORY, "memory", 2)	/* host or device memory that could not be allocated */    \
 	X(STATUS_DEVICE, "device", 2)	/* a device or a device library that failed */
 
 enum status {
@@ -24,12 +24,12 @@ enum status {
 
 enum { ERROR_TEXT_BYTES = 512 };
 
-/* Owned by the caller; text is one line without a line break, empty while all is well.
+/* Owned by the caller; text is one line without a line break, empty while there is no error.
 
-   An error starts as {0}, and who handles one and goes on sets it to {0} again: sticky functions do
-   nothing but return error->status once it is set. A list of them needs one check at its end, and
-   tells the first error. Headers say which functions are sticky; such a function begins with
-   TRY(error->status). */
+   An error starts as {0}. Code that handles an error and continues must reset it to {0}. Sticky
+   functions only return error->status once it is set, so a list of calls needs one check at its
+   end, which reports the first error. Headers state which functions are sticky; such a function
+   begins with TRY(error->status). */
 struct error {
 	enum status status;
 	char text[ERROR_TEXT_BYTES];
@@ -40,8 +40,8 @@ struct error {
 enum status error_set(struct error *error, enum status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Returns the status of a call that failed: for functions with nothing to release. A function that
-   has something calls an inner one made of TRY lines and releases after it. */
+/* Returns from the function if a call fails. For functions with nothing to release; a function with
+   resources calls an inner function that uses TRY, and releases them after it. */
 #define TRY(call)                                                                                  \
 	do {                                                                                       \
 		const enum status try_status = (call);                                             \

@@ -18,7 +18,7 @@ static void table_flush(struct table_writer *table)
 	errno = 0;
 	if (table->file != NULL && table->write_errno == 0 &&
 		fwrite(table->buffer, 1, table->used, table->file) < table->used) {
-		/* table_close() tells it; by then errno is another's. */
+		/* Kept for table_close(), since errno may have changed by then. */
 		table->write_errno = errno == 0 ? EIO : errno;
 	}
 	table->used = 0;
@@ -142,7 +142,7 @@ static enum status refuse_line(
 		(unsigned long long)table->line_number, what);
 }
 
-/* Reads a line without its end. False: there is none, or it cannot be in a table. */
+/* Reads a line without its end. False: end of file, or an invalid line. */
 static bool read_line(struct table_reader *table, size_t *bytes, struct error *error)
 {
 	errno = 0;
@@ -170,8 +170,8 @@ static bool read_line(struct table_reader *table, size_t *bytes, struct error *e
 	return true;
 }
 
-/* Cuts a line at its tabs. Returns how many cells it has; those beyond the limit are not kept. A
-   cell has few bytes, so looking at each is faster than a call of memchr() for each cell. */
+/* Cuts a line at its tabs. Returns the number of cells; cells beyond the limit are not stored. A
+   cell has few bytes, so a loop over bytes is faster than memchr() per cell. */
 static uint32_t split(char *line, size_t bytes, const char **cells)
 {
 	uint32_t count = 1;
@@ -221,7 +221,7 @@ static enum status read_header(
 		return refuse_line(
 			table, "found an empty file, expected a table with a header", error);
 	}
-	/* The next line gets memory of its own. */
+	/* The header keeps its buffer; the next line gets a new one. */
 	table->header = table->line;
 	table->line = NULL;
 	table->line_capacity = 0;

@@ -13,12 +13,12 @@
 
 /* ---- writing ---- */
 
-/* Rows go through a buffer of the table's own: a replay writes a row a request, and printf would
-   cost more than the simulation. All figures are integers, or decimals made of integers, so that
-   their text is the same everywhere.
+/* Rows are formatted into the table's own buffer: a replay writes a row per request, and printf
+   would take longer than the simulation. All figures are integers, or decimals formatted from
+   integers, so that their text is the same on every machine.
 
-   Writing is sticky (engine/base/status.h): cells of a table that did not open go nowhere, and a
-   write that fails is told by table_close(). */
+   Writing is sticky (engine/base/status.h): cells of a table that failed to open are discarded, and
+   table_close() reports a write that failed. */
 
 enum { TABLE_BUFFER_BYTES = 1 << 16 };
 
@@ -42,7 +42,7 @@ void table_u64(struct table_writer *table, uint64_t value);
 /* value / 10^places, with exactly that many places, at most 18. */
 void table_decimal(struct table_writer *table, uint64_t value, uint32_t places);
 
-/* Text; tabs and line breaks in it become blanks. NULL: the cell has no value. */
+/* Text; tabs and line breaks in it become spaces. NULL: the cell has no value. */
 void table_text(struct table_writer *table, const char *text);
 
 /* `-`, a cell without a value. */
@@ -52,9 +52,9 @@ void table_end_row(struct table_writer *table);
 
 /* ---- reading ---- */
 
-/* A row at a time, so that a table of any length needs no memory. Refused with file and line: an
-   empty file, a zero byte, a carriage return, a column that is there twice, more than
-   TABLE_COLUMNS_MAX columns, a row of another width than the header. */
+/* Reads one row at a time, so memory does not depend on the table's length. Refused with file and
+   line: an empty file, a zero byte, a carriage return, a duplicate column, more than
+   TABLE_COLUMNS_MAX columns, a row with another number of cells than the header. */
 
 enum { TABLE_COLUMNS_MAX = 256, TABLE_NO_COLUMN = TABLE_COLUMNS_MAX };
 
@@ -83,20 +83,20 @@ void table_reader_close(struct table_reader *table);
 /* The column of that name, or TABLE_NO_COLUMN. */
 uint32_t table_reader_find(const struct table_reader *table, const char *name);
 
-/* The same for a column that must be there. Sticky. */
+/* The same for a required column. Sticky. */
 enum status table_reader_column(
 	const struct table_reader *table, const char *name, uint32_t *column, struct error *error);
 
-/* Reads the next row into `cells`, which live until the next one is read. False: there is none, or
-   error->status is set. Sticky. */
+/* Reads the next row into `cells`, which are valid until the next row is read. False: end of the
+   table, or error->status is set. Sticky. */
 bool table_reader_next(struct table_reader *table, struct error *error);
 
-/* The integer in a cell, digits alone and at most `maximum`. Sticky. */
+/* The integer in a cell, digits only and at most `maximum`. Sticky. */
 enum status table_reader_u64(const struct table_reader *table, uint32_t column, uint64_t maximum,
 	uint64_t *value, struct error *error);
 
-/* "FILE:LINE: column NAME: found 'CELL', expected EXPECTED" for a cell that the caller finds
-   wanting. Sticky. */
+/* "FILE:LINE: column NAME: found 'CELL', expected EXPECTED" for a cell that the caller refuses.
+   Sticky. */
 enum status table_reader_refuse(const struct table_reader *table, uint32_t column,
 	const char *expected, struct error *error);
 

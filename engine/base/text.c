@@ -49,10 +49,10 @@ void text_format(struct text *text, const char *format, ...)
 	text_add_bytes(text, buffer, (size_t)size);
 }
 
-/* ---- foreign text ---- */
+/* ---- text from outside ---- */
 
-/* Bytes of the UTF-8 character at `string`, 0 when there is none. Overlong forms, surrogates and
-   what lies behind U+10FFFF are none. */
+/* Bytes of the UTF-8 character at `string`, 0 if it is invalid: an overlong form, a surrogate, or
+   beyond U+10FFFF. */
 static size_t utf8_size(const unsigned char *string)
 {
 	size_t size = string[0] < 0x80			       ? 1
@@ -72,7 +72,7 @@ static size_t utf8_size(const unsigned char *string)
 	return is_overlong || is_outside ? 0 : size;
 }
 
-/* Adds the next character in a form that is fit to be printed and returns its bytes. */
+/* Appends the next character in printable form and returns the bytes read. */
 static size_t add_clean(struct text *text, const char *string)
 {
 	const unsigned char *bytes = (const unsigned char *)string;

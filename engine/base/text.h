@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A text that grows at its end. Zeroed is empty; `bytes` is owned, ends in a NUL that is not
-   counted, and is NULL while nothing was added. */
+/* A growing text. A zeroed one is empty. `bytes` is owned, ends in a NUL that is not counted, and
+   is NULL while the text is empty. */
 struct text {
 	char *bytes;
 	size_t byte_count;
@@ -21,14 +21,14 @@ void text_add_bytes(struct text *text, const char *bytes, size_t byte_count);
    through text_add() or text_add_escaped(). */
 void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* For HTML, inside elements and quoted attributes: & < > " ' become references; bytes that are no
-   UTF-8 and control characters become U+FFFD, line breaks and tabs blanks. */
+/* For HTML, inside elements and quoted attributes: & < > " ' become references; invalid UTF-8 and
+   control characters become U+FFFD, line breaks and tabs become spaces. */
 void text_add_escaped(struct text *text, const char *string);
 
 /* For a gnuplot script: a string in single quotes, cleaned of the same characters. */
 void text_add_gnuplot_string(struct text *text, const char *string);
 
-/* Numbers for people. What does not exist (has_value false) is an en dash. */
+/* Numbers for reading. A missing value (has_value false) is an en dash. */
 enum number_format {
 	NUMBER_COUNT,	/* 12,031 */
 	NUMBER_RATE,	/* three to four significant digits, 1,204 or 3.14 */
@@ -40,9 +40,9 @@ enum number_format {
 
 void text_add_number(struct text *text, enum number_format format, bool has_value, double value);
 
-/* How far value is from base: "+3.20 %", from ten times more on "x12.3", for shares in points
-   ("+1.20 pt"); "=" when they are equal, an approximately-equal sign when nearly so. Nothing when
-   either does not exist (is NULL). */
+/* The difference of value from base: "+3.20 %", from a factor of ten on "x12.3", for shares in
+   points ("+1.20 pt"); "=" if they are equal, an approximately-equal sign if nearly so. Appends
+   nothing if either is NULL. */
 void text_add_difference(
 	struct text *text, enum number_format format, const double *base, const double *value);
 

@@ -12,12 +12,12 @@
 
 /* The forward pass of a Qwen3 on a GPU: the launchers of kernels/ in the order of
    engine/runners/reference_forward.h, with bf16 tensors and float32 sums and logits. It owns the
-   weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h). A batch on the
-   device says what is computed, so a decode step can be captured into a graph and replayed with
-   other numbers in the same buffers.
+   weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h). The batch is data
+   on the device, so a decode step can be captured into a graph and replayed with other data in the
+   same buffers.
 
    Every CUDA or cuBLAS call is checked; a failure names the call and is a STATUS_DEVICE, or a
-   STATUS_MEMORY that says what was asked and what was free. One rank of `shard.ranks` for now. */
+   STATUS_MEMORY with the requested and the free bytes. Only one rank is supported. */
 
 struct CUstream_st;
 struct cuda_forward;
@@ -75,7 +75,7 @@ enum status cuda_forward_prepare(
 enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,
 	struct CUstream_st *stream, struct error *error);
 
-/* Copies a block of the KV pool to the host as it lies there: (layers, k and v, kv_heads,
+/* Copies a block of the KV pool to the host in the GPU's layout: (layers, k and v, kv_heads,
    block_size, head_dim). */
 enum status cuda_forward_read_block(
 	const struct cuda_forward *forward, uint32_t block, uint16_t *out, struct error *error);

@@ -132,7 +132,7 @@ static void run_norm_linear(struct pass *pass, uint16_t *out, enum weight norm_w
 	pass->residual = norm.sum;
 }
 
-/* Whether the norms in front of qkv and gate_up are part of these. */
+/* Whether the norms in front of qkv and gate_up are fused into these. */
 static bool can_fuse_norms(const struct cuda_forward *forward, const struct cuda_batch *batch)
 {
 	const enum weight weights[] = {WEIGHT_QKV, WEIGHT_GATE_UP};

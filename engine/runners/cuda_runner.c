@@ -44,7 +44,7 @@ static enum status cuda_start(
 {
 	struct cuda_runner *runner = state;
 
-	(void)error; /* the clock is always there */
+	(void)error; /* reading the clock cannot fail */
 	*start_ns = earliest_ns;
 	runner->start_ns = monotonic_ns();
 	nvtx_push(runner->launcher.ranges, "schedule"); /* until launch */

@@ -16,13 +16,13 @@
    A step's data lies in pinned memory of the host, from where the step's first kernel copies it to
    fixed addresses on the device; its last kernel writes the tokens back
    (kernels/step_io/step_io.h). So a step that only decodes is one captured graph, from the host's
-   data to the host's tokens. It is padded to the next larger of some batch sizes; padding rows
-   store nothing, attend to nothing and touch no other row. A step with prompts, or with more decode
-   work than a graph has room for, is launched operation by operation.
+   data to the host's tokens. It is padded to the next captured batch size; padding rows store
+   nothing, attend to nothing and change no other row. A step with prompts, or with more decode work
+   than a graph has room for, is launched operation by operation.
 
    elapsed_ns runs from the start of scheduling, or from the end of the step before if that was
-   later, to the step's tokens on the host. gpu_ns is from the begin of the first kernel to the end
-   of the last, by the GPU's clock. idle_ns is from the end of the step before to that begin.
+   later, to the step's tokens on the host. gpu_ns is from the start of the first kernel to the end
+   of the last, by the GPU's clock. idle_ns is from the end of the preceding step to that start.
    host_ns is elapsed_ns without gpu_ns.
 
    Batch invariance: what a row computes does not depend on the other rows of a step, on their
@@ -66,7 +66,7 @@ struct cuda_runner_options {
 enum status cuda_runner_open(struct runner *out, const struct cuda_runner_options *options,
 	struct cuda_memory *memory, struct error *error);
 
-/* A block of the KV pool as it lies on the GPU, all layers: (layers, k and v, kv_heads, block_size,
+/* A block of the KV pool in the GPU's layout, all layers: (layers, k and v, kv_heads, block_size,
    head_dim) bf16, its 16-byte chunks permuted by kernels/attention/paged_kv.h; for tests. */
 uint64_t cuda_runner_block_bytes(const struct runner *runner);
 enum status cuda_runner_read_block(

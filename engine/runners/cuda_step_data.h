@@ -103,7 +103,7 @@ void cuda_step_data_pad(struct cuda_step_data *data, const struct cuda_step_layo
 void cuda_step_data_group(
 	struct cuda_step_data *data, const struct cuda_step_layout *layout, struct cuda_batch *out);
 
-/* Writes the additions to the block tables and the headers, which say how much there is. */
+/* Writes the additions to the block tables, and the headers with the counts. */
 void cuda_step_data_finish(struct cuda_step_data *data, const struct cuda_step_layout *layout,
 	uint32_t split_count, const struct block_addition *additions, uint32_t addition_count);
 

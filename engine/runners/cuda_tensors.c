@@ -14,12 +14,12 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-/* What engine/shape/step_tensors.h says of the kernels' scratch is what they need. */
+/* The constants of engine/shape/step_tensors.h equal those of the kernels. */
 static_assert((int)STEP_DECODE_SPLIT == (int)DECODE_SPLIT, "splits of decode attention");
 static_assert((int)STEP_SAMPLER_TILE == (int)SAMPLER_TILE, "tiles of the sampler");
 static_assert((int)STEP_SAMPLER_TILE_BYTES == (int)SAMPLER_TILE_BYTES, "tiles of the sampler");
 
-/* Device memory for count elements; a refusal says what was asked and what was free. */
+/* Allocates device memory for count elements; an error has the requested and the free bytes. */
 static enum status allocate(
 	void *out, uint64_t count, size_t size, const char *what, struct error *error)
 {
@@ -31,7 +31,7 @@ static enum status allocate(
 	(void)cudaGetLastError();
 	cudaMemGetInfo(&free_bytes, &total_bytes);
 	return error_set(error, STATUS_MEMORY,
-		"GPU memory: %.3f GB were asked for %s, %.3f of %.3f GB are free",
+		"GPU memory: %.3f GB requested for %s, %.3f of %.3f GB are free",
 		(double)count * (double)size / 1e9, what, (double)free_bytes / 1e9,
 		(double)total_bytes / 1e9);
 }

@@ -421,7 +421,7 @@ static __global__ void __launch_bounds__(
 	if constexpr (NORMED > 0) {
 		if (threadIdx.x >= TILE::THREADS) {
 			norm_tokens<TILE, NORMED>(gemm, block);
-			__syncthreads(); /* the tokens are there */
+			__syncthreads(); /* the tokens are in shared memory */
 			__syncthreads(); /* as the others do before they add */
 			return;
 		}

@@ -21,8 +21,8 @@ enum {
 	GROUP_SIZE = 64, /* rows of an instruction */
 };
 
-/* Barriers say of each stage that its tokens are there, that its weight is, and that it is empty;
-   and one says that the sums are gathered. */
+/* Each stage has barriers for: tokens loaded, weight loaded, and stage empty. One more
+   barrier: the sums are gathered. */
 static_assert(3 * 8 * LINEAR_STAGES_MAX + 8 <= BARRIER_BYTES, "the barriers have room");
 
 /* The argument of the kernel. */
@@ -267,7 +267,7 @@ static __device__ inline void sum_stage(
 	wgmma_commit();
 }
 
-/* Releases a stage: tells all blocks that load for this one that this warp has read it. */
+/* Releases a stage: signals all blocks that load for this one that this warp has read it. */
 template <typename TILE>
 static __device__ inline void release(
 	const struct gemm &gemm, const struct block &block, uint32_t stage)

@@ -8,9 +8,9 @@
 #include "engine/shape/work.h"
 #include "kernels/op/operands.h"
 
-/* An operation as those see it who know nothing of it: tests run every case on the GPU and in the
-   CPU twin and compare, the kernel benchmark times the cases that are sizes of models. An operation
-   is one such struct in X_op.c beside its kernels and one row of kernels/op_table.c. */
+/* The generic view of an operation: tests run every case on the GPU and in the CPU twin and
+   compare, the kernel benchmark times the cases that are sizes of models. An operation is one such
+   struct in X_op.c beside its kernels and one row of kernels/op_table.c. */
 
 enum case_size {
 	CASE_TINY,  /* for the CPU too, where tests compare the twin with a naive formula */
@@ -66,7 +66,7 @@ struct op {
 	void (*twin)(struct operands *operands);
 };
 
-/* Names a function that stands under #ifdef QUIRE_HAS_CUDA. */
+/* Names a function that exists only under #ifdef QUIRE_HAS_CUDA. */
 #ifdef QUIRE_HAS_CUDA
 #define OP_ON_GPU(function) function
 #else

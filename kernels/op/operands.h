@@ -43,7 +43,7 @@ enum { OPERAND_OUT, OPERAND_IN, OPERAND_WEIGHT, OPERAND_MORE, OPERANDS_MAX = 16 
 struct operand {
 	enum operand_type type;
 	size_t count;	 /* elements of a set; of OPERAND_BYTES: bytes */
-	void *host;	 /* NULL where nobody reads it on the host */
+	void *host;	 /* NULL if the host does not read it */
 	uint8_t *device; /* the copy of set s lies at device + s * stride */
 	size_t stride;	 /* bytes; 0: all sets share it */
 
@@ -53,14 +53,14 @@ struct operand {
 	double tolerance; /* relative, in the norm of a row; 0: the same bits */
 };
 
-/* Values of what is random: a function of key and index alone. */
+/* Kinds of random values; each is a function of key and index only. */
 enum case_values {
 	CASE_UNIFORM,  /* in [-1, 1], values that bf16 holds */
 	CASE_INTEGERS, /* in [-4, 4]: their products and sums are exact, so any order is right */
 };
 
 struct operands {
-	/* set by whoever opens an operation; the rest is zeroed */
+	/* set by the caller before open(); the rest is zeroed */
 	const struct op_case *op_case;
 	const struct operand_memory *memory;
 	enum kernel_path path;
@@ -93,7 +93,7 @@ void operands_list_of_set(
 void operands_output(struct operands *operands, uint32_t index, enum operand_type type,
 	size_t count, size_t row_width, double tolerance);
 
-/* Makes an output of what is there: an operand that is read and written. */
+/* Marks an existing operand as an output too: it is read and written. */
 void operands_expect(struct operands *operands, uint32_t index, size_t row_width, double tolerance);
 
 /* Device memory that all sets share. */

@@ -2,7 +2,7 @@
 #define KERNELS_OP_SPLIT_K_H
 
 /* Slices into which linear layers with few outputs cut their inputs (kernels/linear/linear_plan.h),
-   for whoever adds the sums: kernels/linear/ itself, or kernels/rows/add_rms_norm.h. */
+   to be added by kernels/linear/ itself, or by kernels/rows/add_rms_norm.h. */
 enum { SPLIT_K = 4 };
 
 #endif

@@ -291,7 +291,7 @@ Test(engine, a_lone_sequence_grows_to_the_whole_pool)
 
 /* Two sequences that each may need the whole pool: the older wins, the newer is preempted as often
    as it takes, and its first block is found again. */
-Test(engine, a_full_pool_plays_ping_pong_and_ends)
+Test(engine, a_full_pool_preempts_back_and_forth_and_ends)
 {
 	struct bench bench;
 	open_bench(&bench, &policy_mixed, 2, 4, 2);
@@ -509,7 +509,7 @@ Test(engine, a_rejection_comes_in_front_of_what_was_decided)
 	close_bench(&bench);
 }
 
-/* An engine that is not open would not look at who comes; one that is would. */
+/* Arrivals change the next step only while a request behind the present ones could be admitted. */
 Test(engine, next_step_depends_on_arrivals_while_one_could_be_admitted)
 {
 	static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};
@@ -534,7 +534,7 @@ Test(engine, next_step_depends_on_arrivals_while_one_could_be_admitted)
 }
 
 /* With no free block, no arrival can be admitted until a sequence ends. */
-Test(engine, is_not_open_without_a_block)
+Test(engine, does_not_depend_on_arrivals_without_a_free_block)
 {
 	static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};
 

@@ -323,7 +323,7 @@ static void body_small(struct prop *prop, const void *context)
 	bench_deinit(bench);
 }
 
-Test(scheduler, every_case_of_a_tiny_world, .timeout = 300)
+Test(scheduler, every_case_of_a_tiny_engine, .timeout = 300)
 {
 	struct prop_options options = {.name = "tiny world",
 		.body = body_small,

@@ -99,7 +99,7 @@ static void body_metamorphic(struct prop *prop, const void *context)
 	requests_deinit(&drawn);
 }
 
-Test(simulation, answers_depend_on_the_request_alone, .timeout = 600)
+Test(simulation, answers_depend_only_on_the_request, .timeout = 600)
 {
 	struct prop_options options = {
 		.name = "metamorphic", .body = body_metamorphic, .trials = 2000};

@@ -43,8 +43,8 @@ void process_result_free(struct process_result *result);
 /* Runs `quire ARGUMENTS`, which a shell reads, in `folder`. */
 struct process_result quire_run_in(const char *folder, const char *arguments);
 
-/* Runs `quire ARGUMENTS`, which a shell reads and in which @ stands for `folder`, where the test
-   runs, and demands this exit code. Returns both outputs, owned by the caller. */
+/* Runs `quire ARGUMENTS`, which a shell reads and in which @ is replaced by `folder`, where the
+   test runs, and demands this exit code. Returns both outputs, owned by the caller. */
 char *quire_output(const char *folder, int code, const char *arguments);
 
 /* What the test itself writes to a descriptor. */

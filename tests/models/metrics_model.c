@@ -188,7 +188,7 @@ static void deliver(struct metrics_model *model)
 
 /* ---- a step ---- */
 
-/* Who has been admitted and who has lost its place: the queues say it. */
+/* Finds the requests that were admitted or preempted, from the queues. */
 static void note_queues(struct metrics_model *model)
 {
 	const struct scheduler *scheduler = &model->computed->scheduler;

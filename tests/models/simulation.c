@@ -345,7 +345,7 @@ static void require_work_conserved(struct simulation *simulation, const struct b
 	}
 	uint32_t hits = block_manager_probe(&scheduler->blocks, head);
 	require(!block_manager_can_allocate(&scheduler->blocks, head, hits),
-		"someone who could be placed is left waiting");
+		"a sequence that could be admitted still waits");
 }
 
 static void take_finished(struct simulation *simulation)

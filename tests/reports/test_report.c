@@ -425,7 +425,7 @@ static void make_pair(struct pair *pair, const struct fixture *real, const struc
 	make_result(pair->folder, "simulated", sim, pair->sim);
 }
 
-Test(report, a_simulated_run_is_held_against_the_real_one)
+Test(report, a_simulated_run_is_compared_with_the_real_one)
 {
 	struct fixture sim = simulated_of(&measured);
 	struct pair pair;
@@ -561,7 +561,7 @@ Test(report, equal_files_give_equal_bytes)
 	}
 }
 
-Test(report, results_of_equal_names_are_told_apart)
+Test(report, results_of_equal_names_are_distinguished)
 {
 	char folder[TEMPORARY_PATH_BYTES], inner[2][TEMPORARY_PATH_BYTES];
 	char path[2][TEMPORARY_PATH_BYTES + 8];
@@ -602,7 +602,7 @@ Test(report, a_run_that_broke_off_says_so)
 
 /* ---- little data, and much ---- */
 
-Test(report, nothing_to_draw_is_said)
+Test(report, having_nothing_to_draw_is_reported)
 {
 	static const char *const sentences[] = {
 		"no step was run<", "no prompt asked the cache<", "no request gave a value<"};
@@ -800,7 +800,7 @@ Test(report, large_results_give_small_figures)
 	temporary_remove(folder);
 }
 
-Test(report, a_script_alone_tells_its_usage)
+Test(report, a_script_run_directly_prints_its_usage)
 {
 	for (uint32_t i = 0; i < figure_count; i++) {
 		require_equal(run_script(figures[i].script, NULL, "out.svg", NULL, 0), 2);
@@ -862,7 +862,7 @@ Test(report, a_folder_is_no_command)
 	temporary_remove(folder);
 }
 
-Test(report, bytes_that_are_no_text_are_replaced)
+Test(report, invalid_utf8_is_replaced)
 {
 	static const char *const cases[][2] = {
 		{"a\x80z", "a\ufffdz"},
@@ -945,7 +945,7 @@ static void change_summary(const char *path, const char *old, const char *new)
 	text_deinit(&text);
 }
 
-Test(report, a_summary_that_is_none_is_refused)
+Test(report, an_invalid_summary_is_refused)
 {
 	static const struct {
 		const char *old, *new, *line;
@@ -1010,7 +1010,7 @@ Test(report, a_broken_table_is_refused)
 	temporary_remove(folder);
 }
 
-Test(report, a_folder_that_is_no_result_is_refused)
+Test(report, a_folder_without_a_result_is_refused)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
 	char file[TEMPORARY_PATH_BYTES + 32];

@@ -187,7 +187,7 @@ Test(tape, columns_are_found_by_name)
 }
 
 /* Recorded before these counts were thought of. */
-Test(tape, counts_that_a_tape_has_not_are_not_compared)
+Test(tape, counts_missing_from_a_tape_are_not_compared)
 {
 	static const char *const text =
 		"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"
@@ -246,7 +246,7 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 	}
 }
 
-Test(tape, a_file_that_is_not_there_is_named)
+Test(tape, a_missing_file_is_named)
 {
 	struct runner runner;
 	struct error error = {STATUS_OK, ""};

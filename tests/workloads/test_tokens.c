@@ -150,7 +150,7 @@ Test(tokens, lie_below_the_vocabulary_and_fill_it_evenly)
 	free(found);
 }
 
-Test(tokens, that_a_trace_spells_out_are_taken_over)
+Test(tokens, of_the_trace_are_used_unchanged)
 {
 	const uint64_t prompt[] = {5, 151642, 151643, 151700};
 	const uint64_t completion[] = {9};

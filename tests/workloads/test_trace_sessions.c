@@ -129,7 +129,7 @@ static void add_turn(struct prop *prop, struct conversations *conversations, str
 	talk->turn_count++;
 }
 
-static void follow_ups_say_what_was_said(struct prop *prop, const void *context)
+static void follow_ups_repeat_the_conversation(struct prop *prop, const void *context)
 {
 	struct talk talks[SESSIONS] = {{.name = "a"}, {.name = "b"}};
 	const struct talk_shape shape = {.block_size = prop_range(prop, 1, 24),
@@ -151,10 +151,10 @@ static void follow_ups_say_what_was_said(struct prop *prop, const void *context)
 	conversations_close(conversations);
 }
 
-Test(trace_sessions, follow_ups_say_what_was_said)
+Test(trace_sessions, follow_ups_repeat_the_conversation)
 {
 	const struct prop_options options = {
-		.name = "follow-ups", .body = follow_ups_say_what_was_said, .trials = 3000};
+		.name = "follow-ups", .body = follow_ups_repeat_the_conversation, .trials = 3000};
 
 	cr_assert(prop_holds(&options));
 }
@@ -189,7 +189,7 @@ Test(trace_sessions, chats_branch_at_their_parents)
 	conversations_close(conversations);
 }
 
-Test(trace_sessions, many_names_are_told_apart)
+Test(trace_sessions, many_names_are_distinguished)
 {
 	enum { NAMES = 20000 };
 	struct conversations *conversations = conversations_open(16);

@@ -385,7 +385,7 @@ const struct command command_trace_cache = {
 	.summary =
 		"Says how much of a trace's prompts a prefix cache would find, against its size: "
 		"how\n"
-		"much KV memory would pay, from the trace alone. LRU as engines do it, FIFO, and "
+		"much KV memory would help, from the trace only. LRU as engines do it, FIFO, and "
 		"the\n"
 		"optimum that no policy can beat.",
 	.examples = "  quire trace cache chat.jsonl --model qwen3-0.6b --plot cache.svg\n"

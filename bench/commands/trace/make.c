@@ -146,7 +146,7 @@ static const struct option options[] = {
 			"uniform"},
 	{FROM_TABLE("trace-block-size"), .argument = "N", .initial = "512",
 		.help = "tokens a hash id stands for, or the preset's; only whole blocks are "
-			"shared, and who reads the trace has to be told another size than 512"},
+			"shared; a size other than 512 must also be given when the trace is read"},
 
 	{.kind = OPTION_HEADING,
 		.help = "sessions: each prompt repeats the whole conversation so far"},

@@ -372,7 +372,7 @@ Test(fit, without_noise_is_right_to_a_thousandth)
 	calibrate_points_free(&points);
 }
 
-Test(fit, knows_that_decode_rows_beside_prompts_have_products_apart)
+Test(fit, prices_linear_layers_of_decode_rows_in_mixed_steps)
 {
 	struct calibrate_points points;
 	static struct calibrate_fit fit;
@@ -405,7 +405,7 @@ static double gpu_ns_of(const struct calibrate_fit *fit, const struct step_count
 	return ns;
 }
 
-Test(fit, tells_uneven_rows_from_even_ones)
+Test(fit, distinguishes_uneven_rows_from_even_ones)
 {
 	struct calibrate_points points;
 	static struct calibrate_fit fit;
@@ -424,7 +424,7 @@ Test(fit, tells_uneven_rows_from_even_ones)
 	calibrate_points_free(&points);
 }
 
-Test(fit, has_no_price_for_a_longest_row_that_no_step_knew)
+Test(fit, has_no_price_for_an_unmeasured_longest_row)
 {
 	struct calibrate_points points;
 	static struct calibrate_fit fit;
@@ -441,7 +441,7 @@ Test(fit, has_no_price_for_a_longest_row_that_no_step_knew)
 	calibrate_points_free(&points);
 }
 
-Test(fit, takes_sharing_for_memory_where_it_has_seen_none)
+Test(fit, prices_sharing_as_memory_where_it_was_not_measured)
 {
 	struct calibrate_points points;
 	static struct calibrate_fit fit;
@@ -468,7 +468,7 @@ Test(fit, takes_sharing_for_memory_where_it_has_seen_none)
 	require(is_near(shared, alone, 0.05 * alone), "%.0f ns, alone %.0f", shared, alone);
 }
 
-Test(fit, holds_out_by_what_a_step_is_and_not_by_where_it_stands)
+Test(fit, holds_out_by_counts_and_not_by_position)
 {
 	struct calibrate_points points, reversed;
 	static struct calibrate_fit fit;
@@ -781,7 +781,7 @@ Test(calibrate_command, recovers_the_profile_that_it_measured)
 	calibrate_points_free(&points);
 }
 
-Test(calibrate_command, fits_anew_from_points_alone)
+Test(calibrate_command, fits_again_from_points_only)
 {
 	char path[TEMPORARY_PATH_BYTES + 32];
 	struct calibrate_points points;
@@ -823,7 +823,7 @@ Test(calibrate_command, draws_predicted_against_measured)
 	require(file_exists(path), "no figure");
 }
 
-Test(calibrate_command, wrong_orders_are_refused_in_a_line)
+Test(calibrate_command, wrong_options_are_refused_in_one_line)
 {
 	static const struct {
 		const char *arguments, *part;

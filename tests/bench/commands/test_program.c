@@ -55,7 +55,7 @@ static bool has_program(const char *name)
 
 /* ---- version and help ---- */
 
-Test(program, tells_its_version_by_three_spellings)
+Test(program, prints_its_version_by_three_spellings)
 {
 #ifdef QUIRE_HAS_CUDA
 	const char *cuda = ", CUDA 1";

@@ -414,7 +414,7 @@ struct wrong_use {
 	const char *arguments[8]; /* behind a good trace and a good --out */
 };
 
-Test(replay_cli, wrong_options_are_told_in_a_line)
+Test(replay_cli, wrong_options_are_reported_in_one_line)
 {
 	static const struct wrong_use cases[] = {
 		{"unknown option --nothing", {"--nothing"}},
@@ -473,7 +473,7 @@ Test(replay_cli, wrong_options_are_told_in_a_line)
 	fixture_close(&fixture);
 }
 
-Test(replay_cli, traces_that_are_none_are_told_in_a_line)
+Test(replay_cli, invalid_traces_are_reported_in_one_line)
 {
 	struct fixture fixture;
 	char path[PATH_BYTES];
@@ -556,7 +556,7 @@ static void require_untouched(const char *folder, char **copies)
 	require_no_parts(folder);
 }
 
-Test(replay_cli, a_result_is_not_replaced_unasked_nor_by_a_failure)
+Test(replay_cli, a_result_is_replaced_neither_without_force_nor_by_a_failure)
 {
 	struct fixture fixture;
 	char bad[PATH_BYTES];
@@ -575,7 +575,7 @@ Test(replay_cli, a_result_is_not_replaced_unasked_nor_by_a_failure)
 	fixture_close(&fixture);
 }
 
-Test(replay_cli, a_folder_that_cannot_be_is_told_in_a_line)
+Test(replay_cli, an_impossible_folder_is_reported_in_one_line)
 {
 	struct fixture fixture;
 	char path[PATH_BYTES];
@@ -691,7 +691,7 @@ static void require_interrupted(int signal_number)
 	cr_assert_str_eq(text_in(summary, NULL, "status"), "interrupted");
 	require(requests[strlen(requests) - 1] == '\n', "the last row is cut");
 	sum_column(requests, 0, REQUEST_STATUS, "unfinished", &unfinished);
-	require(unfinished > 0, "nobody was under way");
+	require(unfinished > 0, "no request was unfinished");
 	require_equal(number_in(summary, "requests", "unfinished"), unfinished);
 	uint64_t output = sum_column(requests, REQUEST_OUTPUT, 0, NULL, &rows);
 	require_equal(number_in(summary, "requests", "submitted"), rows);
@@ -777,7 +777,7 @@ Test(replay_cli, a_tape_decides_what_was_recorded)
 	fixture_close(&fixture);
 }
 
-/* Arrivals are waited for, lateness is told, and what was decided can be decided again. */
+/* Arrivals are waited for, lateness is reported, and a tape repeats the decisions. */
 Test(replay_cli, a_wall_clock_waits_for_arrivals)
 {
 	struct fixture fixture;
@@ -809,7 +809,7 @@ Test(replay_cli, a_wall_clock_waits_for_arrivals)
 }
 
 /* Any count of any step that differs ends the run there and is named; its files are whole. */
-Test(replay_cli, a_tape_names_the_step_and_the_column_that_part)
+Test(replay_cli, a_tape_names_the_step_and_column_that_differ)
 {
 	static const char *const columns[] = {"decode_rows", "prefill_rows", "prefill_tokens",
 		"cached_tokens", "decode_context_tokens", "decode_longest_context",

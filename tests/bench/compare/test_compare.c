@@ -245,7 +245,7 @@ Test(compare, json_says_the_same)
 	close_folders(&folders);
 }
 
-Test(compare, what_is_no_result_is_refused)
+Test(compare, a_folder_without_a_result_is_refused)
 {
 	static const struct {
 		const char *summary, *steps, *part;

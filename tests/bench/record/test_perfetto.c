@@ -209,7 +209,7 @@ static void require_preemptions(const cJSON *events)
 	}
 }
 
-Test(perfetto, tells_what_the_tables_tell)
+Test(perfetto, agrees_with_the_tables)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
 

@@ -438,7 +438,7 @@ static enum verdict verdict_of(uint32_t burst, uint64_t gap_ms, uint64_t concurr
 	return verdict;
 }
 
-Test(summary, a_verdict_tells_load_from_capacity)
+Test(summary, a_verdict_distinguishes_load_from_capacity)
 {
 	/* 0.25 requests a millisecond, and 0.33 with a small burst at first */
 	cr_expect_eq(verdict_of(0, 4, 0), VERDICT_STABLE);

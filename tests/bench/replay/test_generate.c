@@ -277,7 +277,7 @@ static enum status read_prompts(
 	return status;
 }
 
-Test(generate, a_line_says_what_is_different_for_it)
+Test(generate, a_line_overrides_options)
 {
 	struct generate_prompts prompts = {.count = 0};
 	struct error error = {STATUS_OK, ""};

@@ -493,9 +493,10 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 	require(replay.is_interrupted && !replay.has_failed, "it was not interrupted");
 	require(replay.metrics.steps > 1000 && replay.metrics.steps < 2000, "after %llu steps",
 		(unsigned long long)replay.metrics.steps);
-	require(replay.metrics.finished > 0 && replay.metrics.unfinished > 0, "no one is left");
+	require(replay.metrics.finished > 0 && replay.metrics.unfinished > 0,
+		"no request is unfinished");
 	require(strncmp(whole.bytes, part.bytes, part.byte_count) == 0, "it is no beginning");
-	/* One at a time is served, and the others wait: that many it tells. */
+	/* One request is served at a time, and the others wait: they are the reported backlog. */
 	require(replay.backlog_at_last_arrival > 0, "nothing waits");
 	replay_close(&replay);
 	free(whole.bytes);

@@ -47,7 +47,7 @@ Test(status, an_error_is_never_ok, .signal = SIGABRT)
 	error_set(&error, STATUS_OK, "all is well");
 }
 
-Test(status, exit_codes_tell_a_verdict_from_bad_input)
+Test(status, exit_codes_distinguish_a_verdict_from_invalid_input)
 {
 	require_equal(status_exit_code(STATUS_OK), 0);
 	require_equal(status_exit_code(STATUS_VERDICT), 1);

@@ -32,7 +32,7 @@ static struct json_object parsed(struct json_document *document, const char *tex
 	return root;
 }
 
-Test(json, a_text_that_is_none_is_refused_with_its_line)
+Test(json, invalid_json_is_refused_with_its_line)
 {
 	refused("", "f:1: found no valid JSON from here on, expected one JSON value");
 	refused("{\n\"a\": 1,\n}",
@@ -57,7 +57,7 @@ Test(json, a_long_name_keeps_its_end)
 	json_document_close(&document);
 }
 
-Test(json, a_file_that_cannot_be_read_is_no_bad_input)
+Test(json, an_unreadable_file_is_not_invalid_input)
 {
 	struct json_document document;
 	struct error error = {0};
@@ -145,7 +145,7 @@ Test(json, numbers_outside_their_range_are_refused)
 	}
 }
 
-Test(json, a_field_that_is_there_twice_is_refused_by_every_reader)
+Test(json, a_duplicate_field_is_refused_by_every_reader)
 {
 	struct json_document document;
 	struct json_object root = parsed(&document,
@@ -205,7 +205,7 @@ Test(json, a_zero_byte_is_found)
 	cr_assert_str_eq(error.text, "text:2: found a zero byte, expected JSON text");
 }
 
-Test(json, a_zero_byte_that_is_escaped_is_found_too)
+Test(json, an_escaped_zero_byte_is_found_too)
 {
 	struct json_document document;
 	struct error error = {STATUS_OK, ""};

@@ -14,7 +14,7 @@ struct number_case {
 	uint64_t value;
 };
 
-Test(number, integers_are_digits_alone)
+Test(number, integers_are_only_digits)
 {
 	static const struct number_case cases[] = {
 		{"0", true, 0}, {"7", true, 7}, {"007", true, 7},

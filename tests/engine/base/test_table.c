@@ -277,7 +277,7 @@ Test(table, the_buffer_may_fill_at_any_byte)
 	temporary_remove(folder);
 }
 
-Test(table, failures_are_told_in_a_line)
+Test(table, failures_are_reported_in_one_line)
 {
 	static struct table_writer table;
 	struct error error = {0};

@@ -102,7 +102,7 @@ Test(model_config, newer_and_older_forms_are_understood)
 	require_equal(weight_parameter_count(&config), 2 * layer + 2 * 300 * 64 + 64);
 }
 
-Test(model_config, what_is_not_computed_is_refused_by_name)
+Test(model_config, unsupported_features_are_refused_by_name)
 {
 	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"rope_scaling\": "
 				    "{\"rope_type\": \"yarn\", \"factor\": 4.0}}",
@@ -188,7 +188,7 @@ Test(model_config, a_file_can_be_named_itself)
 	cr_assert_str_eq(config.name, "small");
 }
 
-Test(model_config, settings_of_the_rotation_that_we_lack_are_refused)
+Test(model_config, unsupported_rope_settings_are_refused)
 {
 	require_refused(CONFIG_TEXT ", \"rope_theta\": 1, \"rope_scaling\": "
 				    "{\"mrope_section\": [1, 2]}}",

@@ -66,7 +66,7 @@ Test(launch_sites, a_record_belongs_to_the_ranges_around_its_launch)
 	require_equal(found(25, 0).launch_site, found(10, 0).launch_site);
 }
 
-Test(launch_sites, executions_of_a_range_differ_in_call_alone)
+Test(launch_sites, executions_of_a_range_differ_only_in_call)
 {
 	for (uint32_t i = 0; i < 2; i++) {
 		push("o", 1, 8);

@@ -249,7 +249,8 @@ static void chat_init(struct chat *chat, uint32_t vocab_size)
 	}
 }
 
-/* One after the other, with blocks that no sequence fills: whole prefills, no hit, no company. */
+/* One request after the other, with blocks that no sequence fills: whole prefills, no hits, batches
+   of one. */
 static struct engine_config plain_engine(uint32_t model_len)
 {
 	return (struct engine_config){
@@ -364,7 +365,7 @@ Test(reference_runner, answers_do_not_depend_on_how_they_are_computed, .timeout 
 	check_variants(&model, ROUNDING_NONE);
 }
 
-/* The same with everything drawn: engine, requests, arrivals in company. */
+/* The same with random engines, requests and overlapping arrivals. */
 static void body_drawn(struct prop *prop, const void *context)
 {
 	(void)context;

@@ -434,7 +434,7 @@ static void require_refused(const struct change *changes, size_t count)
 	}
 }
 
-Test(tokenizer, what_is_not_honoured_is_refused_by_name)
+Test(tokenizer, unsupported_settings_are_refused_by_name)
 {
 	static const struct change changes[] = {
 		{"version", "\"2.0\"", "version: found \"2.0\""},
@@ -529,7 +529,7 @@ Test(tokenizer, a_vocabulary_that_does_not_hold_together_is_refused)
 	free(text);
 }
 
-Test(tokenizer, an_expression_is_taken_as_its_makers_meant_it_or_refused)
+Test(tokenizer, an_expression_keeps_its_meaning_or_is_refused)
 {
 	static const struct change changes[] = {
 		{"", "\"a|^b\"", "found '^b' at byte 2 of the expression, expected no ^ $ or ."},
@@ -599,7 +599,7 @@ static void require_words(const char *pattern, const char *text, const char *exp
 	splitter_close(splitter);
 }
 
-Test(tokenizer, words_are_matches_and_what_lies_between)
+Test(tokenizer, words_are_matches_and_the_text_between_them)
 {
 	require_words("\\p{L}+", "ab1 c", "ab|1 |c");
 	require_words("x", "abc", "abc");
@@ -619,7 +619,7 @@ Test(tokenizer, words_are_matches_and_what_lies_between)
 	require_words("\\d", "1\xd9\xa3x", "1|\xd9\xa3|x");
 }
 
-Test(tokenizer, an_expression_without_end_is_an_error)
+Test(tokenizer, an_expression_that_never_ends_is_an_error)
 {
 	struct splitter *splitter = NULL;
 	struct split split;
@@ -638,7 +638,7 @@ Test(tokenizer, an_expression_without_end_is_an_error)
 	splitter_close(splitter);
 }
 
-Test(tokenizer, added_tokens_are_looked_for_in_the_text_they_were_made_for)
+Test(tokenizer, added_tokens_are_matched_before_or_after_normalization)
 {
 	struct tokenizer *tokenizer = NULL;
 	struct error error = {STATUS_OK, ""};

@@ -165,7 +165,7 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 	cr_expect(!plan->fuses_norm || (plan->path == LINEAR_TINY && shape->split_k == 1));
 }
 
-Test(linear_plan, fits_the_device_in_the_order_that_was_asked_for)
+Test(linear_plan, fits_the_device_in_the_requested_order)
 {
 	const struct linear_device device = linear_device(KERNEL_PATH_SM90);
 

@@ -257,7 +257,7 @@ Test(arrivals, swing_back_and_forth)
 	}
 }
 
-Test(arrivals, end_where_time_does)
+Test(arrivals, end_at_the_largest_time)
 {
 	const struct arrival_profile slow = {.kind = ARRIVALS_CONSTANT,
 		.rate_from = 1,

@@ -35,7 +35,7 @@ static void draw_references(
 		struct trace_row row = {
 			.index = r, .output_length = 1, .hash_ids = ids, .hash_id_count = count};
 		for (uint32_t i = 0; i < count; i++) {
-			/* A chained block's id tells its whole prefix. */
+			/* A chained block's id identifies its whole prefix. */
 			start = is_chained ? (i == 0 ? start : 2 * start + 2 + prop_below(prop, 2))
 					   : prop_below(prop, blocks);
 			ids[i] = start;

@@ -226,7 +226,7 @@ Test(trace, reads_token_ids)
 	trace_close(trace);
 }
 
-Test(trace, takes_a_format_by_its_name)
+Test(trace, accepts_a_format_by_its_name)
 {
 	/* Its first line alone could be Mooncake's or Bailian's. */
 	require_rows("{\"chat_id\":1,\"timestamp\":2,\"input_length\":3,\"output_length\":4}\n",
@@ -255,7 +255,7 @@ Test(trace, formats_have_names_of_their_own)
 
 /* ---- files ---- */
 
-Test(trace, takes_byte_order_marks_carriage_returns_and_blank_ends)
+Test(trace, accepts_byte_order_marks_carriage_returns_and_blank_ends)
 {
 	require_rows("\xef\xbb\xbf" ROW("1", "2", "3") "\n \t\r\n\n", any, ROW("1", "2", "3"));
 	require_rows("{\"timestamp\":1,\"input_length\":2,\"output_length\":3}\r\n"
@@ -389,7 +389,7 @@ Test(trace, reads_a_line_longer_than_any_buffer)
 	free(text);
 }
 
-Test(trace, refuses_what_is_no_file)
+Test(trace, refuses_paths_that_are_not_files)
 {
 	struct trace *trace = NULL;
 	struct error error = {0};
@@ -425,7 +425,7 @@ Test(trace, sorts_by_time_and_keeps_ties_in_order)
 	}
 #define GOOD ROW("0", "1", "1")
 
-Test(trace, refuses_files_that_are_none)
+Test(trace, refuses_files_that_are_not_traces)
 {
 	char formats[200];
 	size_t used = (size_t)sprintf(formats, "expected the first line of a trace (mooncake");
@@ -541,7 +541,7 @@ Test(trace, refuses_bad_fields_of_json)
 	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
 }
 
-Test(trace, refuses_what_is_no_json)
+Test(trace, refuses_invalid_json)
 {
 	static const struct refusal refusals[] = {
 		{TEXT(GOOD ROW("NaN", "1", "1")),

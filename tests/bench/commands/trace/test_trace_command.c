@@ -253,7 +253,7 @@ Test(trace_command, convert_leaves_nothing_of_a_bad_file)
 	require_refused("trace stat a b", "b");
 }
 
-Test(trace_command, failures_at_the_source_are_passed_over_and_counted)
+Test(trace_command, failed_requests_of_the_source_are_skipped_and_counted)
 {
 	char path[TEMPORARY_PATH_BYTES];
 	temporary_write(folder, "burst.csv",
@@ -387,7 +387,7 @@ Test(trace_command, an_engine_never_finds_more_than_the_ideal, .timeout = 120)
 
 /* ---- help ---- */
 
-Test(trace_command, help_is_there_on_every_level)
+Test(trace_command, help_exists_on_every_level)
 {
 	static const char *const commands[] = {"trace --help", "trace make --help",
 		"trace stat --help", "trace cache --help", "trace convert --help"};
