@@ -1,0 +1,191 @@
+#include <criterion/criterion.h>
+
+#include <cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "reports/results/results.h"
+#include "tests/harness/files.h"
+#include "tests/harness/replay_cli.h"
+#include "tests/harness/require.h"
+
+/* `quire replay --runner tape`: what a result records is decided again, and what differs ends the
+   run. */
+
+static void write_in(const char *folder, const char *name, const char *text)
+{
+	temporary_write(folder, name, text, NULL);
+}
+
+/* A copy of a table with one cell replaced: row and column count from 0, the header aside. */
+static char *with_cell(const char *table, uint32_t row, uint32_t column, const char *cell)
+{
+	char *copy = malloc(strlen(table) + strlen(cell) + 1);
+	const char *at = strchr(table, '\n') + 1;
+
+	require(copy != NULL, "out of memory");
+	for (; row > 0; row--) {
+		at = strchr(at, '\n') + 1;
+	}
+	for (; column > 0; column--) {
+		at = strchr(at, '\t') + 1;
+	}
+	size_t before = (size_t)(at - table);
+	memcpy(copy, table, before);
+	strcpy(copy + before, cell);
+	strcat(copy + before, at + strcspn(at, "\t\n"));
+	return copy;
+}
+
+#define RUN_TAPE(fixture, tape, out)                                                               \
+	RUN((fixture)->trace, "--runner", "tape", "--tape", tape, "--out", out, "--steps",         \
+		"--force")
+
+Test(replay_tape_cli, a_tape_decides_what_was_recorded)
+{
+	struct replay_fixture fixture;
+	char played[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
+	require_good(RUN_TAPE(&fixture, fixture.out, played));
+	for (uint32_t i = 0; i < 5; i++) {
+		require_same_file(fixture.out, played, replay_files[i]);
+	}
+	cJSON *recorded = read_summary(fixture.out);
+	cJSON *summary = read_summary(played);
+	cr_assert_str_eq(
+		text_in(recorded, NULL, "result_hash"), text_in(summary, NULL, "result_hash"));
+	require(cJSON_Compare(cJSON_GetObjectItem(recorded, "latency_ms"),
+			cJSON_GetObjectItem(summary, "latency_ms"), true) == 1,
+		"latencies differ");
+	require(cJSON_Compare(cJSON_GetObjectItem(recorded, "load"),
+			cJSON_GetObjectItem(summary, "load"), true) == 1,
+		"load differs");
+	require(cJSON_IsTrue(cJSON_GetObjectItem(recorded, "calibrated")) ==
+			cJSON_IsTrue(cJSON_GetObjectItem(summary, "calibrated")),
+		"a tape is as calibrated as what it recorded");
+	cJSON_Delete(recorded);
+	cJSON_Delete(summary);
+	/* An option given again has to agree. */
+	require_refused(RUN(fixture.trace, "--runner", "tape", "--tape", fixture.out, "--out",
+				played, "--force", "--kv-blocks", "17"),
+		"--kv-blocks");
+	replay_fixture_close(&fixture);
+}
+
+/* Any count of any step that differs ends the run there and is named; its files are whole. */
+Test(replay_tape_cli, a_tape_names_the_step_and_column_that_differ)
+{
+	static const char *const columns[] = {"decode_rows", "prefill_rows", "prefill_tokens",
+		"cached_tokens", "decode_context_tokens", "decode_longest_context",
+		"prefill_attention_pairs", "sampled_rows", "running", "waiting", "used_blocks",
+		"shared_tokens", "pair_tokens", "cached_free_blocks", "free_blocks", "preemptions"};
+	struct replay_fixture fixture;
+	char tape[PATH_BYTES], played[PATH_BYTES], words[128];
+
+	replay_fixture_open(&fixture);
+	path_in(tape, fixture.folder, "tape");
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", tape, "--steps"));
+	char *steps = read_in(tape, RESULT_STEPS);
+	for (uint32_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		uint32_t step = 7 * i;
+		char *changed = with_cell(steps, step, 6 + i, "12345");
+		write_in(tape, RESULT_STEPS, changed);
+		free(changed);
+		struct process_result outcome = RUN_TAPE(&fixture, tape, played);
+		if (strcmp(columns[i], "waiting") == 0) {
+			require_good(outcome); /* depends on how far was read ahead */
+			continue;
+		}
+		snprintf(words, sizeof(words), "step %u: column %s is ", step, columns[i]);
+		require_line(outcome, 1, words);
+		require_no_parts(played);
+		cJSON *summary = read_summary(played);
+		cr_assert_str_eq(text_in(summary, NULL, "status"), "failed");
+		require(strstr(text_in(summary, NULL, "failure"), columns[i]) != NULL, "why?");
+		require_equal(number_in(summary, "time", "steps"), step);
+		require_equal(number_in(summary, "requests", "submitted"),
+			number_in(summary, "requests", "finished") +
+				number_in(summary, "requests", "rejected") +
+				number_in(summary, "requests", "failed"));
+		cJSON_Delete(summary);
+	}
+	free(steps);
+	replay_fixture_close(&fixture);
+}
+
+Test(replay_tape_cli, a_tape_fits_its_trace_from_end_to_end)
+{
+	struct replay_fixture fixture;
+	char tape[PATH_BYTES], played[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(tape, fixture.folder, "tape");
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", tape, "--steps"));
+	char *steps = read_in(tape, RESULT_STEPS);
+	size_t bytes = strlen(steps);
+
+	/* shorter by a step, and longer by one */
+	size_t last = bytes - 1;
+	while (steps[last - 1] != '\n') {
+		last--;
+	}
+	char *shorter = strndup(steps, last);
+	write_in(tape, RESULT_STEPS, shorter);
+	require_line(RUN_TAPE(&fixture, tape, played), 1, "the tape has ended");
+	char *longer = malloc(2 * bytes);
+	require(shorter != NULL && longer != NULL, "out of memory");
+	uint64_t rows;
+	sum_column(steps, 0, 0, NULL, &rows);
+	snprintf(longer, 2 * bytes, "%s%llu%s", steps, (unsigned long long)rows,
+		strchr(steps + last, '\t'));
+	write_in(tape, RESULT_STEPS, longer);
+	require_line(RUN_TAPE(&fixture, tape, played), 1, "the tape goes on");
+	free(shorter);
+	free(longer);
+
+	/* The same rows in other bytes are another trace. */
+	write_in(tape, RESULT_STEPS, steps);
+	char *trace = file_read(fixture.trace, NULL);
+	char *other = malloc(strlen(trace) + 2);
+	sprintf(other, "{ %s", trace + 1);
+	write_in(fixture.folder, "trace.jsonl", other);
+	require_line(RUN_TAPE(&fixture, tape, played), 1, "XXH64");
+	free(other);
+	free(trace);
+	free(steps);
+	replay_fixture_close(&fixture);
+}
+
+/* A run that failed and cannot be written either leaves nothing begun. */
+Test(replay_tape_cli, a_failed_run_on_a_full_disk_leaves_nothing)
+{
+	struct replay_fixture fixture;
+	char tape[PATH_BYTES], played[PATH_BYTES], part[PATH_BYTES];
+
+	if (access("/dev/full", W_OK) != 0) {
+		cr_skip_test("/dev/full is not here");
+	}
+	replay_fixture_open(&fixture);
+	path_in(tape, fixture.folder, "tape");
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", tape, "--steps"));
+	char *steps = read_in(tape, RESULT_STEPS);
+	char *changed = with_cell(steps, 30, 6, "12345");
+	write_in(tape, RESULT_STEPS, changed);
+	require(mkdir(played, 0777) == 0, "no folder");
+	path_in(part, played, RESULT_TIMELINE ".part");
+	require(symlink("/dev/full", part) == 0, "no link");
+	require_refused(RUN_TAPE(&fixture, tape, played), "No space left");
+	require_no_parts(played);
+	free(steps);
+	free(changed);
+	replay_fixture_close(&fixture);
+}

@@ -1,0 +1,204 @@
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "reports/figures/drawn_colors.h"
+#include "reports/figures/figures.h"
+#include "reports/report.h"
+#include "tests/harness/made_result.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* Figures of little data, and of much. */
+
+Test(figures, having_nothing_to_draw_is_reported)
+{
+	static const char *const sentences[] = {
+		"no step was run<", "no prompt asked the cache<", "no request gave a value<"};
+	char folder[TEMPORARY_PATH_BYTES];
+	struct made_result empty = made_ordinary;
+
+	temporary_folder(folder);
+	empty.bins = empty.rows_octaves = empty.tokens_octaves = empty.latency_buckets = 0;
+	char *page = make_page_of(folder, &empty);
+	uint32_t said = 0;
+	for (uint32_t i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++) {
+		uint32_t found = occurrences(page, sentences[i]);
+		require(found > 0, "no figure says '%s'", sentences[i]);
+		said += found;
+	}
+	for (uint32_t i = 0; i < figure_count; i++) {
+		said += figures[i].needs_kernels; /* kernels were measured */
+	}
+	require_equal(said, figure_count);
+	require_has(page, "<dd>\u2013<small>median; p99 \u2013</small>");
+	require_lacks(page, ">nan");
+	require_sound_ids(page);
+	free(page);
+	temporary_remove(folder);
+}
+
+/* From nothing to a few of everything: each is drawn, by itself and beside a full result. */
+Test(figures, odd_sizes_are_drawn)
+{
+	static const struct {
+		uint32_t bins, octaves, buckets;
+		uint32_t operations, kernel_bins;
+	} sizes[] = {{1, 1, 1, 1, 1}, {2, 1, 2, 2, 0}, {1, 0, 0, 0, 0}, {0, 1, 3, 7, 2},
+		{25, 3, 40, 8, 3}, {301, 2, 1, 9, 120}};
+	char folder[TEMPORARY_PATH_BYTES], path[2][TEMPORARY_PATH_BYTES], name[16];
+
+	temporary_folder(folder);
+	make_result(folder, "full", &made_ordinary, path[0]);
+	for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct made_result odd = made_ordinary;
+		odd.bins = sizes[i].bins;
+		odd.rows_octaves = odd.tokens_octaves = sizes[i].octaves;
+		odd.latency_buckets = sizes[i].buckets;
+		odd.operations = sizes[i].operations;
+		odd.kernel_bins = sizes[i].kernel_bins;
+		snprintf(name, sizeof(name), "odd%u", i);
+		make_result(folder, name, &odd, path[1]);
+		const char *directories[] = {path[1], path[0]};
+		for (uint32_t count = 1; count <= 2; count++) {
+			char *page = make_page(folder, directories, count, "page.html");
+			uint32_t drawn = figure_count - (odd.operations == 0 && count == 1 ? 2 : 0);
+			require_equal(occurrences(page, "</svg>"), drawn);
+			free(page);
+		}
+	}
+	temporary_remove(folder);
+}
+
+/* Figures of kernels are there when one result has some, and draw that one. */
+Test(figures, kernels_are_drawn_where_they_were_measured)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[2][TEMPORARY_PATH_BYTES];
+	struct made_result plain = made_ordinary;
+
+	temporary_folder(folder);
+	plain.operations = 0;
+	make_result(folder, "plain", &plain, path[0]);
+	make_result(folder, "measured", &made_ordinary, path[1]);
+	const char *directories[] = {path[0], path[1]};
+	char *page = make_page(folder, directories, 1, "page.html");
+	require_lacks(page, "figure-operations");
+	require_lacks(page, "figure-step-operations");
+	free(page);
+	page = make_page(folder, directories, 2, "page.html");
+	require_has(page, "<figure id=\"figure-operations\" class=\"wide\">");
+	require_has(page, "operation_0");
+	require_has(page, "the others");
+	require_has(page, "27 \u00d7 0.11 ms");
+	free(page);
+	temporary_remove(folder);
+}
+
+/* style.gp says the colours; the page has each of them, and another one in the dark. */
+Test(figures, figures_and_page_have_the_same_colors)
+{
+	struct drawn_color colors[DRAWN_COLORS_MAX];
+	uint32_t count = drawn_colors(colors), runs = 0;
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES], line[64];
+	const char *directory = path;
+
+	temporary_folder(folder);
+	make_result(folder, "one", &made_ordinary, path);
+	char *page = make_page(folder, &directory, 1, "page.html");
+	for (uint32_t i = 0; i < count; i++) {
+		runs += strncmp(colors[i].name, "run-", 4) == 0;
+		if (strcmp(colors[i].name, "background") == 0) {
+			continue;
+		}
+		snprintf(line, sizeof(line), "--%.15s: #%06x;", colors[i].name, colors[i].rgb);
+		require_equal(occurrences(page, line), 1);
+		snprintf(line, sizeof(line), "--%.15s: #", colors[i].name);
+		require_equal(occurrences(page, line), 2);
+	}
+	require_equal(runs, REPORT_RESULTS_MAX);
+	require_equal(count, REPORT_RESULTS_MAX + 3);
+	free(page);
+	temporary_remove(folder);
+}
+
+/* Runs a script by hand, as its comment teaches, and returns its exit code. */
+static int run_script(const char *script, const char *metric, const char *out,
+	const char *const *directories, uint32_t count)
+{
+	char path[64], setting[32];
+	char *argv[16] = {"gnuplot", "-e", setting, "-c", path, (char *)out};
+	static char locale[] = "LC_ALL=C.UTF-8";
+	char *environment[] = {locale, NULL};
+	pid_t process = 0;
+	int state = 0;
+	posix_spawn_file_actions_t actions;
+
+	snprintf(path, sizeof(path), "reports/figures/%s", script);
+	snprintf(setting, sizeof(setting), "metric = '%s'", metric == NULL ? "" : metric);
+	for (uint32_t i = 0; i < count; i++) {
+		argv[6 + i] = (char *)directories[i];
+	}
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	int failure = posix_spawnp(&process, "gnuplot", &actions, NULL, argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	require(failure == 0, "gnuplot does not start: %s", strerror(failure));
+	waitpid(process, &state, 0);
+	return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+/* The largest tables that a replay writes: each figure stays under 300 kB, for one and for eight.
+ */
+Test(figures, large_results_give_small_figures)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[8][TEMPORARY_PATH_BYTES];
+	char name[8], out[TEMPORARY_PATH_BYTES + 8];
+	const char *directories[8];
+	struct made_result large = made_ordinary;
+
+	temporary_folder(folder);
+	large.bins = 2000;
+	large.rows_octaves = 17;
+	large.tokens_octaves = 20;
+	large.latency_buckets = 20 * 1024;
+	large.operations = 48;
+	large.kernel_bins = 120;
+	for (uint32_t i = 0; i < 8; i++) {
+		snprintf(name, sizeof(name), "r%u", i);
+		make_result(folder, name, &large, path[i]);
+		directories[i] = path[i];
+	}
+	snprintf(out, sizeof(out), "%s/out.svg", folder);
+	for (uint32_t i = 0; i < figure_count; i++) {
+		bool is_again = figures[i].metric != NULL && strcmp(figures[i].metric, "ttft") != 0;
+		if (is_again) {
+			continue; /* the metrics of the fixture are alike */
+		}
+		for (uint32_t count = 1; count <= 8; count += 7) {
+			int code = run_script(
+				figures[i].script, figures[i].metric, out, directories, count);
+			require_equal(code, 0);
+			struct stat file;
+			require(stat(out, &file) == 0, "%s drew nothing", figures[i].script);
+			require(file.st_size < 300000 && file.st_size > 5000,
+				"%s of %u results has %lld bytes", figures[i].name, count,
+				(long long)file.st_size);
+		}
+	}
+	temporary_remove(folder);
+}
+
+Test(figures, a_script_run_directly_prints_its_usage)
+{
+	for (uint32_t i = 0; i < figure_count; i++) {
+		require_equal(run_script(figures[i].script, NULL, "out.svg", NULL, 0), 2);
+	}
+	require(access("out.svg", F_OK) != 0, "a script without a folder drew something");
+}
