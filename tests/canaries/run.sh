@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Plants one bug after the other into a copy of the engine and demands that the tests named in the
-# patch fail, and that they pass on the copy as it is: a net with a hole is not seen from above.
+# Plants one bug after the other into a copy of the engine. Demands that the tests named in the
+# patch fail, and that they pass on the unchanged copy. So the tests are known to find such bugs.
 #
 #     bash tests/canaries/run.sh [NAME...]      NAME: a patch of this folder without its ending
 #
@@ -18,12 +18,12 @@ passed=0 failed=0 skipped=0
 flags=(-std=c17 -O1 -w -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE= "-DQUIRE_SOURCE_DIR=\"$root\"")
 read -ra packages <<<"$(pkg-config --cflags criterion libxxhash libcjson)"
 read -ra libraries <<<"$(pkg-config --libs criterion libxxhash libcjson)"
-# What the core needs of engine/base, and its tests of the other folders of tests.
+# The files of engine/base that the core needs, and of tests/ that its tests need.
 base=(check memory status)
 support=(tests/harness/{property,require}.c
 	tests/models/{block_model,scheduler_model,kv_oracle,simulation}.c)
 
-# A failure is enough, its smallest script is not wanted here; and what is random is fixed.
+# Failures are not shrunk, since any failure is enough, and seeds are fixed.
 export PROP_SHRINK=0
 unset PROP_SEED PROP_TRIALS
 
@@ -48,8 +48,8 @@ compile()
 	done
 }
 
-# link TREE TEST: the test over the engine of a tree; what the tree did not compile is the clean
-# one's.
+# link TREE TEST: links the test with the engine of a tree. Objects that the tree lacks come from
+# the clean tree.
 link()
 {
 	local tree=$1 name=$2 objects=() object file
@@ -99,7 +99,7 @@ for name in "${tests[@]}"; do
 done
 compile "$folder/clean" "${engine[@]}" "${support[@]}" "${support_of_test[@]}"
 
-# The golden recordings may be away; whoever relies on them alone is then skipped.
+# Without the golden recordings, patches that only they catch are skipped.
 declare -A is_skipping
 for name in "${tests[@]}"; do
 	link "$folder/clean" "$name"
@@ -115,7 +115,7 @@ for name in "${tests[@]}"; do
 	fi
 done
 
-# plant PATCH: the bug in a copy of the engine; false if the patch has no place there any more.
+# plant PATCH: applies the patch to a copy of the engine; false if it does not apply.
 plant()
 {
 	local tree=$folder/$1

@@ -12,8 +12,8 @@
 
 /* ==== the index and the free list by themselves, with hashes of the test's choosing ====
 
-   Here a hash is a given number, so equal and crowded hashes are as likely as one likes. The model
-   is what the header says of the index: a list of (hash, block), one entry a hash, the newest. */
+   Here hashes are chosen numbers, so that equal and colliding hashes are frequent. The model is the
+   header's definition of the index: a list of (hash, block) with one entry per hash, the newest. */
 
 enum { RAW_BLOCKS = 24, RAW_TOKENS = 3 };
 
@@ -353,7 +353,7 @@ struct slot {
 	struct block_model_table table;
 	bool is_made, is_allocated;
 	uint32_t computed;
-	/* what the pool answered last, and at which version */
+	/* the pool's latest answer, and its version then */
 	uint64_t version;
 	uint32_t hits;
 	bool can_allocate;
@@ -450,7 +450,7 @@ static void release(struct prop *prop, struct pool *pool, uint32_t index)
 	slot->computed = 0;
 }
 
-/* One more token; without a place for it the sequence gives up its blocks. */
+/* Appends a token; if there is no room for it, the sequence releases its blocks. */
 static void append(struct prop *prop, struct pool *pool, uint32_t index)
 {
 	struct slot *slot = &pool->slots[index];
@@ -518,7 +518,7 @@ static void pool_same(struct pool *pool)
 			require_equal(hits, slot->hits);
 			require_equal(can_allocate, slot->can_allocate);
 		}
-		slot->version = pool->real.version + 1; /* 0: never asked */
+		slot->version = pool->real.version + 1; /* 0: not probed yet */
 		slot->hits = hits;
 		slot->can_allocate = can_allocate;
 	}
@@ -567,7 +567,7 @@ Test(block_manager, sequences_over_the_pool_equal_their_model)
 
 /* ==== by example ==== */
 
-/* A lookup that compares no tokens would take one prefix for another. */
+/* A lookup that compares no tokens would confuse two prefixes. */
 Test(block_manager, an_equal_hash_with_other_tokens_is_no_hit)
 {
 	struct block_manager manager;

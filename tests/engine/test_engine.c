@@ -10,7 +10,7 @@
 #include "tests/models/kv_oracle.h"
 #include "tests/harness/require.h"
 
-/* The engine's edges, by example. */
+/* Edge cases of the engine, by example. */
 
 enum { REQUEST_LIMIT = 32 };
 
@@ -44,7 +44,7 @@ static void close_bench(struct bench *bench)
 	kv_oracle_deinit(&bench->oracle);
 }
 
-/* A request whose tokens are its own. */
+/* A request that shares no tokens with others. */
 static enum fit add(struct bench *bench, uint64_t id, uint32_t prompt_count, uint32_t max_tokens)
 {
 	int32_t prompt[64];
@@ -262,7 +262,7 @@ Test(engine, the_smallest_request_in_the_smallest_engine)
 		cr_assert_eq(sequence->status, SEQUENCE_FINISHED);
 		cr_assert_not(engine_has_work(bench.engine));
 		cr_assert_eq(bench.engine->scheduler.blocks.free_count, 1);
-		/* The same again: its only block is cached and yet computed anew. */
+		/* The same again: its only block is cached, and yet it is computed again. */
 		cr_assert_eq(add(&bench, 2, 1, 1), FIT_OK);
 		expect_step(&bench, "A2 b2 c2 F2");
 		close_bench(&bench);
@@ -289,8 +289,8 @@ Test(engine, a_lone_sequence_grows_to_the_whole_pool)
 	}
 }
 
-/* Two sequences that each may need the whole pool: the older wins, the newer is preempted as often
-   as it takes, and its first block is found again. */
+/* Two sequences that each may need the whole pool: the older one proceeds, the newer one is
+   preempted as often as needed, and its first block is hit again. */
 Test(engine, a_full_pool_preempts_back_and_forth_and_ends)
 {
 	struct bench bench;
@@ -303,7 +303,7 @@ Test(engine, a_full_pool_preempts_back_and_forth_and_ends)
 	expect_step(&bench, "P1 b0");
 	cr_assert_eq(engine_decisions(bench.engine).events->events[0].a, 4);
 	cr_assert_eq(engine_decisions(bench.engine).events->events[0].b, 2);
-	/* Three blocks are wanted, one is free. */
+	/* Three blocks are needed, one is free. */
 	expect_step(&bench, "");
 	expect_step(&bench, "b0");
 	expect_step(&bench, "F0");
@@ -326,7 +326,7 @@ Test(engine, a_full_pool_preempts_back_and_forth_and_ends)
 	close_bench(&bench);
 }
 
-/* Twins in one step: the second shares what the first fills in that very step. */
+/* Equal prompts in one step: the second shares the blocks that the first fills in that step. */
 Test(engine, twins_of_one_step_share)
 {
 	struct bench bench;
@@ -412,7 +412,7 @@ Test(engine, the_count_of_tokens_holds_for_a_sequence_at_rest)
 		.eos_token_id = -1};
 	int32_t tokens[40] = {0};
 	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
-	/* The second one joins when decode passes have gone by. */
+	/* The second one joins after some decode passes. */
 	for (uint32_t round = 0; round < 2; round++) {
 		cr_assert_eq(engine_add(engine,
 				     &(struct request){.id = round,
@@ -435,7 +435,7 @@ Test(engine, the_count_of_tokens_holds_for_a_sequence_at_rest)
 
 /* ---- queues and room ---- */
 
-/* Room for max_num_seqs that wait is there whatever else is going on. */
+/* There is room for max_num_seqs waiting sequences in every state of the engine. */
 Test(engine, room_is_guaranteed_while_few_wait)
 {
 	struct bench bench;
@@ -455,7 +455,7 @@ Test(engine, room_is_guaranteed_while_few_wait)
 }
 
 /* Finished sequences that the caller still reads do not reduce the room for others, not even while
-   the step behind theirs is in flight. */
+   the next step is in flight. */
 Test(engine, room_is_guaranteed_while_some_are_taken)
 {
 	struct bench bench;
@@ -471,7 +471,7 @@ Test(engine, room_is_guaranteed_while_some_are_taken)
 		engine_schedule(bench.engine);
 		cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);
 		if (id > 0) {
-			/* The next ones are there and the last ones still are. */
+			/* The next sequences are added, and the finished ones are still valid. */
 			cr_assert_eq(bench.engine->scheduler.given.head->request, id - 2);
 			cr_assert_eq(bench.engine->scheduler.given.tail->request, id - 1);
 		}
@@ -487,8 +487,8 @@ Test(engine, room_is_guaranteed_while_some_are_taken)
 	close_bench(&bench);
 }
 
-/* Who is turned away while a step is under way comes first in it, behind those turned away before.
- */
+/* A request rejected while a step is in progress precedes the step's other events, after earlier
+   rejections. */
 Test(engine, a_rejection_comes_in_front_of_what_was_decided)
 {
 	struct bench bench;
@@ -523,9 +523,9 @@ Test(engine, next_step_depends_on_arrivals_while_one_could_be_admitted)
 		cr_assert(engine_next_step_depends_on_arrivals(bench.engine));
 		add(&bench, 1, 1, 8);
 		cr_assert_not(engine_next_step_depends_on_arrivals(
-			bench.engine)); /* both seats will be taken */
+			bench.engine)); /* both seats will be occupied */
 		step(&bench);
-		/* Seats of prefill-first are those of a step; here it has blocks. */
+		/* prefill-first has max_num_seqs seats in each step; here blocks are free too. */
 		cr_assert_eq(engine_next_step_depends_on_arrivals(bench.engine), !is_mixed);
 		add(&bench, 2, 1, 8);
 		cr_assert_eq(engine_next_step_depends_on_arrivals(bench.engine), !is_mixed);

@@ -9,9 +9,9 @@
 #include "tests/harness/require.h"
 #include "tests/models/scheduler_model.h"
 
-/* The scheduler beside its model. One script is given to three schedulers at once: one that
-   computes and appends what was sampled, one that computes and has its tokens forced, and one
-   that only counts; all three must decide what the model decides. */
+/* Compares the scheduler with its model. One script is run by three schedulers at once: one that
+   computes and appends what was sampled, one that computes and has its tokens forced, and one that
+   only counts; all three must decide what the model decides. */
 
 enum {
 	SCRIPT_REQUESTS = 24,
@@ -20,7 +20,7 @@ enum {
 };
 
 struct script_request {
-	int32_t tokens[2 * SCRIPT_TOKENS]; /* prompt, then the whole answer */
+	int32_t tokens[2 * SCRIPT_TOKENS]; /* prompt, then the complete answer */
 	uint32_t prompt_count;
 	uint32_t max_tokens;
 	bool ignore_eos;
@@ -146,7 +146,7 @@ static void bench_add(struct bench *bench, uint32_t index)
 	}
 }
 
-/* What the definition promises of every step, asked of the scheduler itself. */
+/* Invariants of every step, checked on the scheduler itself. */
 static void require_promises(const struct bench *bench, const struct scheduler *real)
 {
 	const struct engine_config *config = &real->config;
@@ -163,7 +163,7 @@ static void require_promises(const struct bench *bench, const struct scheduler *
 		"prefill-first mixes");
 	require(counts->used_blocks + counts->free_blocks == config->kv_block_count,
 		"blocks are lost");
-	require(counts->running + counts->waiting > 0, "everyone is gone");
+	require(counts->running + counts->waiting > 0, "sequences are lost");
 }
 
 static void take_finished(struct scheduler *real)
@@ -270,7 +270,7 @@ Test(scheduler, decides_what_its_model_decides)
 	cr_assert(prop_holds(&options));
 }
 
-/* ---- every case of a tiny world ---- */
+/* ---- every case of a tiny engine ---- */
 
 /* Two short prompts over two tokens and the first of them again, by every small configuration and
    with every small delay before each. */
@@ -325,7 +325,7 @@ static void body_small(struct prop *prop, const void *context)
 
 Test(scheduler, every_case_of_a_tiny_engine, .timeout = 300)
 {
-	struct prop_options options = {.name = "tiny world",
+	struct prop_options options = {.name = "tiny engine",
 		.body = body_small,
 		.trials = 2 * 1000 * 1000,
 		.timeout_s = 60};

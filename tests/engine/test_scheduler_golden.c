@@ -13,9 +13,8 @@
 #include "engine/scheduler.h"
 #include "tests/harness/require.h"
 
-/* Scenarios recorded from the original engine, reproduced decision by decision under
-   `prefill-first --admission seed`. The folder is named by QUIRE_SCHEDULER_GOLDEN and otherwise
-   lies beside the project. */
+/* Scenarios recorded from the original engine, reproduced decision by decision under `prefill-first
+   --admission seed`. QUIRE_SCHEDULER_GOLDEN names the folder; its default is beside the project. */
 
 enum {
 	FILE_LIMIT = 4096,
@@ -28,7 +27,7 @@ enum {
 enum feeding {
 	FEED_SAMPLED, /* the recorded tokens come back as if sampled */
 	FEED_FORCED,  /* they are known in advance, and the runner computes */
-	FEED_COUNTED, /* they are known in advance, and nothing is computed */
+	FEED_COUNTED, /* they are known in advance, and the runner computes nothing */
 	FEED_WAYS,
 };
 
@@ -98,7 +97,7 @@ static void read_request(struct scenario *scenario, const cJSON *request)
 	}
 }
 
-/* Keeps a step, and what it sampled as part of the answers. */
+/* Stores a step, and appends its sampled tokens to the answers. */
 static void read_step(struct scenario *scenario, cJSON *step)
 {
 	require(scenario->step_count < STEP_LIMIT, "too many steps");

@@ -25,8 +25,8 @@ static void require_same_run(
 	}
 }
 
-/* A run, the same again, and the same decisions when its tokens are known in advance, with a runner
-   that computes and with one that only counts. */
+/* A run; the same run repeated; and the same decisions with tokens that are known in advance, with
+   a runner that computes and with one that only counts. */
 static void body_run(struct prop *prop, const void *context)
 {
 	(void)context;

@@ -6,7 +6,7 @@
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
-/* The decode window beside a look at every sequence before every pass. */
+/* Compares the decode window with an inspection of every sequence before every pass. */
 
 enum { SEQUENCES = 60, PASSES = 200 };
 
@@ -43,7 +43,7 @@ static struct sequence settled(const struct scene *scene, const struct sequence 
 	return copy;
 }
 
-/* In the coming pass its last token begins a block, fills one, or is the last but one of all. */
+/* Whether in the next pass its last token begins a block, fills one, or is the last but one. */
 static bool is_due(const struct scene *scene, const struct sequence *sequence)
 {
 	struct sequence now = settled(scene, sequence);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whole files of a test. What cannot be read or written ends the test. */
+/* Whole files of a test. A failure to read or write ends the test. */
 
 /* The bytes of a file and a zero byte behind them; owned by the caller. *byte_count, unless NULL:
    without the zero byte. */

@@ -7,7 +7,7 @@
 
 /* Programs that a test runs, and what they print. */
 
-/* Of a process that has ended; the texts are owned. */
+/* Result of a process that has ended; the texts are owned. */
 struct process_result {
 	int code; /* exit code; -1: ended by a signal */
 	char *out;
@@ -18,7 +18,7 @@ struct process_result {
 struct process_order {
 	const char *program;	      /* a path */
 	const char *const *arguments; /* ends with NULL; the first is the program's name */
-	const char *folder;	      /* where it runs; NULL: where the test does */
+	const char *folder;	      /* working folder; NULL: that of the test */
 	const char *variable;	      /* NAME of its environment, or NULL */
 	const char *value;
 	uint64_t file_bytes_max; /* no file grows beyond; 0: no limit */
@@ -34,7 +34,7 @@ void process_start(struct process *process, const struct process_order *order);
 /* Waits for its end. */
 struct process_result process_finish(struct process *process);
 
-/* Both, for a command line of the shell. */
+/* Starts a shell command line and waits for its end. */
 struct process_result shell_run(const char *folder, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -47,7 +47,7 @@ struct process_result quire_run_in(const char *folder, const char *arguments);
    test runs, and demands this exit code. Returns both outputs, owned by the caller. */
 char *quire_output(const char *folder, int code, const char *arguments);
 
-/* What the test itself writes to a descriptor. */
+/* Captures what the test itself writes to a descriptor. */
 struct capture {
 	int descriptor, kept;
 	FILE *file;
@@ -55,7 +55,7 @@ struct capture {
 
 void capture_begin(struct capture *capture, int descriptor);
 
-/* What was written, owned by the caller. The descriptor is as it was. */
+/* Returns the captured text, owned by the caller, and restores the descriptor. */
 char *capture_end(struct capture *capture);
 
 #endif

@@ -33,7 +33,7 @@ struct prop {
 	uint32_t given; /* choices prescribed (replay, count) */
 	uint32_t count; /* choices made in the current trial */
 	bool is_logging;
-	bool is_over; /* the odometer has turned over */
+	bool is_over; /* the odometer has wrapped around */
 	uint32_t log_length;
 	struct choice choices[CHOICE_LIMIT];
 	char log[LOG_BYTES];
@@ -146,7 +146,7 @@ static void run_trials(struct prop *prop, const struct prop_options *options)
 	}
 }
 
-/* Runs trials [trial, trial_end) in a child; whether it lived to the end of them. */
+/* Runs trials [trial, trial_end) in a child; returns whether it survived all of them. */
 static bool run_child(struct prop *prop, const struct prop_options *options, bool is_quiet)
 {
 	(void)fflush(NULL);

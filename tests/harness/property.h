@@ -4,15 +4,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Properties: a body draws choices and demands things (tests/harness/require.h, check()). Three
+/* Properties: a body draws choices and checks conditions (tests/harness/require.h, check()). Three
    drivers run the same body:
 
        prop_holds         random choices, from a seed
        prop_holds_always  every sequence of choices, counted through like an odometer
        (replay)           choices that were recorded, while a failure is being shrunk
 
-   Trials run in a forked child that shares the record of choices with its parent, so whatever ends
-   a child (a failed check, a sanitizer, a signal, the time limit) is a failure that can be
+   Trials run in a forked child that shares the record of choices with its parent, so anything that
+   kills a child (a failed check, a sanitizer, a signal, the time limit) is a failure that can be
    shrunk. Shrinking works on the choices and never on values: it deletes spans and lowers numbers
    and lets the body draw from the rest. When the record runs out every choice is 0, so a body
    should make 0 its simplest case.
@@ -49,7 +49,7 @@ struct prop_options {
 	uint32_t timeout_s;	      /* for one trial; 0: 20 */
 	const uint64_t *always_seeds; /* (always_count) run before the random ones: old failures */
 	uint32_t always_count;
-	bool is_silent; /* a failure is what is wanted: neither shrunk nor printed */
+	bool is_silent; /* a failure is expected: it is neither shrunk nor printed */
 };
 
 /* Whether no trial failed. The first failure is shrunk and printed: its seed, and what the body

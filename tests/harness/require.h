@@ -3,13 +3,14 @@
 
 #include <stdint.h>
 
-/* Demands of a test. Like check() a broken one prints a line and aborts, which a Criterion test and
-   a property's trial both take for a failure; unlike check() it says what was compared. */
+/* Requirements of a test. Like check(), a failed one prints a line and aborts, which both a
+   Criterion test and a property's trial count as a failure. Unlike check(), it prints the compared
+   values. */
 
 _Noreturn void require_failed(const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* require(condition, format, ...): with words of its own. */
+/* require(condition, format, ...): with a message. */
 #define require(condition, ...)                                                                    \
 	((condition) ? (void)0 : require_failed(__FILE__, __LINE__, __VA_ARGS__))
 

@@ -1,7 +1,7 @@
 #ifndef TESTS_HARNESS_TEMPORARY_H
 #define TESTS_HARNESS_TEMPORARY_H
 
-/* A folder of a test's own, and text files in it. */
+/* A temporary folder of a test, and text files in it. */
 
 enum { TEMPORARY_PATH_BYTES = 512 };
 

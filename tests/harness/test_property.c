@@ -13,7 +13,7 @@
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
-/* The harness itself: it must find what is there to be found, and shrink it. */
+/* Tests of the harness itself: it must find failures and shrink them. */
 
 static void body_true(struct prop *prop, const void *context)
 {
@@ -34,7 +34,7 @@ Test(property, holds_where_nothing_fails)
 	cr_assert(prop_holds(&options));
 }
 
-/* Runs a property and demands that it fails. Returns what it said, owned by the caller. */
+/* Runs a property and demands that it fails. Returns its output, owned by the caller. */
 static char *failure_of(const struct prop_options *options)
 {
 	struct capture capture;

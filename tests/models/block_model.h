@@ -6,9 +6,8 @@
 
 #include "engine/block_manager.h"
 
-/* The block manager as one would explain it: arrays, linear search, and whole prefixes compared
-   token by token where the real one compares hashes. It owes nothing to the code that it judges but
-   the constant BLOCK_NONE.
+/* A naive block manager: arrays, linear search, and whole prefixes compared token by token where
+   the real one compares hashes. It shares no code with the real one but the constant BLOCK_NONE.
 
    Content is "these tokens from the first on". The index is a list of (content, block) without
    duplicate content; registering content that is listed re-points its entry. */
@@ -34,7 +33,7 @@ struct block_model {
 	uint32_t entry_count;
 };
 
-/* A block table as the model keeps it. */
+/* A block table of the model. */
 struct block_model_table {
 	uint32_t blocks[BLOCK_MODEL_BLOCKS];
 	uint32_t count;

@@ -146,7 +146,7 @@ Test(memory, grows_by_powers_of_two_and_keeps_its_content)
 	free(numbers);
 }
 
-/* Traces, forced tokens and generators hang on these values: a change here changes every result.
+/* Traces, forced tokens and generators depend on these values: a change here changes every result.
    The first three are SplitMix64's published outputs for seed 0. */
 Test(counter_hash, values_never_change)
 {

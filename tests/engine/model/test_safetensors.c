@@ -174,7 +174,7 @@ Test(safetensors, a_header_must_lie_within_its_file)
 }
 
 /* Every prefix of a file, and every file with one byte changed, is opened or refused; a sanitizer
-   or a crash would tell. What is opened lies within the file. */
+   or a crash would show errors. Opened tensors are within the file. */
 Test(safetensors, damaged_files_are_refused_or_whole)
 {
 	static const char header[] = "{" TENSOR("a.b", "F16", "[3,2]", "0", "12") "," TENSOR(

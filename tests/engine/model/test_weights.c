@@ -133,7 +133,7 @@ Test(weights, dummy_tensors_are_unrelated)
 		weight_dummy(&config, 1, WEIGHT_EMBEDDING, 0).key);
 }
 
-/* Pinned, so that no later change makes other weights of an old seed unseen. */
+/* Pinned, so that no change can silently give other weights for the same seed. */
 Test(weights, dummy_bits_stay_what_they_were)
 {
 	struct model_config config = small_config();
@@ -361,7 +361,7 @@ static void append(char *text, const char *more)
 	memcpy(text + used, more, bytes);
 }
 
-/* What a made checkpoint has wrong. */
+/* The flaw of a generated checkpoint. */
 struct flaw {
 	const char *without;  /* leaves this tensor out */
 	const char *with;     /* adds a tensor of this name */

@@ -74,7 +74,7 @@ Test(launch_sites, executions_of_a_range_differ_only_in_call)
 		pop();
 	}
 	require_equal(found(1, 0).launch_site, found(2, 0).launch_site);
-	require(found(1, 0).call != found(2, 0).call, "two calls are told apart");
+	require(found(1, 0).call != found(2, 0).call, "two calls are the same");
 }
 
 Test(launch_sites, a_copied_node_belongs_to_its_capture)

@@ -7,14 +7,14 @@
 
 enum outcome { OUTCOME_PASSED, OUTCOME_FAILED, OUTCOME_SKIPPED, OUTCOME_COUNT };
 
-/* Criterion's macros have no context to pass, so what they share is of the file. */
+/* Criterion's macros pass no context, so the shared state is static. */
 static struct {
 	struct plain_case *cases, *suites;
 	jmp_buf end;
 	enum outcome outcome; /* of the running case */
 } plain;
 
-/* To the end of a list, so that cases run in the order of the source. */
+/* Appends to a list, so that cases run in the order of the source. */
 static void append(struct plain_case **list, struct plain_case *added)
 {
 	while (*list != NULL) {

@@ -9,16 +9,16 @@
 
        compute-sanitizer build/release/tests/cuda_linear_plain [FILTER]
 
-   FILTER is a part of SUITE/CASE; it runs the cases whose names have it in them. Exit code 1 when a
-   case failed, or when no case has such a name. */
+   FILTER is a substring of SUITE/CASE; only cases that contain it run. Exit code 1 when a case
+   failed, or when no case has such a name. */
 
-/* Of a suite's or a case's settings, init is called before each case; the others are accepted and
-   mean nothing here. */
+/* Settings of a suite or a case. init is called before each case; the others are accepted but
+   ignored. */
 struct plain_settings {
 	void (*init)(void);
 	double timeout;
 	const char *description;
-	int end; /* closes the list, which may be empty but for it */
+	int end; /* ends the initialiser list, which may otherwise be empty */
 };
 
 struct plain_case {
@@ -32,11 +32,11 @@ struct plain_case {
 void plain_add_case(struct plain_case *test);
 void plain_add_suite(struct plain_case *suite);
 
-/* A broken demand is printed and counted; is_fatal: and the case ends. `condition` may be followed
-   by a format and its arguments; NULL stands behind the last. */
+/* Prints and counts a failed requirement; is_fatal: the case ends too. `condition` may be followed
+   by a format and its arguments; NULL ends the list. */
 void plain_demand(bool is_fatal, const char *file, int line, const char *text, int condition, ...);
 
-/* Ends the case; NULL stands behind the last argument. */
+/* Ends the case; NULL ends the argument list. */
 _Noreturn void plain_skip(const char *format, ...);
 
 #define Test(...) PLAIN_TEST(__VA_ARGS__, .end = 0)
