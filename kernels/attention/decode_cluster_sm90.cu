@@ -109,12 +109,13 @@ static __device__ inline void send_tile(const tile_result<F> &tile, uint32_t bas
 	}
 #pragma unroll
 	for (int rank = 0; rank < RANKS; rank++) {
-		uint32_t there = address_in(base, rank);
-		store_remote(there + F::outs + (slot * F::pieces + piece) * 16, there + F::gathered,
-			tile.out[rank]);
+		uint32_t remote = cluster_address(base, rank);
+		store_remote(remote + F::outs + (slot * F::pieces + piece) * 16,
+			remote + F::gathered, tile.out[rank]);
 	}
-	uint32_t there = address_in(base, lane / 4);
-	store_remote(there + F::states + (slot * F::pairs + pair) * 16, there + F::gathered, state);
+	uint32_t remote = cluster_address(base, lane / 4);
+	store_remote(
+		remote + F::states + (slot * F::pairs + pair) * 16, remote + F::gathered, state);
 }
 
 /* The tiles of a warp, one after the other. */

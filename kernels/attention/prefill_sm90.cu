@@ -314,12 +314,12 @@ template <int D> struct group_cursor {
    computes its softmax. */
 static __device__ inline void ping_pong_wait(uint32_t group)
 {
-	warps_wait(1 + group, GROUPS * GROUP);
+	named_barrier_wait(1 + group, GROUPS * GROUP);
 }
 
 static __device__ inline void ping_pong_signal(uint32_t group)
 {
-	warps_arrive(1 + (group ^ 1), GROUPS * GROUP);
+	named_barrier_arrive(1 + (group ^ 1), GROUPS * GROUP);
 }
 
 static __device__ inline void arrive_for_warp(uint32_t barrier)
@@ -576,7 +576,7 @@ static __global__ void __launch_bounds__(ALL_WARPS *WARP, 1)
 			copy_queries<D>(a, items, at);
 		}
 	} else {
-		registers_take<232>();
+		registers_acquire<232>();
 		uint32_t total = a.tile_count * a.piece_count * a.shape.head_count;
 		uint32_t rounds = total / gridDim.x, rest = total % gridDim.x;
 		uint32_t position_in_round =

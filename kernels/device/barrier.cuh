@@ -4,10 +4,13 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* Barriers between warps of a block (sm_90a): mbarriers in shared memory, which count arrivals and
-   bytes of asynchronous copies, and the 16 named barriers of the hardware.
+/* Barriers between the warps of a block (sm_90a):
 
-   Code that needs sm_90a is compiled where QUIRE_SM90A is defined. */
+       mbarrier        64 bits in shared memory; counts arrivals and bytes of asynchronous copies
+       named barrier   one of the 16 barriers of the hardware, for some of the warps of a block
+
+   Addresses are 32-bit shared memory addresses (kernels/device/shared.cuh). Device code that
+   needs sm_90a is compiled only where QUIRE_SM90A is defined. */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define QUIRE_SM90A 1
@@ -17,14 +20,15 @@
 
 /* ---- mbarriers ---- */
 
-/* A phase ends after so many arrivals. */
+/* Initialises an mbarrier. Each of its phases completes after this number of arrivals. */
 __device__ inline void barrier_init(uint32_t barrier, uint32_t arrivals)
 {
 	asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
 		     : "memory");
 }
 
-/* Makes initialised barriers visible to asynchronous copies and to the cluster. */
+/* Makes initialised mbarriers visible to asynchronous copies and to the other blocks of the
+   cluster. */
 __device__ inline void barrier_init_done()
 {
 	asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
@@ -35,7 +39,7 @@ __device__ inline void barrier_arrive(uint32_t barrier)
 	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
 }
 
-/* Arrives, and extends the phase until so many bytes have been copied, too. */
+/* Arrives, and adds `bytes` to the bytes that must be copied before the phase completes. */
 __device__ inline void barrier_arrive_expecting(uint32_t barrier, uint32_t bytes)
 {
 	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier),
@@ -43,8 +47,8 @@ __device__ inline void barrier_arrive_expecting(uint32_t barrier, uint32_t bytes
 		     : "memory");
 }
 
-/* Until the phase of this parity has ended. Phases have parity 0, 1, 0, ...; the phase before the
-   first counts as ended, with parity 1. */
+/* Waits until the phase with this parity has completed. Parities alternate 0, 1, 0, ... The
+   phase before the first counts as completed and has parity 1. */
 __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity)
 {
 	asm volatile("{\n.reg .pred over;\n"
@@ -57,9 +61,10 @@ __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity)
 		     : "memory");
 }
 
-/* ---- a ring of stages ---- */
+/* ---- ring of stages ---- */
 
-/* A cursor into a ring of stages: a stage and the parity of its barriers' phase. */
+/* A position in a ring of stages: the index of a stage, and the parity of the current phase of
+   its mbarriers. */
 struct ring_cursor {
 	uint32_t stage, parity;
 };
@@ -75,15 +80,15 @@ __device__ inline void advance(struct ring_cursor *cursor, uint32_t stage_count)
 
 /* ---- named barriers ---- */
 
-/* Waits until `threads` threads of whole warps have come to named barrier `index`, 1 to 15 (0 is
-   that of __syncthreads()). */
-__device__ inline void warps_wait(uint32_t index, uint32_t threads)
+/* bar.sync: waits until `threads` threads, in whole warps, have arrived at named barrier
+   `index`. index is 1 to 15, since __syncthreads() uses barrier 0. */
+__device__ inline void named_barrier_wait(uint32_t index, uint32_t threads)
 {
 	asm volatile("bar.sync %0, %1;\n" ::"r"(index), "r"(threads) : "memory");
 }
 
-/* Arrives there without waiting. */
-__device__ inline void warps_arrive(uint32_t index, uint32_t threads)
+/* bar.arrive: arrives at the same barrier without waiting. */
+__device__ inline void named_barrier_arrive(uint32_t index, uint32_t threads)
 {
 	asm volatile("bar.arrive %0, %1;\n" ::"r"(index), "r"(threads) : "memory");
 }

@@ -26,7 +26,7 @@ static int send(void *to, const void *host, size_t bytes)
 	return (int)cudaMemcpy(to, host, bytes, cudaMemcpyHostToDevice);
 }
 
-/* Launches may be on streams that do not wait for each other. */
+/* Synchronises the device, since launches may be on streams that cudaMemcpy() does not wait for. */
 static int fetch(void *host, const void *from, size_t bytes)
 {
 	int code = (int)cudaDeviceSynchronize();

@@ -3,7 +3,7 @@
 
 #include "kernels/op/operands.h"
 
-/* Operands on the current GPU. */
+/* Memory of the current GPU for the operands of tests and benchmarks. */
 extern const struct operand_memory cuda_operand_memory;
 
 #endif

@@ -6,26 +6,34 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* Programmatic dependent launch (PDL, sm_90): a kernel starts while the one before still runs.
+/* Programmatic dependent launch (PDL, sm_90): a kernel starts while the one before it still runs.
 
-   A kernel launched with launch_dependent() calls dependents_launch() first of all, unless there is
-   a reason to hold the next one back. So the next kernel starts as soon as all blocks of this one
-   have started, whether earlier kernels are done or not. Several kernels may be resident at once,
-   each stopped at its own dependency_wait(). That call returns when the kernel before has ended and
-   all its writes are visible. Every kernel waits, so none ends before the one ahead of it: the wait
-   covers all kernels before.
+   A kernel launched by launch_dependent() calls
 
-   Ahead of its wait a kernel
+       dependents_launch()   lets the next kernel start once all blocks of this one have called it
+                             or exited. Called first of all, unless there is a reason to hold the
+                             next kernel back.
+       dependency_wait()     returns when the kernel before has ended and its writes are visible.
+
+   So several kernels may be resident at once, each stopped at its own dependency_wait(). Every
+   kernel waits, so none ends before the one in front of it. Therefore the wait covers all kernels
+   before, not only the last.
+
+   Before dependency_wait() a kernel
 
        writes   no global memory
-       reads    only what no kernel of the step writes: weights, keys and values of earlier steps,
-		and the lists that step_begin() copies (kernels/step_io/step_io.h)
+       reads    only what no kernel of the step writes (weights, keys and values of earlier steps),
+                and the lists that step_begin() copies (kernels/step_io/step_io.h)
 
-   The lists need two exceptions. The embedding, which follows step_begin(), waits before it lets
-   the next kernel start, and reads even its lists after that. step_begin() itself is launched in
-   order, when the step before has ended. A library's kernel, which knows nothing of PDL, is also
-   launched in order and lets the next one start at its end. On older architectures both functions
-   do nothing. */
+   Since the lists are written within the step, two kernels hold the later ones back:
+
+       step_begin()   is launched in order, after the end of the step before
+       embedding      follows it. It calls dependency_wait() before dependents_launch(), and reads
+                      its own lists after the wait. So no later kernel starts before the lists are
+                      complete.
+
+   A kernel of a library such as cuBLASLt does not use PDL. It is launched in order, and the next
+   kernel starts at its end. On older architectures both functions do nothing. */
 __device__ inline void dependency_wait()
 {
 #if __CUDA_ARCH__ >= 900
@@ -40,8 +48,8 @@ __device__ inline void dependents_launch()
 #endif
 }
 
-/* Launches a kernel that calls dependency_wait(), with clusters of these dimensions. Early where
-   the device can and the kernel was compiled for it, else in order. Returns a cudaError_t. */
+/* Launches a kernel that calls dependency_wait(), with clusters of these dimensions. PDL and
+   clusters are used only where the device and the build have sm_90a. Returns a cudaError_t. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 static int launch_dependent_clusters(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block,
 	dim3 cluster, size_t shared, cudaStream_t stream, ARGUMENTS... arguments)

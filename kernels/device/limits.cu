@@ -7,8 +7,8 @@ enum { LIMIT_THREADS = 512, LIMIT_UNROLL = 8, FILL_BLOCKS = 2048, FILL_THREADS =
 
 /* ---- kernels ---- */
 
-/* A thread block reads LIMIT_UNROLL * LIMIT_THREADS chunks of 16 bytes and starts all loads before
-   the first use. */
+/* A thread block reads LIMIT_UNROLL * LIMIT_THREADS chunks of 16 bytes. All loads of a thread
+   are issued before the first is used, so that many are in flight. */
 template <bool IS_COPY>
 static __global__ void __launch_bounds__(LIMIT_THREADS)
 	limit_stream_kernel(uint4 *to, uint32_t *sink, const uint4 *from, size_t count)

@@ -10,21 +10,21 @@
 extern "C" {
 #endif
 
-/* The limits of a device that the other operations are compared with: how fast it reads and copies,
-   and what a launch costs. And random data to measure on: equal numbers would save the device power
-   and so make it faster than it is. */
+/* Microbenchmarks of the device, with which the kernel benchmark compares the operations: read
+   bandwidth, copy bandwidth and the cost of a launch. And random data to measure on. Constant
+   data would draw less power, so the GPU would run at a higher clock than with real data. */
 
-/* Reads from (bytes, a multiple of 16). It writes at most a word at sink, which keeps the compiler
-   from dropping the reads. */
+/* Reads `bytes` bytes, a multiple of 16. sink: a uint32_t on the device. It is hardly ever
+   written; it keeps the compiler from removing the reads. */
 int limit_read(uint32_t *sink, const void *from, size_t bytes, struct CUstream_st *stream);
 
-/* bytes: a multiple of 16; to and from may not overlap. */
+/* Copies `bytes` bytes, a multiple of 16. The buffers must not overlap. */
 int limit_copy(void *to, const void *from, size_t bytes, struct CUstream_st *stream);
 
-/* An empty kernel, launched early (PDL) where the device can. */
+/* An empty kernel, launched with PDL where the device has it. */
 int limit_launch(struct CUstream_st *stream);
 
-/* out: (count) bf16 or float32, uniform in [-1, 1), a function of key and index. */
+/* out: (count) bf16 or float32, uniform in [-1, 1). Element i is a function of key and i alone. */
 int fill_bf16(uint16_t *out, size_t count, uint64_t key, struct CUstream_st *stream);
 int fill_float(float *out, size_t count, uint64_t key, struct CUstream_st *stream);
 

@@ -1,9 +1,9 @@
 #ifndef KERNELS_DEVICE_MATH_CUH
 #define KERNELS_DEVICE_MATH_CUH
 
-/* Approximate functions, as the hardware has them. */
+/* Approximate float32 functions by the special function units. */
 
-/* x / (1 + exp(-x)); at -infinity its limit, 0. */
+/* x / (1 + exp(-x)). At -infinity the result is the limit, 0. */
 __device__ inline float silu(float x)
 {
 	return __fdividef(x, 1.0f + __expf(-x));

@@ -3,10 +3,11 @@
 
 #include <stdint.h>
 
-/* Tensor cores by warp (sm_80): ldmatrix and mma.sync. Matrices are 8 x 8 of 16-bit elements; lane
-   l holds elements 2 * (l % 4) and the next of row l / 4. */
+/* Tensor cores by warp (sm_80): ldmatrix and mma.sync on bf16. The unit is a matrix of 8 x 8
+   elements of 16 bits. Lane l holds two elements of row l / 4, at columns 2 * (l % 4) and
+   2 * (l % 4) + 1. */
 
-/* Four matrices; lane l gives the shared address of row l % 8 of matrix l / 8. */
+/* Loads four 8 x 8 matrices. Lane l passes the shared address of row l % 8 of matrix l / 8. */
 __device__ inline void load_matrices(uint32_t *out, uint32_t address)
 {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
@@ -21,7 +22,7 @@ __device__ inline void load_matrices_transposed(uint32_t *out, uint32_t address)
 		     : "r"(address));
 }
 
-/* Transposes a matrix in registers. */
+/* Transposes an 8 x 8 matrix across the registers of a warp. */
 __device__ inline uint32_t transpose(uint32_t pair)
 {
 	uint32_t out;
@@ -30,8 +31,9 @@ __device__ inline uint32_t transpose(uint32_t pair)
 	return out;
 }
 
-/* sum (16 x 8, float32) += a (16 x 16, bf16) * b (16 x 8, bf16). Of sum lane l holds rows l / 4
-   (elements 0, 1) and l / 4 + 8 (2, 3), columns 2 * (l % 4) and the next. */
+/* sum (16 x 8, float32) += a (16 x 16, bf16) * b (16 x 8, bf16), the m16n8k16 instruction. Lane
+   l holds columns 2 * (l % 4) and 2 * (l % 4) + 1 of row l / 4 in sum[0], sum[1] and of row l /
+   4 + 8 in sum[2], sum[3]. */
 __device__ inline void multiply_add(float *sum, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
 	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "

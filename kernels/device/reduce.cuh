@@ -3,9 +3,10 @@
 
 #include "kernels/device/vector.cuh"
 
-/* Sums over the threads of a warp or block, in a fixed order, so that they repeat bit for bit. */
+/* Reductions over a warp or a thread block. The order of the additions is fixed, so a sum has
+   the same bits in every run. */
 
-/* Every lane gets the sum. */
+/* Sum over the 32 lanes by warp shuffles; every lane gets it. */
 __device__ inline float warp_sum(float value)
 {
 #pragma unroll
@@ -15,8 +16,8 @@ __device__ inline float warp_sum(float value)
 	return value;
 }
 
-/* Sum over a block of `warps` warps; every thread gets it. `shared`: (warps) float32 that no other
-   code uses until the next barrier. */
+/* Sum over a block of `warps` warps; every thread gets it. shared: (warps) float32 in shared
+   memory, not used for anything else until the next block barrier. */
 __device__ inline float block_sum(float value, float *shared, int warps)
 {
 	value = warp_sum(value);

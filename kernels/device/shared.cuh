@@ -3,15 +3,15 @@
 
 #include "kernels/device/vector.cuh"
 
-/* Shared memory by its 32-bit address: accesses, cp.async copies from global memory (sm_80), and a
-   layout of tiles without bank conflicts. */
+/* Shared memory by its 32-bit address: loads and stores, cp.async copies from global memory
+   (sm_80), and a swizzled tile layout without bank conflicts. */
 
 __device__ inline uint32_t shared_address(const void *pointer)
 {
 	return (uint32_t)__cvta_generic_to_shared(pointer);
 }
 
-/* ---- accesses ---- */
+/* ---- loads and stores ---- */
 
 __device__ inline void store_shared(uint32_t to, uint32_t value)
 {
@@ -74,10 +74,10 @@ __device__ inline uint4 load_shared_uint4(uint32_t from)
 
 /* ---- cp.async (sm_80) ---- */
 
-/* 16 bytes from global to shared memory; zeroes when not `is_there`. */
-__device__ inline void copy16(uint32_t shared, const void *global, bool is_there)
+/* Copies 16 bytes from global to shared memory, or writes 16 zero bytes where not `is_valid`. */
+__device__ inline void copy16(uint32_t shared, const void *global, bool is_valid)
 {
-	int bytes = is_there ? 16 : 0;
+	int bytes = is_valid ? 16 : 0;
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(global),
 		"r"(bytes));
 }
@@ -88,7 +88,7 @@ __device__ inline void copy_commit()
 	asm volatile("cp.async.commit_group;\n" ::);
 }
 
-/* Until at most PENDING groups of this thread are under way. */
+/* Waits until at most PENDING groups of this thread are in flight. */
 template <int PENDING> __device__ inline void copy_wait()
 {
 	asm volatile("cp.async.wait_group %0;\n" ::"n"(PENDING));
@@ -96,8 +96,9 @@ template <int PENDING> __device__ inline void copy_wait()
 
 /* ---- layout ---- */
 
-/* Byte offset of 8 elements of a token in a tile of bf16 rows of D elements. Chunks of 16 bytes are
-   permuted within a row so that the same chunk of successive rows lies in different banks. */
+/* Byte offset of 16-byte chunk `chunk` (8 elements) of row `token` in a tile of rows of D bf16.
+   Chunks are permuted within a row by an XOR with the row index (swizzle), so that the same
+   chunk of successive rows lies in different banks. */
 template <int D> __device__ inline uint32_t tile_offset(uint32_t token, uint32_t chunk)
 {
 	const uint32_t chunks = D / 8;

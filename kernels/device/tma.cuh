@@ -7,21 +7,23 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* The tensor memory accelerator (TMA, sm_90a): one thread starts an asynchronous copy from global
-   to shared memory, of a box of a tensor or of contiguous bytes. An mbarrier counts the bytes. */
+/* The tensor memory accelerator (TMA, sm_90a): one thread starts an asynchronous copy from
+   global to shared memory, either of a box of a tensor or of contiguous bytes. An mbarrier
+   counts the bytes that have arrived. */
 
 #ifdef QUIRE_SM90A
 
 /* ---- fences ---- */
 
-/* This thread's earlier writes to shared memory are visible to later asynchronous copies and wgmma
-   (async proxy). */
+/* Orders this thread's earlier writes to shared memory before its later asynchronous copies and
+   wgmma (async proxy). */
 __device__ inline void fence_shared_writes()
 {
 	asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 
-/* Earlier kernels' writes to global memory are visible to this thread's tensor copies. */
+/* Makes the writes of earlier kernels to global memory visible to this thread's tensor copies
+   (async proxy). */
 __device__ inline void fence_global_writes()
 {
 	asm volatile("fence.proxy.async.global;\n" ::: "memory");
@@ -34,7 +36,7 @@ __device__ inline void prefetch_map(const CUtensorMap *map)
 	asm volatile("prefetch.tensormap [%0];\n" ::"l"(map) : "memory");
 }
 
-/* The box at (x, y) of a 2D tensor. */
+/* Copies the box at column x and row y of a 2D tensor. */
 __device__ inline void copy_box(
 	uint32_t shared, const CUtensorMap *map, uint32_t x, uint32_t y, uint32_t barrier)
 {
@@ -44,7 +46,7 @@ __device__ inline void copy_box(
 		     : "memory");
 }
 
-/* Contiguous bytes: a multiple of 16, as both addresses. */
+/* Copies contiguous bytes. The size and both addresses are multiples of 16. */
 __device__ inline void copy_bytes(
 	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier)
 {
@@ -54,7 +56,7 @@ __device__ inline void copy_bytes(
 		     : "memory");
 }
 
-/* copy_bytes() with a policy of the L2 cache. */
+/* copy_bytes() with an L2 cache policy. */
 __device__ inline void copy_bytes(
 	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier, uint64_t policy)
 {
@@ -64,7 +66,7 @@ __device__ inline void copy_bytes(
 		     : "memory");
 }
 
-/* The L2 policy for data that is read once a step. */
+/* The L2 policy for data that is read once a step: evict first. */
 __device__ inline uint64_t evict_first_policy()
 {
 	uint64_t policy;
@@ -75,10 +77,14 @@ __device__ inline uint64_t evict_first_policy()
 
 #endif
 
-/* Describes a bf16 tensor of `rank` dimensions to the TMA, for boxes of these sizes. strides:
-   (rank - 1) bytes from one index to the next of each dimension but the first. The driver's
-   function is looked up at run time, since a simulation also runs where no driver is installed.
-   Returns a cudaError_t. */
+/* Makes the TMA descriptor (tensor map) of a bf16 tensor, for boxes of one size.
+
+       sizes     (rank) elements, the innermost dimension first
+       strides   (rank - 1) bytes between neighbours of dimension 1 and up; dimension 0 is dense
+       box       (rank) elements
+
+   The driver function is looked up at run time, because a simulation also runs on machines
+   without a driver. Returns a cudaError_t. */
 static inline int tensor_map_make(CUtensorMap *map, const uint16_t *tensor, uint32_t rank,
 	const cuuint64_t *sizes, const cuuint64_t *strides, const cuuint32_t *box,
 	CUtensorMapSwizzle swizzle)

@@ -4,11 +4,11 @@
 #include <cuda_bf16.h>
 #include <stdint.h>
 
-/* bf16 in registers: loads, stores and conversions, one by one, in pairs and in eights. */
+/* bf16 in registers: loads, stores and conversions of one, two or eight elements. */
 
 enum { WARP = 32 };
 
-/* Eight bf16 in 16 bytes, the widest access of a thread. */
+/* Eight bf16 in 16 bytes, the widest load or store of a thread. */
 struct alignas(16) bf16x8 {
 	__nv_bfloat162 pair[4];
 };

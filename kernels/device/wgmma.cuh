@@ -3,15 +3,16 @@
 
 #include "kernels/device/barrier.cuh"
 
-/* Tensor cores by warpgroup, four warps in step (wgmma, sm_90a). Tiles lie in shared memory: rows
-   of 64 bf16 (128 bytes) in the 128-byte swizzle of the TMA, from a multiple of 1,024 bytes on. */
+/* Tensor cores by warpgroup, four consecutive warps (wgmma, sm_90a). Operands in shared memory
+   are tiles of rows of 64 bf16 (128 bytes) in the 128-byte swizzle of the TMA. A tile begins at
+   a multiple of 1,024 bytes. */
 
 #ifdef QUIRE_SM90A
 
-/* ---- descriptors of tiles ---- */
+/* ---- shared memory descriptors ---- */
 
-/* A tile whose rows are rows of the matrix, so that sums run along a row. The next 16 elements of a
-   row are 32 bytes further on, which adds 2 to the descriptor. */
+/* Descriptor of a K-major tile: the inner dimension of the GEMM runs along a row. The next 16
+   elements of a row are 32 bytes further on, which adds 2 to the descriptor. */
 __device__ inline uint64_t tile_descriptor(uint32_t address)
 {
 	const uint64_t swizzle_128 = 1, bytes_of_8_rows = 1024;
@@ -20,35 +21,35 @@ __device__ inline uint64_t tile_descriptor(uint32_t address)
 	       (address & 0x3ffff) >> 4;
 }
 
-/* A transposed tile: its rows are what is summed over. The next 64 columns are in another tile,
-   `across` bytes further on. */
+/* Descriptor of an MN-major (transposed) tile: the inner dimension of the GEMM runs from row to
+   row. The next 64 columns are in another tile, `across` bytes further on. */
 __device__ inline uint64_t transposed_descriptor(uint32_t address, uint32_t across)
 {
 	return (tile_descriptor(address) & ~((uint64_t)0x3fff << 16)) | (uint64_t)(across >> 4)
 										<< 16;
 }
 
-/* ---- order ---- */
+/* ---- ordering ---- */
 
-/* Before the first wgmma, and whenever registers that one uses have been written. */
+/* Needed before the first wgmma, and after writing registers that a wgmma uses. */
 __device__ inline void wgmma_fence()
 {
 	asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
 }
 
-/* Closes a group of wgmma. */
+/* Closes a group of wgmma instructions. */
 __device__ inline void wgmma_commit()
 {
 	asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
 }
 
-/* Until at most PENDING groups are under way. */
+/* Waits until at most PENDING groups are in flight. */
 template <int PENDING> __device__ inline void wgmma_wait()
 {
 	asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(PENDING) : "memory");
 }
 
-/* Keeps the compiler from computing this value again. */
+/* Makes the compiler keep this value in a register instead of computing it again. */
 __device__ inline void hold(uint32_t &value)
 {
 	asm volatile("" : "+r"(value));
@@ -63,14 +64,18 @@ template <int COUNT> __device__ inline void hold(float (&values)[COUNT])
 	}
 }
 
-/* ---- products ---- */
+/* ---- matrix instructions ---- */
 
-/* sum (64 x N, float32) = a (64 x 16, bf16) * b (N x 16, bf16)^T, plus sum when `adds`. a and b are
-   descriptors; or a is in registers, as multiply_add() wants it of each lane, and b is transposed.
+/* sum (64 x N, float32) = a (64 x 16, bf16) * b (N x 16, bf16)^T, plus sum where is_sum is not 0.
+   Two forms: wgmma<N>::issue() has both operands as descriptors; wgmma_transposed() has a in
+   registers, in the layout of multiply_add() (kernels/device/mma.cuh), and an MN-major b.
 
-   Warp w of the warpgroup holds rows 16 * w and on of sum. Of these lane l holds row l / 4 in
-   elements 4 * j and 4 * j + 1 and row l / 4 + 8 in elements 4 * j + 2 and 4 * j + 3, columns
-   8 * j + 2 * (l % 4) and the next. sum may be read after wgmma_wait() only. */
+   Warp w of the warpgroup holds rows 16 * w to 16 * w + 15 of sum. In lane l
+
+       sum[4 * j], sum[4 * j + 1]       are in row 16 * w + l / 4
+       sum[4 * j + 2], sum[4 * j + 3]   are in row 16 * w + l / 4 + 8
+
+   both at columns 8 * j + 2 * (l % 4) and the next. sum may be read only after wgmma_wait(). */
 template <int N> struct wgmma;
 
 /* clang-format off */
@@ -79,7 +84,7 @@ template <int N> struct wgmma;
 #define SUMS_16(i) SUMS_8(i), SUMS_8(i + 8)
 #define SUMS_32(i) SUMS_16(i), SUMS_16(i + 16)
 
-/* Names of operands 0 and on, as many as there are sums. */
+/* Operands 0 to n - 1 of the assembly, one for each element of sum. */
 #define NAMES_4 "%0, %1, %2, %3"
 #define NAMES_8 NAMES_4 ", %4, %5, %6, %7"
 #define NAMES_16 NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
@@ -91,7 +96,7 @@ template <int N> struct wgmma;
 #define NAMES_64 NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55, " \
 	"%56, %57, %58, %59, %60, %61, %62, %63"
 
-/* a, b and adds: the operands behind the sums. */
+/* a, b, adds: the numbers of the operands that follow those of sum. */
 #define WGMMA(n, names, a, b, adds, ...)                                                           \
 	template <> struct wgmma<n> {                                                              \
 		static __device__ void issue(float *sum, uint64_t of_a, uint64_t of_b, int is_sum) \
@@ -148,13 +153,14 @@ WGMMA_TRANSPOSED(128, NAMES_64, "%64, %65, %66, %67", "%68", "%69", SUMS_32(0), 
 
 /* ---- registers ---- */
 
-/* A warpgroup gives registers back, or takes more, to COUNT a thread. */
+/* All four warps of a warpgroup change their number of registers to COUNT a thread: fewer, or
+   more. */
 template <int COUNT> __device__ inline void registers_release()
 {
 	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(COUNT));
 }
 
-template <int COUNT> __device__ inline void registers_take()
+template <int COUNT> __device__ inline void registers_acquire()
 {
 	asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(COUNT));
 }

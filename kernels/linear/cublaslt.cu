@@ -8,18 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Row-major out = in * weight^T is, column by column, out^T = weight * in^T: cuBLAS sees the weight
-   as its transposed left operand. The library is asked once for the algorithm of a shape, and close
-   numbers of rows share one: steps with prompts have any number of rows, asking takes a tenth of a
-   millisecond, and loading a kernel that was never launched takes several.
+/* Row-major out = in * weight^T is, in cuBLAS's column-major view, out^T = weight * in^T. So the
+   weight is the transposed left operand.
 
-   Only algorithms are accepted that sum all inputs of an element in one chain, without the
-   library's own split-K, reduction and workspace. They differ in tiles and pipelines, and in each
-   of them the tensor cores add 16 inputs after 16 in ascending order. The library does not promise
-   that; the tests check it row by row. It costs nothing: over the weights of qwen3-0.6b and
-   qwen3-8b and 1 to 16,384 rows these algorithms take as long as those with split-K.
+   The heuristic of the library is queried once a shape, and close numbers of rows share one
+   algorithm. Steps with prompts have any number of rows, a query takes 0.1 ms, and loading a kernel
+   for the first time takes several ms.
 
-   Our split-K is a batched GEMM: one matrix a slice, whose sums go out side by side. */
+   Batch invariance: only algorithms are accepted that accumulate all inputs of an output in one
+   chain, without the split-K, reduction scheme and workspace of the library. They differ in tiles
+   and pipelines, but the tensor cores of each add 16 inputs after 16 in ascending order. The
+   library does not promise that; the tests check it row by row. It costs nothing: for the weights
+   of qwen3-0.6b and qwen3-8b and 1 to 16,384 rows these algorithms are as fast as those with
+   split-K.
+
+   Our own split-K is a strided batched GEMM with one matrix a slice. Its partial sums are stored
+   side by side. */
 
 enum {
 	PLANS_BITS = 13,
@@ -28,8 +32,8 @@ enum {
 	CUBLASLT_NO_LIBRARY = 999,
 };
 
-/* The library is half a gigabyte, and a simulation needs none of it: it is loaded when a context is
-   opened, and its functions are called through this table. */
+/* The library is half a gigabyte, and a simulation needs none of it. So it is loaded when a
+   context is opened, and its functions are called through this table. */
 #define CUBLASLT_LIST(X)                                                                           \
 	X(cublasLtCreate)                                                                          \
 	X(cublasLtDestroy)                                                                         \
@@ -56,7 +60,7 @@ struct cublaslt_api {
 struct plan {
 	uint32_t row_count; /* of shared_rows() */
 	uint32_t input_count, output_count;
-	uint32_t split_k; /* slices of the inputs, each summed apart; mostly 1 */
+	uint32_t split_k; /* slices of the inputs, each with its own sum; 1 without split-K */
 	bool has_bias, is_f32, is_known;
 	cublasLtMatmulDesc_t operation;
 	cublasLtMatrixLayout_t weight, in, out;
@@ -70,7 +74,7 @@ struct cublaslt {
 	uint32_t plan_count;
 };
 
-/* Returns the status of a call that failed. */
+/* Returns from the caller with the status of a failed call. */
 #define CUBLAS_TRY(call)                                                                           \
 	do {                                                                                       \
 		const cublasStatus_t try_status = (call);                                          \
@@ -124,7 +128,7 @@ static int load(struct cublaslt_api *api)
 	return 0;
 }
 
-static void forget(const struct cublaslt_api *api, struct plan *plan)
+static void plan_release(const struct cublaslt_api *api, struct plan *plan)
 {
 	if (plan->operation != NULL) {
 		api->cublasLtMatmulDescDestroy(plan->operation);
@@ -166,7 +170,7 @@ void cublaslt_close(struct cublaslt *context)
 		return;
 	}
 	for (uint32_t i = 0; context->plan_count > 0 && i < PLANS_MAX; i++) {
-		forget(&context->api, &context->plans[i]);
+		plan_release(&context->api, &context->plans[i]);
 	}
 	free(context->plans);
 	if (context->handle != NULL) {
@@ -178,7 +182,7 @@ void cublaslt_close(struct cublaslt *context)
 	free(context);
 }
 
-/* One matrix a slice, `stride` elements behind that of the slice before. */
+/* Makes a layout a batch of `count` slices that are `stride` elements apart. */
 static cublasStatus_t set_slices(const struct cublaslt_api *api, cublasLtMatrixLayout_t layout,
 	uint32_t count, int64_t stride)
 {
@@ -190,7 +194,7 @@ static cublasStatus_t set_slices(const struct cublaslt_api *api, cublasLtMatrixL
 		layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride));
 }
 
-/* The number of rows that are multiplied; a plan serves more than one. */
+/* Sets the number of rows of the next launch; a plan serves several numbers. */
 static cublasStatus_t set_rows(const struct cublaslt_api *api, struct plan *plan, uint64_t rows)
 {
 	CUBLAS_TRY(api->cublasLtMatrixLayoutSetAttribute(
@@ -202,7 +206,7 @@ static cublasStatus_t set_rows(const struct cublaslt_api *api, struct plan *plan
 					    (int64_t)rows * plan->output_count);
 }
 
-/* `bias` only tells cuBLAS where one will be. */
+/* bias: any bias of the shape. cuBLASLt needs to know its alignment; each launch sets its own. */
 static cublasStatus_t describe_bias(
 	const struct cublaslt_api *api, struct plan *plan, const uint16_t *bias)
 {
@@ -217,7 +221,7 @@ static cublasStatus_t describe_bias(
 		plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
 }
 
-/* Fills a plan's descriptions. */
+/* Creates the descriptors of a plan. */
 static cublasStatus_t describe(
 	const struct cublaslt_api *api, struct plan *plan, const uint16_t *bias)
 {
@@ -258,7 +262,7 @@ static bool sums_in_one_chain(const struct cublaslt_api *api, const cublasLtMatm
 	       splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
-static cublasStatus_t ask(struct cublaslt *context, const struct plan *plan,
+static cublasStatus_t query_heuristic(struct cublaslt *context, const struct plan *plan,
 	cublasLtMatmulPreference_t preference, cublasLtMatmulHeuristicResult_t *results, int *count)
 {
 	uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -273,14 +277,14 @@ static cublasStatus_t ask(struct cublaslt *context, const struct plan *plan,
 		count);
 }
 
-/* What the library proposes, best first, of algorithms without workspace or reduction. */
-static cublasStatus_t propose(struct cublaslt *context, const struct plan *plan,
+/* The candidates of the library's heuristic, best first, without workspace or reduction scheme. */
+static cublasStatus_t list_candidates(struct cublaslt *context, const struct plan *plan,
 	cublasLtMatmulHeuristicResult_t *results, int *count)
 {
 	cublasLtMatmulPreference_t preference = NULL;
 
 	CUBLAS_TRY(context->api.cublasLtMatmulPreferenceCreate(&preference));
-	cublasStatus_t status = ask(context, plan, preference, results, count);
+	cublasStatus_t status = query_heuristic(context, plan, preference, results, count);
 	context->api.cublasLtMatmulPreferenceDestroy(preference);
 	return status;
 }
@@ -290,7 +294,7 @@ static cublasStatus_t choose(struct cublaslt *context, struct plan *plan)
 	cublasLtMatmulHeuristicResult_t results[CANDIDATES_MAX];
 	int count = 0;
 
-	CUBLAS_TRY(propose(context, plan, results, &count));
+	CUBLAS_TRY(list_candidates(context, plan, results, &count));
 	for (int i = 0; i < count; i++) {
 		if (sums_in_one_chain(&context->api, &results[i].algo)) {
 			plan->algorithm = results[i].algo;
@@ -301,10 +305,13 @@ static cublasStatus_t choose(struct cublaslt *context, struct plan *plan)
 	return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* The number of rows that the library is asked about instead of row_count. Few rows are rounded up
-   to a multiple of 8; 8 is the least, since for one row the library chooses badly. Beyond, all
-   numbers between two multiples of 64 are served as well by one choice as by their own, but not by
-   the choice for a multiple, which differs. */
+/* The number of rows for which the library chooses an algorithm, instead of row_count.
+
+       up to 1,024     the next multiple of 8. At least 8, because for one row the choice is bad.
+       up to 16,384    a multiple of 64 has its own choice. All numbers between two multiples share
+                       one choice, made for the largest of them; the choice for the multiple itself
+                       is slower for them.
+       beyond          the same with multiples of 1,024 */
 static uint32_t shared_rows(uint32_t row_count)
 {
 	uint32_t step = row_count <= 1024 ? 8 : row_count <= 16384 ? 64 : 1024;
@@ -313,7 +320,7 @@ static uint32_t shared_rows(uint32_t row_count)
 	return step == 8 || row_count == end ? end : end - 1;
 }
 
-/* The plan of a shape, made if need be. When the table is half full everything is forgotten. */
+/* Finds the plan of a shape, or makes it. A half full table is emptied first. */
 static cublasStatus_t find_plan(
 	struct cublaslt *context, const struct plan *wanted, const uint16_t *bias, plan **out)
 {
@@ -338,7 +345,7 @@ static cublasStatus_t find_plan(
 	}
 	if (context->plan_count == PLANS_MAX / 2) {
 		for (uint32_t i = 0; i < PLANS_MAX; i++) {
-			forget(&context->api, &context->plans[i]);
+			plan_release(&context->api, &context->plans[i]);
 		}
 		context->plan_count = 0;
 	}
@@ -349,15 +356,15 @@ static cublasStatus_t find_plan(
 		status = choose(context, plan);
 	}
 	if (status != CUBLAS_STATUS_SUCCESS) {
-		forget(&context->api, plan);
+		plan_release(&context->api, plan);
 		return status;
 	}
 	context->plan_count++;
 	return status;
 }
 
-/* wanted->row_count rows, by the plan that serves them. */
-static cublasStatus_t multiply(struct cublaslt *context, void *out, const uint16_t *in,
+/* Launches the GEMM for wanted->row_count rows, by the plan that serves this number. */
+static cublasStatus_t run_plan(struct cublaslt *context, void *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted,
 	struct CUstream_st *stream)
 {
@@ -377,8 +384,8 @@ static cublasStatus_t multiply(struct cublaslt *context, void *out, const uint16
 		NULL, 0, stream);
 }
 
-/* Makes every plan up to row_limit rows, and launches each kernel that the plan before does not
-   have. */
+/* Makes every plan up to row_limit rows, and launches each kernel that differs from that of the
+   plan before. */
 static cublasStatus_t prepare(struct cublaslt *context, void *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted, uint32_t row_limit,
 	struct CUstream_st *stream)
@@ -394,7 +401,7 @@ static cublasStatus_t prepare(struct cublaslt *context, void *out, const uint16_
 		if (memcmp(&before, &plan->algorithm, sizeof(before)) != 0) {
 			before = plan->algorithm;
 			shape.row_count = rows < row_limit ? rows : row_limit;
-			CUBLAS_TRY(multiply(context, out, in, weight, bias, &shape, stream));
+			CUBLAS_TRY(run_plan(context, out, in, weight, bias, &shape, stream));
 		}
 	}
 	return CUBLAS_STATUS_SUCCESS;
@@ -422,7 +429,7 @@ int cublaslt_linear(struct cublaslt *context, uint16_t *out, const uint16_t *in,
 		return 0;
 	}
 	struct plan wanted = plan_of(row_count, input_count, output_count, bias != NULL, false);
-	return failure(multiply(context, out, in, weight, bias, &wanted, stream));
+	return failure(run_plan(context, out, in, weight, bias, &wanted, stream));
 }
 
 int cublaslt_prepare(struct cublaslt *context, uint16_t *out, const uint16_t *in,
@@ -442,7 +449,7 @@ int cublaslt_linear_logits(struct cublaslt *context, float *out, const uint16_t 
 		return 0;
 	}
 	struct plan wanted = plan_of(row_count, input_count, output_count, false, true);
-	return failure(multiply(context, out, in, weight, NULL, &wanted, stream));
+	return failure(run_plan(context, out, in, weight, NULL, &wanted, stream));
 }
 
 int cublaslt_prepare_logits(struct cublaslt *context, float *out, const uint16_t *in,
@@ -471,7 +478,7 @@ int cublaslt_linear_split_k(struct cublaslt *context, float *out, const uint16_t
 		return 0;
 	}
 	struct plan wanted = plan_split_k(row_count, input_count, output_count, split_k);
-	return failure(multiply(context, out, in, weight, NULL, &wanted, stream));
+	return failure(run_plan(context, out, in, weight, NULL, &wanted, stream));
 }
 
 int cublaslt_prepare_split_k(struct cublaslt *context, float *out, const uint16_t *in,

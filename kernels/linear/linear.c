@@ -8,7 +8,7 @@
 void linear_cpu(float *out, const float *in, struct matrix weight, const float *bias,
 	uint32_t row_count, uint32_t input_count, uint32_t output_count, enum rounding rounding)
 {
-	/* A row of weights is read once and meets every token while it is in the cache. */
+	/* Weights in the outer loop: each is read once, and stays in the cache for all rows. */
 	for (uint32_t n = 0; n < output_count; n++) {
 		size_t first = (size_t)n * input_count;
 		for (uint32_t r = 0; r < row_count; r++) {
@@ -24,7 +24,7 @@ void linear_cpu(float *out, const float *in, struct matrix weight, const float *
 	}
 }
 
-/* Rows `first` and on of a matrix. */
+/* The matrix without its first `first` rows. */
 static struct matrix rows_from(struct matrix weight, size_t first, uint32_t input_count)
 {
 	struct matrix rows = weight;

@@ -4,8 +4,9 @@
 
 #include <stdio.h>
 
-/* The linear layers: through cuBLASLt, which takes any number of rows, and by the kernels for the
-   few rows of a decode step, without and with the activation behind them. */
+/* The operations `matmul` (cuBLASLt, any number of rows), `decode_matmul` and
+   `decode_matmul_silu` (our own kernels for the few rows of a decode step) for tests and the
+   kernel benchmark. */
 
 enum { BIAS = OPERAND_MORE };
 
@@ -51,7 +52,7 @@ static const struct op_case cublaslt_cases[] = {
 	CASE(CASE_MODEL, 256, 4096, 151936),
 };
 
-/* Edges: each size of tile and its neighbours, several tiles; without split-K and with. */
+/* Edge cases: each tile size and its neighbours, several tiles, with and without split-K. */
 static const struct op_case linear_cases[] = {
 	CASE(CASE_TINY, 1, 128, 64),
 	CASE(CASE_TINY, 3, 128, 192),

@@ -9,10 +9,10 @@
 
 enum {
 	CHUNK_BYTES = LINEAR_CHUNK * 2,
-	WGMMA_ROWS = 64, /* of the first operand of a warpgroup's instruction */
+	WGMMA_ROWS = 64, /* M of a wgmma */
 	TINY_SPLIT_K_ROWS = 8,
-	TINY_WEIGHT_BYTES_MAX = 128 << 10, /* of a block */
-	WIDE_INPUTS_MAX = 1024,		   /* without split-K; more were not measured */
+	TINY_WEIGHT_BYTES_MAX = 128 << 10, /* the share of a block */
+	WIDE_INPUTS_MAX = 1024,		   /* without split-K; more inputs were not measured */
 	WIDE_WEIGHT_ROWS = 96,
 };
 
@@ -57,9 +57,10 @@ static struct linear_plan plan_of(
 
 /* ---- LINEAR_TINY ---- */
 
-/* As many rows of the weight a block as let all blocks run side by side, or as many as fit; 0 if
-   none do. Half of the rows of a silu are gates and half are ups, in groups of 8 each: so 16 at
-   least. With more than 8 tokens each block fetches many, so fewer blocks are better. */
+/* Rows of the weight in a block's tile: the fewest with which all blocks run in one wave, or
+   else the most that fit. 0: none fit. With silu half of the rows are gates and half are ups, in
+   groups of 8, so there are at least 16. With more than 8 tokens a block of 8 rows would copy
+   too many tokens for its few outputs. */
 static uint32_t tiny_weight_rows(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
@@ -96,8 +97,8 @@ static bool tiny_fits(const struct linear_shape *shape, const struct linear_devi
 	       tiny_weight_rows(shape, UINT32_MAX, device) > 0;
 }
 
-/* The warps that normalise hold a row among them, and are few enough for a block. Each block
-   normalises all rows: with split-K, or more rows, a launch of its own is faster. */
+/* The norm is fused where the norm warps of a block can hold a whole row in registers. Each
+   block normalises all rows, so with split-K or more rows a separate launch is faster. */
 static bool tiny_fuses_norm(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
@@ -113,7 +114,7 @@ static struct linear_plan plan_tiny(const struct linear_shape *shape, uint32_t r
 	bool fuses_norm, const struct linear_device *device)
 {
 	struct linear_plan plan = plan_of(LINEAR_TINY, shape, row_count);
-	/* without split-K other kernels take more rows than 8 */
+	/* without split-K the other paths serve more than 8 rows */
 	uint32_t tokens = row_count <= 8 || shape->split_k == 1 ? 8 : 16;
 
 	plan.fuses_norm = fuses_norm;
@@ -132,14 +133,14 @@ static struct linear_plan plan_tiny(const struct linear_shape *shape, uint32_t r
 
 /* ---- LINEAR_SMALL ---- */
 
-/* Chunks of a stage. */
+/* Chunks of inputs in a stage; linear_small.cu has the same. */
 static uint32_t small_stage_chunks(uint32_t weight_rows)
 {
 	return weight_rows == 16 ? 4 : 2;
 }
 
-/* The fewest rows of the weight a block with which all blocks run side by side; 0 if there are none
-   such. */
+/* Rows of the weight in a block's tile: the fewest with which all blocks run in one wave. 0:
+   none fit. */
 static uint32_t small_weight_rows(
 	const struct linear_shape *shape, const struct linear_device *device)
 {
@@ -156,10 +157,9 @@ static uint32_t small_weight_rows(
 	return 0;
 }
 
-/* A block takes half of a multiprocessor's shared memory, so that the next kernel's blocks find
-   room while these still run; unless that is too little to keep the copies busy. The tensor cores
-   read 64 rows of tokens where there are fewer: what lies behind them, for sums that are never
-   read. */
+/* A block uses half of a multiprocessor's shared memory, so that blocks of the next kernel fit
+   beside it (PDL), unless half is too little to keep enough copies in flight. wgmma always reads
+   64 rows of tokens, so there is memory for the missing ones. */
 static struct linear_plan plan_small(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
@@ -193,19 +193,19 @@ static struct linear_plan plan_small(
 /* ---- LINEAR_WIDE ---- */
 
 struct wide_tile {
-	uint32_t weight_rows, tokens, chunks; /* chunks of a stage */
-	uint32_t token_stages;		      /* at most; the weight has the remaining memory */
+	uint32_t weight_rows, tokens, chunks; /* chunks: of inputs in a stage */
+	uint32_t token_stages;		      /* at most; the weight uses the remaining memory */
 	uint32_t sharers;
 };
 
-/* Without split-K a block has 96 rows of the weight, and as many tokens as one warpgroup's
-   instruction takes, or two's. */
+/* Without split-K a tile is 96 rows of the weight by 64 tokens (one warpgroup's wgmma) or 128. */
 static const struct wide_tile whole_tiles[] = {
 	{WIDE_WEIGHT_ROWS, WGMMA_ROWS, 2, 4, 2},
 	{WIDE_WEIGHT_ROWS, 2 * WGMMA_ROWS, 2, 4, 2},
 };
 
-/* With split-K the smallest tiles are the fastest of those of which all clusters run at a time. */
+/* With split-K, by rising size: the first with which all clusters run in one wave is the
+   fastest. */
 static const struct wide_tile split_tiles[] = {
 	{64, 96, 2, 4, 1},
 	{64, 128, 2, 3, 1},
@@ -213,7 +213,7 @@ static const struct wide_tile split_tiles[] = {
 	{128, 88, 1, 6, 1},
 };
 
-static bool is_at_once(const struct linear_shape *shape, uint32_t row_count,
+static bool runs_in_one_wave(const struct linear_shape *shape, uint32_t row_count,
 	const struct wide_tile *tile, const struct linear_device *device)
 {
 	return shape->output_count % tile->weight_rows == 0 &&
@@ -221,7 +221,7 @@ static bool is_at_once(const struct linear_shape *shape, uint32_t row_count,
 		       device->clusters;
 }
 
-/* NULL: none fits, or none is faster than cuBLASLt. */
+/* The tile of LINEAR_WIDE; NULL where none fits or cuBLASLt is faster. */
 static const struct wide_tile *wide_tile_of(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
@@ -229,7 +229,7 @@ static const struct wide_tile *wide_tile_of(
 
 	if (shape->split_k > 1) {
 		for (size_t i = 0; i < COUNT(split_tiles) && !shape->has_silu; i++) {
-			if (is_at_once(shape, row_count, &split_tiles[i], device)) {
+			if (runs_in_one_wave(shape, row_count, &split_tiles[i], device)) {
 				return &split_tiles[i];
 			}
 		}
@@ -237,9 +237,9 @@ static const struct wide_tile *wide_tile_of(
 	}
 	bool fits = inputs > 0 && inputs <= WIDE_INPUTS_MAX && inputs % 128 == 0 && outputs > 0 &&
 		    outputs % WIDE_WEIGHT_ROWS == 0;
-	bool runs_at_once = outputs / WIDE_WEIGHT_ROWS * divide_up(row_count, 2 * WGMMA_ROWS) <=
-			    device->multiprocessors;
-	return fits && runs_at_once ? &whole_tiles[row_count > 2 * WGMMA_ROWS] : NULL;
+	bool is_one_wave = outputs / WIDE_WEIGHT_ROWS * divide_up(row_count, 2 * WGMMA_ROWS) <=
+			   device->multiprocessors;
+	return fits && is_one_wave ? &whole_tiles[row_count > 2 * WGMMA_ROWS] : NULL;
 }
 
 static struct linear_plan plan_wide(const struct linear_shape *shape, uint32_t row_count,
@@ -250,7 +250,7 @@ static struct linear_plan plan_wide(const struct linear_shape *shape, uint32_t r
 	const uint32_t weight_stage = tile->chunks * tile->weight_rows * CHUNK_BYTES;
 	const uint32_t fills = shape->input_count / shape->split_k / (LINEAR_CHUNK * tile->chunks);
 	const uint32_t most = smaller(fills, LINEAR_STAGES_MAX);
-	/* float32 sums of all slices of a quarter of the tile */
+	/* float32 partial sums of all slices for a quarter of the tile */
 	const uint32_t gathered = shape->split_k > 1 ? 4 * tile->weight_rows * tile->tokens : 0;
 	const uint32_t others = LINEAR_BARRIER_BYTES + gathered;
 
@@ -265,10 +265,10 @@ static struct linear_plan plan_wide(const struct linear_shape *shape, uint32_t r
 	return plan;
 }
 
-/* ---- choosing ---- */
+/* ---- choice of a path ---- */
 
-/* Up to so many rows LINEAR_TINY and LINEAR_SMALL are the fastest. */
-static uint32_t few_rows(const struct linear_shape *shape)
+/* The most rows for which LINEAR_TINY and LINEAR_SMALL are the fastest. */
+static uint32_t small_rows_max(const struct linear_shape *shape)
 {
 	return shape->split_k > 1 ? (uint32_t)TINY_SPLIT_K_ROWS : (uint32_t)WGMMA_ROWS;
 }
@@ -298,13 +298,13 @@ struct linear_plan linear_plan_path(enum linear_path path, const struct linear_s
 struct linear_plan linear_plan_kernel(const struct linear_shape *shape, uint32_t row_count,
 	bool has_norm, const struct linear_device *device)
 {
-	bool is_few = row_count <= few_rows(shape);
+	bool is_small = row_count <= small_rows_max(shape);
 	bool is_tiny = row_count <= LINEAR_TINY_ROWS && tiny_fits(shape, device);
 
 	if (has_norm && tiny_fuses_norm(shape, row_count, device)) {
 		return plan_tiny(shape, row_count, true, device);
 	}
-	if (!is_few && wide_tile_of(shape, row_count, device) != NULL) {
+	if (!is_small && wide_tile_of(shape, row_count, device) != NULL) {
 		return linear_plan_path(LINEAR_WIDE, shape, row_count, device);
 	}
 	return linear_plan_path(shape->split_k > 1 || is_tiny ? LINEAR_TINY : LINEAR_SMALL, shape,
@@ -315,10 +315,10 @@ struct linear_plan linear_plan(const struct linear_shape *shape, uint32_t row_co
 	const struct linear_device *device)
 {
 	struct linear_plan plan = linear_plan_kernel(shape, row_count, has_norm, device);
-	/* A weight with split-K leaves rows in the other order to the library. */
+	/* A weight with split-K that is summed without it (rows of prompts) goes to cuBLASLt. */
 	bool is_own_order =
 		shape->split_k == linear_split_k(shape->input_count, shape->output_count);
-	bool pays = row_count <= few_rows(shape) || plan.path == LINEAR_WIDE;
+	bool pays = row_count <= small_rows_max(shape) || plan.path == LINEAR_WIDE;
 
 	if (plan.fuses_norm || (is_own_order && pays && linear_has_kernel(shape, device))) {
 		return plan;

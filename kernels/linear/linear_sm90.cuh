@@ -7,7 +7,7 @@
 #include "kernels/device/shared.cuh"
 #include "kernels/device/tma.cuh"
 
-/* What our own kernels share. */
+/* What linear_tiny.cu, linear_small.cu and linear_wide.cu share. */
 
 enum {
 	CHUNK = LINEAR_CHUNK,
@@ -15,7 +15,7 @@ enum {
 	BARRIER_BYTES = LINEAR_BARRIER_BYTES,
 };
 
-/* The launchers, of plans with their path. */
+/* The launchers. Each carries out plans with its path. */
 int linear_tiny(const struct linear_plan *plan, const struct linear_operands *operands,
 	cudaStream_t stream);
 int linear_small(const struct linear_plan *plan, const struct linear_operands *operands,
@@ -25,8 +25,8 @@ int linear_wide(const struct linear_plan *plan, const struct linear_operands *op
 
 #ifdef QUIRE_SM90A
 
-/* Loads a box of the map: rows from `row` on, of both halves where the map has two, and chunks from
-   `chunk` on. */
+/* TMA copy of a box of the map: rows from `row` on (of gates and of ups where the map has two
+   halves), inputs from chunk `chunk` on. */
 static __device__ inline void copy_tiles(
 	uint32_t shared, const CUtensorMap *map, uint32_t row, uint32_t chunk, uint32_t barrier)
 {
@@ -36,7 +36,7 @@ static __device__ inline void copy_tiles(
 		     : "memory");
 }
 
-/* silu_mul() of a gate and an up, rounded to bf16 as its input tensor would be. */
+/* silu(gate) * up. Both are rounded to bf16 first, as silu_mul() would read them from memory. */
 static __device__ inline float gated(float gate, float up)
 {
 	gate = __bfloat162float(__float2bfloat16_rn(gate));
@@ -46,8 +46,10 @@ static __device__ inline float gated(float gate, float up)
 
 #endif
 
-/* Describes rows to the TMA, as chunks of rows of one or two halves: the gates, then the ups. */
-static inline int make_map(CUtensorMap *map, const uint16_t *tensor, uint32_t row_count,
+/* The TMA descriptor of a (row_count, input_count) tensor as (chunk, half, row, CHUNK), 128-byte
+   swizzle. halves: 2 for a weight of gates, then ups, so that one box holds rows of both; else
+   1. */
+static inline int make_tile_map(CUtensorMap *map, const uint16_t *tensor, uint32_t row_count,
 	uint32_t halves, uint32_t input_count, uint32_t tile_rows, uint32_t tile_chunks)
 {
 	const uint32_t rows = row_count / halves;

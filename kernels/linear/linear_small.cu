@@ -3,33 +3,40 @@
 #include "kernels/linear/linear_sm90.cuh"
 #include "kernels/device/wgmma.cuh"
 
-/* LINEAR_SMALL: up to 64 tokens, with wgmma. The tokens are the 64 rows of its first operand, where
-   most may be missing. The columns of the second are as many rows of the weight as spread it over
-   all multiprocessors, with all inputs of them. So an output is one chain of instructions over
-   ascending inputs, 16 by 16, as in cuBLASLt's kernels.
+/* LINEAR_SMALL: out = in * weight^T (+ bias), or silu(gate) * up of it, for up to 64 tokens by
+   wgmma. in (tokens, K) and weight (N, K) are bf16, the accumulators float32.
 
-   A producer thread keeps a ring of stages filled, each some inputs of the weight and of the
-   tokens. The weight's half of the first stages, mostly of all stages, is copied while the kernels
-   in front still run (PDL). After that remain the tokens' way and the chain. */
+   Such a GEMM is latency-bound: it reads each weight once, and the time is that of the chain of
+   dependent wgmmas from the arrival of the tokens to the output. M of the instruction are the 64
+   tokens, of which most may be missing. N are 16 to 96 rows of the weight, as few as let all blocks
+   run in one wave, so that every multiprocessor reads a share of the weight. A block sums over all
+   of K without split-K, 16 inputs after 16, so the bits are those of cuBLASLt.
+
+       producer    1 thread       TMA of weight and tokens into a ring of stages  ──► full[stage]
+       consumers   1 warpgroup    full[stage] ──► wgmma, then release the stage   ──► empty[stage]
+
+   The weight's part of all stages of the ring, mostly the whole weight of the block, is
+   requested before the dependency wait (PDL), while the kernels in front still run. After the
+   wait only the tokens have to be copied. */
 
 enum {
-	GROUP = 4 * WARP, /* the warpgroup */
+	GROUP = 4 * WARP, /* threads of a warpgroup */
 	THREADS = GROUP + WARP,
 };
 
-/* Of each stage a barrier says that it is full, and one that it is empty. */
+/* Two mbarriers a stage: full and empty. */
 static_assert(2 * 8 * LINEAR_STAGES_MAX <= BARRIER_BYTES, "the barriers have room");
 
-/* Chunks of a stage of ROWS rows of the weight. */
+/* Chunks of inputs in a stage, for tiles of ROWS rows of the weight. */
 template <int ROWS> constexpr int stage_chunks = ROWS == 16 ? 4 : 2;
 
 struct gemm {
 	uint16_t *out;
 	const uint16_t *bias;
 	uint32_t row_count;
-	uint32_t output_count; /* of a row of out */
+	uint32_t output_count; /* columns of out */
 	uint32_t tile_tokens;  /* 8, 16, 32 or 64 */
-	uint32_t fill_count;   /* how often a stage is filled */
+	uint32_t fill_count;   /* stages' worth of inputs in K */
 	uint32_t stage_count;
 };
 
@@ -37,15 +44,16 @@ struct gemm {
 
 /* ---- kernels ---- */
 
-/* The work of a thread block, and the layout of its shared memory. */
+/* What a thread block computes, and the layout of its shared memory. */
 struct block {
-	uint32_t first_row;   /* of the weight; with silu of each half */
+	uint32_t first_row;   /* of the weight; with silu of both halves */
 	uint32_t first_token; /* of the tile */
-	uint32_t token_count; /* of the tile, the last of which may be short */
-	uint32_t full, empty; /* barriers */
-	uint32_t stages;      /* each (stage_chunks, tile_tokens, CHUNK), then (.., ROWS, CHUNK) */
+	uint32_t token_count; /* in this tile; the last tile may be short */
+	uint32_t full, empty; /* addresses of the first mbarrier of each kind */
+	uint32_t
+		stages; /* each (stage_chunks, tile_tokens, CHUNK), then (stage_chunks, ROWS, CHUNK) */
 	uint32_t stage_bytes;
-	uint32_t token_bytes; /* of a stage */
+	uint32_t token_bytes; /* of the tokens in a stage */
 };
 
 template <int ROWS, bool IS_SILU>
@@ -76,7 +84,7 @@ static __device__ inline void fetch_weight(
 		block.first_row, fill * stage_chunks<ROWS>, barrier);
 }
 
-/* Initialises the barriers, and starts the weight's copies into all stages. */
+/* Initialises the mbarriers, and starts the copies of the weight into all stages. */
 template <int ROWS>
 static __device__ inline void prepare(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *weight_map, const CUtensorMap *in_map)
@@ -117,8 +125,8 @@ static __device__ inline void produce(const struct gemm &gemm, const struct bloc
 
 /* Issues the wgmmas of a stage. */
 template <int ROWS>
-static __device__ inline void sum_stage(
-	const struct gemm &gemm, const struct block &block, float *sum, uint32_t stage, bool adds)
+static __device__ inline void sum_stage(const struct gemm &gemm, const struct block &block,
+	float *sum, uint32_t stage, bool accumulates)
 {
 	const uint32_t tokens = block.stages + stage * block.stage_bytes;
 	const uint64_t a = tile_descriptor(tokens);
@@ -132,7 +140,7 @@ static __device__ inline void sum_stage(
 			wgmma<ROWS>::issue(sum,
 				a + chunk * (gemm.tile_tokens * CHUNK_BYTES / 16) + 2 * k,
 				b + chunk * (ROWS * CHUNK_BYTES / 16) + 2 * k,
-				chunk + k > 0 || adds);
+				chunk + k > 0 || accumulates);
 		}
 	}
 	wgmma_commit();
@@ -161,13 +169,13 @@ static __device__ inline void sum_all(
 	wgmma_wait<0>();
 }
 
-/* Writes the sums to the rows of the tile's tokens. */
+/* Epilogue: adds the bias or applies silu, and writes bf16 from registers. */
 template <int ROWS, bool IS_SILU>
 static __device__ inline void finish(
 	const struct gemm &gemm, const struct block &block, const float *sum)
 {
 	const uint32_t first = threadIdx.x / WARP * 16 + threadIdx.x % WARP / 4;
-	const uint32_t ups = ROWS / 4; /* distance of a gate's sum to its up's */
+	const uint32_t ups = ROWS / 4; /* index distance of an up's sum from its gate's */
 
 #pragma unroll
 	for (uint32_t i = 0; i < (IS_SILU ? ROWS / 4 : ROWS / 2); i += 2) {
@@ -217,8 +225,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- launchers ---- */
 
-/* Bytes of shared memory of locate_block()'s layout. The tensor cores read 64 rows of tokens, also
-   behind the last stage. */
+/* Shared memory of the layout in locate_block(). wgmma reads 64 rows of tokens, so memory for
+   the missing rows follows the last stage. */
 template <int ROWS> static uint32_t layout_bytes(const struct linear_plan *plan)
 {
 	const uint32_t stage = stage_chunks<ROWS> * (plan->tile_tokens + ROWS) * CHUNK_BYTES;
@@ -246,11 +254,11 @@ static int launch(
 	if (plan->shared_bytes != layout_bytes<ROWS>(plan)) {
 		return (int)cudaErrorInvalidValue;
 	}
-	int code = make_map(&weight_map, operands->weight, outputs, IS_SILU ? 2 : 1, inputs, ROWS,
-		stage_chunks<ROWS>);
+	int code = make_tile_map(&weight_map, operands->weight, outputs, IS_SILU ? 2 : 1, inputs,
+		ROWS, stage_chunks<ROWS>);
 	if (code == 0) {
-		code = make_map(&in_map, operands->in, gemm.row_count, 1, inputs, gemm.tile_tokens,
-			stage_chunks<ROWS>);
+		code = make_tile_map(&in_map, operands->in, gemm.row_count, 1, inputs,
+			gemm.tile_tokens, stage_chunks<ROWS>);
 	}
 	if (code == 0) {
 		code = (int)cudaFuncSetAttribute(kernel,

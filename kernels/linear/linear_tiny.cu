@@ -4,21 +4,28 @@
 #include "kernels/op/split_k.h"
 #include "kernels/rows/rms_norm.cuh"
 
-/* LINEAR_TINY: up to 16 tokens. Such a GEMM is latency-bound: each weight is read once, and what
-   counts is the chain of instructions from the last token's arrival to the output.
+/* LINEAR_TINY: out = in * weight^T (+ bias), or silu(gate) * up of it, for up to 16 tokens by
+   mma.sync. in (tokens, K) and weight (N, K) are bf16, the accumulators float32. For up to 4 tokens
+   and without split-K, the add_rms_norm() in front can be fused.
 
-   So it uses mma.sync (m16n8k16). Rows of the weight are its 16 rows, tokens its 8 columns. A chain
-   of these is shorter than one of wgmma, which is made for 64 tokens, and has the same bits. A
-   block has as many rows of the weight as spread it over all multiprocessors, and a warp for every
-   16 of them and every split-K slice. Each warp leaves its sums in shared memory, and all threads
-   add and write them.
+   Such a GEMM is latency-bound: it reads each weight once, and the time is that of the chain of
+   dependent instructions from the arrival of the last token to the output. So it uses mma.sync
+   (m16n8k16) with the weight as the 16 rows and the tokens as the 8 columns. A chain of these has a
+   lower latency than one of wgmma, whose 64 rows would be mostly missing tokens, and the same bits.
 
-   A block's share of the weight fits into shared memory. Early launch (PDL) hides its way there,
-   and the first tiles are in registers, before the kernel in front has ended. After that remain the
-   tokens' way, the chain, and the additions. Blocks are small, so that those of several kernels fit
-   on a multiprocessor. The next kernel may start only when this one's dependency wait is over: if
-   it could start with this one, the weights of four kernels would delay attention's keys and
-   values. */
+   A block computes 8 to 48 rows of the weight, as few as let all blocks run in one wave:
+
+       warp (slice s, 16 rows)   mma.sync over slice s of K        ──►  partial sums in shared memory
+       all warps                 add the slices (split-K) in order ──►  epilogue, bf16 outputs
+       norm warps (if fused)     compute the normalised tokens in front of the mma
+
+   The block's share of the weight fits into shared memory. It is copied by TMA before the
+   dependency wait (PDL), and its first tiles are even loaded into registers. After the wait there
+   remain the copy of the tokens, the chain, and the additions. Blocks are small enough that those
+   of several kernels fit on a multiprocessor.
+
+   dependents_launch() follows the dependency wait. If it came first, the weights of four linear
+   layers would be in flight at once and delay the keys and values of attention. */
 
 enum {
 	K_TILE = LINEAR_TINY_K_TILE,
@@ -37,21 +44,22 @@ struct gemm {
 	const uint16_t *in;
 	const uint16_t *bias;
 	uint32_t row_count;
-	uint32_t output_count; /* of a row of out */
-	uint32_t tile_tokens;  /* of a block, of which the last one may lack some */
-	uint32_t k_tile_count; /* of a slice */
+	uint32_t output_count; /* columns of out */
+	uint32_t tile_tokens;  /* of a block; the last block may have fewer */
+	uint32_t k_tile_count; /* tiles of K_TILE inputs in a slice */
 	struct linear_norm norm;
 };
 
-/* A block's tile, for each of which there is a kernel. N_TILES: of 8 tokens, the N of an mma. */
+/* The tile of a block, a template parameter of the kernel. N_TILES: tiles of 8 tokens (N of an
+   mma). */
 template <int SLICES_, int ROWS_, int N_TILES_, bool IS_SILU_> struct tile {
 	static constexpr int SLICES = SLICES_, ROWS = ROWS_, N_TILES = N_TILES_;
 	static constexpr bool IS_SILU = IS_SILU_;
 	static constexpr int OUTPUTS = IS_SILU ? ROWS / 2 : ROWS; /* of a token */
 	static constexpr int SLICE_WARPS = ROWS == 8 ? 1 : ROWS / 16;
 	static constexpr int THREADS = SLICES * SLICE_WARPS * WARP;
-	static constexpr int STEP_REGISTERS = ROWS == 8 ? 2 : 4; /* of the weight */
-	static constexpr int HELD = ROWS == 8 ? 4 : 2; /* K tiles of the weight in registers */
+	static constexpr int STEP_REGISTERS = ROWS == 8 ? 2 : 4; /* weight registers of a step */
+	static constexpr int HELD = ROWS == 8 ? 4 : 2; /* K tiles of the weight kept in registers */
 	static constexpr int SUM_BYTES = 4 * (ROWS + SUM_GAP); /* of a token */
 };
 
@@ -59,17 +67,17 @@ template <int SLICES_, int ROWS_, int N_TILES_, bool IS_SILU_> struct tile {
 
 /* ---- kernels ---- */
 
-/* The work of a thread block, and the layout of its shared memory. */
+/* What a thread block computes, and the layout of its shared memory. */
 struct block {
-	uint32_t first_row;		   /* of the weight; with silu of each half */
+	uint32_t first_row;		   /* of the weight; with silu of both halves */
 	uint32_t first_token;		   /* of the tile */
-	uint32_t token_count;		   /* of the tile, the last of which may be short */
-	uint32_t slice, warp;		   /* of this warp; warp within the slice */
-	uint32_t weight_full, tokens_full; /* barriers, one for each slice */
-	uint32_t weight;		   /* (SLICES, slice's chunks, ROWS, CHUNK) */
-	uint32_t weight_bytes;		   /* of a slice */
+	uint32_t token_count;		   /* in this tile; the last tile may be short */
+	uint32_t slice, warp;		   /* of this warp; its index within the slice */
+	uint32_t weight_full, tokens_full; /* addresses of the mbarriers, one a slice */
+	uint32_t weight;		   /* (SLICES, chunks of a slice, ROWS, CHUNK) */
+	uint32_t weight_bytes;		   /* of the weight, a slice */
 	uint32_t tokens;		   /* (SLICES, token_count, token_stride) */
-	uint32_t token_bytes;		   /* a slice's inputs of one token */
+	uint32_t token_bytes;		   /* the inputs of one token in a slice */
 	uint32_t token_stride;
 	uint32_t sums; /* (SLICES, token_count, ROWS + SUM_GAP) floats */
 };
@@ -96,7 +104,7 @@ template <typename TILE> static __device__ inline struct block locate_block(cons
 	return block;
 }
 
-/* One thread starts the copies of the weight, slice by slice. */
+/* One thread starts the TMA copies of the weight, slice by slice. */
 template <typename TILE>
 static __device__ inline void prepare(
 	const struct gemm &gemm, const struct block &block, const CUtensorMap *weight_map)
@@ -117,7 +125,7 @@ static __device__ inline void prepare(
 	}
 }
 
-/* The first warp, after the dependency wait. */
+/* The first warp copies the tokens, after the dependency wait. */
 template <typename TILE>
 static __device__ inline void fetch_tokens(const struct gemm &gemm, const struct block &block)
 {
@@ -136,34 +144,35 @@ static __device__ inline void fetch_tokens(const struct gemm &gemm, const struct
 	}
 }
 
-/* This lane's registers of a K tile of the weight, as the mma wants them. */
+/* This lane's fragments of a K tile of the weight: operand a of mma.sync. */
 template <typename TILE> struct weight_k_tile {
 	uint32_t steps[K_TILE_STEPS][TILE::STEP_REGISTERS];
 };
 
-/* Shared addresses of this lane's share of a K tile of the weight. The TMA's swizzle permutes the
-   16-byte pieces of a row by the row's number, so all chunks have the same few offsets. */
+/* Shared addresses from which this lane loads the fragments of a K tile. The 128-byte swizzle
+   permutes the 16-byte pieces of a row by the row index, so all chunks have the same few
+   offsets. */
 template <typename TILE> struct weight_addresses {
-	static constexpr int LOADS = 2 * TILE::STEP_REGISTERS; /* of a k_tile */
+	static constexpr int LOADS = 2 * TILE::STEP_REGISTERS; /* ldmatrix for a K tile */
 	static constexpr int COUNT = LOADS / K_TILE_CHUNKS;
 	uint32_t at[COUNT];
 
 	__device__ inline void find(const struct block &block)
 	{
 		const uint32_t rows =
-			TILE::ROWS == 8 ? 8 : 16; /* the other lanes have the next 8 inputs */
+			TILE::ROWS == 8 ? 8 : 16; /* the lanes beyond load the next 8 inputs */
 		const uint32_t lane = threadIdx.x % WARP;
 		const uint32_t row = block.warp * 16 + lane % rows;
 #pragma unroll
 		for (uint32_t i = 0; i < COUNT; i++) {
-			uint32_t eighth = i * (WARP / rows) + lane / rows; /* 8 inputs each */
+			uint32_t eighth = i * (WARP / rows) + lane / rows; /* 16-byte piece */
 			at[i] = block.weight + block.slice * block.weight_bytes +
 				row * CHUNK_BYTES + ((eighth ^ row) % 8) * 16;
 			hold(at[i]);
 		}
 	}
 
-	/* One of the loads of a K tile. */
+	/* Load i of a K tile. */
 	__device__ inline void load(
 		struct weight_k_tile<TILE> &weight, uint32_t k_tile, uint32_t i) const
 	{
@@ -173,12 +182,12 @@ template <typename TILE> struct weight_addresses {
 	}
 };
 
-/* This lane's registers of a K tile of the tokens. */
+/* This lane's fragments of a K tile of the tokens: operand b of mma.sync. */
 template <typename TILE> struct token_k_tile {
 	uint32_t steps[K_TILE_STEPS][TILE::N_TILES][2];
 };
 
-/* Missing tokens repeat the last one; their sums are not read. */
+/* Shared addresses of the tokens. Missing tokens read the last one; their sums are not used. */
 template <typename TILE> struct token_addresses {
 	uint32_t at[TILE::N_TILES];
 
@@ -211,11 +220,12 @@ template <typename TILE> struct token_addresses {
 	}
 };
 
-/* With a fused norm, extra warps behind those of the chains compute the tokens, up to TOKENS of
-   them. Every block computes all of them; one block for each token stores the sum. The memory of
-   the output's sums holds squares until then. The first round of the loop is a rehearsal on the
-   weight of the norm, before the kernel in front has ended: it brings the instructions into the
-   cache. */
+/* The fused norm: additional warps normalise up to TOKENS tokens. Every block normalises all of
+   them; block t also stores the new residual of token t. The squares use the memory of the output
+   sums, which is free until then.
+
+   The first iteration is a rehearsal before the dependency wait: it runs on the weight of the
+   norm alone, so that the instructions are in the cache when the real one starts. */
 template <typename TILE, int TOKENS>
 static __device__ inline void norm_tokens(const struct gemm &gemm, const struct block &block)
 {
@@ -252,7 +262,7 @@ static __device__ inline void norm_tokens(const struct gemm &gemm, const struct 
 				store8(gemm.norm.sum + t * width + column, rows[t]);
 			}
 		}
-		warps_wait(1, warps * WARP);
+		named_barrier_wait(1, warps * WARP);
 #pragma unroll
 		for (uint32_t t = 0; t < TOKENS; t++) {
 			float square = 0;
@@ -265,11 +275,11 @@ static __device__ inline void norm_tokens(const struct gemm &gemm, const struct 
 			store_shared(block.tokens + min(t, last) * block.token_stride + column * 2,
 				scale8(rows[t], scale, weight));
 		}
-		warps_wait(1, warps * WARP);
+		named_barrier_wait(1, warps * WARP);
 	}
 }
 
-/* Continues all chains by one step of a K tile. */
+/* One step of 16 inputs: an mma for each tile of 8 tokens. */
 template <typename TILE>
 static __device__ inline void sum_step(float (&sum)[TILE::N_TILES][4],
 	const uint32_t (&weight)[TILE::STEP_REGISTERS], const uint32_t (&tokens)[TILE::N_TILES][2])
@@ -287,8 +297,8 @@ static __device__ inline void sum_step(float (&sum)[TILE::N_TILES][4],
 	}
 }
 
-/* Continues them by a K tile. Where it `loads`, the K tile `next` takes its registers step by step,
-   so that no burst of loads comes between the links of a chain. */
+/* One K tile. With `loads`, K tile `next` is loaded into the same registers, a piece after each
+   step, so that the loads do not interrupt the chain of mmas in a burst. */
 template <typename TILE>
 static __device__ inline void sum_k_tile(float (&sum)[TILE::N_TILES][4],
 	struct weight_k_tile<TILE> &weight, const struct token_k_tile<TILE> &tokens,
@@ -305,8 +315,8 @@ static __device__ inline void sum_k_tile(float (&sum)[TILE::N_TILES][4],
 	}
 }
 
-/* The chains. HELD K tiles of the weight are in registers; the next ones are loaded while one is
-   multiplied. */
+/* All K tiles of this warp's slice. HELD of them are in registers; the next ones are loaded
+   during the mmas. */
 template <typename TILE>
 static __device__ inline void sum_slice(float (&sum)[TILE::N_TILES][4],
 	struct weight_k_tile<TILE> (&held)[TILE::HELD], const struct weight_addresses<TILE> &weight,
@@ -336,9 +346,9 @@ static __device__ inline void sum_slice(float (&sum)[TILE::N_TILES][4],
 	}
 }
 
-/* Stores the sums of this warp's slice and rows to shared memory. */
+/* Stores the partial sums of this warp's slice and rows to shared memory. */
 template <typename TILE>
-static __device__ inline void leave_sums(
+static __device__ inline void store_sums(
 	const float (&sum)[TILE::N_TILES][4], const struct block &block)
 {
 	const uint32_t lane = threadIdx.x % WARP;
@@ -357,7 +367,7 @@ static __device__ inline void leave_sums(
 	}
 }
 
-/* Two outputs' sums: the slices in ascending order. */
+/* Adds the slices of two outputs in ascending order. */
 template <typename TILE>
 static __device__ inline float2 add_slices(const struct block &block, uint32_t token, uint32_t row)
 {
@@ -374,7 +384,8 @@ static __device__ inline float2 add_slices(const struct block &block, uint32_t t
 	return sum;
 }
 
-/* All threads add the slices, and write the outputs in pairs. */
+/* Epilogue by all threads: adds the slices and the bias or applies silu, and writes pairs of
+   bf16. */
 template <typename TILE>
 static __device__ inline void finish(const struct gemm &gemm, const struct block &block)
 {
@@ -401,7 +412,7 @@ static __device__ inline void finish(const struct gemm &gemm, const struct block
 
 #endif
 
-/* NORMED: 0, or the most tokens that a fused norm computes. */
+/* NORMED: the most tokens of a fused norm; 0: no fused norm. */
 template <typename TILE, int NORMED>
 static __global__ void __launch_bounds__(
 	TILE::THREADS + (NORMED > 0 ? NORM_WARPS_MAX * WARP : 0), 1)
@@ -422,7 +433,7 @@ static __global__ void __launch_bounds__(
 		if (threadIdx.x >= TILE::THREADS) {
 			norm_tokens<TILE, NORMED>(gemm, block);
 			__syncthreads(); /* the tokens are in shared memory */
-			__syncthreads(); /* as the others do before they add */
+			__syncthreads(); /* matches the barrier before finish() */
 			return;
 		}
 	}
@@ -449,7 +460,7 @@ static __global__ void __launch_bounds__(
 		barrier_wait(block.tokens_full + 8 * block.slice, 0);
 	}
 	sum_slice<TILE>(sum, held, weight, tokens, gemm.k_tile_count);
-	leave_sums<TILE>(sum, block);
+	store_sums<TILE>(sum, block);
 	__syncthreads();
 	finish<TILE>(gemm, block);
 #endif
@@ -457,7 +468,7 @@ static __global__ void __launch_bounds__(
 
 /* ---- launchers ---- */
 
-/* Bytes of shared memory of locate_block()'s layout. */
+/* Shared memory of the layout in locate_block(). */
 template <typename TILE> static uint32_t layout_bytes(const struct linear_plan *plan)
 {
 	const uint32_t input_bytes = plan->shape.input_count * 2;
@@ -491,8 +502,8 @@ static int launch(
 	if (plan->shared_bytes != layout_bytes<TILE>(plan)) {
 		return (int)cudaErrorInvalidValue;
 	}
-	int code = make_map(&weight_map, operands->weight, outputs, TILE::IS_SILU ? 2 : 1, inputs,
-		TILE::ROWS, inputs / TILE::SLICES / CHUNK);
+	int code = make_tile_map(&weight_map, operands->weight, outputs, TILE::IS_SILU ? 2 : 1,
+		inputs, TILE::ROWS, inputs / TILE::SLICES / CHUNK);
 	if (code == 0) {
 		code = (int)cudaFuncSetAttribute(kernel,
 			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);

@@ -4,41 +4,53 @@
 #include "kernels/device/wgmma.cuh"
 #include "kernels/op/split_k.h"
 
-/* LINEAR_WIDE: more tokens than one wgmma takes.
+/* LINEAR_WIDE: out = in * weight^T (+ bias), or silu(gate) * up of it, for tens to hundreds of
+   tokens by wgmma. in (tokens, K) and weight (N, K) are bf16, the accumulators float32. All tiles
+   run in one wave.
 
-   It is latency-bound by what cannot overlap with the kernel in front: the tokens' way into shared
-   memory, the exchange between blocks, and the way out. So there are two rings of stages. That of
-   the weight holds all of it where it can, and is filled before the dependency wait; that of the
-   tokens is filled after it. Blocks with different tokens and the same rows of the weight form a
-   cluster, in which each loads a share of these and multicasts it to all.
+   The GEMM is latency-bound by what cannot overlap with the kernel in front: the copy of the tokens
+   into shared memory, the exchange of partial sums between blocks, and the stores. So there are two
+   rings of stages:
 
-   A weight with few outputs has too few tiles for all multiprocessors. Then SPLIT_K blocks of a
-   cluster sum one slice each. Every block gathers the sums of its share of the outputs in its
-   shared memory, and adds the slices in ascending order. */
+       ring      filled                       holds
+       weight    before the dependency wait   the block's whole share of the weight, where it fits
+       tokens    after it                     a few stages
+
+       producer    1 thread          TMA into both rings       ──►  weight_full, tokens_full
+       consumers   1-2 warpgroups    wgmma, release the stage  ──►  empty
+
+   Two forms of cluster:
+
+       whole_tile   blocks with different tokens and the same rows of the weight. Each loads a share
+                    of these rows and multicasts it to all. No split-K.
+       split_tile   SPLIT_K blocks, each with one slice of K, for weights with too few outputs to
+                    give every multiprocessor a tile. Each block gathers the partial sums of a
+                    quarter of the outputs in its shared memory (st.async), and adds the slices in
+                    ascending order. */
 
 enum {
 	GROUP = 4 * WARP,
-	GROUP_SIZE = 64, /* rows of an instruction */
+	GROUP_SIZE = 64, /* M of a wgmma */
 };
 
-/* Each stage has barriers for: tokens loaded, weight loaded, and stage empty. One more
-   barrier: the sums are gathered. */
+/* mbarriers: tokens_full, weight_full and empty for each stage, and gathered_full. */
 static_assert(3 * 8 * LINEAR_STAGES_MAX + 8 <= BARRIER_BYTES, "the barriers have room");
 
-/* The argument of the kernel. */
+/* The kernel's parameter. */
 struct gemm {
 	uint16_t *out;
 	const uint16_t *bias;
 	uint32_t row_count;
-	uint32_t output_count; /* of a row of out */
-	uint32_t fill_count;   /* how often a stage is filled */
+	uint32_t output_count; /* columns of out */
+	uint32_t fill_count;   /* stages' worth of inputs in K, or in a slice */
 	uint32_t token_stages, weight_stages;
-	uint32_t sharers; /* blocks of a cluster with the same rows of the weight, a power of 2 */
+	/* blocks of a cluster that share weight rows by multicast, a power of 2; 1 with split-K */
+	uint32_t sharers;
 };
 
-/* The tiles of a block. Without split-K the tokens are the 64 rows of a wgmma, and COLUMNS rows of
-   the weight its columns. With split-K it is the other way round: there are few rows of the weight,
-   and the number of columns can follow the number of tokens. */
+/* The tile of a block, a template parameter of the kernel. Without split-K, M of the wgmma are
+   64 tokens and N are COLUMNS rows of the weight. With split-K, M are 64 rows of the weight and
+   N are the tokens: the weight has few rows, and N can follow the number of tokens. */
 template <int TOKEN_GROUPS_, int WEIGHT_GROUPS_, int COLUMNS_, int CHUNKS_, bool IS_SILU_>
 struct whole_tile {
 	static constexpr int TOKEN_GROUPS = TOKEN_GROUPS_, WEIGHT_GROUPS = WEIGHT_GROUPS_;
@@ -58,7 +70,7 @@ template <int GROUPS_, int COLUMNS_, int CHUNKS_> struct split_tile {
 	static constexpr int TOKENS = COLUMNS;
 	static constexpr int ROWS = GROUPS * GROUP_SIZE;
 	static constexpr int COPY_ROWS = ROWS;
-	static constexpr int PIECE = 16 * COLUMNS * 4; /* a warp's sums, bytes */
+	static constexpr int PIECE = 16 * COLUMNS * 4; /* bytes of a warp's sums */
 	static constexpr int GATHERED = SPLIT_K * GROUPS * PIECE;
 };
 
@@ -71,7 +83,7 @@ template <typename TILE> constexpr int sums = TILE::COLUMNS / 2;
 
 /* ---- kernels ---- */
 
-/* barrier_wait() for two at once. */
+/* barrier_wait() for two mbarriers. */
 static __device__ inline void barriers_wait(
 	uint32_t first, uint32_t first_parity, uint32_t second, uint32_t second_parity)
 {
@@ -85,8 +97,9 @@ static __device__ inline void barriers_wait(
 		     : "memory");
 }
 
-/* Rows from `row` on, of both halves of the rows where the map has two, of one chunk of inputs; to
-   the same place in each of the first `blocks` of the cluster. */
+/* TMA copy of one chunk of inputs of the rows from `row` on (of gates and of ups where the map
+   has two halves), to the same shared address in each of the first `blocks` blocks of the
+   cluster. */
 static __device__ inline void copy_tile(uint32_t shared, const CUtensorMap *map, uint32_t row,
 	uint32_t chunk, uint32_t barrier, uint32_t blocks)
 {
@@ -107,13 +120,13 @@ static __device__ inline void copy_tile(uint32_t shared, const CUtensorMap *map,
 	}
 }
 
-/* The work of a thread block, and the layout of its shared memory. */
+/* What a thread block computes, and the layout of its shared memory. */
 struct block {
-	uint32_t first_row;   /* of the weight; with silu of each half */
+	uint32_t first_row;   /* of the weight; with silu of both halves */
 	uint32_t first_token; /* of the tile */
 	uint32_t first_chunk;
-	uint32_t rank; /* in the cluster: its slice with split-K, else its share of the weight */
-	uint32_t tokens_full, weight_full, empty, gathered_full; /* barriers */
+	uint32_t rank; /* in the cluster; with split-K also the slice */
+	uint32_t tokens_full, weight_full, empty, gathered_full; /* addresses of mbarriers */
 	uint32_t tokens;   /* stages of (CHUNKS, TOKENS, CHUNK) */
 	uint32_t weight;   /* stages of (CHUNKS, ROWS, CHUNK) */
 	uint32_t gathered; /* (SPLIT_K, GROUPS) pieces */
@@ -127,8 +140,8 @@ template <typename TILE> static __device__ inline struct block locate_block(cons
 
 	block.rank = cluster_rank();
 	block.first_row = row_tile * (TILE::IS_SILU ? TILE::ROWS / 2 : TILE::ROWS);
-	/* The last tile starts earlier instead of ending behind the last row, which is slower. Rows
-	   in two tiles get the same bits from both. */
+	/* The last tile of tokens starts earlier instead of reaching past the last row, because
+	   copies with missing rows are slower. A row in two tiles gets the same bits from both. */
 	block.first_token = min(blockIdx.y * TILE::TOKENS,
 		gemm.row_count - min(gemm.row_count, (uint32_t)TILE::TOKENS));
 	block.first_chunk = TILE::IS_SPLIT ? block.rank * gemm.fill_count * TILE::CHUNKS : 0;
@@ -148,7 +161,7 @@ static __device__ inline void fetch_weight(const struct gemm &gemm, const struct
 {
 	const uint32_t barrier = block.weight_full + 8 * stage;
 	const uint32_t to = block.weight + stage * weight_stage<TILE>;
-	constexpr uint32_t copies = TILE::ROWS / TILE::COPY_ROWS; /* for a chunk */
+	constexpr uint32_t copies = TILE::ROWS / TILE::COPY_ROWS; /* of a chunk */
 
 	barrier_arrive_expecting(barrier, weight_stage<TILE>);
 #pragma unroll
@@ -178,7 +191,8 @@ static __device__ inline void fetch_tokens(
 	}
 }
 
-/* Initialises the barriers, and starts the weight's copies into all stages. */
+/* Initialises the mbarriers. Without multicast it also starts the copies of the weight into all
+   stages; a multicast has to wait until the other blocks have initialised theirs. */
 template <typename TILE>
 static __device__ inline void prepare(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *weight_map, const CUtensorMap *in_map)
@@ -210,8 +224,8 @@ static __device__ inline void prepare(const struct gemm &gemm, const struct bloc
 	prefetch_map(in_map);
 }
 
-/* The producer thread, once all barriers of the cluster are initialised. A stage of the weight is
-   released together with that of the tokens that it was multiplied with. */
+/* The producer thread, once all blocks of the cluster have initialised their mbarriers. `empty`
+   of a token stage also releases the weight stage that was used with it. */
 template <typename TILE>
 static __device__ inline void produce(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *weight_map, const CUtensorMap *in_map)
@@ -243,10 +257,10 @@ static __device__ inline void produce(const struct gemm &gemm, const struct bloc
 	}
 }
 
-/* Issues the wgmmas of a stage. The addresses are those of this warpgroup's tiles. */
+/* Issues the wgmmas of a stage. tokens, weight: shared addresses of this warpgroup's tiles. */
 template <typename TILE>
 static __device__ inline void sum_stage(
-	float (&sum)[sums<TILE>], uint32_t tokens, uint32_t weight, bool adds)
+	float (&sum)[sums<TILE>], uint32_t tokens, uint32_t weight, bool accumulates)
 {
 	const uint64_t a = tile_descriptor(TILE::IS_SPLIT ? weight : tokens);
 	const uint64_t b = tile_descriptor(TILE::IS_SPLIT ? tokens : weight);
@@ -261,23 +275,23 @@ static __device__ inline void sum_stage(
 			wgmma<TILE::COLUMNS>::issue(sum,
 				a + chunk * (a_rows * CHUNK_BYTES / 16) + 2 * k,
 				b + chunk * (b_rows * CHUNK_BYTES / 16) + 2 * k,
-				chunk + k > 0 || adds);
+				chunk + k > 0 || accumulates);
 		}
 	}
 	wgmma_commit();
 }
 
-/* Releases a stage: signals all blocks that load for this one that this warp has read it. */
+/* Releases a stage: this warp arrives at `empty` of every block that copies into this block. */
 template <typename TILE>
 static __device__ inline void release(
 	const struct gemm &gemm, const struct block &block, uint32_t stage)
 {
 	if (TILE::IS_SPLIT ? threadIdx.x % WARP == block.rank : threadIdx.x % WARP < gemm.sharers) {
-		barrier_arrive_in(block.empty + 8 * stage, threadIdx.x % WARP);
+		barrier_arrive_remote(block.empty + 8 * stage, threadIdx.x % WARP);
 	}
 }
 
-/* Uniform over a warp, which the compiler can see. */
+/* The shuffle shows the compiler that the value is uniform over the warp. */
 static __device__ inline uint32_t warpgroup_index()
 {
 	return __shfl_sync(0xffffffffu, threadIdx.x / GROUP, 0);
@@ -316,8 +330,8 @@ static __device__ inline void sum_all(
 	hold(sum);
 }
 
-/* Writes the sums to the rows of the tile's tokens. They go through shared memory, where a warp has
-   its 16 tokens row after row, so that full cache lines are written. */
+/* Epilogue without split-K. The outputs of a warp's 16 tokens go through shared memory, so that
+   whole cache lines are written. */
 template <typename TILE>
 static __device__ inline void finish(
 	const struct gemm &gemm, const struct block &block, const float *sum)
@@ -325,7 +339,7 @@ static __device__ inline void finish(
 	const uint32_t group = threadIdx.x / GROUP, warp = threadIdx.x / WARP;
 	const uint32_t lane = threadIdx.x % WARP;
 	constexpr uint32_t columns = TILE::IS_SILU ? TILE::COLUMNS / 2 : TILE::COLUMNS;
-	constexpr uint32_t ups = TILE::COLUMNS / 4; /* distance of a gate's sum to its up's */
+	constexpr uint32_t ups = TILE::COLUMNS / 4; /* from a gate's sum to its up's */
 	constexpr uint32_t pitch =
 		columns * 2 + (columns % 16 == 0 ? 16 : 32); /* avoids bank conflicts */
 	constexpr uint32_t eights = columns / 8;
@@ -334,7 +348,7 @@ static __device__ inline void finish(
 		block.first_token + group / TILE::WEIGHT_GROUPS * GROUP_SIZE + warp % 4 * 16;
 	const uint32_t rows = block.tokens + warp * 16 * pitch;
 
-	warps_wait(1, consumers<TILE>); /* the stages are no longer read */
+	named_barrier_wait(1, consumers<TILE>); /* no warp reads the stages any more */
 #pragma unroll
 	for (uint32_t i = 0; i < columns / 2; i += 2) {
 		const uint32_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2;
@@ -361,8 +375,9 @@ static __device__ inline void finish(
 	}
 }
 
-/* Sends every block of the cluster the pieces that it finishes: those of the warp of its rank in
-   each warpgroup. A piece is (COLUMNS / 8, WARP) times four sums that a lane has in a row. */
+/* Split-K: sends each block of the cluster the partial sums that it finishes, those of the warp
+   of its rank in each warpgroup. A piece is (COLUMNS / 8, WARP) float4, four sums of a lane
+   each. */
 template <typename TILE>
 static __device__ inline void exchange(const struct block &block, const float *sum)
 {
@@ -370,8 +385,8 @@ static __device__ inline void exchange(const struct block &block, const float *s
 	const uint32_t piece = block.gathered +
 			       (block.rank * TILE::GROUPS + warp / 4) * TILE::PIECE +
 			       threadIdx.x % WARP * 16;
-	const uint32_t there = address_in(piece, to);
-	const uint32_t barrier = address_in(block.gathered_full, to);
+	const uint32_t remote = cluster_address(piece, to);
+	const uint32_t barrier = cluster_address(block.gathered_full, to);
 
 	if (to == block.rank) {
 #pragma unroll
@@ -382,14 +397,14 @@ static __device__ inline void exchange(const struct block &block, const float *s
 	} else {
 #pragma unroll
 		for (uint32_t i = 0; i < sums<TILE>; i += 4) {
-			store_remote(there + i / 4 * WARP * 16, barrier, sum + i);
+			store_remote(remote + i / 4 * WARP * 16, barrier, sum + i);
 		}
 	}
-	warps_wait(1, consumers<TILE>);
+	named_barrier_wait(1, consumers<TILE>);
 	barrier_wait(block.gathered_full, 0);
 }
 
-/* Adds the gathered slices, 8 tokens of 16 outputs at a time. */
+/* Epilogue with split-K: adds the gathered slices, 8 tokens by 16 outputs at a time. */
 template <typename TILE>
 static __device__ inline void finish_gathered(const struct gemm &gemm, const struct block &block)
 {
@@ -473,7 +488,7 @@ static __global__ void __launch_bounds__(consumers<TILE> + WARP, 1)
 
 /* ---- launchers ---- */
 
-/* Bytes of shared memory of locate_block()'s layout. */
+/* Shared memory of the layout in locate_block(). */
 template <typename TILE> static uint32_t layout_bytes(const struct linear_plan *plan)
 {
 	return BARRIER_BYTES + plan->token_stages * token_stage<TILE> +
@@ -512,10 +527,11 @@ static int launch(const struct linear_plan *plan, const struct linear_operands *
 	if (plan->shared_bytes != layout_bytes<TILE>(plan)) {
 		return (int)cudaErrorInvalidValue;
 	}
-	int code = make_map(&weight_map, operands->weight, outputs, TILE::IS_SILU ? 2 : 1, inputs,
-		TILE::COPY_ROWS, 1);
+	int code = make_tile_map(&weight_map, operands->weight, outputs, TILE::IS_SILU ? 2 : 1,
+		inputs, TILE::COPY_ROWS, 1);
 	if (code == 0) {
-		code = make_map(&in_map, operands->in, plan->row_count, 1, inputs, TILE::TOKENS, 1);
+		code = make_tile_map(
+			&in_map, operands->in, plan->row_count, 1, inputs, TILE::TOKENS, 1);
 	}
 	if (code == 0) {
 		code = (int)cudaFuncSetAttribute(kernel,
