@@ -66,7 +66,7 @@ void attention_permute(float *rows, size_t row_count, const struct attention_sha
 	free(row);
 }
 
-/* The numbers below `count` in no order, as an engine's blocks are after a while. */
+/* The numbers below `count` in random order, like the blocks of an engine after some time. */
 static uint32_t *shuffled(uint32_t count)
 {
 	uint32_t *numbers = memory_take(count, sizeof(*numbers));
@@ -79,7 +79,7 @@ static uint32_t *shuffled(uint32_t count)
 	return numbers;
 }
 
-/* Keys or values of `rows` tokens and heads, in the device's order there. */
+/* Keys or values of `rows` tokens and heads, with the chunks permuted on the device. */
 static void open_tokens(
 	struct operands *operands, uint32_t index, size_t rows, const struct attention_shape *shape)
 {

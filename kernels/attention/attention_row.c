@@ -18,7 +18,8 @@ static float exp_float(float x)
 	return (float)elementary_exp((double)x);
 }
 
-/* One tile of the online softmax: `count` tokens, whose keys and values begin at offsets[]. */
+/* Adds a tile of `count` tokens to the online softmax. offsets: (count) of each token's key and
+   value. */
 static void add_tile(struct running *running, const float *query, const float *keys,
 	const float *values, const uint64_t *offsets, uint32_t count, uint32_t dim)
 {

@@ -6,13 +6,13 @@
 
 /* The kernels of decode attention, one file each:
 
-       decode_sm80.cu           general: sm_80 and later, and heads of 32
-       decode_sm90.cu           many rows on Hopper, bandwidth-bound
-       decode_cluster_sm90.cu   few rows on Hopper, latency-bound
+       decode_sm80.cu           sm_80 and later, and heads of 32
+       decode_sm90.cu           Hopper, bandwidth-bound: many rows
+       decode_cluster_sm90.cu   Hopper, latency-bound: few rows
 
    The two for Hopper have the same bits. */
 
-enum { GROUP_MAX = 8 }; /* query heads of a key/value head (GQA) */
+enum { GROUP_MAX = 8 }; /* query heads that share a key/value head (GQA) */
 
 /* The buffers of decode_attention() and struct decode_work, as a kernel's parameter. */
 struct decode_arguments {
@@ -29,7 +29,7 @@ struct decode_arguments {
 	const struct decode_split *splits;
 	const uint32_t *split_start;
 	uint32_t first_row, row_count;
-	float scale; /* of scores, in units of log2 */
+	float scale; /* log2(e) / sqrt(head_dim): scores times it are exponents of 2 */
 	struct attention_shape shape;
 };
 
@@ -39,7 +39,8 @@ int decode_attention_sm80(const decode_arguments &a, uint32_t block_count, cudaS
 /* head_dim 64 or 128. */
 int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream);
 
-/* Whether so few rows have all their clusters resident at once on block_count multiprocessors. */
+/* Whether all clusters of row_count rows are sure to be resident at once on block_count
+   multiprocessors, so that decode_attention_cluster_sm90() is faster. */
 bool decode_attention_fits_clusters(
 	uint32_t row_count, const struct attention_shape *shape, uint32_t block_count);
 int decode_attention_cluster_sm90(const decode_arguments &a, cudaStream_t stream);

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Attention of decode rows: one query token each, over all tokens of its sequence in the paged KV
-   pool. Its own key and value have been stored before.
+   pool. The key and value of the token itself are already in the pool.
 
        out[r][h] = attention of query[r][h] over the first contexts[r] tokens of table row rows[r]
 
@@ -24,16 +24,17 @@ void decode_attention_cpu(float *out, const float *query, const float *keys, con
 	const uint32_t *tables, const uint32_t *rows, const uint32_t *contexts, uint32_t row_count,
 	const struct attention_shape *shape, enum rounding rounding);
 
-/* On the GPU, flash decoding: a row's tokens are cut into splits of DECODE_SPLIT from position 0
-   on, and the splits' results are merged in ascending order. So a row's bits do not depend on the
-   rows beside it. All query heads of a key/value head (GQA, at most 8) are computed together, so
-   that keys and values are read once. head_dim 32, 64 or 128; block_size a multiple of 64.
+/* On the GPU, flash decoding: the tokens of a row are cut into splits of DECODE_SPLIT from position
+   0 on, and the partial results of the splits are merged in ascending order. So the bits of a row
+   do not depend on the other rows (batch invariance). All query heads of a key/value head (GQA, at
+   most 8) are computed together, so that keys and values are read once.
 
-   The kernels for sm_90 (head_dim 64 or 128) may start while the kernels in front still run. They
-   wait for those before they read queries or the last token of a row. But the lists in `work` and
-   the keys and values of all other tokens must come from an earlier step. They do: a sequence
-   decodes only when earlier steps have computed all its tokens but the last, and a shared block is
-   never written. */
+   Preconditions: head_dim 32, 64 or 128; block_size a multiple of 64.
+
+   The kernels for sm_90 (head_dim 64 or 128) use PDL. Before the dependency wait they read the
+   lists in `work` and the keys and values of all tokens but the last of each row. So these must
+   come from earlier steps, or from step_begin(). They do: a sequence decodes only when earlier
+   steps have computed all its tokens but the last, and a shared block is never written. */
 enum { DECODE_SPLIT = 256 };
 
 struct decode_split {
@@ -47,21 +48,21 @@ struct decode_work {
 	const uint32_t *rows;		   /* (row_count) index into tables */
 	const uint32_t *contexts;	   /* (row_count) */
 	const struct decode_split *splits; /* of all rows, ascending in row and index */
-	/* (row_count + 1) index of each row's first split. A row without splits, the padding of a
-	   graph, gets zeroes. */
+	/* (row_count + 1) index of each row's first split. A row without splits is padding of a
+	   graph; its output is zero. */
 	const uint32_t *split_start;
 	float *partial_out;   /* (splits, head_count, head_dim) float32 */
 	float *partial_state; /* (splits, head_count, 2) maximum and sum, float32 */
-	/* (1 + rows of the batch * kv_head_count) counters for sm_90: zero before the first launch,
-	   and left zero by each. */
+	/* (1 + rows of the batch * kv_head_count) counters for sm_90. They are zero before the
+	   first launch, and every launch leaves them zero. */
 	uint32_t *arrivals;
-	/* Rows [first_row, first_row + row_count) are computed. Partial results are numbered from
-	   the first split of these. */
+	/* The launch computes rows [first_row, first_row + row_count). Partial results are
+	   numbered from the first split of these rows. */
 	uint32_t first_row;
-	uint32_t block_count; /* thread blocks that share the work: decode_attention_blocks() */
+	uint32_t block_count; /* thread blocks of the launch: decode_attention_blocks() */
 };
 
-/* How many thread blocks run at once on that many multiprocessors. */
+/* The number of thread blocks that are resident at once on that many multiprocessors. */
 uint32_t decode_attention_blocks(enum kernel_path path, uint32_t processors);
 
 int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,

@@ -1,34 +1,37 @@
 #include "kernels/attention/decode_tile_sm90.cuh"
 #include "kernels/device/cluster.cuh"
 
-/* Decode attention of few rows, which is latency-bound rather than bandwidth-bound. A cluster of
-   RANKS thread blocks computes a row and key/value head, with all query heads of that head (GQA).
-   Each warp computes single tiles, in a stage of its own that it fills itself: before the
-   dependency wait with what earlier steps stored, after it with the rest. A tile's result goes from
-   registers into the distributed shared memory of the ranks. Each rank gathers 16 dimensions of all
-   tiles, folds them and writes 16 dimensions of the row. So nothing passes through global memory,
-   and no thread block waits for anything but tiles.
+/* Decode attention of few rows, which is latency-bound rather than bandwidth-bound. head_dim is
+   128, with up to 8 query heads a key/value head (GQA). out (rows, heads, 128) = softmax(query *
+   K^T * scale) * V, bf16 with float32 sums, bit for bit as decode_sm90.cu.
+
+   A cluster of RANKS thread blocks computes one row and key/value head, with all query heads of
+   that head. Each warp computes single tiles, in a stage of its own that it fills by bulk copies
+   (TMA): before the dependency wait with what earlier steps stored, after it with the rest. The
+   result of a tile goes from registers into the distributed shared memory of the ranks (st.async).
+   Each rank gathers 16 dimensions of all tiles, merges them and writes 16 dimensions of the row. So
+   no partial result passes through global memory, and a block waits for nothing but tiles.
 
        warp   tile: scores, softmax, weighted sum  ─┐
        warp   tile                                 ─┼─►  rank r: 16 dimensions of all tiles;
-       ...                                         ─┘    folds tiles to splits, these to the row
+       ...                                         ─┘    merges tiles to splits, these to the row
 
-   Shared memory has room for `slots` tiles, so a long row is gathered in rounds. The arithmetic is
-   that of kernels/attention/decode_tile_sm90.cuh. */
+   Shared memory has room for `slots` tiles, so a long row is gathered in rounds. */
 
 enum { HEAD_DIM = 128, RANKS = HEAD_DIM / 16 };
 
-/* Sizes and offsets in shared memory, in bytes. HEADS: room for query heads, a power of two. A
-   piece is what a lane holds of a rank's 16 dimensions: dimensions r and r + 8 of two heads, a
+/* Sizes and offsets in shared memory, in bytes. HEADS: capacity in query heads, a power of two.
+   A piece is what a lane holds of a rank's 16 dimensions: dimensions r and r + 8 of two heads, a
    float4. */
 template <int HEADS> struct cluster_plan {
 	static constexpr int d = HEAD_DIM, warps = 4, threads = warps * WARP;
-	static constexpr int slots = 128; /* tiles that are gathered in a round */
-	static constexpr int row = d * 2, side = TILE * row, stage = 2 * side;
+	static constexpr int slots = 128; /* tiles that a round gathers */
+	static constexpr int row = d * 2, tile_bytes = TILE * row, stage = 2 * tile_bytes;
 	static constexpr int pairs = HEADS / 2, pieces = 8 * pairs;
 	/* (slots, pieces) float4: weighted sums */
 	static constexpr int outs = warps * stage;
-	/* (slots, pairs) float4: maximum and sum of either head; behind it the same of splits */
+	/* (slots, pairs) float4: maximum and sum of weights of both heads; then the same for
+	   splits */
 	static constexpr int states = outs + slots * pieces * 16;
 	static constexpr int folded = states + slots * pairs * 16;
 	static constexpr int barriers = folded + slots / SPLIT_TILES * pairs * 16;
@@ -55,7 +58,7 @@ struct cluster_row {
 	{
 		return min(context - tile * TILE, (uint32_t)TILE);
 	}
-	/* Tokens of a tile that earlier steps stored: all but the row's last. */
+	/* Tokens of a tile that earlier steps stored: all but the row's last token. */
 	__device__ inline uint32_t old_count(uint32_t tile) const
 	{
 		return count(tile) - (tile + 1 == tile_count ? 1 : 0);
@@ -83,7 +86,7 @@ static __device__ inline cluster_row find_row(const decode_arguments &a)
 	return row;
 }
 
-/* Offset of the tile's first key, and value, in the pool. */
+/* Pool offset of the tile's first key and value, in elements. */
 static __device__ inline uint64_t find_tile(
 	const decode_arguments &a, const cluster_row &row, uint32_t tile)
 {
@@ -96,13 +99,13 @@ static __device__ inline uint64_t find_tile(
 		&a.shape, row.table[block], row.kv_head, position - block * a.shape.block_size);
 }
 
-/* Sends a tile's result to the ranks that gather it. */
+/* Sends the result of a tile to all ranks, 16 dimensions to each. */
 template <class F>
 static __device__ inline void send_tile(const tile_result<F> &tile, uint32_t base, uint32_t slot)
 {
 	uint32_t lane = threadIdx.x % WARP, pair = lane % 4;
 	uint32_t piece = lane / 4 * F::pairs + pair;
-	const float state[4] = {tile.top[0], tile.sum[0], tile.top[1], tile.sum[1]};
+	const float state[4] = {tile.max[0], tile.sum[0], tile.max[1], tile.sum[1]};
 
 	if (pair >= F::pairs) {
 		return;
@@ -118,27 +121,28 @@ static __device__ inline void send_tile(const tile_result<F> &tile, uint32_t bas
 		remote + F::states + (slot * F::pairs + pair) * 16, remote + F::gathered, state);
 }
 
-/* The tiles of a warp, one after the other. */
+/* The tiles of a warp, one after another. */
 template <class F> struct warp_tiles {
 	uint32_t tile;
 	uint64_t offset; /* of the tile, in the pool */
 	uint32_t stage;	 /* shared address of its keys and values */
-	uint32_t full;	 /* barrier of its keys; behind it that of its values */
+	uint32_t full;	 /* mbarrier of its keys; the next is that of its values */
 	uint32_t parity;
 	uint32_t query[F::d / 16][2]; /* in the layout of score_tile() */
 
-	/* Copies tokens [first, end) of a tile's keys (side 0) or values. */
+	/* Copies tokens [first, end) of the tile's keys (kv 0) or values (kv 1). */
 	__device__ inline void copy(
-		const decode_arguments &a, int side, uint64_t from, uint32_t first, uint32_t end)
+		const decode_arguments &a, int kv, uint64_t from, uint32_t first, uint32_t end)
 	{
 		if (first < end) {
-			copy_bytes(stage + side * F::side + first * F::row,
-				(side == 0 ? a.keys : a.values) + from + first * F::d,
-				(end - first) * F::row, full + side * 8);
+			copy_bytes(stage + kv * F::tile_bytes + first * F::row,
+				(kv == 0 ? a.keys : a.values) + from + first * F::d,
+				(end - first) * F::row, full + kv * 8);
 		}
 	}
 
-	/* Copies of the first tile that need not wait for the kernels in front. */
+	/* Before the dependency wait: copies the tokens of the first tile that earlier steps
+	   stored. */
 	__device__ inline void prefetch(
 		const decode_arguments &a, const cluster_row &row, uint32_t base)
 	{
@@ -150,14 +154,14 @@ template <class F> struct warp_tiles {
 		full = base + F::barriers + warp * 16;
 		parity = 0;
 		if (threadIdx.x % WARP == 0 && tile < row.tile_count) {
-			for (int side = 0; side < 2; side++) {
-				barrier_arrive_expecting(full + side * 8, row.count(tile) * F::row);
-				copy(a, side, offset, 0, row.old_count(tile));
+			for (int kv = 0; kv < 2; kv++) {
+				barrier_arrive_expecting(full + kv * 8, row.count(tile) * F::row);
+				copy(a, kv, offset, 0, row.old_count(tile));
 			}
 		}
 	}
 
-	/* After the dependency wait: the rest of the first tile, and the queries. */
+	/* After the dependency wait: copies the rest of the first tile, and loads the queries. */
 	__device__ inline void fetch_rest(const decode_arguments &a, const cluster_row &row)
 	{
 		uint32_t lane = threadIdx.x % WARP;
@@ -174,14 +178,15 @@ template <class F> struct warp_tiles {
 		}
 	}
 
-	/* Copies the next tile when keys (side 0) or values of this one have been used. */
-	__device__ inline void refill(const decode_arguments &a, const cluster_row &row, int side,
+	/* Copies the keys (kv 0) or values (kv 1) of the next tile over those of this one, which
+	   are used up. */
+	__device__ inline void refill(const decode_arguments &a, const cluster_row &row, int kv,
 		uint32_t next, uint64_t next_offset)
 	{
 		__syncwarp();
 		if (threadIdx.x % WARP == 0 && next < row.tile_count) {
-			barrier_arrive_expecting(full + side * 8, row.count(next) * F::row);
-			copy(a, side, next_offset, 0, row.count(next));
+			barrier_arrive_expecting(full + kv * 8, row.count(next) * F::row);
+			copy(a, kv, next_offset, 0, row.count(next));
 		}
 	}
 
@@ -206,7 +211,7 @@ template <class F> struct warp_tiles {
 		refill(a, row, 1, next, next_offset);
 	}
 
-	/* Computes this warp's tiles before tile `end`; tile `first` is gathered in slot 0. */
+	/* Computes this warp's tiles below `end`. Tile `first` goes to slot 0. */
 	__device__ inline void compute_until(const decode_arguments &a, const cluster_row &row,
 		uint32_t base, uint32_t first, uint32_t end)
 	{
@@ -227,14 +232,14 @@ template <class F> struct warp_tiles {
 	}
 };
 
-/* ---- folding ---- */
+/* ---- merging ---- */
 
-/* The running sums of a piece: two heads. */
+/* The running sums of a piece of two heads. */
 struct piece_fold {
 	float4 out;
-	float4 state; /* maximum and sum of either head */
+	float4 state; /* maximum and sum of weights of each head */
 
-	/* The neutral element: folding it changes no bit. */
+	/* The neutral element: merging it changes no bit. */
 	__device__ inline void clear()
 	{
 		out = make_float4(0, 0, 0, 0);
@@ -242,8 +247,8 @@ struct piece_fold {
 	}
 	__device__ inline void add(const piece_fold &part)
 	{
-		fold_weights first = fold_top(state.x, part.state.x);
-		fold_weights second = fold_top(state.z, part.state.z);
+		fold_weights first = fold_max(state.x, part.state.x);
+		fold_weights second = fold_max(state.z, part.state.z);
 
 		fold_value(state.y, part.state.y, first);
 		fold_value(state.w, part.state.w, second);
@@ -254,7 +259,7 @@ struct piece_fold {
 	}
 };
 
-/* Folds up to `count` parts, at most four, whose addresses differ by the steps. */
+/* Merges min(count, 4) partial results, whose shared addresses differ by the steps. */
 static __device__ inline void fold_four(piece_fold &fold, uint32_t count, uint32_t out,
 	uint32_t out_step, uint32_t state, uint32_t state_step)
 {
@@ -274,7 +279,7 @@ static __device__ inline void fold_four(piece_fold &fold, uint32_t count, uint32
 	}
 }
 
-/* Folds the gathered tiles to splits. A split's result replaces its first tile. */
+/* Merges the gathered tiles to splits. The result of a split replaces its first tile. */
 template <class F> static __device__ inline void fold_tiles(uint32_t base, uint32_t tile_count)
 {
 	uint32_t splits = (tile_count + SPLIT_TILES - 1) / SPLIT_TILES;
@@ -295,7 +300,7 @@ template <class F> static __device__ inline void fold_tiles(uint32_t base, uint3
 	}
 }
 
-/* Folds the splits in ascending order, one thread a piece. */
+/* Merges the splits in ascending order, one thread a piece. */
 template <class F>
 static __device__ inline void fold_splits(piece_fold &chain, uint32_t base, uint32_t tile_count)
 {
@@ -328,7 +333,8 @@ static __device__ inline void write_piece(const cluster_row &row, const piece_fo
 	}
 }
 
-/* Expects a round's tiles, at most `slots`, at the barrier of gathering. */
+/* Tells the mbarrier of the gathering how many bytes the tiles of a round have, at most `slots`
+   tiles. */
 template <class F> static __device__ inline void expect_tiles(uint32_t base, uint32_t count)
 {
 	if (threadIdx.x == 0) {
@@ -351,7 +357,8 @@ static __device__ inline void attend_row(
 	__syncwarp();
 	cluster_wait();
 	dependency_wait();
-	dependents_launch(); /* later, so that the next kernels' weights do not delay the tiles */
+	/* not earlier, or the weights of the next kernels would delay the tiles */
+	dependents_launch();
 	if (tiles.tile < row.tile_count) {
 		tiles.fetch_rest(a, row);
 	}
@@ -396,7 +403,7 @@ static __global__ void __launch_bounds__(F::threads)
 	cluster_arrive();
 	if (row.tile_count > 0) {
 		attend_row<F>(a, row, base);
-	} else { /* a row without tokens, the padding of a graph, gets zeroes */
+	} else { /* a row without tokens is padding of a graph: zeroes */
 		dependency_wait();
 		for (uint32_t i = threadIdx.x; row.rank == 0 && i < row.group * F::d;
 			i += F::threads) {
@@ -419,9 +426,9 @@ template <class F> static int launch(const decode_arguments &a, cudaStream_t str
 		stream, a);
 }
 
-/* All blocks of a cluster start together, on multiprocessors of one processing cluster (GPC), which
-   leaves some of these unused. So clusters are sure to be resident at once only when they need at
-   most half of the multiprocessors. */
+/* All blocks of a cluster start together, on multiprocessors of one GPC, so some multiprocessors
+   stay unused. Therefore clusters are sure to be resident at once only when they need at most
+   half of the multiprocessors. */
 bool decode_attention_fits_clusters(
 	uint32_t row_count, const struct attention_shape *shape, uint32_t block_count)
 {

@@ -118,7 +118,7 @@ static int launch(const struct operands *operands, uint32_t set, struct CUstream
 
 #endif
 
-/* Rows without context, which pad a graph, come last and get zeros. */
+/* Rows without context, as the padding of a graph, come last and get zeroes. */
 static void twin(struct operands *operands)
 {
 	const struct op_case *c = operands->op_case;

@@ -4,29 +4,34 @@
 
 #include <math_constants.h>
 
-/* Flash decoding over a work list. A unit is one split of one row and key/value head, with all
-   query heads of that head (GQA), so that K and V are read once. Thread blocks are persistent; each
-   takes units blockIdx.x, blockIdx.x + gridDim.x, ...
+/* Flash decoding for sm_80 and later, head_dim D of 32, 64 or 128. out (rows, heads, D) =
+   softmax(query * K^T * scale) * V, bf16 with float32 sums.
 
-   A split's 256 tokens are 16 slices of 16 tokens. Warp w takes slices w, w + 4, w + 8 and w + 12
-   with an online softmax of its own; then the four warps are merged in ascending order. Each warp
-   copies its own slices ahead, into shared memory that no other warp uses. So no block barrier
-   stands between loading and computing, and copies run on into the next unit.
+   A unit of work is one split (256 tokens) of one row and key/value head, with all query heads of
+   that head (GQA), so that K and V are read once. Thread blocks are persistent: block b computes
+   units b, b + gridDim.x, ...
 
-   Products run on tensor cores. The query heads are up to 8 of the 16 rows of a matrix. */
+       split   16 slices of 16 tokens
+       warp w  slices w, w + 4, w + 8 and w + 12, with an online softmax of its own
+       block   merges the four warps in ascending order
+
+   Each warp copies its own slices ahead (cp.async, three stages) into shared memory that no
+   other warp uses. So no block barrier separates loads from computation, and the copies run on
+   into the next unit. mma.sync computes the products; the query heads are up to 8 of the 16 rows
+   of a matrix. */
 
 enum { WARPS = 4, SLICE = 16, STAGES = 3 };
 enum { SLICES_PER_WARP = DECODE_SPLIT / SLICE / WARPS };
 
 static_assert(DECODE_SPLIT % (SLICE * WARPS) == 0, "each warp has the same number of slices");
 
-/* A unit, as each thread of the block sees it. */
+/* A unit; every thread of the block has the same copy. */
 struct unit {
-	uint32_t split; /* index among those of this launch */
+	uint32_t split; /* index within this launch */
 	uint32_t row;	/* of the batch */
 	uint32_t kv_head;
 	uint32_t first; /* token */
-	uint32_t count; /* tokens, 1 to DECODE_SPLIT; 0: no such unit */
+	uint32_t count; /* tokens, 1 to DECODE_SPLIT; 0: no more units */
 	const uint32_t *table;
 };
 
@@ -47,7 +52,7 @@ static __device__ inline unit unit_at(const decode_arguments &a, uint32_t index,
 	return u;
 }
 
-/* Starts the copies of one slice of K and V; tokens beyond the split become zeroes. */
+/* Starts the copies of one slice of K and V. Tokens past the end of the split become zero. */
 template <int D>
 static __device__ inline void load_slice(
 	const decode_arguments &a, const unit &u, uint32_t slice, uint32_t shared)
@@ -57,20 +62,20 @@ static __device__ inline void load_slice(
 	uint32_t begin = slice * SLICE;
 
 	if (begin < u.count) {
-		/* A slice lies in one block: block sizes are multiples of 64. */
+		/* A slice never crosses a KV block, since block sizes are multiples of 64. */
 		uint32_t position = u.first + begin;
 		uint64_t block = u.table[position / a.shape.block_size];
 		uint64_t offset =
 			paged_kv_offset(&a.shape, block, u.kv_head, position % a.shape.block_size);
 #pragma unroll
 		for (uint32_t i = lane; i < SLICE * chunks; i += WARP) {
-			bool is_there = begin + i / chunks < u.count;
-			uint32_t to = shared + i * 16; /* permuted in the pool already */
-			copy16(to, a.keys + offset + i * 8, is_there);
-			copy16(to + SLICE * D * 2, a.values + offset + i * 8, is_there);
+			bool is_valid = begin + i / chunks < u.count;
+			uint32_t to = shared + i * 16; /* already swizzled in the pool */
+			copy16(to, a.keys + offset + i * 8, is_valid);
+			copy16(to + SLICE * D * 2, a.values + offset + i * 8, is_valid);
 		}
 	}
-	copy_commit(); /* an empty group keeps the count of groups */
+	copy_commit(); /* committed even when empty: copy_wait() counts groups */
 }
 
 template <int D> struct warp_state {
@@ -161,8 +166,8 @@ static __device__ inline void add_slice(
 	}
 }
 
-/* Merges the four warps in ascending order and writes the unit's result: the final one if the row
-   has no other split, else unnormalised with its maximum and sum. */
+/* Merges the four warps in ascending order and writes the result of the unit: the final one if
+   the row has only this split, else the unnormalised sum with its maximum and sum of weights. */
 template <int D>
 static __device__ inline void store_unit(const decode_arguments &a, const unit &u,
 	warp_state<D> &state, float *merge_out, float2 *merge_state)
@@ -263,8 +268,9 @@ static __global__ void __launch_bounds__(WARPS *WARP) decode_attention_kernel(de
 	copy_wait<0>();
 }
 
-/* Merges the splits of rows that have several, in ascending order. A row without any, the padding
-   of a graph, gets zeroes. One thread block a row and head, one thread an element. */
+/* Second kernel: merges the splits of rows that have several, in ascending order. A row without
+   splits, padding of a graph, becomes zero. One thread block a row and head, one thread an
+   element. */
 static __global__ void decode_merge_kernel(decode_arguments a)
 {
 	uint32_t row = a.first_row + blockIdx.x, head = blockIdx.y, d = threadIdx.x;
@@ -274,7 +280,7 @@ static __global__ void decode_merge_kernel(decode_arguments a)
 	uint16_t *out = a.out + ((size_t)row * a.shape.head_count + head) * dim + d;
 
 	if (end - first == 1) {
-		return; /* written by the unit itself */
+		return; /* the only split wrote the final result */
 	}
 	float top = -CUDART_INF_F, sum = 0, value = 0;
 	for (uint32_t s = first; s < end; s++) {

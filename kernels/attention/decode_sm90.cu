@@ -1,53 +1,67 @@
 #include "kernels/attention/decode.cuh"
 #include "kernels/attention/decode_tile_sm90.cuh"
 
-/* Flash decoding on Hopper, for enough rows to be bandwidth-bound. A unit is one split of one row
-   and key/value head, with all query heads of that head (GQA), so that K and V are read once. It is
-   a few tiles of tokens. A thread block, one a multiprocessor, is a pipeline of specialised warps,
-   which wait for each other only where a buffer is empty or full:
+/* Flash decoding on Hopper, for enough rows to be bandwidth-bound. head_dim D is 64 or 128, with up
+   to 8 query heads a key/value head (GQA). out (rows, heads, D) = softmax(query * K^T * scale) * V,
+   bf16 with float32 sums.
 
-       scheduler   claims units and looks up where their tiles lie in the pool
-       producer    one lane; starts bulk copies (TMA) of tiles of K and V, and of the queries with
-		   each, into a ring of stages
-       consumers   warp n % WARPS computes tile n of the block: scores, softmax and weighted sum
-		   of the tile alone, stored in shared memory unnormalised with maximum and sum
-       folder      folds the tiles of a unit in ascending order; stores the result, final if the
-		   unit is the only one of its row and head, else partial
-       mergers     take turns at counting stored units; the one that counts the last unit of a row
-		   and head merges all of these in ascending order. There are several, because
-		   these round trips to global memory take long
+   A unit of work is one split of one row and key/value head, with all query heads of that head, so
+   that K and V are read once. A thread block, one a multiprocessor, is a pipeline of specialised
+   warps:
 
-   So a result depends on its own row only, whichever block computes which part of it when.
+       scheduler ──unit──► producer ──stage──► consumers ──result──► folder ──unit──► mergers
+       1 warp              1 lane              3 warps               1 warp           4 warps
+                 1 buffer            6 buffers           1 a consumer         1 a merger
 
-   Most units are claimed as chains, all splits of a row and head, which the block folds itself.
-   The last ones are claimed singly, so that all blocks end together. A block's first claims follow
-   from its number; later ones come from a counter, because multiprocessors are not equally fast and
-   units not equally long. Keys and values of earlier steps are copied before the dependency wait;
-   the queries and the tile with the row's last token after it. Nothing is written before it. */
+       scheduler   claims units and looks up the pool offsets of their tiles
+       producer    starts bulk copies (TMA) of tiles of K and V, and of the queries with each, into
+                   a ring of stages
+       consumers   warp n % WARPS computes tile n of the block: scores, softmax and weighted sum of
+                   the tile alone, stored in shared memory unnormalised with maximum and sum of
+                   weights
+       folder      merges the tiles of a unit in ascending order; stores the result, final if the
+                   block has all units of the row and head, else partial
+       mergers     count the stored units; the merger that counts the last unit of a row and head
+                   merges all of them in ascending order. Several mergers alternate, because each
+                   waits for round trips to global memory.
 
-/* EARLY_UNITS are copied, as far as there is room, before the dependency wait. ASSIGNED_CLAIMS of a
-   block follow from its number. TABLE_STEP: tokens that certainly lie in one KV block. INFOS: ring
-   of struct tile_info. */
+   Each buffer has a full and an empty mbarrier; warps wait only where a buffer is empty or full.
+   The ring keeps bulk copies in flight all the time, and that makes the kernel fast. A result
+   depends on its own row only, whichever block computes which unit when.
+
+   Scheduling: most units are claimed as chains, all splits of a row and head, which the block
+   merges without global memory. The last ones are claimed singly, so that all blocks end together.
+   The first claims of a block follow from its index; later ones come from an atomic counter,
+   because multiprocessors are not equally fast and units not equally long.
+
+   PDL: keys and values of earlier steps are copied before the dependency wait; the queries, and
+   the tile with the row's last token, after it. Nothing is written to global memory before it. */
+
+/* Scheduling and copies:
+
+       EARLY_UNITS       units whose keys and values may be copied before the dependency wait
+       ASSIGNED_CLAIMS   claims of a block that follow from its index
+       TABLE_STEP        tokens that are sure to lie in one KV block
+       INFOS             entries of the ring of struct tile_info */
 enum { EARLY_UNITS = 2, ASSIGNED_CLAIMS = 4, TABLE_STEP = 64 };
 enum { WARPS = 3, STAGES = 6, MERGERS = 4, INFOS = 32 };
-/* The lanes of a warp look up the offsets of a chain, one each. */
+/* Splits of the longest chain: each lane of the scheduler looks up one offset. */
 enum { CHAIN_SPLITS = WARP * TABLE_STEP / DECODE_SPLIT };
 
 /* From the scheduler to the producer. */
 struct unit {
-	uint64_t
-		offset[DECODE_SPLIT / TABLE_STEP]; /* elements of K, and V, before each 64 tokens */
-	uint32_t count;				   /* tokens; 0: no more units */
-	uint32_t has_last_token;		   /* of the row */
-	uint32_t row;				   /* of the batch */
+	uint64_t offset[DECODE_SPLIT / TABLE_STEP]; /* pool offset of each 64 tokens, in elements */
+	uint32_t count;				    /* tokens; 0: no more units */
+	uint32_t has_last_token;		    /* the unit has the last token of the row */
+	uint32_t row;				    /* of the batch */
 	uint32_t kv_head;
-	uint32_t split;	      /* among those of this launch */
+	uint32_t split;	      /* index within this launch */
 	uint32_t first_split; /* of the row */
 	uint32_t split_count; /* of the row */
 	uint32_t is_whole;    /* this block computes all splits of the row and head */
 };
 
-/* From the producer to consumers, folder and mergers: about a tile. */
+/* From the producer to consumers, folder and mergers: describes a tile. */
 struct tile_info {
 	uint32_t count;	  /* tokens; 0: no more tiles */
 	uint32_t is_last; /* of its unit */
@@ -56,13 +70,13 @@ struct tile_info {
 	uint32_t is_whole;
 };
 
-/* Sizes and offsets in shared memory, in bytes. HEADS: room for query heads, a power of two. */
+/* Sizes and offsets in shared memory, in bytes. HEADS: capacity in query heads, a power of two. */
 template <int D, int HEADS> struct plan {
 	static constexpr int d = D, heads = HEADS;
 	static constexpr int threads = (WARPS + 3 + MERGERS) * WARP;
-	static constexpr int row = D * 2, side = TILE * row; /* K or V of a tile */
-	static constexpr int stage = 2 * side + HEADS * row;
-	static constexpr int result_row = D + 4; /* floats; padded against bank conflicts */
+	static constexpr int row = D * 2, tile_bytes = TILE * row; /* K or V of a tile */
+	static constexpr int stage = 2 * tile_bytes + HEADS * row;
+	static constexpr int result_row = D + 4; /* floats, with padding against bank conflicts */
 	static constexpr int result = HEADS * (result_row + 2) * 4;
 	static constexpr int results = STAGES * stage;
 	static constexpr int infos = results + WARPS * result;
@@ -73,11 +87,13 @@ template <int D, int HEADS> struct plan {
 	static constexpr int bytes = barriers + barrier_count * 8;
 
 	static_assert(DECODE_SPLIT % TILE == 0 && TABLE_STEP % TILE == 0 && TILE % 16 == 0, "");
-	/* Each stage belongs to one consumer. Copies may end out of order; a consumer that waited
-	   for a stage with another consumer's copy under way would mistake the barrier's phase. */
+	/* Each stage belongs to one consumer. Copies may end out of order. A consumer that
+	   waited for a stage while a copy for another consumer was in flight there would mistake
+	   one phase for the next. */
 	static_assert(STAGES % WARPS == 0, "");
-	/* A tile's info must not be overwritten before the folder has read it: a stage becomes free
-	   only after its consumer has stored its previous result. */
+	/* The info of a tile must not be overwritten before the folder has read it. A stage
+	   becomes free only after its consumer has stored its previous result, so this many
+	   entries suffice. */
 	static_assert(INFOS >= STAGES + 2 * WARPS, "");
 	static_assert(
 		merges % 8 == 0 && units % 8 == 0 && barriers % 8 == 0 && result % 16 == 0, "");
@@ -92,7 +108,7 @@ static __device__ inline void fence_device()
 	asm volatile("fence.acq_rel.gpu;\n" ::: "memory");
 }
 
-/* The shared memory of a block. Each of its mbarriers expects one arrival a phase. */
+/* The shared memory of a block. Each mbarrier completes a phase after one arrival. */
 template <class P> struct pipe {
 	unsigned char *memory;
 	uint32_t base; /* of memory, as shared address */
@@ -145,14 +161,14 @@ template <class P> struct pipe {
 	{
 		return (float *)(memory + P::results + warp * P::result);
 	}
-	/* (heads) maximum and sum, behind the result. */
+	/* (heads) maximum and sum of weights; they follow the result. */
 	__device__ inline float2 *state(uint32_t warp) const
 	{
 		return (float2 *)(result(warp) + P::heads * P::result_row);
 	}
 };
 
-/* A cursor into the ring of stages, which consumers advance by WARPS. */
+/* A position in the ring of stages. The producer advances by 1, consumers by WARPS. */
 template <class P> struct stage_cursor {
 	uint32_t stage, parity;
 
@@ -168,17 +184,18 @@ template <class P> struct stage_cursor {
 
 /* ---- scheduler ---- */
 
-/* How units are claimed. Claim c is a chain, all splits of a row and head, while c is below
+/* How units are claimed. Claim c is a chain, all splits of a row and head, while c <
    chain_count, and a single split from there on. */
 struct claim_plan {
-	uint32_t base;	       /* splits before this launch's */
+	uint32_t base;	       /* index of this launch's first split */
 	uint32_t first_single; /* the first split that is claimed singly */
 	uint32_t chain_count;
 	uint32_t claim_count;
-	uint32_t assigned; /* claims that follow from the blocks' numbers */
+	uint32_t assigned; /* claims that follow from the block index */
 };
 
-/* A claim on its way through the scheduler: the address of each load depends on the load before. */
+/* A claim that is being looked up. The address of each load depends on the load before, so a
+   claim passes through load_split(), load_row() and find_offset() in successive rounds. */
 struct claim_lookup {
 	uint32_t claim; /* claim_count or more: none */
 	bool is_chain;
@@ -187,8 +204,8 @@ struct claim_lookup {
 	uint32_t context, table_row, first_split, end_split;
 };
 
-/* Chains need no merge. The single splits behind them let all blocks end together; there are about
-   as many for each block as the longest chain has. */
+/* Chains need no merge in global memory. The single splits at the end let all blocks end
+   together; there are about as many for each block as the longest row has splits. */
 static __device__ inline claim_plan make_claim_plan(const decode_arguments &a)
 {
 	uint32_t end = a.split_start[a.first_row + a.row_count], longest = 0;
@@ -215,7 +232,7 @@ static __device__ inline claim_plan make_claim_plan(const decode_arguments &a)
 	return claims;
 }
 
-/* Looks up the claim's row and first split. The list of splits is the same for all heads. */
+/* Looks up the row and first split of a claim. All heads share the list of splits. */
 static __device__ inline void load_split(
 	const decode_arguments &a, const claim_plan &claims, claim_lookup &c)
 {
@@ -242,7 +259,7 @@ static __device__ inline void load_row(
 	}
 }
 
-/* Lane l gets the pool offset of the l-th 64 tokens of the claim. */
+/* Lane l gets the pool offset of tokens 64 * l to 64 * l + 63 of the claim. */
 static __device__ inline uint64_t find_offset(const decode_arguments &a, const claim_lookup &c)
 {
 	uint32_t position = c.split.index * DECODE_SPLIT + threadIdx.x % WARP * TABLE_STEP;
@@ -255,7 +272,7 @@ static __device__ inline uint64_t find_offset(const decode_arguments &a, const c
 		position % a.shape.block_size);
 }
 
-/* The block's claim i. */
+/* The block's i-th claim. */
 static __device__ inline uint32_t claim_at(
 	const decode_arguments &a, const claim_plan &claims, uint32_t i)
 {
@@ -269,7 +286,7 @@ static __device__ inline uint32_t claim_at(
 	}
 	if (threadIdx.x % WARP == 0) {
 		claimed = atomicAdd(a.arrivals, 1);
-		/* Each block has one claim too many; the last of these clears the counter. */
+		/* Each block makes one claim past the end; the last of these resets the counter. */
 		if (claimed == claims.claim_count - claims.assigned + gridDim.x - 1) {
 			*a.arrivals = 0;
 		}
@@ -277,7 +294,7 @@ static __device__ inline uint32_t claim_at(
 	return claims.assigned + __shfl_sync(0xffffffffu, claimed, 0);
 }
 
-/* Hands the producer the block's unit n: split i of a claim. */
+/* Passes the block's n-th unit to the producer: split i of a claim. */
 template <class P>
 static __device__ inline void push_unit(const decode_arguments &a, const pipe<P> &pipe,
 	const claim_plan &claims, const claim_lookup &c, uint64_t offset, uint32_t i, uint32_t n)
@@ -308,32 +325,32 @@ static __device__ inline void push_unit(const decode_arguments &a, const pipe<P>
 	}
 }
 
-/* Looks three claims up at once, one load of each a round, since the latencies of dependent loads
-   add up. */
+/* The scheduler warp. Three claims are in progress at once, one load of each a round, because
+   the latencies of dependent loads add up. */
 template <class P> static __device__ void schedule(const decode_arguments &a, const pipe<P> &pipe)
 {
 	const claim_plan claims = make_claim_plan(a);
-	claim_lookup now = {claim_at(a, claims, 0)}, next = {claim_at(a, claims, 1)};
+	claim_lookup current = {claim_at(a, claims, 0)}, next = {claim_at(a, claims, 1)};
 	uint32_t claim = claim_at(a, claims, 2), n = 0;
 
-	load_split(a, claims, now);
+	load_split(a, claims, current);
 	load_split(a, claims, next);
-	load_row(a, claims, now);
-	for (uint32_t i = 0; now.claim < claims.claim_count; i++) {
-		claim_lookup after = {claim};
-		uint64_t offset = find_offset(a, now);
+	load_row(a, claims, current);
+	for (uint32_t i = 0; current.claim < claims.claim_count; i++) {
+		claim_lookup after_next = {claim};
+		uint64_t offset = find_offset(a, current);
 		load_row(a, claims, next);
-		load_split(a, claims, after);
-		uint32_t splits = now.is_chain ? now.end_split - now.first_split : 1;
+		load_split(a, claims, after_next);
+		uint32_t splits = current.is_chain ? current.end_split - current.first_split : 1;
 		for (uint32_t k = 0; k < splits; k++, n++) {
-			push_unit<P>(a, pipe, claims, now, offset, k, n);
+			push_unit<P>(a, pipe, claims, current, offset, k, n);
 		}
 		if (i + 3 == ASSIGNED_CLAIMS) {
-			dependency_wait(); /* before it changes the counter */
+			dependency_wait(); /* before the first access to the counter */
 		}
 		claim = claim < claims.claim_count ? claim_at(a, claims, i + 3) : claim;
-		now = next;
-		next = after;
+		current = next;
+		next = after_next;
 	}
 	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
 	if (threadIdx.x % WARP == 0) {
@@ -351,7 +368,7 @@ static __device__ inline void copy_query(
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 	size_t head = (size_t)info->row * a.shape.head_count + info->kv_head * group;
 
-	copy_bytes(pipe.stage(stage) + 2 * P::side, a.query + head * P::d, group * P::row,
+	copy_bytes(pipe.stage(stage) + 2 * P::tile_bytes, a.query + head * P::d, group * P::row,
 		pipe.full(stage));
 }
 
@@ -376,7 +393,7 @@ static __device__ inline void copy_tile(const decode_arguments &a, const pipe<P>
 	info->is_whole = u.is_whole;
 	barrier_arrive_expecting(barrier, 2 * count * P::row + group * P::row);
 	copy_bytes(to, a.keys + offset, count * P::row, barrier, policy);
-	copy_bytes(to + P::side, a.values + offset, count * P::row, barrier, policy);
+	copy_bytes(to + P::tile_bytes, a.values + offset, count * P::row, barrier, policy);
 }
 
 template <class P> static __device__ void produce(const decode_arguments &a, const pipe<P> &pipe)
@@ -385,7 +402,7 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 	uint64_t policy = evict_first_policy();
 	stage_cursor<P> to = {0, 1};
 	uint32_t n = 0;
-	bool is_waiting = true; /* for the kernels in front */
+	bool is_waiting = true; /* the dependency wait is still to come */
 	auto wait = [&]() {
 		dependency_wait();
 		for (uint32_t i = 0; i < n; i++) {
@@ -436,7 +453,7 @@ static __device__ inline void compute_tile(
 	float score[TILE / 16][4];
 	uint32_t weight[TILE / 16][2];
 	uint32_t lane = threadIdx.x % WARP;
-	uint32_t query = stage + 2 * P::side + (lane / 4) * P::row + (lane % 4) * 4;
+	uint32_t query = stage + 2 * P::tile_bytes + (lane / 4) * P::row + (lane % 4) * 4;
 	bool is_head = lane / 4 < group;
 	auto load_query = [&](int k, uint32_t *b) {
 		b[0] = b[1] = 0;
@@ -474,8 +491,8 @@ static __device__ inline void store_result(const tile_result<P> &result, float *
 		out[P::result_row + i * 16 + 8] = result.out[i][3];
 	}
 	if (lane < 4) {
-		state[head] = make_float2(result.top[0], result.sum[0]);
-		state[head + 1] = make_float2(result.top[1], result.sum[1]);
+		state[head] = make_float2(result.max[0], result.sum[0]);
+		state[head + 1] = make_float2(result.max[1], result.sum[1]);
 	}
 }
 
@@ -518,11 +535,12 @@ static __device__ void consume(const decode_arguments &a, const pipe<P> &pipe, u
 
 /* ---- merger ---- */
 
-/* Running sums: element i of a lane is 4 dimensions of head i * (128 / D) + lane / (D / 4). */
+/* Running sums of the online softmax. Piece i of a lane is 4 dimensions of head i * (128 / D) +
+   lane / (D / 4). */
 template <class P> struct fold {
 	static constexpr int pieces = P::heads * P::d / 128;
 	float4 out[pieces];
-	float top[pieces], sum[pieces];
+	float max[pieces], sum[pieces];
 };
 
 template <class P> static __device__ inline uint32_t piece_head(int i)
@@ -540,7 +558,7 @@ template <class P> static __device__ inline void fold_clear(fold<P> &fold)
 #pragma unroll
 	for (int i = 0; i < fold.pieces; i++) {
 		fold.out[i] = make_float4(0, 0, 0, 0);
-		fold.top[i] = -CUDART_INF_F;
+		fold.max[i] = -CUDART_INF_F;
 		fold.sum[i] = 0;
 	}
 }
@@ -548,7 +566,7 @@ template <class P> static __device__ inline void fold_clear(fold<P> &fold)
 template <class P>
 static __device__ inline void fold_add(fold<P> &fold, int i, float4 out, float2 state)
 {
-	fold_weights weights = fold_top(fold.top[i], state.x);
+	fold_weights weights = fold_max(fold.max[i], state.x);
 
 	fold_value(fold.sum[i], state.y, weights);
 	fold_value(fold.out[i].x, out.x, weights);
@@ -591,13 +609,13 @@ static __device__ inline void store_unit(
 				    head;
 			*(float4 *)(a.partial_out + at * P::d + piece_dimension<P>()) = fold.out[i];
 			if (piece_dimension<P>() == 0) {
-				a.partial_state[at] = make_float2(fold.top[i], fold.sum[i]);
+				a.partial_state[at] = make_float2(fold.max[i], fold.sum[i]);
 			}
 		}
 	}
 }
 
-/* True for the last unit that arrives of a row and head. */
+/* Counts a stored unit; true for the last one of its row and head. */
 static __device__ inline bool is_last_to_arrive(const decode_arguments &a, const tile_info &info)
 {
 	uint32_t *arrivals = a.arrivals + 1 + info.row * a.shape.kv_head_count + info.kv_head;
@@ -636,7 +654,7 @@ static __device__ inline void merge_units(
 	}
 }
 
-/* Rows without tokens, the padding of a graph, get zeroes. */
+/* Writes zeroes to rows without tokens, the padding of a graph. */
 static __device__ inline void clear_padding(const decode_arguments &a)
 {
 	uint32_t size = a.shape.head_count * a.shape.head_dim;
@@ -650,11 +668,11 @@ static __device__ inline void clear_padding(const decode_arguments &a)
 	}
 }
 
-/* Tells the next merger about a stored unit. */
-template <class P> struct merge_counter {
+/* Passes stored units to the mergers in rotation. */
+template <class P> struct merge_queue {
 	uint32_t merger, parity;
 
-	__device__ inline void give(const pipe<P> &pipe, const tile_info &info)
+	__device__ inline void push(const pipe<P> &pipe, const tile_info &info)
 	{
 		barrier_wait(pipe.merge_empty(merger), parity);
 		if (threadIdx.x % WARP == 0) {
@@ -673,7 +691,7 @@ template <class P>
 static __device__ void fold_all_tiles(const decode_arguments &a, const pipe<P> &pipe)
 {
 	uint32_t lane = threadIdx.x % WARP, warp = 0, parity = 0;
-	merge_counter<P> mergers = {0, 1};
+	merge_queue<P> mergers = {0, 1};
 	fold<P> fold, chain;
 
 	dependency_wait();
@@ -685,7 +703,7 @@ static __device__ void fold_all_tiles(const decode_arguments &a, const pipe<P> &
 		const tile_info info = *pipe.info(n);
 		if (info.count == 0) {
 			for (uint32_t i = 0; i < MERGERS; i++) {
-				mergers.give(pipe, info);
+				mergers.push(pipe, info);
 			}
 			return;
 		}
@@ -707,7 +725,7 @@ static __device__ void fold_all_tiles(const decode_arguments &a, const pipe<P> &
 #pragma unroll
 				for (int i = 0; i < fold.pieces; i++) {
 					fold_add<P>(chain, i, fold.out[i],
-						make_float2(fold.top[i], fold.sum[i]));
+						make_float2(fold.max[i], fold.sum[i]));
 				}
 				if (info.split + 1 == info.first_split + info.split_count) {
 					store_out<P>(a, chain, info.row, info.kv_head);
@@ -715,7 +733,7 @@ static __device__ void fold_all_tiles(const decode_arguments &a, const pipe<P> &
 				}
 			} else {
 				store_unit<P>(a, fold, info);
-				mergers.give(pipe, info);
+				mergers.push(pipe, info);
 			}
 			fold_clear<P>(fold);
 		}

@@ -11,26 +11,29 @@
 
 #include <math_constants.h>
 
-/* The arithmetic of decode attention on Hopper, which decode_sm90.cu and decode_cluster_sm90.cu
-   share, so that they have the same bits. A tile of TILE tokens gives a weighted sum of values,
-   unnormalised, with the largest score and the sum of weights. The tiles of a split are folded in
-   ascending order, and so are the splits of a row.
+/* The arithmetic of decode attention on Hopper. decode_sm90.cu and decode_cluster_sm90.cu share it,
+   so they have the same bits.
 
-   Matrices have the tokens as their 16 rows and the query heads (GQA) as their 8 columns. A class P
-   has the sizes: d, head_dim; row, bytes of a token's keys; side, bytes of a tile's keys. A tile's
-   values lie behind its keys. */
+       tile     TILE tokens: unnormalised weighted sum of values, maximum score, sum of weights
+       split    SPLIT_TILES tiles, merged in ascending order (online softmax)
+       row      all splits, merged in ascending order
+
+   In the mma.sync instructions the tokens are the 16 rows and the query heads (GQA) are the 8
+   columns. The template parameter P has the sizes: d, head_dim; row, bytes of one token's key;
+   tile_bytes, bytes of a tile's keys. In shared memory the values of a tile follow its keys. */
 
 enum { TILE = 64, SPLIT_TILES = DECODE_SPLIT / TILE };
 
 #ifdef QUIRE_SM90A
 
 template <class P> struct tile_result {
-	float out[P::d / 16][4]; /* dimensions are rows, heads columns */
-	float top[2], sum[2];	 /* of heads 2 * (lane % 4) + 0, 1 */
+	float out[P::d / 16][4]; /* rows are dimensions, columns are heads */
+	float max[2], sum[2];	 /* of heads 2 * (lane % 4) and the next */
 };
 
-/* Scores of the tile: tokens are rows, heads columns. Scores of tokens past the tile's last are
-   undefined. query(k, b) gives the lane's elements of dimensions 16 * k to 16 * k + 15. */
+/* Scores of the tile, query * K^T: rows are tokens, columns are heads. Scores past the tile's
+   last token are undefined. query(k, b) loads the lane's elements of dimensions 16 * k to 16 * k
+   + 15. */
 template <class P, class QUERY>
 static __device__ inline void score_tile(float (*score)[4], uint32_t stage, const QUERY &query)
 {
@@ -54,15 +57,15 @@ static __device__ inline void score_tile(float (*score)[4], uint32_t stage, cons
 	}
 }
 
-/* The softmax of the tile: scores become weights, packed for multiply_add(), heads as columns and
-   tokens as rows. IS_FULL: the tile has all its tokens. */
+/* The softmax of the tile alone: scores become weights, packed as operand b of multiply_add(),
+   where columns are heads and rows are tokens. IS_FULL: the tile has all TILE tokens. */
 template <class P, bool IS_FULL>
 static __device__ inline void softmax_tile(tile_result<P> &result, uint32_t (*weight)[2],
 	float (*score)[4], uint32_t count, float scale)
 {
 	uint32_t lane = threadIdx.x % WARP;
 
-	result.top[0] = result.top[1] = -CUDART_INF_F;
+	result.max[0] = result.max[1] = -CUDART_INF_F;
 #pragma unroll
 	for (int s = 0; s < TILE / 16; s++) {
 #pragma unroll
@@ -70,24 +73,24 @@ static __device__ inline void softmax_tile(tile_result<P> &result, uint32_t (*we
 			if (!IS_FULL && s * 16 + lane / 4 + (i >> 1) * 8 >= count) {
 				score[s][i] = -CUDART_INF_F;
 			}
-			result.top[i & 1] = fmaxf(result.top[i & 1], score[s][i]);
+			result.max[i & 1] = fmaxf(result.max[i & 1], score[s][i]);
 		}
 	}
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
 #pragma unroll
 		for (int distance = 4; distance < WARP; distance *= 2) {
-			result.top[i] = fmaxf(result.top[i],
-				__shfl_xor_sync(0xffffffffu, result.top[i], distance));
+			result.max[i] = fmaxf(result.max[i],
+				__shfl_xor_sync(0xffffffffu, result.max[i], distance));
 		}
-		result.top[i] *= scale;
+		result.max[i] *= scale;
 		result.sum[i] = 0;
 	}
 #pragma unroll
 	for (int s = 0; s < TILE / 16; s++) {
 #pragma unroll
 		for (int i = 0; i < 4; i++) {
-			score[s][i] = power_of_two(fmaf(score[s][i], scale, -result.top[i & 1]));
+			score[s][i] = power_of_two(fmaf(score[s][i], scale, -result.max[i & 1]));
 			result.sum[i & 1] += score[s][i];
 		}
 		weight[s][0] = transpose(pack2(score[s][0], score[s][1]));
@@ -95,14 +98,14 @@ static __device__ inline void softmax_tile(tile_result<P> &result, uint32_t (*we
 	}
 }
 
-/* The weighted sum of the tile's values. Values of tokens past the tile's last are undefined and
-   taken as zeroes. */
+/* The weighted sum of the tile's values. Values past the tile's last token are undefined in
+   memory and are masked to zero. */
 template <class P, bool IS_FULL>
 static __device__ inline void weigh_values(
 	tile_result<P> &result, uint32_t (*weight)[2], uint32_t stage, uint32_t count)
 {
 	uint32_t lane = threadIdx.x % WARP;
-	uint32_t values = stage + P::side + ((lane & 7) + (lane >> 4) * 8) * P::row +
+	uint32_t values = stage + P::tile_bytes + ((lane & 7) + (lane >> 4) * 8) * P::row +
 			  (((lane >> 3) & 1) ^ (lane & 7)) * 16;
 
 #pragma unroll
@@ -130,7 +133,8 @@ static __device__ inline void weigh_values(
 	}
 }
 
-/* Adds the lanes' sums of weights to the tile's. Comes last, off the critical path. */
+/* Reduces the sum of weights over the lanes. Called last, since nothing in the tile waits for
+   it. */
 template <class P> static __device__ inline void add_weights(tile_result<P> &result)
 {
 #pragma unroll
@@ -142,18 +146,18 @@ template <class P> static __device__ inline void add_weights(tile_result<P> &res
 	}
 }
 
-/* The factors with which a running sum and a part are added. */
+/* Factors of the online softmax: of the running sums, and of the partial result that is merged. */
 struct fold_weights {
 	float old, part;
 };
 
-/* Updates the running maximum. */
-static __device__ inline fold_weights fold_top(float &top, float part_top)
+/* Updates the running maximum; returns the factors. */
+static __device__ inline fold_weights fold_max(float &max, float part_max)
 {
-	float before = top;
+	float before = max;
 
-	top = fmaxf(before, part_top);
-	return {power_of_two(before - top), power_of_two(part_top - top)};
+	max = fmaxf(before, part_max);
+	return {power_of_two(before - max), power_of_two(part_max - max)};
 }
 
 static __device__ inline void fold_value(float &sum, float part, fold_weights weights)

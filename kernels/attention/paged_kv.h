@@ -5,19 +5,19 @@
 
 #include <stdint.h>
 
-/* Shapes of attention, and where a key or value lies in the KV pool.
+/* The shape of attention, and the layout of the paged KV pool.
 
        pool    [layer][k|v][block][kv_head][token][head_dim]
 
-   Operations are given the keys and the values of one layer, each (block_count, kv_head_count,
+   Operations work on one layer. Its keys and its values are each (block_count, kv_head_count,
    block_size, head_dim): the tokens of one head in one block are contiguous, and a rank of a tensor
    parallel group holds a contiguous range of heads.
 
-       slot    block * block_size + token, from the batch; -1: nowhere
+       slot    block * block_size + token, of a token of the batch; -1: not stored
        table   (rows, table_width) block ids: position p of the sequence in row r lies in block
-	       table[r][p / block_size] at token p % block_size
+               table[r][p / block_size] at token p % block_size
 
-   Query head h attends with key/value head h / (head_count / kv_head_count). */
+   Query head h attends with key/value head h / (head_count / kv_head_count) (GQA). */
 
 struct attention_shape {
 	uint32_t head_count; /* a multiple of kv_head_count */
@@ -37,10 +37,10 @@ BOTH_SIDES static inline uint64_t paged_kv_offset(
 	       shape->head_dim;
 }
 
-/* On the GPU the 16-byte chunks of a token's row are permuted: chunk c lies where
-   paged_kv_chunk(shape, token, c) says, so that rows that were copied into shared memory as they
-   are can be read by matrix instructions without bank conflicts. The CPU keeps them in order.
-   head_dim / 8 is a power of two. */
+/* Swizzle. On the GPU the 16-byte chunks of a token's row are permuted in the pool itself:
+   logical chunk c is at paged_kv_chunk(shape, token, c). So rows can be copied into shared
+   memory without change, and matrix instructions read them without bank conflicts. On the CPU
+   they are in order. Precondition: head_dim / 8 is a power of two. */
 BOTH_SIDES static inline uint32_t paged_kv_chunk(
 	const struct attention_shape *shape, uint32_t token, uint32_t chunk)
 {

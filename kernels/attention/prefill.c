@@ -27,7 +27,7 @@ void prefill_attention_cpu(float *out, const float *query, const float *keys, co
 	}
 }
 
-/* How many keys a tile's last query attends to. */
+/* The number of keys to which the last query of a tile attends. */
 static uint32_t tile_end(
 	const struct prefill_tile *tile, const uint32_t *query_start, const uint32_t *contexts)
 {
@@ -37,7 +37,7 @@ static uint32_t tile_end(
 	return contexts[tile->row] - tokens + (end < tokens ? end : tokens);
 }
 
-/* Restores the heap of `count` tiles, the longest on top, after tile `at` was replaced. */
+/* Restores the max-heap of `count` tiles by length, after tile `at` was replaced. */
 static void sink_tile(struct prefill_tile *tiles, uint32_t at, uint32_t count,
 	const uint32_t *query_start, const uint32_t *contexts)
 {

@@ -4,8 +4,10 @@
 #include "kernels/attention/prefill.h"
 #include "kernels/device/early_launch.cuh"
 
-/* The kernels of prefill attention, one file each: prefill_sm80.cu for sm_80 and later and heads of
-   32, prefill_sm90.cu for Hopper. */
+/* The kernels of prefill attention, one file each:
+
+       prefill_sm80.cu   sm_80 and later, and heads of 32
+       prefill_sm90.cu   Hopper */
 
 /* The buffers of prefill_attention() and struct prefill_work, as a kernel's parameter. */
 struct prefill_arguments {
@@ -19,8 +21,8 @@ struct prefill_arguments {
 	const uint32_t *contexts;    /* (row_count) */
 	const struct prefill_tile *tiles;
 	uint32_t tile_count;
-	uint32_t piece_count; /* blocks that a tile of queries is cut into, on sm_90: 1 or 2 */
-	float scale;	      /* of scores, in units of log2 */
+	uint32_t piece_count; /* pieces of a tile of queries, on sm_90: 1 or 2 */
+	float scale;	      /* log2(e) / sqrt(head_dim): scores times it are exponents of 2 */
 	struct attention_shape shape;
 };
 

@@ -11,18 +11,17 @@
 extern "C" {
 #endif
 
-/* Causal attention of prefill rows of differing lengths. A row is the last tokens that its sequence
-   has so far. Keys and values of these tokens and of the cached prefix before them have been
-   stored; all are read through the block table.
+/* Causal attention of prefill rows of any lengths. A row holds the last n tokens that its sequence
+   has so far: a whole prompt, or a chunk of it. Keys and values of these tokens and of the cached
+   prefix before them are already in the pool; all are read through the block table.
 
        row r has n = query_start[r + 1] - query_start[r] tokens
        its token i is at position p = contexts[r] - n + i and attends to positions [0, p]
 
        out[query_start[r] + i][h] = attention of that token's query over the first p + 1 tokens of
-				    table row rows[r], as kernels/attention/attention_row.h defines
-				    it
+                                    table row rows[r], see kernels/attention/attention_row.h
 
-   query_start need not begin at 0: tokens in front of it (decode rows) are not touched. */
+   query_start need not begin at 0: tokens before it (decode rows) are not touched. */
 
 /* out, query: (token_count, head_count, head_dim), not overlapping; keys, values: of one layer;
    tables: (any, table_width); rows, contexts: (row_count); query_start: (row_count + 1). */
@@ -31,10 +30,11 @@ void prefill_attention_cpu(float *out, const float *query, const float *keys, co
 	const uint32_t *contexts, uint32_t row_count, const struct attention_shape *shape,
 	enum rounding rounding);
 
-/* On the GPU: tiles of PREFILL_QUERY_TILE queries against tiles of keys from position 0. A query's
-   bits depend only on its position and on the tokens up to it. head_dim 32, 64 or 128; block_size a
-   multiple of 64. Keys and values of a block past the context are multiplied by 0, so they may have
-   any value but NaN and infinity. */
+/* On the GPU: tiles of PREFILL_QUERY_TILE queries against tiles of keys from position 0 on. The
+   bits of a query depend only on its position and on the tokens up to it.
+
+   Preconditions: head_dim 32, 64 or 128; block_size a multiple of 64. Keys and values past the
+   context in a KV block are multiplied by 0, so they may have any value but NaN and infinity. */
 enum { PREFILL_QUERY_TILE = 128 };
 
 struct prefill_tile {
@@ -42,9 +42,9 @@ struct prefill_tile {
 	uint32_t index; /* the tile begins at query index * PREFILL_QUERY_TILE of the row */
 };
 
-/* Writes the tiles of rows first_row to row_count - 1, those with the fewest keys first; the kernel
-   starts with the last, so that long tiles do not come at the end. Returns how many there are: at
-   most their queries / PREFILL_QUERY_TILE, and one more a row. */
+/* Writes the tiles of rows first_row to row_count - 1, those with the fewest keys first. The
+   kernel starts at the end of the list, so that long tiles do not come last. Returns the number
+   of tiles: at most queries / PREFILL_QUERY_TILE, plus one a row. */
 uint32_t prefill_tiles_fill(struct prefill_tile *tiles, const uint32_t *query_start,
 	const uint32_t *contexts, uint32_t first_row, uint32_t row_count);
 

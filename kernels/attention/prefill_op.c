@@ -37,7 +37,7 @@ static void describe(const struct op_case *c, char *text)
 		c->is_ragged ? " ragged" : "", c->heads, c->kv_heads);
 }
 
-/* When checked the first tokens are decode rows', which prefill leaves alone. */
+/* When checked, the first tokens belong to decode rows, which prefill must not touch. */
 static void open(struct operands *operands)
 {
 	const struct op_case *c = operands->op_case;

@@ -4,9 +4,12 @@
 
 #include <math_constants.h>
 
-/* Flash attention with an online softmax over paged keys and values. A thread block computes one
-   tile of 64 queries of one row and head; each of its 4 warps holds 16 of them in registers. Keys
-   and values are read in tiles of 64 tokens from position 0, double-buffered. A tile lies in one KV
+/* Flash attention for sm_80 and later, head_dim D of 32, 64 or 128. out (tokens, heads, D) =
+   softmax(query * K^T * scale, causal) * V, bf16 with float32 sums.
+
+   A thread block computes one tile of 64 queries of one row and head. Each of its 4 warps holds
+   16 queries in registers, with an online softmax. Keys and values are read from the paged pool
+   in tiles of 64 tokens from position 0 on, double-buffered by cp.async. A tile lies in one KV
    block. */
 
 enum { WARPS = 4, KEY_TILE = 64, STAGES = 2 };
@@ -14,8 +17,8 @@ enum { QUERY_TILE = 64 };
 
 static_assert(QUERY_TILE == WARPS * 16, "a warp holds 16 queries");
 
-/* Starts the copy of a tile of queries that are `stride` elements apart; those from `valid` on
-   become 0. */
+/* Starts the copy of a tile of queries whose rows are `stride` elements apart. Rows from `valid`
+   on become zero. */
 template <int D>
 static __device__ inline void load_queries(
 	uint32_t shared, const uint16_t *from, uint32_t stride, uint32_t valid)
@@ -31,7 +34,7 @@ static __device__ inline void load_queries(
 	}
 }
 
-/* The same for a tile of the pool, whose rows are contiguous and permuted already. */
+/* The same for a tile of the pool, whose rows are contiguous and already swizzled. */
 template <int D>
 static __device__ inline void load_tile(uint32_t shared, const uint16_t *from, uint32_t valid)
 {
@@ -65,7 +68,7 @@ template <int D> struct query_state {
 	float max[2], sum[2]; /* of rows lane / 4 and lane / 4 + 8 */
 };
 
-/* Scores of the warp's 16 queries against the tile, masked by position. */
+/* Scores of the warp's 16 queries against a tile of keys, with the causal mask. */
 template <int D>
 static __device__ inline void score_tile(const query_state<D> &state, float (*score)[4],
 	uint32_t keys, uint32_t tile_position, uint32_t query_position, float scale)
@@ -101,7 +104,7 @@ static __device__ inline void score_tile(const query_state<D> &state, float (*sc
 	}
 }
 
-/* Adds a tile's scores and values to the online softmax. */
+/* Adds the scores and values of a tile to the online softmax. */
 template <int D>
 static __device__ inline void add_tile(query_state<D> &state, float (*score)[4], uint32_t values)
 {
@@ -117,7 +120,7 @@ static __device__ inline void add_tile(query_state<D> &state, float (*score)[4],
 		}
 		top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
 		top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
-		/* A row of padding past the queries may see no key at all. */
+		/* A padding row past the queries may have no key at all. */
 		float base = top == -CUDART_INF_F ? 0.0f : top;
 		rescale[half] = exp2f(state.max[half] - base);
 		state.max[half] = top;
@@ -202,13 +205,15 @@ static __global__ void __launch_bounds__(WARPS *WARP) prefill_attention_kernel(p
 	}
 	uint32_t valid = min(tokens - first, (uint32_t)QUERY_TILE);
 	uint32_t position = a.contexts[tile.row] - tokens + first; /* of the first query */
-	uint32_t end = position + valid;			   /* keys needed */
+	/* keys to which the last query attends */
+	uint32_t end = position + valid;
 	uint32_t first_token = a.query_start[tile.row] + first;
 	const uint32_t *table = a.tables + (size_t)a.rows[tile.row] * a.shape.table_width;
 
 	load_queries<D>(shared, a.query + ((size_t)first_token * a.shape.head_count + head) * D,
 		a.shape.head_count * D, valid);
-	load_keys_values<D>(a, table, kv_head, 0, end, ring); /* one group with the queries */
+	/* in one cp.async group with the queries */
+	load_keys_values<D>(a, table, kv_head, 0, end, ring);
 	query_state<D> state;
 #pragma unroll
 	for (int n = 0; n < D / 8; n++) {

@@ -7,13 +7,16 @@
 
 #include <math_constants.h>
 
-/* Flash attention on Hopper. Blocks are persistent, one a multiprocessor, and take tiles of 128
-   queries of one head in turn. Warps are specialised:
+/* Flash attention on Hopper, head_dim D of 64 or 128. out (tokens, heads, D) = softmax(query * K^T
+   * scale, causal) * V, bf16 with float32 sums.
+
+   Blocks are persistent, one a multiprocessor; each computes one tile of 128 queries of one head
+   after another. Warps are specialised:
 
        consumers        two warpgroups of 64 queries each; scores against tiles of 128 keys by
-			wgmma, online softmax in registers, weighted sum of values by wgmma
+                        wgmma, online softmax in registers, weighted sum of values by wgmma
        key producer     one lane; copies keys and values by TMA, up to two tiles ahead
-       query producer   one warp; copies the queries of the next tile by cp.async
+       query producer   one warp; copies the queries of the next item by cp.async
 
    Shared memory holds, in bf16,
 
@@ -21,21 +24,21 @@
        keys      [2 stages]         [column half] [128 tokens]  [64 elements]
        values    [2 stages]         [column half] [128 tokens]  [64 elements]
 
-   Rows of 64 elements are in the 128-byte swizzle of wgmma. The pool keeps keys and values permuted
-   so already.
+   Rows of 64 elements are in the 128-byte swizzle of wgmma; keys and values have it in the pool
+   already.
 
-   A warpgroup issues the products of a tile's keys together with those of the previous tile's
-   values. The two warpgroups ping-pong: one group's products run while the other computes its
-   softmax.
+   Why it is fast: a warpgroup issues the wgmmas of a tile's scores together with those of the
+   previous tile's values. The two warpgroups ping-pong, so the tensor cores work for one group
+   while the other computes its softmax.
 
-   A query's bits depend on its row of the batch and its position only. A tile of keys that lies
-   past the query altogether changes no bit: the maximum stays, and sums are scaled by 1 and added
-   0. So it does not matter which queries share a tile. */
+   The bits of a query depend on its row and position only. A tile of keys that lies entirely
+   past the query changes no bit: the maximum stays, and sums are scaled by 1 and 0 is added. So
+   it does not matter which queries share a tile. */
 
 enum { WARPS_IN_GROUP = 4, GROUP = WARPS_IN_GROUP * WARP };
 enum { GROUPS = 2, GROUP_QUERIES = 64 };
-enum { KEYS = 128, DEPTH = 2 }; /* tokens of a tile of keys; stages of a ring */
-/* The TMA copies boxes of 64 tokens, the largest that lie in one KV block of any size. */
+enum { KEYS = 128, DEPTH = 2 }; /* tokens in a tile of keys; stages of a ring */
+/* The TMA copies boxes of 64 tokens: the largest that lie in one KV block for every block size. */
 enum { COLUMNS = 64, BOX_TOKENS = 64 };
 enum { ALL_WARPS = (GROUPS + 1) * WARPS_IN_GROUP };
 enum { BARRIERS = 2 * DEPTH * 3 };
@@ -43,13 +46,13 @@ enum { ROW_BYTES = COLUMNS * 2, SWIZZLE_ALIGNMENT = 1024 };
 
 static_assert(GROUPS * GROUP_QUERIES == PREFILL_QUERY_TILE, "the groups hold a tile of queries");
 
-/* A work item: a tile of queries, or half of one, for one head. */
+/* A work item: a tile of queries, or half of one, of one head. */
 struct prefill_item {
 	uint32_t row, head;
 	uint32_t first_token;
-	uint32_t valid;	   /* queries */
+	uint32_t valid;	   /* queries of the tile that exist */
 	uint32_t position; /* of the first query */
-	uint32_t end;	   /* keys needed */
+	uint32_t end;	   /* keys to which the last query attends */
 };
 
 template <int D> struct prefill_memory {
@@ -63,9 +66,9 @@ template <int D> struct prefill_memory {
 
 #ifdef QUIRE_SM90A
 
-/* The block's item in a round. A round gives one item to each block, from the end of the list on,
-   where the longest are. Every other round runs backwards, so that blocks get about the same work.
-   False: none. */
+/* The block's item in a round; false after the last. A round gives one item to each block. It
+   starts at the end of the list, where the longest tiles are, and every other round runs
+   backwards, so that all blocks get about the same work. */
 static __device__ inline bool item_of_round(
 	const prefill_arguments &a, uint32_t round, struct prefill_item *out)
 {
@@ -91,7 +94,7 @@ static __device__ inline bool item_of_round(
 	return true;
 }
 
-/* The pool's row of a position of an item's sequence. */
+/* The row of the pool that holds a position of the item's sequence. */
 static __device__ inline uint32_t pool_row(
 	const prefill_arguments &a, const struct prefill_item &item, uint32_t position)
 {
@@ -118,17 +121,17 @@ static __device__ inline void copy_tile(
 	}
 }
 
-/* The key producer: one lane copies keys and values of all items, values one tile later, when they
-   are needed. */
+/* The key producer, one lane: copies the keys and values of all items. The values of a tile
+   follow the keys of the next, in the order in which the consumers need them. */
 template <int D>
 static __device__ inline void copy_keys_values(const prefill_arguments &a, const CUtensorMap *keys,
 	const CUtensorMap *values, const prefill_memory<D> &at)
 {
 	struct prefill_item item, next;
 	uint32_t key_serial = 0, value_serial = 0;
-	bool is_there = item_of_round(a, 0, &item);
+	bool has_item = item_of_round(a, 0, &item);
 
-	for (uint32_t round = 1; is_there; round++) {
+	for (uint32_t round = 1; has_item; round++) {
 		uint32_t count = (item.end + KEYS - 1) / KEYS;
 		uint32_t rows[2], previous[2] = {}, ahead[2];
 		ahead[0] = pool_row(a, item, 0);
@@ -159,7 +162,7 @@ static __device__ inline void copy_keys_values(const prefill_arguments &a, const
 					at.full_values + slot * 8);
 				value_serial++;
 			} else {
-				is_there = item_of_round(a, round, &next);
+				has_item = item_of_round(a, round, &next);
 			}
 			previous[0] = rows[0];
 			previous[1] = rows[1];
@@ -168,8 +171,8 @@ static __device__ inline void copy_keys_values(const prefill_arguments &a, const
 	}
 }
 
-/* The query producer: a warp copies the queries of all items and tells the consumers which item it
-   is. */
+/* The query producer, one warp: copies the queries of all items, and publishes each item to the
+   consumers. */
 template <int D>
 static __device__ inline void copy_queries(
 	const prefill_arguments &a, struct prefill_item *items, const prefill_memory<D> &at)
@@ -186,14 +189,14 @@ static __device__ inline void copy_queries(
 #pragma unroll 4
 		for (uint32_t i = lane; i < GROUPS * GROUP_QUERIES * chunks; i += WARP) {
 			uint32_t query = i / chunks, chunk = i % chunks;
-			bool is_there = query < item.valid;
+			bool is_valid = query < item.valid;
 			uint32_t to = (query / GROUP_QUERIES) * at.query_bytes +
 				      (chunk / 8) * GROUP_QUERIES * ROW_BYTES +
 				      query % GROUP_QUERIES * ROW_BYTES +
 				      ((chunk % 8) ^ (query % 8)) * 16;
 			copy16(shared + to,
-				from + (is_there ? (size_t)query * stride : 0) + chunk * 8,
-				is_there);
+				from + (is_valid ? (size_t)query * stride : 0) + chunk * 8,
+				is_valid);
 		}
 		if (lane == 0) {
 			items[slot] = item;
@@ -208,8 +211,9 @@ static __device__ inline void copy_queries(
 	}
 }
 
-/* The online softmax of a group's 64 queries. Lane l of warp w holds rows w * 16 + l / 4 (index 0
-   of pairs) and w * 16 + l / 4 + 8 (index 1), columns 8 * n + 2 * (l % 4) + {0, 1}. */
+/* The online softmax of a warpgroup's 64 queries. Lane l of warp w holds rows w * 16 + l / 4
+   (index 0 of pairs) and w * 16 + l / 4 + 8 (index 1), at columns 8 * n + 2 * (l % 4) and the
+   next. */
 template <int D> struct group_state {
 	float out[D / 2];
 	float max[2], sum[2], rescale[2];
@@ -236,8 +240,8 @@ static __device__ inline void multiply_values(
 	}
 }
 
-/* Turns scores into weights and updates maximum and sum; `rescale` is the factor that earlier sums
-   need. first_masked: the first column past the query of the lane's upper row. */
+/* Turns scores into weights and updates maximum and sum. rescale: the factor for earlier sums.
+   first_masked: the first column that is causally masked for the lane's upper row. */
 template <int D, bool IS_MASKED>
 static __device__ inline void online_softmax(
 	group_state<D> &state, float (&score)[KEYS / 2], float scale, int first_masked)
@@ -253,18 +257,18 @@ static __device__ inline void online_softmax(
 	}
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
-		float top[2] = {score[2 * half], score[2 * half + 1]};
+		float pair_max[2] = {score[2 * half], score[2 * half + 1]};
 #pragma unroll
 		for (int i = 4; i < KEYS / 2; i += 4) {
-			top[0] = fmaxf(top[0], score[i + 2 * half]);
-			top[1] = fmaxf(top[1], score[i + 2 * half + 1]);
+			pair_max[0] = fmaxf(pair_max[0], score[i + 2 * half]);
+			pair_max[1] = fmaxf(pair_max[1], score[i + 2 * half + 1]);
 		}
-		float most = fmaxf(top[0], top[1]);
-		most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-		most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-		most = fmaxf(most, state.max[half]);
-		state.rescale[half] = power_of_two((state.max[half] - most) * scale);
-		state.max[half] = most;
+		float row_max = fmaxf(pair_max[0], pair_max[1]);
+		row_max = fmaxf(row_max, __shfl_xor_sync(0xffffffffu, row_max, 1));
+		row_max = fmaxf(row_max, __shfl_xor_sync(0xffffffffu, row_max, 2));
+		row_max = fmaxf(row_max, state.max[half]);
+		state.rescale[half] = power_of_two((state.max[half] - row_max) * scale);
+		state.max[half] = row_max;
 	}
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
@@ -300,18 +304,18 @@ static __device__ inline void pack_weights(
 	}
 }
 
-/* Where a group is in its item. */
+/* The position of a warpgroup in its item. */
 template <int D> struct group_cursor {
 	prefill_memory<D> at;
 	uint32_t group;
-	uint32_t serial; /* number of the tile of keys, over all items */
+	uint32_t serial; /* index of the tile of keys, counted over all items */
 	uint64_t query;	 /* descriptor */
 	float scale;
-	int first_masked; /* in the tile of keys at position 0 */
+	int first_masked; /* first_masked for the tile of keys at position 0 */
 };
 
-/* Ping-pong: the groups issue their products alternately, so that one multiplies while the other
-   computes its softmax. */
+/* Ping-pong: the warpgroups issue their wgmmas alternately, so that one group's run while the
+   other computes its softmax. */
 static __device__ inline void ping_pong_wait(uint32_t group)
 {
 	named_barrier_wait(1 + group, GROUPS * GROUP);
@@ -329,7 +333,7 @@ static __device__ inline void arrive_for_warp(uint32_t barrier)
 	}
 }
 
-/* Scores and softmax of tile t of keys, and the weighted sum of the previous tile's values. */
+/* Scores and softmax of key tile t, and the weighted sum of the values of tile t - 1. */
 template <int D, bool IS_MASKED>
 static __device__ inline void attend_tile(group_cursor<D> &cursor, group_state<D> &state,
 	float (&score)[KEYS / 2], uint32_t (&p)[KEYS / 16][4], uint32_t t)
@@ -365,7 +369,7 @@ static __device__ inline void attend_tile(group_cursor<D> &cursor, group_state<D
 	cursor.serial++;
 }
 
-/* Scores and softmax of tile 0 of keys. */
+/* Scores and softmax of key tile 0. */
 template <int D>
 static __device__ inline void attend_first_tile(group_cursor<D> &cursor, group_state<D> &state,
 	float (&score)[KEYS / 2], uint32_t (&p)[KEYS / 16][4])
@@ -391,7 +395,7 @@ static __device__ inline void attend_first_tile(group_cursor<D> &cursor, group_s
 	cursor.serial++;
 }
 
-/* Transposes the 4 x 4 words of four lanes, word w of lane l becomes word l of lane w, so that a
+/* Transposes the 4 x 4 words of four lanes: word w of lane l becomes word l of lane w. Then each
    lane stores 16 contiguous bytes. */
 static __device__ inline void transpose_words(uint32_t (&word)[4])
 {
@@ -448,7 +452,7 @@ static __device__ inline void store_group(const prefill_arguments &a, group_stat
 	}
 }
 
-/* An item without queries for the group: the group only frees the stages. */
+/* An item without queries for this warpgroup: it only releases the stages. */
 template <int D> static __device__ inline void skip_item(group_cursor<D> &cursor, uint32_t count)
 {
 	const prefill_memory<D> &at = cursor.at;
@@ -464,7 +468,7 @@ template <int D> static __device__ inline void skip_item(group_cursor<D> &cursor
 	}
 }
 
-/* A consumer warpgroup: all items of the block. */
+/* A consumer warpgroup: computes all items of the block. */
 template <int D>
 static __device__ inline void attend_items(const prefill_arguments &a,
 	const struct prefill_item *items, const prefill_memory<D> &at, uint32_t group,
@@ -499,7 +503,7 @@ static __device__ inline void attend_items(const prefill_arguments &a,
 			continue;
 		}
 		uint32_t whole = (item.position + group * GROUP_QUERIES + 1) /
-				 KEYS; /* tiles without a mask */
+				 KEYS; /* key tiles without a mask */
 		uint32_t t = 1;
 		attend_first_tile<D>(cursor, state, score, p);
 #pragma unroll 1
@@ -586,8 +590,8 @@ static __global__ void __launch_bounds__(ALL_WARPS *WARP, 1)
 #endif
 }
 
-/* Keys or values of a layer, (rows, D) bf16. The number of rows is unknown here and does not
-   matter: only rows of the block tables are read. */
+/* TMA descriptor of the keys or values of a layer, (rows, D) bf16. The number of rows is unknown
+   here, so the descriptor has the largest; only rows from the block tables are read. */
 template <int D> static int describe_pool(CUtensorMap *out, const uint16_t *pool)
 {
 	const cuuint64_t size[] = {D, INT32_MAX}, row_bytes[] = {D * 2};
@@ -596,7 +600,7 @@ template <int D> static int describe_pool(CUtensorMap *out, const uint16_t *pool
 	return tensor_map_make(out, pool, 2, size, row_bytes, box, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 
-/* Maps of keys and values, and how many blocks run at once. */
+/* Makes the TMA descriptors of keys and values, and finds the number of resident blocks. */
 template <int D>
 static int prepare(
 	const prefill_arguments &a, CUtensorMap *keys, CUtensorMap *values, uint32_t *block_count)
@@ -632,8 +636,8 @@ template <int D> static int launch(prefill_arguments a, cudaStream_t stream)
 	if (error != 0) {
 		return error;
 	}
-	/* One warpgroup alone has three quarters of the throughput of two. So tiles are halved only
-	   where whole ones would fill at most half of the multiprocessors. */
+	/* One warpgroup alone has three quarters of the throughput of two. So tiles are halved
+	   only where whole tiles would fill at most half of the multiprocessors. */
 	uint32_t items = a.tile_count * a.shape.head_count;
 	a.piece_count = 2 * items <= block_count ? 2 : 1;
 	items *= a.piece_count;

@@ -2,9 +2,14 @@
 #include "kernels/device/vector.cuh"
 #include "kernels/attention/qk_norm_rope_store.h"
 
-/* DIM / 16 lanes for each head of a token: q heads, k heads, v heads, in the order of a row of qkv.
-   A lane holds 8 elements of the head's lower half and the 8 of the upper half that they are
-   rotated with. All inputs but qkv are read before the dependency wait. */
+/* Norm, rotation (RoPE) and KV store of each head in one pass over qkv; formulas and shapes are in
+   qk_norm_rope_store.h.
+
+   DIM / 16 lanes a head: first the q heads of a token, then its k heads, then its v heads, in
+   the order of a row of qkv. A lane holds 8 elements of the lower half of the head and the 8
+   elements of the upper half that are rotated with them. So each element is read and written
+   once, 16 bytes at a time, and the norm is a warp shuffle. All inputs but qkv are read before
+   the dependency wait. */
 
 enum { STORE_THREADS = 128 };
 
@@ -19,10 +24,10 @@ struct store_arguments {
 
 /* ---- kernels ---- */
 
-/* Where a lane's elements of a key or value go in a layer's pool. */
+/* Where in the pool a lane stores its elements of a key or value. */
 struct pool_offsets {
-	bool is_there;
-	uint64_t low, high; /* indices of elements */
+	bool is_stored;
+	uint64_t low, high; /* element indices */
 };
 
 static __device__ inline pool_offsets find_pool_offsets(
@@ -30,7 +35,7 @@ static __device__ inline pool_offsets find_pool_offsets(
 {
 	pool_offsets at = {slot >= 0, 0, 0};
 
-	if (at.is_there) {
+	if (at.is_stored) {
 		/* Most pools have fewer than 2^32 slots, and a 64-bit division is slow. */
 		uint64_t block = (uint64_t)slot >> 32 == 0 ? (uint32_t)slot / shape.block_size
 							   : (uint64_t)slot / shape.block_size;
@@ -42,7 +47,7 @@ static __device__ inline pool_offsets find_pool_offsets(
 	return at;
 }
 
-/* Normalises and rotates 16 elements in place; angles: (cos, sin) of each pair, float32. */
+/* Normalises and rotates 16 elements in place. angles: (cos, sin) of each pair, float32. */
 template <int LANES>
 static __device__ inline void norm_rope(bf16x8 *low, bf16x8 *high, const bf16x8 &low_weight,
 	const bf16x8 &high_weight, const float4 (&angles)[4], float epsilon)
@@ -89,14 +94,14 @@ static __global__ void __launch_bounds__(STORE_THREADS, 7)
 	uint32_t token = blockIdx.x;
 	uint32_t head = blockIdx.y * (STORE_THREADS / LANES) + threadIdx.x / LANES;
 	uint32_t lane = threadIdx.x % LANES;
-	bool is_there = head < heads;
+	bool has_head = head < heads;
 	bool is_query = head < key_start;
 	bool is_rotated = head < value_start;
 	pool_offsets at = {false, 0, 0};
 	bf16x8 low_weight = {}, high_weight = {};
 	float4 angles[4] = {};
 
-	if (is_there && !is_query) {
+	if (has_head && !is_query) {
 		uint32_t kv_head = head - (is_rotated ? key_start : value_start);
 		at = find_pool_offsets(a.shape, a.slots[token], kv_head, lane);
 	}
@@ -112,12 +117,13 @@ static __global__ void __launch_bounds__(STORE_THREADS, 7)
 	}
 	dependency_wait();
 	bf16x8 low = {}, high = {};
-	if (is_there) {
+	if (has_head) {
 		const uint16_t *in = a.qkv + ((size_t)token * heads + head) * DIM + lane * 8;
 		low = load8(in);
 		high = load8(in + DIM / 2);
 	}
-	/* Lanes of values and of no head take part too: the sum shuffles across the whole warp. */
+	/* Lanes of v heads and idle lanes take part too, because warp_sum() shuffles across the
+	   whole warp. */
 	bf16x8 rotated_low = low, rotated_high = high;
 	norm_rope<LANES>(
 		&rotated_low, &rotated_high, low_weight, high_weight, angles, a.norm.epsilon);
@@ -130,7 +136,7 @@ static __global__ void __launch_bounds__(STORE_THREADS, 7)
 			a.query + ((size_t)token * a.shape.head_count + head) * DIM + lane * 8;
 		store8(out, low);
 		store8(out + DIM / 2, high);
-	} else if (at.is_there) {
+	} else if (at.is_stored) {
 		uint16_t *out = is_rotated ? a.keys : a.values;
 		store8(out + at.low, low);
 		store8(out + at.high, high);

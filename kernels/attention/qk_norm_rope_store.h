@@ -14,14 +14,15 @@ extern "C" {
 /* Between the qkv linear layer and attention: normalises each head of the queries and keys, rotates
    it by its position (RoPE), and stores keys and values into the paged KV pool.
 
-       qkv[t]       = q heads (head_count), k heads (kv_head_count), v heads (kv_head_count)
-       x            = a q or k head of token t; y = x * rms_norm_scale(x) * weight
-       rotated[i]        = round(y[i] * cos - y[i + half] * sin)         for i in [0, half),
-       rotated[i + half] = round(y[i + half] * cos + y[i] * sin)         half = head_dim / 2
-       with (cos, sin) = rope[positions[t]][i]
+       qkv[t]              = q heads (head_count), k heads (kv_head_count), v heads (kv_head_count)
+       x                   = a q or k head of token t; y = x * rms_norm_scale(x) * weight
+       rotated[i]          = round(y[i] * cos - y[i + half] * sin)         for i in [0, half),
+       rotated[i + half]   = round(y[i + half] * cos + y[i] * sin)         half = head_dim / 2
+       (cos, sin)          = rope[positions[t]][i]
 
-       query[t][h]           = the rotated q head
-       keys, values at slots[t] = the rotated k head, round(v head);  slot -1: not stored
+       query[t][h]         = the rotated q head
+       keys at slots[t]    = the rotated k head; slot -1: not stored
+       values at slots[t]  = round(v head); slot -1: not stored
 
    The norm comes before the rotation, and its result is not rounded in between. */
 
@@ -48,7 +49,7 @@ struct qk_norm_rope_device {
 	float epsilon;
 };
 
-/* On the GPU: head_dim a power of two from 16 to 256; rows of the pool are permuted as
+/* On the GPU: head_dim is a power of two from 16 to 256; rows of the pool are swizzled as
    paged_kv_chunk() says. The order of a head's sum of squares depends on head_dim only. */
 int qk_norm_rope_store(uint16_t *query, uint16_t *keys, uint16_t *values, const uint16_t *qkv,
 	const uint32_t *positions, const int64_t *slots, uint32_t token_count,

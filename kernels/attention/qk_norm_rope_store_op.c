@@ -35,8 +35,8 @@ static struct work work(const struct op_case *c)
 	return work_qk_norm_rope_store(c->rows, attention_query_width(c), attention_key_width(c));
 }
 
-/* A slot for each token, in no order and all over the pool. When checked the pool has more slots
-   than tokens, and every fourth token has none. */
+/* A slot for each token, scattered over the pool. When checked, the pool has more slots than
+   tokens, and every fourth token has none. */
 static void open_slots(struct operands *operands, uint32_t slot_count)
 {
 	static const uint32_t edges[] = {0, 1, 63, 64, 65, 300, 511, 512, 699};
@@ -62,7 +62,7 @@ static void open(struct operands *operands)
 	uint32_t dim = c->head_dim;
 	uint32_t blocks = operands->is_checked ? 2 + 2 * c->rows / c->block_size
 					       : u32_from(u64_divide_up(c->rows, c->block_size));
-	blocks += blocks % 5 == 0; /* so that steps of 5 slots meet no slot twice */
+	blocks += blocks % 5 == 0; /* so that steps of 5 slots visit no slot twice */
 	size_t pool = (size_t)blocks * c->block_size * attention_key_width(c);
 	size_t width = attention_query_width(c) + 2 * attention_key_width(c);
 	size_t rope_count = (size_t)POSITION_LIMIT * dim;
@@ -105,7 +105,7 @@ static int launch(const struct operands *operands, uint32_t set, struct CUstream
 }
 #endif
 
-/* What it stores is left in the device's order. */
+/* The stored rows are in device order. */
 static void twin(struct operands *operands)
 {
 	const struct attention_shape shape = attention_shape_of(operands->op_case);

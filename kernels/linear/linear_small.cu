@@ -50,8 +50,8 @@ struct block {
 	uint32_t first_token; /* of the tile */
 	uint32_t token_count; /* in this tile; the last tile may be short */
 	uint32_t full, empty; /* addresses of the first mbarrier of each kind */
-	uint32_t
-		stages; /* each (stage_chunks, tile_tokens, CHUNK), then (stage_chunks, ROWS, CHUNK) */
+	/* each (stage_chunks, tile_tokens, CHUNK), then (stage_chunks, ROWS, CHUNK) */
+	uint32_t stages;
 	uint32_t stage_bytes;
 	uint32_t token_bytes; /* of the tokens in a stage */
 };

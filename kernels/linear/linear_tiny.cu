@@ -15,8 +15,8 @@
 
    A block computes 8 to 48 rows of the weight, as few as let all blocks run in one wave:
 
-       warp (slice s, 16 rows)   mma.sync over slice s of K        ──►  partial sums in shared memory
-       all warps                 add the slices (split-K) in order ──►  epilogue, bf16 outputs
+       warp (slice s, 16 rows)   mma.sync over slice s of K        ──► partial sums in shared memory
+       all warps                 add the slices (split-K) in order ──► epilogue, bf16 outputs
        norm warps (if fused)     compute the normalised tokens in front of the mma
 
    The block's share of the weight fits into shared memory. It is copied by TMA before the
