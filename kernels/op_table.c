@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* One row an operation: the struct op in its X_op.c. */
+/* One row for each operation: its struct op in X_op.c. */
 #define OP_LIST(X)                                                                                 \
 	X(embedding_op)                                                                            \
 	X(rms_norm_op)                                                                             \

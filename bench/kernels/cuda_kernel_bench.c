@@ -14,7 +14,7 @@ enum {
 	SETS_MAX = 256,
 	LAUNCHES_MAX = 256,
 	REPEATS_MAX = 101,
-	GRAPH_US = 5000, /* the graph of a case takes about that long */
+	GRAPH_US = 5000, /* duration of a case's graph, about */
 };
 
 static const uint64_t ROTATED_BYTES = UINT64_C(256) << 20; /* several times any L2 cache */
@@ -39,7 +39,7 @@ struct bench {
 	uint32_t processors;
 	struct limits limits;
 	int code;
-	const char *call; /* that failed first */
+	const char *call; /* the first call that failed */
 };
 
 /* The launched work: a case, or one of the limits. */
@@ -99,7 +99,7 @@ static double elapsed_us(struct bench *bench)
 	return (double)ms * 1000;
 }
 
-/* Launches outside of a graph. The first also lets cuBLASLt choose and load its kernels. */
+/* Eager launches. The first also makes cuBLASLt choose and load its kernels. */
 static double time_eager(struct bench *bench, const struct subject *subject, uint32_t count)
 {
 	note(bench, (int)cudaEventRecord(bench->begin, bench->stream), "cudaEventRecord");
@@ -165,7 +165,7 @@ static struct timing time_subject(struct bench *bench, const struct subject *sub
 
 	time_eager(bench, subject, 1);
 	double us = time_eager(bench, subject, 4);
-	/* Outside of a graph even a small kernel takes some microseconds to launch. */
+	/* Without a graph even a small kernel takes several microseconds to launch. */
 	double wanted = us > 0 ? GRAPH_US / us : 1;
 	uint32_t launches = wanted > LAUNCHES_MAX ? LAUNCHES_MAX
 			    : wanted < 4	  ? 4

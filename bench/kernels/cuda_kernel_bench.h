@@ -8,28 +8,28 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Times the cases of kernels/op_table.h that are sizes of models on the current GPU, and what the
-   GPU can do at best. Only in builds with CUDA.
+/* Times the cases of model size of kernels/op_table.h on the current GPU, and the limits of the GPU
+   (kernels/device/limits.h). Only in builds with CUDA.
 
-   A case is launched many times in one CUDA graph, each time on the next of several sets of
-   tensors. Before each graph the L2 cache is filled with other data. The time of a launch is the
-   median over several graphs, divided by the launches. With PDL a kernel's prologue overlaps the
-   kernel before it, here as in a step.
+   A case is launched many times in one CUDA graph, each launch on the next of several sets of
+   tensors. Before each graph the L2 cache is overwritten with other data. The time of a launch is
+   the duration of a graph divided by its launches, the median over several graphs. With PDL the
+   prologue of a kernel overlaps the kernel before it, as in a step.
 
    Columns of the table (tab-separated, one header line):
 
        kernel       the operation, or limit_read, limit_copy, limit_product, limit_launch
        case         its sizes
        rows         tokens or sequences
-       bytes        that it has to move at least (engine/shape/work.h)
-       flops        that it has to compute; 0: memory bounds the operation
+       bytes        the least that it moves (engine/shape/work.h)
+       flops        the least that it computes; 0: bandwidth-bound, not counted
        launches     in a graph
-       us           a launch, median; us_min, us_max: the fastest and slowest graph
+       us           a launch, median; us_min, us_max: the fastest and the slowest graph
        gb_per_s     bytes over time; tflop_per_s: flops over time
-       floor_us     the longest of bytes at the rate of limit_read, flops at that of limit_product,
-		    and limit_launch
-       bound        which one: memory, arithmetic or launch
-       share        floor_us over us, in percent */
+       floor_us     the largest of bytes / rate of limit_read, flops / rate of limit_product, and
+                    limit_launch
+       bound        which of these it is: memory, arithmetic or launch
+       share        floor_us / us, in percent */
 
 enum { KERNEL_BENCH_NAMES_MAX = 16 };
 

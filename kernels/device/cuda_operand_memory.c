@@ -9,7 +9,7 @@ static int set(void *memory, int byte, size_t bytes)
 	return (int)cudaMemset(memory, byte, bytes);
 }
 
-static int take(void **out, size_t bytes, int byte)
+static int allocate(void **out, size_t bytes, int byte)
 {
 	int code = (int)cudaMalloc(out, bytes == 0 ? 1 : bytes);
 
@@ -45,7 +45,7 @@ static int fill_float_on_device(float *out, size_t count, uint64_t key)
 }
 
 const struct operand_memory cuda_operand_memory = {
-	.take = take,
+	.allocate = allocate,
 	.release = release,
 	.set = set,
 	.send = send,

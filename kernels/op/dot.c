@@ -14,7 +14,7 @@ static float sum_of_lanes(float *lanes)
 	return lanes[0];
 }
 
-/* The pragmas let gcc keep the lanes in registers, which is more than twice as fast. */
+/* The pragmas let gcc keep the lanes in vector registers, which is more than twice as fast. */
 
 float dot_f32(const float *a, const float *b, uint32_t count)
 {

@@ -3,12 +3,12 @@
 
 #include <stdint.h>
 
-/* The sum of a[i] * b[i] over count elements, in the order that all CPU twins share:
+/* The dot product of a and b over count elements. All CPU twins sum in this order:
 
-       lane l of 16 sums the products of elements l, l + 16, l + 32, ... in that order from 0,
-       then lanes l and l + 8 are added, l and l + 4, l and l + 2, and at last 0 and 1
+       lane l of 16 sums the products of elements l, l + 16, l + 32, ... in this order, from 0;
+       then lanes l and l + 8 are added, l and l + 4, l and l + 2, and at last lanes 0 and 1
 
-   It depends on nothing but the two vectors, and a compiler can keep the lanes in vector
+   The result depends on nothing but the two vectors. A compiler can keep the lanes in vector
    registers without changing a bit. */
 
 enum { DOT_LANES = 16 };

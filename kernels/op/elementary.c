@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Sums and differences with 1.5 * 2^52 leave a double rounded to an integer. */
+/* Adding and subtracting 1.5 * 2^52 rounds a double to an integer. */
 static const double TO_INTEGER = 0x1.8p52;
 
 static const double LOG_2_HIGH = 0x1.62e42fefp-1; /* 33 bits, so small multiples are exact */
@@ -78,7 +78,7 @@ void elementary_sine_cosine(double x, double *sine, double *cosine)
 {
 	check(x >= 0);
 	check(x <= 0x1p28);
-	/* pi / 2 in three parts, of which n times the first is exact and n times the second
+	/* pi / 2 as a sum of three constants: n times the first is exact, n times the second
 	   nearly so. */
 	double n = (x * 0x1.45f306dc9c883p-1 + TO_INTEGER) - TO_INTEGER;
 	double r = x - n * 0x1.921fb5p+0;

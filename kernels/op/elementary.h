@@ -1,11 +1,11 @@
 #ifndef KERNELS_OP_ELEMENTARY_H
 #define KERNELS_OP_ELEMENTARY_H
 
-/* Elementary functions made of + - * / on doubles, which are exactly rounded everywhere, so that no
-   mathematical library decides a bit. Their results are within 10^-14 of the truth, relatively; a
-   caller that rounds to float gets the nearest float but for one case in 10^6. */
+/* Elementary functions built from + - * / on doubles, which IEEE 754 rounds exactly. So no
+   mathematical library affects a bit of the CPU twins. The relative error is below 10^-14; after
+   rounding to float the result is the nearest float but for one case in 10^6. */
 
-/* e^x. NaN stays NaN; large arguments give infinity and 0. */
+/* e^x. NaN stays NaN; the results over- and underflow to infinity and 0. */
 double elementary_exp(double x);
 
 /* Natural logarithm of a finite x > 0. */

@@ -4,24 +4,24 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The numbers that operations compute with.
+/* The number formats of operations.
 
-   A GPU keeps tensors in bf16 and sums in float32. The CPU twins keep every tensor in float32
-   and sum in float32, each sum in an order that its header fixes, and can round to bf16 what a
-   kernel would store as bf16: with ROUNDING_BF16 a twin's results are values that bf16 holds, and
-   differ from a kernel's by the order of its sums and its elementary functions alone.
+   A GPU stores tensors in bf16 and accumulates in float32. The CPU twins store every tensor in
+   float32 and accumulate in float32, each sum in an order that its header defines. With
+   ROUNDING_BF16 a twin rounds what a kernel would store as bf16. Its results then differ from a
+   kernel's only by the order of sums and by the elementary functions.
 
-   What is promised: the project is compiled without contraction of products and sums and without
-   -ffast-math, the orders are fixed, and exp, log, sine and power are made of + - * / by
-   kernels/op/elementary.h. So the twins give the same bits with every compiler, at every
-   optimisation level and on every machine of IEEE arithmetic. */
+   The twins give the same bits with every compiler, at every optimisation level and on every
+   machine with IEEE arithmetic: the project is compiled without contraction to fused
+   multiply-add and without -ffast-math, the orders are fixed, and exp, log, sine and power are
+   built from + - * / (kernels/op/elementary.h). */
 
 enum rounding {
 	ROUNDING_NONE,
 	ROUNDING_BF16, /* results are rounded to the nearest bf16, ties to even */
 };
 
-/* bf16 is the upper half of a float32. A NaN stays one. */
+/* bf16 is the upper half of a float32. NaN stays NaN. */
 static inline uint16_t bf16_from_float(float value)
 {
 	uint32_t bits;
@@ -47,7 +47,7 @@ static inline float rounded(float value, enum rounding rounding)
 	return rounding == ROUNDING_BF16 ? bf16_to_float(bf16_from_float(value)) : value;
 }
 
-/* The elements of a matrix of weights, row-major; exactly one pointer is set. Borrowed. */
+/* The elements of a weight matrix, row-major; exactly one pointer is set. Borrowed. */
 struct matrix {
 	const float *f32;
 	const uint16_t *bf16;

@@ -57,9 +57,9 @@ void *operand_host(const struct operands *operands, uint32_t index)
 	return operands->operand[index].host;
 }
 
-/* Memory on the device, and on the host when checked. */
-static struct operand *take(struct operands *operands, uint32_t index, enum operand_type type,
-	size_t count, bool is_shared, int byte)
+/* Allocates an operand on the device, and on the host when checked. */
+static struct operand *open_operand(struct operands *operands, uint32_t index,
+	enum operand_type type, size_t count, bool is_shared, int byte)
 {
 	struct operand *operand = &operands->operand[index];
 
@@ -71,7 +71,7 @@ static struct operand *take(struct operands *operands, uint32_t index, enum oper
 	operand->stride = sets == 1 ? 0 : stride;
 	if (operands->code == 0) {
 		note(operands,
-			operands->memory->take((void **)&operand->device, stride * sets, byte));
+			operands->memory->allocate((void **)&operand->device, stride * sets, byte));
 	}
 	if (operands->is_checked) {
 		operand->host = memory_take(host_bytes(operand), 1);
@@ -101,10 +101,10 @@ void operands_send(struct operands *operands, uint32_t index)
 	free(bits);
 }
 
-static void take_random(struct operands *operands, uint32_t index, enum operand_type type,
+static void open_random(struct operands *operands, uint32_t index, enum operand_type type,
 	size_t count, bool is_shared)
 {
-	struct operand *operand = take(operands, index, type, count, is_shared, 0);
+	struct operand *operand = open_operand(operands, index, type, count, is_shared, 0);
 	uint32_t sets = is_shared ? 1 : operands->set_count;
 
 	if (operands->is_checked) {
@@ -123,17 +123,17 @@ static void take_random(struct operands *operands, uint32_t index, enum operand_
 
 void operands_random(struct operands *operands, uint32_t index, size_t count)
 {
-	take_random(operands, index, OPERAND_BF16, count, false);
+	open_random(operands, index, OPERAND_BF16, count, false);
 }
 
 void operands_random_shared(struct operands *operands, uint32_t index, size_t count)
 {
-	take_random(operands, index, OPERAND_BF16, count, true);
+	open_random(operands, index, OPERAND_BF16, count, true);
 }
 
 void operands_random_float(struct operands *operands, uint32_t index, size_t count)
 {
-	take_random(operands, index, OPERAND_FLOAT, count, false);
+	open_random(operands, index, OPERAND_FLOAT, count, false);
 }
 
 static void fill_list(
@@ -150,7 +150,7 @@ static void fill_list(
 
 void operands_list(struct operands *operands, uint32_t index, const void *list, size_t bytes)
 {
-	take(operands, index, OPERAND_BYTES, bytes, true, 0);
+	open_operand(operands, index, OPERAND_BYTES, bytes, true, 0);
 	fill_list(operands, index, 0, list, bytes);
 }
 
@@ -158,7 +158,7 @@ void operands_list_of_set(
 	struct operands *operands, uint32_t index, uint32_t set, const void *list, size_t bytes)
 {
 	if (set == 0) {
-		take(operands, index, OPERAND_BYTES, bytes, false, 0);
+		open_operand(operands, index, OPERAND_BYTES, bytes, false, 0);
 	}
 	check(operands->operand[index].count == bytes);
 	fill_list(operands, index, set, list, bytes);
@@ -167,7 +167,7 @@ void operands_list_of_set(
 void operands_output(struct operands *operands, uint32_t index, enum operand_type type,
 	size_t count, size_t row_width, double tolerance)
 {
-	take(operands, index, type, count, false, operands->is_checked ? POISON : 0);
+	open_operand(operands, index, type, count, false, operands->is_checked ? POISON : 0);
 	operands_expect(operands, index, row_width, tolerance);
 }
 
@@ -183,12 +183,13 @@ void operands_expect(struct operands *operands, uint32_t index, size_t row_width
 
 void operands_scratch(struct operands *operands, uint32_t index, size_t bytes)
 {
-	take(operands, index, OPERAND_BYTES, bytes, true, operands->is_checked ? POISON : 0);
+	open_operand(
+		operands, index, OPERAND_BYTES, bytes, true, operands->is_checked ? POISON : 0);
 }
 
 void operands_counters(struct operands *operands, uint32_t index, size_t bytes)
 {
-	take(operands, index, OPERAND_BYTES, bytes, true, 0);
+	open_operand(operands, index, OPERAND_BYTES, bytes, true, 0);
 }
 
 void operands_poison(struct operands *operands, uint32_t index)

@@ -1,8 +1,9 @@
 #ifndef KERNELS_OP_SPLIT_K_H
 #define KERNELS_OP_SPLIT_K_H
 
-/* Slices into which linear layers with few outputs cut their inputs (kernels/linear/linear_plan.h),
-   to be added by kernels/linear/ itself, or by kernels/rows/add_rms_norm.h. */
+/* The number of slices into which split-K linear layers cut their inputs
+   (kernels/linear/linear_plan.h). Both kernels/linear/ and kernels/rows/add_rms_norm.h add the
+   slices. */
 enum { SPLIT_K = 4 };
 
 #endif

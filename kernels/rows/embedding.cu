@@ -9,8 +9,8 @@ static __global__ void embedding_kernel(uint16_t *out, const uint16_t *table,
 {
 	uint32_t token = blockIdx.x;
 
-	/* In this order: the next kernels read the step's lists ahead of their own wait, see
-	   kernels/device/early_launch.cuh. */
+	/* This order is needed: the next kernels read the step's lists before their own wait,
+	   see kernels/device/early_launch.cuh. */
 	dependency_wait();
 	dependents_launch();
 	int32_t id = token_ids[token];

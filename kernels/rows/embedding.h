@@ -19,8 +19,8 @@ extern "C" {
 void embedding_cpu(float *out, struct matrix table, const int32_t *token_ids, uint32_t token_count,
 	uint32_t vocabulary_size, uint32_t width, enum rounding rounding);
 
-/* On the GPU, in bf16. A token id of -1 stands for the last token that its row sampled,
-   last_tokens[rows[t]]. rows: (token_count) index into last_tokens, read for such ids only. */
+/* On the GPU, in bf16. A token id of -1 means the token that its row sampled last,
+   last_tokens[rows[t]]. rows: (token_count) index into last_tokens, read only for such ids. */
 int embedding(uint16_t *out, const uint16_t *table, const int32_t *token_ids,
 	const int32_t *last_tokens, const uint32_t *rows, uint32_t token_count, uint32_t width,
 	struct CUstream_st *stream);

@@ -24,7 +24,7 @@ static struct work work(const struct op_case *c)
 	return work_embedding(c->rows, c->width);
 }
 
-/* When checked every fifth token is -1: the last one that its row has sampled. */
+/* When checked, every fifth token id is -1, the last token of its row. */
 static void open(struct operands *operands)
 {
 	const struct op_case *c = operands->op_case;

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Gathers the rows that are sampled, so that lm_head computes no others:
+/* Gathers the sampled rows, so that lm_head computes no others:
 
        out[i] = in[indices[i]] */
 

@@ -4,15 +4,18 @@
 #include "kernels/rows/rms_norm.cuh"
 #include "kernels/rows/rms_norm.h"
 
-/* One row a thread block, held in registers: VECTORS times 8 elements a thread. The order of the
-   sum depends on width only: a thread's elements, the lanes of a warp in a tree, the warps in
-   ascending order. */
+/* rms_norm and add_rms_norm, with and without gathering and split-K slices; formulas and shapes are
+   in their headers.
+
+   One thread block a row. The row stays in registers, VECTORS times 8 elements a thread, so it
+   is read from memory once. The order of the sum of squares depends on width only: the elements
+   of a thread, the lanes of a warp in a tree, the warps in ascending order. */
 
 enum { NORM_THREADS_MAX = 1024, VECTORS_MAX = 2 };
 
 enum norm_kind {
 	NORM_OF_ROW,   /* in[r] */
-	NORM_OF_SUM,   /* residual[r] + in[r], which residual[r] keeps */
+	NORM_OF_SUM,   /* residual[r] + in[r], also stored to residual[r] */
 	NORM_GATHERED, /* residual[index[r]] + in[index[r]], not stored */
 };
 
@@ -21,17 +24,16 @@ struct norm_arguments {
 	uint16_t *residual;	/* (any, width) bf16 */
 	const uint16_t *in;	/* (any, width) bf16 */
 	const uint16_t *weight; /* (width) bf16 */
-	const uint32_t *index;	/* (row_count) of NORM_GATHERED */
+	const uint32_t *index;	/* (row_count) for NORM_GATHERED */
 	uint32_t width;
 	float epsilon;
-	const float
-		*slices; /* (SPLIT_K, slice_rows, width) float32, summed instead of in; or null */
+	const float *slices; /* (SPLIT_K, slice_rows, width) float32 that replace in; or null */
 	uint32_t slice_rows;
 };
 
 /* ---- kernels ---- */
 
-/* 8 elements of the slices' sum, added in ascending order and rounded. */
+/* Adds 8 elements of all slices in ascending order, and rounds. */
 static __device__ inline bf16x8 sum_slices8(const float *first, size_t slice_size)
 {
 	float sum[8];

@@ -3,9 +3,9 @@
 
 #include "kernels/device/reduce.cuh"
 
-/* The arithmetic of all kernels that normalise rows, so that a row has the same bits in each. Every
-   rounding is explicit. The order of the sum of squares is fixed: 8 elements in ascending order,
-   then 256 in the tree of warp_sum(), then these sums in ascending order. */
+/* The arithmetic of all kernels that normalise rows, so that a row has the same bits in each.
+   Every rounding is explicit. The order of the sum of squares is fixed: 8 elements in ascending
+   order, then 256 elements in the tree of warp_sum(), then these sums in ascending order. */
 
 /* Adds 8 elements to the residual stream; the norm reads the rounded sum. */
 __device__ inline bf16x8 sum8(const bf16x8 &row, const bf16x8 &added)

@@ -15,7 +15,7 @@ extern "C" {
        out[r][i] = round(in[r][i] * scale(in[r]) * weight[i])
        scale(x)  = 1 / sqrt(mean of x[i]^2 + epsilon)
 
-   The mean is the sum in the order of kernels/op/dot.h over the width. */
+   The mean is a dot_f32() in the order of kernels/op/dot.h, divided by width. */
 
 /* out, in: (row_count, width), may be the same; weight: (width). */
 void rms_norm_cpu(float *out, const float *in, const float *weight, uint32_t row_count,

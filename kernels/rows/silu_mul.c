@@ -6,7 +6,7 @@
 
 static float silu(float x)
 {
-	/* Below -110 the result is less than the smallest float. And -infinity must not be divided
+	/* Below -110 the result underflows to -0. This also keeps -infinity from being divided
 	   by infinity. */
 	return x < -110 ? -0.0f : (float)((double)x / (1 + elementary_exp(-(double)x)));
 }

@@ -29,7 +29,7 @@ static void open(struct operands *operands)
 	if (operands->is_checked) {
 		float *gate_up = operand_host(operands, OPERAND_IN);
 		for (size_t i = 0; i < 2 * count; i++) {
-			gate_up[i] *= 16; /* to where the function bends and saturates */
+			gate_up[i] *= 16; /* into the range where silu bends and saturates */
 		}
 		operands_send(operands, OPERAND_IN);
 	}

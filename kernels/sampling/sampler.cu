@@ -5,22 +5,27 @@
 
 #include <math_constants.h>
 
-/* Two kernels: thread blocks find the best of tiles of the vocabulary, then one warp a row finds
-   the best of its tiles. Compiled without contraction, so scores have the bits of the CPU twin.
+/* Gumbel-max sampling of float32 logits (rows, vocabulary); the formula is in sampler.h. Two
+   kernels: thread blocks find the best score of each tile of the vocabulary, then one warp a row
+   finds the best of its tiles. Compiled without contraction to fused multiply-add, so scores have
+   the bits of the CPU twin.
 
-   Two logarithms a candidate would take longer than reading the logits. So a block keeps the best
-   score known so far. It computes scores only for groups of candidates whose common upper bound
-   reaches that, a few a tile. A lower bound of the first candidates' scores gives the first best
-   score. The largest score, with the lowest id of equals, does not depend on the order of
-   comparisons or on how the vocabulary is cut, so neither is fixed. */
+   Why it is fast: it is bound by reading the logits, because nearly all logarithms are avoided. Two
+   logarithms for each candidate would take longer than reading the logits. So a block keeps the
+   best score known so far, and computes scores only for groups of candidates whose common upper
+   bound reaches it, a few a tile. A lower bound of the first candidates' scores gives the first
+   best score.
+
+   The result is the largest score, and the lowest id among equals. It does not depend on the
+   order of comparisons or on the tiles, so neither is fixed. */
 
 enum {
 	SAMPLER_THREADS = 128,
-	CHUNK = 4, /* ids whose logits are 16 bytes */
+	CHUNK = 4, /* ids of a 16-byte load */
 	GROUP = 8, /* ids of a thread in a stride: two chunks, HALF_STRIDE apart */
 	HALF_STRIDE = SAMPLER_THREADS * CHUNK,
 	STRIDE = SAMPLER_THREADS * GROUP, /* ids of a block in a stride */
-	STRIDES_MAX = 20,		  /* of a tile, where there are many rows */
+	STRIDES_MAX = 20,		  /* of a tile, for many rows */
 	BLOCKS_WANTED = 2048,
 	ROW_WARPS = 4,
 };
@@ -32,7 +37,7 @@ struct candidate {
 
 /* ---- kernels ---- */
 
-/* The larger score, the lower id of equals: the same whatever the order of comparisons. */
+/* The larger score, or the lower id of equals. Associative and commutative. */
 static __device__ inline candidate better(candidate a, candidate b)
 {
 	bool is_b = b.score > a.score || (b.score == a.score && b.id < a.id);
@@ -52,7 +57,7 @@ static __device__ inline candidate warp_best(candidate best)
 	return best;
 }
 
-/* Floats as integers of the same order (no NaN comes here). */
+/* Maps floats to integers of the same order (never NaN here), for atomicMax(). */
 static __device__ inline int32_t ordered(float value)
 {
 	int32_t bits = __float_as_int(value);
@@ -85,7 +90,7 @@ static __device__ inline void load_chunk(
 	}
 }
 
-/* A thread's candidates: their logits and the bits of their noise. */
+/* The candidates of a thread: their logits and the random bits of their noise. */
 struct group {
 	uint32_t first; /* ids first + [0, CHUNK) and first + HALF_STRIDE + [0, CHUNK) */
 	float logits[GROUP];
@@ -121,7 +126,7 @@ static __device__ inline float group_bound(const group &g, float temperature)
 	return logit + temperature * sampler_noise_bound(bits);
 }
 
-/* A lower bound of the group's best score; -infinity where none is known. */
+/* A lower bound of the group's best score, or -infinity. */
 static __device__ inline float group_floor(const group &g, float temperature)
 {
 	float most = -CUDART_INF_F;
@@ -146,8 +151,8 @@ static __device__ inline void raise_best(int32_t *block_best, float score)
 	}
 }
 
-/* Computes scores of candidates that could still be the best, in the order of falling bounds. All
-   lanes of a warp call it. A comparison with a NaN is false. */
+/* Computes the scores of candidates that could still be the best, by falling upper bound. All
+   lanes of a warp call it. Comparisons with NaN are false. */
 static __device__ candidate score_candidates(
 	candidate best, int32_t *block_best, const group &g, float temperature)
 {
@@ -189,7 +194,7 @@ static __device__ candidate score_candidates(
 	return best;
 }
 
-/* ids ascend from group to group of a thread, so the first of equals stays. */
+/* Greedy: the ids of a thread ascend from group to group, so the first of equals is kept. */
 static __device__ inline candidate greedy(candidate best, const group &g)
 {
 #pragma unroll
@@ -292,8 +297,8 @@ static __global__ void sampler_rows_kernel(int32_t *token_ids, int32_t *last_tok
 
 /* ---- launchers ---- */
 
-/* Small tiles where rows are few, so that every multiprocessor has some. Long tiles where they are
-   many, since each tile has to find a good score first. */
+/* Small tiles for few rows, so that every multiprocessor has some. Long tiles for many rows,
+   because each tile has to find a good score before it can skip candidates. */
 static uint32_t tile_size_of(uint32_t row_count, uint32_t vocabulary_size)
 {
 	uint32_t strides = (vocabulary_size + STRIDE - 1) / STRIDE;

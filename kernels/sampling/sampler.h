@@ -15,24 +15,23 @@ extern "C" {
        token = the id with the largest score, the lowest of equals
        score = logit[id] + temperature * noise(row key, id)
 
-   which draws id with probability proportional to exp(logit[id] / temperature). Temperature 0 is
+   This draws id with probability proportional to exp(logit[id] / temperature). Temperature 0 is
    greedy. Small temperatures approach it smoothly, since nothing is divided by the temperature.
    Product and sum are rounded to float32 separately.
 
        noise = -log(-log(1 - u))
        u     = (bits + 0.5) / 2^32
-       bits  = the low half, for an even id, or the high half, for an odd one, of
-	       counter_hash(row key, id / 2)
+       bits  = the low half (even id) or the high half (odd id) of counter_hash(row key, id / 2)
 
-   The row key is made of seed, request and position. So a token depends on these and on its logits
-   only, whatever else is in the batch, and a rank that holds part of the vocabulary draws the same
-   noise for it. -log(1 - u) is computed without cancellation, so the upper tail keeps its shape up
-   to its end at 22.9 (2^-33).
+   The row key is a hash of seed, request and position. So a token depends only on these and on its
+   logits, not on the batch, and a rank that holds a range of the vocabulary draws the same noise
+   for it. -log(1 - u) is computed without cancellation, so the upper tail keeps its shape up to its
+   end at 22.9 (u = 2^-33).
 
    A NaN logit counts as -infinity. An infinite logit beats every finite one. If all logits are
    -infinity or NaN, the token is 0. */
 
-/* Beyond this a product with the noise could be infinite. */
+/* Above this the product with the noise could be infinite. */
 #define SAMPLER_TEMPERATURE_MAX 1e30f
 
 /* The key of a row's noise; position is that of the token to be sampled. */
@@ -43,11 +42,12 @@ uint64_t sampler_row_key(uint64_t seed, uint64_t request, uint32_t position);
 void sampler_cpu(int32_t *token_ids, const float *logits, const uint64_t *row_keys,
 	const float *temperatures, uint32_t row_count, uint32_t vocabulary_size);
 
-/* On the GPU: the best of each tile of the vocabulary, then the best of a row's tiles. It gives the
-   tokens of the CPU twin for the same logits. It also stores the token as the last one of its row.
+/* On the GPU: two kernels, the best of each tile of the vocabulary, then the best of a row's tiles.
+   The tokens are those of the CPU twin for the same logits. Each token is also stored to
+   last_tokens of its row.
 
-   tiles: (row_count, ceil(vocabulary_size / SAMPLER_TILE)) of SAMPLER_TILE_BYTES, scratch;
-   rows: (row_count) index into last_tokens, or SAMPLER_NO_ROW: not stored there. */
+   tiles: (row_count, ceil(vocabulary_size / SAMPLER_TILE)) of SAMPLER_TILE_BYTES, scratch; rows:
+   (row_count) index into last_tokens, or SAMPLER_NO_ROW: not stored. */
 enum { SAMPLER_TILE = 1024, SAMPLER_TILE_BYTES = 8 };
 #define SAMPLER_NO_ROW UINT32_MAX
 

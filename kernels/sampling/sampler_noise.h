@@ -7,13 +7,13 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The sampler's noise, the same source for host and GPU: + - * on float32 in a fixed order, each
-   rounded separately, so that both get the same bits. It must be compiled without contraction to
+/* The sampler's noise, one source for host and GPU: + - * on float32 in a fixed order, each
+   rounded separately, so both get the same bits. It must be compiled without contraction to
    fused multiply-add. */
 
-/* log(1 + f) + exponent * log(2) for f in [sqrt(1/2) - 1, sqrt(2) - 1]. The polynomial stands for
-   (log(1 + f) - f + f^2 / 2) / f^3, fitted by Chebyshev interpolation; its coefficients are rounded
-   to float32 and the result is within 3 * 10^-8 before rounding. */
+/* log(1 + f) + exponent * log(2) for f in [sqrt(1/2) - 1, sqrt(2) - 1]. The polynomial
+   approximates (log(1 + f) - f + f^2 / 2) / f^3 by Chebyshev interpolation, with coefficients
+   rounded to float32. The error is below 3 * 10^-8 before the final rounding. */
 BOTH_SIDES static inline float log_of_parts(float f, int exponent)
 {
 	float p = -0x1.43b246p-4f;
@@ -26,7 +26,7 @@ BOTH_SIDES static inline float log_of_parts(float f, int exponent)
 	p = p * f + 0x1.555554p-2f;
 	float square = f * f;
 	float tail = square * f * p - 0.5f * square;
-	/* log(2) in two parts, the first of 16 bits */
+	/* log(2) as a sum of two constants, the first with 16 bits */
 	return (float)exponent * 0x1.62e4p-1f + (f + (tail + (float)exponent * 0x1.7f7d1cp-20f));
 }
 
@@ -62,10 +62,10 @@ BOTH_SIDES static inline float sampler_noise_of_bits(uint32_t bits)
 	return -log_float(exponential(bits));
 }
 
-/* An upper bound of the noise of these bits, tight where the noise is large. It holds because
-   -log(-log(1 - u)) <= -log(u), and because a float's bits, read as a fixed-point number, are at
-   most its log2: the mantissa is below log2 of itself. The constants are 159 log(2) and a margin
-   for the roundings here and above, and log(2) / 2^23. */
+/* An upper bound of the noise of these bits, tight where the noise is large. It rests on two
+   inequalities: -log(-log(1 - u)) <= -log(u), and log2(x) >= the bits of the float x read as a
+   fixed-point number, less its bias (the mantissa m in [0, 1) is at most log2(1 + m)). The
+   constants are 159 log(2) with a margin for all roundings, and log(2) / 2^23. */
 BOTH_SIDES static inline float sampler_noise_bound(uint32_t bits)
 {
 	float x = (float)bits;

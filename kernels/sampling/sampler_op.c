@@ -40,7 +40,7 @@ static struct work work(const struct op_case *c)
 	return work_sampler(c->rows, c->outputs);
 }
 
-/* Ties among the best, NaN and infinities, in some of the rows. */
+/* Plants ties among the best, NaN and infinities in some of the rows. */
 static void spoil(float *logits, uint32_t row, uint32_t size)
 {
 	for (uint32_t v = 0; v < size; v++) {
@@ -53,7 +53,7 @@ static void spoil(float *logits, uint32_t row, uint32_t size)
 	}
 }
 
-/* What is timed is at temperature 1 and notes each row's token; what is checked has all kinds. */
+/* Timed cases have temperature 1 and store each row's token. Checked cases mix all kinds. */
 static void open(struct operands *operands)
 {
 	static const float temperatures[] = {0, 0, 0.1f, 0.7f, 1, 1, 1.5f, 20};

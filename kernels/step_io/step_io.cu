@@ -12,8 +12,10 @@ static __device__ uint64_t clock_ns()
 	return now;
 }
 
-/* Reads host memory past the caches, which may hold an earlier step's bytes. Each thread issues all
-   its first reads before it waits for any, so that their round trips over the bus overlap. */
+/* Copies a step's data from pinned host memory to the device, and scatters the additions into
+   the block tables. It is latency-bound by round trips over the bus, so each thread issues all
+   its first reads before it waits for any. The reads bypass the caches, which may hold an
+   earlier step's bytes. */
 static __global__ void __launch_bounds__(BEGIN_THREADS)
 	step_begin_kernel(struct step_io io, uint32_t speculative_chunks)
 {

@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* How a step's input reaches the GPU and its tokens reach the host. Both ends are kernels that
-   access pinned host memory themselves. So a step is one chain of kernels from input to tokens,
-   can be captured in one CUDA graph, and waits for no copy engine.
+/* How a step's input reaches the GPU and its tokens reach the host. At both ends a kernel accesses
+   pinned host memory itself. So a step is one chain of kernels from input to tokens, can be
+   captured in one CUDA graph, and waits for no copy engine.
 
        host (pinned, two slots each)            device
        host_data[slot]    ──── step_begin ───►  data         the step's lists
@@ -20,22 +20,22 @@ extern "C" {
        host_tokens[slot]  ◄─── step_end ──────  sampled
        completions[slot]  ◄─── both ──────────  begin and end times; last, the completion flag
 
-   The slots are a double buffer: the host fills one while the GPU runs the step of the other. The
-   device counts steps, so the slot of a step is step_count % 2 on both sides. */
+   The slots are a double buffer: the host fills one while the GPU runs the step of the other.
+   The device counts steps, so the slot of a step is step_count % 2 on both sides. */
 
-/* Reads of one 128-byte line of host memory by several blocks cross the bus one after the other,
-   1 us each. So no line is read twice: each block has its own copy of the header. One slot of
-   host_data holds, in this order
+/* When several blocks read one 128-byte line of host memory, each read crosses the bus separately,
+   1 us each, one after another (measured on an H200, engine/runners/TUNING.md). So no line is read
+   twice: each block has its own copy of the header. One slot of host_data holds, in this order
 
        headers     struct step_header (STEP_BLOCKS), all equal
        data        data_bytes, of which chunk_count * STEP_CHUNK are copied to the device
        additions   struct table_addition (addition_count), scattered into the tables */
 
 enum {
-	STEP_CHUNK = 16,		 /* bytes that a thread copies at once */
-	STEP_BLOCKS = 16,		 /* blocks of step_begin */
-	STEP_SPECULATIVE_ADDITIONS = 64, /* read before the header says how many there are; every
-					    slot has room for so many */
+	STEP_CHUNK = 16,  /* bytes that a thread copies at once */
+	STEP_BLOCKS = 16, /* blocks of step_begin */
+	/* read before the header arrives; every slot has room for so many */
+	STEP_SPECULATIVE_ADDITIONS = 64,
 };
 
 /* tables[row][index] = block. A step adds each entry at most once. */
@@ -54,9 +54,9 @@ struct step_header {
 
 /* What the device reports of a step. */
 struct step_completion {
-	uint64_t begin_ns; /* by the GPU's clock */
+	uint64_t begin_ns; /* ns on the GPU's global timer */
 	uint64_t end_ns;
-	uint64_t done; /* the flag: 1 + the number of the step, written after everything else */
+	uint64_t done; /* the completion flag: 1 + the index of the step, written last */
 	uint64_t unused;
 };
 
@@ -74,8 +74,8 @@ struct step_io {
 	const int32_t *sampled; /* device: (token_count) */
 };
 
-/* Copies data to the device and updates the tables. The first speculative_bytes of the data, at
-   most data_bytes, are copied without reading the header first, which saves one round trip over the
+/* Copies data to the device and updates the tables. The first speculative_bytes of the data (at
+   most data_bytes) are copied before the header arrives, which saves one round trip over the
    bus. */
 int step_begin(const struct step_io *io, size_t speculative_bytes, struct CUstream_st *stream);
 
