@@ -106,7 +106,8 @@ bool cuda_forward_may_split_k(const struct cuda_forward *forward, enum weight we
 	return (weight == WEIGHT_O || weight == WEIGHT_DOWN) && !has_bias;
 }
 
-/* Both plans that rows of the layer may have: that of all rows, and split-K for decode rows. */
+/* Prepares both plans that rows of the layer may have: one chain for all rows, and split-K for
+   decode rows. */
 static enum status prepare_linear(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
 	enum weight weight, enum weight bias, struct CUstream_st *stream, struct error *error)
 {

@@ -11,20 +11,21 @@
 #include "kernels/attention/prefill.h"
 
 /* The forward pass of a Qwen3 on a GPU: the launchers of kernels/ in the order of
-   engine/runners/reference_forward.h, with bf16 tensors and float32 sums and logits. It owns the
-   weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h). The batch is data
-   on the device, so a decode step can be captured into a graph and replayed with other data in the
-   same buffers.
+   engine/runners/reference_forward.h, with bf16 tensors, and float32 sums and logits. It owns the
+   weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h). It reads the
+   batch from device memory, so a decode step can be captured into a graph and replayed with other
+   numbers in the same buffers.
 
-   Every CUDA or cuBLAS call is checked; a failure names the call and is a STATUS_DEVICE, or a
-   STATUS_MEMORY with the requested and the free bytes. Only one rank is supported. */
+   Errors: every CUDA or cuBLAS call is checked. A failure is a STATUS_DEVICE that names the
+   call, or a STATUS_MEMORY that says how much was requested and how much was free. Only one rank
+   of `shard.ranks` is supported. */
 
 struct CUstream_st;
 struct cuda_forward;
 struct nvtx_ranges;
 
 struct cuda_forward_options {
-	const struct weights *weights;	 /* read when opened, not needed afterwards */
+	const struct weights *weights;	 /* read by open only */
 	struct weight_shard shard;	 /* WEIGHT_WHOLE */
 	struct model_step_limits limits; /* of a batch */
 	uint32_t block_size;		 /* tokens in a block; a multiple of 64 */
@@ -33,35 +34,36 @@ struct cuda_forward_options {
 	struct nvtx_ranges *ranges; /* borrowed; NULL: disabled */
 };
 
-/* A batch on the device. Decode rows come first: row r of them is token r. */
+/* A batch on the device. Decode rows come first; decode row r is token r. */
 struct cuda_batch {
 	uint32_t token_count;
 	uint32_t decode_count;
 	uint32_t sample_count;
-	const int32_t *token_ids;	   /* (token_count); -1: last_tokens of the row */
-	const uint32_t *positions;	   /* (token_count) */
-	const int64_t *slots;		   /* (token_count) */
-	struct decode_work decode;	   /* path and scratch are set by the forward pass */
-	const uint32_t *decode_group_ends; /* on the host: rows at which groups of at most
-					      limits.splits splits end, the last decode_count;
-					      NULL: one group */
+	const int32_t *token_ids;  /* (token_count); -1: last_tokens of the row */
+	const uint32_t *positions; /* (token_count) */
+	const int64_t *slots;	   /* (token_count) */
+	struct decode_work decode; /* the forward pass sets path and scratch */
+	/* on the host: the end row of each group of at most limits.splits splits, the last
+	   decode_count; NULL: one group */
+	const uint32_t *decode_group_ends;
 	struct prefill_work prefill;
-	const uint32_t *sample_index; /* (sample_count) token whose logits are wanted */
-	const uint32_t *sample_rows;  /* (sample_count) stable row, or SAMPLER_NO_ROW */
-	const uint64_t *row_keys;     /* (sample_count) */
-	const float *temperatures;    /* (sample_count) */
-	int32_t *last_tokens;	      /* by stable row */
-	int32_t *sampled;	      /* (sample_count) */
+	/* (sample_count) index of the token whose logits are sampled */
+	const uint32_t *sample_index;
+	const uint32_t *sample_rows; /* (sample_count) stable row, or SAMPLER_NO_ROW */
+	const uint64_t *row_keys;    /* (sample_count) */
+	const float *temperatures;   /* (sample_count) */
+	int32_t *last_tokens;	     /* by stable row */
+	int32_t *sampled;	     /* (sample_count) */
 };
 
-/* Opens weights, tensors and library on the current device, but no KV pool. */
+/* Opens weights, tensors and cuBLASLt on the current device, but no KV pool. */
 enum status cuda_forward_open(
 	struct cuda_forward **out, const struct cuda_forward_options *options, struct error *error);
 
-/* Bytes of a block of the KV pool. */
+/* Bytes of a block of the KV pool, all layers. */
 uint64_t cuda_forward_block_bytes(const struct cuda_forward *forward);
 
-/* Allocates the KV pool, cleared; frees it. */
+/* Allocates the KV pool, zeroed; frees it. */
 enum status cuda_forward_open_pool(
 	struct cuda_forward *forward, uint32_t block_count, struct error *error);
 void cuda_forward_close_pool(struct cuda_forward *forward);
@@ -71,11 +73,11 @@ void cuda_forward_close_pool(struct cuda_forward *forward);
 enum status cuda_forward_prepare(
 	struct cuda_forward *forward, struct CUstream_st *stream, struct error *error);
 
-/* Puts one forward pass on the stream. */
+/* Enqueues one forward pass on the stream. */
 enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,
 	struct CUstream_st *stream, struct error *error);
 
-/* Copies a block of the KV pool to the host in the GPU's layout: (layers, k and v, kv_heads,
+/* Copies a block of the KV pool to the host in device layout: (layers, k and v, kv_heads,
    block_size, head_dim). */
 enum status cuda_forward_read_block(
 	const struct cuda_forward *forward, uint32_t block, uint16_t *out, struct error *error);

@@ -43,7 +43,7 @@ static void fill_padding(struct cuda_launcher *launcher, const struct cuda_bucke
 	cuda_step_data_finish(&launcher->data, &bucket->layout, 0, NULL, 0);
 }
 
-/* A capture that has begun must be ended even after a failure within. */
+/* Captures a step. A capture that has begun must be ended even after a failure. */
 static enum status capture(struct cuda_launcher *launcher, const struct cuda_bucket *bucket,
 	const struct cuda_batch *batch, cudaGraph_t *out, struct error *error)
 {
@@ -79,8 +79,8 @@ static enum status open_graph(struct cuda_launcher *launcher, struct cuda_bucket
 	return status;
 }
 
-/* Launches a graph while another runs. The first time, this takes the driver 2 ms, which no
-   measured step shall pay for. */
+/* Launches a graph while another runs. The driver's preparation for that, 2 ms, happens only the
+   first time, so it happens here and not in a measured step. */
 static enum status rehearse(
 	const struct cuda_bucket *bucket, struct cuda_launcher *launcher, struct error *error)
 {

@@ -8,8 +8,8 @@
 #include "engine/runners/cuda_launcher.h"
 #include "engine/shape/graph_bucket.h"
 
-/* Decode steps as captured graphs, one for each number of rows to which they are padded. Eager
-   steps are padded too, so that a step is the same work with a graph and without. */
+/* Decode steps as captured CUDA graphs, one for each batch size to which steps are padded. Eager
+   steps are padded too, so that a step is the same work with and without a graph. */
 
 struct CUgraphExec_st;
 
@@ -26,17 +26,17 @@ struct cuda_graphs {
 	uint32_t bucket_count;
 };
 
-/* Lays out buckets up to max_num_seqs rows, the last of exactly so many; captures nothing. */
+/* Sets the bucket sizes up to max_num_seqs rows, which is the last one. Captures nothing. */
 void cuda_graphs_init(struct cuda_graphs *graphs, uint32_t max_num_seqs);
 
-/* Runs an eager step of every size, so that what it needs is loaded; then captures the graphs and
+/* Runs an eager step of every size, which loads its kernels. Then captures the graphs and
    launches one. is_eager: no graphs. */
 enum status cuda_graphs_open(struct cuda_graphs *graphs, struct cuda_launcher *launcher,
 	bool is_eager, struct error *error);
 
 void cuda_graphs_close(struct cuda_graphs *graphs);
 
-/* The smallest bucket for so many rows. */
+/* The smallest bucket that holds row_count rows. */
 const struct cuda_bucket *cuda_graphs_bucket(const struct cuda_graphs *graphs, uint32_t row_count);
 
 #endif

@@ -7,7 +7,8 @@
 
 #include <cuda_runtime_api.h>
 
-enum { SPECULATIVE_SPLITS = 8 }; /* splits of each decode row that are copied speculatively */
+/* splits of each decode row that step_begin copies speculatively */
+enum { SPECULATIVE_SPLITS = 8 };
 
 uint32_t cuda_launcher_next_slot(struct cuda_launcher *launcher)
 {

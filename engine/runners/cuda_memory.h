@@ -5,7 +5,7 @@
 
 #include "engine/base/status.h"
 
-/* What the GPU offers and what is used of it, in bytes. */
+/* The memory of the GPU and its use, in bytes. */
 struct cuda_memory {
 	char device[64];
 	uint64_t total_bytes;
@@ -14,13 +14,14 @@ struct cuda_memory {
 	uint32_t block_count;
 };
 
-/* How many blocks of memory->block_bytes fit into the wanted share of all memory, as nano-vllm
-   counts: the share in millionths, less what is used. block_count: 0, or a number that is not
-   questioned. Fills in total_bytes, used_bytes and block_count. */
+/* Fills in total_bytes, used_bytes and block_count: the number of blocks of memory->block_bytes
+   that fit into `utilization` (millionths of all memory) less what is used, as nano-vllm counts.
+   A block_count other than 0 is used as given. */
 enum status cuda_memory_count_blocks(struct cuda_memory *memory, uint64_t utilization,
 	uint32_t block_count, struct error *error);
 
-/* Cleared memory of the device, or pinned memory of the host; *out is a pointer of any type. */
+/* Allocates zeroed device memory, or zeroed pinned host memory. out: the address of a pointer of
+   any type. */
 enum status cuda_alloc_device(void *out, uint64_t bytes, struct error *error);
 enum status cuda_alloc_pinned(void *out, uint64_t bytes, struct error *error);
 

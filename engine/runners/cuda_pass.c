@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-/* One pass of one batch over the model. */
+/* The state of one forward pass over one batch. */
 struct pass {
 	const struct cuda_forward *forward;
 	const struct cuda_tensors *tensors;
@@ -22,13 +22,14 @@ struct pass {
 	struct CUstream_st *stream;
 	uint32_t layer; /* or RANGE_NO_LAYER */
 
-	/* The residual stream, and where it goes when a linear layer fuses the norm in front of it:
-	   it ping-pongs between its own buffer and gate_up's, which such a step does not use. */
+	/* The buffers of the residual stream. When the linear layers fuse the norms in front of
+	   them, the stream ping-pongs between its own buffer and gate_up's, which such a step
+	   does not use. */
 	uint16_t *residual, *spare;
 	bool fuses_norms;
 
-	/* Of the latest linear layer's output so many rows, from the first on, are not in hidden
-	   but in split_k_sums, as slices that the next norm adds. */
+	/* Split-K rows of the latest linear layer, counted from the first row: their output is
+	   not in `hidden` but in split_k_sums, as slices that the next norm adds. */
 	uint32_t pending_split_k_rows;
 
 	/* the first launch that failed */
@@ -54,8 +55,8 @@ static void close_range(const struct pass *pass)
 	nvtx_pop(pass->forward->options.ranges);
 }
 
-/* One launch in a range of its name. A macro, since the range has to be open when the launcher is
-   called. */
+/* One launch within a range of its name. A macro, because the range must be open when the
+   launcher is called. */
 #define RUN(pass, name, row_count, launch)                                                         \
 	do {                                                                                       \
 		open_range(pass, name, row_count);                                                 \
@@ -71,7 +72,7 @@ static const uint16_t *weight_of(const struct pass *pass, enum weight weight)
 
 /* ---- linear layers ---- */
 
-/* out = in * weight^T + bias, by one plan or two; bias: WEIGHT_COUNT for none. */
+/* out = in * weight^T + bias, by one plan or two. bias: WEIGHT_COUNT for none. */
 static void run_linear(
 	struct pass *pass, uint16_t *out, const uint16_t *in, enum weight weight, enum weight bias)
 {
@@ -102,7 +103,7 @@ static void run_linear(
 	}
 }
 
-/* residual += hidden; out = weight * norm(residual), with silu and without, in one launch. */
+/* residual += hidden; out = norm(residual) * weight^T, with or without silu, in one launch. */
 static void run_norm_linear(struct pass *pass, uint16_t *out, enum weight norm_weight,
 	enum weight weight, enum weight bias)
 {
@@ -132,7 +133,7 @@ static void run_norm_linear(struct pass *pass, uint16_t *out, enum weight norm_w
 	pass->residual = norm.sum;
 }
 
-/* Whether the norms in front of qkv and gate_up are fused into these. */
+/* Whether the norms in front of qkv and gate_up are fused into these layers. */
 static bool can_fuse_norms(const struct cuda_forward *forward, const struct cuda_batch *batch)
 {
 	const enum weight weights[] = {WEIGHT_QKV, WEIGHT_GATE_UP};
@@ -149,8 +150,8 @@ static bool can_fuse_norms(const struct cuda_forward *forward, const struct cuda
 
 /* ---- norms ---- */
 
-/* residual += the latest linear layer's output; out = the norms of the sums. index: NULL, or
-   row_count rows to pick, the pending ones first and in order. */
+/* residual += the latest linear layer's output; out = the norm of the sum. index: NULL, or
+   row_count rows to gather; the rows that are pending as slices come first, in order. */
 static void add_and_norm(struct pass *pass, uint16_t *out, enum weight weight,
 	const uint32_t *index, uint32_t row_count)
 {
@@ -177,7 +178,7 @@ static void add_and_norm(struct pass *pass, uint16_t *out, enum weight weight,
 	pass->pending_split_k_rows = 0;
 }
 
-/* hidden = the norm of the grown residual stream. */
+/* The same with the norms going to hidden, for all rows. */
 static void run_norm(struct pass *pass, enum weight weight)
 {
 	open_range(pass, weight_name(weight), pass->batch->token_count);
@@ -187,7 +188,8 @@ static void run_norm(struct pass *pass, enum weight weight)
 
 /* ---- attention ---- */
 
-/* Rows are taken in groups whose splits have room for their results; mostly that is one group. */
+/* Decode rows run in groups whose partial results fit into scratch memory; nearly always one
+   group. */
 static void run_decode_attention(struct pass *pass, const uint16_t *keys, const uint16_t *values)
 {
 	const struct cuda_tensors *tensors = pass->tensors;
@@ -211,7 +213,7 @@ static void run_decode_attention(struct pass *pass, const uint16_t *keys, const 
 	close_range(pass);
 }
 
-/* attended = attention of qkv, whose keys and values go to the pool. */
+/* attended = attention of qkv. Keys and values are stored to the pool first. */
 static void run_attention(struct pass *pass)
 {
 	const struct cuda_forward *forward = pass->forward;
@@ -239,7 +241,7 @@ static void run_attention(struct pass *pass)
 
 /* ---- a layer ---- */
 
-/* activated = silu(gate) * up, of hidden. */
+/* activated = silu(gate) * up, with gate and up computed from hidden. */
 static void run_gate_up(struct pass *pass)
 {
 	const struct cuda_forward *forward = pass->forward;
@@ -272,7 +274,7 @@ static void run_layer(struct pass *pass)
 	if (pass->fuses_norms && pass->layer > 0) {
 		run_norm_linear(pass, tensors->qkv, WEIGHT_INPUT_NORM, WEIGHT_QKV, WEIGHT_QKV_BIAS);
 	} else {
-		if (pass->layer > 0) { /* the first norm comes with the embedding */
+		if (pass->layer > 0) { /* the range of the embedding includes the first norm */
 			run_norm(pass, WEIGHT_INPUT_NORM);
 		}
 		run_linear(pass, tensors->qkv, tensors->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS);
@@ -289,7 +291,7 @@ static void run_layer(struct pass *pass)
 	run_linear(pass, tensors->hidden, tensors->activated, WEIGHT_DOWN, WEIGHT_COUNT);
 }
 
-/* ---- the ends ---- */
+/* ---- embedding, head and sampler ---- */
 
 static void run_embedding(struct pass *pass)
 {
@@ -311,7 +313,7 @@ static void run_embedding(struct pass *pass)
 	close_range(pass);
 }
 
-/* Decode rows are sampled, all of them, so that they are the first of the sampled rows, too. */
+/* All decode rows are sampled, so they are also the first of the sampled rows. */
 static void run_head(struct pass *pass)
 {
 	const struct model_config *model = &pass->forward->model;

@@ -7,7 +7,7 @@
 
 struct cublaslt;
 
-/* What lives as long as the engine; a pass changes none of it but the memory of its tensors. */
+/* The state that lives as long as the engine. A pass changes only the contents of its tensors. */
 struct cuda_forward {
 	struct model_config model;
 	struct cuda_forward_options options;
@@ -17,11 +17,11 @@ struct cuda_forward {
 	struct cuda_tensors tensors;
 };
 
-/* The layer that `weight` multiplies by, with its sums in one chain. */
+/* The shape of the linear layer with this weight, with split_k 1. */
 struct linear_shape cuda_forward_linear(const struct cuda_forward *forward, enum weight weight);
 
-/* Whether the add_rms_norm() behind it adds the layer's output to the residual stream. If it has no
-   bias either, it may leave the slices of split-K for that norm to add. */
+/* Whether an add_rms_norm() follows the layer and adds its output to the residual stream. If the
+   layer has no bias either, it may leave split-K slices for that norm to add. */
 bool cuda_forward_may_split_k(const struct cuda_forward *forward, enum weight weight);
 
 #endif

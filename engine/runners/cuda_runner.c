@@ -19,7 +19,7 @@
 
 enum { POLLS_A_QUERY = 1 << 16 }; /* polls of the completion flag per query of the driver */
 
-/* A step that was launched and not yet collected. */
+/* A step in flight: launched, and its tokens not yet collected. */
 struct flight {
 	uint64_t start_ns;
 	uint32_t sampled_count;
@@ -34,7 +34,7 @@ struct cuda_runner {
 	struct flight flights[CUDA_STEP_SLOTS];
 	uint64_t start_ns;    /* when scheduling of the step began; 0: unknown */
 	uint64_t host_end_ns; /* when the latest step's tokens arrived on the host */
-	uint64_t gpu_end_ns;  /* when that step ended, by the GPU's clock; 0: no step yet */
+	uint64_t gpu_end_ns;  /* when that step ended on the GPU's timer; 0: no step yet */
 };
 
 /* ---- steps ---- */
@@ -44,14 +44,15 @@ static enum status cuda_start(
 {
 	struct cuda_runner *runner = state;
 
-	(void)error; /* reading the clock cannot fail */
+	(void)error; /* reading a clock cannot fail */
 	*start_ns = earliest_ns;
 	runner->start_ns = monotonic_ns();
 	nvtx_push(runner->launcher.ranges, "schedule"); /* until launch */
 	return STATUS_OK;
 }
 
-/* A decode step: a graph where it has room for the splits, else the same launches one by one. */
+/* A decode step: a graph if the graph has room for its splits, else the same launches one by
+   one. */
 static enum status launch_decode(struct cuda_runner *runner, const struct batch *batch,
 	enum step_mode *mode, struct error *error)
 {
@@ -85,7 +86,7 @@ static enum status launch_general(
 	struct cuda_launcher *launcher = &runner->launcher;
 	struct cuda_step_data *data = &launcher->data;
 	uint32_t rows = batch->row_count;
-	/* Every row has at most one tile that is not full. */
+	/* Upper bound: each row has at most one tile that is not full. */
 	const struct cuda_step_layout layout =
 		cuda_step_layout(rows, (uint32_t)batch->counts.sampled_rows, batch->token_count,
 			batch->token_count / PREFILL_QUERY_TILE + rows);
@@ -124,7 +125,8 @@ static enum status cuda_launch(void *state, const struct batch *batch, struct er
 	return status;
 }
 
-/* Polls the completion flag until the GPU sets it; queries the driver for errors now and then. */
+/* Polls the completion flag until the GPU sets it. Queries the driver for errors from time to
+   time. */
 static enum status await(const struct cuda_launcher *launcher,
 	const volatile struct step_completion *completion, struct error *error)
 {
@@ -229,8 +231,8 @@ static void close_pool(struct cuda_runner *runner)
 	cuda_step_data_close_tables(&runner->launcher.data);
 }
 
-/* Runs the step with the most tokens and samples. Only one tile of it attends, since the pool has
-   one block. */
+/* Runs a step with the most tokens and samples. Only one tile of it attends, because the pool
+   has one block at this point. */
 static enum status run_largest(struct cuda_runner *runner, struct error *error)
 {
 	struct cuda_launcher *launcher = &runner->launcher;
@@ -269,8 +271,8 @@ static enum status warm_up_in_pool(struct cuda_runner *runner, struct error *err
 	return run_largest(runner, error);
 }
 
-/* Loads everything that a step with prompts needs, before free memory is measured and before a step
-   would wait for it. */
+/* Runs a step with prompts, so that its kernels are loaded before free memory is measured, and
+   so that no later step waits for loading. */
 static enum status warm_up(struct cuda_runner *runner, struct error *error)
 {
 	enum status status = warm_up_in_pool(runner, error);
@@ -310,7 +312,7 @@ static void cuda_close(void *state)
 	struct cuda_launcher *launcher = &runner->launcher;
 
 	if (launcher->stream != NULL) {
-		cudaStreamSynchronize(launcher->stream); /* a step may be in flight */
+		cudaStreamSynchronize(launcher->stream); /* a step may still be in flight */
 	}
 	cuda_graphs_close(&runner->graphs);
 	close_pool(runner);

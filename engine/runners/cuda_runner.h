@@ -13,25 +13,28 @@
 
 /* The CUDA runner: computes tokens on the current GPU by engine/runners/cuda_forward.h.
 
-   A step's data lies in pinned memory of the host, from where the step's first kernel copies it to
-   fixed addresses on the device; its last kernel writes the tokens back
-   (kernels/step_io/step_io.h). So a step that only decodes is one captured graph, from the host's
-   data to the host's tokens. It is padded to the next captured batch size; padding rows store
-   nothing, attend to nothing and change no other row. A step with prompts, or with more decode work
-   than a graph has room for, is launched operation by operation.
+   A step's data lies in pinned host memory. The first kernel of the step copies it to fixed
+   addresses on the device; its last kernel writes the tokens back (kernels/step_io/step_io.h). So a
+   decode step is one captured graph, from the host's data to the host's tokens. Its batch is padded
+   to the next larger of a list of sizes; padding rows store nothing, attend to nothing and affect
+   no other row. A step with prompts, or with more decode work than a graph has room for, is
+   launched kernel by kernel (eager).
 
-   elapsed_ns runs from the start of scheduling, or from the end of the step before if that was
-   later, to the step's tokens on the host. gpu_ns is from the start of the first kernel to the end
-   of the last, by the GPU's clock. idle_ns is from the end of the preceding step to that start.
-   host_ns is elapsed_ns without gpu_ns.
+   Times of a step, in ns:
+
+       elapsed_ns   from the start of scheduling, or from the end of the step before if that was
+                    later, to the arrival of the step's tokens on the host
+       gpu_ns       from the begin of the first kernel to the end of the last, on the GPU's timer
+       idle_ns      from the end of the step before to the begin of the first kernel, likewise
+       host_ns      elapsed_ns - gpu_ns
 
    Batch invariance: what a row computes does not depend on the other rows of a step, on their
-   number, on padding, or on graph or eager launch. It does depend on its kind. Rows of prompts
-   (chunks of one token included) and decode rows have different orders of summation in two
+   number, on padding, or on graph or eager launch. It does depend on the kind of the row. Rows of
+   prompts (chunks of one token included) and decode rows have different orders of summation in two
    operations: attention, and linear layers with split-K (linear_split_k(): o and down in
    qwen3-0.6b, none in qwen3-8b). Positions of a prompt are computed by rows of the first kind,
-   positions of a completion by decode rows. So the K/V and the sampled tokens of a request are the
-   same bits
+   positions of a completion by decode rows. So the keys, values and sampled tokens of a request
+   have the same bits
 
        in any batch, under any policy and limits, with graphs and eager, run after run;
        with a prompt computed whole or in chunks of any size;
@@ -39,15 +42,14 @@
 
    They may differ, within rounding, only where a position is computed by a row of the other kind:
 
-       after a preemption, where the completion so far is computed again as part of a prompt: at the
+       after a preemption, which computes the completion so far again as part of a prompt: at the
        positions that had been decoded, and at all that follow;
        with a prefix found in blocks that decode rows filled (a later turn of a conversation whose
-       prompt repeats a completion), against the same prompt computed: at the decoded positions, and
-       at all that follow.
+       prompt repeats a completion), compared with the same prompt computed: at the decoded
+       positions, and at all that follow.
 
-   Both are the same again whenever the run is repeated, and only requests that hit such blocks are
-   affected. All this holds within one kernel path: the general path and sm_90 have different
-   bits. */
+   Both repeat bit for bit in every run, and only requests that hit such blocks are affected. All
+   this holds within one kernel path: the general path and sm_90 have different bits. */
 
 struct range_stack;
 
@@ -61,18 +63,18 @@ struct cuda_runner_options {
 	struct range_stack *stack;	    /* of the ranges open; NULL: disabled */
 };
 
-/* *memory is filled whether or not kv_block_count was given; block_count is what the engine gets.
- */
+/* Opens the runner on the current GPU. *memory is always filled; its block_count is the number
+   of KV blocks of the engine, given or computed. */
 enum status cuda_runner_open(struct runner *out, const struct cuda_runner_options *options,
 	struct cuda_memory *memory, struct error *error);
 
-/* A block of the KV pool in the GPU's layout, all layers: (layers, k and v, kv_heads, block_size,
-   head_dim) bf16, its 16-byte chunks permuted by kernels/attention/paged_kv.h; for tests. */
+/* For tests: the bytes of a KV block on the GPU, all layers: (layers, k and v, kv_heads,
+   block_size, head_dim) bf16, with 16-byte chunks permuted as in kernels/attention/paged_kv.h. */
 uint64_t cuda_runner_block_bytes(const struct runner *runner);
 enum status cuda_runner_read_block(
 	const struct runner *runner, uint32_t block, uint16_t *out, struct error *error);
 
-/* Copies the logits of the latest step, (sampled_rows, vocab_size); for tests. */
+/* For tests: copies the logits of the latest step, (row_count, vocab_size) float32. */
 enum status cuda_runner_logits(
 	const struct runner *runner, uint32_t row_count, float *logits, struct error *error);
 

@@ -3,7 +3,7 @@
 
 #include "engine/base/status.h"
 
-/* 0 or the code of a CUDA call or launcher to a status that names the call. */
+/* Converts 0 or the code of a CUDA call or launcher to a status whose error names the call. */
 enum status cuda_status(int code, const char *call, struct error *error);
 
 #endif

@@ -46,7 +46,7 @@ struct cuda_step_layout cuda_step_layout(
 	return layout;
 }
 
-/* Sections begin at multiples of STEP_CHUNK, which suits every element type. */
+/* Sections begin at multiples of STEP_CHUNK, which is enough alignment for every element type. */
 static struct cuda_step_lists lists_at(unsigned char *base, const struct cuda_step_layout *layout)
 {
 	return (struct cuda_step_lists){
@@ -116,7 +116,7 @@ void cuda_step_data_select(struct cuda_step_data *data, uint32_t slot)
 	data->host = (unsigned char *)(data->headers + STEP_BLOCKS);
 }
 
-/* Splits of the decode rows; returns how many. */
+/* Writes the splits of the decode rows; returns their number. */
 static uint32_t fill_splits(const struct cuda_step_data *data, const struct cuda_step_lists *lists,
 	const struct batch *batch)
 {
@@ -246,7 +246,7 @@ enum status cuda_step_data_open(
 	uint64_t bytes = most.splits + data->split_capacity * sizeof(struct decode_split);
 
 	bytes = u64_divide_up(bytes, (uint64_t)STEP_CHUNK) * STEP_CHUNK;
-	/* No entry of the block tables is added twice in a step. */
+	/* Each entry of the block tables is added at most once in a step. */
 	data->addition_capacity =
 		u32_from((uint64_t)engine->policy->max_running(engine) * data->table_width);
 	uint64_t additions = u32_max(data->addition_capacity, STEP_SPECULATIVE_ADDITIONS);

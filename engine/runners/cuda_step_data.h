@@ -10,12 +10,12 @@
 #include "engine/runners/cuda_forward.h"
 #include "kernels/step_io/step_io.h"
 
-/* The input of a step as lists: filled on the host, in one slot of a double buffer of pinned
-   memory, and copied to the device by the step's first kernel (kernels/step_io/step_io.h). */
+/* The input of a step as lists. The host fills them in one slot of a double buffer of pinned
+   memory; the step's first kernel copies them to the device (kernels/step_io/step_io.h). */
 
 enum { CUDA_STEP_SLOTS = 2 };
 
-/* Where the lists begin, in bytes. Only the last list, the splits, has no fixed length. */
+/* Offsets of the lists in a slot, in bytes. Only the last list, the splits, has no fixed length. */
 struct cuda_step_layout {
 	size_t split_start, rows, contexts, query_start, sample_index, sample_rows;
 	size_t row_keys, temperatures, token_ids, positions, slots, tiles, splits;
@@ -44,11 +44,11 @@ struct cuda_step_lists {
 struct cuda_step_data {
 	uint64_t seed; /* of the sampler's noise */
 	uint32_t table_width;
-	uint32_t decode_blocks; /* of decode attention's kernels */
+	uint32_t decode_blocks; /* thread blocks of decode attention */
 	uint32_t sample_capacity;
 	uint32_t addition_capacity;
 	uint32_t split_capacity;
-	uint64_t split_limit; /* in one launch of decode attention */
+	uint64_t split_limit; /* splits in one launch of decode attention */
 	uint32_t *group_ends; /* (max_num_seqs) see struct cuda_batch */
 
 	/* device */
@@ -63,15 +63,15 @@ struct cuda_step_data {
 	int32_t *host_tokens; /* (2, sample_capacity) */
 	struct step_completion *completions;
 
-	struct step_io io; /* all of these, as the kernels see them */
+	struct step_io io; /* the same buffers, as parameters of the kernels */
 
-	/* the slot that is being filled */
+	/* the selected slot */
 	struct step_header *headers;
 	unsigned char *host; /* its lists */
 };
 
-/* Allocates everything but the tables and last_tokens, which come with the KV pool. The fields
-   above group_ends are set before. */
+/* Allocates everything but tables and last_tokens, which cuda_step_data_open_tables() allocates
+   with the KV pool. The caller sets the fields above group_ends first. */
 enum status cuda_step_data_open(
 	struct cuda_step_data *data, const struct engine_config *engine, struct error *error);
 void cuda_step_data_close(struct cuda_step_data *data); /* also after a failure */
@@ -87,7 +87,7 @@ void cuda_step_data_select(struct cuda_step_data *data, uint32_t slot);
 struct cuda_step_lists cuda_step_data_lists(
 	const struct cuda_step_data *data, const struct cuda_step_layout *layout);
 
-/* A batch with pointers into the device's lists and without counts. */
+/* A batch whose pointers are the device's lists; its counts are 0. */
 struct cuda_batch cuda_step_data_batch(
 	const struct cuda_step_data *data, const struct cuda_step_layout *layout);
 
@@ -95,15 +95,15 @@ struct cuda_batch cuda_step_data_batch(
 uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step_layout *layout,
 	const struct batch *batch, struct cuda_batch *out);
 
-/* Adds padding rows from `first` on: they store nothing and attend to nothing. */
+/* Appends padding rows from row `first` on: they store nothing and attend to nothing. */
 void cuda_step_data_pad(struct cuda_step_data *data, const struct cuda_step_layout *layout,
 	uint32_t first, uint32_t row_count);
 
-/* Divides the decode rows into groups whose splits fit in one launch of decode attention. */
+/* Divides the decode rows into groups whose splits fit into one launch of decode attention. */
 void cuda_step_data_group(
 	struct cuda_step_data *data, const struct cuda_step_layout *layout, struct cuda_batch *out);
 
-/* Writes the additions to the block tables, and the headers with the counts. */
+/* Writes the additions to the block tables, and the headers with the amounts of data. */
 void cuda_step_data_finish(struct cuda_step_data *data, const struct cuda_step_layout *layout,
 	uint32_t split_count, const struct block_addition *additions, uint32_t addition_count);
 

@@ -14,12 +14,13 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-/* The constants of engine/shape/step_tensors.h equal those of the kernels. */
+/* engine/shape/step_tensors.h repeats these constants of the kernels. */
 static_assert((int)STEP_DECODE_SPLIT == (int)DECODE_SPLIT, "splits of decode attention");
 static_assert((int)STEP_SAMPLER_TILE == (int)SAMPLER_TILE, "tiles of the sampler");
 static_assert((int)STEP_SAMPLER_TILE_BYTES == (int)SAMPLER_TILE_BYTES, "tiles of the sampler");
 
-/* Allocates device memory for count elements; an error has the requested and the free bytes. */
+/* Allocates device memory for count elements. The error says how much was requested and how much
+   was free. */
 static enum status allocate(
 	void *out, uint64_t count, size_t size, const char *what, struct error *error)
 {

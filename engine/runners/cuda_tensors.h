@@ -7,8 +7,8 @@
 #include "engine/model/weights.h"
 #include "engine/shape/step_tensors.h"
 
-/* What the forward pass keeps in device memory: weights, the KV pool, and the tensors of a step,
-   which engine/shape/step_tensors.h sizes. T = limits.tokens, S = limits.samples. */
+/* The device memory of the forward pass: weights, the KV pool, and the tensors of a step, sized
+   by engine/shape/step_tensors.h. T = limits.tokens, S = limits.samples. */
 struct cuda_tensors {
 	uint16_t **weights; /* (num_hidden_layers, WEIGHT_COUNT); not layered: of layer 0 */
 	uint32_t weight_count;
@@ -39,12 +39,13 @@ enum status cuda_tensors_open(struct cuda_tensors *tensors, const struct weights
 	struct weight_shard shard, const struct model_step_limits *limits, struct error *error);
 void cuda_tensors_close(struct cuda_tensors *tensors);
 
-/* The pool is cleared. */
+/* Allocates the KV pool, zeroed. */
 enum status cuda_tensors_open_pool(struct cuda_tensors *tensors, const struct model_config *model,
 	uint64_t pool_bytes, struct error *error);
 void cuda_tensors_close_pool(struct cuda_tensors *tensors);
 
-/* layer is 0 for a weight that is not layered; NULL: the model has none. */
+/* The device memory of a weight, or NULL if the model lacks it. layer: 0 for a weight that is
+   not layered. */
 const uint16_t *cuda_tensors_weight(
 	const struct cuda_tensors *tensors, enum weight weight, uint32_t layer);
 

@@ -8,7 +8,7 @@ extern "C" {
 
 enum { UPLOAD_BYTES = 64 << 20 };
 
-/* A thread makes the 8 elements of one hash. */
+/* A thread computes the 8 elements of one hash. */
 static __global__ void dummy_kernel(uint16_t *out, struct weight_dummy dummy, uint64_t count)
 {
 	uint64_t first = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) * 8;

@@ -3,9 +3,9 @@
 
 #include "engine/model/weights.h"
 
-/* Brings a tensor of a model to the GPU in bf16: copied from its file, or, for dummy weights,
-   generated on the GPU as engine/model/weights_dummy.h defines. out: (rows, columns) of the shard,
-   on the device. Returns a cudaError_t as an int. */
+/* Writes a weight tensor to the GPU in bf16: copied from its file, or, for dummy weights,
+   computed on the GPU by the definition in engine/model/weights.h. out: (rows, columns) of the
+   shard, on the device. Returns a cudaError_t as an int. */
 int cuda_weights_upload(uint16_t *out, const struct weights *weights, enum weight weight,
 	uint32_t layer, struct weight_shard shard);
 

@@ -253,7 +253,7 @@ Test(op_table, after_a_device_failed_no_call_is_made)
 {
 	struct operand_memory failing = device;
 
-	failing.take = device_take_fails;
+	failing.allocate = device_take_fails;
 	for (uint32_t k = 0; op_at(k) != NULL; k++) {
 		struct operands operands = {.op_case = &op_at(k)->cases[0],
 			.memory = &failing,
