@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
+#include "engine/base/map.h"
 #include "engine/base/memory.h"
 
 #include <stdlib.h>
@@ -20,6 +21,12 @@ struct record {
 	bool has_ids, has_rest_id;
 };
 
+/* The latest turn of a name. */
+struct named_turn {
+	size_t name; /* offset in names */
+	uint64_t turn_index;
+};
+
 struct conversations {
 	uint32_t trace_block_size;
 	struct record *records; /* (record_count) */
@@ -29,37 +36,19 @@ struct conversations {
 	char *names; /* each closed by a zero byte */
 	size_t names_bytes, names_capacity;
 
-	/* Name to latest turn: open addressing, a power of two of slots, at most half full. */
-	struct name_slot {
-		uint64_t hash;
-		size_t name;	     /* offset in names */
-		uint64_t turn_index; /* NO_TURN: free */
-	} * slots;
-	size_t slot_count, used_count;
+	struct named_turn *named; /* (named_count) */
+	size_t named_count, named_capacity;
+	struct map by_name; /* from a name's hash to its index in named */
 
 	struct token_span *spans;
 	size_t span_capacity;
 };
-
-enum { SLOTS_AT_START = 64 };
-
-static struct name_slot *slots_open(size_t count)
-{
-	struct name_slot *slots = memory_take(count, sizeof(*slots));
-
-	for (size_t i = 0; i < count; i++) {
-		slots[i].turn_index = NO_TURN;
-	}
-	return slots;
-}
 
 struct conversations *conversations_open(uint32_t trace_block_size)
 {
 	struct conversations *all = memory_take(1, sizeof(*all));
 
 	all->trace_block_size = trace_block_size;
-	all->slot_count = SLOTS_AT_START;
-	all->slots = slots_open(all->slot_count);
 	return all;
 }
 
@@ -71,38 +60,26 @@ void conversations_close(struct conversations *all)
 	free(all->records);
 	free(all->session_names);
 	free(all->names);
-	free(all->slots);
+	free(all->named);
+	map_deinit(&all->by_name);
 	free(all->spans);
 	free(all);
 }
 
-/* The slot of a name, or the free slot where it belongs. */
-static struct name_slot *find(const struct conversations *all, const char *name, uint64_t hash)
+/* NULL: the name is new. *key: its key in by_name, or the one that it would get. */
+static struct named_turn *find_name(
+	const struct conversations *all, const char *name, uint64_t *key)
 {
-	size_t mask = all->slot_count - 1;
-
-	for (size_t i = (size_t)hash & mask;; i = (i + 1) & mask) {
-		struct name_slot *slot = &all->slots[i];
-		if (slot->turn_index == NO_TURN ||
-			(slot->hash == hash && strcmp(all->names + slot->name, name) == 0)) {
-			return slot;
+	*key = XXH64(name, strlen(name), 0);
+	for (;; (*key)++) {
+		const uint64_t *index = map_find(&all->by_name, *key);
+		if (index == NULL) {
+			return NULL;
+		}
+		if (strcmp(all->names + all->named[*index].name, name) == 0) {
+			return &all->named[*index];
 		}
 	}
-}
-
-static void grow_slots(struct conversations *all)
-{
-	struct name_slot *old = all->slots;
-	size_t old_count = all->slot_count;
-
-	all->slot_count *= 2;
-	all->slots = slots_open(all->slot_count);
-	for (size_t i = 0; i < old_count; i++) {
-		if (old[i].turn_index != NO_TURN) {
-			*find(all, all->names + old[i].name, old[i].hash) = old[i];
-		}
-	}
-	free(old);
 }
 
 static size_t keep_name(struct conversations *all, const char *name)
@@ -119,25 +96,26 @@ static size_t keep_name(struct conversations *all, const char *name)
 /* Maps a name to a turn, in place of an older one; returns the name's offset in names. */
 static size_t name_turn(struct conversations *all, const char *name, uint64_t turn_index)
 {
-	uint64_t hash = XXH64(name, strlen(name), 0);
-	struct name_slot *slot = find(all, name, hash);
+	uint64_t key;
+	struct named_turn *named = find_name(all, name, &key);
 
-	if (slot->turn_index == NO_TURN) {
-		if (2 * (all->used_count + 1) > all->slot_count) {
-			grow_slots(all);
-			slot = find(all, name, hash);
-		}
-		slot->hash = hash;
-		slot->name = keep_name(all, name);
-		all->used_count++;
+	if (named == NULL) {
+		map_add(&all->by_name, key, all->named_count);
+		all->named = memory_grow(all->named, &all->named_capacity, all->named_count + 1,
+			sizeof(*all->named));
+		named = &all->named[all->named_count++];
+		named->name = keep_name(all, name);
 	}
-	slot->turn_index = turn_index;
-	return slot->name;
+	named->turn_index = turn_index;
+	return named->name;
 }
 
 static uint64_t turn_of_name(const struct conversations *all, const char *name)
 {
-	return name == NULL ? NO_TURN : find(all, name, XXH64(name, strlen(name), 0))->turn_index;
+	uint64_t key;
+	const struct named_turn *named = name == NULL ? NULL : find_name(all, name, &key);
+
+	return named == NULL ? NO_TURN : named->turn_index;
 }
 
 static uint64_t hash_ids(const struct trace_row *row, uint32_t count)

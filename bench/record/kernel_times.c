@@ -28,7 +28,6 @@ struct kernel_times *kernel_times_open(const struct kernel_source *source,
 	times->records = memory_take(RECORDS_AT_ONCE, sizeof(*times->records));
 	times->pending = memory_take(PENDING_MAX, sizeof(*times->pending));
 	times->groups = memory_take(GROUPS_MAX, sizeof(*times->groups));
-	times->aliases = memory_take(ALIASES_MAX, sizeof(*times->aliases));
 	times->bins = memory_take(BINS_MAX, sizeof(*times->bins));
 	times->bin_ns = 1000;
 	return times;
@@ -46,7 +45,9 @@ void kernel_times_close(struct kernel_times *times)
 	free(times->records);
 	free(times->pending);
 	free(times->groups);
-	free(times->aliases);
+	for (uint32_t i = 0; i < STEP_KIND_COUNT; i++) {
+		map_deinit(&times->groups_of_sites[i]);
+	}
 	free(times->bins);
 	free(times);
 }
@@ -116,30 +117,14 @@ static uint32_t new_group(
 static uint32_t group_of(
 	struct kernel_times *times, enum step_kind phase, const struct kernel_record *record)
 {
-	uint64_t hash = (uint64_t)record->launch_site * 0x9e3779b1u +
-			(uint64_t)record->graph_site * 0x85ebca6bu + phase;
-	uint32_t i = (uint32_t)(hash ^ hash >> 15) & (ALIASES_MAX - 1);
+	struct map *groups = &times->groups_of_sites[phase];
+	uint64_t sites = (uint64_t)record->launch_site << 32 | record->graph_site;
+	const uint64_t *known = map_find(groups, sites);
 
-	for (;; i = (i + 1) & (ALIASES_MAX - 1)) {
-		struct alias *alias = &times->aliases[i];
-		if (!alias->is_taken) {
-			break;
-		}
-		if (alias->phase == phase && alias->launch_site == record->launch_site &&
-			alias->graph_site == record->graph_site) {
-			return alias->group;
-		}
+	if (known == NULL) {
+		known = map_add(groups, sites, new_group(times, phase, record));
 	}
-	uint32_t group = new_group(times, phase, record);
-	if (times->alias_count < ALIASES_MAX / 2) {
-		times->alias_count++;
-		times->aliases[i] = (struct alias){.is_taken = true,
-			.phase = phase,
-			.launch_site = record->launch_site,
-			.graph_site = record->graph_site,
-			.group = group};
-	}
-	return group;
+	return (uint32_t)*known;
 }
 
 static void end_call(struct group *group)

@@ -4,6 +4,7 @@
 #include "bench/record/histogram.h"
 #include "bench/record/kernel_times.h"
 #include "engine/base/integer.h"
+#include "engine/base/map.h"
 
 /* The sums that bench/record/kernel_times.c computes and bench/record/kernel_tables.c writes.
    Private to these two files. */
@@ -13,7 +14,6 @@ enum {
 	RECORDS_AT_ONCE = 1 << 12,
 	PENDING_MAX = 1 << 16, /* records of a step that is not over yet */
 	GROUPS_MAX = 1 << 12,
-	ALIASES_MAX = 1 << 14, /* a power of two */
 	OPERATIONS_MAX = 48,
 	KERNELS_OF_GROUP = 6,
 	BINS_MAX = 120,
@@ -51,15 +51,6 @@ struct group {
 	uint64_t call_ns;
 };
 
-/* Maps two launch sites to their group. Several pairs of sites may have the same ranges, and so the
-   same group. */
-struct alias {
-	bool is_taken;
-	enum step_kind phase;
-	uint32_t launch_site, graph_site;
-	uint32_t group; /* GROUPS_MAX: the groups were full */
-};
-
 struct phase_total {
 	uint64_t steps;
 	uint64_t step_ns;
@@ -79,8 +70,9 @@ struct kernel_times {
 
 	struct group *groups; /* (GROUPS_MAX) */
 	uint32_t group_count;
-	struct alias *aliases; /* (ALIASES_MAX) open addressing */
-	uint32_t alias_count;
+	/* From launch site << 32 | graph site to the group, or to GROUPS_MAX when they were full.
+	   Several pairs of sites may have the same ranges, and so one group. */
+	struct map groups_of_sites[STEP_KIND_COUNT];
 	char operations[OPERATIONS_MAX][PATH_BYTES];
 	uint32_t operation_count;
 	struct phase_total phases[STEP_KIND_COUNT];

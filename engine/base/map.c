@@ -17,7 +17,7 @@ void map_deinit(struct map *map)
 }
 
 /* The entry of a key, or the free entry for it. */
-static struct map_entry *entry_of(const struct map *map, uint64_t key)
+static inline struct map_entry *entry_of(const struct map *map, uint64_t key)
 {
 	size_t mask = map->entry_count - 1;
 	size_t i = (size_t)counter_mix(key) & mask;
@@ -56,14 +56,13 @@ void map_reserve(struct map *map, size_t count)
 
 uint64_t *map_find(const struct map *map, uint64_t key)
 {
-	if (key == FREE) {
-		return map->has_last_key ? (uint64_t *)&map->last_value : NULL;
+	if (map->entries != NULL) {
+		struct map_entry *entry = entry_of(map, key);
+		if (entry->key != FREE) {
+			return &entry->value;
+		}
 	}
-	if (map->count == 0) {
-		return NULL;
-	}
-	struct map_entry *entry = entry_of(map, key);
-	return entry->key == FREE ? NULL : &entry->value;
+	return key == FREE && map->has_last_key ? (uint64_t *)&map->last_value : NULL;
 }
 
 uint64_t *map_add(struct map *map, uint64_t key, uint64_t value)

@@ -7,7 +7,11 @@
 
 /* A general-purpose map of 64-bit keys to 64-bit values: open addressing with linear probing, a
    power of two of entries, at most half of them in use. It only grows; keys cannot be removed. The
-   order of entries is not exposed. A zeroed map is empty. */
+   order of entries is not exposed. A zeroed map is empty.
+
+   A text or a structure is stored under its hash. Two of them may have the same hash: the caller
+   compares the one found with its own, and tries the hash + 1 and so on until they are equal or
+   nothing is found. */
 
 struct map_entry {
 	uint64_t key, value;

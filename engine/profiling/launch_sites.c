@@ -7,15 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { NODES_AT_FIRST = 1 << 12 }; /* a power of two */
-
 void launch_sites_init(struct launch_sites *sites)
 {
 	*sites = (struct launch_sites){
 		.stack = {.step = RANGE_NO_STEP},
 		.launches = memory_take(LAUNCHES_MAX, sizeof(*sites->launches)),
-		.nodes = memory_take(NODES_AT_FIRST, sizeof(*sites->nodes)),
-		.node_capacity = NODES_AT_FIRST,
 		.sites = memory_take(SITES_MAX, sizeof(*sites->sites)),
 	};
 }
@@ -25,6 +21,8 @@ void launch_sites_deinit(struct launch_sites *sites)
 	free(sites->launches);
 	free(sites->nodes);
 	free(sites->sites);
+	map_deinit(&sites->node_by_id);
+	map_deinit(&sites->site_by_ranges);
 }
 
 /* ---- sites ---- */
@@ -44,7 +42,6 @@ static void fill_site(struct launch_site *site, const struct range_stack *stack,
 {
 	size_t used = 0;
 
-	site->is_used = true;
 	site->depth = depth;
 	for (uint32_t i = 0; i < depth && used < SITE_PATH_BYTES; i++) {
 		site->ranges[i] = stack->open[i];
@@ -64,20 +61,21 @@ static uint32_t site_now(struct launch_sites *sites)
 		hash = counter_mix(hash ^ (uintptr_t)stack->open[i].name);
 		hash = counter_mix(hash ^ stack->open[i].layer);
 	}
-	for (uint32_t i = (uint32_t)hash & (SITES_MAX - 1);; i = (i + 1) & (SITES_MAX - 1)) {
-		struct launch_site *site = &sites->sites[i];
-		if (site->is_used && is_site(site, stack, depth)) {
-			return i;
+	for (;; hash++) {
+		const uint64_t *index = map_find(&sites->site_by_ranges, hash);
+		if (index == NULL) {
+			break;
 		}
-		if (!site->is_used) {
-			if (sites->site_count == SITES_MAX / 2) {
-				return KERNEL_NO_SITE;
-			}
-			sites->site_count++;
-			fill_site(site, stack, depth);
-			return i;
+		if (is_site(&sites->sites[*index], stack, depth)) {
+			return (uint32_t)*index;
 		}
 	}
+	if (sites->site_count == SITES_MAX) {
+		return KERNEL_NO_SITE;
+	}
+	map_add(&sites->site_by_ranges, hash, sites->site_count);
+	fill_site(&sites->sites[sites->site_count], stack, depth);
+	return sites->site_count++;
 }
 
 struct kernel_site launch_sites_at(const struct launch_sites *sites, uint32_t index)
@@ -147,53 +145,26 @@ static const struct launch *find_launch(const struct launch_sites *sites, uint32
 
 /* ---- nodes ---- */
 
-/* The node's entry, or the free entry for it. */
-static struct graph_node *node_entry(struct graph_node *nodes, size_t capacity, uint64_t id)
-{
-	size_t i = counter_mix(id) & (capacity - 1);
-
-	while (nodes[i].id != 0 && nodes[i].id != id) {
-		i = (i + 1) & (capacity - 1);
-	}
-	return &nodes[i];
-}
-
 /* NULL: unknown. */
 static const struct graph_node *find_node(const struct launch_sites *sites, uint64_t id)
 {
-	const struct graph_node *node = node_entry(sites->nodes, sites->node_capacity, id);
+	const uint64_t *index = map_find(&sites->node_by_id, id);
 
-	return node->id == id ? node : NULL;
-}
-
-static void grow_nodes(struct launch_sites *sites)
-{
-	size_t capacity = 2 * sites->node_capacity;
-	struct graph_node *grown = memory_take(capacity, sizeof(*grown));
-
-	for (size_t i = 0; i < sites->node_capacity; i++) {
-		if (sites->nodes[i].id != 0) {
-			*node_entry(grown, capacity, sites->nodes[i].id) = sites->nodes[i];
-		}
-	}
-	free(sites->nodes);
-	sites->nodes = grown;
-	sites->node_capacity = capacity;
+	return index == NULL ? NULL : &sites->nodes[*index];
 }
 
 /* The node, added if it is new. Only captures create nodes, so the number of graphs bounds theirs.
    */
 static struct graph_node *add_node(struct launch_sites *sites, uint64_t id)
 {
-	if (2 * (sites->node_count + 1) > sites->node_capacity) {
-		grow_nodes(sites);
+	uint64_t index = *map_add(&sites->node_by_id, id, sites->node_count);
+
+	if (index == sites->node_count) {
+		sites->nodes = memory_grow(sites->nodes, &sites->node_capacity, ++sites->node_count,
+			sizeof(*sites->nodes));
+		sites->nodes[index] = (struct graph_node){.site = KERNEL_NO_SITE};
 	}
-	struct graph_node *node = node_entry(sites->nodes, sites->node_capacity, id);
-	if (node->id != id) {
-		sites->node_count++;
-		*node = (struct graph_node){.id = id, .site = KERNEL_NO_SITE};
-	}
-	return node;
+	return &sites->nodes[index];
 }
 
 void launch_sites_note_node(struct launch_sites *sites, uint64_t id)
@@ -213,8 +184,7 @@ void launch_sites_note_copy(struct launch_sites *sites, uint64_t id, uint64_t or
 	const struct graph_node *original = find_node(sites, original_id);
 
 	if (original != NULL) {
-		struct graph_node copy = *original;
-		copy.id = id;
+		const struct graph_node copy = *original; /* adding may move it */
 		*add_node(sites, id) = copy;
 	}
 }

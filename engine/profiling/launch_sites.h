@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/map.h"
 #include "engine/profiling/kernel_source.h"
 #include "engine/profiling/nvtx.h"
 
@@ -13,7 +14,7 @@
 
 enum {
 	LAUNCHES_MAX = 1 << 19, /* kept, a power of two */
-	SITES_MAX = 1 << 13,	/* a power of two */
+	SITES_MAX = 1 << 12,
 	SITE_PATH_BYTES = 128,
 };
 
@@ -27,14 +28,12 @@ struct launch {
 };
 
 struct graph_node {
-	uint64_t id; /* 0: a free entry */
 	uint32_t site;
 	uint32_t rows;
 	uint32_t call;
 };
 
 struct launch_site {
-	bool is_used;
 	uint32_t depth;
 	struct range ranges[RANGE_DEPTH_MAX]; /* rows are not part of a site */
 	char path[SITE_PATH_BYTES];
@@ -44,10 +43,12 @@ struct launch_sites {
 	struct range_stack stack; /* the ranges open now */
 	struct launch *launches;  /* (LAUNCHES_MAX) ring, by rising correlation */
 	uint64_t launch_count;	  /* number of launches since the start */
-	struct graph_node *nodes; /* (node_capacity) open addressing */
+	struct graph_node *nodes; /* (node_count) */
 	size_t node_capacity, node_count;
-	struct launch_site *sites; /* (SITES_MAX) open addressing */
+	struct map node_by_id;	   /* to its index in nodes */
+	struct launch_site *sites; /* (SITES_MAX), site_count of them in use */
 	uint32_t site_count;
+	struct map site_by_ranges; /* from the hash of the open ranges to the index in sites */
 };
 
 void launch_sites_init(struct launch_sites *sites);

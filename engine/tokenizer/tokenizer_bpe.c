@@ -1,7 +1,6 @@
 #include "engine/tokenizer/tokenizer_bpe.h"
 
 #include "engine/base/check.h"
-#include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 
@@ -84,15 +83,8 @@ void bpe_meaning(const char *spelling, size_t spelling_bytes, struct text *out)
 
 void bpe_init(struct bpe *bpe, uint32_t token_count, uint32_t merge_count)
 {
-	uint64_t spellings = u64_power_of_two_at_least(2 * (uint64_t)token_count + 1);
-	uint64_t merges = u64_power_of_two_at_least(2 * (uint64_t)merge_count + 1);
-
-	bpe->by_spelling_size = u32_from(spellings);
-	bpe->by_spelling = memory_take(spellings, sizeof(*bpe->by_spelling));
-	memset(bpe->by_spelling, 0xff, spellings * sizeof(*bpe->by_spelling));
-	bpe->merge_size = u32_from(merges);
-	bpe->merges = memory_take(merges, sizeof(*bpe->merges));
-	memset(bpe->merges, 0xff, merges * sizeof(*bpe->merges));
+	map_reserve(&bpe->by_spelling, token_count);
+	map_reserve(&bpe->merges, merge_count);
 	memset(bpe->byte_ids, 0xff, sizeof(bpe->byte_ids));
 }
 
@@ -100,26 +92,25 @@ void bpe_deinit(struct bpe *bpe)
 {
 	free(bpe->tokens);
 	free(bpe->arena.bytes);
-	free(bpe->by_spelling);
-	free(bpe->merges);
+	map_deinit(&bpe->by_spelling);
+	map_deinit(&bpe->merges);
 	memset(bpe, 0, sizeof(*bpe));
 }
 
-/* The entry of a spelling, or the free entry for it. */
-static int32_t *spelling_entry(const struct bpe *bpe, const char *spelling, size_t spelling_bytes)
+/* The id of a spelling, or -1; *key: its key, or the one that it would get. */
+static int32_t find_spelling(
+	const struct bpe *bpe, const char *spelling, size_t spelling_bytes, uint64_t *key)
 {
-	uint32_t mask = bpe->by_spelling_size - 1;
-	uint32_t at = (uint32_t)XXH64(spelling, spelling_bytes, 0) & mask;
-
-	for (;; at = (at + 1) & mask) {
-		int32_t id = bpe->by_spelling[at];
-		if (id < 0) {
-			return &bpe->by_spelling[at];
+	*key = XXH64(spelling, spelling_bytes, 0);
+	for (;; (*key)++) {
+		const uint64_t *id = map_find(&bpe->by_spelling, *key);
+		if (id == NULL) {
+			return -1;
 		}
-		const struct bpe_token *token = &bpe->tokens[id];
+		const struct bpe_token *token = &bpe->tokens[*id];
 		if (token->spelling_bytes == spelling_bytes &&
 			memcmp(bpe->arena.bytes + token->spelling, spelling, spelling_bytes) == 0) {
-			return &bpe->by_spelling[at];
+			return (int32_t)*id;
 		}
 	}
 }
@@ -127,10 +118,11 @@ static int32_t *spelling_entry(const struct bpe *bpe, const char *spelling, size
 bool bpe_add_token(struct bpe *bpe, const char *spelling, size_t spelling_bytes, int32_t id)
 {
 	uint32_t index = (uint32_t)id;
+	uint64_t key;
 
-	check(id >= 0 && id < 1 << 24 && 2 * bpe->token_count < bpe->by_spelling_size);
-	int32_t *entry = spelling_entry(bpe, spelling, spelling_bytes);
-	if (*entry >= 0 || (index < bpe->id_limit && bpe->tokens[index].is_there)) {
+	check(id >= 0 && id < 1 << 24);
+	if (find_spelling(bpe, spelling, spelling_bytes, &key) >= 0 ||
+		(index < bpe->id_limit && bpe->tokens[index].is_there)) {
 		return false;
 	}
 	bpe->tokens = memory_grow(
@@ -148,8 +140,7 @@ bool bpe_add_token(struct bpe *bpe, const char *spelling, size_t spelling_bytes,
 	token->bytes = u32_from(bpe->arena.byte_count);
 	bpe_meaning(spelling, spelling_bytes, &bpe->arena);
 	token->byte_count = u32_from(bpe->arena.byte_count - token->bytes);
-	*entry = id;
-	bpe->token_count++;
+	map_add(&bpe->by_spelling, key, index);
 
 	uint32_t used;
 	uint8_t byte;
@@ -164,7 +155,9 @@ bool bpe_add_token(struct bpe *bpe, const char *spelling, size_t spelling_bytes,
 
 int32_t bpe_find(const struct bpe *bpe, const char *spelling, size_t spelling_bytes)
 {
-	return *spelling_entry(bpe, spelling, spelling_bytes);
+	uint64_t key;
+
+	return find_spelling(bpe, spelling, spelling_bytes, &key);
 }
 
 const char *bpe_bytes(const struct bpe *bpe, int32_t id, size_t *byte_count)
@@ -179,31 +172,20 @@ const char *bpe_bytes(const struct bpe *bpe, int32_t id, size_t *byte_count)
 
 /* ---- merges ---- */
 
-static struct bpe_merge *merge_entry(const struct bpe *bpe, int32_t left, int32_t right)
+static uint64_t pair_key(int32_t left, int32_t right)
 {
-	uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-	uint32_t mask = bpe->merge_size - 1;
-	uint32_t at = (uint32_t)counter_mix(pair) & mask;
-
-	while (bpe->merges[at].pair != UINT64_MAX && bpe->merges[at].pair != pair) {
-		at = (at + 1) & mask;
-	}
-	return &bpe->merges[at];
+	return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
 }
 
 bool bpe_add_merge(struct bpe *bpe, int32_t left, int32_t right, int32_t id)
 {
+	uint64_t pair = pair_key(left, right);
+
 	check(left >= 0 && right >= 0 && id >= 0);
-	check(2 * bpe->merge_count < bpe->merge_size);
-	struct bpe_merge *entry = merge_entry(bpe, left, right);
-	if (entry->pair != UINT64_MAX) {
+	if (map_find(&bpe->merges, pair) != NULL) {
 		return false;
 	}
-	*entry = (struct bpe_merge){
-		.pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right,
-		.rank = bpe->merge_count++,
-		.id = id,
-	};
+	map_add(&bpe->merges, pair, pair_key((int32_t)bpe->merge_count++, id));
 	return true;
 }
 
@@ -284,10 +266,10 @@ static void consider(const struct bpe *bpe, struct bpe_scratch *scratch, uint32_
 		return;
 	}
 	const struct bpe_symbol *right = &scratch->symbols[left->next];
-	const struct bpe_merge *merge = merge_entry(bpe, left->id, right->id);
-	if (merge->pair != UINT64_MAX) {
-		heap_push(scratch, (struct bpe_candidate){
-					   merge->rank, position, left->id, right->id, merge->id});
+	const uint64_t *merge = map_find(&bpe->merges, pair_key(left->id, right->id));
+	if (merge != NULL) {
+		heap_push(scratch, (struct bpe_candidate){(uint32_t)(*merge >> 32), position,
+					   left->id, right->id, (int32_t)(uint32_t)*merge});
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/map.h"
 #include "engine/tokenizer/tokenizer_utf8.h"
 
 /* Byte pair encoding over bytes. A word starts as the tokens of its bytes; of all neighbours that
@@ -29,24 +30,14 @@ struct bpe_token {
 	bool is_there;
 };
 
-struct bpe_merge {
-	uint64_t pair; /* left id << 32 | right id; UINT64_MAX: no entry */
-	uint32_t rank;
-	int32_t id;
-};
-
 struct bpe {
 	struct bpe_token *tokens; /* (id_limit) by id, with holes */
 	uint32_t id_limit;
 	size_t token_capacity;
 	struct text arena; /* spellings and bytes of all tokens */
 
-	int32_t *
-		by_spelling; /* (by_spelling_size) ids by hash, -1: no entry; size a power of two */
-	uint32_t by_spelling_size;
-	uint32_t token_count;
-	struct bpe_merge *merges; /* (merge_size) by hash; size a power of two */
-	uint32_t merge_size;
+	struct map by_spelling; /* from a spelling's hash to its id */
+	struct map merges;	/* from left id << 32 | right id to rank << 32 | joined id */
 	uint32_t merge_count;
 
 	int32_t byte_ids[256]; /* -1: no token is just that byte */

@@ -131,12 +131,12 @@ Test(launch_sites, the_oldest_launches_are_forgotten)
 
 Test(launch_sites, a_full_table_has_no_site_for_more)
 {
-	for (uint32_t i = 0; i < SITES_MAX; i++) {
+	for (uint32_t i = 0; i <= SITES_MAX; i++) {
 		push("qkv", i, 1);
 		launch_sites_note_launch(&sites, i + 1);
 		pop();
 	}
 	require_equal(launch_sites_at(&sites, found(1, 0).launch_site).layer, 0);
-	require_equal(found(SITES_MAX, 0).launch_site, KERNEL_NO_SITE);
+	require_equal(found(SITES_MAX + 1, 0).launch_site, KERNEL_NO_SITE);
 	cr_assert_str_eq(launch_sites_at(&sites, KERNEL_NO_SITE).path, "");
 }

@@ -264,9 +264,15 @@ Test(tokenizer, valid_is_what_unicode_says)
 
 /* ---- byte pair encoding beside a naive one ---- */
 
+struct naive_merge {
+	uint64_t pair;
+	uint32_t rank;
+	int32_t id;
+};
+
 /* Joins the leftmost pair of lowest rank, looked for anew each time. */
 static void encode_naively(
-	const struct bpe_merge *merges, uint32_t merge_count, int32_t *ids, uint32_t *count)
+	const struct naive_merge *merges, uint32_t merge_count, int32_t *ids, uint32_t *count)
 {
 	for (;;) {
 		uint32_t best = UINT32_MAX, at = 0, id = 0;
@@ -294,7 +300,7 @@ enum { PAIRED_BYTES = 4, PAIRED_TOKENS = 40, WORD_BYTES = 60 };
 /* A vocabulary over few letters, whose merges are drawn: pairs of known tokens. */
 struct drawn_vocabulary {
 	struct bpe bpe;
-	struct bpe_merge merges[PAIRED_TOKENS];
+	struct naive_merge merges[PAIRED_TOKENS];
 	uint32_t merge_count;
 	char spellings[PAIRED_TOKENS][WORD_BYTES];
 	uint32_t token_count;
@@ -328,7 +334,7 @@ static void draw_vocabulary(struct prop *prop, struct drawn_vocabulary *drawn)
 			require(bpe_add_token(&drawn->bpe, spelling, strlen(spelling), id), "new");
 		}
 		if (bpe_add_merge(&drawn->bpe, (int32_t)left, (int32_t)right, id)) {
-			drawn->merges[drawn->merge_count] = (struct bpe_merge){
+			drawn->merges[drawn->merge_count] = (struct naive_merge){
 				(uint64_t)left << 32 | right, drawn->merge_count, id};
 			drawn->merge_count++;
 		}
