@@ -115,7 +115,7 @@ void reference_run(struct reference_run *run, const struct request *requests,
 		run->answers[i].tokens = memory_take(capacity, sizeof(int32_t));
 		run->answers[i].logits_hash = memory_take(capacity, sizeof(uint64_t));
 		while (!engine_has_room(serving.engine) ||
-			(options->is_alone && serving.finished < i)) {
+			(options->is_one_by_one && serving.finished < i)) {
 			serve_step(&serving);
 		}
 		require_equal(requests[i].id, i);

@@ -31,8 +31,8 @@ struct reference_run_options {
 	const struct engine_config *engine;
 	enum rounding rounding;
 	uint64_t seed;
-	bool is_alone;	  /* a request is added only when the preceding one has finished */
-	bool is_fed_back; /* decode rows say -1 for their token: what the row sampled last; for
+	bool is_one_by_one; /* a request is added only when the preceding one has finished */
+	bool is_fed_back;   /* decode rows say -1 for their token: what the row sampled last; for
 			     requests that are not forced */
 
 	/* Called for each sampled row with its logits (vocab_size); NULL: disabled. */

@@ -5,6 +5,7 @@
 
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
+#include "tests/harness/sort.h"
 
 /* The histogram beside the list of its values. */
 
@@ -116,14 +117,6 @@ Test(histogram, adding_no_times_changes_nothing)
 	histogram_deinit(&histogram);
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t first = *(const uint64_t *)a;
-	uint64_t second = *(const uint64_t *)b;
-
-	return (first > second) - (first < second);
-}
-
 /* The nearest rank by its definition, without rounding in floating point: the least rank that is
    not below percent / 100 of the count. */
 static uint64_t nearest_rank(const uint64_t *sorted, uint64_t count, uint32_t percent)
@@ -166,7 +159,7 @@ static void body_statistics(struct prop *prop, const void *context)
 			sum += value;
 		}
 	}
-	qsort(values, count, sizeof(values[0]), compare_u64);
+	sort_u64(values, count);
 	require_equal(histogram.count, count);
 	require_equal(histogram.max, values[count - 1]);
 	require_equal(histogram_mean(&histogram), sum / count);

@@ -12,6 +12,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
+#include "tests/harness/sort.h"
 #include "tests/harness/temporary.h"
 
 /* summary.json beside the rows of requests.tsv, from which all its figures follow. */
@@ -188,14 +189,6 @@ static void require_ratio(
 	require(difference <= expected * 1e-15, "%s is %.9f, expected %.9f", name, found, expected);
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t first = *(const uint64_t *)a;
-	uint64_t second = *(const uint64_t *)b;
-
-	return (first > second) - (first < second);
-}
-
 /* Mean and maximum of a column exactly, percentiles to a thousandth from above. */
 static void require_latency(const cJSON *root, const struct rows *rows, enum column column,
 	const char *name, uint64_t warmup)
@@ -219,7 +212,7 @@ static void require_latency(const cJSON *root, const struct rows *rows, enum col
 		require(figure(root, "latency_ms", name, "max") == -1, "%s of nothing", name);
 		return;
 	}
-	qsort(values, count, sizeof(values[0]), compare_u64);
+	sort_u64(values, count);
 	require_ratio(figure(root, "latency_ms", name, "mean"), name, sum / count, MILLISECOND, 6);
 	require_ratio(
 		figure(root, "latency_ms", name, "max"), name, values[count - 1], MILLISECOND, 6);

@@ -269,7 +269,7 @@ struct variant {
 	const struct policy *policy;
 	enum admission admission;
 	uint32_t block_size, blocks, seqs, tokens;
-	bool is_alone, is_fed_back;
+	bool is_one_by_one, is_fed_back;
 	/* what must have happened, or not at all; -1: whatever */
 	int hits, preemptions, chunks, mixed;
 };
@@ -326,21 +326,21 @@ static void check_variants(const struct model_config *model, enum rounding round
 		.engine = &plain,
 		.rounding = rounding,
 		.seed = 77,
-		.is_alone = true,
+		.is_one_by_one = true,
 	};
-	struct reference_run alone, run;
+	struct reference_run one_by_one, run;
 
 	chat_init(chat, model->vocab_size);
-	reference_run(&alone, chat->requests, CHAT_COUNT, &options);
-	require_equal(alone.cached_tokens + alone.preemptions + alone.chunks, 0);
+	reference_run(&one_by_one, chat->requests, CHAT_COUNT, &options);
+	require_equal(one_by_one.cached_tokens + one_by_one.preemptions + one_by_one.chunks, 0);
 	for (uint32_t i = 0; i < VARIANT_COUNT; i++) {
 		const struct variant *variant = &variants[i];
 		struct engine_config engine = variant_engine(variant);
 		options.engine = &engine;
-		options.is_alone = variant->is_alone;
+		options.is_one_by_one = variant->is_one_by_one;
 		options.is_fed_back = variant->is_fed_back;
 		reference_run(&run, chat->requests, CHAT_COUNT, &options);
-		require_same_answers(&alone, &run, variant->name);
+		require_same_answers(&one_by_one, &run, variant->name);
 		require_happened(variant->name, "hits", variant->hits, run.cached_tokens);
 		require_happened(
 			variant->name, "preemptions", variant->preemptions, run.preemptions);
@@ -348,7 +348,7 @@ static void check_variants(const struct model_config *model, enum rounding round
 		require_happened(variant->name, "mixed steps", variant->mixed, run.mixed_steps);
 		reference_run_deinit(&run);
 	}
-	reference_run_deinit(&alone);
+	reference_run_deinit(&one_by_one);
 	weights_close(weights);
 	free(chat);
 }
@@ -374,7 +374,7 @@ static void body_drawn(struct prop *prop, const void *context)
 	struct drawn_requests drawn;
 	struct request requests[64];
 	uint32_t count = 0;
-	struct reference_run alone, run;
+	struct reference_run one_by_one, run;
 
 	requests_draw(prop, &drawn, &config);
 	for (uint32_t i = 0; i < drawn.request_count && count < 64; i++) {
@@ -397,14 +397,14 @@ static void body_drawn(struct prop *prop, const void *context)
 	plain.eos_token_id = config.eos_token_id;
 	struct weights *weights = open_weights(&model, "dummy:1");
 	struct reference_run_options options = {
-		.weights = weights, .engine = &plain, .seed = drawn.seed, .is_alone = true};
-	reference_run(&alone, requests, count, &options);
+		.weights = weights, .engine = &plain, .seed = drawn.seed, .is_one_by_one = true};
+	reference_run(&one_by_one, requests, count, &options);
 	options.engine = &config;
-	options.is_alone = false;
+	options.is_one_by_one = false;
 	reference_run(&run, requests, count, &options);
-	require_same_answers(&alone, &run, "drawn");
+	require_same_answers(&one_by_one, &run, "drawn");
 	reference_run_deinit(&run);
-	reference_run_deinit(&alone);
+	reference_run_deinit(&one_by_one);
 	weights_close(weights);
 	requests_deinit(&drawn);
 }
@@ -426,7 +426,7 @@ Test(reference_runner, seeds_decide_what_is_sampled, .timeout = 60)
 	struct chat *chat = memory_take(1, sizeof(*chat));
 	struct engine_config plain = plain_engine(100);
 	struct reference_run_options options = {
-		.weights = weights, .engine = &plain, .seed = 1, .is_alone = true};
+		.weights = weights, .engine = &plain, .seed = 1, .is_one_by_one = true};
 	struct reference_run one, two;
 	uint32_t different = 0;
 
@@ -585,7 +585,7 @@ Test(reference_runner, bits_are_what_they_were, .timeout = 60)
 			.weights = weights,
 			.engine = &plain,
 			.rounding = i == 0 ? ROUNDING_NONE : ROUNDING_BF16,
-			.is_alone = true,
+			.is_one_by_one = true,
 		};
 		reference_run(&run, chat->requests, CHAT_COUNT, &options);
 		for (uint32_t r = 0; r < CHAT_COUNT; r++) {
