@@ -28,9 +28,9 @@ static __device__ inline void load_queries(
 #pragma unroll
 	for (uint32_t i = threadIdx.x; i < 64 * chunks; i += WARPS * WARP) {
 		uint32_t token = i / chunks, chunk = i % chunks;
-		bool is_there = token < valid;
+		bool is_valid = token < valid;
 		copy16(shared + tile_offset<D>(token, chunk),
-			from + (is_there ? (size_t)token * stride : 0) + chunk * 8, is_there);
+			from + (is_valid ? (size_t)token * stride : 0) + chunk * 8, is_valid);
 	}
 }
 
@@ -42,8 +42,8 @@ static __device__ inline void load_tile(uint32_t shared, const uint16_t *from, u
 
 #pragma unroll
 	for (uint32_t i = threadIdx.x; i < 64 * chunks; i += WARPS * WARP) {
-		bool is_there = i / chunks < valid;
-		copy16(shared + i * 16, from + (is_there ? i * 8 : 0), is_there);
+		bool is_valid = i / chunks < valid;
+		copy16(shared + i * 16, from + (is_valid ? i * 8 : 0), is_valid);
 	}
 }
 

@@ -178,15 +178,15 @@ static struct linear_plan plan_small(
 	uint32_t chunks = small_stage_chunks(plan.weight_rows);
 	uint32_t fills = shape->input_count / LINEAR_CHUNK / chunks;
 	uint32_t stage = chunks * (tokens + plan.weight_rows) * CHUNK_BYTES;
-	uint32_t others = LINEAR_BARRIER_BYTES + (WGMMA_ROWS - tokens) * CHUNK_BYTES;
-	uint32_t most = (half - others) / stage;
-	if (most < 4 || fills * stage > 3 * half) {
-		most = (2 * half - others) / stage;
+	uint32_t other_bytes = LINEAR_BARRIER_BYTES + (WGMMA_ROWS - tokens) * CHUNK_BYTES;
+	uint32_t stages_max = (half - other_bytes) / stage;
+	if (stages_max < 4 || fills * stage > 3 * half) {
+		stages_max = (2 * half - other_bytes) / stage;
 	}
 	plan.tile_tokens = tokens;
-	plan.token_stages = smaller(fills, smaller(most, LINEAR_STAGES_MAX));
+	plan.token_stages = smaller(fills, smaller(stages_max, LINEAR_STAGES_MAX));
 	plan.weight_stages = plan.token_stages;
-	plan.shared_bytes = others + plan.token_stages * stage;
+	plan.shared_bytes = other_bytes + plan.token_stages * stage;
 	return plan;
 }
 
@@ -249,19 +249,19 @@ static struct linear_plan plan_wide(const struct linear_shape *shape, uint32_t r
 	const uint32_t token_stage = tile->chunks * tile->tokens * CHUNK_BYTES;
 	const uint32_t weight_stage = tile->chunks * tile->weight_rows * CHUNK_BYTES;
 	const uint32_t fills = shape->input_count / shape->split_k / (LINEAR_CHUNK * tile->chunks);
-	const uint32_t most = smaller(fills, LINEAR_STAGES_MAX);
+	const uint32_t stages_max = smaller(fills, LINEAR_STAGES_MAX);
 	/* float32 partial sums of all slices for a quarter of the tile */
 	const uint32_t gathered = shape->split_k > 1 ? 4 * tile->weight_rows * tile->tokens : 0;
-	const uint32_t others = LINEAR_BARRIER_BYTES + gathered;
+	const uint32_t other_bytes = LINEAR_BARRIER_BYTES + gathered;
 
 	plan.weight_rows = tile->weight_rows;
 	plan.tile_tokens = tile->tokens;
 	plan.sharers = tile->sharers;
-	plan.token_stages = smaller(tile->token_stages, most);
-	uint32_t room = device->shared_bytes - others - plan.token_stages * token_stage;
-	plan.weight_stages = smaller(room / weight_stage, most);
+	plan.token_stages = smaller(tile->token_stages, stages_max);
+	uint32_t room = device->shared_bytes - other_bytes - plan.token_stages * token_stage;
+	plan.weight_stages = smaller(room / weight_stage, stages_max);
 	plan.shared_bytes =
-		others + plan.token_stages * token_stage + plan.weight_stages * weight_stage;
+		other_bytes + plan.token_stages * token_stage + plan.weight_stages * weight_stage;
 	return plan;
 }
 
