@@ -3,7 +3,20 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};
+/* All policies. Each is defined in a file of its own and needs a row here only. */
+#define POLICY_LIST(X)                                                                             \
+	X(policy_mixed)                                                                            \
+	X(policy_prefill_first)
+
+#define POLICY_DECLARATION(row) extern const struct policy row;
+POLICY_LIST(POLICY_DECLARATION)
+#undef POLICY_DECLARATION
+
+static const struct policy *const policies[] = {
+#define POLICY_ADDRESS(row) &row,
+	POLICY_LIST(POLICY_ADDRESS)
+#undef POLICY_ADDRESS
+};
 
 enum { POLICY_COUNT = sizeof(policies) / sizeof(policies[0]) };
 

@@ -32,8 +32,9 @@ struct policy {
 	bool (*next_step_depends_on_arrivals)(const struct scheduler *scheduler);
 };
 
-extern const struct policy policy_prefill_first;
+/* The default, and the one that knows more than one admission. Others are found by name. */
 extern const struct policy policy_mixed;
+extern const struct policy policy_prefill_first;
 
 /* By index for listing (NULL past the end), by name for the command line (NULL: unknown). */
 const struct policy *policy_at(uint32_t index);

@@ -250,10 +250,9 @@ Test(engine, an_empty_engine_has_nothing_to_do)
 /* One token in, one token out, one block of one token, one sequence. */
 Test(engine, the_smallest_request_in_the_smallest_engine)
 {
-	const struct policy *policies[] = {&policy_mixed, &policy_prefill_first};
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; policy_at(i) != NULL; i++) {
 		struct bench bench;
-		open_bench(&bench, policies[i], 1, 1, 1);
+		open_bench(&bench, policy_at(i), 1, 1, 1);
 		cr_assert_eq(add(&bench, 0, 1, 1), FIT_OK);
 		cr_assert_eq(add(&bench, 1, 1, 2), FIT_NEVER);
 		expect_step(&bench, "R1 A0 b0 c0 F0");
@@ -271,10 +270,9 @@ Test(engine, the_smallest_request_in_the_smallest_engine)
 
 Test(engine, a_lone_sequence_grows_to_the_whole_pool)
 {
-	const struct policy *policies[] = {&policy_mixed, &policy_prefill_first};
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; policy_at(i) != NULL; i++) {
 		struct bench bench;
-		open_bench(&bench, policies[i], 2, 3, 2);
+		open_bench(&bench, policy_at(i), 2, 3, 2);
 		cr_assert_eq(add(&bench, 0, 1, 6), FIT_OK);
 		expect_step(&bench, "A0 b0 c0");
 		expect_step(&bench, "");
@@ -536,11 +534,9 @@ Test(engine, next_step_depends_on_arrivals_while_one_could_be_admitted)
 /* With no free block, no arrival can be admitted until a sequence ends. */
 Test(engine, does_not_depend_on_arrivals_without_a_free_block)
 {
-	static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};
-
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; policy_at(i) != NULL; i++) {
 		struct bench bench;
-		open_bench(&bench, policies[i], 4, 2, 4);
+		open_bench(&bench, policy_at(i), 4, 2, 4);
 		add(&bench, 0, 4, 4);
 		step(&bench);
 		cr_assert(engine_next_step_depends_on_arrivals(bench.engine));
