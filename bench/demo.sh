@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh clone to a plotted report: installs what is missing, builds, replays the trace that
-# comes with quire on the cost model of an H200, and says where the report is.
+# From a fresh clone to a plotted report: installs what is missing, builds, replays quire's
+# demo trace on the cost model of an H200, and prints where the report is.
 #
 #     bash bench/demo.sh [OUT]      OUT: the folder to write to, by default out/demo in the project
 set -euo pipefail

@@ -21,5 +21,5 @@ echo "building in build/$preset"
 	exit 2
 }
 
-# The verdict is that of the counts, which know more than ctest's exit code does: see the awk file.
+# The exit code follows the counts, which are more precise than ctest's exit code: see the awk file.
 ctest --preset "$preset" --verbose -j "$jobs" </dev/null 2>&1 | awk -f tests/scripts/count_tests.awk

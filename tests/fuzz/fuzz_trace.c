@@ -2,7 +2,8 @@
 
        mkdir -p new && build/fuzz/tests/fuzz_trace new tests/fuzz/corpus/trace
 
-   What breaks something belongs into that folder once it is mended: the ordinary tests replay it.
+   Inputs that found a bug are added to that folder once it is fixed: the ordinary tests replay
+   them.
  */
 
 #include "tests/fuzz/trace_target.h"

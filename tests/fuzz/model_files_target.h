@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A model's files, as an attacker could make them. The first byte picks the reader, the rest is
-   the file. What is refused must be refused in one line, and what is accepted must work. */
+/* Reads arbitrary bytes as one of a model's files. The first byte selects the reader, the rest is
+   the file. A refusal must be one line, and an accepted file must work. */
 
 enum { FUZZ_CONFIG, FUZZ_SAFETENSORS, FUZZ_TOKENIZER, FUZZ_READERS };
 

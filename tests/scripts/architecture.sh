@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What each module may know, by cmake/modules.txt, read from the includes of the sources and from
-# the symbols of the libraries that the build made of them.
+# Checks that each module uses only what cmake/modules.txt allows, by the includes of its sources
+# and by the symbols of its library.
 #
 #     tests/scripts/architecture.sh ROOT [BUILD]    BUILD: the folder with the lib*.a, else includes
 #                                                   only
 #
-# Prints one line a breach and the count of checks at last. Exit code 1 if there was a breach.
+# Prints one line per breach, then the count of checks. Exit code 1 if there was a breach.
 set -euo pipefail
 export LC_ALL=C
 
@@ -31,7 +31,7 @@ while IFS='|' read -r name folder asks known work; do
 	job[$name]=${work# }
 done < <(grep -v '^#' cmake/modules.txt)
 
-# A row names only modules above it, so what it knows never leads back to it.
+# A row names only modules above it, so there are no cycles.
 check_order()
 {
 	local seen=" " name known
@@ -49,7 +49,7 @@ readme_row()
 	echo "| \`${folder_of[$1]}/\` | ${job[$1]} |"
 }
 
-# Every folder with C files is a row, and every row a folder; README.md shows folder and job.
+# Every folder with C files has a row, and every row a folder; README.md has the same rows.
 check_rows()
 {
 	local name folder
@@ -68,7 +68,7 @@ check_rows()
 	done
 }
 
-# A folder of more than 16 C files has more than one idea.
+# A folder with more than 16 C files should be divided.
 check_sizes()
 {
 	local name count
@@ -80,10 +80,10 @@ check_sizes()
 
 # ---- includes ----
 
-# What modules that may ask the system for memory and strings only may not know of engine/base.
+# Headers of engine/base that modules restricted to memory and strings may not include.
 impure='engine/base/(json|output_file|clock|table|path)\.h'
 
-# System headers where not all are allowed, by what a module may.
+# Allowed system headers of restricted modules, by the module's permission.
 standard='assert|float|inttypes|limits|math|stdalign|stdarg|stdbool|stddef|stdint|stdlib|string'
 declare -A may_use=(
 	[policy]="($standard|xxhash)\\.h"
@@ -128,8 +128,8 @@ check_includes()
 	done
 }
 
-# What must not be reached through however many others: a run without a GPU is priced, not
-# computed, and reports read files.
+# Modules that must not be reached, even indirectly: a run without a GPU is priced, not computed,
+# and reports read only files.
 check_reach()
 {
 	local -A reach
@@ -149,7 +149,7 @@ check_reach()
 
 # ---- symbols ----
 
-# Functions by what they bring in. printf and its kind count as files; snprintf does not.
+# Functions by the permission they need. printf and the like count as files; snprintf does not.
 environment='(secure_)?getenv|setenv|putenv|setlocale'
 ending='exit|_exit|_Exit|quick_exit|atexit'
 random='s?rand|rand_r|s?random|[delmnj]rand48|srand48|getrandom|getentropy|arc4random.*'
@@ -175,7 +175,7 @@ declare -A may_not_call=(
 	[host]="$always"
 )
 
-# Calls that the rules allow all the same, as "library object function".
+# Exceptions for calls, as "library object function".
 is_allowed()
 {
 	case "$1 $2 $3" in
@@ -185,8 +185,8 @@ is_allowed()
 	esac
 }
 
-# Mutable data that the rules allow, as "library symbol": what a signal handler has to reach, and
-# what the callbacks have to that CUPTI hands no pointer of ours.
+# Exceptions for mutable data, as "library symbol": for signal handlers, and for CUPTI's callbacks,
+# which have no user pointer.
 is_allowed_data()
 {
 	case "$1 $2" in
@@ -226,8 +226,8 @@ check_data()
 		done
 }
 
-# A function of another module is called only where the table says that the module is known, by
-# whatever way its declaration was reached.
+# A function of another module may be called only if the table lists that module, however its
+# declaration was included.
 check_links()
 {
 	local name symbol owner

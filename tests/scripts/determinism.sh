@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The same trace, configuration and seed give the same bytes in every result file but
-# provenance.json, whoever compiled quire and however: traces are made and replayed by the program
-# of BUILD, again from another folder with another environment, and by builds at -O0, with
-# sanitizers and by clang. BUILD keeps those builds, so that only the first run takes its time.
+# provenance.json, however quire was compiled. Traces are made and replayed by the program of BUILD,
+# by the same program from another folder with another environment, and by builds at -O0, with
+# sanitizers and by clang. BUILD keeps those builds, so only the first run is slow.
 #
 #     tests/scripts/determinism.sh BUILD
 set -euo pipefail
@@ -25,7 +25,7 @@ verdict()
 	fi
 }
 
-# compile PRESET: the program alone, in a folder of its own.
+# compile PRESET: builds only the program, in its own folder.
 compile()
 {
 	cmake --preset "$1" -S "$root" -B "$work/$1" -D QUIRE_TESTS=OFF \
@@ -33,7 +33,7 @@ compile()
 		cmake --build "$work/$1" --target quire -j 2
 }
 
-# make_traces QUIRE OUT: every program makes them, and replays those of the first.
+# make_traces QUIRE OUT: every program makes traces, but replays those of the first.
 make_traces()
 {
 	local quire=$1 out=$2
@@ -44,7 +44,7 @@ make_traces()
 		--prefix 1024 --out "$out/poisson.jsonl"
 }
 
-# replay TRACE OUT OPTION...: what is said on the way is compared as well.
+# replay TRACE OUT OPTION...: printed output is compared too.
 replay()
 {
 	local trace=$1 out=$2
@@ -73,7 +73,7 @@ same()
 	verdict "$code" "$3 differs from the first run"
 }
 
-# trial NAME QUIRE: traces and replays of one program beside those of the first.
+# trial NAME QUIRE: compares traces and replays of one program with those of the first.
 trial()
 {
 	local name=$1 quire=$2 code=0
@@ -95,7 +95,7 @@ if [ "$failed" -gt 0 ]; then
 	exit 1
 fi
 
-# The runs must have met what they are for, or equal bytes say little.
+# The runs must contain the events they are meant to test, or equal bytes prove little.
 for run in tight:preemptions tight:recomputed mixed:hit_tokens prefill-first:hit_tokens; do
 	value=$(sed -nE "s/.*\"${run#*:}\":[[:space:]]*([0-9]+).*/\1/p" \
 		"$results/first/${run%:*}/summary.json" | head -n 1)

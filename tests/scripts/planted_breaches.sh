@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Plants one breach after the other into a small tree and demands that architecture.sh and tidy.sh
-# catch it, and every kind of failure into the output of a test run and demands that count_tests.awk
-# counts it: a check that never fails checks nothing.
+# catch it. Plants every kind of failure into the output of a test run and demands that
+# count_tests.awk counts it. So these checks are known to be able to fail.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -50,7 +50,7 @@ build_tree()
 	done
 }
 
-# caught SCRIPT EXPECTED NAME [ARGUMENT...]: the script fails and says EXPECTED.
+# caught SCRIPT EXPECTED NAME [ARGUMENT...]: the script fails and prints EXPECTED.
 caught()
 {
 	local script=$1 expected=$2 name=$3

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# bench/scripts/reality.sh without a GPU: the simulation stands in for it. Packs and table come
-# about, the same profile has no error and another one has, a figure that only one run has or that
-# is 0 in the real one alone is a miss, a tape that was tampered with is told, and a run that was
-# cut short goes on.
+# Tests bench/scripts/reality.sh without a GPU: simulated runs replace the real ones. Checks that
+# packs and table are written; that the same profile has no error and another one has; that a figure
+# is a miss if only one run has it or only the real one is 0; that a modified tape is reported; and
+# that an interrupted run continues.
 #
 #     tests/scripts/reality.sh BUILD
 set -euo pipefail
@@ -13,7 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
-# expect TEXT COMMAND...: the output has the text.
+# expect TEXT COMMAND...: the output contains the text.
 expect()
 {
 	local text=$1
@@ -49,8 +49,8 @@ reality()
 	bash "$root/bench/scripts/reality.sh" "$phase" "$work/out" --quire "$quire" --only chat "$@"
 }
 
-# spoil FILE COMMAND...: what the command makes of a file of the first run takes its place, in a
-# folder of packs of its own; the second run keeps its own.
+# spoil FILE COMMAND...: filters a file of the first run through the command, in a copy of the
+# packs; the second run is unchanged.
 spoil()
 {
 	local file=chat/a/$1
@@ -80,19 +80,18 @@ expect_code 1 reality table --gpu l40s --musts
 expect "found 'other'" bash "$root/bench/scripts/reality.sh" table "$work/out" \
 	--quire "$quire" --only other
 
-# One step of another time.
+# One step has another time.
 spoil steps.tsv awk -F '\t' 'BEGIN { OFS = FS } NR == 100 { $7 = $7 + 1 } { print }'
 expect "1 tapes differ" spoilt_table
 expect_code 1 spoilt_table
 
-# A second real run, of another machine.
+# A second real run, on another machine.
 expect "simulation (of the run on the other machine)" spoilt_table --again "$work/out"
 expect "hit rate | 1 % | equal | +0.00 % (+0.00) |" spoilt_table --again "$work/out"
 expect "no folder" spoilt_table --again "$work/nowhere"
 
-# No relative error: a real run without hits against a simulated one with some; a figure that is
-# not there. A second real run that is as far off excuses what would miss, one on another machine
-# does not.
+# No relative error exists if the real run has no hits and the simulated one has some, or if a
+# figure is missing. A miss is excused if a second real run on the same machine is as far off.
 spoil summary.json sed 's/"hit_rate":.*/"hit_rate": 0/'
 expect "hit rate | 1 % | equal | **-** % |" spoilt_table --again "$work"
 expect "1 figures exceed" spoilt_table

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# How the sources look: functions of at most 70 lines, lines of at most 100 columns (a tab is 8), no
-# trailing blanks, a line break at every file's end, no calls of getenv or exit where they do not
-# belong, and the layout that .clang-format describes.
+# Checks the style of the sources: functions of at most 70 lines, lines of at most 100 columns (a
+# tab is 8), no trailing blanks, a line break at every file's end, getenv and exit only where they
+# are allowed, and the layout that .clang-format describes.
 #
 #     tests/scripts/tidy.sh ROOT
 #
-# Prints one line a breach and the count of checks at last. Exit code 1 if there was a breach.
+# Prints one line per breach, then the count of checks. Exit code 1 if there was a breach.
 set -euo pipefail
 export LC_ALL=C
 
@@ -15,7 +15,7 @@ breaches=$(mktemp)
 trap 'rm -f "$breaches"' EXIT
 passed=0 failed=0 skipped=0
 
-# All files that are or could be committed; outside git, all but what builds and runs leave behind.
+# All files that are or could be committed; outside git, all but the output of builds and runs.
 files()
 {
 	if [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$root" ]; then
@@ -96,7 +96,7 @@ trailing_blanks()
 	done
 }
 
-# Tests may read their environment and leave forked trials; the rest is what the rules allow.
+# Tests may read their environment and exit from forked trials; the rest are exceptions.
 forbidden_calls()
 {
 	over c_files awk '
@@ -136,7 +136,7 @@ for name in long_functions long_lines trailing_blanks forbidden_calls; do
 	verdict
 done
 
-# Other versions lay out some lines in another way.
+# Other versions format some lines differently.
 if [[ $(clang-format --version 2>/dev/null) == *"version 14."* ]]; then
 	layout >"$breaches" || true
 	verdict

@@ -392,7 +392,8 @@ Test(replay_cli, a_write_that_fails_in_mid_run_leaves_nothing)
 		const struct process_order tight = {.file_bytes_max = limits[i]};
 		struct process_result outcome = quire_replay(
 			tight, true, LIST(fixture.trace, "--out", fixture.out, "--steps"));
-		/* The line itself may not fit; the code and the folder tell. */
+		/* The line itself may not fit on the disk; the exit code and the folder are
+		   checked. */
 		require(outcome.code == 2, "code %d", outcome.code);
 		process_result_free(&outcome);
 		require(!file_exists(fixture.out), "a folder is left");
@@ -488,7 +489,7 @@ Test(replay_cli, a_wall_clock_waits_for_arrivals)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	double seconds =
 		(double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
-	/* The last row is turned away; the one before it comes after 87 ms. */
+	/* The last row is rejected; the preceding one arrives after 87 ms. */
 	require(seconds >= 0.087, "it took %.3f s", seconds);
 	char *text = read_in(fixture.out, RESULT_SUMMARY);
 	cJSON *summary = cJSON_Parse(text);

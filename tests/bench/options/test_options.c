@@ -277,7 +277,7 @@ Test(options, what_is_unknown_is_named_and_guessed)
 	}
 }
 
-/* A guess that shares next to nothing with what was written would be noise. */
+/* A suggestion that has little in common with the argument is not useful. */
 Test(options, what_is_far_from_all_is_not_guessed)
 {
 	static const char *const far[] = {"--x", "--", "--=", "--ab", "--frobnicate", "--=text",

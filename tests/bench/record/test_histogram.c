@@ -7,12 +7,12 @@
 #include "tests/harness/require.h"
 #include "tests/harness/sort.h"
 
-/* The histogram beside the list of its values. */
+/* Compares the histogram with the list of its values. */
 
 enum { VALUES_MAX = 400 };
 
 /* The bucket whose upper end is the least one not below the value, by bisection over the public
-   bounds alone. */
+   bounds only. */
 static uint32_t bucket_that_holds(uint64_t value)
 {
 	uint32_t low = 0;
@@ -47,7 +47,7 @@ Test(histogram, bounds_rise_to_the_largest_value_and_are_narrow)
 	require_equal(before, UINT64_MAX);
 }
 
-/* Adds one value alone, and demands that it is counted where the bounds say. */
+/* Adds a single value, and demands that it is counted in the bucket of its bounds. */
 static void require_home(struct histogram *histogram, uint64_t value)
 {
 	uint32_t home = bucket_that_holds(value);
@@ -81,8 +81,8 @@ Test(histogram, a_value_lies_in_the_bucket_of_its_bounds)
 	histogram_deinit(&histogram);
 }
 
-/* Every value alone is every percentile, the mean and the maximum, exactly: no bucket bound may
-   exceed the largest value. */
+/* A single value is every percentile, the mean and the maximum, exactly: no bucket bound may exceed
+   the largest value. */
 Test(histogram, one_value_is_all_of_its_statistics)
 {
 	const uint64_t values[] = {0, 1, 2047, 2048, 2049, 4095, 4097, 123456789, UINT64_C(1) << 63,

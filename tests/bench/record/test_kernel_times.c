@@ -14,8 +14,8 @@
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
-/* What adds kernels up, beside sums of our own over the same records. They come from a source that
-   gives what a test has put there, so no GPU is needed. */
+/* Compares kernel_times with naive sums over the same records. The records come from a fake source
+   that the test fills, so no GPU is needed. */
 
 enum { RECORDS_MAX = 4096, SITES = 5, CELL_BYTES = 64, CELLS_MAX = 16, ROWS_MAX = 2048 };
 
@@ -31,10 +31,10 @@ enum { SITE_DECODE, SITE_EAGER_QKV, SITE_QKV, SITE_ATTENTION, SITE_NONE };
 
 struct fake {
 	struct kernel_record records[RECORDS_MAX];
-	size_t count;	 /* put there */
-	size_t taken;	 /* given away */
-	size_t shown;	 /* may be taken now; the rest only after a flush */
-	size_t at_once;	 /* given at most; 0: as many as are asked for */
+	size_t count;	 /* records in the source */
+	size_t taken;	 /* records returned */
+	size_t shown;	 /* available without a flush */
+	size_t at_once;	 /* most records per call; 0: no limit */
 	uint64_t now_ns; /* the source's clock */
 	uint64_t lost;
 };
@@ -346,7 +346,7 @@ static const struct step_counts kinds[] = {
 	{.decode_rows = 1, .prefill_rows = 1, .prefill_tokens = 4},
 };
 
-/* Whatever comes whenever: no nanosecond is lost or counted twice, in any table. */
+/* With random records no nanosecond is lost or counted twice, in any table. */
 static void sums_agree(struct prop *prop, const void *context)
 {
 	(void)context;

@@ -56,8 +56,8 @@ static enum status take_a_nanosecond(void *state, const struct batch *batch, int
 	return STATUS_OK;
 }
 
-/* Prompts of one token, as many as a step takes, for as long as the flow says. Returns the largest
-   number of entries that the ring of fresh sequences had room for. */
+/* Runs the flow's prompts of one token, as many per step as fit. Returns the largest number of
+   entries that the ring of fresh sequences had room for. */
 static uint32_t run_flow(const struct flow *flow, const char *path)
 {
 	static struct table_writer table;

@@ -70,7 +70,7 @@ static bool is_named(const cJSON *event, const char *name)
 	return strcmp(text_of(event, "name"), name) == 0;
 }
 
-/* What the slices of one request say. */
+/* Sums over the slices of one request. */
 struct request_slices {
 	bool is_open, has_slice;
 	int64_t begin_ns, end_ns, slice_ns; /* slice_ns: when the last slice began or ended */
@@ -154,7 +154,7 @@ static void require_requests(const cJSON *events, const char *table)
 	require(preemptions > 0, "the run was to have preemptions");
 }
 
-/* Every step is there, at its time, with its counts. */
+/* Every step is present, at its time, with its counts. */
 static void require_steps(const cJSON *events, const char *table)
 {
 	const cJSON *event;
@@ -287,7 +287,7 @@ Test(perfetto, kernels_have_lanes)
 	temporary_remove(folder);
 }
 
-/* What is given up leaves nothing. */
+/* An abandoned file is removed. */
 Test(perfetto, an_abandoned_file_is_gone)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];

@@ -15,7 +15,7 @@
 #include "tests/harness/sort.h"
 #include "tests/harness/temporary.h"
 
-/* summary.json beside the rows of requests.tsv, from which all its figures follow. */
+/* Compares summary.json with the rows of requests.tsv, from which all its figures follow. */
 
 enum { ROWS_MAX = 200, PATH_BYTES = TEMPORARY_PATH_BYTES + 32 };
 
@@ -131,7 +131,7 @@ enum column {
 };
 
 struct rows {
-	uint64_t cells[ROWS_MAX][COLUMN_COUNT]; /* what is no number is NONE */
+	uint64_t cells[ROWS_MAX][COLUMN_COUNT]; /* cells that are not numbers are NONE */
 	uint32_t count;
 };
 

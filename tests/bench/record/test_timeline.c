@@ -11,7 +11,7 @@
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
-/* The timeline beside a list of its steps, from which every bin is summed anew. */
+/* Compares the timeline with a list of its steps, from which every bin is summed separately. */
 
 enum { STEPS_MAX = 200 };
 

@@ -17,9 +17,9 @@
 #include "tests/harness/temporary.h"
 #include "tests/models/replay_model.h"
 
-/* The replay beside a naive one (tests/models/replay_model.h). Both run the same scene; rows of
-   requests.tsv and steps.tsv must be the same bytes, so every arrival, start, addition, rejection
-   and count of waiting requests is compared. */
+/* Compares the replay with a naive one (tests/models/replay_model.h). Both run the same scene; rows
+   of requests.tsv and steps.tsv must be the same bytes, so every arrival, start, addition,
+   rejection and count of waiting requests is compared. */
 
 enum {
 	PATH_BYTES = TEMPORARY_PATH_BYTES + 32,
@@ -155,7 +155,7 @@ static void draw_scene(struct prop *prop, struct replay_scene *scene)
 	scene->delay_limit = prop_chance(prop, 1, 4) ? 1 + prop_below(prop, 5000) : 0;
 	scene->fail_at_step = prop_chance(prop, 1, 5) ? prop_below(prop, 40) : REPLAY_MODEL_NEVER;
 	scene->interrupt_at_step = REPLAY_MODEL_NEVER;
-	/* Nobody asks when a step in flight starts. */
+	/* start() is not called for a step launched ahead. */
 	scene->can_overlap = scene->delay_limit == 0 && prop_chance(prop, 3, 4);
 	scene->fails_at_launch = prop_chance(prop, 1, 3);
 	draw_config(prop, &scene->engine);
@@ -246,7 +246,7 @@ static void require_same_text(
 		found->bytes + at, expected->bytes + at);
 }
 
-/* The session's name is no business of this test: its column is taken out. */
+/* The column of session names is removed, since the naive replay has none. */
 static void drop_sessions(struct text *text)
 {
 	size_t to = 0;
@@ -504,7 +504,7 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 	temporary_remove(folder);
 }
 
-/* Whoever launches ahead decides the same, and stops in order. */
+/* Launching ahead makes the same decisions, and stops in order. */
 Test(replay, steps_in_flight_change_nothing)
 {
 	static struct replay replay;

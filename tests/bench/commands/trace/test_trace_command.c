@@ -11,7 +11,7 @@
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
-/* The commands of quire trace as a user meets them: what they write, say and return. */
+/* The commands of quire trace from the outside: files, output and exit codes. */
 
 enum { COMMAND_BYTES = 4096 };
 
@@ -115,8 +115,7 @@ Test(trace_command, make_writes_into_devices_and_pipes)
 {
 	char command[COMMAND_BYTES];
 
-	/* A pipe of the test's own stands for what a careless rename would put a file in place of.
-	 */
+	/* A named pipe, which a careless rename would replace by a file. */
 	snprintf(command, sizeof(command),
 		"cd %s && mkfifo pipe && (wc -l <pipe >lines &) && %s trace make --requests 5 "
 		"--input 1 --output 1 --out pipe && test -p pipe && test ! -e pipe.part",
