@@ -3,7 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/shape/graph_bucket.h"
-#include "engine/shape/step_tensors.h"
+#include "engine/shape/kernel_tiles.h"
 
 /* The variable of a curve, or its factor. */
 enum variable {
@@ -112,8 +112,8 @@ static double variable_of(enum variable variable, const struct step_counts *coun
 		return tokens;
 	case PREFILL_TILES:
 		return counts->prefill_rows > 1
-			       ? tokens / STEP_PREFILL_TILE + 0.5 * (double)counts->prefill_rows
-			       : (double)u64_divide_up(counts->prefill_tokens, STEP_PREFILL_TILE);
+			       ? tokens / PREFILL_QUERY_TILE + 0.5 * (double)counts->prefill_rows
+			       : (double)u64_divide_up(counts->prefill_tokens, PREFILL_QUERY_TILE);
 	case PREFILL_ROWS:
 		return (double)counts->prefill_rows;
 	case MEAN_CONTEXT:

@@ -66,7 +66,7 @@ bool step_curve_is_host(enum step_curve curve);
    (engine/shape/graph_bucket.h). In a step with prompts every linear layer has one launch for all
    tokens; only with split-K do decode rows have a launch of their own.
 
-   Prompts are cut into tiles of STEP_PREFILL_TILE tokens. Each of several prompts counts half a
+   Prompts are cut into tiles of PREFILL_QUERY_TILE tokens. Each of several prompts counts half a
    tile more, a single one is rounded up.
 
    K and V that several sequences share are read from memory once. The cost of each further read

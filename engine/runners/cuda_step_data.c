@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert((int)STEP_PREFILL_TILE == (int)PREFILL_QUERY_TILE, "tiles of prefill attention");
-
 /* ---- layout ---- */
 
 static size_t section(size_t *end, size_t count, size_t size)

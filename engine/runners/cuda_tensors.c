@@ -14,11 +14,6 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-/* engine/shape/step_tensors.h repeats these constants of the kernels. */
-static_assert((int)STEP_DECODE_SPLIT == (int)DECODE_SPLIT, "splits of decode attention");
-static_assert((int)STEP_SAMPLER_TILE == (int)SAMPLER_TILE, "tiles of the sampler");
-static_assert((int)STEP_SAMPLER_TILE_BYTES == (int)SAMPLER_TILE_BYTES, "tiles of the sampler");
-
 /* Allocates device memory for count elements. The error says how much was requested and how much
    was free. */
 static enum status allocate(
@@ -74,17 +69,6 @@ static enum status load_rope(struct cuda_tensors *tensors, const struct model_co
 	return cuda_status(code, "cudaMemcpy", error);
 }
 
-static void check_split_k(const struct model_config *model)
-{
-	const enum model_linear linears[] = {MODEL_LINEAR_O, MODEL_LINEAR_DOWN};
-
-	for (uint32_t i = 0; i < sizeof(linears) / sizeof(linears[0]); i++) {
-		struct model_linear_shape shape = model_linear_shape(model, linears[i]);
-		check(step_split_k(shape.inputs, shape.outputs) ==
-			linear_split_k(shape.inputs, shape.outputs));
-	}
-}
-
 static enum status allocate_step_tensors(struct cuda_tensors *tensors,
 	const struct model_config *model, const struct model_step_limits *limits,
 	struct error *error)
@@ -107,7 +91,6 @@ static enum status allocate_step_tensors(struct cuda_tensors *tensors,
 	};
 
 	static_assert(sizeof(pointers) / sizeof(pointers[0]) == STEP_TENSOR_COUNT, "one each");
-	check_split_k(model);
 	for (uint32_t i = 0; i < STEP_TENSOR_COUNT; i++) {
 		struct step_tensor_size size = step_tensor_size((enum step_tensor)i, model, limits);
 		TRY(allocate(pointers[i], size.count, size.element_bytes, "the tensors of a step",

@@ -2,28 +2,18 @@
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
+#include "engine/shape/kernel_tiles.h"
 
 #include <assert.h>
-#include <stdbool.h>
 
 enum { BF16 = 2, FLOAT32 = 4, UINT32 = 4 }; /* bytes */
 
 enum { SPLITS_MAX = 1 << 15 }; /* more splits need several launches */
 
-uint32_t step_split_k(uint32_t inputs, uint32_t outputs)
-{
-	const uint32_t split_k = 4, chunk = 128;
-	bool is_long = inputs >= 2048 && inputs <= 4096;
-	bool is_small = outputs > 0 && outputs <= 2048;
-	bool is_whole = inputs % (split_k * chunk) == 0 && outputs % 64 == 0;
-
-	return is_long && is_small && is_whole ? split_k : 1;
-}
-
 struct model_step_limits model_step_limits(
 	uint64_t max_num_batched_tokens, uint64_t max_num_seqs, uint64_t max_model_len)
 {
-	uint64_t splits = max_num_seqs * u64_divide_up(max_model_len, (uint64_t)STEP_DECODE_SPLIT);
+	uint64_t splits = max_num_seqs * u64_divide_up(max_model_len, (uint64_t)DECODE_SPLIT);
 
 	return (struct model_step_limits){
 		.tokens = u64_max(max_num_batched_tokens, max_num_seqs),
@@ -36,8 +26,8 @@ struct model_step_limits model_step_limits(
 /* Rows of split-K sums per sampled row that the linear kernels leave for the norm to add. */
 static uint32_t sums_of_row(const struct model_config *config)
 {
-	uint32_t o = step_split_k(model_config_query_size(config), config->hidden_size);
-	uint32_t down = step_split_k(config->intermediate_size, config->hidden_size);
+	uint32_t o = linear_split_k(model_config_query_size(config), config->hidden_size);
+	uint32_t down = linear_split_k(config->intermediate_size, config->hidden_size);
 	uint32_t most = u32_max(o, down);
 
 	return most == 1 ? 0 : most;
@@ -50,7 +40,7 @@ struct step_tensor_size step_tensor_size(enum step_tensor tensor, const struct m
 	uint64_t intermediate = config->intermediate_size;
 	uint64_t query = model_config_query_size(config);
 	uint64_t key_value = model_config_kv_size(config);
-	uint64_t tiles = u64_divide_up(config->vocab_size, (uint64_t)STEP_SAMPLER_TILE);
+	uint64_t tiles = u64_divide_up(config->vocab_size, (uint64_t)SAMPLER_TILE);
 	uint64_t heads = config->num_attention_heads;
 	uint64_t tokens = limits->tokens, samples = limits->samples, splits = limits->splits;
 	const struct step_tensor_size sizes[] = {
@@ -63,7 +53,7 @@ struct step_tensor_size step_tensor_size(enum step_tensor tensor, const struct m
 		[STEP_TENSOR_ACTIVATED] = {tokens * intermediate, BF16},
 		[STEP_TENSOR_SAMPLED_HIDDEN] = {samples * hidden, BF16},
 		[STEP_TENSOR_LOGITS] = {samples * config->vocab_size, FLOAT32},
-		[STEP_TENSOR_SAMPLER_TILES] = {samples * tiles, STEP_SAMPLER_TILE_BYTES},
+		[STEP_TENSOR_SAMPLER_TILES] = {samples * tiles, SAMPLER_TILE_BYTES},
 		[STEP_TENSOR_PARTIAL_OUT] = {splits * query, FLOAT32},
 		[STEP_TENSOR_PARTIAL_STATE] = {splits * heads * 2, FLOAT32},
 		[STEP_TENSOR_ARRIVALS] = {1 + samples * config->num_key_value_heads, UINT32},

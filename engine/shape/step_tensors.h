@@ -6,21 +6,7 @@
 #include "engine/shape/model_config.h"
 
 /* The tensors of a step that the CUDA engine allocates when it opens, with their sizes. Estimates
-   of memory without a GPU count the same tensors.
-
-   The kernels determine their scratch sizes. The constants here repeat those of their headers, and
-   the CUDA engine checks that both agree. */
-
-enum {
-	STEP_DECODE_SPLIT = 256,     /* tokens of context in a split of decode attention */
-	STEP_PREFILL_TILE = 128,     /* queries in a tile of prefill attention */
-	STEP_SAMPLER_TILE = 1024,    /* logits in a tile of the sampler */
-	STEP_SAMPLER_TILE_BYTES = 8, /* bytes kept per tile */
-};
-
-/* The number of ranges into which linear kernels cut the inputs of decode rows (split-K); 1: uncut.
-   */
-uint32_t step_split_k(uint32_t inputs, uint32_t outputs);
+   of memory without a GPU count the same tensors. */
 
 /* The limits that determine the sizes of the tensors. */
 struct model_step_limits {
@@ -46,7 +32,7 @@ enum step_tensor {
 	STEP_TENSOR_ACTIVATED,	    /* (T, I) bf16 */
 	STEP_TENSOR_SAMPLED_HIDDEN, /* (S, hidden_size) bf16 */
 	STEP_TENSOR_LOGITS,	    /* (S, V) float32 */
-	STEP_TENSOR_SAMPLER_TILES,  /* (S, ceil(V / STEP_SAMPLER_TILE)) */
+	STEP_TENSOR_SAMPLER_TILES,  /* (S, ceil(V / SAMPLER_TILE)) */
 	STEP_TENSOR_PARTIAL_OUT,    /* (P, H, D) float32: results of splits */
 	STEP_TENSOR_PARTIAL_STATE,  /* (P, H, 2) float32: their maxima and sums */
 	STEP_TENSOR_ARRIVALS,	    /* (1 + S * K) uint32: counters of decode attention */

@@ -1,6 +1,7 @@
 #ifndef KERNELS_ATTENTION_DECODE_H
 #define KERNELS_ATTENTION_DECODE_H
 
+#include "engine/shape/kernel_tiles.h"
 #include "kernels/op/launch.h"
 #include "kernels/op/number.h"
 #include "kernels/attention/paged_kv.h"
@@ -35,8 +36,6 @@ void decode_attention_cpu(float *out, const float *query, const float *keys, con
    lists in `work` and the keys and values of all tokens but the last of each row. So these must
    come from earlier steps, or from step_begin(). They do: a sequence decodes only when earlier
    steps have computed all its tokens but the last, and a shared block is never written. */
-enum { DECODE_SPLIT = 256 };
-
 struct decode_split {
 	uint32_t row;	/* of the batch */
 	uint32_t index; /* the split begins at token index * DECODE_SPLIT */

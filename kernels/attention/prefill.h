@@ -1,6 +1,7 @@
 #ifndef KERNELS_ATTENTION_PREFILL_H
 #define KERNELS_ATTENTION_PREFILL_H
 
+#include "engine/shape/kernel_tiles.h"
 #include "kernels/op/launch.h"
 #include "kernels/op/number.h"
 #include "kernels/attention/paged_kv.h"
@@ -35,8 +36,6 @@ void prefill_attention_cpu(float *out, const float *query, const float *keys, co
 
    Preconditions: head_dim 32, 64 or 128; block_size a multiple of 64. Keys and values past the
    context in a KV block are multiplied by 0, so they may have any value but NaN and infinity. */
-enum { PREFILL_QUERY_TILE = 128 };
-
 struct prefill_tile {
 	uint32_t row;	/* of the batch */
 	uint32_t index; /* the tile begins at query index * PREFILL_QUERY_TILE of the row */

@@ -1,7 +1,6 @@
 #include "kernels/linear/linear_plan.h"
 
 #include "kernels/device/sm90.h"
-#include "kernels/op/split_k.h"
 
 #include <stddef.h>
 
@@ -24,18 +23,6 @@ static uint32_t divide_up(uint32_t a, uint32_t b)
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
-}
-
-uint32_t linear_split_k(uint32_t input_count, uint32_t output_count)
-{
-	const uint32_t k_tile = LINEAR_TINY_K_TILE;
-	bool is_long = input_count >= 2048 && input_count <= 4096;
-	bool is_narrow = output_count > 0 && output_count <= 2048;
-
-	return is_long && is_narrow && input_count % (SPLIT_K * k_tile) == 0 &&
-			       output_count % 64 == 0
-		       ? SPLIT_K
-		       : 1;
 }
 
 struct linear_device linear_device(enum kernel_path path)

@@ -1,6 +1,7 @@
 #ifndef KERNELS_LINEAR_LINEAR_PLAN_H
 #define KERNELS_LINEAR_LINEAR_PLAN_H
 
+#include "engine/shape/kernel_tiles.h"
 #include "kernels/op/launch.h"
 
 #include <stdbool.h>
@@ -34,16 +35,10 @@ enum linear_path {
 	LINEAR_NONE, /* none of our own kernels fits, see linear_plan_kernel() */
 };
 
-/* Split-K: the number of equal slices into which the inputs of a weight (K of the GEMM) are cut. It
-   depends on the shape of the weight alone, never on the number of rows (batch invariance). It is
-   SPLIT_K for weights with many inputs and few outputs, for which one chain of matrix instructions
-   over all inputs takes longer than reading the weight. Else it is 1.
-
-   Order of summation: each slice is one chain of matrix instructions over 16 inputs after 16,
-   from zero, in float32. The partial sums are added in ascending order, ((s0 + s1) + s2) + s3,
-   then the bias. With 1 the order is that of cublaslt_linear(). */
-uint32_t linear_split_k(uint32_t input_count, uint32_t output_count);
-
+/* Split-K (linear_split_k() in engine/shape/kernel_tiles.h) decides the order of summation: each
+   slice is one chain of matrix instructions over 16 inputs after 16, from zero, in float32. The
+   partial sums are added in ascending order, ((s0 + s1) + s2) + s3, then the bias. Without split-K
+   the order is that of cublaslt_linear(). */
 struct linear_shape {
 	uint32_t input_count;
 	uint32_t output_count; /* rows of the weight; with has_silu all gates, then all ups */
@@ -114,9 +109,9 @@ enum {
 	LINEAR_BARRIER_BYTES = 1024, /* for mbarriers, in front of the tiles; keeps tiles aligned */
 	LINEAR_STAGES_MAX = 32,	     /* of a ring: room for mbarriers */
 	LINEAR_TINY_ROWS = 4,	     /* the most for LINEAR_TINY without split-K */
-	LINEAR_TINY_K_TILE = 128,    /* a slice is a multiple of it */
-	LINEAR_TINY_TOKEN_GAP = 16,  /* bytes after a token's inputs, against bank conflicts */
-	LINEAR_TINY_SUM_GAP = 4,     /* floats after a token's sums, likewise */
+	LINEAR_TINY_K_TILE = SPLIT_K_MULTIPLE,
+	LINEAR_TINY_TOKEN_GAP = 16,    /* bytes after a token's inputs, against bank conflicts */
+	LINEAR_TINY_SUM_GAP = 4,       /* floats after a token's sums, likewise */
 	LINEAR_NORM_WARP_INPUTS = 256, /* inputs of a norm warp, 8 a lane */
 	LINEAR_NORM_WARPS_MAX = 8,
 };

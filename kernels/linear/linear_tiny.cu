@@ -1,7 +1,7 @@
 #include "kernels/linear/linear_sm90.cuh"
 #include "kernels/device/mma.cuh"
 #include "kernels/device/wgmma.cuh"
-#include "kernels/op/split_k.h"
+#include "engine/shape/kernel_tiles.h"
 #include "kernels/rows/rms_norm.cuh"
 
 /* LINEAR_TINY: out = in * weight^T (+ bias), or silu(gate) * up of it, for up to 16 tokens by

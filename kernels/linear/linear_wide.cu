@@ -2,7 +2,7 @@
 #include "kernels/device/cluster.cuh"
 #include "kernels/device/mma.cuh"
 #include "kernels/device/wgmma.cuh"
-#include "kernels/op/split_k.h"
+#include "engine/shape/kernel_tiles.h"
 
 /* LINEAR_WIDE: out = in * weight^T (+ bias), or silu(gate) * up of it, for tens to hundreds of
    tokens by wgmma. in (tokens, K) and weight (N, K) are bf16, the accumulators float32. All tiles

@@ -1,5 +1,5 @@
 #include "kernels/device/early_launch.cuh"
-#include "kernels/op/split_k.h"
+#include "engine/shape/kernel_tiles.h"
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/rows/rms_norm.cuh"
 #include "kernels/rows/rms_norm.h"

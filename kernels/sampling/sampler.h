@@ -1,6 +1,7 @@
 #ifndef KERNELS_SAMPLING_SAMPLER_H
 #define KERNELS_SAMPLING_SAMPLER_H
 
+#include "engine/shape/kernel_tiles.h"
 #include "kernels/op/launch.h"
 #include "kernels/sampling/sampler_noise.h"
 
@@ -48,7 +49,6 @@ void sampler_cpu(int32_t *token_ids, const float *logits, const uint64_t *row_ke
 
    tiles: (row_count, ceil(vocabulary_size / SAMPLER_TILE)) of SAMPLER_TILE_BYTES, scratch; rows:
    (row_count) index into last_tokens, or SAMPLER_NO_ROW: not stored. */
-enum { SAMPLER_TILE = 1024, SAMPLER_TILE_BYTES = 8 };
 #define SAMPLER_NO_ROW UINT32_MAX
 
 int sampler(int32_t *token_ids, int32_t *last_tokens, void *tiles, const float *logits,

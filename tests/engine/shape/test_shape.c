@@ -2,10 +2,6 @@
 #include "engine/shape/model_config.h"
 #include "engine/shape/step_tensors.h"
 #include "engine/shape/weight_shape.h"
-#include "kernels/attention/decode.h"
-#include "kernels/attention/prefill.h"
-#include "kernels/linear/linear.h"
-#include "kernels/sampling/sampler.h"
 
 #include <criterion/criterion.h>
 
@@ -86,20 +82,5 @@ Test(shape, graphs_double_up_to_16_rows_and_grow_by_16_from_there)
 	for (uint32_t rows = 0; rows <= 64; rows++) {
 		next += rows > sizes[next];
 		require_equal(graph_bucket(rows), sizes[next]);
-	}
-}
-
-/* Sizes are known without the kernels, and have to be those of the kernels. */
-Test(shape, scratch_is_what_the_kernels_need)
-{
-	require_equal(STEP_DECODE_SPLIT, DECODE_SPLIT);
-	require_equal(STEP_PREFILL_TILE, PREFILL_QUERY_TILE);
-	require_equal(STEP_SAMPLER_TILE, SAMPLER_TILE);
-	require_equal(STEP_SAMPLER_TILE_BYTES, SAMPLER_TILE_BYTES);
-	for (uint32_t inputs = 0; inputs <= 6144; inputs += 64) {
-		for (uint32_t outputs = 0; outputs <= 3072; outputs += 32) {
-			require_equal(
-				step_split_k(inputs, outputs), linear_split_k(inputs, outputs));
-		}
 	}
 }

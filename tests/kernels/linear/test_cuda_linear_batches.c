@@ -3,7 +3,7 @@
 #include "engine/base/memory.h"
 #include "kernels/linear/cublaslt.h"
 #include "kernels/linear/linear.h"
-#include "kernels/op/split_k.h"
+#include "engine/shape/kernel_tiles.h"
 #include "kernels/rows/add_rms_norm.h"
 #include "tests/harness/cuda_op.h"
 

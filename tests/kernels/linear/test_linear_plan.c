@@ -1,8 +1,7 @@
 #include "kernels/linear/linear_plan.h"
 
-#include "engine/shape/step_tensors.h"
 #include "engine/shape/weight_shape.h"
-#include "kernels/op/split_k.h"
+#include "engine/shape/kernel_tiles.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -237,16 +236,5 @@ Test(linear_plan, gives_the_split_k_order_to_decode_rows_only)
 
 		expect_batch(&shape, true, decodes, decodes + prompts);
 		expect_batch(&shape, false, decodes, decodes + prompts);
-	}
-}
-
-/* engine/shape/ counts the scratch memory without knowing the kernels. */
-Test(linear_plan, splits_the_weights_that_the_memory_budget_counts)
-{
-	for (uint32_t inputs = 64; inputs <= 6144; inputs += 64) {
-		for (uint32_t outputs = 32; outputs <= 4096; outputs += 32) {
-			cr_expect(linear_split_k(inputs, outputs) == step_split_k(inputs, outputs),
-				"%u to %u", inputs, outputs);
-		}
 	}
 }

@@ -1,0 +1,31 @@
+#ifndef ENGINE_SHAPE_KERNEL_TILES_H
+#define ENGINE_SHAPE_KERNEL_TILES_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The sizes into which kernels cut their work, where scratch memory or step times depend on them.
+   Kernels and estimates without a GPU share them. */
+enum {
+	SPLIT_K = 4,		  /* slices of a linear layer's inputs, see linear_split_k() */
+	SPLIT_K_MULTIPLE = 128,	  /* inputs, of which a slice is a multiple */
+	DECODE_SPLIT = 256,	  /* tokens of context in a split of decode attention */
+	PREFILL_QUERY_TILE = 128, /* queries in a tile of prefill attention */
+	SAMPLER_TILE = 1024,	  /* logits in a tile of the sampler */
+	SAMPLER_TILE_BYTES = 8,	  /* scratch of a tile */
+};
+
+/* Split-K: the number of equal slices into which the inputs of a weight (K of the GEMM) are cut. It
+   depends on the shape of the weight alone, never on the number of rows (batch invariance). It is
+   SPLIT_K for weights with many inputs and few outputs, for which one chain of matrix instructions
+   over all inputs takes longer than reading the weight. Else it is 1. */
+uint32_t linear_split_k(uint32_t input_count, uint32_t output_count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
