@@ -128,6 +128,34 @@ check_includes()
 	done
 }
 
+# Whether the library of a module holds all C files of its folder; the build leaves out those that
+# need a GPU where there is no CUDA. True of a folder of headers.
+is_whole()
+{
+	local file objects=
+	[ -z "$build" ] || objects=" $(ar t "$build/lib$1.a" 2>/dev/null | tr '\n' ' ')"
+	for file in "${folder_of[$1]}"/*.{c,cu}; do
+		[ ! -f "$file" ] || [[ $objects == *" ${file##*/}.o "* ]] || return 1
+	done
+}
+
+# A row knows no module that it does not use, by an include or by a function.
+check_unused()
+{
+	local name line path known used
+	for name in "${modules[@]}"; do
+		used=" "
+		while read -r line path; do
+			[[ $path == "<"* ]] || used+="${module_in[${path%/*}]:-} "
+		done < <(includes_of "${folder_of[$name]}")
+		for known in ${knows[$name]}; do
+			[[ $used == *" $known "* ]] || calls "$name" "$known" ||
+				! is_whole "$name" ||
+				echo "cmake/modules.txt: $name knows $known, but uses nothing of it"
+		done
+	done
+}
+
 # Modules that must not be reached, even indirectly: a run without a GPU is priced, not computed,
 # and reports read only files.
 check_reach()
@@ -226,6 +254,16 @@ check_data()
 		done
 }
 
+# Whether the library of the first module needs a symbol that the second's defines.
+calls()
+{
+	[ -n "$build" ] && [ -f "$build/lib$1.a" ] && [ -f "$build/lib$2.a" ] &&
+		[ -n "$(comm -12 <(nm --undefined-only "$build/lib$1.a" 2>/dev/null |
+			sed -nE 's/^ +U (.*)$/\1/p' | sort -u) \
+			<(nm --defined-only --extern-only "$build/lib$2.a" 2>/dev/null |
+				sed -nE 's/^[0-9a-f]+ [TRDBVW] (.*)$/\1/p' | sort -u))" ]
+}
+
 # A function of another module may be called only if the table lists that module, however its
 # declaration was included.
 check_links()
@@ -275,6 +313,7 @@ check check_rows
 check check_sizes
 check check_includes
 check check_reach
+check check_unused
 if [ -z "$build" ]; then
 	skipped=3
 elif ! command -v nm >/dev/null || ! command -v objdump >/dev/null; then

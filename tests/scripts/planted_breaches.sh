@@ -28,8 +28,11 @@ fresh_tree()
 	echo '#include <stddef.h>' >"$tree/engine/base/check.h"
 	echo '#include "engine/base/check.h"' >"$tree/engine/shape/shape.h"
 	echo '#include <stdio.h>' >"$tree/engine/base/json.h"
-	printf '#include "engine/base/check.h"\n' |
-		tee "$tree"/{bench/replay,engine,sim,workloads}/own.h >"$tree/kernels/rows/own.h"
+	echo '#include "engine/base/check.h"' |
+		tee "$tree"/{bench/replay,engine,kernels/rows,reports,sim,workloads}/own.h \
+			>/dev/null
+	printf '#include "%s"\n' engine/{own,shape/shape}.h >>"$tree/sim/own.h"
+	printf '#include "%s"\n' {engine,workloads,sim}/own.h >>"$tree/bench/replay/own.h"
 	cp "$here/../../.clang-format" "$tree"
 	printf 'int main(void)\n{\n\treturn 0;\n}\n' >"$tree/bench/main.c"
 }
@@ -139,6 +142,9 @@ caught architecture.sh 'sim reaches runners' 'kernels behind the shapes'
 fresh_tree
 sed -i 's/^engine \(.*\) | base |/engine \1 | base sim |/' "$tree/cmake/modules.txt"
 caught architecture.sh 'engine knows sim, which is not above it' 'a circle'
+fresh_tree
+sed -i 's/^workloads \(.*\) | base |/workloads \1 | base engine |/' "$tree/cmake/modules.txt"
+caught architecture.sh 'workloads knows engine, but uses nothing of it' 'a module that is not used'
 fresh_tree
 echo '| `engine/` | policies |' >"$tree/README.md"
 caught architecture.sh "no row '| \`engine/\` | policy |'" 'another job in README.md'
