@@ -70,7 +70,8 @@ struct plan {
 struct cublaslt {
 	struct cublaslt_api api;
 	cublasLtHandle_t handle;
-	struct plan *plans; /* (PLANS_MAX) open addressing */
+	/* (PLANS_MAX) open addressing; not engine/base/map.h, which the kernels do not know */
+	struct plan *plans;
 	uint32_t plan_count;
 };
 
