@@ -89,7 +89,7 @@ static void add_run(struct text *page, const struct result *result, uint32_t ind
 
 static void add_roles(struct text *page, const struct fidelity *fidelity)
 {
-	text_add(page, "<p class=\"note\">Told by their runners, ");
+	text_add(page, "<p class=\"note\">By their runners, ");
 	add_run(page, fidelity->real, 1);
 	text_add(page, " is the real run and ");
 	add_run(page, fidelity->sim, 2);
