@@ -366,7 +366,9 @@ static void play_mixed(struct planner *planner, const struct scene *scene)
 	}
 	uint32_t output = 10 + (uint32_t)((wait_s + prefill_s * 0.3) / fastest_s);
 	for (uint32_t i = 0; i < scene->rows; i++) {
-		add_row(planner, planner->next_id, 0, planner->lengths[i], output);
+		/* A small model decodes so fast that its sequences would outgrow their limit. */
+		uint32_t room = planner->plan->max_model_len - planner->lengths[i];
+		add_row(planner, planner->next_id, 0, planner->lengths[i], u32_min(output, room));
 	}
 	planner->now_ns += (uint64_t)(prefill_s * 1.3e9 + COOL_DOWN_S * 1e9);
 	for (uint32_t i = 0; i < PROMPTS; i++) {

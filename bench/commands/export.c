@@ -56,7 +56,7 @@ static enum status run(struct command_line *line, struct error *error)
 
 static const struct option options[] = {
 	{FROM_TABLE("model"), .initial = ""},
-	{FROM_TABLE("weights"), .argument = "dummy:SEED|DIR", .initial = "dummy:0",
+	{FROM_TABLE("weights"), .argument = "dummy:SEED|DIR", .initial = "dummy:0", .none = "",
 		.help = "random ones of a seed, or the safetensors of a folder"},
 	{"out", OPTION_TEXT, offsetof(struct export_request, folder), .argument = "DIR",
 		.help = "receives config.json and model.safetensors, which must not exist yet"},

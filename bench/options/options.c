@@ -58,6 +58,7 @@ static struct option complete(
 	option.given_offset += command->table_offset;
 	option.argument = own->argument != NULL ? own->argument : option.argument;
 	option.initial = own->initial != NULL ? own->initial : option.initial;
+	option.none = own->none != NULL ? own->none : option.none;
 	option.minimum = own->minimum != 0 ? own->minimum : option.minimum;
 	option.maximum = own->maximum != 0 ? own->maximum : option.maximum;
 	if (own->help != NULL) {

@@ -42,7 +42,7 @@ struct option {
 	const char *argument; /* name of the value in the help, such as "N" or "DIR"; NULL: the
 				 words */
 	const char *initial;  /* the default as a command-line text; NULL or "": zero */
-	const char *none;     /* of a text: a word that means NULL; NULL: there is no such word */
+	const char *none;     /* of a text: a word that means NULL; NULL or "": none */
 	uint64_t minimum, maximum;
 	const char *(*word_at)(uint32_t index);	   /* NULL past the last. Of a text: suggestions */
 	const char *(*about_word)(uint32_t index); /* for the help; NULL: help says it */

@@ -367,6 +367,26 @@ Test(options, a_row_of_the_table_is_selected_by_name)
 	require_equal(values.inner.count, 9);
 }
 
+/* A command may take the table's word for none as any other text. */
+Test(options, a_word_for_none_is_replaced_with_the_row)
+{
+	static const struct option_table texts = {rows + 6, 1}; /* --text alone */
+	static const struct option selected[] = {{FROM_TABLE("text"), .none = ""}};
+	const struct command other = {
+		.name = "other",
+		OPTIONS(selected),
+		.table = &texts,
+		.value_bytes = sizeof(struct values),
+	};
+	struct values values;
+	struct command_line line = {.command = &other, .values = &values};
+	struct error error;
+
+	command_defaults(&other, &values);
+	require_equal(command_set(&line, "text", "no", &error), STATUS_OK);
+	cr_assert_str_eq(values.text, "no");
+}
+
 Test(options, a_group_of_the_table_is_selected_whole)
 {
 	static const struct option members[] = {

@@ -432,6 +432,24 @@ Test(generate, exported_weights_say_the_same)
 	fixture_close(&fixture);
 }
 
+/* "model" means the model's own weights to other commands; an export reads a folder's. */
+Test(generate, weights_are_exported_from_a_folder_called_model)
+{
+	static const char *const runs[] = {
+		"export --model . --weights dummy:5 --out model",
+		"export --model . --weights model --out copy",
+	};
+	struct fixture fixture;
+
+	fixture_open(&fixture);
+	for (int i = 0; i < 2; i++) {
+		struct process_result outcome = quire_run_in(fixture.folder, runs[i]);
+		require(outcome.code == 0, "%s", outcome.err);
+		process_result_free(&outcome);
+	}
+	fixture_close(&fixture);
+}
+
 /* Wrong use: exit code 2, one line, nothing on stdout. */
 static void require_wrong(const struct fixture *fixture, const char *arguments, const char *part)
 {
