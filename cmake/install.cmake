@@ -1,4 +1,4 @@
-# cmake --install BUILD --prefix P: the program, its manual page and its shell completions.
+# cmake --install BUILD --prefix P: the program, its manual page, shell completions, documents.
 
 include(GNUInstallDirs)
 
@@ -17,5 +17,12 @@ quire_install_output(quire ${CMAKE_INSTALL_DATADIR}/bash-completion/completions 
 quire_install_output(_quire ${CMAKE_INSTALL_DATADIR}/zsh/site-functions --completion zsh)
 quire_install_output(quire.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
 	--completion fish)
-install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE
-	DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
+# The documents keep their paths, so that the links between them work.
+foreach(document IN ITEMS README.md CHANGELOG.md CONTRIBUTING.md LICENSE Dockerfile
+		bench/MEASURED.md engine/README.md reports/README.md reports/pictures/calibration.png
+		reports/pictures/example.png reports/pictures/kernels.png sim/profiles/README.md
+		tests/README.md workloads/README.md workloads/traces/README.md)
+	get_filename_component(folder ${document} DIRECTORY)
+	install(FILES ${PROJECT_SOURCE_DIR}/${document}
+		DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+endforeach()

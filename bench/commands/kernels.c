@@ -2,6 +2,7 @@
 #include "bench/replay/replay_config.h"
 #include "reports/figures/plot.h"
 #include "engine/base/output_file.h"
+#include "kernels/op/launch.h"
 
 #ifdef QUIRE_HAS_CUDA
 #include "bench/kernels/cuda_kernel_bench.h"

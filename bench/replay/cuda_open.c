@@ -19,18 +19,18 @@ enum status cuda_check_device(struct error *error)
 		driver > 0) {
 		return error_set(error, STATUS_DEVICE,
 			"found an NVIDIA driver for CUDA %d.%d, expected one for %d.%d or later; "
-			"--runner sim needs neither driver nor GPU",
+			"replay --runner sim needs neither driver nor GPU",
 			driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
 			CUDART_VERSION % 1000 / 10);
 	}
 	if (code == cudaErrorInsufficientDriver) {
 		return error_set(error, STATUS_DEVICE,
 			"found no NVIDIA driver (libcuda.so.1), expected one for CUDA %d.%d or "
-			"later; --runner sim needs neither driver nor GPU",
+			"later; replay --runner sim needs neither driver nor GPU",
 			CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 	}
 	return error_set(error, STATUS_DEVICE,
-		"found no NVIDIA GPU (%s); --runner sim needs neither driver nor GPU",
+		"found no NVIDIA GPU (%s); replay --runner sim needs neither driver nor GPU",
 		code == cudaSuccess ? "the driver counts none" : cudaGetErrorString(code));
 }
 

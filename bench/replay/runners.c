@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum status open_sim(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
@@ -51,6 +52,11 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 	}
 	TRY(path_format(path, error, "%s/%s", request->tape, RESULT_STEPS));
 	facts->is_calibrated = request->tape_is_calibrated;
+	if (access(path, F_OK) != 0) {
+		return error_set(error, STATUS_FILE,
+			"%s: found no " RESULT_STEPS ", expected a run recorded with --steps",
+			request->tape);
+	}
 	return tape_open(out, path, error);
 }
 
