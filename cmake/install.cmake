@@ -1,4 +1,5 @@
-# cmake --install BUILD --prefix P: the program, its manual page, shell completions, documents.
+# cmake --install BUILD --prefix P: the program, its manual page, its shell completions and the
+# documents.
 
 include(GNUInstallDirs)
 
