@@ -20,9 +20,10 @@ quire_install_output(quire.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions
 	--completion fish)
 # The documents keep their paths, so that the links between them work.
 foreach(document IN ITEMS README.md CHANGELOG.md CONTRIBUTING.md LICENSE Dockerfile
-		bench/MEASURED.md engine/README.md reports/README.md reports/pictures/calibration.png
-		reports/pictures/example.png reports/pictures/kernels.png sim/profiles/README.md
-		tests/README.md workloads/README.md workloads/traces/README.md)
+		bench/MEASURED.md engine/README.md reports/README.md
+		reports/pictures/calibration.png reports/pictures/example.png
+		reports/pictures/kernels.png sim/profiles/README.md tests/README.md
+		workloads/README.md workloads/traces/README.md)
 	get_filename_component(folder ${document} DIRECTORY)
 	install(FILES ${PROJECT_SOURCE_DIR}/${document}
 		DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})

@@ -239,7 +239,7 @@ enum status command_set(
 
 static void set_default(const struct option *option, void *values)
 {
-	struct error error;
+	struct error error = {0};
 
 	if (option->initial != NULL && option->initial[0] != '\0') {
 		check(option_set(option, values, option->initial, &error) == STATUS_OK);

@@ -59,7 +59,7 @@ void trace_request_init(struct trace_request *request, uint32_t preset)
 {
 	const struct trace_preset *chosen = trace_preset_at(preset);
 	struct command_line line = {.command = &command_trace_make, .values = request};
-	struct error error;
+	struct error error = {0};
 
 	command_defaults(&command_trace_make, request);
 	for (uint32_t i = 0; i < TRACE_PRESET_OPTIONS_MAX; i++) {
@@ -122,7 +122,7 @@ static const struct option options[] = {
 		.help = "a workload to start from, which the options below override: chat, agent, "
 			"rag or batch"},
 	{"requests", OPTION_COUNT, REQUEST(requests), .argument = "N", .minimum = 1,
-		.maximum = UINT64_C(1) << 40, .help = "number of rows"},
+		.maximum = UINT64_C(1) << 40, .help = "rows at most (--duration may end earlier)"},
 	{FROM_TABLE("seed"), .maximum = UINT64_MAX, .help = "same seed, same bytes"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE",
 		.help = "file to write; - is the standard output"},
