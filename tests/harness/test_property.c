@@ -71,6 +71,7 @@ Test(property, shrinks_to_the_smallest_script)
 	cr_assert(strstr(text, "the script:\ndraw 1001\ndraw 1001\ndraw 1001\nand") != NULL, "%s",
 		text);
 	cr_assert(strstr(text, "three large numbers") != NULL, "%s", text);
+	free(text);
 }
 
 static void body_crash(struct prop *prop, const void *context)
@@ -87,6 +88,7 @@ Test(property, a_crash_is_a_failure_and_shrinks)
 	struct prop_options options = {.name = "crash", .body = body_crash, .trials = 100};
 	char *text = failure_of(&options);
 	cr_assert(strstr(text, "shrink them: 17\nthe script:\ncrash\n") != NULL, "%s", text);
+	free(text);
 }
 
 static void body_hang(struct prop *prop, const void *context)
@@ -103,6 +105,7 @@ Test(property, a_hang_is_a_failure, .timeout = 60)
 		.name = "hang", .body = body_hang, .trials = 100, .timeout_s = 1};
 	char *text = failure_of(&options);
 	cr_assert(strstr(text, "shrink them: 1\n") != NULL, "%s", text);
+	free(text);
 }
 
 /* A failing seed that was reported fails again at once when it is given. */

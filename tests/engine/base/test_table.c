@@ -316,6 +316,8 @@ Test(table, failures_are_reported_in_one_line)
 
 /* ---- reading ---- */
 
+enum { READER_BYTES = 40 }; /* at most in a file of the property */
+
 /* What a table of these bytes is, by the words of engine/base/table.h alone. */
 enum verdict { VERDICT_GOOD, VERDICT_EMPTY, VERDICT_BYTE, VERDICT_TWICE, VERDICT_WIDTH };
 
@@ -323,7 +325,8 @@ struct naive_table {
 	enum verdict verdict;
 	uint64_t line;
 	uint32_t columns, rows;
-	char cells[64][8][24]; /* row 0: the header */
+	/* By row (0: the header) and column; as many and as long as READER_BYTES can be. */
+	char cells[READER_BYTES + 1][READER_BYTES + 1][READER_BYTES + 1];
 };
 
 static enum verdict naive_header(const struct naive_table *naive)
@@ -403,8 +406,8 @@ static void body_reader(struct prop *prop, const void *context)
 	struct naive_table naive;
 	struct table_reader table;
 	struct error error = {0};
-	char bytes[120];
-	uint32_t count = prop_range(prop, 0, 40), width = prop_range(prop, 0, 3);
+	char bytes[READER_BYTES];
+	uint32_t count = prop_range(prop, 0, READER_BYTES), width = prop_range(prop, 0, 3);
 	uint32_t rows = 0, used = 0;
 
 	/* Mostly a table with a header, then some bytes changed to any others. */
