@@ -140,6 +140,8 @@ static const struct option options[] = {
 	{"budget", OPTION_COUNT, REQUEST(budget_s), .argument = "SECONDS", .initial = "90",
 		.minimum = 1, .maximum = 3600, .help = "GPU time, approximately"},
 	{FROM_TABLE("seed"), .help = "seed of the plan and of the choice of held-out steps"},
+	{FROM_TABLE("tensor-parallel-size")},
+	{FROM_TABLE("tp-transport")},
 	{FROM_TABLE("kernels")},
 	{FROM_TABLE("kv-blocks"), .help = "default: what fits into the GPU's memory"},
 	{FROM_TABLE("max-num-seqs")},

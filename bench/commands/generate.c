@@ -131,6 +131,7 @@ static enum status open_runner(
 	struct runner_facts facts = {0};
 
 	TRY(runner_find(config->runner, &entry, error));
+	TRY(runner_check_ranks(entry, config, error));
 	if (config->max_model_len == 0) {
 		config->max_model_len = session->model.max_position_embeddings;
 	}
@@ -323,6 +324,7 @@ static enum status open_and_run(
 {
 	TRY(check_request(request, error));
 	TRY(model_config_find(request->config.model, &session->model, error));
+	TRY(replay_config_ranks_check(&request->config, &session->model, error));
 	TRY(open_text(request, session, error));
 	TRY(open_runner(request, session, error));
 	return run_opened(request, session, error);
@@ -375,6 +377,8 @@ static const struct option options[] = {
 	{FROM_TABLE("dtype")},
 	{FROM_TABLE("runner"), .initial = "reference",
 		.help = "reference computes on the CPU, cuda on the GPU"},
+	{FROM_TABLE("tensor-parallel-size")},
+	{FROM_TABLE("tp-transport")},
 
 	{.kind = OPTION_HEADING, .help = "engine"},
 	{FROM_TABLE("policy")},

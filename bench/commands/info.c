@@ -51,6 +51,12 @@ static enum status run(struct command_line *line, struct error *error)
 	uint32_t estimate, found = 0;
 
 	TRY(model_config_find(config->model, &model, error));
+	TRY(replay_config_ranks_check(config, &model, error));
+	if (config->tensor_parallel_size > 1) {
+		return error_set(error, STATUS_USAGE,
+			"--tensor-parallel-size %llu: the estimate is for one rank",
+			(unsigned long long)config->tensor_parallel_size);
+	}
 	if (config->max_model_len == 0) {
 		config->max_model_len = model.max_position_embeddings;
 	}
@@ -71,6 +77,7 @@ static enum status run(struct command_line *line, struct error *error)
 static const struct option options[] = {
 	{FROM_TABLE("model")},
 	{FROM_TABLE("gpu"), .help = "profile of the estimate"},
+	{FROM_TABLE("tensor-parallel-size")},
 	{FROM_TABLE("block-size")},
 	{FROM_TABLE("gpu-memory-utilization")},
 	{FROM_TABLE("max-num-seqs")},

@@ -56,6 +56,11 @@ static enum status measure(const struct kernels_request *request, struct error *
 	static_assert(
 		(int)POSITIONALS_MAX <= (int)KERNEL_BENCH_NAMES_MAX, "a name is a positional");
 	TRY(cuda_check_device(error));
+	if (request->config.tensor_parallel_size > 1) {
+		return error_set(error, STATUS_USAGE,
+			"--tensor-parallel-size %llu: operations are timed on one GPU",
+			(unsigned long long)request->config.tensor_parallel_size);
+	}
 	memcpy(options.names, request->names, request->name_count * sizeof(*request->names));
 	enum status status = output_file_open(&output, request->out, error);
 	if (status == STATUS_OK) {
@@ -138,6 +143,8 @@ static enum status run(struct command_line *line, struct error *error)
 static const struct option options[] = {
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE", .initial = "-",
 		.help = "file of the table; - is the standard output"},
+	{FROM_TABLE("tensor-parallel-size")},
+	{FROM_TABLE("tp-transport")},
 	{FROM_TABLE("kernels"),
 		.help = "auto uses the kernels written for the GPU, where they exist"},
 	{"repeats", OPTION_COUNT, REQUEST(repeats), .argument = "N", .initial = "5", .minimum = 1,

@@ -70,7 +70,11 @@ static void put_quoted(const char *text, const char *quote, const char *escaped,
 
 static void bash_value(const struct command *command, const struct option *option, FILE *file)
 {
-	fprintf(file, "\t'%s --%s')\n\t\t_quire_words '", command->name, option->name);
+	fprintf(file, "\t'%s --%s'", command->name, option->name);
+	if (option->alias != NULL) {
+		fprintf(file, "|'%s -%s'", command->name, option->alias);
+	}
+	fputs(")\n\t\t_quire_words '", file);
 	put_words(option, file);
 	fprintf(file, "'%s\n\t\treturn ;;\n",
 		takes_file(option)     ? "; _quire_files -f"
@@ -89,6 +93,9 @@ static void bash_command(const struct command *command, bool is_value, FILE *fil
 			bash_value(command, &option, file);
 		} else if (!is_value && option.kind != OPTION_HEADING) {
 			fprintf(file, " --%s", option.name);
+		}
+		if (!is_value && option.alias != NULL) {
+			fprintf(file, " -%s", option.alias);
 		}
 	}
 	if (!is_value) {
@@ -157,11 +164,12 @@ static void bash_print(const struct command *program, FILE *file)
 
 /* ---- zsh ---- */
 
-static void zsh_option(const struct option *option, FILE *file)
+static void zsh_option(
+	const struct option *option, const char *dashes, const char *name, FILE *file)
 {
 	char usage[OPTION_USAGE_BYTES];
 
-	fprintf(file, " \\\n\t\t'--%s[", option->name);
+	fprintf(file, " \\\n\t\t'%s%s[", dashes, name);
 	put_quoted(option->help, "'\\''", "[]\\", file);
 	fputc(']', file);
 	if (takes_value(option)) {
@@ -194,7 +202,10 @@ static void zsh_command(const struct command *command, FILE *file)
 	struct option option;
 	for (uint32_t i = 0; command_option(command, i, &option); i++) {
 		if (option.kind != OPTION_HEADING) {
-			zsh_option(&option, file);
+			zsh_option(&option, "--", option.name, file);
+		}
+		if (option.alias != NULL) {
+			zsh_option(&option, "-", option.alias, file);
 		}
 	}
 	fputs(command->positional_maximum > 0 ? " \\\n\t\t'*:file:_files' ;;\n" : " ;;\n", file);
@@ -248,6 +259,9 @@ static void zsh_print(const struct command *program, FILE *file)
 static void fish_option(const struct command *command, const struct option *option, FILE *file)
 {
 	fprintf(file, "complete -c quire -n '__quire_is %s' -l %s", command->name, option->name);
+	if (option->alias != NULL) {
+		fprintf(file, " -o %s", option->alias);
+	}
 	if (takes_value(option)) {
 		fputs(takes_file(option) ? " -r -F" : " -x", file);
 		fputs(" -a '", file);

@@ -46,7 +46,10 @@ void option_help(const struct option *option, char *text)
 			option->about_word(i));
 	}
 	if (option->initial != NULL && option->initial[0] != '\0') {
-		append(text, used, "; default %s", option->initial);
+		used = append(text, used, "; default %s", option->initial);
+	}
+	if (option->alias != NULL) {
+		append(text, used, "; also -%s", option->alias);
 	}
 }
 

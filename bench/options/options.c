@@ -117,13 +117,29 @@ static bool find_option(
 	return false;
 }
 
+static bool find_alias(
+	const struct command *command, const char *alias, uint32_t *index, struct option *out)
+{
+	for (uint32_t i = 0; command_option(command, i, out); i++) {
+		if (out->alias != NULL && strcmp(out->alias, alias) == 0) {
+			*index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
 static enum status unknown_option(
-	const struct command *command, const char *name, struct error *error)
+	const struct command *command, const char *name, bool is_alias, struct error *error)
 {
 	const char *nearest = NULL;
 	uint32_t nearest_distance = 4; /* more than three edits are no plausible typo */
 	struct option option;
 
+	if (is_alias) {
+		return error_set(error, STATUS_USAGE,
+			"unknown option -%s; options are written in full, as --name", name);
+	}
 	for (uint32_t i = 0; command_option(command, i, &option); i++) {
 		if (option.kind == OPTION_HEADING) {
 			continue;
@@ -277,7 +293,8 @@ void command_defaults(const struct command *command, void *values)
 static enum status parse_option(
 	const struct command_line *line, int *i, uint64_t *given, struct error *error)
 {
-	const char *text = line->argv[*i] + 2;
+	bool is_alias = line->argv[*i][1] != '-';
+	const char *text = line->argv[*i] + (is_alias ? 1 : 2);
 	const char *equals = strchr(text, '=');
 	size_t name_bytes = equals == NULL ? strlen(text) : (size_t)(equals - text);
 	char name[NAME_BYTES_MAX + 1];
@@ -285,13 +302,13 @@ static enum status parse_option(
 	uint32_t index;
 
 	snprintf(name, sizeof(name), "%.*s", (int)u64_min(name_bytes, NAME_BYTES_MAX), text);
-	if (!find_option(line->command, name, &index, &option)) {
-		return unknown_option(line->command, name, error);
+	if (!(is_alias ? find_alias : find_option)(line->command, name, &index, &option)) {
+		return unknown_option(line->command, name, is_alias, error);
 	}
 	check(index < 64);
 	uint64_t bit = UINT64_C(1) << index;
 	if (*given & bit) {
-		return error_set(error, STATUS_USAGE, "--%s is given twice", name);
+		return error_set(error, STATUS_USAGE, "--%s is given twice", option.name);
 	}
 	*given |= bit;
 	if (option.given_offset > 0) {
@@ -299,7 +316,7 @@ static enum status parse_option(
 	}
 	if (option.kind == OPTION_FLAG) {
 		if (equals != NULL) {
-			return error_set(error, STATUS_USAGE, "--%s takes no value", name);
+			return error_set(error, STATUS_USAGE, "--%s takes no value", option.name);
 		}
 		*(bool *)((char *)line->values + option.offset) = true;
 		return STATUS_OK;
@@ -310,7 +327,7 @@ static enum status parse_option(
 	if (*i + 1 >= line->argc) {
 		char usage[OPTION_USAGE_BYTES];
 		option_usage(&option, usage);
-		return error_set(error, STATUS_USAGE, "--%s: expected %s behind it", name,
+		return error_set(error, STATUS_USAGE, "--%s: expected %s behind it", option.name,
 			strchr(usage, ' ') + 1);
 	}
 	*i += 1;
@@ -343,11 +360,8 @@ enum status command_parse(struct command_line *line, bool *wants_help, struct er
 		const char *text = line->argv[i];
 		if (!options_ended && strcmp(text, "--") == 0) {
 			options_ended = true;
-		} else if (!options_ended && strncmp(text, "--", 2) == 0) {
-			TRY(parse_option(line, &i, &given, error));
 		} else if (!options_ended && text[0] == '-' && text[1] != '\0') {
-			return error_set(error, STATUS_USAGE,
-				"unknown option %s; options are written in full, as --name", text);
+			TRY(parse_option(line, &i, &given, error));
 		} else if (line->positional_count == command->positional_maximum) {
 			return error_set(error, STATUS_USAGE, "one argument too many: '%s'", text);
 		} else {

@@ -12,7 +12,8 @@
    shell completions all use the same rows.
 
    Options are `--name VALUE` or `--name=VALUE`, flags `--name`; each at most once; `--` ends them;
-   everything else is a positional argument. Every command accepts `--help` and `-h`.
+   everything else is a positional argument. Every command accepts `--help` and `-h`. An option with
+   an alias may also be written `-ALIAS VALUE` or `-ALIAS=VALUE`.
 
    Values are stored in a struct of the command, at the row's offset. Options that several commands
    share are defined once, in an option_table, and a command's row refers to them:
@@ -47,6 +48,7 @@ struct option {
 	const char *(*word_at)(uint32_t index);	   /* NULL past the last. Of a text: suggestions */
 	const char *(*about_word)(uint32_t index); /* for the help; NULL: help says it */
 	const char *help;			   /* one sentence or two, without the default */
+	const char *alias;			   /* another name, behind one dash; NULL: none */
 };
 
 #define FROM_TABLE(option_name) .kind = OPTION_FROM_TABLE, .name = option_name

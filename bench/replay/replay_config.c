@@ -4,6 +4,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/policy.h"
+#include "engine/shape/weight_shape.h"
 #include "workloads/trace/format.h"
 
 enum status replay_config_check(const struct replay_config *config, struct error *error)
@@ -21,7 +22,24 @@ enum status replay_config_check(const struct replay_config *config, struct error
 			(unsigned long long)config->warmup,
 			(unsigned long long)config->max_requests);
 	}
+	if (config->given.tp_transport && config->tensor_parallel_size == 1) {
+		return error_set(error, STATUS_USAGE,
+			"--tp-transport belongs to --tensor-parallel-size above 1");
+	}
 	return STATUS_OK;
+}
+
+enum status replay_config_ranks_check(
+	const struct replay_config *config, const struct model_config *model, struct error *error)
+{
+	uint64_t ranks = config->tensor_parallel_size;
+
+	if (ranks == 0 || ranks > TENSOR_PARALLEL_MAX || (ranks & (ranks - 1)) != 0) {
+		return error_set(error, STATUS_USAGE,
+			"--tensor-parallel-size: found %llu, expected 1, 2, 4 or 8",
+			(unsigned long long)ranks);
+	}
+	return weight_shard_check(model, (struct weight_shard){.ranks = (uint32_t)ranks}, error);
 }
 
 /* A closed loop or drawn arrivals do not use the trace's times. */

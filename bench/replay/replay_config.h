@@ -7,6 +7,7 @@
 #include "bench/options/options.h"
 #include "engine/base/status.h"
 #include "engine/config.h"
+#include "engine/shape/model_config.h"
 #include "workloads/workload.h"
 
 /* Everything that determines a run's result, one field for each row of replay_options.def. An
@@ -16,6 +17,7 @@
    --admission as enum admission, --sessions as enum workload_sessions, --format as
    trace_format_word(). */
 enum { DTYPE_FLOAT32, DTYPE_BFLOAT16 };
+enum { TP_TRANSPORT_AUTO, TP_TRANSPORT_PEER, TP_TRANSPORT_NCCL };
 enum { KERNELS_AUTO, KERNELS_GENERAL };
 enum { OVERLAP_ON, OVERLAP_OFF };
 enum { REPLAY_CLOCK_VIRTUAL, REPLAY_CLOCK_WALL };
@@ -49,6 +51,10 @@ void replay_config_default(struct replay_config *config);
 
 /* Refuses contradictory options with their names. */
 enum status replay_config_check(const struct replay_config *config, struct error *error);
+
+/* Refuses a tensor_parallel_size by which the model cannot be divided. */
+enum status replay_config_ranks_check(
+	const struct replay_config *config, const struct model_config *model, struct error *error);
 
 /* The engine's part of it. */
 void replay_config_engine(const struct replay_config *config, struct engine_config *engine);

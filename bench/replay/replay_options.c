@@ -7,6 +7,7 @@
 #include "engine/base/table.h"
 #include "engine/policy.h"
 #include "engine/shape/model_config.h"
+#include "engine/shape/weight_shape.h"
 #include "reports/results/results.h"
 #include "workloads/trace/format.h"
 
@@ -24,6 +25,8 @@
 	}
 
 WORDS(dtype, [DTYPE_FLOAT32] = "float32", [DTYPE_BFLOAT16] = "bfloat16")
+WORDS(tp_transport, [TP_TRANSPORT_AUTO] = "auto", [TP_TRANSPORT_PEER] = "peer",
+	[TP_TRANSPORT_NCCL] = "nccl")
 WORDS(kernels, [KERNELS_AUTO] = "auto", [KERNELS_GENERAL] = "general")
 WORDS(overlap, [OVERLAP_ON] = "on", [OVERLAP_OFF] = "off")
 WORDS(clock, [REPLAY_CLOCK_VIRTUAL] = "virtual", [REPLAY_CLOCK_WALL] = "wall")
@@ -71,14 +74,16 @@ static const struct option rows[] = {
 #undef OPTION
 };
 
-enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]), UNTAPED = 0, TAPED = 1 };
+enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
 
 const struct option_table replay_options = {rows, ROW_COUNT};
+
+enum taping { UNTAPED, TAPED, LATER };
 
 /* What summary.json and tapes need of a row, beside what the command line does. */
 static const struct {
 	const char *field; /* of the configuration in summary.json */
-	bool is_taped;
+	enum taping taping;
 } records[] = {
 #define OPTION(name, field, kind, tape, group, ...) {#field, tape},
 #include "bench/replay/replay_options.def"
@@ -181,10 +186,14 @@ static enum status adopt_values(
 		const struct option *row = &rows[i];
 		bool is_given = *(const bool *)((const char *)config + row->given_offset);
 		char here[VALUE_BYTES], there[VALUE_BYTES];
-		if (!records[i].is_taped) {
+		if (records[i].taping == UNTAPED) {
 			continue;
 		}
-		TRY(read_value(recorded, i, config, error));
+		if (records[i].taping == LATER && json_find(recorded, records[i].field) == NULL) {
+			TRY(option_set(row, config, row->initial, error));
+		} else {
+			TRY(read_value(recorded, i, config, error));
+		}
 		const char *found = value_text(&asked, row, here);
 		const char *expected = value_text(config, row, there);
 		if (is_given && strcmp(found, expected) != 0) {

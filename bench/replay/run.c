@@ -85,6 +85,8 @@ static enum status complete_config(struct run *run, struct error *error)
 	TRY(replay_config_check(config, error));
 	TRY(replay_config_workload(config, &run->workload, &run->profile, error));
 	TRY(model_config_find(config->model, &run->model, error));
+	TRY(replay_config_ranks_check(config, &run->model, error));
+	TRY(runner_check_ranks(run->entry, config, error));
 	if (config->max_model_len == 0) {
 		config->max_model_len = run->model.max_position_embeddings;
 	}

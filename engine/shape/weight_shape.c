@@ -133,6 +133,12 @@ enum status weight_shard_check(
 	};
 
 	check(shard.ranks > 0 && shard.rank < shard.ranks);
+	if (shard.ranks > config->num_key_value_heads) {
+		return error_set(error, STATUS_USAGE,
+			"model %s: found %u ranks, expected at most %u, its num_key_value_heads: a "
+			"key/value head is on one rank",
+			config->name, shard.ranks, config->num_key_value_heads);
+	}
 	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
 		if (shared[i].value % shard.ranks != 0) {
 			return error_set(error, STATUS_USAGE,

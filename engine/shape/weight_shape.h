@@ -81,8 +81,10 @@ struct weight_shard {
 
 static const struct weight_shard WEIGHT_WHOLE = {0, 1};
 
-/* Refuses a number of ranks that does not divide the heads, the key/value heads or the intermediate
-   size, by name. */
+enum { TENSOR_PARALLEL_MAX = 8 }; /* ranks: the key/value heads of every dense Qwen3 */
+
+/* Refuses a number of ranks above the key/value heads, since heads are not replicated, and one that
+   does not divide the heads, the key/value heads or the intermediate size, by name. */
 enum status weight_shard_check(
 	const struct model_config *config, struct weight_shard shard, struct error *error);
 

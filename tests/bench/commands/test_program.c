@@ -146,6 +146,8 @@ static const struct {
 	{"trace make --preset c", "chat"},
 	{"trace stat --format m", "mooncake"},
 	{"kernels --plot a", "a.jsonl"},
+	{"replay -t", "-tp"},
+	{"replay -tp ''", ""},
 };
 
 Test(program, lets_bash_complete_words_and_files)

@@ -78,6 +78,29 @@ Test(replay_tape_cli, a_tape_decides_what_was_recorded)
 	replay_fixture_close(&fixture);
 }
 
+/* A recording of a program without tensor parallelism is of one rank. */
+Test(replay_tape_cli, a_tape_without_a_number_of_ranks_has_one)
+{
+	static const char field[] = "\"tensor_parallel_size\":\t1,";
+	struct replay_fixture fixture;
+	char played[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
+	char *summary = read_in(fixture.out, "summary.json");
+	char *found = strstr(summary, field);
+	require(found != NULL, "no %s in %s", field, summary);
+	memset(found, ' ', strlen(field));
+	write_in(fixture.out, "summary.json", summary);
+	free(summary);
+	require_good(RUN_TAPE(&fixture, fixture.out, played));
+	require_refused(RUN(fixture.trace, "--runner", "tape", "--tape", fixture.out, "--out",
+				played, "--force", "-tp", "2"),
+		"--tensor-parallel-size is 2 here and 1 in the recorded run");
+	replay_fixture_close(&fixture);
+}
+
 /* Any count of any step that differs ends the run there and is named; its files are whole. */
 Test(replay_tape_cli, a_tape_names_the_step_and_column_that_differ)
 {

@@ -39,9 +39,9 @@ static const char *word(uint32_t index)
 static const struct option rows[] = {
 	{.kind = OPTION_HEADING, .help = "what there is"},
 	{"flag", OPTION_FLAG, VALUES(flag), VALUES(flag_given), .help = "a flag"},
-	{"other-flag", OPTION_FLAG, VALUES(other_flag), .help = "another"},
+	{"other-flag", OPTION_FLAG, VALUES(other_flag), .help = "another", .alias = "of"},
 	{"count", OPTION_COUNT, VALUES(count), VALUES(count_given), .argument = "N", .initial = "5",
-		.minimum = 2, .maximum = 40, .help = "a count"},
+		.minimum = 2, .maximum = 40, .help = "a count", .alias = "cn"},
 	{.kind = OPTION_HEADING, .help = "and more"},
 	{"share", OPTION_MILLIONTHS, VALUES(share), .argument = "X", .initial = "0.6",
 		.minimum = 500000, .maximum = 2000000, .help = "a share"},
@@ -298,6 +298,29 @@ Test(options, what_is_far_from_all_is_not_guessed)
 	require_refused(&outcome, "-count", "--name");
 }
 
+/* An alias sets the same value, and messages have the option's own name. */
+Test(options, an_alias_is_the_option)
+{
+	struct outcome outcome = PARSE("a", "-of", "-cn", "7");
+
+	require_equal(outcome.status, STATUS_OK);
+	require(outcome.values.other_flag && outcome.values.count_given, "given");
+	require_equal(outcome.values.count, 7);
+	outcome = PARSE("a", "-cn=8");
+	require_equal(outcome.values.count, 8);
+	outcome = PARSE("a", "-cn", "41");
+	require_refused(&outcome, "--count: found '41'", "2 to 40");
+	outcome = PARSE("a", "-cn");
+	require_refused(&outcome, "--count: expected N behind it", "");
+	outcome = PARSE("a", "-cn", "3", "--count", "3");
+	require_refused(&outcome, "--count is given twice", "");
+	outcome = PARSE("a", "--cn", "3");
+	require_refused(&outcome, "unknown option --cn", "");
+	outcome = PARSE("a", "--", "-cn");
+	require_equal(outcome.status, STATUS_OK);
+	cr_assert_str_eq(outcome.positionals[1], "-cn");
+}
+
 Test(options, a_value_with_a_line_break_makes_no_second_line)
 {
 	struct outcome outcome = PARSE("a", "--count", "1\n2\r\n");
@@ -444,7 +467,8 @@ static void body_any(struct prop *prop, const void *context)
 {
 	static const char *const pieces[] = {"a", "--flag", "--count", "--count=7", "40", "1",
 		"--share=1", "--share", "0.7", "--text", "--text=x", "--choice", "green", "--", "-",
-		"--other-flag", "--flag=0", "", "=", "--=", "-x", "--countt", "--c"};
+		"--other-flag", "--flag=0", "", "=", "--=", "-x", "-cn", "-of", "-cn=9", "-of=1",
+		"--countt", "--c"};
 	char *arguments[12] = {NULL};
 	(void)context;
 
