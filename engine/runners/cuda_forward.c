@@ -42,9 +42,11 @@ enum status cuda_forward_open(
 	struct cuda_forward **out, const struct cuda_forward_options *options, struct error *error)
 {
 	struct cuda_forward *forward = memory_take(1, sizeof(*forward));
+	const struct model_config *whole = weights_config(options->weights);
 
 	*out = forward;
-	forward->model = *weights_config(options->weights);
+	forward->model = weight_shard_config(whole, options->shard);
+	forward->vocabulary = weight_shard_rows(whole, WEIGHT_LM_HEAD, 0, options->shard);
 	forward->options = *options;
 	forward->options.weights = NULL;
 	forward->shape = (struct attention_shape){
@@ -93,10 +95,19 @@ void cuda_forward_close_pool(struct cuda_forward *forward)
 
 struct linear_shape cuda_forward_linear(const struct cuda_forward *forward, enum weight weight)
 {
-	struct weight_shape shape = weight_shape(&forward->model, weight, forward->options.shard);
+	struct weight_shape shape = weight_shape(&forward->model, weight, WEIGHT_WHOLE);
 
 	return (struct linear_shape){
 		.input_count = shape.columns, .output_count = shape.rows, .split_k = 1};
+}
+
+const uint16_t *cuda_forward_head(const struct cuda_forward *forward)
+{
+	size_t first = (size_t)forward->vocabulary.first * forward->model.hidden_size;
+
+	return forward->model.tie_word_embeddings
+		       ? cuda_tensors_weight(&forward->tensors, WEIGHT_EMBEDDING, 0) + first
+		       : cuda_tensors_weight(&forward->tensors, WEIGHT_LM_HEAD, 0);
 }
 
 bool cuda_forward_may_split_k(const struct cuda_forward *forward, enum weight weight)
@@ -136,7 +147,6 @@ enum status cuda_forward_prepare(
 {
 	const struct model_config *model = &forward->model;
 	const struct cuda_tensors *t = &forward->tensors;
-	enum weight head = model->tie_word_embeddings ? WEIGHT_EMBEDDING : WEIGHT_LM_HEAD;
 
 	TRY(prepare_linear(forward, t->qkv, t->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, stream, error));
 	TRY(prepare_linear(
@@ -147,7 +157,7 @@ enum status cuda_forward_prepare(
 		forward, t->hidden, t->activated, WEIGHT_DOWN, WEIGHT_COUNT, stream, error));
 	return cuda_status(
 		cublaslt_prepare_logits(forward->library, t->logits, t->sampled_hidden,
-			cuda_tensors_weight(t, head, 0), u32_from(forward->options.limits.samples),
+			cuda_forward_head(forward), u32_from(forward->options.limits.samples),
 			model->hidden_size, model->vocab_size, stream),
 		"lm_head", error);
 }

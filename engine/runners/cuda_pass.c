@@ -319,7 +319,6 @@ static void run_head(struct pass *pass)
 	const struct model_config *model = &pass->forward->model;
 	const struct cuda_tensors *tensors = pass->tensors;
 	const struct cuda_batch *batch = pass->batch;
-	const enum weight head = model->tie_word_embeddings ? WEIGHT_EMBEDDING : WEIGHT_LM_HEAD;
 	const uint32_t count = batch->sample_count;
 
 	check(pass->pending_split_k_rows <= count);
@@ -327,8 +326,8 @@ static void run_head(struct pass *pass)
 	add_and_norm(pass, tensors->sampled_hidden, WEIGHT_FINAL_NORM, batch->sample_index, count);
 	note(pass,
 		cublaslt_linear_logits(pass->forward->library, tensors->logits,
-			tensors->sampled_hidden, weight_of(pass, head), count, model->hidden_size,
-			model->vocab_size, pass->stream),
+			tensors->sampled_hidden, cuda_forward_head(pass->forward), count,
+			model->hidden_size, model->vocab_size, pass->stream),
 		"lm_head");
 	close_range(pass);
 	RUN(pass, "sampler", count,

@@ -32,8 +32,8 @@ static enum status allocate(
 		(double)total_bytes / 1e9);
 }
 
-static enum status load_weights(struct cuda_tensors *tensors, const struct weights *weights,
-	struct weight_shard shard, struct error *error)
+static enum status load_weights(struct cuda_tensors *tensors, struct cuda_upload *upload,
+	const struct weights *weights, struct weight_shard shard, struct error *error)
 {
 	const struct model_config *model = weights_config(weights);
 
@@ -45,11 +45,13 @@ static enum status load_weights(struct cuda_tensors *tensors, const struct weigh
 		if (layer >= weight_stored_count(model, weight)) {
 			continue;
 		}
-		struct weight_shape shape = weight_shape(model, weight, shard);
+		/* Every rank looks up every token, and a tied lm_head is rows of the same table. */
+		struct weight_shard own = weight == WEIGHT_EMBEDDING ? WEIGHT_WHOLE : shard;
+		struct weight_shape shape = weight_shape(model, weight, own);
 		TRY(allocate(&tensors->weights[i], (uint64_t)shape.rows * shape.columns,
 			sizeof(uint16_t), weight_name(weight), error));
-		TRY(cuda_status(
-			cuda_weights_upload(tensors->weights[i], weights, weight, layer, shard),
+		TRY(cuda_status(cuda_upload_weight(
+					upload, tensors->weights[i], weights, weight, layer, own),
 			"uploading weights", error));
 	}
 	return STATUS_OK;
@@ -107,11 +109,15 @@ static enum status allocate_step_tensors(struct cuda_tensors *tensors,
 enum status cuda_tensors_open(struct cuda_tensors *tensors, const struct weights *weights,
 	struct weight_shard shard, const struct model_step_limits *limits, struct error *error)
 {
-	const struct model_config *model = weights_config(weights);
+	const struct model_config own = weight_shard_config(weights_config(weights), shard);
+	struct cuda_upload upload = {0};
 
-	TRY(load_weights(tensors, weights, shard, error));
-	TRY(load_rope(tensors, model, limits->positions, error));
-	return allocate_step_tensors(tensors, model, limits, error);
+	enum status status = load_weights(tensors, &upload, weights, shard, error);
+	int code = cuda_upload_close(&upload);
+	TRY(status);
+	TRY(cuda_status(code, "uploading weights", error));
+	TRY(load_rope(tensors, &own, limits->positions, error));
+	return allocate_step_tensors(tensors, &own, limits, error);
 }
 
 void cuda_tensors_close(struct cuda_tensors *tensors)

@@ -8,7 +8,8 @@
 #include "engine/shape/step_tensors.h"
 
 /* The device memory of the forward pass: weights, the KV pool, and the tensors of a step, sized
-   by engine/shape/step_tensors.h. T = limits.tokens, S = limits.samples. */
+   by engine/shape/step_tensors.h for the configuration of the rank's shard (weight_shard_config()).
+   The embedding table is whole on every rank. T = limits.tokens, S = limits.samples. */
 struct cuda_tensors {
 	uint16_t **weights; /* (num_hidden_layers, WEIGHT_COUNT); not layered: of layer 0 */
 	uint32_t weight_count;

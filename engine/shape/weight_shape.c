@@ -189,6 +189,19 @@ struct weight_shape weight_shape(
 	return (struct weight_shape){rows, weight_shard_columns(config, weight, shard).count};
 }
 
+struct model_config weight_shard_config(
+	const struct model_config *config, struct weight_shard shard)
+{
+	struct model_config own = *config;
+
+	check(shard.ranks > 0 && shard.rank < shard.ranks);
+	own.num_attention_heads /= shard.ranks;
+	own.num_key_value_heads /= shard.ranks;
+	own.intermediate_size /= shard.ranks;
+	own.vocab_size = weight_shard_rows(config, WEIGHT_LM_HEAD, 0, shard).count;
+	return own;
+}
+
 /* ---- linear layers ---- */
 
 const char *model_linear_name(enum model_linear linear)

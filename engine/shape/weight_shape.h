@@ -91,6 +91,13 @@ enum status weight_shard_check(
 struct weight_shape weight_shape(
 	const struct model_config *config, enum weight weight, struct weight_shard shard);
 
+/* The configuration whose whole weights have the shapes of this shard's, but for the embedding:
+   heads, key/value heads and the intermediate size divided, and the rows of lm_head as vocab_size.
+   What depends on shapes alone, such as the tensors of a step and the KV pool, takes it in place of
+   the model's. */
+struct model_config weight_shard_config(
+	const struct model_config *config, struct weight_shard shard);
+
 /* The rows of a part and the columns of a weight that a shard holds, a vector being one column. */
 struct weight_range weight_shard_rows(const struct model_config *config, enum weight weight,
 	uint32_t part, struct weight_shard shard);

@@ -260,6 +260,29 @@ Test(weights, shards_are_the_parts_of_a_whole)
 	weights_close(weights);
 }
 
+/* The tensors of a step and the linear layers of a rank are sized by this configuration. */
+Test(weights, the_config_of_a_shard_has_the_shapes_of_its_weights)
+{
+	struct model_config config;
+
+	for (uint32_t m = 0; m < model_config_count(); m++) {
+		require_equal(model_config_builtin(model_config_name(m), &config), true);
+		for (uint32_t ranks = 1; ranks <= 8; ranks *= 2) {
+			for (uint32_t i = 1; i < ranks * WEIGHT_COUNT; i++) {
+				enum weight weight = (enum weight)(i % WEIGHT_COUNT);
+				struct weight_shard shard = {i / WEIGHT_COUNT, ranks};
+				struct model_config own = weight_shard_config(&config, shard);
+				struct weight_shape a = weight_shape(&config, weight, shard);
+				struct weight_shape b = weight_shape(&own, weight, WEIGHT_WHOLE);
+				if (weight != WEIGHT_EMBEDDING) {
+					require_equal(a.rows, b.rows);
+					require_equal(a.columns, b.columns);
+				}
+			}
+		}
+	}
+}
+
 Test(weights, any_rows_read_as_all_rows_do)
 {
 	struct model_config config = small_config();
