@@ -328,9 +328,6 @@ static struct reader reader_start(const struct weights *weights, enum weight wei
 	check(layer < weight_layer_count(config, weight));
 	struct weight_shape shape = weight_shape(config, weight, shard);
 	check(first_row <= shape.rows && row_count <= shape.rows - first_row);
-	if (weight_is_tied(config, weight)) {
-		weight = WEIGHT_EMBEDDING;
-	}
 	struct reader reader = {weights, weight, layer, shard, first_row, first_row + row_count};
 	if (weight_form(weight) != WEIGHT_MATRIX) {
 		reader.row_end = row_count * shape.columns;
@@ -370,11 +367,13 @@ static bool reader_next(struct reader *reader, struct run *run)
 		.first = (row + (is_dummy ? whole_begin : 0)) * whole_columns + columns.first,
 		.count = (uint64_t)row_count * columns.count,
 	};
+	/* A tied lm_head has rows of a shard, and the values of the embedding. */
+	enum weight stored =
+		weight_is_tied(config, reader->weight) ? WEIGHT_EMBEDDING : reader->weight;
 	if (is_dummy) {
-		run->dummy =
-			weight_dummy(config, reader->weights->seed, reader->weight, reader->layer);
+		run->dummy = weight_dummy(config, reader->weights->seed, stored, reader->layer);
 	} else {
-		run->tensor = *part_tensor(reader->weights, reader->weight, reader->layer, part);
+		run->tensor = *part_tensor(reader->weights, stored, reader->layer, part);
 	}
 	reader->row += row_count;
 	return true;

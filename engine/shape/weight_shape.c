@@ -14,7 +14,7 @@ static const struct {
 	enum split split;
 	uint32_t part_count;
 } weights[WEIGHT_COUNT] = {
-	[WEIGHT_EMBEDDING] = {"embedding", false, WEIGHT_MATRIX, SPLIT_ROWS, 1},
+	[WEIGHT_EMBEDDING] = {"embedding", false, WEIGHT_MATRIX, SPLIT_NONE, 1},
 	[WEIGHT_INPUT_NORM] = {"input_norm", true, WEIGHT_NORM, SPLIT_NONE, 1},
 	[WEIGHT_QKV] = {"qkv", true, WEIGHT_MATRIX, SPLIT_ROWS, 3},
 	[WEIGHT_QKV_BIAS] = {"qkv_bias", true, WEIGHT_BIAS, SPLIT_ROWS, 3},

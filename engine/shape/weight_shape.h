@@ -71,9 +71,9 @@ struct weight_shape weight_part_shape(
 
    The part of each weight that one of `ranks` holds: its heads (their rows of qkv and its bias,
    their columns of o), its slice of the intermediate size (rows of gate and of up, columns of
-   down), its slice of the vocabulary (rows of embedding and lm_head: [V * rank / ranks, V * (rank +
-   1) / ranks)). Norms and the bias of o are complete on every rank; the bias must be added on one
-   rank only. */
+   down), its slice of the vocabulary (rows of lm_head: [V * rank / ranks, V * (rank + 1) / ranks),
+   of the embedding where that is tied). The embedding, the norms and the bias of o are whole on
+   every rank: each looks up every token, and rank 0 alone adds the bias of o. */
 struct weight_shard {
 	uint32_t rank;
 	uint32_t ranks;
