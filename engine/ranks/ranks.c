@@ -1,0 +1,236 @@
+#include "engine/ranks/ranks.h"
+
+#include "engine/base/check.h"
+#include "engine/base/memory.h"
+#include "engine/ranks/ranks_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- opening and closing ---- */
+
+enum status ranks_open(struct ranks **out, const struct ranks_options *options, struct error *error)
+{
+	struct ranks *ranks = memory_take(1, sizeof(*ranks));
+
+	check(options->count >= 2 && options->count <= RANKS_MAX);
+	ranks->count = options->count;
+	ranks->limit_ns = options->limit_ns == 0 ? RANK_LIMIT_NS : options->limit_ns;
+	/* A rank that spins on another's processor keeps it from what is waited for. */
+	ranks->spin_ns =
+		sysconf(_SC_NPROCESSORS_ONLN) > (long)ranks->count ? SHARED_WORD_SPIN_NS : 0;
+	enum status status = forked_ranks_open(ranks, options, error);
+	if (status != STATUS_OK) {
+		ranks_close(ranks);
+		return status;
+	}
+	*out = ranks;
+	return STATUS_OK;
+}
+
+void ranks_close(struct ranks *ranks)
+{
+	if (ranks != NULL) {
+		if (ranks->transport != NULL) {
+			ranks->transport->close(ranks);
+		}
+		free(ranks);
+	}
+}
+
+uint32_t ranks_index(const struct ranks *ranks)
+{
+	return ranks->index;
+}
+
+uint32_t ranks_count(const struct ranks *ranks)
+{
+	return ranks->count;
+}
+
+void *ranks_data(const struct ranks *ranks)
+{
+	return ranks->data;
+}
+
+void *ranks_memory(const struct ranks *ranks, size_t *bytes)
+{
+	*bytes = ranks->memory_bytes;
+	return ranks->memory;
+}
+
+_Atomic uint32_t *ranks_abort_word(const struct ranks *ranks)
+{
+	return ranks->abort;
+}
+
+void ranks_where(const struct ranks *ranks, char *text)
+{
+	if (ranks->step_count == 0) {
+		snprintf(text, RANK_WHERE_BYTES, " while opening");
+	} else {
+		snprintf(text, RANK_WHERE_BYTES, " in step %llu", (unsigned long long)ranks->step);
+	}
+}
+
+/* ---- collective functions ---- */
+
+/* The error of the lowest rank that brought one. */
+static enum status error_of(
+	const struct ranks *ranks, const struct rank_arrival *all, struct error *error)
+{
+	for (uint32_t r = 0; r < ranks->count; r++) {
+		if (all[r].status == STATUS_OK) {
+			continue;
+		}
+		if (r == 0) { /* the engine's own process: what it says needs no name */
+			return error_set(error, (enum status)all[r].status, "%s", all[r].text);
+		}
+		return error_set(
+			error, (enum status)all[r].status, "rank %u: %.480s", r, all[r].text);
+	}
+	return STATUS_OK;
+}
+
+/* A barrier with a payload. error is this rank's on entry and everybody's on return. */
+static enum status gather(struct ranks *ranks, const void *payload, size_t bytes,
+	struct rank_arrival *all, struct error *error)
+{
+	struct rank_arrival own = {.status = error->status, .bytes = (uint32_t)bytes};
+
+	check(bytes <= RANK_PAYLOAD_BYTES);
+	memcpy(own.text, error->text, sizeof(own.text));
+	if (bytes > 0) {
+		memcpy(own.payload, payload, bytes);
+	}
+	TRY(ranks->transport->gather(ranks, &own, all, error));
+	for (uint32_t r = 0; r < ranks->count; r++) {
+		check(all[r].bytes == bytes); /* all ranks call the same functions */
+	}
+	return error_of(ranks, all, error);
+}
+
+enum status ranks_barrier(struct ranks *ranks, struct error *error)
+{
+	struct rank_arrival all[RANKS_MAX];
+
+	return gather(ranks, NULL, 0, all, error);
+}
+
+enum status ranks_gather(
+	struct ranks *ranks, const void *own, size_t bytes, void *all, struct error *error)
+{
+	struct rank_arrival arrivals[RANKS_MAX];
+	unsigned char *to = all;
+
+	TRY(gather(ranks, own, bytes, arrivals, error));
+	for (uint32_t r = 0; r < ranks->count; r++) {
+		memcpy(to + r * bytes, arrivals[r].payload, bytes);
+	}
+	return STATUS_OK;
+}
+
+enum status ranks_broadcast(struct ranks *ranks, void *bytes, size_t count, struct error *error)
+{
+	struct rank_arrival arrivals[RANKS_MAX];
+
+	TRY(gather(ranks, bytes, count, arrivals, error));
+	memcpy(bytes, arrivals[0].payload, count);
+	return STATUS_OK;
+}
+
+enum status ranks_agree(struct ranks *ranks, uint64_t value, const char *what, struct error *error)
+{
+	uint64_t values[RANKS_MAX];
+
+	TRY(ranks_gather(ranks, &value, sizeof(value), values, error));
+	for (uint32_t r = 1; r < ranks->count; r++) {
+		if (values[r] != values[0]) {
+			return error_set(error, STATUS_USAGE,
+				"rank %u has another %s than rank 0: %016llx and %016llx", r, what,
+				(unsigned long long)values[r], (unsigned long long)values[0]);
+		}
+	}
+	return STATUS_OK;
+}
+
+enum status ranks_agree_blocks(struct ranks *ranks, uint64_t found, uint64_t *block_count,
+	char *warning, struct error *error)
+{
+	uint64_t counts[RANKS_MAX];
+	uint32_t least = 0, most = 0;
+
+	TRY(ranks_gather(ranks, &found, sizeof(found), counts, error));
+	for (uint32_t r = 1; r < ranks->count; r++) {
+		least = counts[r] < counts[least] ? r : least;
+		most = counts[r] > counts[most] ? r : most;
+	}
+	*block_count = counts[least];
+	warning[0] = '\0';
+	if (counts[least] < counts[most] - counts[most] / 10) {
+		snprintf(warning, RANK_WARNING_BYTES,
+			"rank %u has room for %llu KV blocks and rank %u for %llu: the smaller "
+			"number holds for all; does something else use the GPU of rank %u?",
+			least, (unsigned long long)counts[least], most,
+			(unsigned long long)counts[most], least);
+	}
+	return STATUS_OK;
+}
+
+enum status ranks_gather_files(struct ranks *ranks, int own, int *fds, struct error *error)
+{
+	return ranks->transport->gather_files(ranks, own, fds, error);
+}
+
+/* ---- steps ---- */
+
+enum status ranks_post(struct ranks *ranks, const struct rank_message *message, struct error *error)
+{
+	check(ranks->index == 0);
+	ranks->step_count++;
+	ranks->step = message->step;
+	return ranks->transport->post(ranks, message, error);
+}
+
+enum status ranks_receive(struct ranks *ranks, struct rank_message *message, struct error *error)
+{
+	check(ranks->index != 0);
+	TRY(ranks->transport->receive(ranks, message, error));
+	if (message->kind != RANK_CLOSE) {
+		ranks->step_count++;
+		ranks->step = message->step;
+	}
+	return STATUS_OK;
+}
+
+enum status ranks_check(struct ranks *ranks, struct error *error)
+{
+	return ranks->transport->look(ranks, error);
+}
+
+enum status ranks_await(struct ranks *ranks, struct shared_word *word, uint32_t value,
+	uint32_t rank, const char *what, struct error *error)
+{
+	uint64_t spin_ns = ranks->spin_ns;
+	char where[RANK_WHERE_BYTES];
+
+	for (uint64_t waited_ns = 0; waited_ns < ranks->limit_ns; waited_ns += RANK_SLICE_NS) {
+		if (shared_word_await(word, value, spin_ns, RANK_SLICE_NS)) {
+			return STATUS_OK;
+		}
+		spin_ns = 0;
+		TRY(ranks_check(ranks, error));
+	}
+	ranks_where(ranks, where);
+	error_set(error, STATUS_DEVICE, "rank %u: no %s for %.1f s%s, so it hangs", rank, what,
+		(double)ranks->limit_ns / 1e9, where);
+	ranks_fail(ranks, error);
+	return error->status;
+}
+
+void ranks_fail(struct ranks *ranks, const struct error *error)
+{
+	ranks->transport->fail(ranks, error);
+}
