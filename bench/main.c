@@ -1,4 +1,5 @@
 #include "bench/commands/commands.h"
+#include "engine/base/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@ int main(int argc, char **argv)
 {
 	char version[] = "version";
 
+	json_memory_init();
 	if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
 		argv[1] = version;
 	}

@@ -33,11 +33,9 @@ void sequence_init(struct sequence *sequence, const struct request *request, uin
 
 	/* One allocation: the hashes first, for their alignment. It is not cleared, since every
 	   element is written before it is read. */
-	char *memory = malloc(full_blocks * sizeof(uint64_t) + table_blocks * sizeof(uint32_t) +
-			      capacity * sizeof(int32_t));
-	if (memory == NULL) {
-		memory_exhausted(capacity * sizeof(int32_t));
-	}
+	char *memory =
+		memory_take_uncleared(full_blocks * sizeof(uint64_t) +
+				      table_blocks * sizeof(uint32_t) + capacity * sizeof(int32_t));
 	sequence->block_hashes = (uint64_t *)(void *)memory;
 	memory += full_blocks * sizeof(uint64_t);
 	sequence->block_table = (uint32_t *)(void *)memory;

@@ -5,8 +5,10 @@
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { DEPTH_MAX = 8, VALUES_MAX = 4096 };
 
@@ -117,19 +119,21 @@ static enum status open_summary(struct json_document *out, const char *folder, s
 	return json_text(&root, SUMMARY_RESULT_HASH, &hash, error);
 }
 
-static bool has_file(const char *path)
+static enum status find_file(const char *path, bool *is_there, struct error *error)
 {
-	FILE *file = fopen(path, "r");
-	if (file != NULL) {
-		fclose(file);
+	struct stat info;
+
+	*is_there = stat(path, &info) == 0;
+	if (!*is_there && errno != ENOENT) {
+		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
 	}
-	return file != NULL;
+	return STATUS_OK;
 }
 
 static enum status add_steps(struct comparison *out, struct error *error)
 {
 	char a[PATH_BYTES_MAX], b[PATH_BYTES_MAX];
-	bool has_same_pool = true;
+	bool has_same_pool = true, has_a = false, has_b = false;
 
 	for (uint32_t i = 0; i < out->value_count; i++) {
 		if (strcmp(out->values[i].name, CONFIG_PREFIX "kv_blocks") == 0) {
@@ -138,7 +142,9 @@ static enum status add_steps(struct comparison *out, struct error *error)
 	}
 	TRY(path_format(a, error, "%s/%s", out->a, RESULT_STEPS));
 	TRY(path_format(b, error, "%s/%s", out->b, RESULT_STEPS));
-	out->has_steps = has_file(a) && has_file(b);
+	TRY(find_file(a, &has_a, error));
+	TRY(find_file(b, &has_b, error));
+	out->has_steps = has_a && has_b;
 	if (!out->has_steps) {
 		return STATUS_OK;
 	}

@@ -10,6 +10,13 @@
 
 enum { JSON_FILE_BYTES_MAX = 16 * 1024 * 1024, JSON_FOUND_BYTES = 48 };
 
+void json_memory_init(void)
+{
+	cJSON_Hooks hooks = {.malloc_fn = memory_take_uncleared, .free_fn = free};
+
+	cJSON_InitHooks(&hooks);
+}
+
 /* A long path is cut at its beginning, since its end is more informative. */
 static void document_name(struct json_document *document, const char *name)
 {

@@ -29,6 +29,11 @@
    Names are matched exactly; a field that occurs twice is refused when it is read. Limits: a file
    of 16 MiB, nesting of 1,000 (cJSON's own). */
 
+/* Has cJSON take its memory from engine/base/memory.h, for the whole program and before its first
+   use. cJSON itself reports a failed allocation as a value that is missing from a tree, or as
+   invalid JSON. */
+void json_memory_init(void);
+
 enum { JSON_NAME_BYTES = 256, JSON_PATH_BYTES = 128 };
 
 struct json_document {

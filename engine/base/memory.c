@@ -22,6 +22,25 @@ void *memory_take(size_t count, size_t size)
 	return memory;
 }
 
+void *memory_take_uncleared(size_t bytes)
+{
+	void *memory = malloc(bytes == 0 ? 1 : bytes);
+
+	if (memory == NULL) {
+		memory_exhausted(bytes);
+	}
+	return memory;
+}
+
+void *memory_resize(void *memory, size_t bytes)
+{
+	memory = realloc(memory, bytes == 0 ? 1 : bytes);
+	if (memory == NULL) {
+		memory_exhausted(bytes);
+	}
+	return memory;
+}
+
 void *memory_grow(void *buffer, size_t *capacity, size_t count, size_t size)
 {
 	if (count <= *capacity) {
@@ -29,10 +48,6 @@ void *memory_grow(void *buffer, size_t *capacity, size_t count, size_t size)
 	}
 	size_t grown = (size_t)u64_power_of_two_at_least(u64_max(count, 16));
 	check(size > 0 && grown <= SIZE_MAX / size);
-	buffer = realloc(buffer, grown * size);
-	if (buffer == NULL) {
-		memory_exhausted(grown * size);
-	}
 	*capacity = grown;
-	return buffer;
+	return memory_resize(buffer, grown * size);
 }

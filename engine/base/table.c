@@ -148,7 +148,7 @@ static bool read_line(struct table_reader *table, size_t *bytes, struct error *e
 	errno = 0;
 	ssize_t length = getline(&table->line, &table->line_capacity, table->file);
 	if (length < 0) {
-		if (ferror(table->file)) {
+		if (!feof(table->file)) { /* it had no memory for the line, too */
 			error_set(error, STATUS_FILE, "cannot read %s: %s", table->path,
 				strerror(errno));
 		}

@@ -168,7 +168,7 @@ static enum status encode_words(
 	if (byte_count == 0) {
 		return STATUS_OK;
 	}
-	TRY(split_start(&split, data->splitter, text, byte_count, error));
+	split_start(&split, data->splitter, text, byte_count);
 	enum status status = split_next(&split, &word, &word_bytes, error);
 	while (status == STATUS_OK && word != NULL) {
 		bpe_encode(&data->bpe, &encoding->scratch, word, word_bytes, encoding->out);

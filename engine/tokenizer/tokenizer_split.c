@@ -213,12 +213,37 @@ static enum status translate_item(struct translation *translation, struct error 
 	}
 }
 
+static void *take(size_t bytes, void *context)
+{
+	(void)context;
+	return memory_take_uncleared(bytes);
+}
+
+static void release(void *memory, void *context)
+{
+	(void)context;
+	free(memory);
+}
+
+/* The compiled pattern takes memory in the same way for what it needs later. */
+static pcre2_code *compile(const char *pattern, size_t bytes, int *code)
+{
+	pcre2_general_context *general = pcre2_general_context_create(take, release, NULL);
+	pcre2_compile_context *context = pcre2_compile_context_create(general);
+	PCRE2_SIZE offset = 0;
+	pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)pattern, bytes,
+		PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, code, &offset, context);
+
+	pcre2_compile_context_free(context);
+	pcre2_general_context_free(general);
+	return compiled;
+}
+
 enum status splitter_open(struct splitter **out, const char *pattern, struct error *error)
 {
 	struct translation translation = {.pattern = pattern};
 	enum status status = STATUS_OK;
 	int code = 0;
-	PCRE2_SIZE offset = 0;
 	char text[128] = "";
 
 	*out = NULL;
@@ -230,10 +255,9 @@ enum status splitter_open(struct splitter **out, const char *pattern, struct err
 		return status;
 	}
 	struct splitter *splitter = memory_take(1, sizeof(*splitter));
-	splitter->code = pcre2_compile(
-		translation.out.bytes == NULL ? (PCRE2_SPTR) "" : (PCRE2_SPTR)translation.out.bytes,
-		translation.out.byte_count, PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code,
-		&offset, NULL);
+	const struct text *translated = &translation.out;
+	splitter->code = compile(
+		translated->bytes == NULL ? "" : translated->bytes, translated->byte_count, &code);
 	free(translation.out.bytes);
 	if (splitter->code == NULL) {
 		pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof(text));
@@ -255,15 +279,12 @@ void splitter_close(struct splitter *splitter)
 
 /* ---- cutting ---- */
 
-enum status split_start(struct split *split, const struct splitter *splitter, const char *text,
-	size_t byte_count, struct error *error)
+void split_start(
+	struct split *split, const struct splitter *splitter, const char *text, size_t byte_count)
 {
 	*split = (struct split){.splitter = splitter, .text = text, .byte_count = byte_count};
 	split->match_data = pcre2_match_data_create_from_pattern(splitter->code, NULL);
-	if (split->match_data == NULL) {
-		return error_set(error, STATUS_MEMORY, "out of memory for a regular expression");
-	}
-	return STATUS_OK;
+	check(split->match_data != NULL); /* its memory is that of the pattern */
 }
 
 /* Bytes of the character at an offset; 1 at the end of the text. */

@@ -42,8 +42,8 @@ struct split {
 	struct pcre2_real_match_data_8 *match_data;
 };
 
-enum status split_start(struct split *split, const struct splitter *splitter, const char *text,
-	size_t byte_count, struct error *error);
+void split_start(
+	struct split *split, const struct splitter *splitter, const char *text, size_t byte_count);
 
 /* The next word, never empty; at the end *word is NULL. An expression that backtracks beyond
    PCRE2's limits is an error. */

@@ -90,15 +90,18 @@ enum status gnuplot_start(struct gnuplot *gnuplot, const struct text *script,
 	return error_set(error, STATUS_FILE, "gnuplot cannot be started: %s", strerror(failure));
 }
 
-static void read_whole(FILE *file, struct text *text)
+static bool read_whole(FILE *file, struct text *text)
 {
 	char buffer[65536];
 	size_t size;
 
-	rewind(file);
+	if (fseek(file, 0, SEEK_SET) != 0) {
+		return false;
+	}
 	while ((size = fread(buffer, 1, sizeof(buffer), file)) > 0) {
 		text_add_bytes(text, buffer, size);
 	}
+	return ferror(file) == 0;
 }
 
 /* The last line of gnuplot's error output, which has the reason. */
@@ -106,7 +109,7 @@ static void complaint_line(FILE *errors, char *line, size_t size)
 {
 	struct text text = {0};
 
-	read_whole(errors, &text);
+	(void)read_whole(errors, &text);
 	while (text.byte_count > 0 && strchr("\n\r ", text.bytes[text.byte_count - 1]) != NULL) {
 		text.bytes[--text.byte_count] = '\0';
 	}
@@ -114,6 +117,23 @@ static void complaint_line(FILE *errors, char *line, size_t size)
 	start = start == NULL ? text.bytes : *start == '\n' ? start + 1 : start;
 	snprintf(line, size, "%s", *start == '\0' ? "no reason given" : start);
 	text_deinit(&text);
+}
+
+/* gnuplot ends well even where the disk refused a part of its drawing. */
+static enum status take_drawing(struct gnuplot *gnuplot, struct text *output, struct error *error)
+{
+	size_t begun = output->byte_count;
+
+	errno = 0;
+	if (!read_whole(gnuplot->output, output)) {
+		return error_set(
+			error, STATUS_FILE, "a drawing cannot be read: %s", strerror(errno));
+	}
+	if (output->byte_count == begun || strstr(output->bytes + begun, "</svg>") == NULL) {
+		return error_set(error, STATUS_FILE,
+			"gnuplot drew no whole SVG; is its svg terminal there?");
+	}
+	return STATUS_OK;
 }
 
 enum status gnuplot_finish(struct gnuplot *gnuplot, struct text *output, struct error *error)
@@ -130,7 +150,7 @@ enum status gnuplot_finish(struct gnuplot *gnuplot, struct text *output, struct 
 		check(ended == gnuplot->process);
 		gnuplot->process = 0;
 		if (WIFEXITED(state) && WEXITSTATUS(state) == 0) {
-			read_whole(gnuplot->output, output);
+			status = take_drawing(gnuplot, output, error);
 		} else {
 			complaint_line(gnuplot->errors, line, sizeof(line));
 			status = error_set(error, STATUS_FILE, "gnuplot failed: %s", line);

@@ -23,17 +23,23 @@ enum status plot_begin(struct plot *plot, struct error *error)
 }
 
 /* The table is part of the script, as a data block, so that no path needs quoting. */
-static void add_table(struct text *text, FILE *table)
+static enum status add_table(struct text *text, FILE *table, struct error *error)
 {
 	char buffer[4096];
 	size_t bytes;
 
 	text_add(text, "$table << END_OF_TABLE\n");
-	rewind(table);
+	errno = 0;
+	bool is_whole = fflush(table) == 0 && !ferror(table) && fseek(table, 0, SEEK_SET) == 0;
 	while ((bytes = fread(buffer, 1, sizeof(buffer), table)) > 0) {
 		text_add_bytes(text, buffer, bytes);
 	}
 	text_add(text, "END_OF_TABLE\ntable = '$table'\n");
+	if (is_whole && !ferror(table)) {
+		return STATUS_OK;
+	}
+	return error_set(error, STATUS_FILE, "the temporary file of a figure failed: %s",
+		strerror(errno == 0 ? EIO : errno));
 }
 
 static void add_file(struct text *text, const char *name)
@@ -73,7 +79,7 @@ enum status plot_draw(struct plot *plot, const char *script, const char *subject
 	struct text text = {0};
 	struct text drawing = {0};
 
-	add_table(&text, plot->table);
+	enum status status = add_table(&text, plot->table, error);
 	fclose(plot->table);
 	plot->table = NULL;
 	if (subject != NULL) {
@@ -83,7 +89,9 @@ enum status plot_draw(struct plot *plot, const char *script, const char *subject
 	}
 	add_file(&text, "style.gp");
 	add_file(&text, script);
-	enum status status = draw(&text, &drawing, error);
+	if (status == STATUS_OK) {
+		status = draw(&text, &drawing, error);
+	}
 	if (status == STATUS_OK) {
 		status = write_drawing(&drawing, path, error);
 	}

@@ -240,12 +240,11 @@ static void label_path(struct text *out, const char *directory)
 	text_add_bytes(out, directory, (size_t)(end - directory));
 	const char *last = path_end(out->bytes, 1);
 	if (strcmp(last, ".") == 0 || strcmp(last, "..") == 0) {
-		char *real = realpath(directory, NULL);
-		if (real != NULL) {
+		char real[PATH_BYTES_MAX];
+		if (realpath(directory, real) != NULL) {
 			text_deinit(out);
 			text_add(out, real);
 		}
-		free(real);
 	}
 }
 

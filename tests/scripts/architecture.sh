@@ -85,9 +85,10 @@ impure='engine/base/(json|output_file|clock|table|path)\.h'
 
 # Allowed system headers of restricted modules, by the module's permission.
 standard='assert|float|inttypes|limits|math|stdalign|stdarg|stdbool|stddef|stdint|stdlib|string'
+packed='zlib|zstd(_errors)?'
 declare -A may_use=(
 	[policy]="($standard|xxhash)\\.h"
-	[files]="($standard|stdio|errno|cJSON|yajl/.*|zlib|zstd|xxhash|fcntl|unistd|sys/stat)\\.h"
+	[files]="($standard|stdio|errno|fcntl|unistd|sys/stat|$packed|cJSON|yajl/.*|xxhash)\\.h"
 )
 
 # Lines "file:line path" of the own includes of a folder, and "file:line <path>" of the system's.

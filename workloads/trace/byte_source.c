@@ -12,6 +12,7 @@
 #include <xxhash.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 enum { PACKED_BYTES = 1 << 18, PATH_SHOWN = 200, MAGIC_BYTES = 4, GZIP_WINDOW = 15 + 16 };
 
@@ -54,18 +55,36 @@ static enum packing packing_of(const unsigned char *start, size_t bytes)
 	return PACKING_NONE;
 }
 
+static void *take(void *context, unsigned count, unsigned size)
+{
+	(void)context;
+	return memory_take(count, size);
+}
+
+static void release(void *context, void *memory)
+{
+	(void)context;
+	free(memory);
+}
+
+/* zstd's allocator cannot be replaced by its stable interface. */
+static enum status no_zstd_memory(const struct byte_source *source, struct error *error)
+{
+	return error_set(error, STATUS_MEMORY, "zstd has no memory to unpack %.*s", PATH_SHOWN,
+		source->path);
+}
+
 static enum status unpacker_open(struct byte_source *source, struct error *error)
 {
-	if (source->packing == PACKING_GZIP && inflateInit2(&source->gzip, GZIP_WINDOW) != Z_OK) {
-		source->packing = PACKING_NONE;
-		return error_set(error, STATUS_MEMORY, "zlib has no memory to unpack %.*s",
-			PATH_SHOWN, source->path);
+	if (source->packing == PACKING_GZIP) {
+		source->gzip.zalloc = take;
+		source->gzip.zfree = release;
+		check(inflateInit2(&source->gzip, GZIP_WINDOW) == Z_OK);
 	}
 	if (source->packing == PACKING_ZSTD) {
 		source->zstd = ZSTD_createDStream();
 		if (source->zstd == NULL) {
-			return error_set(error, STATUS_MEMORY, "zstd has no memory to unpack %.*s",
-				PATH_SHOWN, source->path);
+			return no_zstd_memory(source, error);
 		}
 	}
 	return STATUS_OK;
@@ -95,7 +114,9 @@ enum status byte_source_open(struct byte_source **out, const char *path, struct 
 	strcpy(source->path, path);
 	source->packed = memory_take(PACKED_BYTES, 1);
 	source->hash = XXH64_createState();
-	check(source->hash != NULL);
+	if (source->hash == NULL) {
+		memory_exhausted(128); /* about the size of the state */
+	}
 	check(XXH64_reset(source->hash, 0) == XXH_OK);
 	enum status status = open_file(source, path, error);
 	if (status != STATUS_OK) {
@@ -164,6 +185,9 @@ static enum status unpack_zstd(
 
 	source->packed_start = in.pos;
 	*got = out.pos;
+	if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation) {
+		return no_zstd_memory(source, error);
+	}
 	if (ZSTD_isError(result)) {
 		return damaged(source, ZSTD_getErrorName(result), error);
 	}

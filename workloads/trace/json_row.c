@@ -310,9 +310,29 @@ static enum status broken_json(struct json_reader *reader, yajl_handle parser, s
 		"a JSON object (near column %zu: %s)", column, text);
 }
 
+/* YAJL does not check what its allocator returns. */
+static void *take(void *context, size_t bytes)
+{
+	(void)context;
+	return memory_take_uncleared(bytes);
+}
+
+static void *resize(void *context, void *memory, size_t bytes)
+{
+	(void)context;
+	return memory_resize(memory, bytes);
+}
+
+static void release(void *context, void *memory)
+{
+	(void)context;
+	free(memory);
+}
+
 static enum status parse(struct json_reader *reader, const char *line, size_t line_bytes)
 {
-	yajl_handle parser = yajl_alloc(&callbacks, NULL, reader);
+	yajl_alloc_funcs memory = {.malloc = take, .realloc = resize, .free = release};
+	yajl_handle parser = yajl_alloc(&callbacks, &memory, reader);
 	enum status status = STATUS_OK;
 
 	check(parser != NULL);

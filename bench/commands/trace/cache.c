@@ -3,6 +3,7 @@
 #include "bench/replay/trace_reading.h"
 #include "engine/base/number.h"
 #include "engine/base/output_file.h"
+#include "engine/base/memory.h"
 #include "engine/model/config_json.h"
 #include "reports/figures/plot.h"
 #include "engine/shape/model_config.h"
@@ -310,10 +311,7 @@ static enum status study(
 		answer(request, references, (enum cache_policy)request->policy);
 		return STATUS_OK;
 	}
-	struct cache_curve *curve = malloc(sizeof(*curve));
-	if (curve == NULL) {
-		return error_set(error, STATUS_MEMORY, "no memory for the curve");
-	}
+	struct cache_curve *curve = memory_take(1, sizeof(*curve));
 	cache_curve_make(curve, references, request->asked, request->asked_count);
 	enum status status = write_curve(request, references, curve, error);
 	free(curve);
