@@ -14,7 +14,7 @@
 enum step_mode { STEP_MODE_NONE, STEP_MODE_EAGER, STEP_MODE_GRAPH };
 
 /* The time of a step, from the previous step's tokens on the host (after idling: from the start of
-   scheduling) to its own tokens on the host. gpu_ns and host_ns are parts of elapsed_ns. */
+   scheduling) to its own tokens on the host. gpu_ns + host_ns is elapsed_ns. */
 struct step_time {
 	uint64_t elapsed_ns;
 	uint64_t gpu_ns;

@@ -1,16 +1,19 @@
 #include "sim/tape.h"
 
 #include "engine/base/check.h"
+#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/table.h"
 #include "engine/step_record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct tape {
 	struct table_reader table;
 	uint32_t field[STEP_COLUMN_COUNT]; /* by column: index of its field in the table */
 	uint64_t step;			   /* steps played */
+	uint64_t end_ns;		   /* of the latest row */
 	bool has_row;			   /* `value` is the row of `step` */
 	uint64_t value[STEP_COLUMN_COUNT];
 };
@@ -46,6 +49,34 @@ static enum status parse_mode(struct tape *tape, struct error *error)
 	return STATUS_OK;
 }
 
+/* Refuses times that no run can have recorded. */
+static enum status check_times(const struct tape *tape, struct error *error)
+{
+	const struct table_reader *table = &tape->table;
+	const uint64_t *value = tape->value;
+	uint64_t start_ns = value[STEP_COLUMN_start_ns];
+	uint64_t elapsed_ns = value[STEP_COLUMN_elapsed_ns];
+	uint64_t gpu_ns = value[STEP_COLUMN_gpu_ns];
+	char expected[96];
+
+	if (start_ns < tape->end_ns || start_ns > CLOCK_NS_MAX) {
+		snprintf(expected, sizeof(expected),
+			"a time from the end of the preceding step, %llu, to 2^63 - 1",
+			(unsigned long long)tape->end_ns);
+		return table_reader_refuse(
+			table, tape->field[STEP_COLUMN_start_ns], expected, error);
+	}
+	if (elapsed_ns > CLOCK_NS_MAX - start_ns) {
+		return table_reader_refuse(table, tape->field[STEP_COLUMN_elapsed_ns],
+			"an end of the step below 2^63 ns", error);
+	}
+	if (gpu_ns > elapsed_ns || elapsed_ns - gpu_ns != value[STEP_COLUMN_host_ns]) {
+		return table_reader_refuse(
+			table, tape->field[STEP_COLUMN_gpu_ns], "elapsed_ns less host_ns", error);
+	}
+	return STATUS_OK;
+}
+
 /* Reads the row of the current step into `value`; has_row stays false at the tape's end. */
 static enum status load_row(struct tape *tape, struct error *error)
 {
@@ -67,6 +98,8 @@ static enum status load_row(struct tape *tape, struct error *error)
 			(unsigned long long)tape->value[STEP_COLUMN_step],
 			(unsigned long long)tape->step);
 	}
+	TRY(check_times(tape, error));
+	tape->end_ns = tape->value[STEP_COLUMN_start_ns] + tape->value[STEP_COLUMN_elapsed_ns];
 	tape->has_row = true;
 	return STATUS_OK;
 }

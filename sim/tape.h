@@ -13,7 +13,9 @@
    decode_longest_context; these are then not compared.
 
    The tape is streamed, a row at a time. Columns are found by name, and additional ones are
-   ignored. A malformed row is a STATUS_INPUT with file, line and column. */
+   ignored. A malformed row is a STATUS_INPUT with file, line and column. So are times that no run
+   can have recorded: a step that starts before the preceding one has ended, one that ends beyond
+   CLOCK_NS_MAX, or one whose gpu_ns and host_ns do not add up to elapsed_ns. */
 
 /* steps_path: DIR/steps.tsv. */
 enum status tape_open(struct runner *out, const char *steps_path, struct error *error);

@@ -1,6 +1,7 @@
 #include "workloads/workload.h"
 
 #include "engine/base/check.h"
+#include "engine/base/clock.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "workloads/conversations.h"
@@ -47,6 +48,8 @@ struct workload {
 	struct held **ready; /* heap by arrival and index: rows whose arrival is known */
 	size_t ready_count, ready_capacity;
 	struct held *handed_out; /* valid until the next call */
+
+	uint64_t unreachable_line; /* of the first row due beyond the clock; 0: none */
 
 	struct credit *credits; /* closed loop: [credit_first, credit_end) are unused */
 	size_t credit_capacity, credit_first, credit_end;
@@ -224,9 +227,7 @@ static uint64_t follow_up_ns(
 			conversations_turn(workload->conversations, parent)->trace_arrival_ns;
 		delay_ns = own - before;
 	}
-	if (delay_ns > NEVER - finish_ns) {
-		return NEVER;
-	}
+	check(finish_ns <= CLOCK_NS_MAX);
 	return u64_max(row->arrival_ns, finish_ns + delay_ns);
 }
 
@@ -273,8 +274,18 @@ static void give_up(struct workload *workload, struct held *held)
 	}
 }
 
+/* Whether the row is due at a time that the clock does not reach. Beyond the end it is dropped
+   whenever it is due. */
+static bool is_unreachable(const struct workload *workload, const struct trace_row *row)
+{
+	return workload->options.duration_ns == 0 && row->arrival_ns > CLOCK_NS_MAX;
+}
+
 static void arrive(struct workload *workload, struct held *held)
 {
+	if (is_unreachable(workload, &held->row) && workload->unreachable_line == 0) {
+		workload->unreachable_line = held->row.line; /* the next call refuses it */
+	}
 	if (held->row.arrival_ns < end_ns(workload)) {
 		ready_push(workload, held);
 	} else {
@@ -366,8 +377,8 @@ void workload_finish(struct workload *workload, uint64_t turn_index, uint64_t no
 
 /* ---- the file ---- */
 
-/* Sets the row's arrival by the workload's rule. A follow-up under a profile has none of its own.
-   */
+/* Sets the row's arrival by the workload's rule. A follow-up under a profile has none of its own. A
+   row that would never arrive, although no end was asked for, is refused rather than left out. */
 static enum status set_arrival(struct workload *workload, struct error *error)
 {
 	struct trace_row *row = &workload->row;
@@ -375,13 +386,17 @@ static enum status set_arrival(struct workload *workload, struct error *error)
 	if (workload->options.profile != NULL) {
 		row->arrival_ns =
 			parent_of(workload) != NO_TURN ? 0 : arrivals_next(workload->arrivals);
-		return STATUS_OK;
+		return !is_unreachable(workload, row)
+			       ? STATUS_OK
+			       : trace_refuse_row(workload->trace, row->line,
+					 "a drawn arrival beyond 2^62 ns (146 years)",
+					 "a higher rate, --duration or --max-requests", error);
 	}
 	u128 arrival_ns = (u128)row->arrival_ns * 1000000 / workload->options.speedup_millionths;
-	if (arrival_ns > TRACE_TIME_NS_MAX) {
-		return error_set(error, STATUS_INPUT,
-			"line %llu: its time over --speedup is beyond 2^63 ns",
-			(unsigned long long)row->line);
+	if (arrival_ns > CLOCK_NS_MAX) {
+		return trace_refuse_row(workload->trace, row->line,
+			"a time that is beyond 2^63 ns over --speedup", "a larger --speedup",
+			error);
 	}
 	row->arrival_ns = (uint64_t)arrival_ns;
 	return STATUS_OK;
@@ -474,6 +489,11 @@ enum status workload_next(struct workload *workload, uint64_t now_ns, struct tra
 	free(workload->handed_out);
 	workload->handed_out = NULL;
 	TRY(read_ahead(workload, now_ns, error));
+	if (workload->unreachable_line > 0) {
+		return trace_refuse_row(workload->trace, workload->unreachable_line,
+			"a turn that arrives beyond 2^63 ns (292 years)",
+			"a shorter delay behind the turn before it, or --duration", error);
+	}
 	if (workload->options.concurrency > 0) {
 		return next_of_closed_loop(workload, row, state);
 	}

@@ -20,6 +20,10 @@
    after the preceding turn has finished. Where the trace gives no delay, it is the gap between the
    two turns' timestamps.
 
+   A row that would arrive when no clock can be (a drawn time beyond 2^62 ns, a turn beyond
+   CLOCK_NS_MAX) is a STATUS_INPUT that names its line: a run never leaves rows out in silence. With
+   duration_ns such rows are dropped like all others behind the end.
+
    Rows come in order of arrival, ties in the order of the file. Memory holds one row, and the rows
    that are due but wait for a turn to finish. With closed sessions under a profile it may hold all
    rows, since a turn may be due long before rows that precede it in the file. */

@@ -161,86 +161,104 @@ static enum status unknown_option(
 
 /* ---- values ---- */
 
-static enum status set_count(
-	const struct option *option, uint64_t *out, const char *text, struct error *error)
+bool option_fits(const struct option *option, uint64_t value)
 {
-	uint64_t value;
-
-	if (!text_to_u64(text, &value) || value < option->minimum || value > option->maximum) {
-		return error_set(error, STATUS_USAGE,
-			"--%s: found '%s', expected an integer from %llu to %llu", option->name,
-			text, (unsigned long long)option->minimum,
-			(unsigned long long)option->maximum);
-	}
-	*out = value;
-	return STATUS_OK;
+	check(option->kind == OPTION_COUNT || option->kind == OPTION_MILLIONTHS);
+	return value >= option->minimum && value <= option->maximum;
 }
 
-static enum status set_millionths(
-	const struct option *option, uint64_t *out, const char *text, struct error *error)
+void option_expected(const struct option *option, char *text)
 {
-	uint64_t value;
+	const uint64_t million = 1000000;
+	unsigned long long low = option->minimum, high = option->maximum;
+	size_t used = 0;
 
-	if (!text_to_millionths(text, &value) || value < option->minimum ||
-		value > option->maximum) {
-		return error_set(error, STATUS_USAGE,
-			"--%s: found '%s', expected a decimal of at most 6 places from %llu.%06llu "
-			"to %llu.%06llu",
-			option->name, text, (unsigned long long)(option->minimum / 1000000),
-			(unsigned long long)(option->minimum % 1000000),
-			(unsigned long long)(option->maximum / 1000000),
-			(unsigned long long)(option->maximum % 1000000));
+	switch (option->kind) {
+	case OPTION_COUNT:
+		snprintf(text, OPTION_EXPECTED_BYTES, "an integer from %llu to %llu", low, high);
+		break;
+	case OPTION_MILLIONTHS:
+		snprintf(text, OPTION_EXPECTED_BYTES,
+			"a decimal of at most 6 places from %llu.%06llu to %llu.%06llu",
+			low / million, low % million, high / million, high % million);
+		break;
+	case OPTION_WORD:
+		for (uint32_t i = 0; option->word_at(i) != NULL; i++) {
+			used += (size_t)snprintf(text + used, OPTION_EXPECTED_BYTES - used, "%s%s",
+				i == 0 ? "one of " : ", ", option->word_at(i));
+			check(used < OPTION_EXPECTED_BYTES);
+		}
+		break;
+	case OPTION_FLAG:
+		snprintf(text, OPTION_EXPECTED_BYTES, "0 or 1");
+		break;
+	default:
+		snprintf(text, OPTION_EXPECTED_BYTES, "%s", option->argument);
 	}
-	*out = value;
-	return STATUS_OK;
 }
 
-static enum status set_word(
-	const struct option *option, uint32_t *out, const char *text, struct error *error)
+static bool read_number(const struct option *option, uint64_t *out, const char *text)
 {
-	char words[256] = "";
+	uint64_t value;
+	bool is_number = option->kind == OPTION_COUNT ? text_to_u64(text, &value)
+						      : text_to_millionths(text, &value);
 
+	if (!is_number || !option_fits(option, value)) {
+		return false;
+	}
+	*out = value;
+	return true;
+}
+
+static bool read_word(const struct option *option, uint32_t *out, const char *text)
+{
 	for (uint32_t i = 0; option->word_at(i) != NULL; i++) {
 		if (strcmp(option->word_at(i), text) == 0) {
 			*out = i;
-			return STATUS_OK;
+			return true;
 		}
-		size_t bytes = strlen(words);
-		snprintf(words + bytes, sizeof(words) - bytes, "%s%s", i == 0 ? "" : ", ",
-			option->word_at(i));
 	}
-	return error_set(error, STATUS_USAGE, "--%s: found '%s', expected one of %s", option->name,
-		text, words);
+	return false;
 }
 
 enum status option_set(
 	const struct option *option, void *values, const char *text, struct error *error)
 {
 	void *value = (char *)values + option->offset;
-	bool is_none = option->none != NULL && strcmp(text, option->none) == 0;
+	char expected[OPTION_EXPECTED_BYTES];
+	bool is_good = false;
 
 	switch (option->kind) {
 	case OPTION_COUNT:
-		return set_count(option, value, text, error);
 	case OPTION_MILLIONTHS:
-		return set_millionths(option, value, text, error);
+		is_good = read_number(option, value, text);
+		break;
 	case OPTION_WORD:
-		return set_word(option, value, text, error);
+		is_good = read_word(option, value, text);
+		break;
 	case OPTION_TEXT:
-		if (*text == '\0') {
-			return error_set(error, STATUS_USAGE,
-				"--%s: found an empty text, expected %s", option->name,
-				option->argument);
+		is_good = *text != '\0';
+		if (is_good) {
+			bool is_none = option->none != NULL && strcmp(text, option->none) == 0;
+			*(const char **)value = is_none ? NULL : text;
 		}
-		*(const char **)value = is_none ? NULL : text;
-		return STATUS_OK;
+		break;
 	case OPTION_FLAG:
 	case OPTION_HEADING:
 	case OPTION_FROM_TABLE:
 	case OPTION_GROUP:
-		break;
+		check_unreachable("an option that takes no value");
 	}
-	check_unreachable("an option that takes no value");
+	if (is_good) {
+		return STATUS_OK;
+	}
+	option_expected(option, expected);
+	if (option->kind == OPTION_TEXT) {
+		return error_set(error, STATUS_USAGE, "--%s: found an empty text, expected %s",
+			option->name, expected);
+	}
+	return error_set(
+		error, STATUS_USAGE, "--%s: found '%s', expected %s", option->name, text, expected);
 }
 
 enum status command_set(

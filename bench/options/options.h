@@ -120,6 +120,13 @@ const char *command_word(const struct command *command);
 /* Finds a member by its last word; NULL: none. */
 const struct command *command_find(const struct command *group, const char *word);
 
+/* Whether a number is in the range of a COUNT, or of MILLIONTHS. */
+bool option_fits(const struct option *option, uint64_t value);
+
+/* What a value must be, for errors: "an integer from 1 to 65536", "one of open, closed". */
+enum { OPTION_EXPECTED_BYTES = 256 };
+void option_expected(const struct option *option, char *text);
+
 /* Sets a value from text. */
 enum status option_set(
 	const struct option *option, void *values, const char *text, struct error *error);

@@ -1,6 +1,7 @@
 #include "bench/record/timeline.h"
 
 #include "engine/base/check.h"
+#include "engine/base/clock.h"
 
 #include <string.h>
 
@@ -46,6 +47,8 @@ static void timeline_reach(struct timeline *timeline, uint64_t time_ns)
 void timeline_add(struct timeline *timeline, const struct timeline_step *step)
 {
 	check(step->start_ns >= timeline->origin_ns);
+	check(step->end_ns >= step->start_ns);
+	check(step->end_ns <= CLOCK_NS_MAX); /* else the ends of bins would wrap */
 	uint64_t start_ns = step->start_ns - timeline->origin_ns;
 	uint64_t end_ns = step->end_ns - timeline->origin_ns;
 	/* A step is [start, end): it counts in the bin of its last instant. */

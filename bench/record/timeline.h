@@ -37,6 +37,8 @@ struct timeline_step {
 };
 
 void timeline_init(struct timeline *timeline);
+
+/* start_ns <= end_ns <= CLOCK_NS_MAX. */
 void timeline_add(struct timeline *timeline, const struct timeline_step *step);
 void timeline_write(const struct timeline *timeline, struct table_writer *table);
 

@@ -8,13 +8,12 @@
 
 enum { RAMP_TEXT_BYTES = 128 };
 
-static const uint64_t RATE_MAX = UINT64_C(1000000000000); /* a million requests a second */
-
 /* Reads FROM:TO:STEPS. */
 static enum status parse_ramp(
 	const char *text, struct arrival_profile *profile, struct error *error)
 {
-	char copy[RAMP_TEXT_BYTES];
+	const struct option *rate = option_table_find(&replay_options, "rate");
+	char copy[RAMP_TEXT_BYTES], rates[OPTION_EXPECTED_BYTES];
 	uint64_t steps;
 
 	snprintf(copy, sizeof(copy), "%s", text);
@@ -26,12 +25,13 @@ static enum status parse_ramp(
 	}
 	if (count == NULL || !text_to_millionths(copy, &profile->rate_from) ||
 		!text_to_millionths(to, &profile->rate_to) || !text_to_u64(count, &steps) ||
-		profile->rate_from == 0 || profile->rate_from > RATE_MAX || profile->rate_to == 0 ||
-		profile->rate_to > RATE_MAX || steps < 2 || steps > ARRIVAL_STEPS_MAX) {
+		!option_fits(rate, profile->rate_from) || !option_fits(rate, profile->rate_to) ||
+		steps < 2 || steps > ARRIVAL_STEPS_MAX) {
+		option_expected(rate, rates);
 		return error_set(error, STATUS_USAGE,
-			"--ramp: found '%s', expected FROM:TO:STEPS, two rates in requests/s above "
-			"0 and 2 to %d steps",
-			text, ARRIVAL_STEPS_MAX);
+			"--ramp: found '%.*s', expected FROM:TO:STEPS, two rates in requests/s, "
+			"each %s, and 2 to %d steps",
+			RAMP_TEXT_BYTES, text, rates, ARRIVAL_STEPS_MAX);
 	}
 	profile->step_count = (uint32_t)steps;
 	return STATUS_OK;

@@ -85,7 +85,11 @@ enum status overlap_advance(struct replay *replay, struct error *error)
 	const struct step_decisions kept = keep_decisions(replay);
 	enum newcomers newcomers = newcomers_in_flight(replay);
 	TRY(launch_ahead(replay, newcomers, error));
-	if (engine_collect(replay->engine, &time, &replay->failure) != STATUS_OK) {
+	enum status status = engine_collect(replay->engine, &time, &replay->failure);
+	if (status == STATUS_OK) {
+		status = replay_check_time(replay, kept.step, &time, &replay->failure);
+	}
+	if (status != STATUS_OK) {
 		replay->has_failed = true;
 		return STATUS_OK;
 	}

@@ -94,7 +94,12 @@ static enum status run_step(struct replay *replay, struct error *error)
 		replay->has_failed = engine_launch(engine, &replay->failure) != STATUS_OK;
 		return STATUS_OK;
 	}
-	replay->has_failed = engine_execute(engine, &time, &replay->failure) != STATUS_OK;
+	enum status status = engine_execute(engine, &time, &replay->failure);
+	if (status == STATUS_OK) {
+		status = replay_check_time(
+			replay, engine_decisions(engine).step, &time, &replay->failure);
+	}
+	replay->has_failed = status != STATUS_OK;
 	if (!replay->has_failed) {
 		replay_postprocess(replay);
 		const struct step_decisions decisions = engine_decisions(engine);

@@ -13,7 +13,8 @@
 #include "engine/base/table.h"
 #include "engine/engine.h"
 
-/* The replay loop. It keeps the clock, an integer number of nanoseconds:
+/* The replay loop. It keeps the clock, an integer number of nanoseconds up to CLOCK_NS_MAX, 292
+   years:
 
        now ─► rows with arrival <= now go to the engine ─► schedule ─► execute ─► postprocess
         ▲                                                                             │

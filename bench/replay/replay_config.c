@@ -78,7 +78,7 @@ enum status replay_config_workload(const struct replay_config *config,
 
 	*options = (struct workload_options){
 		.trace.format = trace_format_of_word(config->trace_format),
-		.trace.trace_block_size = (uint32_t)config->trace_block_size,
+		.trace.trace_block_size = u32_from(config->trace_block_size),
 		.trace.sort = config->sort,
 		.sessions = (enum workload_sessions)config->sessions,
 		.speedup_millionths = config->speedup,

@@ -78,7 +78,7 @@ enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
 
 const struct option_table replay_options = {rows, ROW_COUNT};
 
-enum taping { UNTAPED, TAPED, LATER };
+enum taping { UNTAPED, TAPED, FILLED, LATER };
 
 /* What summary.json and tapes need of a row, beside what the command line does. */
 static const struct {
@@ -146,35 +146,80 @@ cJSON *replay_config_json(const struct replay_config *config)
 
 /* ---- agreement with a recorded run ---- */
 
-/* Reads a row's value of a recorded configuration into `out`. A number may be 0 for an option that
-   was not given, even if 0 is outside its range. */
+/* The integer that a recorded number was written from: COUNT, or MILLIONTHS with six places. False:
+   it cannot have been written by quire. */
+static bool recorded_integer(double recorded, enum option_kind kind, uint64_t *out)
+{
+	double places = kind == OPTION_MILLIONTHS ? 1e6 : 1;
+	double scaled = recorded * places;
+
+	if (!(recorded >= 0 && scaled <= (double)JSON_INTEGER_MAX)) {
+		return false;
+	}
+	*out = (uint64_t)scaled;
+	*out += scaled - (double)*out >= 0.5;
+	return (double)*out / places == recorded;
+}
+
+/* Reads a number of a recorded configuration. 0 stands for an option that was not given and that
+   has no default. */
+static bool read_number(
+	const struct json_object *recorded, uint32_t index, struct replay_config *out)
+{
+	const struct option *row = &rows[index];
+	bool may_lack = row->initial == NULL && records[index].taping != FILLED;
+	struct error ignored = {0};
+	uint64_t value;
+	double decimal;
+
+	/* Refuses what is no number, or is there twice. */
+	json_double(recorded, records[index].field, 0, 1e300, &decimal, &ignored);
+	if (ignored.status != STATUS_OK || !recorded_integer(decimal, row->kind, &value) ||
+		!(option_fits(row, value) || (may_lack && value == 0))) {
+		return false;
+	}
+	*(uint64_t *)((char *)out + row->offset) = value;
+	return true;
+}
+
+static bool read_flag(const struct json_object *recorded, uint32_t index, struct replay_config *out)
+{
+	struct error ignored = {0};
+	uint64_t value;
+
+	if (json_u64(recorded, records[index].field, 0, 1, &value, &ignored) != STATUS_OK) {
+		return false;
+	}
+	*(bool *)((char *)out + rows[index].offset) = value != 0;
+	return true;
+}
+
+static bool read_word(const struct json_object *recorded, uint32_t index, struct replay_config *out)
+{
+	struct error ignored = {0};
+	const char *text;
+
+	return json_text(recorded, records[index].field, &text, &ignored) == STATUS_OK &&
+	       option_set(&rows[index], out, text, &ignored) == STATUS_OK;
+}
+
+/* Reads a row's value of a recorded configuration into `out`, within the ranges of the command
+   line. */
 static enum status read_value(const struct json_object *recorded, uint32_t index,
 	struct replay_config *out, struct error *error)
 {
-	const struct option *row = &rows[index];
-	const char *field = records[index].field;
-	void *value = (char *)out + row->offset;
-	const char *text;
-	uint64_t number;
-	double decimal;
+	const enum option_kind kind = rows[index].kind;
+	char expected[OPTION_EXPECTED_BYTES];
+	bool is_number = kind == OPTION_COUNT || kind == OPTION_MILLIONTHS;
+	bool is_good = is_number	     ? read_number(recorded, index, out)
+		       : kind == OPTION_FLAG ? read_flag(recorded, index, out)
+					     : read_word(recorded, index, out);
 
-	switch (row->kind) {
-	case OPTION_TEXT:
-	case OPTION_WORD:
-		TRY(json_text(recorded, field, &text, error));
-		return option_set(row, out, text, error);
-	case OPTION_FLAG:
-		TRY(json_u64(recorded, field, 0, 1, &number, error));
-		*(bool *)value = number != 0;
+	if (is_good) {
 		return STATUS_OK;
-	case OPTION_MILLIONTHS:
-		TRY(json_double(recorded, field, 0, 1e12, &decimal, error));
-		/* Written with six decimals, so rounding gives the original integer. */
-		*(uint64_t *)value = (uint64_t)(decimal * 1e6 + 0.5);
-		return STATUS_OK;
-	default:
-		return json_u64(recorded, field, 0, UINT64_C(1) << 53, value, error);
 	}
+	option_expected(&rows[index], expected);
+	return json_refuse(recorded, records[index].field, expected, error);
 }
 
 static enum status adopt_values(

@@ -1,5 +1,6 @@
 #include "bench/replay/replay_step.h"
 
+#include "engine/base/clock.h"
 #include "engine/step_record.h"
 
 static void write_step(struct replay *replay, const struct step_decisions *decisions,
@@ -30,6 +31,20 @@ static void note_idle(
 		histogram_add(&replay->gpu_idle, time->idle_ns, 1);
 	}
 	replay->was_decode = is_decode;
+}
+
+enum status replay_check_time(const struct replay *replay, uint64_t step,
+	const struct step_time *time, struct error *error)
+{
+	if (time->elapsed_ns <= CLOCK_NS_MAX - replay->now_ns) {
+		return STATUS_OK;
+	}
+	return error_set(error, STATUS_INPUT,
+		"step %llu would end beyond 2^63 ns: it starts at %llu and takes %llu ns by runner "
+		"%s, gpu %.200s",
+		(unsigned long long)step, (unsigned long long)replay->now_ns,
+		(unsigned long long)time->elapsed_ns, replay->runner->name,
+		replay->options.config->gpu);
 }
 
 void replay_record(

@@ -64,6 +64,34 @@ static enum status take_recording(struct run *run, struct error *error)
 	return STATUS_OK;
 }
 
+/* What the options mean together: rows of the trace, and the model. */
+static enum status combine_options(struct run *run, struct error *error)
+{
+	struct replay_config *config = &run->request->config;
+
+	TRY(replay_config_check(config, error));
+	TRY(replay_config_workload(config, &run->workload, &run->profile, error));
+	TRY(model_config_find(config->model, &run->model, error));
+	TRY(replay_config_ranks_check(config, &run->model, error));
+	TRY(runner_check_ranks(run->entry, config, error));
+	if (config->max_model_len == 0) {
+		config->max_model_len = run->model.max_position_embeddings;
+	}
+	return STATUS_OK;
+}
+
+/* As combine_options(). All of these options are the recording's, and so are their faults. */
+static enum status combine_recorded_options(struct run *run, struct error *error)
+{
+	struct error fault = {0};
+	enum status status = combine_options(run, &fault);
+
+	return status == STATUS_OK
+		       ? STATUS_OK
+		       : error_set(error, STATUS_INPUT, "%.200s/" RESULT_SUMMARY ": config: %s",
+				 run->request->tape, fault.text);
+}
+
 static enum status complete_config(struct run *run, struct error *error)
 {
 	struct replay_config *config = &run->request->config;
@@ -79,18 +107,11 @@ static enum status complete_config(struct run *run, struct error *error)
 	if (tape != NULL && run->entry->kind != RUNNER_RECORDED) {
 		return error_set(error, STATUS_USAGE, "--tape belongs to --runner tape");
 	}
-	if (tape != NULL) {
-		TRY(take_recording(run, error));
+	if (tape == NULL) {
+		return combine_options(run, error);
 	}
-	TRY(replay_config_check(config, error));
-	TRY(replay_config_workload(config, &run->workload, &run->profile, error));
-	TRY(model_config_find(config->model, &run->model, error));
-	TRY(replay_config_ranks_check(config, &run->model, error));
-	TRY(runner_check_ranks(run->entry, config, error));
-	if (config->max_model_len == 0) {
-		config->max_model_len = run->model.max_position_embeddings;
-	}
-	return STATUS_OK;
+	TRY(take_recording(run, error));
+	return combine_recorded_options(run, error);
 }
 
 static enum status open_runner(struct run *run, struct error *error)

@@ -34,6 +34,9 @@
    invalid JSON. */
 void json_memory_init(void);
 
+/* Up to here every integer is a number of its own in JSON readers that keep doubles. */
+#define JSON_INTEGER_MAX ((UINT64_C(1) << 53) - 1)
+
 enum { JSON_NAME_BYTES = 256, JSON_PATH_BYTES = 128 };
 
 struct json_document {

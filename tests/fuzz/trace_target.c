@@ -1,6 +1,7 @@
 #include "tests/fuzz/trace_target.h"
 
 #include "engine/base/check.h"
+#include "engine/base/clock.h"
 #include "workloads/conversations.h"
 #include "workloads/study/references.h"
 #include "workloads/tokens.h"
@@ -32,7 +33,7 @@ static void check_row(const struct trace_row *row, uint32_t block_size, uint64_t
 {
 	check(row->input_length >= 1 && row->input_length <= TRACE_LENGTH_MAX);
 	check(row->output_length >= 1 && row->output_length <= TRACE_LENGTH_MAX);
-	check(row->arrival_ns >= last_ns && row->arrival_ns <= TRACE_TIME_NS_MAX);
+	check(row->arrival_ns >= last_ns && row->arrival_ns <= CLOCK_NS_MAX);
 	check(row->hash_ids != NULL || row->hash_id_count == 0);
 	if (row->hash_ids != NULL) {
 		check(row->hash_id_count >= row->input_length / block_size);

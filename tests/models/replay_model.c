@@ -24,7 +24,7 @@ static enum status time_of(const struct replay_scene *scene, uint64_t step, stru
 	}
 	time->elapsed_ns = counter_hash(key, step) % scene->elapsed_limit * scene->unit_ns;
 	time->gpu_ns = time->elapsed_ns / 2;
-	time->host_ns = time->elapsed_ns / 3;
+	time->host_ns = time->elapsed_ns - time->gpu_ns;
 	time->mode = STEP_MODE_EAGER;
 	return STATUS_OK;
 }

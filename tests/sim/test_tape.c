@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/clock.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -231,6 +232,25 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 		{HEADER "0\t1\t1\t1\t1\tfast" COUNTS_0,
 			"column mode: found 'fast', expected none, eager or graph"},
 		{HEADER "0\t1 \t1\t1\t1\tnone" COUNTS_0, "column start_ns: found '1 '"},
+		/* 2^63 and more, in the last place where each fits 64 bits */
+		{HEADER "0\t9223372036854775808\t0\t0\t0\tnone" COUNTS_0,
+			"steps.tsv:2: column start_ns: found '9223372036854775808', expected a "
+			"time from the end of the preceding step, 0, to 2^63 - 1"},
+		{HEADER "0\t18446744073709551615\t1\t1\t0\tnone" COUNTS_0,
+			"column start_ns: found '18446744073709551615'"},
+		{HEADER "0\t0\t9223372036854775808\t9223372036854775808\t0\tnone" COUNTS_0,
+			"column elapsed_ns: found '9223372036854775808', expected an end of the "
+			"step below 2^63 ns"},
+		{HEADER "0\t9223372036854775807\t1\t1\t0\tnone" COUNTS_0,
+			"column elapsed_ns: found '1'"},
+		{HEADER "0\t1\t18446744073709551615\t1\t0\tnone" COUNTS_0,
+			"column elapsed_ns: found '18446744073709551615'"},
+		{HEADER "0\t0\t50\t40\t11\tnone" COUNTS_0,
+			"steps.tsv:2: column gpu_ns: found '40', expected elapsed_ns less host_ns"},
+		{HEADER "0\t0\t50\t51\t18446744073709551615\tnone" COUNTS_0,
+			"column gpu_ns: found '51'"},
+		{HEADER "0\t0\t50\t18446744073709551615\t51\tnone" COUNTS_0,
+			"column gpu_ns: found '18446744073709551615'"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct tape_fixture fixture;
@@ -244,6 +264,42 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 			fixture.error.text, cases[i].part);
 		close_tape(&fixture);
 	}
+}
+
+/* The clock ends at 2^63 - 1 ns, and a step may end there. */
+Test(tape, a_step_may_end_at_the_end_of_the_clock)
+{
+	struct tape_fixture fixture;
+	struct step_time time = {0};
+	uint64_t start_ns = 0;
+
+	require_equal(open_text(&fixture, HEADER "0\t9223372036854775800\t7\t6\t1\tnone" COUNTS_0
+						 "1\t9223372036854775807\t0\t0\t0\tnone" COUNTS_0),
+		STATUS_OK);
+	require_equal(start(&fixture, 0, &start_ns), STATUS_OK);
+	require_equal(start_ns, UINT64_C(9223372036854775800));
+	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 7);
+	require_equal(start(&fixture, CLOCK_NS_MAX, &start_ns), STATUS_OK);
+	require_equal(start_ns, CLOCK_NS_MAX);
+	close_tape(&fixture);
+}
+
+Test(tape, times_of_a_tape_do_not_go_back)
+{
+	struct tape_fixture fixture;
+	struct step_time time = {0};
+	uint64_t start_ns = 0;
+
+	require_equal(
+		open_text(&fixture, HEADER ROW_0 "1\t149\t1\t1\t0\tnone" COUNTS_0), STATUS_OK);
+	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
+	require_equal(start(&fixture, 0, &start_ns), STATUS_INPUT);
+	require(strstr(fixture.error.text,
+			"steps.tsv:3: column start_ns: found '149', expected a time from the end "
+			"of the preceding step, 150, to 2^63 - 1") != NULL,
+		"found '%s'", fixture.error.text);
+	close_tape(&fixture);
 }
 
 Test(tape, a_missing_file_is_named)

@@ -2,6 +2,7 @@
 #include "workloads/tokens.h"
 #include "workloads/workload.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/counter_hash.h"
 
 #include <criterion/criterion.h>
@@ -493,6 +494,48 @@ static void arrivals_equal_the_model(struct prop *prop, const void *context)
 		}
 	}
 	workload_close(workload);
+}
+
+/* The end of the clock is the last time at which a turn may arrive; one nanosecond later it is an
+   error, however the turn before it finished: in the middle of the run, or before the row was read.
+ */
+Test(trace_sessions, a_turn_beyond_the_clock_is_refused)
+{
+	static const char *const text =
+		"{\"timestamp\":0,\"input_length\":1,\"output_length\":1,\"session_id\":1}\n"
+		"{\"timestamp\":0,\"input_length\":9,\"output_length\":1,\"session_id\":1,"
+		"\"delay\":1.000001}\n";
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	temporary_write(folder, "trace.jsonl", text, path);
+	for (uint32_t i = 0; i < 4; i++) {
+		bool is_beyond = i % 2 == 1, is_read_before = i / 2 == 1;
+		const struct workload_options options = {
+			.speedup_millionths = 1000000, .sessions = SESSIONS_CLOSED};
+		uint64_t finish_ns = CLOCK_NS_MAX - 1000001 + is_beyond, next_ns = 0;
+		struct workload *workload = NULL;
+		struct trace_row row;
+		enum workload_state state;
+		struct error error = {0};
+		require_equal(workload_open(&workload, path, &options, &error), STATUS_OK);
+		require_equal(
+			workload_next(workload, 0, &row, &state, &next_ns, &error), STATUS_OK);
+		if (is_read_before) {
+			workload_next(workload, 0, &row, &state, &next_ns, &error);
+			require_equal(state, WORKLOAD_WAITS);
+		}
+		workload_finish(workload, row.turn_index, finish_ns);
+		enum status status =
+			workload_next(workload, finish_ns, &row, &state, &next_ns, &error);
+		require_equal(status, is_beyond ? STATUS_INPUT : STATUS_OK);
+		require(!is_beyond || strstr(error.text, "trace.jsonl:2: found a turn") != NULL,
+			"found '%s'", error.text);
+		require(is_beyond || (state == WORKLOAD_LATER && next_ns == CLOCK_NS_MAX),
+			"state %d, next %" PRIu64, (int)state, next_ns);
+		workload_close(workload);
+	}
+	temporary_remove(folder);
 }
 
 Test(trace_sessions, rows_arrive_as_in_a_naive_model)

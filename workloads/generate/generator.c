@@ -1,6 +1,7 @@
 #include "workloads/generate/generator.h"
 
 #include "engine/base/check.h"
+#include "engine/base/clock.h"
 #include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
@@ -342,7 +343,7 @@ static bool is_over(const struct generator *generator, uint64_t at_ns)
 {
 	uint64_t end_ns = generator->options.duration_ns;
 
-	return at_ns == UINT64_MAX || (end_ns > 0 && at_ns >= end_ns);
+	return at_ns > CLOCK_NS_MAX || (end_ns > 0 && at_ns >= end_ns);
 }
 
 bool generator_next(struct generator *generator, struct trace_row *row)

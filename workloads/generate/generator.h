@@ -61,7 +61,8 @@ struct generator;
 struct generator *generator_open(const struct generator_options *options);
 void generator_close(struct generator *generator);
 
-/* False after the last row. Pointers of the row are valid until the next call. */
+/* False after the last row: request_count rows, or fewer where the next would be at or after
+   duration_ns or beyond CLOCK_NS_MAX. Pointers of the row are valid until the next call. */
 bool generator_next(struct generator *generator, struct trace_row *row);
 
 #endif

@@ -1,5 +1,6 @@
 #include "workloads/trace/format.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/integer.h"
 #include "workloads/trace/json_row.h"
 
@@ -16,7 +17,7 @@ static const struct json_field fields[FIELD_COUNT] = {
 		"a text without control characters, or an integer"},
 	[FIELD_PARENT] = {"parent_chat_id", JSON_LABEL, false, 0, 0, 0,
 		"a text without control characters, or an integer"},
-	[FIELD_TIME] = {"timestamp", JSON_TIME, true, 9, 0, TRACE_TIME_NS_MAX,
+	[FIELD_TIME] = {"timestamp", JSON_TIME, true, 9, 0, CLOCK_NS_MAX,
 		"seconds in [0, 2^63 ns)"},
 	[FIELD_INPUT] = {"input_length", JSON_COUNT, true, 0, 1, TRACE_LENGTH_MAX,
 		"an integer in [1, 268435456]"},

@@ -1,5 +1,6 @@
 #include "workloads/trace/format.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
 #include "workloads/trace/csv_row.h"
@@ -89,7 +90,7 @@ static enum status burstgpt_row(void *state, const struct source_line *at, const
 
 	TRY(csv_line(&burstgpt->layout, at, line, line_bytes, values, error));
 	if (!decimal_to_u64(moment->text, moment->bytes, 9, &row->arrival_ns) ||
-		row->arrival_ns > TRACE_TIME_NS_MAX) {
+		row->arrival_ns > CLOCK_NS_MAX) {
 		return source_line_error(error, at, columns[COLUMN_TIME].name, moment->text,
 			moment->bytes, "seconds in [0, 2^63 ns)");
 	}

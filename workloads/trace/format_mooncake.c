@@ -1,5 +1,6 @@
 #include "workloads/trace/format.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/integer.h"
 #include "workloads/trace/json_row.h"
 
@@ -18,7 +19,7 @@ enum {
 };
 
 static const struct json_field fields[FIELD_COUNT] = {
-	[FIELD_TIMESTAMP] = {"timestamp", JSON_TIME, true, 6, 0, TRACE_TIME_NS_MAX,
+	[FIELD_TIMESTAMP] = {"timestamp", JSON_TIME, true, 6, 0, CLOCK_NS_MAX,
 		"milliseconds in [0, 2^63 ns)"},
 	[FIELD_INPUT] = {"input_length", JSON_COUNT, true, 0, 1, TRACE_LENGTH_MAX,
 		"an integer in [1, 268435456]"},
@@ -28,7 +29,7 @@ static const struct json_field fields[FIELD_COUNT] = {
 		"an array of integers in [0, 2^63)"},
 	[FIELD_SESSION] = {"session_id", JSON_LABEL, false, 0, 0, 0,
 		"a text without control characters, or an integer"},
-	[FIELD_DELAY] = {"delay", JSON_TIME, false, 6, 0, TRACE_TIME_NS_MAX,
+	[FIELD_DELAY] = {"delay", JSON_TIME, false, 6, 0, CLOCK_NS_MAX,
 		"milliseconds in [0, 2^63 ns)"},
 };
 

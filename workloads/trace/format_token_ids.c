@@ -1,5 +1,6 @@
 #include "workloads/trace/format.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/integer.h"
 #include "workloads/trace/json_row.h"
 
@@ -13,7 +14,7 @@
 enum { FIELD_TIME, FIELD_PROMPT, FIELD_INPUT, FIELD_OUTPUT, FIELD_COMPLETION, FIELD_COUNT };
 
 static const struct json_field fields[FIELD_COUNT] = {
-	[FIELD_TIME] = {"arrival_time_ns", JSON_TIME, true, 0, 0, TRACE_TIME_NS_MAX,
+	[FIELD_TIME] = {"arrival_time_ns", JSON_TIME, true, 0, 0, CLOCK_NS_MAX,
 		"nanoseconds in [0, 2^63)"},
 	[FIELD_PROMPT] = {"input_tok_ids", JSON_IDS, true, 0, 0, INT32_MAX,
 		"an array of integers in [0, 2^31)"},

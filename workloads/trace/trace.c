@@ -49,6 +49,14 @@ static struct source_line source_line_of(const struct trace *trace, uint64_t lin
 	return (struct source_line){line_reader_path(trace->lines), line};
 }
 
+enum status trace_refuse_row(const struct trace *trace, uint64_t line, const char *found,
+	const char *expected, struct error *error)
+{
+	const struct source_line at = source_line_of(trace, line);
+
+	return source_line_error(error, &at, NULL, found, strlen(found), "%s", expected);
+}
+
 /* The next line that is not blank; NULL at the end of the file. */
 static enum status next_line(
 	struct trace *trace, const char **line, size_t *line_bytes, struct error *error)

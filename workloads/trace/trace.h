@@ -11,12 +11,11 @@
    length costs no memory. Errors carry file, line, field, what was found and what was expected.
 
    Limits, beyond which a row is refused with the name of the field: input_length and output_length
-   in [1, 2^28], timestamps up to 2^63 ns, hash ids below 2^63, 2^22 hash ids a row. Blank lines are
-   allowed only at the end of the file. A file without any row is refused. */
+   in [1, 2^28], timestamps up to CLOCK_NS_MAX, hash ids below 2^63, 2^22 hash ids a row. Blank
+   lines are allowed only at the end of the file. A file without any row is refused. */
 
 struct trace;
 
-#define TRACE_TIME_NS_MAX ((UINT64_C(1) << 63) - 1)
 enum { TRACE_LENGTH_MAX = 1 << 28 };
 
 struct trace_format; /* workloads/trace/format.h */
@@ -76,6 +75,10 @@ void trace_close(struct trace *trace);
 /* The next row: *has_row is false at the end of the trace. */
 enum status trace_next(
 	struct trace *trace, struct trace_row *row, bool *has_row, struct error *error);
+
+/* "PATH:LINE: found FOUND, expected EXPECTED" for a row that the caller refuses. */
+enum status trace_refuse_row(const struct trace *trace, uint64_t line, const char *found,
+	const char *expected, struct error *error);
 
 uint32_t trace_block_size(const struct trace *trace);
 

@@ -45,13 +45,23 @@ static enum status write_trace(
 {
 	struct output_file output;
 	struct trace_row row;
+	uint64_t count = 0;
 
 	TRY(output_file_open(&output, path, error));
 	struct generator *generator = generator_open(options);
 	while (generator_next(generator, &row)) {
 		trace_write_row(output.file, &row);
+		count++;
 	}
 	generator_close(generator);
+	if (count < options->request_count && options->duration_ns == 0) {
+		output_file_abandon(&output);
+		return error_set(error, STATUS_USAGE,
+			"--requests: found room for %llu of %llu rows, the next would arrive "
+			"beyond 2^62 ns (146 years); expected a higher rate, fewer rows or "
+			"--duration",
+			(unsigned long long)count, (unsigned long long)options->request_count);
+	}
 	return output_file_commit(&output, error);
 }
 

@@ -1,11 +1,13 @@
 #include "bench/record/timeline.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/record/step_grid.h"
+#include "engine/base/clock.h"
 #include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
@@ -156,6 +158,46 @@ Test(timeline, bins_equal_the_sums_over_steps)
 	struct prop_options options = {.name = "timeline", .body = body_bins, .trials = 300};
 
 	cr_assert(prop_holds(&options));
+}
+
+/* Up to the last nanosecond of the clock the bins cover the time, and the ends of bins fit 64 bits.
+   */
+Test(timeline, bins_reach_the_end_of_the_clock)
+{
+	static struct timeline timeline;
+	const uint64_t starts[] = {0, CLOCK_NS_MAX - 1, CLOCK_NS_MAX};
+	uint64_t busy_ns = 0;
+
+	timeline_init(&timeline);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct timeline_step step = {.start_ns = starts[i],
+			.end_ns = i == 0 ? CLOCK_NS_MAX - 1 : CLOCK_NS_MAX,
+			.running = 1};
+		timeline_add(&timeline, &step);
+	}
+	for (uint32_t i = 0; i < timeline.bin_count; i++) {
+		busy_ns += timeline.bins[i].busy_ns;
+	}
+	require_equal(busy_ns, CLOCK_NS_MAX);
+	require(timeline.bin_count > TIMELINE_BINS_MAX / 2, "%u bins", timeline.bin_count);
+}
+
+Test(timeline, a_step_that_ends_before_it_starts_is_an_error, .signal = SIGABRT)
+{
+	static struct timeline timeline;
+	const struct timeline_step step = {.start_ns = 10, .end_ns = 9};
+
+	timeline_init(&timeline);
+	timeline_add(&timeline, &step);
+}
+
+Test(timeline, a_step_beyond_the_clock_is_an_error, .signal = SIGABRT)
+{
+	static struct timeline timeline;
+	const struct timeline_step step = {.start_ns = 10, .end_ns = CLOCK_NS_MAX + 1};
+
+	timeline_init(&timeline);
+	timeline_add(&timeline, &step);
 }
 
 /* The mean over whole bins is the integral by their width; outside of all bins it is 0. */

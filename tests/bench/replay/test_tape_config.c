@@ -1,0 +1,244 @@
+#include "bench/replay/run_to_folder.h"
+
+#include <cJSON.h>
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/number.h"
+#include "reports/results/results.h"
+#include "tests/harness/property.h"
+#include "tests/harness/replay_cli.h"
+#include "tests/harness/require.h"
+
+/* The recorded configuration of a tape is a file that anyone may have written. Whatever a field of
+   it holds, the replay ends with a status and one line, and a number outside the range of its
+   option is refused as on the command line. */
+
+/* JSON values, written as they are. */
+static const char *const values[] = {"0", "-1", "1", "2147483648", "4294967295", "4294967296",
+	"268435457", "9007199254740992", "9007199254740993", "1e15", "1e18", "1e19", "1e308",
+	"1e999", "1e-7", "0.0000001", "0.5", "1000001", "true", "null", "\"x\"", "\"\"", "[]", "{}",
+	"\"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"
+	"\"",
+	"\"auto\"", "\"1:2:3\"", "\"a\\u001b[31m\""};
+
+enum { VALUES = sizeof(values) / sizeof(values[0]) };
+
+struct recording {
+	struct replay_fixture fixture;
+	char played[PATH_BYTES];
+	cJSON *summary; /* of fixture.out, which has steps.tsv too */
+};
+
+static struct run_request request_of(const struct recording *recording)
+{
+	struct run_request request = {.trace_path = recording->fixture.trace};
+
+	replay_config_default(&request.config);
+	return request;
+}
+
+static void recording_open(struct recording *recording)
+{
+	struct error error = {0};
+
+	replay_fixture_open(&recording->fixture);
+	path_in(recording->played, recording->fixture.folder, "played");
+	struct replay_request request = {
+		.run = request_of(recording), .out = recording->fixture.out, .wants_steps = true};
+	request.run.config.block_size = 16;
+	request.run.config.trace_block_size = 16;
+	request.run.config.kv_blocks = 16;
+	request.run.config.max_num_seqs = 4;
+	request.run.config.max_num_batched_tokens = 48;
+	require(run_to_folder(&request, &error) == STATUS_OK, "%s", error.text);
+	recording->summary = read_summary(recording->fixture.out);
+}
+
+static void recording_close(struct recording *recording)
+{
+	cJSON_Delete(recording->summary);
+	replay_fixture_close(&recording->fixture);
+}
+
+/* Writes the recorded summary with another value in one field. */
+static const char *change_field(
+	const struct recording *recording, uint32_t index, const char *value)
+{
+	cJSON *config = cJSON_GetObjectItem(recording->summary, SUMMARY_CONFIG);
+	const char *field = cJSON_GetArrayItem(config, (int)index)->string;
+	cJSON *copy = cJSON_Duplicate(recording->summary, true);
+
+	cJSON_ReplaceItemInObject(
+		cJSON_GetObjectItem(copy, SUMMARY_CONFIG), field, cJSON_CreateRaw(value));
+	char *text = cJSON_Print(copy);
+	temporary_write(recording->fixture.out, RESULT_SUMMARY, text, NULL);
+	cJSON_free(text);
+	cJSON_Delete(copy);
+	return field;
+}
+
+static bool is_untaped(const char *name)
+{
+	return strcmp(name, "runner") == 0 || strcmp(name, "kernels") == 0 ||
+	       strcmp(name, "enforce-eager") == 0 || strcmp(name, "overlap") == 0 ||
+	       strcmp(name, "clock") == 0;
+}
+
+/* By the option's own text: whether the command line would take this number. 0 also stands for an
+   option that was not given and has no default, except where a run fills it in. */
+static bool is_in_range(const struct option *row, const char *value)
+{
+	bool is_filled =
+		strcmp(row->name, "kv-blocks") == 0 || strcmp(row->name, "max-model-len") == 0;
+	struct replay_config scratch;
+	struct error error = {0};
+	char *end;
+	double number = strtod(value, &end);
+	char decimal[400];
+
+	if (*end != '\0' || end == value) {
+		return false;
+	}
+	if (number == 0 && row->initial == NULL && !is_filled) {
+		return true;
+	}
+	if (row->kind == OPTION_FLAG) {
+		return number == 0 || number == 1;
+	}
+	/* Without its exponent; with a seventh place the option refuses it. */
+	int places = number == floor(number) ? 0 : number * 1e6 == floor(number * 1e6) ? 6 : 7;
+	snprintf(decimal, sizeof(decimal), "%.*f", places, number);
+	return option_set(row, &scratch, decimal, &error) == STATUS_OK;
+}
+
+static void require_one_line(const struct error *error)
+{
+	require(error->text[0] != '\0', "no line");
+	require(strpbrk(error->text, "\r\n") == NULL, "two lines: '%s'", error->text);
+}
+
+static void any_value_ends_with_a_status(struct prop *prop, const void *context)
+{
+	const struct recording *recording = context;
+	uint32_t index = prop_range(prop, 0, replay_options.count - 1);
+	const char *value = values[prop_below(prop, VALUES)];
+	const struct option *row = &replay_options.rows[index];
+	const char *field = change_field(recording, index, value);
+	bool is_number = row->kind == OPTION_COUNT || row->kind == OPTION_MILLIONTHS ||
+			 row->kind == OPTION_FLAG;
+	struct error error = {0};
+	char refusal[128];
+
+	prop_log(prop, "%s: %s", field, value);
+	struct replay_request request = {
+		.run = request_of(recording), .out = recording->played, .is_forced = true};
+	request.run.config.runner = "tape";
+	request.run.tape = recording->fixture.out;
+	enum status status = run_to_folder(&request, &error);
+	require(status == error.status, "status %d, error %d", (int)status, (int)error.status);
+	if (status != STATUS_OK) {
+		require_one_line(&error);
+	}
+	if (is_number && !is_untaped(row->name) && !is_in_range(row, value)) {
+		snprintf(refusal, sizeof(refusal), "/summary.json: field config.%s: found ", field);
+		require(status == STATUS_INPUT, "%s %s: status %d", field, value, (int)status);
+		require(strstr(error.text, refusal) != NULL, "found '%s'", error.text);
+	}
+	if (is_untaped(row->name)) {
+		require(status == STATUS_OK, "%s is not the tape's", field);
+	}
+}
+
+Test(tape_config, any_value_of_any_field_ends_with_a_status, .timeout = 300)
+{
+	struct recording recording;
+	uint64_t count;
+
+	recording_open(&recording);
+	const struct prop_options options = {.name = "tape_config",
+		.body = any_value_ends_with_a_status,
+		.context = &recording,
+		.trials = 2000};
+	bool holds = prop_holds_always(&options, &count);
+	recording_close(&recording);
+	cr_assert(holds);
+	require_equal(count, replay_options.count * VALUES);
+}
+
+/* The first and last numbers of every range are read, and those beside them refused. */
+static void borders_are_those_of_the_option(struct prop *prop, const void *context)
+{
+	const struct recording *recording = context;
+	uint32_t index = prop_range(prop, 0, replay_options.count - 1);
+	const struct option *row = &replay_options.rows[index];
+	uint32_t border = prop_range(prop, 0, 3);
+	bool is_inside = border < 2;
+	struct replay_config config;
+	struct replay_recording read;
+	struct error error = {0};
+	char value[NUMBER_TEXT_BYTES];
+	uint64_t number = border == 0	? row->minimum
+			  : border == 1 ? row->maximum
+			  : border == 2 ? row->minimum - 1
+					: row->maximum + 1;
+
+	if ((row->kind != OPTION_COUNT && row->kind != OPTION_MILLIONTHS) ||
+		(border == 2 && row->minimum <= 1)) {
+		return; /* 0 may mean that an option was not given */
+	}
+	decimal_text(value, number, row->kind == OPTION_MILLIONTHS ? 6 : 0);
+	const char *field = change_field(recording, index, value);
+	prop_log(prop, "%s: %s", field, value);
+	replay_config_default(&config);
+	enum status status =
+		replay_config_from_recording(&config, recording->fixture.out, &read, &error);
+	if (is_inside) {
+		require(status == STATUS_OK, "%s: %s", value, error.text);
+		require_equal(*(const uint64_t *)((const char *)&config + row->offset), number);
+		replay_recording_close(&read);
+		return;
+	}
+	require(status == STATUS_INPUT, "%s %s: status %d", field, value, (int)status);
+	require(strstr(error.text, field) != NULL, "found '%s'", error.text);
+}
+
+Test(tape_config, the_borders_of_a_recorded_number_are_those_of_its_option, .timeout = 120)
+{
+	struct recording recording;
+	uint64_t count;
+
+	recording_open(&recording);
+	const struct prop_options options = {.name = "borders",
+		.body = borders_are_those_of_the_option,
+		.context = &recording,
+		.trials = 1000};
+	bool holds = prop_holds_always(&options, &count);
+	recording_close(&recording);
+	cr_assert(holds);
+}
+
+/* Options that contradict each other name the file too, not options that nobody gave. */
+Test(tape_config, a_contradiction_names_the_recording)
+{
+	struct recording recording;
+	struct run_outcome outcome;
+	struct error error = {0};
+
+	recording_open(&recording);
+	struct run_request request = request_of(&recording);
+	request.config.runner = "tape";
+	request.tape = recording.fixture.out;
+	for (uint32_t i = 0; i < replay_options.count; i++) {
+		if (strcmp(replay_options.rows[i].name, "ramp") == 0) {
+			change_field(&recording, i, "\"1:2:3\"");
+		}
+	}
+	require_equal(run_replay(&request, &outcome, &error), STATUS_INPUT);
+	require(strstr(error.text, "/summary.json: config: --ramp divides --duration") != NULL,
+		"found '%s'", error.text);
+	recording_close(&recording);
+}
