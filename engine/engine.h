@@ -10,6 +10,7 @@
 #include "engine/event.h"
 #include "engine/runner.h"
 #include "engine/sequence.h"
+#include "engine/wait_cause.h"
 
 /* The engine: a scheduler and a runner, one step at a time. It has no clock: a step reports how
    long it took, and the caller keeps the time.
@@ -84,6 +85,7 @@ const int32_t *engine_token_ids(const struct engine *engine);
 struct step_decisions {
 	uint64_t step;
 	struct step_counts counts;
+	enum wait_cause wait_cause; /* of the sequences that wait after the step was decided */
 	const struct event_list *events;
 };
 

@@ -22,7 +22,8 @@ struct policy {
 	/* The most sequences it ever keeps running at once. */
 	uint32_t (*max_running)(const struct engine_config *config);
 
-	/* Decides one step. Leaves the batch empty only if no sequence can be placed. */
+	/* Decides one step. Leaves the batch empty only if no sequence can be placed. Sets
+	   scheduler->wait_cause where sequences are still waiting. */
 	void (*schedule)(struct scheduler *scheduler);
 
 	/* Whether requests that are added before the next step may change what it decides. The

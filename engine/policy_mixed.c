@@ -46,6 +46,7 @@ static void mixed_schedule(struct scheduler *scheduler)
 	if (last != NULL && !last->is_decoding) {
 		budget = place_prompt(scheduler, last, budget);
 	}
+	scheduler->wait_cause = WAIT_BLOCKS;
 	if (preemptions > 0) {
 		return;
 	}
@@ -54,10 +55,17 @@ static void mixed_schedule(struct scheduler *scheduler)
 		struct sequence *head = scheduler->waiting.head;
 		uint32_t hits;
 		if (!scheduler_can_admit(scheduler, head, &hits)) {
-			break;
+			return;
 		}
 		scheduler_admit(scheduler, head, hits);
 		budget = place_prompt(scheduler, head, budget);
+	}
+	/* Else the waiting queue is empty. Requests that are added once the step is decided, because
+	   they cannot change it, find no block. */
+	if (scheduler->running.count == config->max_num_seqs) {
+		scheduler->wait_cause = WAIT_SEATS;
+	} else if (budget == 0) {
+		scheduler->wait_cause = WAIT_BUDGET;
 	}
 }
 

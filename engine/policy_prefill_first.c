@@ -24,29 +24,38 @@ static uint32_t prefill_first_max_running(const struct engine_config *config)
 	return config->kv_block_count;
 }
 
-/* Whether the head of the waiting queue fits; *hits is the number of blocks it would share. */
+/* Whether the head of the waiting queue fits; *hits is the number of blocks it would share. If not,
+   sets the wait cause. */
 static bool can_place_prompt(
 	struct scheduler *scheduler, struct sequence *head, uint32_t budget, uint32_t *hits)
 {
 	const struct block_manager *blocks = &scheduler->blocks;
 	bool is_seed = scheduler->config.admission == ADMISSION_SEED;
 
-	if (is_seed &&
-		(head->token_count > budget ||
-			sequence_num_blocks(head, blocks->block_size) > blocks->free_count)) {
+	if ((is_seed && sequence_num_blocks(head, blocks->block_size) > blocks->free_count) ||
+		!scheduler_can_admit(scheduler, head, hits)) {
+		scheduler->wait_cause = WAIT_BLOCKS;
 		return false;
 	}
-	return scheduler_can_admit(scheduler, head, hits) &&
-	       head->token_count - *hits * blocks->block_size <= budget;
+	uint32_t hit_tokens = is_seed ? 0 : *hits * blocks->block_size;
+	if (head->token_count - hit_tokens > budget) {
+		scheduler->wait_cause = WAIT_BUDGET;
+		return false;
+	}
+	return true;
 }
 
 static void prefill_first_schedule(struct scheduler *scheduler)
 {
 	uint32_t budget = scheduler->config.max_num_batched_tokens;
+	uint32_t limit = scheduler->config.max_num_seqs;
 	uint32_t placed = 0;
 	uint32_t hits;
 
-	while (scheduler->waiting.head != NULL && placed < scheduler->config.max_num_seqs &&
+	/* Also of sequences that decoding preempts, and of those that arrive later and find the
+	   pool used up. */
+	scheduler->wait_cause = WAIT_BLOCKS;
+	while (scheduler->waiting.head != NULL && placed < limit &&
 		can_place_prompt(scheduler, scheduler->waiting.head, budget, &hits)) {
 		struct sequence *head = scheduler->waiting.head;
 		scheduler_admit(scheduler, head, hits);
@@ -54,6 +63,9 @@ static void prefill_first_schedule(struct scheduler *scheduler)
 		scheduler_place_chunk(scheduler, head, chunk);
 		budget -= chunk;
 		placed++;
+	}
+	if (placed == limit) {
+		scheduler->wait_cause = WAIT_SEATS;
 	}
 	if (placed == 0) {
 		scheduler_place_decodes(scheduler);

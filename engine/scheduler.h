@@ -9,6 +9,7 @@
 #include "engine/config.h"
 #include "engine/event.h"
 #include "engine/sequence_queue.h"
+#include "engine/wait_cause.h"
 #include "engine/window.h"
 
 /* Queues of sequences and the moves between them.
@@ -57,6 +58,9 @@ struct scheduler {
 
 	uint64_t step; /* number of the step in progress, or of the next one */
 	struct batch batch;
+	/* Why admission ended in this step. Set by the policy; it has a meaning only while
+	   sequences wait. */
+	enum wait_cause wait_cause;
 	struct event_list events;
 	bool events_are_past; /* the list belongs to a step that has been postprocessed */
 };

@@ -128,6 +128,11 @@ static void write_row(struct metrics *metrics, const struct request_record *reco
 
 /* ---- arrivals ---- */
 
+static bool is_measured(const struct metrics *metrics, uint64_t id)
+{
+	return id >= metrics->options.warmup;
+}
+
 static void count_arrival(struct metrics *metrics, const struct metrics_arrival *arrival)
 {
 	if (metrics->submitted == 0) {
@@ -137,7 +142,7 @@ static void count_arrival(struct metrics *metrics, const struct metrics_arrival 
 	metrics->submitted++;
 	metrics->first_arrival_ns = u64_min(metrics->first_arrival_ns, arrival->arrival_ns);
 	metrics->last_arrival_ns = u64_max(metrics->last_arrival_ns, arrival->arrival_ns);
-	if (arrival->id >= metrics->options.warmup) {
+	if (is_measured(metrics, arrival->id)) {
 		metrics->measured_first_arrival_ns =
 			u64_min(metrics->measured_first_arrival_ns, arrival->arrival_ns);
 	}
@@ -152,11 +157,28 @@ static struct request_record record_of(
 		.prompt_tokens = arrival->prompt_tokens,
 		.token_count = arrival->prompt_tokens,
 		.is_live = true,
-		.is_measured = arrival->id >= metrics->options.warmup,
+		.is_measured = is_measured(metrics, arrival->id),
 	};
 }
 
-void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics_arrival *arrival)
+/* Charges the waiting requests for the time up to now_ns, in which no step ran. */
+static void pass_waits(struct metrics *metrics, uint64_t now_ns)
+{
+	struct waits *waits = &metrics->waits;
+
+	timeline_wait(&metrics->timeline, WAIT_STEP, waits->count, waits->charged_ns, now_ns);
+	waits_reach(waits, now_ns);
+}
+
+void metrics_await(struct metrics *metrics, uint64_t id, uint64_t arrival_ns, uint64_t now_ns)
+{
+	pass_waits(metrics, now_ns);
+	timeline_wait(&metrics->timeline, WAIT_STEP, 1, arrival_ns, now_ns);
+	waits_arrive(&metrics->waits, is_measured(metrics, id), arrival_ns, now_ns);
+}
+
+void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics_arrival *arrival,
+	uint64_t now_ns)
 {
 	check(slot < metrics->record_count);
 	struct request_record *record = &metrics->records[slot];
@@ -170,6 +192,9 @@ void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics
 		memcpy(record->session, arrival->session, bytes);
 	}
 	count_arrival(metrics, arrival);
+	if (!arrival->is_awaited) {
+		metrics_await(metrics, arrival->id, arrival->arrival_ns, now_ns);
+	}
 }
 
 void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_arrival *arrival)
@@ -270,6 +295,7 @@ static void on_admit(struct metrics *metrics, const struct event *event, uint64_
 		return; /* admitted again after a preemption */
 	}
 	record->is_scheduled = true;
+	waits_admit(&metrics->waits, record->is_measured);
 	record->first_scheduled_ns = start_ns;
 	record->cached_tokens = (uint32_t)event->a;
 	metrics->step.query_tokens += record->prompt_tokens;
@@ -388,6 +414,10 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 		.prefill_tokens = counts->prefill_tokens,
 		.preemptions = counts->preemptions,
 	};
+	bool has_waits = metrics->waits.count > 0;
+	if (has_waits) {
+		pass_waits(metrics, start_ns);
+	}
 	for (size_t i = 0; i < events->count; i++) {
 		const struct event *event = &events->events[i];
 		hash_event(metrics, decisions->step, event);
@@ -416,6 +446,11 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 	}
 	if (has_pass) {
 		add_pass_gaps(metrics, engine, counts->decode_rows, end_ns);
+	}
+	if (has_waits) {
+		timeline_wait(&metrics->timeline, decisions->wait_cause, metrics->waits.count,
+			start_ns, end_ns);
+		waits_step(&metrics->waits, decisions->wait_cause, end_ns);
 	}
 	metrics->steps++;
 	metrics->busy_ns += end_ns - start_ns;

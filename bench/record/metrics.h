@@ -10,6 +10,7 @@
 #include "reports/results/results.h"
 #include "bench/record/step_grid.h"
 #include "bench/record/timeline.h"
+#include "bench/record/waits.h"
 #include "engine/engine.h"
 
 /* Turns steps and their events into records, histograms and sums during a run. Memory depends on
@@ -63,6 +64,7 @@ struct metrics_arrival {
 	uint64_t arrival_ns;
 	uint32_t prompt_tokens;
 	uint32_t max_tokens;
+	bool is_awaited; /* metrics_await() was called for it */
 };
 
 struct metrics {
@@ -83,6 +85,7 @@ struct metrics {
 	struct histogram latency[LATENCY_COUNT];
 	struct timeline timeline;
 	struct step_grid grid;
+	struct waits waits;
 
 	/* all requests */
 	uint64_t submitted, finished, rejected, failed, unfinished;
@@ -110,8 +113,13 @@ void metrics_init(struct metrics *metrics, const struct metrics_options *options
 	uint32_t record_count, struct table_writer *requests);
 void metrics_deinit(struct metrics *metrics);
 
-/* A request that the engine queued, with the slot of its sequence. */
-void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics_arrival *arrival);
+/* A request that has arrived and that the engine has no room for yet. now_ns: when the decision
+   that sees it first is made. */
+void metrics_await(struct metrics *metrics, uint64_t id, uint64_t arrival_ns, uint64_t now_ns);
+
+/* A request that the engine queued, with the slot of its sequence. now_ns: as above. */
+void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics_arrival *arrival,
+	uint64_t now_ns);
 
 /* A request that the engine rejected; its row is written at once. */
 void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_arrival *arrival);

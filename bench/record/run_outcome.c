@@ -1,5 +1,7 @@
 #include "bench/record/run_outcome.h"
 
+#include <string.h>
+
 const char *verdict_name(enum verdict verdict)
 {
 	static const char *const names[] = {
@@ -111,6 +113,7 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 	outcome->slo_ttft_ns = metrics->options.slo_ttft_ns;
 	outcome->slo_tpot_ns = metrics->options.slo_tpot_ns;
 	outcome->slo_attained = metrics->slo_attained;
+	memcpy(outcome->wait_ns, metrics->waits.ns, sizeof(outcome->wait_ns));
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
 		outcome->latency[metric] = latency_figures_of(&metrics->latency[metric]);
 	}

@@ -62,6 +62,7 @@ struct run_outcome {
 	uint64_t preemptions;
 	uint64_t slo_ttft_ns, slo_tpot_ns; /* limits; 0: none */
 	uint64_t slo_attained;		   /* requests within them */
+	u128 wait_ns[WAIT_CAUSE_COUNT];	   /* before the first admission, summed over requests */
 	struct latency_figures latency[LATENCY_COUNT];
 
 	bool has_dispatch_late; /* by a wall clock: how late steps started */

@@ -164,6 +164,16 @@ static void add_latency(cJSON *root, const struct run_outcome *outcome)
 	}
 }
 
+static void add_waits(cJSON *root, const struct run_outcome *outcome)
+{
+	char text[NUMBER_TEXT_BYTES];
+
+	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
+		decimal_text(text, outcome->wait_ns[cause], 9);
+		add_value(root, (enum result_number)(VALUE_WAIT_STEP + cause), text);
+	}
+}
+
 static bool has_slo(const struct run_outcome *outcome)
 {
 	return outcome->slo_ttft_ns > 0 || outcome->slo_tpot_ns > 0;
@@ -211,6 +221,7 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 	add_found_kv_blocks(root, outcome->found_kv_blocks);
 	add_counts(root, outcome);
 	add_tokens(root, outcome);
+	add_waits(root, outcome);
 	add_latency(root, outcome);
 	add_slo(root, outcome);
 	add_hash(root, SUMMARY_RESULT_HASH, outcome->result_hash);
@@ -327,6 +338,39 @@ static void print_latency(const struct run_outcome *outcome)
 	}
 }
 
+/* Why requests waited, and the option that would shorten the largest part. */
+static void print_waits(const struct run_outcome *outcome)
+{
+	static const struct {
+		const char *title, *remedy;
+	} causes[] = {
+#define WAIT_CAUSE_ROW(cause, name, title, remedy) {title, remedy},
+		WAIT_CAUSE_LIST(WAIT_CAUSE_ROW)
+#undef WAIT_CAUSE_ROW
+	};
+	uint32_t largest = 0;
+	const char *comma = "";
+	u128 sum = 0;
+
+	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
+		sum += outcome->wait_ns[cause];
+		largest = outcome->wait_ns[cause] > outcome->wait_ns[largest] ? cause : largest;
+	}
+	if (sum == 0) {
+		return;
+	}
+	printf("  waited    for");
+	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
+		char share[NUMBER_TEXT_BYTES];
+		ratio_text(share, outcome->wait_ns[cause] * 100, sum, 1, "-");
+		if (outcome->wait_ns[cause] > 0) {
+			printf("%s %s %s%%", comma, causes[cause].title, share);
+			comma = ",";
+		}
+	}
+	printf("; %s would help\n", causes[largest].remedy);
+}
+
 static void print_slo(const struct run_outcome *outcome)
 {
 	char share[NUMBER_TEXT_BYTES], goodput[NUMBER_TEXT_BYTES];
@@ -368,6 +412,7 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	print_count("preemptions;", outcome->preemptions);
 	print_count("KV blocks of", outcome->kv_blocks);
 	print_count("tokens\n", outcome->block_size);
+	print_waits(outcome);
 	print_latency(outcome);
 	print_slo(outcome);
 	printf("\n  result_hash %016llx\n", (unsigned long long)outcome->result_hash);

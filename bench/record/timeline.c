@@ -16,6 +16,9 @@ static void bin_merge(struct timeline_bin *into, const struct timeline_bin *from
 	into->running_ns += from->running_ns;
 	into->waiting_ns += from->waiting_ns;
 	into->used_blocks_ns += from->used_blocks_ns;
+	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
+		into->wait_ns[cause] += from->wait_ns[cause];
+	}
 	into->busy_ns += from->busy_ns;
 	into->hit_tokens += from->hit_tokens;
 	into->query_tokens += from->query_tokens;
@@ -76,6 +79,25 @@ void timeline_add(struct timeline *timeline, const struct timeline_step *step)
 	bin->steps++;
 }
 
+void timeline_wait(struct timeline *timeline, enum wait_cause cause, uint64_t count,
+	uint64_t start_ns, uint64_t end_ns)
+{
+	if (count == 0 || end_ns == start_ns) {
+		return;
+	}
+	check(start_ns >= timeline->origin_ns && end_ns > start_ns);
+	uint64_t at = start_ns - timeline->origin_ns;
+	uint64_t end = end_ns - timeline->origin_ns;
+
+	timeline_reach(timeline, end - 1);
+	while (at < end) {
+		uint64_t index = at / timeline->bin_ns;
+		uint64_t until = u64_min(end, (index + 1) * timeline->bin_ns);
+		timeline->bins[index].wait_ns[cause] += (u128)count * (until - at);
+		at = until;
+	}
+}
+
 static void table_average(struct table_writer *table, u128 integral, uint64_t bin_ns)
 {
 	table_decimal(table, (uint64_t)(integral * 1000 / bin_ns), 3);
@@ -98,6 +120,9 @@ void timeline_write(const struct timeline *timeline, struct table_writer *table)
 		table_u64(table, bin->steps);
 		table_decimal(
 			table, (uint64_t)((u128)bin->busy_ns * 1000000 / timeline->bin_ns), 6);
+		for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
+			table_average(table, bin->wait_ns[cause], timeline->bin_ns);
+		}
 		table_end_row(table);
 	}
 }

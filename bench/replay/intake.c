@@ -72,6 +72,7 @@ static void add_row(struct intake *intake, const struct trace_row *row)
 	struct arrival *arrival = add_arrival(intake, row);
 	arrival->fit = engine_add(intake->engine, &request, &arrival->slot);
 	if (arrival->fit == FIT_OK) {
+		arrival->row.is_awaited = intake->accepted_count < intake->awaited_end;
 		intake->turn_of_slot[arrival->slot] = row->turn_index;
 		intake->accepted_count++;
 		intake->room--;
@@ -127,6 +128,23 @@ static enum status open_counter(struct intake *intake, struct error *error)
 		&intake->counter, intake->options.trace_path, intake->options.workload, error);
 }
 
+/* Counts a row that has arrived; lists it if the engine was not given it yet. */
+static void note_arrived(struct intake *intake, const struct trace_row *row)
+{
+	if (!row_fits(intake, row)) {
+		return;
+	}
+	uint64_t order = intake->arrived_count++;
+	if (order < intake->accepted_count) {
+		return;
+	}
+	intake->awaited = memory_grow(intake->awaited, &intake->awaited_capacity,
+		intake->awaited_count + 1, sizeof(*intake->awaited));
+	intake->awaited[intake->awaited_count++] =
+		(struct awaited_row){.id = row->index, .arrival_ns = row->arrival_ns};
+	intake->awaited_end = order + 1;
+}
+
 /* Lets the arrival counter read everything that has arrived by now_ns. */
 static enum status advance_counter(struct intake *intake, uint64_t now_ns, struct error *error)
 {
@@ -137,7 +155,7 @@ static enum status advance_counter(struct intake *intake, uint64_t now_ns, struc
 		TRY(workload_next(
 			intake->counter, now_ns, &row, &intake->counter_state, &next_ns, error));
 		if (intake->counter_state == WORKLOAD_ROW) {
-			intake->arrived_count += row_fits(intake, &row);
+			note_arrived(intake, &row);
 		}
 	} while (intake->counter_state == WORKLOAD_ROW);
 	return STATUS_OK;
@@ -219,6 +237,7 @@ void intake_close(struct intake *intake)
 	intake_clear_arrivals(intake);
 	free(intake->arrivals);
 	free(intake->departures);
+	free(intake->awaited);
 	free(intake->turn_of_slot);
 	free(intake->prompt);
 	free(intake->forced);

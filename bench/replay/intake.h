@@ -42,6 +42,12 @@ struct arrival {
 	uint32_t slot; /* of its sequence, if FIT_OK */
 };
 
+/* A row that has arrived and that the engine has no room for yet. */
+struct awaited_row {
+	uint64_t id;
+	uint64_t arrival_ns;
+};
+
 struct intake {
 	struct intake_options options;
 	struct engine *engine; /* borrowed */
@@ -57,6 +63,11 @@ struct intake {
 	struct workload *counter; /* the arrival counter; NULL until it is needed */
 	enum workload_state counter_state;
 	uint64_t arrived_count; /* rows that have arrived and fit the engine */
+	/* (awaited_count) rows that the latest count found to have arrived since the one before;
+	   the caller empties the list */
+	struct awaited_row *awaited;
+	size_t awaited_count, awaited_capacity;
+	uint64_t awaited_end; /* rows that fit and lie before it in order were listed or accepted */
 
 	struct arrival *arrivals; /* (arrival_count) in order */
 	size_t arrival_count, arrival_capacity;

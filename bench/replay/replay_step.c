@@ -93,7 +93,8 @@ void replay_record_arrivals(struct replay *replay)
 	for (size_t i = 0; i < intake->arrival_count; i++) {
 		const struct arrival *arrival = &intake->arrivals[i];
 		if (arrival->fit == FIT_OK) {
-			metrics_arrive(&replay->metrics, arrival->slot, &arrival->row);
+			metrics_arrive(
+				&replay->metrics, arrival->slot, &arrival->row, replay->now_ns);
 		} else {
 			metrics_reject(&replay->metrics, arrival->fit, &arrival->row);
 			intake_add_departure(intake, arrival->turn_index);
@@ -125,6 +126,11 @@ enum status replay_count_waiting(struct replay *replay, struct error *error)
 	TRY(intake_count_backlog(
 		&replay->intake, replay->now_ns, &backlog, &all_have_arrived, error));
 	replay->waiting = engine_waiting_count(replay->engine) + backlog;
+	for (size_t i = 0; i < replay->intake.awaited_count; i++) {
+		const struct awaited_row *row = &replay->intake.awaited[i];
+		metrics_await(&replay->metrics, row->id, row->arrival_ns, replay->now_ns);
+	}
+	replay->intake.awaited_count = 0;
 	if (all_have_arrived && !replay->has_backlog_at_last_arrival) {
 		replay->has_backlog_at_last_arrival = true;
 		replay->backlog_at_last_arrival = replay->waiting;

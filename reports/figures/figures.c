@@ -8,6 +8,10 @@ const struct figure figures[] = {
 		"A queue that keeps growing means that requests arrive faster than they are "
 		"served; one that empties again was a burst.",
 		false, false},
+	{"waits", "waits.gp", NULL, "Why requests wait",
+		"Requests that have arrived and were never admitted, by what the first of them "
+		"lacked. Those that arrived while a step was running wait for its end at least.",
+		false, false},
 	{"throughput", "throughput.gp", NULL, "Tokens a second",
 		"Generated tokens, and prompt tokens computed (those found in the cache cost "
 		"nothing and are not counted): where one curve falls as the other rises, they "

@@ -94,7 +94,9 @@ enum request_status {
 /* timeline.tsv: at most 2,000 time bins of equal width. time_s is the start of the bin, width_s its
    width (the same in every row), both in seconds. running, waiting and used_blocks are averages
    over the bin's time; token counts, preemptions and steps are sums over the steps that end in the
-   bin; busy_share is the fraction of the bin in which a step was running, in [0, 1]. */
+   bin; busy_share is the fraction of the bin in which a step was running, in [0, 1]. wait_CAUSE is
+   the average number of requests that were waiting for their first admission because of
+   engine/wait_cause.h's CAUSE. */
 #define TIMELINE_COLUMN_LIST(TEXT, NUMBER)                                                         \
 	NUMBER(time_s)                                                                             \
 	NUMBER(width_s)                                                                            \
@@ -107,7 +109,12 @@ enum request_status {
 	NUMBER(prefill_tokens)                                                                     \
 	NUMBER(preemptions)                                                                        \
 	NUMBER(steps)                                                                              \
-	NUMBER(busy_share)
+	NUMBER(busy_share)                                                                         \
+	NUMBER(wait_step)                                                                          \
+	NUMBER(wait_seats)                                                                         \
+	NUMBER(wait_blocks)                                                                        \
+	NUMBER(wait_budget)                                                                        \
+	NUMBER(wait_order)
 #define TIMELINE_COLUMNS RESULT_HEADER(TIMELINE_COLUMN_LIST)
 enum { TIMELINE_BINS_MAX = 2000 };
 
@@ -209,7 +216,7 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
 /* summary.json, keys in this order; numbers in seconds, milliseconds and rates are decimals, all
    others integers; a value that does not exist (a percentile of nothing) is null:
 
-     schema "quire-result-1"
+     schema "quire-result-2"
      status "complete" | "interrupted" | "failed" (then failure: one line)
      config {...every limit and option that decides the result...}
      trace {name, xxh64, requests}
@@ -225,6 +232,9 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
      prefix_cache {query_tokens, hit_tokens, hit_rate}
      preemptions
      throughput {output_tokens_per_s, total_tokens_per_s, requests_per_s}
+     waiting {step_s, seats_s, blocks_s, budget_s, order_s}
+	 time from arrival to first admission by cause (engine/wait_cause.h), summed over the
+	 measured requests: the sum of their queue times, where all were admitted
      latency_ms {queue, ttft, tpot, itl, e2e: each {mean, p50, p90, p99, max}}
      slo {ttft_ms, tpot_ms, attained, goodput_requests_per_s}
      result_hash "16 hex digits"
@@ -235,7 +245,7 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
 	 by the GPU's clock
 
    provenance.json: commit, machine, date, command, wall_s. */
-#define RESULT_SCHEMA "quire-result-1"
+#define RESULT_SCHEMA "quire-result-2"
 
 /* The names in summary.json of all that is no number. */
 #define SUMMARY_SCHEMA "schema"
@@ -294,6 +304,14 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
 	X(PREFILL, "tokens", "prefill_computed", false, NUMBER_COUNT, 0, "Prompt tokens computed") \
 	X(RECOMPUTED, "tokens", "recomputed", false, NUMBER_COUNT, -1,                             \
 		"Tokens recomputed after preemption")                                              \
+	X(WAIT_STEP, "waiting", "step_s", true, NUMBER_TIME_S, -1,                                 \
+		"Waited for: the step in flight")                                                  \
+	X(WAIT_SEATS, "waiting", "seats_s", true, NUMBER_TIME_S, -1, "Waited for: seats")          \
+	X(WAIT_BLOCKS, "waiting", "blocks_s", true, NUMBER_TIME_S, -1, "Waited for: KV blocks")    \
+	X(WAIT_BUDGET, "waiting", "budget_s", true, NUMBER_TIME_S, -1,                             \
+		"Waited for: the token budget")                                                    \
+	X(WAIT_ORDER, "waiting", "order_s", true, NUMBER_TIME_S, -1,                               \
+		"Waited for: the policy's order")                                                  \
 	X(SLO_TTFT, "slo", "ttft_ms", true, NUMBER_TIME_MS, 0, "SLO: time to first token")         \
 	X(SLO_TPOT, "slo", "tpot_ms", true, NUMBER_TIME_MS, 0, "SLO: time per output token")       \
 	X(SLO_ATTAINED, "slo", "attained", true, NUMBER_SHARE, 1, "Requests within the SLO")       \

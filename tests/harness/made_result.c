@@ -28,12 +28,16 @@ static const char *const metrics[] = {"queue", "ttft", "tpot", "itl", "e2e"};
 static void add_timeline(struct text *out, uint32_t bins)
 {
 	text_add(out, "time_s\twidth_s\trunning\twaiting\tused_blocks\thit_tokens\tquery_tokens\t"
-		      "output_tokens\tprefill_tokens\tpreemptions\tsteps\tbusy_share\n");
+		      "output_tokens\tprefill_tokens\tpreemptions\tsteps\tbusy_share\t"
+		      "wait_step\twait_seats\twait_blocks\twait_budget\twait_order\n");
 	for (uint32_t i = 0; i < bins; i++) {
 		uint32_t noise = i * 2654435761u >> 20; /* in [0, 4096) */
-		text_format(out, "%u.5\t1.5\t%u.25\t%u\t%u\t%u\t%u\t%u\t%u\t%u\t%u\t0.%03u\n", i,
-			noise / 10, noise / 3, noise, noise, 40000 + noise, noise * 3, noise * 7,
-			noise % 3, 20 + noise % 5, noise % 1000);
+		text_format(out,
+			"%u.5\t1.5\t%u.25\t%u\t%u\t%u\t%u\t%u\t%u\t%u\t%u\t0.%03u"
+			"\t0.%03u\t%u\t%u\t0.000\t0.000\n",
+			i, noise / 10, noise / 3, noise, noise, 40000 + noise, noise * 3, noise * 7,
+			noise % 3, 20 + noise % 5, noise % 1000, noise % 1000, noise / 5,
+			noise / 9);
 	}
 }
 
@@ -111,7 +115,7 @@ void made_summary(struct text *out, const struct made_result *made)
 	bool has_values = made->latency_buckets > 0;
 
 	text_format(out,
-		"{\"schema\": \"quire-result-1\", \"status\": \"%s\", \"failure\": \"device "
+		"{\"schema\": \"quire-result-2\", \"status\": \"%s\", \"failure\": \"device "
 		"lost\",\n"
 		"\"config\": {\"model\": \"qwen3-0.6b\", \"runner\": \"%s\", \"gpu\": \"%s\",\n"
 		"\"policy\": \"mixed\", \"kv_blocks\": %llu, \"seed\": %llu},\n",
@@ -140,6 +144,8 @@ void made_summary(struct text *out, const struct made_result *made)
 		"\"prefix_cache\": {\"query_tokens\": 1000000, \"hit_tokens\": 60600,"
 		" \"hit_rate\": 0.0606},\n"
 		"\"preemptions\": %llu,\n"
+		"\"waiting\": {\"step_s\": 1.5, \"seats_s\": 30.25, \"blocks_s\": 0,"
+		" \"budget_s\": 2, \"order_s\": 0},\n"
 		"\"throughput\": {\"output_tokens_per_s\": 3983.25,"
 		" \"total_tokens_per_s\": 45000, \"requests_per_s\": 40.02},\n"
 		"\"latency_ms\": {",

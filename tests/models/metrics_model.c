@@ -153,6 +153,13 @@ static void note_arrival(struct metrics_model *model, uint32_t id, enum fit fit)
 	}
 }
 
+static void note_wait(struct metrics_model *model, const struct request_notes *note,
+	enum wait_cause cause, uint64_t start_ns, uint64_t end_ns)
+{
+	timeline_wait(&model->timeline, cause, 1, start_ns, end_ns);
+	model->wait_ns[cause] += note->is_measured ? end_ns - start_ns : 0;
+}
+
 static void deliver(struct metrics_model *model)
 {
 	static const char *const sessions[] = {NULL, "chat", "two words", "-"};
@@ -178,7 +185,8 @@ static void deliver(struct metrics_model *model)
 		enum fit fit = engine_add(model->counted, &request, &slot);
 		require_equal(engine_add(model->computed, &request, NULL), fit);
 		if (fit == FIT_OK) {
-			metrics_arrive(&model->metrics, slot, &arrival);
+			metrics_arrive(&model->metrics, slot, &arrival, model->now_ns);
+			note_wait(model, note, WAIT_STEP, note->arrival_ns, model->now_ns);
 		} else {
 			metrics_reject(&model->metrics, fit, &arrival);
 		}
@@ -326,6 +334,12 @@ static void note_step(struct metrics_model *model, uint64_t waiting)
 		.start_ns = model->now_ns, .end_ns = end_ns, .waiting = waiting};
 	const struct batch *batch = engine_schedule(engine);
 	note_queues(model);
+	for (uint32_t id = 0; id < model->next; id++) {
+		const struct request_notes *note = &model->notes[id];
+		if (note->whereabouts == WAITING && !note->was_scheduled) {
+			note_wait(model, note, engine->scheduler.wait_cause, model->now_ns, end_ns);
+		}
+	}
 	model->step.running = engine->scheduler.running.count;
 	model->step.used_blocks = count_used_blocks(model);
 	for (uint32_t row = 0; row < batch->row_count; row++) {
@@ -520,6 +534,23 @@ static void require_same_sums(const struct metrics_model *model)
 			: model->measured_last_finish_ns - expected->measured_first_arrival_ns);
 }
 
+/* The causes add up to the time from each arrival to the first admission, or to the end. */
+static void require_waits_add_up(const struct metrics_model *model)
+{
+	u128 charged = 0, waited = 0;
+
+	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
+		charged += model->metrics.waits.ns[cause];
+	}
+	for (uint32_t id = 0; id < model->next; id++) {
+		const struct request_notes *note = &model->notes[id];
+		bool has_waited = note->was_scheduled || note->whereabouts == WAITING;
+		uint64_t end_ns = note->was_scheduled ? note->first_scheduled_ns : model->now_ns;
+		waited += note->is_measured && has_waited ? end_ns - note->arrival_ns : 0;
+	}
+	require(charged == waited, "the causes do not add up to the waits");
+}
+
 static void require_same_rows(const struct metrics_model *model, const char *path)
 {
 	char *found = file_read(path, NULL);
@@ -539,6 +570,9 @@ void metrics_model_require_same(struct metrics_model *model, const char *path)
 		require_same_histogram(&model->metrics.latency[i], &model->latency[i], i);
 	}
 	require_same_sums(model);
+	require(memcmp(model->metrics.waits.ns, model->wait_ns, sizeof(model->wait_ns)) == 0,
+		"the waits by cause differ");
+	require_waits_add_up(model);
 	require(memcmp(&model->metrics.timeline, &model->timeline, sizeof(model->timeline)) == 0,
 		"the timelines differ");
 	require(memcmp(&model->metrics.grid, &model->grid, sizeof(model->grid)) == 0,

@@ -63,6 +63,7 @@ struct metrics_model {
 	struct histogram latency[LATENCY_COUNT];
 	struct timeline timeline;
 	struct step_grid grid;
+	u128 wait_ns[WAIT_CAUSE_COUNT];
 	struct timeline_step step;
 	uint64_t events[METRICS_MODEL_EVENTS];
 	uint32_t event_words;

@@ -198,11 +198,12 @@ static void add_row(struct replay_model *model, uint32_t index)
 		.arrival_ns = own->arrival_ns,
 		.prompt_tokens = own->row.input_length,
 		.max_tokens = own->row.output_length,
+		.is_awaited = own->is_awaited,
 	};
 	uint32_t slot;
 	enum fit fit = engine_add(model->engine, &request, &slot);
 	if (fit == FIT_OK) {
-		metrics_arrive(&model->metrics, slot, &arrival);
+		metrics_arrive(&model->metrics, slot, &arrival, model->now_ns);
 	} else {
 		metrics_reject(&model->metrics, fit, &arrival);
 		model->rejected[model->rejected_count++] = index;
@@ -272,6 +273,19 @@ static void write_step(struct replay_model *model, uint64_t waiting, const struc
 	text_format(&model->steps, "\n");
 }
 
+/* Tells the metrics of the rows that wait outside of the engine. */
+static void await_backlog(struct replay_model *model)
+{
+	for (uint32_t i = 0; i < model->row_count; i++) {
+		struct replay_model_row *own = &model->rows[i];
+		if (has_arrived(model, i) && !own->was_added && !own->is_awaited &&
+			fits(model, i)) {
+			own->is_awaited = true;
+			metrics_await(&model->metrics, i, arrival_of(model, i), model->now_ns);
+		}
+	}
+}
+
 static void model_step(struct replay_model *model)
 {
 	struct engine *engine = model->engine;
@@ -281,6 +295,7 @@ static void model_step(struct replay_model *model)
 	const struct sequence *sequence;
 
 	uint64_t backlog = count_backlog(model, &all_arrived);
+	await_backlog(model);
 	const struct batch *batch = engine_schedule(engine);
 	uint64_t waiting = batch->counts.waiting + backlog;
 	if (all_arrived && !model->has_backlog) {

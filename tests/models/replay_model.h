@@ -51,6 +51,7 @@ struct replay_model_row {
 	uint32_t parent; /* row that it follows, closed sessions only, or REPLAY_MODEL_NO_ROW */
 	uint64_t time_ns;
 	bool has_arrived, was_added;
+	bool is_awaited; /* it arrived when the engine was full */
 	uint64_t arrival_ns;
 	uint64_t departure_ns; /* REPLAY_MODEL_NEVER until it has finished or was rejected */
 };

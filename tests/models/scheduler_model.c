@@ -172,6 +172,34 @@ static void admit(struct scheduler_model *model, uint32_t index, uint32_t hits)
 
 /* ---- policies ---- */
 
+/* What the head of the waiting queue lacks: what would stop an admission even if all else were
+   there, seats before blocks before tokens. */
+static enum wait_cause cause_of(
+	const struct scheduler_model *model, uint32_t seats, uint32_t budget, bool must_fit)
+{
+	const struct engine_config *config = &model->config;
+	const struct model_sequence *head = &model->sequences[model->waiting.items[0]];
+	uint32_t hits = block_model_hits(&model->blocks, head->tokens, head->token_count);
+	uint32_t blocks = (head->token_count + config->block_size - 1) / config->block_size;
+	bool is_seed = config->admission == ADMISSION_SEED;
+	uint32_t tokens =
+		is_seed ? head->token_count : head->token_count - hits * config->block_size;
+
+	if (seats == 0) {
+		return WAIT_SEATS;
+	}
+	if (budget == 0 && !must_fit) {
+		return WAIT_BUDGET;
+	}
+	bool has_blocks =
+		block_model_can_allocate(&model->blocks, head->tokens, head->token_count, hits);
+	if (!has_blocks || (is_seed && must_fit && blocks > model->blocks.free_count)) {
+		return WAIT_BLOCKS;
+	}
+	require(must_fit && tokens > budget, "nothing stops the head, and it was not admitted");
+	return WAIT_BUDGET;
+}
+
 static void prefill_first(struct scheduler_model *model)
 {
 	const struct engine_config *config = &model->config;
@@ -195,6 +223,10 @@ static void prefill_first(struct scheduler_model *model)
 		admit(model, index, hits);
 		place(model, index, uncached, false);
 		batched += uncached;
+	}
+	if (model->waiting.count > 0) {
+		model->wait_cause = cause_of(model, config->max_num_seqs - model->row_count,
+			config->max_num_batched_tokens - batched, true);
 	}
 	if (model->row_count > 0) {
 		return;
@@ -225,6 +257,7 @@ static void mixed(struct scheduler_model *model)
 		budget -= chunk;
 	}
 	if (model->counts.preemptions > 0) {
+		model->wait_cause = WAIT_BLOCKS; /* the pool was too small for those running */
 		return;
 	}
 	while (model->waiting.count > 0 && budget > 0 &&
@@ -241,6 +274,10 @@ static void mixed(struct scheduler_model *model)
 		uint32_t chunk = rest < budget ? rest : budget;
 		place(model, index, chunk, false);
 		budget -= chunk;
+	}
+	if (model->waiting.count > 0) {
+		model->wait_cause =
+			cause_of(model, config->max_num_seqs - model->running.count, budget, false);
 	}
 }
 
@@ -302,6 +339,7 @@ void scheduler_model_schedule(struct scheduler_model *model)
 	model->row_count = 0;
 	model->event_count = 0;
 	memset(&model->counts, 0, sizeof(model->counts));
+	model->wait_cause = WAIT_BLOCKS; /* of sequences that the step preempts */
 	if (model->is_mixed) {
 		mixed(model);
 	} else {
@@ -499,6 +537,9 @@ void scheduler_model_require_same(
 	same_queue(model, real, &real->finished, &model->finished, "finished");
 	block_model_require_same(&model->blocks, &real->blocks);
 	same_counts(&real->batch.counts, &model->counts);
+	require(!is_scheduled || model->waiting.count == 0 || real->wait_cause == model->wait_cause,
+		"the head waits for cause %d, the model says %d", (int)real->wait_cause,
+		(int)model->wait_cause);
 	if (is_scheduled && real->is_computing) {
 		same_batch(model, &real->batch);
 		same_placed(model, real);

@@ -62,6 +62,7 @@ struct scheduler_model {
 	struct model_event events[MODEL_EVENTS]; /* (event_count) */
 	uint32_t event_count;
 	struct step_counts counts;
+	enum wait_cause wait_cause; /* of the head of the waiting queue, if there is one */
 };
 
 void scheduler_model_init(struct scheduler_model *model, const struct engine_config *config);

@@ -120,8 +120,8 @@ Test(report, an_invalid_summary_is_refused)
 	static const struct {
 		const char *old, *new, *line;
 	} cases[] = {
-		{"\"quire-result-1\"", "\"quire-result-9\"",
-			"field schema: found \"quire-result-9\", expected \"quire-result-1\""},
+		{"\"quire-result-2\"", "\"quire-result-9\"",
+			"field schema: found \"quire-result-9\", expected \"quire-result-2\""},
 		{"\"status\": \"complete\"", "\"status\": \"fine\"",
 			"field status: found \"fine\""},
 		{"\"verdict\": \"backlogged\"", "\"verdict\": 1", "field load.verdict: found 1"},

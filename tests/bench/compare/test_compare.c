@@ -13,7 +13,7 @@
 #include "tests/harness/temporary.h"
 
 #define SUMMARY(gpu, makespan, p99, hash)                                                          \
-	"{\"schema\": \"quire-result-1\", \"status\": \"complete\",\n"                             \
+	"{\"schema\": \"quire-result-2\", \"status\": \"complete\",\n"                             \
 	" \"config\": {\"gpu\": \"" gpu "\", \"block_size\": 256},\n"                              \
 	" \"trace\": {\"name\": \"t.jsonl\", \"xxh64\": \"00\", \"requests\": 10},\n"              \
 	" \"time\": {\"makespan_s\": " makespan ", \"steps\": 3},\n"                               \
@@ -158,9 +158,9 @@ Test(compare, counts_decide_even_where_hashes_agree)
 Test(compare, free_blocks_are_decided_only_in_pools_of_one_size)
 {
 	const char *summary[2] = {
-		"{\"schema\": \"quire-result-1\", \"config\": {\"kv_blocks\": 8}, "
+		"{\"schema\": \"quire-result-2\", \"config\": {\"kv_blocks\": 8}, "
 		"\"result_hash\": \"aa\"}",
-		"{\"schema\": \"quire-result-1\", \"config\": {\"kv_blocks\": 9}, "
+		"{\"schema\": \"quire-result-2\", \"config\": {\"kv_blocks\": 9}, "
 		"\"result_hash\": \"aa\"}"};
 	const char *a_steps = "step\tused_blocks\tfree_blocks\tcached_free_blocks\n0\t3\t5\t1\n";
 	const char *b_steps = "step\tused_blocks\tfree_blocks\tcached_free_blocks\n0\t3\t6\t2\n";
@@ -195,8 +195,8 @@ Test(compare, values_of_one_side_only_are_listed)
 {
 	struct folders folders;
 	enum status status = compare(&folders,
-		"{\"schema\": \"quire-result-1\", \"old\": 1, \"result_hash\": \"aa\"}", NULL,
-		"{\"schema\": \"quire-result-1\", \"result_hash\": \"aa\", \"new\": {\"x\": 2}}",
+		"{\"schema\": \"quire-result-2\", \"old\": 1, \"result_hash\": \"aa\"}", NULL,
+		"{\"schema\": \"quire-result-2\", \"result_hash\": \"aa\", \"new\": {\"x\": 2}}",
 		NULL);
 
 	require(status == STATUS_OK, "%s", folders.error.text);
@@ -254,7 +254,7 @@ Test(compare, a_folder_without_a_result_is_refused)
 		{"{", NULL, "b/summary.json:1"},
 		{"[]", NULL, "expected an object"},
 		{"{\"schema\": \"other\"}", NULL, "field schema: found \"other\""},
-		{"{\"schema\": \"quire-result-1\"}", NULL, "field result_hash: found nothing"},
+		{"{\"schema\": \"quire-result-2\"}", NULL, "field result_hash: found nothing"},
 		{SUMMARY("h200", "1", "1", "aa"), HEADER "0\t1\n",
 			"b/steps.tsv:2: found 2 columns, expected the header's 6"},
 		{SUMMARY("h200", "1", "1", "aa"), "start_ns\n", "no column 'step'"},

@@ -87,7 +87,7 @@ static uint32_t run_flow(const struct flow *flow, const char *path)
 				.max_tokens = request.max_tokens};
 			uint32_t slot;
 			require_equal(engine_add(engine, &request, &slot), FIT_OK);
-			metrics_arrive(&metrics, slot, &arrival);
+			metrics_arrive(&metrics, slot, &arrival, now_ns);
 		}
 		struct step_time time;
 		require_equal(engine_step(engine, &time, &error), STATUS_OK);

@@ -19,6 +19,10 @@ enum { STEPS_MAX = 200 };
 
 struct steps {
 	struct timeline_step steps[STEPS_MAX];
+	struct timeline_wait_span {
+		enum wait_cause cause;
+		uint64_t count;
+	} waits[STEPS_MAX]; /* over the time of each step */
 	uint32_t count;
 };
 
@@ -49,6 +53,7 @@ static struct timeline_bin naive_bin(const struct steps *steps, uint64_t low, ui
 		bin.waiting_ns += (u128)step->waiting * span_ns;
 		bin.used_blocks_ns += (u128)step->used_blocks * span_ns;
 		bin.busy_ns += span_ns;
+		bin.wait_ns[steps->waits[i].cause] += (u128)steps->waits[i].count * span_ns;
 		if (ends_in(step, low, high)) {
 			bin.hit_tokens += step->hit_tokens;
 			bin.query_tokens += step->query_tokens;
@@ -66,6 +71,8 @@ static void require_bin(const struct timeline_bin *found, const struct timeline_
 	require(found->running_ns == expected->running_ns, "running differs");
 	require(found->waiting_ns == expected->waiting_ns, "waiting differs");
 	require(found->used_blocks_ns == expected->used_blocks_ns, "used blocks differ");
+	require(memcmp(found->wait_ns, expected->wait_ns, sizeof(found->wait_ns)) == 0,
+		"waits differ");
 	require_equal(found->busy_ns, expected->busy_ns);
 	require_equal(found->hit_tokens, expected->hit_tokens);
 	require_equal(found->query_tokens, expected->query_tokens);
@@ -126,7 +133,17 @@ static void body_bins(struct prop *prop, const void *context)
 	for (uint32_t i = 0; i < count && now_ns < UINT64_C(1) << 62; i++) {
 		struct timeline_step *step = &steps.steps[steps.count++];
 		*step = draw_step(prop, &now_ns, timeline.bin_ns);
-		timeline_add(&timeline, step);
+		steps.waits[i].cause = prop_below(prop, WAIT_CAUSE_COUNT);
+		steps.waits[i].count = prop_below(prop, 3);
+		if (prop_chance(prop, 1, 2)) {
+			timeline_wait(&timeline, steps.waits[i].cause, steps.waits[i].count,
+				step->start_ns, step->end_ns);
+			timeline_add(&timeline, step);
+		} else {
+			timeline_add(&timeline, step);
+			timeline_wait(&timeline, steps.waits[i].cause, steps.waits[i].count,
+				step->start_ns, step->end_ns);
+		}
 	}
 	require(timeline.bin_count <= TIMELINE_BINS_MAX, "too many bins");
 	struct timeline_bin sum = {0};
@@ -262,13 +279,17 @@ Test(timeline, rows_hold_averages_sums_and_shares)
 	struct table_writer *table = open_table(path);
 	timeline_init(&timeline);
 	timeline_add(&timeline, &step);
+	timeline_wait(&timeline, WAIT_SEATS, 2, 500, 1250);
+	timeline_wait(&timeline, WAIT_STEP, 1, 900, 1000);
 	timeline_write(&timeline, table);
 	close_table(table);
 	char *text = file_read(path, NULL);
 	cr_assert_str_eq(text,
 		"header\n"
-		"0.000000000\t0.000001000\t1.500\t0.500\t500000.000\t0\t0\t0\t0\t0\t0\t0.500000\n"
-		"0.000001000\t0.000001000\t0.750\t0.250\t250000.000\t1\t2\t3\t4\t5\t1\t0.250000\n");
+		"0.000000000\t0.000001000\t1.500\t0.500\t500000.000\t0\t0\t0\t0\t0\t0\t0.500000\t"
+		"0.100\t1.000\t0.000\t0.000\t0.000\n"
+		"0.000001000\t0.000001000\t0.750\t0.250\t250000.000\t1\t2\t3\t4\t5\t1\t0.250000\t"
+		"0.000\t0.500\t0.000\t0.000\t0.000\n");
 	free(text);
 	temporary_remove(folder);
 }

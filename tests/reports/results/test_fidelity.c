@@ -105,7 +105,7 @@ static void draw_summary(struct prop *prop, struct side *side, const char *runne
 	cJSON *root = cJSON_CreateObject();
 	char *text;
 
-	cJSON_AddStringToObject(root, "schema", "quire-result-1");
+	cJSON_AddStringToObject(root, "schema", "quire-result-2");
 	cJSON_AddStringToObject(root, "status", "complete");
 	cJSON_AddStringToObject(section_of(root, "config"), "runner", runner);
 	draw_blocks(prop, section_of(root, "config"), "kv_blocks");
@@ -161,7 +161,8 @@ static void draw_side(struct prop *prop, struct side *side, const char *root, co
 	require(mkdir(side->folder, 0777) == 0, "mkdir");
 	temporary_write(side->folder, "timeline.tsv",
 		"time_s\twidth_s\trunning\twaiting\tused_blocks\thit_tokens\tquery_tokens\t"
-		"output_tokens\tprefill_tokens\tpreemptions\tsteps\tbusy_share\n",
+		"output_tokens\tprefill_tokens\tpreemptions\tsteps\tbusy_share\t"
+		"wait_step\twait_seats\twait_blocks\twait_budget\twait_order\n",
 		NULL);
 	temporary_write(side->folder, "step_grid.tsv",
 		"decode_rows_low\tdecode_rows_high\tprefill_tokens_low\tprefill_tokens_high\t"

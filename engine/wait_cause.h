@@ -1,0 +1,24 @@
+#ifndef ENGINE_WAIT_CAUSE_H
+#define ENGINE_WAIT_CAUSE_H
+
+/* Why requests wait for their first admission. A policy reports for every step why its admission
+   ended while requests were still waiting: what the head of the waiting queue lacked. The requests
+   behind the head wait for the same cause, since the queue is first come, first served. The time
+   from an arrival to the next decision has no cause in the policy: a step was in flight.
+
+   X(enumerator, name in results, what it is, the option that shortens it). */
+#define WAIT_CAUSE_LIST(X)                                                                         \
+	X(WAIT_STEP, "step", "the step in flight", "--max-num-batched-tokens (lower)")             \
+	X(WAIT_SEATS, "seats", "seats", "--max-num-seqs")                                          \
+	X(WAIT_BLOCKS, "blocks", "KV blocks", "--gpu-memory-utilization or a larger GPU")          \
+	X(WAIT_BUDGET, "budget", "the token budget", "--max-num-batched-tokens")                   \
+	X(WAIT_ORDER, "order", "the policy's order", "--policy")
+
+enum wait_cause {
+#define WAIT_CAUSE_ENUM(cause, name, title, remedy) cause,
+	WAIT_CAUSE_LIST(WAIT_CAUSE_ENUM)
+#undef WAIT_CAUSE_ENUM
+		WAIT_CAUSE_COUNT
+};
+
+#endif
