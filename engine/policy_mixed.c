@@ -60,8 +60,8 @@ static void mixed_schedule(struct scheduler *scheduler)
 		scheduler_admit(scheduler, head, hits);
 		budget = place_prompt(scheduler, head, budget);
 	}
-	/* Else the waiting queue is empty. Requests that are added once the step is decided, because
-	   they cannot change it, find no block. */
+	/* Else the waiting queue is empty. Requests that are added once the step is decided,
+	   because they cannot change it, find no block. */
 	if (scheduler->running.count == config->max_num_seqs) {
 		scheduler->wait_cause = WAIT_SEATS;
 	} else if (budget == 0) {
