@@ -1,17 +1,21 @@
 #include "bench/commands/commands.h"
 #include "engine/base/json.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A command whose output could not be written has failed. */
+/* A command whose output could not be written has failed, even if what it found is a verdict. One
+   that has failed has said why. */
 static int finish(int exit_code)
 {
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		perror("quire: the standard output could not be written");
-		return exit_code == 0 ? 2 : exit_code;
+	errno = 0;
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || exit_code == 2) {
+		return exit_code;
 	}
-	return exit_code;
+	fprintf(stderr, "quire: the standard output could not be written: %s\n",
+		errno == 0 ? "an earlier write failed" : strerror(errno));
+	return 2;
 }
 
 int main(int argc, char **argv)

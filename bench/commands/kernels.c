@@ -105,13 +105,15 @@ static enum status draw(const char *from, const char *to, struct error *error)
 			"expected a table of quire kernels",
 			from);
 	}
-	rewind(file);
 	enum status status = plot_begin(&plot, error);
 	if (status == STATUS_OK) {
+		fputs(buffer, plot.table);
 		while ((bytes = fread(buffer, 1, sizeof(buffer), file)) > 0) {
 			fwrite(buffer, 1, bytes, plot.table);
 		}
-		status = plot_draw(&plot, "kernels.gp", NULL, to, error);
+		status = ferror(file)
+				 ? error_set(error, STATUS_FILE, "%.200s: cannot be read", from)
+				 : plot_draw(&plot, "kernels.gp", NULL, to, error);
 	}
 	fclose(file);
 	return status;

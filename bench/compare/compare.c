@@ -5,10 +5,8 @@
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { DEPTH_MAX = 8, VALUES_MAX = 4096 };
 
@@ -119,17 +117,6 @@ static enum status open_summary(struct json_document *out, const char *folder, s
 	return json_text(&root, SUMMARY_RESULT_HASH, &hash, error);
 }
 
-static enum status find_file(const char *path, bool *is_there, struct error *error)
-{
-	struct stat info;
-
-	*is_there = stat(path, &info) == 0;
-	if (!*is_there && errno != ENOENT) {
-		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
-	}
-	return STATUS_OK;
-}
-
 static enum status add_steps(struct comparison *out, struct error *error)
 {
 	char a[PATH_BYTES_MAX], b[PATH_BYTES_MAX];
@@ -142,8 +129,8 @@ static enum status add_steps(struct comparison *out, struct error *error)
 	}
 	TRY(path_format(a, error, "%s/%s", out->a, RESULT_STEPS));
 	TRY(path_format(b, error, "%s/%s", out->b, RESULT_STEPS));
-	TRY(find_file(a, &has_a, error));
-	TRY(find_file(b, &has_b, error));
+	TRY(path_is_there(a, &has_a, error));
+	TRY(path_is_there(b, &has_b, error));
 	out->has_steps = has_a && has_b;
 	if (!out->has_steps) {
 		return STATUS_OK;

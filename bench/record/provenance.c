@@ -6,12 +6,14 @@
 
 #include <cJSON.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { COMMAND_BYTES = 4096, TEXT_BYTES = 512 };
+enum { COMMAND_BYTES = 4096, CPUINFO_BYTES = 4096, TEXT_BYTES = 512 };
 
 static void command_text(char *text, int argc, char **argv)
 {
@@ -22,23 +24,30 @@ static void command_text(char *text, int argc, char **argv)
 	}
 }
 
-/* Operating system, architecture, and the processor's name from /proc/cpuinfo. */
+/* The beginning of /proc/cpuinfo, which describes the first processor; empty if there is none. */
+static void read_cpuinfo(char *text, size_t size)
+{
+	int file = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+	ssize_t bytes = file < 0 ? 0 : read(file, text, size - 1);
+
+	text[bytes < 0 ? 0 : bytes] = '\0';
+	if (file >= 0) {
+		close(file);
+	}
+}
+
+/* Operating system, architecture, and the processor's name. */
 static void machine_text(char *text)
 {
 	struct utsname system;
-	char line[TEXT_BYTES];
-	const char *processor = NULL;
-	FILE *file = fopen("/proc/cpuinfo", "r");
+	char cpuinfo[CPUINFO_BYTES];
 
-	while (file != NULL && processor == NULL && fgets(line, sizeof(line), file) != NULL) {
-		if (strncmp(line, "model name", 10) == 0 && strchr(line, ':') != NULL) {
-			line[strcspn(line, "\n")] = '\0';
-			processor = strchr(line, ':') + 1;
-			processor += *processor == ' ';
-		}
-	}
-	if (file != NULL) {
-		fclose(file);
+	read_cpuinfo(cpuinfo, sizeof(cpuinfo));
+	char *processor = strstr(cpuinfo, "model name");
+	processor = processor == NULL ? NULL : strchr(processor, ':');
+	if (processor != NULL) {
+		processor += processor[1] == ' ' ? 2 : 1;
+		processor[strcspn(processor, "\n")] = '\0';
 	}
 	if (uname(&system) != 0) {
 		memset(&system, 0, sizeof(system));

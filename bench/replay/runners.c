@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static enum status open_sim(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
@@ -44,6 +43,7 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
+	bool is_there = false;
 
 	(void)config; /* the recording has filled it in */
 	if (request->tape == NULL) {
@@ -52,7 +52,8 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 	}
 	TRY(path_format(path, error, "%s/%s", request->tape, RESULT_STEPS));
 	facts->is_calibrated = request->tape_is_calibrated;
-	if (access(path, F_OK) != 0) {
+	TRY(path_is_there(path, &is_there, error));
+	if (!is_there) {
 		return error_set(error, STATUS_FILE,
 			"%s: found no " RESULT_STEPS ", expected a run recorded with --steps",
 			request->tape);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- unsupported features ---- */
 
@@ -328,9 +327,11 @@ static enum status read_generation(
 	struct json_document document = {.root = NULL};
 	struct json_object root;
 	char path[PATH_BYTES_MAX];
+	bool is_there = false;
 
 	TRY(path_format(path, error, "%s/generation_config.json", folder));
-	if (access(path, F_OK) != 0) {
+	TRY(path_is_there(path, &is_there, error));
+	if (!is_there) {
 		return STATUS_OK;
 	}
 	TRY(json_document_open(&document, path, error));

@@ -420,14 +420,17 @@ static enum status open_index(
 static enum status open_folder(struct safetensors *out, const char *folder, struct error *error)
 {
 	char single[PATH_BYTES_MAX], index[PATH_BYTES_MAX];
+	bool is_single = false, has_index = false;
 
 	TRY(path_format(index, error, "%s/model.safetensors.index.json", folder));
 	TRY(path_format(single, error, "%s/model.safetensors", folder));
-	if (access(single, F_OK) == 0) {
+	TRY(path_is_there(single, &is_single, error));
+	TRY(path_is_there(index, &has_index, error));
+	if (is_single) {
 		TRY(map_file(out, single, error));
 		return sort_by_name(out, error);
 	}
-	if (access(index, F_OK) == 0) {
+	if (has_index) {
 		return open_index(out, folder, index, error);
 	}
 	return error_set(error, STATUS_FILE,

@@ -31,13 +31,12 @@ static enum status open_files(
 	bool is_written = is_open &&
 			  fwrite(script->bytes, 1, script->byte_count, gnuplot->script) ==
 				  script->byte_count &&
-			  fflush(gnuplot->script) == 0;
+			  fseek(gnuplot->script, 0, SEEK_SET) == 0; /* flushes first */
 
 	if (!is_written) {
 		return error_set(error, STATUS_FILE,
 			"a temporary file for gnuplot cannot be written: %s", strerror(errno));
 	}
-	rewind(gnuplot->script);
 	return STATUS_OK;
 }
 

@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const struct result_number_row result_number_rows[RESULT_NUMBER_COUNT] = {
 #define RESULT_NUMBER_ROW(name, section, field, is_optional, format, better, title)                \
@@ -176,8 +175,11 @@ static enum status read_provenance(struct result *result, struct error *error)
 	char path[PATH_BYTES_MAX];
 	struct json_object root;
 
+	bool is_there = false;
+
 	TRY(path_format(path, error, "%s/%s", result->directory, RESULT_PROVENANCE));
-	if (access(path, F_OK) != 0) {
+	TRY(path_is_there(path, &is_there, error));
+	if (!is_there) {
 		return STATUS_OK;
 	}
 	TRY(json_document_open(&result->provenance, path, error));
@@ -187,9 +189,11 @@ static enum status read_provenance(struct result *result, struct error *error)
 static enum status read_summary(struct result *result, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
+	bool is_there = false;
 
 	TRY(path_format(path, error, "%s/%s", result->directory, RESULT_SUMMARY));
-	if (access(path, F_OK) != 0) {
+	TRY(path_is_there(path, &is_there, error));
+	if (!is_there) {
 		return error_set(error, STATUS_FILE,
 			"%s: is no result folder: it has no summary.json", result->directory);
 	}

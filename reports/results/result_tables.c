@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct column {
 	const char *name;
@@ -97,7 +96,7 @@ enum status result_tables_check(const char *directory, bool *has_kernels, struct
 	char path[PATH_BYTES_MAX];
 
 	TRY(path_format(path, error, "%s/%s", directory, RESULT_KERNEL_PHASES));
-	*has_kernels = access(path, F_OK) == 0;
+	TRY(path_is_there(path, has_kernels, error));
 	for (uint32_t i = 0; i < TABLE_COUNT; i++) {
 		if (!tables[i].is_of_kernels || *has_kernels) {
 			TRY(path_format(path, error, "%s/%s", directory, tables[i].name));

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *const step_kind_names[STEP_KIND_COUNT] = {"decode", "prompt", "mixed"};
 const char *const step_kind_titles[STEP_KIND_COUNT] = {
@@ -30,11 +29,6 @@ struct side {
 	uint64_t value[COLUMN_COUNT]; /* of the latest row */
 	bool has_row;
 };
-
-static bool has_file(const char *path)
-{
-	return access(path, F_OK) == 0;
-}
 
 static enum status find_columns(struct side *side, struct error *error)
 {
@@ -113,7 +107,10 @@ enum status step_errors_read(struct step_errors *errors, const char *real, const
 	memset(errors, 0, sizeof(*errors));
 	TRY(path_format(real_path, error, "%s/%s", real, RESULT_STEPS));
 	TRY(path_format(sim_path, error, "%s/%s", sim, RESULT_STEPS));
-	*has_steps = has_file(real_path) && has_file(sim_path);
+	TRY(path_is_there(real_path, has_steps, error));
+	if (*has_steps) {
+		TRY(path_is_there(sim_path, has_steps, error));
+	}
 	if (!*has_steps) {
 		return STATUS_OK;
 	}

@@ -289,18 +289,15 @@ static enum status write_plot(const struct cache_request *request,
 static enum status write_curve(const struct cache_request *request,
 	const struct references *references, const struct cache_curve *curve, struct error *error)
 {
-	if (request->out != NULL) {
-		TRY(write_table(request, references, curve, error));
-	}
-	if (request->plot != NULL) {
-		TRY(write_plot(request, references, curve, error));
-	}
 	if (request->wants_json) {
 		print_curve_json(request, references, curve);
 	} else {
 		print_table(request, references, curve);
 	}
-	return STATUS_OK;
+	if (request->plot != NULL) {
+		TRY(write_plot(request, references, curve, error));
+	}
+	return request->out == NULL ? STATUS_OK : write_table(request, references, curve, error);
 }
 
 static enum status study(

@@ -191,16 +191,13 @@ static enum status show(const struct stat_request *request, struct trace_stat *s
 	struct trace *trace, struct error *error)
 {
 	TRY(add_rows(stat, trace, error));
-	if (request->plot != NULL) {
-		TRY(draw(stat, request->plot, error));
-	}
 	trace_reading_report(trace);
 	if (request->wants_json) {
 		print_json(stat, trace);
 	} else {
 		print_table(stat, trace);
 	}
-	return STATUS_OK;
+	return request->plot == NULL ? STATUS_OK : draw(stat, request->plot, error);
 }
 
 static enum status run(struct command_line *line, struct error *error)
