@@ -1,5 +1,5 @@
 #include "kernels/device/early_launch.cuh"
-#include "kernels/device/vector.cuh"
+#include "kernels/sampling/candidate.cuh"
 #include "kernels/sampling/sampler.h"
 #include "kernels/sampling/sampler_noise.h"
 
@@ -30,32 +30,7 @@ enum {
 	ROW_WARPS = 4,
 };
 
-struct candidate {
-	float score;
-	int32_t id;
-};
-
 /* ---- kernels ---- */
-
-/* The larger score, or the lower id of equals. Associative and commutative. */
-static __device__ inline candidate better(candidate a, candidate b)
-{
-	bool is_b = b.score > a.score || (b.score == a.score && b.id < a.id);
-
-	return is_b ? b : a;
-}
-
-static __device__ inline candidate warp_best(candidate best)
-{
-#pragma unroll
-	for (int distance = WARP / 2; distance > 0; distance /= 2) {
-		candidate other;
-		other.score = __shfl_xor_sync(0xffffffffu, best.score, distance);
-		other.id = __shfl_xor_sync(0xffffffffu, best.id, distance);
-		best = better(best, other);
-	}
-	return best;
-}
 
 /* Maps floats to integers of the same order (never NaN here), for atomicMax(). */
 static __device__ inline int32_t ordered(float value)
@@ -90,7 +65,8 @@ static __device__ inline void load_chunk(
 	}
 }
 
-/* The candidates of a thread: their logits and the random bits of their noise. */
+/* The candidates of a thread: their logits and the random bits of their noise. Ids are counted
+   from the first one of the part of the vocabulary. */
 struct group {
 	uint32_t first; /* ids first + [0, CHUNK) and first + HALF_STRIDE + [0, CHUNK) */
 	float logits[GROUP];
@@ -102,13 +78,21 @@ static __device__ inline int32_t id_in(const group &g, int i)
 	return (int32_t)(g.first + i % CHUNK + i / CHUNK * HALF_STRIDE);
 }
 
-static __device__ inline void draw(group &g, uint64_t key)
+/* One hash serves an even id and the odd one behind it. first_id: of the part, even unless the
+   ids of the part are not ALIGNED. */
+template <bool IS_ALIGNED>
+static __device__ inline void draw(group &g, uint64_t key, uint32_t first_id)
 {
 #pragma unroll
 	for (int i = 0; i < GROUP; i += 2) {
-		uint64_t hash = counter_hash(key, (uint32_t)id_in(g, i) >> 1);
+		uint32_t id = first_id + (uint32_t)id_in(g, i);
+		uint64_t hash = counter_hash(key, id >> 1);
 		g.bits[i] = (uint32_t)hash;
 		g.bits[i + 1] = (uint32_t)(hash >> 32);
+		if (!IS_ALIGNED && id % 2 == 1) {
+			g.bits[i] = g.bits[i + 1];
+			g.bits[i + 1] = (uint32_t)counter_hash(key, (id >> 1) + 1);
+		}
 	}
 }
 
@@ -167,7 +151,7 @@ static __device__ candidate score_candidates(
 	while (__any_sync(0xffffffffu, most >= seen && most > -CUDART_INF_F)) {
 		if (most >= seen && most > -CUDART_INF_F) {
 			uint32_t bits = 0;
-			candidate mine = {-CUDART_INF_F, INT32_MAX};
+			candidate mine = candidate_none();
 			bool is_taken = false;
 #pragma unroll
 			for (int i = 0; i < GROUP; i++) {
@@ -180,7 +164,7 @@ static __device__ candidate score_candidates(
 				}
 			}
 			mine.score += temperature * sampler_noise_of_bits(bits);
-			best = better(best, mine);
+			best = candidate_better(best, mine);
 			most = -CUDART_INF_F;
 #pragma unroll
 			for (int i = 0; i < GROUP; i++) {
@@ -210,7 +194,7 @@ static __device__ inline candidate greedy(candidate best, const group &g)
 template <bool IS_ALIGNED>
 static __global__ void __launch_bounds__(SAMPLER_THREADS)
 	sampler_tiles_kernel(candidate *tiles, const float *logits, const uint64_t *row_keys,
-		const float *temperatures, uint32_t vocabulary_size, uint32_t tile_size)
+		const float *temperatures, uint32_t first_id, uint32_t count, uint32_t tile_size)
 {
 	__shared__ candidate shared[SAMPLER_THREADS / WARP];
 	__shared__ int32_t block_best;
@@ -218,11 +202,11 @@ static __global__ void __launch_bounds__(SAMPLER_THREADS)
 	dependents_launch();
 	uint32_t row = blockIdx.y;
 	uint32_t begin = blockIdx.x * tile_size;
-	uint32_t end = min(begin + tile_size, vocabulary_size);
-	const float *row_logits = logits + (size_t)row * vocabulary_size;
+	uint32_t end = min(begin + tile_size, count);
+	const float *row_logits = logits + (size_t)row * count;
 	uint64_t key = row_keys[row];
 	float temperature = temperatures[row];
-	candidate best = {-CUDART_INF_F, INT32_MAX};
+	candidate best = candidate_none();
 	float next[GROUP];
 	group g;
 
@@ -247,7 +231,7 @@ static __global__ void __launch_bounds__(SAMPLER_THREADS)
 			best = greedy(best, g);
 			continue;
 		}
-		draw(g, key);
+		draw<IS_ALIGNED>(g, key, first_id);
 		if (at == begin && at + STRIDE < end) {
 			raise_best(&block_best, group_floor(g, temperature));
 			__syncthreads();
@@ -264,8 +248,9 @@ static __global__ void __launch_bounds__(SAMPLER_THREADS)
 	__syncthreads();
 	if (threadIdx.x == 0) {
 		for (int i = 1; i < SAMPLER_THREADS / WARP; i++) {
-			best = better(best, shared[i]);
+			best = candidate_better(best, shared[i]);
 		}
+		best.id += best.id == INT32_MAX ? 0 : (int32_t)first_id;
 		tiles[(size_t)row * gridDim.x + blockIdx.x] = best;
 	}
 }
@@ -275,23 +260,15 @@ static __global__ void sampler_rows_kernel(int32_t *token_ids, int32_t *last_tok
 {
 	dependents_launch();
 	uint32_t row = blockIdx.x * ROW_WARPS + threadIdx.x / WARP;
-	candidate best = {-CUDART_INF_F, INT32_MAX};
 
 	if (row >= row_count) {
 		return;
 	}
 	uint32_t last = rows[row];
 	dependency_wait();
-	for (uint32_t i = threadIdx.x % WARP; i < tile_count; i += WARP) {
-		best = better(best, tiles[(size_t)row * tile_count + i]);
-	}
-	best = warp_best(best);
+	candidate best = best_of_tiles(tiles + (size_t)row * tile_count, tile_count);
 	if (threadIdx.x % WARP == 0) {
-		int32_t id = best.id == INT32_MAX ? 0 : best.id;
-		token_ids[row] = id;
-		if (last != SAMPLER_NO_ROW) {
-			last_tokens[last] = id;
-		}
+		store_token(token_ids, last_tokens, row, last, best);
 	}
 }
 
@@ -299,9 +276,9 @@ static __global__ void sampler_rows_kernel(int32_t *token_ids, int32_t *last_tok
 
 /* Small tiles for few rows, so that every multiprocessor has some. Long tiles for many rows,
    because each tile has to find a good score before it can skip candidates. */
-static uint32_t tile_size_of(uint32_t row_count, uint32_t vocabulary_size)
+static uint32_t tile_size_of(uint32_t row_count, uint32_t count)
 {
-	uint32_t strides = (vocabulary_size + STRIDE - 1) / STRIDE;
+	uint32_t strides = (count + STRIDE - 1) / STRIDE;
 	uint64_t wanted = (uint64_t)row_count * strides / BLOCKS_WANTED;
 	uint32_t most = wanted < 1 ? 1 : wanted > STRIDES_MAX ? STRIDES_MAX : (uint32_t)wanted;
 	uint32_t tiles = (strides + most - 1) / most;
@@ -309,27 +286,43 @@ static uint32_t tile_size_of(uint32_t row_count, uint32_t vocabulary_size)
 	return (strides + tiles - 1) / tiles * STRIDE;
 }
 
-int sampler(int32_t *token_ids, int32_t *last_tokens, void *tiles, const float *logits,
-	const uint64_t *row_keys, const float *temperatures, const uint32_t *rows,
-	uint32_t row_count, uint32_t vocabulary_size, struct CUstream_st *stream)
+uint32_t sampler_tile_count(uint32_t row_count, uint32_t count)
+{
+	uint32_t tile_size = tile_size_of(row_count, count);
+
+	return (count + tile_size - 1) / tile_size;
+}
+
+int sampler_tiles(void *tiles, const float *logits, const uint64_t *row_keys,
+	const float *temperatures, uint32_t row_count, uint32_t first_id, uint32_t count,
+	struct CUstream_st *stream)
 {
 	static_assert(sizeof(candidate) == SAMPLER_TILE_BYTES,
 		"the size of a tile's result in the header");
 	static_assert((int)STRIDE == (int)SAMPLER_TILE, "the smallest tile, as in the header");
-	uint32_t tile_size = tile_size_of(row_count, vocabulary_size);
-	uint32_t tile_count = (vocabulary_size + tile_size - 1) / tile_size;
-	auto *kernel = vocabulary_size % CHUNK == 0 ? sampler_tiles_kernel<true>
-						    : sampler_tiles_kernel<false>;
+	bool is_aligned = count % CHUNK == 0 && first_id % 2 == 0;
+	auto *kernel = is_aligned ? sampler_tiles_kernel<true> : sampler_tiles_kernel<false>;
+	uint32_t tile_count = sampler_tile_count(row_count, count);
 
 	if (row_count == 0) {
 		return (int)cudaSuccess;
 	}
-	int code = launch_dependent(kernel, dim3(tile_count, row_count), SAMPLER_THREADS, 0, stream,
-		(candidate *)tiles, logits, row_keys, temperatures, vocabulary_size, tile_size);
-	if (code != 0) {
+	return launch_dependent(kernel, dim3(tile_count, row_count), SAMPLER_THREADS, 0, stream,
+		(candidate *)tiles, logits, row_keys, temperatures, first_id, count,
+		tile_size_of(row_count, count));
+}
+
+int sampler(int32_t *token_ids, int32_t *last_tokens, void *tiles, const float *logits,
+	const uint64_t *row_keys, const float *temperatures, const uint32_t *rows,
+	uint32_t row_count, uint32_t vocabulary_size, struct CUstream_st *stream)
+{
+	int code = sampler_tiles(
+		tiles, logits, row_keys, temperatures, row_count, 0, vocabulary_size, stream);
+
+	if (code != 0 || row_count == 0) {
 		return code;
 	}
 	return launch_dependent(sampler_rows_kernel, (row_count + ROW_WARPS - 1) / ROW_WARPS,
 		ROW_WARPS * WARP, 0, stream, token_ids, last_tokens, (const candidate *)tiles, rows,
-		row_count, tile_count);
+		row_count, sampler_tile_count(row_count, vocabulary_size));
 }

@@ -3,6 +3,7 @@
 
 #include "engine/shape/kernel_tiles.h"
 #include "kernels/op/launch.h"
+#include "kernels/sampling/candidate.h"
 #include "kernels/sampling/sampler_noise.h"
 
 #include <stdint.h>
@@ -43,6 +44,11 @@ uint64_t sampler_row_key(uint64_t seed, uint64_t request, uint32_t position);
 void sampler_cpu(int32_t *token_ids, const float *logits, const uint64_t *row_keys,
 	const float *temperatures, uint32_t row_count, uint32_t vocabulary_size);
 
+/* The best of the ids [first_id, first_id + count), whose logits are given. The best of the
+   candidates of all parts of a vocabulary is the token of sampler_cpu(). */
+struct candidate sampler_candidate_cpu(const float *logits, uint64_t row_key, float temperature,
+	uint32_t first_id, uint32_t count);
+
 /* On the GPU: two kernels, the best of each tile of the vocabulary, then the best of a row's tiles.
    The tokens are those of the CPU twin for the same logits. Each token is also stored to
    last_tokens of its row.
@@ -54,6 +60,16 @@ void sampler_cpu(int32_t *token_ids, const float *logits, const uint64_t *row_ke
 int sampler(int32_t *token_ids, int32_t *last_tokens, void *tiles, const float *logits,
 	const uint64_t *row_keys, const float *temperatures, const uint32_t *rows,
 	uint32_t row_count, uint32_t vocabulary_size, struct CUstream_st *stream);
+
+/* The first of the two kernels, for a rank that holds the ids [first_id, first_id + count) of a
+   vocabulary: logits (row_count, count), tiles (row_count, sampler_tile_count()). The second is
+   exchange_candidates() (kernels/exchange/exchange.h). */
+int sampler_tiles(void *tiles, const float *logits, const uint64_t *row_keys,
+	const float *temperatures, uint32_t row_count, uint32_t first_id, uint32_t count,
+	struct CUstream_st *stream);
+
+/* Tiles of a row, at most ceil(count / SAMPLER_TILE). */
+uint32_t sampler_tile_count(uint32_t row_count, uint32_t count);
 
 #ifdef __cplusplus
 }
