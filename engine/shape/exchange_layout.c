@@ -27,7 +27,9 @@ struct exchange_layout exchange_layout(
 
 	check(ranks >= 1);
 	check(ranks <= EXCHANGE_RANKS_MAX);
-	check(width > 0 && width % 8 == 0);
+	check(width > 0);
+	check(width % 8 == 0);
+	check(width <= EXCHANGE_WIDTH_MAX);
 	layout.push_rows = u32_from(u64_min(tokens, EXCHANGE_PUSH_BYTES / row_bytes));
 	layout.partials = reserve(&layout, EXCHANGE_PARTIALS * tokens * row_bytes);
 	layout.slots =

@@ -19,6 +19,7 @@ extern "C" {
 
 enum {
 	EXCHANGE_RANKS_MAX = 8,
+	EXCHANGE_WIDTH_MAX = 6144, /* hidden_size of the largest Qwen3 is 5,120 */
 	EXCHANGE_PARTIALS = 2,
 	EXCHANGE_SLOTS = 4,
 	EXCHANGE_BLOCKS_MAX = 1024,    /* thread blocks of an exchange */
@@ -27,7 +28,7 @@ enum {
 
 struct exchange_layout {
 	uint32_t ranks;	    /* in [1, EXCHANGE_RANKS_MAX] */
-	uint32_t width;	    /* a multiple of 8 */
+	uint32_t width;	    /* a multiple of 8, at most EXCHANGE_WIDTH_MAX */
 	uint32_t tokens;    /* rows of a step, at most */
 	uint32_t samples;   /* rows of a step that are sampled, at most */
 	uint32_t push_rows; /* an exchange of up to so many rows pushes, others pull */

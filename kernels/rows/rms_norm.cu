@@ -11,8 +11,6 @@
    is read from memory once. The order of the sum of squares depends on width only: the elements
    of a thread, the lanes of a warp in a tree, the warps in ascending order. */
 
-enum { NORM_THREADS_MAX = 1024, VECTORS_MAX = 2 };
-
 enum norm_kind {
 	NORM_OF_ROW,   /* in[r] */
 	NORM_OF_SUM,   /* residual[r] + in[r], also stored to residual[r] */
@@ -32,33 +30,6 @@ struct norm_arguments {
 };
 
 /* ---- kernels ---- */
-
-/* Adds 8 elements of all slices in ascending order, and rounds. */
-static __device__ inline bf16x8 sum_slices8(const float *first, size_t slice_size)
-{
-	float sum[8];
-
-#pragma unroll
-	for (int j = 0; j < 8; j += 4) {
-		float4 slice[SPLIT_K];
-#pragma unroll
-		for (int i = 0; i < SPLIT_K; i++) {
-			slice[i] = *reinterpret_cast<const float4 *>(first + i * slice_size + j);
-		}
-		sum[j] = slice[0].x;
-		sum[j + 1] = slice[0].y;
-		sum[j + 2] = slice[0].z;
-		sum[j + 3] = slice[0].w;
-#pragma unroll
-		for (int i = 1; i < SPLIT_K; i++) {
-			sum[j] += slice[i].x;
-			sum[j + 1] += slice[i].y;
-			sum[j + 2] += slice[i].z;
-			sum[j + 3] += slice[i].w;
-		}
-	}
-	return pack8(sum);
-}
 
 template <norm_kind KIND, bool IS_SPLIT_K, int VECTORS>
 static __global__ void __launch_bounds__(NORM_THREADS_MAX) rms_norm_kernel(norm_arguments a)
@@ -120,20 +91,18 @@ static __global__ void __launch_bounds__(NORM_THREADS_MAX) rms_norm_kernel(norm_
 template <norm_kind KIND, bool IS_SPLIT_K>
 static int launch(const norm_arguments &arguments, uint32_t row_count, cudaStream_t stream)
 {
-	uint32_t vectors = arguments.width / 8;
+	const uint32_t width = arguments.width;
+	auto *kernel = norm_vectors(width) == 1
+			       ? rms_norm_kernel<KIND, IS_SPLIT_K, 1>
+			       : rms_norm_kernel<KIND, IS_SPLIT_K, NORM_VECTORS_MAX>;
 
 	if (row_count == 0) {
 		return (int)cudaSuccess;
 	}
-	if (vectors == 0 || vectors > NORM_THREADS_MAX * VECTORS_MAX) {
+	if (!norm_fits(width)) {
 		return (int)cudaErrorInvalidValue;
 	}
-	int each = vectors <= 256 ? 1 : VECTORS_MAX;
-	uint32_t threads = (vectors + each * WARP - 1) / (each * WARP) * WARP;
-	auto *kernel = each == 1 ? rms_norm_kernel<KIND, IS_SPLIT_K, 1>
-				 : rms_norm_kernel<KIND, IS_SPLIT_K, VECTORS_MAX>;
-
-	return launch_dependent(kernel, row_count, threads, 0, stream, arguments);
+	return launch_dependent(kernel, row_count, norm_threads(width), 0, stream, arguments);
 }
 
 int rms_norm(uint16_t *out, const uint16_t *in, const uint16_t *weight, uint32_t row_count,
