@@ -15,7 +15,10 @@
 	X(cublaslt_linear_op)                                                                      \
 	X(linear_op)                                                                               \
 	X(linear_silu_op)                                                                          \
-	X(sampler_op)
+	X(sampler_op)                                                                              \
+	X(exchange_add_rms_norm_op)                                                                \
+	X(exchange_gathered_add_rms_norm_op)                                                       \
+	X(exchange_candidates_op)
 
 #define OP_DECLARATION(row) extern const struct op row;
 OP_LIST(OP_DECLARATION)

@@ -3,7 +3,8 @@
 
 #include "kernels/op/op.h"
 
-/* All operations, in the order of the forward pass; then those that replace several of them.
+/* All operations, in the order of the forward pass; then those that replace several of them, and
+   those between ranks.
    NULL past the end. */
 const struct op *op_at(uint32_t index);
 

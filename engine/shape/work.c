@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { BF16_BYTES = 2, FLOAT_BYTES = 4, ID_BYTES = 4, FLOPS_OF_PAIR = 4 };
+enum { BF16_BYTES = 2, FLOAT_BYTES = 4, ID_BYTES = 4, CANDIDATE_BYTES = 8, FLOPS_OF_PAIR = 4 };
 
 /* Tensors of (rows, width) in bf16, each read or written once. */
 static struct work moved(uint64_t tensors, uint64_t rows, uint64_t width)
@@ -35,6 +35,18 @@ struct work work_rms_norm(uint64_t rows, uint64_t width)
 struct work work_add_rms_norm(uint64_t rows, uint64_t width)
 {
 	return moved(4, rows, width);
+}
+
+struct work work_exchange_add_rms_norm(uint64_t rows, uint64_t width, uint64_t ranks)
+{
+	return moved(3 + ranks, rows, width);
+}
+
+struct work work_exchange_candidates(uint64_t rows, uint64_t tiles, uint64_t ranks)
+{
+	uint64_t words = tiles + 2 * (ranks - 1);
+
+	return (struct work){.bytes = rows * (words * CANDIDATE_BYTES + ID_BYTES)};
 }
 
 struct work work_silu_mul(uint64_t rows, uint64_t width)

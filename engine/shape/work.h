@@ -26,6 +26,13 @@ struct work work_rms_norm(uint64_t rows, uint64_t width);
 /* Reads the rows and the residual stream, writes the sum and its norm. */
 struct work work_add_rms_norm(uint64_t rows, uint64_t width);
 
+/* The same on each of several ranks, with the rows as partial sums of all ranks. */
+struct work work_exchange_add_rms_norm(uint64_t rows, uint64_t width, uint64_t ranks);
+
+/* On each rank: reads the best of a row's tiles, sends and gets one word for each peer, writes an
+   id. */
+struct work work_exchange_candidates(uint64_t rows, uint64_t tiles, uint64_t ranks);
+
 /* Reads gate and up, writes their product. width: of each of the three. */
 struct work work_silu_mul(uint64_t rows, uint64_t width);
 

@@ -32,6 +32,7 @@ struct op_case {
 	uint32_t context;    /* of the longest sequence, see op_case_context() */
 	uint32_t chunk;	     /* prefill: tokens computed, see op_case_chunk() */
 	bool is_ragged;	     /* sequences differ in length */
+	uint32_t ranks;	     /* exchanges: ranks, all on one GPU */
 	/* (rows) lengths that replace the three fields above, or NULL */
 	const uint32_t *contexts, *chunks;
 };

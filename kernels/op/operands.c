@@ -183,8 +183,7 @@ void operands_expect(struct operands *operands, uint32_t index, size_t row_width
 
 void operands_scratch(struct operands *operands, uint32_t index, size_t bytes)
 {
-	open_operand(
-		operands, index, OPERAND_BYTES, bytes, true, operands->is_checked ? POISON : 0);
+	open_operand(operands, index, OPERAND_BYTES, bytes, true, POISON);
 }
 
 void operands_counters(struct operands *operands, uint32_t index, size_t bytes)

@@ -99,7 +99,7 @@ void operands_output(struct operands *operands, uint32_t index, enum operand_typ
 /* Turns an operand into an output too: it is read and written. */
 void operands_expect(struct operands *operands, uint32_t index, size_t row_width, double tolerance);
 
-/* Scratch memory on the device that all sets share. */
+/* Scratch memory on the device that all sets share; its bytes are 0xff. */
 void operands_scratch(struct operands *operands, uint32_t index, size_t bytes);
 void operands_counters(
 	struct operands *operands, uint32_t index, size_t bytes); /* the same, zeroed */

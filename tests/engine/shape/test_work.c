@@ -47,6 +47,9 @@ Test(work, operations_on_rows_move_their_tensors)
 	require_equal(work_gather_rows(5, 8).bytes, 5 * 2 * 8 * 2);
 	require_equal(work_rms_norm(5, 8).bytes, 5 * 2 * 8 * 2);
 	require_equal(work_add_rms_norm(5, 8).bytes, 5 * 4 * 8 * 2);
+	require_equal(work_exchange_add_rms_norm(5, 8, 1).bytes, work_add_rms_norm(5, 8).bytes);
+	require_equal(work_exchange_add_rms_norm(5, 8, 4).bytes, 5 * 7 * 8 * 2);
+	require_equal(work_exchange_candidates(5, 3, 4).bytes, 5 * ((3 + 6) * 8 + 4));
 	require_equal(work_silu_mul(5, 8).bytes, 5 * 3 * 8 * 2);
 	require_equal(work_qk_norm_rope_store(5, 64, 16).bytes, 5 * 2 * (64 + 2 * 16) * 2);
 	require_equal(work_sampler(5, 99).bytes, 5 * (99 * 4 + 4));
