@@ -1,5 +1,7 @@
 #include "bench/commands/commands.h"
+#include "engine/base/interrupt.h"
 #include "engine/base/json.h"
+#include "engine/base/unfinished.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,9 +24,12 @@ int main(int argc, char **argv)
 {
 	char version[] = "version";
 
+	interrupt_catch();
 	json_memory_init();
 	if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
 		argv[1] = version;
 	}
-	return finish(command_run(&command_quire, argc, argv));
+	int exit_code = command_run(&command_quire, argc, argv);
+	unfinished_remove_all();
+	return finish(exit_code);
 }

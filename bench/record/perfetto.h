@@ -23,7 +23,7 @@ enum { PERFETTO_KERNELS_MAX = 4000000 };
 
 struct perfetto;
 
-/* slot_count: engine_slot_count(). path is borrowed until the file is closed. */
+/* slot_count: engine_slot_count(). */
 enum status perfetto_open(
 	struct perfetto **out, const char *path, uint32_t slot_count, struct error *error);
 

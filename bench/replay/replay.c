@@ -5,27 +5,18 @@
 #include "bench/replay/replay_step.h"
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
+#include "engine/base/interrupt.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
-	POLL_INTERVAL = 256, /* rounds of the loop; a poll is a system call, which takes longer than
+	POLL_INTERVAL =
+		256, /* rounds of the loop between looks at the clock, which take longer than
 				pricing a step */
 	WATCHED_NS = 200000,
 	PAUSE_NS = 50000000,
 };
-
-/* Whether the user has interrupted the run. The signals are blocked, so they stay pending. */
-static bool is_interrupt_pending(void)
-{
-	sigset_t pending;
-
-	return sigpending(&pending) == 0 &&
-	       (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1);
-}
 
 /* Waits until the real time reaches now_ns and sets now_ns to it. Returns early after an interrupt.
    */
@@ -40,16 +31,14 @@ static void wait_for_now(struct replay *replay)
 			histogram_add(&replay->late, real_ns - earliest_ns, 1);
 			return;
 		}
-		if (is_interrupt_pending()) {
+		if (interrupt_is_pending()) {
 			replay->is_interrupted = true;
 			return;
 		}
 		/* A sleep overshoots, so the last WATCHED_NS are spent polling. */
 		uint64_t left_ns = earliest_ns - real_ns;
 		if (left_ns > WATCHED_NS) {
-			const struct timespec pause = {
-				.tv_nsec = (long)u64_min(left_ns - WATCHED_NS, PAUSE_NS)};
-			nanosleep(&pause, NULL);
+			pause_ns(u64_min(left_ns - WATCHED_NS, PAUSE_NS));
 		}
 	}
 }
@@ -154,7 +143,7 @@ static enum status run_loop(struct replay *replay, struct progress *progress, st
 		if (i % poll_interval == 0) {
 			progress_show(progress, replay->metrics.finished, replay->now_ns,
 				replay->metrics.steps);
-			replay->is_interrupted = is_interrupt_pending();
+			replay->is_interrupted = interrupt_is_pending();
 		}
 		if (replay->is_in_flight) {
 			TRY(overlap_advance(replay, error));

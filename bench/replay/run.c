@@ -1,5 +1,6 @@
 #include "bench/replay/run.h"
 
+#include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
 #include "engine/model/config_json.h"
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- configuration ---- */
 
@@ -153,38 +153,12 @@ static enum status open_replay(struct run *run, struct error *error)
 	return replay_open(&run->replay, &options, &engine_config, &run->runner, error);
 }
 
-/* ---- interrupts ---- */
-
-static sigset_t interrupts(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	return set;
-}
-
-/* Discards pending interrupts, which the replay has handled, before unblocking the signals. */
-static void let_interrupts_through(const sigset_t *before)
-{
-	const sigset_t set = interrupts();
-	const struct timespec at_once = {0};
-
-	while (sigtimedwait(&set, NULL, &at_once) > 0) {
-	}
-	sigprocmask(SIG_SETMASK, before, NULL);
-}
-
 /* ---- the run ---- */
 
 enum status run_open(struct run *run, struct run_request *request, struct error *error)
 {
-	const sigset_t set = interrupts();
-
 	memset(run, 0, sizeof(*run));
 	run->request = request;
-	sigprocmask(SIG_BLOCK, &set, &run->signals_before);
 	TRY(complete_config(run, error));
 	TRY(open_runner(run, error));
 	return open_replay(run, error);
@@ -211,6 +185,7 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 	struct replay *replay = &run->replay;
 	const struct runner_facts *facts = &run->facts;
 
+	interrupt_hold();
 	TRY(replay_run(replay, error));
 	if (!replay->has_failed && !replay->is_interrupted) {
 		replay->has_failed = finish_runner(run, &replay->failure) != STATUS_OK;
@@ -245,7 +220,7 @@ void run_close(struct run *run)
 		run->kernels.close(run->kernels.state);
 	}
 	replay_recording_close(&run->recording);
-	let_interrupts_through(&run->signals_before);
+	interrupt_release();
 }
 
 enum status run_replay(

@@ -1,7 +1,6 @@
 #ifndef BENCH_REPLAY_RUN_H
 #define BENCH_REPLAY_RUN_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,14 +41,14 @@ struct run {
 	struct runner_facts facts;
 	struct kernel_source kernels; /* state NULL: none */
 	struct replay replay;	      /* its sinks may be set before run_play() */
-	sigset_t signals_before;
 };
 
-/* Opens model, runner and trace, and blocks SIGINT and SIGTERM, which the replay polls. The run
-   must be closed, also after a failure. */
+/* Opens model, runner and trace. The run must be closed, also after a failure. */
 enum status run_open(struct run *run, struct run_request *request, struct error *error);
 
-/* Replays. Only what makes an outcome impossible is an error here, such as an invalid row. */
+/* Replays. Only what makes an outcome impossible is an error: an invalid row, say. From here
+   on until run_close() interrupts are held (engine/base/interrupt.h), and the replay polls them.
+ */
 enum status run_play(struct run *run, struct run_outcome *outcome, struct error *error);
 
 /* The status of a run with this outcome. */

@@ -11,4 +11,7 @@
    that decides or simulates must not read it. */
 uint64_t monotonic_ns(void);
 
+/* Waits; a signal ends it early. */
+void pause_ns(uint64_t ns);
+
 #endif

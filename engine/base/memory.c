@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
+#include "engine/base/unfinished.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 void memory_exhausted(size_t bytes)
 {
 	fprintf(stderr, "quire: out of memory: %zu bytes requested\n", bytes);
+	unfinished_remove_all();
 	exit(2);
 }
 

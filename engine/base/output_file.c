@@ -1,76 +1,204 @@
 #include "engine/base/output_file.h"
 
 #include "engine/base/check.h"
+#include "engine/base/clock.h"
+#include "engine/base/unfinished.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	NAMES_TRIED = 100,
+	READER_WAITS = 40, /* for the reader of a pipe, which may be about to open it */
+	READER_WAIT_NS = 50000000,
+};
 
 static enum status cannot_write(const char *path, int reason, struct error *error)
 {
-	return error_set(error, STATUS_FILE, "%.200s: cannot be written: %s", path,
-		reason == 0 ? "the disk refused it" : strerror(reason));
+	return error_set(
+		error, STATUS_FILE, "%.200s: cannot be written: %s", path, strerror(reason));
+}
+
+/* ---- opening ---- */
+
+/* Of a killed process with the same id a part may be left. */
+static int create_part(struct output_file *output)
+{
+	char part[PATH_BYTES_MAX];
+
+	for (int i = 0; i < NAMES_TRIED; i++) {
+		int bytes = i == 0 ? snprintf(part, sizeof(part), "%s.%ld.part", output->path,
+					     (long)getpid())
+				   : snprintf(part, sizeof(part), "%s.%ld-%d.part", output->path,
+					     (long)getpid(), i);
+		if (bytes < 0 || (size_t)bytes >= sizeof(part)) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		int descriptor = unfinished_create(&output->part, part);
+		if (descriptor >= 0 || errno != EEXIST) {
+			return descriptor;
+		}
+	}
+	return -1;
+}
+
+/* To open a pipe that nobody reads would wait without end. */
+static int open_itself(const char *path)
+{
+	const int flags = O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int descriptor = open(path, flags);
+
+	for (uint32_t i = 0; descriptor < 0 && errno == ENXIO && i < READER_WAITS; i++) {
+		pause_ns(READER_WAIT_NS);
+		descriptor = open(path, flags);
+	}
+	if (descriptor >= 0 && fcntl(descriptor, F_SETFL, O_WRONLY) != 0) {
+		close(descriptor);
+		return -1;
+	}
+	return descriptor;
+}
+
+/* A rename would replace a device or a pipe by a file. /dev/stdout is a link to what may be a file.
+ */
+static bool is_written_itself(const char *path)
+{
+	struct stat found;
+
+	return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0 ||
+	       (stat(path, &found) == 0 && !S_ISREG(found.st_mode));
 }
 
 enum status output_file_open(struct output_file *output, const char *path, struct error *error)
 {
-	*output = (struct output_file){.path = path};
+	*output = (struct output_file){.file = NULL};
+	if (strlen(path) >= sizeof(output->path)) {
+		return cannot_write(path, ENAMETOOLONG, error);
+	}
+	strcpy(output->path, path);
 	if (strcmp(path, "-") == 0) {
 		output->file = stdout;
 		return STATUS_OK;
 	}
-	/* A device or a pipe is written directly; a rename would replace it by a file. */
-	struct stat found;
-	if (stat(path, &found) == 0 && !S_ISREG(found.st_mode)) {
-		output->file = fopen(path, "wb");
-		return output->file == NULL ? cannot_write(path, errno, error) : STATUS_OK;
+	int descriptor = is_written_itself(path) ? open_itself(path) : create_part(output);
+	if (descriptor < 0) {
+		return cannot_write(path, errno, error);
 	}
-	int bytes = snprintf(output->part, sizeof(output->part), "%s.part", path);
-	if (bytes < 0 || (size_t)bytes >= sizeof(output->part)) {
-		return cannot_write(path, ENAMETOOLONG, error);
+	output->file = fdopen(descriptor, "wb");
+	if (output->file == NULL) {
+		int reason = errno;
+		close(descriptor);
+		output_file_abandon(output);
+		return cannot_write(path, reason, error);
 	}
-	output->file = fopen(output->part, "wb");
-	return output->file == NULL ? cannot_write(path, errno, error) : STATUS_OK;
+	return STATUS_OK;
 }
 
-static void remove_part(const struct output_file *output)
+/* ---- writing ---- */
+
+/* Why a write failed. The reason of one in mid-file is lost in stdio, so another write, which fails
+   for the same reason, is made. */
+static int find_reason(FILE *file)
 {
-	if (output->part[0] != '\0') {
-		remove(output->part);
+	char more[1 << 16] = {0};
+
+	clearerr(file);
+	errno = 0;
+	if (fwrite(more, 1, sizeof(more), file) == sizeof(more)) {
+		fflush(file);
 	}
+	return errno == 0 ? EIO : errno;
+}
+
+/* Returns the reason of a failure, or 0. */
+static int flush(struct output_file *output)
+{
+	errno = 0;
+	if (ferror(output->file)) {
+		return find_reason(output->file);
+	}
+	if (fflush(output->file) != 0) {
+		return errno == 0 ? EIO : errno;
+	}
+	if (output->part != NULL && fsync(fileno(output->file)) != 0) {
+		return errno;
+	}
+	return 0;
+}
+
+enum status output_file_finish(struct output_file *output, struct error *error)
+{
+	check(output->file != NULL);
+	bool is_stdout = output->file == stdout;
+	int reason = flush(output);
+	if (!is_stdout && fclose(output->file) != 0 && reason == 0) {
+		reason = errno;
+	}
+	output->file = NULL;
+	if (reason == 0) {
+		return STATUS_OK;
+	}
+	output_file_abandon(output);
+	return cannot_write(is_stdout ? "the standard output" : output->path, reason, error);
+}
+
+enum status output_file_publish(struct output_file *output, struct error *error)
+{
+	check(output->file == NULL);
+	if (output->part == NULL) {
+		return STATUS_OK;
+	}
+	if (rename(unfinished_path(output->part), output->path) != 0) {
+		int reason = errno;
+		output_file_abandon(output);
+		return cannot_write(output->path, reason, error);
+	}
+	unfinished_keep(output->part);
+	output->part = NULL;
+	return STATUS_OK;
+}
+
+enum status output_file_sync_folder(const char *path, struct error *error)
+{
+	char folder[PATH_BYTES_MAX] = ".";
+	const char *slash = strrchr(path, '/');
+
+	if (slash != NULL) {
+		TRY(path_format(folder, error, "%.*s", (int)(slash - path + 1), path));
+	}
+	/* A folder that may be written but not read cannot be opened; some network file systems
+	   know no fsync of a folder. There the name reaches the disk when the system sees fit. */
+	int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (descriptor < 0) {
+		return STATUS_OK;
+	}
+	int reason = fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : errno;
+	close(descriptor);
+	return reason == 0 ? STATUS_OK : cannot_write(path, reason, error);
 }
 
 enum status output_file_commit(struct output_file *output, struct error *error)
 {
-	check(output->file != NULL);
-	errno = 0;
-	bool is_written = fflush(output->file) == 0 && ferror(output->file) == 0;
-	int reason = errno;
-	if (output->file == stdout) {
-		output->file = NULL;
-		return is_written ? STATUS_OK : cannot_write("the standard output", reason, error);
-	}
-	if (fclose(output->file) != 0 && is_written) {
-		is_written = false;
-		reason = errno;
-	}
-	output->file = NULL;
-	if (is_written && output->part[0] != '\0' && rename(output->part, output->path) != 0) {
-		is_written = false;
-		reason = errno;
-	}
-	if (!is_written) {
-		remove_part(output);
-		return cannot_write(output->path, reason, error);
-	}
-	return STATUS_OK;
+	bool has_part = output->part != NULL;
+
+	TRY(output_file_finish(output, error));
+	TRY(output_file_publish(output, error));
+	return has_part ? output_file_sync_folder(output->path, error) : STATUS_OK;
 }
 
 void output_file_abandon(struct output_file *output)
 {
 	if (output->file != NULL && output->file != stdout) {
 		fclose(output->file);
-		remove_part(output);
 	}
 	output->file = NULL;
+	if (output->part != NULL) {
+		unfinished_remove(output->part);
+	}
+	output->part = NULL;
 }

@@ -7,22 +7,42 @@
 #include "engine/base/path.h"
 #include "engine/base/status.h"
 
-/* A file that appears complete or not at all: it is written as PATH.part and renamed at the end.
-   The path "-" is the standard output. */
+/* The home of every file that quire writes. A file appears complete or not at all: it is written as
+   PATH.PID.part, a new file of that name, and renamed at the end. Whatever way the program ends,
+   the part is removed (engine/base/unfinished.h), except by kill -9 or a power loss.
+
+   After a commit the file is on the disk: its bytes are before the rename, and the name is after
+   it.
+
+   The path "-" is the standard output. A device or a pipe is written to directly, as is what lies
+   below /dev and /proc. A symbolic link to a file is replaced by a file. */
+
+struct unfinished;
 
 struct output_file {
-	FILE *file; /* to write to; NULL: not open */
-	const char *path;
-	char part[PATH_BYTES_MAX]; /* empty: path itself is written to */
+	FILE *file; /* to write to; NULL: not open, or finished */
+	char path[PATH_BYTES_MAX];
+	struct unfinished *part; /* NULL: the path itself is written to */
 };
 
-/* path is borrowed until the end. */
+/* A pipe that is read by nobody within some seconds is refused. */
 enum status output_file_open(struct output_file *output, const char *path, struct error *error);
 
-/* Closes and renames the file. A write that failed is an error, and the file is removed. */
+/* Brings all bytes to the disk and closes the file. A write that failed is an error with the file's
+   name and the reason, and the part is removed. */
+enum status output_file_finish(struct output_file *output, struct error *error);
+
+/* Gives a finished file its name. For several files that appear together:
+   output_file_sync_folder() follows. */
+enum status output_file_publish(struct output_file *output, struct error *error);
+
+/* Brings the names in the folder of `path` to the disk. */
+enum status output_file_sync_folder(const char *path, struct error *error);
+
+/* All of these. */
 enum status output_file_commit(struct output_file *output, struct error *error);
 
-/* Removes an uncommitted file. Does nothing if it is not open. */
+/* Removes a file that was not published. Accepts a zeroed one. */
 void output_file_abandon(struct output_file *output);
 
 #endif

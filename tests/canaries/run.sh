@@ -19,7 +19,7 @@ flags=(-std=c17 -O1 -w -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE= "-DQUIRE_SOU
 read -ra packages <<<"$(pkg-config --cflags criterion libxxhash libcjson)"
 read -ra libraries <<<"$(pkg-config --libs criterion libxxhash libcjson)"
 # The files of engine/base that the core needs, and of tests/ that its tests need.
-base=(check memory status)
+base=(check memory status unfinished)
 support=(tests/harness/{property,require}.c
 	tests/models/{block_model,scheduler_model,kv_oracle,simulation}.c)
 

@@ -1,7 +1,9 @@
 #include "tests/harness/files.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "engine/base/memory.h"
@@ -59,4 +61,16 @@ uint64_t file_byte_count(const char *path)
 	struct stat info;
 
 	return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+}
+
+void require_no_parts(const char *folder)
+{
+	DIR *open = opendir(folder);
+	struct dirent *entry;
+
+	require(open != NULL, "%s is not there", folder);
+	while ((entry = readdir(open)) != NULL) {
+		require(strstr(entry->d_name, ".part") == NULL, "%s is left behind", entry->d_name);
+	}
+	closedir(open);
 }

@@ -21,4 +21,7 @@ bool file_exists(const char *path);
 /* 0 if there is no such file. */
 uint64_t file_byte_count(const char *path);
 
+/* Demands that no unfinished file, NAME.PID.part, is left. */
+void require_no_parts(const char *folder);
+
 #endif

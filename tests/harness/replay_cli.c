@@ -1,6 +1,5 @@
 #include "tests/harness/replay_cli.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,18 +96,6 @@ char *read_in(const char *folder, const char *name)
 
 	path_in(path, folder, name);
 	return file_read_if_there(path, NULL);
-}
-
-void require_no_parts(const char *folder)
-{
-	DIR *open = opendir(folder);
-	struct dirent *entry;
-
-	require(open != NULL, "%s is not there", folder);
-	while ((entry = readdir(open)) != NULL) {
-		require(strstr(entry->d_name, ".part") == NULL, "%s is left behind", entry->d_name);
-	}
-	closedir(open);
 }
 
 void require_same_file(const char *a, const char *b, const char *name)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/process.h"
 #include "tests/harness/temporary.h"
 
@@ -54,9 +55,6 @@ void path_in(char *path, const char *folder, const char *name);
 
 /* The text of FOLDER/NAME, owned by the caller; NULL if there is no such file. */
 char *read_in(const char *folder, const char *name);
-
-/* Demands that no file NAME.part is left. */
-void require_no_parts(const char *folder);
 
 void require_same_file(const char *a, const char *b, const char *name);
 

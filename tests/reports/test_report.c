@@ -69,8 +69,7 @@ static void require_refusal(
 		line);
 	require(strchr(error.text, '\n') == NULL, "more than a line: %s", error.text);
 	require(access(out, F_OK) != 0, "a page was written");
-	strcat(out, ".part");
-	require(access(out, F_OK) != 0, "half a page was left");
+	require_no_parts(folder);
 }
 
 Test(report, a_missing_gnuplot_is_named)
@@ -196,24 +195,26 @@ Test(report, a_folder_without_a_result_is_refused)
 
 Test(report, an_older_page_survives_a_failure)
 {
-	char folder[TEMPORARY_PATH_BYTES], out[TEMPORARY_PATH_BYTES];
-	char path[TEMPORARY_PATH_BYTES], part[TEMPORARY_PATH_BYTES + 8];
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	char name[250] = {0}, out[TEMPORARY_PATH_BYTES + sizeof(name)];
 	struct error error = {0};
 	const char *directory = folder;
 
+	/* The page is made beside the old one, where a name cannot be longer than 255 bytes. */
+	memset(name, 'p', sizeof(name) - 1);
 	temporary_folder(folder);
-	temporary_write(folder, "page.html", "old", out);
+	snprintf(out, sizeof(out), "%s/%s", folder, name);
+	file_write(out, "old", 3);
 	require_equal(report_write(&directory, 1, out, &error), STATUS_FILE);
 	char *page = file_read(out, NULL);
 	require(strcmp(page, "old") == 0, "the old page is gone");
 	free(page);
 
-	/* The page is made beside the old one, here where it cannot be. */
 	make_result(folder, "run", &made_ordinary, path);
-	snprintf(part, sizeof(part), "%s.part", out);
-	require(mkdir(part, 0777) == 0, "cannot make %s", part);
 	directory = path;
+	error = (struct error){0};
 	require_equal(report_write(&directory, 1, out, &error), STATUS_FILE);
+	require(strstr(error.text, "File name too long") != NULL, "found: %s", error.text);
 	page = file_read(out, NULL);
 	require(strcmp(page, "old") == 0, "the old page is gone");
 	free(page);

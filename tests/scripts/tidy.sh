@@ -105,7 +105,9 @@ forbidden_calls()
 			return FILENAME ~ /^tests\// || (name == "exit" &&
 				(FILENAME == "bench/main.c" ||
 					FILENAME == "engine/base/memory.c")) ||
-				(name == "_exit" && FILENAME == "engine/ranks/forked_ranks.c")
+				(name == "_exit" &&
+					(FILENAME == "engine/base/interrupt.c" ||
+					FILENAME == "engine/ranks/forked_ranks.c"))
 		}
 		{
 			text = $0

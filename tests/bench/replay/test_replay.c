@@ -1,13 +1,12 @@
 #include "bench/replay/replay.h"
 
 #include <criterion/criterion.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "engine/base/interrupt.h"
 #include "engine/base/text.h"
 #include "engine/step_record.h"
 #include "engine/policy.h"
@@ -476,12 +475,9 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 	char folder[TEMPORARY_PATH_BYTES];
 	char trace_path[PATH_BYTES];
 	struct replay_scene scene = long_scene(trace_path);
-	sigset_t interrupts;
-	const struct timespec at_once = {0};
 
-	sigemptyset(&interrupts);
-	sigaddset(&interrupts, SIGINT);
-	sigprocmask(SIG_BLOCK, &interrupts, NULL);
+	interrupt_catch();
+	interrupt_hold();
 	temporary_folder(folder);
 	snprintf(trace_path, sizeof(trace_path), "%s/trace.jsonl", folder);
 	write_long_trace(trace_path);
@@ -492,7 +488,7 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 
 	scene.interrupt_at_step = 1000;
 	struct text part = run_long(&scene, &replay, folder);
-	require(sigtimedwait(&interrupts, NULL, &at_once) == SIGINT, "the interrupt is gone");
+	interrupt_release();
 	require(replay.is_interrupted && !replay.has_failed, "it was not interrupted");
 	require(replay.metrics.steps > 1000 && replay.metrics.steps < 2000, "after %llu steps",
 		(unsigned long long)replay.metrics.steps);

@@ -103,8 +103,8 @@ Test(trace_command, make_refuses_what_makes_no_sense)
 		snprintf(arguments, sizeof(arguments), "trace make %s --out @/none.jsonl",
 			refusals[i][0]);
 		require_refused(arguments, refusals[i][1]);
-		require(!exists("none.jsonl") && !exists("none.jsonl.part"), "%s left a file",
-			arguments);
+		require(!exists("none.jsonl"), "%s left a file", arguments);
+		require_no_parts(folder);
 	}
 	require_refused("trace make --requests 5 --input 5 --output 5", "--out is missing");
 	require_refused("trace make --requests 5 --input 5 --output 5 --out @/no/such/folder",
@@ -118,7 +118,7 @@ Test(trace_command, make_writes_into_devices_and_pipes)
 	/* A named pipe, which a careless rename would replace by a file. */
 	snprintf(command, sizeof(command),
 		"cd %s && mkfifo pipe && (wc -l <pipe >lines &) && %s trace make --requests 5 "
-		"--input 1 --output 1 --out pipe && test -p pipe && test ! -e pipe.part",
+		"--input 1 --output 1 --out pipe && test -p pipe && ! ls pipe.*",
 		folder, QUIRE_EXECUTABLE);
 	require(system(command) == 0, "%s", command);
 }
@@ -243,7 +243,8 @@ Test(trace_command, convert_leaves_nothing_of_a_bad_file)
 		path);
 	require_refused("trace convert @/bad.jsonl --out @/none.jsonl",
 		"bad.jsonl:2: found {\"timestamp\":, expected a JSON object");
-	require(!exists("none.jsonl") && !exists("none.jsonl.part"), "a file was left");
+	require(!exists("none.jsonl"), "a file was left");
+	require_no_parts(folder);
 	require_refused("trace stat @/bad.jsonl", "bad.jsonl:2");
 	require_refused("trace cache @/bad.jsonl", "bad.jsonl:2");
 	require_refused("trace stat @/none.jsonl", "none.jsonl: cannot be opened");

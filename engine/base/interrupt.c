@@ -1,0 +1,87 @@
+#include "engine/base/interrupt.h"
+
+#include "engine/base/check.h"
+#include "engine/base/unfinished.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static atomic_bool interrupt_is_held;
+static atomic_bool interrupt_was_noted;
+
+static void on_interrupt(int signal)
+{
+	static const char line[] = "quire: interrupted\n";
+
+	(void)signal;
+	if (atomic_load(&interrupt_is_held)) {
+		atomic_store(&interrupt_was_noted, true);
+		return;
+	}
+	unfinished_remove_all();
+	ssize_t ignored = write(STDERR_FILENO, line, sizeof(line) - 1);
+	(void)ignored;
+	_exit(1);
+}
+
+static void handle(int signal, void (*handler)(int), int flags)
+{
+	struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+
+	sigfillset(&action.sa_mask);
+	check(sigaction(signal, &action, NULL) == 0);
+}
+
+/* The signal is blocked in its handler, and kills once that returns. */
+static void on_death(int signal)
+{
+	unfinished_remove_all();
+	handle(signal, SIG_DFL, 0);
+	raise(signal);
+}
+
+static bool is_ignored(int signal)
+{
+	struct sigaction action;
+
+	return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+void interrupt_catch(void)
+{
+	static const int deaths[] = {SIGPIPE, SIGQUIT, SIGXCPU};
+
+	/* SIGINT too when it is ignored, as shells do to jobs of a script: `kill -INT` ends a run
+	   in the background. */
+	handle(SIGINT, on_interrupt, SA_RESTART);
+	handle(SIGTERM, on_interrupt, SA_RESTART);
+	if (!is_ignored(SIGHUP)) {
+		handle(SIGHUP, on_interrupt, SA_RESTART);
+	}
+	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
+		if (!is_ignored(deaths[i])) {
+			handle(deaths[i], on_death, 0);
+		}
+	}
+	handle(SIGXFSZ, SIG_IGN, 0);
+}
+
+void interrupt_hold(void)
+{
+	check(!atomic_load(&interrupt_is_held));
+	atomic_store(&interrupt_was_noted, false);
+	atomic_store(&interrupt_is_held, true);
+}
+
+bool interrupt_is_pending(void)
+{
+	return atomic_load(&interrupt_was_noted);
+}
+
+void interrupt_release(void)
+{
+	atomic_store(&interrupt_is_held, false);
+	atomic_store(&interrupt_was_noted, false);
+}

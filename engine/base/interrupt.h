@@ -1,0 +1,28 @@
+#ifndef ENGINE_BASE_INTERRUPT_H
+#define ENGINE_BASE_INTERRUPT_H
+
+#include <stdbool.h>
+
+/* Signals that ask the program to end: SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under
+   nohup.
+
+   They end the program at once, with one line and exit code 1, and what it has not finished is
+   removed (engine/base/unfinished.h). While a run holds them they are only noted: the run polls
+   interrupt_is_pending() and completes its results. A handler notes them instead of a mask, because
+   they reach any thread, those of CUDA included. */
+
+/* Installs the handlers, once, for the whole program. SIGPIPE, SIGQUIT and SIGXCPU kill as ever,
+   but remove what is unfinished. SIGXFSZ is ignored, so that a write beyond a limit fails with
+   EFBIG. */
+void interrupt_catch(void);
+
+/* From here on signals are noted. Not nested. */
+void interrupt_hold(void);
+
+/* Whether a signal has come since interrupt_hold(). */
+bool interrupt_is_pending(void);
+
+/* Forgets what was noted: the run has heeded it. Does nothing if nothing is held. */
+void interrupt_release(void);
+
+#endif
