@@ -117,6 +117,7 @@ static enum status open_reference(struct runner *out, struct replay_config *conf
 		.engine = &engine,
 		.rounding = config->dtype == DTYPE_BFLOAT16 ? ROUNDING_BF16 : ROUNDING_NONE,
 		.seed = config->seed,
+		.ranks.count = (uint32_t)config->tensor_parallel_size,
 	};
 	enum status status = reference_runner_open(out, &options, error);
 	weights_close(weights);
@@ -135,6 +136,7 @@ const struct runner_entry runner_reference = {
 	.name = "reference",
 	.summary = "computes tokens on the CPU",
 	.kind = RUNNER_COMPUTED,
+	.has_ranks = true,
 	.open = open_reference,
 };
 

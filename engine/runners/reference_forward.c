@@ -3,48 +3,35 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/runners/reference_share.h"
+#include "kernels/attention/rope_table.h"
+#include "kernels/exchange/exchange.h"
 #include "kernels/rows/add_rms_norm.h"
-#include "kernels/attention/decode.h"
 #include "kernels/rows/embedding.h"
 #include "kernels/rows/gather_rows.h"
-#include "kernels/linear/linear.h"
-#include "kernels/attention/prefill.h"
-#include "kernels/attention/qk_norm_rope_store.h"
 #include "kernels/rows/rms_norm.h"
-#include "kernels/attention/rope_table.h"
 #include "kernels/sampling/sampler.h"
-#include "kernels/rows/silu_mul.h"
 
 #include <stdlib.h>
-
-/* A weight in memory: a matrix in bf16 where that is exact or requested, else in float32; a
-   vector in float32 always, rounded alike. */
-struct tensor {
-	float *f32;
-	uint16_t *bf16;
-};
+#include <string.h>
 
 struct forward {
 	struct model_config model;
 	struct forward_options options;
-	struct attention_shape shape;
-	struct tensor *tensors; /* (num_hidden_layers, WEIGHT_COUNT); not layered: of layer 0 */
+	struct reference_tensor embedding;
+	float *rope;			/* (position_count, head_dim / 2, 2) */
+	struct reference_share *shares; /* (ranks.here) */
+	uint32_t vocabulary_count;	/* ids of these shares */
 
-	float *pool;		/* [layer][k|v][block][kv_head][token][head_dim] */
-	uint64_t pool_elements; /* of the keys, or the values, of one layer */
-	float *rope;		/* (position_count, head_dim / 2, 2) */
-
-	/* tensors of a step, T = token_capacity, S = sample_capacity */
-	float *residual;	 /* (T, hidden_size) */
-	float *hidden;		 /* (T, hidden_size) */
-	float *qkv;		 /* (T, (heads + 2 * kv_heads) * head_dim) */
-	float *query;		 /* (T, heads, head_dim) */
-	float *attended;	 /* (T, heads, head_dim) */
-	float *gate_up;		 /* (T, 2 * intermediate_size) */
-	float *activated;	 /* (T, intermediate_size) */
-	float *sampled_residual; /* (S, hidden_size) */
-	float *sampled_hidden;	 /* (S, hidden_size) */
-	float *logits;		 /* (S, vocab_size) */
+	/* tensors of a step, T = token_capacity, S = sample_capacity, R = ranks.count */
+	float *residual;	      /* (T, hidden_size) */
+	float *hidden;		      /* (T, hidden_size) */
+	float *partials;	      /* (R, tokens of the step, hidden_size) of R > 1 */
+	float *sampled_residual;      /* (S, hidden_size) */
+	float *sampled_hidden;	      /* (S, hidden_size) */
+	float *logits;		      /* (S, vocabulary_count) */
+	float *share_logits;	      /* (S, ids of a share) where there are several here */
+	struct candidate *candidates; /* (R, sampled rows of the step) */
 
 	/* of the sampled rows, (S) each */
 	uint32_t *sampled_token; /* index of the row's last token */
@@ -60,85 +47,12 @@ uint64_t forward_block_bytes(const struct model_config *model, uint32_t block_si
 	       model->head_dim * sizeof(float);
 }
 
-static struct tensor load_tensor(
-	const struct weights *weights, enum weight weight, uint32_t layer, enum rounding rounding)
+static enum status check_sizes(const struct model_config *model,
+	const struct forward_options *options, struct error *error)
 {
-	const struct model_config *model = weights_config(weights);
-	struct weight_shape shape = weight_shape(model, weight, WEIGHT_WHOLE);
-	size_t count = (size_t)shape.rows * shape.columns;
-	bool is_bf16 = rounding == ROUNDING_BF16 || model->dtype == MODEL_DTYPE_BFLOAT16;
-	struct tensor tensor = {0};
-
-	if (is_bf16) {
-		tensor.bf16 = memory_take(count, sizeof(*tensor.bf16));
-		weights_read_bf16(weights, weight, layer, WEIGHT_WHOLE, 0, shape.rows, tensor.bf16);
-	}
-	if (!is_bf16 || shape.rows == 1) {
-		tensor.f32 = memory_take(count, sizeof(*tensor.f32));
-	}
-	if (!is_bf16) {
-		weights_read_f32(weights, weight, layer, WEIGHT_WHOLE, 0, shape.rows, tensor.f32);
-	} else if (shape.rows == 1) {
-		for (size_t i = 0; i < count; i++) {
-			tensor.f32[i] = bf16_to_float(tensor.bf16[i]);
-		}
-		free(tensor.bf16);
-		tensor.bf16 = NULL;
-	}
-	return tensor;
-}
-
-static void load_weights(struct forward *forward)
-{
-	const struct model_config *model = &forward->model;
-
-	forward->tensors = memory_take(
-		(size_t)model->num_hidden_layers * WEIGHT_COUNT, sizeof(*forward->tensors));
-	for (uint32_t layer = 0; layer < model->num_hidden_layers; layer++) {
-		for (enum weight weight = 0; weight < WEIGHT_COUNT; weight++) {
-			bool is_tied = weight == WEIGHT_LM_HEAD && model->tie_word_embeddings;
-			if (weight_exists(model, weight) && !is_tied &&
-				(layer == 0 || weight_is_layered(weight))) {
-				forward->tensors[layer * WEIGHT_COUNT + weight] =
-					load_tensor(forward->options.weights, weight, layer,
-						forward->options.rounding);
-			}
-		}
-	}
-	forward->options.weights = NULL;
-}
-
-static void take_step_tensors(struct forward *forward)
-{
-	const struct model_config *model = &forward->model;
-	size_t tokens = forward->options.token_capacity;
-	size_t samples = forward->options.sample_capacity;
-	size_t query_width = (size_t)model->num_attention_heads * model->head_dim;
-	size_t kv_width = (size_t)model->num_key_value_heads * model->head_dim;
-
-	forward->residual = memory_take(tokens * model->hidden_size, sizeof(float));
-	forward->hidden = memory_take(tokens * model->hidden_size, sizeof(float));
-	forward->qkv = memory_take(tokens * (query_width + 2 * kv_width), sizeof(float));
-	forward->query = memory_take(tokens * query_width, sizeof(float));
-	forward->attended = memory_take(tokens * query_width, sizeof(float));
-	forward->gate_up = memory_take(tokens * 2 * model->intermediate_size, sizeof(float));
-	forward->activated = memory_take(tokens * model->intermediate_size, sizeof(float));
-	forward->sampled_residual = memory_take(samples * model->hidden_size, sizeof(float));
-	forward->sampled_hidden = memory_take(samples * model->hidden_size, sizeof(float));
-	forward->logits = memory_take(samples * model->vocab_size, sizeof(float));
-	forward->sampled_token = memory_take(samples, sizeof(*forward->sampled_token));
-	forward->row_key = memory_take(samples, sizeof(*forward->row_key));
-	forward->temperature = memory_take(samples, sizeof(*forward->temperature));
-}
-
-enum status forward_open(
-	struct forward **out, const struct forward_options *options, struct error *error)
-{
-	const struct model_config *model = weights_config(options->weights);
 	u128 pool_bytes =
 		(u128)options->block_count * forward_block_bytes(model, options->block_size);
 
-	*out = NULL;
 	if (pool_bytes > UINT64_C(1) << 46) {
 		return error_set(error, STATUS_MEMORY,
 			"a KV pool of %u blocks of %u tokens takes %llu GiB of host memory",
@@ -157,23 +71,81 @@ enum status forward_open(
 			"head_dim: found %u, expected an even number of at most %d",
 			model->head_dim, ATTENTION_HEAD_DIM_MAX);
 	}
+	return STATUS_OK;
+}
+
+static void open_shares(struct forward *forward)
+{
+	const struct forward_options *options = &forward->options;
+	const struct forward_ranks *ranks = &options->ranks;
+
+	forward->shares = memory_take(ranks->here, sizeof(*forward->shares));
+	for (uint32_t i = 0; i < ranks->here; i++) {
+		const struct reference_share_options share = {
+			.weights = options->weights,
+			.shard = {ranks->first + i, ranks->count},
+			.rounding = options->rounding,
+			.token_capacity = options->token_capacity,
+			.block_size = options->block_size,
+			.block_count = options->block_count,
+			.table_width = options->table_width,
+			.rope = forward->rope,
+			.embedding = &forward->embedding,
+		};
+		reference_share_open(&forward->shares[i], &share);
+		forward->vocabulary_count += forward->shares[i].vocabulary.count;
+	}
+	forward->options.weights = NULL;
+}
+
+static void take_step_tensors(struct forward *forward)
+{
+	const struct forward_ranks *ranks = &forward->options.ranks;
+	size_t hidden = forward->model.hidden_size;
+	size_t tokens = forward->options.token_capacity;
+	size_t samples = forward->options.sample_capacity;
+	size_t share_ids = u64_divide_up(forward->model.vocab_size, ranks->count);
+
+	forward->residual = memory_take(tokens * hidden, sizeof(float));
+	forward->hidden = memory_take(tokens * hidden, sizeof(float));
+	forward->sampled_residual = memory_take(samples * hidden, sizeof(float));
+	forward->sampled_hidden = memory_take(samples * hidden, sizeof(float));
+	forward->logits = memory_take(samples * forward->vocabulary_count, sizeof(float));
+	if (ranks->count > 1) {
+		forward->partials = memory_take(ranks->count * tokens * hidden, sizeof(float));
+	}
+	if (ranks->here > 1) {
+		forward->share_logits = memory_take(samples * share_ids, sizeof(float));
+	}
+	forward->candidates = memory_take(ranks->count * samples, sizeof(*forward->candidates));
+	forward->sampled_token = memory_take(samples, sizeof(*forward->sampled_token));
+	forward->row_key = memory_take(samples, sizeof(*forward->row_key));
+	forward->temperature = memory_take(samples, sizeof(*forward->temperature));
+}
+
+enum status forward_open(
+	struct forward **out, const struct forward_options *options, struct error *error)
+{
+	const struct model_config *model = weights_config(options->weights);
+	struct forward_ranks ranks = options->ranks;
+
+	*out = NULL;
+	ranks.count = u32_max(ranks.count, 1);
+	ranks.here = ranks.here == 0 ? ranks.count : ranks.here;
+	check(ranks.first + ranks.here <= ranks.count);
+	check(ranks.here == ranks.count || ranks.exchange.gather != NULL);
+	TRY(weight_shard_check(model, (struct weight_shard){ranks.first, ranks.count}, error));
+	TRY(check_sizes(model, options, error));
 	struct forward *forward = memory_take(1, sizeof(*forward));
 	forward->model = *model;
 	forward->options = *options;
-	forward->shape = (struct attention_shape){
-		.head_count = model->num_attention_heads,
-		.kv_head_count = model->num_key_value_heads,
-		.head_dim = model->head_dim,
-		.block_size = options->block_size,
-		.table_width = options->table_width,
-	};
-	load_weights(forward);
-	forward->pool_elements =
-		(uint64_t)(pool_bytes / sizeof(float) / 2) / model->num_hidden_layers;
-	forward->pool = memory_take((size_t)(pool_bytes / sizeof(float)), sizeof(float));
+	forward->options.ranks = ranks;
+	forward->embedding = reference_tensor_load(
+		options->weights, WEIGHT_EMBEDDING, 0, WEIGHT_WHOLE, options->rounding);
 	forward->rope = memory_take(
 		(size_t)options->position_count * model->head_dim, sizeof(*forward->rope));
 	rope_table_fill(forward->rope, options->position_count, model->head_dim, model->rope_theta);
+	open_shares(forward);
 	take_step_tensors(forward);
 	*out = forward;
 	return STATUS_OK;
@@ -184,114 +156,124 @@ void forward_close(struct forward *forward)
 	if (forward == NULL) {
 		return;
 	}
-	for (size_t i = 0; i < (size_t)forward->model.num_hidden_layers * WEIGHT_COUNT; i++) {
-		free(forward->tensors[i].f32);
-		free(forward->tensors[i].bf16);
+	for (uint32_t i = 0; i < forward->options.ranks.here; i++) {
+		reference_share_close(&forward->shares[i]);
 	}
-	free(forward->tensors);
-	free(forward->pool);
+	free(forward->shares);
+	reference_tensor_free(&forward->embedding);
 	free(forward->rope);
 	free(forward->residual);
 	free(forward->hidden);
-	free(forward->qkv);
-	free(forward->query);
-	free(forward->attended);
-	free(forward->gate_up);
-	free(forward->activated);
+	free(forward->partials);
 	free(forward->sampled_residual);
 	free(forward->sampled_hidden);
 	free(forward->logits);
+	free(forward->share_logits);
+	free(forward->candidates);
 	free(forward->sampled_token);
 	free(forward->row_key);
 	free(forward->temperature);
 	free(forward);
 }
 
+/* ---- ranks ---- */
+
+/* Where a share's partial sum goes; the sum of one rank needs no addition. */
+static float *partial_of(const struct forward *forward, uint32_t rank, uint32_t token_count)
+{
+	size_t count = (size_t)token_count * forward->model.hidden_size;
+
+	return forward->options.ranks.count == 1 ? forward->hidden
+						 : forward->partials + rank * count;
+}
+
+static enum status gather(
+	const struct forward *forward, void *all, size_t bytes, struct error *error)
+{
+	const struct forward_exchange *exchange = &forward->options.ranks.exchange;
+
+	return exchange->gather == NULL ? STATUS_OK
+					: exchange->gather(exchange->state, all, bytes, error);
+}
+
+/* hidden = the sum of all ranks' partial sums. */
+static enum status add_partials(struct forward *forward, uint32_t token_count, struct error *error)
+{
+	uint32_t ranks = forward->options.ranks.count;
+	size_t count = (size_t)token_count * forward->model.hidden_size;
+	const float *parts[EXCHANGE_RANKS_MAX];
+
+	if (ranks == 1) {
+		return STATUS_OK;
+	}
+	TRY(gather(forward, forward->partials, count * sizeof(*forward->partials), error));
+	for (uint32_t rank = 0; rank < ranks; rank++) {
+		parts[rank] = partial_of(forward, rank, token_count);
+	}
+	exchange_sum_cpu(forward->hidden, parts, ranks, count, forward->options.rounding);
+	return STATUS_OK;
+}
+
 /* ---- running ---- */
 
-static struct matrix matrix_of(const struct forward *forward, enum weight weight, uint32_t layer)
-{
-	const struct tensor *tensor = &forward->tensors[layer * WEIGHT_COUNT + weight];
-
-	return (struct matrix){.f32 = tensor->f32, .bf16 = tensor->bf16};
-}
-
-/* NULL for a bias that the model does not have. */
-static const float *vector_of(const struct forward *forward, enum weight weight, uint32_t layer)
-{
-	return forward->tensors[layer * WEIGHT_COUNT + weight].f32;
-}
-
-/* out (row_count, rows of the weight) = in times the weight, plus its bias. */
-static void multiply(const struct forward *forward, float *out, const float *in, enum weight weight,
-	const float *bias, uint32_t layer, uint32_t row_count)
-{
-	struct weight_shape shape = weight_shape(&forward->model, weight, WEIGHT_WHOLE);
-
-	linear_cpu(out, in, matrix_of(forward, weight, layer), bias, row_count, shape.columns,
-		shape.rows, forward->options.rounding);
-}
-
 /* hidden = attention of hidden, with the layer's keys and values stored first. */
-static void run_attention(
-	struct forward *forward, const struct batch *batch, const uint32_t *tables, uint32_t layer)
+static enum status run_attention(struct forward *forward, const struct batch *batch,
+	const uint32_t *tables, uint32_t layer, struct error *error)
 {
-	const struct qk_norm_rope norm = {
-		.q_weight = vector_of(forward, WEIGHT_Q_NORM, layer),
-		.k_weight = vector_of(forward, WEIGHT_K_NORM, layer),
-		.rope = forward->rope,
-		.epsilon = (float)forward->model.rms_norm_eps,
-	};
-	enum rounding rounding = forward->options.rounding;
-	float *keys = forward->pool + 2 * layer * forward->pool_elements;
-	float *values = keys + forward->pool_elements;
-	uint32_t decodes = (uint32_t)batch->counts.decode_rows;
+	const struct forward_ranks *ranks = &forward->options.ranks;
+	uint32_t tokens = batch->token_count;
 
-	multiply(forward, forward->qkv, forward->hidden, WEIGHT_QKV,
-		vector_of(forward, WEIGHT_QKV_BIAS, layer), layer, batch->token_count);
-	qk_norm_rope_store_cpu(forward->query, keys, values, forward->qkv, batch->position,
-		batch->slot, batch->token_count, &norm, &forward->shape, rounding);
-	decode_attention_cpu(forward->attended, forward->query, keys, values, tables, batch->row,
-		batch->context_length, decodes, &forward->shape, rounding);
-	prefill_attention_cpu(forward->attended, forward->query, keys, values, tables,
-		batch->row + decodes, batch->query_start + decodes, batch->context_length + decodes,
-		batch->row_count - decodes, &forward->shape, rounding);
-	multiply(forward, forward->hidden, forward->attended, WEIGHT_O,
-		vector_of(forward, WEIGHT_O_BIAS, layer), layer, batch->token_count);
+	for (uint32_t i = 0; i < ranks->here; i++) {
+		reference_share_attention(&forward->shares[i],
+			partial_of(forward, ranks->first + i, tokens), forward->hidden, batch,
+			tables, layer);
+	}
+	return add_partials(forward, tokens, error);
 }
 
 /* hidden = the gated MLP of hidden. */
-static void run_mlp(struct forward *forward, uint32_t layer, uint32_t token_count)
+static enum status run_mlp(
+	struct forward *forward, uint32_t layer, uint32_t token_count, struct error *error)
 {
-	multiply(forward, forward->gate_up, forward->hidden, WEIGHT_GATE_UP, NULL, layer,
-		token_count);
-	silu_mul_cpu(forward->activated, forward->gate_up, token_count,
-		forward->model.intermediate_size, forward->options.rounding);
-	multiply(forward, forward->hidden, forward->activated, WEIGHT_DOWN, NULL, layer,
-		token_count);
+	const struct forward_ranks *ranks = &forward->options.ranks;
+
+	for (uint32_t i = 0; i < ranks->here; i++) {
+		reference_share_mlp(&forward->shares[i],
+			partial_of(forward, ranks->first + i, token_count), forward->hidden, layer,
+			token_count);
+	}
+	return add_partials(forward, token_count, error);
 }
 
-static void run_layers(struct forward *forward, const struct batch *batch, const uint32_t *tables)
+/* hidden is added to the residual stream, and becomes its norm. */
+static void add_and_norm(
+	struct forward *forward, enum weight weight, uint32_t layer, uint32_t token_count)
+{
+	const struct model_config *model = &forward->model;
+
+	add_rms_norm_cpu(forward->hidden, forward->residual, forward->hidden,
+		reference_share_vector(&forward->shares[0], weight, layer), token_count,
+		model->hidden_size, (float)model->rms_norm_eps, forward->options.rounding);
+}
+
+static enum status run_layers(struct forward *forward, const struct batch *batch,
+	const uint32_t *tables, struct error *error)
 {
 	const struct model_config *model = &forward->model;
 	uint32_t tokens = batch->token_count;
-	float epsilon = (float)model->rms_norm_eps;
-	enum rounding rounding = forward->options.rounding;
 
-	rms_norm_cpu(forward->hidden, forward->residual, vector_of(forward, WEIGHT_INPUT_NORM, 0),
-		tokens, model->hidden_size, epsilon, rounding);
+	rms_norm_cpu(forward->hidden, forward->residual,
+		reference_share_vector(&forward->shares[0], WEIGHT_INPUT_NORM, 0), tokens,
+		model->hidden_size, (float)model->rms_norm_eps, forward->options.rounding);
 	for (uint32_t layer = 0; layer < model->num_hidden_layers; layer++) {
-		run_attention(forward, batch, tables, layer);
-		add_rms_norm_cpu(forward->hidden, forward->residual, forward->hidden,
-			vector_of(forward, WEIGHT_POST_NORM, layer), tokens, model->hidden_size,
-			epsilon, rounding);
-		run_mlp(forward, layer, tokens);
+		TRY(run_attention(forward, batch, tables, layer, error));
+		add_and_norm(forward, WEIGHT_POST_NORM, layer, tokens);
+		TRY(run_mlp(forward, layer, tokens, error));
 		if (layer + 1 < model->num_hidden_layers) {
-			add_rms_norm_cpu(forward->hidden, forward->residual, forward->hidden,
-				vector_of(forward, WEIGHT_INPUT_NORM, layer + 1), tokens,
-				model->hidden_size, epsilon, rounding);
+			add_and_norm(forward, WEIGHT_INPUT_NORM, layer + 1, tokens);
 		}
 	}
+	return STATUS_OK;
 }
 
 /* Lists the sampled rows; returns how many. */
@@ -313,23 +295,78 @@ static uint32_t list_sampled(struct forward *forward, const struct batch *batch)
 	return count;
 }
 
-static void run_head(struct forward *forward, const struct batch *batch, int32_t *sampled)
+/* Copies the logits of share i into their columns of all logits. */
+static void place_logits(struct forward *forward, uint32_t i, uint32_t row_count)
+{
+	const struct weight_range ids = forward->shares[i].vocabulary;
+	uint32_t first = ids.first - forward->shares[0].vocabulary.first;
+
+	for (uint32_t r = 0; r < row_count; r++) {
+		memcpy(forward->logits + (size_t)r * forward->vocabulary_count + first,
+			forward->share_logits + (size_t)r * ids.count,
+			ids.count * sizeof(*forward->logits));
+	}
+}
+
+/* The best token of share i for each row. */
+static void find_candidates(
+	struct forward *forward, uint32_t i, const float *logits, uint32_t row_count)
+{
+	const struct weight_range ids = forward->shares[i].vocabulary;
+	uint32_t rank = forward->options.ranks.first + i;
+
+	for (uint32_t r = 0; r < row_count; r++) {
+		forward->candidates[(size_t)rank * row_count + r] =
+			sampler_candidate_cpu(logits + (size_t)r * ids.count, forward->row_key[r],
+				forward->temperature[r], ids.first, ids.count);
+	}
+}
+
+static enum status sample(
+	struct forward *forward, uint32_t row_count, int32_t *sampled, struct error *error)
+{
+	uint32_t ranks = forward->options.ranks.count;
+
+	for (uint32_t i = 0; i < forward->options.ranks.here; i++) {
+		bool is_alone = forward->options.ranks.here == 1;
+		float *logits = is_alone ? forward->logits : forward->share_logits;
+		reference_share_logits(
+			&forward->shares[i], logits, forward->sampled_hidden, row_count);
+		find_candidates(forward, i, logits, row_count);
+		if (!is_alone) {
+			place_logits(forward, i, row_count);
+		}
+	}
+	TRY(gather(forward, forward->candidates, row_count * sizeof(*forward->candidates), error));
+	for (uint32_t r = 0; r < row_count; r++) {
+		struct candidate best = candidate_none();
+		for (uint32_t rank = 0; rank < ranks; rank++) {
+			best = candidate_better(
+				best, forward->candidates[(size_t)rank * row_count + r]);
+		}
+		sampled[r] = candidate_token(best);
+	}
+	return STATUS_OK;
+}
+
+static enum status run_head(
+	struct forward *forward, const struct batch *batch, int32_t *sampled, struct error *error)
 {
 	const struct model_config *model = &forward->model;
 	uint32_t count = list_sampled(forward, batch);
-	enum weight head = model->tie_word_embeddings ? WEIGHT_EMBEDDING : WEIGHT_LM_HEAD;
 
+	if (count == 0) {
+		return STATUS_OK;
+	}
 	gather_rows_cpu(forward->sampled_residual, forward->residual, forward->sampled_token, count,
 		model->hidden_size);
 	gather_rows_cpu(forward->sampled_hidden, forward->hidden, forward->sampled_token, count,
 		model->hidden_size);
 	add_rms_norm_cpu(forward->sampled_hidden, forward->sampled_residual,
-		forward->sampled_hidden, vector_of(forward, WEIGHT_FINAL_NORM, 0), count,
+		forward->sampled_hidden,
+		reference_share_vector(&forward->shares[0], WEIGHT_FINAL_NORM, 0), count,
 		model->hidden_size, (float)model->rms_norm_eps, forward->options.rounding);
-	linear_cpu(forward->logits, forward->sampled_hidden, matrix_of(forward, head, 0), NULL,
-		count, model->hidden_size, model->vocab_size, ROUNDING_NONE);
-	sampler_cpu(sampled, forward->logits, forward->row_key, forward->temperature, count,
-		model->vocab_size);
+	return sample(forward, count, sampled, error);
 }
 
 static void batch_check(const struct forward *forward, const struct batch *batch)
@@ -349,15 +386,15 @@ static void batch_check(const struct forward *forward, const struct batch *batch
 	}
 }
 
-void forward_run(struct forward *forward, const struct batch *batch, const int32_t *token_ids,
-	const uint32_t *tables, int32_t *sampled)
+enum status forward_run(struct forward *forward, const struct batch *batch,
+	const int32_t *token_ids, const uint32_t *tables, int32_t *sampled, struct error *error)
 {
 	batch_check(forward, batch);
-	embedding_cpu(forward->residual, matrix_of(forward, WEIGHT_EMBEDDING, 0), token_ids,
+	embedding_cpu(forward->residual, reference_matrix(&forward->embedding), token_ids,
 		batch->token_count, forward->model.vocab_size, forward->model.hidden_size,
 		forward->options.rounding);
-	run_layers(forward, batch, tables);
-	run_head(forward, batch, sampled);
+	TRY(run_layers(forward, batch, tables, error));
+	return run_head(forward, batch, sampled, error);
 }
 
 const float *forward_logits(const struct forward *forward)

@@ -77,11 +77,11 @@ static enum status reference_execute(void *state, const struct batch *batch, int
 	uint64_t start_ns = runner->start_ns == 0 ? begin_ns : runner->start_ns;
 	uint32_t sampled = 0;
 
-	(void)error; /* the forward pass cannot fail */
 	make_additions(runner, batch);
 	resolve_tokens(runner, batch);
 	uint64_t forward_ns = monotonic_ns();
-	forward_run(runner->forward, batch, runner->token_ids, runner->tables, token_ids);
+	TRY(forward_run(
+		runner->forward, batch, runner->token_ids, runner->tables, token_ids, error));
 	uint64_t end_ns = monotonic_ns();
 	for (uint32_t r = 0; r < batch->row_count; r++) {
 		if (batch->is_sampled[r]) {
@@ -124,6 +124,7 @@ enum status reference_runner_open(
 		.block_count = engine->kv_block_count,
 		.table_width = width,
 		.seed = options->seed,
+		.ranks = options->ranks,
 	};
 
 	enum status status = forward_open(&forward, &forward_options, error);

@@ -7,6 +7,7 @@
 #include "engine/config.h"
 #include "engine/model/weights.h"
 #include "engine/runner.h"
+#include "engine/runners/reference_forward.h"
 #include "kernels/op/number.h"
 
 /* The reference runner: computes tokens on the CPU by engine/runners/reference_forward.h. It is
@@ -16,13 +17,17 @@
    sampled. Its times are real and differ from run to run. elapsed_ns runs from the start of
    scheduling (the call of start, or else of execute) to the step's tokens. gpu_ns is the forward
    pass, host_ns the rest. Work of the caller between two steps, such as writing results, is in
-   neither. */
+   neither.
+
+   With ranks the shares of tensor parallelism are computed one after the other, or by several
+   processes, each with a runner of its own that executes every batch, and an exchange. */
 
 struct reference_options {
 	const struct weights *weights; /* read when opened, not needed afterwards */
 	const struct engine_config *engine;
 	enum rounding rounding;
 	uint64_t seed; /* of the sampler's noise */
+	struct forward_ranks ranks;
 };
 
 /* KV blocks in `bytes` of host memory, at least 1. */
@@ -32,7 +37,8 @@ uint32_t reference_runner_blocks(
 enum status reference_runner_open(
 	struct runner *out, const struct reference_options *options, struct error *error);
 
-/* Logits of the latest step: (sampled_rows, vocab_size), overwritten by the next. */
+/* Logits of the latest step: (sampled_rows, vocab_size), overwritten by the next. With an exchange
+   those of the process's own shares, see forward_logits(). */
 const float *reference_runner_logits(const struct runner *runner);
 
 #endif

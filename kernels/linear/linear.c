@@ -24,25 +24,12 @@ void linear_cpu(float *out, const float *in, struct matrix weight, const float *
 	}
 }
 
-/* The matrix without its first `first` rows. */
-static struct matrix rows_from(struct matrix weight, size_t first, uint32_t input_count)
-{
-	struct matrix rows = weight;
-
-	if (weight.f32 != NULL) {
-		rows.f32 += first * input_count;
-	} else {
-		rows.bf16 += first * input_count;
-	}
-	return rows;
-}
-
 void linear_silu_cpu(float *out, const float *in, struct matrix weight, uint32_t row_count,
 	uint32_t input_count, uint32_t intermediate, enum rounding rounding)
 {
 	for (uint32_t i = 0; i < intermediate; i++) {
-		struct matrix gate = rows_from(weight, i, input_count);
-		struct matrix up = rows_from(weight, (size_t)intermediate + i, input_count);
+		struct matrix gate = matrix_rows(weight, i, input_count);
+		struct matrix up = matrix_rows(weight, (uint64_t)intermediate + i, input_count);
 		for (uint32_t r = 0; r < row_count; r++) {
 			const float *row = in + (size_t)r * input_count;
 			float pair[2];

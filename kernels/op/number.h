@@ -1,6 +1,7 @@
 #ifndef KERNELS_OP_NUMBER_H
 #define KERNELS_OP_NUMBER_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -52,6 +53,15 @@ struct matrix {
 	const float *f32;
 	const uint16_t *bf16;
 };
+
+/* The matrix from row `first` on. */
+static inline struct matrix matrix_rows(struct matrix matrix, uint64_t first, uint32_t columns)
+{
+	return (struct matrix){
+		.f32 = matrix.f32 == NULL ? NULL : matrix.f32 + first * columns,
+		.bf16 = matrix.bf16 == NULL ? NULL : matrix.bf16 + first * columns,
+	};
+}
 
 static inline float matrix_at(struct matrix matrix, uint64_t index)
 {

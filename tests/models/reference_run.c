@@ -98,6 +98,7 @@ void reference_run(struct reference_run *run, const struct request *requests,
 		.engine = options->engine,
 		.rounding = options->rounding,
 		.seed = options->seed,
+		.ranks = options->ranks,
 	};
 	struct error error = {0};
 
@@ -165,6 +166,16 @@ struct model_config tiny_model(uint32_t vocab_size)
 		.num_hidden_layers = 2, .num_attention_heads = 4, .num_key_value_heads = 2,
 		.head_dim = 6, .intermediate_size = 20, .vocab_size = vocab_size,
 		.attention_bias = true, .tie_word_embeddings = false);
+}
+
+struct model_config tiny_model_of_8_heads(uint32_t vocab_size)
+{
+	struct model_config model = tiny_model(vocab_size);
+
+	model.num_attention_heads = 16;
+	model.num_key_value_heads = 8;
+	model.intermediate_size = 40;
+	return model;
 }
 
 struct weights *open_weights(const struct model_config *model, const char *source)

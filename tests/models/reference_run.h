@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "engine/model/weights.h"
+#include "engine/runners/reference_forward.h"
 #include "kernels/op/number.h"
 
 /* Runs of the real engine over the reference runner, all requests there from the start. */
@@ -31,6 +32,7 @@ struct reference_run_options {
 	const struct engine_config *engine;
 	enum rounding rounding;
 	uint64_t seed;
+	struct forward_ranks ranks; /* all shares in this process */
 	bool is_one_by_one; /* a request is added only when the preceding one has finished */
 	bool is_fed_back;   /* decode rows say -1 for their token: what the row sampled last; for
 			     requests that are not forced */
@@ -51,6 +53,9 @@ void require_same_answers(
 
 /* Shape of a tiny model with 4 query and 2 key/value heads, two layers and biases. */
 struct model_config tiny_model(uint32_t vocab_size);
+
+/* The same with 16 query and 8 key/value heads, which 1, 2, 4 and 8 ranks can divide. */
+struct model_config tiny_model_of_8_heads(uint32_t vocab_size);
 
 struct weights *open_weights(const struct model_config *model, const char *source);
 

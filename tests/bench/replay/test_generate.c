@@ -408,19 +408,20 @@ Test(generate, exported_weights_say_the_same)
 		"generate --model exported --tokenizer . --prompt 'Say it' --json",
 		("generate --model exported --tokenizer . --prompt 'Say it' --json "
 		 "--policy prefill-first --max-num-batched-tokens 600 --block-size 3"),
+		"generate --model exported --tokenizer . --prompt 'Say it' --json -tp 2",
 	};
-	struct process_result outcomes[3];
+	struct process_result outcomes[4];
 
 	fixture_open(&fixture);
 	struct process_result exported =
 		quire_run_in(fixture.folder, "export --model . --weights dummy:5 --out exported");
 	require(exported.code == 0, "%s", exported.err);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		outcomes[i] = quire_run_in(fixture.folder, runs[i]);
 		require(outcomes[i].code == 0, "%s", outcomes[i].err);
 		cr_assert_str_eq(outcomes[i].out, outcomes[0].out);
 	}
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		process_result_free(&outcomes[i]);
 	}
 	process_result_free(&exported);

@@ -119,7 +119,7 @@ static void compare_logits(void *context, uint64_t request, uint32_t position, c
 
 /* The fixture's sequence, of which the first tokens are the prompt and the rest is forced, so that
    prompts and decodes of all lengths are compared. */
-static void compare_sequence(const struct expected *expected, uint32_t prompt_count,
+static void compare_sequence(const struct expected *expected, uint32_t prompt_count, uint32_t ranks,
 	const struct engine_config *config, struct logits_check *own)
 {
 	struct reference_run run;
@@ -136,12 +136,19 @@ static void compare_sequence(const struct expected *expected, uint32_t prompt_co
 	const struct reference_run_options options = {
 		.weights = expected->weights,
 		.engine = config,
+		.ranks.count = ranks,
 		.look = compare_logits,
 		.context = own,
 	};
 
 	reference_run(&run, &request, 1, &options);
 	reference_run_deinit(&run);
+}
+
+/* Models of one key/value head cannot be divided. */
+static uint32_t rank_limit(const struct expected *expected)
+{
+	return expected->model.num_key_value_heads;
 }
 
 static struct engine_config engine_of(uint32_t block_size, uint32_t batched_tokens)
@@ -157,33 +164,39 @@ static struct engine_config engine_of(uint32_t block_size, uint32_t batched_toke
 	};
 }
 
-Test(reference_runner, logits_are_those_of_transformers, .timeout = 120)
+static void compare_logits_of_model(const char *name, uint32_t ranks)
 {
 	static const uint32_t block_sizes[] = {1, 5, 16, 64};
+	struct expected expected;
+	struct logits_check own = {.expected = &expected};
 
+	expected_open(&expected, name);
+	for (uint32_t b = 0; b < 4 && ranks <= rank_limit(&expected); b++) {
+		struct engine_config whole = engine_of(block_sizes[b], 512);
+		struct engine_config chunked = engine_of(block_sizes[b], 7);
+		compare_sequence(&expected, 1, ranks, &whole, &own);
+		compare_sequence(&expected, 16, ranks, &whole, &own);
+		compare_sequence(&expected, 65, ranks, &whole, &own);
+		compare_sequence(&expected, expected.sequence_count, ranks, &chunked, &own);
+	}
+	/* From prompts of 1, 16, 65 and 70 tokens 14, 8, 2 and 1 positions are seen. */
+	require_equal(own.compared, ranks > rank_limit(&expected) ? 0 : 4 * (14 + 8 + 2 + 1));
+	cr_log_info("%s, %u ranks: logits are within %.2g", name, ranks, own.largest_error);
+	require(own.largest_error < 1e-5, "%s, %u ranks: logits are off by %g of the largest", name,
+		ranks, own.largest_error);
+	expected_close(&expected);
+}
+
+Test(reference_runner, logits_are_those_of_transformers, .timeout = 120)
+{
 	for (uint32_t i = 0; i < MODEL_COUNT; i++) {
-		struct expected expected;
-		struct logits_check own = {.expected = &expected};
-		expected_open(&expected, model_names[i]);
-		for (uint32_t b = 0; b < 4; b++) {
-			struct engine_config whole = engine_of(block_sizes[b], 512);
-			struct engine_config chunked = engine_of(block_sizes[b], 7);
-			compare_sequence(&expected, 1, &whole, &own);
-			compare_sequence(&expected, 16, &whole, &own);
-			compare_sequence(&expected, 65, &whole, &own);
-			compare_sequence(&expected, expected.sequence_count, &chunked, &own);
-		}
-		/* From prompts of 1, 16, 65 and 70 tokens 14, 8, 2 and 1 positions are seen. */
-		require_equal(own.compared, 4 * (14 + 8 + 2 + 1));
-		cr_log_info("%s: logits are within %.2g", model_names[i], own.largest_error);
-		require(own.largest_error < 1e-5, "%s: logits are off by %g of the largest",
-			model_names[i], own.largest_error);
-		expected_close(&expected);
+		compare_logits_of_model(model_names[i], 1);
+		compare_logits_of_model(model_names[i], 2);
 	}
 }
 
-static void check_greedy(
-	const struct expected *expected, const char *name, const struct engine_config *config)
+static void check_greedy(const struct expected *expected, const char *name, uint32_t ranks,
+	const struct engine_config *config)
 {
 	struct reference_run run;
 	const struct request request = {
@@ -193,7 +206,7 @@ static void check_greedy(
 		.ignore_eos = true,
 	};
 	const struct reference_run_options options = {
-		.weights = expected->weights, .engine = config};
+		.weights = expected->weights, .engine = config, .ranks.count = ranks};
 
 	reference_run(&run, &request, 1, &options);
 	require_equal(run.answers[0].token_count, expected->prompt_count + expected->greedy_count);
@@ -209,11 +222,13 @@ Test(reference_runner, greedy_texts_are_those_of_transformers, .timeout = 120)
 {
 	for (uint32_t i = 0; i < MODEL_COUNT; i++) {
 		struct expected expected;
-		struct engine_config config = engine_of(16, 512);
+		struct engine_config whole = engine_of(16, 512);
+		struct engine_config chunked = engine_of(3, 4);
 		expected_open(&expected, model_names[i]);
-		check_greedy(&expected, model_names[i], &config);
-		config = engine_of(3, 4);
-		check_greedy(&expected, model_names[i], &config);
+		for (uint32_t ranks = 1; ranks <= rank_limit(&expected); ranks++) {
+			check_greedy(&expected, model_names[i], ranks, &whole);
+			check_greedy(&expected, model_names[i], ranks, &chunked);
+		}
 		expected_close(&expected);
 	}
 }
@@ -316,9 +331,10 @@ static void require_happened(const char *variant, const char *what, int wanted, 
 		(unsigned long)count, what);
 }
 
-static void check_variants(const struct model_config *model, enum rounding rounding)
+static void check_variants(const struct model_config *model, const char *source,
+	enum rounding rounding, uint32_t ranks)
 {
-	struct weights *weights = open_weights(model, "dummy:5");
+	struct weights *weights = open_weights(model, source);
 	struct chat *chat = memory_take(1, sizeof(*chat));
 	struct engine_config plain = plain_engine(100);
 	struct reference_run_options options = {
@@ -326,6 +342,7 @@ static void check_variants(const struct model_config *model, enum rounding round
 		.engine = &plain,
 		.rounding = rounding,
 		.seed = 77,
+		.ranks.count = ranks,
 		.is_one_by_one = true,
 	};
 	struct reference_run one_by_one, run;
@@ -357,12 +374,22 @@ Test(reference_runner, answers_do_not_depend_on_how_they_are_computed, .timeout 
 {
 	struct model_config model = tiny_model(211);
 
-	check_variants(&model, ROUNDING_NONE);
-	check_variants(&model, ROUNDING_BF16);
+	check_variants(&model, "dummy:5", ROUNDING_NONE, 1);
+	check_variants(&model, "dummy:5", ROUNDING_BF16, 1);
 	model.tie_word_embeddings = true;
 	model.attention_bias = false;
 	model.dtype = MODEL_DTYPE_FLOAT32;
-	check_variants(&model, ROUNDING_NONE);
+	check_variants(&model, "dummy:5", ROUNDING_NONE, 1);
+}
+
+Test(reference_runner, answers_of_ranks_do_not_depend_on_how_they_are_computed, .timeout = 120)
+{
+	struct model_config model = tiny_model_of_8_heads(211);
+
+	check_variants(&model, "dummy:1", ROUNDING_BF16, 2);
+	check_variants(&model, "dummy:1", ROUNDING_BF16, 8);
+	model.tie_word_embeddings = true;
+	check_variants(&model, "dummy:1", ROUNDING_NONE, 4);
 }
 
 /* The same with random engines, requests and overlapping arrivals. */
@@ -564,6 +591,32 @@ Test(reference_runner, decides_as_runners_that_compute_nothing, .timeout = 60)
 	cr_assert_neq(run_quire(folder, "replay burst.jsonl" ENGINE_OPTIONS
 					" --runner sim --tokens sampled --out refused"),
 		0);
+	temporary_remove(folder);
+}
+
+/* Decisions follow from forced tokens and from the number of blocks, not from the number of ranks. */
+Test(reference_runner, ranks_decide_as_one, .timeout = 60)
+{
+	static const char options[] =
+		" --model " QUIRE_SOURCE_DIR "/tests/fixtures/models/group2 --trace-block-size 16"
+		" --block-size 8 --kv-blocks 40 --max-num-seqs 8 --max-num-batched-tokens 48"
+		" --runner reference --dtype bfloat16";
+	char folder[TEMPORARY_PATH_BYTES], command[1024];
+
+	temporary_folder(folder);
+	write_trace(folder, "burst.jsonl", 0);
+	for (uint32_t ranks = 1; ranks <= 2; ranks++) {
+		snprintf(command, sizeof(command), "replay burst.jsonl%s -tp %u --out of%u",
+			options, ranks, ranks);
+		require_equal(run_quire(folder, command), 0);
+	}
+	require_same_hash(folder, "of1", "of2");
+	snprintf(command, sizeof(command), "replay burst.jsonl%s -tp 4 --out of4", options);
+	struct process_result result = quire_run_in(folder, command);
+	require_equal(result.code, 2);
+	require(strstr(result.err, "model group2: found 4 ranks, expected at most 2") != NULL, "%s",
+		result.err);
+	process_result_free(&result);
 	temporary_remove(folder);
 }
 
