@@ -48,7 +48,7 @@ static enum status cost_model_time(const struct cost_model *model, const struct 
 		gpu += price.linear[i];
 	}
 	gpu += price.decode_attention + price.prefill_attention + price.elementwise;
-	gpu += price.sampling + price.step_fixed;
+	gpu += price.exchange + price.sampling + price.step_fixed;
 	/* The sum of falling curves may be below 0 where nothing was measured. */
 	gpu = gpu > 0 ? gpu : 0;
 	double elapsed = gpu + price.host;
@@ -104,20 +104,39 @@ void cost_model_price(
 	price_step(cost_model->state, counts, false, out);
 }
 
-enum status cost_model_open(struct runner *out, const struct model_config *model,
-	const struct gpu_profile *profile, struct error *error)
+static enum status check_profile(const struct gpu_profile *profile,
+	const struct model_config *model, uint32_t ranks, struct error *error)
 {
 	if (profile->is_calibrated && strcmp(profile->model, model->name) != 0) {
 		return error_set(error, STATUS_USAGE,
 			"profile %s was calibrated with %s and prices no other model, found %s",
 			profile->name, profile->model, model->name);
 	}
+	if (profile->is_calibrated && profile->ranks != ranks) {
+		return error_set(error, STATUS_USAGE,
+			"profile %s was calibrated with --tensor-parallel-size %u and prices no "
+			"other, found %u",
+			profile->name, profile->ranks, ranks);
+	}
+	if (!profile->is_calibrated && ranks > 1 && !profile->has_link) {
+		return error_set(error, STATUS_USAGE,
+			"profile %s has no section 'link', expected one for "
+			"--tensor-parallel-size %u",
+			profile->name, ranks);
+	}
+	return STATUS_OK;
+}
+
+enum status cost_model_open(struct runner *out, const struct model_config *model,
+	const struct gpu_profile *profile, uint32_t ranks, struct error *error)
+{
+	TRY(check_profile(profile, model, ranks, error));
 	struct cost_model *state = memory_take(1, sizeof(*state));
 	state->has_curves = profile->is_calibrated;
 	if (state->has_curves) {
 		memcpy(state->curves, profile->curves, sizeof(state->curves));
 	} else {
-		step_rates_init(&state->rates, model, profile);
+		step_rates_init(&state->rates, model, profile, ranks);
 	}
 	*out = (struct runner){
 		.name = "sim",

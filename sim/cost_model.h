@@ -9,14 +9,16 @@
 
 /* A runner that prices a step from its counts alone, by one of two methods: by work and rates
    (sim/price_by_rates.h), or with a calibrated profile by curves (sim/price_by_curves.h). A
-   calibrated profile is for one model, and another is refused. Its runner launches steps ahead as
+   calibrated profile is for one model and one number of ranks, and others are refused; so is a
+   profile without a link for more than one rank. Its runner launches steps ahead as
    the CUDA runner does, and prices the host's share of those accordingly.
 
    Both methods use + - * / on doubles only, so every machine computes the same nanoseconds. A step
    of more than 10^15 ns is refused. */
 
+/* ranks: GPUs that share the model, a number that divides it. */
 enum status cost_model_open(struct runner *out, const struct model_config *model,
-	const struct gpu_profile *profile, struct error *error);
+	const struct gpu_profile *profile, uint32_t ranks, struct error *error);
 
 /* The price of a step, for tables and tests. */
 void cost_model_price(

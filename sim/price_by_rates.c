@@ -11,6 +11,11 @@ static double double_max(double a, double b)
 	return a > b ? a : b;
 }
 
+static double double_min(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 static double linear_price(const struct linear_rates *rates, double rows)
 {
 	double memory = rates->memory + rows * rates->memory_row;
@@ -32,11 +37,15 @@ void price_by_rates(
 			out->linear[i] = linear_price(&rates->linear[i], tokens);
 		}
 		out->elementwise = rates->elementwise_fixed + tokens * rates->elementwise_token;
+		out->exchange =
+			double_min(rates->exchange_once_fixed + tokens * rates->exchange_once_token,
+				rates->exchange_twice_fixed + tokens * rates->exchange_twice_token);
 	}
 	if (sampled > 0) {
 		out->linear[MODEL_LINEAR_LM_HEAD] =
 			linear_price(&rates->linear[MODEL_LINEAR_LM_HEAD], sampled);
 		out->sampling = rates->sampling_fixed + sampled * rates->sampling_row;
+		out->exchange += rates->candidates;
 	}
 	if (decode_rows > 0) {
 		out->decode_attention = rates->decode_fixed + decode_rows * rates->decode_row +
@@ -85,9 +94,27 @@ static double elementwise_bytes(const struct model_config *model)
 			work_silu_mul(1, model->intermediate_size).bytes);
 }
 
-void step_rates_init(
-	struct step_rates *out, const struct model_config *model, const struct gpu_profile *gpu)
+static void exchange_rates_init(struct step_rates *out, const struct model_config *model,
+	const struct gpu_profile *gpu, uint32_t ranks)
 {
+	double times = 2.0 * model->num_hidden_layers;
+	double others = ranks - 1;
+	double once = gpu->link_fixed + gpu->link_rank * (ranks - 2);
+	double token_ns = (double)(MODEL_ELEMENT_BYTES * model->hidden_size) / gpu->link_rate;
+
+	out->exchange_once_fixed = times * once;
+	out->exchange_once_token = times * others * token_ns;
+	out->exchange_twice_fixed = times * 2 * once;
+	out->exchange_twice_token = times * 2 * others / ranks * token_ns;
+	out->candidates = once;
+	out->host_fixed += gpu->host_rank * others;
+}
+
+void step_rates_init(struct step_rates *out, const struct model_config *whole,
+	const struct gpu_profile *gpu, uint32_t ranks)
+{
+	const struct model_config own = weight_shard_config(whole, (struct weight_shard){0, ranks});
+	const struct model_config *model = &own;
 	double layers = model->num_hidden_layers;
 	double kv_heads = model->num_key_value_heads;
 	double heads = model->num_attention_heads;
@@ -95,6 +122,7 @@ void step_rates_init(
 	const struct attention_counts one_pair = {.pairs = 1};
 	struct work pair = work_attention(&one_pair, model_config_query_size(model), 0);
 
+	memset(out, 0, sizeof(*out));
 	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
 		bool is_in_layer = i != MODEL_LINEAR_LM_HEAD;
 		out->linear[i] = linear_rates_of(&gpu->linear[i],
@@ -117,4 +145,7 @@ void step_rates_init(
 	out->step_fixed = gpu->step_fixed;
 	out->host_fixed = gpu->host_fixed;
 	out->host_row = gpu->host_row;
+	if (ranks > 1) {
+		exchange_rates_init(out, model, gpu, ranks);
+	}
 }

@@ -95,6 +95,25 @@ static enum status read_linears(
 	return STATUS_OK;
 }
 
+/* A profile without the section prices one rank. */
+static enum status read_link(
+	const struct json_object *root, struct gpu_profile *out, struct error *error)
+{
+	const struct number numbers[] = {
+#define LINK_NUMBER(field, unit, minimum, maximum) {#field, unit, minimum, maximum, &out->field},
+		GPU_PROFILE_LINK_LIST(LINK_NUMBER)
+#undef LINK_NUMBER
+	};
+	struct json_object object;
+
+	out->has_link = json_find(root, "link") != NULL;
+	if (!out->has_link) {
+		return STATUS_OK;
+	}
+	TRY(json_object(root, "link", &object, error));
+	return read_numbers(&object, numbers, sizeof(numbers) / sizeof(numbers[0]), error);
+}
+
 static enum status read_rates(
 	const struct json_object *root, struct gpu_profile *out, struct error *error)
 {
@@ -107,6 +126,7 @@ static enum status read_rates(
 
 	TRY(json_object(root, "numbers", &object, error));
 	TRY(read_numbers(&object, numbers, sizeof(numbers) / sizeof(numbers[0]), error));
+	TRY(read_link(root, out, error));
 	return read_linears(root, out, error);
 }
 
@@ -165,6 +185,11 @@ static enum status read_calibrated(
 	json_object(root, "residuals", &residuals, error);
 	TRY(json_text(root, "model", &model, error));
 	snprintf(out->model, sizeof(out->model), "%s", model);
+	out->ranks = 1;
+	if (json_find(root, "tensor_parallel_size") != NULL) {
+		TRY(json_u32(
+			root, "tensor_parallel_size", 1, TENSOR_PARALLEL_MAX, &out->ranks, error));
+	}
 	json_object(root, "memory", &memory, error);
 	json_double(&memory, "memory_bytes", 1e6, 1e15, &out->memory_bytes, error);
 	json_double(&memory, "context_bytes", 0, 1e12, &out->context_bytes, error);

@@ -17,8 +17,8 @@
    A rate in GB/s is bytes per nanosecond, one in TFLOP/s a thousand FLOPs per nanosecond.
 
    A profile that `quire calibrate` made is of another kind (schema quire-calibrated-1): for one
-   model alone, it prices a step by curves (sim/step_curves.h) that were fitted to steps measured on
-   the GPU, and carries the residuals of that fit. */
+   model and one number of ranks alone, it prices a step by curves (sim/step_curves.h) that were
+   fitted to steps measured on the GPU, and carries the residuals of that fit. */
 
 enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 
@@ -53,6 +53,18 @@ enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 	X(host_row, "ns", 0, 1e9)
 /* clang-format on */
 
+/* The link between the GPUs of one host, for exchanges of tensor parallelism: section "link" of a
+   profile, which may lack it. */
+#define GPU_PROFILE_LINK_LIST(X)                                                                   \
+	/* of two ranks, besides the bytes */                                                      \
+	X(link_fixed, "ns", 0, 1e9)                                                                \
+	/* more for each further rank */                                                           \
+	X(link_rank, "ns", 0, 1e9)                                                                 \
+	/* in one direction of one GPU */                                                          \
+	X(link_rate, "GB/s", 0.1, 1e6)                                                             \
+	/* time in which the GPU waits for the host, a step and rank beyond the first */           \
+	X(host_rank, "ns", 0, 1e9)
+
 /* A linear layer: floor + max(bytes / memory_rate, FLOPs / flop_rate), bytes being those of the
    weights and of the activations in and out. */
 #define GPU_PROFILE_LINEAR_LIST(X)                                                                 \
@@ -73,13 +85,16 @@ struct gpu_profile {
 			       */
 
 	/* calibrated */
-	char model[GPU_PROFILE_NAME_BYTES]; /* the model it was measured with */
+	char model[GPU_PROFILE_NAME_BYTES]; /* the model it was measured with, */
+	uint32_t ranks;			    /* and the number of GPUs that shared it */
 	struct step_curve_table curves[STEP_CURVE_COUNT];
 
 	/* by work and rates; a calibrated one has memory_bytes and context_bytes only */
 	struct gpu_linear linear[MODEL_LINEAR_COUNT];
 #define GPU_PROFILE_FIELD(field, unit, minimum, maximum) double field;
 	GPU_PROFILE_NUMBER_LIST(GPU_PROFILE_FIELD)
+	bool has_link;
+	GPU_PROFILE_LINK_LIST(GPU_PROFILE_FIELD)
 #undef GPU_PROFILE_FIELD
 };
 

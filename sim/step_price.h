@@ -9,6 +9,7 @@ struct step_price {
 	double decode_attention;
 	double prefill_attention;
 	double elementwise;
+	double exchange; /* between ranks: sums behind o and down, and candidates */
 	double sampling;
 	double step_fixed;
 	double host;

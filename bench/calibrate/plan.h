@@ -30,8 +30,8 @@
 #define CALIBRATE_WARM_NS (UINT64_C(1000) * 1000000000)
 
 struct calibrate_plan {
-	const struct model_config *model;
-	const struct gpu_profile *gpu; /* for estimates of the duration only */
+	const struct model_config *model; /* a rank's share, for estimates of the duration only */
+	const struct gpu_profile *gpu;	  /* for estimates of the duration only */
 	uint64_t seed;
 	double budget_s;
 	uint32_t block_size;

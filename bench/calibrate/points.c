@@ -4,7 +4,9 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/base/output_file.h"
+#include "engine/base/number.h"
 #include "engine/base/table.h"
+#include "engine/shape/weight_shape.h"
 #include "engine/base/text.h"
 
 #include <stdio.h>
@@ -278,6 +280,23 @@ void calibrate_points_drop_lone(struct calibrate_points *points)
 		}
 	}
 	points->count = kept;
+}
+
+enum status calibrate_points_ranks(
+	const struct calibrate_points *points, uint32_t *ranks, struct error *error)
+{
+	const char *text = points->origin.tensor_parallel_size;
+	uint64_t value = 1;
+
+	if (text[0] != '\0' &&
+		(!text_to_u64(text, &value) || value < 1 || value > TENSOR_PARALLEL_MAX)) {
+		return error_set(error, STATUS_INPUT,
+			"the line '# tensor_parallel_size' of the points: found '%s', expected 1 "
+			"to %d",
+			text, TENSOR_PARALLEL_MAX);
+	}
+	*ranks = (uint32_t)value;
+	return STATUS_OK;
 }
 
 /* ---- writing ---- */

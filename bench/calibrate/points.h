@@ -40,6 +40,7 @@ struct calibrate_point {
 	X(date, 32)                                                                                \
 	X(commit, 64)                                                                              \
 	X(kv_blocks, 32)                                                                           \
+	X(tensor_parallel_size, 32)                                                                \
 	X(command, 512)
 
 /* Texts; "": unknown. */
@@ -67,6 +68,11 @@ void calibrate_points_join(struct calibrate_points *points);
 /* Drops joined decode steps that were measured only once. These were not planned, such as the last
    step before a batch grows, or the first launch of a graph. */
 void calibrate_points_drop_lone(struct calibrate_points *points);
+
+/* The ranks that the points were measured with, 1 where their origin does not say. A number that no
+   run has is refused. */
+enum status calibrate_points_ranks(
+	const struct calibrate_points *points, uint32_t *ranks, struct error *error);
 
 /* Adds the points of `more`. */
 void calibrate_points_append(struct calibrate_points *points, const struct calibrate_points *more);

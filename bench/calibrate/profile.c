@@ -55,22 +55,29 @@ static void add_errors(cJSON *object, const char *name, const struct calibrate_e
 }
 
 static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibrate_points *points,
-	const struct gpu_profile *memory)
+	const struct gpu_profile *memory, uint32_t ranks)
 {
 	const struct calibrate_origin *origin = &points->origin;
 	cJSON *root = cJSON_CreateObject();
-	char text[512];
+	char text[512], times[16] = "";
 
-	snprintf(text, sizeof(text), "%s with %s, calibrated %s at commit %s", origin->device,
-		origin->model, origin->date, origin->commit);
+	if (ranks > 1) {
+		snprintf(times, sizeof(times), "%u x ", ranks);
+	}
+	snprintf(text, sizeof(text), "%s%s with %s, calibrated %s at commit %s", times,
+		origin->device, origin->model, origin->date, origin->commit);
 	cJSON_AddStringToObject(root, "schema", "quire-calibrated-1");
 	cJSON_AddStringToObject(root, "description", text);
 	cJSON_AddStringToObject(root, "model", origin->model);
+	add_number(root, "tensor_parallel_size", ranks);
 	cJSON *section = cJSON_AddObjectToObject(root, "memory");
 	add_number(section, "memory_bytes", memory->memory_bytes);
 	add_number(section, "context_bytes", memory->context_bytes);
 	section = cJSON_AddObjectToObject(root, "calibration");
-#define ADD_ORIGIN(key, bytes) cJSON_AddStringToObject(section, #key, origin->key);
+#define ADD_ORIGIN(key, bytes)                                                                     \
+	if (origin->key[0] != '\0') {                                                              \
+		cJSON_AddStringToObject(section, #key, origin->key);                               \
+	}
 	CALIBRATE_ORIGIN_LIST(ADD_ORIGIN)
 #undef ADD_ORIGIN
 	section = cJSON_AddObjectToObject(root, "residuals");
@@ -93,9 +100,11 @@ enum status calibrate_profile_write(const char *path, const struct calibrate_fit
 	struct error *error)
 {
 	struct output_file output;
+	uint32_t ranks;
 
+	TRY(calibrate_points_ranks(points, &ranks, error));
 	TRY(output_file_open(&output, path, error));
-	cJSON *root = profile_json(fit, points, memory);
+	cJSON *root = profile_json(fit, points, memory, ranks);
 	char *text = cJSON_Print(root);
 	if (text != NULL) {
 		fprintf(output.file, "%s\n", text);

@@ -25,7 +25,8 @@ static enum status make_folder(const char *path, struct error *error)
 /* Estimates the number of KV blocks, with a margin. The plan needs it before the runner, which
    finds the actual number, is opened. */
 static enum status guess_blocks(const struct calibrate_plan *plan,
-	const struct replay_config *config, uint32_t *blocks, struct error *error)
+	const struct replay_config *config, const struct model_config *model, uint32_t *blocks,
+	struct error *error)
 {
 	struct kv_memory memory;
 	const struct engine_config engine = {
@@ -39,18 +40,19 @@ static enum status guess_blocks(const struct calibrate_plan *plan,
 		*blocks = u32_from(config->kv_blocks);
 		return STATUS_OK;
 	}
-	TRY(kv_memory_estimate(
-		plan->model, plan->gpu, &engine, config->gpu_memory_utilization, &memory, error));
+	TRY(kv_memory_estimate(model, plan->gpu, &engine, config->gpu_memory_utilization,
+		(uint32_t)config->tensor_parallel_size, &memory, error));
 	*blocks = memory.block_count - memory.block_count / 16;
 	return STATUS_OK;
 }
 
+/* own: a rank's share of the model. */
 static enum status fill_plan(struct calibrate_plan *plan, const struct replay_config *config,
-	const struct model_config *model, const struct gpu_profile *gpu, uint64_t budget_s,
-	struct error *error)
+	const struct model_config *model, const struct model_config *own,
+	const struct gpu_profile *gpu, uint64_t budget_s, struct error *error)
 {
 	*plan = (struct calibrate_plan){
-		.model = model,
+		.model = own,
 		.gpu = gpu,
 		.seed = config->seed,
 		.budget_s = (double)budget_s,
@@ -59,7 +61,7 @@ static enum status fill_plan(struct calibrate_plan *plan, const struct replay_co
 		.max_num_batched_tokens = u32_from(config->max_num_batched_tokens),
 		.max_model_len = u32_from(config->max_model_len),
 	};
-	return guess_blocks(plan, config, &plan->kv_blocks, error);
+	return guess_blocks(plan, config, model, &plan->kv_blocks, error);
 }
 
 static enum status write_plan(
@@ -122,6 +124,8 @@ static enum status copy_origin(const char *run, struct json_document *provenance
 	TRY(json_object(&root, SUMMARY_CONFIG, &config, error));
 	copy_text(origin->model, sizeof(origin->model), &config, "model");
 	copy_text(origin->kv_blocks, sizeof(origin->kv_blocks), &config, "kv_blocks");
+	copy_text(origin->tensor_parallel_size, sizeof(origin->tensor_parallel_size), &config,
+		"tensor_parallel_size");
 	if (origin->device[0] == '\0') {
 		snprintf(origin->device, sizeof(origin->device), "runner ");
 		copy_text(origin->device + 7, sizeof(origin->device) - 7, &config, "runner");
@@ -221,7 +225,11 @@ enum status calibrate_run(const struct replay_request *request, const char *fold
 	struct calibrate_plan plan;
 
 	TRY(model_config_find(request->run.config.model, &model, error));
+	TRY(replay_config_ranks_check(&request->run.config, &model, error));
+	const struct weight_shard shard = {
+		.ranks = (uint32_t)request->run.config.tensor_parallel_size};
+	const struct model_config own = weight_shard_config(&model, shard);
 	TRY(make_folder(folder, error));
-	TRY(fill_plan(&plan, &request->run.config, &model, gpu, budget_s, error));
+	TRY(fill_plan(&plan, &request->run.config, &model, &own, gpu, budget_s, error));
 	return collect(request, &plan, folder, out, error);
 }

@@ -11,10 +11,12 @@
 
 static const char summary[] =
 	"Shows how the memory of a GPU is used and how many KV blocks fit: as the cost model\n"
-	"estimates for a profile and, on a machine with a GPU, as the CUDA runner finds it.\n";
+	"estimates for a profile and, on a machine with a GPU, as the CUDA runner finds it.\n"
+	"Of several GPUs that share the model, each holds its part of every block.\n";
 
 static const char examples[] = "  quire info --model qwen3-8b --gpu h200\n"
-			       "  quire info --model qwen3-0.6b --max-model-len 131072\n";
+			       "  quire info --model qwen3-0.6b --max-model-len 131072\n"
+			       "  quire info --model qwen3-32b -tp 4\n";
 
 /* The cost model's estimate. */
 static enum status print_estimate(const struct replay_config *config,
@@ -26,10 +28,14 @@ static enum status print_estimate(const struct replay_config *config,
 
 	TRY(gpu_profile_find(config->gpu, &profile, error));
 	replay_config_engine(config, &engine);
-	TRY(kv_memory_estimate(
-		model, &profile, &engine, config->gpu_memory_utilization, &memory, error));
+	TRY(kv_memory_estimate(model, &profile, &engine, config->gpu_memory_utilization,
+		(uint32_t)config->tensor_parallel_size, &memory, error));
 	*block_count = memory.block_count;
-	printf("profile %s, estimated for %s\n", profile.name, model->name);
+	printf("profile %s, estimated for %s", profile.name, model->name);
+	if (config->tensor_parallel_size > 1) {
+		printf(" on each of %llu GPUs", (unsigned long long)config->tensor_parallel_size);
+	}
+	printf("\n");
 	if (profile.is_calibrated) {
 		printf("  %s\n", profile.description);
 	}
@@ -38,6 +44,9 @@ static enum status print_estimate(const struct replay_config *config,
 	printf("  context            %10.3f GB\n", (double)memory.context_bytes / 1e9);
 	printf("  weights            %10.3f GB\n", (double)memory.weight_bytes / 1e9);
 	printf("  activations        %10.3f GB\n", (double)memory.activation_bytes / 1e9);
+	if (memory.exchange_bytes > 0) {
+		printf("  exchange           %10.3f GB\n", (double)memory.exchange_bytes / 1e9);
+	}
 	printf("  a KV block         %10.3f MB\n", (double)memory.block_bytes / 1e6);
 	printf("  KV blocks          %10u of %llu tokens\n", memory.block_count,
 		(unsigned long long)config->block_size);
@@ -52,18 +61,15 @@ static enum status run(struct command_line *line, struct error *error)
 
 	TRY(model_config_find(config->model, &model, error));
 	TRY(replay_config_ranks_check(config, &model, error));
-	if (config->tensor_parallel_size > 1) {
-		return error_set(error, STATUS_USAGE,
-			"--tensor-parallel-size %llu: the estimate is for one rank",
-			(unsigned long long)config->tensor_parallel_size);
-	}
 	if (config->max_model_len == 0) {
 		config->max_model_len = model.max_position_embeddings;
 	}
 	TRY(print_estimate(config, &model, &estimate, error));
 #ifdef QUIRE_HAS_CUDA
 	const struct runner_request request = {.model = &model, .model_path = config->model};
-	TRY(cuda_print_info(config, &request, &found, error));
+	if (config->tensor_parallel_size == 1 || runner_cuda.has_ranks) {
+		TRY(cuda_print_info(config, &request, &found, error));
+	}
 #endif
 	if (found > 0) {
 		printf("\nthe estimate is off by %+.2f %%\n",

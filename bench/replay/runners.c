@@ -18,11 +18,12 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	struct gpu_profile profile;
 	struct kv_memory memory;
 	struct engine_config engine;
+	uint32_t ranks = (uint32_t)config->tensor_parallel_size;
 
 	TRY(gpu_profile_find(config->gpu, &profile, error));
 	replay_config_engine(config, &engine);
-	enum status status = kv_memory_estimate(
-		request->model, &profile, &engine, config->gpu_memory_utilization, &memory, error);
+	enum status status = kv_memory_estimate(request->model, &profile, &engine,
+		config->gpu_memory_utilization, ranks, &memory, error);
 	if (config->kv_blocks == 0) {
 		TRY(status);
 	}
@@ -36,7 +37,7 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	if (profile.is_calibrated) {
 		snprintf(facts->profile, sizeof(facts->profile), "%s", profile.description);
 	}
-	return cost_model_open(out, request->model, &profile, error);
+	return cost_model_open(out, request->model, &profile, ranks, error);
 }
 
 static enum status open_tape(struct runner *out, struct replay_config *config,
@@ -129,6 +130,7 @@ const struct runner_entry runner_sim = {
 	.name = "sim",
 	.summary = "prices each step by a cost model",
 	.kind = RUNNER_PRICED,
+	.has_ranks = true,
 	.open = open_sim,
 };
 

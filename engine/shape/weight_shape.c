@@ -220,19 +220,29 @@ struct model_linear_shape model_linear_shape(
 
 /* ---- sums ---- */
 
-uint64_t weight_parameter_count(const struct model_config *config)
+static uint64_t shard_parameter_count(const struct model_config *config, struct weight_shard shard)
 {
 	uint64_t count = 0;
 
 	for (uint32_t i = 0; i < WEIGHT_COUNT; i++) {
 		enum weight weight = (enum weight)i;
-		struct weight_shape shape = weight_shape(config, weight, WEIGHT_WHOLE);
+		struct weight_shape shape = weight_shape(config, weight, shard);
 		count += (uint64_t)weight_stored_count(config, weight) * shape.rows * shape.columns;
 	}
 	return count;
 }
 
+uint64_t weight_parameter_count(const struct model_config *config)
+{
+	return shard_parameter_count(config, WEIGHT_WHOLE);
+}
+
+uint64_t weight_shard_bytes(const struct model_config *config, struct weight_shard shard)
+{
+	return MODEL_ELEMENT_BYTES * shard_parameter_count(config, shard);
+}
+
 uint64_t weight_total_bytes(const struct model_config *config)
 {
-	return MODEL_ELEMENT_BYTES * weight_parameter_count(config);
+	return weight_shard_bytes(config, WEIGHT_WHOLE);
 }

@@ -131,7 +131,8 @@ struct model_linear_shape model_linear_shape(
 /* Number of parameters, with norms and biases; tied embeddings count once. */
 uint64_t weight_parameter_count(const struct model_config *config);
 
-/* Bytes of all parameters in bf16. */
+/* Bytes of all parameters in bf16; of those that a rank holds. */
 uint64_t weight_total_bytes(const struct model_config *config);
+uint64_t weight_shard_bytes(const struct model_config *config, struct weight_shard shard);
 
 #endif

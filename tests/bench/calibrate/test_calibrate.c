@@ -538,7 +538,8 @@ Test(calibrated, a_profile_prices_as_the_fit_predicts)
 	require_equal(profile.is_calibrated, true);
 	cr_assert_str_eq(profile.model, "qwen3-0.6b");
 	require(model_config_find("qwen3-0.6b", &model, &error) == STATUS_OK, "%s", error.text);
-	require(cost_model_open(&runner, &model, &profile, &error) == STATUS_OK, "%s", error.text);
+	require(cost_model_open(&runner, &model, &profile, 1, &error) == STATUS_OK, "%s",
+		error.text);
 	for (size_t i = 0; i < points.count; i++) {
 		const struct batch batch = {.counts = points.points[i].counts};
 		struct step_time time;
@@ -574,7 +575,8 @@ Test(calibrated, a_step_launched_ahead_pays_for_the_host_as_such)
 	enum status status = gpu_profile_find(path, &profile, &error);
 	require(status == STATUS_OK, "%s", error.text);
 	require(model_config_find("qwen3-0.6b", &model, &error) == STATUS_OK, "%s", error.text);
-	require(cost_model_open(&runner, &model, &profile, &error) == STATUS_OK, "%s", error.text);
+	require(cost_model_open(&runner, &model, &profile, 1, &error) == STATUS_OK, "%s",
+		error.text);
 	runner.execute(runner.state, &batch, NULL, &alone, &error);
 	runner.launch(runner.state, &batch, &error);
 	runner.launch(runner.state, &batch, &error);
@@ -603,7 +605,7 @@ Test(calibrated, another_model_is_refused)
 	write_profile(&points, path);
 	require(gpu_profile_find(path, &profile, &error) == STATUS_OK, "%s", error.text);
 	require(model_config_find("qwen3-8b", &model, &error) == STATUS_OK, "%s", error.text);
-	require_equal(cost_model_open(&runner, &model, &profile, &error), STATUS_USAGE);
+	require_equal(cost_model_open(&runner, &model, &profile, 1, &error), STATUS_USAGE);
 	cr_assert_not_null(strstr(error.text, "calibrated with qwen3-0.6b"));
 	calibrate_points_free(&points);
 }

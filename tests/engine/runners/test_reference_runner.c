@@ -594,7 +594,7 @@ Test(reference_runner, decides_as_runners_that_compute_nothing, .timeout = 60)
 	temporary_remove(folder);
 }
 
-/* Decisions follow from forced tokens and from the number of blocks, not from the number of ranks. */
+/* Decisions follow from forced tokens and the number of blocks, not from the number of ranks. */
 Test(reference_runner, ranks_decide_as_one, .timeout = 60)
 {
 	static const char options[] =
