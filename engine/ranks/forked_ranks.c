@@ -18,7 +18,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Ranks as forked processes of one machine. They share anonymous memory and a socket with rank 0,
@@ -125,7 +124,6 @@ static enum status forked_check(struct ranks *ranks, struct error *error)
 {
 	struct forked *forked = ranks->state;
 	struct region *region = forked->region;
-	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 
 	if (ranks->index == 0) {
 		look_for_deaths(ranks);
@@ -135,7 +133,7 @@ static enum status forked_check(struct ranks *ranks, struct error *error)
 	}
 	/* The rank that failed may be writing its text, or may have been killed while it did. */
 	for (uint32_t i = 0; i < 100 && atomic_load(&region->has_failure) == 0; i++) {
-		nanosleep(&pause, NULL);
+		pause_ns(PAUSE_NS);
 	}
 	if (atomic_load(&region->has_failure) == 0) {
 		return error_set(error, STATUS_DEVICE, "a rank has failed and died");
@@ -327,7 +325,6 @@ static enum status forked_receive(
 /* Waits for the ranks to end, at most `seconds`; how many have not. */
 static uint32_t await_ends(struct forked *forked, uint32_t count, uint32_t seconds)
 {
-	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	uint64_t deadline_ns = monotonic_ns() + (uint64_t)seconds * NS_A_SECOND;
 
 	for (;;) {
@@ -342,7 +339,7 @@ static uint32_t await_ends(struct forked *forked, uint32_t count, uint32_t secon
 		if (alive == 0 || monotonic_ns() >= deadline_ns) {
 			return alive;
 		}
-		nanosleep(&pause, NULL);
+		pause_ns(PAUSE_NS);
 	}
 }
 
