@@ -1,6 +1,6 @@
 #include "engine/model/config_json.h"
 #include "engine/shape/weight_shape.h"
-#include "tests/fuzz/model_files_target.h"
+#include "tests/fuzz/targets.h"
 
 #include <stdlib.h>
 #include <string.h>

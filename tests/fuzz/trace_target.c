@@ -1,4 +1,4 @@
-#include "tests/fuzz/trace_target.h"
+#include "tests/fuzz/targets.h"
 
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
@@ -13,6 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The first byte chooses how the rest is read:
+
+       bits 0 to 2   format by number, 0 and 6, 7: recognised by the first line
+       bit 3         rows are sorted
+       bits 4 to 7   tokens of a hash id: 0 the format's own, else this many
+
+   Every row must keep the promises of workloads/trace/trace.h, and rows that are written and read
+   again are the same. */
 
 enum { ROWS_MAX = 1000, TOKENS_MAX = 1 << 16, PATH_BYTES = 64 };
 

@@ -21,9 +21,8 @@
 static const char *const values[] = {"0", "-1", "1", "2147483648", "4294967295", "4294967296",
 	"268435457", "9007199254740992", "9007199254740993", "1e15", "1e18", "1e19", "1e308",
 	"1e999", "1e-7", "0.0000001", "0.5", "1000001", "true", "null", "\"x\"", "\"\"", "[]", "{}",
-	"\"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"
-	"\"",
-	"\"auto\"", "\"1:2:3\"", "\"a\\u001b[31m\""};
+	"\"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\"", "\"auto\"",
+	"\"1:2:3\"", "\"a\\u001b[31m\""};
 
 enum { VALUES = sizeof(values) / sizeof(values[0]) };
 
@@ -85,7 +84,7 @@ static bool is_untaped(const char *name)
 {
 	return strcmp(name, "runner") == 0 || strcmp(name, "kernels") == 0 ||
 	       strcmp(name, "enforce-eager") == 0 || strcmp(name, "overlap") == 0 ||
-	       strcmp(name, "clock") == 0;
+	       strcmp(name, "clock") == 0 || strcmp(name, "tp-transport") == 0;
 }
 
 /* By the option's own text: whether the command line would take this number. 0 also stands for an

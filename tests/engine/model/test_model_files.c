@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fuzz/model_files_target.h"
+#include "tests/fuzz/targets.h"
 #include "tests/harness/files.h"
 #include "tests/harness/require.h"
 

@@ -1,0 +1,60 @@
+#include "tests/fuzz/targets.h"
+
+#include <unistd.h>
+
+#include "bench/calibrate/fit.h"
+#include "bench/calibrate/points.h"
+#include "bench/calibrate/profile.h"
+#include "bench/calibrate/run.h"
+#include "tests/fuzz/sections.h"
+#include "tests/harness/require.h"
+
+static const char *const names[] = {"points.tsv", "run/steps.tsv", "run/summary.json",
+	"run/provenance.json", "run_ahead/steps.tsv", "run_ahead/summary.json",
+	"run_ahead/provenance.json", NULL};
+
+/* A profile that was written from any points can be read. */
+static void fit(const char *folder, struct calibrate_points *points)
+{
+	char path[SECTIONS_PATH_BYTES];
+	struct calibrate_fit fit;
+	struct gpu_profile gpu, read;
+	struct error error = {0};
+	enum status status = calibrate_fit(&fit, points, 1, &error);
+
+	require_refused_in_one_line(status, &error);
+	if (status != STATUS_OK) {
+		return;
+	}
+	require(gpu_profile_find("h200", &gpu, &error) == STATUS_OK, "%s", error.text);
+	sections_path(path, folder, "profile.json");
+	status = calibrate_profile_write(path, &fit, points, &gpu, &error);
+	require_refused_in_one_line(status, &error);
+	if (status == STATUS_OK) {
+		status = gpu_profile_find(path, &read, &error);
+		require(status == STATUS_OK, "%s", error.text);
+	}
+}
+
+void fuzz_points(const uint8_t *bytes, size_t byte_count)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[SECTIONS_PATH_BYTES];
+	struct calibrate_points points = {0};
+	struct error error = {0};
+
+	sections_unpack(bytes, byte_count, names, folder);
+	sections_path(path, folder, "points.tsv");
+	enum status status;
+	if (access(path, F_OK) == 0) {
+		status = calibrate_points_read(&points, path, 0, &error);
+	} else {
+		status = calibrate_collect(folder, &points, &error);
+	}
+	require_refused_in_one_line(status, &error);
+	if (status == STATUS_OK) {
+		calibrate_points_join(&points);
+		fit(folder, &points);
+	}
+	calibrate_points_free(&points);
+	sections_remove(folder);
+}
