@@ -19,6 +19,9 @@ struct policy {
 	/* What it demands of a configuration beyond the common ranges. */
 	enum status (*validate)(const struct engine_config *config, struct error *error);
 
+	/* Decode rows and prompt chunks share steps. */
+	bool mixes_phases;
+
 	/* The most sequences it ever keeps running at once. */
 	uint32_t (*max_running)(const struct engine_config *config);
 

@@ -84,6 +84,7 @@ static bool mixed_next_step_depends_on_arrivals(const struct scheduler *schedule
 const struct policy policy_mixed = {
 	.name = "mixed",
 	.summary = "decode rows and prompt chunks share a step (chunked prefill)",
+	.mixes_phases = true,
 	.validate = mixed_validate,
 	.max_running = mixed_max_running,
 	.schedule = mixed_schedule,

@@ -46,6 +46,10 @@ struct runner {
 	enum status (*start)(
 		void *state, uint64_t earliest_ns, uint64_t *start_ns, struct error *error);
 
+	/* What a step of such counts takes in a run of many, by a model. NULL: it has none. */
+	enum status (*price)(void *state, const struct step_counts *counts, uint64_t *elapsed_ns,
+		struct error *error);
+
 	void (*close)(void *state); /* NULL: nothing to close */
 };
 

@@ -97,6 +97,18 @@ static enum status cost_model_collect(
 	return cost_model_time(model, &model->flights[model->collected++ % FLIGHTS], time, error);
 }
 
+static enum status cost_model_elapsed(
+	void *state, const struct step_counts *counts, uint64_t *elapsed_ns, struct error *error)
+{
+	const struct cost_model *model = state;
+	const struct flight flight = {.counts = *counts, .is_ahead = model->has_curves};
+	struct step_time time;
+
+	TRY(cost_model_time(model, &flight, &time, error));
+	*elapsed_ns = time.elapsed_ns;
+	return STATUS_OK;
+}
+
 void cost_model_price(
 	const struct runner *cost_model, const struct step_counts *counts, struct step_price *out)
 {
@@ -147,6 +159,7 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 		.launch = state->has_curves ? cost_model_launch : NULL,
 		.collect = state->has_curves ? cost_model_collect : NULL,
 		.start = NULL,
+		.price = cost_model_elapsed,
 		.close = free,
 	};
 	return STATUS_OK;

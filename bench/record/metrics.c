@@ -454,6 +454,7 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 	}
 	metrics->steps++;
 	metrics->busy_ns += end_ns - start_ns;
+	step_sums_add(&metrics->sums, counts);
 	timeline_add(&metrics->timeline, &metrics->step);
 	step_grid_add(
 		&metrics->grid, counts->decode_rows, counts->prefill_tokens, end_ns - start_ns);

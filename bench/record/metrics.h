@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <xxhash.h>
 
+#include "bench/record/capacity.h"
 #include "bench/record/histogram.h"
 #include "engine/base/table.h"
 #include "reports/results/results.h"
@@ -86,6 +87,7 @@ struct metrics {
 	struct timeline timeline;
 	struct step_grid grid;
 	struct waits waits;
+	struct step_sums sums;
 
 	/* all requests */
 	uint64_t submitted, finished, rejected, failed, unfinished;

@@ -80,7 +80,7 @@ static void set_times(struct run_outcome *outcome, const struct metrics *metrics
 	outcome->busy_ns = metrics->busy_ns;
 	outcome->makespan_ns = metrics_makespan_ns(metrics);
 	if (metrics->submitted > 0) {
-		outcome->busy_window_ns = end_ns - u64_min(end_ns, metrics->first_arrival_ns);
+		outcome->window_ns = end_ns - u64_min(end_ns, metrics->first_arrival_ns);
 	}
 	if (metrics->submitted > 0 && !is_closed_loop) {
 		outcome->arrival_span_ns = metrics->last_arrival_ns - metrics->first_arrival_ns;
@@ -116,5 +116,33 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 	memcpy(outcome->wait_ns, metrics->waits.ns, sizeof(outcome->wait_ns));
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
 		outcome->latency[metric] = latency_figures_of(&metrics->latency[metric]);
+	}
+}
+
+void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metrics,
+	const struct engine_config *limits, const struct runner *pricer)
+{
+	const struct step_sums *sums = &metrics->sums;
+	double window_ns = (double)outcome->window_ns;
+	double running_ns = 0, used_blocks_ns = 0, ns;
+
+	for (uint32_t i = 0; i < metrics->timeline.bin_count; i++) {
+		running_ns += (double)metrics->timeline.bins[i].running_ns;
+		used_blocks_ns += (double)metrics->timeline.bins[i].used_blocks_ns;
+	}
+	outcome->kv_peak = (double)sums->used_blocks_peak / limits->kv_block_count;
+	outcome->seats_peak = (double)sums->running_peak / limits->max_num_seqs;
+	outcome->budget_peak = (double)sums->tokens_peak / limits->max_num_batched_tokens;
+	if (window_ns == 0 || metrics->steps == 0) {
+		return;
+	}
+	outcome->budget_mean = (double)(sums->decode_rows + sums->prefill_tokens) /
+			       (double)metrics->steps / limits->max_num_batched_tokens;
+	outcome->kv_mean = used_blocks_ns / window_ns / limits->kv_block_count;
+	outcome->seats_mean = running_ns / window_ns / limits->max_num_seqs;
+	if (pricer != NULL && running_ns > 0 &&
+		capacity_time(sums, limits, used_blocks_ns / running_ns, pricer, &ns)) {
+		outcome->has_utilisation = true;
+		outcome->utilisation = ns / window_ns;
 	}
 }

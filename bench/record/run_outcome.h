@@ -47,8 +47,12 @@ struct run_outcome {
 	/* all requests */
 	uint64_t submitted, finished, rejected, failed, unfinished;
 	uint64_t steps;
-	uint64_t busy_ns;	  /* sum of step times */
-	uint64_t busy_window_ns;  /* from the first arrival to the end of the run */
+	uint64_t busy_ns;   /* sum of step times */
+	uint64_t window_ns; /* from the first arrival to the end of the run */
+	bool has_utilisation;
+	double utilisation; /* of what the engine can carry (bench/record/capacity.h) */
+	/* shares of the limits: peaks, and means over the window, of the token budget over steps */
+	double kv_peak, kv_mean, seats_peak, seats_mean, budget_peak, budget_mean;
 	uint64_t arrival_span_ns; /* first to last arrival; 0: a closed loop, or all at once */
 	uint64_t drain_ns;	  /* from the last arrival to the last finish */
 	uint64_t backlog_at_last_arrival;
@@ -76,6 +80,11 @@ struct latency_figures latency_figures_of(const struct histogram *histogram);
    at its end. outcome->backlog_at_last_arrival must be set before. */
 void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *metrics,
 	uint64_t end_ns, bool is_closed_loop);
+
+/* Fills in utilisation and shares, after run_outcome_of_metrics(). pricer: prices steps of this GPU;
+   NULL: nothing does. */
+void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metrics,
+	const struct engine_config *limits, const struct runner *pricer);
 
 const char *verdict_name(enum verdict verdict);
 const char *run_end_name(enum run_end end);

@@ -96,6 +96,30 @@ static void add_trace(cJSON *root, const struct run_outcome *outcome)
 	add_count(root, VALUE_TRACE_REQUESTS, outcome->submitted);
 }
 
+/* A share, or null where the run had no time. */
+static void add_share(cJSON *root, enum result_number number, bool has_value, double share)
+{
+	char text[NUMBER_TEXT_BYTES] = "null";
+
+	if (has_value) {
+		decimal_text(text, (u128)(share * 1e6 + 0.5), 6);
+	}
+	add_value(root, number, text);
+}
+
+static void add_load_shares(cJSON *root, const struct run_outcome *outcome)
+{
+	bool has_steps = outcome->steps > 0 && outcome->window_ns > 0;
+
+	add_share(root, VALUE_UTILISATION, outcome->has_utilisation, outcome->utilisation);
+	add_share(root, VALUE_KV_MEAN, has_steps, outcome->kv_mean);
+	add_share(root, VALUE_KV_PEAK, has_steps, outcome->kv_peak);
+	add_share(root, VALUE_SEATS_MEAN, has_steps, outcome->seats_mean);
+	add_share(root, VALUE_SEATS_PEAK, has_steps, outcome->seats_peak);
+	add_share(root, VALUE_BUDGET_MEAN, has_steps, outcome->budget_mean);
+	add_share(root, VALUE_BUDGET_PEAK, has_steps, outcome->budget_peak);
+}
+
 static void add_counts(cJSON *root, const struct run_outcome *outcome)
 {
 	char offered[NUMBER_TEXT_BYTES];
@@ -110,7 +134,7 @@ static void add_counts(cJSON *root, const struct run_outcome *outcome)
 	add_count(root, VALUE_STEPS, outcome->steps);
 	offered_text(offered, outcome, "null");
 	add_value(root, VALUE_OFFERED_RATE, offered);
-	add_ratio(root, VALUE_BUSY_SHARE, outcome->busy_ns, outcome->busy_window_ns);
+	add_load_shares(root, outcome);
 	add_count(root, VALUE_BACKLOG, outcome->backlog_at_last_arrival);
 	add_seconds(root, VALUE_DRAIN, outcome->drain_ns);
 	cJSON_AddStringToObject(section_of(root, SUMMARY_LOAD), SUMMARY_LOAD_VERDICT,
@@ -284,13 +308,14 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 		"requests queued longer than they were served, or many waited when arrivals ended",
 		"the queue grew to the end of the arrivals; latencies grow with the trace's length",
 	};
-	char offered[NUMBER_TEXT_BYTES], busy[NUMBER_TEXT_BYTES];
+	char offered[NUMBER_TEXT_BYTES];
 
 	offered_text(offered, outcome, "");
-	ratio_text(busy, (u128)outcome->busy_ns * 100, outcome->busy_window_ns, 1, "0");
 	printf("%s: %s", verdict_name(outcome->verdict), meanings[outcome->verdict]);
-	printf(offered[0] == '\0' ? " (%s%% busy)\n" : " (%s%% busy, %s requests/s offered)\n",
-		busy, offered);
+	if (offered[0] != '\0') {
+		printf(" (%s requests/s offered)", offered);
+	}
+	printf("\n");
 	if (outcome->end == RUN_FAILED) {
 		printf("failed: %s\n", outcome->failure.text);
 	}
@@ -304,6 +329,27 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 	} else if (outcome->profile[0] != '\0') {
 		printf("priced by profile %s: %s\n", gpu, outcome->profile);
 	}
+}
+
+/* How much of what the engine can carry was used, and of each of its limits. */
+static void print_load(const struct run_outcome *outcome)
+{
+	if (outcome->has_utilisation) {
+		printf("  used      %.1f%% of what the engine can carry",
+			outcome->utilisation * 100);
+		if (outcome->utilisation > 0 && outcome->utilisation < 1) {
+			printf(" (head room %.1fx)", 1 / outcome->utilisation);
+		}
+		printf(";");
+	} else {
+		printf("  used      an unknown part of what the engine can carry: no profile "
+		       "prices "
+		       "its steps;");
+	}
+	printf(" KV blocks %.0f%%, at most %.0f%%; seats %.0f%%, at most %.0f%%; token budget "
+	       "%.0f%% a step\n",
+		outcome->kv_mean * 100, outcome->kv_peak * 100, outcome->seats_mean * 100,
+		outcome->seats_peak * 100, outcome->budget_mean * 100);
 }
 
 static void print_figures(const char *name, const struct latency_figures *figures)
@@ -412,6 +458,7 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	print_count("preemptions;", outcome->preemptions);
 	print_count("KV blocks of", outcome->kv_blocks);
 	print_count("tokens\n", outcome->block_size);
+	print_load(outcome);
 	print_waits(outcome);
 	print_latency(outcome);
 	print_slo(outcome);

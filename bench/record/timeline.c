@@ -59,18 +59,20 @@ void timeline_add(struct timeline *timeline, const struct timeline_step *step)
 
 	timeline_reach(timeline, last_ns);
 	uint64_t bin_ns = timeline->bin_ns;
-	for (uint64_t at = start_ns; at < end_ns;) {
-		uint64_t index = at / bin_ns;
-		uint64_t until = u64_min(end_ns, (index + 1) * bin_ns);
+	struct timeline_bin *bin = &timeline->bins[start_ns / bin_ns];
+	uint64_t bin_end_ns = (start_ns / bin_ns + 1) * bin_ns;
+	for (uint64_t at = start_ns;; bin++, bin_end_ns += bin_ns) {
+		uint64_t until = u64_min(end_ns, bin_end_ns);
 		uint64_t span_ns = until - at;
-		struct timeline_bin *bin = &timeline->bins[index];
 		bin->running_ns += (u128)step->running * span_ns;
 		bin->waiting_ns += (u128)step->waiting * span_ns;
 		bin->used_blocks_ns += (u128)step->used_blocks * span_ns;
 		bin->busy_ns += span_ns;
+		if (until == end_ns) {
+			break;
+		}
 		at = until;
 	}
-	struct timeline_bin *bin = &timeline->bins[last_ns / bin_ns];
 	bin->hit_tokens += step->hit_tokens;
 	bin->query_tokens += step->query_tokens;
 	bin->output_tokens += step->output_tokens;

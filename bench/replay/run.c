@@ -4,6 +4,8 @@
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
 #include "engine/model/config_json.h"
+#include "sim/cost_model.h"
+#include "sim/profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,6 +182,27 @@ static enum status finish_runner(struct run *run, struct error *error)
 	return run->entry->finish == NULL ? STATUS_OK : run->entry->finish(&run->runner, error);
 }
 
+/* Utilisation by the runner's own prices, or by those of the profile that is named as its GPU. */
+static void set_load(struct run *run, struct run_outcome *outcome)
+{
+	const struct replay *replay = &run->replay;
+	struct gpu_profile profile;
+	struct runner pricer = run->runner;
+	struct error error = {0};
+	bool is_own = pricer.price != NULL;
+	bool has_price =
+		is_own ||
+		(run->request->config.gpu != NULL &&
+			gpu_profile_find(run->request->config.gpu, &profile, &error) == STATUS_OK &&
+			cost_model_open(&pricer, &run->model, &profile, &error) == STATUS_OK);
+
+	run_outcome_of_load(outcome, &replay->metrics, engine_limits(replay->engine),
+		has_price ? &pricer : NULL);
+	if (has_price && !is_own) {
+		pricer.close(pricer.state);
+	}
+}
+
 enum status run_play(struct run *run, struct run_outcome *outcome, struct error *error)
 {
 	struct replay *replay = &run->replay;
@@ -191,6 +214,7 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 		replay->has_failed = finish_runner(run, &replay->failure) != STATUS_OK;
 	}
 	replay_outcome(replay, outcome);
+	set_load(run, outcome);
 	snprintf(outcome->trace_name, sizeof(outcome->trace_name), "%s",
 		path_name(run->request->trace_path));
 	outcome->runner_kind = runner_kind_name(run->entry->kind);

@@ -227,7 +227,12 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
 	 CUDA when none were given; else null
      requests {submitted, finished, rejected, failed, unfinished}
      time {makespan_s, busy_s, steps}
-     load {offered_per_s, busy_share, backlog_at_last_arrival, drain_s, verdict}
+     load {offered_per_s, utilisation, kv_mean, kv_peak, seats_mean, seats_peak, budget_mean,
+	 budget_peak, backlog_at_last_arrival, drain_s, verdict}
+	 utilisation: share of what the engine can carry that was used (bench/record/capacity.h);
+	 null where no profile prices its steps. The others: shares of KV blocks, of max_num_seqs
+	 and of max_num_batched_tokens; a mean is over the time from the first arrival to the end,
+	 that of the token budget over steps
      tokens {prompt, output, prefill_computed, recomputed}
      prefix_cache {query_tokens, hit_tokens, hit_rate}
      preemptions
@@ -282,7 +287,15 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
 		"Prompt and output tokens/s")                                                      \
 	X(REQUEST_RATE, "throughput", "requests_per_s", true, NUMBER_RATE, 1, "Requests/s")        \
 	X(OFFERED_RATE, SUMMARY_LOAD, "offered_per_s", true, NUMBER_RATE, 0, "Requests/s offered") \
-	X(BUSY_SHARE, SUMMARY_LOAD, "busy_share", true, NUMBER_SHARE, 0, "Busy share")             \
+	X(UTILISATION, SUMMARY_LOAD, "utilisation", true, NUMBER_SHARE, 0, "Utilisation")          \
+	X(KV_MEAN, SUMMARY_LOAD, "kv_mean", true, NUMBER_SHARE, 0, "KV blocks in use, mean")       \
+	X(KV_PEAK, SUMMARY_LOAD, "kv_peak", true, NUMBER_SHARE, 0, "KV blocks in use, peak")       \
+	X(SEATS_MEAN, SUMMARY_LOAD, "seats_mean", true, NUMBER_SHARE, 0, "Seats in use, mean")     \
+	X(SEATS_PEAK, SUMMARY_LOAD, "seats_peak", true, NUMBER_SHARE, 0, "Seats in use, peak")     \
+	X(BUDGET_MEAN, SUMMARY_LOAD, "budget_mean", true, NUMBER_SHARE, 0,                         \
+		"Token budget used, mean")                                                         \
+	X(BUDGET_PEAK, SUMMARY_LOAD, "budget_peak", true, NUMBER_SHARE, 0,                         \
+		"Token budget used, peak")                                                         \
 	X(BACKLOG, SUMMARY_LOAD, "backlog_at_last_arrival", true, NUMBER_COUNT, -1,                \
 		"Waiting at the last arrival")                                                     \
 	X(DRAIN, SUMMARY_LOAD, "drain_s", true, NUMBER_TIME_S, -1,                                 \

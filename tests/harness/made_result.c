@@ -135,7 +135,9 @@ void made_summary(struct text *out, const struct made_result *made)
 	}
 	text_format(out,
 		"\"time\": {\"makespan_s\": 300.5, \"busy_s\": 280.25, \"steps\": %u},\n"
-		"\"load\": {\"offered_per_s\": 40.1, \"busy_share\": 0.9321,"
+		"\"load\": {\"offered_per_s\": 40.1, \"utilisation\": 0.6321,"
+		" \"kv_mean\": 0.41, \"kv_peak\": 0.9, \"seats_mean\": 0.2, \"seats_peak\": 1,"
+		" \"budget_mean\": 0.05, \"budget_peak\": 1,"
 		" \"backlog_at_last_arrival\": 7, \"drain_s\": 1.5, \"verdict\": \"%s\"},\n"
 		"\"tokens\": {\"prompt\": 1000000, \"output\": 200000, \"prefill_computed\": 9,"
 		" \"recomputed\": 8},\n",

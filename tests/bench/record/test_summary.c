@@ -306,8 +306,8 @@ static void require_rates(const cJSON *root, const struct sums *sums, const stru
 	require_ratio(figure(root, "load", "offered_per_s", NULL), "offered",
 		(u128)(metrics->submitted - 1) * second, is_closed ? 0 : span, 3);
 	require_ratio(figure(root, "load", "drain_s", NULL), "drain", drain, second, 9);
-	require_ratio(figure(root, "load", "busy_share", NULL), "busy share", metrics->busy_ns,
-		replay->now_ns - sums->first_arrival, 6);
+	require(figure(root, "load", "utilisation", NULL) == -1,
+		"nothing prices these steps, and utilisation is known");
 	bool has_slo = metrics->options.slo_ttft_ns + metrics->options.slo_tpot_ns > 0;
 	require_ratio(figure(root, "slo", "attained", NULL), "attained", sums->slo_met,
 		has_slo ? sums->measured_finished : 0, 6);
@@ -463,7 +463,7 @@ Test(summary, a_run_in_which_nothing_is_served_has_no_figures)
 	require(figure(root, "throughput", "requests_per_s", NULL) == -1, "a rate of nothing");
 	require(figure(root, "latency_ms", "ttft", "mean") == -1, "a mean of nothing");
 	require(figure(root, "prefix_cache", "hit_rate", NULL) == -1, "a share of nothing");
-	require(figure(root, "load", "busy_share", NULL) == -1, "a share of nothing");
+	require(figure(root, "load", "kv_mean", NULL) == -1, "a share of nothing");
 	require_equal(figure(root, "time", "steps", NULL), 0);
 	cJSON_Delete(root);
 	scene_close(&scene, &replay);

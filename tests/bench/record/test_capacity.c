@@ -1,0 +1,204 @@
+#include "bench/record/capacity.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/record/run_outcome.h"
+#include "bench/replay/run.h"
+#include "bench/replay/run_to_folder.h"
+#include "tests/harness/files.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* Utilisation beside loads whose saturation is found by trying: the rate from which on runs are
+   overloaded. */
+
+enum { PATH_BYTES = TEMPORARY_PATH_BYTES + 32, ROWS = 2500, PROBES = 9 };
+
+struct load {
+	const char *name;
+	uint32_t input, output;
+	uint64_t max_num_seqs, kv_blocks, block_size; /* 0: the default */
+	const char *model, *gpu;
+	uint32_t policy; /* its index in the table of policies */
+};
+
+static const struct load loads[] = {
+	{.name = "decode, many rows", .input = 128, .output = 256},
+	{.name = "decode, few seats", .input = 1024, .output = 128, .max_num_seqs = 32},
+	{.name = "decode, few blocks", .input = 500, .output = 600, .kv_blocks = 300},
+	{.name = "decode, a larger model", .input = 128, .output = 256, .model = "qwen3-8b"},
+	{.name = "decode, calibrated", .input = 512, .output = 256, .gpu = "h200-qwen3-0.6b"},
+	{.name = "prompts and a few tokens", .input = 2000, .output = 16},
+	{.name = "prompts alone", .input = 300, .output = 1},
+	{.name = "prompts, small blocks", .input = 2000, .output = 16, .block_size = 16},
+	{.name = "two phases", .input = 1500, .output = 64, .policy = 1},
+};
+
+enum { LOADS = sizeof(loads) / sizeof(loads[0]) };
+
+/* Lengths vary by half to each side of the mean; times do not count. */
+static void write_trace(const char *path, const struct load *load)
+{
+	FILE *file = fopen(path, "wb");
+
+	require(file != NULL, "cannot write %s", path);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		uint32_t input = load->input / 2 + i * 2654435761u % (load->input + 1);
+		uint32_t output = load->output / 2 + i * 2246822519u % (load->output + 1);
+		fprintf(file, "{\"timestamp\": %u, \"input_length\": %u, \"output_length\": %u}\n",
+			i, input, output == 0 ? 1 : output);
+	}
+	require(fclose(file) == 0, "cannot write %s", path);
+}
+
+static struct run_request request_of(const struct load *load, const char *trace, double rate)
+{
+	struct run_request request = {.trace_path = trace};
+	struct replay_config *config = &request.config;
+
+	replay_config_default(config);
+	config->max_model_len = 8192;
+	config->rate = (uint64_t)(rate * 1e6);
+	config->max_num_seqs = load->max_num_seqs > 0 ? load->max_num_seqs : config->max_num_seqs;
+	config->block_size = load->block_size > 0 ? load->block_size : config->block_size;
+	config->kv_blocks = load->kv_blocks;
+	config->model = load->model != NULL ? load->model : config->model;
+	config->gpu = load->gpu != NULL ? load->gpu : config->gpu;
+	config->policy = load->policy;
+	return request;
+}
+
+static struct run_outcome run_at(const struct load *load, const char *trace, double rate)
+{
+	struct run_request request = request_of(load, trace, rate);
+	struct run_outcome outcome;
+	struct error error = {0};
+
+	require(run_replay(&request, &outcome, &error) == STATUS_OK, "%s", error.text);
+	require(outcome.has_utilisation, "%s: utilisation is not known", load->name);
+	return outcome;
+}
+
+/* The highest rate at which the queue does not grow, within 5 %. */
+static double saturation(const struct load *load, const char *trace)
+{
+	const struct run_outcome burst = run_at(load, trace, 100000);
+	double capacity = (double)burst.finished * 1e9 / (double)burst.makespan_ns;
+	double low = capacity * 0.5, high = capacity * 1.5;
+
+	for (uint32_t i = 0; i < PROBES && high / low > 1.05; i++) {
+		double middle = (low + high) / 2;
+		if (run_at(load, trace, middle).verdict == VERDICT_OVERLOADED) {
+			high = middle;
+		} else {
+			low = middle;
+		}
+	}
+	return low;
+}
+
+Test(capacity, utilisation_is_about_the_share_of_the_rate_at_which_the_queue_starts_to_grow)
+{
+	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES];
+
+	temporary_folder(folder);
+	snprintf(trace, sizeof(trace), "%s/trace.jsonl", folder);
+	for (uint32_t i = 0; i < LOADS; i++) {
+		const struct load *load = &loads[i];
+		write_trace(trace, load);
+		double rate = saturation(load, trace);
+		double fifth = run_at(load, trace, rate * 0.2).utilisation;
+		double half = run_at(load, trace, rate * 0.5).utilisation;
+		double most = run_at(load, trace, rate * 0.9).utilisation;
+		cr_log_info("%s: %.2f requests/s; %.3f at a fifth, %.3f at half, %.3f at 0.9\n",
+			load->name, rate, fifth, half, most);
+		cr_expect(fifth > 0.15 && fifth < 0.26, "%s: %.3f at a fifth", load->name, fifth);
+		cr_expect(half >= 0.4 && half <= 0.6, "%s: %.3f at half", load->name, half);
+		cr_expect(most > 0.8 && most < 1.1, "%s: %.3f at 0.9", load->name, most);
+	}
+	temporary_remove(folder);
+}
+
+/* ---- shares of the limits ---- */
+
+/* Means and peaks from the rows of steps.tsv. */
+struct shares {
+	double running_ns, used_ns, tokens;
+	double running, used, most_tokens;
+	double steps;
+};
+
+static struct shares read_steps(const char *path)
+{
+	struct shares sums = {0};
+	char line[1024];
+	FILE *file = fopen(path, "rb");
+
+	require(file != NULL, "no %s", path);
+	require(fgets(line, sizeof(line), file) != NULL, "no header");
+	while (fgets(line, sizeof(line), file) != NULL) {
+		double start, elapsed, gpu, host, cell[16];
+		char mode[16];
+		int step, used = 0;
+		require(sscanf(line, "%d %lf %lf %lf %lf %15s%n", &step, &start, &elapsed, &gpu,
+				&host, mode, &used) == 6,
+			"%s", line);
+		char *rest = line + used;
+		for (uint32_t i = 0; i < 16; i++) {
+			cell[i] = strtod(rest, &rest);
+		}
+		double tokens = cell[0] + cell[2], running = cell[8], used_blocks = cell[10];
+		sums.running_ns += running * elapsed;
+		sums.used_ns += used_blocks * elapsed;
+		sums.tokens += tokens;
+		sums.running = running > sums.running ? running : sums.running;
+		sums.used = used_blocks > sums.used ? used_blocks : sums.used;
+		sums.most_tokens = tokens > sums.most_tokens ? tokens : sums.most_tokens;
+		sums.steps++;
+	}
+	fclose(file);
+	return sums;
+}
+
+static void require_near(double found, double expected, const char *name)
+{
+	double error = found - expected;
+
+	require((error < 0 ? -error : error) < 1e-9, "%s is %.9f, the steps say %.9f", name, found,
+		expected);
+}
+
+Test(capacity, shares_of_the_limits_are_those_of_the_steps)
+{
+	const struct load load = {.input = 300, .output = 60, .kv_blocks = 100};
+	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES], out[PATH_BYTES],
+		steps[PATH_BYTES + 16];
+	struct error error = {0};
+
+	temporary_folder(folder);
+	snprintf(trace, sizeof(trace), "%s/trace.jsonl", folder);
+	snprintf(out, sizeof(out), "%s/out", folder);
+	snprintf(steps, sizeof(steps), "%s/steps.tsv", out);
+	write_trace(trace, &load);
+	const struct run_outcome outcome = run_at(&load, trace, 200);
+	struct replay_request recorded = {
+		.run = request_of(&load, trace, 200), .out = out, .wants_steps = true};
+	require(run_to_folder(&recorded, &error) == STATUS_OK, "%s", error.text);
+	const struct shares sums = read_steps(steps);
+	const struct replay_config *config = &recorded.run.config;
+	double window = (double)outcome.window_ns, blocks = 100;
+	double seats = (double)config->max_num_seqs;
+	double budget = (double)config->max_num_batched_tokens;
+
+	require_equal(outcome.steps, (uint64_t)sums.steps);
+	require_near(outcome.kv_mean, sums.used_ns / window / blocks, "kv_mean");
+	require_near(outcome.kv_peak, sums.used / blocks, "kv_peak");
+	require_near(outcome.seats_mean, sums.running_ns / window / seats, "seats_mean");
+	require_near(outcome.seats_peak, sums.running / seats, "seats_peak");
+	require_near(outcome.budget_mean, sums.tokens / sums.steps / budget, "budget_mean");
+	require_near(outcome.budget_peak, sums.most_tokens / budget, "budget_peak");
+	temporary_remove(folder);
+}
