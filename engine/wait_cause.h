@@ -10,7 +10,7 @@
 #define WAIT_CAUSE_LIST(X)                                                                         \
 	X(WAIT_STEP, "step", "the step in flight", "--max-num-batched-tokens (lower)")             \
 	X(WAIT_SEATS, "seats", "seats", "--max-num-seqs")                                          \
-	X(WAIT_BLOCKS, "blocks", "KV blocks", "--gpu-memory-utilization or a larger GPU")          \
+	X(WAIT_BLOCKS, "blocks", "KV blocks", "--gpu-memory-utilization")                          \
 	X(WAIT_BUDGET, "budget", "the token budget", "--max-num-batched-tokens")                   \
 	X(WAIT_ORDER, "order", "the policy's order", "--policy")
 

@@ -81,8 +81,8 @@ struct latency_figures latency_figures_of(const struct histogram *histogram);
 void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *metrics,
 	uint64_t end_ns, bool is_closed_loop);
 
-/* Fills in utilisation and shares, after run_outcome_of_metrics(). pricer: prices steps of this GPU;
-   NULL: nothing does. */
+/* Fills in utilisation and shares, after run_outcome_of_metrics(). pricer: prices steps of this
+   GPU; NULL: nothing does. */
 void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metrics,
 	const struct engine_config *limits, const struct runner *pricer);
 

@@ -331,25 +331,19 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 	}
 }
 
-/* How much of what the engine can carry was used, and of each of its limits. */
+/* How much of what the engine can carry was used, and of its memory and seats. */
 static void print_load(const struct run_outcome *outcome)
 {
-	if (outcome->has_utilisation) {
-		printf("  used      %.1f%% of what the engine can carry",
-			outcome->utilisation * 100);
-		if (outcome->utilisation > 0 && outcome->utilisation < 1) {
-			printf(" (head room %.1fx)", 1 / outcome->utilisation);
-		}
-		printf(";");
+	if (!outcome->has_utilisation) {
+		printf("  used      an unknown share of capacity: no profile prices these steps");
+	} else if (outcome->utilisation > 0 && outcome->utilisation < 1) {
+		printf("  used      %.1f%% of capacity, head room %.1fx",
+			outcome->utilisation * 100, 1 / outcome->utilisation);
 	} else {
-		printf("  used      an unknown part of what the engine can carry: no profile "
-		       "prices "
-		       "its steps;");
+		printf("  used      %.1f%% of capacity", outcome->utilisation * 100);
 	}
-	printf(" KV blocks %.0f%%, at most %.0f%%; seats %.0f%%, at most %.0f%%; token budget "
-	       "%.0f%% a step\n",
-		outcome->kv_mean * 100, outcome->kv_peak * 100, outcome->seats_mean * 100,
-		outcome->seats_peak * 100, outcome->budget_mean * 100);
+	printf("; at most %.0f%% of the KV blocks, %.0f%% of the seats\n", outcome->kv_peak * 100,
+		outcome->seats_peak * 100);
 }
 
 static void print_figures(const char *name, const struct latency_figures *figures)
