@@ -194,7 +194,9 @@ static void set_load(struct run *run, struct run_outcome *outcome)
 		is_own ||
 		(run->request->config.gpu != NULL &&
 			gpu_profile_find(run->request->config.gpu, &profile, &error) == STATUS_OK &&
-			cost_model_open(&pricer, &run->model, &profile, &error) == STATUS_OK);
+			cost_model_open(&pricer, &run->model, &profile,
+				(uint32_t)run->request->config.tensor_parallel_size,
+				&error) == STATUS_OK);
 
 	run_outcome_of_load(outcome, &replay->metrics, engine_limits(replay->engine),
 		has_price ? &pricer : NULL);
