@@ -5,6 +5,7 @@
 #include "kernels/op/launch.h"
 
 #ifdef QUIRE_HAS_CUDA
+#include "bench/kernels/cuda_exchange_bench.h"
 #include "bench/kernels/cuda_kernel_bench.h"
 #include "bench/replay/cuda_open.h"
 #endif
@@ -20,7 +21,8 @@ static const char summary[] =
 	"Times every GPU operation over the sizes of models that it meets, on the first GPU of\n"
 	"this machine, and compares each with what was measured of the GPU in the same run: how\n"
 	"fast it reads, how fast it multiplies matrices, and what an empty launch costs. NAME\n"
-	"picks operations by a part of their names.\n\n"
+	"picks operations by a part of their names. With --tensor-parallel-size N the exchange\n"
+	"between the first N GPUs is timed instead, in each of its ways.\n\n"
 	"The table has one row a case, times in microseconds: kernel, case, rows, bytes, flops,\n"
 	"launches, us, us_min, us_max, gb_per_s, tflop_per_s, floor_us, bound, share. floor_us "
 	"is\n"
@@ -51,21 +53,25 @@ static enum status measure(const struct kernels_request *request, struct error *
 		.repeats = (uint32_t)request->repeats,
 		.is_warm = request->is_warm,
 	};
+	const uint32_t ranks = (uint32_t)request->config.tensor_parallel_size;
 	struct output_file output = {0};
 
 	static_assert(
 		(int)POSITIONALS_MAX <= (int)KERNEL_BENCH_NAMES_MAX, "a name is a positional");
 	TRY(cuda_check_device(error));
-	if (request->config.tensor_parallel_size > 1) {
+	if (ranks > 1 && request->name_count > 0) {
 		return error_set(error, STATUS_USAGE,
-			"--tensor-parallel-size %llu: operations are timed on one GPU",
-			(unsigned long long)request->config.tensor_parallel_size);
+			"%.60s: --tensor-parallel-size %u times the exchange between GPUs, "
+			"expected no "
+			"name of an operation",
+			request->names[0], ranks);
 	}
 	memcpy(options.names, request->names, request->name_count * sizeof(*request->names));
 	enum status status = output_file_open(&output, request->out, error);
 	if (status == STATUS_OK) {
 		bool shows_progress = isatty(STDERR_FILENO) && strcmp(request->out, "-") != 0;
-		status = kernel_bench(&options, shows_progress, output.file, error);
+		status = ranks > 1 ? exchange_bench(ranks, options.repeats, output.file, error)
+				   : kernel_bench(&options, shows_progress, output.file, error);
 	}
 	if (status == STATUS_OK) {
 		status = output_file_commit(&output, error);

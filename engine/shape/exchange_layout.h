@@ -23,7 +23,7 @@ enum {
 	EXCHANGE_PARTIALS = 2,
 	EXCHANGE_SLOTS = 4,
 	EXCHANGE_BLOCKS_MAX = 1024,    /* thread blocks of an exchange */
-	EXCHANGE_PUSH_BYTES = 1 << 20, /* the most that a rank pushes to a peer at once */
+	EXCHANGE_PUSH_BYTES = 1 << 22, /* the most that a rank pushes to a peer at once */
 };
 
 struct exchange_layout {

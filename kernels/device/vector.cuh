@@ -3,6 +3,7 @@
 
 #include <cuda_bf16.h>
 #include <stdint.h>
+#include <string.h>
 
 /* bf16 in registers: loads, stores and conversions of one, two or eight elements. */
 
@@ -13,14 +14,22 @@ struct alignas(16) bf16x8 {
 	__nv_bfloat162 pair[4];
 };
 
+/* One access each: the compiler copies a bf16x8 in four parts. */
 __device__ inline bf16x8 load8(const uint16_t *from)
 {
-	return *reinterpret_cast<const bf16x8 *>(from);
+	const uint4 bits = *reinterpret_cast<const uint4 *>(from);
+	bf16x8 value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
 }
 
 __device__ inline void store8(uint16_t *to, const bf16x8 &value)
 {
-	*reinterpret_cast<bf16x8 *>(to) = value;
+	uint4 bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	*reinterpret_cast<uint4 *>(to) = bits;
 }
 
 __device__ inline void unpack8(const bf16x8 &packed, float *out)

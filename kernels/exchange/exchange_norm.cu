@@ -57,6 +57,12 @@ static __device__ inline unsigned char *slot_row(
 	return b.a->x.memory[to] + l.slots + place * sizeof(uint16_t);
 }
 
+/* The first of the 8 elements of a vector of this thread. */
+static __device__ inline uint32_t vector_at(int vector)
+{
+	return (threadIdx.x + vector * blockDim.x) * 8;
+}
+
 static __device__ inline uint32_t source_of(const exchange_norm &norm, uint32_t row)
 {
 	return norm.index == nullptr ? row : norm.index[row];
@@ -73,29 +79,36 @@ static __device__ inline void send_row(const block_exchange &b, uint32_t row)
 	if (WAY == EXCHANGE_PULL && !is_sliced) {
 		return;
 	}
+	const size_t first = (size_t)source * a.width;
+	bf16x8 part[VECTORS];
+
 #pragma unroll
 	for (int v = 0; v < VECTORS; v++) {
-		uint32_t at = (threadIdx.x + v * blockDim.x) * 8;
+		uint32_t at = vector_at(v);
 		if (at >= a.width) {
 			continue;
 		}
-		uint16_t *own = b.partial + (size_t)source * a.width + at;
-		bf16x8 part;
 		if (is_sliced) {
-			part = sum_slices8(b.slices + (size_t)source * a.width + at,
-				(size_t)a.norm.slice_rows * a.width);
-			store8(own, part);
+			part[v] = sum_slices8(
+				b.slices + first + at, (size_t)a.norm.slice_rows * a.width);
 		} else {
-			part = load8(own);
+			part[v] = load8(b.partial + first + at);
 		}
-		if (WAY == EXCHANGE_PUSH) {
+	}
 #pragma unroll
-			for (int r = 0; r < RANKS; r++) {
-				if (r < a.ranks && r != b.rank) {
-					push8(slot_row(b, r, b.rank, row) + at * sizeof(uint16_t),
-						part);
-				}
+	for (int v = 0; v < VECTORS; v++) {
+		uint32_t at = vector_at(v);
+		if (at >= a.width) {
+			continue;
+		}
+#pragma unroll
+		for (int r = 0; r < RANKS && WAY == EXCHANGE_PUSH; r++) {
+			if (r < a.ranks && r != b.rank) {
+				push8(slot_row(b, r, b.rank, row) + at * sizeof(uint16_t), part[v]);
 			}
+		}
+		if (is_sliced) {
+			store8(b.partial + first + at, part[v]);
 		}
 	}
 }
@@ -129,8 +142,15 @@ static __device__ inline void collect(const block_exchange &b, peer_wait &wait, 
 	uint32_t source, const uint32_t *at, bf16x8 (&parts)[BATCH][RANKS])
 {
 	const exchange_arguments &a = *b.a;
+	bf16x8 own[BATCH];
 	uint32_t missing;
 
+#pragma unroll
+	for (int v = 0; v < BATCH && WAY == EXCHANGE_PUSH; v++) {
+		if (at[v] < a.width) {
+			own[v] = load8(b.partial + (size_t)source * a.width + at[v]);
+		}
+	}
 	do {
 		missing = 0;
 #pragma unroll
@@ -140,15 +160,15 @@ static __device__ inline void collect(const block_exchange &b, peer_wait &wait, 
 				if (r >= a.ranks || at[v] >= a.width) {
 					continue;
 				}
-				const size_t own = (size_t)source * a.width + at[v];
+				const size_t element = (size_t)source * a.width + at[v];
 				if (WAY == EXCHANGE_GATHERED) {
 					size_t part = (size_t)r * a.part_rows * a.width;
-					parts[v][r] = load8(a.parts + part + own);
+					parts[v][r] = load8(a.parts + part + element);
 				} else if (WAY == EXCHANGE_PULL) {
 					parts[v][r] = peer_load8(
-						partial_of(a, r) + own * sizeof(uint16_t));
+						partial_of(a, r) + element * sizeof(uint16_t));
 				} else if (r == b.rank) {
-					parts[v][r] = load8(b.partial + own);
+					parts[v][r] = own[v];
 				} else {
 					parts[v][r] = peer_load8(slot_row(b, b.rank, r, row) +
 								 at[v] * sizeof(uint16_t));
@@ -156,7 +176,7 @@ static __device__ inline void collect(const block_exchange &b, peer_wait &wait, 
 				}
 			}
 		}
-	} while (WAY == EXCHANGE_PUSH && wait_goes_on(b.a->x, wait, missing));
+	} while (WAY == EXCHANGE_PUSH && wait_goes_on(a.x, wait, missing));
 }
 
 /* Empties the slots of a row that collect() has read. */
@@ -215,7 +235,7 @@ static __device__ inline void norm_row(const block_exchange &b, peer_wait &wait,
 		uint32_t at[BATCH];
 #pragma unroll
 		for (int v = 0; v < BATCH; v++) {
-			at[v] = (threadIdx.x + (first + v) * blockDim.x) * 8;
+			at[v] = vector_at(first + v);
 			if (at[v] < width) {
 				added[v] = load8(residual + at[v]);
 			}
@@ -240,7 +260,7 @@ static __device__ inline void norm_row(const block_exchange &b, peer_wait &wait,
 	float scale = norm_scale(square, width, norm.epsilon);
 #pragma unroll
 	for (int v = 0; v < VECTORS; v++) {
-		uint32_t at = (threadIdx.x + v * blockDim.x) * 8;
+		uint32_t at = vector_at(v);
 		if (at < width) {
 			store8(out + at, scale8(sum[v], scale, weight[v]));
 		}
@@ -254,7 +274,6 @@ static __global__ void __launch_bounds__(EXCHANGE_THREADS_MAX, EXCHANGE_BLOCKS)
 	/* Rows take turns, so that a barrier of one row lies between two uses of the same array. */
 	__shared__ float sums[2][EXCHANGE_THREADS_MAX / WARP];
 
-	dependents_launch();
 	const uint32_t row_count = a.norm.row_count;
 	const size_t local = blockIdx.y;
 	block_exchange b = {&a, a.x.rank + blockIdx.y, 0,
@@ -264,7 +283,7 @@ static __global__ void __launch_bounds__(EXCHANGE_THREADS_MAX, EXCHANGE_BLOCKS)
 
 #pragma unroll
 	for (int v = 0; v < VECTORS; v++) {
-		uint32_t at = (threadIdx.x + v * blockDim.x) * 8;
+		uint32_t at = vector_at(v);
 		if (at < a.width) {
 			weight[v] = load8(a.norm.weight + at);
 		}
@@ -284,6 +303,9 @@ static __global__ void __launch_bounds__(EXCHANGE_THREADS_MAX, EXCHANGE_BLOCKS)
 		__syncthreads(); /* the flag covers the rows of all threads */
 		meet_peers(b, wait);
 	}
+	/* The next kernel starts while this one collects. Earlier, its blocks would take the places
+	   of blocks that have yet to send (kernels/exchange/TUNING.md). */
+	dependents_launch();
 	uint32_t turn = 0;
 	for (uint32_t row = blockIdx.x; row < row_count; row += gridDim.x) {
 		norm_row<WAY, RANKS, VECTORS>(b, wait, row, weight, sums[turn]);

@@ -20,13 +20,14 @@ static const uint32_t EMPTY = 0xffffffff;
 
 __device__ inline bf16x8 peer_load8(const unsigned char *from)
 {
+	uint4 v;
 	bf16x8 value;
-	uint4 *v = reinterpret_cast<uint4 *>(&value);
 
 	asm volatile("ld.relaxed.sys.global.v4.b32 {%0, %1, %2, %3}, [%4];\n"
-		     : "=r"(v->x), "=r"(v->y), "=r"(v->z), "=r"(v->w)
+		     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
 		     : "l"(from)
 		     : "memory");
+	memcpy(&value, &v, sizeof(value));
 	return value;
 }
 
@@ -73,16 +74,18 @@ __device__ inline uint32_t never_empty(uint32_t pair)
 
 __device__ inline void push8(unsigned char *to, const bf16x8 &value)
 {
-	uint4 v = *reinterpret_cast<const uint4 *>(&value);
+	uint4 v;
 
+	memcpy(&v, &value, sizeof(v));
 	peer_store8(to,
 		make_uint4(never_empty(v.x), never_empty(v.y), never_empty(v.z), never_empty(v.w)));
 }
 
 __device__ inline bool has_arrived(const bf16x8 &value)
 {
-	const uint4 v = *reinterpret_cast<const uint4 *>(&value);
+	uint4 v;
 
+	memcpy(&v, &value, sizeof(v));
 	return v.x != EMPTY && v.y != EMPTY && v.z != EMPTY && v.w != EMPTY;
 }
 

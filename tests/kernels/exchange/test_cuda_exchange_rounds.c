@@ -77,7 +77,9 @@ static struct runner open_runner(uint32_t width)
 
 static void close_runner(struct runner *runner)
 {
-	cudaGraphExecDestroy(runner->graph);
+	if (runner->graph != NULL) {
+		cudaGraphExecDestroy(runner->graph);
+	}
 	cudaFree(runner->residual);
 	cudaFree(runner->out);
 	cudaFree(runner->weight);
