@@ -49,9 +49,10 @@ static enum status cost_model_time(const struct cost_model *model, const struct 
 	}
 	gpu += price.decode_attention + price.prefill_attention + price.elementwise;
 	gpu += price.exchange + price.sampling + price.step_fixed;
-	/* The sum of falling curves may be below 0 where nothing was measured. */
-	gpu = gpu > 0 ? gpu : 0;
-	double elapsed = gpu + price.host;
+	/* The sums of falling curves may be below 0 where nothing was measured. */
+	gpu = gpu < 0 ? 0 : gpu;
+	double host = price.host < 0 ? 0 : price.host;
+	double elapsed = gpu + host;
 	if (!(elapsed <= limit_ns)) {
 		return error_set(error, STATUS_INPUT,
 			"step %llu: its price of %g ns is beyond 10^15, the profile's numbers are "
@@ -59,7 +60,7 @@ static enum status cost_model_time(const struct cost_model *model, const struct 
 			(unsigned long long)flight->step, elapsed);
 	}
 	time->elapsed_ns = (uint64_t)(elapsed + 0.5);
-	time->host_ns = u64_min((uint64_t)(price.host + 0.5), time->elapsed_ns);
+	time->host_ns = u64_min((uint64_t)(host + 0.5), time->elapsed_ns);
 	time->gpu_ns = time->elapsed_ns - time->host_ns;
 	time->mode = STEP_MODE_NONE;
 	return STATUS_OK;
