@@ -39,7 +39,6 @@ static void price_step(const struct cost_model *model, const struct step_counts 
 static enum status cost_model_time(const struct cost_model *model, const struct flight *flight,
 	struct step_time *time, struct error *error)
 {
-	const double limit_ns = 1e15;
 	struct step_price price;
 	double gpu = 0;
 
@@ -49,11 +48,10 @@ static enum status cost_model_time(const struct cost_model *model, const struct 
 	}
 	gpu += price.decode_attention + price.prefill_attention + price.elementwise;
 	gpu += price.exchange + price.sampling + price.step_fixed;
-	/* The sums of falling curves may be below 0 where nothing was measured. */
-	gpu = gpu < 0 ? 0 : gpu;
-	double host = price.host < 0 ? 0 : price.host;
+	gpu = step_price_part(gpu);
+	double host = step_price_part(price.host);
 	double elapsed = gpu + host;
-	if (!(elapsed <= limit_ns)) {
+	if (!(elapsed <= STEP_PRICE_LIMIT)) {
 		return error_set(error, STATUS_INPUT,
 			"step %llu: its price of %g ns is beyond 10^15, the profile's numbers are "
 			"not for this model",

@@ -137,7 +137,7 @@ static enum status read_points(const struct json_object *object, const char *fie
 	double *values, uint32_t *count, struct error *error)
 {
 	const cJSON *array = json_find(object, field), *child = NULL;
-	const double largest = 1e15;
+	const double largest = STEP_CURVE_LIMIT;
 	bool is_good = cJSON_IsArray(array) && cJSON_GetArraySize(array) >= 2 &&
 		       cJSON_GetArraySize(array) <= STEP_CURVE_POINTS;
 

@@ -49,6 +49,9 @@ enum step_curve {
 
 enum { STEP_CURVE_POINTS = 32 };
 
+/* Points lie within this distance of 0, in x and in height. */
+#define STEP_CURVE_LIMIT 1e15
+
 struct step_curve_table {
 	uint32_t count;		      /* points; 0: the curve is 0 everywhere */
 	double at[STEP_CURVE_POINTS]; /* x of each point, rising from 0 */

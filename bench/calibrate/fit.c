@@ -4,6 +4,7 @@
 #include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "sim/step_price.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -324,9 +325,11 @@ static void assume_sharing(struct step_curve_table *curves, const struct calibra
 
 static uint64_t predict(const struct step_curve_table *curves, const struct calibrate_point *point)
 {
-	double gpu = side_ns(curves, false, point);
+	double gpu = step_price_part(side_ns(curves, false, point));
+	double host = step_price_part(side_ns(curves, true, point));
 
-	return (uint64_t)((gpu > 0 ? gpu : 0) + side_ns(curves, true, point) + 0.5);
+	/* The cost model refuses a step beyond the limit. */
+	return (uint64_t)(fmin(gpu + host, STEP_PRICE_LIMIT) + 0.5);
 }
 
 static int compare_doubles(const void *a, const void *b)

@@ -5,6 +5,7 @@
 #include "engine/step_record.h"
 
 #include <cJSON.h>
+#include <math.h>
 #include <stdio.h>
 
 enum { NUMBER_BYTES = 40 };
@@ -95,6 +96,24 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 	return root;
 }
 
+/* Refuses heights that no reader of the profile would take: they come of times that do not belong
+   to their counts. Written so that NaN is refused too. */
+static enum status check_heights(const struct calibrate_fit *fit, struct error *error)
+{
+	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
+		const struct step_curve_table *table = &fit->curves[i];
+		for (uint32_t j = 0; j < table->count; j++) {
+			if (!(fabs(table->ns[j]) <= STEP_CURVE_LIMIT)) {
+				return error_set(error, STATUS_INPUT,
+					"curve %s: found a height of %g ns, expected at most "
+					"10^15: the times do not belong to the counts",
+					step_curve_name((enum step_curve)i), table->ns[j]);
+			}
+		}
+	}
+	return STATUS_OK;
+}
+
 enum status calibrate_profile_write(const char *path, const struct calibrate_fit *fit,
 	const struct calibrate_points *points, const struct gpu_profile *memory,
 	struct error *error)
@@ -103,6 +122,7 @@ enum status calibrate_profile_write(const char *path, const struct calibrate_fit
 	uint32_t ranks;
 
 	TRY(calibrate_points_ranks(points, &ranks, error));
+	TRY(check_heights(fit, error));
 	TRY(output_file_open(&output, path, error));
 	cJSON *root = profile_json(fit, points, memory, ranks);
 	char *text = cJSON_Print(root);

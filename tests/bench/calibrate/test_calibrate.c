@@ -8,6 +8,7 @@
 #include "sim/cost_model.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -555,6 +556,30 @@ Test(calibrated, a_profile_prices_as_the_fit_predicts)
 	}
 	runner.close(runner.state);
 	calibrate_points_free(&points);
+}
+
+/* What no reader takes is not written. */
+Test(calibrated, heights_beyond_a_readers_limit_are_not_written)
+{
+	static const double heights[] = {1.1e15, -1.1e15, NAN, INFINITY};
+	char path[TEMPORARY_PATH_BYTES + 16];
+	struct calibrate_points points = {0};
+	struct gpu_profile memory;
+	struct error error = {0};
+
+	snprintf(path, sizeof(path), "%s/mine.json", folder);
+	require(gpu_profile_find("h200", &memory, &error) == STATUS_OK, "%s", error.text);
+	for (uint32_t i = 0; i < sizeof(heights) / sizeof(heights[0]); i++) {
+		static struct calibrate_fit fit;
+		fit.curves[STEP_CURVE_mixed_step] =
+			(struct step_curve_table){2, {0, 1}, {0, heights[i]}};
+		enum status status = calibrate_profile_write(path, &fit, &points, &memory, &error);
+		require_equal(status, STATUS_INPUT);
+		require(strstr(error.text, "curve mixed_step: found a height of") != NULL,
+			"found '%s'", error.text);
+		require(!file_exists(path), "a profile is left");
+		error = (struct error){0};
+	}
 }
 
 Test(calibrated, a_step_launched_ahead_pays_for_the_host_as_such)
