@@ -45,6 +45,13 @@ if(quire_cuda_sources AND NOT QUIRE_CUDA STREQUAL "OFF")
 			list(APPEND quire_cuda_profiling_libraries
 				cupti_headers Threads::Threads)
 		endif()
+		# engine/runners/cuda_nccl.c loads NCCL likewise, and only needs its header here.
+		find_path(QUIRE_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+		mark_as_advanced(QUIRE_NCCL_INCLUDE)
+		if(QUIRE_NCCL_INCLUDE)
+			add_compile_definitions(QUIRE_HAS_NCCL=1)
+			include_directories(SYSTEM ${QUIRE_NCCL_INCLUDE})
+		endif()
 		add_compile_definitions(QUIRE_HAS_CUDA=1)
 		if(CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
 			add_compile_definitions(QUIRE_HAS_SM90=1)

@@ -58,7 +58,7 @@ static enum status measure(const struct kernels_request *request, struct error *
 
 	static_assert(
 		(int)POSITIONALS_MAX <= (int)KERNEL_BENCH_NAMES_MAX, "a name is a positional");
-	TRY(cuda_check_device(error));
+	TRY(cuda_check_device(ranks, error));
 	if (ranks > 1 && request->name_count > 0) {
 		return error_set(error, STATUS_USAGE,
 			"%.60s: --tensor-parallel-size %u times the exchange between GPUs, "

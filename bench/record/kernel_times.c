@@ -17,12 +17,13 @@ static const char other[] = "other"; /* launched outside all ranges */
 /* ---- opening ---- */
 
 struct kernel_times *kernel_times_open(const struct kernel_source *source,
-	const struct model_config *model, struct perfetto *timeline)
+	const struct model_config *model, uint32_t ranks, struct perfetto *timeline)
 {
 	struct kernel_times *times = memory_take(1, sizeof(*times));
 
 	times->source = *source;
 	times->model = *model;
+	times->ranks = ranks;
 	times->timeline = timeline;
 	times->steps = memory_take(STEPS_KEPT, sizeof(*times->steps));
 	times->records = memory_take(RECORDS_AT_ONCE, sizeof(*times->records));
@@ -152,6 +153,7 @@ static void begin_call(struct kernel_times *times, struct group *group,
 	const char *operation = times->operations[group->operation];
 	const struct range_counts range = {
 		.rows = record->rows,
+		.ranks = times->ranks,
 		.decode_contexts = counts->decode_context_tokens,
 		.prefill_pairs = counts->prefill_attention_pairs,
 	};

@@ -25,7 +25,7 @@ struct kernel_times;
 /* source: borrowed; nothing else may read it until kernel_times_close(). timeline: borrowed;
    receives every record too, or NULL. */
 struct kernel_times *kernel_times_open(const struct kernel_source *source,
-	const struct model_config *model, struct perfetto *timeline);
+	const struct model_config *model, uint32_t ranks, struct perfetto *timeline);
 void kernel_times_close(struct kernel_times *times); /* accepts NULL */
 
 /* To be called as soon as a step is over; its times are on the run's clock. */

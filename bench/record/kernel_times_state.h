@@ -61,6 +61,7 @@ struct phase_total {
 struct kernel_times {
 	struct kernel_source source;
 	struct model_config model;
+	uint32_t ranks;
 	struct perfetto *timeline;
 
 	struct step_info *steps;       /* (STEPS_KEPT) by step % STEPS_KEPT */

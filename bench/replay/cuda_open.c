@@ -7,13 +7,18 @@
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
-enum status cuda_check_device(struct error *error)
+enum status cuda_check_device(uint32_t needed, struct error *error)
 {
 	int count = 0, driver = 0;
 	cudaError_t code = cudaGetDeviceCount(&count);
 
-	if (code == cudaSuccess && count > 0) {
+	if (code == cudaSuccess && count >= (int)needed) {
 		return STATUS_OK;
+	}
+	if (code == cudaSuccess && count > 0) {
+		return error_set(error, STATUS_DEVICE,
+			"found %d GPU%s, --tensor-parallel-size %u needs %u", count,
+			count == 1 ? "" : "s", needed, needed);
 	}
 	if (code == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
 		driver > 0) {
@@ -34,35 +39,66 @@ enum status cuda_check_device(struct error *error)
 		code == cudaSuccess ? "the driver counts none" : cudaGetErrorString(code));
 }
 
+/* Opens the runner on the GPUs that the configuration asks for. Other ranks are started before
+   anything of CUDA is called, and end with the runner. *has_devices: it got as far as to use
+   them. */
+static enum status open_on_devices(struct runner *out, struct cuda_runner_options *options,
+	uint32_t ranks, struct kernel_source *kernels, struct cuda_memory *memory,
+	bool *has_devices, struct error *error)
+{
+	if (ranks > 1) {
+		TRY(cuda_runner_start_ranks(options, ranks, error));
+	}
+	enum status status = cuda_check_device(ranks, error);
+	*has_devices = status == STATUS_OK;
+	if (status == STATUS_OK && kernels != NULL) {
+		status = cuda_kernel_trace_open(kernels, &options->stack, error);
+	}
+	if (status != STATUS_OK) {
+		ranks_close(options->ranks);
+		return status;
+	}
+	return cuda_runner_open(out, options, memory, error);
+}
+
 /* Opens weights and runner; memory is filled. */
 static enum status open_runner(struct runner *out, struct replay_config *config,
-	const struct runner_request *request, struct cuda_memory *memory, struct error *error)
+	const struct runner_request *request, struct cuda_memory *memory, bool *has_devices,
+	struct error *error)
 {
+	static const enum cuda_transport transports[] = {
+		[TP_TRANSPORT_AUTO] = CUDA_TRANSPORT_AUTO,
+		[TP_TRANSPORT_PEER] = CUDA_TRANSPORT_PEER,
+		[TP_TRANSPORT_NCCL] = CUDA_TRANSPORT_NCCL,
+	};
 	struct weights *weights = NULL;
 	struct engine_config engine, complete;
-	struct range_stack *stack = NULL;
+	uint32_t ranks = (uint32_t)config->tensor_parallel_size;
 
+	*has_devices = false;
 	replay_config_engine(config, &engine);
 	complete = engine;
 	complete.kv_block_count = engine.kv_block_count == 0 ? 1 : engine.kv_block_count;
 	TRY(engine_config_validate(&complete, error));
-	TRY(cuda_check_device(error));
-	if (request->kernels != NULL) {
-		TRY(cuda_kernel_trace_open(request->kernels, &stack, error));
+	if (ranks == 1) {
+		TRY(cuda_check_device(ranks, error));
 	}
 	TRY(runner_open_weights(&weights, config, request, error));
-	const struct cuda_runner_options options = {
+	struct cuda_runner_options options = {
 		.weights = weights,
 		.engine = &engine,
 		.gpu_memory_utilization = config->gpu_memory_utilization,
 		.seed = config->seed,
 		.is_eager = config->enforce_eager,
-		.stack = stack,
-		.path = config->kernels == KERNELS_GENERAL ? KERNEL_PATH_GENERAL
-							   : kernel_path_of_device(),
+		.path = config->kernels == KERNELS_GENERAL ? KERNEL_PATH_GENERAL : KERNEL_PATH_SM90,
+		.transport = transports[config->tp_transport],
 	};
-	enum status status = cuda_runner_open(out, &options, memory, error);
+	enum status status =
+		open_on_devices(out, &options, ranks, request->kernels, memory, has_devices, error);
 	weights_close(weights);
+	if (status == STATUS_OK && memory->warning[0] != '\0') {
+		fprintf(stderr, "quire: %s\n", memory->warning);
+	}
 	return status;
 }
 
@@ -70,10 +106,14 @@ static enum status open_cuda(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
 	struct cuda_memory memory;
+	bool has_devices;
 
-	TRY(open_runner(out, config, request, &memory, error));
+	TRY(open_runner(out, config, request, &memory, &has_devices, error));
 	facts->found_kv_blocks = config->kv_blocks == 0 ? memory.block_count : 0;
 	config->kv_blocks = memory.block_count;
+	if (config->tensor_parallel_size > 1) {
+		config->tp_transport = memory.uses_nccl ? TP_TRANSPORT_NCCL : TP_TRANSPORT_PEER;
+	}
 	facts->is_calibrated = true;
 	facts->records_steps = true;
 	snprintf(facts->device, sizeof(facts->device), "%s", memory.device);
@@ -86,6 +126,7 @@ const struct runner_entry runner_cuda = {
 	.kind = RUNNER_COMPUTED,
 	.own_gpu = "device",
 	.measures_kernels = true,
+	.has_ranks = true,
 	.open = open_cuda,
 };
 
@@ -95,15 +136,17 @@ enum status cuda_print_info(const struct replay_config *config,
 	struct replay_config own = *config;
 	struct runner runner;
 	struct cuda_memory memory;
-	struct error none = {0};
+	bool has_devices;
 
 	*block_count = 0;
-	if (cuda_check_device(&none) != STATUS_OK) {
-		return STATUS_OK;
-	}
 	own.enforce_eager = true;
 	own.weights = "dummy:0";
-	TRY(open_runner(&runner, &own, request, &memory, error));
+	enum status status = open_runner(&runner, &own, request, &memory, &has_devices, error);
+	if (!has_devices && status == STATUS_DEVICE) {
+		*error = (struct error){0};
+		return STATUS_OK;
+	}
+	TRY(status);
 	runner.close(runner.state);
 	*block_count = memory.block_count;
 	printf("\n%s\n", memory.device);

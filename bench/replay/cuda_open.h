@@ -3,9 +3,9 @@
 
 #include "bench/replay/runners.h"
 
-/* Whether this machine has a GPU, and a driver that can run what was compiled; the error says what
-   is missing. */
-enum status cuda_check_device(struct error *error);
+/* Whether this machine has as many GPUs as are needed, and a driver that can run what was compiled;
+   the error says what is missing. */
+enum status cuda_check_device(uint32_t needed, struct error *error);
 
 /* Prints what the GPU of this machine offers for a configuration, if there is one; *block_count is
    its number of KV blocks, 0 without a GPU. */

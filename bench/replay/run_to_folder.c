@@ -7,6 +7,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
+#include "engine/shape/weight_shape.h"
 #include "engine/step_record.h"
 
 #include <stdio.h>
@@ -52,7 +53,10 @@ static enum status open_sinks(
 			engine_slot_count(run->replay.engine), error));
 	}
 	if (run->kernels.state != NULL) {
-		own->kernel_times = kernel_times_open(&run->kernels, &run->model, own->timeline);
+		uint32_t ranks = (uint32_t)request->run.config.tensor_parallel_size;
+		const struct model_config model =
+			weight_shard_config(&run->model, (struct weight_shard){.ranks = ranks});
+		own->kernel_times = kernel_times_open(&run->kernels, &model, ranks, own->timeline);
 	}
 	const struct replay_sinks sinks = {
 		.requests = &own->requests,

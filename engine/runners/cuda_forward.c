@@ -57,7 +57,7 @@ enum status cuda_forward_open(
 		.table_width = options->table_width,
 	};
 	forward->device = linear_device(kernel_path_of_device());
-	check(options->shard.ranks == 1);
+	check((options->shard.ranks == 1) == (options->exchange == NULL));
 	TRY(check_shape(&forward->model, options, error));
 	TRY(cuda_status(cublaslt_open(&forward->library), "opening cuBLASLt", error));
 	return cuda_tensors_open(
@@ -110,6 +110,11 @@ const uint16_t *cuda_forward_head(const struct cuda_forward *forward)
 		       : cuda_tensors_weight(&forward->tensors, WEIGHT_LM_HEAD, 0);
 }
 
+enum weight cuda_forward_o_bias(const struct cuda_forward *forward)
+{
+	return forward->options.shard.rank == 0 ? WEIGHT_O_BIAS : WEIGHT_COUNT;
+}
+
 bool cuda_forward_may_split_k(const struct cuda_forward *forward, enum weight weight)
 {
 	bool has_bias = weight == WEIGHT_O && weight_exists(&forward->model, WEIGHT_O_BIAS);
@@ -149,8 +154,8 @@ enum status cuda_forward_prepare(
 	const struct cuda_tensors *t = &forward->tensors;
 
 	TRY(prepare_linear(forward, t->qkv, t->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, stream, error));
-	TRY(prepare_linear(
-		forward, t->hidden, t->attended, WEIGHT_O, WEIGHT_O_BIAS, stream, error));
+	TRY(prepare_linear(forward, t->hidden, t->attended, WEIGHT_O, cuda_forward_o_bias(forward),
+		stream, error));
 	TRY(prepare_linear(
 		forward, t->gate_up, t->hidden, WEIGHT_GATE_UP, WEIGHT_COUNT, stream, error));
 	TRY(prepare_linear(

@@ -17,19 +17,26 @@
    numbers in the same buffers.
 
    Errors: every CUDA or cuBLAS call is checked. A failure is a STATUS_DEVICE that names the
-   call, or a STATUS_MEMORY that says how much was requested and how much was free. Only one rank
-   of `shard.ranks` is supported. */
+   call, or a STATUS_MEMORY that says how much was requested and how much was free.
+
+   A rank of several holds a shard of the weights and of the KV pool, and computes its heads and its
+   part of the intermediate size for all tokens. Its outputs of o and down are partial sums, which
+   the exchange adds over the ranks in place of each add_rms_norm(). The residual stream is the same
+   on all ranks, bit by bit, and so are the tokens; logits are those of its own part of the
+   vocabulary. */
 
 struct CUstream_st;
+struct cuda_exchange;
 struct cuda_forward;
 struct nvtx_ranges;
 
 struct cuda_forward_options {
-	const struct weights *weights;	 /* read by open only */
-	struct weight_shard shard;	 /* WEIGHT_WHOLE */
-	struct model_step_limits limits; /* of a batch */
-	uint32_t block_size;		 /* tokens in a block; a multiple of 64 */
-	uint32_t table_width;		 /* blocks in a row of the block tables */
+	const struct weights *weights;	      /* read by open only */
+	struct weight_shard shard;	      /* of the weights */
+	const struct cuda_exchange *exchange; /* borrowed; NULL: one rank */
+	struct model_step_limits limits;      /* of a batch */
+	uint32_t block_size;		      /* tokens in a block; a multiple of 64 */
+	uint32_t table_width;		      /* blocks in a row of the block tables */
 	enum kernel_path path;
 	struct nvtx_ranges *ranges; /* borrowed; NULL: disabled */
 };
@@ -82,9 +89,10 @@ enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_bat
 enum status cuda_forward_read_block(
 	const struct cuda_forward *forward, uint32_t block, uint16_t *out, struct error *error);
 
+/* Ids of the vocabulary whose logits this rank computes. */
 uint32_t cuda_forward_vocabulary(const struct cuda_forward *forward);
 
-/* Logits of the latest batch, on the device: (sample_count, vocab_size) float32. */
+/* Logits of the latest batch, on the device: (sample_count, cuda_forward_vocabulary()) float32. */
 const float *cuda_forward_logits(const struct cuda_forward *forward);
 
 void cuda_forward_close(struct cuda_forward *forward); /* accepts NULL */

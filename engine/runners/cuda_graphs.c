@@ -39,6 +39,9 @@ const struct cuda_bucket *cuda_graphs_bucket(const struct cuda_graphs *graphs, u
 static void fill_padding(struct cuda_launcher *launcher, const struct cuda_bucket *bucket)
 {
 	cuda_launcher_next_slot(launcher);
+	if (cuda_launcher_rank(launcher) != 0) {
+		return;
+	}
 	cuda_step_data_pad(&launcher->data, &bucket->layout, 0, bucket->row_count);
 	cuda_step_data_finish(&launcher->data, &bucket->layout, 0, NULL, 0);
 }
@@ -86,11 +89,15 @@ static enum status rehearse(
 {
 	for (uint32_t i = 0; i < CUDA_STEP_SLOTS; i++) {
 		fill_padding(launcher, bucket);
+		TRY(cuda_launcher_meet(launcher, error));
 		TRY(cuda_status((int)cudaGraphLaunch(bucket->graph, launcher->stream),
 			"cudaGraphLaunch", error));
 		launcher->launched++;
 	}
-	launcher->collected = launcher->launched;
+	for (uint32_t i = 0; i < CUDA_STEP_SLOTS; i++) {
+		TRY(cuda_launcher_await(launcher, cuda_launcher_rank(launcher), error));
+		launcher->collected++;
+	}
 	return cuda_status((int)cudaStreamSynchronize(launcher->stream), "warm-up", error);
 }
 

@@ -1,14 +1,23 @@
 #include "engine/runners/cuda_launcher.h"
 
 #include "engine/base/check.h"
+#include "engine/base/clock.h"
 #include "engine/base/integer.h"
 #include "engine/profiling/nvtx.h"
 #include "engine/runners/cuda_status.h"
 
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
+
+enum { POLLS_A_LOOK = 1 << 16 }; /* polls of the completion flag per query of the driver */
 
 /* splits of each decode row that step_begin copies speculatively */
 enum { SPECULATIVE_SPLITS = 8 };
+
+uint32_t cuda_launcher_rank(const struct cuda_launcher *launcher)
+{
+	return launcher->ranks == NULL ? 0 : ranks_index(launcher->ranks);
+}
 
 uint32_t cuda_launcher_next_slot(struct cuda_launcher *launcher)
 {
@@ -38,12 +47,99 @@ enum status cuda_launcher_run(struct cuda_launcher *launcher, const struct cuda_
 	return cuda_status(code, "step_end", error);
 }
 
+void cuda_launcher_fail(const struct cuda_launcher *launcher, const struct error *error)
+{
+	if (launcher->ranks != NULL) {
+		ranks_fail(launcher->ranks, error);
+	}
+}
+
+/* Whether this rank's GPU, or its exchange with others, has failed. */
+static enum status look_at_gpu(const struct cuda_launcher *launcher, struct error *error)
+{
+	const volatile struct exchange_report *report =
+		&cuda_step_data_report(&launcher->data, cuda_launcher_rank(launcher))->exchange;
+	int code = (int)cudaStreamQuery(launcher->stream);
+
+	if (code != (int)cudaSuccess && code != (int)cudaErrorNotReady) {
+		return cuda_status(code, "a step on the GPU", error);
+	}
+	if (launcher->exchange != NULL) {
+		TRY(cuda_status(cuda_exchange_failure(launcher->exchange), "an exchange", error));
+	}
+	if (report->end == EXCHANGE_RUNS) {
+		return STATUS_OK;
+	}
+	return error_set(error, STATUS_DEVICE,
+		"exchange %u of a step: rank %u did not answer within %.0f s, so it hangs",
+		report->index, report->peer, (double)EXCHANGE_LIMIT_NS / 1e9);
+}
+
+enum status cuda_launcher_look(const struct cuda_launcher *launcher, struct error *error)
+{
+	if (launcher->ranks == NULL) {
+		return look_at_gpu(launcher, error);
+	}
+	TRY(ranks_check(launcher->ranks, error)); /* the cause, where this rank waits for it */
+	if (look_at_gpu(launcher, error) != STATUS_OK) {
+		ranks_fail(launcher->ranks, error);
+	}
+	return error->status;
+}
+
+/* NCCL's kernels wait without a limit. */
+static enum status check_limit(
+	const struct cuda_launcher *launcher, uint64_t begin_ns, uint32_t rank, struct error *error)
+{
+	const uint64_t limit_ns = EXCHANGE_LIMIT_NS + EXCHANGE_LIMIT_NS / 5;
+
+	if (launcher->exchange == NULL || launcher->exchange->transport != CUDA_TRANSPORT_NCCL ||
+		monotonic_ns() - begin_ns < limit_ns) {
+		return STATUS_OK;
+	}
+	error_set(error, STATUS_DEVICE, "a step of rank %u did not end within %.0f s", rank,
+		(double)limit_ns / 1e9);
+	ranks_fail(launcher->ranks, error);
+	return error->status;
+}
+
+enum status cuda_launcher_await(
+	const struct cuda_launcher *launcher, uint32_t rank, struct error *error)
+{
+	const volatile struct cuda_rank_report *report =
+		cuda_step_data_report(&launcher->data, rank);
+	const volatile struct step_completion *completion =
+		&report->completions[launcher->collected % CUDA_STEP_SLOTS];
+	uint64_t begin_ns = 0;
+
+	for (uint64_t polls = 1; completion->done != launcher->collected + 1; polls++) {
+		if (polls % POLLS_A_LOOK == 0) {
+			begin_ns = begin_ns == 0 ? monotonic_ns() : begin_ns;
+			TRY(cuda_launcher_look(launcher, error));
+			TRY(check_limit(launcher, begin_ns, rank, error));
+		}
+	}
+	atomic_thread_fence(memory_order_acquire);
+	return report->exchange.end == EXCHANGE_RUNS ? STATUS_OK
+						     : cuda_launcher_look(launcher, error);
+}
+
+enum status cuda_launcher_meet(struct cuda_launcher *launcher, struct error *error)
+{
+	return launcher->ranks == NULL ? error->status : ranks_barrier(launcher->ranks, error);
+}
+
 enum status cuda_launcher_run_silent(struct cuda_launcher *launcher,
 	const struct cuda_step_layout *layout, const struct cuda_batch *batch, struct error *error)
 {
+	TRY(cuda_launcher_meet(launcher, error));
 	enum status status = cuda_launcher_run(launcher, layout, batch, error);
-
 	launcher->launched++;
+	if (status != STATUS_OK) {
+		cuda_launcher_fail(launcher, error);
+	} else {
+		status = cuda_launcher_await(launcher, cuda_launcher_rank(launcher), error);
+	}
 	launcher->collected++;
 	TRY(status);
 	return cuda_status((int)cudaStreamSynchronize(launcher->stream), "warm-up", error);

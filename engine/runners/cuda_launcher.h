@@ -4,19 +4,29 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
+#include "engine/ranks/ranks.h"
+#include "engine/runners/cuda_exchange.h"
 #include "engine/runners/cuda_forward.h"
 #include "engine/runners/cuda_step_data.h"
 
 /* Enqueues steps on the stream and counts them. Step n uses slot n % CUDA_STEP_SLOTS of the step
-   data, so at most CUDA_STEP_SLOTS steps are in flight. */
+   data, so at most CUDA_STEP_SLOTS steps are in flight.
+
+   Every rank launches the same steps, each on its own GPU. "Collective" functions are called by all
+   ranks in the same order. */
 
 struct cuda_launcher {
 	struct cuda_forward *forward;
 	struct CUstream_st *stream;
-	struct nvtx_ranges *ranges; /* NULL: disabled */
+	struct nvtx_ranges *ranges;	/* NULL: disabled */
+	struct ranks *ranks;		/* NULL: one rank */
+	struct cuda_exchange *exchange; /* of the ranks, or NULL */
 	struct cuda_step_data data;
 	uint64_t launched, collected; /* steps; launched - collected are in flight */
 };
+
+/* 0, or the index of this rank. */
+uint32_t cuda_launcher_rank(const struct cuda_launcher *launcher);
 
 /* Selects the slot of the next step's data; returns its index. */
 uint32_t cuda_launcher_next_slot(struct cuda_launcher *launcher);
@@ -26,7 +36,24 @@ uint32_t cuda_launcher_next_slot(struct cuda_launcher *launcher);
 enum status cuda_launcher_run(struct cuda_launcher *launcher, const struct cuda_step_layout *layout,
 	const struct cuda_batch *batch, struct error *error);
 
-/* Runs a step whose tokens are discarded: waits for its end and counts it. */
+/* Polls the completion flag that a rank's GPU sets at the end of the oldest step in flight. Fails
+   if this GPU, an exchange or another rank does. */
+enum status cuda_launcher_await(
+	const struct cuda_launcher *launcher, uint32_t rank, struct error *error);
+
+/* For waits: whether the GPU, an exchange between ranks or another rank has failed. A failure of
+   this rank ends all ranks. */
+enum status cuda_launcher_look(const struct cuda_launcher *launcher, struct error *error);
+
+/* Ends all ranks with this rank's error, without which they would wait for it. */
+void cuda_launcher_fail(const struct cuda_launcher *launcher, const struct error *error);
+
+/* Collective: a barrier; error is this rank's so far, and everybody's on return. Rank 0 alone fills
+   slots, and all wait here before they launch what was filled. */
+enum status cuda_launcher_meet(struct cuda_launcher *launcher, struct error *error);
+
+/* Collective: meets, then runs a step whose tokens are discarded, waits for its end and counts
+   it. */
 enum status cuda_launcher_run_silent(struct cuda_launcher *launcher,
 	const struct cuda_step_layout *layout, const struct cuda_batch *batch, struct error *error);
 

@@ -1,6 +1,7 @@
 #ifndef ENGINE_RUNNERS_CUDA_MEMORY_H
 #define ENGINE_RUNNERS_CUDA_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/base/status.h"
@@ -12,6 +13,9 @@ struct cuda_memory {
 	uint64_t used_bytes;  /* by everything but the KV pool, other programs included */
 	uint64_t block_bytes; /* a KV block and its share of the block tables */
 	uint32_t block_count;
+	/* with several ranks */
+	bool uses_nccl;	   /* to exchange their sums, in place of peer memory */
+	char warning[256]; /* a line about the GPUs, or "" */
 };
 
 /* Fills in total_bytes, used_bytes and block_count: the number of blocks of memory->block_bytes

@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/profiling/nvtx.h"
+#include "engine/runners/cuda_exchange.h"
 #include "engine/runners/cuda_status.h"
 #include "kernels/attention/qk_norm_rope_store.h"
 #include "kernels/linear/cublaslt.h"
@@ -28,8 +29,10 @@ struct pass {
 	uint16_t *residual, *spare;
 	bool fuses_norms;
 
+	uint32_t exchanges; /* of this step so far; 0 with one rank */
+
 	/* Split-K rows of the latest linear layer, counted from the first row: their output is
-	   not in `hidden` but in split_k_sums, as slices that the next norm adds. */
+	   in split_k_sums, as slices that the next norm adds. */
 	uint32_t pending_split_k_rows;
 
 	/* the first launch that failed */
@@ -133,7 +136,8 @@ static void run_norm_linear(struct pass *pass, uint16_t *out, enum weight norm_w
 	pass->residual = norm.sum;
 }
 
-/* Whether the norms in front of qkv and gate_up are fused into these layers. */
+/* Whether the norms in front of qkv and gate_up are fused into these layers. With several ranks the
+   sums of all must be there first. */
 static bool can_fuse_norms(const struct cuda_forward *forward, const struct cuda_batch *batch)
 {
 	const enum weight weights[] = {WEIGHT_QKV, WEIGHT_GATE_UP};
@@ -145,10 +149,41 @@ static bool can_fuse_norms(const struct cuda_forward *forward, const struct cuda
 			return false;
 		}
 	}
-	return has_spare;
+	return has_spare && forward->options.exchange == NULL;
 }
 
 /* ---- norms ---- */
+
+/* Where o and down write: the output, or with several ranks partial sums of it. */
+static uint16_t *sums_of(const struct pass *pass)
+{
+	const struct cuda_exchange *exchange = pass->forward->options.exchange;
+
+	return exchange == NULL ? pass->tensors->hidden
+				: cuda_exchange_partial(exchange, pass->exchanges);
+}
+
+/* add_and_norm() with several ranks: the output is the sum of what all ranks computed. */
+static void exchange_and_norm(struct pass *pass, uint16_t *out, enum weight weight,
+	const uint32_t *index, uint32_t row_count)
+{
+	const struct exchange_norm norm = {
+		.out = out,
+		.residual = pass->residual,
+		.weight = weight_of(pass, weight),
+		.index = index,
+		.row_count = row_count,
+		.epsilon = (float)pass->forward->model.rms_norm_eps,
+		.slices = pass->pending_split_k_rows == 0 ? NULL : pass->tensors->split_k_sums,
+		.slice_rows = pass->pending_split_k_rows,
+	};
+
+	RUN(pass, "exchange", row_count,
+		cuda_exchange_add_rms_norm(pass->forward->options.exchange, &norm, pass->exchanges,
+			pass->batch->token_count, pass->stream));
+	pass->exchanges++;
+	pass->pending_split_k_rows = 0;
+}
 
 /* residual += the latest linear layer's output; out = the norm of the sum. index: NULL, or
    row_count rows to gather; the rows that are pending as slices come first, in order. */
@@ -178,11 +213,17 @@ static void add_and_norm(struct pass *pass, uint16_t *out, enum weight weight,
 	pass->pending_split_k_rows = 0;
 }
 
-/* The same with the norms going to hidden, for all rows. */
+/* The norm in front of a layer's linear layers, for all rows. */
 static void run_norm(struct pass *pass, enum weight weight)
 {
-	open_range(pass, weight_name(weight), pass->batch->token_count);
-	add_and_norm(pass, pass->tensors->hidden, weight, NULL, pass->batch->token_count);
+	const uint32_t tokens = pass->batch->token_count;
+
+	if (pass->forward->options.exchange != NULL) {
+		exchange_and_norm(pass, pass->tensors->hidden, weight, NULL, tokens);
+		return;
+	}
+	open_range(pass, weight_name(weight), tokens);
+	add_and_norm(pass, pass->tensors->hidden, weight, NULL, tokens);
 	close_range(pass);
 }
 
@@ -280,7 +321,8 @@ static void run_layer(struct pass *pass)
 		run_linear(pass, tensors->qkv, tensors->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS);
 	}
 	run_attention(pass);
-	run_linear(pass, tensors->hidden, tensors->attended, WEIGHT_O, WEIGHT_O_BIAS);
+	run_linear(pass, sums_of(pass), tensors->attended, WEIGHT_O,
+		cuda_forward_o_bias(pass->forward));
 	if (pass->fuses_norms) {
 		run_norm_linear(
 			pass, tensors->activated, WEIGHT_POST_NORM, WEIGHT_GATE_UP, WEIGHT_COUNT);
@@ -288,7 +330,7 @@ static void run_layer(struct pass *pass)
 		run_norm(pass, WEIGHT_POST_NORM);
 		run_gate_up(pass);
 	}
-	run_linear(pass, tensors->hidden, tensors->activated, WEIGHT_DOWN, WEIGHT_COUNT);
+	run_linear(pass, sums_of(pass), tensors->activated, WEIGHT_DOWN, WEIGHT_COUNT);
 }
 
 /* ---- embedding, head and sampler ---- */
@@ -313,6 +355,28 @@ static void run_embedding(struct pass *pass)
 	close_range(pass);
 }
 
+/* The tokens: the best of the tiles of the vocabulary, with several ranks of those of all. */
+static int launch_sampler(const struct pass *pass)
+{
+	const struct cuda_batch *batch = pass->batch;
+	const struct cuda_exchange *exchange = pass->forward->options.exchange;
+	const struct weight_range ids = pass->forward->vocabulary;
+	const float *logits = pass->tensors->logits;
+	void *tiles = pass->tensors->sampler_tiles;
+	const uint32_t count = batch->sample_count;
+
+	if (exchange == NULL) {
+		return sampler(batch->sampled, batch->last_tokens, tiles, logits, batch->row_keys,
+			batch->temperatures, batch->sample_rows, count, ids.count, pass->stream);
+	}
+	int code = sampler_tiles(tiles, logits, batch->row_keys, batch->temperatures, count,
+		ids.first, ids.count, pass->stream);
+	return code != 0 ? code
+			 : cuda_exchange_candidates(exchange, batch->sampled, batch->last_tokens,
+				   tiles, sampler_tile_count(count, ids.count), batch->sample_rows,
+				   count, pass->stream);
+}
+
 /* All decode rows are sampled, so they are also the first of the sampled rows. */
 static void run_head(struct pass *pass)
 {
@@ -322,18 +386,22 @@ static void run_head(struct pass *pass)
 	const uint32_t count = batch->sample_count;
 
 	check(pass->pending_split_k_rows <= count);
+	if (pass->forward->options.exchange != NULL) {
+		exchange_and_norm(pass, tensors->sampled_hidden, WEIGHT_FINAL_NORM,
+			batch->sample_index, count);
+	}
 	open_range(pass, "lm_head", count);
-	add_and_norm(pass, tensors->sampled_hidden, WEIGHT_FINAL_NORM, batch->sample_index, count);
+	if (pass->forward->options.exchange == NULL) {
+		add_and_norm(pass, tensors->sampled_hidden, WEIGHT_FINAL_NORM, batch->sample_index,
+			count);
+	}
 	note(pass,
 		cublaslt_linear_logits(pass->forward->library, tensors->logits,
 			tensors->sampled_hidden, cuda_forward_head(pass->forward), count,
 			model->hidden_size, model->vocab_size, pass->stream),
 		"lm_head");
 	close_range(pass);
-	RUN(pass, "sampler", count,
-		sampler(batch->sampled, batch->last_tokens, tensors->sampler_tiles, tensors->logits,
-			batch->row_keys, batch->temperatures, batch->sample_rows, count,
-			model->vocab_size, pass->stream));
+	RUN(pass, "sampler", count, launch_sampler(pass));
 }
 
 enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,

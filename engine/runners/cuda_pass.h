@@ -24,6 +24,9 @@ struct linear_shape cuda_forward_linear(const struct cuda_forward *forward, enum
 /* The rows of lm_head on this rank; of the embedding where that is tied. */
 const uint16_t *cuda_forward_head(const struct cuda_forward *forward);
 
+/* The bias of o, or WEIGHT_COUNT: of all ranks, the first adds it. */
+enum weight cuda_forward_o_bias(const struct cuda_forward *forward);
+
 /* Whether an add_rms_norm() follows the layer and adds its output to the residual stream. If the
    layer has no bias either, it may leave split-K slices for that norm to add. */
 bool cuda_forward_may_split_k(const struct cuda_forward *forward, enum weight weight);

@@ -3,39 +3,12 @@
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
-#include "engine/base/memory.h"
-#include "engine/policy.h"
 #include "engine/profiling/nvtx.h"
-#include "engine/runners/cuda_forward.h"
-#include "engine/runners/cuda_graphs.h"
-#include "engine/runners/cuda_launcher.h"
+#include "engine/runners/cuda_runner_state.h"
 #include "engine/runners/cuda_status.h"
-#include "kernels/sampling/sampler.h"
 
 #include <cuda_runtime_api.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { POLLS_A_QUERY = 1 << 16 }; /* polls of the completion flag per query of the driver */
-
-/* A step in flight: launched, and its tokens not yet collected. */
-struct flight {
-	uint64_t start_ns;
-	uint32_t sampled_count;
-	enum step_mode mode;
-};
-
-struct cuda_runner {
-	struct cuda_launcher launcher;
-	struct cuda_graphs graphs;
-	struct engine_config engine;
-
-	struct flight flights[CUDA_STEP_SLOTS];
-	uint64_t start_ns;    /* when scheduling of the step began; 0: unknown */
-	uint64_t host_end_ns; /* when the latest step's tokens arrived on the host */
-	uint64_t gpu_end_ns;  /* when that step ended on the GPU's timer; 0: no step yet */
-};
 
 /* ---- steps ---- */
 
@@ -51,53 +24,98 @@ static enum status cuda_start(
 	return STATUS_OK;
 }
 
-/* A decode step: a graph if the graph has room for its splits, else the same launches one by
-   one. */
-static enum status launch_decode(struct cuda_runner *runner, const struct batch *batch,
-	enum step_mode *mode, struct error *error)
+/* Fills the slot of a decode step, padded to a bucket. A graph has room for so many splits; beyond
+   it the same kernels are launched one by one. */
+static struct rank_message fill_decode(struct cuda_runner *runner, const struct batch *batch)
 {
-	struct cuda_launcher *launcher = &runner->launcher;
-	struct cuda_step_data *data = &launcher->data;
+	struct cuda_step_data *data = &runner->launcher.data;
 	const struct cuda_bucket *bucket = cuda_graphs_bucket(&runner->graphs, batch->row_count);
 	const struct cuda_step_layout *layout = &bucket->layout;
 	struct cuda_batch device;
 
-	nvtx_push(launcher->ranges, "fill");
 	uint32_t splits = cuda_step_data_fill(data, layout, batch, &device);
 	cuda_step_data_pad(data, layout, batch->row_count, bucket->row_count);
 	cuda_step_data_finish(data, layout, splits, batch->additions, batch->addition_count);
-	nvtx_pop(launcher->ranges);
-	if (bucket->graph != NULL && splits <= data->split_limit) {
-		*mode = STEP_MODE_GRAPH;
+	bool has_graph = bucket->graph != NULL && splits <= data->split_limit;
+	return (struct rank_message){
+		.kind = has_graph ? RANK_STEP_GRAPH : RANK_STEP_EAGER,
+		.bucket = bucket->row_count,
+		.rows = bucket->row_count,
+		.tokens = bucket->row_count,
+		.decode_rows = bucket->row_count,
+		.samples = bucket->row_count,
+		.splits = splits,
+	};
+}
+
+/* Upper bound of the tiles: each row has at most one that is not full. */
+static struct cuda_step_layout general_layout(uint32_t rows, uint32_t samples, uint32_t tokens)
+{
+	return cuda_step_layout(rows, samples, tokens, tokens / PREFILL_QUERY_TILE + rows);
+}
+
+static struct rank_message fill_general(struct cuda_runner *runner, const struct batch *batch)
+{
+	struct cuda_step_data *data = &runner->launcher.data;
+	uint32_t samples = (uint32_t)batch->counts.sampled_rows;
+	const struct cuda_step_layout layout =
+		general_layout(batch->row_count, samples, batch->token_count);
+	struct cuda_batch device;
+
+	uint32_t splits = cuda_step_data_fill(data, &layout, batch, &device);
+	cuda_step_data_finish(data, &layout, splits, batch->additions, batch->addition_count);
+	return (struct rank_message){
+		.kind = RANK_STEP_GENERAL,
+		.rows = batch->row_count,
+		.tokens = batch->token_count,
+		.decode_rows = device.decode_count,
+		.samples = samples,
+		.tiles = device.prefill.tile_count,
+		.splits = splits,
+	};
+}
+
+enum status cuda_runner_launch(
+	struct cuda_runner *runner, const struct rank_message *step, struct error *error)
+{
+	struct cuda_launcher *launcher = &runner->launcher;
+	const struct cuda_bucket *bucket = NULL;
+	struct cuda_step_layout layout;
+
+	if (step->kind == RANK_STEP_GENERAL) {
+		layout = general_layout(step->rows, step->samples, step->tokens);
+	} else {
+		bucket = cuda_graphs_bucket(&runner->graphs, step->bucket);
+		layout = bucket->layout;
+	}
+	if (step->kind == RANK_STEP_GRAPH) {
 		return cuda_status((int)cudaGraphLaunch(bucket->graph, launcher->stream),
 			"cudaGraphLaunch", error);
 	}
-	device.token_count = bucket->row_count;
-	device.decode_count = bucket->row_count;
-	device.sample_count = bucket->row_count;
-	cuda_step_data_group(data, layout, &device);
-	*mode = STEP_MODE_EAGER;
-	return cuda_launcher_run(launcher, layout, &device, error);
+	struct cuda_batch device = cuda_step_data_batch(&launcher->data, &layout);
+	device.token_count = step->tokens;
+	device.decode_count = step->decode_rows;
+	device.sample_count = step->samples;
+	device.prefill.tile_count = step->tiles;
+	cuda_step_data_group(&launcher->data, &layout, &device);
+	return cuda_launcher_run(launcher, &layout, &device, error);
 }
 
-static enum status launch_general(
-	struct cuda_runner *runner, const struct batch *batch, struct error *error)
+/* Tells the other ranks of the step whose slot is filled. */
+static enum status post_step(const struct cuda_runner *runner, struct rank_message *step,
+	const struct batch *batch, struct error *error)
 {
-	struct cuda_launcher *launcher = &runner->launcher;
-	struct cuda_step_data *data = &launcher->data;
-	uint32_t rows = batch->row_count;
-	/* Upper bound: each row has at most one tile that is not full. */
-	const struct cuda_step_layout layout =
-		cuda_step_layout(rows, (uint32_t)batch->counts.sampled_rows, batch->token_count,
-			batch->token_count / PREFILL_QUERY_TILE + rows);
-	struct cuda_batch device;
+	const struct cuda_step_data *data = &runner->launcher.data;
+	uint64_t end = data->io.data_bytes + batch->addition_count * sizeof(struct table_addition);
 
-	nvtx_push(launcher->ranges, "fill");
-	uint32_t splits = cuda_step_data_fill(data, &layout, batch, &device);
-	cuda_step_data_finish(data, &layout, splits, batch->additions, batch->addition_count);
-	cuda_step_data_group(data, &layout, &device);
-	nvtx_pop(launcher->ranges);
-	return cuda_launcher_run(launcher, &layout, &device, error);
+	if (runner->launcher.ranks == NULL) {
+		return STATUS_OK;
+	}
+	step->step = batch->step;
+	step->data_offset = (uint64_t)((unsigned char *)data->headers - data->pinned);
+	step->data_bytes = (uint64_t)(data->host - (unsigned char *)data->headers) + end;
+	step->additions = batch->addition_count;
+	return ranks_post(runner->launcher.ranks, step, error);
 }
 
 static enum status cuda_launch(void *state, const struct batch *batch, struct error *error)
@@ -105,40 +123,61 @@ static enum status cuda_launch(void *state, const struct batch *batch, struct er
 	struct cuda_runner *runner = state;
 	struct cuda_launcher *launcher = &runner->launcher;
 	bool is_decode = batch->counts.prefill_rows == 0;
-	struct flight *flight = &runner->flights[cuda_launcher_next_slot(launcher)];
+	uint32_t slot = cuda_launcher_next_slot(launcher);
 
 	if (runner->start_ns != 0) {
 		nvtx_pop(launcher->ranges);
 	}
-	*flight = (struct flight){
-		.start_ns = runner->start_ns == 0 ? monotonic_ns() : runner->start_ns,
-		.sampled_count = (uint32_t)batch->counts.sampled_rows,
-		.mode = STEP_MODE_EAGER,
-	};
+	uint64_t start_ns = runner->start_ns == 0 ? monotonic_ns() : runner->start_ns;
 	runner->start_ns = 0;
 	nvtx_step(launcher->ranges, batch->step);
 	nvtx_push(launcher->ranges, is_decode ? "decode" : "prefill");
-	enum status status = is_decode ? launch_decode(runner, batch, &flight->mode, error)
-				       : launch_general(runner, batch, error);
+	nvtx_push(launcher->ranges, "fill");
+	struct rank_message step =
+		is_decode ? fill_decode(runner, batch) : fill_general(runner, batch);
+	step.turn = slot;
+	nvtx_pop(launcher->ranges);
+	runner->flights[slot] = (struct flight){
+		.start_ns = start_ns,
+		.sampled_count = (uint32_t)batch->counts.sampled_rows,
+		.mode = step.kind == RANK_STEP_GRAPH ? STEP_MODE_GRAPH : STEP_MODE_EAGER,
+	};
+	enum status status = post_step(runner, &step, batch, error);
+	if (status == STATUS_OK) {
+		status = cuda_runner_launch(runner, &step, error);
+	}
 	nvtx_pop(launcher->ranges);
 	launcher->launched++;
+	if (status != STATUS_OK) {
+		cuda_launcher_fail(launcher, error);
+	}
 	return status;
 }
 
-/* Polls the completion flag until the GPU sets it. Queries the driver for errors from time to
-   time. */
-static enum status await(const struct cuda_launcher *launcher,
-	const volatile struct step_completion *completion, struct error *error)
+/* Refuses tokens that differ between ranks, which compute the same step from the same bits. Their
+   last kernels wait for each other, so they end together. */
+static enum status compare_ranks(
+	const struct cuda_runner *runner, uint32_t slot, uint32_t count, struct error *error)
 {
-	for (uint64_t polls = 1; completion->done != launcher->collected + 1; polls++) {
-		if (polls % POLLS_A_QUERY == 0) {
-			int code = (int)cudaStreamQuery(launcher->stream);
-			if (code != (int)cudaSuccess && code != (int)cudaErrorNotReady) {
-				return cuda_status(code, "a step on the GPU", error);
+	const struct cuda_launcher *launcher = &runner->launcher;
+	const struct cuda_step_data *data = &launcher->data;
+	uint32_t ranks = launcher->ranks == NULL ? 1 : ranks_count(launcher->ranks);
+	const int32_t *own = cuda_step_data_tokens(data, 0, slot);
+
+	for (uint32_t r = 1; r < ranks; r++) {
+		const int32_t *other = cuda_step_data_tokens(data, r, slot);
+		TRY(cuda_launcher_await(launcher, r, error));
+		for (uint32_t i = 0; i < count; i++) {
+			if (own[i] != other[i]) {
+				error_set(error, STATUS_DEVICE,
+					"rank %u sampled token %d in row %u, rank 0 sampled %d: "
+					"their bits differ",
+					r, other[i], i, own[i]);
+				cuda_launcher_fail(launcher, error);
+				return error->status;
 			}
 		}
 	}
-	atomic_thread_fence(memory_order_acquire);
 	return STATUS_OK;
 }
 
@@ -150,12 +189,13 @@ static enum status cuda_collect(
 	const struct cuda_step_data *data = &launcher->data;
 	uint32_t slot = (uint32_t)(launcher->collected % CUDA_STEP_SLOTS);
 	const struct flight *flight = &runner->flights[slot];
-	const struct step_completion *completion = &data->completions[slot];
+	const volatile struct step_completion *completion =
+		&cuda_step_data_report(data, 0)->completions[slot];
 
 	check(launcher->collected < launcher->launched);
-	TRY(await(launcher, completion, error));
+	TRY(cuda_launcher_await(launcher, 0, error));
 	uint64_t end_ns = monotonic_ns();
-	memcpy(token_ids, data->host_tokens + slot * data->io.token_stride,
+	memcpy(token_ids, cuda_step_data_tokens(data, 0, slot),
 		flight->sampled_count * sizeof(int32_t));
 	time->mode = flight->mode;
 	time->elapsed_ns = end_ns - u64_max(flight->start_ns, runner->host_end_ns);
@@ -164,6 +204,7 @@ static enum status cuda_collect(
 	time->idle_ns = runner->gpu_end_ns == 0 ? 0 : completion->begin_ns - runner->gpu_end_ns;
 	runner->host_end_ns = end_ns;
 	runner->gpu_end_ns = completion->end_ns;
+	TRY(compare_ranks(runner, slot, flight->sampled_count, error));
 	launcher->collected++;
 	return STATUS_OK;
 }
@@ -175,176 +216,9 @@ static enum status cuda_execute(void *state, const struct batch *batch, int32_t 
 	return cuda_collect(state, token_ids, time, error);
 }
 
-/* ---- opening ---- */
-
-static enum status open_device(struct cuda_runner *runner,
-	const struct cuda_runner_options *options, struct cuda_memory *memory, struct error *error)
+struct runner cuda_runner_functions(struct cuda_runner *runner)
 {
-	struct cuda_launcher *launcher = &runner->launcher;
-	struct cudaDeviceProp properties;
-	int device = 0;
-
-	TRY(cuda_status((int)cudaGetDevice(&device), "cudaGetDevice", error));
-	TRY(cuda_status((int)cudaGetDeviceProperties(&properties, device),
-		"cudaGetDeviceProperties", error));
-	memcpy(memory->device, properties.name, sizeof(memory->device) - 1);
-	memory->device[sizeof(memory->device) - 1] = '\0';
-	launcher->data.decode_blocks =
-		decode_attention_blocks(options->path, (uint32_t)properties.multiProcessorCount);
-	return cuda_status((int)cudaStreamCreate(&launcher->stream), "cudaStreamCreate", error);
-}
-
-static enum status open_forward(
-	struct cuda_runner *runner, const struct cuda_runner_options *options, struct error *error)
-{
-	const struct engine_config *engine = &runner->engine;
-	struct cuda_step_data *data = &runner->launcher.data;
-	uint64_t splits = (uint64_t)engine->max_num_seqs *
-			  u64_divide_up(engine->max_model_len, (uint64_t)DECODE_SPLIT);
-	const struct cuda_forward_options forward = {
-		.weights = options->weights,
-		.shard = WEIGHT_WHOLE,
-		.limits = model_step_limits(engine->max_num_batched_tokens, engine->max_num_seqs,
-			engine->max_model_len),
-		.block_size = engine->block_size,
-		.table_width = data->table_width,
-		.path = options->path,
-		.ranges = runner->launcher.ranges,
-	};
-
-	data->split_capacity = u32_from(splits);
-	data->split_limit = forward.limits.splits;
-	return cuda_forward_open(&runner->launcher.forward, &forward, error);
-}
-
-static enum status open_pool(struct cuda_runner *runner, uint32_t block_count, struct error *error)
-{
-	TRY(cuda_forward_open_pool(runner->launcher.forward, block_count, error));
-	return cuda_step_data_open_tables(&runner->launcher.data, &runner->engine, error);
-}
-
-static void close_pool(struct cuda_runner *runner)
-{
-	if (runner->launcher.forward != NULL) {
-		cuda_forward_close_pool(runner->launcher.forward);
-	}
-	cuda_step_data_close_tables(&runner->launcher.data);
-}
-
-/* Runs a step with the most tokens and samples. Only one tile of it attends, because the pool
-   has one block at this point. */
-static enum status run_largest(struct cuda_runner *runner, struct error *error)
-{
-	struct cuda_launcher *launcher = &runner->launcher;
-	struct cuda_step_data *data = &launcher->data;
-	uint32_t samples = data->sample_capacity;
-	uint32_t tokens =
-		u32_max(runner->engine.max_num_batched_tokens, runner->engine.max_num_seqs);
-	uint32_t attending = u32_min(
-		u32_min(tokens, (uint32_t)PREFILL_QUERY_TILE), runner->engine.max_model_len);
-	const struct cuda_step_layout layout = cuda_step_layout(samples, samples, tokens, 1);
-	struct cuda_batch batch = cuda_step_data_batch(data, &layout);
-
-	cuda_launcher_next_slot(launcher);
-	const struct cuda_step_lists lists = cuda_step_data_lists(data, &layout);
-	memset(lists.slots, 0xff, tokens * sizeof(int64_t));
-	lists.query_start[1] = attending;
-	lists.contexts[0] = attending;
-	batch.token_count = tokens;
-	batch.sample_count = samples;
-	batch.prefill.tile_count = 1;
-	for (uint32_t i = 0; i < samples; i++) {
-		lists.sample_rows[i] = SAMPLER_NO_ROW;
-	}
-	cuda_step_data_finish(data, &layout, 0, NULL, 0);
-	enum status status = cuda_launcher_run_silent(launcher, &layout, &batch, error);
-	memset(data->host, 0, data->io.data_bytes);
-	return status;
-}
-
-static enum status warm_up_in_pool(struct cuda_runner *runner, struct error *error)
-{
-	struct cuda_launcher *launcher = &runner->launcher;
-
-	TRY(open_pool(runner, 1, error));
-	TRY(cuda_forward_prepare(launcher->forward, launcher->stream, error));
-	return run_largest(runner, error);
-}
-
-/* Runs a step with prompts, so that its kernels are loaded before free memory is measured, and
-   so that no later step waits for loading. */
-static enum status warm_up(struct cuda_runner *runner, struct error *error)
-{
-	enum status status = warm_up_in_pool(runner, error);
-
-	close_pool(runner);
-	return status;
-}
-
-static enum status count_blocks(struct cuda_runner *runner,
-	const struct cuda_runner_options *options, struct cuda_memory *memory, struct error *error)
-{
-	const struct cuda_launcher *launcher = &runner->launcher;
-
-	memory->block_bytes = cuda_forward_block_bytes(launcher->forward) +
-			      (uint64_t)launcher->data.table_width * sizeof(uint32_t);
-	TRY(cuda_memory_count_blocks(
-		memory, options->gpu_memory_utilization, options->engine->kv_block_count, error));
-	runner->engine.kv_block_count = memory->block_count;
-	return STATUS_OK;
-}
-
-static enum status open_all(struct cuda_runner *runner, const struct cuda_runner_options *options,
-	struct cuda_memory *memory, struct error *error)
-{
-	TRY(open_device(runner, options, memory, error));
-	TRY(open_forward(runner, options, error));
-	TRY(cuda_step_data_open(&runner->launcher.data, &runner->engine, error));
-	TRY(warm_up(runner, error));
-	TRY(count_blocks(runner, options, memory, error));
-	TRY(open_pool(runner, memory->block_count, error));
-	return cuda_graphs_open(&runner->graphs, &runner->launcher, options->is_eager, error);
-}
-
-static void cuda_close(void *state)
-{
-	struct cuda_runner *runner = state;
-	struct cuda_launcher *launcher = &runner->launcher;
-
-	if (launcher->stream != NULL) {
-		cudaStreamSynchronize(launcher->stream); /* a step may still be in flight */
-	}
-	cuda_graphs_close(&runner->graphs);
-	close_pool(runner);
-	cuda_forward_close(launcher->forward);
-	cuda_step_data_close(&launcher->data);
-	if (launcher->stream != NULL) {
-		cudaStreamDestroy(launcher->stream);
-	}
-	nvtx_close(launcher->ranges);
-	free(runner);
-}
-
-enum status cuda_runner_open(struct runner *out, const struct cuda_runner_options *options,
-	struct cuda_memory *memory, struct error *error)
-{
-	struct cuda_runner *runner = memory_take(1, sizeof(*runner));
-	struct cuda_step_data *data = &runner->launcher.data;
-
-	memset(memory, 0, sizeof(*memory));
-	runner->engine = *options->engine;
-	runner->launcher.ranges = nvtx_open(options->stack);
-	data->seed = options->seed;
-	data->table_width =
-		u32_from(u64_divide_up(runner->engine.max_model_len, runner->engine.block_size));
-	data->sample_capacity = runner->engine.max_num_seqs;
-	cuda_graphs_init(&runner->graphs, runner->engine.max_num_seqs);
-	enum status status = open_all(runner, options, memory, error);
-	if (status != STATUS_OK) {
-		cuda_close(runner);
-		return status;
-	}
-	*out = (struct runner){
+	return (struct runner){
 		.name = "cuda",
 		.state = runner,
 		.is_computing = true,
@@ -352,9 +226,8 @@ enum status cuda_runner_open(struct runner *out, const struct cuda_runner_option
 		.launch = cuda_launch,
 		.collect = cuda_collect,
 		.start = cuda_start,
-		.close = cuda_close,
+		.close = cuda_runner_close,
 	};
-	return STATUS_OK;
 }
 
 /* ---- for tests ---- */

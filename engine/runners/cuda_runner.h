@@ -8,10 +8,13 @@
 #include "engine/config.h"
 #include "engine/model/weights.h"
 #include "engine/runner.h"
+#include "engine/ranks/ranks.h"
+#include "engine/runners/cuda_exchange.h"
 #include "engine/runners/cuda_memory.h"
 #include "kernels/op/launch.h"
 
-/* The CUDA runner: computes tokens on the current GPU by engine/runners/cuda_forward.h.
+/* The CUDA runner: computes tokens on the current GPU by engine/runners/cuda_forward.h, or on
+   several, one process (rank) a GPU.
 
    A step's data lies in pinned host memory. The first kernel of the step copies it to fixed
    addresses on the device; its last kernel writes the tokens back (kernels/step_io/step_io.h). So a
@@ -20,7 +23,14 @@
    no other row. A step with prompts, or with more decode work than a graph has room for, is
    launched kernel by kernel (eager).
 
-   Times of a step, in ns:
+   Several ranks launch the same steps. Rank 0 alone is a runner to its caller: it fills the slot of
+   a step in memory that all ranks have pinned, posts the step's numbers to the other ranks, and
+   launches. They launch with the same numbers and never answer: kernels wait for each other on the
+   GPUs (engine/runners/cuda_exchange.h). Steps may be launched ahead as with one rank. Rank 0
+   compares the tokens of all ranks after each step. A rank that fails, ends or does not answer ends
+   the run with one error.
+
+   Times of a step, in ns, on rank 0:
 
        elapsed_ns   from the start of scheduling, or from the end of the step before if that was
                     later, to the arrival of the step's tokens on the host
@@ -49,7 +59,9 @@
        positions, and at all that follow.
 
    Both repeat bit for bit in every run, and only requests that hit such blocks are affected. All
-   this holds within one kernel path: the general path and sm_90 have different bits. */
+   this holds within one kernel path, for one number of ranks: the general path and sm_90 have
+   different bits, and so have the sums of two ranks and of one. How ranks exchange their sums does
+   not change them. */
 
 struct range_stack;
 
@@ -59,22 +71,32 @@ struct cuda_runner_options {
 	uint64_t gpu_memory_utilization;    /* millionths, where kv_block_count is 0 */
 	uint64_t seed;			    /* of the sampler's noise */
 	bool is_eager;			    /* no graphs */
-	enum kernel_path path;		    /* of attention */
+	enum kernel_path path;		    /* the best that may be used */
 	struct range_stack *stack;	    /* of the ranges open; NULL: disabled */
+	struct ranks *ranks;		    /* by cuda_runner_start_ranks(); NULL: one rank */
+	enum cuda_transport transport;	    /* between ranks */
 };
 
-/* Opens the runner on the current GPU. *memory is always filled; its block_count is the number
-   of KV blocks of the engine, given or computed. */
+/* Starts ranks 1 to rank_count - 1 and sets options->ranks. Nothing of CUDA may have been called.
+   They read *options, then each opens the same runner on the GPU of its number and follows rank 0,
+   until the runner is closed. Where it is not opened, ranks_close() ends them. */
+enum status cuda_runner_start_ranks(
+	struct cuda_runner_options *options, uint32_t rank_count, struct error *error);
+
+/* Opens the runner on the current GPU; with ranks, on GPU 0, and the ranks are the runner's from
+   then on, also after a failure. *memory is always filled; its block_count is the number of KV
+   blocks of the engine, given or computed: the least of all ranks. */
 enum status cuda_runner_open(struct runner *out, const struct cuda_runner_options *options,
 	struct cuda_memory *memory, struct error *error);
 
-/* For tests: the bytes of a KV block on the GPU, all layers: (layers, k and v, kv_heads,
+/* For tests: the bytes of a KV block on this rank's GPU, all layers: (layers, k and v, kv_heads,
    block_size, head_dim) bf16, with 16-byte chunks permuted as in kernels/attention/paged_kv.h. */
 uint64_t cuda_runner_block_bytes(const struct runner *runner);
 enum status cuda_runner_read_block(
 	const struct runner *runner, uint32_t block, uint16_t *out, struct error *error);
 
-/* For tests: copies the logits of the latest step, (row_count, vocab_size) float32. */
+/* For tests: copies the logits of the latest step, (row_count, vocab_size) float32; with several
+   ranks those of this rank's part of the vocabulary. */
 enum status cuda_runner_logits(
 	const struct runner *runner, uint32_t row_count, float *logits, struct error *error);
 

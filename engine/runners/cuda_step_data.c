@@ -234,43 +234,86 @@ void cuda_step_data_finish(struct cuda_step_data *data, const struct cuda_step_l
 
 /* ---- opening ---- */
 
-enum status cuda_step_data_open(
-	struct cuda_step_data *data, const struct engine_config *engine, struct error *error)
+/* The sizes that follow from the engine's configuration. */
+static void set_sizes(struct cuda_step_data *data, const struct engine_config *engine)
 {
-	uint64_t rows = data->sample_capacity;
+	uint64_t rows = engine->max_num_seqs;
 	uint32_t tokens = u32_max(engine->max_num_batched_tokens, engine->max_num_seqs);
-	const struct cuda_step_layout most = cuda_step_layout(data->sample_capacity,
-		data->sample_capacity, tokens, tokens / PREFILL_QUERY_TILE + data->sample_capacity);
-	uint64_t bytes = most.splits + data->split_capacity * sizeof(struct decode_split);
+	const struct cuda_step_layout most = cuda_step_layout(engine->max_num_seqs,
+		engine->max_num_seqs, tokens, tokens / PREFILL_QUERY_TILE + engine->max_num_seqs);
+	uint64_t line = sizeof(struct step_header), chunk = STEP_CHUNK;
 
-	bytes = u64_divide_up(bytes, (uint64_t)STEP_CHUNK) * STEP_CHUNK;
+	data->table_width = u32_from(u64_divide_up(engine->max_model_len, engine->block_size));
+	data->sample_capacity = engine->max_num_seqs;
+	data->split_capacity =
+		u32_from(rows * u64_divide_up(engine->max_model_len, (uint64_t)DECODE_SPLIT));
 	/* Each entry of the block tables is added at most once in a step. */
 	data->addition_capacity =
 		u32_from((uint64_t)engine->policy->max_running(engine) * data->table_width);
+	uint64_t bytes = most.splits + data->split_capacity * sizeof(struct decode_split);
+	bytes = u64_divide_up(bytes, chunk) * chunk;
 	uint64_t additions = u32_max(data->addition_capacity, STEP_SPECULATIVE_ADDITIONS);
-	uint64_t line = sizeof(struct step_header);
 	uint64_t stride = STEP_BLOCKS * line + bytes + additions * sizeof(struct table_addition);
-	stride = u64_divide_up(stride, line) * line;
+	uint64_t report =
+		sizeof(struct cuda_rank_report) + CUDA_STEP_SLOTS * rows * sizeof(int32_t);
+	data->report_bytes = u64_divide_up(report, line) * line;
+	data->io = (struct step_io){
+		.data_bytes = bytes,
+		.host_stride = u64_divide_up(stride, line) * line,
+		.table_width = data->table_width,
+		.token_stride = data->sample_capacity,
+	};
+}
+
+uint64_t cuda_step_data_shared_bytes(const struct engine_config *engine, uint32_t ranks)
+{
+	struct cuda_step_data data;
+
+	set_sizes(&data, engine);
+	return CUDA_STEP_SLOTS * data.io.host_stride + ranks * data.report_bytes;
+}
+
+volatile struct cuda_rank_report *cuda_step_data_report(
+	const struct cuda_step_data *data, uint32_t rank)
+{
+	uint64_t first = CUDA_STEP_SLOTS * data->io.host_stride;
+
+	return (void *)(data->pinned + first + rank * data->report_bytes);
+}
+
+const int32_t *cuda_step_data_tokens(
+	const struct cuda_step_data *data, uint32_t rank, uint32_t slot)
+{
+	volatile struct cuda_rank_report *report = cuda_step_data_report(data, rank);
+	const int32_t *tokens = (const int32_t *)((uintptr_t)report + sizeof(*report));
+
+	return tokens + (size_t)slot * data->sample_capacity;
+}
+
+enum status cuda_step_data_open(struct cuda_step_data *data, const struct engine_config *engine,
+	uint32_t rank, void *shared, struct error *error)
+{
+	static_assert(sizeof(struct cuda_rank_report) % 128 == 0, "whole lines");
+	uint64_t rows = engine->max_num_seqs;
+
+	set_sizes(data, engine);
 	data->group_ends = memory_take(engine->max_num_seqs, sizeof(*data->group_ends));
-	TRY(cuda_alloc_device(&data->device, bytes, error));
+	TRY(cuda_alloc_device(&data->device, data->io.data_bytes, error));
 	TRY(cuda_alloc_device(&data->sampled, rows * sizeof(int32_t), error));
 	TRY(cuda_alloc_device(&data->step_count, sizeof(uint64_t), error));
-	TRY(cuda_alloc_pinned(&data->pinned, CUDA_STEP_SLOTS * stride, error));
-	TRY(cuda_alloc_pinned(&data->host_tokens, CUDA_STEP_SLOTS * rows * sizeof(int32_t), error));
-	TRY(cuda_alloc_pinned(
-		&data->completions, CUDA_STEP_SLOTS * sizeof(struct step_completion), error));
-	data->io = (struct step_io){
-		.step_count = data->step_count,
-		.data = data->device,
-		.data_bytes = bytes,
-		.host_data = data->pinned,
-		.host_stride = stride,
-		.table_width = data->table_width,
-		.completions = data->completions,
-		.host_tokens = data->host_tokens,
-		.token_stride = data->sample_capacity,
-		.sampled = data->sampled,
-	};
+	data->pinned = shared;
+	data->owns_pinned = shared == NULL;
+	if (data->owns_pinned) {
+		TRY(cuda_alloc_pinned(
+			&data->pinned, cuda_step_data_shared_bytes(engine, 1), error));
+	}
+	struct cuda_rank_report *report = (void *)(uintptr_t)cuda_step_data_report(data, rank);
+	data->io.step_count = data->step_count;
+	data->io.data = data->device;
+	data->io.host_data = data->pinned;
+	data->io.completions = report->completions;
+	data->io.host_tokens = (void *)(report + 1);
+	data->io.sampled = data->sampled;
 	return STATUS_OK;
 }
 
@@ -280,9 +323,9 @@ void cuda_step_data_close(struct cuda_step_data *data)
 	cudaFree(data->sampled);
 	cudaFree(data->device);
 	cudaFree(data->step_count);
-	cudaFreeHost(data->pinned);
-	cudaFreeHost(data->host_tokens);
-	cudaFreeHost(data->completions);
+	if (data->owns_pinned) {
+		cudaFreeHost(data->pinned);
+	}
 	free(data->group_ends);
 }
 

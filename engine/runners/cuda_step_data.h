@@ -1,6 +1,7 @@
 #ifndef ENGINE_RUNNERS_CUDA_STEP_DATA_H
 #define ENGINE_RUNNERS_CUDA_STEP_DATA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -8,12 +9,28 @@
 #include "engine/batch.h"
 #include "engine/config.h"
 #include "engine/runners/cuda_forward.h"
+#include "kernels/exchange/exchange.h"
 #include "kernels/step_io/step_io.h"
 
 /* The input of a step as lists. The host fills them in one slot of a double buffer of pinned
-   memory; the step's first kernel copies them to the device (kernels/step_io/step_io.h). */
+   memory; the step's first kernel copies them to the device (kernels/step_io/step_io.h).
+
+   With several ranks the pinned memory is shared by their processes. Rank 0 fills the slots; each
+   rank's GPU reads them by itself, and writes what it reports of a step to a part of its own:
+
+       slots      (CUDA_STEP_SLOTS) as kernels/step_io/step_io.h draws them
+       reports    of each rank: struct cuda_rank_report, then tokens (CUDA_STEP_SLOTS, samples)
+
+   No rank needs to say that it has read a slot. Rank 0 fills it again when its own GPU has finished
+   the step, and that needed the first exchange of every rank, which comes behind the reading. */
 
 enum { CUDA_STEP_SLOTS = 2 };
+
+struct cuda_rank_report {
+	struct step_completion completions[CUDA_STEP_SLOTS];
+	struct exchange_report exchange;
+	uint8_t unused[40]; /* the tokens begin in a line of their own */
+};
 
 /* Offsets of the lists in a slot, in bytes. Only the last list, the splits, has no fixed length. */
 struct cuda_step_layout {
@@ -42,14 +59,17 @@ struct cuda_step_lists {
 };
 
 struct cuda_step_data {
-	uint64_t seed; /* of the sampler's noise */
-	uint32_t table_width;
+	uint64_t seed;		/* of the sampler's noise */
 	uint32_t decode_blocks; /* thread blocks of decode attention */
+	uint64_t split_limit;	/* splits in one launch of decode attention */
+	uint32_t *group_ends;	/* (max_num_seqs) see struct cuda_batch */
+
+	/* by the engine's configuration */
+	uint32_t table_width;
 	uint32_t sample_capacity;
 	uint32_t addition_capacity;
 	uint32_t split_capacity;
-	uint64_t split_limit; /* splits in one launch of decode attention */
-	uint32_t *group_ends; /* (max_num_seqs) see struct cuda_batch */
+	uint64_t report_bytes; /* of a rank */
 
 	/* device */
 	unsigned char *device; /* the lists */
@@ -58,10 +78,8 @@ struct cuda_step_data {
 	int32_t *sampled;      /* (sample_capacity) */
 	uint64_t *step_count;
 
-	/* pinned, two slots each */
-	unsigned char *pinned;
-	int32_t *host_tokens; /* (2, sample_capacity) */
-	struct step_completion *completions;
+	unsigned char *pinned; /* slots and reports */
+	bool owns_pinned;
 
 	struct step_io io; /* the same buffers, as parameters of the kernels */
 
@@ -70,15 +88,25 @@ struct cuda_step_data {
 	unsigned char *host; /* its lists */
 };
 
+/* Bytes of slots and reports. */
+uint64_t cuda_step_data_shared_bytes(const struct engine_config *engine, uint32_t ranks);
+
 /* Allocates everything but tables and last_tokens, which cuda_step_data_open_tables() allocates
-   with the KV pool. The caller sets the fields above group_ends first. */
-enum status cuda_step_data_open(
-	struct cuda_step_data *data, const struct engine_config *engine, struct error *error);
+   with the KV pool. shared: the ranks' memory for slots and reports, pinned and zeroed; NULL for
+   one rank, whose memory is allocated. The caller sets the first fields of *data before a step. */
+enum status cuda_step_data_open(struct cuda_step_data *data, const struct engine_config *engine,
+	uint32_t rank, void *shared, struct error *error);
 void cuda_step_data_close(struct cuda_step_data *data); /* also after a failure */
 
 enum status cuda_step_data_open_tables(
 	struct cuda_step_data *data, const struct engine_config *engine, struct error *error);
 void cuda_step_data_close_tables(struct cuda_step_data *data);
+
+/* What a rank reports, and the tokens of a slot in it. Its GPU writes both at any time. */
+volatile struct cuda_rank_report *cuda_step_data_report(
+	const struct cuda_step_data *data, uint32_t rank);
+const int32_t *cuda_step_data_tokens(
+	const struct cuda_step_data *data, uint32_t rank, uint32_t slot);
 
 /* Selects the slot to fill. */
 void cuda_step_data_select(struct cuda_step_data *data, uint32_t slot);

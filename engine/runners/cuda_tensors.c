@@ -45,13 +45,11 @@ static enum status load_weights(struct cuda_tensors *tensors, struct cuda_upload
 		if (layer >= weight_stored_count(model, weight)) {
 			continue;
 		}
-		/* Every rank looks up every token, and a tied lm_head is rows of the same table. */
-		struct weight_shard own = weight == WEIGHT_EMBEDDING ? WEIGHT_WHOLE : shard;
-		struct weight_shape shape = weight_shape(model, weight, own);
+		struct weight_shape shape = weight_shape(model, weight, shard);
 		TRY(allocate(&tensors->weights[i], (uint64_t)shape.rows * shape.columns,
 			sizeof(uint16_t), weight_name(weight), error));
 		TRY(cuda_status(cuda_upload_weight(
-					upload, tensors->weights[i], weights, weight, layer, own),
+					upload, tensors->weights[i], weights, weight, layer, shard),
 			"uploading weights", error));
 	}
 	return STATUS_OK;

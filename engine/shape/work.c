@@ -110,6 +110,12 @@ static struct work range_norm(const struct range *range)
 	return work_add_rms_norm(range->counts->rows, range->model->hidden_size);
 }
 
+static struct work range_exchange(const struct range *range)
+{
+	return work_exchange_add_rms_norm(
+		range->counts->rows, range->model->hidden_size, range->counts->ranks);
+}
+
 static struct work range_linear(
 	const struct range *range, enum model_linear linear, uint64_t output_bytes)
 {
@@ -202,6 +208,7 @@ struct work work_of_range(
 		{"gate_up", range_gate_up, false},
 		{"silu_mul", range_silu_mul, false},
 		{"down", range_down, false},
+		{"exchange", range_exchange, false},
 		{"lm_head", range_lm_head, false},
 		{"sampler", range_sampler, false},
 	};

@@ -61,12 +61,14 @@ struct work work_sampler(uint64_t rows, uint64_t vocabulary_size);
 
 struct range_counts {
 	uint64_t rows;		  /* that the range computes; 0: unknown */
+	uint64_t ranks;		  /* of tensor parallelism; 1: none */
 	uint64_t decode_contexts; /* of the step: tokens that its decode rows attend to */
 	uint64_t prefill_pairs;	  /* of the step: of a prefill token and one that it attends to */
 };
 
 /* The work of one range of the forward pass by its name (engine/runners); of an operation in the
-   layers that of one layer. Work that the counts do not determine is 0, such as the keys and values
+   layers that of one layer. model: with several ranks that of a shard (weight_shard_config()). Work
+   that the counts do not determine is 0, such as the keys and values
    that prefill reads; so is the work of a name that is not an operation. */
 struct work work_of_range(
 	const struct model_config *model, const char *name, const struct range_counts *counts);

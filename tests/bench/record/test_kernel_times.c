@@ -106,7 +106,7 @@ static struct kernel_times *open_times(struct fake *fake)
 	const struct kernel_source source = source_of(fake);
 
 	require(model_config_find("qwen3-0.6b", &model, &error) == STATUS_OK, "%s", error.text);
-	return kernel_times_open(&source, &model, NULL);
+	return kernel_times_open(&source, &model, 1, NULL);
 }
 
 /* ---- tables that were written ---- */
