@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum outcome { OUTCOME_PASSED, OUTCOME_FAILED, OUTCOME_SKIPPED, OUTCOME_COUNT };
 
@@ -12,6 +13,7 @@ static struct {
 	struct plain_case *cases, *suites;
 	jmp_buf end;
 	enum outcome outcome; /* of the running case */
+	pid_t pid;
 } plain;
 
 /* Appends to a list, so that cases run in the order of the source. */
@@ -51,6 +53,10 @@ void plain_demand(bool is_fatal, const char *file, int line, const char *text, i
 	}
 	printf("\n");
 	va_end(arguments);
+	if (getpid() != plain.pid) { /* a process that the case has forked */
+		fflush(stdout);
+		_exit(1);
+	}
 	if (is_fatal) {
 		longjmp(plain.end, 1);
 	}
@@ -71,6 +77,7 @@ void plain_skip(const char *format, ...)
 static enum outcome run(const struct plain_case *test)
 {
 	plain.outcome = OUTCOME_PASSED;
+	plain.pid = getpid();
 	if (setjmp(plain.end) != 0) {
 		return plain.outcome;
 	}

@@ -1,0 +1,57 @@
+#ifndef TESTS_HARNESS_CUDA_OUTCOMES_H
+#define TESTS_HARNESS_CUDA_OUTCOMES_H
+
+#include "engine/runners/cuda_exchange.h"
+#include "tests/harness/cuda_run.h"
+
+/* Runs of the same requests under different setups on the GPU, and what each request got: its
+   tokens, and the bits of its keys and values. */
+
+enum { LENGTH_MAX = PROMPT_MAX + OUTPUT_MAX, KV_TENSORS_MAX = 6 };
+
+/* The tokens of a request, and for each position a hash of the keys, and one of the values, of each
+   layer. */
+struct outcome {
+	uint32_t prompt_count, token_count;
+	uint32_t cached_count, preemption_count;
+	int32_t tokens[LENGTH_MAX];
+	uint64_t kv[LENGTH_MAX][KV_TENSORS_MAX];
+};
+
+struct outcomes {
+	struct outcome of[REQUESTS];
+	uint64_t preemptions, graph_steps, eager_steps, mixed_steps;
+	uint64_t most_decode_rows;
+};
+
+/* How requests are run. */
+struct setup {
+	const char *name;
+	const char *policy;
+	uint32_t max_num_seqs;
+	uint32_t max_num_batched_tokens;
+	uint32_t blocks;
+	bool is_one_by_one; /* one request after the other, each with an empty cache */
+	bool is_eager;
+	uint32_t background; /* others with prompts of a few tokens, there from the start */
+
+	uint32_t ranks; /* 0: one; else the run is a process of its own, and K/V are rank 0's */
+	enum cuda_transport transport;
+	bool is_forced; /* completions are given */
+	bool is_ahead;	/* with is_forced: launches each step before the preceding one has ended */
+};
+
+/* Models whose layers choose every kind of linear kernel: small weights; those of qwen3-0.6b, with
+   split-K; those of qwen3-8b, whose order of summation decode rows share with prefill rows. */
+enum { INVARIANCE_MODELS = 3 };
+void open_invariance(struct subject *subject, uint32_t i);
+
+/* free() it. With ranks nothing of CUDA may have been called in this process. */
+struct outcomes *run_setup(
+	const struct subject *subject, const struct setup *setup, enum kernel_path path);
+
+/* Compares every request, or only those that were never preempted. */
+void expect_equal_outcomes(const char *model, const char *name, const struct outcomes *a,
+	const struct outcomes *b, bool with_preempted);
+
+#endif
