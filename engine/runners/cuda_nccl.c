@@ -15,6 +15,7 @@
 static const char library_name[] = "libnccl.so.2";
 
 struct cuda_nccl {
+	struct ranks *ranks; /* borrowed */
 	void *library;
 	ncclComm_t communicator;
 
@@ -82,8 +83,9 @@ static enum status load(struct cuda_nccl *nccl, struct error *error)
 	return STATUS_OK;
 }
 
-/* Waits for a call that returned before it was done, as those of a nonblocking communicator do. */
-static ncclResult_t finish(const struct cuda_nccl *nccl, ncclResult_t result, struct ranks *ranks)
+/* Waits for a call that returned before it was done, as those of a nonblocking communicator do:
+   opening, and the first of a kind, which connects to the other ranks. */
+static ncclResult_t finish(const struct cuda_nccl *nccl, ncclResult_t result)
 {
 	const struct timespec pause = {.tv_nsec = 100 * 1000};
 	struct error failure = {0};
@@ -93,9 +95,9 @@ static ncclResult_t finish(const struct cuda_nccl *nccl, ncclResult_t result, st
 		if (asked != ncclSuccess) {
 			return asked;
 		}
-		if (ranks != NULL && result == ncclInProgress) {
+		if (result == ncclInProgress) {
 			nanosleep(&pause, NULL);
-			if (ranks_check(ranks, &failure) != STATUS_OK) {
+			if (ranks_check(nccl->ranks, &failure) != STATUS_OK) {
 				return ncclRemoteError;
 			}
 		}
@@ -117,7 +119,7 @@ static enum status connect(struct cuda_nccl *nccl, struct ranks *ranks, struct e
 	config.blocking = 0;
 	ncclResult_t result = nccl->init(
 		&nccl->communicator, (int)ranks_count(ranks), id, (int)ranks_index(ranks), &config);
-	return cuda_status(code_of(finish(nccl, result, ranks)), "ncclCommInitRankConfig", error);
+	return cuda_status(code_of(finish(nccl, result)), "ncclCommInitRankConfig", error);
 }
 
 enum status cuda_nccl_open(struct cuda_nccl **out, struct ranks *ranks, struct error *error)
@@ -125,6 +127,7 @@ enum status cuda_nccl_open(struct cuda_nccl **out, struct ranks *ranks, struct e
 	struct cuda_nccl *nccl = memory_take(1, sizeof(*nccl));
 
 	*out = nccl;
+	nccl->ranks = ranks;
 	(void)load(nccl, error);
 	TRY(ranks_barrier(ranks, error));
 	(void)connect(nccl, ranks, error);
@@ -139,7 +142,7 @@ int cuda_nccl_all_gather(struct cuda_nccl *nccl, void *out, const void *own, uin
 	}
 	ncclResult_t result =
 		nccl->all_gather(own, out, (size_t)bytes, ncclInt8, nccl->communicator, stream);
-	return code_of(finish(nccl, result, NULL));
+	return code_of(finish(nccl, result));
 }
 
 int cuda_nccl_failure(const struct cuda_nccl *nccl)

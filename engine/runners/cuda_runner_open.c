@@ -247,12 +247,13 @@ void cuda_runner_close(void *state)
 	struct cuda_runner *runner = state;
 	struct cuda_launcher *launcher = &runner->launcher;
 
+	/* A graph in flight is freed at its end. NCCL cannot end before the graphs that use it. */
+	cuda_graphs_close(&runner->graphs);
 	if (launcher->ranks != NULL) {
 		close_ranks(runner);
 	} else if (launcher->stream != NULL) {
 		cudaStreamSynchronize(launcher->stream); /* a step may still be in flight */
 	}
-	cuda_graphs_close(&runner->graphs);
 	close_pool(runner);
 	cuda_forward_close(launcher->forward);
 	cuda_step_data_close(&launcher->data);

@@ -88,6 +88,7 @@ template <int N> struct wgmma;
 #define NAMES_4 "%0, %1, %2, %3"
 #define NAMES_8 NAMES_4 ", %4, %5, %6, %7"
 #define NAMES_16 NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define NAMES_20 NAMES_16 ", %16, %17, %18, %19"
 #define NAMES_24 NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define NAMES_32 NAMES_24 ", %24, %25, %26, %27, %28, %29, %30, %31"
 #define NAMES_40 NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
@@ -112,6 +113,7 @@ template <int N> struct wgmma;
 WGMMA(8, NAMES_4, "%4", "%5", "%6", SUMS_4(0))
 WGMMA(16, NAMES_8, "%8", "%9", "%10", SUMS_8(0))
 WGMMA(32, NAMES_16, "%16", "%17", "%18", SUMS_16(0))
+WGMMA(40, NAMES_20, "%20", "%21", "%22", SUMS_16(0), SUMS_4(16))
 WGMMA(48, NAMES_24, "%24", "%25", "%26", SUMS_16(0), SUMS_8(16))
 WGMMA(64, NAMES_32, "%32", "%33", "%34", SUMS_32(0))
 WGMMA(80, NAMES_40, "%40", "%41", "%42", SUMS_32(0), SUMS_8(32))

@@ -13,6 +13,8 @@ enum {
 	TINY_WEIGHT_BYTES_MAX = 128 << 10, /* the share of a block */
 	WIDE_INPUTS_MAX = 1024,		   /* without split-K; more inputs were not measured */
 	WIDE_WEIGHT_ROWS = 96,
+	TINY_INPUTS = 2048,  /* from so many on LINEAR_SMALL is faster without split-K */
+	WAVES_ROWS_MAX = 32, /* for LINEAR_SMALL in several waves */
 };
 
 static uint32_t divide_up(uint32_t a, uint32_t b)
@@ -126,19 +128,43 @@ static uint32_t small_stage_chunks(uint32_t weight_rows)
 	return weight_rows == 16 ? 4 : 2;
 }
 
-/* Rows of the weight in a block's tile: the fewest with which all blocks run in one wave. 0:
-   none fit. */
-static uint32_t small_weight_rows(
-	const struct linear_shape *shape, const struct linear_device *device)
+/* With silu half of the rows are gates and half are ups, in groups of 8. */
+static bool small_tile_fits(const struct linear_shape *shape, uint32_t weight_rows)
 {
-	static const uint32_t choices[] = {16, 32, 48, 64, 96};
+	return shape->output_count % weight_rows == 0 &&
+	       shape->input_count % (LINEAR_CHUNK * small_stage_chunks(weight_rows)) == 0 &&
+	       weight_rows % (shape->has_silu ? 16 : 8) == 0;
+}
+
+/* Whether the blocks keep at least three quarters of the multiprocessors busy in all waves. */
+static bool fills_waves(
+	const struct linear_shape *shape, uint32_t weight_rows, const struct linear_device *device)
+{
+	uint32_t blocks = shape->output_count / weight_rows;
+	uint32_t places = divide_up(blocks, device->multiprocessors) * device->multiprocessors;
+
+	return 4 * blocks >= 3 * places;
+}
+
+/* Rows of the weight in a block's tile: the fewest with which all blocks run in one wave. Where
+   none do, a tile whose waves are nearly full; with silu and few rows this is faster than cuBLASLt
+   and silu_mul(). 0: none fit. */
+static uint32_t small_weight_rows(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	static const uint32_t choices[] = {16, 32, 40, 48, 64, 80, 96}, wide_choices[] = {96, 64};
 
 	for (size_t i = 0; i < COUNT(choices); i++) {
-		uint32_t rows = choices[i];
-		if (shape->output_count % rows == 0 &&
-			shape->input_count % (LINEAR_CHUNK * small_stage_chunks(rows)) == 0 &&
-			shape->output_count / rows <= device->multiprocessors) {
-			return rows;
+		if (small_tile_fits(shape, choices[i]) &&
+			shape->output_count / choices[i] <= device->multiprocessors) {
+			return choices[i];
+		}
+	}
+	for (size_t i = 0; i < COUNT(wide_choices); i++) {
+		if (shape->has_silu && row_count <= WAVES_ROWS_MAX &&
+			small_tile_fits(shape, wide_choices[i]) &&
+			fills_waves(shape, wide_choices[i], device)) {
+			return wide_choices[i];
 		}
 	}
 	return 0;
@@ -154,7 +180,7 @@ static struct linear_plan plan_small(
 	const uint32_t half = device->half_shared_bytes;
 	uint32_t tokens = 8;
 
-	plan.weight_rows = small_weight_rows(shape, device);
+	plan.weight_rows = small_weight_rows(shape, row_count, device);
 	if (plan.weight_rows == 0) {
 		plan.path = LINEAR_NONE;
 		return plan;
@@ -260,9 +286,16 @@ static uint32_t small_rows_max(const struct linear_shape *shape)
 	return shape->split_k > 1 ? (uint32_t)TINY_SPLIT_K_ROWS : (uint32_t)WGMMA_ROWS;
 }
 
+static bool has_kernel(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	return device->has_sm90 &&
+	       (shape->split_k > 1 || small_weight_rows(shape, row_count, device) > 0);
+}
+
 bool linear_has_kernel(const struct linear_shape *shape, const struct linear_device *device)
 {
-	return device->has_sm90 && (shape->split_k > 1 || small_weight_rows(shape, device) > 0);
+	return has_kernel(shape, UINT32_MAX, device);
 }
 
 struct linear_plan linear_plan_path(enum linear_path path, const struct linear_shape *shape,
@@ -286,7 +319,8 @@ struct linear_plan linear_plan_kernel(const struct linear_shape *shape, uint32_t
 	bool has_norm, const struct linear_device *device)
 {
 	bool is_small = row_count <= small_rows_max(shape);
-	bool is_tiny = row_count <= LINEAR_TINY_ROWS && tiny_fits(shape, device);
+	bool is_tiny = row_count <= LINEAR_TINY_ROWS && shape->input_count < TINY_INPUTS &&
+		       tiny_fits(shape, device);
 
 	if (has_norm && tiny_fuses_norm(shape, row_count, device)) {
 		return plan_tiny(shape, row_count, true, device);
@@ -307,7 +341,7 @@ struct linear_plan linear_plan(const struct linear_shape *shape, uint32_t row_co
 		shape->split_k == linear_split_k(shape->input_count, shape->output_count);
 	bool pays = row_count <= small_rows_max(shape) || plan.path == LINEAR_WIDE;
 
-	if (plan.fuses_norm || (is_own_order && pays && linear_has_kernel(shape, device))) {
+	if (plan.fuses_norm || (is_own_order && pays && has_kernel(shape, row_count, device))) {
 		return plan;
 	}
 	if (shape->split_k == 1 || !device->has_sm90) {

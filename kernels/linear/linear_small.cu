@@ -9,7 +9,8 @@
    Such a GEMM is latency-bound: it reads each weight once, and the time is that of the chain of
    dependent wgmmas from the arrival of the tokens to the output. M of the instruction are the 64
    tokens, of which most may be missing. N are 16 to 96 rows of the weight, as few as let all blocks
-   run in one wave, so that every multiprocessor reads a share of the weight. A block sums over all
+   run in one wave, so that every multiprocessor reads a share of the weight; or, of wide weights,
+   several waves that fill most of the multiprocessors. A block sums over all
    of K without split-K, 16 inputs after 16, so the bits are those of cuBLASLt.
 
        producer    1 thread       TMA of weight and tokens into a ring of stages  ──► full[stage]
@@ -273,6 +274,11 @@ template <bool IS_SILU>
 static int launch_rows(
 	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
+	if constexpr (!IS_SILU) { /* gates and ups: a multiple of 8 rows each */
+		if (plan->weight_rows == 40) {
+			return launch<40, false>(plan, operands, stream);
+		}
+	}
 	switch (plan->weight_rows) {
 	case 16:
 		return launch<16, IS_SILU>(plan, operands, stream);
@@ -282,6 +288,8 @@ static int launch_rows(
 		return launch<48, IS_SILU>(plan, operands, stream);
 	case 64:
 		return launch<64, IS_SILU>(plan, operands, stream);
+	case 80:
+		return launch<80, IS_SILU>(plan, operands, stream);
 	case 96:
 		return launch<96, IS_SILU>(plan, operands, stream);
 	default:

@@ -80,8 +80,8 @@ static void keep_outcome(struct run *run, const struct model_config *model,
 	out->preemption_count = sequence->preemption_count;
 }
 
-/* Keeps what ends in the step that was launched, before its blocks are given back. Reading K/V waits
-   for the step. */
+/* Keeps what ends in the step that was launched, before its blocks are given back. Reading K/V
+   waits for the step. */
 static void keep_ended(struct run *run, const struct model_config *model, struct outcomes *outcomes)
 {
 	struct scheduler *scheduler = &run->engine->scheduler;
