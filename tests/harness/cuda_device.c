@@ -4,6 +4,10 @@
 
 #include <criterion/criterion.h>
 #include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 void skip_without_device(void)
 {
@@ -12,6 +16,53 @@ void skip_without_device(void)
 	if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
 		cr_skip_test("no GPU");
 	}
+}
+
+static void count_two_devices(void *argument)
+{
+	int *has_two = argument, count = 0;
+
+	*has_two = cudaGetDeviceCount(&count) == cudaSuccess && count >= 2;
+}
+
+void skip_without_two_devices(void)
+{
+	int *shared = shared_take(sizeof(*shared));
+
+	run_apart(count_two_devices, shared);
+	int has_two = *shared;
+	shared_free(shared, sizeof(*shared));
+	if (!has_two) {
+		cr_skip_test("less than two GPUs");
+	}
+}
+
+void run_apart(void (*run)(void *argument), void *argument)
+{
+	int end = -1;
+
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0) {
+		run(argument);
+		fflush(NULL);
+		_exit(0);
+	}
+	cr_assert(child > 0 && waitpid(child, &end, 0) == child);
+	cr_assert(end == 0, "the process of the run ended with status %d", end);
+}
+
+void *shared_take(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert(memory != MAP_FAILED);
+	return memory;
+}
+
+void shared_free(void *memory, size_t bytes)
+{
+	munmap(memory, bytes);
 }
 
 void must(int code, const char *call)

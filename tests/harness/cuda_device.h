@@ -9,6 +9,18 @@
 /* The .init of a suite. Without a device its cases are skipped, and say so. */
 void skip_without_device(void);
 
+/* The same for cases that need two GPUs. It calls nothing of CUDA in this process, since ranks are
+   forked from it. */
+void skip_without_two_devices(void);
+
+/* Runs a function in a process of its own, and ends the case if it fails there. It leaves results
+   in memory of shared_take(). */
+void run_apart(void (*run)(void *argument), void *argument);
+
+/* Zeroed memory that this process shares with those it forks; shared_free() it. */
+void *shared_take(size_t bytes);
+void shared_free(void *memory, size_t bytes);
+
 /* Ends the case unless code is 0. call: what is printed with the text of the error. */
 void must(int code, const char *call);
 

@@ -9,9 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 static const struct model_config invariance_models[INVARIANCE_MODELS] = {
@@ -213,9 +210,18 @@ static void open_setup(struct run *run, const struct subject *subject, const str
 	cr_assert(engine_open(&run->engine, config, &run->runner, &error) == STATUS_OK);
 }
 
-static void run_here(struct outcomes *outcomes, const struct subject *subject,
-	const struct setup *setup, enum kernel_path path)
+struct setup_run {
+	struct outcomes outcomes;
+	const struct subject *subject;
+	const struct setup *setup;
+	enum kernel_path path;
+};
+
+static void run_here(void *argument)
 {
+	struct setup_run *own = argument;
+	const struct subject *subject = own->subject;
+	const struct setup *setup = own->setup;
 	struct error error = {0};
 	struct engine_config config = run_config(setup->policy, setup->blocks);
 	struct run run;
@@ -223,7 +229,7 @@ static void run_here(struct outcomes *outcomes, const struct subject *subject,
 
 	config.max_num_seqs = setup->max_num_seqs;
 	config.max_num_batched_tokens = setup->max_num_batched_tokens;
-	open_setup(&run, subject, setup, &config, path);
+	open_setup(&run, subject, setup, &config, own->path);
 	add_background(run.engine, setup->background, vocab_size);
 	for (uint64_t id = 0; id < REQUESTS || engine_has_work(run.engine);) {
 		uint32_t count = setup->is_one_by_one ? !engine_has_work(run.engine) : 3;
@@ -236,46 +242,31 @@ static void run_here(struct outcomes *outcomes, const struct subject *subject,
 			add_request(run.engine, id++, vocab_size, setup->is_forced);
 		}
 		if (setup->is_ahead && id == REQUESTS) {
-			run_ahead(&run, &subject->model, outcomes);
+			run_ahead(&run, &subject->model, &own->outcomes);
 		} else {
-			step_and_keep(&run, &subject->model, outcomes);
+			step_and_keep(&run, &subject->model, &own->outcomes);
 		}
 	}
 	close_run(&run);
 }
 
-/* Runs in a process of its own, which the ranks are forked from. */
-static void run_apart(struct outcomes *outcomes, const struct subject *subject,
-	const struct setup *setup, enum kernel_path path)
-{
-	struct outcomes *shared = mmap(
-		NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int end = -1;
-
-	cr_assert(shared != MAP_FAILED);
-	fflush(NULL);
-	pid_t child = fork();
-	if (child == 0) {
-		run_here(shared, subject, setup, path);
-		fflush(NULL);
-		_exit(0);
-	}
-	cr_assert(child > 0 && waitpid(child, &end, 0) == child);
-	memcpy(outcomes, shared, sizeof(*outcomes));
-	munmap(shared, sizeof(*shared));
-	cr_assert(end == 0, "%s: the run ended with status %d", setup->name, end);
-}
-
+/* With ranks, in a process of its own, which they are forked from. */
 struct outcomes *run_setup(
 	const struct subject *subject, const struct setup *setup, enum kernel_path path)
 {
 	struct outcomes *outcomes = memory_take(1, sizeof(*outcomes));
+	struct setup_run *own = shared_take(sizeof(*own));
 
+	own->subject = subject;
+	own->setup = setup;
+	own->path = path;
 	if (setup->ranks > 0) {
-		run_apart(outcomes, subject, setup, path);
+		run_apart(run_here, own);
 	} else {
-		run_here(outcomes, subject, setup, path);
+		run_here(own);
 	}
+	memcpy(outcomes, &own->outcomes, sizeof(*outcomes));
+	shared_free(own, sizeof(*own));
 	return outcomes;
 }
 

@@ -112,9 +112,18 @@ void open_cuda(struct run *run, const struct weights *weights, const struct engi
 void open_reference(struct run *run, const struct weights *weights,
 	const struct engine_config *config, enum rounding rounding)
 {
+	open_reference_ranks(run, weights, config, rounding, 1);
+}
+
+void open_reference_ranks(struct run *run, const struct weights *weights,
+	const struct engine_config *config, enum rounding rounding, uint32_t ranks)
+{
 	struct error error = {0};
-	const struct reference_options options = {
-		.weights = weights, .engine = config, .rounding = rounding, .seed = 3};
+	const struct reference_options options = {.weights = weights,
+		.engine = config,
+		.rounding = rounding,
+		.seed = 3,
+		.ranks = {.count = ranks}};
 
 	cr_assert(reference_runner_open(&run->runner, &options, &error) == STATUS_OK);
 	cr_assert(engine_open(&run->engine, config, &run->runner, &error) == STATUS_OK);

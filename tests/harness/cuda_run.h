@@ -40,6 +40,8 @@ void open_cuda(struct run *run, const struct weights *weights, const struct engi
 	bool is_eager);
 void open_cuda_path(struct run *run, const struct weights *weights,
 	const struct engine_config *config, enum kernel_path path, bool is_eager);
+void open_reference_ranks(struct run *run, const struct weights *weights,
+	const struct engine_config *config, enum rounding rounding, uint32_t ranks);
 void open_reference(struct run *run, const struct weights *weights,
 	const struct engine_config *config, enum rounding rounding);
 

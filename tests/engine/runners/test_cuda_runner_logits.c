@@ -6,7 +6,7 @@
 #include "engine/engine_internal.h"
 #include "engine/runners/cuda_runner.h"
 #include "engine/runners/reference_runner.h"
-#include "tests/harness/cuda_run.h"
+#include "tests/harness/cuda_comparison.h"
 #include "tests/harness/small_model.h"
 
 #include <criterion/criterion.h>
@@ -17,150 +17,12 @@
 
 TestSuite(cuda_runner_logits, .init = skip_without_device, .timeout = 300);
 
-static double squared_distance(const float *out, const float *ref, size_t count)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		sum += ((double)out[i] - ref[i]) * ((double)out[i] - ref[i]);
-	}
-	return sum;
-}
-
-static double squared_size(const float *ref, size_t count)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		sum += (double)ref[i] * ref[i];
-	}
-	return sum;
-}
-
-/* The same requests on the GPU, on the CPU with the GPU's rounding, and on the CPU without
-   rounding. The distance of the last two is what rounding to bf16 does to a model's logits. The
-   GPU's order of sums may add little to that. */
-struct comparison {
-	struct run gpu, rounded, exact;
-	uint32_t vocab_size;
-	uint64_t preemptions, graph_steps, eager_steps, rows;
-	double row_error_max;		       /* of a row, GPU against rounded */
-	double gpu_error, rounded_error, size; /* squares of all rows, against exact */
-};
-
-enum { ROW_ERROR_PERCENT = 6 };
-static const double RUN_ERROR_RATIO = 1.5;
-
-static void comparison_open(struct comparison *own, const struct subject *subject,
-	const struct engine_config *config, bool is_eager)
-{
-	memset(own, 0, sizeof(*own));
-	own->vocab_size = subject->model.vocab_size;
-	open_cuda(&own->gpu, subject->weights, config, is_eager);
-	open_reference(&own->rounded, subject->weights, config, ROUNDING_BF16);
-	open_reference(&own->exact, subject->weights, config, ROUNDING_NONE);
-}
-
-static void comparison_close(struct comparison *own)
-{
-	close_run(&own->gpu);
-	close_run(&own->rounded);
-	close_run(&own->exact);
-}
-
-static void compare_logits(struct comparison *own)
-{
-	struct error error = {0};
-	uint32_t rows = (uint32_t)own->gpu.engine->scheduler.batch.counts.sampled_rows;
-	const float *rounded = reference_runner_logits(&own->rounded.runner);
-	const float *exact = reference_runner_logits(&own->exact.runner);
-	uint32_t count = own->vocab_size;
-	float *logits = memory_take((size_t)rows * count + 1, sizeof(float));
-
-	cr_assert(cuda_runner_logits(&own->gpu.runner, rows, logits, &error) == STATUS_OK);
-	for (uint32_t r = 0; r < rows; r++) {
-		size_t at = (size_t)r * count;
-		double size = squared_size(exact + at, count);
-		double row_error = sqrt(squared_distance(logits + at, rounded + at, count) / size);
-		cr_assert(row_error < ROW_ERROR_PERCENT / 100.0,
-			"step %lu row %u: relative error %g",
-			(unsigned long)own->gpu.engine->scheduler.batch.step, r, row_error);
-		own->row_error_max = fmax(own->row_error_max, row_error);
-		own->gpu_error += squared_distance(logits + at, exact + at, count);
-		own->rounded_error += squared_distance(rounded + at, exact + at, count);
-		own->size += size;
-		own->rows++;
-	}
-	free(logits);
-}
-
-static void step_alike(struct run *run, const struct step_counts *counts)
-{
-	struct error error = {0};
-	struct step_time time;
-
-	cr_assert(engine_step(run->engine, &time, &error) == STATUS_OK, "%s", error.text);
-	cr_assert(memcmp(counts, &run->engine->scheduler.batch.counts, sizeof(*counts)) == 0);
-}
-
-static void compare_step(struct comparison *own)
-{
-	struct error error = {0};
-	struct step_time time;
-	const struct step_counts *counts = &own->gpu.engine->scheduler.batch.counts;
-
-	cr_assert(engine_step(own->gpu.engine, &time, &error) == STATUS_OK, "%s", error.text);
-	step_alike(&own->rounded, counts);
-	step_alike(&own->exact, counts);
-	own->preemptions += counts->preemptions;
-	own->graph_steps += time.mode == STEP_MODE_GRAPH;
-	own->eager_steps += time.mode == STEP_MODE_EAGER;
-	compare_logits(own);
-	while (engine_take_finished(own->gpu.engine) != NULL) {
-	}
-	while (engine_take_finished(own->rounded.engine) != NULL) {
-	}
-	while (engine_take_finished(own->exact.engine) != NULL) {
-	}
-}
-
-/* All three take the same steps. */
-static struct comparison compare_runs(
-	const struct subject *subject, const char *policy, uint32_t blocks, bool is_eager)
-{
-	struct engine_config config = run_config(policy, blocks);
-	struct comparison own;
-
-	comparison_open(&own, subject, &config, is_eager);
-	for (uint64_t id = 0; id < REQUESTS || engine_has_work(own.gpu.engine);) {
-		uint32_t count = own.vocab_size;
-		for (uint32_t i = 0; i < 3 && id < REQUESTS; i++) {
-			if (engine_has_room(own.gpu.engine)) {
-				add_request(own.gpu.engine, id, count, true);
-				add_request(own.rounded.engine, id, count, true);
-				add_request(own.exact.engine, id, count, true);
-				id++;
-			}
-		}
-		compare_step(&own);
-	}
-	comparison_close(&own);
-	printf("%s, %s, %s: %lu rows of logits, the worst off by %.2g of the rounded; all by "
-	       "%.3g of the exact, where rounding costs %.3g\n",
-		subject->model.name, policy, is_eager ? "eager" : "graphs", (unsigned long)own.rows,
-		own.row_error_max, sqrt(own.gpu_error / own.size),
-		sqrt(own.rounded_error / own.size));
-	cr_expect(sqrt(own.gpu_error) < RUN_ERROR_RATIO * sqrt(own.rounded_error));
-	cr_expect(own.rows > REQUESTS);
-	return own;
-}
-
 static void compare_policies(const struct subject *subject)
 {
-	struct comparison graphs = compare_runs(subject, "prefill-first", 200, false);
-	struct comparison eager = compare_runs(subject, "prefill-first", 200, true);
+	struct comparison graphs = compare_runs(subject, "prefill-first", 200, false, 1);
+	struct comparison eager = compare_runs(subject, "prefill-first", 200, true, 1);
 
-	compare_runs(subject, "mixed", 200, false);
+	compare_runs(subject, "mixed", 200, false, 1);
 	cr_expect(graphs.graph_steps > 0 && graphs.eager_steps > 0);
 	cr_expect(eager.graph_steps == 0 && eager.eager_steps > 0);
 }
@@ -189,8 +51,8 @@ Test(cuda_runner_logits, logits_are_right_with_preemptions)
 	struct subject subject;
 
 	subject_open_small(&subject);
-	cr_expect(compare_runs(&subject, "mixed", 12, false).preemptions > 0);
-	cr_expect(compare_runs(&subject, "prefill-first", 12, false).preemptions > 0);
+	cr_expect(compare_runs(&subject, "mixed", 12, false, 1).preemptions > 0);
+	cr_expect(compare_runs(&subject, "prefill-first", 12, false, 1).preemptions > 0);
 	subject_close(&subject);
 }
 

@@ -2,30 +2,11 @@
    is launched and however the ranks exchange their sums. Rank 0 compares the tokens of all ranks in
    every step of every run. */
 
+#include "tests/harness/cuda_comparison.h"
 #include "tests/harness/cuda_outcomes.h"
 
 #include <criterion/criterion.h>
-#include <cuda_runtime_api.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* Ranks are forked before CUDA is called, so another process counts the GPUs. */
-static void skip_without_two_devices(void)
-{
-	int end = -1;
-
-	pid_t child = fork();
-	if (child == 0) {
-		int count = 0;
-		_exit(cudaGetDeviceCount(&count) == cudaSuccess && count >= 2 ? 0 : 1);
-	}
-	waitpid(child, &end, 0);
-	if (end != 0) {
-		cr_skip_test("less than two GPUs");
-	}
-}
 
 TestSuite(cuda_tensor_parallel, .init = skip_without_two_devices, .timeout = 300);
 
@@ -123,5 +104,29 @@ Test(cuda_tensor_parallel, preempted_runs_repeat_bit_by_bit)
 	free(base);
 	free(first);
 	free(second);
+	subject_close(&subject);
+}
+
+/* The reference adds the same partial sums, rounded alike, in the same order. */
+Test(cuda_tensor_parallel, logits_are_those_of_the_reference)
+{
+	for (uint32_t i = 0; i < FIXTURE_COUNT; i++) {
+		struct subject subject;
+		subject_open_fixture(&subject, i);
+		if (subject.model.num_key_value_heads % 2 == 0) {
+			compare_runs(&subject, "prefill-first", 200, false, 2);
+			compare_runs(&subject, "mixed", 200, true, 2);
+		}
+		subject_close(&subject);
+	}
+}
+
+Test(cuda_tensor_parallel, logits_of_random_weights_are_those_of_the_reference)
+{
+	struct subject subject;
+
+	subject_open_small(&subject);
+	compare_runs(&subject, "mixed", 200, false, 2);
+	cr_expect(compare_runs(&subject, "mixed", 12, false, 2).preemptions > 0);
 	subject_close(&subject);
 }
