@@ -6,6 +6,7 @@
 #include "engine/base/json.h"
 #include "engine/base/output_file.h"
 #include "engine/base/path.h"
+#include "engine/ranks/apart.h"
 #include "sim/kv_memory.h"
 
 #include <errno.h>
@@ -162,6 +163,11 @@ static void keep_ahead(struct calibrate_points *points)
 	points->count = kept;
 }
 
+static enum status play(void *request, struct error *error)
+{
+	return run_to_folder(request, error);
+}
+
 /* Writes the plan and replays it, unless that was done before; *out receives its steps. */
 static enum status play_plan(const struct replay_request *request,
 	const struct calibrate_plan *plan, const char *folder, bool is_ahead,
@@ -181,7 +187,8 @@ static enum status play_plan(const struct replay_request *request,
 	own.run.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;
 	if (plan != NULL) {
 		TRY(write_plan(plan, is_ahead, trace, error));
-		TRY(run_to_folder(&own, error));
+		bool has_ranks = own.run.config.tensor_parallel_size > 1;
+		TRY(has_ranks ? apart_run(play, &own, error) : play(&own, error));
 	}
 	TRY(calibrate_points_read(out, steps, is_ahead ? 0 : CALIBRATE_WARM_NS, error));
 	if (is_ahead) {

@@ -107,6 +107,7 @@ forbidden_calls()
 					FILENAME == "engine/base/memory.c")) ||
 				(name == "_exit" &&
 					(FILENAME == "engine/base/interrupt.c" ||
+					FILENAME == "engine/ranks/apart.c" ||
 					FILENAME == "engine/ranks/forked_ranks.c"))
 		}
 		{
