@@ -13,6 +13,7 @@ void price_by_curves(const struct step_curve_table *curves, const struct step_co
 		if (step_curve_is_host(curve)) {
 			out->host += ns;
 		} else if (curve == STEP_CURVE_decode_attention ||
+			   curve == STEP_CURVE_decode_shared ||
 			   curve == STEP_CURVE_decode_attention_rows ||
 			   curve == STEP_CURVE_decode_spread || curve == STEP_CURVE_decode_merge) {
 			out->decode_attention += ns;

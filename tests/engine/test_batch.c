@@ -208,3 +208,31 @@ Test(batch, a_decoding_sequence_settles)
 	cr_assert_eq(sequence.computed_count, 12);
 	cr_assert_eq(sequence.decode_clock, 8);
 }
+
+/* A pool may hold more tokens than fit into 32 bits: 2^28 blocks of 65,536. */
+Test(batch, slots_go_beyond_32_bits)
+{
+	static const struct {
+		uint32_t block, block_size;
+		int64_t slot; /* of the second token */
+	} cases[] = {
+		{(1 << 23) - 1, 256, 2147483393},
+		{1 << 23, 256, 2147483649},
+		{1 << 24, 256, 4294967297},
+		{(1 << 28) - 1, 65536, 17592185978881},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct batch batch;
+		struct sequence sequence;
+		make_sequence(&sequence, 2, 1, cases[i].block_size);
+		sequence.block_table[0] = cases[i].block;
+		batch_init(&batch, 1, 2);
+		batch_clear(&batch, 0);
+		batch_add_row(&batch, &sequence, 0, 2, true, cases[i].block_size);
+		cr_expect_eq(batch.slot[0], cases[i].slot - 1);
+		cr_expect_eq(batch.slot[1], cases[i].slot);
+		batch_deinit(&batch);
+		sequence_deinit(&sequence);
+	}
+}

@@ -667,3 +667,117 @@ Test(engine, a_failure_of_the_runner_reaches_the_caller)
 	cr_assert_null(engine_take_finished(engine));
 	engine_close(engine);
 }
+
+/* ---- room ---- */
+
+/* Adds requests of one token until as many wait as may. */
+static void fill_queue(struct bench *bench, uint64_t *id)
+{
+	while (engine_waiting_count(bench->engine) < bench->config.max_num_seqs) {
+		cr_assert(engine_has_room(bench->engine), "no room for request %u", (unsigned)*id);
+		cr_assert_eq(add(bench, (*id)++, 2, 1), FIT_OK);
+	}
+}
+
+/* Room is guaranteed while fewer than max_num_seqs wait, also when as many run and as many
+   finished in the step before. */
+Test(engine, has_room_beside_all_that_run_and_all_that_finished)
+{
+	static const struct policy *const policies[] = {&policy_mixed, &policy_prefill_first};
+
+	for (size_t p = 0; p < 2; p++) {
+		struct bench bench;
+		struct step_time time;
+		struct error error = {0};
+		uint64_t id = 0, finished = 0;
+		open_bench(&bench, policies[p], 4, 64, 4);
+		for (uint32_t i = 0; i < 5; i++) {
+			fill_queue(&bench, &id);
+			engine_schedule(bench.engine);
+			fill_queue(&bench, &id);
+			cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);
+			engine_postprocess(bench.engine);
+			engine_check(bench.engine);
+			while (take(&bench) != NULL) {
+				finished++;
+			}
+		}
+		cr_expect_eq(finished, 5 * 4);
+		close_bench(&bench);
+	}
+}
+
+/* ---- what is computed again ---- */
+
+enum { AGAIN_REQUESTS = 5 };
+
+/* Follows one request through its events. */
+struct progress {
+	uint64_t high;	/* the most tokens that it had before a preemption */
+	bool fell_back; /* preempted with fewer tokens than before, in mid-prompt */
+};
+
+/* Compares the step's chunks with what the events before them say; returns how many of them come
+   after a request fell back. */
+static uint32_t require_recomputed(const struct bench *bench, struct progress *progress)
+{
+	const struct event_list *list = engine_decisions(bench->engine).events;
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct event *event = &list->events[i];
+		struct progress *own = &progress[event->request];
+		if (event->kind == EVENT_PREEMPT) {
+			own->fell_back = own->fell_back || event->a < own->high;
+			own->high = event->a > own->high ? event->a : own->high;
+		}
+		if (event->kind != EVENT_CHUNK) {
+			continue;
+		}
+		uint64_t known = 0;
+		for (uint64_t token = event->a; token < event->a + event->b; token++) {
+			known += token < own->high;
+		}
+		cr_assert_eq(event->recomputed, known, "request %u: tokens from %u on",
+			(unsigned)event->request, (unsigned)event->a);
+		count += own->fell_back && known > 0;
+	}
+	return count;
+}
+
+/* A token counts as recomputed if it was computed before any preemption, and not only before the
+   latest one: a long prompt is preempted in its midst again and again, at other tokens. */
+Test(engine, tokens_are_recomputed_that_were_computed_before_any_preemption)
+{
+	uint32_t seen = 0;
+
+	for (uint32_t blocks = 34; blocks < 60; blocks++) {
+		struct bench bench;
+		struct progress progress[AGAIN_REQUESTS] = {0};
+		struct error error = {0};
+		bench.config = (struct engine_config){.policy = &policy_mixed,
+			.block_size = 1,
+			.kv_block_count = blocks,
+			.max_num_seqs = AGAIN_REQUESTS,
+			.max_num_batched_tokens = AGAIN_REQUESTS + 2,
+			.max_model_len = 64,
+			.eos_token_id = -1};
+		kv_oracle_init(&bench.oracle, &bench.config, REQUEST_LIMIT, 1000, 1);
+		bench.runner = kv_oracle_runner(&bench.oracle);
+		cr_assert_eq(engine_open(&bench.engine, &bench.config, &bench.runner, &error),
+			STATUS_OK);
+		/* Four that decode for long, each at another pace, and one that needs the room. */
+		for (uint32_t id = 0; id + 1 < AGAIN_REQUESTS; id++) {
+			add(&bench, id, 1 + id, 10 + 7 * id);
+		}
+		add(&bench, AGAIN_REQUESTS - 1, 26, 4);
+		while (engine_has_work(bench.engine)) {
+			step(&bench);
+			seen += require_recomputed(&bench, progress);
+			while (take(&bench) != NULL) {
+			}
+		}
+		close_bench(&bench);
+	}
+	cr_assert(seen > 0, "no request fell back in the midst of its prompt");
+}

@@ -150,3 +150,34 @@ Test(window, an_empty_window_has_no_context)
 	window_check(&window, &running);
 	window_deinit(&window);
 }
+
+/* Those that are due come in order of their admission, however many there have been. */
+Test(window, due_sequences_come_in_the_order_of_any_number_of_admissions)
+{
+	static const uint64_t admissions[] = {0, 1, 255, 256, 65535, 65536, 65537, 131071, 131072,
+		UINT64_C(0x7fffffff), UINT64_C(0x80000000), UINT64_C(0xffffffff),
+		UINT64_C(0x100000000), UINT64_C(0x100000001), UINT64_C(0x8000000000000000),
+		UINT64_MAX};
+	enum { COUNT = sizeof(admissions) / sizeof(admissions[0]) };
+	struct sequence sequences[COUNT];
+	struct decode_window window;
+	struct sequence_queue running = {0};
+
+	window_init(&window, COUNT, 4);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		sequences[i] = (struct sequence){.prompt_count = 4,
+			.computed_count = 4,
+			.token_count = 5,
+			.max_tokens = 9,
+			.status = SEQUENCE_RUNNING,
+			.admission = admissions[i],
+			.is_prompt_computed = true};
+		queue_push_back(&running, &sequences[i]);
+	}
+	window_extend(&window, &running);
+	require_equal(window_collect_due(&window), COUNT);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		require_equal(window.due[i]->admission, admissions[i]);
+	}
+	window_deinit(&window);
+}

@@ -697,3 +697,39 @@ Test(profile, malformed_files_are_refused_with_field_and_expectation)
 			error.text, cases[i].part);
 	}
 }
+
+/* The engine counts blocks up to 2^28, however many would fit. */
+Test(kv_memory, holds_as_many_blocks_as_fit_and_the_engine_counts)
+{
+	static const struct {
+		double kv_bytes;
+		uint64_t expected;
+	} cases[] = {{160, 1}, {319, 1}, {320, 2}, {160.0 * (1 << 28), 1 << 28},
+		{160.0 * (1 << 28) - 1, (1 << 28) - 1}, {160.0 * (1 << 28) + 160, 1 << 28},
+		{160.0 * 4294967297.0, 1 << 28}, {1e15, 1 << 28}};
+	const struct engine_config engine = {.block_size = 1,
+		.max_num_seqs = 1,
+		.max_num_batched_tokens = 1,
+		.max_model_len = 1};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture fixture;
+		struct kv_memory memory = {0};
+		struct error error = {0};
+		small_fixture(&fixture);
+		/* First what is not for blocks, then exactly as much as the case says. */
+		fixture.gpu.memory_bytes = 1e15;
+		fixture.gpu.context_bytes = 0;
+		require_equal(kv_memory_estimate(&fixture.model, &fixture.gpu, &engine, 1000000, 1,
+				      &memory, &error),
+			STATUS_OK);
+		require_equal(memory.block_bytes, 160);
+		uint64_t used = memory.weight_bytes + memory.activation_bytes;
+		fixture.gpu.memory_bytes = (double)used + cases[i].kv_bytes;
+		require_equal(kv_memory_estimate(&fixture.model, &fixture.gpu, &engine, 1000000, 1,
+				      &memory, &error),
+			STATUS_OK);
+		require_equal(memory.block_count, cases[i].expected);
+		fixture_close(&fixture);
+	}
+}

@@ -309,3 +309,24 @@ Test(tape, a_missing_file_is_named)
 	require_equal(tape_open(&runner, "no/such/steps.tsv", &error), STATUS_FILE);
 	cr_assert_not_null(strstr(error.text, "no/such/steps.tsv"));
 }
+
+/* Steps and starts that do not fit into 32 bits: 4.29 s and more. */
+Test(tape, plays_long_steps_to_the_nanosecond)
+{
+	struct tape_fixture fixture;
+	struct step_time time = {0};
+	uint64_t start_ns = 0;
+	const char *row = "0\t98765432109876\t12345678901\t7345678902\t4999999999\tgraph" COUNTS_0;
+	char text[2048];
+
+	snprintf(text, sizeof(text), "%s%s", HEADER, row);
+	require_equal(open_text(&fixture, text), STATUS_OK);
+	require_equal(start(&fixture, 98765432109876, &start_ns), STATUS_OK);
+	require_equal(start_ns, 98765432109876);
+	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 12345678901);
+	require_equal(time.gpu_ns, 7345678902);
+	require_equal(time.host_ns, 4999999999);
+	require_equal(time.idle_ns, 0);
+	close_tape(&fixture);
+}

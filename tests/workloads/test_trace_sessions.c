@@ -297,7 +297,10 @@ static void draw_options(struct prop *prop, struct model *model)
 		options->profile = &model->profile;
 	}
 	options->max_requests = prop_chance(prop, 1, 4) ? prop_range(prop, 1, ROWS_MAX) : 0;
-	options->duration_ns = prop_chance(prop, 1, 4) ? prop_below(prop, 200) * 1000000 + 1 : 0;
+	/* Half of the ends are at whole milliseconds, where rows are due too. */
+	options->duration_ns = prop_chance(prop, 1, 3)
+				       ? prop_range(prop, 1, 200) * 1000000 + prop_below(prop, 2)
+				       : 0;
 	if (options->max_requests > 0 && options->max_requests < model->row_count) {
 		model->row_count = (uint32_t)options->max_requests;
 	}
@@ -550,4 +553,48 @@ Test(trace_sessions, rows_arrive_as_in_a_naive_model)
 	bool holds = prop_holds(&options);
 	temporary_remove(folder);
 	cr_assert(holds);
+}
+
+/* A turn that would arrive at the end is dropped, and so are the turns behind it: nothing is waited
+   for. One nanosecond earlier it arrives. */
+Test(trace_sessions, a_turn_due_at_the_end_is_dropped_with_those_behind_it)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	const struct workload_options options = {.speedup_millionths = 1000000,
+		.sessions = SESSIONS_CLOSED,
+		.duration_ns = 100000000};
+
+	temporary_folder(folder);
+	temporary_write(folder, "trace.jsonl",
+		"{\"timestamp\":0,\"input_length\":1,\"output_length\":1,\"session_id\":1}\n"
+		"{\"timestamp\":1,\"input_length\":2,\"output_length\":1,\"session_id\":1,"
+		"\"delay\":30}\n"
+		"{\"timestamp\":2,\"input_length\":3,\"output_length\":1,\"session_id\":1}\n",
+		path);
+	for (uint64_t early = 0; early < 2; early++) {
+		struct workload *workload = NULL;
+		struct trace_row row;
+		enum workload_state state;
+		struct error error = {0};
+		uint64_t next_ns = 0;
+		require_equal(workload_open(&workload, path, &options, &error), STATUS_OK);
+		workload_next(workload, 0, &row, &state, &next_ns, &error);
+		require_equal(state, WORKLOAD_ROW);
+		uint64_t turn = row.turn_index;
+		workload_next(workload, 50000000, &row, &state, &next_ns, &error);
+		require_equal(state, WORKLOAD_WAITS);
+		workload_finish(workload, turn, 70000000 - early);
+		workload_next(workload, 70000000, &row, &state, &next_ns, &error);
+		if (early == 0) {
+			require_equal(state, WORKLOAD_END);
+		} else {
+			require_equal(state, WORKLOAD_LATER);
+			require_equal(next_ns, 99999999);
+			workload_next(workload, next_ns, &row, &state, &next_ns, &error);
+			require_equal(state, WORKLOAD_ROW);
+			require_equal(row.arrival_ns, 99999999);
+		}
+		workload_close(workload);
+	}
+	temporary_remove(folder);
 }

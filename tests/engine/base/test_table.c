@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/number.h"
 #include "engine/base/table.h"
@@ -312,6 +313,29 @@ Test(table, failures_are_reported_in_one_line)
 	cr_assert(strchr(error.text, '\n') == NULL);
 	error = (struct error){0};
 	require_equal(table_close(&table, &error), STATUS_OK); /* closed once is enough */
+}
+
+/* Some errors are told by the last close only, such as those of quotas and of network file systems.
+   A descriptor that is closed already stands for them here. */
+Test(table, an_error_of_the_close_is_reported)
+{
+	static struct table_writer table;
+	struct error error = {0};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	temporary_write(folder, "table", "", path);
+	require_equal(table_open(&table, path, "header", &error), STATUS_OK);
+	/* Fill the buffer to its end, so that the close has nothing left to write. */
+	while (table.used < TABLE_BUFFER_BYTES - 1) {
+		table.buffer[table.used++] = 'x';
+	}
+	table_end_row(&table);
+	require_equal(table.used, 0);
+	close(fileno(table.file));
+	require_equal(table_close(&table, &error), STATUS_FILE);
+	cr_assert(strchr(error.text, '\n') == NULL && error.text[0] != '\0');
+	temporary_remove(folder);
 }
 
 /* ---- reading ---- */

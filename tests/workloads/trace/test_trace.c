@@ -130,6 +130,29 @@ Test(trace, reads_ids_with_and_without_the_rest_of_a_prompt)
 	require_rows(text, (struct trace_options){.trace_block_size = 16}, text);
 }
 
+/* A prompt of 32 tokens is two blocks of 16, one of 33 is two and a rest, which may have an id. */
+Test(trace, accepts_as_many_ids_as_a_prompt_has_blocks)
+{
+	for (uint32_t input = 1; input <= 50; input++) {
+		for (uint32_t ids = 0; ids <= 5; ids++) {
+			char text[256], path[TEMPORARY_PATH_BYTES];
+			char *found = NULL;
+			struct error error = {0};
+			snprintf(text, sizeof(text),
+				"{\"timestamp\":0,\"input_length\":%u,\"output_length\":1,"
+				"\"hash_ids\":[%.*s]}\n",
+				input, ids == 0 ? 0 : (int)(2 * ids - 1), "1,2,3,4,5");
+			temporary_write(folder, "ids", text, path);
+			const struct trace_options blocks = {.trace_block_size = 16};
+			enum status status = read_all(path, &blocks, &found, &error);
+			bool is_good = ids * 16 <= input + 15 && ids * 16 + 15 >= input;
+			require(status == (is_good ? STATUS_OK : STATUS_INPUT),
+				"%u ids for %u tokens: %s", ids, input, error.text);
+			free(found);
+		}
+	}
+}
+
 Test(trace, reads_bailian)
 {
 	const char *text = "{\"chat_id\": 159, \"parent_chat_id\": -1, \"timestamp\": 61.114, "
@@ -139,6 +162,37 @@ Test(trace, reads_bailian)
 	require_rows(text, any,
 		"{\"timestamp\":61114,\"input_length\":17,\"output_length\":132,"
 		"\"session_id\":\"159\",\"hash_ids\":[1089,1090]}\n");
+}
+
+/* Only -1 is no parent: chats are counted from 0. */
+Test(trace, bailian_chats_may_follow_chat_0)
+{
+	static const struct {
+		const char *parent, *expected;
+	} cases[] = {
+		{"-1", NULL}, {"0", "0"}, {"1", "1"}, {"-2", "-2"}, {"\"-1\"", NULL}, {"10", "10"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[256], path[TEMPORARY_PATH_BYTES];
+		struct trace *trace = NULL;
+		struct trace_row row;
+		struct error error = {0};
+		bool has_row = false;
+		snprintf(text, sizeof(text),
+			"{\"chat_id\": 0, \"parent_chat_id\": %s, \"timestamp\": 1, "
+			"\"input_length\": 1, \"output_length\": 1}\n",
+			cases[i].parent);
+		temporary_write(folder, "chat", text, path);
+		require_equal(trace_open(&trace, path, &any, &error), STATUS_OK);
+		require_equal(trace_next(trace, &row, &has_row, &error), STATUS_OK);
+		cr_expect_str_eq(row.turn, "0");
+		require((row.parent == NULL) == (cases[i].expected == NULL), "of %s",
+			cases[i].parent);
+		if (row.parent != NULL) {
+			cr_expect_str_eq(row.parent, cases[i].expected);
+		}
+		trace_close(trace);
+	}
 }
 
 Test(trace, reads_azure_in_both_forms)

@@ -1,0 +1,244 @@
+#include "bench/record/run_outcome.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+/* The verdict at its edges, and the times and figures that an outcome takes from the metrics. */
+
+/* Metrics of a run without steps. */
+static void open_metrics(struct metrics *metrics)
+{
+	const struct metrics_options options = {0};
+
+	metrics_init(metrics, &options, 1, NULL);
+	metrics->first_arrival_ns = 0;
+}
+
+/* Adds a span of the timeline in which so many wait. */
+static void add_waiting(struct metrics *metrics, uint64_t start_ns, uint64_t end_ns, uint64_t count)
+{
+	timeline_add(&metrics->timeline,
+		&(struct timeline_step){.start_ns = start_ns, .end_ns = end_ns, .waiting = count});
+}
+
+static enum verdict verdict_of(struct metrics *metrics, uint64_t backlog)
+{
+	struct run_outcome outcome = {.backlog_at_last_arrival = backlog};
+
+	run_outcome_of_metrics(&outcome, metrics, metrics->last_arrival_ns, false);
+	return outcome.verdict;
+}
+
+/* ---- the verdict ---- */
+
+/* Over 5 % of all requests: of 100 these are 6. */
+Test(run_outcome, a_backlog_is_over_five_percent)
+{
+	static struct metrics metrics;
+	static const struct {
+		uint64_t submitted, backlog;
+		enum verdict verdict;
+	} cases[] = {
+		{100, 0, VERDICT_STABLE},
+		{100, 5, VERDICT_STABLE},
+		{100, 6, VERDICT_BACKLOGGED},
+		{119, 5, VERDICT_STABLE},
+		{119, 6, VERDICT_BACKLOGGED},
+		{20, 1, VERDICT_STABLE},
+		{19, 1, VERDICT_BACKLOGGED},
+		{0, 0, VERDICT_STABLE},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		open_metrics(&metrics);
+		metrics.submitted = cases[i].submitted;
+		metrics.service_ns = 1;
+		require_equal(verdict_of(&metrics, cases[i].backlog), cases[i].verdict);
+		metrics_deinit(&metrics);
+	}
+}
+
+/* Arrivals over three thirds of 100 us; in each, so many wait. */
+static enum verdict verdict_of_thirds(
+	uint64_t submitted, uint64_t first, uint64_t middle, uint64_t last, uint64_t origin_ns)
+{
+	static struct metrics metrics;
+	const uint64_t third = 100000;
+
+	open_metrics(&metrics);
+	metrics.submitted = submitted;
+	metrics.first_arrival_ns = origin_ns;
+	metrics.last_arrival_ns = origin_ns + 3 * third;
+	metrics.timeline.origin_ns = origin_ns;
+	add_waiting(&metrics, origin_ns, origin_ns + third, first);
+	add_waiting(&metrics, origin_ns + third, origin_ns + 2 * third, middle);
+	add_waiting(&metrics, origin_ns + 2 * third, origin_ns + 3 * third, last);
+	/* What waits when no more requests arrive says nothing about growth. */
+	add_waiting(&metrics, origin_ns + 3 * third, origin_ns + 6 * third, 1000000);
+	enum verdict verdict = verdict_of(&metrics, submitted);
+	metrics_deinit(&metrics);
+	return verdict;
+}
+
+/* The queue grows if the last third has over 5 % of a third of the requests, a sixtieth of all,
+   more in it than the middle one: of 600 these are over 10. */
+Test(run_outcome, a_queue_grows_by_over_a_sixtieth_of_the_requests)
+{
+	for (uint64_t origin_ns = 0; origin_ns < 3000000000; origin_ns += 1234567890) {
+		require_equal(verdict_of_thirds(600, 0, 0, 10, origin_ns), VERDICT_BACKLOGGED);
+		require_equal(verdict_of_thirds(600, 0, 0, 11, origin_ns), VERDICT_OVERLOADED);
+		require_equal(verdict_of_thirds(600, 0, 50, 60, origin_ns), VERDICT_BACKLOGGED);
+		require_equal(verdict_of_thirds(600, 0, 50, 61, origin_ns), VERDICT_OVERLOADED);
+		require_equal(verdict_of_thirds(599, 0, 50, 60, origin_ns), VERDICT_OVERLOADED);
+		require_equal(verdict_of_thirds(601, 0, 50, 60, origin_ns), VERDICT_BACKLOGGED);
+		/* The first third does not count. */
+		require_equal(verdict_of_thirds(600, 900, 50, 61, origin_ns), VERDICT_OVERLOADED);
+		require_equal(verdict_of_thirds(600, 900, 50, 50, origin_ns), VERDICT_BACKLOGGED);
+		require_equal(verdict_of_thirds(600, 0, 61, 50, origin_ns), VERDICT_BACKLOGGED);
+	}
+}
+
+/* Growth without a backlog at the last arrival is no overload. */
+Test(run_outcome, growth_without_a_backlog_is_stable)
+{
+	static struct metrics metrics;
+
+	open_metrics(&metrics);
+	metrics.submitted = 60;
+	metrics.service_ns = 1;
+	metrics.last_arrival_ns = 300000;
+	add_waiting(&metrics, 200000, 300000, 60);
+	require_equal(verdict_of(&metrics, 3), VERDICT_STABLE);
+	require_equal(verdict_of(&metrics, 4), VERDICT_OVERLOADED);
+	/* Arrivals within 2 ns have no thirds, and so no growth. */
+	metrics.last_arrival_ns = 2;
+	require_equal(verdict_of(&metrics, 60), VERDICT_BACKLOGGED);
+	metrics_deinit(&metrics);
+}
+
+Test(run_outcome, requests_that_wait_longer_than_they_are_served_are_backlogged)
+{
+	static struct metrics metrics;
+
+	open_metrics(&metrics);
+	metrics.submitted = 100;
+	histogram_add(&metrics.latency[LATENCY_QUEUE], 500, 2);
+	metrics.service_ns = 1000;
+	require_equal(verdict_of(&metrics, 0), VERDICT_STABLE);
+	metrics.service_ns = 999;
+	require_equal(verdict_of(&metrics, 0), VERDICT_BACKLOGGED);
+	metrics_deinit(&metrics);
+}
+
+/* ---- times and counts ---- */
+
+/* Every figure is a number of its own, so that none can stand for another. */
+static void fill_metrics(struct prop *prop, struct metrics *metrics)
+{
+	uint64_t *const counts[] = {&metrics->submitted, &metrics->finished, &metrics->rejected,
+		&metrics->failed, &metrics->unfinished, &metrics->steps, &metrics->busy_ns,
+		&metrics->measured_finished, &metrics->prompt_tokens, &metrics->output_tokens,
+		&metrics->prefill_computed_tokens, &metrics->recomputed_tokens,
+		&metrics->query_tokens, &metrics->hit_tokens, &metrics->preemptions,
+		&metrics->slo_attained};
+	const uint64_t longest = UINT64_C(1) << prop_below(prop, 60);
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		*counts[i] = prop_chance(prop, 1, 6) ? 0 : 1000 + 10 * prop_below(prop, 100) + i;
+	}
+	metrics->first_arrival_ns = prop_below(prop, longest);
+	metrics->last_arrival_ns = metrics->first_arrival_ns + prop_below(prop, longest);
+	metrics->last_finish_ns = metrics->first_arrival_ns + prop_below(prop, 2 * longest);
+	metrics->measured_first_arrival_ns = metrics->first_arrival_ns + prop_below(prop, 9);
+	metrics->measured_last_finish_ns =
+		metrics->measured_first_arrival_ns + prop_below(prop, longest);
+	metrics->timeline.origin_ns = metrics->first_arrival_ns;
+	metrics->options.slo_ttft_ns = prop_below(prop, 1000);
+	metrics->options.slo_tpot_ns = prop_below(prop, 1000);
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		histogram_add(&metrics->latency[i], 100 * (i + 1), prop_below(prop, 3));
+	}
+}
+
+static void require_times(const struct run_outcome *outcome, const struct metrics *metrics,
+	uint64_t end_ns, bool is_closed_loop)
+{
+	bool has_arrivals = metrics->submitted > 0;
+	uint64_t span_ns = metrics->last_arrival_ns - metrics->first_arrival_ns;
+	uint64_t window_ns =
+		end_ns > metrics->first_arrival_ns ? end_ns - metrics->first_arrival_ns : 0;
+	bool drains = metrics->finished > 0 && metrics->last_finish_ns > metrics->last_arrival_ns;
+
+	require_equal(outcome->window_ns, has_arrivals ? window_ns : 0);
+	require_equal(outcome->arrival_span_ns, has_arrivals && !is_closed_loop ? span_ns : 0);
+	require_equal(
+		outcome->drain_ns, drains ? metrics->last_finish_ns - metrics->last_arrival_ns : 0);
+	require_equal(outcome->makespan_ns,
+		metrics->measured_finished > 0
+			? metrics->measured_last_finish_ns - metrics->measured_first_arrival_ns
+			: 0);
+}
+
+static void body_outcome(struct prop *prop, const void *context)
+{
+	static struct metrics metrics;
+	struct run_outcome outcome = {.backlog_at_last_arrival = prop_below(prop, 9)};
+	bool is_closed_loop = prop_chance(prop, 1, 2);
+	(void)context;
+
+	open_metrics(&metrics);
+	fill_metrics(prop, &metrics);
+	uint64_t end_ns = metrics.first_arrival_ns + prop_below(prop, 1000000) -
+			  prop_below(prop, u64_min(metrics.first_arrival_ns + 1, 9));
+	run_outcome_of_metrics(&outcome, &metrics, end_ns, is_closed_loop);
+	require_times(&outcome, &metrics, end_ns, is_closed_loop);
+#define REQUIRE_SAME(field) require_equal(outcome.field, metrics.field)
+	REQUIRE_SAME(submitted);
+	REQUIRE_SAME(finished);
+	REQUIRE_SAME(rejected);
+	REQUIRE_SAME(failed);
+	REQUIRE_SAME(unfinished);
+	REQUIRE_SAME(steps);
+	REQUIRE_SAME(busy_ns);
+	REQUIRE_SAME(measured_finished);
+	REQUIRE_SAME(prompt_tokens);
+	REQUIRE_SAME(output_tokens);
+	REQUIRE_SAME(prefill_computed_tokens);
+	REQUIRE_SAME(recomputed_tokens);
+	REQUIRE_SAME(query_tokens);
+	REQUIRE_SAME(hit_tokens);
+	REQUIRE_SAME(preemptions);
+	REQUIRE_SAME(slo_attained);
+#undef REQUIRE_SAME
+	require_equal(outcome.slo_ttft_ns, metrics.options.slo_ttft_ns);
+	require_equal(outcome.slo_tpot_ns, metrics.options.slo_tpot_ns);
+	require_equal(outcome.result_hash, metrics_result_hash(&metrics));
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		struct latency_figures figures = outcome.latency[i];
+		require_equal(figures.count, metrics.latency[i].count);
+		require_equal(figures.ns[STATISTIC_MAX], figures.count > 0 ? 100 * (i + 1) : 0);
+		require_equal(figures.ns[STATISTIC_MEAN], figures.count > 0 ? 100 * (i + 1) : 0);
+	}
+	metrics_deinit(&metrics);
+}
+
+Test(run_outcome, figures_are_those_of_the_metrics)
+{
+	const struct prop_options options = {
+		.name = "run outcome", .body = body_outcome, .trials = 500};
+
+	cr_assert(prop_holds(&options));
+}
+
+Test(run_outcome, a_rate_is_rounded_down_to_thousandths)
+{
+	require_equal(run_rate(0, 0), 0);
+	require_equal(run_rate(7, 0), 0);
+	require_equal(run_rate(1, 3000000000), 333);
+	require_equal(run_rate(2, 3000000000), 666);
+	require_equal(run_rate(UINT64_C(1) << 40, 1000000000000), UINT64_C(1) << 40);
+	require_equal(run_rate(5, 1), UINT64_C(5000000000000));
+}

@@ -1,0 +1,270 @@
+#include "bench/record/summary.h"
+
+#include <cJSON.h>
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* summary.json and the printed table, whole, of an outcome in which every figure is another number.
+   So no figure can stand for another, and none can be left out or scaled. */
+
+static struct latency_figures figures(uint64_t first)
+{
+	return (struct latency_figures){.count = 9,
+		.ns = {first + 1, first + 20, first + 300, first + 4000, first + 50000}};
+}
+
+static struct run_outcome whole_outcome(void)
+{
+	struct run_outcome outcome = {
+		.end = RUN_COMPLETE,
+		.trace_name = "demo \"a\".jsonl",
+		.trace_xxh64 = 0x0123456789abcdef,
+		.result_hash = 0xa,
+		.verdict = VERDICT_BACKLOGGED,
+		.runner_kind = "priced",
+		.is_calibrated = true,
+		.profile = "one GPU, 2026-01-02",
+		.found_kv_blocks = 4321,
+		.kv_blocks = 1234567,
+		.block_size = 256,
+		.submitted = 2201,
+		.finished = 1002,
+		.rejected = 103,
+		.failed = 14,
+		.unfinished = 1082,
+		.steps = 33158,
+		.busy_ns = 65000000001,
+		.window_ns = 130000000000,
+		.has_utilisation = true,
+		.utilisation = 0.41,
+		.kv_mean = 0.101,
+		.kv_peak = 0.202,
+		.seats_mean = 0.303,
+		.seats_peak = 0.404,
+		.budget_mean = 0.506,
+		.budget_peak = 0.607,
+		.arrival_span_ns = 11000000000,
+		.drain_ns = 5000000007,
+		.backlog_at_last_arrival = 77,
+		.measured_finished = 1001,
+		.makespan_ns = 123456789012,
+		.prompt_tokens = 16648565,
+		.output_tokens = 1312031,
+		.prefill_computed_tokens = 8765432,
+		.recomputed_tokens = 72769,
+		.query_tokens = 15000000,
+		.hit_tokens = 9500001,
+		.preemptions = 65,
+		.slo_ttft_ns = 250000000,
+		.slo_tpot_ns = 40000001,
+		.slo_attained = 601,
+		.has_dispatch_late = true,
+		.dispatch_late = figures(600000000),
+		.gpu_idle = figures(700000000),
+	};
+
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		outcome.latency[i] = figures((i + 1) * 100000000);
+	}
+	return outcome;
+}
+
+/* What summary_write() writes for the outcome, owned by the caller. */
+static char *written(const struct run_outcome *outcome)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	struct error error = {0};
+	cJSON *config = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(config, "model", "small");
+	temporary_folder(folder);
+	temporary_write(folder, "summary.json", "", path);
+	require(summary_write(outcome, config, path, &error) == STATUS_OK, "%s", error.text);
+	char *text = file_read(path, NULL);
+	temporary_remove(folder);
+	return text;
+}
+
+static char *printed(const struct run_outcome *outcome)
+{
+	struct capture capture;
+
+	fflush(stdout);
+	capture_begin(&capture, STDOUT_FILENO);
+	summary_print(outcome, "h200");
+	fflush(stdout);
+	return capture_end(&capture);
+}
+
+/* Demands that the text holds each of the parts, as they are. NULL ends them. */
+static void require_parts(char *found, const char *const *parts)
+{
+	for (uint32_t i = 0; parts[i] != NULL; i++) {
+		require(strstr(found, parts[i]) != NULL, "no\n%s\nin\n%s", parts[i], found);
+	}
+	free(found);
+}
+
+#define PARTS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* A section of latencies: the digits before "00." ms, and the depth. */
+#define FIGURES(name, first, tabs)                                                                 \
+	tabs "\"" name "\":\t{\n" tabs "\t\"mean\":\t" first "00.000001,\n" tabs                   \
+	     "\t\"p50\":\t" first "00.000020,\n" tabs "\t\"p90\":\t" first "00.000300,\n" tabs     \
+	     "\t\"p99\":\t" first "00.004000,\n" tabs "\t\"max\":\t" first "00.050000\n" tabs "}"
+
+Test(summary_fields, every_figure_is_written_in_its_place_and_unit)
+{
+	struct run_outcome outcome = whole_outcome();
+
+	require_parts(written(&outcome),
+		PARTS("\t\"status\":\t\"complete\",\n",
+			"\t\"config\":\t{\n\t\t\"model\":\t\"small\"\n\t},\n",
+			"\t\"trace\":\t{\n\t\t\"name\":\t\"demo \\\"a\\\".jsonl\",\n"
+			"\t\t\"xxh64\":\t\"0123456789abcdef\",\n\t\t\"requests\":\t2201\n\t},\n",
+			"\t\"runner_kind\":\t\"priced\",\n\t\"calibrated\":\ttrue,\n"
+			"\t\"found_kv_blocks\":\t4321,\n",
+			"\t\"requests\":\t{\n\t\t\"submitted\":\t2201,\n\t\t\"finished\":\t1002,\n"
+			"\t\t\"rejected\":\t103,\n\t\t\"failed\":\t14,\n"
+			"\t\t\"unfinished\":\t1082\n\t},\n",
+			"\t\"time\":\t{\n\t\t\"makespan_s\":\t123.456789012,\n"
+			"\t\t\"busy_s\":\t65.000000001,\n\t\t\"steps\":\t33158\n\t},\n",
+			"\t\"load\":\t{\n\t\t\"offered_per_s\":\t200.000,\n"
+			"\t\t\"utilisation\":\t0.410000,\n\t\t\"kv_mean\":\t0.101000,\n"
+			"\t\t\"kv_peak\":\t0.202000,\n\t\t\"seats_mean\":\t0.303000,\n"
+			"\t\t\"seats_peak\":\t0.404000,\n\t\t\"budget_mean\":\t0.506000,\n"
+			"\t\t\"budget_peak\":\t0.607000,\n"
+			"\t\t\"backlog_at_last_arrival\":\t77,\n"
+			"\t\t\"drain_s\":\t5.000000007,\n\t\t\"verdict\":\t\"backlogged\"\n\t},\n",
+			"\t\"tokens\":\t{\n\t\t\"prompt\":\t16648565,\n\t\t\"output\":\t1312031,\n"
+			"\t\t\"prefill_computed\":\t8765432,\n\t\t\"recomputed\":\t72769\n\t},\n",
+			"\t\"prefix_cache\":\t{\n\t\t\"query_tokens\":\t15000000,\n"
+			"\t\t\"hit_tokens\":\t9500001,\n\t\t\"hit_rate\":\t0.633333\n\t},\n"
+			"\t\"preemptions\":\t65,\n",
+			"\t\"throughput\":\t{\n\t\t\"output_tokens_per_s\":\t10627.451,\n"
+			"\t\t\"total_tokens_per_s\":\t145480.828,\n"
+			"\t\t\"requests_per_s\":\t8.108\n\t},\n"));
+	require_parts(written(&outcome),
+		PARTS(FIGURES("queue", "1", "\t\t"), FIGURES("ttft", "2", "\t\t"),
+			FIGURES("tpot", "3", "\t\t"), FIGURES("itl", "4", "\t\t"),
+			FIGURES("e2e", "5", "\t\t"), FIGURES("dispatch_late_ms", "6", "\t"),
+			FIGURES("gpu_idle_ms", "7", "\t"),
+			"\t\"slo\":\t{\n\t\t\"ttft_ms\":\t250.000000,\n\t\t\"tpot_ms\":\t40.000001,"
+			"\n"
+			"\t\t\"attained\":\t0.600399,\n"
+			"\t\t\"goodput_requests_per_s\":\t4.868\n\t},\n",
+			"\t\"result_hash\":\t\"000000000000000a\""));
+}
+
+Test(summary_fields, every_figure_is_printed)
+{
+	struct run_outcome outcome = whole_outcome();
+	const char *row =
+		"  queue         100.000      100.000      100.000      100.004      100.050\n"
+		"  ttft          200.000      200.000      200.000      200.004      200.050\n"
+		"  tpot          300.000      300.000      300.000      300.004      300.050\n"
+		"  itl           400.000      400.000      400.000      400.004      400.050\n"
+		"  e2e           500.000      500.000      500.000      500.004      500.050\n"
+		"  late          600.000      600.000      600.000      600.004      600.050\n"
+		"  gpu idle      700.000      700.000      700.000      700.004      700.050\n";
+
+	require_parts(printed(&outcome),
+		PARTS("backlogged: requests queued longer than they were served, or many waited "
+		      "when arrivals ended (200.000 requests/s offered)\n",
+			"priced by profile h200: one GPU, 2026-01-02\n",
+			"  requests  2,201 submitted,  1,002 finished,  103 rejected,  14 failed,  "
+			"1,082 unfinished\n",
+			"  time      123.456 s from first arrival to last finish,  33,158 steps\n",
+			"  used      41.0% of capacity, head room 2.4x; at most 20% of the KV "
+			"blocks, 40% of the seats\n",
+			"  rate      10627.451 output tokens/s, 145480.828 tokens/s in all, 8.108 "
+			"requests/s\n",
+			"  tokens    16,648,565 prompt,  1,312,031 output,  72,769 recomputed\n",
+			"  cache     63.33% of prompt tokens hit;  65 preemptions;  1,234,567 KV "
+			"blocks of  256 tokens\n",
+			"  ms               mean          p50          p90          p99          "
+			"max\n",
+			row, "  slo      60.03% of requests attain it, goodput 4.868 requests/s\n",
+			"  result_hash 000000000000000a\n"));
+}
+
+/* What was not measured, has no limit or divides by nothing is null, and a dash where it is
+   printed. */
+Test(summary_fields, what_there_is_not_is_null)
+{
+	struct run_outcome outcome = whole_outcome();
+	const struct latency_figures none = {0};
+
+	outcome.found_kv_blocks = 0;
+	outcome.slo_ttft_ns = 0;
+	outcome.has_dispatch_late = false;
+	outcome.gpu_idle = none;
+	outcome.latency[LATENCY_TPOT] = none;
+	outcome.arrival_span_ns = 0;
+	outcome.query_tokens = 0;
+	outcome.window_ns = 0;
+	outcome.has_utilisation = false;
+	char *text = written(&outcome);
+	require(strstr(text, "dispatch_late_ms") == NULL && strstr(text, "gpu_idle_ms") == NULL,
+		"figures of nothing in %s", text);
+	require_parts(text,
+		PARTS("\"found_kv_blocks\":\tnull,", "\"offered_per_s\":\tnull,",
+			"\"utilisation\":\tnull,\n\t\t\"kv_mean\":\tnull,\n",
+			"\"seats_mean\":\tnull,", "\"budget_peak\":\tnull,",
+			"\"hit_rate\":\tnull\n",
+			"\"tpot\":\t{\n\t\t\t\"mean\":\tnull,\n\t\t\t\"p50\":\tnull,\n"
+			"\t\t\t\"p90\":\tnull,\n\t\t\t\"p99\":\tnull,\n\t\t\t\"max\":\tnull\n",
+			"\"ttft_ms\":\tnull,\n\t\t\"tpot_ms\":\t40.000001,\n"
+			"\t\t\"attained\":\t0.600399,"));
+	require_parts(printed(&outcome),
+		PARTS("when arrivals ended\n", "no profile prices these steps; at most",
+			"  cache     -% of prompt tokens hit;",
+			"  tpot                -            -            -            -            "
+			"-\n",
+			"\n  slo      60.03%"));
+	outcome.slo_tpot_ns = 0;
+	outcome.makespan_ns = 0;
+	require_parts(written(&outcome),
+		PARTS("\"ttft_ms\":\tnull,\n\t\t\"tpot_ms\":\tnull,\n\t\t\"attained\":\tnull,\n"
+		      "\t\t\"goodput_requests_per_s\":\tnull",
+			"\"output_tokens_per_s\":\tnull,\n\t\t\"total_tokens_per_s\":\tnull,\n"
+			"\t\t\"requests_per_s\":\tnull"));
+	text = printed(&outcome);
+	require(strstr(text, "slo") == NULL && strstr(text, "late") == NULL, "%s", text);
+	require_parts(
+		text, PARTS("  rate      - output tokens/s, - tokens/s in all, - requests/s\n"));
+}
+
+Test(summary_fields, the_end_of_a_run_is_told)
+{
+	struct run_outcome outcome = whole_outcome();
+
+	outcome.end = RUN_INTERRUPTED;
+	outcome.is_calibrated = false;
+	outcome.verdict = VERDICT_OVERLOADED;
+	require_parts(written(&outcome), PARTS("\t\"status\":\t\"interrupted\",\n",
+						 "\"calibrated\":\tfalse,\n", "\"overloaded\""));
+	require_parts(printed(&outcome),
+		PARTS("overloaded: the queue grew",
+			"interrupted: what follows is up to that point\n",
+			"uncalibrated: the times of profile h200 were never compared"));
+	outcome.end = RUN_FAILED;
+	outcome.verdict = VERDICT_STABLE;
+	outcome.profile[0] = '\0';
+	outcome.is_calibrated = true;
+	strcpy(outcome.failure.text, "step 7: the GPU is gone");
+	require_parts(written(&outcome), PARTS("\t\"status\":\t\"failed\",\n"
+					       "\t\"failure\":\t\"step 7: the GPU is gone\",\n"));
+	char *text = printed(&outcome);
+	require(strstr(text, "profile") == NULL, "%s", text);
+	require_parts(
+		text, PARTS("stable: the engine kept up", "failed: step 7: the GPU is gone\n"));
+}
