@@ -316,6 +316,9 @@ static enum status forked_receive(
 		&forked->region->ring, ranks->index - 1, message, spin_ns, RANK_SLICE_NS)) {
 		spin_ns = 0;
 		TRY(check_wait(ranks, error));
+		if (ranks->watch != NULL) {
+			TRY(ranks->watch(ranks->watch_argument, error));
+		}
 	}
 	return STATUS_OK;
 }

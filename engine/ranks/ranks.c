@@ -205,6 +205,13 @@ enum status ranks_receive(struct ranks *ranks, struct rank_message *message, str
 	return STATUS_OK;
 }
 
+void ranks_watch(struct ranks *ranks, enum status (*look)(void *argument, struct error *error),
+	void *argument)
+{
+	ranks->watch = look;
+	ranks->watch_argument = argument;
+}
+
 enum status ranks_check(struct ranks *ranks, struct error *error)
 {
 	return ranks->transport->look(ranks, error);

@@ -139,6 +139,11 @@ enum status ranks_post(
 /* The other ranks: waits for the next message, without a limit. Spins for 2 ms, then sleeps. */
 enum status ranks_receive(struct ranks *ranks, struct rank_message *message, struct error *error);
 
+/* The other ranks: a look at something of their own, such as their GPU, while ranks_receive()
+   waits, some times a second. Its error ends the run. */
+void ranks_watch(struct ranks *ranks, enum status (*look)(void *argument, struct error *error),
+	void *argument);
+
 /* For waits of more than some microseconds, in any rank: the failure that ended the run, if there
    is one. In rank 0 it also asks the system whether a rank has died (a system call a rank), and
    then aborts the others. */

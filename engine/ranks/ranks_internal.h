@@ -40,6 +40,9 @@ struct ranks {
 	uint64_t step_count; /* steps posted or received; 0: still opening */
 	uint64_t step;	     /* the latest */
 
+	enum status (*watch)(void *argument, struct error *error); /* or NULL */
+	void *watch_argument;
+
 	unsigned char *memory; /* page-aligned */
 	size_t memory_bytes;
 	unsigned char *data; /* in memory */

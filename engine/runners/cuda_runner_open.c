@@ -17,7 +17,7 @@
 /* Rank r uses GPU r. The memory that the ranks share is pinned for every one. *path: the best that
    may be used, then the one that is. */
 static enum status open_device(struct cuda_runner *runner, struct cuda_memory *memory,
-	enum kernel_path *path, struct error *error)
+	enum kernel_path *path, uint64_t *capability, struct error *error)
 {
 	struct cuda_launcher *launcher = &runner->launcher;
 	struct cudaDeviceProp properties;
@@ -37,6 +37,7 @@ static enum status open_device(struct cuda_runner *runner, struct cuda_memory *m
 		"cudaGetDeviceProperties", error));
 	memcpy(memory->device, properties.name, sizeof(memory->device) - 1);
 	memory->device[sizeof(memory->device) - 1] = '\0';
+	*capability = (uint64_t)(properties.major * 0x10 + properties.minor);
 	if (kernel_path_of_device() < *path) {
 		*path = kernel_path_of_device();
 	}
@@ -200,14 +201,17 @@ static enum status open_all(struct cuda_runner *runner, const struct cuda_runner
 {
 	struct cuda_launcher *launcher = &runner->launcher;
 	enum kernel_path path = options->path;
+	uint64_t capability = 0;
 
-	if (open_device(runner, memory, &path, error) == STATUS_OK) {
+	if (open_device(runner, memory, &path, &capability, error) == STATUS_OK) {
 		(void)cuda_step_data_open(&launcher->data, &runner->engine,
 			cuda_launcher_rank(launcher),
 			options->ranks == NULL ? NULL : ranks_data(options->ranks), error);
 	}
 	TRY(cuda_launcher_meet(launcher, error));
 	if (options->ranks != NULL) {
+		/* GPUs of different kinds would add in different orders. */
+		TRY(ranks_agree(options->ranks, capability, "compute capability", error));
 		TRY(open_exchange(runner, options, memory, error));
 	}
 	(void)open_forward(runner, options, path, error);
@@ -288,12 +292,19 @@ enum status cuda_runner_open(struct runner *out, const struct cuda_runner_option
 
 /* ---- the other ranks ---- */
 
+/* Between steps nobody waits for this rank's GPU, so its failure would go unnoticed. */
+static enum status look(void *argument, struct error *error)
+{
+	return cuda_launcher_look(argument, error);
+}
+
 /* Launches what rank 0 posts, until it closes. */
 static enum status follow(struct cuda_runner *runner, struct error *error)
 {
 	struct cuda_launcher *launcher = &runner->launcher;
 	struct rank_message step;
 
+	ranks_watch(launcher->ranks, look, launcher);
 	for (;;) {
 		TRY(ranks_receive(launcher->ranks, &step, error));
 		if (step.kind == RANK_CLOSE) {

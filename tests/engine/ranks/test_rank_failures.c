@@ -26,6 +26,7 @@ enum act {
 	ACT_KILL,   /* kill -9 */
 	ACT_ABORT,  /* a failed check() */
 	ACT_STOP,   /* SIGSTOP: it hangs */
+	ACT_WATCH,  /* its watch sees an error while it waits for a step */
 	ACT_REPORT, /* ranks_fail(), as after an error of its GPU */
 	ACT_RETURN, /* serve returns an error */
 	ACT_LEAVE,  /* serve returns without an error */
@@ -43,9 +44,19 @@ struct scene {
 	int32_t pids[COUNT];
 };
 
+static enum status see_error(void *argument, struct error *error)
+{
+	return error_set(error, STATUS_DEVICE, "%s", (const char *)argument);
+}
+
 static enum status fail(struct ranks *ranks, enum act act, struct error *error)
 {
+	static char trap[] = "a planted trap";
+
 	switch (act) {
+	case ACT_WATCH:
+		ranks_watch(ranks, see_error, trap);
+		break;
 	case ACT_KILL:
 		raise(SIGKILL);
 		break;
@@ -121,6 +132,9 @@ static enum status serve(struct ranks *ranks, void *argument, struct error *erro
 			TRY(fail(ranks, plan->act, error));
 			if (plan->act == ACT_LEAVE) {
 				return STATUS_OK;
+			}
+			if (plan->act == ACT_WATCH) {
+				continue; /* its GPU never ends the step */
 			}
 		}
 		TRY(compute(ranks, (uint32_t)message.step, error));
@@ -241,6 +255,11 @@ Test(rank_failures, name_a_rank_that_hangs_in_a_step)
 Test(rank_failures, pass_on_what_a_rank_reports_in_a_step)
 {
 	require_failure(ACT_REPORT, NONE, STATUS_DEVICE, "rank %u: a planted trap");
+}
+
+Test(rank_failures, pass_on_what_a_rank_sees_while_it_waits_for_a_step)
+{
+	require_failure(ACT_WATCH, NONE, STATUS_DEVICE, "rank %u: a planted trap");
 }
 
 Test(rank_failures, pass_on_what_a_rank_returns_in_a_step)
