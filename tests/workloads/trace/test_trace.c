@@ -317,6 +317,44 @@ Test(trace, accepts_byte_order_marks_carriage_returns_and_blank_ends)
 		any, ROW("1", "2", "3") ROW("1", "2", "4"));
 }
 
+/* A mark is three bytes at the start of the file, and nothing else is. */
+Test(trace, half_a_byte_order_mark_is_none)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	static const char *const starts[] = {
+		"\xef\xbb", "\xef\xbb\xbe", "\xef", "\xbb\xbf", "\xef\xbb\xbf\xef\xbb\xbf"};
+
+	for (uint32_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		char text[128];
+		char *found = NULL;
+		struct error error = {0};
+		snprintf(text, sizeof(text), "%s%s", starts[i], ROW("1", "2", "3"));
+		temporary_write(folder, "marked", text, path);
+		require(read_all(path, &any, &found, &error) == STATUS_INPUT, "start %u", i);
+		free(found);
+	}
+}
+
+/* Labels are written to tables and drawn: any text but control characters. */
+Test(trace, labels_have_no_control_characters)
+{
+	for (uint32_t byte = 1; byte < 0x80; byte++) {
+		char text[160], path[TEMPORARY_PATH_BYTES];
+		char *found = NULL;
+		struct error error = {0};
+		snprintf(text, sizeof(text),
+			"{\"timestamp\":1,\"input_length\":2,\"output_length\":3,"
+			"\"session_id\":\"a\\u00%02xb\"}\n",
+			byte);
+		temporary_write(folder, "labels", text, path);
+		bool is_good = byte >= 0x20 && byte != 0x7f;
+		enum status status = read_all(path, &any, &found, &error);
+		require(status == (is_good ? STATUS_OK : STATUS_INPUT), "byte %u: %s", byte,
+			error.text);
+		free(found);
+	}
+}
+
 static void require_packed(const void *packed, size_t size, const char *expected)
 {
 	char path[TEMPORARY_PATH_BYTES];
@@ -679,6 +717,11 @@ Test(trace, refuses_bad_values_of_csv)
 			"line with this column"},
 		{TEXT("TIMESTAMP,ContextTokens,GeneratedTokens,TIMESTAMP\n"),
 			"bad:1: TIMESTAMP: found the column twice, expected it once"},
+		{TEXT("TIMESTAMP,ContextTokens,GeneratedTokens,GeneratedTokens\n"),
+			"bad:1: GeneratedTokens: found the column twice, expected it once"},
+		{TEXT(BURST "1,\"a\"b5,1,6,x\n"),
+			"bad:2: found 1,\"a\"b5,1,6,x, expected 6 values between commas, as in the "
+			"header"},
 		{TEXT(BURST "nan,a,5,1,6,x\n"),
 			"bad:2: Timestamp: found nan, expected seconds in [0, 2^63 ns)"},
 		{TEXT(BURST "1,a,5.5,1,6,x\n"), "bad:2: Request tokens: found 5.5, " LENGTH},
