@@ -29,7 +29,7 @@ static void write_and_read(const struct model_config *config)
 	sections_remove(written);
 }
 
-void fuzz_config(const uint8_t *bytes, size_t byte_count)
+bool fuzz_config(const uint8_t *bytes, size_t byte_count)
 {
 	static const char *const names[] = {"config.json", "generation_config.json", NULL};
 	char folder[TEMPORARY_PATH_BYTES];
@@ -46,4 +46,5 @@ void fuzz_config(const uint8_t *bytes, size_t byte_count)
 		write_and_read(&config);
 	}
 	sections_remove(folder);
+	return status == STATUS_OK;
 }

@@ -16,7 +16,7 @@ static void require_one_line(const struct error *error, enum status status)
 	require(error->text[0] != '\0' && strpbrk(error->text, "\r\n") == NULL, "not one line");
 }
 
-static void read_config(const char *text, size_t byte_count)
+static bool read_config(const char *text, size_t byte_count)
 {
 	struct model_config config;
 	struct error error = {STATUS_OK, ""};
@@ -24,14 +24,15 @@ static void read_config(const char *text, size_t byte_count)
 	enum status status = model_config_parse(&config, "a/config.json", text, byte_count, &error);
 	if (status != STATUS_OK) {
 		require_one_line(&error, status);
-		return;
+		return false;
 	}
 	require(weight_parameter_count(&config) > 0, "a model without weights");
 	require(config.num_attention_heads % config.num_key_value_heads == 0, "heads");
 	require(config.eos_token_id_count <= MODEL_EOS_MAX, "ends");
+	return true;
 }
 
-static void read_safetensors(const uint8_t *bytes, size_t byte_count)
+static bool read_safetensors(const uint8_t *bytes, size_t byte_count)
 {
 	struct safetensors *safetensors = NULL;
 	struct error error = {STATUS_OK, ""};
@@ -40,7 +41,7 @@ static void read_safetensors(const uint8_t *bytes, size_t byte_count)
 	enum status status = safetensors_open_bytes(&safetensors, "m", bytes, byte_count, &error);
 	if (status != STATUS_OK) {
 		require_one_line(&error, status);
-		return;
+		return false;
 	}
 	for (uint32_t i = 0; i < safetensors_count(safetensors); i++) {
 		const struct safetensors_tensor *tensor = safetensors_at(safetensors, i);
@@ -52,9 +53,10 @@ static void read_safetensors(const uint8_t *bytes, size_t byte_count)
 	}
 	require(total < byte_count && sum <= 255 * total, "more bytes than there are");
 	safetensors_close(safetensors);
+	return true;
 }
 
-static void read_tokenizer(const char *text, size_t byte_count)
+static bool read_tokenizer(const char *text, size_t byte_count)
 {
 	static const char sample[] =
 		"It's 12 \xc3\xa9t\xc3\xa9s\n\n\t<|im_end|> \xff\xf0\x9f\x98\x80";
@@ -80,22 +82,21 @@ static void read_tokenizer(const char *text, size_t byte_count)
 	free(ids.ids);
 	free(out.bytes);
 	tokenizer_close(tokenizer);
+	return status == STATUS_OK;
 }
 
-void fuzz_model_files(const uint8_t *bytes, size_t byte_count)
+bool fuzz_model_files(const uint8_t *bytes, size_t byte_count)
 {
 	if (byte_count == 0) {
-		return;
+		return false;
 	}
 	const uint8_t *file = bytes + 1;
 	switch (bytes[0] % FUZZ_READERS) {
 	case FUZZ_CONFIG:
-		read_config((const char *)file, byte_count - 1);
-		break;
+		return read_config((const char *)file, byte_count - 1);
 	case FUZZ_SAFETENSORS:
-		read_safetensors(file, byte_count - 1);
-		break;
+		return read_safetensors(file, byte_count - 1);
 	default:
-		read_tokenizer((const char *)file, byte_count - 1);
+		return read_tokenizer((const char *)file, byte_count - 1);
 	}
 }

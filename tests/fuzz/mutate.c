@@ -164,7 +164,7 @@ void mutate_table(const char *text, size_t byte_count, struct draw *draw, struct
 		add_span(out, text, 0, to);
 		add_span(out, text, lines[other], lines[other + 1]);
 		break;
-	case 2: /* two lines swapped, or the text ends */
+	case 2: /* a line in the place of another */
 		add_span(out, text, 0, from);
 		add_span(out, text, lines[other], lines[other + 1]);
 		break;
@@ -233,7 +233,7 @@ size_t fuzz_mutate_sections(uint8_t *bytes, size_t byte_count, size_t room, uint
 	uint32_t count = sections_find((const uint8_t *)copy, byte_count, sections);
 	struct text out = {0};
 
-	for (uint32_t times = 1 + draw_below(&draw, 3); count > 0 && times > 0; times--) {
+	for (uint32_t times = draw_below(&draw, 4) == 0 ? 3 : 1; count > 0 && times > 0; times--) {
 		uint32_t chosen = draw_below(&draw, count);
 		text_deinit(&out);
 		for (uint32_t i = 0; i < count; i++) {

@@ -99,9 +99,14 @@ static const char *draw_text(const struct tree *tree, struct draw *draw)
 	return "x";
 }
 
+/* Another number for a number: the form of the document stays. */
 static void change_number(struct tree *tree, struct draw *draw)
 {
 	const struct node *node = draw_node(tree, draw);
+
+	for (uint32_t attempt = 0; attempt < 8 && !cJSON_IsNumber(node->item); attempt++) {
+		node = draw_node(tree, draw);
+	}
 	double value = cJSON_IsNumber(node->item) ? node->item->valuedouble : 0;
 
 	switch (draw_below(draw, 5)) {
@@ -217,13 +222,17 @@ static void change_text(struct tree *tree, struct draw *draw)
 	text_deinit(&changed);
 }
 
+/* Half of the changes keep the form, since a reader refuses most others. */
 static void apply(struct tree *tree, struct draw *draw)
 {
-	static void (*const changes[])(struct tree *, struct draw *) = {change_number,
-		change_number, change_kind, drop, copy_over, repeat, rename_item, join_texts,
-		join_texts, change_text};
+	static void (*const changes[])(struct tree *, struct draw *) = {change_kind, drop,
+		copy_over, repeat, rename_item, join_texts, join_texts, change_text};
 
-	changes[draw_below(draw, sizeof(changes) / sizeof(changes[0]))](tree, draw);
+	if (draw_below(draw, 2) == 0) {
+		change_number(tree, draw);
+	} else {
+		changes[draw_below(draw, sizeof(changes) / sizeof(changes[0]))](tree, draw);
+	}
 }
 
 void mutate_json(const char *text, size_t byte_count, struct draw *draw, struct text *out)

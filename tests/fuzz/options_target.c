@@ -111,7 +111,7 @@ static void use_config(const struct replay_config *config)
 		replay_config_workload(config, &workload, &profile, &error), &error);
 }
 
-void fuzz_options(const uint8_t *bytes, size_t byte_count)
+bool fuzz_options(const uint8_t *bytes, size_t byte_count)
 {
 	struct words words;
 	struct error error = {0};
@@ -121,7 +121,7 @@ void fuzz_options(const uint8_t *bytes, size_t byte_count)
 	split(&words, bytes, byte_count);
 	const struct command *command = find_command(&words, &depth);
 	if (command == NULL) {
-		return;
+		return false;
 	}
 	struct command_line line = {.command = command,
 		.argc = words.count - depth + 1,
@@ -139,6 +139,7 @@ void fuzz_options(const uint8_t *bytes, size_t byte_count)
 		use_config(config);
 	}
 	free(line.values);
+	return status == STATUS_OK;
 }
 
 /* ---- the mutator ---- */

@@ -14,7 +14,7 @@ static const char *const names[] = {"points.tsv", "run/steps.tsv", "run/summary.
 	"run_ahead/provenance.json", NULL};
 
 /* A profile that was written from any points can be read. */
-static void fit(const char *folder, struct calibrate_points *points)
+static bool fit(const char *folder, struct calibrate_points *points)
 {
 	char path[SECTIONS_PATH_BYTES];
 	struct calibrate_fit fit;
@@ -24,7 +24,7 @@ static void fit(const char *folder, struct calibrate_points *points)
 
 	require_refused_in_one_line(status, &error);
 	if (status != STATUS_OK) {
-		return;
+		return false;
 	}
 	require(gpu_profile_find("h200", &gpu, &error) == STATUS_OK, "%s", error.text);
 	sections_path(path, folder, "profile.json");
@@ -34,13 +34,15 @@ static void fit(const char *folder, struct calibrate_points *points)
 		status = gpu_profile_find(path, &read, &error);
 		require(status == STATUS_OK, "%s", error.text);
 	}
+	return status == STATUS_OK;
 }
 
-void fuzz_points(const uint8_t *bytes, size_t byte_count)
+bool fuzz_points(const uint8_t *bytes, size_t byte_count)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[SECTIONS_PATH_BYTES];
 	struct calibrate_points points = {0};
 	struct error error = {0};
+	bool is_fitted = false;
 
 	sections_unpack(bytes, byte_count, names, folder);
 	sections_path(path, folder, "points.tsv");
@@ -53,8 +55,9 @@ void fuzz_points(const uint8_t *bytes, size_t byte_count)
 	require_refused_in_one_line(status, &error);
 	if (status == STATUS_OK) {
 		calibrate_points_join(&points);
-		fit(folder, &points);
+		is_fitted = fit(folder, &points);
 	}
 	calibrate_points_free(&points);
 	sections_remove(folder);
+	return is_fitted;
 }

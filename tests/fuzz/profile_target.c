@@ -89,7 +89,7 @@ static void use_profile(const struct gpu_profile *profile, uint32_t ranks)
 	}
 }
 
-void fuzz_profile(const uint8_t *bytes, size_t byte_count)
+bool fuzz_profile(const uint8_t *bytes, size_t byte_count)
 {
 	static const char *const names[] = {"profile.json", NULL};
 	char folder[TEMPORARY_PATH_BYTES], path[SECTIONS_PATH_BYTES];
@@ -105,4 +105,5 @@ void fuzz_profile(const uint8_t *bytes, size_t byte_count)
 		use_profile(&profile, 2);
 	}
 	sections_remove(folder);
+	return status == STATUS_OK;
 }

@@ -22,7 +22,7 @@
 static const char *const names[] = {RESULT_FILES("a"), RESULT_FILES("b"), NULL};
 
 /* The comparison as a table and as JSON, which must be JSON. */
-static void compare(const char *a, const char *b)
+static bool compare(const char *a, const char *b)
 {
 	struct comparison comparison;
 	struct error error = {0};
@@ -32,7 +32,7 @@ static void compare(const char *a, const char *b)
 
 	require_refused_in_one_line(status, &error);
 	if (status != STATUS_OK) {
-		return;
+		return false;
 	}
 	FILE *file = open_memstream(&text, &byte_count);
 	comparison_print(&comparison, file);
@@ -44,10 +44,11 @@ static void compare(const char *a, const char *b)
 	cJSON_Delete(root);
 	free(text);
 	comparison_close(&comparison);
+	return true;
 }
 
 /* The page, with the same drawing for every figure, since gnuplot would take seconds. */
-static void write_page(const struct result *results)
+static bool write_page(const struct result *results)
 {
 	static char svg[] = "<svg viewBox=\"0 0 9 9\"><path id=\"p\" d=\"M0 0\"/></svg>";
 	struct text drawings[FIGURES_MAX];
@@ -68,11 +69,13 @@ static void write_page(const struct result *results)
 	require_refused_in_one_line(status, &error);
 	require(page.bytes == NULL || strstr(page.bytes, "<script") == NULL, "a script");
 	text_deinit(&page);
+	return status == STATUS_OK;
 }
 
-static void read_and_write_page(const char *a, const char *b)
+static bool read_and_write_page(const char *a, const char *b)
 {
 	struct result results[2] = {0};
+	bool is_written = false;
 	struct error error = {0};
 	enum status status = result_open(&results[0], a, &error);
 
@@ -83,20 +86,22 @@ static void read_and_write_page(const char *a, const char *b)
 	}
 	if (status == STATUS_OK) {
 		results_label(results, 2);
-		write_page(results);
+		is_written = write_page(results);
 	}
 	result_close(&results[0]);
 	result_close(&results[1]);
+	return is_written;
 }
 
-void fuzz_result(const uint8_t *bytes, size_t byte_count)
+bool fuzz_result(const uint8_t *bytes, size_t byte_count)
 {
 	char folder[TEMPORARY_PATH_BYTES], a[SECTIONS_PATH_BYTES], b[SECTIONS_PATH_BYTES];
 
 	sections_unpack(bytes, byte_count, names, folder);
 	sections_path(a, folder, "a");
 	sections_path(b, folder, "b");
-	compare(a, b);
-	read_and_write_page(a, b);
+	bool is_compared = compare(a, b);
+	bool is_written = read_and_write_page(a, b);
 	sections_remove(folder);
+	return is_compared && is_written;
 }

@@ -43,13 +43,14 @@ static void check_outcome(const struct run_outcome *outcome)
 	}
 }
 
-void fuzz_tape(const uint8_t *bytes, size_t byte_count)
+bool fuzz_tape(const uint8_t *bytes, size_t byte_count)
 {
 	static const char *const names[] = {RESULT_SUMMARY, RESULT_STEPS, NULL};
 	char folder[TEMPORARY_PATH_BYTES], path[SECTIONS_PATH_BYTES];
 	struct run_request request = {.is_checking = true};
 	struct run_outcome outcome = {0};
 	struct error error = {0};
+	bool is_played = false;
 
 	sections_unpack(bytes, byte_count, names, folder);
 	temporary_write(folder, "trace.jsonl", trace, NULL);
@@ -59,8 +60,11 @@ void fuzz_tape(const uint8_t *bytes, size_t byte_count)
 	request.trace_path = path;
 	request.tape = folder;
 	if (is_small(folder)) {
-		require_refused_in_one_line(run_replay(&request, &outcome, &error), &error);
+		enum status status = run_replay(&request, &outcome, &error);
+		require_refused_in_one_line(status, &error);
 		check_outcome(&outcome);
+		is_played = status == STATUS_OK;
 	}
 	sections_remove(folder);
+	return is_played;
 }

@@ -1,6 +1,7 @@
 #ifndef TESTS_FUZZ_TARGETS_H
 #define TESTS_FUZZ_TARGETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,12 +11,14 @@
 
    X(name, mutator, changes, what it reads). tests/fuzz/NAME_target.c defines fuzz_NAME(). For the
    mutators see tests/fuzz/mutate.h. Inputs to start from are in tests/fuzz/corpus/NAME; the
-   ordinary test runs them and `changes` mutations of each. */
+   ordinary test runs them and `changes` mutations of each, and demands that a target accepts
+   one of them at least: else the format has changed, and the corpus reaches nothing. */
 #define FUZZ_TARGETS(X)                                                                            \
 	X(trace, bytes, 60,                                                                        \
 		"a trace, by a first byte that chooses format, sorting and block size")            \
 	X(model_files, bytes, 300, "config.json, safetensors or tokenizer.json, by a first byte")  \
 	X(config, sections, 400, "a model's folder: config.json, generation_config.json")          \
+	X(checkpoint, sections, 300, "a folder of safetensors, with or without an index")          \
 	X(tokenizer, sections, 100, "tokenizer.json, and prompts.jsonl to encode and decode")      \
 	X(tape, sections, 150, "summary.json and steps.tsv of a recorded run, which is replayed")  \
 	X(profile, sections, 200, "profile.json of a GPU, which prices steps")                     \
@@ -24,7 +27,7 @@
 	X(options, command_line, 200, "a command line, one argument on each line")
 
 #define FUZZ_DECLARE(name, mutator, changes, what)                                                 \
-	void fuzz_##name(const uint8_t *bytes, size_t byte_count);
+	bool fuzz_##name(const uint8_t *bytes, size_t byte_count);
 FUZZ_TARGETS(FUZZ_DECLARE)
 #undef FUZZ_DECLARE
 
@@ -33,7 +36,9 @@ enum { FUZZ_CONFIG, FUZZ_SAFETENSORS, FUZZ_TOKENIZER, FUZZ_READERS };
 
 struct fuzz_target {
 	const char *name;
-	void (*run)(const uint8_t *bytes, size_t byte_count);
+
+	/* Whether the input was accepted. */
+	bool (*run)(const uint8_t *bytes, size_t byte_count);
 
 	/* Changes an input in place, so that its form mostly stays: see tests/fuzz/mutate.h. */
 	size_t (*mutate)(uint8_t *bytes, size_t byte_count, size_t room, uint64_t seed);

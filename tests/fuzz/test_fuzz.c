@@ -45,14 +45,15 @@ static size_t list_corpus(const char *target, char **paths)
 }
 
 /* Hands the target exactly its bytes, so that a sanitizer sees what is read behind them. */
-static void feed(const struct fuzz_target *target, const uint8_t *bytes, size_t byte_count)
+static bool feed(const struct fuzz_target *target, const uint8_t *bytes, size_t byte_count)
 {
 	uint8_t *copy = malloc(byte_count + (byte_count == 0));
 
 	require(copy != NULL, "out of memory");
 	memcpy(copy, bytes, byte_count);
-	target->run(copy, byte_count);
+	bool is_accepted = target->run(copy, byte_count);
 	free(copy);
+	return is_accepted;
 }
 
 /* `changes` inputs from each of the corpus, by the target's own mutator and by that of bytes. */
@@ -62,12 +63,13 @@ static void run_target(const char *name, uint32_t changes)
 	const struct fuzz_target *target = fuzz_target_find(name);
 	char *paths[FILES_MAX];
 	size_t count = list_corpus(name, paths);
+	uint32_t accepted = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		size_t byte_count;
 		char *bytes = file_read(paths[i], &byte_count);
 		require(byte_count < ROOM, "%s is too large", paths[i]);
-		feed(target, (const uint8_t *)bytes, byte_count);
+		accepted += feed(target, (const uint8_t *)bytes, byte_count);
 		for (uint32_t trial = 0; trial < changes; trial++) {
 			uint64_t key = counter_key(i, trial);
 			size_t changed = byte_count;
@@ -83,6 +85,7 @@ static void run_target(const char *name, uint32_t changes)
 		free(bytes);
 		free(paths[i]);
 	}
+	require(accepted > 0, "%s refuses its whole corpus: a format has changed", name);
 }
 
 #define FUZZ_CASE(name, mutator, changes, what)                                                    \

@@ -55,7 +55,7 @@ static void encode_prompts(const struct tokenizer *tokenizer, struct generate_pr
 	free(ids.ids);
 }
 
-void fuzz_tokenizer(const uint8_t *bytes, size_t byte_count)
+bool fuzz_tokenizer(const uint8_t *bytes, size_t byte_count)
 {
 	static const char *const names[] = {"tokenizer.json", "prompts.jsonl", NULL};
 	const struct generate_prompt defaults = {.max_tokens = 4};
@@ -77,4 +77,5 @@ void fuzz_tokenizer(const uint8_t *bytes, size_t byte_count)
 	tokenizer_close(tokenizer);
 	generate_prompts_deinit(&prompts);
 	sections_remove(folder);
+	return status == STATUS_OK;
 }

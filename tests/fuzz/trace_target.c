@@ -111,7 +111,7 @@ static enum status read_trace(
 	return status;
 }
 
-void fuzz_trace(const uint8_t *bytes, size_t size)
+bool fuzz_trace(const uint8_t *bytes, size_t size)
 {
 	char path[PATH_BYTES];
 	char *first = NULL, *second = NULL;
@@ -119,7 +119,7 @@ void fuzz_trace(const uint8_t *bytes, size_t size)
 	uint32_t block_size = 0;
 
 	if (size == 0) {
-		return;
+		return false;
 	}
 	struct trace_options options = {
 		.format = (bytes[0] & 7) == 0 ? NULL : trace_format_at((bytes[0] & 7) - 1),
@@ -128,7 +128,7 @@ void fuzz_trace(const uint8_t *bytes, size_t size)
 	};
 	int input = open_file(bytes + 1, size - 1, path);
 	FILE *file = open_memstream(&first, &first_size);
-	read_trace(path, &options, file, &block_size);
+	bool is_good = read_trace(path, &options, file, &block_size) == STATUS_OK;
 	fclose(file);
 	close(input);
 	if (first_size > 0) {
@@ -144,4 +144,5 @@ void fuzz_trace(const uint8_t *bytes, size_t size)
 	}
 	free(first);
 	free(second);
+	return is_good;
 }
