@@ -87,7 +87,7 @@ enum status overlap_advance(struct replay *replay, struct error *error)
 	TRY(launch_ahead(replay, newcomers, error));
 	enum status status = engine_collect(replay->engine, &time, &replay->failure);
 	if (status == STATUS_OK) {
-		status = replay_check_time(replay, kept.step, &time, &replay->failure);
+		status = replay_check_time(replay, &time, &replay->failure);
 	}
 	if (status != STATUS_OK) {
 		replay->has_failed = true;

@@ -85,8 +85,7 @@ static enum status run_step(struct replay *replay, struct error *error)
 	}
 	enum status status = engine_execute(engine, &time, &replay->failure);
 	if (status == STATUS_OK) {
-		status = replay_check_time(
-			replay, engine_decisions(engine).step, &time, &replay->failure);
+		status = replay_check_time(replay, &time, &replay->failure);
 	}
 	replay->has_failed = status != STATUS_OK;
 	if (!replay->has_failed) {

@@ -33,8 +33,8 @@ static void note_idle(
 	replay->was_decode = is_decode;
 }
 
-enum status replay_check_time(const struct replay *replay, uint64_t step,
-	const struct step_time *time, struct error *error)
+enum status replay_check_time(
+	const struct replay *replay, const struct step_time *time, struct error *error)
 {
 	if (time->elapsed_ns <= CLOCK_NS_MAX - replay->now_ns) {
 		return STATUS_OK;
@@ -42,7 +42,7 @@ enum status replay_check_time(const struct replay *replay, uint64_t step,
 	return error_set(error, STATUS_INPUT,
 		"step %llu would end beyond 2^63 ns: it starts at %llu and takes %llu ns by runner "
 		"%s, gpu %.200s",
-		(unsigned long long)step, (unsigned long long)replay->now_ns,
+		(unsigned long long)replay->metrics.steps, (unsigned long long)replay->now_ns,
 		(unsigned long long)time->elapsed_ns, replay->runner->name,
 		replay->options.config->gpu);
 }

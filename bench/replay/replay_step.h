@@ -19,10 +19,10 @@ enum status replay_count_waiting(struct replay *replay, struct error *error);
 /* Ends the step in the engine: finished requests depart. */
 void replay_postprocess(struct replay *replay);
 
-/* Refuses, as STATUS_INPUT, a step that would end beyond CLOCK_NS_MAX: the times that the runner
-   returns are not those of the model. */
-enum status replay_check_time(const struct replay *replay, uint64_t step,
-	const struct step_time *time, struct error *error);
+/* Refuses, as STATUS_INPUT, the time of the next step to be recorded if it would end beyond
+   CLOCK_NS_MAX: the times that the runner returns are not those of the model. */
+enum status replay_check_time(
+	const struct replay *replay, const struct step_time *time, struct error *error);
 
 /* Records a step that began at now_ns, and moves the clock to its end. */
 void replay_record(struct replay *replay, const struct step_decisions *decisions,
