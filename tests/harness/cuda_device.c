@@ -1,13 +1,53 @@
+/* flock is not POSIX. */
+#define _DEFAULT_SOURCE
+
 #include "tests/harness/cuda_device.h"
 
 #include "kernels/linear/cublaslt.h"
 
 #include <criterion/criterion.h>
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Descriptor of a file of this name for all tests of a machine; -1: none can be made. */
+static int open_lock(const char *name)
+{
+	const char *folder = getenv("TMPDIR");
+	char path[512];
+
+	snprintf(path, sizeof(path), "%.400s/%s", folder == NULL ? "/tmp" : folder, name);
+	return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+}
+
+/* Who waits for the device alone holds the door meanwhile, so that no other begins to share it and
+   the wait ends. */
+static void lock_device(int kind)
+{
+	static int device = -1;
+	int door = open_lock("quire-tests-gpu-door");
+
+	if (device < 0) {
+		device = open_lock("quire-tests-gpu");
+	}
+	if (device >= 0) {
+		flock(device, LOCK_UN);
+	}
+	if (door >= 0) {
+		flock(door, LOCK_EX);
+	}
+	if (device >= 0) {
+		flock(device, kind);
+	}
+	if (door >= 0) {
+		close(door);
+	}
+}
 
 void skip_without_device(void)
 {
@@ -16,6 +56,12 @@ void skip_without_device(void)
 	if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
 		cr_skip_test("no GPU");
 	}
+	lock_device(LOCK_SH);
+}
+
+void have_device_alone(void)
+{
+	lock_device(LOCK_EX);
 }
 
 static void count_two_devices(void *argument)
@@ -35,6 +81,7 @@ void skip_without_two_devices(void)
 	if (!has_two) {
 		cr_skip_test("less than two GPUs");
 	}
+	lock_device(LOCK_SH);
 }
 
 void run_apart(void (*run)(void *argument), void *argument)

@@ -6,7 +6,8 @@
 /* What every test on a GPU begins with. The files cuda_*.c are compiled twice: for Criterion, and
    for the plain programs of harness/plain/. */
 
-/* The .init of a suite. Without a device its cases are skipped, and say so. */
+/* The .init of a suite. Without a device its cases are skipped, and say so. With one, the process
+   shares it with those of other tests until it ends. */
 void skip_without_device(void);
 
 /* The same for cases that need two GPUs. It calls nothing of CUDA in this process, since ranks are
@@ -20,6 +21,10 @@ void run_apart(void (*run)(void *argument), void *argument);
 /* Zeroed memory that this process shares with those it forks; shared_free() it. */
 void *shared_take(size_t bytes);
 void shared_free(void *memory, size_t bytes);
+
+/* For a case that looks at the memory of the whole device, or takes it all: waits until no other
+   test is using a device and lets none begin until the process ends, or until the next case. */
+void have_device_alone(void);
 
 /* Ends the case unless code is 0. call: what is printed with the text of the error. */
 void must(int code, const char *call);

@@ -84,6 +84,7 @@ Test(cuda_runner_steps, gives_all_memory_back)
 	struct subject subject;
 	size_t settled = 0;
 
+	have_device_alone();
 	subject_open_small(&subject);
 	for (uint32_t i = 0; i < SETTLED + CYCLES; i++) {
 		if (i == SETTLED) {

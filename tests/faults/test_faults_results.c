@@ -1,0 +1,56 @@
+#include <criterion/criterion.h>
+
+#include "tests/faults/fault_sweep.h"
+
+#define MAKE_RESULTS                                                                               \
+	"$quire trace make --requests 5 --input 20:60 --output 2:6 --rate 50 --seed 3"             \
+	" --out t.jsonl; for seed in 1 2; do $quire replay t.jsonl --out $seed --steps"            \
+	" --block-size 16 --kv-blocks 12 --max-num-seqs $seed --max-num-batched-tokens 64"         \
+	" --max-model-len 96; done"
+
+Test(faults_results, a_report)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "report",
+		.prepare = MAKE_RESULTS "; echo older >page.html",
+		.arguments = "report 1 --out page.html",
+	});
+}
+
+Test(faults_results, a_report_of_two)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "report of two",
+		.prepare = MAKE_RESULTS,
+		.arguments = "report 1 2 --out page.html",
+	});
+}
+
+Test(faults_results, a_comparison)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "compare",
+		.prepare = MAKE_RESULTS,
+		.arguments = "compare 1 2",
+		.code = 1,
+	});
+}
+
+Test(faults_results, a_comparison_in_json)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "compare --json",
+		.prepare = MAKE_RESULTS,
+		.arguments = "compare 1 2 --json",
+		.code = 1,
+	});
+}
+
+Test(faults_results, errors_of_a_simulation)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "compare --errors",
+		.prepare = MAKE_RESULTS,
+		.arguments = "compare 1 2 --errors",
+	});
+}
