@@ -808,6 +808,35 @@ Test(calibrate_command, recovers_the_profile_that_it_measured)
 	calibrate_points_free(&points);
 }
 
+/* The number of GPUs goes from the runs to the points, and from there into the profile. */
+Test(calibrate_command, a_profile_is_for_the_ranks_that_it_measured)
+{
+	static const char replay[] = "replay @/t.jsonl --gpu @/c/two.json --out @/r --force";
+	char arguments[256];
+
+	temporary_write(folder, "t.jsonl",
+		"{\"timestamp\":0,\"input_length\":50,\"output_length\":20}\n", NULL);
+	char *text = quire_output(folder, 0,
+		"calibrate --runner sim --gpu h200 -tp 2 --name two --out @/c --budget 10");
+	require(strstr(text, "held out") != NULL, "%s", text);
+	free(text);
+	for (uint32_t ranks = 1; ranks <= 4; ranks *= 2) {
+		snprintf(arguments, sizeof(arguments), "%s -tp %u", replay, ranks);
+		text = quire_output(folder, ranks == 2 ? 0 : 2, arguments);
+		require(strstr(text, ranks == 2
+					     ? "2 x runner sim with qwen3-0.6b"
+					     : "calibrated with --tensor-parallel-size 2") != NULL,
+			"%s", text);
+		free(text);
+	}
+	/* Fitted again from points alone. */
+	text = quire_output(folder, 0, "calibrate --points @/c/points.tsv --name two --out @/c");
+	free(text);
+	snprintf(arguments, sizeof(arguments), "%s -tp 2", replay);
+	text = quire_output(folder, 0, arguments);
+	free(text);
+}
+
 Test(calibrate_command, fits_again_from_points_only)
 {
 	char path[TEMPORARY_PATH_BYTES + 32];
@@ -861,7 +890,19 @@ Test(calibrate_command, wrong_options_are_refused_in_one_line)
 		{"calibrate --out @/c --name a --points @/none.tsv", "cannot open"},
 		{"calibrate --out @/c --name a --gpu h300", "gpu 'h300'"},
 		{"calibrate --out @/c --name a --points @/bare.tsv", "no line '# model NAME'"},
+		{"calibrate --out @/c --name a --points @/ranks.tsv",
+			"tensor_parallel_size' of the points: found '0x2', expected 1 to 8"},
+		{"calibrate --out @/c --name a -tp 3", "found 3, expected 1, 2, 4 or 8"},
 	};
+	struct calibrate_points points;
+	struct error error = {0};
+	char path[TEMPORARY_PATH_BYTES + 32];
+
+	make_points(&points, 300, 0.01);
+	strcpy(points.origin.tensor_parallel_size, "0x2");
+	snprintf(path, sizeof(path), "%s/ranks.tsv", folder);
+	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
+	calibrate_points_free(&points);
 	temporary_write(folder, "bare.tsv", POINT_HEADER "1\t5\t4\t1\t2\t0\t0\t9\t0\t2\n", NULL);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *text = quire_output(folder, 2, cases[i].arguments);
