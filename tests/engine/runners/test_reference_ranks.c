@@ -303,8 +303,8 @@ static void require_naive_sums(
 	free(result.logits);
 }
 
-/* In float32 the order of a sum of more than two decides its bits. A few numbers in bf16 mostly have
-   one float32 sum in any order, and their rounding decides. */
+/* In float32 the order of a sum of more than two decides its bits. Of a few numbers in bf16 the
+   float32 sum is mostly exact, and only their rounding decides. */
 Test(reference_ranks, sums_are_in_the_order_of_the_ranks_and_rounded_once)
 {
 	struct model_config model = model_of(0);
