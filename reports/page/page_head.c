@@ -17,6 +17,17 @@ static void add_title(
 	}
 }
 
+/* How many GPUs there were, if more than one. */
+static void add_gpu_count(struct text *page, const struct result *result)
+{
+	const cJSON *ranks = json_find(&result->config, "tensor_parallel_size");
+
+	if (cJSON_IsNumber(ranks) && ranks->valuedouble > 1) {
+		page_json(page, ranks);
+		text_add(page, " \u00d7 ");
+	}
+}
+
 /* The GPU of the run, from provenance.json, or else the cost model's profile. */
 static void add_gpu(struct text *page, const struct result *result)
 {
@@ -37,6 +48,7 @@ static void add_run_line(struct text *page, const struct result *result)
 	text_add(page, "<strong>");
 	page_config_text(page, result, "model");
 	text_add(page, "</strong> on <strong>");
+	add_gpu_count(page, result);
 	add_gpu(page, result);
 	text_add(page, "</strong> (runner ");
 	page_config_text(page, result, "runner");

@@ -113,15 +113,19 @@ static void add_kernel_timeline(struct text *out, uint32_t operations, uint32_t 
 void made_summary(struct text *out, const struct made_result *made)
 {
 	bool has_values = made->latency_buckets > 0;
+	char ranks[64] = "";
 
+	if (made->ranks > 0) {
+		snprintf(ranks, sizeof(ranks), "\"tensor_parallel_size\": %u, ", made->ranks);
+	}
 	text_format(out,
 		"{\"schema\": \"quire-result-2\", \"status\": \"%s\", \"failure\": \"device "
 		"lost\",\n"
 		"\"config\": {\"model\": \"qwen3-0.6b\", \"runner\": \"%s\", \"gpu\": \"%s\",\n"
-		"\"policy\": \"mixed\", \"kv_blocks\": %llu, \"seed\": %llu},\n",
+		"%s\"policy\": \"mixed\", \"kv_blocks\": %llu, \"seed\": %llu},\n",
 		made->status, made->runner == NULL ? "sim" : made->runner,
-		made->device == NULL ? "h200" : "device", (unsigned long long)made->kv_blocks,
-		(unsigned long long)made->seed);
+		made->device == NULL ? "h200" : "device", ranks,
+		(unsigned long long)made->kv_blocks, (unsigned long long)made->seed);
 	text_format(out,
 		"\"trace\": {\"name\": \"%s\", \"xxh64\": \"%s\", \"requests\": 12031},\n"
 		"\"calibrated\": %s,\n"

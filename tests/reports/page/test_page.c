@@ -46,6 +46,21 @@ Test(page, a_page_of_one_result)
 	temporary_remove(folder);
 }
 
+Test(page, several_gpus_are_counted)
+{
+	struct made_result made = made_ordinary;
+
+	for (made.ranks = 0; made.ranks <= 2; made.ranks++) {
+		char folder[TEMPORARY_PATH_BYTES];
+		temporary_folder(folder);
+		char *page = make_page_of(folder, &made);
+		require_has(page, made.ranks == 2 ? "on <strong>2 \u00d7 h200</strong>"
+						  : "on <strong>h200</strong>");
+		free(page);
+		temporary_remove(folder);
+	}
+}
+
 Test(page, several_results_are_compared_with_the_first)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[2][TEMPORARY_PATH_BYTES];
