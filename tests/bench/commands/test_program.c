@@ -222,6 +222,18 @@ Test(program, installs_what_it_needs)
 	require_output("prefix/bin/quire --version", WORDS("quire 0."));
 }
 
+Test(program, estimates_the_memory_of_each_of_several_gpus)
+{
+	require_output(QUIRE " info --model qwen3-8b -tp 2 --max-model-len 4096",
+		WORDS("estimated for qwen3-8b on each of 2 GPUs", "exchange", "KV blocks"));
+	require_output(QUIRE " info --model qwen3-8b --max-model-len 4096",
+		WORDS("estimated for qwen3-8b\n", "KV blocks"));
+	struct process_result result = shell_run(folder, QUIRE " info --model qwen3-8b -tp 5");
+	require(result.code == 2, "%d", result.code);
+	require(strstr(result.err, "found 5, expected 1, 2, 4 or 8") != NULL, "%s", result.err);
+	process_result_free(&result);
+}
+
 /* One program for machines with CUDA and without. */
 Test(program, needs_no_library_of_cuda_to_start)
 {
