@@ -622,34 +622,44 @@ Test(reference_runner, ranks_decide_as_one, .timeout = 60)
 /* Pinned: every compiler and every level of optimisation must get these bits. */
 Test(reference_runner, bits_are_what_they_were, .timeout = 60)
 {
-	static const uint64_t expected[] = {
-		UINT64_C(0x6e03d04b934ee5b6), UINT64_C(0x6a8d5d29476001a0)};
-	struct model_config model = tiny_model(211);
-	struct weights *weights = open_weights(&model, "dummy:5");
+	static const struct {
+		enum rounding rounding;
+		uint32_t ranks;
+		uint64_t hash;
+	} expected[] = {
+		{ROUNDING_NONE, 1, UINT64_C(0x6e03d04b934ee5b6)},
+		{ROUNDING_BF16, 1, UINT64_C(0x6a8d5d29476001a0)},
+		{ROUNDING_NONE, 8, UINT64_C(0xabf0bdce86378bcd)},
+		{ROUNDING_BF16, 8, UINT64_C(0xb00e11f7a03a92a1)},
+	};
 	struct chat *chat = memory_take(1, sizeof(*chat));
 	struct engine_config plain = plain_engine(100);
 
-	chat_init(chat, model.vocab_size);
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		struct model_config model =
+			expected[i].ranks == 1 ? tiny_model(211) : tiny_model_of_8_heads(211);
+		struct weights *weights = open_weights(&model, "dummy:5");
 		struct reference_run run;
 		uint64_t sum = 0;
 		const struct reference_run_options options = {
 			.weights = weights,
 			.engine = &plain,
-			.rounding = i == 0 ? ROUNDING_NONE : ROUNDING_BF16,
+			.rounding = expected[i].rounding,
+			.ranks.count = expected[i].ranks,
 			.is_one_by_one = true,
 		};
+		chat_init(chat, model.vocab_size);
 		reference_run(&run, chat->requests, CHAT_COUNT, &options);
 		for (uint32_t r = 0; r < CHAT_COUNT; r++) {
 			for (uint32_t p = 0; p < run.answers[r].token_count; p++) {
 				sum = counter_mix(sum ^ run.answers[r].logits_hash[p]);
 			}
 		}
-		require(sum == expected[i], "the bits of run %u hash to %llx", i,
+		require(sum == expected[i].hash, "the bits of run %u hash to %llx", i,
 			(unsigned long long)sum);
 		reference_run_deinit(&run);
+		weights_close(weights);
 	}
-	weights_close(weights);
 	free(chat);
 }
 
