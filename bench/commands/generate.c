@@ -131,7 +131,6 @@ static enum status open_runner(
 	struct runner_facts facts = {0};
 
 	TRY(runner_find(config->runner, &entry, error));
-	TRY(runner_check_ranks(entry, config, error));
 	if (config->max_model_len == 0) {
 		config->max_model_len = session->model.max_position_embeddings;
 	}

@@ -67,9 +67,7 @@ static enum status run(struct command_line *line, struct error *error)
 	TRY(print_estimate(config, &model, &estimate, error));
 #ifdef QUIRE_HAS_CUDA
 	const struct runner_request request = {.model = &model, .model_path = config->model};
-	if (config->tensor_parallel_size == 1 || runner_cuda.has_ranks) {
-		TRY(cuda_print_info(config, &request, &found, error));
-	}
+	TRY(cuda_print_info(config, &request, &found, error));
 #endif
 	if (found > 0) {
 		printf("\nthe estimate is off by %+.2f %%\n",

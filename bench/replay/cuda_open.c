@@ -1,6 +1,7 @@
 #include "bench/replay/cuda_open.h"
 
 #include "engine/profiling/cuda_kernel_trace.h"
+#include "engine/runners/cuda_forward.h"
 #include "engine/runners/cuda_runner.h"
 #include "kernels/op/launch.h"
 
@@ -80,6 +81,7 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 	complete = engine;
 	complete.kv_block_count = engine.kv_block_count == 0 ? 1 : engine.kv_block_count;
 	TRY(engine_config_validate(&complete, error));
+	TRY(cuda_forward_check(request->model, ranks, engine.block_size, error));
 	if (ranks == 1) {
 		TRY(cuda_check_device(ranks, error));
 	}
@@ -126,7 +128,6 @@ const struct runner_entry runner_cuda = {
 	.kind = RUNNER_COMPUTED,
 	.own_gpu = "device",
 	.measures_kernels = true,
-	.has_ranks = true,
 	.open = open_cuda,
 };
 

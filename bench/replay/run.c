@@ -75,7 +75,6 @@ static enum status combine_options(struct run *run, struct error *error)
 	TRY(replay_config_workload(config, &run->workload, &run->profile, error));
 	TRY(model_config_find(config->model, &run->model, error));
 	TRY(replay_config_ranks_check(config, &run->model, error));
-	TRY(runner_check_ranks(run->entry, config, error));
 	if (config->max_model_len == 0) {
 		config->max_model_len = run->model.max_position_embeddings;
 	}

@@ -130,7 +130,6 @@ const struct runner_entry runner_sim = {
 	.name = "sim",
 	.summary = "prices each step by a cost model",
 	.kind = RUNNER_PRICED,
-	.has_ranks = true,
 	.open = open_sim,
 };
 
@@ -138,7 +137,6 @@ const struct runner_entry runner_reference = {
 	.name = "reference",
 	.summary = "computes tokens on the CPU",
 	.kind = RUNNER_COMPUTED,
-	.has_ranks = true,
 	.open = open_reference,
 };
 
@@ -146,7 +144,6 @@ const struct runner_entry runner_tape = {
 	.name = "tape",
 	.summary = "plays a recorded run",
 	.kind = RUNNER_RECORDED,
-	.has_ranks = true,
 	.open = open_tape,
 	.finish = tape_finish,
 };
@@ -168,17 +165,6 @@ const char *runner_kind_name(enum runner_kind kind)
 	};
 
 	return names[kind];
-}
-
-enum status runner_check_ranks(
-	const struct runner_entry *entry, const struct replay_config *config, struct error *error)
-{
-	if (config->tensor_parallel_size > 1 && !entry->has_ranks) {
-		return error_set(error, STATUS_USAGE,
-			"--tensor-parallel-size %llu: --runner %s has one rank",
-			(unsigned long long)config->tensor_parallel_size, entry->name);
-	}
-	return STATUS_OK;
 }
 
 const struct runner_entry *runner_at(uint32_t index)

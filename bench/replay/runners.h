@@ -50,7 +50,6 @@ struct runner_entry {
 	enum runner_kind kind;
 	const char *own_gpu;   /* config.gpu of its runs, where no profile prices steps; or NULL */
 	bool measures_kernels; /* opens a source of kernel times when it is asked for one */
-	bool has_ranks;	       /* runs with a tensor_parallel_size above 1 */
 
 	/* Opens the runner. A config->kv_blocks of 0 asks how many blocks there are and is filled
 	   in. */
@@ -75,10 +74,6 @@ const char *runner_kind_name(enum runner_kind kind);
 
 /* NULL past the end. */
 const struct runner_entry *runner_at(uint32_t index);
-
-/* Refuses a tensor_parallel_size above 1 for a runner without ranks. */
-enum status runner_check_ranks(
-	const struct runner_entry *entry, const struct replay_config *config, struct error *error);
 
 /* An unknown name is refused with the names there are. */
 enum status runner_find(const char *name, const struct runner_entry **out, struct error *error);

@@ -10,30 +10,32 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-static enum status check_shape(const struct model_config *model,
-	const struct cuda_forward_options *options, struct error *error)
+enum status cuda_forward_check(
+	const struct model_config *whole, uint32_t ranks, uint32_t block_size, struct error *error)
 {
-	uint32_t dim = model->head_dim;
+	const struct model_config model =
+		weight_shard_config(whole, (struct weight_shard){.ranks = ranks});
+	uint32_t dim = model.head_dim;
+	uint32_t group = model.num_attention_heads / model.num_key_value_heads;
 
 	if (dim != 32 && dim != 64 && dim != 128) {
 		return error_set(error, STATUS_INPUT,
 			"head_dim %u: the CUDA runner computes 32, 64 and 128", dim);
 	}
-	if (model->num_attention_heads / model->num_key_value_heads > 8) {
+	if (group > 8) {
 		return error_set(error, STATUS_INPUT,
 			"%u query heads share a key/value head: the CUDA runner computes up to 8",
-			model->num_attention_heads / model->num_key_value_heads);
+			group);
 	}
-	if (model->hidden_size % 8 != 0 || model->intermediate_size % 8 != 0) {
+	if (model.hidden_size % 8 != 0 || model.intermediate_size % 8 != 0) {
 		return error_set(error, STATUS_INPUT,
-			"hidden_size %u, intermediate_size %u: the CUDA runner needs multiples of "
-			"8",
-			model->hidden_size, model->intermediate_size);
+			"hidden_size %u, intermediate_size %u%s: the CUDA runner needs multiples "
+			"of 8",
+			model.hidden_size, model.intermediate_size, ranks > 1 ? " of a rank" : "");
 	}
-	if (options->block_size % 64 != 0) {
+	if (block_size % 64 != 0) {
 		return error_set(error, STATUS_USAGE,
-			"--block-size %u: the CUDA runner takes multiples of 64",
-			options->block_size);
+			"--block-size %u: the CUDA runner takes multiples of 64", block_size);
 	}
 	return STATUS_OK;
 }
@@ -58,7 +60,7 @@ enum status cuda_forward_open(
 	};
 	forward->device = linear_device(kernel_path_of_device());
 	check((options->shard.ranks == 1) == (options->exchange == NULL));
-	TRY(check_shape(&forward->model, options, error));
+	TRY(cuda_forward_check(whole, options->shard.ranks, options->block_size, error));
 	TRY(cuda_status(cublaslt_open(&forward->library), "opening cuBLASLt", error));
 	return cuda_tensors_open(
 		&forward->tensors, options->weights, options->shard, &options->limits, error);

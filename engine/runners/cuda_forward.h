@@ -63,6 +63,10 @@ struct cuda_batch {
 	int32_t *sampled;	     /* (sample_count) */
 };
 
+/* Refuses shapes that the kernels do not compute. ranks: a number that divides the model. */
+enum status cuda_forward_check(
+	const struct model_config *model, uint32_t ranks, uint32_t block_size, struct error *error);
+
 /* Opens weights, tensors and cuBLASLt on the current device, but no KV pool. */
 enum status cuda_forward_open(
 	struct cuda_forward **out, const struct cuda_forward_options *options, struct error *error);

@@ -234,6 +234,44 @@ Test(replay_cli, wrong_options_are_reported_in_one_line)
 	replay_fixture_close(&fixture);
 }
 
+#ifdef QUIRE_HAS_CUDA
+
+/* Before weights are opened or a GPU is looked for. */
+Test(replay_cli, shapes_that_kernels_lack_are_reported_first)
+{
+	static const struct {
+		const char *dim, *intermediate, *ranks, *words;
+	} cases[] = {
+		{"16", "48", "1", "head_dim 16: the CUDA runner computes"},
+		{"128", "44", "1", "intermediate_size 44: the CUDA runner needs"},
+		{"128", "40", "2", "intermediate_size 20 of a rank: the CUDA runner needs"},
+		{"128", "45", "2", "expected a divisor of its intermediate_size 45"},
+	};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char config[1024];
+		snprintf(config, sizeof(config),
+			"{\"model_type\": \"qwen3\", \"hidden_size\": 32, "
+			"\"num_hidden_layers\": 1, \"num_attention_heads\": 4, "
+			"\"num_key_value_heads\": 2, \"head_dim\": %s, "
+			"\"intermediate_size\": %s, \"vocab_size\": 96, "
+			"\"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, "
+			"\"rope_theta\": 1e6, \"tie_word_embeddings\": true, "
+			"\"torch_dtype\": \"bfloat16\"}",
+			cases[i].dim, cases[i].intermediate);
+		temporary_write(fixture.folder, "config.json", config, NULL);
+		require_refused(
+			RUN(fixture.trace, "--out", fixture.out, "--runner", "cuda", "--kv-blocks",
+				"16", "-tp", cases[i].ranks, "--model", fixture.folder),
+			cases[i].words);
+	}
+	replay_fixture_close(&fixture);
+}
+
+#endif
+
 Test(replay_cli, invalid_traces_are_reported_in_one_line)
 {
 	struct replay_fixture fixture;
