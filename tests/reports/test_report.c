@@ -163,6 +163,10 @@ Test(report, a_broken_table_is_refused)
 		{"latency.tsv", "metric\tupper_ns\tcount\nttft\tnan\t1\n", "found 'nan'"},
 		{"latency.tsv", "metric\tupper_ns\tcount\r\nttft\t5\t1\r\n",
 			"latency.tsv:1: found a carriage return"},
+		{"kernel_timeline.tsv", "operation\trank\n",
+			"kernel_timeline.tsv:1: column time_s is missing"},
+		{"kernel_phases.tsv", "phase\tsteps\n",
+			"kernel_phases.tsv:1: column step_ns is missing"},
 		{"timeline.tsv", "time_s\twidth_s\n", "timeline.tsv:1: column running is missing"},
 	};
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];

@@ -121,6 +121,48 @@ Test(compare, other_times_are_no_verdict)
 	close_folders(&folders);
 }
 
+/* Two runs of different configurations may have the same values. */
+Test(compare, the_configuration_is_told_apart_from_the_values)
+{
+	struct folders folders;
+	enum status status = compare(&folders, SUMMARY("h200", "10", "1", "aa"), NULL,
+		SUMMARY("a100", "10", "1", "aa"), NULL);
+
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(value(&folders, "config.gpu")->is_config, true);
+	require_equal(value(&folders, "config.gpu")->is_equal, false);
+	require_equal(value(&folders, "time.makespan_s")->is_config, false);
+	require_equal(folders.comparison.has_same_values, true);
+	close_folders(&folders);
+}
+
+/* Values are compared as they are, and not by the digits that are shown. */
+Test(compare, values_that_look_equal_may_differ)
+{
+	struct folders folders;
+	enum status status = compare(&folders,
+		"{\"schema\": \"quire-result-2\", \"x\": 0.1234567890123451, \"list\": [1, "
+		"\"a\"], "
+		"\"is\": true, \"word\": \"1\", \"result_hash\": \"aa\"}",
+		NULL,
+		"{\"schema\": \"quire-result-2\", \"x\": 0.1234567890123454, \"list\": [1, "
+		"\"b\"], "
+		"\"is\": false, \"word\": 1, \"result_hash\": \"aa\"}",
+		NULL);
+
+	require(status == STATUS_OK, "%s", folders.error.text);
+	cr_expect_str_eq(value(&folders, "x")->a, value(&folders, "x")->b);
+	require_equal(value(&folders, "x")->is_equal, false);
+	cr_expect_str_eq(value(&folders, "list")->a, "[1,\"a\"]");
+	cr_expect_str_eq(value(&folders, "list")->b, "[1,\"b\"]");
+	cr_expect_str_eq(value(&folders, "is")->a, "true");
+	cr_expect_str_eq(value(&folders, "is")->b, "false");
+	require_equal(value(&folders, "word")->is_equal, false);
+	require_equal(value(&folders, "word")->is_number, false);
+	require_equal(folders.comparison.has_same_values, false);
+	close_folders(&folders);
+}
+
 Test(compare, the_first_decision_that_differs_is_named)
 {
 	struct folders folders;

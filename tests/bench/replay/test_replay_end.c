@@ -25,6 +25,7 @@ struct act {
 	bool has_idle;			/* it measures how long its GPU idles */
 	uint64_t launched, collected;
 	struct step_counts in_flight[2];
+	float temperature; /* of the first row of the latest step */
 	/* idle times between two decode steps, as they should come out */
 	bool was_decode;
 	uint64_t idle_count, idle_max;
@@ -65,8 +66,11 @@ static enum status finish_step(struct act *act, const struct step_counts *counts
 static enum status act_execute(void *state, const struct batch *batch, int32_t *token_ids,
 	struct step_time *time, struct error *error)
 {
+	struct act *act = state;
+
+	act->temperature = batch->temperature[0];
 	memset(token_ids, 0, batch->counts.sampled_rows * sizeof(*token_ids));
-	return finish_step(state, &batch->counts, time, error);
+	return finish_step(act, &batch->counts, time, error);
 }
 
 static enum status act_launch(void *state, const struct batch *batch, struct error *error)
@@ -122,13 +126,14 @@ static void write_trace(void)
 
 struct run_scene {
 	bool overlaps;
-	uint64_t max_requests;
+	uint64_t max_requests, temperature; /* in millionths */
 	uint32_t max_num_seqs;
 };
 
 static struct run_outcome run_act(struct act *act, const struct run_scene *scene)
 {
-	const struct replay_config config = {.tokens = TOKENS_FORCED};
+	const struct replay_config config = {
+		.tokens = TOKENS_FORCED, .temperature = scene->temperature};
 	const struct workload_options load = {
 		.speedup_millionths = 1000000, .max_requests = scene->max_requests};
 	const struct engine_config engine = {.policy = &policy_mixed,
@@ -283,4 +288,24 @@ Test(replay_end, idle_times_are_those_between_decode_steps)
 	struct act act = {.interrupt_at = NEVER, .fail_at = NEVER};
 	struct run_outcome outcome = run_act(&act, &(struct run_scene){.max_num_seqs = 3});
 	require_equal(outcome.gpu_idle.count, 0);
+}
+
+/* ---- what a runner is given ---- */
+
+Test(replay_end, requests_have_the_temperature_of_the_configuration)
+{
+	static const struct {
+		uint64_t millionths;
+		float temperature;
+	} cases[] = {{0, 0}, {1000000, 1}, {1500000, 1.5F}, {100000000, 100}, {250000, 0.25F}};
+
+	write_trace();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct act act = {.interrupt_at = NEVER, .fail_at = NEVER};
+		run_act(&act, &(struct run_scene){.max_num_seqs = 3,
+				      .max_requests = 2,
+				      .temperature = cases[i].millionths});
+		cr_expect_float_eq(
+			act.temperature, cases[i].temperature, 1e-6, "%f", (double)act.temperature);
+	}
 }
