@@ -21,6 +21,9 @@ static const struct model_config invariance_models[INVARIANCE_MODELS] = {
 	SMALL_MODEL(.name = "hidden-4096", .hidden_size = 4096, .num_hidden_layers = 2,
 		.num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 128,
 		.intermediate_size = 12288, .vocab_size = 5000, .tie_word_embeddings = false),
+	SMALL_MODEL(.name = "hidden-2048", .hidden_size = 2048, .num_hidden_layers = 2,
+		.num_attention_heads = 16, .num_key_value_heads = 8, .head_dim = 128,
+		.intermediate_size = 6144, .vocab_size = 5000, .tie_word_embeddings = true),
 };
 
 void open_invariance(struct subject *subject, uint32_t i)

@@ -42,8 +42,9 @@ struct setup {
 };
 
 /* Models whose layers choose every kind of linear kernel: small weights; those of qwen3-0.6b, with
-   split-K; those of qwen3-8b, whose order of summation decode rows share with prefill rows. */
-enum { INVARIANCE_MODELS = 3 };
+   split-K; those of qwen3-8b, whose order of summation decode rows share with prefill rows; those
+   of qwen3-1.7b, whose down has split-K also where two ranks share it. */
+enum { INVARIANCE_MODELS = 4 };
 void open_invariance(struct subject *subject, uint32_t i);
 
 /* free() it. With ranks nothing of CUDA may have been called in this process. */

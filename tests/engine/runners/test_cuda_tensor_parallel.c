@@ -59,6 +59,12 @@ Test(cuda_tensor_parallel, requests_do_not_depend_on_the_batch_8b)
 	check_setups(2);
 }
 
+/* Partial sums of down come as slices. */
+Test(cuda_tensor_parallel, requests_do_not_depend_on_the_batch_1_7b)
+{
+	check_setups(3);
+}
+
 /* With given completions, steps may be launched ahead. Their bits must not notice. */
 Test(cuda_tensor_parallel, steps_launched_ahead_have_the_same_bits)
 {
