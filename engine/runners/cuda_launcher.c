@@ -54,6 +54,18 @@ void cuda_launcher_fail(const struct cuda_launcher *launcher, const struct error
 	}
 }
 
+/* Whether an exchange of a rank was given up. */
+static enum status exchange_status(
+	const volatile struct exchange_report *report, struct error *error)
+{
+	if (report->end == EXCHANGE_RUNS) {
+		return STATUS_OK;
+	}
+	return error_set(error, STATUS_DEVICE,
+		"exchange %u of a step: rank %u did not answer within %.0f s, so it hangs",
+		report->index, report->peer, (double)EXCHANGE_LIMIT_NS / 1e9);
+}
+
 /* Whether this rank's GPU, or its exchange with others, has failed. */
 static enum status look_at_gpu(const struct cuda_launcher *launcher, struct error *error)
 {
@@ -67,12 +79,7 @@ static enum status look_at_gpu(const struct cuda_launcher *launcher, struct erro
 	if (launcher->exchange != NULL) {
 		TRY(cuda_status(cuda_exchange_failure(launcher->exchange), "an exchange", error));
 	}
-	if (report->end == EXCHANGE_RUNS) {
-		return STATUS_OK;
-	}
-	return error_set(error, STATUS_DEVICE,
-		"exchange %u of a step: rank %u did not answer within %.0f s, so it hangs",
-		report->index, report->peer, (double)EXCHANGE_LIMIT_NS / 1e9);
+	return exchange_status(report, error);
 }
 
 enum status cuda_launcher_look(const struct cuda_launcher *launcher, struct error *error)
@@ -120,8 +127,10 @@ enum status cuda_launcher_await(
 		}
 	}
 	atomic_thread_fence(memory_order_acquire);
-	return report->exchange.end == EXCHANGE_RUNS ? STATUS_OK
-						     : cuda_launcher_look(launcher, error);
+	if (report->exchange.end != EXCHANGE_RUNS) {
+		TRY(cuda_launcher_look(launcher, error)); /* the cause, if it is known */
+	}
+	return exchange_status(&report->exchange, error);
 }
 
 enum status cuda_launcher_meet(struct cuda_launcher *launcher, struct error *error)

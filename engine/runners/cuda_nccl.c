@@ -67,8 +67,8 @@ static enum status load(struct cuda_nccl *nccl, struct error *error)
 	nccl->library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
 	if (nccl->library == NULL) {
 		return error_set(error, STATUS_DEVICE,
-			"--tp-transport nccl: found no %s in the library path (LD_LIBRARY_PATH); "
-			"it is NCCL's",
+			"exchange by NCCL: found no %s, expected it where the dynamic linker looks "
+			"(LD_LIBRARY_PATH)",
 			library_name);
 	}
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
@@ -187,7 +187,7 @@ enum status cuda_nccl_open(struct cuda_nccl **out, struct ranks *ranks, struct e
 	(void)ranks;
 	*out = NULL;
 	return error_set(error, STATUS_DEVICE,
-		"--tp-transport nccl: this quire was built without NCCL's header nccl.h");
+		"exchange by NCCL: this quire was built without NCCL's header nccl.h");
 }
 
 int cuda_nccl_all_gather(struct cuda_nccl *nccl, void *out, const void *own, uint64_t bytes,
