@@ -3,6 +3,7 @@
 #include "engine/base/embedded_file.h"
 #include "engine/base/json.h"
 #include "engine/base/path.h"
+#include "engine/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -215,6 +216,7 @@ static enum status read_profile(
 	}
 	TRY(json_text(&root, "description", &description, error));
 	snprintf(out->description, sizeof(out->description), "%s", description);
+	text_make_printable(out->description);
 	return is_calibrated ? read_calibrated(&root, out, error) : read_rates(&root, out, error);
 }
 

@@ -62,6 +62,7 @@ static void read_origin(char *remarks, struct calibrate_origin *origin)
 #define READ_ORIGIN(key, bytes)                                                                    \
 	if (strncmp(line, "# " #key " ", sizeof("# " #key)) == 0) {                                \
 		snprintf(origin->key, bytes, "%s", line + sizeof("# " #key));                      \
+		text_make_printable(origin->key);                                                  \
 	}
 		CALIBRATE_ORIGIN_LIST(READ_ORIGIN)
 #undef READ_ORIGIN

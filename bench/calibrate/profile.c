@@ -1,10 +1,10 @@
 #include "bench/calibrate/profile.h"
 
 #include "reports/figures/plot.h"
+#include "engine/base/json.h"
 #include "engine/base/output_file.h"
 #include "engine/step_record.h"
 
-#include <cJSON.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -125,11 +125,7 @@ enum status calibrate_profile_write(const char *path, const struct calibrate_fit
 	TRY(check_heights(fit, error));
 	TRY(output_file_open(&output, path, error));
 	cJSON *root = profile_json(fit, points, memory, ranks);
-	char *text = cJSON_Print(root);
-	if (text != NULL) {
-		fprintf(output.file, "%s\n", text);
-	}
-	cJSON_free(text);
+	json_print(root, output.file);
 	cJSON_Delete(root);
 	return output_file_commit(&output, error);
 }

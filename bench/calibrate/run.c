@@ -6,22 +6,13 @@
 #include "engine/base/json.h"
 #include "engine/base/output_file.h"
 #include "engine/base/path.h"
+#include "engine/base/text.h"
 #include "engine/ranks/apart.h"
 #include "sim/kv_memory.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-static enum status make_folder(const char *path, struct error *error)
-{
-	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-		return error_set(error, STATUS_FILE, "cannot make %s: %s", path, strerror(errno));
-	}
-	return STATUS_OK;
-}
 
 /* Estimates the number of KV blocks, with a margin. The plan needs it before the runner, which
    finds the actual number, is opened. */
@@ -98,6 +89,7 @@ static void copy_text(char *text, size_t bytes, const struct json_object *object
 	} else if (cJSON_IsNumber(node)) {
 		snprintf(text, bytes, "%.0f", node->valuedouble);
 	}
+	text_make_printable(text);
 }
 
 static enum status open_in(
@@ -168,6 +160,16 @@ static enum status play(void *request, struct error *error)
 	return run_to_folder(request, error);
 }
 
+static enum status refuse_old(const char *path, bool is_forced, struct error *error)
+{
+	bool is_there = false;
+
+	TRY(path_is_there(path, &is_there, error));
+	return is_there && !is_forced ? error_set(error, STATUS_FILE,
+						"%.200s exists already; --force replaces it", path)
+				      : STATUS_OK;
+}
+
 /* Writes the plan and replays it, unless that was done before; *out receives its steps. */
 static enum status play_plan(const struct replay_request *request,
 	const struct calibrate_plan *plan, const char *folder, bool is_ahead,
@@ -186,6 +188,7 @@ static enum status play_plan(const struct replay_request *request,
 	own.wants_steps = true;
 	own.run.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;
 	if (plan != NULL) {
+		TRY(refuse_old(trace, request->is_forced, error));
 		TRY(write_plan(plan, is_ahead, trace, error));
 		bool has_ranks = own.run.config.tensor_parallel_size > 1;
 		TRY(has_ranks ? apart_run(play, &own, error) : play(&own, error));
@@ -205,6 +208,9 @@ static enum status collect(const struct replay_request *request, const struct ca
 	struct calibrate_points ahead = {0};
 
 	TRY(path_format(path, error, "%s/points.tsv", folder));
+	if (plan != NULL) {
+		TRY(refuse_old(path, request->is_forced, error));
+	}
 	TRY(play_plan(request, plan, folder, false, out, error));
 	enum status status = play_plan(request, plan, folder, true, &ahead, error);
 	if (status == STATUS_OK) {
@@ -236,7 +242,6 @@ enum status calibrate_run(const struct replay_request *request, const char *fold
 	const struct weight_shard shard = {
 		.ranks = (uint32_t)request->run.config.tensor_parallel_size};
 	const struct model_config own = weight_shard_config(&model, shard);
-	TRY(make_folder(folder, error));
 	TRY(fill_plan(&plan, &request->run.config, &model, &own, gpu, budget_s, error));
 	return collect(request, &plan, folder, out, error);
 }

@@ -2,12 +2,12 @@
 #include "bench/calibrate/profile.h"
 #include "bench/calibrate/run.h"
 #include "bench/commands/commands.h"
+#include "bench/record/owned_folder.h"
 #include "engine/base/path.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char summary[] =
 	"Fits the cost model to a GPU: the engine computes planned steps (decode rows x\n"
@@ -86,7 +86,6 @@ static enum status get_points(struct calibrate_request *request, const struct gp
 	struct calibrate_points *points, struct error *error)
 {
 	if (request->points != NULL) {
-		mkdir(request->out, 0777); /* if this fails, writing fails too and reports why */
 		return read_points(request->points, points, error);
 	}
 	if (request->is_measured) {
@@ -100,6 +99,7 @@ static enum status run(struct command_line *line, struct error *error)
 	struct calibrate_request *request = line->values;
 	struct gpu_profile gpu;
 	struct calibrate_points points = {0};
+	struct owned_folder owned;
 
 	request->replay.argc = line->argc;
 	request->replay.argv = line->argv;
@@ -111,11 +111,13 @@ static enum status run(struct command_line *line, struct error *error)
 			"from one of rates, as h200",
 			gpu.name);
 	}
+	TRY(owned_folder_open(&owned, request->out, error));
 	enum status status = get_points(request, &gpu, &points, error);
 	if (status == STATUS_OK) {
 		status = fit_and_write(request, &points, &gpu, error);
 	}
 	calibrate_points_free(&points);
+	owned_folder_close(&owned);
 	return status;
 }
 

@@ -1,36 +1,26 @@
 #include "bench/commands/commands.h"
+#include "bench/record/owned_folder.h"
 #include "bench/replay/replay_config.h"
 #include "engine/model/config_json.h"
 #include "engine/model/weights_export.h"
 #include "engine/shape/model_config.h"
 #include "engine/model/weights.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-
-/* A folder that exists is not an error: weights_export() refuses to overwrite its files. */
-static enum status make_folder(const char *path, struct error *error)
-{
-	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-		return error_set(error, STATUS_FILE, "cannot make %s: %s", path, strerror(errno));
-	}
-	return STATUS_OK;
-}
 
 static enum status export_model(
 	const char *model, const char *source, const char *folder, struct error *error)
 {
 	struct model_config config;
 	struct weights *weights = NULL;
+	struct owned_folder owned;
 
 	TRY(model_config_find(model, &config, error));
 	TRY(weights_open(&weights, &config, source, error));
-	enum status status = make_folder(folder, error);
+	enum status status = owned_folder_open(&owned, folder, error);
 	if (status == STATUS_OK) {
 		status = weights_export(weights, folder, error);
+		owned_folder_close(&owned);
 	}
 	weights_close(weights);
 	return status;

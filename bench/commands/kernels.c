@@ -1,6 +1,7 @@
 #include "bench/commands/commands.h"
 #include "bench/replay/replay_config.h"
 #include "reports/figures/plot.h"
+#include "engine/base/input_file.h"
 #include "engine/base/output_file.h"
 #include "kernels/op/launch.h"
 
@@ -11,7 +12,6 @@
 #endif
 
 #include <assert.h>
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,11 +98,9 @@ static enum status draw(const char *from, const char *to, struct error *error)
 	struct plot plot;
 	char buffer[4096] = "";
 	size_t bytes;
-	FILE *file = fopen(from, "r");
+	FILE *file;
 
-	if (file == NULL) {
-		return error_set(error, STATUS_FILE, "%.200s: %s", from, strerror(errno));
-	}
+	TRY(input_file_open(&file, from, INPUT_FILE, error));
 	if (fgets(buffer, sizeof(buffer), file) == NULL ||
 		strncmp(buffer, columns, strlen(columns)) != 0) {
 		fclose(file);

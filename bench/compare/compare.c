@@ -4,6 +4,7 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
+#include "engine/base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ static void value_text(const cJSON *node, char *out)
 		snprintf(out, COMPARED_TEXT_BYTES, "%s", text == NULL ? "?" : text);
 		cJSON_free(text);
 	}
+	text_make_printable(out);
 }
 
 /* The value at a path like "latency_ms.ttft.p99", or NULL. */
@@ -46,6 +48,7 @@ static const cJSON *find_path(const cJSON *node, const char *path)
 static void set_value(struct compared_value *out, const char *name, const cJSON *a, const cJSON *b)
 {
 	snprintf(out->name, sizeof(out->name), "%s", name);
+	text_make_printable(out->name);
 	value_text(a, out->a);
 	value_text(b, out->b);
 	out->is_number = cJSON_IsNumber(a) && cJSON_IsNumber(b);

@@ -1,8 +1,9 @@
 #include "bench/compare/compare.h"
 
+#include "engine/base/json.h"
+#include "engine/base/text.h"
 #include "reports/results/fidelity.h"
 
-#include <cJSON.h>
 #include <string.h>
 
 enum { CELL_BYTES = 64 };
@@ -87,9 +88,21 @@ static void print_value(const struct compared_value *value, FILE *out)
 	fprintf(out, "  %-34s %16s %16s %14s %10s\n", value->name, a, b, difference, relative);
 }
 
+static void print_folder(const char *label, const char *folder, FILE *out)
+{
+	struct text text = {0};
+
+	text_add(&text, folder);
+	text_make_printable(text.bytes);
+	fprintf(out, "%s  %s\n", label, text.bytes);
+	text_deinit(&text);
+}
+
 void comparison_print(const struct comparison *comparison, FILE *out)
 {
-	fprintf(out, "A  %s\nB  %s\n\n", comparison->a, comparison->b);
+	print_folder("A", comparison->a, out);
+	print_folder("B", comparison->b, out);
+	fputc('\n', out);
 	bool is_count_alone = comparison->has_same_hash && !comparison->has_same_decisions;
 	fprintf(out, "decisions %s: the result hashes %s\n",
 		comparison->has_same_decisions ? "are equal" : "DIFFER",
@@ -174,10 +187,6 @@ void comparison_print_json(const struct comparison *comparison, FILE *out)
 		const struct compared_value *value = &comparison->values[i];
 		add_value(value->is_config ? config : values, value);
 	}
-	char *text = cJSON_Print(root);
-	if (text != NULL) {
-		fprintf(out, "%s\n", text);
-	}
-	cJSON_free(text);
+	json_print(root, out);
 	cJSON_Delete(root);
 }

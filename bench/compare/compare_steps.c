@@ -1,6 +1,7 @@
 #include "bench/compare/compare_steps.h"
 
 #include "engine/base/table.h"
+#include "engine/base/text.h"
 #include "engine/step_record.h"
 
 #include <stdio.h>
@@ -60,6 +61,9 @@ static void note_difference(struct step_difference *out, const struct table_read
 	snprintf(out->column, sizeof(out->column), "%s", a->names[pair->a]);
 	snprintf(out->a, sizeof(out->a), "%s", a->cells[pair->a]);
 	snprintf(out->b, sizeof(out->b), "%s", b->cells[pair->b]);
+	text_make_printable(out->column);
+	text_make_printable(out->a);
+	text_make_printable(out->b);
 }
 
 static enum status compare_rows(struct table_reader *a, struct table_reader *b,

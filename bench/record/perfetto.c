@@ -4,7 +4,6 @@
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
-#include "engine/base/output_file.h"
 #include "engine/profiling/nvtx.h"
 
 #include <stdio.h>
@@ -24,7 +23,7 @@ struct timeline_request {
 };
 
 struct perfetto {
-	struct output_file output;
+	FILE *out;			   /* borrowed */
 	struct timeline_request *requests; /* (request_count) */
 	uint32_t request_count;
 	bool has_event;
@@ -50,53 +49,46 @@ static void event_begin(struct perfetto *file, const char *kind, int process, ui
 	uint64_t since_ns = time_ns > file->origin_ns ? time_ns - file->origin_ns : 0;
 
 	decimal_text(text, since_ns, 3);
-	fprintf(file->output.file, "%s{\"ph\":\"%s\",\"pid\":%d,\"ts\":%s",
-		file->has_event ? ",\n" : "", kind, process, text);
+	fprintf(file->out, "%s{\"ph\":\"%s\",\"pid\":%d,\"ts\":%s", file->has_event ? ",\n" : "",
+		kind, process, text);
 	file->has_event = true;
 }
 
 static void put(struct perfetto *file, const char *key, uint64_t value)
 {
-	fprintf(file->output.file, "\"%s\":%llu", key, (unsigned long long)value);
+	fprintf(file->out, "\"%s\":%llu", key, (unsigned long long)value);
 }
 
 static void put_more(struct perfetto *file, const char *key, uint64_t value)
 {
-	fputc(',', file->output.file);
+	fputc(',', file->out);
 	put(file, key, value);
 }
 
 static void name_process(struct perfetto *file, int process, const char *name)
 {
 	event_begin(file, "M", process, 0);
-	fprintf(file->output.file, ",\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", name);
+	fprintf(file->out, ",\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", name);
 }
 
 static void name_thread(struct perfetto *file, int process, const char *name)
 {
 	event_begin(file, "M", process, 0);
-	fprintf(file->output.file,
-		",\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}", name);
+	fprintf(file->out, ",\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}", name);
 }
 
-enum status perfetto_open(
-	struct perfetto **out, const char *path, uint32_t slot_count, struct error *error)
+struct perfetto *perfetto_open(FILE *out, uint32_t slot_count)
 {
 	struct perfetto *file = memory_take(1, sizeof(*file));
-	enum status status = output_file_open(&file->output, path, error);
 
-	if (status != STATUS_OK) {
-		free(file);
-		return status;
-	}
+	file->out = out;
 	file->requests = memory_take(slot_count, sizeof(*file->requests));
 	file->request_count = slot_count;
-	fputs("{\"traceEvents\":[\n", file->output.file);
+	fputs("{\"traceEvents\":[\n", file->out);
 	name_process(file, PROCESS_ENGINE, "engine");
 	name_thread(file, PROCESS_ENGINE, "steps");
 	name_process(file, PROCESS_REQUESTS, "requests");
-	*out = file;
-	return STATUS_OK;
+	return file;
 }
 
 /* ---- requests ---- */
@@ -106,13 +98,13 @@ static void slice(
 	struct perfetto *file, const char *kind, uint64_t id, const char *name, uint64_t time_ns)
 {
 	event_begin(file, kind, PROCESS_REQUESTS, time_ns);
-	fprintf(file->output.file, ",\"tid\":1,\"cat\":\"request\",\"id\":\"%llu\",\"name\":\"%s\"",
+	fprintf(file->out, ",\"tid\":1,\"cat\":\"request\",\"id\":\"%llu\",\"name\":\"%s\"",
 		(unsigned long long)id, name);
 }
 
 static void slice_end(struct perfetto *file)
 {
-	fputc('}', file->output.file);
+	fputc('}', file->out);
 }
 
 static void change_stage(struct perfetto *file, struct timeline_request *request,
@@ -145,11 +137,11 @@ void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_
 	note_origin(file, arrival->arrival_ns);
 	*request = (struct timeline_request){.id = arrival->id};
 	slice(file, "b", arrival->id, "request", arrival->arrival_ns);
-	fputs(",\"args\":{", file->output.file);
+	fputs(",\"args\":{", file->out);
 	put(file, "id", arrival->id);
 	put_more(file, "prompt_tokens", arrival->prompt_tokens);
 	put_more(file, "max_tokens", arrival->max_tokens);
-	fputs("}", file->output.file);
+	fputs("}", file->out);
 	slice_end(file);
 	change_stage(file, request, STAGE_QUEUED, arrival->arrival_ns);
 }
@@ -158,12 +150,12 @@ void perfetto_reject(struct perfetto *file, enum fit fit, const struct metrics_a
 {
 	note_origin(file, arrival->arrival_ns);
 	event_begin(file, "i", PROCESS_REQUESTS, arrival->arrival_ns);
-	fprintf(file->output.file, ",\"tid\":1,\"s\":\"p\",\"name\":\"rejected: %s\",\"args\":{",
+	fprintf(file->out, ",\"tid\":1,\"s\":\"p\",\"name\":\"rejected: %s\",\"args\":{",
 		fit == FIT_TOO_LONG ? "too long" : "never fits");
 	put(file, "id", arrival->id);
 	put_more(file, "prompt_tokens", arrival->prompt_tokens);
 	put_more(file, "max_tokens", arrival->max_tokens);
-	fputs("}}", file->output.file);
+	fputs("}}", file->out);
 }
 
 static void end_request(struct perfetto *file, struct timeline_request *request, uint64_t time_ns,
@@ -171,10 +163,10 @@ static void end_request(struct perfetto *file, struct timeline_request *request,
 {
 	change_stage(file, request, STAGE_NONE, time_ns);
 	slice(file, "e", request->id, "request", time_ns);
-	fprintf(file->output.file, ",\"args\":{\"status\":\"%s\"", status);
+	fprintf(file->out, ",\"args\":{\"status\":\"%s\"", status);
 	put_more(file, "output_tokens", output_tokens);
 	put_more(file, "preemptions", request->preemptions);
-	fputs("}", file->output.file);
+	fputs("}", file->out);
 	slice_end(file);
 }
 
@@ -219,13 +211,13 @@ static void step_slice(struct perfetto *file, const struct step_decisions *decis
 	counts.waiting = waiting;
 	decimal_text(length, end_ns - start_ns, 3);
 	event_begin(file, "X", PROCESS_ENGINE, start_ns);
-	fprintf(file->output.file, ",\"tid\":1,\"dur\":%s,\"name\":\"%s\",\"args\":{", length,
+	fprintf(file->out, ",\"tid\":1,\"dur\":%s,\"name\":\"%s\",\"args\":{", length,
 		step_kind_name(step_kind_of(&counts)));
 	put(file, "step", decisions->step);
 #define STEP_COUNT_ARGUMENT(column) put_more(file, #column, counts.column);
 	STEP_COUNT_LIST(STEP_COUNT_ARGUMENT)
 #undef STEP_COUNT_ARGUMENT
-	fputs("}}", file->output.file);
+	fputs("}}", file->out);
 }
 
 static void counters(struct perfetto *file, const struct step_counts *counts, uint64_t start_ns,
@@ -233,16 +225,16 @@ static void counters(struct perfetto *file, const struct step_counts *counts, ui
 {
 	if (!file->has_counts || file->running != counts->running || file->waiting != waiting) {
 		event_begin(file, "C", PROCESS_ENGINE, start_ns);
-		fputs(",\"name\":\"sequences\",\"args\":{", file->output.file);
+		fputs(",\"name\":\"sequences\",\"args\":{", file->out);
 		put(file, "running", counts->running);
 		put_more(file, "waiting", waiting);
-		fputs("}}", file->output.file);
+		fputs("}}", file->out);
 	}
 	if (!file->has_counts || file->used_blocks != counts->used_blocks) {
 		event_begin(file, "C", PROCESS_ENGINE, start_ns);
-		fputs(",\"name\":\"KV blocks\",\"args\":{", file->output.file);
+		fputs(",\"name\":\"KV blocks\",\"args\":{", file->out);
 		put(file, "used", counts->used_blocks);
-		fputs("}}", file->output.file);
+		fputs("}}", file->out);
 	}
 	file->has_counts = true;
 	file->running = counts->running;
@@ -284,33 +276,31 @@ void perfetto_kernel(struct perfetto *file, const char *operation, const char *k
 	file->lane_end_ns[lane] = start_ns + length_ns;
 	decimal_text(length, length_ns, 3);
 	event_begin(file, "X", PROCESS_GPU, start_ns);
-	fprintf(file->output.file, ",\"tid\":%u,\"dur\":%s,\"name\":\"%s\",\"args\":{\"kernel\":\"",
+	fprintf(file->out, ",\"tid\":%u,\"dur\":%s,\"name\":\"%s\",\"args\":{\"kernel\":\"",
 		lane + 1, length, operation);
 	for (const char *c = kernel; *c != '\0'; c++) {
-		fputc(*c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? '?' : *c,
-			file->output.file);
+		fputc(*c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? '?' : *c, file->out);
 	}
-	fputc('"', file->output.file);
+	fputc('"', file->out);
 	put_more(file, "step", step);
 	if (layer != RANGE_NO_LAYER) {
 		put_more(file, "layer", layer);
 	}
-	fputs("}}", file->output.file);
+	fputs("}}", file->out);
 }
 
 /* ---- the end ---- */
 
-enum status perfetto_commit(struct perfetto *file, uint64_t end_ns, struct error *error)
+void perfetto_end(struct perfetto *file, uint64_t end_ns)
 {
 	for (uint32_t i = 0; i < file->request_count; i++) {
 		if (file->requests[i].stage != STAGE_NONE) {
 			end_request(file, &file->requests[i], end_ns, "unfinished", 0);
 		}
 	}
-	fputs("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{", file->output.file);
+	fputs("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{", file->out);
 	put(file, "kernels_not_shown", file->kernels_not_shown);
-	fputs("}}\n", file->output.file);
-	return output_file_commit(&file->output, error);
+	fputs("}}\n", file->out);
 }
 
 void perfetto_close(struct perfetto *file)
@@ -318,7 +308,6 @@ void perfetto_close(struct perfetto *file)
 	if (file == NULL) {
 		return;
 	}
-	output_file_abandon(&file->output);
 	free(file->requests);
 	free(file);
 }

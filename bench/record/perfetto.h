@@ -2,9 +2,9 @@
 #define BENCH_RECORD_PERFETTO_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "bench/record/metrics.h"
-#include "engine/base/status.h"
 
 /* A run as a file for Perfetto (ui.perfetto.dev) and chrome://tracing: JSON in the Trace Event
    Format. It is written during the run, so memory does not grow with it.
@@ -23,9 +23,8 @@ enum { PERFETTO_KERNELS_MAX = 4000000 };
 
 struct perfetto;
 
-/* slot_count: engine_slot_count(). */
-enum status perfetto_open(
-	struct perfetto **out, const char *path, uint32_t slot_count, struct error *error);
+/* slot_count: engine_slot_count(). out: borrowed; writes that fail are found by who closes it. */
+struct perfetto *perfetto_open(FILE *out, uint32_t slot_count);
 
 /* To be called with metrics_arrive(), metrics_reject() and metrics_step(). */
 void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_arrival *arrival);
@@ -37,9 +36,9 @@ void perfetto_kernel(struct perfetto *file, const char *operation, const char *k
 	uint64_t start_ns, uint64_t length_ns, uint64_t step, uint32_t layer);
 
 /* Ends the requests that are still in the engine, and completes the file. */
-enum status perfetto_commit(struct perfetto *file, uint64_t end_ns, struct error *error);
+void perfetto_end(struct perfetto *file, uint64_t end_ns);
 
-/* Removes the file if it was not committed. Accepts NULL. */
+/* Accepts NULL. */
 void perfetto_close(struct perfetto *file);
 
 #endif

@@ -1,11 +1,11 @@
 #include "bench/record/provenance.h"
 
 #include "bench/record/commit.h"
+#include "engine/base/json.h"
 #include "engine/base/number.h"
 #include "reports/results/results.h"
 
 #include <cJSON.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,14 +56,12 @@ static void machine_text(char *text)
 		processor == NULL ? "processor unknown" : processor);
 }
 
-enum status provenance_write(
-	const struct provenance *provenance, const char *path, struct error *error)
+void provenance_write(const struct provenance *provenance, FILE *file)
 {
 	char text[COMMAND_BYTES];
 	time_t now = time(NULL);
 	struct tm utc;
 	cJSON *root = cJSON_CreateObject();
-	FILE *file = fopen(path, "wb");
 
 	cJSON_AddStringToObject(root, PROVENANCE_COMMIT, QUIRE_COMMIT);
 	machine_text(text);
@@ -78,16 +76,6 @@ enum status provenance_write(
 	cJSON_AddStringToObject(root, PROVENANCE_COMMAND, text);
 	decimal_text(text, provenance->wall_ns, 9);
 	cJSON_AddRawToObject(root, PROVENANCE_WALL_S, text);
-	char *json = cJSON_Print(root);
-	bool is_written = file != NULL && json != NULL && fprintf(file, "%s\n", json) > 0;
-	if (file != NULL && fclose(file) != 0) {
-		is_written = false;
-	}
+	json_print(root, file);
 	cJSON_Delete(root);
-	cJSON_free(json);
-	if (!is_written) {
-		return error_set(
-			error, STATUS_FILE, "%s: cannot be written: %s", path, strerror(errno));
-	}
-	return STATUS_OK;
 }

@@ -2,8 +2,7 @@
 #define BENCH_RECORD_PROVENANCE_H
 
 #include <stdint.h>
-
-#include "engine/base/status.h"
+#include <stdio.h>
 
 /* provenance.json: where, when and how a result was made. It is the only file that differs between
    two equal runs. */
@@ -15,7 +14,7 @@ struct provenance {
 	const char *device; /* the GPU's name; "": only the host computed */
 };
 
-enum status provenance_write(
-	const struct provenance *provenance, const char *path, struct error *error);
+/* Writes that fail are found by who closes the file. */
+void provenance_write(const struct provenance *provenance, FILE *file);
 
 #endif

@@ -1,9 +1,9 @@
 #include "bench/record/summary.h"
 
+#include "engine/base/json.h"
 #include "engine/base/number.h"
 
 #include <cJSON.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -258,24 +258,12 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 	return root;
 }
 
-enum status summary_write(const struct run_outcome *outcome, struct cJSON *config, const char *path,
-	struct error *error)
+void summary_write(const struct run_outcome *outcome, struct cJSON *config, FILE *file)
 {
 	cJSON *root = summary_json(outcome, config);
-	char *text = cJSON_Print(root);
-	FILE *file = fopen(path, "wb");
-	bool is_written = file != NULL && text != NULL && fprintf(file, "%s\n", text) > 0;
 
-	if (file != NULL && fclose(file) != 0) {
-		is_written = false;
-	}
+	json_print(root, file);
 	cJSON_Delete(root);
-	cJSON_free(text);
-	if (!is_written) {
-		return error_set(
-			error, STATUS_FILE, "%s: cannot be written: %s", path, strerror(errno));
-	}
-	return STATUS_OK;
 }
 
 /* ---- the printed table ---- */

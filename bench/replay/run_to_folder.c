@@ -6,7 +6,6 @@
 #include "bench/replay/trace_reading.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/base/path.h"
 #include "engine/shape/weight_shape.h"
 #include "engine/step_record.h"
 
@@ -18,8 +17,6 @@
 struct recorded_run {
 	struct run run;
 	struct result_folder folder;
-	bool has_folder;
-	bool is_committed; /* the folder is complete */
 	struct table_writer requests, steps;
 	struct kernel_times *kernel_times;
 	struct perfetto *timeline;
@@ -27,13 +24,14 @@ struct recorded_run {
 
 /* ---- opening ---- */
 
-static enum status open_table(struct result_folder *folder, struct table_writer *table,
+static enum status begin_table(struct result_folder *folder, struct table_writer *table,
 	const char *name, const char *header, struct error *error)
 {
-	char path[PATH_BYTES_MAX];
+	FILE *file;
 
-	TRY(result_folder_begin(folder, name, path, error));
-	return table_open(table, path, header, error);
+	TRY(result_folder_begin(folder, name, &file, error));
+	table_begin(table, file, header);
+	return STATUS_OK;
 }
 
 static enum status open_sinks(
@@ -43,14 +41,14 @@ static enum status open_sinks(
 	bool wants_steps = request->wants_steps || run->facts.records_steps;
 
 	TRY(result_folder_open(&own->folder, request->out, request->is_forced, error));
-	own->has_folder = true;
-	TRY(open_table(&own->folder, &own->requests, RESULT_REQUESTS, REQUEST_COLUMNS, error));
+	TRY(begin_table(&own->folder, &own->requests, RESULT_REQUESTS, REQUEST_COLUMNS, error));
 	if (wants_steps) {
-		TRY(open_table(&own->folder, &own->steps, RESULT_STEPS, STEP_COLUMNS, error));
+		TRY(begin_table(&own->folder, &own->steps, RESULT_STEPS, STEP_COLUMNS, error));
 	}
 	if (request->timeline != NULL) {
-		TRY(perfetto_open(&own->timeline, request->timeline,
-			engine_slot_count(run->replay.engine), error));
+		FILE *file;
+		TRY(result_folder_begin_beside(&own->folder, request->timeline, &file, error));
+		own->timeline = perfetto_open(file, engine_slot_count(run->replay.engine));
 	}
 	if (run->kernels.state != NULL) {
 		uint32_t ranks = (uint32_t)request->run.config.tensor_parallel_size;
@@ -75,15 +73,16 @@ static enum status write_tables(
 {
 	struct table_writer table = {0};
 
-	TRY(open_table(folder, &table, RESULT_TIMELINE, TIMELINE_COLUMNS, error));
+	TRY(begin_table(folder, &table, RESULT_TIMELINE, TIMELINE_COLUMNS, error));
 	timeline_write(&metrics->timeline, &table);
-	TRY(table_close(&table, error));
-	TRY(open_table(folder, &table, RESULT_STEP_GRID, STEP_GRID_COLUMNS, error));
+	table_end(&table);
+	TRY(begin_table(folder, &table, RESULT_STEP_GRID, STEP_GRID_COLUMNS, error));
 	step_grid_write(&metrics->grid, &table);
-	TRY(table_close(&table, error));
-	TRY(open_table(folder, &table, RESULT_LATENCY, LATENCY_COLUMNS, error));
+	table_end(&table);
+	TRY(begin_table(folder, &table, RESULT_LATENCY, LATENCY_COLUMNS, error));
 	metrics_write_latency(metrics, &table);
-	return table_close(&table, error);
+	table_end(&table);
+	return STATUS_OK;
 }
 
 static enum status write_kernels(
@@ -91,40 +90,39 @@ static enum status write_kernels(
 {
 	struct table_writer table = {0};
 
-	TRY(open_table(folder, &table, RESULT_KERNELS, KERNEL_COLUMNS, error));
+	TRY(begin_table(folder, &table, RESULT_KERNELS, KERNEL_COLUMNS, error));
 	kernel_times_write(times, &table);
-	TRY(table_close(&table, error));
-	TRY(open_table(folder, &table, RESULT_KERNEL_PHASES, KERNEL_PHASE_COLUMNS, error));
+	table_end(&table);
+	TRY(begin_table(folder, &table, RESULT_KERNEL_PHASES, KERNEL_PHASE_COLUMNS, error));
 	kernel_times_write_phases(times, &table);
-	TRY(table_close(&table, error));
-	TRY(open_table(folder, &table, RESULT_KERNEL_TIMELINE, KERNEL_TIMELINE_COLUMNS, error));
+	table_end(&table);
+	TRY(begin_table(folder, &table, RESULT_KERNEL_TIMELINE, KERNEL_TIMELINE_COLUMNS, error));
 	kernel_times_write_timeline(times, &table);
-	return table_close(&table, error);
+	table_end(&table);
+	return STATUS_OK;
 }
 
 static enum status write_results(struct recorded_run *own, const struct run_outcome *outcome,
 	const struct provenance *provenance, struct error *error)
 {
-	char path[PATH_BYTES_MAX];
 	struct result_folder *folder = &own->folder;
 	const struct replay *replay = &own->run.replay;
+	FILE *file;
 
-	TRY(table_close(&own->requests, error));
-	TRY(table_close(&own->steps, error));
+	table_end(&own->requests);
+	table_end(&own->steps);
 	TRY(write_tables(&replay->metrics, folder, error));
 	if (own->kernel_times != NULL) {
 		TRY(write_kernels(own->kernel_times, folder, error));
 	}
 	if (own->timeline != NULL) {
-		TRY(perfetto_commit(own->timeline, replay->now_ns, error));
+		perfetto_end(own->timeline, replay->now_ns);
 	}
-	TRY(result_folder_begin(folder, RESULT_PROVENANCE, path, error));
-	TRY(provenance_write(provenance, path, error));
-	TRY(result_folder_begin(folder, RESULT_SUMMARY, path, error));
-	TRY(summary_write(outcome, replay_config_json(&own->run.request->config), path, error));
-	TRY(result_folder_commit(folder, error));
-	own->is_committed = true;
-	return STATUS_OK;
+	TRY(result_folder_begin(folder, RESULT_PROVENANCE, &file, error));
+	provenance_write(provenance, file);
+	TRY(result_folder_begin(folder, RESULT_SUMMARY, &file, error));
+	summary_write(outcome, replay_config_json(&own->run.request->config), file);
+	return result_folder_commit(folder, error);
 }
 
 static void print_result(const struct recorded_run *own, const struct run_outcome *outcome)
@@ -175,15 +173,9 @@ static enum status record_run(
 
 static void close_run(struct recorded_run *own)
 {
-	struct error ignored = {0};
-
-	table_close(&own->requests, &ignored);
-	table_close(&own->steps, &ignored);
-	if (own->has_folder && !own->is_committed) {
-		result_folder_abandon(&own->folder);
-	}
 	kernel_times_close(own->kernel_times);
 	perfetto_close(own->timeline);
+	result_folder_close(&own->folder);
 	run_close(&own->run);
 }
 

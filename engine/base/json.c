@@ -1,7 +1,9 @@
 #include "engine/base/json.h"
 
 #include "engine/base/check.h"
+#include "engine/base/input_file.h"
 #include "engine/base/memory.h"
+#include "engine/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -123,10 +125,8 @@ enum status json_document_open(struct json_document *out, const char *path, stru
 	size_t length = 0;
 
 	memset(out, 0, sizeof(*out));
-	FILE *file = fopen(path, "rb");
-	if (file == NULL) {
-		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
-	}
+	FILE *file;
+	TRY(input_file_open(&file, path, INPUT_FILE, error));
 	enum status status = read_whole(file, path, &text, &length, error);
 	if (status == STATUS_OK) {
 		status = json_document_parse(out, path, text, length, error);
@@ -311,4 +311,15 @@ enum status json_text(
 	TRY(require_field(object, field, cJSON_IsString(node), "a text", error));
 	*out = node->valuestring;
 	return STATUS_OK;
+}
+
+void json_print(const cJSON *root, FILE *file)
+{
+	char *text = cJSON_Print(root);
+
+	if (text != NULL) {
+		text_repair_utf8(text);
+		fprintf(file, "%s\n", text);
+	}
+	cJSON_free(text);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Configuration and summaries in JSON, read with errors that name the file, the field, what was
    found and what was expected. A thin layer over cJSON, whose tree readers may also walk directly.
@@ -90,5 +91,9 @@ enum status json_text(
 /* "NAME: field a.b: found FOUND, expected EXPECTED", for a value that the caller refuses. */
 enum status json_refuse(const struct json_object *object, const char *field, const char *expected,
 	struct error *error);
+
+/* Prints a tree and a line feed. A text that is no UTF-8, such as a file's name, becomes valid: the
+   printed JSON always is. Writes that fail are found by who closes the file. */
+void json_print(const cJSON *root, FILE *file);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
+#include "engine/base/input_file.h"
 #include "engine/base/unfinished.h"
 
 #include <errno.h>
@@ -25,53 +26,82 @@ static enum status cannot_write(const char *path, int reason, struct error *erro
 
 /* ---- opening ---- */
 
-/* Of a killed process with the same id a part may be left. */
-static int create_part(struct output_file *output)
+/* Writes the name of part number `index`, which is 0 but where a killed process of the same id has
+   left its part. */
+static enum status part_name(
+	const struct output_file *output, int index, char *part, struct error *error)
+{
+	long id = (long)getpid();
+	int bytes = index == 0 ? snprintf(part, PATH_BYTES_MAX, "%s.%ld.part", output->path, id)
+			       : snprintf(part, PATH_BYTES_MAX, "%s.%ld-%d.part", output->path, id,
+					 index);
+
+	return bytes > 0 && bytes < PATH_BYTES_MAX
+		       ? STATUS_OK
+		       : cannot_write(output->path, ENAMETOOLONG, error);
+}
+
+static enum status create_part(struct output_file *output, int *descriptor, struct error *error)
 {
 	char part[PATH_BYTES_MAX];
 
-	for (int i = 0; i < NAMES_TRIED; i++) {
-		int bytes = i == 0 ? snprintf(part, sizeof(part), "%s.%ld.part", output->path,
-					     (long)getpid())
-				   : snprintf(part, sizeof(part), "%s.%ld-%d.part", output->path,
-					     (long)getpid(), i);
-		if (bytes < 0 || (size_t)bytes >= sizeof(part)) {
-			errno = ENAMETOOLONG;
-			return -1;
+	errno = EEXIST;
+	for (int i = 0; i < NAMES_TRIED && *descriptor < 0 && errno == EEXIST; i++) {
+		TRY(part_name(output, i, part, error));
+		if (unfinished_holds(part)) {
+			return error_set(error, STATUS_FILE,
+				"%.200s: is written to twice by this command, expected two files",
+				output->path);
 		}
-		int descriptor = unfinished_create(&output->part, part);
-		if (descriptor >= 0 || errno != EEXIST) {
-			return descriptor;
-		}
+		*descriptor = unfinished_create(&output->part, part);
 	}
-	return -1;
+	return *descriptor >= 0 ? STATUS_OK : cannot_write(output->path, errno, error);
 }
 
 /* To open a pipe that nobody reads would wait without end. */
-static int open_itself(const char *path)
+static enum status open_itself(const char *path, int *descriptor, struct error *error)
 {
 	const int flags = O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	int descriptor = open(path, flags);
 
-	for (uint32_t i = 0; descriptor < 0 && errno == ENXIO && i < READER_WAITS; i++) {
+	*descriptor = open(path, flags);
+	for (uint32_t i = 0; *descriptor < 0 && errno == ENXIO && i < READER_WAITS; i++) {
 		pause_ns(READER_WAIT_NS);
-		descriptor = open(path, flags);
+		*descriptor = open(path, flags);
 	}
-	if (descriptor >= 0 && fcntl(descriptor, F_SETFL, O_WRONLY) != 0) {
-		close(descriptor);
-		return -1;
+	if (*descriptor < 0 && errno == ENXIO) {
+		return error_set(error, STATUS_FILE, "%.200s: is a pipe that nobody reads", path);
 	}
-	return descriptor;
+	if (*descriptor < 0 || fcntl(*descriptor, F_SETFL, O_WRONLY) != 0) {
+		return cannot_write(path, errno, error);
+	}
+	return STATUS_OK;
 }
 
-/* A rename would replace a device or a pipe by a file. /dev/stdout is a link to what may be a file.
- */
+/* A rename would replace a device or a pipe by a file. The links of descriptors, such as
+   /dev/stdout, may lead to a file, but stay links. */
 static bool is_written_itself(const char *path)
+{
+	static const char *const links[] = {"/dev/std", "/dev/fd/", "/proc/"};
+	struct stat found;
+
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		if (strncmp(path, links[i], strlen(links[i])) == 0) {
+			return true;
+		}
+	}
+	return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
+}
+
+/* Of a file that this command reads the rest would be lost. */
+static enum status refuse_input(const char *path, struct error *error)
 {
 	struct stat found;
 
-	return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0 ||
-	       (stat(path, &found) == 0 && !S_ISREG(found.st_mode));
+	if (stat(path, &found) == 0 && input_file_was_read(&found)) {
+		return error_set(error, STATUS_FILE,
+			"%.200s: is read by this command, expected another file to write", path);
+	}
+	return STATUS_OK;
 }
 
 enum status output_file_open(struct output_file *output, const char *path, struct error *error)
@@ -85,18 +115,22 @@ enum status output_file_open(struct output_file *output, const char *path, struc
 		output->file = stdout;
 		return STATUS_OK;
 	}
-	int descriptor = is_written_itself(path) ? open_itself(path) : create_part(output);
-	if (descriptor < 0) {
-		return cannot_write(path, errno, error);
+	TRY(refuse_input(path, error));
+	int descriptor = -1;
+	enum status status = is_written_itself(path) ? open_itself(path, &descriptor, error)
+						     : create_part(output, &descriptor, error);
+	if (status == STATUS_OK) {
+		output->file = fdopen(descriptor, "wb");
+		if (output->file != NULL) {
+			return STATUS_OK;
+		}
+		status = cannot_write(path, errno, error);
 	}
-	output->file = fdopen(descriptor, "wb");
-	if (output->file == NULL) {
-		int reason = errno;
+	if (descriptor >= 0) {
 		close(descriptor);
-		output_file_abandon(output);
-		return cannot_write(path, reason, error);
 	}
-	return STATUS_OK;
+	output_file_abandon(output);
+	return status;
 }
 
 /* ---- writing ---- */
@@ -153,6 +187,7 @@ enum status output_file_publish(struct output_file *output, struct error *error)
 	if (output->part == NULL) {
 		return STATUS_OK;
 	}
+	TRY(refuse_input(output->path, error));
 	if (rename(unfinished_path(output->part), output->path) != 0) {
 		int reason = errno;
 		output_file_abandon(output);

@@ -14,8 +14,11 @@
    After a commit the file is on the disk: its bytes are before the rename, and the name is after
    it.
 
-   The path "-" is the standard output. A device or a pipe is written to directly, as is what lies
-   below /dev and /proc. A symbolic link to a file is replaced by a file. */
+   A file that the command reads (engine/base/input_file.h) is refused, whatever its name.
+
+   The path "-" is the standard output. A device or a pipe is written to directly, as are
+   /dev/stdout, /dev/fd/N and what lies below /proc. A symbolic link to a file is replaced.
+ */
 
 struct unfinished;
 

@@ -1,6 +1,7 @@
 #include "engine/base/status.h"
 
 #include "engine/base/check.h"
+#include "engine/base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,11 +15,7 @@ enum status error_set(struct error *error, enum status status, const char *forma
 	va_start(arguments, format);
 	vsnprintf(error->text, sizeof(error->text), format, arguments);
 	va_end(arguments);
-	for (char *c = error->text; *c != '\0'; c++) {
-		if (*c == '\n' || *c == '\r') {
-			*c = ' ';
-		}
-	}
+	text_make_printable(error->text);
 	return status;
 }
 

@@ -24,7 +24,7 @@ enum status {
 
 enum { ERROR_TEXT_BYTES = 512 };
 
-/* Owned by the caller; text is one line without a line break, empty while there is no error.
+/* Owned by the caller; text is one line of printable UTF-8, empty while there is no error.
 
    An error starts as {0}. Code that handles an error and continues must reset it to {0}. Sticky
    functions only return error->status once it is set, so a list of calls needs one check at its

@@ -17,25 +17,22 @@
    would take longer than the simulation. All figures are integers, or decimals formatted from
    integers, so that their text is the same on every machine.
 
-   Writing is sticky (engine/base/status.h): cells of a table that failed to open are discarded, and
-   table_close() reports a write that failed. */
+   A write that fails is found by who closes the file (engine/base/output_file.h). */
 
 enum { TABLE_BUFFER_BYTES = 1 << 16 };
 
 struct table_writer {
-	FILE *file; /* NULL: closed */
+	FILE *file; /* borrowed; NULL: closed */
 	bool is_row_started;
-	int write_errno; /* of the first write that failed; 0: none did */
 	size_t used;
 	char buffer[TABLE_BUFFER_BYTES];
 };
 
-/* Creates the file and writes the header line (given without its line feed). */
-enum status table_open(
-	struct table_writer *table, const char *path, const char *header, struct error *error);
+/* Writes the header line (given without its line feed) into an empty file. */
+void table_begin(struct table_writer *table, FILE *file, const char *header);
 
-/* Writes what is buffered and closes; a closed or zeroed table is accepted. */
-enum status table_close(struct table_writer *table, struct error *error);
+/* Writes what is buffered; an ended or zeroed table is accepted. The file stays open. */
+void table_end(struct table_writer *table);
 
 void table_u64(struct table_writer *table, uint64_t value);
 

@@ -72,17 +72,52 @@ static size_t utf8_size(const unsigned char *string)
 	return is_overlong || is_outside ? 0 : size;
 }
 
+static bool is_blank(char c)
+{
+	return c == '\n' || c == '\r' || c == '\t';
+}
+
+/* C0, DEL and C1. */
+static bool is_control(const char *string)
+{
+	const unsigned char *bytes = (const unsigned char *)string;
+
+	return *bytes < 0x20 || *bytes == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0);
+}
+
+void text_make_printable(char *string)
+{
+	while (*string != '\0') {
+		size_t size = utf8_size((const unsigned char *)string);
+		size_t bytes = size == 0 ? 1 : size;
+		if (is_blank(*string)) {
+			*string = ' ';
+		} else if (size == 0 || is_control(string)) {
+			memset(string, '?', bytes);
+		}
+		string += bytes;
+	}
+}
+
+void text_repair_utf8(char *string)
+{
+	while (*string != '\0') {
+		size_t size = utf8_size((const unsigned char *)string);
+		if (size == 0) {
+			*string = '?';
+		}
+		string += size == 0 ? 1 : size;
+	}
+}
+
 /* Appends the next character in printable form and returns the bytes read. */
 static size_t add_clean(struct text *text, const char *string)
 {
-	const unsigned char *bytes = (const unsigned char *)string;
-	size_t size = utf8_size(bytes);
-	bool is_blank = *bytes == '\n' || *bytes == '\r' || *bytes == '\t';
-	bool is_control = *bytes < 0x20 || *bytes == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0);
+	size_t size = utf8_size((const unsigned char *)string);
 
-	if (is_blank) {
+	if (is_blank(*string)) {
 		text_add(text, " ");
-	} else if (size == 0 || is_control) {
+	} else if (size == 0 || is_control(string)) {
 		text_add(text, replacement);
 	} else {
 		text_add_bytes(text, string, size);

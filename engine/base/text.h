@@ -21,6 +21,14 @@ void text_add_bytes(struct text *text, const char *bytes, size_t byte_count);
    through text_add() or text_add_escaped(). */
 void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Replaces in place what a terminal might obey or cannot show: line breaks and tabs by a space,
+   other control characters (C0, DEL, C1, so escape sequences too) and invalid UTF-8 by a `?` for
+   each byte. For every text from outside that is printed; error_set() does it for errors. */
+void text_make_printable(char *string);
+
+/* Replaces only invalid UTF-8. */
+void text_repair_utf8(char *string);
+
 /* For HTML, inside elements and quoted attributes: & < > " ' become references; invalid UTF-8 and
    control characters become U+FFFD, line breaks and tabs become spaces. */
 void text_add_escaped(struct text *text, const char *string);

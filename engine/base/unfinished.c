@@ -67,6 +67,17 @@ static int add(struct unfinished **out, const char *path, int kind)
 	return result;
 }
 
+struct unfinished *unfinished_add(const char *path)
+{
+	struct unfinished *entry = next_entry();
+
+	check(strlen(path) < sizeof(entry->path));
+	strcpy(entry->path, path);
+	entry->owner = getpid();
+	atomic_store(&entry->kind, KIND_FILE);
+	return entry;
+}
+
 int unfinished_create(struct unfinished **out, const char *path)
 {
 	return add(out, path, KIND_FILE);
@@ -75,6 +86,23 @@ int unfinished_create(struct unfinished **out, const char *path)
 int unfinished_make_folder(struct unfinished **out, const char *path)
 {
 	return add(out, path, KIND_FOLDER);
+}
+
+bool unfinished_holds(const char *path)
+{
+	struct stat wanted, found;
+
+	if (lstat(path, &wanted) != 0) {
+		return false;
+	}
+	for (uint32_t i = 0; i < UNFINISHED_MAX; i++) {
+		if (atomic_load(&unfinished_list[i].kind) == KIND_FILE &&
+			lstat(unfinished_list[i].path, &found) == 0 &&
+			found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino) {
+			return true;
+		}
+	}
+	return false;
 }
 
 const char *unfinished_path(const struct unfinished *unfinished)

@@ -1,6 +1,8 @@
 #ifndef ENGINE_BASE_UNFINISHED_H
 #define ENGINE_BASE_UNFINISHED_H
 
+#include <stdbool.h>
+
 #include "engine/base/path.h"
 
 /* Files and folders that this process has made and not completed. They are removed on every way out
@@ -20,6 +22,12 @@ int unfinished_create(struct unfinished **out, const char *path);
 
 /* Makes a folder. Returns 0; -1: errno says why. */
 int unfinished_make_folder(struct unfinished **out, const char *path);
+
+/* A file that exists and became this process's own. */
+struct unfinished *unfinished_add(const char *path);
+
+/* Whether a path names a file that is in the list. */
+bool unfinished_holds(const char *path);
 
 const char *unfinished_path(const struct unfinished *unfinished);
 

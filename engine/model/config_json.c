@@ -4,7 +4,6 @@
 #include "engine/base/json.h"
 #include "engine/base/path.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -379,7 +378,7 @@ static void print_double(FILE *file, const char *name, double value)
 	fprintf(file, "  \"%s\": %s", name, text);
 }
 
-static void print_config(const struct model_config *config, FILE *file)
+void model_config_write(const struct model_config *config, FILE *file)
 {
 	const struct {
 		const char *name;
@@ -415,24 +414,4 @@ static void print_config(const struct model_config *config, FILE *file)
 	fprintf(file, ",\n");
 	print_double(file, "rope_theta", config->rope_theta);
 	fprintf(file, "\n}\n");
-}
-
-enum status model_config_write(
-	const struct model_config *config, const char *folder, struct error *error)
-{
-	char path[PATH_BYTES_MAX];
-
-	TRY(path_format(path, error, "%s/config.json", folder));
-	FILE *file = fopen(path, "wx");
-	if (file == NULL) {
-		return error_set(error, STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
-	}
-	print_config(config, file);
-	bool has_failed = ferror(file) != 0;
-	has_failed = fclose(file) != 0 || has_failed;
-	if (has_failed) {
-		remove(path);
-		return error_set(error, STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
-	}
-	return STATUS_OK;
 }

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include <stdio.h>
+
 #include "engine/base/status.h"
 #include "engine/shape/model_config.h"
 
@@ -20,9 +22,8 @@ enum status model_config_find(
 enum status model_config_parse(struct model_config *out, const char *path, const char *text,
 	size_t byte_count, struct error *error);
 
-/* Writes FOLDER/config.json. model_config_find() reads the same configuration from it, except the
-   name, and with dtype bfloat16. An existing file is not overwritten but an error. */
-enum status model_config_write(
-	const struct model_config *config, const char *folder, struct error *error);
+/* Writes a config.json. model_config_find() reads the same configuration from it, except the name,
+   and with dtype bfloat16. Writes that fail are found by who closes the file. */
+void model_config_write(const struct model_config *config, FILE *file);
 
 #endif

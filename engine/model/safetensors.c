@@ -1,13 +1,13 @@
 #include "engine/model/safetensors.h"
 
 #include "engine/base/check.h"
+#include "engine/base/input_file.h"
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,8 +268,8 @@ static enum status map_descriptor(
 	struct stat about;
 	void *bytes = NULL;
 
-	if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
-		return error_set(error, STATUS_FILE, "cannot read %s: not a file", path);
+	if (fstat(descriptor, &about) != 0) {
+		return error_set(error, STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
 	}
 	if (about.st_size > 0) {
 		bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
@@ -287,10 +287,10 @@ static enum status map_descriptor(
 
 static enum status map_file(struct safetensors *out, const char *path, struct error *error)
 {
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	int descriptor = input_descriptor(path, INPUT_FILE, error);
 
 	if (descriptor < 0) {
-		return error_set(error, STATUS_FILE, "cannot open %s: %s", path, strerror(errno));
+		return error->status;
 	}
 	enum status status = map_descriptor(out, path, descriptor, error);
 	close(descriptor);

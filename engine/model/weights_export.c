@@ -2,14 +2,15 @@
 
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/output_file.h"
 #include "engine/base/path.h"
 #include "engine/model/checkpoint_names.h"
 #include "engine/model/config_json.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BUFFER_ELEMENTS = 1 << 16, HEADER_ALIGNMENT = 8 };
@@ -92,26 +93,54 @@ static void write_file(const struct weights *weights, FILE *file)
 	}
 }
 
+static enum status refuse_old(const char *path, struct error *error)
+{
+	struct stat found;
+
+	return lstat(path, &found) != 0
+		       ? STATUS_OK
+		       : error_set(error, STATUS_FILE, "%.200s exists already", path);
+}
+
+/* Both files, complete under their part names. */
+static enum status write_parts(const struct weights *weights, struct output_file *config,
+	struct output_file *tensors, const char *folder, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/config.json", folder));
+	TRY(refuse_old(path, error));
+	TRY(output_file_open(config, path, error));
+	TRY(path_format(path, error, "%s/model.safetensors", folder));
+	TRY(refuse_old(path, error));
+	TRY(output_file_open(tensors, path, error));
+	model_config_write(weights_config(weights), config->file);
+	write_file(weights, tensors->file);
+	TRY(output_file_finish(config, error));
+	return output_file_finish(tensors, error);
+}
+
+static enum status publish(
+	struct output_file *config, struct output_file *tensors, struct error *error)
+{
+	TRY(output_file_publish(tensors, error));
+	enum status status = output_file_publish(config, error);
+	if (status != STATUS_OK) {
+		unlink(tensors->path);
+		return status;
+	}
+	return output_file_sync_folder(config->path, error);
+}
+
 enum status weights_export(const struct weights *weights, const char *folder, struct error *error)
 {
-	char path[PATH_BYTES_MAX], part[PATH_BYTES_MAX];
+	struct output_file config = {.file = NULL}, tensors = {.file = NULL};
 
-	TRY(path_format(path, error, "%s/model.safetensors", folder));
-	TRY(path_format(part, error, "%s.part", path));
-	if (access(path, F_OK) == 0) {
-		return error_set(error, STATUS_FILE, "%s exists already", path);
+	enum status status = write_parts(weights, &config, &tensors, folder, error);
+	if (status == STATUS_OK) {
+		status = publish(&config, &tensors, error);
 	}
-	TRY(model_config_write(weights_config(weights), folder, error));
-	FILE *file = fopen(part, "wb");
-	if (file == NULL) {
-		return error_set(error, STATUS_FILE, "cannot write %s: %s", part, strerror(errno));
-	}
-	write_file(weights, file);
-	bool has_failed = ferror(file) != 0;
-	has_failed = fclose(file) != 0 || has_failed;
-	if (has_failed || rename(part, path) != 0) {
-		remove(part);
-		return error_set(error, STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
-	}
-	return STATUS_OK;
+	output_file_abandon(&config);
+	output_file_abandon(&tensors);
+	return status;
 }

@@ -9,8 +9,9 @@
    of a run. Tables are tab-separated with one header line; a cell without a value is `-`; times are
    integer nanoseconds from the trace's zero unless a column says otherwise.
 
-   A folder is written as NAME.part files that are renamed when the run is over, summary.json last:
-   a folder with a summary.json is complete. Everything but provenance.json is a pure function of
+   A folder is written as NAME.PID.part files that are renamed when the run is over, summary.json
+   last: a folder with a summary.json is complete (bench/record/result_folder.h has the whole
+   promise). Everything but provenance.json is a pure function of
    trace, configuration and seed. */
 
 /* Tables that quire itself reads have a list of their columns: TEXT(name) holds words, NUMBER(name)
@@ -250,7 +251,8 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
 	 by the GPU's clock
 
    provenance.json: commit, machine, date, command, wall_s. */
-#define RESULT_SCHEMA "quire-result-2"
+#define RESULT_SCHEMA_PREFIX "quire-result-" /* of every version */
+#define RESULT_SCHEMA RESULT_SCHEMA_PREFIX "2"
 
 /* The names in summary.json of all that is no number. */
 #define SUMMARY_SCHEMA "schema"

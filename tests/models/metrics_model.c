@@ -8,6 +8,7 @@
 #include "engine/engine_internal.h"
 #include "tests/harness/files.h"
 #include "tests/harness/require.h"
+#include "tests/harness/table_file.h"
 
 /* ---- runners ---- */
 
@@ -562,9 +563,7 @@ static void require_same_rows(const struct metrics_model *model, const char *pat
 
 void metrics_model_require_same(struct metrics_model *model, const char *path)
 {
-	struct error error = {0};
-
-	require(table_close(&model->table, &error) == STATUS_OK, "%s", error.text);
+	table_file_close(&model->table);
 	require_same_rows(model, path);
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		require_same_histogram(&model->metrics.latency[i], &model->latency[i], i);
@@ -616,8 +615,6 @@ static void draw_options(struct prop *prop, struct metrics_model *model)
 
 void metrics_model_open(struct metrics_model *model, struct prop *prop, const char *requests_path)
 {
-	struct error error = {0};
-
 	memset(model, 0, sizeof(*model));
 	model->prop = prop;
 	model->config = simulation_draw_config(prop);
@@ -628,8 +625,7 @@ void metrics_model_open(struct metrics_model *model, struct prop *prop, const ch
 		histogram_init(&model->latency[i]);
 	}
 	timeline_init(&model->timeline);
-	require(table_open(&model->table, requests_path, REQUEST_COLUMNS, &error) == STATUS_OK,
-		"%s", error.text);
+	table_file_open(&model->table, requests_path, REQUEST_COLUMNS);
 	open_engines(model);
 	metrics_init(
 		&model->metrics, &model->options, engine_slot_count(model->counted), &model->table);

@@ -193,7 +193,7 @@ Test(report, a_folder_without_a_result_is_refused)
 	make_result(folder, "run", &made_ordinary, path);
 	snprintf(file, sizeof(file), "%s/step_grid.tsv", path);
 	require(unlink(file) == 0, "no %s", file);
-	require_refusal(folder, path, STATUS_FILE, "step_grid.tsv: No such file");
+	require_refusal(folder, path, STATUS_FILE, "step_grid.tsv: cannot be opened: No such file");
 	temporary_remove(folder);
 }
 

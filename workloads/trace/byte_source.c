@@ -1,6 +1,7 @@
 #include "workloads/trace/byte_source.h"
 
 #include "engine/base/check.h"
+#include "engine/base/input_file.h"
 #include "engine/base/memory.h"
 
 #include <errno.h>
@@ -93,11 +94,7 @@ static enum status unpacker_open(struct byte_source *source, struct error *error
 static enum status open_file(struct byte_source *source, const char *path, struct error *error)
 {
 	errno = 0;
-	source->file = fopen(path, "rb");
-	if (source->file == NULL) {
-		return error_set(error, STATUS_FILE, "%.*s: cannot be opened: %s", PATH_SHOWN, path,
-			strerror(errno));
-	}
+	TRY(input_file_open(&source->file, path, INPUT_FILE_OR_PIPE, error));
 	setvbuf(source->file, NULL, _IONBF, 0); /* reads are large, so stdio's own buffer would only
 						   add a copy */
 	TRY(read_disk(source, source->packed, PACKED_BYTES, &source->packed_end, error));

@@ -1,6 +1,7 @@
 #include "bench/commands/trace/trace_commands.h"
 
 #include "bench/replay/trace_reading.h"
+#include "engine/base/json.h"
 #include "engine/base/number.h"
 #include "engine/base/output_file.h"
 #include "engine/base/memory.h"
@@ -14,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cJSON.h>
 
 enum { TABLE_ROWS_ABOUT = 20 };
 
@@ -136,10 +135,7 @@ static void add_capacity(
 
 static void print_and_free(cJSON *root)
 {
-	char *text = cJSON_Print(root);
-
-	printf("%s\n", text);
-	free(text);
+	json_print(root, stdout);
 	cJSON_Delete(root);
 }
 

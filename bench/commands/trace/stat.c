@@ -1,6 +1,7 @@
 #include "bench/commands/trace/trace_commands.h"
 
 #include "bench/replay/trace_reading.h"
+#include "engine/base/json.h"
 #include "reports/figures/plot.h"
 #include "workloads/study/trace_stat.h"
 
@@ -8,8 +9,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cJSON.h>
 
 enum { QUANTILES = 200 };
 
@@ -129,9 +128,7 @@ static void print_json(const struct trace_stat *stat, const struct trace *trace)
 	cJSON_AddNumberToObject(sessions, "count", (double)stat->session_count);
 	cJSON_AddNumberToObject(sessions, "turns", (double)stat->turn_count);
 	cJSON_AddNumberToObject(sessions, "continued_turns", (double)stat->follow_up_count);
-	char *text = cJSON_Print(root);
-	printf("%s\n", text);
-	free(text);
+	json_print(root, stdout);
 	cJSON_Delete(root);
 }
 

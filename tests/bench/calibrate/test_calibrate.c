@@ -887,7 +887,7 @@ Test(calibrate_command, wrong_options_are_refused_in_one_line)
 		{"calibrate --name x", "expected --out DIR"},
 		{"calibrate --out @/c", "expected --name NAME"},
 		{"calibrate --out @/c --name a/b", "expected a name without '/'"},
-		{"calibrate --out @/c --name a --points @/none.tsv", "cannot open"},
+		{"calibrate --out @/c --name a --points @/none.tsv", "cannot be opened"},
 		{"calibrate --out @/c --name a --gpu h300", "gpu 'h300'"},
 		{"calibrate --out @/c --name a --points @/bare.tsv", "no line '# model NAME'"},
 		{"calibrate --out @/c --name a --points @/ranks.tsv",

@@ -12,6 +12,7 @@
 #include "engine/profiling/nvtx.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
+#include "tests/harness/table_file.h"
 #include "tests/harness/temporary.h"
 
 /* Compares kernel_times with naive sums over the same records. The records come from a fake source
@@ -141,15 +142,14 @@ static struct written *write_and_read(
 	const struct kernel_times *times, writing *write, const char *header)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16], line[1024];
-	struct error error = {0};
 	struct table_writer *table = memory_take(1, sizeof(*table));
 	struct written *written = memory_take(1, sizeof(*written));
 
 	temporary_folder(folder);
 	snprintf(path, sizeof(path), "%s/table.tsv", folder);
-	require(table_open(table, path, header, &error) == STATUS_OK, "%s", error.text);
+	table_file_open(table, path, header);
 	write(times, table);
-	require(table_close(table, &error) == STATUS_OK, "%s", error.text);
+	table_file_close(table);
 	free(table);
 	FILE *file = fopen(path, "r");
 	require(file != NULL, "cannot open %s", path);

@@ -8,6 +8,7 @@
 #include "engine/policy.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
+#include "tests/harness/table_file.h"
 #include "tests/harness/temporary.h"
 #include "tests/models/metrics_model.h"
 
@@ -71,7 +72,7 @@ static uint32_t run_flow(const struct flow *flow, const char *path)
 
 	require(engine_open(&engine, &flow->config, &runner, &error) == STATUS_OK, "%s",
 		error.text);
-	require(table_open(&table, path, REQUEST_COLUMNS, &error) == STATUS_OK, "%s", error.text);
+	table_file_open(&table, path, REQUEST_COLUMNS);
 	metrics_init(&metrics, &options, engine_slot_count(engine), &table);
 	for (uint64_t id = 0; id < flow->count || engine_has_work(engine); now_ns++) {
 		for (; id < flow->count && engine_has_room(engine); id++) {
@@ -101,7 +102,7 @@ static uint32_t run_flow(const struct flow *flow, const char *path)
 	uint32_t capacity = metrics.fresh_capacity;
 	metrics_deinit(&metrics);
 	engine_close(engine);
-	require(table_close(&table, &error) == STATUS_OK, "%s", error.text);
+	table_file_close(&table);
 	return capacity;
 }
 

@@ -14,11 +14,13 @@
 static cJSON *written(const struct provenance *provenance)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
-	struct error error = {0};
 
 	temporary_folder(folder);
 	temporary_write(folder, "provenance.json", "", path);
-	require(provenance_write(provenance, path, &error) == STATUS_OK, "%s", error.text);
+	FILE *file = fopen(path, "wb");
+	require(file != NULL, "%s cannot be written", path);
+	provenance_write(provenance, file);
+	require(fclose(file) == 0, "%s cannot be written", path);
 	char *text = file_read(path, NULL);
 	cJSON *root = cJSON_Parse(text);
 	require(root != NULL, "no JSON: %s", text);

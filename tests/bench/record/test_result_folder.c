@@ -1,25 +1,90 @@
 #include "bench/record/result_folder.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "reports/results/results.h"
 #include "tests/harness/files.h"
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
-/* A folder with a summary.json holds one whole result: the old one or the new one, never a mixture,
-   wherever the writing of the new one fails. */
+enum { PATH_BYTES = 2 * TEMPORARY_PATH_BYTES, CALLS_MAX = 100 };
+
+/* ---- the calls that change a folder ---- */
+
+/* They stand in front of the C library's, and fail or kill at the one of that number. */
+static struct {
+	uint32_t count;
+	uint32_t fail_at; /* 0: none */
+	uint32_t kill_at; /* before it is made; 0: none */
+	bool has_no_locks;
+	uint32_t logged;
+	char log[CALLS_MAX]; /* s: fsync of a file, S: of a folder, r: rename */
+} calls;
+
+static bool fails_now(void)
+{
+	calls.count++;
+	if (calls.count == calls.kill_at) {
+		_exit(9);
+	}
+	errno = EIO;
+	return calls.count == calls.fail_at;
+}
+
+static int logged(int result, char what)
+{
+	if (result == 0 && calls.logged < CALLS_MAX - 1) {
+		calls.log[calls.logged++] = what;
+	}
+	return result;
+}
+
+int rename(const char *from, const char *to)
+{
+	return fails_now() ? -1 : logged(renameat(AT_FDCWD, from, AT_FDCWD, to), 'r');
+}
+
+int fsync(int descriptor)
+{
+	struct stat synced;
+	bool is_folder = fstat(descriptor, &synced) == 0 && S_ISDIR(synced.st_mode);
+
+	return fails_now() ? -1 : logged(fdatasync(descriptor), is_folder ? 'S' : 's');
+}
+
+/* What a file system without locks says. */
+int flock(int descriptor, int operation)
+{
+	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	(void)operation;
+	if (calls.has_no_locks) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return fcntl(descriptor, F_SETLK, &whole);
+}
+
+/* ---- results of some words ---- */
 
 static char folder[TEMPORARY_PATH_BYTES];
+static char out[PATH_BYTES];
+static char beside[PATH_BYTES];
 
 static void set_up(void)
 {
 	temporary_folder(folder);
+	snprintf(out, sizeof(out), "%s/out", folder);
+	snprintf(beside, sizeof(beside), "%s/beside", folder);
 }
 
 static void tear_down(void)
@@ -27,107 +92,210 @@ static void tear_down(void)
 	temporary_remove(folder);
 }
 
-TestSuite(result_folder, .init = set_up, .fini = tear_down);
+TestSuite(result_folder, .init = set_up, .fini = tear_down, .timeout = 60);
 
-static const char *const old_files[] = {RESULT_REQUESTS, RESULT_TIMELINE, RESULT_STEP_GRID,
-	RESULT_LATENCY, RESULT_STEPS, RESULT_PROVENANCE, RESULT_SUMMARY};
-static const char *const new_files[] = {RESULT_REQUESTS, RESULT_TIMELINE, RESULT_STEP_GRID,
-	RESULT_LATENCY, RESULT_PROVENANCE, RESULT_SUMMARY};
-
-enum { OLD_COUNT = 7, NEW_COUNT = 6, OWN_PATH_BYTES = TEMPORARY_PATH_BYTES + 64 };
-
-static void path_of(char *path, const char *name)
+/* Writes a result whose files hold the word; the old one has steps, the new one kernels. */
+static enum status write_result(const char *word, struct error *error)
 {
-	snprintf(path, OWN_PATH_BYTES, "%s/%s", folder, name);
-}
+	static struct result_folder result;
+	const char *const names[] = {RESULT_REQUESTS,
+		strcmp(word, "old") == 0 ? RESULT_STEPS : RESULT_KERNELS, RESULT_TIMELINE,
+		RESULT_SUMMARY};
+	FILE *file;
 
-static void write_old_result(void)
-{
-	for (uint32_t i = 0; i < OLD_COUNT; i++) {
-		bool is_summary = strcmp(old_files[i], RESULT_SUMMARY) == 0;
-		temporary_write(folder, old_files[i],
-			is_summary ? "{\"schema\": \"" RESULT_SCHEMA "\"}\n" : "old\n", NULL);
+	enum status status = result_folder_open(&result, out, true, error);
+	for (uint32_t i = 0; i < 4 && status == STATUS_OK; i++) {
+		if (i == 1) {
+			status = result_folder_begin_beside(&result, beside, &file, error);
+			fprintf(file, "%s\n", word);
+		}
+		status = result_folder_begin(&result, names[i], &file, error);
+		fprintf(file, "%s {\"schema\": \"quire-result-2\"}\n", word);
 	}
-}
-
-/* Begins and writes every file of the new result, and commits it. */
-static enum status write_new_result(struct error *error)
-{
-	struct result_folder result;
-	char path[PATH_BYTES_MAX];
-
-	TRY(result_folder_open(&result, folder, true, error));
-	for (uint32_t i = 0; i < NEW_COUNT; i++) {
-		require_equal(result_folder_begin(&result, new_files[i], path, error), STATUS_OK);
-		file_write(path, "new\n", 4);
+	if (status == STATUS_OK) {
+		status = result_folder_commit(&result, error);
 	}
-	enum status status = result_folder_commit(&result, error);
-	if (status != STATUS_OK) {
-		result_folder_abandon(&result);
-	}
+	result_folder_close(&result);
 	return status;
 }
 
-/* Whether the file is there, and begins with this letter. */
-static bool holds(const char *name, char first)
+static bool holds(const char *name, const char *word)
 {
-	char path[OWN_PATH_BYTES];
+	char path[PATH_BYTES + 64];
 
-	path_of(path, name);
+	snprintf(path, sizeof(path), "%s/%s", out, name);
 	char *text = file_read_if_there(path, NULL);
-	bool is_it = text != NULL && text[0] == first;
+	bool is_held = text == NULL ? word == NULL
+				    : word != NULL && strncmp(text, word, strlen(word)) == 0;
 	free(text);
-	return is_it;
+	return is_held;
 }
 
-static bool is_there(const char *name)
+/* Whether the folder holds this result and nothing of the other. */
+static bool is_result(const char *word)
 {
-	char path[OWN_PATH_BYTES];
+	bool is_old = strcmp(word, "old") == 0;
 
-	path_of(path, name);
-	return access(path, F_OK) == 0;
+	return holds(RESULT_SUMMARY, word) && holds(RESULT_REQUESTS, word) &&
+	       holds(RESULT_TIMELINE, word) && holds(RESULT_STEPS, is_old ? word : NULL) &&
+	       holds(RESULT_KERNELS, is_old ? NULL : word);
 }
 
-Test(result_folder, a_commit_replaces_the_whole_result)
+static char *names(void)
+{
+	struct process_result result = shell_run(folder, "ls -A . out");
+
+	free(result.err);
+	return result.out;
+}
+
+/* Runs a write of the new result in a child. Returns its exit code: 9 if it was killed. */
+static int write_new_in_child(void)
+{
+	pid_t child = fork();
+	int state;
+
+	if (child == 0) {
+		struct error error = {0};
+		calls.count = 0;
+		_exit(write_result("new", &error) == STATUS_OK ? 0 : 2);
+	}
+	require(waitpid(child, &state, 0) == child && WIFEXITED(state), "the child is lost");
+	return WEXITSTATUS(state);
+}
+
+static void make_old(void)
+{
+	struct process_result cleaned = shell_run(folder, "rm -rf ./* out");
+	struct error error = {0};
+
+	process_result_free(&cleaned);
+	memset(&calls, 0, sizeof(calls));
+	require(write_result("old", &error) == STATUS_OK, "%s", error.text);
+	require(is_result("old"), "it is not there");
+}
+
+/* ---- what must hold ---- */
+
+Test(result_folder, holds_the_old_result_or_the_new_one_or_none_after_a_kill)
+{
+	uint32_t old = 0, new = 0, none = 0, code = 9;
+
+	for (uint32_t call = 1; code == 9; call++) {
+		require(call < CALLS_MAX, "it never ends");
+		make_old();
+		calls.kill_at = call;
+		code = (uint32_t)write_new_in_child();
+		if (holds(RESULT_SUMMARY, NULL)) {
+			none++;
+		} else {
+			require(is_result("old") || is_result("new"), "a mixture at call %u", call);
+			old += is_result("old");
+			new += is_result("new");
+		}
+		/* Whatever it was, it can be replaced. */
+		calls.kill_at = 0;
+		require_equal(write_new_in_child(), 0);
+		require(is_result("new"), "it is not there");
+	}
+	require(old > 3 && none > 3 && new > 0, "%u old, %u none, %u new", old, none, new);
+}
+
+Test(result_folder, holds_the_old_result_after_a_failure)
+{
+	for (uint32_t call = 1;; call++) {
+		require(call < CALLS_MAX, "it never ends");
+		make_old();
+		char *before = names();
+		calls.fail_at = call;
+		if (write_new_in_child() == 0) {
+			require(call > 10, "only %u calls", call);
+			require(is_result("new"), "it is not there");
+			free(before);
+			return;
+		}
+		char *after = names();
+		require(is_result("old"), "call %u has changed the old result", call);
+		require(strcmp(before, after) == 0, "call %u leaves %s", call, after);
+		char *text = file_read(beside, NULL);
+		cr_assert_str_eq(text, "old\n");
+		free(text);
+		free(before);
+		free(after);
+	}
+}
+
+/* A first result, of which a failure leaves nothing. */
+Test(result_folder, is_gone_after_a_failure_if_it_was_made)
+{
+	for (calls.fail_at = 1;; calls.fail_at++) {
+		if (write_new_in_child() == 0) {
+			return;
+		}
+		char *after = names();
+		require(strchr(after, '.') == after && strstr(after, "new") == NULL &&
+				!file_exists(out) && !file_exists(beside),
+			"call %u leaves %s", calls.fail_at, after);
+		free(after);
+	}
+}
+
+/* Five files; the old summary is renamed first and the new one last, each in a step of its own. */
+Test(result_folder, brings_files_to_the_disk_before_it_names_them)
 {
 	struct error error = {0};
 
-	write_old_result();
-	require(write_new_result(&error) == STATUS_OK, "%s", error.text);
-	for (uint32_t i = 0; i < NEW_COUNT; i++) {
-		require(holds(new_files[i], 'n'), "%s is not new", new_files[i]);
-	}
-	/* The old run had steps, the new one has none. */
-	require(!is_there(RESULT_STEPS), "old steps beside a new summary");
+	require(write_result("new", &error) == STATUS_OK, "%s", error.text);
+	cr_assert_str_eq(calls.log, "sssss"
+				    "rrrr"
+				    "S"
+				    "r"
+				    "S");
+	make_old();
+	memset(&calls, 0, sizeof(calls));
+	require(write_result("new", &error) == STATUS_OK, "%s", error.text);
+	cr_assert_str_eq(calls.log, "sssss"
+				    "rSrrrr"
+				    "rrrr"
+				    "S"
+				    "r"
+				    "S");
 }
 
-/* One of the files cannot be replaced, since a folder has its name. Then there is no summary, or it
-   is the old one and all files are old. */
-Test(result_folder, no_summary_stands_beside_files_of_another_run)
+Test(result_folder, is_owned_where_a_file_system_has_no_locks)
 {
-	for (uint32_t i = 0; i < OLD_COUNT; i++) {
-		struct error error = {0};
-		char path[OWN_PATH_BYTES], inner[OWN_PATH_BYTES + 8];
-		if (strcmp(old_files[i], RESULT_SUMMARY) == 0) {
-			continue;
-		}
-		write_old_result();
-		path_of(path, old_files[i]);
-		snprintf(inner, sizeof(inner), "%s/inner", path);
-		unlink(path);
-		require(mkdir(path, 0777) == 0, "cannot make %s", path);
-		file_write(inner, "x", 1);
-		require(write_new_result(&error) != STATUS_OK, "%s was replaced", path);
-		require(strchr(error.text, '\n') == NULL && error.text[0] != '\0', "no line");
-		bool has_summary = is_there(RESULT_SUMMARY);
-		for (uint32_t j = 0; j < OLD_COUNT && has_summary; j++) {
-			require(j == i || holds(old_files[j], j == OLD_COUNT - 1 ? '{' : 'o'),
-				"a summary beside %s of another run, since %s failed", old_files[j],
-				old_files[i]);
-		}
-		require(file_exists(inner), "a file of somebody else's is gone");
-		unlink(inner);
-		rmdir(path);
-		unlink(inner);
-	}
+	static struct result_folder first, second;
+	struct error error = {0};
+
+	calls.has_no_locks = true;
+	require(result_folder_open(&first, out, false, &error) == STATUS_OK, "%s", error.text);
+	require_equal(result_folder_open(&second, out, false, &error), STATUS_FILE);
+	require(strstr(error.text, "or was killed: remove") != NULL, "%s", error.text);
+	result_folder_close(&second);
+	result_folder_close(&first);
+	error = (struct error){0};
+	require(result_folder_open(&second, out, false, &error) == STATUS_OK, "%s", error.text);
+	result_folder_close(&second);
+	require(!file_exists(out), "the folder is left");
+}
+
+/* Files that were put there while the run went on. */
+Test(result_folder, does_not_replace_what_came_meanwhile)
+{
+	static struct result_folder result;
+	struct error error = {0};
+	char path[PATH_BYTES + 32];
+	FILE *file;
+
+	require(result_folder_open(&result, out, false, &error) == STATUS_OK, "%s", error.text);
+	require(result_folder_begin(&result, RESULT_SUMMARY, &file, &error) == STATUS_OK, "%s",
+		error.text);
+	snprintf(path, sizeof(path), "%s/" RESULT_STEPS, out);
+	file_write(path, "mine", 4);
+	require_equal(result_folder_commit(&result, &error), STATUS_FILE);
+	require(strstr(error.text, RESULT_STEPS) != NULL, "%s", error.text);
+	result_folder_close(&result);
+	char *text = file_read(path, NULL);
+	cr_assert_str_eq(text, "mine");
+	free(text);
 }

@@ -81,13 +81,15 @@ static struct run_outcome whole_outcome(void)
 static char *written(const struct run_outcome *outcome)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
-	struct error error = {0};
 	cJSON *config = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(config, "model", "small");
 	temporary_folder(folder);
 	temporary_write(folder, "summary.json", "", path);
-	require(summary_write(outcome, config, path, &error) == STATUS_OK, "%s", error.text);
+	FILE *file = fopen(path, "wb");
+	require(file != NULL, "%s cannot be written", path);
+	summary_write(outcome, config, file);
+	require(fclose(file) == 0, "%s cannot be written", path);
 	char *text = file_read(path, NULL);
 	temporary_remove(folder);
 	return text;

@@ -11,6 +11,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
+#include "tests/harness/table_file.h"
 #include "tests/harness/temporary.h"
 
 /* Compares the timeline with a list of its steps, from which every bin is summed separately. */
@@ -243,18 +244,15 @@ Test(timeline, mean_waiting_is_the_integral_by_its_width)
 static struct table_writer *open_table(const char *path)
 {
 	struct table_writer *table = calloc(1, sizeof(*table));
-	struct error error = {0};
 
 	require(table != NULL, "out of memory");
-	require(table_open(table, path, "header", &error) == STATUS_OK, "%s", error.text);
+	table_file_open(table, path, "header");
 	return table;
 }
 
 static void close_table(struct table_writer *table)
 {
-	struct error error = {0};
-
-	require(table_close(table, &error) == STATUS_OK, "%s", error.text);
+	table_file_close(table);
 	free(table);
 }
 

@@ -13,6 +13,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
+#include "tests/harness/table_file.h"
 #include "tests/harness/temporary.h"
 #include "tests/models/replay_model.h"
 
@@ -175,23 +176,16 @@ struct tables {
 
 static void open_tables(struct tables *tables, const char *folder, const char *name)
 {
-	struct error error = {0};
-
 	snprintf(tables->requests_path, PATH_BYTES, "%s/%s.requests", folder, name);
 	snprintf(tables->steps_path, PATH_BYTES, "%s/%s.steps", folder, name);
-	require(table_open(&tables->requests, tables->requests_path, REQUEST_COLUMNS, &error) ==
-			STATUS_OK,
-		"%s", error.text);
-	require(table_open(&tables->steps, tables->steps_path, STEP_COLUMNS, &error) == STATUS_OK,
-		"%s", error.text);
+	table_file_open(&tables->requests, tables->requests_path, REQUEST_COLUMNS);
+	table_file_open(&tables->steps, tables->steps_path, STEP_COLUMNS);
 }
 
 static void close_tables(struct tables *tables)
 {
-	struct error error = {0};
-
-	require(table_close(&tables->requests, &error) == STATUS_OK, "%s", error.text);
-	require(table_close(&tables->steps, &error) == STATUS_OK, "%s", error.text);
+	table_file_close(&tables->requests);
+	table_file_close(&tables->steps);
 }
 
 static void run_replay(struct replay *replay, struct replay_scene *scene, struct runner *runner,
@@ -206,22 +200,23 @@ static void run_replay(struct replay *replay, struct replay_scene *scene, struct
 		.overlaps = true,
 		.vocab_size = REPLAY_MODEL_VOCABULARY,
 	};
+	FILE *out = NULL;
 
 	*runner = replay_scene_runner(scene, scene->can_overlap);
 	struct replay_sinks sinks = {.requests = &tables->requests, .steps = &tables->steps};
 	require(replay_open(replay, &options, &scene->engine, runner, &error) == STATUS_OK, "%s",
 		error.text);
 	if (scene->timeline_path != NULL) {
-		require(perfetto_open(&sinks.timeline, scene->timeline_path,
-				engine_slot_count(replay->engine), &error) == STATUS_OK,
-			"%s", error.text);
+		out = fopen(scene->timeline_path, "wb");
+		require(out != NULL, "%s cannot be written", scene->timeline_path);
+		sinks.timeline = perfetto_open(out, engine_slot_count(replay->engine));
 	}
 	replay_set_sinks(replay, &sinks);
 	require(replay_run(replay, &error) == STATUS_OK, "%s", error.text);
 	if (scene->timeline_path != NULL) {
-		require(perfetto_commit(sinks.timeline, replay->now_ns, &error) == STATUS_OK, "%s",
-			error.text);
+		perfetto_end(sinks.timeline, replay->now_ns);
 		perfetto_close(sinks.timeline);
+		require(fclose(out) == 0, "the timeline cannot be written");
 	}
 }
 

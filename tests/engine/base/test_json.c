@@ -65,7 +65,8 @@ Test(json, an_unreadable_file_is_not_invalid_input)
 
 	temporary_folder(folder);
 	require_equal(json_document_open(&document, "/nowhere/a.json", &error), STATUS_FILE);
-	cr_assert_str_eq(error.text, "cannot open /nowhere/a.json: No such file or directory");
+	cr_assert_str_eq(
+		error.text, "/nowhere/a.json: cannot be opened: No such file or directory");
 	require_equal(json_document_open(&document, folder, &error), STATUS_FILE);
 	cr_assert_null(document.root);
 	temporary_write(folder, "a.json", "{\"a\": 3}\n", path);

@@ -1,4 +1,5 @@
 #include "engine/base/check.h"
+#include "engine/base/input_file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output_file.h"
 #include "engine/base/unfinished.h"
@@ -96,18 +97,81 @@ Test(output_file, leaves_what_was_there_when_it_is_abandoned)
 	require_names("file\n");
 }
 
-/* Two at once: each has a part of its own, and the last commit counts. */
+/* Two programs at once: each has a part of its own, and the last commit counts. */
 Test(output_file, has_a_part_of_its_own)
 {
 	struct error error = {0};
-	struct output_file first = opened(), second = opened();
+	struct output_file first = opened();
+	pid_t child = fork();
+	int state;
 
-	fputs("second\n", second.file);
+	if (child == 0) {
+		struct output_file second = opened();
+		fputs("second\n", second.file);
+		_exit(output_file_commit(&second, &error) == STATUS_OK ? 0 : 1);
+	}
+	require(waitpid(child, &state, 0) == child && state == 0, "the second has failed");
+	require_text("new\nsecond\n");
 	require(output_file_commit(&first, &error) == STATUS_OK, "%s", error.text);
 	require_text("new\n");
-	require(output_file_commit(&second, &error) == STATUS_OK, "%s", error.text);
-	require_text("new\nsecond\n");
 	require_names("file\n");
+}
+
+Test(output_file, is_not_two_outputs_of_one_command)
+{
+	struct error error = {0};
+	struct output_file first = opened(), second;
+	char same[PATH_BYTES + 8];
+
+	snprintf(same, sizeof(same), "%s/./file", folder);
+	require_equal(output_file_open(&second, same, &error), STATUS_FILE);
+	require(strstr(error.text, "is written to twice") != NULL, "%s", error.text);
+	output_file_abandon(&second);
+	output_file_abandon(&first);
+	require_names("");
+}
+
+/* Whatever name an input has, and whether it is opened before the output or after it. */
+Test(output_file, is_no_input_of_the_command)
+{
+	char input[PATH_BYTES];
+	struct error error = {0};
+	struct output_file output = opened();
+	FILE *file;
+
+	temporary_write(folder, "input", "precious\n", input);
+	require(link(input, path) == 0, "no link");
+	require(input_file_open(&file, input, INPUT_FILE, &error) == STATUS_OK, "%s", error.text);
+	fclose(file);
+	require_equal(output_file_commit(&output, &error), STATUS_FILE);
+	require(strstr(error.text, "is read by this command") != NULL, "%s", error.text);
+	output_file_abandon(&output);
+	require_equal(output_file_open(&output, path, &error), STATUS_FILE);
+	output_file_abandon(&output);
+	require_text("precious\n");
+	require_names("file\ninput\n");
+}
+
+/* ---- inputs ---- */
+
+Test(output_file, an_input_that_is_a_pipe_or_a_device_is_refused_at_once)
+{
+	static const char *const expected = ": found a pipe or a device, expected a file";
+	const char *const paths[] = {path, "/dev/zero"};
+	struct error error = {0};
+	FILE *file;
+
+	require(mkfifo(path, 0666) == 0, "no pipe");
+	for (uint32_t i = 0; i < 2; i++) {
+		require_equal(input_file_open(&file, paths[i], INPUT_FILE, &error), STATUS_FILE);
+		require(strstr(error.text, expected) != NULL, "%s", error.text);
+	}
+	require_equal(input_file_open(&file, "/dev/zero", INPUT_FILE_OR_PIPE, &error), STATUS_FILE);
+	error = (struct error){0};
+	require(input_file_open(&file, path, INPUT_FILE_OR_PIPE, &error) == STATUS_OK, "%s",
+		error.text);
+	require_equal(fgetc(file), EOF);
+	fclose(file);
 }
 
 /* In a folder that others may write to, a link in place of the part would choose another file. */
@@ -172,6 +236,19 @@ Test(output_file, names_the_file_and_why_a_write_failed)
 	errno = 0;
 	require_equal(output_file_commit(&output, &error), STATUS_FILE);
 	cr_assert_str_eq(error.text, "/dev/full: cannot be written: No space left on device");
+}
+
+/* Some errors are told by the last close only, such as those of quotas and of network file systems.
+   A descriptor that is closed already stands for them here. */
+Test(output_file, reports_an_error_of_the_close)
+{
+	struct output_file output;
+	struct error error = {0};
+
+	require(output_file_open(&output, "/dev/null", &error) == STATUS_OK, "%s", error.text);
+	close(fileno(output.file));
+	require_equal(output_file_commit(&output, &error), STATUS_FILE);
+	cr_assert_str_eq(error.text, "/dev/null: cannot be written: Bad file descriptor");
 }
 
 Test(output_file, treats_a_limit_of_file_sizes_as_a_full_disk)

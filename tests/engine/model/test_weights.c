@@ -666,7 +666,8 @@ Test(weights, an_index_that_errs_is_refused)
 	} cases[] = {
 		{"lm_head.weight", "a.safetensors", NULL, "not found in a.safetensors",
 			STATUS_INPUT},
-		{"lm_head.weight", "c.safetensors", NULL, "c.safetensors: No such", STATUS_FILE},
+		{"lm_head.weight", "c.safetensors", NULL,
+			"c.safetensors: cannot be opened: No such", STATUS_FILE},
 		{"lm_head.weight", "../c.safetensors", NULL, "a file beside it", STATUS_INPUT},
 		{"lm_head.weight", "", NULL, "a file beside it", STATUS_INPUT},
 		{NULL, NULL, "model.norm.weight", "found it twice", STATUS_INPUT},

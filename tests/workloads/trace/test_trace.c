@@ -492,7 +492,7 @@ Test(trace, refuses_paths_that_are_not_files)
 	require(strstr(error.text, "none: cannot be opened: No such file") != NULL, "%s",
 		error.text);
 	require_equal(trace_open(&trace, folder, &any, &error), STATUS_FILE);
-	require(strstr(error.text, "cannot be read: Is a directory") != NULL, "%s", error.text);
+	require(strstr(error.text, "cannot be opened: Is a directory") != NULL, "%s", error.text);
 }
 
 /* ---- order ---- */
