@@ -1,5 +1,6 @@
 #include "bench/record/owned_folder.h"
 
+#include "engine/base/interrupt.h"
 #include "engine/base/unfinished.h"
 
 #include <errno.h>
@@ -84,7 +85,10 @@ static enum status lock(struct owned_folder *folder, struct error *error)
 
 	TRY(path_format(path, error, "%s/" LOCK_NAME, folder->path));
 	for (int i = 0; i < TRIES && folder->lock == NULL; i++) {
-		TRY(try_lock(folder, path, error));
+		interrupt_defer(); /* until what was created is in the list of the unfinished */
+		enum status status = try_lock(folder, path, error);
+		interrupt_resume();
+		TRY(status);
 	}
 	return folder->lock == NULL ? refuse(folder, path, EWOULDBLOCK, error) : STATUS_OK;
 }

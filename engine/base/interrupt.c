@@ -10,20 +10,26 @@
 
 static atomic_bool interrupt_is_held;
 static atomic_bool interrupt_was_noted;
+static atomic_bool interrupt_is_deferred;
 
-static void on_interrupt(int signal)
+static _Noreturn void end_interrupted(void)
 {
 	static const char line[] = "quire: interrupted\n";
 
-	(void)signal;
-	if (atomic_load(&interrupt_is_held)) {
-		atomic_store(&interrupt_was_noted, true);
-		return;
-	}
 	unfinished_remove_all();
 	ssize_t ignored = write(STDERR_FILENO, line, sizeof(line) - 1);
 	(void)ignored;
 	_exit(1);
+}
+
+static void on_interrupt(int signal)
+{
+	(void)signal;
+	if (atomic_load(&interrupt_is_held) || atomic_load(&interrupt_is_deferred)) {
+		atomic_store(&interrupt_was_noted, true);
+	} else {
+		end_interrupted();
+	}
 }
 
 static void handle(int signal, void (*handler)(int), int flags)
@@ -84,4 +90,18 @@ void interrupt_release(void)
 {
 	atomic_store(&interrupt_is_held, false);
 	atomic_store(&interrupt_was_noted, false);
+}
+
+void interrupt_defer(void)
+{
+	check(!atomic_load(&interrupt_is_deferred));
+	atomic_store(&interrupt_is_deferred, true);
+}
+
+void interrupt_resume(void)
+{
+	atomic_store(&interrupt_is_deferred, false);
+	if (!atomic_load(&interrupt_is_held) && atomic_load(&interrupt_was_noted)) {
+		end_interrupted();
+	}
 }

@@ -25,4 +25,9 @@ bool interrupt_is_pending(void);
 /* Forgets what was noted: the run has heeded it. Does nothing if nothing is held. */
 void interrupt_release(void);
 
+/* Between these two a signal that would end the program waits: for some steps of which all or none
+   should be done. Not nested. */
+void interrupt_defer(void);
+void interrupt_resume(void);
+
 #endif

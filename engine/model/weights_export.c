@@ -1,12 +1,14 @@
 #include "engine/model/weights_export.h"
 
 #include "engine/base/integer.h"
+#include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
 #include "engine/base/output_file.h"
 #include "engine/base/path.h"
 #include "engine/model/checkpoint_names.h"
 #include "engine/model/config_json.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,8 +73,9 @@ static void write_tensor(
 	free(buffer);
 }
 
-/* The header's size precedes it in the file, but is known only after printing it. */
-static void write_file(const struct weights *weights, FILE *file)
+/* The header's size precedes it in the file, but is known only after printing it. False: the file
+   cannot be rewound for it; other failures show when the file is finished. */
+static bool write_file(const struct weights *weights, FILE *file)
 {
 	const struct model_config *config = weights_config(weights);
 	uint8_t size[8] = {0};
@@ -88,9 +91,11 @@ static void write_file(const struct weights *weights, FILE *file)
 	for (uint32_t i = 0; i < sizeof(size); i++) {
 		size[i] = (uint8_t)(header_bytes >> (8 * i));
 	}
-	if (fseek(file, 0, SEEK_SET) == 0) {
-		fwrite(size, 1, sizeof(size), file);
+	if (fseek(file, 0, SEEK_SET) != 0) {
+		return false;
 	}
+	fwrite(size, 1, sizeof(size), file);
+	return true;
 }
 
 static enum status refuse_old(const char *path, struct error *error)
@@ -115,7 +120,10 @@ static enum status write_parts(const struct weights *weights, struct output_file
 	TRY(refuse_old(path, error));
 	TRY(output_file_open(tensors, path, error));
 	model_config_write(weights_config(weights), config->file);
-	write_file(weights, tensors->file);
+	if (!write_file(weights, tensors->file)) {
+		return error_set(
+			error, STATUS_FILE, "%.200s: cannot be written: %s", path, strerror(errno));
+	}
 	TRY(output_file_finish(config, error));
 	return output_file_finish(tensors, error);
 }
@@ -138,7 +146,9 @@ enum status weights_export(const struct weights *weights, const char *folder, st
 
 	enum status status = write_parts(weights, &config, &tensors, folder, error);
 	if (status == STATUS_OK) {
+		interrupt_defer(); /* both files appear, or none */
 		status = publish(&config, &tensors, error);
+		interrupt_resume();
 	}
 	output_file_abandon(&config);
 	output_file_abandon(&tensors);

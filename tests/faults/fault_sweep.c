@@ -177,6 +177,15 @@ static bool is_temporary(const char *name)
 	return false;
 }
 
+/* Whether a name is `beside`, or a folder that it lies in. */
+static bool is_beside(const char *name, const char *beside)
+{
+	size_t bytes = strlen(name);
+
+	return beside != NULL && strncmp(beside, name, bytes) == 0 &&
+	       (beside[bytes] == '\0' || beside[bytes] == '/');
+}
+
 /* A view of a state, to be freed: its entries, without `beside` (unless NULL) and, if has_rest,
    without temporary files. */
 static struct folder_state view_of(
@@ -186,8 +195,7 @@ static struct folder_state view_of(
 
 	for (uint32_t i = 0; i < state->count; i++) {
 		const char *name = state->entries[i].name;
-		if (!(has_rest && is_temporary(name)) &&
-			(beside == NULL || strcmp(name, beside) != 0)) {
+		if (!(has_rest && is_temporary(name)) && !is_beside(name, beside)) {
 			view.entries[view.count++] = state->entries[i];
 		}
 	}

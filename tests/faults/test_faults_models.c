@@ -30,6 +30,15 @@ Test(faults_models, texts_of_a_file)
 	});
 }
 
+Test(faults_models, exported_weights)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "export",
+		.prepare = COPY_MODEL,
+		.arguments = "export --model model --weights dummy:7 --out new",
+	});
+}
+
 Test(faults_models, memory_of_a_gpu)
 {
 	fault_sweep_require(&(struct fault_command){

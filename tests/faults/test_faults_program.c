@@ -33,6 +33,16 @@ Test(faults_program, wrong_options)
 	});
 }
 
+Test(faults_program, a_fit)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "calibrate --points",
+		.prepare = "head -n 90 $source/sim/profiles/points/h200-qwen3-8b.tsv >p.tsv",
+		.arguments = "calibrate --points p.tsv --name mine --out new --plot fit.svg",
+		.beside = "new/mine.json",
+	});
+}
+
 Test(faults_program, a_table_of_kernels)
 {
 	fault_sweep_require(&(struct fault_command){

@@ -237,7 +237,7 @@ is_allowed_data()
 {
 	case "$1 $2" in
 	'base unfinished_list' | 'base input_files') ;;
-	'base interrupt_is_held' | 'base interrupt_was_noted') ;;
+	'base interrupt_is_held' | 'base interrupt_is_deferred' | 'base interrupt_was_noted') ;;
 	'profiling cupti_buffers') ;;
 	*) return 1 ;;
 	esac
