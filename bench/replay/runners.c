@@ -2,7 +2,8 @@
 
 #include "engine/base/path.h"
 #include "reports/results/results.h"
-#include "engine/runners/reference_runner.h"
+#include "engine/reference/reference_ranks.h"
+#include "engine/reference/reference_runner.h"
 #include "engine/model/weights.h"
 #include "sim/cost_model.h"
 #include "sim/kv_memory.h"
@@ -120,7 +121,8 @@ static enum status open_reference(struct runner *out, struct replay_config *conf
 		.seed = config->seed,
 		.ranks.count = (uint32_t)config->tensor_parallel_size,
 	};
-	enum status status = reference_runner_open(out, &options, error);
+	enum status status = options.ranks.count > 1 ? reference_ranks_open(out, &options, error)
+						     : reference_runner_open(out, &options, error);
 	weights_close(weights);
 	facts->is_calibrated = true; /* its times are measured */
 	return status;

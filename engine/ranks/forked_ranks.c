@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Ranks as forked processes of one machine. They share anonymous memory and a socket with rank 0,
@@ -44,11 +45,15 @@ struct region {
 	/* Barrier n uses arrivals[n % 2]: a rank at barrier n + 2 has left n + 1, at which all
 	   ranks had read those of n. */
 	struct rank_arrival arrivals[2][RANKS_MAX];
+	struct shared_word given[RANKS_MAX]; /* exchanges to which a rank has given its part */
+	_Atomic int32_t pids[RANKS_MAX];     /* 0: has not begun */
 };
 
 struct forked {
 	struct region *region;
-	uint32_t barriers;	/* that this rank has arrived at */
+	uint32_t barriers;    /* that this rank has arrived at */
+	uint32_t exchanges;   /* to which this rank has given its part */
+	unsigned char *parts; /* (2, count, exchange_bytes), shared, used in turn as arrivals are */
 	int sockets[RANKS_MAX]; /* rank 0: to each rank; others: [0], to rank 0; -1: none */
 
 	/* of rank 0 */
@@ -285,6 +290,42 @@ static enum status forked_gather_files(struct ranks *ranks, int own, int *fds, s
 	return status;
 }
 
+static enum status forked_exchange(
+	struct ranks *ranks, void *all, size_t bytes, struct error *error)
+{
+	struct forked *forked = ranks->state;
+	uint32_t number = ++forked->exchanges;
+	size_t stride = ranks->exchange_bytes;
+	unsigned char *parts = forked->parts + number % 2 * ranks->count * stride;
+	unsigned char *to = all;
+
+	memcpy(parts + ranks->index * stride, to + ranks->index * bytes, bytes);
+	shared_word_set(&forked->region->given[ranks->index], number);
+	for (uint32_t r = 0; r < ranks->count; r++) {
+		if (r != ranks->index) {
+			TRY(ranks_await(ranks, &forked->region->given[r], number, r,
+				"part of an "
+				"exchange",
+				error));
+			memcpy(to + r * bytes, parts + r * stride, bytes);
+		}
+	}
+	return STATUS_OK;
+}
+
+static uint64_t forked_busy_ns(struct ranks *ranks, uint32_t rank)
+{
+	const struct forked *forked = ranks->state;
+	pid_t pid = atomic_load(&forked->region->pids[rank]);
+	struct timespec used = {0};
+	clockid_t clock;
+
+	if (pid == 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0) {
+		return 0;
+	}
+	return (uint64_t)used.tv_sec * NS_A_SECOND + (uint64_t)used.tv_nsec;
+}
+
 static enum status forked_post(
 	struct ranks *ranks, const struct rank_message *message, struct error *error)
 {
@@ -386,6 +427,8 @@ static void forked_close(struct ranks *ranks)
 static const struct rank_transport transport = {
 	.gather = forked_gather,
 	.gather_files = forked_gather_files,
+	.exchange = forked_exchange,
+	.busy_ns = forked_busy_ns,
 	.post = forked_post,
 	.receive = forked_receive,
 	.look = forked_check,
@@ -395,13 +438,18 @@ static const struct rank_transport transport = {
 
 /* ---- opening ---- */
 
-static enum status map_memory(struct ranks *ranks, uint64_t data_bytes, struct error *error)
+static uint64_t whole_pages(uint64_t bytes)
+{
+	return u64_divide_up(bytes, (uint64_t)PAGE_BYTES) * PAGE_BYTES;
+}
+
+static enum status map_memory(
+	struct ranks *ranks, const struct ranks_options *options, struct error *error)
 {
 	struct forked *forked = ranks->state;
-	uint64_t control_bytes =
-		u64_divide_up(sizeof(struct region), (uint64_t)PAGE_BYTES) * PAGE_BYTES;
-	uint64_t bytes =
-		control_bytes + u64_divide_up(data_bytes, (uint64_t)PAGE_BYTES) * PAGE_BYTES;
+	uint64_t region_bytes = whole_pages(sizeof(struct region));
+	uint64_t data_bytes = whole_pages(options->data_bytes);
+	uint64_t bytes = region_bytes + data_bytes + 2 * ranks->count * options->exchange_bytes;
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED) {
@@ -411,10 +459,12 @@ static enum status map_memory(struct ranks *ranks, uint64_t data_bytes, struct e
 	}
 	ranks->memory = memory;
 	ranks->memory_bytes = bytes;
-	ranks->data = ranks->memory + control_bytes;
+	ranks->data = ranks->memory + region_bytes;
+	forked->parts = ranks->data + data_bytes;
 	forked->region = memory;
 	ranks->abort = &forked->region->abort;
 	ring_init(&forked->region->ring, ranks->count - 1, 0);
+	atomic_store(&forked->region->pids[0], getpid());
 	return STATUS_OK;
 }
 
@@ -437,6 +487,8 @@ static _Noreturn void run_rank(
 	name[sizeof(name) - 2] = (char)('0' + index);
 	prctl(PR_SET_NAME, name);
 	ranks->index = index;
+	const struct forked *forked = ranks->state;
+	atomic_store(&forked->region->pids[index], getpid());
 	enum status status = options->serve(ranks, options->argument, &error);
 	if (status != STATUS_OK) {
 		ranks_fail(ranks, &error);
@@ -485,7 +537,7 @@ enum status forked_ranks_open(
 	}
 	ranks->transport = &transport;
 	ranks->state = forked;
-	TRY(map_memory(ranks, options->data_bytes, error));
+	TRY(map_memory(ranks, options, error));
 	for (uint32_t r = 1; r < ranks->count; r++) {
 		TRY(start_rank(ranks, r, options, error));
 	}

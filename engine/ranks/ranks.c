@@ -17,6 +17,10 @@ enum status ranks_open(struct ranks **out, const struct ranks_options *options, 
 
 	check(options->count >= 2 && options->count <= RANKS_MAX);
 	ranks->count = options->count;
+	ranks->exchange_bytes = options->exchange_bytes;
+	if (options->exchange_bytes > 0) {
+		ranks->tokens = memory_take(ranks->count, options->exchange_bytes);
+	}
 	ranks->limit_ns = options->limit_ns == 0 ? RANK_LIMIT_NS : options->limit_ns;
 	/* A rank that spins on another's processor keeps it from what is waited for. */
 	ranks->spin_ns =
@@ -36,6 +40,7 @@ void ranks_close(struct ranks *ranks)
 		if (ranks->transport != NULL) {
 			ranks->transport->close(ranks);
 		}
+		free(ranks->tokens);
 		free(ranks);
 	}
 }
@@ -217,24 +222,71 @@ enum status ranks_check(struct ranks *ranks, struct error *error)
 	return ranks->transport->look(ranks, error);
 }
 
+/* Whether a rank has computed for a twentieth of limit_ns. *busy_ns: its clock, brought up to date.
+ */
+static bool is_computing(struct ranks *ranks, uint32_t rank, uint64_t *busy_ns)
+{
+	uint64_t before_ns = *busy_ns;
+
+	*busy_ns = ranks->transport->busy_ns(ranks, rank);
+	return *busy_ns - before_ns >= ranks->limit_ns / 20;
+}
+
 enum status ranks_await(struct ranks *ranks, struct shared_word *word, uint32_t value,
 	uint32_t rank, const char *what, struct error *error)
 {
 	uint64_t spin_ns = ranks->spin_ns;
+	uint64_t waited_ns = 0, busy_ns = 0;
 	char where[RANK_WHERE_BYTES];
 
-	for (uint64_t waited_ns = 0; waited_ns < ranks->limit_ns; waited_ns += RANK_SLICE_NS) {
-		if (shared_word_await(word, value, spin_ns, RANK_SLICE_NS)) {
-			return STATUS_OK;
-		}
+	while (!shared_word_await(word, value, spin_ns, RANK_SLICE_NS)) {
+		busy_ns = waited_ns == 0 ? ranks->transport->busy_ns(ranks, rank) : busy_ns;
+		waited_ns += RANK_SLICE_NS;
 		spin_ns = 0;
 		TRY(ranks_check(ranks, error));
+		if (waited_ns < ranks->limit_ns) {
+			continue;
+		}
+		if (!is_computing(ranks, rank, &busy_ns)) {
+			ranks_where(ranks, where);
+			error_set(error, STATUS_DEVICE, "rank %u: no %s for %.1f s%s, so it hangs",
+				rank, what, (double)ranks->limit_ns / 1e9, where);
+			ranks_fail(ranks, error);
+			return error->status;
+		}
+		waited_ns = 0;
 	}
-	ranks_where(ranks, where);
-	error_set(error, STATUS_DEVICE, "rank %u: no %s for %.1f s%s, so it hangs", rank, what,
-		(double)ranks->limit_ns / 1e9, where);
-	ranks_fail(ranks, error);
-	return error->status;
+	return STATUS_OK;
+}
+
+enum status ranks_exchange(struct ranks *ranks, void *all, size_t bytes, struct error *error)
+{
+	check(bytes <= ranks->exchange_bytes);
+	return ranks->transport->exchange(ranks, all, bytes, error);
+}
+
+enum status ranks_agree_tokens(
+	struct ranks *ranks, const int32_t *token_ids, uint32_t count, struct error *error)
+{
+	int32_t *all = ranks->tokens;
+
+	check(count * sizeof(*all) <= ranks->exchange_bytes);
+	if (count > 0) {
+		memcpy(all + (size_t)ranks->index * count, token_ids, count * sizeof(*all));
+	}
+	TRY(ranks_exchange(ranks, all, count * sizeof(*all), error));
+	for (uint32_t r = 1; r < ranks->count; r++) {
+		const int32_t *other = all + (size_t)r * count;
+		for (uint32_t i = 0; i < count; i++) {
+			if (other[i] != all[i]) {
+				return error_set(error, STATUS_DEVICE,
+					"rank %u has token %d for sampled row %u of step %llu, "
+					"rank 0 has %d",
+					r, other[i], i, (unsigned long long)ranks->step, all[i]);
+			}
+		}
+	}
+	return STATUS_OK;
 }
 
 void ranks_fail(struct ranks *ranks, const struct error *error)

@@ -73,9 +73,10 @@ struct rank_message {
 struct ranks;
 
 struct ranks_options {
-	uint32_t count;	     /* ranks, 2 to RANKS_MAX */
-	uint64_t data_bytes; /* of shared data; may be 0 */
-	uint64_t limit_ns;   /* see RANK_LIMIT_NS, which 0 stands for */
+	uint32_t count;		 /* ranks, 2 to RANKS_MAX */
+	uint64_t data_bytes;	 /* of shared data; may be 0 */
+	uint64_t exchange_bytes; /* the most that a rank gives in ranks_exchange(); may be 0 */
+	uint64_t limit_ns;	 /* see RANK_LIMIT_NS, which 0 stands for */
 
 	/* What ranks 1 and up do. It opens what rank 0 opens, with the same barriers, then receives
 	   messages until RANK_CLOSE. It returns an error of its own or one that a function of this
@@ -150,9 +151,18 @@ void ranks_watch(struct ranks *ranks, enum status (*look)(void *argument, struct
 enum status ranks_check(struct ranks *ranks, struct error *error);
 
 /* Waits until a word of the shared data reaches a value, which `rank` is to set; `what` names it.
-   Fails as ranks_check() does, and after limit_ns. */
+   Fails as ranks_check() does, and after limit_ns in which that rank used no processor time. */
 enum status ranks_await(struct ranks *ranks, struct shared_word *word, uint32_t value,
 	uint32_t rank, const char *what, struct error *error);
+
+/* Gives every rank `bytes` of each, through the memory of the host: all is (count, bytes), of which
+   this rank has filled in its own part. Collective. Fails as ranks_await() does; a rank that
+   computes, by the clock of its processor time, is waited for without a limit. */
+enum status ranks_exchange(struct ranks *ranks, void *all, size_t bytes, struct error *error);
+
+/* An exchange that refuses token ids (count) that differ between ranks, and names the first. */
+enum status ranks_agree_tokens(
+	struct ranks *ranks, const int32_t *token_ids, uint32_t count, struct error *error);
 
 /* Ends the run of all ranks with this rank's error. The first failure counts; further ones are
    dropped. */

@@ -22,6 +22,9 @@ struct rank_transport {
 	enum status (*gather)(struct ranks *ranks, const struct rank_arrival *own,
 		struct rank_arrival *all, struct error *error);
 	enum status (*gather_files)(struct ranks *ranks, int own, int *fds, struct error *error);
+	enum status (*exchange)(struct ranks *ranks, void *all, size_t bytes, struct error *error);
+	/* Processor time that a rank has used. */
+	uint64_t (*busy_ns)(struct ranks *ranks, uint32_t rank);
 	enum status (*post)(
 		struct ranks *ranks, const struct rank_message *message, struct error *error);
 	enum status (*receive)(
@@ -47,6 +50,9 @@ struct ranks {
 	size_t memory_bytes;
 	unsigned char *data; /* in memory */
 	_Atomic uint32_t *abort;
+
+	size_t exchange_bytes;
+	int32_t *tokens; /* (count, exchange_bytes), for ranks_agree_tokens() */
 };
 
 /* Waits in slices of this length, and looks for failures between them. Limits count slices, so a

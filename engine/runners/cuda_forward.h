@@ -11,7 +11,7 @@
 #include "kernels/attention/prefill.h"
 
 /* The forward pass of a Qwen3 on a GPU: the launchers of kernels/ in the order of
-   engine/runners/reference_forward.h, with bf16 tensors, and float32 sums and logits. It owns the
+   engine/reference/reference_forward.h, with bf16 tensors, and float32 sums and logits. It owns the
    weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h). It reads the
    batch from device memory, so a decode step can be captured into a graph and replayed with other
    numbers in the same buffers.

@@ -3,7 +3,7 @@
 #include "engine/base/memory.h"
 #include "engine/engine_internal.h"
 #include "engine/runners/cuda_runner.h"
-#include "engine/runners/reference_runner.h"
+#include "engine/reference/reference_runner.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

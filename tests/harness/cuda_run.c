@@ -4,7 +4,7 @@
 #include "engine/engine_internal.h"
 #include "engine/model/config_json.h"
 #include "engine/policy.h"
-#include "engine/runners/reference_runner.h"
+#include "engine/reference/reference_runner.h"
 #include "tests/harness/small_model.h"
 
 #include <criterion/criterion.h>

@@ -6,7 +6,7 @@
 
 #include "engine/engine.h"
 #include "engine/model/weights.h"
-#include "engine/runners/reference_forward.h"
+#include "engine/reference/reference_forward.h"
 #include "kernels/op/number.h"
 
 /* Runs of the real engine over the reference runner, all requests there from the start. */
@@ -23,6 +23,7 @@ struct answer {
 struct reference_run {
 	struct answer *answers; /* (request_count), by request id */
 	uint32_t request_count;
+	bool has_logits;
 	uint64_t event_hash; /* XXH64 of (step, kind, request, a, b) of all events */
 	uint64_t steps, preemptions, cached_tokens, mixed_steps, chunks;
 };
@@ -32,7 +33,8 @@ struct reference_run_options {
 	const struct engine_config *engine;
 	enum rounding rounding;
 	uint64_t seed;
-	struct forward_ranks ranks; /* all shares in this process */
+	struct forward_ranks ranks; /* all shares in this process, one after the other, */
+	bool has_processes;	    /* or a process for each; there are no logits then */
 	bool is_one_by_one; /* a request is added only when the preceding one has finished */
 	bool is_fed_back;   /* decode rows say -1 for their token: what the row sampled last; for
 			     requests that are not forced */
@@ -47,7 +49,7 @@ void reference_run(struct reference_run *run, const struct request *requests,
 	uint32_t request_count, const struct reference_run_options *options);
 void reference_run_deinit(struct reference_run *run);
 
-/* The same tokens, chosen from bitwise the same logits. */
+/* The same tokens, chosen from bitwise the same logits (which a run of processes has not). */
 void require_same_answers(
 	const struct reference_run *a, const struct reference_run *b, const char *what);
 

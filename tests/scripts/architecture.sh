@@ -180,8 +180,8 @@ check_reach()
 			reach[$name]+="$known${reach[$known]}"
 		done
 	done
-	for far in sim:{op,linear,attention,rows,sampling,runners,model,tokenizer} \
-		reports:{runners,sim,op} engine:shape study:engine; do
+	for far in sim:{op,linear,attention,rows,sampling,runners,reference,model,tokenizer} \
+		reports:{runners,reference,sim,op} engine:shape study:engine; do
 		[[ ${reach[${far%:*}]:-} != *" ${far#*:} "* ]] ||
 			echo "cmake/modules.txt: ${far%:*} reaches ${far#*:}"
 	done

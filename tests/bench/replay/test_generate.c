@@ -2,7 +2,7 @@
 #include "bench/replay/generate_prompts.h"
 #include "engine/model/config_json.h"
 #include "engine/tokenizer/chat_template.h"
-#include "engine/runners/reference_runner.h"
+#include "engine/reference/reference_runner.h"
 #include "engine/policy.h"
 
 #include <cJSON.h>

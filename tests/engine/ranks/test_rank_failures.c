@@ -30,6 +30,8 @@ enum act {
 	ACT_REPORT, /* ranks_fail(), as after an error of its GPU */
 	ACT_RETURN, /* serve returns an error */
 	ACT_LEAVE,  /* serve returns without an error */
+	ACT_BUSY,   /* no failure: it computes for longer than the limit */
+	ACT_TOKENS, /* it has another token than the others */
 	ACT_DIFFER, /* only while opening: it has another configuration */
 };
 
@@ -47,6 +49,14 @@ struct scene {
 static enum status see_error(void *argument, struct error *error)
 {
 	return error_set(error, STATUS_DEVICE, "%s", (const char *)argument);
+}
+
+static void compute_for(uint64_t ns)
+{
+	uint64_t start_ns = monotonic_ns();
+
+	while (monotonic_ns() - start_ns < ns) {
+	}
 }
 
 static enum status fail(struct ranks *ranks, enum act act, struct error *error)
@@ -74,6 +84,9 @@ static enum status fail(struct ranks *ranks, enum act act, struct error *error)
 		}
 	case ACT_RETURN:
 		return error_set(error, STATUS_MEMORY, "no memory, says the test");
+	case ACT_BUSY:
+		compute_for(UINT64_C(2500000000));
+		break;
 	default:
 		break;
 	}
@@ -100,15 +113,20 @@ static enum status open_phases(struct ranks *ranks, const struct plan *plan, str
 }
 
 /* A step of a rank: it waits for all ranks' words of the step before, as an exchange does. */
-static enum status compute(struct ranks *ranks, uint32_t step, struct error *error)
+static enum status compute(
+	struct ranks *ranks, const struct plan *plan, uint32_t step, struct error *error)
 {
 	struct scene *scene = ranks_data(ranks);
+	int32_t tokens[] = {5, (int32_t)step, 9};
 
 	shared_word_set(&scene->done[ranks_index(ranks)], step);
 	for (uint32_t r = 0; r < COUNT; r++) {
 		TRY(ranks_await(ranks, &scene->done[r], step, r, "partial sums", error));
 	}
-	return STATUS_OK;
+	if (plan->act == ACT_TOKENS && step == FAILING_STEP && ranks_index(ranks) == plan->rank) {
+		tokens[1] = 7;
+	}
+	return ranks_agree_tokens(ranks, tokens, 3, error);
 }
 
 static enum status serve(struct ranks *ranks, void *argument, struct error *error)
@@ -137,16 +155,16 @@ static enum status serve(struct ranks *ranks, void *argument, struct error *erro
 				continue; /* its GPU never ends the step */
 			}
 		}
-		TRY(compute(ranks, (uint32_t)message.step, error));
+		TRY(compute(ranks, plan, (uint32_t)message.step, error));
 	}
 }
 
-static enum status run_steps(struct ranks *ranks, struct error *error)
+static enum status run_steps(struct ranks *ranks, const struct plan *plan, struct error *error)
 {
 	for (uint32_t step = 1; step <= STEPS; step++) {
 		const struct rank_message message = {.step = step, .kind = RANK_STEP_GRAPH};
 		TRY(ranks_post(ranks, &message, error));
-		TRY(compute(ranks, step, error));
+		TRY(compute(ranks, plan, step, error));
 	}
 	return STATUS_OK;
 }
@@ -186,6 +204,7 @@ static enum status run_plan(const struct plan *plan, struct error *error)
 	struct plan copy = *plan;
 	const struct ranks_options options = {.count = COUNT,
 		.data_bytes = sizeof(struct scene),
+		.exchange_bytes = 64,
 		.limit_ns = 1000 * 1000 * 1000,
 		.serve = serve,
 		.argument = &copy};
@@ -197,7 +216,7 @@ static enum status run_plan(const struct plan *plan, struct error *error)
 	require(ranks_open(&ranks, &options, error) == STATUS_OK, "%s", error->text);
 	enum status status = open_phases(ranks, plan, error);
 	if (status == STATUS_OK) {
-		status = run_steps(ranks, error);
+		status = run_steps(ranks, plan, error);
 	}
 	const struct scene *scene = ranks_data(ranks);
 	memcpy(pids, scene->pids, sizeof(pids));
@@ -273,6 +292,20 @@ Test(rank_failures, name_a_rank_that_leaves_in_a_step)
 		ACT_LEAVE, NONE, STATUS_DEVICE, "rank %u: ended with exit code 0 in step 20");
 }
 
+Test(rank_failures, name_the_first_token_that_differs)
+{
+	require_failure(ACT_TOKENS, NONE, STATUS_DEVICE,
+		"rank %u has token 7 for sampled row 1 of step 20, rank 0 has 20");
+}
+
+Test(rank_failures, do_not_include_a_rank_that_computes_for_longer_than_the_limit)
+{
+	const struct plan plan = {.act = ACT_BUSY, .rank = 2, .phase = NONE};
+	struct error error;
+
+	cr_assert_eq(run_plan(&plan, &error), STATUS_OK, "%s", error.text);
+}
+
 /* ---- while they open ---- */
 
 Test(rank_failures, name_a_rank_that_is_killed_in_any_phase_of_opening)
@@ -324,6 +357,7 @@ Test(rank_failures, end_the_ranks_that_started_when_one_cannot)
 	struct plan copy = plan;
 	const struct ranks_options options = {.count = COUNT,
 		.data_bytes = sizeof(struct scene),
+		.exchange_bytes = 64,
 		.serve = serve,
 		.argument = &copy};
 	struct ranks *ranks = NULL;
@@ -346,6 +380,7 @@ Test(rank_failures, end_ranks_that_wait_at_a_barrier_when_rank_0_closes)
 	struct plan plan = {.act = ACT_NONE, .rank = 1, .phase = NONE};
 	const struct ranks_options options = {.count = COUNT,
 		.data_bytes = sizeof(struct scene),
+		.exchange_bytes = 64,
 		.serve = serve,
 		.argument = &plan};
 	struct ranks *ranks = NULL;
@@ -365,6 +400,7 @@ Test(rank_failures, do_not_wait_for_ever_to_post_to_a_rank_that_hangs)
 	struct plan copy = plan;
 	const struct ranks_options options = {.count = COUNT,
 		.data_bytes = sizeof(struct scene),
+		.exchange_bytes = 64,
 		.limit_ns = 300 * 1000 * 1000,
 		.serve = serve,
 		.argument = &copy};
@@ -393,6 +429,7 @@ static _Noreturn void run_rank_0(int32_t *pids, uint32_t stops_at)
 	struct plan plan = {.act = ACT_NONE, .rank = 1, .phase = NONE};
 	const struct ranks_options options = {.count = COUNT,
 		.data_bytes = sizeof(struct scene),
+		.exchange_bytes = 64,
 		.serve = serve,
 		.argument = &plan};
 	struct ranks *ranks = NULL;
@@ -408,7 +445,7 @@ static _Noreturn void run_rank_0(int32_t *pids, uint32_t stops_at)
 			pause();
 		}
 		require(ranks_post(ranks, &message, &error) == STATUS_OK &&
-				compute(ranks, step, &error) == STATUS_OK,
+				compute(ranks, &plan, step, &error) == STATUS_OK,
 			"%s", error.text);
 		pids[0] = getpid();
 	}
@@ -452,6 +489,7 @@ Test(rank_failures, are_not_caused_by_what_a_terminal_sends_to_all)
 	struct plan copy = plan;
 	const struct ranks_options options = {.count = COUNT,
 		.data_bytes = sizeof(struct scene),
+		.exchange_bytes = 64,
 		.serve = serve,
 		.argument = &copy};
 	const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -466,6 +504,6 @@ Test(rank_failures, are_not_caused_by_what_a_terminal_sends_to_all)
 			cr_assert_eq(kill(scene->pids[r], signals[i]), 0);
 		}
 	}
-	cr_assert_eq(run_steps(ranks, &error), STATUS_OK, "%s", error.text);
+	cr_assert_eq(run_steps(ranks, &plan, &error), STATUS_OK, "%s", error.text);
 	ranks_close(ranks);
 }

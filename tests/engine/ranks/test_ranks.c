@@ -212,6 +212,58 @@ Test(ranks, give_each_other_values_while_they_open)
 	ranks_close(ranks);
 }
 
+enum { EXCHANGE_BYTES = 40000 };
+
+static unsigned char byte_of(uint32_t rank, uint32_t round, size_t i)
+{
+	return (unsigned char)(rank * 77 + round * 13 + i * (i + 3));
+}
+
+/* Parts of all sizes, as partial sums and candidates have, one after the other. */
+static enum status exchange_parts(struct ranks *ranks, struct error *error)
+{
+	static unsigned char all[COUNT * EXCHANGE_BYTES];
+	uint32_t own = ranks_index(ranks);
+
+	for (uint32_t round = 0; round < 300; round++) {
+		size_t bytes = round % 3 == 0 ? round % 9 : EXCHANGE_BYTES - 7 * round;
+		memset(all, 0, sizeof(all));
+		for (size_t i = 0; i < bytes; i++) {
+			all[own * bytes + i] = byte_of(own, round, i);
+		}
+		TRY(ranks_exchange(ranks, all, bytes, error));
+		for (uint32_t r = 0; r < COUNT; r++) {
+			for (size_t i = 0; i < bytes; i++) {
+				require(all[r * bytes + i] == byte_of(r, round, i),
+					"rank %u, round %u: byte %zu of rank %u is wrong", own,
+					round, i, r);
+			}
+		}
+	}
+	return STATUS_OK;
+}
+
+static enum status serve_parts(struct ranks *ranks, void *argument, struct error *error)
+{
+	struct rank_message message;
+
+	(void)argument; /* it needs none */
+	TRY(exchange_parts(ranks, error));
+	return ranks_receive(ranks, &message, error);
+}
+
+Test(ranks, give_each_other_parts_of_any_size)
+{
+	const struct ranks_options options = {
+		.count = COUNT, .exchange_bytes = EXCHANGE_BYTES, .serve = serve_parts};
+	struct ranks *ranks = NULL;
+	struct error error = {0};
+
+	cr_assert_eq(ranks_open(&ranks, &options, &error), STATUS_OK, "%s", error.text);
+	cr_assert_eq(exchange_parts(ranks, &error), STATUS_OK, "%s", error.text);
+	ranks_close(ranks);
+}
+
 /* Each rank makes a pipe, keeps its reading end and gives the writing end to all; each then writes
    its number into the pipes of the others. */
 static enum status exchange_files(struct ranks *ranks, struct error *error)

@@ -5,7 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/engine_internal.h"
 #include "engine/runners/cuda_runner.h"
-#include "engine/runners/reference_runner.h"
+#include "engine/reference/reference_runner.h"
 #include "tests/harness/cuda_comparison.h"
 #include "tests/harness/small_model.h"
 

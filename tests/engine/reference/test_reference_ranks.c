@@ -8,7 +8,7 @@
 
 #include "engine/base/counter_hash.h"
 #include "engine/base/memory.h"
-#include "engine/runners/reference_forward.h"
+#include "engine/reference/reference_forward.h"
 #include "kernels/linear/linear.h"
 #include "kernels/rows/rms_norm.h"
 #include "kernels/sampling/candidate.h"

@@ -1,5 +1,5 @@
-#ifndef ENGINE_RUNNERS_REFERENCE_SHARE_H
-#define ENGINE_RUNNERS_REFERENCE_SHARE_H
+#ifndef ENGINE_REFERENCE_REFERENCE_SHARE_H
+#define ENGINE_REFERENCE_REFERENCE_SHARE_H
 
 #include <stdint.h>
 
@@ -10,7 +10,7 @@
 
 /* One rank's share of the forward pass on the CPU: its query and key/value heads, its slice of the
    intermediate size and of the vocabulary (engine/shape/weight_shape.h). What follows from whole
-   rows, such as norms, belongs to engine/runners/reference_forward.h, which adds what the shares
+   rows, such as norms, belongs to engine/reference/reference_forward.h, which adds what the shares
    leave.
 
    T = tokens of the batch; H, K, I = query heads, key/value heads and intermediate size of the

@@ -1,5 +1,5 @@
-#ifndef ENGINE_RUNNERS_REFERENCE_FORWARD_H
-#define ENGINE_RUNNERS_REFERENCE_FORWARD_H
+#ifndef ENGINE_REFERENCE_REFERENCE_FORWARD_H
+#define ENGINE_REFERENCE_REFERENCE_FORWARD_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@
    may read a block that another row of the same step fills.
 
    Tensor parallelism. The model may be divided into the shares of several ranks
-   (engine/runners/reference_share.h). Behind o and behind down each share leaves a partial sum,
+   (engine/reference/reference_share.h). Behind o and behind down each share leaves a partial sum,
    rounded as a linear layer rounds. These are added in the order of the ranks and rounded once
    (kernels/exchange/exchange.h), then add_rms_norm goes on. Behind lm_head each share has the best
    token of its part of the vocabulary, and the best of these is the sampled one. All else is

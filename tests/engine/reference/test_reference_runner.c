@@ -10,7 +10,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/counter_hash.h"
 #include "engine/model/config_json.h"
-#include "engine/runners/reference_runner.h"
+#include "engine/reference/reference_runner.h"
 #include "engine/policy.h"
 #include "tests/harness/property.h"
 #include "tests/models/reference_run.h"

@@ -1,9 +1,9 @@
-#include "engine/runners/reference_forward.h"
+#include "engine/reference/reference_forward.h"
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
-#include "engine/runners/reference_share.h"
+#include "engine/reference/reference_share.h"
 #include "kernels/attention/rope_table.h"
 #include "kernels/exchange/exchange.h"
 #include "kernels/rows/add_rms_norm.h"

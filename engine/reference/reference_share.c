@@ -1,4 +1,4 @@
-#include "engine/runners/reference_share.h"
+#include "engine/reference/reference_share.h"
 
 #include "engine/base/memory.h"
 #include "kernels/attention/decode.h"

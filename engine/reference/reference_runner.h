@@ -1,5 +1,5 @@
-#ifndef ENGINE_RUNNERS_REFERENCE_RUNNER_H
-#define ENGINE_RUNNERS_REFERENCE_RUNNER_H
+#ifndef ENGINE_REFERENCE_REFERENCE_RUNNER_H
+#define ENGINE_REFERENCE_REFERENCE_RUNNER_H
 
 #include <stdint.h>
 
@@ -7,10 +7,10 @@
 #include "engine/config.h"
 #include "engine/model/weights.h"
 #include "engine/runner.h"
-#include "engine/runners/reference_forward.h"
+#include "engine/reference/reference_forward.h"
 #include "kernels/op/number.h"
 
-/* The reference runner: computes tokens on the CPU by engine/runners/reference_forward.h. It is
+/* The reference runner: computes tokens on the CPU by engine/reference/reference_forward.h. It is
    the reference for the GPU, and runs tiny models where there is no GPU. Any block size is allowed.
 
    It builds the block tables from the batch's additions, and keeps the last token that each row

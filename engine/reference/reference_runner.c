@@ -1,10 +1,10 @@
-#include "engine/runners/reference_runner.h"
+#include "engine/reference/reference_runner.h"
 
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
-#include "engine/runners/reference_forward.h"
+#include "engine/reference/reference_forward.h"
 #include "engine/policy.h"
 
 #include <stdlib.h>
