@@ -18,6 +18,10 @@ function(quire_module name folder)
 		list(FILTER sources EXCLUDE REGEX "/cupti_[^/]*$")
 	endif()
 
+	if(NOT QUIRE_HAS_MPI)
+		list(FILTER sources EXCLUDE REGEX "/mpi_[^/]*$")
+	endif()
+
 	if(sources)
 		add_library(${name} STATIC ${sources})
 		set(scope PUBLIC)

@@ -3,6 +3,7 @@
 #include "bench/calibrate/run.h"
 #include "bench/commands/commands.h"
 #include "bench/record/owned_folder.h"
+#include "engine/ranks/launch.h"
 #include "engine/base/path.h"
 
 #include <stddef.h>
@@ -103,6 +104,11 @@ static enum status run(struct command_line *line, struct error *error)
 
 	request->replay.argc = line->argc;
 	request->replay.argv = line->argv;
+	if (rank_launch_find().count > 1) {
+		error_set(error, STATUS_USAGE,
+			"processes of mpirun do one run, and a calibration is several");
+		return rank_launch_join(0, error); /* only one process says it */
+	}
 	TRY(check_request(request, error));
 	TRY(gpu_profile_find(request->replay.run.config.gpu, &gpu, error));
 	if (gpu.is_calibrated) {

@@ -1,12 +1,14 @@
 #include "bench/commands/commands.h"
 #include "bench/replay/generate.h"
 #include "bench/replay/generate_prompts.h"
+#include "bench/replay/launched.h"
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
 #include "engine/model/config_json.h"
+#include "engine/ranks/launch.h"
 #include "engine/tokenizer/chat_template.h"
 #include "engine/shape/model_config.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -318,14 +320,28 @@ static enum status run_opened(
 	return status;
 }
 
+/* All that is refused before anything is opened. */
+static enum status complete_request(
+	struct generate_request *request, struct session *session, struct error *error)
+{
+	const struct runner_entry *entry = NULL;
+
+	TRY(check_request(request, error));
+	TRY(runner_find(request->config.runner, &entry, error));
+	TRY(runner_take_launch(entry, &request->config, error));
+	TRY(model_config_find(request->config.model, &session->model, error));
+	TRY(replay_config_ranks_check(&request->config, &session->model, error));
+	return open_text(request, session, error);
+}
+
 static enum status open_and_run(
 	struct generate_request *request, struct session *session, struct error *error)
 {
-	TRY(check_request(request, error));
-	TRY(model_config_find(request->config.model, &session->model, error));
-	TRY(replay_config_ranks_check(&request->config, &session->model, error));
-	TRY(open_text(request, session, error));
-	TRY(open_runner(request, session, error));
+	complete_request(request, session, error);
+	TRY(launched_join(&request->config, error)); /* which carries the error */
+	if (open_runner(request, session, error) != STATUS_OK) {
+		return rank_launch_fail(error);
+	}
 	return run_opened(request, session, error);
 }
 

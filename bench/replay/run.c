@@ -1,9 +1,11 @@
 #include "bench/replay/run.h"
 
+#include "bench/replay/launched.h"
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
 #include "engine/model/config_json.h"
+#include "engine/ranks/launch.h"
 #include "sim/cost_model.h"
 #include "sim/profile.h"
 
@@ -99,6 +101,7 @@ static enum status complete_config(struct run *run, struct error *error)
 	const char *tape = run->request->tape;
 
 	TRY(runner_find(config->runner, &run->entry, error));
+	TRY(runner_take_launch(run->entry, config, error));
 	if (run->request->wants_kernel_times && !run->entry->measures_kernels) {
 		return error_set(error, STATUS_USAGE,
 			"--kernel-times measures kernels of the GPU: it needs --runner cuda, not "
@@ -160,8 +163,11 @@ enum status run_open(struct run *run, struct run_request *request, struct error 
 {
 	memset(run, 0, sizeof(*run));
 	run->request = request;
-	TRY(complete_config(run, error));
-	TRY(open_runner(run, error));
+	complete_config(run, error);
+	TRY(launched_join(&request->config, error)); /* which carries the error */
+	if (open_runner(run, error) != STATUS_OK) {
+		return rank_launch_fail(error);
+	}
 	return open_replay(run, error);
 }
 

@@ -1,6 +1,7 @@
 #include "bench/replay/runners.h"
 
 #include "engine/base/path.h"
+#include "engine/ranks/launch.h"
 #include "reports/results/results.h"
 #include "engine/reference/reference_ranks.h"
 #include "engine/reference/reference_runner.h"
@@ -167,6 +168,29 @@ const char *runner_kind_name(enum runner_kind kind)
 	};
 
 	return names[kind];
+}
+
+enum status runner_take_launch(
+	const struct runner_entry *entry, struct replay_config *config, struct error *error)
+{
+	uint32_t count = rank_launch_find().count;
+
+	if (count <= 1) {
+		return STATUS_OK;
+	}
+	if (entry->kind != RUNNER_COMPUTED) {
+		return error_set(error, STATUS_USAGE,
+			"mpirun started %u processes, which are ranks of a runner that computes; "
+			"--runner %s needs one",
+			count, entry->name);
+	}
+	if (config->given.tensor_parallel_size && config->tensor_parallel_size != count) {
+		return error_set(error, STATUS_USAGE,
+			"--tensor-parallel-size %llu: mpirun started %u processes",
+			(unsigned long long)config->tensor_parallel_size, count);
+	}
+	config->tensor_parallel_size = count;
+	return STATUS_OK;
 }
 
 const struct runner_entry *runner_at(uint32_t index)

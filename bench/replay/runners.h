@@ -75,6 +75,11 @@ const char *runner_kind_name(enum runner_kind kind);
 /* NULL past the end. */
 const struct runner_entry *runner_at(uint32_t index);
 
+/* Under mpirun the ranks are the processes that it started: sets tensor_parallel_size to their
+   number, which it must be where it was given, and refuses a runner that does not compute. */
+enum status runner_take_launch(
+	const struct runner_entry *entry, struct replay_config *config, struct error *error);
+
 /* An unknown name is refused with the names there are. */
 enum status runner_find(const char *name, const struct runner_entry **out, struct error *error);
 

@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
 # Installs what quire needs to build, test and plot, unless it is installed.
-# bench/demo.sh and tests/run.sh call it; it can also be run directly.
+# bench/demo.sh and tests/run.sh call it; it can also be run directly. With QUIRE_MPI=ON it also
+# installs Open MPI, by which mpirun can start the ranks of tensor parallelism.
 set -euo pipefail
 
 packages=(build-essential cmake ninja-build pkg-config libcriterion-dev libcjson-dev libxxhash-dev
 	libyajl-dev zlib1g-dev libzstd-dev libpcre2-dev libutf8proc-dev gnuplot-nox)
+programs=(cc cmake ninja pkg-config gnuplot)
+if [ "${QUIRE_MPI:-AUTO}" = ON ]; then
+	packages+=(libopenmpi-dev openmpi-bin)
+	programs+=(mpicc mpirun)
+fi
 
 fail()
 {
@@ -16,7 +22,7 @@ fail()
 missing_elsewhere()
 {
 	local name
-	for name in cc cmake ninja pkg-config gnuplot; do
+	for name in "${programs[@]}"; do
 		command -v "$name" >/dev/null || echo "$name"
 	done
 	command -v pkg-config >/dev/null || return 0

@@ -425,6 +425,7 @@ static void forked_close(struct ranks *ranks)
 }
 
 static const struct rank_transport transport = {
+	.shares_memory = true,
 	.gather = forked_gather,
 	.gather_files = forked_gather_files,
 	.exchange = forked_exchange,

@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
+#include "engine/ranks/launch.h"
 #include "engine/ranks/ranks_internal.h"
 
 #include <stdio.h>
@@ -25,7 +26,9 @@ enum status ranks_open(struct ranks **out, const struct ranks_options *options, 
 	/* A rank that spins on another's processor keeps it from what is waited for. */
 	ranks->spin_ns =
 		sysconf(_SC_NPROCESSORS_ONLN) > (long)ranks->count ? SHARED_WORD_SPIN_NS : 0;
-	enum status status = forked_ranks_open(ranks, options, error);
+	enum status status = rank_launch_find().count > 1
+				     ? mpi_ranks_open(ranks, options, error)
+				     : forked_ranks_open(ranks, options, error);
 	if (status != STATUS_OK) {
 		ranks_close(ranks);
 		return status;
@@ -66,6 +69,11 @@ void *ranks_memory(const struct ranks *ranks, size_t *bytes)
 	return ranks->memory;
 }
 
+bool ranks_share_memory(const struct ranks *ranks)
+{
+	return ranks->transport->shares_memory;
+}
+
 _Atomic uint32_t *ranks_abort_word(const struct ranks *ranks)
 {
 	return ranks->abort;
@@ -84,12 +92,13 @@ void ranks_where(const struct ranks *ranks, char *text)
 
 /* The error of the lowest rank that brought one. */
 static enum status error_of(
-	const struct ranks *ranks, const struct rank_arrival *all, struct error *error)
+	struct ranks *ranks, const struct rank_arrival *all, struct error *error)
 {
 	for (uint32_t r = 0; r < ranks->count; r++) {
 		if (all[r].status == STATUS_OK) {
 			continue;
 		}
+		ranks->is_common_error = true;
 		if (r == 0) { /* the engine's own process: what it says needs no name */
 			return error_set(error, (enum status)all[r].status, "%s", all[r].text);
 		}
@@ -111,10 +120,11 @@ static enum status gather(struct ranks *ranks, const void *payload, size_t bytes
 		memcpy(own.payload, payload, bytes);
 	}
 	TRY(ranks->transport->gather(ranks, &own, all, error));
+	TRY(error_of(ranks, all, error));
 	for (uint32_t r = 0; r < ranks->count; r++) {
 		check(all[r].bytes == bytes); /* all ranks call the same functions */
 	}
-	return error_of(ranks, all, error);
+	return STATUS_OK;
 }
 
 enum status ranks_barrier(struct ranks *ranks, struct error *error)
@@ -153,7 +163,8 @@ enum status ranks_agree(struct ranks *ranks, uint64_t value, const char *what, s
 	TRY(ranks_gather(ranks, &value, sizeof(value), values, error));
 	for (uint32_t r = 1; r < ranks->count; r++) {
 		if (values[r] != values[0]) {
-			return error_set(error, STATUS_USAGE,
+			ranks->is_common_error = true;
+			return error_set(error, STATUS_DEVICE,
 				"rank %u has another %s than rank 0: %016llx and %016llx", r, what,
 				(unsigned long long)values[r], (unsigned long long)values[0]);
 		}
@@ -279,6 +290,7 @@ enum status ranks_agree_tokens(
 		const int32_t *other = all + (size_t)r * count;
 		for (uint32_t i = 0; i < count; i++) {
 			if (other[i] != all[i]) {
+				ranks->is_common_error = true;
 				return error_set(error, STATUS_DEVICE,
 					"rank %u has token %d for sampled row %u of step %llu, "
 					"rank 0 has %d",

@@ -31,6 +31,12 @@
    every wait calls. "Collective" functions are called by all ranks, in the same order, with
    arguments of the same size.
 
+   Under mpirun the ranks are the processes that it started (engine/ranks/launch.h), with the same
+   functions and without shared memory: abort word and data are each rank's own, and ranks_post()
+   sends the bytes of the data that the message names. Words of other ranks in the data cannot be
+   waited for there, and files cannot be passed; see ranks_share_memory(). mpirun ends all ranks
+   when one dies, and what rank 0 had not written is lost.
+
    No CUDA call may precede ranks_open(): a forked process cannot use its parent's. No thread of the
    caller is in the new processes. */
 
@@ -102,6 +108,9 @@ void *ranks_data(const struct ranks *ranks);
 
 /* The whole mapping, of *bytes: the abort word and the data lie in it. */
 void *ranks_memory(const struct ranks *ranks, size_t *bytes);
+
+/* Whether ranks share the data; not under mpirun. */
+bool ranks_share_memory(const struct ranks *ranks);
 
 /* ---- opening: collective functions ---- */
 

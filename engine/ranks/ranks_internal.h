@@ -18,6 +18,7 @@ struct rank_arrival {
 
 /* A way of starting ranks. The functions are those of ranks.h; look is ranks_check(). */
 struct rank_transport {
+	bool shares_memory;
 	/* all is (count). Fails only where a rank cannot arrive. */
 	enum status (*gather)(struct ranks *ranks, const struct rank_arrival *own,
 		struct rank_arrival *all, struct error *error);
@@ -39,9 +40,10 @@ struct ranks {
 	void *state; /* of the transport */
 	uint32_t index, count;
 	uint64_t limit_ns;
-	uint64_t spin_ns;    /* of a wait; 0 where ranks have no processor each */
-	uint64_t step_count; /* steps posted or received; 0: still opening */
-	uint64_t step;	     /* the latest */
+	uint64_t spin_ns;     /* of a wait; 0 where ranks have no processor each */
+	uint64_t step_count;  /* steps posted or received; 0: still opening */
+	uint64_t step;	      /* the latest */
+	bool is_common_error; /* all ranks have failed with the same error */
 
 	enum status (*watch)(void *argument, struct error *error); /* or NULL */
 	void *watch_argument;
@@ -67,5 +69,13 @@ void ranks_where(const struct ranks *ranks, char *text);
 /* The forked ranks. Returns in rank 0 only. */
 enum status forked_ranks_open(
 	struct ranks *ranks, const struct ranks_options *options, struct error *error);
+
+/* The ranks that mpirun started. Returns in rank 0 only. */
+enum status mpi_ranks_open(
+	struct ranks *ranks, const struct ranks_options *options, struct error *error);
+
+/* See engine/ranks/launch.h. */
+enum status mpi_ranks_join(uint64_t identity, struct error *error);
+enum status mpi_ranks_fail_opening(struct error *error);
 
 #endif

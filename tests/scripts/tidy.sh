@@ -107,8 +107,8 @@ forbidden_calls()
 					FILENAME == "engine/base/memory.c")) ||
 				(name == "_exit" &&
 					(FILENAME == "engine/base/interrupt.c" ||
-					FILENAME == "engine/ranks/apart.c" ||
-					FILENAME == "engine/ranks/forked_ranks.c"))
+					FILENAME ~ /^engine\/ranks\/(apart|.*_ranks)\.c$/)) ||
+				(name == "getenv" && FILENAME == "engine/ranks/launch.c")
 		}
 		{
 			text = $0

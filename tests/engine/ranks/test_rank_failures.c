@@ -334,7 +334,7 @@ Test(rank_failures, name_a_rank_that_leaves_in_any_phase_of_opening)
 
 Test(rank_failures, refuse_a_configuration_that_differs)
 {
-	require_failure(ACT_DIFFER, 1, STATUS_USAGE,
+	require_failure(ACT_DIFFER, 1, STATUS_DEVICE,
 		"rank %u has another configuration than rank 0: 0000000000000008 and "
 		"0000000000000007");
 }

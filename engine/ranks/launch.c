@@ -1,0 +1,62 @@
+#include "engine/ranks/launch.h"
+
+#include "engine/ranks/ranks_internal.h"
+
+#include <stdlib.h>
+
+static uint32_t number_of(const char *variable, uint32_t otherwise)
+{
+	const char *text = getenv(variable);
+
+	return text == NULL ? otherwise : (uint32_t)strtoul(text, NULL, 10);
+}
+
+/* mpirun of Open MPI tells its processes by these variables. */
+struct rank_launch rank_launch_find(void)
+{
+	const struct rank_launch launch = {
+		.rank = number_of("OMPI_COMM_WORLD_RANK", 0),
+		.count = number_of("OMPI_COMM_WORLD_SIZE", 1),
+	};
+
+	return launch;
+}
+
+#ifdef QUIRE_HAS_MPI
+
+enum status rank_launch_join(uint64_t identity, struct error *error)
+{
+	return rank_launch_find().count > 1 ? mpi_ranks_join(identity, error) : error->status;
+}
+
+enum status rank_launch_fail(struct error *error)
+{
+	return rank_launch_find().count > 1 ? mpi_ranks_fail_opening(error) : error->status;
+}
+
+#else
+
+enum status rank_launch_join(uint64_t identity, struct error *error)
+{
+	(void)identity; /* there is nobody to compare it with */
+	if (error->status != STATUS_OK || rank_launch_find().count <= 1) {
+		return error->status;
+	}
+	return error_set(error, STATUS_USAGE,
+		"mpirun started %u processes, but this program was built without MPI",
+		rank_launch_find().count);
+}
+
+enum status rank_launch_fail(struct error *error)
+{
+	return error->status;
+}
+
+enum status mpi_ranks_open(
+	struct ranks *ranks, const struct ranks_options *options, struct error *error)
+{
+	(void)ranks, (void)options; /* rank_launch_join() has refused */
+	return error_set(error, STATUS_USAGE, "this program was built without MPI");
+}
+
+#endif

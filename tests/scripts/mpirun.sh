@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Runs the reference runner with ranks that mpirun starts, and compares with one process: the same
+# result, written by rank 0 alone; what differs between the processes is refused.
+#
+#     tests/scripts/mpirun.sh BUILD
+#
+# Where there is no mpirun of Open MPI, or the program was built without MPI, they are skipped.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+quire=$(cd "$1" && pwd)/quire
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+passed=0 failed=0
+# Open MPI does not free all that it takes, and refuses root and few cores unless told to.
+export ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+options=(--model "$root/tests/fixtures/models/group2" --trace-block-size 16 --block-size 8
+	--kv-blocks 40 --max-num-seqs 8 --max-num-batched-tokens 64 --runner reference)
+
+skip()
+{
+	echo "skipped: $1"
+	echo "0 passed, 0 failed, 1 skipped"
+	exit 0
+}
+
+# ranks COUNT COMMAND...: as mpirun starts it; output and errors in the file output.
+ranks()
+{
+	local count=$1
+	shift
+	timeout 120 mpirun --oversubscribe -np "$count" "$@" >output 2>&1
+}
+
+# verdict WHAT COMMAND...: a check by the exit code of a command.
+verdict()
+{
+	local what=$1
+	shift
+	if "$@"; then
+		passed=$((passed + 1))
+	else
+		echo "failed: $what"
+		[ ! -f output ] || head -20 output
+		failed=$((failed + 1))
+	fi
+}
+
+# refused COUNT WORDS COMMAND...: it ends with exit code 2 and one line of quire with these words.
+refused()
+{
+	local count=$1 words=$2 code=0
+	shift 2
+	ranks "$count" "$@" || code=$?
+	[ "$code" = 2 ] && [ "$(grep -c '^quire' output)" = 1 ] && grep -qF -- "$words" output
+}
+
+same_hash()
+{
+	[ "$(grep result_hash "$1/summary.json")" = "$(grep result_hash "$2/summary.json")" ]
+}
+
+# by_rank COMMAND: a shell command in which $rank is the number of the process.
+by_rank()
+{
+	echo "rank=\$OMPI_COMM_WORLD_RANK; $1"
+}
+
+{ mpirun --version 2>/dev/null || true; } | grep -q 'Open MPI' || skip "no mpirun of Open MPI here"
+ranks 2 true || skip "mpirun cannot start processes here"
+"$quire" trace make --requests 40 --input 60 --output 12 --seed 1 --out trace.jsonl >/dev/null
+if ! ranks 2 "$quire" replay trace.jsonl "${options[@]}" --out two &&
+	grep -q 'built without MPI' output; then
+	skip "the program was built without MPI"
+fi
+
+"$quire" replay trace.jsonl "${options[@]}" --out one >/dev/null
+verdict "two processes decide as one" same_hash one two
+verdict "only rank 0 prints" test "$(grep -c result_hash output)" = 1
+ranks 2 "$quire" replay trace.jsonl "${options[@]}" -tp 2 --tokens sampled --out sampled || true
+"$quire" replay trace.jsonl "${options[@]}" -tp 2 --tokens sampled --out forked >/dev/null
+verdict "processes of mpirun sample what forked ones do" same_hash sampled forked
+verdict "the program is not linked to MPI" test -z "$(ldd "$quire" | grep -i mpi)"
+verdict "no file is left unfinished" test -z "$(find . -name '*.part')"
+
+verdict "another number of ranks is refused" refused 3 "size 2: mpirun started 3 processes" \
+	"$quire" replay trace.jsonl "${options[@]}" -tp 2 --out none
+verdict "a number that cannot divide the model is refused" refused 4 "found 4 ranks" \
+	"$quire" replay trace.jsonl "${options[@]}" --out none
+verdict "a runner that computes nothing is refused" refused 2 "--runner sim needs one" \
+	"$quire" replay trace.jsonl --out none
+verdict "a command of several runs is refused" refused 2 "processes of mpirun do one run" \
+	"$quire" calibrate --runner reference --name none --out none --model qwen3-0.6b
+verdict "another configuration is refused" refused 2 "has another build or configuration" \
+	bash -c "$(by_rank 'exec "$0" replay trace.jsonl --seed $rank "$@" --out none')" \
+	"$quire" "${options[@]}"
+mkdir 0 1
+ln -s "$root/tests/fixtures/models/group2" 0/weights
+verdict "weights that one rank lacks are named" refused 2 "rank 1: " \
+	bash -c "$(by_rank 'cd $rank && exec "$0" replay ../trace.jsonl "$@" --out none')" \
+	"$quire" "${options[@]}" --weights weights
+verdict "nothing refused leaves a result" test ! -e none -a ! -e 0/none -a ! -e 1/none
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
