@@ -184,18 +184,22 @@ static bool is_alive(int32_t pid)
 	return is_read && state != 'Z' && state != 'X';
 }
 
-/* Waits until no rank is alive, at most 15 s. */
+/* Waits until no rank is alive, at most 15 s; kills those that are. */
 static void require_gone(const int32_t *pids)
 {
 	uint64_t start_ns = monotonic_ns();
 
+	bool are_gone = true;
 	for (uint32_t r = 1; r < COUNT; r++) {
-		while (pids[r] != 0 && is_alive(pids[r])) {
-			require(monotonic_ns() - start_ns < UINT64_C(15000000000),
-				"rank %u is still there", r);
+		while (is_alive(pids[r]) && monotonic_ns() - start_ns < UINT64_C(15000000000)) {
 			pause_ns(1000 * 1000);
 		}
+		if (is_alive(pids[r])) {
+			kill(pids[r], SIGKILL);
+			are_gone = false;
+		}
 	}
+	require(are_gone, "ranks were still there after 15 s");
 }
 
 /* Runs the plan; *error is what rank 0 says in the end. */
