@@ -77,10 +77,12 @@ static void long_run_start(struct long_run *run)
 		"--max-num-batched-tokens", "512", NULL};
 	const struct process_order order = {.program = QUIRE_EXECUTABLE, .arguments = arguments};
 	process_start(&run->process, &order);
-	path_in(part, run->out, RESULT_REQUESTS ".part");
-	while (file_byte_count(part) == 0) {
+	snprintf(command, sizeof(command), RESULT_REQUESTS ".%d.part", (int)run->process.id);
+	path_in(part, run->out, command);
+	for (uint32_t i = 0; i < 1000 * SECONDS_MAX && file_byte_count(part) == 0; i++) {
 		pause_ns(MS);
 	}
+	require(file_byte_count(part) > 0, "no request has finished");
 	run->rank = child_of(run->process.id);
 	require(run->rank > 0 && is_there(run->rank), "there is no second rank");
 }
