@@ -1,6 +1,7 @@
 #include "bench/replay/cuda_open.h"
 
 #include "engine/profiling/cuda_kernel_trace.h"
+#include "engine/ranks/launch.h"
 #include "engine/runners/cuda_forward.h"
 #include "engine/runners/cuda_runner.h"
 #include "kernels/op/launch.h"
@@ -50,15 +51,17 @@ static enum status open_on_devices(struct runner *out, struct cuda_runner_option
 	if (ranks > 1) {
 		TRY(cuda_runner_start_ranks(options, ranks, error));
 	}
-	enum status status = cuda_check_device(ranks, error);
+	/* Processes of mpirun may be on other hosts. */
+	enum status status = cuda_check_device(rank_launch_find().count > 1 ? 1 : ranks, error);
 	*has_devices = status == STATUS_OK;
 	if (status == STATUS_OK && kernels != NULL) {
 		status = cuda_kernel_trace_open(kernels, &options->stack, error);
 	}
-	if (status != STATUS_OK) {
+	if (status != STATUS_OK && options->ranks != NULL) {
+		ranks_fail(options->ranks, error);
 		ranks_close(options->ranks);
-		return status;
 	}
+	TRY(status);
 	return cuda_runner_open(out, options, memory, error);
 }
 

@@ -119,6 +119,7 @@ static enum status gather(struct ranks *ranks, const void *payload, size_t bytes
 	if (bytes > 0) {
 		memcpy(own.payload, payload, bytes);
 	}
+	ranks->is_common_error = false;
 	TRY(ranks->transport->gather(ranks, &own, all, error));
 	TRY(error_of(ranks, all, error));
 	for (uint32_t r = 0; r < ranks->count; r++) {
@@ -303,5 +304,7 @@ enum status ranks_agree_tokens(
 
 void ranks_fail(struct ranks *ranks, const struct error *error)
 {
-	ranks->transport->fail(ranks, error);
+	if (!ranks->is_common_error) {
+		ranks->transport->fail(ranks, error);
+	}
 }

@@ -173,7 +173,8 @@ enum status ranks_exchange(struct ranks *ranks, void *all, size_t bytes, struct 
 enum status ranks_agree_tokens(
 	struct ranks *ranks, const int32_t *token_ids, uint32_t count, struct error *error);
 
-/* Ends the run of all ranks with this rank's error. The first failure counts; further ones are
+/* Ends the run of all ranks with this rank's error, unless it is one that all have from the latest
+   barrier. The first failure counts; further ones are
    dropped. */
 void ranks_fail(struct ranks *ranks, const struct error *error);
 

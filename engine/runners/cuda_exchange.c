@@ -6,6 +6,7 @@
 #include "engine/runners/cuda_status.h"
 
 #include <cuda_runtime_api.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,12 @@ static enum status choose(struct cuda_exchange *exchange,
 	if (options->transport == CUDA_TRANSPORT_NCCL) {
 		return STATUS_OK;
 	}
-	TRY(cuda_peer_is_possible(options->ranks, &is_possible, exchange->reason, error));
+	if (ranks_share_memory(options->ranks)) {
+		TRY(cuda_peer_is_possible(options->ranks, &is_possible, exchange->reason, error));
+	} else {
+		snprintf(exchange->reason, sizeof(exchange->reason),
+			"a rank of mpirun cannot map another");
+	}
 	if (!is_possible && options->transport == CUDA_TRANSPORT_PEER) {
 		return error_set(error, STATUS_DEVICE,
 			"--tp-transport peer: %s's memory; --tp-transport nccl does without",

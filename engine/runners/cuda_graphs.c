@@ -39,7 +39,7 @@ const struct cuda_bucket *cuda_graphs_bucket(const struct cuda_graphs *graphs, u
 static void fill_padding(struct cuda_launcher *launcher, const struct cuda_bucket *bucket)
 {
 	cuda_launcher_next_slot(launcher);
-	if (cuda_launcher_rank(launcher) != 0) {
+	if (!cuda_launcher_fills(launcher)) {
 		return;
 	}
 	cuda_step_data_pad(&launcher->data, &bucket->layout, 0, bucket->row_count);

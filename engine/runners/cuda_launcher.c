@@ -19,6 +19,11 @@ uint32_t cuda_launcher_rank(const struct cuda_launcher *launcher)
 	return launcher->ranks == NULL ? 0 : ranks_index(launcher->ranks);
 }
 
+bool cuda_launcher_fills(const struct cuda_launcher *launcher)
+{
+	return cuda_launcher_rank(launcher) == 0 || !ranks_share_memory(launcher->ranks);
+}
+
 uint32_t cuda_launcher_next_slot(struct cuda_launcher *launcher)
 {
 	uint32_t slot = (uint32_t)(launcher->launched % CUDA_STEP_SLOTS);

@@ -1,6 +1,7 @@
 #ifndef ENGINE_RUNNERS_CUDA_LAUNCHER_H
 #define ENGINE_RUNNERS_CUDA_LAUNCHER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/base/status.h"
@@ -27,6 +28,10 @@ struct cuda_launcher {
 
 /* 0, or the index of this rank. */
 uint32_t cuda_launcher_rank(const struct cuda_launcher *launcher);
+
+/* Whether this process fills the slots that its GPU reads: rank 0 does, and a rank that shares no
+   memory with it. What rank 0 posts is filled in both cases. */
+bool cuda_launcher_fills(const struct cuda_launcher *launcher);
 
 /* Selects the slot of the next step's data; returns its index. */
 uint32_t cuda_launcher_next_slot(struct cuda_launcher *launcher);

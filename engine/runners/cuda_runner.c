@@ -155,13 +155,15 @@ static enum status cuda_launch(void *state, const struct batch *batch, struct er
 }
 
 /* Refuses tokens that differ between ranks, which compute the same step from the same bits. Their
-   last kernels wait for each other, so they end together. */
+   last kernels wait for each other, so they end together. Ranks that share no memory (mpirun) are
+   not compared. */
 static enum status compare_ranks(
 	const struct cuda_runner *runner, uint32_t slot, uint32_t count, struct error *error)
 {
 	const struct cuda_launcher *launcher = &runner->launcher;
 	const struct cuda_step_data *data = &launcher->data;
-	uint32_t ranks = launcher->ranks == NULL ? 1 : ranks_count(launcher->ranks);
+	bool is_shared = launcher->ranks != NULL && ranks_share_memory(launcher->ranks);
+	uint32_t ranks = is_shared ? ranks_count(launcher->ranks) : 1;
 	const int32_t *own = cuda_step_data_tokens(data, 0, slot);
 
 	for (uint32_t r = 1; r < ranks; r++) {

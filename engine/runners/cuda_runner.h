@@ -28,7 +28,8 @@
    launches. They launch with the same numbers and never answer: kernels wait for each other on the
    GPUs (engine/runners/cuda_exchange.h). Steps may be launched ahead as with one rank. Rank 0
    compares the tokens of all ranks after each step. A rank that fails, ends or does not answer ends
-   the run with one error.
+   the run with one error. Under mpirun ranks share no memory: each gets the bytes of a slot by
+   message, sums travel by NCCL, and tokens are not compared.
 
    Times of a step, in ns, on rank 0:
 

@@ -14,8 +14,8 @@
 
 /* ---- phases of opening ---- */
 
-/* Rank r uses GPU r. The memory that the ranks share is pinned for every one. *path: the best that
-   may be used, then the one that is. */
+/* Rank r uses GPU r, or on several hosts those of its host in turn. The memory that the ranks share
+   is pinned for every one. *path: the best that may be used, then the one that is. */
 static enum status open_device(struct cuda_runner *runner, struct cuda_memory *memory,
 	enum kernel_path *path, uint64_t *capability, struct error *error)
 {
@@ -26,7 +26,9 @@ static enum status open_device(struct cuda_runner *runner, struct cuda_memory *m
 	if (launcher->ranks != NULL) {
 		size_t bytes = 0;
 		void *shared = ranks_memory(launcher->ranks, &bytes);
-		device = (int)cuda_launcher_rank(launcher);
+		int count = 0;
+		TRY(cuda_status((int)cudaGetDeviceCount(&count), "cudaGetDeviceCount", error));
+		device = (int)cuda_launcher_rank(launcher) % count;
 		TRY(cuda_status((int)cudaSetDevice(device), "cudaSetDevice", error));
 		TRY(cuda_status((int)cudaHostRegister(shared, bytes, cudaHostRegisterDefault),
 			"cudaHostRegister", error));
@@ -134,7 +136,7 @@ static enum status run_largest(struct cuda_runner *runner, struct error *error)
 	batch.token_count = tokens;
 	batch.sample_count = samples;
 	batch.prefill.tile_count = 1;
-	if (cuda_launcher_rank(launcher) != 0) {
+	if (!cuda_launcher_fills(launcher)) {
 		return cuda_launcher_run_silent(launcher, &layout, &batch, error);
 	}
 	const struct cuda_step_lists lists = cuda_step_data_lists(data, &layout);
