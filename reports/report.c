@@ -41,14 +41,27 @@ static const struct embedded_file *file_named(const char *name)
 	return file;
 }
 
+static bool knows_hits(const struct report *report)
+{
+	for (uint32_t i = 0; i < report->count; i++) {
+		if (report->results[i].numbers[VALUE_HIT_RATE].has_value) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Collects the results that a figure draws; returns their number. */
 static uint32_t choose(const struct report *report, const struct figure *figure,
 	const struct result *chosen[REPORT_RESULTS_MAX])
 {
 	uint32_t count = 0;
 
+	if (figure->need == FIGURE_OF_HITS && !knows_hits(report)) {
+		return 0;
+	}
 	for (uint32_t i = 0; i < report->count; i++) {
-		if (!figure->needs_kernels || report->results[i].has_kernels) {
+		if (figure->need != FIGURE_OF_KERNELS || report->results[i].has_kernels) {
 			chosen[count++] = &report->results[i];
 		}
 	}

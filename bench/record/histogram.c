@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,17 +46,18 @@ void histogram_add(struct histogram *histogram, uint64_t value, uint64_t times)
 	if (times == 0) {
 		return;
 	}
+	histogram->min = histogram->count == 0 ? value : u64_min(histogram->min, value);
 	histogram->count += times;
 	histogram->sum += (u128)value * times;
 	histogram->max = u64_max(histogram->max, value);
 	histogram->counts[bucket_of(value)] += times;
 }
 
-uint64_t histogram_percentile(const struct histogram *histogram, uint32_t percent)
+uint64_t histogram_percentile(const struct histogram *histogram, uint32_t per_mille)
 {
 	check(histogram->count > 0);
-	check(percent >= 1 && percent <= 100);
-	uint64_t rank = (uint64_t)(((u128)histogram->count * percent + 99) / 100);
+	check(per_mille >= 1 && per_mille <= 1000);
+	uint64_t rank = (uint64_t)(((u128)histogram->count * per_mille + 999) / 1000);
 	uint64_t seen = 0;
 	for (uint32_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
 		seen += histogram->counts[bucket];
@@ -70,4 +72,19 @@ uint64_t histogram_mean(const struct histogram *histogram)
 {
 	check(histogram->count > 0);
 	return (uint64_t)(histogram->sum / histogram->count);
+}
+
+uint64_t histogram_deviation(const struct histogram *histogram)
+{
+	double mean = (double)histogram->sum / (double)histogram->count, squares = 0;
+
+	check(histogram->count > 0);
+	for (uint32_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
+		if (histogram->counts[bucket] > 0) {
+			double value = (double)u64_min(histogram_upper(bucket), histogram->max);
+			squares +=
+				(value - mean) * (value - mean) * (double)histogram->counts[bucket];
+		}
+	}
+	return (uint64_t)sqrt(squares / (double)histogram->count);
 }

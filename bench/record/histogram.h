@@ -6,8 +6,8 @@
 #include "engine/base/integer.h"
 
 /* A log-linear histogram of nanoseconds: exact below 2,048, above that buckets whose width is 2^-10
-   of their value or less. Memory does not depend on the number of values. Mean and maximum are
-   exact; a percentile is the upper end of the bucket that contains the nearest rank. */
+   of their value or less. Memory does not depend on the number of values. Mean, minimum and
+   maximum are exact; a percentile is the upper end of the bucket that contains the nearest rank. */
 
 enum {
 	HISTOGRAM_SUB_BITS = 10,
@@ -17,8 +17,8 @@ enum {
 struct histogram {
 	uint64_t count;
 	u128 sum;
-	uint64_t max;
-	uint64_t *counts; /* (HISTOGRAM_BUCKETS) */
+	uint64_t min, max; /* of a value at least */
+	uint64_t *counts;  /* (HISTOGRAM_BUCKETS) */
 };
 
 void histogram_init(struct histogram *histogram);
@@ -27,8 +27,11 @@ void histogram_deinit(struct histogram *histogram);
 /* Adds the value `times` times. */
 void histogram_add(struct histogram *histogram, uint64_t value, uint64_t times);
 
-/* Nearest rank, percent in [1, 100]; the histogram must not be empty. */
-uint64_t histogram_percentile(const struct histogram *histogram, uint32_t percent);
+/* The value of the nearest rank, per_mille in [1, 1000]; the histogram must not be empty. */
+uint64_t histogram_percentile(const struct histogram *histogram, uint32_t per_mille);
+
+/* The standard deviation of the buckets' upper ends; the histogram must not be empty. */
+uint64_t histogram_deviation(const struct histogram *histogram);
 
 /* Rounded down; the histogram must not be empty. */
 uint64_t histogram_mean(const struct histogram *histogram);

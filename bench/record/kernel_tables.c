@@ -87,8 +87,8 @@ static void write_group(
 	table_u64(table, group->kernels);
 	table_u64(table, group->sum_ns);
 	table_u64(table, histogram_mean(&group->calls));
-	table_u64(table, histogram_percentile(&group->calls, 50));
-	table_u64(table, histogram_percentile(&group->calls, 99));
+	table_u64(table, histogram_percentile(&group->calls, 500));
+	table_u64(table, histogram_percentile(&group->calls, 990));
 	table_work(table, group->has_bytes, group->bytes);
 	table_work(table, group->has_flops, group->flops);
 	table_rate(table, group->has_bytes, group->bytes, group->sum_ns);

@@ -143,6 +143,7 @@ static void count_arrival(struct metrics *metrics, const struct metrics_arrival 
 	metrics->first_arrival_ns = u64_min(metrics->first_arrival_ns, arrival->arrival_ns);
 	metrics->last_arrival_ns = u64_max(metrics->last_arrival_ns, arrival->arrival_ns);
 	if (is_measured(metrics, arrival->id)) {
+		metrics->measured_submitted++;
 		metrics->measured_first_arrival_ns =
 			u64_min(metrics->measured_first_arrival_ns, arrival->arrival_ns);
 	}
@@ -210,6 +211,13 @@ void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_
 	record.session = session;
 	count_arrival(metrics, arrival);
 	metrics->rejected++;
+	uint64_t tokens = (uint64_t)arrival->prompt_tokens + arrival->max_tokens;
+	if (fit == FIT_TOO_LONG) {
+		metrics->rejected_too_long++;
+		metrics->longest_too_long = u64_max(metrics->longest_too_long, tokens);
+	} else {
+		metrics->longest_never_fitting = u64_max(metrics->longest_never_fitting, tokens);
+	}
 	write_row(metrics, &record,
 		fit == FIT_TOO_LONG ? REQUEST_REJECTED_TOO_LONG : REQUEST_REJECTED_NEVER_FITS, 0, 0,
 		NULL);

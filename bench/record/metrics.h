@@ -91,11 +91,15 @@ struct metrics {
 
 	/* all requests */
 	uint64_t submitted, finished, rejected, failed, unfinished;
+	uint64_t rejected_too_long; /* of the rejected; the others never fit the KV pool */
+	uint64_t longest_too_long;  /* tokens of the longest of each kind, prompt and output */
+	uint64_t longest_never_fitting;
 	uint64_t steps;
 	uint64_t busy_ns;
 	uint64_t first_arrival_ns, last_arrival_ns, last_finish_ns;
 
 	/* measured requests */
+	uint64_t measured_submitted;
 	uint64_t measured_finished;
 	uint64_t measured_first_arrival_ns, measured_last_finish_ns;
 	uint64_t prompt_tokens; /* of requests that were admitted */

@@ -37,9 +37,13 @@ struct latency_figures latency_figures_of(const struct histogram *histogram)
 	return (struct latency_figures){
 		.count = histogram->count,
 		.ns = {[STATISTIC_MEAN] = histogram_mean(histogram),
-			[STATISTIC_P50] = histogram_percentile(histogram, 50),
-			[STATISTIC_P90] = histogram_percentile(histogram, 90),
-			[STATISTIC_P99] = histogram_percentile(histogram, 99),
+			[STATISTIC_STD] = histogram_deviation(histogram),
+			[STATISTIC_MIN] = histogram->min,
+			[STATISTIC_P50] = histogram_percentile(histogram, 500),
+			[STATISTIC_P90] = histogram_percentile(histogram, 900),
+			[STATISTIC_P95] = histogram_percentile(histogram, 950),
+			[STATISTIC_P99] = histogram_percentile(histogram, 990),
+			[STATISTIC_P99_9] = histogram_percentile(histogram, 999),
 			[STATISTIC_MAX] = histogram->max},
 	};
 }
@@ -99,6 +103,11 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 	outcome->submitted = metrics->submitted;
 	outcome->finished = metrics->finished;
 	outcome->rejected = metrics->rejected;
+	outcome->rejected_too_long = metrics->rejected_too_long;
+	outcome->rejected_never_fits = metrics->rejected - metrics->rejected_too_long;
+	outcome->longest_too_long = metrics->longest_too_long;
+	outcome->longest_never_fitting = metrics->longest_never_fitting;
+	outcome->measured_submitted = metrics->measured_submitted;
 	outcome->failed = metrics->failed;
 	outcome->unfinished = metrics->unfinished;
 	set_times(outcome, metrics, end_ns, is_closed_loop);

@@ -46,6 +46,9 @@ struct run_outcome {
 
 	/* all requests */
 	uint64_t submitted, finished, rejected, failed, unfinished;
+	uint64_t rejected_too_long, rejected_never_fits;
+	/* tokens of the longest rejected request of each kind, prompt and output; 0: none */
+	uint64_t longest_too_long, longest_never_fitting;
 	uint64_t steps;
 	uint64_t busy_ns;   /* sum of step times */
 	uint64_t window_ns; /* from the first arrival to the end of the run */
@@ -58,14 +61,15 @@ struct run_outcome {
 	uint64_t backlog_at_last_arrival;
 
 	/* requests after the warm-up */
-	uint64_t measured_finished;
+	uint64_t measured_submitted, measured_finished;
 	uint64_t makespan_ns; /* first arrival to last finish; 0: none finished */
 	uint64_t prompt_tokens, output_tokens;
 	uint64_t prefill_computed_tokens, recomputed_tokens;
+	bool has_prompt_ids;		   /* the trace says which prompts share tokens */
 	uint64_t query_tokens, hit_tokens; /* of the prefix cache */
 	uint64_t preemptions;
 	uint64_t slo_ttft_ns, slo_tpot_ns; /* limits; 0: none */
-	uint64_t slo_attained;		   /* requests within them */
+	uint64_t slo_attained;		   /* requests within them, of measured_submitted */
 	u128 wait_ns[WAIT_CAUSE_COUNT];	   /* before the first admission, summed over requests */
 	struct latency_figures latency[LATENCY_COUNT];
 

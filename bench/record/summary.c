@@ -129,6 +129,8 @@ static void add_counts(cJSON *root, const struct run_outcome *outcome)
 	add_count(root, VALUE_REJECTED, outcome->rejected);
 	add_count(root, VALUE_FAILED, outcome->failed);
 	add_count(root, VALUE_UNFINISHED, outcome->unfinished);
+	add_count(root, VALUE_REJECTED_TOO_LONG, outcome->rejected_too_long);
+	add_count(root, VALUE_REJECTED_NEVER_FITS, outcome->rejected_never_fits);
 	add_seconds(root, VALUE_MAKESPAN, outcome->makespan_ns);
 	add_seconds(root, VALUE_BUSY, outcome->busy_ns);
 	add_count(root, VALUE_STEPS, outcome->steps);
@@ -151,7 +153,8 @@ static void add_tokens(cJSON *root, const struct run_outcome *outcome)
 	add_count(root, VALUE_RECOMPUTED, outcome->recomputed_tokens);
 	add_count(root, VALUE_QUERY_TOKENS, outcome->query_tokens);
 	add_count(root, VALUE_HIT_TOKENS, outcome->hit_tokens);
-	add_ratio(root, VALUE_HIT_RATE, outcome->hit_tokens, outcome->query_tokens);
+	add_ratio(root, VALUE_HIT_RATE, outcome->hit_tokens,
+		outcome->has_prompt_ids ? outcome->query_tokens : 0);
 	add_count(root, VALUE_PREEMPTIONS, outcome->preemptions);
 	add_rate(root, VALUE_OUTPUT_RATE, outcome->output_tokens, makespan);
 	add_rate(root, VALUE_TOTAL_RATE, outcome->prompt_tokens + outcome->output_tokens, makespan);
@@ -214,7 +217,7 @@ static void add_slo(cJSON *root, const struct run_outcome *outcome)
 	add_value(root, VALUE_SLO_TPOT, text);
 	/* Of no requests and in no time there is no share and no rate. */
 	add_ratio(root, VALUE_SLO_ATTAINED, outcome->slo_attained,
-		has_limit ? outcome->measured_finished : 0);
+		has_limit ? outcome->measured_submitted : 0);
 	add_rate(root, VALUE_SLO_GOODPUT, outcome->slo_attained,
 		has_limit ? outcome->makespan_ns : 0);
 }
@@ -340,6 +343,9 @@ static void print_figures(const char *name, const struct latency_figures *figure
 
 	printf("  %-8s", name);
 	for (uint32_t i = 0; i < STATISTIC_COUNT; i++) {
+		if (!latency_is_main[i]) {
+			continue;
+		}
 		if (figures->count > 0) {
 			decimal_text(text, figures->ns[i] / 1000, 3);
 		}
@@ -352,7 +358,9 @@ static void print_latency(const struct run_outcome *outcome)
 {
 	printf("\n  %-8s", "ms");
 	for (uint32_t i = 0; i < STATISTIC_COUNT; i++) {
-		printf(" %12s", latency_statistics[i]);
+		if (latency_is_main[i]) {
+			printf(" %12s", latency_statistics[i]);
+		}
 	}
 	printf("\n");
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
@@ -406,9 +414,36 @@ static void print_slo(const struct run_outcome *outcome)
 	if (!has_slo(outcome)) {
 		return;
 	}
-	ratio_text(share, (u128)outcome->slo_attained * 100, outcome->measured_finished, 2, "-");
+	ratio_text(share, (u128)outcome->slo_attained * 100, outcome->measured_submitted, 2, "-");
 	rate_text(goodput, outcome->slo_attained, outcome->makespan_ns, "-");
 	printf("\n  slo      %s%% of requests attain it, goodput %s requests/s\n", share, goodput);
+}
+
+void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_model_len)
+{
+	double all = outcome->submitted == 0 ? 1 : (double)outcome->submitted;
+
+	if (outcome->rejected_too_long > 0) {
+		fprintf(stderr,
+			"%llu requests (%.1f%%; the longest has %llu tokens) exceed "
+			"--max-model-len %llu and were rejected; --max-model-len %llu takes all\n",
+			(unsigned long long)outcome->rejected_too_long,
+			100 * (double)outcome->rejected_too_long / all,
+			(unsigned long long)outcome->longest_too_long,
+			(unsigned long long)max_model_len,
+			(unsigned long long)outcome->longest_too_long);
+	}
+	if (outcome->rejected_never_fits > 0) {
+		fprintf(stderr,
+			"%llu requests (%.1f%%; the longest has %llu tokens) need more than the "
+			"%llu KV blocks there are and were rejected; --kv-blocks %llu takes all\n",
+			(unsigned long long)outcome->rejected_never_fits,
+			100 * (double)outcome->rejected_never_fits / all,
+			(unsigned long long)outcome->longest_never_fitting,
+			(unsigned long long)outcome->kv_blocks,
+			(unsigned long long)u64_divide_up(
+				outcome->longest_never_fitting, outcome->block_size));
+	}
 }
 
 void summary_print(const struct run_outcome *outcome, const char *gpu)
@@ -431,12 +466,16 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	rate_text(text[2], outcome->measured_finished, makespan, "-");
 	printf("  rate      %s output tokens/s, %s tokens/s in all, %s requests/s\n", text[0],
 		text[1], text[2]);
-	ratio_text(text[3], (u128)outcome->hit_tokens * 100, outcome->query_tokens, 2, "-");
 	printf("  tokens  ");
 	print_count("prompt,", outcome->prompt_tokens);
 	print_count("output,", outcome->output_tokens);
 	print_count("recomputed\n", outcome->recomputed_tokens);
-	printf("  cache     %s%% of prompt tokens hit;", text[3]);
+	if (outcome->has_prompt_ids) {
+		ratio_text(text[3], (u128)outcome->hit_tokens * 100, outcome->query_tokens, 2, "-");
+		printf("  cache     %s%% of prompt tokens hit;", text[3]);
+	} else {
+		printf("  cache     hits are not known: the trace has no prompt ids;");
+	}
 	print_count("preemptions;", outcome->preemptions);
 	print_count("KV blocks of", outcome->kv_blocks);
 	print_count("tokens\n", outcome->block_size);

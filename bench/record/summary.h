@@ -11,6 +11,10 @@ struct cJSON;
    that fail are found by who closes the file. */
 void summary_write(const struct run_outcome *outcome, struct cJSON *config, FILE *file);
 
+/* Says on stderr how many requests were rejected, why, and which option takes them; nothing if none
+   was. */
+void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_model_len);
+
 /* Prints the outcome as a table on stdout. gpu: the name of the profile that priced the steps. */
 void summary_print(const struct run_outcome *outcome, const char *gpu);
 

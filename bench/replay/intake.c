@@ -69,6 +69,8 @@ static void add_row(struct intake *intake, const struct trace_row *row)
 		tokens_forced(&intake->tokens, row, intake->forced);
 		request.forced = intake->forced;
 	}
+	intake->has_prompt_ids = intake->has_prompt_ids || row->hash_ids != NULL ||
+				 row->prompt_ids != NULL || row->span_count > 0;
 	struct arrival *arrival = add_arrival(intake, row);
 	arrival->fit = engine_add(intake->engine, &request, &arrival->slot);
 	if (arrival->fit == FIT_OK) {

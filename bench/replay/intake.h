@@ -59,6 +59,7 @@ struct intake {
 	bool always_has_room;	   /* a closed loop with at most max_waiting requests */
 	uint32_t room;		   /* rows that may still be added before the next step */
 	uint64_t accepted_count;   /* rows that the engine queued */
+	bool has_prompt_ids;	   /* a row says what its prompt shares with others */
 
 	struct workload *counter; /* the arrival counter; NULL until it is needed */
 	enum workload_state counter_state;

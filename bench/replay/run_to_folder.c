@@ -137,6 +137,8 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 			run->model.max_position_embeddings, run->model.name);
 	}
 	summary_print(outcome, config->gpu);
+	fflush(stdout);
+	summary_warn_of_rejections(outcome, config->max_model_len);
 	if (own->kernel_times != NULL) {
 		kernel_times_print(own->kernel_times);
 	}

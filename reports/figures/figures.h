@@ -4,6 +4,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Which results a figure can be drawn of. */
+enum figure_need {
+	FIGURE_OF_ALL,
+	FIGURE_OF_HITS,	   /* of all, if the trace of one says which prompts share tokens */
+	FIGURE_OF_KERNELS, /* whose kernels were measured */
+};
+
 /* The figures of a report, in the order of the page. A new one is a script beside this file, with a
    comment on what it draws, and a row in figures.c. */
 struct figure {
@@ -13,7 +20,7 @@ struct figure {
 	const char *title;
 	const char *reading; /* a sentence on how to read it */
 	bool has_own_legend; /* the drawing itself has a legend of the results */
-	bool needs_kernels;  /* drawn only of results whose kernels were measured */
+	enum figure_need need;
 };
 
 enum { FIGURES_MAX = 32 };

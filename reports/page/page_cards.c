@@ -107,12 +107,14 @@ void page_cards(struct text *page, const struct result *result)
 	add_latency_card(page, result, "Time per output token", LATENCY_TPOT);
 	add_latency_card(page, result, "End-to-end latency", LATENCY_E2E);
 	add_request_card(page, result);
-	open_card(page, "Prefix-cache hit rate");
-	page_value(page, result, VALUE_HIT_RATE);
-	text_add(page, "<small>of ");
-	page_value(page, result, VALUE_QUERY_TOKENS);
-	text_add(page, " prompt tokens</small>");
-	close_card(page);
+	if (result->numbers[VALUE_HIT_RATE].has_value) {
+		open_card(page, "Prefix-cache hit rate");
+		page_value(page, result, VALUE_HIT_RATE);
+		text_add(page, "<small>of ");
+		page_value(page, result, VALUE_QUERY_TOKENS);
+		text_add(page, " prompt tokens</small>");
+		close_card(page);
+	}
 	open_card(page, "Preemptions");
 	page_value(page, result, VALUE_PREEMPTIONS);
 	text_add(page, "<small>");

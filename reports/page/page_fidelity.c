@@ -168,13 +168,16 @@ static void add_latency_cell(struct text *page, const struct fidelity_row *row)
 
 static void add_latencies(struct text *page, const struct fidelity_row *rows, uint32_t count)
 {
-	uint32_t column = 0;
+	uint32_t column = 0, columns = 0;
 
 	text_add(page,
 		"<h3>Latencies, real \u2192 simulated</h3>\n<div class=\"scroll\">\n<table>\n"
 		"<thead><tr><th scope=\"col\">Error</th>");
 	for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
-		text_format(page, "<th scope=\"col\">%s</th>", latency_statistics[j]);
+		if (latency_is_main[j]) {
+			text_format(page, "<th scope=\"col\">%s</th>", latency_statistics[j]);
+			columns++;
+		}
 	}
 	text_add(page, "</tr></thead>\n<tbody>\n");
 	for (uint32_t i = 0; i < count; i++) {
@@ -185,7 +188,7 @@ static void add_latencies(struct text *page, const struct fidelity_row *rows, ui
 			text_format(page, "<tr><th scope=\"row\">%s</th>", rows[i].title);
 		}
 		add_latency_cell(page, &rows[i]);
-		column = (column + 1) % STATISTIC_COUNT;
+		column = (column + 1) % columns;
 		text_add(page, column == 0 ? "</tr>\n" : "");
 	}
 	text_add(page, "</tbody>\n</table>\n</div>\n");

@@ -13,23 +13,13 @@ static void add_legend(struct text *page, const struct result *results, uint32_t
 	text_add(page, "</p>\n");
 }
 
-static bool has_kernels(const struct result *results, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		if (results[i].has_kernels) {
-			return true;
-		}
-	}
-	return false;
-}
-
 enum status page_figures(struct text *page, const struct result *results, uint32_t count,
 	const struct text *drawings, struct error *error)
 {
 	text_add(page, "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n");
 	for (uint32_t i = 0; i < figure_count; i++) {
-		if (figures[i].needs_kernels && !has_kernels(results, count)) {
-			continue;
+		if (drawings[i].byte_count == 0) {
+			continue; /* no result has what it shows */
 		}
 		text_format(page, "<figure id=\"figure-%s\"%s>\n<h3>%s</h3>\n", figures[i].name,
 			count > 1 && figures[i].has_own_legend ? " class=\"wide\"" : "",

@@ -202,6 +202,9 @@ uint32_t fidelity_rows(const struct fidelity *fidelity, struct fidelity_row *out
 	add_blocks(&rows, fidelity);
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
+			if (!latency_is_main[j]) {
+				continue;
+			}
 			add_row(&rows, latency_titles[i], NUMBER_TIME_MS,
 				fidelity->real->latency_ms[i][j], fidelity->sim->latency_ms[i][j]);
 			name_row(

@@ -30,9 +30,15 @@ const char *const latency_titles[LATENCY_COUNT] = {
 };
 
 const char *const latency_statistics[STATISTIC_COUNT] = {
-#define STATISTIC_NAME(statistic, name) name,
+#define STATISTIC_NAME(statistic, name, is_main) name,
 	LATENCY_STATISTIC_LIST(STATISTIC_NAME)
 #undef STATISTIC_NAME
+};
+
+const bool latency_is_main[STATISTIC_COUNT] = {
+#define STATISTIC_IS_MAIN(statistic, name, is_main) is_main,
+	LATENCY_STATISTIC_LIST(STATISTIC_IS_MAIN)
+#undef STATISTIC_IS_MAIN
 };
 
 /* Reads a field whose value is one of a few words. */

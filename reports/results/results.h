@@ -131,7 +131,8 @@ enum { TIMELINE_BINS_MAX = 2000 };
 #define STEP_GRID_COLUMNS RESULT_HEADER(STEP_GRID_COLUMN_LIST)
 
 /* The latencies of a run, in the order of latency.tsv and of latency_ms in summary.json, and the
-   figures that summary.json has of each. X(enumerator, name, title), X(enumerator, name). */
+   figures that summary.json has of each. X(enumerator, name, title), X(enumerator, name, whether it
+   is printed, and compared between a real run and a simulated one). */
 #define LATENCY_METRIC_LIST(X)                                                                     \
 	X(LATENCY_QUEUE, "queue", "Time in the queue")                                             \
 	X(LATENCY_TTFT, "ttft", "Time to first token (TTFT)")                                      \
@@ -140,11 +141,15 @@ enum { TIMELINE_BINS_MAX = 2000 };
 	X(LATENCY_E2E, "e2e", "End-to-end latency (E2E)")
 
 #define LATENCY_STATISTIC_LIST(X)                                                                  \
-	X(STATISTIC_MEAN, "mean")                                                                  \
-	X(STATISTIC_P50, "p50")                                                                    \
-	X(STATISTIC_P90, "p90")                                                                    \
-	X(STATISTIC_P99, "p99")                                                                    \
-	X(STATISTIC_MAX, "max")
+	X(STATISTIC_MEAN, "mean", true)                                                            \
+	X(STATISTIC_STD, "std", false)                                                             \
+	X(STATISTIC_MIN, "min", false)                                                             \
+	X(STATISTIC_P50, "p50", true)                                                              \
+	X(STATISTIC_P90, "p90", true)                                                              \
+	X(STATISTIC_P95, "p95", false)                                                             \
+	X(STATISTIC_P99, "p99", true)                                                              \
+	X(STATISTIC_P99_9, "p99_9", false)                                                         \
+	X(STATISTIC_MAX, "max", true)
 
 enum latency_metric {
 #define LATENCY_METRIC_ENUM(metric, name, title) metric,
@@ -154,7 +159,7 @@ enum latency_metric {
 };
 
 enum latency_statistic {
-#define LATENCY_STATISTIC_ENUM(statistic, name) statistic,
+#define LATENCY_STATISTIC_ENUM(statistic, name, is_main) statistic,
 	LATENCY_STATISTIC_LIST(LATENCY_STATISTIC_ENUM)
 #undef LATENCY_STATISTIC_ENUM
 		STATISTIC_COUNT
@@ -163,6 +168,7 @@ enum latency_statistic {
 extern const char *const latency_names[LATENCY_COUNT];
 extern const char *const latency_titles[LATENCY_COUNT];
 extern const char *const latency_statistics[STATISTIC_COUNT];
+extern const bool latency_is_main[STATISTIC_COUNT];
 
 /* latency.tsv: histograms of queue, ttft, tpot, itl and e2e, in this order, each by rising
    upper_ns; count values lie in (previous bucket's upper_ns, upper_ns]. Only buckets with values.
@@ -226,7 +232,8 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
      found_kv_blocks
 	 blocks that the runner found room for, independent of config: the simulation always,
 	 CUDA when none were given; else null
-     requests {submitted, finished, rejected, failed, unfinished}
+     requests {submitted, finished, rejected, failed, unfinished, rejected_too_long,
+	 rejected_never_fits}
      time {makespan_s, busy_s, steps}
      load {offered_per_s, utilisation, kv_mean, kv_peak, seats_mean, seats_peak, budget_mean,
 	 budget_peak, backlog_at_last_arrival, drain_s, verdict}
@@ -236,17 +243,20 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
 	 that of the token budget over steps
      tokens {prompt, output, prefill_computed, recomputed}
      prefix_cache {query_tokens, hit_tokens, hit_rate}
+	 hit_rate is null where the trace does not say which prompts share tokens
      preemptions
      throughput {output_tokens_per_s, total_tokens_per_s, requests_per_s}
      waiting {step_s, seats_s, blocks_s, budget_s, order_s}
 	 time from arrival to first admission by cause (engine/wait_cause.h), summed over the
 	 measured requests: the sum of their queue times, where all were admitted
-     latency_ms {queue, ttft, tpot, itl, e2e: each {mean, p50, p90, p99, max}}
+     latency_ms {queue, ttft, tpot, itl, e2e: each {mean, std, min, p50, p90, p95, p99, p99_9, max}}
      slo {ttft_ms, tpot_ms, attained, goodput_requests_per_s}
+	 attained: share of all requests submitted after the warm-up; those that were rejected,
+	 failed or did not finish miss
      result_hash "16 hex digits"
-     dispatch_late_ms {mean, p50, p90, p99, max}
+     dispatch_late_ms {mean, std, min, p50, p90, p95, p99, p99_9, max}
 	 of a run by the wall clock: delay of each step's start
-     gpu_idle_ms {mean, p50, p90, p99, max}
+     gpu_idle_ms {mean, std, min, p50, p90, p95, p99, p99_9, max}
 	 where the runner measures it: idle time of the GPU between two steps that only decode,
 	 by the GPU's clock
 
@@ -314,6 +324,10 @@ extern const char *const latency_statistics[STATISTIC_COUNT];
 	X(REJECTED, "requests", "rejected", false, NUMBER_COUNT, -1, "Requests rejected")          \
 	X(FAILED, "requests", "failed", false, NUMBER_COUNT, -1, "Requests failed")                \
 	X(UNFINISHED, "requests", "unfinished", false, NUMBER_COUNT, -1, "Requests unfinished")    \
+	X(REJECTED_TOO_LONG, "requests", "rejected_too_long", false, NUMBER_COUNT, -1,             \
+		"Rejected: longer than max_model_len")                                             \
+	X(REJECTED_NEVER_FITS, "requests", "rejected_never_fits", false, NUMBER_COUNT, -1,         \
+		"Rejected: larger than the KV pool")                                               \
 	X(PROMPT, "tokens", "prompt", false, NUMBER_COUNT, 0, "Prompt tokens")                     \
 	X(OUTPUT, "tokens", "output", false, NUMBER_COUNT, 0, "Output tokens")                     \
 	X(PREFILL, "tokens", "prefill_computed", false, NUMBER_COUNT, 0, "Prompt tokens computed") \

@@ -130,7 +130,8 @@ void made_summary(struct text *out, const struct made_result *made)
 		"\"trace\": {\"name\": \"%s\", \"xxh64\": \"%s\", \"requests\": 12031},\n"
 		"\"calibrated\": %s,\n"
 		"\"requests\": {\"submitted\": 12031, \"finished\": 12028, \"rejected\": 3,"
-		" \"failed\": 0, \"unfinished\": 0},\n",
+		" \"failed\": 0, \"unfinished\": 0, \"rejected_too_long\": 3,"
+		" \"rejected_never_fits\": 0},\n",
 		made->trace_name, made->trace_hash == NULL ? "00ff" : made->trace_hash,
 		made->is_calibrated ? "true" : "false");
 	if (made->found_kv_blocks > 0) {
@@ -158,10 +159,12 @@ void made_summary(struct text *out, const struct made_result *made)
 		(unsigned long long)made->kv_blocks);
 	for (uint32_t i = 0; i < 5; i++) {
 		text_format(out,
-			has_values ? "%s\"%s\": {\"mean\": 20.5, \"p50\": 12.5, \"p90\": 40,"
-				     " \"p99\": %g, \"max\": 3100000}"
-				   : "%s\"%s\": {\"mean\": null, \"p50\": null, \"p90\": null,"
-				     " \"p99\": null, \"max\": null}",
+			has_values ? "%s\"%s\": {\"mean\": 20.5, \"std\": 8, \"min\": 1,"
+				     " \"p50\": 12.5, \"p90\": 40, \"p95\": 60, \"p99\": %g,"
+				     " \"p99_9\": 2900000, \"max\": 3100000}"
+				   : "%s\"%s\": {\"mean\": null, \"std\": null, \"min\": null,"
+				     " \"p50\": null, \"p90\": null, \"p95\": null,"
+				     " \"p99\": null, \"p99_9\": null, \"max\": null}",
 			i == 0 ? "" : ", ", metrics[i],
 			i == 1 && made->ttft_p99_ms > 0 ? made->ttft_p99_ms : 2240.0);
 	}

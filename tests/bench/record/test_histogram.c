@@ -1,6 +1,7 @@
 #include "bench/record/histogram.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "tests/harness/property.h"
@@ -93,9 +94,12 @@ Test(histogram, one_value_is_all_of_its_statistics)
 			struct histogram histogram;
 			histogram_init(&histogram);
 			histogram_add(&histogram, values[i], times);
-			for (uint32_t percent = 1; percent <= 100; percent++) {
-				require_equal(histogram_percentile(&histogram, percent), values[i]);
+			for (uint32_t rank = 1; rank <= 1000; rank += 27) {
+				require_equal(histogram_percentile(&histogram, rank), values[i]);
 			}
+			require_equal(histogram.min, values[i]);
+			require(histogram_deviation(&histogram) <= values[i] >> 50,
+				"equal values deviate");
 			require_equal(histogram_mean(&histogram), values[i]);
 			require_equal(histogram.max, values[i]);
 			require_equal(histogram.count, times);
@@ -113,17 +117,17 @@ Test(histogram, adding_no_times_changes_nothing)
 	histogram_add(&histogram, UINT64_MAX, 0);
 	require_equal(histogram.count, 1);
 	require_equal(histogram.max, 7);
-	require_equal(histogram_percentile(&histogram, 100), 7);
+	require_equal(histogram_percentile(&histogram, 1000), 7);
 	histogram_deinit(&histogram);
 }
 
 /* The nearest rank by its definition, without rounding in floating point: the least rank that is
-   not below percent / 100 of the count. */
-static uint64_t nearest_rank(const uint64_t *sorted, uint64_t count, uint32_t percent)
+   not below per_mille / 1000 of the count. */
+static uint64_t nearest_rank(const uint64_t *sorted, uint64_t count, uint32_t per_mille)
 {
 	uint64_t rank = 1;
 
-	while (rank * 100 < count * percent) {
+	while (rank * 1000 < count * per_mille) {
 		rank++;
 	}
 	return sorted[rank - 1];
@@ -136,6 +140,24 @@ static uint64_t draw_value(struct prop *prop)
 		prop_below(prop, UINT64_C(1) << 32) << 32 | prop_below(prop, UINT64_C(1) << 32);
 
 	return magnitude == 0 ? 0 : bits >> (64 - magnitude);
+}
+
+/* A bucket's end lies above its values by a 1,024th at most, and so does the deviation. */
+static void require_deviation(
+	const struct histogram *histogram, const uint64_t *values, uint64_t count)
+{
+	long double mean = 0, squares = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		mean += (long double)values[i] / (long double)count;
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		long double distance = (long double)values[i] - mean;
+		squares += distance * distance / (long double)count;
+	}
+	double exact = sqrt((double)squares), found = (double)histogram_deviation(histogram);
+	require(fabs(found - exact) <= (double)histogram->max / 1000 + 2,
+		"the deviation is %f, exactly it is %f", found, exact);
 }
 
 static void body_statistics(struct prop *prop, const void *context)
@@ -163,15 +185,17 @@ static void body_statistics(struct prop *prop, const void *context)
 	require_equal(histogram.count, count);
 	require_equal(histogram.max, values[count - 1]);
 	require_equal(histogram_mean(&histogram), sum / count);
-	for (uint32_t percent = 1; percent <= 100; percent++) {
-		uint64_t exact = nearest_rank(values, count, percent);
-		uint64_t found = histogram_percentile(&histogram, percent);
+	require_equal(histogram.min, values[0]);
+	require_deviation(&histogram, values, count);
+	for (uint32_t rank = 1; rank <= 1000; rank++) {
+		uint64_t exact = nearest_rank(values, count, rank);
+		uint64_t found = histogram_percentile(&histogram, rank);
 		require(found >= exact && found - exact <= exact >> 10,
-			"percentile %u is %llu, exactly it is %llu", percent,
-			(unsigned long long)found, (unsigned long long)exact);
+			"per mille %u is %llu, exactly it is %llu", rank, (unsigned long long)found,
+			(unsigned long long)exact);
 		require(found <= values[count - 1], "a percentile beyond the maximum");
 	}
-	require_equal(histogram_percentile(&histogram, 100), values[count - 1]);
+	require_equal(histogram_percentile(&histogram, 1000), values[count - 1]);
 	histogram_deinit(&histogram);
 }
 

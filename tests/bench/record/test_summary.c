@@ -194,8 +194,8 @@ static void require_ratio(
 static void require_latency(const cJSON *root, const struct rows *rows, enum column column,
 	const char *name, uint64_t warmup)
 {
-	static const char *const names[] = {"p50", "p90", "p99"};
-	static const uint64_t percents[] = {50, 90, 99};
+	static const char *const names[] = {"p50", "p90", "p95", "p99", "p99_9"};
+	static const uint64_t per_mille[] = {500, 900, 950, 990, 999};
 	uint64_t values[ROWS_MAX];
 	uint32_t count = 0;
 	u128 sum = 0;
@@ -217,8 +217,9 @@ static void require_latency(const cJSON *root, const struct rows *rows, enum col
 	require_ratio(figure(root, "latency_ms", name, "mean"), name, sum / count, MILLISECOND, 6);
 	require_ratio(
 		figure(root, "latency_ms", name, "max"), name, values[count - 1], MILLISECOND, 6);
-	for (uint32_t i = 0; i < 3; i++) {
-		uint64_t exact = values[(count * percents[i] + 99) / 100 - 1];
+	require_ratio(figure(root, "latency_ms", name, "min"), name, values[0], MILLISECOND, 6);
+	for (uint32_t i = 0; i < 5; i++) {
+		uint64_t exact = values[(count * per_mille[i] + 999) / 1000 - 1];
 		double found = figure(root, "latency_ms", name, names[i]) * 1e6;
 		require(found > (double)exact - 0.5 && found < (double)exact * 1.001 + 0.5,
 			"%s %s is %f ns, exactly it is %llu", name, names[i], found,
@@ -229,7 +230,7 @@ static void require_latency(const cJSON *root, const struct rows *rows, enum col
 struct sums {
 	uint64_t first_arrival, last_arrival, last_finish;
 	uint64_t measured_first_arrival, measured_last_finish;
-	uint64_t finished, measured_finished;
+	uint64_t finished, measured_finished, measured_submitted;
 	uint64_t prompt, output, recomputed, preemptions, hits, queries, slo_met;
 };
 
@@ -248,6 +249,7 @@ static struct sums sum_rows(const struct rows *rows, uint64_t warmup)
 		if (!is_measured) {
 			continue;
 		}
+		sums.measured_submitted++;
 		sums.measured_first_arrival = u64_min(sums.measured_first_arrival, row[ARRIVAL]);
 		if (is_finished) {
 			sums.measured_last_finish = u64_max(sums.measured_last_finish, row[FINISH]);
@@ -272,6 +274,9 @@ static void require_counts(const cJSON *root, const struct sums *sums, const str
 	require_equal(figure(root, "requests", "finished", NULL), sums->finished);
 	require_equal(
 		figure(root, "requests", "rejected", NULL), metrics->submitted - sums->finished);
+	require_equal(figure(root, "requests", "rejected_too_long", NULL) +
+			      figure(root, "requests", "rejected_never_fits", NULL),
+		metrics->submitted - sums->finished);
 	require_equal(figure(root, "requests", "failed", NULL), 0);
 	require_equal(figure(root, "requests", "unfinished", NULL), 0);
 	require_equal(figure(root, "tokens", "prompt", NULL), sums->prompt);
@@ -311,7 +316,7 @@ static void require_rates(const cJSON *root, const struct sums *sums, const stru
 		"nothing prices these steps, and utilisation is known");
 	bool has_slo = metrics->options.slo_ttft_ns + metrics->options.slo_tpot_ns > 0;
 	require_ratio(figure(root, "slo", "attained", NULL), "attained", sums->slo_met,
-		has_slo ? sums->measured_finished : 0, 6);
+		has_slo ? sums->measured_submitted : 0, 6);
 	require_ratio(figure(root, "slo", "goodput_requests_per_s", NULL), "goodput",
 		(u128)sums->slo_met * second, has_slo ? makespan : 0, 3);
 }

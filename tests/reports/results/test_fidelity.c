@@ -342,6 +342,9 @@ static void check_names(const char *table)
 	}
 	for (uint32_t i = 0; i < LATENCY_COUNT * STATISTIC_COUNT; i++) {
 		char start[64];
+		if (!latency_is_main[i % STATISTIC_COUNT]) {
+			continue;
+		}
 		snprintf(start, sizeof(start), "\nlatency_ms.%s.%s\t",
 			latency_names[i / STATISTIC_COUNT],
 			latency_statistics[i % STATISTIC_COUNT]);
