@@ -24,11 +24,6 @@ const char *run_end_name(enum run_end end)
 	return names[end];
 }
 
-uint64_t run_rate(uint64_t count, uint64_t ns)
-{
-	return ns == 0 ? 0 : (uint64_t)((u128)count * 1000000000 * 1000 / ns);
-}
-
 struct latency_figures latency_figures_of(const struct histogram *histogram)
 {
 	if (histogram->count == 0) {

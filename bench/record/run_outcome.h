@@ -93,7 +93,4 @@ void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metr
 const char *verdict_name(enum verdict verdict);
 const char *run_end_name(enum run_end end);
 
-/* count a second over ns, in thousandths, rounded down; 0 where ns is. */
-uint64_t run_rate(uint64_t count, uint64_t ns);
-
 #endif

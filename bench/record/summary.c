@@ -7,14 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* count per second over `ns`, three decimals. */
+/* count per second over `ns`: three decimals, or as many as give six significant digits, at most
+   twelve. */
 static void rate_text(char *text, uint64_t count, uint64_t ns, const char *none)
 {
-	if (ns == 0) {
-		snprintf(text, NUMBER_TEXT_BYTES, "%s", none);
-	} else {
-		decimal_text(text, run_rate(count, ns), 3);
+	u128 scaled = (u128)count * 1000000000 * 1000;
+	uint32_t places = 3;
+
+	while (count > 0 && places < 12 && scaled / (ns + (ns == 0)) < 100000) {
+		scaled *= 10;
+		places++;
 	}
+	ratio_text(text, (u128)count * 1000000000, ns, places, none);
 }
 
 /* Requests per second offered by the arrivals. */
@@ -404,7 +408,11 @@ static void print_waits(const struct run_outcome *outcome)
 			comma = ",";
 		}
 	}
-	printf("; %s would help\n", causes[largest].remedy);
+	/* Every request that arrives while a step runs waits for its end. */
+	if (largest != WAIT_STEP) {
+		printf("; %s would help", causes[largest].remedy);
+	}
+	printf("\n");
 }
 
 static void print_slo(const struct run_outcome *outcome)

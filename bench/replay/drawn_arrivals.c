@@ -1,5 +1,7 @@
 #include "bench/replay/drawn_arrivals.h"
 
+#include "engine/base/check.h"
+
 #include "bench/options/options.h"
 #include "engine/base/number.h"
 
@@ -59,6 +61,19 @@ static enum status choose_kind(
 	}
 	profile->burstiness_millionths = has_shape ? config->burstiness : 1000000;
 	return STATUS_OK;
+}
+
+uint32_t drawn_arrivals_word(const struct arrival_profile *profile)
+{
+	switch (profile->kind) {
+	case ARRIVALS_POISSON:
+		return ARRIVE_POISSON;
+	case ARRIVALS_GAMMA:
+		return ARRIVE_GAMMA;
+	case ARRIVALS_CONSTANT:
+		return ARRIVE_CONSTANT;
+	}
+	check_unreachable("an unknown kind of arrivals");
 }
 
 enum status drawn_arrivals(const struct replay_config *config, struct arrival_profile *out,

@@ -13,4 +13,7 @@
 enum status drawn_arrivals(const struct replay_config *config, struct arrival_profile *out,
 	bool *has_profile, struct error *error);
 
+/* The word of --arrivals for a profile: what --rate alone stands for, too. */
+uint32_t drawn_arrivals_word(const struct arrival_profile *profile);
+
 #endif

@@ -128,6 +128,14 @@ static const char *value_text(
 	}
 }
 
+/* A number that was not given and has no default. */
+static bool is_absent(const struct replay_config *config, const struct option *row)
+{
+	bool is_number = row->kind == OPTION_COUNT || row->kind == OPTION_MILLIONTHS;
+
+	return is_number && row->initial == NULL && *(const uint64_t *)value_of(config, row) == 0;
+}
+
 cJSON *replay_config_json(const struct replay_config *config)
 {
 	cJSON *object = cJSON_CreateObject();
@@ -135,7 +143,9 @@ cJSON *replay_config_json(const struct replay_config *config)
 	for (uint32_t i = 0; i < ROW_COUNT; i++) {
 		char buffer[VALUE_BYTES];
 		const char *text = value_text(config, &rows[i], buffer);
-		if (rows[i].kind == OPTION_TEXT || rows[i].kind == OPTION_WORD) {
+		if (is_absent(config, &rows[i])) {
+			cJSON_AddNullToObject(object, records[i].field);
+		} else if (rows[i].kind == OPTION_TEXT || rows[i].kind == OPTION_WORD) {
 			cJSON_AddStringToObject(object, records[i].field, text);
 		} else {
 			cJSON_AddRawToObject(object, records[i].field, text);
@@ -161,8 +171,8 @@ static bool recorded_integer(double recorded, enum option_kind kind, uint64_t *o
 	return (double)*out / places == recorded;
 }
 
-/* Reads a number of a recorded configuration. 0 stands for an option that was not given and that
-   has no default. */
+/* Reads a number of a recorded configuration. null stands for an option that was not given and that
+   has no default; so does 0. */
 static bool read_number(
 	const struct json_object *recorded, uint32_t index, struct replay_config *out)
 {
@@ -172,6 +182,11 @@ static bool read_number(
 	uint64_t value;
 	double decimal;
 
+	const cJSON *node = json_find(recorded, records[index].field);
+	if (may_lack && cJSON_IsNull(node)) {
+		*(uint64_t *)((char *)out + row->offset) = 0;
+		return true;
+	}
 	/* Refuses what is no number, or is there twice. */
 	json_double(recorded, records[index].field, 0, 1e300, &decimal, &ignored);
 	if (ignored.status != STATUS_OK || !recorded_integer(decimal, row->kind, &value) ||

@@ -2,6 +2,7 @@
 
 #include "bench/replay/launched.h"
 #include "engine/base/interrupt.h"
+#include "bench/replay/drawn_arrivals.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
 #include "engine/model/config_json.h"
@@ -75,6 +76,9 @@ static enum status combine_options(struct run *run, struct error *error)
 
 	TRY(replay_config_check(config, error));
 	TRY(replay_config_workload(config, &run->workload, &run->profile, error));
+	if (run->workload.profile != NULL) {
+		config->arrivals = drawn_arrivals_word(&run->profile);
+	}
 	TRY(model_config_find(config->model, &run->model, error));
 	TRY(replay_config_ranks_check(config, &run->model, error));
 	if (config->max_model_len == 0) {
@@ -131,7 +135,12 @@ static enum status open_runner(struct run *run, struct error *error)
 	request->config.model = run->model.name;
 	TRY(run->entry->open(&run->runner, &request->config, &runner_request, &run->facts, error));
 	if (run->entry->own_gpu != NULL) {
-		request->config.gpu = run->entry->own_gpu;
+		request->config.gpu =
+			run->facts.device[0] != '\0' ? run->facts.device : run->entry->own_gpu;
+	}
+	/* What is priced is the CUDA engine, and both compute in bf16. */
+	if (run->entry->kind == RUNNER_PRICED || run->facts.device[0] != '\0') {
+		request->config.dtype = DTYPE_BFLOAT16;
 	}
 	return check_tokens(run, error);
 }

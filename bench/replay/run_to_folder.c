@@ -138,7 +138,9 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 	}
 	summary_print(outcome, config->gpu);
 	fflush(stdout);
-	summary_warn_of_rejections(outcome, config->max_model_len);
+	if (outcome->end == RUN_COMPLETE) { /* else the error is the one line on stderr */
+		summary_warn_of_rejections(outcome, config->max_model_len);
+	}
 	if (own->kernel_times != NULL) {
 		kernel_times_print(own->kernel_times);
 	}

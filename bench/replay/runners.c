@@ -140,6 +140,7 @@ const struct runner_entry runner_reference = {
 	.name = "reference",
 	.summary = "computes tokens on the CPU",
 	.kind = RUNNER_COMPUTED,
+	.own_gpu = "cpu",
 	.open = open_reference,
 };
 

@@ -172,6 +172,19 @@ static double figure(const cJSON *root, const char *first, const char *second, c
 	return cJSON_IsNull(value) ? -1 : value->valuedouble;
 }
 
+/* A rate: rounded down to six significant digits, or to three places if these are more. */
+static void require_rate(double found, const char *name, u128 numerator, u128 denominator)
+{
+	if (denominator == 0) {
+		require(found == -1, "%s is %f instead of null", name, found);
+		return;
+	}
+	double exact = (double)numerator / (double)denominator;
+	double slack = exact * 1e-5 < 0.001 ? exact * 1e-5 : 0.001;
+	require(found <= exact * (1 + 1e-15) && found >= exact * (1 - 1e-15) - slack - 1e-12,
+		"%s is %.12f, exactly it is %.12f", name, found, exact);
+}
+
 /* A figure of so many places, rounded down from numerator / denominator; null for nothing. */
 static void require_ratio(
 	double found, const char *name, u128 numerator, u128 denominator, uint32_t places)
@@ -303,22 +316,22 @@ static void require_rates(const cJSON *root, const struct sums *sums, const stru
 	bool is_closed = replay->options.config->concurrency > 0;
 
 	require_ratio(figure(root, "time", "makespan_s", NULL), "makespan", makespan, second, 9);
-	require_ratio(figure(root, "throughput", "output_tokens_per_s", NULL), "output rate",
-		(u128)sums->output * second, makespan, 3);
-	require_ratio(figure(root, "throughput", "total_tokens_per_s", NULL), "token rate",
-		(u128)(sums->prompt + sums->output) * second, makespan, 3);
-	require_ratio(figure(root, "throughput", "requests_per_s", NULL), "request rate",
-		(u128)sums->measured_finished * second, makespan, 3);
-	require_ratio(figure(root, "load", "offered_per_s", NULL), "offered",
-		(u128)(metrics->submitted - 1) * second, is_closed ? 0 : span, 3);
+	require_rate(figure(root, "throughput", "output_tokens_per_s", NULL), "output rate",
+		(u128)sums->output * second, makespan);
+	require_rate(figure(root, "throughput", "total_tokens_per_s", NULL), "token rate",
+		(u128)(sums->prompt + sums->output) * second, makespan);
+	require_rate(figure(root, "throughput", "requests_per_s", NULL), "request rate",
+		(u128)sums->measured_finished * second, makespan);
+	require_rate(figure(root, "load", "offered_per_s", NULL), "offered",
+		(u128)(metrics->submitted - 1) * second, is_closed ? 0 : span);
 	require_ratio(figure(root, "load", "drain_s", NULL), "drain", drain, second, 9);
 	require(figure(root, "load", "utilisation", NULL) == -1,
 		"nothing prices these steps, and utilisation is known");
 	bool has_slo = metrics->options.slo_ttft_ns + metrics->options.slo_tpot_ns > 0;
 	require_ratio(figure(root, "slo", "attained", NULL), "attained", sums->slo_met,
 		has_slo ? sums->measured_submitted : 0, 6);
-	require_ratio(figure(root, "slo", "goodput_requests_per_s", NULL), "goodput",
-		(u128)sums->slo_met * second, has_slo ? makespan : 0, 3);
+	require_rate(figure(root, "slo", "goodput_requests_per_s", NULL), "goodput",
+		(u128)sums->slo_met * second, has_slo ? makespan : 0);
 }
 
 static cJSON *read_summary(const char *path)

@@ -64,6 +64,7 @@ static char *summary_of(const struct scene *scene, const struct run_outcome *out
 	char path[PATH_BYTES];
 
 	request.config.model = "qwen3-0.6b";
+	request.config.dtype = DTYPE_BFLOAT16;
 	snprintf(path, sizeof(path), "%s/summary.json", scene->folder);
 	FILE *file = fopen(path, "wb");
 	cr_assert_not_null(file);
@@ -91,7 +92,7 @@ Test(run, can_be_done_twice_in_a_process_and_gives_what_the_result_folder_says)
 	cr_assert_gt(first.finished, 0);
 	cr_assert_gt(first.rejected, 0);
 	cr_assert_eq(first.submitted, ROWS);
-	cr_assert_gt(run_rate(first.output_tokens, first.makespan_ns), 0);
+	cr_assert_gt(first.output_tokens, 0);
 	snprintf(summary, sizeof(summary), "%s/summary.json", out);
 	char *written = file_read(summary, NULL);
 	char *of_first = summary_of(&scene, &first);

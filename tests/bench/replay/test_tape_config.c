@@ -87,8 +87,8 @@ static bool is_untaped(const char *name)
 	       strcmp(name, "clock") == 0 || strcmp(name, "tp-transport") == 0;
 }
 
-/* By the option's own text: whether the command line would take this number. 0 also stands for an
-   option that was not given and has no default, except where a run fills it in. */
+/* By the option's own text: whether the command line would take this number. null and 0 also stand
+   for an option that was not given and has no default, except where a run fills it in. */
 static bool is_in_range(const struct option *row, const char *value)
 {
 	bool is_filled =
@@ -99,6 +99,9 @@ static bool is_in_range(const struct option *row, const char *value)
 	double number = strtod(value, &end);
 	char decimal[400];
 
+	if (strcmp(value, "null") == 0 && row->initial == NULL && !is_filled) {
+		return row->kind != OPTION_FLAG;
+	}
 	if (*end != '\0' || end == value) {
 		return false;
 	}
