@@ -232,13 +232,3 @@ Test(run_outcome, figures_are_those_of_the_metrics)
 
 	cr_assert(prop_holds(&options));
 }
-
-Test(run_outcome, a_rate_is_rounded_down_to_thousandths)
-{
-	require_equal(run_rate(0, 0), 0);
-	require_equal(run_rate(7, 0), 0);
-	require_equal(run_rate(1, 3000000000), 333);
-	require_equal(run_rate(2, 3000000000), 666);
-	require_equal(run_rate(UINT64_C(1) << 40, 1000000000000), UINT64_C(1) << 40);
-	require_equal(run_rate(5, 1), UINT64_C(5000000000000));
-}

@@ -487,3 +487,50 @@ Test(summary, a_run_in_which_nothing_is_served_has_no_figures)
 	cJSON_Delete(root);
 	scene_close(&scene, &replay);
 }
+
+/* ---- rates ---- */
+
+static char *summary_of_rates(uint64_t submitted, uint64_t span_ns, uint64_t tokens)
+{
+	const struct run_outcome outcome = {.runner_kind = "priced",
+		.submitted = submitted,
+		.arrival_span_ns = span_ns,
+		.output_tokens = tokens,
+		.makespan_ns = span_ns};
+	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
+	struct error error = {0};
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/summary.json", folder);
+	require(summary_write(&outcome, cJSON_CreateObject(), path, &error) == STATUS_OK, "%s",
+		error.text);
+	char *text = file_read(path, NULL);
+	temporary_remove(folder);
+	return text;
+}
+
+Test(summary, rates_have_three_places_or_six_significant_digits)
+{
+	static const struct {
+		uint64_t submitted, span_ns, tokens;
+		const char *offered, *output;
+	} cases[] = {
+		{1054, 440575000000000, 440575, "0.00239005", "1.00000"},
+		{2, 3000000000, 3000, "0.333333", "1000.000"},
+		{2, 1000000000000000, 0, "0.00000100000", "0.000"},
+		{3, 7, 123456789, "285714285.714", "17636684142857142.857"},
+		{1, 5000000000, 617283945, "0.000", "123456789.000"},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char line[2][96];
+		char *text =
+			summary_of_rates(cases[i].submitted, cases[i].span_ns, cases[i].tokens);
+		snprintf(line[0], sizeof(line[0]), "\"offered_per_s\":\t%s,", cases[i].offered);
+		snprintf(
+			line[1], sizeof(line[1]), "\"output_tokens_per_s\":\t%s,", cases[i].output);
+		require(strstr(text, line[0]) != NULL, "no %s in %s", line[0], text);
+		require(strstr(text, line[1]) != NULL, "no %s in %s", line[1], text);
+		free(text);
+	}
+}
