@@ -7,14 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* count per second over `ns`: three decimals, or as many as give six significant digits, at most
+enum { WRITTEN_DIGITS = 6, PRINTED_DIGITS = 4 };
+
+/* count per second over `ns`: three decimals, or as many as give so many significant digits, at most
    twelve. */
-static void rate_text(char *text, uint64_t count, uint64_t ns, const char *none)
+static void rate_text(char *text, uint64_t count, uint64_t ns, uint32_t digits, const char *none)
 {
 	u128 scaled = (u128)count * 1000000000 * 1000;
+	u128 least = 1;
 	uint32_t places = 3;
 
-	while (count > 0 && places < 12 && scaled / (ns + (ns == 0)) < 100000) {
+	for (uint32_t i = 1; i < digits; i++) {
+		least *= 10;
+	}
+	while (count > 0 && places < 12 && scaled / (ns + (ns == 0)) < least) {
 		scaled *= 10;
 		places++;
 	}
@@ -22,11 +28,12 @@ static void rate_text(char *text, uint64_t count, uint64_t ns, const char *none)
 }
 
 /* Requests per second offered by the arrivals. */
-static void offered_text(char *text, const struct run_outcome *outcome, const char *none)
+static void offered_text(
+	char *text, const struct run_outcome *outcome, uint32_t digits, const char *none)
 {
 	uint64_t gaps = outcome->submitted == 0 ? 0 : outcome->submitted - 1;
 
-	rate_text(text, gaps, outcome->arrival_span_ns, none);
+	rate_text(text, gaps, outcome->arrival_span_ns, digits, none);
 }
 
 /* ---- summary.json ---- */
@@ -79,7 +86,7 @@ static void add_rate(cJSON *root, enum result_number number, uint64_t count, uin
 {
 	char text[NUMBER_TEXT_BYTES];
 
-	rate_text(text, count, ns, "null");
+	rate_text(text, count, ns, WRITTEN_DIGITS, "null");
 	add_value(root, number, text);
 }
 
@@ -138,7 +145,7 @@ static void add_counts(cJSON *root, const struct run_outcome *outcome)
 	add_seconds(root, VALUE_MAKESPAN, outcome->makespan_ns);
 	add_seconds(root, VALUE_BUSY, outcome->busy_ns);
 	add_count(root, VALUE_STEPS, outcome->steps);
-	offered_text(offered, outcome, "null");
+	offered_text(offered, outcome, WRITTEN_DIGITS, "null");
 	add_value(root, VALUE_OFFERED_RATE, offered);
 	add_load_shares(root, outcome);
 	add_count(root, VALUE_BACKLOG, outcome->backlog_at_last_arrival);
@@ -305,7 +312,7 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 	};
 	char offered[NUMBER_TEXT_BYTES];
 
-	offered_text(offered, outcome, "");
+	offered_text(offered, outcome, PRINTED_DIGITS, "");
 	printf("%s: %s", verdict_name(outcome->verdict), meanings[outcome->verdict]);
 	if (offered[0] != '\0') {
 		printf(" (%s requests/s offered)", offered);
@@ -423,7 +430,7 @@ static void print_slo(const struct run_outcome *outcome)
 		return;
 	}
 	ratio_text(share, (u128)outcome->slo_attained * 100, outcome->measured_submitted, 2, "-");
-	rate_text(goodput, outcome->slo_attained, outcome->makespan_ns, "-");
+	rate_text(goodput, outcome->slo_attained, outcome->makespan_ns, PRINTED_DIGITS, "-");
 	printf("\n  slo      %s%% of requests attain it, goodput %s requests/s\n", share, goodput);
 }
 
@@ -469,9 +476,10 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	decimal_text(text[0], makespan / 1000000, 3);
 	printf("  time      %s s from first arrival to last finish,", text[0]);
 	print_count("steps\n", outcome->steps);
-	rate_text(text[0], outcome->output_tokens, makespan, "-");
-	rate_text(text[1], outcome->prompt_tokens + outcome->output_tokens, makespan, "-");
-	rate_text(text[2], outcome->measured_finished, makespan, "-");
+	rate_text(text[0], outcome->output_tokens, makespan, PRINTED_DIGITS, "-");
+	rate_text(text[1], outcome->prompt_tokens + outcome->output_tokens, makespan,
+		PRINTED_DIGITS, "-");
+	rate_text(text[2], outcome->measured_finished, makespan, PRINTED_DIGITS, "-");
 	printf("  rate      %s output tokens/s, %s tokens/s in all, %s requests/s\n", text[0],
 		text[1], text[2]);
 	printf("  tokens  ");
