@@ -9,8 +9,8 @@
 
 enum { WRITTEN_DIGITS = 6, PRINTED_DIGITS = 4 };
 
-/* count per second over `ns`: three decimals, or as many as give so many significant digits, at most
-   twelve. */
+/* count per second over `ns`: three decimals, or as many as give so many significant digits, at
+   most twelve. */
 static void rate_text(char *text, uint64_t count, uint64_t ns, uint32_t digits, const char *none)
 {
 	u128 scaled = (u128)count * 1000000000 * 1000;

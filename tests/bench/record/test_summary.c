@@ -498,12 +498,13 @@ static char *summary_of_rates(uint64_t submitted, uint64_t span_ns, uint64_t tok
 		.output_tokens = tokens,
 		.makespan_ns = span_ns};
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
-	struct error error = {0};
 
 	temporary_folder(folder);
 	snprintf(path, sizeof(path), "%s/summary.json", folder);
-	require(summary_write(&outcome, cJSON_CreateObject(), path, &error) == STATUS_OK, "%s",
-		error.text);
+	FILE *file = fopen(path, "wb");
+	require(file != NULL, "%s cannot be written", path);
+	summary_write(&outcome, cJSON_CreateObject(), file);
+	require(fclose(file) == 0, "%s cannot be written", path);
 	char *text = file_read(path, NULL);
 	temporary_remove(folder);
 	return text;
