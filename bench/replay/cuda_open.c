@@ -140,11 +140,23 @@ enum status cuda_print_info(const struct replay_config *config,
 	struct replay_config own = *config;
 	struct runner runner;
 	struct cuda_memory memory;
+	uint32_t ranks = (uint32_t)config->tensor_parallel_size;
 	bool has_devices;
 
 	*block_count = 0;
 	own.enforce_eager = true;
 	own.weights = "dummy:0";
+	/* Ranks must not touch CUDA before they are forked. */
+	if (ranks == 1 && cuda_check_device(ranks, error) != STATUS_OK) {
+		*error = (struct error){0};
+		return STATUS_OK;
+	}
+	if (cuda_forward_check(request->model, ranks, (uint32_t)own.block_size, error) !=
+		STATUS_OK) {
+		printf("\nnot for a GPU: %s\n", error->text);
+		*error = (struct error){0};
+		return STATUS_OK;
+	}
 	enum status status = open_runner(&runner, &own, request, &memory, &has_devices, error);
 	if (!has_devices && status == STATUS_DEVICE) {
 		*error = (struct error){0};
