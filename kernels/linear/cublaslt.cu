@@ -98,11 +98,12 @@ const char *cublaslt_error_text(int code)
 	case CUBLASLT_NO_LIBRARY:
 		return "libcublasLt of the CUDA toolkit cannot be loaded";
 	case CUBLAS_STATUS_ALLOC_FAILED:
-		return "cuBLASLt: CUBLAS_STATUS_ALLOC_FAILED";
+		return "cuBLASLt: CUBLAS_STATUS_ALLOC_FAILED: too little memory of the GPU is free";
 	case CUBLAS_STATUS_INVALID_VALUE:
 		return "cuBLASLt: CUBLAS_STATUS_INVALID_VALUE";
 	case CUBLAS_STATUS_EXECUTION_FAILED:
-		return "cuBLASLt: CUBLAS_STATUS_EXECUTION_FAILED";
+		return "cuBLASLt: CUBLAS_STATUS_EXECUTION_FAILED: a kernel failed, or too little "
+		       "memory of the GPU is free to load it";
 	case CUBLAS_STATUS_NOT_SUPPORTED:
 		return "cuBLASLt: CUBLAS_STATUS_NOT_SUPPORTED";
 	default:
