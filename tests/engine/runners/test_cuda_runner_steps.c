@@ -120,7 +120,6 @@ Test(cuda_runner_steps, closes_in_the_middle_of_a_run)
 
 Test(cuda_runner_steps, refuses_what_it_cannot_compute)
 {
-	struct error error = {0};
 	struct runner runner;
 	struct cuda_memory memory;
 	struct weights *weights;
@@ -132,6 +131,7 @@ Test(cuda_runner_steps, refuses_what_it_cannot_compute)
 
 	for (uint32_t i = 0; i < 2; i++) {
 		struct model_config model = run_small_model;
+		struct error error = {0};
 		model.head_dim = cases[i].head_dim;
 		config.block_size = cases[i].block_size;
 		cr_assert(weights_open(&weights, &model, "dummy:7", &error) == STATUS_OK);
