@@ -71,7 +71,7 @@ set key at screen 0.125, screen 1 - 6.0 / height left top horizontal Left revers
 set multiplot
 do for [i = 1:ARGC - 1] {
 	set tmargin at screen 1 - (58.0 + (ARGC > 2 ? 24 : 0) + panel * (i - 1)) / height
-	set bmargin at screen 1 - (30.0 + panel * i) / height
+	set bmargin at screen 1 - (16.0 + panel * i) / height
 	set lmargin at screen 0.125
 	set rmargin at screen 0.965
 	if (ARGC > 2) { set title label(i) noenhanced offset 0, -0.6 }
