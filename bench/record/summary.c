@@ -3,6 +3,7 @@
 #include "engine/base/json.h"
 #include "engine/base/number.h"
 
+#include <assert.h>
 #include <cJSON.h>
 #include <stdio.h>
 #include <string.h>
@@ -202,6 +203,9 @@ static void add_latency(cJSON *root, const struct run_outcome *outcome)
 	}
 }
 
+static_assert((int)VALUE_WAIT_ORDER - (int)VALUE_WAIT_STEP == (int)WAIT_ORDER,
+	"the numbers of a result are in the order of the causes");
+
 static void add_waits(cJSON *root, const struct run_outcome *outcome)
 {
 	char text[NUMBER_TEXT_BYTES];
@@ -391,7 +395,7 @@ static void print_waits(const struct run_outcome *outcome)
 	static const struct {
 		const char *title, *remedy;
 	} causes[] = {
-#define WAIT_CAUSE_ROW(cause, name, title, remedy) {title, remedy},
+#define WAIT_CAUSE_ROW(cause, title, remedy) {title, remedy},
 		WAIT_CAUSE_LIST(WAIT_CAUSE_ROW)
 #undef WAIT_CAUSE_ROW
 	};
@@ -415,8 +419,7 @@ static void print_waits(const struct run_outcome *outcome)
 			comma = ",";
 		}
 	}
-	/* Every request that arrives while a step runs waits for its end. */
-	if (largest != WAIT_STEP) {
+	if (causes[largest].remedy != NULL) {
 		printf("; %s would help", causes[largest].remedy);
 	}
 	printf("\n");

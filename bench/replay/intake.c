@@ -74,7 +74,8 @@ static void add_row(struct intake *intake, const struct trace_row *row)
 	struct arrival *arrival = add_arrival(intake, row);
 	arrival->fit = engine_add(intake->engine, &request, &arrival->slot);
 	if (arrival->fit == FIT_OK) {
-		arrival->row.is_awaited = intake->accepted_count < intake->awaited_end;
+		/* It was counted before the engine had room for it, and listed then. */
+		arrival->row.is_awaited = intake->accepted_count < intake->arrived_count;
 		intake->turn_of_slot[arrival->slot] = row->turn_index;
 		intake->accepted_count++;
 		intake->room--;
@@ -136,15 +137,13 @@ static void note_arrived(struct intake *intake, const struct trace_row *row)
 	if (!row_fits(intake, row)) {
 		return;
 	}
-	uint64_t order = intake->arrived_count++;
-	if (order < intake->accepted_count) {
+	if (intake->arrived_count++ < intake->accepted_count) {
 		return;
 	}
 	intake->awaited = memory_grow(intake->awaited, &intake->awaited_capacity,
 		intake->awaited_count + 1, sizeof(*intake->awaited));
 	intake->awaited[intake->awaited_count++] =
 		(struct awaited_row){.id = row->index, .arrival_ns = row->arrival_ns};
-	intake->awaited_end = order + 1;
 }
 
 /* Lets the arrival counter read everything that has arrived by now_ns. */

@@ -68,7 +68,6 @@ struct intake {
 	   the caller empties the list */
 	struct awaited_row *awaited;
 	size_t awaited_count, awaited_capacity;
-	uint64_t awaited_end; /* rows that fit and lie before it in order were listed or accepted */
 
 	struct arrival *arrivals; /* (arrival_count) in order */
 	size_t arrival_count, arrival_capacity;
