@@ -16,11 +16,15 @@ enum admission {
 	ADMISSION_SEED,	 /* every token and block, as if nothing were cached */
 };
 
+/* Off: no block enters the prefix index, so no prompt finds a cached block. */
+enum prefix_caching { PREFIX_CACHING_ON, PREFIX_CACHING_OFF };
+
 /* Every limit of the engine. Filled and validated once (engine_config_validate()), then never
    written again. */
 struct engine_config {
 	const struct policy *policy; /* a row of the policy table, see engine/policy.h */
 	enum admission admission;
+	enum prefix_caching prefix_caching;
 	uint32_t block_size;		 /* tokens a KV block holds, in [1, 65536] */
 	uint32_t kv_block_count;	 /* blocks in the KV pool, in [1, 2^28] */
 	uint32_t max_num_seqs;		 /* sequences in a step, in [1, 65536] */

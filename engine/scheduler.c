@@ -166,7 +166,9 @@ static void place_row(struct scheduler *scheduler, struct sequence *sequence, ui
 		.is_sampled = is_sampled,
 	};
 	sequence->scheduled_count = count;
-	block_manager_register_filled(&scheduler->blocks, sequence, first, count);
+	if (scheduler->config.prefix_caching == PREFIX_CACHING_ON) {
+		block_manager_register_filled(&scheduler->blocks, sequence, first, count);
+	}
 	if (scheduler->is_computing) {
 		batch_add_row(&scheduler->batch, sequence, first, count, is_sampled,
 			scheduler->config.block_size);
@@ -264,7 +266,9 @@ bool scheduler_can_admit(
 	if (!sequence->is_probed || sequence->probe_version != blocks->version) {
 		sequence->is_probed = true;
 		sequence->probe_version = blocks->version;
-		sequence->probed_hits = block_manager_probe(blocks, sequence);
+		sequence->probed_hits = scheduler->config.prefix_caching == PREFIX_CACHING_ON
+						? block_manager_probe(blocks, sequence)
+						: 0;
 		sequence->probed_fits =
 			block_manager_can_allocate(blocks, sequence, sequence->probed_hits);
 	}

@@ -65,6 +65,7 @@ struct run_outcome {
 	uint64_t makespan_ns; /* first arrival to last finish; 0: none finished */
 	uint64_t prompt_tokens, output_tokens;
 	uint64_t prefill_computed_tokens, recomputed_tokens;
+	bool is_prefix_cache_off;	   /* by the configuration: nothing can hit */
 	bool has_prompt_ids;		   /* the trace says which prompts share tokens */
 	uint64_t query_tokens, hit_tokens; /* of the prefix cache */
 	uint64_t preemptions;

@@ -489,7 +489,9 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	print_count("prompt,", outcome->prompt_tokens);
 	print_count("output,", outcome->output_tokens);
 	print_count("recomputed\n", outcome->recomputed_tokens);
-	if (outcome->has_prompt_ids) {
+	if (outcome->is_prefix_cache_off) {
+		printf("  cache     off: --enable-prefix-caching off;");
+	} else if (outcome->has_prompt_ids) {
 		ratio_text(text[3], (u128)outcome->hit_tokens * 100, outcome->query_tokens, 2, "-");
 		printf("  cache     %s%% of prompt tokens hit;", text[3]);
 	} else {

@@ -202,6 +202,7 @@ void replay_outcome(const struct replay *replay, struct run_outcome *outcome)
 		.kv_blocks = limits->kv_block_count,
 		.block_size = limits->block_size,
 		.backlog_at_last_arrival = replay->backlog_at_last_arrival,
+		.is_prefix_cache_off = limits->prefix_caching == PREFIX_CACHING_OFF,
 		.has_prompt_ids = replay->intake.has_prompt_ids,
 		.has_dispatch_late = replay->options.is_wall_clock,
 		.dispatch_late = latency_figures_of(&replay->late),

@@ -98,6 +98,7 @@ void replay_config_engine(const struct replay_config *config, struct engine_conf
 	*engine = (struct engine_config){
 		.policy = policy_at(config->policy),
 		.admission = (enum admission)config->admission,
+		.prefix_caching = (enum prefix_caching)config->enable_prefix_caching,
 		.block_size = u32_from(config->block_size),
 		.kv_block_count = u32_from(config->kv_blocks),
 		.max_num_seqs = u32_from(config->max_num_seqs),

@@ -14,8 +14,8 @@
    option with a list of words is stored as an index into it; texts are borrowed. */
 
 /* The words of options, in the order of their indexes. --policy counts as policy_at() does,
-   --admission as enum admission, --sessions as enum workload_sessions, --format as
-   trace_format_word(). */
+   --admission as enum admission, --enable-prefix-caching as enum prefix_caching, --sessions as enum
+   workload_sessions, --format as trace_format_word(). */
 enum { DTYPE_FLOAT32, DTYPE_BFLOAT16 };
 enum { TP_TRANSPORT_AUTO, TP_TRANSPORT_PEER, TP_TRANSPORT_NCCL };
 enum { KERNELS_AUTO, KERNELS_GENERAL };

@@ -32,6 +32,7 @@ WORDS(overlap, [OVERLAP_ON] = "on", [OVERLAP_OFF] = "off")
 WORDS(clock, [REPLAY_CLOCK_VIRTUAL] = "virtual", [REPLAY_CLOCK_WALL] = "wall")
 WORDS(tokens, [TOKENS_FORCED] = "forced", [TOKENS_SAMPLED] = "sampled")
 WORDS(admission, [ADMISSION_EXACT] = "exact", [ADMISSION_SEED] = "seed")
+WORDS(prefix_caching, [PREFIX_CACHING_ON] = "on", [PREFIX_CACHING_OFF] = "off")
 WORDS(sessions, [SESSIONS_OPEN] = "open", [SESSIONS_CLOSED] = "closed")
 WORDS(arrivals, [ARRIVE_BY_TRACE] = "trace", [ARRIVE_POISSON] = "poisson", [ARRIVE_GAMMA] = "gamma",
 	[ARRIVE_CONSTANT] = "constant")

@@ -51,15 +51,17 @@ static void draw_config(struct prop *prop, struct script *script)
 		config->policy == &policy_mixed ? config->max_num_seqs : config->max_model_len;
 	config->max_num_batched_tokens = batched_min + prop_range(prop, 0, 40);
 	config->eos_token_id = prop_chance(prop, 1, 3) ? -1 : 0;
+	config->prefix_caching = prop_chance(prop, 1, 5) ? PREFIX_CACHING_OFF : PREFIX_CACHING_ON;
 	script->vocabulary = prop_chance(prop, 1, 3) ? 1000 : prop_range(prop, 1, 3);
 	script->prompt_max = prop_range(prop, 1, config->max_model_len - 1);
 	script->output_max = prop_range(prop, 1, 24);
 	prop_log(prop,
 		"%s, admission %s, block size %u, %u blocks, %u sequences, %u tokens a "
-		"step, model length %u, end %d",
+		"step, model length %u, end %d%s",
 		config->policy->name, config->admission == ADMISSION_SEED ? "seed" : "exact",
 		config->block_size, config->kv_block_count, config->max_num_seqs,
-		config->max_num_batched_tokens, config->max_model_len, config->eos_token_id);
+		config->max_num_batched_tokens, config->max_model_len, config->eos_token_id,
+		config->prefix_caching == PREFIX_CACHING_OFF ? ", no prefix cache" : "");
 }
 
 /* A prompt of new tokens behind a prefix of an older prompt and answer (twins, echoes, shared

@@ -110,8 +110,10 @@ static void place(struct scheduler_model *model, uint32_t index, uint32_t count,
 		.is_decode = is_decode,
 		.is_sampled = first + count == sequence->token_count,
 	};
-	block_model_register_filled(
-		&model->blocks, &sequence->table, sequence->tokens, first, first + count);
+	if (model->config.prefix_caching == PREFIX_CACHING_ON) {
+		block_model_register_filled(
+			&model->blocks, &sequence->table, sequence->tokens, first, first + count);
+	}
 	if (!is_decode) {
 		event(model, EVENT_CHUNK, index, first, count);
 		model->events[model->event_count - 1].is_sampled =

@@ -30,6 +30,7 @@ struct engine_config simulation_draw_config(struct prop *prop)
 	uint32_t least =
 		config.policy == &policy_mixed ? config.max_num_seqs : config.max_model_len;
 	config.max_num_batched_tokens = least + prop_range(prop, 0, 32);
+	config.prefix_caching = prop_chance(prop, 1, 6) ? PREFIX_CACHING_OFF : PREFIX_CACHING_ON;
 	struct error error = {0};
 	require(engine_config_validate(&config, &error) == STATUS_OK, "%s", error.text);
 	prop_log(prop,

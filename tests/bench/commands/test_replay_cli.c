@@ -57,6 +57,32 @@ Test(replay_cli, help_is_no_failure)
 	replay_fixture_close(&fixture);
 }
 
+/* The prompts of the trace share prefixes, which only a prefix cache finds. */
+Test(replay_cli, prefix_caching_can_be_switched_off)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out));
+	cJSON *summary = read_summary(fixture.out);
+	require(number_in(summary, "prefix_cache", "hit_tokens") > 0, "nothing hits");
+	require(strcmp(text_in(summary, "config", "enable_prefix_caching"), "on") == 0,
+		"it is off");
+	cJSON_Delete(summary);
+
+	struct process_result off = RUN_SMALL(
+		fixture.trace, "--out", fixture.out, "--force", "--enable-prefix-caching", "off");
+	require(strstr(off.out, "cache     off: --enable-prefix-caching off;") != NULL, "%s",
+		off.out);
+	require_good(off);
+	summary = read_summary(fixture.out);
+	require_equal(number_in(summary, "prefix_cache", "hit_tokens"), 0);
+	require(strcmp(text_in(summary, "config", "enable_prefix_caching"), "off") == 0,
+		"it is on");
+	cJSON_Delete(summary);
+	replay_fixture_close(&fixture);
+}
+
 /* Columns of requests.tsv and timeline.tsv. */
 enum { REQUEST_STATUS = 2, REQUEST_OUTPUT = 9, REQUEST_PREEMPTIONS = 10, REQUEST_RECOMPUTED = 11 };
 enum {
