@@ -1,0 +1,331 @@
+/* opendir and getline are not C. */
+#define _DEFAULT_SOURCE
+
+#include <criterion/criterion.h>
+
+#include <cJSON.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/require.h"
+#include "tests/models/vllm_model.h"
+
+/* Scenarios recorded from vLLM's own scheduler, reproduced decision by decision.
+   QUIRE_VLLM_GOLDEN names the folder; its default is beside the project. */
+
+enum {
+	FILE_LIMIT = 8192,
+	NAME_BYTES = 512,
+	STEP_LIMIT = 65536,
+};
+
+struct scenario {
+	char name[NAME_BYTES];
+	struct vllm_rules rules;
+	struct vllm_request requests[VLLM_REQUESTS];
+	uint32_t request_count;
+	cJSON *steps[STEP_LIMIT];
+	uint32_t step_count;
+	cJSON *end;
+};
+
+/* ---- reading ---- */
+
+static const cJSON *item_of(const cJSON *object, const char *name)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+	require(item != NULL, "the recording has no %s", name);
+	return item;
+}
+
+static double decimal(const cJSON *object, const char *name)
+{
+	const cJSON *item = item_of(object, name);
+	require(cJSON_IsNumber(item), "%s of the recording is no number", name);
+	return item->valuedouble;
+}
+
+static uint32_t number(const cJSON *object, const char *name)
+{
+	return (uint32_t)decimal(object, name);
+}
+
+static bool truth(const cJSON *object, const char *name)
+{
+	return cJSON_IsTrue(item_of(object, name));
+}
+
+static void read_config(struct scenario *scenario, const cJSON *config)
+{
+	const cJSON *policy = item_of(config, "policy");
+	scenario->rules = (struct vllm_rules){
+		.block_size = number(config, "block_size"),
+		.num_blocks = number(config, "num_blocks"),
+		.max_num_seqs = number(config, "max_num_seqs"),
+		.max_num_batched_tokens = number(config, "max_num_batched_tokens"),
+		.max_model_len = number(config, "max_model_len"),
+		.eos = (int32_t)number(config, "eos"),
+		.is_priority = strcmp(policy->valuestring, "priority") == 0,
+		.is_async = truth(config, "async_scheduling"),
+		.has_prefix_caching = truth(config, "enable_prefix_caching"),
+		.has_chunked_prefill = truth(config, "enable_chunked_prefill"),
+		.long_prefill_token_threshold = number(config, "long_prefill_token_threshold"),
+		.reserves_full_isl = truth(config, "scheduler_reserve_full_isl"),
+		.watermark = decimal(config, "watermark"),
+	};
+}
+
+static void read_request(struct scenario *scenario, const cJSON *row)
+{
+	require(scenario->request_count < VLLM_REQUESTS, "too many requests");
+	require_equal(number(row, "id"), scenario->request_count);
+	struct vllm_request *own = &scenario->requests[scenario->request_count++];
+	const cJSON *prompt = item_of(row, "tokens");
+	const cJSON *answer = item_of(row, "answer");
+	const cJSON *token;
+	uint32_t count = 0;
+	*own = (struct vllm_request){
+		.prompt_count = (uint32_t)cJSON_GetArraySize(prompt),
+		.max_tokens = number(row, "max_tokens"),
+		.arrival_step = number(row, "arrival_step"),
+		.ignore_eos = truth(row, "ignore_eos"),
+		.priority = (int32_t)decimal(row, "priority"),
+		.arrival_time = decimal(row, "arrival_time"),
+	};
+	own->tokens = calloc(own->prompt_count + own->max_tokens, sizeof(int32_t));
+	require(own->tokens != NULL, "out of memory");
+	cJSON_ArrayForEach(token, prompt)
+	{
+		own->tokens[count++] = (int32_t)token->valuedouble;
+	}
+	cJSON_ArrayForEach(token, answer)
+	{
+		require(count < own->prompt_count + own->max_tokens, "an answer is too long");
+		own->tokens[count++] = (int32_t)token->valuedouble;
+	}
+}
+
+static void read_line(struct scenario *scenario, cJSON *content)
+{
+	if (strcmp(content->string, "config") == 0) {
+		read_config(scenario, content);
+		cJSON_Delete(content);
+	} else if (strcmp(content->string, "request") == 0) {
+		read_request(scenario, content);
+		cJSON_Delete(content);
+	} else if (strcmp(content->string, "step") == 0) {
+		require(scenario->step_count < STEP_LIMIT, "too many steps");
+		scenario->steps[scenario->step_count++] = content;
+	} else {
+		require(strcmp(content->string, "end") == 0 && scenario->end == NULL, "%s has a %s",
+			scenario->name, content->string);
+		scenario->end = content;
+	}
+}
+
+static void read_scenario(struct scenario *scenario, const char *path)
+{
+	FILE *file = fopen(path, "r");
+	require(file != NULL, "%s cannot be read", path);
+	char *line = NULL;
+	size_t capacity = 0;
+	memset(scenario, 0, sizeof(*scenario));
+	(void)snprintf(scenario->name, sizeof(scenario->name), "%s", path);
+	while (getline(&line, &capacity, file) > 0) {
+		cJSON *row = cJSON_Parse(line);
+		require(row != NULL && row->child != NULL, "%s has a line that is no object", path);
+		read_line(scenario, cJSON_DetachItemViaPointer(row, row->child));
+		cJSON_Delete(row);
+	}
+	free(line);
+	(void)fclose(file);
+	require(scenario->end != NULL && scenario->step_count > 0, "%s is incomplete", path);
+}
+
+static void forget_scenario(struct scenario *scenario)
+{
+	for (uint32_t i = 0; i < scenario->request_count; i++) {
+		free(scenario->requests[i].tokens);
+	}
+	for (uint32_t i = 0; i < scenario->step_count; i++) {
+		cJSON_Delete(scenario->steps[i]);
+	}
+	cJSON_Delete(scenario->end);
+}
+
+/* ---- comparing ---- */
+
+static void same(const struct scenario *scenario, const struct vllm_step *found, const char *what,
+	uint64_t value, uint64_t expected)
+{
+	require(value == expected, "%s: step %u: %s is %llu, recorded is %llu", scenario->name,
+		found->step, what, (unsigned long long)value, (unsigned long long)expected);
+}
+
+static void same_list(const struct scenario *scenario, const struct vllm_step *found,
+	const cJSON *step, const char *name, const uint32_t *items, uint32_t count)
+{
+	const cJSON *expected = item_of(step, name);
+	const cJSON *item;
+	uint32_t i = 0;
+	same(scenario, found, name, count, (uint64_t)cJSON_GetArraySize(expected));
+	cJSON_ArrayForEach(item, expected)
+	{
+		same(scenario, found, name, items[i++], (uint64_t)item->valuedouble);
+	}
+}
+
+static void same_rows(
+	const struct scenario *scenario, const struct vllm_step *found, const cJSON *step)
+{
+	const cJSON *id = item_of(step, "seqs")->child;
+	const cJSON *first = item_of(step, "first")->child;
+	const cJSON *count = item_of(step, "count")->child;
+	const cJSON *blocks = item_of(step, "blocks")->child;
+	const char *kind = item_of(step, "kinds")->valuestring;
+	same(scenario, found, "rows", found->row_count, strlen(kind));
+	for (uint32_t i = 0; i < found->row_count; i++) {
+		const struct vllm_row *row = &found->rows[i];
+		const cJSON *block = blocks->child;
+		same(scenario, found, "seqs", row->request, (uint64_t)id->valuedouble);
+		same(scenario, found, "kinds", (uint64_t)row->kind, (uint64_t)kind[i]);
+		same(scenario, found, "first", row->first, (uint64_t)first->valuedouble);
+		same(scenario, found, "count", row->count, (uint64_t)count->valuedouble);
+		same(scenario, found, "blocks", row->block_count,
+			(uint64_t)cJSON_GetArraySize(blocks));
+		for (uint32_t j = 0; j < row->block_count; j++, block = block->next) {
+			same(scenario, found, "blocks", found->blocks.items[row->first_block + j],
+				(uint64_t)block->valuedouble);
+		}
+		id = id->next;
+		first = first->next;
+		count = count->next;
+		blocks = blocks->next;
+	}
+}
+
+static void same_step(
+	const struct scenario *scenario, const struct vllm_step *found, const cJSON *step)
+{
+	const cJSON *applied = cJSON_GetObjectItemCaseSensitive(step, "applied");
+	bool is_decided = cJSON_HasObjectItem(step, "seqs");
+	same(scenario, found, "step", found->step, number(step, "step"));
+	same(scenario, found, "a decision", found->is_decided, is_decided);
+	if (is_decided) {
+		same_rows(scenario, found, step);
+		same_list(scenario, found, step, "preempted", found->preempted.items,
+			found->preempted.count);
+		same_list(scenario, found, step, "evicted", found->evicted.items,
+			found->evicted.count);
+		same(scenario, found, "free_after_schedule", found->free_after_schedule,
+			number(step, "free_after_schedule"));
+	}
+	if (scenario->rules.is_async) {
+		require(applied != NULL, "the recording has no applied");
+		same(scenario, found, "applied", found->applied,
+			cJSON_IsNull(applied) ? VLLM_NOTHING : (uint64_t)applied->valuedouble);
+	}
+	same_list(scenario, found, step, "finished", found->finished.items, found->finished.count);
+	same(scenario, found, "free_after_step", found->free_after_step,
+		number(step, "free_after_step"));
+	same_list(scenario, found, step, "waiting", found->waiting.items, found->waiting.count);
+	same_list(scenario, found, step, "running", found->running.items, found->running.count);
+}
+
+/* ---- the naive model ---- */
+
+static void same_end_of_model(const struct scenario *scenario, const struct vllm_model *model)
+{
+	uint32_t answered[VLLM_REQUESTS];
+	for (uint32_t i = 0; i < scenario->request_count; i++) {
+		answered[i] = model->sequences[i].known - scenario->requests[i].prompt_count;
+	}
+	same_list(scenario, &model->now, scenario->end, "answered", answered,
+		scenario->request_count);
+	same_list(
+		scenario, &model->now, scenario->end, "free", model->free.items, model->free.count);
+	same_list(scenario, &model->now, scenario->end, "stuck", model->waiting.items,
+		model->waiting.count);
+}
+
+static void run_model(const struct scenario *scenario)
+{
+	struct vllm_model *model = calloc(1, sizeof(*model));
+	require(model != NULL, "out of memory");
+	vllm_model_init(model, &scenario->rules);
+	for (uint32_t i = 0; i < scenario->step_count; i++) {
+		const cJSON *id;
+		cJSON_ArrayForEach(id, item_of(scenario->steps[i], "added"))
+		{
+			uint32_t added = (uint32_t)id->valuedouble;
+			vllm_model_add(model, added, &scenario->requests[added]);
+		}
+		vllm_model_step(model, number(scenario->steps[i], "step"));
+		same_step(scenario, &model->now, scenario->steps[i]);
+	}
+	same_end_of_model(scenario, model);
+	free(model);
+}
+
+/* ---- the folder ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* Paths of the folder's recordings in order; 0 if there is no such folder. */
+static uint32_t list_recordings(const char *folder, char (*paths)[NAME_BYTES])
+{
+	uint32_t count = 0;
+	DIR *directory = opendir(folder);
+	if (directory == NULL) {
+		return 0;
+	}
+	for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+		size_t length = strlen(entry->d_name);
+		if (length > 6 && strcmp(entry->d_name + length - 6, ".jsonl") == 0) {
+			require(count < FILE_LIMIT, "too many recordings");
+			(void)snprintf(paths[count++], NAME_BYTES, "%s/%s", folder, entry->d_name);
+		}
+	}
+	(void)closedir(directory);
+	qsort(paths, count, NAME_BYTES, compare_names);
+	return count;
+}
+
+/* Runs each scenario of the folder, or skips the test. */
+static void for_each_scenario(void (*run)(const struct scenario *scenario), const char *who)
+{
+	const char *folder = getenv("QUIRE_VLLM_GOLDEN");
+	if (folder == NULL || folder[0] == '\0') {
+		folder = QUIRE_SOURCE_DIR "/../shared/golden/vllm";
+	}
+	char(*paths)[NAME_BYTES] = calloc(FILE_LIMIT, NAME_BYTES);
+	struct scenario *scenario = calloc(1, sizeof(struct scenario));
+	cr_assert(paths != NULL && scenario != NULL);
+	uint32_t count = list_recordings(folder, paths);
+	uint32_t steps = 0;
+	uint32_t async_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		read_scenario(scenario, paths[i]);
+		run(scenario);
+		steps += scenario->step_count;
+		async_count += scenario->rules.is_async;
+		forget_scenario(scenario);
+	}
+	free(scenario);
+	free(paths);
+	if (count == 0) {
+		cr_skip_test("no recordings of vLLM in %s (QUIRE_VLLM_GOLDEN)", folder);
+	}
+	printf("%s: %u scenarios compared, %u of them asynchronous, %u steps\n", who, count,
+		async_count, steps);
+}
+
+Test(scheduler_vllm_golden, the_model_reproduces_the_original, .timeout = 300)
+{
+	for_each_scenario(run_model, "the model");
+}
