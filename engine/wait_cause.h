@@ -6,17 +6,18 @@
    behind the head wait for the same cause, since the queue is first come, first served. The time
    from an arrival to the next decision has no cause in the policy: a step was in flight.
 
-   X(enumerator, what it is, the option that shortens it, or NULL). */
-#define WAIT_CAUSE_LIST(X)                                                                         \
-	X(WAIT_STEP, "the step in flight", NULL)                                                   \
-	X(WAIT_SEATS, "seats", "--max-num-seqs")                                                   \
-	X(WAIT_BLOCKS, "KV blocks", "--gpu-memory-utilization")                                    \
-	X(WAIT_BUDGET, "the token budget", "--max-num-batched-tokens")                             \
-	X(WAIT_ORDER, "the policy's order", "--policy")
+   X(of, enumerator, name in columns and fields, what it is, the option that shortens it, or NULL);
+   `of` is passed on. */
+#define WAIT_CAUSE_LIST(X, of)                                                                     \
+	X(of, WAIT_STEP, step, "the step in flight", NULL)                                         \
+	X(of, WAIT_SEATS, seats, "seats", "--max-num-seqs")                                        \
+	X(of, WAIT_BLOCKS, blocks, "KV blocks", "--gpu-memory-utilization")                        \
+	X(of, WAIT_BUDGET, budget, "the token budget", "--max-num-batched-tokens")                 \
+	X(of, WAIT_ORDER, order, "the policy's order", "--policy")
 
 enum wait_cause {
-#define WAIT_CAUSE_ENUM(cause, title, remedy) cause,
-	WAIT_CAUSE_LIST(WAIT_CAUSE_ENUM)
+#define WAIT_CAUSE_ENUM(of, cause, name, title, remedy) cause,
+	WAIT_CAUSE_LIST(WAIT_CAUSE_ENUM, )
 #undef WAIT_CAUSE_ENUM
 		WAIT_CAUSE_COUNT
 };

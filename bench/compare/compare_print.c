@@ -3,6 +3,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "reports/results/fidelity.h"
+#include "reports/results/metric.h"
 
 #include <string.h>
 
@@ -64,6 +65,18 @@ static void number_cell(char *cell, double number, const char *sign)
 	snprintf(cell, CELL_BYTES, format, number);
 }
 
+/* Whether B's value is the better one, by the table of metrics; NULL: neither is. */
+static const char *change_of(const struct compared_value *value)
+{
+	const struct metric *metric = metric_find(value->name);
+	int better = metric == NULL || value->is_equal ? 0 : metric->better;
+
+	if (better == 0) {
+		return NULL;
+	}
+	return (value->b_number > value->a_number) == (better > 0) ? "better" : "worse";
+}
+
 static void print_value(const struct compared_value *value, FILE *out)
 {
 	char a[CELL_BYTES], b[CELL_BYTES], difference[CELL_BYTES], relative[CELL_BYTES];
@@ -85,7 +98,9 @@ static void print_value(const struct compared_value *value, FILE *out)
 	if (error.has_value) {
 		snprintf(relative, sizeof(relative), "%+.2f%%", error.value * 100);
 	}
-	fprintf(out, "  %-34s %16s %16s %14s %10s\n", value->name, a, b, difference, relative);
+	const char *change = change_of(value);
+	fprintf(out, "  %-34s %16s %16s %14s %10s%s%s\n", value->name, a, b, difference, relative,
+		change == NULL ? "" : "  ", change == NULL ? "" : change);
 }
 
 static void print_folder(const char *label, const char *folder, FILE *out)
@@ -159,6 +174,10 @@ static void add_value(cJSON *array, const struct compared_value *value)
 		cJSON_AddNumberToObject(object, "relative", error.value);
 	} else {
 		cJSON_AddNullToObject(object, "relative");
+	}
+	const char *change = change_of(value);
+	if (change != NULL) {
+		cJSON_AddStringToObject(object, "change", change);
 	}
 }
 

@@ -2,8 +2,8 @@
 
 #include "engine/base/json.h"
 #include "engine/base/number.h"
+#include "reports/results/metric.h"
 
-#include <assert.h>
 #include <cJSON.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static cJSON *section_of(cJSON *root, const char *name)
 
 static void add_value(cJSON *root, enum result_number number, const char *text)
 {
-	const struct result_number_row *row = &result_number_rows[number];
+	const struct metric *row = &metrics_table[number];
 
 	add_raw(section_of(root, row->section), row->field, text);
 }
@@ -202,9 +202,6 @@ static void add_latency(cJSON *root, const struct run_outcome *outcome)
 		add_figures(latency, latency_names[metric], &outcome->latency[metric]);
 	}
 }
-
-static_assert((int)VALUE_WAIT_ORDER - (int)VALUE_WAIT_STEP == (int)WAIT_ORDER,
-	"the numbers of a result are in the order of the causes");
 
 static void add_waits(cJSON *root, const struct run_outcome *outcome)
 {
@@ -395,8 +392,8 @@ static void print_waits(const struct run_outcome *outcome)
 	static const struct {
 		const char *title, *remedy;
 	} causes[] = {
-#define WAIT_CAUSE_ROW(cause, title, remedy) {title, remedy},
-		WAIT_CAUSE_LIST(WAIT_CAUSE_ROW)
+#define WAIT_CAUSE_ROW(of, cause, name, title, remedy) {title, remedy},
+		WAIT_CAUSE_LIST(WAIT_CAUSE_ROW, )
 #undef WAIT_CAUSE_ROW
 	};
 	uint32_t largest = 0;

@@ -8,7 +8,7 @@ void page_value(struct text *page, const struct result *result, enum result_numb
 {
 	const struct result_value *value = &result->numbers[number];
 
-	text_add_number(page, result_number_rows[number].format, value->has_value, value->value);
+	text_add_number(page, metrics_table[number].format, value->has_value, value->value);
 }
 
 /* A result's name with a dot in its color. */

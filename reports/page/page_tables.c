@@ -28,7 +28,7 @@ static void add_cell(struct text *page, enum number_format format, int better,
 static void add_number_row(
 	struct text *page, const struct result *results, uint32_t count, enum result_number number)
 {
-	const struct result_number_row *row = &result_number_rows[number];
+	const struct metric *row = &metrics_table[number];
 	bool has_any = false;
 
 	for (uint32_t i = 0; i < count; i++) {

@@ -129,7 +129,7 @@ static void name_row(struct rows *rows, const char *section, const char *part, c
 static void add_number(
 	struct rows *rows, const struct fidelity *fidelity, enum result_number number)
 {
-	const struct result_number_row *row = &result_number_rows[number];
+	const struct metric *row = &metrics_table[number];
 
 	add_row(rows, row->title, row->format, fidelity->real->numbers[number],
 		fidelity->sim->numbers[number]);

@@ -10,13 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct result_number_row result_number_rows[RESULT_NUMBER_COUNT] = {
-#define RESULT_NUMBER_ROW(name, section, field, is_optional, format, better, title)                \
-	{section, field, is_optional, format, better, title},
-	RESULT_NUMBER_LIST(RESULT_NUMBER_ROW)
-#undef RESULT_NUMBER_ROW
-};
-
 const char *const latency_names[LATENCY_COUNT] = {
 #define LATENCY_NAME(metric, name, title) name,
 	LATENCY_METRIC_LIST(LATENCY_NAME)
@@ -30,14 +23,14 @@ const char *const latency_titles[LATENCY_COUNT] = {
 };
 
 const char *const latency_statistics[STATISTIC_COUNT] = {
-#define STATISTIC_NAME(statistic, name, is_main) name,
-	LATENCY_STATISTIC_LIST(STATISTIC_NAME)
+#define STATISTIC_NAME(of, statistic, name, is_main) name,
+	LATENCY_STATISTIC_LIST(STATISTIC_NAME, )
 #undef STATISTIC_NAME
 };
 
 const bool latency_is_main[STATISTIC_COUNT] = {
-#define STATISTIC_IS_MAIN(statistic, name, is_main) is_main,
-	LATENCY_STATISTIC_LIST(STATISTIC_IS_MAIN)
+#define STATISTIC_IS_MAIN(of, statistic, name, is_main) is_main,
+	LATENCY_STATISTIC_LIST(STATISTIC_IS_MAIN, )
 #undef STATISTIC_IS_MAIN
 };
 
@@ -151,7 +144,7 @@ static enum status read_value(const struct json_object *object, const char *fiel
 static enum status read_numbers(struct result *result, struct error *error)
 {
 	for (uint32_t i = 0; i < RESULT_NUMBER_COUNT; i++) {
-		const struct result_number_row *row = &result_number_rows[i];
+		const struct metric *row = &metrics_table[i];
 		struct json_object section = result->root;
 		if (row->section[0] != '\0') {
 			json_object(&result->root, row->section, &section, error);

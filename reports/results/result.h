@@ -7,15 +7,11 @@
 #include "engine/base/json.h"
 #include "engine/base/status.h"
 #include "engine/base/text.h"
+#include "reports/results/metric.h"
 #include "reports/results/results.h"
 
 /* A result folder as the report reads it: summary.json, provenance.json if it exists, and the
    tables, checked for use in figures. */
-
-struct result_value {
-	bool has_value; /* false: null */
-	double value;
-};
 
 /* Texts are owned by the documents. */
 struct result {

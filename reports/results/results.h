@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "engine/base/text.h"
+#include "engine/wait_cause.h"
 
 /* The files of a result folder. This is their contract: reports/ and quire compare use nothing else
    of a run. Tables are tab-separated with one header line; a cell without a value is `-`; times are
@@ -96,8 +97,8 @@ enum request_status {
    width (the same in every row), both in seconds. running, waiting and used_blocks are averages
    over the bin's time; token counts, preemptions and steps are sums over the steps that end in the
    bin; busy_share is the fraction of the bin in which a step was running, in [0, 1]. wait_CAUSE is
-   the average number of requests that were waiting for their first admission because of
-   engine/wait_cause.h's CAUSE. */
+   the average number of requests that were waiting for their first admission because of CAUSE, a
+   name of engine/wait_cause.h. */
 #define TIMELINE_COLUMN_LIST(TEXT, NUMBER)                                                         \
 	NUMBER(time_s)                                                                             \
 	NUMBER(width_s)                                                                            \
@@ -111,11 +112,8 @@ enum request_status {
 	NUMBER(preemptions)                                                                        \
 	NUMBER(steps)                                                                              \
 	NUMBER(busy_share)                                                                         \
-	NUMBER(wait_step)                                                                          \
-	NUMBER(wait_seats)                                                                         \
-	NUMBER(wait_blocks)                                                                        \
-	NUMBER(wait_budget)                                                                        \
-	NUMBER(wait_order)
+	WAIT_CAUSE_LIST(TIMELINE_WAIT_COLUMN, NUMBER)
+#define TIMELINE_WAIT_COLUMN(NUMBER, cause, name, title, remedy) NUMBER(wait_##name)
 #define TIMELINE_COLUMNS RESULT_HEADER(TIMELINE_COLUMN_LIST)
 enum { TIMELINE_BINS_MAX = 2000 };
 
@@ -131,8 +129,9 @@ enum { TIMELINE_BINS_MAX = 2000 };
 #define STEP_GRID_COLUMNS RESULT_HEADER(STEP_GRID_COLUMN_LIST)
 
 /* The latencies of a run, in the order of latency.tsv and of latency_ms in summary.json, and the
-   figures that summary.json has of each. X(enumerator, name, title), X(enumerator, name, whether it
-   is printed, and compared between a real run and a simulated one). */
+   figures that summary.json has of each. X(enumerator, name, title), and X(of, enumerator, name,
+   whether it is printed, and compared between a real run and a simulated one); `of` is passed on.
+ */
 #define LATENCY_METRIC_LIST(X)                                                                     \
 	X(LATENCY_QUEUE, "queue", "Time in the queue")                                             \
 	X(LATENCY_TTFT, "ttft", "Time to first token (TTFT)")                                      \
@@ -140,16 +139,16 @@ enum { TIMELINE_BINS_MAX = 2000 };
 	X(LATENCY_ITL, "itl", "Inter-token latency (ITL)")                                         \
 	X(LATENCY_E2E, "e2e", "End-to-end latency (E2E)")
 
-#define LATENCY_STATISTIC_LIST(X)                                                                  \
-	X(STATISTIC_MEAN, "mean", true)                                                            \
-	X(STATISTIC_STD, "std", false)                                                             \
-	X(STATISTIC_MIN, "min", false)                                                             \
-	X(STATISTIC_P50, "p50", true)                                                              \
-	X(STATISTIC_P90, "p90", true)                                                              \
-	X(STATISTIC_P95, "p95", false)                                                             \
-	X(STATISTIC_P99, "p99", true)                                                              \
-	X(STATISTIC_P99_9, "p99_9", false)                                                         \
-	X(STATISTIC_MAX, "max", true)
+#define LATENCY_STATISTIC_LIST(X, of)                                                              \
+	X(of, STATISTIC_MEAN, "mean", true)                                                        \
+	X(of, STATISTIC_STD, "std", false)                                                         \
+	X(of, STATISTIC_MIN, "min", false)                                                         \
+	X(of, STATISTIC_P50, "p50", true)                                                          \
+	X(of, STATISTIC_P90, "p90", true)                                                          \
+	X(of, STATISTIC_P95, "p95", false)                                                         \
+	X(of, STATISTIC_P99, "p99", true)                                                          \
+	X(of, STATISTIC_P99_9, "p99_9", false)                                                     \
+	X(of, STATISTIC_MAX, "max", true)
 
 enum latency_metric {
 #define LATENCY_METRIC_ENUM(metric, name, title) metric,
@@ -159,8 +158,8 @@ enum latency_metric {
 };
 
 enum latency_statistic {
-#define LATENCY_STATISTIC_ENUM(statistic, name, is_main) statistic,
-	LATENCY_STATISTIC_LIST(LATENCY_STATISTIC_ENUM)
+#define LATENCY_STATISTIC_ENUM(of, statistic, name, is_main) statistic,
+	LATENCY_STATISTIC_LIST(LATENCY_STATISTIC_ENUM, )
 #undef LATENCY_STATISTIC_ENUM
 		STATISTIC_COUNT
 };
@@ -289,82 +288,5 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define PROVENANCE_DATE "date"
 #define PROVENANCE_COMMAND "command"
 #define PROVENANCE_WALL_S "wall_s"
-
-/* The numbers of summary.json. X(name, section ("" is the root), field, whether it may be null, how
-   the page writes it, what is better (1 more, -1 less, 0 neither), title). */
-#define RESULT_NUMBER_LIST(X)                                                                      \
-	X(OUTPUT_RATE, "throughput", "output_tokens_per_s", true, NUMBER_RATE, 1,                  \
-		"Output tokens/s")                                                                 \
-	X(TOTAL_RATE, "throughput", "total_tokens_per_s", true, NUMBER_RATE, 1,                    \
-		"Prompt and output tokens/s")                                                      \
-	X(REQUEST_RATE, "throughput", "requests_per_s", true, NUMBER_RATE, 1, "Requests/s")        \
-	X(OFFERED_RATE, SUMMARY_LOAD, "offered_per_s", true, NUMBER_RATE, 0, "Requests/s offered") \
-	X(UTILISATION, SUMMARY_LOAD, "utilisation", true, NUMBER_SHARE, 0, "Utilisation")          \
-	X(KV_MEAN, SUMMARY_LOAD, "kv_mean", true, NUMBER_SHARE, 0, "KV blocks in use, mean")       \
-	X(KV_PEAK, SUMMARY_LOAD, "kv_peak", true, NUMBER_SHARE, 0, "KV blocks in use, peak")       \
-	X(SEATS_MEAN, SUMMARY_LOAD, "seats_mean", true, NUMBER_SHARE, 0, "Seats in use, mean")     \
-	X(SEATS_PEAK, SUMMARY_LOAD, "seats_peak", true, NUMBER_SHARE, 0, "Seats in use, peak")     \
-	X(BUDGET_MEAN, SUMMARY_LOAD, "budget_mean", true, NUMBER_SHARE, 0,                         \
-		"Token budget used, mean")                                                         \
-	X(BUDGET_PEAK, SUMMARY_LOAD, "budget_peak", true, NUMBER_SHARE, 0,                         \
-		"Token budget used, peak")                                                         \
-	X(BACKLOG, SUMMARY_LOAD, "backlog_at_last_arrival", true, NUMBER_COUNT, -1,                \
-		"Waiting at the last arrival")                                                     \
-	X(DRAIN, SUMMARY_LOAD, "drain_s", true, NUMBER_TIME_S, -1,                                 \
-		"From last arrival to last finish")                                                \
-	X(MAKESPAN, "time", "makespan_s", true, NUMBER_TIME_S, -1, "Makespan")                     \
-	X(BUSY, "time", "busy_s", true, NUMBER_TIME_S, 0, "Busy time")                             \
-	X(STEPS, "time", "steps", false, NUMBER_COUNT, 0, "Steps")                                 \
-	X(HIT_RATE, "prefix_cache", "hit_rate", true, NUMBER_SHARE, 1, "Prefix-cache hit rate")    \
-	X(HIT_TOKENS, "prefix_cache", "hit_tokens", false, NUMBER_COUNT, 0, "Hit tokens")          \
-	X(QUERY_TOKENS, "prefix_cache", "query_tokens", false, NUMBER_COUNT, 0, "Query tokens")    \
-	X(PREEMPTIONS, "", "preemptions", false, NUMBER_COUNT, -1, "Preemptions")                  \
-	X(SUBMITTED, "requests", "submitted", false, NUMBER_COUNT, 0, "Requests submitted")        \
-	X(FINISHED, "requests", "finished", false, NUMBER_COUNT, 0, "Requests finished")           \
-	X(REJECTED, "requests", "rejected", false, NUMBER_COUNT, -1, "Requests rejected")          \
-	X(FAILED, "requests", "failed", false, NUMBER_COUNT, -1, "Requests failed")                \
-	X(UNFINISHED, "requests", "unfinished", false, NUMBER_COUNT, -1, "Requests unfinished")    \
-	X(REJECTED_TOO_LONG, "requests", "rejected_too_long", false, NUMBER_COUNT, -1,             \
-		"Rejected: longer than max_model_len")                                             \
-	X(REJECTED_NEVER_FITS, "requests", "rejected_never_fits", false, NUMBER_COUNT, -1,         \
-		"Rejected: larger than the KV pool")                                               \
-	X(PROMPT, "tokens", "prompt", false, NUMBER_COUNT, 0, "Prompt tokens")                     \
-	X(OUTPUT, "tokens", "output", false, NUMBER_COUNT, 0, "Output tokens")                     \
-	X(PREFILL, "tokens", "prefill_computed", false, NUMBER_COUNT, 0, "Prompt tokens computed") \
-	X(RECOMPUTED, "tokens", "recomputed", false, NUMBER_COUNT, -1,                             \
-		"Tokens recomputed after preemption")                                              \
-	X(WAIT_STEP, "waiting", "step_s", true, NUMBER_TIME_S, -1,                                 \
-		"Waited for: the step in flight")                                                  \
-	X(WAIT_SEATS, "waiting", "seats_s", true, NUMBER_TIME_S, -1, "Waited for: seats")          \
-	X(WAIT_BLOCKS, "waiting", "blocks_s", true, NUMBER_TIME_S, -1, "Waited for: KV blocks")    \
-	X(WAIT_BUDGET, "waiting", "budget_s", true, NUMBER_TIME_S, -1,                             \
-		"Waited for: the token budget")                                                    \
-	X(WAIT_ORDER, "waiting", "order_s", true, NUMBER_TIME_S, -1,                               \
-		"Waited for: the policy's order")                                                  \
-	X(SLO_TTFT, "slo", "ttft_ms", true, NUMBER_TIME_MS, 0, "SLO: time to first token")         \
-	X(SLO_TPOT, "slo", "tpot_ms", true, NUMBER_TIME_MS, 0, "SLO: time per output token")       \
-	X(SLO_ATTAINED, "slo", "attained", true, NUMBER_SHARE, 1, "Requests within the SLO")       \
-	X(SLO_GOODPUT, "slo", "goodput_requests_per_s", true, NUMBER_RATE, 1,                      \
-		"Goodput, requests/s")                                                             \
-	X(TRACE_REQUESTS, SUMMARY_TRACE, "requests", false, NUMBER_COUNT, 0,                       \
-		"Requests in the trace")
-
-enum result_number {
-#define RESULT_NUMBER_ENUM(name, section, field, is_optional, format, better, title) VALUE_##name,
-	RESULT_NUMBER_LIST(RESULT_NUMBER_ENUM)
-#undef RESULT_NUMBER_ENUM
-		RESULT_NUMBER_COUNT
-};
-
-struct result_number_row {
-	const char *section;
-	const char *field;
-	bool is_optional;
-	enum number_format format;
-	int better;
-	const char *title;
-};
-
-extern const struct result_number_row result_number_rows[RESULT_NUMBER_COUNT];
 
 #endif

@@ -83,9 +83,9 @@ Test(compare_print, a_difference_is_told_in_full)
 		"  time.steps                                      400              300"
 		"           -100    -25.00%\n"
 		"  time.makespan_s                             1.23457              1.5"
-		"      +0.265432    +21.50%\n"
+		"      +0.265432    +21.50%  worse\n"
 		"  preemptions                                       0                7"
-		"             +7          -\n"
+		"             +7          -  worse\n"
 		"  tokens.output                          123456789012     123456789012\n");
 }
 
@@ -130,6 +130,34 @@ static void require_line(const struct comparison *comparison, const char *line, 
 
 	require((strstr(text, line) != NULL) == is_there, "%s\nin\n%s", line, text);
 	free(text);
+}
+
+/* By the table of metrics: more throughput is better, more time is worse, steps are neither. */
+Test(compare_print, what_is_better_is_told)
+{
+	static struct compared_value rates[] = {
+		{.name = "throughput.requests_per_s",
+			.a_number = 4,
+			.b_number = 5,
+			.is_number = true},
+		{.name = "latency_ms.ttft.p99", .a_number = 5, .b_number = 4, .is_number = true},
+		{.name = "latency_ms.ttft.p95", .a_number = 4, .b_number = 5, .is_number = true},
+		{.name = "time.steps", .a_number = 4, .b_number = 5, .is_number = true},
+	};
+	static const char *const words[] = {"better", "better", "worse", NULL};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct comparison one = {.a = "a", .b = "b", .values = &rates[i], .value_count = 1};
+		for (int is_json = 0; is_json < 2; is_json++) {
+			char *text = printed(&one, is_json == 1);
+			const char *better = strstr(text, "better"), *worse = strstr(text, "worse");
+			bool is_better = words[i] != NULL && strcmp(words[i], "better") == 0;
+			bool is_worse = words[i] != NULL && strcmp(words[i], "worse") == 0;
+			require((better != NULL) == is_better && (worse != NULL) == is_worse,
+				"%s\nin\n%s", rates[i].name, text);
+			free(text);
+		}
+	}
 }
 
 Test(compare_print, equal_decisions_are_told_apart_by_what_was_compared)

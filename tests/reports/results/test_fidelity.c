@@ -67,7 +67,7 @@ static cJSON *section_of(cJSON *root, const char *name)
 static void draw_numbers(struct prop *prop, cJSON *root)
 {
 	for (uint32_t i = 0; i < RESULT_NUMBER_COUNT; i++) {
-		const struct result_number_row *row = &result_number_rows[i];
+		const struct metric *row = &metrics_table[i];
 		cJSON_AddItemToObject(section_of(root, row->section), row->field,
 			draw_number(prop, row->is_optional));
 	}
