@@ -140,7 +140,7 @@ struct step_decisions engine_decisions(const struct engine *engine)
 {
 	return (struct step_decisions){
 		.step = engine->scheduler.batch.step,
-		.counts = engine->scheduler.batch.counts,
+		.counts = &engine->scheduler.batch.counts,
 		.wait_cause = engine->scheduler.wait_cause,
 		.events = &engine->scheduler.events,
 	};

@@ -81,19 +81,20 @@ const struct batch *engine_batch(const struct engine *engine);
 /* (counts.sampled_rows) tokens of a computing runner, valid until the next step is executed. */
 const int32_t *engine_token_ids(const struct engine *engine);
 
-/* What a step decided. The events are borrowed. */
+/* What a step decided. Counts and events are borrowed. */
 struct step_decisions {
 	uint64_t step;
-	struct step_counts counts;
+	const struct step_counts *counts;
 	enum wait_cause wait_cause; /* of the sequences that wait after the step was decided */
 	const struct event_list *events;
 };
 
-/* Decisions of the latest step. The events are valid until the next step is scheduled, the
+/* Decisions of the latest step. Counts and events are valid until the next step is scheduled, the
    sequences in them until they are recycled. Rejections since the preceding step come first. */
 struct step_decisions engine_decisions(const struct engine *engine);
 
-/* Rejections since the latest step. They become events of the next step when it is scheduled. */
+/* Rejections since the latest step, without counts. They become events of the next step when it is
+   scheduled. */
 struct step_decisions engine_pending_rejections(const struct engine *engine);
 
 /* Tokens of a sequence after the latest step, whether it is decoding or not. */

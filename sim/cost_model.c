@@ -36,13 +36,13 @@ static void price_step(const struct cost_model *model, const struct step_counts 
 	}
 }
 
-static enum status cost_model_time(const struct cost_model *model, const struct flight *flight,
-	struct step_time *time, struct error *error)
+static enum status cost_model_time(const struct cost_model *model, const struct step_counts *counts,
+	uint64_t step, bool is_ahead, struct step_time *time, struct error *error)
 {
 	struct step_price price;
 	double gpu = 0;
 
-	price_step(model, &flight->counts, flight->is_ahead, &price);
+	price_step(model, counts, is_ahead, &price);
 	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
 		gpu += price.linear[i];
 	}
@@ -55,7 +55,7 @@ static enum status cost_model_time(const struct cost_model *model, const struct 
 		return error_set(error, STATUS_INPUT,
 			"step %llu: its price of %g ns is beyond 10^15, the profile's numbers are "
 			"not for this model",
-			(unsigned long long)flight->step, elapsed);
+			(unsigned long long)step, elapsed);
 	}
 	time->elapsed_ns = (uint64_t)(elapsed + 0.5);
 	time->host_ns = u64_min((uint64_t)(host + 0.5), time->elapsed_ns);
@@ -67,10 +67,8 @@ static enum status cost_model_time(const struct cost_model *model, const struct 
 static enum status cost_model_execute(void *state, const struct batch *batch, int32_t *token_ids,
 	struct step_time *time, struct error *error)
 {
-	const struct flight flight = {.counts = batch->counts, .step = batch->step};
-
 	(void)token_ids;
-	return cost_model_time(state, &flight, time, error);
+	return cost_model_time(state, &batch->counts, batch->step, false, time, error);
 }
 
 static enum status cost_model_launch(void *state, const struct batch *batch, struct error *error)
@@ -93,17 +91,17 @@ static enum status cost_model_collect(
 
 	(void)token_ids;
 	check(model->launched > model->collected);
-	return cost_model_time(model, &model->flights[model->collected++ % FLIGHTS], time, error);
+	const struct flight *flight = &model->flights[model->collected++ % FLIGHTS];
+	return cost_model_time(model, &flight->counts, flight->step, flight->is_ahead, time, error);
 }
 
 static enum status cost_model_elapsed(
 	void *state, const struct step_counts *counts, uint64_t *elapsed_ns, struct error *error)
 {
 	const struct cost_model *model = state;
-	const struct flight flight = {.counts = *counts, .is_ahead = model->has_curves};
 	struct step_time time;
 
-	TRY(cost_model_time(model, &flight, &time, error));
+	TRY(cost_model_time(model, counts, 0, model->has_curves, &time, error));
 	*elapsed_ns = time.elapsed_ns;
 	return STATUS_OK;
 }

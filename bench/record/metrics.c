@@ -409,7 +409,7 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 	uint64_t waiting)
 {
 	const struct event_list *events = decisions->events;
-	const struct step_counts *counts = &decisions->counts;
+	const struct step_counts *counts = decisions->counts;
 	bool has_pass = counts->decode_rows > 0;
 
 	metrics->step = (struct timeline_step){

@@ -206,7 +206,7 @@ static void step_slice(struct perfetto *file, const struct step_decisions *decis
 	uint64_t start_ns, uint64_t end_ns, uint64_t waiting)
 {
 	char length[NUMBER_TEXT_BYTES];
-	struct step_counts counts = decisions->counts;
+	struct step_counts counts = *decisions->counts;
 
 	counts.waiting = waiting;
 	decimal_text(length, end_ns - start_ns, 3);
@@ -248,7 +248,7 @@ void perfetto_step(struct perfetto *file, const struct step_decisions *decisions
 	const struct event_list *events = decisions->events;
 
 	step_slice(file, decisions, start_ns, end_ns, waiting);
-	counters(file, &decisions->counts, start_ns, waiting);
+	counters(file, decisions->counts, start_ns, waiting);
 	for (size_t i = 0; i < events->count; i++) {
 		request_event(file, &events->events[i], start_ns, end_ns);
 	}

@@ -11,40 +11,60 @@ void timeline_init(struct timeline *timeline)
 	timeline->bin_ns = 1000;
 }
 
-static void bin_merge(struct timeline_bin *into, const struct timeline_bin *from)
+/* out may be first. */
+static void bin_add(struct timeline_bin *out, const struct timeline_bin *first,
+	const struct timeline_bin *second)
 {
-	into->running_ns += from->running_ns;
-	into->waiting_ns += from->waiting_ns;
-	into->used_blocks_ns += from->used_blocks_ns;
+	out->running_ns = first->running_ns + second->running_ns;
+	out->waiting_ns = first->waiting_ns + second->waiting_ns;
+	out->used_blocks_ns = first->used_blocks_ns + second->used_blocks_ns;
 	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
-		into->wait_ns[cause] += from->wait_ns[cause];
+		out->wait_ns[cause] = first->wait_ns[cause] + second->wait_ns[cause];
 	}
-	into->busy_ns += from->busy_ns;
-	into->hit_tokens += from->hit_tokens;
-	into->query_tokens += from->query_tokens;
-	into->output_tokens += from->output_tokens;
-	into->prefill_tokens += from->prefill_tokens;
-	into->preemptions += from->preemptions;
-	into->steps += from->steps;
+	out->busy_ns = first->busy_ns + second->busy_ns;
+	out->hit_tokens = first->hit_tokens + second->hit_tokens;
+	out->query_tokens = first->query_tokens + second->query_tokens;
+	out->output_tokens = first->output_tokens + second->output_tokens;
+	out->prefill_tokens = first->prefill_tokens + second->prefill_tokens;
+	out->preemptions = first->preemptions + second->preemptions;
+	out->steps = first->steps + second->steps;
 }
 
-/* Doubles the bins' width until a time falls into one of them. */
-static void timeline_reach(struct timeline *timeline, uint64_t time_ns)
+/* Doubles the bins' width: each becomes the sum of two. */
+static void merge_pairs(struct timeline *timeline)
+{
+	struct timeline_bin *bins = timeline->bins;
+	uint32_t count = timeline->bin_count;
+
+	for (uint32_t i = 0; i < count / 2; i++) {
+		bin_add(&bins[i], &bins[2 * i], &bins[2 * i + 1]);
+	}
+	if (count % 2 == 1) {
+		bins[count / 2] = bins[count - 1];
+	}
+	timeline->bin_ns *= 2;
+	timeline->bin_count = (count + 1) / 2;
+}
+
+/* Makes the bins up to that of time_ns, wider ones if there would be too many. */
+static uint64_t add_bins(struct timeline *timeline, uint64_t time_ns)
 {
 	while (time_ns / timeline->bin_ns >= TIMELINE_BINS_MAX) {
-		struct timeline_bin *bins = timeline->bins;
-		for (uint32_t i = 0; i < TIMELINE_BINS_MAX / 2; i++) {
-			struct timeline_bin merged = bins[2 * i];
-			bin_merge(&merged, &bins[2 * i + 1]);
-			bins[i] = merged;
-		}
-		memset(bins + TIMELINE_BINS_MAX / 2, 0,
-			(TIMELINE_BINS_MAX / 2) * sizeof(struct timeline_bin));
-		timeline->bin_ns *= 2;
-		timeline->bin_count = (timeline->bin_count + 1) / 2;
+		merge_pairs(timeline);
 	}
-	timeline->bin_count =
-		u32_max(timeline->bin_count, (uint32_t)(time_ns / timeline->bin_ns) + 1);
+	uint32_t index = (uint32_t)(time_ns / timeline->bin_ns);
+	while (timeline->bin_count <= index) {
+		timeline->bins[timeline->bin_count++] = (struct timeline_bin){0};
+	}
+	return index;
+}
+
+/* The index of the bin that a time falls into. */
+static inline uint64_t reach(struct timeline *timeline, uint64_t time_ns)
+{
+	uint64_t index = time_ns / timeline->bin_ns;
+
+	return index < timeline->bin_count ? index : add_bins(timeline, time_ns);
 }
 
 void timeline_add(struct timeline *timeline, const struct timeline_step *step)
@@ -57,7 +77,7 @@ void timeline_add(struct timeline *timeline, const struct timeline_step *step)
 	/* A step is [start, end): it counts in the bin of its last instant. */
 	uint64_t last_ns = end_ns > start_ns ? end_ns - 1 : end_ns;
 
-	timeline_reach(timeline, last_ns);
+	reach(timeline, last_ns);
 	uint64_t bin_ns = timeline->bin_ns;
 	struct timeline_bin *bin = &timeline->bins[start_ns / bin_ns];
 	uint64_t bin_end_ns = (start_ns / bin_ns + 1) * bin_ns;
@@ -91,7 +111,7 @@ void timeline_wait(struct timeline *timeline, enum wait_cause cause, uint64_t co
 	uint64_t at = start_ns - timeline->origin_ns;
 	uint64_t end = end_ns - timeline->origin_ns;
 
-	timeline_reach(timeline, end - 1);
+	reach(timeline, end - 1);
 	while (at < end) {
 		uint64_t index = at / timeline->bin_ns;
 		uint64_t until = u64_min(end, (index + 1) * timeline->bin_ns);

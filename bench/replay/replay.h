@@ -56,7 +56,9 @@ struct replay {
 	/* the step in flight, if there is one (bench/replay/overlap.h) */
 	bool launches_ahead; /* steps are launched and collected, not executed */
 	bool is_in_flight;
-	struct event_list kept_events; /* of the step in flight, while the next one is decided */
+	/* of the step in flight, while the next one is decided */
+	struct step_counts kept_counts;
+	struct event_list kept_events;
 
 	uint64_t origin_ns;	   /* of the wall clock */
 	struct histogram late;	   /* how late steps started, by the wall clock */

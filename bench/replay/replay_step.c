@@ -1,13 +1,12 @@
 #include "bench/replay/replay_step.h"
 
-#include "engine/base/clock.h"
 #include "engine/step_record.h"
 
 static void write_step(struct replay *replay, const struct step_decisions *decisions,
 	uint64_t start_ns, uint64_t waiting, const struct step_time *time)
 {
 	struct table_writer *table = replay->sinks.steps;
-	struct step_counts counts = decisions->counts;
+	struct step_counts counts = *decisions->counts;
 
 	counts.waiting = waiting; /* with the backlog, which the engine has not been given yet */
 	table_u64(table, decisions->step);
@@ -33,12 +32,9 @@ static void note_idle(
 	replay->was_decode = is_decode;
 }
 
-enum status replay_check_time(
+enum status replay_refuse_time(
 	const struct replay *replay, const struct step_time *time, struct error *error)
 {
-	if (time->elapsed_ns <= CLOCK_NS_MAX - replay->now_ns) {
-		return STATUS_OK;
-	}
 	return error_set(error, STATUS_INPUT,
 		"step %llu would end beyond 2^63 ns: it starts at %llu and takes %llu ns by runner "
 		"%s, gpu %.200s",
@@ -55,7 +51,7 @@ void replay_record(
 
 	replay->now_ns = start_ns + time->elapsed_ns;
 	if (replay->sinks.kernel_times != NULL) {
-		kernel_times_step(replay->sinks.kernel_times, decisions->step, &decisions->counts,
+		kernel_times_step(replay->sinks.kernel_times, decisions->step, decisions->counts,
 			start_ns, replay->now_ns);
 	}
 	metrics_step(
@@ -66,7 +62,7 @@ void replay_record(
 	if (replay->sinks.steps != NULL) {
 		write_step(replay, decisions, start_ns, waiting, time);
 	}
-	note_idle(replay, &decisions->counts, time);
+	note_idle(replay, decisions->counts, time);
 	if (replay->intake.departure_count > 0) {
 		intake_report_departures(&replay->intake, replay->now_ns);
 	}
