@@ -44,7 +44,7 @@ static void free_list_remove(struct block_manager *manager, uint32_t id)
 	manager->free_count--;
 }
 
-/* ---- index: chained hash to block ---- */
+/* ---- index: key to block ---- */
 
 /* The entry of a hash, or the empty entry where it would be inserted. */
 static uint64_t index_position(const struct block_manager *manager, uint64_t hash)
@@ -76,20 +76,6 @@ static void index_remove(struct block_manager *manager, uint64_t position)
 	manager->registered_count--;
 }
 
-/* Whether the index points to this block, so that its content can be found. */
-static bool block_is_indexed(const struct block_manager *manager, uint32_t id)
-{
-	const struct block *block = &manager->blocks[id];
-
-	return block->is_registered &&
-	       manager->index[index_position(manager, block->hash)].block == id;
-}
-
-static int32_t *block_token_ids(const struct block_manager *manager, uint32_t id)
-{
-	return manager->token_ids + (size_t)id * manager->block_size;
-}
-
 /* ---- blocks ---- */
 
 void block_manager_init(struct block_manager *manager, uint32_t block_count, uint32_t block_size)
@@ -100,7 +86,6 @@ void block_manager_init(struct block_manager *manager, uint32_t block_count, uin
 	manager->block_count = block_count;
 	manager->block_size = block_size;
 	manager->blocks = memory_take(block_count, sizeof(struct block));
-	manager->token_ids = memory_take((size_t)block_count * block_size, sizeof(int32_t));
 	manager->free_head = BLOCK_NONE;
 	manager->free_tail = BLOCK_NONE;
 	for (uint32_t id = 0; id < block_count; id++) {
@@ -118,7 +103,6 @@ void block_manager_init(struct block_manager *manager, uint32_t block_count, uin
 void block_manager_deinit(struct block_manager *manager)
 {
 	free(manager->blocks);
-	free(manager->token_ids);
 	free(manager->index);
 	memset(manager, 0, sizeof(*manager));
 }
@@ -130,14 +114,12 @@ uint32_t block_manager_pop_free(struct block_manager *manager)
 	check(id != BLOCK_NONE);
 	struct block *block = &manager->blocks[id];
 	check(block->reference_count == 0);
-	if (block->is_registered) {
-		uint64_t position = index_position(manager, block->hash);
-		if (manager->index[position].block == id) {
-			index_remove(manager, position);
-			manager->cached_free_count--;
-		}
-		block->is_registered = false;
+	if (block->is_indexed) {
+		index_remove(manager, index_position(manager, block->key.low));
+		manager->cached_free_count--;
 	}
+	block->is_indexed = false;
+	block->is_registered = false;
 	free_list_remove(manager, id);
 	block->reference_count = 1;
 	manager->version++;
@@ -149,9 +131,7 @@ void block_manager_share(struct block_manager *manager, uint32_t id)
 	check(id < manager->block_count);
 	struct block *block = &manager->blocks[id];
 	if (block->is_free) {
-		if (block_is_indexed(manager, id)) {
-			manager->cached_free_count--;
-		}
+		manager->cached_free_count -= block->is_indexed;
 		free_list_remove(manager, id);
 	}
 	manager->shared_count += block->reference_count > 0;
@@ -170,46 +150,40 @@ void block_manager_release(struct block_manager *manager, uint32_t id)
 	manager->pair_count -= block->reference_count;
 	if (block->reference_count == 0) {
 		free_list_append(manager, id);
-		if (block_is_indexed(manager, id)) {
-			manager->cached_free_count++;
-		}
+		manager->cached_free_count += block->is_indexed;
 	}
 	manager->version++;
 }
 
-uint32_t block_manager_find(
-	const struct block_manager *manager, uint64_t hash, const int32_t *token_ids)
+uint32_t block_manager_find(const struct block_manager *manager, struct block_key key)
 {
-	uint32_t id = manager->index[index_position(manager, hash)].block;
+	uint32_t id = manager->index[index_position(manager, key.low)].block;
 
-	if (id == BLOCK_NONE || manager->blocks[id].hash != hash) {
-		return BLOCK_NONE;
-	}
-	size_t bytes = manager->block_size * sizeof(int32_t);
-	if (memcmp(block_token_ids(manager, id), token_ids, bytes) != 0) {
+	if (id == BLOCK_NONE || !block_key_equal(manager->blocks[id].key, key)) {
 		return BLOCK_NONE;
 	}
 	return id;
 }
 
-void block_manager_register(
-	struct block_manager *manager, uint32_t id, uint64_t hash, const int32_t *token_ids)
+void block_manager_register(struct block_manager *manager, uint32_t id, struct block_key key)
 {
 	check(id < manager->block_count);
 	struct block *block = &manager->blocks[id];
 	check(block->reference_count > 0);
 	check(!block->is_registered);
-	struct block_index_entry *entry = &manager->index[index_position(manager, hash)];
+	struct block_index_entry *entry = &manager->index[index_position(manager, key.low)];
 	if (entry->block == BLOCK_NONE) {
 		manager->registered_count++;
-	} else if (manager->blocks[entry->block].is_free) {
-		manager->cached_free_count--;
+	} else {
+		struct block *older = &manager->blocks[entry->block];
+		manager->cached_free_count -= older->is_free;
+		older->is_indexed = false;
 	}
-	entry->hash = hash;
+	entry->hash = key.low;
 	entry->block = id;
-	block->hash = hash;
+	block->key = key;
 	block->is_registered = true;
-	memcpy(block_token_ids(manager, id), token_ids, manager->block_size * sizeof(int32_t));
+	block->is_indexed = true;
 	manager->version++;
 }
 
@@ -221,9 +195,8 @@ uint32_t block_manager_probe(const struct block_manager *manager, struct sequenc
 	uint32_t hits = 0;
 
 	while (hits < limit) {
-		uint64_t hash = sequence_block_hash(sequence, hits, manager->block_size);
-		const int32_t *token_ids = sequence->token_ids + (size_t)hits * manager->block_size;
-		if (block_manager_find(manager, hash, token_ids) == BLOCK_NONE) {
+		struct block_key key = sequence_block_key(sequence, hits, manager->block_size);
+		if (block_manager_find(manager, key) == BLOCK_NONE) {
 			break;
 		}
 		hits++;
@@ -240,8 +213,8 @@ bool block_manager_can_allocate(
 		return false;
 	}
 	for (uint32_t i = 0; i < hit_count; i++) {
-		uint64_t hash = sequence_block_hash(sequence, i, manager->block_size);
-		uint32_t id = manager->index[index_position(manager, hash)].block;
+		struct block_key key = sequence_block_key(sequence, i, manager->block_size);
+		uint32_t id = manager->index[index_position(manager, key.low)].block;
 		if (manager->blocks[id].is_free && ++needed > manager->free_count) {
 			return false;
 		}
@@ -257,9 +230,8 @@ void block_manager_allocate(
 	check(sequence->block_count == 0);
 	check(hit_count <= sequence_max_hit_blocks(sequence, manager->block_size));
 	for (uint32_t i = 0; i < hit_count; i++) {
-		uint64_t hash = sequence_block_hash(sequence, i, manager->block_size);
-		const int32_t *token_ids = sequence->token_ids + (size_t)i * manager->block_size;
-		uint32_t id = block_manager_find(manager, hash, token_ids);
+		struct block_key key = sequence_block_key(sequence, i, manager->block_size);
+		uint32_t id = block_manager_find(manager, key);
 		check(id != BLOCK_NONE);
 		block_manager_share(manager, id);
 		sequence->block_table[i] = id;
@@ -296,9 +268,8 @@ void block_manager_register_filled(
 
 	check(end <= sequence->block_count);
 	for (uint32_t i = first / manager->block_size; i < end; i++) {
-		uint64_t hash = sequence_block_hash(sequence, i, manager->block_size);
-		block_manager_register(manager, sequence->block_table[i], hash,
-			sequence->token_ids + (size_t)i * manager->block_size);
+		block_manager_register(manager, sequence->block_table[i],
+			sequence_block_key(sequence, i, manager->block_size));
 	}
 }
 
@@ -323,7 +294,7 @@ static void free_list_check(const struct block_manager *manager)
 		check(manager->blocks[id].is_free);
 		check(manager->blocks[id].reference_count == 0);
 		check(manager->blocks[id].previous == previous);
-		cached += block_is_indexed(manager, id);
+		cached += manager->blocks[id].is_indexed;
 		previous = id;
 		count++;
 	}
@@ -351,9 +322,12 @@ void block_manager_check(const struct block_manager *manager)
 		if (block->is_registered) {
 			/* The index holds this block or a newer one with equal content, unless that
 			   newer block was reused and its entry removed. */
-			uint32_t found = manager->index[index_position(manager, block->hash)].block;
+			uint64_t position = index_position(manager, block->key.low);
+			uint32_t found = manager->index[position].block;
 			check(found == BLOCK_NONE || manager->blocks[found].is_registered);
+			check(block->is_indexed == (found == id));
 		}
+		check(block->is_registered || !block->is_indexed);
 	}
 	check(free_count == manager->free_count);
 	check(shared_count == manager->shared_count);
@@ -365,7 +339,7 @@ void block_manager_check(const struct block_manager *manager)
 		}
 		check(entry->block < manager->block_count);
 		check(manager->blocks[entry->block].is_registered);
-		check(manager->blocks[entry->block].hash == entry->hash);
+		check(manager->blocks[entry->block].key.low == entry->hash);
 		check(index_position(manager, entry->hash) == position);
 		entry_count++;
 	}

@@ -5,30 +5,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/block_key.h"
+
 /* The state of the KV pool: which blocks are free, how many sequences use the others, and which
    content can be found again.
 
        free list (FIFO)   head ─► block ─► block ─► block ◄─ tail      doubly linked: a hit takes a
 								       block out of the middle
-       index              chained hash ─► block
+       index              key ─► block
 
    A block is in use (reference_count > 0) or on the free list. A free block keeps its content
    until it is given out again, so a released prefix can be revived. `indexed` content is what the
    index points to; registering equal content twice re-points the index to the newer block.
 
-   A hit needs three things to agree: the index entry of the chained hash, the hash stored with the
-   block, and the block's tokens. Every operation takes O(1) time per block. */
+   Content is known by its key only (engine/base/block_key.h), whatever that was made from. The
+   low half of a key finds an entry of the index, and a hit needs the whole key of the entry's block
+   to agree. Every operation takes O(1) time per block. */
 
 struct block {
-	uint64_t hash;		  /* chained hash of its content, meaningful while is_registered */
+	struct block_key key;	  /* of its content, meaningful while is_registered */
 	uint32_t reference_count; /* block tables that hold it */
 	uint32_t previous, next;  /* neighbours on the free list */
 	bool is_registered;	  /* content was registered since the block was last given out */
+	bool is_indexed;	  /* the index points to it */
 	bool is_free;
 };
 
 struct block_index_entry {
-	uint64_t hash;
+	uint64_t hash;	/* low half of the key */
 	uint32_t block; /* BLOCK_NONE: empty */
 };
 
@@ -38,7 +42,6 @@ struct block_manager {
 	uint32_t block_count;
 	uint32_t block_size;
 	struct block *blocks; /* (block_count) */
-	int32_t *token_ids;   /* (block_count, block_size): content of registered blocks */
 	uint32_t free_head, free_tail;
 	uint32_t free_count;
 	uint64_t shared_count;		 /* references beyond the first of each block */
@@ -63,15 +66,12 @@ void block_manager_share(struct block_manager *manager, uint32_t block);
 /* One reference less; at zero the block joins the tail of the free list, content kept. */
 void block_manager_release(struct block_manager *manager, uint32_t block);
 
-/* The block that holds exactly this content behind exactly this prefix, or BLOCK_NONE.
-   token_ids: (block_size). */
-uint32_t block_manager_find(
-	const struct block_manager *manager, uint64_t hash, const int32_t *token_ids);
+/* The block with this key, or BLOCK_NONE. */
+uint32_t block_manager_find(const struct block_manager *manager, struct block_key key);
 
-/* Enters a block in use into the index under its chained hash. An older block with equal content
-   can then not be found any more. token_ids: (block_size), copied. */
-void block_manager_register(
-	struct block_manager *manager, uint32_t block, uint64_t hash, const int32_t *token_ids);
+/* Enters a block in use into the index under its key. An older block with the same key can then not
+   be found any more. */
+void block_manager_register(struct block_manager *manager, uint32_t block, struct block_key key);
 
 static inline uint32_t block_manager_used_count(const struct block_manager *manager)
 {

@@ -119,14 +119,15 @@ uint32_t scheduler_add(struct scheduler *scheduler, const struct request *reques
 	struct sequence *sequence = scheduler->unused.head;
 	struct request own = *request;
 
-	check(request->forced != NULL || scheduler->is_computing);
+	check(request_is_forced(request) || scheduler->is_computing);
+	check(request->keys == NULL || !scheduler->is_computing);
 	if (sequence != NULL) {
 		queue_remove(&scheduler->unused, sequence);
 	} else {
 		check(scheduler->pool_count < scheduler->pool_capacity);
 		sequence = &scheduler->pool[scheduler->pool_count++];
 	}
-	if (request->forced != NULL) {
+	if (request_is_forced(request)) {
 		own.max_tokens = forced_count(scheduler, request);
 	}
 	sequence_init(sequence, &own, scheduler->config.block_size);
@@ -376,12 +377,13 @@ static bool advance(
 	if (!placement->is_sampled) {
 		return false;
 	}
-	int32_t *last = &sequence->token_ids[sequence->token_count - 1];
+	uint32_t last = sequence->token_count - 1;
 	if (!sequence->is_forced) {
-		*last = *token_id;
+		sequence->token_ids[last] = *token_id;
 	}
 	return sequence_completion_count(sequence) == sequence->max_tokens ||
-	       (!sequence->ignore_eos && engine_config_is_eos(&scheduler->config, *last));
+	       (!sequence->ignore_eos &&
+		       engine_config_is_eos(&scheduler->config, sequence->token_ids[last]));
 }
 
 /* A sequence returned by scheduler_take_finished() stays valid for one more step: with steps

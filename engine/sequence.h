@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/block_key.h"
+
 /* A sequence: one request inside the engine, with its tokens, the progress of their computation,
    and the KV blocks that hold them.
 
@@ -11,7 +13,7 @@
 		     0                 prompt_count       token_count          token_capacity
        block_table   | block | block | block | block |       entry i holds tokens
 							      [i * block_size, (i + 1) * block_size)
-       block_hashes  | hash  | hash  |                        of the full blocks, chained, made once
+       block_keys    | key   | key   |                        of the full blocks, made once
 
    A decoding sequence gains a token with every decode pass of the scheduler, without being visited:
    token_count and computed_count are those of decode pass `decode_clock`, and sequence_settle()
@@ -36,15 +38,17 @@ struct sequence {
 	uint32_t max_tokens;   /* completion tokens at most, at least 1 */
 	float temperature;     /* 0 is greedy */
 	bool ignore_eos;
-	bool is_forced; /* token_ids beyond the prompt are known in advance, not sampled */
+	bool is_forced; /* the completion is known in advance, not sampled */
 
 	/* tokens; the arrays are one allocation, owned by the sequence */
 	uint32_t token_count;	 /* prompt + completion so far */
 	uint32_t token_capacity; /* prompt_count + max_tokens */
-	int32_t *token_ids;	 /* (token_capacity); forced: all valid, else token_count are */
-	uint64_t
-		*block_hashes; /* (token_capacity / block_size), the first block_hash_count valid */
-	uint32_t block_hash_count;
+	/* (token_capacity); forced: all valid, else token_count are; NULL: the request came with
+	   keys instead */
+	int32_t *token_ids;
+	struct block_key
+		*block_keys; /* (token_capacity / block_size), the first block_key_count valid */
+	uint32_t block_key_count;
 	uint32_t *block_table; /* (ceil(token_capacity / block_size)) block ids */
 	uint32_t block_count;  /* entries in use */
 
@@ -117,22 +121,32 @@ static inline uint32_t sequence_max_hit_blocks(const struct sequence *sequence, 
 	return (sequence->token_count - 1) / block_size;
 }
 
-/* A request, as the caller adds it. The arrays are borrowed for the call. */
+/* A request, as the caller adds it. The arrays are borrowed for the call. It has its tokens, or
+   else the keys of its blocks: a runner that computes nothing reads no token, and the keys say
+   which blocks are equal. With keys the completion counts as forced, and ignore_eos is set. */
 struct request {
 	uint64_t id;
-	const int32_t *prompt; /* (prompt_count) */
-	uint32_t prompt_count; /* >= 1 */
+	const struct block_key *keys; /* ((prompt_count + max_tokens) / block_size), or NULL */
+	const int32_t *prompt;	      /* (prompt_count); NULL with keys */
+	uint32_t prompt_count;	      /* >= 1 */
 	const int32_t *forced; /* (max_tokens) completion tokens to append, or NULL: sample them */
 	uint32_t max_tokens;   /* >= 1 */
 	float temperature;
 	bool ignore_eos;
 };
 
-/* Prepares a zeroed sequence for a request: copies its tokens, hashes the prompt's full blocks. */
+/* Whether all tokens of its completion are known in advance. */
+static inline bool request_is_forced(const struct request *request)
+{
+	return request->forced != NULL || request->keys != NULL;
+}
+
+/* Prepares a zeroed sequence for a request: copies its keys, or copies its tokens and makes the
+   keys of the prompt's full blocks. */
 void sequence_init(struct sequence *sequence, const struct request *request, uint32_t block_size);
 void sequence_deinit(struct sequence *sequence);
 
-/* The chained hash of full block `index`; (index + 1) * block_size tokens must be known. */
-uint64_t sequence_block_hash(struct sequence *sequence, uint32_t index, uint32_t block_size);
+/* The key of full block `index`; (index + 1) * block_size tokens must be known. */
+struct block_key sequence_block_key(struct sequence *sequence, uint32_t index, uint32_t block_size);
 
 #endif

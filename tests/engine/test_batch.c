@@ -147,7 +147,7 @@ static void body_derived(struct prop *prop, const void *context)
 	struct sequence sequence;
 	make_sequence(&sequence, prompt_count, 20, block_size);
 	require_equal(sequence.token_capacity, prompt_count + 20);
-	require_equal(sequence.block_hash_count, prompt_count / block_size);
+	require_equal(sequence.block_key_count, prompt_count / block_size);
 	uint32_t blocks = 0;
 	uint32_t in_last = block_size;
 	for (uint32_t token = 1; token <= sequence.token_capacity; token++) {
@@ -173,25 +173,27 @@ Test(batch, derived_values_of_a_sequence)
 	cr_assert(prop_holds(&options));
 }
 
-/* A hash is made once, and is that of the tokens and of all blocks before. */
-Test(batch, hashes_chain_and_are_kept)
+/* A key is made once, and is that of the tokens and of all blocks before. */
+Test(batch, keys_chain_and_are_kept)
 {
 	struct sequence first;
 	struct sequence second;
 	make_sequence(&first, 8, 8, 4);
 	make_sequence(&second, 8, 8, 4);
-	cr_assert_eq(first.block_hash_count, 2);
-	cr_assert_eq(first.block_hashes[1], second.block_hashes[1]);
-	cr_assert_neq(first.block_hashes[0], first.block_hashes[1]);
+	cr_assert_eq(first.block_key_count, 2);
+	cr_assert(block_key_equal(first.block_keys[1], second.block_keys[1]));
+	cr_assert_not(block_key_equal(first.block_keys[0], first.block_keys[1]));
 	for (uint32_t i = 8; i < 16; i++) {
 		first.token_ids[i] = second.token_ids[i] = (int32_t)i;
 	}
 	second.token_ids[15] = -1;
-	cr_assert_eq(sequence_block_hash(&first, 2, 4), sequence_block_hash(&second, 2, 4));
-	cr_assert_neq(sequence_block_hash(&first, 3, 4), sequence_block_hash(&second, 3, 4));
-	uint64_t before = first.block_hashes[0];
+	cr_assert(block_key_equal(
+		sequence_block_key(&first, 2, 4), sequence_block_key(&second, 2, 4)));
+	cr_assert_not(block_key_equal(
+		sequence_block_key(&first, 3, 4), sequence_block_key(&second, 3, 4)));
+	struct block_key before = first.block_keys[0];
 	first.token_ids[0]++;
-	cr_assert_eq(sequence_block_hash(&first, 0, 4), before);
+	cr_assert(block_key_equal(sequence_block_key(&first, 0, 4), before));
 	sequence_deinit(&first);
 	sequence_deinit(&second);
 }

@@ -10,59 +10,48 @@
 #include "tests/models/block_model.h"
 #include "tests/harness/require.h"
 
-/* ==== the index and the free list by themselves, with hashes of the test's choosing ====
+/* ==== the index and the free list by themselves, with keys of the test's choosing ====
 
-   Here hashes are chosen numbers, so that equal and colliding hashes are frequent. The model is the
-   header's definition of the index: a list of (hash, block) with one entry per hash, the newest. */
+   Here keys are chosen numbers, so that equal and colliding ones are frequent. The model is the
+   header's definition of the index: a list of (low half, block) with one entry per low half, the
+   newest. */
 
-enum { RAW_BLOCKS = 24, RAW_TOKENS = 3 };
+enum { RAW_BLOCKS = 24 };
 
 struct raw_model {
-	uint32_t block_count, block_size;
+	uint32_t block_count;
 	uint32_t references[RAW_BLOCKS];
 	uint32_t free_list[RAW_BLOCKS];
 	uint32_t free_count;
 	bool is_registered[RAW_BLOCKS]; /* since it was given out */
 	bool is_entry[RAW_BLOCKS];	/* the index points to it */
-	uint64_t hashes[RAW_BLOCKS];
-	int32_t tokens[RAW_BLOCKS][RAW_TOKENS];
+	struct block_key keys[RAW_BLOCKS];
 };
 
-/* What is registered or looked up. */
-struct raw_content {
-	uint64_t hash;
-	int32_t tokens[RAW_TOKENS];
-};
-
-static void raw_init(struct raw_model *model, struct block_manager *real, uint32_t block_count,
-	uint32_t block_size)
+static void raw_init(struct raw_model *model, struct block_manager *real, uint32_t block_count)
 {
 	memset(model, 0, sizeof(*model));
 	model->block_count = block_count;
-	model->block_size = block_size;
 	for (uint32_t i = 0; i < block_count; i++) {
 		model->free_list[model->free_count++] = i;
 	}
-	block_manager_init(real, block_count, block_size);
+	block_manager_init(real, block_count, 1);
 }
 
-static uint32_t raw_entry(const struct raw_model *model, uint64_t hash)
+static uint32_t raw_entry(const struct raw_model *model, uint64_t low)
 {
 	for (uint32_t i = 0; i < model->block_count; i++) {
-		if (model->is_entry[i] && model->hashes[i] == hash) {
+		if (model->is_entry[i] && model->keys[i].low == low) {
 			return i;
 		}
 	}
 	return BLOCK_NONE;
 }
 
-static uint32_t raw_find(const struct raw_model *model, const struct raw_content *content)
+static uint32_t raw_find(const struct raw_model *model, struct block_key key)
 {
-	uint32_t block = raw_entry(model, content->hash);
-	size_t bytes = model->block_size * sizeof(int32_t);
-	bool is_equal =
-		block != BLOCK_NONE && memcmp(model->tokens[block], content->tokens, bytes) == 0;
-	return is_equal ? block : BLOCK_NONE;
+	uint32_t block = raw_entry(model, key.low);
+	return block != BLOCK_NONE && model->keys[block].high == key.high ? block : BLOCK_NONE;
 }
 
 static void raw_remove_free(struct raw_model *model, uint32_t block)
@@ -103,18 +92,17 @@ static void raw_release(struct raw_model *model, struct block_manager *real, uin
 	block_manager_release(real, block);
 }
 
-static void raw_register(struct raw_model *model, struct block_manager *real, uint32_t block,
-	const struct raw_content *content)
+static void raw_register(
+	struct raw_model *model, struct block_manager *real, uint32_t block, struct block_key key)
 {
-	uint32_t older = raw_entry(model, content->hash);
+	uint32_t older = raw_entry(model, key.low);
 	if (older != BLOCK_NONE) {
 		model->is_entry[older] = false;
 	}
 	model->is_entry[block] = true;
 	model->is_registered[block] = true;
-	model->hashes[block] = content->hash;
-	memcpy(model->tokens[block], content->tokens, sizeof(content->tokens));
-	block_manager_register(real, block, content->hash, content->tokens);
+	model->keys[block] = key;
+	block_manager_register(real, block, key);
 }
 
 static void raw_same(const struct raw_model *model, const struct block_manager *real)
@@ -127,10 +115,8 @@ static void raw_same(const struct raw_model *model, const struct block_manager *
 		entries += model->is_entry[i];
 		cached_free += model->is_entry[i] && model->references[i] == 0;
 		if (model->is_registered[i]) {
-			struct raw_content content = {.hash = model->hashes[i]};
-			memcpy(content.tokens, model->tokens[i], sizeof(content.tokens));
-			require_equal(block_manager_find(real, content.hash, content.tokens),
-				raw_find(model, &content));
+			require_equal(block_manager_find(real, model->keys[i]),
+				raw_find(model, model->keys[i]));
 		}
 	}
 	require_equal(real->registered_count, entries);
@@ -144,21 +130,18 @@ static void raw_same(const struct raw_model *model, const struct block_manager *
 	require_equal(block, BLOCK_NONE);
 }
 
-/* Few hashes, so that they meet: equal ones, neighbours, ones that start at the same place of any
-   table, and the ends of the range; and few tokens. */
-static struct raw_content draw_content(struct prop *prop, const struct raw_model *model)
+/* Few low halves, so that they meet: equal ones, neighbours, ones that start at the same place of
+   any table, and the ends of the range; and two high halves. */
+static struct block_key draw_key(struct prop *prop)
 {
-	struct raw_content content = {0};
+	struct block_key key = {.high = prop_below(prop, 2)};
 	uint32_t kind = (uint32_t)prop_below(prop, 4);
 	uint64_t number = prop_below(prop, 8);
-	content.hash = kind == 0   ? number
-		       : kind == 1 ? number << 32
-		       : kind == 2 ? UINT64_MAX - number
-				   : number * UINT64_C(0x9e3779b97f4a7c15);
-	for (uint32_t i = 0; i < model->block_size; i++) {
-		content.tokens[i] = (int32_t)prop_below(prop, 2);
-	}
-	return content;
+	key.low = kind == 0   ? number
+		  : kind == 1 ? number << 32
+		  : kind == 2 ? UINT64_MAX - number
+			      : number * UINT64_C(0x9e3779b97f4a7c15);
+	return key;
 }
 
 static uint32_t draw_used_block(struct prop *prop, const struct raw_model *model)
@@ -176,7 +159,7 @@ static uint32_t draw_used_block(struct prop *prop, const struct raw_model *model
 static void raw_operation(
 	struct prop *prop, struct raw_model *model, struct block_manager *real, uint32_t operation)
 {
-	struct raw_content content;
+	struct block_key key;
 	uint32_t block;
 	switch (operation) {
 	case 0:
@@ -188,18 +171,17 @@ static void raw_operation(
 	case 1:
 		block = draw_used_block(prop, model);
 		if (block != BLOCK_NONE && !model->is_registered[block]) {
-			content = draw_content(prop, model);
-			prop_log(prop, "register %u under %llx, first token %d", block,
-				(unsigned long long)content.hash, content.tokens[0]);
-			raw_register(model, real, block, &content);
+			key = draw_key(prop);
+			prop_log(prop, "register %u under %llx, %llx", block,
+				(unsigned long long)key.low, (unsigned long long)key.high);
+			raw_register(model, real, block, key);
 		}
 		break;
 	case 2:
-		content = draw_content(prop, model);
-		prop_log(prop, "find %llx, first token %d", (unsigned long long)content.hash,
-			content.tokens[0]);
-		require_equal(block_manager_find(real, content.hash, content.tokens),
-			raw_find(model, &content));
+		key = draw_key(prop);
+		prop_log(prop, "find %llx, %llx", (unsigned long long)key.low,
+			(unsigned long long)key.high);
+		require_equal(block_manager_find(real, key), raw_find(model, key));
 		break;
 	case 3:
 		block = draw_used_block(prop, model);
@@ -222,10 +204,9 @@ static void body_raw(struct prop *prop, const void *context)
 	struct block_manager real;
 	uint32_t weights[5];
 	uint32_t block_count = prop_range(prop, 1, RAW_BLOCKS);
-	uint32_t block_size = prop_range(prop, 1, RAW_TOKENS);
 	prop_swarm(prop, weights, 5);
-	prop_log(prop, "%u blocks of %u", block_count, block_size);
-	raw_init(&model, &real, block_count, block_size);
+	prop_log(prop, "%u blocks", block_count);
+	raw_init(&model, &real, block_count);
 	uint32_t count = prop_range(prop, 0, 200);
 	for (uint32_t i = 0; i < count; i++) {
 		raw_operation(prop, &model, &real, prop_weighted(prop, weights, 5));
@@ -251,13 +232,12 @@ struct raw_script {
 struct raw_step {
 	enum raw_kind kind;
 	uint32_t block;
-	uint32_t content;
+	uint32_t key;
 };
 
-/* Three contents: two under one hash, and one whose hash starts at the same place of an index of 4
-   or 8 entries. */
-static const struct raw_content tiny_contents[] = {
-	{.hash = 3, .tokens = {0}}, {.hash = 3, .tokens = {1}}, {.hash = 11, .tokens = {0}}};
+/* Three keys: two with one low half, and one that starts at the same place of an index of 4 or 8
+   entries. */
+static const struct block_key tiny_keys[] = {{3, 0}, {3, 1}, {11, 0}};
 
 static uint32_t possible_steps(const struct raw_model *model, struct raw_step *steps)
 {
@@ -273,7 +253,7 @@ static uint32_t possible_steps(const struct raw_model *model, struct raw_step *s
 		for (uint32_t j = 0; model->references[i] > 0 && !model->is_registered[i] && j < 3;
 			j++) {
 			steps[count++] =
-				(struct raw_step){.kind = RAW_REGISTER, .block = i, .content = j};
+				(struct raw_step){.kind = RAW_REGISTER, .block = i, .key = j};
 		}
 	}
 	return count;
@@ -293,7 +273,7 @@ static void apply_step(
 		raw_share(model, real, step->block);
 		break;
 	case RAW_REGISTER:
-		raw_register(model, real, step->block, &tiny_contents[step->content]);
+		raw_register(model, real, step->block, tiny_keys[step->key]);
 		break;
 	}
 }
@@ -305,20 +285,19 @@ static void body_every_script(struct prop *prop, const void *context)
 	struct raw_model model;
 	struct block_manager real;
 	struct raw_step steps[64];
-	raw_init(&model, &real, script->block_count, 1);
+	raw_init(&model, &real, script->block_count);
 	for (uint32_t i = 0; i < script->length; i++) {
 		uint32_t count = possible_steps(&model, steps);
 		const struct raw_step *step = &steps[prop_below(prop, count)];
-		prop_log(prop, "%s %u %u", names[step->kind], step->block, step->content);
+		prop_log(prop, "%s %u %u", names[step->kind], step->block, step->key);
 		apply_step(&model, &real, step);
 		/* Shorter scripts are prefixes of the longest, so only its last step is new. */
 		if (i + 1 == script->length) {
 			raw_same(&model, &real);
 		}
 		for (uint32_t j = 0; j < 3; j++) {
-			require_equal(block_manager_find(&real, tiny_contents[j].hash,
-					      tiny_contents[j].tokens),
-				raw_find(&model, &tiny_contents[j]));
+			require_equal(block_manager_find(&real, tiny_keys[j]),
+				raw_find(&model, tiny_keys[j]));
 		}
 	}
 	block_manager_deinit(&real);
@@ -567,23 +546,21 @@ Test(block_manager, sequences_over_the_pool_equal_their_model)
 
 /* ==== by example ==== */
 
-/* A lookup that compares no tokens would confuse two prefixes. */
-Test(block_manager, an_equal_hash_with_other_tokens_is_no_hit)
+/* A lookup that compares half a key would confuse two prefixes. */
+Test(block_manager, half_an_equal_key_is_no_hit)
 {
 	struct block_manager manager;
 	block_manager_init(&manager, 2, 4);
-	const int32_t tokens[] = {1, 2, 3, 4};
-	const int32_t others[] = {1, 2, 3, 5};
 	uint32_t block = block_manager_pop_free(&manager);
-	block_manager_register(&manager, block, 42, tokens);
-	cr_assert_eq(block_manager_find(&manager, 42, tokens), block);
-	cr_assert_eq(block_manager_find(&manager, 42, others), BLOCK_NONE);
-	cr_assert_eq(block_manager_find(&manager, 43, tokens), BLOCK_NONE);
+	block_manager_register(&manager, block, (struct block_key){42, 1});
+	cr_assert_eq(block_manager_find(&manager, (struct block_key){42, 1}), block);
+	cr_assert_eq(block_manager_find(&manager, (struct block_key){42, 2}), BLOCK_NONE);
+	cr_assert_eq(block_manager_find(&manager, (struct block_key){43, 1}), BLOCK_NONE);
 	block_manager_deinit(&manager);
 }
 
-/* The same through a sequence whose hash is bent to equal another's. */
-Test(block_manager, a_sequence_with_a_colliding_hash_is_no_hit)
+/* The same through a sequence whose key is bent to equal half of another's. */
+Test(block_manager, a_sequence_with_half_an_equal_key_is_no_hit)
 {
 	struct block_manager manager;
 	block_manager_init(&manager, 8, 2);
@@ -595,9 +572,10 @@ Test(block_manager, a_sequence_with_a_colliding_hash_is_no_hit)
 	sequence_init(&first, &request, 2);
 	request.prompt = second_prompt;
 	sequence_init(&second, &request, 2);
-	cr_assert_eq(second.block_hashes[0], first.block_hashes[0]);
-	cr_assert_neq(second.block_hashes[1], first.block_hashes[1]);
-	second.block_hashes[1] = first.block_hashes[1];
+	cr_assert(block_key_equal(second.block_keys[0], first.block_keys[0]));
+	cr_assert_neq(second.block_keys[1].low, first.block_keys[1].low);
+	cr_assert_neq(second.block_keys[1].high, first.block_keys[1].high);
+	second.block_keys[1].low = first.block_keys[1].low;
 	block_manager_allocate(&manager, &first, 0);
 	block_manager_register_filled(&manager, &first, 0, 5);
 	cr_assert_eq(block_manager_probe(&manager, &first), 2);
@@ -609,7 +587,7 @@ Test(block_manager, a_sequence_with_a_colliding_hash_is_no_hit)
 }
 
 /* Equal blocks behind different first blocks are different content. */
-Test(block_manager, the_chain_is_part_of_the_hash)
+Test(block_manager, the_chain_is_part_of_the_key)
 {
 	const int32_t first_prompt[] = {1, 1, 7, 7, 0};
 	const int32_t second_prompt[] = {2, 2, 7, 7, 0};
@@ -619,9 +597,52 @@ Test(block_manager, the_chain_is_part_of_the_hash)
 	sequence_init(&first, &request, 2);
 	request.prompt = second_prompt;
 	sequence_init(&second, &request, 2);
-	cr_assert_neq(sequence_block_hash(&first, 1, 2), sequence_block_hash(&second, 1, 2));
+	struct block_key one = sequence_block_key(&first, 1, 2);
+	struct block_key other = sequence_block_key(&second, 1, 2);
+	cr_assert_neq(one.low, other.low);
+	cr_assert_neq(one.high, other.high);
 	sequence_deinit(&first);
 	sequence_deinit(&second);
+}
+
+/* Keys that come with a request do what the same keys made from tokens do. */
+Test(block_manager, a_request_may_come_with_keys)
+{
+	const int32_t tokens[] = {1, 2, 3, 4, 5, 6, 7};
+	const struct request with_tokens = {
+		.prompt = tokens, .prompt_count = 5, .forced = tokens + 5, .max_tokens = 2};
+	struct sequence first = {0};
+	struct sequence second = {0};
+	struct block_manager manager;
+	sequence_init(&first, &with_tokens, 2);
+	sequence_block_key(&first, 2, 2);
+	const struct request with_keys = {
+		.keys = first.block_keys, .prompt_count = 5, .max_tokens = 2, .ignore_eos = true};
+	sequence_init(&second, &with_keys, 2);
+	cr_assert(second.is_forced);
+	cr_assert_null(second.token_ids);
+	block_manager_init(&manager, 8, 2);
+	block_manager_allocate(&manager, &first, 0);
+	block_manager_register_filled(&manager, &first, 0, 5);
+	cr_assert_eq(block_manager_probe(&manager, &second), 2);
+	block_manager_allocate(&manager, &second, 2);
+	second.token_count = 6;
+	cr_assert_not(block_manager_append(&manager, &second));
+	block_manager_register_filled(&manager, &second, 5, 1);
+	first.token_count = 7; /* its third block may be hit as soon as it is not the last */
+	cr_assert_eq(block_manager_probe(&manager, &first), 3);
+	sequence_deinit(&first);
+	sequence_deinit(&second);
+	block_manager_deinit(&manager);
+}
+
+/* Without tokens nobody could see that one ends the sequence. */
+Test(block_manager, keys_without_ignore_eos_are_a_failed_check, .signal = SIGABRT)
+{
+	const struct block_key keys[] = {{1, 1}};
+	const struct request request = {.keys = keys, .prompt_count = 2, .max_tokens = 1};
+	struct sequence sequence = {0};
+	sequence_init(&sequence, &request, 2);
 }
 
 /* A hit on a free block takes that block out of the free list, so a prompt that is cached but for
@@ -674,19 +695,19 @@ Test(block_manager, a_pool_of_one_block)
 {
 	struct block_manager manager;
 	block_manager_init(&manager, 1, 1);
-	const int32_t token = 7;
+	const struct block_key key = {5, 7};
 	cr_assert_eq(block_manager_pop_free(&manager), 0);
 	cr_assert_eq(block_manager_used_count(&manager), 1);
-	block_manager_register(&manager, 0, 5, &token);
+	block_manager_register(&manager, 0, key);
 	block_manager_release(&manager, 0);
 	block_manager_check(&manager);
 	cr_assert_eq(manager.cached_free_count, 1);
-	block_manager_share(&manager, block_manager_find(&manager, 5, &token));
+	block_manager_share(&manager, block_manager_find(&manager, key));
 	block_manager_check(&manager);
 	cr_assert_eq(manager.free_count, 0);
 	block_manager_release(&manager, 0);
 	cr_assert_eq(block_manager_pop_free(&manager), 0);
-	cr_assert_eq(block_manager_find(&manager, 5, &token), BLOCK_NONE);
+	cr_assert_eq(block_manager_find(&manager, key), BLOCK_NONE);
 	block_manager_check(&manager);
 	block_manager_deinit(&manager);
 }
@@ -742,7 +763,7 @@ static void body_damage(struct prop *prop, const void *context)
 		manager.blocks[1].is_registered = false;
 		break;
 	case 6:
-		manager.blocks[1].hash++;
+		manager.blocks[1].key.low++;
 		break;
 	case 7:
 		manager.blocks[4].next = 3; /* a circle */
@@ -753,15 +774,21 @@ static void body_damage(struct prop *prop, const void *context)
 	case 9:
 		manager.free_tail = 4;
 		break;
+	case 10:
+		manager.blocks[1].is_indexed = false;
+		break;
+	case 11:
+		manager.blocks[2].is_indexed = true;
+		break;
 	default:
-		manager.index[sequence.block_hashes[1] & manager.index_mask].hash ^= 1;
+		manager.index[sequence.block_keys[1].low & manager.index_mask].hash ^= 1;
 	}
 	block_manager_check(&manager);
 }
 
 Test(block_manager, its_check_sees_damage)
 {
-	for (uint32_t damage = 0; damage <= 10; damage++) {
+	for (uint32_t damage = 0; damage <= 12; damage++) {
 		struct prop_options options = {.name = "damage",
 			.body = body_damage,
 			.context = &damage,
