@@ -1,10 +1,10 @@
-#ifndef BENCH_REPLAY_GENERATE_H
-#define BENCH_REPLAY_GENERATE_H
+#ifndef BENCH_GENERATE_GENERATE_H
+#define BENCH_GENERATE_GENERATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench/replay/generate_prompts.h"
+#include "bench/generate/generate_prompts.h"
 #include "engine/engine.h"
 #include "engine/tokenizer/tokenizer.h"
 

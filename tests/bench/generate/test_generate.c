@@ -1,5 +1,5 @@
-#include "bench/replay/generate.h"
-#include "bench/replay/generate_prompts.h"
+#include "bench/generate/generate.h"
+#include "bench/generate/generate_prompts.h"
 #include "engine/model/config_json.h"
 #include "engine/tokenizer/chat_template.h"
 #include "engine/reference/reference_runner.h"

@@ -1,4 +1,4 @@
-#include "bench/replay/generate.h"
+#include "bench/generate/generate.h"
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"

@@ -1,4 +1,4 @@
-#include "bench/replay/generate_prompts.h"
+#include "bench/generate/generate_prompts.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
