@@ -2,6 +2,26 @@
 
 #include "engine/policy.h"
 
+void step_sums_join(struct step_sums *sums, const struct step_sums *other)
+{
+#define STEP_SUM_ADD(sum) sums->sum += other->sum;
+	STEP_SUM_ADD(decode_steps)
+	STEP_SUM_ADD(decode_rows)
+	STEP_SUM_ADD(decode_context_tokens)
+	STEP_SUM_ADD(decode_longest_context)
+	STEP_SUM_ADD(prompts)
+	STEP_SUM_ADD(prefill_tokens)
+	STEP_SUM_ADD(prefill_attention_pairs)
+	STEP_SUM_ADD(cached_tokens)
+	STEP_SUM_ADD(shared_tokens)
+	STEP_SUM_ADD(pair_tokens)
+	STEP_SUM_ADD(decode_running)
+#undef STEP_SUM_ADD
+	sums->running_peak = u64_max(sums->running_peak, other->running_peak);
+	sums->used_blocks_peak = u64_max(sums->used_blocks_peak, other->used_blocks_peak);
+	sums->tokens_peak = u64_max(sums->tokens_peak, other->tokens_peak);
+}
+
 /* Numbers of rows that are tried, evenly up to the most that fit. */
 enum { CAPACITY_PARTS = 16 };
 

@@ -70,6 +70,9 @@ static inline void step_sums_add(struct step_sums *sums, const struct step_count
 	}
 }
 
+/* Adds another replica's sums; peaks are those of one replica. */
+void step_sums_join(struct step_sums *sums, const struct step_sums *other);
+
 /* The time that the work of `sums` takes at capacity, in ns. blocks_per_sequence: mean KV blocks of
    a running sequence, time-weighted. Returns false where the work is none or has no price. */
 bool capacity_time(const struct step_sums *sums, const struct engine_config *limits,

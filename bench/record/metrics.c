@@ -6,12 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void metrics_init(struct metrics *metrics, const struct metrics_options *options,
-	uint32_t record_count, struct table_writer *requests)
+static void init(struct metrics *metrics, uint32_t record_count)
 {
-	memset(metrics, 0, sizeof(*metrics));
-	metrics->options = *options;
-	metrics->requests = requests;
 	metrics->record_count = record_count;
 	metrics->records = memory_take(record_count, sizeof(struct request_record));
 	metrics->fresh_capacity = 16;
@@ -21,12 +17,32 @@ void metrics_init(struct metrics *metrics, const struct metrics_options *options
 		memory_exhausted(128); /* about the size of the state */
 	}
 	XXH64_reset(metrics->hash, 0);
-	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
-		histogram_init(&metrics->latency[i]);
-	}
-	timeline_init(&metrics->timeline);
 	metrics->first_arrival_ns = UINT64_MAX;
 	metrics->measured_first_arrival_ns = UINT64_MAX;
+}
+
+void metrics_init(struct metrics *metrics, const struct metrics_options *options,
+	uint32_t record_count, struct table_writer *requests)
+{
+	memset(metrics, 0, sizeof(*metrics));
+	metrics->options = *options;
+	metrics->requests = requests;
+	metrics->distributions = memory_take(1, sizeof(*metrics->distributions));
+	metrics->owns_distributions = true;
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		histogram_init(&metrics->distributions->latency[i]);
+	}
+	timeline_init(&metrics->distributions->timeline);
+	init(metrics, record_count);
+}
+
+void metrics_init_part(struct metrics *metrics, const struct metrics *whole, uint32_t record_count)
+{
+	memset(metrics, 0, sizeof(*metrics));
+	metrics->options = whole->options;
+	metrics->requests = whole->requests;
+	metrics->distributions = whole->distributions;
+	init(metrics, record_count);
 }
 
 void metrics_deinit(struct metrics *metrics)
@@ -37,8 +53,11 @@ void metrics_deinit(struct metrics *metrics)
 	free(metrics->records);
 	free(metrics->fresh);
 	XXH64_freeState(metrics->hash);
-	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
-		histogram_deinit(&metrics->latency[i]);
+	for (uint32_t i = 0; metrics->owns_distributions && i < LATENCY_COUNT; i++) {
+		histogram_deinit(&metrics->distributions->latency[i]);
+	}
+	if (metrics->owns_distributions) {
+		free(metrics->distributions);
 	}
 	memset(metrics, 0, sizeof(*metrics));
 }
@@ -133,12 +152,20 @@ static bool is_measured(const struct metrics *metrics, uint64_t id)
 	return id >= metrics->options.warmup;
 }
 
+void metrics_begin(struct metrics *metrics, uint64_t arrival_ns)
+{
+	struct distributions *distributions = metrics->distributions;
+
+	if (!distributions->has_origin) {
+		/* Timestamps may be far from 0, so the timeline begins at the first row. */
+		distributions->has_origin = true;
+		distributions->timeline.origin_ns = arrival_ns;
+	}
+}
+
 static void count_arrival(struct metrics *metrics, const struct metrics_arrival *arrival)
 {
-	if (metrics->submitted == 0) {
-		/* Timestamps may be far from 0, so the timeline begins at the first row. */
-		metrics->timeline.origin_ns = arrival->arrival_ns;
-	}
+	metrics_begin(metrics, arrival->arrival_ns);
 	metrics->submitted++;
 	metrics->first_arrival_ns = u64_min(metrics->first_arrival_ns, arrival->arrival_ns);
 	metrics->last_arrival_ns = u64_max(metrics->last_arrival_ns, arrival->arrival_ns);
@@ -167,14 +194,15 @@ static void pass_waits(struct metrics *metrics, uint64_t now_ns)
 {
 	struct waits *waits = &metrics->waits;
 
-	timeline_wait(&metrics->timeline, WAIT_STEP, waits->count, waits->charged_ns, now_ns);
+	timeline_wait(&metrics->distributions->timeline, WAIT_STEP, waits->count, waits->charged_ns,
+		now_ns);
 	waits_reach(waits, now_ns);
 }
 
 void metrics_await(struct metrics *metrics, uint64_t id, uint64_t arrival_ns, uint64_t now_ns)
 {
 	pass_waits(metrics, now_ns);
-	timeline_wait(&metrics->timeline, WAIT_STEP, 1, arrival_ns, now_ns);
+	timeline_wait(&metrics->distributions->timeline, WAIT_STEP, 1, arrival_ns, now_ns);
 	waits_arrive(&metrics->waits, is_measured(metrics, id), arrival_ns, now_ns);
 }
 
@@ -330,7 +358,8 @@ static void on_chunk(struct metrics *metrics, const struct event *event, uint64_
 		record->has_token = true;
 		record->first_token_ns = end_ns;
 	} else if (record->is_measured) {
-		histogram_add(&metrics->latency[LATENCY_ITL], end_ns - record->last_token_ns, 1);
+		histogram_add(&metrics->distributions->latency[LATENCY_ITL],
+			end_ns - record->last_token_ns, 1);
 	}
 	record->last_token_ns = end_ns;
 	record->token_count = u32_from(event->a + event->b + 1);
@@ -356,10 +385,11 @@ static void on_finish(struct metrics *metrics, const struct event *event, uint64
 	metrics->finished++;
 	metrics->last_finish_ns = end_ns;
 	if (record->is_measured) {
-		histogram_add(&metrics->latency[LATENCY_QUEUE], times.queue_ns, 1);
-		histogram_add(&metrics->latency[LATENCY_TTFT], times.ttft_ns, 1);
-		histogram_add(&metrics->latency[LATENCY_TPOT], times.tpot_ns, times.has_tpot);
-		histogram_add(&metrics->latency[LATENCY_E2E], times.e2e_ns, 1);
+		histogram_add(&metrics->distributions->latency[LATENCY_QUEUE], times.queue_ns, 1);
+		histogram_add(&metrics->distributions->latency[LATENCY_TTFT], times.ttft_ns, 1);
+		histogram_add(&metrics->distributions->latency[LATENCY_TPOT], times.tpot_ns,
+			times.has_tpot);
+		histogram_add(&metrics->distributions->latency[LATENCY_E2E], times.e2e_ns, 1);
 		metrics->measured_finished++;
 		metrics->measured_last_finish_ns = end_ns;
 		metrics->prompt_tokens += record->prompt_tokens;
@@ -376,7 +406,7 @@ static void on_finish(struct metrics *metrics, const struct event *event, uint64
 static void add_pass_gaps(
 	struct metrics *metrics, const struct engine *engine, uint64_t rows, uint64_t end_ns)
 {
-	struct histogram *itl = &metrics->latency[LATENCY_ITL];
+	struct histogram *itl = &metrics->distributions->latency[LATENCY_ITL];
 	uint64_t steady_warmup_rows = metrics->steady_warmup_rows;
 
 	for (; metrics->fresh_head < metrics->fresh_tail; metrics->fresh_head++) {
@@ -456,16 +486,16 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 		add_pass_gaps(metrics, engine, counts->decode_rows, end_ns);
 	}
 	if (has_waits) {
-		timeline_wait(&metrics->timeline, decisions->wait_cause, metrics->waits.count,
-			start_ns, end_ns);
+		timeline_wait(&metrics->distributions->timeline, decisions->wait_cause,
+			metrics->waits.count, start_ns, end_ns);
 		waits_step(&metrics->waits, decisions->wait_cause, end_ns);
 	}
 	metrics->steps++;
 	metrics->busy_ns += end_ns - start_ns;
 	step_sums_add(&metrics->sums, counts);
-	timeline_add(&metrics->timeline, &metrics->step);
-	step_grid_add(
-		&metrics->grid, counts->decode_rows, counts->prefill_tokens, end_ns - start_ns);
+	timeline_add(&metrics->distributions->timeline, &metrics->step);
+	step_grid_add(&metrics->distributions->grid, counts->decode_rows, counts->prefill_tokens,
+		end_ns - start_ns);
 }
 
 void metrics_flush_events(struct metrics *metrics, const struct engine *engine)
@@ -510,6 +540,47 @@ void metrics_end(struct metrics *metrics, enum request_status status)
 	free(live);
 }
 
+/* ---- sums ---- */
+
+static void add_counters(struct metrics *sum, const struct metrics *part)
+{
+#define ADD_COUNTER(counter) sum->counter += part->counter;
+	METRICS_COUNTER_LIST(ADD_COUNTER)
+#undef ADD_COUNTER
+	sum->service_ns += part->service_ns;
+	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
+		sum->waits.ns[cause] += part->waits.ns[cause];
+	}
+}
+
+void metrics_sum(struct metrics *sum, const struct metrics *const *parts, uint32_t count)
+{
+	*sum = *parts[0];
+	sum->owns_distributions = false;
+	sum->records = NULL;
+	sum->fresh = NULL;
+	sum->record_count = 0;
+	if (count > 1) {
+		sum->hash = NULL;
+	}
+	for (uint32_t i = 1; i < count; i++) {
+		const struct metrics *part = parts[i];
+		add_counters(sum, part);
+		step_sums_join(&sum->sums, &part->sums);
+#define KEEP_MOST(time) sum->time = u64_max(sum->time, part->time);
+#define KEEP_LEAST(time) sum->time = u64_min(sum->time, part->time);
+		KEEP_MOST(longest_too_long)
+		KEEP_MOST(longest_never_fitting)
+		KEEP_MOST(last_arrival_ns)
+		KEEP_MOST(last_finish_ns)
+		KEEP_MOST(measured_last_finish_ns)
+		KEEP_LEAST(first_arrival_ns)
+		KEEP_LEAST(measured_first_arrival_ns)
+#undef KEEP_MOST
+#undef KEEP_LEAST
+	}
+}
+
 /* ---- results ---- */
 
 uint64_t metrics_result_hash(const struct metrics *metrics)
@@ -527,7 +598,7 @@ uint64_t metrics_makespan_ns(const struct metrics *metrics)
 void metrics_write_latency(const struct metrics *metrics, struct table_writer *table)
 {
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
-		const struct histogram *histogram = &metrics->latency[metric];
+		const struct histogram *histogram = &metrics->distributions->latency[metric];
 		for (uint32_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
 			if (histogram->counts[bucket] == 0) {
 				continue;

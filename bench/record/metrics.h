@@ -28,6 +28,14 @@ struct metrics_options {
 	uint64_t slo_tpot_ns;
 };
 
+/* What the replicas of a run add up together. */
+struct distributions {
+	struct histogram latency[LATENCY_COUNT];
+	struct timeline timeline;
+	struct step_grid grid;
+	bool has_origin; /* of the timeline: a request has arrived */
+};
+
 /* A request inside the engine, by the slot of its sequence. */
 struct request_record {
 	uint64_t id;
@@ -68,6 +76,27 @@ struct metrics_arrival {
 	bool is_awaited; /* metrics_await() was called for it */
 };
 
+/* What a run counts, in sums over its replicas too. X(counter). */
+#define METRICS_COUNTER_LIST(X)                                                                    \
+	X(submitted)                                                                               \
+	X(finished)                                                                                \
+	X(rejected)                                                                                \
+	X(rejected_too_long) /* of the rejected; the others never fit the KV pool */               \
+	X(failed)                                                                                  \
+	X(unfinished)                                                                              \
+	X(steps)                                                                                   \
+	X(busy_ns)                                                                                 \
+	X(measured_submitted)                                                                      \
+	X(measured_finished)                                                                       \
+	X(prompt_tokens) /* of measured requests that were admitted */                             \
+	X(output_tokens)                                                                           \
+	X(prefill_computed_tokens)                                                                 \
+	X(recomputed_tokens)                                                                       \
+	X(query_tokens)                                                                            \
+	X(hit_tokens)                                                                              \
+	X(preemptions)                                                                             \
+	X(slo_attained)
+
 struct metrics {
 	struct metrics_options options;
 	struct table_writer *requests;	/* borrowed: requests.tsv, or NULL */
@@ -82,34 +111,21 @@ struct metrics {
 	uint64_t pass_count;	     /* decode passes */
 	uint64_t steady_warmup_rows; /* steady sequences that are excluded from the statistics */
 
-	XXH64_state_t *hash;
-	struct histogram latency[LATENCY_COUNT];
-	struct timeline timeline;
-	struct step_grid grid;
+	XXH64_state_t *hash; /* NULL in a sum of several */
+	struct distributions *distributions;
+	bool owns_distributions;
 	struct waits waits;
 	struct step_sums sums;
 
-	/* all requests */
-	uint64_t submitted, finished, rejected, failed, unfinished;
-	uint64_t rejected_too_long; /* of the rejected; the others never fit the KV pool */
-	uint64_t longest_too_long;  /* tokens of the longest of each kind, prompt and output */
+	/* of all requests, then of the measured ones */
+#define COUNTER_FIELD(counter) uint64_t counter;
+	METRICS_COUNTER_LIST(COUNTER_FIELD)
+#undef COUNTER_FIELD
+	uint64_t longest_too_long; /* tokens of the longest of each kind, prompt and output */
 	uint64_t longest_never_fitting;
-	uint64_t steps;
-	uint64_t busy_ns;
 	uint64_t first_arrival_ns, last_arrival_ns, last_finish_ns;
-
-	/* measured requests */
-	uint64_t measured_submitted;
-	uint64_t measured_finished;
 	uint64_t measured_first_arrival_ns, measured_last_finish_ns;
-	uint64_t prompt_tokens; /* of requests that were admitted */
-	uint64_t output_tokens;
-	uint64_t prefill_computed_tokens;
-	uint64_t recomputed_tokens;
-	uint64_t query_tokens, hit_tokens;
-	uint64_t preemptions;
-	uint64_t slo_attained;
-	u128 service_ns; /* first scheduled to finish, summed */
+	u128 service_ns; /* of measured requests, first scheduled to finish, summed */
 
 	/* the step being added up */
 	struct timeline_step step;
@@ -117,7 +133,18 @@ struct metrics {
 
 void metrics_init(struct metrics *metrics, const struct metrics_options *options,
 	uint32_t record_count, struct table_writer *requests);
+
+/* Metrics of another replica of the same run: as `whole`, to whose distributions it adds. `whole`
+   outlives it. */
+void metrics_init_part(struct metrics *metrics, const struct metrics *whole, uint32_t record_count);
 void metrics_deinit(struct metrics *metrics);
+
+/* The first request of the run arrives, at the timeline's origin. Later calls change nothing. */
+void metrics_begin(struct metrics *metrics, uint64_t arrival_ns);
+
+/* Sums the counters of a run's replicas, for its figures as a whole. The sum borrows the
+   distributions, has no records and no hash, and needs no metrics_deinit(). count >= 1. */
+void metrics_sum(struct metrics *sum, const struct metrics *const *parts, uint32_t count);
 
 /* A request that has arrived and that the engine has no room for yet. now_ns: when the decision
    that sees it first is made. */

@@ -51,10 +51,10 @@ static bool is_queue_growing(const struct metrics *metrics)
 	if (third == 0) {
 		return false; /* all requests arrive at once, so there is no rate */
 	}
-	uint64_t middle =
-		timeline_mean_waiting(&metrics->timeline, start + third, start + 2 * third);
+	uint64_t middle = timeline_mean_waiting(
+		&metrics->distributions->timeline, start + third, start + 2 * third);
 	uint64_t last = timeline_mean_waiting(
-		&metrics->timeline, start + 2 * third, metrics->last_arrival_ns);
+		&metrics->distributions->timeline, start + 2 * third, metrics->last_arrival_ns);
 	/* In thousandths of a request. 5 % of a third of the requests is 1 / 60 of all. */
 	return last > middle && (u128)(last - middle) * 60 > (u128)metrics->submitted * 1000;
 }
@@ -66,7 +66,8 @@ static enum verdict verdict_of(const struct metrics *metrics, uint64_t backlog_a
 	if (has_backlog && is_queue_growing(metrics)) {
 		return VERDICT_OVERLOADED;
 	}
-	if (has_backlog || metrics->latency[LATENCY_QUEUE].sum > metrics->service_ns) {
+	if (has_backlog ||
+		metrics->distributions->latency[LATENCY_QUEUE].sum > metrics->service_ns) {
 		return VERDICT_BACKLOGGED;
 	}
 	return VERDICT_STABLE;
@@ -119,7 +120,8 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 	outcome->slo_attained = metrics->slo_attained;
 	memcpy(outcome->wait_ns, metrics->waits.ns, sizeof(outcome->wait_ns));
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
-		outcome->latency[metric] = latency_figures_of(&metrics->latency[metric]);
+		outcome->latency[metric] =
+			latency_figures_of(&metrics->distributions->latency[metric]);
 	}
 }
 
@@ -130,9 +132,9 @@ void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metr
 	double window_ns = (double)outcome->window_ns;
 	double running_ns = 0, used_blocks_ns = 0, ns;
 
-	for (uint32_t i = 0; i < metrics->timeline.bin_count; i++) {
-		running_ns += (double)metrics->timeline.bins[i].running_ns;
-		used_blocks_ns += (double)metrics->timeline.bins[i].used_blocks_ns;
+	for (uint32_t i = 0; i < metrics->distributions->timeline.bin_count; i++) {
+		running_ns += (double)metrics->distributions->timeline.bins[i].running_ns;
+		used_blocks_ns += (double)metrics->distributions->timeline.bins[i].used_blocks_ns;
 	}
 	outcome->kv_peak = (double)sums->used_blocks_peak / limits->kv_block_count;
 	outcome->seats_peak = (double)sums->running_peak / limits->max_num_seqs;

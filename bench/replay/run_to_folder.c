@@ -74,10 +74,10 @@ static enum status write_tables(
 	struct table_writer table = {0};
 
 	TRY(begin_table(folder, &table, RESULT_TIMELINE, TIMELINE_COLUMNS, error));
-	timeline_write(&metrics->timeline, &table);
+	timeline_write(&metrics->distributions->timeline, &table);
 	table_end(&table);
 	TRY(begin_table(folder, &table, RESULT_STEP_GRID, STEP_GRID_COLUMNS, error));
-	step_grid_write(&metrics->grid, &table);
+	step_grid_write(&metrics->distributions->grid, &table);
 	table_end(&table);
 	TRY(begin_table(folder, &table, RESULT_LATENCY, LATENCY_COLUMNS, error));
 	metrics_write_latency(metrics, &table);

@@ -566,15 +566,17 @@ void metrics_model_require_same(struct metrics_model *model, const char *path)
 	table_file_close(&model->table);
 	require_same_rows(model, path);
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
-		require_same_histogram(&model->metrics.latency[i], &model->latency[i], i);
+		require_same_histogram(
+			&model->metrics.distributions->latency[i], &model->latency[i], i);
 	}
 	require_same_sums(model);
 	require(memcmp(model->metrics.waits.ns, model->wait_ns, sizeof(model->wait_ns)) == 0,
 		"the waits by cause differ");
 	require_waits_add_up(model);
-	require(memcmp(&model->metrics.timeline, &model->timeline, sizeof(model->timeline)) == 0,
+	require(memcmp(&model->metrics.distributions->timeline, &model->timeline,
+			sizeof(model->timeline)) == 0,
 		"the timelines differ");
-	require(memcmp(&model->metrics.grid, &model->grid, sizeof(model->grid)) == 0,
+	require(memcmp(&model->metrics.distributions->grid, &model->grid, sizeof(model->grid)) == 0,
 		"the step grids differ");
 	require(metrics_result_hash(&model->metrics) ==
 			XXH64(model->events, model->event_words * sizeof(uint64_t), 0),

@@ -98,7 +98,8 @@ static uint32_t run_flow(const struct flow *flow, const char *path)
 		}
 	}
 	require_equal(metrics.finished, flow->count);
-	require_equal(metrics.latency[LATENCY_ITL].count, flow->first_max_tokens - 1);
+	require_equal(
+		metrics.distributions->latency[LATENCY_ITL].count, flow->first_max_tokens - 1);
 	uint32_t capacity = metrics.fresh_capacity;
 	metrics_deinit(&metrics);
 	engine_close(engine);

@@ -20,7 +20,7 @@ static void open_metrics(struct metrics *metrics)
 /* Adds a span of the timeline in which so many wait. */
 static void add_waiting(struct metrics *metrics, uint64_t start_ns, uint64_t end_ns, uint64_t count)
 {
-	timeline_add(&metrics->timeline,
+	timeline_add(&metrics->distributions->timeline,
 		&(struct timeline_step){.start_ns = start_ns, .end_ns = end_ns, .waiting = count});
 }
 
@@ -72,7 +72,7 @@ static enum verdict verdict_of_thirds(
 	metrics.submitted = submitted;
 	metrics.first_arrival_ns = origin_ns;
 	metrics.last_arrival_ns = origin_ns + 3 * third;
-	metrics.timeline.origin_ns = origin_ns;
+	metrics.distributions->timeline.origin_ns = origin_ns;
 	add_waiting(&metrics, origin_ns, origin_ns + third, first);
 	add_waiting(&metrics, origin_ns + third, origin_ns + 2 * third, middle);
 	add_waiting(&metrics, origin_ns + 2 * third, origin_ns + 3 * third, last);
@@ -125,7 +125,7 @@ Test(run_outcome, requests_that_wait_longer_than_they_are_served_are_backlogged)
 
 	open_metrics(&metrics);
 	metrics.submitted = 100;
-	histogram_add(&metrics.latency[LATENCY_QUEUE], 500, 2);
+	histogram_add(&metrics.distributions->latency[LATENCY_QUEUE], 500, 2);
 	metrics.service_ns = 1000;
 	require_equal(verdict_of(&metrics, 0), VERDICT_STABLE);
 	metrics.service_ns = 999;
@@ -155,11 +155,12 @@ static void fill_metrics(struct prop *prop, struct metrics *metrics)
 	metrics->measured_first_arrival_ns = metrics->first_arrival_ns + prop_below(prop, 9);
 	metrics->measured_last_finish_ns =
 		metrics->measured_first_arrival_ns + prop_below(prop, longest);
-	metrics->timeline.origin_ns = metrics->first_arrival_ns;
+	metrics->distributions->timeline.origin_ns = metrics->first_arrival_ns;
 	metrics->options.slo_ttft_ns = prop_below(prop, 1000);
 	metrics->options.slo_tpot_ns = prop_below(prop, 1000);
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
-		histogram_add(&metrics->latency[i], 100 * (i + 1), prop_below(prop, 3));
+		histogram_add(
+			&metrics->distributions->latency[i], 100 * (i + 1), prop_below(prop, 3));
 	}
 }
 
@@ -218,7 +219,7 @@ static void body_outcome(struct prop *prop, const void *context)
 	require_equal(outcome.result_hash, metrics_result_hash(&metrics));
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		struct latency_figures figures = outcome.latency[i];
-		require_equal(figures.count, metrics.latency[i].count);
+		require_equal(figures.count, metrics.distributions->latency[i].count);
 		require_equal(figures.ns[STATISTIC_MAX], figures.count > 0 ? 100 * (i + 1) : 0);
 		require_equal(figures.ns[STATISTIC_MEAN], figures.count > 0 ? 100 * (i + 1) : 0);
 	}

@@ -396,8 +396,8 @@ static void body_summary(struct prop *prop, const void *context)
 	require_latency(root, &rows, TTFT, "ttft", scene.config.warmup);
 	require_latency(root, &rows, TPOT, "tpot", scene.config.warmup);
 	require_latency(root, &rows, E2E, "e2e", scene.config.warmup);
-	require_equal(
-		replay.metrics.latency[LATENCY_ITL].count, sums.output - sums.measured_finished);
+	require_equal(replay.metrics.distributions->latency[LATENCY_ITL].count,
+		sums.output - sums.measured_finished);
 	cJSON_Delete(root);
 	scene_close(&scene, &replay);
 }

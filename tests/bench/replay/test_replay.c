@@ -330,8 +330,8 @@ static void require_sound_requests(const struct text *requests, const struct met
 	require_equal(count, metrics->submitted);
 	require_equal(metrics->submitted,
 		metrics->finished + metrics->rejected + metrics->failed + metrics->unfinished);
-	for (uint32_t i = 0; i < metrics->timeline.bin_count; i++) {
-		recorded += metrics->timeline.bins[i].output_tokens;
+	for (uint32_t i = 0; i < metrics->distributions->timeline.bin_count; i++) {
+		recorded += metrics->distributions->timeline.bins[i].output_tokens;
 	}
 	require_equal(recorded, output);
 	require(metrics->options.warmup > 0 || metrics->output_tokens == output,
