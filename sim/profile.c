@@ -236,7 +236,7 @@ static void profile_name(struct gpu_profile *out, const char *path)
 
 static enum status unknown_profile(const char *name, struct error *error)
 {
-	char names[256] = "";
+	char names[320] = "";
 	size_t used = 0;
 	for (uint32_t i = 0; i < sim_profiles_count && used < sizeof(names); i++) {
 		const char *file = sim_profiles[i].name;
@@ -244,8 +244,8 @@ static enum status unknown_profile(const char *name, struct error *error)
 			i == 0 ? "" : ", ", (int)(strlen(file) - strlen(".json")), file);
 		used += written > 0 ? (size_t)written : 0;
 	}
-	return error_set(
-		error, STATUS_USAGE, "gpu '%s': expected one of %s, or a .json file", name, names);
+	return error_set(error, STATUS_USAGE,
+		"gpu '%s': expected a GPU such as h200, one of %s, or a .json file", name, names);
 }
 
 static enum status open_document(struct json_document *document, const char *name_or_path,

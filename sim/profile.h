@@ -22,6 +22,9 @@
 
 enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 
+/* Ends the name of a GPU's profile by rates: h200-datasheet. */
+#define GPU_PROFILE_DATASHEET "-datasheet"
+
 /* clang-format off */
 /* X(field, unit in the file, smallest, largest) */
 #define GPU_PROFILE_NUMBER_LIST(X) \
@@ -79,7 +82,7 @@ struct gpu_linear {
 };
 
 struct gpu_profile {
-	char name[GPU_PROFILE_NAME_BYTES]; /* "h200", or the file's name without .json */
+	char name[GPU_PROFILE_NAME_BYTES]; /* the file's name without .json */
 	char description[GPU_PROFILE_TEXT_BYTES];
 	bool is_calibrated; /* made by a calibration run; false: results are marked `uncalibrated`
 			       */
@@ -98,7 +101,8 @@ struct gpu_profile {
 #undef GPU_PROFILE_FIELD
 };
 
-/* A built-in name or a path that ends in ".json". An unknown name is refused with the list of
+/* The name of a built-in profile or a path that ends in ".json"; sim/profile_choice.h finds the
+   profile of a GPU. An unknown name is refused with the list of
    names; a malformed file with file, field, what was found and what was expected. */
 enum status gpu_profile_find(
 	const char *name_or_path, struct gpu_profile *out, struct error *error);

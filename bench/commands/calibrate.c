@@ -5,6 +5,7 @@
 #include "bench/record/owned_folder.h"
 #include "engine/ranks/launch.h"
 #include "engine/base/path.h"
+#include "sim/profile_choice.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -98,7 +99,9 @@ static enum status get_points(struct calibrate_request *request, const struct gp
 static enum status run(struct command_line *line, struct error *error)
 {
 	struct calibrate_request *request = line->values;
-	struct gpu_profile gpu;
+	struct replay_config *config = &request->replay.run.config;
+	struct gpu_profile_choice choice;
+	const struct gpu_profile *gpu = &choice.profile;
 	struct calibrate_points points = {0};
 	struct owned_folder owned;
 
@@ -110,17 +113,20 @@ static enum status run(struct command_line *line, struct error *error)
 		return rank_launch_join(0, error); /* only one process says it */
 	}
 	TRY(check_request(request, error));
-	TRY(gpu_profile_find(request->replay.run.config.gpu, &gpu, error));
-	if (gpu.is_calibrated) {
+	TRY(gpu_profile_choose(config->gpu, NULL, 1, &choice, error));
+	if (gpu->is_calibrated) {
 		return error_set(error, STATUS_USAGE,
 			"--gpu %s is a calibrated profile; memory and expected speed are taken "
-			"from one of rates, as h200",
-			gpu.name);
+			"from one of rates, as h200-datasheet",
+			gpu->name);
+	}
+	if (strstr(config->gpu, ".json") == NULL) {
+		config->gpu = gpu->name; /* for --runner sim: never a calibrated one */
 	}
 	TRY(owned_folder_open(&owned, request->out, error));
-	enum status status = get_points(request, &gpu, &points, error);
+	enum status status = get_points(request, gpu, &points, error);
 	if (status == STATUS_OK) {
-		status = fit_and_write(request, &points, &gpu, error);
+		status = fit_and_write(request, &points, gpu, error);
 	}
 	calibrate_points_free(&points);
 	owned_folder_close(&owned);

@@ -5,7 +5,7 @@
 #include "bench/replay/runners.h"
 #include "engine/model/config_json.h"
 #include "sim/kv_memory.h"
-#include "sim/profile.h"
+#include "sim/profile_choice.h"
 
 #include <stdio.h>
 
@@ -22,22 +22,24 @@ static const char examples[] = "  quire info --model qwen3-8b --gpu h200\n"
 static enum status print_estimate(const struct replay_config *config,
 	const struct model_config *model, uint32_t *block_count, struct error *error)
 {
-	struct gpu_profile profile;
+	struct gpu_profile_choice choice;
+	const struct gpu_profile *profile = &choice.profile;
+	uint32_t ranks = (uint32_t)config->tensor_parallel_size;
 	struct kv_memory memory;
 	struct engine_config engine;
 
-	TRY(gpu_profile_find(config->gpu, &profile, error));
+	TRY(gpu_profile_choose(config->gpu, model->name, ranks, &choice, error));
 	replay_config_engine(config, &engine);
-	TRY(kv_memory_estimate(model, &profile, &engine, config->gpu_memory_utilization,
-		(uint32_t)config->tensor_parallel_size, &memory, error));
+	TRY(kv_memory_estimate(
+		model, profile, &engine, config->gpu_memory_utilization, ranks, &memory, error));
 	*block_count = memory.block_count;
-	printf("profile %s, estimated for %s", profile.name, model->name);
-	if (config->tensor_parallel_size > 1) {
-		printf(" on each of %llu GPUs", (unsigned long long)config->tensor_parallel_size);
+	printf("profile %s, estimated for %s", profile->name, model->name);
+	if (ranks > 1) {
+		printf(" on each of %u GPUs", ranks);
 	}
-	printf("\n");
-	if (profile.is_calibrated) {
-		printf("  %s\n", profile.description);
+	printf("\n  %s\n", profile->description);
+	if (choice.note[0] != '\0') {
+		printf("  uncalibrated: %s\n", choice.note);
 	}
 	printf("  memory             %10.3f GB\n", (double)memory.total_bytes / 1e9);
 	printf("  of that usable     %10.3f GB\n", (double)memory.usable_bytes / 1e9);

@@ -8,7 +8,6 @@
 #include "engine/model/config_json.h"
 #include "engine/ranks/launch.h"
 #include "sim/cost_model.h"
-#include "sim/profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,20 +43,43 @@ static enum status check_tokens(const struct run *run, struct error *error)
 	return STATUS_OK;
 }
 
-/* Takes over a recorded run's configuration. A recording holds only its model's name, so a --model
-   that was given is compared by name and kept. */
+/* A recording names the profile that --gpu chose. */
+static enum status check_recorded_gpu(
+	const struct replay_config *config, const char *given, struct error *error)
+{
+	struct gpu_profile_choice choice;
+
+	if (strcmp(given, config->gpu) == 0) {
+		return STATUS_OK;
+	}
+	TRY(gpu_profile_choose(
+		given, config->model, (uint32_t)config->tensor_parallel_size, &choice, error));
+	if (strcmp(choice.profile.name, config->gpu) != 0) {
+		return error_set(error, STATUS_USAGE, "--gpu is %s here and %s in the recorded run",
+			given, config->gpu);
+	}
+	return STATUS_OK;
+}
+
+/* Takes over a recorded run's configuration. A recording holds only the names of its model and
+   profile, so a --model and a --gpu that were given are compared by name; the model is kept. */
 static enum status take_recording(struct run *run, struct error *error)
 {
 	struct replay_config *config = &run->request->config;
-	const char *model = config->model;
-	bool is_model_given = config->given.model;
+	const char *model = config->model, *gpu = config->gpu;
+	const struct replay_given given = config->given;
 
 	config->given.model = false;
+	config->given.gpu = false;
 	enum status status =
 		replay_config_from_recording(config, run->request->tape, &run->recording, error);
-	config->given.model = is_model_given;
-	if (status != STATUS_OK || !is_model_given) {
-		return status;
+	config->given = given;
+	TRY(status);
+	if (given.gpu) {
+		TRY(check_recorded_gpu(config, gpu, error));
+	}
+	if (!given.model) {
+		return STATUS_OK;
 	}
 	TRY(model_config_find(model, &run->model, error));
 	if (strcmp(run->model.name, config->model) != 0) {
@@ -122,6 +144,20 @@ static enum status complete_config(struct run *run, struct error *error)
 	return combine_recorded_options(run, error);
 }
 
+/* config.gpu says what computed or priced the steps, in storage that outlives the run. */
+static void name_gpu(struct run *run)
+{
+	const struct runner_facts *facts = &run->facts;
+	struct run_request *request = run->request;
+	const char *own = facts->device[0] != '\0' ? facts->device : run->entry->own_gpu;
+	const char *name = run->entry->own_gpu != NULL ? own : facts->gpu;
+
+	if (name[0] != '\0') {
+		snprintf(request->gpu, sizeof(request->gpu), "%s", name);
+		request->config.gpu = request->gpu;
+	}
+}
+
 static enum status open_runner(struct run *run, struct error *error)
 {
 	struct run_request *request = run->request;
@@ -134,10 +170,7 @@ static enum status open_runner(struct run *run, struct error *error)
 	/* The model's folder name identifies it; the full path would depend on the machine. */
 	request->config.model = run->model.name;
 	TRY(run->entry->open(&run->runner, &request->config, &runner_request, &run->facts, error));
-	if (run->entry->own_gpu != NULL) {
-		request->config.gpu =
-			run->facts.device[0] != '\0' ? run->facts.device : run->entry->own_gpu;
-	}
+	name_gpu(run);
 	/* What is priced is the CUDA engine, and both compute in bf16. */
 	if (run->entry->kind == RUNNER_PRICED || run->facts.device[0] != '\0') {
 		request->config.dtype = DTYPE_BFLOAT16;
@@ -200,17 +233,17 @@ static enum status finish_runner(struct run *run, struct error *error)
 static void set_load(struct run *run, struct run_outcome *outcome)
 {
 	const struct replay *replay = &run->replay;
-	struct gpu_profile profile;
+	struct gpu_profile_choice choice;
 	struct runner pricer = run->runner;
 	struct error error = {0};
 	bool is_own = pricer.price != NULL;
-	bool has_price =
-		is_own ||
-		(run->request->config.gpu != NULL &&
-			gpu_profile_find(run->request->config.gpu, &profile, &error) == STATUS_OK &&
-			cost_model_open(&pricer, &run->model, &profile,
-				(uint32_t)run->request->config.tensor_parallel_size,
-				&error) == STATUS_OK);
+	const char *gpu = run->request->config.gpu;
+	uint32_t ranks = (uint32_t)run->request->config.tensor_parallel_size;
+	bool has_price = is_own || (gpu != NULL &&
+					   gpu_profile_choose(gpu, run->model.name, ranks, &choice,
+						   &error) == STATUS_OK &&
+					   cost_model_open(&pricer, &run->model, &choice.profile,
+						   ranks, &error) == STATUS_OK);
 
 	run_outcome_of_load(outcome, &replay->metrics, engine_limits(replay->engine),
 		has_price ? &pricer : NULL);

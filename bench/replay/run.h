@@ -15,6 +15,7 @@
 
 struct run_request {
 	struct replay_config config; /* completed by the run: defaults, KV blocks, names of paths */
+	char gpu[GPU_PROFILE_NAME_BYTES];  /* config.gpu of a run that named it */
 	uint64_t slo_ttft_ns, slo_tpot_ns; /* 0: none */
 	const char *trace_path;
 	const char *tape;	 /* folder of the recorded run; NULL: none */

@@ -136,6 +136,9 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 			(unsigned long long)config->max_model_len,
 			run->model.max_position_embeddings, run->model.name);
 	}
+	if (run->facts.gpu_note[0] != '\0') {
+		printf("note: steps are priced by %s: %s\n", config->gpu, run->facts.gpu_note);
+	}
 	summary_print(outcome, config->gpu);
 	fflush(stdout);
 	if (outcome->end == RUN_COMPLETE) { /* else the error is the one line on stderr */

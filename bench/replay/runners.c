@@ -8,7 +8,7 @@
 #include "engine/model/weights.h"
 #include "sim/cost_model.h"
 #include "sim/kv_memory.h"
-#include "sim/profile.h"
+#include "sim/profile_choice.h"
 #include "sim/tape.h"
 
 #include <stdio.h>
@@ -17,14 +17,15 @@
 static enum status open_sim(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
-	struct gpu_profile profile;
+	struct gpu_profile_choice choice;
+	const struct gpu_profile *profile = &choice.profile;
 	struct kv_memory memory;
 	struct engine_config engine;
 	uint32_t ranks = (uint32_t)config->tensor_parallel_size;
 
-	TRY(gpu_profile_find(config->gpu, &profile, error));
+	TRY(gpu_profile_choose(config->gpu, request->model->name, ranks, &choice, error));
 	replay_config_engine(config, &engine);
-	enum status status = kv_memory_estimate(request->model, &profile, &engine,
+	enum status status = kv_memory_estimate(request->model, profile, &engine,
 		config->gpu_memory_utilization, ranks, &memory, error);
 	if (config->kv_blocks == 0) {
 		TRY(status);
@@ -35,11 +36,15 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	if (config->kv_blocks == 0) {
 		config->kv_blocks = memory.block_count;
 	}
-	facts->is_calibrated = profile.is_calibrated;
-	if (profile.is_calibrated) {
-		snprintf(facts->profile, sizeof(facts->profile), "%s", profile.description);
+	facts->is_calibrated = profile->is_calibrated;
+	if (profile->is_calibrated) {
+		snprintf(facts->profile, sizeof(facts->profile), "%s", profile->description);
 	}
-	return cost_model_open(out, request->model, &profile, ranks, error);
+	if (strstr(config->gpu, ".json") == NULL) {
+		snprintf(facts->gpu, sizeof(facts->gpu), "%s", profile->name);
+	}
+	snprintf(facts->gpu_note, sizeof(facts->gpu_note), "%s", choice.note);
+	return cost_model_open(out, request->model, profile, ranks, error);
 }
 
 static enum status open_tape(struct runner *out, struct replay_config *config,

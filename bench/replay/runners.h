@@ -10,6 +10,7 @@
 #include "engine/model/weights.h"
 #include "engine/runner.h"
 #include "reports/results/results.h"
+#include "sim/profile_choice.h"
 
 /* The runners that --runner names, in the order of the help. A runner is one file, which defines
    `const struct runner_entry runner_NAME`, and one row here. */
@@ -37,8 +38,12 @@ struct runner_request {
 
 /* What is known of a runner once it is open. */
 struct runner_facts {
-	bool is_calibrated;	  /* its times were measured, or priced by a profile that was */
-	char profile[160];	  /* of a profile that was: on what and when; "": none was */
+	bool is_calibrated; /* its times were measured, or priced by a profile that was */
+	char profile[160];  /* of a profile that was: on what and when; "": none was */
+	/* of the profile that prices steps: its name, "" where none does, and why a GPU's
+	   calibrated profile was not taken, "" where it was or none was asked for */
+	char gpu[GPU_PROFILE_NAME_BYTES];
+	char gpu_note[GPU_PROFILE_NOTE_BYTES];
 	bool records_steps;	  /* measured times cannot be had again: always write steps.tsv */
 	char device[64];	  /* the GPU, for provenance.json; "": only the host computes */
 	uint64_t found_kv_blocks; /* room it found by itself; 0: it did not look */

@@ -51,7 +51,7 @@ Test(faults_models, memory_of_a_folder_and_a_file)
 {
 	fault_sweep_require(&(struct fault_command){
 		.name = "info of a folder",
-		.prepare = COPY_MODEL "; cp $source/sim/profiles/h200.json mine.json",
+		.prepare = COPY_MODEL "; cp $source/sim/profiles/h200-datasheet.json mine.json",
 		.arguments = "info --model model --gpu mine.json --max-model-len 64",
 	});
 }

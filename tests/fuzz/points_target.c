@@ -26,7 +26,7 @@ static bool fit(const char *folder, struct calibrate_points *points)
 	if (status != STATUS_OK) {
 		return false;
 	}
-	require(gpu_profile_find("h200", &gpu, &error) == STATUS_OK, "%s", error.text);
+	require(gpu_profile_find("h200-datasheet", &gpu, &error) == STATUS_OK, "%s", error.text);
 	sections_path(path, folder, "profile.json");
 	status = calibrate_profile_write(path, &fit, points, &gpu, &error);
 	require_refused_in_one_line(status, &error);

@@ -90,7 +90,7 @@ Test(anchors, matrix_products_of_decode_steps)
 	struct fixture fixture;
 	char what[64];
 
-	fixture_open(&fixture, "qwen3-0.6b", "h200");
+	fixture_open(&fixture, "qwen3-0.6b", "h200-datasheet");
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
 		struct step_price price;
 		const struct step_counts counts = {.sampled_rows = measured[i].rows};
@@ -114,7 +114,7 @@ Test(anchors, matrix_products_of_prefill_steps)
 	struct fixture fixture;
 	char what[64];
 
-	fixture_open(&fixture, "qwen3-0.6b", "h200");
+	fixture_open(&fixture, "qwen3-0.6b", "h200-datasheet");
 	double layer_parameters = 1024 * 4096 + 2048 * 1024 + 1024 * 6144 + 3072 * 1024;
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
 		double flops = 28 * 2 * layer_parameters * (double)measured[i].rows;
@@ -147,7 +147,7 @@ Test(anchors, decode_attention)
 	struct fixture fixture;
 	char what[64];
 
-	fixture_open(&fixture, "qwen3-0.6b", "h200");
+	fixture_open(&fixture, "qwen3-0.6b", "h200-datasheet");
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
 		uint64_t tokens = measured[i].rows * measured[i].context;
 		double us = (double)tokens * 4096 / measured[i].tb_per_s / 1e6;
@@ -170,7 +170,7 @@ Test(anchors, prefill_attention)
 	struct fixture fixture;
 	char what[64];
 
-	fixture_open(&fixture, "qwen3-0.6b", "h200");
+	fixture_open(&fixture, "qwen3-0.6b", "h200-datasheet");
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
 		struct step_price price;
 		uint64_t tokens = measured[i].tokens;
@@ -285,7 +285,8 @@ Test(anchors, benchmark_of_the_original_engine)
 	}
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
 		struct fixture fixture;
-		fixture_open_ranks(&fixture, measured[i].model, "h200", measured[i].ranks);
+		fixture_open_ranks(
+			&fixture, measured[i].model, "h200-datasheet", measured[i].ranks);
 		struct bench_sum sum = run_bench(&fixture, &bench);
 		require_equal(sum.output_tokens, 133966);
 		snprintf(what, sizeof(what), "nano_bench, %s, %u GPUs, output tokens/s",
@@ -320,7 +321,8 @@ Test(anchors, one_request_of_the_original_engine)
 			.prefill_tokens = INPUT,
 			.prefill_attention_pairs = batch_attention_pairs(0, INPUT),
 			.sampled_rows = 1};
-		fixture_open_ranks(&fixture, measured[i].model, "h200", measured[i].ranks);
+		fixture_open_ranks(
+			&fixture, measured[i].model, "h200-datasheet", measured[i].ranks);
 		uint64_t ns = execute(&fixture, &prefill).elapsed_ns;
 		for (uint64_t token = 1; token < OUTPUT; token++) {
 			const struct step_counts decode = {.decode_rows = 1,
@@ -438,7 +440,7 @@ Test(cost_model, a_prefill_chunk_pays_for_pairs_or_for_its_prefix)
 Test(cost_model, more_work_never_costs_less)
 {
 	struct fixture fixture;
-	fixture_open(&fixture, "qwen3-4b", "a100");
+	fixture_open(&fixture, "qwen3-4b", "a100-datasheet");
 	for (uint64_t i = 0; i < 20000; i++) {
 		uint64_t key = counter_key(7, i);
 		struct step_counts counts = {
@@ -539,7 +541,7 @@ Test(kv_memory, h200_holds_about_4500_blocks_of_the_smallest_model)
 	struct kv_memory memory;
 	struct error error = {STATUS_OK, ""};
 
-	fixture_open(&fixture, "qwen3-0.6b", "h200");
+	fixture_open(&fixture, "qwen3-0.6b", "h200-datasheet");
 	enum status status = kv_memory_estimate(
 		&fixture.model, &fixture.gpu, &default_engine, 900000, 1, &memory, &error);
 	require(status == STATUS_OK, "%s", error.text);
@@ -569,7 +571,7 @@ Test(kv_memory, utilization_is_taken_to_the_millionth)
 	struct kv_memory memory;
 	struct error error = {STATUS_OK, ""};
 
-	fixture_open(&fixture, "qwen3-0.6b", "h200");
+	fixture_open(&fixture, "qwen3-0.6b", "h200-datasheet");
 	fixture.gpu.memory_bytes = 123456789012345.0;
 	enum status status = kv_memory_estimate(
 		&fixture.model, &fixture.gpu, &default_engine, 333333, 1, &memory, &error);
@@ -585,7 +587,7 @@ Test(kv_memory, a_model_that_leaves_no_block_is_refused_with_its_terms)
 	struct kv_memory memory;
 	struct error error = {STATUS_OK, ""};
 
-	fixture_open(&fixture, "qwen3-14b", "rtx4090");
+	fixture_open(&fixture, "qwen3-14b", "rtx4090-datasheet");
 	enum status status = kv_memory_estimate(
 		&fixture.model, &fixture.gpu, &default_engine, 900000, 1, &memory, &error);
 	require_equal(status, STATUS_MEMORY);
@@ -624,8 +626,9 @@ Test(profile, all_that_are_built_in_can_be_read_and_price_a_step)
 
 Test(profile, an_unknown_name_is_answered_with_the_names)
 {
-	static const char *const names[] = {"'h300'", "a100, ", "b200, ", "h100, ", "h200, ",
-		"l40s, ", "rtx4090, or a .json file"};
+	static const char *const names[] = {"'h300'", "a100-datasheet, ", "b200-datasheet, ",
+		"h200-datasheet, ", "h200-qwen3-0.6b, ", "l40s-datasheet, ",
+		"rtx4090-datasheet, or a .json file"};
 	struct gpu_profile gpu;
 	struct error error = {STATUS_OK, ""};
 	require_equal(gpu_profile_find("h300", &gpu, &error), STATUS_USAGE);
@@ -641,7 +644,7 @@ static enum status read_changed(
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
 	static char changed[65536];
 
-	char *text = file_read(QUIRE_SOURCE_DIR "/sim/profiles/h200.json", NULL);
+	char *text = file_read(QUIRE_SOURCE_DIR "/sim/profiles/h200-datasheet.json", NULL);
 	char *at = strstr(text, from);
 	require(at != NULL, "'%s' is not in the profile", from);
 	*at = '\0';

@@ -140,7 +140,8 @@ struct priced {
 
 static void draw_step(struct prop *prop, struct priced *out)
 {
-	static const char *const names[] = {"h200", "h100", "a100", "b200", "l40s", "rtx4090"};
+	static const char *const names[] = {"h200-datasheet", "h100-datasheet", "a100-datasheet",
+		"b200-datasheet", "l40s-datasheet", "rtx4090-datasheet"};
 
 	out->model = model_at((uint32_t)prop_below(prop, model_config_count()));
 	out->gpu = profile_of(names[prop_below(prop, 6)]);
@@ -255,7 +256,7 @@ Test(tensor_parallel, shards_of_weights_add_up)
    twice the ranks, since a block takes half and the weights leave more. */
 Test(tensor_parallel, more_ranks_hold_more_blocks)
 {
-	const struct gpu_profile gpu = profile_of("h200");
+	const struct gpu_profile gpu = profile_of("h200-datasheet");
 
 	for (uint32_t m = 0; m < model_config_count(); m++) {
 		const struct model_config model = model_at(m);
@@ -287,7 +288,7 @@ Test(tensor_parallel, more_ranks_hold_more_blocks)
 Test(tensor_parallel, blocks_are_those_of_the_fullest_rank)
 {
 	struct model_config model = model_at(3);
-	const struct gpu_profile gpu = profile_of("h200");
+	const struct gpu_profile gpu = profile_of("h200-datasheet");
 	uint64_t largest = 0;
 
 	model.vocab_size = 151937;
@@ -315,7 +316,8 @@ static void require_refused(const struct model_config *model, const struct gpu_p
 Test(tensor_parallel, a_profile_prices_the_ranks_that_it_knows)
 {
 	const struct model_config model = model_at(0);
-	struct gpu_profile measured = profile_of("h200-qwen3-0.6b"), rates = profile_of("h200");
+	struct gpu_profile measured = profile_of("h200-qwen3-0.6b"),
+			   rates = profile_of("h200-datasheet");
 
 	require_equal(measured.ranks, 1);
 	require_refused(&model, &measured, 2,

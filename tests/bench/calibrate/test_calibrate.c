@@ -516,7 +516,7 @@ static void write_profile(struct calibrate_points *points, char *path)
 	snprintf(path, TEMPORARY_PATH_BYTES + 16, "%s/mine.json", folder);
 	enum status status = calibrate_fit(&fit, points, 0, &error);
 	if (status == STATUS_OK) {
-		status = gpu_profile_find("h200", &memory, &error);
+		status = gpu_profile_find("h200-datasheet", &memory, &error);
 	}
 	if (status == STATUS_OK) {
 		status = calibrate_profile_write(path, &fit, points, &memory, &error);
@@ -568,7 +568,7 @@ Test(calibrated, heights_beyond_a_readers_limit_are_not_written)
 	struct error error = {0};
 
 	snprintf(path, sizeof(path), "%s/mine.json", folder);
-	require(gpu_profile_find("h200", &memory, &error) == STATUS_OK, "%s", error.text);
+	require(gpu_profile_find("h200-datasheet", &memory, &error) == STATUS_OK, "%s", error.text);
 	for (uint32_t i = 0; i < sizeof(heights) / sizeof(heights[0]); i++) {
 		static struct calibrate_fit fit;
 		fit.curves[STEP_CURVE_mixed_step] =

@@ -269,7 +269,8 @@ Test(files_cli, no_output_replaces_what_the_command_reads)
 	path_in(tape, fixture.folder, "tape");
 	require_good(RUN(fixture.trace, "--out", tape, "--steps"));
 	require_shell(0, NULL,
-		"ln trace.jsonl link && cp '" QUIRE_SOURCE_DIR "/sim/profiles/h200.json' h.json && "
+		"ln trace.jsonl link && cp '" QUIRE_SOURCE_DIR
+		"/sim/profiles/h200-datasheet.json' h.json && "
 		"cp '" QUIRE_SOURCE_DIR "/bench/kernels/kernels_h200.tsv' kernels.tsv");
 	for (size_t i = 0; i < sizeof(onto_inputs) / sizeof(onto_inputs[0]); i++) {
 		char *before = read_in(fixture.folder, onto_inputs[i].file);

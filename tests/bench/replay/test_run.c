@@ -64,6 +64,7 @@ static char *summary_of(const struct scene *scene, const struct run_outcome *out
 	char path[PATH_BYTES];
 
 	request.config.model = "qwen3-0.6b";
+	request.config.gpu = "h200-qwen3-0.6b"; /* which --gpu h200 is for this model */
 	request.config.dtype = DTYPE_BFLOAT16;
 	snprintf(path, sizeof(path), "%s/summary.json", scene->folder);
 	FILE *file = fopen(path, "wb");
