@@ -194,14 +194,19 @@ static void add_span(
 }
 
 /* The tokens of a turn that no hash id of its follow-ups covers: from the end of its whole blocks,
-   or of what it inherited, to the end of its completion. */
+   or of what it inherited, to the end of its completion. The last span is added first. */
 static void add_own_words(
 	struct conversations *all, uint32_t *count, const struct record *record, uint64_t limit)
 {
 	uint32_t end = record->input_length + record->output_length;
 	uint32_t first = record->own_first;
 
-	if (record->has_rest_id && first < record->input_length) {
+	bool has_rest = record->has_rest_id && first < record->input_length;
+	uint32_t words_first = has_rest ? record->input_length : first;
+	struct token_span words = {
+		.source = record->turn.row, .first = words_first, .count = end - words_first};
+	add_span(all, count, words, limit);
+	if (has_rest) {
 		struct token_span rest = {
 			.source = record->rest_id,
 			.first = first,
@@ -210,14 +215,11 @@ static void add_own_words(
 			.is_block = true,
 		};
 		add_span(all, count, rest, limit);
-		first = record->input_length;
 	}
-	struct token_span words = {
-		.source = record->turn.row, .first = first, .count = end - first};
-	add_span(all, count, words, limit);
 }
 
-/* Walks from the latest turn back to the first. Adds a span for each turn's own tokens in it. */
+/* Walks from the latest turn back to the first. Adds a span for each turn's own tokens in it, and
+   turns the list round. */
 static void set_spans(struct conversations *all, struct trace_row *row)
 {
 	const struct record *record = &all->records[all->record_count - 1];
@@ -228,6 +230,11 @@ static void set_spans(struct conversations *all, struct trace_row *row)
 		limit = u64_min(limit, record->inherited_count);
 		record = &all->records[record->turn.parent];
 		add_own_words(all, &count, record, limit);
+	}
+	for (uint32_t i = 0; i < count / 2; i++) {
+		struct token_span moved = all->spans[i];
+		all->spans[i] = all->spans[count - 1 - i];
+		all->spans[count - 1 - i] = moved;
 	}
 	row->spans = all->spans;
 	row->span_count = count;

@@ -45,7 +45,26 @@ void intake_clear_arrivals(struct intake *intake)
 	intake->arrival_count = 0;
 }
 
-/* Makes the row's tokens and gives the request to the engine. */
+/* Makes a row's tokens, or the keys of its blocks. */
+static void make_content(
+	struct intake *intake, const struct trace_row *row, struct request *request)
+{
+	if (intake->options.is_forced && !intake->options.needs_tokens) {
+		request->keys = block_keys_of(&intake->keys, row);
+		return;
+	}
+	intake->prompt = memory_grow(
+		intake->prompt, &intake->prompt_capacity, row->input_length, sizeof(int32_t));
+	tokens_prompt(&intake->tokens, row, intake->prompt);
+	request->prompt = intake->prompt;
+	if (intake->options.is_forced) {
+		intake->forced = memory_grow(intake->forced, &intake->forced_capacity,
+			row->output_length, sizeof(int32_t));
+		tokens_forced(&intake->tokens, row, intake->forced);
+		request->forced = intake->forced;
+	}
+}
+
 static void add_row(struct intake *intake, const struct trace_row *row)
 {
 	struct request request = {
@@ -55,19 +74,9 @@ static void add_row(struct intake *intake, const struct trace_row *row)
 		.temperature = intake->options.temperature,
 		.ignore_eos = true,
 	};
-	bool fits = row_fits(intake, row);
 
-	if (fits) {
-		intake->prompt = memory_grow(intake->prompt, &intake->prompt_capacity,
-			row->input_length, sizeof(int32_t));
-		tokens_prompt(&intake->tokens, row, intake->prompt);
-		request.prompt = intake->prompt;
-	}
-	if (fits && intake->options.is_forced) {
-		intake->forced = memory_grow(intake->forced, &intake->forced_capacity,
-			row->output_length, sizeof(int32_t));
-		tokens_forced(&intake->tokens, row, intake->forced);
-		request.forced = intake->forced;
+	if (row_fits(intake, row)) {
+		make_content(intake, row, &request);
 	}
 	intake->has_prompt_ids = intake->has_prompt_ids || row->hash_ids != NULL ||
 				 row->prompt_ids != NULL || row->span_count > 0;
@@ -228,6 +237,7 @@ enum status intake_open(struct intake *intake, const struct intake_options *opti
 		.vocab_size = u32_min(options->vocab_size, TOKEN_VOCABULARY_LIMIT),
 		.trace_block_size = trace_block_size(workload_trace(intake->workload)),
 	};
+	block_keys_init(&intake->keys, &intake->tokens, engine_limits(engine)->block_size);
 	return STATUS_OK;
 }
 
@@ -240,6 +250,7 @@ void intake_close(struct intake *intake)
 	free(intake->departures);
 	free(intake->awaited);
 	free(intake->turn_of_slot);
+	block_keys_deinit(&intake->keys);
 	free(intake->prompt);
 	free(intake->forced);
 	memset(intake, 0, sizeof(*intake));

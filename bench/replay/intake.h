@@ -6,7 +6,7 @@
 
 #include "bench/record/metrics.h"
 #include "engine/engine.h"
-#include "workloads/tokens.h"
+#include "workloads/block_keys.h"
 #include "workloads/workload.h"
 
 /* Turns rows of a trace into requests of the engine, and reports to the workload which have left.
@@ -30,6 +30,7 @@ struct intake_options {
 	uint64_t seed;				 /* of token ids */
 	float temperature;
 	bool is_forced;	     /* the tokens of all completions are fixed in advance, not sampled */
+	bool needs_tokens;   /* the runner reads them; else the keys of blocks suffice */
 	uint32_t vocab_size; /* token ids are below it */
 };
 
@@ -76,8 +77,9 @@ struct intake {
 	uint64_t *turn_of_slot; /* (slot count) turn_index of the row in a sequence's slot */
 
 	struct token_source tokens;
-	int32_t *prompt; /* (prompt_capacity) */
-	int32_t *forced; /* (forced_capacity) */
+	struct block_keys keys; /* instead of tokens, if nothing reads them */
+	int32_t *prompt;	/* (prompt_capacity) */
+	int32_t *forced;	/* (forced_capacity) */
 	size_t prompt_capacity, forced_capacity;
 };
 

@@ -228,6 +228,7 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 		.seed = config->seed,
 		.temperature = (float)config->temperature / 1e6f,
 		.is_forced = is_forced,
+		.needs_tokens = runner->is_computing,
 		.vocab_size = options->vocab_size,
 	};
 

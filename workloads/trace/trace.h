@@ -62,7 +62,7 @@ struct trace_row {
 
 	/* Filled by workloads/conversations.h only. */
 	uint64_t turn_index;		/* NO_TURN: the row belongs to no session */
-	const struct token_span *spans; /* (span_count), disjoint */
+	const struct token_span *spans; /* (span_count), disjoint, in order of .first */
 	uint32_t span_count;
 };
 
