@@ -42,11 +42,11 @@ static const struct option options[] = {
 	{GROUP_OF_TABLE("tokens")},
 
 	{.kind = OPTION_HEADING, .help = "service level (for attainment and goodput)"},
-	{"slo-ttft-ms", OPTION_MILLIONTHS, REQUEST(run.slo_ttft_ns), .argument = "MS", .minimum = 1,
-		.maximum = UINT64_C(1000000) * BILLION,
+	{"slo-ttft-ms", OPTION_MILLIONTHS, REQUEST(run.slo_ttft_ns), .argument = "MS", .unit = "ms",
+		.minimum = 1, .maximum = UINT64_C(1000000) * BILLION,
 		.help = "time to the first token, from arrival"},
-	{"slo-tpot-ms", OPTION_MILLIONTHS, REQUEST(run.slo_tpot_ns), .argument = "MS", .minimum = 1,
-		.maximum = UINT64_C(1000000) * BILLION,
+	{"slo-tpot-ms", OPTION_MILLIONTHS, REQUEST(run.slo_tpot_ns), .argument = "MS", .unit = "ms",
+		.minimum = 1, .maximum = UINT64_C(1000000) * BILLION,
 		.help = "time per output token after the first"},
 
 	{.kind = OPTION_HEADING, .help = "results"},
@@ -64,6 +64,9 @@ static const struct option options[] = {
 	{"check", OPTION_FLAG, REQUEST(run.is_checking),
 		.help = "verify every invariant of the engine after each step (slow)"},
 };
+
+static const char *const main_options[] = {
+	"model", "gpu", "runner", "rate", "speedup", "slo-ttft-ms", "slo-tpot-ms", "out", NULL};
 
 static enum status run(struct command_line *line, struct error *error)
 {
@@ -91,6 +94,7 @@ const struct command command_replay = {
 	.table = &replay_options,
 	.table_offset = REQUEST(run.config),
 	.value_bytes = sizeof(struct replay_request),
+	.main_options = main_options,
 	.positional_minimum = 1,
 	.positional_maximum = 1,
 	.run = run,

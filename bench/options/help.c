@@ -108,7 +108,59 @@ static void print_members(const struct command *group, FILE *file)
 	}
 }
 
-void command_print_help(const struct command *command, FILE *file)
+/* The other programs' names that the command takes. */
+static void print_synonyms(const struct command *command, FILE *file)
+{
+	const struct option_table *table = command->table;
+	char text[OPTION_HELP_BYTES] = "";
+	size_t used = 0;
+
+	if (table == NULL || table->synonyms == NULL) {
+		return;
+	}
+	for (const struct option_synonym *synonym = table->synonyms; synonym->name != NULL;
+		synonym++) {
+		if (synonym->begins == NULL && synonym->option != NULL &&
+			command_has_option(command, synonym->option)) {
+			used = append(text, used, "%s--%s for --%s", used == 0 ? "" : ", ",
+				synonym->name, synonym->option);
+			used = synonym->value == NULL ? used
+						      : append(text, used, " %s", synonym->value);
+		}
+	}
+	if (used > 0) {
+		fprintf(file, "\n%-*s", HELP_COLUMN, "names of other programs");
+		print_wrapped(text, file);
+	}
+}
+
+static void print_options(const struct command *command, bool only_main, FILE *file)
+{
+	struct option option;
+
+	if (only_main) {
+		fputs("\nmain options\n", file);
+	}
+	for (uint32_t i = 0; command_option(command, i, &option); i++) {
+		if (!only_main) {
+			print_option(&option, file);
+			continue;
+		}
+		for (uint32_t j = 0; command->main_options[j] != NULL; j++) {
+			if (option.kind != OPTION_HEADING &&
+				strcmp(command->main_options[j], option.name) == 0) {
+				print_option(&option, file);
+			}
+		}
+	}
+	if (only_main) {
+		fprintf(file, "\nquire %s --help all shows the other options\n", command->name);
+	} else {
+		print_synonyms(command, file);
+	}
+}
+
+static void print_help(const struct command *command, bool only_main, FILE *file)
 {
 	size_t summary_bytes = strlen(command->summary);
 	bool has_break = summary_bytes > 0 && command->summary[summary_bytes - 1] == '\n';
@@ -120,11 +172,18 @@ void command_print_help(const struct command *command, FILE *file)
 	}
 	fprintf(file, "quire %s %s\n\n%s%s", command->name, command->arguments, command->summary,
 		has_break ? "" : "\n");
-	struct option option;
-	for (uint32_t i = 0; command_option(command, i, &option); i++) {
-		print_option(&option, file);
-	}
+	print_options(command, only_main, file);
 	if (command->examples != NULL) {
 		fprintf(file, "\nexamples\n%s", command->examples);
 	}
+}
+
+void command_print_help(const struct command *command, FILE *file)
+{
+	print_help(command, false, file);
+}
+
+void command_print_short_help(const struct command *command, FILE *file)
+{
+	print_help(command, command->main_options != NULL, file);
 }

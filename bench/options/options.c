@@ -9,33 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES_MAX = 64 };
-
-/* Edit distance of two option names, to suggest a correction. */
-static uint32_t name_distance(const char *a, const char *b)
-{
-	uint32_t row[NAME_BYTES_MAX + 1];
-	size_t a_bytes = strlen(a);
-	size_t b_bytes = strlen(b);
-
-	if (a_bytes > NAME_BYTES_MAX || b_bytes > NAME_BYTES_MAX) {
-		return UINT32_MAX;
-	}
-	for (size_t j = 0; j <= b_bytes; j++) {
-		row[j] = (uint32_t)j;
-	}
-	for (size_t i = 1; i <= a_bytes; i++) {
-		uint32_t diagonal = row[0];
-		row[0] = (uint32_t)i;
-		for (size_t j = 1; j <= b_bytes; j++) {
-			uint32_t change = diagonal + (a[i - 1] != b[j - 1]);
-			diagonal = row[j];
-			row[j] = u32_min(change, u32_min(row[j], row[j - 1]) + 1);
-		}
-	}
-	return row[b_bytes];
-}
-
 /* ---- rows ---- */
 
 const struct option *option_table_find(const struct option_table *table, const char *name)
@@ -104,61 +77,6 @@ bool command_option(const struct command *command, uint32_t index, struct option
 	return false;
 }
 
-/* False: the command has no option of that name. */
-static bool find_option(
-	const struct command *command, const char *name, uint32_t *index, struct option *out)
-{
-	for (uint32_t i = 0; command_option(command, i, out); i++) {
-		if (out->kind != OPTION_HEADING && strcmp(out->name, name) == 0) {
-			*index = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool find_alias(
-	const struct command *command, const char *alias, uint32_t *index, struct option *out)
-{
-	for (uint32_t i = 0; command_option(command, i, out); i++) {
-		if (out->alias != NULL && strcmp(out->alias, alias) == 0) {
-			*index = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static enum status unknown_option(
-	const struct command *command, const char *name, bool is_alias, struct error *error)
-{
-	const char *nearest = NULL;
-	uint32_t nearest_distance = 4; /* more than three edits are no plausible typo */
-	struct option option;
-
-	if (is_alias) {
-		return error_set(error, STATUS_USAGE,
-			"unknown option -%s; options are written in full, as --name", name);
-	}
-	for (uint32_t i = 0; command_option(command, i, &option); i++) {
-		if (option.kind == OPTION_HEADING) {
-			continue;
-		}
-		uint32_t distance = name_distance(name, option.name);
-		bool is_like = distance <= strlen(option.name) / 2; /* at most half of the name
-								       differs */
-		if (is_like && distance < nearest_distance) {
-			nearest = option.name;
-			nearest_distance = distance;
-		}
-	}
-	if (nearest != NULL) {
-		return error_set(error, STATUS_USAGE, "unknown option --%s; did you mean --%s?",
-			name, nearest);
-	}
-	return error_set(error, STATUS_USAGE, "unknown option --%s", name);
-}
-
 /* ---- values ---- */
 
 bool option_fits(const struct option *option, uint64_t value)
@@ -181,6 +99,11 @@ void option_expected(const struct option *option, char *text)
 		snprintf(text, OPTION_EXPECTED_BYTES,
 			"a decimal of at most 6 places from %llu.%06llu to %llu.%06llu",
 			low / million, low % million, high / million, high % million);
+		if (option->unit != NULL) {
+			used = strlen(text);
+			snprintf(text + used, OPTION_EXPECTED_BYTES - used,
+				" %s, or with a unit, such as 500ms, 2s, 10m or 1h", option->unit);
+		}
 		break;
 	case OPTION_WORD:
 		for (uint32_t i = 0; option->word_at(i) != NULL; i++) {
@@ -197,10 +120,41 @@ void option_expected(const struct option *option, char *text)
 	}
 }
 
+/* A decimal behind which a unit may stand, in millionths of the option's unit. False: no such text,
+   or a time between two millionths. */
+static bool read_time(const struct option *option, uint64_t *out, const char *text)
+{
+	static const struct {
+		const char *name;
+		uint64_t us;
+	} units[] = {{"us", 1}, {"ms", 1000}, {"s", 1000000}, {"min", 60000000}, {"m", 60000000},
+		{"h", 3600000000}};
+	size_t digits = strspn(text, "0123456789.");
+	const char *unit = text[digits] == '\0' ? option->unit : text + digits;
+	uint64_t us = 0, own_us = 0, number;
+	char decimal[NUMBER_TEXT_BYTES];
+
+	for (uint32_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		us = strcmp(units[i].name, unit) == 0 ? units[i].us : us;
+		own_us = strcmp(units[i].name, option->unit) == 0 ? units[i].us : own_us;
+	}
+	snprintf(decimal, sizeof(decimal), "%.*s", (int)digits, text);
+	if (us == 0 || digits >= sizeof(decimal) || !text_to_millionths(decimal, &number)) {
+		return false;
+	}
+	u128 scaled = (u128)number * us;
+	if (scaled % own_us != 0 || scaled / own_us > UINT64_MAX) {
+		return false;
+	}
+	*out = (uint64_t)(scaled / own_us);
+	return true;
+}
+
 static bool read_number(const struct option *option, uint64_t *out, const char *text)
 {
 	uint64_t value;
 	bool is_number = option->kind == OPTION_COUNT ? text_to_u64(text, &value)
+			 : option->unit != NULL	      ? read_time(option, &value, text)
 						      : text_to_millionths(text, &value);
 
 	if (!is_number || !option_fits(option, value)) {
@@ -261,16 +215,6 @@ enum status option_set(
 		error, STATUS_USAGE, "--%s: found '%s', expected %s", option->name, text, expected);
 }
 
-enum status command_set(
-	struct command_line *line, const char *name, const char *text, struct error *error)
-{
-	struct option option;
-	uint32_t index;
-
-	check(find_option(line->command, name, &index, &option));
-	return option_set(&option, line->values, text, error);
-}
-
 static void set_default(const struct option *option, void *values)
 {
 	struct error error = {0};
@@ -303,94 +247,6 @@ void command_defaults(const struct command *command, void *values)
 	for (uint32_t i = 0; command_option(command, i, &option); i++) {
 		set_default(&option, values);
 	}
-}
-
-/* ---- parsing ---- */
-
-/* Parses one option at argv[*i]; moves *i to its last argument. Bit i of *given: row i was seen. */
-static enum status parse_option(
-	const struct command_line *line, int *i, uint64_t *given, struct error *error)
-{
-	bool is_alias = line->argv[*i][1] != '-';
-	const char *text = line->argv[*i] + (is_alias ? 1 : 2);
-	const char *equals = strchr(text, '=');
-	size_t name_bytes = equals == NULL ? strlen(text) : (size_t)(equals - text);
-	char name[NAME_BYTES_MAX + 1];
-	struct option option;
-	uint32_t index;
-
-	snprintf(name, sizeof(name), "%.*s", (int)u64_min(name_bytes, NAME_BYTES_MAX), text);
-	if (!(is_alias ? find_alias : find_option)(line->command, name, &index, &option)) {
-		return unknown_option(line->command, name, is_alias, error);
-	}
-	check(index < 64);
-	uint64_t bit = UINT64_C(1) << index;
-	if (*given & bit) {
-		return error_set(error, STATUS_USAGE, "--%s is given twice", option.name);
-	}
-	*given |= bit;
-	if (option.given_offset > 0) {
-		*(bool *)((char *)line->values + option.given_offset) = true;
-	}
-	if (option.kind == OPTION_FLAG) {
-		if (equals != NULL) {
-			return error_set(error, STATUS_USAGE, "--%s takes no value", option.name);
-		}
-		*(bool *)((char *)line->values + option.offset) = true;
-		return STATUS_OK;
-	}
-	if (equals != NULL) {
-		return option_set(&option, line->values, equals + 1, error);
-	}
-	if (*i + 1 >= line->argc) {
-		char usage[OPTION_USAGE_BYTES];
-		option_usage(&option, usage);
-		return error_set(error, STATUS_USAGE, "--%s: expected %s behind it", option.name,
-			strchr(usage, ' ') + 1);
-	}
-	*i += 1;
-	return option_set(&option, line->values, line->argv[*i], error);
-}
-
-static bool asks_for_help(int argc, char **argv)
-{
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
-enum status command_parse(struct command_line *line, bool *wants_help, struct error *error)
-{
-	const struct command *command = line->command;
-	uint64_t given = 0;
-	bool options_ended = false;
-
-	check(command->positional_maximum <= POSITIONALS_MAX);
-	line->positional_count = 0;
-	*wants_help = asks_for_help(line->argc, line->argv);
-	if (*wants_help) {
-		return STATUS_OK;
-	}
-	for (int i = 1; i < line->argc; i++) {
-		const char *text = line->argv[i];
-		if (!options_ended && strcmp(text, "--") == 0) {
-			options_ended = true;
-		} else if (!options_ended && text[0] == '-' && text[1] != '\0') {
-			TRY(parse_option(line, &i, &given, error));
-		} else if (line->positional_count == command->positional_maximum) {
-			return error_set(error, STATUS_USAGE, "one argument too many: '%s'", text);
-		} else {
-			line->positionals[line->positional_count++] = text;
-		}
-	}
-	if (line->positional_count < command->positional_minimum) {
-		return error_set(error, STATUS_USAGE, "expected: quire %s %s", command->name,
-			command->arguments);
-	}
-	return STATUS_OK;
 }
 
 /* ---- running ---- */
@@ -458,7 +314,8 @@ int command_run(const struct command *command, int argc, char **argv)
 	command_defaults(command, line.values);
 	enum status status = command_parse(&line, &wants_help, &error);
 	if (status == STATUS_OK && wants_help) {
-		command_print_help(command, stdout);
+		(line.wants_all_help ? command_print_help : command_print_short_help)(
+			command, stdout);
 	} else if (status == STATUS_OK) {
 		status = command->run(&line, &error);
 	}

@@ -13,7 +13,8 @@
 
    Options are `--name VALUE` or `--name=VALUE`, flags `--name`; each at most once; `--` ends them;
    everything else is a positional argument. Every command accepts `--help` and `-h`. An option with
-   an alias may also be written `-ALIAS VALUE` or `-ALIAS=VALUE`.
+   an alias may also be written `-ALIAS VALUE` or `-ALIAS=VALUE`. The names that other programs use
+   for an option are accepted too, where its table has them.
 
    Values are stored in a struct of the command, at the row's offset. Options that several commands
    share are defined once, in an option_table, and a command's row refers to them:
@@ -49,6 +50,19 @@ struct option {
 	const char *(*about_word)(uint32_t index); /* for the help; NULL: help says it */
 	const char *help;			   /* one sentence or two, without the default */
 	const char *alias;			   /* another name, behind one dash; NULL: none */
+	const char *bare; /* the value of an option without one; NULL: it needs one */
+	const char *unit; /* of a MILLIONTHS that is a time: "s" or "ms"; values may have units of
+			     their own (2s, 500ms, 10m, 1h). NULL: it is none */
+};
+
+/* Another program's name for an option, which is accepted in its place, or explained. */
+struct option_synonym {
+	const char *name;
+	const char *option; /* of ours; NULL: there is none, and .help says what to do */
+	const char *begins; /* only for values that begin so: the rest of them is the value. Several
+			       such values may follow the name. NULL: for every value */
+	const char *value;  /* the value in place of the given one; without .begins none is given */
+	const char *help;
 };
 
 #define FROM_TABLE(option_name) .kind = OPTION_FROM_TABLE, .name = option_name
@@ -57,6 +71,8 @@ struct option {
 struct option_table {
 	const struct option *rows; /* (count) */
 	uint32_t count;
+	const struct option_synonym *synonyms; /* the first that fits is taken; ends with a row
+						  without a name; NULL: none */
 };
 
 enum { POSITIONALS_MAX = 16 };
@@ -75,6 +91,8 @@ struct command {
 	const struct option_table *table; /* the table of FROM_TABLE rows */
 	size_t table_offset;		  /* of the table's struct in the command's */
 	size_t value_bytes;		  /* of the command's struct */
+	const char *const *main_options;  /* NULL-terminated: what --help shows, --help all has the
+					     rest; NULL: --help shows all */
 	uint32_t positional_minimum, positional_maximum;
 
 	/* Runs with parsed values. STATUS_VERDICT with an empty text: the output already has the
@@ -93,6 +111,7 @@ struct command_line {
 	void *values; /* (command->value_bytes) */
 	const char *positionals[POSITIONALS_MAX];
 	uint32_t positional_count;
+	bool wants_all_help; /* --help all */
 };
 
 /* Sets defaults, parses, prints --help or runs, and reports errors; returns the exit code. */
@@ -113,6 +132,8 @@ enum status command_set(
 /* Row `index` with its table's fields filled in, and offsets into the command's struct. False past
    the last. The rows of a group are counted individually. */
 bool command_option(const struct command *command, uint32_t index, struct option *out);
+
+bool command_has_option(const struct command *command, const char *name);
 
 /* The last word of a command's name. */
 const char *command_word(const struct command *command);
@@ -146,6 +167,9 @@ void option_help(const struct option *option, char *text);
 
 /* The whole help of a command or group. */
 void command_print_help(const struct command *command, FILE *file);
+
+/* The main options only, where the command names some. */
+void command_print_short_help(const struct command *command, FILE *file);
 
 /* Prints one line on stderr, after wrong use with a hint to the help; returns the exit code. */
 int command_fail(const struct command *command, const struct error *error);

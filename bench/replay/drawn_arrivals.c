@@ -72,8 +72,29 @@ uint32_t drawn_arrivals_word(const struct arrival_profile *profile)
 		return ARRIVE_GAMMA;
 	case ARRIVALS_CONSTANT:
 		return ARRIVE_CONSTANT;
+	case ARRIVALS_AT_ONCE:
+		return ARRIVE_AT_ONCE;
 	}
 	check_unreachable("an unknown kind of arrivals");
+}
+
+static enum status all_at_once(
+	const struct replay_config *config, struct arrival_profile *out, struct error *error)
+{
+	const char *other = config->rate > 0	     ? "--rate"
+			    : config->ramp != NULL   ? "--ramp"
+			    : config->burstiness > 0 ? "--burstiness"
+						     : NULL;
+
+	if (other != NULL) {
+		return error_set(error, STATUS_USAGE,
+			"%s spreads arrivals, --arrivals at-once (--rate inf) has all at time 0: "
+			"give one of them",
+			other);
+	}
+	out->kind = ARRIVALS_AT_ONCE;
+	out->rate_from = out->rate_to = 1; /* of no effect */
+	return STATUS_OK;
 }
 
 enum status drawn_arrivals(const struct replay_config *config, struct arrival_profile *out,
@@ -83,7 +104,10 @@ enum status drawn_arrivals(const struct replay_config *config, struct arrival_pr
 	bool has_rate = config->rate > 0;
 
 	*out = (struct arrival_profile){.resolution_ns = 1, .step_count = 1};
-	*has_profile = has_rate || has_ramp;
+	*has_profile = has_rate || has_ramp || config->arrivals == ARRIVE_AT_ONCE;
+	if (config->arrivals == ARRIVE_AT_ONCE) {
+		return all_at_once(config, out, error);
+	}
 	if (has_rate && has_ramp) {
 		return error_set(error, STATUS_USAGE,
 			"--rate is one rate and --ramp several: give one of them");

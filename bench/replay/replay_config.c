@@ -46,7 +46,9 @@ enum status replay_config_ranks_check(
 static enum status check_load(
 	const struct replay_config *config, bool has_profile, struct error *error)
 {
-	const char *rate = config->given.ramp ? "--ramp" : "--rate";
+	const char *rate = config->arrivals == ARRIVE_AT_ONCE ? "--arrivals at-once"
+			   : config->given.ramp		      ? "--ramp"
+							      : "--rate";
 
 	if (config->concurrency > 0 && config->given.speedup) {
 		return error_set(error, STATUS_USAGE,

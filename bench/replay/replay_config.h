@@ -22,7 +22,7 @@ enum { KERNELS_AUTO, KERNELS_GENERAL };
 enum { OVERLAP_ON, OVERLAP_OFF };
 enum { REPLAY_CLOCK_VIRTUAL, REPLAY_CLOCK_WALL };
 enum { TOKENS_FORCED, TOKENS_SAMPLED };
-enum { ARRIVE_BY_TRACE, ARRIVE_POISSON, ARRIVE_GAMMA, ARRIVE_CONSTANT };
+enum { ARRIVE_BY_TRACE, ARRIVE_POISSON, ARRIVE_GAMMA, ARRIVE_CONSTANT, ARRIVE_AT_ONCE };
 
 /* Which options the user gave. The others have defaults, which the runner or a tape may replace. */
 struct replay_given {

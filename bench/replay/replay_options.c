@@ -1,5 +1,6 @@
 #include "bench/replay/replay_config.h"
 
+#include "bench/replay/option_synonyms.h"
 #include "bench/replay/runners.h"
 #include "engine/base/json.h"
 #include "engine/base/number.h"
@@ -35,7 +36,7 @@ WORDS(admission, [ADMISSION_EXACT] = "exact", [ADMISSION_SEED] = "seed")
 WORDS(prefix_caching, [PREFIX_CACHING_ON] = "on", [PREFIX_CACHING_OFF] = "off")
 WORDS(sessions, [SESSIONS_OPEN] = "open", [SESSIONS_CLOSED] = "closed")
 WORDS(arrivals, [ARRIVE_BY_TRACE] = "trace", [ARRIVE_POISSON] = "poisson", [ARRIVE_GAMMA] = "gamma",
-	[ARRIVE_CONSTANT] = "constant")
+	[ARRIVE_CONSTANT] = "constant", [ARRIVE_AT_ONCE] = "at-once")
 
 static const char *policy_word(uint32_t index)
 {
@@ -77,7 +78,11 @@ static const struct option rows[] = {
 
 enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
 
-const struct option_table replay_options = {rows, ROW_COUNT};
+const struct option_table replay_options = {
+	.rows = rows,
+	.count = ROW_COUNT,
+	.synonyms = option_synonyms,
+};
 
 enum taping { UNTAPED, TAPED, FILLED, LATER };
 

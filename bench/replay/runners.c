@@ -5,6 +5,7 @@
 #include "reports/results/results.h"
 #include "engine/reference/reference_ranks.h"
 #include "engine/reference/reference_runner.h"
+#include "engine/model/config_json.h"
 #include "engine/model/weights.h"
 #include "sim/cost_model.h"
 #include "sim/kv_memory.h"
@@ -88,14 +89,15 @@ enum status runner_open_weights(struct weights **out, struct replay_config *conf
 	const char *source = config->weights;
 
 	if (source == NULL) {
+		struct model_config builtin;
+		bool is_builtin = false;
 		source = request->model_path;
-		for (uint32_t i = 0; i < model_config_count(); i++) {
-			if (strcmp(source, model_config_name(i)) == 0) {
-				return error_set(error, STATUS_USAGE,
-					"--model %s is a shape without weights: add --weights DIR, "
-					"or --weights dummy:SEED for made-up ones",
-					source);
-			}
+		TRY(model_config_find_builtin(source, &builtin, &is_builtin, error));
+		if (is_builtin) {
+			return error_set(error, STATUS_USAGE,
+				"--model %s is a shape without weights: add --weights DIR, or "
+				"--weights dummy:SEED for made-up ones",
+				source);
 		}
 	} else {
 		/* The path says something about this machine; the result must not. */

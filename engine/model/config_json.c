@@ -314,7 +314,8 @@ static enum status unknown_model(const char *name, struct error *error)
 		used += (size_t)written;
 	}
 	return error_set(error, STATUS_USAGE,
-		"model '%s': expected one of %s, or a folder with a config.json, or a .json file",
+		"model '%s': expected one of %s (or Qwen/Qwen3-8B, ...), or a folder with a "
+		"config.json, or a .json file",
 		name, names);
 }
 
@@ -342,13 +343,27 @@ static enum status read_generation(
 	return status;
 }
 
+enum status model_config_find_builtin(
+	const char *name_or_path, struct model_config *out, bool *is_builtin, struct error *error)
+{
+	bool is_path = false;
+
+	if (strchr(name_or_path, '/') != NULL) {
+		TRY(path_is_there(name_or_path, &is_path, error));
+	}
+	*is_builtin = !is_path && model_config_builtin(name_or_path, out);
+	return STATUS_OK;
+}
+
 enum status model_config_find(
 	const char *name_or_path, struct model_config *out, struct error *error)
 {
 	struct json_document document = {.root = NULL};
 	char path[PATH_BYTES_MAX];
 
-	if (model_config_builtin(name_or_path, out)) {
+	bool is_builtin = false;
+	TRY(model_config_find_builtin(name_or_path, out, &is_builtin, error));
+	if (is_builtin) {
 		return STATUS_OK;
 	}
 	bool is_file = ends_in(name_or_path, ".json");

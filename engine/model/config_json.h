@@ -18,6 +18,11 @@
 enum status model_config_find(
 	const char *name_or_path, struct model_config *out, struct error *error);
 
+/* Whether a name is a built-in model rather than a path: Qwen/Qwen3-8B is a folder if there is
+   one. */
+enum status model_config_find_builtin(
+	const char *name_or_path, struct model_config *out, bool *is_builtin, struct error *error);
+
 /* Parses the text of a config.json. `path` is used in errors and for the model's name. */
 enum status model_config_parse(struct model_config *out, const char *path, const char *text,
 	size_t byte_count, struct error *error);

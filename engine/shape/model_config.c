@@ -36,10 +36,28 @@ const char *model_config_name(uint32_t index)
 	return index < BUILTIN_COUNT ? builtin_models[index].name : NULL;
 }
 
+/* Whether a text is a name in small letters, whatever the case of its own. */
+static bool is_name(const char *name, const char *text)
+{
+	for (; *name != '\0'; name++, text++) {
+		char small = *text >= 'A' && *text <= 'Z' ? (char)(*text + ('a' - 'A')) : *text;
+		if (small != *name) {
+			return false;
+		}
+	}
+	return *text == '\0';
+}
+
 bool model_config_builtin(const char *name, struct model_config *out)
 {
+	static const char publisher[] = "Qwen/";
+	size_t skipped = sizeof(publisher) - 1;
+
+	if (strncmp(name, publisher, skipped) == 0) {
+		name += skipped;
+	}
 	for (uint32_t i = 0; i < BUILTIN_COUNT; i++) {
-		if (strcmp(builtin_models[i].name, name) == 0) {
+		if (is_name(builtin_models[i].name, name)) {
 			*out = builtin_models[i];
 			return true;
 		}

@@ -37,7 +37,7 @@ struct model_config {
 uint32_t model_config_count(void);
 const char *model_config_name(uint32_t index);
 
-/* False: no built-in model has this name. */
+/* The model of a name: qwen3-8b, or as it is published, Qwen/Qwen3-8B. False: none is built in. */
 bool model_config_builtin(const char *name, struct model_config *out);
 
 /* Elements of the queries, and of the keys or the values, of one token in one layer. */

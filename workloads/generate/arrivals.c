@@ -76,6 +76,8 @@ static int64_t draw_gap(struct arrivals *arrivals)
 		return random_gamma(&arrivals->random, arrivals->shape);
 	case ARRIVALS_CONSTANT:
 		return FIXED_ONE;
+	case ARRIVALS_AT_ONCE:
+		return 0;
 	}
 	check_unreachable("unknown arrival kind");
 }

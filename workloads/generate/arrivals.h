@@ -18,6 +18,7 @@ enum arrival_kind {
 	ARRIVALS_POISSON,  /* exponential gaps */
 	ARRIVALS_GAMMA,	   /* gamma gaps of shape `burstiness`: below 1 burstier than Poisson */
 	ARRIVALS_CONSTANT, /* equal gaps */
+	ARRIVALS_AT_ONCE,  /* no gaps: all at time 0, whatever the rate */
 };
 
 enum { ARRIVAL_STEPS_MAX = 1000 };

@@ -164,7 +164,7 @@ static const struct option options[] = {
 		.help = "turns of a session"},
 	{"follow-up", OPTION_TEXT, REQUEST(follow_up), .argument = "LEN",
 		.help = "new prompt tokens of later turns; default: as --input"},
-	{"think", OPTION_MILLIONTHS, REQUEST(think), .argument = "S", .initial = "10",
+	{"think", OPTION_MILLIONTHS, REQUEST(think), .argument = "S", .unit = "s", .initial = "10",
 		.maximum = MILLION * MILLION,
 		.help = "mean of the exponential pause before a later turn, in seconds"},
 	{"max-context", OPTION_COUNT, REQUEST(max_context), .argument = "N", .initial = "131072",

@@ -348,7 +348,7 @@ struct outer {
 	struct values inner;
 };
 
-static const struct option_table table = {rows + 3, 1}; /* --count alone */
+static const struct option_table table = {.rows = rows + 3, .count = 1}; /* --count alone */
 
 Test(options, a_row_of_the_table_is_selected_by_name)
 {
@@ -393,7 +393,7 @@ Test(options, a_row_of_the_table_is_selected_by_name)
 /* A command may take the table's word for none as any other text. */
 Test(options, a_word_for_none_is_replaced_with_the_row)
 {
-	static const struct option_table texts = {rows + 6, 1}; /* --text alone */
+	static const struct option_table texts = {.rows = rows + 6, .count = 1}; /* --text alone */
 	static const struct option selected[] = {{FROM_TABLE("text"), .none = ""}};
 	const struct command other = {
 		.name = "other",
@@ -418,7 +418,7 @@ Test(options, a_group_of_the_table_is_selected_whole)
 		{"c", OPTION_FLAG, VALUES(flag), .group = "first", .help = "c"},
 		{"d", OPTION_FLAG, VALUES(flag), .help = "d"},
 	};
-	static const struct option_table groups = {members, 4};
+	static const struct option_table groups = {.rows = members, .count = 4};
 	static const struct option selected[] = {
 		{"before", OPTION_FLAG, 0, .help = "before"},
 		{GROUP_OF_TABLE("first")},

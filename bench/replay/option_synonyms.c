@@ -1,0 +1,75 @@
+#include "bench/replay/option_synonyms.h"
+
+#include <stddef.h>
+
+#define SAME(theirs, ours)                                                                         \
+	{                                                                                          \
+		.name = (theirs), .option = (ours)                                                 \
+	}
+#define MEANS(theirs, ours, text)                                                                  \
+	{                                                                                          \
+		.name = (theirs), .option = (ours), .value = (text)                                \
+	}
+#define SAY(theirs, text)                                                                          \
+	{                                                                                          \
+		.name = (theirs), .help = (text)                                                   \
+	}
+
+const struct option_synonym option_synonyms[] = {
+	/* accepted */
+	{.name = "request-rate", .option = "arrivals", .begins = "inf", .value = "at-once"},
+	{.name = "rate", .option = "arrivals", .begins = "inf", .value = "at-once"},
+	SAME("request-rate", "rate"),
+	SAME("num-prompts", "max-requests"),
+	SAME("num-warmups", "warmup"),
+	SAME("num-gpu-blocks-override", "kv-blocks"),
+	MEANS("no-enable-prefix-caching", "enable-prefix-caching", "off"),
+	{.name = "goodput", .option = "slo-ttft-ms", .begins = "ttft:"},
+	{.name = "goodput", .option = "slo-tpot-ms", .begins = "tpot:"},
+	SAME("result-dir", "out"),
+	SAME("output-dir", "out"),
+
+	/* explained */
+	SAY("goodput", "as a limit of goodput quire has ttft:MS and tpot:MS "
+		       "(--slo-ttft-ms, --slo-tpot-ms)"),
+	SAY("backend", "quire serves no API: --runner says what computes the steps"),
+	SAY("base-url", "quire sends nothing: --runner cuda is its own engine, on this machine"),
+	SAY("host", "quire sends nothing: --runner cuda is its own engine, on this machine"),
+	SAY("port", "quire sends nothing: --runner cuda is its own engine, on this machine"),
+	SAY("endpoint", "quire sends nothing: --runner cuda is its own engine, on this machine"),
+	SAY("dataset-path", "the trace is the first argument: quire replay TRACE"),
+	SAY("dataset-name", "the format of a trace is known by its first line, or --format"),
+	SAY("random-input-len", "quire trace make --input makes a trace of such requests"),
+	SAY("random-output-len", "quire trace make --output makes a trace of such requests"),
+	SAY("random-range-ratio", "quire trace make --input LOW:HIGH draws lengths between two"),
+	SAY("random-prefix-len", "quire trace make --prefix makes a trace of shared prefixes"),
+	SAY("prefix-repetition-prefix-len",
+		"quire trace make --prefix makes a trace of shared prefixes"),
+	SAY("ramp-up-strategy", "--ramp FROM:TO:STEPS raises the rate over --duration"),
+	SAY("ramp-up-start-rps", "--ramp FROM:TO:STEPS raises the rate over --duration"),
+	SAY("ramp-up-end-rps", "--ramp FROM:TO:STEPS raises the rate over --duration"),
+	SAY("percentile-metrics", "every metric has its percentiles in summary.json"),
+	SAY("save-result", "--out DIR writes the result"),
+	SAY("save-detailed", "--out DIR writes a row for each request"),
+	SAY("result-filename", "--out DIR writes the result"),
+	SAY("metadata", "provenance.json has the command line, machine and version"),
+	SAY("ignore-eos", "a replay always generates the trace's output lengths"),
+	SAY("disable-tqdm", "progress is shown only where stderr is a terminal or a file"),
+	SAY("profile", "--kernel-times and --timeline show where the time goes"),
+	SAY("enable-chunked-prefill",
+		"--policy mixed computes prompts in chunks; it is the default"),
+	SAY("no-enable-chunked-prefill", "--policy prefill-first computes prompts whole"),
+	SAY("scheduling-policy", "--policy chooses; both admit first come, first served"),
+	SAY("async-scheduling", "--overlap on launches steps ahead; it is the default"),
+	SAY("pipeline-parallel-size", "quire divides a model by --tensor-parallel-size only"),
+	SAY("quantization", "quire computes and prices bf16 only"),
+	SAY("kv-cache-dtype", "quire keeps K and V in bf16 only"),
+	SAY("swap-space", "quire has no swap: what is preempted is computed again"),
+	SAY("cpu-offload-gb", "quire keeps the weights on the GPU"),
+	SAY("kv-offloading-size", "quire has no KV cache beyond the GPU's"),
+	SAY("speculative-config", "quire computes one token a row and step"),
+	SAY("load-format", "--weights dummy:SEED makes weights up"),
+	SAY("served-model-name", "quire serves no API"),
+	SAY("tokenizer", "a replay needs no tokenizer: prompts are token ids"),
+	{.name = NULL},
+};
