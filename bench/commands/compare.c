@@ -1,5 +1,6 @@
 #include "bench/commands/commands.h"
 #include "bench/compare/compare.h"
+#include "bench/compare/compare_limits.h"
 #include "reports/results/fidelity.h"
 
 #include <stddef.h>
@@ -20,18 +21,88 @@ static enum status print_errors(
 }
 
 struct compare_request {
-	bool is_json, wants_errors;
+	bool is_json, is_markdown, wants_errors, shows_changes_only, wants_same_decisions;
+	const char *gate, *limits; /* an expression, a file; NULL: none */
 };
+
+static enum status check_request(const struct compare_request *request, struct error *error)
+{
+	bool has_limits = request->gate != NULL || request->limits != NULL;
+
+	if (request->is_json && request->wants_errors) {
+		return error_set(error, STATUS_USAGE,
+			"--errors is a table of its own and does not go with --json");
+	}
+	if (has_limits && (request->is_json || request->wants_errors)) {
+		return error_set(error, STATUS_USAGE,
+			"--gate and --limits print a table of their own, which does not go with "
+			"--json or --errors");
+	}
+	if (request->is_markdown && !has_limits) {
+		return error_set(error, STATUS_USAGE,
+			"--markdown needs --gate or --limits, whose table it is");
+	}
+	return STATUS_OK;
+}
+
+/* The limits hold between runs of one trace. Another GPU or option is named and compared. */
+static enum status judge(const struct comparison *comparison, const struct compare_request *request,
+	struct error *error)
+{
+	struct limit_list list = {.count = 0};
+	struct json_object a, b;
+	uint32_t broken;
+
+	if (request->gate != NULL) {
+		TRY(limit_list_add(&list, "--gate", request->gate, error));
+	}
+	if (request->limits != NULL) {
+		TRY(limit_list_add_file(&list, request->limits, error));
+	}
+	TRY(json_root(&a, &comparison->a_summary, error));
+	TRY(json_root(&b, &comparison->b_summary, error));
+	if (!comparison->has_same_trace) {
+		return error_set(error, STATUS_INPUT,
+			"%s and %s are runs of different traces, whose figures cannot be judged by "
+			"one another",
+			comparison->a, comparison->b);
+	}
+	if (request->is_markdown) {
+		comparison_print_markdown(comparison, stdout);
+	} else {
+		comparison_print_head(comparison, stdout);
+	}
+	limits_print(&list, &a, &b, request->is_markdown, &broken, stdout);
+	if (broken > 0) {
+		printf("\n%u of %u limits are broken\n", broken, list.count);
+		return error_set(error, STATUS_VERDICT, "%s", "");
+	}
+	return STATUS_OK;
+}
+
+static enum status show(
+	struct comparison *comparison, const struct compare_request *request, struct error *error)
+{
+	enum status status = STATUS_OK;
+
+	if (request->gate != NULL || request->limits != NULL) {
+		status = judge(comparison, request, error);
+	} else if (request->is_json) {
+		comparison_print_json(comparison, stdout);
+	} else {
+		comparison->shows_changes_only = request->shows_changes_only;
+		comparison_print(comparison, stdout);
+	}
+	bool differs = request->wants_same_decisions && !comparison->has_same_decisions;
+	return status == STATUS_OK && differs ? error_set(error, STATUS_VERDICT, "%s", "") : status;
+}
 
 static enum status run(struct command_line *line, struct error *error)
 {
 	const struct compare_request *request = line->values;
 	struct comparison comparison;
 
-	if (request->is_json && request->wants_errors) {
-		return error_set(error, STATUS_USAGE,
-			"--errors is a table of its own and does not go with --json");
-	}
+	TRY(check_request(request, error));
 	if (request->wants_errors) {
 		struct result results[2] = {0};
 		enum status status = print_errors(results, line->positionals, error);
@@ -40,19 +111,27 @@ static enum status run(struct command_line *line, struct error *error)
 		return status;
 	}
 	TRY(comparison_open(&comparison, line->positionals[0], line->positionals[1], error));
-	if (request->is_json) {
-		comparison_print_json(&comparison, stdout);
-	} else {
-		comparison_print(&comparison, stdout);
-	}
-	bool has_same_decisions = comparison.has_same_decisions;
+	enum status status = show(&comparison, request, error);
 	comparison_close(&comparison);
-	return has_same_decisions ? STATUS_OK : error_set(error, STATUS_VERDICT, "%s", "");
+	return status;
 }
 
 static const struct option options[] = {
+	{"gate", OPTION_TEXT, offsetof(struct compare_request, gate), .argument = "LIMITS",
+		.help = "limits on B, relative to A, separated by commas: "
+			"'ttft.p99<=+5%,output_tokens_per_s>=-2%,hit_rate>=-0.5pt'; exit code 1 "
+			"when "
+			"one is broken"},
+	{"limits", OPTION_TEXT, offsetof(struct compare_request, limits), .argument = "FILE",
+		.help = "the same from a file, one or more a line; # begins a remark"},
+	{"same-decisions", OPTION_FLAG, offsetof(struct compare_request, wants_same_decisions),
+		.help = "exit code 1 when the decisions differ, though times may"},
+	{"changed-only", OPTION_FLAG, offsetof(struct compare_request, shows_changes_only),
+		.help = "leave out what is equal"},
 	{"json", OPTION_FLAG, offsetof(struct compare_request, is_json),
 		.help = "one JSON object instead of a table"},
+	{"markdown", OPTION_FLAG, offsetof(struct compare_request, is_markdown),
+		.help = "the table of limits in Markdown, for a comment on a pull request"},
 	{"errors", OPTION_FLAG, offsetof(struct compare_request, wants_errors),
 		.help = "errors of a simulated run relative to a real one of the same trace, in "
 			"either order, as tab-separated metric, real, sim, error; of two runs of "
@@ -61,17 +140,18 @@ static const struct option options[] = {
 
 const struct command command_compare = {
 	.name = "compare",
-	.title = "show where two results differ, and from which step on",
-	.arguments = "A B [--json|--errors]",
+	.title = "show where two results differ, and judge the difference",
+	.arguments = "A B [options]",
 	.summary =
 		"Shows how the results in folder B differ from those in folder A: configuration,\n"
 		"every number of their summaries, and, where both have a steps.tsv, the first\n"
-		"step and column in which they differ.\n\n"
-		"Exit code 0: both runs made the same decisions, though their times may differ.\n"
-		"1: the decisions differ. 2: a folder holds no result. With --errors the code is\n"
-		"0 whatever the errors are.",
+		"step and column in which they differ. With limits it judges B.\n\n"
+		"Exit code 0: B is within the limits, or there are none. 1: a limit is broken, or\n"
+		"with --same-decisions a decision differs. 2: a folder holds no result, or limits\n"
+		"were given for runs of different traces.",
 	.examples = "  quire compare result-a result-b\n"
-		    "  quire compare result-a result-b --json\n"
+		    "  quire compare result-a result-b --same-decisions\n"
+		    "  quire compare base new --gate 'ttft.p99<=+5%,output_tokens_per_s>=-2%'\n"
 		    "  quire compare measured simulated --errors\n",
 	OPTIONS(options),
 	.value_bytes = sizeof(struct compare_request),

@@ -150,6 +150,9 @@ static void conclude(struct comparison *out)
 		const struct compared_value *value = &out->values[i];
 		if (strcmp(value->name, SUMMARY_RESULT_HASH) == 0) {
 			out->has_same_hash = value->is_equal;
+		} else if (strcmp(value->name, SUMMARY_TRACE "." SUMMARY_TRACE_XXH64) == 0) {
+			out->has_same_trace = value->is_equal;
+			out->has_same_values &= value->is_equal;
 		} else if (!value->is_config && !value->is_equal) {
 			out->has_same_values = false;
 		}
@@ -159,9 +162,9 @@ static void conclude(struct comparison *out)
 	out->has_same_decisions = out->has_same_hash && has_same_steps;
 }
 
-static enum status compare_folders(struct comparison *out, struct json_document *a,
-	struct json_document *b, struct error *error)
+static enum status compare_folders(struct comparison *out, struct error *error)
 {
+	struct json_document *a = &out->a_summary, *b = &out->b_summary;
 	size_t capacity = 0;
 
 	TRY(open_summary(a, out->a, error));
@@ -174,14 +177,10 @@ static enum status compare_folders(struct comparison *out, struct json_document 
 enum status comparison_open(
 	struct comparison *out, const char *a, const char *b, struct error *error)
 {
-	struct json_document a_summary = {.root = NULL}, b_summary = {.root = NULL};
-
 	memset(out, 0, sizeof(*out));
 	out->a = a;
 	out->b = b;
-	enum status status = compare_folders(out, &a_summary, &b_summary, error);
-	json_document_close(&a_summary);
-	json_document_close(&b_summary);
+	enum status status = compare_folders(out, error);
 	if (status != STATUS_OK) {
 		comparison_close(out);
 		return status;
@@ -194,4 +193,6 @@ void comparison_close(struct comparison *comparison)
 {
 	free(comparison->values);
 	comparison->values = NULL;
+	json_document_close(&comparison->a_summary);
+	json_document_close(&comparison->b_summary);
 }

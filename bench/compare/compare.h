@@ -2,6 +2,7 @@
 #define BENCH_COMPARE_COMPARE_H
 
 #include "bench/compare/compare_steps.h"
+#include "engine/base/json.h"
 #include "engine/base/status.h"
 #include "reports/results/results.h"
 
@@ -29,15 +30,18 @@ struct compared_value {
 };
 
 struct comparison {
-	const char *a, *b;	       /* the folders, borrowed */
+	const char *a, *b; /* the folders, borrowed */
+	struct json_document a_summary, b_summary;
 	struct compared_value *values; /* (value_count) in the order of A, then those that only B
 					  has */
 	uint32_t value_count;
+	bool has_same_trace;
 	bool has_same_hash;
 	bool has_steps; /* both folders have a steps.tsv */
 	struct step_comparison steps;
 	bool has_same_decisions;
-	bool has_same_values; /* all values are equal but config and names */
+	bool has_same_values;	 /* all values are equal but config and names */
+	bool shows_changes_only; /* set by who prints: equal values are left out */
 };
 
 /* Borrows the folder names. Nothing has to be closed after a failure. */
@@ -45,8 +49,14 @@ enum status comparison_open(
 	struct comparison *out, const char *a, const char *b, struct error *error);
 void comparison_close(struct comparison *comparison);
 
-/* Prints a table for reading, or one JSON object. */
+/* Prints folders, decisions and the values of the configuration that differ. */
+void comparison_print_head(const struct comparison *comparison, FILE *out);
+
+/* Prints the head and a table of all figures for reading, or one JSON object of both. */
 void comparison_print(const struct comparison *comparison, FILE *out);
 void comparison_print_json(const struct comparison *comparison, FILE *out);
+
+/* Prints the values of the configuration that differ, as a table of Markdown. */
+void comparison_print_markdown(const struct comparison *comparison, FILE *out);
 
 #endif

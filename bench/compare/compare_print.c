@@ -113,7 +113,7 @@ static void print_folder(const char *label, const char *folder, FILE *out)
 	text_deinit(&text);
 }
 
-void comparison_print(const struct comparison *comparison, FILE *out)
+void comparison_print_head(const struct comparison *comparison, FILE *out)
 {
 	print_folder("A", comparison->a, out);
 	print_folder("B", comparison->b, out);
@@ -126,10 +126,16 @@ void comparison_print(const struct comparison *comparison, FILE *out)
 					    : "differ");
 	print_steps(comparison, out);
 	print_config(comparison, out);
+}
+
+void comparison_print(const struct comparison *comparison, FILE *out)
+{
+	comparison_print_head(comparison, out);
 	fprintf(out, "\n  %-34s %16s %16s %14s %10s\n", "summary", "A", "B", "B - A", "relative");
 	for (uint32_t i = 0; i < comparison->value_count; i++) {
 		const struct compared_value *value = &comparison->values[i];
-		if (!value->is_config && strcmp(value->name, SUMMARY_SCHEMA) != 0) {
+		bool is_hidden = comparison->shows_changes_only && value->is_equal;
+		if (!value->is_config && !is_hidden && strcmp(value->name, SUMMARY_SCHEMA) != 0) {
 			print_value(value, out);
 		}
 	}
@@ -208,4 +214,20 @@ void comparison_print_json(const struct comparison *comparison, FILE *out)
 	}
 	json_print(root, out);
 	cJSON_Delete(root);
+}
+
+void comparison_print_markdown(const struct comparison *comparison, FILE *out)
+{
+	const char *head = "\n| configuration | A | B |\n|---|---|---|\n";
+
+	fprintf(out, "Decisions %s.\n", comparison->has_same_decisions ? "are equal" : "differ");
+	for (uint32_t i = 0; i < comparison->value_count; i++) {
+		const struct compared_value *value = &comparison->values[i];
+		if (value->is_config && !value->is_equal) {
+			fprintf(out, "%s| %s | %s | %s |\n", head,
+				value->name + strlen(CONFIG_PREFIX), value->a, value->b);
+			head = "";
+		}
+	}
+	fputc('\n', out);
 }

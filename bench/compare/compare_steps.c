@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a column shows only decisions of the engine. `waiting` depends on how far a replay has
-   read ahead, and the free blocks depend on the pool's size. */
-static bool is_decision(const char *name, bool has_same_pool)
+bool step_column_is_decision(const char *name, bool has_same_pool)
 {
 	for (uint32_t i = STEP_COLUMN_FIRST_COUNT; i < STEP_COLUMN_COUNT; i++) {
 		if (strcmp(name, step_column_names[i]) == 0) {
@@ -38,8 +36,8 @@ static enum status match_columns(const struct table_reader *a, const struct tabl
 	for (uint32_t i = 0; i < a->column_count; i++) {
 		uint32_t j = table_reader_find(b, a->names[i]);
 		if (j != TABLE_NO_COLUMN) {
-			out->pair[out->count++] =
-				(struct pair){i, j, is_decision(a->names[i], has_same_pool)};
+			out->pair[out->count++] = (struct pair){
+				i, j, step_column_is_decision(a->names[i], has_same_pool)};
 		}
 	}
 	if (out->count == 0 ||

@@ -27,6 +27,11 @@ struct step_comparison {
 	struct step_difference other;	 /* in times, mode and waiting */
 };
 
+/* Whether a column of steps.tsv shows only decisions of the engine. `waiting` does not, since it
+   depends on how far a replay has read ahead, nor do the free blocks, unless has_same_pool, since
+   they depend on the pool's size. */
+bool step_column_is_decision(const char *name, bool has_same_pool);
+
 /* has_same_pool: both runs had the same number of KV blocks. If not, free_blocks and
    cached_free_blocks may differ although all decisions are equal. A row that does not match its
    header is a STATUS_INPUT with file and line. Reading stops at the first decision that differs,

@@ -200,7 +200,8 @@ simulate()
 	tape=identical
 	"$quire" replay "$file" --runner tape --tape "$real" --steps \
 		--out "$work/$1/tape" >/dev/null || tape=DIFFERS
-	"$quire" compare "$real" "$work/$1/tape" >"$work/$1/tape.txt" || tape=DIFFERS
+	"$quire" compare "$real" "$work/$1/tape" --same-decisions >"$work/$1/tape.txt" ||
+		tape=DIFFERS
 	printf '%s\t%s\t%s\n' "$1" "$tape" "$(result_hash "$1/a")" >>"$work/tapes.tsv"
 	if command -v gnuplot >/dev/null; then
 		"$quire" report "$real" "$work/$1/sim" --out "$out/$1.html" ||

@@ -31,7 +31,7 @@ Test(faults_results, a_comparison)
 	fault_sweep_require(&(struct fault_command){
 		.name = "compare",
 		.prepare = MAKE_RESULTS,
-		.arguments = "compare 1 2",
+		.arguments = "compare 1 2 --same-decisions",
 		.code = 1,
 	});
 }
@@ -41,7 +41,7 @@ Test(faults_results, a_comparison_in_json)
 	fault_sweep_require(&(struct fault_command){
 		.name = "compare --json",
 		.prepare = MAKE_RESULTS,
-		.arguments = "compare 1 2 --json",
+		.arguments = "compare 1 2 --json --same-decisions",
 		.code = 1,
 	});
 }
@@ -52,5 +52,15 @@ Test(faults_results, errors_of_a_simulation)
 		.name = "compare --errors",
 		.prepare = MAKE_RESULTS,
 		.arguments = "compare 1 2 --errors",
+	});
+}
+
+Test(faults_results, a_comparison_with_limits)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "compare --gate",
+		.prepare = MAKE_RESULTS "; echo 'ttft.p99<=-99%' >limits.txt",
+		.arguments = "compare 1 2 --gate 'tpot.p99<=+5%' --limits limits.txt",
+		.code = 1,
 	});
 }
