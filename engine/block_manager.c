@@ -46,33 +46,28 @@ static void free_list_remove(struct block_manager *manager, uint32_t id)
 
 /* ---- index: key to block ---- */
 
-/* The entry of a hash, or the empty entry where it would be inserted. */
-static uint64_t index_position(const struct block_manager *manager, uint64_t hash)
+static uint32_t *bucket_of(const struct block_manager *manager, uint64_t low)
 {
-	uint64_t position = hash & manager->index_mask;
-
-	while (manager->index[position].block != BLOCK_NONE &&
-		manager->index[position].hash != hash) {
-		position = (position + 1) & manager->index_mask;
-	}
-	return position;
+	return &manager->buckets[low & manager->bucket_mask];
 }
 
-/* Empties an entry and moves back the entries behind it that would no longer be reached. */
-static void index_remove(struct block_manager *manager, uint64_t position)
+/* The link to the indexed block of a low half, or the one at which its bucket ends. */
+static uint32_t *link_of(const struct block_manager *manager, uint64_t low)
 {
-	uint64_t mask = manager->index_mask;
-	uint64_t hole = position;
+	uint32_t *link = bucket_of(manager, low);
 
-	for (uint64_t next = (hole + 1) & mask; manager->index[next].block != BLOCK_NONE;
-		next = (next + 1) & mask) {
-		uint64_t home = manager->index[next].hash & mask;
-		if (((next - home) & mask) >= ((next - hole) & mask)) {
-			manager->index[hole] = manager->index[next];
-			hole = next;
-		}
+	while (*link != BLOCK_NONE && manager->blocks[*link].key.low != low) {
+		link = &manager->blocks[*link].next_indexed;
 	}
-	manager->index[hole].block = BLOCK_NONE;
+	return link;
+}
+
+static void index_remove(struct block_manager *manager, struct block *block)
+{
+	uint32_t *link = link_of(manager, block->key.low);
+
+	*link = block->next_indexed;
+	block->is_indexed = false;
 	manager->registered_count--;
 }
 
@@ -91,23 +86,23 @@ void block_manager_init(struct block_manager *manager, uint32_t block_count, uin
 	for (uint32_t id = 0; id < block_count; id++) {
 		free_list_append(manager, id);
 	}
-	/* At most half full, so that runs of occupied entries stay short. */
-	uint64_t entries = u64_power_of_two_at_least((uint64_t)block_count * 2);
-	manager->index = memory_take(entries, sizeof(struct block_index_entry));
-	manager->index_mask = entries - 1;
-	for (uint64_t position = 0; position < entries; position++) {
-		manager->index[position].block = BLOCK_NONE;
+	/* Two buckets a block, so that most lists have one block at most. */
+	uint64_t buckets = u64_power_of_two_at_least((uint64_t)block_count * 2);
+	manager->buckets = memory_take_uncleared(buckets * sizeof(*manager->buckets));
+	manager->bucket_mask = buckets - 1;
+	for (uint64_t i = 0; i < buckets; i++) {
+		manager->buckets[i] = BLOCK_NONE;
 	}
 }
 
 void block_manager_deinit(struct block_manager *manager)
 {
 	free(manager->blocks);
-	free(manager->index);
+	free(manager->buckets);
 	memset(manager, 0, sizeof(*manager));
 }
 
-uint32_t block_manager_pop_free(struct block_manager *manager)
+static inline uint32_t pop_free(struct block_manager *manager)
 {
 	uint32_t id = manager->free_head;
 
@@ -115,15 +110,19 @@ uint32_t block_manager_pop_free(struct block_manager *manager)
 	struct block *block = &manager->blocks[id];
 	check(block->reference_count == 0);
 	if (block->is_indexed) {
-		index_remove(manager, index_position(manager, block->key.low));
+		index_remove(manager, block);
 		manager->cached_free_count--;
 	}
-	block->is_indexed = false;
 	block->is_registered = false;
 	free_list_remove(manager, id);
 	block->reference_count = 1;
 	manager->version++;
 	return id;
+}
+
+uint32_t block_manager_pop_free(struct block_manager *manager)
+{
+	return pop_free(manager);
 }
 
 void block_manager_share(struct block_manager *manager, uint32_t id)
@@ -140,24 +139,30 @@ void block_manager_share(struct block_manager *manager, uint32_t id)
 	manager->version++;
 }
 
-void block_manager_release(struct block_manager *manager, uint32_t id)
+static inline void release(struct block_manager *manager, uint32_t id)
 {
 	check(id < manager->block_count);
 	struct block *block = &manager->blocks[id];
 	check(block->reference_count > 0);
 	block->reference_count--;
-	manager->shared_count -= block->reference_count > 0;
-	manager->pair_count -= block->reference_count;
-	if (block->reference_count == 0) {
-		free_list_append(manager, id);
-		manager->cached_free_count += block->is_indexed;
-	}
 	manager->version++;
+	if (block->reference_count > 0) {
+		manager->shared_count--;
+		manager->pair_count -= block->reference_count;
+		return;
+	}
+	free_list_append(manager, id);
+	manager->cached_free_count += block->is_indexed;
+}
+
+void block_manager_release(struct block_manager *manager, uint32_t id)
+{
+	release(manager, id);
 }
 
 uint32_t block_manager_find(const struct block_manager *manager, struct block_key key)
 {
-	uint32_t id = manager->index[index_position(manager, key.low)].block;
+	uint32_t id = *link_of(manager, key.low);
 
 	if (id == BLOCK_NONE || !block_key_equal(manager->blocks[id].key, key)) {
 		return BLOCK_NONE;
@@ -165,26 +170,32 @@ uint32_t block_manager_find(const struct block_manager *manager, struct block_ke
 	return id;
 }
 
-void block_manager_register(struct block_manager *manager, uint32_t id, struct block_key key)
+static inline void register_block(struct block_manager *manager, uint32_t id, struct block_key key)
 {
 	check(id < manager->block_count);
 	struct block *block = &manager->blocks[id];
 	check(block->reference_count > 0);
 	check(!block->is_registered);
-	struct block_index_entry *entry = &manager->index[index_position(manager, key.low)];
-	if (entry->block == BLOCK_NONE) {
+	uint32_t *link = link_of(manager, key.low);
+	block->next_indexed = BLOCK_NONE;
+	if (*link == BLOCK_NONE) {
 		manager->registered_count++;
 	} else {
-		struct block *older = &manager->blocks[entry->block];
+		struct block *older = &manager->blocks[*link];
 		manager->cached_free_count -= older->is_free;
 		older->is_indexed = false;
+		block->next_indexed = older->next_indexed;
 	}
-	entry->hash = key.low;
-	entry->block = id;
+	*link = id;
 	block->key = key;
 	block->is_registered = true;
 	block->is_indexed = true;
 	manager->version++;
+}
+
+void block_manager_register(struct block_manager *manager, uint32_t id, struct block_key key)
+{
+	register_block(manager, id, key);
 }
 
 /* ---- sequences ---- */
@@ -214,7 +225,7 @@ bool block_manager_can_allocate(
 	}
 	for (uint32_t i = 0; i < hit_count; i++) {
 		struct block_key key = sequence_block_key(sequence, i, manager->block_size);
-		uint32_t id = manager->index[index_position(manager, key.low)].block;
+		uint32_t id = block_manager_find(manager, key);
 		if (manager->blocks[id].is_free && ++needed > manager->free_count) {
 			return false;
 		}
@@ -237,7 +248,7 @@ void block_manager_allocate(
 		sequence->block_table[i] = id;
 	}
 	for (uint32_t i = hit_count; i < count; i++) {
-		sequence->block_table[i] = block_manager_pop_free(manager);
+		sequence->block_table[i] = pop_free(manager);
 	}
 	sequence->block_count = count;
 	sequence->cached_count = hit_count * manager->block_size;
@@ -257,7 +268,7 @@ bool block_manager_append(struct block_manager *manager, struct sequence *sequen
 		return false;
 	}
 	check(needed == sequence->block_count + 1);
-	sequence->block_table[sequence->block_count++] = block_manager_pop_free(manager);
+	sequence->block_table[sequence->block_count++] = pop_free(manager);
 	return true;
 }
 
@@ -268,7 +279,7 @@ void block_manager_register_filled(
 
 	check(end <= sequence->block_count);
 	for (uint32_t i = first / manager->block_size; i < end; i++) {
-		block_manager_register(manager, sequence->block_table[i],
+		register_block(manager, sequence->block_table[i],
 			sequence_block_key(sequence, i, manager->block_size));
 	}
 }
@@ -276,7 +287,7 @@ void block_manager_register_filled(
 void block_manager_release_all(struct block_manager *manager, struct sequence *sequence)
 {
 	while (sequence->block_count > 0) {
-		block_manager_release(manager, sequence->block_table[--sequence->block_count]);
+		release(manager, sequence->block_table[--sequence->block_count]);
 	}
 }
 
@@ -303,10 +314,30 @@ static void free_list_check(const struct block_manager *manager)
 	check(manager->cached_free_count == cached);
 }
 
+/* Every list ends, and holds blocks of its bucket with different low halves. */
+static void index_check(const struct block_manager *manager)
+{
+	uint32_t count = 0;
+
+	for (uint64_t i = 0; i <= manager->bucket_mask; i++) {
+		for (uint32_t id = manager->buckets[i]; id != BLOCK_NONE;
+			id = manager->blocks[id].next_indexed) {
+			check(id < manager->block_count);
+			check(count < manager->registered_count);
+			const struct block *block = &manager->blocks[id];
+			check(block->is_indexed);
+			check((block->key.low & manager->bucket_mask) == i);
+			check(*link_of(manager, block->key.low) == id);
+			count++;
+		}
+	}
+	check(count == manager->registered_count);
+}
+
 void block_manager_check(const struct block_manager *manager)
 {
 	uint32_t free_count = 0;
-	uint32_t entry_count = 0;
+	uint32_t indexed_count = 0;
 	uint64_t shared_count = 0;
 	uint64_t pair_count = 0;
 
@@ -319,29 +350,12 @@ void block_manager_check(const struct block_manager *manager)
 		pair_count += block->is_free ? 0
 					     : (uint64_t)block->reference_count *
 						       (block->reference_count - 1) / 2;
-		if (block->is_registered) {
-			/* The index holds this block or a newer one with equal content, unless that
-			   newer block was reused and its entry removed. */
-			uint64_t position = index_position(manager, block->key.low);
-			uint32_t found = manager->index[position].block;
-			check(found == BLOCK_NONE || manager->blocks[found].is_registered);
-			check(block->is_indexed == (found == id));
-		}
 		check(block->is_registered || !block->is_indexed);
+		indexed_count += block->is_indexed;
 	}
 	check(free_count == manager->free_count);
 	check(shared_count == manager->shared_count);
 	check(pair_count == manager->pair_count);
-	for (uint64_t position = 0; position <= manager->index_mask; position++) {
-		const struct block_index_entry *entry = &manager->index[position];
-		if (entry->block == BLOCK_NONE) {
-			continue;
-		}
-		check(entry->block < manager->block_count);
-		check(manager->blocks[entry->block].is_registered);
-		check(manager->blocks[entry->block].key.low == entry->hash);
-		check(index_position(manager, entry->hash) == position);
-		entry_count++;
-	}
-	check(entry_count == manager->registered_count);
+	check(indexed_count == manager->registered_count);
+	index_check(manager);
 }

@@ -19,21 +19,17 @@
    index points to; registering equal content twice re-points the index to the newer block.
 
    Content is known by its key only (engine/base/block_key.h), whatever that was made from. The
-   low half of a key finds an entry of the index, and a hit needs the whole key of the entry's block
-   to agree. Every operation takes O(1) time per block. */
+   index holds one block for each low half of a key, and a hit needs the whole key to agree. It is a
+   hash table whose buckets are lists of blocks. Every operation takes O(1) time per block. */
 
 struct block {
 	struct block_key key;	  /* of its content, meaningful while is_registered */
 	uint32_t reference_count; /* block tables that hold it */
 	uint32_t previous, next;  /* neighbours on the free list */
+	uint32_t next_indexed;	  /* in its bucket of the index */
 	bool is_registered;	  /* content was registered since the block was last given out */
-	bool is_indexed;	  /* the index points to it */
+	bool is_indexed;	  /* it is in the index */
 	bool is_free;
-};
-
-struct block_index_entry {
-	uint64_t hash;	/* low half of the key */
-	uint32_t block; /* BLOCK_NONE: empty */
 };
 
 static const uint32_t BLOCK_NONE = UINT32_MAX;
@@ -44,12 +40,12 @@ struct block_manager {
 	struct block *blocks; /* (block_count) */
 	uint32_t free_head, free_tail;
 	uint32_t free_count;
-	uint64_t shared_count;		 /* references beyond the first of each block */
-	uint64_t pair_count;		 /* pairs of references to the same block */
-	uint32_t cached_free_count;	 /* free blocks that the index points to */
-	uint32_t registered_count;	 /* index entries */
-	struct block_index_entry *index; /* (index_mask + 1): linear probing, removal shifts back */
-	uint64_t index_mask;
+	uint64_t shared_count;	    /* references beyond the first of each block */
+	uint64_t pair_count;	    /* pairs of references to the same block */
+	uint32_t cached_free_count; /* free blocks that the index points to */
+	uint32_t registered_count;  /* blocks in the index */
+	uint32_t *buckets;	    /* (bucket_mask + 1) the first block of each, or BLOCK_NONE */
+	uint64_t bucket_mask;
 	uint64_t version; /* changes whenever the answer to a probe may change */
 };
 

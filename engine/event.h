@@ -42,6 +42,16 @@ struct event_list {
 	size_t capacity;
 };
 
-void event_list_add(struct event_list *list, const struct event *event);
+void event_list_grow(struct event_list *list, size_t count); /* to so many at least */
+void event_list_copy(struct event_list *to, const struct event_list *from);
+
+/* The event behind the last one, to be written whole by the caller. */
+static inline struct event *event_list_next(struct event_list *list)
+{
+	if (list->count == list->capacity) {
+		event_list_grow(list, list->count + 1);
+	}
+	return &list->events[list->count++];
+}
 
 #endif

@@ -75,24 +75,22 @@ void scheduler_deinit(struct scheduler *scheduler)
 	memset(scheduler, 0, sizeof(*scheduler));
 }
 
-static void record(struct scheduler *scheduler, struct event event)
+/* The next event of the step, to be written whole. */
+static inline struct event *next_event(struct scheduler *scheduler)
 {
 	if (scheduler->events_are_past) {
 		scheduler->events.count = 0;
 		scheduler->events_are_past = false;
 	}
-	event_list_add(&scheduler->events, &event);
+	return event_list_next(&scheduler->events);
 }
 
 /* An event of a sequence; what a and b mean depends on its kind, see engine/event.h. */
-static void record_sequence(struct scheduler *scheduler, enum event_kind kind,
+static inline void record_sequence(struct scheduler *scheduler, enum event_kind kind,
 	const struct sequence *sequence, uint64_t a, uint64_t b)
 {
-	record(scheduler, (struct event){.kind = kind,
-				  .sequence = sequence,
-				  .request = sequence->request,
-				  .a = a,
-				  .b = b});
+	*next_event(scheduler) = (struct event){
+		.kind = kind, .sequence = sequence, .request = sequence->request, .a = a, .b = b};
 }
 
 bool scheduler_can_add(const struct scheduler *scheduler)
@@ -143,7 +141,7 @@ void scheduler_reject(struct scheduler *scheduler, const struct request *request
 		.a = fit,
 		.b = (uint64_t)request->prompt_count + request->max_tokens};
 
-	record(scheduler, reject);
+	*next_event(scheduler) = reject;
 	struct event *event = &scheduler->events.events[scheduler->events.count - 1];
 	for (; event > scheduler->events.events && event[-1].kind != EVENT_REJECT; event--) {
 		event[0] = event[-1];
@@ -302,13 +300,13 @@ void scheduler_place_chunk(struct scheduler *scheduler, struct sequence *sequenc
 	uint32_t known = u32_max(first, u32_min(first + count, sequence->computed_high));
 
 	check(count >= 1 && count <= sequence->token_count - first);
-	record(scheduler, (struct event){.kind = EVENT_CHUNK,
-				  .sequence = sequence,
-				  .request = sequence->request,
-				  .a = first,
-				  .b = count,
-				  .is_sampled = first + count == sequence->token_count,
-				  .recomputed = known - first});
+	*next_event(scheduler) = (struct event){.kind = EVENT_CHUNK,
+		.sequence = sequence,
+		.request = sequence->request,
+		.a = first,
+		.b = count,
+		.is_sampled = first + count == sequence->token_count,
+		.recomputed = known - first};
 	place_row(scheduler, sequence, first, count, false);
 	counts->prefill_rows++;
 	counts->prefill_tokens += count;

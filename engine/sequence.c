@@ -76,7 +76,8 @@ void sequence_deinit(struct sequence *sequence)
 	memset(sequence, 0, sizeof(*sequence));
 }
 
-struct block_key sequence_block_key(struct sequence *sequence, uint32_t index, uint32_t block_size)
+struct block_key sequence_make_block_key(
+	struct sequence *sequence, uint32_t index, uint32_t block_size)
 {
 	while (sequence->block_key_count <= index) {
 		uint32_t next = sequence->block_key_count;

@@ -146,7 +146,17 @@ static inline bool request_is_forced(const struct request *request)
 void sequence_init(struct sequence *sequence, const struct request *request, uint32_t block_size);
 void sequence_deinit(struct sequence *sequence);
 
-/* The key of full block `index`; (index + 1) * block_size tokens must be known. */
-struct block_key sequence_block_key(struct sequence *sequence, uint32_t index, uint32_t block_size);
+/* The key of full block `index`, made when it is first asked for; (index + 1) * block_size tokens
+   must be known. */
+struct block_key sequence_make_block_key(
+	struct sequence *sequence, uint32_t index, uint32_t block_size);
+
+static inline struct block_key sequence_block_key(
+	struct sequence *sequence, uint32_t index, uint32_t block_size)
+{
+	return index < sequence->block_key_count
+		       ? sequence->block_keys[index]
+		       : sequence_make_block_key(sequence, index, block_size);
+}
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { INSERTED_MAX = 64 };
+
 void window_init(struct decode_window *window, uint32_t max_count, uint32_t block_size)
 {
 	/* A sequence is due within the next block_size passes. */
@@ -86,17 +88,36 @@ static int compare_admission(const void *a, const void *b)
 	return (first->admission > second->admission) - (first->admission < second->admission);
 }
 
+/* Sorts by admission. A list of the wheel is made of few ascending stretches, so inserting one
+   after the other beats qsort() while there are not many. */
+static void sort_due(struct sequence **due, uint32_t count)
+{
+	if (count > INSERTED_MAX) {
+		qsort(due, count, sizeof(*due), compare_admission);
+		return;
+	}
+	for (uint32_t i = 1; i < count; i++) {
+		struct sequence *moved = due[i];
+		uint32_t at = i;
+		for (; at > 0 && due[at - 1]->admission > moved->admission; at--) {
+			due[at] = due[at - 1];
+		}
+		due[at] = moved;
+	}
+}
+
 uint32_t window_collect_due(struct decode_window *window)
 {
 	struct sequence *sequence = window->wheel[window->clock & window->wheel_mask];
 	uint32_t count = 0;
+	uint32_t max_count = window->max_count;
 
+	/* The list begins with the latest, so it is turned round. */
 	for (; sequence != NULL; sequence = sequence->due_next) {
-		window->due[count++] = sequence;
+		window->due[max_count - ++count] = sequence;
 	}
-	if (count > 1) {
-		qsort(window->due, count, sizeof(struct sequence *), compare_admission);
-	}
+	memmove(window->due, window->due + max_count - count, count * sizeof(*window->due));
+	sort_due(window->due, count);
 	return count;
 }
 

@@ -5,6 +5,44 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
+
+/* ---- the hash of events ---- */
+
+/* Events are collected, since a call for each would cost more than the hash. */
+enum { EVENT_WORDS = 5, EVENT_HASH_WORDS = EVENT_WORDS * 128 };
+
+struct event_hash {
+	XXH64_state_t *state;
+	uint32_t count;
+	uint64_t words[EVENT_HASH_WORDS]; /* (count) not in the state yet */
+};
+
+static struct event_hash *event_hash_open(void)
+{
+	struct event_hash *hash = memory_take(1, sizeof(*hash));
+
+	hash->state = XXH64_createState();
+	if (hash->state == NULL) {
+		memory_exhausted(128); /* about the size of the state */
+	}
+	XXH64_reset(hash->state, 0);
+	return hash;
+}
+
+static void event_hash_close(struct event_hash *hash)
+{
+	XXH64_freeState(hash->state);
+	free(hash);
+}
+
+static void event_hash_flush(struct event_hash *hash)
+{
+	XXH64_update(hash->state, hash->words, hash->count * sizeof(*hash->words));
+	hash->count = 0;
+}
+
+/* ---- opening and closing ---- */
 
 static void init(struct metrics *metrics, uint32_t record_count)
 {
@@ -12,11 +50,7 @@ static void init(struct metrics *metrics, uint32_t record_count)
 	metrics->records = memory_take(record_count, sizeof(struct request_record));
 	metrics->fresh_capacity = 16;
 	metrics->fresh = memory_take(metrics->fresh_capacity, sizeof(struct fresh_entry));
-	metrics->hash = XXH64_createState();
-	if (metrics->hash == NULL) {
-		memory_exhausted(128); /* about the size of the state */
-	}
-	XXH64_reset(metrics->hash, 0);
+	metrics->hash = event_hash_open();
 	metrics->first_arrival_ns = UINT64_MAX;
 	metrics->measured_first_arrival_ns = UINT64_MAX;
 }
@@ -52,7 +86,7 @@ void metrics_deinit(struct metrics *metrics)
 	}
 	free(metrics->records);
 	free(metrics->fresh);
-	XXH64_freeState(metrics->hash);
+	event_hash_close(metrics->hash);
 	for (uint32_t i = 0; metrics->owns_distributions && i < LATENCY_COUNT; i++) {
 		histogram_deinit(&metrics->distributions->latency[i]);
 	}
@@ -254,12 +288,16 @@ void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_
 
 /* ---- events ---- */
 
-static void hash_event(struct metrics *metrics, uint64_t step, const struct event *event)
+static inline void hash_event(struct event_hash *hash, uint64_t step, const struct event *event)
 {
 	/* Little-endian, which engine/sequence.c asserts of every machine we run on. */
-	const uint64_t words[] = {step, event->kind, event->request, event->a, event->b};
+	const uint64_t words[EVENT_WORDS] = {step, event->kind, event->request, event->a, event->b};
 
-	XXH64_update(metrics->hash, words, sizeof(words));
+	memcpy(hash->words + hash->count, words, sizeof(words));
+	hash->count += EVENT_WORDS;
+	if (hash->count == EVENT_HASH_WORDS) {
+		event_hash_flush(hash);
+	}
 }
 
 /* Drops the outdated entries, and grows the ring if it is still over half full. Entries of
@@ -458,7 +496,7 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 	}
 	for (size_t i = 0; i < events->count; i++) {
 		const struct event *event = &events->events[i];
-		hash_event(metrics, decisions->step, event);
+		hash_event(metrics->hash, decisions->step, event);
 		switch (event->kind) {
 		case EVENT_ADMIT:
 			on_admit(metrics, event, start_ns);
@@ -504,7 +542,7 @@ void metrics_flush_events(struct metrics *metrics, const struct engine *engine)
 
 	for (size_t i = 0; i < pending.events->count; i++) {
 		check(pending.events->events[i].kind == EVENT_REJECT);
-		hash_event(metrics, pending.step, &pending.events->events[i]);
+		hash_event(metrics->hash, pending.step, &pending.events->events[i]);
 	}
 }
 
@@ -585,7 +623,8 @@ void metrics_sum(struct metrics *sum, const struct metrics *const *parts, uint32
 
 uint64_t metrics_result_hash(const struct metrics *metrics)
 {
-	return XXH64_digest(metrics->hash);
+	event_hash_flush(metrics->hash);
+	return XXH64_digest(metrics->hash->state);
 }
 
 uint64_t metrics_makespan_ns(const struct metrics *metrics)

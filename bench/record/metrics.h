@@ -3,7 +3,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <xxhash.h>
 
 #include "bench/record/capacity.h"
 #include "bench/record/histogram.h"
@@ -111,7 +110,7 @@ struct metrics {
 	uint64_t pass_count;	     /* decode passes */
 	uint64_t steady_warmup_rows; /* steady sequences that are excluded from the statistics */
 
-	XXH64_state_t *hash; /* NULL in a sum of several */
+	struct event_hash *hash; /* NULL in a sum of several */
 	struct distributions *distributions;
 	bool owns_distributions;
 	struct waits waits;

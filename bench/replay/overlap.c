@@ -9,10 +9,7 @@ static struct step_decisions keep_decisions(struct replay *replay)
 
 	replay->kept_counts = *kept.counts;
 	kept.counts = &replay->kept_counts;
-	replay->kept_events.count = 0;
-	for (size_t i = 0; i < kept.events->count; i++) {
-		event_list_add(&replay->kept_events, &kept.events->events[i]);
-	}
+	event_list_copy(&replay->kept_events, kept.events);
 	kept.events = &replay->kept_events;
 	return kept;
 }

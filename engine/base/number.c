@@ -162,6 +162,39 @@ bool text_to_millionths(const char *text, uint64_t *value)
 	return text_to_u64(digits, value);
 }
 
+static size_t digit_count(uint64_t value)
+{
+	static const uint64_t powers[U64_DIGITS_MAX] = {0, 10, 100, 1000, 10000, 100000, 1000000,
+		10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000,
+		10000000000000, 100000000000000, 1000000000000000, 10000000000000000,
+		100000000000000000, 1000000000000000000, 10000000000000000000U};
+	/* 1233 / 4096 is a little more than log10(2). */
+	size_t bits = 64 - (size_t)__builtin_clzll(value | 1);
+	size_t count = bits * 1233 >> 12;
+
+	return count + (value >= powers[count]);
+}
+
+size_t u64_digits(char *text, uint64_t value)
+{
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930"
+				    "31323334353637383940414243444546474849505152535455565758596061"
+				    "62636465666768697071727374757677787980818283848586878889909192"
+				    "93949596979899";
+	size_t count = digit_count(value);
+	char *at = text + count;
+
+	while (value >= 10) {
+		at -= 2;
+		memcpy(at, pairs + 2 * (value % 100), 2);
+		value /= 100;
+	}
+	if (at > text) {
+		*text = (char)('0' + value);
+	}
+	return count;
+}
+
 size_t decimal_text(char *text, u128 value, uint32_t places)
 {
 	char reversed[NUMBER_TEXT_BYTES];

@@ -21,7 +21,10 @@ bool decimal_to_u64(const char *text, size_t bytes, uint32_t places, uint64_t *v
 /* A decimal fraction with at most six places and no exponent, in millionths. */
 bool text_to_millionths(const char *text, uint64_t *value);
 
-enum { NUMBER_TEXT_BYTES = 64 };
+enum { NUMBER_TEXT_BYTES = 64, U64_DIGITS_MAX = 20 };
+
+/* The digits of a value, without a NUL; text: (U64_DIGITS_MAX). Returns their number. */
+size_t u64_digits(char *text, uint64_t value);
 
 /* The text of value / 10^places, with exactly that many places, at most 18; text:
    (NUMBER_TEXT_BYTES). Returns its length. */

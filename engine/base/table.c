@@ -64,14 +64,14 @@ void table_end(struct table_writer *table)
 
 void table_u64(struct table_writer *table, uint64_t value)
 {
-	char digits[20];
-	size_t start = sizeof(digits);
-
-	do {
-		digits[--start] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value > 0);
-	table_cell(table, digits + start, sizeof(digits) - start);
+	if (TABLE_BUFFER_BYTES - table->used < 1 + U64_DIGITS_MAX) {
+		table_flush(table);
+	}
+	if (table->is_row_started) {
+		table->buffer[table->used++] = '\t';
+	}
+	table->is_row_started = true;
+	table->used += u64_digits(table->buffer + table->used, value);
 }
 
 void table_decimal(struct table_writer *table, uint64_t value, uint32_t places)

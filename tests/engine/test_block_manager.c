@@ -781,7 +781,7 @@ static void body_damage(struct prop *prop, const void *context)
 		manager.blocks[2].is_indexed = true;
 		break;
 	default:
-		manager.index[sequence.block_keys[1].low & manager.index_mask].hash ^= 1;
+		manager.buckets[sequence.block_keys[1].low & manager.bucket_mask] = BLOCK_NONE;
 	}
 	block_manager_check(&manager);
 }

@@ -22,8 +22,9 @@ struct json_reader {
 	struct error *error;
 	enum status status;
 	uint32_t depth;
-	uint32_t field;	     /* the field of the next value; FIELD_UNKNOWN: skip it */
-	uint32_t next_field; /* rows tend to repeat their order: the field to compare first */
+	uint32_t object_count; /* objects that have ended, at depth 0 */
+	uint32_t field;	       /* the field of the next value; FIELD_UNKNOWN: skip it */
+	uint32_t next_field;   /* rows tend to repeat their order: the field to compare first */
 	bool is_in_ids;
 	bool is_seen[JSON_FIELDS_MAX];
 
@@ -33,6 +34,8 @@ struct json_reader {
 	size_t text_bytes, text_capacity;
 	size_t text_at[JSON_FIELDS_MAX];
 	size_t ids_at[JSON_FIELDS_MAX];
+
+	yajl_handle parser; /* of all rows without a fault */
 };
 
 struct json_reader *json_reader_open(const struct json_field *fields, uint32_t field_count)
@@ -51,6 +54,9 @@ struct json_reader *json_reader_open(const struct json_field *fields, uint32_t f
 void json_reader_close(struct json_reader *reader)
 {
 	if (reader != NULL) {
+		if (reader->parser != NULL) {
+			yajl_free(reader->parser);
+		}
 		free(reader->ids);
 		free(reader->text);
 		free(reader);
@@ -241,6 +247,7 @@ static int on_end(void *context)
 	struct json_reader *reader = context;
 
 	reader->depth--;
+	reader->object_count += reader->depth == 0;
 	reader->is_in_ids = false;
 	return 1;
 }
@@ -329,13 +336,41 @@ static void release(void *context, void *memory)
 	free(memory);
 }
 
-static enum status parse(struct json_reader *reader, const char *line, size_t line_bytes)
+static yajl_handle open_parser(struct json_reader *reader)
 {
 	yajl_alloc_funcs memory = {.malloc = take, .realloc = resize, .free = release};
 	yajl_handle parser = yajl_alloc(&callbacks, &memory, reader);
-	enum status status = STATUS_OK;
 
 	check(parser != NULL);
+	return parser;
+}
+
+/* Parses a row as one of many values of a stream, since opening a parser takes as long as a short
+   row. False: the row has a fault, or text behind its object; parse() says which. */
+static bool parse_in_stream(struct json_reader *reader, const char *line, size_t line_bytes)
+{
+	if (reader->parser == NULL) {
+		reader->parser = open_parser(reader);
+		yajl_config(reader->parser, yajl_allow_multiple_values, 1);
+	}
+	/* The blank ends a number or word that the line may end with. */
+	bool is_good =
+		yajl_parse(reader->parser, (const unsigned char *)line, line_bytes) ==
+			yajl_status_ok &&
+		yajl_parse(reader->parser, (const unsigned char *)" ", 1) == yajl_status_ok &&
+		reader->depth == 0 && reader->object_count == 1;
+	if (!is_good) {
+		yajl_free(reader->parser);
+		reader->parser = NULL;
+	}
+	return is_good;
+}
+
+static enum status parse(struct json_reader *reader, const char *line, size_t line_bytes)
+{
+	yajl_handle parser = open_parser(reader);
+	enum status status = STATUS_OK;
+
 	yajl_status result = yajl_parse(parser, (const unsigned char *)line, line_bytes);
 	size_t column = (size_t)u64_max(yajl_get_bytes_consumed(parser), 1);
 	if (result == yajl_status_ok) {
@@ -352,21 +387,33 @@ static enum status parse(struct json_reader *reader, const char *line, size_t li
 	return status;
 }
 
-enum status json_reader_row(struct json_reader *reader, const struct source_line *at,
-	const char *line, size_t line_bytes, struct json_value *values, struct error *error)
+static void begin_row(struct json_reader *reader)
 {
-	reader->at = at;
-	reader->values = values;
-	reader->error = error;
 	reader->status = STATUS_OK;
+	reader->object_count = 0;
 	reader->depth = 0;
 	reader->field = FIELD_UNKNOWN;
 	reader->is_in_ids = false;
 	reader->id_count = 0;
 	reader->text_bytes = 0;
 	memset(reader->is_seen, 0, sizeof(reader->is_seen));
-	memset(values, 0, reader->field_count * sizeof(*values));
-	TRY(parse(reader, line, line_bytes));
+	memset(reader->values, 0, reader->field_count * sizeof(*reader->values));
+}
+
+enum status json_reader_row(struct json_reader *reader, const struct source_line *at,
+	const char *line, size_t line_bytes, struct json_value *values, struct error *error)
+{
+	struct error unused = {0};
+
+	reader->at = at;
+	reader->values = values;
+	reader->error = &unused;
+	begin_row(reader);
+	if (!parse_in_stream(reader, line, line_bytes)) {
+		reader->error = error;
+		begin_row(reader);
+		TRY(parse(reader, line, line_bytes));
+	}
 	for (uint32_t i = 0; i < reader->field_count; i++) {
 		const struct json_field *field = &reader->fields[i];
 		if (!values[i].is_present) {

@@ -118,6 +118,36 @@ Test(number, decimals_are_cut_at_a_place)
 	}
 }
 
+static void require_digits(uint64_t value)
+{
+	char found[U64_DIGITS_MAX + 1], expected[U64_DIGITS_MAX + 1];
+
+	found[u64_digits(found, value)] = '\0';
+	snprintf(expected, sizeof(expected), "%llu", (unsigned long long)value);
+	require(strcmp(found, expected) == 0, "%s is written as %s", expected, found);
+}
+
+/* As many digits as a number has, around every power of 2 and of 10. */
+Test(number, digits_are_those_of_printf)
+{
+	uint64_t power = 1;
+
+	for (uint32_t i = 0; i < 20; i++, power *= 10) {
+		require_digits(power - 1);
+		require_digits(power);
+		require_digits(power + 1);
+		require_digits(power / 7 * 5);
+	}
+	for (uint32_t i = 0; i < 64; i++) {
+		require_digits((UINT64_C(1) << i) - 1);
+		require_digits(UINT64_C(1) << i);
+	}
+	for (uint64_t i = 0; i < 20000; i++) {
+		require_digits(i);
+	}
+	require_digits(UINT64_MAX);
+}
+
 /* Any number reads as itself, whatever zeros stand around it, and one that is ten times too large
    for 64 bits is refused. */
 static void numbers_read_back(struct prop *prop, const void *context)

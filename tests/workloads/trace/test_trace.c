@@ -657,6 +657,14 @@ Test(trace, refuses_invalid_json)
 		{TEXT(GOOD "{} {}\n"),
 			"bad:2: found {} {}, expected a JSON object (near column 4: parse "
 			"error: trailing garbage)"},
+		{TEXT(GOOD "{} 12\n" GOOD),
+			"bad:2: found {} 12, expected a JSON object (near column 6: parse error: "
+			"trailing garbage)"},
+		{TEXT(GOOD "{} tru\n" GOOD),
+			"bad:2: found {} tru, expected a JSON object (near column 7: parse error: "
+			"trailing garbage)"},
+		{TEXT(GOOD "{}{\n" GOOD), "bad:2: found {}{, expected a JSON object (near column "
+					  "3: parse error: trailing garbage)"},
 		{TEXT(GOOD "// comment\n"),
 			"bad:2: found // comment, expected a JSON object (near column 1: lexical "
 			"error: "
