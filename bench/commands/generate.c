@@ -133,9 +133,7 @@ static enum status open_runner(
 	struct runner_facts facts = {0};
 
 	TRY(runner_find(config->runner, &entry, error));
-	if (config->max_model_len == 0) {
-		config->max_model_len = session->model.max_position_embeddings;
-	}
+	replay_config_complete(config, &session->model);
 	/* A larger limit would only use more memory. */
 	config->max_num_seqs = u64_min(config->max_num_seqs, session->prompts.count);
 	const struct runner_request runner_request = {

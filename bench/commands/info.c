@@ -63,9 +63,7 @@ static enum status run(struct command_line *line, struct error *error)
 
 	TRY(model_config_find(config->model, &model, error));
 	TRY(replay_config_ranks_check(config, &model, error));
-	if (config->max_model_len == 0) {
-		config->max_model_len = model.max_position_embeddings;
-	}
+	replay_config_complete(config, &model);
 	TRY(print_estimate(config, &model, &estimate, error));
 #ifdef QUIRE_HAS_CUDA
 	const struct runner_request request = {.model = &model, .model_path = config->model};

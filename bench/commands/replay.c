@@ -20,8 +20,7 @@ static const char examples[] =
 	"  quire replay chat.jsonl --model qwen3-0.6b --gpu h200 --out result\n"
 	"  quire replay chat.jsonl --slo-ttft-ms 500 --slo-tpot-ms 25 --speedup 2 --out twice\n"
 	"  quire replay chat.jsonl --concurrency 64 --max-num-seqs 64 --out closed\n"
-	"  quire replay chat.jsonl --kv-blocks 800 --policy prefill-first \\\n"
-	"      --max-num-batched-tokens 40960 --out small\n";
+	"  quire replay chat.jsonl --kv-blocks 800 --policy prefill-first --out small\n";
 
 #define REQUEST(field) offsetof(struct replay_request, field)
 

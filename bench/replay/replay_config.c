@@ -95,6 +95,19 @@ enum status replay_config_workload(const struct replay_config *config,
 	return STATUS_OK;
 }
 
+void replay_config_complete(struct replay_config *config, const struct model_config *model)
+{
+	if (config->max_model_len == 0) {
+		config->max_model_len = model->max_position_embeddings;
+	}
+	/* prefill-first computes prompts whole, and shall take the requests that mixed takes. */
+	if (policy_at(config->policy) == &policy_prefill_first &&
+		!config->given.max_num_batched_tokens) {
+		config->max_num_batched_tokens =
+			u64_max(config->max_num_batched_tokens, config->max_model_len);
+	}
+}
+
 void replay_config_engine(const struct replay_config *config, struct engine_config *engine)
 {
 	*engine = (struct engine_config){

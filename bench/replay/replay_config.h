@@ -56,6 +56,9 @@ enum status replay_config_check(const struct replay_config *config, struct error
 enum status replay_config_ranks_check(
 	const struct replay_config *config, const struct model_config *model, struct error *error);
 
+/* Fills in the limits that were not given and depend on the model or on other options. */
+void replay_config_complete(struct replay_config *config, const struct model_config *model);
+
 /* The engine's part of it. */
 void replay_config_engine(const struct replay_config *config, struct engine_config *engine);
 

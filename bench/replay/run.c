@@ -3,6 +3,7 @@
 #include "bench/replay/launched.h"
 #include "engine/base/interrupt.h"
 #include "bench/replay/drawn_arrivals.h"
+#include "bench/replay/trace_reading.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
 #include "engine/model/config_json.h"
@@ -103,10 +104,11 @@ static enum status combine_options(struct run *run, struct error *error)
 	}
 	TRY(model_config_find(config->model, &run->model, error));
 	TRY(replay_config_ranks_check(config, &run->model, error));
-	if (config->max_model_len == 0) {
-		config->max_model_len = run->model.max_position_embeddings;
-	}
-	return STATUS_OK;
+	replay_config_complete(config, &run->model);
+	return config->sessions == SESSIONS_OPEN
+		       ? STATUS_OK
+		       : trace_reading_need_sessions(run->request->trace_path, &run->workload.trace,
+				 config->max_requests, error);
 }
 
 /* As combine_options(). All of these options are the recording's, and so are their faults. */

@@ -6,8 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { BLOCK_SIZE_DEFAULT = 512 };
-
 enum status trace_reading_open(struct trace **trace, const char *path,
 	const struct replay_config *config, struct error *error)
 {
@@ -24,7 +22,41 @@ uint32_t trace_reading_block_size(const struct trace *trace)
 {
 	uint32_t block_size = trace_block_size(trace);
 
-	return block_size == 0 ? BLOCK_SIZE_DEFAULT : block_size;
+	return block_size == 0 ? MOONCAKE_BLOCK_SIZE : block_size;
+}
+
+static enum status find_session(
+	struct trace *trace, uint64_t max_requests, bool *is_found, struct error *error)
+{
+	struct trace_row row;
+	bool has_row = true;
+
+	for (uint64_t i = 0; !*is_found && (max_requests == 0 || i < max_requests); i++) {
+		TRY(trace_next(trace, &row, &has_row, error));
+		if (!has_row) {
+			return STATUS_OK;
+		}
+		*is_found = row.session != NULL;
+	}
+	return STATUS_OK;
+}
+
+enum status trace_reading_need_sessions(const char *path, const struct trace_options *options,
+	uint64_t max_requests, struct error *error)
+{
+	struct trace *trace = NULL;
+	bool is_found = false;
+
+	TRY(trace_open(&trace, path, options, error));
+	enum status status = find_session(trace, max_requests, &is_found, error);
+	trace_close(trace);
+	if (status == STATUS_OK && !is_found) {
+		return error_set(error, STATUS_INPUT,
+			"%.200s: found no session in any row, expected some: --sessions closed "
+			"waits for the turn before",
+			path);
+	}
+	return status;
 }
 
 void trace_reading_report(const struct trace *trace)

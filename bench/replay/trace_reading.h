@@ -22,6 +22,10 @@ enum status trace_reading_open(struct trace **trace, const char *path,
 /* The block size for what needs one: the trace's own, or 512 where it has no hash ids. */
 uint32_t trace_reading_block_size(const struct trace *trace);
 
+/* Refuses a trace none of whose first max_requests rows (0: of all rows) names a session. */
+enum status trace_reading_need_sessions(const char *path, const struct trace_options *options,
+	uint64_t max_requests, struct error *error);
+
 /* Says on stderr how many rows the reader passed over, if any. */
 void trace_reading_report(const struct trace *trace);
 

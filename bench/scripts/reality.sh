@@ -77,7 +77,7 @@ settings()
 
 make_chat()
 {
-	"$quire" trace make --preset chat --requests 1500 --rate 45 --think 2 --seed 7 \
+	"$quire" trace make --preset chat --requests 1500 --session-rate 45 --think 2 --seed 7 \
 		--out "$work/chat.jsonl" >/dev/null
 }
 

@@ -6,7 +6,7 @@
 	"$quire trace make --requests 5 --input 20:60 --output 2:6 --rate 50 --seed 3"             \
 	" --out t.jsonl; for seed in 1 2; do $quire replay t.jsonl --out $seed --steps"            \
 	" --block-size 16 --kv-blocks 12 --max-num-seqs $seed --max-num-batched-tokens 64"         \
-	" --max-model-len 96; done"
+	" --max-model-len 96 --gpu h200-datasheet; done"
 
 Test(faults_results, a_report)
 {

@@ -3,15 +3,15 @@
 #include "tests/faults/fault_sweep.h"
 
 #define MAKE_TRACE                                                                                 \
-	"$quire trace make --requests 6 --input 100:900 --output 2:9 --rate 5 --prefix 512:2 "     \
-	"--turns 2 --think 1 --seed 3 --out t.jsonl"
+	"$quire trace make --requests 6 --input 100:900 --output 2:9 --prefix 512:2 "              \
+	"--session-rate 5 --turns 2 --think 1 --seed 3 --out t.jsonl"
 
 Test(faults_trace, making_one)
 {
 	fault_sweep_require(&(struct fault_command){
 		.name = "trace make",
 		.prepare = "echo older >t.jsonl",
-		.arguments = "trace make --preset chat --requests 9 --rate 5 --out t.jsonl",
+		.arguments = "trace make --preset chat --requests 9 --session-rate 5 --out t.jsonl",
 	});
 }
 

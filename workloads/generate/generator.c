@@ -309,6 +309,8 @@ static void fill_row(struct generator *generator, struct session *session, struc
 	}
 	if (has_ids(&generator->options)) {
 		set_ids(generator, session, row);
+		row->block_size =
+			generator->row_count == 0 ? generator->options.trace_block_size : 0;
 	}
 }
 

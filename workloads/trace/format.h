@@ -12,6 +12,9 @@
 /* A trace format: how to recognise it by its first line, and how a line becomes a row. A format is
    one file and one row of the table in format.c. */
 
+/* Tokens per hash id of Mooncake's traces, where they do not say another number. */
+enum { MOONCAKE_BLOCK_SIZE = 512 };
+
 struct trace_format {
 	const char *name;	   /* as --format spells it */
 	uint32_t trace_block_size; /* default tokens per hash id; 0: the format has no ids */

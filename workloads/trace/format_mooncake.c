@@ -6,7 +6,8 @@
 
 /* Mooncake JSONL: {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": [...]}. Two
    optional fields link the turns of a conversation: session_id, and delay, the milliseconds between
-   the end of the preceding turn and this one. */
+   the end of the preceding turn and this one. An optional block_size of the first row says how many
+   tokens a hash id of the file stands for. */
 
 enum {
 	FIELD_TIMESTAMP,
@@ -15,6 +16,7 @@ enum {
 	FIELD_IDS,
 	FIELD_SESSION,
 	FIELD_DELAY,
+	FIELD_BLOCK_SIZE,
 	FIELD_COUNT
 };
 
@@ -31,6 +33,8 @@ static const struct json_field fields[FIELD_COUNT] = {
 		"a text without control characters, or an integer"},
 	[FIELD_DELAY] = {"delay", JSON_TIME, false, 6, 0, CLOCK_NS_MAX,
 		"milliseconds in [0, 2^63 ns)"},
+	[FIELD_BLOCK_SIZE] = {"block_size", JSON_COUNT, false, 0, 1, TRACE_BLOCK_SIZE_MAX,
+		"an integer in [1, 1048576]"},
 };
 
 static bool mooncake_recognises(const char *line, size_t line_bytes)
@@ -64,12 +68,13 @@ static enum status mooncake_row(void *state, const struct source_line *at, const
 	row->delay_ns = values[FIELD_DELAY].number;
 	row->hash_ids = values[FIELD_IDS].ids;
 	row->hash_id_count = u32_from(values[FIELD_IDS].id_count);
+	row->block_size = u32_from(values[FIELD_BLOCK_SIZE].number);
 	return STATUS_OK;
 }
 
 const struct trace_format format_mooncake = {
 	.name = "mooncake",
-	.trace_block_size = 512,
+	.trace_block_size = MOONCAKE_BLOCK_SIZE,
 	.recognises = mooncake_recognises,
 	.open = mooncake_open,
 	.close = mooncake_close,

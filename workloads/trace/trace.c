@@ -21,7 +21,8 @@ struct trace {
 	struct line_reader *lines;
 	const struct trace_format *format;
 	void *state;
-	uint32_t trace_block_size;
+	uint32_t trace_block_size,
+		own_block_size; /* own: as the first row says it; 0: it does not */
 	uint64_t row_count;
 	uint64_t blank_line; /* the first of blank lines just passed; 0: none */
 	uint64_t last_arrival_ns, last_line;
@@ -100,6 +101,19 @@ static enum status choose_format(struct trace *trace, const struct trace_format 
 		error, &at, NULL, line, line_bytes, "the first line of a trace (%s)", names);
 }
 
+/* What the first row says; 0: nothing. A row that is wrong is reported when it is read. */
+static uint32_t block_size_of(
+	struct trace *trace, const struct source_line *at, const char *line, size_t line_bytes)
+{
+	struct trace_row row = {0};
+	struct error ignored = {0};
+	bool is_skipped;
+
+	enum status status =
+		trace->format->row(trace->state, at, line, line_bytes, &row, &is_skipped, &ignored);
+	return status == STATUS_OK ? row.block_size : 0;
+}
+
 static enum status read_start(
 	struct trace *trace, const struct trace_options *options, struct error *error)
 {
@@ -113,14 +127,17 @@ static enum status read_start(
 			error, &at, NULL, "an empty file", 13, "a trace with at least one row");
 	}
 	TRY(choose_format(trace, options->format, line, line_bytes, error));
-	trace->trace_block_size = options->trace_block_size != 0 ? options->trace_block_size
-								 : trace->format->trace_block_size;
 	trace->state = trace->format->open();
+	at.line = 1;
 	if (trace->format->header != NULL) {
-		at.line = 1;
-		return trace->format->header(trace->state, &at, line, line_bytes, error);
+		TRY(trace->format->header(trace->state, &at, line, line_bytes, error));
+	} else {
+		trace->own_block_size = block_size_of(trace, &at, line, line_bytes);
+		line_reader_unread(trace->lines);
 	}
-	line_reader_unread(trace->lines);
+	trace->trace_block_size = options->trace_block_size != 0 ? options->trace_block_size
+				  : trace->own_block_size != 0	 ? trace->own_block_size
+								 : trace->format->trace_block_size;
 	return STATUS_OK;
 }
 
@@ -144,6 +161,11 @@ static enum status check_ids(const struct trace *trace, const struct source_line
 	char found[64];
 	char expected[64];
 
+	if (row->block_size != 0 && row->block_size != trace->own_block_size) {
+		int bytes = snprintf(found, sizeof(found), "%" PRIu32, row->block_size);
+		return source_line_error(error, at, "block_size", found, (size_t)bytes,
+			"what the first row says, or nothing");
+	}
 	if (row->hash_ids == NULL) {
 		return STATUS_OK;
 	}

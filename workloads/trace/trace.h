@@ -16,13 +16,14 @@
 
 struct trace;
 
-enum { TRACE_LENGTH_MAX = 1 << 28 };
+enum { TRACE_LENGTH_MAX = 1 << 28, TRACE_BLOCK_SIZE_MAX = 1 << 20 };
 
 struct trace_format; /* workloads/trace/format.h */
 
 struct trace_options {
 	const struct trace_format *format; /* NULL: recognised by the first line */
-	uint32_t trace_block_size;	   /* tokens per hash id; 0: the format's default */
+	uint32_t trace_block_size;	   /* tokens per hash id; 0: what the first row says, or
+					      else the format's default */
 	bool sort; /* sort rows by time, ties by line, instead of refusing rows out of order; keeps
 		      the whole file in memory */
 };
@@ -49,6 +50,7 @@ struct trace_row {
 	uint32_t output_length;	    /* tokens, >= 1 */
 	const uint64_t *hash_ids;   /* (hash_id_count); NULL: the prompt shares nothing by ids */
 	uint32_t hash_id_count;	    /* one per whole block, and optionally one for the rest */
+	uint32_t block_size;	    /* tokens per hash id, as the row says it; 0: it does not */
 	const uint64_t *prompt_ids; /* (input_length) token ids of the trace, or NULL */
 	const uint64_t *output_ids; /* (output_length) likewise */
 

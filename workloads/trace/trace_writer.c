@@ -1,5 +1,7 @@
 #include "workloads/trace/trace_writer.h"
 
+#include "workloads/trace/format.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -78,6 +80,9 @@ void trace_write_row(FILE *file, const struct trace_row *row)
 	if (row->has_delay) {
 		fputs(",\"delay\":", file);
 		write_milliseconds(file, row->delay_ns);
+	}
+	if (row->block_size > 0 && row->block_size != MOONCAKE_BLOCK_SIZE) {
+		fprintf(file, ",\"block_size\":%" PRIu32, row->block_size);
 	}
 	if (row->hash_ids != NULL) {
 		fputs(",\"hash_ids\":[", file);

@@ -17,7 +17,6 @@ struct converter {
 	struct trace *trace;
 	struct conversations *conversations;
 	uint32_t block_size;
-	bool has_ids;
 	uint64_t *ids;
 	size_t id_capacity;
 };
@@ -34,7 +33,7 @@ static void convert_row(struct converter *converter, struct trace_row *row)
 		row->hash_ids = converter->ids;
 		row->hash_id_count = u32_from(count);
 	}
-	converter->has_ids = converter->has_ids || row->hash_ids != NULL;
+	row->block_size = row->index == 0 ? converter->block_size : 0;
 }
 
 static enum status convert_rows(struct converter *converter, FILE *file, struct error *error)
@@ -65,17 +64,6 @@ static enum status convert(struct converter *converter, const char *out, struct 
 	return status;
 }
 
-static void report(const struct converter *converter)
-{
-	trace_reading_report(converter->trace);
-	if (converter->has_ids && converter->block_size != 512) {
-		fprintf(stderr,
-			"note: a hash id stands for %" PRIu32
-			" tokens: read the file with --trace-block-size %" PRIu32 "\n",
-			converter->block_size, converter->block_size);
-	}
-}
-
 struct convert_request {
 	struct replay_config config; /* how the trace is read */
 	const char *out;
@@ -94,7 +82,7 @@ static enum status run(struct command_line *line, struct error *error)
 	converter.conversations = conversations_open(converter.block_size);
 	enum status status = convert(&converter, request->out, error);
 	if (status == STATUS_OK) {
-		report(&converter);
+		trace_reading_report(converter.trace);
 	}
 	free(converter.ids);
 	conversations_close(converter.conversations);

@@ -6,6 +6,7 @@
 #include "workloads/trace/trace_writer.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define MILLION UINT64_C(1000000)
 
@@ -19,14 +20,15 @@ static const struct trace_preset presets[] = {
 	/* A chat assistant: a few system prompts, short messages, some turns. */
 	{"chat", {{"requests", "5000"}, {"prefix", "256:4"}, {"zipf", "1"},
 			 {"input", "lognormal:90:1.2"}, {"output", "lognormal:150:0.8"},
-			 {"turns", "1:7"}, {"think", "25"}, {"rate", "1.4"},
+			 {"turns", "1:7"}, {"think", "25"}, {"session-rate", "1.4"},
 			 {"trace-block-size", "16"}}},
 	/* Coding agents: one long system prompt, a context that grows with tool results over many
 	   turns. */
-	{"agent", {{"requests", "1000"}, {"prefix", "16384:1,8192:12"},
-			  {"input", "lognormal:3000:1"}, {"follow-up", "lognormal:1200:1.4"},
-			  {"output", "lognormal:200:1.1"}, {"turns", "20:80"}, {"think", "4"},
-			  {"rate", "0.02"}, {"max-context", "150000"}, {"trace-block-size", "64"}}},
+	{"agent",
+		{{"requests", "1000"}, {"prefix", "16384:1,8192:12"}, {"input", "lognormal:3000:1"},
+			{"follow-up", "lognormal:1200:1.4"}, {"output", "lognormal:200:1.1"},
+			{"turns", "20:80"}, {"think", "4"}, {"session-rate", "0.02"},
+			{"max-context", "150000"}, {"trace-block-size", "64"}}},
 	/* Questions about documents: instructions, a document by popularity, a short question. */
 	{"rag", {{"requests", "5000"}, {"prefix", "512:1,2048:400"}, {"zipf", "0.9"},
 			{"input", "lognormal:60:0.6"}, {"output", "lognormal:180:0.6"},
@@ -40,20 +42,44 @@ const struct trace_preset *trace_preset_at(uint32_t index)
 	return index < sizeof(presets) / sizeof(presets[0]) ? &presets[index] : NULL;
 }
 
+/* What was made, as stderr says it: the trace itself may go to stdout. */
+struct made {
+	uint64_t rows, sessions;
+	uint64_t last_ns; /* arrival of the last row */
+};
+
+static void report(const struct made *made)
+{
+	double seconds = (double)made->last_ns / 1e9;
+
+	fprintf(stderr, "%llu requests", (unsigned long long)made->rows);
+	if (made->sessions > 0) {
+		fprintf(stderr, " of %llu sessions", (unsigned long long)made->sessions);
+	}
+	if (seconds > 0) {
+		fprintf(stderr, " in %.3f s: %.4g requests/s", seconds,
+			(double)made->rows / seconds);
+	}
+	fputc('\n', stderr);
+}
+
 static enum status write_trace(
 	const char *path, const struct generator_options *options, struct error *error)
 {
 	struct output_file output;
 	struct trace_row row;
-	uint64_t count = 0;
+	struct made made = {0};
 
 	TRY(output_file_open(&output, path, error));
 	struct generator *generator = generator_open(options);
 	while (generator_next(generator, &row)) {
 		trace_write_row(output.file, &row);
-		count++;
+		made.rows++;
+		made.sessions += row.session != NULL && !row.has_delay;
+		made.last_ns = row.arrival_ns;
 	}
 	generator_close(generator);
+	uint64_t count = made.rows;
 	if (count < options->request_count && options->duration_ns == 0) {
 		output_file_abandon(&output);
 		return error_set(error, STATUS_USAGE,
@@ -62,7 +88,9 @@ static enum status write_trace(
 			"--duration",
 			(unsigned long long)count, (unsigned long long)options->request_count);
 	}
-	return output_file_commit(&output, error);
+	TRY(output_file_commit(&output, error));
+	report(&made);
+	return STATUS_OK;
 }
 
 void trace_request_init(struct trace_request *request, uint32_t preset)
@@ -91,8 +119,13 @@ static void drop_preset_values(struct trace_request *request)
 		request->input = request->has_input ? request->input : NULL;
 		request->output = request->has_output ? request->output : NULL;
 	}
-	if (request->wave != NULL || config->ramp != NULL) {
+	bool has_other =
+		request->wave != NULL || config->ramp != NULL || config->arrivals == ARRIVE_AT_ONCE;
+	if (has_other || request->has_session_rate) {
 		config->rate = config->given.rate ? config->rate : 0;
+	}
+	if (has_other || config->given.rate) {
+		request->session_rate = request->has_session_rate ? request->session_rate : 0;
 	}
 }
 
@@ -156,7 +189,7 @@ static const struct option options[] = {
 			"uniform"},
 	{FROM_TABLE("trace-block-size"), .argument = "N", .initial = "512",
 		.help = "tokens a hash id stands for, or the preset's; only whole blocks are "
-			"shared; a size other than 512 must also be given when the trace is read"},
+			"shared; the file says a size other than 512"},
 
 	{.kind = OPTION_HEADING,
 		.help = "sessions: each prompt repeats the whole conversation so far"},
@@ -172,8 +205,14 @@ static const struct option options[] = {
 		.help = "prompt and output tokens at most: a session ends before"},
 
 	{.kind = OPTION_HEADING,
-		.help = "arrivals of requests (or sessions); default: all at once"},
-	{FROM_TABLE("rate"), .help = "a second"},
+		.help = "arrivals of requests, or of sessions where there are --turns; default: "
+			"all "
+			"at once"},
+	{FROM_TABLE("rate"), .help = "requests a second"},
+	{"session-rate", OPTION_MILLIONTHS, REQUEST(session_rate), REQUEST(has_session_rate),
+		.argument = "R", .minimum = 1, .maximum = MILLION * MILLION,
+		.help = "sessions a second, each of which makes as many requests as it has "
+			"turns; what was made is printed"},
 	{FROM_TABLE("arrivals"), .help = "poisson, gamma or constant; trace is poisson too"},
 	{FROM_TABLE("burstiness")},
 	{FROM_TABLE("ramp"), .help = "rates that rise or fall in equal steps over --duration"},
@@ -200,7 +239,7 @@ const struct command command_trace_make = {
 	.examples =
 		"  quire trace make --requests 1000 --input 200:2000 --output 100:400 --rate 8 \\\n"
 		"      --prefix 1024:4 --seed 1 --out shared.jsonl\n"
-		"  quire trace make --preset chat --rate 5 --out chat.jsonl\n",
+		"  quire trace make --preset chat --session-rate 5 --out chat.jsonl\n",
 	OPTIONS(options),
 	.table = &replay_options,
 	.table_offset = REQUEST(config),

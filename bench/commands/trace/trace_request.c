@@ -148,11 +148,26 @@ static enum status plan_arrivals(
 	bool has_profile = false;
 
 	plan->options.duration_ns = config.duration_s * 1000;
+	if (config.rate > 0 && request->session_rate > 0) {
+		return error_set(error, STATUS_USAGE,
+			"--rate is of requests and --session-rate of sessions: give one of them");
+	}
+	if (config.rate > 0 && plan->options.turns.high > 1) {
+		return error_set(error, STATUS_USAGE,
+			"--rate is of requests, and a session of --turns %s makes several: give "
+			"--session-rate, of sessions",
+			request->turns);
+	}
+	if (request->session_rate > 0) {
+		config.rate = request->session_rate;
+	}
 	if (request->wave != NULL) {
 		if (config.rate > 0 || config.ramp != NULL) {
 			return error_set(error, STATUS_USAGE,
 				"--wave and %s both say the rate: give one of them",
-				config.rate > 0 ? "--rate" : "--ramp");
+				config.ramp != NULL	    ? "--ramp"
+				: request->session_rate > 0 ? "--session-rate"
+							    : "--rate");
 		}
 		config.rate = MILLION; /* a placeholder, so that drawn_arrivals() checks the kind of
 					  arrivals */
@@ -251,7 +266,8 @@ enum status trace_plan_open(
 	}
 	if (options->turns.high > 1 && options->profile == NULL) {
 		return error_set(error, STATUS_USAGE,
-			"--turns needs sessions that begin over time: give --rate, --ramp or "
+			"--turns needs sessions that begin over time: give --session-rate, --ramp "
+			"or "
 			"--wave");
 	}
 	return STATUS_OK;

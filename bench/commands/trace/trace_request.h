@@ -16,6 +16,8 @@ struct trace_request {
 	uint64_t requests;
 	const char *input, *follow_up, *output, *turns; /* LENGTH: N, LOW:HIGH, lognormal:M:S */
 	bool has_input, has_output;			/* given by the user, not by the preset */
+	uint64_t session_rate;				/* a second * 10^6; 0: none */
+	bool has_session_rate;				/* given by the user */
 	const char *lengths_from;			/* a trace, or NULL */
 	const char *wave;				/* PERIOD:LOW:HIGH, or NULL */
 	uint64_t think;					/* seconds * 10^6 */

@@ -57,6 +57,27 @@ Test(replay_cli, help_is_no_failure)
 	replay_fixture_close(&fixture);
 }
 
+/* Both policies take the same requests where no limit is given. */
+Test(replay_cli, policies_can_be_compared_with_defaults)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	require_good(RUN(fixture.trace, "--trace-block-size", "16", "--policy", "prefill-first",
+		"--out", fixture.out));
+	cJSON *summary = read_summary(fixture.out);
+	require_equal(number_in(summary, "requests", "finished"), 60);
+	require_equal(number_in(summary, "config", "max_num_batched_tokens"), 40960);
+	cJSON_Delete(summary);
+	require_good(RUN(fixture.trace, "--trace-block-size", "16", "--policy", "mixed", "--out",
+		fixture.out, "--force"));
+	summary = read_summary(fixture.out);
+	require_equal(number_in(summary, "requests", "finished"), 60);
+	require_equal(number_in(summary, "config", "max_num_batched_tokens"), 16384);
+	cJSON_Delete(summary);
+	replay_fixture_close(&fixture);
+}
+
 /* The prompts of the trace share prefixes, which only a prefix cache finds. */
 Test(replay_cli, prefix_caching_can_be_switched_off)
 {
@@ -237,7 +258,10 @@ Test(replay_cli, wrong_options_are_reported_in_one_line)
 		{"--rate", {"--arrivals", "poisson"}},
 		{"--warmup 5", {"--warmup", "5", "--max-requests", "5"}},
 		{"max-num-batched-tokens (4)", {"--max-num-batched-tokens", "4"}},
-		{"max-model-len (40960)", {"--policy", "prefill-first"}},
+		{"max-model-len (40960)",
+			{"--policy", "prefill-first", "--max-num-batched-tokens", "40959"}},
+		{"found no session in any row",
+			{"--sessions", "closed", "--trace-block-size", "16"}},
 		{"--kv-blocks is given twice", {"--kv-blocks", "3", "--kv-blocks", "3"}},
 		{"behind it", {"--seed"}},
 		{"one argument too many", {"another.jsonl"}},

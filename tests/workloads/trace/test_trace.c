@@ -633,6 +633,21 @@ Test(trace, refuses_bad_fields_of_json)
 	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
 }
 
+Test(trace, refuses_another_block_size_than_the_first_rows)
+{
+	static const struct refusal refusals[] = {
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
+			   "\"block_size\":16}"),
+			"bad:2: block_size: found 16, expected what the first row says, or "
+			"nothing"},
+		{TEXT("{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
+		      "\"block_size\":0}"),
+			"bad:1: block_size: found 0, expected an integer in [1, 1048576]"},
+	};
+
+	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
+}
+
 Test(trace, refuses_invalid_json)
 {
 	static const struct refusal refusals[] = {

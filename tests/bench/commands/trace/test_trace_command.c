@@ -87,6 +87,10 @@ Test(trace_command, make_refuses_what_makes_no_sense)
 		{"--requests 5 --input 5 --output 5 --prefix 10:0", "--prefix: found '10:0'"},
 		{"--requests 5 --input 5 --output 5 --prefix 10,", "--prefix: found '10,'"},
 		{"--requests 5 --input 5 --output 5 --rate 1 --wave 9:1:2", "--wave and --rate"},
+		{"--requests 5 --input 5 --output 5 --rate 1 --session-rate 2",
+			"--rate is of requests and --session-rate of sessions"},
+		{"--preset chat --rate 5", "--rate is of requests, and a session of --turns 1:7"},
+		{"--preset chat --session-rate 5 --wave 9:1:2", "--wave and --session-rate"},
 		{"--requests 5 --input 5 --output 5 --wave 9:0:2", "--wave: found '9:0:2'"},
 		{"--requests 5 --input 5 --output 5 --turns 3",
 			"--turns needs sessions that begin"},
@@ -109,6 +113,52 @@ Test(trace_command, make_refuses_what_makes_no_sense)
 	require_refused("trace make --requests 5 --input 5 --output 5", "--out is missing");
 	require_refused("trace make --requests 5 --input 5 --output 5 --out @/no/such/folder",
 		"cannot be written: No such file or directory");
+}
+
+/* The rate of the requests is printed, since that of the sessions was asked for. */
+Test(trace_command, make_says_what_it_made)
+{
+	char *text = quire_output(folder, 0,
+		"trace make --preset chat --requests 400 --session-rate 5 --out @/chat.jsonl");
+	unsigned requests = 0, sessions = 0;
+	double seconds = 0, rate = 0;
+
+	require(sscanf(text, "%u requests of %u sessions in %lf s: %lf requests/s", &requests,
+			&sessions, &seconds, &rate) == 4,
+		"%s", text);
+	cJSON *stat = json_of("trace stat @/chat.jsonl --json");
+	require_equal(requests, number(stat, "rows"));
+	require_equal(sessions, number(cJSON_GetObjectItem(stat, "sessions"), "count"));
+	require(rate > 5.1 && rate < seconds && rate * seconds > 390 && rate * seconds < 410, "%s",
+		text);
+	cJSON_Delete(stat);
+	free(text);
+}
+
+/* The file says how many tokens an id stands for, which another program may still overrule. */
+Test(trace_command, what_make_writes_can_be_read_without_options)
+{
+	static const char *const presets[] = {"chat", "agent", "rag", "batch"};
+
+	for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+		char make[256];
+		snprintf(make, sizeof(make), "trace make --preset %s --requests 60 --out @/p.jsonl",
+			presets[i]);
+		free(quire_output(folder, 0, make));
+		free(quire_output(folder, 0, "trace stat @/p.jsonl"));
+		char *text = quire_output(folder, 0,
+			"replay @/p.jsonl --max-model-len 200000 --out @/replayed --force");
+		require(strstr(text, "60 finished") != NULL, "%s", text);
+		free(text);
+	}
+	free(quire_output(folder, 0, "trace make --preset chat --requests 60 --out @/p.jsonl"));
+	require_refused("replay @/p.jsonl --trace-block-size 32 --out @/none", "hash_ids: found");
+	free(quire_output(folder, 0,
+		"trace make --requests 5 --input 9 --output 9 --prefix 32:2 "
+		"--trace-block-size 512 --out @/p.jsonl"));
+	char *row = quire_output(folder, 0, "trace convert @/p.jsonl --out -");
+	require(strstr(row, "block_size") == NULL, "the format's default is written: %s", row);
+	free(row);
 }
 
 Test(trace_command, make_writes_into_devices_and_pipes)
@@ -214,16 +264,17 @@ Test(trace_command, convert_gives_chats_and_token_ids_their_sharing)
 		"\"output_length\":2,\"hash_ids\":[1,3]}\n",
 		path);
 	char *text = quire_output(folder, 0, "trace convert @/chats.jsonl --out -");
+	require(strstr(text, "\"session_id\":\"7\",\"block_size\":16,\"hash_ids\":[1,2]}") != NULL,
+		"%s", text);
 	require(strstr(text, "{\"timestamp\":500,\"input_length\":32,\"output_length\":2,"
 			     "\"session_id\":\"7\",\"hash_ids\":[1,3]}") != NULL,
 		"%s", text);
-	require(strstr(text, "read the file with --trace-block-size 16") != NULL, "%s", text);
 	temporary_write(folder, "tokens.jsonl",
 		"{\"arrival_time_ns\":0,\"input_tok_ids\":[1,2,3,4,5],\"output_toks\":1}\n"
 		"{\"arrival_time_ns\":0,\"input_tok_ids\":[1,2,3,4],\"output_toks\":1}\n",
 		path);
 	require_good("trace convert @/tokens.jsonl --trace-block-size 2 --out @/ids.jsonl");
-	cJSON *from_ids = json_of("trace stat @/ids.jsonl --trace-block-size 2 --json");
+	cJSON *from_ids = json_of("trace stat @/ids.jsonl --json");
 	cJSON *from_tokens = json_of("trace stat @/tokens.jsonl --trace-block-size 2 --json");
 	require(cJSON_Compare(cJSON_GetObjectItem(from_ids, "ideal"),
 			cJSON_GetObjectItem(from_tokens, "ideal"), true),
