@@ -10,6 +10,7 @@
 	X(replay)                                                                                  \
 	X(report)                                                                                  \
 	X(compare)                                                                                 \
+	X(gate)                                                                                    \
 	X(calibrate)                                                                               \
 	X(info)                                                                                    \
 	X(trace)                                                                                   \

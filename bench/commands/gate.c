@@ -1,0 +1,138 @@
+#include "bench/commands/commands.h"
+#include "bench/gate/gate.h"
+#include "bench/gate/gate_print.h"
+#include "engine/base/output_file.h"
+
+#include <stddef.h>
+#include <unistd.h>
+
+struct gate_command {
+	const char *baseline, *against, *out, *only;
+	const char *markdown, *junit, *json; /* files to write; NULL: none */
+	uint64_t jobs;
+	bool updates, annotates;
+};
+
+static enum status write_one(const struct gate *gate, const char *path,
+	void (*print)(const struct gate *gate, FILE *out), struct error *error)
+{
+	struct output_file file = {.file = NULL};
+
+	if (path == NULL) {
+		return STATUS_OK;
+	}
+	TRY(output_file_open(&file, path, error));
+	print(gate, file.file);
+	enum status status = output_file_commit(&file, error);
+	output_file_abandon(&file);
+	return status;
+}
+
+static enum status write_all(
+	const struct gate *gate, const struct gate_command *command, struct error *error)
+{
+	gate_print_text(gate, stdout);
+	if (command->annotates) {
+		gate_print_annotations(gate, stdout);
+	}
+	TRY(write_one(gate, command->markdown, gate_print_markdown, error));
+	TRY(write_one(gate, command->junit, gate_print_junit, error));
+	TRY(write_one(gate, command->json, gate_print_json, error));
+	int cost = 0;
+	for (uint32_t i = 0; i < GATE_STATUS_COUNT; i++) {
+		bool is_updated = command->updates && i != GATE_FAILED;
+		if (gate->counts[i] > 0 && !is_updated && gate_status_costs[i] > cost) {
+			cost = gate_status_costs[i];
+		}
+	}
+	if (cost == 2) {
+		return error_set(error, STATUS_INPUT,
+			"%u cases cannot be compared with the baseline: see INVALID above "
+			"(--update makes the present ones the baseline)",
+			gate->counts[GATE_INVALID]);
+	}
+	return cost == 1 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
+}
+
+static enum status run(struct command_line *line, struct error *error)
+{
+	const struct gate_command *command = line->values;
+	struct gate_request request = {
+		.suite = line->positionals[0],
+		.baseline = command->baseline,
+		.against = command->against,
+		.out = command->out,
+		.only = command->only,
+		.jobs = (uint32_t)command->jobs,
+		.updates = command->updates,
+		.shows_progress = isatty(STDERR_FILENO) != 0,
+	};
+	struct gate gate;
+
+	if (command->updates && command->against != NULL) {
+		return error_set(error, STATUS_USAGE,
+			"--update writes what this program does, and --against compares it with "
+			"another: give one of them");
+	}
+	enum status status = gate_run(&gate, &request, error);
+	if (status == STATUS_OK) {
+		status = write_all(&gate, command, error);
+	}
+	gate_close(&gate);
+	return status;
+}
+
+static const struct option options[] = {
+	{"baseline", OPTION_TEXT, offsetof(struct gate_command, baseline), .argument = "DIR",
+		.help = "folder with what the cases did before; SUITE-baseline unless given"},
+	{"update", OPTION_FLAG, offsetof(struct gate_command, updates),
+		.help = "write what the cases do to the baseline, which is meant to be committed"},
+	{"against", OPTION_TEXT, offsetof(struct gate_command, against), .argument = "PROGRAM",
+		.help = "another quire that runs the same cases and takes the baseline's place; "
+			"runs that measure time alternate with its own"},
+	{"out", OPTION_TEXT, offsetof(struct gate_command, out), .argument = "DIR",
+		.initial = "gate-results", .help = "folder for the results of the cases"},
+	{"only", OPTION_TEXT, offsetof(struct gate_command, only), .argument = "CASE",
+		.help = "run one case"},
+	{"jobs", OPTION_COUNT, offsetof(struct gate_command, jobs), .argument = "N", .initial = "2",
+		.minimum = 1, .maximum = 256,
+		.help = "cases at once; those that measure time run alone"},
+	{"markdown", OPTION_TEXT, offsetof(struct gate_command, markdown), .argument = "FILE",
+		.help = "write the verdicts for a pull request, or to $GITHUB_STEP_SUMMARY"},
+	{"junit", OPTION_TEXT, offsetof(struct gate_command, junit), .argument = "FILE",
+		.help = "write the verdicts as JUnit's XML"},
+	{"json", OPTION_TEXT, offsetof(struct gate_command, json), .argument = "FILE",
+		.help = "write the verdicts as JSON"},
+	{"annotations", OPTION_FLAG, offsetof(struct gate_command, annotates),
+		.help = "print GitHub's annotations too"},
+};
+
+const struct command command_gate = {
+	.name = "gate",
+	.title = "judge a program by a suite of runs and a baseline",
+	.arguments = "SUITE.json [options]",
+	.summary =
+		"Runs the cases of a suite and compares each with the baseline: the decisions\n"
+		"exactly, figures and costs within the suite's limits. bench/gate/README.md has "
+		"the\n"
+		"suite's fields. The verdicts are:\n"
+		"  PASS              same decisions, figures within their limits\n"
+		"  IMPROVED          better by more than the limits allow to be worse\n"
+		"  NEW               the baseline does not have this case\n"
+		"  REGRESSED         a figure or a cost is beyond its limit\n"
+		"  BEHAVIOR_CHANGED  other decisions for the same trace\n"
+		"  MISSING           the baseline has a case that the suite lacks\n"
+		"  FAILED            the run failed\n"
+		"  INVALID           trace, model, profile or option is not the baseline's\n\n"
+		"Exit code 0: PASS, IMPROVED and NEW. 1: one of the others. 2: INVALID, or wrong\n"
+		"use.",
+	.examples =
+		"  quire gate bench/suites/quire.json\n"
+		"  quire gate bench/suites/quire.json --update\n"
+		"  quire gate bench/suites/quire.json --against ./quire-of-main --junit g.xml\n",
+	OPTIONS(options),
+	.value_bytes = sizeof(struct gate_command),
+	.positional_minimum = 1,
+	.positional_maximum = 1,
+	.run = run,
+};

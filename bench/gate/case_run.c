@@ -1,0 +1,225 @@
+#include "bench/gate/case_run.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "bench/gate/costs.h"
+#include "reports/results/results.h"
+
+#include <string.h>
+
+bool case_measures_time(const struct suite_case *rules)
+{
+	const char *runner = "sim";
+
+	for (uint32_t i = 0; i < rules->option_count; i++) {
+		const char *word = rules->options[i];
+		if (strncmp(word, "--runner=", 9) == 0) {
+			runner = word + 9;
+		} else if (strcmp(word, "--runner") == 0 && i + 1 < rules->option_count) {
+			runner = rules->options[i + 1];
+		}
+	}
+	return strcmp(runner, "sim") != 0 && strcmp(runner, "tape") != 0;
+}
+
+static void plan(struct case_run *run, enum plan_kind kind, bool is_base, uint32_t number)
+{
+	check(run->plan_count < PLAN_MAX);
+	run->plan[run->plan_count++] = (struct planned_run){kind, is_base, number};
+}
+
+void case_run_plan(struct case_run *run)
+{
+	const struct suite_case *rules = run->rules;
+	uint32_t repeats = case_measures_time(rules) ? rules->repeats : 1;
+
+	if (rules->make_count > 0) {
+		plan(run, PLAN_MAKE, false, 0);
+	}
+	for (uint32_t i = 0; i < repeats; i++) {
+		/* A B, B A, A B, ...: a drift of the machine falls on both sides alike */
+		bool base_first = i % 2 == 1;
+		for (int side = 0; side < 2; side++) {
+			bool is_base = base_first == (side == 0);
+			if (!is_base || run->against != NULL) {
+				plan(run, PLAN_RUN, is_base, i);
+			}
+		}
+	}
+	if (!run->counts_instructions ||
+		(!rules->measures[COST_INSTRUCTIONS] && !rules->measures[COST_STEP_INSTRUCTIONS])) {
+		return;
+	}
+	plan(run, PLAN_COUNT, false, 0);
+	if (run->against != NULL) {
+		plan(run, PLAN_COUNT, true, 0);
+	}
+}
+
+enum status case_run_folder(const struct case_run *run, const struct planned_run *planned,
+	char *path, struct error *error)
+{
+	const char *side = planned->is_base ? ".base" : "";
+	const char *counted = planned->kind == PLAN_COUNT ? ".counted" : "";
+
+	if (planned->run == 0) {
+		return path_format(
+			path, error, "%s/%s%s%s", run->out, run->rules->name, side, counted);
+	}
+	return path_format(
+		path, error, "%s/%s%s.%u", run->out, run->rules->name, side, planned->run + 1);
+}
+
+static void add_words(
+	const char **arguments, uint32_t *count, const char *const *words, uint32_t word_count)
+{
+	for (uint32_t i = 0; i < word_count; i++) {
+		arguments[(*count)++] = words[i];
+	}
+}
+
+static enum status start(
+	struct case_run *run, const struct planned_run *planned, struct error *error)
+{
+	const struct suite_case *rules = run->rules;
+	const char *arguments[CHILD_ARGUMENTS_MAX];
+	const struct suite_case *of_trace = rules->tape == NULL ? rules : rules->tape;
+	bool is_made = of_trace->make_count > 0;
+	char made[PATH_BYTES_MAX], folder[PATH_BYTES_MAX], tape[PATH_BYTES_MAX];
+	const char *const tape_words[] = {"--runner", "tape", "--tape", tape};
+	uint32_t count = 0;
+
+	TRY(path_format(made, error, "%s/%s.jsonl", run->out, of_trace->name));
+	TRY(path_format(
+		tape, error, "%s/%s%s", run->out, of_trace->name, planned->is_base ? ".base" : ""));
+	TRY(case_run_folder(run, planned, folder, error));
+	if (planned->kind == PLAN_COUNT) {
+		count = costs_count_words(arguments);
+	}
+	arguments[count++] = planned->is_base ? run->against : run->program;
+	if (planned->kind == PLAN_MAKE) {
+		static const char *const make[] = {"trace", "make"};
+		add_words(arguments, &count, make, 2);
+		add_words(arguments, &count, rules->make, rules->make_count);
+	} else {
+		arguments[count++] = "replay";
+		arguments[count++] = is_made ? made : of_trace->trace;
+		if (rules->tape != NULL) {
+			add_words(arguments, &count, tape_words, 4);
+		}
+		add_words(arguments, &count, rules->options, rules->option_count);
+		arguments[count++] = "--steps";
+		arguments[count++] = "--force";
+	}
+	arguments[count++] = "--out";
+	arguments[count++] = planned->kind == PLAN_MAKE ? made : folder;
+	arguments[count] = NULL;
+	check(count < CHILD_ARGUMENTS_MAX);
+	return child_start(&run->child, arguments, error);
+}
+
+static void fail(struct case_run *run, const char *text)
+{
+	text_add(verdict_add(run->verdict, GATE_FAILED), text);
+	run->next = run->plan_count;
+}
+
+bool case_run_start(struct case_run *run)
+{
+	struct error error = {0};
+
+	if (run->next == run->plan_count) {
+		return false;
+	}
+	if (start(run, &run->plan[run->next], &error) != STATUS_OK) {
+		fail(run, error.text);
+		return false;
+	}
+	return true;
+}
+
+static double steps_of(const struct evidence *evidence)
+{
+	return (double)u64_max(evidence->trail.step_count, 1);
+}
+
+static enum status take_run(
+	struct case_run *run, const struct planned_run *planned, struct error *error)
+{
+	struct evidence *evidence = planned->is_base ? &run->base : &run->evidence;
+	struct gate_costs *costs = &evidence->costs;
+	char folder[PATH_BYTES_MAX];
+
+	TRY(case_run_folder(run, planned, folder, error));
+	TRY(evidence_add_run(evidence, folder, error));
+	if (run->rules->measures[COST_BYTES_WRITTEN]) {
+		TRY(costs_bytes_written(folder, &costs->amount[COST_BYTES_WRITTEN], error));
+		costs->is_known[COST_BYTES_WRITTEN] = true;
+	}
+	if (run->rules->measures[COST_PEAK_MEMORY]) {
+		costs->amount[COST_PEAK_MEMORY] = (double)run->child.peak_memory_bytes;
+		costs->is_known[COST_PEAK_MEMORY] = true;
+	}
+	return STATUS_OK;
+}
+
+static enum status take_count(
+	struct case_run *run, const struct planned_run *planned, struct error *error)
+{
+	struct evidence *evidence = planned->is_base ? &run->base : &run->evidence;
+	struct gate_costs *costs = &evidence->costs;
+	double instructions;
+
+	if (!costs_instructions(&run->child, &instructions)) {
+		return error_set(error, STATUS_FILE, "valgrind counted no instructions");
+	}
+	costs->is_known[COST_INSTRUCTIONS] = costs->is_known[COST_STEP_INSTRUCTIONS] = true;
+	costs->amount[COST_INSTRUCTIONS] = instructions;
+	costs->amount[COST_STEP_INSTRUCTIONS] = instructions / steps_of(evidence);
+	return STATUS_OK;
+}
+
+/* The first line that a program wrote on its standard error, or its exit code. */
+static void fail_with_errors(struct case_run *run, const struct planned_run *planned)
+{
+	struct text errors = {0}, line = {0};
+
+	child_add_errors(&run->child, &errors);
+	text_format(&line, "%s%s ended with exit code %d", planned->is_base ? "the base's " : "",
+		planned->kind == PLAN_MAKE ? "trace make" : "replay", run->child.exit_code);
+	if (errors.byte_count > 0) {
+		errors.bytes[strcspn(errors.bytes, "\n")] = '\0';
+		text_make_printable(errors.bytes);
+		text_add(&line, ": ");
+		text_add(&line, errors.bytes);
+	}
+	fail(run, line.bytes);
+	text_deinit(&errors);
+	text_deinit(&line);
+}
+
+void case_run_ended(struct case_run *run)
+{
+	const struct planned_run *planned = &run->plan[run->next++];
+	struct error error = {0};
+
+	run->verdict->elapsed_ns += run->child.elapsed_ns;
+	if (run->child.exit_code != 0) {
+		fail_with_errors(run, planned);
+	} else if (planned->kind == PLAN_RUN) {
+		take_run(run, planned, &error);
+	} else if (planned->kind == PLAN_COUNT) {
+		take_count(run, planned, &error);
+	}
+	if (error.status != STATUS_OK) {
+		fail(run, error.text);
+	}
+	child_close(&run->child);
+}
+
+void case_run_close(struct case_run *run)
+{
+	child_close(&run->child);
+	evidence_close(&run->evidence);
+	evidence_close(&run->base);
+}

@@ -1,0 +1,52 @@
+#ifndef BENCH_GATE_CASE_RUN_H
+#define BENCH_GATE_CASE_RUN_H
+
+#include "bench/gate/child.h"
+#include "bench/gate/evidence.h"
+#include "bench/gate/judge.h"
+#include "bench/gate/suite.h"
+
+/* The runs of a case, one child process after the other: the trace is made where the case says how,
+   the case is run, with the other program beside it if there is one, and then run under callgrind
+   where instructions are counted. Runs that measure time are repeated, in the order A B B A. */
+
+enum { PLAN_MAX = 2 * SUITE_REPEATS_MAX + 4 };
+
+enum plan_kind { PLAN_MAKE, PLAN_RUN, PLAN_COUNT };
+
+struct planned_run {
+	enum plan_kind kind;
+	bool is_base; /* by the other program */
+	uint32_t run; /* from 0 */
+};
+
+struct case_run {
+	const struct suite_case *rules;
+	const char *program, *against; /* against NULL: there is no other program */
+	const char *out;	       /* folder of all results */
+	struct planned_run plan[PLAN_MAX];
+	uint32_t plan_count, next;
+	struct child child;
+	bool counts_instructions; /* valgrind is there */
+	struct evidence evidence, base;
+	struct gate_verdict *verdict; /* gets FAILED and its reason */
+};
+
+/* Whether the case's runner measures the time that it takes, so that it must run alone. */
+bool case_measures_time(const struct suite_case *rules);
+
+void case_run_plan(struct case_run *run);
+
+/* Starts the next planned run. False: all are done, or the case has failed. */
+bool case_run_start(struct case_run *run);
+
+/* Takes the results of the child that ended. */
+void case_run_ended(struct case_run *run);
+
+void case_run_close(struct case_run *run);
+
+/* The folder of a run's result. */
+enum status case_run_folder(const struct case_run *run, const struct planned_run *planned,
+	char *path, struct error *error);
+
+#endif

@@ -1,0 +1,54 @@
+#ifndef BENCH_GATE_EVIDENCE_H
+#define BENCH_GATE_EVIDENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bench/gate/decision_trail.h"
+#include "bench/gate/suite.h"
+#include "engine/base/json.h"
+#include "engine/base/status.h"
+#include "engine/base/text.h"
+
+/* What a gate knows of a case: the summary of its first run, the decisions, the figures of every
+   run, and what the runs cost. It comes from runs, or from a baseline, CASE.json of some kilobytes,
+   which is meant to be committed. */
+
+#define BASELINE_SCHEMA "quire-baseline-1"
+
+struct gate_costs {
+	bool is_known[COST_COUNT];
+	double amount[COST_COUNT];
+};
+
+struct evidence {
+	struct json_document document; /* a summary.json, or a baseline */
+	struct json_object summary;    /* in the document */
+	bool is_computed;	       /* its times were measured, and differ between runs */
+	const char *trace_xxh64, *result_hash; /* in the document */
+	struct decision_trail trail;
+	bool has_same_decisions; /* all runs made the same ones */
+	uint32_t run_count;
+	double *figures;  /* owned: (run_count, METRIC_COUNT) */
+	bool *is_present; /* owned: (run_count, METRIC_COUNT) */
+	struct gate_costs costs;
+	struct text environment; /* of the costs: compiler, libraries, processor */
+};
+
+/* Takes a run's folder: the first one gives summary and decisions, further ones their figures. */
+enum status evidence_add_run(struct evidence *evidence, const char *folder, struct error *error);
+
+enum status evidence_read(struct evidence *evidence, const char *path, struct error *error);
+
+/* name: of the case. Writes that fail are found by who closes the file. */
+void evidence_write(const struct evidence *evidence, const char *name, FILE *file);
+
+/* A zeroed one is accepted. */
+void evidence_close(struct evidence *evidence);
+
+/* The figures of a metric over all runs, into values (run_count); returns how many there are. */
+uint32_t evidence_figures(
+	const struct evidence *evidence, const struct metric *metric, double *values);
+
+#endif

@@ -1,0 +1,352 @@
+#include "bench/gate/gate.h"
+
+#include "bench/compare/compare_steps.h"
+#include "bench/gate/case_run.h"
+#include "bench/gate/costs.h"
+#include "bench/record/owned_folder.h"
+#include "engine/base/clock.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/base/output_file.h"
+#include "reports/results/results.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct gate_verdict *add_verdict(struct gate *gate, const char *name)
+{
+	struct gate_verdict *verdict = &gate->verdicts[gate->count++];
+
+	snprintf(verdict->name, sizeof(verdict->name), "%s", name);
+	return verdict;
+}
+
+static enum status baseline_path(
+	const struct gate *gate, const char *name, char *path, struct error *error)
+{
+	return path_format(path, error, "%s/%s.json", gate->baseline, name);
+}
+
+/* ---- judging ---- */
+
+/* Names the first step that differs, where both programs' steps are there. */
+static void name_step(struct gate_verdict *verdict, const struct case_run *run)
+{
+	const struct planned_run value = {PLAN_RUN, false, 0}, base = {PLAN_RUN, true, 0};
+	char a[PATH_BYTES_MAX], b[PATH_BYTES_MAX], folder[PATH_BYTES_MAX];
+	struct step_comparison steps;
+	struct error error = {0};
+
+	case_run_folder(run, &base, folder, &error);
+	path_format(a, &error, "%s/%s", folder, RESULT_STEPS);
+	case_run_folder(run, &value, folder, &error);
+	path_format(b, &error, "%s/%s", folder, RESULT_STEPS);
+	if (error.status != STATUS_OK || compare_steps(a, b, true, &steps, &error) != STATUS_OK ||
+		!steps.decision.is_there) {
+		return;
+	}
+	text_format(verdict_add(verdict, GATE_CHANGED), "step %llu: %s was %s and is %s",
+		(unsigned long long)steps.decision.step, steps.decision.column, steps.decision.a,
+		steps.decision.b);
+}
+
+/* The file was read for the verdict, and no output replaces an input of its command, except here,
+   where the user asks for it: it is written under another name first. */
+static enum status update(struct gate *gate, const struct case_run *run, struct error *error)
+{
+	struct output_file file = {.file = NULL};
+	char path[PATH_BYTES_MAX], made[PATH_BYTES_MAX];
+
+	TRY(baseline_path(gate, run->rules->name, path, error));
+	TRY(path_format(made, error, "%s.new", path));
+	TRY(output_file_open(&file, made, error));
+	evidence_write(&run->evidence, run->rules->name, file.file);
+	enum status status = output_file_commit(&file, error);
+	output_file_abandon(&file);
+	TRY(status);
+	if (rename(made, path) != 0) {
+		return error_set(error, STATUS_FILE, "%s: cannot be named %s: %s", made, path,
+			strerror(errno));
+	}
+	return output_file_sync_folder(path, error);
+}
+
+/* Judges a case whose runs are over. */
+static enum status conclude(struct gate *gate, struct case_run *run, struct error *error)
+{
+	struct gate_verdict *verdict = run->verdict;
+	char path[PATH_BYTES_MAX];
+	bool is_there;
+
+	if (verdict->status == GATE_FAILED) {
+		return STATUS_OK;
+	}
+	costs_add_environment(&run->evidence.environment);
+	if (run->against != NULL) {
+		judge_case(verdict, run->rules, &run->base, &run->evidence, true);
+		if (verdict->status == GATE_CHANGED) {
+			name_step(verdict, run);
+		}
+		return STATUS_OK;
+	}
+	TRY(baseline_path(gate, run->rules->name, path, error));
+	TRY(path_is_there(path, &is_there, error));
+	if (is_there) {
+		struct evidence base = {.run_count = 0};
+		enum status status = evidence_read(&base, path, error);
+		if (status == STATUS_OK) {
+			judge_case(verdict, run->rules, &base, &run->evidence, false);
+		}
+		evidence_close(&base);
+		/* A baseline that cannot be read is replaced by --update. */
+		if (status != STATUS_OK && !gate->request->updates) {
+			return status;
+		}
+		*error = (struct error){0};
+	} else {
+		verdict_add(verdict, GATE_NEW);
+		text_add(&verdict->findings[verdict->count - 1], "not in the baseline");
+	}
+	return gate->request->updates ? update(gate, run, error) : STATUS_OK;
+}
+
+/* ---- running ---- */
+
+static void show(const struct gate *gate, const struct gate_verdict *verdict)
+{
+	if (gate->request->shows_progress) {
+		fprintf(stderr, "%3u of %u  %-16s %s\n", gate->count, gate->suite.count,
+			gate_status_words[verdict->status], verdict->name);
+	}
+}
+
+/* A case that is asked for alone needs the one whose tape it replays. */
+static bool is_chosen(const struct gate *gate, const struct suite_case *rules)
+{
+	const char *only = gate->request->only;
+	bool is_chosen = only == NULL || strcmp(only, rules->name) == 0;
+
+	for (uint32_t i = 0; i < gate->suite.count && !is_chosen; i++) {
+		const struct suite_case *other = &gate->suite.cases[i];
+		is_chosen = other->tape == rules && strcmp(only, other->name) == 0;
+	}
+	return is_chosen;
+}
+
+/* Tapes come after the cases that they replay. */
+enum phase { PHASE_FIRST, PHASE_TAPES, PHASE_TIMED };
+
+static enum phase phase_of(const struct suite_case *rules)
+{
+	return case_measures_time(rules) ? PHASE_TIMED
+	       : rules->tape != NULL	 ? PHASE_TAPES
+					 : PHASE_FIRST;
+}
+
+/* Runs the cases of a phase, up to `jobs` at once; verdicts stand in the order of the suite. */
+static enum status run_cases(struct gate *gate, struct case_run *runs, enum phase phase,
+	uint32_t jobs, struct error *error)
+{
+	struct child *children[SUITE_CASES_MAX];
+	struct case_run *running[SUITE_CASES_MAX];
+	uint32_t count = 0, next = 0;
+
+	for (;;) {
+		while (count < jobs && next < gate->suite.count) {
+			struct case_run *run = &runs[next++];
+			if (run->rules == NULL || phase_of(run->rules) != phase) {
+				continue;
+			}
+			if (!case_run_start(run)) {
+				TRY(conclude(gate, run, error));
+				continue;
+			}
+			running[count] = run;
+			children[count++] = &run->child;
+		}
+		if (count == 0) {
+			return STATUS_OK;
+		}
+		uint32_t ended;
+		TRY(child_wait(children, count, &ended, error));
+		case_run_ended(running[ended]);
+		if (case_run_start(running[ended])) {
+			continue;
+		}
+		TRY(conclude(gate, running[ended], error));
+		show(gate, running[ended]->verdict);
+		count--;
+		running[ended] = running[count];
+		children[ended] = children[count];
+	}
+}
+
+static enum status run_all(struct gate *gate, struct case_run *runs, struct error *error)
+{
+	const struct gate_request *request = gate->request;
+	struct child valgrind = {.process = 0};
+	struct child *const children[] = {&valgrind};
+	static const char *const asking[] = {"valgrind", "--version", NULL};
+	struct error nothing = {0};
+	uint32_t ended;
+
+	bool has_valgrind = child_start(&valgrind, asking, &nothing) == STATUS_OK &&
+			    child_wait(children, 1, &ended, &nothing) == STATUS_OK &&
+			    valgrind.exit_code == 0;
+	child_close(&valgrind);
+	for (uint32_t i = 0; i < gate->suite.count; i++) {
+		struct case_run *run = &runs[i];
+		if (!is_chosen(gate, &gate->suite.cases[i])) {
+			continue;
+		}
+		run->rules = &gate->suite.cases[i];
+		run->program = gate->program;
+		run->against = request->against;
+		run->out = request->out;
+		run->counts_instructions = has_valgrind;
+		run->verdict = add_verdict(gate, run->rules->name);
+		case_run_plan(run);
+	}
+	TRY(run_cases(gate, runs, PHASE_FIRST, request->jobs, error));
+	TRY(run_cases(gate, runs, PHASE_TAPES, request->jobs, error));
+	return run_cases(gate, runs, PHASE_TIMED, 1, error);
+}
+
+/* ---- the baseline's folder ---- */
+
+static bool is_in_suite(const struct gate *gate, const char *name)
+{
+	for (uint32_t i = 0; i < gate->suite.count; i++) {
+		if (strcmp(gate->suite.cases[i].name, name) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(
+		((const struct gate_verdict *)a)->name, ((const struct gate_verdict *)b)->name);
+}
+
+/* Cases of the baseline that the suite lacks: an update removes them. */
+static enum status find_missing(struct gate *gate, struct error *error)
+{
+	DIR *folder = opendir(gate->baseline);
+	uint32_t first = gate->count;
+
+	if (folder == NULL) {
+		return errno == ENOENT ? STATUS_OK
+				       : error_set(error, STATUS_FILE, "%s: cannot be read: %s",
+						 gate->baseline, strerror(errno));
+	}
+	for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+		char name[SUITE_NAME_BYTES], path[PATH_BYTES_MAX];
+		size_t length = strlen(entry->d_name);
+		if (length <= 5 || length - 5 >= sizeof(name) ||
+			strcmp(entry->d_name + length - 5, ".json") != 0) {
+			continue;
+		}
+		snprintf(name, sizeof(name), "%.*s", (int)(length - 5), entry->d_name);
+		if (is_in_suite(gate, name) || gate->count == gate->capacity) {
+			continue;
+		}
+		struct gate_verdict *verdict = add_verdict(gate, name);
+		text_add(verdict_add(verdict, GATE_MISSING),
+			"the baseline has this case, the suite has not");
+		if (gate->request->updates && baseline_path(gate, name, path, error) == STATUS_OK &&
+			unlink(path) != 0) {
+			error_set(error, STATUS_FILE, "%s: cannot be removed: %s", path,
+				strerror(errno));
+		}
+	}
+	closedir(folder);
+	qsort(gate->verdicts + first, gate->count - first, sizeof(*gate->verdicts), by_name);
+	return error->status;
+}
+
+static enum status make_folder(const char *path, struct error *error)
+{
+	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+		return error_set(
+			error, STATUS_FILE, "%s: cannot be made: %s", path, strerror(errno));
+	}
+	return STATUS_OK;
+}
+
+static enum status find_places(struct gate *gate, struct error *error)
+{
+	const struct gate_request *request = gate->request;
+	ssize_t length = readlink("/proc/self/exe", gate->program, sizeof(gate->program) - 1);
+
+	if (length <= 0) {
+		return error_set(error, STATUS_FILE, "this program's own path is not known: %s",
+			strerror(errno));
+	}
+	if (request->baseline != NULL) {
+		return path_format(gate->baseline, error, "%s", request->baseline);
+	}
+	size_t bytes = strlen(request->suite);
+	bool has_ending = bytes > 5 && strcmp(request->suite + bytes - 5, ".json") == 0;
+	return path_format(gate->baseline, error, "%.*s-baseline",
+		(int)(has_ending ? bytes - 5 : bytes), request->suite);
+}
+
+static enum status run_suite(struct gate *gate, struct error *error)
+{
+	struct owned_folder out;
+
+	TRY(owned_folder_open(&out, gate->request->out, error));
+	struct case_run *runs = memory_take(gate->suite.count, sizeof(*runs));
+	enum status status = run_all(gate, runs, error);
+	for (uint32_t i = 0; i < gate->suite.count; i++) {
+		case_run_close(&runs[i]);
+	}
+	free(runs);
+	owned_folder_close(&out);
+	return status;
+}
+
+enum status gate_run(struct gate *gate, const struct gate_request *request, struct error *error)
+{
+	uint64_t start_ns = monotonic_ns();
+
+	memset(gate, 0, sizeof(*gate));
+	gate->request = request;
+	TRY(find_places(gate, error));
+	TRY(suite_open(&gate->suite, request->suite, error));
+	gate->capacity = gate->suite.count + SUITE_CASES_MAX;
+	gate->verdicts = memory_take(gate->capacity, sizeof(*gate->verdicts));
+	bool is_known = request->only == NULL || is_in_suite(gate, request->only);
+	if (!is_known) {
+		return error_set(error, STATUS_USAGE, "--only: found '%s', expected a case of %s",
+			request->only, request->suite);
+	}
+	if (request->updates) {
+		TRY(make_folder(gate->baseline, error));
+	}
+	TRY(run_suite(gate, error));
+	if (request->only == NULL && request->against == NULL) {
+		TRY(find_missing(gate, error));
+	}
+	for (uint32_t i = 0; i < gate->count; i++) {
+		gate->counts[gate->verdicts[i].status]++;
+	}
+	gate->elapsed_ns = monotonic_ns() - start_ns;
+	return STATUS_OK;
+}
+
+void gate_close(struct gate *gate)
+{
+	for (uint32_t i = 0; i < gate->count; i++) {
+		verdict_close(&gate->verdicts[i]);
+	}
+	free(gate->verdicts);
+	suite_close(&gate->suite);
+	memset(gate, 0, sizeof(*gate));
+}

@@ -1,0 +1,42 @@
+#ifndef BENCH_GATE_GATE_H
+#define BENCH_GATE_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/gate/judge.h"
+#include "bench/gate/suite.h"
+#include "engine/base/path.h"
+#include "engine/base/status.h"
+
+/* Runs every case of a suite and judges it, by a baseline folder or by another program that runs
+   the same cases beside it. */
+
+struct gate_request {
+	const char *suite;
+	const char *baseline; /* folder; NULL: SUITE without .json, and "-baseline" */
+	const char *against;  /* another quire, which takes the baseline's place; NULL: none */
+	const char *out;      /* folder for the results */
+	const char *only;     /* name of a case; NULL: all */
+	uint32_t jobs;	      /* cases at once, unless they measure time */
+	bool updates;	      /* write the baseline */
+	bool shows_progress;
+};
+
+struct gate {
+	const struct gate_request *request;
+	struct suite suite;
+	char program[PATH_BYTES_MAX];  /* this one */
+	char baseline[PATH_BYTES_MAX]; /* its folder */
+	struct gate_verdict *verdicts; /* (count) owned: of the cases, then of missing ones */
+	uint32_t count, capacity;
+	uint32_t counts[GATE_STATUS_COUNT];
+	uint64_t elapsed_ns;
+};
+
+/* Results go to OUT/CASE, a further run's to OUT/CASE.2 and so on, those of the other program to
+   OUT/CASE.base. To be closed after a failure too. */
+enum status gate_run(struct gate *gate, const struct gate_request *request, struct error *error);
+void gate_close(struct gate *gate);
+
+#endif

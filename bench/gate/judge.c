@@ -1,0 +1,247 @@
+#include "bench/gate/judge.h"
+
+#include "bench/compare/compare_limits.h"
+#include "bench/gate/ratio.h"
+#include "engine/base/check.h"
+#include "reports/results/metric.h"
+#include "reports/results/results.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATUS_WORD(status, word, cost, meaning) word,
+const char *const gate_status_words[GATE_STATUS_COUNT] = {GATE_STATUS_LIST(STATUS_WORD)};
+#undef STATUS_WORD
+#define STATUS_MEANING(status, word, cost, meaning) meaning,
+const char *const gate_status_meanings[GATE_STATUS_COUNT] = {GATE_STATUS_LIST(STATUS_MEANING)};
+#undef STATUS_MEANING
+#define STATUS_COST(status, word, cost, meaning) cost,
+const int gate_status_costs[GATE_STATUS_COUNT] = {GATE_STATUS_LIST(STATUS_COST)};
+#undef STATUS_COST
+
+struct text *verdict_add(struct gate_verdict *verdict, enum gate_status status)
+{
+	if (status > verdict->status) {
+		verdict->status = status;
+	}
+	/* Further findings continue the last one: what is wrong has been said by then. */
+	if (verdict->count == FINDINGS_MAX) {
+		text_add(&verdict->findings[FINDINGS_MAX - 1], "; ");
+		return &verdict->findings[FINDINGS_MAX - 1];
+	}
+	return &verdict->findings[verdict->count++];
+}
+
+void verdict_close(struct gate_verdict *verdict)
+{
+	for (uint32_t i = 0; i < verdict->count; i++) {
+		text_deinit(&verdict->findings[i]);
+	}
+	verdict->count = 0;
+}
+
+/* ---- whether there is something to compare ---- */
+
+static void add_json_value(struct text *text, const cJSON *node)
+{
+	char *printed = node == NULL ? NULL : cJSON_PrintUnformatted(node);
+
+	text_add(text, printed == NULL ? "absent" : printed);
+	cJSON_free(printed);
+}
+
+/* Every field that the base has must be equal. One that only the new program knows is an option
+   that the suite's command line leaves at its default. */
+static void compare_objects(struct gate_verdict *verdict, const cJSON *base, const cJSON *value)
+{
+	for (const cJSON *item = base->child; item != NULL; item = item->next) {
+		const cJSON *twin = cJSON_GetObjectItemCaseSensitive(value, item->string);
+		if (twin != NULL && cJSON_Compare(item, twin, true)) {
+			continue;
+		}
+		struct text *text = verdict_add(verdict, GATE_INVALID);
+		text_add(text, item->string);
+		text_add(text, " is ");
+		add_json_value(text, twin);
+		text_add(text, ", the baseline's is ");
+		add_json_value(text, item);
+	}
+}
+
+static void judge_identity(
+	struct gate_verdict *verdict, const struct evidence *base, const struct evidence *value)
+{
+	const cJSON *base_root = base->summary.node, *root = value->summary.node;
+
+	if (strcmp(base->trace_xxh64, value->trace_xxh64) != 0) {
+		struct text *text = verdict_add(verdict, GATE_INVALID);
+		text_add(text, "another trace: its xxh64 is ");
+		text_add(text, value->trace_xxh64);
+		text_add(text, ", the baseline's is ");
+		text_add(text, base->trace_xxh64);
+	}
+	compare_objects(verdict, cJSON_GetObjectItemCaseSensitive(base_root, SUMMARY_CONFIG),
+		cJSON_GetObjectItemCaseSensitive(root, SUMMARY_CONFIG));
+}
+
+/* ---- decisions ---- */
+
+static void judge_decisions(
+	struct gate_verdict *verdict, const struct evidence *base, const struct evidence *value)
+{
+	uint64_t first, end;
+	bool is_same_hash = strcmp(base->result_hash, value->result_hash) == 0;
+	bool is_parted = decision_trail_part(&base->trail, &value->trail, &first, &end);
+
+	if (!base->has_same_decisions) {
+		return; /* they depend on measured times */
+	}
+	if (!value->has_same_decisions) {
+		text_add(verdict_add(verdict, GATE_CHANGED),
+			"the runs' decisions differ among themselves, the baseline's do not");
+		return;
+	}
+	if (is_same_hash && !is_parted) {
+		return;
+	}
+	struct text *text = verdict_add(verdict, GATE_CHANGED);
+	if (!is_parted) {
+		text_add(text, "the counts of every step are equal, the requests in them are not");
+	} else if (end - first <= 1) {
+		text_format(text, "first other decision in step %llu", (unsigned long long)first);
+	} else {
+		text_format(text, "first other decision between steps %llu and %llu",
+			(unsigned long long)first, (unsigned long long)(end - 1));
+	}
+	if (base->trail.step_count != value->trail.step_count) {
+		text_format(text, " (%llu steps, %llu in the baseline)",
+			(unsigned long long)value->trail.step_count,
+			(unsigned long long)base->trail.step_count);
+	}
+}
+
+/* ---- figures ---- */
+
+static double mean_of(const double *values, uint32_t count)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		sum += values[i];
+	}
+	return count == 0 ? 0 : sum / count;
+}
+
+/* Judges by the interval of the ratio of the two sides' runs. */
+static void judge_interval(struct gate_verdict *verdict, const struct metric_limit *limit,
+	const struct ratio *ratio, struct limit_finding *finding)
+{
+	double allowed = 1 + limit->amount, room = fabs(limit->amount);
+	bool is_broken = limit->is_least ? ratio->high < allowed : ratio->low > allowed;
+
+	finding->outcome = is_broken ? LIMIT_BROKEN : LIMIT_HOLDS;
+	finding->is_improved = limit->is_least ? ratio->low > 1 + room : ratio->high < 1 - room;
+	if (!is_broken && !finding->is_improved) {
+		return;
+	}
+	struct text *text = verdict_add(verdict, is_broken ? GATE_REGRESSED : GATE_IMPROVED);
+	limit_add_text(text, limit, finding);
+	text_format(text, "; 99 %% interval of the change %+.2f to %+.2f %%",
+		100 * (ratio->low - 1), 100 * (ratio->high - 1));
+}
+
+static void judge_limit(struct gate_verdict *verdict, const struct metric_limit *limit,
+	const struct evidence *base, const struct evidence *value)
+{
+	double a[SUITE_REPEATS_MAX], b[SUITE_REPEATS_MAX];
+	uint32_t a_count = evidence_figures(base, limit->metric, a);
+	uint32_t b_count = evidence_figures(value, limit->metric, b);
+	struct result_value base_mean = {a_count > 0, mean_of(a, a_count)},
+			    mean = {b_count > 0, mean_of(b, b_count)};
+	struct limit_finding finding = limit_judge_values(limit, base_mean, mean);
+
+	if (value->is_computed && limit->kind == LIMIT_PERCENT) {
+		struct ratio ratio = ratio_of(a, a_count, b, b_count);
+		if (ratio.is_known) {
+			judge_interval(verdict, limit, &ratio, &finding);
+			return;
+		}
+	}
+	if (finding.outcome == LIMIT_BROKEN || finding.is_improved) {
+		limit_add_text(
+			verdict_add(verdict, finding.is_improved ? GATE_IMPROVED : GATE_REGRESSED),
+			limit, &finding);
+	}
+}
+
+/* The same steps: every figure is the same, or it is counted in another way. */
+static void judge_accounts(
+	struct gate_verdict *verdict, const struct evidence *base, const struct evidence *value)
+{
+	bool is_same_run = !value->is_computed && base->trail.times == value->trail.times &&
+			   base->trail.decisions == value->trail.decisions;
+
+	for (uint32_t i = 0; is_same_run && i < METRIC_COUNT; i++) {
+		const struct metric *metric = &metrics_table[i];
+		struct result_value a = metric_value(&base->summary, metric),
+				    b = metric_value(&value->summary, metric);
+		if (a.has_value == b.has_value && a.value == b.value) {
+			continue;
+		}
+		struct text *text = verdict_add(verdict, GATE_REGRESSED);
+		text_format(text, "the same steps are counted differently: %s ", metric->name);
+		text_add_number(text, metric->format, a.has_value, a.value);
+		text_add(text, " to ");
+		text_add_number(text, metric->format, b.has_value, b.value);
+	}
+}
+
+/* ---- costs ---- */
+
+static void judge_costs(struct gate_verdict *verdict, const struct suite_case *rules,
+	const struct evidence *base, const struct evidence *value, bool is_same_machine)
+{
+	const char *base_environment = base->environment.bytes,
+		   *environment = value->environment.bytes;
+	bool is_judged = is_same_machine || (base_environment != NULL && environment != NULL &&
+						    strcmp(base_environment, environment) == 0);
+
+	for (uint32_t i = 0; i < COST_COUNT; i++) {
+		if (!rules->measures[i] || !base->costs.is_known[i] || !value->costs.is_known[i]) {
+			continue;
+		}
+		double a = base->costs.amount[i], b = value->costs.amount[i];
+		double change = a > 0 ? b / a - 1 : 0, limit = rules->cost_limit[i];
+		/* Bytes that are written do not depend on compiler or processor. */
+		bool is_portable = i == COST_BYTES_WRITTEN;
+		if (fabs(change) <= limit) {
+			continue;
+		}
+		bool counts = is_judged || is_portable;
+		enum gate_status status = !counts      ? GATE_PASS
+					  : change > 0 ? GATE_REGRESSED
+						       : GATE_IMPROVED;
+		text_format(verdict_add(verdict, status),
+			"%s %.0f to %.0f (%+.2f %%), limit %+.6g %%%s", gate_cost_names[i], a, b,
+			100 * change, 100 * limit,
+			counts ? ""
+			       : "; not judged: measured with another compiler, library or "
+				 "processor");
+	}
+}
+
+void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
+	const struct evidence *base, const struct evidence *value, bool is_same_machine)
+{
+	judge_identity(verdict, base, value);
+	if (verdict->status == GATE_INVALID) {
+		return;
+	}
+	judge_decisions(verdict, base, value);
+	for (uint32_t i = 0; i < rules->limits.count; i++) {
+		judge_limit(verdict, &rules->limits.limits[i], base, value);
+	}
+	judge_accounts(verdict, base, value);
+	judge_costs(verdict, rules, base, value, is_same_machine);
+}

@@ -1,0 +1,80 @@
+#ifndef BENCH_GATE_SUITE_H
+#define BENCH_GATE_SUITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/compare/compare_limits.h"
+#include "engine/base/json.h"
+#include "engine/base/path.h"
+#include "engine/base/status.h"
+
+/* A suite of `quire gate`: a JSON file that names cases.
+
+       {
+         "defaults": {"limits": "ttft.p99<=+5%,output_tokens_per_s>=-2%"},
+         "cases": [
+           {"name": "chat", "make": "--preset chat --requests 500 --rate 20 --seed 3",
+            "options": "--policy mixed", "measure": ["instructions"]},
+           {"name": "demo", "trace": "../traces/demo.jsonl", "repeats": 5}
+         ]
+       }
+
+   A case has either a trace, whose path is relative to the suite's folder, or `make`, the options
+   of `quire trace make` that generate it. `tape` names an earlier case, whose trace and step times
+   the case replays. What a case does not say is taken from the defaults; options of both are
+   joined. */
+
+enum {
+	SUITE_CASES_MAX = 256,
+	SUITE_ARGUMENTS_MAX = 48,
+	SUITE_NAME_BYTES = 64,
+	SUITE_REPEATS_MAX = 64
+};
+
+/* What a case costs besides its result. X(enumerator, name, unit, title, the limit in percent that
+   holds where the suite gives none). The sources of the limits: instructions of equal runs differ
+   by less than 0.01 %, written bytes not at all, peak memory by the pages that the kernel maps. */
+#define GATE_COST_LIST(X)                                                                          \
+	X(COST_INSTRUCTIONS, "instructions", "instructions", "Instructions", 1)                    \
+	X(COST_STEP_INSTRUCTIONS, "instructions_per_step", "instructions", "Instructions a step",  \
+		1)                                                                                 \
+	X(COST_PEAK_MEMORY, "peak_memory", "bytes", "Peak memory", 5)                              \
+	X(COST_BYTES_WRITTEN, "bytes_written", "bytes", "Bytes written", 1)
+
+enum gate_cost {
+#define GATE_COST_ENUM(cost, name, unit, title, limit) cost,
+	GATE_COST_LIST(GATE_COST_ENUM)
+#undef GATE_COST_ENUM
+		COST_COUNT
+};
+
+extern const char *const gate_cost_names[COST_COUNT];
+extern const char *const gate_cost_titles[COST_COUNT];
+
+struct suite_case {
+	char name[SUITE_NAME_BYTES];
+	char trace[PATH_BYTES_MAX];    /* "": it is made, or that of the tape */
+	const struct suite_case *tape; /* an earlier case; NULL: none */
+	uint32_t make_count, option_count;
+	const char *make[SUITE_ARGUMENTS_MAX];	  /* (make_count) borrowed of the suite */
+	const char *options[SUITE_ARGUMENTS_MAX]; /* (option_count) */
+	struct limit_list limits;
+	bool measures[COST_COUNT];
+	double cost_limit[COST_COUNT]; /* as a share: 0.01 is +1 % */
+	uint32_t repeats;	       /* of a runner that measures time */
+};
+
+struct suite {
+	char path[PATH_BYTES_MAX];
+	struct suite_case *cases; /* (count) owned */
+	uint32_t count;
+	char **words; /* (word_count) owned: the arguments of all cases */
+	size_t word_count, word_capacity;
+};
+
+/* To be closed after a failure too. */
+enum status suite_open(struct suite *suite, const char *path, struct error *error);
+void suite_close(struct suite *suite);
+
+#endif

@@ -1,0 +1,168 @@
+#include <criterion/criterion.h>
+#include <cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* `quire gate` as its users run it: verdicts, exit codes, files. @ is the test's folder. */
+
+#define MAKE "\"make\": \"--requests 30 --input 40:400 --output 5:20 --rate 20 --seed 3\""
+#define OPTIONS "--block-size 16 --kv-blocks 60 --max-num-seqs 8 --max-model-len 512"
+#define SUITE(cases) "{\"defaults\": {\"limits\": \"ttft.p99<=+5%\"}, \"cases\": [" cases "]}"
+#define SMALL(name, more) "{\"name\": \"" name "\", " MAKE ", \"options\": \"" OPTIONS more "\"}"
+
+static void write_suite(const char *folder, const char *text)
+{
+	temporary_write(folder, "s.json", text, NULL);
+}
+
+/* Runs the gate and demands an exit code, and all of the words in what it prints. */
+static void require_gate(const char *folder, const char *more, int code, const char *const *words)
+{
+	char arguments[512];
+
+	snprintf(arguments, sizeof(arguments), "gate @/s.json --out @/results %s", more);
+	char *printed = quire_output(folder, code, arguments);
+	for (uint32_t i = 0; words[i] != NULL; i++) {
+		require(strstr(printed, words[i]) != NULL, "no '%s' in\n%s", words[i], printed);
+	}
+	free(printed);
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void open_folder(char *folder)
+{
+	temporary_folder(folder);
+	write_suite(folder, SUITE(SMALL("one", "") ", " SMALL("two", " --seed 7")));
+	require_gate(folder, "--update", 0, WORDS("2 NEW"));
+}
+
+static void close_folder(const char *folder)
+{
+	char *printed = shell_run(NULL, "rm -rf '%s'", folder).out;
+	free(printed);
+}
+
+Test(gate, a_program_passes_its_own_baseline)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	require_gate(folder, "", 0, WORDS("2 PASS"));
+	require_gate(folder, "--jobs 1", 0, WORDS("2 PASS"));
+	require_gate(folder, "--against '" QUIRE_EXECUTABLE "'", 0, WORDS("2 PASS"));
+	require_gate(folder, "--only two", 0, WORDS("1 PASS"));
+	require_gate(folder, "--only three", 2, WORDS("--only: found 'three'"));
+	close_folder(folder);
+}
+
+Test(gate, cases_come_and_go)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 32];
+
+	open_folder(folder);
+	write_suite(folder, SUITE(SMALL("one", "") ", " SMALL("three", "")));
+	require_gate(folder, "", 1,
+		WORDS("three                    NEW", "two                      MISSING",
+			"1 PASS, 1 NEW, 1 MISSING"));
+	require_gate(folder, "--update", 0, WORDS("1 MISSING"));
+	snprintf(path, sizeof(path), "%s/s-baseline/two.json", folder);
+	require(!file_exists(path), "%s is left", path);
+	require_gate(folder, "", 0, WORDS("2 PASS"));
+	close_folder(folder);
+}
+
+Test(gate, what_is_another_run_is_invalid)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	write_suite(folder, SUITE("{\"name\": \"one\", \"make\": \"--requests 29 --input 40:400 "
+				  "--output 5:20 --rate 20 --seed 3\", \"options\": \"" OPTIONS
+				  "\"}, " SMALL("two", " --seed 7 --gpu h100-datasheet")));
+	require_gate(folder, "", 2,
+		WORDS("another trace: its xxh64 is", "gpu is \"h100-datasheet\"", "2 INVALID",
+			"quire gate: 2 cases cannot be compared"));
+	/* another engine, the same trace */
+	write_suite(folder, SUITE(SMALL("one", " --policy prefill-first --max-num-batched-tokens "
+					       "512") ", " SMALL("two", " --seed 7")));
+	require_gate(folder, "", 2, WORDS("policy is \"prefill-first\"", "1 PASS, 1 INVALID"));
+	close_folder(folder);
+}
+
+Test(gate, a_run_that_fails_is_named_with_its_reason)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	write_suite(folder, SUITE(SMALL("one", " --policy none") ", " SMALL("two", " --seed 7")));
+	require_gate(folder, "", 1,
+		WORDS("one                      FAILED",
+			"replay ended with exit code 2: quire replay: --policy",
+			"1 PASS, 1 FAILED"));
+	require_gate(folder, "--update", 1, WORDS("1 FAILED"));
+	write_suite(folder, SUITE(SMALL("one", "") ", " SMALL("two", " --seed 7")));
+	require_gate(folder, "", 0, WORDS("2 PASS"));
+	close_folder(folder);
+}
+
+/* A figure of the baseline that is changed by hand: the same steps are counted differently. */
+Test(gate, figures_of_the_same_steps_must_be_equal)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	free(shell_run(folder, "sed -i 's/\"rejected\":.*/\"rejected\": 1,/' s-baseline/one.json")
+			.out);
+	require_gate(folder, "", 1,
+		WORDS("the same steps are counted differently: rejected 1 to 0",
+			"1 PASS, 1 REGRESSED"));
+	free(shell_run(folder, "sed -i 's/\"decisions\":.*\"[0-9a-f]*\",/\"decisions\": "
+			       "\"0000000000000000\",/' s-baseline/two.json")
+			.out);
+	require_gate(folder, "", 1, WORDS("BEHAVIOR_CHANGED", "first other decision"));
+	free(shell_run(folder, "echo '{' >s-baseline/two.json").out);
+	require_gate(folder, "", 2, WORDS("s-baseline/two.json"));
+	close_folder(folder);
+}
+
+Test(gate, verdicts_are_written_for_people_and_machines)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 32];
+
+	open_folder(folder);
+	free(shell_run(folder, "sed -i 's/\"rejected\":.*/\"rejected\": 1,/' s-baseline/one.json")
+			.out);
+	require_gate(folder, "--markdown @/v.md --junit @/v.xml --json @/v.json --annotations", 1,
+		WORDS("::error title=quire gate: one REGRESSED::the same steps"));
+	snprintf(path, sizeof(path), "%s/v.json", folder);
+	char *text = file_read(path, NULL);
+	cJSON *root = cJSON_Parse(text);
+	const cJSON *cases = cJSON_GetObjectItem(root, "cases");
+	require_equal(cJSON_GetArraySize(cases), 2);
+	cr_assert_str_eq(cJSON_GetObjectItem(cases->child, "status")->valuestring, "REGRESSED");
+	require_equal(
+		cJSON_GetObjectItem(cJSON_GetObjectItem(root, "counts"), "PASS")->valueint, 1);
+	cJSON_Delete(root);
+	free(text);
+	snprintf(path, sizeof(path), "%s/v.xml", folder);
+	text = file_read(path, NULL);
+	require(strstr(text, "tests=\"2\" failures=\"1\"") != NULL &&
+			strstr(text, "<failure message=\"REGRESSED\">the same steps") != NULL,
+		"%s", text);
+	free(text);
+	snprintf(path, sizeof(path), "%s/v.md", folder);
+	text = file_read(path, NULL);
+	require(strstr(text, "| one | **REGRESSED** | the same steps") != NULL &&
+			strstr(text, "| two | PASS |  |") != NULL,
+		"%s", text);
+	free(text);
+	close_folder(folder);
+}

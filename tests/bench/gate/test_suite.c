@@ -1,0 +1,94 @@
+#include "bench/gate/suite.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* Suites: what is read, and what is refused with the field's name. */
+
+#define CASE "\"name\": \"a\", \"trace\": \"t.jsonl\""
+
+static enum status open_text(
+	struct suite *suite, const char *text, char *folder, struct error *error)
+{
+	char path[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	temporary_write(folder, "suite.json", text, path);
+	return suite_open(suite, path, error);
+}
+
+Test(suite, a_case_takes_what_it_lacks_from_the_defaults)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+	struct error error = {0};
+	struct suite suite;
+
+	enum status status = open_text(&suite,
+		"{\"defaults\": {\"options\": \"--seed  4 \", \"limits\": \"ttft.p99<=+5%\","
+		" \"measure\": [\"instructions\"], \"repeats\": 3},\n"
+		" \"cases\": [{" CASE ", \"options\": \"--policy mixed\"},\n"
+		" {\"name\": \"b\", \"make\": \"--requests 5\", \"limits\": \"\","
+		" \"measure\": [], \"repeats\": 1, \"cost_limits_percent\": {\"instructions\": "
+		"2}},\n"
+		" {\"name\": \"c\", \"tape\": \"b\"}]}",
+		folder, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(suite.count, 3);
+	const struct suite_case *a = &suite.cases[0], *b = &suite.cases[1];
+	require_equal(a->option_count, 4);
+	cr_assert_str_eq(a->options[1], "4");
+	cr_assert_str_eq(a->options[3], "mixed");
+	require(strncmp(a->trace, folder, strlen(folder)) == 0, "%s", a->trace);
+	require_equal(a->limits.count, 1);
+	require_equal(a->measures[COST_INSTRUCTIONS], true);
+	require_equal(a->repeats, 3);
+	require_equal(b->option_count, 2);
+	require_equal(b->make_count, 2);
+	require_equal(b->limits.count, 0);
+	require_equal(b->measures[COST_INSTRUCTIONS], false);
+	require(b->cost_limit[COST_INSTRUCTIONS] == 0.02, "%g", b->cost_limit[COST_INSTRUCTIONS]);
+	require(suite.cases[2].tape == b, "another tape");
+	suite_close(&suite);
+	temporary_remove(folder);
+}
+
+Test(suite, what_is_wrong_is_refused_by_its_field)
+{
+	static const struct {
+		const char *text, *expected;
+	} rows[] = {
+		{"{}", "cases"},
+		{"{\"cases\": []}", "cases"},
+		{"{\"cases\": [3]}", "cases"},
+		{"{\"cases\": [{}]}", "cases[0].name"},
+		{"{\"cases\": [{\"name\": \"a/b\", \"trace\": \"t\"}]}", "cases[0].name"},
+		{"{\"cases\": [{\"name\": \"a\"}]}", "one of trace, make and tape"},
+		{"{\"cases\": [{" CASE ", \"make\": \"\"}]}", "one of trace, make and tape"},
+		{"{\"cases\": [{\"name\": \"a\", \"tape\": \"b\"}]}", "an earlier case"},
+		{"{\"cases\": [{" CASE "}, {" CASE "}]}", "no other case"},
+		{"{\"cases\": [{" CASE ", \"limit\": \"\"}]}", "no such field"},
+		{"{\"case\": [{" CASE "}]}", "no such field"},
+		{"{\"cases\": [{" CASE ", \"limits\": \"hits<=3\"}]}", "no metric 'hits'"},
+		{"{\"cases\": [{" CASE ", \"options\": \"--out x\"}]}", "which the gate gives"},
+		{"{\"cases\": [{" CASE ", \"options\": \"--steps\"}]}", "which the gate gives"},
+		{"{\"cases\": [{" CASE ", \"measure\": [\"time\"]}]}", "names among"},
+		{"{\"cases\": [{" CASE ", \"repeats\": 0}]}", "repeats"},
+		{"{\"cases\": [{" CASE ", \"cost_limits_percent\": {\"x\": 1}}]}",
+			"name of a cost"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char folder[TEMPORARY_PATH_BYTES];
+		struct error error = {0};
+		struct suite suite;
+		enum status status = open_text(&suite, rows[i].text, folder, &error);
+		require(status == STATUS_INPUT && strstr(error.text, rows[i].expected) != NULL,
+			"%s: found '%s', expected '%s'", rows[i].text, error.text,
+			rows[i].expected);
+		suite_close(&suite);
+		temporary_remove(folder);
+	}
+}
