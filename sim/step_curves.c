@@ -1,9 +1,10 @@
 #include "sim/step_curves.h"
 
-#include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/shape/graph_bucket.h"
 #include "engine/shape/kernel_tiles.h"
+
+#include <assert.h>
 
 /* The variable of a curve, or its factor. */
 enum variable {
@@ -31,7 +32,10 @@ enum variable {
 	PREFILL_ROWS,
 	MEAN_CONTEXT, /* of prompt tokens */
 	LAST_CONTEXT, /* of a prompt's last token, if all prompts of the step were equal */
+	VARIABLE_COUNT
 };
+
+static_assert((int)VARIABLE_COUNT == STEP_VARIABLE_COUNT, "struct step_variables has room");
 
 static const struct {
 	const char *name, *what;
@@ -58,97 +62,107 @@ bool step_curve_is_host(enum step_curve curve)
 	return curves[curve].is_host;
 }
 
-static double variable_of(enum variable variable, const struct step_counts *counts)
+/* ---- variables ---- */
+
+static void set_steps(struct step_variables *variables, const struct step_counts *counts)
 {
+	double *at = variables->at;
 	bool has_decodes = counts->decode_rows > 0;
 	bool has_prompts = counts->prefill_tokens > 0;
-	double tokens = (double)counts->prefill_tokens;
-	double mean = has_prompts ? (double)counts->prefill_attention_pairs / tokens : 0;
+
+	at[DECODE_STEP] = has_decodes && !has_prompts;
+	at[PREFILL_STEP] = has_prompts;
+	at[MIXED_STEP] = has_decodes && has_prompts;
+	at[ROWS] = (double)(counts->decode_rows + counts->prefill_rows);
+	at[PADDED_ROWS] = (double)(has_prompts ? 0 : graph_bucket(counts->decode_rows));
+	at[PADDED_SAMPLES] =
+		(double)(has_prompts ? counts->sampled_rows : graph_bucket(counts->sampled_rows));
+}
+
+static void set_decodes(struct step_variables *variables, const struct step_counts *counts)
+{
+	double *at = variables->at;
+	double rows = (double)counts->decode_rows;
+	double context = (double)counts->decode_context_tokens;
 	double shared = (double)u64_min(counts->shared_tokens, counts->decode_context_tokens);
 
-	switch (variable) {
-	case ONE:
-		return 1;
-	case DECODE_STEP:
-		return has_decodes && !has_prompts;
-	case AHEAD_STEP:
-	case AHEAD_ROWS:
-		return 0; /* not of the counts: step_curve_point_of() decides */
-	case PROMPT_STEP_ROWS:
-		return has_prompts ? tokens + (double)counts->decode_rows : 0;
-	case PREFILL_STEP:
-		return has_prompts;
-	case MIXED_STEP:
-		return has_decodes && has_prompts;
-	case MIXED_ROWS:
-		return has_prompts ? (double)counts->decode_rows : 0;
-	case ROWS:
-		return (double)(counts->decode_rows + counts->prefill_rows);
-	case DECODE_ROWS:
-		return (double)counts->decode_rows;
-	case PADDED_ROWS:
-		return (double)(has_prompts ? 0 : graph_bucket(counts->decode_rows));
-	case PADDED_SAMPLES:
-		return (double)(has_prompts ? counts->sampled_rows
-					    : graph_bucket(counts->sampled_rows));
-	case DECODE_CONTEXT:
-		return (double)counts->decode_context_tokens;
-	case SHARED_CONTEXT:
-		return shared;
-	case DISTINCT_CONTEXT:
-		return (double)counts->decode_context_tokens - shared;
-	case REUSE_DISTANCE:
-		return counts->pair_tokens > 0 ? (double)counts->decode_context_tokens *
-							 (double)counts->shared_tokens /
-							 (2 * (double)counts->pair_tokens)
-					       : 0;
-	case DECODE_MEAN_CONTEXT:
-		return has_decodes
-			       ? (double)counts->decode_context_tokens / (double)counts->decode_rows
-			       : 0;
-	case DECODE_LONGEST:
-		return (double)counts->decode_longest_context;
-	case PREFILL_TOKENS:
-		return tokens;
-	case PREFILL_TILES:
-		return counts->prefill_rows > 1
-			       ? tokens / PREFILL_QUERY_TILE + 0.5 * (double)counts->prefill_rows
-			       : (double)u64_divide_up(counts->prefill_tokens, PREFILL_QUERY_TILE);
-	case PREFILL_ROWS:
-		return (double)counts->prefill_rows;
-	case MEAN_CONTEXT:
-		return mean;
-	case LAST_CONTEXT:
-		return has_prompts ? mean + tokens / (2.0 * (double)counts->prefill_rows) : 0;
+	at[DECODE_ROWS] = rows;
+	at[DECODE_CONTEXT] = context;
+	at[SHARED_CONTEXT] = shared;
+	at[DISTINCT_CONTEXT] = context - shared;
+	at[REUSE_DISTANCE] = counts->pair_tokens > 0 ? context * (double)counts->shared_tokens /
+							       (2 * (double)counts->pair_tokens)
+						     : 0;
+	at[DECODE_MEAN_CONTEXT] = rows > 0 ? context / rows : 0;
+	at[DECODE_LONGEST] = (double)counts->decode_longest_context;
+}
+
+static void set_prompts(struct step_variables *variables, const struct step_counts *counts)
+{
+	double *at = variables->at;
+	double tokens = (double)counts->prefill_tokens;
+	double rows = (double)counts->prefill_rows;
+	double mean = tokens > 0 ? (double)counts->prefill_attention_pairs / tokens : 0;
+
+	at[PROMPT_STEP_ROWS] = tokens > 0 ? tokens + (double)counts->decode_rows : 0;
+	at[MIXED_ROWS] = tokens > 0 ? (double)counts->decode_rows : 0;
+	at[PREFILL_TOKENS] = tokens;
+	at[PREFILL_ROWS] = rows;
+	at[PREFILL_TILES] = counts->prefill_rows > 1 ? tokens / PREFILL_QUERY_TILE + 0.5 * rows
+						     : (double)u64_divide_up(counts->prefill_tokens,
+							       PREFILL_QUERY_TILE);
+	at[MEAN_CONTEXT] = mean;
+	at[LAST_CONTEXT] = tokens > 0 ? mean + tokens / (2.0 * rows) : 0;
+}
+
+void step_variables_set(
+	struct step_variables *variables, const struct step_counts *counts, bool is_ahead)
+{
+	*variables = (struct step_variables){.is_ahead = is_ahead, .at[ONE] = 1};
+	set_steps(variables, counts);
+	set_decodes(variables, counts);
+	if (counts->prefill_rows + counts->prefill_tokens > 0) {
+		set_prompts(variables, counts);
 	}
-	check_unreachable("no such variable");
+	if (is_ahead) {
+		variables->at[AHEAD_STEP] = 1;
+		variables->at[AHEAD_ROWS] = variables->at[PADDED_ROWS];
+	}
+}
+
+struct step_curve_point step_curve_point_at(
+	enum step_curve curve, const struct step_variables *variables)
+{
+	if (variables->is_ahead && curves[curve].is_host) {
+		return (struct step_curve_point){.x = curves[curve].x == AHEAD_STEP, .factor = 1};
+	}
+	return (struct step_curve_point){
+		.x = variables->at[curves[curve].x],
+		.factor = variables->at[curves[curve].factor],
+	};
 }
 
 struct step_curve_point step_curve_point_of(
 	enum step_curve curve, const struct step_counts *counts, bool is_ahead)
 {
-	if (is_ahead && curves[curve].is_host) {
-		return (struct step_curve_point){.x = curves[curve].x == AHEAD_STEP, .factor = 1};
-	}
-	if (is_ahead && curves[curve].x == AHEAD_ROWS) {
-		return (struct step_curve_point){
-			.x = variable_of(PADDED_ROWS, counts), .factor = 1};
-	}
-	return (struct step_curve_point){
-		.x = variable_of(curves[curve].x, counts),
-		.factor = variable_of(curves[curve].factor, counts),
-	};
+	struct step_variables variables;
+
+	step_variables_set(&variables, counts, is_ahead);
+	return step_curve_point_at(curve, &variables);
 }
 
 double step_curve_at(const struct step_curve_table *table, double x)
 {
-	uint32_t i = 0;
-
-	if (table->count < 2) {
-		return 0;
+	if (table->count < 2 || x == 0) {
+		return 0; /* the first point is (0, 0) */
 	}
-	while (i + 2 < table->count && x > table->at[i + 1]) {
-		i++;
+	/* The segment begins at the last point below x, the end of the curve aside. */
+	uint32_t i = 0;
+	for (uint32_t rest = table->count - 2; rest > 0;) {
+		uint32_t half = (rest + 1) / 2;
+		bool is_below = table->at[i + half] < x;
+		i += is_below ? half : 0;
+		rest = is_below ? rest - half : half - 1;
 	}
 	double share = (x - table->at[i]) / (table->at[i + 1] - table->at[i]);
 	return table->ns[i] + share * (table->ns[i + 1] - table->ns[i]);
