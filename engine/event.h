@@ -27,12 +27,14 @@ enum event_kind {
 struct sequence;
 
 struct event {
-	enum event_kind kind;
-	const struct sequence *sequence; /* NULL for EVENT_REJECT */
+	/* the four words that enter the result hash, behind the number of the step */
+	uint64_t kind; /* enum event_kind */
 	uint64_t request;
 	uint64_t a;
 	uint64_t b;
-	bool is_sampled;     /* of a chunk: its row ends in a sampled token */
+
+	const struct sequence *sequence; /* NULL for EVENT_REJECT */
+	bool is_sampled;		 /* of a chunk: its row ends in a sampled token */
 	uint32_t recomputed; /* of a chunk: its tokens that were computed before a preemption */
 };
 

@@ -3,6 +3,8 @@
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -288,15 +290,21 @@ void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_
 
 /* ---- events ---- */
 
-static inline void hash_event(struct event_hash *hash, uint64_t step, const struct event *event)
-{
-	/* Little-endian, which engine/sequence.c asserts of every machine we run on. */
-	const uint64_t words[EVENT_WORDS] = {step, event->kind, event->request, event->a, event->b};
+static_assert(offsetof(struct event, b) == (EVENT_WORDS - 2) * sizeof(uint64_t),
+	"the words of an event lie one behind the other");
 
-	memcpy(hash->words + hash->count, words, sizeof(words));
-	hash->count += EVENT_WORDS;
-	if (hash->count == EVENT_HASH_WORDS) {
-		event_hash_flush(hash);
+/* The words are little-endian, which engine/sequence.c asserts of every machine we run on. */
+static void hash_events(
+	struct event_hash *hash, uint64_t step, const struct event *events, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t *words = hash->words + hash->count;
+		words[0] = step;
+		memcpy(words + 1, &events[i], (EVENT_WORDS - 1) * sizeof(*words));
+		hash->count += EVENT_WORDS;
+		if (hash->count == EVENT_HASH_WORDS) {
+			event_hash_flush(hash);
+		}
 	}
 }
 
@@ -494,10 +502,10 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 	if (has_waits) {
 		pass_waits(metrics, start_ns);
 	}
+	hash_events(metrics->hash, decisions->step, events->events, events->count);
 	for (size_t i = 0; i < events->count; i++) {
 		const struct event *event = &events->events[i];
-		hash_event(metrics->hash, decisions->step, event);
-		switch (event->kind) {
+		switch ((enum event_kind)event->kind) {
 		case EVENT_ADMIT:
 			on_admit(metrics, event, start_ns);
 			break;
@@ -542,8 +550,8 @@ void metrics_flush_events(struct metrics *metrics, const struct engine *engine)
 
 	for (size_t i = 0; i < pending.events->count; i++) {
 		check(pending.events->events[i].kind == EVENT_REJECT);
-		hash_event(metrics->hash, pending.step, &pending.events->events[i]);
 	}
+	hash_events(metrics->hash, pending.step, pending.events->events, pending.events->count);
 }
 
 static int compare_record_id(const void *a, const void *b)

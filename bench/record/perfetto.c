@@ -178,7 +178,7 @@ static void request_event(
 		return; /* a rejection: written when it arrived */
 	}
 	struct timeline_request *request = &file->requests[event->sequence->slot];
-	switch (event->kind) {
+	switch ((enum event_kind)event->kind) {
 	case EVENT_ADMIT:
 		change_stage(file, request, STAGE_PREFILL, start_ns);
 		break;

@@ -272,7 +272,7 @@ static void on_event(struct simulation *simulation, const struct event *event, u
 	struct biography *own = &simulation->biographies[event->request];
 	require(XXH64_update(simulation->hash, record, sizeof(record)) == XXH_OK, "no hash");
 	require(event->request < simulation->next, "an event of a request that is not there");
-	switch (event->kind) {
+	switch ((enum event_kind)event->kind) {
 	case EVENT_REJECT:
 		on_reject(simulation, event);
 		break;
