@@ -44,6 +44,7 @@ void batch_deinit(struct batch *batch)
 void batch_clear(struct batch *batch, uint64_t step)
 {
 	batch->step = step;
+	batch->is_ahead = false;
 	memset(&batch->counts, 0, sizeof(batch->counts));
 	batch->row_count = 0;
 	batch->token_count = 0;

@@ -48,6 +48,7 @@ struct block_addition {
 
 struct batch {
 	uint64_t step; /* number of the step, from 0 */
+	bool is_ahead; /* priced as launched before the preceding step has ended */
 	struct step_counts counts;
 
 	/* for computing runners; (row_count) each unless noted otherwise */

@@ -73,6 +73,23 @@ uint32_t engine_waiting_count(const struct engine *engine)
 	return engine->scheduler.waiting.count;
 }
 
+uint32_t engine_used_block_count(const struct engine *engine)
+{
+	return block_manager_used_count(&engine->scheduler.blocks);
+}
+
+uint32_t engine_cached_prefix(
+	const struct engine *engine, const struct block_key *keys, uint32_t count)
+{
+	uint32_t hits = 0;
+
+	while (hits < count &&
+		block_manager_find(&engine->scheduler.blocks, keys[hits]) != BLOCK_NONE) {
+		hits++;
+	}
+	return hits;
+}
+
 const struct batch *engine_schedule(struct engine *engine)
 {
 	if (!engine_has_work(engine)) {
@@ -80,6 +97,11 @@ const struct batch *engine_schedule(struct engine *engine)
 	}
 	scheduler_schedule(&engine->scheduler);
 	return &engine->scheduler.batch;
+}
+
+void engine_set_ahead(struct engine *engine)
+{
+	engine->scheduler.batch.is_ahead = true;
 }
 
 enum status engine_execute(struct engine *engine, struct step_time *time, struct error *error)

@@ -48,6 +48,11 @@ enum fit engine_add(struct engine *engine, const struct request *request, uint32
 bool engine_has_room(const struct engine *engine);
 bool engine_has_work(const struct engine *engine);
 uint32_t engine_waiting_count(const struct engine *engine);
+uint32_t engine_used_block_count(const struct engine *engine);
+
+/* Leading blocks of a prompt that the prefix cache holds. keys: (count). */
+uint32_t engine_cached_prefix(
+	const struct engine *engine, const struct block_key *keys, uint32_t count);
 
 /* The next finished sequence, oldest first, or NULL. It is recycled when a later step is
    postprocessed. */
@@ -57,6 +62,12 @@ const struct sequence *engine_take_finished(struct engine *engine);
 
 /* Decides a step; NULL when no sequence waits or runs. */
 const struct batch *engine_schedule(struct engine *engine);
+
+/* The scheduled step follows one that had just ended and could have been launched before that end:
+   a runner that prices steps prices it so. For callers that execute steps one by one, in order of
+   their times. */
+void engine_set_ahead(struct engine *engine);
+
 enum status engine_execute(struct engine *engine, struct step_time *time, struct error *error);
 void engine_postprocess(struct engine *engine);
 

@@ -31,6 +31,9 @@ extern const char *const step_column_names[STEP_COLUMN_COUNT];
 #define STEP_COLUMN_TEXT(column) "\t" #column
 #define STEP_COLUMNS STEP_COLUMN_LIST(STEP_COLUMN_FIRST_TEXT, STEP_COLUMN_TEXT)
 
+/* The column behind them in runs of several replicas, whose steps are counted by replica. */
+#define STEP_REPLICA_COLUMN "replica"
+
 /* The counts of a step by index, in the order of STEP_COUNT_LIST; values:
    (STEP_COLUMN_COUNT - STEP_COLUMN_FIRST_COUNT). */
 void step_count_values(const struct step_counts *counts, uint64_t *values);

@@ -68,7 +68,7 @@ static enum status cost_model_execute(void *state, const struct batch *batch, in
 	struct step_time *time, struct error *error)
 {
 	(void)token_ids;
-	return cost_model_time(state, &batch->counts, batch->step, false, time, error);
+	return cost_model_time(state, &batch->counts, batch->step, batch->is_ahead, time, error);
 }
 
 static enum status cost_model_launch(void *state, const struct batch *batch, struct error *error)

@@ -17,10 +17,16 @@
    can have recorded: a step that starts before the preceding one has ended, one that ends beyond
    CLOCK_NS_MAX, or one whose gpu_ns and host_ns do not add up to elapsed_ns. */
 
-/* steps_path: DIR/steps.tsv. */
-enum status tape_open(struct runner *out, const char *steps_path, struct error *error);
+/* The tape of replica 0 of a run. steps_path: DIR/steps.tsv; replica_count: of the recorded run. */
+enum status tape_open(
+	struct runner *out, const char *steps_path, uint32_t replica_count, struct error *error);
 
-/* To be called when the run has ended. STATUS_VERDICT if recorded steps remain: the run has
+/* The tape of another replica of the same run. Rows are read in the order of the file and kept for
+   the replica that they belong to. */
+void tape_open_beside(struct runner *out, const struct runner *first, uint32_t replica);
+
+/* To be called when the run has ended, for replica 0 on behalf of all. STATUS_VERDICT if recorded
+   steps remain: the run has
    diverged. */
 enum status tape_finish(const struct runner *tape, struct error *error);
 

@@ -36,6 +36,9 @@ static const struct option options[] = {
 	{.kind = OPTION_HEADING, .help = "engine"},
 	{GROUP_OF_TABLE("engine")},
 
+	{.kind = OPTION_HEADING, .help = "fleet"},
+	{GROUP_OF_TABLE("fleet")},
+
 	{.kind = OPTION_HEADING, .help = "load"},
 	{GROUP_OF_TABLE("load")},
 	{GROUP_OF_TABLE("tokens")},

@@ -178,6 +178,9 @@ static void write_row(struct metrics *metrics, const struct request_record *reco
 	table_if(table, is_finished && times->has_tpot, is_finished ? times->tpot_ns : 0);
 	table_if(table, is_finished, is_finished ? times->e2e_ns : 0);
 	table_if(table, is_finished && has_slo(metrics), is_finished && times->is_slo_met);
+	if (metrics->has_replica) {
+		table_u64(table, metrics->replica);
+	}
 	table_end_row(table);
 }
 
@@ -631,6 +634,9 @@ void metrics_sum(struct metrics *sum, const struct metrics *const *parts, uint32
 
 uint64_t metrics_result_hash(const struct metrics *metrics)
 {
+	if (metrics->hash == NULL) {
+		return 0;
+	}
 	event_hash_flush(metrics->hash);
 	return XXH64_digest(metrics->hash->state);
 }

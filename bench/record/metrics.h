@@ -98,7 +98,9 @@ struct metrics_arrival {
 
 struct metrics {
 	struct metrics_options options;
-	struct table_writer *requests;	/* borrowed: requests.tsv, or NULL */
+	struct table_writer *requests; /* borrowed: requests.tsv, or NULL */
+	bool has_replica;	       /* its rows have the column replica */
+	uint32_t replica;
 	struct request_record *records; /* (record_count) by slot */
 	uint32_t record_count;
 
@@ -169,6 +171,7 @@ void metrics_flush_events(struct metrics *metrics, const struct engine *engine);
 /* Ends the run: every request still in the engine gets a row with this status. */
 void metrics_end(struct metrics *metrics, enum request_status status);
 
+/* 0 of a sum of several. */
 uint64_t metrics_result_hash(const struct metrics *metrics);
 
 /* Last finish minus first arrival of measured requests; 0 when none finished. */

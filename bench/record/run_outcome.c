@@ -131,6 +131,7 @@ void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metr
 	const struct step_sums *sums = &metrics->sums;
 	double window_ns = (double)outcome->window_ns;
 	double running_ns = 0, used_blocks_ns = 0, ns;
+	double replicas = outcome->fleet.count > 0 ? outcome->fleet.count : 1;
 
 	for (uint32_t i = 0; i < metrics->distributions->timeline.bin_count; i++) {
 		running_ns += (double)metrics->distributions->timeline.bins[i].running_ns;
@@ -144,11 +145,11 @@ void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metr
 	}
 	outcome->budget_mean = (double)(sums->decode_rows + sums->prefill_tokens) /
 			       (double)metrics->steps / limits->max_num_batched_tokens;
-	outcome->kv_mean = used_blocks_ns / window_ns / limits->kv_block_count;
-	outcome->seats_mean = running_ns / window_ns / limits->max_num_seqs;
+	outcome->kv_mean = used_blocks_ns / window_ns / limits->kv_block_count / replicas;
+	outcome->seats_mean = running_ns / window_ns / limits->max_num_seqs / replicas;
 	if (pricer != NULL && running_ns > 0 &&
 		capacity_time(sums, limits, used_blocks_ns / running_ns, pricer, &ns)) {
 		outcome->has_utilisation = true;
-		outcome->utilisation = ns / window_ns;
+		outcome->utilisation = ns / window_ns / replicas;
 	}
 }

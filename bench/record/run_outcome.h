@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bench/fleet/replicas.h"
 #include "bench/record/metrics.h"
 #include "engine/base/status.h"
 #include "reports/results/results.h"
@@ -35,6 +36,7 @@ struct run_outcome {
 	uint64_t trace_xxh64;
 	uint64_t result_hash; /* XXH64 of every decision; equal hashes: the same steps */
 	enum verdict verdict;
+	struct fleet_figures fleet; /* count 0: one replica */
 
 	/* the origin of the step times, and the KV pool */
 	const char *runner_kind; /* a constant, as in summary.json */

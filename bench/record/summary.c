@@ -263,6 +263,9 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 	add_waits(root, outcome);
 	add_latency(root, outcome);
 	add_slo(root, outcome);
+	if (outcome->fleet.count > 0) {
+		cJSON_AddItemToObject(root, SUMMARY_FLEET, replicas_json(&outcome->fleet));
+	}
 	add_hash(root, SUMMARY_RESULT_HASH, outcome->result_hash);
 	if (outcome->has_dispatch_late) {
 		add_figures(root, SUMMARY_DISPATCH_LATE_MS, &outcome->dispatch_late);
@@ -501,5 +504,8 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	print_waits(outcome);
 	print_latency(outcome);
 	print_slo(outcome);
+	if (outcome->fleet.count > 0) {
+		replicas_print(&outcome->fleet);
+	}
 	printf("\n  result_hash %016llx\n", (unsigned long long)outcome->result_hash);
 }

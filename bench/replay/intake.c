@@ -21,7 +21,7 @@ static struct arrival *add_arrival(struct intake *intake, const struct trace_row
 	intake->arrivals = memory_grow(intake->arrivals, &intake->arrival_capacity,
 		intake->arrival_count + 1, sizeof(*intake->arrivals));
 	struct arrival *arrival = &intake->arrivals[intake->arrival_count++];
-	*arrival = (struct arrival){.turn_index = row->turn_index};
+	*arrival = (struct arrival){.departure.turn_index = row->turn_index};
 	if (row->session != NULL) {
 		size_t bytes = strlen(row->session) + 1;
 		arrival->session = memory_take(bytes, 1);
@@ -65,7 +65,8 @@ static void make_content(
 	}
 }
 
-static void add_row(struct intake *intake, const struct trace_row *row)
+/* Makes the row's content and gives the request to the engine. parcel: NULL without a desk. */
+static void add_row(struct intake *intake, const struct trace_row *row, struct parcel *parcel)
 {
 	struct request request = {
 		.id = row->index,
@@ -75,19 +76,35 @@ static void add_row(struct intake *intake, const struct trace_row *row)
 		.ignore_eos = true,
 	};
 
-	if (row_fits(intake, row)) {
+	if (!intake->options.needs_tokens && parcel != NULL) {
+		request.keys = parcel->keys;
+	} else if (row_fits(intake, row)) {
 		make_content(intake, row, &request);
 	}
 	intake->has_prompt_ids = intake->has_prompt_ids || row->hash_ids != NULL ||
 				 row->prompt_ids != NULL || row->span_count > 0;
 	struct arrival *arrival = add_arrival(intake, row);
+	arrival->departure.parcel = parcel;
 	arrival->fit = engine_add(intake->engine, &request, &arrival->slot);
 	if (arrival->fit == FIT_OK) {
 		/* It was counted before the engine had room for it, and listed then. */
-		arrival->row.is_awaited = intake->accepted_count < intake->arrived_count;
-		intake->turn_of_slot[arrival->slot] = row->turn_index;
+		arrival->row.is_awaited = parcel != NULL
+						  ? parcel->is_awaited
+						  : intake->accepted_count < intake->arrived_count;
+		intake->of_slot[arrival->slot] = arrival->departure;
 		intake->accepted_count++;
 		intake->room--;
+	}
+}
+
+/* Gives the engine the parcels that the desk has for it, while there is room. */
+static void add_parcels(struct intake *intake)
+{
+	struct parcel *parcel;
+
+	while (intake->room > 0 &&
+		(parcel = desk_take(intake->options.desk, intake->options.replica)) != NULL) {
+		add_row(intake, &parcel->row, parcel);
 	}
 }
 
@@ -95,13 +112,17 @@ enum status intake_add_arrived(struct intake *intake, uint64_t now_ns, struct er
 {
 	struct trace_row row;
 
+	if (intake->options.desk != NULL) {
+		add_parcels(intake);
+		return STATUS_OK;
+	}
 	while (intake->room > 0) {
 		TRY(workload_next(
 			intake->workload, now_ns, &row, &intake->state, &intake->next_ns, error));
 		if (intake->state != WORKLOAD_ROW) {
 			return STATUS_OK;
 		}
-		add_row(intake, &row);
+		add_row(intake, &row, NULL);
 	}
 	if (intake->state != WORKLOAD_END) {
 		intake->state = WORKLOAD_ROW; /* more rows may have arrived, but were not read */
@@ -111,22 +132,40 @@ enum status intake_add_arrived(struct intake *intake, uint64_t now_ns, struct er
 
 /* ---- departures ---- */
 
-void intake_add_departure(struct intake *intake, uint64_t turn_index)
+void intake_add_departure(struct intake *intake, const struct departure *departure)
 {
 	intake->departures = memory_grow(intake->departures, &intake->departure_capacity,
 		intake->departure_count + 1, sizeof(*intake->departures));
-	intake->departures[intake->departure_count++] = turn_index;
+	intake->departures[intake->departure_count++] = *departure;
+}
+
+void intake_report_first_tokens(struct intake *intake, const struct event_list *events)
+{
+	for (size_t i = 0; i < events->count; i++) {
+		const struct event *event = &events->events[i];
+		if (event->kind == EVENT_CHUNK && event->is_sampled) {
+			desk_first_token(intake->options.desk,
+				intake->of_slot[event->sequence->slot].parcel);
+		}
+	}
 }
 
 void intake_report_departures(struct intake *intake, uint64_t now_ns)
 {
+	if (intake->options.desk != NULL) {
+		for (size_t i = 0; i < intake->departure_count; i++) {
+			desk_finish(intake->options.desk, intake->departures[i].parcel, now_ns);
+		}
+		intake->departure_count = 0;
+		return;
+	}
 	/* Only a closed workload waits for departures. */
 	size_t count = workload_is_closed(intake->workload) ? intake->departure_count : 0;
 
 	for (size_t i = 0; i < count; i++) {
-		workload_finish(intake->workload, intake->departures[i], now_ns);
+		workload_finish(intake->workload, intake->departures[i].turn_index, now_ns);
 		if (intake->counter != NULL) {
-			workload_finish(intake->counter, intake->departures[i], now_ns);
+			workload_finish(intake->counter, intake->departures[i].turn_index, now_ns);
 		}
 	}
 	intake->departure_count = 0;
@@ -140,19 +179,23 @@ static enum status open_counter(struct intake *intake, struct error *error)
 		&intake->counter, intake->options.trace_path, intake->options.workload, error);
 }
 
+static void list_awaited(struct intake *intake, const struct trace_row *row)
+{
+	intake->awaited = memory_grow(intake->awaited, &intake->awaited_capacity,
+		intake->awaited_count + 1, sizeof(*intake->awaited));
+	intake->awaited[intake->awaited_count++] =
+		(struct awaited_row){.id = row->index, .arrival_ns = row->arrival_ns};
+}
+
 /* Counts a row that has arrived; lists it if the engine was not given it yet. */
 static void note_arrived(struct intake *intake, const struct trace_row *row)
 {
 	if (!row_fits(intake, row)) {
 		return;
 	}
-	if (intake->arrived_count++ < intake->accepted_count) {
-		return;
+	if (intake->arrived_count++ >= intake->accepted_count) {
+		list_awaited(intake, row);
 	}
-	intake->awaited = memory_grow(intake->awaited, &intake->awaited_capacity,
-		intake->awaited_count + 1, sizeof(*intake->awaited));
-	intake->awaited[intake->awaited_count++] =
-		(struct awaited_row){.id = row->index, .arrival_ns = row->arrival_ns};
 }
 
 /* Lets the arrival counter read everything that has arrived by now_ns. */
@@ -171,10 +214,30 @@ static enum status advance_counter(struct intake *intake, uint64_t now_ns, struc
 	return STATUS_OK;
 }
 
+/* Lists the parcels of the inbox that are not listed yet; returns how many there are in all. */
+static uint32_t count_inbox(struct intake *intake)
+{
+	struct desk *desk = intake->options.desk;
+	struct parcel *parcel;
+	uint32_t count = desk_newly_waiting(desk, intake->options.replica, &parcel);
+
+	for (; count > 0; count--, parcel = parcel->next) {
+		if (row_fits(intake, &parcel->row)) {
+			list_awaited(intake, &parcel->row);
+		}
+	}
+	return desk->berths[intake->options.replica].inbox.count;
+}
+
 enum status intake_count_backlog(struct intake *intake, uint64_t now_ns, uint64_t *backlog,
 	bool *all_have_arrived, struct error *error)
 {
 	*backlog = 0;
+	if (intake->options.desk != NULL) {
+		*backlog = count_inbox(intake);
+		*all_have_arrived = false; /* the fleet's loop knows */
+		return STATUS_OK;
+	}
 	if (intake->state == WORKLOAD_END) {
 		*all_have_arrived = true;
 		return STATUS_OK;
@@ -224,8 +287,11 @@ enum status intake_open(struct intake *intake, const struct intake_options *opti
 		.engine = engine,
 		.max_waiting = max_waiting,
 		.always_has_room = concurrency > 0 && concurrency <= max_waiting};
-	intake->turn_of_slot =
-		memory_take(engine_slot_count(engine), sizeof(*intake->turn_of_slot));
+	intake->of_slot = memory_take(engine_slot_count(engine), sizeof(*intake->of_slot));
+	if (options->desk != NULL) {
+		intake->tokens = options->desk->tokens;
+		return STATUS_OK;
+	}
 	TRY(refuse_pipe(options->trace_path, error));
 	TRY(workload_open(&intake->workload, options->trace_path, options->workload, error));
 	/* If a closed workload can outgrow the engine, its rows are counted from the first one. */
@@ -249,7 +315,7 @@ void intake_close(struct intake *intake)
 	free(intake->arrivals);
 	free(intake->departures);
 	free(intake->awaited);
-	free(intake->turn_of_slot);
+	free(intake->of_slot);
 	block_keys_deinit(&intake->keys);
 	free(intake->prompt);
 	free(intake->forced);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "bench/record/metrics.h"
+#include "bench/fleet/desk.h"
 #include "engine/engine.h"
 #include "workloads/block_keys.h"
 #include "workloads/workload.h"
@@ -14,6 +15,9 @@
        trace ─► workload ──rows that have arrived──► engine
                     ▲                                  │
                     └──────── at the step's end ◄──────┘
+
+   A replica of a fleet gets its rows from the fleet's desk instead, which reads the trace and has
+   sent them here (bench/fleet/desk.h).
 
    Arrivals are rows that were added to the engine, departures are requests that finished or were
    rejected; arrivals are kept until they are recorded, departures until they are reported to the
@@ -32,13 +36,21 @@ struct intake_options {
 	bool is_forced;	     /* the tokens of all completions are fixed in advance, not sampled */
 	bool needs_tokens;   /* the runner reads them; else the keys of blocks suffice */
 	uint32_t vocab_size; /* token ids are below it */
+	struct desk *desk;   /* NULL: rows come from the trace at trace_path; borrowed */
+	uint32_t replica;    /* of the desk */
+};
+
+/* A request of the engine, for what follows when it leaves. */
+struct departure {
+	uint64_t turn_index;
+	struct parcel *parcel; /* NULL without a desk */
 };
 
 /* A row that was given to the engine and is not recorded yet. */
 struct arrival {
 	struct metrics_arrival row;
 	char *session; /* owned; NULL: none */
-	uint64_t turn_index;
+	struct departure departure;
 	enum fit fit;
 	uint32_t slot; /* of its sequence, if FIT_OK */
 };
@@ -54,7 +66,7 @@ struct intake {
 	struct engine *engine; /* borrowed */
 	uint32_t max_waiting;  /* sequences that may wait in the engine */
 
-	struct workload *workload;
+	struct workload *workload; /* NULL with a desk */
 	enum workload_state state; /* the workload's latest answer */
 	uint64_t next_ns;	   /* of WORKLOAD_LATER */
 	bool always_has_room;	   /* a closed loop with at most max_waiting requests */
@@ -72,9 +84,9 @@ struct intake {
 
 	struct arrival *arrivals; /* (arrival_count) in order */
 	size_t arrival_count, arrival_capacity;
-	uint64_t *departures; /* (departure_count) turn_index of rows that left in this step */
+	struct departure *departures; /* (departure_count) of rows that left in this step */
 	size_t departure_count, departure_capacity;
-	uint64_t *turn_of_slot; /* (slot count) turn_index of the row in a sequence's slot */
+	struct departure *of_slot; /* (slot count) of the row in a sequence's slot */
 
 	struct token_source tokens;
 	struct block_keys keys; /* instead of tokens, if nothing reads them */
@@ -106,7 +118,10 @@ enum status intake_add_arrived(struct intake *intake, uint64_t now_ns, struct er
 /* Drops the arrivals, after they were recorded. */
 void intake_clear_arrivals(struct intake *intake);
 
-void intake_add_departure(struct intake *intake, uint64_t turn_index);
+void intake_add_departure(struct intake *intake, const struct departure *departure);
+/* With a desk: tells it whose prompts were computed by a step with these events. */
+void intake_report_first_tokens(struct intake *intake, const struct event_list *events);
+
 void intake_report_departures(struct intake *intake, uint64_t now_ns);
 
 /* Counts the requests that have arrived by now_ns and that the engine has no room for yet. Rows

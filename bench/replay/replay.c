@@ -1,7 +1,6 @@
 #include "bench/replay/replay.h"
 
-#include "bench/replay/overlap.h"
-#include "bench/replay/progress.h"
+#include "bench/replay/loop.h"
 #include "bench/replay/replay_step.h"
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
@@ -11,9 +10,6 @@
 #include <string.h>
 
 enum {
-	POLL_INTERVAL =
-		256, /* rounds of the loop between looks at the clock, which take longer than
-				pricing a step */
 	WATCHED_NS = 200000,
 	PAUSE_NS = 50000000,
 };
@@ -44,12 +40,14 @@ static void wait_for_now(struct replay *replay)
 }
 
 /* Moves the clock to the start of the next step, which the runner determines, and adds the rows
-   that have arrived by then. */
-static enum status reach_start(struct replay *replay, struct error *error)
+   that have arrived by then. Where other replicas may act until then, *is_early is set instead and
+   *start_ns says when to come back. */
+static enum status reach_start(
+	struct replay *replay, uint64_t *start_ns, bool *is_early, struct error *error)
 {
 	const struct runner *runner = replay->runner;
-	uint64_t start_ns;
 
+	*is_early = false;
 	if (replay->options.is_wall_clock) {
 		wait_for_now(replay);
 	}
@@ -60,13 +58,16 @@ static enum status reach_start(struct replay *replay, struct error *error)
 		return replay->options.is_wall_clock ? replay_add_arrived(replay, error)
 						     : STATUS_OK;
 	}
-	if (runner->start(runner->state, replay->now_ns, &start_ns, &replay->failure) !=
-		STATUS_OK) {
+	if (runner->start(runner->state, replay->now_ns, start_ns, &replay->failure) != STATUS_OK) {
 		replay->has_failed = true;
 		return STATUS_OK;
 	}
-	check(start_ns >= replay->now_ns);
-	replay->now_ns = start_ns;
+	check(*start_ns >= replay->now_ns);
+	*is_early = *start_ns > replay->now_ns && replay->intake.options.desk != NULL;
+	if (*is_early) {
+		return STATUS_OK;
+	}
+	replay->now_ns = *start_ns;
 	return replay_add_arrived(replay, error);
 }
 
@@ -74,84 +75,77 @@ static enum status reach_start(struct replay *replay, struct error *error)
 static enum status run_step(struct replay *replay, struct error *error)
 {
 	struct engine *engine = replay->engine;
-	struct step_time time;
 
 	engine_schedule(engine);
 	TRY(replay_count_waiting(replay, error));
-	replay->is_in_flight = replay->launches_ahead;
 	if (replay->launches_ahead) {
+		replay->is_in_flight = true;
 		replay->has_failed = engine_launch(engine, &replay->failure) != STATUS_OK;
 		return STATUS_OK;
 	}
-	enum status status = engine_execute(engine, &time, &replay->failure);
+	if (replay->is_ahead) {
+		engine_set_ahead(engine);
+	}
+	enum status status = engine_execute(engine, &replay->time, &replay->failure);
 	if (status == STATUS_OK) {
-		status = replay_check_time(replay, &time, &replay->failure);
+		status = replay_check_time(replay, &replay->time, &replay->failure);
 	}
 	replay->has_failed = status != STATUS_OK;
-	if (!replay->has_failed) {
-		replay_postprocess(replay);
-		const struct step_decisions decisions = engine_decisions(engine);
-		replay_record(replay, &decisions, &time);
-	}
+	replay->is_stepping = !replay->has_failed;
 	return STATUS_OK;
 }
 
-/* Moves the clock over an idle gap to the next arrival; false: no row will ever arrive. */
-static bool skip_idle_time(struct replay *replay)
+void replay_end_step(struct replay *replay)
 {
-	const struct intake *intake = &replay->intake;
+	replay->is_stepping = false;
+	replay_postprocess(replay);
+	const struct step_decisions decisions = engine_decisions(replay->engine);
+	replay_record(replay, &decisions, &replay->time);
+	replay->is_ahead = replay->prices_ahead && engine_has_work(replay->engine) &&
+			   !engine_next_step_depends_on_arrivals(replay->engine);
+}
 
+/* When a replica without work is to be looked at again: at the next arrival, or at once. */
+static uint64_t idle_until(struct replay *replay)
+{
+	struct intake *intake = &replay->intake;
+
+	replay->is_ahead = false;
+	if (intake->departure_count > 0) {
+		/* All arrived rows were rejected. Rows that waited for them may arrive now. */
+		intake_report_departures(intake, replay->now_ns);
+		return replay->now_ns;
+	}
+	if (intake->options.desk != NULL) {
+		return REPLAY_IDLE; /* until the desk sends a row */
+	}
 	check(intake->state != WORKLOAD_ROW);
 	/* The workload waits only for requests in the engine, which is empty. */
 	check(intake->state != WORKLOAD_WAITS);
 	if (intake->state == WORKLOAD_END) {
-		return false;
+		return REPLAY_IDLE;
 	}
 	replay->now_ns = intake->next_ns;
-	return true;
+	return replay->now_ns;
 }
 
-/* Advances by one step or over an idle gap. Sets *is_over at the end of the trace. */
-static enum status advance(struct replay *replay, bool *is_over, struct error *error)
+enum status replay_begin_step(struct replay *replay, uint64_t *next_ns, struct error *error)
 {
+	bool is_early;
+
+	*next_ns = REPLAY_IDLE;
 	intake_count_room(&replay->intake);
 	TRY(replay_add_arrived(replay, error));
 	if (!engine_has_work(replay->engine)) {
-		if (replay->intake.departure_count > 0) {
-			/* All arrived rows were rejected. Rows that waited for them may arrive now.
-			   */
-			intake_report_departures(&replay->intake, replay->now_ns);
-		} else {
-			*is_over = !skip_idle_time(replay);
-		}
+		*next_ns = idle_until(replay);
 		return STATUS_OK;
 	}
-	TRY(reach_start(replay, error));
-	if (replay->has_failed || replay->is_interrupted) {
+	TRY(reach_start(replay, next_ns, &is_early, error));
+	if (replay->has_failed || replay->is_interrupted || is_early) {
 		return STATUS_OK;
 	}
-	return run_step(replay, error);
-}
-
-static enum status run_loop(struct replay *replay, struct progress *progress, struct error *error)
-{
-	uint64_t poll_interval = replay->runner->is_computing ? 1 : POLL_INTERVAL;
-	bool is_over = false;
-
-	for (uint64_t i = 1; !is_over && !replay->has_failed; i++) {
-		if (i % poll_interval == 0) {
-			progress_show(progress, replay->metrics.finished, replay->now_ns,
-				replay->metrics.steps);
-			replay->is_interrupted = interrupt_is_pending();
-		}
-		if (replay->is_in_flight) {
-			TRY(overlap_advance(replay, error));
-		} else if (replay->is_interrupted) {
-			is_over = true;
-		} else {
-			TRY(advance(replay, &is_over, error));
-		}
-	}
+	TRY(run_step(replay, error));
+	*next_ns = replay->is_stepping ? replay->now_ns + replay->time.elapsed_ns : replay->now_ns;
 	return STATUS_OK;
 }
 
@@ -163,23 +157,23 @@ static void end_records(struct replay *replay)
 	metrics_end(&replay->metrics, replay->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
 }
 
-enum status replay_run(struct replay *replay, struct error *error)
+enum status replay_finish(struct replay *replay, struct error *error)
 {
-	struct progress progress;
-
-	progress_start(&progress, replay->options.shows_progress);
-	replay->origin_ns = monotonic_ns();
-	enum status status = run_loop(replay, &progress, error);
-	progress_end(&progress);
-	TRY(status);
 	bool is_cut_short = replay->is_interrupted || replay->has_failed;
+
 	if (is_cut_short && !replay->has_backlog_at_last_arrival) {
 		replay->backlog_at_last_arrival = replay->waiting;
 	}
 	/* The hash of the trace covers the whole file, so the rest is read too. */
-	TRY(trace_finish(workload_trace(replay->intake.workload), error));
+	TRY(trace_finish(workload_trace(replay_workload(replay)), error));
 	end_records(replay);
 	return STATUS_OK;
+}
+
+enum status replay_run(struct replay *replay, struct error *error)
+{
+	TRY(loop_run(&replay, 1, NULL, replay->options.shows_progress, error));
+	return replay_finish(replay, error);
 }
 
 void replay_set_sinks(struct replay *replay, const struct replay_sinks *sinks)
@@ -198,7 +192,7 @@ void replay_outcome(const struct replay *replay, struct run_outcome *outcome)
 		       : replay->is_interrupted ? RUN_INTERRUPTED
 						: RUN_COMPLETE,
 		.failure = replay->failure,
-		.trace_xxh64 = trace_xxh64(workload_trace(replay->intake.workload)),
+		.trace_xxh64 = trace_xxh64(workload_trace(replay_workload(replay))),
 		.kv_blocks = limits->kv_block_count,
 		.block_size = limits->block_size,
 		.backlog_at_last_arrival = replay->backlog_at_last_arrival,
@@ -211,15 +205,29 @@ void replay_outcome(const struct replay *replay, struct run_outcome *outcome)
 	run_outcome_of_metrics(outcome, &replay->metrics, replay->now_ns, is_closed_loop);
 }
 
+static void open_metrics(struct replay *replay)
+{
+	const struct replay_options *options = &replay->options;
+	const struct metrics_options metrics_options = {
+		.warmup = options->config->warmup,
+		.slo_ttft_ns = options->slo_ttft_ns,
+		.slo_tpot_ns = options->slo_tpot_ns,
+	};
+	uint32_t slots = engine_slot_count(replay->engine);
+
+	if (options->first != NULL) {
+		metrics_init_part(&replay->metrics, &options->first->metrics, slots);
+	} else {
+		metrics_init(&replay->metrics, &metrics_options, slots, NULL);
+	}
+	replay->metrics.has_replica = options->desk != NULL;
+	replay->metrics.replica = options->replica;
+}
+
 enum status replay_open(struct replay *replay, const struct replay_options *options,
 	const struct engine_config *engine_config, const struct runner *runner, struct error *error)
 {
 	const struct replay_config *config = options->config;
-	const struct metrics_options metrics_options = {
-		.warmup = config->warmup,
-		.slo_ttft_ns = options->slo_ttft_ns,
-		.slo_tpot_ns = options->slo_tpot_ns,
-	};
 	/* All tokens of a replay are forced, or none is. */
 	bool is_forced = config->tokens == TOKENS_FORCED;
 	const struct intake_options intake_options = {
@@ -230,6 +238,8 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 		.is_forced = is_forced,
 		.needs_tokens = runner->is_computing,
 		.vocab_size = options->vocab_size,
+		.desk = options->desk,
+		.replica = options->replica,
 	};
 
 	memset(replay, 0, sizeof(*replay));
@@ -238,9 +248,11 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 	histogram_init(&replay->late);
 	histogram_init(&replay->gpu_idle);
 	TRY(engine_open(&replay->engine, engine_config, runner, error));
-	replay->launches_ahead =
-		options->overlaps && is_forced && engine_can_overlap(replay->engine);
-	metrics_init(&replay->metrics, &metrics_options, engine_slot_count(replay->engine), NULL);
+	bool overlaps = options->overlaps && is_forced && engine_can_overlap(replay->engine);
+	replay->launches_ahead = overlaps && options->desk == NULL;
+	replay->prices_ahead = overlaps && options->desk != NULL;
+	replay->index = options->replica;
+	open_metrics(replay);
 	return intake_open(&replay->intake, &intake_options, replay->engine, error);
 }
 

@@ -35,6 +35,11 @@ struct replay_options {
 	uint64_t slo_ttft_ns; /* 0: no limit */
 	uint64_t slo_tpot_ns;
 	uint32_t vocab_size; /* token ids of the replay are below it */
+
+	/* of a replica of a fleet, else NULL, 0 and NULL; borrowed */
+	struct desk *desk;
+	uint32_t replica;
+	const struct replay *first; /* replica 0, unless it is that */
 };
 
 /* What records a replay; borrowed. NULL: not recorded. */
@@ -47,6 +52,7 @@ struct replay_sinks {
 
 struct replay {
 	struct replay_options options;
+	uint32_t index; /* among the replicas of a fleet */
 	struct engine *engine;
 	const struct runner *runner; /* borrowed */
 	struct intake intake;
@@ -59,6 +65,13 @@ struct replay {
 	/* of the step in flight, while the next one is decided */
 	struct step_counts kept_counts;
 	struct event_list kept_events;
+
+	/* the step that is being executed (bench/replay/loop.h) */
+	bool is_stepping;
+	bool has_event;	       /* the loop will come back to this replica */
+	bool prices_ahead;     /* steps that could be launched ahead are priced so */
+	bool is_ahead;	       /* the next one is */
+	struct step_time time; /* of the step */
 
 	uint64_t origin_ns;	   /* of the wall clock */
 	struct histogram late;	   /* how late steps started, by the wall clock */
@@ -89,6 +102,27 @@ void replay_set_sinks(struct replay *replay, const struct replay_sinks *sinks);
    and returns STATUS_OK, with is_interrupted or has_failed set. Only what makes a result
    impossible, such as an invalid row, is an error. */
 enum status replay_run(struct replay *replay, struct error *error);
+
+/* ---- for bench/replay/loop.h ---- */
+
+#define REPLAY_IDLE UINT64_MAX
+
+/* Adds what has arrived and begins the next step, if there is work. *next_ns: when to come back to
+   the replica: at the end of its step or at the next arrival, or REPLAY_IDLE. */
+enum status replay_begin_step(struct replay *replay, uint64_t *next_ns, struct error *error);
+
+/* Ends the step that was begun. */
+void replay_end_step(struct replay *replay);
+
+/* After the last step: reads the rest of the trace, and ends the records. */
+enum status replay_finish(struct replay *replay, struct error *error);
+
+/* The workload that its rows come from. */
+static inline struct workload *replay_workload(const struct replay *replay)
+{
+	return replay->intake.options.desk != NULL ? replay->intake.options.desk->workload
+						   : replay->intake.workload;
+}
 
 /* Fills in the run's outcome, except the trace's name and the facts of the runner. */
 void replay_outcome(const struct replay *replay, struct run_outcome *outcome);

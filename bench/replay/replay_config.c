@@ -7,6 +7,20 @@
 #include "engine/shape/weight_shape.h"
 #include "workloads/trace/format.h"
 
+static enum status check_fleet(const struct replay_config *config, struct error *error)
+{
+	if (config->replicas > 1 && config->clock == REPLAY_CLOCK_WALL) {
+		return error_set(error, STATUS_USAGE,
+			"--clock wall runs one replica: its steps take real time one after the "
+			"other; give --replicas 1 or --clock virtual");
+	}
+	if (config->replicas == 1 && (config->given.router || config->given.router_option)) {
+		return error_set(error, STATUS_USAGE, "--%s belongs to --replicas above 1",
+			config->given.router ? "router" : "router-option");
+	}
+	return STATUS_OK;
+}
+
 enum status replay_config_check(const struct replay_config *config, struct error *error)
 {
 	const struct policy *policy = policy_at(config->policy);
@@ -26,7 +40,7 @@ enum status replay_config_check(const struct replay_config *config, struct error
 		return error_set(error, STATUS_USAGE,
 			"--tp-transport belongs to --tensor-parallel-size above 1");
 	}
-	return STATUS_OK;
+	return check_fleet(config, error);
 }
 
 enum status replay_config_ranks_check(

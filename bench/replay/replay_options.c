@@ -7,6 +7,7 @@
 #include "engine/base/path.h"
 #include "engine/base/table.h"
 #include "engine/policy.h"
+#include "engine/router/router.h"
 #include "engine/shape/model_config.h"
 #include "engine/shape/weight_shape.h"
 #include "reports/results/results.h"
@@ -48,6 +49,18 @@ static const char *policy_word(uint32_t index)
 static const char *about_policy(uint32_t index)
 {
 	return policy_at(index)->summary;
+}
+
+static const char *router_word(uint32_t index)
+{
+	const struct router_kind *router = router_at(index);
+
+	return router == NULL ? NULL : router->name;
+}
+
+static const char *about_router(uint32_t index)
+{
+	return router_at(index)->summary;
 }
 
 static const char *about_runner(uint32_t index)

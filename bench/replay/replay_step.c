@@ -18,6 +18,9 @@ static void write_step(struct replay *replay, const struct step_decisions *decis
 #define STEP_COUNT_CELL(column) table_u64(table, counts.column);
 	STEP_COUNT_LIST(STEP_COUNT_CELL)
 #undef STEP_COUNT_CELL
+	if (replay->intake.options.desk != NULL) {
+		table_u64(table, replay->index);
+	}
 	table_end_row(table);
 }
 
@@ -63,6 +66,9 @@ void replay_record(
 		write_step(replay, decisions, start_ns, waiting, time);
 	}
 	note_idle(replay, decisions->counts, time);
+	if (replay->intake.options.desk != NULL) {
+		intake_report_first_tokens(&replay->intake, decisions->events);
+	}
 	if (replay->intake.departure_count > 0) {
 		intake_report_departures(&replay->intake, replay->now_ns);
 	}
@@ -74,7 +80,7 @@ void replay_postprocess(struct replay *replay)
 
 	engine_postprocess(replay->engine);
 	while ((sequence = engine_take_finished(replay->engine)) != NULL) {
-		intake_add_departure(&replay->intake, replay->intake.turn_of_slot[sequence->slot]);
+		intake_add_departure(&replay->intake, &replay->intake.of_slot[sequence->slot]);
 	}
 	if (replay->options.is_checking) {
 		engine_check(replay->engine);
@@ -93,7 +99,7 @@ void replay_record_arrivals(struct replay *replay)
 				&replay->metrics, arrival->slot, &arrival->row, replay->now_ns);
 		} else {
 			metrics_reject(&replay->metrics, arrival->fit, &arrival->row);
-			intake_add_departure(intake, arrival->turn_index);
+			intake_add_departure(intake, &arrival->departure);
 		}
 		if (timeline != NULL && arrival->fit == FIT_OK) {
 			perfetto_arrive(timeline, arrival->slot, &arrival->row);

@@ -21,7 +21,7 @@ static enum status check_tokens(const struct run *run, struct error *error)
 {
 	const struct replay_config *config = &run->request->config;
 
-	if (run->runner.is_computing) {
+	if (run->fleet.runners[0].is_computing) {
 		return STATUS_OK;
 	}
 	if (config->clock == REPLAY_CLOCK_WALL) {
@@ -136,6 +136,9 @@ static enum status complete_config(struct run *run, struct error *error)
 			"%s",
 			config->runner);
 	}
+	if (run->request->wants_kernel_times && config->replicas > 1) {
+		return error_set(error, STATUS_USAGE, "--kernel-times measures one replica");
+	}
 	if (tape != NULL && run->entry->kind != RUNNER_RECORDED) {
 		return error_set(error, STATUS_USAGE, "--tape belongs to --runner tape");
 	}
@@ -160,6 +163,31 @@ static void name_gpu(struct run *run)
 	}
 }
 
+/* Opens a runner for each replica. A cost model keeps nothing between steps that are executed one
+   by one, so all replicas may use the same. */
+static enum status open_runners(
+	struct run *run, const struct runner_request *first, struct error *error)
+{
+	struct fleet *fleet = &run->fleet;
+	struct replay_config *config = &run->request->config;
+	const char *weights = config->weights;
+	struct runner_request request = *first;
+
+	TRY(run->entry->open(&fleet->runners[0], config, &request, &run->facts, error));
+	fleet->shares_runner = run->entry->kind == RUNNER_PRICED;
+	for (uint32_t i = 1; i < fleet->count && fleet->shares_runner; i++) {
+		fleet->runners[i] = fleet->runners[0];
+	}
+	request.first = &fleet->runners[0];
+	for (uint32_t i = 1; i < fleet->count && !fleet->shares_runner; i++) {
+		struct runner_facts facts = {0};
+		request.replica = i;
+		config->weights = weights; /* the first has shortened it to its name */
+		TRY(run->entry->open(&fleet->runners[i], config, &request, &facts, error));
+	}
+	return STATUS_OK;
+}
+
 static enum status open_runner(struct run *run, struct error *error)
 {
 	struct run_request *request = run->request;
@@ -171,7 +199,8 @@ static enum status open_runner(struct run *run, struct error *error)
 
 	/* The model's folder name identifies it; the full path would depend on the machine. */
 	request->config.model = run->model.name;
-	TRY(run->entry->open(&run->runner, &request->config, &runner_request, &run->facts, error));
+	fleet_init(&run->fleet, (uint32_t)request->config.replicas);
+	TRY(open_runners(run, &runner_request, error));
 	name_gpu(run);
 	/* What is priced is the CUDA engine, and both compute in bf16. */
 	if (run->entry->kind == RUNNER_PRICED || run->facts.device[0] != '\0') {
@@ -198,7 +227,7 @@ static enum status open_replay(struct run *run, struct error *error)
 	};
 
 	replay_config_engine(&request->config, &engine_config);
-	return replay_open(&run->replay, &options, &engine_config, &run->runner, error);
+	return fleet_open(&run->fleet, &options, &engine_config, error);
 }
 
 /* ---- the run ---- */
@@ -221,22 +250,25 @@ static enum status finish_runner(struct run *run, struct error *error)
 	char hash[17];
 
 	snprintf(hash, sizeof(hash), "%016llx",
-		(unsigned long long)trace_xxh64(workload_trace(run->replay.intake.workload)));
+		(unsigned long long)trace_xxh64(
+			workload_trace(replay_workload(&run->fleet.replays[0]))));
 	if (run->recording.root != NULL && strcmp(hash, run->recording.trace_xxh64) != 0) {
 		return error_set(error, STATUS_VERDICT,
 			"this is not the trace of the recorded run: its XXH64 is %s, recorded was "
 			"%s",
 			hash, run->recording.trace_xxh64);
 	}
-	return run->entry->finish == NULL ? STATUS_OK : run->entry->finish(&run->runner, error);
+	return run->entry->finish == NULL ? STATUS_OK
+					  : run->entry->finish(&run->fleet.runners[0], error);
 }
 
 /* Utilisation by the runner's own prices, or by those of the profile that is named as its GPU. */
 static void set_load(struct run *run, struct run_outcome *outcome)
 {
-	const struct replay *replay = &run->replay;
+	struct fleet *fleet = &run->fleet;
+	const struct replay *replay = &fleet->replays[0];
 	struct gpu_profile_choice choice;
-	struct runner pricer = run->runner;
+	struct runner pricer = fleet->runners[0];
 	struct error error = {0};
 	bool is_own = pricer.price != NULL;
 	const char *gpu = run->request->config.gpu;
@@ -256,15 +288,16 @@ static void set_load(struct run *run, struct run_outcome *outcome)
 
 enum status run_play(struct run *run, struct run_outcome *outcome, struct error *error)
 {
-	struct replay *replay = &run->replay;
+	struct fleet *fleet = &run->fleet;
+	struct replay *replay = &fleet->replays[0];
 	const struct runner_facts *facts = &run->facts;
 
 	interrupt_hold();
-	TRY(replay_run(replay, error));
+	TRY(fleet_run(fleet, error));
 	if (!replay->has_failed && !replay->is_interrupted) {
 		replay->has_failed = finish_runner(run, &replay->failure) != STATUS_OK;
 	}
-	replay_outcome(replay, outcome);
+	fleet_outcome(fleet, outcome);
 	set_load(run, outcome);
 	snprintf(outcome->trace_name, sizeof(outcome->trace_name), "%s",
 		path_name(run->request->trace_path));
@@ -287,10 +320,7 @@ enum status run_outcome_status(const struct run_outcome *outcome, struct error *
 
 void run_close(struct run *run)
 {
-	replay_close(&run->replay);
-	if (run->runner.close != NULL) {
-		run->runner.close(run->runner.state);
-	}
+	fleet_close(&run->fleet);
 	if (run->kernels.state != NULL) {
 		run->kernels.close(run->kernels.state);
 	}

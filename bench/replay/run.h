@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "bench/record/run_outcome.h"
-#include "bench/replay/replay.h"
+#include "bench/replay/fleet.h"
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
 
@@ -38,10 +38,9 @@ struct run {
 	struct replay_recording recording;
 	struct model_config model;
 	const struct runner_entry *entry;
-	struct runner runner;
 	struct runner_facts facts;
 	struct kernel_source kernels; /* state NULL: none */
-	struct replay replay;	      /* its sinks may be set before run_play() */
+	struct fleet fleet;	      /* its sinks may be set before run_play() */
 };
 
 /* Opens model, runner and trace. The run must be closed, also after a failure. */

@@ -38,17 +38,24 @@ static enum status open_sinks(
 	struct recorded_run *own, const struct replay_request *request, struct error *error)
 {
 	struct run *run = &own->run;
+	bool is_fleet = run->fleet.count > 1;
 	bool wants_steps = request->wants_steps || run->facts.records_steps;
 
 	TRY(result_folder_open(&own->folder, request->out, request->is_forced, error));
-	TRY(begin_table(&own->folder, &own->requests, RESULT_REQUESTS, REQUEST_COLUMNS, error));
+	TRY(begin_table(&own->folder, &own->requests, RESULT_REQUESTS,
+		is_fleet ? REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN : REQUEST_COLUMNS, error));
 	if (wants_steps) {
-		TRY(begin_table(&own->folder, &own->steps, RESULT_STEPS, STEP_COLUMNS, error));
+		TRY(begin_table(&own->folder, &own->steps, RESULT_STEPS,
+			is_fleet ? STEP_COLUMNS "\t" STEP_REPLICA_COLUMN : STEP_COLUMNS, error));
+	}
+	if (request->timeline != NULL && is_fleet) {
+		return error_set(error, STATUS_USAGE, "--timeline shows one replica");
 	}
 	if (request->timeline != NULL) {
 		FILE *file;
 		TRY(result_folder_begin_beside(&own->folder, request->timeline, &file, error));
-		own->timeline = perfetto_open(file, engine_slot_count(run->replay.engine));
+		own->timeline =
+			perfetto_open(file, engine_slot_count(run->fleet.replays[0].engine));
 	}
 	if (run->kernels.state != NULL) {
 		uint32_t ranks = (uint32_t)request->run.config.tensor_parallel_size;
@@ -62,7 +69,7 @@ static enum status open_sinks(
 		.timeline = own->timeline,
 		.kernel_times = own->kernel_times,
 	};
-	replay_set_sinks(&run->replay, &sinks);
+	fleet_set_sinks(&run->fleet, &sinks);
 	return STATUS_OK;
 }
 
@@ -106,17 +113,17 @@ static enum status write_results(struct recorded_run *own, const struct run_outc
 	const struct provenance *provenance, struct error *error)
 {
 	struct result_folder *folder = &own->folder;
-	const struct replay *replay = &own->run.replay;
+	const struct fleet *fleet = &own->run.fleet;
 	FILE *file;
 
 	table_end(&own->requests);
 	table_end(&own->steps);
-	TRY(write_tables(&replay->metrics, folder, error));
+	TRY(write_tables(&fleet->replays[0].metrics, folder, error));
 	if (own->kernel_times != NULL) {
 		TRY(write_kernels(own->kernel_times, folder, error));
 	}
 	if (own->timeline != NULL) {
-		perfetto_end(own->timeline, replay->now_ns);
+		perfetto_end(own->timeline, fleet_now_ns(fleet));
 	}
 	TRY(result_folder_begin(folder, RESULT_PROVENANCE, &file, error));
 	provenance_write(provenance, file);
@@ -130,7 +137,7 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 	const struct run *run = &own->run;
 	const struct replay_config *config = &run->request->config;
 
-	trace_reading_report(workload_trace(run->replay.intake.workload));
+	trace_reading_report(workload_trace(replay_workload(&run->fleet.replays[0])));
 	if (config->max_model_len > run->model.max_position_embeddings) {
 		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
 			(unsigned long long)config->max_model_len,

@@ -54,7 +54,10 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 	char path[PATH_BYTES_MAX];
 	bool is_there = false;
 
-	(void)config; /* the recording has filled it in */
+	if (request->first != NULL) {
+		tape_open_beside(out, request->first, request->replica);
+		return STATUS_OK;
+	}
 	if (request->tape == NULL) {
 		return error_set(error, STATUS_USAGE,
 			"--runner tape plays a recorded run: name its folder by --tape DIR");
@@ -67,7 +70,7 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 			"%s: found no " RESULT_STEPS ", expected a run recorded with --steps",
 			request->tape);
 	}
-	return tape_open(out, path, error);
+	return tape_open(out, path, (uint32_t)config->replicas, error);
 }
 
 /* The last name of a path; a trailing slash stays. */

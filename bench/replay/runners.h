@@ -32,6 +32,8 @@ struct runner_request {
 	const char *model_path;	       /* as --model names it */
 	const char *tape;	       /* DIR of a recorded run, or NULL */
 	bool tape_is_calibrated;       /* its times were calibrated */
+	uint32_t replica;	       /* of a fleet */
+	const struct runner *first;    /* of replica 0, for the others */
 	struct kernel_source *kernels; /* NULL, or where to open a source of kernel times; closed by
 					  the caller, after the runner */
 };

@@ -80,6 +80,9 @@ enum verdict {
 	"prompt_tokens\tcached_tokens\toutput_tokens\tpreemptions\trecomputed_tokens\tqueue_ns\t"  \
 	"ttft_ns\ttpot_ns\te2e_ns\tslo_met"
 
+/* The column behind them in runs of several replicas. */
+#define REQUEST_REPLICA_COLUMN "replica"
+
 #define REQUEST_STATUS_LIST(X)                                                                     \
 	X(REQUEST_FINISHED, "finished")                                                            \
 	X(REQUEST_REJECTED_TOO_LONG, "rejected_too_long")                                          \
@@ -277,6 +280,7 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define SUMMARY_LOAD "load"
 #define SUMMARY_LOAD_VERDICT "verdict"
 #define SUMMARY_LATENCY_MS "latency_ms"
+#define SUMMARY_FLEET "fleet"
 #define SUMMARY_RESULT_HASH "result_hash"
 #define SUMMARY_DISPATCH_LATE_MS "dispatch_late_ms"
 #define SUMMARY_GPU_IDLE_MS "gpu_idle_ms"

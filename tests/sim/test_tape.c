@@ -56,7 +56,7 @@ static enum status open_text(struct tape_fixture *fixture, const char *text)
 	*fixture = (struct tape_fixture){.error = {STATUS_OK, ""}};
 	temporary_folder(fixture->folder);
 	temporary_write(fixture->folder, "steps.tsv", text, path);
-	return tape_open(&fixture->runner, path, &fixture->error);
+	return tape_open(&fixture->runner, path, 1, &fixture->error);
 }
 
 static void close_tape(struct tape_fixture *fixture)
@@ -306,7 +306,7 @@ Test(tape, a_missing_file_is_named)
 {
 	struct runner runner;
 	struct error error = {STATUS_OK, ""};
-	require_equal(tape_open(&runner, "no/such/steps.tsv", &error), STATUS_FILE);
+	require_equal(tape_open(&runner, "no/such/steps.tsv", 1, &error), STATUS_FILE);
 	cr_assert_not_null(strstr(error.text, "no/such/steps.tsv"));
 }
 

@@ -1,5 +1,5 @@
-#ifndef BENCH_REPLAY_PROGRESS_H
-#define BENCH_REPLAY_PROGRESS_H
+#ifndef BENCH_OPTIONS_PROGRESS_H
+#define BENCH_OPTIONS_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

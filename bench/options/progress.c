@@ -1,4 +1,4 @@
-#include "bench/replay/progress.h"
+#include "bench/options/progress.h"
 
 #include "engine/base/clock.h"
 

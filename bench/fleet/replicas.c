@@ -1,0 +1,135 @@
+#include "bench/fleet/replicas.h"
+
+#include "engine/base/number.h"
+
+#include <cJSON.h>
+#include <stdio.h>
+
+static uint64_t tokens_of(const struct replica_figures *figures)
+{
+	return figures->prompt_tokens + figures->output_tokens;
+}
+
+double replicas_imbalance(const struct fleet_figures *fleet)
+{
+	uint64_t most = 0, sum = 0;
+
+	for (uint32_t i = 0; i < fleet->count; i++) {
+		uint64_t tokens = tokens_of(&fleet->each[i]);
+		most = tokens > most ? tokens : most;
+		sum += tokens;
+	}
+	return sum == 0 ? 1 : (double)most * fleet->count / (double)sum;
+}
+
+double replicas_jain(const struct fleet_figures *fleet)
+{
+	double sum = 0, squares = 0;
+
+	for (uint32_t i = 0; i < fleet->count; i++) {
+		double tokens = (double)tokens_of(&fleet->each[i]);
+		sum += tokens;
+		squares += tokens * tokens;
+	}
+	return squares == 0 ? 1 : sum * sum / (fleet->count * squares);
+}
+
+/* ---- summary.json ---- */
+
+static void add_count(cJSON *object, const char *name, bool has_value, uint64_t value)
+{
+	char text[NUMBER_TEXT_BYTES] = "null";
+
+	if (has_value) {
+		decimal_text(text, value, 0);
+	}
+	cJSON_AddRawToObject(object, name, text);
+}
+
+static void add_decimal(cJSON *object, const char *name, double value)
+{
+	char text[NUMBER_TEXT_BYTES];
+
+	decimal_text(text, (uint64_t)(value * 1e6 + 0.5), 6);
+	cJSON_AddRawToObject(object, name, text);
+}
+
+static void add_share(cJSON *object, const char *name, uint64_t part, uint64_t whole)
+{
+	char text[NUMBER_TEXT_BYTES];
+
+	ratio_text(text, part, whole, 6, "null");
+	cJSON_AddRawToObject(object, name, text);
+}
+
+static cJSON *replica_json(const struct fleet_figures *fleet, uint32_t index)
+{
+	const struct replica_figures *own = &fleet->each[index];
+	cJSON *object = cJSON_CreateObject();
+	char busy[NUMBER_TEXT_BYTES];
+
+	add_count(object, "replica", true, index);
+	add_count(object, "requests", true, own->submitted);
+	add_count(object, "finished", true, own->finished);
+	add_count(object, "prompt_tokens", true, own->prompt_tokens);
+	add_count(object, "output_tokens", true, own->output_tokens);
+	add_share(
+		object, "hit_rate", own->hit_tokens, fleet->has_prompt_ids ? own->query_tokens : 0);
+	add_count(object, "preemptions", true, own->preemptions);
+	add_count(object, "steps", true, own->steps);
+	decimal_text(busy, own->busy_ns, 9);
+	cJSON_AddRawToObject(object, "busy_s", busy);
+	return object;
+}
+
+cJSON *replicas_json(const struct fleet_figures *fleet)
+{
+	cJSON *object = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(object, "router", fleet->router);
+	add_decimal(object, "imbalance", replicas_imbalance(fleet));
+	add_decimal(object, "jain", replicas_jain(fleet));
+	add_count(object, "regret_blocks", fleet->knows_regret, fleet->regret_blocks);
+	add_share(object, "whole_hit_rate", fleet->whole_hit_tokens,
+		fleet->has_prompt_ids ? fleet->whole_query_tokens : 0);
+	cJSON *list = cJSON_AddArrayToObject(object, "replicas");
+	for (uint32_t i = 0; i < fleet->count; i++) {
+		cJSON_AddItemToArray(list, replica_json(fleet, i));
+	}
+	return object;
+}
+
+/* ---- the printed table ---- */
+
+enum { PRINTED_REPLICAS = 64 };
+
+void replicas_print(const struct fleet_figures *fleet)
+{
+	char hits[NUMBER_TEXT_BYTES], busy[NUMBER_TEXT_BYTES];
+
+	printf("\n  fleet     %u replicas behind %s; most tokens over mean %.3f, Jain's index %.4f",
+		fleet->count, fleet->router, replicas_imbalance(fleet), replicas_jain(fleet));
+	if (fleet->knows_regret) {
+		printf(", regret %llu blocks", (unsigned long long)fleet->regret_blocks);
+	}
+	if (fleet->has_prompt_ids) {
+		ratio_text(hits, (u128)fleet->whole_hit_tokens * 100, fleet->whole_query_tokens, 2,
+			"-");
+		printf("; one cache with all the memory would hit %s%%", hits);
+	}
+	printf("\n\n  %7s %10s %13s %13s %8s %11s %10s %10s\n", "replica", "requests", "prompt",
+		"output", "hit %", "preemptions", "steps", "busy s");
+	for (uint32_t i = 0; i < fleet->count && i < PRINTED_REPLICAS; i++) {
+		const struct replica_figures *own = &fleet->each[i];
+		ratio_text(hits, (u128)own->hit_tokens * 100,
+			fleet->has_prompt_ids ? own->query_tokens : 0, 2, "-");
+		decimal_text(busy, own->busy_ns / 1000000, 3);
+		printf("  %7u %10llu %13llu %13llu %8s %11llu %10llu %10s\n", i,
+			(unsigned long long)own->submitted, (unsigned long long)own->prompt_tokens,
+			(unsigned long long)own->output_tokens, hits,
+			(unsigned long long)own->preemptions, (unsigned long long)own->steps, busy);
+	}
+	if (fleet->count > PRINTED_REPLICAS) {
+		printf("  ...     summary.json has all %u\n", fleet->count);
+	}
+}

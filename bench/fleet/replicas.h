@@ -1,0 +1,40 @@
+#ifndef BENCH_FLEET_REPLICAS_H
+#define BENCH_FLEET_REPLICAS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The replicas of a run, one by one, and how evenly they were loaded: the section `fleet` of
+   summary.json, and its printed table. */
+
+struct replica_figures {
+	uint64_t submitted, finished, preemptions, steps, busy_ns;
+	uint64_t prompt_tokens, output_tokens, query_tokens, hit_tokens;
+};
+
+struct fleet_figures {
+	uint32_t count;			    /* of replicas; 0: no fleet */
+	const struct replica_figures *each; /* (count), borrowed */
+	const char *router;
+	bool has_prompt_ids;	/* hits are known */
+	bool knows_regret;	/* and what each replica had cached of a request */
+	uint64_t regret_blocks; /* most that a replica had less what the picked one had, summed */
+	uint64_t whole_hit_tokens, whole_query_tokens; /* of one cache with all the memory */
+};
+
+/* Most tokens (prompt and output) of a replica over their mean. 1: all have the same; `count`: one
+   has all. */
+double replicas_imbalance(const struct fleet_figures *fleet);
+
+/* Jain's index of the tokens, (sum x)^2 / (n sum x^2): 1 is even, 1/n is one replica with all
+   (Jain, Chiu, Hawe, "A quantitative measure of fairness", 1984). */
+double replicas_jain(const struct fleet_figures *fleet);
+
+struct cJSON;
+
+/* The section of summary.json, the caller's. */
+struct cJSON *replicas_json(const struct fleet_figures *fleet);
+
+void replicas_print(const struct fleet_figures *fleet);
+
+#endif

@@ -1,0 +1,43 @@
+#ifndef BENCH_REPLAY_FLEET_H
+#define BENCH_REPLAY_FLEET_H
+
+#include <stdint.h>
+
+#include "bench/fleet/desk.h"
+#include "bench/record/run_outcome.h"
+#include "bench/replay/replay.h"
+#include "engine/runner.h"
+
+/* The replicas of a run, their runners and their desk. Of one replica it is only that. */
+
+struct fleet {
+	uint32_t count;
+	struct runner *runners;	  /* (count); several may share a state */
+	struct replay *replays;	  /* (count) */
+	struct replay **in_order; /* (count) as the loop takes them */
+	bool shares_runner;	  /* all replicas use runner 0, which keeps nothing of a step */
+	bool has_desk;
+	struct desk desk;
+	struct replica_figures *figures; /* (count) for the outcome */
+};
+
+/* Room for `count` replicas. */
+void fleet_init(struct fleet *fleet, uint32_t count);
+void fleet_close(struct fleet *fleet);
+
+/* Opens all replicas. Their runners are open. options: of a single replica. */
+enum status fleet_open(struct fleet *fleet, const struct replay_options *options,
+	const struct engine_config *engine_config, struct error *error);
+
+void fleet_set_sinks(struct fleet *fleet, const struct replay_sinks *sinks);
+
+/* As replay_run(). */
+enum status fleet_run(struct fleet *fleet, struct error *error);
+
+/* The latest end of a step. */
+uint64_t fleet_now_ns(const struct fleet *fleet);
+
+/* As replay_outcome(), of all replicas. Pointers of the outcome are the fleet's. */
+void fleet_outcome(struct fleet *fleet, struct run_outcome *outcome);
+
+#endif

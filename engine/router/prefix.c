@@ -1,0 +1,27 @@
+#include "engine/router/router.h"
+
+enum { LOAD };
+
+/* The prompt tokens that must be computed before its first token can be sampled: its own that are
+   not cached, and those that are ahead of it. */
+static uint32_t pick(struct router *router, const struct router_request *request,
+	const struct replica_view *views)
+{
+	for (uint32_t i = 0; i < router->replica_count; i++) {
+		uint64_t cached = (uint64_t)views[i].cached_blocks * request->block_size;
+		uint64_t own = request->prompt_tokens - cached;
+		router->costs[i] = (int64_t)(own * ROUTER_MILLION +
+					     views[i].prefill_tokens * router->settings[LOAD]);
+	}
+	return router_least(router, views, false);
+}
+
+const struct router_kind router_prefix = {
+	.name = "prefix",
+	.summary = "the fewest prompt tokens to compute: those of the request that are not cached, "
+		   "and those that wait before it",
+	.wants_blocks = true,
+	.settings[LOAD] = {"load", "weight of the tokens that wait", ROUTER_MILLION,
+		1000 * (uint64_t)ROUTER_MILLION},
+	.pick = pick,
+};
