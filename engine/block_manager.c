@@ -26,6 +26,22 @@ static void free_list_append(struct block_manager *manager, uint32_t id)
 	manager->free_count++;
 }
 
+static void free_list_prepend(struct block_manager *manager, uint32_t id)
+{
+	struct block *block = &manager->blocks[id];
+
+	block->is_free = true;
+	block->previous = BLOCK_NONE;
+	block->next = manager->free_head;
+	if (manager->free_head == BLOCK_NONE) {
+		manager->free_tail = id;
+	} else {
+		manager->blocks[manager->free_head].previous = id;
+	}
+	manager->free_head = id;
+	manager->free_count++;
+}
+
 static void free_list_remove(struct block_manager *manager, uint32_t id)
 {
 	struct block *block = &manager->blocks[id];
@@ -71,19 +87,57 @@ static void index_remove(struct block_manager *manager, struct block *block)
 	manager->registered_count--;
 }
 
+/* ---- EQUAL_OLDEST: the blocks behind the one in the index ---- */
+
+static void equal_append(struct block_manager *manager, uint32_t first, uint32_t id)
+{
+	struct block *blocks = manager->blocks;
+	uint32_t last = blocks[first].equal_previous;
+
+	blocks[last].equal_next = id;
+	blocks[id].equal_previous = last;
+	blocks[first].equal_previous = id;
+}
+
+/* Removes an indexed block; the next one takes its place in the index. */
+static void equal_remove(struct block_manager *manager, uint32_t id)
+{
+	struct block *blocks = manager->blocks;
+	uint32_t *link = link_of(manager, blocks[id].key.low);
+	uint32_t first = *link;
+	uint32_t previous = blocks[id].equal_previous;
+	uint32_t next = blocks[id].equal_next;
+
+	if (first == id && next == BLOCK_NONE) {
+		index_remove(manager, &blocks[id]);
+	} else if (first == id) {
+		*link = next;
+		blocks[next].next_indexed = blocks[id].next_indexed;
+		blocks[next].equal_previous = previous;
+	} else {
+		blocks[previous].equal_next = next;
+		blocks[next == BLOCK_NONE ? first : next].equal_previous = previous;
+	}
+	blocks[id].is_indexed = false;
+}
+
 /* ---- blocks ---- */
 
-void block_manager_init(struct block_manager *manager, uint32_t block_count, uint32_t block_size)
+void block_manager_init(struct block_manager *manager, uint32_t block_count, uint32_t block_size,
+	struct block_strategies strategies)
 {
-	check(block_count >= 1);
+	check(block_count >= 1u + strategies.has_null_block);
 	check(block_size >= 1);
 	memset(manager, 0, sizeof(*manager));
 	manager->block_count = block_count;
 	manager->block_size = block_size;
+	manager->strategies = strategies;
 	manager->blocks = memory_take(block_count, sizeof(struct block));
 	manager->free_head = BLOCK_NONE;
 	manager->free_tail = BLOCK_NONE;
-	for (uint32_t id = 0; id < block_count; id++) {
+	/* The null block is in use for ever. */
+	manager->blocks[0].reference_count = strategies.has_null_block;
+	for (uint32_t id = strategies.has_null_block; id < block_count; id++) {
 		free_list_append(manager, id);
 	}
 	/* Two buckets a block, so that most lists have one block at most. */
@@ -109,8 +163,13 @@ static inline uint32_t pop_free(struct block_manager *manager)
 	check(id != BLOCK_NONE);
 	struct block *block = &manager->blocks[id];
 	check(block->reference_count == 0);
+	block->has_evicted = block->is_indexed;
 	if (block->is_indexed) {
-		index_remove(manager, block);
+		if (manager->strategies.equal_blocks == EQUAL_OLDEST) {
+			equal_remove(manager, id);
+		} else {
+			index_remove(manager, block);
+		}
 		manager->cached_free_count--;
 	}
 	block->is_registered = false;
@@ -151,6 +210,10 @@ static inline void release(struct block_manager *manager, uint32_t id)
 		manager->pair_count -= block->reference_count;
 		return;
 	}
+	if (manager->strategies.free_order == FREE_UNHASHED_FIRST && !block->is_registered) {
+		free_list_prepend(manager, id);
+		return;
+	}
 	free_list_append(manager, id);
 	manager->cached_free_count += block->is_indexed;
 }
@@ -178,15 +241,20 @@ static inline void register_block(struct block_manager *manager, uint32_t id, st
 	check(!block->is_registered);
 	uint32_t *link = link_of(manager, key.low);
 	block->next_indexed = BLOCK_NONE;
+	block->equal_previous = id;
+	block->equal_next = BLOCK_NONE;
 	if (*link == BLOCK_NONE) {
 		manager->registered_count++;
+		*link = id;
+	} else if (manager->strategies.equal_blocks == EQUAL_OLDEST) {
+		equal_append(manager, *link, id);
 	} else {
 		struct block *older = &manager->blocks[*link];
 		manager->cached_free_count -= older->is_free;
 		older->is_indexed = false;
 		block->next_indexed = older->next_indexed;
+		*link = id;
 	}
-	*link = id;
 	block->key = key;
 	block->is_registered = true;
 	block->is_indexed = true;
@@ -215,10 +283,15 @@ uint32_t block_manager_probe(const struct block_manager *manager, struct sequenc
 	return hits;
 }
 
-bool block_manager_can_allocate(
-	const struct block_manager *manager, struct sequence *sequence, uint32_t hit_count)
+static uint32_t blocks_of(const struct block_manager *manager, uint32_t token_count)
 {
-	uint32_t needed = sequence_num_blocks(sequence, manager->block_size) - hit_count;
+	return (token_count + manager->block_size - 1) / manager->block_size;
+}
+
+bool block_manager_can_allocate(const struct block_manager *manager, struct sequence *sequence,
+	uint32_t hit_count, uint32_t token_count, uint32_t spare)
+{
+	uint32_t needed = blocks_of(manager, token_count) - hit_count + spare;
 
 	if (needed > manager->free_count) {
 		return false;
@@ -233,13 +306,14 @@ bool block_manager_can_allocate(
 	return true;
 }
 
-void block_manager_allocate(
-	struct block_manager *manager, struct sequence *sequence, uint32_t hit_count)
+void block_manager_allocate(struct block_manager *manager, struct sequence *sequence,
+	uint32_t hit_count, uint32_t token_count)
 {
-	uint32_t count = sequence_num_blocks(sequence, manager->block_size);
+	uint32_t count = blocks_of(manager, token_count);
 
 	check(sequence->block_count == 0);
 	check(hit_count <= sequence_max_hit_blocks(sequence, manager->block_size));
+	check(hit_count <= count && token_count <= sequence->token_count);
 	for (uint32_t i = 0; i < hit_count; i++) {
 		struct block_key key = sequence_block_key(sequence, i, manager->block_size);
 		uint32_t id = block_manager_find(manager, key);
@@ -251,44 +325,51 @@ void block_manager_allocate(
 		sequence->block_table[i] = pop_free(manager);
 	}
 	sequence->block_count = count;
+	sequence->registered_count = hit_count;
 	sequence->cached_count = hit_count * manager->block_size;
 }
 
-bool block_manager_can_append(const struct block_manager *manager, const struct sequence *sequence)
+uint32_t block_manager_missing(
+	const struct block_manager *manager, const struct sequence *sequence, uint32_t token_count)
 {
-	return sequence_num_blocks(sequence, manager->block_size) <= sequence->block_count ||
-	       manager->free_count > 0;
+	uint32_t needed = blocks_of(manager, token_count);
+
+	return needed > sequence->block_count ? needed - sequence->block_count : 0;
 }
 
-bool block_manager_append(struct block_manager *manager, struct sequence *sequence)
+void block_manager_append(struct block_manager *manager, struct sequence *sequence)
 {
-	uint32_t needed = sequence_num_blocks(sequence, manager->block_size);
-
-	if (needed <= sequence->block_count) {
-		return false;
-	}
-	check(needed == sequence->block_count + 1);
 	sequence->block_table[sequence->block_count++] = pop_free(manager);
-	return true;
 }
 
-void block_manager_register_filled(
-	struct block_manager *manager, struct sequence *sequence, uint32_t first, uint32_t count)
+void block_manager_register_up_to(
+	struct block_manager *manager, struct sequence *sequence, uint32_t token_count)
 {
-	uint32_t end = (first + count) / manager->block_size;
+	uint32_t end = token_count / manager->block_size;
 
 	check(end <= sequence->block_count);
-	for (uint32_t i = first / manager->block_size; i < end; i++) {
+	for (uint32_t i = sequence->registered_count; i < end; i++) {
 		register_block(manager, sequence->block_table[i],
 			sequence_block_key(sequence, i, manager->block_size));
+		sequence->registered_count = i + 1;
 	}
 }
 
 void block_manager_release_all(struct block_manager *manager, struct sequence *sequence)
 {
-	while (sequence->block_count > 0) {
-		release(manager, sequence->block_table[--sequence->block_count]);
+	uint32_t count = sequence->block_count;
+
+	if (manager->strategies.free_order == FREE_UNHASHED_FIRST) {
+		count = sequence->registered_count;
+		for (uint32_t i = count; i < sequence->block_count; i++) {
+			release(manager, sequence->block_table[i]);
+		}
 	}
+	while (count > 0) {
+		release(manager, sequence->block_table[--count]);
+	}
+	sequence->block_count = 0;
+	sequence->registered_count = 0;
 }
 
 /* ---- invariants ---- */
@@ -314,10 +395,31 @@ static void free_list_check(const struct block_manager *manager)
 	check(manager->cached_free_count == cached);
 }
 
+/* The blocks behind an indexed one are indexed, have its key's low half and are linked both ways;
+   returns their number with it. */
+static uint32_t equal_check(const struct block_manager *manager, uint32_t first)
+{
+	const struct block *blocks = manager->blocks;
+	uint32_t count = 0;
+	uint32_t last = first;
+
+	for (uint32_t id = first; id != BLOCK_NONE; id = blocks[id].equal_next) {
+		check(count < manager->block_count);
+		check(blocks[id].is_indexed);
+		check(blocks[id].key.low == blocks[first].key.low);
+		check(id == first || blocks[id].equal_previous == last);
+		last = id;
+		count++;
+	}
+	check(blocks[first].equal_previous == last);
+	return count;
+}
+
 /* Every list ends, and holds blocks of its bucket with different low halves. */
-static void index_check(const struct block_manager *manager)
+static void index_check(const struct block_manager *manager, uint32_t indexed_count)
 {
 	uint32_t count = 0;
+	uint32_t equal_count = 0;
 
 	for (uint64_t i = 0; i <= manager->bucket_mask; i++) {
 		for (uint32_t id = manager->buckets[i]; id != BLOCK_NONE;
@@ -328,10 +430,12 @@ static void index_check(const struct block_manager *manager)
 			check(block->is_indexed);
 			check((block->key.low & manager->bucket_mask) == i);
 			check(*link_of(manager, block->key.low) == id);
+			equal_count += equal_check(manager, id);
 			count++;
 		}
 	}
 	check(count == manager->registered_count);
+	check(equal_count == indexed_count);
 }
 
 void block_manager_check(const struct block_manager *manager)
@@ -346,6 +450,9 @@ void block_manager_check(const struct block_manager *manager)
 		const struct block *block = &manager->blocks[id];
 		check(block->is_free == (block->reference_count == 0));
 		free_count += block->is_free;
+		check(id > 0 || !manager->strategies.has_null_block || !block->is_free);
+		check(manager->strategies.equal_blocks == EQUAL_NEWEST ||
+			block->is_indexed == block->is_registered);
 		shared_count += block->is_free ? 0 : block->reference_count - 1;
 		pair_count += block->is_free ? 0
 					     : (uint64_t)block->reference_count *
@@ -356,6 +463,5 @@ void block_manager_check(const struct block_manager *manager)
 	check(free_count == manager->free_count);
 	check(shared_count == manager->shared_count);
 	check(pair_count == manager->pair_count);
-	check(indexed_count == manager->registered_count);
-	index_check(manager);
+	index_check(manager, indexed_count);
 }

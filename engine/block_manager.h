@@ -6,17 +6,21 @@
 #include <stdint.h>
 
 #include "engine/base/block_key.h"
+#include "engine/config.h"
 
 /* The state of the KV pool: which blocks are free, how many sequences use the others, and which
    content can be found again.
 
-       free list (FIFO)   head ─► block ─► block ─► block ◄─ tail      doubly linked: a hit takes a
-								       block out of the middle
-       index              key ─► block
+       free list   head ─► block ─► block ─► block ◄─ tail      doubly linked: a hit takes a block
+								out of the middle
+       index       key ─► block
 
    A block is in use (reference_count > 0) or on the free list. A free block keeps its content
-   until it is given out again, so a released prefix can be revived. `indexed` content is what the
-   index points to; registering equal content twice re-points the index to the newer block.
+   until it is given out again, so a released prefix can be revived. What the configuration leaves
+   open (engine/config.h, struct block_strategies): where released blocks join the list, and which
+   of several blocks with equal content the index finds. With EQUAL_NEWEST registering equal content
+   re-points the index, and the older block can not be found any more. With EQUAL_OLDEST all of them
+   stay, linked in order of registration, and the index holds the first.
 
    Content is known by its key only (engine/base/block_key.h), whatever that was made from. The
    index holds one block for each low half of a key, and a hit needs the whole key to agree. It is a
@@ -28,7 +32,10 @@ struct block {
 	uint32_t previous, next;  /* neighbours on the free list */
 	uint32_t next_indexed;	  /* in its bucket of the index */
 	bool is_registered;	  /* content was registered since the block was last given out */
-	bool is_indexed;	  /* it is in the index */
+	bool is_indexed;	  /* it is in the index, or behind a block that is */
+	bool has_evicted;	  /* findable content was lost when it was last given out */
+	uint32_t equal_previous, equal_next; /* EQUAL_OLDEST: indexed blocks with equal content, in
+						order; the first one's previous is the last */
 	bool is_free;
 };
 
@@ -37,6 +44,7 @@ static const uint32_t BLOCK_NONE = UINT32_MAX;
 struct block_manager {
 	uint32_t block_count;
 	uint32_t block_size;
+	struct block_strategies strategies;
 	struct block *blocks; /* (block_count) */
 	uint32_t free_head, free_tail;
 	uint32_t free_count;
@@ -49,7 +57,8 @@ struct block_manager {
 	uint64_t version; /* changes whenever the answer to a probe may change */
 };
 
-void block_manager_init(struct block_manager *manager, uint32_t block_count, uint32_t block_size);
+void block_manager_init(struct block_manager *manager, uint32_t block_count, uint32_t block_size,
+	struct block_strategies strategies);
 void block_manager_deinit(struct block_manager *manager);
 
 /* Takes the block at the head of the free list; its old content leaves the index if the index still
@@ -59,19 +68,19 @@ uint32_t block_manager_pop_free(struct block_manager *manager);
 /* One more reference to a block found by a hit; a free one is revived. */
 void block_manager_share(struct block_manager *manager, uint32_t block);
 
-/* One reference less; at zero the block joins the tail of the free list, content kept. */
+/* One reference less; at zero the block joins the free list, content kept: its tail, or with
+   FREE_UNHASHED_FIRST its head if nothing is registered in it. */
 void block_manager_release(struct block_manager *manager, uint32_t block);
 
 /* The block with this key, or BLOCK_NONE. */
 uint32_t block_manager_find(const struct block_manager *manager, struct block_key key);
 
-/* Enters a block in use into the index under its key. An older block with the same key can then not
-   be found any more. */
+/* Enters a block in use into the index under its key. */
 void block_manager_register(struct block_manager *manager, uint32_t block, struct block_key key);
 
 static inline uint32_t block_manager_used_count(const struct block_manager *manager)
 {
-	return manager->block_count - manager->free_count;
+	return manager->block_count - manager->strategies.has_null_block - manager->free_count;
 }
 
 /* The pool as sequences use it: admission, growth, release. */
@@ -80,27 +89,30 @@ struct sequence;
 /* Leading full blocks of a sequence that are cached, at most sequence_max_hit_blocks(). */
 uint32_t block_manager_probe(const struct block_manager *manager, struct sequence *sequence);
 
-/* Whether blocks are free for everything but `hit_count` leading blocks found by a probe. A hit
-   on a free block needs that block too. */
-bool block_manager_can_allocate(
-	const struct block_manager *manager, struct sequence *sequence, uint32_t hit_count);
+/* Whether `spare` blocks are free beside those for the first `token_count` tokens, of which
+   `hit_count` leading blocks were found by a probe. A hit on a free block needs that block too. */
+bool block_manager_can_allocate(const struct block_manager *manager, struct sequence *sequence,
+	uint32_t hit_count, uint32_t token_count, uint32_t spare);
 
-/* Fills an empty block table for all token_count tokens: `hit_count` shared blocks, then fresh
-   ones, and sets cached_count. can_allocate must have returned true. Registers nothing. */
-void block_manager_allocate(
-	struct block_manager *manager, struct sequence *sequence, uint32_t hit_count);
+/* Fills an empty block table for the first `token_count` tokens: `hit_count` shared blocks, then
+   fresh ones, and sets cached_count. can_allocate must have returned true. Registers nothing. */
+void block_manager_allocate(struct block_manager *manager, struct sequence *sequence,
+	uint32_t hit_count, uint32_t token_count);
 
-/* Whether there is room for the last token of the sequence: in its last block or in a free one. */
-bool block_manager_can_append(const struct block_manager *manager, const struct sequence *sequence);
+/* Blocks that a table lacks for its sequence's first `token_count` tokens. */
+uint32_t block_manager_missing(
+	const struct block_manager *manager, const struct sequence *sequence, uint32_t token_count);
 
-/* Gives the sequence a block if its last token begins one; returns whether it did. */
-bool block_manager_append(struct block_manager *manager, struct sequence *sequence);
+/* Adds a block to the table, which a check demands to be free. */
+void block_manager_append(struct block_manager *manager, struct sequence *sequence);
 
-/* Registers the blocks that tokens [first, first + count) of a sequence fill. */
-void block_manager_register_filled(
-	struct block_manager *manager, struct sequence *sequence, uint32_t first, uint32_t count);
+/* Registers the blocks that the first `token_count` tokens of a sequence fill, each once. */
+void block_manager_register_up_to(
+	struct block_manager *manager, struct sequence *sequence, uint32_t token_count);
 
-/* Releases a sequence's blocks, the last one first, and empties its table. */
+/* Releases a sequence's blocks and empties its table. The last one is released first, so that a
+   chain loses its tail before its head. Blocks that go to the head of the free list end up there in
+   that order too. */
 void block_manager_release_all(struct block_manager *manager, struct sequence *sequence);
 
 /* Verifies every invariant, in O(blocks): each block is either used or free, the free list is

@@ -42,6 +42,11 @@ enum status engine_config_validate(const struct engine_config *config, struct er
 			return status;
 		}
 	}
+	if (config->is_async && !config->policy->can_be_async) {
+		return error_set(error, STATUS_USAGE,
+			"policy %s has no asynchronous scheduling; policy vllm has",
+			config->policy->name);
+	}
 	return config->policy->validate(config, error);
 }
 
@@ -50,13 +55,12 @@ enum fit engine_config_fit(
 {
 	check(prompt_tokens >= 1 && prompt_tokens <= UINT32_MAX);
 	check(max_tokens >= 1 && max_tokens <= UINT32_MAX);
-	if (prompt_tokens + max_tokens > config->max_model_len) {
-		return FIT_TOO_LONG;
-	}
-	/* The last token is never computed, so it needs no K/V. */
-	if (u64_divide_up(prompt_tokens + max_tokens - 1, config->block_size) >
-		config->kv_block_count) {
-		return FIT_NEVER;
-	}
-	return FIT_OK;
+	return config->policy->fit(config, prompt_tokens, &max_tokens);
+}
+
+uint64_t engine_config_answer_limit(
+	const struct engine_config *config, uint64_t prompt_tokens, uint64_t max_tokens)
+{
+	(void)config->policy->fit(config, prompt_tokens, &max_tokens);
+	return max_tokens;
 }

@@ -59,7 +59,7 @@ enum fit engine_add(struct engine *engine, const struct request *request, uint32
 
 bool engine_has_room(const struct engine *engine)
 {
-	return engine->scheduler.waiting.count < engine->scheduler.config.max_num_seqs &&
+	return engine->scheduler.waiting.count < engine->scheduler.max_waiting &&
 	       scheduler_can_add(&engine->scheduler);
 }
 

@@ -16,7 +16,9 @@
 	X(EVENT_BLOCK_GIVEN, "block_given") /* a: index in the block table, b: block */            \
 	X(EVENT_CHUNK, "chunk")		    /* a: first token, b: tokens; a prefill row */         \
 	X(EVENT_PREEMPT, "preempt")	    /* a: tokens computed, b: blocks released */           \
-	X(EVENT_FINISH, "finish")	    /* a: completion tokens, b: blocks released */
+	X(EVENT_FINISH, "finish")	    /* a: completion tokens, b: blocks released */         \
+	X(EVENT_STALL, "stall") /* a: tokens in the sequence; its decode got no token */           \
+	X(EVENT_DROP, "drop")	/* a: tokens; its decode row came behind an EOS */
 
 enum event_kind {
 #define EVENT_ENUM(name, text) name,
@@ -34,7 +36,8 @@ struct event {
 	uint64_t b;
 
 	const struct sequence *sequence; /* NULL for EVENT_REJECT */
-	bool is_sampled;		 /* of a chunk: its row ends in a sampled token */
+	bool has_evicted;    /* of a block given: content that could be found was lost */
+	bool is_sampled;     /* of a chunk: its row ends in a sampled token */
 	uint32_t recomputed; /* of a chunk: its tokens that were computed before a preemption */
 };
 

@@ -1,12 +1,15 @@
 #include "engine/policy.h"
 
+#include "engine/base/integer.h"
+
 #include <stddef.h>
 #include <string.h>
 
 /* All policies. Each is defined in a file of its own and needs a row here only. */
 #define POLICY_LIST(X)                                                                             \
 	X(policy_mixed)                                                                            \
-	X(policy_prefill_first)
+	X(policy_prefill_first)                                                                    \
+	X(policy_vllm)
 
 #define POLICY_DECLARATION(row) extern const struct policy row;
 POLICY_LIST(POLICY_DECLARATION)
@@ -19,6 +22,20 @@ static const struct policy *const policies[] = {
 };
 
 enum { POLICY_COUNT = sizeof(policies) / sizeof(policies[0]) };
+
+enum fit policy_fit_whole(
+	const struct engine_config *config, uint64_t prompt_tokens, uint64_t *max_tokens)
+{
+	if (prompt_tokens + *max_tokens > config->max_model_len) {
+		return FIT_TOO_LONG;
+	}
+	/* The last token is never computed, so it needs no K/V. */
+	if (u64_divide_up(prompt_tokens + *max_tokens - 1, config->block_size) >
+		config->kv_block_count - config->strategies.has_null_block) {
+		return FIT_NEVER;
+	}
+	return FIT_OK;
+}
 
 const struct policy *policy_at(uint32_t index)
 {

@@ -12,18 +12,41 @@
 
 struct scheduler;
 
+/* What a policy sets unless the user does. block_size 0: nothing, the options' defaults hold. */
+struct policy_defaults {
+	uint32_t block_size, max_num_seqs, max_num_batched_tokens;
+	enum allocation allocation;
+	enum free_order free_order;
+	/* these two have no option */
+	enum equal_blocks equal_blocks;
+	bool has_null_block;
+};
+
 struct policy {
 	const char *name;
 	const char *summary; /* one line for --help */
+	struct policy_defaults defaults;
 
 	/* What it demands of a configuration beyond the common ranges. */
 	enum status (*validate)(const struct engine_config *config, struct error *error);
+
+	/* Whether a request can be served; may lower *max_tokens, the tokens that its answer ends
+	   at. prompt_tokens and *max_tokens in [1, 2^32). */
+	enum fit (*fit)(
+		const struct engine_config *config, uint64_t prompt_tokens, uint64_t *max_tokens);
 
 	/* Decode rows and prompt chunks share steps. */
 	bool mixes_phases;
 
 	/* The most sequences it ever keeps running at once. */
 	uint32_t (*max_running)(const struct engine_config *config);
+
+	/* Its decisions are defined where the preceding step is not applied yet (config.is_async).
+	 */
+	bool can_be_async;
+
+	/* A step may have no row although sequences run or wait. */
+	bool may_place_nothing;
 
 	/* Decides one step. Leaves the batch empty only if no sequence can be placed. Sets
 	   scheduler->wait_cause where sequences are still waiting. */
@@ -36,9 +59,14 @@ struct policy {
 	bool (*next_step_depends_on_arrivals)(const struct scheduler *scheduler);
 };
 
-/* The default, and the one that knows more than one admission. Others are found by name. */
+/* The default; the one that knows more than one admission; vLLM's. */
 extern const struct policy policy_mixed;
 extern const struct policy policy_prefill_first;
+extern const struct policy policy_vllm;
+
+/* The fit of policies that serve requests whole or not at all: FIT_TOO_LONG or FIT_NEVER. */
+enum fit policy_fit_whole(
+	const struct engine_config *config, uint64_t prompt_tokens, uint64_t *max_tokens);
 
 /* By index for listing (NULL past the end), by name for the command line (NULL: unknown). */
 const struct policy *policy_at(uint32_t index);

@@ -26,28 +26,19 @@ static uint32_t mixed_max_running(const struct engine_config *config)
 	return config->max_num_seqs;
 }
 
-/* Places as much of a prompt as the token budget allows; returns the remaining budget. */
-static uint32_t place_prompt(
-	struct scheduler *scheduler, struct sequence *sequence, uint32_t budget)
-{
-	uint32_t chunk = u32_min(sequence->token_count - sequence->computed_count, budget);
-
-	scheduler_place_chunk(scheduler, sequence, chunk);
-	return budget - chunk;
-}
-
 static void mixed_schedule(struct scheduler *scheduler)
 {
 	const struct engine_config *config = &scheduler->config;
-	uint32_t preemptions = scheduler_place_decodes(scheduler);
+	scheduler_place_decodes(scheduler);
 	uint32_t budget = config->max_num_batched_tokens - scheduler->window.count;
 	struct sequence *last = scheduler->running.tail;
 
 	if (last != NULL && !last->is_decoding) {
-		budget = place_prompt(scheduler, last, budget);
+		uint32_t chunk = u32_min(last->token_count - last->computed_count, budget);
+		budget -= scheduler_place(scheduler, last, chunk) ? chunk : 0;
 	}
 	scheduler->wait_cause = WAIT_BLOCKS;
-	if (preemptions > 0) {
+	if (scheduler->batch.counts.preemptions > 0) {
 		return;
 	}
 	while (scheduler->waiting.head != NULL && budget > 0 &&
@@ -57,8 +48,9 @@ static void mixed_schedule(struct scheduler *scheduler)
 		if (!scheduler_can_admit(scheduler, head, &hits)) {
 			return;
 		}
-		scheduler_admit(scheduler, head, hits);
-		budget = place_prompt(scheduler, head, budget);
+		uint32_t chunk = u32_min(head->token_count - hits * config->block_size, budget);
+		scheduler_admit(scheduler, head, hits, chunk);
+		budget -= chunk;
 	}
 	/* Else the waiting queue is empty. Requests that are added once the step is decided,
 	   because they cannot change it, find no block. */
@@ -86,6 +78,7 @@ const struct policy policy_mixed = {
 	.summary = "decode rows and prompt chunks share a step (chunked prefill)",
 	.mixes_phases = true,
 	.validate = mixed_validate,
+	.fit = policy_fit_whole,
 	.max_running = mixed_max_running,
 	.schedule = mixed_schedule,
 	.next_step_depends_on_arrivals = mixed_next_step_depends_on_arrivals,

@@ -58,9 +58,8 @@ static void prefill_first_schedule(struct scheduler *scheduler)
 	while (scheduler->waiting.head != NULL && placed < limit &&
 		can_place_prompt(scheduler, scheduler->waiting.head, budget, &hits)) {
 		struct sequence *head = scheduler->waiting.head;
-		scheduler_admit(scheduler, head, hits);
-		uint32_t chunk = head->token_count - head->computed_count;
-		scheduler_place_chunk(scheduler, head, chunk);
+		uint32_t chunk = head->token_count - hits * scheduler->config.block_size;
+		scheduler_admit(scheduler, head, hits, chunk);
 		budget -= chunk;
 		placed++;
 	}
@@ -83,6 +82,7 @@ const struct policy policy_prefill_first = {
 	.name = "prefill-first",
 	.summary = "nano-vllm's two phases: whole prompts first, then decodes",
 	.validate = prefill_first_validate,
+	.fit = policy_fit_whole,
 	.max_running = prefill_first_max_running,
 	.schedule = prefill_first_schedule,
 	.next_step_depends_on_arrivals = prefill_first_next_step_depends_on_arrivals,

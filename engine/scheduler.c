@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Requests that wait in the engine with QUEUE_PRIORITY. Those beyond it are not sorted yet. */
+enum { PRIORITY_WAITING = 65536 };
+
 /* ---- rows ---- */
 
 static uint32_t row_allocate(struct scheduler *scheduler)
@@ -30,6 +33,15 @@ static void row_release(struct scheduler *scheduler, struct sequence *sequence)
 
 /* ---- opening, adding, rejecting ---- */
 
+static uint32_t max_waiting(const struct engine_config *config)
+{
+	if (config->queue_order == QUEUE_PRIORITY) {
+		return u32_max(PRIORITY_WAITING, config->max_num_seqs);
+	}
+	/* With a threshold a decision depends on whether a second request is there. */
+	return u32_max(config->max_num_seqs, config->long_prefill_threshold > 0 ? 2 : 1);
+}
+
 void scheduler_init(
 	struct scheduler *scheduler, const struct engine_config *config, bool is_computing)
 {
@@ -37,14 +49,19 @@ void scheduler_init(
 	scheduler->config = *config;
 	scheduler->is_computing = is_computing;
 	scheduler->max_running = config->policy->max_running(config);
-	block_manager_init(&scheduler->blocks, config->kv_block_count, config->block_size);
+	scheduler->visits_all = is_computing || config->long_prefill_threshold > 0;
+	block_manager_init(
+		&scheduler->blocks, config->kv_block_count, config->block_size, config->strategies);
 
-	/* max_num_seqs that wait for the first time, all that run or were preempted, and those that
+	/* Those that wait for the first time, all that run or were preempted, and those that
 	   finished in one step, which are recycled after the next. */
-	scheduler->pool_capacity = scheduler->max_running + 2 * config->max_num_seqs;
+	scheduler->max_waiting = max_waiting(config);
+	scheduler->pool_capacity = scheduler->max_running + scheduler->max_waiting +
+				   config->max_num_seqs * (config->is_async ? 2 : 1);
 	scheduler->pool = memory_take(scheduler->pool_capacity, sizeof(struct sequence));
 
 	window_init(&scheduler->window, config->max_num_seqs, config->block_size);
+	scheduler->window.registers_late = config->is_async;
 
 	scheduler->row_words = u32_from(u64_divide_up(scheduler->max_running, 64));
 	scheduler->free_rows = memory_take(scheduler->row_words, sizeof(uint64_t));
@@ -56,6 +73,10 @@ void scheduler_init(
 	scheduler->placement_capacity = config->max_num_seqs;
 	scheduler->placements =
 		memory_take(scheduler->placement_capacity, sizeof(struct placement));
+	if (config->is_async) {
+		scheduler->before.placements =
+			memory_take(scheduler->placement_capacity, sizeof(struct placement));
+	}
 	batch_init(&scheduler->batch, is_computing ? scheduler->placement_capacity : 0,
 		is_computing ? u32_max(config->max_num_batched_tokens, config->max_num_seqs) : 0);
 }
@@ -72,6 +93,8 @@ void scheduler_deinit(struct scheduler *scheduler)
 	free(scheduler->free_rows);
 	free(scheduler->placements);
 	free(scheduler->events.events);
+	free(scheduler->before.placements);
+	free(scheduler->before.events.events);
 	memset(scheduler, 0, sizeof(*scheduler));
 }
 
@@ -91,6 +114,32 @@ static inline void record_sequence(struct scheduler *scheduler, enum event_kind 
 {
 	*next_event(scheduler) = (struct event){
 		.kind = kind, .sequence = sequence, .request = sequence->request, .a = a, .b = b};
+}
+
+/* Whether a goes before b with QUEUE_PRIORITY. */
+static bool precedes(const struct sequence *a, const struct sequence *b)
+{
+	if (a->priority != b->priority) {
+		return a->priority < b->priority;
+	}
+	if (a->arrival != b->arrival) {
+		return a->arrival < b->arrival;
+	}
+	return a->request < b->request;
+}
+
+/* Puts a sequence where it belongs in the waiting queue: a new one behind all others, with
+   QUEUE_PRIORITY behind those that precede it. */
+static void enqueue(struct scheduler *scheduler, struct sequence *sequence)
+{
+	struct sequence *before = scheduler->waiting.tail;
+
+	if (scheduler->config.queue_order == QUEUE_PRIORITY) {
+		while (before != NULL && precedes(sequence, before)) {
+			before = before->previous;
+		}
+	}
+	queue_insert_behind(&scheduler->waiting, before, sequence);
 }
 
 bool scheduler_can_add(const struct scheduler *scheduler)
@@ -125,12 +174,17 @@ uint32_t scheduler_add(struct scheduler *scheduler, const struct request *reques
 		check(scheduler->pool_count < scheduler->pool_capacity);
 		sequence = &scheduler->pool[scheduler->pool_count++];
 	}
+	own.max_tokens = u32_from(engine_config_answer_limit(
+		&scheduler->config, request->prompt_count, request->max_tokens));
+	scheduler->capped_count += own.max_tokens < request->max_tokens;
 	if (request_is_forced(request)) {
-		own.max_tokens = forced_count(scheduler, request);
+		uint32_t count = forced_count(scheduler, &own);
+		own.forced_eos_count = count < own.max_tokens ? count : 0;
+		own.max_tokens = scheduler->config.is_async ? own.max_tokens : count;
 	}
 	sequence_init(sequence, &own, scheduler->config.block_size);
 	sequence->slot = (uint32_t)(sequence - scheduler->pool);
-	queue_push_back(&scheduler->waiting, sequence);
+	enqueue(scheduler, sequence);
 	return sequence->slot;
 }
 
@@ -151,45 +205,91 @@ void scheduler_reject(struct scheduler *scheduler, const struct request *request
 
 /* ---- scheduling ---- */
 
+/* Tokens whose values are known when a step is decided: all but one that the preceding step
+   samples. */
+static uint32_t known_count(const struct scheduler *scheduler, const struct sequence *sequence)
+{
+	bool is_pending = scheduler->config.is_async && sequence->is_decoding &&
+			  (!scheduler->visits_all || sequence->sampled_step == scheduler->step);
+
+	return sequence->token_count - is_pending;
+}
+
 static void place_row(struct scheduler *scheduler, struct sequence *sequence, uint32_t first,
 	uint32_t count, bool is_decode)
 {
-	bool is_sampled = first + count == sequence->token_count;
-
 	check(scheduler->placement_count < scheduler->placement_capacity);
 	scheduler->placements[scheduler->placement_count++] = (struct placement){
 		.sequence = sequence,
 		.first = first,
 		.count = count,
 		.is_decode = is_decode,
-		.is_sampled = is_sampled,
+		.is_sampled = first + count == sequence->token_count,
 	};
 	sequence->scheduled_count = count;
 	if (scheduler->config.prefix_caching == PREFIX_CACHING_ON) {
-		block_manager_register_filled(&scheduler->blocks, sequence, first, count);
-	}
-	if (scheduler->is_computing) {
-		batch_add_row(&scheduler->batch, sequence, first, count, is_sampled,
-			scheduler->config.block_size);
+		block_manager_register_up_to(&scheduler->blocks, sequence,
+			u32_min(first + count, known_count(scheduler, sequence)));
 	}
 }
 
 /* Records a new entry at the end of a block table, and adds it to the batch. */
-static void block_given(
-	struct scheduler *scheduler, const struct sequence *sequence, uint32_t index)
+static void block_given(struct scheduler *scheduler, const struct sequence *sequence,
+	uint32_t index, bool is_shared)
 {
 	uint32_t block = sequence->block_table[index];
 
-	record_sequence(scheduler, EVENT_BLOCK_GIVEN, sequence, index, block);
+	*next_event(scheduler) = (struct event){.kind = EVENT_BLOCK_GIVEN,
+		.sequence = sequence,
+		.request = sequence->request,
+		.a = index,
+		.b = block,
+		.has_evicted = !is_shared && scheduler->blocks.blocks[block].has_evicted};
 	if (scheduler->is_computing) {
 		batch_add_addition(&scheduler->batch, sequence->row, index, block);
 	}
 }
 
+/* Takes a preempted sequence's row of the current step back. The blocks that were registered for it
+   stay registered. */
+static void withdraw_row(struct scheduler *scheduler, struct sequence *sequence)
+{
+	struct step_counts *counts = &scheduler->batch.counts;
+	struct placement *placements = scheduler->placements;
+	struct event_list *events = &scheduler->events;
+	uint32_t row = 0;
+	size_t chunk = events->count;
+
+	while (placements[row].sequence != sequence) {
+		row++;
+	}
+	const struct placement gone = placements[row];
+	scheduler->placement_count--;
+	memmove(&placements[row], &placements[row + 1],
+		(scheduler->placement_count - row) * sizeof(*placements));
+	sequence->scheduled_count = 0;
+	if (gone.is_decode) {
+		scheduler->placed_decodes--;
+		return;
+	}
+	counts->prefill_rows--;
+	counts->prefill_tokens -= gone.count;
+	counts->prefill_attention_pairs -= batch_attention_pairs(gone.first, gone.count);
+	counts->sampled_rows -= gone.is_sampled;
+	do {
+		chunk--;
+	} while (events->events[chunk].kind != EVENT_CHUNK ||
+		 events->events[chunk].sequence != sequence);
+	events->count--;
+	memmove(&events->events[chunk], &events->events[chunk + 1],
+		(events->count - chunk) * sizeof(*events->events));
+}
+
 static void preempt(struct scheduler *scheduler, struct sequence *sequence)
 {
-	if (sequence->is_decoding) {
-		window_leave(&scheduler->window, sequence);
+	window_leave(&scheduler->window, sequence);
+	if (sequence->scheduled_count > 0) {
+		withdraw_row(scheduler, sequence);
 	}
 	record_sequence(scheduler, EVENT_PREEMPT, sequence, sequence->computed_count,
 		sequence->block_count);
@@ -197,103 +297,60 @@ static void preempt(struct scheduler *scheduler, struct sequence *sequence)
 	sequence->computed_high = u32_max(sequence->computed_high, sequence->computed_count);
 	sequence->computed_count = 0;
 	sequence->is_prompt_computed = false;
+	sequence->is_ending = false;
 	sequence->cached_count = 0;
 	sequence->preemption_count++;
 	sequence->status = SEQUENCE_WAITING;
 	row_release(scheduler, sequence);
 	queue_remove(&scheduler->running, sequence);
-	queue_push_front(&scheduler->waiting, sequence);
+	if (scheduler->config.queue_order == QUEUE_PRIORITY) {
+		enqueue(scheduler, sequence);
+	} else {
+		queue_push_front(&scheduler->waiting, sequence);
+	}
 	scheduler->batch.counts.preemptions++;
 }
 
-/* Preempts from the back until there is room for the sequence's last token; false: it was preempted
-   itself. */
-static bool make_room(struct scheduler *scheduler, struct sequence *sequence)
+/* Who is preempted next: the latest admission, or with QUEUE_PRIORITY the one that goes last, of
+   equal ones the oldest admission. */
+static struct sequence *next_victim(const struct scheduler *scheduler)
 {
-	while (!block_manager_can_append(&scheduler->blocks, sequence)) {
-		struct sequence *victim = scheduler->running.tail;
+	struct sequence *victim = scheduler->running.tail;
+
+	if (scheduler->config.queue_order == QUEUE_FCFS) {
+		return victim;
+	}
+	for (struct sequence *s = victim->previous; s != NULL; s = s->previous) {
+		if (s->priority > victim->priority ||
+			(s->priority == victim->priority && s->arrival >= victim->arrival)) {
+			victim = s;
+		}
+	}
+	return victim;
+}
+
+/* Gives a running sequence blocks for its first token_count tokens, preempting where they are
+   missing; false: it was preempted itself. */
+static bool take_blocks(
+	struct scheduler *scheduler, struct sequence *sequence, uint32_t token_count)
+{
+	uint32_t missing = block_manager_missing(&scheduler->blocks, sequence, token_count);
+
+	while (missing > scheduler->blocks.free_count) {
+		struct sequence *victim = next_victim(scheduler);
 		preempt(scheduler, victim);
 		if (victim == sequence) {
 			return false;
 		}
 	}
+	for (; missing > 0; missing--) {
+		block_manager_append(&scheduler->blocks, sequence);
+		block_given(scheduler, sequence, sequence->block_count - 1, false);
+	}
 	return true;
 }
 
-/* Gives each collected sequence a row, and a block where its token begins one. */
-static void place_due(struct scheduler *scheduler, uint32_t due_count)
-{
-	for (uint32_t i = 0; i < due_count; i++) {
-		struct sequence *sequence = scheduler->window.due[i];
-		if (!sequence->is_decoding) {
-			continue; /* preempted by an older sequence in this pass */
-		}
-		sequence_settle(sequence, scheduler->window.clock);
-		if (!make_room(scheduler, sequence)) {
-			continue;
-		}
-		if (block_manager_append(&scheduler->blocks, sequence)) {
-			block_given(scheduler, sequence, sequence->block_count - 1);
-		}
-		place_row(scheduler, sequence, sequence->token_count - 1, 1, true);
-	}
-}
-
-uint32_t scheduler_place_decodes(struct scheduler *scheduler)
-{
-	struct step_counts *counts = &scheduler->batch.counts;
-	struct decode_window *window = &scheduler->window;
-
-	if (scheduler->is_computing) {
-		place_due(scheduler, window_collect_all(window, &scheduler->running));
-	} else if (window_has_due(window)) {
-		place_due(scheduler, window_collect_due(window));
-	}
-	counts->decode_rows = window->count;
-	counts->sampled_rows += window->count;
-	counts->decode_context_tokens = window->context;
-	counts->decode_longest_context = window_longest_context(window, &scheduler->running);
-	scheduler->has_decode_pass = window->count > 0;
-	return (uint32_t)counts->preemptions;
-}
-
-bool scheduler_can_admit(
-	struct scheduler *scheduler, struct sequence *sequence, uint32_t *hit_count)
-{
-	const struct block_manager *blocks = &scheduler->blocks;
-
-	if (!sequence->is_probed || sequence->probe_version != blocks->version) {
-		sequence->is_probed = true;
-		sequence->probe_version = blocks->version;
-		sequence->probed_hits = scheduler->config.prefix_caching == PREFIX_CACHING_ON
-						? block_manager_probe(blocks, sequence)
-						: 0;
-		sequence->probed_fits =
-			block_manager_can_allocate(blocks, sequence, sequence->probed_hits);
-	}
-	*hit_count = sequence->probed_hits;
-	return sequence->probed_fits;
-}
-
-void scheduler_admit(struct scheduler *scheduler, struct sequence *sequence, uint32_t hit_count)
-{
-	check(sequence == scheduler->waiting.head);
-	queue_remove(&scheduler->waiting, sequence);
-	block_manager_allocate(&scheduler->blocks, sequence, hit_count);
-	sequence->status = SEQUENCE_RUNNING;
-	sequence->computed_count = sequence->cached_count;
-	sequence->admission = scheduler->admission_count++;
-	sequence->row = row_allocate(scheduler);
-	queue_push_back(&scheduler->running, sequence);
-	scheduler->batch.counts.cached_tokens += sequence->cached_count;
-	record_sequence(
-		scheduler, EVENT_ADMIT, sequence, sequence->cached_count, sequence->token_count);
-	for (uint32_t i = 0; i < sequence->block_count; i++) {
-		block_given(scheduler, sequence, i);
-	}
-}
-
-void scheduler_place_chunk(struct scheduler *scheduler, struct sequence *sequence, uint32_t count)
+static void place_chunk(struct scheduler *scheduler, struct sequence *sequence, uint32_t count)
 {
 	struct step_counts *counts = &scheduler->batch.counts;
 	uint32_t first = sequence->computed_count;
@@ -314,57 +371,211 @@ void scheduler_place_chunk(struct scheduler *scheduler, struct sequence *sequenc
 	counts->sampled_rows += first + count == sequence->token_count;
 }
 
-void scheduler_schedule(struct scheduler *scheduler)
+bool scheduler_place(struct scheduler *scheduler, struct sequence *sequence, uint32_t count)
+{
+	if (!take_blocks(scheduler, sequence, sequence->computed_count + count)) {
+		return false;
+	}
+	if (sequence->is_decoding) {
+		check(count == 1);
+		place_row(scheduler, sequence, sequence->computed_count, 1, true);
+		scheduler->placed_decodes++;
+	} else {
+		place_chunk(scheduler, sequence, count);
+	}
+	return true;
+}
+
+void scheduler_stall(struct scheduler *scheduler, struct sequence *sequence)
+{
+	window_stall(&scheduler->window, sequence);
+	record_sequence(scheduler, EVENT_STALL, sequence, sequence->token_count, 0);
+}
+
+uint32_t scheduler_collect(struct scheduler *scheduler)
+{
+	struct decode_window *window = &scheduler->window;
+	struct sequence *last = scheduler->running.tail;
+	uint32_t count = 0;
+
+	if (scheduler->visits_all) {
+		for (struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
+			sequence_settle(s, window->clock);
+			window->due[count++] = s;
+		}
+		return count;
+	}
+	if (window_has_due(window)) {
+		count = window_collect_due(window);
+		for (uint32_t i = 0; i < count; i++) {
+			sequence_settle(window->due[i], window->clock);
+		}
+	}
+	/* Chunks use a step's tokens up, so only the last can be in mid-prompt. */
+	if (last != NULL && !last->is_decoding && !last->is_ending) {
+		window->due[count++] = last;
+	}
+	return count;
+}
+
+uint32_t scheduler_budget(const struct scheduler *scheduler, const struct sequence *sequence)
+{
+	bool is_counted = sequence != NULL && sequence->is_decoding;
+	uint32_t decodes = scheduler->visits_all ? scheduler->placed_decodes
+						 : scheduler->window.count - is_counted;
+
+	return scheduler->config.max_num_batched_tokens -
+	       (uint32_t)scheduler->batch.counts.prefill_tokens - decodes;
+}
+
+void scheduler_end_decodes(struct scheduler *scheduler)
 {
 	struct step_counts *counts = &scheduler->batch.counts;
+	struct decode_window *window = &scheduler->window;
 
+	counts->decode_rows = window->count;
+	counts->sampled_rows += window->count;
+	counts->decode_context_tokens = window->context;
+	counts->decode_longest_context = window_longest_context(window, &scheduler->running);
+	scheduler->has_decode_pass = window->count > 0;
+}
+
+/* Gives each collected sequence a row, and a block where its token begins one. */
+static void place_due(struct scheduler *scheduler, uint32_t due_count)
+{
+	for (uint32_t i = 0; i < due_count; i++) {
+		struct sequence *sequence = scheduler->window.due[i];
+		if (!sequence->is_decoding) {
+			continue; /* preempted by an older sequence in this pass */
+		}
+		sequence_settle(sequence, scheduler->window.clock);
+		scheduler_place(scheduler, sequence, 1);
+	}
+}
+
+void scheduler_place_decodes(struct scheduler *scheduler)
+{
+	struct decode_window *window = &scheduler->window;
+
+	if (scheduler->is_computing) {
+		place_due(scheduler, window_collect_all(window, &scheduler->running));
+	} else if (window_has_due(window)) {
+		place_due(scheduler, window_collect_due(window));
+	}
+	scheduler_end_decodes(scheduler);
+}
+
+uint32_t scheduler_probe(const struct scheduler *scheduler, struct sequence *sequence)
+{
+	return scheduler->config.prefix_caching == PREFIX_CACHING_ON
+		       ? block_manager_probe(&scheduler->blocks, sequence)
+		       : 0;
+}
+
+bool scheduler_can_admit(
+	struct scheduler *scheduler, struct sequence *sequence, uint32_t *hit_count)
+{
+	const struct block_manager *blocks = &scheduler->blocks;
+
+	if (!sequence->is_probed || sequence->probe_version != blocks->version) {
+		sequence->is_probed = true;
+		sequence->probe_version = blocks->version;
+		sequence->probed_hits = scheduler_probe(scheduler, sequence);
+		sequence->probed_fits = block_manager_can_allocate(
+			blocks, sequence, sequence->probed_hits, sequence->token_count, 0);
+	}
+	*hit_count = sequence->probed_hits;
+	return sequence->probed_fits;
+}
+
+void scheduler_admit(
+	struct scheduler *scheduler, struct sequence *sequence, uint32_t hit_count, uint32_t count)
+{
+	uint32_t token_count = sequence->token_count;
+
+	check(sequence == scheduler->waiting.head);
+	queue_remove(&scheduler->waiting, sequence);
+	if (scheduler->config.allocation == ALLOCATION_CHUNK) {
+		token_count = hit_count * scheduler->config.block_size + count;
+	}
+	block_manager_allocate(&scheduler->blocks, sequence, hit_count, token_count);
+	sequence->status = SEQUENCE_RUNNING;
+	sequence->computed_count = sequence->cached_count;
+	sequence->admission = scheduler->admission_count++;
+	sequence->row = row_allocate(scheduler);
+	queue_push_back(&scheduler->running, sequence);
+	scheduler->batch.counts.cached_tokens += sequence->cached_count;
+	record_sequence(
+		scheduler, EVENT_ADMIT, sequence, sequence->cached_count, sequence->token_count);
+	for (uint32_t i = 0; i < sequence->block_count; i++) {
+		block_given(scheduler, sequence, i, i < hit_count);
+	}
+	place_chunk(scheduler, sequence, count);
+}
+
+/* Fills rows and tokens, for a runner that computes. */
+static void fill_batch(struct scheduler *scheduler)
+{
+	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
+		const struct placement *row = &scheduler->placements[i];
+		batch_add_row(&scheduler->batch, row->sequence, row->first, row->count,
+			row->is_sampled, scheduler->config.block_size);
+	}
+}
+
+/* Sets the latest step aside if it is undone, and empties what the next one fills. */
+static void begin_step(struct scheduler *scheduler)
+{
+	struct decided_step *before = &scheduler->before;
+
+	if (scheduler->is_undone) {
+		const struct decided_step older = *before;
+		check(scheduler->config.is_async && !older.is_undone);
+		*before = (struct decided_step){
+			.is_undone = true,
+			.step = scheduler->batch.step,
+			.counts = scheduler->batch.counts,
+			.wait_cause = scheduler->wait_cause,
+			.events = scheduler->events,
+			.placements = scheduler->placements,
+			.placement_count = scheduler->placement_count,
+		};
+		for (uint32_t i = 0; i < before->placement_count; i++) {
+			before->placements[i].sequence->scheduled_count = 0;
+		}
+		scheduler->events = older.events;
+		scheduler->placements = older.placements;
+		scheduler->events_are_past = true;
+	}
 	if (scheduler->events_are_past) {
 		scheduler->events.count = 0;
 		scheduler->events_are_past = false;
 	}
 	batch_clear(&scheduler->batch, scheduler->step);
 	scheduler->placement_count = 0;
+	scheduler->placed_decodes = 0;
 	scheduler->has_decode_pass = false;
-	scheduler->config.policy->schedule(scheduler);
+}
+
+static void check_decision(const struct scheduler *scheduler)
+{
+	const struct engine_config *config = &scheduler->config;
+	const struct step_counts *counts = &scheduler->batch.counts;
+
 	/* A request that can never fit was rejected. So the oldest sequence can always be placed,
 	   if need be after preempting all others. */
-	check(counts->decode_rows + counts->prefill_rows > 0 ||
+	check(counts->decode_rows + counts->prefill_rows > 0 || config->policy->may_place_nothing ||
 		scheduler->running.count + scheduler->waiting.count == 0);
-	check(counts->decode_rows <= scheduler->config.max_num_seqs);
+	check(counts->decode_rows <= config->max_num_seqs);
 	check(counts->decode_rows + counts->prefill_tokens <=
-		u32_max(scheduler->config.max_num_batched_tokens, scheduler->config.max_num_seqs));
-	counts->running = scheduler->running.count;
-	counts->waiting = scheduler->waiting.count;
-	counts->used_blocks = block_manager_used_count(&scheduler->blocks);
-	counts->shared_tokens = scheduler->blocks.shared_count * scheduler->config.block_size;
-	counts->pair_tokens = scheduler->blocks.pair_count * scheduler->config.block_size;
-	counts->cached_free_blocks = scheduler->blocks.cached_free_count;
-	counts->free_blocks = scheduler->blocks.free_count;
+		u32_max(config->max_num_batched_tokens, config->max_num_seqs));
 }
 
-/* ---- outcome ---- */
-
-static void finish(struct scheduler *scheduler, struct sequence *sequence)
-{
-	if (sequence->is_decoding) {
-		window_leave(&scheduler->window, sequence);
-	}
-	record_sequence(scheduler, EVENT_FINISH, sequence, sequence_completion_count(sequence),
-		sequence->block_count);
-	block_manager_release_all(&scheduler->blocks, sequence);
-	sequence->status = SEQUENCE_FINISHED;
-	row_release(scheduler, sequence);
-	queue_remove(&scheduler->running, sequence);
-	queue_push_back(&scheduler->finished, sequence);
-}
-
-/* Applies the step to a placed sequence; returns whether its last token is reached. */
-static bool advance(
-	struct scheduler *scheduler, const struct placement *placement, const int32_t *token_id)
+/* Moves a placed sequence behind the tokens that the step computes. */
+static void advance(struct scheduler *scheduler, const struct placement *placement)
 {
 	struct sequence *sequence = placement->sequence;
 
-	sequence->scheduled_count = 0;
 	if (placement->is_decode) {
 		sequence_settle(sequence, scheduler->window.clock);
 	} else {
@@ -373,52 +584,192 @@ static bool advance(
 		sequence->is_prompt_computed = placement->is_sampled;
 	}
 	if (!placement->is_sampled) {
-		return false;
+		return;
 	}
-	uint32_t last = sequence->token_count - 1;
+	sequence->sampled_step = scheduler->step + 1;
 	if (!sequence->is_forced) {
-		sequence->token_ids[last] = *token_id;
+		sequence->token_ids[sequence->token_count - 1] = -1;
 	}
-	return sequence_completion_count(sequence) == sequence->max_tokens ||
-	       (!sequence->ignore_eos &&
-		       engine_config_is_eos(&scheduler->config, sequence->token_ids[last]));
-}
-
-/* A sequence returned by scheduler_take_finished() stays valid for one more step: with steps
-   launched ahead, the events of a step are recorded after the next one has been decided. */
-static void recycle(struct scheduler *scheduler)
-{
-	struct sequence *sequence;
-
-	while ((sequence = scheduler->given.head) != NULL) {
-		queue_remove(&scheduler->given, sequence);
-		sequence_deinit(sequence);
-		queue_push_back(&scheduler->unused, sequence);
+	if (sequence_completion_count(sequence) == sequence->max_tokens) {
+		window_leave(&scheduler->window, sequence);
+		sequence->is_ending = true;
+	} else if (sequence->is_decoding) {
+		window_refile(&scheduler->window, sequence);
+	} else {
+		window_join(&scheduler->window, sequence);
 	}
 }
 
-void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids)
+static void advance_all(struct scheduler *scheduler)
 {
-	check((token_ids != NULL) == scheduler->is_computing);
-	recycle(scheduler);
 	if (scheduler->has_decode_pass) {
 		window_advance(&scheduler->window);
 	}
 	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
-		const struct placement *placement = &scheduler->placements[i];
-		struct sequence *sequence = placement->sequence;
-		if (advance(scheduler, placement, token_ids)) {
-			finish(scheduler, sequence);
-		} else {
-			window_refile(&scheduler->window, sequence);
+		advance(scheduler, &scheduler->placements[i]);
+	}
+	scheduler->step++;
+}
+
+void scheduler_schedule(struct scheduler *scheduler)
+{
+	struct step_counts *counts = &scheduler->batch.counts;
+
+	begin_step(scheduler);
+	scheduler->config.policy->schedule(scheduler);
+	if (scheduler->is_computing) {
+		fill_batch(scheduler);
+	}
+	check_decision(scheduler);
+	counts->running = scheduler->running.count;
+	counts->waiting = scheduler->waiting.count;
+	counts->used_blocks = block_manager_used_count(&scheduler->blocks);
+	counts->shared_tokens = scheduler->blocks.shared_count * scheduler->config.block_size;
+	counts->pair_tokens = scheduler->blocks.pair_count * scheduler->config.block_size;
+	counts->cached_free_blocks = scheduler->blocks.cached_free_count;
+	counts->free_blocks = scheduler->blocks.free_count;
+	scheduler->is_undone = true;
+	if (scheduler->config.is_async) {
+		advance_all(scheduler);
+	}
+}
+
+/* ---- outcome ---- */
+
+/* Ends a running sequence or, with is_async, one that the latest step has preempted. */
+static void finish(
+	struct scheduler *scheduler, struct sequence *sequence, struct event_list *events)
+{
+	bool is_running = sequence->status == SEQUENCE_RUNNING;
+	const struct event finished = {.kind = EVENT_FINISH,
+		.sequence = sequence,
+		.request = sequence->request,
+		.a = sequence_completion_count(sequence),
+		.b = sequence->block_count};
+
+	window_leave(&scheduler->window, sequence);
+	*event_list_next(events) = finished;
+	block_manager_release_all(&scheduler->blocks, sequence);
+	sequence->status = SEQUENCE_FINISHED;
+	if (is_running) {
+		row_release(scheduler, sequence);
+	}
+	queue_remove(is_running ? &scheduler->running : &scheduler->waiting, sequence);
+	queue_push_back(&scheduler->finished, sequence);
+}
+
+/* With is_async a sequence may have a row in the step behind the one that is applied. Its tokens
+   are in flight; those before them are computed. The block they fill is registered here if no
+   decision came by since its last token is known. Returns the tokens in flight. */
+static uint32_t settle_flight(struct scheduler *scheduler, struct sequence *sequence)
+{
+	uint32_t in_flight = sequence->scheduled_count;
+
+	sequence_settle(sequence, scheduler->window.clock);
+	if (!scheduler->before.is_undone) {
+		in_flight = 0;
+	} else if (in_flight == 0 && !scheduler->visits_all) {
+		in_flight = sequence->is_decoding;
+	}
+	if (scheduler->config.prefix_caching == PREFIX_CACHING_ON) {
+		block_manager_register_up_to(
+			&scheduler->blocks, sequence, sequence->computed_count - in_flight);
+	}
+	return in_flight;
+}
+
+/* An EOS was not foreseen: the row behind it computes for nothing. */
+static void drop_flight(struct scheduler *scheduler, struct sequence *sequence)
+{
+	window_leave(&scheduler->window, sequence);
+	sequence->token_count--;
+	sequence->computed_count--;
+	record_sequence(scheduler, EVENT_DROP, sequence, sequence->token_count, 0);
+}
+
+/* Appends a sampled token, and ends the sequence if it is its last. */
+static void apply_row(struct scheduler *scheduler, const struct placement *placement,
+	struct event_list *events, const int32_t *token_id)
+{
+	struct sequence *sequence = placement->sequence;
+	uint32_t last = placement->first + placement->count;
+	uint32_t in_flight = 0;
+
+	if (sequence->status == SEQUENCE_FINISHED) {
+		return; /* by an EOS in the step before */
+	}
+	if (!sequence->is_forced) {
+		sequence->token_ids[last] = *token_id;
+	}
+	if (scheduler->config.is_async && sequence->status == SEQUENCE_RUNNING) {
+		in_flight = settle_flight(scheduler, sequence);
+	}
+	bool is_eos = !sequence->ignore_eos &&
+		      engine_config_is_eos(&scheduler->config, sequence->token_ids[last]);
+	if (is_eos && in_flight > 0) {
+		drop_flight(scheduler, sequence);
+	}
+	if (is_eos || last + 1 - sequence->prompt_count == sequence->max_tokens) {
+		finish(scheduler, sequence, events);
+	}
+}
+
+/* A sequence returned by scheduler_take_finished() stays valid for one more step: with steps
+   launched ahead, the events of a step are recorded after the next one has been decided. With
+   is_async the step behind its last one may have a row of it, and stays for one step more. */
+static void recycle(struct scheduler *scheduler)
+{
+	bool is_async = scheduler->config.is_async;
+	struct sequence_queue *queue = is_async ? &scheduler->retired : &scheduler->given;
+	struct sequence *sequence;
+
+	while ((sequence = queue->head) != NULL) {
+		queue_remove(queue, sequence);
+		sequence_deinit(sequence);
+		queue_push_back(&scheduler->unused, sequence);
+	}
+	while (is_async && (sequence = scheduler->given.head) != NULL) {
+		queue_remove(&scheduler->given, sequence);
+		queue_push_back(&scheduler->retired, sequence);
+	}
+}
+
+uint32_t scheduler_undone_count(const struct scheduler *scheduler)
+{
+	return (uint32_t)scheduler->is_undone + scheduler->before.is_undone;
+}
+
+void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids)
+{
+	struct decided_step *before = &scheduler->before;
+	bool is_before = before->is_undone;
+	const struct placement *placements = is_before ? before->placements : scheduler->placements;
+	uint32_t count = is_before ? before->placement_count : scheduler->placement_count;
+
+	check((token_ids != NULL) == scheduler->is_computing);
+	recycle(scheduler);
+	if (!scheduler->config.is_async) {
+		advance_all(scheduler);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (!scheduler->config.is_async) {
+			placements[i].sequence->scheduled_count = 0;
 		}
-		if (token_ids != NULL && placement->is_sampled) {
-			token_ids++;
+		if (placements[i].is_sampled) {
+			apply_row(scheduler, &placements[i],
+				is_before ? &before->events : &scheduler->events, token_ids);
+			token_ids += token_ids != NULL;
 		}
 	}
-	window_extend(&scheduler->window, &scheduler->running);
-	scheduler->step++;
-	scheduler->events_are_past = true;
+	if (scheduler->window.outside_count > 0) {
+		window_extend(&scheduler->window, &scheduler->running);
+	}
+	if (is_before) {
+		before->is_undone = false;
+	} else {
+		scheduler->is_undone = false;
+		scheduler->events_are_past = true;
+	}
 }
 
 const struct sequence *scheduler_take_finished(struct scheduler *scheduler)

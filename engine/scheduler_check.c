@@ -52,6 +52,7 @@ static void holdings_check(const struct scheduler *scheduler)
 	uint64_t *rows = memory_take(scheduler->row_words, sizeof(*rows));
 	uint32_t row_count = 0;
 
+	held[0] = blocks->strategies.has_null_block;
 	memcpy(rows, scheduler->free_rows, scheduler->row_words * sizeof(*rows));
 	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
 		uint64_t bit = UINT64_C(1) << (s->row % 64);

@@ -45,6 +45,9 @@ void sequence_init(struct sequence *sequence, const struct request *request, uin
 	sequence->status = SEQUENCE_WAITING;
 	sequence->prompt_count = request->prompt_count;
 	sequence->max_tokens = request->max_tokens;
+	sequence->priority = request->priority;
+	sequence->forced_eos_count = request->forced_eos_count;
+	sequence->arrival = request->arrival;
 	sequence->temperature = request->temperature;
 	sequence->ignore_eos = request->ignore_eos;
 	sequence->is_forced = request_is_forced(request);

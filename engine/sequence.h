@@ -20,6 +20,9 @@
    brings them up to a later pass. Settle a sequence that may be decoding before reading its counts.
    Sequences that the engine returns are settled.
 
+   With asynchronous scheduling the counts are those of decided steps: the last token may be
+   pending, decided to be sampled and not known, or -1 in token_ids where it is not forced.
+
    The structure belongs to the scheduler's pool. Other code holds const pointers, valid until the
    sequence is recycled, a step after the engine returned it. */
 
@@ -36,6 +39,8 @@ struct sequence {
 	/* the request */
 	uint32_t prompt_count; /* tokens, at least 1 */
 	uint32_t max_tokens;   /* completion tokens at most, at least 1 */
+	int32_t priority;      /* with QUEUE_PRIORITY: smaller goes first, */
+	uint64_t arrival;      /* then the earlier, in the caller's unit */
 	float temperature;     /* 0 is greedy */
 	bool ignore_eos;
 	bool is_forced; /* the completion is known in advance, not sampled */
@@ -49,8 +54,9 @@ struct sequence {
 	struct block_key
 		*block_keys; /* (token_capacity / block_size), the first block_key_count valid */
 	uint32_t block_key_count;
-	uint32_t *block_table; /* (ceil(token_capacity / block_size)) block ids */
-	uint32_t block_count;  /* entries in use */
+	uint32_t *block_table;	   /* (ceil(token_capacity / block_size)) block ids */
+	uint32_t block_count;	   /* entries in use */
+	uint32_t registered_count; /* leading blocks whose content is registered */
 
 	/* progress */
 	uint32_t cached_count;	  /* tokens found in the prefix cache at the latest admission */
@@ -59,9 +65,14 @@ struct sequence {
 	uint32_t computed_high;	  /* highest computed_count before a preemption: tokens below it are
 				     computed again */
 	uint32_t preemption_count;
-	uint64_t decode_clock;	 /* the decode pass up to which the counts above hold */
-	bool is_prompt_computed; /* all tokens it was admitted with are computed */
-	bool is_decoding;	 /* gains a token with every decode pass */
+	uint32_t
+		forced_eos_count; /* completion tokens up to a forced EOS, which ends it; 0: none */
+	uint64_t sampled_step;	  /* the latest step that placed and sampled it, plus 1 */
+	uint64_t decode_clock;	  /* the decode pass up to which the counts above hold */
+	bool is_prompt_computed;  /* all tokens it was admitted with are computed */
+	bool is_decoding;	  /* gains a token with every decode pass */
+	bool is_ending;		  /* is_async: its last token is decided, and not applied */
+	bool is_outside;	  /* could decode, and is not in the decode window */
 
 	/* links of the scheduler's queues */
 	uint64_t admission; /* ordinal of the latest admission: the order of the running queue */
@@ -131,6 +142,9 @@ struct request {
 	uint32_t prompt_count;	      /* >= 1 */
 	const int32_t *forced; /* (max_tokens) completion tokens to append, or NULL: sample them */
 	uint32_t max_tokens;   /* >= 1 */
+	uint32_t forced_eos_count; /* set by the scheduler, as in struct sequence */
+	int32_t priority;	   /* these two have a meaning with QUEUE_PRIORITY only */
+	uint64_t arrival;
 	float temperature;
 	bool ignore_eos;
 };

@@ -15,6 +15,24 @@ void queue_push_back(struct sequence_queue *queue, struct sequence *sequence)
 	queue->count++;
 }
 
+void queue_insert_behind(
+	struct sequence_queue *queue, struct sequence *before, struct sequence *sequence)
+{
+	if (before == NULL) {
+		queue_push_front(queue, sequence);
+		return;
+	}
+	if (before == queue->tail) {
+		queue_push_back(queue, sequence);
+		return;
+	}
+	sequence->previous = before;
+	sequence->next = before->next;
+	before->next->previous = sequence;
+	before->next = sequence;
+	queue->count++;
+}
+
 void queue_push_front(struct sequence_queue *queue, struct sequence *sequence)
 {
 	sequence->previous = NULL;

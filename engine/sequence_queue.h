@@ -14,6 +14,10 @@ struct sequence_queue {
 };
 
 void queue_push_back(struct sequence_queue *queue, struct sequence *sequence);
+/* Inserts behind a member of the queue; NULL: at the front. */
+void queue_insert_behind(
+	struct sequence_queue *queue, struct sequence *before, struct sequence *sequence);
+
 void queue_push_front(struct sequence_queue *queue, struct sequence *sequence);
 void queue_remove(struct sequence_queue *queue, struct sequence *sequence);
 

@@ -34,21 +34,27 @@ void window_deinit(struct decode_window *window)
 
 /* Decode passes until the one in which the sequence begins a block, fills one or ends; 0 is the
    next pass. Settled sequences only. */
-static uint64_t passes_until_due(const struct sequence *sequence, uint32_t block_size)
+static uint64_t passes_until_due(
+	const struct decode_window *window, const struct sequence *sequence)
 {
+	uint32_t block_size = window->block_size;
 	uint32_t begun =
 		(sequence->token_count - 1) % block_size; /* tokens before the last in its block */
 	uint32_t until_end =
 		sequence->prompt_count + sequence->max_tokens - 1 - sequence->token_count;
-	uint32_t until_block = begun == 0 ? 0 : block_size - 1 - begun;
+	uint32_t until_block = begun == 0 ? 0 : block_size - 1 - begun + window->registers_late;
+	uint32_t eos_at = sequence->prompt_count + sequence->forced_eos_count;
 
+	if (eos_at > sequence->token_count) {
+		until_end = u32_min(until_end, eos_at - 1 - sequence->token_count);
+	}
 	return u32_min(until_block, until_end);
 }
 
 /* Files a settled sequence under the first pass, from the next one on, in which it is due. */
 static void wheel_file(struct decode_window *window, struct sequence *sequence)
 {
-	uint64_t due = window->clock + passes_until_due(sequence, window->block_size);
+	uint64_t due = window->clock + passes_until_due(window, sequence);
 	struct sequence **list = &window->wheel[due & window->wheel_mask];
 
 	sequence->due_clock = due;
@@ -125,9 +131,10 @@ uint32_t window_collect_all(struct decode_window *window, const struct sequence_
 {
 	struct sequence *sequence = running->head;
 
-	for (uint32_t i = 0; i < window->count; i++) {
-		window->due[i] = sequence;
-		sequence = sequence->next;
+	for (uint32_t i = 0; i < window->count; sequence = sequence->next) {
+		if (sequence->is_decoding) {
+			window->due[i++] = sequence;
+		}
 	}
 	return window->count;
 }
@@ -137,14 +144,14 @@ uint32_t window_collect_all(struct decode_window *window, const struct sequence_
 struct sequence *window_find_longest(
 	const struct decode_window *window, const struct sequence_queue *running)
 {
-	struct sequence *sequence = running->head;
-	struct sequence *longest = sequence;
+	struct sequence *longest = NULL;
+	uint32_t most = 0;
 
-	for (uint32_t i = 1; i < window->count; i++) {
-		sequence = sequence->next;
-		if (window_tokens_at(sequence, window->clock) >
-			window_tokens_at(longest, window->clock)) {
-			longest = sequence;
+	for (struct sequence *s = running->head; s != NULL; s = s->next) {
+		uint32_t tokens = window_tokens_at(s, window->clock);
+		if (tokens > most && s->is_decoding) {
+			longest = s;
+			most = tokens;
 		}
 	}
 	return longest;
@@ -158,18 +165,24 @@ static void window_enter(struct decode_window *window, struct sequence *sequence
 		sequence->token_count > window_tokens_at(window->longest, window->clock)) {
 		window->longest = sequence;
 	}
-	window->tail = sequence;
 	window->count++;
 	window->context += sequence->token_count;
 	wheel_file(window, sequence);
 }
 
-void window_leave(struct decode_window *window, struct sequence *sequence)
+void window_join(struct decode_window *window, struct sequence *sequence)
+{
+	if (window->outside_count == 0 && window->count < window->max_count) {
+		window_enter(window, sequence);
+	} else {
+		sequence->is_outside = true;
+		window->outside_count++;
+	}
+}
+
+static void window_remove(struct decode_window *window, struct sequence *sequence)
 {
 	sequence_settle(sequence, window->clock);
-	if (window->tail == sequence) {
-		window->tail = sequence->previous;
-	}
 	if (window->longest == sequence) {
 		window->longest = NULL;
 	}
@@ -181,21 +194,41 @@ void window_leave(struct decode_window *window, struct sequence *sequence)
 	}
 }
 
+void window_stall(struct decode_window *window, struct sequence *sequence)
+{
+	window_remove(window, sequence);
+	sequence->is_outside = true;
+	window->outside_count++;
+}
+
+void window_leave(struct decode_window *window, struct sequence *sequence)
+{
+	if (sequence->is_decoding) {
+		window_remove(window, sequence);
+	} else if (sequence->is_outside) {
+		sequence->is_outside = false;
+		window->outside_count--;
+	}
+}
+
 void window_extend(struct decode_window *window, const struct sequence_queue *running)
 {
-	while (window->count < window->max_count) {
-		struct sequence *next = window->tail == NULL ? running->head : window->tail->next;
-		if (next == NULL || !next->is_prompt_computed) {
-			break;
+	struct sequence *sequence = running->head;
+
+	while (window->outside_count > 0 && window->count < window->max_count) {
+		if (sequence->is_outside) {
+			sequence->is_outside = false;
+			window->outside_count--;
+			window_enter(window, sequence);
 		}
-		window_enter(window, next);
+		sequence = sequence->next;
 	}
 }
 
 void window_check(const struct decode_window *window, const struct sequence_queue *running)
 {
-	const struct sequence *last = NULL;
 	uint32_t count = 0;
+	uint32_t outside_count = 0;
 	uint64_t context = 0;
 	uint64_t admission = 0;
 	uint32_t longest = 0;
@@ -203,20 +236,20 @@ void window_check(const struct decode_window *window, const struct sequence_queu
 	for (const struct sequence *s = running->head; s != NULL; s = s->next) {
 		check(s == running->head || s->admission > admission);
 		admission = s->admission;
+		outside_count += s->is_outside;
+		check(!s->is_outside || (s->is_prompt_computed && !s->is_decoding));
 		if (!s->is_decoding) {
 			continue;
 		}
-		check(last == s->previous); /* the window has no gap */
 		check(s->is_due_listed);
 		check(s->due_clock >= window->clock);
 		check(s->due_clock - window->clock <= window->wheel_mask);
 		context += window_tokens_at(s, window->clock);
 		longest = u32_max(longest, window_tokens_at(s, window->clock));
-		last = s;
 		count++;
 	}
-	check(window->tail == last);
 	check(window->count == count);
+	check(window->outside_count == outside_count);
 	check(window->context == context);
 	check(window->longest == NULL ||
 		(window->longest->is_decoding &&

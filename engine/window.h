@@ -7,25 +7,26 @@
 
 #include "engine/sequence_queue.h"
 
-/* The decode window: the leading sequences of the running queue whose prompts are computed, at most
-   max_count of them. A decode pass gives each of them one token.
-
-       running   | s s s s s s s s | s s s |         count = 8; the other three wait for room
-                 └─ decode window ─┘
+/* The decode window: the running sequences that a decode pass gives one token each, at most
+   max_count of them. A sequence joins when its prompt is computed; the others in mid-prompt may be
+   anywhere in the running queue. One that finds no room, or that a step has no token for, is
+   outside until window_extend() lets it in again.
 
    A pass costs nothing for a sequence that needs no work from the scheduler. When it will need work
    is known ahead: a new block at a block's first token, registration at its last, its end at
-   max_tokens. So each sequence is filed in a timing wheel under the pass in which that happens, and
-   a pass visits the sequences due in it. The counts of the others are brought up to date by
-   sequence_settle() when they are next read. */
+   max_tokens or at a forced EOS. So each sequence is filed in a timing wheel under the pass in
+   which that happens, and a pass visits the sequences due in it. The counts of the others are
+   brought up to date by sequence_settle() when they are next read. */
 
 struct decode_window {
 	uint32_t max_count;
 	uint32_t block_size;
-	uint64_t clock;		  /* decode passes completed */
-	struct sequence *tail;	  /* last sequence of the window, NULL: empty */
-	uint32_t count;		  /* sequences in the window */
-	uint64_t context;	  /* their tokens, as of clock */
+	bool registers_late;	/* a block is registered when the next one begins, not when its last
+				token is computed */
+	uint64_t clock;		/* decode passes completed */
+	uint32_t count;		/* sequences in the window */
+	uint32_t outside_count; /* running sequences that are outside */
+	uint64_t context;	/* their tokens, as of clock */
 	struct sequence *longest; /* the one with the most tokens; NULL: unknown */
 	struct sequence **wheel;  /* (wheel_mask + 1) lists by decode pass */
 	uint64_t wheel_mask;
@@ -35,10 +36,16 @@ struct decode_window {
 void window_init(struct decode_window *window, uint32_t max_count, uint32_t block_size);
 void window_deinit(struct decode_window *window);
 
-/* Lets running sequences with computed prompts enter while there is room. */
+/* A running sequence whose prompt is computed enters, behind those outside. */
+void window_join(struct decode_window *window, struct sequence *sequence);
+
+/* Lets those outside enter in queue order while there is room. */
 void window_extend(struct decode_window *window, const struct sequence_queue *running);
 
-/* Removes a sequence from the window and settles it. */
+/* Puts a sequence of the window outside: it gets no token in the next pass. */
+void window_stall(struct decode_window *window, struct sequence *sequence);
+
+/* Removes a sequence that stops running, and settles it. It need not be in the window. */
 void window_leave(struct decode_window *window, struct sequence *sequence);
 
 /* Writes the sequences due in the next pass to window->due, in queue order; returns their number.

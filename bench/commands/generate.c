@@ -132,6 +132,7 @@ static enum status open_runner(
 	const struct runner_entry *entry = NULL;
 	struct runner_facts facts = {0};
 
+	replay_config_take_policy(config);
 	TRY(runner_find(config->runner, &entry, error));
 	replay_config_complete(config, &session->model);
 	/* A larger limit would only use more memory. */

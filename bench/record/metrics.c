@@ -424,6 +424,13 @@ static void on_preempt(struct metrics *metrics, const struct event *event)
 	metrics->preemptions += record->is_measured;
 }
 
+/* A decode that got no token in this pass: its next gap is one of its own. */
+static void on_stall(struct metrics *metrics, const struct event *event)
+{
+	leave_decoding(metrics, &metrics->records[event->sequence->slot]);
+	fresh_push(metrics, event->sequence);
+}
+
 static void on_finish(struct metrics *metrics, const struct event *event, uint64_t end_ns)
 {
 	struct request_record *record = &metrics->records[event->sequence->slot];
@@ -518,6 +525,9 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 		case EVENT_PREEMPT:
 			on_preempt(metrics, event);
 			break;
+		case EVENT_STALL:
+			on_stall(metrics, event);
+			break;
 		case EVENT_FINISH:
 			/* Finish events come last, and need the gaps of the pass. */
 			if (has_pass) {
@@ -526,6 +536,7 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 			}
 			on_finish(metrics, event, end_ns);
 			break;
+		case EVENT_DROP:
 		case EVENT_REJECT:
 		case EVENT_BLOCK_GIVEN:
 			break;

@@ -195,6 +195,8 @@ static void request_event(
 		end_request(file, request, end_ns, "finished", event->a);
 		break;
 	case EVENT_REJECT:
+	case EVENT_STALL:
+	case EVENT_DROP:
 	case EVENT_BLOCK_GIVEN:
 		break;
 	}

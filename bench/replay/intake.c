@@ -72,6 +72,7 @@ static void add_row(struct intake *intake, const struct trace_row *row, struct p
 		.id = row->index,
 		.prompt_count = row->input_length,
 		.max_tokens = row->output_length,
+		.arrival = row->arrival_ns,
 		.temperature = intake->options.temperature,
 		.ignore_eos = true,
 	};

@@ -21,6 +21,47 @@ static enum status check_fleet(const struct replay_config *config, struct error 
 	return STATUS_OK;
 }
 
+void replay_config_take_policy(struct replay_config *config)
+{
+	const struct policy_defaults *own = &policy_at(config->policy)->defaults;
+	const struct replay_given *given = &config->given;
+
+	if (own->block_size == 0) {
+		return;
+	}
+	config->block_size = given->block_size ? config->block_size : own->block_size;
+	config->max_num_seqs = given->max_num_seqs ? config->max_num_seqs : own->max_num_seqs;
+	config->max_num_batched_tokens = given->max_num_batched_tokens
+						 ? config->max_num_batched_tokens
+						 : own->max_num_batched_tokens;
+	config->allocation = given->allocation ? config->allocation : own->allocation;
+	config->free_order = given->free_order ? config->free_order : own->free_order;
+}
+
+/* Refuses options of policy vllm with another one. */
+static enum status check_vllm(const struct replay_config *config, struct error *error)
+{
+	const struct policy *policy = policy_at(config->policy);
+	const struct {
+		const char *name;
+		bool is_given;
+	} own[] = {
+		{"scheduling-policy", config->given.scheduling_policy},
+		{"enable-chunked-prefill", config->given.enable_chunked_prefill},
+		{"long-prefill-token-threshold", config->given.long_prefill_token_threshold},
+		{"watermark", config->given.watermark},
+		{"no-scheduler-reserve-full-isl", config->given.no_scheduler_reserve_full_isl},
+	};
+
+	for (uint32_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		if (own[i].is_given && policy != &policy_vllm) {
+			return error_set(error, STATUS_USAGE,
+				"--%s belongs to --policy vllm, not %s", own[i].name, policy->name);
+		}
+	}
+	return STATUS_OK;
+}
+
 enum status replay_config_check(const struct replay_config *config, struct error *error)
 {
 	const struct policy *policy = policy_at(config->policy);
@@ -30,6 +71,7 @@ enum status replay_config_check(const struct replay_config *config, struct error
 			"--admission belongs to --policy prefill-first; policy %s admits exactly",
 			policy->name);
 	}
+	TRY(check_vllm(config, error));
 	if (config->given.max_requests && config->warmup >= config->max_requests) {
 		return error_set(error, STATUS_USAGE,
 			"--warmup %llu leaves nothing of --max-requests %llu to measure",
@@ -128,12 +170,21 @@ void replay_config_engine(const struct replay_config *config, struct engine_conf
 		.policy = policy_at(config->policy),
 		.admission = (enum admission)config->admission,
 		.prefix_caching = (enum prefix_caching)config->enable_prefix_caching,
+		.allocation = (enum allocation)config->allocation,
+		.strategies = {.free_order = (enum free_order)config->free_order},
 		.block_size = u32_from(config->block_size),
 		.kv_block_count = u32_from(config->kv_blocks),
 		.max_num_seqs = u32_from(config->max_num_seqs),
 		.max_num_batched_tokens = u32_from(config->max_num_batched_tokens),
 		.max_model_len = u32_from(config->max_model_len),
 		.eos_token_id = -1, /* completion lengths are given by the trace */
+		.queue_order = (enum queue_order)config->scheduling_policy,
+		.has_whole_prompts = config->enable_chunked_prefill == CHUNKED_PREFILL_OFF,
+		.has_no_full_gate = config->no_scheduler_reserve_full_isl,
+		.long_prefill_threshold = u32_from(config->long_prefill_token_threshold),
+		.watermark = (double)config->watermark / 1e6,
 	};
 	check(engine->policy != NULL);
+	engine->strategies.equal_blocks = engine->policy->defaults.equal_blocks;
+	engine->strategies.has_null_block = engine->policy->defaults.has_null_block;
 }

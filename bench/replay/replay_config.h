@@ -14,12 +14,14 @@
    option with a list of words is stored as an index into it; texts are borrowed. */
 
 /* The words of options, in the order of their indexes. --policy counts as policy_at() does,
-   --admission as enum admission, --enable-prefix-caching as enum prefix_caching, --sessions as enum
-   workload_sessions, --format as trace_format_word(). */
+   --admission as enum admission, --enable-prefix-caching as enum prefix_caching,
+   --scheduling-policy as enum queue_order, --allocation and --free-order as the enums of that name,
+   --sessions as enum workload_sessions, --format as trace_format_word(). */
 enum { DTYPE_FLOAT32, DTYPE_BFLOAT16 };
 enum { TP_TRANSPORT_AUTO, TP_TRANSPORT_PEER, TP_TRANSPORT_NCCL };
 enum { KERNELS_AUTO, KERNELS_GENERAL };
 enum { OVERLAP_ON, OVERLAP_OFF };
+enum { CHUNKED_PREFILL_ON, CHUNKED_PREFILL_OFF };
 enum { REPLAY_CLOCK_VIRTUAL, REPLAY_CLOCK_WALL };
 enum { TOKENS_FORCED, TOKENS_SAMPLED };
 enum { ARRIVE_BY_TRACE, ARRIVE_POISSON, ARRIVE_GAMMA, ARRIVE_CONSTANT, ARRIVE_AT_ONCE };
@@ -48,6 +50,10 @@ struct replay_config {
 extern const struct option_table replay_options;
 
 void replay_config_default(struct replay_config *config);
+
+/* Sets what the policy has defaults of its own for (engine/policy.h) and the user did not give. A
+   tape's configuration has all values already. */
+void replay_config_take_policy(struct replay_config *config);
 
 /* Refuses contradictory options with their names. */
 enum status replay_config_check(const struct replay_config *config, struct error *error);

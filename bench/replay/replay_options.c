@@ -34,6 +34,10 @@ WORDS(overlap, [OVERLAP_ON] = "on", [OVERLAP_OFF] = "off")
 WORDS(clock, [REPLAY_CLOCK_VIRTUAL] = "virtual", [REPLAY_CLOCK_WALL] = "wall")
 WORDS(tokens, [TOKENS_FORCED] = "forced", [TOKENS_SAMPLED] = "sampled")
 WORDS(admission, [ADMISSION_EXACT] = "exact", [ADMISSION_SEED] = "seed")
+WORDS(queue_order, [QUEUE_FCFS] = "fcfs", [QUEUE_PRIORITY] = "priority")
+WORDS(chunked_prefill, [CHUNKED_PREFILL_ON] = "on", [CHUNKED_PREFILL_OFF] = "off")
+WORDS(allocation, [ALLOCATION_PROMPT] = "prompt", [ALLOCATION_CHUNK] = "chunk")
+WORDS(free_order, [FREE_BACK] = "back", [FREE_UNHASHED_FIRST] = "unhashed-first")
 WORDS(prefix_caching, [PREFIX_CACHING_ON] = "on", [PREFIX_CACHING_OFF] = "off")
 WORDS(sessions, [SESSIONS_OPEN] = "open", [SESSIONS_CLOSED] = "closed")
 WORDS(arrivals, [ARRIVE_BY_TRACE] = "trace", [ARRIVE_POISSON] = "poisson", [ARRIVE_GAMMA] = "gamma",
@@ -256,6 +260,16 @@ static enum status read_value(const struct json_object *recorded, uint32_t index
 	return json_refuse(recorded, records[index].field, expected, error);
 }
 
+static enum status set_default(
+	const struct option *row, struct replay_config *config, struct error *error)
+{
+	if (row->kind == OPTION_FLAG) {
+		*(bool *)((char *)config + row->offset) = false;
+		return STATUS_OK;
+	}
+	return option_set(row, config, row->initial, error);
+}
+
 static enum status adopt_values(
 	struct replay_config *config, const struct json_object *recorded, struct error *error)
 {
@@ -269,7 +283,7 @@ static enum status adopt_values(
 			continue;
 		}
 		if (records[i].taping == LATER && json_find(recorded, records[i].field) == NULL) {
-			TRY(option_set(row, config, row->initial, error));
+			TRY(set_default(row, config, error));
 		} else {
 			TRY(read_value(recorded, i, config, error));
 		}

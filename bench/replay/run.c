@@ -143,6 +143,7 @@ static enum status complete_config(struct run *run, struct error *error)
 		return error_set(error, STATUS_USAGE, "--tape belongs to --runner tape");
 	}
 	if (tape == NULL) {
+		replay_config_take_policy(config);
 		return combine_options(run, error);
 	}
 	TRY(take_recording(run, error));

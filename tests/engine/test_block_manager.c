@@ -35,7 +35,7 @@ static void raw_init(struct raw_model *model, struct block_manager *real, uint32
 	for (uint32_t i = 0; i < block_count; i++) {
 		model->free_list[model->free_count++] = i;
 	}
-	block_manager_init(real, block_count, 1);
+	block_manager_init(real, block_count, 1, (struct block_strategies){0});
 }
 
 static uint32_t raw_entry(const struct raw_model *model, uint64_t low)
@@ -389,7 +389,8 @@ static void allocate(struct prop *prop, struct pool *pool, uint32_t index)
 	uint32_t hits = block_manager_probe(&pool->real, sequence);
 	require_equal(
 		hits, block_model_hits(&pool->model, sequence->token_ids, sequence->token_count));
-	bool can_allocate = block_manager_can_allocate(&pool->real, sequence, hits);
+	bool can_allocate =
+		block_manager_can_allocate(&pool->real, sequence, hits, sequence->token_count, 0);
 	require_equal(can_allocate, block_model_can_allocate(&pool->model, sequence->token_ids,
 					    sequence->token_count, hits));
 	prop_log(prop, "allocate %u: %u blocks hit, %s", index, hits,
@@ -397,7 +398,7 @@ static void allocate(struct prop *prop, struct pool *pool, uint32_t index)
 	if (!can_allocate) {
 		return;
 	}
-	block_manager_allocate(&pool->real, sequence, hits);
+	block_manager_allocate(&pool->real, sequence, hits, sequence->token_count);
 	block_model_allocate(
 		&pool->model, &slot->table, sequence->token_ids, sequence->token_count, hits);
 	require_equal(sequence->cached_count, hits * pool->real.block_size);
@@ -413,7 +414,7 @@ static void compute(struct prop *prop, struct pool *pool, uint32_t index, uint32
 	struct sequence *sequence = &slot->sequence;
 	prop_log(prop, "compute tokens [%u, %u) of %u", slot->computed, slot->computed + count,
 		index);
-	block_manager_register_filled(&pool->real, sequence, slot->computed, count);
+	block_manager_register_up_to(&pool->real, sequence, slot->computed + count);
 	block_model_register_filled(&pool->model, &slot->table, sequence->token_ids, slot->computed,
 		slot->computed + count);
 	slot->computed += count;
@@ -441,13 +442,14 @@ static void append(struct prop *prop, struct pool *pool, uint32_t index)
 		!can_append   ? ", no room"
 		: needs_block ? ", a block"
 			      : "");
-	require_equal(block_manager_can_append(&pool->real, sequence), can_append);
+	uint32_t missing = block_manager_missing(&pool->real, sequence, sequence->token_count);
+	require_equal(missing, needs_block);
 	if (!can_append) {
 		release(prop, pool, index);
 		return;
 	}
-	require_equal(block_manager_append(&pool->real, sequence), needs_block);
 	if (needs_block) {
+		block_manager_append(&pool->real, sequence);
 		slot->table.blocks[slot->table.count++] = block_model_take(&pool->model);
 	}
 	compute(prop, pool, index, 1);
@@ -487,7 +489,8 @@ static void pool_same(struct pool *pool)
 		same_table(slot);
 		entries += slot->table.count;
 		uint32_t hits = block_manager_probe(&pool->real, sequence);
-		bool can_allocate = block_manager_can_allocate(&pool->real, sequence, hits);
+		bool can_allocate = block_manager_can_allocate(
+			&pool->real, sequence, hits, sequence->token_count, 0);
 		require_equal(hits,
 			block_model_hits(&pool->model, sequence->token_ids, sequence->token_count));
 		require_equal(
@@ -518,7 +521,7 @@ static void body_sequences(struct prop *prop, const void *context)
 	pool->vocabulary = prop_range(prop, 1, 3);
 	prop_swarm(prop, weights, 4);
 	prop_log(prop, "%u blocks of %u", block_count, block_size);
-	block_manager_init(&pool->real, block_count, block_size);
+	block_manager_init(&pool->real, block_count, block_size, (struct block_strategies){0});
 	block_model_init(&pool->model, block_count, block_size);
 	uint32_t count = prop_range(prop, 0, 150);
 	for (uint32_t i = 0; i < count; i++) {
@@ -550,7 +553,7 @@ Test(block_manager, sequences_over_the_pool_equal_their_model)
 Test(block_manager, half_an_equal_key_is_no_hit)
 {
 	struct block_manager manager;
-	block_manager_init(&manager, 2, 4);
+	block_manager_init(&manager, 2, 4, (struct block_strategies){0});
 	uint32_t block = block_manager_pop_free(&manager);
 	block_manager_register(&manager, block, (struct block_key){42, 1});
 	cr_assert_eq(block_manager_find(&manager, (struct block_key){42, 1}), block);
@@ -563,7 +566,7 @@ Test(block_manager, half_an_equal_key_is_no_hit)
 Test(block_manager, a_sequence_with_half_an_equal_key_is_no_hit)
 {
 	struct block_manager manager;
-	block_manager_init(&manager, 8, 2);
+	block_manager_init(&manager, 8, 2, (struct block_strategies){0});
 	const int32_t first_prompt[] = {1, 2, 3, 4, 5};
 	const int32_t second_prompt[] = {1, 2, 3, 9, 5};
 	struct sequence first = {0};
@@ -576,8 +579,8 @@ Test(block_manager, a_sequence_with_half_an_equal_key_is_no_hit)
 	cr_assert_neq(second.block_keys[1].low, first.block_keys[1].low);
 	cr_assert_neq(second.block_keys[1].high, first.block_keys[1].high);
 	second.block_keys[1].low = first.block_keys[1].low;
-	block_manager_allocate(&manager, &first, 0);
-	block_manager_register_filled(&manager, &first, 0, 5);
+	block_manager_allocate(&manager, &first, 0, first.token_count);
+	block_manager_register_up_to(&manager, &first, 5);
 	cr_assert_eq(block_manager_probe(&manager, &first), 2);
 	cr_assert_eq(block_manager_probe(&manager, &second), 1);
 	block_manager_release_all(&manager, &first);
@@ -621,14 +624,14 @@ Test(block_manager, a_request_may_come_with_keys)
 	sequence_init(&second, &with_keys, 2);
 	cr_assert(second.is_forced);
 	cr_assert_null(second.token_ids);
-	block_manager_init(&manager, 8, 2);
-	block_manager_allocate(&manager, &first, 0);
-	block_manager_register_filled(&manager, &first, 0, 5);
+	block_manager_init(&manager, 8, 2, (struct block_strategies){0});
+	block_manager_allocate(&manager, &first, 0, first.token_count);
+	block_manager_register_up_to(&manager, &first, 5);
 	cr_assert_eq(block_manager_probe(&manager, &second), 2);
-	block_manager_allocate(&manager, &second, 2);
+	block_manager_allocate(&manager, &second, 2, second.token_count);
 	second.token_count = 6;
-	cr_assert_not(block_manager_append(&manager, &second));
-	block_manager_register_filled(&manager, &second, 5, 1);
+	cr_assert_eq(block_manager_missing(&manager, &second, second.token_count), 0);
+	block_manager_register_up_to(&manager, &second, 6);
 	first.token_count = 7; /* its third block may be hit as soon as it is not the last */
 	cr_assert_eq(block_manager_probe(&manager, &first), 3);
 	sequence_deinit(&first);
@@ -650,22 +653,22 @@ Test(block_manager, keys_without_ignore_eos_are_a_failed_check, .signal = SIGABR
 Test(block_manager, a_free_block_that_is_hit_is_spent)
 {
 	struct block_manager manager;
-	block_manager_init(&manager, 3, 2);
+	block_manager_init(&manager, 3, 2, (struct block_strategies){0});
 	const int32_t prompt[] = {1, 2, 3, 4, 5};
 	struct sequence sequence = {0};
 	struct request request = {.prompt = prompt, .prompt_count = 5, .max_tokens = 1};
 	sequence_init(&sequence, &request, 2);
-	block_manager_allocate(&manager, &sequence, 0);
-	block_manager_register_filled(&manager, &sequence, 0, 5);
+	block_manager_allocate(&manager, &sequence, 0, sequence.token_count);
+	block_manager_register_up_to(&manager, &sequence, 5);
 	block_manager_release_all(&manager, &sequence);
 	cr_assert_eq(manager.cached_free_count, 2);
 	cr_assert_eq(manager.free_head, 2, "the last block of a sequence is released first");
 	cr_assert_eq(block_manager_pop_free(&manager), 2);
 	cr_assert_eq(block_manager_probe(&manager, &sequence), 2);
-	cr_assert_not(block_manager_can_allocate(&manager, &sequence, 2));
+	cr_assert_not(block_manager_can_allocate(&manager, &sequence, 2, sequence.token_count, 0));
 	block_manager_release(&manager, 2);
-	cr_assert(block_manager_can_allocate(&manager, &sequence, 2));
-	block_manager_allocate(&manager, &sequence, 2);
+	cr_assert(block_manager_can_allocate(&manager, &sequence, 2, sequence.token_count, 0));
+	block_manager_allocate(&manager, &sequence, 2, sequence.token_count);
 	cr_assert_eq(sequence.cached_count, 4);
 	cr_assert_eq(manager.free_count, 0);
 	block_manager_release_all(&manager, &sequence);
@@ -677,13 +680,13 @@ Test(block_manager, a_free_block_that_is_hit_is_spent)
 Test(block_manager, a_whole_prompt_is_never_hit)
 {
 	struct block_manager manager;
-	block_manager_init(&manager, 4, 1);
+	block_manager_init(&manager, 4, 1, (struct block_strategies){0});
 	const int32_t prompt[] = {1, 2};
 	struct sequence sequence = {0};
 	struct request request = {.prompt = prompt, .prompt_count = 2, .max_tokens = 1};
 	sequence_init(&sequence, &request, 1);
-	block_manager_allocate(&manager, &sequence, 0);
-	block_manager_register_filled(&manager, &sequence, 0, 2);
+	block_manager_allocate(&manager, &sequence, 0, sequence.token_count);
+	block_manager_register_up_to(&manager, &sequence, 2);
 	cr_assert_eq(block_manager_probe(&manager, &sequence), 1);
 	block_manager_release_all(&manager, &sequence);
 	cr_assert_eq(block_manager_probe(&manager, &sequence), 1);
@@ -694,7 +697,7 @@ Test(block_manager, a_whole_prompt_is_never_hit)
 Test(block_manager, a_pool_of_one_block)
 {
 	struct block_manager manager;
-	block_manager_init(&manager, 1, 1);
+	block_manager_init(&manager, 1, 1, (struct block_strategies){0});
 	const struct block_key key = {5, 7};
 	cr_assert_eq(block_manager_pop_free(&manager), 0);
 	cr_assert_eq(block_manager_used_count(&manager), 1);
@@ -715,7 +718,7 @@ Test(block_manager, a_pool_of_one_block)
 Test(block_manager, a_second_release_is_a_failed_check, .signal = SIGABRT)
 {
 	struct block_manager manager;
-	block_manager_init(&manager, 2, 1);
+	block_manager_init(&manager, 2, 1, (struct block_strategies){0});
 	uint32_t block = block_manager_pop_free(&manager);
 	block_manager_release(&manager, block);
 	block_manager_release(&manager, block);
@@ -724,7 +727,7 @@ Test(block_manager, a_second_release_is_a_failed_check, .signal = SIGABRT)
 Test(block_manager, taking_from_an_empty_pool_is_a_failed_check, .signal = SIGABRT)
 {
 	struct block_manager manager;
-	block_manager_init(&manager, 1, 1);
+	block_manager_init(&manager, 1, 1, (struct block_strategies){0});
 	(void)block_manager_pop_free(&manager);
 	(void)block_manager_pop_free(&manager);
 }
@@ -738,10 +741,10 @@ static void body_damage(struct prop *prop, const void *context)
 	struct sequence sequence = {0};
 	struct request request = {.prompt = tokens, .prompt_count = 5, .max_tokens = 1};
 	(void)prop;
-	block_manager_init(&manager, 6, 2);
+	block_manager_init(&manager, 6, 2, (struct block_strategies){0});
 	sequence_init(&sequence, &request, 2);
-	block_manager_allocate(&manager, &sequence, 0);
-	block_manager_register_filled(&manager, &sequence, 0, 5);
+	block_manager_allocate(&manager, &sequence, 0, sequence.token_count);
+	block_manager_register_up_to(&manager, &sequence, 5);
 	block_manager_check(&manager);
 	switch (*damage) {
 	case 0:

@@ -195,9 +195,15 @@ Test(engine, policies_are_found_by_name)
 
 /* ---- fitting ---- */
 
+/* Policies that serve a request whole or not at all. */
+static const struct policy *const whole[] = {&policy_mixed, &policy_prefill_first};
+
+enum { WHOLE_COUNT = sizeof(whole) / sizeof(whole[0]) };
+
 Test(engine, the_last_token_needs_no_place)
 {
-	struct engine_config config = {.block_size = 4, .kv_block_count = 2, .max_model_len = 20};
+	struct engine_config config = {
+		.policy = &policy_mixed, .block_size = 4, .kv_block_count = 2, .max_model_len = 20};
 	cr_assert_eq(engine_config_fit(&config, 8, 1), FIT_OK);
 	cr_assert_eq(engine_config_fit(&config, 9, 1), FIT_NEVER);
 	cr_assert_eq(engine_config_fit(&config, 1, 8), FIT_OK);
@@ -208,6 +214,31 @@ Test(engine, the_last_token_needs_no_place)
 	cr_assert_eq(engine_config_fit(&config, UINT32_MAX, UINT32_MAX), FIT_TOO_LONG);
 	config.kv_block_count = 100;
 	cr_assert_eq(engine_config_fit(&config, 19, 1), FIT_OK);
+}
+
+/* Policy vllm serves every prompt that leaves room for a token, and ends its answer there. */
+Test(engine, an_answer_is_capped_at_the_longest_sequence)
+{
+	struct engine_config config = {.policy = &policy_vllm,
+		.block_size = 4,
+		.kv_block_count = 6,
+		.max_num_seqs = 2,
+		.max_num_batched_tokens = 8,
+		.max_model_len = 20,
+		.strategies = {.has_null_block = true}};
+	struct error error = {0};
+	cr_assert_eq(engine_config_validate(&config, &error), STATUS_OK, "%s", error.text);
+	cr_assert_eq(engine_config_fit(&config, 19, 1000), FIT_OK);
+	cr_assert_eq(engine_config_fit(&config, 20, 1), FIT_TOO_LONG);
+	cr_assert_eq(engine_config_answer_limit(&config, 19, 1000), 1);
+	cr_assert_eq(engine_config_answer_limit(&config, 12, 8), 8);
+	cr_assert_eq(engine_config_answer_limit(&config, 12, 9), 8);
+	config.kv_block_count = 5; /* with the null block */
+	cr_assert_eq(engine_config_validate(&config, &error), STATUS_USAGE);
+	config.kv_block_count = 6;
+	config.has_whole_prompts = true;
+	error = (struct error){0};
+	cr_assert_eq(engine_config_validate(&config, &error), STATUS_USAGE);
 }
 
 /* Rejections lead the events of the next step, and the run goes on. */
@@ -250,9 +281,9 @@ Test(engine, an_empty_engine_has_nothing_to_do)
 /* One token in, one token out, one block of one token, one sequence. */
 Test(engine, the_smallest_request_in_the_smallest_engine)
 {
-	for (uint32_t i = 0; policy_at(i) != NULL; i++) {
+	for (uint32_t i = 0; i < WHOLE_COUNT; i++) {
 		struct bench bench;
-		open_bench(&bench, policy_at(i), 1, 1, 1);
+		open_bench(&bench, whole[i], 1, 1, 1);
 		cr_assert_eq(add(&bench, 0, 1, 1), FIT_OK);
 		cr_assert_eq(add(&bench, 1, 1, 2), FIT_NEVER);
 		expect_step(&bench, "R1 A0 b0 c0 F0");
@@ -270,9 +301,9 @@ Test(engine, the_smallest_request_in_the_smallest_engine)
 
 Test(engine, a_lone_sequence_grows_to_the_whole_pool)
 {
-	for (uint32_t i = 0; policy_at(i) != NULL; i++) {
+	for (uint32_t i = 0; i < WHOLE_COUNT; i++) {
 		struct bench bench;
-		open_bench(&bench, policy_at(i), 2, 3, 2);
+		open_bench(&bench, whole[i], 2, 3, 2);
 		cr_assert_eq(add(&bench, 0, 1, 6), FIT_OK);
 		expect_step(&bench, "A0 b0 c0");
 		expect_step(&bench, "");
@@ -534,9 +565,9 @@ Test(engine, next_step_depends_on_arrivals_while_one_could_be_admitted)
 /* With no free block, no arrival can be admitted until a sequence ends. */
 Test(engine, does_not_depend_on_arrivals_without_a_free_block)
 {
-	for (uint32_t i = 0; policy_at(i) != NULL; i++) {
+	for (uint32_t i = 0; i < WHOLE_COUNT; i++) {
 		struct bench bench;
-		open_bench(&bench, policy_at(i), 4, 2, 4);
+		open_bench(&bench, whole[i], 4, 2, 4);
 		add(&bench, 0, 4, 4);
 		step(&bench);
 		cr_assert(engine_next_step_depends_on_arrivals(bench.engine));

@@ -367,7 +367,7 @@ static void damage(struct scheduler *real, uint32_t kind)
 		head->is_decoding = false;
 		break;
 	case 8:
-		real->window.tail = head;
+		real->window.outside_count++;
 		break;
 	case 9:
 		head->due_clock = real->window.clock + real->window.wheel_mask + 1;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/harness/require.h"
-#include "tests/models/vllm_model.h"
+#include "tests/models/vllm_drive.h"
 
 /* Scenarios recorded from vLLM's own scheduler, reproduced decision by decision.
    QUIRE_VLLM_GOLDEN names the folder; its default is beside the project. */
@@ -234,25 +234,21 @@ static void same_step(
 	same_list(scenario, found, step, "running", found->running.items, found->running.count);
 }
 
-/* ---- the naive model ---- */
-
-static void same_end_of_model(const struct scenario *scenario, const struct vllm_model *model)
+/* What the end of a recording says, found by the model or by the engine. */
+static void same_end(const struct scenario *scenario, const struct vllm_step *last,
+	const uint32_t *answered, const struct vllm_list *free_list)
 {
-	uint32_t answered[VLLM_REQUESTS];
-	for (uint32_t i = 0; i < scenario->request_count; i++) {
-		answered[i] = model->sequences[i].known - scenario->requests[i].prompt_count;
-	}
-	same_list(scenario, &model->now, scenario->end, "answered", answered,
-		scenario->request_count);
-	same_list(
-		scenario, &model->now, scenario->end, "free", model->free.items, model->free.count);
-	same_list(scenario, &model->now, scenario->end, "stuck", model->waiting.items,
-		model->waiting.count);
+	same_list(scenario, last, scenario->end, "answered", answered, scenario->request_count);
+	same_list(scenario, last, scenario->end, "free", free_list->items, free_list->count);
+	same_list(scenario, last, scenario->end, "stuck", last->waiting.items, last->waiting.count);
 }
 
-static void run_model(const struct scenario *scenario)
+/* ---- the naive model ---- */
+
+static bool run_model(const struct scenario *scenario)
 {
 	struct vllm_model *model = calloc(1, sizeof(*model));
+	uint32_t answered[VLLM_REQUESTS];
 	require(model != NULL, "out of memory");
 	vllm_model_init(model, &scenario->rules);
 	for (uint32_t i = 0; i < scenario->step_count; i++) {
@@ -265,8 +261,47 @@ static void run_model(const struct scenario *scenario)
 		vllm_model_step(model, number(scenario->steps[i], "step"));
 		same_step(scenario, &model->now, scenario->steps[i]);
 	}
-	same_end_of_model(scenario, model);
+	for (uint32_t i = 0; i < scenario->request_count; i++) {
+		answered[i] = model->sequences[i].known - scenario->requests[i].prompt_count;
+	}
+	same_end(scenario, &model->now, answered, &model->free);
 	free(model);
+	return true;
+}
+
+/* ---- the engine ---- */
+
+static void run_engine_fed(const struct scenario *scenario, enum vllm_feeding feeding)
+{
+	struct vllm_drive *drive = calloc(1, sizeof(*drive));
+	struct vllm_list free_list;
+	require(drive != NULL, "out of memory");
+	vllm_drive_init(drive, &scenario->rules, feeding);
+	for (uint32_t i = 0; i < scenario->step_count; i++) {
+		const cJSON *id;
+		cJSON_ArrayForEach(id, item_of(scenario->steps[i], "added"))
+		{
+			uint32_t added = (uint32_t)id->valuedouble;
+			vllm_drive_add(drive, added, &scenario->requests[added]);
+		}
+		vllm_drive_step(drive, number(scenario->steps[i], "step"));
+		same_step(scenario, &drive->now, scenario->steps[i]);
+	}
+	for (const struct sequence *s = drive->real.waiting.head; s != NULL; s = s->next) {
+		drive->answered[s->request] = sequence_completion_count(s);
+	}
+	vllm_drive_free_list(drive, &free_list);
+	same_end(scenario, &drive->now, drive->answered, &free_list);
+	vllm_drive_deinit(drive);
+	free(drive);
+}
+
+static bool run_engine(const struct scenario *scenario)
+{
+	for (int feeding = 0; feeding < VLLM_FEEDINGS; feeding++) {
+		run_engine_fed(scenario, (enum vllm_feeding)feeding);
+	}
+	return true;
 }
 
 /* ---- the folder ---- */
@@ -296,8 +331,8 @@ static uint32_t list_recordings(const char *folder, char (*paths)[NAME_BYTES])
 	return count;
 }
 
-/* Runs each scenario of the folder, or skips the test. */
-static void for_each_scenario(void (*run)(const struct scenario *scenario), const char *who)
+/* Runs each scenario of the folder, or skips the test. run() returns whether it compared one. */
+static void for_each_scenario(bool (*run)(const struct scenario *scenario), const char *who)
 {
 	const char *folder = getenv("QUIRE_VLLM_GOLDEN");
 	if (folder == NULL || folder[0] == '\0') {
@@ -308,12 +343,15 @@ static void for_each_scenario(void (*run)(const struct scenario *scenario), cons
 	cr_assert(paths != NULL && scenario != NULL);
 	uint32_t count = list_recordings(folder, paths);
 	uint32_t steps = 0;
+	uint32_t compared = 0;
 	uint32_t async_count = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		read_scenario(scenario, paths[i]);
-		run(scenario);
-		steps += scenario->step_count;
-		async_count += scenario->rules.is_async;
+		if (run(scenario)) {
+			compared++;
+			steps += scenario->step_count;
+			async_count += scenario->rules.is_async;
+		}
 		forget_scenario(scenario);
 	}
 	free(scenario);
@@ -321,11 +359,16 @@ static void for_each_scenario(void (*run)(const struct scenario *scenario), cons
 	if (count == 0) {
 		cr_skip_test("no recordings of vLLM in %s (QUIRE_VLLM_GOLDEN)", folder);
 	}
-	printf("%s: %u scenarios compared, %u of them asynchronous, %u steps\n", who, count,
-		async_count, steps);
+	printf("%s: %u of %u scenarios compared, %u of them asynchronous, %u steps\n", who,
+		compared, count, async_count, steps);
 }
 
 Test(scheduler_vllm_golden, the_model_reproduces_the_original, .timeout = 300)
 {
 	for_each_scenario(run_model, "the model");
+}
+
+Test(scheduler_vllm_golden, the_engine_reproduces_the_original, .timeout = 300)
+{
+	for_each_scenario(run_engine, "the engine");
 }

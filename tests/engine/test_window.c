@@ -33,6 +33,7 @@ static void add_sequence(struct scene *scene)
 	sequence->computed_count = sequence->prompt_count;
 	sequence->token_count = sequence->prompt_count + 1;
 	queue_push_back(&scene->running, sequence);
+	window_join(&scene->window, sequence);
 }
 
 static struct sequence settled(const struct scene *scene, const struct sequence *sequence)
@@ -84,9 +85,7 @@ static void require_same(struct scene *scene, uint32_t due_count)
 
 static void leave(struct scene *scene, struct sequence *sequence)
 {
-	if (sequence->is_decoding) {
-		window_leave(&scene->window, sequence);
-	}
+	window_leave(&scene->window, sequence);
 	queue_remove(&scene->running, sequence);
 }
 
@@ -173,8 +172,8 @@ Test(window, due_sequences_come_in_the_order_of_any_number_of_admissions)
 			.admission = admissions[i],
 			.is_prompt_computed = true};
 		queue_push_back(&running, &sequences[i]);
+		window_join(&window, &sequences[i]);
 	}
-	window_extend(&window, &running);
 	require_equal(window_collect_due(&window), COUNT);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		require_equal(window.due[i]->admission, admissions[i]);

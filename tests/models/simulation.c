@@ -291,6 +291,10 @@ static void on_event(struct simulation *simulation, const struct event *event, u
 	case EVENT_PREEMPT:
 		on_preempt(simulation, event, step);
 		break;
+	case EVENT_STALL:
+	case EVENT_DROP:
+		require_equal(own->life, LIFE_RUNNING);
+		break;
 	case EVENT_FINISH:
 		on_finish(simulation, event);
 		break;
@@ -345,7 +349,7 @@ static void require_work_conserved(struct simulation *simulation, const struct b
 		return;
 	}
 	uint32_t hits = block_manager_probe(&scheduler->blocks, head);
-	require(!block_manager_can_allocate(&scheduler->blocks, head, hits),
+	require(!block_manager_can_allocate(&scheduler->blocks, head, hits, head->token_count, 0),
 		"a sequence that could be admitted still waits");
 }
 

@@ -8,7 +8,7 @@
 
 static void insert(struct vllm_list *list, uint32_t place, uint32_t item)
 {
-	require(list->count < VLLM_TOKENS, "a list of the model is full");
+	require(list->count < VLLM_LIST, "a list of the model is full");
 	for (uint32_t i = list->count; i > place; i--) {
 		list->items[i] = list->items[i - 1];
 	}

@@ -13,6 +13,7 @@ enum {
 	VLLM_REQUESTS = 64,
 	VLLM_BLOCKS = 1024,
 	VLLM_TOKENS = 2048,
+	VLLM_LIST = 1024,
 	VLLM_NOTHING = UINT32_MAX, /* no step was applied */
 };
 
@@ -44,7 +45,7 @@ struct vllm_request {
 
 /* A list of numbers, large enough for any list of the model. */
 struct vllm_list {
-	uint32_t items[VLLM_TOKENS];
+	uint32_t items[VLLM_LIST];
 	uint32_t count;
 };
 

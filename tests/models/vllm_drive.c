@@ -1,0 +1,283 @@
+#include "tests/models/vllm_drive.h"
+
+#include <string.h>
+
+#include "engine/policy.h"
+#include "tests/harness/require.h"
+
+struct engine_config vllm_engine_config(const struct vllm_rules *rules)
+{
+	return (struct engine_config){
+		.policy = &policy_vllm,
+		.prefix_caching =
+			rules->has_prefix_caching ? PREFIX_CACHING_ON : PREFIX_CACHING_OFF,
+		.allocation = policy_vllm.defaults.allocation,
+		.strategies = {.free_order = policy_vllm.defaults.free_order,
+			.equal_blocks = policy_vllm.defaults.equal_blocks,
+			.has_null_block = policy_vllm.defaults.has_null_block},
+		.block_size = rules->block_size,
+		.kv_block_count = rules->num_blocks,
+		.max_num_seqs = rules->max_num_seqs,
+		.max_num_batched_tokens = rules->max_num_batched_tokens,
+		.max_model_len = rules->max_model_len,
+		.eos_token_id = rules->eos,
+		.is_async = rules->is_async,
+		.queue_order = rules->is_priority ? QUEUE_PRIORITY : QUEUE_FCFS,
+		.has_whole_prompts = !rules->has_chunked_prefill,
+		.has_no_full_gate = !rules->reserves_full_isl,
+		.long_prefill_threshold = rules->long_prefill_token_threshold,
+		.watermark = rules->watermark,
+	};
+}
+
+void vllm_drive_init(
+	struct vllm_drive *drive, const struct vllm_rules *rules, enum vllm_feeding feeding)
+{
+	const struct engine_config config = vllm_engine_config(rules);
+
+	memset(drive, 0, sizeof(*drive));
+	drive->feeding = feeding;
+	scheduler_init(&drive->real, &config, feeding != VLLM_COUNTED);
+}
+
+void vllm_drive_deinit(struct vllm_drive *drive)
+{
+	scheduler_deinit(&drive->real);
+}
+
+/* Keeps the order of times that are not negative. */
+static uint64_t ordered(double time)
+{
+	uint64_t bits;
+
+	require(time >= 0, "a request arrives before 0");
+	memcpy(&bits, &time, sizeof(bits));
+	return bits;
+}
+
+static void append(struct vllm_list *list, uint64_t item)
+{
+	require(list->count < VLLM_LIST, "a list is full");
+	list->items[list->count++] = (uint32_t)item;
+}
+
+void vllm_drive_add(struct vllm_drive *drive, uint32_t id, const struct vllm_request *request)
+{
+	require(id < VLLM_REQUESTS, "there is no room for so many requests");
+	drive->requests[id] = request;
+	append(&drive->backlog, id);
+}
+
+/* As many requests as the scheduler takes. */
+static void feed(struct vllm_drive *drive)
+{
+	struct scheduler *real = &drive->real;
+	uint32_t fed = 0;
+
+	while (fed < drive->backlog.count && real->waiting.count < real->max_waiting) {
+		uint32_t id = drive->backlog.items[fed++];
+		const struct vllm_request *own = drive->requests[id];
+		const int32_t *answer = own->tokens + own->prompt_count;
+		scheduler_add(
+			real, &(struct request){
+				      .id = id,
+				      .prompt = own->tokens,
+				      .prompt_count = own->prompt_count,
+				      .forced = drive->feeding == VLLM_SAMPLED ? NULL : answer,
+				      .max_tokens = own->max_tokens,
+				      .priority = own->priority,
+				      .arrival = ordered(own->arrival_time),
+				      .ignore_eos = own->ignore_eos,
+			      });
+	}
+	drive->backlog.count -= fed;
+	memmove(drive->backlog.items, drive->backlog.items + fed,
+		drive->backlog.count * sizeof(uint32_t));
+}
+
+void vllm_drive_free_list(const struct vllm_drive *drive, struct vllm_list *list)
+{
+	const struct block_manager *blocks = &drive->real.blocks;
+
+	list->count = 0;
+	for (uint32_t id = blocks->free_head; id != BLOCK_NONE; id = blocks->blocks[id].next) {
+		append(list, id);
+	}
+}
+
+static void list_queue(struct vllm_list *list, const struct sequence_queue *queue)
+{
+	for (const struct sequence *s = queue->head; s != NULL; s = s->next) {
+		append(list, s->request);
+	}
+}
+
+/* ---- rows ---- */
+
+/* Blocks that a sequence was given, and how its row came about. */
+static void finish_row(struct vllm_drive *drive, struct vllm_row *row)
+{
+	const struct event_list *events = &drive->real.events;
+
+	row->kind = 'C';
+	row->first_block = drive->now.blocks.count;
+	for (size_t i = 0; i < events->count; i++) {
+		const struct event *event = &events->events[i];
+		if (event->kind == EVENT_REJECT || event->request != row->request) {
+			continue;
+		}
+		if (event->kind == EVENT_ADMIT) {
+			row->kind = event->sequence->preemption_count == 0 ? 'N' : 'R';
+			require_equal(event->a, row->first);
+		} else if (event->kind == EVENT_BLOCK_GIVEN) {
+			append(&drive->now.blocks, event->b);
+			row->block_count++;
+		}
+	}
+}
+
+static const struct placement *placement_of(
+	const struct scheduler *real, const struct sequence *sequence)
+{
+	for (uint32_t i = 0; i < real->placement_count; i++) {
+		if (real->placements[i].sequence == sequence) {
+			return &real->placements[i];
+		}
+	}
+	return NULL;
+}
+
+/* The row of a running sequence; false: it has none. Sequences that need nothing from the scheduler
+   get their token without a placement. */
+static bool row_of(
+	const struct scheduler *real, const struct sequence *sequence, struct vllm_row *row)
+{
+	const struct placement *placement = placement_of(real, sequence);
+	struct sequence settled = *sequence;
+
+	*row = (struct vllm_row){.request = (uint32_t)sequence->request, .count = 1};
+	if (placement != NULL) {
+		row->first = placement->first;
+		row->count = placement->count;
+		row->is_sampled = placement->is_sampled;
+		return true;
+	}
+	sequence_settle(&settled, real->window.clock);
+	/* An asynchronous step has moved its sequences already. */
+	row->first = settled.computed_count - real->config.is_async;
+	row->is_sampled = true;
+	require(!real->visits_all || !sequence->is_decoding, "a decode was not visited");
+	return sequence->is_decoding;
+}
+
+static void list_rows(struct vllm_drive *drive)
+{
+	const struct scheduler *real = &drive->real;
+	const struct step_counts *counts = &real->batch.counts;
+	struct vllm_step *now = &drive->now;
+	uint64_t tokens = 0;
+
+	for (const struct sequence *s = real->running.head; s != NULL; s = s->next) {
+		struct vllm_row *row = &now->rows[now->row_count];
+		if (row_of(real, s, row)) {
+			finish_row(drive, row);
+			tokens += row->count;
+			require(!real->is_computing ||
+					real->batch.request[now->row_count] == s->request,
+				"a row of the batch is of another request");
+			now->row_count++;
+		}
+	}
+	require_equal(counts->decode_rows + counts->prefill_rows, now->row_count);
+	require_equal(counts->decode_rows + counts->prefill_tokens, tokens);
+	require(!real->is_computing || real->batch.row_count == now->row_count,
+		"the batch has other rows");
+}
+
+/* ---- steps ---- */
+
+static void list_events(struct vllm_drive *drive)
+{
+	const struct event_list *events = &drive->real.events;
+
+	for (size_t i = 0; i < events->count; i++) {
+		const struct event *event = &events->events[i];
+		if (event->kind == EVENT_PREEMPT) {
+			append(&drive->now.preempted, event->request);
+		} else if (event->kind == EVENT_BLOCK_GIVEN && event->has_evicted) {
+			append(&drive->now.evicted, event->b);
+		}
+	}
+}
+
+static void list_finished(struct vllm_drive *drive)
+{
+	const struct sequence *sequence;
+
+	while ((sequence = scheduler_take_finished(&drive->real)) != NULL) {
+		const struct vllm_request *own = drive->requests[sequence->request];
+		uint32_t count = sequence_completion_count(sequence);
+		append(&drive->now.finished, sequence->request);
+		drive->answered[sequence->request] = count;
+		drive->is_finished[sequence->request] = true;
+		require(memcmp(sequence->token_ids, own->tokens,
+				(own->prompt_count + count) * sizeof(int32_t)) == 0,
+			"request %u has other tokens", (unsigned)sequence->request);
+	}
+}
+
+static void apply(struct vllm_drive *drive, const struct vllm_step *decided)
+{
+	int32_t tokens[VLLM_REQUESTS];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < decided->row_count; i++) {
+		const struct vllm_row *row = &decided->rows[i];
+		if (row->is_sampled) {
+			/* Forced tokens must win over what was sampled. */
+			tokens[count++] = drive->feeding == VLLM_SAMPLED
+						  ? drive->requests[row->request]
+							    ->tokens[row->first + row->count]
+						  : 7;
+		}
+	}
+	drive->now.applied = decided->step;
+	scheduler_postprocess(&drive->real, drive->feeding == VLLM_COUNTED ? NULL : tokens);
+	scheduler_check(&drive->real);
+}
+
+void vllm_drive_step(struct vllm_drive *drive, uint32_t step)
+{
+	struct scheduler *real = &drive->real;
+	struct vllm_step *now = &drive->now;
+
+	memset(now, 0, sizeof(*now));
+	now->step = step;
+	now->applied = VLLM_NOTHING;
+	feed(drive);
+	now->is_decided = real->waiting.count + real->running.count > 0;
+	if (now->is_decided) {
+		scheduler_schedule(real);
+		scheduler_check(real);
+		list_rows(drive);
+		list_events(drive);
+		now->free_after_schedule = real->blocks.free_count;
+	}
+	if (!real->config.is_async) {
+		apply(drive, now);
+	} else if (drive->has_before) {
+		apply(drive, &drive->before);
+	}
+	drive->has_before = real->config.is_async && now->is_decided;
+	if (drive->has_before) {
+		drive->before = *now;
+	}
+	require_equal(scheduler_undone_count(real), drive->has_before);
+	list_finished(drive);
+	now->free_after_step = real->blocks.free_count;
+	list_queue(&now->waiting, &real->waiting);
+	for (uint32_t i = 0; i < drive->backlog.count; i++) {
+		append(&now->waiting, drive->backlog.items[i]);
+	}
+	list_queue(&now->running, &real->running);
+}
