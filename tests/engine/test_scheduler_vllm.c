@@ -38,7 +38,8 @@ static void draw_rules(struct prop *prop, struct bench *bench)
 	rules->has_chunked_prefill = !prop_chance(prop, 1, 6);
 	uint32_t least = rules->has_chunked_prefill ? rules->max_num_seqs : rules->max_model_len;
 	least = least < rules->max_num_seqs ? rules->max_num_seqs : least;
-	rules->max_num_batched_tokens = least + prop_range(prop, 0, 40);
+	rules->max_num_batched_tokens =
+		least + prop_range(prop, 0, prop_chance(prop, 1, 2) ? 40 : 3);
 	uint32_t longest = (rules->max_model_len + rules->block_size - 1) / rules->block_size;
 	rules->num_blocks = 1 + longest + prop_range(prop, 0, prop_chance(prop, 1, 3) ? 40 : 6);
 	rules->eos = 0;
@@ -192,6 +193,6 @@ static void body_vllm(struct prop *prop, const void *context)
 Test(scheduler_vllm, decides_what_its_model_decides, .timeout = 3000)
 {
 	struct prop_options options = {
-		.name = "policy vllm = model", .body = body_vllm, .trials = 2000};
+		.name = "policy vllm = model", .body = body_vllm, .trials = 3000};
 	cr_assert(prop_holds(&options));
 }
