@@ -9,8 +9,8 @@
 struct gate_command {
 	const char *baseline, *against, *out, *only;
 	const char *markdown, *junit, *json; /* files to write; NULL: none */
-	uint64_t jobs;
-	bool updates, annotates;
+	uint64_t jobs, null_runs;
+	bool updates, keeps_steps, annotates;
 };
 
 static enum status write_one(const struct gate *gate, const char *path,
@@ -54,6 +54,33 @@ static enum status write_all(
 	return cost == 1 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
 }
 
+/* Whatever a gate flags when a program is compared with itself is a false alarm. */
+static enum status run_null(struct gate_request *request, uint64_t runs, struct error *error)
+{
+	uint64_t flagged = 0, cases = 0;
+
+	request->against_itself = true;
+	for (uint64_t i = 0; i < runs; i++) {
+		struct gate gate;
+		enum status status = gate_run(&gate, request, error);
+		for (uint32_t j = 0; status == STATUS_OK && j < gate.count; j++) {
+			const struct gate_verdict *verdict = &gate.verdicts[j];
+			cases++;
+			if (verdict->status == GATE_PASS) {
+				continue;
+			}
+			flagged++;
+			printf("run %llu: %s %s: %s\n", (unsigned long long)i + 1, verdict->name,
+				gate_status_words[verdict->status], verdict->findings[0].bytes);
+		}
+		gate_close(&gate);
+		TRY(status);
+	}
+	printf("%llu runs of a program against itself: %llu of %llu cases flagged\n",
+		(unsigned long long)runs, (unsigned long long)flagged, (unsigned long long)cases);
+	return flagged > 0 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
+}
+
 static enum status run(struct command_line *line, struct error *error)
 {
 	const struct gate_command *command = line->values;
@@ -65,14 +92,18 @@ static enum status run(struct command_line *line, struct error *error)
 		.only = command->only,
 		.jobs = (uint32_t)command->jobs,
 		.updates = command->updates,
+		.keeps_steps = command->keeps_steps,
 		.shows_progress = isatty(STDERR_FILENO) != 0,
 	};
 	struct gate gate;
 
-	if (command->updates && command->against != NULL) {
+	if (command->updates + (command->against != NULL) + (command->null_runs > 0) > 1) {
 		return error_set(error, STATUS_USAGE,
-			"--update writes what this program does, and --against compares it with "
-			"another: give one of them");
+			"--update writes what this program does, --against compares it with "
+			"another, --null-runs with itself: give one of them");
+	}
+	if (command->null_runs > 0) {
+		return run_null(&request, command->null_runs, error);
 	}
 	enum status status = gate_run(&gate, &request, error);
 	if (status == STATUS_OK) {
@@ -87,6 +118,9 @@ static const struct option options[] = {
 		.help = "folder with what the cases did before; SUITE-baseline unless given"},
 	{"update", OPTION_FLAG, offsetof(struct gate_command, updates),
 		.help = "write what the cases do to the baseline, which is meant to be committed"},
+	{"keep-steps", OPTION_FLAG, offsetof(struct gate_command, keeps_steps),
+		.help = "with --update: keep every step in the baseline, so that the first one to "
+			"differ is named"},
 	{"against", OPTION_TEXT, offsetof(struct gate_command, against), .argument = "PROGRAM",
 		.help = "another quire that runs the same cases and takes the baseline's place; "
 			"runs that measure time alternate with its own"},
@@ -97,6 +131,10 @@ static const struct option options[] = {
 	{"jobs", OPTION_COUNT, offsetof(struct gate_command, jobs), .argument = "N", .initial = "2",
 		.minimum = 1, .maximum = 256,
 		.help = "cases at once; those that measure time run alone"},
+	{"null-runs", OPTION_COUNT, offsetof(struct gate_command, null_runs), .argument = "N",
+		.maximum = 1000,
+		.help = "run the suite N times against this very program instead, and tell how "
+			"often a case was flagged: its false alarms on this machine"},
 	{"markdown", OPTION_TEXT, offsetof(struct gate_command, markdown), .argument = "FILE",
 		.help = "write the verdicts for a pull request, or to $GITHUB_STEP_SUMMARY"},
 	{"junit", OPTION_TEXT, offsetof(struct gate_command, junit), .argument = "FILE",

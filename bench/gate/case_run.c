@@ -118,9 +118,11 @@ static enum status start(
 	return child_start(&run->child, arguments, error);
 }
 
-static void fail(struct case_run *run, const char *text)
+/* What the other program cannot run, since it lacks an option, is new. */
+static void fail(struct case_run *run, bool is_base, const char *text)
 {
-	text_add(verdict_add(run->verdict, GATE_FAILED), text);
+	text_add(verdict_add(run->verdict, is_base ? GATE_NEW : GATE_FAILED), text);
+	run->is_over = true;
 	run->next = run->plan_count;
 }
 
@@ -132,7 +134,7 @@ bool case_run_start(struct case_run *run)
 		return false;
 	}
 	if (start(run, &run->plan[run->next], &error) != STATUS_OK) {
-		fail(run, error.text);
+		fail(run, false, error.text);
 		return false;
 	}
 	return true;
@@ -185,7 +187,8 @@ static void fail_with_errors(struct case_run *run, const struct planned_run *pla
 	struct text errors = {0}, line = {0};
 
 	child_add_errors(&run->child, &errors);
-	text_format(&line, "%s%s ended with exit code %d", planned->is_base ? "the base's " : "",
+	text_format(&line, "%s%s ended with exit code %d",
+		planned->is_base ? "the other program's " : "",
 		planned->kind == PLAN_MAKE ? "trace make" : "replay", run->child.exit_code);
 	if (errors.byte_count > 0) {
 		errors.bytes[strcspn(errors.bytes, "\n")] = '\0';
@@ -193,7 +196,7 @@ static void fail_with_errors(struct case_run *run, const struct planned_run *pla
 		text_add(&line, ": ");
 		text_add(&line, errors.bytes);
 	}
-	fail(run, line.bytes);
+	fail(run, planned->is_base, line.bytes);
 	text_deinit(&errors);
 	text_deinit(&line);
 }
@@ -212,7 +215,7 @@ void case_run_ended(struct case_run *run)
 		take_count(run, planned, &error);
 	}
 	if (error.status != STATUS_OK) {
-		fail(run, error.text);
+		fail(run, planned->is_base, error.text);
 	}
 	child_close(&run->child);
 }

@@ -29,7 +29,8 @@ struct case_run {
 	struct child child;
 	bool counts_instructions; /* valgrind is there */
 	struct evidence evidence, base;
-	struct gate_verdict *verdict; /* gets FAILED and its reason */
+	struct gate_verdict *verdict; /* gets FAILED, or NEW, and the reason */
+	bool is_over;		      /* the verdict has it; there is nothing to judge */
 };
 
 /* Whether the case's runner measures the time that it takes, so that it must run alone. */

@@ -5,6 +5,7 @@
 #include "bench/gate/costs.h"
 #include "bench/record/owned_folder.h"
 #include "engine/base/clock.h"
+#include "engine/base/input_file.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/base/output_file.h"
@@ -33,39 +34,71 @@ static enum status baseline_path(
 
 /* ---- judging ---- */
 
-/* Names the first step that differs, where both programs' steps are there. */
-static void name_step(struct gate_verdict *verdict, const struct case_run *run)
+/* Names the first step that differs, where the steps of the base are there: of the other program, or
+   kept in the baseline. */
+static enum status name_step(struct gate *gate, const struct case_run *run, struct error *error)
 {
 	const struct planned_run value = {PLAN_RUN, false, 0}, base = {PLAN_RUN, true, 0};
 	char a[PATH_BYTES_MAX], b[PATH_BYTES_MAX], folder[PATH_BYTES_MAX];
 	struct step_comparison steps;
-	struct error error = {0};
+	bool is_there;
 
-	case_run_folder(run, &base, folder, &error);
-	path_format(a, &error, "%s/%s", folder, RESULT_STEPS);
-	case_run_folder(run, &value, folder, &error);
-	path_format(b, &error, "%s/%s", folder, RESULT_STEPS);
-	if (error.status != STATUS_OK || compare_steps(a, b, true, &steps, &error) != STATUS_OK ||
-		!steps.decision.is_there) {
-		return;
+	if (run->against != NULL) {
+		TRY(case_run_folder(run, &base, folder, error));
+		TRY(path_format(a, error, "%s/%s", folder, RESULT_STEPS));
+	} else {
+		TRY(path_format(
+			a, error, "%s/%s.%s", gate->baseline, run->rules->name, RESULT_STEPS));
 	}
-	text_format(verdict_add(verdict, GATE_CHANGED), "step %llu: %s was %s and is %s",
-		(unsigned long long)steps.decision.step, steps.decision.column, steps.decision.a,
-		steps.decision.b);
+	TRY(path_is_there(a, &is_there, error));
+	if (!is_there) {
+		return STATUS_OK;
+	}
+	TRY(case_run_folder(run, &value, folder, error));
+	TRY(path_format(b, error, "%s/%s", folder, RESULT_STEPS));
+	TRY(compare_steps(a, b, true, &steps, error));
+	if (steps.decision.is_there) {
+		text_format(verdict_add(run->verdict, GATE_CHANGED),
+			"step %llu: %s was %s and is %s", (unsigned long long)steps.decision.step,
+			steps.decision.column, steps.decision.a, steps.decision.b);
+	}
+	return STATUS_OK;
 }
 
-/* The file was read for the verdict, and no output replaces an input of its command, except here,
+static enum status copy_bytes(const char *path, FILE *to, struct error *error)
+{
+	char buffer[65536];
+	size_t size;
+	FILE *from;
+
+	TRY(input_file_open(&from, path, INPUT_FILE, error));
+	while ((size = fread(buffer, 1, sizeof(buffer), from)) > 0) {
+		(void)fwrite(buffer, 1, size, to); /* found by the commit */
+	}
+	bool is_bad = ferror(from) != 0;
+	fclose(from);
+	return is_bad ? error_set(error, STATUS_FILE, "%s: cannot be read", path) : STATUS_OK;
+}
+
+/* Writes a case's evidence, or a copy of its steps. The file was read for the verdict, and no output replaces an input of its command, except here,
    where the user asks for it: it is written under another name first. */
-static enum status update(struct gate *gate, const struct case_run *run, struct error *error)
+static enum status replace(
+	const struct case_run *run, const char *path, const char *steps, struct error *error)
 {
 	struct output_file file = {.file = NULL};
-	char path[PATH_BYTES_MAX], made[PATH_BYTES_MAX];
+	char made[PATH_BYTES_MAX];
 
-	TRY(baseline_path(gate, run->rules->name, path, error));
 	TRY(path_format(made, error, "%s.new", path));
 	TRY(output_file_open(&file, made, error));
-	evidence_write(&run->evidence, run->rules->name, file.file);
-	enum status status = output_file_commit(&file, error);
+	enum status status = STATUS_OK;
+	if (steps == NULL) {
+		evidence_write(&run->evidence, run->rules->name, file.file);
+	} else {
+		status = copy_bytes(steps, file.file, error);
+	}
+	if (status == STATUS_OK) {
+		status = output_file_commit(&file, error);
+	}
 	output_file_abandon(&file);
 	TRY(status);
 	if (rename(made, path) != 0) {
@@ -75,6 +108,26 @@ static enum status update(struct gate *gate, const struct case_run *run, struct 
 	return output_file_sync_folder(path, error);
 }
 
+static enum status update(struct gate *gate, const struct case_run *run, struct error *error)
+{
+	const struct planned_run value = {PLAN_RUN, false, 0};
+	char path[PATH_BYTES_MAX], folder[PATH_BYTES_MAX], steps[PATH_BYTES_MAX];
+
+	TRY(baseline_path(gate, run->rules->name, path, error));
+	TRY(replace(run, path, NULL, error));
+	TRY(path_format(path, error, "%s/%s.%s", gate->baseline, run->rules->name, RESULT_STEPS));
+	if (!gate->request->keeps_steps) {
+		/* those of an older baseline are not of this one */
+		return unlink(path) == 0 || errno == ENOENT
+			       ? STATUS_OK
+			       : error_set(error, STATUS_FILE, "%s: cannot be removed: %s", path,
+					 strerror(errno));
+	}
+	TRY(case_run_folder(run, &value, folder, error));
+	TRY(path_format(steps, error, "%s/%s", folder, RESULT_STEPS));
+	return replace(run, path, steps, error);
+}
+
 /* Judges a case whose runs are over. */
 static enum status conclude(struct gate *gate, struct case_run *run, struct error *error)
 {
@@ -82,16 +135,13 @@ static enum status conclude(struct gate *gate, struct case_run *run, struct erro
 	char path[PATH_BYTES_MAX];
 	bool is_there;
 
-	if (verdict->status == GATE_FAILED) {
+	if (run->is_over) {
 		return STATUS_OK;
 	}
 	costs_add_environment(&run->evidence.environment);
 	if (run->against != NULL) {
 		judge_case(verdict, run->rules, &run->base, &run->evidence, true);
-		if (verdict->status == GATE_CHANGED) {
-			name_step(verdict, run);
-		}
-		return STATUS_OK;
+		return verdict->status == GATE_CHANGED ? name_step(gate, run, error) : STATUS_OK;
 	}
 	TRY(baseline_path(gate, run->rules->name, path, error));
 	TRY(path_is_there(path, &is_there, error));
@@ -110,6 +160,9 @@ static enum status conclude(struct gate *gate, struct case_run *run, struct erro
 	} else {
 		verdict_add(verdict, GATE_NEW);
 		text_add(&verdict->findings[verdict->count - 1], "not in the baseline");
+	}
+	if (verdict->status == GATE_CHANGED) {
+		TRY(name_step(gate, run, error));
 	}
 	return gate->request->updates ? update(gate, run, error) : STATUS_OK;
 }
@@ -205,7 +258,7 @@ static enum status run_all(struct gate *gate, struct case_run *runs, struct erro
 		}
 		run->rules = &gate->suite.cases[i];
 		run->program = gate->program;
-		run->against = request->against;
+		run->against = request->against_itself ? gate->program : request->against;
 		run->out = request->out;
 		run->counts_instructions = has_valgrind;
 		run->verdict = add_verdict(gate, run->rules->name);
@@ -331,7 +384,7 @@ enum status gate_run(struct gate *gate, const struct gate_request *request, stru
 		TRY(make_folder(gate->baseline, error));
 	}
 	TRY(run_suite(gate, error));
-	if (request->only == NULL && request->against == NULL) {
+	if (request->only == NULL && request->against == NULL && !request->against_itself) {
 		TRY(find_missing(gate, error));
 	}
 	for (uint32_t i = 0; i < gate->count; i++) {

@@ -16,10 +16,12 @@ struct gate_request {
 	const char *suite;
 	const char *baseline; /* folder; NULL: SUITE without .json, and "-baseline" */
 	const char *against;  /* another quire, which takes the baseline's place; NULL: none */
+	bool against_itself;  /* the other program is this one */
 	const char *out;      /* folder for the results */
 	const char *only;     /* name of a case; NULL: all */
 	uint32_t jobs;	      /* cases at once, unless they measure time */
 	bool updates;	      /* write the baseline */
+	bool keeps_steps;     /* with every step, as CASE.steps.tsv */
 	bool shows_progress;
 };
 

@@ -116,6 +116,21 @@ static enum status read_cost_limits(
 	return STATUS_OK;
 }
 
+static enum status read_decisions(
+	struct suite_case *out, const struct json_object *object, struct error *error)
+{
+	const char *word;
+
+	if (!json_has(object, "decisions")) {
+		return STATUS_OK;
+	}
+	TRY(json_text(object, "decisions", &word, error));
+	out->ignores_decisions = strcmp(word, "ignored") == 0;
+	return out->ignores_decisions || strcmp(word, "compared") == 0
+		       ? STATUS_OK
+		       : json_refuse(object, "decisions", "compared or ignored", error);
+}
+
 /* What a case and the defaults may both have. */
 static enum status read_common(struct suite *suite, struct suite_case *out,
 	const struct json_object *object, struct error *error)
@@ -136,6 +151,7 @@ static enum status read_common(struct suite *suite, struct suite_case *out,
 	}
 	TRY(read_measures(out, object, error));
 	TRY(read_cost_limits(out, object, error));
+	TRY(read_decisions(out, object, error));
 	return json_has(object, "repeats")
 		       ? json_u32(object, "repeats", 1, SUITE_REPEATS_MAX, &out->repeats, error)
 		       : STATUS_OK;
@@ -185,7 +201,7 @@ static enum status read_case(struct suite *suite, struct suite_case *out,
 	const struct json_object *object, struct error *error)
 {
 	static const char *const known[] = {"name", "trace", "make", "tape", "options", "limits",
-		"measure", "cost_limits_percent", "repeats", NULL};
+		"measure", "cost_limits_percent", "repeats", "decisions", NULL};
 	const char *name, *trace;
 
 	TRY(check_fields(object, known, error));
@@ -219,8 +235,8 @@ static enum status read_suite(
 	struct suite *suite, const struct json_document *document, struct error *error)
 {
 	static const char *const known[] = {"about", "defaults", "cases", NULL};
-	static const char *const common[] = {
-		"options", "limits", "measure", "cost_limits_percent", "repeats", NULL};
+	static const char *const common[] = {"options", "limits", "measure", "cost_limits_percent",
+		"repeats", "decisions", NULL};
 	struct json_object root, defaults;
 	struct suite_case initial = {.repeats = 1};
 

@@ -63,6 +63,7 @@ struct suite_case {
 	bool measures[COST_COUNT];
 	double cost_limit[COST_COUNT]; /* as a share: 0.01 is +1 % */
 	uint32_t repeats;	       /* of a runner that measures time */
+	bool ignores_decisions;	       /* only costs are judged */
 };
 
 struct suite {

@@ -113,6 +113,67 @@ Test(gate, a_run_that_fails_is_named_with_its_reason)
 	close_folder(folder);
 }
 
+Test(gate, a_program_against_itself_is_never_flagged)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	require_gate(folder, "--null-runs 3", 0,
+		WORDS("3 runs of a program against itself: 0 of 6 cases flagged"));
+	require_gate(folder, "--null-runs 3 --update", 2, WORDS("give one of them"));
+	close_folder(folder);
+}
+
+/* Steps that the baseline keeps name the first one that differs. */
+Test(gate, the_first_step_is_named_where_steps_are_kept)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	require_gate(folder, "--update --keep-steps", 0, WORDS("2 PASS"));
+	require_gate(folder, "", 0, WORDS("2 PASS"));
+	/* the kept steps and the trail of the baseline are those of another run */
+	free(shell_run(folder, "awk -F'\t' -v OFS='\t' 'NR == 21 {$7++} 1' "
+			       "s-baseline/one.steps.tsv >x && mv x s-baseline/one.steps.tsv && "
+			       "sed -i 's/\"decisions\":.*\"[0-9a-f]*\",/\"decisions\": "
+			       "\"0000000000000000\",/' s-baseline/one.json")
+			.out);
+	require_gate(folder, "", 1,
+		WORDS("one                      BEHAVIOR_CHANGED", "step 19: decode_rows was"));
+	require_gate(folder, "--update", 0, WORDS("1 PASS"));
+	require_gate(folder, "", 0, WORDS("2 PASS"));
+	close_folder(folder);
+}
+
+#define REAL                                                                                       \
+	"{\"cases\": [{\"name\": \"real\", \"make\": \"--requests 8 --input 20 --output 5 --seed " \
+	"1\","                                                                                     \
+	" \"options\": \"--runner reference --model " QUIRE_SOURCE_DIR                             \
+	"/tests/fixtures/models/group3 --block-size 8 --kv-blocks 40 --max-num-seqs 8"             \
+	" --max-num-batched-tokens 48\", \"repeats\": 4, \"limits\": \"makespan_s<=+900%\"}]}"
+
+/* A runner that measures time: its runs are repeated, beside the other program's, and a limit is
+   broken only where noise cannot explain it. */
+Test(gate, measured_times_are_judged_by_intervals)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 64];
+
+	temporary_folder(folder);
+	write_suite(folder, REAL);
+	require_gate(folder, "--update", 0, WORDS("1 NEW"));
+	require_gate(folder, "--against '" QUIRE_EXECUTABLE "'", 0, WORDS("1 PASS"));
+	snprintf(path, sizeof(path), "%s/results/real.base.4/summary.json", folder);
+	require(file_exists(path), "no fourth run of the base");
+	require_gate(folder, "", 0, WORDS("1 PASS"));
+	/* the baseline's runs took a thousandth of the time */
+	free(shell_run(folder, "sed -i -E 's/(\"makespan_s\":[^0-9]*)([0-9.e-]+)/\\10.000\\2/; "
+			       "s/0\\.0000\\./0.0000/' s-baseline/real.json")
+			.out);
+	require_gate(
+		folder, "", 1, WORDS("1 REGRESSED", "makespan_s", "99 % interval of the change +"));
+	close_folder(folder);
+}
+
 /* A figure of the baseline that is changed by hand: the same steps are counted differently. */
 Test(gate, figures_of_the_same_steps_must_be_equal)
 {
