@@ -1,6 +1,7 @@
 #include "bench/commands/commands.h"
 #include "bench/gate/gate.h"
 #include "bench/gate/gate_print.h"
+#include "bench/gate/history.h"
 #include "engine/base/output_file.h"
 
 #include <stddef.h>
@@ -8,7 +9,7 @@
 
 struct gate_command {
 	const char *baseline, *against, *out, *only;
-	const char *markdown, *junit, *json; /* files to write; NULL: none */
+	const char *markdown, *junit, *json, *history; /* files to write; NULL: none */
 	uint64_t jobs, null_runs;
 	bool updates, keeps_steps, annotates;
 };
@@ -38,6 +39,9 @@ static enum status write_all(
 	TRY(write_one(gate, command->markdown, gate_print_markdown, error));
 	TRY(write_one(gate, command->junit, gate_print_junit, error));
 	TRY(write_one(gate, command->json, gate_print_json, error));
+	if (command->history != NULL) {
+		TRY(history_add(gate, command->history, error));
+	}
 	int cost = 0;
 	for (uint32_t i = 0; i < GATE_STATUS_COUNT; i++) {
 		bool is_updated = command->updates && i != GATE_FAILED;
@@ -141,6 +145,9 @@ static const struct option options[] = {
 		.help = "write the verdicts as JUnit's XML"},
 	{"json", OPTION_TEXT, offsetof(struct gate_command, json), .argument = "FILE",
 		.help = "write the verdicts as JSON"},
+	{"history", OPTION_TEXT, offsetof(struct gate_command, history), .argument = "FILE",
+		.help = "add a line with the figures to a file, which quire report --history "
+			"draws"},
 	{"annotations", OPTION_FLAG, offsetof(struct gate_command, annotates),
 		.help = "print GitHub's annotations too"},
 };

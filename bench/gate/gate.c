@@ -139,6 +139,7 @@ static enum status conclude(struct gate *gate, struct case_run *run, struct erro
 		return STATUS_OK;
 	}
 	costs_add_environment(&run->evidence.environment);
+	verdict_note_figures(verdict, run->rules, &run->evidence);
 	if (run->against != NULL) {
 		judge_case(verdict, run->rules, &run->base, &run->evidence, true);
 		return verdict->status == GATE_CHANGED ? name_step(gate, run, error) : STATUS_OK;

@@ -249,3 +249,32 @@ void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
 	judge_accounts(verdict, base, value);
 	judge_costs(verdict, rules, base, value, is_same_machine);
 }
+
+static void note(struct gate_verdict *verdict, const char *name, double value)
+{
+	for (uint32_t i = 0; i < verdict->figure_count; i++) {
+		if (strcmp(verdict->figures[i].name, name) == 0) {
+			return; /* a metric with two limits */
+		}
+	}
+	verdict->figures[verdict->figure_count++] = (struct gate_figure){name, value};
+}
+
+void verdict_note_figures(
+	struct gate_verdict *verdict, const struct suite_case *rules, const struct evidence *value)
+{
+	double figures[SUITE_REPEATS_MAX];
+
+	for (uint32_t i = 0; i < rules->limits.count; i++) {
+		const struct metric *metric = rules->limits.limits[i].metric;
+		uint32_t count = evidence_figures(value, metric, figures);
+		if (count > 0) {
+			note(verdict, metric->name, mean_of(figures, count));
+		}
+	}
+	for (uint32_t i = 0; i < COST_COUNT; i++) {
+		if (rules->measures[i] && value->costs.is_known[i]) {
+			note(verdict, gate_cost_names[i], value->costs.amount[i]);
+		}
+	}
+}

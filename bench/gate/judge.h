@@ -34,17 +34,29 @@ extern const int gate_status_costs[GATE_STATUS_COUNT];
 /* What was found of a case, a line each. */
 enum { FINDINGS_MAX = 48 };
 
+/* A figure of a case that has a limit, or a cost: the mean of its runs. */
+struct gate_figure {
+	const char *name;
+	double value;
+};
+
 struct gate_verdict {
 	char name[SUITE_NAME_BYTES]; /* of the case */
 	enum gate_status status;
 	struct text findings[FINDINGS_MAX]; /* (count) owned */
 	uint32_t count;
+	struct gate_figure figures[METRIC_LIMITS_MAX + COST_COUNT]; /* (figure_count) */
+	uint32_t figure_count;
 	uint64_t elapsed_ns; /* of its runs; 0: there were none */
 };
 
 /* Adds a finding and raises the status; returns the finding's text, to be continued. */
 struct text *verdict_add(struct gate_verdict *verdict, enum gate_status status);
 void verdict_close(struct gate_verdict *verdict);
+
+/* Notes the figures of a case that have limits, and its costs. */
+void verdict_note_figures(
+	struct gate_verdict *verdict, const struct suite_case *rules, const struct evidence *value);
 
 /* Judges a case's evidence by its base's.
 

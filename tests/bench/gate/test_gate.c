@@ -227,3 +227,24 @@ Test(gate, verdicts_are_written_for_people_and_machines)
 	free(text);
 	close_folder(folder);
 }
+
+/* A line a gate, of the figures that have limits. */
+Test(gate, a_history_grows_by_a_line)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 32];
+
+	open_folder(folder);
+	require_gate(folder, "--history @/h.jsonl", 0, WORDS("2 PASS"));
+	require_gate(folder, "--history @/h.jsonl", 0, WORDS("2 PASS"));
+	snprintf(path, sizeof(path), "%s/h.jsonl", folder);
+	char *text = file_read(path, NULL), *second = strchr(text, '\n') + 1;
+	require(strchr(second, '\n') != NULL && strchr(second, '\n')[1] == '\0', "%s", text);
+	cJSON *line = cJSON_Parse(second);
+	const cJSON *one = cJSON_GetObjectItem(cJSON_GetObjectItem(line, "cases"), "one");
+	cr_assert_str_eq(cJSON_GetObjectItem(one, "verdict")->valuestring, "PASS");
+	const cJSON *figures = cJSON_GetObjectItem(one, "figures");
+	require(cJSON_IsNumber(cJSON_GetObjectItem(figures, "ttft.p99")), "%s", second);
+	cJSON_Delete(line);
+	free(text);
+	close_folder(folder);
+}
