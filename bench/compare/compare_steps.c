@@ -16,7 +16,7 @@ bool step_column_is_decision(const char *name, bool has_same_pool)
 			return i != STEP_COLUMN_waiting && (has_same_pool || !is_of_pool);
 		}
 	}
-	return false;
+	return strcmp(name, STEP_REPLICA_COLUMN) == 0;
 }
 
 /* A column that both tables have. */
