@@ -34,7 +34,7 @@ static enum status baseline_path(
 
 /* ---- judging ---- */
 
-/* Names the first step that differs, where the steps of the base are there: of the other program, or
+/* Names the first step that differs, where the base's steps are there: of the other program, or
    kept in the baseline. */
 static enum status name_step(struct gate *gate, const struct case_run *run, struct error *error)
 {
@@ -80,8 +80,9 @@ static enum status copy_bytes(const char *path, FILE *to, struct error *error)
 	return is_bad ? error_set(error, STATUS_FILE, "%s: cannot be read", path) : STATUS_OK;
 }
 
-/* Writes a case's evidence, or a copy of its steps. The file was read for the verdict, and no output replaces an input of its command, except here,
-   where the user asks for it: it is written under another name first. */
+/* Writes a case's evidence, or a copy of its steps. The file was read for the verdict. No output
+   replaces an input of its command, but here the user asks for it: it is written under another
+   name first. */
 static enum status replace(
 	const struct case_run *run, const char *path, const char *steps, struct error *error)
 {

@@ -7,7 +7,7 @@
 /* Adds a line to a history: a file of JSON lines, one a gate, which reports/history.h draws.
 
        {"commit": "1a2b3c4", "date": "2026-11-22T09:10:46Z",
-        "cases": {"chat": {"verdict": "PASS", "figures": {"ttft.p99": 81.2, "instructions": 2.3e7}}}}
+        "cases": {"chat": {"verdict": "PASS", "figures": {"ttft.p99": 81.2}}}}
 
    The file is replaced as a whole, so that it never has half a line. */
 enum status history_add(const struct gate *gate, const char *path, struct error *error);

@@ -5,10 +5,11 @@
 
 /* Where the level of a series of figures changes, as of a metric over commits.
 
-   Binary segmentation: a stretch is split where the difference of the two parts' means is largest in
-   units of its standard deviation, if that exceeds CHANGE_POINT_THRESHOLD, and the parts are split
-   in turn. The noise is estimated once, by the median of the distances between neighbours, which a
-   few changes of level do not move, and taken as normal. A part has three figures or more.
+   Binary segmentation: a stretch is split where the difference of the two parts' means is
+   largest in units of its standard deviation, if that exceeds CHANGE_POINT_THRESHOLD, and the
+   parts are split in turn. The noise is estimated once, by the median of the distances between
+   neighbours, which a few changes of level do not move, and taken as normal. A part has three
+   figures or more.
 
    A series of which more than half of the neighbours are equal has no noise, as the figures of a
    simulation: there every change of more than CHANGE_POINT_FLOOR of the level is one.
