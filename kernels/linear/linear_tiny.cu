@@ -37,6 +37,10 @@ enum {
 	NORM_WARPS_MAX = LINEAR_NORM_WARPS_MAX,
 };
 
+/* Barriers of some of a block's warps, or of warps that are at different places of the code, where
+   __syncthreads() is undefined. */
+enum named_barrier { NORM_BARRIER = 1, TOKENS_BARRIER, SUMS_BARRIER };
+
 static_assert(NORM_INPUTS == 8 * WARP, "a lane normalises 8 inputs");
 
 struct gemm {
@@ -262,7 +266,7 @@ static __device__ inline void norm_tokens(const struct gemm &gemm, const struct 
 				store8(gemm.norm.sum + t * width + column, rows[t]);
 			}
 		}
-		named_barrier_wait(1, warps * WARP);
+		named_barrier_wait(NORM_BARRIER, warps * WARP);
 #pragma unroll
 		for (uint32_t t = 0; t < TOKENS; t++) {
 			float square = 0;
@@ -275,7 +279,7 @@ static __device__ inline void norm_tokens(const struct gemm &gemm, const struct 
 			store_shared(block.tokens + min(t, last) * block.token_stride + column * 2,
 				scale8(rows[t], scale, weight));
 		}
-		named_barrier_wait(1, warps * WARP);
+		named_barrier_wait(NORM_BARRIER, warps * WARP);
 	}
 }
 
@@ -432,8 +436,7 @@ static __global__ void __launch_bounds__(
 	if constexpr (NORMED > 0) {
 		if (threadIdx.x >= TILE::THREADS) {
 			norm_tokens<TILE, NORMED>(gemm, block);
-			__syncthreads(); /* the tokens are in shared memory */
-			__syncthreads(); /* matches the barrier before finish() */
+			named_barrier_arrive(TOKENS_BARRIER, blockDim.x);
 			return;
 		}
 	}
@@ -452,7 +455,7 @@ static __global__ void __launch_bounds__(
 	dependency_wait();
 	dependents_launch();
 	if (NORMED > 0) {
-		__syncthreads();
+		named_barrier_wait(TOKENS_BARRIER, blockDim.x);
 	} else {
 		if (threadIdx.x < WARP) {
 			fetch_tokens<TILE>(gemm, block);
@@ -461,7 +464,7 @@ static __global__ void __launch_bounds__(
 	}
 	sum_slice<TILE>(sum, held, weight, tokens, gemm.k_tile_count);
 	store_sums<TILE>(sum, block);
-	__syncthreads();
+	named_barrier_wait(SUMS_BARRIER, TILE::THREADS);
 	finish<TILE>(gemm, block);
 #endif
 }
