@@ -14,8 +14,9 @@ enum {
 	VLLM_BLOCKS = 1024,
 	VLLM_TOKENS = 2048,
 	VLLM_LIST = 1024,
-	VLLM_NOTHING = UINT32_MAX, /* no step was applied */
 };
+
+#define VLLM_NOTHING UINT32_MAX /* no step was applied */
 
 struct vllm_rules {
 	uint32_t block_size;
