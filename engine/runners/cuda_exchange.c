@@ -28,9 +28,11 @@ static enum status choose(struct cuda_exchange *exchange,
 			"a rank of mpirun cannot map another");
 	}
 	if (!is_possible && options->transport == CUDA_TRANSPORT_PEER) {
-		return error_set(error, STATUS_DEVICE,
+		/* All ranks have this error; the barrier lets rank 0 alone tell it. */
+		error_set(error, STATUS_DEVICE,
 			"--tp-transport peer: %s's memory; --tp-transport nccl does without",
 			exchange->reason);
+		return ranks_barrier(options->ranks, error);
 	}
 	exchange->transport = is_possible ? CUDA_TRANSPORT_PEER : CUDA_TRANSPORT_NCCL;
 	return STATUS_OK;

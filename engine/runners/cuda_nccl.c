@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { LOOK_INTERVAL = 1000 }; /* polls between looks at the GPU, which take longer */
+
 static const char library_name[] = "libnccl.so.2";
 
 struct cuda_nccl {
@@ -83,6 +85,14 @@ static enum status load(struct cuda_nccl *nccl, struct error *error)
 	return STATUS_OK;
 }
 
+/* NCCL may wait for a GPU that has failed. */
+static bool has_failed_gpu(void)
+{
+	size_t free_bytes, all_bytes;
+
+	return cudaMemGetInfo(&free_bytes, &all_bytes) != cudaSuccess;
+}
+
 /* Waits for a call that returned before it was done, as those of a nonblocking communicator do:
    opening, and the first of a kind, which connects to the other ranks. */
 static ncclResult_t finish(const struct cuda_nccl *nccl, ncclResult_t result)
@@ -90,7 +100,7 @@ static ncclResult_t finish(const struct cuda_nccl *nccl, ncclResult_t result)
 	const struct timespec pause = {.tv_nsec = 100 * 1000};
 	struct error failure = {0};
 
-	while (result == ncclInProgress) {
+	for (uint32_t i = 1; result == ncclInProgress; i++) {
 		ncclResult_t asked = nccl->async_error(nccl->communicator, &result);
 		if (asked != ncclSuccess) {
 			return asked;
@@ -99,6 +109,9 @@ static ncclResult_t finish(const struct cuda_nccl *nccl, ncclResult_t result)
 			nanosleep(&pause, NULL);
 			if (ranks_check(nccl->ranks, &failure) != STATUS_OK) {
 				return ncclRemoteError;
+			}
+			if (i % LOOK_INTERVAL == 0 && has_failed_gpu()) {
+				return ncclUnhandledCudaError;
 			}
 		}
 	}
@@ -119,7 +132,11 @@ static enum status connect(struct cuda_nccl *nccl, struct ranks *ranks, struct e
 	config.blocking = 0;
 	ncclResult_t result = nccl->init(
 		&nccl->communicator, (int)ranks_count(ranks), id, (int)ranks_index(ranks), &config);
-	return cuda_status(code_of(finish(nccl, result)), "ncclCommInitRankConfig", error);
+	result = finish(nccl, result);
+	if (result == ncclRemoteError) {
+		TRY(ranks_check(ranks, error)); /* the cause, if it is known */
+	}
+	return cuda_status(code_of(result), "ncclCommInitRankConfig", error);
 }
 
 enum status cuda_nccl_open(struct cuda_nccl **out, struct ranks *ranks, struct error *error)
@@ -130,7 +147,8 @@ enum status cuda_nccl_open(struct cuda_nccl **out, struct ranks *ranks, struct e
 	nccl->ranks = ranks;
 	(void)load(nccl, error);
 	TRY(ranks_barrier(ranks, error));
-	(void)connect(nccl, ranks, error);
+	/* Those that wait inside NCCL come to no barrier, so the caller has to tell of an error. */
+	TRY(connect(nccl, ranks, error));
 	return ranks_barrier(ranks, error);
 }
 
