@@ -1,41 +1,44 @@
 #!/usr/bin/env bash
-# Plants bugs into kernels, one after the other, and demands that the tests named in the patch fail
-# on a GPU. So the tests are known to find such bugs.
+# Plants bugs into kernels and the CUDA runner, one after the other, and demands that the tests
+# named in the patch fail on a GPU. So the tests are known to find such bugs.
 #
 #     bash tests/canaries/gpu.sh build BUILD FOLDER     compiles a program for each patch and test
 #     bash tests/canaries/gpu.sh run FOLDER             runs them, where there is a GPU
 #
 # BUILD is a build folder of Ninja with the plain test programs (tests/README.md). The patches are
-# tests/canaries/gpu/*.patch: a sentence on the bug, a line "Caught by: TEST..." of the programs
-# TEST_plain, and a change of one file of kernels/. FOLDER can be carried to another machine; run
-# needs only this script there.
+# tests/canaries/gpu/*.patch: a sentence on the bug, a line "Caught by: TEST[/CASE]..." of the
+# programs TEST_plain, and a change of one file. FOLDER can be carried to another machine; run needs
+# only this script there, and two GPUs for tests of tensor parallelism.
 set -euo pipefail
 
-# compile TREE BUILD FILE OUT: a CUDA file of a tree, with the flags of the build.
+# compile TREE BUILD FILE OUT: a file of a tree, with the flags of the build.
 compile()
 {
 	local tree=$1 build=$2 file=$3 out=$4 command
 
-	command=$(ninja -C "$build" -t commands | grep -F " -c $root/$file " | head -1)
+	command=$(grep -m 1 -F " -c $root/$file" <<<"$commands")
 	command=${command//$root/$tree}
-	(cd "$build" && eval "${command% -o *} -o $out")
+	command=$(sed -E "s|( -o) [^ ]+|\\1 $out|; s|( -MF) [^ ]+|\\1 /dev/null|" <<<"$command")
+	(cd "$build" && eval "$command")
 }
 
 # plant BUILD FOLDER PATCH: the programs of a patch, linked with the files that it changes.
 plant()
 {
-	local build=$1 folder=$2 patch=$3 name tree objects=() file test link
+	local build=$1 folder=$2 patch=$3 name tree objects=() file test link case
 	name=$(basename "$patch" .patch)
 	tree=$(mktemp -d)
 	cp -r "$root/kernels" "$root/engine" "$root/tests" "$tree"
 	patch -d "$tree" -p1 -s <"$patch"
 	file=$(sed -n 's|^+++ b/||p' "$patch" | head -1)
-	for file in $([[ $file == *.cu ]] && echo "$file" ||
+	for file in $([[ $file != *.cuh ]] && echo "$file" ||
 		(cd "$root" && grep -l "include \"$file\"" kernels/*/*.cu)); do
 		objects+=("$tree/$(basename "$file").o")
 		compile "$tree" "$build" "$file" "${objects[-1]}"
 	done
-	for test in $(sed -n 's/^Caught by: //p' "$patch"); do
+	for case in $(sed -n 's/^Caught by: //p' "$patch"); do
+		test=${case%%/*}
+		echo "$name.$test $case" >>"$folder/cases"
 		link=$(ninja -C "$build" -t commands "tests/${test}_plain" | tail -1)
 		link=${link/ -o tests\/${test}_plain/ ${objects[*]} -o $folder/$name.$test}
 		(cd "$build" && eval "$link")
@@ -45,16 +48,19 @@ plant()
 
 run_all()
 {
-	local folder=$1 program passed=0 failed=0
-	for program in "$folder"/*.*; do
-		if timeout 60 "$program" >"$folder/log" 2>&1; then
-			echo "FAIL $(basename "$program"): the planted bug was not found"
+	local folder=$1 program case code passed=0 failed=0
+	while read -r program case; do
+		code=0
+		timeout 100 "$folder/$program" "$case" >"$folder/log" 2>&1 || code=$?
+		if ! grep -q ' FAILED$' "$folder/log" && [ $code -lt 128 ]; then
+			echo "FAIL $program: exit code $code: $(tail -n 1 "$folder/log")"
 			failed=$((failed + 1))
 		else
-			echo "ok   $(basename "$program"): $(grep -m 1 -v ' passed$' "$folder/log")"
+			echo "ok   $program: $(
+				grep -m 1 -vE ' (passed|skipped)$' "$folder/log")"
 			passed=$((passed + 1))
 		fi
-	done
+	done <"$folder/cases"
 	rm -f "$folder/log"
 	echo "$passed passed, $failed failed, 0 skipped"
 	[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
@@ -64,8 +70,10 @@ case "${1:-}" in
 build)
 	root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 	build=$(cd "$2" && pwd)
+	commands=$(ninja -C "$build" -t commands)
 	mkdir -p "$3"
 	folder=$(cd "$3" && pwd)
+	rm -f "$folder/cases"
 	for patch in "$root"/tests/canaries/gpu/*.patch; do
 		plant "$build" "$folder" "$patch"
 	done

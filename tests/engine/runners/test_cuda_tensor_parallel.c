@@ -4,6 +4,7 @@
 
 #include "tests/harness/cuda_comparison.h"
 #include "tests/harness/cuda_outcomes.h"
+#include "tests/harness/small_model.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -134,5 +135,20 @@ Test(cuda_tensor_parallel, logits_of_random_weights_are_those_of_the_reference)
 	subject_open_small(&subject);
 	compare_runs(&subject, "mixed", 200, false, 2);
 	cr_expect(compare_runs(&subject, "mixed", 12, false, 2).preemptions > 0);
+	subject_close(&subject);
+}
+
+/* The bias of o is whole on every rank, and only rank 0 adds it. */
+Test(cuda_tensor_parallel, a_bias_is_added_once)
+{
+	struct error error = {0};
+	struct subject subject = {
+		.model = SMALL_MODEL(.name = "biased", .hidden_size = 128, .num_hidden_layers = 3,
+			.num_attention_heads = 6, .num_key_value_heads = 2, .head_dim = 32,
+			.intermediate_size = 192, .vocab_size = 1000, .attention_bias = true)};
+
+	cr_assert(weights_open(&subject.weights, &subject.model, "dummy:7", &error) == STATUS_OK,
+		"%s", error.text);
+	compare_runs(&subject, "mixed", 200, false, 2);
 	subject_close(&subject);
 }

@@ -1,0 +1,396 @@
+#!/usr/bin/env bash
+# Ranks of the CUDA runner: whatever starts them and whatever happens to one of them.
+#
+#     tests/scripts/cuda_ranks.sh BUILD [PART...]    BUILD: a folder with quire and
+#                                                    tests/cuda_faulty, or both in it
+#
+# PART: same (results equal those of one GPU), commands (info, calibrate), faults (a rank is killed,
+# hangs or traps), mpirun; all of them if none is given. A run that fails must end within 15 s with
+# exit code 2 and one line, keep the results of the steps before, and leave no process, no shared
+# memory and no memory of a GPU behind. The GPUs must be otherwise idle. Prints a line a case, then
+# the count. Exit code 1 if one failed. Of the environment: RANKS, 2 if not set; TRANSPORTS, "peer
+# nccl"; QUIRE_MODEL; QUIRE_TEXTS, a folder with config.json and tokenizer.json, for quire generate.
+set -uo pipefail
+export LC_ALL=C
+
+build=$(cd "$1" && pwd)
+shift
+transports=${TRANSPORTS:-peer nccl}
+parts=${*:-same commands faults mpirun}
+quire=$build/quire
+faulty=$build/tests/cuda_faulty
+[ -x "$faulty" ] || faulty=$build/cuda_faulty
+ranks=${RANKS:-2}
+model=${QUIRE_MODEL:-qwen3-0.6b}
+work=$(mktemp -d)
+passed=0 failed=0 skipped=0
+limit_ms=15000
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+finish()
+{
+	rm -rf "$work"
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" -eq 0 ]
+	exit
+}
+
+# report WHAT PROBLEM: a case passed if there is no problem.
+report()
+{
+	if [ -z "$2" ]; then
+		passed=$((passed + 1))
+		echo "ok: $1"
+	else
+		failed=$((failed + 1))
+		echo "FAILED: $1: $2"
+	fi
+}
+
+if [ ! -x "$faulty" ] || ! before=$("$faulty" free 2>/dev/null) ||
+	[ "$("$faulty" count)" -lt "$ranks" ]; then
+	echo "skipped: less than $ranks GPUs"
+	skipped=1
+	finish
+fi
+
+now_ms()
+{
+	echo $(($(date +%s%N) / 1000000))
+}
+
+seconds()
+{
+	printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
+}
+
+field()
+{
+	sed -nE "s/.*\"$2\":[[:space:]]*\"?([0-9a-z.-]+).*/\1/p" "$work/$1/summary.json" | head -n 1
+}
+
+# replay NAME PROGRAM... -- OPTION...
+replay()
+{
+	local name=$1 program=()
+	shift
+	while [ "$1" != -- ]; do
+		program+=("$1")
+		shift
+	done
+	shift
+	timeout 120 "${program[@]}" replay "$work/t.jsonl" --runner cuda --model "$model" \
+		--weights dummy:0 --kv-blocks 900 --force --out "$work/$name" "$@" \
+		>"$work/$name.out" 2>"$work/$name.err"
+}
+
+last_line()
+{
+	tail -n 1 "$work/$1.err"
+}
+
+# succeeds NAME PROGRAM... -- OPTION...: what is wrong with a run that must decide as `one` does.
+succeeds()
+{
+	replay "$@" || {
+		echo "exit code $?: $(last_line "$1")"
+		return
+	}
+	[ "$(field "$1" result_hash)" = "$(field one result_hash)" ] ||
+		echo "result_hash $(field "$1" result_hash), expected $(field one result_hash)"
+}
+
+# refused NAME WORDS PROGRAM... -- OPTION...: it must end with exit code 2 and one line of quire.
+refused()
+{
+	local name=$1 words=$2 code=0
+	shift 2
+	replay "$name" "$@" || code=$?
+	[ $code = 2 ] && [ "$(grep -c '^quire' "$work/$name.err")" = 1 ] &&
+		grep -qF -- "$words" "$work/$name.err" ||
+		echo "exit code $code: $(head -c 400 "$work/$name.err")"
+	[ ! -e "$work/$name" ] || echo "left $name"
+}
+
+# children PID: its processes, by rank.
+children()
+{
+	sed -nE 's/^([0-9]+) \(.*\) [A-Z] ([0-9]+) .*/\2 \1/p' /proc/[0-9]*/stat 2>/dev/null |
+		sed -n "s/^$1 //p" | sort -n
+}
+
+"$quire" trace make --requests 256 --input 100:600 --output 300:900 --seed 1 \
+	--out "$work/t.jsonl" >/dev/null || exit 2
+
+# ---- the same decisions and tokens ----
+
+part_same()
+{
+	report "general kernels" "$(succeeds general "$quire" -- -tp "$ranks" --kernels general)"
+	report "general kernels by NCCL" "$(succeeds general_nccl "$quire" -- -tp "$ranks" \
+		--kernels general --tp-transport nccl)"
+	report "by NCCL" "$(succeeds nccl "$quire" -- -tp "$ranks" --tp-transport nccl)"
+	report "kernel times" "$(succeeds times "$quire" -- -tp "$ranks" --kernel-times)$(
+		grep -q exchange "$work/times/kernels.tsv" ||
+			echo "kernels.tsv lacks the exchange")"
+	replay sampled "$quire" -- -tp "$ranks" --tokens sampled
+	replay sampled_again "$quire" -- -tp "$ranks" --tokens sampled --tp-transport nccl
+	report "sampled by NCCL as by peers" "$(
+		[ -n "$(field sampled result_hash)" ] &&
+			[ "$(field sampled result_hash)" = "$(field sampled_again result_hash)" ] ||
+			echo "$(field sampled result_hash), $(last_line sampled); by NCCL $(
+				field sampled_again result_hash), $(last_line sampled_again)")"
+}
+
+# ---- commands ----
+
+part_commands()
+{
+	local estimate found
+	timeout 120 "$quire" info --model "$model" -tp "$ranks" >"$work/info.out" 2>&1
+	found=$(sed -nE 's/^ *KV blocks +([0-9]+) of.*/\1/p' "$work/info.out" | tail -n 1)
+	estimate=$(sed -nE 's/^ *KV blocks +([0-9]+) .*/\1/p' "$work/info.out" | head -n 1)
+	report "info finds the GPUs' KV blocks (${found:-none}, estimated ${estimate:-none})" "$(
+		[ "$(grep -c 'KV blocks' "$work/info.out")" -ge 2 ] || tail -n 3 "$work/info.out")"
+	timeout 200 "$quire" calibrate --runner cuda --model "$model" --weights dummy:0 \
+		-tp "$ranks" --budget 15 --name tried --out "$work/calibrated" \
+		>"$work/calibrate.out" 2>&1
+	report "calibrate" "$([ $? = 0 ] || tail -n 1 "$work/calibrate.out")"
+	report "a simulation by that profile" "$(
+		"$quire" replay "$work/t.jsonl" --model "$model" -tp "$ranks" --kv-blocks 900 \
+			--gpu "$work/calibrated/tried.json" --out "$work/sim" \
+			>"$work/sim.out" 2>"$work/sim.err" || last_line sim)"
+	grep -hE 'output_tokens_per_s' "$work/sim/summary.json" "$work/one/summary.json" |
+		sed 's/^/    /' 2>/dev/null
+}
+
+# ---- a rank fails ----
+
+# What is wrong after a run NAME whose exit code had to be WANTED, with WORDS in its one line and
+# STATUS in its summary.json (none: there must be no result), MS after the fault.
+wrong()
+{
+	local name=$1 code=$2 wanted=$3 words=$4 status=$5 ms=$6 lines steps
+	lines=$(wc -l <"$work/$name.err")
+	[ "$code" -eq "$wanted" ] || echo "exit code $code, expected $wanted: $(last_line "$name")"
+	[ "$ms" -le $limit_ms ] || echo "it took $ms ms"
+	[ "$wanted" -ne 137 ] || return # what kill -9 leaves is no result
+	[ -z "$(find "$work/$name" -name '*.part')" ] ||
+		echo "left $(find "$work/$name" -name '*.part')"
+	[ "$lines" -eq 1 ] || echo "$lines lines: $(head -c 400 "$work/$name.err")"
+	grep -q -- "$words" "$work/$name.err" ||
+		echo "the line lacks '$words': $(last_line "$name")"
+	grep -q "\"status\":[[:space:]]*\"$status\"" "$work/$name/summary.json" ||
+		echo "summary.json does not say $status"
+	steps=$(field "$name" steps)
+	[ "${steps:-0}" -gt 0 ] && [ "$steps" -lt "$all_steps" ] ||
+		echo "${steps:-no} steps, expected some of $all_steps"
+}
+
+# Those of PIDS that have not ended; who has ended may still wait for its parent.
+running()
+{
+	local pid
+	for pid in $1; do
+		grep -qE '^[0-9]+ \(.*\) [^ZX] ' "/proc/$pid/stat" 2>/dev/null && echo "$pid"
+	done
+}
+
+# Waits until the run NAME of process PID has written the first part of its steps, or has ended. The
+# table has a buffer of 64 KiB, some 600 steps.
+await_steps()
+{
+	while kill -0 "$2" 2>/dev/null &&
+		[ -z "$(find "$work/$1" -name 'steps.tsv*.part' -size +0 2>/dev/null)" ]; do
+		sleep 0.02
+	done
+}
+
+# What a run has left: processes, shared memory, memory of a GPU.
+left()
+{
+	local i now
+	for ((i = 0; i < 20; i++)); do
+		now=$("$faulty" free) && [ "$now" -ge "$before" ] && [ -z "$(running "$1")" ] &&
+			break
+		sleep 0.5
+	done
+	[ "$now" -ge "$before" ] || echo "$((before - now)) bytes of the GPUs are held"
+	[ -z "$(running "$1")" ] || echo "processes are left: $(running "$1")"
+	[ "$(ls /dev/shm)" = "$shared_before" ] || echo "left in /dev/shm: $(ls /dev/shm)"
+}
+
+# measure NAME OPTION...: a run that must succeed; how long it takes, and until its first step.
+measure()
+{
+	local name=$1 start
+	shift
+	start=$(now_ms)
+	problem=$(succeeds "$name" "$quire" -- -tp "$ranks" "$@")
+	all_ms=$(($(now_ms) - start))
+	busy_ms=$(field "$name" busy_s | sed -nE 's/([0-9]+)\.([0-9]{3}).*/\1\2/p')
+	opening_ms=$((all_ms - 10#${busy_ms:-0}))
+}
+
+# fault NAME TRANSPORT CODE WORDS STATUS ACTION: a run whose rank 0 or rank 1 is dealt with in its
+# middle. ACTION is a shell command in which $job is rank 0 and $one rank 1.
+fault()
+{
+	local name=$1 transport=$2 wanted=$3 words=$4 status=$5 action=$6 job one all struck ms code
+	"$quire" replay "$work/t.jsonl" --runner cuda --model "$model" --weights dummy:0 \
+		--kv-blocks 900 -tp "$ranks" --tp-transport "$transport" --steps --force \
+		--out "$work/$name" >"$work/$name.out" 2>"$work/$name.err" &
+	job=$!
+	await_steps "$name" $job
+	all=$(children $job)
+	one=$(echo "$all" | head -n 1)
+	struck=$(now_ms)
+	eval "$action"
+	(sleep 40 && kill -KILL $job) 2>/dev/null &
+	wait $job 2>/dev/null
+	code=$?
+	ms=$(($(now_ms) - struck))
+	kill $! 2>/dev/null
+	report "$name ($ms ms): $(last_line "$name" | head -c 120)" "$([ -n "$all" ] ||
+		echo "it had no ranks; ")$(wrong "$name" $code "$wanted" "$words" "$status" $ms)$(
+		left "$job $all")"
+}
+
+# trapped NAME TRANSPORT FAULT WORDS: a kernel reads an invalid address in mid-run.
+trapped()
+{
+	local name=$1 ms code start job
+	timeout 60 "$faulty" "$3" "$work/$name.now" quire replay "$work/t.jsonl" --runner cuda \
+		--model "$model" --weights dummy:0 --kv-blocks 900 -tp "$ranks" \
+		--tp-transport "$2" --steps --force --out "$work/$name" \
+		>"$work/$name.out" 2>"$work/$name.err" &
+	job=$!
+	await_steps "$name" $job
+	start=$(now_ms)
+	touch "$work/$name.now"
+	wait $job
+	code=$?
+	ms=$(($(now_ms) - start))
+	report "$name ($ms ms): $(last_line "$name" | head -c 120)" \
+		"$(wrong "$name" $code 2 "$4" failed $ms)$(left "")"
+}
+
+# A kernel of rank 1 reads an invalid address while the ranks open.
+trapped_while_opening()
+{
+	local transport=$1 at name code start ms job problems=
+	for at in 30 50 70 90; do
+		name=opening_$transport$at
+		timeout 40 "$faulty" trap1 "$work/$name.now" quire replay \
+			"$work/t.jsonl" --runner cuda --model "$model" --weights dummy:0 \
+			--kv-blocks 900 -tp "$ranks" --tp-transport "$transport" \
+			--out "$work/$name" >"$work/$name.out" 2>"$work/$name.err" &
+		job=$!
+		sleep "$(seconds $((opening_ms * at / 100)))"
+		start=$(now_ms)
+		touch "$work/$name.now"
+		wait $job
+		code=$?
+		ms=$(($(now_ms) - start))
+		[ $code -eq 2 ] && [ $ms -le $limit_ms ] &&
+			[ "$(wc -l <"$work/$name.err")" -eq 1 ] ||
+			problems+="at $at %: exit code $code after $ms ms: $(
+				head -c 300 "$work/$name.err")"
+	done
+	report "trap_while_opening_$transport: $(last_line "$name" | head -c 120)" \
+		"$problems$(left "")"
+}
+
+part_faults()
+{
+	local transport hung
+	shared_before=$(ls /dev/shm)
+	for transport in $transports; do
+		# NCCL does not say which rank it waits for.
+		hung='rank 1'
+		[ "$transport" = peer ] || hung='did not end within'
+		measure "by_$transport" --tp-transport "$transport"
+		report "$transport ($all_ms ms)" "$problem"
+		fault "killed_$transport" $transport 2 'rank 1: killed by signal 9' failed \
+			'kill -KILL $one'
+		fault "hung_$transport" $transport 2 "$hung" failed 'kill -STOP $one'
+		trapped "trap_in_rank_1_$transport" $transport trap1 'rank 1: '
+		trapped "trap_in_rank_0_$transport" $transport trap 'llegal\|CUDA'
+		fault "interrupted_$transport" $transport 1 interrupted interrupted \
+			'kill -INT $job $all'
+		fault "rank_0_killed_$transport" $transport 137 '' none 'kill -KILL $job'
+		trapped_while_opening "$transport"
+	done
+}
+
+# ---- processes of mpirun ----
+
+part_mpirun()
+{
+	local one code start ms
+	by_mpirun=(mpirun --oversubscribe -np "$ranks" "$quire")
+	if ! { mpirun --version 2>/dev/null || true; } | grep -q 'Open MPI'; then
+		echo "skipped: no mpirun of Open MPI here"
+		skipped=$((skipped + 1))
+		return
+	fi
+	report "processes of mpirun" "$(succeeds by_mpirun "${by_mpirun[@]}" --)"
+	report "processes of mpirun, general kernels" \
+		"$(succeeds by_mpirun_general "${by_mpirun[@]}" -- --kernels general)"
+	report "peers cannot be asked for" "$(refused none 'mpirun cannot map' \
+		"${by_mpirun[@]}" -- --tp-transport peer)"
+	replay sampled "$quire" -- -tp "$ranks" --tokens sampled --tp-transport nccl
+	replay sampled_mpi "${by_mpirun[@]}" -- --tokens sampled
+	report "processes of mpirun sample what forked ones do" "$(
+		[ -n "$(field sampled result_hash)" ] &&
+			[ "$(field sampled result_hash)" = "$(field sampled_mpi result_hash)" ] ||
+			echo "result_hash $(field sampled result_hash), by mpirun $(
+				field sampled_mpi result_hash): $(last_line sampled_mpi)")"
+	timeout 60 mpirun --oversubscribe -np "$ranks" "$quire" replay "$work/t.jsonl" \
+		--runner cuda --model "$model" --weights dummy:0 --kv-blocks 900 --steps \
+		--out "$work/none" >"$work/killed.out" 2>&1 &
+	await_steps none $!
+	one=$(grep -l OMPI_COMM_WORLD_RANK=1 /proc/[0-9]*/environ 2>/dev/null | head -n 1 |
+		tr -dc 0-9)
+	start=$(now_ms)
+	kill -KILL "$one"
+	wait $!
+	code=$?
+	ms=$(($(now_ms) - start))
+	report "a killed process of mpirun ends all ($ms ms)" "$(
+		[ $code -ne 0 ] || echo "exit code 0"
+		[ $ms -le $limit_ms ] || echo "it took $ms ms"
+		! grep -lqs OMPI_COMM_WORLD_RANK= /proc/[0-9]*/environ ||
+			echo "processes are left")"
+	if [ -n "${QUIRE_TEXTS:-}" ]; then
+		part_generate
+	fi
+}
+
+part_generate()
+{
+	local i options=(--model "$QUIRE_TEXTS" --weights dummy:3 --runner cuda
+		--max-tokens 40 --ignore-eos --json --prompts "$work/prompts.jsonl" --kv-blocks 100)
+	for i in 1 2 3 4 5 6 7 8; do
+		echo "{\"prompt\": \"quire number $i says\"}"
+	done >"$work/prompts.jsonl"
+	timeout 60 "$quire" generate "${options[@]}" -tp "$ranks" >"$work/forked.texts" \
+		2>"$work/forked.err"
+	timeout 60 "${by_mpirun[@]}" generate "${options[@]}" >"$work/mpi.texts" \
+		2>"$work/mpi.err"
+	report "processes of mpirun generate what forked ones do" "$(
+		[ "$(wc -l <"$work/forked.texts")" = 8 ] || last_line forked
+		cmp "$work/forked.texts" "$work/mpi.texts" 2>&1 || last_line mpi)"
+}
+
+# ---- a run without faults ----
+
+replay one "$quire" -- || report "one GPU" "exit code $?: $(last_line one)"
+all_steps=$(field one steps)
+measure forked
+report "$ranks ranks decide as one ($all_ms ms, $all_steps steps)" "$problem"
+[ -z "$problem" ] || finish
+for part in $parts; do
+	"part_$part"
+done
+finish
