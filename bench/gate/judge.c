@@ -147,8 +147,8 @@ static void judge_interval(struct gate_verdict *verdict, const struct metric_lim
 	}
 	struct text *text = verdict_add(verdict, is_broken ? GATE_REGRESSED : GATE_IMPROVED);
 	limit_add_text(text, limit, finding);
-	text_format(text, "; 99 %% interval of the change %+.2f to %+.2f %%",
-		100 * (ratio->low - 1), 100 * (ratio->high - 1));
+	text_format(text, "; 99 %% interval of the change %+.2f to %+.2f %%%s",
+		100 * (ratio->low - 1), 100 * (ratio->high - 1), is_broken ? "" : "; better");
 }
 
 static void judge_limit(struct gate_verdict *verdict, const struct metric_limit *limit,
@@ -169,9 +169,10 @@ static void judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 		}
 	}
 	if (finding.outcome == LIMIT_BROKEN || finding.is_improved) {
-		limit_add_text(
-			verdict_add(verdict, finding.is_improved ? GATE_IMPROVED : GATE_REGRESSED),
-			limit, &finding);
+		struct text *text =
+			verdict_add(verdict, finding.is_improved ? GATE_IMPROVED : GATE_REGRESSED);
+		limit_add_text(text, limit, &finding);
+		text_add(text, finding.is_improved ? "; better" : "");
 	}
 }
 
