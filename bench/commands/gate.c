@@ -1,7 +1,7 @@
 #include "bench/commands/commands.h"
 #include "bench/gate/gate.h"
 #include "bench/gate/gate_print.h"
-#include "bench/gate/history.h"
+#include "bench/gate/gate_history.h"
 #include "engine/base/output_file.h"
 
 #include <stddef.h>
@@ -40,7 +40,7 @@ static enum status write_all(
 	TRY(write_one(gate, command->junit, gate_print_junit, error));
 	TRY(write_one(gate, command->json, gate_print_json, error));
 	if (command->history != NULL) {
-		TRY(history_add(gate, command->history, error));
+		TRY(gate_history_add(gate, command->history, error));
 	}
 	int cost = 0;
 	for (uint32_t i = 0; i < GATE_STATUS_COUNT; i++) {

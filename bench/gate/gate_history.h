@@ -1,5 +1,5 @@
-#ifndef BENCH_GATE_HISTORY_H
-#define BENCH_GATE_HISTORY_H
+#ifndef BENCH_GATE_GATE_HISTORY_H
+#define BENCH_GATE_GATE_HISTORY_H
 
 #include "bench/gate/gate.h"
 #include "engine/base/status.h"
@@ -10,6 +10,6 @@
         "cases": {"chat": {"verdict": "PASS", "figures": {"ttft.p99": 81.2}}}}
 
    The file is replaced as a whole, so that it never has half a line. */
-enum status history_add(const struct gate *gate, const char *path, struct error *error);
+enum status gate_history_add(const struct gate *gate, const char *path, struct error *error);
 
 #endif

@@ -1,4 +1,4 @@
-#include "bench/gate/history.h"
+#include "bench/gate/gate_history.h"
 
 #include "bench/record/version.h"
 #include "engine/base/input_file.h"
@@ -76,7 +76,7 @@ static enum status write_new(
 	return output_file_commit(file, error);
 }
 
-enum status history_add(const struct gate *gate, const char *path, struct error *error)
+enum status gate_history_add(const struct gate *gate, const char *path, struct error *error)
 {
 	struct output_file file = {.file = NULL};
 	char made[PATH_BYTES_MAX];
