@@ -22,21 +22,22 @@ struct cost_model {
 	bool has_curves; /* a calibrated profile prices by curves, others by rates */
 	struct step_rates rates;
 	struct step_curve_table curves[STEP_CURVE_COUNT];
+	struct step_curve_hints hints;
 	struct flight flights[FLIGHTS];
 	uint64_t launched, collected; /* steps */
 };
 
-static void price_step(const struct cost_model *model, const struct step_counts *counts,
-	bool is_ahead, struct step_price *out)
+static void price_step(struct cost_model *model, const struct step_counts *counts, bool is_ahead,
+	struct step_price *out)
 {
 	if (model->has_curves) {
-		price_by_curves(model->curves, counts, is_ahead, out);
+		price_by_curves(model->curves, counts, is_ahead, &model->hints, out);
 	} else {
 		price_by_rates(&model->rates, counts, out);
 	}
 }
 
-static enum status cost_model_time(const struct cost_model *model, const struct step_counts *counts,
+static enum status cost_model_time(struct cost_model *model, const struct step_counts *counts,
 	uint64_t step, bool is_ahead, struct step_time *time, struct error *error)
 {
 	struct step_price price;
@@ -98,7 +99,7 @@ static enum status cost_model_collect(
 static enum status cost_model_elapsed(
 	void *state, const struct step_counts *counts, uint64_t *elapsed_ns, struct error *error)
 {
-	const struct cost_model *model = state;
+	struct cost_model *model = state;
 	struct step_time time;
 
 	TRY(cost_model_time(model, counts, 0, model->has_curves, &time, error));

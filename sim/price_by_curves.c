@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* The sum that a curve is added to. */
-static double *sum_of(struct step_price *price, enum step_curve curve)
+static inline double *sum_of(struct step_price *price, enum step_curve curve, bool is_host)
 {
 	switch (curve) {
 	case STEP_CURVE_decode_attention:
@@ -18,22 +18,19 @@ static double *sum_of(struct step_price *price, enum step_curve curve)
 	case STEP_CURVE_sampled_rows:
 		return &price->sampling;
 	default:
-		return step_curve_is_host(curve) ? &price->host : &price->step_fixed;
+		return is_host ? &price->host : &price->step_fixed;
 	}
 }
 
 void price_by_curves(const struct step_curve_table *curves, const struct step_counts *counts,
-	bool is_ahead, struct step_price *out)
+	bool is_ahead, struct step_curve_hints *hints, struct step_price *out)
 {
-	struct step_variables variables;
+	double ns[STEP_CURVE_COUNT];
 
 	memset(out, 0, sizeof(*out));
-	step_variables_set(&variables, counts, is_ahead);
-	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
-		enum step_curve curve = (enum step_curve)i;
-		struct step_curve_point point = step_curve_point_at(curve, &variables);
-		if (point.x != 0) { /* else the curve adds nothing */
-			*sum_of(out, curve) += point.factor * step_curve_at(&curves[i], point.x);
-		}
-	}
+	step_curves_price(curves, counts, is_ahead, hints, ns);
+#define ADD_CURVE(name, x, factor, is_host, what)                                                  \
+	*sum_of(out, STEP_CURVE_##name, is_host) += ns[STEP_CURVE_##name];
+	STEP_CURVE_LIST(ADD_CURVE)
+#undef ADD_CURVE
 }

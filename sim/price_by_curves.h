@@ -11,8 +11,9 @@
    their own. All other work on the GPU is one sum, step_fixed: its curves run over rows or tokens,
    so they do not tell linear layers from what lies between them.
 
-   curves: (STEP_CURVE_COUNT). is_ahead: the step was launched before its predecessor ended. */
+   curves: (STEP_CURVE_COUNT). is_ahead: the step was launched before its predecessor ended.
+   hints: kept from step to step. */
 void price_by_curves(const struct step_curve_table *curves, const struct step_counts *counts,
-	bool is_ahead, struct step_price *out);
+	bool is_ahead, struct step_curve_hints *hints, struct step_price *out);
 
 #endif

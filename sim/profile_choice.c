@@ -22,9 +22,10 @@ static double price_ns(const struct gpu_profile *profile, uint64_t decode_rows, 
 		.prefill_attention_pairs = prompt_tokens * (prompt_tokens + 1) / 2,
 		.sampled_rows = decode_rows + (prompt_tokens > 0),
 	};
+	struct step_curve_hints hints = {0};
 	struct step_price price;
 
-	price_by_curves(profile->curves, &counts, false, &price);
+	price_by_curves(profile->curves, &counts, false, &hints, &price);
 	return price.decode_attention + price.prefill_attention + price.sampling +
 	       price.step_fixed + price.host;
 }

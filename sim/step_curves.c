@@ -4,8 +4,6 @@
 #include "engine/shape/graph_bucket.h"
 #include "engine/shape/kernel_tiles.h"
 
-#include <assert.h>
-
 /* The variable of a curve, or its factor. */
 enum variable {
 	ONE,
@@ -35,8 +33,6 @@ enum variable {
 	VARIABLE_COUNT
 };
 
-static_assert((int)VARIABLE_COUNT == STEP_VARIABLE_COUNT, "struct step_variables has room");
-
 static const struct {
 	const char *name, *what;
 	enum variable x, factor;
@@ -63,6 +59,11 @@ bool step_curve_is_host(enum step_curve curve)
 }
 
 /* ---- variables ---- */
+
+struct step_variables {
+	bool is_ahead;
+	double at[VARIABLE_COUNT];
+};
 
 static void set_steps(struct step_variables *variables, const struct step_counts *counts)
 {
@@ -115,7 +116,7 @@ static void set_prompts(struct step_variables *variables, const struct step_coun
 	at[LAST_CONTEXT] = tokens > 0 ? mean + tokens / (2.0 * rows) : 0;
 }
 
-void step_variables_set(
+static void set_variables(
 	struct step_variables *variables, const struct step_counts *counts, bool is_ahead)
 {
 	*variables = (struct step_variables){.is_ahead = is_ahead, .at[ONE] = 1};
@@ -130,16 +131,13 @@ void step_variables_set(
 	}
 }
 
-struct step_curve_point step_curve_point_at(
-	enum step_curve curve, const struct step_variables *variables)
+static inline struct step_curve_point point_at(
+	const struct step_variables *variables, enum variable x, enum variable factor, bool is_host)
 {
-	if (variables->is_ahead && curves[curve].is_host) {
-		return (struct step_curve_point){.x = curves[curve].x == AHEAD_STEP, .factor = 1};
+	if (variables->is_ahead && is_host) {
+		return (struct step_curve_point){.x = x == AHEAD_STEP, .factor = 1};
 	}
-	return (struct step_curve_point){
-		.x = variables->at[curves[curve].x],
-		.factor = variables->at[curves[curve].factor],
-	};
+	return (struct step_curve_point){.x = variables->at[x], .factor = variables->at[factor]};
 }
 
 struct step_curve_point step_curve_point_of(
@@ -147,23 +145,57 @@ struct step_curve_point step_curve_point_of(
 {
 	struct step_variables variables;
 
-	step_variables_set(&variables, counts, is_ahead);
-	return step_curve_point_at(curve, &variables);
+	set_variables(&variables, counts, is_ahead);
+	return point_at(&variables, curves[curve].x, curves[curve].factor, curves[curve].is_host);
+}
+
+/* The segment that x lies in: it begins at the last point below x, the end of the curve aside.
+   first: where to look first. */
+static inline uint32_t segment_of(const struct step_curve_table *table, double x, uint32_t first)
+{
+	uint32_t last = table->count - 2;
+	uint32_t i = first;
+
+	if (first > last || (first > 0 && !(table->at[first] < x))) {
+		i = 0;
+	}
+	while (i < last && table->at[i + 1] < x) {
+		i++;
+	}
+	return i;
+}
+
+static inline double height_in(const struct step_curve_table *table, double x, uint32_t i)
+{
+	double share = (x - table->at[i]) / (table->at[i + 1] - table->at[i]);
+
+	return table->ns[i] + share * (table->ns[i + 1] - table->ns[i]);
 }
 
 double step_curve_at(const struct step_curve_table *table, double x)
 {
-	if (table->count < 2 || x == 0) {
-		return 0; /* the first point is (0, 0) */
+	return table->count < 2 ? 0 : height_in(table, x, segment_of(table, x, 0));
+}
+
+static inline double price_of(
+	const struct step_curve_table *table, struct step_curve_point point, uint32_t *segment)
+{
+	if (point.x == 0 || table->count < 2) {
+		return 0; /* curves begin at 0 */
 	}
-	/* The segment begins at the last point below x, the end of the curve aside. */
-	uint32_t i = 0;
-	for (uint32_t rest = table->count - 2; rest > 0;) {
-		uint32_t half = (rest + 1) / 2;
-		bool is_below = table->at[i + half] < x;
-		i += is_below ? half : 0;
-		rest = is_below ? rest - half : half - 1;
-	}
-	double share = (x - table->at[i]) / (table->at[i + 1] - table->at[i]);
-	return table->ns[i] + share * (table->ns[i + 1] - table->ns[i]);
+	*segment = segment_of(table, point.x, *segment);
+	return point.factor * height_in(table, point.x, *segment);
+}
+
+void step_curves_price(const struct step_curve_table *tables, const struct step_counts *counts,
+	bool is_ahead, struct step_curve_hints *hints, double *ns)
+{
+	struct step_variables variables;
+
+	set_variables(&variables, counts, is_ahead);
+#define PRICE_CURVE(name, x, factor, is_host, what)                                                \
+	ns[STEP_CURVE_##name] = price_of(&tables[STEP_CURVE_##name],                               \
+		point_at(&variables, x, factor, is_host), &hints->segment[STEP_CURVE_##name]);
+	STEP_CURVE_LIST(PRICE_CURVE)
+#undef PRICE_CURVE
 }

@@ -86,17 +86,16 @@ struct step_curve_point {
 struct step_curve_point step_curve_point_of(
 	enum step_curve curve, const struct step_counts *counts, bool is_ahead);
 
-/* The same for all curves of a step, whose variables are computed once. */
-enum { STEP_VARIABLE_COUNT = 23 };
-struct step_variables {
-	bool is_ahead;
-	double at[STEP_VARIABLE_COUNT]; /* by the variables of step_curves.c */
-};
-void step_variables_set(
-	struct step_variables *variables, const struct step_counts *counts, bool is_ahead);
-struct step_curve_point step_curve_point_at(
-	enum step_curve curve, const struct step_variables *variables);
-
 double step_curve_at(const struct step_curve_table *table, double x);
+
+/* Segments in which the latest step lay, where the next one is looked for first: steps that follow
+   each other are much alike. They change no result; all 0 at first. */
+struct step_curve_hints {
+	uint32_t segment[STEP_CURVE_COUNT];
+};
+
+/* factor * curve(x) of every curve for a step. tables, ns: (STEP_CURVE_COUNT). */
+void step_curves_price(const struct step_curve_table *tables, const struct step_counts *counts,
+	bool is_ahead, struct step_curve_hints *hints, double *ns);
 
 #endif

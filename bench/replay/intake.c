@@ -117,6 +117,11 @@ enum status intake_add_arrived(struct intake *intake, uint64_t now_ns, struct er
 		add_parcels(intake);
 		return STATUS_OK;
 	}
+	/* In an open loop nothing arrives before the time that the workload named. */
+	if (intake->state == WORKLOAD_LATER && now_ns < intake->next_ns && intake->room > 0 &&
+		!workload_is_closed(intake->workload)) {
+		return STATUS_OK;
+	}
 	while (intake->room > 0) {
 		TRY(workload_next(
 			intake->workload, now_ns, &row, &intake->state, &intake->next_ns, error));

@@ -1,12 +1,21 @@
 #!/usr/bin/env bash
 # The speed of the simulation: requests per second and peak memory of whole `quire replay` runs,
-# including writing results, on one core. If valgrind is installed, also instructions per step,
-# which do not depend on the load of the machine.
+# including writing results, on one core. If valgrind is installed, also instructions per step and
+# request, which do not depend on the load of the machine.
 #
-#     bash bench/scripts/speed.sh [TRACE.jsonl...]     further traces, at their own times
+#     bash bench/scripts/speed.sh [--against QUIRE] [TRACE.jsonl...]
+#
+# Results are written to memory (/dev/shm) where there is such a file system, and once to the disk,
+# to tell what waiting for it takes. --against runs another quire in turns and gives ratios. Further
+# traces arrive at their own times.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+other=
+if [ "${1:-}" = --against ]; then
+	other=$(realpath "$2")
+	shift 2
+fi
 traces=()
 for trace in "$@"; do
 	traces+=("$(realpath "$trace")")
@@ -19,31 +28,59 @@ log=build/speed.log
 	exit 2
 }
 quire=$root/build/release/quire
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+disk=$(mktemp -d)
+folder=$disk
+[ ! -w /dev/shm ] || folder=$(mktemp -d /dev/shm/speed.XXXXXX)
+trap 'rm -rf "$folder" "$disk"' EXIT
 
 runs=5
+TIMEFORMAT='%R %U %S'
 
-# run LABEL REQUESTS ARGUMENTS...: the median of some runs, pinned to one core.
+# timed PROGRAM OUT ARGUMENTS...: appends "wall cpu" of a run on one core, in ms, to $folder/times.
+timed()
+{
+	local program=$1 out=$2
+	shift 2
+	{ time taskset -c 0 "$program" replay "$@" --out "$out" --force \
+		>"$folder/summary" 2>"$folder/errors"; } 2>&1 |
+		awk '{ printf "%d %d\n", $1 * 1000, ($2 + $3) * 1000 }'
+}
+
+# median COLUMN FILE
+median()
+{
+	cut -d' ' -f"$1" "$2" | sort -n | sed -n "$(((runs + 1) / 2))p"
+}
+
+# ratio NEW OLD
+ratio()
+{
+	awk -v new="$1" -v old="$2" 'BEGIN {
+		printf "%-48s %6d ms of CPU by the other: %.2f times\n", "", old, old / new
+	}'
+}
+
+# run LABEL REQUESTS ARGUMENTS...: medians of some runs.
 run()
 {
-	local label=$1 requests=$2 times=() i
+	local label=$1 requests=$2 i
 	shift 2
+	rm -f "$folder"/times "$folder"/other
 	for ((i = 0; i < runs; i++)); do
-		local start end
-		start=$(date +%s%N)
-		taskset -c 0 "$quire" replay "$@" --out "$folder/result" --force >"$folder/summary"
-		end=$(date +%s%N)
-		times+=($(((end - start) / 1000)))
+		timed "$quire" "$folder/result" "$@" >>"$folder/times"
+		[ -z "$other" ] || timed "$other" "$folder/result_of_other" "$@" >>"$folder/other"
 	done
-	local median_us
-	median_us=$(printf '%s\n' "${times[@]}" | sort -n | sed -n "$(((runs + 1) / 2))p")
-	local steps hash
+	local wall cpu steps hash on_disk
+	wall=$(median 1 "$folder/times")
+	cpu=$(median 2 "$folder/times")
+	on_disk=$(timed "$quire" "$disk/result" "$@" | cut -d' ' -f1)
 	steps=$(sed -n 's/.*"steps":[^0-9]*\([0-9]*\).*/\1/p' "$folder/result/summary.json")
-	hash=$(sed -n 's/.*"result_hash":[^"]*"\([0-9a-f]*\)".*/\1/p' "$folder/result/summary.json")
-	printf '%-44s %8.3f s %12d requests/s %9d steps %7d ns/step   %s\n' "$label" \
-		"$(printf '%d.%06d' $((median_us / 1000000)) $((median_us % 1000000)))" \
-		$((requests * 1000000 / median_us)) "$steps" $((median_us * 1000 / steps)) "$hash"
+	hash=$(sed -n 's/.*"result_hash":[^"]*"\([0-9a-f]*\)".*/\1/p' \
+		"$folder/result/summary.json")
+	printf '%-48s %6d ms, %6d ms of CPU, %9d requests/s, %8d steps   %s\n' "$label" "$wall" \
+		"$cpu" $((requests * 1000 / wall)) "$steps" "$hash"
+	printf '%-48s %6d ms with results on a disk\n' "" "$on_disk"
+	[ -z "$other" ] || ratio "$cpu" "$(median 2 "$folder/other")"
 }
 
 make_trace() # REQUESTS INPUT OUTPUT FILE
@@ -58,7 +95,10 @@ make_trace 1000000 1024 128 "$folder/million.jsonl"
 
 processor=$(sed -n 's/model name[^:]*: //p' /proc/cpuinfo | head -1)
 echo "medians of $runs runs on one core of: $processor"
-run "131,072 requests 1024/128, concurrency 64" 131072 "$folder/closed.jsonl" "${closed[@]}"
+for size in 256 16; do
+	run "131,072 requests 1024/128, 64 at once, blocks $size" 131072 "$folder/closed.jsonl" \
+		"${closed[@]}" --block-size $size
+done
 for trace in "${traces[@]}"; do
 	run "$(basename "$trace")" "$(wc -l <"$trace")" "$trace" --max-model-len 131072
 done
@@ -69,26 +109,29 @@ if [ -x /usr/bin/time ]; then
 	echo "peak memory at a million requests: $(($(cat "$folder/memory") / 1024)) MiB"
 fi
 
-# measure TRACE: instructions of a whole replay and its steps, into `instructions` and `steps`.
+# measure TRACE ARGUMENTS...: instructions of a whole replay and its steps, into `instructions` and
+# `steps`.
 measure()
 {
 	instructions=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null \
-		"$quire" replay "$1" "${closed[@]}" --out "$folder/result" --force 2>&1 >/dev/null |
+		"$quire" replay "$@" "${closed[@]}" --out "$folder/result" --force 2>&1 >/dev/null |
 		sed -n 's/.*Collected *: *//p')
 	steps=$(sed -n 's/.*"steps":[^0-9]*\([0-9]*\).*/\1/p' "$folder/result/summary.json")
 }
 
-# per LABEL REQUESTS FROM TO: instructions per step, from the difference of TO and FROM, which
-# excludes start and end.
+# per LABEL REQUESTS FROM TO ARGUMENTS...: instructions per step, from the difference of TO and
+# FROM, which excludes start and end.
 per()
 {
-	measure "$3"
+	local label=$1 requests=$2 from=$3 to=$4
+	shift 4
+	measure "$from" "$@"
 	local first=$instructions first_steps=$steps
-	measure "$4"
+	measure "$to" "$@"
 	local per_request=""
-	[ "$2" -eq 0 ] || per_request=", $(((instructions - first) / $2)) a request"
+	[ "$requests" -eq 0 ] || per_request=", $(((instructions - first) / requests)) a request"
 	local per_step=$(((instructions - first) / (steps - first_steps)))
-	echo "$1: $per_step instructions a step$per_request"
+	echo "$label: $per_step instructions a step$per_request"
 }
 
 if command -v valgrind >/dev/null; then
@@ -96,7 +139,9 @@ if command -v valgrind >/dev/null; then
 	make_trace 16384 1024 128 "$folder/twice.jsonl"
 	make_trace 64 16 8192 "$folder/decode.jsonl"
 	make_trace 64 16 16384 "$folder/decode_twice.jsonl"
-	per "1024/128, everything (reading, tokens, rows)" 8192 "$folder/short.jsonl" \
-		"$folder/twice.jsonl"
+	for size in 256 16; do
+		per "1024/128, blocks of $size, everything (reading, keys, rows)" 8192 \
+			"$folder/short.jsonl" "$folder/twice.jsonl" --block-size $size
+	done
 	per "64 sequences that only decode" 0 "$folder/decode.jsonl" "$folder/decode_twice.jsonl"
 fi
