@@ -60,6 +60,24 @@ static void free_list_remove(struct block_manager *manager, uint32_t id)
 	manager->free_count--;
 }
 
+/* The same for the head of a list that is not empty. */
+static inline uint32_t free_list_take(struct block_manager *manager)
+{
+	uint32_t id = manager->free_head;
+
+	check(id != BLOCK_NONE);
+	struct block *block = &manager->blocks[id];
+	manager->free_head = block->next;
+	if (block->next == BLOCK_NONE) {
+		manager->free_tail = BLOCK_NONE;
+	} else {
+		manager->blocks[block->next].previous = BLOCK_NONE;
+	}
+	block->is_free = false;
+	manager->free_count--;
+	return id;
+}
+
 /* ---- index: key to block ---- */
 
 static uint32_t *bucket_of(const struct block_manager *manager, uint64_t low)
@@ -158,10 +176,9 @@ void block_manager_deinit(struct block_manager *manager)
 
 static inline uint32_t pop_free(struct block_manager *manager)
 {
-	uint32_t id = manager->free_head;
-
-	check(id != BLOCK_NONE);
+	uint32_t id = free_list_take(manager);
 	struct block *block = &manager->blocks[id];
+
 	check(block->reference_count == 0);
 	block->has_evicted = block->is_indexed;
 	if (block->is_indexed) {
@@ -173,7 +190,6 @@ static inline uint32_t pop_free(struct block_manager *manager)
 		manager->cached_free_count--;
 	}
 	block->is_registered = false;
-	free_list_remove(manager, id);
 	block->reference_count = 1;
 	manager->version++;
 	return id;
@@ -355,6 +371,41 @@ void block_manager_register_up_to(
 	}
 }
 
+/* Releases blocks, the last one first, all of which join the tail of the free list. As release(),
+   with the ends of the list at hand: most blocks of a pool are released here. */
+static void release_to_tail(struct block_manager *manager, const uint32_t *table, uint32_t count)
+{
+	struct block *blocks = manager->blocks;
+	uint32_t tail = manager->free_tail;
+	uint32_t *link = tail == BLOCK_NONE ? &manager->free_head : &blocks[tail].next;
+	uint32_t freed = 0;
+	uint32_t cached = 0;
+
+	for (uint32_t i = count; i > 0; i--) {
+		uint32_t id = table[i - 1];
+		check(id < manager->block_count);
+		struct block *block = &blocks[id];
+		check(block->reference_count > 0);
+		if (--block->reference_count > 0) {
+			manager->shared_count--;
+			manager->pair_count -= block->reference_count;
+			continue;
+		}
+		*link = id;
+		link = &block->next;
+		block->previous = tail;
+		block->is_free = true;
+		tail = id;
+		freed++;
+		cached += block->is_indexed;
+	}
+	*link = BLOCK_NONE;
+	manager->free_tail = tail;
+	manager->free_count += freed;
+	manager->cached_free_count += cached;
+	manager->version++;
+}
+
 void block_manager_release_all(struct block_manager *manager, struct sequence *sequence)
 {
 	uint32_t count = sequence->block_count;
@@ -365,9 +416,7 @@ void block_manager_release_all(struct block_manager *manager, struct sequence *s
 			release(manager, sequence->block_table[i]);
 		}
 	}
-	while (count > 0) {
-		release(manager, sequence->block_table[--count]);
-	}
+	release_to_tail(manager, sequence->block_table, count);
 	sequence->block_count = 0;
 	sequence->registered_count = 0;
 }

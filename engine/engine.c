@@ -168,6 +168,23 @@ struct step_decisions engine_decisions(const struct engine *engine)
 	};
 }
 
+struct step_decisions engine_keep_decisions(struct engine *engine, struct event_list *kept)
+{
+	struct event_list *events = &engine->scheduler.events;
+	struct step_decisions decisions = engine_decisions(engine);
+
+	if (engine->scheduler.events_are_past) {
+		const struct event_list unused = *kept;
+		*kept = *events;
+		*events = unused;
+		events->count = 0;
+	} else {
+		event_list_copy(kept, events);
+	}
+	decisions.events = kept;
+	return decisions;
+}
+
 struct step_decisions engine_pending_rejections(const struct engine *engine)
 {
 	static const struct event_list none = {0};

@@ -104,6 +104,10 @@ struct step_decisions {
    sequences in them until they are recycled. Rejections since the preceding step come first. */
 struct step_decisions engine_decisions(const struct engine *engine);
 
+/* The same, with the events in a list of the caller, which keeps them. Its older ones are dropped.
+   May be asked for once a step. */
+struct step_decisions engine_keep_decisions(struct engine *engine, struct event_list *kept);
+
 /* Rejections since the latest step, without counts. They become events of the next step when it is
    scheduled. */
 struct step_decisions engine_pending_rejections(const struct engine *engine);

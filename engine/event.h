@@ -50,13 +50,19 @@ struct event_list {
 void event_list_grow(struct event_list *list, size_t count); /* to so many at least */
 void event_list_copy(struct event_list *to, const struct event_list *from);
 
-/* The event behind the last one, to be written whole by the caller. */
+/* The next `count` events behind the last one, to be written whole by the caller. */
+static inline struct event *event_list_extend(struct event_list *list, size_t count)
+{
+	if (list->capacity - list->count < count) {
+		event_list_grow(list, list->count + count);
+	}
+	list->count += count;
+	return list->events + list->count - count;
+}
+
 static inline struct event *event_list_next(struct event_list *list)
 {
-	if (list->count == list->capacity) {
-		event_list_grow(list, list->count + 1);
-	}
-	return &list->events[list->count++];
+	return event_list_extend(list, 1);
 }
 
 #endif

@@ -98,14 +98,19 @@ void scheduler_deinit(struct scheduler *scheduler)
 	memset(scheduler, 0, sizeof(*scheduler));
 }
 
-/* The next event of the step, to be written whole. */
-static inline struct event *next_event(struct scheduler *scheduler)
+/* The next events of the step, to be written whole. */
+static inline struct event *next_events(struct scheduler *scheduler, size_t count)
 {
 	if (scheduler->events_are_past) {
 		scheduler->events.count = 0;
 		scheduler->events_are_past = false;
 	}
-	return event_list_next(&scheduler->events);
+	return event_list_extend(&scheduler->events, count);
+}
+
+static inline struct event *next_event(struct scheduler *scheduler)
+{
+	return next_events(scheduler, 1);
 }
 
 /* An event of a sequence; what a and b mean depends on its kind, see engine/event.h. */
@@ -233,20 +238,24 @@ static void place_row(struct scheduler *scheduler, struct sequence *sequence, ui
 	}
 }
 
-/* Records a new entry at the end of a block table, and adds it to the batch. */
-static void block_given(struct scheduler *scheduler, const struct sequence *sequence,
-	uint32_t index, bool is_shared)
+/* Records the entries of a block table from `first` on, and adds them to the batch. Those before
+   `fresh` are shared. */
+static void blocks_given(struct scheduler *scheduler, const struct sequence *sequence,
+	uint32_t first, uint32_t fresh)
 {
-	uint32_t block = sequence->block_table[index];
+	struct event *event = next_events(scheduler, sequence->block_count - first);
 
-	*next_event(scheduler) = (struct event){.kind = EVENT_BLOCK_GIVEN,
-		.sequence = sequence,
-		.request = sequence->request,
-		.a = index,
-		.b = block,
-		.has_evicted = !is_shared && scheduler->blocks.blocks[block].has_evicted};
-	if (scheduler->is_computing) {
-		batch_add_addition(&scheduler->batch, sequence->row, index, block);
+	for (uint32_t i = first; i < sequence->block_count; i++) {
+		uint32_t block = sequence->block_table[i];
+		*event++ = (struct event){.kind = EVENT_BLOCK_GIVEN,
+			.sequence = sequence,
+			.request = sequence->request,
+			.a = i,
+			.b = block,
+			.has_evicted = i >= fresh && scheduler->blocks.blocks[block].has_evicted};
+		if (scheduler->is_computing) {
+			batch_add_addition(&scheduler->batch, sequence->row, i, block);
+		}
 	}
 }
 
@@ -343,9 +352,12 @@ static bool take_blocks(
 			return false;
 		}
 	}
-	for (; missing > 0; missing--) {
-		block_manager_append(&scheduler->blocks, sequence);
-		block_given(scheduler, sequence, sequence->block_count - 1, false);
+	if (missing > 0) {
+		uint32_t first = sequence->block_count;
+		for (; missing > 0; missing--) {
+			block_manager_append(&scheduler->blocks, sequence);
+		}
+		blocks_given(scheduler, sequence, first, first);
 	}
 	return true;
 }
@@ -507,9 +519,7 @@ void scheduler_admit(
 	scheduler->batch.counts.cached_tokens += sequence->cached_count;
 	record_sequence(
 		scheduler, EVENT_ADMIT, sequence, sequence->cached_count, sequence->token_count);
-	for (uint32_t i = 0; i < sequence->block_count; i++) {
-		block_given(scheduler, sequence, i, i < hit_count);
-	}
+	blocks_given(scheduler, sequence, 0, hit_count);
 	place_chunk(scheduler, sequence, count);
 }
 

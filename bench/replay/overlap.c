@@ -5,12 +5,10 @@
 /* A copy of what the engine's latest step decided. */
 static struct step_decisions keep_decisions(struct replay *replay)
 {
-	struct step_decisions kept = engine_decisions(replay->engine);
+	struct step_decisions kept = engine_keep_decisions(replay->engine, &replay->kept_events);
 
 	replay->kept_counts = *kept.counts;
 	kept.counts = &replay->kept_counts;
-	event_list_copy(&replay->kept_events, kept.events);
-	kept.events = &replay->kept_events;
 	return kept;
 }
 

@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
+#include "workloads/block_keys.h"
 #include "workloads/conversations.h"
 #include "workloads/study/references.h"
 #include "workloads/tokens.h"
@@ -71,6 +72,12 @@ static void use_row(struct conversations *conversations, struct references *refe
 	}
 	if (row->output_length <= TOKENS_MAX) {
 		tokens_forced(&source, row, tokens);
+	}
+	if (row->input_length + row->output_length <= TOKENS_MAX) {
+		struct block_keys keys;
+		block_keys_init(&keys, &source, 1 + row->input_length % 64);
+		(void)block_keys_of(&keys, row);
+		block_keys_deinit(&keys);
 	}
 }
 
