@@ -21,7 +21,6 @@ const struct router_kind router_prefix = {
 	.summary = "the fewest prompt tokens to compute: those of the request that are not cached, "
 		   "and those that wait before it",
 	.wants_blocks = true,
-	.settings[LOAD] = {"load", "weight of the tokens that wait", ROUTER_MILLION,
-		1000 * (uint64_t)ROUTER_MILLION},
+	.settings[LOAD] = {"load", ROUTER_MILLION, 1000},
 	.pick = pick,
 };

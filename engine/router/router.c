@@ -34,8 +34,7 @@ static enum status refuse(const struct router_kind *kind, const char *found, str
 
 	for (uint32_t i = 0; i < ROUTER_SETTINGS_MAX && kind->settings[i].name != NULL; i++) {
 		text_format(&names, "%s%s (at most %llu)", i == 0 ? "" : ", ",
-			kind->settings[i].name,
-			(unsigned long long)(kind->settings[i].maximum / ROUTER_MILLION));
+			kind->settings[i].name, (unsigned long long)(kind->settings[i].maximum));
 	}
 	if (names.bytes == NULL) {
 		return error_set(error, STATUS_USAGE,
@@ -61,7 +60,8 @@ static enum status set_one(struct router *router, const char *text, struct error
 		size_t bytes = strlen(setting->name);
 		if (equals != NULL && (size_t)(equals - text) == bytes &&
 			memcmp(text, setting->name, bytes) == 0 &&
-			text_to_millionths(equals + 1, &value) && value <= setting->maximum) {
+			text_to_millionths(equals + 1, &value) &&
+			value <= setting->maximum * ROUTER_MILLION) {
 			router->settings[i] = value;
 			return STATUS_OK;
 		}

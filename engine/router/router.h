@@ -22,7 +22,12 @@
 	X(least_kv)                                                                                \
 	X(two_choices)                                                                             \
 	X(session)                                                                                 \
-	X(prefix)
+	X(prefix)                                                                                  \
+	X(dynamo_kv)                                                                               \
+	X(llm_d)                                                                                   \
+	X(llm_d_estimated)                                                                         \
+	X(sglang)                                                                                  \
+	X(production_stack)
 
 enum { ROUTER_SETTINGS_MAX = 8, ROUTER_REPLICAS_MAX = 1024 };
 
@@ -49,10 +54,11 @@ struct router_request {
 	uint32_t block_count;		/* 0 unless the router wants them */
 };
 
-/* A number that a router can be given, in millionths. */
+/* A number that a router can be given. */
 struct router_setting {
-	const char *name, *help;
-	uint64_t initial, maximum;
+	const char *name;
+	uint64_t initial; /* in millionths */
+	uint64_t maximum;
 };
 
 struct router;
@@ -94,7 +100,7 @@ uint32_t router_pick(struct router *router, const struct router_request *request
 
 /* ---- for routers ---- */
 
-enum { ROUTER_MILLION = 1000000 };
+enum { ROUTER_MILLION = 1000000, ROUTER_BILLION = 1000000000 };
 
 /* A random number in [0, bound) by the router's seed. */
 uint32_t router_draw(struct router *router, uint32_t bound);
@@ -108,7 +114,13 @@ uint32_t router_fewest_requests(const struct router *router, const struct replic
 /* part / whole in billionths, rounded down; whole >= 1. */
 static inline int64_t router_share(uint64_t part, uint64_t whole)
 {
-	return (int64_t)((u128)part * 1000000000u / whole);
+	return (int64_t)((u128)part * ROUTER_BILLION / whole);
+}
+
+/* A score in billionths times a setting. */
+static inline int64_t router_weigh(const struct router *router, uint32_t setting, int64_t score)
+{
+	return score * (int64_t)(router->settings[setting] / 1000) / 1000;
 }
 
 #endif
