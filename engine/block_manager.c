@@ -174,6 +174,13 @@ void block_manager_deinit(struct block_manager *manager)
 	memset(manager, 0, sizeof(*manager));
 }
 
+static void log_change(struct block_log *log, struct block_key key, bool is_added)
+{
+	log->changes =
+		memory_grow(log->changes, &log->capacity, log->count + 1, sizeof(*log->changes));
+	log->changes[log->count++] = (struct block_change){.key = key, .is_added = is_added};
+}
+
 static inline uint32_t pop_free(struct block_manager *manager)
 {
 	uint32_t id = free_list_take(manager);
@@ -188,6 +195,10 @@ static inline uint32_t pop_free(struct block_manager *manager)
 			index_remove(manager, block);
 		}
 		manager->cached_free_count--;
+		if (manager->log != NULL &&
+			block_manager_find(manager, block->key) == BLOCK_NONE) {
+			log_change(manager->log, block->key, false);
+		}
 	}
 	block->is_registered = false;
 	block->reference_count = 1;
@@ -262,6 +273,9 @@ static inline void register_block(struct block_manager *manager, uint32_t id, st
 	if (*link == BLOCK_NONE) {
 		manager->registered_count++;
 		*link = id;
+		if (manager->log != NULL) {
+			log_change(manager->log, key, true);
+		}
 	} else if (manager->strategies.equal_blocks == EQUAL_OLDEST) {
 		equal_append(manager, *link, id);
 	} else {

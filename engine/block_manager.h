@@ -41,6 +41,18 @@ struct block {
 
 static const uint32_t BLOCK_NONE = UINT32_MAX;
 
+/* What becomes findable or cannot be found any more, in order, for whoever follows the prefix cache
+   from outside; who reads it empties it. */
+struct block_change {
+	struct block_key key;
+	bool is_added;
+};
+
+struct block_log {
+	struct block_change *changes; /* (count), the buffer grows */
+	size_t count, capacity;
+};
+
 struct block_manager {
 	uint32_t block_count;
 	uint32_t block_size;
@@ -54,7 +66,8 @@ struct block_manager {
 	uint32_t registered_count;  /* blocks in the index */
 	uint32_t *buckets;	    /* (bucket_mask + 1) the first block of each, or BLOCK_NONE */
 	uint64_t bucket_mask;
-	uint64_t version; /* changes whenever the answer to a probe may change */
+	uint64_t version;      /* changes whenever the answer to a probe may change */
+	struct block_log *log; /* borrowed; NULL: changes are not kept */
 };
 
 void block_manager_init(struct block_manager *manager, uint32_t block_count, uint32_t block_size,

@@ -57,6 +57,23 @@ enum fit engine_add(struct engine *engine, const struct request *request, uint32
 	return FIT_OK;
 }
 
+void engine_set_block_log(struct engine *engine, struct block_log *log)
+{
+	engine->scheduler.blocks.log = log;
+}
+
+void engine_restart(struct engine *engine)
+{
+	const struct engine_config config = engine->scheduler.config;
+	struct block_log *log = engine->scheduler.blocks.log;
+	uint64_t step = engine->scheduler.step;
+
+	scheduler_deinit(&engine->scheduler);
+	scheduler_init(&engine->scheduler, &config, engine->runner->is_computing);
+	engine->scheduler.step = step;
+	engine->scheduler.blocks.log = log;
+}
+
 bool engine_has_room(const struct engine *engine)
 {
 	return engine->scheduler.waiting.count < engine->scheduler.max_waiting &&

@@ -6,6 +6,7 @@
 
 #include "engine/base/status.h"
 #include "engine/batch.h"
+#include "engine/block_manager.h"
 #include "engine/config.h"
 #include "engine/event.h"
 #include "engine/runner.h"
@@ -44,6 +45,13 @@ uint32_t engine_slot_count(const struct engine *engine);
    guaranteed while fewer than max_num_seqs sequences wait. *slot is the slot of the queued
    sequence, valid until the sequence is recycled; slot may be NULL. */
 enum fit engine_add(struct engine *engine, const struct request *request, uint32_t *slot);
+
+/* Keeps the changes of the prefix cache in `log` from now on. */
+void engine_set_block_log(struct engine *engine, struct block_log *log);
+
+/* Drops every sequence and all that is cached, as a restart does; steps are counted on. No step may
+   be launched. */
+void engine_restart(struct engine *engine);
 
 bool engine_has_room(const struct engine *engine);
 bool engine_has_work(const struct engine *engine);

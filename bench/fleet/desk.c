@@ -10,15 +10,17 @@
 
 /* ---- picking ---- */
 
-/* Fills in what each replica has cached of the request; returns the most. */
+/* The most that any open replica has cached of a request, and what the picked one has. */
 static uint32_t find_cached(struct desk *desk, const struct parcel *parcel)
 {
 	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < desk->options.replica_count; i++) {
 		struct replica_view *view = &desk->views[i];
-		view->cached_blocks = engine_cached_prefix(
-			desk->berths[i].engine, parcel->keys, parcel->prompt_block_count);
+		view->cached_blocks = desk->sight.kind == SIGHT_EXACT
+					      ? desk->sight.seen[i].cached_blocks
+					      : engine_cached_prefix(desk->berths[i].engine,
+							parcel->keys, parcel->prompt_block_count);
 		most = view->is_open ? u32_max(most, view->cached_blocks) : most;
 	}
 	return most;
@@ -46,12 +48,14 @@ static uint32_t pick(struct desk *desk, const struct parcel *parcel, uint64_t no
 		.blocks = parcel->keys,
 		.block_count = parcel->prompt_block_count,
 	};
-	uint32_t most = desk->finds_cached ? find_cached(desk, parcel) : 0;
-	uint32_t replica = router_pick(&desk->router, &request, desk->views);
+
+	sight_look(&desk->sight, desk->views, desk->finds_cached ? parcel : NULL, now_ns);
+	uint32_t replica = router_pick(&desk->router, &request, desk->sight.seen);
 	const uint64_t words[] = {parcel->row.index, replica};
 
-	desk->regret_blocks += most - desk->views[replica].cached_blocks;
 	if (desk->finds_cached) {
+		uint32_t most = find_cached(desk, parcel);
+		desk->regret_blocks += most - desk->views[replica].cached_blocks;
 		note_whole(desk, parcel, now_ns);
 	}
 	XXH64_update(desk->decisions, words, sizeof(words));
@@ -59,19 +63,36 @@ static uint32_t pick(struct desk *desk, const struct parcel *parcel, uint64_t no
 	return replica;
 }
 
+/* Whether it takes requests, and what the router may see of that. */
+static void update(struct desk *desk, uint32_t replica, uint64_t now_ns)
+{
+	struct replica_view *view = &desk->views[replica];
+	uint32_t limit = desk->options.replica_limit;
+	bool was_open = view->is_open;
+
+	view->is_open = desk->berths[replica].is_up && (limit == 0 || view->requests < limit);
+	desk->open_count += view->is_open;
+	desk->open_count -= was_open;
+	sight_note(&desk->sight, replica, view, now_ns);
+}
+
 static void send(struct desk *desk, struct parcel *parcel, uint64_t now_ns, uint64_t *woken)
 {
 	uint32_t replica = pick(desk, parcel, now_ns);
+	uint32_t block_size = desk->options.block_size;
 	struct berth *berth = &desk->berths[replica];
 	struct replica_view *view = &desk->views[replica];
 
 	parcel->replica = replica;
-	parcel->prefill_tokens =
-		parcel->row.input_length - (uint64_t)view->cached_blocks * desk->options.block_size;
+	parcel->sent_ns = now_ns;
+	parcel->prefill_tokens = parcel->row.input_length -
+				 (uint64_t)desk->sight.seen[replica].cached_blocks * block_size;
 	view->requests++;
 	view->waiting++;
 	view->prefill_tokens += parcel->prefill_tokens;
 	view->tokens += (uint64_t)parcel->row.input_length + parcel->row.output_length;
+	sight_sent(&desk->sight, parcel, block_size, now_ns);
+	update(desk, replica, now_ns);
 	parcel_list_push(&berth->inbox, parcel);
 	if (berth->unseen == NULL) {
 		berth->unseen = parcel;
@@ -123,18 +144,41 @@ static struct parcel *parcel_of(struct desk *desk, const struct trace_row *row)
 	return parcel;
 }
 
+/* A request that has just arrived: sent, put behind those that wait, or refused. */
+static void receive(struct desk *desk, struct parcel *parcel, uint64_t now_ns, uint64_t *woken)
+{
+	if (!desk->has_arrival) {
+		desk->has_arrival = true;
+		desk->first_arrival_ns = parcel->row.arrival_ns;
+	}
+	if (desk->open_count > 0 && desk->queue.count == 0) {
+		send(desk, parcel, now_ns, woken);
+	} else if (desk->options.has_queue_limit &&
+		   desk->queue.count >= desk->options.queue_limit) {
+		parcel_list_push(&desk->refused, parcel);
+		if (workload_is_closed(desk->workload)) {
+			workload_finish(desk->workload, parcel->row.turn_index, now_ns);
+		}
+	} else {
+		parcel_list_push(&desk->queue, parcel);
+	}
+}
+
 enum status desk_send_arrived(
 	struct desk *desk, uint64_t now_ns, uint64_t *woken, struct error *error)
 {
 	struct trace_row row;
 
 	for (;;) {
+		while (desk->open_count > 0 && desk->queue.count > 0) {
+			send(desk, parcel_list_take(&desk->queue), now_ns, woken);
+		}
 		TRY(workload_next(
 			desk->workload, now_ns, &row, &desk->state, &desk->next_ns, error));
 		if (desk->state != WORKLOAD_ROW) {
 			return STATUS_OK;
 		}
-		send(desk, parcel_of(desk, &row), now_ns, woken);
+		receive(desk, parcel_of(desk, &row), now_ns, woken);
 	}
 }
 
@@ -165,13 +209,14 @@ uint32_t desk_newly_waiting(struct desk *desk, uint32_t replica, struct parcel *
 	return count;
 }
 
-void desk_look(struct desk *desk, uint32_t replica)
+void desk_look(struct desk *desk, uint32_t replica, uint64_t now_ns)
 {
 	const struct berth *berth = &desk->berths[replica];
 	struct replica_view *view = &desk->views[replica];
 
 	view->waiting = engine_waiting_count(berth->engine) + berth->inbox.count;
 	view->used_blocks = engine_used_block_count(berth->engine);
+	update(desk, replica, now_ns);
 }
 
 static void leave_prefill(struct desk *desk, struct parcel *parcel)
@@ -179,25 +224,80 @@ static void leave_prefill(struct desk *desk, struct parcel *parcel)
 	if (!parcel->has_first_token) {
 		parcel->has_first_token = true;
 		desk->views[parcel->replica].prefill_tokens -= parcel->prefill_tokens;
+		sight_first_token(&desk->sight, parcel);
 	}
 }
 
-void desk_first_token(struct desk *desk, struct parcel *parcel)
+void desk_first_token(struct desk *desk, struct parcel *parcel, uint64_t now_ns)
 {
 	leave_prefill(desk, parcel);
+	update(desk, parcel->replica, now_ns);
 }
 
-void desk_finish(struct desk *desk, struct parcel *parcel, uint64_t now_ns)
+/* A parcel is no longer its replica's. */
+static void leave(struct desk *desk, struct parcel *parcel)
 {
 	struct replica_view *view = &desk->views[parcel->replica];
 
 	leave_prefill(desk, parcel);
+	sight_finished(&desk->sight, parcel, desk->options.block_size);
 	view->requests--;
 	view->tokens -= (uint64_t)parcel->row.input_length + parcel->row.output_length;
+}
+
+void desk_finish(struct desk *desk, struct parcel *parcel, uint64_t now_ns)
+{
+	leave(desk, parcel);
+	update(desk, parcel->replica, now_ns);
 	if (workload_is_closed(desk->workload)) {
 		workload_finish(desk->workload, parcel->row.turn_index, now_ns);
 	}
 	free(parcel);
+}
+
+/* ---- replicas that come and go ---- */
+
+void desk_set_up(struct desk *desk, uint32_t replica, bool is_up, uint64_t now_ns)
+{
+	desk->berths[replica].is_up = is_up;
+	update(desk, replica, now_ns);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct parcel *first = *(struct parcel *const *)a;
+	const struct parcel *second = *(struct parcel *const *)b;
+
+	return (first->row.index > second->row.index) - (first->row.index < second->row.index);
+}
+
+void desk_fail(struct desk *desk, uint32_t replica, struct parcel **lost, uint32_t lost_count,
+	uint64_t now_ns)
+{
+	struct berth *berth = &desk->berths[replica];
+	const struct parcel_list behind = desk->queue;
+	uint32_t count = lost_count + berth->inbox.count;
+	struct parcel **all = memory_take(count, sizeof(struct parcel *));
+
+	memcpy(all, lost, lost_count * sizeof(struct parcel *));
+	for (uint32_t i = lost_count; i < count; i++) {
+		all[i] = parcel_list_take(&berth->inbox);
+	}
+	berth->unseen = NULL;
+	qsort(all, count, sizeof(struct parcel *), compare_rows);
+	desk->queue = (struct parcel_list){0};
+	for (uint32_t i = 0; i < count; i++) {
+		leave(desk, all[i]);
+		all[i]->has_first_token = false;
+		all[i]->is_awaited = false;
+		all[i]->retry_count++;
+		parcel_list_push(&desk->queue, all[i]);
+	}
+	desk->retries += count;
+	free(all);
+	parcel_list_join(&desk->queue, &behind);
+	sight_set_engine(&desk->sight, replica, berth->engine);
+	desk_set_up(desk, replica, false, now_ns);
 }
 
 uint64_t desk_decisions_hash(const struct desk *desk)
@@ -207,13 +307,25 @@ uint64_t desk_decisions_hash(const struct desk *desk)
 
 /* ---- opening and closing ---- */
 
-void desk_set_engine(struct desk *desk, uint32_t replica, const struct engine *engine)
+/* Whether a replica's first event is a join. */
+static bool joins_later(const struct desk *desk, uint32_t replica)
+{
+	for (uint32_t i = 0; i < desk->outages.count; i++) {
+		if (desk->outages.list[i].replica == replica) {
+			return desk->outages.list[i].kind == OUTAGE_JOIN;
+		}
+	}
+	return false;
+}
+
+void desk_set_engine(struct desk *desk, uint32_t replica, struct engine *engine)
 {
 	desk->berths[replica].engine = engine;
+	desk->berths[replica].is_up = !joins_later(desk, replica);
 	desk->whole.capacity += engine_limits(engine)->kv_block_count;
-	desk->views[replica].is_open = true;
 	desk->views[replica].kv_blocks = engine_limits(engine)->kv_block_count;
-	desk_look(desk, replica);
+	sight_set_engine(&desk->sight, replica, engine);
+	desk_look(desk, replica, 0);
 }
 
 enum status desk_open(struct desk *desk, const struct desk_options *options, struct error *error)
@@ -227,6 +339,11 @@ enum status desk_open(struct desk *desk, const struct desk_options *options, str
 	}
 	XXH64_reset(desk->decisions, 0);
 	block_set_init(&desk->whole, 0, 0);
+	enum sight_kind kind;
+	uint64_t delay_ns;
+	TRY(sight_parse(options->view, &kind, &delay_ns, error));
+	sight_init(&desk->sight, kind, delay_ns, options->replica_count);
+	TRY(outages_parse(&desk->outages, options->outages, options->replica_count, error));
 	TRY(router_open(&desk->router, options->router, options->router_options,
 		options->replica_count, options->seed, error));
 	desk->finds_cached =
@@ -246,6 +363,10 @@ void desk_close(struct desk *desk)
 	for (uint32_t i = 0; desk->berths != NULL && i < desk->options.replica_count; i++) {
 		parcel_list_clear(&desk->berths[i].inbox);
 	}
+	parcel_list_clear(&desk->queue);
+	parcel_list_clear(&desk->refused);
+	sight_deinit(&desk->sight);
+	outages_close(&desk->outages);
 	free(desk->berths);
 	free(desk->views);
 	free(desk->prompt);

@@ -4,7 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bench/fleet/outages.h"
 #include "bench/fleet/parcel.h"
+#include "bench/fleet/sight.h"
 #include "engine/engine.h"
 #include "engine/router/block_set.h"
 #include "engine/router/router.h"
@@ -30,6 +32,11 @@ struct desk_options {
 	const struct workload_options *workload; /* borrowed */
 	const struct router_kind *router;
 	const char *router_options; /* NULL: the router's defaults */
+	const char *view;	    /* what the router sees: sight_parse() */
+	const char *outages;	    /* outages_parse(), or NULL */
+	uint32_t replica_limit;	    /* unfinished requests a replica takes; 0: no limit */
+	bool has_queue_limit;
+	uint64_t queue_limit; /* requests that may wait at the router while no replica takes any */
 	uint32_t replica_count;
 	uint32_t block_size;
 	uint64_t seed;
@@ -39,9 +46,10 @@ struct desk_options {
 
 /* A replica as the desk knows it. */
 struct berth {
-	const struct engine *engine; /* borrowed */
-	struct parcel_list inbox;    /* sent, and not given to the engine yet */
-	struct parcel *unseen;	     /* first of the inbox that was not counted as waiting */
+	struct engine *engine;	  /* borrowed */
+	bool is_up;		  /* it is there and not draining */
+	struct parcel_list inbox; /* sent, and not given to the engine yet */
+	struct parcel *unseen;	  /* first of the inbox that was not counted as waiting */
 };
 
 struct desk {
@@ -52,10 +60,18 @@ struct desk {
 	struct block_keys keys;
 	struct token_source tokens;
 	struct router router;
+	struct sight sight;	    /* what it sees */
 	struct berth *berths;	    /* (replica_count) */
-	struct replica_view *views; /* (replica_count) */
-	XXH64_state_t *decisions;   /* (request, replica) of every pick, in order */
-	bool has_prompt_ids;	    /* a row says what its prompt shares with others */
+	struct replica_view *views; /* (replica_count) the state of each replica */
+	uint32_t open_count;	    /* of replicas that take requests */
+	struct parcel_list queue;   /* no replica takes them; the first waits longest */
+	struct parcel_list refused; /* the queue was full; the caller records and frees them */
+	struct outages outages;
+	bool has_arrival;
+	uint64_t first_arrival_ns;
+	uint64_t retries;	  /* requests that were sent again after a failure */
+	XXH64_state_t *decisions; /* (request, replica) of every pick, in order */
+	bool has_prompt_ids;	  /* a row says what its prompt shares with others */
 
 	int32_t *prompt; /* (prompt_capacity) tokens, where the engines make keys from them */
 	struct block_key *prompt_keys;
@@ -74,9 +90,17 @@ enum status desk_open(struct desk *desk, const struct desk_options *options, str
 void desk_close(struct desk *desk);
 
 /* A replica's engine, which outlives the desk's use of it. */
-void desk_set_engine(struct desk *desk, uint32_t replica, const struct engine *engine);
+void desk_set_engine(struct desk *desk, uint32_t replica, struct engine *engine);
 
-/* Sends every row that has arrived by now_ns to a replica, and sets the bit of each such replica in
+/* A replica stops or starts to take requests. */
+void desk_set_up(struct desk *desk, uint32_t replica, bool is_up, uint64_t now_ns);
+
+/* A replica has failed with `lost` in its engine; its inbox is lost too. All of them wait at the
+   router again, before the others there, in the order of the trace. */
+void desk_fail(struct desk *desk, uint32_t replica, struct parcel **lost, uint32_t lost_count,
+	uint64_t now_ns);
+
+/* Sends every row that has arrived by now_ns, or that has waited, to a replica, and sets the bit of each such replica in
    `woken` (a bit for each replica). */
 enum status desk_send_arrived(
 	struct desk *desk, uint64_t now_ns, uint64_t *woken, struct error *error);
@@ -95,10 +119,10 @@ struct parcel *desk_take(struct desk *desk, uint32_t replica);
 uint32_t desk_newly_waiting(struct desk *desk, uint32_t replica, struct parcel **first);
 
 /* The state of a replica's engine has changed. */
-void desk_look(struct desk *desk, uint32_t replica);
+void desk_look(struct desk *desk, uint32_t replica, uint64_t now_ns);
 
 /* A parcel's prompt was computed. */
-void desk_first_token(struct desk *desk, struct parcel *parcel);
+void desk_first_token(struct desk *desk, struct parcel *parcel, uint64_t now_ns);
 
 /* A parcel has finished or was rejected by its engine; it is freed. */
 void desk_finish(struct desk *desk, struct parcel *parcel, uint64_t now_ns);

@@ -77,6 +77,16 @@ struct parcel *parcel_list_take(struct parcel_list *list)
 	return parcel;
 }
 
+void parcel_list_join(struct parcel_list *list, const struct parcel_list *behind)
+{
+	if (behind->count == 0) {
+		return;
+	}
+	*(list->tail == NULL ? &list->head : &list->tail->next) = behind->head;
+	list->tail = behind->tail;
+	list->count += behind->count;
+}
+
 void parcel_list_clear(struct parcel_list *list)
 {
 	struct parcel *parcel;

@@ -19,6 +19,7 @@ struct parcel {
 
 	/* where it was sent */
 	uint32_t replica;
+	uint64_t sent_ns;
 	uint32_t retry_count;	 /* replicas that failed under it */
 	uint64_t prefill_tokens; /* of its prompt, not cached when it was sent */
 	bool has_first_token;	 /* its prompt has been computed */
@@ -39,6 +40,9 @@ void parcel_list_push(struct parcel_list *list, struct parcel *parcel);
 
 /* NULL: the list is empty. */
 struct parcel *parcel_list_take(struct parcel_list *list);
+
+/* Puts a list behind another one; the second is not used any more. */
+void parcel_list_join(struct parcel_list *list, const struct parcel_list *behind);
 
 /* Frees all parcels of a list. */
 void parcel_list_clear(struct parcel_list *list);

@@ -90,6 +90,8 @@ cJSON *replicas_json(const struct fleet_figures *fleet)
 	add_decimal(object, "imbalance", replicas_imbalance(fleet));
 	add_decimal(object, "jain", replicas_jain(fleet));
 	add_count(object, "regret_blocks", fleet->knows_regret, fleet->regret_blocks);
+	add_count(object, "retries", true, fleet->retries);
+	add_count(object, "rejected_queue_full", true, fleet->refused);
 	add_share(object, "whole_hit_rate", fleet->whole_hit_tokens,
 		fleet->has_prompt_ids ? fleet->whole_query_tokens : 0);
 	cJSON *list = cJSON_AddArrayToObject(object, "replicas");
@@ -116,6 +118,11 @@ void replicas_print(const struct fleet_figures *fleet)
 		ratio_text(hits, (u128)fleet->whole_hit_tokens * 100, fleet->whole_query_tokens, 2,
 			"-");
 		printf("; one cache with all the memory would hit %s%%", hits);
+	}
+	if (fleet->retries > 0 || fleet->refused > 0) {
+		printf("\n            %llu requests sent again after a failure, %llu rejected by a "
+		       "full queue",
+			(unsigned long long)fleet->retries, (unsigned long long)fleet->refused);
 	}
 	printf("\n\n  %7s %10s %13s %13s %8s %11s %10s %10s\n", "replica", "requests", "prompt",
 		"output", "hit %", "preemptions", "steps", "busy s");

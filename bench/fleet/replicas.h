@@ -19,6 +19,8 @@ struct fleet_figures {
 	bool has_prompt_ids;	/* hits are known */
 	bool knows_regret;	/* and what each replica had cached of a request */
 	uint64_t regret_blocks; /* most that a replica had less what the picked one had, summed */
+	uint64_t retries;	/* requests sent again after a failure */
+	uint64_t refused;	/* because the router's queue was full */
 	uint64_t whole_hit_tokens, whole_query_tokens; /* of one cache with all the memory */
 };
 

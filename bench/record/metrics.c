@@ -179,7 +179,7 @@ static void write_row(struct metrics *metrics, const struct request_record *reco
 	table_if(table, is_finished, is_finished ? times->e2e_ns : 0);
 	table_if(table, is_finished && has_slo(metrics), is_finished && times->is_slo_met);
 	if (metrics->has_replica) {
-		table_u64(table, metrics->replica);
+		table_if(table, !record->is_nowhere, metrics->replica);
 	}
 	table_end_row(table);
 }
@@ -289,6 +289,46 @@ void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_
 		fit == FIT_TOO_LONG ? REQUEST_REJECTED_TOO_LONG : REQUEST_REJECTED_NEVER_FITS, 0, 0,
 		NULL);
 	free(session);
+}
+
+void metrics_refuse(
+	struct metrics *metrics, enum request_status status, const struct metrics_arrival *arrival)
+{
+	struct request_record record = record_of(metrics, arrival);
+	char *session = NULL;
+
+	if (arrival->session != NULL) {
+		session = memory_take(strlen(arrival->session) + 1, 1);
+		strcpy(session, arrival->session);
+	}
+	record.session = session;
+	record.is_nowhere = true;
+	count_arrival(metrics, arrival);
+	metrics->rejected += status == REQUEST_REJECTED_QUEUE_FULL;
+	metrics->rejected_queue_full += status == REQUEST_REJECTED_QUEUE_FULL;
+	metrics->failed += status == REQUEST_FAILED;
+	metrics->unfinished += status == REQUEST_UNFINISHED;
+	write_row(metrics, &record, status, 0, 0, NULL);
+	free(session);
+}
+
+void metrics_forget(struct metrics *metrics)
+{
+	for (uint32_t slot = 0; slot < metrics->record_count; slot++) {
+		struct request_record *record = &metrics->records[slot];
+		if (!record->is_live) {
+			continue;
+		}
+		if (!record->is_scheduled) {
+			waits_admit(&metrics->waits, record->is_measured);
+		}
+		metrics->submitted--;
+		metrics->measured_submitted -= record->is_measured;
+		free(record->session);
+		*record = (struct request_record){.generation = record->generation + 1};
+	}
+	metrics->fresh_head = metrics->fresh_tail;
+	metrics->steady_warmup_rows = 0;
 }
 
 /* ---- events ---- */

@@ -57,6 +57,7 @@ struct request_record {
 	bool has_token;
 	bool is_steady; /* decoded in the last decode pass */
 	bool is_measured;
+	bool is_nowhere; /* no engine was given it */
 };
 
 struct fresh_entry {
@@ -80,6 +81,7 @@ struct metrics_arrival {
 	X(submitted)                                                                               \
 	X(finished)                                                                                \
 	X(rejected)                                                                                \
+	X(rejected_queue_full)                                                                     \
 	X(rejected_too_long) /* of the rejected; the others never fit the KV pool */               \
 	X(failed)                                                                                  \
 	X(unfinished)                                                                              \
@@ -157,6 +159,14 @@ void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics
 
 /* A request that the engine rejected; its row is written at once. */
 void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_arrival *arrival);
+
+/* A request that no engine was given, with the status of its row: REQUEST_REJECTED_QUEUE_FULL, or
+   the end of a run. */
+void metrics_refuse(
+	struct metrics *metrics, enum request_status status, const struct metrics_arrival *arrival);
+
+/* The engine has dropped every request that it had; each will arrive again, here or elsewhere. */
+void metrics_forget(struct metrics *metrics);
 
 /* Adds a postprocessed step, before the next one is postprocessed: its decisions, its times, and
    the number of waiting requests (the backlog outside the engine included). */

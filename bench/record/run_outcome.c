@@ -100,7 +100,8 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 	outcome->finished = metrics->finished;
 	outcome->rejected = metrics->rejected;
 	outcome->rejected_too_long = metrics->rejected_too_long;
-	outcome->rejected_never_fits = metrics->rejected - metrics->rejected_too_long;
+	outcome->rejected_never_fits =
+		metrics->rejected - metrics->rejected_too_long - metrics->rejected_queue_full;
 	outcome->longest_too_long = metrics->longest_too_long;
 	outcome->longest_never_fitting = metrics->longest_never_fitting;
 	outcome->measured_submitted = metrics->measured_submitted;

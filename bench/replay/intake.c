@@ -145,13 +145,14 @@ void intake_add_departure(struct intake *intake, const struct departure *departu
 	intake->departures[intake->departure_count++] = *departure;
 }
 
-void intake_report_first_tokens(struct intake *intake, const struct event_list *events)
+void intake_report_first_tokens(
+	struct intake *intake, const struct event_list *events, uint64_t now_ns)
 {
 	for (size_t i = 0; i < events->count; i++) {
 		const struct event *event = &events->events[i];
 		if (event->kind == EVENT_CHUNK && event->is_sampled) {
 			desk_first_token(intake->options.desk,
-				intake->of_slot[event->sequence->slot].parcel);
+				intake->of_slot[event->sequence->slot].parcel, now_ns);
 		}
 	}
 }

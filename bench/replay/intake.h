@@ -120,7 +120,8 @@ void intake_clear_arrivals(struct intake *intake);
 
 void intake_add_departure(struct intake *intake, const struct departure *departure);
 /* With a desk: tells it whose prompts were computed by a step with these events. */
-void intake_report_first_tokens(struct intake *intake, const struct event_list *events);
+void intake_report_first_tokens(
+	struct intake *intake, const struct event_list *events, uint64_t now_ns);
 
 void intake_report_departures(struct intake *intake, uint64_t now_ns);
 

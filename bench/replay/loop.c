@@ -8,6 +8,7 @@
 #include "engine/base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	POLL_INTERVAL =
@@ -70,7 +71,7 @@ static void end_step(struct loop *loop, struct replay *replay)
 	replay->has_event = false;
 	if (replay->is_stepping) {
 		replay_end_step(replay);
-		desk_look(loop->desk, replay->index);
+		desk_look(loop->desk, replay->index, loop->now_ns);
 	}
 	wake(loop, replay->index);
 }
@@ -85,7 +86,7 @@ static enum status begin_step(struct loop *loop, struct replay *replay, struct e
 	}
 	replay->now_ns = loop->now_ns;
 	TRY(replay_begin_step(replay, &next_ns, error));
-	desk_look(loop->desk, replay->index);
+	desk_look(loop->desk, replay->index, loop->now_ns);
 	loop->has_failed = loop->has_failed || replay->has_failed;
 	if (next_ns != REPLAY_IDLE) {
 		push(loop, next_ns, replay->index);
@@ -100,6 +101,64 @@ static void end_steps(struct loop *loop)
 	while (loop->event_count > 0 && loop->events[0].time_ns == loop->now_ns) {
 		const struct loop_event event = pop(loop);
 		end_step(loop, loop->replicas[event.replica]);
+	}
+}
+
+/* Takes a replica's event out of the queue. */
+static void remove_event(struct loop *loop, uint32_t replica)
+{
+	struct loop_event kept[ROUTER_REPLICAS_MAX];
+	uint32_t count = loop->event_count;
+
+	memcpy(kept, loop->events, count * sizeof(kept[0]));
+	loop->event_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (kept[i].replica != replica) {
+			push(loop, kept[i].time_ns, kept[i].replica);
+		}
+	}
+	loop->replicas[replica]->has_event = false;
+}
+
+static void fail_replica(struct loop *loop, struct replay *replay)
+{
+	uint32_t count;
+	struct parcel **lost = replay_restart(replay, &count);
+
+	remove_event(loop, replay->index);
+	desk_fail(loop->desk, replay->index, lost, count, loop->now_ns);
+	desk_look(loop->desk, replay->index, loop->now_ns);
+	free(lost);
+}
+
+static void apply_outages(struct loop *loop)
+{
+	struct outages *outages = &loop->desk->outages;
+
+	while (outages_next_ns(outages) <= loop->now_ns) {
+		const struct outage *outage = &outages->list[outages->next++];
+		if (outage->kind == OUTAGE_FAIL) {
+			fail_replica(loop, loop->replicas[outage->replica]);
+		} else {
+			desk_set_up(loop->desk, outage->replica, outage->kind == OUTAGE_JOIN,
+				loop->now_ns);
+		}
+	}
+}
+
+/* Writes the rows of requests that were not sent anywhere. */
+static void record_refused(struct loop *loop, struct parcel_list *list, enum request_status status)
+{
+	struct parcel *parcel;
+
+	while ((parcel = parcel_list_take(list)) != NULL) {
+		const struct metrics_arrival arrival = {.id = parcel->row.index,
+			.session = parcel->row.session,
+			.arrival_ns = parcel->row.arrival_ns,
+			.prompt_tokens = parcel->row.input_length,
+			.max_tokens = parcel->row.output_length};
+		metrics_refuse(&loop->replicas[0]->metrics, status, &arrival);
+		free(parcel);
 	}
 }
 
@@ -127,6 +186,7 @@ static void note_backlog(struct loop *loop)
 		replay->has_backlog_at_last_arrival = true;
 		replay->backlog_at_last_arrival = loop->desk->views[i].waiting;
 	}
+	loop->replicas[0]->backlog_at_last_arrival += loop->desk->queue.count;
 }
 
 /* Moves the clock to the next event, or sets is_over. */
@@ -136,6 +196,12 @@ static void reach_next(struct loop *loop)
 
 	if (loop->desk->state == WORKLOAD_LATER && !loop->is_interrupted) {
 		next_ns = u64_min(next_ns, loop->desk->next_ns);
+	}
+	/* Outages behind the last request change nothing, unless somebody waits for a replica. */
+	bool has_more = loop->event_count > 0 || loop->desk->queue.count > 0 ||
+			loop->desk->state == WORKLOAD_LATER;
+	if (has_more && !loop->is_interrupted) {
+		next_ns = u64_min(next_ns, outages_next_ns(&loop->desk->outages));
 	}
 	check(next_ns >= loop->now_ns);
 	loop->is_over = next_ns == UINT64_MAX;
@@ -147,7 +213,12 @@ static enum status advance_fleet(struct loop *loop, struct error *error)
 {
 	end_steps(loop);
 	if (!loop->is_interrupted) {
+		apply_outages(loop);
 		TRY(desk_send_arrived(loop->desk, loop->now_ns, loop->woken, error));
+		if (loop->desk->has_arrival) {
+			metrics_begin(&loop->replicas[0]->metrics, loop->desk->first_arrival_ns);
+		}
+		record_refused(loop, &loop->desk->refused, REQUEST_REJECTED_QUEUE_FULL);
 		TRY(begin_steps(loop, error));
 		note_backlog(loop);
 	}
@@ -214,6 +285,17 @@ static enum status run(struct loop *loop, struct progress *progress, struct erro
 	return STATUS_OK;
 }
 
+/* Requests that wait at the router, or before an engine, when the run ends. */
+static void record_left(struct loop *loop)
+{
+	enum request_status status = loop->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED;
+
+	record_refused(loop, &loop->desk->queue, status);
+	for (uint32_t i = 0; i < loop->replica_count; i++) {
+		record_refused(loop, &loop->desk->berths[i].inbox, status);
+	}
+}
+
 enum status loop_run(struct replay **replicas, uint32_t replica_count, struct desk *desk,
 	bool shows_progress, struct error *error)
 {
@@ -229,6 +311,9 @@ enum status loop_run(struct replay **replicas, uint32_t replica_count, struct de
 	}
 	enum status status = run(&loop, &progress, error);
 	progress_end(&progress);
+	if (desk != NULL) {
+		record_left(&loop);
+	}
 	free(loop.events);
 	free(loop.woken);
 	return status;

@@ -6,6 +6,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/interrupt.h"
 
+#include "engine/base/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,6 +157,24 @@ static void end_records(struct replay *replay)
 		metrics_flush_events(&replay->metrics, replay->engine);
 	}
 	metrics_end(&replay->metrics, replay->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
+}
+
+struct parcel **replay_restart(struct replay *replay, uint32_t *count)
+{
+	struct metrics *metrics = &replay->metrics;
+	struct parcel **lost = memory_take(metrics->record_count, sizeof(struct parcel *));
+
+	*count = 0;
+	for (uint32_t slot = 0; slot < metrics->record_count; slot++) {
+		if (metrics->records[slot].is_live) {
+			lost[(*count)++] = replay->intake.of_slot[slot].parcel;
+		}
+	}
+	metrics_forget(metrics);
+	engine_restart(replay->engine);
+	replay->is_stepping = false;
+	replay->is_ahead = false;
+	return lost;
 }
 
 enum status replay_finish(struct replay *replay, struct error *error)

@@ -14,9 +14,22 @@ static enum status check_fleet(const struct replay_config *config, struct error 
 			"--clock wall runs one replica: its steps take real time one after the "
 			"other; give --replicas 1 or --clock virtual");
 	}
-	if (config->replicas == 1 && (config->given.router || config->given.router_option)) {
-		return error_set(error, STATUS_USAGE, "--%s belongs to --replicas above 1",
-			config->given.router ? "router" : "router-option");
+	const struct {
+		bool is_given;
+		const char *name;
+	} of_a_fleet[] = {
+		{config->given.router, "router"},
+		{config->given.router_option, "router-option"},
+		{config->given.router_view, "router-view"},
+		{config->given.router_queue, "router-queue"},
+		{config->given.replica_limit, "replica-limit"},
+		{config->given.outages, "outages"},
+	};
+	for (size_t i = 0; i < sizeof(of_a_fleet) / sizeof(of_a_fleet[0]); i++) {
+		if (config->replicas == 1 && of_a_fleet[i].is_given) {
+			return error_set(error, STATUS_USAGE, "--%s belongs to --replicas above 1",
+				of_a_fleet[i].name);
+		}
 	}
 	return STATUS_OK;
 }

@@ -67,7 +67,7 @@ void replay_record(
 	}
 	note_idle(replay, decisions->counts, time);
 	if (replay->intake.options.desk != NULL) {
-		intake_report_first_tokens(&replay->intake, decisions->events);
+		intake_report_first_tokens(&replay->intake, decisions->events, replay->now_ns);
 	}
 	if (replay->intake.departure_count > 0) {
 		intake_report_departures(&replay->intake, replay->now_ns);

@@ -147,6 +147,11 @@ static enum status complete_config(struct run *run, struct error *error)
 		return combine_options(run, error);
 	}
 	TRY(take_recording(run, error));
+	if (config->outages != NULL && strstr(config->outages, "fail") != NULL) {
+		return error_set(error, STATUS_USAGE,
+			"--runner tape: a replica failed in the recorded run, whose lost step is "
+			"not on the tape");
+	}
 	return combine_recorded_options(run, error);
 }
 

@@ -87,6 +87,7 @@ enum verdict {
 	X(REQUEST_FINISHED, "finished")                                                            \
 	X(REQUEST_REJECTED_TOO_LONG, "rejected_too_long")                                          \
 	X(REQUEST_REJECTED_NEVER_FITS, "rejected_never_fits")                                      \
+	X(REQUEST_REJECTED_QUEUE_FULL, "rejected_queue_full")                                      \
 	X(REQUEST_FAILED, "failed")                                                                \
 	X(REQUEST_UNFINISHED, "unfinished")
 
