@@ -195,8 +195,7 @@ static inline uint32_t pop_free(struct block_manager *manager)
 			index_remove(manager, block);
 		}
 		manager->cached_free_count--;
-		if (manager->log != NULL &&
-			block_manager_find(manager, block->key) == BLOCK_NONE) {
+		if (manager->log != NULL && block_manager_find(manager, block->key) == BLOCK_NONE) {
 			log_change(manager->log, block->key, false);
 		}
 	}

@@ -85,6 +85,9 @@ static void send(struct desk *desk, struct parcel *parcel, uint64_t now_ns, uint
 
 	parcel->replica = replica;
 	parcel->sent_ns = now_ns;
+	parcel->fits = engine_config_fit(engine_limits(berth->engine), parcel->row.input_length,
+			       parcel->row.output_length) == FIT_OK;
+	berth->fit_count += parcel->fits;
 	parcel->prefill_tokens = parcel->row.input_length -
 				 (uint64_t)desk->sight.seen[replica].cached_blocks * block_size;
 	view->requests++;
@@ -189,8 +192,9 @@ struct parcel *desk_take(struct desk *desk, uint32_t replica)
 	struct berth *berth = &desk->berths[replica];
 	struct parcel *parcel = parcel_list_take(&berth->inbox);
 
-	if (parcel != NULL && parcel == berth->unseen) {
-		berth->unseen = parcel->next;
+	if (parcel != NULL) {
+		berth->unseen = parcel == berth->unseen ? parcel->next : berth->unseen;
+		berth->fit_count -= parcel->fits;
 	}
 	return parcel;
 }
@@ -284,6 +288,7 @@ void desk_fail(struct desk *desk, uint32_t replica, struct parcel **lost, uint32
 		all[i] = parcel_list_take(&berth->inbox);
 	}
 	berth->unseen = NULL;
+	berth->fit_count = 0;
 	qsort(all, count, sizeof(struct parcel *), compare_rows);
 	desk->queue = (struct parcel_list){0};
 	for (uint32_t i = 0; i < count; i++) {

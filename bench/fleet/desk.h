@@ -49,6 +49,7 @@ struct berth {
 	struct engine *engine;	  /* borrowed */
 	bool is_up;		  /* it is there and not draining */
 	struct parcel_list inbox; /* sent, and not given to the engine yet */
+	uint32_t fit_count;	  /* of these, those that the engine will not reject */
 	struct parcel *unseen;	  /* first of the inbox that was not counted as waiting */
 };
 
@@ -100,7 +101,8 @@ void desk_set_up(struct desk *desk, uint32_t replica, bool is_up, uint64_t now_n
 void desk_fail(struct desk *desk, uint32_t replica, struct parcel **lost, uint32_t lost_count,
 	uint64_t now_ns);
 
-/* Sends every row that has arrived by now_ns, or that has waited, to a replica, and sets the bit of each such replica in
+/* Sends every row that has arrived by now_ns, or that has waited, to a replica, and sets the bit of
+   each such replica in
    `woken` (a bit for each replica). */
 enum status desk_send_arrived(
 	struct desk *desk, uint64_t now_ns, uint64_t *woken, struct error *error);

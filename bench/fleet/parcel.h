@@ -23,6 +23,7 @@ struct parcel {
 	uint32_t retry_count;	 /* replicas that failed under it */
 	uint64_t prefill_tokens; /* of its prompt, not cached when it was sent */
 	bool has_first_token;	 /* its prompt has been computed */
+	bool fits;		 /* the replica's engine will not reject it */
 	bool is_awaited; /* it was counted among the waiting ones before the engine had room */
 };
 

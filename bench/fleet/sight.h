@@ -76,7 +76,8 @@ void sight_sent(
 void sight_first_token(struct sight *sight, const struct parcel *parcel);
 void sight_finished(struct sight *sight, const struct parcel *parcel, uint32_t block_size);
 
-/* Fills in sight->seen at now_ns. views: the replicas' state; parcel: whose cached blocks are looked
+/* Fills in sight->seen at now_ns. views: the state of the replicas; parcel: whose cached blocks are
+   looked
    up, or NULL. */
 void sight_look(struct sight *sight, const struct replica_view *views, const struct parcel *parcel,
 	uint64_t now_ns);

@@ -221,7 +221,8 @@ static enum status advance_counter(struct intake *intake, uint64_t now_ns, struc
 	return STATUS_OK;
 }
 
-/* Lists the parcels of the inbox that are not listed yet; returns how many there are in all. */
+/* Lists the parcels of the inbox that are not listed yet; returns how many there are in all that
+   the engine will not reject. */
 static uint32_t count_inbox(struct intake *intake)
 {
 	struct desk *desk = intake->options.desk;
@@ -229,11 +230,11 @@ static uint32_t count_inbox(struct intake *intake)
 	uint32_t count = desk_newly_waiting(desk, intake->options.replica, &parcel);
 
 	for (; count > 0; count--, parcel = parcel->next) {
-		if (row_fits(intake, &parcel->row)) {
+		if (parcel->fits) {
 			list_awaited(intake, &parcel->row);
 		}
 	}
-	return desk->berths[intake->options.replica].inbox.count;
+	return desk->berths[intake->options.replica].fit_count;
 }
 
 enum status intake_count_backlog(struct intake *intake, uint64_t now_ns, uint64_t *backlog,

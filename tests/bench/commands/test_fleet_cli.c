@@ -1,0 +1,397 @@
+#include <criterion/criterion.h>
+
+#include <cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/text.h"
+#include "tests/harness/files.h"
+#include "tests/harness/property.h"
+#include "tests/harness/replay_cli.h"
+#include "tests/harness/require.h"
+
+/* `quire replay --replicas N`. A replica must do what one engine does that replays its requests
+   alone, which tests/models/replay_model.h checks against a naive replay; what a fleet adds is
+   checked here: who gets which request, and what happens where replicas come and go. */
+
+enum { ROWS_MAX = 120, REPLICAS_MAX = 4, CELLS_MAX = 32 };
+
+static const char *const routers[] = {"round-robin", "random", "least-requests", "least-tokens",
+	"least-kv", "two-choices", "session", "prefix", "dynamo-kv", "llm-d", "llm-d-estimated",
+	"sglang", "production-stack"};
+
+enum { ROUTER_COUNT = sizeof(routers) / sizeof(routers[0]) };
+
+/* ---- traces ---- */
+
+struct fleet_scene {
+	char folder[TEMPORARY_PATH_BYTES];
+	char trace[PATH_BYTES], out[PATH_BYTES], part[PATH_BYTES];
+	char *lines[ROWS_MAX]; /* of the trace */
+	uint32_t row_count;
+	char replicas[8];
+	const char *router;
+	const char *policy;
+	const char *batched; /* the policy's token budget */
+};
+
+static void draw_trace(struct prop *prop, struct fleet_scene *scene)
+{
+	struct text text = {0};
+	uint64_t time_ms = 0;
+	uint32_t gap_ms = prop_range(prop, 0, 40);
+
+	scene->row_count = prop_range(prop, 1, ROWS_MAX - 1);
+	for (uint32_t i = 0; i < scene->row_count; i++) {
+		struct text line = {0};
+		uint32_t input = prop_range(prop, 1, prop_chance(prop, 1, 12) ? 400 : 120);
+		uint32_t family = prop_range(prop, 0, 3);
+		time_ms += prop_chance(prop, 1, 2) ? 0 : prop_range(prop, 0, gap_ms);
+		text_format(&line,
+			"{\"timestamp\": %llu, \"input_length\": %u, \"output_length\": %u, "
+			"\"hash_ids\": [",
+			(unsigned long long)time_ms, input, prop_range(prop, 1, 40));
+		for (uint32_t k = 0; k * 16 < input; k++) {
+			text_format(&line, "%s%u", k == 0 ? "" : ", ",
+				k < 2 ? 10 * family + k : 1000 + 100 * i + k);
+		}
+		text_add(&line, "]}\n");
+		text_add(&text, line.bytes);
+		scene->lines[i] = line.bytes;
+	}
+	temporary_write(scene->folder, "trace.jsonl", text.bytes, scene->trace);
+	text_deinit(&text);
+}
+
+static void draw_scene(struct prop *prop, struct fleet_scene *scene)
+{
+	memset(scene, 0, sizeof(*scene));
+	temporary_folder(scene->folder);
+	path_in(scene->out, scene->folder, "out");
+	path_in(scene->part, scene->folder, "part");
+	draw_trace(prop, scene);
+	snprintf(scene->replicas, sizeof(scene->replicas), "%u", prop_range(prop, 2, REPLICAS_MAX));
+	scene->router = routers[prop_below(prop, ROUTER_COUNT)];
+	bool is_mixed = prop_chance(prop, 2, 3);
+	scene->policy = is_mixed ? "mixed" : "prefill-first";
+	scene->batched = is_mixed ? "64" : "320";
+	prop_log(prop, "%u rows, %s replicas, %s, %s", scene->row_count, scene->replicas,
+		scene->router, scene->policy);
+}
+
+static void close_scene(struct fleet_scene *scene)
+{
+	for (uint32_t i = 0; i < scene->row_count; i++) {
+		free(scene->lines[i]);
+	}
+	temporary_remove(scene->folder);
+}
+
+/* A small engine, so that requests wait and are preempted. */
+#define ENGINE(scene)                                                                              \
+	"--trace-block-size", "16", "--block-size", "16", "--kv-blocks", "26", "--max-num-seqs",   \
+		"4", "--max-model-len", "320", "--policy", (scene)->policy,                        \
+		"--max-num-batched-tokens", (scene)->batched, "--overlap", "off", "--steps",       \
+		"--force"
+
+/* Exit code 0; requests that are too long are told on stderr. */
+static void require_ran(struct process_result result)
+{
+	require(result.code == 0, "%s", result.err);
+	free(result.out);
+	free(result.err);
+}
+
+static void run_fleet(const struct fleet_scene *scene, const char *out, const char *const *more)
+{
+	struct replay_arguments arguments = {0};
+
+	add_all(&arguments, LIST(scene->trace, "--out", out, "--replicas", scene->replicas,
+				    "--router", scene->router, ENGINE(scene)));
+	add_all(&arguments, more);
+	arguments.list[arguments.count] = NULL;
+	require_ran(quire_replay((struct process_order){0}, false, arguments.list));
+}
+
+/* ---- tables ---- */
+
+/* The next line's cells; the text is cut up. Returns the text behind the line. */
+static char *next_cells(char *text, char **cells, uint32_t *count)
+{
+	char *end = strchr(text, '\n');
+
+	*end = '\0';
+	*count = 0;
+	for (char *cell = text; cell != NULL && *count < CELLS_MAX; (*count)++) {
+		char *tab = strchr(cell, '\t');
+		cells[*count] = cell;
+		if (tab != NULL) {
+			*tab = '\0';
+		}
+		cell = tab == NULL ? NULL : tab + 1;
+	}
+	return end + 1;
+}
+
+/* Replica of each request by id; REPLICAS_MAX: none. Demands that each has one row. */
+static void read_replicas(const struct fleet_scene *scene, uint32_t *replica_of)
+{
+	char *text = read_in(scene->out, "requests.tsv");
+	char *at = strchr(text, '\n') + 1;
+	bool is_there[ROWS_MAX] = {false};
+
+	for (uint32_t i = 0; i < scene->row_count; i++) {
+		char *cells[CELLS_MAX];
+		uint32_t count;
+		require(*at != '\0', "only %u rows", i);
+		at = next_cells(at, cells, &count);
+		uint64_t id = strtoull(cells[0], NULL, 10);
+		require(id < scene->row_count && !is_there[id], "request %s again", cells[0]);
+		is_there[id] = true;
+		replica_of[id] = strcmp(cells[count - 1], "-") == 0
+					 ? REPLICAS_MAX
+					 : (uint32_t)strtoul(cells[count - 1], NULL, 10);
+	}
+	require(*at == '\0', "more rows than requests");
+	free(text);
+}
+
+/* The rows of one replica without that column, and with the ids of its part. */
+static struct text rows_of(const struct fleet_scene *scene, const char *file, uint32_t replica,
+	const uint32_t *id_in_part)
+{
+	char *text = read_in(scene->out, file);
+	char wanted[8];
+	struct text rows = {0};
+
+	snprintf(wanted, sizeof(wanted), "%u", replica);
+	for (char *at = strchr(text, '\n') + 1; *at != '\0';) {
+		char *cells[CELLS_MAX];
+		uint32_t count;
+		at = next_cells(at, cells, &count);
+		if (strcmp(cells[count - 1], wanted) != 0) {
+			continue;
+		}
+		if (id_in_part != NULL) {
+			text_format(&rows, "%u", id_in_part[strtoul(cells[0], NULL, 10)]);
+		} else {
+			text_add(&rows, cells[0]);
+		}
+		for (uint32_t i = 1; i + 1 < count; i++) {
+			text_format(&rows, "\t%s", cells[i]);
+		}
+		text_add(&rows, "\n");
+	}
+	free(text);
+	return rows;
+}
+
+static void require_same_rows(const char *folder, const char *file, const struct text *rows)
+{
+	char *text = read_in(folder, file);
+	const char *alone = strchr(text, '\n') + 1;
+
+	require(strcmp(alone, rows->bytes == NULL ? "" : rows->bytes) == 0,
+		"%s alone:\n%.2000s\nin the fleet:\n%.2000s", file, alone, rows->bytes);
+	free(text);
+}
+
+/* ---- a replica is an engine ---- */
+
+static void require_same_alone(
+	const struct fleet_scene *scene, uint32_t replica, const uint32_t *replica_of)
+{
+	struct text trace = {0};
+	uint32_t id_in_part[ROWS_MAX], count = 0;
+	char path[PATH_BYTES];
+
+	for (uint32_t i = 0; i < scene->row_count; i++) {
+		if (replica_of[i] == replica) {
+			id_in_part[i] = count++;
+			text_add(&trace, scene->lines[i]);
+		}
+	}
+	if (count == 0) {
+		return;
+	}
+	temporary_write(scene->folder, "part.jsonl", trace.bytes, path);
+	require_ran(RUN(path, "--out", scene->part, ENGINE(scene)));
+	struct text requests = rows_of(scene, "requests.tsv", replica, id_in_part);
+	struct text steps = rows_of(scene, "steps.tsv", replica, NULL);
+	require_same_rows(scene->part, "requests.tsv", &requests);
+	require_same_rows(scene->part, "steps.tsv", &steps);
+	text_deinit(&requests);
+	text_deinit(&steps);
+	text_deinit(&trace);
+}
+
+static void body_alone(struct prop *prop, const void *context)
+{
+	struct fleet_scene scene;
+	uint32_t replica_of[ROWS_MAX];
+
+	(void)context;
+	draw_scene(prop, &scene);
+	run_fleet(&scene, scene.out, LIST("--check"));
+	read_replicas(&scene, replica_of);
+	for (uint32_t i = 0; i < REPLICAS_MAX; i++) {
+		require_same_alone(&scene, i, replica_of);
+	}
+	close_scene(&scene);
+}
+
+Test(fleet_cli, a_replica_does_what_it_would_do_alone_with_its_requests, .timeout = 400)
+{
+	const struct prop_options options = {
+		.name = "alone", .body = body_alone, .trials = 12, .timeout_s = 120};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- what must not matter ---- */
+
+static char *hash_in(const char *folder)
+{
+	cJSON *root = read_summary(folder);
+	char *hash = strdup(text_in(root, NULL, "result_hash"));
+
+	cJSON_Delete(root);
+	return hash;
+}
+
+static void require_same_hash(const char *a, const char *b, const char *what)
+{
+	char *first = hash_in(a), *second = hash_in(b);
+
+	require(strcmp(first, second) == 0, "%s: %s and %s", what, first, second);
+	free(first);
+	free(second);
+}
+
+static void body_same(struct prop *prop, const void *context)
+{
+	struct fleet_scene scene;
+
+	(void)context;
+	draw_scene(prop, &scene);
+	run_fleet(&scene, scene.out, LIST("--check"));
+	/* What is seen without delay is the state itself. */
+	run_fleet(&scene, scene.part, LIST("--router-view", "delayed:0"));
+	require_same_hash(scene.out, scene.part, "delayed:0");
+	/* A queue and a limit that are never reached change nothing. */
+	run_fleet(&scene, scene.part,
+		LIST("--router-queue", "1", "--replica-limit", "100000", "--outages",
+			"drain:0@1000000"));
+	require_same_hash(scene.out, scene.part, "limits");
+	require_ran(RUN(scene.trace, "--runner", "tape", "--tape", scene.out, "--out", scene.part,
+		"--steps", "--force"));
+	require_same_hash(scene.out, scene.part, "tape");
+	require_same_file(scene.out, scene.part, "requests.tsv");
+	require_same_file(scene.out, scene.part, "steps.tsv");
+	close_scene(&scene);
+}
+
+Test(fleet_cli, what_is_never_reached_changes_nothing_and_a_tape_neither, .timeout = 400)
+{
+	const struct prop_options options = {
+		.name = "same", .body = body_same, .trials = 12, .timeout_s = 120};
+
+	cr_assert(prop_holds(&options));
+}
+
+Test(fleet_cli, one_replica_is_no_fleet, .timeout = 60)
+{
+	struct replay_fixture fixture;
+	char other[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(other, fixture.folder, "other");
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
+	require_good(RUN_SMALL(fixture.trace, "--out", other, "--steps", "--replicas", "1"));
+	require_same_result(fixture.out, other);
+	require_refused(RUN_SMALL(fixture.trace, "--out", other, "--force", "--router", "prefix"),
+		"--replicas");
+	require_refused(RUN_SMALL(fixture.trace, "--out", other, "--force", "--replicas", "2",
+				"--router-view", "delayed"),
+		"delayed:MS");
+	require_refused(RUN_SMALL(fixture.trace, "--out", other, "--force", "--replicas", "2",
+				"--outages", "fail:2@1"),
+		"below 2");
+	replay_fixture_close(&fixture);
+}
+
+Test(fleet_cli, replicas_that_compute_play_from_their_tape, .timeout = 120)
+{
+	struct replay_fixture fixture;
+	char played[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(played, fixture.folder, "played");
+	require_ran(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps", "--runner",
+		"reference", "--model", "tests/fixtures/models/group1", "--replicas", "2",
+		"--router", "prefix", "--check"));
+	require_ran(RUN_SMALL(fixture.trace, "--runner", "tape", "--tape", fixture.out, "--out",
+		played, "--steps", "--model", "tests/fixtures/models/group1"));
+	require_same_hash(fixture.out, played, "tape");
+	require_same_file(fixture.out, played, "requests.tsv");
+	replay_fixture_close(&fixture);
+}
+
+/* ---- replicas that come and go ---- */
+
+/* Steps of one replica follow each other, and none runs over a failure of it. */
+static void require_sound_steps(const struct fleet_scene *scene, uint64_t fail_ns, uint64_t join_ns)
+{
+	char *text = read_in(scene->out, "steps.tsv");
+	uint64_t end_ns[REPLICAS_MAX] = {0}, step[REPLICAS_MAX] = {0};
+
+	for (char *at = strchr(text, '\n') + 1; *at != '\0';) {
+		char *cells[CELLS_MAX];
+		uint32_t count;
+		at = next_cells(at, cells, &count);
+		uint32_t replica = (uint32_t)strtoul(cells[count - 1], NULL, 10);
+		uint64_t start_ns = strtoull(cells[1], NULL, 10);
+		require(start_ns >= end_ns[replica], "steps of a replica overlap");
+		require_equal(strtoull(cells[0], NULL, 10), step[replica]++);
+		end_ns[replica] = start_ns + strtoull(cells[2], NULL, 10);
+		bool is_away = replica == 0 && end_ns[0] > fail_ns && start_ns < join_ns;
+		require(!is_away, "a step of a replica that is not there");
+	}
+	free(text);
+}
+
+static void body_outages(struct prop *prop, const void *context)
+{
+	struct fleet_scene scene;
+	uint32_t replica_of[ROWS_MAX];
+	uint32_t fail_ms = prop_range(prop, 0, 400), join_ms = fail_ms + prop_range(prop, 1, 400);
+	uint32_t drain_ms = prop_range(prop, 0, 400);
+	char outages[96], queue[8];
+
+	(void)context;
+	draw_scene(prop, &scene);
+	snprintf(outages, sizeof(outages), "drain:1@0.%03u,fail:0@0.%03u,join:0@0.%03u,join:1@9",
+		drain_ms, fail_ms, join_ms);
+	snprintf(queue, sizeof(queue), "%u", prop_range(prop, 1, 20));
+	run_fleet(&scene, scene.out,
+		LIST("--outages", outages, "--router-queue", queue, "--replica-limit", "9",
+			"--router-view", prop_chance(prop, 1, 2) ? "own" : "delayed:20",
+			"--check"));
+	read_replicas(&scene, replica_of);
+	require_sound_steps(&scene, fail_ms * UINT64_C(1000000), join_ms * UINT64_C(1000000));
+	cJSON *root = read_summary(scene.out);
+	require_equal(number_in(root, "requests", "submitted"), scene.row_count);
+	require_equal(number_in(root, "requests", "submitted"),
+		number_in(root, "requests", "finished") + number_in(root, "requests", "rejected"));
+	cJSON_Delete(root);
+	close_scene(&scene);
+}
+
+Test(fleet_cli, every_request_has_one_end_though_replicas_come_and_go, .timeout = 400)
+{
+	const struct prop_options options = {
+		.name = "outages", .body = body_outages, .trials = 15, .timeout_s = 120};
+
+	cr_assert(prop_holds(&options));
+}
