@@ -161,6 +161,7 @@ static void receive(struct desk *desk, struct parcel *parcel, uint64_t now_ns, u
 		parcel_list_push(&desk->refused, parcel);
 		if (workload_is_closed(desk->workload)) {
 			workload_finish(desk->workload, parcel->row.turn_index, now_ns);
+			desk->has_finish = true;
 		}
 	} else {
 		parcel_list_push(&desk->queue, parcel);
@@ -176,6 +177,10 @@ enum status desk_send_arrived(
 		while (desk->open_count > 0 && desk->queue.count > 0) {
 			send(desk, parcel_list_take(&desk->queue), now_ns, woken);
 		}
+		if (desk->state == WORKLOAD_LATER && now_ns < desk->next_ns && !desk->has_finish) {
+			return STATUS_OK; /* nothing can have arrived */
+		}
+		desk->has_finish = false;
 		TRY(workload_next(
 			desk->workload, now_ns, &row, &desk->state, &desk->next_ns, error));
 		if (desk->state != WORKLOAD_ROW) {
@@ -255,6 +260,7 @@ void desk_finish(struct desk *desk, struct parcel *parcel, uint64_t now_ns)
 	update(desk, parcel->replica, now_ns);
 	if (workload_is_closed(desk->workload)) {
 		workload_finish(desk->workload, parcel->row.turn_index, now_ns);
+		desk->has_finish = true;
 	}
 	free(parcel);
 }

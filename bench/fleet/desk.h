@@ -58,6 +58,7 @@ struct desk {
 	struct workload *workload;
 	enum workload_state state; /* its latest answer */
 	uint64_t next_ns;	   /* of WORKLOAD_LATER */
+	bool has_finish;	   /* since the latest answer, which may have changed */
 	struct block_keys keys;
 	struct token_source tokens;
 	struct router router;

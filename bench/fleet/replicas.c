@@ -69,6 +69,9 @@ static cJSON *replica_json(const struct fleet_figures *fleet, uint32_t index)
 	char busy[NUMBER_TEXT_BYTES];
 
 	add_count(object, "replica", true, index);
+	if (own->group != NULL) {
+		cJSON_AddStringToObject(object, "group", own->group);
+	}
 	add_count(object, "requests", true, own->submitted);
 	add_count(object, "finished", true, own->finished);
 	add_count(object, "prompt_tokens", true, own->prompt_tokens);
@@ -131,10 +134,11 @@ void replicas_print(const struct fleet_figures *fleet)
 		ratio_text(hits, (u128)own->hit_tokens * 100,
 			fleet->has_prompt_ids ? own->query_tokens : 0, 2, "-");
 		decimal_text(busy, own->busy_ns / 1000000, 3);
-		printf("  %7u %10llu %13llu %13llu %8s %11llu %10llu %10s\n", i,
+		printf("  %7u %10llu %13llu %13llu %8s %11llu %10llu %10s%s%s\n", i,
 			(unsigned long long)own->submitted, (unsigned long long)own->prompt_tokens,
 			(unsigned long long)own->output_tokens, hits,
-			(unsigned long long)own->preemptions, (unsigned long long)own->steps, busy);
+			(unsigned long long)own->preemptions, (unsigned long long)own->steps, busy,
+			own->group == NULL ? "" : "  ", own->group == NULL ? "" : own->group);
 	}
 	if (fleet->count > PRINTED_REPLICAS) {
 		printf("  ...     summary.json has all %u\n", fleet->count);

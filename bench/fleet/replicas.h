@@ -8,6 +8,7 @@
    summary.json, and its printed table. */
 
 struct replica_figures {
+	const char *group; /* NULL: all are equal */
 	uint64_t submitted, finished, preemptions, steps, busy_ns;
 	uint64_t prompt_tokens, output_tokens, query_tokens, hit_tokens;
 };

@@ -1,13 +1,16 @@
 #include "bench/replay/cuda_open.h"
 
 #include "engine/profiling/cuda_kernel_trace.h"
+#include "engine/base/memory.h"
 #include "engine/ranks/launch.h"
 #include "engine/runners/cuda_forward.h"
 #include "engine/runners/cuda_runner.h"
+#include "engine/runners/cuda_status.h"
 #include "kernels/op/launch.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum status cuda_check_device(uint32_t needed, struct error *error)
 {
@@ -107,13 +110,97 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 	return status;
 }
 
+/* ---- a GPU for each replica ---- */
+
+/* A runner of a process that uses several GPUs: its calls are made with its GPU as the current one.
+   Steps are executed one by one, so it launches none ahead. */
+struct on_device {
+	struct runner inner;
+	int device;
+};
+
+static enum status use_device(const struct on_device *own, struct error *error)
+{
+	return cuda_status((int)cudaSetDevice(own->device), "cudaSetDevice", error);
+}
+
+static enum status on_device_execute(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	const struct on_device *own = state;
+
+	TRY(use_device(own, error));
+	return own->inner.execute(own->inner.state, batch, token_ids, time, error);
+}
+
+static enum status on_device_start(
+	void *state, uint64_t earliest_ns, uint64_t *start_ns, struct error *error)
+{
+	const struct on_device *own = state;
+
+	TRY(use_device(own, error));
+	return own->inner.start(own->inner.state, earliest_ns, start_ns, error);
+}
+
+static void on_device_close(void *state)
+{
+	struct on_device *own = state;
+	struct error ignored = {0};
+
+	use_device(own, &ignored);
+	own->inner.close(own->inner.state);
+	free(own);
+}
+
+/* Refuses what replicas on GPUs cannot do, and makes the replica's GPU the current one. */
+static enum status choose_device(const struct replay_config *config,
+	const struct runner_request *request, struct error *error)
+{
+	int count = 0;
+
+	if (config->tensor_parallel_size > 1) {
+		return error_set(error, STATUS_USAGE,
+			"--runner cuda takes --replicas or --tensor-parallel-size above 1, found "
+			"%llu and %llu",
+			(unsigned long long)config->replicas,
+			(unsigned long long)config->tensor_parallel_size);
+	}
+	TRY(cuda_check_device(1, error));
+	TRY(cuda_status((int)cudaGetDeviceCount(&count), "cudaGetDeviceCount", error));
+	if (config->replicas > (uint64_t)count) {
+		return error_set(error, STATUS_DEVICE, "found %d GPU%s, --replicas %llu needs %llu",
+			count, count == 1 ? "" : "s", (unsigned long long)config->replicas,
+			(unsigned long long)config->replicas);
+	}
+	return cuda_status((int)cudaSetDevice((int)request->replica), "cudaSetDevice", error);
+}
+
+static void put_on_device(struct runner *runner, uint32_t replica)
+{
+	struct on_device *own = memory_take(1, sizeof(*own));
+
+	*own = (struct on_device){.inner = *runner, .device = (int)replica};
+	*runner = (struct runner){.name = own->inner.name,
+		.state = own,
+		.is_computing = true,
+		.execute = on_device_execute,
+		.start = own->inner.start == NULL ? NULL : on_device_start,
+		.close = on_device_close};
+}
+
 static enum status open_cuda(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
 	struct cuda_memory memory;
 	bool has_devices;
 
+	if (config->replicas > 1) {
+		TRY(choose_device(config, request, error));
+	}
 	TRY(open_runner(out, config, request, &memory, &has_devices, error));
+	if (config->replicas > 1) {
+		put_on_device(out, request->replica);
+	}
 	facts->found_kv_blocks = config->kv_blocks == 0 ? memory.block_count : 0;
 	config->kv_blocks = memory.block_count;
 	if (config->tensor_parallel_size > 1) {

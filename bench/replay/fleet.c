@@ -13,6 +13,9 @@ void fleet_init(struct fleet *fleet, uint32_t count)
 	fleet->count = count;
 	fleet->runners = memory_take(count, sizeof(*fleet->runners));
 	fleet->replays = memory_take(count, sizeof(*fleet->replays));
+	fleet->owns_runner = memory_take(count, sizeof(*fleet->owns_runner));
+	fleet->configs = memory_take(count, sizeof(*fleet->configs));
+	fleet->groups = memory_take(count, sizeof(*fleet->groups));
 	fleet->in_order = memory_take(count, sizeof(*fleet->in_order));
 	fleet->figures = memory_take(count, sizeof(*fleet->figures));
 	for (uint32_t i = 0; i < count; i++) {
@@ -28,7 +31,7 @@ void fleet_close(struct fleet *fleet)
 	}
 	for (uint32_t i = 0; i < fleet->count; i++) {
 		struct runner *runner = &fleet->runners[i];
-		if (runner->close != NULL && (i == 0 || !fleet->shares_runner)) {
+		if (runner->close != NULL && fleet->owns_runner[i]) {
 			runner->close(runner->state);
 		}
 	}
@@ -36,14 +39,17 @@ void fleet_close(struct fleet *fleet)
 		desk_close(&fleet->desk);
 	}
 	free(fleet->runners);
+	free(fleet->owns_runner);
+	free(fleet->configs);
+	free(fleet->groups);
 	free(fleet->replays);
 	free(fleet->in_order);
 	free(fleet->figures);
 	memset(fleet, 0, sizeof(*fleet));
 }
 
-static enum status open_desk(struct fleet *fleet, const struct replay_options *options,
-	const struct engine_config *engine_config, struct error *error)
+static enum status open_desk(
+	struct fleet *fleet, const struct replay_options *options, struct error *error)
 {
 	const struct replay_config *config = options->config;
 	const struct desk_options desk_options = {
@@ -57,7 +63,7 @@ static enum status open_desk(struct fleet *fleet, const struct replay_options *o
 		.has_queue_limit = config->router_queue > 0,
 		.queue_limit = config->router_queue,
 		.replica_count = fleet->count,
-		.block_size = engine_config->block_size,
+		.block_size = fleet->configs[0].block_size,
 		.seed = config->seed,
 		.vocab_size = options->vocab_size,
 		.needs_tokens = fleet->runners[0].is_computing,
@@ -67,25 +73,41 @@ static enum status open_desk(struct fleet *fleet, const struct replay_options *o
 	return desk_open(&fleet->desk, &desk_options, error);
 }
 
-enum status fleet_open(struct fleet *fleet, const struct replay_options *options,
-	const struct engine_config *engine_config, struct error *error)
+enum status fleet_open(
+	struct fleet *fleet, const struct replay_options *options, struct error *error)
 {
 	struct replay_options own = *options;
 
 	if (fleet->count > 1) {
-		TRY(open_desk(fleet, options, engine_config, error));
+		TRY(open_desk(fleet, options, error));
 		own.desk = &fleet->desk;
 	}
 	for (uint32_t i = 0; i < fleet->count; i++) {
 		own.replica = i;
 		own.first = i == 0 ? NULL : &fleet->replays[0];
 		TRY(replay_open(
-			&fleet->replays[i], &own, engine_config, &fleet->runners[i], error));
+			&fleet->replays[i], &own, &fleet->configs[i], &fleet->runners[i], error));
 		if (own.desk != NULL) {
 			desk_set_engine(own.desk, i, fleet->replays[i].engine);
 		}
 	}
 	return STATUS_OK;
+}
+
+struct engine_config fleet_mean_limits(const struct fleet *fleet)
+{
+	struct engine_config mean = fleet->configs[0];
+	uint64_t blocks = 0, seats = 0, tokens = 0;
+
+	for (uint32_t i = 0; i < fleet->count; i++) {
+		blocks += fleet->configs[i].kv_block_count;
+		seats += fleet->configs[i].max_num_seqs;
+		tokens += fleet->configs[i].max_num_batched_tokens;
+	}
+	mean.kv_block_count = (uint32_t)(blocks / fleet->count);
+	mean.max_num_seqs = (uint32_t)(seats / fleet->count);
+	mean.max_num_batched_tokens = (uint32_t)(tokens / fleet->count);
+	return mean;
 }
 
 void fleet_set_sinks(struct fleet *fleet, const struct replay_sinks *sinks)
@@ -183,6 +205,7 @@ void fleet_outcome(struct fleet *fleet, struct run_outcome *outcome)
 		parts[i] = &replay->metrics;
 		outcome->backlog_at_last_arrival += replay->backlog_at_last_arrival;
 		fleet->figures[i] = figures_of(&replay->metrics);
+		fleet->figures[i].group = fleet->groups[i];
 	}
 	metrics_sum(&sum, parts, fleet->count);
 	free(parts);

@@ -15,7 +15,9 @@ struct fleet {
 	struct runner *runners;	  /* (count); several may share a state */
 	struct replay *replays;	  /* (count) */
 	struct replay **in_order; /* (count) as the loop takes them */
-	bool shares_runner;	  /* all replicas use runner 0, which keeps nothing of a step */
+	bool *owns_runner;	  /* (count) whether it closes its runner, which others share */
+	struct engine_config *configs; /* (count) set before fleet_open() */
+	const char **groups;	       /* (count) names, borrowed; NULL: all are equal */
 	bool has_desk;
 	struct desk desk;
 	struct replica_figures *figures; /* (count) for the outcome */
@@ -26,8 +28,11 @@ void fleet_init(struct fleet *fleet, uint32_t count);
 void fleet_close(struct fleet *fleet);
 
 /* Opens all replicas. Their runners are open. options: of a single replica. */
-enum status fleet_open(struct fleet *fleet, const struct replay_options *options,
-	const struct engine_config *engine_config, struct error *error);
+enum status fleet_open(
+	struct fleet *fleet, const struct replay_options *options, struct error *error);
+
+/* Limits of a replica on average. */
+struct engine_config fleet_mean_limits(const struct fleet *fleet);
 
 void fleet_set_sinks(struct fleet *fleet, const struct replay_sinks *sinks);
 

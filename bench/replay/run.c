@@ -123,6 +123,32 @@ static enum status combine_recorded_options(struct run *run, struct error *error
 				 run->request->tape, fault.text);
 }
 
+/* Reads the groups of --fleet; the number of replicas is theirs. */
+static enum status read_groups(struct run *run, struct error *error)
+{
+	struct replay_config *config = &run->request->config;
+
+	if (config->fleet == NULL) {
+		return STATUS_OK;
+	}
+	if (run->entry->kind != RUNNER_PRICED) {
+		return error_set(error, STATUS_USAGE,
+			"--fleet has replicas that differ in what prices them: it needs --runner "
+			"sim, not %s",
+			config->runner);
+	}
+	TRY(fleet_groups_read(&run->groups, config->fleet, error));
+	if (config->given.replicas && config->replicas != run->groups.replicas) {
+		return error_set(error, STATUS_USAGE, "--replicas %llu: --fleet has %llu",
+			(unsigned long long)config->replicas,
+			(unsigned long long)run->groups.replicas);
+	}
+	config->replicas = run->groups.replicas;
+	/* The path would depend on the machine. */
+	config->fleet = path_name(config->fleet);
+	return STATUS_OK;
+}
+
 static enum status complete_config(struct run *run, struct error *error)
 {
 	struct replay_config *config = &run->request->config;
@@ -130,6 +156,7 @@ static enum status complete_config(struct run *run, struct error *error)
 
 	TRY(runner_find(config->runner, &run->entry, error));
 	TRY(runner_take_launch(run->entry, config, error));
+	TRY(read_groups(run, error));
 	if (run->request->wants_kernel_times && !run->entry->measures_kernels) {
 		return error_set(error, STATUS_USAGE,
 			"--kernel-times measures kernels of the GPU: it needs --runner cuda, not "
@@ -169,29 +196,83 @@ static void name_gpu(struct run *run)
 	}
 }
 
+/* Lets replicas [at, at + count) use the runner of the first of them, and have limits from
+   `config`. */
+static void share_runner(
+	struct fleet *fleet, uint32_t at, uint64_t count, const struct replay_config *config)
+{
+	fleet->owns_runner[at] = true;
+	for (uint32_t i = at; i < at + count; i++) {
+		fleet->runners[i] = fleet->runners[at];
+		replay_config_engine(config, &fleet->configs[i]);
+	}
+}
+
 /* Opens a runner for each replica. A cost model keeps nothing between steps that are executed one
    by one, so all replicas may use the same. */
-static enum status open_runners(
+static enum status open_equal_runners(
 	struct run *run, const struct runner_request *first, struct error *error)
 {
 	struct fleet *fleet = &run->fleet;
 	struct replay_config *config = &run->request->config;
 	const char *weights = config->weights;
 	struct runner_request request = *first;
+	bool is_shared = run->entry->kind == RUNNER_PRICED;
 
 	TRY(run->entry->open(&fleet->runners[0], config, &request, &run->facts, error));
-	fleet->shares_runner = run->entry->kind == RUNNER_PRICED;
-	for (uint32_t i = 1; i < fleet->count && fleet->shares_runner; i++) {
-		fleet->runners[i] = fleet->runners[0];
-	}
+	share_runner(fleet, 0, is_shared ? fleet->count : 1, config);
 	request.first = &fleet->runners[0];
-	for (uint32_t i = 1; i < fleet->count && !fleet->shares_runner; i++) {
+	for (uint32_t i = 1; i < fleet->count && !is_shared; i++) {
 		struct runner_facts facts = {0};
 		request.replica = i;
 		config->weights = weights; /* the first has shortened it to its name */
 		TRY(run->entry->open(&fleet->runners[i], config, &request, &facts, error));
+		share_runner(fleet, i, 1, config);
 	}
 	return STATUS_OK;
+}
+
+static void set_if(uint64_t *option, uint64_t value)
+{
+	*option = value > 0 ? value : *option;
+}
+
+/* Opens a runner for each group of a fleet. */
+static enum status open_group_runners(
+	struct run *run, const struct runner_request *request, struct error *error)
+{
+	const struct fleet_groups *groups = &run->groups;
+	struct fleet *fleet = &run->fleet;
+	struct replay_config *config = &run->request->config;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < groups->count; i++) {
+		const struct fleet_group *group = &groups->list[i];
+		struct replay_config own = *config;
+		struct runner_facts facts = {0};
+		own.gpu = group->gpu[0] == '\0' ? own.gpu : group->gpu;
+		set_if(&own.tensor_parallel_size, group->tensor_parallel_size);
+		set_if(&own.kv_blocks, group->kv_blocks);
+		set_if(&own.max_num_seqs, group->max_num_seqs);
+		set_if(&own.max_num_batched_tokens, group->max_num_batched_tokens);
+		set_if(&own.max_model_len, group->max_model_len);
+		TRY(run->entry->open(&fleet->runners[at], &own, request, &facts, error));
+		share_runner(fleet, at, group->replicas, &own);
+		for (uint64_t k = 0; k < group->replicas; k++) {
+			fleet->groups[at++] = group->name;
+		}
+		run->facts = i == 0 ? facts : run->facts;
+		run->facts.is_calibrated = run->facts.is_calibrated && facts.is_calibrated;
+	}
+	set_if(&config->kv_blocks, fleet->configs[0].kv_block_count);
+	return STATUS_OK;
+}
+
+static enum status open_runners(
+	struct run *run, const struct runner_request *request, struct error *error)
+{
+	return run->groups.count > 0 ? open_group_runners(run, request, error)
+				     : open_equal_runners(run, request, error);
 }
 
 static enum status open_runner(struct run *run, struct error *error)
@@ -218,7 +299,6 @@ static enum status open_runner(struct run *run, struct error *error)
 static enum status open_replay(struct run *run, struct error *error)
 {
 	const struct run_request *request = run->request;
-	struct engine_config engine_config;
 	const struct replay_options options = {
 		.config = &request->config,
 		.workload = &run->workload,
@@ -232,8 +312,7 @@ static enum status open_replay(struct run *run, struct error *error)
 		.vocab_size = run->model.vocab_size,
 	};
 
-	replay_config_engine(&request->config, &engine_config);
-	return fleet_open(&run->fleet, &options, &engine_config, error);
+	return fleet_open(&run->fleet, &options, error);
 }
 
 /* ---- the run ---- */
@@ -273,6 +352,7 @@ static void set_load(struct run *run, struct run_outcome *outcome)
 {
 	struct fleet *fleet = &run->fleet;
 	const struct replay *replay = &fleet->replays[0];
+	const struct engine_config limits = fleet_mean_limits(fleet);
 	struct gpu_profile_choice choice;
 	struct runner pricer = fleet->runners[0];
 	struct error error = {0};
@@ -285,8 +365,8 @@ static void set_load(struct run *run, struct run_outcome *outcome)
 					   cost_model_open(&pricer, &run->model, &choice.profile,
 						   ranks, &error) == STATUS_OK);
 
-	run_outcome_of_load(outcome, &replay->metrics, engine_limits(replay->engine),
-		has_price ? &pricer : NULL);
+	run_outcome_of_load(outcome, &replay->metrics, &limits,
+		has_price && run->groups.count <= 1 ? &pricer : NULL);
 	if (has_price && !is_own) {
 		pricer.close(pricer.state);
 	}

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "bench/record/run_outcome.h"
+#include "bench/fleet/groups.h"
 #include "bench/replay/fleet.h"
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
@@ -40,6 +41,7 @@ struct run {
 	const struct runner_entry *entry;
 	struct runner_facts facts;
 	struct kernel_source kernels; /* state NULL: none */
+	struct fleet_groups groups;   /* of --fleet */
 	struct fleet fleet;	      /* its sinks may be set before run_play() */
 };
 

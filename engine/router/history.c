@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-void history_open(struct router *router, uint32_t capacity, uint64_t ttl_ns)
+void router_history_open(struct router *router, uint32_t capacity, uint64_t ttl_ns)
 {
-	struct history *history = memory_take(1, sizeof(*history));
+	struct router_history *history = memory_take(1, sizeof(*history));
 
 	history->sets = memory_take(router->replica_count, sizeof(*history->sets));
 	history->recent = memory_take(router->replica_count, sizeof(*history->recent));
@@ -16,9 +16,9 @@ void history_open(struct router *router, uint32_t capacity, uint64_t ttl_ns)
 	router->state = history;
 }
 
-void history_close(struct router *router)
+void router_history_close(struct router *router)
 {
-	struct history *history = router->state;
+	struct router_history *history = router->state;
 
 	for (uint32_t i = 0; i < router->replica_count; i++) {
 		block_set_deinit(&history->sets[i]);
@@ -30,19 +30,19 @@ void history_close(struct router *router)
 	free(history);
 }
 
-uint32_t history_match(const struct history *history, uint32_t replica,
+uint32_t router_history_match(const struct router_history *history, uint32_t replica,
 	const struct router_request *request, uint32_t count)
 {
 	return block_set_match(&history->sets[replica], request->blocks, count, request->now_ns);
 }
 
-void history_add(struct history *history, uint32_t replica, const struct router_request *request,
-	uint32_t count)
+void router_history_add(struct router_history *history, uint32_t replica,
+	const struct router_request *request, uint32_t count)
 {
 	block_set_add(&history->sets[replica], request->blocks, count, request->now_ns);
 }
 
-void history_sent(struct history *history, uint32_t replica, uint64_t now_ns)
+void router_history_sent(struct router_history *history, uint32_t replica, uint64_t now_ns)
 {
 	size_t capacity = history->sent_capacity;
 
@@ -68,7 +68,7 @@ void history_sent(struct history *history, uint32_t replica, uint64_t now_ns)
 	history->recent[replica]++;
 }
 
-void history_forget_sent(struct history *history, uint64_t now_ns, uint64_t window_ns)
+void router_history_forget_sent(struct router_history *history, uint64_t now_ns, uint64_t window_ns)
 {
 	while (history->sent_count > 0 &&
 		now_ns - history->sent_ns[history->sent_first] > window_ns) {

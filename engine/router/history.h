@@ -7,7 +7,7 @@
 /* What a router sent to each replica: the prompts' blocks, by replica. The state of routers that
    do not ask the engines what they have cached. */
 
-struct history {
+struct router_history {
 	struct block_set *sets; /* (replica_count) */
 	uint64_t evicted_ns;	/* when sets were last cut */
 	uint64_t *sent_ns;	/* ring of (sent_capacity) times at which requests were sent */
@@ -17,19 +17,20 @@ struct history {
 };
 
 /* Opens it as router->state. capacity: blocks a replica, 0: no limit. */
-void history_open(struct router *router, uint32_t capacity, uint64_t ttl_ns);
+void router_history_open(struct router *router, uint32_t capacity, uint64_t ttl_ns);
 
 /* For struct router_kind. */
-void history_close(struct router *router);
+void router_history_close(struct router *router);
 
 /* Of the first `count` blocks of the request, those that lead and were sent to the replica. */
-uint32_t history_match(const struct history *history, uint32_t replica,
+uint32_t router_history_match(const struct router_history *history, uint32_t replica,
 	const struct router_request *request, uint32_t count);
-void history_add(struct history *history, uint32_t replica, const struct router_request *request,
-	uint32_t count);
+void router_history_add(struct router_history *history, uint32_t replica,
+	const struct router_request *request, uint32_t count);
 
 /* Requests that were sent to a replica in the window before now. */
-void history_sent(struct history *history, uint32_t replica, uint64_t now_ns);
-void history_forget_sent(struct history *history, uint64_t now_ns, uint64_t window_ns);
+void router_history_sent(struct router_history *history, uint32_t replica, uint64_t now_ns);
+void router_history_forget_sent(
+	struct router_history *history, uint64_t now_ns, uint64_t window_ns);
 
 #endif

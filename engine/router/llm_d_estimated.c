@@ -13,19 +13,19 @@ enum { PREFIX_WEIGHT, LOAD_WEIGHT, CAPACITY, MATCH_BLOCKS, QUEUE_LIMIT, DRAWS_TI
 
 static void open_history(struct router *router)
 {
-	history_open(router, (uint32_t)(router->settings[CAPACITY] / ROUTER_MILLION), 0);
+	router_history_open(router, (uint32_t)(router->settings[CAPACITY] / ROUTER_MILLION), 0);
 }
 
 static uint32_t pick(struct router *router, const struct router_request *request,
 	const struct replica_view *views)
 {
-	struct history *history = router->state;
+	struct router_history *history = router->state;
 	uint32_t blocks = u32_min(
 		request->block_count, (uint32_t)(router->settings[MATCH_BLOCKS] / ROUTER_MILLION));
 	uint32_t limit = u32_max(1, (uint32_t)(router->settings[QUEUE_LIMIT] / ROUTER_MILLION));
 
 	for (uint32_t i = 0; i < router->replica_count; i++) {
-		uint32_t known = history_match(history, i, request, blocks);
+		uint32_t known = router_history_match(history, i, request, blocks);
 		uint32_t waiting = u32_min(views[i].waiting, limit);
 		int64_t prefix = router_share(known, u32_max(blocks, 1));
 		int64_t load = (ROUTER_BILLION - router_share(waiting, limit)) / 2;
@@ -33,7 +33,7 @@ static uint32_t pick(struct router *router, const struct router_request *request
 				     router_weigh(router, LOAD_WEIGHT, load));
 	}
 	uint32_t picked = router_least(router, views, router->settings[DRAWS_TIES] > 0);
-	history_add(history, picked, request, blocks);
+	router_history_add(history, picked, request, blocks);
 	return picked;
 }
 
@@ -52,5 +52,5 @@ const struct router_kind router_llm_d_estimated = {
 		},
 	.open = open_history,
 	.pick = pick,
-	.close = history_close,
+	.close = router_history_close,
 };

@@ -11,18 +11,18 @@ enum { MIN_MATCH, WINDOW_S };
 
 static void open_history(struct router *router)
 {
-	history_open(router, 0, 0);
+	router_history_open(router, 0, 0);
 }
 
 static uint32_t pick(struct router *router, const struct router_request *request,
 	const struct replica_view *views)
 {
-	struct history *history = router->state;
+	struct router_history *history = router->state;
 	uint64_t most = 0;
 
-	history_forget_sent(history, request->now_ns, router->settings[WINDOW_S] * 1000);
+	router_history_forget_sent(history, request->now_ns, router->settings[WINDOW_S] * 1000);
 	for (uint32_t i = 0; i < router->replica_count; i++) {
-		uint32_t known = history_match(history, i, request, request->block_count);
+		uint32_t known = router_history_match(history, i, request, request->block_count);
 		router->costs[i] = -(int64_t)known;
 		most = views[i].is_open ? u64_max(most, known) : most;
 	}
@@ -31,8 +31,8 @@ static uint32_t pick(struct router *router, const struct router_request *request
 		router->costs[i] = history->recent[i];
 	}
 	uint32_t picked = router_least(router, views, !is_short);
-	history_add(history, picked, request, request->block_count);
-	history_sent(history, picked, request->now_ns);
+	router_history_add(history, picked, request, request->block_count);
+	router_history_sent(history, picked, request->now_ns);
 	return picked;
 }
 
@@ -48,5 +48,5 @@ const struct router_kind router_production_stack = {
 		},
 	.open = open_history,
 	.pick = pick,
-	.close = history_close,
+	.close = router_history_close,
 };

@@ -15,7 +15,7 @@ enum { CACHE_THRESHOLD, BALANCE_ABS, BALANCE_REL, TREE_SIZE, EVICT_S };
 
 static void open_history(struct router *router)
 {
-	history_open(router, 0, 0);
+	router_history_open(router, 0, 0);
 }
 
 static bool is_imbalanced(const struct router *router, const struct replica_view *views)
@@ -34,7 +34,7 @@ static bool is_imbalanced(const struct router *router, const struct replica_view
 
 static void evict(struct router *router, const struct router_request *request)
 {
-	struct history *history = router->state;
+	struct router_history *history = router->state;
 	uint64_t interval_ns = router->settings[EVICT_S] * 1000; /* millionths of a second */
 	uint64_t tokens = router->settings[TREE_SIZE] / ROUTER_MILLION;
 
@@ -57,7 +57,8 @@ static uint32_t choose(struct router *router, const struct router_request *reque
 		return router_fewest_requests(router, views);
 	}
 	for (uint32_t i = 0; i < router->replica_count; i++) {
-		uint64_t known = history_match(router->state, i, request, request->block_count);
+		uint64_t known =
+			router_history_match(router->state, i, request, request->block_count);
 		if (views[i].is_open && (best == UINT32_MAX || known > most)) {
 			best = i;
 			most = known;
@@ -73,7 +74,7 @@ static uint32_t pick(struct router *router, const struct router_request *request
 {
 	evict(router, request);
 	uint32_t picked = choose(router, request, views);
-	history_add(router->state, picked, request, request->block_count);
+	router_history_add(router->state, picked, request, request->block_count);
 	return picked;
 }
 
@@ -92,5 +93,5 @@ const struct router_kind router_sglang = {
 		},
 	.open = open_history,
 	.pick = pick,
-	.close = history_close,
+	.close = router_history_close,
 };

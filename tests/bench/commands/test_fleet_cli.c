@@ -321,6 +321,46 @@ Test(fleet_cli, one_replica_is_no_fleet, .timeout = 60)
 	replay_fixture_close(&fixture);
 }
 
+Test(fleet_cli, a_fleet_of_equal_groups_is_that_of_its_replicas, .timeout = 60)
+{
+	static const struct {
+		const char *table, *words;
+	} bad[] = {
+		{"group\nbig\n", "replicas"},
+		{"group\treplicas\nbig\t0\n", "column replicas: found '0', expected at least 1"},
+		{"group\treplicas\nbig\t1025\n", "column replicas"},
+		{"group\treplicas\tgpu\nbig\t2\tnone-such\n", "none-such"},
+		{"group\treplicas\n", "0 replicas"},
+	};
+	struct replay_fixture fixture;
+	char table[PATH_BYTES], other[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(other, fixture.folder, "other");
+	require_ran(RUN_SMALL(fixture.trace, "--out", fixture.out, "--replicas", "3", "--steps"));
+	temporary_write(fixture.folder, "fleet.tsv",
+		"group\tmax_num_seqs\treplicas\tgpu\none\t-\t1\t-\ntwo\t-\t2\t-\n", table);
+	require_ran(RUN_SMALL(fixture.trace, "--out", other, "--fleet", table, "--steps"));
+	require_same_hash(fixture.out, other, "groups");
+	require_same_file(fixture.out, other, "steps.tsv");
+	/* One seat in place of several is told by the steps. */
+	temporary_write(fixture.folder, "fleet.tsv",
+		"group\tmax_num_seqs\treplicas\none\t1\t1\ntwo\t-\t2\n", table);
+	require_ran(RUN_SMALL(
+		fixture.trace, "--out", other, "--fleet", table, "--force", "--steps", "--check"));
+	char *first = hash_in(fixture.out), *second = hash_in(other);
+	require(strcmp(first, second) != 0, "the limits of a group have no effect");
+	free(first);
+	free(second);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		temporary_write(fixture.folder, "fleet.tsv", bad[i].table, table);
+		require_refused(
+			RUN_SMALL(fixture.trace, "--out", other, "--force", "--fleet", table),
+			bad[i].words);
+	}
+	replay_fixture_close(&fixture);
+}
+
 Test(fleet_cli, replicas_that_compute_play_from_their_tape, .timeout = 120)
 {
 	struct replay_fixture fixture;

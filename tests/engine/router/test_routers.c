@@ -57,6 +57,13 @@ Test(routers, picks_are_those_of_the_published_formulas)
 		for (uint32_t k = 0; k < 64; k++) {
 			found |= 1u << router_pick(&router, &request, views);
 		}
+		for (uint32_t k = 0; k < 3 && row->costs[0] > 0; k++) {
+			int64_t cost = router.costs[k] < 0 ? -router.costs[k] : router.costs[k];
+			int64_t off =
+				cost > row->costs[k] ? cost - row->costs[k] : row->costs[k] - cost;
+			require(!row->views[k].is_open || off <= 3, "row %zu of %s: %lld", i,
+				row->router, (long long)cost);
+		}
 		/* Drawn ties take every one of the best in time, the others the lowest. */
 		bool draws =
 			strcmp(row->router, "dynamo-kv") == 0 || strcmp(row->router, "llm-d") == 0;
