@@ -15,8 +15,10 @@ enum status engine_open(struct engine **out, const struct engine_config *config,
 	struct engine *engine = memory_take(1, sizeof(*engine));
 	scheduler_init(&engine->scheduler, config, runner->is_computing);
 	engine->runner = runner;
-	engine->token_ids =
-		memory_take(engine->scheduler.placement_capacity, sizeof(*engine->token_ids));
+	for (uint32_t i = 0; i < 2; i++) {
+		engine->token_ids[i] =
+			memory_take(engine->scheduler.placement_capacity, sizeof(int32_t));
+	}
 	*out = engine;
 	return STATUS_OK;
 }
@@ -27,7 +29,8 @@ void engine_close(struct engine *engine)
 		return;
 	}
 	scheduler_deinit(&engine->scheduler);
-	free(engine->token_ids);
+	free(engine->token_ids[0]);
+	free(engine->token_ids[1]);
 	free(engine);
 }
 
@@ -80,6 +83,11 @@ bool engine_has_room(const struct engine *engine)
 	       scheduler_can_add(&engine->scheduler);
 }
 
+uint32_t engine_max_waiting(const struct engine *engine)
+{
+	return engine->scheduler.max_waiting;
+}
+
 bool engine_has_work(const struct engine *engine)
 {
 	return engine->scheduler.waiting.count + engine->scheduler.running.count > 0;
@@ -107,11 +115,27 @@ uint32_t engine_cached_prefix(
 	return hits;
 }
 
+bool engine_is_async(const struct engine *engine)
+{
+	return engine->scheduler.config.is_async;
+}
+
+uint32_t engine_undone_count(const struct engine *engine)
+{
+	return scheduler_undone_count(&engine->scheduler);
+}
+
+uint64_t engine_capped_count(const struct engine *engine)
+{
+	return engine->scheduler.capped_count;
+}
+
 const struct batch *engine_schedule(struct engine *engine)
 {
 	if (!engine_has_work(engine)) {
 		return NULL;
 	}
+	engine->has_applied_before = false;
 	scheduler_schedule(&engine->scheduler);
 	return &engine->scheduler.batch;
 }
@@ -121,11 +145,21 @@ void engine_set_ahead(struct engine *engine)
 	engine->scheduler.batch.is_ahead = true;
 }
 
+static bool has_rows(const struct step_counts *counts)
+{
+	return counts->decode_rows + counts->prefill_rows > 0;
+}
+
 enum status engine_execute(struct engine *engine, struct step_time *time, struct error *error)
 {
+	const struct batch *batch = &engine->scheduler.batch;
+
 	memset(time, 0, sizeof(*time));
+	if (!has_rows(&batch->counts) && !engine->runner->takes_empty_steps) {
+		return STATUS_OK;
+	}
 	return engine->runner->execute(
-		engine->runner->state, &engine->scheduler.batch, engine->token_ids, time, error);
+		engine->runner->state, batch, engine->token_ids[batch->step % 2], time, error);
 }
 
 bool engine_can_overlap(const struct engine *engine)
@@ -140,19 +174,36 @@ bool engine_next_step_depends_on_arrivals(const struct engine *engine)
 
 enum status engine_launch(struct engine *engine, struct error *error)
 {
-	return engine->runner->launch(engine->runner->state, &engine->scheduler.batch, error);
+	const struct batch *batch = &engine->scheduler.batch;
+
+	return has_rows(&batch->counts)
+		       ? engine->runner->launch(engine->runner->state, batch, error)
+		       : STATUS_OK;
 }
 
 enum status engine_collect(struct engine *engine, struct step_time *time, struct error *error)
 {
+	const struct decided_step *before = &engine->scheduler.before;
+	const struct batch *batch = &engine->scheduler.batch;
+	bool is_before = before->is_undone;
+	uint64_t step = is_before ? before->step : batch->step;
+
 	memset(time, 0, sizeof(*time));
-	return engine->runner->collect(engine->runner->state, engine->token_ids, time, error);
+	if (!has_rows(is_before ? &before->counts : &batch->counts)) {
+		return STATUS_OK;
+	}
+	return engine->runner->collect(
+		engine->runner->state, engine->token_ids[step % 2], time, error);
 }
 
 void engine_postprocess(struct engine *engine)
 {
-	scheduler_postprocess(
-		&engine->scheduler, engine->runner->is_computing ? engine->token_ids : NULL);
+	const struct decided_step *before = &engine->scheduler.before;
+	uint64_t step = before->is_undone ? before->step : engine->scheduler.batch.step;
+
+	engine->has_applied_before = before->is_undone;
+	scheduler_postprocess(&engine->scheduler,
+		engine->runner->is_computing ? engine->token_ids[step % 2] : NULL);
 }
 
 enum status engine_step(struct engine *engine, struct step_time *time, struct error *error)
@@ -161,7 +212,9 @@ enum status engine_step(struct engine *engine, struct step_time *time, struct er
 
 	check(batch != NULL);
 	TRY(engine_execute(engine, time, error));
-	engine_postprocess(engine);
+	if (!engine_is_async(engine) || engine_undone_count(engine) == 2) {
+		engine_postprocess(engine);
+	}
 	return STATUS_OK;
 }
 
@@ -172,11 +225,21 @@ const struct batch *engine_batch(const struct engine *engine)
 
 const int32_t *engine_token_ids(const struct engine *engine)
 {
-	return engine->token_ids;
+	return engine->token_ids[engine_decisions(engine).step % 2];
 }
 
 struct step_decisions engine_decisions(const struct engine *engine)
 {
+	const struct decided_step *before = &engine->scheduler.before;
+
+	if (engine->has_applied_before) {
+		return (struct step_decisions){
+			.step = before->step,
+			.counts = &before->counts,
+			.wait_cause = before->wait_cause,
+			.events = &before->events,
+		};
+	}
 	return (struct step_decisions){
 		.step = engine->scheduler.batch.step,
 		.counts = &engine->scheduler.batch.counts,
@@ -205,10 +268,12 @@ struct step_decisions engine_keep_decisions(struct engine *engine, struct event_
 struct step_decisions engine_pending_rejections(const struct engine *engine)
 {
 	static const struct event_list none = {0};
+	/* Those of an asynchronous step that is not applied are events of that step. */
+	bool is_past = engine->scheduler.events_are_past || engine->scheduler.is_undone;
 
 	return (struct step_decisions){
 		.step = engine->scheduler.step,
-		.events = engine->scheduler.events_are_past ? &none : &engine->scheduler.events,
+		.events = is_past ? &none : &engine->scheduler.events,
 	};
 }
 

@@ -42,7 +42,7 @@ uint32_t engine_slot_count(const struct engine *engine);
 /* ---- requests ---- */
 
 /* Queues a request, or rejects it. A rejection is an event of the next step, not an error. Room is
-   guaranteed while fewer than max_num_seqs sequences wait. *slot is the slot of the queued
+   guaranteed while fewer than engine_max_waiting() sequences wait. *slot is the slot of the queued
    sequence, valid until the sequence is recycled; slot may be NULL. */
 enum fit engine_add(struct engine *engine, const struct request *request, uint32_t *slot);
 
@@ -54,8 +54,17 @@ void engine_set_block_log(struct engine *engine, struct block_log *log);
 void engine_restart(struct engine *engine);
 
 bool engine_has_room(const struct engine *engine);
+
+/* There is room while fewer sequences wait: max_num_seqs, or more where an order or a threshold
+   looks at those that wait. */
+uint32_t engine_max_waiting(const struct engine *engine);
+
 bool engine_has_work(const struct engine *engine);
 uint32_t engine_waiting_count(const struct engine *engine);
+
+/* Requests added whose answers end at max_model_len before max_tokens. */
+uint64_t engine_capped_count(const struct engine *engine);
+
 uint32_t engine_used_block_count(const struct engine *engine);
 
 /* Leading blocks of a prompt that the prefix cache holds. keys: (count). */
@@ -68,6 +77,14 @@ const struct sequence *engine_take_finished(struct engine *engine);
 
 /* ---- steps ---- */
 
+/* Asynchronous scheduling: a step is decided before the preceding one is postprocessed, and at most
+   two are not. engine_execute() and engine_launch() are then of the step decided last,
+   engine_collect() and engine_postprocess() of the older one of those not postprocessed. */
+bool engine_is_async(const struct engine *engine);
+
+/* Steps that are decided and not postprocessed. */
+uint32_t engine_undone_count(const struct engine *engine);
+
 /* Decides a step; NULL when no sequence waits or runs. */
 const struct batch *engine_schedule(struct engine *engine);
 
@@ -79,7 +96,8 @@ void engine_set_ahead(struct engine *engine);
 enum status engine_execute(struct engine *engine, struct step_time *time, struct error *error);
 void engine_postprocess(struct engine *engine);
 
-/* One whole step; there must be work. */
+/* One whole step; there must be work. Asynchronous: decides and executes one, and postprocesses the
+   one before it. */
 enum status engine_step(struct engine *engine, struct step_time *time, struct error *error);
 
 /* engine_execute() in two halves, where the runner can overlap steps. A step whose tokens are all
@@ -108,8 +126,9 @@ struct step_decisions {
 	const struct event_list *events;
 };
 
-/* Decisions of the latest step. Counts and events are valid until the next step is scheduled, the
-   sequences in them until they are recycled. Rejections since the preceding step come first. */
+/* Decisions of the step that was postprocessed last, or of one scheduled since. Counts and events
+   are valid until the next step is scheduled, the sequences in them until they are recycled.
+   Rejections since the preceding step come first. */
 struct step_decisions engine_decisions(const struct engine *engine);
 
 /* The same, with the events in a list of the caller, which keeps them. Its older ones are dropped.

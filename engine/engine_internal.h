@@ -9,7 +9,10 @@
 struct engine {
 	struct scheduler scheduler;
 	const struct runner *runner; /* borrowed */
-	int32_t *token_ids;	     /* (max_num_seqs) sampled in the current step */
+	/* (max_num_seqs) sampled in a step; by the parity of its number, since with asynchronous
+	   scheduling two steps are decided and not applied */
+	int32_t *token_ids[2];
+	bool has_applied_before; /* the step applied last is scheduler.before */
 };
 
 #endif

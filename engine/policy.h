@@ -17,6 +17,7 @@ struct policy_defaults {
 	uint32_t block_size, max_num_seqs, max_num_batched_tokens;
 	enum allocation allocation;
 	enum free_order free_order;
+	bool is_async;
 	/* these two have no option */
 	enum equal_blocks equal_blocks;
 	bool has_null_block;

@@ -132,6 +132,9 @@ static void vllm_schedule(struct scheduler *scheduler)
 		scheduler->wait_cause = WAIT_SEATS;
 	} else if (budget == 0) {
 		scheduler->wait_cause = WAIT_BUDGET;
+	} else if (scheduler->config.is_async) {
+		/* Nobody waits but those that arrive before the step ends. */
+		scheduler->wait_cause = WAIT_STEP;
 	}
 }
 
@@ -156,6 +159,7 @@ const struct policy policy_vllm = {
 		.max_num_batched_tokens = 8192,
 		.allocation = ALLOCATION_CHUNK,
 		.free_order = FREE_UNHASHED_FIRST,
+		.is_async = true,
 		.equal_blocks = EQUAL_OLDEST,
 		.has_null_block = true},
 	.mixes_phases = true,

@@ -27,7 +27,8 @@ struct step_time {
 struct runner {
 	const char *name;
 	void *state;
-	bool is_computing; /* wants rows and tokens in the batch, and returns sampled tokens */
+	bool is_computing;	/* wants rows and tokens in the batch, and returns sampled tokens */
+	bool takes_empty_steps; /* executes steps without rows too; of others they take no time */
 
 	/* Runs one step. token_ids: (counts.sampled_rows), in row order, written by computing
 	   runners only. A failure ends the run; requests that finished before it stay finished. */

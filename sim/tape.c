@@ -291,6 +291,7 @@ static struct runner runner_of(struct tape *tape)
 		.name = "tape",
 		.state = tape,
 		.is_computing = false,
+		.takes_empty_steps = true,
 		.execute = tape_execute,
 		.start = tape_start,
 		.close = tape_close,

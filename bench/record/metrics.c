@@ -389,7 +389,8 @@ static void fresh_push(struct metrics *metrics, const struct sequence *sequence)
 	metrics->fresh[metrics->fresh_tail++ & (metrics->fresh_capacity - 1)] =
 		(struct fresh_entry){.sequence = sequence,
 			.slot = sequence->slot,
-			.generation = record->generation};
+			.generation = record->generation,
+			.step = metrics->steps};
 }
 
 /* Tokens of the sequence after the latest step that was added. */
@@ -467,8 +468,12 @@ static void on_preempt(struct metrics *metrics, const struct event *event)
 /* A decode that got no token in this pass: its next gap is one of its own. */
 static void on_stall(struct metrics *metrics, const struct event *event)
 {
-	leave_decoding(metrics, &metrics->records[event->sequence->slot]);
-	fresh_push(metrics, event->sequence);
+	struct request_record *record = &metrics->records[event->sequence->slot];
+
+	leave_decoding(metrics, record);
+	if (record->is_live) { /* not ended by the step before, which was applied later */
+		fresh_push(metrics, event->sequence);
+	}
 }
 
 static void on_finish(struct metrics *metrics, const struct event *event, uint64_t end_ns)
@@ -512,7 +517,8 @@ static void add_pass_gaps(
 		if (record->generation != entry->generation) {
 			continue; /* preempted or finished since */
 		}
-		if (engine_token_count(engine, entry->sequence) == record->token_count) {
+		if (entry->step == metrics->steps ||
+			engine_token_count(engine, entry->sequence) == record->token_count) {
 			break; /* has not decoded yet, and neither have those admitted later */
 		}
 		check(rows > 0);
@@ -536,7 +542,8 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 {
 	const struct event_list *events = decisions->events;
 	const struct step_counts *counts = decisions->counts;
-	bool has_pass = counts->decode_rows > 0;
+	uint64_t pass_rows = counts->decode_rows; /* whose gaps are not added yet */
+	bool has_pass = pass_rows > 0;
 
 	metrics->step = (struct timeline_step){
 		.start_ns = start_ns,
@@ -571,19 +578,21 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 		case EVENT_FINISH:
 			/* Finish events come last, and need the gaps of the pass. */
 			if (has_pass) {
-				add_pass_gaps(metrics, engine, counts->decode_rows, end_ns);
+				add_pass_gaps(metrics, engine, pass_rows, end_ns);
 				has_pass = false;
 			}
 			on_finish(metrics, event, end_ns);
 			break;
 		case EVENT_DROP:
+			pass_rows--; /* its token is no one's */
+			break;
 		case EVENT_REJECT:
 		case EVENT_BLOCK_GIVEN:
 			break;
 		}
 	}
 	if (has_pass) {
-		add_pass_gaps(metrics, engine, counts->decode_rows, end_ns);
+		add_pass_gaps(metrics, engine, pass_rows, end_ns);
 	}
 	if (has_waits) {
 		timeline_wait(&metrics->distributions->timeline, decisions->wait_cause,

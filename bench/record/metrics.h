@@ -64,6 +64,7 @@ struct fresh_entry {
 	const struct sequence *sequence; /* dangling once the generation differs */
 	uint32_t slot;
 	uint32_t generation;
+	uint64_t step; /* in which it became fresh */
 };
 
 /* A request as it arrives. */

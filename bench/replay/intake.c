@@ -288,7 +288,7 @@ static enum status refuse_pipe(const char *path, struct error *error)
 enum status intake_open(struct intake *intake, const struct intake_options *options,
 	struct engine *engine, struct error *error)
 {
-	uint32_t max_waiting = engine_limits(engine)->max_num_seqs;
+	uint32_t max_waiting = engine_max_waiting(engine);
 	uint64_t concurrency = options->workload->concurrency;
 
 	*intake = (struct intake){.options = *options,

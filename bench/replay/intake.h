@@ -23,7 +23,7 @@
    rejected; arrivals are kept until they are recorded, departures until they are reported to the
    workload.
 
-   The trace is read as time advances. The engine holds at most max_num_seqs waiting sequences;
+   The trace is read as time advances. At most engine_max_waiting() sequences wait in the engine;
    requests that have arrived beyond that are the backlog. The backlog is only counted, so it takes
    no memory: the arrival counter is a second workload over the same file, which is given the same
    departures and is read regardless of room. */

@@ -100,3 +100,58 @@ enum status overlap_advance(struct replay *replay, struct error *error)
 	}
 	return replay_count_waiting(replay, error);
 }
+
+/* ---- asynchronous scheduling ---- */
+
+/* Decides a step at now_ns, and gives it to the runner. */
+static enum status decide(struct replay *replay, bool is_ahead, struct error *error)
+{
+	struct ahead_step *ahead = &replay->ahead;
+	struct engine *engine = replay->engine;
+
+	engine_schedule(engine);
+	TRY(replay_count_waiting(replay, error));
+	*ahead = (struct ahead_step){.is_decided = true, .waiting = replay->waiting};
+	if (is_ahead && replay->overlaps) {
+		engine_set_ahead(engine);
+	}
+	enum status status = replay->launches_async
+				     ? engine_launch(engine, &replay->failure)
+				     : engine_execute(engine, &ahead->time, &replay->failure);
+	replay->has_failed = status != STATUS_OK;
+	return STATUS_OK;
+}
+
+enum status async_run_step(struct replay *replay, struct error *error)
+{
+	struct ahead_step *ahead = &replay->ahead;
+
+	if (!ahead->is_decided) {
+		TRY(decide(replay, false, error));
+	}
+	if (replay->has_failed) {
+		return STATUS_OK;
+	}
+	struct ahead_step current = *ahead;
+	ahead->is_decided = false;
+	intake_count_room(&replay->intake);
+	TRY(replay_add_arrived(replay, error));
+	if (engine_has_work(replay->engine)) {
+		TRY(decide(replay, true, error));
+	}
+	if (replay->has_failed) {
+		return STATUS_OK;
+	}
+	enum status status = STATUS_OK;
+	if (replay->launches_async) {
+		status = engine_collect(replay->engine, &current.time, &replay->failure);
+	}
+	if (status == STATUS_OK) {
+		status = replay_check_time(replay, &current.time, &replay->failure);
+	}
+	replay->has_failed = status != STATUS_OK;
+	replay->is_stepping = !replay->has_failed;
+	replay->time = current.time;
+	replay->waiting = current.waiting;
+	return STATUS_OK;
+}

@@ -19,4 +19,19 @@
    runner's start() is not called for a step launched ahead. */
 enum status overlap_advance(struct replay *replay, struct error *error);
 
+/* Asynchronous scheduling on the replay's clock: step k is decided when step k-1 starts, and step
+   k-1 is applied when it ends.
+
+       decisions     0,1        2            3          4
+       steps         |-- 0 --|------ 1 ------|--- 2 ---|--- 3 ...
+       applied               0               1         2
+
+   What arrives while step k-1 runs waits for the decision of step k+1. A step that is decided ahead
+   is launched at once where the runner can overlap steps; else it is executed at once, and its time
+   is kept until it starts. A step without rows takes no time. */
+
+/* Begins the step that was decided ahead, or else decides one that starts at now_ns; then decides
+   the next one. Sets is_stepping, or has_failed. */
+enum status async_run_step(struct replay *replay, struct error *error);
+
 #endif

@@ -1,5 +1,6 @@
 #include "bench/replay/replay.h"
 
+#include "bench/replay/overlap.h"
 #include "bench/replay/loop.h"
 #include "bench/replay/replay_step.h"
 #include "engine/base/check.h"
@@ -131,11 +132,14 @@ static uint64_t idle_until(struct replay *replay)
 	return replay->now_ns;
 }
 
-enum status replay_begin_step(struct replay *replay, uint64_t *next_ns, struct error *error)
+/* Adds what has arrived and reaches the start of the next step. *may_run is false if there is none,
+   or not yet; *next_ns then says when to come back. */
+static enum status reach_work(
+	struct replay *replay, uint64_t *next_ns, bool *may_run, struct error *error)
 {
 	bool is_early;
 
-	*next_ns = REPLAY_IDLE;
+	*may_run = false;
 	intake_count_room(&replay->intake);
 	TRY(replay_add_arrived(replay, error));
 	if (!engine_has_work(replay->engine)) {
@@ -143,10 +147,23 @@ enum status replay_begin_step(struct replay *replay, uint64_t *next_ns, struct e
 		return STATUS_OK;
 	}
 	TRY(reach_start(replay, next_ns, &is_early, error));
-	if (replay->has_failed || replay->is_interrupted || is_early) {
+	*may_run = !replay->has_failed && !replay->is_interrupted && !is_early;
+	return STATUS_OK;
+}
+
+enum status replay_begin_step(struct replay *replay, uint64_t *next_ns, struct error *error)
+{
+	bool may_run = replay->ahead.is_decided;
+
+	*next_ns = REPLAY_IDLE;
+	if (!may_run) {
+		TRY(reach_work(replay, next_ns, &may_run, error));
+	}
+	if (!may_run) {
 		return STATUS_OK;
 	}
-	TRY(run_step(replay, error));
+	TRY(engine_is_async(replay->engine) ? async_run_step(replay, error)
+					    : run_step(replay, error));
 	*next_ns = replay->is_stepping ? replay->now_ns + replay->time.elapsed_ns : replay->now_ns;
 	return STATUS_OK;
 }
@@ -268,7 +285,11 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 	histogram_init(&replay->late);
 	histogram_init(&replay->gpu_idle);
 	TRY(engine_open(&replay->engine, engine_config, runner, error));
-	bool overlaps = options->overlaps && is_forced && engine_can_overlap(replay->engine);
+	bool overlaps = options->overlaps && is_forced && engine_can_overlap(replay->engine) &&
+			!engine_is_async(replay->engine);
+	/* An asynchronous step needs no token of the one before it on the host. */
+	replay->overlaps = options->overlaps && engine_can_overlap(replay->engine);
+	replay->launches_async = replay->overlaps && runner->is_computing;
 	replay->launches_ahead = overlaps && options->desk == NULL;
 	replay->prices_ahead = overlaps && options->desk != NULL;
 	replay->index = options->replica;

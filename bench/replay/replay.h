@@ -22,7 +22,7 @@
                         the next arrival
 
    bench/replay/intake.h brings rows to the engine, replay_step.h records what a step did, and
-   overlap.h launches a step before the preceding one has ended. */
+   overlap.h launches or decides a step before the preceding one has ended. */
 
 struct replay_options {
 	const struct replay_config *config;
@@ -50,6 +50,13 @@ struct replay_sinks {
 	struct kernel_times *kernel_times;
 };
 
+/* A step that is decided, and has not started (bench/replay/overlap.h). */
+struct ahead_step {
+	bool is_decided;
+	struct step_time time; /* if it was executed, not launched */
+	uint64_t waiting;      /* when it was decided */
+};
+
 struct replay {
 	struct replay_options options;
 	uint32_t index; /* among the replicas of a fleet */
@@ -72,6 +79,11 @@ struct replay {
 	bool prices_ahead;     /* steps that could be launched ahead are priced so */
 	bool is_ahead;	       /* the next one is */
 	struct step_time time; /* of the step */
+
+	/* asynchronous scheduling */
+	bool overlaps;	     /* the runner takes a step before the preceding one has ended */
+	bool launches_async; /* steps are launched and collected, not executed */
+	struct ahead_step ahead;
 
 	uint64_t origin_ns;	   /* of the wall clock */
 	struct histogram late;	   /* how late steps started, by the wall clock */

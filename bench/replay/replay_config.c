@@ -47,6 +47,9 @@ void replay_config_take_policy(struct replay_config *config)
 	config->max_num_batched_tokens = given->max_num_batched_tokens
 						 ? config->max_num_batched_tokens
 						 : own->max_num_batched_tokens;
+	config->async_scheduling = given->async_scheduling ? config->async_scheduling
+				   : own->is_async	   ? ASYNC_SCHEDULING_ON
+							   : ASYNC_SCHEDULING_OFF;
 	config->allocation = given->allocation ? config->allocation : own->allocation;
 	config->free_order = given->free_order ? config->free_order : own->free_order;
 }
@@ -59,6 +62,7 @@ static enum status check_vllm(const struct replay_config *config, struct error *
 		const char *name;
 		bool is_given;
 	} own[] = {
+		{"async-scheduling", config->given.async_scheduling},
 		{"scheduling-policy", config->given.scheduling_policy},
 		{"enable-chunked-prefill", config->given.enable_chunked_prefill},
 		{"long-prefill-token-threshold", config->given.long_prefill_token_threshold},
@@ -71,6 +75,12 @@ static enum status check_vllm(const struct replay_config *config, struct error *
 			return error_set(error, STATUS_USAGE,
 				"--%s belongs to --policy vllm, not %s", own[i].name, policy->name);
 		}
+	}
+	if (config->async_scheduling == ASYNC_SCHEDULING_ON && config->clock == REPLAY_CLOCK_WALL) {
+		return error_set(error, STATUS_USAGE,
+			"--clock wall starts steps at real times, and asynchronous scheduling "
+			"decides "
+			"them before: give --async-scheduling off or --clock virtual");
 	}
 	return STATUS_OK;
 }
@@ -191,6 +201,7 @@ void replay_config_engine(const struct replay_config *config, struct engine_conf
 		.max_num_batched_tokens = u32_from(config->max_num_batched_tokens),
 		.max_model_len = u32_from(config->max_model_len),
 		.eos_token_id = -1, /* completion lengths are given by the trace */
+		.is_async = config->async_scheduling == ASYNC_SCHEDULING_ON,
 		.queue_order = (enum queue_order)config->scheduling_policy,
 		.has_whole_prompts = config->enable_chunked_prefill == CHUNKED_PREFILL_OFF,
 		.has_no_full_gate = config->no_scheduler_reserve_full_isl,

@@ -35,6 +35,7 @@ WORDS(clock, [REPLAY_CLOCK_VIRTUAL] = "virtual", [REPLAY_CLOCK_WALL] = "wall")
 WORDS(tokens, [TOKENS_FORCED] = "forced", [TOKENS_SAMPLED] = "sampled")
 WORDS(admission, [ADMISSION_EXACT] = "exact", [ADMISSION_SEED] = "seed")
 WORDS(queue_order, [QUEUE_FCFS] = "fcfs", [QUEUE_PRIORITY] = "priority")
+WORDS(async_scheduling, [ASYNC_SCHEDULING_OFF] = "off", [ASYNC_SCHEDULING_ON] = "on")
 WORDS(chunked_prefill, [CHUNKED_PREFILL_ON] = "on", [CHUNKED_PREFILL_OFF] = "off")
 WORDS(allocation, [ALLOCATION_PROMPT] = "prompt", [ALLOCATION_CHUNK] = "chunk")
 WORDS(free_order, [FREE_BACK] = "back", [FREE_UNHASHED_FIRST] = "unhashed-first")
@@ -263,11 +264,19 @@ static enum status read_value(const struct json_object *recorded, uint32_t index
 static enum status set_default(
 	const struct option *row, struct replay_config *config, struct error *error)
 {
-	if (row->kind == OPTION_FLAG) {
-		*(bool *)((char *)config + row->offset) = false;
-		return STATUS_OK;
+	void *value = (char *)config + row->offset;
+
+	if (row->initial != NULL) {
+		return option_set(row, config, row->initial, error);
 	}
-	return option_set(row, config, row->initial, error);
+	if (row->kind == OPTION_FLAG) {
+		*(bool *)value = false;
+	} else if (row->kind == OPTION_TEXT) {
+		*(const char **)value = NULL;
+	} else {
+		*(uint64_t *)value = 0;
+	}
+	return STATUS_OK;
 }
 
 static enum status adopt_values(

@@ -259,14 +259,14 @@ static uint64_t count_backlog(const struct replay_model *model, bool *all_arrive
 
 static void write_step(struct replay_model *model, uint64_t waiting, const struct step_time *time)
 {
-	const struct batch *batch = engine_batch(model->engine);
-	struct step_counts counts = batch->counts;
+	const struct step_decisions decisions = engine_decisions(model->engine);
+	struct step_counts counts = *decisions.counts;
 
 	counts.waiting = waiting;
-	text_format(&model->steps, "%llu\t%llu\t%llu\t%llu\t%llu\teager",
-		(unsigned long long)batch->step, (unsigned long long)model->now_ns,
+	text_format(&model->steps, "%llu\t%llu\t%llu\t%llu\t%llu\t%s",
+		(unsigned long long)decisions.step, (unsigned long long)model->now_ns,
 		(unsigned long long)time->elapsed_ns, (unsigned long long)time->gpu_ns,
-		(unsigned long long)time->host_ns);
+		(unsigned long long)time->host_ns, step_mode_name(time->mode));
 #define WRITE_COUNT(column) text_format(&model->steps, "\t%llu", (unsigned long long)counts.column);
 	STEP_COUNT_LIST(WRITE_COUNT)
 #undef WRITE_COUNT
@@ -286,33 +286,49 @@ static void await_backlog(struct replay_model *model)
 	}
 }
 
-static void model_step(struct replay_model *model)
+/* Decides a step at now_ns, and learns how long it will take. */
+static struct replay_model_step decide(struct replay_model *model)
 {
-	struct engine *engine = model->engine;
-	struct step_time time;
+	struct replay_model_step step = {.is_decided = true};
 	struct error error = {0};
 	bool all_arrived;
-	const struct sequence *sequence;
 
 	uint64_t backlog = count_backlog(model, &all_arrived);
 	await_backlog(model);
-	const struct batch *batch = engine_schedule(engine);
-	uint64_t waiting = batch->counts.waiting + backlog;
+	const struct batch *batch = engine_schedule(model->engine);
+	step.waiting = batch->counts.waiting + backlog;
 	if (all_arrived && !model->has_backlog) {
 		model->has_backlog = true;
-		model->backlog_at_last_arrival = waiting;
+		model->backlog_at_last_arrival = step.waiting;
 	}
-	if (engine_execute(engine, &time, &error) != STATUS_OK) {
-		model->has_failed = true;
+	model->has_failed = engine_execute(model->engine, &step.time, &error) != STATUS_OK;
+	return step;
+}
+
+static void model_step(struct replay_model *model)
+{
+	struct engine *engine = model->engine;
+	const struct sequence *sequence;
+
+	struct replay_model_step step = model->ahead.is_decided ? model->ahead : decide(model);
+	model->ahead.is_decided = false;
+	if (engine_is_async(engine) && !model->has_failed) {
+		/* The next step is decided when this one starts. */
+		add_arrived(model);
+		if (engine_has_work(engine)) {
+			model->ahead = decide(model);
+		}
+	}
+	if (model->has_failed) {
 		return;
 	}
 	engine_postprocess(engine);
-	write_step(model, waiting, &time);
-	model->busy_ns += time.elapsed_ns;
+	write_step(model, step.waiting, &step.time);
+	model->busy_ns += step.time.elapsed_ns;
 	const struct step_decisions decisions = engine_decisions(engine);
 	metrics_step(&model->metrics, engine, &decisions, model->now_ns,
-		model->now_ns + time.elapsed_ns, waiting);
-	model->now_ns += time.elapsed_ns;
+		model->now_ns + step.time.elapsed_ns, step.waiting);
+	model->now_ns += step.time.elapsed_ns;
 	rejected_depart(model);
 	while ((sequence = engine_take_finished(engine)) != NULL) {
 		depart(model, (uint32_t)sequence->request);
@@ -325,6 +341,10 @@ static void run(struct replay_model *model)
 	struct error error = {0};
 
 	while (!model->has_failed) {
+		if (model->ahead.is_decided) {
+			model_step(model);
+			continue;
+		}
 		add_arrived(model);
 		if (!engine_has_work(model->engine)) {
 			if (model->rejected_count > 0) {

@@ -56,6 +56,13 @@ struct replay_model_row {
 	uint64_t departure_ns; /* REPLAY_MODEL_NEVER until it has finished or was rejected */
 };
 
+/* A step that is decided, and has not started: asynchronous scheduling only. */
+struct replay_model_step {
+	bool is_decided;
+	uint64_t waiting;
+	struct step_time time;
+};
+
 struct replay_model {
 	struct replay_scene *scene;
 	struct runner runner;
@@ -67,6 +74,7 @@ struct replay_model {
 	uint32_t departure_count;
 	uint32_t rejected[REPLAY_MODEL_ROWS]; /* since the last step ended */
 	uint32_t rejected_count;
+	struct replay_model_step ahead;
 	uint64_t now_ns;
 	bool has_failed;
 	bool has_backlog;

@@ -41,6 +41,19 @@ static struct text read_text(const char *path)
 
 /* ---- scenes ---- */
 
+static void draw_vllm(struct prop *prop, struct engine_config *config, uint32_t longest)
+{
+	config->policy = &policy_vllm;
+	config->is_async = prop_chance(prop, 1, 2);
+	config->allocation = policy_vllm.defaults.allocation;
+	config->strategies =
+		(struct block_strategies){.free_order = policy_vllm.defaults.free_order,
+			.equal_blocks = policy_vllm.defaults.equal_blocks,
+			.has_null_block = policy_vllm.defaults.has_null_block};
+	config->kv_block_count = 1 + longest + prop_range(prop, 0, 2 * longest);
+	config->long_prefill_threshold = prop_chance(prop, 1, 3) ? prop_range(prop, 1, 9) : 0;
+}
+
 static void draw_config(struct prop *prop, struct engine_config *config)
 {
 	static const uint32_t block_sizes[] = {4, 1, 2, 3, 8, 16};
@@ -55,12 +68,16 @@ static void draw_config(struct prop *prop, struct engine_config *config)
 	};
 	uint32_t longest = (config->max_model_len + config->block_size - 1) / config->block_size;
 	config->kv_block_count = prop_range(prop, 1, 4 * longest);
-	uint32_t least =
-		config->policy == &policy_mixed ? config->max_num_seqs : config->max_model_len;
+	if (prop_chance(prop, 1, 3)) {
+		draw_vllm(prop, config, longest);
+	}
+	uint32_t least = config->policy != &policy_prefill_first ? config->max_num_seqs
+								 : config->max_model_len;
 	config->max_num_batched_tokens = least + prop_range(prop, 0, 32);
-	prop_log(prop, "%s, %u blocks of %u, %u sequences, %u tokens a step, model length %u",
-		config->policy->name, config->kv_block_count, config->block_size,
-		config->max_num_seqs, config->max_num_batched_tokens, config->max_model_len);
+	prop_log(prop, "%s%s, %u blocks of %u, %u sequences, %u tokens a step, model length %u",
+		config->policy->name, config->is_async ? ", asynchronous" : "",
+		config->kv_block_count, config->block_size, config->max_num_seqs,
+		config->max_num_batched_tokens, config->max_model_len);
 }
 
 /* A row of the trace: a chat that may follow an earlier one, and often shares its ids. */
