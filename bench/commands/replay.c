@@ -11,13 +11,14 @@
 static const char summary[] =
 	"Replays a trace through the engine: every request goes through the scheduler and the "
 	"block\n"
-	"manager, and a runner says how long each step takes. Writes a result folder (requests,\n"
-	"timeline, latencies, summary) for `quire report` and `quire compare`, and prints a "
-	"summary.\n"
+	"manager, and a runner says how long each step takes. Prints a summary and, with --out,\n"
+	"writes a result folder (requests, timeline, latencies, summary) for `quire report` and\n"
+	"`quire compare`. TRACE may be packed by gzip or zstd; - is the standard input.\n"
 	"The same trace, options and seed give the same bytes everywhere.\n";
 
 static const char examples[] =
-	"  quire replay chat.jsonl --model qwen3-0.6b --gpu h200 --out result\n"
+	"  quire replay chat.jsonl --model qwen3-0.6b --gpu h200\n"
+	"  head -1000 chat.jsonl | quire replay - --json --out result\n"
 	"  quire replay chat.jsonl --slo-ttft-ms 500 --slo-tpot-ms 25 --speedup 2 --out twice\n"
 	"  quire replay chat.jsonl --concurrency 64 --max-num-seqs 64 --out closed\n"
 	"  quire replay chat.jsonl --kv-blocks 800 --policy prefill-first --out small\n";
@@ -53,7 +54,10 @@ static const struct option options[] = {
 
 	{.kind = OPTION_HEADING, .help = "results"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "DIR",
-		.help = "folder to write; must hold no result yet"},
+		.help = "folder to write, made with those above it; must hold no result yet; "
+			"default: only the summary is shown"},
+	{"json", OPTION_FLAG, REQUEST(prints_json),
+		.help = "print summary.json on stdout, and nothing else there"},
 	{"force", OPTION_FLAG, REQUEST(is_forced), .help = "replace an existing result"},
 	{"steps", OPTION_FLAG, REQUEST(wants_steps),
 		.help = "also write steps.tsv, a row for each step"},
@@ -70,6 +74,22 @@ static const struct option options[] = {
 static const char *const main_options[] = {
 	"model", "gpu", "runner", "rate", "speedup", "slo-ttft-ms", "slo-tpot-ms", "out", NULL};
 
+/* Refuses options of files where none is written. */
+static enum status check_files(const struct replay_request *request, struct error *error)
+{
+	const char *option = request->wants_steps	       ? "--steps"
+			     : request->timeline != NULL       ? "--timeline"
+			     : request->run.wants_kernel_times ? "--kernel-times"
+			     : request->is_forced	       ? "--force"
+							       : NULL;
+
+	if (request->out == NULL && option != NULL) {
+		return error_set(error, STATUS_USAGE,
+			"%s belongs to a result that is written: give --out DIR", option);
+	}
+	return STATUS_OK;
+}
+
 static enum status run(struct command_line *line, struct error *error)
 {
 	struct replay_request *request = line->values;
@@ -79,17 +99,15 @@ static enum status run(struct command_line *line, struct error *error)
 	request->prints_summary = true;
 	request->run.trace_path = line->positionals[0];
 	request->run.is_checking |= QUIRE_CHECK_STEPS != 0;
-	request->run.shows_progress = isatty(STDERR_FILENO) == 1;
-	if (request->out == NULL) {
-		return error_set(error, STATUS_USAGE, "--out DIR says where the result goes");
-	}
+	request->run.progress = progress_mode_of_stderr();
+	TRY(check_files(request, error));
 	return run_to_folder(request, error);
 }
 
 const struct command command_replay = {
 	.name = "replay",
 	.title = "run a trace through the engine and write a result folder",
-	.arguments = "TRACE --out DIR [options]",
+	.arguments = "TRACE [--out DIR] [options]",
 	.summary = summary,
 	.examples = examples,
 	OPTIONS(options),

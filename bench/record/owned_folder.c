@@ -95,18 +95,63 @@ static enum status lock(struct owned_folder *folder, struct error *error)
 
 /* ---- the folder ---- */
 
+static void remove_made(struct owned_folder *folder)
+{
+	while (folder->made_count > 0) {
+		/* fails, as intended, if it is not empty */
+		unfinished_remove(folder->made[--folder->made_count]);
+	}
+}
+
+/* Returns 0; -1: errno says why. */
+static int make_one(struct owned_folder *folder, const char *path)
+{
+	if (folder->made_count == OWNED_FOLDERS_MAX) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	int result = unfinished_make_folder(&folder->made[folder->made_count], path);
+	folder->made_count += result == 0;
+	return result;
+}
+
+/* Makes the folder and those above it. Returns 0; -1: errno says why. */
+static int make_with_parents(struct owned_folder *folder)
+{
+	char path[PATH_BYTES_MAX];
+
+	for (size_t i = 1; folder->path[i] != '\0'; i++) {
+		if (folder->path[i] != '/' || folder->path[i - 1] == '/') {
+			continue;
+		}
+		memcpy(path, folder->path, i);
+		path[i] = '\0';
+		if (make_one(folder, path) != 0 && errno != EEXIST) {
+			return -1;
+		}
+	}
+	return make_one(folder, folder->path);
+}
+
 static enum status make(struct owned_folder *folder, struct error *error)
 {
 	struct stat found;
+	int result = make_one(folder, folder->path);
 
-	if (unfinished_make_folder(&folder->made, folder->path) == 0) {
+	if (result != 0 && errno == ENOENT && folder->path[0] != '\0') {
+		result = make_with_parents(folder);
+	}
+	if (result == 0) {
 		return STATUS_OK;
 	}
 	if (errno != EEXIST) {
+		int reason = errno;
+		remove_made(folder);
 		return error_set(error, STATUS_FILE, "--out %.200s: the folder cannot be made: %s",
-			folder->path, strerror(errno));
+			folder->path, strerror(reason));
 	}
 	if (stat(folder->path, &found) != 0 || !S_ISDIR(found.st_mode)) {
+		remove_made(folder);
 		return error_set(
 			error, STATUS_FILE, "--out %.200s: exists and is no folder", folder->path);
 	}
@@ -131,9 +176,6 @@ void owned_folder_close(struct owned_folder *folder)
 		unfinished_remove(folder->lock);
 		close(folder->lock_descriptor);
 	}
-	if (folder->made != NULL) {
-		unfinished_remove(folder->made); /* fails, as intended, if it is not empty */
-	}
 	folder->lock = NULL;
-	folder->made = NULL;
+	remove_made(folder);
 }

@@ -2,6 +2,7 @@
 #define BENCH_RECORD_OWNED_FOLDER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "engine/base/path.h"
 #include "engine/base/status.h"
@@ -15,19 +16,24 @@
    that are open for writing. Where a file system has no locks, having created the file counts: then
    kill -9 leaves a file that the next command asks to be removed. */
 
+enum { OWNED_FOLDERS_MAX = 16 }; /* that are made at once, one inside the other */
+
 struct unfinished;
 
 struct owned_folder {
 	char path[PATH_BYTES_MAX];
-	struct unfinished *made; /* the folder, if it did not exist before */
+	/* (made_count) the folder and those above it, if they did not exist before */
+	struct unfinished *made[OWNED_FOLDERS_MAX];
+	uint32_t made_count;
 	struct unfinished *lock; /* NULL: not owned */
 	int lock_descriptor;
 };
 
-/* Makes the folder, unless it exists, and owns it. To be closed only after a success. */
+/* Makes the folder and those above it, unless they exist, and owns it. To be closed only after a
+   success. */
 enum status owned_folder_open(struct owned_folder *folder, const char *path, struct error *error);
 
-/* Gives the folder back. One that was made for the command is removed if it is empty. */
+/* Gives the folder back. Those that were made for the command are removed if they are empty. */
 void owned_folder_close(struct owned_folder *folder);
 
 #endif

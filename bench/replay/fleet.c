@@ -135,8 +135,8 @@ enum status fleet_run(struct fleet *fleet, struct error *error)
 {
 	struct desk *desk = fleet->has_desk ? &fleet->desk : NULL;
 
-	TRY(loop_run(fleet->in_order, fleet->count, desk, fleet->replays[0].options.shows_progress,
-		error));
+	TRY(loop_run(
+		fleet->in_order, fleet->count, desk, fleet->replays[0].options.progress, error));
 	share_end(fleet);
 	for (uint32_t i = 0; i < fleet->count; i++) {
 		TRY(replay_finish(&fleet->replays[i], error));

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static bool row_fits(const struct intake *intake, const struct trace_row *row)
 {
@@ -270,21 +269,6 @@ enum status intake_count_backlog(struct intake *intake, uint64_t now_ns, uint64_
 
 /* ---- opening and closing ---- */
 
-/* Refuses a pipe: the arrival counter reads the trace a second time, and a replay that waits for a
-   pipe could not be interrupted. */
-static enum status refuse_pipe(const char *path, struct error *error)
-{
-	struct stat info;
-
-	if (stat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
-		return STATUS_OK; /* opening the file reports what is wrong */
-	}
-	return error_set(error, STATUS_INPUT,
-		"%.200s: found a pipe or a device, expected a file (packed ones are read as they "
-		"are)",
-		path);
-}
-
 enum status intake_open(struct intake *intake, const struct intake_options *options,
 	struct engine *engine, struct error *error)
 {
@@ -300,7 +284,6 @@ enum status intake_open(struct intake *intake, const struct intake_options *opti
 		intake->tokens = options->desk->tokens;
 		return STATUS_OK;
 	}
-	TRY(refuse_pipe(options->trace_path, error));
 	TRY(workload_open(&intake->workload, options->trace_path, options->workload, error));
 	/* If a closed workload can outgrow the engine, its rows are counted from the first one. */
 	if (workload_is_closed(intake->workload) && !intake->always_has_room) {

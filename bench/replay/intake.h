@@ -95,7 +95,8 @@ struct intake {
 	size_t prompt_capacity, forced_capacity;
 };
 
-/* The trace must be a file that can be read twice. Must be closed, also after a failure. */
+/* The trace must be a file that can be read twice (input_spool()). Must be closed, also after a
+   failure. */
 enum status intake_open(struct intake *intake, const struct intake_options *options,
 	struct engine *engine, struct error *error);
 

@@ -249,21 +249,38 @@ static enum status advance_alone(struct loop *loop, struct error *error)
 	return STATUS_OK;
 }
 
+/* The requests that will be replayed, counted by the lines of the trace; 0: unknown. */
+static uint64_t count_requests(const struct replay_options *options)
+{
+	struct error ignored = {0};
+	uint64_t most = options->config->max_requests;
+	uint64_t rows = trace_estimate_rows(options->trace_path, &ignored);
+
+	return rows == 0 ? most : most > 0 && most < rows ? most : rows;
+}
+
 static void show(struct loop *loop, struct progress *progress)
 {
-	uint64_t finished = 0, steps = 0, now_ns = 0;
+	const struct replay_options *options = &loop->replicas[0]->options;
+	struct progress_state state = {.duration_ns = options->config->duration_s * 1000};
 
-	for (uint32_t i = 0; i < loop->replica_count; i++) {
-		finished += loop->replicas[i]->metrics.finished;
-		now_ns = u64_max(now_ns, loop->replicas[i]->now_ns);
-		steps += loop->replicas[i]->metrics.steps;
+	if (!loop->has_total) {
+		loop->has_total = true;
+		loop->total = count_requests(options);
 	}
-	progress_show(progress, finished, now_ns, steps);
+	state.total = loop->total;
+	for (uint32_t i = 0; i < loop->replica_count; i++) {
+		const struct metrics *metrics = &loop->replicas[i]->metrics;
+		state.ended += metrics->finished + metrics->rejected;
+		state.virtual_ns = u64_max(state.virtual_ns, loop->replicas[i]->now_ns);
+		state.steps += metrics->steps;
+	}
+	progress_show(progress, &state);
 }
 
 static void poll(struct loop *loop, struct progress *progress)
 {
-	if (progress->is_shown) {
+	if (progress_is_due(progress)) {
 		show(loop, progress);
 	}
 	loop->is_interrupted = interrupt_is_pending();
@@ -297,7 +314,7 @@ static void record_left(struct loop *loop)
 }
 
 enum status loop_run(struct replay **replicas, uint32_t replica_count, struct desk *desk,
-	bool shows_progress, struct error *error)
+	enum progress_mode shown, struct error *error)
 {
 	struct loop loop = {.replicas = replicas, .replica_count = replica_count, .desk = desk};
 	struct progress progress;
@@ -305,7 +322,7 @@ enum status loop_run(struct replay **replicas, uint32_t replica_count, struct de
 	check(replica_count == 1 || desk != NULL);
 	loop.events = memory_take(replica_count, sizeof(*loop.events));
 	loop.woken = memory_take(u64_divide_up(replica_count, 64), sizeof(*loop.woken));
-	progress_start(&progress, shows_progress);
+	progress_start(&progress, shown);
 	for (uint32_t i = 0; i < replica_count; i++) {
 		replicas[i]->origin_ns = monotonic_ns();
 	}

@@ -29,11 +29,13 @@ struct loop {
 	uint64_t *woken; /* a bit for each replica that may begin a step */
 	uint64_t now_ns;
 	bool is_over, is_interrupted, has_failed;
+	bool has_total;
+	uint64_t total;	  /* requests, for the progress line; 0: unknown */
 	bool has_backlog; /* the desk has sent the last row */
 };
 
 /* Runs to the end of the trace, to an interrupt, or to a step that fails; as replay_run(). */
 enum status loop_run(struct replay **replicas, uint32_t replica_count, struct desk *desk,
-	bool shows_progress, struct error *error);
+	enum progress_mode progress, struct error *error);
 
 #endif

@@ -209,7 +209,7 @@ enum status replay_finish(struct replay *replay, struct error *error)
 
 enum status replay_run(struct replay *replay, struct error *error)
 {
-	TRY(loop_run(&replay, 1, NULL, replay->options.shows_progress, error));
+	TRY(loop_run(&replay, 1, NULL, replay->options.progress, error));
 	return replay_finish(replay, error);
 }
 

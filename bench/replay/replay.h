@@ -7,6 +7,7 @@
 #include "bench/record/metrics.h"
 #include "bench/record/run_outcome.h"
 #include "bench/replay/intake.h"
+#include "bench/options/progress.h"
 #include "bench/replay/replay_config.h"
 #include "bench/record/kernel_times.h"
 #include "bench/record/perfetto.h"
@@ -28,8 +29,8 @@ struct replay_options {
 	const struct replay_config *config;
 	const struct workload_options *workload;
 	const char *trace_path;
-	bool is_checking;     /* engine_check() after every step */
-	bool shows_progress;  /* show a progress line on stderr */
+	bool is_checking; /* engine_check() after every step */
+	enum progress_mode progress;
 	bool overlaps;	      /* launches steps ahead, where the runner can */
 	bool is_wall_clock;   /* no step starts before its real time, counted from replay_run() */
 	uint64_t slo_ttft_ns; /* 0: no limit */

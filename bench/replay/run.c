@@ -1,6 +1,7 @@
 #include "bench/replay/run.h"
 
 #include "bench/replay/launched.h"
+#include "engine/base/input_file.h"
 #include "engine/base/interrupt.h"
 #include "bench/replay/drawn_arrivals.h"
 #include "bench/replay/trace_reading.h"
@@ -304,7 +305,7 @@ static enum status open_replay(struct run *run, struct error *error)
 		.workload = &run->workload,
 		.trace_path = request->trace_path,
 		.is_checking = request->is_checking,
-		.shows_progress = request->shows_progress,
+		.progress = request->progress,
 		.overlaps = request->config.overlap == OVERLAP_ON,
 		.is_wall_clock = request->config.clock == REPLAY_CLOCK_WALL,
 		.slo_ttft_ns = request->slo_ttft_ns,
@@ -321,7 +322,9 @@ enum status run_open(struct run *run, struct run_request *request, struct error 
 {
 	memset(run, 0, sizeof(*run));
 	run->request = request;
-	complete_config(run, error);
+	if (input_spool(request->trace_path, error) == STATUS_OK) {
+		complete_config(run, error);
+	}
 	TRY(launched_join(&request->config, error)); /* which carries the error */
 	if (open_runner(run, error) != STATUS_OK) {
 		return rank_launch_fail(error);
@@ -385,8 +388,9 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 	}
 	fleet_outcome(fleet, outcome);
 	set_load(run, outcome);
+	bool is_stdin = strcmp(run->request->trace_path, "-") == 0;
 	snprintf(outcome->trace_name, sizeof(outcome->trace_name), "%s",
-		path_name(run->request->trace_path));
+		is_stdin ? "stdin" : path_name(run->request->trace_path));
 	outcome->runner_kind = runner_kind_name(run->entry->kind);
 	outcome->is_calibrated = facts->is_calibrated;
 	snprintf(outcome->profile, sizeof(outcome->profile), "%s", facts->profile);

@@ -6,6 +6,7 @@
 
 #include "bench/record/run_outcome.h"
 #include "bench/fleet/groups.h"
+#include "bench/options/progress.h"
 #include "bench/replay/fleet.h"
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
@@ -22,7 +23,7 @@ struct run_request {
 	const char *tape;	 /* folder of the recorded run; NULL: none */
 	bool wants_kernel_times; /* the runner must measure its kernels */
 	bool is_checking;	 /* engine_check() after every step */
-	bool shows_progress;
+	enum progress_mode progress;
 };
 
 /* A run that failed in its runner or was interrupted has an outcome too, and returns the failure's

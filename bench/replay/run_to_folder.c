@@ -41,6 +41,9 @@ static enum status open_sinks(
 	bool is_fleet = run->fleet.count > 1;
 	bool wants_steps = request->wants_steps || run->facts.records_steps;
 
+	if (request->out == NULL) {
+		return STATUS_OK;
+	}
 	TRY(result_folder_open(&own->folder, request->out, request->is_forced, error));
 	TRY(begin_table(&own->folder, &own->requests, RESULT_REQUESTS,
 		is_fleet ? REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN : REQUEST_COLUMNS, error));
@@ -137,7 +140,6 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 	const struct run *run = &own->run;
 	const struct replay_config *config = &run->request->config;
 
-	trace_reading_report(workload_trace(replay_workload(&run->fleet.replays[0])));
 	if (config->max_model_len > run->model.max_position_embeddings) {
 		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
 			(unsigned long long)config->max_model_len,
@@ -148,11 +150,19 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 	}
 	summary_print(outcome, config->gpu);
 	fflush(stdout);
-	if (outcome->end == RUN_COMPLETE) { /* else the error is the one line on stderr */
-		summary_warn_of_rejections(outcome, config->max_model_len);
-	}
 	if (own->kernel_times != NULL) {
 		kernel_times_print(own->kernel_times);
+	}
+}
+
+/* What stderr says of the trace and of what was rejected. */
+static void warn(const struct recorded_run *own, const struct run_outcome *outcome)
+{
+	const struct run *run = &own->run;
+
+	trace_reading_report(workload_trace(replay_workload(&run->fleet.replays[0])));
+	if (outcome->end == RUN_COMPLETE) { /* else the error is the one line on stderr */
+		summary_warn_of_rejections(outcome, run->request->config.max_model_len);
 	}
 }
 
@@ -174,11 +184,17 @@ static enum status record_run(
 		.argv = request->argv,
 		.wall_ns = monotonic_ns() - start_ns,
 		.device = own->run.facts.device};
-	TRY(write_results(own, &outcome, &provenance, error));
-	if (request->prints_summary) {
+	if (request->out != NULL) {
+		TRY(write_results(own, &outcome, &provenance, error));
+	}
+	if (request->prints_json) {
+		summary_write(&outcome, replay_config_json(&own->run.request->config), stdout);
+		fflush(stdout);
+	} else if (request->prints_summary) {
 		print_result(own, &outcome);
 	}
-	if (outcome.end == RUN_INTERRUPTED) {
+	warn(own, &outcome);
+	if (outcome.end == RUN_INTERRUPTED && request->out != NULL) {
 		return error_set(error, STATUS_VERDICT,
 			"interrupted; %s holds what was measured until then", request->out);
 	}

@@ -16,7 +16,9 @@ struct identity {
 /* The latest ones; entry i is that of the files i, i + INPUT_FILES_REMEMBERED, ... */
 static struct {
 	struct identity files[INPUT_FILES_REMEMBERED];
-	size_t count; /* that were opened */
+	size_t count;		  /* that were opened */
+	const char *spooled_path; /* NULL: none */
+	FILE *spooled;
 } input_files;
 
 static enum status cannot_open(const char *path, int reason, struct error *error)
@@ -60,10 +62,25 @@ static enum status check_kind(
 		error, STATUS_FILE, "%.200s: found a pipe or a device, expected a file", path);
 }
 
+static int open_path(const char *path, enum input_kind kind)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	char copy[32];
+
+	if (input_files.spooled_path != NULL && strcmp(path, input_files.spooled_path) == 0) {
+		snprintf(copy, sizeof(copy), "/proc/self/fd/%d", fileno(input_files.spooled));
+		return open(copy, flags);
+	}
+	if (kind == INPUT_FILE_OR_PIPE && strcmp(path, "-") == 0) {
+		return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	}
+	return open(path, flags);
+}
+
 int input_descriptor(const char *path, enum input_kind kind, struct error *error)
 {
 	struct stat found;
-	int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int descriptor = open_path(path, kind);
 
 	if (descriptor < 0) {
 		cannot_open(path, errno, error);
@@ -97,5 +114,70 @@ enum status input_file_open(FILE **out, const char *path, enum input_kind kind, 
 		close(descriptor);
 		return cannot_open(path, reason, error);
 	}
+	return STATUS_OK;
+}
+
+/* ---- spooling ---- */
+
+static bool is_to_be_spooled(const char *path)
+{
+	struct stat found;
+
+	return strcmp(path, "-") == 0 || (stat(path, &found) == 0 && S_ISFIFO(found.st_mode));
+}
+
+enum { SPOOL_BYTES = 1 << 14 };
+
+static enum status copy_all(int from, FILE *to, const char *path, struct error *error)
+{
+	char buffer[SPOOL_BYTES];
+
+	for (;;) {
+		ssize_t got = read(from, buffer, sizeof(buffer));
+		if (got < 0 && errno == EINTR) {
+			continue;
+		}
+		if (got < 0) {
+			return error_set(error, STATUS_FILE, "%.200s: cannot be read: %s", path,
+				strerror(errno));
+		}
+		if (got == 0) {
+			break;
+		}
+		if (fwrite(buffer, 1, (size_t)got, to) != (size_t)got) {
+			break; /* the flush reports it */
+		}
+	}
+	if (fflush(to) != 0 || ferror(to)) {
+		return error_set(error, STATUS_FILE,
+			"%.200s: cannot be copied to a temporary file: %s", path, strerror(errno));
+	}
+	return STATUS_OK;
+}
+
+enum status input_spool(const char *path, struct error *error)
+{
+	if (!is_to_be_spooled(path) || input_files.spooled_path != NULL) {
+		return STATUS_OK;
+	}
+	int descriptor = input_descriptor(path, INPUT_FILE_OR_PIPE, error);
+	if (descriptor < 0) {
+		return error->status;
+	}
+	FILE *copy = tmpfile();
+	enum status status = copy == NULL
+				     ? error_set(error, STATUS_FILE,
+					       "%.200s: cannot be copied to a temporary file: %s",
+					       path, strerror(errno))
+				     : copy_all(descriptor, copy, path, error);
+	close(descriptor);
+	if (status != STATUS_OK) {
+		if (copy != NULL) {
+			fclose(copy);
+		}
+		return status;
+	}
+	input_files.spooled_path = path;
+	input_files.spooled = copy;
 	return STATUS_OK;
 }

@@ -8,8 +8,9 @@
 #include "engine/base/status.h"
 
 /* The home of every file that quire reads. Opening never waits: a pipe would, for somebody to write
-   to it. The latest INPUT_FILES_REMEMBERED files are remembered for the whole program, so that no
-   output replaces them (engine/base/output_file.h); a command reads far fewer. */
+   to it. Where a pipe may be read, `-` is the standard input. The latest INPUT_FILES_REMEMBERED
+   files are remembered for the whole program, so that no output replaces them
+   (engine/base/output_file.h); a command reads far fewer. */
 
 enum { INPUT_FILES_REMEMBERED = 1024 };
 
@@ -17,6 +18,11 @@ enum input_kind {
 	INPUT_FILE,	    /* a file */
 	INPUT_FILE_OR_PIPE, /* or a pipe, which is empty if nobody writes to it */
 };
+
+/* Lets a pipe, or `-`, be opened more than once, each time from its start: it is copied to its end
+   into a temporary file without a name, which lasts as long as the process. Does nothing for other
+   paths. A process spools one input at most. */
+enum status input_spool(const char *path, struct error *error);
 
 /* Returns a descriptor to be closed by the caller, -1 after a failure. */
 int input_descriptor(const char *path, enum input_kind kind, struct error *error);

@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "workloads/trace/byte_source.h"
 #include "workloads/trace/format.h"
 #include "workloads/trace/line_reader.h"
 
@@ -393,4 +394,43 @@ enum status trace_finish(struct trace *trace, struct error *error)
 uint64_t trace_xxh64(const struct trace *trace)
 {
 	return line_reader_xxh64(trace->lines);
+}
+
+static enum status count_lines(
+	struct byte_source *source, uint64_t *count, bool *has_header, struct error *error)
+{
+	enum { CHUNK_BYTES = 1 << 16 };
+	char *buffer = memory_take(CHUNK_BYTES, 1);
+	size_t got = 1;
+	bool is_first = true;
+	char last = '\n';
+	enum status status = STATUS_OK;
+
+	while (status == STATUS_OK && got > 0) {
+		status = byte_source_read(source, buffer, CHUNK_BYTES, &got, error);
+		for (size_t i = 0; status == STATUS_OK && i < got; i++) {
+			*count += last == '\n' && buffer[i] != '\n' && buffer[i] != '\r';
+			last = buffer[i];
+		}
+		if (is_first && got > 0) {
+			*has_header = buffer[0] != '{';
+			is_first = false;
+		}
+	}
+	free(buffer);
+	return status;
+}
+
+uint64_t trace_estimate_rows(const char *path, struct error *error)
+{
+	struct byte_source *source = NULL;
+	uint64_t count = 0;
+	bool has_header = false;
+
+	if (byte_source_open(&source, path, error) != STATUS_OK) {
+		return 0;
+	}
+	enum status status = count_lines(source, &count, &has_header, error);
+	byte_source_close(source);
+	return status == STATUS_OK && count > 0 ? count - has_header : 0;
 }

@@ -95,6 +95,10 @@ const char *trace_skip_reason(const struct trace *trace);
 /* Reads the rest of the file without parsing it, for callers that stop early but need its hash. */
 enum status trace_finish(struct trace *trace, struct error *error);
 
+/* Rows of a file, counted without parsing them: its lines that are not empty, without a header.
+   Rows that a format skips are counted too. 0: it cannot be read. */
+uint64_t trace_estimate_rows(const char *path, struct error *error);
+
 /* XXH64 with seed 0 of the file as stored on disk (compressed or not): what `xxhsum -H64` prints.
    It covers the whole file once trace_next() has returned no row, or after trace_finish(). */
 uint64_t trace_xxh64(const struct trace *trace);

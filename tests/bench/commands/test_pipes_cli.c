@@ -1,0 +1,124 @@
+#include <criterion/criterion.h>
+
+#include <cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/results/results.h"
+#include "tests/harness/files.h"
+#include "tests/harness/replay_cli.h"
+#include "tests/harness/require.h"
+
+/* Traces from pipes, summaries on stdout, and results in new folders. */
+
+#define QUIRE "'" QUIRE_EXECUTABLE "'"
+#define SMALL                                                                                      \
+	" --block-size 16 --trace-block-size 16 --kv-blocks 16 --max-model-len 200"                \
+	" --max-num-seqs 4 --max-num-batched-tokens 48"
+
+static struct replay_fixture fixture;
+
+static void open_fixture(void)
+{
+	replay_fixture_open(&fixture);
+}
+
+static void close_fixture(void)
+{
+	replay_fixture_close(&fixture);
+}
+
+TestSuite(pipes_cli, .init = open_fixture, .fini = close_fixture);
+
+static char *shell(int code, const char *line)
+{
+	struct process_result result = shell_run(fixture.folder, "%s", line);
+
+	require(result.code == code, "%s: code %d: %s%s", line, result.code, result.out,
+		result.err);
+	free(result.err);
+	return result.out;
+}
+
+/* The second reading counts what waits outside the engine, which is small enough to need it. */
+Test(pipes_cli, a_trace_may_come_from_a_pipe)
+{
+	static const char *const sources[] = {
+		"cat trace.jsonl | " QUIRE " replay - " SMALL " --steps --out piped",
+		"cat trace.jsonl | gzip | " QUIRE " replay - " SMALL " --steps --out piped",
+		QUIRE " replay - " SMALL " --steps --out piped <trace.jsonl",
+		"mkfifo pipe && (cat trace.jsonl >pipe &) && exec 3<pipe && " QUIRE
+		" replay /dev/fd/3 " SMALL " --steps --out piped",
+	};
+
+	free(shell(0, QUIRE " replay trace.jsonl " SMALL " --steps --out file"));
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		free(shell(0, sources[i]));
+		for (size_t j = 0; j < REPLAY_FILES; j++) {
+			char command[512];
+			if (strcmp(replay_files[j], RESULT_SUMMARY) == 0 ||
+				strcmp(replay_files[j], RESULT_PROVENANCE) == 0) {
+				continue; /* they name the trace */
+			}
+			snprintf(command, sizeof(command), "cmp file/%s piped/%s", replay_files[j],
+				replay_files[j]);
+			free(shell(0, command));
+		}
+		free(shell(0, "rm -r piped"));
+	}
+	char *stat = shell(0, "cat trace.jsonl | " QUIRE " trace stat - --trace-block-size 16");
+	require(strstr(stat, "rows        60\n") != NULL, "%s", stat);
+	free(stat);
+}
+
+Test(pipes_cli, faults_of_a_piped_trace_have_its_lines)
+{
+	free(shell(0, "{ printf 'junk\\n' | " QUIRE " replay - 2>err; test $? = 2; } && "
+		      "grep -q '^quire replay: -:1: found junk, expected the first line' err"));
+	free(shell(0, "{ " QUIRE " replay - 2>err </dev/null; test $? = 2; } && "
+		      "grep -q 'expected a file' err"));
+	free(shell(0, "{ printf '' | " QUIRE " replay - 2>err; test $? = 2; } && "
+		      "grep -q 'found an empty file' err"));
+}
+
+Test(pipes_cli, a_look_writes_nothing)
+{
+	free(shell(0, "mkdir look && cp trace.jsonl look"));
+	char *text = shell(0, "cd look && " QUIRE " replay trace.jsonl " SMALL);
+	require(strstr(text, "result_hash") != NULL, "%s", text);
+	free(text);
+	text = shell(0, "ls -A look");
+	cr_assert_str_eq(text, "trace.jsonl\n");
+	free(text);
+	require_refused(RUN(fixture.trace, "--steps"), "--steps belongs to a result");
+	require_refused(RUN(fixture.trace, "--timeline", "t"), "--timeline belongs to a result");
+	require_refused(RUN(fixture.trace, "--force"), "--force belongs to a result");
+}
+
+Test(pipes_cli, json_is_the_summary_and_nothing_else)
+{
+	char *text = shell(0, QUIRE " replay trace.jsonl " SMALL " --json --out result 2>err");
+	char *written = read_in(fixture.out, RESULT_SUMMARY);
+
+	cr_assert_str_eq(text, written);
+	free(text);
+	text = shell(0, QUIRE " replay trace.jsonl " SMALL " --json");
+	cr_assert_str_eq(text, written);
+	free(text);
+	free(written);
+	text = shell(0, "cat err");
+	require(strstr(text, "2 requests") != NULL, "rejections are not said: %s", text);
+	free(text);
+}
+
+Test(pipes_cli, folders_above_a_result_are_made_and_not_left_behind)
+{
+	free(shell(0, QUIRE " replay trace.jsonl " SMALL " --out new/a//b/ && test -f "
+			    "new/a/b/summary.json && ! ls new/a/b/.quire-lock 2>/dev/null"));
+	free(shell(0, "echo '{' >>trace.jsonl; { " QUIRE " replay trace.jsonl " SMALL
+		      " --out other/a/b 2>/dev/null; test $? = 2; } && ! ls other 2>/dev/null"));
+	free(shell(0, "touch file; { " QUIRE " replay trace.jsonl " SMALL
+		      " --out one/../file/b 2>err; test $? = 2; } && ! ls one 2>/dev/null && "
+		      "grep -q 'the folder cannot be made: Not a directory' err"));
+}
