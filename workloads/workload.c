@@ -37,6 +37,9 @@ struct workload {
 	struct conversations *conversations;
 	struct arrivals *arrivals;
 
+	struct spread_times times; /* of the rows, where ties are spread */
+	struct tick_finder ticks;
+
 	struct trace_row row; /* the next one of the file, if has_row */
 	bool has_row;
 	bool is_file_over;
@@ -85,6 +88,10 @@ enum status workload_open(struct workload **out, const char *path,
 	*out = NULL;
 	workload->options = *options;
 	enum status status = trace_open(&workload->trace, path, &options->trace, error);
+	if (status == STATUS_OK && options->spreads_ties) {
+		status = spread_times_make(&workload->times, path, &options->trace,
+			options->max_requests, options->seed, error);
+	}
 	if (status != STATUS_OK) {
 		workload_close(workload);
 		return status;
@@ -124,6 +131,7 @@ void workload_close(struct workload *workload)
 	free(workload->ready);
 	free(workload->handed_out);
 	free(workload->credits);
+	spread_times_free(&workload->times);
 	arrivals_close(workload->arrivals);
 	conversations_close(workload->conversations);
 	trace_close(workload->trace);
@@ -417,6 +425,11 @@ static enum status read_row(struct workload *workload, struct error *error)
 		return status;
 	}
 	workload->read_count++;
+	tick_finder_add(&workload->ticks, workload->row.arrival_ns);
+	if (workload->options.spreads_ties) {
+		check(workload->row.index < workload->times.row_count);
+		workload->row.arrival_ns = workload->times.arrival_ns[workload->row.index];
+	}
 	conversations_add(workload->conversations, &workload->row);
 	return set_arrival(workload, error);
 }
@@ -514,6 +527,11 @@ enum status workload_next(struct workload *workload, uint64_t now_ns, struct tra
 		*state = WORKLOAD_ROW;
 	}
 	return STATUS_OK;
+}
+
+const struct tick_finder *workload_ticks(const struct workload *workload)
+{
+	return &workload->ticks;
 }
 
 struct trace *workload_trace(struct workload *workload)

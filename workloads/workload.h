@@ -5,12 +5,14 @@
 #include <stdint.h>
 
 #include "workloads/generate/arrivals.h"
+#include "workloads/ties.h"
 #include "workloads/trace/trace.h"
 
 /* A trace and the rule by which its rows arrive. The caller keeps the clock. It asks for the rows
    that have arrived by a time, and reports the rows that have finished:
 
-       trace times      each row at its timestamp, over the speedup             (open loop)
+       trace times      each row at its timestamp, over the speedup             (open loop);
+                        ties may be spread inside the tick of the clock that recorded them
        profile          each row at a drawn time: Poisson, gamma, constant, a ramp
        concurrency N    N rows at time 0, another one at each finish            (closed loop)
        closed sessions  like the first two, and a turn does not arrive before the turn that it
@@ -33,10 +35,11 @@ enum workload_sessions { SESSIONS_OPEN, SESSIONS_CLOSED };
 struct workload_options {
 	struct trace_options trace;
 	enum workload_sessions sessions;
+	bool spreads_ties; /* rows that share a time get different ones (workloads/ties.h) */
 	uint64_t speedup_millionths;	       /* trace times are divided by it; 10^6: unchanged */
 	uint64_t concurrency;		       /* 0: open loop */
 	const struct arrival_profile *profile; /* NULL: the trace's times */
-	uint64_t seed;			       /* of the profile's draws */
+	uint64_t seed;			       /* of the profile's draws, and of spread times */
 	uint64_t duration_ns;  /* rows at or after this time are dropped; 0: no end */
 	uint64_t max_requests; /* rows read from the file at most; 0: all */
 };
@@ -66,6 +69,9 @@ bool workload_is_closed(const struct workload *workload);
 
 /* A row with this turn_index (NO_TURN included) has finished, or was rejected, at now_ns. */
 void workload_finish(struct workload *workload, uint64_t turn_index, uint64_t now_ns);
+
+/* What the times of the rows read so far have in common. */
+const struct tick_finder *workload_ticks(const struct workload *workload);
 
 /* The trace below, for its block size, format and hash. */
 struct trace *workload_trace(struct workload *workload);

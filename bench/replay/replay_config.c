@@ -144,6 +144,12 @@ static enum status check_load(
 			"--concurrency brings rows in the order of the file, --sessions closed by "
 			"the turns before them: give one of them");
 	}
+	if (config->spread_ties && (has_profile || config->concurrency > 0)) {
+		return error_set(error, STATUS_USAGE,
+			"--spread-ties spreads the trace's times, which %s does not use: give one "
+			"of them",
+			has_profile ? rate : "--concurrency");
+	}
 	if (has_profile && config->given.speedup) {
 		return error_set(error, STATUS_USAGE,
 			"--speedup divides the trace's times, which %s replaces: give one of them",
@@ -162,6 +168,7 @@ enum status replay_config_workload(const struct replay_config *config,
 		.trace.trace_block_size = u32_from(config->trace_block_size),
 		.trace.sort = config->sort,
 		.sessions = (enum workload_sessions)config->sessions,
+		.spreads_ties = config->spread_ties,
 		.speedup_millionths = config->speedup,
 		.concurrency = config->concurrency,
 		.seed = config->seed,

@@ -155,12 +155,30 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 	}
 }
 
+/* Rows that share a time are a burst that the recorded requests may not have been. */
+static void warn_of_ties(const struct run *run)
+{
+	const struct tick_finder *ticks = workload_ticks(replay_workload(&run->fleet.replays[0]));
+	const struct replay_config *config = &run->request->config;
+	bool uses_times = run->workload.profile == NULL && config->concurrency == 0;
+	char text[TICK_TEXT_BYTES];
+
+	if (!uses_times || tick_finder_tick(ticks) == 0) {
+		return;
+	}
+	tick_finder_text(ticks, text);
+	fprintf(stderr, "note: %s; %s\n", text,
+		config->spread_ties ? "--spread-ties drew them inside it"
+				    : "--spread-ties draws them inside it");
+}
+
 /* What stderr says of the trace and of what was rejected. */
 static void warn(const struct recorded_run *own, const struct run_outcome *outcome)
 {
 	const struct run *run = &own->run;
 
 	trace_reading_report(workload_trace(replay_workload(&run->fleet.replays[0])));
+	warn_of_ties(run);
 	if (outcome->end == RUN_COMPLETE) { /* else the error is the one line on stderr */
 		summary_warn_of_rejections(outcome, run->request->config.max_model_len);
 	}

@@ -46,6 +46,8 @@ static void count_arrival(struct trace_stat *stat, uint64_t arrival_ns)
 {
 	uint64_t second = arrival_ns / NS_PER_S;
 
+	tick_finder_add(&stat->ticks, arrival_ns);
+
 	if (stat->row_count == 0) {
 		stat->first_ns = arrival_ns;
 		stat->second = second;

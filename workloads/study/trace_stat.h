@@ -7,6 +7,7 @@
 #include "workloads/study/cache.h"
 #include "workloads/conversations.h"
 #include "workloads/study/references.h"
+#include "workloads/ties.h"
 #include "workloads/trace/trace.h"
 
 /* Statistics of a trace, computed without an engine. Rows are added in order; finish computes
@@ -25,6 +26,7 @@ enum { TRACE_STAT_BINS = 400 };
 struct trace_stat {
 	uint64_t row_count;
 	uint64_t first_ns, last_ns;
+	struct tick_finder ticks;
 	uint64_t peak_second;	    /* seconds from the trace's zero, the first of several */
 	uint64_t peak_second_count; /* rows in it */
 	double gap_cv;	 /* standard deviation of the gaps between arrivals / their mean; < 0: no

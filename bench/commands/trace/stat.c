@@ -42,12 +42,18 @@ static void print_lengths(const char *name, const struct length_stat *lengths, u
 
 static void print_table(const struct trace_stat *stat, const struct trace *trace)
 {
+	char ticks[TICK_TEXT_BYTES];
+
 	printf("format      %s\n", trace_format_name(trace));
 	printf("rows        %" PRIu64 "\n", stat->row_count);
 	printf("duration    %.3f s\n", duration_s(stat));
 	if (rate(stat) > 0) {
 		printf("rate        %.4f requests/s\n", rate(stat));
 		printf("gaps        CV %.3f (Poisson: 1)\n", stat->gap_cv);
+		if (tick_finder_tick(&stat->ticks) > 0) {
+			tick_finder_text(&stat->ticks, ticks);
+			printf("ticks       %s\n", ticks);
+		}
 		printf("peak        %" PRIu64 " requests in second %" PRIu64 "\n",
 			stat->peak_second_count, stat->peak_second);
 	} else {
@@ -93,6 +99,21 @@ static void add_lengths(
 	cJSON_AddNumberToObject(object, "max", lengths->maximum);
 }
 
+/* null where the times are not quantised. */
+static void add_ticks(cJSON *root, const struct tick_finder *ticks)
+{
+	uint64_t tick_ns = tick_finder_tick(ticks);
+
+	if (tick_ns == 0) {
+		cJSON_AddNullToObject(root, "tick_s");
+		cJSON_AddNullToObject(root, "requests_per_tick");
+		return;
+	}
+	cJSON_AddNumberToObject(root, "tick_s", (double)tick_ns / NS_PER_S);
+	cJSON_AddNumberToObject(
+		root, "requests_per_tick", (double)ticks->row_count / (double)ticks->time_count);
+}
+
 static void print_json(const struct trace_stat *stat, const struct trace *trace)
 {
 	cJSON *root = cJSON_CreateObject();
@@ -108,6 +129,7 @@ static void print_json(const struct trace_stat *stat, const struct trace *trace)
 		cJSON_AddNullToObject(root, "rate_per_s");
 		cJSON_AddNullToObject(root, "gap_cv");
 	}
+	add_ticks(root, &stat->ticks);
 	cJSON_AddNumberToObject(root, "peak_second", (double)stat->peak_second);
 	cJSON_AddNumberToObject(root, "peak_second_rows", (double)stat->peak_second_count);
 	add_lengths(root, "input_tokens", &stat->input, stat->row_count);

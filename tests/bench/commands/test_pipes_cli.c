@@ -122,3 +122,43 @@ Test(pipes_cli, folders_above_a_result_are_made_and_not_left_behind)
 		      " --out one/../file/b 2>err; test $? = 2; } && ! ls one 2>/dev/null && "
 		      "grep -q 'the folder cannot be made: Not a directory' err"));
 }
+
+/* Rows that share a time are a burst, which is said, and spread where that is asked for. */
+Test(pipes_cli, ties_are_said_and_spread)
+{
+	static const char *const make =
+		"for i in 0 0 0 3000 3000 3000 5999 9000 9000; do echo "
+		"'{\"timestamp\": '$i', \"input_length\": 20, \"output_length\": 2}'; done "
+		">ticks.jsonl";
+	static const char *const counted =
+		"cut -f 4 spread/requests.tsv | tail -n +2 | sort -u | wc -l";
+
+	free(shell(0, make));
+	char *text = shell(0, QUIRE " trace stat ticks.jsonl");
+	require(strstr(text, "times are quantised to 3 s: 2.2 requests share one") != NULL, "%s",
+		text);
+	free(text);
+	text = shell(0, QUIRE " trace stat trace.jsonl --trace-block-size 16");
+	require(strstr(text, "quantised") == NULL, "%s", text);
+	free(text);
+	text = shell(0, QUIRE " replay ticks.jsonl 2>&1 >/dev/null");
+	require(strstr(text, "to 3 s: 2.2 requests share one; --spread-ties draws") != NULL, "%s",
+		text);
+	free(text);
+	text = shell(0, QUIRE " replay ticks.jsonl --spread-ties --out spread 2>&1 >/dev/null");
+	require(strstr(text, "; --spread-ties drew them inside it") != NULL, "%s", text);
+	free(text);
+	text = shell(0, "head -1 spread/requests.tsv | cut -f 4");
+	cr_assert_str_eq(text, "arrival_ns\n");
+	free(text);
+	text = shell(0, counted);
+	cr_assert_str_eq(text, "9\n");
+	free(text);
+	text = shell(0, QUIRE " replay ticks.jsonl --rate 3 2>&1 >/dev/null");
+	require(strstr(text, "quantised") == NULL, "drawn times have no ties: %s", text);
+	free(text);
+	require_refused(RUN(fixture.trace, "--spread-ties", "--rate", "3"),
+		"--spread-ties spreads the trace's times, which --rate does not use");
+	require_refused(RUN(fixture.trace, "--spread-ties", "--concurrency", "3"),
+		"--spread-ties spreads the trace's times, which --concurrency does not use");
+}
