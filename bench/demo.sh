@@ -13,7 +13,7 @@ bash bench/scripts/setup.sh
 echo "building quire in build/release"
 mkdir -p build
 log=build/demo.log
-{ cmake --preset release && cmake --build --preset release --target quire; } >"$log" 2>&1 || {
+bash bench/scripts/build.sh release --target quire >"$log" 2>&1 || {
 	cat "$log" >&2
 	echo "bench/demo.sh: the build failed, see above" >&2
 	exit 2

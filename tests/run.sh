@@ -15,7 +15,7 @@ jobs=$(nproc 2>/dev/null || echo 2)
 mkdir -p build
 log=build/$preset.log
 echo "building in build/$preset"
-{ cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs"; } >"$log" 2>&1 || {
+bash bench/scripts/build.sh "$preset" -j "$jobs" >"$log" 2>&1 || {
 	cat "$log" >&2
 	echo "tests/run.sh: the build failed, see above" >&2
 	exit 2

@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Estimates the number of KV blocks, with a margin. The plan needs it before the runner, which
    finds the actual number, is opened. */
@@ -183,7 +182,6 @@ static enum status play_plan(const struct replay_request *request,
 	TRY(path_format(run, error, "%s/run%s", folder, is_ahead ? "_ahead" : ""));
 	TRY(path_format(steps, error, "%s/%s", run, RESULT_STEPS));
 	own.run.trace_path = trace;
-	own.run.progress = progress_mode_of_stderr();
 	own.out = run;
 	own.wants_steps = true;
 	own.run.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;

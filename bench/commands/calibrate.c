@@ -107,6 +107,7 @@ static enum status run(struct command_line *line, struct error *error)
 
 	request->replay.argc = line->argc;
 	request->replay.argv = line->argv;
+	request->replay.run.progress = progress_mode_of_stderr();
 	if (rank_launch_find().count > 1) {
 		error_set(error, STATUS_USAGE,
 			"processes of mpirun do one run, and a calibration is several");

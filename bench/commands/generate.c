@@ -4,6 +4,7 @@
 #include "bench/replay/launched.h"
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
+#include "engine/base/path.h"
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
@@ -80,6 +81,23 @@ static enum status check_request(const struct generate_request *request, struct 
 	return replay_config_check(&request->config, error);
 }
 
+/* A name of --model alone is a shape, which has no tokenizer. */
+static enum status need_tokenizer(const char *folder, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+	bool is_there = false;
+
+	TRY(path_format(path, error, "%s/tokenizer.json", folder));
+	TRY(path_is_there(path, &is_there, error));
+	if (!is_there) {
+		return error_set(error, STATUS_FILE,
+			"found no %.200s, expected it in the folder of --model or --tokenizer; "
+			"such a folder is got by: hf download Qwen/Qwen3-0.6B --local-dir DIR",
+			path);
+	}
+	return STATUS_OK;
+}
+
 static enum status open_text(
 	const struct generate_request *request, struct session *session, struct error *error)
 {
@@ -92,6 +110,7 @@ static enum status open_text(
 	const char *folder =
 		request->tokenizer != NULL ? request->tokenizer : request->config.model;
 
+	TRY(need_tokenizer(folder, error));
 	TRY(tokenizer_open(&session->tokenizer, folder, error));
 	if (tokenizer_id_limit(session->tokenizer) > session->model.vocab_size) {
 		return error_set(error, STATUS_INPUT,

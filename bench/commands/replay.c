@@ -1,7 +1,10 @@
 #include "bench/commands/commands.h"
 #include "bench/replay/run_to_folder.h"
 
+#include "engine/base/number.h"
+
 #include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
 #ifndef QUIRE_CHECK_STEPS
@@ -26,6 +29,8 @@ static const char examples[] =
 #define REQUEST(field) offsetof(struct replay_request, field)
 
 enum { BILLION = 1000 * 1000 * 1000 };
+
+#define WINDOW_MAX (UINT64_C(1000000) * BILLION) /* microseconds */
 
 static const struct option options[] = {
 	{.kind = OPTION_HEADING, .help = "what is simulated"},
@@ -67,12 +72,48 @@ static const struct option options[] = {
 	{"timeline", OPTION_TEXT, REQUEST(timeline), .argument = "FILE",
 		.help = "also write steps, requests and, with --kernel-times, kernels for "
 			"Perfetto (ui.perfetto.dev) or chrome://tracing"},
+	{"timeline-window", OPTION_TEXT, REQUEST(timeline_window_text), .argument = "FROM:TO",
+		.help = "the seconds of --timeline, from the first arrival: 600:660, or 600: to "
+			"the end"},
 	{"check", OPTION_FLAG, REQUEST(run.is_checking),
 		.help = "verify every invariant of the engine after each step (slow)"},
 };
 
 static const char *const main_options[] = {
 	"model", "gpu", "runner", "rate", "speedup", "slo-ttft-ms", "slo-tpot-ms", "out", NULL};
+
+/* "600:660", "600:" or ":60". */
+static enum status parse_window(struct replay_request *request, struct error *error)
+{
+	struct perfetto_window *window = &request->timeline_window;
+	const char *text = request->timeline_window_text;
+	char from[NUMBER_TEXT_BYTES] = "";
+	uint64_t from_us = 0, to_us = 0;
+
+	if (text == NULL) {
+		return STATUS_OK;
+	}
+	if (request->timeline == NULL) {
+		return error_set(error, STATUS_USAGE, "--timeline-window belongs to --timeline");
+	}
+	const char *colon = strchr(text, ':');
+	size_t bytes = colon == NULL ? 0 : (size_t)(colon - text);
+	bool is_good = colon != NULL && bytes < sizeof(from);
+	if (is_good) {
+		memcpy(from, text, bytes);
+		is_good = (bytes == 0 || text_to_millionths(from, &from_us)) &&
+			  (colon[1] == '\0' || text_to_millionths(colon + 1, &to_us));
+	}
+	if (!is_good || from_us > WINDOW_MAX || to_us > WINDOW_MAX ||
+		(colon[1] != '\0' && to_us <= from_us)) {
+		return error_set(error, STATUS_USAGE,
+			"--timeline-window: found '%s', expected FROM:TO, seconds of at most 6 "
+			"places, rising to 10^9",
+			text);
+	}
+	*window = (struct perfetto_window){from_us * 1000, to_us * 1000};
+	return STATUS_OK;
+}
 
 /* Refuses options of files where none is written. */
 static enum status check_files(const struct replay_request *request, struct error *error)
@@ -101,6 +142,7 @@ static enum status run(struct command_line *line, struct error *error)
 	request->run.is_checking |= QUIRE_CHECK_STEPS != 0;
 	request->run.progress = progress_mode_of_stderr();
 	TRY(check_files(request, error));
+	TRY(parse_window(request, error));
 	return run_to_folder(request, error);
 }
 

@@ -2,6 +2,7 @@
 
 #include "bench/record/kernel_times.h"
 #include "engine/base/check.h"
+#include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
 #include "engine/profiling/nvtx.h"
@@ -22,8 +23,13 @@ struct timeline_request {
 	uint64_t preemptions;
 };
 
+/* Where the run is, against the window. */
+enum place { BEFORE, INSIDE, BEHIND };
+
 struct perfetto {
-	FILE *out;			   /* borrowed */
+	FILE *out; /* borrowed */
+	struct perfetto_window window;
+	enum place place;
 	struct timeline_request *requests; /* (request_count) */
 	uint32_t request_count;
 	bool has_event;
@@ -48,6 +54,7 @@ static void event_begin(struct perfetto *file, const char *kind, int process, ui
 	char text[NUMBER_TEXT_BYTES];
 	uint64_t since_ns = time_ns > file->origin_ns ? time_ns - file->origin_ns : 0;
 
+	since_ns = u64_min(u64_max(since_ns, file->window.from_ns), file->window.to_ns);
 	decimal_text(text, since_ns, 3);
 	fprintf(file->out, "%s{\"ph\":\"%s\",\"pid\":%d,\"ts\":%s", file->has_event ? ",\n" : "",
 		kind, process, text);
@@ -77,11 +84,14 @@ static void name_thread(struct perfetto *file, int process, const char *name)
 	fprintf(file->out, ",\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}", name);
 }
 
-struct perfetto *perfetto_open(FILE *out, uint32_t slot_count)
+struct perfetto *perfetto_open(FILE *out, uint32_t slot_count, const struct perfetto_window *window)
 {
 	struct perfetto *file = memory_take(1, sizeof(*file));
 
 	file->out = out;
+	file->window = *window;
+	file->window.to_ns = window->to_ns == 0 ? UINT64_MAX : window->to_ns;
+	file->place = window->from_ns == 0 ? INSIDE : BEFORE;
 	file->requests = memory_take(slot_count, sizeof(*file->requests));
 	file->request_count = slot_count;
 	fputs("{\"traceEvents\":[\n", file->out);
@@ -110,16 +120,67 @@ static void slice_end(struct perfetto *file)
 static void change_stage(struct perfetto *file, struct timeline_request *request,
 	enum request_stage stage, uint64_t time_ns)
 {
-	if (request->stage != STAGE_NONE) {
+	if (file->place == INSIDE && request->stage != STAGE_NONE) {
 		slice(file, "e", request->id, stage_name(request->stage), time_ns);
 		slice_end(file);
 	}
 	request->stage = stage;
-	if (stage != STAGE_NONE) {
+	if (file->place == INSIDE && stage != STAGE_NONE) {
 		slice(file, "b", request->id, stage_name(stage), time_ns);
 		slice_end(file);
 	}
 }
+
+/* ---- the window ---- */
+
+/* Begins what goes on at the window's start. */
+static void enter_window(struct perfetto *file)
+{
+	uint64_t at_ns = file->origin_ns + file->window.from_ns;
+
+	file->place = INSIDE;
+	for (uint32_t i = 0; i < file->request_count; i++) {
+		const struct timeline_request *request = &file->requests[i];
+		if (request->stage != STAGE_NONE) {
+			slice(file, "b", request->id, "request", at_ns);
+			slice_end(file);
+			slice(file, "b", request->id, stage_name(request->stage), at_ns);
+			slice_end(file);
+		}
+	}
+}
+
+/* Ends what goes on at the window's end. */
+static void leave_window(struct perfetto *file)
+{
+	uint64_t at_ns = file->origin_ns + file->window.to_ns;
+
+	for (uint32_t i = 0; i < file->request_count; i++) {
+		const struct timeline_request *request = &file->requests[i];
+		if (request->stage != STAGE_NONE) {
+			slice(file, "e", request->id, stage_name(request->stage), at_ns);
+			slice_end(file);
+			slice(file, "e", request->id, "request", at_ns);
+			slice_end(file);
+		}
+	}
+	file->place = BEHIND;
+}
+
+/* The run has come to this time. */
+static void come_to(struct perfetto *file, uint64_t time_ns)
+{
+	uint64_t since_ns = time_ns > file->origin_ns ? time_ns - file->origin_ns : 0;
+
+	if (file->place == BEFORE && since_ns >= file->window.from_ns) {
+		enter_window(file);
+	}
+	if (file->place == INSIDE && since_ns >= file->window.to_ns) {
+		leave_window(file);
+	}
+}
+
+/* ---- arrivals and ends ---- */
 
 static void note_origin(struct perfetto *file, uint64_t arrival_ns)
 {
@@ -135,7 +196,12 @@ void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_
 	struct timeline_request *request = &file->requests[slot];
 	check(request->stage == STAGE_NONE);
 	note_origin(file, arrival->arrival_ns);
+	come_to(file, arrival->arrival_ns);
 	*request = (struct timeline_request){.id = arrival->id};
+	if (file->place != INSIDE) {
+		request->stage = STAGE_QUEUED;
+		return;
+	}
 	slice(file, "b", arrival->id, "request", arrival->arrival_ns);
 	fputs(",\"args\":{", file->out);
 	put(file, "id", arrival->id);
@@ -149,6 +215,10 @@ void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_
 void perfetto_reject(struct perfetto *file, enum fit fit, const struct metrics_arrival *arrival)
 {
 	note_origin(file, arrival->arrival_ns);
+	come_to(file, arrival->arrival_ns);
+	if (file->place != INSIDE) {
+		return;
+	}
 	event_begin(file, "i", PROCESS_REQUESTS, arrival->arrival_ns);
 	fprintf(file->out, ",\"tid\":1,\"s\":\"p\",\"name\":\"rejected: %s\",\"args\":{",
 		fit == FIT_TOO_LONG ? "too long" : "never fits");
@@ -162,6 +232,9 @@ static void end_request(struct perfetto *file, struct timeline_request *request,
 	const char *status, uint64_t output_tokens)
 {
 	change_stage(file, request, STAGE_NONE, time_ns);
+	if (file->place != INSIDE) {
+		return;
+	}
 	slice(file, "e", request->id, "request", time_ns);
 	fprintf(file->out, ",\"args\":{\"status\":\"%s\"", status);
 	put_more(file, "output_tokens", output_tokens);
@@ -249,8 +322,11 @@ void perfetto_step(struct perfetto *file, const struct step_decisions *decisions
 {
 	const struct event_list *events = decisions->events;
 
-	step_slice(file, decisions, start_ns, end_ns, waiting);
-	counters(file, decisions->counts, start_ns, waiting);
+	come_to(file, start_ns);
+	if (file->place == INSIDE) {
+		step_slice(file, decisions, start_ns, end_ns, waiting);
+		counters(file, decisions->counts, start_ns, waiting);
+	}
 	for (size_t i = 0; i < events->count; i++) {
 		request_event(file, &events->events[i], start_ns, end_ns);
 	}
@@ -264,6 +340,9 @@ void perfetto_kernel(struct perfetto *file, const char *operation, const char *k
 	char length[NUMBER_TEXT_BYTES];
 	uint32_t lane = 0;
 
+	if (file->place != INSIDE) {
+		return;
+	}
 	if (file->kernels == PERFETTO_KERNELS_MAX) {
 		file->kernels_not_shown++;
 		return;
@@ -295,6 +374,7 @@ void perfetto_kernel(struct perfetto *file, const char *operation, const char *k
 
 void perfetto_end(struct perfetto *file, uint64_t end_ns)
 {
+	come_to(file, end_ns);
 	for (uint32_t i = 0; i < file->request_count; i++) {
 		if (file->requests[i].stage != STAGE_NONE) {
 			end_request(file, &file->requests[i], end_ns, "unfinished", 0);

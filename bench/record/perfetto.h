@@ -23,8 +23,15 @@ enum { PERFETTO_KERNELS_MAX = 4000000 };
 
 struct perfetto;
 
+/* The part of a run that is written, in ns from the first arrival. What is going on at its borders
+   begins or ends there. */
+struct perfetto_window {
+	uint64_t from_ns, to_ns; /* to_ns is not in it; 0: to the end of the run */
+};
+
 /* slot_count: engine_slot_count(). out: borrowed; writes that fail are found by who closes it. */
-struct perfetto *perfetto_open(FILE *out, uint32_t slot_count);
+struct perfetto *perfetto_open(
+	FILE *out, uint32_t slot_count, const struct perfetto_window *window);
 
 /* To be called with metrics_arrive(), metrics_reject() and metrics_step(). */
 void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_arrival *arrival);

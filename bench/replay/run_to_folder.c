@@ -57,8 +57,8 @@ static enum status open_sinks(
 	if (request->timeline != NULL) {
 		FILE *file;
 		TRY(result_folder_begin_beside(&own->folder, request->timeline, &file, error));
-		own->timeline =
-			perfetto_open(file, engine_slot_count(run->fleet.replays[0].engine));
+		own->timeline = perfetto_open(file, engine_slot_count(run->fleet.replays[0].engine),
+			&request->timeline_window);
 	}
 	if (run->kernels.state != NULL) {
 		uint32_t ranks = (uint32_t)request->run.config.tensor_parallel_size;

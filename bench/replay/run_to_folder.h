@@ -7,13 +7,15 @@
 
 struct replay_request {
 	struct run_request run;
-	const char *out;      /* the folder; NULL: nothing is written */
-	bool is_forced;	      /* replace an older result */
-	bool wants_steps;     /* write steps.tsv */
-	const char *timeline; /* file to write for Perfetto; NULL: none */
-	bool prints_summary;  /* on stdout, as a table, or */
-	bool prints_json;     /* as summary.json has it, and nothing else */
-	int argc;	      /* the command line, for provenance.json */
+	const char *out;		  /* the folder; NULL: nothing is written */
+	bool is_forced;			  /* replace an older result */
+	bool wants_steps;		  /* write steps.tsv */
+	const char *timeline;		  /* file to write for Perfetto; NULL: none */
+	const char *timeline_window_text; /* FROM:TO, or NULL */
+	struct perfetto_window timeline_window;
+	bool prints_summary; /* on stdout, as a table, or */
+	bool prints_json;    /* as summary.json has it, and nothing else */
+	int argc;	     /* the command line, for provenance.json */
 	char **argv;
 };
 

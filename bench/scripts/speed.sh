@@ -23,7 +23,7 @@ done
 cd "$root"
 mkdir -p build
 log=build/speed.log
-{ cmake --preset release && cmake --build --preset release --target quire; } >"$log" 2>&1 || {
+bash bench/scripts/build.sh release --target quire >"$log" 2>&1 || {
 	cat "$log" >&2
 	exit 2
 }

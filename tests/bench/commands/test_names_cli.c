@@ -96,3 +96,13 @@ Test(names_cli, help_shows_what_matters_and_the_rest_on_demand)
 	free(all);
 	free(word);
 }
+
+/* A name is a shape without a tokenizer: the line says where one is had. */
+Test(names_cli, a_missing_tokenizer_says_how_to_get_one)
+{
+	char *text = quire_output(".", 2, "generate --model qwen3-0.6b --prompt hello");
+
+	require(strstr(text, "found no qwen3-0.6b/tokenizer.json") != NULL, "%s", text);
+	require(strstr(text, "hf download Qwen/Qwen3-0.6B --local-dir DIR") != NULL, "%s", text);
+	free(text);
+}

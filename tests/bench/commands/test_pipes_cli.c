@@ -162,3 +162,55 @@ Test(pipes_cli, ties_are_said_and_spread)
 	require_refused(RUN(fixture.trace, "--spread-ties", "--concurrency", "3"),
 		"--spread-ties spreads the trace's times, which --concurrency does not use");
 }
+
+/* ---- a window of the timeline ---- */
+
+enum { FROM_S = 20, TO_S = 40 };
+
+/* Demands that every slice that begins also ends, and that nothing lies outside of the window.
+   Returns the number of steps. */
+static uint32_t check_events(const cJSON *events)
+{
+	uint32_t steps = 0, begun = 0, ended = 0;
+	const cJSON *event;
+
+	cJSON_ArrayForEach(event, events)
+	{
+		char kind = cJSON_GetObjectItem(event, "ph")->valuestring[0];
+		double at_s = cJSON_GetObjectItem(event, "ts")->valuedouble / 1e6;
+		require(at_s >= FROM_S && at_s <= TO_S, "an event at %g s", at_s);
+		steps += kind == 'X';
+		begun += kind == 'b';
+		ended += kind == 'e';
+	}
+	require(begun == ended && begun > 0, "%u slices begin, %u end", begun, ended);
+	return steps;
+}
+
+Test(pipes_cli, a_timeline_can_be_of_a_window)
+{
+	free(shell(0, QUIRE " replay trace.jsonl " SMALL " --steps --out r --timeline whole.json"));
+	free(shell(0, QUIRE " replay trace.jsonl " SMALL " --out r --force --timeline all.json "
+			    "--timeline-window :"));
+	free(shell(0, "cmp whole.json all.json"));
+	free(shell(0, QUIRE " replay trace.jsonl " SMALL " --rate 1 --steps --out r --force "
+			    "--timeline part.json --timeline-window 20:40"));
+	char *text = read_in(fixture.folder, "part.json");
+	cJSON *root = cJSON_Parse(text);
+	require(root != NULL, "%.200s", text);
+	uint32_t steps = check_events(cJSON_GetObjectItem(root, "traceEvents"));
+	char *expected =
+		shell(0, "first=$(tail -n +2 r/requests.tsv | cut -f 4 | sort -n | head -1); "
+			 "tail -n +2 r/steps.tsv | awk -v o=$first '$2 - o >= 20e9 && "
+			 "$2 - o < 40e9' | wc -l");
+	require(steps > 0 && steps == (uint32_t)atoi(expected), "%u steps, expected %s", steps,
+		expected);
+	free(expected);
+	cJSON_Delete(root);
+	free(text);
+	require_refused(
+		RUN(fixture.trace, "--out", "o", "--timeline", "t", "--timeline-window", "5:4"),
+		"--timeline-window: found '5:4'");
+	require_refused(RUN(fixture.trace, "--out", "o", "--timeline-window", "5:6"),
+		"--timeline-window belongs to --timeline");
+}

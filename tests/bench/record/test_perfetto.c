@@ -261,7 +261,7 @@ Test(perfetto, kernels_have_lanes)
 	temporary_folder(folder);
 	snprintf(path, sizeof(path), "%s/kernels.json", folder);
 	FILE *out = fopen(path, "wb");
-	struct perfetto *file = perfetto_open(out, 1);
+	struct perfetto *file = perfetto_open(out, 1, &(struct perfetto_window){0});
 	perfetto_kernel(file, "qkv", "first", 1000, 500, 0, 3);
 	perfetto_kernel(file, "o", "a \"quoted\\\n name", 1200, 500, 0, RANGE_NO_LAYER);
 	perfetto_kernel(file, "down", "third", 1600, 500, 0, 3);

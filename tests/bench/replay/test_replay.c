@@ -226,7 +226,8 @@ static void run_replay(struct replay *replay, struct replay_scene *scene, struct
 	if (scene->timeline_path != NULL) {
 		out = fopen(scene->timeline_path, "wb");
 		require(out != NULL, "%s cannot be written", scene->timeline_path);
-		sinks.timeline = perfetto_open(out, engine_slot_count(replay->engine));
+		sinks.timeline = perfetto_open(
+			out, engine_slot_count(replay->engine), &(struct perfetto_window){0});
 	}
 	replay_set_sinks(replay, &sinks);
 	require(replay_run(replay, &error) == STATUS_OK, "%s", error.text);
