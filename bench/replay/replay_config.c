@@ -85,6 +85,24 @@ static enum status check_vllm(const struct replay_config *config, struct error *
 	return STATUS_OK;
 }
 
+void replay_config_close_loop(struct replay_config *config)
+{
+	if (config->max_concurrency > 0 && config->arrivals == ARRIVE_AT_ONCE &&
+		config->concurrency == 0) {
+		config->concurrency = config->max_concurrency;
+		config->max_concurrency = 0;
+		config->arrivals = ARRIVE_BY_TRACE;
+	}
+}
+
+void replay_config_hold_back(const struct replay_config *config, struct engine_config *engine)
+{
+	if (config->max_concurrency > 0) {
+		engine->max_num_seqs =
+			(uint32_t)u64_min(engine->max_num_seqs, config->max_concurrency);
+	}
+}
+
 enum status replay_config_check(const struct replay_config *config, struct error *error)
 {
 	const struct policy *policy = policy_at(config->policy);
@@ -100,6 +118,23 @@ enum status replay_config_check(const struct replay_config *config, struct error
 			"--warmup %llu leaves nothing of --max-requests %llu to measure",
 			(unsigned long long)config->warmup,
 			(unsigned long long)config->max_requests);
+	}
+	if (config->max_concurrency > 0 && config->concurrency > 0) {
+		return error_set(error, STATUS_USAGE,
+			"--max-concurrency holds arrivals back, and --concurrency makes its own: "
+			"give one of them");
+	}
+	if (config->max_concurrency > 0 && policy == &policy_prefill_first) {
+		return error_set(error, STATUS_USAGE,
+			"--max-concurrency belongs to a policy that computes no prompts ahead, as "
+			"mixed; policy %s does",
+			policy->name);
+	}
+	if (config->max_concurrency > 0 && config->replicas > 1) {
+		return error_set(error, STATUS_USAGE,
+			"--max-concurrency holds back the requests of one replica, found "
+			"--replicas %llu",
+			(unsigned long long)config->replicas);
 	}
 	if (config->given.tp_transport && config->tensor_parallel_size == 1) {
 		return error_set(error, STATUS_USAGE,

@@ -56,6 +56,13 @@ void replay_config_default(struct replay_config *config);
    tape's configuration has all values already. */
 void replay_config_take_policy(struct replay_config *config);
 
+/* --max-concurrency with all requests at once is a closed loop. */
+void replay_config_close_loop(struct replay_config *config);
+
+/* Holds arrivals back by --max-concurrency: requests are admitted first come, first served, so a
+   limit of seats keeps them waiting in the order and for the time that a client would. */
+void replay_config_hold_back(const struct replay_config *config, struct engine_config *engine);
+
 /* Refuses contradictory options with their names. */
 enum status replay_config_check(const struct replay_config *config, struct error *error);
 

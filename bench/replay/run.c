@@ -98,6 +98,7 @@ static enum status combine_options(struct run *run, struct error *error)
 {
 	struct replay_config *config = &run->request->config;
 
+	replay_config_close_loop(config);
 	TRY(replay_config_check(config, error));
 	TRY(replay_config_workload(config, &run->workload, &run->profile, error));
 	if (run->workload.profile != NULL) {
@@ -206,6 +207,7 @@ static void share_runner(
 	for (uint32_t i = at; i < at + count; i++) {
 		fleet->runners[i] = fleet->runners[at];
 		replay_config_engine(config, &fleet->configs[i]);
+		replay_config_hold_back(config, &fleet->configs[i]);
 	}
 }
 

@@ -106,3 +106,54 @@ Test(names_cli, a_missing_tokenizer_says_how_to_get_one)
 	require(strstr(text, "hf download Qwen/Qwen3-0.6B --local-dir DIR") != NULL, "%s", text);
 	free(text);
 }
+
+/* The most requests that are admitted and not finished, by the times of requests.tsv. */
+static uint64_t most_in_flight(const char *folder)
+{
+	char command[1024];
+
+	snprintf(command, sizeof(command),
+		"tail -n +2 '%s/requests.tsv' | awk '$3 == \"finished\" {print $5, 1; print $7, "
+		"-1}' | "
+		"sort -n -k1,1 -k2,2 | awk '{n += $2; if (n > most) most = n} END {print most}'",
+		folder);
+	struct process_result result = shell_run(".", "%s", command);
+	uint64_t most = (uint64_t)atoll(result.out);
+	process_result_free(&result);
+	return most;
+}
+
+/* Held back by N, a request still counts from the time at which it was to arrive. */
+Test(names_cli, arrivals_are_held_back)
+{
+	struct replay_fixture fixture;
+	char held[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(held, fixture.folder, "held");
+	require_good(RUN(
+		fixture.trace, "--trace-block-size", "16", "--rate", "2000", "--out", fixture.out));
+	require(most_in_flight(fixture.out) > 5, "the load is too low for this test");
+	require_good(RUN(fixture.trace, "--trace-block-size", "16", "--rate", "2000",
+		"--max-concurrency", "5", "--out", held));
+	require_equal(most_in_flight(held), 5);
+	struct process_result same = shell_run(".",
+		"cut -f 1,4 '%s/requests.tsv' | sort >'%s/a'; cut -f 1,4 '%s/requests.tsv' | sort "
+		"| "
+		"cmp - '%s/a'",
+		fixture.out, fixture.folder, held, fixture.folder);
+	require(same.code == 0, "arrivals moved: %s", same.err);
+	process_result_free(&same);
+	cJSON *summary = read_summary(held);
+	require_equal(number_in(summary, "config", "max_concurrency"), 5);
+	require_equal(number_in(summary, "config", "max_num_seqs"), 512);
+	cJSON_Delete(summary);
+
+	SAME_RUN(&fixture, ARGS("--concurrency", "3"),
+		ARGS("--request-rate", "inf", "--max-concurrency", "3"));
+	require_refused(RUN(fixture.trace, "--max-concurrency", "3", "--concurrency", "3"),
+		"--max-concurrency holds arrivals back");
+	require_refused(RUN(fixture.trace, "--max-concurrency", "3", "--policy", "prefill-first"),
+		"--max-concurrency belongs to a policy");
+	replay_fixture_close(&fixture);
+}
