@@ -27,8 +27,9 @@ struct report {
 	struct result results[REPORT_RESULTS_MAX];
 	bool has_fidelity; /* two results: a real run and a simulated one, in this order */
 	struct fidelity fidelity;
-	struct gnuplot gnuplots[FIGURES_MAX];
-	struct text drawings[FIGURES_MAX];
+	struct gnuplot gnuplots[VIEW_COUNT][FIGURES_MAX];
+	struct figure_drawing drawings[VIEW_COUNT][FIGURES_MAX];
+	struct json_document defaults;
 	struct text page;
 };
 
@@ -68,21 +69,37 @@ static uint32_t choose(const struct report *report, const struct figure *figure,
 	return count;
 }
 
+/* The variables that style.gp explains, of one result. */
+static void add_variables(struct text *script, const struct result *result, uint32_t number,
+	const struct figure *figure)
+{
+	const cJSON *blocks = json_find(&result->config, "kv_blocks");
+	const char *metric = figure->metric == NULL ? "" : figure->metric;
+	const struct result_value *limit =
+		strcmp(metric, "ttft") == 0   ? &result->numbers[VALUE_SLO_TTFT]
+		: strcmp(metric, "tpot") == 0 ? &result->numbers[VALUE_SLO_TPOT]
+					      : NULL;
+
+	text_format(script, "label_%u = ", number);
+	text_add_gnuplot_string(script, result->legend.bytes);
+	text_add(script, "\n");
+	if (cJSON_IsNumber(blocks) && blocks->valuedouble > 0) {
+		text_format(script, "kv_capacity_%u = %.17g\n", number, blocks->valuedouble);
+	}
+	if (limit != NULL && limit->has_value && limit->value > 0) {
+		text_format(script, "slo_%u = %.17g\n", number, limit->value / 1000);
+	}
+}
+
 /* The variables of a figure's script, then style.gp, then the script itself. */
 static void add_script(struct text *script, const struct result *const *chosen, uint32_t count,
-	const struct figure *figure, bool has_real)
+	const struct figure *figure, enum figure_view view, bool has_real)
 {
-	text_add(script, "has_legend = 0\n");
+	text_add(script, "has_legend = 0\nhas_notes = 1\n");
 	text_add(script, has_real ? "has_real = 1\n" : "");
+	text_add(script, view == VIEW_LINEAR ? "is_linear = 1\n" : "");
 	for (uint32_t i = 0; i < count; i++) {
-		const struct result *result = chosen[i];
-		text_format(script, "label_%u = ", i + 1);
-		text_add_gnuplot_string(script, result->label.bytes);
-		text_add(script, "\n");
-		const cJSON *blocks = json_find(&result->config, "kv_blocks");
-		if (cJSON_IsNumber(blocks) && blocks->valuedouble > 0) {
-			text_format(script, "kv_capacity_%u = %.17g\n", i + 1, blocks->valuedouble);
-		}
+		add_variables(script, chosen[i], i + 1, figure);
 	}
 	if (figure->metric != NULL) {
 		text_format(script, "metric = '%s'\n", figure->metric);
@@ -94,31 +111,32 @@ static void add_script(struct text *script, const struct result *const *chosen, 
 }
 
 /* Starts gnuplot for a figure, unless no result has the data it shows. */
-static enum status start_figure(struct report *report, uint32_t index, struct error *error)
+static enum status start_figure(
+	struct report *report, enum figure_view view, uint32_t index, struct error *error)
 {
 	struct text script = {0};
 	const struct result *chosen[REPORT_RESULTS_MAX];
 	const char *directories[REPORT_RESULTS_MAX];
 	uint32_t count = choose(report, &figures[index], chosen);
 
-	if (count == 0) {
+	if (count == 0 || (view == VIEW_LINEAR && !figures[index].has_linear)) {
 		return STATUS_OK;
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		directories[i] = chosen[i]->directory;
 	}
 	bool has_real = report->has_fidelity && count == report->count;
-	add_script(&script, chosen, count, &figures[index], has_real);
+	add_script(&script, chosen, count, &figures[index], view, has_real);
 	enum status status =
-		gnuplot_start(&report->gnuplots[index], &script, directories, count, error);
+		gnuplot_start(&report->gnuplots[view][index], &script, directories, count, error);
 	text_deinit(&script);
 	return status;
 }
 
 static enum status start_figures(struct report *report, struct error *error)
 {
-	for (uint32_t i = 0; i < figure_count; i++) {
-		TRY(start_figure(report, i, error));
+	for (uint32_t i = 0; i < VIEW_COUNT * figure_count; i++) {
+		TRY(start_figure(report, i / figure_count, i % figure_count, error));
 	}
 	return STATUS_OK;
 }
@@ -128,14 +146,37 @@ static enum status draw_figures(struct report *report, struct error *error)
 {
 	enum status status = start_figures(report, error);
 
-	for (uint32_t i = 0; i < figure_count; i++) {
+	for (uint32_t i = 0; i < VIEW_COUNT * figure_count; i++) {
+		struct figure_drawing *drawing =
+			&report->drawings[i / figure_count][i % figure_count];
 		struct error later = {0};
 		bool has_failed = status != STATUS_OK;
-		enum status finished = gnuplot_finish(
-			&report->gnuplots[i], &report->drawings[i], has_failed ? &later : error);
+		enum status finished =
+			gnuplot_finish(&report->gnuplots[i / figure_count][i % figure_count],
+				&drawing->svg, &drawing->notes, has_failed ? &later : error);
 		status = has_failed ? status : finished;
 	}
 	return status;
+}
+
+/* A page never replaces a file of a result, which may have taken hours to make. */
+static enum status check_out(const char *out_path, struct error *error)
+{
+	static const char *const names[] = {RESULT_REQUESTS, RESULT_TIMELINE, RESULT_STEP_GRID,
+		RESULT_LATENCY, RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES,
+		RESULT_KERNEL_TIMELINE, RESULT_SUMMARY, RESULT_PROVENANCE};
+	const char *slash = strrchr(out_path, '/');
+	const char *name = slash == NULL ? out_path : slash + 1;
+
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(name, names[i]) == 0) {
+			return error_set(error, STATUS_USAGE,
+				"--out %.500s: found the name of a file of a result, expected "
+				"another, such as report.html",
+				out_path);
+		}
+	}
+	return STATUS_OK;
 }
 
 static enum status write_page(const struct text *page, const char *out_path, struct error *error)
@@ -178,20 +219,42 @@ static enum status find_fidelity(struct report *report, struct error *error)
 
 static enum status make_report(struct report *report, const char *out_path, struct error *error)
 {
+	struct page_request request = {.results = report->results,
+		.count = report->count,
+		.defaults = {.node = report->defaults.root},
+		.drawings = report->drawings,
+		.style = file_named("page.css")->bytes,
+		.script = file_named("page.js")->bytes};
+
 	TRY(open_results(report, error));
 	TRY(find_fidelity(report, error));
 	results_label(report->results, report->count);
+	page_name_runs(report->results, report->count, report->has_fidelity);
 	TRY(draw_figures(report, error));
-	TRY(page_write(&report->page, report->results, report->count,
-		report->has_fidelity ? &report->fidelity : NULL, report->drawings,
-		file_named("page.css")->bytes, error));
+	request.fidelity = report->has_fidelity ? &report->fidelity : NULL;
+	TRY(page_write(&report->page, &request, error));
 	return write_page(&report->page, out_path, error);
 }
 
-enum status report_write(
-	const char *const *directories, uint32_t count, const char *out_path, struct error *error)
+static void close_report(struct report *report)
+{
+	for (uint32_t i = 0; i < report->count; i++) {
+		result_close(&report->results[i]);
+	}
+	for (uint32_t i = 0; i < VIEW_COUNT * figure_count; i++) {
+		text_deinit(&report->drawings[i / figure_count][i % figure_count].svg);
+		text_deinit(&report->drawings[i / figure_count][i % figure_count].notes);
+	}
+	json_document_close(&report->defaults);
+	text_deinit(&report->page);
+	free(report);
+}
+
+enum status report_write(const char *const *directories, uint32_t count, const char *out_path,
+	const char *defaults, struct error *error)
 {
 	check(count > 0);
+	TRY(check_out(out_path, error));
 	if (count > REPORT_RESULTS_MAX) {
 		return error_set(error, STATUS_USAGE,
 			"found %u result folders, expected at most %d: more could not be told "
@@ -201,14 +264,12 @@ enum status report_write(
 	struct report *report = memory_take(1, sizeof(*report));
 	report->count = count;
 	memcpy(report->directories, directories, count * sizeof(*directories));
-	enum status status = make_report(report, out_path, error);
-	for (uint32_t i = 0; i < count; i++) {
-		result_close(&report->results[i]);
+	enum status status = defaults == NULL ? STATUS_OK
+					      : json_document_parse(&report->defaults, "defaults",
+							defaults, strlen(defaults), error);
+	if (status == STATUS_OK) {
+		status = make_report(report, out_path, error);
 	}
-	for (uint32_t i = 0; i < figure_count; i++) {
-		text_deinit(&report->drawings[i]);
-	}
-	text_deinit(&report->page);
-	free(report);
+	close_report(report);
 	return status;
 }

@@ -12,8 +12,11 @@ enum { REPORT_RESULTS_MAX = 8 };
    there are several. For a simulated and a real run, which must be of one trace, the page shows the
    errors of the simulation. It is written as OUT.part and renamed, so OUT is either complete or
    unchanged. Its bytes depend only on the folders' names and files (and on gnuplot's version).
-   Needs gnuplot on PATH. directories: (count), count in [1, REPORT_RESULTS_MAX]. */
-enum status report_write(
-	const char *const *directories, uint32_t count, const char *out_path, struct error *error);
+   Needs gnuplot on PATH. An out_path with the name of a result's file is refused.
+
+   directories: (count), count in [1, REPORT_RESULTS_MAX]. defaults: the configuration of a run
+   without options, as a JSON object; the page folds settings that equal it away. NULL: none do. */
+enum status report_write(const char *const *directories, uint32_t count, const char *out_path,
+	const char *defaults, struct error *error);
 
 #endif

@@ -1,8 +1,10 @@
 #include "bench/commands/commands.h"
 
+#include "bench/replay/replay_config.h"
 #include "reports/report.h"
 
 #include <assert.h>
+#include <cJSON.h>
 #include <stddef.h>
 
 struct report_request {
@@ -16,7 +18,15 @@ static enum status run(struct command_line *line, struct error *error)
 	if (request->out == NULL) {
 		return error_set(error, STATUS_USAGE, "--out is missing");
 	}
-	return report_write(line->positionals, line->positional_count, request->out, error);
+	struct replay_config config;
+	replay_config_default(&config);
+	cJSON *json = replay_config_json(&config);
+	char *defaults = cJSON_PrintUnformatted(json);
+	enum status status = report_write(
+		line->positionals, line->positional_count, request->out, defaults, error);
+	cJSON_free(defaults);
+	cJSON_Delete(json);
+	return status;
 }
 
 static const struct option options[] = {
@@ -34,7 +44,8 @@ const struct command command_report = {
 		"Turns the result folders of quire replay into one HTML page: the verdict, key\n"
 		"figures, plots over time, latency curves, configuration and provenance. Several\n"
 		"folders are laid over each other and compared with the first; up to 8. The page\n"
-		"needs nothing else and can be sent as it is. gnuplot must be installed.\n\n"
+		"needs nothing else and can be sent as it is. gnuplot must be installed.\n"
+		"Where several runs are compared, the settings that differ name them.\n\n"
 		"A real run (runner cuda or reference) and a simulated one of the same trace, in\n"
 		"either order, are compared: the error of every figure.",
 	.examples = "  quire report result --out report.html\n"

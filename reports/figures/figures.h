@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/text.h"
+
 /* Which results a figure can be drawn of. */
 enum figure_need {
 	FIGURE_OF_ALL,
@@ -19,11 +21,20 @@ struct figure {
 	const char *metric; /* for latency.gp; NULL: the script draws one thing only */
 	const char *title;
 	const char *reading; /* a sentence on how to read it */
-	bool has_own_legend; /* the drawing itself has a legend of the results */
+	bool has_own_legend; /* a panel for each result, named in the drawing */
+	bool has_linear;     /* a second drawing, with is_linear set, has linear axes */
 	enum figure_need need;
 };
 
 enum { FIGURES_MAX = 32 };
+
+/* A figure as its script drew it. */
+struct figure_drawing {
+	struct text svg; /* empty: no result has what the figure shows */
+	struct text notes;
+};
+
+enum figure_view { VIEW_MAIN, VIEW_LINEAR, VIEW_COUNT };
 
 extern const struct figure figures[]; /* (figure_count) */
 extern const uint32_t figure_count;   /* <= FIGURES_MAX */

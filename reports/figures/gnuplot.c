@@ -135,7 +135,8 @@ static enum status take_drawing(struct gnuplot *gnuplot, struct text *output, st
 	return STATUS_OK;
 }
 
-enum status gnuplot_finish(struct gnuplot *gnuplot, struct text *output, struct error *error)
+enum status gnuplot_finish(
+	struct gnuplot *gnuplot, struct text *output, struct text *notes, struct error *error)
 {
 	enum status status = STATUS_OK;
 	int state = 0;
@@ -150,6 +151,7 @@ enum status gnuplot_finish(struct gnuplot *gnuplot, struct text *output, struct 
 		gnuplot->process = 0;
 		if (WIFEXITED(state) && WEXITSTATUS(state) == 0) {
 			status = take_drawing(gnuplot, output, error);
+			(void)read_whole(gnuplot->errors, notes);
 		} else {
 			complaint_line(gnuplot->errors, line, sizeof(line));
 			status = error_set(error, STATUS_FILE, "gnuplot failed: %s", line);

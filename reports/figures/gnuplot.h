@@ -27,8 +27,10 @@ struct gnuplot {
 enum status gnuplot_start(struct gnuplot *gnuplot, const struct text *script,
 	const char *const *arguments, uint32_t count, struct error *error);
 
-/* Waits for the process and appends the drawing to `output`. An error carries gnuplot's own
-   message. To be called after every start, failed or not; STATUS_OK if no process runs. */
-enum status gnuplot_finish(struct gnuplot *gnuplot, struct text *output, struct error *error);
+/* Waits for the process, appends the drawing to `output` and what the script printed to `notes`
+   (notes.h). An error carries gnuplot's own message. To be called after every start, failed or not;
+   STATUS_OK if no process runs. */
+enum status gnuplot_finish(
+	struct gnuplot *gnuplot, struct text *output, struct text *notes, struct error *error);
 
 #endif

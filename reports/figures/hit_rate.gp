@@ -26,10 +26,16 @@ largest = 0.0
 do for [i = 1:ARGC - 1] {
 	stats timeline(i) using (percent($7, $8)) nooutput
 	if (exists("STATS_max") && STATS_max > largest) { largest = STATS_max }
+	stats timeline(i) using ($7) nooutput
+	found = exists("STATS_sum") ? STATS_sum : 0.0
+	stats timeline(i) using ($8) nooutput
+	eval note("describe", of_run(i).sprintf("%.1f %% of the prompt tokens ".\
+		"were found in the cache.", percent(found, exists("STATS_sum") ? STATS_sum : 0)))
 }
+eval time_axis
 y_unit = " %%"
 eval y_axis(largest)
-set ylabel "Hit rate, tokens"
+eval y_title("Hit rate, tokens")
 set xlabel time_label
 # Of more than three results, the faint curves would only hide each other.
 plot for [i = 1:(ARGC > 4 ? 0 : ARGC - 1)] timeline(i) \
@@ -37,3 +43,4 @@ plot for [i = 1:(ARGC > 4 ? 0 : ARGC - 1)] timeline(i) \
 	linewidth 1 linecolor rgb faint(i) notitle, \
 	for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):(so_far(int(column(0)))) @curve \
 	linecolor rgb color(i) title label(i)
+eval panel_in_time("Hit rate so far", "%%")

@@ -10,17 +10,21 @@ if (records_most == 0) {
 eval figure_open(300, 1)
 curve = records_most > 24 ? line_style : curve_style
 eval time_axis
+eval describe("KV blocks in use", 4)
 
 capacity(i) = exists(sprintf("kv_capacity_%d", i)) ? value(sprintf("kv_capacity_%d", i)) : NaN
 eval largest_of(4)
 do for [i = 1:ARGC - 1] {
 	if (capacity(i) > largest) { largest = capacity(i) }
+	eval capacity(i) > 0 ? note("describe", \
+		of_run(i).sprintf("the pool has %d blocks.", capacity(i))) : ""
 }
 eval y_axis(largest)
-set ylabel "KV blocks"
+eval y_title("KV blocks")
 set xlabel time_label
 set samples 2
 plot for [i = 1:ARGC - 1] capacity(i) with lines dashtype 2 linewidth 1.2 \
 	linecolor rgb color(i) notitle, \
 	for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):4 @curve linecolor rgb color(i) \
 	title label(i)
+eval panel_in_time("KV blocks", "")

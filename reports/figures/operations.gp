@@ -22,32 +22,25 @@ if (time_end == 0) {
 
 # The seven that took most have a colour, the rest is grey.
 colors_max = 7
-short(text) = strlen(text) > 17 ? text[1:16]."…" : text
-panel = ARGC > 2 ? 290 : 265
-height = 8 + panel * (ARGC - 1)
+name_of(text) = strlen(text) > 17 ? text[1:16]."…" : text
+eval panels_open(8, 275, 2)
 eval time_axis
 set samples 2
-eval sprintf("set terminal svg size 640, %d dynamic font 'sans-serif,15' background '%s'", \
-	height, background_color)
-set output ARG1
 set yrange [0:most > 100 ? most : 100]
 set ytics 25 format "%g %%"
 set xlabel time_label
 set style fill solid 1 noborder
 set multiplot
 do for [i = 1:ARGC - 1] {
-	top = 1 - (14.0 + (ARGC > 2 ? 32 : 0) + panel * (i - 1)) / height
-	set tmargin at screen top
-	set bmargin at screen 1 - (panel * i - 52.0) / height
-	set lmargin at screen 0.105
-	set rmargin at screen 0.70
-	set key at screen 0.715, screen top left top vertical Left reverse noenhanced \
-		samplen 0.6 invert
-	if (ARGC > 2) { set title label(i) noenhanced offset 0, -0.6 }
+	eval panel_place(i, 192)
+	eval y_title("Share of the time")
+	set key at screen (panel_left(i) + panel_width - 182.0) / width, \
+		screen 1 - (panel_top(i) + 24.0) / height left top vertical Left reverse \
+		noenhanced samplen 0.6 invert
 	array shown[colors_max]
 	ranks = 0
 	stats file(i) using (k = int(column("rank")), ranks = k > ranks ? k : ranks, \
-		k <= colors_max ? (shown[k] = short(stringcolumn("operation")), 1) : 1) nooutput
+		k <= colors_max ? (shown[k] = name_of(stringcolumn("operation")), 1) : 1) nooutput
 	if (ranks == 0) {
 		plot NaN notitle
 		continue
@@ -67,4 +60,10 @@ do for [i = 1:ARGC - 1] {
 		linecolor rgb color(k) title shown[k], \
 		for [k = 1:ranks > colors ? 1 : 0] NaN with filledcurves y1=0 \
 		linecolor rgb grid_color title "the others"
+	layers = '"layers":['.layer(shown[1])
+	do for [k = 2:colors] { layers = layers.",".layer(shown[k]) }
+	layers = layers."],"
+	eval panel_in_time("Share of the time", "%%")
+	eval note("describe", of_run(i)."most time went to ".shown[1]. \
+		(colors > 1 ? ", then ".shown[2] : "").(colors > 2 ? ", then ".shown[3] : "").".")
 }

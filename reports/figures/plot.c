@@ -4,6 +4,7 @@
 #include "engine/base/check.h"
 #include "engine/base/embedded_file.h"
 #include "reports/figures/gnuplot.h"
+#include "reports/figures/svg.h"
 #include "engine/base/text.h"
 
 #include <errno.h>
@@ -64,13 +65,18 @@ static enum status draw(const struct text *script, struct text *drawing, struct 
 {
 	struct gnuplot gnuplot = {0};
 	struct error later = {0};
+	struct text svg = {0}, notes = {0};
 	enum status status = gnuplot_start(&gnuplot, script, NULL, 0, error);
+	bool has_failed = status != STATUS_OK;
+	enum status finished = gnuplot_finish(&gnuplot, &svg, &notes, has_failed ? &later : error);
 
-	if (status != STATUS_OK) {
-		(void)gnuplot_finish(&gnuplot, drawing, &later);
-		return status;
+	status = has_failed ? status : finished;
+	if (status == STATUS_OK) {
+		svg_describe(drawing, &svg, &notes);
 	}
-	return gnuplot_finish(&gnuplot, drawing, error);
+	text_deinit(&svg);
+	text_deinit(&notes);
+	return status;
 }
 
 enum status plot_draw(struct plot *plot, const char *script, const char *subject, const char *path,
@@ -82,6 +88,7 @@ enum status plot_draw(struct plot *plot, const char *script, const char *subject
 	enum status status = add_table(&text, plot->table, error);
 	fclose(plot->table);
 	plot->table = NULL;
+	text_add(&text, "has_notes = 1\n");
 	if (subject != NULL) {
 		text_add(&text, "subject = ");
 		text_add_gnuplot_string(&text, subject);

@@ -15,9 +15,12 @@ if (largest == 0) {
 eval figure_open(300, 1)
 curve = records_most > 24 ? line_style : curve_style
 eval time_axis
+eval describe("preemptions so far", 9)
 
+eval largest_of(9)
 eval y_axis(largest)
-set ylabel "Preemptions so far"
+eval y_title("Preemptions so far")
 set xlabel time_label
 plot for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):9 @curve linecolor rgb color(i) \
 	title label(i)
+eval panel_in_time("Preemptions so far", "")

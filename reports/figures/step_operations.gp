@@ -6,8 +6,7 @@ if (!exists("quire_style")) { load ARG0[1:strlen(ARG0) - strlen("step_operations
 set datafile columnheaders
 file(i) = folder(i)."kernel_phases.tsv"
 colors_max = 7
-short(text) = strlen(text) > 17 ? text[1:16]."…" : text
-panel = ARGC > 2 ? 290 : 265
+name_of(text) = strlen(text) > 17 ? text[1:16]."…" : text
 bars = 0
 most = 0.0
 do for [i = 1:ARGC - 1] {
@@ -20,10 +19,7 @@ if (bars == 0) {
 	eval figure_empty("no kernel was measured")
 	exit
 }
-height = 8 + panel * (ARGC - 1)
-eval sprintf("set terminal svg size 640, %d dynamic font 'sans-serif,15' background '%s'", \
-	height, background_color)
-set output ARG1
+eval panels_open(8, 275, 2)
 set xrange [0:most > 100 ? most : 100]
 set xtics 25 format "%g %%"
 set xlabel "Share of the steps' time"
@@ -35,14 +31,11 @@ mean_text(ms) = ms < 10 ? sprintf("%.2f ms", ms) : sprintf("%.1f ms", ms)
 phase_of(name) = name eq "prefill" ? 3 : name eq "mixed" ? 2 : 1
 set multiplot
 do for [i = 1:ARGC - 1] {
-	top = 1 - (14.0 + (ARGC > 2 ? 32 : 0) + panel * (i - 1)) / height
-	set tmargin at screen top
-	set bmargin at screen 1 - (panel * i - 52.0) / height
-	set lmargin at screen 0.215
-	set rmargin at screen 0.70
-	set key at screen 0.715, screen top left top vertical Left reverse noenhanced \
-		samplen 0.6 invert
-	if (ARGC > 2) { set title label(i) noenhanced offset 0, -0.6 }
+	eval panel_place(i, 192)
+	set lmargin at screen (panel_left(i) + 138.0) / width
+	set key at screen (panel_left(i) + panel_width - 182.0) / width, \
+		screen 1 - (panel_top(i) + 24.0) / height left top vertical Left reverse \
+		noenhanced samplen 0.6 invert
 	array shown[colors_max]
 	array steps[3]
 	array step_ms[3]
@@ -52,7 +45,7 @@ do for [i = 1:ARGC - 1] {
 	stats file(i) using (p = phase_of(stringcolumn("phase")), steps[p] = column("steps"), \
 		step_ms[p] = column("step_ns") / column("steps") / 1e6, k = int(column("rank")), \
 		ranks = k > ranks ? k : ranks, k <= colors_max ? (shown[k] = \
-		short(stringcolumn("operation")), 1) : 1) nooutput
+		name_of(stringcolumn("operation")), 1) : 1) nooutput
 	colors = ranks < colors_max ? ranks : colors_max
 	if (ranks == 0) {
 		set ytics ()
@@ -88,4 +81,12 @@ do for [i = 1:ARGC - 1] {
 		(row[phase_of(stringcolumn("phase"))] - 0.33): \
 		(row[phase_of(stringcolumn("phase"))] + 0.33) with boxxyerror \
 		linecolor rgb grid_color title k == colors + 1 ? "the others" : ""
+	eval note("describe", of_run(i)."most of it went to ".shown[1]. \
+		(colors > 1 ? ", then ".shown[2] : "").(colors > 2 ? ", then ".shown[3] : "").".")
+	do for [p = 1:3] {
+		if (steps[p] > 0) {
+			eval note("describe", sprintf("%d %s steps take %.3g ms each.", steps[p], \
+				p == 3 ? "prefill" : p == 2 ? "mixed" : "decode", step_ms[p]))
+		}
+	}
 }

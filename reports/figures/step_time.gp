@@ -16,8 +16,6 @@ rows_base = 64
 tokens_base = 64
 has_zero_rows = 0
 has_zero_tokens = 0
-fastest = 0.0
-slowest = 0.0
 array cells_of[8]
 do for [i = 1:ARGC - 1] {
 	file = folder(i)."step_grid.tsv"
@@ -38,9 +36,6 @@ do for [i = 1:ARGC - 1] {
 		stats file using (column("prefill_tokens_low") > 0 ? \
 			octave(column("prefill_tokens_low")) : 64) nooutput
 		tokens_base = STATS_min < tokens_base ? int(STATS_min) : tokens_base
-		stats file using (column("mean_ns") / 1e6) nooutput
-		fastest = fastest == 0 || STATS_min < fastest ? STATS_min : fastest
-		slowest = STATS_max > slowest ? STATS_max : slowest
 	}
 }
 
@@ -104,34 +99,54 @@ if (cells == 0) {
 	exit
 }
 has_legend = 0
-column_count = ARGC > 2 ? 2 : 1
-row_count = (ARGC - 2) / column_count + 1
-panel = ARGC > 2 ? 270 : 290
-height = 62 + panel * row_count
-set terminal svg size 640, height dynamic font 'sans-serif,15' background background_color
-set output ARG1
+eval panels_open(54, 270, 4)
 unset key
+
+# The scale ends at Tukey's fences in logarithms, so that one odd cell does not stretch it.
+set table $all
+plot for [i = 1:ARGC - 1] sprintf("$cells_%d", i) using 5 with table
+unset table
+set xrange [*:*]
+set yrange [*:*]
+do for [i = 1:ARGC - 1] {
+	values = ""
+	if (cells_of[i] > 0) {
+		stats sprintf("$cells_%d", i) \
+			using (values = values.sprintf(",%.3g", $5), $5) nooutput
+		eval note("cells", "[".values[2:*]."]")
+		eval note("describe", of_run(i).sprintf("%d kinds of steps, mean times ".\
+			"from %.3g to %.3g ms.", STATS_records, STATS_min, STATS_max))
+	}
+}
+stats $all using (log10($1)) nooutput
+fence = 1.5 * (STATS_up_quartile - STATS_lo_quartile)
+fastest = STATS_min
+slowest = STATS_max
+low = 10 ** (STATS_lo_quartile - fence > fastest ? STATS_lo_quartile - fence : fastest)
+high = 10 ** (STATS_up_quartile + fence < slowest ? STATS_up_quartile + fence : slowest)
 
 set palette defined (0 "#fde725", 1 "#7ad151", 2 "#22a884", 3 "#2a788e", 4 "#414487", 5 "#440154") \
 	maxcolors 32
 set logscale cb
-low = fastest
-high = slowest > fastest * 1.01 ? slowest : fastest * 1.1
+high = high > low * 1.01 ? high : low * 1.1
 set cbrange [low:high]
 set cbtics () scale 0.4 offset 0, 0.4 textcolor rgb text_color
 decades = log10(high / low)
 do for [e = floor(log10(low)):ceil(log10(high))] {
 	do for [m in decades > 3.2 ? "1" : decades > 1.8 ? "1 3" : "1 2 5"] {
 		x = m * 10.0 ** e
-		if (x >= low && x <= high) { set cbtics add (sprintf("%g ms", x) x) }
+		if (x > low * 1.01 && x < high / 1.01) { set cbtics add (sprintf("%g ms", x) x) }
 	}
 }
-if (decades < 0.4) {
-	set cbtics (sprintf("%.3g ms", low) low, sprintf("%.3g ms", high) high)
-}
-set colorbox horizontal user origin screen 0.30, screen 1 - 22.0 / height \
-	size screen 0.64, screen 10.0 / height noborder
-set label 1 "Mean step time" at screen 0.02, screen 1 - 18.0 / height left \
+# Beyond the ends of the scale there are faster and slower cells.
+more(is_more, text) = is_more ? text : ""
+set label 2 more(fastest < log10(low) - 1e-9, "≤ ").sprintf("%.3g ms", low) \
+	at screen 200.0 / width, screen 1 - 17.0 / height right textcolor rgb text_color front
+set label 3 more(slowest > log10(high) + 1e-9, "≥ ").sprintf("%.3g ms", high) \
+	at screen 540.0 / width, screen 1 - 17.0 / height left textcolor rgb text_color front
+set colorbox horizontal user origin screen 206.0 / width, screen 1 - 22.0 / height \
+	size screen 328.0 / width, screen 10.0 / height noborder
+set label 1 "Mean step time" at screen 8.0 / width, screen 1 - 17.0 / height left \
 	textcolor rgb text_color front
 
 power_text(k) = k < 10 ? sprintf("%d", 2 ** k) : k < 20 ? sprintf("%dk", 2 ** (k - 10)) : \
@@ -146,7 +161,7 @@ set xtics ()
 set ytics ()
 if (has_zero_rows) { set xtics add ("0" rows_base - 0.5) }
 if (has_zero_tokens) { set ytics add ("0" tokens_base - 0.5) }
-rows_every = rows_end - rows_start <= (column_count == 1 ? 11 : 6) ? 1 : 2
+rows_every = rows_end - rows_start <= (columns == 1 ? 11 : columns < 4 ? 7 : 4) ? 1 : 2
 tokens_every = tokens_end - tokens_start <= 8 ? 1 : 2
 do for [k = rows_base + (rows_end - rows_start > 4):ceil(rows_end)] {
 	if (k % rows_every == 0) { set xtics add (power_text(k) k) }
@@ -159,23 +174,17 @@ unset grid
 # What never occurred is grey: neither fast nor slow.
 set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 behind fillstyle solid 1 noborder \
 	fillcolor rgb grid_color
-short(text) = strlen(text) > 30 ? text[1:29]."…" : text
 set multiplot
 do for [i = 1:ARGC - 1] {
-	column_index = (i - 1) % column_count
-	row_index = (i - 1) / column_count
-	set lmargin at screen 0.115 + column_index * 0.48
-	set rmargin at screen 0.115 + column_index * 0.48 + (column_count == 1 ? 0.85 : 0.375)
-	set tmargin at screen 1 - (62.0 + panel * row_index + (ARGC > 2 ? 26 : 0)) / height
-	set bmargin at screen 1 - (62.0 + panel * (row_index + 1) - 58) / height
-	set xlabel (row_index == row_count - 1 || i + column_count > ARGC - 1 ? \
-		"Decode rows in the step" : "")
-	set ylabel (column_index == 0 ? "Prefill tokens" : "")
-	if (ARGC > 2) {
-		set title short(label(i)) noenhanced offset 0, -0.6
-	}
-	plot sprintf("$cells_%d", i) using (($1 + $2) / 2):(($3 + $4) / 2):1:2:3:4:5 \
+	eval panel_place(i, 24)
+	set xlabel (is_lowest(i) ? "Decode rows in the step" : "")
+	eval y_title("Prefill tokens")
+	plot sprintf("$cells_%d", i) using (($1 + $2) / 2):(($3 + $4) / 2):1:2:3:4: \
+		($5 < low ? low : $5 > high ? high : $5) \
 		with boxxyerror fillstyle solid 1 noborder linecolor palette notitle
+	eval panel("Mean step time", "ms", "", "")
 	unset colorbox
 	unset label 1
+	unset label 2
+	unset label 3
 }

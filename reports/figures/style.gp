@@ -4,13 +4,17 @@
 #   label_1, label_2, ...             names of the results (else the last part of each folder)
 #   kv_capacity_1, kv_capacity_2, ... KV blocks of the pool (else no capacity is drawn)
 #   has_legend = 0                    no legend in the figure: the page around it has one
+#   slo_1, slo_2, ...                 limit on the metric in s (else no line is drawn)
 #   metric = "ttft"                   which latency latency.gp draws
+#   is_linear = 1                     latency.gp draws linear axes
+#   has_notes = 1                     print what reports/figures/notes.h reads
 #   has_real = 1                      the first result is what the second simulates: it is drawn
 #                                     broad, so that it is seen below a curve that meets it
 
 quire_style = 1
 if (!exists("has_legend")) { has_legend = 1 }
 if (!exists("has_real")) { has_real = 0 }
+if (!exists("has_notes")) { has_notes = 0 }
 
 set encoding utf8
 set datafile separator "\t"
@@ -39,8 +43,19 @@ palette_run[8] = 0x8c8c00
 color(i) = palette_run[i]
 pen(i) = has_real && i == 1 ? 5 : 1.8
 faint(i) = palette_run[i] + 0xa0000000
+# Besides its colour a result has its dashes and its marker, for print without colours.
+set dashtype 12 (6, 2.5)
+set dashtype 13 (2, 1.5)
+set dashtype 14 (8, 2, 1.5, 2)
+set dashtype 15 (12, 3)
+set dashtype 16 (3, 1.5)
+set dashtype 17 (8, 2, 1.5, 2, 1.5, 2)
+set dashtype 18 (2, 4)
+dash(i) = i == 1 ? 1 : 10 + i
+marker(i) = word("7 5 9 13 11 15 4 6", i) + 0
 text_color = "#1f2933"
 grid_color = "#d5dbe1"
+slo_color = "#a62c00"
 background_color = "#fdfdfe"
 
 set border 3 linecolor rgb text_color linewidth 1
@@ -56,18 +71,71 @@ set key at screen 0.02, 0.99 left top vertical Left reverse noenhanced samplen 1
 set lmargin 9
 set rmargin 3
 
+# The name of a result in a sentence about several.
+of_run(i) = ARGC > 2 ? label(i).": " : ""
+
+# A sentence of a kind for what surrounds the figure: `eval note("describe", text)`.
+note(kind, text) = (noted = "note ".kind." ".text, has_notes ? "print noted" : "")
+
+# What turns a place in the panel just plotted into values, for page.js:
+# `eval panel(name, unit, x, unit of x)`. box: left, right, top and bottom edge in the drawing.
+# x, y: values of the edges. A tail is drawn as -log10(1 - share). layers: names of stacked areas by
+# their colours. A text from a file is never part of what eval takes, which would run it: it is a
+# variable there.
+x_scale = "linear"
+y_scale = "linear"
+layers = ""
+layer(text) = "\"".without_quotes(text)."\""
+without_quotes(text) = text eq "" ? "" : \
+	(strstrt("\"\\", text[1:1]) > 0 ? "'" : text[1:1]).without_quotes(text[2:*])
+panel(name, y_unit, x_name, x_unit) = sprintf("if (has_notes) { print sprintf('note panel ".\
+	"{\"name\":\"%s\",\"y_unit\":\"%s\",\"x_name\":\"%s\",\"x_unit\":\"%s\",".\
+	"\"x_scale\":\"%s\",\"y_scale\":\"%s\",%%s\"box\":[%%.2f,%%.2f,%%.2f,%%.2f],".\
+	"\"x\":[%%.9g,%%.9g],\"y\":[%%.9g,%%.9g]}', layers, GPVAL_TERM_XMIN, GPVAL_TERM_XMAX, ".\
+	"height - GPVAL_TERM_YMAX, height - GPVAL_TERM_YMIN, GPVAL_X_MIN, GPVAL_X_MAX, ".\
+	"GPVAL_Y_MIN, GPVAL_Y_MAX) }", name, y_unit, x_name, x_unit, x_scale, y_scale)
+panel_in_time(name, y_unit) = panel(name, y_unit, "Time", time_name)
+
+# The title of a y axis stands above it, where wide tic labels leave it free: `eval y_title(text)`.
+y_title(text) = sprintf("set label 90 '%s' at screen y_title_x, graph 1 left offset 0, 0.75 ".\
+	"textcolor rgb text_color noenhanced", text)
+y_title_x = 0.012
+
 # Opens a figure of some panels, one above the other: `eval figure_open(height, panels)`. A legend
 # adds a line a result.
 figure_open(height, panels) = sprintf("has_legend = has_legend && ARGC > 2; ".\
-	"legend_height = has_legend ? 19 * (ARGC - 1) : 0; height = %d + legend_height; ".\
+	"legend_height = has_legend ? 19 * (ARGC - 1) + 8 : 0; height = %d + legend_height; ".\
 	"set terminal svg size 640, height dynamic font 'sans-serif,15' background '%s'; ".\
 	"set output ARG1; if (!has_legend) { unset key }; ".\
 	"set multiplot layout %d, 1 margins screen 0.125, 0.965, 60.0 / height, ".\
-	"1 - (legend_height + 14.0) / height spacing screen 0, 44.0 / height", \
+	"1 - (legend_height + 28.0) / height spacing screen 0, 60.0 / height", \
 	height, background_color, panels)
 
+# Opens a figure with a panel for each result, side by side: `eval panels_open(head, panel, most)`.
+# head: pixels above all panels; panel: of a row of them; most: columns at most.
+panel_columns(n, most) = n == 1 ? 1 : n == 2 || n == 4 || most == 2 ? 2 : n < 7 || most == 3 ? 3 : 4
+panels_open(head, panel, most) = sprintf("columns = panel_columns(ARGC - 1, %d); ".\
+	"width = columns == 1 ? 640 : 1280; panel_width = width / columns; panel_head = %d; ".\
+	"panel_height = %d + (ARGC > 2 ? 24 : 0); ".\
+	"height = panel_head + panel_height * ((ARGC - 2) / columns + 1); ".\
+	"set terminal svg size width, height dynamic font 'sans-serif,15' background '%s'; ".\
+	"set output ARG1", most, head, panel, background_color)
+# Places the i-th: `eval panel_place(i, right)`; right: pixels that stay free for a legend.
+panel_left(i) = (i - 1) % columns * panel_width
+panel_top(i) = panel_head + (i - 1) / columns * panel_height
+is_lowest(i) = i + columns > ARGC - 1
+panel_place(i, right) = sprintf("set lmargin at screen (panel_left(%d) + 80.0) / width; ".\
+	"set rmargin at screen (panel_left(%d) + panel_width - %d) / (width * 1.0); ".\
+	"set tmargin at screen 1 - (panel_top(%d) + (ARGC > 2 ? 48.0 : 24.0)) / height; ".\
+	"set bmargin at screen 1 - (panel_top(%d) + panel_height - 52.0) / height; ".\
+	"y_title_x = (panel_left(%d) + 8.0) / width; ".\
+	"if (ARGC > 2) { set title short(label(%d)) noenhanced offset 0, 0.4 }", \
+	i, i, right, i, i, i, i)
+short(text) = strlen(text) > 30 ? text[1:29]."…" : text
+
 # Instead of a figure without a curve, a sentence: `eval figure_empty(text)`.
-figure_empty(text) = sprintf("set terminal svg size 640, 130 dynamic font 'sans-serif,15' ".\
+figure_empty(text) = note("empty", text)."; ".\
+	sprintf("set terminal svg size 640, 130 dynamic font 'sans-serif,15' ".\
 	"background '%s'; set output ARG1; unset border; unset tics; unset key; unset grid; ".\
 	"unset xlabel; unset ylabel; set xrange [0:1]; set yrange [0:1]; ".\
 	"set label 1 '%s' at graph 0.5, graph 0.5 center textcolor rgb text_color; ".\
@@ -118,6 +186,8 @@ largest_of(column_number) = sprintf("largest = 0.0; set yrange [*:*]; do for [i 
 	"if (exists('STATS_max') && STATS_max > largest) { largest = STATS_max } }", column_number)
 
 # An axis from 0 with about four tics of 1, 2 or 5 times a power of ten: `eval y_axis(largest)`.
+short_text(x) = x < 1000 ? sprintf("%.3g", x) : x < 999500 ? sprintf("%.3gk", x / 1e3) : \
+	x < 999.5e6 ? sprintf("%.3gM", x / 1e6) : sprintf("%.3gG", x / 1e9)
 power_below(x) = 10 ** floor(log10(x) + 1e-9)
 tic_of(x) = x / power_below(x) < 1.5 ? power_below(x) : x / power_below(x) < 3.5 ? \
 	2 * power_below(x) : x / power_below(x) < 7.5 ? 5 * power_below(x) : 10 * power_below(x)
@@ -130,10 +200,19 @@ y_unit = ""
 
 # The axis of time in a unit that keeps its numbers short: `eval time_axis`.
 time_axis = "time_unit = time_end < 1 ? 0.001 : time_end < 300 ? 1 : time_end < 10800 ? 60 : ".\
-	"3600; time_label = 'Time (' . (time_unit < 1 ? 'ms' : time_unit < 60 ? 's' : ".\
-	"time_unit < 3600 ? 'min' : 'h') . ')'; ".\
+	"3600; time_name = time_unit < 1 ? 'ms' : time_unit < 60 ? 's' : ".\
+	"time_unit < 3600 ? 'min' : 'h'; time_label = 'Time (' . time_name . ')'; ".\
 	"set xrange [0:time_end > 0 ? time_end / time_unit : 1]"
 
+# A column of the timelines in words, after time_axis: `eval describe(name, column)`.
+describe(name, column_number) = sprintf("set xrange [*:*]; set yrange [*:*]; ".\
+	"do for [i = 1:ARGC - 1] { stats timeline(i) using 1:%d nooutput; ".\
+	"if (exists('STATS_max_y')) { eval note('describe', sprintf('%%s%s: at most %%s, after ".\
+	"%%.3g %%s; %%s on average.', of_run(i), short_text(STATS_max_y), ".\
+	"STATS_pos_max_y / time_unit, time_name, short_text(STATS_mean_y))) } }; eval time_axis", \
+	column_number, name)
+
 # Few points are drawn as points too: a line needs two.
-curve_style = "with linespoints pointtype 7 pointsize 0.5 pointnumber 24 linewidth pen(i)"
-line_style = "with lines linewidth pen(i)"
+curve_style = "with linespoints pointtype marker(i) pointsize 0.5 pointnumber 24 ".\
+	"linewidth pen(i) dashtype dash(i)"
+line_style = "with lines linewidth pen(i) dashtype dash(i)"

@@ -1,6 +1,7 @@
 #include "reports/figures/svg.h"
 
 #include "reports/figures/drawn_colors.h"
+#include "reports/figures/notes.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -158,8 +159,38 @@ static void add_body(
 	}
 }
 
-enum status svg_inline(struct text *page, const struct text *svg, const char *prefix,
-	const char *label, struct error *error)
+/* Each note of a kind, escaped, with a separator between them. */
+static void add_notes(
+	struct text *out, const struct text *notes, const char *kind, const char *separator)
+{
+	struct text note = {0};
+
+	for (uint32_t i = 0; notes_find(notes, kind, i, &note); i++) {
+		text_add(out, i == 0 ? "" : separator);
+		text_add_escaped(out, note.bytes);
+		text_deinit(&note);
+	}
+}
+
+static void add_open_tag(struct text *page, const char *box, const struct text *notes,
+	const char *prefix, const char *title)
+{
+	text_format(page, "<svg role=\"img\" aria-labelledby=\"%s-title %s-data\" viewBox=\"",
+		prefix, prefix);
+	text_add_bytes(page, box, strcspn(box, "\""));
+	text_add(page, "\" data-panels=\"[");
+	add_notes(page, notes, "panel", ",");
+	text_add(page, "]\" data-cells=\"[");
+	add_notes(page, notes, "cells", ",");
+	text_format(page, "]\"><title id=\"%s-title\">", prefix);
+	text_add_escaped(page, title);
+	text_format(page, "</title><desc id=\"%s-data\">", prefix);
+	add_notes(page, notes, "describe", " ");
+	text_add(page, "</desc>");
+}
+
+enum status svg_inline(struct text *page, const struct text *svg, const struct text *notes,
+	const char *prefix, const char *title, struct error *error)
 {
 	struct drawing drawing = {.prefix = prefix};
 	const char *open = svg->byte_count == 0 ? NULL : strstr(svg->bytes, "<svg");
@@ -174,12 +205,25 @@ enum status svg_inline(struct text *page, const struct text *svg, const char *pr
 	}
 	drawing.color_count = drawn_colors(drawing.colors);
 	box += strlen("viewBox=\"");
-	text_add(page, "<svg role=\"img\" aria-label=\"");
-	text_add_escaped(page, label);
-	text_add(page, "\" viewBox=\"");
-	text_add_bytes(page, box, strcspn(box, "\""));
-	text_add(page, "\">");
+	add_open_tag(page, box, notes, prefix, title);
 	add_body(page, body + 1, end, &drawing);
 	text_add(page, "</svg>\n");
 	return STATUS_OK;
+}
+
+void svg_describe(struct text *out, const struct text *svg, const struct text *notes)
+{
+	const char *title = strstr(svg->bytes, "<title>");
+	const char *end = title == NULL ? NULL : strstr(title, "</desc>");
+
+	if (end == NULL) {
+		text_add_bytes(out, svg->bytes, svg->byte_count);
+		return;
+	}
+	text_add_bytes(out, svg->bytes, (size_t)(title - svg->bytes));
+	text_add(out, "<title>");
+	add_notes(out, notes, "title", " ");
+	text_add(out, "</title>\n<desc>");
+	add_notes(out, notes, "describe", " ");
+	text_add(out, end);
 }

@@ -7,21 +7,25 @@ if (records_most == 0) {
 	eval figure_empty("no step was run")
 	exit
 }
-eval figure_open(400, 2)
+eval figure_open(440, 2)
 curve = records_most > 24 ? line_style : curve_style
 eval time_axis
+eval describe("output tokens/s", 5)
+eval describe("prefill tokens/s", 6)
 
 eval largest_of(5)
 eval y_axis(largest)
-set ylabel "Output tokens/s"
+eval y_title("Output tokens/s")
 set xlabel ""
 plot for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):5 @curve linecolor rgb color(i) \
 	title label(i)
+eval panel_in_time("Output", "tokens/s")
 
 unset key
 eval largest_of(6)
 eval y_axis(largest)
-set ylabel "Prefill tokens/s"
+eval y_title("Prefill tokens/s")
 set xlabel time_label
 plot for [i = 1:ARGC - 1] timeline(i) using ($1 / time_unit):6 @curve linecolor rgb color(i) \
 	notitle
+eval panel_in_time("Prefill", "tokens/s")

@@ -57,26 +57,38 @@ if (largest == 0) {
 	eval figure_empty("no request waited")
 	exit
 }
-panel = ARGC > 2 ? 240 : 250
-height = 76 + panel * (ARGC - 1)
+layers = '"layers":['.layer(cause[1])
+do for [k = 2:5] { layers = layers.",".layer(cause[k]) }
+layers = layers."],"
+eval panels_open(30, 270, 3)
 eval time_axis
-eval sprintf("set terminal svg size 640, %d dynamic font 'sans-serif,15' background '%s'", \
-	height, background_color)
-set output ARG1
 eval y_axis(largest)
-set ylabel "Waiting"
 set style fill solid 1 noborder
-set key at screen 0.125, screen 1 - 6.0 / height left top horizontal Left reverse noenhanced \
-	samplen 0.6
+unset key
+at = 80.0
+do for [k = 1:5] {
+	if (present[k]) {
+		set object 10 + k rectangle from screen at / width, screen 1 - 22.0 / height to \
+			screen (at + 14) / width, screen 1 - 8.0 / height fillcolor rgb color(k)
+		set label 10 + k cause[k] at screen (at + 20) / width, screen 1 - 15.0 / height \
+			left textcolor rgb text_color
+		at = at + 44 + 7.6 * strlen(cause[k])
+	}
+}
 set multiplot
 do for [i = 1:ARGC - 1] {
-	set tmargin at screen 1 - (58.0 + (ARGC > 2 ? 24 : 0) + panel * (i - 1)) / height
-	set bmargin at screen 1 - (16.0 + panel * i) / height
-	set lmargin at screen 0.125
-	set rmargin at screen 0.965
-	if (ARGC > 2) { set title label(i) noenhanced offset 0, -0.6 }
-	if (i > 1) { unset key }
-	set xlabel (i == ARGC - 1 ? time_label : "")
+	eval panel_place(i, 24)
+	eval y_title("Waiting")
+	set xlabel (is_lowest(i) ? time_label : "")
 	plot for [k = 1:5] waits_of(i) using ($1 / time_unit):(column(k + 1)):(column(k + 2)) \
-		with filledcurves linecolor rgb color(k) title (present[k] ? cause[k] : "")
+		with filledcurves linecolor rgb color(k) notitle
+	do for [k = 1:5] { unset object 10 + k; unset label 10 + k }
+	eval panel_in_time("Waiting", "")
+	said = of_run(i)
+	do for [k = 1:5] {
+		stats waits_of(i) using (column(k + 2) - column(k + 1)) nooutput
+		mean = exists("STATS_mean") ? STATS_mean : 0
+		said = said.(present[k] ? sprintf("%s %s; ", cause[k], short_text(mean)) : "")
+	}
+	eval note("describe", said."in requests, on average.")
 }

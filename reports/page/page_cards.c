@@ -2,6 +2,10 @@
 
 #include "reports/page/page_elements.h"
 
+/* The share of requests within the SLO from which a run is shown to meet it: the limits are usually
+   demanded of the 99th percentile. */
+#define SLO_SHARE 0.99
+
 void page_verdict(struct text *page, const struct result *result)
 {
 	text_format(page,
@@ -21,29 +25,34 @@ void page_verdict(struct text *page, const struct result *result)
 	text_add(page, " from then to the last finish.</p>\n</section>\n");
 }
 
-static void open_card(struct text *page, const char *title)
+/* Median and 99th percentile side by side. limit: of the SLO for each request, or NULL; the card
+   says whether 99 % of them are within it. */
+static void add_latency_card(struct text *page, const struct result *result, const char *title,
+	uint32_t metric, const struct result_value *limit)
 {
-	text_format(page, "<div class=\"card\"><dt>%s</dt><dd>", title);
-}
-
-static void close_card(struct text *page)
-{
-	text_add(page, "</dd></div>\n");
-}
-
-static void add_latency_card(
-	struct text *page, const struct result *result, const char *title, uint32_t metric)
-{
+	static const struct {
+		enum latency_statistic statistic;
+		const char *word;
+	} shown[] = {{STATISTIC_P50, "median"}, {STATISTIC_P99, "p99"}};
 	const struct result_value *values = result->latency_ms[metric];
-	const struct result_value *middle = &values[STATISTIC_P50];
-	const struct result_value *tail = &values[STATISTIC_P99];
+	bool has_limit = limit != NULL && limit->has_value && values[STATISTIC_P99].has_value;
+	bool is_met = has_limit && values[STATISTIC_P99].value <= limit->value;
 
-	open_card(page, title);
-	text_add_number(page, NUMBER_TIME_MS, middle->has_value, middle->value);
-	text_add(page, "<small>median; p99 ");
-	text_add_number(page, NUMBER_TIME_MS, tail->has_value, tail->value);
-	text_add(page, "</small>");
-	close_card(page);
+	page_card_open(page, title, !has_limit ? "" : is_met ? "met" : "missed");
+	text_add(page, "<span class=\"pair\">");
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct result_value *value = &values[shown[i].statistic];
+		text_add(page, "<span>");
+		text_add_number(page, NUMBER_TIME_MS, value->has_value, value->value);
+		text_format(page, "<small>%s</small></span>", shown[i].word);
+	}
+	text_add(page, "</span>");
+	if (has_limit) {
+		text_format(page, "<small>p99 %s the SLO of ", is_met ? "within" : "above");
+		text_add_number(page, NUMBER_TIME_MS, true, limit->value);
+		text_add(page, "</small>");
+	}
+	page_card_close(page);
 }
 
 static void add_request_card(struct text *page, const struct result *result)
@@ -54,7 +63,7 @@ static void add_request_card(struct text *page, const struct result *result)
 	} others[] = {{VALUE_REJECTED, "rejected"}, {VALUE_FAILED, "failed"},
 		{VALUE_UNFINISHED, "unfinished"}};
 
-	open_card(page, "Requests finished");
+	page_card_open(page, "Requests finished", "");
 	page_value(page, result, VALUE_FINISHED);
 	text_add(page, "<small>of ");
 	page_value(page, result, VALUE_SUBMITTED);
@@ -66,9 +75,10 @@ static void add_request_card(struct text *page, const struct result *result)
 		}
 	}
 	text_add(page, "</small>");
-	close_card(page);
+	page_card_close(page);
 }
 
+/* With --slo-ttft-ms or --slo-tpot-ms, the card that answers the reader's question. */
 static void add_slo_card(struct text *page, const struct result *result)
 {
 	const struct result_value *ttft = &result->numbers[VALUE_SLO_TTFT];
@@ -77,9 +87,15 @@ static void add_slo_card(struct text *page, const struct result *result)
 	if (!ttft->has_value && !tpot->has_value) {
 		return;
 	}
-	open_card(page, "Within the SLO");
+	const struct result_value *attained = &result->numbers[VALUE_SLO_ATTAINED];
+	bool is_met = attained->has_value && attained->value >= SLO_SHARE;
+	page_card_open(page, "Requests within the SLO",
+		!attained->has_value ? ""
+		: is_met	     ? "met"
+				     : "missed");
 	page_value(page, result, VALUE_SLO_ATTAINED);
-	text_add(page, "<small>");
+	text_format(page, "<small>%s: the goal is %.0f\u00a0%%; ", is_met ? "met" : "missed",
+		100 * SLO_SHARE);
 	if (ttft->has_value) {
 		text_add(page, "TTFT \u2264 ");
 		page_value(page, result, VALUE_SLO_TTFT);
@@ -91,44 +107,53 @@ static void add_slo_card(struct text *page, const struct result *result)
 	text_add(page, "; goodput ");
 	page_value(page, result, VALUE_SLO_GOODPUT);
 	text_add(page, " requests/s</small>");
-	close_card(page);
+	page_card_close(page);
 }
 
-void page_cards(struct text *page, const struct result *result)
+static void add_use_cards(struct text *page, const struct result *result)
 {
-	text_add(page, "<section aria-label=\"Key figures\">\n<dl class=\"cards\">\n");
-	open_card(page, "Output throughput");
-	page_value(page, result, VALUE_OUTPUT_RATE);
-	text_add(page, "<small>tokens/s; ");
-	page_value(page, result, VALUE_REQUEST_RATE);
-	text_add(page, " requests/s</small>");
-	close_card(page);
-	add_latency_card(page, result, "Time to first token", LATENCY_TTFT);
-	add_latency_card(page, result, "Time per output token", LATENCY_TPOT);
-	add_latency_card(page, result, "End-to-end latency", LATENCY_E2E);
-	add_request_card(page, result);
-	if (result->numbers[VALUE_HIT_RATE].has_value) {
-		open_card(page, "Prefix-cache hit rate");
-		page_value(page, result, VALUE_HIT_RATE);
-		text_add(page, "<small>of ");
-		page_value(page, result, VALUE_QUERY_TOKENS);
-		text_add(page, " prompt tokens</small>");
-		close_card(page);
-	}
-	open_card(page, "Preemptions");
-	page_value(page, result, VALUE_PREEMPTIONS);
-	text_add(page, "<small>");
-	page_value(page, result, VALUE_RECOMPUTED);
-	text_add(page, " tokens recomputed</small>");
-	close_card(page);
-	open_card(page, "Utilisation");
+	page_card_open(page, "Utilisation", "");
 	page_value(page, result, VALUE_UTILISATION);
 	text_add(page, "<small>of what the engine can carry; at most ");
 	page_value(page, result, VALUE_KV_PEAK);
 	text_add(page, " of the KV blocks, ");
 	page_value(page, result, VALUE_SEATS_PEAK);
 	text_add(page, " of the seats</small>");
-	close_card(page);
+	page_card_close(page);
+	if (result->numbers[VALUE_HIT_RATE].has_value) {
+		page_card_open(page, "Prefix-cache hit rate", "");
+		page_value(page, result, VALUE_HIT_RATE);
+		text_add(page, "<small>of ");
+		page_value(page, result, VALUE_QUERY_TOKENS);
+		text_add(page, " prompt tokens</small>");
+		page_card_close(page);
+	}
+	if (result->numbers[VALUE_PREEMPTIONS].value > 0) {
+		page_card_open(page, "Preemptions", "");
+		page_value(page, result, VALUE_PREEMPTIONS);
+		text_add(page, "<small>");
+		page_value(page, result, VALUE_RECOMPUTED);
+		text_add(page, " tokens recomputed</small>");
+		page_card_close(page);
+	}
+}
+
+void page_cards(struct text *page, const struct result *result)
+{
+	text_add(page, "<section aria-label=\"Key figures\">\n<dl class=\"cards\">\n");
 	add_slo_card(page, result);
+	add_latency_card(page, result, "Time to first token", LATENCY_TTFT,
+		&result->numbers[VALUE_SLO_TTFT]);
+	add_latency_card(page, result, "Time per output token", LATENCY_TPOT,
+		&result->numbers[VALUE_SLO_TPOT]);
+	add_latency_card(page, result, "End-to-end latency", LATENCY_E2E, NULL);
+	page_card_open(page, "Output throughput", "");
+	page_value(page, result, VALUE_OUTPUT_RATE);
+	text_add(page, "<small>tokens/s; ");
+	page_value(page, result, VALUE_REQUEST_RATE);
+	text_add(page, " requests/s</small>");
+	page_card_close(page);
+	add_request_card(page, result);
+	add_use_cards(page, result);
 	text_add(page, "</dl>\n</section>\n");
 }

@@ -11,12 +11,22 @@ void page_value(struct text *page, const struct result *result, enum result_numb
 	text_add_number(page, metrics_table[number].format, value->has_value, value->value);
 }
 
-/* A result's name with a dot in its color. */
 void page_name(struct text *page, const struct result *result, uint32_t index)
 {
 	text_format(page, "<span class=\"name run-%u\">", index + 1);
-	text_add_escaped(page, result->label.bytes);
+	text_add_escaped(page, result->legend.bytes);
 	text_add(page, "</span>");
+}
+
+void page_card_open(struct text *page, const char *title, const char *state)
+{
+	text_format(page, "<div class=\"card%s%s\"><dt>%s</dt><dd>", *state == '\0' ? "" : " ",
+		state, title);
+}
+
+void page_card_close(struct text *page)
+{
+	text_add(page, "</dd></div>\n");
 }
 
 void page_config_text(struct text *page, const struct result *result, const char *field)
@@ -65,12 +75,17 @@ void page_table_open(struct text *page, const char *id, const char *title, const
 	text_add(page, "<div class=\"scroll\">\n<table>\n");
 }
 
-void page_table_close(struct text *page)
+void page_rows_close(struct text *page)
 {
-	text_add(page, "</tbody>\n</table>\n</div>\n</section>\n");
+	text_add(page, "</tbody>\n</table>\n</div>\n");
 }
 
-/* The head of a table with a column for each result. */
+void page_table_close(struct text *page)
+{
+	page_rows_close(page);
+	text_add(page, "</section>\n");
+}
+
 void page_result_columns(
 	struct text *page, const struct result *results, uint32_t count, const char *corner)
 {

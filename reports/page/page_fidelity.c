@@ -1,6 +1,7 @@
 #include "reports/page/page_sections.h"
 
 #include "engine/base/check.h"
+#include "reports/page/page_elements.h"
 
 #include <math.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void add_error(struct text *page, const struct fidelity_row *row)
 	} else if (fabs(error->value) <= 0) {
 		text_add(page, "equal");
 	} else if (error->value >= 10) {
-		text_format(page, "x%.1f", error->value + 1);
+		text_format(page, "\u00d7%.1f", error->value + 1);
 	} else {
 		text_format(page, "%+.2f %%", error->value * 100);
 	}
@@ -80,20 +81,20 @@ static void add_run(struct text *page, const struct result *result, uint32_t ind
 {
 	const cJSON *runner = json_find(&result->config, "runner");
 
-	text_format(page, "<span class=\"name run-%u\">", index);
+	page_name(page, result, index);
+	text_add(page, " is ");
 	text_add_escaped(page, result->label.bytes);
-	text_add(page, "</span> (runner ");
+	text_add(page, ", of runner ");
 	text_add_escaped(page, cJSON_IsString(runner) ? runner->valuestring : "unknown");
-	text_add(page, ")");
 }
 
 static void add_roles(struct text *page, const struct fidelity *fidelity)
 {
-	text_add(page, "<p class=\"note\">By their runners, ");
-	add_run(page, fidelity->real, 1);
-	text_add(page, " is the real run and ");
-	add_run(page, fidelity->sim, 2);
-	text_add(page, " the simulated one. Every error is (simulated \u2212 real) / real; green "
+	text_add(page, "<p class=\"note\">");
+	add_run(page, fidelity->real, 0);
+	text_add(page, "; ");
+	add_run(page, fidelity->sim, 1);
+	text_add(page, ". Every error is (simulated \u2212 real) / real; green "
 		       "is within 2 %, amber within 5 %.</p>\n");
 }
 
@@ -115,17 +116,23 @@ static void add_other_settings(struct text *page, const struct fidelity *fidelit
 
 /* ---- cards ---- */
 
+/* Neither run has the figure, or both have 0. */
+static bool says_nothing(const struct fidelity_row *row)
+{
+	return row->real.value <= 0 && row->sim.value <= 0;
+}
+
 static void add_card(struct text *page, const struct fidelity_row *row, const char *title)
 {
-	check(row != NULL);
-	text_format(page, "<div class=\"card\"><dt>%s</dt><dd>", title);
+	page_card_open(page, title, "");
 	add_error(page, row);
 	add_bar(page, row);
 	text_add(page, "<small>");
 	add_figure(page, row, &row->real);
 	text_add(page, " real, ");
 	add_figure(page, row, &row->sim);
-	text_add(page, " simulated</small></dd></div>\n");
+	text_add(page, " simulated</small>");
+	page_card_close(page);
 }
 
 static void add_cards(struct text *page, const struct fidelity_row *rows, uint32_t count)
@@ -142,7 +149,11 @@ static void add_cards(struct text *page, const struct fidelity_row *rows, uint32
 
 	text_add(page, "<dl class=\"cards\">\n");
 	for (uint32_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++) {
-		add_card(page, row_named(rows, count, cards[i].name), cards[i].title);
+		const struct fidelity_row *row = row_named(rows, count, cards[i].name);
+		check(row != NULL);
+		if (!says_nothing(row)) {
+			add_card(page, row, cards[i].title);
+		}
 	}
 	text_add(page, "</dl>\n");
 }
@@ -231,7 +242,8 @@ static void add_counts(struct text *page, const struct fidelity *fidelity,
 		       "<tbody>\n");
 	add_verdicts(page, fidelity);
 	for (uint32_t i = 0; i < count; i++) {
-		if (!is_latency(&rows[i])) {
+		bool has_both = rows[i].real.has_value && rows[i].sim.has_value;
+		if (!is_latency(&rows[i]) && has_both) {
 			add_count_row(page, &rows[i]);
 		}
 	}

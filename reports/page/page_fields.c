@@ -38,18 +38,44 @@ static void add_field_row(
 	text_add(page, "</tr>\n");
 }
 
-/* Every field of some objects: a row for each, a column for each object. */
-static void add_field_rows(struct text *page, const struct json_object *objects, uint32_t count)
+/* Whether every object has the default of a field. */
+static bool is_default(const struct json_object *objects, uint32_t count, const char *field,
+	const struct json_object *defaults)
 {
+	const cJSON *usual = defaults->node == NULL ? NULL : json_find(defaults, field);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const cJSON *node = json_find(&objects[i], field);
+		if (usual == NULL || node == NULL || !cJSON_Compare(node, usual, true)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Every field of some objects: a row for each, a column for each object. defaults: fields that have
+   these are left out; or NULL. Returns the number of fields left out. */
+static uint32_t add_field_rows(struct text *page, const struct json_object *objects, uint32_t count,
+	const struct json_object *defaults)
+{
+	uint32_t left_out = 0;
+
 	for (uint32_t i = 0; i < count; i++) {
 		const cJSON *node = NULL;
 		cJSON_ArrayForEach(node, objects[i].node)
 		{
-			if (node->string != NULL && is_new_field(objects, i, node->string)) {
+			if (node->string == NULL || !is_new_field(objects, i, node->string)) {
+				continue;
+			}
+			if (defaults != NULL &&
+				is_default(objects, count, node->string, defaults)) {
+				left_out++;
+			} else {
 				add_field_row(page, objects, count, node->string);
 			}
 		}
 	}
+	return left_out;
 }
 
 static void add_text_row(struct text *page, const struct result *results, uint32_t count,
@@ -62,6 +88,11 @@ static void add_text_row(struct text *page, const struct result *results, uint32
 		text_add(page, "</td>");
 	}
 	text_add(page, "</tr>\n");
+}
+
+static const char *label_of(const struct result *result)
+{
+	return result->label.bytes;
 }
 
 static const char *trace_hash_of(const struct result *result)
@@ -79,31 +110,53 @@ static const char *trace_name_of(const struct result *result)
 	return result->trace_name;
 }
 
-void page_fields(struct text *page, const struct result *results, uint32_t count)
+void page_configuration(struct text *page, const struct result *results, uint32_t count,
+	const struct json_object *defaults)
 {
 	struct json_object objects[8];
 
 	check(count <= 8);
-	page_table_open(page, "configuration", "Configuration",
-		count > 1 ? "Everything that decides a result; rows in which the results differ "
-			    "are marked."
-			  : "Everything that decides the result.");
-	page_result_columns(page, results, count, "Setting");
 	for (uint32_t i = 0; i < count; i++) {
 		objects[i] = results[i].config;
 	}
-	add_field_rows(page, objects, count);
-	page_table_close(page);
+	page_table_open(page, "configuration", "Configuration",
+		count > 1 ? "What decides a result and is not a default; rows in which the results "
+			    "differ are marked."
+			  : "What decides the result and is not a default.");
+	page_result_columns(page, results, count, "Setting");
+	uint32_t left_out = add_field_rows(page, objects, count, defaults);
+	page_rows_close(page);
+	if (left_out > 0) {
+		text_format(page,
+			"<details><summary>All settings, with %u defaults</summary>\n"
+			"<div class=\"scroll\">\n<table>\n",
+			left_out);
+		page_result_columns(page, results, count, "Setting");
+		add_field_rows(page, objects, count, NULL);
+		page_rows_close(page);
+		text_add(page, "</details>\n");
+	}
+	text_add(page, "</section>\n");
+}
 
-	page_table_open(page, "provenance", "Provenance",
-		"Equal result hashes mean equal decisions, step by step.");
-	page_result_columns(page, results, count, "Origin");
-	add_text_row(page, results, count, "trace", trace_name_of);
-	add_text_row(page, results, count, "trace hash (XXH64)", trace_hash_of);
-	add_text_row(page, results, count, "result hash", result_hash_of);
+void page_provenance(struct text *page, const struct result *results, uint32_t count)
+{
+	struct json_object objects[8];
+
+	check(count <= 8);
 	for (uint32_t i = 0; i < count; i++) {
 		objects[i] = (struct json_object){.node = results[i].provenance.root};
 	}
-	add_field_rows(page, objects, count);
-	page_table_close(page);
+	page_table_open(page, "provenance", "Provenance",
+		"Equal result hashes mean equal decisions, step by step.");
+	page_result_columns(page, results, count, "Origin");
+	add_text_row(page, results, count, "folder", label_of);
+	add_text_row(page, results, count, "trace", trace_name_of);
+	add_text_row(page, results, count, "trace hash (XXH64)", trace_hash_of);
+	add_text_row(page, results, count, "result hash", result_hash_of);
+	add_field_rows(page, objects, count, NULL);
+	page_rows_close(page);
+	text_add(page, "<p class=\"note\">For other tools, this page holds summary.json and "
+		       "provenance.json of each result: the JSON in the element <code>quire-data"
+		       "</code>. Its tables are described in reports/README.md.</p>\n</section>\n");
 }

@@ -66,12 +66,32 @@ static void add_run_line(struct text *page, const struct result *result)
 	}
 }
 
+static bool has_same_run_line(const struct result *one, const struct result *other)
+{
+	struct text lines[2] = {{0}, {0}};
+
+	add_run_line(&lines[0], one);
+	add_run_line(&lines[1], other);
+	bool is_same = strcmp(lines[0].bytes, lines[1].bytes) == 0;
+	text_deinit(&lines[0]);
+	text_deinit(&lines[1]);
+	return is_same;
+}
+
+/* What all runs share stands once, then what each has of its own. */
 static void add_run_lines(struct text *page, const struct result *results, uint32_t count)
 {
-	if (count == 1) {
+	bool is_same = true;
+
+	for (uint32_t i = 1; i < count; i++) {
+		is_same = is_same && has_same_run_line(&results[0], &results[i]);
+	}
+	if (is_same) {
 		text_add(page, "<p class=\"run\">");
 		add_run_line(page, &results[0]);
 		text_add(page, "</p>\n");
+	}
+	if (count == 1) {
 		return;
 	}
 	text_add(page, "<ol class=\"runs\">\n");
@@ -79,10 +99,29 @@ static void add_run_lines(struct text *page, const struct result *results, uint3
 		text_add(page, "<li>");
 		page_name(page, &results[i], i);
 		text_add(page, ": ");
-		add_run_line(page, &results[i]);
+		page_run_differences(page, results, count, i);
+		if (!is_same) {
+			text_add(page, "; ");
+			add_run_line(page, &results[i]);
+		}
 		text_add(page, "</li>\n");
 	}
 	text_add(page, "</ol>\n");
+}
+
+static void add_contents(struct text *page, uint32_t count, bool is_fidelity)
+{
+	text_add(page, "<nav aria-label=\"Contents\">");
+	if (is_fidelity) {
+		text_add(page, "<a href=\"#fidelity\">Errors</a> ");
+	} else if (count > 1) {
+		text_add(page, "<a href=\"#comparison\">Side by side</a> ");
+	}
+	text_add(page, "<a href=\"#figures\">Figures</a> ");
+	text_add(page, is_fidelity ? "" : "<a href=\"#latency\">Latency</a> ");
+	text_add(page,
+		"<a href=\"#totals\">Totals</a> <a href=\"#configuration\">Configuration</a> "
+		"<a href=\"#provenance\">Provenance</a></nav>\n");
 }
 
 /* The style sheet's variables for the figures' colours, except their background, which the page
@@ -106,7 +145,10 @@ void page_head(struct text *page, const struct result *results, uint32_t count, 
 {
 	text_add(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-		       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
+		       "<meta name=\"color-scheme\" content=\"light dark\">\n"
+		       /* Whatever the page's texts hold: nothing is loaded, nothing is sent. */
+		       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+		       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>");
 	add_title(page, results, count, is_fidelity);
 	text_add(page, count == 1 ? " \u2013 replay report" : "");
 	text_add(page, "</title>\n<style>\n");
@@ -117,8 +159,10 @@ void page_head(struct text *page, const struct result *results, uint32_t count, 
 	add_title(page, results, count, is_fidelity);
 	text_add(page, "</h1>\n");
 	add_run_lines(page, results, count);
-	text_add(page,
-		is_fidelity ? "</header>\n<main class=\"neutral\">\n" : "</header>\n<main>\n");
+	add_contents(page, count, is_fidelity);
+	bool is_neutral = is_fidelity || page_traces_differ(results, count);
+	text_add(
+		page, is_neutral ? "</header>\n<main class=\"neutral\">\n" : "</header>\n<main>\n");
 }
 
 void page_banners(struct text *page, const struct result *results, uint32_t count)
@@ -142,6 +186,13 @@ void page_banners(struct text *page, const struct result *results, uint32_t coun
 				       "before that.");
 		}
 		text_add(page, "</p>\n");
+	}
+	if (page_traces_differ(results, count)) {
+		text_add(page,
+			"<p class=\"banner\" role=\"alert\"><strong>different traces</strong> "
+			"These runs served different requests. What differs between them comes "
+			"from the traces as well as from the settings, so no difference is "
+			"marked as better or worse.</p>\n");
 	}
 }
 

@@ -12,6 +12,12 @@
 /* The sections of a page, from top to bottom; page.c puts them together. results: (count),
    labelled. */
 
+/* page_runs.c: in what the runs differ. */
+bool page_setting_differs(const struct result *results, uint32_t count, const char *field);
+bool page_traces_differ(const struct result *results, uint32_t count);
+void page_run_differences(
+	struct text *page, const struct result *results, uint32_t count, uint32_t index);
+
 /* page_head.c: everything up to <main>, which it opens, then warnings about whole runs. */
 void page_head(struct text *page, const struct result *results, uint32_t count, bool is_fidelity,
 	const char *style);
@@ -32,11 +38,17 @@ void page_comparison(struct text *page, const struct result *results, uint32_t c
 void page_latencies(struct text *page, const struct result *results, uint32_t count);
 void page_totals(struct text *page, const struct result *results, uint32_t count);
 
-/* page_figures.c. drawings: one SVG text for each of figures[]. */
+/* page_figures.c. drawings: (VIEW_COUNT, figure_count). */
 enum status page_figures(struct text *page, const struct result *results, uint32_t count,
-	const struct text *drawings, struct error *error);
+	struct figure_drawing (*drawings)[FIGURES_MAX], struct error *error);
 
-/* page_fields.c: configuration and provenance, a row for each field. */
-void page_fields(struct text *page, const struct result *results, uint32_t count);
+/* page_fields.c: a row for each field. Settings with their defaults are folded away. */
+void page_configuration(struct text *page, const struct result *results, uint32_t count,
+	const struct json_object *defaults);
+void page_provenance(struct text *page, const struct result *results, uint32_t count);
+
+/* page_data.c: an element with a JSON array: folder, summary.json and provenance.json of each
+   result, for other tools. */
+void page_data(struct text *page, const struct result *results, uint32_t count);
 
 #endif

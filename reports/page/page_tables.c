@@ -25,22 +25,44 @@ static void add_cell(struct text *page, enum number_format format, int better,
 	text_add(page, "</td>");
 }
 
-static void add_number_row(
-	struct text *page, const struct result *results, uint32_t count, enum result_number number)
+/* Where more requests were offered, more are served: that is neither better nor worse. */
+static bool is_of_offer(const struct result *results, uint32_t count, enum result_number number)
+{
+	const struct result_value *first = &results[0].numbers[VALUE_OFFERED_RATE];
+
+	if (number != VALUE_OUTPUT_RATE && number != VALUE_TOTAL_RATE &&
+		number != VALUE_REQUEST_RATE) {
+		return false;
+	}
+	for (uint32_t i = 1; i < count; i++) {
+		const struct result_value *other = &results[i].numbers[VALUE_OFFERED_RATE];
+		if (first->has_value != other->has_value ||
+			fabs(other->value - first->value) > 0.01 * first->value) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* skips_zeros: there is no row where every value is 0. */
+static void add_number_row(struct text *page, const struct result *results, uint32_t count,
+	enum result_number number, bool skips_zeros)
 {
 	const struct metric *row = &metrics_table[number];
+	int better = is_of_offer(results, count, number) ? 0 : row->better;
 	bool has_any = false;
 
 	for (uint32_t i = 0; i < count; i++) {
-		has_any = has_any || results[i].numbers[number].has_value;
+		const struct result_value *value = &results[i].numbers[number];
+		has_any = has_any || (value->has_value && !(skips_zeros && value->value <= 0));
 	}
-	if (!has_any && row->is_optional) {
+	if (!has_any && (row->is_optional || skips_zeros)) {
 		return; /* no SLO was set, a closed loop offers no rate */
 	}
 	text_format(page, "<tr><th scope=\"row\">%s</th>", row->title);
 	for (uint32_t i = 0; i < count; i++) {
-		add_cell(page, row->format, row->better,
-			i == 0 ? NULL : &results[0].numbers[number], &results[i].numbers[number]);
+		add_cell(page, row->format, better, i == 0 ? NULL : &results[0].numbers[number],
+			&results[i].numbers[number]);
 	}
 	text_add(page, "</tr>\n");
 }
@@ -78,11 +100,11 @@ static void add_verdict_row(struct text *page, const struct result *results, uin
 /* The key figures of several results side by side. */
 void page_comparison(struct text *page, const struct result *results, uint32_t count)
 {
-	static const enum result_number numbers[] = {VALUE_OUTPUT_RATE, VALUE_REQUEST_RATE};
-	static const enum result_number more[] = {VALUE_HIT_RATE, VALUE_PREEMPTIONS,
-		VALUE_UTILISATION, VALUE_KV_PEAK, VALUE_SEATS_PEAK, VALUE_OFFERED_RATE,
-		VALUE_BACKLOG, VALUE_DRAIN, VALUE_SUBMITTED, VALUE_FINISHED, VALUE_REJECTED,
-		VALUE_FAILED, VALUE_UNFINISHED, VALUE_SLO_ATTAINED, VALUE_SLO_GOODPUT};
+	static const enum result_number numbers[] = {VALUE_SLO_ATTAINED, VALUE_SLO_GOODPUT,
+		VALUE_OFFERED_RATE, VALUE_REQUEST_RATE, VALUE_OUTPUT_RATE};
+	static const enum result_number more[] = {VALUE_UTILISATION, VALUE_KV_PEAK,
+		VALUE_SEATS_PEAK, VALUE_HIT_RATE, VALUE_PREEMPTIONS, VALUE_BACKLOG, VALUE_DRAIN,
+		VALUE_SUBMITTED, VALUE_FINISHED, VALUE_REJECTED, VALUE_FAILED, VALUE_UNFINISHED};
 	static const struct {
 		uint32_t metric, statistic;
 		const char *title;
@@ -98,16 +120,21 @@ void page_comparison(struct text *page, const struct result *results, uint32_t c
 	page_result_columns(page, results, count, "Key figure");
 	add_verdict_row(page, results, count);
 	for (uint32_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		add_number_row(page, results, count, numbers[i]);
+		add_number_row(page, results, count, numbers[i], false);
 	}
 	for (uint32_t i = 0; i < sizeof(latencies) / sizeof(latencies[0]); i++) {
 		add_latency_row(page, results, count, latencies[i].metric, latencies[i].statistic,
 			latencies[i].title);
 	}
 	for (uint32_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
-		add_number_row(page, results, count, more[i]);
+		add_number_row(page, results, count, more[i], true);
 	}
 	page_table_close(page);
+}
+
+static const char *statistic_title(uint32_t statistic)
+{
+	return statistic == STATISTIC_P99_9 ? "p99.9" : latency_statistics[statistic];
 }
 
 /* All latencies: a matrix for one result, rows in groups for several. */
@@ -115,7 +142,7 @@ static void add_latency_matrix(struct text *page, const struct result *result)
 {
 	text_add(page, "<thead><tr><th scope=\"col\">Milliseconds</th>");
 	for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
-		text_format(page, "<th scope=\"col\">%s</th>", latency_statistics[j]);
+		text_format(page, "<th scope=\"col\">%s</th>", statistic_title(j));
 	}
 	text_add(page, "</tr></thead>\n<tbody>\n");
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
@@ -136,7 +163,7 @@ static void add_latency_groups(struct text *page, const struct result *results, 
 			"colspan=\"%u\">%s</th></tr>\n",
 			count + 1, latency_titles[i]);
 		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
-			add_latency_row(page, results, count, i, j, latency_statistics[j]);
+			add_latency_row(page, results, count, i, j, statistic_title(j));
 		}
 	}
 }
@@ -159,7 +186,7 @@ void page_totals(struct text *page, const struct result *results, uint32_t count
 	page_table_open(page, "totals", "Totals", NULL);
 	page_result_columns(page, results, count, "Figure");
 	for (uint32_t i = 0; i < RESULT_NUMBER_COUNT; i++) {
-		add_number_row(page, results, count, (enum result_number)i);
+		add_number_row(page, results, count, (enum result_number)i, false);
 	}
 	page_table_close(page);
 }

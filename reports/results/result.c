@@ -217,6 +217,7 @@ void result_close(struct result *result)
 	json_document_close(&result->summary);
 	json_document_close(&result->provenance);
 	text_deinit(&result->label);
+	text_deinit(&result->legend);
 }
 
 /* ---- labels ---- */

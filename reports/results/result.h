@@ -16,7 +16,8 @@
 /* Texts are owned by the documents. */
 struct result {
 	const char *directory; /* borrowed */
-	struct text label;     /* what the page calls it */
+	struct text label;     /* the end of its folder's path */
+	struct text legend;    /* what the page calls it (page_name_runs()) */
 	struct json_document summary;
 	struct json_document provenance; /* not open when the folder has none */
 	struct json_object root;

@@ -11,6 +11,7 @@
 #include "reports/results/fidelity.h"
 #include "reports/results/result.h"
 #include "tests/fuzz/sections.h"
+#include "tests/harness/made_result.h"
 #include "tests/harness/require.h"
 
 #define RESULT_FILES(folder)                                                                       \
@@ -48,10 +49,10 @@ static bool compare(const char *a, const char *b)
 }
 
 /* The page, with the same drawing for every figure, since gnuplot would take seconds. */
-static bool write_page(const struct result *results)
+static bool write_page(struct result *results)
 {
 	static char svg[] = "<svg viewBox=\"0 0 9 9\"><path id=\"p\" d=\"M0 0\"/></svg>";
-	struct text drawings[FIGURES_MAX];
+	struct figure_drawing drawings[VIEW_COUNT][FIGURES_MAX] = {0};
 	struct fidelity fidelity;
 	struct text page = {0};
 	struct error error = {0};
@@ -60,14 +61,21 @@ static bool write_page(const struct result *results)
 
 	require_refused_in_one_line(status, &error);
 	for (uint32_t i = 0; i < FIGURES_MAX; i++) {
-		drawings[i] = (struct text){.bytes = svg, .byte_count = sizeof(svg) - 1};
+		drawings[VIEW_MAIN][i].svg =
+			(struct text){.bytes = svg, .byte_count = sizeof(svg) - 1};
 	}
 	bool has_fidelity = is_pair && status == STATUS_OK;
 	error = (struct error){0};
-	status = page_write(
-		&page, results, 2, has_fidelity ? &fidelity : NULL, drawings, "", &error);
+	page_name_runs(results, 2, has_fidelity);
+	const struct page_request request = {.results = results,
+		.count = 2,
+		.fidelity = has_fidelity ? &fidelity : NULL,
+		.drawings = drawings,
+		.style = "",
+		.script = ""};
+	status = page_write(&page, &request, &error);
 	require_refused_in_one_line(status, &error);
-	require(page.bytes == NULL || strstr(page.bytes, "<script") == NULL, "a script");
+	require(page.bytes == NULL || occurrences(page.bytes, "<script") == 2, "a script");
 	text_deinit(&page);
 	return status == STATUS_OK;
 }

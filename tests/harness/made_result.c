@@ -218,7 +218,7 @@ char *make_page(
 	char path[TEMPORARY_PATH_BYTES];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	enum status status = report_write(directories, count, path, &error);
+	enum status status = report_write(directories, count, path, NULL, &error);
 	require(status == STATUS_OK, "no report: %s", error.text);
 	return file_read(path, NULL);
 }
@@ -274,7 +274,7 @@ void require_sound_ids(const char *page)
 void require_self_contained(const char *page)
 {
 	static const char *const loaders[] = {"http:", "https:", " src=", "<link", "@import",
-		"<script", "<iframe", "<object", "<img", " onload", " onerror"};
+		"<script src", "<iframe", "<object", "<img", " onload", " onerror"};
 
 	for (uint32_t i = 0; i < sizeof(loaders) / sizeof(loaders[0]); i++) {
 		require_lacks(page, loaders[i]);

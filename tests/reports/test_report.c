@@ -63,7 +63,7 @@ static void require_refusal(
 	char out[TEMPORARY_PATH_BYTES + 16];
 
 	snprintf(out, sizeof(out), "%s/page.html", folder);
-	enum status status = report_write(&directory, 1, out, &error);
+	enum status status = report_write(&directory, 1, out, NULL, &error);
 	require_equal(status, expected);
 	require(strstr(error.text, line) != NULL, "found \"%s\", expected \"%s\"", error.text,
 		line);
@@ -96,6 +96,49 @@ Test(report, a_gnuplot_that_fails_is_quoted)
 	require_refusal(folder, path, STATUS_FILE, "gnuplot failed: line 7: no such thing");
 	temporary_write(folder, "gnuplot", "#!/bin/sh\nexit 0\n", tool);
 	require_refusal(folder, path, STATUS_FILE, "no whole SVG");
+	temporary_remove(folder);
+}
+
+/* A slip of the fingers must not cost a table that took hours to make. */
+Test(report, the_name_of_a_results_file_is_no_page)
+{
+	static const char *const names[] = {"steps.tsv", "summary.json", "requests.tsv"};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	char out[TEMPORARY_PATH_BYTES + 16];
+	const char *directory = path;
+
+	temporary_folder(folder);
+	make_result(folder, "run", &made_ordinary, path);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct error error = {0};
+		snprintf(out, sizeof(out), "%s/%s", path, names[i]);
+		require_equal(report_write(&directory, 1, out, NULL, &error), STATUS_USAGE);
+		require(strstr(error.text, "the name of a file of a result") != NULL, "found %s",
+			error.text);
+	}
+	require(access(out, F_OK) != 0, "a page was written");
+	temporary_remove(folder);
+}
+
+/* Settings that equal the defaults are folded away, and counted. */
+Test(report, settings_with_their_defaults_are_folded)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	char out[TEMPORARY_PATH_BYTES + 16];
+	const char *directory = path;
+	struct error error = {0};
+
+	temporary_folder(folder);
+	make_result(folder, "run", &made_ordinary, path);
+	snprintf(out, sizeof(out), "%s/page.html", folder);
+	enum status status = report_write(&directory, 1, out,
+		"{\"model\": \"qwen3-0.6b\", \"policy\": \"mixed\", \"kv_blocks\": null}", &error);
+	require(status == STATUS_OK, "%s", error.text);
+	char *page = file_read(out, NULL);
+	require_has(page, "All settings, with 2 defaults");
+	require_equal(occurrences(page, "<th scope=\"row\">policy</th>"), 1);
+	require_equal(occurrences(page, "<th scope=\"row\">kv_blocks</th>"), 2);
+	free(page);
 	temporary_remove(folder);
 }
 
@@ -209,7 +252,7 @@ Test(report, an_older_page_survives_a_failure)
 	temporary_folder(folder);
 	snprintf(out, sizeof(out), "%s/%s", folder, name);
 	file_write(out, "old", 3);
-	require_equal(report_write(&directory, 1, out, &error), STATUS_FILE);
+	require_equal(report_write(&directory, 1, out, NULL, &error), STATUS_FILE);
 	char *page = file_read(out, NULL);
 	require(strcmp(page, "old") == 0, "the old page is gone");
 	free(page);
@@ -217,7 +260,7 @@ Test(report, an_older_page_survives_a_failure)
 	make_result(folder, "run", &made_ordinary, path);
 	directory = path;
 	error = (struct error){0};
-	require_equal(report_write(&directory, 1, out, &error), STATUS_FILE);
+	require_equal(report_write(&directory, 1, out, NULL, &error), STATUS_FILE);
 	require(strstr(error.text, "File name too long") != NULL, "found: %s", error.text);
 	page = file_read(out, NULL);
 	require(strcmp(page, "old") == 0, "the old page is gone");

@@ -14,6 +14,7 @@
 Test(page, a_page_of_one_result)
 {
 	char folder[TEMPORARY_PATH_BYTES], wanted[128];
+	uint32_t views = 0;
 
 	temporary_folder(folder);
 	char *page = make_page_of(folder, &made_ordinary);
@@ -22,7 +23,8 @@ Test(page, a_page_of_one_result)
 	require_has(page, "<section class=\"verdict backlogged\"");
 	require_has(page, ">uncalibrated<");
 	require_has(page, "<dt>Output throughput</dt><dd>3,983<small>");
-	require_has(page, "<dd>12.5\u00a0ms<small>median; p99 2.24\u00a0s");
+	require_has(page, "<span>12.5\u00a0ms<small>median</small></span>"
+			  "<span>2.24\u00a0s<small>p99</small></span>");
 	require_has(page, "<em>3 rejected</em>");
 	require_has(page, "<td>6.06\u00a0%</td>");
 	require_has(page, "<th scope=\"row\">kv_blocks</th><td>4500</td>");
@@ -33,9 +35,11 @@ Test(page, a_page_of_one_result)
 	for (uint32_t i = 0; i < figure_count; i++) {
 		snprintf(wanted, sizeof(wanted), "<figure id=\"figure-%s\">", figures[i].name);
 		require_has(page, wanted);
+		views += 1 + figures[i].has_linear;
 	}
-	require_equal(occurrences(page, "<svg "), figure_count);
-	require_equal(occurrences(page, "</svg>"), figure_count);
+	require_equal(occurrences(page, "<svg "), views);
+	require_equal(occurrences(page, "</svg>"), views);
+	require_equal(occurrences(page, "-data\"></desc>"), 0); /* each says what it shows */
 	require(occurrences(page, "var(--run-1)") >= figure_count - 1,
 		"figures lack the page's color");
 	require_lacks(page, "rgb(  0, 114, 178)");
@@ -76,17 +80,65 @@ Test(page, several_results_are_compared_with_the_first)
 	char *page = make_page(folder, directories, 2, "page.html");
 
 	require_has(page, "<h1>2 replays compared</h1>");
-	require_has(page, "<span class=\"name run-1\">before</span>");
-	require_has(page, "<span class=\"name run-2\">after</span>");
+	require_has(page, "<span class=\"name run-1\">kv-blocks 4500</span>: folder before");
+	require_has(page, "<span class=\"name run-2\">kv-blocks 9000</span>: folder after");
 	require_has(page, "<span class=\"chip backlogged\"");
 	require_has(page, "<span class=\"chip stable\"");
 	/* Preemptions of the fixture are its KV blocks. */
 	require_has(page, "<td>9,000 <span class=\"difference worse\">+100\u00a0%</span></td>");
 	require_has(page, "<tr class=\"differs\"><th scope=\"row\">kv_blocks</th>");
 	require_has(page, "<tr><th scope=\"row\">gpu</th>");
+	require_lacks(page, "different traces");
 	require_has(page, "var(--run-2)");
 	require_sound_ids(page);
 	require_self_contained(page);
+	free(page);
+	temporary_remove(folder);
+}
+
+/* One or two settings name a run; where that is not enough, its folder does. */
+Test(page, runs_are_named_by_what_differs)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[3][TEMPORARY_PATH_BYTES];
+	struct made_result made[3] = {made_ordinary, made_ordinary, made_ordinary};
+
+	temporary_folder(folder);
+	made[1].seed = 7;
+	made[2].seed = 7;
+	made[2].kv_blocks = 9000;
+	for (uint32_t i = 0; i < 3; i++) {
+		make_result(folder, (const char *[]){"a", "b", "c"}[i], &made[i], path[i]);
+	}
+	const char *directories[] = {path[0], path[1], path[2]};
+	char *page = make_page(folder, directories, 2, "page.html");
+	require_has(page, "<span class=\"name run-2\">seed 7</span>: folder b");
+	free(page);
+	page = make_page(folder, directories, 3, "page.html");
+	require_has(page, "<span class=\"name run-2\">kv-blocks 4500, seed 7</span>: folder b");
+	free(page);
+	directories[2] = path[1];
+	page = make_page(folder, directories, 3, "page.html");
+	require_has(page, "<span class=\"name run-3\">b (3)</span>: seed 7; folder b (3)");
+	free(page);
+	temporary_remove(folder);
+}
+
+/* Nothing of two traces is better or worse. */
+Test(page, a_comparison_of_different_traces_says_so)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[2][TEMPORARY_PATH_BYTES];
+	struct made_result other = made_ordinary;
+
+	temporary_folder(folder);
+	other.trace_name = "code.jsonl";
+	other.trace_hash = "11ff";
+	make_result(folder, "a", &made_ordinary, path[0]);
+	make_result(folder, "b", &other, path[1]);
+	const char *directories[] = {path[0], path[1]};
+	char *page = make_page(folder, directories, 2, "page.html");
+	require_has(page, "<strong>different traces</strong>");
+	require_has(page, "<main class=\"neutral\">");
+	require_has(page, "<span class=\"name run-2\">code.jsonl</span>");
 	free(page);
 	temporary_remove(folder);
 }
@@ -147,7 +199,8 @@ Test(page, hostile_names_stay_text)
 		directories[i] = path[i];
 	}
 	char *page = make_page(folder, directories, 4, "page.html");
-	require_lacks(page, "<script");
+	require_lacks(page, "<script>alert");
+	require_equal(occurrences(page, "<script"), 2); /* the data, and page.js */
 	require_lacks(page, "<img");
 	require_has(page, "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;");
 	require_has(page, ">&lt;img onerror=alert(1)&gt;</span>");

@@ -74,11 +74,11 @@ Test(page_fidelity, a_simulated_run_is_compared_with_the_real_one)
 	const char *directories[] = {pair.sim, pair.real};
 	char *page = make_page(pair.folder, directories, 2, "page.html");
 	require_has(page, "<h1>Simulated against real</h1>");
-	require_has(
-		page, "<span class=\"name run-1\">measured</span> (runner cuda) is the real run");
+	require_has(page, "<span class=\"name run-1\">real</span> is measured, of runner cuda; ");
 	require_has(page, "</strong> on <strong>NVIDIA H200</strong> (runner cuda");
 	require_has(page, "</strong> on <strong>h200</strong> (runner sim");
-	require_has(page, "<span class=\"name run-2\">simulated</span> (runner sim) the simulated");
+	require_has(
+		page, "<span class=\"name run-2\">simulated</span> is simulated, of runner sim.");
 	/* The 99th percentile of the time to first token, and nothing else of the summary. */
 	require_has(page, "<strong class=\"error fair\">+2.50 %</strong>");
 	require_has(page, "<small>2.24\u00a0s \u2192 2.30\u00a0s</small>");
@@ -143,7 +143,7 @@ Test(page_fidelity, runs_of_different_traces_are_no_fidelity)
 	make_pair(&pair, &measured, &sim);
 	const char *directories[] = {pair.real, pair.sim};
 	snprintf(path, sizeof(path), "%s/page.html", pair.folder);
-	require_equal(report_write(directories, 2, path, &error), STATUS_INPUT);
+	require_equal(report_write(directories, 2, path, NULL, &error), STATUS_INPUT);
 	require(strstr(error.text, "different traces (00ff and abcd)") != NULL, "%s", error.text);
 	require(access(path, F_OK) != 0, "a page was written");
 	temporary_remove(pair.folder);

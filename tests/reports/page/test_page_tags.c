@@ -54,7 +54,11 @@ static const char *read_tag(struct open_tags *tags, const char *at)
 		require(tags->count < DEPTH_MAX, "too deep: %.60s", at);
 		strcpy(tags->name[tags->count++], name);
 	}
-	return end + 1;
+	/* What is in a script is no HTML. */
+	bool is_script = !is_end && strcmp(name, "script") == 0;
+	end = is_script ? strstr(end, "</script>") : end + 1;
+	require(end != NULL, "a script without an end");
+	return end;
 }
 
 static void require_closed_tags(const char *page)
