@@ -62,11 +62,42 @@ static uint32_t choose(const struct report *report, const struct figure *figure,
 		return 0;
 	}
 	for (uint32_t i = 0; i < report->count; i++) {
-		if (figure->need != FIGURE_OF_KERNELS || report->results[i].has_kernels) {
-			chosen[count++] = &report->results[i];
+		const struct result *result = &report->results[i];
+		bool is_able = figure->need == FIGURE_OF_KERNELS    ? result->has_kernels
+			       : figure->need == FIGURE_OF_REQUESTS ? result->has_requests
+								    : true;
+		if (is_able) {
+			chosen[count++] = result;
 		}
 	}
 	return count;
+}
+
+/* The levels of a ramp and the measured window, which figures over time mark. */
+static void add_marks(struct text *script, const struct result *result)
+{
+	const cJSON *levels = json_find(&result->root, "levels");
+	const cJSON *window = json_find(&result->root, "window");
+	const cJSON *level = NULL;
+	uint32_t count = 0;
+
+	cJSON_ArrayForEach(level, levels)
+	{
+		const cJSON *start = cJSON_GetObjectItemCaseSensitive(level, "start_s");
+		const cJSON *rate = cJSON_GetObjectItemCaseSensitive(level, "rate_per_s");
+		if (cJSON_IsNumber(start) && cJSON_IsNumber(rate)) {
+			count++;
+			text_format(script, "level_start_%u = %.17g\nlevel_rate_%u = %.17g\n",
+				count, start->valuedouble, count, rate->valuedouble);
+		}
+	}
+	text_format(script, "level_count = %u\n", count);
+	const cJSON *start = cJSON_GetObjectItemCaseSensitive(window, "start_s");
+	const cJSON *end = cJSON_GetObjectItemCaseSensitive(window, "end_s");
+	if (cJSON_IsNumber(start) && cJSON_IsNumber(end)) {
+		text_format(script, "window_start = %.17g\nwindow_end = %.17g\n",
+			start->valuedouble, end->valuedouble);
+	}
 }
 
 /* The variables that style.gp explains, of one result. */
@@ -86,6 +117,9 @@ static void add_variables(struct text *script, const struct result *result, uint
 	if (cJSON_IsNumber(blocks) && blocks->valuedouble > 0) {
 		text_format(script, "kv_capacity_%u = %.17g\n", number, blocks->valuedouble);
 	}
+	if (!result->numbers[VALUE_HIT_RATE].has_value) {
+		text_format(script, "no_hits_%u = 1\n", number);
+	}
 	if (limit != NULL && limit->has_value && limit->value > 0) {
 		text_format(script, "slo_%u = %.17g\n", number, limit->value / 1000);
 	}
@@ -100,6 +134,9 @@ static void add_script(struct text *script, const struct result *const *chosen, 
 	text_add(script, view == VIEW_LINEAR ? "is_linear = 1\n" : "");
 	for (uint32_t i = 0; i < count; i++) {
 		add_variables(script, chosen[i], i + 1, figure);
+	}
+	if (count == 1) {
+		add_marks(script, chosen[0]);
 	}
 	if (figure->metric != NULL) {
 		text_format(script, "metric = '%s'\n", figure->metric);

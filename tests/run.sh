@@ -10,7 +10,7 @@ preset=${1:-release}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CTEST_OUTPUT_ON_FAILURE=
 
-bash bench/scripts/setup.sh
+QUIRE_BROWSER=ON bash bench/scripts/setup.sh
 jobs=$(nproc 2>/dev/null || echo 2)
 mkdir -p build
 log=build/$preset.log

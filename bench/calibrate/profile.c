@@ -147,5 +147,6 @@ enum status calibrate_plot(const struct calibrate_fit *fit, const struct calibra
 			point->is_held_out, (unsigned long long)point->elapsed_ns,
 			(unsigned long long)point->predicted_ns);
 	}
-	return plot_draw(&plot, "calibration.gp", subject, path, error);
+	plot_set_text(&plot, "subject", subject);
+	return plot_draw(&plot, "calibration.gp", path, error);
 }

@@ -23,7 +23,8 @@ static const char summary[] =
 	"fast it reads, how fast it multiplies matrices, and what an empty launch costs. NAME\n"
 	"picks operations by a part of their names. With --tensor-parallel-size N the exchange\n"
 	"between the first N GPUs is timed instead, in each of its ways.\n\n"
-	"The table has one row a case, times in microseconds: kernel, case, rows, bytes, flops,\n"
+	"The table names the GPU and the date in its first line, which begins with #. Then it\n"
+	"has one row a case, times in microseconds: kernel, case, rows, bytes, flops,\n"
 	"launches, us, us_min, us_max, gb_per_s, tflop_per_s, floor_us, bound, share. floor_us "
 	"is\n"
 	"the longest of the three limits for the case, bound says which, share is floor_us / us\n"
@@ -96,28 +97,36 @@ static enum status draw(const char *from, const char *to, struct error *error)
 {
 	static const char columns[] = "kernel\tcase\trows\tbytes\tflops\tlaunches\tus\t";
 	struct plot plot;
-	char buffer[4096] = "";
+	char buffer[4096] = "", subject[256] = "";
 	size_t bytes;
 	FILE *file;
 
 	TRY(input_file_open(&file, from, INPUT_FILE, error));
-	if (fgets(buffer, sizeof(buffer), file) == NULL ||
-		strncmp(buffer, columns, strlen(columns)) != 0) {
+	bool has_line = fgets(buffer, sizeof(buffer), file) != NULL;
+	bool has_subject = has_line && strncmp(buffer, "# ", 2) == 0;
+	if (has_subject) {
+		snprintf(subject, sizeof(subject), "%.*s", (int)strcspn(buffer + 2, "\r\n"),
+			buffer + 2);
+		has_line = fgets(buffer, sizeof(buffer), file) != NULL;
+	}
+	if (!has_line || strncmp(buffer, columns, strlen(columns)) != 0) {
 		fclose(file);
 		return error_set(error, STATUS_INPUT,
-			"%.200s:1: found other columns than kernel, case, rows, bytes, ..., "
+			"%.200s:%d: found other columns than kernel, case, rows, bytes, ..., "
 			"expected a table of quire kernels",
-			from);
+			from, has_subject ? 2 : 1);
 	}
 	enum status status = plot_begin(&plot, error);
 	if (status == STATUS_OK) {
 		fputs(buffer, plot.table);
+		plot_set_text(
+			&plot, "subject", has_subject ? subject : "GPU and date are not known");
 		while ((bytes = fread(buffer, 1, sizeof(buffer), file)) > 0) {
 			fwrite(buffer, 1, bytes, plot.table);
 		}
 		status = ferror(file)
 				 ? error_set(error, STATUS_FILE, "%.200s: cannot be read", from)
-				 : plot_draw(&plot, "kernels.gp", NULL, to, error);
+				 : plot_draw(&plot, "kernels.gp", to, error);
 	}
 	fclose(file);
 	return status;

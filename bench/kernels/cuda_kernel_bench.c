@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
 	SETS_MAX = 256,
@@ -352,6 +353,20 @@ static void close_bench(struct bench *bench)
 	}
 }
 
+/* The GPU and the date: figures of two GPUs, or of two drivers, do not compare. */
+static void write_subject(FILE *table)
+{
+	struct cudaDeviceProp properties;
+	char date[16];
+	struct tm utc;
+	const time_t now = time(NULL);
+
+	gmtime_r(&now, &utc);
+	strftime(date, sizeof(date), "%Y-%m-%d", &utc);
+	bool is_known = cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
+	fprintf(table, "# %s, %s\n", is_known ? properties.name : "unknown GPU", date);
+}
+
 enum status kernel_bench(const struct kernel_bench_options *options, bool shows_progress,
 	FILE *table, struct error *error)
 {
@@ -360,6 +375,7 @@ enum status kernel_bench(const struct kernel_bench_options *options, bool shows_
 
 	open_bench(&bench);
 	if (bench.code == 0) {
+		write_subject(table);
 		fprintf(table, "kernel\tcase\trows\tbytes\tflops\tlaunches\tus\tus_min\tus_max\t"
 			       "gb_per_s\ttflop_per_s\tfloor_us\tbound\tshare\n");
 		measure_limits(&bench);

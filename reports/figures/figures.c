@@ -49,6 +49,16 @@ const struct figure figures[] = {
 		"Every gap between two tokens, preemptions included: the long ones are the stalls "
 		"that a reader notices.",
 		false, true, FIGURE_OF_ALL},
+	{"ttft-length", "ttft_length.gp", "ttft", "Time to first token by length of the prompt",
+		"Of the requests of each octave of prompt lengths. Where the curves rise, long "
+		"prompts wait for their own computation; where they are flat and high, all wait "
+		"for others.",
+		false, false, FIGURE_OF_REQUESTS},
+	{"lengths", "lengths.gp", NULL, "Lengths of prompts and outputs",
+		"Of all requests that the run read: prompts decide the work before the first "
+		"token, "
+		"outputs how long a request holds its KV blocks.",
+		false, false, FIGURE_OF_REQUESTS},
 	{"step-time", "step_time.gp", NULL, "Step time by what a step computed",
 		"Each field is the mean over all steps of that composition: to the right more "
 		"sequences decode at once, upwards more prompt tokens are computed beside them; "

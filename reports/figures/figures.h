@@ -9,8 +9,9 @@
 /* Which results a figure can be drawn of. */
 enum figure_need {
 	FIGURE_OF_ALL,
-	FIGURE_OF_HITS,	   /* of all, if the trace of one says which prompts share tokens */
-	FIGURE_OF_KERNELS, /* whose kernels were measured */
+	FIGURE_OF_HITS,	    /* of all, if the trace of one says which prompts share tokens */
+	FIGURE_OF_KERNELS,  /* whose kernels were measured */
+	FIGURE_OF_REQUESTS, /* whose folders have the table of requests */
 };
 
 /* The figures of a report, in the order of the page. A new one is a script beside this file, with a

@@ -19,7 +19,8 @@ eval figure_open(300, 1)
 curve = records_most > 24 ? line_style : curve_style
 eval time_axis
 
-percent(hit, query) = query > 0 ? 100.0 * hit / query : NaN
+is_known(i) = !exists(sprintf("no_hits_%d", i))
+percent(hit, query) = query > 0 && is_known(i) ? 100.0 * hit / query : NaN
 so_far(row) = (row == 0 ? (hits = 0.0, asked = 0.0) : 0, hits = hits + $7, asked = asked + $8, \
 	percent(hits, asked))
 largest = 0.0
@@ -29,8 +30,9 @@ do for [i = 1:ARGC - 1] {
 	stats timeline(i) using ($7) nooutput
 	found = exists("STATS_sum") ? STATS_sum : 0.0
 	stats timeline(i) using ($8) nooutput
-	eval note("describe", of_run(i).sprintf("%.1f %% of the prompt tokens ".\
-		"were found in the cache.", percent(found, exists("STATS_sum") ? STATS_sum : 0)))
+	asked_of = exists("STATS_sum") ? STATS_sum : 0
+	eval note("describe", of_run(i).(is_known(i) ? sprintf("%.1f %% of the prompt tokens ".\
+		"were found in the cache.", percent(found, asked_of)) : "not known."))
 }
 eval time_axis
 y_unit = " %%"

@@ -1,60 +1,101 @@
-# The operations of the GPU engine against what the GPU can do, from the table of `quire kernels`.
-# Above, operations that multiply: their rate against their intensity, under the roof of reading and
-# of arithmetic. Below, all of them: the rate at which they move what they must, against how much
-# that is, under what reading and a launch allow. quire puts the table in front of the script.
+# The operations of the GPU engine against what the GPU can do, from the table of `quire kernels`: a
+# bar for each case, as long as its share of the limit that bounds it, the best first. quire puts
+# the table in front of the script and sets subject to the GPU and the date of the measurement.
 if (!exists("quire_style")) {
 	if (ARGC < 2) { print "usage: gnuplot -c kernels.gp OUT.svg TABLE.tsv"; exit status 2 }
 	load ARG0[1:strlen(ARG0) - strlen("kernels.gp")]."style.gp"
 	table = ARGV[2]
 }
+if (!exists("subject")) { subject = "GPU and date are not known" }
 
 set datafile columnheaders
 set datafile missing "-"
-has_legend = 0
-height = 880
-eval sprintf("set terminal svg size 640, height dynamic font 'sans-serif,15' background '%s'", \
-	background_color)
-set output ARG1
-set multiplot layout 2, 1 margins screen 0.125, 0.965, 60.0 / height, 1 - 132.0 / height \
-	spacing screen 0, 60.0 / height
-set key at screen 0.02, 0.99 left top horizontal Left reverse noenhanced samplen 1.5 maxcols 3 \
-	width 2 textcolor rgb text_color
-
-names = "decode_attention prefill_attention matmul decode_matmul decode_matmul_silu ".\
-	"qk_norm_rope_store add_rms_norm silu_mul sampler"
-shade(i) = color((i - 1) % 8 + 1)
-mark(i) = word("7 5 9 13 11 6 4 8 3", i) + 0
-
+set datafile commentschars "#"
 limit(name, of) = sprintf("stats table using (stringcolumn('kernel') eq '%s' ? ".\
 	"column('%s') : NaN) nooutput; found = STATS_max", name, of)
 eval limit("limit_read", "gb_per_s"); read_rate = found
 eval limit("limit_product", "tflop_per_s"); product_rate = found
 eval limit("limit_launch", "us"); launch_us = found
 
-is_of(i) = stringcolumn("kernel") eq word(names, i)
-set logscale xy
-set xlabel "Intensity, FLOP a byte"
-set ylabel "TFLOP/s"
-set format x "%g"
-set format y "%g"
-set xrange [0.5:20000]
-set yrange [0.5:product_rate * 2]
-roof(x) = x * read_rate / 1000 < product_rate ? x * read_rate / 1000 : product_rate
-plot roof(x) with lines linewidth 1.8 linecolor rgb text_color title \
-		sprintf("limits, %.2f TB/s", read_rate / 1000), \
-	for [i = 1:words(names)] table using \
-		(is_of(i) && column("flops") > 0 ? column("flops") / column("bytes") : NaN): \
-		(column("tflop_per_s")) with points pointtype mark(i) pointsize 0.7 \
-		linecolor rgb shade(i) title word(names, i)
+# The cases, and their order by falling share.
+cases_max = 2000
+array name[cases_max]
+array share[cases_max]
+array kind[cases_max]
+bounds = "memory arithmetic launch"
+kind_of(text) = text eq "memory" ? 1 : text eq "arithmetic" ? 2 : 3
+cases = 0
+stats table using (column("share") > 0 && cases < cases_max ? (cases = cases + 1, \
+	name[cases] = stringcolumn("kernel")."  ".stringcolumn("case"), \
+	share[cases] = column("share"), kind[cases] = kind_of(stringcolumn("bound")), 1) : 1) \
+	nooutput
+if (cases == 0) {
+	eval figure_empty("the table has no operation")
+	exit
+}
+array place[cases]
+do for [i = 1:cases] { place[i] = i }
+do for [i = 2:cases] {
+	j = i
+	while (j > 1 && share[place[j - 1]] < share[place[j]]) {
+		moved = place[j]; place[j] = place[j - 1]; place[j - 1] = moved
+		j = j - 1
+	}
+}
 
+columns = cases > 40 ? 2 : 1
+rows = (cases + columns - 1) / columns
+width = 640 * columns
+height = 118 + 16 * rows
+set terminal svg size width, height dynamic font 'sans-serif,12' background background_color
+set output ARG1
 unset key
-set xlabel "Bytes that a launch has to move"
-set ylabel "GB/s"
-set format x "%.0s%cB"
-set xrange [1000:1e10]
-set yrange [1:read_rate * 2]
-allowed(x) = x / (launch_us > x / read_rate / 1000 ? launch_us : x / read_rate / 1000) / 1000
-plot allowed(x) with lines linewidth 1.8 linecolor rgb text_color notitle, \
-	for [i = 1:words(names)] table using (is_of(i) ? column("bytes") : NaN): \
-		(column("gb_per_s")) with points pointtype mark(i) pointsize 0.7 \
-		linecolor rgb shade(i) notitle
+set border 0
+set style fill solid 1 noborder
+heading = "Share of the limit: ".subject
+set label 1 heading at screen 12.0 / width, screen 1 - 20.0 / height left font ",17" \
+	textcolor rgb text_color noenhanced
+set label 2 sprintf("Limits of the same run: reading %.2f TB/s, multiplying %.0f TFLOP/s, ".\
+	"a launch %.2f µs", read_rate / 1000, product_rate, launch_us) \
+	at screen 12.0 / width, screen 1 - 42.0 / height left textcolor rgb text_color
+do for [k = 1:3] {
+	set object k rectangle from screen (12.0 + 130 * (k - 1)) / width, \
+		screen 1 - 70.0 / height to screen (26.0 + 130 * (k - 1)) / width, \
+		screen 1 - 58.0 / height fillcolor rgb color(k) \
+		fillstyle solid 1 noborder
+	set label 2 + k word(bounds, k) at screen (32.0 + 130 * (k - 1)) / width, \
+		screen 1 - 64.0 / height left textcolor rgb text_color
+}
+set xrange [0:108]
+set xtics 25 format "%g %%"
+set ytics scale 0 noenhanced
+set grid noytics
+set multiplot
+do for [column_index = 0:columns - 1] {
+	first = column_index * rows + 1
+	last = first + rows - 1 < cases ? first + rows - 1 : cases
+	set print $bars
+	do for [i = first:last] {
+		print sprintf("%d\t%.9g\t%d", i, share[place[i]], kind[place[i]])
+	}
+	unset print
+	set yrange [first + rows - 0.5:first - 0.5]
+	set ytics ()
+	do for [i = first:last] { set ytics add (name[place[i]] i) }
+	set lmargin at screen (column_index * 640.0 + 272) / width
+	set rmargin at screen (column_index * 640.0 + 620) / width
+	set tmargin at screen 1 - 82.0 / height
+	set bmargin at screen 36.0 / height
+	set datafile nocolumnheaders
+	plot for [k = 1:3] $bars using ($3 == k ? $2 / 2 : NaN):1:(0):2:($1 - 0.38):($1 + 0.38) \
+		with boxxyerror linecolor rgb color(k) notitle, \
+		$bars using 2:1:(sprintf("%.0f", $2)) with labels left offset 0.4, 0 \
+		textcolor rgb text_color notitle
+	do for [k = 1:5] { unset label k }
+	do for [k = 1:3] { unset object k }
+}
+eval note("title", "Operations against the limits of the GPU: ".subject)
+do for [i = 1:cases] {
+	eval note("describe", sprintf("%s: %.0f %% of the %s limit.", name[place[i]], \
+		share[place[i]], word(bounds, kind[place[i]])))
+}

@@ -102,10 +102,6 @@ do for [i = 1:ARGC - 1] {
 }
 set datafile nocolumnheaders
 
-# Times with their unit: 250 µs, 40 ms, 2 s.
-text_of(x) = x < 0.9995e-6 ? sprintf("%.3g ns", x * 1e9) : \
-	x < 0.9995e-3 ? sprintf("%.3g µs", x * 1e6) : x < 0.9995 ? sprintf("%.3g ms", x * 1e3) : \
-	x < 999.5 ? sprintf("%.3g s", x) : sprintf("%.0f s", x)
 decades = is_wide ? log10(right / left) : 1
 every_decade = decades > 8 ? 2 : 1
 set xrange [left:right]

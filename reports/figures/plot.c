@@ -15,12 +15,24 @@ extern const uint32_t report_files_count;
 
 enum status plot_begin(struct plot *plot, struct error *error)
 {
-	plot->table = tmpfile();
+	*plot = (struct plot){.table = tmpfile()};
 	if (plot->table == NULL) {
 		return error_set(error, STATUS_FILE, "a temporary file cannot be written: %s",
 			strerror(errno));
 	}
 	return STATUS_OK;
+}
+
+void plot_set_text(struct plot *plot, const char *name, const char *value)
+{
+	text_format(&plot->variables, "%s = ", name);
+	text_add_gnuplot_string(&plot->variables, value);
+	text_add(&plot->variables, "\n");
+}
+
+void plot_set_number(struct plot *plot, const char *name, double value)
+{
+	text_format(&plot->variables, "%s = %.17g\n", name, value);
 }
 
 /* The table is part of the script, as a data block, so that no path needs quoting. */
@@ -79,8 +91,7 @@ static enum status draw(const struct text *script, struct text *drawing, struct 
 	return status;
 }
 
-enum status plot_draw(struct plot *plot, const char *script, const char *subject, const char *path,
-	struct error *error)
+enum status plot_draw(struct plot *plot, const char *script, const char *path, struct error *error)
 {
 	struct text text = {0};
 	struct text drawing = {0};
@@ -89,11 +100,8 @@ enum status plot_draw(struct plot *plot, const char *script, const char *subject
 	fclose(plot->table);
 	plot->table = NULL;
 	text_add(&text, "has_notes = 1\n");
-	if (subject != NULL) {
-		text_add(&text, "subject = ");
-		text_add_gnuplot_string(&text, subject);
-		text_add(&text, "\n");
-	}
+	text_add_bytes(&text, plot->variables.bytes, plot->variables.byte_count);
+	text_deinit(&plot->variables);
 	add_file(&text, "style.gp");
 	add_file(&text, script);
 	if (status == STATUS_OK) {

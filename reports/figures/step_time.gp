@@ -149,8 +149,6 @@ set colorbox horizontal user origin screen 206.0 / width, screen 1 - 22.0 / heig
 set label 1 "Mean step time" at screen 8.0 / width, screen 1 - 17.0 / height left \
 	textcolor rgb text_color front
 
-power_text(k) = k < 10 ? sprintf("%d", 2 ** k) : k < 20 ? sprintf("%dk", 2 ** (k - 10)) : \
-	sprintf("%dM", 2 ** (k - 20))
 rows_end = end_of(rows_high, rows_base)
 tokens_end = end_of(tokens_high, tokens_base)
 rows_start = rows_base - has_zero_rows

@@ -4,7 +4,10 @@
 #   label_1, label_2, ...             names of the results (else the last part of each folder)
 #   kv_capacity_1, kv_capacity_2, ... KV blocks of the pool (else no capacity is drawn)
 #   has_legend = 0                    no legend in the figure: the page around it has one
+#   no_hits_1, no_hits_2, ...         set where nothing is known of the result's cache hits
 #   slo_1, slo_2, ...                 limit on the metric in s (else no line is drawn)
+#   level_count, level_start_1, level_rate_1, ... levels of a ramp, in s and requests/s
+#   window_start, window_end          the measured part of the run, in s
 #   metric = "ttft"                   which latency latency.gp draws
 #   is_linear = 1                     latency.gp draws linear axes
 #   has_notes = 1                     print what reports/figures/notes.h reads
@@ -133,6 +136,19 @@ panel_place(i, right) = sprintf("set lmargin at screen (panel_left(%d) + 80.0) /
 	i, i, right, i, i, i, i)
 short(text) = strlen(text) > 30 ? text[1:29]."…" : text
 
+# Opens a figure that stands alone, with subject as its title and a legend above the panels:
+# `eval standalone_open(height, head, panels)`. head: pixels above the first panel.
+standalone_open(pixels, head, panels) = sprintf("height = %d; ".\
+	"set terminal svg size 640, height dynamic font 'sans-serif,15' background '%s'; ".\
+	"set output ARG1; ".\
+	"set label 91 subject at screen 0.012, screen 1 - 14.0 / height left noenhanced ".\
+	"font ',17' textcolor rgb text_color; ".\
+	"set key at screen 0.012, screen 1 - 30.0 / height left top horizontal Left reverse ".\
+	"noenhanced samplen 2 maxcols 3 textcolor rgb text_color; ".\
+	"set multiplot layout %d, 1 margins screen 0.125, 0.965, 60.0 / height, ".\
+	"1 - %d.0 / height spacing screen 0, 76.0 / height", pixels, background_color, panels, \
+	head + 20)
+
 # Instead of a figure without a curve, a sentence: `eval figure_empty(text)`.
 figure_empty(text) = note("empty", text)."; ".\
 	sprintf("set terminal svg size 640, 130 dynamic font 'sans-serif,15' ".\
@@ -188,6 +204,14 @@ largest_of(column_number) = sprintf("largest = 0.0; set yrange [*:*]; do for [i 
 # An axis from 0 with about four tics of 1, 2 or 5 times a power of ten: `eval y_axis(largest)`.
 short_text(x) = x < 1000 ? sprintf("%.3g", x) : x < 999500 ? sprintf("%.3gk", x / 1e3) : \
 	x < 999.5e6 ? sprintf("%.3gM", x / 1e6) : sprintf("%.3gG", x / 1e9)
+# 2 to the power of k: 512, 2k, 1M.
+power_text(k) = k < 10 ? sprintf("%d", 2 ** k) : k < 20 ? sprintf("%dk", 2 ** (k - 10)) : \
+	sprintf("%dM", 2 ** (k - 20))
+
+# Times with their unit: 250 µs, 40 ms, 2 s.
+text_of(x) = x < 0.9995e-6 ? sprintf("%.3g ns", x * 1e9) : \
+	x < 0.9995e-3 ? sprintf("%.3g µs", x * 1e6) : x < 0.9995 ? sprintf("%.3g ms", x * 1e3) : \
+	x < 999.5 ? sprintf("%.3g s", x) : sprintf("%.0f s", x)
 power_below(x) = 10 ** floor(log10(x) + 1e-9)
 tic_of(x) = x / power_below(x) < 1.5 ? power_below(x) : x / power_below(x) < 3.5 ? \
 	2 * power_below(x) : x / power_below(x) < 7.5 ? 5 * power_below(x) : 10 * power_below(x)
@@ -198,11 +222,31 @@ y_axis(top) = sprintf("y_top = %.9g > 0 ? 1.05 * %.9g : 1.0; y_tic = tic_of(y_to
 	"{ set ytics add (count_text(k * y_tic).y_unit k * y_tic) }", top, top)
 y_unit = ""
 
+# In figures of one run over time: the edges of a ramp's levels with their rates, and a shade over
+# what is not measured.
+marks_max = 40
+labels_max = 10
+if (!exists("level_count")) { level_count = 0 }
+mark_levels = "if (level_count <= marks_max) { do for [k = 1:level_count] { ".\
+	"place = value(sprintf('level_start_%d', k)) / time_unit; ".\
+	"set arrow 100 + k from first place, graph 0 to first place, graph 1 nohead back ".\
+	"linewidth 1 dashtype 14 linecolor rgb '#9aa5b1'; ".\
+	"if (level_count <= labels_max) { set label 100 + k sprintf('%.3g/s', ".\
+	"value(sprintf('level_rate_%d', k))) at first place, graph 1 left offset 0.2, -0.5 ".\
+	"font ',11' textcolor rgb text_color } } }"
+mark_shade = " behind fillcolor rgb grid_color fillstyle transparent solid 0.5 noborder }"
+mark_window = "if (exists('window_end') && window_start > 0.005 * time_end) { ".\
+	"set object 101 rectangle from graph 0, graph 0 to ".\
+	"first window_start / time_unit, graph 1".mark_shade."; ".\
+	"if (exists('window_end') && window_end < 0.995 * time_end) { ".\
+	"set object 102 rectangle from first window_end / time_unit, graph 0 to ".\
+	"graph 1, graph 1".mark_shade
+
 # The axis of time in a unit that keeps its numbers short: `eval time_axis`.
 time_axis = "time_unit = time_end < 1 ? 0.001 : time_end < 300 ? 1 : time_end < 10800 ? 60 : ".\
 	"3600; time_name = time_unit < 1 ? 'ms' : time_unit < 60 ? 's' : ".\
 	"time_unit < 3600 ? 'min' : 'h'; time_label = 'Time (' . time_name . ')'; ".\
-	"set xrange [0:time_end > 0 ? time_end / time_unit : 1]"
+	"set xrange [0:time_end > 0 ? time_end / time_unit : 1]; ".mark_levels."; ".mark_window
 
 # A column of the timelines in words, after time_axis: `eval describe(name, column)`.
 describe(name, column_number) = sprintf("set xrange [*:*]; set yrange [*:*]; ".\

@@ -69,7 +69,8 @@ at = 80.0
 do for [k = 1:5] {
 	if (present[k]) {
 		set object 10 + k rectangle from screen at / width, screen 1 - 22.0 / height to \
-			screen (at + 14) / width, screen 1 - 8.0 / height fillcolor rgb color(k)
+			screen (at + 14) / width, screen 1 - 8.0 / height fillcolor rgb color(k) \
+			fillstyle solid 1 noborder
 		set label 10 + k cause[k] at screen (at + 20) / width, screen 1 - 15.0 / height \
 			left textcolor rgb text_color
 		at = at + 44 + 7.6 * strlen(cause[k])

@@ -26,6 +26,7 @@ enum status page_write(struct text *page, const struct page_request *request, st
 		page_comparison(page, results, count);
 	}
 	page_calibration(page, results, count);
+	page_levels(page, results, count);
 	TRY(page_figures(page, results, count, request->drawings, error));
 	if (request->fidelity == NULL) {
 		page_latencies(page, results, count); /* page_fidelity() shows them all */

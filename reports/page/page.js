@@ -1,6 +1,5 @@
-// What figures and tables do beyond being read: values under the pointer, runs switched off and on
-// by their names, tables copied as Markdown. The page is whole without it, and it asks for nothing
-// outside the page.
+// Values under the pointer, runs switched off and on by their names, tables copied as Markdown. The
+// page is whole without it, and it asks for nothing outside the page.
 "use strict";
 (function () {
 	const tip = document.createElement("div");
@@ -69,10 +68,18 @@
 		return values;
 	}
 
+	// The fields of a heat map, in their order: not the ground under them, not the colour scale.
+	const fieldsOf = (svg, panel) => [...svg.querySelectorAll("polygon")].filter(one => {
+		const [from, , to] = one.points;
+		return one.getAttribute("fill") !== "var(--grid)" &&
+			isWithin(panel.box, (from.x + to.x) / 2, (from.y + to.y) / 2);
+	});
+
 	function linesAt(svg, panel, x, target) {
-		const cells = JSON.parse(svg.dataset.cells).flat();
-		const cell = [...svg.querySelectorAll("polygon")].slice(-cells.length).indexOf(target);
-		if (cells.length > 0) {
+		const cells = JSON.parse(svg.dataset.cells)[panelsOf(svg).findIndex(
+			one => String(one.box) === String(panel.box))];
+		if (cells !== undefined) {
+			const cell = fieldsOf(svg, panel).indexOf(target);
 			return cell < 0 ? [] : [panel.name + ": " + withUnit(cells[cell], panel.y_unit)];
 		}
 		const values = Object.entries(valuesAt(svg, panel, x)).map(([run, value]) => {
@@ -113,9 +120,7 @@
 		tip.style.top = Math.max(0, event.clientY - tip.offsetHeight - 10) + "px";
 	}
 
-	document.body.append(tip);
-	tip.className = "tip";
-	tip.hidden = true;
+	document.body.append(Object.assign(tip, {className: "tip", hidden: true}));
 	for (const svg of document.querySelectorAll("figure svg[data-panels]")) {
 		svg.addEventListener("pointermove", event => showValues(svg, event));
 		svg.addEventListener("pointerleave", () => drawCrosshairs(null, tip.hidden = true));

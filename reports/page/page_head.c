@@ -42,6 +42,40 @@ static void add_gpu(struct text *page, const struct result *result)
 	}
 }
 
+/* A number of summary.json that only some results have; 0 where it is null or absent. */
+static double number_in(const struct result *result, const char *section, const char *field)
+{
+	const cJSON *object = json_find(&result->root, section);
+	const cJSON *node = cJSON_GetObjectItemCaseSensitive(object, field);
+
+	return cJSON_IsNumber(node) ? node->valuedouble : 0;
+}
+
+/* What the figures are not of: requests left out at both ends, and a trace that was too short. */
+static void add_window(struct text *page, const struct result *result)
+{
+	double warmup = number_in(result, "window", "warmup_requests");
+	double cooldown = number_in(result, "window", "cooldown_requests");
+	double ran_out = number_in(result, SUMMARY_TRACE, "ran_out_s");
+
+	if (warmup + cooldown > 0) {
+		text_add(page, "; measured from ");
+		text_add_number(page, NUMBER_TIME_S, true, number_in(result, "window", "start_s"));
+		text_add(page, " to ");
+		text_add_number(page, NUMBER_TIME_S, true, number_in(result, "window", "end_s"));
+		text_add(page, ", without ");
+		text_add_number(page, NUMBER_COUNT, true, warmup);
+		text_add(page, " requests of the warm-up and ");
+		text_add_number(page, NUMBER_COUNT, true, cooldown);
+		text_add(page, " of the cooldown");
+	}
+	if (ran_out > 0) {
+		text_add(page, " <span class=\"badge\">the trace ran out at ");
+		text_add_number(page, NUMBER_TIME_S, true, ran_out);
+		text_add(page, "</span>");
+	}
+}
+
 /* A line that describes the run. */
 static void add_run_line(struct text *page, const struct result *result)
 {
@@ -59,6 +93,7 @@ static void add_run_line(struct text *page, const struct result *result)
 	text_add(page, "</strong> of ");
 	page_value(page, result, VALUE_TRACE_REQUESTS);
 	text_add(page, result->numbers[VALUE_TRACE_REQUESTS].value == 1 ? " request" : " requests");
+	add_window(page, result);
 	if (!result->is_calibrated) {
 		text_add(page,
 			" <span class=\"badge\" title=\"The times come from a cost model "
@@ -109,7 +144,8 @@ static void add_run_lines(struct text *page, const struct result *results, uint3
 	text_add(page, "</ol>\n");
 }
 
-static void add_contents(struct text *page, uint32_t count, bool is_fidelity)
+static void add_contents(
+	struct text *page, const struct result *results, uint32_t count, bool is_fidelity)
 {
 	text_add(page, "<nav aria-label=\"Contents\">");
 	if (is_fidelity) {
@@ -117,6 +153,7 @@ static void add_contents(struct text *page, uint32_t count, bool is_fidelity)
 	} else if (count > 1) {
 		text_add(page, "<a href=\"#comparison\">Side by side</a> ");
 	}
+	text_add(page, page_has_levels(results, count) ? "<a href=\"#levels\">Levels</a> " : "");
 	text_add(page, "<a href=\"#figures\">Figures</a> ");
 	text_add(page, is_fidelity ? "" : "<a href=\"#latency\">Latency</a> ");
 	text_add(page,
@@ -159,7 +196,7 @@ void page_head(struct text *page, const struct result *results, uint32_t count, 
 	add_title(page, results, count, is_fidelity);
 	text_add(page, "</h1>\n");
 	add_run_lines(page, results, count);
-	add_contents(page, count, is_fidelity);
+	add_contents(page, results, count, is_fidelity);
 	bool is_neutral = is_fidelity || page_traces_differ(results, count);
 	text_add(
 		page, is_neutral ? "</header>\n<main class=\"neutral\">\n" : "</header>\n<main>\n");

@@ -28,6 +28,10 @@ void page_calibration(struct text *page, const struct result *results, uint32_t 
 void page_verdict(struct text *page, const struct result *result);
 void page_cards(struct text *page, const struct result *result);
 
+/* page_levels.c: the levels of results of a ramp; nothing where there are none. */
+bool page_has_levels(const struct result *results, uint32_t count);
+void page_levels(struct text *page, const struct result *results, uint32_t count);
+
 /* page_fidelity.c: a simulated run compared with a real one: their names, the most important
    errors, all latencies, then counts, step times and KV blocks. The real run is the page's first.
    */

@@ -81,6 +81,11 @@ static void add_latency_row(struct text *page, const struct result *results, uin
 
 static void add_verdict_row(struct text *page, const struct result *results, uint32_t count)
 {
+	bool has_calibrated = false; /* else page_calibration() says it of all */
+
+	for (uint32_t i = 0; i < count; i++) {
+		has_calibrated = has_calibrated || results[i].is_calibrated;
+	}
 	text_add(page, "<tr class=\"verdicts\"><th scope=\"row\">Verdict</th>");
 	for (uint32_t i = 0; i < count; i++) {
 		text_format(page, "<td><span class=\"chip %s\" title=\"%s\">%s</span>",
@@ -89,7 +94,7 @@ static void add_verdict_row(struct text *page, const struct result *results, uin
 		if (strcmp(results[i].status, "complete") != 0) {
 			text_format(page, " <span class=\"badge\">%s</span>", results[i].status);
 		}
-		if (!results[i].is_calibrated) {
+		if (!results[i].is_calibrated && has_calibrated) {
 			text_add(page, " <span class=\"badge\">uncalibrated</span>");
 		}
 		text_add(page, "</td>");

@@ -209,7 +209,7 @@ enum status result_open(struct result *result, const char *directory, struct err
 	result->directory = directory;
 	TRY(read_summary(result, error));
 	TRY(read_provenance(result, error));
-	return result_tables_check(directory, &result->has_kernels, error);
+	return result_tables_check(directory, &result->has_kernels, &result->has_requests, error);
 }
 
 void result_close(struct result *result)

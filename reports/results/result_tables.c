@@ -20,6 +20,8 @@ static const struct column step_grid[] = {STEP_GRID_COLUMN_LIST(TEXT, NUMBER)};
 static const struct column latency[] = {LATENCY_COLUMN_LIST(TEXT, NUMBER)};
 static const struct column kernel_phases[] = {KERNEL_PHASE_COLUMN_LIST(TEXT, NUMBER)};
 static const struct column kernel_timeline[] = {KERNEL_TIMELINE_COLUMN_LIST(TEXT, NUMBER)};
+static const struct column requests[] = {
+	TEXT(status) NUMBER(prompt_tokens) NUMBER(output_tokens) NUMBER(ttft_ns)};
 #undef TEXT
 #undef NUMBER
 
@@ -27,17 +29,18 @@ static const struct table {
 	const char *name;
 	const struct column *columns;
 	uint32_t column_count;
-	bool is_of_kernels; /* exists only when kernels were measured */
+	enum { ALWAYS, WITH_KERNELS, WITH_REQUESTS } presence;
 } tables[] = {
-#define TABLE(name, columns, is_of_kernels)                                                        \
+#define TABLE(name, columns, presence)                                                             \
 	{                                                                                          \
-		name, columns, sizeof(columns) / sizeof(columns[0]), is_of_kernels                 \
+		name, columns, sizeof(columns) / sizeof(columns[0]), presence                      \
 	}
-	TABLE(RESULT_TIMELINE, timeline, false),
-	TABLE(RESULT_STEP_GRID, step_grid, false),
-	TABLE(RESULT_LATENCY, latency, false),
-	TABLE(RESULT_KERNEL_PHASES, kernel_phases, true),
-	TABLE(RESULT_KERNEL_TIMELINE, kernel_timeline, true),
+	TABLE(RESULT_REQUESTS, requests, WITH_REQUESTS),
+	TABLE(RESULT_TIMELINE, timeline, ALWAYS),
+	TABLE(RESULT_STEP_GRID, step_grid, ALWAYS),
+	TABLE(RESULT_LATENCY, latency, ALWAYS),
+	TABLE(RESULT_KERNEL_PHASES, kernel_phases, WITH_KERNELS),
+	TABLE(RESULT_KERNEL_TIMELINE, kernel_timeline, WITH_KERNELS),
 #undef TABLE
 };
 
@@ -91,14 +94,20 @@ static enum status check_table(const char *path, const struct table *table, stru
 	return status;
 }
 
-enum status result_tables_check(const char *directory, bool *has_kernels, struct error *error)
+enum status result_tables_check(
+	const char *directory, bool *has_kernels, bool *has_requests, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
 
 	TRY(path_format(path, error, "%s/%s", directory, RESULT_KERNEL_PHASES));
 	TRY(path_is_there(path, has_kernels, error));
+	TRY(path_format(path, error, "%s/%s", directory, RESULT_REQUESTS));
+	TRY(path_is_there(path, has_requests, error));
 	for (uint32_t i = 0; i < TABLE_COUNT; i++) {
-		if (!tables[i].is_of_kernels || *has_kernels) {
+		bool is_there = tables[i].presence == ALWAYS ||
+				(tables[i].presence == WITH_KERNELS && *has_kernels) ||
+				(tables[i].presence == WITH_REQUESTS && *has_requests);
+		if (is_there) {
 			TRY(path_format(path, error, "%s/%s", directory, tables[i].name));
 			TRY(check_table(path, &tables[i], error));
 		}

@@ -41,6 +41,22 @@ static void add_timeline(struct text *out, uint32_t bins)
 	}
 }
 
+/* Every seventh was rejected; prompts of 1 to 2^16 tokens. */
+static void add_requests(struct text *out, uint32_t count)
+{
+	text_add(out, "id\tstatus\tprompt_tokens\toutput_tokens\tttft_ns\n");
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t noise = i * 2654435761u >> 20; /* in [0, 4096) */
+		uint32_t prompt = 1 + (noise << i % 5);
+		if (i % 7 == 6) {
+			text_format(out, "%u\trejected_too_long\t%u\t0\t-\n", i, 16 * prompt);
+		} else {
+			text_format(out, "%u\tfinished\t%u\t%u\t%u000\n", i, prompt, noise,
+				prompt + 40 * noise);
+		}
+	}
+}
+
 static uint64_t quarter_octave(uint32_t index)
 {
 	return index == 0 ? 0 : (UINT64_C(4) + (index - 1) % 4) << ((index - 1) / 4) >> 2;
@@ -188,6 +204,8 @@ void make_result(const char *folder, const char *name, const struct made_result 
 	require(mkdir(path, 0777) == 0, "cannot make %s", path);
 	add_timeline(&text, made->bins);
 	made_write(path, "timeline.tsv", &text);
+	add_requests(&text, made->latency_buckets);
+	made_write(path, "requests.tsv", &text);
 	add_step_grid(&text, made->rows_octaves, made->tokens_octaves);
 	made_write(path, "step_grid.tsv", &text);
 	made_latency(&text, made->latency_buckets);

@@ -102,7 +102,7 @@ Test(report, a_gnuplot_that_fails_is_quoted)
 /* A slip of the fingers must not cost a table that took hours to make. */
 Test(report, the_name_of_a_results_file_is_no_page)
 {
-	static const char *const names[] = {"steps.tsv", "summary.json", "requests.tsv"};
+	static const char *const names[] = {"requests.tsv", "summary.json", "steps.tsv"};
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
 	char out[TEMPORARY_PATH_BYTES + 16];
 	const char *directory = path;

@@ -8,6 +8,8 @@
 #include "engine/model/config_json.h"
 #include "reports/figures/plot.h"
 #include "engine/shape/model_config.h"
+#include "sim/kv_memory.h"
+#include "sim/profile_choice.h"
 #include "workloads/study/cache_curve.h"
 
 #include <inttypes.h>
@@ -26,6 +28,7 @@ struct cache_request {
 	uint64_t asked[CACHE_CURVE_ASKED_MAX];
 	uint32_t asked_count;
 	uint64_t kv_bytes_per_token; /* 0: no model */
+	uint64_t gpu_tokens;	     /* that --gpu holds beside the model; 0: no GPU */
 };
 
 /* "5000" or "1000,2000,4000": blocks of the trace. */
@@ -275,11 +278,39 @@ static enum status write_table(const struct cache_request *request,
 static enum status write_plot(const struct cache_request *request,
 	const struct references *references, const struct cache_curve *curve, struct error *error)
 {
+	const char *slash = strrchr(request->path, '/');
 	struct plot plot;
 
 	TRY(plot_begin(&plot, error));
 	write_tsv(plot.table, request, references, curve);
-	return plot_draw(&plot, "trace_cache.gp", request->config.model, request->plot, error);
+	plot_set_text(&plot, "subject", slash == NULL ? request->path : slash + 1);
+	if (request->config.model != NULL) {
+		plot_set_text(&plot, "model", request->config.model);
+	}
+	if (request->gpu_tokens > 0) {
+		plot_set_text(&plot, "gpu", request->config.gpu);
+		plot_set_number(&plot, "gpu_gib", gib(request, request->gpu_tokens));
+	}
+	return plot_draw(&plot, "trace_cache.gp", request->plot, error);
+}
+
+/* The KV cache of the GPU with the other limits of a run at their defaults. */
+static enum status find_gpu(
+	struct cache_request *request, const struct model_config *model, struct error *error)
+{
+	struct gpu_profile_choice choice;
+	struct replay_config usual;
+	struct engine_config engine;
+	struct kv_memory memory;
+
+	replay_config_default(&usual);
+	usual.max_model_len = model->max_position_embeddings;
+	replay_config_engine(&usual, &engine);
+	TRY(gpu_profile_choose(request->config.gpu, model->name, 1, &choice, error));
+	TRY(kv_memory_estimate(
+		model, &choice.profile, &engine, usual.gpu_memory_utilization, 1, &memory, error));
+	request->gpu_tokens = (uint64_t)memory.block_count * usual.block_size;
+	return STATUS_OK;
 }
 
 static enum status write_curve(const struct cache_request *request,
@@ -289,6 +320,11 @@ static enum status write_curve(const struct cache_request *request,
 		print_curve_json(request, references, curve);
 	} else {
 		print_table(request, references, curve);
+		if (request->gpu_tokens > 0) {
+			printf("\n%s has room for %" PRIu64 " tokens, %.3f GiB, beside %s\n",
+				request->config.gpu, request->gpu_tokens,
+				gib(request, request->gpu_tokens), request->config.model);
+		}
 	}
 	if (request->plot != NULL) {
 		TRY(write_plot(request, references, curve, error));
@@ -317,6 +353,10 @@ static enum status check_request(const struct cache_request *request, struct err
 		return error_set(error, STATUS_USAGE,
 			"--policy needs --capacity: without both, every policy is shown");
 	}
+	if (request->config.gpu != NULL && request->config.model == NULL) {
+		return error_set(error, STATUS_USAGE,
+			"--gpu needs --model: what a GPU holds depends on both");
+	}
 	if (request->has_policy && (request->out != NULL || request->plot != NULL)) {
 		return error_set(error, STATUS_USAGE,
 			"%s holds every policy, so --policy does not go with it",
@@ -337,6 +377,9 @@ static enum status run(struct command_line *line, struct error *error)
 	if (request->config.model != NULL) {
 		TRY(model_config_find(request->config.model, &model, error));
 		request->kv_bytes_per_token = model_config_kv_bytes_per_token(&model);
+	}
+	if (request->config.gpu != NULL) {
+		TRY(find_gpu(request, &model, error));
 	}
 	enum status status = study(request, &references, error);
 	references_deinit(&references);
@@ -361,6 +404,8 @@ static const struct option options[] = {
 			"blocks), fifo, belady (the optimum) or infinite"},
 	{FROM_TABLE("model"), .initial = "",
 		.help = "also show sizes in GiB of this model's KV cache, such as qwen3-0.6b"},
+	{FROM_TABLE("gpu"), .initial = "",
+		.help = "with --model: also show how much this GPU holds, such as h200"},
 	{.kind = OPTION_HEADING, .help = "Output"},
 	{"json", OPTION_FLAG, REQUEST(wants_json), .help = "JSON with exact counts"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE.tsv",
@@ -379,8 +424,9 @@ const struct command command_trace_cache = {
 		"much KV memory would help, from the trace only. LRU as engines do it, FIFO, and "
 		"the\n"
 		"optimum that no policy can beat.",
-	.examples = "  quire trace cache chat.jsonl --model qwen3-0.6b --plot cache.svg\n"
-		    "  quire trace cache chat.jsonl --capacity 5000 --policy lru_tail --json\n",
+	.examples =
+		"  quire trace cache chat.jsonl --model qwen3-0.6b --gpu h200 --plot cache.svg\n"
+		"  quire trace cache chat.jsonl --capacity 5000 --policy lru_tail --json\n",
 	OPTIONS(options),
 	.table = &replay_options,
 	.table_offset = REQUEST(config),

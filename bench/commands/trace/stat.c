@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { QUANTILES = 200 };
 
@@ -164,8 +165,10 @@ static void write_lengths(FILE *table, const char *kind, const uint32_t *sorted,
 }
 
 /* Writes the table that reports/figures/trace_stat.gp reads: rows of kind, x, y. */
-static enum status draw(const struct trace_stat *stat, const char *path, struct error *error)
+static enum status draw(
+	const struct trace_stat *stat, const char *trace, const char *path, struct error *error)
 {
+	const char *slash = strrchr(trace, '/');
 	struct plot plot;
 	enum status status = plot_begin(&plot, error);
 	uint64_t last = (stat->last_ns - stat->first_ns) / stat->bin_ns;
@@ -182,7 +185,9 @@ static enum status draw(const struct trace_stat *stat, const char *path, struct 
 	}
 	write_lengths(plot.table, "input", stat->inputs, stat->row_count);
 	write_lengths(plot.table, "output", stat->outputs, stat->row_count);
-	return plot_draw(&plot, "trace_stat.gp", NULL, path, error);
+	plot_set_text(&plot, "subject", slash == NULL ? trace : slash + 1);
+	plot_set_number(&plot, "requests", (double)stat->row_count);
+	return plot_draw(&plot, "trace_stat.gp", path, error);
 }
 
 static enum status add_rows(struct trace_stat *stat, struct trace *trace, struct error *error)
@@ -203,7 +208,7 @@ static enum status add_rows(struct trace_stat *stat, struct trace *trace, struct
 struct stat_request {
 	struct replay_config config; /* how the trace is read */
 	bool wants_json;
-	const char *plot;
+	const char *path, *plot;
 };
 
 static enum status show(const struct stat_request *request, struct trace_stat *stat,
@@ -216,16 +221,17 @@ static enum status show(const struct stat_request *request, struct trace_stat *s
 	} else {
 		print_table(stat, trace);
 	}
-	return request->plot == NULL ? STATUS_OK : draw(stat, request->plot, error);
+	return request->plot == NULL ? STATUS_OK : draw(stat, request->path, request->plot, error);
 }
 
 static enum status run(struct command_line *line, struct error *error)
 {
-	const struct stat_request *request = line->values;
+	struct stat_request *request = line->values;
 	struct trace *trace = NULL;
 	struct trace_stat stat;
 
-	TRY(trace_reading_open(&trace, line->positionals[0], &request->config, error));
+	request->path = line->positionals[0];
+	TRY(trace_reading_open(&trace, request->path, &request->config, error));
 	trace_stat_init(&stat, trace_reading_block_size(trace));
 	enum status status = show(request, &stat, trace, error);
 	trace_stat_deinit(&stat);

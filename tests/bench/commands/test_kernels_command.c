@@ -57,7 +57,25 @@ Test(kernels_command, draws_a_table)
 	cr_assert_eq(code, 0, "%s", text);
 	cr_assert(strstr(text, "</svg>") != NULL, "%.300s", text);
 	cr_assert(strstr(text, "sampler") != NULL);
-	cr_assert(strstr(text, "limits, 4.52 TB/s") != NULL);
+	cr_assert(strstr(text, "reading 4.52 TB/s") != NULL);
+	cr_assert(strstr(text, "GPU and date are not known") != NULL);
+	cr_assert(strstr(text, "<desc>sampler  256x151936: 69 % of the memory limit. matmul  "
+			       "256x1024x4096: 27 % of the arithmetic limit.</desc>") != NULL,
+		"%.600s", text);
+	free(text);
+}
+
+/* The first line of a table says which GPU, and when. */
+Test(kernels_command, names_the_gpu_and_the_date)
+{
+	char *text;
+	char named[1024];
+
+	snprintf(named, sizeof(named), "# Some GPU, 2026-01-02\n%s", header);
+	int code = run(&text, named, table, "--from table.tsv --plot out.svg && cat out.svg");
+	cr_assert_eq(code, 0, "%s", text);
+	cr_assert(strstr(text, ">Share of the limit: Some GPU, 2026-01-02</text>") != NULL,
+		"%.900s", text);
 	free(text);
 }
 

@@ -20,8 +20,8 @@
 
 Test(figures, having_nothing_to_draw_is_reported)
 {
-	static const char *const sentences[] = {
-		"(no step was run)", "(no prompt asked the cache)", "(no request gave a value)"};
+	static const char *const sentences[] = {"(no step was run)", "(no prompt asked the cache)",
+		"(no request gave a value)", "(no request)", "(too few requests finished"};
 	char folder[TEMPORARY_PATH_BYTES];
 	struct made_result empty = made_ordinary;
 

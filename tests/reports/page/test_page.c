@@ -7,6 +7,7 @@
 
 #include "reports/figures/figures.h"
 #include "reports/page/page_elements.h"
+#include "tests/harness/files.h"
 #include "tests/harness/made_result.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -178,6 +179,42 @@ Test(page, a_run_that_broke_off_says_so)
 	require_equal(occurrences(page, "class=\"banner\""), 2);
 	require_has(page, "device lost");
 	require_has(page, "<strong>interrupted</strong>");
+	free(page);
+	temporary_remove(folder);
+}
+
+/* The levels of a ramp: a table, and their edges in the figures over time. */
+Test(page, levels_are_a_table_and_marks)
+{
+	static const char levels[] =
+		"\"levels\": [{\"rate_per_s\": 4, \"start_s\": 0, \"width_s\": 60, \"requests\": "
+		"240, \"finished\": 239, \"ttft_p50_ms\": 25, \"ttft_p99_ms\": 250, "
+		"\"tpot_p99_ms\": null, \"attained\": 0.75, \"waiting\": 1.5, \"utilisation\": "
+		"0.4}, {\"rate_per_s\": 8, \"start_s\": 60, \"width_s\": 60, \"requests\": 0}],\n";
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	char file[TEMPORARY_PATH_BYTES + 16];
+	const char *directory = path;
+	struct text changed = {0};
+
+	temporary_folder(folder);
+	make_result(folder, "run", &made_ordinary, path);
+	snprintf(file, sizeof(file), "%s/summary.json", path);
+	char *summary = file_read(file, NULL);
+	const char *end = strstr(summary, "\"result_hash\"");
+	require(end != NULL, "the fixture has no result_hash");
+	text_add_bytes(&changed, summary, (size_t)(end - summary));
+	text_add(&changed, levels);
+	text_add(&changed, end);
+	made_write(path, "summary.json", &changed);
+	free(summary);
+	char *page = make_page(folder, &directory, 1, "page.html");
+	require_has(page, "<a href=\"#levels\">Levels</a>");
+	require_has(page, "<th scope=\"row\">4.00</th><td>0\u00a0ms</td><td>240</td><td>239</td>"
+			  "<td>25.0\u00a0ms</td><td>250\u00a0ms</td><td>\u2013</td>"
+			  "<td>75.0\u00a0%</td><td>1.50</td><td>40.0\u00a0%</td>");
+	require_has(
+		page, "<th scope=\"row\">8.00</th><td>60.0\u00a0s</td><td>0</td><td>\u2013</td>");
+	require(occurrences(page, ">8/s<") > 4, "figures over time lack the levels");
 	free(page);
 	temporary_remove(folder);
 }

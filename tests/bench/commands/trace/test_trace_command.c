@@ -366,6 +366,30 @@ Test(trace_command, cache_draws_its_curve)
 	cJSON_Delete(curve);
 }
 
+/* The picture marks what the GPU holds beside the model, as quire info says it: 3,055 blocks. */
+Test(trace_command, cache_marks_a_gpu)
+{
+	static const char order[] =
+		"trace cache workloads/traces/demo.jsonl --model qwen3-8b --gpu h200";
+	char command[COMMAND_BYTES];
+
+	char *text = quire_output(folder, 0, order);
+	require(strstr(text, "h200 has room for 782080 tokens, 107.402 GiB, beside qwen3-8b") !=
+			NULL,
+		"%s", text);
+	free(text);
+	if (system("command -v gnuplot >/dev/null") != 0) {
+		return;
+	}
+	snprintf(command, sizeof(command), "%s --plot @/curve.svg", order);
+	require_good(command);
+	snprintf(command, sizeof(command),
+		"grep -q 'h200: 107 GiB' %s/curve.svg && "
+		"grep -q '<desc>.*h200 holds 107 GiB, where LRU finds' %s/curve.svg",
+		folder, folder);
+	require(system(command) == 0, "%s", command);
+}
+
 Test(trace_command, cache_refuses_what_makes_no_sense)
 {
 	char path[TEMPORARY_PATH_BYTES];
@@ -382,6 +406,10 @@ Test(trace_command, cache_refuses_what_makes_no_sense)
 			"@/x.tsv",
 		"--policy does not go with it");
 	require_refused("trace cache workloads/traces/demo.jsonl --model gpt-5", "gpt-5");
+	require_refused(
+		"trace cache workloads/traces/demo.jsonl --gpu h200", "--gpu needs --model");
+	require_refused(
+		"trace cache workloads/traces/demo.jsonl --model qwen3-8b --gpu abacus", "abacus");
 	temporary_write(folder, "alone.jsonl",
 		"{\"timestamp\":0,\"input_length\":1,\"output_length\":1}\n", path);
 	require_refused("trace cache @/alone.jsonl", "neither hash ids nor token ids");
