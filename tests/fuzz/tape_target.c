@@ -30,7 +30,7 @@ static bool is_small(const char *folder)
 	replay_recording_close(&recording);
 	return config.kv_blocks <= 1 << 16 && config.max_num_batched_tokens <= 1 << 20 &&
 	       config.max_num_seqs <= 1 << 12 && config.max_model_len <= 1 << 20 &&
-	       config.block_size <= 1 << 12;
+	       config.block_size <= 1 << 12 && config.replicas <= 8;
 }
 
 static void check_outcome(const struct run_outcome *outcome)
