@@ -1,0 +1,174 @@
+#include "bench/replay/loop.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/replay/fleet.h"
+#include "engine/policy.h"
+#include "tests/harness/files.h"
+#include "tests/harness/require.h"
+#include "tests/harness/table_file.h"
+#include "tests/harness/temporary.h"
+
+/* The order of what happens at one moment, worked by hand: every step takes 10 ms, a request of n
+   tokens n steps. Steps end, replicas fail and join, waiting and new requests are sent, steps
+   begin. */
+
+enum { MS = 1000000, ROWS_MAX = 8, PATH_BYTES = TEMPORARY_PATH_BYTES + 32 };
+
+static enum status take_ten_ms(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	(void)state;
+	(void)batch;
+	(void)token_ids;
+	(void)error;
+	*time = (struct step_time){
+		.elapsed_ns = 10 * MS, .gpu_ns = 10 * MS, .mode = STEP_MODE_NONE};
+	return STATUS_OK;
+}
+
+struct request_line {
+	uint32_t time_ms, output;
+};
+
+/* What became of a request. replica 9: none. */
+struct expected {
+	uint32_t replica, finish_ms;
+};
+
+struct loop_case {
+	const char *name;
+	struct request_line rows[ROWS_MAX]; /* up to one without output */
+	const char *outages;
+	uint32_t replica_limit, router_queue;
+	struct expected expected[ROWS_MAX];
+	uint64_t retries;
+};
+
+static const struct loop_case cases[] = {
+	{"an arrival sees the steps that end at its moment", {{0, 2}, {0, 1}, {10, 1}}, NULL, 0, 0,
+		{{0, 20}, {1, 10}, {1, 20}}, 0},
+	{"a request in mid-step waits for the step's end", {{0, 2}, {0, 3}, {5, 1}}, NULL, 0, 0,
+		{{0, 20}, {1, 30}, {0, 20}}, 0},
+	{"requests that wait at the router are sent in their order, before new ones",
+		{{0, 2}, {0, 1}, {0, 1}, {5, 1}, {10, 1}}, NULL, 1, 0,
+		{{0, 20}, {1, 10}, {1, 20}, {0, 30}, {1, 30}}, 0},
+	{"a full queue refuses", {{0, 2}, {0, 2}, {0, 1}, {5, 1}, {30, 1}}, NULL, 1, 1,
+		{{0, 20}, {1, 20}, {0, 30}, {9, 0}, {0, 40}}, 0},
+	{"a step that ends when its replica fails has ended", {{0, 1}, {0, 3}},
+		"fail:0@0.01,fail:1@0.01,join:0@0.02", 0, 0, {{0, 10}, {0, 50}}, 1},
+	{"a request starts anew, from its first token, before those that wait",
+		{{0, 5}, {0, 1}, {12, 1}, {13, 1}}, "fail:0@0.015", 1, 0,
+		{{1, 72}, {1, 10}, {1, 22}, {1, 82}}, 1},
+	{"an arrival is sent to a replica that joins at its moment", {{0, 5}, {10, 1}},
+		"join:1@0.01", 0, 0, {{0, 50}, {1, 20}}, 0},
+	{"a replica that drains ends what it has", {{0, 1}, {0, 3}, {5, 1}}, "drain:0@0.004", 0, 0,
+		{{0, 10}, {1, 30}, {1, 20}}, 0},
+};
+
+static void write_trace(const struct loop_case *row, const char *path)
+{
+	FILE *file = fopen(path, "wb");
+
+	require(file != NULL, "no trace");
+	for (uint32_t i = 0; i < ROWS_MAX && row->rows[i].output > 0; i++) {
+		fprintf(file,
+			"{\"timestamp\": %u, \"input_length\": 4, \"output_length\": %u, "
+			"\"hash_ids\": [%u]}\n",
+			row->rows[i].time_ms, row->rows[i].output, i);
+	}
+	require(fclose(file) == 0, "no trace");
+}
+
+/* Fields 1, 7 and the last of requests.tsv: id, finish_ns, replica. */
+static void require_requests(const struct loop_case *row, const char *path)
+{
+	char *text = file_read(path, NULL);
+	uint32_t found = 0, expected = 0;
+
+	while (expected < ROWS_MAX && row->rows[expected].output > 0) {
+		expected++;
+	}
+	for (char *line = strchr(text, '\n') + 1; *line != '\0'; line = strchr(line, '\n') + 1) {
+		char finish[32], last[32];
+		unsigned id;
+		require(sscanf(line, "%u\t%*s\t%*s\t%*s\t%*s\t%*s\t%31s", &id, finish) == 2, "%s",
+			line);
+		size_t bytes = strcspn(line, "\n");
+		const char *tab = line + bytes;
+		while (tab[-1] != '\t') {
+			tab--;
+		}
+		snprintf(last, sizeof(last), "%.*s", (int)(line + bytes - tab), tab);
+		const struct expected *wanted = &row->expected[id];
+		bool is_nowhere = wanted->replica == 9;
+		uint64_t finish_ms = strtoull(finish, NULL, 10) / MS;
+		require(is_nowhere ? strcmp(last, "-") == 0
+				   : strtoul(last, NULL, 10) == wanted->replica &&
+					     finish_ms == wanted->finish_ms,
+			"%s: request %u ended on %s at %llu ms, expected %u at %u", row->name, id,
+			last, (unsigned long long)finish_ms, wanted->replica, wanted->finish_ms);
+		found++;
+	}
+	require_equal(found, expected);
+	free(text);
+}
+
+static void run_case(const struct loop_case *row, const char *folder)
+{
+	static struct table_writer requests;
+	struct replay_config config;
+	struct fleet fleet;
+	struct run_outcome outcome;
+	struct error error = {0};
+	const struct workload_options load = {.speedup_millionths = 1000000};
+	char trace[PATH_BYTES], path[PATH_BYTES];
+
+	snprintf(trace, sizeof(trace), "%s/trace.jsonl", folder);
+	snprintf(path, sizeof(path), "%s/requests.tsv", folder);
+	write_trace(row, trace);
+	replay_config_default(&config);
+	config.replicas = 2;
+	config.outages = row->outages;
+	config.replica_limit = row->replica_limit;
+	config.router_queue = row->router_queue;
+	const struct replay_options options = {.config = &config,
+		.workload = &load,
+		.trace_path = trace,
+		.is_checking = true,
+		.vocab_size = 1000};
+	fleet_init(&fleet, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		fleet.runners[i] = (struct runner){.name = "ten ms", .execute = take_ten_ms};
+		fleet.configs[i] = (struct engine_config){.policy = &policy_mixed,
+			.block_size = 4,
+			.kv_block_count = 100,
+			.max_num_seqs = 4,
+			.max_num_batched_tokens = 64,
+			.max_model_len = 50,
+			.eos_token_id = -1};
+	}
+	require(fleet_open(&fleet, &options, &error) == STATUS_OK, "%s", error.text);
+	table_file_open(&requests, path, REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN);
+	fleet_set_sinks(&fleet, &(struct replay_sinks){.requests = &requests});
+	require(fleet_run(&fleet, &error) == STATUS_OK, "%s", error.text);
+	table_file_close(&requests);
+	fleet_outcome(&fleet, &outcome);
+	require_requests(row, path);
+	require_equal(outcome.fleet.retries, row->retries);
+	fleet_close(&fleet);
+}
+
+Test(loop, moments_have_the_order_that_was_worked_by_hand)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		run_case(&cases[i], folder);
+	}
+	temporary_remove(folder);
+}
