@@ -7,12 +7,20 @@
 #include "engine/shape/weight_shape.h"
 #include "workloads/trace/format.h"
 
+#include <string.h>
+
 static enum status check_fleet(const struct replay_config *config, struct error *error)
 {
 	if (config->replicas > 1 && config->clock == REPLAY_CLOCK_WALL) {
 		return error_set(error, STATUS_USAGE,
 			"--clock wall runs one replica: its steps take real time one after the "
 			"other; give --replicas 1 or --clock virtual");
+	}
+	bool can_fail = config->outages != NULL && strstr(config->outages, "fail") != NULL;
+	if (can_fail && config->async_scheduling == ASYNC_SCHEDULING_ON) {
+		return error_set(error, STATUS_USAGE,
+			"--outages fail: a replica that fails loses one step, and asynchronous "
+			"scheduling has decided two: give --async-scheduling off");
 	}
 	const struct {
 		bool is_given;

@@ -318,6 +318,10 @@ Test(fleet_cli, one_replica_is_no_fleet, .timeout = 60)
 	require_refused(RUN_SMALL(fixture.trace, "--out", other, "--force", "--replicas", "2",
 				"--outages", "fail:2@1"),
 		"below 2");
+	require_refused(
+		RUN_SMALL(fixture.trace, "--out", other, "--force", "--replicas", "2", "--policy",
+			"vllm", "--async-scheduling", "on", "--outages", "fail:1@1"),
+		"--async-scheduling off");
 	replay_fixture_close(&fixture);
 }
 
