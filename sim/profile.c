@@ -248,13 +248,20 @@ static enum status unknown_profile(const char *name, struct error *error)
 		"gpu '%s': expected a GPU such as h200, one of %s, or a .json file", name, names);
 }
 
+bool gpu_profile_is_file(const char *name_or_path)
+{
+	size_t length = strlen(name_or_path);
+
+	return length > 5 && strcmp(name_or_path + length - 5, ".json") == 0;
+}
+
 static enum status open_document(struct json_document *document, const char *name_or_path,
 	struct gpu_profile *out, struct error *error)
 {
 	char file[GPU_PROFILE_NAME_BYTES + sizeof(".json")];
 	size_t length = strlen(name_or_path);
 
-	if (length > 5 && strcmp(name_or_path + length - 5, ".json") == 0) {
+	if (gpu_profile_is_file(name_or_path)) {
 		profile_name(out, name_or_path);
 		return json_document_open(document, name_or_path, error);
 	}

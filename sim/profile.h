@@ -101,6 +101,9 @@ struct gpu_profile {
 #undef GPU_PROFILE_FIELD
 };
 
+/* Whether the name is the path of a file, which another machine may not have. */
+bool gpu_profile_is_file(const char *name_or_path);
+
 /* The name of a built-in profile or a path that ends in ".json"; sim/profile_choice.h finds the
    profile of a GPU. An unknown name is refused with the list of
    names; a malformed file with file, field, what was found and what was expected. */

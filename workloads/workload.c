@@ -33,7 +33,8 @@ struct credit {
 
 struct workload {
 	struct workload_options options;
-	struct trace *trace;
+	struct trace_loop *loop;
+	struct trace *trace; /* borrowed from it: the first reading */
 	struct conversations *conversations;
 	struct arrivals *arrivals;
 
@@ -52,6 +53,7 @@ struct workload {
 	size_t ready_count, ready_capacity;
 	struct held *handed_out; /* valid until the next call */
 
+	bool has_dropped;	   /* a row that arrives behind the end */
 	uint64_t unreachable_line; /* of the first row due beyond the clock; 0: none */
 
 	struct credit *credits; /* closed loop: [credit_first, credit_end) are unused */
@@ -87,7 +89,8 @@ enum status workload_open(struct workload **out, const char *path,
 		(options->profile == NULL && options->sessions == SESSIONS_OPEN));
 	*out = NULL;
 	workload->options = *options;
-	enum status status = trace_open(&workload->trace, path, &options->trace, error);
+	enum status status =
+		trace_loop_open(&workload->loop, path, &options->trace, options->loop, error);
 	if (status == STATUS_OK && options->spreads_ties) {
 		status = spread_times_make(&workload->times, path, &options->trace,
 			options->max_requests, options->seed, error);
@@ -96,6 +99,7 @@ enum status workload_open(struct workload **out, const char *path,
 		workload_close(workload);
 		return status;
 	}
+	workload->trace = trace_loop_trace(workload->loop);
 	workload->conversations = conversations_open(trace_block_size(workload->trace));
 	if (options->profile != NULL) {
 		workload->arrivals = arrivals_open(options->profile, options->seed);
@@ -134,7 +138,7 @@ void workload_close(struct workload *workload)
 	spread_times_free(&workload->times);
 	arrivals_close(workload->arrivals);
 	conversations_close(workload->conversations);
-	trace_close(workload->trace);
+	trace_loop_close(workload->loop);
 	free(workload);
 }
 
@@ -260,6 +264,7 @@ static uint64_t end_ns(const struct workload *workload)
 /* Drops a row that will not arrive, and all rows that wait for it. */
 static void give_up(struct workload *workload, struct held *held)
 {
+	workload->has_dropped = true;
 	while (held != NULL) {
 		struct held *next = held->next;
 		if (held->row.turn_index == NO_TURN) {
@@ -410,6 +415,20 @@ static enum status set_arrival(struct workload *workload, struct error *error)
 	return STATUS_OK;
 }
 
+/* Refuses repetitions that never reach the duration. */
+static enum status check_repetition(const struct workload *workload, struct error *error)
+{
+	const struct workload_options *options = &workload->options;
+	bool has_own_times = options->profile == NULL && options->concurrency == 0;
+
+	if (!trace_loop_stands_still(workload->loop) || !has_own_times ||
+		options->max_requests > 0) {
+		return STATUS_OK;
+	}
+	return trace_refuse_row(workload->trace, workload->row.line, "rows that all have one time",
+		"--max-requests or --rate beside --loop", error);
+}
+
 static enum status read_row(struct workload *workload, struct error *error)
 {
 	uint64_t most = workload->options.max_requests;
@@ -419,11 +438,13 @@ static enum status read_row(struct workload *workload, struct error *error)
 		workload->is_file_over = true;
 		return STATUS_OK;
 	}
-	enum status status = trace_next(workload->trace, &workload->row, &workload->has_row, error);
+	enum status status =
+		trace_loop_next(workload->loop, &workload->row, &workload->has_row, error);
 	workload->is_file_over = !workload->has_row;
 	if (!workload->has_row) {
 		return status;
 	}
+	TRY(check_repetition(workload, error));
 	workload->read_count++;
 	tick_finder_add(&workload->ticks, workload->row.arrival_ns);
 	if (workload->options.spreads_ties) {
@@ -532,6 +553,42 @@ enum status workload_next(struct workload *workload, uint64_t now_ns, struct tra
 const struct tick_finder *workload_ticks(const struct workload *workload)
 {
 	return &workload->ticks;
+}
+
+enum status workload_count(const char *path, const struct workload_options *options,
+	uint64_t *count, struct error *error)
+{
+	struct workload_options open = *options;
+	struct workload *workload;
+	struct trace_row row;
+	enum workload_state state = WORKLOAD_ROW;
+	uint64_t next_ns;
+
+	check(options->duration_ns == 0 ||
+		(options->concurrency == 0 && options->sessions == SESSIONS_OPEN));
+	if (open.concurrency > 0 || open.sessions == SESSIONS_CLOSED) {
+		open.concurrency = 0;
+		open.sessions = SESSIONS_OPEN;
+		open.profile = NULL;
+	}
+	*count = 0;
+	TRY(workload_open(&workload, path, &open, error));
+	while (error->status == STATUS_OK && state == WORKLOAD_ROW) {
+		workload_next(workload, CLOCK_NS_MAX, &row, &state, &next_ns, error);
+		*count += error->status == STATUS_OK && state == WORKLOAD_ROW;
+	}
+	workload_close(workload);
+	return error->status;
+}
+
+bool workload_ran_out(const struct workload *workload)
+{
+	const struct workload_options *options = &workload->options;
+	bool is_cut = options->max_requests > 0 && workload->read_count == options->max_requests;
+	bool wants_more = options->duration_ns > 0 || options->max_requests > 0;
+
+	return wants_more && !is_cut && workload->is_file_over && !workload->has_row &&
+	       !workload->has_dropped;
 }
 
 struct trace *workload_trace(struct workload *workload)

@@ -7,6 +7,7 @@
 #include "workloads/generate/arrivals.h"
 #include "workloads/ties.h"
 #include "workloads/trace/trace.h"
+#include "workloads/trace_loop.h"
 
 /* A trace and the rule by which its rows arrive. The caller keeps the clock. It asks for the rows
    that have arrived by a time, and reports the rows that have finished:
@@ -34,6 +35,8 @@ enum workload_sessions { SESSIONS_OPEN, SESSIONS_CLOSED };
 
 struct workload_options {
 	struct trace_options trace;
+	enum loop_mode loop; /* but LOOP_OFF: with a duration or max_requests, the latter for closed
+				sessions under a profile, and without spreads_ties */
 	enum workload_sessions sessions;
 	bool spreads_ties; /* rows that share a time get different ones (workloads/ties.h) */
 	uint64_t speedup_millionths;	       /* trace times are divided by it; 10^6: unchanged */
@@ -64,6 +67,11 @@ enum workload_state {
 enum status workload_next(struct workload *workload, uint64_t now_ns, struct trace_row *row,
 	enum workload_state *state, uint64_t *next_ns, struct error *error);
 
+/* Counts the rows that a run of the workload will have, in one reading of the trace. Not for a
+   closed workload with a duration, whose rows depend on when requests finish. */
+enum status workload_count(const char *path, const struct workload_options *options,
+	uint64_t *count, struct error *error);
+
 /* Whether rows wait for finishes at all; if not, workload_finish() need not be called. */
 bool workload_is_closed(const struct workload *workload);
 
@@ -72,6 +80,10 @@ void workload_finish(struct workload *workload, uint64_t turn_index, uint64_t no
 
 /* What the times of the rows read so far have in common. */
 const struct tick_finder *workload_ticks(const struct workload *workload);
+
+/* Whether the trace ended although the duration or max_requests asks for more. Behind WORKLOAD_END.
+ */
+bool workload_ran_out(const struct workload *workload);
 
 /* The trace below, for its block size, format and hash. */
 struct trace *workload_trace(struct workload *workload);

@@ -73,6 +73,22 @@ static inline void step_sums_add(struct step_sums *sums, const struct step_count
 /* Adds another replica's sums; peaks are those of one replica. */
 void step_sums_join(struct step_sums *sums, const struct step_sums *other);
 
+/* All but the peaks, which stay. */
+static inline void step_sums_subtract(struct step_sums *sums, const struct step_sums *earlier)
+{
+	sums->decode_steps -= earlier->decode_steps;
+	sums->decode_rows -= earlier->decode_rows;
+	sums->decode_context_tokens -= earlier->decode_context_tokens;
+	sums->decode_longest_context -= earlier->decode_longest_context;
+	sums->prompts -= earlier->prompts;
+	sums->prefill_tokens -= earlier->prefill_tokens;
+	sums->prefill_attention_pairs -= earlier->prefill_attention_pairs;
+	sums->cached_tokens -= earlier->cached_tokens;
+	sums->shared_tokens -= earlier->shared_tokens;
+	sums->pair_tokens -= earlier->pair_tokens;
+	sums->decode_running -= earlier->decode_running;
+}
+
 /* The time that the work of `sums` takes at capacity, in ns. blocks_per_sequence: mean KV blocks of
    a running sequence, time-weighted. Returns false where the work is none or has no price. */
 bool capacity_time(const struct step_sums *sums, const struct engine_config *limits,

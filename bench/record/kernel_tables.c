@@ -1,4 +1,4 @@
-#include "bench/record/kernel_name.h"
+#include "engine/profiling/kernel_name.h"
 #include "bench/record/kernel_times_state.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"

@@ -1,6 +1,6 @@
 #include "bench/record/kernel_times.h"
 
-#include "bench/record/kernel_name.h"
+#include "engine/profiling/kernel_name.h"
 #include "bench/record/kernel_times_state.h"
 #include "bench/record/perfetto.h"
 #include "engine/base/check.h"

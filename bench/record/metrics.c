@@ -53,6 +53,7 @@ static void init(struct metrics *metrics, uint32_t record_count)
 	metrics->fresh_capacity = 16;
 	metrics->fresh = memory_take(metrics->fresh_capacity, sizeof(struct fresh_entry));
 	metrics->hash = event_hash_open();
+	level_progress_init(&metrics->level_progress, &metrics->distributions->levels);
 	metrics->first_arrival_ns = UINT64_MAX;
 	metrics->measured_first_arrival_ns = UINT64_MAX;
 }
@@ -64,11 +65,14 @@ void metrics_init(struct metrics *metrics, const struct metrics_options *options
 	metrics->options = *options;
 	metrics->requests = requests;
 	metrics->distributions = memory_take(1, sizeof(*metrics->distributions));
+	metrics->distributions->window.is_partial =
+		options->warmup > 0 || options->measured_end > 0;
 	metrics->owns_distributions = true;
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		histogram_init(&metrics->distributions->latency[i]);
 	}
 	timeline_init(&metrics->distributions->timeline);
+	levels_init(&metrics->distributions->levels, options->level_count, options->level_ns);
 	init(metrics, record_count);
 }
 
@@ -93,6 +97,7 @@ void metrics_deinit(struct metrics *metrics)
 		histogram_deinit(&metrics->distributions->latency[i]);
 	}
 	if (metrics->owns_distributions) {
+		levels_deinit(&metrics->distributions->levels);
 		free(metrics->distributions);
 	}
 	memset(metrics, 0, sizeof(*metrics));
@@ -188,7 +193,9 @@ static void write_row(struct metrics *metrics, const struct request_record *reco
 
 static bool is_measured(const struct metrics *metrics, uint64_t id)
 {
-	return id >= metrics->options.warmup;
+	const struct metrics_options *options = &metrics->options;
+
+	return id >= options->warmup && (options->measured_end == 0 || id < options->measured_end);
 }
 
 void metrics_begin(struct metrics *metrics, uint64_t arrival_ns)
@@ -209,9 +216,18 @@ static void count_arrival(struct metrics *metrics, const struct metrics_arrival 
 	metrics->first_arrival_ns = u64_min(metrics->first_arrival_ns, arrival->arrival_ns);
 	metrics->last_arrival_ns = u64_max(metrics->last_arrival_ns, arrival->arrival_ns);
 	if (is_measured(metrics, arrival->id)) {
+		struct level *level =
+			levels_find(&metrics->distributions->levels, arrival->arrival_ns);
 		metrics->measured_submitted++;
+		if (level != NULL) {
+			level->submitted++;
+		}
 		metrics->measured_first_arrival_ns =
 			u64_min(metrics->measured_first_arrival_ns, arrival->arrival_ns);
+		metrics->measured_last_arrival_ns =
+			u64_max(metrics->measured_last_arrival_ns, arrival->arrival_ns);
+	} else {
+		metrics->warmup_submitted += arrival->id < metrics->options.warmup;
 	}
 }
 
@@ -231,18 +247,29 @@ static struct request_record record_of(
 /* Charges the waiting requests for the time up to now_ns, in which no step ran. */
 static void pass_waits(struct metrics *metrics, uint64_t now_ns)
 {
-	struct waits *waits = &metrics->waits;
+	struct waits *waits = &metrics->work.waits;
 
 	timeline_wait(&metrics->distributions->timeline, WAIT_STEP, waits->count, waits->charged_ns,
 		now_ns);
-	waits_reach(waits, now_ns);
+	waits_charge(waits, WAIT_STEP, now_ns);
 }
 
 void metrics_await(struct metrics *metrics, uint64_t id, uint64_t arrival_ns, uint64_t now_ns)
 {
+	struct window_edges *edges = &metrics->distributions->window;
+
+	window_meet(&metrics->window, edges, &metrics->work);
 	pass_waits(metrics, now_ns);
 	timeline_wait(&metrics->distributions->timeline, WAIT_STEP, 1, arrival_ns, now_ns);
-	waits_arrive(&metrics->waits, is_measured(metrics, id), arrival_ns, now_ns);
+	waits_arrive(&metrics->work.waits, arrival_ns, now_ns);
+	window_arrive(&metrics->window, edges, arrival_ns);
+	if (!is_measured(metrics, id)) {
+		return;
+	}
+	metrics->measured_taken++;
+	if (!edges->is_open) {
+		window_open(&metrics->window, edges, &metrics->work, arrival_ns);
+	}
 }
 
 void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics_arrival *arrival,
@@ -308,8 +335,23 @@ void metrics_refuse(
 	metrics->rejected_queue_full += status == REQUEST_REJECTED_QUEUE_FULL;
 	metrics->failed += status == REQUEST_FAILED;
 	metrics->unfinished += status == REQUEST_UNFINISHED;
+	metrics->measured_taken += record.is_measured && status != REQUEST_REJECTED_QUEUE_FULL;
 	write_row(metrics, &record, status, 0, 0, NULL);
 	free(session);
+}
+
+/* The opposite of count_arrival() and of what metrics_await() counts. */
+static void forget_arrival(struct metrics *metrics, const struct request_record *record)
+{
+	struct level *level = levels_find(&metrics->distributions->levels, record->arrival_ns);
+
+	metrics->submitted--;
+	metrics->warmup_submitted -= record->id < metrics->options.warmup;
+	metrics->measured_submitted -= record->is_measured;
+	metrics->measured_taken -= record->is_measured;
+	if (level != NULL) {
+		level->submitted -= record->is_measured;
+	}
 }
 
 void metrics_forget(struct metrics *metrics)
@@ -320,15 +362,14 @@ void metrics_forget(struct metrics *metrics)
 			continue;
 		}
 		if (!record->is_scheduled) {
-			waits_admit(&metrics->waits, record->is_measured);
+			waits_admit(&metrics->work.waits);
 		}
-		metrics->submitted--;
-		metrics->measured_submitted -= record->is_measured;
+		forget_arrival(metrics, record);
 		free(record->session);
 		*record = (struct request_record){.generation = record->generation + 1};
 	}
 	metrics->fresh_head = metrics->fresh_tail;
-	metrics->steady_warmup_rows = 0;
+	metrics->steady_excluded_rows = 0;
 }
 
 /* ---- events ---- */
@@ -390,7 +431,7 @@ static void fresh_push(struct metrics *metrics, const struct sequence *sequence)
 		(struct fresh_entry){.sequence = sequence,
 			.slot = sequence->slot,
 			.generation = record->generation,
-			.step = metrics->steps};
+			.step = metrics->work.steps};
 }
 
 /* Tokens of the sequence after the latest step that was added. */
@@ -409,7 +450,7 @@ static void leave_decoding(struct metrics *metrics, struct request_record *recor
 		record->token_count = token_count(metrics, record);
 		record->is_steady = false;
 		record->last_token_ns = metrics->last_pass_end_ns;
-		metrics->steady_warmup_rows -= !record->is_measured;
+		metrics->steady_excluded_rows -= !record->is_measured;
 	}
 }
 
@@ -421,15 +462,13 @@ static void on_admit(struct metrics *metrics, const struct event *event, uint64_
 		return; /* admitted again after a preemption */
 	}
 	record->is_scheduled = true;
-	waits_admit(&metrics->waits, record->is_measured);
+	waits_admit(&metrics->work.waits);
 	record->first_scheduled_ns = start_ns;
 	record->cached_tokens = (uint32_t)event->a;
 	metrics->step.query_tokens += record->prompt_tokens;
 	metrics->step.hit_tokens += record->cached_tokens;
-	if (record->is_measured) {
-		metrics->query_tokens += record->prompt_tokens;
-		metrics->hit_tokens += record->cached_tokens;
-	}
+	metrics->work.prompt_tokens += record->prompt_tokens;
+	metrics->work.hit_tokens += record->cached_tokens;
 }
 
 static void on_chunk(struct metrics *metrics, const struct event *event, uint64_t end_ns)
@@ -437,10 +476,7 @@ static void on_chunk(struct metrics *metrics, const struct event *event, uint64_
 	struct request_record *record = &metrics->records[event->sequence->slot];
 
 	record->recomputed_tokens += event->recomputed;
-	if (record->is_measured) {
-		metrics->prefill_computed_tokens += event->b;
-		metrics->recomputed_tokens += event->recomputed;
-	}
+	metrics->work.recomputed_tokens += event->recomputed;
 	if (!event->is_sampled) {
 		return;
 	}
@@ -462,7 +498,6 @@ static void on_preempt(struct metrics *metrics, const struct event *event)
 
 	leave_decoding(metrics, record);
 	record->preemptions++;
-	metrics->preemptions += record->is_measured;
 }
 
 /* A decode that got no token in this pass: its next gap is one of its own. */
@@ -476,6 +511,20 @@ static void on_stall(struct metrics *metrics, const struct event *event)
 	}
 }
 
+static void add_to_level(struct metrics *metrics, const struct request_record *record,
+	const struct request_times *times)
+{
+	struct level *level = levels_find(&metrics->distributions->levels, record->arrival_ns);
+
+	if (level == NULL) {
+		return;
+	}
+	level->finished++;
+	level->attained += times->is_slo_met;
+	histogram_add(&level->ttft, times->ttft_ns, 1);
+	histogram_add(&level->tpot, times->tpot_ns, times->has_tpot);
+}
+
 static void on_finish(struct metrics *metrics, const struct event *event, uint64_t end_ns)
 {
 	struct request_record *record = &metrics->records[event->sequence->slot];
@@ -484,6 +533,7 @@ static void on_finish(struct metrics *metrics, const struct event *event, uint64
 	leave_decoding(metrics, record);
 	write_row(metrics, record, REQUEST_FINISHED, event->a, end_ns, &times);
 	metrics->finished++;
+	metrics->work.finished++;
 	metrics->last_finish_ns = end_ns;
 	if (record->is_measured) {
 		histogram_add(&metrics->distributions->latency[LATENCY_QUEUE], times.queue_ns, 1);
@@ -492,11 +542,9 @@ static void on_finish(struct metrics *metrics, const struct event *event, uint64
 			times.has_tpot);
 		histogram_add(&metrics->distributions->latency[LATENCY_E2E], times.e2e_ns, 1);
 		metrics->measured_finished++;
-		metrics->measured_last_finish_ns = end_ns;
-		metrics->prompt_tokens += record->prompt_tokens;
-		metrics->output_tokens += event->a;
 		metrics->slo_attained += times.is_slo_met;
 		metrics->service_ns += end_ns - record->first_scheduled_ns;
+		add_to_level(metrics, record, &times);
 	}
 	free(record->session);
 	record->session = NULL;
@@ -508,7 +556,7 @@ static void add_pass_gaps(
 	struct metrics *metrics, const struct engine *engine, uint64_t rows, uint64_t end_ns)
 {
 	struct histogram *itl = &metrics->distributions->latency[LATENCY_ITL];
-	uint64_t steady_warmup_rows = metrics->steady_warmup_rows;
+	uint64_t steady_excluded_rows = metrics->steady_excluded_rows;
 
 	for (; metrics->fresh_head < metrics->fresh_tail; metrics->fresh_head++) {
 		const struct fresh_entry *entry =
@@ -517,7 +565,7 @@ static void add_pass_gaps(
 		if (record->generation != entry->generation) {
 			continue; /* preempted or finished since */
 		}
-		if (entry->step == metrics->steps ||
+		if (entry->step == metrics->work.steps ||
 			engine_token_count(engine, entry->sequence) == record->token_count) {
 			break; /* has not decoded yet, and neither have those admitted later */
 		}
@@ -528,37 +576,47 @@ static void add_pass_gaps(
 		}
 		record->is_steady = true;
 		record->first_pass = metrics->pass_count;
-		metrics->steady_warmup_rows += !record->is_measured;
+		metrics->steady_excluded_rows += !record->is_measured;
 	}
-	check(rows >= steady_warmup_rows);
-	histogram_add(itl, end_ns - metrics->last_pass_end_ns, rows - steady_warmup_rows);
+	check(rows >= steady_excluded_rows);
+	histogram_add(itl, end_ns - metrics->last_pass_end_ns, rows - steady_excluded_rows);
 	metrics->last_pass_end_ns = end_ns;
 	metrics->pass_count++;
 }
 
-void metrics_step(struct metrics *metrics, const struct engine *engine,
-	const struct step_decisions *decisions, uint64_t start_ns, uint64_t end_ns,
-	uint64_t waiting)
+/* Adds the step's counts and time to the sums. */
+static void add_step(struct metrics *metrics, const struct step_decisions *decisions)
+{
+	const struct step_counts *counts = decisions->counts;
+	struct run_sums *work = &metrics->work;
+
+	work->steps++;
+	work->output_tokens += counts->sampled_rows;
+	work->preemptions += counts->preemptions;
+	run_sums_add_time(work, &metrics->step, metrics->step.end_ns - metrics->step.start_ns);
+	step_sums_add(&work->sums, counts);
+}
+
+/* Divides the step, which was added to the sums, at the edges of the window. */
+static void divide_step(struct metrics *metrics, const struct step_decisions *decisions)
+{
+	const struct step_counts *counts = decisions->counts;
+	const struct summed_step step = {.step = metrics->step,
+		.tokens = counts->decode_rows + counts->prefill_tokens,
+		.wait_cause = decisions->wait_cause,
+		.wait_count = metrics->work.waits.count};
+
+	window_end_step(&metrics->window, &metrics->distributions->window, &step);
+}
+
+/* What the step did to each request. */
+static void add_events(struct metrics *metrics, const struct engine *engine,
+	const struct step_decisions *decisions, uint64_t start_ns, uint64_t end_ns)
 {
 	const struct event_list *events = decisions->events;
-	const struct step_counts *counts = decisions->counts;
-	uint64_t pass_rows = counts->decode_rows; /* whose gaps are not added yet */
+	uint64_t pass_rows = decisions->counts->decode_rows; /* whose gaps are not added yet */
 	bool has_pass = pass_rows > 0;
 
-	metrics->step = (struct timeline_step){
-		.start_ns = start_ns,
-		.end_ns = end_ns,
-		.running = counts->running,
-		.waiting = waiting,
-		.used_blocks = counts->used_blocks,
-		.output_tokens = counts->sampled_rows,
-		.prefill_tokens = counts->prefill_tokens,
-		.preemptions = counts->preemptions,
-	};
-	bool has_waits = metrics->waits.count > 0;
-	if (has_waits) {
-		pass_waits(metrics, start_ns);
-	}
 	hash_events(metrics->hash, decisions->step, events->events, events->count);
 	for (size_t i = 0; i < events->count; i++) {
 		const struct event *event = &events->events[i];
@@ -584,7 +642,8 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 			on_finish(metrics, event, end_ns);
 			break;
 		case EVENT_DROP:
-			pass_rows--; /* its token is no one's */
+			pass_rows--;		       /* its token is no one's */
+			metrics->work.output_tokens--; /* which add_step() counts */
 			break;
 		case EVENT_REJECT:
 		case EVENT_BLOCK_GIVEN:
@@ -594,14 +653,52 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
 	if (has_pass) {
 		add_pass_gaps(metrics, engine, pass_rows, end_ns);
 	}
+}
+
+void metrics_step(struct metrics *metrics, const struct engine *engine,
+	const struct step_decisions *decisions, uint64_t start_ns, uint64_t end_ns,
+	uint64_t waiting)
+{
+	const struct step_counts *counts = decisions->counts;
+
+	metrics->step = (struct timeline_step){
+		.start_ns = start_ns,
+		.end_ns = end_ns,
+		.running = counts->running,
+		.waiting = waiting,
+		.used_blocks = counts->used_blocks,
+		.output_tokens = counts->sampled_rows,
+		.prefill_tokens = counts->prefill_tokens,
+		.preemptions = counts->preemptions,
+	};
+	struct run_sums *work = &metrics->work;
+	uint64_t measured_finished = metrics->measured_finished;
+	bool has_waits = work->waits.count > 0;
+	bool is_divided = metrics->distributions->window.is_partial;
+	if (is_divided) {
+		window_meet(&metrics->window, &metrics->distributions->window, work);
+		window_begin_step(&metrics->window, work);
+	}
+	if (metrics->level_progress.end_ns < end_ns) {
+		levels_pass(&metrics->distributions->levels, &metrics->level_progress, work,
+			&metrics->step);
+	}
+	if (has_waits) {
+		pass_waits(metrics, start_ns);
+	}
+	add_events(metrics, engine, decisions, start_ns, end_ns);
 	if (has_waits) {
 		timeline_wait(&metrics->distributions->timeline, decisions->wait_cause,
-			metrics->waits.count, start_ns, end_ns);
-		waits_step(&metrics->waits, decisions->wait_cause, end_ns);
+			work->waits.count, start_ns, end_ns);
+		waits_charge(&work->waits, decisions->wait_cause, end_ns);
 	}
-	metrics->steps++;
-	metrics->busy_ns += end_ns - start_ns;
-	step_sums_add(&metrics->sums, counts);
+	add_step(metrics, decisions);
+	if (is_divided) {
+		divide_step(metrics, decisions);
+	}
+	if (metrics->measured_finished > measured_finished) {
+		window_finish(&metrics->window, &metrics->distributions->window, work, end_ns);
+	}
 	timeline_add(&metrics->distributions->timeline, &metrics->step);
 	step_grid_add(&metrics->distributions->grid, counts->decode_rows, counts->prefill_tokens,
 		end_ns - start_ns);
@@ -640,11 +737,8 @@ void metrics_end(struct metrics *metrics, enum request_status status)
 		struct request_record *record = live[i];
 		uint64_t output = token_count(metrics, record) - record->prompt_tokens;
 		write_row(metrics, record, status, output, 0, NULL);
-		if (record->is_measured) {
-			metrics->output_tokens += output;
-			metrics->prompt_tokens += record->is_scheduled ? record->prompt_tokens : 0;
-		}
 	}
+	levels_end(&metrics->distributions->levels, &metrics->level_progress, &metrics->work);
 	*(status == REQUEST_FAILED ? &metrics->failed : &metrics->unfinished) += count;
 	free(live);
 }
@@ -657,9 +751,18 @@ static void add_counters(struct metrics *sum, const struct metrics *part)
 	METRICS_COUNTER_LIST(ADD_COUNTER)
 #undef ADD_COUNTER
 	sum->service_ns += part->service_ns;
-	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
-		sum->waits.ns[cause] += part->waits.ns[cause];
-	}
+}
+
+/* Adds what a part did in the run and up to the edges of its window. */
+static void add_work(struct metrics *sum, const struct metrics *part)
+{
+	struct window window = part->window;
+	struct run_sums work = part->work;
+
+	window_meet(&window, &sum->distributions->window, &work);
+	run_sums_join(&sum->work, &work);
+	run_sums_join(&sum->window.before, &window.before);
+	run_sums_join(&sum->window.last, &window.last);
 }
 
 void metrics_sum(struct metrics *sum, const struct metrics *const *parts, uint32_t count)
@@ -672,17 +775,18 @@ void metrics_sum(struct metrics *sum, const struct metrics *const *parts, uint32
 	if (count > 1) {
 		sum->hash = NULL;
 	}
+	window_meet(&sum->window, &sum->distributions->window, &sum->work);
 	for (uint32_t i = 1; i < count; i++) {
 		const struct metrics *part = parts[i];
 		add_counters(sum, part);
-		step_sums_join(&sum->sums, &part->sums);
+		add_work(sum, part);
 #define KEEP_MOST(time) sum->time = u64_max(sum->time, part->time);
 #define KEEP_LEAST(time) sum->time = u64_min(sum->time, part->time);
 		KEEP_MOST(longest_too_long)
 		KEEP_MOST(longest_never_fitting)
 		KEEP_MOST(last_arrival_ns)
 		KEEP_MOST(last_finish_ns)
-		KEEP_MOST(measured_last_finish_ns)
+		KEEP_MOST(measured_last_arrival_ns)
 		KEEP_LEAST(first_arrival_ns)
 		KEEP_LEAST(measured_first_arrival_ns)
 #undef KEEP_MOST
@@ -701,11 +805,23 @@ uint64_t metrics_result_hash(const struct metrics *metrics)
 	return XXH64_digest(metrics->hash->state);
 }
 
-uint64_t metrics_makespan_ns(const struct metrics *metrics)
+bool metrics_window(const struct metrics *metrics, uint64_t run_end_ns, struct run_sums *work,
+	uint64_t *start_ns, uint64_t *end_ns)
 {
-	return metrics->measured_finished == 0
-		       ? 0
-		       : metrics->measured_last_finish_ns - metrics->measured_first_arrival_ns;
+	const struct window *window = &metrics->window;
+	const struct window_edges *edges = &metrics->distributions->window;
+	bool is_cut_short = metrics->measured_finished < metrics->measured_taken;
+	bool ends_before = edges->is_partial && !is_cut_short;
+
+	*work = (struct run_sums){0};
+	*start_ns = *end_ns = 0;
+	if (!edges->is_open) {
+		return false;
+	}
+	*start_ns = edges->start_ns;
+	*end_ns = is_cut_short ? u64_max(run_end_ns, edges->start_ns) : edges->end_ns;
+	*work = run_sums_between(&window->before, ends_before ? &window->last : &metrics->work);
+	return true;
 }
 
 void metrics_write_latency(const struct metrics *metrics, struct table_writer *table)

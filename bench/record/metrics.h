@@ -6,11 +6,12 @@
 
 #include "bench/record/capacity.h"
 #include "bench/record/histogram.h"
+#include "bench/record/levels.h"
 #include "engine/base/table.h"
 #include "reports/results/results.h"
 #include "bench/record/step_grid.h"
 #include "bench/record/timeline.h"
-#include "bench/record/waits.h"
+#include "bench/record/window.h"
 #include "engine/engine.h"
 
 /* Turns steps and their events into records, histograms and sums during a run. Memory depends on
@@ -22,9 +23,13 @@
    fresh: its first decode pass has a gap of its own. */
 
 struct metrics_options {
-	uint64_t warmup;      /* requests with a lower id are excluded from the statistics */
+	/* Requests with an id below warmup are excluded from the statistics, and those with an id
+	   from measured_end on; 0: none are. */
+	uint64_t warmup, measured_end;
 	uint64_t slo_ttft_ns; /* 0: no limit */
 	uint64_t slo_tpot_ns;
+	uint32_t level_count; /* levels of a ramp, of level_ns each; 0: none */
+	uint64_t level_ns;
 };
 
 /* What the replicas of a run add up together. */
@@ -32,6 +37,8 @@ struct distributions {
 	struct histogram latency[LATENCY_COUNT];
 	struct timeline timeline;
 	struct step_grid grid;
+	struct window_edges window;
+	struct levels levels;
 	bool has_origin; /* of the timeline: a request has arrived */
 };
 
@@ -86,17 +93,10 @@ struct metrics_arrival {
 	X(rejected_too_long) /* of the rejected; the others never fit the KV pool */               \
 	X(failed)                                                                                  \
 	X(unfinished)                                                                              \
-	X(steps)                                                                                   \
-	X(busy_ns)                                                                                 \
+	X(warmup_submitted)                                                                        \
 	X(measured_submitted)                                                                      \
+	X(measured_taken) /* and not rejected, also if the engine had no room yet */               \
 	X(measured_finished)                                                                       \
-	X(prompt_tokens) /* of measured requests that were admitted */                             \
-	X(output_tokens)                                                                           \
-	X(prefill_computed_tokens)                                                                 \
-	X(recomputed_tokens)                                                                       \
-	X(query_tokens)                                                                            \
-	X(hit_tokens)                                                                              \
-	X(preemptions)                                                                             \
 	X(slo_attained)
 
 struct metrics {
@@ -112,14 +112,15 @@ struct metrics {
 	uint32_t fresh_capacity; /* a power of two */
 	uint64_t fresh_head, fresh_tail;
 	uint64_t last_pass_end_ns;
-	uint64_t pass_count;	     /* decode passes */
-	uint64_t steady_warmup_rows; /* steady sequences that are excluded from the statistics */
+	uint64_t pass_count;	       /* decode passes */
+	uint64_t steady_excluded_rows; /* steady sequences that are excluded from the statistics */
 
 	struct event_hash *hash; /* NULL in a sum of several */
 	struct distributions *distributions;
 	bool owns_distributions;
-	struct waits waits;
-	struct step_sums sums;
+	struct run_sums work; /* of the whole run */
+	struct window window;
+	struct level_progress level_progress;
 
 	/* of all requests, then of the measured ones */
 #define COUNTER_FIELD(counter) uint64_t counter;
@@ -128,7 +129,7 @@ struct metrics {
 	uint64_t longest_too_long; /* tokens of the longest of each kind, prompt and output */
 	uint64_t longest_never_fitting;
 	uint64_t first_arrival_ns, last_arrival_ns, last_finish_ns;
-	uint64_t measured_first_arrival_ns, measured_last_finish_ns;
+	uint64_t measured_first_arrival_ns, measured_last_arrival_ns;
 	u128 service_ns; /* of measured requests, first scheduled to finish, summed */
 
 	/* the step being added up */
@@ -185,8 +186,10 @@ void metrics_end(struct metrics *metrics, enum request_status status);
 /* 0 of a sum of several. */
 uint64_t metrics_result_hash(const struct metrics *metrics);
 
-/* Last finish minus first arrival of measured requests; 0 when none finished. */
-uint64_t metrics_makespan_ns(const struct metrics *metrics);
+/* What was done in the window (bench/record/window.h). run_end_ns: the end of the run. Returns
+   false where no measured request was taken: then all is 0. */
+bool metrics_window(const struct metrics *metrics, uint64_t run_end_ns, struct run_sums *work,
+	uint64_t *start_ns, uint64_t *end_ns);
 
 void metrics_write_latency(const struct metrics *metrics, struct table_writer *table);
 

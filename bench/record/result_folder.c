@@ -14,7 +14,7 @@
 /* All files that a result folder may hold. The summary is the first to go. */
 static const char *const result_files[] = {RESULT_SUMMARY, RESULT_REQUESTS, RESULT_TIMELINE,
 	RESULT_STEP_GRID, RESULT_LATENCY, RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES,
-	RESULT_KERNEL_TIMELINE, RESULT_PROVENANCE};
+	RESULT_KERNEL_TIMELINE, RESULT_LEVELS, RESULT_PROVENANCE};
 
 enum {
 	RESULT_FILE_COUNT = sizeof(result_files) / sizeof(result_files[0]),

@@ -1,7 +1,5 @@
 #include "bench/record/run_outcome.h"
 
-#include <string.h>
-
 const char *verdict_name(enum verdict verdict)
 {
 	static const char *const names[] = {
@@ -73,22 +71,32 @@ static enum verdict verdict_of(const struct metrics *metrics, uint64_t backlog_a
 	return VERDICT_STABLE;
 }
 
-static void set_times(struct run_outcome *outcome, const struct metrics *metrics, uint64_t end_ns,
-	bool is_closed_loop)
+static void set_times(
+	struct run_outcome *outcome, const struct metrics *metrics, bool is_closed_loop)
 {
-	outcome->steps = metrics->steps;
-	outcome->busy_ns = metrics->busy_ns;
-	outcome->makespan_ns = metrics_makespan_ns(metrics);
-	if (metrics->submitted > 0) {
-		outcome->window_ns = end_ns - u64_min(end_ns, metrics->first_arrival_ns);
-	}
-	if (metrics->submitted > 0 && !is_closed_loop) {
-		outcome->arrival_span_ns = metrics->last_arrival_ns - metrics->first_arrival_ns;
+	if (metrics->measured_submitted > 0 && !is_closed_loop) {
+		outcome->arrival_span_ns =
+			metrics->measured_last_arrival_ns - metrics->measured_first_arrival_ns;
 	}
 	if (metrics->finished > 0) {
 		outcome->drain_ns = metrics->last_finish_ns -
 				    u64_min(metrics->last_finish_ns, metrics->last_arrival_ns);
 	}
+}
+
+/* What the engine did in the window. */
+static void set_window(
+	struct run_outcome *outcome, const struct metrics *metrics, uint64_t run_end_ns)
+{
+	const struct window *window = &metrics->window;
+	struct run_sums *work = &outcome->work;
+	uint64_t end_ns;
+
+	metrics_window(metrics, run_end_ns, work, &outcome->window_start_ns, &end_ns);
+	outcome->window_ns = end_ns - outcome->window_start_ns;
+	outcome->steps_before =
+		metrics->distributions->window.is_open ? window->before.steps : metrics->work.steps;
+	outcome->steps_after = metrics->work.steps - outcome->steps_before - work->steps;
 }
 
 void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *metrics,
@@ -104,53 +112,71 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 		metrics->rejected - metrics->rejected_too_long - metrics->rejected_queue_full;
 	outcome->longest_too_long = metrics->longest_too_long;
 	outcome->longest_never_fitting = metrics->longest_never_fitting;
-	outcome->measured_submitted = metrics->measured_submitted;
 	outcome->failed = metrics->failed;
 	outcome->unfinished = metrics->unfinished;
-	set_times(outcome, metrics, end_ns, is_closed_loop);
+	outcome->warmup_submitted = metrics->warmup_submitted;
+	outcome->measured_submitted = metrics->measured_submitted;
 	outcome->measured_finished = metrics->measured_finished;
-	outcome->prompt_tokens = metrics->prompt_tokens;
-	outcome->output_tokens = metrics->output_tokens;
-	outcome->prefill_computed_tokens = metrics->prefill_computed_tokens;
-	outcome->recomputed_tokens = metrics->recomputed_tokens;
-	outcome->query_tokens = metrics->query_tokens;
-	outcome->hit_tokens = metrics->hit_tokens;
-	outcome->preemptions = metrics->preemptions;
+	outcome->last_arrival_ns = metrics->last_arrival_ns;
+	set_times(outcome, metrics, is_closed_loop);
+	set_window(outcome, metrics, end_ns);
+	const struct levels *levels = &metrics->distributions->levels;
+	levels_figures(levels);
+	outcome->level_count = levels->count;
+	outcome->level_ns = levels->width_ns;
+	outcome->levels = levels->figures;
 	outcome->slo_ttft_ns = metrics->options.slo_ttft_ns;
 	outcome->slo_tpot_ns = metrics->options.slo_tpot_ns;
 	outcome->slo_attained = metrics->slo_attained;
-	memcpy(outcome->wait_ns, metrics->waits.ns, sizeof(outcome->wait_ns));
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
 		outcome->latency[metric] =
 			latency_figures_of(&metrics->distributions->latency[metric]);
 	}
 }
 
+/* What the work takes at capacity, as a share of a time; false: it has no price. */
+static bool utilisation_of(const struct run_sums *work, double time_ns,
+	const struct engine_config *limits, const struct runner *pricer, double *utilisation)
+{
+	double running_ns = (double)work->running_ns;
+	double ns;
+
+	if (pricer == NULL || running_ns <= 0 || time_ns <= 0 ||
+		!capacity_time(&work->sums, limits, (double)work->used_blocks_ns / running_ns,
+			pricer, &ns)) {
+		return false;
+	}
+	*utilisation = ns / time_ns;
+	return true;
+}
+
 void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metrics,
 	const struct engine_config *limits, const struct runner *pricer)
 {
-	const struct step_sums *sums = &metrics->sums;
+	const struct run_sums *work = &outcome->work;
+	const struct step_sums *sums = &work->sums;
 	double window_ns = (double)outcome->window_ns;
-	double running_ns = 0, used_blocks_ns = 0, ns;
+	const struct level *levels = metrics->distributions->levels.levels;
 	double replicas = outcome->fleet.count > 0 ? outcome->fleet.count : 1;
 
-	for (uint32_t i = 0; i < metrics->distributions->timeline.bin_count; i++) {
-		running_ns += (double)metrics->distributions->timeline.bins[i].running_ns;
-		used_blocks_ns += (double)metrics->distributions->timeline.bins[i].used_blocks_ns;
+	for (uint32_t i = 0; i < outcome->level_count; i++) {
+		struct level_figures *figures = &outcome->levels[i];
+		figures->has_utilisation =
+			utilisation_of(&levels[i].work, (double)outcome->level_ns * replicas,
+				limits, pricer, &figures->utilisation);
 	}
 	outcome->kv_peak = (double)sums->used_blocks_peak / limits->kv_block_count;
 	outcome->seats_peak = (double)sums->running_peak / limits->max_num_seqs;
 	outcome->budget_peak = (double)sums->tokens_peak / limits->max_num_batched_tokens;
-	if (window_ns == 0 || metrics->steps == 0) {
+	if (outcome->window_ns == 0 || work->steps == 0) {
 		return;
 	}
 	outcome->budget_mean = (double)(sums->decode_rows + sums->prefill_tokens) /
-			       (double)metrics->steps / limits->max_num_batched_tokens;
-	outcome->kv_mean = used_blocks_ns / window_ns / limits->kv_block_count / replicas;
-	outcome->seats_mean = running_ns / window_ns / limits->max_num_seqs / replicas;
-	if (pricer != NULL && running_ns > 0 &&
-		capacity_time(sums, limits, used_blocks_ns / running_ns, pricer, &ns)) {
-		outcome->has_utilisation = true;
-		outcome->utilisation = ns / window_ns / replicas;
-	}
+			       (double)work->steps / limits->max_num_batched_tokens;
+	outcome->kv_mean =
+		(double)work->used_blocks_ns / window_ns / limits->kv_block_count / replicas;
+	outcome->seats_mean =
+		(double)work->running_ns / window_ns / limits->max_num_seqs / replicas;
+	outcome->has_utilisation =
+		utilisation_of(work, window_ns * replicas, limits, pricer, &outcome->utilisation);
 }

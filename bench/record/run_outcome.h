@@ -21,6 +21,7 @@
      backlogged  over 5 % were waiting then without such growth, or requests waited longer than they
                  were served. The engine catches up, but queueing dominates the latencies.
      stable      neither.
+   It is of the whole run, like the backlog at the last arrival and the drain time.
    A closed loop offers no more than is finished, so it is stable unless its requests queue. */
 
 /* Figures of a histogram; all 0 if count is 0. */
@@ -51,30 +52,35 @@ struct run_outcome {
 	uint64_t rejected_too_long, rejected_never_fits;
 	/* tokens of the longest rejected request of each kind, prompt and output; 0: none */
 	uint64_t longest_too_long, longest_never_fitting;
-	uint64_t steps;
-	uint64_t busy_ns;   /* sum of step times */
-	uint64_t window_ns; /* from the first arrival to the end of the run */
+	bool has_run_out;	  /* the trace ended before --duration or --max-requests */
+	uint64_t last_arrival_ns; /* of all requests */
+	uint64_t backlog_at_last_arrival;
+	uint64_t drain_ns; /* from the last arrival to the last finish */
+
+	/* measured requests: after the warm-up and before the cooldown */
+	uint64_t warmup_submitted; /* before them */
+	uint64_t measured_submitted, measured_finished;
+	uint64_t arrival_span_ns; /* first to last arrival; 0: a closed loop, or all at once */
+	uint64_t slo_ttft_ns, slo_tpot_ns; /* limits; 0: none */
+	uint64_t slo_attained;		   /* requests within them, of measured_submitted */
+	struct latency_figures latency[LATENCY_COUNT];
+
+	/* the window (bench/record/window.h), and the steps that end before it and after it */
+	uint64_t window_start_ns, window_ns; /* window_ns 0: no measured request was taken */
+	uint64_t steps_before, steps_after;
+	struct run_sums work;	  /* in it, by all requests */
+	bool is_prefix_cache_off; /* by the configuration: nothing can hit */
+	bool has_prompt_ids;	  /* the trace says which prompts share tokens */
 	bool has_utilisation;
 	double utilisation; /* of what the engine can carry (bench/record/capacity.h) */
 	/* shares of the limits: peaks, and means over the window, of the token budget over steps */
 	double kv_peak, kv_mean, seats_peak, seats_mean, budget_peak, budget_mean;
-	uint64_t arrival_span_ns; /* first to last arrival; 0: a closed loop, or all at once */
-	uint64_t drain_ns;	  /* from the last arrival to the last finish */
-	uint64_t backlog_at_last_arrival;
 
-	/* requests after the warm-up */
-	uint64_t measured_submitted, measured_finished;
-	uint64_t makespan_ns; /* first arrival to last finish; 0: none finished */
-	uint64_t prompt_tokens, output_tokens;
-	uint64_t prefill_computed_tokens, recomputed_tokens;
-	bool is_prefix_cache_off;	   /* by the configuration: nothing can hit */
-	bool has_prompt_ids;		   /* the trace says which prompts share tokens */
-	uint64_t query_tokens, hit_tokens; /* of the prefix cache */
-	uint64_t preemptions;
-	uint64_t slo_ttft_ns, slo_tpot_ns; /* limits; 0: none */
-	uint64_t slo_attained;		   /* requests within them, of measured_submitted */
-	u128 wait_ns[WAIT_CAUSE_COUNT];	   /* before the first admission, summed over requests */
-	struct latency_figures latency[LATENCY_COUNT];
+	uint32_t level_count; /* 0: the run is no ramp */
+	uint64_t level_ns;
+	struct level_figures
+		*levels; /* (level_count); of the metrics, and gone with them; rates are
+					 set by the caller */
 
 	bool has_dispatch_late; /* by a wall clock: how late steps started */
 	struct latency_figures dispatch_late;

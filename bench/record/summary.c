@@ -28,11 +28,11 @@ static void rate_text(char *text, uint64_t count, uint64_t ns, uint32_t digits, 
 	ratio_text(text, (u128)count * 1000000000, ns, places, none);
 }
 
-/* Requests per second offered by the arrivals. */
+/* Requests per second offered by the measured arrivals. */
 static void offered_text(
 	char *text, const struct run_outcome *outcome, uint32_t digits, const char *none)
 {
-	uint64_t gaps = outcome->submitted == 0 ? 0 : outcome->submitted - 1;
+	uint64_t gaps = outcome->measured_submitted == 0 ? 0 : outcome->measured_submitted - 1;
 
 	rate_text(text, gaps, outcome->arrival_span_ns, digits, none);
 }
@@ -106,22 +106,35 @@ static void add_trace(cJSON *root, const struct run_outcome *outcome)
 	cJSON_AddStringToObject(trace, SUMMARY_TRACE_NAME, outcome->trace_name);
 	add_hash(trace, SUMMARY_TRACE_XXH64, outcome->trace_xxh64);
 	add_count(root, VALUE_TRACE_REQUESTS, outcome->submitted);
+	if (outcome->has_run_out) {
+		add_seconds(root, VALUE_RAN_OUT, outcome->last_arrival_ns);
+	} else {
+		add_value(root, VALUE_RAN_OUT, "null");
+	}
+}
+
+/* A share or a mean, six places. */
+static void share_text(char *text, bool has_value, double share, const char *none)
+{
+	if (has_value) {
+		decimal_text(text, (u128)(share * 1e6 + 0.5), 6);
+	} else {
+		snprintf(text, NUMBER_TEXT_BYTES, "%s", none);
+	}
 }
 
 /* A share, or null where the run had no time. */
 static void add_share(cJSON *root, enum result_number number, bool has_value, double share)
 {
-	char text[NUMBER_TEXT_BYTES] = "null";
+	char text[NUMBER_TEXT_BYTES];
 
-	if (has_value) {
-		decimal_text(text, (u128)(share * 1e6 + 0.5), 6);
-	}
+	share_text(text, has_value, share, "null");
 	add_value(root, number, text);
 }
 
 static void add_load_shares(cJSON *root, const struct run_outcome *outcome)
 {
-	bool has_steps = outcome->steps > 0 && outcome->window_ns > 0;
+	bool has_steps = outcome->work.steps > 0 && outcome->window_ns > 0;
 
 	add_share(root, VALUE_UTILISATION, outcome->has_utilisation, outcome->utilisation);
 	add_share(root, VALUE_KV_MEAN, has_steps, outcome->kv_mean);
@@ -130,6 +143,22 @@ static void add_load_shares(cJSON *root, const struct run_outcome *outcome)
 	add_share(root, VALUE_SEATS_PEAK, has_steps, outcome->seats_peak);
 	add_share(root, VALUE_BUDGET_MEAN, has_steps, outcome->budget_mean);
 	add_share(root, VALUE_BUDGET_PEAK, has_steps, outcome->budget_peak);
+}
+
+/* Which requests and steps the figures are of. */
+static void add_window(cJSON *root, const struct run_outcome *outcome)
+{
+	uint64_t cooldown =
+		outcome->submitted - outcome->warmup_submitted - outcome->measured_submitted;
+
+	add_seconds(root, VALUE_WINDOW_START, outcome->window_start_ns);
+	add_seconds(root, VALUE_WINDOW_END, outcome->window_start_ns + outcome->window_ns);
+	add_count(root, VALUE_WARMUP, outcome->warmup_submitted);
+	add_count(root, VALUE_MEASURED, outcome->measured_submitted);
+	add_count(root, VALUE_COOLDOWN, cooldown);
+	add_count(root, VALUE_WINDOW_FINISHED, outcome->work.finished);
+	add_count(root, VALUE_STEPS_BEFORE, outcome->steps_before);
+	add_count(root, VALUE_STEPS_AFTER, outcome->steps_after);
 }
 
 static void add_counts(cJSON *root, const struct run_outcome *outcome)
@@ -143,9 +172,10 @@ static void add_counts(cJSON *root, const struct run_outcome *outcome)
 	add_count(root, VALUE_UNFINISHED, outcome->unfinished);
 	add_count(root, VALUE_REJECTED_TOO_LONG, outcome->rejected_too_long);
 	add_count(root, VALUE_REJECTED_NEVER_FITS, outcome->rejected_never_fits);
-	add_seconds(root, VALUE_MAKESPAN, outcome->makespan_ns);
-	add_seconds(root, VALUE_BUSY, outcome->busy_ns);
-	add_count(root, VALUE_STEPS, outcome->steps);
+	add_window(root, outcome);
+	add_seconds(root, VALUE_MAKESPAN, outcome->window_ns);
+	add_seconds(root, VALUE_BUSY, outcome->work.busy_ns);
+	add_count(root, VALUE_STEPS, outcome->work.steps);
 	offered_text(offered, outcome, WRITTEN_DIGITS, "null");
 	add_value(root, VALUE_OFFERED_RATE, offered);
 	add_load_shares(root, outcome);
@@ -157,29 +187,30 @@ static void add_counts(cJSON *root, const struct run_outcome *outcome)
 
 static void add_tokens(cJSON *root, const struct run_outcome *outcome)
 {
-	uint64_t makespan = outcome->makespan_ns;
+	const struct run_sums *work = &outcome->work;
+	uint64_t window_ns = outcome->window_ns;
 
-	add_count(root, VALUE_PROMPT, outcome->prompt_tokens);
-	add_count(root, VALUE_OUTPUT, outcome->output_tokens);
-	add_count(root, VALUE_PREFILL, outcome->prefill_computed_tokens);
-	add_count(root, VALUE_RECOMPUTED, outcome->recomputed_tokens);
-	add_count(root, VALUE_QUERY_TOKENS, outcome->query_tokens);
-	add_count(root, VALUE_HIT_TOKENS, outcome->hit_tokens);
-	add_ratio(root, VALUE_HIT_RATE, outcome->hit_tokens,
-		outcome->has_prompt_ids ? outcome->query_tokens : 0);
-	add_count(root, VALUE_PREEMPTIONS, outcome->preemptions);
-	add_rate(root, VALUE_OUTPUT_RATE, outcome->output_tokens, makespan);
-	add_rate(root, VALUE_TOTAL_RATE, outcome->prompt_tokens + outcome->output_tokens, makespan);
-	add_rate(root, VALUE_REQUEST_RATE, outcome->measured_finished, makespan);
+	add_count(root, VALUE_PROMPT, work->prompt_tokens);
+	add_count(root, VALUE_OUTPUT, work->output_tokens);
+	add_count(root, VALUE_PREFILL, work->sums.prefill_tokens);
+	add_count(root, VALUE_RECOMPUTED, work->recomputed_tokens);
+	add_count(root, VALUE_QUERY_TOKENS, work->prompt_tokens);
+	add_count(root, VALUE_HIT_TOKENS, work->hit_tokens);
+	add_ratio(root, VALUE_HIT_RATE, work->hit_tokens,
+		outcome->has_prompt_ids ? work->prompt_tokens : 0);
+	add_count(root, VALUE_PREEMPTIONS, work->preemptions);
+	add_rate(root, VALUE_OUTPUT_RATE, work->output_tokens, window_ns);
+	add_rate(root, VALUE_TOTAL_RATE, work->prompt_tokens + work->output_tokens, window_ns);
+	add_rate(root, VALUE_REQUEST_RATE, work->finished, window_ns);
 }
 
 /* Milliseconds, six places. */
-static void milliseconds_text(char *text, bool has_value, uint64_t ns)
+static void milliseconds_text(char *text, bool has_value, uint64_t ns, const char *none)
 {
 	if (has_value) {
 		decimal_text(text, ns, 6);
 	} else {
-		snprintf(text, NUMBER_TEXT_BYTES, "null");
+		snprintf(text, NUMBER_TEXT_BYTES, "%s", none);
 	}
 }
 
@@ -189,7 +220,7 @@ static void add_figures(cJSON *parent, const char *name, const struct latency_fi
 	char text[NUMBER_TEXT_BYTES];
 
 	for (uint32_t i = 0; i < STATISTIC_COUNT; i++) {
-		milliseconds_text(text, figures->count > 0, figures->ns[i]);
+		milliseconds_text(text, figures->count > 0, figures->ns[i], "null");
 		add_raw(object, latency_statistics[i], text);
 	}
 }
@@ -208,7 +239,7 @@ static void add_waits(cJSON *root, const struct run_outcome *outcome)
 	char text[NUMBER_TEXT_BYTES];
 
 	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
-		decimal_text(text, outcome->wait_ns[cause], 9);
+		decimal_text(text, outcome->work.waits.ns[cause], 9);
 		add_value(root, (enum result_number)(VALUE_WAIT_STEP + cause), text);
 	}
 }
@@ -223,15 +254,15 @@ static void add_slo(cJSON *root, const struct run_outcome *outcome)
 	bool has_limit = has_slo(outcome);
 	char text[NUMBER_TEXT_BYTES];
 
-	milliseconds_text(text, outcome->slo_ttft_ns > 0, outcome->slo_ttft_ns);
+	milliseconds_text(text, outcome->slo_ttft_ns > 0, outcome->slo_ttft_ns, "null");
 	add_value(root, VALUE_SLO_TTFT, text);
-	milliseconds_text(text, outcome->slo_tpot_ns > 0, outcome->slo_tpot_ns);
+	milliseconds_text(text, outcome->slo_tpot_ns > 0, outcome->slo_tpot_ns, "null");
 	add_value(root, VALUE_SLO_TPOT, text);
 	/* Of no requests and in no time there is no share and no rate. */
 	add_ratio(root, VALUE_SLO_ATTAINED, outcome->slo_attained,
 		has_limit ? outcome->measured_submitted : 0);
-	add_rate(root, VALUE_SLO_GOODPUT, outcome->slo_attained,
-		has_limit ? outcome->makespan_ns : 0);
+	add_rate(
+		root, VALUE_SLO_GOODPUT, outcome->slo_attained, has_limit ? outcome->window_ns : 0);
 }
 
 static void add_found_kv_blocks(cJSON *root, uint64_t blocks)
@@ -242,6 +273,75 @@ static void add_found_kv_blocks(cJSON *root, uint64_t blocks)
 		decimal_text(text, blocks, 0);
 	}
 	add_raw(root, SUMMARY_FOUND_KV_BLOCKS, text);
+}
+
+/* ---- levels ---- */
+
+enum level_column {
+#define LEVEL_COLUMN_ENUM(name) LEVEL_##name,
+	LEVEL_COLUMN_LIST(LEVEL_COLUMN_ENUM, LEVEL_COLUMN_ENUM)
+#undef LEVEL_COLUMN_ENUM
+		LEVEL_COLUMN_COUNT
+};
+
+static const char *const level_columns[LEVEL_COLUMN_COUNT] = {
+#define LEVEL_COLUMN_NAME(name) #name,
+	LEVEL_COLUMN_LIST(LEVEL_COLUMN_NAME, LEVEL_COLUMN_NAME)
+#undef LEVEL_COLUMN_NAME
+};
+
+struct level_cells {
+	char text[LEVEL_COLUMN_COUNT][NUMBER_TEXT_BYTES];
+};
+
+/* The figures of a level as text; `none` for what there is not. */
+static void level_cells(const struct run_outcome *outcome, uint32_t index, const char *none,
+	struct level_cells *cells)
+{
+	const struct level_figures *level = &outcome->levels[index];
+	char(*text)[NUMBER_TEXT_BYTES] = cells->text;
+
+	decimal_text(text[LEVEL_rate_per_s], level->rate_millionths, 6);
+	decimal_text(text[LEVEL_start_s], (u128)index * outcome->level_ns, 9);
+	decimal_text(text[LEVEL_width_s], outcome->level_ns, 9);
+	decimal_text(text[LEVEL_requests], level->submitted, 0);
+	decimal_text(text[LEVEL_finished], level->finished, 0);
+	milliseconds_text(text[LEVEL_ttft_p50_ms], level->has_ttft, level->ttft_p50_ns, none);
+	milliseconds_text(text[LEVEL_ttft_p99_ms], level->has_ttft, level->ttft_p99_ns, none);
+	milliseconds_text(text[LEVEL_tpot_p99_ms], level->has_tpot, level->tpot_p99_ns, none);
+	ratio_text(text[LEVEL_attained], level->attained, has_slo(outcome) ? level->submitted : 0,
+		6, none);
+	share_text(text[LEVEL_waiting], true, level->waiting, none);
+	share_text(text[LEVEL_utilisation], level->has_utilisation, level->utilisation, none);
+}
+
+static void add_levels(cJSON *root, const struct run_outcome *outcome)
+{
+	if (outcome->level_count == 0) {
+		return;
+	}
+	cJSON *levels = cJSON_AddArrayToObject(root, SUMMARY_LEVELS);
+	for (uint32_t i = 0; i < outcome->level_count; i++) {
+		struct level_cells cells;
+		cJSON *level = cJSON_CreateObject();
+		level_cells(outcome, i, "null", &cells);
+		for (uint32_t j = 0; j < LEVEL_COLUMN_COUNT; j++) {
+			add_raw(level, level_columns[j], cells.text[j]);
+		}
+		cJSON_AddItemToArray(levels, level);
+	}
+}
+
+void summary_write_levels(const struct run_outcome *outcome, struct table_writer *table)
+{
+	for (uint32_t i = 0; i < outcome->level_count; i++) {
+		struct level_cells cells;
+		level_cells(outcome, i, "-", &cells);
+		for (uint32_t j = 0; j < LEVEL_COLUMN_COUNT; j++) {
+			table_text(table, cells.text[j]);
+		}
+		table_end_row(table);
+	}
 }
 
 static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
@@ -266,6 +366,7 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 	if (outcome->fleet.count > 0) {
 		cJSON_AddItemToObject(root, SUMMARY_FLEET, replicas_json(&outcome->fleet));
 	}
+	add_levels(root, outcome);
 	add_hash(root, SUMMARY_RESULT_HASH, outcome->result_hash);
 	if (outcome->has_dispatch_late) {
 		add_figures(root, SUMMARY_DISPATCH_LATE_MS, &outcome->dispatch_late);
@@ -404,8 +505,9 @@ static void print_waits(const struct run_outcome *outcome)
 	u128 sum = 0;
 
 	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
-		sum += outcome->wait_ns[cause];
-		largest = outcome->wait_ns[cause] > outcome->wait_ns[largest] ? cause : largest;
+		sum += outcome->work.waits.ns[cause];
+		largest = outcome->work.waits.ns[cause] > outcome->work.waits.ns[largest] ? cause
+											  : largest;
 	}
 	if (sum == 0) {
 		return;
@@ -413,8 +515,8 @@ static void print_waits(const struct run_outcome *outcome)
 	printf("  waited    for");
 	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
 		char share[NUMBER_TEXT_BYTES];
-		ratio_text(share, outcome->wait_ns[cause] * 100, sum, 1, "-");
-		if (outcome->wait_ns[cause] > 0) {
+		ratio_text(share, outcome->work.waits.ns[cause] * 100, sum, 1, "-");
+		if (outcome->work.waits.ns[cause] > 0) {
 			printf("%s %s %s%%", comma, causes[cause].title, share);
 			comma = ",";
 		}
@@ -433,8 +535,64 @@ static void print_slo(const struct run_outcome *outcome)
 		return;
 	}
 	ratio_text(share, (u128)outcome->slo_attained * 100, outcome->measured_submitted, 2, "-");
-	rate_text(goodput, outcome->slo_attained, outcome->makespan_ns, PRINTED_DIGITS, "-");
+	rate_text(goodput, outcome->slo_attained, outcome->window_ns, PRINTED_DIGITS, "-");
 	printf("\n  slo      %s%% of requests attain it, goodput %s requests/s\n", share, goodput);
+}
+
+/* A percentile in ms with three places, or a dash. */
+static void print_level_time(bool has_time, uint64_t ns)
+{
+	char text[NUMBER_TEXT_BYTES] = "-";
+
+	if (has_time) {
+		decimal_text(text, ns / 1000, 3);
+	}
+	printf(" %11s", text);
+}
+
+static void print_level_share(bool has_value, double share)
+{
+	if (has_value) {
+		printf(" %8.1f%%", share * 100);
+	} else {
+		printf(" %9s", "-");
+	}
+}
+
+static void print_levels(const struct run_outcome *outcome)
+{
+	if (outcome->level_count == 0) {
+		return;
+	}
+	printf("\n  %-5s %10s %9s %11s %11s %11s %9s %9s %9s\n", "level", "rate/s", "requests",
+		"ttft p50", "ttft p99", "tpot p99", "attained", "waiting", "used");
+	for (uint32_t i = 0; i < outcome->level_count; i++) {
+		const struct level_figures *level = &outcome->levels[i];
+		bool has_share = has_slo(outcome) && level->submitted > 0;
+		printf("  %-5u %10.3f %9llu", i + 1, (double)level->rate_millionths / 1e6,
+			(unsigned long long)level->submitted);
+		print_level_time(level->has_ttft, level->ttft_p50_ns);
+		print_level_time(level->has_ttft, level->ttft_p99_ns);
+		print_level_time(level->has_tpot, level->tpot_p99_ns);
+		print_level_share(has_share,
+			has_share ? (double)level->attained / (double)level->submitted : 0);
+		printf(" %9.1f", level->waiting);
+		print_level_share(level->has_utilisation, level->utilisation);
+		printf("\n");
+	}
+}
+
+void summary_warn_of_end(const struct run_outcome *outcome)
+{
+	char at[NUMBER_TEXT_BYTES];
+
+	if (outcome->has_run_out) {
+		decimal_text(at, outcome->last_arrival_ns / 1000000, 3);
+		fprintf(stderr,
+			"the trace ran out after %llu requests, at %s s, before --duration or "
+			"--max-requests: --loop shared repeats it\n",
+			(unsigned long long)outcome->submitted, at);
+	}
 }
 
 void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_model_len)
@@ -464,9 +622,27 @@ void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_
 	}
 }
 
+/* Which requests and what time the figures below are of, where it is not the whole run. */
+static void print_window(const struct run_outcome *outcome)
+{
+	uint64_t others = outcome->submitted - outcome->measured_submitted;
+	char start[NUMBER_TEXT_BYTES], end[NUMBER_TEXT_BYTES];
+
+	if (others == 0) {
+		return;
+	}
+	decimal_text(start, outcome->window_start_ns / 1000000, 3);
+	decimal_text(end, (outcome->window_start_ns + outcome->window_ns) / 1000000, 3);
+	printf("  window    %s to %s s: ", start, end);
+	print_count("requests of the warm-up,", outcome->warmup_submitted);
+	print_count("measured,", outcome->measured_submitted);
+	print_count("of the cooldown\n", others - outcome->warmup_submitted);
+}
+
 void summary_print(const struct run_outcome *outcome, const char *gpu)
 {
-	uint64_t makespan = outcome->makespan_ns;
+	const struct run_sums *work = &outcome->work;
+	uint64_t window_ns = outcome->window_ns;
 	char text[4][NUMBER_TEXT_BYTES];
 
 	print_head(outcome, gpu);
@@ -476,28 +652,29 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	print_count("rejected,", outcome->rejected);
 	print_count("failed,", outcome->failed);
 	print_count("unfinished\n", outcome->unfinished);
-	decimal_text(text[0], makespan / 1000000, 3);
+	print_window(outcome);
+	decimal_text(text[0], window_ns / 1000000, 3);
 	printf("  time      %s s from first arrival to last finish,", text[0]);
-	print_count("steps\n", outcome->steps);
-	rate_text(text[0], outcome->output_tokens, makespan, PRINTED_DIGITS, "-");
-	rate_text(text[1], outcome->prompt_tokens + outcome->output_tokens, makespan,
-		PRINTED_DIGITS, "-");
-	rate_text(text[2], outcome->measured_finished, makespan, PRINTED_DIGITS, "-");
+	print_count("steps\n", work->steps);
+	rate_text(text[0], work->output_tokens, window_ns, PRINTED_DIGITS, "-");
+	rate_text(
+		text[1], work->prompt_tokens + work->output_tokens, window_ns, PRINTED_DIGITS, "-");
+	rate_text(text[2], work->finished, window_ns, PRINTED_DIGITS, "-");
 	printf("  rate      %s output tokens/s, %s tokens/s in all, %s requests/s\n", text[0],
 		text[1], text[2]);
 	printf("  tokens  ");
-	print_count("prompt,", outcome->prompt_tokens);
-	print_count("output,", outcome->output_tokens);
-	print_count("recomputed\n", outcome->recomputed_tokens);
+	print_count("prompt,", work->prompt_tokens);
+	print_count("output,", work->output_tokens);
+	print_count("recomputed\n", work->recomputed_tokens);
 	if (outcome->is_prefix_cache_off) {
 		printf("  cache     off: --enable-prefix-caching off;");
 	} else if (outcome->has_prompt_ids) {
-		ratio_text(text[3], (u128)outcome->hit_tokens * 100, outcome->query_tokens, 2, "-");
+		ratio_text(text[3], (u128)work->hit_tokens * 100, work->prompt_tokens, 2, "-");
 		printf("  cache     %s%% of prompt tokens hit;", text[3]);
 	} else {
 		printf("  cache     hits are not known: the trace has no prompt ids;");
 	}
-	print_count("preemptions;", outcome->preemptions);
+	print_count("preemptions;", work->preemptions);
 	print_count("KV blocks of", outcome->kv_blocks);
 	print_count("tokens\n", outcome->block_size);
 	print_load(outcome);
@@ -507,5 +684,6 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	if (outcome->fleet.count > 0) {
 		replicas_print(&outcome->fleet);
 	}
+	print_levels(outcome);
 	printf("\n  result_hash %016llx\n", (unsigned long long)outcome->result_hash);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "bench/record/run_outcome.h"
+#include "engine/base/table.h"
 
 struct cJSON;
 
@@ -11,9 +12,15 @@ struct cJSON;
    that fail are found by who closes the file. */
 void summary_write(const struct run_outcome *outcome, struct cJSON *config, FILE *file);
 
+/* Says on stderr that the trace ended before the run was to, if it did. */
+void summary_warn_of_end(const struct run_outcome *outcome);
+
 /* Says on stderr how many requests were rejected, why, and which option takes them; nothing if none
    was. */
 void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_model_len);
+
+/* Writes levels.tsv. */
+void summary_write_levels(const struct run_outcome *outcome, struct table_writer *table);
 
 /* Prints the outcome as a table on stdout. gpu: the name of the profile that priced the steps. */
 void summary_print(const struct run_outcome *outcome, const char *gpu);

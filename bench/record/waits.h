@@ -1,9 +1,9 @@
 #ifndef BENCH_RECORD_WAITS_H
 #define BENCH_RECORD_WAITS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/wait_cause.h"
 
@@ -16,22 +16,34 @@
    charged up to the end of the latest step. Requests are only counted, so this takes no memory. */
 
 struct waits {
-	u128 ns[WAIT_CAUSE_COUNT]; /* of measured requests, summed */
+	u128 ns[WAIT_CAUSE_COUNT]; /* summed over requests */
 	uint64_t count;		   /* requests that have arrived and were never admitted */
-	uint64_t measured_count;
-	uint64_t charged_ns; /* those requests are charged up to this time */
+	uint64_t charged_ns;	   /* those requests are charged up to this time */
 };
 
-/* Charges the time up to now_ns, in which no step ran. */
-void waits_reach(struct waits *waits, uint64_t now_ns);
+/* Charges the time up to until_ns to the requests that are waiting: a step that its decision did
+   not admit them to, or, as WAIT_STEP, time in which no step ran. */
+static inline void waits_charge(struct waits *waits, enum wait_cause cause, uint64_t until_ns)
+{
+	check(until_ns >= waits->charged_ns);
+	waits->ns[cause] += (u128)waits->count * (until_ns - waits->charged_ns);
+	waits->charged_ns = until_ns;
+}
 
 /* A request that arrived at arrival_ns and that the decision at now_ns is the first to see. */
-void waits_arrive(struct waits *waits, bool is_measured, uint64_t arrival_ns, uint64_t now_ns);
+static inline void waits_arrive(struct waits *waits, uint64_t arrival_ns, uint64_t now_ns)
+{
+	check(arrival_ns <= now_ns);
+	waits_charge(waits, WAIT_STEP, now_ns);
+	waits->count++;
+	waits->ns[WAIT_STEP] += now_ns - arrival_ns;
+}
 
 /* A request is admitted for the first time, by the decision at charged_ns. */
-void waits_admit(struct waits *waits, bool is_measured);
-
-/* Charges a step from charged_ns to end_ns to the requests that its decision did not admit. */
-void waits_step(struct waits *waits, enum wait_cause cause, uint64_t end_ns);
+static inline void waits_admit(struct waits *waits)
+{
+	check(waits->count > 0);
+	waits->count--;
+}
 
 #endif

@@ -176,16 +176,18 @@ static uint64_t hash_of(const struct fleet *fleet)
 
 static struct replica_figures figures_of(const struct metrics *metrics)
 {
+	const struct run_sums *work = &metrics->work;
+
 	return (struct replica_figures){
 		.submitted = metrics->submitted,
 		.finished = metrics->finished,
-		.preemptions = metrics->preemptions,
-		.steps = metrics->steps,
-		.busy_ns = metrics->busy_ns,
-		.prompt_tokens = metrics->prompt_tokens,
-		.output_tokens = metrics->output_tokens,
-		.query_tokens = metrics->query_tokens,
-		.hit_tokens = metrics->hit_tokens,
+		.preemptions = work->preemptions,
+		.steps = work->steps,
+		.busy_ns = work->busy_ns,
+		.prompt_tokens = work->prompt_tokens,
+		.output_tokens = work->output_tokens,
+		.query_tokens = work->prompt_tokens,
+		.hit_tokens = work->hit_tokens,
 	};
 }
 

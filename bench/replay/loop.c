@@ -273,7 +273,7 @@ static void show(struct loop *loop, struct progress *progress)
 		const struct metrics *metrics = &loop->replicas[i]->metrics;
 		state.ended += metrics->finished + metrics->rejected;
 		state.virtual_ns = u64_max(state.virtual_ns, loop->replicas[i]->now_ns);
-		state.steps += metrics->steps;
+		state.steps += metrics->work.steps;
 	}
 	progress_show(progress, &state);
 }

@@ -234,6 +234,8 @@ void replay_outcome(const struct replay *replay, struct run_outcome *outcome)
 		.block_size = limits->block_size,
 		.backlog_at_last_arrival = replay->backlog_at_last_arrival,
 		.is_prefix_cache_off = limits->prefix_caching == PREFIX_CACHING_OFF,
+		.has_run_out = !replay->has_failed && !replay->is_interrupted &&
+			       workload_ran_out(replay_workload(replay)),
 		.has_prompt_ids = replay->intake.has_prompt_ids,
 		.has_dispatch_late = replay->options.is_wall_clock,
 		.dispatch_late = latency_figures_of(&replay->late),
@@ -242,23 +244,53 @@ void replay_outcome(const struct replay *replay, struct run_outcome *outcome)
 	run_outcome_of_metrics(outcome, &replay->metrics, replay->now_ns, is_closed_loop);
 }
 
-static void open_metrics(struct replay *replay)
+/* Finds the first request of the cooldown, which takes one reading of the trace. */
+static enum status find_cooldown(
+	const struct replay_options *options, uint64_t *measured_end, struct error *error)
+{
+	const struct replay_config *config = options->config;
+	uint64_t count;
+
+	*measured_end = 0;
+	if (config->cooldown == 0) {
+		return STATUS_OK;
+	}
+	TRY(workload_count(options->trace_path, options->workload, &count, error));
+	/* The first comparison keeps the sum from wrapping. */
+	if (config->cooldown >= count || config->warmup + config->cooldown >= count) {
+		return error_set(error, STATUS_USAGE,
+			"--warmup %llu and --cooldown %llu leave nothing of %llu requests to "
+			"measure",
+			(unsigned long long)config->warmup, (unsigned long long)config->cooldown,
+			(unsigned long long)count);
+	}
+	*measured_end = count - config->cooldown;
+	return STATUS_OK;
+}
+
+static enum status open_metrics(struct replay *replay, struct error *error)
 {
 	const struct replay_options *options = &replay->options;
-	const struct metrics_options metrics_options = {
+	const struct arrival_profile *profile = options->workload->profile;
+	bool has_levels = profile != NULL && profile->step_count > 1;
+	struct metrics_options metrics_options = {
 		.warmup = options->config->warmup,
 		.slo_ttft_ns = options->slo_ttft_ns,
 		.slo_tpot_ns = options->slo_tpot_ns,
+		.level_count = has_levels ? profile->step_count : 0,
+		.level_ns = has_levels ? profile->step_ns : 0,
 	};
 	uint32_t slots = engine_slot_count(replay->engine);
 
 	if (options->first != NULL) {
 		metrics_init_part(&replay->metrics, &options->first->metrics, slots);
 	} else {
+		TRY(find_cooldown(options, &metrics_options.measured_end, error));
 		metrics_init(&replay->metrics, &metrics_options, slots, NULL);
 	}
 	replay->metrics.has_replica = options->desk != NULL;
 	replay->metrics.replica = options->replica;
+	return STATUS_OK;
 }
 
 enum status replay_open(struct replay *replay, const struct replay_options *options,
@@ -293,7 +325,7 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 	replay->launches_ahead = overlaps && options->desk == NULL;
 	replay->prices_ahead = overlaps && options->desk != NULL;
 	replay->index = options->replica;
-	open_metrics(replay);
+	TRY(open_metrics(replay, error));
 	return intake_open(&replay->intake, &intake_options, replay->engine, error);
 }
 

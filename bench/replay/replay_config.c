@@ -144,6 +144,12 @@ enum status replay_config_check(const struct replay_config *config, struct error
 			"--replicas %llu",
 			(unsigned long long)config->replicas);
 	}
+	bool is_closed = config->concurrency > 0 || config->sessions == SESSIONS_CLOSED;
+	if (config->cooldown > 0 && config->duration_s > 0 && is_closed) {
+		return error_set(error, STATUS_USAGE,
+			"--cooldown counts from the last request, which --duration of a closed "
+			"loop does not tell in advance: give --max-requests instead");
+	}
 	if (config->given.tp_transport && config->tensor_parallel_size == 1) {
 		return error_set(error, STATUS_USAGE,
 			"--tp-transport belongs to --tensor-parallel-size above 1");
@@ -162,6 +168,33 @@ enum status replay_config_ranks_check(
 			(unsigned long long)ranks);
 	}
 	return weight_shard_check(model, (struct weight_shard){.ranks = (uint32_t)ranks}, error);
+}
+
+/* Repetitions need an end. */
+static enum status check_loop(
+	const struct replay_config *config, bool has_profile, struct error *error)
+{
+	if (config->loop == LOOP_OFF) {
+		return STATUS_OK;
+	}
+	if (config->spread_ties) {
+		return error_set(error, STATUS_USAGE,
+			"--spread-ties spreads the times of one reading, --loop reads the trace "
+			"again: give one of them");
+	}
+	if (config->max_requests > 0) {
+		return STATUS_OK;
+	}
+	if (config->duration_s == 0) {
+		return error_set(error, STATUS_USAGE,
+			"--loop repeats the trace until --duration or --max-requests: give one");
+	}
+	if (has_profile && config->sessions == SESSIONS_CLOSED) {
+		return error_set(error, STATUS_USAGE,
+			"--loop with --sessions closed and a rate reads ahead without an end: "
+			"give --max-requests too");
+	}
+	return STATUS_OK;
 }
 
 /* A closed loop or drawn arrivals do not use the trace's times. */
@@ -210,6 +243,7 @@ enum status replay_config_workload(const struct replay_config *config,
 		.trace.format = trace_format_of_word(config->trace_format),
 		.trace.trace_block_size = u32_from(config->trace_block_size),
 		.trace.sort = config->sort,
+		.loop = (enum loop_mode)config->loop,
 		.sessions = (enum workload_sessions)config->sessions,
 		.spreads_ties = config->spread_ties,
 		.speedup_millionths = config->speedup,
@@ -220,6 +254,7 @@ enum status replay_config_workload(const struct replay_config *config,
 	};
 	TRY(drawn_arrivals(config, profile, &has_profile, error));
 	TRY(check_load(config, has_profile, error));
+	TRY(check_loop(config, has_profile, error));
 	options->profile = has_profile ? profile : NULL;
 	return STATUS_OK;
 }

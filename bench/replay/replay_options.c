@@ -40,6 +40,7 @@ WORDS(chunked_prefill, [CHUNKED_PREFILL_ON] = "on", [CHUNKED_PREFILL_OFF] = "off
 WORDS(allocation, [ALLOCATION_PROMPT] = "prompt", [ALLOCATION_CHUNK] = "chunk")
 WORDS(free_order, [FREE_BACK] = "back", [FREE_UNHASHED_FIRST] = "unhashed-first")
 WORDS(prefix_caching, [PREFIX_CACHING_ON] = "on", [PREFIX_CACHING_OFF] = "off")
+WORDS(loop, [LOOP_OFF] = "off", [LOOP_FRESH] = "fresh", [LOOP_SHARED] = "shared")
 WORDS(sessions, [SESSIONS_OPEN] = "open", [SESSIONS_CLOSED] = "closed")
 WORDS(arrivals, [ARRIVE_BY_TRACE] = "trace", [ARRIVE_POISSON] = "poisson", [ARRIVE_GAMMA] = "gamma",
 	[ARRIVE_CONSTANT] = "constant", [ARRIVE_AT_ONCE] = "at-once")
@@ -261,6 +262,7 @@ static enum status read_value(const struct json_object *recorded, uint32_t index
 	return json_refuse(recorded, records[index].field, expected, error);
 }
 
+/* Sets an option to what it is where it is not given: a number without a default is 0. */
 static enum status set_default(
 	const struct option *row, struct replay_config *config, struct error *error)
 {

@@ -41,7 +41,7 @@ enum status replay_refuse_time(
 	return error_set(error, STATUS_INPUT,
 		"step %llu would end beyond 2^63 ns: it starts at %llu and takes %llu ns by runner "
 		"%s, gpu %.200s",
-		(unsigned long long)replay->metrics.steps, (unsigned long long)replay->now_ns,
+		(unsigned long long)replay->metrics.work.steps, (unsigned long long)replay->now_ns,
 		(unsigned long long)time->elapsed_ns, replay->runner->name,
 		replay->options.config->gpu);
 }

@@ -352,7 +352,8 @@ static enum status finish_runner(struct run *run, struct error *error)
 					  : run->entry->finish(&run->fleet.runners[0], error);
 }
 
-/* Utilisation by the runner's own prices, or by those of the profile that is named as its GPU. */
+/* Utilisation by the runner's own prices, or by those of the built-in profile that is named as its
+   GPU. A file is not looked for: results must not depend on what this machine has. */
 static void set_load(struct run *run, struct run_outcome *outcome)
 {
 	struct fleet *fleet = &run->fleet;
@@ -364,7 +365,7 @@ static void set_load(struct run *run, struct run_outcome *outcome)
 	bool is_own = pricer.price != NULL;
 	const char *gpu = run->request->config.gpu;
 	uint32_t ranks = (uint32_t)run->request->config.tensor_parallel_size;
-	bool has_price = is_own || (gpu != NULL &&
+	bool has_price = is_own || (gpu != NULL && !gpu_profile_is_file(gpu) &&
 					   gpu_profile_choose(gpu, run->model.name, ranks, &choice,
 						   &error) == STATUS_OK &&
 					   cost_model_open(&pricer, &run->model, &choice.profile,
@@ -389,6 +390,9 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 		replay->has_failed = finish_runner(run, &replay->failure) != STATUS_OK;
 	}
 	fleet_outcome(fleet, outcome);
+	for (uint32_t i = 0; i < outcome->level_count; i++) {
+		outcome->levels[i].rate_millionths = arrival_profile_rate(&run->profile, i);
+	}
 	set_load(run, outcome);
 	bool is_stdin = strcmp(run->request->trace_path, "-") == 0;
 	snprintf(outcome->trace_name, sizeof(outcome->trace_name), "%s",
@@ -432,5 +436,7 @@ enum status run_replay(
 	run_close(run);
 	free(run);
 	TRY(status);
+	outcome->level_count = 0; /* they are gone with the run */
+	outcome->levels = NULL;
 	return run_outcome_status(outcome, error);
 }

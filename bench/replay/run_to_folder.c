@@ -128,6 +128,12 @@ static enum status write_results(struct recorded_run *own, const struct run_outc
 	if (own->timeline != NULL) {
 		perfetto_end(own->timeline, fleet_now_ns(fleet));
 	}
+	if (outcome->level_count > 0) {
+		struct table_writer levels = {0};
+		TRY(begin_table(folder, &levels, RESULT_LEVELS, LEVEL_COLUMNS, error));
+		summary_write_levels(outcome, &levels);
+		table_end(&levels);
+	}
 	TRY(result_folder_begin(folder, RESULT_PROVENANCE, &file, error));
 	provenance_write(provenance, file);
 	TRY(result_folder_begin(folder, RESULT_SUMMARY, &file, error));
@@ -180,6 +186,7 @@ static void warn(const struct recorded_run *own, const struct run_outcome *outco
 	trace_reading_report(workload_trace(replay_workload(&run->fleet.replays[0])));
 	warn_of_ties(run);
 	if (outcome->end == RUN_COMPLETE) { /* else the error is the one line on stderr */
+		summary_warn_of_end(outcome);
 		summary_warn_of_rejections(outcome, run->request->config.max_model_len);
 	}
 }

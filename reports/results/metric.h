@@ -48,6 +48,22 @@
 		NUMBER_COUNT, -1, "Waiting at the last arrival")                                   \
 	X(DRAIN, "drain_s", "s", SUMMARY_LOAD, "drain_s", true, NUMBER_TIME_S, -1,                 \
 		"From last arrival to last finish")                                                \
+	X(WINDOW_START, "window_start_s", "s", "window", "start_s", false, NUMBER_TIME_S, 0,       \
+		"Window: start")                                                                   \
+	X(WINDOW_END, "window_end_s", "s", "window", "end_s", false, NUMBER_TIME_S, 0,             \
+		"Window: end")                                                                     \
+	X(WARMUP, "warmup_requests", "requests", "window", "warmup_requests", false, NUMBER_COUNT, \
+		0, "Requests of the warm-up")                                                      \
+	X(MEASURED, "measured_requests", "requests", "window", "measured_requests", false,         \
+		NUMBER_COUNT, 0, "Requests measured")                                              \
+	X(COOLDOWN, "cooldown_requests", "requests", "window", "cooldown_requests", false,         \
+		NUMBER_COUNT, 0, "Requests of the cooldown")                                       \
+	X(WINDOW_FINISHED, "window_finished", "requests", "window", "finished", false,             \
+		NUMBER_COUNT, 0, "Requests finished in the window")                                \
+	X(STEPS_BEFORE, "steps_before", "steps", "window", "steps_before", false, NUMBER_COUNT, 0, \
+		"Steps before the window")                                                         \
+	X(STEPS_AFTER, "steps_after", "steps", "window", "steps_after", false, NUMBER_COUNT, 0,    \
+		"Steps behind the window")                                                         \
 	X(MAKESPAN, "makespan_s", "s", "time", "makespan_s", true, NUMBER_TIME_S, -1, "Makespan")  \
 	X(BUSY, "busy_s", "s", "time", "busy_s", true, NUMBER_TIME_S, 0, "Busy time")              \
 	X(STEPS, "steps", "steps", "time", "steps", false, NUMBER_COUNT, 0, "Steps")               \
@@ -92,7 +108,9 @@
 	X(SLO_GOODPUT, "goodput", "requests/s", "slo", "goodput_requests_per_s", true,             \
 		NUMBER_RATE, 1, "Goodput, requests/s")                                             \
 	X(TRACE_REQUESTS, "trace_requests", "requests", SUMMARY_TRACE, "requests", false,          \
-		NUMBER_COUNT, 0, "Requests in the trace")
+		NUMBER_COUNT, 0, "Requests in the trace")                                          \
+	X(RAN_OUT, "ran_out_s", "s", SUMMARY_TRACE, "ran_out_s", true, NUMBER_TIME_S, 0,           \
+		"The trace ran out at")
 
 /* The time that requests waited for each cause of engine/wait_cause.h. */
 #define RESULT_NUMBER_OF_WAIT(X, cause, name, title, remedy)                                       \

@@ -26,6 +26,7 @@
 #define RESULT_STEP_GRID "step_grid.tsv"
 #define RESULT_LATENCY "latency.tsv"
 #define RESULT_STEPS "steps.tsv"
+#define RESULT_LEVELS "levels.tsv"
 #define RESULT_KERNELS "kernels.tsv"
 #define RESULT_KERNEL_PHASES "kernel_phases.tsv"
 #define RESULT_KERNEL_TIMELINE "kernel_timeline.tsv"
@@ -179,6 +180,23 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define LATENCY_COLUMN_LIST(TEXT, NUMBER) TEXT(metric) NUMBER(upper_ns) NUMBER(count)
 #define LATENCY_COLUMNS RESULT_HEADER(LATENCY_COLUMN_LIST)
 
+/* levels.tsv, of a ramp: a row a level, and likewise `levels` of summary.json. rate_per_s: of the
+   ramp; requests and latencies of the measured requests that arrived in the level, the others of
+   its time: waiting is the mean number of waiting requests (bench/record/levels.h). */
+#define LEVEL_COLUMN_LIST(TEXT, NUMBER)                                                            \
+	NUMBER(rate_per_s)                                                                         \
+	NUMBER(start_s)                                                                            \
+	NUMBER(width_s)                                                                            \
+	NUMBER(requests)                                                                           \
+	NUMBER(finished)                                                                           \
+	NUMBER(ttft_p50_ms)                                                                        \
+	NUMBER(ttft_p99_ms)                                                                        \
+	NUMBER(tpot_p99_ms)                                                                        \
+	NUMBER(attained)                                                                           \
+	NUMBER(waiting)                                                                            \
+	NUMBER(utilisation)
+#define LEVEL_COLUMNS RESULT_HEADER(LEVEL_COLUMN_LIST)
+
 /* steps.tsv: one row a step, by the columns of engine/step_record.h. */
 
 /* kernels.tsv, with --kernel-times: GPU time by the ranges that were open around a launch or its
@@ -229,7 +247,8 @@ extern const bool latency_is_main[STATISTIC_COUNT];
      schema "quire-result-2"
      status "complete" | "interrupted" | "failed" (then failure: one line)
      config {...every limit and option that decides the result...}
-     trace {name, xxh64, requests}
+     trace {name, xxh64, requests, ran_out_s}
+	 ran_out_s: the last arrival, where the trace ended before --duration or --max-requests
      runner_kind "computed" | "priced" | "recorded"
      calibrated true | false
      found_kv_blocks
@@ -237,25 +256,33 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 	 CUDA when none were given; else null
      requests {submitted, finished, rejected, failed, unfinished, rejected_too_long,
 	 rejected_never_fits}
+     window {start_s, end_s, warmup_requests, measured_requests, cooldown_requests, finished,
+	 steps_before, steps_after}
+	 the time that the figures below are of, and what lies outside of it
+	 (bench/record/window.h). finished: in it, of all requests
      time {makespan_s, busy_s, steps}
+	 makespan_s: length of the window
      load {offered_per_s, utilisation, kv_mean, kv_peak, seats_mean, seats_peak, budget_mean,
 	 budget_peak, backlog_at_last_arrival, drain_s, verdict}
 	 utilisation: share of what the engine can carry that was used (bench/record/capacity.h);
 	 null where no profile prices its steps. The others: shares of KV blocks, of max_num_seqs
-	 and of max_num_batched_tokens; a mean is over the time from the first arrival to the end,
-	 that of the token budget over steps
+	 and of max_num_batched_tokens; a mean is over the window, that of the token budget over
+	 steps. offered_per_s is of the measured requests; backlog_at_last_arrival, drain_s and
+	 verdict are of the whole run
      tokens {prompt, output, prefill_computed, recomputed}
      prefix_cache {query_tokens, hit_tokens, hit_rate}
 	 hit_rate is null where the trace does not say which prompts share tokens
      preemptions
      throughput {output_tokens_per_s, total_tokens_per_s, requests_per_s}
      waiting {step_s, seats_s, blocks_s, budget_s, order_s}
-	 time from arrival to first admission by cause (engine/wait_cause.h), summed over the
-	 measured requests: the sum of their queue times, where all were admitted
+	 time from arrival to first admission by cause (engine/wait_cause.h), summed over all
+	 requests, within the window: of a whole run the sum of the queue times
      latency_ms {queue, ttft, tpot, itl, e2e: each {mean, std, min, p50, p90, p95, p99, p99_9, max}}
      slo {ttft_ms, tpot_ms, attained, goodput_requests_per_s}
-	 attained: share of all requests submitted after the warm-up; those that were rejected,
-	 failed or did not finish miss
+	 attained: share of all measured requests; those that were rejected, failed or did not
+	 finish miss
+     levels [{...the columns of levels.tsv...}]
+	 of a run with --ramp alone
      result_hash "16 hex digits"
      dispatch_late_ms {mean, std, min, p50, p90, p95, p99, p99_9, max}
 	 of a run by the wall clock: delay of each step's start
@@ -282,6 +309,7 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define SUMMARY_LOAD_VERDICT "verdict"
 #define SUMMARY_LATENCY_MS "latency_ms"
 #define SUMMARY_FLEET "fleet"
+#define SUMMARY_LEVELS "levels"
 #define SUMMARY_RESULT_HASH "result_hash"
 #define SUMMARY_DISPATCH_LATE_MS "dispatch_late_ms"
 #define SUMMARY_GPU_IDLE_MS "gpu_idle_ms"

@@ -36,7 +36,7 @@ static bool is_small(const char *folder)
 static void check_outcome(const struct run_outcome *outcome)
 {
 	require(outcome->finished <= outcome->submitted, "more finished than came");
-	require(outcome->busy_ns <= CLOCK_NS_MAX && outcome->makespan_ns <= CLOCK_NS_MAX,
+	require(outcome->work.busy_ns <= CLOCK_NS_MAX && outcome->window_ns <= CLOCK_NS_MAX,
 		"beyond the clock");
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		require(outcome->latency[i].ns[STATISTIC_MAX] <= CLOCK_NS_MAX, "a latency wraps");

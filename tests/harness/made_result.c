@@ -143,7 +143,8 @@ void made_summary(struct text *out, const struct made_result *made)
 		made->device == NULL ? "h200" : "device", ranks,
 		(unsigned long long)made->kv_blocks, (unsigned long long)made->seed);
 	text_format(out,
-		"\"trace\": {\"name\": \"%s\", \"xxh64\": \"%s\", \"requests\": 12031},\n"
+		"\"trace\": {\"name\": \"%s\", \"xxh64\": \"%s\", \"requests\": 12031, "
+		"\"ran_out_s\": null},\n"
 		"\"calibrated\": %s,\n"
 		"\"requests\": {\"submitted\": 12031, \"finished\": 12028, \"rejected\": 3,"
 		" \"failed\": 0, \"unfinished\": 0, \"rejected_too_long\": 3,"
@@ -155,6 +156,9 @@ void made_summary(struct text *out, const struct made_result *made)
 			(unsigned long long)made->found_kv_blocks);
 	}
 	text_format(out,
+		"\"window\": {\"start_s\": 0.5, \"end_s\": 301, \"warmup_requests\": 0, "
+		"\"measured_requests\": 30, \"cooldown_requests\": 0, \"finished\": 28, "
+		"\"steps_before\": 0, \"steps_after\": 0},\n"
 		"\"time\": {\"makespan_s\": 300.5, \"busy_s\": 280.25, \"steps\": %u},\n"
 		"\"load\": {\"offered_per_s\": 40.1, \"utilisation\": 0.6321,"
 		" \"kv_mean\": 0.41, \"kv_peak\": 0.9, \"seats_mean\": 0.2, \"seats_peak\": 1,"

@@ -143,10 +143,13 @@ static void note_arrival(struct metrics_model *model, uint32_t id, enum fit fit)
 	sums->first_arrival_ns = id == 0 ? note->arrival_ns : sums->first_arrival_ns;
 	model->timeline.origin_ns = sums->first_arrival_ns;
 	sums->last_arrival_ns = note->arrival_ns;
-	if (note->is_measured && id == model->options.warmup) {
-		sums->measured_first_arrival_ns = note->arrival_ns;
+	if (note->is_measured) {
+		uint64_t first = sums->measured_submitted++ == 0 ? note->arrival_ns
+								 : sums->measured_first_arrival_ns;
+		sums->measured_first_arrival_ns = first;
+		sums->measured_last_arrival_ns = note->arrival_ns;
 	}
-	note->whereabouts = WAITING;
+	sums->warmup_submitted += id < model->options.warmup;
 	if (fit != FIT_OK) {
 		note->whereabouts = LEFT;
 		sums->rejected++;
@@ -154,11 +157,42 @@ static void note_arrival(struct metrics_model *model, uint32_t id, enum fit fit)
 	}
 }
 
-static void note_wait(struct metrics_model *model, const struct request_notes *note,
-	enum wait_cause cause, uint64_t start_ns, uint64_t end_ns)
+static void note_wait(
+	struct metrics_model *model, enum wait_cause cause, uint64_t start_ns, uint64_t end_ns)
 {
 	timeline_wait(&model->timeline, cause, 1, start_ns, end_ns);
-	model->wait_ns[cause] += note->is_measured ? end_ns - start_ns : 0;
+	require(model->wait_count < METRICS_MODEL_WAITS, "too many waits");
+	model->waits[model->wait_count++] = (struct wait_note){cause, start_ns, end_ns};
+}
+
+/* A request that the engine takes, or will take when it has room, is seen to have arrived. */
+static void note_seen(struct metrics_model *model, uint32_t id)
+{
+	struct request_notes *note = &model->notes[id];
+
+	if (note->is_awaited) {
+		return;
+	}
+	note->is_awaited = true;
+	note->whereabouts = WAITING;
+	note->steps_before = model->steps;
+	model->sums.measured_taken += note->is_measured;
+	note_wait(model, WAIT_STEP, note->arrival_ns, model->now_ns);
+}
+
+/* Tells the metrics of the requests that have arrived and that the engine has no room for. */
+static void await_others(struct metrics_model *model)
+{
+	for (uint32_t id = model->next; id < model->drawn.request_count; id++) {
+		const struct request_notes *note = &model->notes[id];
+		const struct simulation_request *own = &model->drawn.requests[id];
+		bool fits = engine_config_fit(engine_limits(model->counted), own->prompt_count,
+				    own->max_tokens) == FIT_OK;
+		if (fits && !note->is_awaited && note->arrival_ns <= model->now_ns) {
+			metrics_await(&model->metrics, id, note->arrival_ns, model->now_ns);
+			note_seen(model, id);
+		}
+	}
 }
 
 static void deliver(struct metrics_model *model)
@@ -171,28 +205,27 @@ static void deliver(struct metrics_model *model)
 		uint32_t id = model->next++;
 		struct request_notes *note = &model->notes[id];
 		struct request request = as_request(model, id);
-		note->prompt_count = request.prompt_count;
-		note->arrival_ns = model->drawn.requests[id].arrival_ns;
 		note->session = sessions[prop_below(model->prop, 4)];
-		note->is_measured = id >= model->options.warmup;
 		const struct metrics_arrival arrival = {
 			.id = id,
 			.session = note->session,
 			.arrival_ns = note->arrival_ns,
 			.prompt_tokens = request.prompt_count,
 			.max_tokens = request.max_tokens,
+			.is_awaited = note->is_awaited,
 		};
 		uint32_t slot;
 		enum fit fit = engine_add(model->counted, &request, &slot);
 		require_equal(engine_add(model->computed, &request, NULL), fit);
 		if (fit == FIT_OK) {
 			metrics_arrive(&model->metrics, slot, &arrival, model->now_ns);
-			note_wait(model, note, WAIT_STEP, note->arrival_ns, model->now_ns);
+			note_seen(model, id);
 		} else {
 			metrics_reject(&model->metrics, fit, &arrival);
 		}
 		note_arrival(model, id, fit);
 	}
+	await_others(model);
 }
 
 /* ---- a step ---- */
@@ -201,7 +234,6 @@ static void deliver(struct metrics_model *model)
 static void note_queues(struct metrics_model *model)
 {
 	const struct scheduler *scheduler = &model->computed->scheduler;
-	struct metrics *sums = &model->sums;
 
 	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
 		struct request_notes *note = &model->notes[s->request];
@@ -219,18 +251,15 @@ static void note_queues(struct metrics_model *model)
 		note->was_scheduled = true;
 		note->first_scheduled_ns = model->now_ns;
 		note->cached_tokens = s->cached_count;
-		model->step.hit_tokens += s->cached_count;
-		model->step.query_tokens += note->prompt_count;
-		sums->hit_tokens += note->is_measured ? s->cached_count : 0;
-		sums->query_tokens += note->is_measured ? note->prompt_count : 0;
+		model->step.step.hit_tokens += s->cached_count;
+		model->step.step.query_tokens += note->prompt_count;
 	}
 	for (const struct sequence *s = scheduler->waiting.head; s != NULL; s = s->next) {
 		struct request_notes *note = &model->notes[s->request];
 		if (note->whereabouts == RUNNING) {
 			note->whereabouts = WAITING;
 			note->preemptions++;
-			model->step.preemptions++;
-			sums->preemptions += note->is_measured;
+			model->step.step.preemptions++;
 		}
 	}
 }
@@ -241,7 +270,8 @@ static void note_token(struct metrics_model *model, struct request_notes *note, 
 	require(note->token_count < METRICS_MODEL_POSITIONS, "too many tokens");
 	note->token_ends[note->token_count++] = end_ns;
 	note->sampled_since_admission++;
-	model->step.output_tokens++;
+	model->step.step.output_tokens++;
+	note->last_step = model->steps - 1;
 	if (note->token_count > 1 && note->is_measured) {
 		uint64_t gap_ns = end_ns - note->token_ends[note->token_count - 2];
 		histogram_add(&model->latency[LATENCY_ITL], gap_ns, 1);
@@ -249,8 +279,7 @@ static void note_token(struct metrics_model *model, struct request_notes *note, 
 }
 
 /* A row with no token since its admission computes its prompt. */
-static void note_row(
-	struct metrics_model *model, uint32_t row, uint64_t end_ns, uint64_t *decode_rows)
+static void note_row(struct metrics_model *model, uint32_t row, uint64_t end_ns)
 {
 	const struct batch *batch = &model->computed->scheduler.batch;
 	struct request_notes *note = &model->notes[batch->request[row]];
@@ -264,13 +293,12 @@ static void note_row(
 		*was_in_pool = true;
 	}
 	if (note->sampled_since_admission == 0) {
-		model->step.prefill_tokens += count;
+		model->step.step.prefill_tokens += count;
+		model->step.recomputed += again;
 		note->recomputed += again;
-		model->sums.recomputed_tokens += note->is_measured ? again : 0;
-		model->sums.prefill_computed_tokens += note->is_measured ? count : 0;
 	} else {
 		require_equal(again, 0);
-		*decode_rows += 1;
+		model->step.decode_rows++;
 	}
 	if (batch->is_sampled[row]) {
 		note_token(model, note, end_ns);
@@ -285,14 +313,13 @@ static void note_finish(struct metrics_model *model, uint32_t id)
 
 	note->whereabouts = LEFT;
 	sums->finished++;
+	model->step.finished++;
 	sums->last_finish_ns = note->token_ends[note->token_count - 1];
 	write_row(model, id, "finished");
 	if (!note->is_measured) {
 		return;
 	}
-	model->measured_last_finish_ns = sums->last_finish_ns;
 	sums->measured_finished++;
-	sums->prompt_tokens += note->prompt_count;
 	sums->slo_attained += times.is_slo_met;
 	sums->service_ns += sums->last_finish_ns - note->first_scheduled_ns;
 	histogram_add(&model->latency[LATENCY_QUEUE], times.queue_ns, 1);
@@ -329,22 +356,21 @@ static void note_step(struct metrics_model *model, uint64_t waiting)
 	uint64_t end_ns = model->now_ns + model->elapsed_ns;
 	struct step_time time;
 	struct error error = {0};
-	uint64_t decode_rows = 0;
 
-	model->step = (struct timeline_step){
-		.start_ns = model->now_ns, .end_ns = end_ns, .waiting = waiting};
+	model->step = (struct step_note){
+		.step = {.start_ns = model->now_ns, .end_ns = end_ns, .waiting = waiting}};
 	const struct batch *batch = engine_schedule(engine);
 	note_queues(model);
-	for (uint32_t id = 0; id < model->next; id++) {
+	for (uint32_t id = 0; id < model->drawn.request_count; id++) {
 		const struct request_notes *note = &model->notes[id];
 		if (note->whereabouts == WAITING && !note->was_scheduled) {
-			note_wait(model, note, engine->scheduler.wait_cause, model->now_ns, end_ns);
+			note_wait(model, engine->scheduler.wait_cause, model->now_ns, end_ns);
 		}
 	}
-	model->step.running = engine->scheduler.running.count;
-	model->step.used_blocks = count_used_blocks(model);
+	model->step.step.running = engine->scheduler.running.count;
+	model->step.step.used_blocks = count_used_blocks(model);
 	for (uint32_t row = 0; row < batch->row_count; row++) {
-		note_row(model, row, end_ns, &decode_rows);
+		note_row(model, row, end_ns);
 	}
 	require_equal(engine_execute(engine, &time, &error), STATUS_OK);
 	engine_postprocess(engine);
@@ -355,10 +381,11 @@ static void note_step(struct metrics_model *model, uint64_t waiting)
 	}
 	while (engine_take_finished(engine) != NULL) {
 	}
-	timeline_add(&model->timeline, &model->step);
-	step_grid_add(&model->grid, decode_rows, model->step.prefill_tokens, model->elapsed_ns);
-	model->sums.busy_ns += model->elapsed_ns;
-	model->sums.steps++;
+	timeline_add(&model->timeline, &model->step.step);
+	step_grid_add(&model->grid, model->step.decode_rows, model->step.step.prefill_tokens,
+		model->elapsed_ns);
+	require(model->steps <= METRICS_MODEL_STEPS, "too many steps");
+	model->steps_noted[model->steps - 1] = model->step;
 }
 
 /* The events of the counting engine as the definition of the result hash lists them. */
@@ -436,11 +463,7 @@ static void note_end(struct metrics_model *model, const char *status)
 			write_row(model, id, status);
 			sums->unfinished += status[0] == 'u';
 			sums->failed += status[0] == 'f';
-			/* of those that were begun */
-			sums->prompt_tokens +=
-				note->is_measured && note->was_scheduled ? note->prompt_count : 0;
 		}
-		sums->output_tokens += note->is_measured ? note->token_count : 0;
 	}
 }
 
@@ -510,8 +533,6 @@ static void require_same_sums(const struct metrics_model *model)
 	require_equal(found->unfinished, expected->unfinished);
 	require_equal(found->submitted,
 		found->finished + found->rejected + found->failed + found->unfinished);
-	require_equal(found->steps, expected->steps);
-	require_equal(found->busy_ns, expected->busy_ns);
 	if (expected->submitted > 0) {
 		require_equal(found->first_arrival_ns, expected->first_arrival_ns);
 		require_equal(found->last_arrival_ns, expected->last_arrival_ns);
@@ -519,20 +540,146 @@ static void require_same_sums(const struct metrics_model *model)
 	if (expected->finished > 0) {
 		require_equal(found->last_finish_ns, expected->last_finish_ns);
 	}
+	require_equal(found->measured_submitted, expected->measured_submitted);
+	require_equal(found->warmup_submitted, expected->warmup_submitted);
 	require_equal(found->measured_finished, expected->measured_finished);
-	require_equal(found->prompt_tokens, expected->prompt_tokens);
-	require_equal(found->output_tokens, expected->output_tokens);
-	require_equal(found->prefill_computed_tokens, expected->prefill_computed_tokens);
-	require_equal(found->recomputed_tokens, expected->recomputed_tokens);
-	require_equal(found->query_tokens, expected->query_tokens);
-	require_equal(found->hit_tokens, expected->hit_tokens);
-	require_equal(found->preemptions, expected->preemptions);
+	require_equal(found->measured_taken, expected->measured_taken);
+	if (expected->measured_submitted > 0) {
+		require_equal(
+			found->measured_first_arrival_ns, expected->measured_first_arrival_ns);
+		require_equal(found->measured_last_arrival_ns, expected->measured_last_arrival_ns);
+	}
 	require_equal(found->slo_attained, expected->slo_attained);
 	require(found->service_ns == expected->service_ns, "the service time differs");
-	require_equal(metrics_makespan_ns(found),
-		expected->measured_finished == 0
-			? 0
-			: model->measured_last_finish_ns - expected->measured_first_arrival_ns);
+}
+
+/* ---- the window ---- */
+
+/* A window, found from the notes: its times, and the steps that count in it. */
+struct window_notes {
+	bool is_open;
+	uint64_t start_ns, end_ns;
+	uint64_t seen_after; /* steps that were over when its start was seen */
+	uint64_t last_step;
+};
+
+static struct window_notes find_window(const struct metrics_model *model)
+{
+	struct window_notes window = {0};
+	bool is_cut_short = true;
+
+	for (uint32_t id = 0; id < model->drawn.request_count; id++) {
+		const struct request_notes *note = &model->notes[id];
+		if (!note->is_measured || !note->is_awaited) {
+			continue;
+		}
+		if (!window.is_open) {
+			window.is_open = true;
+			window.start_ns = note->arrival_ns;
+			window.seen_after = note->steps_before;
+			is_cut_short = false;
+		}
+		is_cut_short = is_cut_short || note->whereabouts != LEFT;
+		if (note->whereabouts == LEFT && note->last_step >= window.last_step) {
+			window.last_step = note->last_step;
+			window.end_ns = note->token_ends[note->token_count - 1];
+		}
+	}
+	if (window.is_open && is_cut_short) {
+		window.last_step = UINT64_MAX;
+		window.end_ns = model->now_ns;
+	}
+	return window;
+}
+
+static uint64_t overlap_ns(const struct window_notes *window, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t from = start_ns > window->start_ns ? start_ns : window->start_ns;
+	uint64_t to = end_ns < window->end_ns ? end_ns : window->end_ns;
+
+	return window->is_open && to > from ? to - from : 0;
+}
+
+/* A step counts in the window if it ends in it. One of no length at its start counts if it was
+   taken after the arrival was seen. */
+static bool counts_in(
+	const struct metrics_model *model, const struct window_notes *window, uint64_t index)
+{
+	return window->is_open && index <= window->last_step &&
+	       (index >= window->seen_after ||
+		       model->steps_noted[index].step.end_ns > window->start_ns);
+}
+
+static struct run_sums sum_window(
+	const struct metrics_model *model, const struct window_notes *window)
+{
+	struct run_sums sums = {0};
+
+	for (uint64_t i = 0; i < model->steps; i++) {
+		const struct step_note *note = &model->steps_noted[i];
+		uint64_t span_ns = overlap_ns(window, note->step.start_ns, note->step.end_ns);
+		sums.busy_ns += span_ns;
+		sums.running_ns += (u128)note->step.running * span_ns;
+		sums.waiting_ns += (u128)note->step.waiting * span_ns;
+		sums.used_blocks_ns += (u128)note->step.used_blocks * span_ns;
+		if (!counts_in(model, window, i)) {
+			continue;
+		}
+		sums.steps++;
+		sums.finished += note->finished;
+		sums.prompt_tokens += note->step.query_tokens;
+		sums.hit_tokens += note->step.hit_tokens;
+		sums.output_tokens += note->step.output_tokens;
+		sums.recomputed_tokens += note->recomputed;
+		sums.preemptions += note->step.preemptions;
+		sums.sums.prefill_tokens += note->step.prefill_tokens;
+		sums.sums.decode_rows += note->decode_rows;
+		if (note->step.running > sums.sums.running_peak) {
+			sums.sums.running_peak = note->step.running;
+		}
+		if (note->step.used_blocks > sums.sums.used_blocks_peak) {
+			sums.sums.used_blocks_peak = note->step.used_blocks;
+		}
+	}
+	for (uint32_t i = 0; i < model->wait_count; i++) {
+		const struct wait_note *wait = &model->waits[i];
+		sums.waits.ns[wait->cause] += overlap_ns(window, wait->start_ns, wait->end_ns);
+	}
+	return sums;
+}
+
+static void require_same_window(const struct metrics_model *model)
+{
+	const struct window_notes window = find_window(model);
+	const struct run_sums expected = sum_window(model, &window);
+	struct run_sums found;
+	uint64_t start_ns, end_ns;
+
+	bool is_open = metrics_window(&model->metrics, model->now_ns, &found, &start_ns, &end_ns);
+	require_equal(is_open, window.is_open);
+	require_equal(start_ns, window.start_ns);
+	require_equal(end_ns, window.end_ns);
+	require_equal(found.steps, expected.steps);
+	require_equal(found.finished, expected.finished);
+	require_equal(found.prompt_tokens, expected.prompt_tokens);
+	require_equal(found.hit_tokens, expected.hit_tokens);
+	require_equal(found.output_tokens, expected.output_tokens);
+	require_equal(found.recomputed_tokens, expected.recomputed_tokens);
+	require_equal(found.preemptions, expected.preemptions);
+	require_equal(found.busy_ns, expected.busy_ns);
+	require(found.running_ns == expected.running_ns, "the running time differs");
+	require(found.waiting_ns == expected.waiting_ns, "the waiting time differs");
+	require(found.used_blocks_ns == expected.used_blocks_ns, "the time of blocks differs");
+	require_equal(found.sums.prefill_tokens, expected.sums.prefill_tokens);
+	require_equal(found.sums.decode_rows, expected.sums.decode_rows);
+	require_equal(found.sums.running_peak, expected.sums.running_peak);
+	require_equal(found.sums.used_blocks_peak, expected.sums.used_blocks_peak);
+	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
+		require(found.waits.ns[cause] == expected.waits.ns[cause],
+			"%llu ns of waiting by cause %u in the window, expected %llu",
+			(unsigned long long)found.waits.ns[cause], cause,
+			(unsigned long long)expected.waits.ns[cause]);
+	}
 }
 
 /* The causes add up to the time from each arrival to the first admission, or to the end. */
@@ -541,13 +688,13 @@ static void require_waits_add_up(const struct metrics_model *model)
 	u128 charged = 0, waited = 0;
 
 	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
-		charged += model->metrics.waits.ns[cause];
+		charged += model->metrics.work.waits.ns[cause];
 	}
-	for (uint32_t id = 0; id < model->next; id++) {
+	for (uint32_t id = 0; id < model->drawn.request_count; id++) {
 		const struct request_notes *note = &model->notes[id];
 		bool has_waited = note->was_scheduled || note->whereabouts == WAITING;
 		uint64_t end_ns = note->was_scheduled ? note->first_scheduled_ns : model->now_ns;
-		waited += note->is_measured && has_waited ? end_ns - note->arrival_ns : 0;
+		waited += has_waited ? end_ns - note->arrival_ns : 0;
 	}
 	require(charged == waited, "the causes do not add up to the waits");
 }
@@ -570,8 +717,7 @@ void metrics_model_require_same(struct metrics_model *model, const char *path)
 			&model->metrics.distributions->latency[i], &model->latency[i], i);
 	}
 	require_same_sums(model);
-	require(memcmp(model->metrics.waits.ns, model->wait_ns, sizeof(model->wait_ns)) == 0,
-		"the waits by cause differ");
+	require_same_window(model);
 	require_waits_add_up(model);
 	require(memcmp(&model->metrics.distributions->timeline, &model->timeline,
 			sizeof(model->timeline)) == 0,
@@ -602,6 +748,10 @@ static void draw_options(struct prop *prop, struct metrics_model *model)
 		options->warmup = prop_range(prop, 1, model->drawn.request_count + 1);
 	}
 	if (prop_chance(prop, 1, 2)) {
+		options->measured_end = prop_range(prop, options->warmup + 1,
+			options->warmup + 1 + model->drawn.request_count);
+	}
+	if (prop_chance(prop, 1, 2)) {
 		options->slo_ttft_ns =
 			unit_ns * (1 + prop_below(prop, model->is_coarse ? 40 : 200000));
 	}
@@ -610,9 +760,10 @@ static void draw_options(struct prop *prop, struct metrics_model *model)
 			unit_ns * (1 + prop_below(prop, model->is_coarse ? 4 : 40000));
 	}
 	model->stop_at_step = prop_chance(prop, 1, 3) ? prop_below(prop, 60) : UINT64_MAX;
-	prop_log(prop, "the first %llu are warm-up, limits of %llu and %llu ns, stop at step %lld",
-		(unsigned long long)options->warmup, (unsigned long long)options->slo_ttft_ns,
-		(unsigned long long)options->slo_tpot_ns, (long long)model->stop_at_step);
+	prop_log(prop, "measured are %llu to %llu, limits of %llu and %llu ns, stop at step %lld",
+		(unsigned long long)options->warmup, (unsigned long long)options->measured_end,
+		(unsigned long long)options->slo_ttft_ns, (unsigned long long)options->slo_tpot_ns,
+		(long long)model->stop_at_step);
 }
 
 void metrics_model_open(struct metrics_model *model, struct prop *prop, const char *requests_path)
@@ -623,6 +774,14 @@ void metrics_model_open(struct metrics_model *model, struct prop *prop, const ch
 	requests_draw(prop, &model->drawn, &model->config);
 	require(model->drawn.request_count <= METRICS_MODEL_REQUESTS, "too many requests");
 	draw_options(prop, model);
+	for (uint32_t id = 0; id < model->drawn.request_count; id++) {
+		struct request_notes *note = &model->notes[id];
+		note->prompt_count = model->drawn.requests[id].prompt_count;
+		note->arrival_ns = model->drawn.requests[id].arrival_ns;
+		note->is_measured =
+			id >= model->options.warmup &&
+			(model->options.measured_end == 0 || id < model->options.measured_end);
+	}
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		histogram_init(&model->latency[i]);
 	}

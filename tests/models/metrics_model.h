@@ -19,7 +19,9 @@ enum {
 	METRICS_MODEL_REQUESTS = 40,
 	METRICS_MODEL_POSITIONS = 256,
 	METRICS_MODEL_TEXT_BYTES = 1 << 16,
-	METRICS_MODEL_EVENTS = 1 << 15
+	METRICS_MODEL_EVENTS = 1 << 15,
+	METRICS_MODEL_STEPS = 1 << 13,
+	METRICS_MODEL_WAITS = 1 << 16
 };
 
 enum whereabouts { NOT_ARRIVED, WAITING, RUNNING, LEFT };
@@ -30,6 +32,7 @@ struct request_notes {
 	uint64_t arrival_ns;
 	const char *session;
 	bool is_measured;
+	bool is_awaited; /* seen to have arrived, and not to be rejected */
 	bool was_scheduled;
 	uint64_t first_scheduled_ns;
 	uint32_t cached_tokens; /* at the first admission */
@@ -39,6 +42,20 @@ struct request_notes {
 	bool was_in_pool[METRICS_MODEL_POSITIONS];    /* its K/V was there before */
 	uint64_t token_ends[METRICS_MODEL_POSITIONS]; /* (token_count) */
 	uint32_t token_count;
+	uint64_t steps_before; /* its arrival was seen */
+	uint64_t last_step;    /* that gave it a token */
+};
+
+/* A step, and what it computed. */
+struct step_note {
+	struct timeline_step step;
+	uint64_t prompt_tokens, recomputed, finished, decode_rows;
+};
+
+/* A time that a request waited. */
+struct wait_note {
+	enum wait_cause cause;
+	uint64_t start_ns, end_ns;
 };
 
 struct metrics_model {
@@ -63,12 +80,13 @@ struct metrics_model {
 	struct histogram latency[LATENCY_COUNT];
 	struct timeline timeline;
 	struct step_grid grid;
-	u128 wait_ns[WAIT_CAUSE_COUNT];
-	struct timeline_step step;
+	struct step_note steps_noted[METRICS_MODEL_STEPS]; /* (steps) */
+	struct wait_note waits[METRICS_MODEL_WAITS];	   /* (wait_count) */
+	uint32_t wait_count;
+	struct step_note step; /* the one being noted */
 	uint64_t events[METRICS_MODEL_EVENTS];
 	uint32_t event_words;
 	struct metrics sums; /* only its counters are used */
-	uint64_t measured_last_finish_ns;
 };
 
 /* Draws requests and options, and opens both engines and the metrics, which write their rows to

@@ -273,16 +273,32 @@ static void write_step(struct replay_model *model, uint64_t waiting, const struc
 	text_format(&model->steps, "\n");
 }
 
+/* The first to have arrived of the rows that wait outside of the engine untold; UINT32_MAX:
+   there is none. */
+static uint32_t next_awaited(const struct replay_model *model)
+{
+	uint32_t next = UINT32_MAX;
+
+	for (uint32_t i = 0; i < model->row_count; i++) {
+		const struct replay_model_row *own = &model->rows[i];
+		bool waits = has_arrived(model, i) && !own->was_added && !own->is_awaited &&
+			     fits(model, i);
+		if (waits &&
+			(next == UINT32_MAX || arrival_of(model, i) < arrival_of(model, next))) {
+			next = i;
+		}
+	}
+	return next;
+}
+
 /* Tells the metrics of the rows that wait outside of the engine. */
 static void await_backlog(struct replay_model *model)
 {
-	for (uint32_t i = 0; i < model->row_count; i++) {
-		struct replay_model_row *own = &model->rows[i];
-		if (has_arrived(model, i) && !own->was_added && !own->is_awaited &&
-			fits(model, i)) {
-			own->is_awaited = true;
-			metrics_await(&model->metrics, i, arrival_of(model, i), model->now_ns);
-		}
+	uint32_t i;
+
+	while ((i = next_awaited(model)) != UINT32_MAX) {
+		model->rows[i].is_awaited = true;
+		metrics_await(&model->metrics, i, arrival_of(model, i), model->now_ns);
 	}
 }
 

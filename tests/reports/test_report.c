@@ -36,7 +36,7 @@ Test(report, equal_files_give_equal_bytes)
 Test(report, the_readme_names_every_column)
 {
 	static const char *const headers[] = {REQUEST_COLUMNS, TIMELINE_COLUMNS, STEP_GRID_COLUMNS,
-		LATENCY_COLUMNS, STEP_COLUMNS, KERNEL_COLUMNS, KERNEL_PHASE_COLUMNS,
+		LATENCY_COLUMNS, LEVEL_COLUMNS, STEP_COLUMNS, KERNEL_COLUMNS, KERNEL_PHASE_COLUMNS,
 		KERNEL_TIMELINE_COLUMNS};
 	char *readme = file_read("reports/README.md", NULL);
 

@@ -45,16 +45,14 @@ void arrivals_close(struct arrivals *arrivals)
 	free(arrivals);
 }
 
-/* The mean gap in the current step. */
-static uint64_t mean_gap_ns(const struct arrivals *arrivals)
+uint64_t arrival_profile_rate(const struct arrival_profile *profile, uint64_t step_number)
 {
-	const struct arrival_profile *profile = &arrivals->profile;
 	uint64_t last = profile->step_count - 1;
-	uint64_t step = u64_min(arrivals->step, last);
+	uint64_t step = u64_min(step_number, last);
 	uint64_t rate = profile->rate_from;
 
 	if (profile->swings && last > 0) {
-		uint64_t phase = arrivals->step % (2 * last);
+		uint64_t phase = step_number % (2 * last);
 		step = phase <= last ? phase : 2 * last - phase;
 	}
 	if (step > 0) {
@@ -64,6 +62,14 @@ static uint64_t mean_gap_ns(const struct arrivals *arrivals)
 			       : rate - (rate - profile->rate_to) / last * step -
 					 (rate - profile->rate_to) % last * step / last;
 	}
+	return rate;
+}
+
+/* The mean gap in the current step. */
+static uint64_t mean_gap_ns(const struct arrivals *arrivals)
+{
+	uint64_t rate = arrival_profile_rate(&arrivals->profile, arrivals->step);
+
 	return u64_max(NS_TIMES_MILLION / rate, 1);
 }
 

@@ -35,6 +35,9 @@ struct arrival_profile {
 
 struct arrivals;
 
+/* Requests a second * 10^6 of a step, counted on where the steps repeat. */
+uint64_t arrival_profile_rate(const struct arrival_profile *profile, uint64_t step);
+
 struct arrivals *arrivals_open(const struct arrival_profile *profile, uint64_t seed);
 void arrivals_close(struct arrivals *arrivals);
 

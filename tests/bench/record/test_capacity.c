@@ -86,7 +86,7 @@ static struct run_outcome run_at(const struct load *load, const char *trace, dou
 static double saturation(const struct load *load, const char *trace)
 {
 	const struct run_outcome burst = run_at(load, trace, 100000);
-	double capacity = (double)burst.finished * 1e9 / (double)burst.makespan_ns;
+	double capacity = (double)burst.finished * 1e9 / (double)burst.window_ns;
 	double low = capacity * 0.5, high = capacity * 1.5;
 
 	for (uint32_t i = 0; i < PROBES && high / low > 1.05; i++) {
@@ -193,7 +193,7 @@ Test(capacity, shares_of_the_limits_are_those_of_the_steps)
 	double seats = (double)config->max_num_seqs;
 	double budget = (double)config->max_num_batched_tokens;
 
-	require_equal(outcome.steps, (uint64_t)sums.steps);
+	require_equal(outcome.work.steps, (uint64_t)sums.steps);
 	require_near(outcome.kv_mean, sums.used_ns / window / blocks, "kv_mean");
 	require_near(outcome.kv_peak, sums.used / blocks, "kv_peak");
 	require_near(outcome.seats_mean, sums.running_ns / window / seats, "seats_mean");

@@ -1,4 +1,4 @@
-#include "bench/record/kernel_name.h"
+#include "engine/profiling/kernel_name.h"
 #include "bench/record/kernel_times.h"
 
 #include <criterion/criterion.h>

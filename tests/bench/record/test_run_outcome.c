@@ -135,15 +135,16 @@ Test(run_outcome, requests_that_wait_longer_than_they_are_served_are_backlogged)
 
 /* ---- times and counts ---- */
 
-/* Every figure is a number of its own, so that none can stand for another. */
+/* Every figure is a number of its own, so that none can stand for another. The window is drawn too,
+   since its sums are a copy of those of the metrics. */
 static void fill_metrics(struct prop *prop, struct metrics *metrics)
 {
+	struct run_sums *work = &metrics->work;
 	uint64_t *const counts[] = {&metrics->submitted, &metrics->finished, &metrics->rejected,
-		&metrics->failed, &metrics->unfinished, &metrics->steps, &metrics->busy_ns,
-		&metrics->measured_finished, &metrics->prompt_tokens, &metrics->output_tokens,
-		&metrics->prefill_computed_tokens, &metrics->recomputed_tokens,
-		&metrics->query_tokens, &metrics->hit_tokens, &metrics->preemptions,
-		&metrics->slo_attained};
+		&metrics->failed, &metrics->unfinished, &work->steps, &work->busy_ns,
+		&metrics->measured_finished, &work->prompt_tokens, &work->output_tokens,
+		&work->finished, &work->recomputed_tokens, &work->hit_tokens, &work->preemptions,
+		&metrics->slo_attained, &metrics->measured_submitted, &metrics->warmup_submitted};
 	const uint64_t longest = UINT64_C(1) << prop_below(prop, 60);
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
@@ -153,8 +154,15 @@ static void fill_metrics(struct prop *prop, struct metrics *metrics)
 	metrics->last_arrival_ns = metrics->first_arrival_ns + prop_below(prop, longest);
 	metrics->last_finish_ns = metrics->first_arrival_ns + prop_below(prop, 2 * longest);
 	metrics->measured_first_arrival_ns = metrics->first_arrival_ns + prop_below(prop, 9);
-	metrics->measured_last_finish_ns =
+	metrics->measured_last_arrival_ns =
 		metrics->measured_first_arrival_ns + prop_below(prop, longest);
+	metrics->measured_taken = metrics->measured_finished + prop_below(prop, 2);
+	metrics->distributions->window.is_open = prop_chance(prop, 7, 8);
+	metrics->distributions->window.start_ns =
+		metrics->measured_first_arrival_ns + prop_below(prop, 9);
+	metrics->distributions->window.end_ns =
+		metrics->distributions->window.start_ns + prop_below(prop, longest);
+	metrics->window.before.steps = metrics->distributions->window.is_open ? work->steps / 3 : 0;
 	metrics->distributions->timeline.origin_ns = metrics->first_arrival_ns;
 	metrics->options.slo_ttft_ns = prop_below(prop, 1000);
 	metrics->options.slo_tpot_ns = prop_below(prop, 1000);
@@ -167,20 +175,21 @@ static void fill_metrics(struct prop *prop, struct metrics *metrics)
 static void require_times(const struct run_outcome *outcome, const struct metrics *metrics,
 	uint64_t end_ns, bool is_closed_loop)
 {
-	bool has_arrivals = metrics->submitted > 0;
-	uint64_t span_ns = metrics->last_arrival_ns - metrics->first_arrival_ns;
-	uint64_t window_ns =
-		end_ns > metrics->first_arrival_ns ? end_ns - metrics->first_arrival_ns : 0;
+	bool has_arrivals = metrics->measured_submitted > 0;
+	uint64_t span_ns = metrics->measured_last_arrival_ns - metrics->measured_first_arrival_ns;
 	bool drains = metrics->finished > 0 && metrics->last_finish_ns > metrics->last_arrival_ns;
+	bool is_cut_short = metrics->measured_taken > metrics->measured_finished;
+	uint64_t start_ns = metrics->distributions->window.start_ns;
+	uint64_t window_end_ns =
+		is_cut_short ? u64_max(end_ns, start_ns) : metrics->distributions->window.end_ns;
 
-	require_equal(outcome->window_ns, has_arrivals ? window_ns : 0);
+	require_equal(
+		outcome->window_start_ns, metrics->distributions->window.is_open ? start_ns : 0);
+	require_equal(outcome->window_ns,
+		metrics->distributions->window.is_open ? window_end_ns - start_ns : 0);
 	require_equal(outcome->arrival_span_ns, has_arrivals && !is_closed_loop ? span_ns : 0);
 	require_equal(
 		outcome->drain_ns, drains ? metrics->last_finish_ns - metrics->last_arrival_ns : 0);
-	require_equal(outcome->makespan_ns,
-		metrics->measured_finished > 0
-			? metrics->measured_last_finish_ns - metrics->measured_first_arrival_ns
-			: 0);
 }
 
 static void body_outcome(struct prop *prop, const void *context)
@@ -202,18 +211,26 @@ static void body_outcome(struct prop *prop, const void *context)
 	REQUIRE_SAME(rejected);
 	REQUIRE_SAME(failed);
 	REQUIRE_SAME(unfinished);
-	REQUIRE_SAME(steps);
-	REQUIRE_SAME(busy_ns);
+	REQUIRE_SAME(warmup_submitted);
+	REQUIRE_SAME(measured_submitted);
 	REQUIRE_SAME(measured_finished);
-	REQUIRE_SAME(prompt_tokens);
-	REQUIRE_SAME(output_tokens);
-	REQUIRE_SAME(prefill_computed_tokens);
-	REQUIRE_SAME(recomputed_tokens);
-	REQUIRE_SAME(query_tokens);
-	REQUIRE_SAME(hit_tokens);
-	REQUIRE_SAME(preemptions);
 	REQUIRE_SAME(slo_attained);
 #undef REQUIRE_SAME
+	bool is_open = metrics.distributions->window.is_open;
+#define REQUIRE_SAME(field) require_equal(outcome.work.field, is_open ? metrics.work.field : 0)
+	REQUIRE_SAME(busy_ns);
+	REQUIRE_SAME(finished);
+	REQUIRE_SAME(prompt_tokens);
+	REQUIRE_SAME(output_tokens);
+	REQUIRE_SAME(recomputed_tokens);
+	REQUIRE_SAME(hit_tokens);
+	REQUIRE_SAME(preemptions);
+#undef REQUIRE_SAME
+	require_equal(outcome.steps_before + outcome.work.steps + outcome.steps_after,
+		metrics.work.steps);
+	require_equal(
+		outcome.steps_before, is_open ? metrics.window.before.steps : metrics.work.steps);
+	require_equal(outcome.steps_after, 0);
 	require_equal(outcome.slo_ttft_ns, metrics.options.slo_ttft_ns);
 	require_equal(outcome.slo_tpot_ns, metrics.options.slo_tpot_ns);
 	require_equal(outcome.result_hash, metrics_result_hash(&metrics));

@@ -242,14 +242,16 @@ static void require_latency(const cJSON *root, const struct rows *rows, enum col
 
 struct sums {
 	uint64_t first_arrival, last_arrival, last_finish;
-	uint64_t measured_first_arrival, measured_last_finish;
-	uint64_t finished, measured_finished, measured_submitted;
-	uint64_t prompt, output, recomputed, preemptions, hits, queries, slo_met;
+	uint64_t measured_first_arrival, measured_last_arrival, measured_last_finish;
+	uint64_t window_start; /* the first measured arrival that was not rejected */
+	uint64_t finished, measured_finished, measured_submitted, window_finished;
+	uint64_t prompt, output, measured_output, recomputed, preemptions, hits, slo_met;
 };
 
 static struct sums sum_rows(const struct rows *rows, uint64_t warmup)
 {
-	struct sums sums = {.first_arrival = NONE, .measured_first_arrival = NONE};
+	struct sums sums = {
+		.first_arrival = NONE, .measured_first_arrival = NONE, .window_start = NONE};
 
 	for (uint32_t i = 0; i < rows->count; i++) {
 		const uint64_t *row = rows->cells[i];
@@ -259,22 +261,31 @@ static struct sums sum_rows(const struct rows *rows, uint64_t warmup)
 		sums.last_arrival = u64_max(sums.last_arrival, row[ARRIVAL]);
 		sums.last_finish = u64_max(sums.last_finish, is_finished ? row[FINISH] : 0);
 		sums.finished += is_finished;
-		if (!is_measured) {
-			continue;
-		}
-		sums.measured_submitted++;
-		sums.measured_first_arrival = u64_min(sums.measured_first_arrival, row[ARRIVAL]);
 		if (is_finished) {
-			sums.measured_last_finish = u64_max(sums.measured_last_finish, row[FINISH]);
-			sums.measured_finished++;
 			sums.prompt += row[PROMPT];
 			sums.output += row[OUTPUT];
 			sums.recomputed += row[RECOMPUTED];
 			sums.preemptions += row[PREEMPTIONS];
 			sums.hits += row[CACHED];
-			sums.queries += row[PROMPT];
+		}
+		if (!is_measured) {
+			continue;
+		}
+		sums.measured_submitted++;
+		sums.measured_first_arrival = u64_min(sums.measured_first_arrival, row[ARRIVAL]);
+		sums.measured_last_arrival = u64_max(sums.measured_last_arrival, row[ARRIVAL]);
+		if (is_finished) {
+			sums.window_start = u64_min(sums.window_start, row[ARRIVAL]);
+			sums.measured_last_finish = u64_max(sums.measured_last_finish, row[FINISH]);
+			sums.measured_finished++;
+			sums.measured_output += row[OUTPUT];
 			sums.slo_met += row[SLO_MET] == 1;
 		}
+	}
+	for (uint32_t i = 0; i < rows->count; i++) {
+		uint64_t finish = rows->cells[i][FINISH];
+		sums.window_finished += finish != NONE && finish > sums.window_start &&
+					finish <= sums.measured_last_finish;
 	}
 	return sums;
 }
@@ -292,38 +303,51 @@ static void require_counts(const cJSON *root, const struct sums *sums, const str
 		metrics->submitted - sums->finished);
 	require_equal(figure(root, "requests", "failed", NULL), 0);
 	require_equal(figure(root, "requests", "unfinished", NULL), 0);
+	require_equal(figure(root, "window", "measured_requests", NULL), sums->measured_submitted);
+	require_equal(figure(root, "window", "warmup_requests", NULL),
+		metrics->submitted - sums->measured_submitted);
+	require_equal(figure(root, "window", "cooldown_requests", NULL), 0);
+	require_equal(figure(root, "window", "finished", NULL), sums->window_finished);
+	if (metrics->options.warmup > 0) {
+		return; /* rows do not say which of their tokens lie in the window */
+	}
 	require_equal(figure(root, "tokens", "prompt", NULL), sums->prompt);
 	require_equal(figure(root, "tokens", "output", NULL), sums->output);
 	require_equal(figure(root, "tokens", "recomputed", NULL), sums->recomputed);
 	require_equal(figure(root, "preemptions", NULL, NULL), sums->preemptions);
 	require_equal(figure(root, "prefix_cache", "hit_tokens", NULL), sums->hits);
-	require_equal(figure(root, "prefix_cache", "query_tokens", NULL), sums->queries);
+	require_equal(figure(root, "prefix_cache", "query_tokens", NULL), sums->prompt);
 	require_ratio(figure(root, "prefix_cache", "hit_rate", NULL), "hit_rate", sums->hits,
-		sums->queries, 6);
+		sums->prompt, 6);
 }
 
 static void require_rates(const cJSON *root, const struct sums *sums, const struct replay *replay)
 {
 	const uint64_t second = 1000000000;
 	const struct metrics *metrics = &replay->metrics;
-	uint64_t makespan = sums->measured_finished == 0
-				    ? 0
-				    : sums->measured_last_finish - sums->measured_first_arrival;
-	uint64_t span = sums->last_arrival - sums->first_arrival;
+	uint64_t makespan =
+		sums->measured_finished == 0 ? 0 : sums->measured_last_finish - sums->window_start;
+	uint64_t span = sums->measured_submitted == 0
+				? 0
+				: sums->measured_last_arrival - sums->measured_first_arrival;
+	uint64_t gaps = sums->measured_submitted == 0 ? 0 : sums->measured_submitted - 1;
+	bool is_whole = metrics->options.warmup == 0;
 	uint64_t drain = sums->finished == 0 || sums->last_finish < sums->last_arrival
 				 ? 0
 				 : sums->last_finish - sums->last_arrival;
 	bool is_closed = replay->options.config->concurrency > 0;
 
 	require_ratio(figure(root, "time", "makespan_s", NULL), "makespan", makespan, second, 9);
-	require_rate(figure(root, "throughput", "output_tokens_per_s", NULL), "output rate",
-		(u128)sums->output * second, makespan);
-	require_rate(figure(root, "throughput", "total_tokens_per_s", NULL), "token rate",
-		(u128)(sums->prompt + sums->output) * second, makespan);
+	if (is_whole) {
+		require_rate(figure(root, "throughput", "output_tokens_per_s", NULL), "output rate",
+			(u128)sums->output * second, makespan);
+		require_rate(figure(root, "throughput", "total_tokens_per_s", NULL), "token rate",
+			(u128)(sums->prompt + sums->output) * second, makespan);
+	}
 	require_rate(figure(root, "throughput", "requests_per_s", NULL), "request rate",
-		(u128)sums->measured_finished * second, makespan);
-	require_rate(figure(root, "load", "offered_per_s", NULL), "offered",
-		(u128)(metrics->submitted - 1) * second, is_closed ? 0 : span);
+		(u128)sums->window_finished * second, makespan);
+	require_rate(figure(root, "load", "offered_per_s", NULL), "offered", (u128)gaps * second,
+		is_closed ? 0 : span);
 	require_ratio(figure(root, "load", "drain_s", NULL), "drain", drain, second, 9);
 	require(figure(root, "load", "utilisation", NULL) == -1,
 		"nothing prices these steps, and utilisation is known");
@@ -397,7 +421,7 @@ static void body_summary(struct prop *prop, const void *context)
 	require_latency(root, &rows, TPOT, "tpot", scene.config.warmup);
 	require_latency(root, &rows, E2E, "e2e", scene.config.warmup);
 	require_equal(replay.metrics.distributions->latency[LATENCY_ITL].count,
-		sums.output - sums.measured_finished);
+		sums.measured_output - sums.measured_finished);
 	cJSON_Delete(root);
 	scene_close(&scene, &replay);
 }
@@ -494,9 +518,10 @@ static char *summary_of_rates(uint64_t submitted, uint64_t span_ns, uint64_t tok
 {
 	const struct run_outcome outcome = {.runner_kind = "priced",
 		.submitted = submitted,
+		.measured_submitted = submitted,
 		.arrival_span_ns = span_ns,
-		.output_tokens = tokens,
-		.makespan_ns = span_ns};
+		.window_ns = span_ns,
+		.work.output_tokens = tokens};
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
 
 	temporary_folder(folder);

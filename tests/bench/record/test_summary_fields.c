@@ -43,9 +43,10 @@ static struct run_outcome whole_outcome(void)
 		.rejected_never_fits = 11,
 		.failed = 14,
 		.unfinished = 1082,
-		.steps = 33158,
-		.busy_ns = 65000000001,
-		.window_ns = 130000000000,
+		.window_start_ns = 7000000001,
+		.window_ns = 123456789012,
+		.steps_before = 501,
+		.steps_after = 602,
 		.has_utilisation = true,
 		.utilisation = 0.41,
 		.kv_mean = 0.101,
@@ -55,19 +56,23 @@ static struct run_outcome whole_outcome(void)
 		.budget_mean = 0.506,
 		.budget_peak = 0.607,
 		.arrival_span_ns = 11000000000,
+		.has_run_out = true,
+		.last_arrival_ns = 44000000005,
 		.drain_ns = 5000000007,
 		.backlog_at_last_arrival = 77,
+		.warmup_submitted = 701,
 		.measured_submitted = 1234,
-		.measured_finished = 1001,
+		.measured_finished = 999,
 		.has_prompt_ids = true,
-		.makespan_ns = 123456789012,
-		.prompt_tokens = 16648565,
-		.output_tokens = 1312031,
-		.prefill_computed_tokens = 8765432,
-		.recomputed_tokens = 72769,
-		.query_tokens = 15000000,
-		.hit_tokens = 9500001,
-		.preemptions = 65,
+		.work = {.steps = 33158,
+			.busy_ns = 65000000001,
+			.finished = 1001,
+			.prompt_tokens = 16648565,
+			.output_tokens = 1312031,
+			.sums.prefill_tokens = 8765432,
+			.recomputed_tokens = 72769,
+			.hit_tokens = 9500001,
+			.preemptions = 65},
 		.slo_ttft_ns = 250000000,
 		.slo_tpot_ns = 40000001,
 		.slo_attained = 601,
@@ -139,16 +144,22 @@ Test(summary_fields, every_figure_is_written_in_its_place_and_unit)
 		PARTS("\t\"status\":\t\"complete\",\n",
 			"\t\"config\":\t{\n\t\t\"model\":\t\"small\"\n\t},\n",
 			"\t\"trace\":\t{\n\t\t\"name\":\t\"demo \\\"a\\\".jsonl\",\n"
-			"\t\t\"xxh64\":\t\"0123456789abcdef\",\n\t\t\"requests\":\t2201\n\t},\n",
+			"\t\t\"xxh64\":\t\"0123456789abcdef\",\n\t\t\"requests\":\t2201,\n"
+			"\t\t\"ran_out_s\":\t44.000000005\n\t},\n",
 			"\t\"runner_kind\":\t\"priced\",\n\t\"calibrated\":\ttrue,\n"
 			"\t\"found_kv_blocks\":\t4321,\n",
 			"\t\"requests\":\t{\n\t\t\"submitted\":\t2201,\n\t\t\"finished\":\t1002,\n"
 			"\t\t\"rejected\":\t103,\n\t\t\"failed\":\t14,\n"
 			"\t\t\"unfinished\":\t1082,\n\t\t\"rejected_too_long\":\t92,\n"
 			"\t\t\"rejected_never_fits\":\t11\n\t},\n",
+			"\t\"window\":\t{\n\t\t\"start_s\":\t7.000000001,\n"
+			"\t\t\"end_s\":\t130.456789013,\n\t\t\"warmup_requests\":\t701,\n"
+			"\t\t\"measured_requests\":\t1234,\n\t\t\"cooldown_requests\":\t266,\n"
+			"\t\t\"finished\":\t1001,\n\t\t\"steps_before\":\t501,\n"
+			"\t\t\"steps_after\":\t602\n\t},\n",
 			"\t\"time\":\t{\n\t\t\"makespan_s\":\t123.456789012,\n"
 			"\t\t\"busy_s\":\t65.000000001,\n\t\t\"steps\":\t33158\n\t},\n",
-			"\t\"load\":\t{\n\t\t\"offered_per_s\":\t200.000,\n"
+			"\t\"load\":\t{\n\t\t\"offered_per_s\":\t112.090,\n"
 			"\t\t\"utilisation\":\t0.410000,\n\t\t\"kv_mean\":\t0.101000,\n"
 			"\t\t\"kv_peak\":\t0.202000,\n\t\t\"seats_mean\":\t0.303000,\n"
 			"\t\t\"seats_peak\":\t0.404000,\n\t\t\"budget_mean\":\t0.506000,\n"
@@ -157,8 +168,8 @@ Test(summary_fields, every_figure_is_written_in_its_place_and_unit)
 			"\t\t\"drain_s\":\t5.000000007,\n\t\t\"verdict\":\t\"backlogged\"\n\t},\n",
 			"\t\"tokens\":\t{\n\t\t\"prompt\":\t16648565,\n\t\t\"output\":\t1312031,\n"
 			"\t\t\"prefill_computed\":\t8765432,\n\t\t\"recomputed\":\t72769\n\t},\n",
-			"\t\"prefix_cache\":\t{\n\t\t\"query_tokens\":\t15000000,\n"
-			"\t\t\"hit_tokens\":\t9500001,\n\t\t\"hit_rate\":\t0.633333\n\t},\n"
+			"\t\"prefix_cache\":\t{\n\t\t\"query_tokens\":\t16648565,\n"
+			"\t\t\"hit_tokens\":\t9500001,\n\t\t\"hit_rate\":\t0.570619\n\t},\n"
 			"\t\"preemptions\":\t65,\n",
 			"\t\"throughput\":\t{\n\t\t\"output_tokens_per_s\":\t10627.451,\n"
 			"\t\t\"total_tokens_per_s\":\t145480.828,\n"
@@ -189,17 +200,19 @@ Test(summary_fields, every_figure_is_printed)
 
 	require_parts(printed(&outcome),
 		PARTS("backlogged: requests queued longer than they were served, or many waited "
-		      "when arrivals ended (200.000 requests/s offered)\n",
+		      "when arrivals ended (112.090 requests/s offered)\n",
 			"priced by profile h200: one GPU, 2026-01-02\n",
 			"  requests  2,201 submitted,  1,002 finished,  103 rejected,  14 failed,  "
 			"1,082 unfinished\n",
+			"  window    7.000 to 130.456 s:   701 requests of the warm-up,  1,234 "
+			"measured,  266 of the cooldown\n",
 			"  time      123.456 s from first arrival to last finish,  33,158 steps\n",
 			"  used      41.0% of capacity, head room 2.4x; at most 20% of the KV "
 			"blocks, 40% of the seats\n",
 			"  rate      10627.451 output tokens/s, 145480.828 tokens/s in all, 8.108 "
 			"requests/s\n",
 			"  tokens    16,648,565 prompt,  1,312,031 output,  72,769 recomputed\n",
-			"  cache     63.33% of prompt tokens hit;  65 preemptions;  1,234,567 KV "
+			"  cache     57.06% of prompt tokens hit;  65 preemptions;  1,234,567 KV "
 			"blocks of  256 tokens\n",
 			"  ms               mean          p50          p90          p99          "
 			"max\n",
@@ -215,19 +228,21 @@ Test(summary_fields, what_there_is_not_is_null)
 	const struct latency_figures none = {0};
 
 	outcome.found_kv_blocks = 0;
+	outcome.has_run_out = false;
 	outcome.slo_ttft_ns = 0;
 	outcome.has_dispatch_late = false;
 	outcome.gpu_idle = none;
 	outcome.latency[LATENCY_TPOT] = none;
 	outcome.arrival_span_ns = 0;
-	outcome.query_tokens = 0;
-	outcome.window_ns = 0;
+	outcome.work.prompt_tokens = 0;
+	outcome.work.steps = 0;
 	outcome.has_utilisation = false;
 	char *text = written(&outcome);
 	require(strstr(text, "dispatch_late_ms") == NULL && strstr(text, "gpu_idle_ms") == NULL,
 		"figures of nothing in %s", text);
 	require_parts(
-		text, PARTS("\"found_kv_blocks\":\tnull,", "\"offered_per_s\":\tnull,",
+		text, PARTS("\"found_kv_blocks\":\tnull,", "\"ran_out_s\":\tnull\n",
+			      "\"offered_per_s\":\tnull,",
 			      "\"utilisation\":\tnull,\n\t\t\"kv_mean\":\tnull,\n",
 			      "\"seats_mean\":\tnull,", "\"budget_peak\":\tnull,",
 			      "\"hit_rate\":\tnull\n",
@@ -245,7 +260,7 @@ Test(summary_fields, what_there_is_not_is_null)
 			"-\n",
 			"\n  slo      48.70%"));
 	outcome.slo_tpot_ns = 0;
-	outcome.makespan_ns = 0;
+	outcome.window_ns = 0;
 	require_parts(written(&outcome),
 		PARTS("\"ttft_ms\":\tnull,\n\t\t\"tpot_ms\":\tnull,\n\t\t\"attained\":\tnull,\n"
 		      "\t\t\"goodput_requests_per_s\":\tnull",

@@ -352,8 +352,26 @@ static void require_sound_requests(const struct text *requests, const struct met
 		recorded += metrics->distributions->timeline.bins[i].output_tokens;
 	}
 	require_equal(recorded, output);
-	require(metrics->options.warmup > 0 || metrics->output_tokens == output,
-		"tokens do not add up");
+	require_equal(metrics->work.output_tokens, output);
+}
+
+/* What was done in the window, and how long requests waited in it. */
+static void require_same_window(const struct replay *replay, const struct replay_model *model)
+{
+	struct run_sums found, expected;
+	uint64_t start_ns[2], end_ns[2];
+
+	metrics_window(&replay->metrics, replay->now_ns, &found, &start_ns[0], &end_ns[0]);
+	metrics_window(&model->metrics, model->now_ns, &expected, &start_ns[1], &end_ns[1]);
+	require_equal(start_ns[0], start_ns[1]);
+	require_equal(end_ns[0], end_ns[1]);
+	require_equal(found.steps, expected.steps);
+	require_equal(found.busy_ns, expected.busy_ns);
+	require_equal(found.output_tokens, expected.output_tokens);
+	require_equal(found.hit_tokens, expected.hit_tokens);
+	require(found.running_ns == expected.running_ns, "the running time differs");
+	require(memcmp(found.waits.ns, expected.waits.ns, sizeof(found.waits.ns)) == 0,
+		"the waits by cause differ");
 }
 
 static void require_same_run(
@@ -371,17 +389,14 @@ static void require_same_run(
 	struct text expected = read_requests(path);
 	require_same_text("requests.tsv", &found, &expected);
 	require_equal(replay->now_ns, model->now_ns);
-	require_equal(replay->metrics.busy_ns, model->metrics.busy_ns);
-	require(memcmp(replay->metrics.waits.ns, model->metrics.waits.ns,
-			sizeof(model->metrics.waits.ns)) == 0,
-		"the waits by cause differ");
-	require_equal(replay->metrics.output_tokens, model->metrics.output_tokens);
+	require_equal(replay->metrics.work.busy_ns, model->metrics.work.busy_ns);
+	require_same_window(replay, model);
 	require_equal(replay->metrics.failed, model->metrics.failed);
 	require_equal(metrics_result_hash(&replay->metrics), metrics_result_hash(&model->metrics));
 	if (model->scene->load.duration_ns == 0 && model->has_backlog) {
 		require_equal(replay->backlog_at_last_arrival, model->backlog_at_last_arrival);
 	}
-	require_monotone_steps(&steps, replay->metrics.busy_ns);
+	require_monotone_steps(&steps, replay->metrics.work.busy_ns);
 	require_sound_requests(&found, &replay->metrics);
 	free(steps.bytes);
 	free(found.bytes);
@@ -454,7 +469,7 @@ static struct text run_long(struct replay_scene *scene, struct replay *replay, c
 	close_tables(&tables);
 	struct text steps = read_text(tables.steps_path);
 	struct text requests = read_requests(tables.requests_path);
-	require_monotone_steps(&steps, replay->metrics.busy_ns);
+	require_monotone_steps(&steps, replay->metrics.work.busy_ns);
 	require_sound_requests(&requests, &replay->metrics);
 	free(requests.bytes);
 	return steps;
@@ -503,8 +518,8 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 	struct text part = run_long(&scene, &replay, folder);
 	interrupt_release();
 	require(replay.is_interrupted && !replay.has_failed, "it was not interrupted");
-	require(replay.metrics.steps > 1000 && replay.metrics.steps < 2000, "after %llu steps",
-		(unsigned long long)replay.metrics.steps);
+	require(replay.metrics.work.steps > 1000 && replay.metrics.work.steps < 2000,
+		"after %llu steps", (unsigned long long)replay.metrics.work.steps);
 	require(replay.metrics.finished > 0 && replay.metrics.unfinished > 0,
 		"no request is unfinished");
 	require(strncmp(whole.bytes, part.bytes, part.byte_count) == 0, "it is no beginning");
@@ -573,7 +588,7 @@ Test(replay, a_step_that_fails_in_flight_brings_no_tokens)
 		struct text requests = read_text(requests_path);
 		require(replay.has_failed && replay.metrics.failed == 1, "it did not fail");
 		require_equal(replay.metrics.finished, REPLAY_MODEL_ROWS - 1);
-		require_equal(replay.metrics.output_tokens, (REPLAY_MODEL_ROWS - 1) * 60 + 10);
+		require_equal(replay.metrics.work.output_tokens, (REPLAY_MODEL_ROWS - 1) * 60 + 10);
 		require(i == 0 || scene.overlap_count > 0, "no step was launched ahead");
 		if (i == 0) {
 			plain = steps;
@@ -599,7 +614,7 @@ static uint64_t count_ahead(struct replay_scene *scene, const char *folder, uint
 	scene->can_overlap = true;
 	scene->launch_count = scene->collect_count = scene->overlap_count = 0;
 	struct text steps = run_long(scene, &replay, folder);
-	*step_count = replay.metrics.steps;
+	*step_count = replay.metrics.work.steps;
 	require_equal(replay.metrics.finished, REPLAY_MODEL_ROWS);
 	replay_close(&replay);
 	free(steps.bytes);

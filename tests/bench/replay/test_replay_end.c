@@ -178,9 +178,9 @@ Test(replay_end, an_interrupt_ends_the_run_though_steps_are_in_flight)
 		struct act act = {.interrupt_at = 30, .fail_at = NEVER};
 		struct run_outcome outcome = run_act(&act, &scene);
 		require_equal(outcome.end, RUN_INTERRUPTED);
-		require(outcome.steps >= 31 && outcome.steps <= 33, "it made %u steps",
-			(unsigned)outcome.steps);
-		require_equal(act.collected, outcome.steps);
+		require(outcome.work.steps >= 31 && outcome.work.steps <= 33, "it made %u steps",
+			(unsigned)outcome.work.steps);
+		require_equal(act.collected, outcome.work.steps);
 		require_equal(act.launched, i == 1 ? act.collected : 0);
 		/* Twenty steps a request: one has finished, and one is half way. */
 		require_equal(outcome.finished, 1);
@@ -219,7 +219,7 @@ Test(replay_end, a_failure_counts_for_more_than_an_interrupt)
 	require_equal(outcome.end, RUN_FAILED);
 	require_equal(outcome.failure.status, STATUS_DEVICE);
 	cr_expect_str_eq(outcome.failure.text, "step 31 fails");
-	require_equal(outcome.steps, 31);
+	require_equal(outcome.work.steps, 31);
 	require(outcome.failed > 0, "no request has failed");
 	require_equal(outcome.unfinished, 0);
 }
@@ -279,7 +279,7 @@ Test(replay_end, idle_times_are_those_between_decode_steps)
 		const struct run_scene scene = {.overlaps = i == 1, .max_num_seqs = 3};
 		struct act act = {.interrupt_at = NEVER, .fail_at = NEVER, .has_idle = true};
 		struct run_outcome outcome = run_act(&act, &scene);
-		require(act.idle_count > 20 && act.idle_count < outcome.steps - 5, "%u gaps",
+		require(act.idle_count > 20 && act.idle_count < outcome.work.steps - 5, "%u gaps",
 			(unsigned)act.idle_count);
 		require_equal(outcome.gpu_idle.count, act.idle_count);
 		require_equal(outcome.gpu_idle.ns[STATISTIC_MAX], act.idle_max);

@@ -65,9 +65,9 @@ static struct decisions replay_scene(const struct scene *scene, bool is_computin
 	require(replay_run(replay, &error) == STATUS_OK, "%s", error.text);
 	const struct decisions decisions = {
 		.result_hash = metrics_result_hash(&replay->metrics),
-		.hit_tokens = replay->metrics.hit_tokens,
-		.query_tokens = replay->metrics.query_tokens,
-		.steps = replay->metrics.steps,
+		.hit_tokens = replay->metrics.work.hit_tokens,
+		.query_tokens = replay->metrics.work.prompt_tokens,
+		.steps = replay->metrics.work.steps,
 		.finished = replay->metrics.finished,
 	};
 	replay_close(replay);

@@ -93,7 +93,7 @@ Test(run, can_be_done_twice_in_a_process_and_gives_what_the_result_folder_says)
 	cr_assert_gt(first.finished, 0);
 	cr_assert_gt(first.rejected, 0);
 	cr_assert_eq(first.submitted, ROWS);
-	cr_assert_gt(first.output_tokens, 0);
+	cr_assert_gt(first.work.output_tokens, 0);
 	snprintf(summary, sizeof(summary), "%s/summary.json", out);
 	char *written = file_read(summary, NULL);
 	char *of_first = summary_of(&scene, &first);

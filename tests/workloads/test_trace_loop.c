@@ -1,0 +1,306 @@
+#include "workloads/trace_loop.h"
+
+#include "workloads/workload.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* A trace that is read once and kept, beside one that is repeated. */
+
+enum { ROWS_MAX = 30, IDS_MAX = 4, REPETITIONS = 4, BLOCK = 16 };
+
+struct kept {
+	struct trace_row row;
+	uint64_t ids[IDS_MAX];
+	char session[16];
+};
+
+static void write_trace(struct prop *prop, const char *path, uint32_t count)
+{
+	FILE *file = fopen(path, "wb");
+	uint64_t time_ms = prop_below(prop, 5) * 1000;
+	bool stands_still = prop_chance(prop, 1, 6);
+
+	require(file != NULL, "%s cannot be written", path);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t blocks = prop_range(prop, 1, IDS_MAX);
+		time_ms += stands_still ? 0 : prop_below(prop, 3000);
+		fprintf(file, "{\"timestamp\": %llu, \"input_length\": %u, \"output_length\": %u, ",
+			(unsigned long long)time_ms, blocks * BLOCK, prop_range(prop, 1, 9));
+		if (prop_chance(prop, 1, 2)) {
+			fprintf(file, "\"session_id\": \"s%u\", ", (unsigned)prop_below(prop, 3));
+		}
+		fprintf(file, "\"hash_ids\": [");
+		for (uint32_t j = 0; j < blocks; j++) {
+			fprintf(file, "%s%llu", j == 0 ? "" : ", ",
+				(unsigned long long)prop_below(prop, 50));
+		}
+		fprintf(file, "]}\n");
+	}
+	fclose(file);
+}
+
+static uint32_t keep_rows(const char *path, const struct trace_options *options, struct kept *kept)
+{
+	struct trace *trace;
+	struct trace_row row;
+	struct error error = {0};
+	bool has_row = true;
+	uint32_t count = 0;
+
+	require(trace_open(&trace, path, options, &error) == STATUS_OK, "%s", error.text);
+	for (; trace_next(trace, &row, &has_row, &error) == STATUS_OK && has_row; count++) {
+		require(row.hash_id_count <= IDS_MAX, "too many ids");
+		kept[count].row = row;
+		memcpy(kept[count].ids, row.hash_ids, row.hash_id_count * sizeof(uint64_t));
+		snprintf(kept[count].session, sizeof(kept[count].session), "%s",
+			row.session == NULL ? "" : row.session);
+	}
+	trace_close(trace);
+	return count;
+}
+
+static void require_row(const struct trace_row *row, const struct kept *kept, uint64_t index,
+	uint32_t count, enum loop_mode mode)
+{
+	const struct kept *one = &kept[index % count];
+	uint64_t repetition = index / count;
+	uint64_t span = kept[count - 1].row.arrival_ns - kept[0].row.arrival_ns;
+	uint64_t period = count < 2 ? 0 : span + span / (count - 1);
+	char name[32] = "";
+
+	require_equal(row->index, index);
+	require_equal(row->line, one->row.line);
+	require_equal(row->arrival_ns, one->row.arrival_ns + repetition * period);
+	require_equal(row->input_length, one->row.input_length);
+	require_equal(row->output_length, one->row.output_length);
+	require_equal(row->hash_id_count, one->row.hash_id_count);
+	require((row->session == NULL) == (one->row.session == NULL), "a session too many");
+	if (row->session != NULL && repetition > 0) {
+		snprintf(name, sizeof(name), "%s#%llu", one->session,
+			(unsigned long long)repetition + 1);
+	} else if (row->session != NULL) {
+		snprintf(name, sizeof(name), "%s", one->session);
+	}
+	require(row->session == NULL || strcmp(row->session, name) == 0, "session %s, expected %s",
+		row->session, name);
+	for (uint32_t i = 0; i < row->hash_id_count; i++) {
+		bool is_same = row->hash_ids[i] == one->ids[i];
+		require(is_same == (repetition == 0 || mode == LOOP_SHARED),
+			"id %u of row %llu is %s", i, (unsigned long long)index,
+			is_same ? "the same" : "another one");
+		require(row->hash_ids[i] >> 63 == 0, "an id of 64 bits");
+	}
+}
+
+/* Ids that were equal in the file are equal in each repetition, and others are not. */
+struct seen {
+	uint64_t ids[ROWS_MAX][IDS_MAX];
+};
+
+static void require_same_sharing(const struct seen *seen, const struct kept *kept, uint32_t count)
+{
+	for (uint32_t a = 0; a < count * IDS_MAX; a++) {
+		for (uint32_t b = 0; b < a; b++) {
+			const struct kept *x = &kept[a / IDS_MAX], *y = &kept[b / IDS_MAX];
+			if (a % IDS_MAX >= x->row.hash_id_count ||
+				b % IDS_MAX >= y->row.hash_id_count) {
+				continue;
+			}
+			bool was_same = x->ids[a % IDS_MAX] == y->ids[b % IDS_MAX];
+			bool is_same = seen->ids[a / IDS_MAX][a % IDS_MAX] ==
+				       seen->ids[b / IDS_MAX][b % IDS_MAX];
+			require(was_same == is_same, "what is shared changes");
+		}
+	}
+}
+
+static void body_loop(struct prop *prop, const void *context)
+{
+	static struct kept kept[ROWS_MAX];
+	static struct seen seen;
+	const char *path = context;
+	const struct trace_options options = {.trace_block_size = BLOCK};
+	enum loop_mode mode = (enum loop_mode)prop_below(prop, 3);
+	struct trace_loop *loop;
+	struct trace_row row;
+	struct error error = {0};
+	bool has_row = false;
+	uint64_t index = 0;
+
+	write_trace(prop, path, prop_range(prop, 1, ROWS_MAX));
+	uint32_t count = keep_rows(path, &options, kept);
+	require(trace_loop_open(&loop, path, &options, mode, &error) == STATUS_OK, "%s",
+		error.text);
+	for (; index < count * REPETITIONS; index++) {
+		require(trace_loop_next(loop, &row, &has_row, &error) == STATUS_OK, "%s",
+			error.text);
+		if (!has_row) {
+			break;
+		}
+		require_row(&row, kept, index, count, mode);
+		memcpy(seen.ids[index % count], row.hash_ids, row.hash_id_count * sizeof(uint64_t));
+		if (index % count == count - 1) {
+			require_same_sharing(&seen, kept, count);
+		}
+	}
+	require_equal(index, mode == LOOP_OFF ? count : (uint64_t)count * REPETITIONS);
+	bool has_one_time = kept[0].row.arrival_ns == kept[count - 1].row.arrival_ns;
+	require_equal(trace_loop_stands_still(loop), mode != LOOP_OFF && has_one_time);
+	trace_loop_close(loop);
+}
+
+Test(trace_loop, repetitions_are_those_of_a_trace_that_was_kept)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	struct prop_options options = {.name = "trace loop", .body = body_loop, .trials = 400};
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
+	options.context = path;
+	cr_assert(prop_holds(&options));
+	temporary_remove(folder);
+}
+
+/* ---- as a workload ---- */
+
+static enum status open_workload(struct workload **workload, const char *path,
+	const struct workload_options *options, struct error *error)
+{
+	*error = (struct error){0};
+	return workload_open(workload, path, options, error);
+}
+
+/* Reads all rows that arrive by themselves; returns how many. */
+static uint64_t read_all(struct workload *workload, struct error *error)
+{
+	struct trace_row row;
+	enum workload_state state = WORKLOAD_ROW;
+	uint64_t next_ns, count = 0;
+
+	while (workload_next(workload, CLOCK_NS_MAX, &row, &state, &next_ns, error) == STATUS_OK &&
+		state == WORKLOAD_ROW) {
+		count++;
+	}
+	return count;
+}
+
+/* Five rows, a second from each other. */
+static void write_seconds(const char *path, uint64_t gap_ms)
+{
+	FILE *file = fopen(path, "wb");
+
+	for (uint32_t i = 0; i < 5; i++) {
+		fprintf(file,
+			"{\"timestamp\": %llu, \"input_length\": 16, \"output_length\": 1, "
+			"\"hash_ids\": [%u]}\n",
+			(unsigned long long)(i * gap_ms), i);
+	}
+	fclose(file);
+}
+
+Test(trace_loop, a_workload_ends_where_it_is_told_to)
+{
+	static const struct {
+		enum loop_mode loop;
+		uint64_t duration_s, max_requests, rows;
+		bool ran_out;
+	} cases[] = {
+		{LOOP_OFF, 0, 0, 5, false},
+		{LOOP_OFF, 4, 0, 4, false},
+		{LOOP_OFF, 5, 0, 5, true},
+		{LOOP_OFF, 0, 5, 5, false},
+		{LOOP_OFF, 0, 6, 5, true},
+		{LOOP_OFF, 3, 6, 3, false},
+		{LOOP_OFF, 60, 5, 5, false},
+		{LOOP_SHARED, 23, 0, 23, false},
+		{LOOP_FRESH, 0, 17, 17, false},
+		{LOOP_FRESH, 23, 17, 17, false},
+		{LOOP_SHARED, 17, 23, 17, false},
+	};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	struct workload *workload;
+	struct error error;
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
+	write_seconds(path, 1000);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct workload_options options = {.trace.trace_block_size = BLOCK,
+			.loop = cases[i].loop,
+			.speedup_millionths = 1000000,
+			.duration_ns = cases[i].duration_s * 1000000000,
+			.max_requests = cases[i].max_requests};
+		uint64_t counted;
+		require(open_workload(&workload, path, &options, &error) == STATUS_OK, "%s",
+			error.text);
+		require_equal(read_all(workload, &error), cases[i].rows);
+		require_equal(workload_ran_out(workload), cases[i].ran_out);
+		workload_close(workload);
+		require(workload_count(path, &options, &counted, &error) == STATUS_OK, "%s",
+			error.text);
+		require_equal(counted, cases[i].rows);
+	}
+	temporary_remove(folder);
+}
+
+Test(trace_loop, rows_of_one_time_cannot_fill_a_duration)
+{
+	const struct workload_options options = {.trace.trace_block_size = BLOCK,
+		.loop = LOOP_SHARED,
+		.speedup_millionths = 1000000,
+		.duration_ns = 5000000000};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	struct workload *workload;
+	struct error error;
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
+	write_seconds(path, 0);
+	require(open_workload(&workload, path, &options, &error) == STATUS_OK, "%s", error.text);
+	require_equal(read_all(workload, &error), 5);
+	cr_assert_eq(error.status, STATUS_INPUT);
+	cr_assert_not_null(strstr(error.text, "one time"), "%s", error.text);
+	workload_close(workload);
+	temporary_remove(folder);
+}
+
+/* A turn that would arrive behind the end was there, so the trace did not run out. */
+Test(trace_loop, a_turn_that_is_too_late_is_still_there)
+{
+	const struct workload_options options = {.trace.trace_block_size = BLOCK,
+		.sessions = SESSIONS_CLOSED,
+		.speedup_millionths = 1000000,
+		.duration_ns = 5000000000};
+	const char *rows = "{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 1, "
+			   "\"session_id\": \"a\"}\n"
+			   "{\"timestamp\": 1, \"input_length\": 20, \"output_length\": 1, "
+			   "\"session_id\": \"a\"}\n";
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	temporary_write(folder, "trace.jsonl", rows, path);
+	for (uint64_t finish_s = 4; finish_s < 7; finish_s++) {
+		struct workload *workload;
+		struct trace_row row;
+		struct error error;
+		enum workload_state state;
+		uint64_t next_ns;
+		require(open_workload(&workload, path, &options, &error) == STATUS_OK, "%s",
+			error.text);
+		require_equal(read_all(workload, &error), 1);
+		workload_finish(workload, 0, finish_s * 1000000000);
+		workload_next(workload, CLOCK_NS_MAX, &row, &state, &next_ns, &error);
+		require_equal(state, finish_s < 5 ? WORKLOAD_ROW : WORKLOAD_END);
+		require_equal(workload_ran_out(workload), finish_s < 5);
+		workload_close(workload);
+	}
+	temporary_remove(folder);
+}
