@@ -143,22 +143,25 @@ Test(random, ranges_are_reached_and_kept)
 
 Test(random, popular_things_are_drawn_more_often)
 {
-	enum { COUNT = 110000 };
-	struct random random = random_stream(0, 0);
-	struct zipf zipf;
-	uint32_t drawn[3] = {0};
+	enum { COUNT = 110000, ITEMS_MAX = 4 };
+	/* the sum of the weights 1, 1/2, 1/3, ... */
+	static const double sums[ITEMS_MAX + 1] = {0, 1, 1.5, 11.0 / 6, 25.0 / 12};
 
-	/* Weights 1, 1/2, 1/3: of 11 parts, 6, 3 and 2. */
-	zipf_init(&zipf, 3, 1000000);
-	for (uint32_t i = 0; i < COUNT; i++) {
-		drawn[zipf_draw(&zipf, &random)]++;
+	for (uint32_t items = 1; items <= ITEMS_MAX; items++) {
+		struct random random = random_stream(0, 0);
+		uint32_t drawn[ITEMS_MAX] = {0};
+		struct zipf zipf;
+		zipf_init(&zipf, items, 1000000);
+		for (uint32_t i = 0; i < COUNT; i++) {
+			drawn[zipf_draw(&zipf, &random)]++;
+		}
+		for (uint32_t i = 0; i < items; i++) {
+			double expected = COUNT / sums[items] / (i + 1);
+			require(drawn[i] > expected - 700 && drawn[i] < expected + 700,
+				"item %u of %u: %u times", i, items, drawn[i]);
+		}
+		zipf_deinit(&zipf);
 	}
-	for (uint32_t i = 0; i < 3; i++) {
-		uint32_t expected = COUNT / 11 * 6 / (i + 1);
-		require(drawn[i] > expected - 700 && drawn[i] < expected + 700, "item %u: %u times",
-			i, drawn[i]);
-	}
-	zipf_deinit(&zipf);
 }
 
 Test(random, lengths_keep_their_median_and_limits)

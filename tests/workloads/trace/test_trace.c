@@ -688,7 +688,7 @@ Test(trace, refuses_invalid_json)
 		{TEXT(GOOD "{\"a\":\"\xff\"}\n"), "bad:2: found {\"a\":\"?\"}, expected a JSON "
 						  "object (near column 7: lexical "
 						  "error: invalid bytes in UTF8 string.)"},
-		{TEXT(GOOD "{\"a\0\":1}\n"), "bad:2: found {\"a?\":1}, expected a JSON object "
+		{TEXT(GOOD "{\"~\0\":1}\n"), "bad:2: found {\"~?\":1}, expected a JSON object "
 					     "(near column 3: lexical error: "
 					     "invalid character inside string.)"},
 	};
