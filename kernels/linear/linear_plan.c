@@ -94,6 +94,7 @@ static bool tiny_fuses_norm(
 	const uint32_t warp_inputs = LINEAR_NORM_WARP_INPUTS;
 
 	return device->has_sm90 && row_count > 0 && row_count <= LINEAR_TINY_ROWS &&
+	       shape->input_count < TINY_INPUTS &&
 	       linear_split_k(shape->input_count, shape->output_count) == 1 &&
 	       tiny_fits(shape, device) && shape->input_count % (2 * warp_inputs) == 0 &&
 	       shape->input_count <= warp_inputs * LINEAR_NORM_WARPS_MAX;
