@@ -14,7 +14,7 @@
        {
          "defaults": {"limits": "ttft.p99<=+5%,output_tokens_per_s>=-2%"},
          "cases": [
-           {"name": "chat", "make": "--preset chat --requests 500 --rate 20 --seed 3",
+           {"name": "chat", "make": "--preset chat --requests 500 --session-rate 20 --seed 3",
             "options": "--policy mixed", "measure": ["instructions"]},
            {"name": "demo", "trace": "../traces/demo.jsonl", "repeats": 5}
          ]
