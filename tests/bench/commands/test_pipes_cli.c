@@ -165,7 +165,7 @@ Test(pipes_cli, ties_are_said_and_spread)
 
 /* ---- a window of the timeline ---- */
 
-enum { FROM_S = 20, TO_S = 40 };
+enum { FROM_S = 10, TO_S = 25 };
 
 /* Demands that every slice that begins also ends, and that nothing lies outside of the window.
    Returns the number of steps. */
@@ -194,15 +194,15 @@ Test(pipes_cli, a_timeline_can_be_of_a_window)
 			    "--timeline-window :"));
 	free(shell(0, "cmp whole.json all.json"));
 	free(shell(0, QUIRE " replay trace.jsonl " SMALL " --rate 1 --steps --out r --force "
-			    "--timeline part.json --timeline-window 20:40"));
+			    "--timeline part.json --timeline-window 10:25"));
 	char *text = read_in(fixture.folder, "part.json");
 	cJSON *root = cJSON_Parse(text);
 	require(root != NULL, "%.200s", text);
 	uint32_t steps = check_events(cJSON_GetObjectItem(root, "traceEvents"));
 	char *expected =
 		shell(0, "first=$(tail -n +2 r/requests.tsv | cut -f 4 | sort -n | head -1); "
-			 "tail -n +2 r/steps.tsv | awk -v o=$first '$2 - o >= 20e9 && "
-			 "$2 - o < 40e9' | wc -l");
+			 "tail -n +2 r/steps.tsv | awk -v o=$first '$2 - o >= 10e9 && "
+			 "$2 - o < 25e9' | wc -l");
 	require(steps > 0 && steps == (uint32_t)atoi(expected), "%u steps, expected %s", steps,
 		expected);
 	free(expected);
