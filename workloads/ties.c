@@ -102,9 +102,9 @@ static enum status read_times(
 		if (!has_row) {
 			return STATUS_OK;
 		}
-		times->arrival_ns = memory_grow(times->arrival_ns, &times->capacity,
-			times->row_count + 1, sizeof(*times->arrival_ns));
-		times->arrival_ns[times->row_count++] = row.arrival_ns;
+		times->offset_ns = memory_grow(times->offset_ns, &times->capacity,
+			times->row_count + 1, sizeof(*times->offset_ns));
+		times->offset_ns[times->row_count++] = row.arrival_ns;
 		tick_finder_add(&times->finder, row.arrival_ns);
 	}
 	return STATUS_OK;
@@ -117,10 +117,11 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Turns times into offsets. */
 static void spread(struct spread_times *times, uint64_t tick_ns, uint64_t seed)
 {
 	struct random random = random_stream(seed, PURPOSE_TIES);
-	uint64_t *at = times->arrival_ns;
+	uint64_t *at = times->offset_ns;
 
 	for (size_t first = 0, end; first < times->row_count; first = end) {
 		uint64_t start_ns = at[first];
@@ -131,7 +132,7 @@ static void spread(struct spread_times *times, uint64_t tick_ns, uint64_t seed)
 		uint64_t room_ns = end < times->row_count ? at[end] - start_ns : tick_ns;
 		room_ns = u64_min(u64_min(room_ns, tick_ns), CLOCK_NS_MAX - start_ns);
 		for (size_t i = first; i < end; i++) {
-			at[i] += (uint64_t)((u128)random_bits(&random) * room_ns >> 64);
+			at[i] = (uint64_t)((u128)random_bits(&random) * room_ns >> 64);
 		}
 		qsort(at + first, end - first, sizeof(*at), by_size);
 	}
@@ -147,15 +148,12 @@ enum status spread_times_make(struct spread_times *times, const char *path,
 	enum status status = read_times(times, trace, max_rows, error);
 	trace_close(trace);
 	TRY(status);
-	uint64_t tick_ns = tick_finder_tick(&times->finder);
-	if (tick_ns > 0) {
-		spread(times, tick_ns, seed);
-	}
+	spread(times, tick_finder_tick(&times->finder), seed); /* without a tick: by 0 */
 	return STATUS_OK;
 }
 
 void spread_times_free(struct spread_times *times)
 {
-	free(times->arrival_ns);
+	free(times->offset_ns);
 	memset(times, 0, sizeof(*times));
 }

@@ -38,9 +38,10 @@ enum { TICK_TEXT_BYTES = 96 };
 void tick_finder_text(const struct tick_finder *finder, char *text);
 
 /* New times of a trace's rows: each is drawn from the tick that begins at its old one, uniformly,
-   and the rows keep their order. A trace that is not quantised keeps its times. */
+   and the rows keep their order. A trace that is not quantised keeps its times, and one that is
+   repeated has the same offsets each time. */
 struct spread_times {
-	uint64_t *arrival_ns; /* (row_count) by the index of the row */
+	uint64_t *offset_ns; /* (row_count) how much later each row comes, by its index */
 	size_t row_count, capacity;
 	struct tick_finder finder;
 };

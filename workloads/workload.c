@@ -39,6 +39,7 @@ struct workload {
 	struct arrivals *arrivals;
 
 	struct spread_times times; /* of the rows, where ties are spread */
+	uint64_t spread_ns;	   /* of the latest row, where ties are spread */
 	struct tick_finder ticks;
 
 	struct trace_row row; /* the next one of the file, if has_row */
@@ -255,6 +256,19 @@ static struct turn_state *turn_state(struct workload *workload, uint64_t turn_in
 	return &workload->turns[turn_index];
 }
 
+/* The last tick of a trace that is repeated may reach into the next repetition. */
+static void spread_row(struct workload *workload)
+{
+	struct trace_row *row = &workload->row;
+	uint64_t offset_ns = workload->times.offset_ns[row->index % workload->times.row_count];
+
+	if (row->arrival_ns <= CLOCK_NS_MAX) {
+		row->arrival_ns = u64_min(row->arrival_ns + offset_ns, CLOCK_NS_MAX);
+	}
+	row->arrival_ns = u64_max(row->arrival_ns, workload->spread_ns);
+	workload->spread_ns = row->arrival_ns;
+}
+
 /* Rows arrive before this. */
 static uint64_t end_ns(const struct workload *workload)
 {
@@ -448,8 +462,7 @@ static enum status read_row(struct workload *workload, struct error *error)
 	workload->read_count++;
 	tick_finder_add(&workload->ticks, workload->row.arrival_ns);
 	if (workload->options.spreads_ties) {
-		check(workload->row.index < workload->times.row_count);
-		workload->row.arrival_ns = workload->times.arrival_ns[workload->row.index];
+		spread_row(workload);
 	}
 	conversations_add(workload->conversations, &workload->row);
 	return set_arrival(workload, error);
