@@ -1,6 +1,7 @@
 #include "engine/block_manager.h"
 
 #include "engine/base/check.h"
+#include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/sequence.h"
@@ -10,7 +11,7 @@
 
 /* ---- free list ---- */
 
-static void free_list_append(struct block_manager *manager, uint32_t id)
+static inline void free_list_append(struct block_manager *manager, uint32_t id)
 {
 	struct block *block = &manager->blocks[id];
 
@@ -42,7 +43,7 @@ static void free_list_prepend(struct block_manager *manager, uint32_t id)
 	manager->free_count++;
 }
 
-static void free_list_remove(struct block_manager *manager, uint32_t id)
+static inline void free_list_remove(struct block_manager *manager, uint32_t id)
 {
 	struct block *block = &manager->blocks[id];
 
@@ -75,6 +76,108 @@ static inline uint32_t free_list_take(struct block_manager *manager)
 	}
 	block->is_free = false;
 	manager->free_count--;
+	return id;
+}
+
+/* ---- the pile of EVICTION_FIFO and EVICTION_RANDOM ---- */
+
+static bool pile_precedes(const struct block_manager *manager, uint32_t a, uint32_t b)
+{
+	uint64_t first = manager->blocks[a].registration;
+	uint64_t second = manager->blocks[b].registration;
+
+	if (manager->strategies.eviction == EVICTION_RANDOM) {
+		return false; /* no order: blocks stay where they are put */
+	}
+	return first < second || (first == second && a < b);
+}
+
+static void pile_put(struct block_manager *manager, uint32_t index, uint32_t id)
+{
+	manager->pile[index] = id;
+	manager->blocks[id].pile_index = index;
+}
+
+/* Puts a block at an index or above or below it, where the heap has its place. */
+static void pile_place(struct block_manager *manager, uint32_t index, uint32_t id)
+{
+	uint32_t *pile = manager->pile;
+
+	for (; index > 0 && pile_precedes(manager, id, pile[(index - 1) / 2]);
+		index = (index - 1) / 2) {
+		pile_put(manager, index, pile[(index - 1) / 2]);
+	}
+	for (uint32_t child = 2 * index + 1; child < manager->pile_count; child = 2 * index + 1) {
+		if (child + 1 < manager->pile_count &&
+			pile_precedes(manager, pile[child + 1], pile[child])) {
+			child++;
+		}
+		if (!pile_precedes(manager, pile[child], id)) {
+			break;
+		}
+		pile_put(manager, index, pile[child]);
+		index = child;
+	}
+	pile_put(manager, index, id);
+}
+
+static void pile_add(struct block_manager *manager, uint32_t id)
+{
+	manager->blocks[id].is_free = true;
+	manager->free_count++;
+	manager->pile_count++;
+	pile_place(manager, manager->pile_count - 1, id);
+}
+
+static void pile_remove(struct block_manager *manager, uint32_t id)
+{
+	uint32_t index = manager->blocks[id].pile_index;
+	uint32_t last = manager->pile[--manager->pile_count];
+
+	manager->blocks[id].is_free = false;
+	manager->blocks[id].pile_index = BLOCK_NONE;
+	manager->free_count--;
+	if (last != id) {
+		pile_place(manager, index, last);
+	}
+}
+
+/* ---- free blocks, on the list or the pile ---- */
+
+static inline void free_join(struct block_manager *manager, uint32_t id)
+{
+	const struct block_strategies *own = &manager->strategies;
+
+	if (own->free_order == FREE_UNHASHED_FIRST && !manager->blocks[id].is_registered) {
+		free_list_prepend(manager, id);
+	} else if (manager->pile == NULL) {
+		free_list_append(manager, id);
+	} else {
+		pile_add(manager, id);
+	}
+}
+
+static inline void free_leave(struct block_manager *manager, uint32_t id)
+{
+	if (manager->pile == NULL || manager->blocks[id].pile_index == BLOCK_NONE) {
+		free_list_remove(manager, id);
+	} else {
+		pile_remove(manager, id);
+	}
+}
+
+/* Takes the block that is given out next. */
+static inline uint32_t free_take(struct block_manager *manager)
+{
+	uint32_t id;
+
+	if (manager->pile == NULL || manager->free_head != BLOCK_NONE || manager->pile_count == 0) {
+		return free_list_take(manager);
+	}
+	id = manager->strategies.eviction == EVICTION_FIFO
+		     ? manager->pile[0]
+		     : manager->pile[counter_hash(0, manager->given_count) % manager->pile_count];
+	pile_remove(manager, id);
 	return id;
 }
 
@@ -155,8 +258,17 @@ void block_manager_init(struct block_manager *manager, uint32_t block_count, uin
 	manager->free_tail = BLOCK_NONE;
 	/* The null block is in use for ever. */
 	manager->blocks[0].reference_count = strategies.has_null_block;
+	if (strategies.eviction != EVICTION_LRU) {
+		manager->pile = memory_take(block_count, sizeof(*manager->pile));
+	}
+	manager->blocks[0].pile_index = BLOCK_NONE;
 	for (uint32_t id = strategies.has_null_block; id < block_count; id++) {
-		free_list_append(manager, id);
+		manager->blocks[id].pile_index = BLOCK_NONE;
+		if (strategies.eviction == EVICTION_LRU) {
+			free_list_append(manager, id);
+		} else {
+			pile_add(manager, id);
+		}
 	}
 	/* Two buckets a block, so that most lists have one block at most. */
 	uint64_t buckets = u64_power_of_two_at_least((uint64_t)block_count * 2);
@@ -171,6 +283,7 @@ void block_manager_deinit(struct block_manager *manager)
 {
 	free(manager->blocks);
 	free(manager->buckets);
+	free(manager->pile);
 	memset(manager, 0, sizeof(*manager));
 }
 
@@ -183,7 +296,7 @@ static void log_change(struct block_log *log, struct block_key key, bool is_adde
 
 static inline uint32_t pop_free(struct block_manager *manager)
 {
-	uint32_t id = free_list_take(manager);
+	uint32_t id = free_take(manager);
 	struct block *block = &manager->blocks[id];
 
 	check(block->reference_count == 0);
@@ -200,6 +313,10 @@ static inline uint32_t pop_free(struct block_manager *manager)
 		}
 	}
 	block->is_registered = false;
+	if (manager->pile != NULL) {
+		block->registration = 0;
+		manager->given_count++;
+	}
 	block->reference_count = 1;
 	manager->version++;
 	return id;
@@ -216,7 +333,7 @@ void block_manager_share(struct block_manager *manager, uint32_t id)
 	struct block *block = &manager->blocks[id];
 	if (block->is_free) {
 		manager->cached_free_count -= block->is_indexed;
-		free_list_remove(manager, id);
+		free_leave(manager, id);
 	}
 	manager->shared_count += block->reference_count > 0;
 	manager->pair_count += block->reference_count;
@@ -236,11 +353,7 @@ static inline void release(struct block_manager *manager, uint32_t id)
 		manager->pair_count -= block->reference_count;
 		return;
 	}
-	if (manager->strategies.free_order == FREE_UNHASHED_FIRST && !block->is_registered) {
-		free_list_prepend(manager, id);
-		return;
-	}
-	free_list_append(manager, id);
+	free_join(manager, id);
 	manager->cached_free_count += block->is_indexed;
 }
 
@@ -287,6 +400,9 @@ static inline void register_block(struct block_manager *manager, uint32_t id, st
 	block->key = key;
 	block->is_registered = true;
 	block->is_indexed = true;
+	if (manager->pile != NULL) {
+		block->registration = ++manager->registration_count;
+	}
 	manager->version++;
 }
 
@@ -429,7 +545,13 @@ void block_manager_release_all(struct block_manager *manager, struct sequence *s
 			release(manager, sequence->block_table[i]);
 		}
 	}
-	release_to_tail(manager, sequence->block_table, count);
+	if (manager->pile == NULL) {
+		release_to_tail(manager, sequence->block_table, count);
+		count = 0;
+	}
+	while (count > 0) {
+		release(manager, sequence->block_table[--count]);
+	}
 	sequence->block_count = 0;
 	sequence->registered_count = 0;
 }
@@ -453,7 +575,15 @@ static void free_list_check(const struct block_manager *manager)
 		count++;
 	}
 	check(manager->free_tail == previous);
-	check(manager->free_count == count);
+	for (uint32_t i = 0; i < manager->pile_count; i++) {
+		uint32_t id = manager->pile[i];
+		check(manager->blocks[id].is_free);
+		check(manager->blocks[id].reference_count == 0);
+		check(manager->blocks[id].pile_index == i);
+		check(i == 0 || !pile_precedes(manager, id, manager->pile[(i - 1) / 2]));
+		cached += manager->blocks[id].is_indexed;
+	}
+	check(manager->free_count == count + manager->pile_count);
 	check(manager->cached_free_count == cached);
 }
 

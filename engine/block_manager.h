@@ -15,7 +15,10 @@
 								out of the middle
        index       key ─► block
 
-   A block is in use (reference_count > 0) or on the free list. A free block keeps its content
+   With EVICTION_FIFO and EVICTION_RANDOM blocks join a pile instead of the list's tail, a heap by
+   the time of registration or an array; the list is given out before the pile.
+
+   A block is in use (reference_count > 0) or free. A free block keeps its content
    until it is given out again, so a released prefix can be revived. What the configuration leaves
    open (engine/config.h, struct block_strategies): where released blocks join the list, and which
    of several blocks with equal content the index finds. With EQUAL_NEWEST registering equal content
@@ -37,6 +40,8 @@ struct block {
 	uint32_t equal_previous, equal_next; /* EQUAL_OLDEST: indexed blocks with equal content, in
 						order; the first one's previous is the last */
 	bool is_free;
+	uint32_t pile_index;   /* in the pile; BLOCK_NONE: it is not there */
+	uint64_t registration; /* ordinal, of EVICTION_FIFO; 0: nothing is registered */
 };
 
 static const uint32_t BLOCK_NONE = UINT32_MAX;
@@ -59,7 +64,10 @@ struct block_manager {
 	struct block_strategies strategies;
 	struct block *blocks; /* (block_count) */
 	uint32_t free_head, free_tail;
-	uint32_t free_count;
+	uint32_t free_count; /* on the list and the pile */
+	uint32_t *pile;	     /* (pile_count) of block_count; NULL with EVICTION_LRU */
+	uint32_t pile_count;
+	uint64_t registration_count, given_count;
 	uint64_t shared_count;	    /* references beyond the first of each block */
 	uint64_t pair_count;	    /* pairs of references to the same block */
 	uint32_t cached_free_count; /* free blocks that the index points to */
@@ -74,8 +82,8 @@ void block_manager_init(struct block_manager *manager, uint32_t block_count, uin
 	struct block_strategies strategies);
 void block_manager_deinit(struct block_manager *manager);
 
-/* Takes the block at the head of the free list; its old content leaves the index if the index still
-   points to it. There must be a free block. */
+/* Takes the block at the head of the free list, or of the pile when the list is empty; its old
+   content can not be found any more. There must be a free block. */
 uint32_t block_manager_pop_free(struct block_manager *manager);
 
 /* One more reference to a block found by a hit; a free one is revived. */

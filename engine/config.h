@@ -34,6 +34,13 @@ enum free_order {
 	FREE_UNHASHED_FIRST, /* the front if its content cannot be found, else the back */
 };
 
+/* Which free block is given out next, of those that joined the back of the free list. */
+enum eviction {
+	EVICTION_LRU,	 /* the one released first */
+	EVICTION_FIFO,	 /* the one whose content was registered first; before all, those without */
+	EVICTION_RANDOM, /* any, by a hash of the number of blocks given out before */
+};
+
 /* Which of several blocks with equal content a prompt finds. */
 enum equal_blocks {
 	EQUAL_NEWEST, /* the one registered last; older ones are not found again */
@@ -44,6 +51,7 @@ enum equal_blocks {
 struct block_strategies {
 	enum free_order free_order;
 	enum equal_blocks equal_blocks;
+	enum eviction eviction;
 	bool has_null_block; /* block 0 is never given out */
 };
 

@@ -152,6 +152,8 @@ static enum status open_runner(
 	struct runner_facts facts = {0};
 
 	replay_config_take_policy(config);
+	/* Every step is applied before the next one is decided. */
+	config->async_scheduling = ASYNC_SCHEDULING_OFF;
 	TRY(runner_find(config->runner, &entry, error));
 	replay_config_complete(config, &session->model);
 	/* A larger limit would only use more memory. */

@@ -213,6 +213,7 @@ static void count_arrival(struct metrics *metrics, const struct metrics_arrival 
 {
 	metrics_begin(metrics, arrival->arrival_ns);
 	metrics->submitted++;
+	metrics->capped += arrival->is_capped;
 	metrics->first_arrival_ns = u64_min(metrics->first_arrival_ns, arrival->arrival_ns);
 	metrics->last_arrival_ns = u64_max(metrics->last_arrival_ns, arrival->arrival_ns);
 	if (is_measured(metrics, arrival->id)) {

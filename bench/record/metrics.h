@@ -81,6 +81,7 @@ struct metrics_arrival {
 	uint64_t arrival_ns;
 	uint32_t prompt_tokens;
 	uint32_t max_tokens;
+	bool is_capped;	 /* its answer ends at max_model_len before max_tokens */
 	bool is_awaited; /* metrics_await() was called for it */
 };
 
@@ -91,6 +92,7 @@ struct metrics_arrival {
 	X(rejected)                                                                                \
 	X(rejected_queue_full)                                                                     \
 	X(rejected_too_long) /* of the rejected; the others never fit the KV pool */               \
+	X(capped)	     /* whose answers end at max_model_len before max_tokens */            \
 	X(failed)                                                                                  \
 	X(unfinished)                                                                              \
 	X(warmup_submitted)                                                                        \

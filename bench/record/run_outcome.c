@@ -110,6 +110,7 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 	outcome->rejected_too_long = metrics->rejected_too_long;
 	outcome->rejected_never_fits =
 		metrics->rejected - metrics->rejected_too_long - metrics->rejected_queue_full;
+	outcome->capped = metrics->capped;
 	outcome->longest_too_long = metrics->longest_too_long;
 	outcome->longest_never_fitting = metrics->longest_never_fitting;
 	outcome->failed = metrics->failed;

@@ -50,6 +50,7 @@ struct run_outcome {
 	/* all requests */
 	uint64_t submitted, finished, rejected, failed, unfinished;
 	uint64_t rejected_too_long, rejected_never_fits;
+	uint64_t capped; /* answers that max_model_len ended */
 	/* tokens of the longest rejected request of each kind, prompt and output; 0: none */
 	uint64_t longest_too_long, longest_never_fitting;
 	bool has_run_out;	  /* the trace ended before --duration or --max-requests */

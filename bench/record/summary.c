@@ -163,7 +163,7 @@ static void add_window(cJSON *root, const struct run_outcome *outcome)
 
 static void add_counts(cJSON *root, const struct run_outcome *outcome)
 {
-	char offered[NUMBER_TEXT_BYTES];
+	char offered[NUMBER_TEXT_BYTES], capped[NUMBER_TEXT_BYTES];
 
 	add_count(root, VALUE_SUBMITTED, outcome->submitted);
 	add_count(root, VALUE_FINISHED, outcome->finished);
@@ -172,6 +172,8 @@ static void add_counts(cJSON *root, const struct run_outcome *outcome)
 	add_count(root, VALUE_UNFINISHED, outcome->unfinished);
 	add_count(root, VALUE_REJECTED_TOO_LONG, outcome->rejected_too_long);
 	add_count(root, VALUE_REJECTED_NEVER_FITS, outcome->rejected_never_fits);
+	decimal_text(capped, outcome->capped, 0);
+	add_raw(section_of(root, SUMMARY_REQUESTS), SUMMARY_REQUESTS_CAPPED, capped);
 	add_window(root, outcome);
 	add_seconds(root, VALUE_MAKESPAN, outcome->window_ns);
 	add_seconds(root, VALUE_BUSY, outcome->work.busy_ns);
@@ -608,6 +610,13 @@ void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_
 			(unsigned long long)outcome->longest_too_long,
 			(unsigned long long)max_model_len,
 			(unsigned long long)outcome->longest_too_long);
+	}
+	if (outcome->capped > 0) {
+		fprintf(stderr,
+			"the answers of %llu requests (%.1f%%) were cut short at --max-model-len "
+			"%llu\n",
+			(unsigned long long)outcome->capped, 100 * (double)outcome->capped / all,
+			(unsigned long long)max_model_len);
 	}
 	if (outcome->rejected_never_fits > 0) {
 		fprintf(stderr,

@@ -17,6 +17,8 @@ static bool row_fits(const struct intake *intake, const struct trace_row *row)
 
 static struct arrival *add_arrival(struct intake *intake, const struct trace_row *row)
 {
+	const struct engine_config *limits = engine_limits(intake->engine);
+
 	intake->arrivals = memory_grow(intake->arrivals, &intake->arrival_capacity,
 		intake->arrival_count + 1, sizeof(*intake->arrivals));
 	struct arrival *arrival = &intake->arrivals[intake->arrival_count++];
@@ -32,6 +34,8 @@ static struct arrival *add_arrival(struct intake *intake, const struct trace_row
 		.arrival_ns = row->arrival_ns,
 		.prompt_tokens = row->input_length,
 		.max_tokens = row->output_length,
+		.is_capped = engine_config_answer_limit(limits, row->input_length,
+				     row->output_length) < row->output_length,
 	};
 	return arrival;
 }
@@ -71,6 +75,7 @@ static void add_row(struct intake *intake, const struct trace_row *row, struct p
 		.id = row->index,
 		.prompt_count = row->input_length,
 		.max_tokens = row->output_length,
+		.priority = (int32_t)row->priority,
 		.arrival = row->arrival_ns,
 		.temperature = intake->options.temperature,
 		.ignore_eos = true,

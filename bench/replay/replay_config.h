@@ -15,8 +15,8 @@
 
 /* The words of options, in the order of their indexes. --policy counts as policy_at() does,
    --admission as enum admission, --enable-prefix-caching as enum prefix_caching,
-   --scheduling-policy as enum queue_order, --allocation and --free-order as the enums of that name,
-   --sessions as enum workload_sessions, --format as trace_format_word(). */
+   --scheduling-policy as enum queue_order, --allocation, --free-order and --eviction as the enums
+   of that name, --sessions as enum workload_sessions, --format as trace_format_word(). */
 enum { DTYPE_FLOAT32, DTYPE_BFLOAT16 };
 enum { TP_TRANSPORT_AUTO, TP_TRANSPORT_PEER, TP_TRANSPORT_NCCL };
 enum { KERNELS_AUTO, KERNELS_GENERAL };

@@ -307,6 +307,8 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define SUMMARY_FOUND_KV_BLOCKS "found_kv_blocks"
 #define SUMMARY_LOAD "load"
 #define SUMMARY_LOAD_VERDICT "verdict"
+#define SUMMARY_REQUESTS "requests"
+#define SUMMARY_REQUESTS_CAPPED "capped"
 #define SUMMARY_LATENCY_MS "latency_ms"
 #define SUMMARY_FLEET "fleet"
 #define SUMMARY_LEVELS "levels"

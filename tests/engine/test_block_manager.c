@@ -547,6 +547,92 @@ Test(block_manager, sequences_over_the_pool_equal_their_model)
 	cr_assert(prop_holds(&options));
 }
 
+/* ==== which free block is given out ==== */
+
+enum { EVICTION_BLOCKS = 24 };
+
+/* The one whose content was registered first, before it those without, of these the lowest. */
+static uint32_t first_registered(const struct block_manager *manager, const uint64_t *registered)
+{
+	uint32_t first = BLOCK_NONE;
+
+	for (uint32_t id = 0; id < manager->block_count; id++) {
+		if (manager->blocks[id].is_free &&
+			(first == BLOCK_NONE || registered[id] < registered[first])) {
+			first = id;
+		}
+	}
+	return first;
+}
+
+static void take_block(
+	struct prop *prop, struct block_manager *manager, uint64_t *registered, uint64_t *count)
+{
+	uint32_t expected = first_registered(manager, registered);
+	uint32_t id = block_manager_pop_free(manager);
+
+	require(manager->strategies.eviction != EVICTION_FIFO || id == expected,
+		"block %u is given out, not %u", id, expected);
+	require(!manager->blocks[id].is_free, "a block is given out and free");
+	registered[id] = 0;
+	if (prop_chance(prop, 2, 3)) {
+		block_manager_register(manager, id, (struct block_key){++*count, 0});
+		registered[id] = *count;
+	}
+	prop_log(prop, "block %u is given out", id);
+}
+
+static void body_eviction(struct prop *prop, const void *context)
+{
+	struct block_manager manager;
+	uint64_t registered[EVICTION_BLOCKS] = {0};
+	uint64_t count = 0;
+	(void)context;
+	block_manager_init(&manager, prop_range(prop, 1, EVICTION_BLOCKS), 4,
+		(struct block_strategies){
+			.eviction = prop_chance(prop, 1, 2) ? EVICTION_FIFO : EVICTION_RANDOM});
+	for (uint32_t i = prop_range(prop, 0, 120); i > 0; i--) {
+		uint32_t id = (uint32_t)prop_below(prop, manager.block_count);
+		if (prop_chance(prop, 1, 2) && manager.free_count > 0) {
+			take_block(prop, &manager, registered, &count);
+		} else if (!manager.blocks[id].is_free) {
+			block_manager_release(&manager, id);
+		} else if (registered[id] > 0) {
+			block_manager_share(&manager, id); /* a hit revives it */
+		}
+		block_manager_check(&manager);
+	}
+	block_manager_deinit(&manager);
+}
+
+Test(block_manager, the_oldest_content_or_any_is_evicted)
+{
+	struct prop_options options = {.name = "eviction", .body = body_eviction, .trials = 2000};
+	cr_assert(prop_holds(&options));
+}
+
+/* Every free block is given out by chance, and the same ones in every run. */
+Test(block_manager, random_eviction_reaches_all_and_repeats)
+{
+	const struct block_strategies random = {.eviction = EVICTION_RANDOM};
+	bool is_first[8] = {false};
+	struct block_manager manager, twin;
+	block_manager_init(&manager, 8, 1, random);
+	block_manager_init(&twin, 8, 1, random);
+	for (uint32_t i = 0; i < 200; i++) {
+		uint32_t id = block_manager_pop_free(&manager);
+		cr_assert_eq(id, block_manager_pop_free(&twin));
+		is_first[id] = true;
+		block_manager_release(&manager, id);
+		block_manager_release(&twin, id);
+	}
+	for (uint32_t i = 0; i < 8; i++) {
+		cr_assert(is_first[i], "block %u is never given out", i);
+	}
+	block_manager_deinit(&manager);
+	block_manager_deinit(&twin);
+}
+
 /* ==== by example ==== */
 
 /* A lookup that compares half a key would confuse two prefixes. */

@@ -198,6 +198,9 @@ static void add_row(struct replay_model *model, uint32_t index)
 		.arrival_ns = own->arrival_ns,
 		.prompt_tokens = own->row.input_length,
 		.max_tokens = own->row.output_length,
+		.is_capped =
+			engine_config_answer_limit(&model->scene->engine, own->row.input_length,
+				own->row.output_length) < own->row.output_length,
 		.is_awaited = own->is_awaited,
 	};
 	uint32_t slot;

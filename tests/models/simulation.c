@@ -13,6 +13,24 @@ enum { TOKENS_MAX = 64, REQUESTS_MAX = 40 };
 
 /* ---- drawing ---- */
 
+/* Any policy may choose any of them. */
+static void draw_strategies(struct prop *prop, struct engine_config *config)
+{
+	config->allocation = prop_chance(prop, 1, 4) ? ALLOCATION_CHUNK : ALLOCATION_PROMPT;
+	config->strategies = (struct block_strategies){
+		.free_order = prop_chance(prop, 1, 4) ? FREE_UNHASHED_FIRST : FREE_BACK,
+		.equal_blocks = prop_chance(prop, 1, 4) ? EQUAL_OLDEST : EQUAL_NEWEST,
+		.eviction = prop_chance(prop, 1, 4) ? (enum eviction)prop_range(prop, 1, 2)
+						    : EVICTION_LRU,
+		.has_null_block = prop_chance(prop, 1, 4),
+	};
+	config->kv_block_count += config->strategies.has_null_block;
+	prop_log(prop, "blocks: allocation %d, free order %d, equal %d, eviction %d, null %d",
+		(int)config->allocation, (int)config->strategies.free_order,
+		(int)config->strategies.equal_blocks, (int)config->strategies.eviction,
+		(int)config->strategies.has_null_block);
+}
+
 struct engine_config simulation_draw_config(struct prop *prop)
 {
 	static const uint32_t block_sizes[] = {4, 1, 2, 3, 5, 7, 16};
@@ -30,6 +48,7 @@ struct engine_config simulation_draw_config(struct prop *prop)
 	uint32_t least =
 		config.policy == &policy_mixed ? config.max_num_seqs : config.max_model_len;
 	config.max_num_batched_tokens = least + prop_range(prop, 0, 32);
+	draw_strategies(prop, &config);
 	config.prefix_caching = prop_chance(prop, 1, 6) ? PREFIX_CACHING_OFF : PREFIX_CACHING_ON;
 	struct error error = {0};
 	require(engine_config_validate(&config, &error) == STATUS_OK, "%s", error.text);
@@ -174,8 +193,9 @@ static enum fit expected_fit(const struct engine_config *config, const struct re
 	if (tokens > config->max_model_len) {
 		return FIT_TOO_LONG;
 	}
-	return tokens - 1 > (uint64_t)config->kv_block_count * config->block_size ? FIT_NEVER
-										  : FIT_OK;
+	uint64_t usable = config->kv_block_count - config->strategies.has_null_block;
+
+	return tokens - 1 > usable * config->block_size ? FIT_NEVER : FIT_OK;
 }
 
 static void arrive(struct simulation *simulation)
@@ -328,7 +348,8 @@ static void require_limits(const struct simulation *simulation, const struct bat
 			config->max_num_batched_tokens,
 		"too many tokens");
 	require(!is_mixed || counts->running <= config->max_num_seqs, "too many are running");
-	require_equal(counts->used_blocks + counts->free_blocks, config->kv_block_count);
+	require_equal(counts->used_blocks + counts->free_blocks + config->strategies.has_null_block,
+		config->kv_block_count);
 	require(counts->cached_free_blocks <= counts->free_blocks, "more cached than free");
 	if (scheduler->is_computing && (is_mixed || counts->decode_rows > 0)) {
 		require(batch->request[0] == scheduler->running.head->request,
@@ -501,7 +522,8 @@ void simulation_run(struct simulated_run *run, const struct drawn_requests *draw
 	require_rejections_told(&simulation);
 	const struct scheduler *scheduler = &simulation.engine->scheduler;
 	require_equal(simulation.finished + simulation.rejected, drawn->request_count);
-	require_equal(scheduler->blocks.free_count, config->kv_block_count);
+	require_equal(scheduler->blocks.free_count + config->strategies.has_null_block,
+		config->kv_block_count);
 	require(engine_take_finished(simulation.engine) == NULL, "someone finished unseen");
 	require_outcomes(&simulation);
 	run->event_hash = XXH64_digest(simulation.hash);

@@ -7,7 +7,8 @@
 /* Mooncake JSONL: {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": [...]}. Two
    optional fields link the turns of a conversation: session_id, and delay, the milliseconds between
    the end of the preceding turn and this one. An optional block_size of the first row says how many
-   tokens a hash id of the file stands for. */
+   tokens a hash id of the file stands for, an optional priority whom a scheduler that heeds it
+   serves first. */
 
 enum {
 	FIELD_TIMESTAMP,
@@ -17,6 +18,7 @@ enum {
 	FIELD_SESSION,
 	FIELD_DELAY,
 	FIELD_BLOCK_SIZE,
+	FIELD_PRIORITY,
 	FIELD_COUNT
 };
 
@@ -35,6 +37,8 @@ static const struct json_field fields[FIELD_COUNT] = {
 		"milliseconds in [0, 2^63 ns)"},
 	[FIELD_BLOCK_SIZE] = {"block_size", JSON_COUNT, false, 0, 1, TRACE_BLOCK_SIZE_MAX,
 		"an integer in [1, 1048576]"},
+	[FIELD_PRIORITY] = {"priority", JSON_COUNT, false, 0, 0, INT32_MAX,
+		"an integer in [0, 2^31)"},
 };
 
 static bool mooncake_recognises(const char *line, size_t line_bytes)
@@ -69,6 +73,7 @@ static enum status mooncake_row(void *state, const struct source_line *at, const
 	row->hash_ids = values[FIELD_IDS].ids;
 	row->hash_id_count = u32_from(values[FIELD_IDS].id_count);
 	row->block_size = u32_from(values[FIELD_BLOCK_SIZE].number);
+	row->priority = u32_from(values[FIELD_PRIORITY].number);
 	return STATUS_OK;
 }
 

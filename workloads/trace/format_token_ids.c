@@ -9,9 +9,17 @@
 
 /* JSONL with the token ids of prompts: {"arrival_time_ns": n, "input_tok_ids": [...],
    "output_toks": n}, optionally "input_toks" and "output_tok_ids", which must agree with the
-   others. */
+   others, and "priority". */
 
-enum { FIELD_TIME, FIELD_PROMPT, FIELD_INPUT, FIELD_OUTPUT, FIELD_COMPLETION, FIELD_COUNT };
+enum {
+	FIELD_TIME,
+	FIELD_PROMPT,
+	FIELD_INPUT,
+	FIELD_OUTPUT,
+	FIELD_COMPLETION,
+	FIELD_PRIORITY,
+	FIELD_COUNT
+};
 
 static const struct json_field fields[FIELD_COUNT] = {
 	[FIELD_TIME] = {"arrival_time_ns", JSON_TIME, true, 0, 0, CLOCK_NS_MAX,
@@ -24,6 +32,8 @@ static const struct json_field fields[FIELD_COUNT] = {
 		"an integer in [1, 268435456]"},
 	[FIELD_COMPLETION] = {"output_tok_ids", JSON_IDS, false, 0, 0, INT32_MAX,
 		"an array of integers in [0, 2^31)"},
+	[FIELD_PRIORITY] = {"priority", JSON_COUNT, false, 0, 0, INT32_MAX,
+		"an integer in [0, 2^31)"},
 };
 
 static bool token_ids_recognises(const char *line, size_t line_bytes)
@@ -78,6 +88,7 @@ static enum status token_ids_row(void *state, const struct source_line *at, cons
 	row->output_length = u32_from(values[FIELD_OUTPUT].number);
 	row->prompt_ids = prompt->ids;
 	row->output_ids = completion->ids;
+	row->priority = u32_from(values[FIELD_PRIORITY].number);
 	return STATUS_OK;
 }
 

@@ -48,6 +48,7 @@ struct trace_row {
 				     (format.starts_at_first_row) */
 	uint32_t input_length;	    /* tokens, >= 1 */
 	uint32_t output_length;	    /* tokens, >= 1 */
+	uint32_t priority;	    /* smaller goes first, in [0, 2^31); 0 where a row has none */
 	const uint64_t *hash_ids;   /* (hash_id_count); NULL: the prompt shares nothing by ids */
 	uint32_t hash_id_count;	    /* one per whole block, and optionally one for the rest */
 	uint32_t block_size;	    /* tokens per hash id, as the row says it; 0: it does not */

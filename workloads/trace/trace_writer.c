@@ -81,6 +81,9 @@ void trace_write_row(FILE *file, const struct trace_row *row)
 		fputs(",\"delay\":", file);
 		write_milliseconds(file, row->delay_ns);
 	}
+	if (row->priority > 0) {
+		fprintf(file, ",\"priority\":%" PRIu32, row->priority);
+	}
 	if (row->block_size > 0 && row->block_size != MOONCAKE_BLOCK_SIZE) {
 		fprintf(file, ",\"block_size\":%" PRIu32, row->block_size);
 	}

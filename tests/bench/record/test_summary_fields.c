@@ -40,6 +40,7 @@ static struct run_outcome whole_outcome(void)
 		.finished = 1002,
 		.rejected = 103,
 		.rejected_too_long = 92,
+		.capped = 7,
 		.rejected_never_fits = 11,
 		.failed = 14,
 		.unfinished = 1082,
@@ -151,7 +152,7 @@ Test(summary_fields, every_figure_is_written_in_its_place_and_unit)
 			"\t\"requests\":\t{\n\t\t\"submitted\":\t2201,\n\t\t\"finished\":\t1002,\n"
 			"\t\t\"rejected\":\t103,\n\t\t\"failed\":\t14,\n"
 			"\t\t\"unfinished\":\t1082,\n\t\t\"rejected_too_long\":\t92,\n"
-			"\t\t\"rejected_never_fits\":\t11\n\t},\n",
+			"\t\t\"rejected_never_fits\":\t11,\n\t\t\"capped\":\t7\n\t},\n",
 			"\t\"window\":\t{\n\t\t\"start_s\":\t7.000000001,\n"
 			"\t\t\"end_s\":\t130.456789013,\n\t\t\"warmup_requests\":\t701,\n"
 			"\t\t\"measured_requests\":\t1234,\n\t\t\"cooldown_requests\":\t266,\n"

@@ -392,6 +392,8 @@ static void require_same_run(
 	require_equal(replay->metrics.work.busy_ns, model->metrics.work.busy_ns);
 	require_same_window(replay, model);
 	require_equal(replay->metrics.failed, model->metrics.failed);
+	require_equal(replay->metrics.capped, model->metrics.capped);
+	require_equal(engine_capped_count(replay->engine), model->metrics.capped);
 	require_equal(metrics_result_hash(&replay->metrics), metrics_result_hash(&model->metrics));
 	if (model->scene->load.duration_ns == 0 && model->has_backlog) {
 		require_equal(replay->backlog_at_last_arrival, model->backlog_at_last_arrival);

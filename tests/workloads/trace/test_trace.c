@@ -118,6 +118,18 @@ Test(trace, reads_mooncake)
 		"\"session_id\":\"a\\\"b\",\"delay\":20}\n");
 }
 
+/* A row without one has priority 0, which is not written. */
+Test(trace, reads_priorities)
+{
+	require_rows("{\"timestamp\":0,\"input_length\":6,\"output_length\":2,\"priority\":7}\n"
+		     "{\"timestamp\":0,\"input_length\":6,\"output_length\":2}\n"
+		     "{\"timestamp\":0,\"input_length\":6,\"output_length\":2,\"priority\":0}\n",
+		any,
+		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2,\"priority\":7}\n"
+		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2}\n"
+		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2}\n");
+}
+
 Test(trace, reads_ids_with_and_without_the_rest_of_a_prompt)
 {
 	const char *text = "{\"timestamp\":0,\"input_length\":40,\"output_length\":1,\"hash_ids\":["
