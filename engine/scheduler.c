@@ -523,13 +523,22 @@ void scheduler_admit(
 	place_chunk(scheduler, sequence, count);
 }
 
-/* Fills rows and tokens, for a runner that computes. */
+/* Fills rows and tokens, for a runner that computes: decode rows, then prefill rows, which policy
+   vllm may place between them. */
 static void fill_batch(struct scheduler *scheduler)
 {
-	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
-		const struct placement *row = &scheduler->placements[i];
+	uint32_t sampled = 0;
+
+	for (uint32_t i = 0; i < 2 * scheduler->placement_count; i++) {
+		bool is_decode = i < scheduler->placement_count;
+		struct placement *row = &scheduler->placements[i % scheduler->placement_count];
+		if (row->is_decode != is_decode) {
+			continue;
+		}
 		batch_add_row(&scheduler->batch, row->sequence, row->first, row->count,
 			row->is_sampled, scheduler->config.block_size);
+		row->sample = sampled;
+		sampled += row->is_sampled;
 	}
 }
 
@@ -767,8 +776,8 @@ void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids
 		}
 		if (placements[i].is_sampled) {
 			apply_row(scheduler, &placements[i],
-				is_before ? &before->events : &scheduler->events, token_ids);
-			token_ids += token_ids != NULL;
+				is_before ? &before->events : &scheduler->events,
+				token_ids == NULL ? NULL : token_ids + placements[i].sample);
 		}
 	}
 	if (scheduler->window.outside_count > 0) {

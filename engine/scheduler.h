@@ -31,6 +31,7 @@ struct placement {
 	uint32_t count;
 	bool is_decode;
 	bool is_sampled; /* ends in a sampled token */
+	uint32_t sample; /* which of a computing runner's tokens that is */
 };
 
 /* A step that is decided: what is kept of it until it is applied. */

@@ -160,12 +160,14 @@ static bool row_of(
 		row->first = placement->first;
 		row->count = placement->count;
 		row->is_sampled = placement->is_sampled;
+		row->is_decode = placement->is_decode;
 		return true;
 	}
 	sequence_settle(&settled, real->window.clock);
 	/* An asynchronous step has moved its sequences already. */
 	row->first = settled.computed_count - real->config.is_async;
 	row->is_sampled = true;
+	row->is_decode = true;
 	require(!real->visits_all || !sequence->is_decoding, "a decode was not visited");
 	return sequence->is_decoding;
 }
@@ -182,9 +184,6 @@ static void list_rows(struct vllm_drive *drive)
 		if (row_of(real, s, row)) {
 			finish_row(drive, row);
 			tokens += row->count;
-			require(!real->is_computing ||
-					real->batch.request[now->row_count] == s->request,
-				"a row of the batch is of another request");
 			now->row_count++;
 		}
 	}
@@ -231,9 +230,10 @@ static void apply(struct vllm_drive *drive, const struct vllm_step *decided)
 	int32_t tokens[VLLM_REQUESTS];
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < decided->row_count; i++) {
-		const struct vllm_row *row = &decided->rows[i];
-		if (row->is_sampled) {
+	/* The batch has decode rows first. */
+	for (uint32_t i = 0; i < 2 * decided->row_count; i++) {
+		const struct vllm_row *row = &decided->rows[i % decided->row_count];
+		if (row->is_sampled && row->is_decode == (i < decided->row_count)) {
 			/* Forced tokens must win over what was sampled. */
 			tokens[count++] = drive->feeding == VLLM_SAMPLED
 						  ? drive->requests[row->request]

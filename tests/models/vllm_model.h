@@ -56,6 +56,7 @@ struct vllm_row {
 	uint32_t first, count;
 	uint32_t first_block, block_count; /* in vllm_step.blocks */
 	bool is_sampled;
+	bool is_decode; /* set by vllm_drive.h only */
 };
 
 /* What a step did. Its lists are empty if nothing was decided. */
