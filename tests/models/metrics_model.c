@@ -334,7 +334,8 @@ static uint64_t count_used_blocks(const struct metrics_model *model)
 {
 	uint64_t count = 0;
 
-	for (uint32_t id = 0; id < model->config.kv_block_count; id++) {
+	for (uint32_t id = model->config.strategies.has_null_block;
+		id < model->config.kv_block_count; id++) {
 		count += model->computed->scheduler.blocks.blocks[id].reference_count > 0;
 	}
 	return count;
