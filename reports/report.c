@@ -105,6 +105,11 @@ static void add_variables(struct text *script, const struct result *result, uint
 	const struct figure *figure)
 {
 	const cJSON *blocks = json_find(&result->config, "kv_blocks");
+	const cJSON *replicas = json_find(&result->config, "replicas");
+	const cJSON *fleet = json_find(&result->config, "fleet");
+	/* A table of replicas that differ may give each its own pool. */
+	bool is_one_size = !cJSON_IsString(fleet) || strcmp(fleet->valuestring, "none") == 0;
+	double pools = cJSON_IsNumber(replicas) ? replicas->valuedouble : 1;
 	const char *metric = figure->metric == NULL ? "" : figure->metric;
 	const struct result_value *limit =
 		strcmp(metric, "ttft") == 0   ? &result->numbers[VALUE_SLO_TTFT]
@@ -114,8 +119,9 @@ static void add_variables(struct text *script, const struct result *result, uint
 	text_format(script, "label_%u = ", number);
 	text_add_gnuplot_string(script, result->legend.bytes);
 	text_add(script, "\n");
-	if (cJSON_IsNumber(blocks) && blocks->valuedouble > 0) {
-		text_format(script, "kv_capacity_%u = %.17g\n", number, blocks->valuedouble);
+	if (is_one_size && cJSON_IsNumber(blocks) && blocks->valuedouble > 0) {
+		text_format(script, "kv_capacity_%u = %.17g\n", number,
+			pools * blocks->valuedouble); /* the timeline has the sum of all replicas */
 	}
 	if (!result->numbers[VALUE_HIT_RATE].has_value) {
 		text_format(script, "no_hits_%u = 1\n", number);
