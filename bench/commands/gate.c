@@ -41,6 +41,7 @@ static enum status write_all(
 	TRY(write_one(gate, command->json, gate_print_json, error));
 	if (command->history != NULL) {
 		TRY(gate_history_add(gate, command->history, error));
+		TRY(gate_history_print(command->history, stdout, error));
 	}
 	int cost = 0;
 	for (uint32_t i = 0; i < GATE_STATUS_COUNT; i++) {

@@ -3,7 +3,10 @@
 #include "bench/record/version.h"
 #include "engine/base/input_file.h"
 #include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "engine/base/output_file.h"
+#include "engine/base/text.h"
+#include "reports/results/change_points.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,4 +94,119 @@ enum status gate_history_add(const struct gate *gate, const char *path, struct e
 			strerror(errno));
 	}
 	return output_file_sync_folder(path, error);
+}
+
+/* ---- changes of level ---- */
+
+/* The lines of a history, the latest ones where there are more than the series may have. */
+struct history {
+	struct json_document lines[CHANGE_POINT_SERIES_MAX]; /* (count), a ring from `first` on */
+	uint32_t count, first;
+};
+
+static const struct json_document *line_at(const struct history *history, uint32_t index)
+{
+	return &history->lines[(history->first + index) % CHANGE_POINT_SERIES_MAX];
+}
+
+static enum status read_lines(
+	struct history *history, const char *path, FILE *file, struct error *error)
+{
+	char *line = NULL, name[JSON_NAME_BYTES];
+	size_t capacity = 0;
+	ssize_t length;
+	enum status status = STATUS_OK;
+
+	for (unsigned number = 1; status == STATUS_OK; number++) {
+		length = getline(&line, &capacity, file);
+		if (length < 0) {
+			break;
+		}
+		uint32_t at = (history->first + history->count) % CHANGE_POINT_SERIES_MAX;
+		if (history->count == CHANGE_POINT_SERIES_MAX) {
+			json_document_close(&history->lines[at]);
+			history->first++;
+		} else {
+			history->count++;
+		}
+		snprintf(name, sizeof(name), "%.200s:%u", path, number);
+		status =
+			json_document_parse(&history->lines[at], name, line, (size_t)length, error);
+	}
+	free(line);
+	return status;
+}
+
+static const cJSON *figures_of(const struct json_document *line, const char *name)
+{
+	const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line->root, "cases");
+	return cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(cases, name), "figures");
+}
+
+static double mean_of(const double *values, uint32_t first, uint32_t end)
+{
+	double sum = 0;
+
+	for (uint32_t i = first; i < end; i++) {
+		sum += values[i];
+	}
+	return sum / (end - first);
+}
+
+static void print_series(
+	const struct history *history, const char *name, const char *figure, FILE *out)
+{
+	double values[CHANGE_POINT_SERIES_MAX];
+	uint32_t lines[CHANGE_POINT_SERIES_MAX], points[CHANGE_POINT_SERIES_MAX + 1], count = 0;
+
+	for (uint32_t i = 0; i < history->count; i++) {
+		const cJSON *value = cJSON_GetObjectItemCaseSensitive(
+			figures_of(line_at(history, i), name), figure);
+		if (cJSON_IsNumber(value)) {
+			lines[count] = i;
+			values[count++] = value->valuedouble;
+		}
+	}
+	uint32_t found = change_points_find(values, count, points);
+	points[found] = count;
+	for (uint32_t i = 0; i < found; i++) {
+		double before = mean_of(values, i == 0 ? 0 : points[i - 1], points[i]);
+		double after = mean_of(values, points[i], points[i + 1]);
+		const cJSON *commit = cJSON_GetObjectItemCaseSensitive(
+			line_at(history, lines[points[i]])->root, "commit");
+		char text[256];
+		snprintf(text, sizeof(text), "since %.64s: %.64s %.64s",
+			cJSON_IsString(commit) ? commit->valuestring : "unknown", name, figure);
+		text_make_printable(text);
+		fprintf(out, "%s %.6g to %.6g (%+.2f %%)\n", text, before, after,
+			before == 0 ? 0 : 100 * (after / before - 1));
+	}
+}
+
+enum status gate_history_print(const char *path, FILE *out, struct error *error)
+{
+	FILE *file;
+
+	TRY(input_file_open(&file, path, INPUT_FILE, error));
+	struct history *history = memory_take(1, sizeof(*history));
+	enum status status = read_lines(history, path, file, error);
+	fclose(file);
+	if (status == STATUS_OK && history->count > 0) {
+		const cJSON *cases = cJSON_GetObjectItemCaseSensitive(
+			line_at(history, history->count - 1)->root, "cases");
+		for (const cJSON *one = cases == NULL ? NULL : cases->child; one != NULL;
+			one = one->next) {
+			const cJSON *figures = cJSON_GetObjectItemCaseSensitive(one, "figures");
+			for (const cJSON *figure = figures == NULL ? NULL : figures->child;
+				figure != NULL; figure = figure->next) {
+				print_series(history, one->string, figure->string, out);
+			}
+		}
+	}
+	for (uint32_t i = 0; i < history->count; i++) {
+		json_document_close(&history->lines[i]);
+	}
+	free(history);
+	return status;
 }

@@ -242,6 +242,15 @@ Test(gate, a_history_grows_by_a_line)
 	cJSON *line = cJSON_Parse(second);
 	const cJSON *one = cJSON_GetObjectItem(cJSON_GetObjectItem(line, "cases"), "one");
 	cr_assert_str_eq(cJSON_GetObjectItem(one, "verdict")->valuestring, "PASS");
+	/* a level that changed three lines ago is told with its commit */
+	free(shell_run(folder,
+		"for commit in a a a b b; do sed -E \"1!d; "
+		"s/\\\"commit\\\":\\\"[^\\\"]*/\\\"commit\\\":\\\"$commit/; "
+		"s/(\\\"ttft.p99\\\":)[0-9.]+/\\1$([ $commit = a ] && echo 7 || echo "
+		"8)/\" h.jsonl; done >k.jsonl")
+			.out);
+	require_gate(
+		folder, "--history @/k.jsonl", 0, WORDS("since b: one ttft.p99 7 to 8 (+14.29 %)"));
 	const cJSON *figures = cJSON_GetObjectItem(one, "figures");
 	require(cJSON_IsNumber(cJSON_GetObjectItem(figures, "ttft.p99")), "%s", second);
 	cJSON_Delete(line);
