@@ -13,15 +13,14 @@
 
 static inline void free_list_append(struct block_manager *manager, uint32_t id)
 {
-	struct block *block = &manager->blocks[id];
+	struct block_link *links = manager->links;
 
-	block->is_free = true;
-	block->previous = manager->free_tail;
-	block->next = BLOCK_NONE;
+	manager->blocks[id].is_free = true;
+	links[id] = (struct block_link){.previous = manager->free_tail, .next = BLOCK_NONE};
 	if (manager->free_tail == BLOCK_NONE) {
 		manager->free_head = id;
 	} else {
-		manager->blocks[manager->free_tail].next = id;
+		links[manager->free_tail].next = id;
 	}
 	manager->free_tail = id;
 	manager->free_count++;
@@ -29,15 +28,14 @@ static inline void free_list_append(struct block_manager *manager, uint32_t id)
 
 static void free_list_prepend(struct block_manager *manager, uint32_t id)
 {
-	struct block *block = &manager->blocks[id];
+	struct block_link *links = manager->links;
 
-	block->is_free = true;
-	block->previous = BLOCK_NONE;
-	block->next = manager->free_head;
+	manager->blocks[id].is_free = true;
+	links[id] = (struct block_link){.previous = BLOCK_NONE, .next = manager->free_head};
 	if (manager->free_head == BLOCK_NONE) {
 		manager->free_tail = id;
 	} else {
-		manager->blocks[manager->free_head].previous = id;
+		links[manager->free_head].previous = id;
 	}
 	manager->free_head = id;
 	manager->free_count++;
@@ -45,19 +43,20 @@ static void free_list_prepend(struct block_manager *manager, uint32_t id)
 
 static inline void free_list_remove(struct block_manager *manager, uint32_t id)
 {
-	struct block *block = &manager->blocks[id];
+	struct block_link *links = manager->links;
+	const struct block_link link = links[id];
 
-	if (block->previous == BLOCK_NONE) {
-		manager->free_head = block->next;
+	if (link.previous == BLOCK_NONE) {
+		manager->free_head = link.next;
 	} else {
-		manager->blocks[block->previous].next = block->next;
+		links[link.previous].next = link.next;
 	}
-	if (block->next == BLOCK_NONE) {
-		manager->free_tail = block->previous;
+	if (link.next == BLOCK_NONE) {
+		manager->free_tail = link.previous;
 	} else {
-		manager->blocks[block->next].previous = block->previous;
+		links[link.next].previous = link.previous;
 	}
-	block->is_free = false;
+	manager->blocks[id].is_free = false;
 	manager->free_count--;
 }
 
@@ -67,14 +66,14 @@ static inline uint32_t free_list_take(struct block_manager *manager)
 	uint32_t id = manager->free_head;
 
 	check(id != BLOCK_NONE);
-	struct block *block = &manager->blocks[id];
-	manager->free_head = block->next;
-	if (block->next == BLOCK_NONE) {
+	uint32_t next = manager->links[id].next;
+	manager->free_head = next;
+	if (next == BLOCK_NONE) {
 		manager->free_tail = BLOCK_NONE;
 	} else {
-		manager->blocks[block->next].previous = BLOCK_NONE;
+		manager->links[next].previous = BLOCK_NONE;
 	}
-	block->is_free = false;
+	manager->blocks[id].is_free = false;
 	manager->free_count--;
 	return id;
 }
@@ -254,6 +253,7 @@ void block_manager_init(struct block_manager *manager, uint32_t block_count, uin
 	manager->block_size = block_size;
 	manager->strategies = strategies;
 	manager->blocks = memory_take(block_count, sizeof(struct block));
+	manager->links = memory_take(block_count, sizeof(struct block_link));
 	manager->free_head = BLOCK_NONE;
 	manager->free_tail = BLOCK_NONE;
 	/* The null block is in use for ever. */
@@ -282,6 +282,7 @@ void block_manager_init(struct block_manager *manager, uint32_t block_count, uin
 void block_manager_deinit(struct block_manager *manager)
 {
 	free(manager->blocks);
+	free(manager->links);
 	free(manager->buckets);
 	free(manager->pile);
 	memset(manager, 0, sizeof(*manager));
@@ -506,7 +507,7 @@ static void release_to_tail(struct block_manager *manager, const uint32_t *table
 {
 	struct block *blocks = manager->blocks;
 	uint32_t tail = manager->free_tail;
-	uint32_t *link = tail == BLOCK_NONE ? &manager->free_head : &blocks[tail].next;
+	uint32_t *link = tail == BLOCK_NONE ? &manager->free_head : &manager->links[tail].next;
 	uint32_t freed = 0;
 	uint32_t cached = 0;
 
@@ -521,8 +522,8 @@ static void release_to_tail(struct block_manager *manager, const uint32_t *table
 			continue;
 		}
 		*link = id;
-		link = &block->next;
-		block->previous = tail;
+		link = &manager->links[id].next;
+		manager->links[id].previous = tail;
 		block->is_free = true;
 		tail = id;
 		freed++;
@@ -564,12 +565,12 @@ static void free_list_check(const struct block_manager *manager)
 	uint32_t cached = 0;
 	uint32_t previous = BLOCK_NONE;
 
-	for (uint32_t id = manager->free_head; id != BLOCK_NONE; id = manager->blocks[id].next) {
+	for (uint32_t id = manager->free_head; id != BLOCK_NONE; id = manager->links[id].next) {
 		check(id < manager->block_count);
 		check(count < manager->free_count);
 		check(manager->blocks[id].is_free);
 		check(manager->blocks[id].reference_count == 0);
-		check(manager->blocks[id].previous == previous);
+		check(manager->links[id].previous == previous);
 		cached += manager->blocks[id].is_indexed;
 		previous = id;
 		count++;

@@ -32,7 +32,6 @@
 struct block {
 	struct block_key key;	  /* of its content, meaningful while is_registered */
 	uint32_t reference_count; /* block tables that hold it */
-	uint32_t previous, next;  /* neighbours on the free list */
 	uint32_t next_indexed;	  /* in its bucket of the index */
 	bool is_registered;	  /* content was registered since the block was last given out */
 	bool is_indexed;	  /* it is in the index, or behind a block that is */
@@ -42,6 +41,12 @@ struct block {
 	bool is_free;
 	uint32_t pile_index;   /* in the pile; BLOCK_NONE: it is not there */
 	uint64_t registration; /* ordinal, of EVICTION_FIFO; 0: nothing is registered */
+};
+
+/* Neighbours on the free list. They are apart from the blocks: the list is walked through from
+   block to block, and small links stay in the cache of the processor. */
+struct block_link {
+	uint32_t previous, next;
 };
 
 static const uint32_t BLOCK_NONE = UINT32_MAX;
@@ -62,7 +67,8 @@ struct block_manager {
 	uint32_t block_count;
 	uint32_t block_size;
 	struct block_strategies strategies;
-	struct block *blocks; /* (block_count) */
+	struct block *blocks;	  /* (block_count) */
+	struct block_link *links; /* (block_count) */
 	uint32_t free_head, free_tail;
 	uint32_t free_count; /* on the list and the pile */
 	uint32_t *pile;	     /* (pile_count) of block_count; NULL with EVICTION_LRU */

@@ -173,7 +173,9 @@ struct key_walk {
 static void skip(struct key_walk *walk, uint32_t count)
 {
 	walk->piece.first += count;
-	walk->piece.given += walk->piece.given == NULL ? 0 : count;
+	if (walk->piece.given != NULL) {
+		walk->piece.given += count;
+	}
 	walk->piece.count -= count;
 }
 

@@ -125,7 +125,7 @@ static void raw_same(const struct raw_model *model, const struct block_manager *
 	uint32_t block = real->free_head;
 	for (uint32_t i = 0; i < model->free_count; i++) {
 		require_equal(block, model->free_list[i]);
-		block = real->blocks[block].next;
+		block = real->links[block].next;
 	}
 	require_equal(block, BLOCK_NONE);
 }
@@ -855,10 +855,10 @@ static void body_damage(struct prop *prop, const void *context)
 		manager.blocks[1].key.low++;
 		break;
 	case 7:
-		manager.blocks[4].next = 3; /* a circle */
+		manager.links[4].next = 3; /* a circle */
 		break;
 	case 8:
-		manager.blocks[4].previous = 5;
+		manager.links[4].previous = 5;
 		break;
 	case 9:
 		manager.free_tail = 4;

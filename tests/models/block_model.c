@@ -204,7 +204,7 @@ void block_model_require_same(const struct block_model *model, const struct bloc
 	for (uint32_t i = 0; i < model->free_count; i++) {
 		require(block == model->free_list[i], "place %u of the free list has %u, not %u", i,
 			block, model->free_list[i]);
-		block = real->blocks[block].next;
+		block = real->links[block].next;
 	}
 	require_equal(block, BLOCK_NONE);
 }

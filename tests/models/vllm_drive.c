@@ -100,7 +100,7 @@ void vllm_drive_free_list(const struct vllm_drive *drive, struct vllm_list *list
 	const struct block_manager *blocks = &drive->real.blocks;
 
 	list->count = 0;
-	for (uint32_t id = blocks->free_head; id != BLOCK_NONE; id = blocks->blocks[id].next) {
+	for (uint32_t id = blocks->free_head; id != BLOCK_NONE; id = blocks->links[id].next) {
 		append(list, id);
 	}
 }
