@@ -182,13 +182,13 @@ static inline uint32_t free_take(struct block_manager *manager)
 
 /* ---- index: key to block ---- */
 
-static uint32_t *bucket_of(const struct block_manager *manager, uint64_t low)
+static inline uint32_t *bucket_of(const struct block_manager *manager, uint64_t low)
 {
 	return &manager->buckets[low & manager->bucket_mask];
 }
 
 /* The link to the indexed block of a low half, or the one at which its bucket ends. */
-static uint32_t *link_of(const struct block_manager *manager, uint64_t low)
+static inline uint32_t *link_of(const struct block_manager *manager, uint64_t low)
 {
 	uint32_t *link = bucket_of(manager, low);
 
@@ -198,7 +198,7 @@ static uint32_t *link_of(const struct block_manager *manager, uint64_t low)
 	return link;
 }
 
-static void index_remove(struct block_manager *manager, struct block *block)
+static inline void index_remove(struct block_manager *manager, struct block *block)
 {
 	uint32_t *link = link_of(manager, block->key.low);
 
@@ -295,9 +295,9 @@ static void log_change(struct block_log *log, struct block_key key, bool is_adde
 	log->changes[log->count++] = (struct block_change){.key = key, .is_added = is_added};
 }
 
-static inline uint32_t pop_free(struct block_manager *manager)
+/* Makes a free block one in use, whose old content cannot be found any more. */
+static inline void renew(struct block_manager *manager, uint32_t id)
 {
-	uint32_t id = free_take(manager);
 	struct block *block = &manager->blocks[id];
 
 	check(block->reference_count == 0);
@@ -314,13 +314,43 @@ static inline uint32_t pop_free(struct block_manager *manager)
 		}
 	}
 	block->is_registered = false;
+	block->reference_count = 1;
+}
+
+static inline uint32_t pop_free(struct block_manager *manager)
+{
+	uint32_t id = free_take(manager);
+	struct block *block = &manager->blocks[id];
+
+	renew(manager, id);
 	if (manager->pile != NULL) {
 		block->registration = 0;
 		manager->given_count++;
 	}
-	block->reference_count = 1;
 	manager->version++;
 	return id;
+}
+
+/* Takes `count` blocks from the head of the free list into a table, where there is no pile. */
+static void take_from_list(struct block_manager *manager, uint32_t *table, uint32_t count)
+{
+	uint32_t head = manager->free_head;
+
+	check(count <= manager->free_count);
+	for (uint32_t i = 0; i < count; i++) {
+		renew(manager, head);
+		manager->blocks[head].is_free = false;
+		table[i] = head;
+		head = manager->links[head].next;
+	}
+	manager->free_head = head;
+	if (head == BLOCK_NONE) {
+		manager->free_tail = BLOCK_NONE;
+	} else {
+		manager->links[head].previous = BLOCK_NONE;
+	}
+	manager->free_count -= count;
+	manager->version++;
 }
 
 uint32_t block_manager_pop_free(struct block_manager *manager)
@@ -373,43 +403,48 @@ uint32_t block_manager_find(const struct block_manager *manager, struct block_ke
 	return id;
 }
 
-static inline void register_block(struct block_manager *manager, uint32_t id, struct block_key key)
+/* Enters blocks in use into the index. ids, keys: (count). */
+static inline void register_blocks(struct block_manager *manager, const uint32_t *ids,
+	const struct block_key *keys, uint32_t count)
 {
-	check(id < manager->block_count);
-	struct block *block = &manager->blocks[id];
-	check(block->reference_count > 0);
-	check(!block->is_registered);
-	uint32_t *link = link_of(manager, key.low);
-	block->next_indexed = BLOCK_NONE;
-	block->equal_previous = id;
-	block->equal_next = BLOCK_NONE;
-	if (*link == BLOCK_NONE) {
-		manager->registered_count++;
-		*link = id;
-		if (manager->log != NULL) {
-			log_change(manager->log, key, true);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t id = ids[i];
+		check(id < manager->block_count);
+		struct block *block = &manager->blocks[id];
+		check(block->reference_count > 0);
+		check(!block->is_registered);
+		uint32_t *link = link_of(manager, keys[i].low);
+		block->next_indexed = BLOCK_NONE;
+		block->equal_previous = id;
+		block->equal_next = BLOCK_NONE;
+		if (*link == BLOCK_NONE) {
+			manager->registered_count++;
+			*link = id;
+			if (manager->log != NULL) {
+				log_change(manager->log, keys[i], true);
+			}
+		} else if (manager->strategies.equal_blocks == EQUAL_OLDEST) {
+			equal_append(manager, *link, id);
+		} else {
+			struct block *older = &manager->blocks[*link];
+			manager->cached_free_count -= older->is_free;
+			older->is_indexed = false;
+			block->next_indexed = older->next_indexed;
+			*link = id;
 		}
-	} else if (manager->strategies.equal_blocks == EQUAL_OLDEST) {
-		equal_append(manager, *link, id);
-	} else {
-		struct block *older = &manager->blocks[*link];
-		manager->cached_free_count -= older->is_free;
-		older->is_indexed = false;
-		block->next_indexed = older->next_indexed;
-		*link = id;
-	}
-	block->key = key;
-	block->is_registered = true;
-	block->is_indexed = true;
-	if (manager->pile != NULL) {
-		block->registration = ++manager->registration_count;
+		block->key = keys[i];
+		block->is_registered = true;
+		block->is_indexed = true;
+		if (manager->pile != NULL) {
+			block->registration = ++manager->registration_count;
+		}
 	}
 	manager->version++;
 }
 
 void block_manager_register(struct block_manager *manager, uint32_t id, struct block_key key)
 {
-	register_block(manager, id, key);
+	register_blocks(manager, &id, &key, 1);
 }
 
 /* ---- sequences ---- */
@@ -467,8 +502,12 @@ void block_manager_allocate(struct block_manager *manager, struct sequence *sequ
 		block_manager_share(manager, id);
 		sequence->block_table[i] = id;
 	}
-	for (uint32_t i = hit_count; i < count; i++) {
-		sequence->block_table[i] = pop_free(manager);
+	if (manager->pile == NULL) {
+		take_from_list(manager, sequence->block_table + hit_count, count - hit_count);
+	} else {
+		for (uint32_t i = hit_count; i < count; i++) {
+			sequence->block_table[i] = pop_free(manager);
+		}
 	}
 	sequence->block_count = count;
 	sequence->registered_count = hit_count;
@@ -491,13 +530,15 @@ void block_manager_append(struct block_manager *manager, struct sequence *sequen
 void block_manager_register_up_to(
 	struct block_manager *manager, struct sequence *sequence, uint32_t token_count)
 {
+	uint32_t first = sequence->registered_count;
 	uint32_t end = token_count / manager->block_size;
 
 	check(end <= sequence->block_count);
-	for (uint32_t i = sequence->registered_count; i < end; i++) {
-		register_block(manager, sequence->block_table[i],
-			sequence_block_key(sequence, i, manager->block_size));
-		sequence->registered_count = i + 1;
+	if (end > first) {
+		sequence_block_key(sequence, end - 1, manager->block_size); /* makes all before */
+		register_blocks(manager, sequence->block_table + first,
+			sequence->block_keys + first, end - first);
+		sequence->registered_count = end;
 	}
 }
 
