@@ -60,7 +60,7 @@ Test(faults_results, a_comparison_with_limits)
 	fault_sweep_require(&(struct fault_command){
 		.name = "compare --gate",
 		.prepare = MAKE_RESULTS "; echo 'ttft.p99<=-99%' >limits.txt",
-		.arguments = "compare 1 2 --gate 'tpot.p99<=+5%' --limits limits.txt",
+		.arguments = "compare 1 2 --gate tpot.p99<=+5% --limits limits.txt",
 		.code = 1,
 	});
 }
