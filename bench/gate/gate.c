@@ -3,12 +3,11 @@
 #include "bench/compare/compare_steps.h"
 #include "bench/gate/case_run.h"
 #include "bench/gate/costs.h"
+#include "bench/gate/replaced_file.h"
 #include "bench/record/owned_folder.h"
 #include "engine/base/clock.h"
-#include "engine/base/input_file.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
-#include "engine/base/output_file.h"
 #include "reports/results/results.h"
 
 #include <dirent.h>
@@ -65,48 +64,23 @@ static enum status name_step(struct gate *gate, const struct case_run *run, stru
 	return STATUS_OK;
 }
 
-static enum status copy_bytes(const char *path, FILE *to, struct error *error)
-{
-	char buffer[65536];
-	size_t size;
-	FILE *from;
-
-	TRY(input_file_open(&from, path, INPUT_FILE, error));
-	while ((size = fread(buffer, 1, sizeof(buffer), from)) > 0) {
-		(void)fwrite(buffer, 1, size, to); /* found by the commit */
-	}
-	bool is_bad = ferror(from) != 0;
-	fclose(from);
-	return is_bad ? error_set(error, STATUS_FILE, "%s: cannot be read", path) : STATUS_OK;
-}
-
-/* Writes a case's evidence, or a copy of its steps. The file was read for the verdict. No output
-   replaces an input of its command, but here the user asks for it: it is written under another
-   name first. */
+/* Writes a case's evidence, or a copy of its steps where `steps` is not NULL. */
 static enum status replace(
 	const struct case_run *run, const char *path, const char *steps, struct error *error)
 {
-	struct output_file file = {.file = NULL};
-	char made[PATH_BYTES_MAX];
+	struct replaced_file file;
+	enum status status = replaced_file_open(&file, path, error);
 
-	TRY(path_format(made, error, "%s.new", path));
-	TRY(output_file_open(&file, made, error));
-	enum status status = STATUS_OK;
-	if (steps == NULL) {
-		evidence_write(&run->evidence, run->rules->name, file.file);
-	} else {
-		status = copy_bytes(steps, file.file, error);
+	if (status == STATUS_OK && steps == NULL) {
+		evidence_write(&run->evidence, run->rules->name, file.output.file);
+	} else if (status == STATUS_OK) {
+		status = replaced_file_copy(&file, steps, error);
 	}
 	if (status == STATUS_OK) {
-		status = output_file_commit(&file, error);
+		status = replaced_file_commit(&file, error);
 	}
-	output_file_abandon(&file);
-	TRY(status);
-	if (rename(made, path) != 0) {
-		return error_set(error, STATUS_FILE, "%s: cannot be named %s: %s", made, path,
-			strerror(errno));
-	}
-	return output_file_sync_folder(path, error);
+	replaced_file_abandon(&file);
+	return status;
 }
 
 static enum status update(struct gate *gate, const struct case_run *run, struct error *error)

@@ -1,14 +1,13 @@
 #include "bench/gate/gate_history.h"
 
+#include "bench/gate/replaced_file.h"
 #include "bench/record/version.h"
 #include "engine/base/input_file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "engine/base/output_file.h"
 #include "engine/base/text.h"
 #include "reports/results/change_points.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -46,54 +45,33 @@ static cJSON *line_of(const struct gate *gate)
 	return line;
 }
 
-/* What the file has so far; nothing if there is none. */
-static enum status copy_old(const char *path, FILE *to, struct error *error)
-{
-	char buffer[65536];
-	size_t size;
-	bool is_there;
-	FILE *from;
-
-	TRY(path_is_there(path, &is_there, error));
-	if (!is_there) {
-		return STATUS_OK;
-	}
-	TRY(input_file_open(&from, path, INPUT_FILE, error));
-	while ((size = fread(buffer, 1, sizeof(buffer), from)) > 0) {
-		(void)fwrite(buffer, 1, size, to); /* found by the commit */
-	}
-	bool is_bad = ferror(from) != 0;
-	fclose(from);
-	return is_bad ? error_set(error, STATUS_FILE, "%s: cannot be read", path) : STATUS_OK;
-}
-
 static enum status write_new(
-	const struct gate *gate, const char *path, struct output_file *file, struct error *error)
+	const struct gate *gate, struct replaced_file *file, struct error *error)
 {
-	TRY(copy_old(path, file->file, error));
+	bool is_there;
+
+	TRY(path_is_there(file->path, &is_there, error));
+	if (is_there) {
+		TRY(replaced_file_copy(file, file->path, error));
+	}
 	cJSON *line = line_of(gate);
 	char *text = cJSON_PrintUnformatted(line);
-	fprintf(file->file, "%s\n", text);
+	fprintf(file->output.file, "%s\n", text);
 	cJSON_free(text);
 	cJSON_Delete(line);
-	return output_file_commit(file, error);
+	return replaced_file_commit(file, error);
 }
 
 enum status gate_history_add(const struct gate *gate, const char *path, struct error *error)
 {
-	struct output_file file = {.file = NULL};
-	char made[PATH_BYTES_MAX];
+	struct replaced_file file;
+	enum status status = replaced_file_open(&file, path, error);
 
-	TRY(path_format(made, error, "%s.new", path));
-	TRY(output_file_open(&file, made, error));
-	enum status status = write_new(gate, path, &file, error);
-	output_file_abandon(&file);
-	TRY(status);
-	if (rename(made, path) != 0) {
-		return error_set(error, STATUS_FILE, "%s: cannot be named %s: %s", made, path,
-			strerror(errno));
+	if (status == STATUS_OK) {
+		status = write_new(gate, &file, error);
 	}
-	return output_file_sync_folder(path, error);
+	replaced_file_abandon(&file);
+	return status;
 }
 
 /* ---- changes of level ---- */

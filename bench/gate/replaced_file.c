@@ -1,0 +1,50 @@
+#include "bench/gate/replaced_file.h"
+
+#include "engine/base/input_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum status replaced_file_open(struct replaced_file *file, const char *path, struct error *error)
+{
+	char made[PATH_BYTES_MAX];
+
+	*file = (struct replaced_file){.output = {.file = NULL}};
+	TRY(path_format(file->path, error, "%s", path));
+	TRY(path_format(made, error, "%s.new", path));
+	return output_file_open(&file->output, made, error);
+}
+
+enum status replaced_file_copy(struct replaced_file *file, const char *from, struct error *error)
+{
+	char buffer[65536];
+	size_t size;
+	FILE *input;
+
+	TRY(input_file_open(&input, from, INPUT_FILE, error));
+	while ((size = fread(buffer, 1, sizeof(buffer), input)) > 0) {
+		(void)fwrite(buffer, 1, size, file->output.file); /* found by the commit */
+	}
+	bool is_bad = ferror(input) != 0;
+	fclose(input);
+	return is_bad ? error_set(error, STATUS_FILE, "%s: cannot be read", from) : STATUS_OK;
+}
+
+enum status replaced_file_commit(struct replaced_file *file, struct error *error)
+{
+	char made[PATH_BYTES_MAX];
+
+	TRY(path_format(made, error, "%s.new", file->path));
+	TRY(output_file_commit(&file->output, error));
+	if (rename(made, file->path) != 0) {
+		return error_set(error, STATUS_FILE, "%s: cannot be named %s: %s", made, file->path,
+			strerror(errno));
+	}
+	return output_file_sync_folder(file->path, error);
+}
+
+void replaced_file_abandon(struct replaced_file *file)
+{
+	output_file_abandon(&file->output);
+}

@@ -1,0 +1,28 @@
+#ifndef BENCH_GATE_REPLACED_FILE_H
+#define BENCH_GATE_REPLACED_FILE_H
+
+#include "engine/base/output_file.h"
+#include "engine/base/path.h"
+#include "engine/base/status.h"
+
+/* A file that the gate reads and, because the user asks for it, replaces: a baseline, a history. No
+   output replaces an input of its command (engine/base/output_file.h), so the new one is written as
+   PATH.new and renamed when it is on the disk. */
+
+struct replaced_file {
+	struct output_file output; /* write to output.file */
+	char path[PATH_BYTES_MAX];
+};
+
+enum status replaced_file_open(struct replaced_file *file, const char *path, struct error *error);
+
+/* Adds the bytes of another file. */
+enum status replaced_file_copy(struct replaced_file *file, const char *from, struct error *error);
+
+/* Gives the file its name. */
+enum status replaced_file_commit(struct replaced_file *file, struct error *error);
+
+/* Removes what was not committed. */
+void replaced_file_abandon(struct replaced_file *file);
+
+#endif
