@@ -29,9 +29,10 @@ static enum status check_request(const struct compare_request *request, struct e
 {
 	bool has_limits = request->gate != NULL || request->limits != NULL;
 
-	if (request->is_json && request->wants_errors) {
+	if (request->wants_errors && (request->is_json || request->wants_same_decisions)) {
 		return error_set(error, STATUS_USAGE,
-			"--errors is a table of its own and does not go with --json");
+			"--errors is a table of its own and does not go with --json or "
+			"--same-decisions");
 	}
 	if (has_limits && (request->is_json || request->wants_errors)) {
 		return error_set(error, STATUS_USAGE,

@@ -147,8 +147,8 @@ static const struct option options[] = {
 	{"json", OPTION_TEXT, offsetof(struct gate_command, json), .argument = "FILE",
 		.help = "write the verdicts as JSON"},
 	{"history", OPTION_TEXT, offsetof(struct gate_command, history), .argument = "FILE",
-		.help = "add a line with the figures to a file, which quire report --history "
-			"draws"},
+		.help = "add a line with the figures to a file, and tell since which commits their "
+			"levels have changed"},
 	{"annotations", OPTION_FLAG, offsetof(struct gate_command, annotates),
 		.help = "print GitHub's annotations too"},
 };

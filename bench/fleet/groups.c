@@ -35,6 +35,20 @@ static enum status find_fields(
 	for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
 		fields->numbers[i] = table_reader_find(table, columns[i].name);
 	}
+	for (uint32_t i = 0; i < table->column_count; i++) {
+		const char *name = table->names[i];
+		bool is_known = strcmp(name, "group") == 0 || strcmp(name, "gpu") == 0;
+		for (uint32_t j = 0; j < COLUMN_COUNT; j++) {
+			is_known = is_known || strcmp(name, columns[j].name) == 0;
+		}
+		if (!is_known) {
+			return error_set(error, STATUS_INPUT,
+				"%s:%llu: found a column '%s', expected group, gpu, replicas, "
+				"tensor_parallel_size, kv_blocks, max_num_seqs, "
+				"max_num_batched_tokens or max_model_len",
+				table->path, (unsigned long long)table->line_number, name);
+		}
+	}
 	table_reader_column(table, "group", &fields->group, error);
 	table_reader_column(table, columns[0].name, &fields->numbers[0], error);
 	return error->status;
@@ -72,6 +86,11 @@ static enum status read_group(struct table_reader *table, const struct fields *f
 		TRY(table_reader_u64(table, field, columns[i].maximum, value, error));
 		if (*value == 0) {
 			return table_reader_refuse(table, field, "at least 1", error);
+		}
+		bool is_ranks =
+			columns[i].offset == offsetof(struct fleet_group, tensor_parallel_size);
+		if (is_ranks && (*value & (*value - 1)) != 0) {
+			return table_reader_refuse(table, field, "1, 2, 4 or 8", error);
 		}
 	}
 	return STATUS_OK;

@@ -78,6 +78,33 @@ static void add_words(
 	}
 }
 
+/* Notes the result that the folder has from an earlier gate. */
+static enum status find_older(struct case_run *run, const char *folder, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/%s", folder, RESULT_SUMMARY));
+	if (stat(path, &run->older) != 0) {
+		memset(&run->older, 0, sizeof(run->older));
+	}
+	return STATUS_OK;
+}
+
+/* A program that ends well and writes nothing must not be judged by an older result. */
+static enum status check_new(const struct case_run *run, const char *folder, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+	struct stat now;
+
+	TRY(path_format(path, error, "%s/%s", folder, RESULT_SUMMARY));
+	bool is_new =
+		stat(path, &now) == 0 && (now.st_ino != run->older.st_ino ||
+						 now.st_mtim.tv_sec != run->older.st_mtim.tv_sec ||
+						 now.st_mtim.tv_nsec != run->older.st_mtim.tv_nsec);
+	return is_new ? STATUS_OK
+		      : error_set(error, STATUS_INPUT, "the run ended well and wrote no %s", path);
+}
+
 static enum status start(
 	struct case_run *run, const struct planned_run *planned, struct error *error)
 {
@@ -115,13 +142,13 @@ static enum status start(
 	arguments[count++] = planned->kind == PLAN_MAKE ? made : folder;
 	arguments[count] = NULL;
 	check(count < CHILD_ARGUMENTS_MAX);
+	TRY(find_older(run, folder, error));
 	return child_start(&run->child, arguments, error);
 }
 
-/* What the other program cannot run, since it lacks an option, is new. */
-static void fail(struct case_run *run, bool is_base, const char *text)
+static void end_with(struct case_run *run, enum gate_status status, const char *text)
 {
-	text_add(verdict_add(run->verdict, is_base ? GATE_NEW : GATE_FAILED), text);
+	text_add(verdict_add(run->verdict, status), text);
 	run->is_over = true;
 	run->next = run->plan_count;
 }
@@ -134,7 +161,7 @@ bool case_run_start(struct case_run *run)
 		return false;
 	}
 	if (start(run, &run->plan[run->next], &error) != STATUS_OK) {
-		fail(run, false, error.text);
+		end_with(run, GATE_FAILED, error.text);
 		return false;
 	}
 	return true;
@@ -153,6 +180,7 @@ static enum status take_run(
 	char folder[PATH_BYTES_MAX];
 
 	TRY(case_run_folder(run, planned, folder, error));
+	TRY(check_new(run, folder, error));
 	TRY(evidence_add_run(evidence, folder, error));
 	if (run->rules->measures[COST_BYTES_WRITTEN]) {
 		TRY(costs_bytes_written(folder, &costs->amount[COST_BYTES_WRITTEN], error));
@@ -196,7 +224,9 @@ static void fail_with_errors(struct case_run *run, const struct planned_run *pla
 		text_add(&line, ": ");
 		text_add(&line, errors.bytes);
 	}
-	fail(run, planned->is_base, line.bytes);
+	/* What the other program refuses, since it lacks an option, is new. */
+	bool is_refused = planned->is_base && run->child.exit_code == 2;
+	end_with(run, is_refused ? GATE_NEW : GATE_FAILED, line.bytes);
 	text_deinit(&errors);
 	text_deinit(&line);
 }
@@ -215,7 +245,7 @@ void case_run_ended(struct case_run *run)
 		take_count(run, planned, &error);
 	}
 	if (error.status != STATUS_OK) {
-		fail(run, planned->is_base, error.text);
+		end_with(run, GATE_FAILED, error.text);
 	}
 	child_close(&run->child);
 }

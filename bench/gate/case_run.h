@@ -1,6 +1,8 @@
 #ifndef BENCH_GATE_CASE_RUN_H
 #define BENCH_GATE_CASE_RUN_H
 
+#include <sys/stat.h>
+
 #include "bench/gate/child.h"
 #include "bench/gate/evidence.h"
 #include "bench/gate/judge.h"
@@ -27,6 +29,8 @@ struct case_run {
 	struct planned_run plan[PLAN_MAX];
 	uint32_t plan_count, next;
 	struct child child;
+	struct stat
+		older; /* the summary.json that was in the run's folder before it; zeroed: none */
 	bool counts_instructions; /* valgrind is there */
 	struct evidence evidence, base;
 	struct gate_verdict *verdict; /* gets FAILED, or NEW, and the reason */

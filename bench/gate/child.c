@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
+#include "engine/base/interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* How often a child is asked for: short beside the shortest run. */
+enum { POLL_NS = 2000000 };
 
 /* What the program was started with goes on to its children. */
 extern char **environ;
@@ -66,8 +70,12 @@ enum status child_wait(
 	for (;;) {
 		struct rusage usage;
 		int state;
-		pid_t process = wait4(-1, &state, 0, &usage);
-		if (process < 0 && errno == EINTR) {
+		pid_t process = wait4(-1, &state, WNOHANG, &usage);
+		if (process == 0 || (process < 0 && errno == EINTR)) {
+			if (interrupt_is_pending()) {
+				return error_set(error, STATUS_VERDICT, "interrupted");
+			}
+			pause_ns(POLL_NS);
 			continue;
 		}
 		if (process < 0) {

@@ -28,7 +28,8 @@ struct child {
 /* Starts arguments[0], which is looked for as a shell does; the list ends in NULL. */
 enum status child_start(struct child *child, const char *const *arguments, struct error *error);
 
-/* Waits for any of the children that were started, and takes its results. */
+/* Waits for any of the children that were started, and takes its results. A signal that ends the
+   program, which must be held (engine/base/interrupt.h), is STATUS_VERDICT. */
 enum status child_wait(
 	struct child *const *children, uint32_t count, uint32_t *ended, struct error *error);
 

@@ -6,12 +6,15 @@
 #include "bench/gate/replaced_file.h"
 #include "bench/record/owned_folder.h"
 #include "engine/base/clock.h"
+#include "engine/base/input_file.h"
 #include "engine/base/integer.h"
+#include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
 #include "reports/results/results.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -326,16 +329,37 @@ static enum status find_places(struct gate *gate, struct error *error)
 		(int)(has_ending ? bytes - 5 : bytes), request->suite);
 }
 
+/* The runs read the traces: no output of the gate may replace them. */
+static enum status note_traces(const struct gate *gate, struct error *error)
+{
+	for (uint32_t i = 0; i < gate->suite.count; i++) {
+		const struct suite_case *rules = &gate->suite.cases[i];
+		struct error missing = {0}; /* the run says so */
+		if (rules->trace[0] != '\0') {
+			int descriptor = input_descriptor(rules->trace, INPUT_FILE, &missing);
+			if (descriptor >= 0) {
+				close(descriptor);
+			}
+		}
+	}
+	return error->status;
+}
+
 static enum status run_suite(struct gate *gate, struct error *error)
 {
 	struct owned_folder out;
 
+	TRY(note_traces(gate, error));
 	TRY(owned_folder_open(&out, gate->request->out, error));
 	struct case_run *runs = memory_take(gate->suite.count, sizeof(*runs));
+	/* A parent that ignores it would take the children's exit codes away. */
+	signal(SIGCHLD, SIG_DFL);
+	interrupt_hold();
 	enum status status = run_all(gate, runs, error);
 	for (uint32_t i = 0; i < gate->suite.count; i++) {
 		case_run_close(&runs[i]);
 	}
+	interrupt_release();
 	free(runs);
 	owned_folder_close(&out);
 	return status;

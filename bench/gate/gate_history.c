@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static cJSON *case_to_json(const struct gate_verdict *verdict)
@@ -45,12 +46,30 @@ static cJSON *line_of(const struct gate *gate)
 	return line;
 }
 
+static enum status check_lines(const char *path, struct error *error);
+
+/* A file that the command has read for another reason, or that is no history, stays as it is. */
+static enum status check_old(const char *path, bool *is_there, struct error *error)
+{
+	struct stat file;
+
+	TRY(path_is_there(path, is_there, error));
+	if (!*is_there) {
+		return STATUS_OK;
+	}
+	if (stat(path, &file) == 0 && input_file_was_read(&file)) {
+		return error_set(error, STATUS_USAGE,
+			"--history %s: is read by this command, expected another file", path);
+	}
+	return check_lines(path, error);
+}
+
 static enum status write_new(
 	const struct gate *gate, struct replaced_file *file, struct error *error)
 {
 	bool is_there;
 
-	TRY(path_is_there(file->path, &is_there, error));
+	TRY(check_old(file->path, &is_there, error));
 	if (is_there) {
 		TRY(replaced_file_copy(file, file->path, error));
 	}
@@ -115,6 +134,33 @@ static enum status read_lines(
 	return status;
 }
 
+static enum status open_history(struct history *history, const char *path, struct error *error)
+{
+	FILE *file;
+
+	TRY(input_file_open(&file, path, INPUT_FILE, error));
+	enum status status = read_lines(history, path, file, error);
+	fclose(file);
+	return status;
+}
+
+static void close_history(struct history *history)
+{
+	for (uint32_t i = 0; i < history->count; i++) {
+		json_document_close(&history->lines[i]);
+	}
+	free(history);
+}
+
+static enum status check_lines(const char *path, struct error *error)
+{
+	struct history *history = memory_take(1, sizeof(*history));
+	enum status status = open_history(history, path, error);
+
+	close_history(history);
+	return status;
+}
+
 static const cJSON *figures_of(const struct json_document *line, const char *name)
 {
 	const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line->root, "cases");
@@ -164,12 +210,9 @@ static void print_series(
 
 enum status gate_history_print(const char *path, FILE *out, struct error *error)
 {
-	FILE *file;
-
-	TRY(input_file_open(&file, path, INPUT_FILE, error));
 	struct history *history = memory_take(1, sizeof(*history));
-	enum status status = read_lines(history, path, file, error);
-	fclose(file);
+	enum status status = open_history(history, path, error);
+
 	if (status == STATUS_OK && history->count > 0) {
 		const cJSON *cases = cJSON_GetObjectItemCaseSensitive(
 			line_at(history, history->count - 1)->root, "cases");
@@ -182,9 +225,6 @@ enum status gate_history_print(const char *path, FILE *out, struct error *error)
 			}
 		}
 	}
-	for (uint32_t i = 0; i < history->count; i++) {
-		json_document_close(&history->lines[i]);
-	}
-	free(history);
+	close_history(history);
 	return status;
 }

@@ -213,7 +213,10 @@ static void judge_costs(struct gate_verdict *verdict, const struct suite_case *r
 			continue;
 		}
 		double a = base->costs.amount[i], b = value->costs.amount[i];
-		double change = a > 0 ? b / a - 1 : 0, limit = rules->cost_limit[i];
+		double change = a > 0	? b / a - 1
+				: b > 0 ? INFINITY
+					: 0,
+		       limit = rules->cost_limit[i];
 		/* Bytes that are written do not depend on compiler or processor. */
 		bool is_portable = i == COST_BYTES_WRITTEN;
 		if (fabs(change) <= limit) {

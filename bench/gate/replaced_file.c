@@ -18,13 +18,17 @@ enum status replaced_file_open(struct replaced_file *file, const char *path, str
 
 enum status replaced_file_copy(struct replaced_file *file, const char *from, struct error *error)
 {
-	char buffer[65536];
+	char buffer[65536], last = '\n';
 	size_t size;
 	FILE *input;
 
 	TRY(input_file_open(&input, from, INPUT_FILE, error));
 	while ((size = fread(buffer, 1, sizeof(buffer), input)) > 0) {
 		(void)fwrite(buffer, 1, size, file->output.file); /* found by the commit */
+		last = buffer[size - 1];
+	}
+	if (last != '\n') {
+		fputc('\n', file->output.file);
 	}
 	bool is_bad = ferror(input) != 0;
 	fclose(input);

@@ -16,7 +16,7 @@ struct replaced_file {
 
 enum status replaced_file_open(struct replaced_file *file, const char *path, struct error *error);
 
-/* Adds the bytes of another file. */
+/* Adds the bytes of a file of lines, the last of which may lack its line feed. */
 enum status replaced_file_copy(struct replaced_file *file, const char *from, struct error *error);
 
 /* Gives the file its name. */

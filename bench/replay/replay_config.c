@@ -189,6 +189,12 @@ static enum status check_loop(
 		return error_set(error, STATUS_USAGE,
 			"--loop repeats the trace until --duration or --max-requests: give one");
 	}
+	if (config->arrivals == ARRIVE_AT_ONCE) {
+		return error_set(error, STATUS_USAGE,
+			"--loop with --arrivals at-once (--rate inf) never reaches --duration, "
+			"since "
+			"no time passes: give --max-requests");
+	}
 	if (has_profile && config->sessions == SESSIONS_CLOSED) {
 		return error_set(error, STATUS_USAGE,
 			"--loop with --sessions closed and a rate reads ahead without an end: "

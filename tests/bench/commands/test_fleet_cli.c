@@ -335,6 +335,8 @@ Test(fleet_cli, a_fleet_of_equal_groups_is_that_of_its_replicas, .timeout = 60)
 		{"group\treplicas\nbig\t1025\n", "column replicas"},
 		{"group\treplicas\tgpu\nbig\t2\tnone-such\n", "none-such"},
 		{"group\treplicas\n", "0 replicas"},
+		{"group\treplicas\tkv_block\nbig\t2\t9\n", "found a column 'kv_block'"},
+		{"group\treplicas\ttensor_parallel_size\nbig\t2\t3\n", "expected 1, 2, 4 or 8"},
 	};
 	struct replay_fixture fixture;
 	char table[PATH_BYTES], other[PATH_BYTES];

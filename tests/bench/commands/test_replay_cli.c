@@ -78,6 +78,18 @@ Test(replay_cli, policies_can_be_compared_with_defaults)
 	replay_fixture_close(&fixture);
 }
 
+/* Arrivals that all come at once never reach a duration. */
+Test(replay_cli, a_loop_without_an_end_is_refused)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	require_refused(RUN(fixture.trace, "--loop", "shared", "--rate", "inf", "--duration", "3",
+				"--out", fixture.out),
+		"never reaches --duration");
+	replay_fixture_close(&fixture);
+}
+
 /* The prompts of the trace share prefixes, which only a prefix cache finds. */
 Test(replay_cli, prefix_caching_can_be_switched_off)
 {

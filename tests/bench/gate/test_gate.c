@@ -257,3 +257,63 @@ Test(gate, a_history_grows_by_a_line)
 	free(text);
 	close_folder(folder);
 }
+
+/* What ends well and writes nothing is not judged by the result of an earlier gate. */
+Test(gate, an_older_result_is_not_judged)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	require_gate(folder, "--against '" QUIRE_EXECUTABLE "'", 0, WORDS("2 PASS"));
+	require_gate(folder, "--against /bin/true", 1, WORDS("2 FAILED", "wrote no"));
+	require_gate(folder, "--against /bin/false", 1,
+		WORDS("2 FAILED", "the other program's replay ended with exit code 1"));
+	close_folder(folder);
+}
+
+/* The suite, its traces and a file that is no history stay as they are. */
+Test(gate, no_output_replaces_an_input)
+{
+	static const char *const files[] = {"s.json", "t.jsonl", "notes"};
+	char folder[TEMPORARY_PATH_BYTES], arguments[256];
+
+	temporary_folder(folder);
+	free(quire_output(
+		folder, 0, "trace make --requests 5 --input 40 --output 5 --out @/t.jsonl"));
+	write_suite(folder, SUITE("{\"name\": \"one\", \"trace\": \"t.jsonl\"}"));
+	temporary_write(folder, "notes", "not a history\n", NULL);
+	require_gate(folder, "--update", 0, WORDS("1 NEW"));
+	free(shell_run(folder, "cp -r . ../$(basename $PWD).kept").out);
+	for (uint32_t i = 0; i < 3; i++) {
+		snprintf(arguments, sizeof(arguments), "--history @/%s", files[i]);
+		require_gate(folder, arguments, 2, WORDS("quire gate: "));
+		if (i < 2) {
+			snprintf(arguments, sizeof(arguments), "--junit @/%s", files[i]);
+			require_gate(folder, arguments, 2, WORDS("is read by this command"));
+		}
+	}
+	struct process_result same = shell_run(folder,
+		"for f in s.json t.jsonl notes; do cmp $f ../$(basename $PWD).kept/$f; done; "
+		"rm -rf ../$(basename $PWD).kept");
+	require(same.out[0] == '\0', "%s", same.out);
+	process_result_free(&same);
+	close_folder(folder);
+}
+
+/* A signal ends the runs too. */
+Test(gate, a_signal_ends_the_runs)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	struct process_result result = shell_run(folder,
+		"printf '#!/bin/sh\necho $$ >pid; exec sleep 60\n' >slow; chmod +x "
+		"slow; " QUIRE_EXECUTABLE " gate s.json --only one --against ./slow & gate=$!; "
+		"while [ ! -s pid ]; do sleep 0.05; done; kill -TERM $gate; wait $gate; echo code "
+		"$?; "
+		"sleep 0.2; kill -0 $(cat pid) 2>/dev/null && echo runs on");
+	require(strcmp(result.out, "code 1\n") == 0, "%s%s", result.out, result.err);
+	require(strcmp(result.err, "quire gate: interrupted\n") == 0, "%s", result.err);
+	process_result_free(&result);
+	close_folder(folder);
+}
