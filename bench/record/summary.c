@@ -595,6 +595,12 @@ void summary_warn_of_end(const struct run_outcome *outcome)
 			"--max-requests: --loop shared repeats it\n",
 			(unsigned long long)outcome->submitted, at);
 	}
+	/* A run that is complete and left requests has lost its last replica. */
+	if (outcome->end == RUN_COMPLETE && outcome->unfinished > 0) {
+		fprintf(stderr,
+			"%llu requests were not served: no replica was left to send them to\n",
+			(unsigned long long)outcome->unfinished);
+	}
 }
 
 void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_model_len)

@@ -44,10 +44,19 @@ static void open_folder(char *folder)
 	require_gate(folder, "--update", 0, WORDS("2 NEW"));
 }
 
+/* Changes files of a test. */
+static void shell(const char *folder, const char *command)
+{
+	struct process_result result = shell_run(folder, "%s", command);
+
+	process_result_free(&result);
+}
+
 static void close_folder(const char *folder)
 {
-	char *printed = shell_run(NULL, "rm -rf '%s'", folder).out;
-	free(printed);
+	struct process_result result = shell_run(NULL, "rm -rf '%s'", folder);
+
+	process_result_free(&result);
 }
 
 Test(gate, a_program_passes_its_own_baseline)
@@ -133,11 +142,10 @@ Test(gate, the_first_step_is_named_where_steps_are_kept)
 	require_gate(folder, "--update --keep-steps", 0, WORDS("2 PASS"));
 	require_gate(folder, "", 0, WORDS("2 PASS"));
 	/* the kept steps and the trail of the baseline are those of another run */
-	free(shell_run(folder, "awk -F'\t' -v OFS='\t' 'NR == 21 {$7++} 1' "
-			       "s-baseline/one.steps.tsv >x && mv x s-baseline/one.steps.tsv && "
-			       "sed -i 's/\"decisions\":.*\"[0-9a-f]*\",/\"decisions\": "
-			       "\"0000000000000000\",/' s-baseline/one.json")
-			.out);
+	shell(folder, "awk -F'\t' -v OFS='\t' 'NR == 21 {$7++} 1' "
+		      "s-baseline/one.steps.tsv >x && mv x s-baseline/one.steps.tsv && "
+		      "sed -i 's/\"decisions\":.*\"[0-9a-f]*\",/\"decisions\": "
+		      "\"0000000000000000\",/' s-baseline/one.json");
 	require_gate(folder, "", 1,
 		WORDS("one                      BEHAVIOR_CHANGED", "step 19: decode_rows was"));
 	require_gate(folder, "--update", 0, WORDS("1 PASS"));
@@ -166,9 +174,8 @@ Test(gate, measured_times_are_judged_by_intervals)
 	require(file_exists(path), "no fourth run of the base");
 	require_gate(folder, "", 0, WORDS("1 PASS"));
 	/* the baseline's runs took a thousandth of the time */
-	free(shell_run(folder, "sed -i -E 's/(\"makespan_s\":[^0-9]*)([0-9.e-]+)/\\10.000\\2/; "
-			       "s/0\\.0000\\./0.0000/' s-baseline/real.json")
-			.out);
+	shell(folder, "sed -i -E 's/(\"makespan_s\":[^0-9]*)([0-9.e-]+)/\\10.000\\2/; "
+		      "s/0\\.0000\\./0.0000/' s-baseline/real.json");
 	require_gate(
 		folder, "", 1, WORDS("1 REGRESSED", "makespan_s", "99 % interval of the change +"));
 	close_folder(folder);
@@ -180,16 +187,14 @@ Test(gate, figures_of_the_same_steps_must_be_equal)
 	char folder[TEMPORARY_PATH_BYTES];
 
 	open_folder(folder);
-	free(shell_run(folder, "sed -i 's/\"rejected\":.*/\"rejected\": 1,/' s-baseline/one.json")
-			.out);
+	shell(folder, "sed -i 's/\"rejected\":.*/\"rejected\": 1,/' s-baseline/one.json");
 	require_gate(folder, "", 1,
 		WORDS("the same steps are counted differently: rejected 1 to 0",
 			"1 PASS, 1 REGRESSED"));
-	free(shell_run(folder, "sed -i 's/\"decisions\":.*\"[0-9a-f]*\",/\"decisions\": "
-			       "\"0000000000000000\",/' s-baseline/two.json")
-			.out);
+	shell(folder, "sed -i 's/\"decisions\":.*\"[0-9a-f]*\",/\"decisions\": "
+		      "\"0000000000000000\",/' s-baseline/two.json");
 	require_gate(folder, "", 1, WORDS("BEHAVIOR_CHANGED", "first other decision"));
-	free(shell_run(folder, "echo '{' >s-baseline/two.json").out);
+	shell(folder, "echo '{' >s-baseline/two.json");
 	require_gate(folder, "", 2, WORDS("s-baseline/two.json"));
 	close_folder(folder);
 }
@@ -199,8 +204,7 @@ Test(gate, verdicts_are_written_for_people_and_machines)
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 32];
 
 	open_folder(folder);
-	free(shell_run(folder, "sed -i 's/\"rejected\":.*/\"rejected\": 1,/' s-baseline/one.json")
-			.out);
+	shell(folder, "sed -i 's/\"rejected\":.*/\"rejected\": 1,/' s-baseline/one.json");
 	require_gate(folder, "--markdown @/v.md --junit @/v.xml --json @/v.json --annotations", 1,
 		WORDS("::error title=quire gate: one REGRESSED::the same steps"));
 	snprintf(path, sizeof(path), "%s/v.json", folder);
@@ -243,12 +247,10 @@ Test(gate, a_history_grows_by_a_line)
 	const cJSON *one = cJSON_GetObjectItem(cJSON_GetObjectItem(line, "cases"), "one");
 	cr_assert_str_eq(cJSON_GetObjectItem(one, "verdict")->valuestring, "PASS");
 	/* a level that changed three lines ago is told with its commit */
-	free(shell_run(folder,
-		"for commit in a a a b b; do sed -E \"1!d; "
-		"s/\\\"commit\\\":\\\"[^\\\"]*/\\\"commit\\\":\\\"$commit/; "
-		"s/(\\\"ttft.p99\\\":)[0-9.]+/\\1$([ $commit = a ] && echo 7 || echo "
-		"8)/\" h.jsonl; done >k.jsonl")
-			.out);
+	shell(folder, "for commit in a a a b b; do sed -E \"1!d; "
+		      "s/\\\"commit\\\":\\\"[^\\\"]*/\\\"commit\\\":\\\"$commit/; "
+		      "s/(\\\"ttft.p99\\\":)[0-9.]+/\\1$([ $commit = a ] && echo 7 || echo "
+		      "8)/\" h.jsonl; done >k.jsonl");
 	require_gate(
 		folder, "--history @/k.jsonl", 0, WORDS("since b: one ttft.p99 7 to 8 (+14.29 %)"));
 	const cJSON *figures = cJSON_GetObjectItem(one, "figures");
@@ -283,7 +285,7 @@ Test(gate, no_output_replaces_an_input)
 	write_suite(folder, SUITE("{\"name\": \"one\", \"trace\": \"t.jsonl\"}"));
 	temporary_write(folder, "notes", "not a history\n", NULL);
 	require_gate(folder, "--update", 0, WORDS("1 NEW"));
-	free(shell_run(folder, "cp -r . ../$(basename $PWD).kept").out);
+	shell(folder, "cp -r . ../$(basename $PWD).kept");
 	for (uint32_t i = 0; i < 3; i++) {
 		snprintf(arguments, sizeof(arguments), "--history @/%s", files[i]);
 		require_gate(folder, arguments, 2, WORDS("quire gate: "));
