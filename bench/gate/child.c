@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,30 +15,47 @@
 /* How often a child is asked for: short beside the shortest run. */
 enum { POLL_NS = 2000000 };
 
-/* What the program was started with goes on to its children. */
-extern char **environ;
-
-static int spawn(struct child *child, char *const *arguments)
+/* In the child: takes its three streams and becomes the program. Returns only on failure. */
+static void become(const struct child *child, char *const *arguments)
 {
-	posix_spawn_file_actions_t actions;
+	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	int failure = posix_spawn_file_actions_init(&actions);
-	if (failure != 0) {
-		return failure;
+	if (nothing >= 0 && dup2(nothing, 0) >= 0 && dup2(fileno(child->output), 1) >= 0 &&
+		dup2(fileno(child->errors), 2) >= 0) {
+		(void)execvp(arguments[0], arguments);
 	}
-	failure = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	if (failure == 0) {
-		failure = posix_spawn_file_actions_adddup2(&actions, fileno(child->output), 1);
+}
+
+/* Returns 0, or an errno. fork() and not posix_spawn(): the kernel's peak of a process counts what
+   was resident before exec() too, and a spawned child begins with all pages of its parent. */
+static int start(struct child *child, char *const *arguments)
+{
+	int ends[2], reason = 0;
+
+	/* The child's end closes when the program starts; what comes through it is an errno. */
+	if (pipe(ends) != 0) {
+		return errno;
 	}
-	if (failure == 0) {
-		failure = posix_spawn_file_actions_adddup2(&actions, fileno(child->errors), 2);
+	(void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+	(void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+	child->process = fork();
+	if (child->process == 0) {
+		become(child, arguments);
+		reason = errno;
+		(void)!write(ends[1], &reason, sizeof(reason));
+		_exit(127);
 	}
-	if (failure == 0) {
-		failure = posix_spawnp(
-			&child->process, arguments[0], &actions, NULL, arguments, environ);
+	if (child->process < 0) {
+		reason = errno;
+		child->process = 0;
 	}
-	posix_spawn_file_actions_destroy(&actions);
-	return failure;
+	close(ends[1]);
+	if (child->process > 0 && read(ends[0], &reason, sizeof(reason)) == sizeof(reason)) {
+		(void)waitpid(child->process, NULL, 0);
+		child->process = 0;
+	}
+	close(ends[0]);
+	return reason;
 }
 
 enum status child_start(struct child *child, const char *const *arguments, struct error *error)
@@ -53,10 +69,9 @@ enum status child_start(struct child *child, const char *const *arguments, struc
 			strerror(reason));
 	}
 	child->start_ns = monotonic_ns();
-	/* posix_spawn's parameter is not const, but it does not change the arguments. */
-	int failure = spawn(child, (char *const *)arguments);
+	/* exec's parameter is not const, but it does not change the arguments. */
+	int failure = start(child, (char *const *)arguments);
 	if (failure != 0) {
-		child->process = 0;
 		child_close(child);
 		return error_set(error, STATUS_FILE, "%s: cannot be started: %s", arguments[0],
 			strerror(failure));

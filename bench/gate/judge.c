@@ -200,6 +200,10 @@ static void judge_accounts(
 
 /* ---- costs ---- */
 
+#define COST_FLOOR(cost, name, unit, title, limit, floor) floor,
+static const double cost_floors[COST_COUNT] = {GATE_COST_LIST(COST_FLOOR)};
+#undef COST_FLOOR
+
 static void judge_costs(struct gate_verdict *verdict, const struct suite_case *rules,
 	const struct evidence *base, const struct evidence *value, bool is_same_machine)
 {
@@ -219,7 +223,7 @@ static void judge_costs(struct gate_verdict *verdict, const struct suite_case *r
 		       limit = rules->cost_limit[i];
 		/* Bytes that are written do not depend on compiler or processor. */
 		bool is_portable = i == COST_BYTES_WRITTEN;
-		if (fabs(change) <= limit) {
+		if (fabs(change) <= limit || fabs(b - a) <= cost_floors[i]) {
 			continue;
 		}
 		bool counts = is_judged || is_portable;
