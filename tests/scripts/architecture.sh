@@ -222,6 +222,7 @@ is_allowed()
 	'base memory.c.o exit') ;; # memory_exhausted(), which nothing could survive
 	# a forked process leaves its parent's exit functions alone
 	'ranks forked_ranks.c.o _exit' | 'ranks apart.c.o _exit') ;;
+	'gate child.c.o _exit') ;; # a child that could not become the other program
 	'ranks mpi_ranks.c.o _exit') ;; # nor does one of mpirun go back to its command
 	'ranks launch.c.o getenv') ;; # mpirun tells its processes who they are by nothing else
 	'base clock.c.o clock_gettime' | 'base clock.c.o nanosleep') ;; # the project's one clock
