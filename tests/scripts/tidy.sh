@@ -106,7 +106,8 @@ forbidden_calls()
 				(FILENAME == "bench/main.c" ||
 					FILENAME == "engine/base/memory.c")) ||
 				(name == "_exit" &&
-					(FILENAME == "engine/base/interrupt.c" || FILENAME == "bench/gate/child.c" ||
+					(FILENAME == "engine/base/interrupt.c" ||
+					FILENAME == "bench/gate/child.c" ||
 					FILENAME ~ /^engine\/ranks\/(apart|.*_ranks)\.c$/)) ||
 				(name == "getenv" && FILENAME == "engine/ranks/launch.c")
 		}

@@ -1,0 +1,97 @@
+#ifndef BENCH_PLAN_SEARCH_H
+#define BENCH_PLAN_SEARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The search for the highest load that passes, as a state machine that runs nothing itself. It
+   names probes; its caller runs them, where and in what order it likes, and hands back what came
+   out:
+
+       search_next() ─► probe ─► (a run) ─► search_take() ─► ... ─► search_answer()
+
+   Probes come in rounds of a fixed size. A round is decided only when the one before it was taken
+   whole, so the probes depend on the outcomes and never on who ran them, or how many at a time.
+
+       first    the load that was given, and one request in the system at a time
+       bracket  from 0.9 of the load at which the first would be fully used, up or down by growing
+                factors, until a load passes and a higher one fails
+       bisect   the bracket is divided until it is narrow enough
+       shape    loads at fixed shares of the answer, for what the search did not see
+
+   A load that fails below one that passes makes the answer smaller: the answer is the highest load
+   that passes below the lowest one that fails. The loads between are stretches of the answer.
+
+   Where more is easier (KV blocks, replicas) the same holds the other way round: the answer is
+   the least load that passes. In this header "higher" then means less. Loads are positive integers;
+   of a speedup or a rate they are millionths. */
+
+enum search_purpose {
+	SEARCH_FIRST,
+	SEARCH_ALONE, /* one request at a time; has no load */
+	SEARCH_BRACKET,
+	SEARCH_BISECT,
+	SEARCH_SHAPE,
+};
+
+struct search_options {
+	bool is_least;		    /* more is easier: the answer is the least that passes */
+	uint64_t minimum, maximum;  /* of a load; minimum >= 1 */
+	uint64_t first;		    /* the load of the first probe, within them */
+	uint64_t precision;	    /* of the answer, relative, in millionths; 1 apart is exact */
+	uint32_t width;		    /* probes of a round while a bracket is divided; 1 to 8 */
+	bool starts_alone;	    /* the first round also has a request at a time */
+	bool starts_by_utilisation; /* else the first load is the start of the bracket */
+	bool has_shape;
+};
+
+struct search_probe {
+	uint32_t number; /* from 0, in the order of search_next() */
+	enum search_purpose purpose;
+	uint64_t load; /* 0: SEARCH_ALONE */
+};
+
+struct search;
+
+/* To be closed. */
+struct search *search_open(const struct search_options *options);
+void search_close(struct search *search);
+
+/* The next probe to run. False: those that were handed out must be taken first, or the search has
+   ended. */
+bool search_next(struct search *search, struct search_probe *probe);
+
+/* The outcome of probe `number`, once. utilisation: of the first probe, what share it used of what
+   there is; 0: not known. */
+void search_take(struct search *search, uint32_t number, bool passes, double utilisation);
+
+bool search_has_ended(const struct search *search);
+
+/* How many probes are still to come, about, those that are out included. */
+uint32_t search_expected(const struct search *search);
+
+/* Loads that fail, though a harder one passes. */
+struct search_stretch {
+	uint64_t from, to; /* the least and the most of them that were probed */
+};
+
+enum { SEARCH_STRETCHES_MAX = 16, SEARCH_NO_PROBE = UINT32_MAX };
+
+/* What is known, at any time. */
+struct search_answer {
+	bool is_complete; /* the search has ended */
+	bool fails_alone; /* a request at a time fails, so every load does */
+	bool has_pass, has_fail;
+	uint64_t highest_pass; /* below the lowest fail */
+	uint64_t lowest_fail;
+	uint32_t pass_probe, fail_probe; /* their numbers, or SEARCH_NO_PROBE */
+	/* highest_pass is a bound and may not be the answer: no load failed, or the search did not
+	   end. */
+	bool is_bound;
+	uint32_t stretch_count; /* the first SEARCH_STRETCHES_MAX are named */
+	struct search_stretch stretches[SEARCH_STRETCHES_MAX];
+};
+struct search_answer search_answer(const struct search *search);
+
+#endif

@@ -1,0 +1,317 @@
+#include "bench/plan/search.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+/* The search against oracles that are known: a threshold, one with stretches that fail or pass in
+   the wrong place, and noise. What it answers is compared with the list of its probes and, where
+   the oracle is monotone, with the threshold. */
+
+enum { STRETCHES = 4, PROBES_MOST = 600, OUT_MOST = 8 };
+
+#define MILLION UINT64_C(1000000)
+
+struct oracle {
+	bool is_least, fails_alone;
+	uint64_t threshold; /* the hardest load that passes */
+	bool passes_none;
+	struct {
+		uint64_t from, to;
+	} flipped[STRETCHES]; /* (flipped_count) answers the opposite */
+	uint32_t flipped_count;
+	uint64_t noise; /* of 1,000 loads so many answer the opposite */
+	double utilisation;
+};
+
+static bool oracle_passes(const struct oracle *oracle, const struct search_probe *probe)
+{
+	uint64_t load = probe->load;
+	bool passes = oracle->is_least ? load >= oracle->threshold : load <= oracle->threshold;
+
+	if (probe->purpose == SEARCH_ALONE) {
+		return !oracle->fails_alone;
+	}
+	passes = passes && !oracle->passes_none;
+	for (uint32_t i = 0; i < oracle->flipped_count; i++) {
+		if (load >= oracle->flipped[i].from && load <= oracle->flipped[i].to) {
+			passes = !passes;
+		}
+	}
+	return (load * UINT64_C(0x9e3779b97f4a7c15) >> 20) % 1000 < oracle->noise ? !passes
+										  : passes;
+}
+
+struct trail {
+	struct search_probe probes[PROBES_MOST];
+	bool passes[PROBES_MOST];
+	uint32_t count;
+	struct search_answer answer;
+};
+
+/* Runs a search with at most `workers` probes out at once, which come back in an order by `seed`.
+   */
+static void run_search(const struct search_options *options, const struct oracle *oracle,
+	uint32_t workers, uint64_t seed, struct trail *trail)
+{
+	struct search *search = search_open(options);
+	struct search_probe out[OUT_MOST];
+	uint32_t out_count = 0;
+
+	memset(trail, 0, sizeof(*trail));
+	for (;;) {
+		while (out_count < workers && search_next(search, &out[out_count])) {
+			require(trail->count < PROBES_MOST, "the search does not end");
+			require_equal(out[out_count].number, trail->count);
+			trail->probes[trail->count++] = out[out_count++];
+		}
+		if (out_count == 0) {
+			break;
+		}
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		uint32_t picked = (uint32_t)(seed >> 33) % out_count;
+		struct search_probe probe = out[picked];
+		out[picked] = out[--out_count];
+		bool passes = oracle_passes(oracle, &probe);
+		trail->passes[probe.number] = passes;
+		require(!search_answer(search).is_complete, "complete while a probe is out");
+		search_take(search, probe.number, passes, oracle->utilisation);
+	}
+	require(search_has_ended(search), "nothing to do, and not ended");
+	require_equal(search_expected(search), 0);
+	trail->answer = search_answer(search);
+	search_close(search);
+}
+
+static bool is_harder(const struct search_options *options, uint64_t a, uint64_t b)
+{
+	return options->is_least ? a < b : a > b;
+}
+
+/* The answer that the list of probes gives. */
+static void check_answer(const struct search_options *options, const struct trail *trail)
+{
+	const struct search_answer *answer = &trail->answer;
+	uint64_t fail = 0, pass = 0;
+	bool fails_alone = false;
+
+	for (uint32_t i = 0; i < trail->count; i++) {
+		uint64_t load = trail->probes[i].load;
+		if (trail->probes[i].purpose == SEARCH_ALONE) {
+			fails_alone = !trail->passes[i];
+			continue;
+		}
+		require(load >= options->minimum && load <= options->maximum, "out of range");
+		for (uint32_t k = 0; k < i; k++) {
+			require(trail->probes[k].load != load, "probed twice");
+		}
+		if (!trail->passes[i] && (fail == 0 || is_harder(options, fail, load))) {
+			fail = load;
+		}
+	}
+	for (uint32_t i = 0; i < trail->count; i++) {
+		uint64_t load = trail->probes[i].load;
+		if (load > 0 && trail->passes[i] && (fail == 0 || is_harder(options, fail, load)) &&
+			(pass == 0 || is_harder(options, load, pass))) {
+			pass = load;
+		}
+	}
+	require_equal(answer->fails_alone, fails_alone);
+	require_equal(answer->has_fail, fail > 0);
+	require_equal(answer->has_pass, pass > 0);
+	require_equal(answer->lowest_fail, fail);
+	require_equal(answer->highest_pass, pass);
+	require(!answer->has_pass || trail->probes[answer->pass_probe].load == pass, "its probe");
+	require(!answer->has_fail || trail->probes[answer->fail_probe].load == fail, "its probe");
+	require_equal(answer->is_bound, pass > 0 && fail == 0);
+}
+
+/* A search that ended knows its answer to its precision, or why there is none. */
+static void check_end(const struct search_options *options, const struct search_answer *answer)
+{
+	uint64_t easiest = options->is_least ? options->maximum : options->minimum;
+	uint64_t hardest = options->is_least ? options->minimum : options->maximum;
+
+	require(answer->is_complete, "not complete");
+	if (answer->fails_alone) {
+		return;
+	}
+	if (!answer->has_pass) {
+		require(answer->lowest_fail == easiest, "nothing passes above the lowest load");
+		return;
+	}
+	if (!answer->has_fail) {
+		require(answer->highest_pass == hardest, "no load fails below the highest");
+		return;
+	}
+	uint64_t low = answer->highest_pass < answer->lowest_fail ? answer->highest_pass
+								  : answer->lowest_fail;
+	uint64_t apart = answer->highest_pass + answer->lowest_fail - 2 * low;
+	require(apart <= 1 || apart * MILLION <= low * options->precision,
+		"%llu and %llu are too far apart", (unsigned long long)answer->highest_pass,
+		(unsigned long long)answer->lowest_fail);
+}
+
+/* What a scan of all loads would find where the oracle is monotone. */
+static void check_monotone(const struct search_options *options, const struct oracle *oracle,
+	const struct search_answer *answer)
+{
+	bool passes_some = !oracle->passes_none && !oracle->fails_alone;
+	uint64_t hardest = options->is_least ? options->minimum : options->maximum;
+
+	require_equal(answer->stretch_count, 0);
+	if (oracle->fails_alone) {
+		return;
+	}
+	require_equal(answer->has_pass, passes_some);
+	if (!passes_some) {
+		return;
+	}
+	require_equal(answer->has_fail, oracle->threshold != hardest);
+	require(!is_harder(options, answer->highest_pass, oracle->threshold), "passes too much");
+	require(!answer->has_fail || is_harder(options, answer->lowest_fail, oracle->threshold),
+		"fails too early");
+	if (options->precision == 0) {
+		require_equal(answer->highest_pass, oracle->threshold);
+	}
+}
+
+static struct search_options draw_options(struct prop *prop)
+{
+	static const uint64_t precisions[] = {10000, 0, 1000, 100000};
+	static const uint64_t tops[] = {1, 2, 40, 1000, 1000000, 1000000000000};
+	uint64_t most = tops[prop_below(prop, 6)];
+	struct search_options options = {
+		.is_least = prop_chance(prop, 1, 2),
+		.precision = precisions[prop_below(prop, 4)],
+		.width = prop_range(prop, 1, 4),
+		.starts_alone = prop_chance(prop, 1, 2),
+		.starts_by_utilisation = prop_chance(prop, 1, 2),
+		.has_shape = prop_chance(prop, 1, 2),
+	};
+
+	options.minimum = 1 + prop_below(prop, most);
+	options.maximum = options.minimum + prop_below(prop, most);
+	options.first = options.minimum + prop_below(prop, options.maximum - options.minimum + 1);
+	return options;
+}
+
+static struct oracle draw_oracle(struct prop *prop, const struct search_options *options)
+{
+	static const double utilisations[] = {0, 0.5, 0.01, 1e-9, 3, 1e9};
+	uint64_t count = options->maximum - options->minimum + 1;
+	struct oracle oracle = {
+		.is_least = options->is_least,
+		.fails_alone = options->starts_alone && prop_chance(prop, 1, 8),
+		.passes_none = prop_chance(prop, 1, 8),
+		.threshold = options->minimum + prop_below(prop, count),
+		.utilisation = utilisations[prop_below(prop, 6)],
+	};
+
+	oracle.flipped_count = prop_chance(prop, 1, 2) ? prop_range(prop, 0, STRETCHES) : 0;
+	for (uint32_t i = 0; i < oracle.flipped_count; i++) {
+		oracle.flipped[i].from = options->minimum + prop_below(prop, count);
+		oracle.flipped[i].to = oracle.flipped[i].from + prop_below(prop, count / 4 + 1);
+	}
+	oracle.noise = prop_chance(prop, 1, 4) ? prop_below(prop, 1000) : 0;
+	return oracle;
+}
+
+static void body_search(struct prop *prop, const void *context)
+{
+	static struct trail one, many;
+	const struct search_options options = draw_options(prop);
+	const struct oracle oracle = draw_oracle(prop, &options);
+
+	(void)context;
+	prop_log(prop, "%s in %llu..%llu from %llu, precision %llu, threshold %llu, used %g",
+		options.is_least ? "least" : "highest", (unsigned long long)options.minimum,
+		(unsigned long long)options.maximum, (unsigned long long)options.first,
+		(unsigned long long)options.precision, (unsigned long long)oracle.threshold,
+		oracle.utilisation);
+	run_search(&options, &oracle, 1, 1, &one);
+	run_search(&options, &oracle, prop_range(prop, 1, OUT_MOST), prop_below(prop, 1000), &many);
+	require_equal(many.count, one.count);
+	require(memcmp(many.probes, one.probes, sizeof(one.probes)) == 0, "other probes");
+	require(memcmp(&many.answer, &one.answer, sizeof(one.answer)) == 0, "another answer");
+	check_answer(&options, &one);
+	check_end(&options, &one.answer);
+	if (oracle.flipped_count == 0 && oracle.noise == 0) {
+		check_monotone(&options, &oracle, &one.answer);
+	}
+}
+
+Test(search, finds_what_a_scan_finds_and_asks_the_same_of_any_number_of_workers)
+{
+	const struct prop_options options = {.name = "search", .body = body_search, .trials = 4000};
+
+	cr_assert(prop_holds(&options));
+}
+
+static const struct search_options ordinary = {
+	.minimum = 1,
+	.maximum = 1000000000000,
+	.first = 1000000,
+	.precision = 10000,
+	.width = 2,
+	.starts_alone = true,
+	.starts_by_utilisation = true,
+	.has_shape = true,
+};
+
+/* A stretch of 6 % of the loads that fails far below the threshold, as a cache that thrashes. */
+Test(search, a_cliff_below_the_capacity_is_found_and_bounds_the_answer)
+{
+	const struct oracle oracle = {.threshold = 3650000,
+		.flipped = {{2480000, 2630000}},
+		.flipped_count = 1,
+		.utilisation = 0.25};
+	static struct trail trail;
+
+	run_search(&ordinary, &oracle, 1, 1, &trail);
+	require(trail.answer.highest_pass < 2480000 && trail.answer.highest_pass > 2455000,
+		"found %llu", (unsigned long long)trail.answer.highest_pass);
+	require_equal(trail.answer.stretch_count, 1);
+	require(trail.answer.stretches[0].from >= 2480000 &&
+			trail.answer.stretches[0].to <= 2630000,
+		"not the stretch");
+}
+
+/* From a good utilisation few probes are needed, and half as many rounds. */
+Test(search, takes_few_probes_from_a_good_start)
+{
+	struct search_options options = ordinary;
+	static struct trail trail;
+
+	options.has_shape = false;
+	for (uint64_t threshold = 1500000; threshold < 60000000; threshold += 377777) {
+		const struct oracle oracle = {
+			.threshold = threshold, .utilisation = 1.1 * 1e6 / (double)threshold};
+		run_search(&options, &oracle, 2, 1, &trail);
+		require(trail.count <= 15, "%u probes for %llu", trail.count,
+			(unsigned long long)threshold);
+	}
+}
+
+/* What was found before an interrupt is a bound. */
+Test(search, an_answer_before_the_end_is_a_bound)
+{
+	struct search *search = search_open(&ordinary);
+	struct search_probe probe;
+	struct search_answer answer = search_answer(search);
+
+	require(!answer.has_pass && !answer.is_complete && !answer.is_bound, "from nothing");
+	require(search_next(search, &probe) && probe.purpose == SEARCH_FIRST, "first");
+	search_take(search, probe.number, true, 0.5);
+	answer = search_answer(search);
+	require(answer.has_pass && answer.is_bound && answer.highest_pass == 1000000, "a bound");
+	require(search_next(search, &probe) && probe.purpose == SEARCH_ALONE, "alone");
+	require(!search_next(search, &probe), "a round is not decided before it is whole");
+	search_take(search, probe.number, false, 0);
+	require(!search_next(search, &probe) && search_has_ended(search), "it fails alone");
+	require(search_answer(search).fails_alone, "it fails alone");
+	search_close(search);
+}
