@@ -385,6 +385,7 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 	const struct runner_facts *facts = &run->facts;
 
 	interrupt_hold();
+	run->is_holding = true;
 	TRY(fleet_run(fleet, error));
 	if (!replay->has_failed && !replay->is_interrupted) {
 		replay->has_failed = finish_runner(run, &replay->failure) != STATUS_OK;
@@ -421,7 +422,9 @@ void run_close(struct run *run)
 		run->kernels.close(run->kernels.state);
 	}
 	replay_recording_close(&run->recording);
-	interrupt_release();
+	if (run->is_holding) {
+		interrupt_release();
+	}
 }
 
 enum status run_replay(

@@ -44,6 +44,7 @@ struct run {
 	struct kernel_source kernels; /* state NULL: none */
 	struct fleet_groups groups;   /* of --fleet */
 	struct fleet fleet;	      /* its sinks may be set before run_play() */
+	bool is_holding;	      /* interrupts, from run_play() on */
 };
 
 /* Opens model, runner and trace. The run must be closed, also after a failure. */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-static atomic_bool interrupt_is_held;
+static atomic_uint interrupt_holds; /* 0: signals end the program */
 static atomic_bool interrupt_was_noted;
 static atomic_bool interrupt_is_deferred;
 
@@ -25,7 +25,7 @@ static _Noreturn void end_interrupted(void)
 static void on_interrupt(int signal)
 {
 	(void)signal;
-	if (atomic_load(&interrupt_is_held) || atomic_load(&interrupt_is_deferred)) {
+	if (atomic_load(&interrupt_holds) > 0 || atomic_load(&interrupt_is_deferred)) {
 		atomic_store(&interrupt_was_noted, true);
 	} else {
 		end_interrupted();
@@ -76,9 +76,10 @@ void interrupt_catch(void)
 
 void interrupt_hold(void)
 {
-	check(!atomic_load(&interrupt_is_held));
-	atomic_store(&interrupt_was_noted, false);
-	atomic_store(&interrupt_is_held, true);
+	if (atomic_load(&interrupt_holds) == 0) {
+		atomic_store(&interrupt_was_noted, false);
+	}
+	atomic_fetch_add(&interrupt_holds, 1);
 }
 
 bool interrupt_is_pending(void)
@@ -88,8 +89,10 @@ bool interrupt_is_pending(void)
 
 void interrupt_release(void)
 {
-	atomic_store(&interrupt_is_held, false);
-	atomic_store(&interrupt_was_noted, false);
+	check(atomic_load(&interrupt_holds) > 0);
+	if (atomic_fetch_sub(&interrupt_holds, 1) == 1) {
+		atomic_store(&interrupt_was_noted, false);
+	}
 }
 
 void interrupt_defer(void)
@@ -101,7 +104,7 @@ void interrupt_defer(void)
 void interrupt_resume(void)
 {
 	atomic_store(&interrupt_is_deferred, false);
-	if (!atomic_load(&interrupt_is_held) && atomic_load(&interrupt_was_noted)) {
+	if (atomic_load(&interrupt_holds) == 0 && atomic_load(&interrupt_was_noted)) {
 		end_interrupted();
 	}
 }

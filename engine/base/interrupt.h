@@ -16,13 +16,14 @@
    EFBIG. */
 void interrupt_catch(void);
 
-/* From here on signals are noted. Not nested. */
+/* From here on signals are noted, until the interrupt_release() that belongs to it. Holds may be
+   nested: what several runs are held by notes what comes during and between them. */
 void interrupt_hold(void);
 
-/* Whether a signal has come since interrupt_hold(). */
+/* Whether a signal has come since the outermost interrupt_hold(). */
 bool interrupt_is_pending(void);
 
-/* Forgets what was noted: the run has heeded it. Does nothing if nothing is held. */
+/* Ends a hold. The outermost forgets what was noted: the run has heeded it. */
 void interrupt_release(void);
 
 /* Between these two a signal that would end the program waits: for some steps of which all or none

@@ -222,6 +222,7 @@ is_allowed()
 	'base memory.c.o exit') ;; # memory_exhausted(), which nothing could survive
 	# a forked process leaves its parent's exit functions alone
 	'ranks forked_ranks.c.o _exit' | 'ranks apart.c.o _exit') ;;
+	'jobs forked_jobs.c.o _exit') ;; # a worker, likewise
 	'gate child.c.o _exit') ;; # a child that could not become the other program
 	'ranks mpi_ranks.c.o _exit') ;; # nor does one of mpirun go back to its command
 	'ranks launch.c.o getenv') ;; # mpirun tells its processes who they are by nothing else
@@ -241,7 +242,7 @@ is_allowed_data()
 {
 	case "$1 $2" in
 	'base unfinished_list' | 'base input_files') ;;
-	'base interrupt_is_held' | 'base interrupt_is_deferred' | 'base interrupt_was_noted') ;;
+	'base interrupt_holds' | 'base interrupt_is_deferred' | 'base interrupt_was_noted') ;;
 	'profiling cupti_buffers') ;;
 	*) return 1 ;;
 	esac
