@@ -7,8 +7,8 @@
 #include "engine/base/status.h"
 #include "engine/base/text.h"
 
-/* Many runs at once. A job is bytes, its result is bytes, and a function makes one of the other in a
-   worker process:
+/* Many runs at once. A job is bytes, its result is bytes, and a function makes one of the other in
+   a worker process:
 
 	manager   jobs_add ─► queue ─► an idle worker ─► run() ─► jobs_next
 	                        ▲             │ dies

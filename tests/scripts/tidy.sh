@@ -107,7 +107,7 @@ forbidden_calls()
 					FILENAME == "engine/base/memory.c")) ||
 				(name == "_exit" &&
 					(FILENAME == "engine/base/interrupt.c" ||
-					FILENAME == "bench/gate/child.c" ||
+					FILENAME ~ /^bench\/(gate\/child|jobs\/forked_jobs)\.c$/ ||
 					FILENAME ~ /^engine\/ranks\/(apart|.*_ranks)\.c$/)) ||
 				(name == "getenv" && FILENAME == "engine/ranks/launch.c")
 		}
