@@ -2,6 +2,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
+#include "reports/results/fields.h"
 #include "reports/results/result_tables.h"
 #include "reports/results/results.h"
 
@@ -34,17 +35,15 @@ const bool latency_is_main[STATISTIC_COUNT] = {
 #undef STATISTIC_IS_MAIN
 };
 
-/* Reads a field whose value is one of a few words. */
+/* A field whose value is one of a few words. */
 static enum status read_word(const struct json_object *object, const char *field,
 	const char *const *words, const char *expected, const char **out, struct error *error)
 {
-	TRY(json_text(object, field, out, error));
-	for (uint32_t i = 0; words[i] != NULL; i++) {
-		if (strcmp(*out, words[i]) == 0) {
-			return STATUS_OK;
-		}
-	}
-	return json_refuse(object, field, expected, error);
+	uint32_t place;
+
+	TRY(field_word(object, field, words, expected, &place, error));
+	*out = words[place];
+	return STATUS_OK;
 }
 
 /* Results from before runner_kind was written have the runner's name alone. */
@@ -119,28 +118,6 @@ static enum status read_heads(struct result *result, struct error *error)
 	return error->status;
 }
 
-/* Reads a number >= 0, or null if that is allowed. */
-static enum status read_value(const struct json_object *object, const char *field, bool is_optional,
-	struct result_value *out, struct error *error)
-{
-	const cJSON *node = json_find(object, field);
-
-	*out = (struct result_value){0};
-	if (cJSON_IsNumber(node) && (node->valuedouble < 0 || node->valuedouble > DBL_MAX)) {
-		return json_refuse(object, field, "a number >= 0", error);
-	}
-	if (is_optional && cJSON_IsNull(node)) {
-		return STATUS_OK;
-	}
-	if (!cJSON_IsNumber(node)) {
-		return json_refuse(
-			object, field, is_optional ? "a number or null" : "a number", error);
-	}
-	TRY(json_double(object, field, 0, DBL_MAX, &out->value, error));
-	out->has_value = true;
-	return STATUS_OK;
-}
-
 static enum status read_numbers(struct result *result, struct error *error)
 {
 	for (uint32_t i = 0; i < RESULT_NUMBER_COUNT; i++) {
@@ -149,7 +126,8 @@ static enum status read_numbers(struct result *result, struct error *error)
 		if (row->section[0] != '\0') {
 			json_object(&result->root, row->section, &section, error);
 		}
-		TRY(read_value(&section, row->field, row->is_optional, &result->numbers[i], error));
+		TRY(field_number(&section, row->field, row->is_optional, DBL_MAX,
+			&result->numbers[i], error));
 	}
 	return STATUS_OK;
 }
@@ -162,27 +140,11 @@ static enum status read_latencies(struct result *result, struct error *error)
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		json_object(&latency, latency_names[i], &metric, error);
 		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
-			TRY(read_value(&metric, latency_statistics[j], true,
+			TRY(field_number(&metric, latency_statistics[j], true, DBL_MAX,
 				&result->latency_ms[i][j], error));
 		}
 	}
 	return STATUS_OK;
-}
-
-static enum status read_provenance(struct result *result, struct error *error)
-{
-	char path[PATH_BYTES_MAX];
-	struct json_object root;
-
-	bool is_there = false;
-
-	TRY(path_format(path, error, "%s/%s", result->directory, RESULT_PROVENANCE));
-	TRY(path_is_there(path, &is_there, error));
-	if (!is_there) {
-		return STATUS_OK;
-	}
-	TRY(json_document_open(&result->provenance, path, error));
-	return json_root(&root, &result->provenance, error);
 }
 
 static enum status read_summary(struct result *result, struct error *error)
@@ -208,7 +170,7 @@ enum status result_open(struct result *result, const char *directory, struct err
 	memset(result, 0, sizeof(*result));
 	result->directory = directory;
 	TRY(read_summary(result, error));
-	TRY(read_provenance(result, error));
+	TRY(provenance_open(&result->provenance, directory, error));
 	return result_tables_check(directory, &result->has_kernels, &result->has_requests, error);
 }
 

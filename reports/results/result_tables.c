@@ -2,10 +2,9 @@
 
 #include "engine/base/path.h"
 #include "engine/base/table.h"
+#include "reports/results/fields.h"
 #include "reports/results/results.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct column {
@@ -46,21 +45,6 @@ static const struct table {
 
 enum { TABLE_COUNT = sizeof(tables) / sizeof(tables[0]) };
 
-/* A finite number that is not negative, or `-`. Nothing in a result is below 0. */
-static bool is_number(const char *cell)
-{
-	char *end = NULL;
-
-	if (strcmp(cell, "-") == 0) {
-		return true;
-	}
-	if (*cell < '0' || *cell > '9') {
-		return false; /* strtod would take blanks, signs, "inf" and "nan" */
-	}
-	double value = strtod(cell, &end);
-	return *end == '\0' && isfinite(value);
-}
-
 static enum status check_rows(
 	struct table_reader *reader, const struct table *table, struct error *error)
 {
@@ -74,7 +58,7 @@ static enum status check_rows(
 	}
 	while (table_reader_next(reader, error)) {
 		for (uint32_t i = 0; i < count; i++) {
-			if (!is_number(reader->cells[numbers[i]])) {
+			if (!cell_is_number(reader->cells[numbers[i]])) {
 				return table_reader_refuse(reader, numbers[i], "a number", error);
 			}
 		}

@@ -1,0 +1,405 @@
+#include "reports/results/plan_file.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/path.h"
+#include "reports/results/fields.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const probe_purposes[PROBE_PURPOSE_COUNT + 1] = {
+#define PROBE_PURPOSE_NAME(name, text) text,
+	PROBE_PURPOSE_LIST(PROBE_PURPOSE_NAME)
+#undef PROBE_PURPOSE_NAME
+};
+
+#define WORD(name, text) text,
+static const char *const verdicts[] = {VERDICT_LIST(WORD) "-", NULL};
+#undef WORD
+
+struct result_value plan_answer_pass(const struct plan_answer *answer)
+{
+	return answer->is_least ? answer->lowest_pass : answer->highest_pass;
+}
+
+struct result_value plan_answer_fail(const struct plan_answer *answer)
+{
+	return answer->is_least ? answer->highest_fail : answer->lowest_fail;
+}
+
+/* ---- writing ---- */
+
+static void add_number(cJSON *object, const char *name, struct result_value value)
+{
+	if (value.has_value) {
+		cJSON_AddNumberToObject(object, name, value.value);
+	} else {
+		cJSON_AddNullToObject(object, name);
+	}
+}
+
+static void add_text(cJSON *object, const char *name, const char *text)
+{
+	cJSON_AddStringToObject(object, name, text == NULL ? "" : text);
+}
+
+static void add_interval(cJSON *object, const struct plan_interval *interval)
+{
+	add_number(object, "low", interval->low);
+	add_number(object, "high", interval->high);
+}
+
+cJSON *plan_answer_json(const struct plan_answer *answer)
+{
+	cJSON *root = cJSON_CreateObject();
+
+#define ADD_TEXT(name) add_text(root, #name, answer->name);
+	PLAN_ANSWER_TEXT_LIST(ADD_TEXT)
+#undef ADD_TEXT
+#define ADD_BOOL(name) cJSON_AddBoolToObject(root, #name, answer->name);
+	PLAN_ANSWER_BOOL_LIST(ADD_BOOL)
+#undef ADD_BOOL
+#define ADD_NUMBER(name, maximum) add_number(root, #name, answer->name);
+	PLAN_ANSWER_NUMBER_LIST(ADD_NUMBER)
+#undef ADD_NUMBER
+	cJSON *stretches = cJSON_AddArrayToObject(root, "stretches");
+	for (uint32_t i = 0; i < answer->stretch_count; i++) {
+		cJSON *stretch = cJSON_CreateObject();
+		cJSON_AddNumberToObject(stretch, "from", answer->stretches[i].from);
+		cJSON_AddNumberToObject(stretch, "to", answer->stretches[i].to);
+		cJSON_AddItemToArray(stretches, stretch);
+	}
+	cJSON *sampling = cJSON_AddObjectToObject(root, "sampling");
+	add_interval(sampling, &answer->sampling.interval);
+	add_number(sampling, "replicates", answer->sampling.replicates);
+	add_text(sampling, "method", answer->sampling.method);
+	add_number(sampling, "window_s", answer->sampling.window_s);
+	add_text(sampling, "text", answer->sampling.text);
+	cJSON *model = cJSON_AddObjectToObject(root, "model");
+	add_interval(model, &answer->model.interval);
+	add_number(model, "error", answer->model.error);
+	cJSON_AddBoolToObject(model, "is_guess", answer->model.is_guess);
+	add_text(model, "text", answer->model.text);
+	cJSON *alone = cJSON_AddObjectToObject(root, "alone");
+	add_number(alone, "requests", answer->alone.requests);
+	add_number(alone, "misses", answer->alone.misses);
+	add_number(alone, "longest_tokens", answer->alone.longest_tokens);
+	return root;
+}
+
+static void write_number(struct table_writer *table, struct result_value value, uint32_t places)
+{
+	double scaled = value.value;
+
+	for (uint32_t i = 0; i < places; i++) {
+		scaled *= 10;
+	}
+	if (value.has_value) {
+		table_decimal(table, (uint64_t)(scaled + 0.5), places);
+	} else {
+		table_none(table);
+	}
+}
+
+/* The texts of a row by their columns. */
+#define TEXT_configuration configuration
+#define TEXT_purpose probe_purposes[probe->purpose]
+#define TEXT_verdict (probe->has_verdict ? verdicts[probe->verdict] : NULL)
+
+void plan_probe_write(
+	struct table_writer *table, const char *configuration, const struct plan_probe *probe)
+{
+#define WRITE_TEXT(name) table_text(table, TEXT_##name);
+#define WRITE_NUMBER(name, places, maximum) write_number(table, probe->name, places);
+	PROBE_COLUMN_LIST(WRITE_TEXT, WRITE_NUMBER)
+#undef WRITE_TEXT
+#undef WRITE_NUMBER
+	table_end_row(table);
+}
+
+/* ---- reading plan.json ---- */
+
+static enum status read_interval(
+	const struct json_object *object, struct plan_interval *interval, struct error *error)
+{
+	field_number(object, "low", true, DBL_MAX, &interval->low, error);
+	TRY(field_number(object, "high", true, DBL_MAX, &interval->high, error));
+	bool is_ordered = !interval->low.has_value || !interval->high.has_value ||
+			  interval->low.value <= interval->high.value;
+	return is_ordered ? STATUS_OK : json_refuse(object, "high", "at least low", error);
+}
+
+static enum status read_stretches(
+	const struct json_object *object, struct plan_answer *answer, struct error *error)
+{
+	TRY(error->status);
+	const cJSON *list = json_find(object, "stretches");
+	const cJSON *node = NULL;
+
+	if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > PLAN_STRETCHES_MAX) {
+		return json_refuse(object, "stretches", "a list of at most 64", error);
+	}
+	cJSON_ArrayForEach(node, list)
+	{
+		struct json_object one = {.document = object->document, .node = node};
+		struct plan_stretch *stretch = &answer->stretches[answer->stretch_count++];
+
+		if (!cJSON_IsObject(node)) {
+			return json_refuse(object, "stretches", "a list of objects", error);
+		}
+		snprintf(one.path, sizeof(one.path), "stretches");
+		json_double(&one, "from", 0, DBL_MAX, &stretch->from, error);
+		TRY(json_double(&one, "to", 0, DBL_MAX, &stretch->to, error));
+		if (stretch->from > stretch->to) {
+			return json_refuse(&one, "to", "at least from", error);
+		}
+	}
+	return STATUS_OK;
+}
+
+static enum status read_answer(
+	const struct json_object *parent, struct plan_answer *answer, struct error *error)
+{
+	struct json_object object, sampling, model, alone;
+
+	json_object(parent, "answer", &object, error);
+#define READ_TEXT(name) field_text(&object, #name, &answer->name, error);
+	PLAN_ANSWER_TEXT_LIST(READ_TEXT)
+#undef READ_TEXT
+#define READ_BOOL(name) json_bool(&object, #name, &answer->name, error);
+	PLAN_ANSWER_BOOL_LIST(READ_BOOL)
+#undef READ_BOOL
+#define READ_NUMBER(name, maximum)                                                                 \
+	field_number(&object, #name, true, maximum, &answer->name, error);
+	PLAN_ANSWER_NUMBER_LIST(READ_NUMBER)
+#undef READ_NUMBER
+	read_stretches(&object, answer, error);
+	json_object(&object, "sampling", &sampling, error);
+	read_interval(&sampling, &answer->sampling.interval, error);
+	field_number(&sampling, "replicates", true, DBL_MAX, &answer->sampling.replicates, error);
+	field_number(&sampling, "window_s", true, DBL_MAX, &answer->sampling.window_s, error);
+	field_text(&sampling, "method", &answer->sampling.method, error);
+	field_text(&sampling, "text", &answer->sampling.text, error);
+	json_object(&object, "model", &model, error);
+	read_interval(&model, &answer->model.interval, error);
+	field_number(&model, "error", true, DBL_MAX, &answer->model.error, error);
+	json_bool(&model, "is_guess", &answer->model.is_guess, error);
+	field_text(&model, "text", &answer->model.text, error);
+	json_object(&object, "alone", &alone, error);
+	field_number(&alone, "requests", true, DBL_MAX, &answer->alone.requests, error);
+	field_number(&alone, "misses", true, DBL_MAX, &answer->alone.misses, error);
+	return field_number(
+		&alone, "longest_tokens", true, DBL_MAX, &answer->alone.longest_tokens, error);
+}
+
+static enum status read_names(const struct json_object *object, const char *field,
+	const cJSON **names, struct error *error)
+{
+	TRY(error->status);
+	const cJSON *name = NULL;
+
+	*names = json_find(object, field);
+	bool is_list = cJSON_IsArray(*names);
+	cJSON_ArrayForEach(name, *names)
+	{
+		is_list = is_list && cJSON_IsString(name);
+	}
+	return is_list ? STATUS_OK : json_refuse(object, field, "a list of names", error);
+}
+
+static enum status read_configuration(const struct json_object *object,
+	struct plan_configuration *configuration, struct error *error)
+{
+	struct json_object goodput;
+	uint32_t rank = 0;
+
+	json_text(object, "name", &configuration->name, error);
+	field_text(object, "options", &configuration->options, error);
+	json_double(object, "gpus", 0, 1e9, &configuration->gpus, error);
+	read_answer(object, &configuration->answer, error);
+	json_object(object, "goodput_per_gpu", &goodput, error);
+	field_number(&goodput, "value", true, DBL_MAX, &configuration->goodput_per_gpu, error);
+	read_interval(&goodput, &configuration->goodput_per_gpu_interval, error);
+	field_number(object, "throughput_per_gpu", true, DBL_MAX,
+		&configuration->throughput_per_gpu, error);
+	field_number(
+		object, "speed_per_user", true, DBL_MAX, &configuration->speed_per_user, error);
+	json_u32(object, "rank", 1, PLAN_CONFIGURATIONS_MAX, &rank, error);
+	configuration->rank = rank;
+	read_names(object, "same_as", &configuration->same_as, error);
+	return json_bool(object, "on_pareto_front", &configuration->on_pareto_front, error);
+}
+
+static bool find_configuration(const struct plan_file *plan, const char *name, uint32_t *index)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		if (strcmp(plan->configurations[i].name, name) == 0) {
+			*index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum status read_configurations(struct plan_file *plan, struct error *error)
+{
+	TRY(error->status);
+	const cJSON *list = json_find(&plan->root, "configurations");
+	const cJSON *node = NULL;
+	int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+	uint32_t same;
+
+	if (count < 1 || count > PLAN_CONFIGURATIONS_MAX) {
+		return json_refuse(&plan->root, "configurations", "a list of 1 to 256", error);
+	}
+	plan->configurations = memory_take((size_t)count, sizeof(*plan->configurations));
+	cJSON_ArrayForEach(node, list)
+	{
+		struct plan_configuration *one = &plan->configurations[plan->configuration_count];
+		struct json_object object = {.document = &plan->summary, .node = node};
+
+		snprintf(object.path, sizeof(object.path), "configurations[%u]",
+			plan->configuration_count);
+		if (!cJSON_IsObject(node)) {
+			return json_refuse(
+				&plan->root, "configurations", "a list of objects", error);
+		}
+		TRY(read_configuration(&object, one, error));
+		if (find_configuration(plan, one->name, &same)) {
+			return json_refuse(&object, "name", "a name of its own", error);
+		}
+		plan->configuration_count++;
+	}
+	return STATUS_OK;
+}
+
+static enum status read_summary(struct plan_file *plan, struct error *error)
+{
+	static const char *const schemas[] = {PLAN_SCHEMA, NULL};
+	static const char *const ends[] = {"interrupted", "complete", NULL};
+	struct json_object slo, trace;
+	uint32_t place = 0, schema;
+
+	TRY(json_root(&plan->root, &plan->summary, error));
+	const struct json_object *root = &plan->root;
+	field_word(root, "schema", schemas, "\"" PLAN_SCHEMA "\"", &schema, error);
+	field_word(root, "status", ends, "complete or interrupted", &place, error);
+	plan->is_complete = place == 1;
+	json_bool(root, SUMMARY_CALIBRATED, &plan->is_calibrated, error);
+	read_answer(root, &plan->answer, error);
+	json_object(root, "slo", &slo, error);
+	field_text(&slo, "text", &plan->slo_text, error);
+	field_number(&slo, "ttft_ms", true, DBL_MAX, &plan->slo_ttft_ms, error);
+	field_number(&slo, "tpot_ms", true, DBL_MAX, &plan->slo_tpot_ms, error);
+	field_number(&slo, "e2e_ms", true, DBL_MAX, &plan->slo_e2e_ms, error);
+	field_number(&slo, "attain", true, 1, &plan->slo_attain, error);
+	field_text(&slo, "limits", &plan->slo_limits, error);
+	json_object(root, SUMMARY_TRACE, &trace, error);
+	json_text(&trace, SUMMARY_TRACE_NAME, &plan->trace_name, error);
+	field_number(&trace, "requests", true, DBL_MAX, &plan->trace_requests, error);
+	TRY(read_configurations(plan, error));
+	return json_object(root, SUMMARY_CONFIG, &plan->config, error);
+}
+
+/* ---- reading plan.tsv ---- */
+
+/* The columns in the order of the list. */
+enum probe_column {
+#define COLUMN_OF_TEXT(name) COLUMN_##name,
+#define COLUMN_OF_NUMBER(name, places, maximum) COLUMN_##name,
+	PROBE_COLUMN_LIST(COLUMN_OF_TEXT, COLUMN_OF_NUMBER)
+#undef COLUMN_OF_TEXT
+#undef COLUMN_OF_NUMBER
+		COLUMN_COUNT
+};
+
+static enum status read_probe(const struct plan_file *plan, const struct table_reader *table,
+	const uint32_t *columns, struct plan_probe *probe, struct error *error)
+{
+	uint32_t configuration = columns[COLUMN_configuration];
+	uint32_t purpose = 0, verdict = 0;
+
+	if (!find_configuration(plan, table->cells[configuration], &probe->configuration)) {
+		return table_reader_refuse(
+			table, configuration, "a configuration of " PLAN_SUMMARY, error);
+	}
+	cell_word(table, columns[COLUMN_purpose], probe_purposes, "a purpose", &purpose, error);
+	cell_word(table, columns[COLUMN_verdict], verdicts, "a verdict", &verdict, error);
+	probe->purpose = purpose;
+	probe->has_verdict = verdict <= VERDICT_OVERLOADED;
+	probe->verdict = probe->has_verdict ? verdict : VERDICT_STABLE;
+#define NO_TEXT(name)
+#define READ_CELL(name, places, maximum)                                                           \
+	cell_number(table, columns[COLUMN_##name], maximum, &probe->name, error);
+	PROBE_COLUMN_LIST(NO_TEXT, READ_CELL)
+#undef READ_CELL
+	return error->status;
+}
+
+static enum status read_probes(
+	struct plan_file *plan, struct table_reader *table, struct error *error)
+{
+	static const char *const names[] = {
+#define NAME_OF_TEXT(name) #name,
+#define NAME_OF_NUMBER(name, places, maximum) #name,
+		PROBE_COLUMN_LIST(NAME_OF_TEXT, NAME_OF_NUMBER)
+#undef NAME_OF_TEXT
+#undef NAME_OF_NUMBER
+	};
+	uint32_t columns[COLUMN_COUNT];
+	size_t capacity = 0;
+
+	for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
+		TRY(table_reader_column(table, names[i], &columns[i], error));
+	}
+	while (table_reader_next(table, error)) {
+		if (plan->probe_count == PLAN_PROBES_MAX) {
+			return table_reader_refuse(
+				table, 0, "a table of at most 1,000,000 rows", error);
+		}
+		plan->probes = memory_grow(
+			plan->probes, &capacity, plan->probe_count + 1, sizeof(*plan->probes));
+		struct plan_probe *probe = &plan->probes[plan->probe_count++];
+		memset(probe, 0, sizeof(*probe));
+		TRY(read_probe(plan, table, columns, probe, error));
+	}
+	return error->status;
+}
+
+static enum status open_probes(struct plan_file *plan, struct error *error)
+{
+	struct table_reader table;
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/%s", plan->directory, PLAN_PROBES));
+	enum status status = table_reader_open(&table, path, NULL, error);
+	if (status == STATUS_OK) {
+		status = read_probes(plan, &table, error);
+	}
+	table_reader_close(&table);
+	return status;
+}
+
+enum status plan_file_open(struct plan_file *plan, const char *directory, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	*plan = (struct plan_file){.directory = directory};
+	TRY(path_format(path, error, "%s/%s", directory, PLAN_SUMMARY));
+	TRY(json_document_open(&plan->summary, path, error));
+	TRY(read_summary(plan, error));
+	TRY(provenance_open(&plan->provenance, directory, error));
+	return open_probes(plan, error);
+}
+
+void plan_file_close(struct plan_file *plan)
+{
+	json_document_close(&plan->summary);
+	json_document_close(&plan->provenance);
+	free(plan->configurations);
+	free(plan->probes);
+	plan->configurations = NULL;
+	plan->probes = NULL;
+}

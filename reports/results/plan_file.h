@@ -1,0 +1,253 @@
+#ifndef REPORTS_RESULTS_PLAN_FILE_H
+#define REPORTS_RESULTS_PLAN_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/json.h"
+#include "engine/base/status.h"
+#include "engine/base/table.h"
+#include "reports/results/metric.h"
+#include "reports/results/results.h"
+
+/* The folder that `quire plan --out` fills: plan.json has the answer, plan.tsv a row for each run
+   that the search made. This is the contract of both: the search writes and the page reads with the
+   lists and functions below.
+
+   plan.json, keys in this order:
+
+     schema  "quire-plan-1"
+     status  "complete", or "interrupted": the answer is a bound
+     calibrated  as of summary.json
+     answer  of the best configuration (PLAN_ANSWER_* below; plan_answer_json() writes it)
+     slo {text, ttft_ms, tpot_ms, e2e_ms, attain, limits}
+	 text: the whole SLO in words; the limits of each request, null where none is set; attain:
+	 the share of requests that must be within them; limits: those on percentiles, as the
+	 option takes them (metric.h), or ""
+     trace   as of summary.json: {name, xxh64, requests}
+     configurations  [{name, options, gpus, answer, goodput_per_gpu {value, low, high},
+		      throughput_per_gpu, speed_per_user, rank, same_as [names], on_pareto_front}]
+	 at least one, the best first. options: as on a command line. gpus: of one replica.
+	 speed_per_user: output tokens/s of one user, 1000 / tpot_p50. rank: from 1. same_as: the
+	 configurations from which it cannot be told apart. Names are unique
+     config  as of summary.json
+
+   A number that does not exist or was not asked for is null, a text is "". All numbers are >= 0.
+   plan.json is written last: a folder that has it is complete. */
+
+#define PLAN_SCHEMA "quire-plan-1"
+#define PLAN_SUMMARY "plan.json"
+#define PLAN_PROBES "plan.tsv"
+
+enum {
+	PLAN_CONFIGURATIONS_MAX = 256,
+	PLAN_STRETCHES_MAX = 64,
+	PLAN_PROBES_MAX = 1000000,
+};
+
+/* ---- an answer ---- */
+
+/* sentence: the whole answer for a manager. vary: speedup, rate, concurrency, kv-blocks or
+   replicas. unit: of its values, "" for a factor. binding: ttft, tpot, e2e, rejections, queue,
+   overload or a metric; binding_text: what that is and which option would help. why_not_more: one
+   sentence on the failing run nearest to the answer. */
+#define PLAN_ANSWER_TEXT_LIST(X)                                                                   \
+	X(sentence)                                                                                \
+	X(vary)                                                                                    \
+	X(unit)                                                                                    \
+	X(binding)                                                                                 \
+	X(binding_text)                                                                            \
+	X(why_not_more)
+
+/* is_bound: the value that passes is a bound, not the end (the search was stopped, or ended at the
+   edge of its range). is_least: more makes it easier (KV blocks, replicas): then lowest_pass and
+   highest_fail have values, else highest_pass and lowest_fail. */
+#define PLAN_ANSWER_BOOL_LIST(X)                                                                   \
+	X(is_bound)                                                                                \
+	X(is_least)
+
+/* X(name, maximum). attained to output_tokens_per_s: of the run at the value that passes.
+   outside_share: of its step time, priced outside what the profile was measured on. gpus: of all
+   replicas, spare ones too; spare: replicas that may be lost. Costs are in the user's currency. */
+#define PLAN_ANSWER_NUMBER_LIST(X)                                                                 \
+	X(highest_pass, DBL_MAX)                                                                   \
+	X(lowest_fail, DBL_MAX)                                                                    \
+	X(lowest_pass, DBL_MAX)                                                                    \
+	X(highest_fail, DBL_MAX)                                                                   \
+	X(attained, 1)                                                                             \
+	X(offered_requests_per_s, DBL_MAX)                                                         \
+	X(goodput_requests_per_s, DBL_MAX)                                                         \
+	X(output_tokens_per_s, DBL_MAX)                                                            \
+	X(outside_share, 1)                                                                        \
+	X(replicas, DBL_MAX)                                                                       \
+	X(gpus, DBL_MAX)                                                                           \
+	X(spare, DBL_MAX)                                                                          \
+	X(currency_per_gpu_hour, DBL_MAX)                                                          \
+	X(cost_per_million_tokens, DBL_MAX)
+
+/* An interval of the value that passes. An end without a value is open. */
+struct plan_interval {
+	struct result_value low, high;
+};
+
+/* Loads from `from` to `to` fail although a higher one passes. */
+struct plan_stretch {
+	double from, to;
+};
+
+struct plan_answer {
+#define PLAN_MEMBER(name) const char *name;
+	PLAN_ANSWER_TEXT_LIST(PLAN_MEMBER)
+#undef PLAN_MEMBER
+#define PLAN_MEMBER(name) bool name;
+	PLAN_ANSWER_BOOL_LIST(PLAN_MEMBER)
+#undef PLAN_MEMBER
+#define PLAN_MEMBER(name, maximum) struct result_value name;
+	PLAN_ANSWER_NUMBER_LIST(PLAN_MEMBER)
+#undef PLAN_MEMBER
+	uint32_t stretch_count;
+	struct plan_stretch stretches[PLAN_STRETCHES_MAX]; /* ascending */
+	/* The randomness of the trace. method: "seeds", "block bootstrap" or "none". */
+	struct {
+		struct plan_interval interval;
+		struct result_value replicates, window_s;
+		const char *method, *text;
+	} sampling;
+	/* The error of the step times, as a factor common to all. is_guess: no error was measured
+	   for this profile. */
+	struct {
+		struct plan_interval interval;
+		struct result_value error;
+		bool is_guess;
+		const char *text;
+	} model;
+	/* One request in the system at a time: those that then miss the SLO always do. */
+	struct {
+		struct result_value requests, misses, longest_tokens;
+	} alone;
+};
+
+/* The JSON object of an answer; the caller's. Texts that are NULL are "". */
+cJSON *plan_answer_json(const struct plan_answer *answer);
+
+/* The value that passes, whichever way the knob goes. */
+struct result_value plan_answer_pass(const struct plan_answer *answer);
+struct result_value plan_answer_fail(const struct plan_answer *answer);
+
+/* ---- the table of runs ---- */
+
+/* Why the search made a run. first: whose utilisation says where to look; bracket and bisect: of
+   the search; shape: between them, for the curve and for stretches that fail; alone: one request
+   at a time; sampling, model: of the intervals; target, spare: of how many replicas are needed. */
+#define PROBE_PURPOSE_LIST(X)                                                                      \
+	X(PROBE_FIRST, "first")                                                                    \
+	X(PROBE_BRACKET, "bracket")                                                                \
+	X(PROBE_BISECT, "bisect")                                                                  \
+	X(PROBE_SHAPE, "shape")                                                                    \
+	X(PROBE_ALONE, "alone")                                                                    \
+	X(PROBE_SAMPLING, "sampling")                                                              \
+	X(PROBE_MODEL, "model")                                                                    \
+	X(PROBE_TARGET, "target")                                                                  \
+	X(PROBE_SPARE, "spare")
+
+enum probe_purpose {
+#define PROBE_PURPOSE_ENUM(name, text) name,
+	PROBE_PURPOSE_LIST(PROBE_PURPOSE_ENUM)
+#undef PROBE_PURPOSE_ENUM
+		PROBE_PURPOSE_COUNT
+};
+
+extern const char *const probe_purposes[PROBE_PURPOSE_COUNT + 1]; /* ends in NULL */
+
+/* The columns of plan.tsv: TEXT(name), NUMBER(name, decimal places, maximum). configuration is a
+   name of plan.json; load the value of the knob; replicate 0 the trace itself, from 1 another
+   sample; lost the replicas that fail at the start. attained_low and attained_high are the 95 %
+   Wilson interval of the share attained. verdict is that of summary.json. passes is 1 or 0. */
+#define PROBE_COLUMN_LIST(TEXT, NUMBER)                                                            \
+	TEXT(configuration)                                                                        \
+	NUMBER(load, 6, DBL_MAX)                                                                   \
+	TEXT(purpose)                                                                              \
+	NUMBER(replicate, 0, DBL_MAX)                                                              \
+	NUMBER(step_time_scale, 6, DBL_MAX)                                                        \
+	NUMBER(replicas, 0, DBL_MAX)                                                               \
+	NUMBER(lost, 0, DBL_MAX)                                                                   \
+	NUMBER(offered_requests_per_s, 6, DBL_MAX)                                                 \
+	NUMBER(attained, 6, 1)                                                                     \
+	NUMBER(attained_low, 6, 1)                                                                 \
+	NUMBER(attained_high, 6, 1)                                                                \
+	NUMBER(goodput_requests_per_s, 6, DBL_MAX)                                                 \
+	NUMBER(output_tokens_per_s, 3, DBL_MAX)                                                    \
+	NUMBER(ttft_p50_ms, 6, DBL_MAX)                                                            \
+	NUMBER(ttft_p90_ms, 6, DBL_MAX)                                                            \
+	NUMBER(ttft_p99_ms, 6, DBL_MAX)                                                            \
+	NUMBER(tpot_p50_ms, 6, DBL_MAX)                                                            \
+	NUMBER(tpot_p90_ms, 6, DBL_MAX)                                                            \
+	NUMBER(tpot_p99_ms, 6, DBL_MAX)                                                            \
+	NUMBER(e2e_p50_ms, 6, DBL_MAX)                                                             \
+	NUMBER(e2e_p99_ms, 6, DBL_MAX)                                                             \
+	NUMBER(hit_rate, 6, 1)                                                                     \
+	NUMBER(preemptions, 0, DBL_MAX)                                                            \
+	NUMBER(utilisation, 6, DBL_MAX)                                                            \
+	NUMBER(outside_share, 6, 1)                                                                \
+	TEXT(verdict)                                                                              \
+	NUMBER(passes, 0, 1)
+
+#define PROBE_TEXT_NAME(name) "\t" #name
+#define PROBE_NUMBER_NAME(name, places, maximum) "\t" #name
+#define PROBE_COLUMNS (&(PROBE_COLUMN_LIST(PROBE_TEXT_NAME, PROBE_NUMBER_NAME))[1])
+
+struct plan_probe {
+	uint32_t configuration; /* index in plan.json's list */
+	enum probe_purpose purpose;
+	bool has_verdict;
+	enum verdict verdict;
+#define PROBE_NO_MEMBER(name)
+#define PROBE_MEMBER(name, places, maximum) struct result_value name;
+	PROBE_COLUMN_LIST(PROBE_NO_MEMBER, PROBE_MEMBER)
+#undef PROBE_NO_MEMBER
+#undef PROBE_MEMBER
+};
+
+/* Writes a row; numbers are rounded to the places of their column, and must be < 10^13. The table
+   was begun with PROBE_COLUMNS. */
+void plan_probe_write(
+	struct table_writer *table, const char *configuration, const struct plan_probe *probe);
+
+/* ---- reading ---- */
+
+struct plan_configuration {
+	const char *name, *options;
+	double gpus;
+	struct plan_answer answer;
+	struct result_value goodput_per_gpu;
+	struct plan_interval goodput_per_gpu_interval;
+	struct result_value throughput_per_gpu, speed_per_user;
+	uint32_t rank;
+	const cJSON *same_as; /* an array of names of configurations */
+	bool on_pareto_front;
+};
+
+/* Texts are owned by the documents. */
+struct plan_file {
+	const char *directory; /* borrowed */
+	struct json_document summary;
+	struct json_document provenance; /* not open when the folder has none */
+	struct json_object root, config;
+	bool is_complete;
+	bool is_calibrated;
+	struct plan_answer answer;
+	const char *slo_text, *slo_limits;
+	struct result_value slo_ttft_ms, slo_tpot_ms, slo_e2e_ms, slo_attain;
+	const char *trace_name;
+	struct result_value trace_requests;
+	uint32_t configuration_count;
+	struct plan_configuration *configurations; /* (configuration_count), owned */
+	uint64_t probe_count;
+	struct plan_probe *probes; /* (probe_count), owned, in the order of the table */
+};
+
+/* Reads and checks both files. To be closed after a failure too. */
+enum status plan_file_open(struct plan_file *plan, const char *directory, struct error *error);
+void plan_file_close(struct plan_file *plan);
+
+#endif

@@ -1,0 +1,296 @@
+#include "reports/results/sweep_file.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/path.h"
+#include "reports/results/fields.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const sweep_metrics[SWEEP_METRIC_COUNT] = {
+#define SWEEP_NAME(name) name,
+	SWEEP_METRIC_LIST(SWEEP_NAME)
+#undef SWEEP_NAME
+};
+
+const char *const sweep_run_statuses[SWEEP_RUN_STATUS_COUNT + 1] = {
+#define SWEEP_NAME(name, text) text,
+	SWEEP_RUN_STATUS_LIST(SWEEP_NAME)
+#undef SWEEP_NAME
+};
+
+enum { SWEEP_VALUES_MAX = 4096 };
+
+void sweep_header(struct text *header, const char *const *parameters, uint32_t count)
+{
+	text_add(header, "run\tstatus\tmessage");
+	for (uint32_t i = 0; i < count; i++) {
+		text_add(header, "\t");
+		text_add(header, parameters[i]);
+	}
+#define ADD_METRIC(name) text_add(header, "\t" name);
+	SWEEP_METRIC_LIST(ADD_METRIC)
+#undef ADD_METRIC
+#define ADD_SIZE(name) text_add(header, "\t" #name);
+	SWEEP_SIZE_LIST(ADD_SIZE)
+#undef ADD_SIZE
+}
+
+/* ---- reading sweep.json ---- */
+
+static enum status read_values(
+	const struct json_object *object, struct sweep_parameter *parameter, struct error *error)
+{
+	const cJSON *list = json_find(object, "values");
+	const cJSON *node = NULL;
+	int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+
+	if (count < 1 || count > SWEEP_VALUES_MAX) {
+		return json_refuse(object, "values", "a list of 1 to 4096", error);
+	}
+	parameter->values = memory_take((size_t)count, sizeof(*parameter->values));
+	parameter->is_number = true;
+	cJSON_ArrayForEach(node, list)
+	{
+		if (!cJSON_IsString(node)) {
+			return json_refuse(object, "values", "a list of texts", error);
+		}
+		const char *value = node->valuestring;
+		for (uint32_t i = 0; i < parameter->value_count; i++) {
+			if (strcmp(parameter->values[i], value) == 0) {
+				return json_refuse(object, "values", "each value once", error);
+			}
+		}
+		parameter->values[parameter->value_count++] = value;
+		parameter->is_number =
+			parameter->is_number && *value != '-' && cell_is_number(value);
+	}
+	return STATUS_OK;
+}
+
+static enum status read_parameters(struct sweep_file *sweep, struct error *error)
+{
+	TRY(error->status);
+	const cJSON *list = json_find(&sweep->root, "parameters");
+	const cJSON *node = NULL;
+	int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+
+	if (count < 1 || count > SWEEP_PARAMETERS_MAX) {
+		return json_refuse(&sweep->root, "parameters", "a list of 1 to 8", error);
+	}
+	cJSON_ArrayForEach(node, list)
+	{
+		struct json_object object = {.document = &sweep->summary, .node = node};
+		struct sweep_parameter *parameter = &sweep->parameters[sweep->parameter_count];
+
+		snprintf(object.path, sizeof(object.path), "parameters[%u]",
+			sweep->parameter_count++);
+		if (!cJSON_IsObject(node)) {
+			return json_refuse(&sweep->root, "parameters", "a list of objects", error);
+		}
+		TRY(json_text(&object, "name", &parameter->name, error));
+		TRY(read_values(&object, parameter, error));
+	}
+	return STATUS_OK;
+}
+
+static enum status read_summary(struct sweep_file *sweep, struct error *error)
+{
+	static const char *const schemas[] = {SWEEP_SCHEMA, NULL};
+	static const char *const ends[] = {"interrupted", "complete", NULL};
+	struct json_object trace;
+	uint32_t place = 0, schema;
+
+	TRY(json_root(&sweep->root, &sweep->summary, error));
+	const struct json_object *root = &sweep->root;
+	field_word(root, "schema", schemas, "\"" SWEEP_SCHEMA "\"", &schema, error);
+	field_word(root, "status", ends, "complete or interrupted", &place, error);
+	sweep->is_complete = place == 1;
+	if (json_has(root, SUMMARY_CALIBRATED)) {
+		json_bool(root, SUMMARY_CALIBRATED, &sweep->is_calibrated, error);
+	}
+	read_parameters(sweep, error);
+	json_object(root, SUMMARY_TRACE, &trace, error);
+	json_text(&trace, SUMMARY_TRACE_NAME, &sweep->trace_name, error);
+	field_number(&trace, "requests", true, DBL_MAX, &sweep->trace_requests, error);
+	return json_object(root, SUMMARY_CONFIG, &sweep->config, error);
+}
+
+/* ---- reading sweep.tsv ---- */
+
+struct columns {
+	uint32_t run, status, message;
+	uint32_t parameters[SWEEP_PARAMETERS_MAX];
+	uint32_t metrics[SWEEP_METRIC_COUNT];
+#define COLUMN(name) uint32_t name;
+	SWEEP_SIZE_LIST(COLUMN)
+#undef COLUMN
+};
+
+static enum status find_columns(const struct sweep_file *sweep, const struct table_reader *table,
+	struct columns *columns, struct error *error)
+{
+	table_reader_column(table, "run", &columns->run, error);
+	table_reader_column(table, "status", &columns->status, error);
+	table_reader_column(table, "message", &columns->message, error);
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		table_reader_column(
+			table, sweep->parameters[i].name, &columns->parameters[i], error);
+	}
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		table_reader_column(table, sweep_metrics[i], &columns->metrics[i], error);
+	}
+#define FIND(name) table_reader_column(table, #name, &columns->name, error);
+	SWEEP_SIZE_LIST(FIND)
+#undef FIND
+	return error->status;
+}
+
+static char *copy(const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+
+	return memcpy(memory_take(bytes, 1), text, bytes);
+}
+
+static enum status read_value(const struct table_reader *table, uint32_t column,
+	const struct sweep_parameter *parameter, uint32_t *index, struct error *error)
+{
+	TRY(error->status);
+	for (*index = 0; *index < parameter->value_count; ++*index) {
+		if (strcmp(parameter->values[*index], table->cells[column]) == 0) {
+			return STATUS_OK;
+		}
+	}
+	return table_reader_refuse(
+		table, column, "a value of this parameter in " SWEEP_SUMMARY, error);
+}
+
+static enum status read_run(const struct sweep_file *sweep, const struct table_reader *table,
+	const struct columns *columns, struct sweep_run *run, struct error *error)
+{
+	uint32_t status = 0;
+
+	run->name = copy(table->cells[columns->run]);
+	run->message = copy(table->cells[columns->message]);
+	cell_word(table, columns->status, sweep_run_statuses, "complete, failed or missing",
+		&status, error);
+	run->status = status;
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		read_value(table, columns->parameters[i], &sweep->parameters[i], &run->values[i],
+			error);
+	}
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		bool is_share = strcmp(metric_find(sweep_metrics[i])->unit, "share") == 0;
+		bool is_part = is_share && strcmp(sweep_metrics[i], "utilisation") != 0;
+		cell_number(
+			table, columns->metrics[i], is_part ? 1 : DBL_MAX, &run->metrics[i], error);
+	}
+#define READ(name) cell_number(table, columns->name, DBL_MAX, &run->name, error);
+	SWEEP_SIZE_LIST(READ)
+#undef READ
+	return error->status;
+}
+
+static enum status read_runs(
+	struct sweep_file *sweep, struct table_reader *table, struct error *error)
+{
+	struct columns columns;
+	size_t capacity = 0;
+
+	TRY(find_columns(sweep, table, &columns, error));
+	while (table_reader_next(table, error)) {
+		if (sweep->run_count == SWEEP_RUNS_MAX) {
+			return table_reader_refuse(
+				table, 0, "a table of at most 100,000 rows", error);
+		}
+		sweep->runs = memory_grow(
+			sweep->runs, &capacity, sweep->run_count + 1, sizeof(*sweep->runs));
+		struct sweep_run *run = &sweep->runs[sweep->run_count++];
+		memset(run, 0, sizeof(*run));
+		TRY(read_run(sweep, table, &columns, run, error));
+	}
+	return error->status;
+}
+
+static enum status open_runs(struct sweep_file *sweep, struct error *error)
+{
+	struct table_reader table;
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/%s", sweep->directory, SWEEP_RUNS));
+	enum status status = table_reader_open(&table, path, NULL, error);
+	if (status == STATUS_OK) {
+		status = read_runs(sweep, &table, error);
+	}
+	table_reader_close(&table);
+	return status;
+}
+
+/* The columns of cache.tsv that the figure draws. */
+static enum status read_cache(struct table_reader *table, struct error *error)
+{
+	static const char *const names[] = {"capacity_tokens", "total_tokens",
+		"lru_stream_hit_tokens", "lru_tail_hit_tokens", "fifo_hit_tokens",
+		"belady_hit_tokens", "infinite_hit_tokens"};
+	enum { COUNT = sizeof(names) / sizeof(names[0]) };
+	uint32_t columns[COUNT];
+	struct result_value value;
+
+	for (uint32_t i = 0; i < COUNT; i++) {
+		TRY(table_reader_column(table, names[i], &columns[i], error));
+	}
+	while (table_reader_next(table, error)) {
+		for (uint32_t i = 0; i < COUNT; i++) {
+			TRY(cell_number(table, columns[i], DBL_MAX, &value, error));
+		}
+	}
+	return error->status;
+}
+
+static enum status open_cache(struct sweep_file *sweep, struct error *error)
+{
+	struct table_reader table;
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/%s", sweep->directory, SWEEP_CACHE));
+	TRY(path_is_there(path, &sweep->has_cache, error));
+	if (!sweep->has_cache) {
+		return STATUS_OK;
+	}
+	enum status status = table_reader_open(&table, path, NULL, error);
+	if (status == STATUS_OK) {
+		status = read_cache(&table, error);
+	}
+	table_reader_close(&table);
+	return status;
+}
+
+enum status sweep_file_open(struct sweep_file *sweep, const char *directory, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	*sweep = (struct sweep_file){.directory = directory};
+	TRY(path_format(path, error, "%s/%s", directory, SWEEP_SUMMARY));
+	TRY(json_document_open(&sweep->summary, path, error));
+	TRY(read_summary(sweep, error));
+	TRY(provenance_open(&sweep->provenance, directory, error));
+	TRY(open_runs(sweep, error));
+	return open_cache(sweep, error);
+}
+
+void sweep_file_close(struct sweep_file *sweep)
+{
+	json_document_close(&sweep->summary);
+	json_document_close(&sweep->provenance);
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		free(sweep->parameters[i].values);
+	}
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		free(sweep->runs[i].name);
+		free(sweep->runs[i].message);
+	}
+	free(sweep->runs);
+	*sweep = (struct sweep_file){0};
+}

@@ -1,0 +1,134 @@
+#ifndef REPORTS_RESULTS_SWEEP_FILE_H
+#define REPORTS_RESULTS_SWEEP_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/json.h"
+#include "engine/base/status.h"
+#include "reports/results/metric.h"
+#include "reports/results/results.h"
+
+/* The folder that `quire sweep --out` fills: sweep.json has the grid, sweep.tsv a row for each run
+   of it, NAME/ the result folder of a run. This is the contract of what the page reads.
+
+   sweep.json, keys in this order:
+
+     schema  "quire-sweep-1"
+     status  "complete", or "interrupted": runs are missing
+     calibrated  as of summary.json; null while no run is complete
+     parameters  [{name, values [texts]}]   in the order of --grid; a name is that of an option
+     trace   as of summary.json: {name, xxh64, requests}
+     config  the configuration that all runs share, as of summary.json
+
+   sweep.tsv: the columns run (name of its folder), status (complete, failed or missing), message
+   (one line on a failed run, else `-`), then a column a parameter, named as it, with the text of
+   its value, then the metrics below. A run that is not complete has `-` in those.
+
+   cache.tsv, where the trace says which prompts share tokens: the table of `quire trace cache
+   --out`, all runs' trace; the page draws it beside the hit rates of the runs. */
+
+#define SWEEP_SCHEMA "quire-sweep-1"
+#define SWEEP_SUMMARY "sweep.json"
+#define SWEEP_RUNS "sweep.tsv"
+#define SWEEP_CACHE "cache.tsv"
+
+enum { SWEEP_PARAMETERS_MAX = 8, SWEEP_RUNS_MAX = 100000 };
+
+/* The metrics of sweep.tsv, by their names in metric.h. */
+#define SWEEP_METRIC_LIST(X)                                                                       \
+	X("output_tokens_per_s")                                                                   \
+	X("total_tokens_per_s")                                                                    \
+	X("requests_per_s")                                                                        \
+	X("offered_per_s")                                                                         \
+	X("goodput")                                                                               \
+	X("attained")                                                                              \
+	X("hit_rate")                                                                              \
+	X("preemptions")                                                                           \
+	X("utilisation")                                                                           \
+	X("kv_peak")                                                                               \
+	X("seats_peak")                                                                            \
+	X("rejected")                                                                              \
+	X("unfinished")                                                                            \
+	X("makespan_s")                                                                            \
+	X("ttft.p50")                                                                              \
+	X("ttft.p90")                                                                              \
+	X("ttft.p99")                                                                              \
+	X("tpot.p50")                                                                              \
+	X("tpot.p90")                                                                              \
+	X("tpot.p99")                                                                              \
+	X("e2e.p50")                                                                               \
+	X("e2e.p90")                                                                               \
+	X("e2e.p99")
+
+/* Behind the metrics: KV blocks of a replica, the tokens that all replicas' blocks hold, and GPUs
+   in all. */
+#define SWEEP_SIZE_LIST(X)                                                                         \
+	X(kv_blocks)                                                                               \
+	X(kv_tokens)                                                                               \
+	X(gpus)
+
+#define SWEEP_ONE(name) +1
+enum { SWEEP_METRIC_COUNT = 0 SWEEP_METRIC_LIST(SWEEP_ONE) };
+#undef SWEEP_ONE
+
+extern const char *const sweep_metrics[SWEEP_METRIC_COUNT];
+
+#define SWEEP_RUN_STATUS_LIST(X)                                                                   \
+	X(SWEEP_RUN_COMPLETE, "complete")                                                          \
+	X(SWEEP_RUN_FAILED, "failed")                                                              \
+	X(SWEEP_RUN_MISSING, "missing")
+
+enum sweep_run_status {
+#define SWEEP_RUN_STATUS_ENUM(name, text) name,
+	SWEEP_RUN_STATUS_LIST(SWEEP_RUN_STATUS_ENUM)
+#undef SWEEP_RUN_STATUS_ENUM
+		SWEEP_RUN_STATUS_COUNT
+};
+
+extern const char *const sweep_run_statuses[SWEEP_RUN_STATUS_COUNT + 1]; /* ends in NULL */
+
+/* Writes the header line of sweep.tsv: the columns that every sweep has and its parameters. header
+   is the caller's. parameters: (count). */
+void sweep_header(struct text *header, const char *const *parameters, uint32_t count);
+
+/* ---- reading ---- */
+
+struct sweep_parameter {
+	const char *name;
+	uint32_t value_count;
+	const char **values; /* (value_count), owned; the texts are the document's */
+	bool is_number;	     /* all of them are numbers >= 0 */
+};
+
+struct sweep_run {
+	char *name, *message; /* owned */
+	enum sweep_run_status status;
+	uint32_t values[SWEEP_PARAMETERS_MAX]; /* an index of each parameter's values */
+	struct result_value metrics[SWEEP_METRIC_COUNT];
+#define SWEEP_MEMBER(name) struct result_value name;
+	SWEEP_SIZE_LIST(SWEEP_MEMBER)
+#undef SWEEP_MEMBER
+};
+
+struct sweep_file {
+	const char *directory; /* borrowed */
+	struct json_document summary;
+	struct json_document provenance; /* not open when the folder has none */
+	struct json_object root, config;
+	bool is_complete;
+	bool is_calibrated;
+	const char *trace_name;
+	struct result_value trace_requests;
+	uint32_t parameter_count;
+	struct sweep_parameter parameters[SWEEP_PARAMETERS_MAX];
+	uint32_t run_count;
+	struct sweep_run *runs; /* (run_count), owned, in the order of the table */
+	bool has_cache;		/* the folder has cache.tsv */
+};
+
+/* Reads and checks all files but those of the runs. To be closed after a failure too. */
+enum status sweep_file_open(struct sweep_file *sweep, const char *directory, struct error *error);
+void sweep_file_close(struct sweep_file *sweep);
+
+#endif

@@ -1,0 +1,237 @@
+#include "reports/results/plan_file.h"
+#include "reports/results/sweep_file.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fuzz/mutate.h"
+#include "tests/harness/files.h"
+#include "tests/harness/made_plan.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* The folders of `quire plan` and `quire sweep`: what was written is read again, and what was
+   changed by accident or on purpose is read or refused in one line. */
+
+static char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+static void make_folder(void)
+{
+	temporary_folder(folder);
+}
+
+static void remove_folder(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(plan_file, .init = make_folder, .fini = remove_folder);
+
+Test(plan_file, a_plan_is_read_as_it_was_written)
+{
+	struct made_plan made = made_plan_ordinary;
+	struct plan_file plan;
+	struct error error = {0};
+
+	made.configurations = 3;
+	made.has_stretch = true;
+	make_plan(folder, "plan", &made, path);
+	require(plan_file_open(&plan, path, &error) == STATUS_OK, "%s", error.text);
+	require_equal(plan.configuration_count, 3);
+	require_equal(plan.probe_count, 3 * (made.loads + made.replicates));
+	cr_assert_str_eq(plan.answer.vary, "rate");
+	cr_assert(plan.is_complete && plan.is_calibrated && !plan.answer.is_least);
+	cr_assert_float_eq(plan.answer.highest_pass.value, 0.87 * 8, 1e-12);
+	cr_assert_not(plan.answer.lowest_pass.has_value);
+	cr_assert_float_eq(plan_answer_fail(&plan.answer).value, 1.02 * 0.87 * 8, 1e-12);
+	cr_assert_float_eq(plan.answer.sampling.interval.high.value, 1.05 * 0.87 * 8, 1e-12);
+	cr_assert_str_eq(plan.answer.sampling.method, "block bootstrap");
+	require_equal(plan.answer.stretch_count, 1);
+	cr_assert_float_eq(plan.answer.stretches[0].to, 4, 1e-12);
+	cr_assert_str_eq(plan.configurations[2].name, "c2");
+	cr_assert_float_eq(plan.configurations[2].gpus, 1, 0);
+	require_equal(plan.probes[made.loads].purpose, PROBE_SAMPLING);
+	require_equal(plan.probes[made.loads].replicate.value, 1);
+	require_equal(plan.probes[made.loads + made.replicates].configuration, 1);
+	cr_assert_float_eq(plan.probes[0].load.value, 8 * 1.3 / 12, 1e-6);
+	cr_assert_float_eq(plan.probes[0].ttft_p99_ms.value, 500 / (1 - 1.3 / 12), 1e-6);
+	require_equal(plan.probes[made.loads - 1].verdict, VERDICT_OVERLOADED);
+	plan_file_close(&plan);
+}
+
+Test(plan_file, a_sweep_is_read_as_it_was_written)
+{
+	struct made_sweep made = {.parameters = 3, .values = 4, .has_failures = true};
+	struct sweep_file sweep;
+	struct error error = {0};
+
+	make_sweep(folder, "sweep", &made, path);
+	require(sweep_file_open(&sweep, path, &error) == STATUS_OK, "%s", error.text);
+	require_equal(sweep.run_count, 4 * 4 * 3);
+	require_equal(sweep.parameter_count, 3);
+	cr_assert(sweep.parameters[0].is_number && !sweep.parameters[2].is_number);
+	cr_assert_str_eq(sweep.parameters[2].values[2], "prefill-first");
+	require_equal(sweep.runs[5].values[0], 1);
+	require_equal(sweep.runs[5].values[1], 1);
+	require_equal(sweep.runs[5].status, SWEEP_RUN_COMPLETE);
+	require_equal(sweep.runs[6].status, SWEEP_RUN_FAILED);
+	cr_assert_not(sweep.runs[6].metrics[0].has_value);
+	require_equal(sweep.runs[1].kv_blocks.value, 512);
+	cr_assert(!sweep.has_cache && !sweep.is_complete);
+	sweep_file_close(&sweep);
+}
+
+Test(plan_file, every_metric_of_a_sweep_is_a_metric)
+{
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		require(metric_find(sweep_metrics[i]) != NULL, "%s", sweep_metrics[i]);
+	}
+}
+
+/* ---- bad files ---- */
+
+static enum status open_either(bool is_plan, struct error *error)
+{
+	struct plan_file plan;
+	struct sweep_file sweep;
+	enum status status =
+		is_plan ? plan_file_open(&plan, path, error) : sweep_file_open(&sweep, path, error);
+
+	if (is_plan) {
+		plan_file_close(&plan);
+	} else {
+		sweep_file_close(&sweep);
+	}
+	return status;
+}
+
+/* Replaces the first `from` of a file by `to`, demands a refusal that has `expected`, and puts the
+   file back. */
+static void require_refused(
+	const char *name, const char *from, const char *to, const char *expected)
+{
+	char file[TEMPORARY_PATH_BYTES + 16];
+	struct error error = {0};
+	struct text changed = {0};
+
+	snprintf(file, sizeof(file), "%s/%s", path, name);
+	char *text = file_read(file, NULL);
+	char *place = strstr(text, from);
+	require(place != NULL, "%s lacks '%s'", name, from);
+	text_add_bytes(&changed, text, (size_t)(place - text));
+	text_add(&changed, to);
+	text_add(&changed, place + strlen(from));
+	file_write(file, changed.bytes, changed.byte_count);
+	enum status status = open_either(strncmp(name, "plan", 4) == 0, &error);
+	require(status == STATUS_INPUT, "'%s' for '%s' in %s: status %u", to, from, name, status);
+	require(strstr(error.text, expected) != NULL && strstr(error.text, name) != NULL,
+		"'%s' lacks '%s'", error.text, expected);
+	file_write(file, text, strlen(text));
+	text_deinit(&changed);
+	free(text);
+}
+
+Test(plan_file, a_bad_plan_is_refused_in_one_line)
+{
+	make_plan(folder, "plan", &made_plan_ordinary, path);
+	require_refused("plan.json", "quire-plan-1", "quire-plan-9", "\"quire-plan-1\"");
+	require_refused("plan.json", "\"complete\"", "\"done\"", "complete or interrupted");
+	require_refused("plan.json", "\"attained\":\t0.9913", "\"attained\":\t1.5", "0 to 1");
+	require_refused("plan.json", "\"attained\":\t0.9913", "\"attained\":\t-1", "0 to 1");
+	require_refused(
+		"plan.json", "\"attained\":\t0.9913", "\"attained\":\t\"x\"", "a number or null");
+	require_refused("plan.json", "\"attained\":\t0.9913", "\"attained\":\t1e999", "found");
+	require_refused("plan.json", "\"attained\":", "\"attend\":", "answer.attained");
+	require_refused("plan.json", "\"high\":\t", "\"high\":\t1e-9, \"x\":", "at least low");
+	require_refused("plan.json", "\"stretches\":\t[]", "\"stretches\":\t[1]", "objects");
+	require_refused("plan.json", "\"same_as\":\t[]", "\"same_as\":\t[1]", "a list of names");
+	require_refused("plan.json", "\"rank\":\t1", "\"rank\":\t0", "configurations[0].rank");
+	require_refused("plan.json", "\"configurations\":\t[{", "\"configurations\":\t[5, {",
+		"a list of objects");
+	require_refused("plan.tsv", "\tpasses", "\tpassed", "passes");
+	require_refused("plan.tsv", "\tattained\t", "\tpasses\t", "passes");
+	require_refused("plan.tsv", "c0\t", "c9\t", "a configuration of plan.json");
+	require_refused("plan.tsv", "\tfirst\t", "\tlast\t", "a purpose");
+	require_refused("plan.tsv", "\tstable\t", "\tunstable\t", "a verdict");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\tnan\t", "a number >= 0 or -");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t1e999\t", "a number >= 0 or -");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t-1\t", "a number >= 0 or -");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t0x1\t", "a number >= 0 or -");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t", "26 columns");
+}
+
+Test(plan_file, a_bad_sweep_is_refused_in_one_line)
+{
+	make_sweep(folder, "sweep", &made_sweep_ordinary, path);
+	require_refused("sweep.json", "quire-sweep-1", "quire-plan-1", "\"quire-sweep-1\"");
+	require_refused("sweep.json", "\"256\"", "256", "a list of texts");
+	require_refused("sweep.json", "\"256\"", "\"512\"", "each value once");
+	require_refused("sweep.json", "\"parameters\":\t[", "\"parameters\":\t[7, ", "objects");
+	require_refused("sweep.tsv", "kv-blocks", "kv-block", "kv-blocks");
+	require_refused("sweep.tsv", "complete", "whole", "complete, failed or missing");
+	require_refused("sweep.tsv", "\t512\t", "\t513\t", "a value of this parameter");
+	require_refused("sweep.tsv", "ttft.p99", "ttft.p98", "ttft.p99");
+	require_refused("sweep.tsv", "\t0.0", "\t7.0", "0 to 1");
+}
+
+Test(plan_file, a_table_that_figures_cannot_draw_is_refused)
+{
+	struct error error = {0};
+
+	make_sweep(folder, "sweep", &made_sweep_ordinary, path);
+	temporary_write(path, SWEEP_CACHE, "capacity_tokens\ttotal_tokens\n512\t7\n", NULL);
+	require(open_either(false, &error) == STATUS_INPUT, "it was read");
+	require(strstr(error.text, "lru_stream_hit_tokens") != NULL, "%s", error.text);
+}
+
+/* Whatever is done to one of the files, it is read or refused. */
+static void mutate_file(const char *name, uint32_t count)
+{
+	char file[TEMPORARY_PATH_BYTES + 16];
+	bool is_plan = strncmp(name, "plan", 4) == 0;
+	uint32_t refused = 0;
+	size_t bytes;
+
+	snprintf(file, sizeof(file), "%s/%s", path, name);
+	char *text = file_read(file, &bytes);
+	for (uint32_t i = 0; i < count; i++) {
+		struct draw draw = {.key = i};
+		struct text changed = {0};
+		struct error error = {0};
+		if (i % 4 == 3) {
+			text_add_bytes(&changed, text, draw_below(&draw, (uint32_t)bytes));
+		} else if (strstr(name, ".json") != NULL) {
+			mutate_json(text, bytes, &draw, &changed);
+		} else {
+			mutate_table(text, bytes, &draw, &changed);
+		}
+		file_write(file, changed.bytes, changed.byte_count);
+		enum status status = open_either(is_plan, &error);
+		require(status == STATUS_OK || status == STATUS_INPUT, "%u: %s", i, error.text);
+		require((status == STATUS_OK) == (error.text[0] == '\0'), "%u", i);
+		require(strchr(error.text, '\n') == NULL, "%s", error.text);
+		refused += status != STATUS_OK;
+		text_deinit(&changed);
+	}
+	require(refused > count / 4, "only %u of %u changes of %s were refused", refused, count,
+		name);
+	file_write(file, text, bytes);
+	free(text);
+}
+
+Test(plan_file, no_change_of_a_file_is_read_as_another)
+{
+	struct made_plan plan = made_plan_ordinary;
+
+	plan.loads = 3;
+	plan.replicates = 2;
+	make_plan(folder, "plan", &plan, path);
+	mutate_file(PLAN_SUMMARY, 600);
+	mutate_file(PLAN_PROBES, 600);
+	make_sweep(folder, "sweep", &made_sweep_ordinary, path);
+	mutate_file(SWEEP_SUMMARY, 600);
+	mutate_file(SWEEP_RUNS, 600);
+	mutate_file(SWEEP_CACHE, 300);
+}
