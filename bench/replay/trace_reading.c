@@ -6,14 +6,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum status trace_reading_open(struct trace **trace, const char *path,
-	const struct replay_config *config, struct error *error)
+struct trace_options trace_reading_options(const struct replay_config *config)
 {
-	const struct trace_options options = {
+	return (struct trace_options){
 		.format = trace_format_of_word(config->trace_format),
 		.trace_block_size = u32_from(config->trace_block_size),
 		.sort = config->sort,
 	};
+}
+
+enum status trace_reading_open(struct trace **trace, const char *path,
+	const struct replay_config *config, struct error *error)
+{
+	const struct trace_options options = trace_reading_options(config);
 
 	return trace_open(trace, path, &options, error);
 }
@@ -66,5 +71,8 @@ void trace_reading_report(const struct trace *trace)
 	if (count > 0) {
 		fprintf(stderr, "note: passed over %" PRIu64 " %s\n", count,
 			trace_skip_reason(trace));
+	}
+	if (trace_note(trace) != NULL) {
+		fprintf(stderr, "note: %s\n", trace_note(trace));
 	}
 }

@@ -16,6 +16,8 @@
 		FROM_TABLE("sort")                                                                 \
 	}
 
+struct trace_options trace_reading_options(const struct replay_config *config);
+
 enum status trace_reading_open(struct trace **trace, const char *path,
 	const struct replay_config *config, struct error *error);
 
@@ -26,7 +28,8 @@ uint32_t trace_reading_block_size(const struct trace *trace);
 enum status trace_reading_need_sessions(const char *path, const struct trace_options *options,
 	uint64_t max_requests, struct error *error);
 
-/* Says on stderr how many rows the reader passed over, if any. */
+/* Says on stderr how many rows the reader passed over, if any, and what else must be known of how
+   it read them. */
 void trace_reading_report(const struct trace *trace);
 
 #endif

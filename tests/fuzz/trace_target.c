@@ -17,7 +17,7 @@
 
 /* The first byte chooses how the rest is read:
 
-       bits 0 to 2   format by number, 0 and 6, 7: recognised by the first line
+       bits 0 to 2   format by number, 0: recognised by the first line
        bit 3         rows are sorted
        bits 4 to 7   tokens of a hash id: 0 the format's own, else this many
 

@@ -25,8 +25,7 @@ static const char *quoted_end(const char *from, const char *end)
 	}
 }
 
-/* Splits a line; returns the number of fields, 0 if the line is malformed or has too many. */
-static uint32_t split(const char *line, size_t line_bytes, struct csv_field *fields)
+uint32_t csv_split(const char *line, size_t line_bytes, struct csv_field *fields)
 {
 	const char *end = line + line_bytes;
 	const char *from = line;
@@ -69,7 +68,7 @@ enum status csv_header(struct csv_layout *layout, const struct csv_column *colum
 	check(column_count <= CSV_COLUMNS_MAX);
 	layout->columns = columns;
 	layout->column_count = column_count;
-	layout->field_count = split(line, line_bytes, fields);
+	layout->field_count = csv_split(line, line_bytes, fields);
 	for (uint32_t i = 0; i < column_count; i++) {
 		size_t bytes = strlen(columns[i].name);
 		layout->field_of[i] = CSV_ABSENT;
@@ -96,7 +95,7 @@ enum status csv_line(const struct csv_layout *layout, const struct source_line *
 	const char *line, size_t line_bytes, struct csv_field *values, struct error *error)
 {
 	struct csv_field fields[CSV_FIELDS_MAX];
-	uint32_t count = split(line, line_bytes, fields);
+	uint32_t count = csv_split(line, line_bytes, fields);
 
 	if (count != layout->field_count) {
 		return source_line_error(error, at, NULL, line, line_bytes,

@@ -11,7 +11,7 @@
 /* Lines of comma-separated values, addressed by the names in the header line. A field may be in
    double quotes, but must not contain a line break. */
 
-enum { CSV_FIELDS_MAX = 32, CSV_COLUMNS_MAX = 8 };
+enum { CSV_FIELDS_MAX = 64, CSV_COLUMNS_MAX = 8 };
 
 struct csv_field {
 	const char *text; /* points into the line; not zero-terminated */
@@ -32,6 +32,9 @@ struct csv_layout {
 };
 
 static const uint32_t CSV_ABSENT = UINT32_MAX;
+
+/* The fields of a line; fields: (CSV_FIELDS_MAX). 0: the line is malformed or has too many. */
+uint32_t csv_split(const char *line, size_t line_bytes, struct csv_field *fields);
 
 /* columns: (column_count), borrowed for the layout's life. */
 enum status csv_header(struct csv_layout *layout, const struct csv_column *columns,

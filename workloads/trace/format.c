@@ -5,13 +5,16 @@
 #include <string.h>
 
 /* The table. The last format that recognises a line wins. So a format comes after those whose
-   fields are a subset of its own: Bailian's rows have all of Mooncake's fields. */
+   fields are a subset of its own: Bailian's rows have all of Mooncake's fields, and the columns of
+   Azure's and BurstGPT's files have common names. */
 #define FORMAT_LIST(X)                                                                             \
 	X(mooncake)                                                                                \
 	X(bailian)                                                                                 \
+	X(csv)                                                                                     \
 	X(azure)                                                                                   \
 	X(burstgpt)                                                                                \
-	X(token_ids)
+	X(token_ids)                                                                               \
+	X(vllm_bench)
 
 #define FORMAT_EXTERN(name) extern const struct trace_format format_##name;
 FORMAT_LIST(FORMAT_EXTERN)

@@ -25,8 +25,8 @@ struct trace_format {
 	/* Whether the first line of a file can only be this format's. */
 	bool (*recognises)(const char *line, size_t line_bytes);
 
-	void *(*open)(void);
-	void (*close)(void *state); /* NULL allowed */
+	void *(*open)(const struct trace_options *options); /* borrowed until close() */
+	void (*close)(void *state);			    /* NULL allowed */
 
 	/* For formats with a header line, else NULL. */
 	enum status (*header)(void *state, const struct source_line *at, const char *line,
@@ -36,6 +36,13 @@ struct trace_format {
 	   *is_skipped for a row that is not a request. */
 	enum status (*row)(void *state, const struct source_line *at, const char *line,
 		size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error);
+
+	/* For formats with many rows on a line, else NULL: the next row of the latest line; false:
+	   there is none. Rows of a line come in order of time, and such a file has one line. */
+	bool (*more)(void *state, struct trace_row *row, bool *is_skipped);
+
+	/* What a user must know of how the file was read, after its rows; NULL: nothing. */
+	const char *(*note)(const void *state);
 };
 
 /* The formats in the order of the table; NULL past the end. */

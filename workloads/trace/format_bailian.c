@@ -32,8 +32,9 @@ static bool bailian_recognises(const char *line, size_t line_bytes)
 	return line_bytes > 0 && line[0] == '{' && line_contains(line, line_bytes, "\"chat_id\"");
 }
 
-static void *bailian_open(void)
+static void *bailian_open(const struct trace_options *options)
 {
+	(void)options;
 	return json_reader_open(fields, FIELD_COUNT);
 }
 

@@ -29,8 +29,9 @@ static bool burstgpt_recognises(const char *line, size_t line_bytes)
 	       line_contains(line, line_bytes, "Request tokens");
 }
 
-static void *burstgpt_open(void)
+static void *burstgpt_open(const struct trace_options *options)
 {
+	(void)options;
 	return memory_take(1, sizeof(struct burstgpt));
 }
 

@@ -47,8 +47,9 @@ static bool mooncake_recognises(const char *line, size_t line_bytes)
 	       line_contains(line, line_bytes, "\"input_length\"");
 }
 
-static void *mooncake_open(void)
+static void *mooncake_open(const struct trace_options *options)
 {
+	(void)options;
 	return json_reader_open(fields, FIELD_COUNT);
 }
 

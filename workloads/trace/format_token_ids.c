@@ -42,8 +42,9 @@ static bool token_ids_recognises(const char *line, size_t line_bytes)
 	       line_contains(line, line_bytes, "\"input_tok_ids\"");
 }
 
-static void *token_ids_open(void)
+static void *token_ids_open(const struct trace_options *options)
 {
+	(void)options;
 	return json_reader_open(fields, FIELD_COUNT);
 }
 

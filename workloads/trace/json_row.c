@@ -102,9 +102,12 @@ static void keep_text(struct json_reader *reader, const char *text, size_t bytes
 
 static int on_id(struct json_reader *reader, const char *text, size_t bytes)
 {
+	const struct json_field *field = &reader->fields[reader->field];
 	uint64_t id = 0;
+	bool is_good = field->kind == JSON_IDS ? digits_to_u64(text, bytes, &id)
+					       : decimal_to_u64(text, bytes, field->places, &id);
 
-	if (!digits_to_u64(text, bytes, &id) || id > reader->fields[reader->field].maximum) {
+	if (!is_good || id > field->maximum) {
 		return refuse(reader, text, bytes);
 	}
 	if (reader->id_count == reader->id_capacity) {
@@ -133,6 +136,7 @@ static int on_number(void *context, const char *text, size_t bytes)
 		is_good = digits_to_u64(text, bytes, &value->number);
 		break;
 	case JSON_TIME:
+	case JSON_RATE:
 		is_good = decimal_to_u64(text, bytes, field->places, &value->number);
 		break;
 	case JSON_LABEL:
@@ -140,6 +144,7 @@ static int on_number(void *context, const char *text, size_t bytes)
 			text + (text[0] == '-'), bytes - (text[0] == '-'), &value->number);
 		break;
 	case JSON_IDS:
+	case JSON_TIMES:
 		break;
 	}
 	if (!is_good || (field->kind != JSON_LABEL && (value->number < field->minimum ||
@@ -171,6 +176,12 @@ static int on_string(void *context, const unsigned char *text, size_t bytes)
 	if (is_wanted(reader) && !reader->is_in_ids &&
 		reader->fields[reader->field].kind == JSON_LABEL && is_label(text, bytes)) {
 		keep_text(reader, (const char *)text, bytes);
+		return 1;
+	}
+	if (is_wanted(reader) && reader->fields[reader->field].kind == JSON_RATE && bytes == 3 &&
+		memcmp(text, "inf", 3) == 0) {
+		reader->values[reader->field].is_present = true;
+		reader->values[reader->field].number = JSON_INFINITE;
 		return 1;
 	}
 	return on_row_level_value(reader, (const char *)text, bytes);
@@ -252,6 +263,11 @@ static int on_end(void *context)
 	return 1;
 }
 
+static bool is_array(enum json_kind kind)
+{
+	return kind == JSON_IDS || kind == JSON_TIMES;
+}
+
 static int on_start_array(void *context)
 {
 	struct json_reader *reader = context;
@@ -260,7 +276,7 @@ static int on_start_array(void *context)
 		return on_row_level_value(reader, "an array", 8);
 	}
 	if (is_wanted(reader)) {
-		if (reader->is_in_ids || reader->fields[reader->field].kind != JSON_IDS) {
+		if (reader->is_in_ids || !is_array(reader->fields[reader->field].kind)) {
 			return on_row_level_value(reader, "an array", 8);
 		}
 		reader->is_in_ids = true;
@@ -426,7 +442,7 @@ enum status json_reader_row(struct json_reader *reader, const struct source_line
 		if (field->kind == JSON_LABEL) {
 			values[i].text = reader->text + reader->text_at[i];
 		}
-		if (field->kind == JSON_IDS) {
+		if (is_array(field->kind)) {
 			values[i].ids = reader->ids + reader->ids_at[i];
 		}
 	}

@@ -12,11 +12,16 @@
    their values. YAJL parses: strict JSON, checked UTF-8, no comments.
  */
 
+static const uint64_t JSON_INFINITE = UINT64_MAX;
+
 enum json_kind {
 	JSON_COUNT, /* .number: an integer in [minimum, maximum] */
 	JSON_TIME,  /* .number: a decimal times 10^places, up to maximum */
 	JSON_LABEL, /* .text: a string, or an integer as written */
 	JSON_IDS,   /* .ids: an array of integers, each up to maximum */
+	JSON_TIMES, /* .ids: an array of decimals times 10^places, each up to maximum */
+	JSON_RATE,  /* .number: a decimal times 10^places, up to maximum, or JSON_INFINITE for the
+		       text "inf" */
 };
 
 struct json_field {

@@ -98,8 +98,10 @@ static enum status choose_format(struct trace *trace, const struct trace_format 
 		used += (size_t)added;
 		check(used < sizeof(names));
 	}
-	return source_line_error(
-		error, &at, NULL, line, line_bytes, "the first line of a trace (%s)", names);
+	bool is_csv = line[0] != '{' && memchr(line, ',', line_bytes) != NULL;
+	return source_line_error(error, &at, NULL, line, line_bytes,
+		"the first line of a trace (%s)%s", names,
+		is_csv ? "; quire trace convert --columns reads other CSV logs" : "");
 }
 
 /* What the first row says; 0: nothing. A row that is wrong is reported when it is read. */
@@ -128,12 +130,14 @@ static enum status read_start(
 			error, &at, NULL, "an empty file", 13, "a trace with at least one row");
 	}
 	TRY(choose_format(trace, options->format, line, line_bytes, error));
-	trace->state = trace->format->open();
+	trace->state = trace->format->open(options);
 	at.line = 1;
 	if (trace->format->header != NULL) {
 		TRY(trace->format->header(trace->state, &at, line, line_bytes, error));
 	} else {
-		trace->own_block_size = block_size_of(trace, &at, line, line_bytes);
+		trace->own_block_size = trace->format->more != NULL
+						? 0
+						: block_size_of(trace, &at, line, line_bytes);
 		line_reader_unread(trace->lines);
 	}
 	trace->trace_block_size = options->trace_block_size != 0 ? options->trace_block_size
@@ -218,14 +222,20 @@ static enum status parse_next(struct trace *trace, struct trace_row *row, struct
 	while (is_skipped) {
 		const char *line = NULL;
 		size_t line_bytes = 0;
-		TRY(next_line(trace, &line, &line_bytes, error));
-		if (line == NULL) {
+		memset(row, 0, sizeof(*row));
+		bool is_of_line = trace->format->more != NULL &&
+				  trace->format->more(trace->state, row, &is_skipped);
+		if (!is_of_line) {
+			TRY(next_line(trace, &line, &line_bytes, error));
+		}
+		if (!is_of_line && line == NULL) {
 			return STATUS_OK;
 		}
-		memset(row, 0, sizeof(*row));
 		*at = source_line_of(trace, line_reader_line(trace->lines));
-		TRY(trace->format->row(
-			trace->state, at, line, line_bytes, row, &is_skipped, error));
+		if (!is_of_line) {
+			TRY(trace->format->row(
+				trace->state, at, line, line_bytes, row, &is_skipped, error));
+		}
 		trace->skipped_count += is_skipped;
 	}
 	*has_row = true;
@@ -334,7 +344,7 @@ static enum status start(struct trace *trace, const char *path, const struct tra
 {
 	TRY(line_reader_open(&trace->lines, path, error));
 	TRY(read_start(trace, options, error));
-	return options->sort ? sort_lines(trace, error) : STATUS_OK;
+	return options->sort && trace->format->more == NULL ? sort_lines(trace, error) : STATUS_OK;
 }
 
 enum status trace_open(struct trace **out, const char *path, const struct trace_options *options,
@@ -386,6 +396,11 @@ const char *trace_skip_reason(const struct trace *trace)
 	return trace->format->skip_reason;
 }
 
+const char *trace_note(const struct trace *trace)
+{
+	return trace->format->note == NULL ? NULL : trace->format->note(trace->state);
+}
+
 enum status trace_finish(struct trace *trace, struct error *error)
 {
 	return line_reader_finish(trace->lines, error);
@@ -432,5 +447,5 @@ uint64_t trace_estimate_rows(const char *path, struct error *error)
 	}
 	enum status status = count_lines(source, &count, &has_header, error);
 	byte_source_close(source);
-	return status == STATUS_OK && count > 0 ? count - has_header : 0;
+	return status == STATUS_OK && count > 1 ? count - has_header : 0;
 }

@@ -24,6 +24,8 @@ struct trace_options {
 	const struct trace_format *format; /* NULL: recognised by the first line */
 	uint32_t trace_block_size;	   /* tokens per hash id; 0: what the first row says, or
 					      else the format's default */
+	const char *columns;		   /* for format csv: which columns its rows are in, as
+				workloads/trace/format_csv.c describes; NULL: by their names */
 	bool sort; /* sort rows by time, ties by line, instead of refusing rows out of order; keeps
 		      the whole file in memory */
 };
@@ -93,11 +95,15 @@ const char *trace_format_name(const struct trace *trace);
 uint64_t trace_skipped_count(const struct trace *trace);
 const char *trace_skip_reason(const struct trace *trace);
 
+/* What a user must know of how the file was read, known after the last row; NULL: nothing. */
+const char *trace_note(const struct trace *trace);
+
 /* Reads the rest of the file without parsing it, for callers that stop early but need its hash. */
 enum status trace_finish(struct trace *trace, struct error *error);
 
 /* Rows of a file, counted without parsing them: its lines that are not empty, without a header.
-   Rows that a format skips are counted too. 0: it cannot be read. */
+   Rows that a format skips are counted too. 0: it cannot be read, or is one line of JSON, which may
+   hold many rows. */
 uint64_t trace_estimate_rows(const char *path, struct error *error);
 
 /* XXH64 with seed 0 of the file as stored on disk (compressed or not): what `xxhsum -H64` prints.

@@ -6,6 +6,7 @@
 #include "engine/base/memory.h"
 #include "workloads/conversations.h"
 #include "workloads/study/references.h"
+#include "workloads/trace/format.h"
 #include "workloads/trace/trace_writer.h"
 
 #include <inttypes.h>
@@ -66,8 +67,26 @@ static enum status convert(struct converter *converter, const char *out, struct 
 
 struct convert_request {
 	struct replay_config config; /* how the trace is read */
-	const char *out;
+	const char *out, *columns;
 };
+
+static enum status open_trace(struct trace **trace, const char *path,
+	const struct convert_request *request, struct error *error)
+{
+	struct trace_options options = trace_reading_options(&request->config);
+
+	if (request->columns != NULL) {
+		const struct trace_format *csv = trace_format_find("csv");
+		if (options.format != NULL && options.format != csv) {
+			return error_set(error, STATUS_USAGE,
+				"--columns is for --format csv, found --format %s",
+				options.format->name);
+		}
+		options.format = csv;
+		options.columns = request->columns;
+	}
+	return trace_open(trace, path, &options, error);
+}
 
 static enum status run(struct command_line *line, struct error *error)
 {
@@ -77,7 +96,7 @@ static enum status run(struct command_line *line, struct error *error)
 	if (request->out == NULL) {
 		return error_set(error, STATUS_USAGE, "--out is missing");
 	}
-	TRY(trace_reading_open(&converter.trace, line->positionals[0], &request->config, error));
+	TRY(open_trace(&converter.trace, line->positionals[0], request, error));
 	converter.block_size = trace_reading_block_size(converter.trace);
 	converter.conversations = conversations_open(converter.block_size);
 	enum status status = convert(&converter, request->out, error);
@@ -92,6 +111,9 @@ static enum status run(struct command_line *line, struct error *error)
 
 static const struct option options[] = {
 	TRACE_READING_OPTIONS,
+	{"columns", OPTION_TEXT, offsetof(struct convert_request, columns),
+		.argument = "arrival=A,input=I,output=O",
+		.help = "columns of a CSV log; unit=s|ms|us|ns too. Default: common names"},
 	{.kind = OPTION_HEADING, .help = "Output"},
 	{"out", OPTION_TEXT, offsetof(struct convert_request, out), .argument = "FILE",
 		.help = "file to write; - is the standard output"},
@@ -104,8 +126,13 @@ const struct command command_trace_convert = {
 	.summary = "Converts any trace that quire reads to Mooncake's JSON lines. Token ids become "
 		   "hash\n"
 		   "ids of their blocks; what a row says of its session is kept.",
-	.examples = "  quire trace convert BurstGPT_1.csv --out burstgpt.jsonl\n"
-		    "  quire trace convert qwen_traceA_blksz_16.jsonl.gz --out - | head\n",
+	.examples =
+		"  quire trace convert BurstGPT_1.csv --out burstgpt.jsonl\n"
+		"  quire trace convert qwen_traceA_blksz_16.jsonl.gz --out - | head\n"
+		"  quire trace convert vllm-bench.json --out served.jsonl    # of vllm bench serve "
+		"--save-detailed\n"
+		"  quire trace convert log.csv --columns arrival=ts,input=in,output=out,unit=ms "
+		"--out log.jsonl\n",
 	OPTIONS(options),
 	.table = &replay_options,
 	.table_offset = offsetof(struct convert_request, config),

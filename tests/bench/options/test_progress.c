@@ -89,7 +89,7 @@ Test(progress, rows_are_estimated_by_lines)
 	static const struct {
 		const char *text;
 		uint64_t rows;
-	} cases[] = {{"{}\n{}\n", 2}, {"{}\n{}", 2}, {"{}\n\n\r\n{}\n", 2}, {"", 0},
+	} cases[] = {{"{}\n{}\n", 2}, {"{}\n", 0}, {"{}\n{}", 2}, {"{}\n\n\r\n{}\n", 2}, {"", 0},
 		{"A,B\n1,2\n3,4\n", 2}, {"A,B\n", 0}};
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
 	struct error error = {0};
