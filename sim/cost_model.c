@@ -19,7 +19,8 @@ struct flight {
 enum { FLIGHTS = 2 };
 
 struct cost_model {
-	bool has_curves; /* a calibrated profile prices by curves, others by rates */
+	uint64_t scale_millionths; /* of every step's time */
+	bool has_curves;	   /* a calibrated profile prices by curves, others by rates */
 	struct step_rates rates;
 	struct step_curve_table curves[STEP_CURVE_COUNT];
 	struct step_curve_hints hints;
@@ -35,6 +36,13 @@ static void price_step(struct cost_model *model, const struct step_counts *count
 	} else {
 		price_by_rates(&model->rates, counts, out);
 	}
+}
+
+static uint64_t scaled_ns(const struct cost_model *model, double ns)
+{
+	uint64_t whole_ns = (uint64_t)(ns + 0.5);
+
+	return (uint64_t)(((u128)whole_ns * model->scale_millionths + 500000) / 1000000);
 }
 
 static enum status cost_model_time(struct cost_model *model, const struct step_counts *counts,
@@ -58,8 +66,8 @@ static enum status cost_model_time(struct cost_model *model, const struct step_c
 			"not for this model",
 			(unsigned long long)step, elapsed);
 	}
-	time->elapsed_ns = (uint64_t)(elapsed + 0.5);
-	time->host_ns = u64_min((uint64_t)(host + 0.5), time->elapsed_ns);
+	time->elapsed_ns = scaled_ns(model, elapsed);
+	time->host_ns = u64_min(scaled_ns(model, host), time->elapsed_ns);
 	time->gpu_ns = time->elapsed_ns - time->host_ns;
 	time->mode = STEP_MODE_NONE;
 	return STATUS_OK;
@@ -142,6 +150,7 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 {
 	TRY(check_profile(profile, model, ranks, error));
 	struct cost_model *state = memory_take(1, sizeof(*state));
+	state->scale_millionths = 1000000;
 	state->has_curves = profile->is_calibrated;
 	if (state->has_curves) {
 		memcpy(state->curves, profile->curves, sizeof(state->curves));
@@ -161,4 +170,13 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 		.close = free,
 	};
 	return STATUS_OK;
+}
+
+void cost_model_scale(struct runner *cost_model, uint64_t millionths)
+{
+	struct cost_model *model = cost_model->state;
+
+	check(cost_model->execute == cost_model_execute);
+	check(millionths > 0 && millionths <= COST_MODEL_SCALE_MAX);
+	model->scale_millionths = millionths;
 }

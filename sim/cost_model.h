@@ -14,13 +14,17 @@
    the CUDA runner does, and prices the host's share of those accordingly.
 
    Both methods use + - * / on doubles only, so every machine computes the same nanoseconds. A step
-   of more than 10^15 ns is refused. */
+   of more than 10^15 ns, before it is scaled, is refused. */
 
 /* ranks: GPUs that share the model, a number that divides it. */
 enum status cost_model_open(struct runner *out, const struct model_config *model,
 	const struct gpu_profile *profile, uint32_t ranks, struct error *error);
 
-/* The price of a step, for tables and tests. */
+/* Multiplies every step's nanoseconds, once rounded, by millionths / 10^6 and rounds them again. */
+enum { COST_MODEL_SCALE_MAX = 1000 * 1000000 };
+void cost_model_scale(struct runner *cost_model, uint64_t millionths);
+
+/* The price of a step, for tables and tests, by a scale of 1. */
 void cost_model_price(
 	const struct runner *cost_model, const struct step_counts *counts, struct step_price *out);
 

@@ -5,6 +5,8 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "workloads/conversations.h"
+#include "workloads/resample.h"
+#include "workloads/row_copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,8 @@ struct credit {
 struct workload {
 	struct workload_options options;
 	struct trace_loop *loop;
-	struct trace *trace; /* borrowed from it: the first reading */
+	struct trace *trace;	   /* borrowed from it: the first reading */
+	struct resample *resample; /* where the rows come from it; or NULL */
 	struct conversations *conversations;
 	struct arrivals *arrivals;
 
@@ -80,6 +83,31 @@ static void add_credit(struct workload *workload, uint64_t at_ns, uint64_t count
 	workload->credits[workload->credit_end++] = (struct credit){at_ns, count};
 }
 
+/* Opens what the rows come from. */
+static enum status open_source(struct workload *workload, const char *path, struct error *error)
+{
+	const struct workload_options *options = &workload->options;
+	const struct resample_options draw = {
+		.seed = options->resample_seed,
+		.window_ns = options->resample_window_ns,
+		.max_rows = options->max_requests,
+		.times = options->spreads_ties ? &workload->times : NULL,
+	};
+
+	TRY(trace_loop_open(&workload->loop, path, &options->trace, options->loop, error));
+	workload->trace = trace_loop_trace(workload->loop);
+	if (options->spreads_ties) {
+		TRY(spread_times_make(&workload->times, path, &options->trace,
+			options->max_requests, options->seed, error));
+	}
+	if (options->resample_seed == 0) {
+		return STATUS_OK;
+	}
+	TRY(resample_open(&workload->resample, workload->trace, &draw, error));
+	workload->ticks = *resample_ticks(workload->resample);
+	return STATUS_OK;
+}
+
 enum status workload_open(struct workload **out, const char *path,
 	const struct workload_options *options, struct error *error)
 {
@@ -88,19 +116,14 @@ enum status workload_open(struct workload **out, const char *path,
 	check(options->speedup_millionths > 0);
 	check(options->concurrency == 0 ||
 		(options->profile == NULL && options->sessions == SESSIONS_OPEN));
+	check(options->resample_seed == 0 || options->loop == LOOP_OFF);
 	*out = NULL;
 	workload->options = *options;
-	enum status status =
-		trace_loop_open(&workload->loop, path, &options->trace, options->loop, error);
-	if (status == STATUS_OK && options->spreads_ties) {
-		status = spread_times_make(&workload->times, path, &options->trace,
-			options->max_requests, options->seed, error);
-	}
+	enum status status = open_source(workload, path, error);
 	if (status != STATUS_OK) {
 		workload_close(workload);
 		return status;
 	}
-	workload->trace = trace_loop_trace(workload->loop);
 	workload->conversations = conversations_open(trace_block_size(workload->trace));
 	if (options->profile != NULL) {
 		workload->arrivals = arrivals_open(options->profile, options->seed);
@@ -139,45 +162,19 @@ void workload_close(struct workload *workload)
 	spread_times_free(&workload->times);
 	arrivals_close(workload->arrivals);
 	conversations_close(workload->conversations);
+	resample_close(workload->resample);
 	trace_loop_close(workload->loop);
 	free(workload);
 }
 
 /* ---- rows that are kept ---- */
 
-static void *copy_behind(char **at, const void *from, size_t bytes)
-{
-	char *to = *at;
-
-	if (from == NULL) {
-		return NULL;
-	}
-	memcpy(to, from, bytes);
-	*at += u64_divide_up(bytes, 8) * 8;
-	return to;
-}
-
 /* One allocation: the structure and, behind it, everything that the row points to. */
 static struct held *hold(const struct trace_row *row)
 {
-	size_t id_bytes = row->hash_id_count * sizeof(uint64_t);
-	size_t prompt_bytes = row->prompt_ids == NULL ? 0 : row->input_length * sizeof(uint64_t);
-	size_t output_bytes = row->output_ids == NULL ? 0 : row->output_length * sizeof(uint64_t);
-	size_t span_bytes = row->span_count * sizeof(*row->spans);
-	size_t name_bytes = row->session == NULL ? 0 : strlen(row->session) + 1;
-	size_t bytes = sizeof(struct held) + id_bytes + prompt_bytes + output_bytes + span_bytes +
-		       name_bytes + 5 * 8;
-	struct held *held = memory_take(bytes, 1);
-	char *at = (char *)(held + 1);
+	struct held *held = memory_take(sizeof(struct held) + row_copy_bytes(row), 1);
 
-	held->row = *row;
-	held->row.hash_ids = copy_behind(&at, row->hash_ids, id_bytes);
-	held->row.prompt_ids = copy_behind(&at, row->prompt_ids, prompt_bytes);
-	held->row.output_ids = copy_behind(&at, row->output_ids, output_bytes);
-	held->row.spans = copy_behind(&at, row->spans, span_bytes);
-	held->row.session = copy_behind(&at, row->session, name_bytes);
-	held->row.turn = NULL;
-	held->row.parent = NULL;
+	row_copy(&held->row, row, held + 1);
 	return held;
 }
 
@@ -443,26 +440,38 @@ static enum status check_repetition(const struct workload *workload, struct erro
 		"--max-requests or --rate beside --loop", error);
 }
 
-static enum status read_row(struct workload *workload, struct error *error)
+/* The next row of the file, at its time in the trace. */
+static enum status next_of_file(struct workload *workload, struct error *error)
 {
 	uint64_t most = workload->options.max_requests;
 
-	check(!workload->has_row);
 	if (most > 0 && workload->read_count == most) {
-		workload->is_file_over = true;
 		return STATUS_OK;
 	}
-	enum status status =
-		trace_loop_next(workload->loop, &workload->row, &workload->has_row, error);
-	workload->is_file_over = !workload->has_row;
+	TRY(trace_loop_next(workload->loop, &workload->row, &workload->has_row, error));
 	if (!workload->has_row) {
-		return status;
+		return STATUS_OK;
 	}
 	TRY(check_repetition(workload, error));
 	workload->read_count++;
 	tick_finder_add(&workload->ticks, workload->row.arrival_ns);
 	if (workload->options.spreads_ties) {
 		spread_row(workload);
+	}
+	return STATUS_OK;
+}
+
+static enum status read_row(struct workload *workload, struct error *error)
+{
+	check(!workload->has_row);
+	if (workload->resample != NULL) {
+		workload->has_row = resample_next(workload->resample, &workload->row);
+	} else {
+		TRY(next_of_file(workload, error));
+	}
+	workload->is_file_over = !workload->has_row;
+	if (!workload->has_row) {
+		return STATUS_OK;
 	}
 	conversations_add(workload->conversations, &workload->row);
 	return set_arrival(workload, error);
@@ -597,7 +606,9 @@ enum status workload_count(const char *path, const struct workload_options *opti
 bool workload_ran_out(const struct workload *workload)
 {
 	const struct workload_options *options = &workload->options;
-	bool is_cut = options->max_requests > 0 && workload->read_count == options->max_requests;
+	uint64_t read_count = workload->resample == NULL ? workload->read_count
+							 : resample_source_rows(workload->resample);
+	bool is_cut = options->max_requests > 0 && read_count == options->max_requests;
 	bool wants_more = options->duration_ns > 0 || options->max_requests > 0;
 
 	return wants_more && !is_cut && workload->is_file_over && !workload->has_row &&

@@ -29,7 +29,8 @@
 
    Rows come in order of arrival, ties in the order of the file. Memory holds one row, and the rows
    that are due but wait for a turn to finish. With closed sessions under a profile it may hold all
-   rows, since a turn may be due long before rows that precede it in the file. */
+   rows, since a turn may be due long before rows that precede it in the file. A resampled trace is
+   in memory. */
 
 enum workload_sessions { SESSIONS_OPEN, SESSIONS_CLOSED };
 
@@ -43,8 +44,11 @@ struct workload_options {
 	uint64_t concurrency;		       /* 0: open loop */
 	const struct arrival_profile *profile; /* NULL: the trace's times */
 	uint64_t seed;			       /* of the profile's draws, and of spread times */
-	uint64_t duration_ns;  /* rows at or after this time are dropped; 0: no end */
-	uint64_t max_requests; /* rows read from the file at most; 0: all */
+	uint64_t duration_ns;	     /* rows at or after this time are dropped; 0: no end */
+	uint64_t max_requests;	     /* rows read from the file at most; 0: all */
+	uint64_t resample_seed;	     /* draws the rows from the file's (workloads/resample.h); 0:
+					does not; needs LOOP_OFF */
+	uint64_t resample_window_ns; /* of these draws; 0: a share of the trace */
 };
 
 struct workload;

@@ -203,6 +203,20 @@ static enum status check_loop(
 	return STATUS_OK;
 }
 
+static enum status check_resample(const struct replay_config *config, struct error *error)
+{
+	if (config->resample_seed > 0 && config->loop != LOOP_OFF) {
+		return error_set(error, STATUS_USAGE,
+			"--resample-seed draws a trace as long as the trace, --loop repeats the "
+			"trace: give one of them");
+	}
+	if (config->resample_seed == 0 && config->given.resample_window_s) {
+		return error_set(error, STATUS_USAGE,
+			"--resample-window belongs to --resample-seed above 0");
+	}
+	return STATUS_OK;
+}
+
 /* A closed loop or drawn arrivals do not use the trace's times. */
 static enum status check_load(
 	const struct replay_config *config, bool has_profile, struct error *error)
@@ -257,10 +271,13 @@ enum status replay_config_workload(const struct replay_config *config,
 		.seed = config->seed,
 		.duration_ns = config->duration_s * 1000,
 		.max_requests = config->max_requests,
+		.resample_seed = config->resample_seed,
+		.resample_window_ns = config->resample_window_s * 1000,
 	};
 	TRY(drawn_arrivals(config, profile, &has_profile, error));
 	TRY(check_load(config, has_profile, error));
 	TRY(check_loop(config, has_profile, error));
+	TRY(check_resample(config, error));
 	options->profile = has_profile ? profile : NULL;
 	return STATUS_OK;
 }

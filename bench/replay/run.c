@@ -168,6 +168,11 @@ static enum status complete_config(struct run *run, struct error *error)
 	if (run->request->wants_kernel_times && config->replicas > 1) {
 		return error_set(error, STATUS_USAGE, "--kernel-times measures one replica");
 	}
+	if (config->given.step_time_scale && run->entry->kind != RUNNER_PRICED) {
+		return error_set(error, STATUS_USAGE,
+			"--step-time-scale scales prices: it needs --runner sim, not %s",
+			config->runner);
+	}
 	if (tape != NULL && run->entry->kind != RUNNER_RECORDED) {
 		return error_set(error, STATUS_USAGE, "--tape belongs to --runner tape");
 	}

@@ -474,6 +474,26 @@ Test(cost_model, more_work_never_costs_less)
 	fixture_close(&fixture);
 }
 
+/* Nanoseconds are scaled after they were rounded, so that a scale of 1 changes none. */
+Test(cost_model, a_scale_multiplies_whole_nanoseconds)
+{
+	static const uint64_t scales[] = {1000000, 1150000, 850000, 1, 1000000000, 333333};
+	struct fixture fixture;
+	const struct step_counts counts = {
+		.decode_rows = 7, .decode_context_tokens = 7000, .sampled_rows = 7};
+
+	small_fixture(&fixture);
+	struct step_time plain = execute(&fixture, &counts);
+	for (size_t i = 0; i < sizeof(scales) / sizeof(scales[0]); i++) {
+		cost_model_scale(&fixture.runner, scales[i]);
+		struct step_time time = execute(&fixture, &counts);
+		require_equal(time.elapsed_ns, (plain.elapsed_ns * scales[i] + 500000) / 1000000);
+		require_equal(time.host_ns, (plain.host_ns * scales[i] + 500000) / 1000000);
+		require_equal(time.gpu_ns + time.host_ns, time.elapsed_ns);
+	}
+	fixture_close(&fixture);
+}
+
 Test(cost_model, a_price_beyond_reason_is_an_error)
 {
 	struct fixture fixture;

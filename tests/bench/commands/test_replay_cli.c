@@ -90,6 +90,62 @@ Test(replay_cli, a_loop_without_an_end_is_refused)
 	replay_fixture_close(&fixture);
 }
 
+/* --resample-seed 0 is the trace itself; another seed draws another trace, always the same one. */
+Test(replay_cli, a_resampled_trace_is_another_one_and_can_be_had_again)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out));
+	char *plain = read_in(fixture.out, RESULT_REQUESTS);
+	require_good(
+		RUN_SMALL(fixture.trace, "--resample-seed", "0", "--out", fixture.out, "--force"));
+	char *zero = read_in(fixture.out, RESULT_REQUESTS);
+	require(strcmp(plain, zero) == 0, "seed 0 draws");
+	char *drawn[2];
+	for (int i = 0; i < 2; i++) {
+		require_good(RUN_SMALL(fixture.trace, "--resample-seed", "5", "--resample-window",
+			"500ms", "--warmup", "7", "--out", fixture.out, "--force"));
+		drawn[i] = read_in(fixture.out, RESULT_REQUESTS);
+	}
+	require(strcmp(plain, drawn[0]) != 0, "seed 5 draws nothing");
+	require(strcmp(drawn[0], drawn[1]) == 0, "seed 5 draws this and that");
+	free(plain);
+	free(zero);
+	free(drawn[0]);
+	free(drawn[1]);
+	require_refused(RUN(fixture.trace, "--resample-seed", "5", "--loop", "fresh",
+				"--max-requests", "100"),
+		"give one of them");
+	require_refused(RUN(fixture.trace, "--resample-window", "5"),
+		"--resample-window belongs to --resample-seed");
+	replay_fixture_close(&fixture);
+}
+
+/* Every price is multiplied, and only prices are. */
+Test(replay_cli, step_times_can_be_scaled)
+{
+	struct replay_fixture fixture;
+	double busy[2];
+
+	replay_fixture_open(&fixture);
+	for (int i = 0; i < 2; i++) {
+		require_good(RUN_SMALL(fixture.trace, "--concurrency", "1", "--step-time-scale",
+			i == 0 ? "1" : "1.5", "--out", fixture.out, "--force"));
+		cJSON *summary = read_summary(fixture.out);
+		const cJSON *e2e =
+			cJSON_GetObjectItem(cJSON_GetObjectItem(summary, "latency_ms"), "e2e");
+		busy[i] = cJSON_GetObjectItem(e2e, "mean")->valuedouble;
+		cJSON_Delete(summary);
+	}
+	double ratio = busy[1] / busy[0];
+	require(ratio > 1.499999 && ratio < 1.500001, "1.5 times as long steps took %g times",
+		ratio);
+	require_refused(RUN(fixture.trace, "--runner", "reference", "--step-time-scale", "2"),
+		"it needs --runner sim");
+	replay_fixture_close(&fixture);
+}
+
 /* The prompts of the trace share prefixes, which only a prefix cache finds. */
 Test(replay_cli, prefix_caching_can_be_switched_off)
 {
