@@ -2,7 +2,7 @@
 
 #include "bench/options/completion.h"
 #include "bench/options/manual.h"
-#include "bench/record/version.h"
+#include "bench/record/provenance.h"
 
 #include <stdio.h>
 #include <string.h>

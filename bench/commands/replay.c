@@ -50,12 +50,15 @@ static const struct option options[] = {
 	{GROUP_OF_TABLE("tokens")},
 
 	{.kind = OPTION_HEADING, .help = "service level (for attainment and goodput)"},
-	{"slo-ttft-ms", OPTION_MILLIONTHS, REQUEST(run.slo_ttft_ns), .argument = "MS", .unit = "ms",
+	{"slo-ttft-ms", OPTION_MILLIONTHS, REQUEST(run.slo.ttft_ns), .argument = "MS", .unit = "ms",
 		.minimum = 1, .maximum = UINT64_C(1000000) * BILLION,
 		.help = "time to the first token, from arrival"},
-	{"slo-tpot-ms", OPTION_MILLIONTHS, REQUEST(run.slo_tpot_ns), .argument = "MS", .unit = "ms",
+	{"slo-tpot-ms", OPTION_MILLIONTHS, REQUEST(run.slo.tpot_ns), .argument = "MS", .unit = "ms",
 		.minimum = 1, .maximum = UINT64_C(1000000) * BILLION,
 		.help = "time per output token after the first"},
+	{"slo-e2e-ms", OPTION_MILLIONTHS, REQUEST(run.slo.e2e_ns), .argument = "MS", .unit = "ms",
+		.minimum = 1, .maximum = UINT64_C(1000000) * BILLION,
+		.help = "time to the last token, from arrival"},
 
 	{.kind = OPTION_HEADING, .help = "results"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "DIR",

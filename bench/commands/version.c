@@ -1,6 +1,6 @@
 #include "bench/commands/commands.h"
 
-#include "bench/record/version.h"
+#include "bench/record/provenance.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 #include "bench/gate/gate_history.h"
 
 #include "bench/gate/replaced_file.h"
-#include "bench/record/version.h"
+#include "bench/record/provenance.h"
 #include "engine/base/input_file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"

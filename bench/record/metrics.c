@@ -128,7 +128,7 @@ static void table_if(struct table_writer *table, bool has_value, uint64_t value)
 struct request_times {
 	uint64_t queue_ns, ttft_ns, tpot_ns, e2e_ns;
 	bool has_tpot;
-	bool is_slo_met;
+	uint32_t missed; /* SLO_MISSED_* */
 };
 
 static struct request_times request_times(const struct metrics *metrics,
@@ -140,19 +140,13 @@ static struct request_times request_times(const struct metrics *metrics,
 		.e2e_ns = finish_ns - record->arrival_ns,
 		.has_tpot = output_tokens > 1,
 	};
-	const struct metrics_options *options = &metrics->options;
 
 	if (times.has_tpot) {
 		times.tpot_ns = (finish_ns - record->first_token_ns) / (output_tokens - 1);
 	}
-	times.is_slo_met = (options->slo_ttft_ns == 0 || times.ttft_ns <= options->slo_ttft_ns) &&
-			   (options->slo_tpot_ns == 0 || times.tpot_ns <= options->slo_tpot_ns);
+	times.missed =
+		slo_missed(&metrics->options.slo, times.ttft_ns, times.tpot_ns, times.e2e_ns);
 	return times;
-}
-
-static bool has_slo(const struct metrics *metrics)
-{
-	return metrics->options.slo_ttft_ns > 0 || metrics->options.slo_tpot_ns > 0;
 }
 
 /* Writes one row. finish_ns and times are used only for finished requests. */
@@ -182,7 +176,8 @@ static void write_row(struct metrics *metrics, const struct request_record *reco
 	table_if(table, record->has_token, record->first_token_ns - record->arrival_ns);
 	table_if(table, is_finished && times->has_tpot, is_finished ? times->tpot_ns : 0);
 	table_if(table, is_finished, is_finished ? times->e2e_ns : 0);
-	table_if(table, is_finished && has_slo(metrics), is_finished && times->is_slo_met);
+	table_if(table, is_finished && slo_is_given(&metrics->options.slo),
+		is_finished && times->missed == 0);
 	if (metrics->has_replica) {
 		table_if(table, !record->is_nowhere, metrics->replica);
 	}
@@ -220,6 +215,8 @@ static void count_arrival(struct metrics *metrics, const struct metrics_arrival 
 		struct level *level =
 			levels_find(&metrics->distributions->levels, arrival->arrival_ns);
 		metrics->measured_submitted++;
+		slo_batches_submit(&metrics->distributions->slo_batches,
+			arrival->id - metrics->options.warmup);
 		if (level != NULL) {
 			level->submitted++;
 		}
@@ -350,6 +347,10 @@ static void forget_arrival(struct metrics *metrics, const struct request_record 
 	metrics->warmup_submitted -= record->id < metrics->options.warmup;
 	metrics->measured_submitted -= record->is_measured;
 	metrics->measured_taken -= record->is_measured;
+	if (record->is_measured) {
+		slo_batches_forget(
+			&metrics->distributions->slo_batches, record->id - metrics->options.warmup);
+	}
 	if (level != NULL) {
 		level->submitted -= record->is_measured;
 	}
@@ -521,9 +522,25 @@ static void add_to_level(struct metrics *metrics, const struct request_record *r
 		return;
 	}
 	level->finished++;
-	level->attained += times->is_slo_met;
+	level->attained += times->missed == 0;
 	histogram_add(&level->ttft, times->ttft_ns, 1);
 	histogram_add(&level->tpot, times->tpot_ns, times->has_tpot);
+}
+
+static void add_to_slo(struct metrics *metrics, const struct request_record *record,
+	uint32_t missed, uint64_t output_tokens)
+{
+	metrics->slo_missed_ttft += (missed & SLO_MISSED_TTFT) != 0;
+	metrics->slo_missed_tpot += (missed & SLO_MISSED_TPOT) != 0;
+	metrics->slo_missed_e2e += (missed & SLO_MISSED_E2E) != 0;
+	if (missed == 0) {
+		metrics->slo_attained++;
+		slo_batches_attain(
+			&metrics->distributions->slo_batches, record->id - metrics->options.warmup);
+	} else {
+		metrics->longest_missed =
+			u64_max(metrics->longest_missed, record->prompt_tokens + output_tokens);
+	}
 }
 
 static void on_finish(struct metrics *metrics, const struct event *event, uint64_t end_ns)
@@ -543,7 +560,7 @@ static void on_finish(struct metrics *metrics, const struct event *event, uint64
 			times.has_tpot);
 		histogram_add(&metrics->distributions->latency[LATENCY_E2E], times.e2e_ns, 1);
 		metrics->measured_finished++;
-		metrics->slo_attained += times.is_slo_met;
+		add_to_slo(metrics, record, times.missed, event->a);
 		metrics->service_ns += end_ns - record->first_scheduled_ns;
 		add_to_level(metrics, record, &times);
 	}
@@ -785,6 +802,7 @@ void metrics_sum(struct metrics *sum, const struct metrics *const *parts, uint32
 #define KEEP_LEAST(time) sum->time = u64_min(sum->time, part->time);
 		KEEP_MOST(longest_too_long)
 		KEEP_MOST(longest_never_fitting)
+		KEEP_MOST(longest_missed)
 		KEEP_MOST(last_arrival_ns)
 		KEEP_MOST(last_finish_ns)
 		KEEP_MOST(measured_last_arrival_ns)

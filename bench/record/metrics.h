@@ -7,6 +7,7 @@
 #include "bench/record/capacity.h"
 #include "bench/record/histogram.h"
 #include "bench/record/levels.h"
+#include "bench/record/slo.h"
 #include "engine/base/table.h"
 #include "reports/results/results.h"
 #include "bench/record/step_grid.h"
@@ -26,8 +27,7 @@ struct metrics_options {
 	/* Requests with an id below warmup are excluded from the statistics, and those with an id
 	   from measured_end on; 0: none are. */
 	uint64_t warmup, measured_end;
-	uint64_t slo_ttft_ns; /* 0: no limit */
-	uint64_t slo_tpot_ns;
+	struct slo slo;
 	uint32_t level_count; /* levels of a ramp, of level_ns each; 0: none */
 	uint64_t level_ns;
 };
@@ -39,6 +39,7 @@ struct distributions {
 	struct step_grid grid;
 	struct window_edges window;
 	struct levels levels;
+	struct slo_batches slo_batches;
 	bool has_origin; /* of the timeline: a request has arrived */
 };
 
@@ -99,7 +100,10 @@ struct metrics_arrival {
 	X(measured_submitted)                                                                      \
 	X(measured_taken) /* and not rejected, also if the engine had no room yet */               \
 	X(measured_finished)                                                                       \
-	X(slo_attained)
+	X(slo_attained)                                                                            \
+	X(slo_missed_ttft) /* finished, and missed this limit, perhaps others too */               \
+	X(slo_missed_tpot)                                                                         \
+	X(slo_missed_e2e)
 
 struct metrics {
 	struct metrics_options options;
@@ -130,6 +134,7 @@ struct metrics {
 #undef COUNTER_FIELD
 	uint64_t longest_too_long; /* tokens of the longest of each kind, prompt and output */
 	uint64_t longest_never_fitting;
+	uint64_t longest_missed; /* of those that missed the SLO, prompt and output */
 	uint64_t first_arrival_ns, last_arrival_ns, last_finish_ns;
 	uint64_t measured_first_arrival_ns, measured_last_arrival_ns;
 	u128 service_ns; /* of measured requests, first scheduled to finish, summed */

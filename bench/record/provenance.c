@@ -15,6 +15,25 @@
 
 enum { COMMAND_BYTES = 4096, CPUINFO_BYTES = 4096, TEXT_BYTES = 512 };
 
+const char *version_number(void)
+{
+	return QUIRE_VERSION;
+}
+
+const char *version_commit(void)
+{
+	return QUIRE_COMMIT;
+}
+
+const char *version_cuda(void)
+{
+#ifdef QUIRE_HAS_CUDA
+	return "CUDA " QUIRE_CUDA_VERSION " for " QUIRE_CUDA_ARCHITECTURES;
+#else
+	return "no CUDA";
+#endif
+}
+
 static void command_text(char *text, int argc, char **argv)
 {
 	size_t used = (size_t)snprintf(text, COMMAND_BYTES, "quire");

@@ -126,9 +126,13 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 	outcome->level_count = levels->count;
 	outcome->level_ns = levels->width_ns;
 	outcome->levels = levels->figures;
-	outcome->slo_ttft_ns = metrics->options.slo_ttft_ns;
-	outcome->slo_tpot_ns = metrics->options.slo_tpot_ns;
+	outcome->slo = metrics->options.slo;
 	outcome->slo_attained = metrics->slo_attained;
+	outcome->slo_interval = slo_batches_interval(&metrics->distributions->slo_batches);
+	outcome->slo_missed_ttft = metrics->slo_missed_ttft;
+	outcome->slo_missed_tpot = metrics->slo_missed_tpot;
+	outcome->slo_missed_e2e = metrics->slo_missed_e2e;
+	outcome->longest_missed = metrics->longest_missed;
 	for (uint32_t metric = 0; metric < LATENCY_COUNT; metric++) {
 		outcome->latency[metric] =
 			latency_figures_of(&metrics->distributions->latency[metric]);

@@ -62,8 +62,11 @@ struct run_outcome {
 	uint64_t warmup_submitted; /* before them */
 	uint64_t measured_submitted, measured_finished;
 	uint64_t arrival_span_ns; /* first to last arrival; 0: a closed loop, or all at once */
-	uint64_t slo_ttft_ns, slo_tpot_ns; /* limits; 0: none */
-	uint64_t slo_attained;		   /* requests within them, of measured_submitted */
+	struct slo slo;
+	uint64_t slo_attained;		  /* requests within it, of measured_submitted */
+	struct slo_interval slo_interval; /* 95 %, of the share that attains it */
+	/* finished requests that missed each limit, and the tokens of the longest one */
+	uint64_t slo_missed_ttft, slo_missed_tpot, slo_missed_e2e, longest_missed;
 	struct latency_figures latency[LATENCY_COUNT];
 
 	/* the window (bench/record/window.h), and the steps that end before it and after it */

@@ -246,20 +246,21 @@ static void add_waits(cJSON *root, const struct run_outcome *outcome)
 	}
 }
 
-static bool has_slo(const struct run_outcome *outcome)
+static void add_limit(cJSON *root, enum result_number number, uint64_t limit_ns)
 {
-	return outcome->slo_ttft_ns > 0 || outcome->slo_tpot_ns > 0;
+	char text[NUMBER_TEXT_BYTES];
+
+	milliseconds_text(text, limit_ns > 0, limit_ns, "null");
+	add_value(root, number, text);
 }
 
 static void add_slo(cJSON *root, const struct run_outcome *outcome)
 {
-	bool has_limit = has_slo(outcome);
-	char text[NUMBER_TEXT_BYTES];
+	bool has_limit = slo_is_given(&outcome->slo);
 
-	milliseconds_text(text, outcome->slo_ttft_ns > 0, outcome->slo_ttft_ns, "null");
-	add_value(root, VALUE_SLO_TTFT, text);
-	milliseconds_text(text, outcome->slo_tpot_ns > 0, outcome->slo_tpot_ns, "null");
-	add_value(root, VALUE_SLO_TPOT, text);
+	add_limit(root, VALUE_SLO_TTFT, outcome->slo.ttft_ns);
+	add_limit(root, VALUE_SLO_TPOT, outcome->slo.tpot_ns);
+	add_limit(root, VALUE_SLO_E2E, outcome->slo.e2e_ns);
 	/* Of no requests and in no time there is no share and no rate. */
 	add_ratio(root, VALUE_SLO_ATTAINED, outcome->slo_attained,
 		has_limit ? outcome->measured_submitted : 0);
@@ -311,8 +312,8 @@ static void level_cells(const struct run_outcome *outcome, uint32_t index, const
 	milliseconds_text(text[LEVEL_ttft_p50_ms], level->has_ttft, level->ttft_p50_ns, none);
 	milliseconds_text(text[LEVEL_ttft_p99_ms], level->has_ttft, level->ttft_p99_ns, none);
 	milliseconds_text(text[LEVEL_tpot_p99_ms], level->has_tpot, level->tpot_p99_ns, none);
-	ratio_text(text[LEVEL_attained], level->attained, has_slo(outcome) ? level->submitted : 0,
-		6, none);
+	ratio_text(text[LEVEL_attained], level->attained,
+		slo_is_given(&outcome->slo) ? level->submitted : 0, 6, none);
 	share_text(text[LEVEL_waiting], true, level->waiting, none);
 	share_text(text[LEVEL_utilisation], level->has_utilisation, level->utilisation, none);
 }
@@ -533,7 +534,7 @@ static void print_slo(const struct run_outcome *outcome)
 {
 	char share[NUMBER_TEXT_BYTES], goodput[NUMBER_TEXT_BYTES];
 
-	if (!has_slo(outcome)) {
+	if (!slo_is_given(&outcome->slo)) {
 		return;
 	}
 	ratio_text(share, (u128)outcome->slo_attained * 100, outcome->measured_submitted, 2, "-");
@@ -570,7 +571,7 @@ static void print_levels(const struct run_outcome *outcome)
 		"ttft p50", "ttft p99", "tpot p99", "attained", "waiting", "used");
 	for (uint32_t i = 0; i < outcome->level_count; i++) {
 		const struct level_figures *level = &outcome->levels[i];
-		bool has_share = has_slo(outcome) && level->submitted > 0;
+		bool has_share = slo_is_given(&outcome->slo) && level->submitted > 0;
 		printf("  %-5u %10.3f %9llu", i + 1, (double)level->rate_millionths / 1e6,
 			(unsigned long long)level->submitted);
 		print_level_time(level->has_ttft, level->ttft_p50_ns);

@@ -1,6 +1,6 @@
 #include "bench/replay/launched.h"
 
-#include "bench/record/version.h"
+#include "bench/record/provenance.h"
 #include "engine/ranks/launch.h"
 
 #include <cJSON.h>

@@ -275,8 +275,7 @@ static enum status open_metrics(struct replay *replay, struct error *error)
 	bool has_levels = profile != NULL && profile->step_count > 1;
 	struct metrics_options metrics_options = {
 		.warmup = options->config->warmup,
-		.slo_ttft_ns = options->slo_ttft_ns,
-		.slo_tpot_ns = options->slo_tpot_ns,
+		.slo = options->slo,
 		.level_count = has_levels ? profile->step_count : 0,
 		.level_ns = has_levels ? profile->step_ns : 0,
 	};

@@ -31,10 +31,9 @@ struct replay_options {
 	const char *trace_path;
 	bool is_checking; /* engine_check() after every step */
 	enum progress_mode progress;
-	bool overlaps;	      /* launches steps ahead, where the runner can */
-	bool is_wall_clock;   /* no step starts before its real time, counted from replay_run() */
-	uint64_t slo_ttft_ns; /* 0: no limit */
-	uint64_t slo_tpot_ns;
+	bool overlaps;	    /* launches steps ahead, where the runner can */
+	bool is_wall_clock; /* no step starts before its real time, counted from replay_run() */
+	struct slo slo;
 	uint32_t vocab_size; /* token ids of the replay are below it */
 
 	/* of a replica of a fleet, else NULL, 0 and NULL; borrowed */

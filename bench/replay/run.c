@@ -315,8 +315,7 @@ static enum status open_replay(struct run *run, struct error *error)
 		.progress = request->progress,
 		.overlaps = request->config.overlap == OVERLAP_ON,
 		.is_wall_clock = request->config.clock == REPLAY_CLOCK_WALL,
-		.slo_ttft_ns = request->slo_ttft_ns,
-		.slo_tpot_ns = request->slo_tpot_ns,
+		.slo = request->slo,
 		.vocab_size = run->model.vocab_size,
 	};
 

@@ -17,8 +17,8 @@
 
 struct run_request {
 	struct replay_config config; /* completed by the run: defaults, KV blocks, names of paths */
-	char gpu[GPU_PROFILE_NAME_BYTES];  /* config.gpu of a run that named it */
-	uint64_t slo_ttft_ns, slo_tpot_ns; /* 0: none */
+	char gpu[GPU_PROFILE_NAME_BYTES]; /* config.gpu of a run that named it */
+	struct slo slo;
 	const char *trace_path;
 	const char *tape;	 /* folder of the recorded run; NULL: none */
 	bool wants_kernel_times; /* the runner must measure its kernels */

@@ -78,7 +78,7 @@ static void add_request_card(struct text *page, const struct result *result)
 	page_card_close(page);
 }
 
-/* With --slo-ttft-ms or --slo-tpot-ms, the card that answers the reader's question. */
+/* With an SLO, the card that answers the reader's question. */
 static void add_slo_card(struct text *page, const struct result *result)
 {
 	const struct result_value *ttft = &result->numbers[VALUE_SLO_TTFT];

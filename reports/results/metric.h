@@ -103,6 +103,8 @@
 		"SLO: time to first token")                                                        \
 	X(SLO_TPOT, "slo_tpot_ms", "ms", "slo", "tpot_ms", true, NUMBER_TIME_MS, 0,                \
 		"SLO: time per output token")                                                      \
+	X(SLO_E2E, "slo_e2e_ms", "ms", "slo", "e2e_ms", true, NUMBER_TIME_MS, 0,                   \
+		"SLO: time to the end")                                                            \
 	X(SLO_ATTAINED, "attained", "share", "slo", "attained", true, NUMBER_SHARE, 1,             \
 		"Requests within the SLO")                                                         \
 	X(SLO_GOODPUT, "goodput", "requests/s", "slo", "goodput_requests_per_s", true,             \

@@ -278,7 +278,7 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 	 time from arrival to first admission by cause (engine/wait_cause.h), summed over all
 	 requests, within the window: of a whole run the sum of the queue times
      latency_ms {queue, ttft, tpot, itl, e2e: each {mean, std, min, p50, p90, p95, p99, p99_9, max}}
-     slo {ttft_ms, tpot_ms, attained, goodput_requests_per_s}
+     slo {ttft_ms, tpot_ms, e2e_ms, attained, goodput_requests_per_s}
 	 attained: share of all measured requests; those that were rejected, failed or did not
 	 finish miss
      levels [{...the columns of levels.tsv...}]

@@ -64,7 +64,8 @@ static void write_cell(struct metrics_model *model, bool has_value, uint64_t val
 
 static bool has_slo(const struct metrics_model *model)
 {
-	return model->options.slo_ttft_ns > 0 || model->options.slo_tpot_ns > 0;
+	return model->options.slo.ttft_ns > 0 || model->options.slo.tpot_ns > 0 ||
+	       model->options.slo.e2e_ns > 0;
 }
 
 struct times {
@@ -75,8 +76,9 @@ struct times {
 /* Of a request that has a token at least; tpot_ns is 0 where there is none. */
 static struct times times_of(const struct metrics_model *model, const struct request_notes *note)
 {
-	uint64_t limit_ttft = model->options.slo_ttft_ns;
-	uint64_t limit_tpot = model->options.slo_tpot_ns;
+	uint64_t limit_ttft = model->options.slo.ttft_ns;
+	uint64_t limit_tpot = model->options.slo.tpot_ns;
+	uint64_t limit_e2e = model->options.slo.e2e_ns;
 	uint64_t first = note->token_ends[0];
 	uint64_t last = note->token_ends[note->token_count - 1];
 	struct times times = {
@@ -87,7 +89,8 @@ static struct times times_of(const struct metrics_model *model, const struct req
 	};
 
 	times.is_slo_met = (limit_ttft == 0 || times.ttft_ns <= limit_ttft) &&
-			   (limit_tpot == 0 || times.tpot_ns <= limit_tpot);
+			   (limit_tpot == 0 || times.tpot_ns <= limit_tpot) &&
+			   (limit_e2e == 0 || times.e2e_ns <= limit_e2e);
 	return times;
 }
 
@@ -305,6 +308,21 @@ static void note_row(struct metrics_model *model, uint32_t row, uint64_t end_ns)
 	}
 }
 
+static void note_missed(
+	struct metrics_model *model, const struct request_notes *note, const struct times *times)
+{
+	const struct slo *slo = &model->options.slo;
+	uint64_t tokens = note->prompt_count + note->token_count;
+	struct metrics *sums = &model->sums;
+
+	sums->slo_missed_ttft += slo->ttft_ns != 0 && times->ttft_ns > slo->ttft_ns;
+	sums->slo_missed_tpot += slo->tpot_ns != 0 && times->tpot_ns > slo->tpot_ns;
+	sums->slo_missed_e2e += slo->e2e_ns != 0 && times->e2e_ns > slo->e2e_ns;
+	if (!times->is_slo_met && tokens > sums->longest_missed) {
+		sums->longest_missed = tokens;
+	}
+}
+
 static void note_finish(struct metrics_model *model, uint32_t id)
 {
 	struct request_notes *note = &model->notes[id];
@@ -321,6 +339,7 @@ static void note_finish(struct metrics_model *model, uint32_t id)
 	}
 	sums->measured_finished++;
 	sums->slo_attained += times.is_slo_met;
+	note_missed(model, note, &times);
 	sums->service_ns += sums->last_finish_ns - note->first_scheduled_ns;
 	histogram_add(&model->latency[LATENCY_QUEUE], times.queue_ns, 1);
 	histogram_add(&model->latency[LATENCY_TTFT], times.ttft_ns, 1);
@@ -551,6 +570,10 @@ static void require_same_sums(const struct metrics_model *model)
 		require_equal(found->measured_last_arrival_ns, expected->measured_last_arrival_ns);
 	}
 	require_equal(found->slo_attained, expected->slo_attained);
+	require_equal(found->slo_missed_ttft, expected->slo_missed_ttft);
+	require_equal(found->slo_missed_tpot, expected->slo_missed_tpot);
+	require_equal(found->slo_missed_e2e, expected->slo_missed_e2e);
+	require_equal(found->longest_missed, expected->longest_missed);
 	require(found->service_ns == expected->service_ns, "the service time differs");
 }
 
@@ -753,17 +776,21 @@ static void draw_options(struct prop *prop, struct metrics_model *model)
 			options->warmup + 1 + model->drawn.request_count);
 	}
 	if (prop_chance(prop, 1, 2)) {
-		options->slo_ttft_ns =
+		options->slo.ttft_ns =
 			unit_ns * (1 + prop_below(prop, model->is_coarse ? 40 : 200000));
 	}
 	if (prop_chance(prop, 1, 2)) {
-		options->slo_tpot_ns =
+		options->slo.tpot_ns =
 			unit_ns * (1 + prop_below(prop, model->is_coarse ? 4 : 40000));
+	}
+	if (prop_chance(prop, 1, 3)) {
+		options->slo.e2e_ns =
+			unit_ns * (1 + prop_below(prop, model->is_coarse ? 90 : 900000));
 	}
 	model->stop_at_step = prop_chance(prop, 1, 3) ? prop_below(prop, 60) : UINT64_MAX;
 	prop_log(prop, "measured are %llu to %llu, limits of %llu and %llu ns, stop at step %lld",
 		(unsigned long long)options->warmup, (unsigned long long)options->measured_end,
-		(unsigned long long)options->slo_ttft_ns, (unsigned long long)options->slo_tpot_ns,
+		(unsigned long long)options->slo.ttft_ns, (unsigned long long)options->slo.tpot_ns,
 		(long long)model->stop_at_step);
 }
 

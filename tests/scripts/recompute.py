@@ -14,6 +14,7 @@ import sys
 from decimal import Decimal
 
 NS = 10**9
+SLO_LIMITS = ("ttft", "tpot", "e2e")
 
 
 def table(path):
@@ -232,15 +233,15 @@ class Check:
                 self.percentile(f"{path}.{word}", values, per_mille)
 
     def meets(self, row):
-        limits = [self.figure("slo.ttft_ms"), self.figure("slo.tpot_ms")]
-        values = [row["ttft_ns"], row["tpot_ns"]]
+        limits = [self.figure(f"slo.{n}_ms") for n in SLO_LIMITS]
+        values = [row[f"{n}_ns"] for n in SLO_LIMITS]
         return row["status"] == "finished" and all(
             limit is None or value is None or value <= limit * 10**6
             for limit, value in zip(limits, values)
         )
 
     def check_slo(self):
-        has_limit = any(self.figure(f"slo.{n}_ms") is not None for n in ("ttft", "tpot"))
+        has_limit = any(self.figure(f"slo.{n}_ms") is not None for n in SLO_LIMITS)
         met = sum(self.meets(r) for r in self.measured)
         self.near("slo.attained", met, len(self.measured) if has_limit else 0)
         length = self.end - self.start
@@ -256,7 +257,7 @@ class Check:
         self.count += 1
         if len(levels) != count:
             self.tell("levels", len(levels), count)
-        has_limit = any(self.figure(f"slo.{n}_ms") is not None for n in ("ttft", "tpot"))
+        has_limit = any(self.figure(f"slo.{n}_ms") is not None for n in SLO_LIMITS)
         for index in range(count):
             path = f"levels.{index}"
             low = index * width

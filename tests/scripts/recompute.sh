@@ -66,7 +66,7 @@ for name in sys.argv[2].split("."): node = node[name]
 print(node)' "$work/$1" "$2"
 }
 
-limits=(--slo-ttft-ms 400 --slo-tpot-ms 45)
+limits=(--slo-ttft-ms 400 --slo-tpot-ms 45 --slo-e2e-ms 9000)
 small=(--block-size 16 --kv-blocks 2000 --max-num-seqs 64)
 
 "$quire" trace make --preset chat --requests 400 --session-rate 20 --seed 3 \

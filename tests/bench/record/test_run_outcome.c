@@ -164,8 +164,8 @@ static void fill_metrics(struct prop *prop, struct metrics *metrics)
 		metrics->distributions->window.start_ns + prop_below(prop, longest);
 	metrics->window.before.steps = metrics->distributions->window.is_open ? work->steps / 3 : 0;
 	metrics->distributions->timeline.origin_ns = metrics->first_arrival_ns;
-	metrics->options.slo_ttft_ns = prop_below(prop, 1000);
-	metrics->options.slo_tpot_ns = prop_below(prop, 1000);
+	metrics->options.slo.ttft_ns = prop_below(prop, 1000);
+	metrics->options.slo.tpot_ns = prop_below(prop, 1000);
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		histogram_add(
 			&metrics->distributions->latency[i], 100 * (i + 1), prop_below(prop, 3));
@@ -231,8 +231,9 @@ static void body_outcome(struct prop *prop, const void *context)
 	require_equal(
 		outcome.steps_before, is_open ? metrics.window.before.steps : metrics.work.steps);
 	require_equal(outcome.steps_after, 0);
-	require_equal(outcome.slo_ttft_ns, metrics.options.slo_ttft_ns);
-	require_equal(outcome.slo_tpot_ns, metrics.options.slo_tpot_ns);
+	require_equal(outcome.slo.ttft_ns, metrics.options.slo.ttft_ns);
+	require_equal(outcome.slo.tpot_ns, metrics.options.slo.tpot_ns);
+	require_equal(outcome.slo.e2e_ns, metrics.options.slo.e2e_ns);
 	require_equal(outcome.result_hash, metrics_result_hash(&metrics));
 	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
 		struct latency_figures figures = outcome.latency[i];

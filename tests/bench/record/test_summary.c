@@ -27,7 +27,7 @@ struct scene {
 	struct replay_config config;
 	struct workload_options load;
 	struct engine_config engine;
-	uint64_t slo_ttft_ns, slo_tpot_ns;
+	struct slo slo;
 	uint64_t seed;
 	uint64_t elapsed_ns; /* of a step, at most */
 	bool is_constant;
@@ -80,8 +80,7 @@ static struct run_outcome scene_run(struct scene *scene, struct replay *replay)
 	const struct replay_options options = {.config = &scene->config,
 		.workload = &scene->load,
 		.trace_path = scene->trace_path,
-		.slo_ttft_ns = scene->slo_ttft_ns,
-		.slo_tpot_ns = scene->slo_tpot_ns,
+		.slo = scene->slo,
 		.vocab_size = 1000};
 	struct run_outcome outcome;
 
@@ -351,7 +350,7 @@ static void require_rates(const cJSON *root, const struct sums *sums, const stru
 	require_ratio(figure(root, "load", "drain_s", NULL), "drain", drain, second, 9);
 	require(figure(root, "load", "utilisation", NULL) == -1,
 		"nothing prices these steps, and utilisation is known");
-	bool has_slo = metrics->options.slo_ttft_ns + metrics->options.slo_tpot_ns > 0;
+	bool has_slo = slo_is_given(&metrics->options.slo);
 	require_ratio(figure(root, "slo", "attained", NULL), "attained", sums->slo_met,
 		has_slo ? sums->measured_submitted : 0, 6);
 	require_rate(figure(root, "slo", "goodput_requests_per_s", NULL), "goodput",
@@ -385,8 +384,9 @@ static void draw_scene(struct prop *prop, struct scene *scene)
 	scene->load.trace.trace_block_size = 32;
 	scene->load.concurrency = prop_chance(prop, 1, 3) ? prop_range(prop, 1, 9) : 0;
 	scene->config.warmup = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 30) : 0;
-	scene->slo_ttft_ns = prop_chance(prop, 1, 2) ? 1 + prop_below(prop, 300000000) : 0;
-	scene->slo_tpot_ns = prop_chance(prop, 1, 2) ? 1 + prop_below(prop, 30000000) : 0;
+	scene->slo.ttft_ns = prop_chance(prop, 1, 2) ? 1 + prop_below(prop, 300000000) : 0;
+	scene->slo.tpot_ns = prop_chance(prop, 1, 2) ? 1 + prop_below(prop, 30000000) : 0;
+	scene->slo.e2e_ns = prop_chance(prop, 1, 3) ? 1 + prop_below(prop, 900000000) : 0;
 	uint32_t count = prop_range(prop, 1, 60);
 	for (uint32_t i = 0; i < count; i++) {
 		time_ms += prop_chance(prop, 1, 2) ? prop_below(prop, 100) : 0;

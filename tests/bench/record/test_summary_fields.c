@@ -74,8 +74,9 @@ static struct run_outcome whole_outcome(void)
 			.recomputed_tokens = 72769,
 			.hit_tokens = 9500001,
 			.preemptions = 65},
-		.slo_ttft_ns = 250000000,
-		.slo_tpot_ns = 40000001,
+		.slo.ttft_ns = 250000000,
+		.slo.tpot_ns = 40000001,
+		.slo.e2e_ns = 9000000000,
 		.slo_attained = 601,
 		.has_dispatch_late = true,
 		.dispatch_late = figures(600000000),
@@ -181,6 +182,7 @@ Test(summary_fields, every_figure_is_written_in_its_place_and_unit)
 			FIGURES("e2e", "5", "\t\t"), FIGURES("dispatch_late_ms", "6", "\t"),
 			FIGURES("gpu_idle_ms", "7", "\t"),
 			"\t\"slo\":\t{\n\t\t\"ttft_ms\":\t250.000000,\n\t\t\"tpot_ms\":\t40.000001,"
+			"\n\t\t\"e2e_ms\":\t9000.000000,"
 			"\n"
 			"\t\t\"attained\":\t0.487034,\n"
 			"\t\t\"goodput_requests_per_s\":\t4.86810\n\t},\n",
@@ -230,7 +232,7 @@ Test(summary_fields, what_there_is_not_is_null)
 
 	outcome.found_kv_blocks = 0;
 	outcome.has_run_out = false;
-	outcome.slo_ttft_ns = 0;
+	outcome.slo.ttft_ns = 0;
 	outcome.has_dispatch_late = false;
 	outcome.gpu_idle = none;
 	outcome.latency[LATENCY_TPOT] = none;
@@ -253,6 +255,7 @@ Test(summary_fields, what_there_is_not_is_null)
 			      "\t\t\t\"p99\":\tnull,\n\t\t\t\"p99_9\":\tnull,\n"
 			      "\t\t\t\"max\":\tnull\n",
 			      "\"ttft_ms\":\tnull,\n\t\t\"tpot_ms\":\t40.000001,\n"
+			      "\t\t\"e2e_ms\":\t9000.000000,\n"
 			      "\t\t\"attained\":\t0.487034,"));
 	require_parts(printed(&outcome),
 		PARTS("when arrivals ended\n", "no profile prices these steps; at most",
@@ -260,10 +263,12 @@ Test(summary_fields, what_there_is_not_is_null)
 			"  tpot                -            -            -            -            "
 			"-\n",
 			"\n  slo      48.70%"));
-	outcome.slo_tpot_ns = 0;
+	outcome.slo.tpot_ns = 0;
+	outcome.slo.e2e_ns = 0;
 	outcome.window_ns = 0;
 	require_parts(written(&outcome),
-		PARTS("\"ttft_ms\":\tnull,\n\t\t\"tpot_ms\":\tnull,\n\t\t\"attained\":\tnull,\n"
+		PARTS("\"ttft_ms\":\tnull,\n\t\t\"tpot_ms\":\tnull,\n"
+		      "\t\t\"e2e_ms\":\tnull,\n\t\t\"attained\":\tnull,\n"
 		      "\t\t\"goodput_requests_per_s\":\tnull",
 			"\"output_tokens_per_s\":\tnull,\n\t\t\"total_tokens_per_s\":\tnull,\n"
 			"\t\t\"requests_per_s\":\tnull"));

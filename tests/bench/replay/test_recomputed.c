@@ -156,7 +156,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
 	return a == NONE || b == NONE ? NONE : a - b;
 }
 
-static void require_requests(uint64_t slo_ttft_ns, uint64_t slo_tpot_ns)
+static void require_requests(const struct slo *slo)
 {
 	for (uint32_t i = 0; i < requests.rows; i++) {
 		const uint64_t *row = requests.at[i];
@@ -168,9 +168,10 @@ static void require_requests(uint64_t slo_ttft_ns, uint64_t slo_tpot_ns)
 		uint64_t decoding = minus(row[R_finish_ns], row[R_first_token_ns]);
 		uint64_t tpot = has_tpot ? decoding / (row[R_output_tokens] - 1) : NONE;
 		require_equal(row[R_tpot_ns], tpot);
-		bool is_met = (slo_ttft_ns == 0 || row[R_ttft_ns] <= slo_ttft_ns) &&
-			      (slo_tpot_ns == 0 || !has_tpot || tpot <= slo_tpot_ns);
-		bool has_slo = slo_ttft_ns > 0 || slo_tpot_ns > 0;
+		bool is_met = (slo->ttft_ns == 0 || row[R_ttft_ns] <= slo->ttft_ns) &&
+			      (slo->tpot_ns == 0 || !has_tpot || tpot <= slo->tpot_ns) &&
+			      (slo->e2e_ns == 0 || row[R_e2e_ns] <= slo->e2e_ns);
+		bool has_slo = slo->ttft_ns > 0 || slo->tpot_ns > 0 || slo->e2e_ns > 0;
 		require_equal(row[R_slo_met], is_finished && has_slo ? is_met : NONE);
 	}
 }
@@ -438,7 +439,7 @@ static void run_and_require(struct replay_request *request)
 	read_cells(&steps, request->out, RESULT_STEPS, &step_columns);
 	cJSON *summary = read_summary(request->out);
 	require(steps.rows > 100 && requests.rows > 50, "a small run");
-	require_requests(request->run.slo_ttft_ns, request->run.slo_tpot_ns);
+	require_requests(&request->run.slo);
 	require_steps(summary);
 	require_timeline(request->out);
 	require_grid(request->out);
@@ -474,8 +475,8 @@ Test(recomputed, a_small_engine_with_limits_on_latencies, .timeout = 120)
 
 	replay_fixture_open(&fixture);
 	struct replay_request request = request_in(&fixture);
-	request.run.slo_ttft_ns = 100000000;
-	request.run.slo_tpot_ns = 6000000;
+	request.run.slo.ttft_ns = 100000000;
+	request.run.slo.tpot_ns = 6000000;
 	run_and_require(&request);
 	replay_fixture_close(&fixture);
 }
@@ -488,7 +489,7 @@ Test(recomputed, a_closed_loop_with_a_warm_up, .timeout = 120)
 	struct replay_request request = request_in(&fixture);
 	request.run.config.concurrency = 12;
 	request.run.config.warmup = 9;
-	request.run.slo_tpot_ns = 5000000;
+	request.run.slo.tpot_ns = 5000000;
 	run_and_require(&request);
 	replay_fixture_close(&fixture);
 }

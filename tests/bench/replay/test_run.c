@@ -37,7 +37,7 @@ static void open_scene(struct scene *scene)
 
 static struct run_request request_of(const struct scene *scene)
 {
-	struct run_request request = {.trace_path = scene->trace, .slo_ttft_ns = 50000000};
+	struct run_request request = {.trace_path = scene->trace, .slo.ttft_ns = 50000000};
 
 	replay_config_default(&request.config);
 	request.config.block_size = 16;

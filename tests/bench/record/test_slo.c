@@ -1,0 +1,122 @@
+#include "bench/record/slo.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+/* Batches against a list of all requests, and the interval against the truth. */
+
+enum { REQUESTS_MOST = 400 };
+
+static void body_batches(struct prop *prop, const void *context)
+{
+	struct slo_batches batches = {0};
+	uint32_t count = prop_range(prop, 1, REQUESTS_MOST);
+	bool submitted[REQUESTS_MOST], attained[REQUESTS_MOST];
+
+	(void)context;
+	for (uint32_t i = 0; i < count; i++) {
+		/* what fails starts anew, and a later request may attain before an earlier one */
+		slo_batches_submit(&batches, i);
+		submitted[i] = !prop_chance(prop, 1, 10);
+		attained[i] = submitted[i] && prop_chance(prop, 1, 2);
+	}
+	for (uint32_t i = count; i-- > 0;) {
+		if (!submitted[i]) {
+			slo_batches_forget(&batches, i);
+		} else if (attained[i]) {
+			slo_batches_attain(&batches, i);
+		}
+	}
+	require(batches.size * SLO_BATCHES >= count, "too many requests for the batches");
+	require(batches.size == 1 || batches.size * SLO_BATCHES < 2 * count, "too few batches");
+	for (uint32_t batch = 0; batch < SLO_BATCHES; batch++) {
+		uint64_t in = 0, within = 0;
+		for (uint32_t i = 0; i < count; i++) {
+			in += i / batches.size == batch && submitted[i];
+			within += i / batches.size == batch && attained[i];
+		}
+		require_equal(batches.submitted[batch], in);
+		require_equal(batches.attained[batch], within);
+	}
+}
+
+Test(slo, batches_hold_what_a_list_would)
+{
+	const struct prop_options options = {
+		.name = "slo_batches", .body = body_batches, .trials = 300};
+
+	cr_assert(prop_holds(&options));
+}
+
+static double uniform(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return (double)(*state >> 11) / 9007199254740992.0;
+}
+
+/* Runs of `length` requests that share their fate. Returns how often the interval has the truth. */
+static double coverage(double truth, uint32_t count, uint32_t length, uint32_t trials)
+{
+	uint64_t state = 7;
+	uint32_t covered = 0;
+
+	for (uint32_t trial = 0; trial < trials; trial++) {
+		struct slo_batches batches = {0};
+		bool is_met = false;
+		for (uint32_t i = 0; i < count; i++) {
+			if (i % length == 0) {
+				is_met = uniform(&state) < truth;
+			}
+			slo_batches_submit(&batches, i);
+			if (is_met) {
+				slo_batches_attain(&batches, i);
+			}
+		}
+		struct slo_interval interval = slo_batches_interval(&batches);
+		covered += interval.low <= truth && truth <= interval.high;
+	}
+	return (double)covered / trials;
+}
+
+/* Requests that share a fate in runs make the share less sure; an interval that took each as
+   independent would hold the truth in about half of the cases. */
+Test(slo, the_interval_holds_the_truth_of_dependent_requests_too)
+{
+	static const struct {
+		double truth;
+		uint32_t count, length;
+	} cases[] = {{0.99, 10000, 1}, {0.9, 3000, 1}, {0.9, 12000, 10}, {0.7, 20000, 40}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		double share = coverage(cases[i].truth, cases[i].count, cases[i].length, 400);
+		require(share > 0.9 && share < 0.995, "case %u: %g", i, share);
+	}
+}
+
+Test(slo, a_share_of_nothing_and_of_few_is_unsure)
+{
+	struct slo_batches batches = {0};
+	struct slo_interval interval = slo_batches_interval(&batches);
+
+	require(interval.low == 0 && interval.high == 1, "of nothing");
+	for (uint32_t i = 0; i < 4; i++) {
+		slo_batches_submit(&batches, i);
+		slo_batches_attain(&batches, i);
+	}
+	interval = slo_batches_interval(&batches);
+	/* Wilson of 4 in 4 */
+	require(fabs(interval.low - 0.51010) < 1e-4 && interval.high == 1, "%g", interval.low);
+}
+
+Test(slo, a_request_misses_each_limit_that_it_is_beyond)
+{
+	const struct slo slo = {.ttft_ns = 10, .e2e_ns = 100};
+
+	require_equal(slo_missed(&slo, 10, 999, 100), 0);
+	require_equal(slo_missed(&slo, 11, 0, 100), SLO_MISSED_TTFT);
+	require_equal(slo_missed(&slo, 11, 0, 101), SLO_MISSED_TTFT | SLO_MISSED_E2E);
+	require(slo_is_given(&slo) && !slo_is_given(&(struct slo){0}), "given");
+}
