@@ -49,7 +49,10 @@ void option_help(const struct option *option, char *text)
 		used = append(text, used, "; default %s", option->initial);
 	}
 	if (option->alias != NULL) {
-		append(text, used, "; also -%s", option->alias);
+		used = append(text, used, "; also -%s", option->alias);
+	}
+	if (option->kind == OPTION_TEXTS) {
+		append(text, used, "; may be given several times");
 	}
 }
 

@@ -175,6 +175,21 @@ static bool read_word(const struct option *option, uint32_t *out, const char *te
 	return false;
 }
 
+static enum status add_text(const struct option *option, struct option_texts *texts,
+	const char *text, struct error *error)
+{
+	if (*text == '\0') {
+		return error_set(error, STATUS_USAGE, "--%s: found an empty text, expected %s",
+			option->name, option->argument);
+	}
+	if (texts->count == OPTION_TEXTS_MAX) {
+		return error_set(error, STATUS_USAGE, "--%s is given more than %d times",
+			option->name, OPTION_TEXTS_MAX);
+	}
+	texts->list[texts->count++] = text;
+	return STATUS_OK;
+}
+
 enum status option_set(
 	const struct option *option, void *values, const char *text, struct error *error)
 {
@@ -197,6 +212,8 @@ enum status option_set(
 			*(const char **)value = is_none ? NULL : text;
 		}
 		break;
+	case OPTION_TEXTS:
+		return add_text(option, value, text, error);
 	case OPTION_FLAG:
 	case OPTION_HEADING:
 	case OPTION_FROM_TABLE:

@@ -11,10 +11,11 @@
 /* A command line described by constant tables. Parsing, checks, defaults, help, the manual page and
    shell completions all use the same rows.
 
-   Options are `--name VALUE` or `--name=VALUE`, flags `--name`; each at most once; `--` ends them;
-   everything else is a positional argument. Every command accepts `--help` and `-h`. An option with
-   an alias may also be written `-ALIAS VALUE` or `-ALIAS=VALUE`. The names that other programs use
-   for an option are accepted too, where its table has them.
+   Options are `--name VALUE` or `--name=VALUE`, flags `--name`; each at most once, TEXTS as
+   often as wanted; `--` ends them; everything else is a positional argument. Every command
+   accepts `--help` and `-h`. An option with an alias may also be written `-ALIAS VALUE` or
+   `-ALIAS=VALUE`. The names that other programs use for an option are accepted too, where its
+   table has them.
 
    Values are stored in a struct of the command, at the row's offset. Options that several commands
    share are defined once, in an option_table, and a command's row refers to them:
@@ -30,9 +31,17 @@ enum option_kind {
 	OPTION_MILLIONTHS, /* uint64_t: a decimal of at most 6 places, kept as value * 10^6;
 			      minimum and maximum are in millionths too */
 	OPTION_TEXT,	   /* const char *: anything but the empty text */
+	OPTION_TEXTS,	   /* struct option_texts: a TEXT that may be given several times */
 	OPTION_WORD,	   /* uint32_t: index of one of the words */
 	OPTION_FROM_TABLE, /* the table's row of that name; what is not zero here replaces it */
 	OPTION_GROUP,	   /* all rows of the table that belong to .group */
+};
+
+enum { OPTION_TEXTS_MAX = 64 };
+
+struct option_texts {
+	uint32_t count;
+	const char *list[OPTION_TEXTS_MAX]; /* (count) in the order of the command line */
 };
 
 struct option {

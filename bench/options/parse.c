@@ -159,7 +159,7 @@ static enum status note_given(
 	struct parse *parse, const struct option *option, uint32_t index, struct error *error)
 {
 	check(index < OPTIONS_MAX);
-	if (parse->given[index]) {
+	if (parse->given[index] && option->kind != OPTION_TEXTS) {
 		return error_set(error, STATUS_USAGE, "--%s is given twice", option->name);
 	}
 	parse->given[index] = true;

@@ -86,6 +86,16 @@ struct cJSON;
 /* Makes the config section of summary.json, to be freed by the caller. */
 struct cJSON *replay_config_json(const struct replay_config *config);
 
+/* The value of an option as on a command line, decimals without trailing zeros and a flag as on or
+   off; "" for what is not set. It lasts as long as config and buffer (REPLAY_VALUE_BYTES). */
+enum { REPLAY_VALUE_BYTES = 64 };
+const char *replay_config_value(
+	const struct replay_config *config, const struct option *row, char *buffer);
+
+/* Appends the options that were given, as a shell reads them: " --gpu h200 --kv-blocks 800". */
+struct text;
+void replay_config_words(const struct replay_config *config, struct text *text);
+
 /* A recorded run's configuration, for a tape, read from DIR/summary.json. Options that the user did
    not give are set from it; given ones must agree with it. */
 struct replay_recording {

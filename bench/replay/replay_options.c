@@ -6,6 +6,7 @@
 #include "engine/base/number.h"
 #include "engine/base/path.h"
 #include "engine/base/table.h"
+#include "engine/base/text.h"
 #include "engine/policy.h"
 #include "engine/router/router.h"
 #include "engine/shape/model_config.h"
@@ -178,6 +179,69 @@ cJSON *replay_config_json(const struct replay_config *config)
 		}
 	}
 	return object;
+}
+
+/* ---- values for a command line ---- */
+
+const char *replay_config_value(
+	const struct replay_config *config, const struct option *row, char *buffer)
+{
+	_Static_assert((int)REPLAY_VALUE_BYTES >= (int)VALUE_BYTES, "room for a number");
+	if (is_absent(config, row)) {
+		return "";
+	}
+	if (row->kind == OPTION_FLAG) {
+		return *(const bool *)value_of(config, row) ? "on" : "off";
+	}
+	const char *text = value_text(config, row, buffer);
+	if (row->kind == OPTION_MILLIONTHS) {
+		size_t bytes = strlen(buffer);
+		while (buffer[bytes - 1] == '0') {
+			buffer[--bytes] = '\0';
+		}
+		bytes -= buffer[bytes - 1] == '.';
+		buffer[bytes] = '\0';
+	}
+	return text == NULL ? "" : text;
+}
+
+/* A word, in single quotes where a shell would change it. */
+static void add_word(struct text *text, const char *word)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789_-+=:,./@%";
+
+	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+		text_add(text, word);
+		return;
+	}
+	text_add(text, "'");
+	for (; *word != '\0'; word++) {
+		if (*word == '\'') {
+			text_add(text, "'\\''");
+		} else {
+			text_add_bytes(text, word, 1);
+		}
+	}
+	text_add(text, "'");
+}
+
+void replay_config_words(const struct replay_config *config, struct text *text)
+{
+	for (uint32_t i = 0; i < ROW_COUNT; i++) {
+		const struct option *row = &rows[i];
+		bool is_flag = row->kind == OPTION_FLAG;
+		char buffer[REPLAY_VALUE_BYTES];
+		if (!*(const bool *)((const char *)config + row->given_offset) ||
+			(is_flag && !*(const bool *)value_of(config, row))) {
+			continue;
+		}
+		text_format(text, " --%s", row->name);
+		if (!is_flag) {
+			text_add(text, " ");
+			add_word(text, replay_config_value(config, row, buffer));
+		}
+	}
 }
 
 /* ---- agreement with a recorded run ---- */

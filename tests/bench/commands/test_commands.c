@@ -54,6 +54,7 @@ static void require_row(const struct command *command, const struct option *opti
 		require(option->word_at(0) != NULL, "--%s has no words", name);
 		break;
 	case OPTION_TEXT:
+	case OPTION_TEXTS:
 		require(option->argument != NULL, "--%s has no name for its value", name);
 		break;
 	case OPTION_FLAG:

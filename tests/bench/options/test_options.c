@@ -497,3 +497,57 @@ Test(options, any_arguments_are_taken_or_refused)
 
 	cr_assert(prop_holds(&options));
 }
+
+/* ---- texts ---- */
+
+static const struct option several_rows[] = {
+	{"try", OPTION_TEXTS, 0, .argument = "TEXT", .help = "a try"},
+};
+
+static const struct command several = {
+	.name = "try",
+	.arguments = "[options]",
+	.summary = "tries",
+	OPTIONS(several_rows),
+	.value_bytes = sizeof(struct option_texts),
+};
+
+static enum status parse_several(
+	char **argv, int argc, struct option_texts *texts, struct error *error)
+{
+	struct command_line line = {
+		.command = &several, .argc = argc, .argv = argv, .values = texts};
+	bool wants_help;
+
+	command_defaults(&several, texts);
+	return command_parse(&line, &wants_help, error);
+}
+
+Test(options, texts_are_kept_in_their_order)
+{
+	char *argv[] = {"try", "--try", "one", "--try=two", "--try", "one"};
+	char *many[2 * OPTION_TEXTS_MAX + 4] = {"try"}, help[OPTION_HELP_BYTES];
+	struct option_texts texts;
+	struct error error = {0};
+
+	require(parse_several(argv, 6, &texts, &error) == STATUS_OK, "%s", error.text);
+	require_equal(texts.count, 3);
+	require(strcmp(texts.list[0], "one") == 0 && strcmp(texts.list[1], "two") == 0 &&
+			strcmp(texts.list[2], "one") == 0,
+		"another order");
+	require(parse_several(argv, 1, &texts, &error) == STATUS_OK && texts.count == 0, "some");
+	for (int i = 0; i < OPTION_TEXTS_MAX + 1; i++) {
+		many[1 + 2 * i] = "--try";
+		many[2 + 2 * i] = "x";
+	}
+	require(parse_several(many, 1 + 2 * OPTION_TEXTS_MAX, &texts, &error) == STATUS_OK, "%s",
+		error.text);
+	require_equal(parse_several(many, 3 + 2 * OPTION_TEXTS_MAX, &texts, &error), STATUS_USAGE);
+	require(strstr(error.text, "--try is given more than 64 times") != NULL, "%s", error.text);
+	char *empty[] = {"try", "--try="};
+	error = (struct error){0};
+	require_equal(parse_several(empty, 2, &texts, &error), STATUS_USAGE);
+	require(strstr(error.text, "--try: found an empty text") != NULL, "%s", error.text);
+	option_help(&several_rows[0], help);
+	require(strcmp(help, "a try; may be given several times") == 0, "%s", help);
+}

@@ -1,0 +1,286 @@
+#include "bench/grid/grid.h"
+
+#include "engine/base/text.h"
+
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(grid, .timeout = 60);
+
+static void open_grid(struct grid *grid, const char *text, const struct option_texts *tries)
+{
+	struct replay_config base;
+	struct error error = {0};
+
+	replay_config_default(&base);
+	require(grid_open(grid, text, tries, &base, &error) == STATUS_OK, "%s", error.text);
+}
+
+static struct replay_config applied(const struct grid *grid, uint32_t index)
+{
+	struct replay_config config;
+
+	replay_config_default(&config);
+	configuration_apply(&grid->list[index], &config);
+	return config;
+}
+
+Test(grid, the_last_option_varies_fastest)
+{
+	static const char *const names[] = {"gpu=h200,max-num-seqs=128",
+		"gpu=h200,max-num-seqs=256", "gpu=h100,max-num-seqs=128",
+		"gpu=h100,max-num-seqs=256"};
+	struct grid grid;
+
+	open_grid(&grid, "gpu=h200,h100; policy = vllm ;max-num-seqs=128, 256", NULL);
+	require_equal(grid.count, 4);
+	require_equal(grid.parameter_count, 3);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct replay_config config = applied(&grid, i);
+		require(strcmp(grid.list[i].name, names[i]) == 0, "%s", grid.list[i].name);
+		require(strcmp(config.gpu, i < 2 ? "h200" : "h100") == 0, "%s", config.gpu);
+		require_equal(config.max_num_seqs, i % 2 == 0 ? 128 : 256);
+		require_equal(config.policy, 2);
+		require(config.given.gpu && config.given.policy && config.given.max_num_seqs,
+			"not given");
+		require(!config.given.kv_blocks, "given");
+		require_equal(grid.list[i].values[0], i / 2);
+		require_equal(grid.list[i].values[2], i % 2);
+	}
+	require(strcmp(grid.list[3].options, "--gpu h100 --policy vllm --max-num-seqs 256") == 0,
+		"%s", grid.list[3].options);
+	grid_close(&grid);
+}
+
+Test(grid, tries_come_behind_and_base_is_one)
+{
+	const struct option_texts tries = {.count = 4,
+		.list = {"base", "--policy vllm --spread-ties", "-tp 2",
+			"--router-option 'a=1,b=2'"}};
+	struct grid grid;
+
+	open_grid(&grid, "kv-blocks=100", &tries);
+	require_equal(grid.count, 5);
+	require(strcmp(grid.list[0].name, "base") == 0, "%s", grid.list[0].name);
+	require(strcmp(grid.list[1].name, "base~2") == 0, "%s", grid.list[1].name);
+	require(strcmp(grid.list[2].name, "policy=vllm,spread-ties=on") == 0, "%s",
+		grid.list[2].name);
+	require(strcmp(grid.list[3].options, "--tensor-parallel-size 2") == 0, "%s",
+		grid.list[3].options);
+	require(strcmp(applied(&grid, 4).router_option, "a=1,b=2") == 0, "not kept together");
+	grid_close(&grid);
+	open_grid(&grid, NULL, NULL);
+	require_equal(grid.count, 1);
+	require(strcmp(grid.list[0].name, "base") == 0 && grid.list[0].options[0] == '\0', "%s",
+		grid.list[0].name);
+	grid_close(&grid);
+}
+
+/* ---- values ---- */
+
+static void expect_values(const char *text, const char *const *values)
+{
+	struct grid grid;
+	uint32_t i = 0;
+
+	open_grid(&grid, text, NULL);
+	for (; values[i] != NULL; i++) {
+		require(i < grid.parameters[0].value_count, "%s: too few", text);
+		require(strcmp(grid.parameters[0].values[i], values[i]) == 0, "%s: %s", text,
+			grid.parameters[0].values[i]);
+	}
+	require_equal(grid.parameters[0].value_count, i);
+	require_equal(grid.count, i);
+	grid_close(&grid);
+}
+
+#define VALUES(...)                                                                                \
+	(const char *const[])                                                                      \
+	{                                                                                          \
+		__VA_ARGS__, NULL                                                                  \
+	}
+
+Test(grid, ranges_and_lists)
+{
+	expect_values("kv-blocks=1000:8000:x2", VALUES("1000", "2000", "4000", "8000"));
+	expect_values("kv-blocks=1000:7999:x2", VALUES("1000", "2000", "4000"));
+	expect_values("kv-blocks=100:200:+50,7", VALUES("100", "150", "200", "7"));
+	expect_values("kv-blocks=3:10:x1.5", VALUES("3", "4", "6", "9"));
+	expect_values("kv-blocks=5:5:+1", VALUES("5"));
+	expect_values("speedup=0.5:2:x2", VALUES("0.5", "1", "2"));
+	expect_values("speedup=1:1.5:+0.25", VALUES("1", "1.25", "1.5"));
+	expect_values("rate=10,2.50", VALUES("10", "2.5"));
+	expect_values("duration=60,2m", VALUES("60", "120"));
+	expect_values("spread-ties=on,off", VALUES("on", "off"));
+	expect_values("--kv-blocks=1,2", VALUES("1", "2"));
+	expect_values("tp=1,2", VALUES("1", "2"));
+	expect_values("num-gpu-blocks-override=7,8", VALUES("7", "8"));
+	expect_values("ramp=1:2:3", VALUES("1:2:3"));
+	expect_values("router-option=a=1\\,b=2,c=3", VALUES("a=1,b=2", "c=3"));
+}
+
+/* ---- errors ---- */
+
+static void expect_error(const char *grid_text, const char *try_text, const char *part)
+{
+	struct option_texts tries = {.count = try_text == NULL ? 0 : 1, .list = {try_text}};
+	struct replay_config base;
+	struct error error = {0};
+	struct grid grid;
+
+	replay_config_default(&base);
+	base.kv_blocks = 77;
+	base.given.kv_blocks = true;
+	require(grid_open(&grid, grid_text, &tries, &base, &error) == STATUS_USAGE, "taken: %s",
+		grid_text == NULL ? try_text : grid_text);
+	require(strstr(error.text, part) != NULL, "'%s' lacks '%s'", error.text, part);
+	grid_close(&grid);
+}
+
+Test(grid, what_is_wrong_is_named)
+{
+	expect_error("gpus=h200", NULL, "--grid: unknown option --gpus; did you mean --gpu?");
+	expect_error("gpu", NULL, "found 'gpu', expected OPTION=VALUE");
+	expect_error("", NULL, "expected OPTION=VALUE");
+	expect_error("gpu=h200;", NULL, "found '', expected OPTION=VALUE");
+	expect_error("=1", NULL, "unknown option --");
+	expect_error("max-num-seqs=", NULL, "--max-num-seqs: found ''");
+	expect_error("max-num-seqs=1,,2", NULL, "--max-num-seqs: found ''");
+	expect_error("max-num-seqs=0", NULL, "expected an integer from 1 to 65536");
+	expect_error("max-num-seqs=1,99999", NULL, "found '99999'");
+	expect_error("policy=mixed,fifo", NULL, "--policy: found 'fifo', expected one of");
+	expect_error("max-num-seqs=1,2,01", NULL, "max-num-seqs has 1 twice");
+	expect_error("speedup=2,2.0", NULL, "speedup has 2 twice");
+	expect_error("gpu=a;gpu=b", NULL, "gpu is there twice");
+	expect_error("tp=1;tensor-parallel-size=2", NULL, "tensor-parallel-size is there twice");
+	expect_error("kv-blocks=1,2", NULL, "--kv-blocks is given, and --grid varies it");
+	expect_error("rate=1,inf", NULL, "sets --arrivals and not --rate");
+	expect_error("sort=1", NULL, "expected on or off");
+	expect_error("max-num-seqs=5:1:+1", NULL, "ends before it begins");
+	expect_error("max-num-seqs=1:5:+0", NULL, "does not grow");
+	expect_error("max-num-seqs=1:5:x1.5", NULL, "does not grow");
+	expect_error("max-num-seqs=1:5:x1", NULL, "does not grow");
+	expect_error("max-num-seqs=1:5", NULL, "found '1:5'");
+	expect_error("max-num-seqs=1:199999:x3", NULL, "found '177147', expected");
+	expect_error("max-num-seqs=1:60000:+1", NULL, "has more than 10000 values");
+	expect_error("seed=1:1000:+1;warmup=1:1000:+1", NULL, "more than 10000 configurations");
+	expect_error("out=x", NULL, "unknown option --out");
+	expect_error("seed=1;sort=on;rate=1;speedup=1;replicas=1;gpu=a;model=b;router=random;"
+		     "warmup=1",
+		NULL, "more than 8 options");
+	expect_error(NULL, "policy vllm", "one argument too many: 'policy', expected options");
+	expect_error(NULL, "--polcy vllm", "did you mean --policy?");
+	expect_error(NULL, "--sort --sort", "--sort is given twice");
+	expect_error(NULL, " ", "found no option");
+	expect_error(NULL, "--gpu 'h200", "a single quote is not closed");
+	expect_error(NULL, "--help", "found --help");
+	expect_error("speedup=1,2", "--speedup 2", "is the same configuration as speedup=2");
+}
+
+/* ---- a naive model: nested loops over texts ---- */
+
+struct axis {
+	const char *name;
+	const char *values[4];
+};
+
+static const struct axis axes[] = {
+	{"gpu", {"h200", "my/own file.json", "a,b;c", "h\\100"}},
+	{"max-num-seqs", {"1", "128", "65536", "77"}},
+	{"speedup", {"1.5", "2", "0.000001", "1000000000"}},
+	{"policy", {"mixed", "vllm", "prefill-first", NULL}},
+	{"spread-ties", {"on", "off", NULL, NULL}},
+	{"outages", {"fail:0@1,join:0@2", "drain:1@3", NULL, NULL}},
+};
+
+enum { AXES = sizeof(axes) / sizeof(axes[0]) };
+
+static void add_escaped(struct text *text, const char *value)
+{
+	for (; *value != '\0'; value++) {
+		if (strchr(",;\\", *value) != NULL) {
+			text_add(text, "\\");
+		}
+		text_add_bytes(text, value, 1);
+	}
+}
+
+/* The option's value on a command line after a round through `options`, by a --try. */
+static void check_round_trip(const struct configuration *configuration)
+{
+	struct option_texts tries = {.count = 1, .list = {configuration->options}};
+	struct grid again;
+
+	if (configuration->options[0] == '\0') {
+		return;
+	}
+	open_grid(&again, NULL, &tries);
+	require(strcmp(again.list[0].options, configuration->options) == 0, "%s became %s",
+		configuration->options, again.list[0].options);
+	grid_close(&again);
+}
+
+static void random_grid(struct prop *prop, const void *context)
+{
+	struct text text = {0};
+	uint32_t chosen[AXES], counts[AXES], count = 0, product = 1;
+	struct grid grid;
+
+	(void)context;
+	for (uint32_t i = 0; i < AXES; i++) {
+		uint32_t most = 0;
+		while (most < 4 && axes[i].values[most] != NULL) {
+			most++;
+		}
+		counts[count] = (uint32_t)prop_below(prop, most + 1);
+		if (counts[count] == 0) {
+			continue;
+		}
+		text_add(&text, count == 0 ? "" : ";");
+		text_add(&text, axes[i].name);
+		for (uint32_t j = 0; j < counts[count]; j++) {
+			text_add(&text, j == 0 ? "=" : prop_chance(prop, 1, 2) ? " , " : ",");
+			add_escaped(&text, axes[i].values[j]);
+		}
+		product *= counts[count];
+		chosen[count++] = i;
+	}
+	open_grid(&grid, count == 0 ? NULL : text.bytes, NULL);
+	require_equal(grid.count, product);
+	require_equal(grid.parameter_count, count);
+	for (uint32_t n = 0; n < product; n++) {
+		const struct replay_config config = applied(&grid, n);
+		uint32_t rest = n;
+		for (uint32_t i = count; i-- > 0; rest /= counts[i]) {
+			const struct option *row = grid.parameters[i].option;
+			const char *wanted = axes[chosen[i]].values[rest % counts[i]];
+			char buffer[REPLAY_VALUE_BYTES];
+			const char *found = replay_config_value(&config, row, buffer);
+			require(strcmp(row->name, axes[chosen[i]].name) == 0, "%s", row->name);
+			require(strcmp(found, wanted) == 0, "%s is %s", wanted, found);
+			require_equal(grid.list[n].values[i], rest % counts[i]);
+		}
+		for (uint32_t other = 0; other < n; other++) {
+			require(strcmp(grid.list[n].name, grid.list[other].name) != 0, "%s twice",
+				grid.list[n].name);
+		}
+		require(strpbrk(grid.list[n].name, "/\\ ;'") == NULL, "%s", grid.list[n].name);
+		if (n < 8) {
+			check_round_trip(&grid.list[n]);
+		}
+	}
+	grid_close(&grid);
+	text_deinit(&text);
+}
+
+Test(grid, equals_nested_loops)
+{
+	const struct prop_options options = {.name = "grid", .body = random_grid, .trials = 200};
+
+	require(prop_holds(&options), "see above");
+}
