@@ -76,7 +76,9 @@ struct search_stretch {
 	uint64_t from, to; /* the least and the most of them that were probed */
 };
 
-enum { SEARCH_STRETCHES_MAX = 16, SEARCH_NO_PROBE = UINT32_MAX };
+enum { SEARCH_STRETCHES_MAX = 16 };
+
+#define SEARCH_NO_PROBE UINT32_MAX
 
 /* What is known, at any time. */
 struct search_answer {
