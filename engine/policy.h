@@ -15,6 +15,7 @@ struct scheduler;
 /* What a policy sets unless the user does. block_size 0: nothing, the options' defaults hold. */
 struct policy_defaults {
 	uint32_t block_size, max_num_seqs, max_num_batched_tokens;
+	uint32_t gpu_memory_utilization; /* millionths */
 	enum allocation allocation;
 	enum free_order free_order;
 	bool is_async;

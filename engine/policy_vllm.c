@@ -157,6 +157,7 @@ const struct policy policy_vllm = {
 	.defaults = {.block_size = 16,
 		.max_num_seqs = 1024,
 		.max_num_batched_tokens = 8192,
+		.gpu_memory_utilization = 920000,
 		.allocation = ALLOCATION_CHUNK,
 		.free_order = FREE_UNHASHED_FIRST,
 		.is_async = true,

@@ -55,6 +55,9 @@ void replay_config_take_policy(struct replay_config *config)
 	config->max_num_batched_tokens = given->max_num_batched_tokens
 						 ? config->max_num_batched_tokens
 						 : own->max_num_batched_tokens;
+	config->gpu_memory_utilization = given->gpu_memory_utilization
+						 ? config->gpu_memory_utilization
+						 : own->gpu_memory_utilization;
 	config->async_scheduling = given->async_scheduling ? config->async_scheduling
 				   : own->is_async	   ? ASYNC_SCHEDULING_ON
 							   : ASYNC_SCHEDULING_OFF;
