@@ -147,6 +147,28 @@ static struct parcel *parcel_of(struct desk *desk, const struct trace_row *row)
 	return parcel;
 }
 
+static bool can_be_taken(const struct desk *desk, const struct trace_row *row)
+{
+	for (uint32_t i = 0; i < desk->options.replica_count; i++) {
+		if (engine_config_fit(engine_limits(desk->berths[i].engine), row->input_length,
+			    row->output_length) == FIT_OK) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Notes the first measured request that is not refused. */
+static void note_measured(struct desk *desk, const struct trace_row *row)
+{
+	if (row->index >= desk->warmup &&
+		(desk->measured_end == 0 || row->index < desk->measured_end) &&
+		can_be_taken(desk, row)) {
+		desk->has_measured = true;
+		desk->first_measured_ns = row->arrival_ns;
+	}
+}
+
 /* A request that has just arrived: sent, put behind those that wait, or refused. */
 static void receive(struct desk *desk, struct parcel *parcel, uint64_t now_ns, uint64_t *woken)
 {
@@ -154,10 +176,15 @@ static void receive(struct desk *desk, struct parcel *parcel, uint64_t now_ns, u
 		desk->has_arrival = true;
 		desk->first_arrival_ns = parcel->row.arrival_ns;
 	}
-	if (desk->open_count > 0 && desk->queue.count == 0) {
+	bool is_sent = desk->open_count > 0 && desk->queue.count == 0;
+	bool is_refused = !is_sent && desk->options.has_queue_limit &&
+			  desk->queue.count >= desk->options.queue_limit;
+	if (!desk->has_measured && !is_refused) {
+		note_measured(desk, &parcel->row);
+	}
+	if (is_sent) {
 		send(desk, parcel, now_ns, woken);
-	} else if (desk->options.has_queue_limit &&
-		   desk->queue.count >= desk->options.queue_limit) {
+	} else if (is_refused) {
 		parcel_list_push(&desk->refused, parcel);
 		if (workload_is_closed(desk->workload)) {
 			workload_finish(desk->workload, parcel->row.turn_index, now_ns);
@@ -299,6 +326,7 @@ void desk_fail(struct desk *desk, uint32_t replica, struct parcel **lost, uint32
 	desk->queue = (struct parcel_list){0};
 	for (uint32_t i = 0; i < count; i++) {
 		leave(desk, all[i]);
+		all[i]->since_ns = all[i]->fits ? now_ns : all[i]->since_ns;
 		all[i]->has_first_token = false;
 		all[i]->is_awaited = false;
 		all[i]->retry_count++;

@@ -71,6 +71,9 @@ struct desk {
 	struct outages outages;
 	bool has_arrival;
 	uint64_t first_arrival_ns;
+	uint64_t warmup, measured_end; /* as metrics_options has them; set by the caller */
+	bool has_measured;	       /* a measured request has arrived that a replica can take */
+	uint64_t first_measured_ns;
 	uint64_t retries;	  /* requests that were sent again after a failure */
 	XXH64_state_t *decisions; /* (request, replica) of every pick, in order */
 	bool has_prompt_ids;	  /* a row says what its prompt shares with others */
@@ -98,7 +101,8 @@ void desk_set_engine(struct desk *desk, uint32_t replica, struct engine *engine)
 void desk_set_up(struct desk *desk, uint32_t replica, bool is_up, uint64_t now_ns);
 
 /* A replica has failed with `lost` in its engine; its inbox is lost too. All of them wait at the
-   router again, before the others there, in the order of the trace. */
+   router again, before the others there, in the order of the trace. Those that the engine would
+   not have rejected are charged up to now_ns by the caller. */
 void desk_fail(struct desk *desk, uint32_t replica, struct parcel **lost, uint32_t lost_count,
 	uint64_t now_ns);
 

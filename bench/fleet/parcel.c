@@ -36,7 +36,7 @@ struct parcel *parcel_of_row(const struct trace_row *row, const struct block_key
 				      prompt_bytes + output_bytes + span_bytes + session_bytes);
 	struct parcel *parcel = (struct parcel *)(void *)memory;
 
-	*parcel = (struct parcel){.row = *row, .key_count = key_count};
+	*parcel = (struct parcel){.row = *row, .key_count = key_count, .since_ns = row->arrival_ns};
 	memory += sizeof(*parcel);
 	parcel->keys = copy(&memory, keys, key_bytes);
 	parcel->row.hash_ids = copy(&memory, needs_ids ? row->hash_ids : NULL, hash_bytes);

@@ -17,6 +17,9 @@ struct parcel {
 	uint32_t prompt_block_count; /* full blocks of its prompt, of key_count */
 	uint64_t session;	     /* a hash of its session's name */
 
+	uint64_t since_ns; /* its arrival, or when its latest attempt was lost: its wait is charged
+			      up to then */
+
 	/* where it was sent */
 	uint32_t replica;
 	uint64_t sent_ns;

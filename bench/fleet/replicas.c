@@ -76,6 +76,7 @@ static cJSON *replica_json(const struct fleet_figures *fleet, uint32_t index)
 	add_count(object, "finished", true, own->finished);
 	add_count(object, "prompt_tokens", true, own->prompt_tokens);
 	add_count(object, "output_tokens", true, own->output_tokens);
+	add_count(object, "lost_tokens", true, own->lost_tokens);
 	add_share(
 		object, "hit_rate", own->hit_tokens, fleet->has_prompt_ids ? own->query_tokens : 0);
 	add_count(object, "preemptions", true, own->preemptions);
@@ -123,9 +124,14 @@ void replicas_print(const struct fleet_figures *fleet)
 		printf("; one cache with all the memory would hit %s%%", hits);
 	}
 	if (fleet->retries > 0 || fleet->refused > 0) {
-		printf("\n            %llu requests sent again after a failure, %llu rejected by a "
-		       "full queue",
-			(unsigned long long)fleet->retries, (unsigned long long)fleet->refused);
+		uint64_t lost_tokens = 0;
+		for (uint32_t i = 0; i < fleet->count; i++) {
+			lost_tokens += fleet->each[i].lost_tokens;
+		}
+		printf("\n            %llu requests sent again after a failure, which lost %llu "
+		       "output tokens; %llu rejected by a full queue",
+			(unsigned long long)fleet->retries, (unsigned long long)lost_tokens,
+			(unsigned long long)fleet->refused);
 	}
 	printf("\n\n  %7s %10s %13s %13s %8s %11s %10s %10s\n", "replica", "requests", "prompt",
 		"output", "hit %", "preemptions", "steps", "busy s");

@@ -11,6 +11,7 @@ struct replica_figures {
 	const char *group; /* NULL: all are equal */
 	uint64_t submitted, finished, preemptions, steps, busy_ns;
 	uint64_t prompt_tokens, output_tokens, query_tokens, hit_tokens;
+	uint64_t lost_tokens; /* output tokens of requests that it lost when it failed */
 };
 
 struct fleet_figures {

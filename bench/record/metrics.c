@@ -239,7 +239,27 @@ static struct request_record record_of(
 		.token_count = arrival->prompt_tokens,
 		.is_live = true,
 		.is_measured = is_measured(metrics, arrival->id),
+		.is_capped = arrival->is_capped,
 	};
+}
+
+/* Notes time that `count` requests waited, which is in the sums: where a step did not. */
+static void note_wait(struct metrics *metrics, enum wait_cause cause, uint64_t count,
+	uint64_t from_ns, uint64_t until_ns)
+{
+	struct distributions *distributions = metrics->distributions;
+
+	timeline_wait(&distributions->timeline, cause, count, from_ns, until_ns);
+	window_wait(&metrics->window, &distributions->window, cause, count, from_ns, until_ns);
+}
+
+/* Charges one request. */
+static void charge_one(
+	struct metrics *metrics, enum wait_cause cause, uint64_t from_ns, uint64_t until_ns)
+{
+	check(from_ns <= until_ns);
+	metrics->work.waits.ns[cause] += until_ns - from_ns;
+	note_wait(metrics, cause, 1, from_ns, until_ns);
 }
 
 /* Charges the waiting requests for the time up to now_ns, in which no step ran. */
@@ -247,26 +267,34 @@ static void pass_waits(struct metrics *metrics, uint64_t now_ns)
 {
 	struct waits *waits = &metrics->work.waits;
 
-	timeline_wait(&metrics->distributions->timeline, WAIT_STEP, waits->count, waits->charged_ns,
-		now_ns);
+	note_wait(metrics, WAIT_STEP, waits->count, waits->charged_ns, now_ns);
 	waits_charge(waits, WAIT_STEP, now_ns);
 }
 
-void metrics_await(struct metrics *metrics, uint64_t id, uint64_t arrival_ns, uint64_t now_ns)
+void metrics_open_window(struct metrics *metrics, uint64_t arrival_ns)
 {
 	struct window_edges *edges = &metrics->distributions->window;
 
-	window_meet(&metrics->window, edges, &metrics->work);
-	pass_waits(metrics, now_ns);
-	timeline_wait(&metrics->distributions->timeline, WAIT_STEP, 1, arrival_ns, now_ns);
-	waits_arrive(&metrics->work.waits, arrival_ns, now_ns);
-	window_arrive(&metrics->window, edges, arrival_ns);
-	if (!is_measured(metrics, id)) {
-		return;
-	}
-	metrics->measured_taken++;
 	if (!edges->is_open) {
 		window_open(&metrics->window, edges, &metrics->work, arrival_ns);
+	}
+}
+
+void metrics_await(struct metrics *metrics, const struct metrics_arrival *arrival, uint64_t now_ns)
+{
+	uint64_t from_ns = arrival->arrival_ns + arrival->attempts_ns;
+	uint64_t sent_ns = from_ns + arrival->router_ns;
+
+	window_meet(&metrics->window, &metrics->distributions->window, &metrics->work);
+	pass_waits(metrics, now_ns);
+	metrics->work.waits.count++;
+	if (arrival->router_ns > 0) {
+		charge_one(metrics, WAIT_ROUTER, from_ns, sent_ns);
+	}
+	charge_one(metrics, WAIT_STEP, sent_ns, now_ns);
+	if (is_measured(metrics, arrival->id)) {
+		metrics->measured_taken++;
+		metrics_open_window(metrics, arrival->arrival_ns);
 	}
 }
 
@@ -286,7 +314,7 @@ void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics
 	}
 	count_arrival(metrics, arrival);
 	if (!arrival->is_awaited) {
-		metrics_await(metrics, arrival->id, arrival->arrival_ns, now_ns);
+		metrics_await(metrics, arrival, now_ns);
 	}
 }
 
@@ -338,12 +366,20 @@ void metrics_refuse(
 	free(session);
 }
 
+void metrics_wait(
+	struct metrics *metrics, enum wait_cause cause, uint64_t from_ns, uint64_t until_ns)
+{
+	window_meet(&metrics->window, &metrics->distributions->window, &metrics->work);
+	charge_one(metrics, cause, from_ns, u64_max(from_ns, until_ns));
+}
+
 /* The opposite of count_arrival() and of what metrics_await() counts. */
 static void forget_arrival(struct metrics *metrics, const struct request_record *record)
 {
 	struct level *level = levels_find(&metrics->distributions->levels, record->arrival_ns);
 
 	metrics->submitted--;
+	metrics->capped -= record->is_capped;
 	metrics->warmup_submitted -= record->id < metrics->options.warmup;
 	metrics->measured_submitted -= record->is_measured;
 	metrics->measured_taken -= record->is_measured;
@@ -356,15 +392,46 @@ static void forget_arrival(struct metrics *metrics, const struct request_record 
 	}
 }
 
-void metrics_forget(struct metrics *metrics)
+/* Tokens of the sequence after the latest step that was added. */
+static uint32_t token_count(const struct metrics *metrics, const struct request_record *record)
 {
+	uint64_t passes = record->is_steady ? metrics->pass_count - record->first_pass : 0;
+
+	return record->token_count + u32_from(passes);
+}
+
+/* The attempt of an admitted request is lost, and what was computed in it. */
+static void lose_attempt(
+	struct metrics *metrics, const struct request_record *record, uint64_t now_ns)
+{
+	struct run_sums *work = &metrics->work;
+
+	charge_one(metrics, WAIT_LOST, record->first_scheduled_ns, now_ns);
+	work->lost_prompt_tokens += record->prompt_tokens;
+	work->lost_hit_tokens += record->cached_tokens;
+	work->lost_output_tokens += token_count(metrics, record) - record->prompt_tokens;
+	work->lost_recomputed_tokens += record->recomputed_tokens;
+	window_lose(&metrics->window, &metrics->distributions->window, record->first_step,
+		record->prompt_tokens, record->cached_tokens);
+}
+
+void metrics_forget_awaited(struct metrics *metrics, uint64_t id)
+{
+	metrics->measured_taken -= is_measured(metrics, id);
+}
+
+void metrics_forget(struct metrics *metrics, uint64_t now_ns)
+{
+	window_meet(&metrics->window, &metrics->distributions->window, &metrics->work);
+	pass_waits(metrics, now_ns);
+	metrics->work.waits.count = 0;
 	for (uint32_t slot = 0; slot < metrics->record_count; slot++) {
 		struct request_record *record = &metrics->records[slot];
 		if (!record->is_live) {
 			continue;
 		}
-		if (!record->is_scheduled) {
-			waits_admit(&metrics->work.waits);
+		if (record->is_scheduled) {
+			lose_attempt(metrics, record, now_ns);
 		}
 		forget_arrival(metrics, record);
 		free(record->session);
@@ -436,14 +503,6 @@ static void fresh_push(struct metrics *metrics, const struct sequence *sequence)
 			.step = metrics->work.steps};
 }
 
-/* Tokens of the sequence after the latest step that was added. */
-static uint32_t token_count(const struct metrics *metrics, const struct request_record *record)
-{
-	uint64_t passes = record->is_steady ? metrics->pass_count - record->first_pass : 0;
-
-	return record->token_count + u32_from(passes);
-}
-
 /* The sequence stops decoding, by preemption or finish. Its entries in the ring become outdated. */
 static void leave_decoding(struct metrics *metrics, struct request_record *record)
 {
@@ -466,6 +525,7 @@ static void on_admit(struct metrics *metrics, const struct event *event, uint64_
 	record->is_scheduled = true;
 	waits_admit(&metrics->work.waits);
 	record->first_scheduled_ns = start_ns;
+	record->first_step = metrics->work.steps;
 	record->cached_tokens = (uint32_t)event->a;
 	metrics->step.query_tokens += record->prompt_tokens;
 	metrics->step.hit_tokens += record->cached_tokens;
@@ -840,6 +900,7 @@ bool metrics_window(const struct metrics *metrics, uint64_t run_end_ns, struct r
 	*start_ns = edges->start_ns;
 	*end_ns = is_cut_short ? u64_max(run_end_ns, edges->start_ns) : edges->end_ns;
 	*work = run_sums_between(&window->before, ends_before ? &window->last : &metrics->work);
+	run_sums_settle(work);
 	return true;
 }
 

@@ -49,6 +49,7 @@ struct request_record {
 	char *session; /* owned; NULL: none */
 	uint64_t arrival_ns;
 	uint64_t first_scheduled_ns;
+	uint64_t first_step; /* of the replica: the step that admitted it first */
 	uint64_t first_token_ns;
 	uint64_t last_token_ns; /* unless is_steady: then the end of the last decode pass */
 	uint32_t prompt_tokens;
@@ -65,6 +66,7 @@ struct request_record {
 	bool has_token;
 	bool is_steady; /* decoded in the last decode pass */
 	bool is_measured;
+	bool is_capped;
 	bool is_nowhere; /* no engine was given it */
 };
 
@@ -80,6 +82,9 @@ struct metrics_arrival {
 	uint64_t id;
 	const char *session; /* NULL: none; copied */
 	uint64_t arrival_ns;
+	/* In a fleet, between its arrival and the replica: what earlier attempts were charged for,
+	   and what is to be charged to WAIT_ROUTER. */
+	uint64_t attempts_ns, router_ns;
 	uint32_t prompt_tokens;
 	uint32_t max_tokens;
 	bool is_capped;	 /* its answer ends at max_model_len before max_tokens */
@@ -158,9 +163,13 @@ void metrics_begin(struct metrics *metrics, uint64_t arrival_ns);
    distributions, has no records and no hash, and needs no metrics_deinit(). count >= 1. */
 void metrics_sum(struct metrics *sum, const struct metrics *const *parts, uint32_t count);
 
+/* The first measured request of a fleet arrives at its router, at the latest time seen. Without a
+   fleet metrics_await() opens the window. Later calls change nothing. */
+void metrics_open_window(struct metrics *metrics, uint64_t arrival_ns);
+
 /* A request that has arrived and that the engine has no room for yet. now_ns: when the decision
    that sees it first is made. */
-void metrics_await(struct metrics *metrics, uint64_t id, uint64_t arrival_ns, uint64_t now_ns);
+void metrics_await(struct metrics *metrics, const struct metrics_arrival *arrival, uint64_t now_ns);
 
 /* A request that the engine queued, with the slot of its sequence. now_ns: as above. */
 void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics_arrival *arrival,
@@ -174,8 +183,16 @@ void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_
 void metrics_refuse(
 	struct metrics *metrics, enum request_status status, const struct metrics_arrival *arrival);
 
-/* The engine has dropped every request that it had; each will arrive again, here or elsewhere. */
-void metrics_forget(struct metrics *metrics);
+/* A request that no engine was given waited over [from_ns, until_ns). */
+void metrics_wait(
+	struct metrics *metrics, enum wait_cause cause, uint64_t from_ns, uint64_t until_ns);
+
+/* The engine has dropped every request that it had; each will arrive again, here or elsewhere. All
+   are charged up to now_ns. */
+void metrics_forget(struct metrics *metrics, uint64_t now_ns);
+
+/* The same of a request that was awaited, and that the engine had not been given. */
+void metrics_forget_awaited(struct metrics *metrics, uint64_t id);
 
 /* Adds a postprocessed step, before the next one is postprocessed: its decisions, its times, and
    the number of waiting requests (the backlog outside the engine included). */

@@ -196,6 +196,7 @@ static void add_tokens(cJSON *root, const struct run_outcome *outcome)
 	add_count(root, VALUE_OUTPUT, work->output_tokens);
 	add_count(root, VALUE_PREFILL, work->sums.prefill_tokens);
 	add_count(root, VALUE_RECOMPUTED, work->recomputed_tokens);
+	add_count(root, VALUE_LOST, work->lost_output_tokens);
 	add_count(root, VALUE_QUERY_TOKENS, work->prompt_tokens);
 	add_count(root, VALUE_HIT_TOKENS, work->hit_tokens);
 	add_ratio(root, VALUE_HIT_RATE, work->hit_tokens,

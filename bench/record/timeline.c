@@ -122,7 +122,12 @@ void timeline_wait(struct timeline *timeline, enum wait_cause cause, uint64_t co
 
 static void table_average(struct table_writer *table, u128 integral, uint64_t bin_ns)
 {
-	table_decimal(table, (uint64_t)(integral * 1000 / bin_ns), 3);
+	if (integral == 0) {
+		table_text(
+			table, "0.000"); /* as most cells of the causes are; the digits take long */
+	} else {
+		table_decimal(table, (uint64_t)(integral * 1000 / bin_ns), 3);
+	}
 }
 
 void timeline_write(const struct timeline *timeline, struct table_writer *table)

@@ -17,6 +17,10 @@ static uint64_t span_before(const struct timeline_step *step, uint64_t edge_ns)
 	X(output_tokens)                                                                           \
 	X(recomputed_tokens)                                                                       \
 	X(preemptions)                                                                             \
+	X(lost_prompt_tokens)                                                                      \
+	X(lost_hit_tokens)                                                                         \
+	X(lost_output_tokens)                                                                      \
+	X(lost_recomputed_tokens)                                                                  \
 	X(busy_ns)                                                                                 \
 	X(running_ns)                                                                              \
 	X(waiting_ns)                                                                              \
@@ -34,6 +38,14 @@ struct run_sums run_sums_between(const struct run_sums *earlier, const struct ru
 		sums.waits.ns[cause] -= earlier->waits.ns[cause];
 	}
 	return sums;
+}
+
+void run_sums_settle(struct run_sums *sums)
+{
+	sums->prompt_tokens -= u64_min(sums->prompt_tokens, sums->lost_prompt_tokens);
+	sums->hit_tokens -= u64_min(sums->hit_tokens, sums->lost_hit_tokens);
+	sums->output_tokens -= u64_min(sums->output_tokens, sums->lost_output_tokens);
+	sums->recomputed_tokens -= u64_min(sums->recomputed_tokens, sums->lost_recomputed_tokens);
 }
 
 void run_sums_join(struct run_sums *sums, const struct run_sums *other)
@@ -146,9 +158,34 @@ void window_finish(struct window *window, struct window_edges *edges, const stru
 	}
 }
 
-void window_arrive(struct window *window, const struct window_edges *edges, uint64_t arrival_ns)
+void window_lose(struct window *window, const struct window_edges *edges, uint64_t first_step,
+	uint64_t prompt_tokens, uint64_t hit_tokens)
 {
-	if (edges->is_partial && edges->finish_count > 0 && arrival_ns < edges->end_ns) {
-		window->last.waits.ns[WAIT_STEP] += edges->end_ns - arrival_ns;
+	if (!edges->is_partial || !window->is_open) {
+		return;
+	}
+	if (first_step < window->before.steps) {
+		window->before.lost_prompt_tokens += prompt_tokens;
+		window->before.lost_hit_tokens += hit_tokens;
+	}
+	if (first_step < window->last.steps) {
+		window->last.lost_prompt_tokens += prompt_tokens;
+		window->last.lost_hit_tokens += hit_tokens;
+	}
+}
+
+void window_wait(struct window *window, const struct window_edges *edges, enum wait_cause cause,
+	uint64_t count, uint64_t from_ns, uint64_t until_ns)
+{
+	if (!edges->is_partial || !window->is_open) {
+		return;
+	}
+	if (from_ns < edges->start_ns) {
+		window->before.waits.ns[cause] +=
+			(u128)count * (u64_min(until_ns, edges->start_ns) - from_ns);
+	}
+	if (edges->finish_count > 0 && from_ns < edges->end_ns) {
+		window->last.waits.ns[cause] +=
+			(u128)count * (u64_min(until_ns, edges->end_ns) - from_ns);
 	}
 }

@@ -38,6 +38,8 @@ struct run_sums {
 	uint64_t steps, finished;
 	uint64_t prompt_tokens, hit_tokens; /* of first admissions */
 	uint64_t output_tokens, recomputed_tokens, preemptions;
+	/* of the same, those of attempts that were lost with their replica */
+	uint64_t lost_prompt_tokens, lost_hit_tokens, lost_output_tokens, lost_recomputed_tokens;
 	uint64_t busy_ns;
 	u128 running_ns, waiting_ns, used_blocks_ns; /* counts of a step times its time */
 	struct waits waits;
@@ -65,6 +67,11 @@ static inline void run_sums_add_time(
 
 /* later - earlier; peaks and counts of waiting requests are those of `later`. */
 struct run_sums run_sums_between(const struct run_sums *earlier, const struct run_sums *later);
+
+/* Takes lost attempts out of the tokens, which are then those of the attempts that counted. The
+   prompt of one is taken out of the window in which it was admitted, its output and recomputed
+   tokens out of that in which it was lost; never more than there are. */
+void run_sums_settle(struct run_sums *sums);
 
 /* Adds those of another replica; peaks are those of one replica. */
 void run_sums_join(struct run_sums *sums, const struct run_sums *other);
@@ -106,8 +113,14 @@ void window_open(struct window *window, struct window_edges *edges, struct run_s
 void window_finish(struct window *window, struct window_edges *edges, const struct run_sums *sums,
 	uint64_t end_ns);
 
-/* A request that arrived at arrival_ns is added to the waiting ones. It may have arrived before a
-   finish that ended the window. */
-void window_arrive(struct window *window, const struct window_edges *edges, uint64_t arrival_ns);
+/* An attempt that was admitted by the replica's step `first_step` is lost, and was added to the
+   sums. */
+void window_lose(struct window *window, const struct window_edges *edges, uint64_t first_step,
+	uint64_t prompt_tokens, uint64_t hit_tokens);
+
+/* `count` requests waited over [from_ns, until_ns), which is charged only now: a part may lie
+   before an edge that has been met. */
+void window_wait(struct window *window, const struct window_edges *edges, enum wait_cause cause,
+	uint64_t count, uint64_t from_ns, uint64_t until_ns);
 
 #endif

@@ -91,6 +91,8 @@ enum status fleet_open(
 			desk_set_engine(own.desk, i, fleet->replays[i].engine);
 		}
 	}
+	fleet->desk.warmup = fleet->replays[0].metrics.options.warmup;
+	fleet->desk.measured_end = fleet->replays[0].metrics.options.measured_end;
 	return STATUS_OK;
 }
 
@@ -176,18 +178,20 @@ static uint64_t hash_of(const struct fleet *fleet)
 
 static struct replica_figures figures_of(const struct metrics *metrics)
 {
-	const struct run_sums *work = &metrics->work;
+	struct run_sums work = metrics->work;
 
+	run_sums_settle(&work);
 	return (struct replica_figures){
 		.submitted = metrics->submitted,
 		.finished = metrics->finished,
-		.preemptions = work->preemptions,
-		.steps = work->steps,
-		.busy_ns = work->busy_ns,
-		.prompt_tokens = work->prompt_tokens,
-		.output_tokens = work->output_tokens,
-		.query_tokens = work->prompt_tokens,
-		.hit_tokens = work->hit_tokens,
+		.preemptions = work.preemptions,
+		.steps = work.steps,
+		.busy_ns = work.busy_ns,
+		.prompt_tokens = work.prompt_tokens,
+		.output_tokens = work.output_tokens,
+		.lost_tokens = work.lost_output_tokens,
+		.query_tokens = work.prompt_tokens,
+		.hit_tokens = work.hit_tokens,
 	};
 }
 

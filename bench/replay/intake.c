@@ -68,6 +68,13 @@ static void make_content(
 	}
 }
 
+void intake_add_times(struct metrics_arrival *arrival, const struct parcel *parcel)
+{
+	arrival->attempts_ns = parcel->since_ns - parcel->row.arrival_ns;
+	arrival->router_ns = parcel->sent_ns - parcel->since_ns;
+	arrival->is_awaited = parcel->is_awaited;
+}
+
 /* Makes the row's content and gives the request to the engine. parcel: NULL without a desk. */
 static void add_row(struct intake *intake, const struct trace_row *row, struct parcel *parcel)
 {
@@ -92,10 +99,12 @@ static void add_row(struct intake *intake, const struct trace_row *row, struct p
 	arrival->departure.parcel = parcel;
 	arrival->fit = engine_add(intake->engine, &request, &arrival->slot);
 	if (arrival->fit == FIT_OK) {
-		/* It was counted before the engine had room for it, and listed then. */
-		arrival->row.is_awaited = parcel != NULL
-						  ? parcel->is_awaited
-						  : intake->accepted_count < intake->arrived_count;
+		/* Whether it was counted before the engine had room for it, and listed then. */
+		if (parcel != NULL) {
+			intake_add_times(&arrival->row, parcel);
+		} else {
+			arrival->row.is_awaited = intake->accepted_count < intake->arrived_count;
+		}
 		intake->of_slot[arrival->slot] = arrival->departure;
 		intake->accepted_count++;
 		intake->room--;
@@ -190,12 +199,16 @@ static enum status open_counter(struct intake *intake, struct error *error)
 		&intake->counter, intake->options.trace_path, intake->options.workload, error);
 }
 
-static void list_awaited(struct intake *intake, const struct trace_row *row)
+static void list_awaited(
+	struct intake *intake, const struct trace_row *row, const struct parcel *parcel)
 {
 	intake->awaited = memory_grow(intake->awaited, &intake->awaited_capacity,
 		intake->awaited_count + 1, sizeof(*intake->awaited));
-	intake->awaited[intake->awaited_count++] =
-		(struct awaited_row){.id = row->index, .arrival_ns = row->arrival_ns};
+	struct metrics_arrival *awaited = &intake->awaited[intake->awaited_count++];
+	*awaited = (struct metrics_arrival){.id = row->index, .arrival_ns = row->arrival_ns};
+	if (parcel != NULL) {
+		intake_add_times(awaited, parcel);
+	}
 }
 
 /* Counts a row that has arrived; lists it if the engine was not given it yet. */
@@ -205,7 +218,7 @@ static void note_arrived(struct intake *intake, const struct trace_row *row)
 		return;
 	}
 	if (intake->arrived_count++ >= intake->accepted_count) {
-		list_awaited(intake, row);
+		list_awaited(intake, row, NULL);
 	}
 }
 
@@ -235,7 +248,7 @@ static uint32_t count_inbox(struct intake *intake)
 
 	for (; count > 0; count--, parcel = parcel->next) {
 		if (parcel->fits) {
-			list_awaited(intake, &parcel->row);
+			list_awaited(intake, &parcel->row, parcel);
 		}
 	}
 	return desk->berths[intake->options.replica].fit_count;

@@ -55,12 +55,6 @@ struct arrival {
 	uint32_t slot; /* of its sequence, if FIT_OK */
 };
 
-/* A row that has arrived and that the engine has no room for yet. */
-struct awaited_row {
-	uint64_t id;
-	uint64_t arrival_ns;
-};
-
 struct intake {
 	struct intake_options options;
 	struct engine *engine; /* borrowed */
@@ -77,9 +71,9 @@ struct intake {
 	struct workload *counter; /* the arrival counter; NULL until it is needed */
 	enum workload_state counter_state;
 	uint64_t arrived_count; /* rows that have arrived and fit the engine */
-	/* (awaited_count) rows that the latest count found to have arrived since the one before;
-	   the caller empties the list */
-	struct awaited_row *awaited;
+	/* (awaited_count) rows that have arrived and that the engine has no room for, of which the
+	   latest count was the first; the caller empties the list. Without tokens and session. */
+	struct metrics_arrival *awaited;
 	size_t awaited_count, awaited_capacity;
 
 	struct arrival *arrivals; /* (arrival_count) in order */
@@ -118,6 +112,9 @@ enum status intake_add_arrived(struct intake *intake, uint64_t now_ns, struct er
 
 /* Drops the arrivals, after they were recorded. */
 void intake_clear_arrivals(struct intake *intake);
+
+/* The times of a parcel, for an arrival. */
+void intake_add_times(struct metrics_arrival *arrival, const struct parcel *parcel);
 
 void intake_add_departure(struct intake *intake, const struct departure *departure);
 /* With a desk: tells it whose prompts were computed by a step with these events. */

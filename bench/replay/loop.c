@@ -123,7 +123,7 @@ static void remove_event(struct loop *loop, uint32_t replica)
 static void fail_replica(struct loop *loop, struct replay *replay)
 {
 	uint32_t count;
-	struct parcel **lost = replay_restart(replay, &count);
+	struct parcel **lost = replay_restart(replay, loop->now_ns, &count);
 
 	remove_event(loop, replay->index);
 	desk_fail(loop->desk, replay->index, lost, count, loop->now_ns);
@@ -208,6 +208,20 @@ static void reach_next(struct loop *loop)
 	loop->now_ns = loop->is_over ? loop->now_ns : next_ns;
 }
 
+/* The run begins with its first request, its window with the first measured one. */
+static void begin_records(struct loop *loop)
+{
+	const struct desk *desk = loop->desk;
+	struct metrics *metrics = &loop->replicas[0]->metrics;
+
+	if (desk->has_arrival) {
+		metrics_begin(metrics, desk->first_arrival_ns);
+	}
+	if (desk->has_measured) {
+		metrics_open_window(metrics, desk->first_measured_ns);
+	}
+}
+
 /* What happens at one moment. */
 static enum status advance_fleet(struct loop *loop, struct error *error)
 {
@@ -215,9 +229,7 @@ static enum status advance_fleet(struct loop *loop, struct error *error)
 	if (!loop->is_interrupted) {
 		apply_outages(loop);
 		TRY(desk_send_arrived(loop->desk, loop->now_ns, loop->woken, error));
-		if (loop->desk->has_arrival) {
-			metrics_begin(&loop->replicas[0]->metrics, loop->desk->first_arrival_ns);
-		}
+		begin_records(loop);
 		record_refused(loop, &loop->desk->refused, REQUEST_REJECTED_QUEUE_FULL);
 		TRY(begin_steps(loop, error));
 		note_backlog(loop);
@@ -302,13 +314,35 @@ static enum status run(struct loop *loop, struct progress *progress, struct erro
 	return STATUS_OK;
 }
 
+/* Charges those that no engine was given for their wait up to the end of the run. */
+static void charge_left(
+	struct replay *replay, const struct parcel_list *list, bool is_sent, uint64_t end_ns)
+{
+	for (const struct parcel *parcel = list->head; parcel != NULL; parcel = parcel->next) {
+		uint64_t sent_ns = is_sent ? parcel->sent_ns : end_ns;
+		if (is_sent && (parcel->is_awaited || !parcel->fits)) {
+			continue; /* charged with those that wait in the engine */
+		}
+		metrics_wait(&replay->metrics, WAIT_ROUTER, parcel->since_ns, sent_ns);
+		if (is_sent) {
+			metrics_wait(&replay->metrics, WAIT_STEP, sent_ns, end_ns);
+		}
+	}
+}
+
 /* Requests that wait at the router, or before an engine, when the run ends. */
 static void record_left(struct loop *loop)
 {
 	enum request_status status = loop->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED;
+	uint64_t end_ns = 0;
 
+	for (uint32_t i = 0; i < loop->replica_count; i++) {
+		end_ns = u64_max(end_ns, loop->replicas[i]->now_ns);
+	}
+	charge_left(loop->replicas[0], &loop->desk->queue, false, end_ns);
 	record_refused(loop, &loop->desk->queue, status);
 	for (uint32_t i = 0; i < loop->replica_count; i++) {
+		charge_left(loop->replicas[i], &loop->desk->berths[i].inbox, true, end_ns);
 		record_refused(loop, &loop->desk->berths[i].inbox, status);
 	}
 }

@@ -176,7 +176,26 @@ static void end_records(struct replay *replay)
 	metrics_end(&replay->metrics, replay->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
 }
 
-struct parcel **replay_restart(struct replay *replay, uint32_t *count)
+/* Charges the requests of the inbox up to now_ns. */
+static void forget_inbox(struct replay *replay, uint64_t now_ns)
+{
+	const struct desk *desk = replay->intake.options.desk;
+	const struct parcel *parcel = desk->berths[replay->index].inbox.head;
+
+	for (; parcel != NULL; parcel = parcel->next) {
+		struct metrics_arrival arrival = {
+			.id = parcel->row.index, .arrival_ns = parcel->row.arrival_ns};
+		intake_add_times(&arrival, parcel);
+		if (parcel->fits && !parcel->is_awaited) {
+			metrics_await(&replay->metrics, &arrival, now_ns);
+		}
+		if (parcel->fits) {
+			metrics_forget_awaited(&replay->metrics, arrival.id);
+		}
+	}
+}
+
+struct parcel **replay_restart(struct replay *replay, uint64_t now_ns, uint32_t *count)
 {
 	struct metrics *metrics = &replay->metrics;
 	struct parcel **lost = memory_take(metrics->record_count, sizeof(struct parcel *));
@@ -187,7 +206,9 @@ struct parcel **replay_restart(struct replay *replay, uint32_t *count)
 			lost[(*count)++] = replay->intake.of_slot[slot].parcel;
 		}
 	}
-	metrics_forget(metrics);
+	forget_inbox(replay, now_ns);
+	metrics_forget(metrics, now_ns);
+	replay->now_ns = now_ns;
 	engine_restart(replay->engine);
 	replay->is_stepping = false;
 	replay->is_ahead = false;

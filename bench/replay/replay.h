@@ -126,9 +126,10 @@ enum status replay_begin_step(struct replay *replay, uint64_t *next_ns, struct e
 /* Ends the step that was begun. */
 void replay_end_step(struct replay *replay);
 
-/* A replica of a fleet fails: drops its step, its sequences and its cache. Returns the parcels of
-   (*count) requests that it had, an array for the caller to free. */
-struct parcel **replay_restart(struct replay *replay, uint32_t *count);
+/* A replica of a fleet fails at now_ns: drops its step, its sequences and its cache. Returns the
+   parcels of (*count) requests that it had, an array for the caller to free; its inbox is left to
+   the desk. */
+struct parcel **replay_restart(struct replay *replay, uint64_t now_ns, uint32_t *count);
 
 /* After the last step: reads the rest of the trace, and ends the records. */
 enum status replay_finish(struct replay *replay, struct error *error);

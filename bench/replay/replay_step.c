@@ -129,8 +129,7 @@ enum status replay_count_waiting(struct replay *replay, struct error *error)
 		&replay->intake, replay->now_ns, &backlog, &all_have_arrived, error));
 	replay->waiting = engine_waiting_count(replay->engine) + backlog;
 	for (size_t i = 0; i < replay->intake.awaited_count; i++) {
-		const struct awaited_row *row = &replay->intake.awaited[i];
-		metrics_await(&replay->metrics, row->id, row->arrival_ns, replay->now_ns);
+		metrics_await(&replay->metrics, &replay->intake.awaited[i], replay->now_ns);
 	}
 	replay->intake.awaited_count = 0;
 	if (all_have_arrived && !replay->has_backlog_at_last_arrival) {

@@ -98,6 +98,8 @@
 		0, "Prompt tokens computed")                                                       \
 	X(RECOMPUTED, "recomputed_tokens", "tokens", "tokens", "recomputed", false, NUMBER_COUNT,  \
 		-1, "Tokens recomputed after preemption")                                          \
+	X(LOST, "lost_tokens", "tokens", "tokens", "lost", false, NUMBER_COUNT, -1,                \
+		"Output tokens lost with a replica")                                               \
 	WAIT_CAUSE_LIST(RESULT_NUMBER_OF_WAIT, X)                                                  \
 	X(SLO_TTFT, "slo_ttft_ms", "ms", "slo", "ttft_ms", true, NUMBER_TIME_MS, 0,                \
 		"SLO: time to first token")                                                        \

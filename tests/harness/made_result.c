@@ -29,12 +29,13 @@ static void add_timeline(struct text *out, uint32_t bins)
 {
 	text_add(out, "time_s\twidth_s\trunning\twaiting\tused_blocks\thit_tokens\tquery_tokens\t"
 		      "output_tokens\tprefill_tokens\tpreemptions\tsteps\tbusy_share\t"
-		      "wait_step\twait_seats\twait_blocks\twait_budget\twait_order\n");
+		      "wait_step\twait_seats\twait_blocks\twait_budget\twait_order\t"
+		      "wait_router\twait_lost\n");
 	for (uint32_t i = 0; i < bins; i++) {
 		uint32_t noise = i * 2654435761u >> 20; /* in [0, 4096) */
 		text_format(out,
 			"%u.5\t1.5\t%u.25\t%u\t%u\t%u\t%u\t%u\t%u\t%u\t%u\t0.%03u"
-			"\t0.%03u\t%u\t%u\t0.000\t0.000\n",
+			"\t0.%03u\t%u\t%u\t0.000\t0.000\t0.000\t0.000\n",
 			i, noise / 10, noise / 3, noise, noise, 40000 + noise, noise * 3, noise * 7,
 			noise % 3, 20 + noise % 5, noise % 1000, noise % 1000, noise / 5,
 			noise / 9);
@@ -165,14 +166,14 @@ void made_summary(struct text *out, const struct made_result *made)
 		" \"budget_mean\": 0.05, \"budget_peak\": 1,"
 		" \"backlog_at_last_arrival\": 7, \"drain_s\": 1.5, \"verdict\": \"%s\"},\n"
 		"\"tokens\": {\"prompt\": 1000000, \"output\": 200000, \"prefill_computed\": 9,"
-		" \"recomputed\": 8},\n",
+		" \"recomputed\": 8, \"lost\": 0},\n",
 		made->bins * 20, made->verdict);
 	text_format(out,
 		"\"prefix_cache\": {\"query_tokens\": 1000000, \"hit_tokens\": 60600,"
 		" \"hit_rate\": 0.0606},\n"
 		"\"preemptions\": %llu,\n"
 		"\"waiting\": {\"step_s\": 1.5, \"seats_s\": 30.25, \"blocks_s\": 0,"
-		" \"budget_s\": 2, \"order_s\": 0},\n"
+		" \"budget_s\": 2, \"order_s\": 0, \"router_s\": 0, \"lost_s\": 0},\n"
 		"\"throughput\": {\"output_tokens_per_s\": 3983.25,"
 		" \"total_tokens_per_s\": 45000, \"requests_per_s\": 40.02},\n"
 		"\"latency_ms\": {",
@@ -188,7 +189,8 @@ void made_summary(struct text *out, const struct made_result *made)
 			i == 0 ? "" : ", ", metrics[i],
 			i == 1 && made->ttft_p99_ms > 0 ? made->ttft_p99_ms : 2240.0);
 	}
-	text_add(out, "},\n\"slo\": {\"ttft_ms\": null, \"tpot_ms\": null, \"attained\": null,"
+	text_add(out, "},\n\"slo\": {\"ttft_ms\": null, \"tpot_ms\": null, \"e2e_ms\": null, "
+		      "\"attained\": null,"
 		      " \"goodput_requests_per_s\": null},\n"
 		      "\"result_hash\": \"0123456789abcdef\"}\n");
 }

@@ -192,7 +192,9 @@ static void await_others(struct metrics_model *model)
 		bool fits = engine_config_fit(engine_limits(model->counted), own->prompt_count,
 				    own->max_tokens) == FIT_OK;
 		if (fits && !note->is_awaited && note->arrival_ns <= model->now_ns) {
-			metrics_await(&model->metrics, id, note->arrival_ns, model->now_ns);
+			const struct metrics_arrival arrival = {
+				.id = id, .arrival_ns = note->arrival_ns};
+			metrics_await(&model->metrics, &arrival, model->now_ns);
 			note_seen(model, id);
 		}
 	}

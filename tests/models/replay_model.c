@@ -301,7 +301,9 @@ static void await_backlog(struct replay_model *model)
 
 	while ((i = next_awaited(model)) != UINT32_MAX) {
 		model->rows[i].is_awaited = true;
-		metrics_await(&model->metrics, i, arrival_of(model, i), model->now_ns);
+		const struct metrics_arrival arrival = {
+			.id = i, .arrival_ns = arrival_of(model, i)};
+		metrics_await(&model->metrics, &arrival, model->now_ns);
 	}
 }
 

@@ -95,6 +95,12 @@ class Check:
 
     # ---- which requests and steps ----
 
+    def failures(self):
+        """When replicas failed: what they had waits up to then. It matters where some never finish."""
+        outages = (self.config.get("outages") or "").split(",")
+        times = [o.split("@")[1] for o in outages if o.startswith("fail:")]
+        return [int(Decimal(time) * NS) for time in times]
+
     def find_window(self):
         warmup = self.config["warmup"] or 0
         end = len(self.requests) - (self.config["cooldown"] or 0)
@@ -105,6 +111,7 @@ class Check:
         self.is_open = bool(taken)
         self.start = min((r["arrival_ns"] for r in taken), default=0)
         run_end = max((s["start_ns"] + s["elapsed_ns"] for s in self.steps), default=self.start)
+        run_end = max([run_end] + self.failures())
         finishes = [r["finish_ns"] for r in taken if r["status"] == "finished"]
         whole = len(finishes) == len(taken) and not self.is_cut_short
         self.end = max(finishes) if whole and finishes else max(run_end, self.start)
@@ -131,7 +138,7 @@ class Check:
         self.same("requests.finished", count("finished"))
         self.same("requests.failed", count("failed"))
         self.same("requests.unfinished", count("unfinished"))
-        self.same("requests.rejected", too_long + never)
+        self.same("requests.rejected", too_long + never + count("rejected_queue_full"))
         self.same("requests.rejected_too_long", too_long)
         self.same("requests.rejected_never_fits", never)
 
@@ -160,7 +167,8 @@ class Check:
         starts = {s["start_ns"] for s in self.inside}
         admitted = [r for r in self.requests if r["first_scheduled_ns"] in starts]
         length = self.end - self.start
-        output = total("sampled_rows")
+        lost = self.figure("tokens.lost")
+        output = total("sampled_rows") - lost
         prompt = sum(r["prompt_tokens"] for r in admitted)
         hits = sum(r["cached_tokens"] for r in admitted)
         knows_hits = self.figure("prefix_cache.hit_rate") is not None
@@ -174,6 +182,7 @@ class Check:
         if len(self.inside) == len(self.steps):
             self.same("tokens.recomputed", sum(r["recomputed_tokens"] for r in self.requests))
             self.same("tokens.output", sum(r["output_tokens"] for r in self.requests))
+            self.same("tokens.lost", total("sampled_rows") - output)
         self.near("throughput.output_tokens_per_s", output * NS, length)
         self.near("throughput.total_tokens_per_s", (output + prompt) * NS, length)
         self.near("throughput.requests_per_s", self.finished * NS, length)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Recomputes the figures of runs from their tables, by a program that shares no code with quire
 # (recompute.py): whole runs, warm-up, cooldown, both, a ramp, a repeated trace, closed sessions, a
-# closed loop, rejected requests, preemptions, three replicas, a tape, and a run that was
-# interrupted. Windows of one run must add up: their steps are those of the whole, and so are the
-# decisions.
+# closed loop, rejected requests, preemptions, three replicas with limits and failures, a tape, and
+# a run that was interrupted. Windows of one run must add up: their steps are those of the whole,
+# and so are the decisions.
 #
 #     tests/scripts/recompute.sh BUILD
 set -uo pipefail
@@ -118,6 +118,27 @@ says rejected "and were rejected; --max-model-len"
 
 replay fleet "$demo" "${limits[@]}" --replicas 3 --warmup 500 --cooldown 200
 recompute fleet
+
+# Where requests wait at the router, in windows too, and where replicas fail.
+busy=(--replicas 3 --speedup 3)
+come_and_go=(--outages fail:1@40,join:1@60,drain:0@50,join:0@80)
+replay limited "$demo" "${busy[@]}" --replica-limit 20 --warmup 300 --cooldown 200
+recompute limited waiting.lost_s=0 tokens.lost=0
+replay queued "$demo" "${busy[@]}" --replica-limit 40 --router-queue 5 --warmup 300
+recompute queued
+replay failing "$demo" "${busy[@]}" "${come_and_go[@]}"
+recompute failing
+replay failing_window "$demo" "${busy[@]}" "${come_and_go[@]}" --replica-limit 30 --warmup 300 \
+	--cooldown 100
+recompute failing_window
+replay gone "$demo" "${busy[@]}" --outages fail:1@20,fail:0@70,fail:2@75 --warmup 10
+recompute gone
+for name in limited queued failing_window; do
+	[ "$(figure $name waiting.router_s)" != 0.0 ] || fail "$name: nobody waited at the router"
+done
+for name in failing failing_window gone; do
+	[ "$(figure $name tokens.lost)" -gt 0 ] || fail "$name: nothing was lost"
+done
 
 # What a tape says does not depend on the files of this machine.
 cp "$root/sim/profiles/h200-datasheet.json" "$work/gpu.json"

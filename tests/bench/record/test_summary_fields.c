@@ -72,6 +72,7 @@ static struct run_outcome whole_outcome(void)
 			.output_tokens = 1312031,
 			.sums.prefill_tokens = 8765432,
 			.recomputed_tokens = 72769,
+			.lost_output_tokens = 51,
 			.hit_tokens = 9500001,
 			.preemptions = 65},
 		.slo.ttft_ns = 250000000,
@@ -169,7 +170,8 @@ Test(summary_fields, every_figure_is_written_in_its_place_and_unit)
 			"\t\t\"backlog_at_last_arrival\":\t77,\n"
 			"\t\t\"drain_s\":\t5.000000007,\n\t\t\"verdict\":\t\"backlogged\"\n\t},\n",
 			"\t\"tokens\":\t{\n\t\t\"prompt\":\t16648565,\n\t\t\"output\":\t1312031,\n"
-			"\t\t\"prefill_computed\":\t8765432,\n\t\t\"recomputed\":\t72769\n\t},\n",
+			"\t\t\"prefill_computed\":\t8765432,\n\t\t\"recomputed\":\t72769,"
+			"\n\t\t\"lost\":\t51\n\t},\n",
 			"\t\"prefix_cache\":\t{\n\t\t\"query_tokens\":\t16648565,\n"
 			"\t\t\"hit_tokens\":\t9500001,\n\t\t\"hit_rate\":\t0.570619\n\t},\n"
 			"\t\"preemptions\":\t65,\n",

@@ -163,7 +163,8 @@ static void draw_side(struct prop *prop, struct side *side, const char *root, co
 	temporary_write(side->folder, "timeline.tsv",
 		"time_s\twidth_s\trunning\twaiting\tused_blocks\thit_tokens\tquery_tokens\t"
 		"output_tokens\tprefill_tokens\tpreemptions\tsteps\tbusy_share\t"
-		"wait_step\twait_seats\twait_blocks\twait_budget\twait_order\n",
+		"wait_step\twait_seats\twait_blocks\twait_budget\twait_order\twait_router\twait_"
+		"lost\n",
 		NULL);
 	temporary_write(side->folder, "step_grid.tsv",
 		"decode_rows_low\tdecode_rows_high\tprefill_tokens_low\tprefill_tokens_high\t"
