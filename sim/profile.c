@@ -176,14 +176,27 @@ static enum status read_curve(const struct json_object *curves, enum step_curve 
 	return STATUS_OK;
 }
 
+static enum status read_residuals(
+	const struct json_object *root, struct gpu_profile *out, struct error *error)
+{
+	struct json_object residuals, held_out;
+
+	TRY(json_object(root, "residuals", &residuals, error));
+	if (json_find(&residuals, "held_out") == NULL) {
+		return STATUS_OK;
+	}
+	TRY(json_object(&residuals, "held_out", &held_out, error));
+	return json_double(&held_out, "mean", 0, 1e6, &out->held_out_error, error);
+}
+
 static enum status read_calibrated(
 	const struct json_object *root, struct gpu_profile *out, struct error *error)
 {
-	struct json_object memory, curves, residuals;
+	struct json_object memory, curves;
 	const char *model = NULL;
 
 	out->is_calibrated = true;
-	json_object(root, "residuals", &residuals, error);
+	TRY(read_residuals(root, out, error));
 	TRY(json_text(root, "model", &model, error));
 	snprintf(out->model, sizeof(out->model), "%s", model);
 	out->ranks = 1;

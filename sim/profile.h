@@ -90,6 +90,9 @@ struct gpu_profile {
 	/* calibrated */
 	char model[GPU_PROFILE_NAME_BYTES]; /* the model it was measured with, */
 	uint32_t ranks;			    /* and the number of GPUs that shared it */
+	/* mean relative error of the steps that were held out of its fit, absolute values; 0: the
+	   file does not say */
+	double held_out_error;
 	struct step_curve_table curves[STEP_CURVE_COUNT];
 
 	/* by work and rates; a calibrated one has memory_bytes and context_bytes only */

@@ -642,6 +642,7 @@ Test(calibrated, malformed_profiles_are_refused)
 	} cases[] = {
 		{"\"model\"", "\"modell\"", "mine.json: field model: found nothing"},
 		{"\"residuals\"", "\"residual\"", "field residuals: found nothing"},
+		{"\"held_out\":", "\"held_out\": 7, \"other\":", "field residuals.held_out"},
 		{"\"decode_rows\"", "\"decode_row\"", "field curves.decode_rows: found nothing"},
 		{"\"at\":\t[0, 1]", "\"at\":\t[0, 0]", "rising numbers"},
 		{"\"at\":\t[0, 1]", "\"at\":\t[0, 1, 2]", "as many numbers as in 'at'"},
@@ -693,6 +694,8 @@ static void require_fit_of(const char *profile_name)
 	cr_assert_str_eq(points.origin.model, profile.model);
 	cr_log_info("%s: held out %.2f %%", profile_name, fit.held_out.mean * 100);
 	require(fit.held_out.mean < 0.05, "%s: held out %.4f", profile_name, fit.held_out.mean);
+	require(is_near(profile.held_out_error, fit.held_out.mean, 1e-6), "the profile says %.6f",
+		profile.held_out_error);
 	for (size_t i = 0; i < points.count; i++) {
 		const struct calibrate_point *point = &points.points[i];
 		double ns = 0;
