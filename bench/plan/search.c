@@ -297,7 +297,7 @@ static bool step_round(struct search *search, const struct known *known)
 		}
 		add_probe(search, SEARCH_BRACKET, load);
 		search->turn = load;
-		search->step = u64_min(search->step * search->step / 1000, STEP_MOST);
+		search->step = u64_min(u64_divide_up(search->step * search->step, 1000), STEP_MOST);
 	}
 	return search->handed < search->count;
 }
@@ -307,7 +307,7 @@ static void turn_bracket(struct search *search, uint64_t load, bool passes)
 {
 	search->turn = load;
 	search->goes_up = passes;
-	search->step = STEP_FIRST;
+	search->step = search->options.first_step > 0 ? search->options.first_step : STEP_FIRST;
 }
 
 /* Probes until a load passes and a harder one fails. False: so it is, or the axis ends before. */
@@ -378,6 +378,7 @@ struct search *search_open(const struct search_options *options)
 	check(options->first <= options->maximum);
 	check(options->maximum <= UINT64_MAX / START_RANGE);
 	check(options->width >= 1 && options->width <= WIDTH_MAX);
+	check(options->first_step == 0 || options->first_step > 1000);
 	search->options = *options;
 	return search;
 }

@@ -36,12 +36,13 @@ enum search_purpose {
 };
 
 struct search_options {
-	bool is_least;		    /* more is easier: the answer is the least that passes */
-	uint64_t minimum, maximum;  /* of a load; minimum >= 1 */
-	uint64_t first;		    /* the load of the first probe, within them */
-	uint64_t precision;	    /* of the answer, relative, in millionths; 1 apart is exact */
-	uint32_t width;		    /* probes of a round while a bracket is divided; 1 to 8 */
-	bool starts_alone;	    /* the first round also has a request at a time */
+	bool is_least;		   /* more is easier: the answer is the least that passes */
+	uint64_t minimum, maximum; /* of a load; minimum >= 1 */
+	uint64_t first;		   /* the load of the first probe, within them */
+	uint64_t precision;	   /* of the answer, relative, in millionths; 1 apart is exact */
+	uint64_t first_step;	   /* of the bracket, a factor in thousandths above 1000; 0: 1250 */
+	uint32_t width;		   /* probes of a round while a bracket is divided; 1 to 8 */
+	bool starts_alone;	   /* the first round also has a request at a time */
 	bool starts_by_utilisation; /* else the first load is the start of the bracket */
 	bool has_shape;
 };

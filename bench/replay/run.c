@@ -269,7 +269,10 @@ static enum status open_group_runners(
 		for (uint64_t k = 0; k < group->replicas; k++) {
 			fleet->groups[at++] = group->name;
 		}
+		double largest = run->facts.model_error > facts.model_error ? run->facts.model_error
+									    : facts.model_error;
 		run->facts = i == 0 ? facts : run->facts;
+		run->facts.model_error = largest;
 		run->facts.is_calibrated = run->facts.is_calibrated && facts.is_calibrated;
 	}
 	set_if(&config->kv_blocks, fleet->configs[0].kv_block_count);

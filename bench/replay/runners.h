@@ -42,6 +42,8 @@ struct runner_request {
 struct runner_facts {
 	bool is_calibrated; /* its times were measured, or priced by a profile that was */
 	char profile[160];  /* of a profile that was: on what and when; "": none was */
+	double model_error; /* of one that was: the mean relative error of a step's price, by steps
+			       that were held out of its fit; 0: not known */
 	/* of the profile that prices steps: its name, "" where none does, and why a GPU's
 	   calibrated profile was not taken, "" where it was or none was asked for */
 	char gpu[GPU_PROFILE_NAME_BYTES];

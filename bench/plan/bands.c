@@ -1,0 +1,129 @@
+#include "bench/plan/bands.h"
+
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_STEP = 1050 }; /* thousandths */
+
+/* of the normal distribution */
+static const double z975 = 1.959963985;
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double value_of(uint64_t value)
+{
+	return value == BAND_MORE ? INFINITY : (double)value;
+}
+
+/* values: (count) ascending. */
+static double quantile(const uint64_t *values, uint32_t count, double share)
+{
+	double rank = share * ((double)count + 1) - 1;
+	double last = (double)count - 1;
+
+	rank = rank < 0 ? 0 : rank > last ? last : rank;
+	uint32_t below = (uint32_t)rank;
+	uint32_t above = below + (below + 1 < count);
+	double part = rank - (double)below;
+	double low = value_of(values[below]), high = value_of(values[above]);
+	return part > 0 ? low + (high - low) * part : low;
+}
+
+double band_student(uint64_t freedom)
+{
+	double n = (double)(freedom < 2 ? 2 : freedom);
+	double z = z975, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+
+	double t = z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n) +
+		   (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * n * n * n);
+	return t / z;
+}
+
+static double widening(uint64_t windows)
+{
+	if (windows == 0) {
+		return 1;
+	}
+	double count = (double)(windows < 3 ? 3 : windows);
+	return sqrt(count / (count - 1)) * band_student(windows < 3 ? 2 : windows - 1);
+}
+
+struct band band_of_sampling(
+	double answer, const uint64_t *values, uint32_t count, uint64_t windows)
+{
+	struct band band = {0};
+
+	if (count < BAND_VALUES_MIN) {
+		return band;
+	}
+	uint64_t *sorted = memory_take(count, sizeof(*sorted));
+	memcpy(sorted, values, count * sizeof(*sorted));
+	qsort(sorted, count, sizeof(*sorted), by_value);
+	double median = quantile(sorted, count, 0.5);
+	double wide = widening(windows);
+	double above = (quantile(sorted, count, 0.975) / median - 1) * wide;
+	double below = (1 - quantile(sorted, count, 0.025) / median) * wide;
+	free(sorted);
+	if (!(median > 0) || isinf(median)) {
+		return band;
+	}
+	band.has_low = !isinf(above);
+	band.has_high = below < 1;
+	band.low = band.has_low ? answer / (1 + above) : 0;
+	band.high = band.has_high ? answer / (1 - below) : 0;
+	return band;
+}
+
+/* ---- replicates ---- */
+
+struct search_options band_search(
+	const struct search_options *plan, uint64_t answer, uint64_t coarseness)
+{
+	uint64_t most = answer > plan->maximum / BAND_RANGE ? plan->maximum : answer * BAND_RANGE;
+
+	return (struct search_options){
+		.is_least = plan->is_least,
+		.minimum = u64_max(plan->minimum, answer / BAND_RANGE),
+		.maximum = most,
+		.first = answer,
+		.precision = plan->precision * coarseness,
+		.first_step = FIRST_STEP,
+		.width = 1,
+	};
+}
+
+uint64_t band_value(const struct search_answer *answer, bool is_least)
+{
+	if (!answer->has_pass) {
+		return is_least ? BAND_MORE : BAND_LESS;
+	}
+	if (!answer->has_fail) {
+		return is_least ? BAND_LESS : BAND_MORE;
+	}
+	return (uint64_t)(((u128)answer->highest_pass + answer->lowest_fail) / 2);
+}
+
+struct band_window band_window_of(uint64_t span_ns, uint64_t latency_ns)
+{
+	uint64_t longest = u64_max(span_ns / BAND_WINDOWS_MIN, 1);
+	uint64_t least = u64_max(span_ns / BAND_WINDOWS_MOST, 1);
+	u128 needed = (u128)latency_ns * BAND_LATENCIES;
+	u128 all = needed * BAND_WINDOWS_MIN;
+	struct band_window out = {
+		.window_ns = needed > longest ? longest : u64_max((uint64_t)needed, least),
+		.is_too_short = needed > longest,
+		.needed_ns = all > UINT64_MAX ? UINT64_MAX : (uint64_t)all,
+	};
+
+	out.windows = u64_divide_up(span_ns, out.window_ns);
+	return out;
+}

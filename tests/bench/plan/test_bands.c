@@ -1,0 +1,213 @@
+#include "bench/plan/bands.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+#include "workloads/generate/fixed.h"
+#include "workloads/generate/random.h"
+
+/* ---- the interval ---- */
+
+static bool is_near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
+}
+
+/* 41 - 1 values: the quantiles are at ranks 1.025, 20.5 and 39.975. */
+Test(bands, quantiles_of_forty_are_those_of_the_rule)
+{
+	uint64_t values[40];
+
+	for (uint32_t i = 0; i < 40; i++) {
+		values[(i * 7) % 40] = 1000 + i;
+	}
+	struct band band = band_of_sampling(2000, values, 40, 0);
+	cr_assert(band.has_low && band.has_high);
+	cr_assert(is_near(band.low, 2000 * 1019.5 / 1038.975), "%.17g", band.low);
+	cr_assert(is_near(band.high, 2000 * 1019.5 / 1000.025), "%.17g", band.high);
+	/* 20 windows: 1.0260 for the variance, 2.093 / 1.960 for Student's t of 19. */
+	band = band_of_sampling(2000, values, 40, 20);
+	double wide = sqrt(20.0 / 19) * 2.0930 / 1.9600;
+	double low = 2000 / (1 + (1038.975 / 1019.5 - 1) * wide);
+	cr_assert(fabs(band.low - low) < 0.01, "%g, expected %g", band.low, low);
+}
+
+Test(bands, students_t_is_that_of_tables)
+{
+	static const struct {
+		uint64_t freedom;
+		double t, tolerance;
+	} cases[] = {{2, 4.303, 0.032}, {3, 3.182, 0.01}, {5, 2.571, 0.003}, {8, 2.306, 0.001},
+		{19, 2.093, 0.0005}, {60, 2.000, 0.0005}, {1000000, 1.960, 0.0001}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		double found = band_student(cases[i].freedom) * 1.959964;
+		cr_assert(fabs(found / cases[i].t - 1) <= cases[i].tolerance,
+			"t of %llu is %g, found %g", (unsigned long long)cases[i].freedom,
+			cases[i].t, found);
+	}
+}
+
+/* Ends are open where too many replicates have no answer, and there is no interval of few. */
+Test(bands, ends_are_open_where_nothing_is_known)
+{
+	uint64_t values[40];
+
+	for (uint32_t i = 0; i < 40; i++) {
+		values[i] = 1000 + i;
+	}
+	struct band band = band_of_sampling(1000, values, BAND_VALUES_MIN - 1, 0);
+	cr_assert(!band.has_low && !band.has_high);
+	band = band_of_sampling(1000, values, BAND_VALUES_MIN, 0);
+	cr_assert(band.has_low && band.has_high);
+	values[7] = BAND_MORE;
+	band = band_of_sampling(1000, values, 40, 0);
+	cr_assert(!band.has_low && band.has_high, "a replicate carries anything");
+	values[7] = BAND_LESS;
+	band = band_of_sampling(1000, values, 40, 0);
+	cr_assert(band.has_low && !is_near(band.low, 0));
+	cr_assert(
+		band.high > 10000 || !band.has_high, "a replicate carries nothing: %g", band.high);
+	memset(values, 0, sizeof(values));
+	band = band_of_sampling(1000, values, 40, 0);
+	cr_assert(!band.has_low && !band.has_high);
+}
+
+/* Values that are k times as large give the same interval; a wider spread gives a wider one, which
+   holds the narrower. */
+static void body_band(struct prop *prop, const void *context)
+{
+	uint64_t values[60], larger[60], wider[60];
+	uint32_t count = prop_range(prop, BAND_VALUES_MIN, 60);
+	uint64_t windows = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 40) : 0;
+	uint64_t k = prop_range(prop, 1, 1000);
+
+	(void)context;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t offset = prop_below(prop, 2000);
+		values[i] = 100000 + offset;
+		larger[i] = values[i] * k;
+		wider[i] = 99000 + 2 * offset;
+	}
+	struct band band = band_of_sampling(5000, values, count, windows);
+	struct band same = band_of_sampling(5000, larger, count, windows);
+	struct band wide = band_of_sampling(5000, wider, count, windows);
+	require(band.has_low && band.has_high, "an end is open");
+	require(is_near(band.low, same.low) && is_near(band.high, same.high), "a scale matters");
+	require(band.low <= 5000 && band.high >= 5000, "the answer is not in its interval");
+	double ratio = (5000 / band.low - 1) / (5000 / wide.low - 1);
+	require(band.low == 5000 || (ratio > 0.49 && ratio < 0.52), "twice as wide: %g", ratio);
+	struct band drawn = band_of_sampling(5000, values, count, 12);
+	struct band seeds = band_of_sampling(5000, values, count, 0);
+	require(drawn.low <= seeds.low && drawn.high >= seeds.high, "windows do not widen");
+}
+
+Test(bands, hold_the_answer_and_know_no_unit)
+{
+	const struct prop_options options = {.name = "bands", .body = body_band, .trials = 500};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- coverage, where everything is known ---- */
+
+/* e^(deviation * a normal draw), or to the power of three of it: skewed to the right. */
+static uint64_t draw(struct random *random, bool is_skewed)
+{
+	double normal = (double)random_normal(random) / (double)FIXED_ONE;
+	double value = exp(0.08 * normal);
+
+	return (uint64_t)(1e6 * (is_skewed ? value * value * value : value));
+}
+
+/* A trace and 40 replicates of one process, whose capacity has the median 10^6. */
+Test(bands, hold_the_median_of_the_process_in_95_of_100)
+{
+	enum { TRIALS = 20000, REPLICATES = 40 };
+
+	for (uint32_t skewed = 0; skewed < 2; skewed++) {
+		struct random random = random_stream(7, 1);
+		uint32_t held = 0, below = 0;
+		for (uint32_t i = 0; i < TRIALS; i++) {
+			uint64_t values[REPLICATES];
+			double answer = (double)draw(&random, skewed);
+			for (uint32_t k = 0; k < REPLICATES; k++) {
+				values[k] = draw(&random, skewed);
+			}
+			struct band band = band_of_sampling(answer, values, REPLICATES, 0);
+			held += band.low <= 1e6 && band.high >= 1e6;
+			below += band.high < 1e6;
+		}
+		double share = (double)held / TRIALS;
+		require(share > 0.940 && share < 0.956, "%.4f", share);
+		/* It misses as often to either side. */
+		double side = (double)below / (double)(TRIALS - held);
+		require(side > 0.42 && side < 0.58, "%.3f of the misses are below", side);
+	}
+}
+
+/* ---- replicates ---- */
+
+Test(bands, a_replicate_is_searched_from_the_answer_on)
+{
+	const struct search_options plan = {.minimum = 10,
+		.maximum = 1000000000,
+		.first = 77,
+		.precision = 10000,
+		.width = 2,
+		.starts_alone = true,
+		.starts_by_utilisation = true,
+		.has_shape = true};
+
+	for (uint64_t capacity = 350000; capacity < 3000000; capacity += 13337) {
+		const struct search_options options = band_search(&plan, 1000000, 2);
+		struct search *search = search_open(&options);
+		struct search_probe probe;
+		uint32_t count = 0;
+		for (; search_next(search, &probe); count++) {
+			search_take(search, probe.number, probe.load <= capacity, 0.5);
+		}
+		struct search_answer answer = search_answer(search);
+		double off = (double)band_value(&answer, false) / (double)capacity - 1;
+		require(off > -0.0101 && off < 0.0101, "%g off at %llu", off,
+			(unsigned long long)capacity);
+		bool is_close = capacity > 930000 && capacity < 1080000;
+		require(count <= (is_close ? 6 : 12), "%u probes for %llu", count,
+			(unsigned long long)capacity);
+		search_close(search);
+	}
+}
+
+Test(bands, a_replicate_beyond_the_range_is_less_or_more)
+{
+	struct search_answer answer = {.has_pass = true, .highest_pass = 8};
+
+	cr_assert_eq(band_value(&answer, false), BAND_MORE);
+	cr_assert_eq(band_value(&answer, true), BAND_LESS);
+	answer = (struct search_answer){.has_fail = true, .lowest_fail = 8};
+	cr_assert_eq(band_value(&answer, false), BAND_LESS);
+	cr_assert_eq(band_value(&answer, true), BAND_MORE);
+	answer.has_pass = true;
+	answer.highest_pass = 4;
+	cr_assert_eq(band_value(&answer, false), 6);
+}
+
+Test(bands, windows_hold_twenty_latencies_where_the_trace_is_long_enough)
+{
+	struct band_window window = band_window_of(3600, 2);
+
+	cr_assert_eq(window.window_ns, 180); /* a twentieth is longer than 40 */
+	cr_assert_eq(window.windows, 20);
+	window = band_window_of(3600, 15);
+	cr_assert(window.window_ns == 300 && window.windows == 12 && !window.is_too_short);
+	window = band_window_of(3600, 30);
+	cr_assert(window.window_ns == 450 && window.windows == 8 && window.is_too_short);
+	cr_assert_eq(window.needed_ns, 8 * 20 * 30);
+	window = band_window_of(1, UINT64_MAX);
+	cr_assert(window.window_ns == 1 && window.windows == 1 && window.is_too_short);
+	cr_assert_eq(window.needed_ns, UINT64_MAX);
+}
