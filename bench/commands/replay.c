@@ -1,5 +1,6 @@
 #include "bench/commands/commands.h"
 #include "bench/replay/run_to_folder.h"
+#include "bench/replay/slo_options.h"
 
 #include "engine/base/number.h"
 
@@ -28,9 +29,7 @@ static const char examples[] =
 
 #define REQUEST(field) offsetof(struct replay_request, field)
 
-enum { BILLION = 1000 * 1000 * 1000 };
-
-#define WINDOW_MAX (UINT64_C(1000000) * BILLION) /* microseconds */
+#define WINDOW_MAX UINT64_C(1000000000000000) /* microseconds */
 
 static const struct option options[] = {
 	{.kind = OPTION_HEADING, .help = "what is simulated"},
@@ -50,15 +49,7 @@ static const struct option options[] = {
 	{GROUP_OF_TABLE("tokens")},
 
 	{.kind = OPTION_HEADING, .help = "service level (for attainment and goodput)"},
-	{"slo-ttft-ms", OPTION_MILLIONTHS, REQUEST(run.slo.ttft_ns), .argument = "MS", .unit = "ms",
-		.minimum = 1, .maximum = UINT64_C(1000000) * BILLION,
-		.help = "time to the first token, from arrival"},
-	{"slo-tpot-ms", OPTION_MILLIONTHS, REQUEST(run.slo.tpot_ns), .argument = "MS", .unit = "ms",
-		.minimum = 1, .maximum = UINT64_C(1000000) * BILLION,
-		.help = "time per output token after the first"},
-	{"slo-e2e-ms", OPTION_MILLIONTHS, REQUEST(run.slo.e2e_ns), .argument = "MS", .unit = "ms",
-		.minimum = 1, .maximum = UINT64_C(1000000) * BILLION,
-		.help = "time to the last token, from arrival"},
+	SLO_OPTIONS(REQUEST(run.slo)),
 
 	{.kind = OPTION_HEADING, .help = "results"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "DIR",

@@ -97,9 +97,12 @@ static bool receive_some(int socket, struct text *inbox)
 /* Replaces `to` by the message without its head, and empties the inbox. */
 static void take_message(struct text *inbox, struct text *to)
 {
+	size_t count = inbox->byte_count - sizeof(struct head);
+
 	text_deinit(to);
-	text_add_bytes(
-		to, inbox->bytes + sizeof(struct head), inbox->byte_count - sizeof(struct head));
+	if (count > 0) { /* an empty text has no bytes */
+		text_add_bytes(to, inbox->bytes + sizeof(struct head), count);
+	}
 	text_deinit(inbox);
 }
 

@@ -91,17 +91,22 @@ void progress_line(const struct progress_state *state, uint64_t wall_ns, char *t
 	}
 }
 
+void progress_show_line(struct progress *progress, const char *line)
+{
+	bool is_terminal = progress->mode == PROGRESS_TERMINAL;
+
+	progress->next_ns = monotonic_ns() + interval_ns[progress->mode];
+	progress->has_line = is_terminal;
+	fprintf(stderr, is_terminal ? "\r\033[K%s" : "%s\n", line);
+	fflush(stderr);
+}
+
 void progress_show(struct progress *progress, const struct progress_state *state)
 {
 	char line[PROGRESS_LINE_BYTES];
-	uint64_t now_ns = monotonic_ns();
-	bool is_terminal = progress->mode == PROGRESS_TERMINAL;
 
-	progress->next_ns = now_ns + interval_ns[progress->mode];
-	progress->has_line = is_terminal;
-	progress_line(state, now_ns - progress->start_ns, line);
-	fprintf(stderr, is_terminal ? "\r\033[K%s" : "%s\n", line);
-	fflush(stderr);
+	progress_line(state, monotonic_ns() - progress->start_ns, line);
+	progress_show_line(progress, line);
 }
 
 void progress_end(struct progress *progress)

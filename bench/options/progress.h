@@ -38,6 +38,8 @@ void progress_start(struct progress *progress, enum progress_mode mode);
 /* Whether it is time for progress_show(). */
 bool progress_is_due(const struct progress *progress);
 void progress_show(struct progress *progress, const struct progress_state *state);
+/* The same for a line of the caller's. */
+void progress_show_line(struct progress *progress, const char *line);
 void progress_end(struct progress *progress);
 
 /* The line, without a line break. wall_ns: since the start. Where the end is known, it says the

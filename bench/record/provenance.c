@@ -93,6 +93,10 @@ void provenance_write(const struct provenance *provenance, FILE *file)
 	cJSON_AddStringToObject(root, PROVENANCE_DATE, text);
 	command_text(text, provenance->argc, provenance->argv);
 	cJSON_AddStringToObject(root, PROVENANCE_COMMAND, text);
+	if (provenance->identity != 0) {
+		snprintf(text, sizeof(text), "%016llx", (unsigned long long)provenance->identity);
+		cJSON_AddStringToObject(root, PROVENANCE_IDENTITY, text);
+	}
 	decimal_text(text, provenance->wall_ns, 9);
 	cJSON_AddRawToObject(root, PROVENANCE_WALL_S, text);
 	json_print(root, file);

@@ -12,6 +12,7 @@ struct provenance {
 	char **argv;
 	uint64_t wall_ns;
 	const char *device; /* the GPU's name; "": only the host computed */
+	uint64_t identity;  /* of a run of a sweep (bench/sweep/sweep.h); 0: none */
 };
 
 /* Writes that fail are found by who closes the file. */

@@ -205,10 +205,14 @@ static enum status record_run(
 	if (own->kernel_times != NULL) {
 		kernel_times_finish(own->kernel_times);
 	}
+	if (outcome.end == RUN_INTERRUPTED && request->is_one_of_many) {
+		return run_outcome_status(&outcome, error);
+	}
 	const struct provenance provenance = {.argc = request->argc,
 		.argv = request->argv,
 		.wall_ns = monotonic_ns() - start_ns,
-		.device = own->run.facts.device};
+		.device = own->run.facts.device,
+		.identity = request->identity};
 	if (request->out != NULL) {
 		TRY(write_results(own, &outcome, &provenance, error));
 	}
@@ -218,7 +222,9 @@ static enum status record_run(
 	} else if (request->prints_summary) {
 		print_result(own, &outcome);
 	}
-	warn(own, &outcome);
+	if (!request->is_one_of_many) {
+		warn(own, &outcome);
+	}
 	if (outcome.end == RUN_INTERRUPTED && request->out != NULL) {
 		return error_set(error, STATUS_VERDICT,
 			"interrupted; %s holds what was measured until then", request->out);

@@ -15,6 +15,8 @@ struct replay_request {
 	struct perfetto_window timeline_window;
 	bool prints_summary; /* on stdout, as a table, or */
 	bool prints_json;    /* as summary.json has it, and nothing else */
+	bool is_one_of_many; /* nothing is said on stderr, and an interrupted run writes nothing */
+	uint64_t identity;   /* for provenance.json; 0: none */
 	int argc;	     /* the command line, for provenance.json */
 	char **argv;
 };

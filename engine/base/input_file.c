@@ -49,6 +49,21 @@ static void remember(const struct stat *file)
 		(struct identity){file->st_dev, file->st_ino, file->st_mtim};
 }
 
+void input_file_forget(const char *path)
+{
+	struct stat found;
+
+	if (stat(path, &found) != 0) {
+		return;
+	}
+	for (size_t i = 0; i < input_files.count && i < INPUT_FILES_REMEMBERED; i++) {
+		struct identity *read = &input_files.files[i];
+		if (read->device == found.st_dev && read->inode == found.st_ino) {
+			*read = (struct identity){.inode = 0};
+		}
+	}
+}
+
 static enum status check_kind(
 	const struct stat *found, const char *path, enum input_kind kind, struct error *error)
 {

@@ -30,6 +30,9 @@ int input_descriptor(const char *path, enum input_kind kind, struct error *error
 enum status input_file_open(
 	FILE **out, const char *path, enum input_kind kind, struct error *error);
 
+/* Lets a file be replaced that was read, to see whether it may stay. */
+void input_file_forget(const char *path);
+
 /* Whether this is a file that was opened here, and that has the same content still. */
 bool input_file_was_read(const struct stat *file);
 

@@ -290,7 +290,8 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 	 where the runner measures it: idle time of the GPU between two steps that only decode,
 	 by the GPU's clock
 
-   provenance.json: commit, machine, date, command, wall_s. */
+   provenance.json: commit, machine, date, command, wall_s; of a run of a sweep
+   its identity, by which the sweep knows it again. */
 #define RESULT_SCHEMA_PREFIX "quire-result-" /* of every version */
 #define RESULT_SCHEMA RESULT_SCHEMA_PREFIX "2"
 
@@ -322,6 +323,7 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define PROVENANCE_DEVICE "device"
 #define PROVENANCE_DATE "date"
 #define PROVENANCE_COMMAND "command"
+#define PROVENANCE_IDENTITY "identity"
 #define PROVENANCE_WALL_S "wall_s"
 
 #endif

@@ -132,6 +132,7 @@ static void expect(const struct order *order, enum status status, const struct t
 	fill(order, &wanted);
 	require(status == STATUS_OK, "%s", error->text);
 	require_equal(result->byte_count, wanted.byte_count);
+	require((result->bytes == NULL) == (wanted.bytes == NULL), "bytes of an empty text");
 	require(wanted.byte_count == 0 ||
 			memcmp(result->bytes, wanted.bytes, wanted.byte_count + 1) == 0,
 		"other bytes");

@@ -1,0 +1,242 @@
+#include "bench/sweep/sweep.h"
+
+#include "bench/jobs/jobs.h"
+#include "bench/record/owned_folder.h"
+#include "bench/replay/runners.h"
+#include "bench/sweep/sweep_internal.h"
+#include "bench/sweep/sweep_progress.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- the folder ---- */
+
+/* Whether DIR/NAME is there. */
+static enum status is_there(
+	const struct sweep *sweep, const char *name, bool *found, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/%s", sweep->request->out, name));
+	return path_is_there(path, found, error);
+}
+
+/* Refuses a folder in which the sweep would replace what no sweep has made. */
+static enum status check_folder(const struct sweep *sweep, struct error *error)
+{
+	const char *out = sweep->request->out;
+	bool is_sweep, is_result = false, is_run = false;
+
+	TRY(is_there(sweep, SWEEP_SUMMARY, &is_sweep, error));
+	TRY(is_there(sweep, RESULT_SUMMARY, &is_result, error));
+	if (is_result) {
+		return error_set(error, STATUS_FILE,
+			"--out %.200s: holds a result of its own; name another folder", out);
+	}
+	for (uint32_t i = 0; i < sweep->grid.count && !is_sweep && !is_run; i++) {
+		TRY(is_there(sweep, sweep->grid.list[i].name, &is_run, error));
+	}
+	return !is_run || sweep->request->is_forced
+		       ? STATUS_OK
+		       : error_set(error, STATUS_FILE,
+				 "--out %.200s: holds folders of runs' names and no " SWEEP_SUMMARY
+				 ", so no sweep made them; --force replaces them",
+				 out);
+}
+
+/* ---- the runs ---- */
+
+/* Notes what is whole and queues the others; numbers: (grid.count) the item of each job. */
+static uint32_t queue(struct sweep *sweep, struct jobs *jobs, uint32_t *numbers)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+		struct sweep_item *item = &sweep->items[i];
+		item->was_whole = !sweep->request->is_forced && sweep_item_is_whole(sweep, i);
+		item->status = item->was_whole ? SWEEP_RUN_COMPLETE : SWEEP_RUN_MISSING;
+		if (!item->was_whole) {
+			numbers[count++] = i;
+			jobs_add(jobs, &i, sizeof(i));
+		}
+	}
+	return count;
+}
+
+/* What came of a job: nothing, the line of a failure, or the end of its workers. */
+static void note(struct sweep *sweep, struct sweep_item *item, uint32_t index,
+	const struct text *result, const struct error *error)
+{
+	const char *failure = error->status != STATUS_OK ? error->text : result->bytes;
+
+	if (failure == NULL && !sweep_item_is_whole(sweep, index)) {
+		failure = "the run's folder is not whole here: --out must be on a file system "
+			  "that all hosts share";
+	}
+	item->status = failure == NULL ? SWEEP_RUN_COMPLETE : SWEEP_RUN_FAILED;
+	if (failure != NULL) {
+		text_add(&item->message, failure);
+	}
+}
+
+static enum status do_all(struct sweep *sweep, struct jobs *jobs, struct error *error)
+{
+	uint32_t *numbers = memory_take(sweep->grid.count, sizeof(*numbers));
+	uint32_t count = queue(sweep, jobs, numbers);
+	struct sweep_progress progress;
+	struct text result = {0};
+	enum status status = sweep_write(sweep, error);
+
+	sweep_progress_begin(&progress, !sweep->request->is_silent, sweep->grid.count, count);
+	while (status == STATUS_OK && jobs_pending(jobs) > 0) {
+		uint64_t number;
+		struct error own = {0};
+		(void)jobs_next(jobs, &number, &result, &own);
+		if (number == JOBS_NONE) {
+			status = error_set(error, own.status, "%s", own.text);
+			break;
+		}
+		struct sweep_item *item = &sweep->items[numbers[number]];
+		note(sweep, item, numbers[number], &result, &own);
+		sweep_progress_add(&progress, item->status == SWEEP_RUN_FAILED);
+	}
+	sweep_progress_end(&progress);
+	text_deinit(&result);
+	free(numbers);
+	return status;
+}
+
+/* ---- the end ---- */
+
+static uint32_t count_of(const struct sweep *sweep, enum sweep_run_status status)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+		count += sweep->items[i].status == status;
+	}
+	return count;
+}
+
+/* The verdict of a sweep whose files are written. ended: how doing the runs ended. */
+static enum status conclude(
+	const struct sweep *sweep, const struct error *ended, struct error *error)
+{
+	uint32_t all = sweep->grid.count, failed = count_of(sweep, SWEEP_RUN_FAILED);
+	uint32_t complete = count_of(sweep, SWEEP_RUN_COMPLETE), before = 0;
+	const char *out = sweep->request->out;
+
+	for (uint32_t i = 0; i < all; i++) {
+		before += sweep->items[i].was_whole;
+	}
+	if (!sweep->request->is_silent) {
+		sweep_print(sweep);
+		printf("%u of %u runs are complete (%u were before), %u failed; %s/" SWEEP_RUNS
+		       " has them all\n",
+			complete, all, before, failed, out);
+		fflush(stdout);
+	}
+	if (ended->status == STATUS_VERDICT) {
+		return error_set(error, STATUS_VERDICT,
+			"interrupted: %u of %u runs in %.200s are complete; the same command goes "
+			"on from there",
+			complete, all, out);
+	}
+	if (ended->status != STATUS_OK) {
+		return error_set(error, ended->status, "%s", ended->text);
+	}
+	return failed == 0 ? STATUS_OK
+			   : error_set(error, STATUS_VERDICT,
+				     "%u of %u runs failed: %.200s/" SWEEP_RUNS " says why", failed,
+				     all, out);
+}
+
+static enum status manage(struct sweep *sweep, struct jobs *jobs, struct error *error)
+{
+	struct error ended = {0};
+
+	TRY(check_folder(sweep, error));
+	do_all(sweep, jobs, &ended);
+	TRY(sweep_write(sweep, error));
+	return conclude(sweep, &ended, error);
+}
+
+/* ---- beginning ---- */
+
+/* How many workers. Runs that compute measure the machine, so they are alone on it. */
+static enum status choose_workers(
+	struct sweep *sweep, const char *runner, uint32_t *workers, struct error *error)
+{
+	const struct sweep_request *request = sweep->request;
+	const struct runner_entry *entry;
+
+	*workers = request->jobs > 0 ? (uint32_t)request->jobs : jobs_default_workers();
+	TRY(runner_find(runner, &entry, error));
+	if (entry->kind != RUNNER_COMPUTED) {
+		return STATUS_OK;
+	}
+	sweep->is_alone = true;
+	if (request->jobs > 1) {
+		return error_set(error, STATUS_USAGE,
+			"--jobs %llu: runs of --runner %s are measured, so one at a time",
+			(unsigned long long)request->jobs, runner);
+	}
+	*workers = 1;
+	return STATUS_OK;
+}
+
+/* The runners of all configurations must be found. */
+static enum status prepare(struct sweep *sweep, uint32_t *workers, struct error *error)
+{
+	const struct sweep_request *request = sweep->request;
+	const struct replay_config *base = &request->run.config;
+
+	TRY(grid_open(&sweep->grid, request->grid, NULL, base, error));
+	*workers = JOBS_WORKERS_MAX;
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+		struct replay_config config = *base;
+		uint32_t own;
+		configuration_apply(&sweep->grid.list[i], &config);
+		TRY(choose_workers(sweep, config.runner, &own, error));
+		*workers = own < *workers ? own : *workers;
+	}
+	sweep->items = memory_take(sweep->grid.count, sizeof(*sweep->items));
+	TRY(sweep_hash_trace(request->run.trace_path, &sweep->trace_xxh64, error));
+	sweep_identify(sweep);
+	return STATUS_OK;
+}
+
+static enum status run(struct sweep *sweep, struct error *error)
+{
+	struct jobs_options options = {.run = sweep_do_item, .context = sweep};
+	struct owned_folder folder;
+	struct jobs *jobs = NULL;
+
+	TRY(prepare(sweep, &options.workers, error));
+	TRY(jobs_open(&jobs, &options, error));
+	enum status status = owned_folder_open(&folder, sweep->request->out, error);
+	if (status == STATUS_OK) {
+		status = manage(sweep, jobs, error);
+		owned_folder_close(&folder);
+	}
+	jobs_close(jobs);
+	return status;
+}
+
+enum status sweep_run(const struct sweep_request *request, struct error *error)
+{
+	struct sweep sweep = {.request = request, .start_ns = monotonic_ns()};
+	enum status status = run(&sweep, error);
+
+	for (uint32_t i = 0; sweep.items != NULL && i < sweep.grid.count; i++) {
+		text_deinit(&sweep.items[i].message);
+	}
+	free(sweep.items);
+	grid_close(&sweep.grid);
+	return status;
+}

@@ -1,0 +1,58 @@
+#ifndef BENCH_SWEEP_SWEEP_INTERNAL_H
+#define BENCH_SWEEP_SWEEP_INTERNAL_H
+
+#include "bench/grid/grid.h"
+#include "bench/sweep/sweep.h"
+#include "engine/base/json.h"
+#include "engine/base/path.h"
+#include "engine/base/text.h"
+#include "reports/results/sweep_file.h"
+
+/* For the files of bench/sweep only. */
+
+/* A run of a configuration. */
+struct sweep_item {
+	uint64_t identity;
+	enum sweep_run_status status;
+	bool was_whole;	     /* before this sweep */
+	struct text message; /* of a failed run */
+};
+
+struct sweep {
+	const struct sweep_request *request;
+	struct grid grid;
+	struct sweep_item *items; /* (grid.count) */
+	uint64_t trace_xxh64;
+	uint64_t start_ns;
+	bool is_alone; /* a run may use the GPU, so each has a process of its own */
+};
+
+/* ---- one run (sweep_item.c) ---- */
+
+/* The hash of the trace's bytes, as the runs will have it. */
+enum status sweep_hash_trace(const char *path, uint64_t *hash, struct error *error);
+
+/* Sets items[].identity; files that options name are read. */
+void sweep_identify(struct sweep *sweep);
+
+/* Whether the folder of a run holds the whole result of this very run. */
+bool sweep_item_is_whole(const struct sweep *sweep, uint32_t index);
+
+/* The function of bench/jobs: the job is an index, the result the line of a failure, or nothing.
+   context: struct sweep. */
+enum status sweep_do_item(
+	void *context, const struct text *job, struct text *result, struct error *error);
+
+/* ---- files (sweep_tables.c) ---- */
+
+/* Opens DIR/NAME/FILE. */
+enum status sweep_open_json(const struct sweep *sweep, uint32_t index, const char *file,
+	struct json_document *document, struct error *error);
+
+/* Writes sweep.tsv, provenance.json and sweep.json. */
+enum status sweep_write(const struct sweep *sweep, struct error *error);
+
+/* Prints a line for each run. */
+void sweep_print(const struct sweep *sweep);
+
+#endif

@@ -1,0 +1,265 @@
+#include "bench/sweep/sweep_internal.h"
+
+#include "bench/record/provenance.h"
+#include "bench/replay/run_to_folder.h"
+#include "engine/base/check.h"
+#include "engine/base/input_file.h"
+#include "engine/base/interrupt.h"
+#include "engine/base/memory.h"
+#include "engine/base/number.h"
+#include "engine/ranks/apart.h"
+#include "reports/results/results.h"
+#include "sim/profile.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* ---- what a run depends on ---- */
+
+enum { CHUNK_BYTES = 1 << 16 };
+
+static enum status hash_file(
+	const char *path, enum input_kind kind, uint64_t *hash, struct error *error)
+{
+	char buffer[CHUNK_BYTES];
+	int descriptor = input_descriptor(path, kind, error);
+	XXH64_state_t *state = XXH64_createState();
+	ssize_t count = descriptor < 0 ? -1 : 1;
+
+	check(state != NULL);
+	XXH64_reset(state, 0);
+	while (descriptor >= 0 && (count = read(descriptor, buffer, sizeof(buffer))) > 0) {
+		XXH64_update(state, buffer, (size_t)count);
+	}
+	*hash = XXH64_digest(state);
+	XXH64_freeState(state);
+	if (descriptor >= 0) {
+		close(descriptor);
+	}
+	return count == 0 ? STATUS_OK
+	       : error->status != STATUS_OK
+		       ? error->status
+		       : error_set(error, STATUS_FILE, "%.300s: cannot be read", path);
+}
+
+enum status sweep_hash_trace(const char *path, uint64_t *hash, struct error *error)
+{
+	TRY(input_spool(path, error));
+	return hash_file(path, INPUT_FILE_OR_PIPE, hash, error);
+}
+
+static void add_hash(struct text *text, uint64_t hash)
+{
+	text_format(text, " %016llx", (unsigned long long)hash);
+}
+
+/* The content of a file that an option names; a run says what is wrong with one that cannot be
+   read. */
+static void add_file(struct text *text, const char *path)
+{
+	struct error ignored = {0};
+	uint64_t hash = 0;
+
+	if (access(path, R_OK) == 0) {
+		(void)hash_file(path, INPUT_FILE, &hash, &ignored);
+	}
+	add_hash(text, hash);
+}
+
+static struct replay_config config_of(const struct sweep *sweep, uint32_t index)
+{
+	struct replay_config config = sweep->request->run.config;
+
+	configuration_apply(&sweep->grid.list[index], &config);
+	return config;
+}
+
+static void add_slo(const struct sweep *sweep, struct text *text)
+{
+	const struct slo *slo = &sweep->request->run.slo;
+	const uint64_t limits[] = {slo->ttft_ns, slo->tpot_ns, slo->e2e_ns};
+	static const char *const names[] = {"ttft", "tpot", "e2e"};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		char number[NUMBER_TEXT_BYTES];
+		decimal_text(number, limits[i], 6);
+		if (limits[i] > 0) {
+			text_format(text, " --slo-%s-ms %s", names[i], number);
+		}
+	}
+}
+
+/* The replay that does the same: "replay TRACE --gpu h200 --out DIR/NAME". */
+static void add_command(const struct sweep *sweep, uint32_t index, struct text *text)
+{
+	const struct replay_config config = config_of(sweep, index);
+
+	text_add(text, "replay ");
+	text_add(text, sweep->request->run.trace_path);
+	replay_config_words(&config, text);
+	add_slo(sweep, text);
+}
+
+static uint64_t identify(const struct sweep *sweep, uint32_t index)
+{
+	struct replay_config config = config_of(sweep, index);
+	cJSON *json = replay_config_json(&config);
+	char *options = cJSON_PrintUnformatted(json);
+	struct text text = {0};
+	char path[PATH_BYTES_MAX];
+	struct error too_long = {0};
+
+	text_add(&text, version_commit());
+	add_hash(&text, sweep->trace_xxh64);
+	text_add(&text, options); /* defaults too, which another build may have others of */
+	add_command(sweep, index, &text);
+	if (gpu_profile_is_file(config.gpu)) {
+		add_file(&text, config.gpu);
+	}
+	if (config.fleet != NULL) {
+		add_file(&text, config.fleet);
+	}
+	if (path_format(path, &too_long, "%s/config.json", config.model) == STATUS_OK) {
+		add_file(&text, path);
+	}
+	uint64_t identity = XXH64(text.bytes, text.byte_count, 0);
+	text_deinit(&text);
+	cJSON_free(options);
+	cJSON_Delete(json);
+	return identity;
+}
+
+void sweep_identify(struct sweep *sweep)
+{
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+		sweep->items[i].identity = identify(sweep, i);
+	}
+}
+
+/* ---- what is there ---- */
+
+/* A folder that is not whole is replaced. */
+static void forget(const struct sweep *sweep, uint32_t index, const char *file)
+{
+	struct error too_long = {0};
+	char path[PATH_BYTES_MAX];
+
+	if (path_format(path, &too_long, "%s/%s/%s", sweep->request->out,
+		    sweep->grid.list[index].name, file) == STATUS_OK) {
+		input_file_forget(path);
+	}
+}
+
+static enum status read_text(const struct sweep *sweep, uint32_t index, const char *file,
+	const char *field, struct text *text, struct error *error)
+{
+	struct json_document document = {0};
+	struct json_object root;
+	const char *found;
+
+	TRY(sweep_open_json(sweep, index, file, &document, error));
+	json_root(&root, &document, error);
+	if (json_text(&root, field, &found, error) == STATUS_OK) {
+		text_add(text, found);
+	}
+	json_document_close(&document);
+	return error->status;
+}
+
+static bool has_text(const struct sweep *sweep, uint32_t index, const char *file, const char *field,
+	const char *wanted)
+{
+	struct error error = {0};
+	struct text text = {0};
+	bool is_good = read_text(sweep, index, file, field, &text, &error) == STATUS_OK &&
+		       text.bytes != NULL && strcmp(text.bytes, wanted) == 0;
+
+	text_deinit(&text);
+	return is_good;
+}
+
+bool sweep_item_is_whole(const struct sweep *sweep, uint32_t index)
+{
+	char identity[17];
+
+	snprintf(identity, sizeof(identity), "%016llx",
+		(unsigned long long)sweep->items[index].identity);
+	bool is_whole = has_text(sweep, index, RESULT_SUMMARY, SUMMARY_STATUS, "complete") &&
+			has_text(sweep, index, RESULT_PROVENANCE, PROVENANCE_IDENTITY, identity);
+	forget(sweep, index, RESULT_SUMMARY);
+	forget(sweep, index, RESULT_PROVENANCE);
+	return is_whole;
+}
+
+/* ---- doing it ---- */
+
+/* Removes what a killed worker left of files that it had not finished. Nobody else writes to the
+   folder of a sweep. */
+static void remove_parts(const char *folder)
+{
+	DIR *directory = opendir(folder);
+	const struct dirent *entry;
+	char path[PATH_BYTES_MAX];
+	struct error ignored = {0};
+
+	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+		const char *end = strrchr(entry->d_name, '.');
+		bool is_left =
+			end != NULL && (strcmp(end, ".part") == 0 || strcmp(end, ".old") == 0);
+		if (is_left &&
+			path_format(path, &ignored, "%s/%s", folder, entry->d_name) == STATUS_OK) {
+			unlink(path);
+		}
+	}
+	if (directory != NULL) {
+		closedir(directory);
+	}
+}
+
+static enum status run_apart(void *argument, struct error *error)
+{
+	return run_to_folder(argument, error);
+}
+
+enum status sweep_do_item(
+	void *context, const struct text *job, struct text *result, struct error *error)
+{
+	const struct sweep *sweep = context;
+	struct replay_request *request = memory_take(1, sizeof(*request));
+	struct text command = {0};
+	char folder[PATH_BYTES_MAX];
+	struct error failure = {0};
+	uint32_t index;
+
+	check(job->byte_count == sizeof(index));
+	memcpy(&index, job->bytes, sizeof(index));
+	add_command(sweep, index, &command);
+	request->run = sweep->request->run;
+	request->run.config = config_of(sweep, index);
+	request->is_forced = true;
+	request->is_one_of_many = true;
+	request->identity = sweep->items[index].identity;
+	request->argc = 1;
+	request->argv = &command.bytes;
+	request->out = folder;
+	if (path_format(folder, &failure, "%s/%s", sweep->request->out,
+		    sweep->grid.list[index].name) == STATUS_OK) {
+		text_add(&command, " --out ");
+		text_add(&command, folder);
+		remove_parts(folder);
+		(void)(sweep->is_alone ? apart_run(run_apart, request, &failure)
+				       : run_to_folder(request, &failure));
+	}
+	text_deinit(&command);
+	free(request);
+	if (failure.status == STATUS_VERDICT && interrupt_is_pending()) {
+		return error_set(error, STATUS_VERDICT, "%s", failure.text);
+	}
+	if (failure.status != STATUS_OK) {
+		text_add(result, failure.text[0] == '\0' ? "the run failed" : failure.text);
+	}
+	return STATUS_OK;
+}

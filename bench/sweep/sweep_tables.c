@@ -1,0 +1,367 @@
+#include "bench/sweep/sweep_internal.h"
+
+#include "bench/record/provenance.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/number.h"
+#include "engine/base/output_file.h"
+#include "engine/base/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum status sweep_open_json(const struct sweep *sweep, uint32_t index, const char *file,
+	struct json_document *document, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(
+		path, error, "%s/%s/%s", sweep->request->out, sweep->grid.list[index].name, file));
+	return json_document_open(document, path, error);
+}
+
+static bool is_complete(const struct sweep *sweep)
+{
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+		if (sweep->items[i].status == SWEEP_RUN_MISSING) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- sweep.tsv ---- */
+
+/* At most 15 digits: then they are those of summary.json. */
+static void add_number(struct table_writer *table, struct result_value value)
+{
+	char text[NUMBER_TEXT_BYTES];
+
+	snprintf(text, sizeof(text), "%.15g", value.value);
+	table_text(table, value.has_value ? text : NULL);
+}
+
+/* A number of the run's configuration; none where it is null. */
+static struct result_value config_number(const struct json_object *config, const char *field)
+{
+	const cJSON *node = json_find(config, field);
+
+	return (struct result_value){
+		cJSON_IsNumber(node), cJSON_IsNumber(node) ? node->valuedouble : 0};
+}
+
+static void add_sizes(struct table_writer *table, const struct json_object *config)
+{
+	struct result_value blocks = config_number(config, "kv_blocks");
+	struct result_value tokens = config_number(config, "block_size");
+	struct result_value replicas = config_number(config, "replicas");
+	struct result_value gpus = config_number(config, "tensor_parallel_size");
+
+	/* Replicas that differ have no size in common. */
+	bool has_one_size = !json_has(config, "fleet") ||
+			    strcmp(json_find(config, "fleet")->valuestring, "none") == 0;
+	blocks.has_value = blocks.has_value && has_one_size;
+	tokens.has_value = blocks.has_value && tokens.has_value && replicas.has_value;
+	tokens.value *= blocks.value * replicas.value;
+	gpus.has_value = gpus.has_value && replicas.has_value && has_one_size;
+	gpus.value *= replicas.value;
+	add_number(table, blocks);
+	add_number(table, tokens);
+	add_number(table, gpus);
+}
+
+static enum status add_metrics(
+	const struct sweep *sweep, uint32_t index, struct table_writer *table, struct error *error)
+{
+	struct json_document document = {0};
+	struct json_object root, config;
+
+	TRY(sweep_open_json(sweep, index, RESULT_SUMMARY, &document, error));
+	json_root(&root, &document, error);
+	json_object(&root, SUMMARY_CONFIG, &config, error);
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT && error->status == STATUS_OK; i++) {
+		add_number(table, metric_value(&root, metric_find(sweep_metrics[i])));
+	}
+	if (error->status == STATUS_OK) {
+		add_sizes(table, &config);
+	}
+	json_document_close(&document);
+	return error->status;
+}
+
+static enum status add_row(
+	const struct sweep *sweep, uint32_t index, struct table_writer *table, struct error *error)
+{
+	const struct configuration *configuration = &sweep->grid.list[index];
+	const struct sweep_item *item = &sweep->items[index];
+#define ONE(name) +1
+	enum { SIZE_COUNT = 0 SWEEP_SIZE_LIST(ONE) };
+#undef ONE
+
+	table_text(table, configuration->name);
+	table_text(table, sweep_run_statuses[item->status]);
+	table_text(table, item->message.bytes);
+	for (uint32_t i = 0; i < sweep->grid.parameter_count; i++) {
+		table_text(table, sweep->grid.parameters[i].values[configuration->values[i]]);
+	}
+	if (item->status == SWEEP_RUN_COMPLETE) {
+		TRY(add_metrics(sweep, index, table, error));
+	} else {
+		for (int i = 0; i < (int)SWEEP_METRIC_COUNT + (int)SIZE_COUNT; i++) {
+			table_none(table);
+		}
+	}
+	table_end_row(table);
+	return STATUS_OK;
+}
+
+static enum status write_table(const struct sweep *sweep, FILE *file, struct error *error)
+{
+	struct table_writer *table = memory_take(1, sizeof(*table));
+	const char *names[GRID_PARAMETERS_MAX];
+	struct text header = {0};
+	enum status status = STATUS_OK;
+
+	for (uint32_t i = 0; i < sweep->grid.parameter_count; i++) {
+		names[i] = sweep->grid.parameters[i].option->name;
+	}
+	sweep_header(&header, names, sweep->grid.parameter_count);
+	table_begin(table, file, header.bytes);
+	for (uint32_t i = 0; i < sweep->grid.count && status == STATUS_OK; i++) {
+		status = add_row(sweep, i, table, error);
+	}
+	table_end(table);
+	text_deinit(&header);
+	free(table);
+	return status;
+}
+
+/* ---- sweep.json ---- */
+
+/* Leaves of `shared` what `other` has too; NULL: nothing is known yet. Both are freed. */
+static cJSON *common_part(cJSON *shared, cJSON *other)
+{
+	cJSON *child = shared == NULL ? NULL : shared->child;
+
+	if (shared == NULL) {
+		return other;
+	}
+	while (child != NULL) {
+		cJSON *next = child->next;
+		const cJSON *twin = cJSON_GetObjectItemCaseSensitive(other, child->string);
+		if (twin == NULL || !cJSON_Compare(child, twin, true)) {
+			cJSON_Delete(cJSON_DetachItemViaPointer(shared, child));
+		}
+		child = next;
+	}
+	cJSON_Delete(other);
+	return shared;
+}
+
+/* What the complete runs share of their summaries: "trace" and "config". */
+struct shared {
+	cJSON *trace, *config, *calibrated;
+};
+
+static void add_shared(const struct sweep *sweep, uint32_t index, struct shared *shared)
+{
+	struct json_document document = {0};
+	struct error ignored = {0};
+
+	if (sweep_open_json(sweep, index, RESULT_SUMMARY, &document, &ignored) == STATUS_OK) {
+		cJSON *trace = cJSON_DetachItemFromObject(document.root, SUMMARY_TRACE);
+		cJSON *config = cJSON_DetachItemFromObject(document.root, SUMMARY_CONFIG);
+		cJSON *calibrated = cJSON_DetachItemFromObject(document.root, SUMMARY_CALIBRATED);
+		shared->trace = common_part(shared->trace, trace);
+		shared->config = common_part(shared->config, config);
+		/* Of runs of which some are calibrated it is false. */
+		bool is_new = shared->calibrated == NULL || cJSON_IsTrue(shared->calibrated);
+		cJSON_Delete(is_new ? shared->calibrated : calibrated);
+		shared->calibrated = is_new ? calibrated : shared->calibrated;
+	}
+	json_document_close(&document);
+}
+
+static cJSON *parameters_json(const struct sweep *sweep)
+{
+	cJSON *list = cJSON_CreateArray();
+
+	for (uint32_t i = 0; i < sweep->grid.parameter_count; i++) {
+		const struct grid_parameter *parameter = &sweep->grid.parameters[i];
+		cJSON *object = cJSON_CreateObject(), *values = cJSON_CreateArray();
+		cJSON_AddStringToObject(object, "name", parameter->option->name);
+		for (uint32_t j = 0; j < parameter->value_count; j++) {
+			cJSON_AddItemToArray(values, cJSON_CreateString(parameter->values[j]));
+		}
+		cJSON_AddItemToObject(object, "values", values);
+		cJSON_AddItemToArray(list, object);
+	}
+	return list;
+}
+
+/* The trace's section: fields that runs do not share are null. */
+static cJSON *trace_json(const struct sweep *sweep, cJSON *shared)
+{
+	const char *path = sweep->request->run.trace_path;
+	const cJSON *requests = cJSON_GetObjectItemCaseSensitive(shared, "requests");
+	cJSON *trace = cJSON_CreateObject();
+	char hash[17];
+
+	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)sweep->trace_xxh64);
+	cJSON_AddStringToObject(
+		trace, SUMMARY_TRACE_NAME, strcmp(path, "-") == 0 ? "stdin" : path_name(path));
+	cJSON_AddStringToObject(trace, SUMMARY_TRACE_XXH64, hash);
+	if (requests == NULL) {
+		cJSON_AddNullToObject(trace, "requests");
+	} else {
+		cJSON_AddItemToObject(trace, "requests", cJSON_Duplicate(requests, true));
+	}
+	cJSON_Delete(shared);
+	return trace;
+}
+
+/* What all configurations have, where no run is complete. */
+static cJSON *given_config(const struct sweep *sweep)
+{
+	cJSON *config = NULL;
+
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+		struct replay_config own = sweep->request->run.config;
+		configuration_apply(&sweep->grid.list[i], &own);
+		config = common_part(config, replay_config_json(&own));
+	}
+	return config;
+}
+
+static void write_summary(const struct sweep *sweep, FILE *file)
+{
+	cJSON *root = cJSON_CreateObject();
+	struct shared shared = {NULL, NULL, NULL};
+
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+		if (sweep->items[i].status == SWEEP_RUN_COMPLETE) {
+			add_shared(sweep, i, &shared);
+		}
+	}
+	cJSON_AddStringToObject(root, SUMMARY_SCHEMA, SWEEP_SCHEMA);
+	cJSON_AddStringToObject(
+		root, SUMMARY_STATUS, is_complete(sweep) ? "complete" : "interrupted");
+	cJSON_AddItemToObject(root, SUMMARY_CALIBRATED,
+		shared.calibrated == NULL ? cJSON_CreateNull() : shared.calibrated);
+	cJSON_AddItemToObject(root, "parameters", parameters_json(sweep));
+	cJSON_AddItemToObject(root, SUMMARY_TRACE, trace_json(sweep, shared.trace));
+	cJSON_AddItemToObject(
+		root, SUMMARY_CONFIG, shared.config == NULL ? given_config(sweep) : shared.config);
+	json_print(root, file);
+	cJSON_Delete(root);
+}
+
+/* ---- the files ---- */
+
+static enum status open_file(const struct sweep *sweep, const char *name,
+	struct output_file *output, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/%s", sweep->request->out, name));
+	return output_file_open(output, path, error);
+}
+
+static enum status write_files(
+	const struct sweep *sweep, struct output_file *outputs, struct error *error)
+{
+	const struct provenance provenance = {.argc = sweep->request->argc,
+		.argv = sweep->request->argv,
+		.wall_ns = monotonic_ns() - sweep->start_ns,
+		.device = ""};
+
+	TRY(open_file(sweep, SWEEP_RUNS, &outputs[0], error));
+	TRY(write_table(sweep, outputs[0].file, error));
+	TRY(output_file_commit(&outputs[0], error));
+	TRY(open_file(sweep, RESULT_PROVENANCE, &outputs[1], error));
+	provenance_write(&provenance, outputs[1].file);
+	TRY(output_file_commit(&outputs[1], error));
+	TRY(open_file(sweep, SWEEP_SUMMARY, &outputs[2], error));
+	write_summary(sweep, outputs[2].file);
+	return output_file_commit(&outputs[2], error);
+}
+
+enum status sweep_write(const struct sweep *sweep, struct error *error)
+{
+	struct output_file outputs[3] = {{.file = NULL}, {.file = NULL}, {.file = NULL}};
+	enum status status = write_files(sweep, outputs, error);
+
+	for (uint32_t i = 0; i < 3; i++) {
+		output_file_abandon(&outputs[i]);
+	}
+	return status;
+}
+
+/* ---- on the terminal ---- */
+
+/* What is printed of each run, with decimals. */
+static const struct {
+	const char *metric, *title;
+	int decimals;
+	double scale;
+} printed[] = {
+	{"output_tokens_per_s", "tokens/s", 1, 1},
+	{"ttft.p99", "ttft p99", 1, 1},
+	{"tpot.p99", "tpot p99", 2, 1},
+	{"attained", "in SLO %", 2, 100},
+	{"hit_rate", "hits %", 2, 100},
+	{"preemptions", "preempt.", 0, 1},
+};
+
+enum { PRINTED_COUNT = sizeof(printed) / sizeof(printed[0]), PRINTED_RUNS_MAX = 64 };
+
+static void print_run(const struct sweep *sweep, uint32_t index, int width)
+{
+	const struct sweep_item *item = &sweep->items[index];
+	struct json_document document = {0};
+	struct json_object root;
+	struct error error = {0};
+
+	printf("%-*s", width, sweep->grid.list[index].name);
+	if (item->status != SWEEP_RUN_COMPLETE) {
+		printf("  %s: %s\n", sweep_run_statuses[item->status],
+			item->message.bytes == NULL ? "not run" : item->message.bytes);
+		return;
+	}
+	if (sweep_open_json(sweep, index, RESULT_SUMMARY, &document, &error) == STATUS_OK &&
+		json_root(&root, &document, &error) == STATUS_OK) {
+		for (uint32_t i = 0; i < PRINTED_COUNT; i++) {
+			struct result_value value =
+				metric_value(&root, metric_find(printed[i].metric));
+			if (value.has_value) {
+				printf("  %9.*f", printed[i].decimals,
+					value.value * printed[i].scale);
+			} else {
+				printf("  %9s", "-");
+			}
+		}
+	}
+	printf("\n");
+	json_document_close(&document);
+}
+
+void sweep_print(const struct sweep *sweep)
+{
+	int width = 4;
+
+	if (sweep->grid.count > PRINTED_RUNS_MAX) {
+		return;
+	}
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+		int bytes = (int)strlen(sweep->grid.list[i].name);
+		width = bytes > width ? bytes : width;
+	}
+	printf("%-*s", width, "run");
+	for (uint32_t i = 0; i < PRINTED_COUNT; i++) {
+		printf("  %9s", printed[i].title);
+	}
+	printf("\n");
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+		print_run(sweep, i, width);
+	}
+}

@@ -1,0 +1,396 @@
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/base/text.h"
+#include "reports/results/sweep_file.h"
+#include "tests/harness/files.h"
+#include "tests/harness/replay_cli.h"
+#include "tests/harness/require.h"
+
+/* `quire sweep` as its users run it. */
+
+TestSuite(sweep, .timeout = 120);
+
+#define ENGINE "--block-size 16 --trace-block-size 16 --max-model-len 200 --max-num-seqs 4"
+#define GRID "--grid 'kv-blocks=16,20,40;policy=mixed,vllm;seed=1,2'"
+#define SWEEP "sweep trace.jsonl " ENGINE " --slo-ttft-ms 50 " GRID
+
+enum { RUNS = 12 };
+
+static void run_shell(const struct replay_fixture *fixture, int code, const char *line)
+{
+	struct process_result result = shell_run(fixture->folder, "%s", line);
+
+	require(result.code == code, "%s: %d: %s%s", line, result.code, result.out, result.err);
+	process_result_free(&result);
+}
+
+/* Runs the program, demands the exit code and words in what it prints. */
+static void quire(
+	const struct replay_fixture *fixture, int code, const char *arguments, const char *words)
+{
+	struct process_result result = quire_run_in(fixture->folder, arguments);
+	bool is_there = strstr(result.out, words) != NULL || strstr(result.err, words) != NULL;
+
+	require(result.code == code, "%s: %d: %s%s", arguments, result.code, result.out,
+		result.err);
+	require(is_there, "%s: no '%s' in: %s%s", arguments, words, result.out, result.err);
+	process_result_free(&result);
+}
+
+static void close_fixture(struct replay_fixture *fixture)
+{
+	run_shell(fixture, 0, "rm -rf one two three alone");
+	replay_fixture_close(fixture);
+}
+
+static void require_equal_files(const struct replay_fixture *fixture, const char *a, const char *b)
+{
+	char first[PATH_BYTES], second[PATH_BYTES];
+
+	path_in(first, fixture->folder, a);
+	path_in(second, fixture->folder, b);
+	require_same_file(first, second, SWEEP_RUNS);
+	require_same_file(first, second, SWEEP_SUMMARY);
+}
+
+static void open_sweep(const struct replay_fixture *fixture, const char *name, char *path,
+	struct sweep_file *sweep)
+{
+	struct error error = {0};
+
+	path_in(path, fixture->folder, name);
+	require(sweep_file_open(sweep, path, &error) == STATUS_OK, "%s", error.text);
+}
+
+/* ---- the files ---- */
+
+/* The vllm policy wants blocks for max-model-len, 13 and one more: 16 have room. */
+Test(sweep, every_run_is_what_replay_alone_writes)
+{
+	struct replay_fixture fixture;
+	struct sweep_file sweep;
+	char path[PATH_BYTES], alone[PATH_BYTES], folder[PATH_BYTES];
+	uint32_t index = 0;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, SWEEP " --out one --jobs 3", "12 of 12 runs are complete");
+	open_sweep(&fixture, "one", path, &sweep);
+	require_equal(sweep.run_count, RUNS);
+	require(sweep.is_complete, "not complete");
+	path_in(alone, fixture.folder, "alone");
+	for (uint32_t b = 0; b < 3; b++) {
+		for (uint32_t p = 0; p < 2; p++) {
+			for (uint32_t s = 1; s <= 2; s++, index++) {
+				static const char *const blocks[] = {"16", "20", "40"};
+				const struct sweep_run *run = &sweep.runs[index];
+				char line[512];
+				snprintf(line, sizeof(line),
+					"replay trace.jsonl %s --slo-ttft-ms 50 --kv-blocks %s "
+					"--policy %s --seed %u --out alone --force",
+					ENGINE, blocks[b], p == 0 ? "mixed" : "vllm", s);
+				quire(&fixture, 0, line, "result_hash");
+				path_in(folder, path, run->name);
+				require_same_result(folder, alone);
+				require_equal(run->status, SWEEP_RUN_COMPLETE);
+				require_equal(run->values[0], b);
+				require_equal(run->values[1], p);
+				require_equal(run->values[2], s - 1);
+				require(run->kv_blocks.value == atof(blocks[b]), "blocks");
+				require(run->kv_tokens.value == 16 * atof(blocks[b]), "tokens");
+				require(run->gpus.value == 1, "gpus");
+			}
+		}
+	}
+	sweep_file_close(&sweep);
+	close_fixture(&fixture);
+}
+
+/* Each metric of the table is the number in the run's summary.json. */
+Test(sweep, the_table_has_the_figures_of_the_summaries)
+{
+	struct replay_fixture fixture;
+	struct sweep_file sweep;
+	char path[PATH_BYTES], folder[PATH_BYTES], file[PATH_BYTES];
+	struct error error = {0};
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, SWEEP " --out one", "12 of 12");
+	open_sweep(&fixture, "one", path, &sweep);
+	for (uint32_t i = 0; i < sweep.run_count; i++) {
+		struct json_document document;
+		struct json_object root;
+		path_in(folder, path, sweep.runs[i].name);
+		path_in(file, folder, RESULT_SUMMARY);
+		require(json_document_open(&document, file, &error) == STATUS_OK, "%s", error.text);
+		json_root(&root, &document, &error);
+		for (uint32_t m = 0; m < SWEEP_METRIC_COUNT; m++) {
+			struct result_value wanted =
+				metric_value(&root, metric_find(sweep_metrics[m]));
+			struct result_value found = sweep.runs[i].metrics[m];
+			require(found.has_value == wanted.has_value &&
+					(!found.has_value || found.value == wanted.value),
+				"%s of %s", sweep_metrics[m], sweep.runs[i].name);
+		}
+		json_document_close(&document);
+	}
+	sweep_file_close(&sweep);
+	close_fixture(&fixture);
+}
+
+Test(sweep, the_number_of_workers_changes_no_byte)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, SWEEP " --out one --jobs 1", "12 of 12");
+	quire(&fixture, 0, SWEEP " --out two --jobs 7", "12 of 12");
+	require_equal_files(&fixture, "one", "two");
+	run_shell(&fixture, 0,
+		"diff -r -x provenance.json one two && test -z \"$(find . -name "
+		"'*.part' -o -name .quire-lock)\"");
+	close_fixture(&fixture);
+}
+
+/* ---- going on ---- */
+
+static uint64_t inode(const struct replay_fixture *fixture, const char *name)
+{
+	char path[PATH_BYTES];
+	struct stat found;
+
+	path_in(path, fixture->folder, name);
+	require(stat(path, &found) == 0, "no %s", path);
+	return found.st_ino;
+}
+
+#define WHOLE "one/kv-blocks=16,policy=mixed,seed=1/summary.json"
+#define HALF "one/kv-blocks=20,policy=vllm,seed=2"
+
+Test(sweep, what_is_whole_is_not_run_again)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, SWEEP " --out one", "(0 were before)");
+	quire(&fixture, 0, SWEEP " --out two", "(0 were before)");
+	uint64_t before = inode(&fixture, WHOLE);
+	run_shell(&fixture, 0, "rm " HALF "/summary.json; echo x > " HALF "/summary.json.1.part");
+	run_shell(&fixture, 0,
+		"cd one; sed -i 's/complete/interrupted/' kv-blocks=16,policy=vllm,seed=1/"
+		"summary.json; sed -i 's/\"identity\".*\"[0-9a-f]/\"identity\":\\t\"g/' "
+		"kv-blocks=16,policy=vllm,seed=2/provenance.json; echo '{' > "
+		"kv-blocks=40,policy=mixed,seed=1/summary.json; rm -r "
+		"kv-blocks=40,policy=vllm,seed=2 sweep.tsv");
+	/* A summary that is no JSON of quire is not replaced without being told to. */
+	quire(&fixture, 1, SWEEP " --out one",
+		"11 of 12 runs are complete (7 were before), 1 failed");
+	run_shell(&fixture, 0, "rm one/kv-blocks=40,policy=mixed,seed=1/summary.json");
+	quire(&fixture, 0, SWEEP " --out one", "12 of 12 runs are complete (11 were before)");
+	require_equal(inode(&fixture, WHOLE), before);
+	require_equal_files(&fixture, "one", "two");
+	run_shell(&fixture, 0, "diff -r -x provenance.json one two");
+	quire(&fixture, 0, SWEEP " --out one --force", "(0 were before)");
+	require(inode(&fixture, WHOLE) != before, "not done again");
+	close_fixture(&fixture);
+}
+
+Test(sweep, another_trace_option_or_file_is_another_run)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	run_shell(&fixture, 0, "echo 'group\treplicas\na\t1' > fleet.tsv");
+#define FLEET                                                                                      \
+	"sweep trace.jsonl " ENGINE " --kv-blocks 20 --fleet fleet.tsv --grid seed=1,2 --out one"
+	quire(&fixture, 0, FLEET, "(0 were before)");
+	quire(&fixture, 0, FLEET, "(2 were before)");
+	run_shell(&fixture, 0, "echo 'b\t1' >> fleet.tsv");
+	quire(&fixture, 0, FLEET, "(0 were before)");
+	quire(&fixture, 0, FLEET " --slo-tpot-ms 5", "(0 were before)");
+	quire(&fixture, 0, FLEET " --slo-tpot-ms 5 --router random", "(0 were before)");
+	run_shell(&fixture, 0, "sed -i '$d' trace.jsonl");
+	quire(&fixture, 0, FLEET " --slo-tpot-ms 5 --router random", "(0 were before)");
+	quire(&fixture, 0, FLEET " --slo-tpot-ms 5 --router random", "(2 were before)");
+	close_fixture(&fixture);
+}
+
+Test(sweep, a_grid_can_be_extended)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, "sweep trace.jsonl " ENGINE " --grid kv-blocks=16,20 --out one",
+		"2 of 2");
+	quire(&fixture, 0, "sweep trace.jsonl " ENGINE " --grid kv-blocks=16:64:x2,20 --out one",
+		"4 of 4 runs are complete (2 were before)");
+	close_fixture(&fixture);
+}
+
+#define LONG "sweep trace.jsonl " ENGINE " --kv-blocks 20 --grid seed=1:80:+1 --jobs 2 --out one"
+#define BEGIN                                                                                      \
+	QUIRE_EXECUTABLE " " LONG " >out.txt 2>&1 & p=$!; while [ $(ls one 2>/dev/null | wc -l) "  \
+			 "-lt 9 ]; do sleep 0.01; done; "
+
+/* A signal to the manager alone, as kill sends it. */
+Test(sweep, an_interrupted_sweep_says_how_to_go_on)
+{
+	struct replay_fixture fixture;
+	struct sweep_file sweep;
+	char path[PATH_BYTES];
+	uint32_t complete = 0;
+
+	replay_fixture_open(&fixture);
+	run_shell(&fixture, 1, BEGIN "kill -INT $p; wait $p");
+	run_shell(&fixture, 0,
+		"grep -q 'the same command goes on from there' out.txt && test -z \"$(find one "
+		"-name '*.part' -o -name .quire-lock)\"");
+	open_sweep(&fixture, "one", path, &sweep);
+	for (uint32_t i = 0; i < sweep.run_count; i++) {
+		complete += sweep.runs[i].status == SWEEP_RUN_COMPLETE;
+	}
+	require(!sweep.is_complete && complete > 0 && complete < 80, "%u runs", complete);
+	sweep_file_close(&sweep);
+	run_shell(&fixture, 0, "rm out.txt");
+	quire(&fixture, 0, LONG, "80 of 80 runs are complete");
+	close_fixture(&fixture);
+}
+
+Test(sweep, a_killed_sweep_goes_on)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	run_shell(&fixture, 0,
+		BEGIN "w=$(cat /proc/$p/task/$p/children); kill -9 $p; wait $p; sleep 0.2; for x "
+		      "in $w; do "
+		      "! grep -q '^State:.[RSD]' /proc/$x/status 2>/dev/null || exit 3; done");
+	quire(&fixture, 0, LONG, "80 of 80 runs are complete");
+	run_shell(&fixture, 0, "rm out.txt; test -z \"$(find one -name '*.part')\"");
+	close_fixture(&fixture);
+}
+
+/* Workers that are killed lose nothing. */
+Test(sweep, killed_workers_are_replaced)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	run_shell(&fixture, 0,
+		BEGIN
+		"for i in 1 2 3; do w=$(pgrep -P $p | head -1); kill -9 $w 2>/dev/null; sleep "
+		"0.1; done; wait $p");
+	run_shell(&fixture, 0,
+		"grep -q '80 of 80' out.txt && rm out.txt && test -z \"$(find one -name "
+		"'*.part')\"");
+	close_fixture(&fixture);
+}
+
+Test(sweep, two_at_once_in_a_folder_are_one)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	run_shell(&fixture, 0,
+		BEGIN QUIRE_EXECUTABLE " " LONG " >two.txt 2>&1; test $? = 2 || exit 3; wait $p");
+	run_shell(&fixture, 0,
+		"grep -q 'another quire is writing to this folder' two.txt && test $(wc -l < "
+		"two.txt) = 1 && rm two.txt out.txt");
+	close_fixture(&fixture);
+}
+
+/* ---- what is wrong ---- */
+
+Test(sweep, a_configuration_that_cannot_run_is_a_row)
+{
+	struct replay_fixture fixture;
+	struct sweep_file sweep;
+	char path[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 1,
+		"sweep trace.jsonl " ENGINE " --grid 'policy=vllm;kv-blocks=13,14' --out one",
+		"1 of 2 runs failed: one/sweep.tsv says why");
+	open_sweep(&fixture, "one", path, &sweep);
+	require_equal(sweep.runs[0].status, SWEEP_RUN_FAILED);
+	require(strstr(sweep.runs[0].message, "needs KV blocks") != NULL, "%s",
+		sweep.runs[0].message);
+	require_equal(sweep.runs[1].status, SWEEP_RUN_COMPLETE);
+	require(sweep.is_complete, "a failed run is not missing");
+	sweep_file_close(&sweep);
+	close_fixture(&fixture);
+}
+
+Test(sweep, wrong_use_is_refused_and_writes_nothing)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 2, "sweep trace.jsonl --out one", "expected --grid");
+	quire(&fixture, 2, "sweep trace.jsonl --grid seed=1", "expected --out");
+	quire(&fixture, 2, "sweep none.jsonl --grid seed=1 --out one", "none.jsonl");
+	quire(&fixture, 2, "sweep trace.jsonl --grid seed=1,1 --out one", "seed has 1 twice");
+	quire(&fixture, 2, "sweep trace.jsonl --seed 3 --grid seed=1,2 --out one",
+		"--seed is given, and --grid varies it");
+	quire(&fixture, 2, "sweep trace.jsonl --grid 'runner=sim,none' --out one",
+		"--runner: found 'none'");
+	quire(&fixture, 2, "sweep trace.jsonl --runner reference --grid seed=1 --jobs 2 --out one",
+		"one at a time");
+	run_shell(&fixture, 0, "test ! -e one");
+	quire(&fixture, 0, "replay trace.jsonl " ENGINE " --out one", "result_hash");
+	quire(&fixture, 2, "sweep trace.jsonl --grid seed=1 --out one",
+		"holds a result of its own");
+	run_shell(&fixture, 0, "mkdir two && mkdir two/base");
+	quire(&fixture, 2, "sweep trace.jsonl --grid seed=1 --out two", "no sweep made them");
+	quire(&fixture, 0, "sweep trace.jsonl " ENGINE " --grid seed=1 --out two --force",
+		"1 of 1");
+	close_fixture(&fixture);
+}
+
+/* No file may grow beyond 3,000 bytes: runs and table fail, and what is written is whole. */
+Test(sweep, a_full_disk_is_said)
+{
+	struct replay_fixture fixture;
+	const char *const arguments[] = {"quire", "sweep", "trace.jsonl", "--trace-block-size",
+		"16", "--grid", "seed=1:9:+1", "--out", "one", NULL};
+	struct process process;
+
+	replay_fixture_open(&fixture);
+	process_start(&process, &(struct process_order){.program = QUIRE_EXECUTABLE,
+					.arguments = arguments,
+					.folder = fixture.folder,
+					.file_bytes_max = 600});
+	struct process_result result = process_finish(&process);
+	require_equal(result.code, 2);
+	require(strstr(result.err, "sweep.tsv") != NULL, "%s", result.err);
+	process_result_free(&result);
+	run_shell(&fixture, 0, "test ! -e one/sweep.tsv -a ! -e one/sweep.json");
+	quire(&fixture, 0, "sweep trace.jsonl --trace-block-size 16 --grid seed=1:9:+1 --out one",
+		"9 of 9");
+	close_fixture(&fixture);
+}
+
+/* Runs that compute have a process each, one after the other. */
+Test(sweep, runs_that_compute)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+#define COMPUTED                                                                                   \
+	"--runner reference --model " QUIRE_SOURCE_DIR                                             \
+	"/tests/fixtures/models/group2 --trace-block-size 16 --block-size 8 --kv-blocks 40 "       \
+	"--max-num-seqs 8 --max-num-batched-tokens 64 "
+	quire(&fixture, 0, "trace make --requests 20 --input 60 --output 4 --seed 1 --out t.jsonl",
+		"");
+	quire(&fixture, 0, "sweep t.jsonl " COMPUTED "--grid tensor-parallel-size=1,2 --out one",
+		"2 of 2");
+	quire(&fixture, 0, "replay t.jsonl " COMPUTED "-tp 2 --out alone", "result_hash");
+	run_shell(&fixture, 0,
+		"test \"$(grep result_hash alone/summary.json)\" = \"$(grep result_hash "
+		"one/tensor-parallel-size=2/summary.json)\"");
+	close_fixture(&fixture);
+}
