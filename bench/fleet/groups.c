@@ -96,6 +96,24 @@ static enum status read_group(struct table_reader *table, const struct fields *f
 	return STATUS_OK;
 }
 
+/* Results tell groups apart by their names. */
+static enum status check_name(const struct table_reader *table, uint32_t field,
+	const struct fleet_groups *groups, struct error *error)
+{
+	const char *name = table->cells[field];
+
+	if (name[0] == '\0' || strcmp(name, "-") == 0) {
+		return table_reader_refuse(table, field, "a name", error);
+	}
+	for (uint32_t i = 0; i < groups->count; i++) {
+		if (strcmp(groups->list[i].name, name) == 0) {
+			return table_reader_refuse(
+				table, field, "a name that no group above has", error);
+		}
+	}
+	return STATUS_OK;
+}
+
 static enum status read_groups(
 	struct fleet_groups *groups, struct table_reader *table, struct error *error)
 {
@@ -107,6 +125,7 @@ static enum status read_groups(
 			return error_set(error, STATUS_INPUT, "%s: found over %d groups",
 				table->path, FLEET_GROUPS_MAX);
 		}
+		TRY(check_name(table, fields.group, groups, error));
 		struct fleet_group *group = &groups->list[groups->count++];
 		TRY(read_group(table, &fields, group, error));
 		groups->replicas += group->replicas;

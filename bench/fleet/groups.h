@@ -7,7 +7,7 @@
 
 /* A fleet whose replicas differ: a table with a row for each group of equal ones. Columns are found
    by name; `group` and `replicas` must be there. In the others `-`, or a missing column, stands for
-   what the options of the run say:
+   what the options of the run say. Names differ.
 
        group  replicas  gpu  tensor_parallel_size  kv_blocks  max_num_seqs
                                                    max_num_batched_tokens  max_model_len */

@@ -605,10 +605,35 @@ void summary_warn_of_end(const struct run_outcome *outcome)
 	}
 }
 
-void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_model_len)
+/* Rejections by a group of a fleet, whose limits are its own: the columns that take all. */
+static void warn_of_groups(const struct run_outcome *outcome, double all)
 {
-	double all = outcome->submitted == 0 ? 1 : (double)outcome->submitted;
+	if (outcome->rejected_too_long > 0) {
+		fprintf(stderr,
+			"%llu requests (%.1f%%; the longest has %llu tokens) exceed max_model_len "
+			"of the group that they were sent to and were rejected; max_model_len %llu "
+			"in every row of --fleet takes all\n",
+			(unsigned long long)outcome->rejected_too_long,
+			100 * (double)outcome->rejected_too_long / all,
+			(unsigned long long)outcome->longest_too_long,
+			(unsigned long long)outcome->longest_too_long);
+	}
+	if (outcome->rejected_never_fits > 0) {
+		fprintf(stderr,
+			"%llu requests (%.1f%%; the longest has %llu tokens) need more than the KV "
+			"blocks of the group that they were sent to and were rejected; kv_blocks "
+			"%llu in every row of --fleet takes all\n",
+			(unsigned long long)outcome->rejected_never_fits,
+			100 * (double)outcome->rejected_never_fits / all,
+			(unsigned long long)outcome->longest_never_fitting,
+			(unsigned long long)u64_divide_up(
+				outcome->longest_never_fitting, outcome->block_size));
+	}
+}
 
+static void warn_of_equal_limits(
+	const struct run_outcome *outcome, uint64_t max_model_len, double all)
+{
 	if (outcome->rejected_too_long > 0) {
 		fprintf(stderr,
 			"%llu requests (%.1f%%; the longest has %llu tokens) exceed "
@@ -618,13 +643,6 @@ void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_
 			(unsigned long long)outcome->longest_too_long,
 			(unsigned long long)max_model_len,
 			(unsigned long long)outcome->longest_too_long);
-	}
-	if (outcome->capped > 0) {
-		fprintf(stderr,
-			"the answers of %llu requests (%.1f%%) were cut short at --max-model-len "
-			"%llu\n",
-			(unsigned long long)outcome->capped, 100 * (double)outcome->capped / all,
-			(unsigned long long)max_model_len);
 	}
 	if (outcome->rejected_never_fits > 0) {
 		fprintf(stderr,
@@ -636,6 +654,24 @@ void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_
 			(unsigned long long)outcome->kv_blocks,
 			(unsigned long long)u64_divide_up(
 				outcome->longest_never_fitting, outcome->block_size));
+	}
+}
+
+void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_model_len)
+{
+	double all = outcome->submitted == 0 ? 1 : (double)outcome->submitted;
+
+	if (outcome->fleet.count > 0 && outcome->fleet.each[0].group != NULL) {
+		warn_of_groups(outcome, all);
+	} else {
+		warn_of_equal_limits(outcome, max_model_len, all);
+	}
+	if (outcome->capped > 0) {
+		fprintf(stderr,
+			"the answers of %llu requests (%.1f%%) were cut short at --max-model-len "
+			"%llu\n",
+			(unsigned long long)outcome->capped, 100 * (double)outcome->capped / all,
+			(unsigned long long)max_model_len);
 	}
 }
 

@@ -51,7 +51,8 @@ const struct option_synonym option_synonyms[] = {
 	SAY("ramp-up-start-rps", "--ramp FROM:TO:STEPS raises the rate over --duration"),
 	SAY("ramp-up-end-rps", "--ramp FROM:TO:STEPS raises the rate over --duration"),
 	SAY("metric-percentiles",
-		"summary.json has min, p50, p90, p95, p99, p99_9, max and std of every metric"),
+		"percentiles are not chosen: summary.json always has min, p50, p90, p95, p99, "
+		"p99_9, max and std of every metric, and latency.tsv gives any other"),
 	SAY("percentile-metrics", "every metric has its percentiles in summary.json"),
 	SAY("save-result", "--out DIR writes the result"),
 	SAY("save-detailed", "--out DIR writes a row for each request"),

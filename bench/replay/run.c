@@ -166,7 +166,8 @@ static enum status complete_config(struct run *run, struct error *error)
 			config->runner);
 	}
 	if (run->request->wants_kernel_times && config->replicas > 1) {
-		return error_set(error, STATUS_USAGE, "--kernel-times measures one replica");
+		return error_set(error, STATUS_USAGE,
+			"--kernel-times measures one replica: give --replicas 1");
 	}
 	if (config->given.step_time_scale && run->entry->kind != RUNNER_PRICED) {
 		return error_set(error, STATUS_USAGE,
@@ -245,6 +246,20 @@ static void set_if(uint64_t *option, uint64_t value)
 	*option = value > 0 ? value : *option;
 }
 
+/* Says where a group has more KV blocks than its memory has room for, as --kv-blocks may: what a
+   GPU that is not there could do is a fair question. */
+static void tell_room(
+	const char *name, const struct replay_config *own, const struct runner_facts *facts)
+{
+	if (facts->found_kv_blocks > 0 && own->kv_blocks > facts->found_kv_blocks) {
+		fprintf(stderr,
+			"group %s of --fleet has %llu KV blocks, more than the %llu that its GPU "
+			"memory has room for\n",
+			name, (unsigned long long)own->kv_blocks,
+			(unsigned long long)facts->found_kv_blocks);
+	}
+}
+
 /* Opens a runner for each group of a fleet. */
 static enum status open_group_runners(
 	struct run *run, const struct runner_request *request, struct error *error)
@@ -265,6 +280,7 @@ static enum status open_group_runners(
 		set_if(&own.max_num_batched_tokens, group->max_num_batched_tokens);
 		set_if(&own.max_model_len, group->max_model_len);
 		TRY(run->entry->open(&fleet->runners[at], &own, request, &facts, error));
+		tell_room(group->name, &own, &facts);
 		share_runner(fleet, at, group->replicas, &own);
 		for (uint64_t k = 0; k < group->replicas; k++) {
 			fleet->groups[at++] = group->name;

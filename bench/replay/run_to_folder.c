@@ -44,15 +44,17 @@ static enum status open_sinks(
 	if (request->out == NULL) {
 		return STATUS_OK;
 	}
+	if (request->timeline != NULL && is_fleet) {
+		return error_set(error, STATUS_USAGE,
+			"--timeline shows one replica: give --replicas 1, or --steps, whose table "
+			"names the replica of each step");
+	}
 	TRY(result_folder_open(&own->folder, request->out, request->is_forced, error));
 	TRY(begin_table(&own->folder, &own->requests, RESULT_REQUESTS,
 		is_fleet ? REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN : REQUEST_COLUMNS, error));
 	if (wants_steps) {
 		TRY(begin_table(&own->folder, &own->steps, RESULT_STEPS,
 			is_fleet ? STEP_COLUMNS "\t" STEP_REPLICA_COLUMN : STEP_COLUMNS, error));
-	}
-	if (request->timeline != NULL && is_fleet) {
-		return error_set(error, STATUS_USAGE, "--timeline shows one replica");
 	}
 	if (request->timeline != NULL) {
 		FILE *file;

@@ -18,6 +18,7 @@ static const struct column timeline[] = {TIMELINE_COLUMN_LIST(TEXT, NUMBER)};
 static const struct column step_grid[] = {STEP_GRID_COLUMN_LIST(TEXT, NUMBER)};
 static const struct column latency[] = {LATENCY_COLUMN_LIST(TEXT, NUMBER)};
 static const struct column kernel_phases[] = {KERNEL_PHASE_COLUMN_LIST(TEXT, NUMBER)};
+static const struct column levels[] = {LEVEL_COLUMN_LIST(TEXT, NUMBER)};
 static const struct column kernel_timeline[] = {KERNEL_TIMELINE_COLUMN_LIST(TEXT, NUMBER)};
 static const struct column requests[] = {
 	TEXT(status) NUMBER(prompt_tokens) NUMBER(output_tokens) NUMBER(ttft_ns)};
@@ -28,7 +29,7 @@ static const struct table {
 	const char *name;
 	const struct column *columns;
 	uint32_t column_count;
-	enum { ALWAYS, WITH_KERNELS, WITH_REQUESTS } presence;
+	enum { ALWAYS, WITH_KERNELS, WITH_REQUESTS, WITH_LEVELS } presence;
 } tables[] = {
 #define TABLE(name, columns, presence)                                                             \
 	{                                                                                          \
@@ -38,6 +39,7 @@ static const struct table {
 	TABLE(RESULT_TIMELINE, timeline, ALWAYS),
 	TABLE(RESULT_STEP_GRID, step_grid, ALWAYS),
 	TABLE(RESULT_LATENCY, latency, ALWAYS),
+	TABLE(RESULT_LEVELS, levels, WITH_LEVELS),
 	TABLE(RESULT_KERNEL_PHASES, kernel_phases, WITH_KERNELS),
 	TABLE(RESULT_KERNEL_TIMELINE, kernel_timeline, WITH_KERNELS),
 #undef TABLE
@@ -82,7 +84,10 @@ enum status result_tables_check(
 	const char *directory, bool *has_kernels, bool *has_requests, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
+	bool has_levels;
 
+	TRY(path_format(path, error, "%s/%s", directory, RESULT_LEVELS));
+	TRY(path_is_there(path, &has_levels, error));
 	TRY(path_format(path, error, "%s/%s", directory, RESULT_KERNEL_PHASES));
 	TRY(path_is_there(path, has_kernels, error));
 	TRY(path_format(path, error, "%s/%s", directory, RESULT_REQUESTS));
@@ -90,6 +95,7 @@ enum status result_tables_check(
 	for (uint32_t i = 0; i < TABLE_COUNT; i++) {
 		bool is_there = tables[i].presence == ALWAYS ||
 				(tables[i].presence == WITH_KERNELS && *has_kernels) ||
+				(tables[i].presence == WITH_LEVELS && has_levels) ||
 				(tables[i].presence == WITH_REQUESTS && *has_requests);
 		if (is_there) {
 			TRY(path_format(path, error, "%s/%s", directory, tables[i].name));

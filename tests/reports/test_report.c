@@ -210,6 +210,7 @@ Test(report, a_broken_table_is_refused)
 			"kernel_timeline.tsv:1: column time_s is missing"},
 		{"kernel_phases.tsv", "phase\tsteps\n",
 			"kernel_phases.tsv:1: column step_ns is missing"},
+		{"levels.tsv", "rate_per_s\tstart_s\n", "levels.tsv:1: column width_s is missing"},
 		{"timeline.tsv", "time_s\twidth_s\n", "timeline.tsv:1: column running is missing"},
 	};
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];

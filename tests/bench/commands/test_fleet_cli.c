@@ -337,6 +337,9 @@ Test(fleet_cli, a_fleet_of_equal_groups_is_that_of_its_replicas, .timeout = 60)
 		{"group\treplicas\n", "0 replicas"},
 		{"group\treplicas\tkv_block\nbig\t2\t9\n", "found a column 'kv_block'"},
 		{"group\treplicas\ttensor_parallel_size\nbig\t2\t3\n", "expected 1, 2, 4 or 8"},
+		{"group\treplicas\n-\t2\n", "column group: found '-', expected a name"},
+		{"group\treplicas\n\t2\n", "column group: found '', expected a name"},
+		{"group\treplicas\nbig\t2\nbig\t2\n", "fleet.tsv:3: column group: found 'big'"},
 	};
 	struct replay_fixture fixture;
 	char table[PATH_BYTES], other[PATH_BYTES];
@@ -364,6 +367,42 @@ Test(fleet_cli, a_fleet_of_equal_groups_is_that_of_its_replicas, .timeout = 60)
 			RUN_SMALL(fixture.trace, "--out", other, "--force", "--fleet", table),
 			bad[i].words);
 	}
+	replay_fixture_close(&fixture);
+}
+
+/* What was told on stderr. */
+static char *told_by(struct process_result result)
+{
+	require(result.code == 0, "%s", result.err);
+	free(result.out);
+	return result.err;
+}
+
+Test(fleet_cli, advice_names_the_limits_of_groups, .timeout = 60)
+{
+	struct replay_fixture fixture;
+	char table[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	temporary_write(fixture.folder, "fleet.tsv",
+		"group\treplicas\tmax_model_len\tkv_blocks\nshort\t1\t20\t4\n"
+		"large\t1\t-\t9999999\n",
+		table);
+	char *told = told_by(RUN_SMALL(fixture.trace, "--out", fixture.out, "--fleet", table));
+	static const char *const words[] = {"exceed max_model_len of the group",
+		"in every row of --fleet takes all",
+		"group large of --fleet has 9999999 KV blocks, more than the"};
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		require(strstr(told, words[i]) != NULL, "'%s' lacks '%s'", told, words[i]);
+	}
+	require(strstr(told, "--max-model-len") == NULL, "%s", told);
+	require(strstr(told, "group short") == NULL, "%s", told);
+	free(told);
+	char timeline[PATH_BYTES];
+	path_in(timeline, fixture.folder, "steps.perfetto");
+	require_refused(RUN_SMALL(fixture.trace, "--out", fixture.out, "--force", "--replicas", "2",
+				"--timeline", timeline),
+		"--timeline shows one replica: give --replicas 1");
 	replay_fixture_close(&fixture);
 }
 
