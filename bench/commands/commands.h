@@ -8,6 +8,7 @@
 
 #define QUIRE_COMMANDS(X)                                                                          \
 	X(replay)                                                                                  \
+	X(plan)                                                                                    \
 	X(sweep)                                                                                   \
 	X(report)                                                                                  \
 	X(compare)                                                                                 \

@@ -109,6 +109,11 @@ void progress_show(struct progress *progress, const struct progress_state *state
 	progress_show_line(progress, line);
 }
 
+double progress_elapsed_s(const struct progress *progress)
+{
+	return (double)(monotonic_ns() - progress->start_ns) / 1e9;
+}
+
 void progress_end(struct progress *progress)
 {
 	if (progress->has_line) {

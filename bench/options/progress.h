@@ -42,6 +42,9 @@ void progress_show(struct progress *progress, const struct progress_state *state
 void progress_show_line(struct progress *progress, const char *line);
 void progress_end(struct progress *progress);
 
+/* Since progress_start(), in a mode that shows something. */
+double progress_elapsed_s(const struct progress *progress);
+
 /* The line, without a line break. wall_ns: since the start. Where the end is known, it says the
    share and the time left as well. */
 enum { PROGRESS_LINE_BYTES = 200 };

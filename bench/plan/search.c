@@ -18,6 +18,7 @@ enum {
 	START_SHARE = 900,	 /* of the load that is fully used, in thousandths */
 	START_RANGE = 64,	 /* the start is at most so many times off the first load */
 	NEAR = MILLION / 50,	 /* a shape load so near to a probe is not run */
+	CROSS_PARTS = 32,	 /* the least distance from a crossing, of a bracket */
 	QUANTA_OF_PRECISION = 8, /* loads are rounded to an eighth of the precision or less */
 };
 
@@ -26,7 +27,8 @@ static const uint32_t shape_shares[] = {500, 700, 850, 950, 1050, 1150, 1300};
 
 struct outcome {
 	struct search_probe probe;
-	bool is_taken, passes;
+	bool is_taken, passes, has_margin;
+	double margin;
 };
 
 struct search {
@@ -39,6 +41,7 @@ struct search {
 	uint64_t step;		/* its factor, in thousandths */
 	bool goes_up;		/* the steps go to harder loads */
 	double utilisation;
+	uint64_t last_width; /* of the bracket when it was divided last; 0: never */
 	uint32_t shape_rounds;
 	bool has_ended;
 };
@@ -175,6 +178,10 @@ static uint64_t bracket_start(const struct search *search)
 	}
 	double used = search->utilisation / ((double)START_SHARE / 1000);
 	double start = options->is_least ? (double)first * used : (double)first / used;
+	bool passes = search->probes[0].passes;
+	if ((start > (double)first) != (passes != options->is_least)) {
+		return first; /* which says more than its utilisation */
+	}
 	if (start <= (double)low) {
 		return clamp(search, low);
 	}
@@ -218,9 +225,43 @@ static uint64_t square_root(u128 value)
 	return low;
 }
 
+/* Adds the load to the round, rounded, if it is inside (low, high). */
+static void add_inside(struct search *search, uint64_t low, uint64_t high, uint64_t load)
+{
+	if (load > low && load < high) {
+		add_probe(search, SEARCH_BISECT, rounded(search, low, high, load));
+	}
+}
+
+/* Probes on both sides of where the line through the margins of both ends crosses 0, so near that
+   they are the last ones if it is right. False: it does not cross inside. */
+static bool cross_round(
+	struct search *search, const struct outcome *pass, const struct outcome *fail)
+{
+	uint64_t a = pass->probe.load, b = fail->probe.load;
+	uint64_t low = u64_min(a, b), high = u64_max(a, b);
+	double slope = fail->margin - pass->margin;
+
+	if (!pass->has_margin || !fail->has_margin || !(slope > 0) || pass->margin > 0) {
+		return false;
+	}
+	double share = -pass->margin / slope; /* of the way from the load that passes */
+	double from_low = a < b ? share : 1 - share;
+	uint64_t middle = low + (uint64_t)(from_low * (double)(high - low));
+	u128 half = (u128)middle * search->options.precision / (MILLION / 1000) * 45 / 100000;
+	uint64_t off = u64_max((uint64_t)half, (high - low) / CROSS_PARTS);
+	if (search->options.width == 1) {
+		add_inside(search, low, high, middle);
+	} else {
+		add_inside(search, low, high, middle > off ? middle - off : 0);
+		add_inside(search, low, high, middle + off);
+	}
+	return search->handed < search->count;
+}
+
 /* Divides (a, b): by their geometric mean while they are far apart, then into equal parts, which
    differ little from equal ratios. */
-static void bisect_round(struct search *search, uint64_t a, uint64_t b)
+static void part_round(struct search *search, uint64_t a, uint64_t b)
 {
 	uint64_t low = u64_min(a, b), high = u64_max(a, b);
 	uint32_t width = search->options.width;
@@ -233,12 +274,24 @@ static void bisect_round(struct search *search, uint64_t a, uint64_t b)
 	}
 	for (uint32_t i = 1; i <= width; i++) {
 		uint64_t load = low + (uint64_t)((u128)(high - low) * i / (width + 1));
-		if (load > low) {
-			add_probe(search, SEARCH_BISECT, rounded(search, low, high, load));
-		}
+		add_inside(search, low, high, load);
 	}
 	if (search->handed == search->count) { /* no third of it was an integer of its own */
 		add_probe(search, SEARCH_BISECT, low + (high - low) / 2);
+	}
+}
+
+/* Divides a bracket. Where the last round did not halve it the margins mislead. */
+static void bisect_round(
+	struct search *search, const struct outcome *pass, const struct outcome *fail)
+{
+	uint64_t a = pass->probe.load, b = fail->probe.load;
+	uint64_t wide = u64_max(a, b) - u64_min(a, b);
+	bool misleads = search->last_width > 0 && wide > search->last_width / 2;
+
+	search->last_width = misleads ? 0 : wide;
+	if (misleads || !cross_round(search, pass, fail)) {
+		part_round(search, a, b);
 	}
 }
 
@@ -358,7 +411,7 @@ static void decide(struct search *search)
 	}
 	if (known.fail != NULL &&
 		!is_narrow(search, known.pass->probe.load, known.fail->probe.load)) {
-		bisect_round(search, known.pass->probe.load, known.fail->probe.load);
+		bisect_round(search, known.pass, known.fail);
 		return;
 	}
 	if (search->options.has_shape && search->shape_rounds < SHAPE_ROUNDS_MAX) {
@@ -402,6 +455,14 @@ bool search_next(struct search *search, struct search_probe *probe)
 	}
 	*probe = search->probes[search->handed++].probe;
 	return true;
+}
+
+void search_take_margin(
+	struct search *search, uint32_t number, bool passes, double utilisation, double margin)
+{
+	search_take(search, number, passes, utilisation);
+	search->probes[number].has_margin = true;
+	search->probes[number].margin = margin;
 }
 
 void search_take(struct search *search, uint32_t number, bool passes, double utilisation)

@@ -15,9 +15,11 @@
    whole, so the probes depend on the outcomes and never on who ran them, or how many at a time.
 
        first    the load that was given, and one request in the system at a time
-       bracket  from 0.9 of the load at which the first would be fully used, up or down by growing
-                factors, until a load passes and a higher one fails
-       bisect   the bracket is divided until it is narrow enough
+       bracket  from 0.9 of the load at which the first would be fully used, or from the first
+                where it fails below that, up or down by growing factors, until a load passes and
+                a higher one fails
+       bisect   the bracket is divided until it is narrow enough, where it is by the margins of
+                its ends, or in equal parts
        shape    loads at fixed shares of the answer, for what the search did not see
 
    A load that fails below one that passes makes the answer smaller: the answer is the highest load
@@ -66,6 +68,12 @@ bool search_next(struct search *search, struct search_probe *probe);
 /* The outcome of probe `number`, once. utilisation: of the first probe, what share it used of what
    there is; 0: not known. */
 void search_take(struct search *search, uint32_t number, bool passes, double utilisation);
+
+/* The same with how clear the outcome is: 0 at the border, below it where the run passes, above it
+   where it fails, and roughly a straight line in between. The search looks where the line of two
+   outcomes crosses 0, and divides in equal parts where that does not help. */
+void search_take_margin(
+	struct search *search, uint32_t number, bool passes, double utilisation, double margin);
 
 bool search_has_ended(const struct search *search);
 

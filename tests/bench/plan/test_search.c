@@ -25,6 +25,8 @@ struct oracle {
 	uint32_t flipped_count;
 	uint64_t noise; /* of 1,000 loads so many answer the opposite */
 	double utilisation;
+	bool has_margin;
+	double bend; /* of the margin; 0: a straight line; below -1: it misleads */
 };
 
 static bool oracle_passes(const struct oracle *oracle, const struct search_probe *probe)
@@ -43,6 +45,17 @@ static bool oracle_passes(const struct oracle *oracle, const struct search_probe
 	}
 	return (load * UINT64_C(0x9e3779b97f4a7c15) >> 20) % 1000 < oracle->noise ? !passes
 										  : passes;
+}
+
+/* How far the load is from the threshold, relatively; bent, or with a wrong sign. */
+static double oracle_margin(
+	const struct oracle *oracle, const struct search_probe *probe, bool passes)
+{
+	double away = ((double)probe->load - (double)oracle->threshold) / (double)oracle->threshold;
+	double size = away < 0 ? -away : away;
+
+	size += oracle->bend * size * size;
+	return passes ? -size : size;
 }
 
 struct trail {
@@ -78,7 +91,12 @@ static void run_search(const struct search_options *options, const struct oracle
 		bool passes = oracle_passes(oracle, &probe);
 		trail->passes[probe.number] = passes;
 		require(!search_answer(search).is_complete, "complete while a probe is out");
-		search_take(search, probe.number, passes, oracle->utilisation);
+		if (oracle->has_margin) {
+			search_take_margin(search, probe.number, passes, oracle->utilisation,
+				oracle_margin(oracle, &probe, passes));
+		} else {
+			search_take(search, probe.number, passes, oracle->utilisation);
+		}
 	}
 	require(search_has_ended(search), "nothing to do, and not ended");
 	require_equal(search_expected(search), 0);
@@ -217,6 +235,8 @@ static struct oracle draw_oracle(struct prop *prop, const struct search_options 
 		oracle.flipped[i].to = oracle.flipped[i].from + prop_below(prop, count / 4 + 1);
 	}
 	oracle.noise = prop_chance(prop, 1, 4) ? prop_below(prop, 1000) : 0;
+	oracle.has_margin = prop_chance(prop, 1, 2);
+	oracle.bend = (double)prop_range(prop, 0, 40) * (prop_chance(prop, 1, 3) ? -1 : 1);
 	return oracle;
 }
 
@@ -294,6 +314,27 @@ Test(search, takes_few_probes_from_a_good_start)
 		require(trail.count <= 15, "%u probes for %llu", trail.count,
 			(unsigned long long)threshold);
 	}
+}
+
+/* With margins that are nearly a line, two rounds behind the bracket suffice mostly. */
+Test(search, margins_save_probes)
+{
+	struct search_options options = ordinary;
+	static struct trail with, without;
+	uint32_t more = 0, fewer = 0;
+
+	options.has_shape = false;
+	for (uint64_t threshold = 300000; threshold < 20000000; threshold += 377777) {
+		struct oracle oracle = {
+			.threshold = threshold, .utilisation = 1.1 * 1e6 / (double)threshold};
+		run_search(&options, &oracle, 2, 1, &without);
+		oracle.has_margin = true;
+		oracle.bend = 1;
+		run_search(&options, &oracle, 2, 1, &with);
+		more += without.count;
+		fewer += with.count;
+	}
+	require(fewer * 5 < more * 4, "%u probes with margins, %u without", fewer, more);
 }
 
 /* What was found before an interrupt is a bound. */

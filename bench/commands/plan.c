@@ -1,0 +1,174 @@
+#include "bench/commands/commands.h"
+
+#include "bench/plan/answer.h"
+#include "bench/plan/plan.h"
+#include "bench/plan/plan_folder.h"
+#include "bench/plan/plan_print.h"
+#include "bench/jobs/jobs.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+static const char summary[] =
+	"Finds how much load a configuration carries within a service level, by simulation: the\n"
+	"trace is replayed at load after load until one passes and the next fails. Or how many\n"
+	"replicas a load needs, or how few KV blocks. Prints the answer in a sentence and, with\n"
+	"--out, writes plan.json, plan.tsv with every run, for `quire report`. Every run can be\n"
+	"repeated by `quire replay` with the same options.\n";
+
+static const char examples[] =
+	"  quire plan chat.jsonl --slo-ttft-ms 2000 --slo-tpot-ms 50 --out plan\n"
+	"  quire plan chat.jsonl --slo 'ttft.p99<=2000,tpot.p95<=50' --vary rate\n"
+	"  quire plan chat.jsonl --slo-ttft-ms 2000 --target-speedup 3 --spare 1 --router prefix\n"
+	"  quire plan chat.jsonl --slo-e2e-ms 20000 --grid 'gpu=h200,h100;max-num-seqs=128,512'\n"
+	"  quire report plan --out plan.html\n";
+
+#define REQUEST(field) offsetof(struct plan_request, field)
+
+#define MILLION UINT64_C(1000000)
+
+enum { BILLION = 1000 * 1000 * 1000 };
+
+#define SLO_MAX (UINT64_C(1000000) * BILLION)
+
+static const struct option options[] = {
+	{.kind = OPTION_HEADING, .help = "service level"},
+	{"slo-ttft-ms", OPTION_MILLIONTHS, REQUEST(run.slo.ttft_ns), .argument = "MS", .unit = "ms",
+		.minimum = 1, .maximum = SLO_MAX, .help = "time to the first token, from arrival"},
+	{"slo-tpot-ms", OPTION_MILLIONTHS, REQUEST(run.slo.tpot_ns), .argument = "MS", .unit = "ms",
+		.minimum = 1, .maximum = SLO_MAX, .help = "time per output token after the first"},
+	{"slo-e2e-ms", OPTION_MILLIONTHS, REQUEST(run.slo.e2e_ns), .argument = "MS", .unit = "ms",
+		.minimum = 1, .maximum = SLO_MAX, .help = "time to the last token, from arrival"},
+	{"attain", OPTION_MILLIONTHS, REQUEST(objective.attain), .argument = "SHARE",
+		.initial = "0.99", .minimum = 1, .maximum = MILLION,
+		.help = "share of all measured requests that must be within these limits; "
+			"rejected, failed and unfinished ones are not"},
+	{"slo", OPTION_TEXT, REQUEST(objective.limits_text), .argument = "LIMITS",
+		.help = "limits on figures of a run, by name (reports/README.md): "
+			"ttft.p99<=2000,tpot.p95<=50"},
+
+	{.kind = OPTION_HEADING, .help = "search"},
+	{"vary", OPTION_WORD, REQUEST(vary), REQUEST(has_vary), .argument = "OPTION",
+		.initial = "speedup", .word_at = knob_word,
+		.help = "the option that is varied; of kv-blocks and replicas the least that "
+			"passes is found, of the others the most"},
+	{"precision", OPTION_MILLIONTHS, REQUEST(precision), .argument = "SHARE", .initial = "0.01",
+		.minimum = 0, .maximum = MILLION,
+		.help = "how far the load that fails may be above the one that passes"},
+	{"jobs", OPTION_COUNT, REQUEST(jobs), .argument = "N", .minimum = 1,
+		.maximum = JOBS_WORKERS_MAX,
+		.help = "runs at once; default: as many as there are processors; the answer does "
+			"not depend on it"},
+
+	{.kind = OPTION_HEADING, .help = "how many replicas"},
+	{"target-rate", OPTION_MILLIONTHS, REQUEST(target_rate), .argument = "R", .minimum = 1,
+		.maximum = MILLION * MILLION,
+		.help = "requests/s that the replicas behind --router must carry together"},
+	{"target-speedup", OPTION_MILLIONTHS, REQUEST(target_speedup), .argument = "X",
+		.minimum = 1, .maximum = UINT64_C(1000000000) * MILLION,
+		.help = "the same as a multiple of the trace's traffic"},
+	{"spare", OPTION_COUNT, REQUEST(spare), .argument = "K", .minimum = 0, .maximum = 64,
+		.help = "the service level must hold with K of the replicas lost from the start"},
+	{"cost-per-gpu-hour", OPTION_MILLIONTHS, REQUEST(cost_per_gpu_hour), .argument = "PRICE",
+		.minimum = 1, .maximum = MILLION * MILLION,
+		.help = "also say what a million output tokens cost"},
+
+	{.kind = OPTION_HEADING, .help = "which configuration"},
+	{"grid", OPTION_TEXT, REQUEST(grid), .argument = "GRID",
+		.help = "plan for every combination of options and rank them: "
+			"'gpu=h200,h100;max-num-seqs=128,512'"},
+	{"try", OPTION_TEXTS, REQUEST(tries), .argument = "OPTIONS",
+		.help = "plan for a configuration too, such as '--policy vllm'; may be given "
+			"several times"},
+
+	{.kind = OPTION_HEADING, .help = "what is simulated"},
+	{GROUP_OF_TABLE("simulated")},
+	{.kind = OPTION_HEADING, .help = "engine"},
+	{GROUP_OF_TABLE("engine")},
+	{.kind = OPTION_HEADING, .help = "fleet"},
+	{GROUP_OF_TABLE("fleet")},
+	{.kind = OPTION_HEADING, .help = "load"},
+	{GROUP_OF_TABLE("load")},
+	{GROUP_OF_TABLE("tokens")},
+
+	{.kind = OPTION_HEADING, .help = "results"},
+	{"out", OPTION_TEXT, REQUEST(out), .argument = "DIR",
+		.help = "folder to write, made with those above it; must hold no plan yet"},
+	{"json", OPTION_FLAG, REQUEST(prints_json),
+		.help = "print plan.json on stdout, and nothing else there"},
+	{"force", OPTION_FLAG, REQUEST(is_forced), .help = "replace an existing plan"},
+};
+
+static const char *const main_options[] = {"slo-ttft-ms", "slo-tpot-ms", "slo-e2e-ms", "attain",
+	"slo", "vary", "target-rate", "target-speedup", "spare", "grid", "model", "gpu", "out",
+	NULL};
+
+/* Writes and prints what is known, and returns its verdict. */
+static enum status conclude(struct plan *plan, struct plan_folder *folder, struct error *error)
+{
+	const struct plan_request *request = plan->request;
+	struct answers answers;
+	enum status status = STATUS_OK;
+
+	answers_open(&answers, plan);
+	bool is_found = answers.list[answers.by_rank[0]].is_found;
+	if (request->out != NULL) {
+		status = plan_folder_write(folder, &answers, error);
+	}
+	if (status == STATUS_OK && request->prints_json) {
+		plan_json_write(&answers, stdout);
+	} else if (status == STATUS_OK) {
+		plan_print(&answers);
+	}
+	fflush(stdout);
+	answers_close(&answers);
+	TRY(status);
+	if (plan->is_interrupted) {
+		return error_set(error, STATUS_VERDICT,
+			"interrupted; what is known so far is a bound%s%.200s",
+			request->out == NULL ? "" : ", and in ",
+			request->out == NULL ? "" : request->out);
+	}
+	return is_found ? STATUS_OK : error_set(error, STATUS_VERDICT, "%s", "");
+}
+
+static enum status run(struct command_line *line, struct error *error)
+{
+	struct plan_request *request = line->values;
+	struct plan_folder folder = {.is_owned = false};
+	struct plan plan;
+
+	request->argc = line->argc;
+	request->argv = line->argv;
+	request->run.trace_path = line->positionals[0];
+	request->run.progress = progress_mode_of_stderr();
+	enum status status = plan_open(&plan, request, error);
+	if (status == STATUS_OK && request->out != NULL) {
+		status = plan_folder_open(&folder, request->out, request->is_forced, error);
+	}
+	if (status == STATUS_OK) {
+		status = plan_run(&plan, error);
+	}
+	if (status == STATUS_OK) {
+		status = conclude(&plan, &folder, error);
+	}
+	plan_folder_close(&folder);
+	plan_close(&plan);
+	return status;
+}
+
+const struct command command_plan = {
+	.name = "plan",
+	.title = "find the load a configuration carries within a service level",
+	.arguments = "TRACE --slo-ttft-ms MS [options]",
+	.summary = summary,
+	.examples = examples,
+	OPTIONS(options),
+	.table = &replay_options,
+	.table_offset = REQUEST(run.config),
+	.value_bytes = sizeof(struct plan_request),
+	.main_options = main_options,
+	.positional_minimum = 1,
+	.positional_maximum = 1,
+	.run = run,
+};

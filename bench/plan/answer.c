@@ -1,0 +1,391 @@
+#include "bench/plan/answer.h"
+
+#include "bench/plan/binding.h"
+#include "engine/base/memory.h"
+#include "engine/base/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- numbers ---- */
+
+static struct result_value value_of(bool has_value, double value)
+{
+	return (struct result_value){has_value, has_value ? value : 0};
+}
+
+static const struct probe_figures *figures_at(const struct track *track, uint32_t number)
+{
+	return number == SEARCH_NO_PROBE ? NULL : &track->probes[number].figures;
+}
+
+static const struct probe_figures *alone_of(const struct track *track)
+{
+	for (size_t i = 0; i < track->count; i++) {
+		if (track->probes[i].probe.purpose == SEARCH_ALONE && track->probes[i].is_taken) {
+			return &track->probes[i].figures;
+		}
+	}
+	return NULL;
+}
+
+/* GPUs at a load: of a run that passes they are known, else those of one replica count. */
+static uint64_t gpus_of(const struct plan *plan, const struct plan_configuration_state *state,
+	const struct probe_figures *figures)
+{
+	const struct replay_config *config = &plan->request->run.config;
+
+	return config->fleet != NULL || figures == NULL ? state->gpus
+							: state->gpus * figures->replicas;
+}
+
+static void set_loads(
+	struct plan_answer *answer, const struct plan *plan, const struct search_answer *found)
+{
+	bool is_least = knobs[plan->knob].is_least;
+	struct result_value pass =
+		value_of(found->has_pass, knob_value(plan->knob, found->highest_pass));
+	struct result_value fail =
+		value_of(found->has_fail, knob_value(plan->knob, found->lowest_fail));
+
+	*(is_least ? &answer->lowest_pass : &answer->highest_pass) = pass;
+	*(is_least ? &answer->highest_fail : &answer->lowest_fail) = fail;
+	/* One replica or one block is the least there can be, so it is no bound. */
+	answer->is_bound = found->is_bound && !(is_least && found->is_complete);
+	answer->is_least = is_least;
+	answer->vary = knobs[plan->knob].name;
+	answer->unit = knobs[plan->knob].unit;
+	for (uint32_t i = 0; i < found->stretch_count; i++) {
+		answer->stretches[i] =
+			(struct plan_stretch){knob_value(plan->knob, found->stretches[i].from),
+				knob_value(plan->knob, found->stretches[i].to)};
+	}
+	answer->stretch_count = found->stretch_count;
+	if (is_least) { /* found from the highest down */
+		for (uint32_t i = 0; i < found->stretch_count / 2; i++) {
+			uint32_t other = found->stretch_count - 1 - i;
+			struct plan_stretch kept = answer->stretches[i];
+			answer->stretches[i] = answer->stretches[other];
+			answer->stretches[other] = kept;
+		}
+	}
+}
+
+static void set_run(struct configuration_answer *own, const struct plan *plan,
+	const struct probe_figures *figures)
+{
+	struct plan_answer *answer = &own->answer;
+	double gpus = (double)own->gpus;
+	double price = (double)plan->request->cost_per_gpu_hour / 1e6;
+	bool has_tokens = figures->output_tokens_per_s > 0;
+
+	answer->attained = value_of(true, (double)figures->attained / (double)figures->submitted);
+	answer->offered_requests_per_s = value_of(figures->has_offered, figures->offered_per_s);
+	answer->goodput_requests_per_s = value_of(true, figures->goodput_per_s);
+	answer->output_tokens_per_s = value_of(true, figures->output_tokens_per_s);
+	answer->replicas = value_of(true, (double)figures->replicas);
+	answer->gpus = value_of(true, gpus);
+	answer->currency_per_gpu_hour = value_of(price > 0, price);
+	answer->cost_per_million_tokens = value_of(price > 0 && has_tokens,
+		has_tokens ? gpus * price / 3600 / figures->output_tokens_per_s * 1e6 : 0);
+	own->goodput_per_gpu = value_of(true, figures->goodput_per_s / gpus);
+	own->throughput_per_gpu = value_of(true, figures->output_tokens_per_s / gpus);
+	double tpot_ms = figures->latency_ms[LATENCY_TPOT][STATISTIC_P50];
+	own->speed_per_user = value_of(tpot_ms > 0, tpot_ms > 0 ? 1000 / tpot_ms : 0);
+}
+
+static void set_alone(struct plan_answer *answer, const struct probe_figures *figures)
+{
+	uint64_t misses = figures->submitted - figures->attained;
+
+	answer->alone.requests = value_of(true, (double)figures->submitted);
+	answer->alone.misses = value_of(true, (double)misses);
+	answer->alone.longest_tokens =
+		value_of(figures->longest_missed > 0, (double)figures->longest_missed);
+}
+
+/* ---- sentences ---- */
+
+static void add_count(struct text *text, double count)
+{
+	text_add_number(text, NUMBER_COUNT, true, count);
+}
+
+/* The load as its option: "--speedup 2.4". */
+static void add_load(struct text *text, const struct plan *plan, uint64_t load)
+{
+	char number[NUMBER_TEXT_BYTES];
+
+	knob_text(plan->knob, load, number);
+	text_format(text, "--%s %s", knobs[plan->knob].name, number);
+}
+
+static void add_who(struct text *text, const struct plan_configuration_state *state,
+	const struct probe_figures *figures)
+{
+	if (figures->replicas > 1) {
+		text_format(text, "%llu replicas of ", (unsigned long long)figures->replicas);
+	}
+	text_add(text, state->model);
+	text_add(text, " on ");
+	text_add(text, state->gpu);
+}
+
+static void add_carried(struct text *text, const struct probe_figures *figures)
+{
+	text_add_number(text, NUMBER_RATE, true,
+		figures->has_offered ? figures->offered_per_s : figures->finished_per_s);
+	text_add(text, " requests/s");
+}
+
+/* "3 replicas (3 GPUs) of qwen3-0.6b on h200 carry 10.2 requests/s" */
+static void add_found(struct text *text, const struct answers *answers,
+	const struct configuration_answer *own, const struct plan_configuration_state *state,
+	const struct search_answer *found)
+{
+	const struct plan *plan = answers->plan;
+
+	if (plan->knob == KNOB_REPLICAS) {
+		text_format(text, "%llu replica%s (%llu GPU%s) of %s on %s %s ",
+			(unsigned long long)found->highest_pass,
+			found->highest_pass == 1 ? "" : "s", (unsigned long long)own->gpus,
+			own->gpus == 1 ? "" : "s", state->model, state->gpu,
+			found->highest_pass == 1 ? "carries" : "carry");
+		add_carried(text, own->pass);
+	} else if (plan->knob == KNOB_KV_BLOCKS) {
+		add_count(text, (double)found->highest_pass);
+		text_format(text, " KV blocks of %llu tokens carry ",
+			(unsigned long long)state->block_size);
+		add_carried(text, own->pass);
+		text_add(text, " on ");
+		add_who(text, state, own->pass);
+	} else {
+		add_who(text, state, own->pass);
+		text_add(text, own->pass->replicas > 1 ? " carry " : " carries ");
+		text_add(text, own->answer.is_bound ? "at least " : "");
+		if (plan->knob == KNOB_CONCURRENCY) {
+			add_count(text, (double)found->highest_pass);
+			text_add(text, " requests at a time, ");
+		}
+		add_carried(text, own->pass);
+	}
+	if (plan->knob != KNOB_REPLICAS || plan->request->spare == 0) {
+		text_add(text, " (");
+		add_load(text, plan, found->highest_pass);
+		text_add(text, ")");
+	} else {
+		text_format(
+			text, ", with %llu of them lost", (unsigned long long)plan->request->spare);
+	}
+	text_add(text, ", ");
+	text_add_bytes(text, answers->slo.bytes, answers->slo.byte_count);
+}
+
+/* "79 of 12,031 requests (0.66 %) miss it alone, the longest of 121,000 tokens" */
+static void add_alone(struct text *text, const struct configuration_answer *own)
+{
+	const struct probe_figures *alone = own->alone;
+	uint64_t misses = alone->submitted - alone->attained;
+
+	add_count(text, (double)misses);
+	text_add(text, " of ");
+	add_count(text, (double)alone->submitted);
+	text_add(text, " requests (");
+	text_add_number(text, NUMBER_SHARE, true, (double)misses / (double)alone->submitted);
+	text_add(text, ") miss it even with one request in the system at a time");
+	if (alone->longest_missed > 0) {
+		text_add(text, ", the longest of ");
+		add_count(text, (double)alone->longest_missed);
+		text_add(text, " tokens");
+	}
+}
+
+/* Why nothing passes. */
+static void add_none(struct text *text, const struct answers *answers,
+	const struct configuration_answer *own, const struct search_answer *found)
+{
+	const struct plan *plan = answers->plan;
+
+	if (!found->is_complete) {
+		text_add(text, "not known: no run that passes was found before the interrupt");
+		return;
+	}
+	text_add(text,
+		knobs[plan->knob].is_least ? "no number of them suffices for " : "no load passes ");
+	if (knobs[plan->knob].is_least) {
+		text_add_bytes(text, answers->slo.bytes, answers->slo.byte_count);
+	} else {
+		text_add(text, "(");
+		text_add_bytes(text, answers->slo.bytes, answers->slo.byte_count);
+		text_add(text, ")");
+	}
+	text_add(text, ": ");
+	if (found->fails_alone) {
+		add_alone(text, own);
+		return;
+	}
+	text_add(text, "at ");
+	add_load(text, plan, found->lowest_fail);
+	text_add(text, " ");
+	binding_add_misses(text, &plan->objective, own->fail);
+}
+
+static void set_sentence(struct answers *answers, struct configuration_answer *own,
+	const struct plan_configuration_state *state, const struct search_answer *found)
+{
+	const struct plan *plan = answers->plan;
+	struct text *text = &own->sentence;
+
+	if (!own->is_found) {
+		add_none(text, answers, own, found);
+		return;
+	}
+	add_found(text, answers, own, state, found);
+	if (own->fail != NULL) {
+		text_format(text, "; %s binds", own->answer.binding);
+	} else if (found->is_complete && !knobs[plan->knob].is_least) {
+		text_add(text, "; no load was found that fails");
+	}
+	if (plan->is_interrupted && !found->is_complete) {
+		text_add(text, "; interrupted, so this is a bound");
+	}
+}
+
+/* The sentence on the run that fails next to the answer. */
+static void set_why(struct configuration_answer *own, const struct plan *plan,
+	const struct search_answer *found)
+{
+	if (own->fail == NULL) {
+		return;
+	}
+	text_add(&own->why_not_more, "at ");
+	add_load(&own->why_not_more, plan, found->lowest_fail);
+	text_add(&own->why_not_more, " ");
+	binding_add_misses(&own->why_not_more, &plan->objective, own->fail);
+}
+
+static void set_texts(struct configuration_answer *own)
+{
+	struct plan_answer *answer = &own->answer;
+
+	answer->sentence = own->sentence.bytes;
+	answer->binding_text = own->binding_text.bytes;
+	answer->why_not_more = own->why_not_more.bytes;
+	answer->sampling.method = "none";
+}
+
+static void answer_configuration(struct answers *answers, uint32_t index)
+{
+	const struct plan *plan = answers->plan;
+	const struct plan_configuration_state *state = &plan->states[index];
+	const struct track *track = plan->tracks[state->main];
+	const struct search_answer found = search_answer(track->search);
+	struct configuration_answer *own = &answers->list[index];
+	const struct probe_figures *binding;
+
+	own->is_found = found.has_pass && !found.fails_alone;
+	own->pass = own->is_found ? figures_at(track, found.pass_probe) : NULL;
+	own->fail = figures_at(track, found.fail_probe);
+	own->alone = alone_of(track);
+	own->gpus = gpus_of(plan, state, own->pass);
+	set_loads(&own->answer, plan, &found);
+	if (own->is_found) {
+		set_run(own, plan, own->pass);
+	}
+	if (own->alone != NULL) {
+		set_alone(&own->answer, own->alone);
+	}
+	own->answer.spare = value_of(plan->request->spare > 0, (double)plan->request->spare);
+	binding = found.fails_alone ? own->alone : own->fail;
+	own->answer.binding = "";
+	if (binding != NULL) {
+		own->answer.binding = binding_name(&plan->objective, binding);
+		binding_add_text(&own->binding_text, &plan->objective, binding);
+	}
+	set_sentence(answers, own, state, &found);
+	set_why(own, plan, &found);
+	set_texts(own);
+}
+
+/* ---- how configurations compare ---- */
+
+static double goodput_of(const struct answers *answers, uint32_t index)
+{
+	const struct configuration_answer *own = &answers->list[index];
+
+	return own->is_found ? own->goodput_per_gpu.value : -1;
+}
+
+/* By goodput a GPU, then in the order given. Few, so an insertion sort does. */
+static void rank(struct answers *answers)
+{
+	for (uint32_t i = 0; i < answers->count; i++) {
+		uint32_t at = i;
+		while (at > 0 &&
+			goodput_of(answers, answers->by_rank[at - 1]) < goodput_of(answers, i)) {
+			answers->by_rank[at] = answers->by_rank[at - 1];
+			at--;
+		}
+		answers->by_rank[at] = i;
+	}
+	for (uint32_t i = 0; i < answers->count; i++) {
+		answers->list[answers->by_rank[i]].rank = i + 1;
+	}
+}
+
+/* On the front is what no other beats in throughput a GPU without losing speed a user. */
+static void find_front(struct answers *answers)
+{
+	for (uint32_t i = 0; i < answers->count; i++) {
+		struct configuration_answer *own = &answers->list[i];
+		own->on_pareto_front = own->is_found && own->speed_per_user.has_value;
+		for (uint32_t k = 0; k < answers->count && own->on_pareto_front; k++) {
+			const struct configuration_answer *other = &answers->list[k];
+			if (k == i || !other->is_found || !other->speed_per_user.has_value) {
+				continue;
+			}
+			double more =
+				other->throughput_per_gpu.value - own->throughput_per_gpu.value;
+			double faster = other->speed_per_user.value - own->speed_per_user.value;
+			own->on_pareto_front =
+				!(more >= 0 && faster >= 0 && (more > 0 || faster > 0));
+		}
+	}
+}
+
+bool answers_are_same(const struct answers *answers, uint32_t a, uint32_t b)
+{
+	const struct plan_interval *first = &answers->list[a].goodput_interval;
+	const struct plan_interval *second = &answers->list[b].goodput_interval;
+	bool has_all = first->low.has_value && first->high.has_value && second->low.has_value &&
+		       second->high.has_value;
+
+	return a != b && has_all && first->low.value <= second->high.value &&
+	       second->low.value <= first->high.value;
+}
+
+void answers_open(struct answers *answers, const struct plan *plan)
+{
+	*answers = (struct answers){.plan = plan, .count = plan->configuration_count};
+	answers->list = memory_take(answers->count, sizeof(*answers->list));
+	answers->by_rank = memory_take(answers->count, sizeof(*answers->by_rank));
+	objective_text(&plan->objective, &answers->slo);
+	for (uint32_t i = 0; i < answers->count; i++) {
+		answer_configuration(answers, i);
+	}
+	rank(answers);
+	find_front(answers);
+}
+
+void answers_close(struct answers *answers)
+{
+	for (uint32_t i = 0; i < answers->count; i++) {
+		text_deinit(&answers->list[i].sentence);
+		text_deinit(&answers->list[i].binding_text);
+		text_deinit(&answers->list[i].why_not_more);
+	}
+	free(answers->list);
+	free(answers->by_rank);
+	text_deinit(&answers->slo);
+	*answers = (struct answers){0};
+}

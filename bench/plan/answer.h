@@ -1,0 +1,42 @@
+#ifndef BENCH_PLAN_ANSWER_H
+#define BENCH_PLAN_ANSWER_H
+
+#include "bench/plan/plan.h"
+#include "reports/results/plan_file.h"
+
+/* What a plan's runs say: the answer of each configuration, in figures and sentences, and how the
+   configurations compare. */
+
+struct configuration_answer {
+	struct plan_answer answer; /* its texts are those below, or constants */
+	struct text sentence, binding_text, why_not_more;
+	bool is_found; /* a load passes */
+	/* runs at the answer, at the load that fails next to it, and of a request at a time; NULL:
+	   none */
+	const struct probe_figures *pass, *fail, *alone;
+	uint64_t gpus; /* of all replicas at the answer */
+
+	/* at the answer; of one that is found */
+	struct result_value goodput_per_gpu, throughput_per_gpu, speed_per_user;
+	struct plan_interval goodput_interval; /* of the goodput a GPU, from the sampling error */
+	uint32_t rank;			       /* from 1; configurations without an answer last */
+	bool on_pareto_front;
+};
+
+struct answers {
+	const struct plan *plan;
+	uint32_t count;
+	struct configuration_answer *list; /* (count) by configuration */
+	uint32_t *by_rank;		   /* (count) indexes into the list, the best first */
+	struct text slo;		   /* the objective in words */
+};
+
+/* The plan must outlive the answers. */
+void answers_open(struct answers *answers, const struct plan *plan);
+void answers_close(struct answers *answers);
+
+/* Whether two configurations cannot be told apart: both have an interval of their goodput a GPU,
+   and these overlap. */
+bool answers_are_same(const struct answers *answers, uint32_t a, uint32_t b);
+
+#endif

@@ -1,0 +1,150 @@
+#include "bench/plan/binding.h"
+
+#include "engine/wait_cause.h"
+
+#include <string.h>
+
+enum cause { CAUSE_TTFT, CAUSE_TPOT, CAUSE_E2E, CAUSE_REJECTIONS, CAUSE_COUNT };
+
+static const char *const cause_names[CAUSE_COUNT] = {"ttft", "tpot", "e2e", "rejections"};
+
+static uint64_t unserved(const struct probe_figures *figures)
+{
+	return figures->rejected + figures->failed + figures->unfinished;
+}
+
+static uint64_t missed(const struct probe_figures *figures, enum cause cause)
+{
+	const uint64_t counts[CAUSE_COUNT] = {
+		figures->missed_ttft, figures->missed_tpot, figures->missed_e2e, unserved(figures)};
+
+	return counts[cause];
+}
+
+static enum cause largest(const struct probe_figures *figures)
+{
+	enum cause found = CAUSE_TTFT;
+
+	for (uint32_t i = 1; i < CAUSE_COUNT; i++) {
+		if (missed(figures, (enum cause)i) > missed(figures, found)) {
+			found = (enum cause)i;
+		}
+	}
+	return found;
+}
+
+const char *binding_name(const struct objective *objective, const struct probe_figures *figures)
+{
+	switch (figures->judged.miss) {
+	case MISS_OVERLOADED:
+		return "overload";
+	case MISS_LIMIT:
+		return objective->limits[figures->judged.limit].metric->name;
+	default:
+		return cause_names[largest(figures)];
+	}
+}
+
+/* Whether what binds is mostly spent in the queue: half of the latency at the 99th percentile. */
+static bool is_queueing(const struct probe_figures *figures, enum latency_metric metric)
+{
+	double queue_ms = figures->latency_ms[LATENCY_QUEUE][STATISTIC_P99];
+
+	return queue_ms * 2 >= figures->latency_ms[metric][STATISTIC_P99];
+}
+
+/* What requests wait for before they start, and the option that shortens it. */
+static void add_waiting(struct text *text, const struct probe_figures *figures)
+{
+	static const struct {
+		const char *title, *remedy;
+	} causes[] = {
+#define WAIT_CAUSE_ROW(of, cause, name, title, remedy) {title, remedy},
+		WAIT_CAUSE_LIST(WAIT_CAUSE_ROW, )
+#undef WAIT_CAUSE_ROW
+	};
+	double sum = 0;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < WAIT_CAUSE_COUNT; i++) {
+		sum += figures->wait_s[i];
+		most = figures->wait_s[i] > figures->wait_s[most] ? i : most;
+	}
+	if (sum <= 0 || !is_queueing(figures, LATENCY_TTFT)) {
+		text_add(text, "latency: prompts take that long by themselves");
+		return;
+	}
+	text_format(text, "%s: requests wait for %s ",
+		most == WAIT_STEP ? "latency" : causes[most].title,
+		most == WAIT_STEP ? causes[most].title : "it");
+	text_add_number(text, NUMBER_SHARE, true, figures->wait_s[most] / sum);
+	text_add(text, " of their time in the queue");
+	if (causes[most].remedy != NULL) {
+		text_format(text, "; %s would help", causes[most].remedy);
+	}
+}
+
+/* Why steps are long. */
+static void add_steps(struct text *text, const struct probe_figures *figures)
+{
+	if (figures->preemptions * 100 > figures->submitted) {
+		text_add(text, "memory: ");
+		text_add_number(text, NUMBER_COUNT, true, (double)figures->preemptions);
+		text_add(text, " preemptions interrupt answers; more KV blocks would help "
+			       "(--gpu-memory-utilization, --kv-blocks)");
+		return;
+	}
+	text_add(text, "latency: steps take longer than the limit, by the prompts and the "
+		       "sequences that share them; a smaller --max-num-batched-tokens or "
+		       "--max-num-seqs shortens them");
+}
+
+void binding_add_text(
+	struct text *text, const struct objective *objective, const struct probe_figures *figures)
+{
+	if (figures->judged.miss == MISS_LIMIT) {
+		text_format(text, "%s of the run; ",
+			objective->limits[figures->judged.limit].metric->title);
+	}
+	if (figures->judged.miss == MISS_ATTAINED && largest(figures) == CAUSE_REJECTIONS) {
+		text_add(text, "rejections: requests that are too long for --max-model-len or the "
+			       "KV blocks, or that no replica took");
+	} else if (figures->judged.miss == MISS_ATTAINED && largest(figures) == CAUSE_TPOT) {
+		add_steps(text, figures);
+	} else if (figures->judged.miss == MISS_ATTAINED && largest(figures) == CAUSE_E2E &&
+		   !is_queueing(figures, LATENCY_E2E)) {
+		add_steps(text, figures);
+	} else {
+		add_waiting(text, figures);
+	}
+}
+
+void binding_add_misses(
+	struct text *text, const struct objective *objective, const struct probe_figures *figures)
+{
+	static const char *const words[CAUSE_COUNT] = {
+		"miss TTFT", "miss TPOT", "miss E2E", "are not served"};
+	const char *comma = ": ";
+
+	if (figures->judged.miss == MISS_OVERLOADED) {
+		text_add(text, "the engine is overloaded: its queue grows to the end of the "
+			       "arrivals; ");
+	} else if (figures->judged.miss == MISS_LIMIT) {
+		const struct metric_limit *limit = &objective->limits[figures->judged.limit];
+		text_format(text, "%s is not %s %.10g %s; ", limit->metric->name,
+			limit->is_least ? "at least" : "at most", limit->amount,
+			limit->metric->unit);
+	}
+	text_format(text, "%.2f %%", 100 * (double)figures->attained / (double)figures->submitted);
+	text_add(text, slo_is_given(&objective->slo) ? " of the requests are within the limits"
+						     : " of the requests finish");
+	for (uint32_t i = 0; i < CAUSE_COUNT; i++) {
+		uint64_t count = missed(figures, (enum cause)i);
+		if (count > 0) {
+			text_add(text, comma);
+			text_add_number(text, NUMBER_COUNT, true, (double)count);
+			text_format(text, " %s", words[i]);
+			comma = ", ";
+		}
+	}
+}

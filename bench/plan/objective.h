@@ -1,0 +1,52 @@
+#ifndef BENCH_PLAN_OBJECTIVE_H
+#define BENCH_PLAN_OBJECTIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/record/run_outcome.h"
+#include "engine/base/text.h"
+#include "reports/results/metric.h"
+
+/* What a run must hold to pass: enough of its requests are within the limits of each request, the
+   engine is not overloaded, and the limits on figures of the run hold.
+
+   The share is of all measured requests: rejected, failed and unfinished ones miss. */
+
+struct objective {
+	struct slo slo;
+	uint64_t attain;	 /* the least share, in millionths */
+	const char *limits_text; /* as --slo has it; NULL: none */
+	uint32_t limit_count;
+	struct metric_limit limits[METRIC_LIMITS_MAX];
+};
+
+/* Reads limits_text. Refuses an objective without any limit. */
+enum status objective_check(struct objective *objective, struct error *error);
+
+/* The objective in words: "99 % of requests within TTFT 5000 ms and TPOT 50 ms". */
+void objective_text(const struct objective *objective, struct text *text);
+
+/* Why a run does not pass. */
+enum objective_miss {
+	MISS_NOTHING, /* it passes */
+	MISS_ATTAINED,
+	MISS_OVERLOADED,
+	MISS_LIMIT, /* of the run: `limit` of objective_judge() */
+};
+
+struct objective_verdict {
+	enum objective_miss miss;
+	uint32_t limit; /* of MISS_LIMIT: the first that does not hold */
+	/* How clear it is: misses in those that are allowed, or the figure in its limit, less 1;
+	   the largest of them. At most 0 where the run passes. */
+	bool has_margin;
+	double margin;
+};
+
+/* is_alone: one request was in the system at a time. Such a run is judged by what only gets worse
+   under load: the share, and limits on latencies from above. */
+enum status objective_judge(const struct objective *objective, const struct run_outcome *outcome,
+	bool is_alone, struct objective_verdict *verdict, struct error *error);
+
+#endif

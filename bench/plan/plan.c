@@ -1,0 +1,355 @@
+#include "bench/plan/plan.h"
+
+#include "bench/jobs/jobs.h"
+#include "engine/base/check.h"
+#include "engine/base/clock.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/policy.h"
+
+#include <cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Probes of a round of the main search; more would use more workers, and waste more runs. */
+enum { MAIN_WIDTH = 2 };
+
+/* ---- opening ---- */
+
+static bool finds_replicas(const struct plan_request *request)
+{
+	return request->target_rate > 0 || request->target_speedup > 0;
+}
+
+static enum status check_request(const struct plan_request *request, struct error *error)
+{
+	const struct replay_config *config = &request->run.config;
+	bool is_for_replicas =
+		finds_replicas(request) || (request->has_vary && request->vary == KNOB_REPLICAS);
+
+	if (request->target_rate > 0 && request->target_speedup > 0) {
+		return error_set(error, STATUS_USAGE,
+			"--target-rate and --target-speedup are two loads: give one of them");
+	}
+	if (finds_replicas(request) && request->has_vary && request->vary != KNOB_REPLICAS) {
+		return error_set(error, STATUS_USAGE,
+			"--target-rate and --target-speedup are of --vary replicas, found --vary "
+			"%s",
+			knob_word(request->vary));
+	}
+	if (request->spare > 0 && !is_for_replicas) {
+		return error_set(error, STATUS_USAGE,
+			"--spare is of --vary replicas, or give --target-rate or --target-speedup");
+	}
+	if (request->spare > PROBE_LOST_MAX) {
+		return error_set(error, STATUS_USAGE, "--spare: found %llu, expected at most %d",
+			(unsigned long long)request->spare, PROBE_LOST_MAX);
+	}
+	if (request->spare > 0 && config->outages != NULL) {
+		return error_set(error, STATUS_USAGE,
+			"--spare lets replicas fail, and so does --outages: give one of them");
+	}
+	if (is_for_replicas && config->fleet != NULL) {
+		return error_set(error, STATUS_USAGE,
+			"the number of replicas cannot vary with --fleet, which lists them");
+	}
+	if (config->ramp != NULL) {
+		return error_set(error, STATUS_USAGE,
+			"--ramp has loads of its own, and a plan looks for one");
+	}
+	return STATUS_OK;
+}
+
+/* The load that replicas must carry. */
+static void set_target(struct replay_config *config, const struct plan_request *request)
+{
+	if (request->target_rate > 0) {
+		knob_set(KNOB_RATE, config, request->target_rate);
+	} else if (request->target_speedup > 0) {
+		knob_set(KNOB_SPEEDUP, config, request->target_speedup);
+	}
+}
+
+/* The least pool that the engine accepts. */
+static uint64_t least_blocks(const struct replay_config *config)
+{
+	return policy_at(config->policy) == &policy_vllm
+		       ? u64_divide_up(config->max_model_len, config->block_size) + 1
+		       : 1;
+}
+
+static void set_range(struct plan *plan, struct plan_configuration_state *state,
+	const struct replay_config *given, const struct run *run)
+{
+	const struct replay_config *config = &run->request->config;
+
+	knob_range(plan->knob, &state->lowest, &state->highest);
+	if (plan->knob == KNOB_REPLICAS) {
+		state->lowest = plan->request->spare + 1;
+	}
+	if (plan->knob == KNOB_KV_BLOCKS) {
+		state->highest = run->fleet.configs[0].kv_block_count;
+		state->lowest = u64_min(least_blocks(config), state->highest);
+	}
+	state->first = knob_given(plan->knob, given);
+	state->first = state->first > 0 ? state->first : knobs[plan->knob].first;
+	if (plan->knob == KNOB_KV_BLOCKS) {
+		state->first = state->highest;
+	}
+	state->first = u64_min(u64_max(state->first, state->lowest), state->highest);
+}
+
+static void note_facts(struct plan_configuration_state *state, const struct run *run)
+{
+	const struct replay_config *config = &run->request->config;
+	uint64_t gpus = 0;
+
+	state->kv_blocks = run->fleet.configs[0].kv_block_count;
+	state->block_size = config->block_size;
+	state->is_calibrated = run->facts.is_calibrated;
+	snprintf(state->model, sizeof(state->model), "%s", run->model.name);
+	snprintf(state->gpu, sizeof(state->gpu), "%s", config->gpu);
+	for (uint32_t i = 0; i < run->groups.count; i++) {
+		const struct fleet_group *group = &run->groups.list[i];
+		gpus += group->replicas * (group->tensor_parallel_size > 0
+							  ? group->tensor_parallel_size
+							  : config->tensor_parallel_size);
+	}
+	state->gpus = gpus > 0 ? gpus : config->tensor_parallel_size;
+	state->config = replay_config_json(config);
+}
+
+/* Opens a run of the configuration as its first probe would, and closes it again. */
+static enum status open_configuration(struct plan *plan, uint32_t index, struct error *error)
+{
+	struct plan_configuration_state *state = &plan->states[index];
+	struct run_request request = plan->configurations[index].run;
+	const struct replay_config given = request.config;
+	struct run *run = memory_take(1, sizeof(*run));
+
+	if (plan->knob != KNOB_KV_BLOCKS) {
+		uint64_t load = u64_max(knob_given(plan->knob, &given), knobs[plan->knob].first);
+		bool has_router = plan->knob == KNOB_REPLICAS;
+		knob_set(plan->knob, &request.config, has_router ? u64_max(load, 2) : load);
+	}
+	enum status status = run_open(run, &request, error);
+	if (status == STATUS_OK) {
+		set_range(plan, state, &given, run);
+		note_facts(state, run);
+	}
+	run_close(run);
+	free(run);
+	return status;
+}
+
+static enum status open_configurations(struct plan *plan, struct error *error)
+{
+	const struct plan_request *request = plan->request;
+
+	TRY(grid_open(&plan->grid, request->grid, &request->tries, &request->run.config, error));
+	plan->configuration_count = plan->grid.count;
+	plan->states = memory_take(plan->configuration_count, sizeof(*plan->states));
+	plan->configurations =
+		memory_take(plan->configuration_count, sizeof(*plan->configurations));
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct configuration *configuration = &plan->grid.list[i];
+		if (knob_given(plan->knob, &configuration->own) > 0) {
+			return error_set(error, STATUS_USAGE,
+				"the plan varies --%s, and so does configuration %s: it may not",
+				knobs[plan->knob].name, configuration->name);
+		}
+		plan->states[i].name = configuration->name;
+		plan->states[i].options = configuration->options;
+		plan->configurations[i].run = request->run;
+		configuration_apply(configuration, &plan->configurations[i].run.config);
+		set_target(&plan->configurations[i].run.config, request);
+		TRY(open_configuration(plan, i, error));
+	}
+	return STATUS_OK;
+}
+
+enum status plan_open(struct plan *plan, const struct plan_request *request, struct error *error)
+{
+	*plan = (struct plan){
+		.request = request, .objective = request->objective, .start_ns = monotonic_ns()};
+	plan->objective.slo = request->run.slo;
+	plan->knob = finds_replicas(request) ? KNOB_REPLICAS : (enum knob_index)request->vary;
+	TRY(objective_check(&plan->objective, error));
+	TRY(check_request(request, error));
+	TRY(open_configurations(plan, error));
+	plan->context = (struct probe_context){plan->configurations, &plan->objective};
+	return STATUS_OK;
+}
+
+void plan_close(struct plan *plan)
+{
+	jobs_close(plan->jobs);
+	for (size_t i = 0; i < plan->track_count; i++) {
+		search_close(plan->tracks[i]->search);
+		free(plan->tracks[i]->probes);
+		free(plan->tracks[i]);
+	}
+	free((void *)plan->tracks);
+	free(plan->places);
+	for (uint32_t i = 0; plan->states != NULL && i < plan->configuration_count; i++) {
+		cJSON_Delete(plan->states[i].config);
+	}
+	free(plan->states);
+	free(plan->configurations);
+	grid_close(&plan->grid);
+	*plan = (struct plan){0};
+}
+
+/* ---- running ---- */
+
+/* Hands the probes that the track may run to the workers. */
+static void feed(struct plan *plan, uint32_t number)
+{
+	struct track *track = plan->tracks[number];
+	const struct track_options *options = &track->options;
+	struct search_probe probe;
+
+	while (search_next(track->search, &probe)) {
+		struct probe_job job;
+		memset(&job, 0, sizeof(job));
+		job.configuration = options->configuration;
+		job.knob = plan->knob;
+		job.is_alone = probe.purpose == SEARCH_ALONE;
+		job.load = probe.load;
+		job.replicate = options->replicate;
+		job.step_time_scale = options->step_time_scale;
+		job.lost = plan->request->spare;
+		track->probes = memory_grow(
+			track->probes, &track->capacity, track->count + 1, sizeof(*track->probes));
+		track->probes[track->count++] = (struct track_probe){.probe = probe};
+		uint64_t at = jobs_add(plan->jobs, &job, sizeof(job));
+		check(at == plan->place_count);
+		plan->places = memory_grow(plan->places, &plan->place_capacity,
+			plan->place_count + 1, sizeof(*plan->places));
+		plan->places[plan->place_count++] = (struct job_place){number, probe.number};
+	}
+}
+
+uint32_t plan_add_track(struct plan *plan, const struct track_options *options)
+{
+	uint32_t number = u32_from(plan->track_count);
+	struct track *track = memory_take(1, sizeof(*track));
+
+	track->options = *options;
+	track->search = search_open(&options->search);
+	plan->tracks = memory_grow(
+		(void *)plan->tracks, &plan->track_capacity, number + 1, sizeof(*plan->tracks));
+	plan->tracks[plan->track_count++] = track;
+	feed(plan, number);
+	return number;
+}
+
+static void add_main(struct plan *plan, uint32_t configuration)
+{
+	struct plan_configuration_state *state = &plan->states[configuration];
+	const struct track_options options = {
+		.configuration = configuration,
+		.kind = TRACK_MAIN,
+		.search =
+			{
+				.is_least = knobs[plan->knob].is_least,
+				.minimum = state->lowest,
+				.maximum = state->highest,
+				.first = state->first,
+				.precision = plan->request->precision,
+				.width = MAIN_WIDTH,
+				.starts_alone = true,
+				.starts_by_utilisation = true,
+				.has_shape = true,
+			},
+	};
+
+	state->main = plan_add_track(plan, &options);
+}
+
+/* How much of what there is a run used. */
+static double used_of(const struct plan *plan, const struct probe_figures *figures)
+{
+	return plan->knob == KNOB_KV_BLOCKS ? figures->kv_peak : figures->demand;
+}
+
+static void take(struct plan *plan, uint64_t number, const struct text *result)
+{
+	check(number < plan->place_count && result->byte_count == sizeof(struct probe_figures));
+	struct job_place place = plan->places[number];
+	struct track *track = plan->tracks[place.track];
+	struct track_probe *probe = &track->probes[place.probe];
+
+	memcpy(&probe->figures, result->bytes, sizeof(probe->figures));
+	probe->is_taken = true;
+	plan->done++;
+	if (probe->figures.judged.has_margin) {
+		search_take_margin(track->search, place.probe, probe->figures.passes,
+			used_of(plan, &probe->figures), probe->figures.judged.margin);
+	} else {
+		search_take(track->search, place.probe, probe->figures.passes,
+			used_of(plan, &probe->figures));
+	}
+	feed(plan, place.track);
+}
+
+/* "18 of about 25 runs, 3 s left". */
+static void show_progress(struct plan *plan)
+{
+	char line[PROGRESS_LINE_BYTES];
+	uint64_t left = 0;
+
+	if (!progress_is_due(&plan->progress)) {
+		return;
+	}
+	for (size_t i = 0; i < plan->track_count; i++) {
+		left += search_expected(plan->tracks[i]->search);
+	}
+	snprintf(line, sizeof(line), "%llu of about %llu runs, %.0f s left",
+		(unsigned long long)plan->done, (unsigned long long)(plan->done + left),
+		progress_elapsed_s(&plan->progress) * (double)left /
+			(double)(plan->done > 0 ? plan->done : 1));
+	progress_show_line(&plan->progress, line);
+}
+
+static enum status run_jobs(struct plan *plan, struct error *error)
+{
+	struct text result = {0};
+	enum status status = STATUS_OK;
+	uint64_t number = 0;
+
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		add_main(plan, i);
+	}
+	while (status == STATUS_OK && jobs_pending(plan->jobs) > 0) {
+		status = jobs_next(plan->jobs, &number, &result, error);
+		if (status == STATUS_OK) {
+			take(plan, number, &result);
+			show_progress(plan);
+		}
+	}
+	text_deinit(&result);
+	if (status == STATUS_VERDICT && number == JOBS_NONE) {
+		*error = (struct error){0};
+		plan->is_interrupted = true;
+		return STATUS_OK;
+	}
+	return status;
+}
+
+enum status plan_run(struct plan *plan, struct error *error)
+{
+	const struct plan_request *request = plan->request;
+	const struct jobs_options options = {
+		.workers = request->jobs > 0 ? (uint32_t)request->jobs : jobs_default_workers(),
+		.run = probe_do_job,
+		.context = &plan->context,
+	};
+
+	TRY(jobs_open(&plan->jobs, &options, error));
+	progress_start(&plan->progress, request->run.progress);
+	enum status status = run_jobs(plan, error);
+	progress_end(&plan->progress);
+	return status;
+}

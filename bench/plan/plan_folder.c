@@ -1,0 +1,316 @@
+#include "bench/plan/plan_folder.h"
+
+#include "bench/record/provenance.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/base/output_file.h"
+#include "engine/base/table.h"
+#include "reports/results/results.h"
+
+#include <cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- plan.json ---- */
+
+static void add_value(cJSON *object, const char *name, struct result_value value)
+{
+	if (value.has_value) {
+		cJSON_AddNumberToObject(object, name, value.value);
+	} else {
+		cJSON_AddNullToObject(object, name);
+	}
+}
+
+static void add_limit(cJSON *object, const char *name, uint64_t ns)
+{
+	add_value(object, name, (struct result_value){ns > 0, (double)ns / 1e6});
+}
+
+static void add_slo(cJSON *root, const struct answers *answers)
+{
+	const struct objective *objective = &answers->plan->objective;
+	cJSON *slo = cJSON_AddObjectToObject(root, "slo");
+
+	cJSON_AddStringToObject(slo, "text", answers->slo.bytes);
+	add_limit(slo, "ttft_ms", objective->slo.ttft_ns);
+	add_limit(slo, "tpot_ms", objective->slo.tpot_ns);
+	add_limit(slo, "e2e_ms", objective->slo.e2e_ns);
+	cJSON_AddNumberToObject(slo, "attain", (double)objective->attain / 1e6);
+	cJSON_AddStringToObject(
+		slo, "limits", objective->limits_text == NULL ? "" : objective->limits_text);
+}
+
+/* The figures of the first run that came back: they have the trace's. */
+static const struct probe_figures *first_figures(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->track_count; i++) {
+		for (size_t k = 0; k < plan->tracks[i]->count; k++) {
+			const struct track_probe *probe = &plan->tracks[i]->probes[k];
+			if (probe->is_taken && plan->tracks[i]->options.replicate == 0) {
+				return &probe->figures;
+			}
+		}
+	}
+	return NULL;
+}
+
+static void add_trace(cJSON *root, const struct plan *plan)
+{
+	const struct probe_figures *figures = first_figures(plan);
+	const char *path = plan->request->run.trace_path;
+	cJSON *trace = cJSON_AddObjectToObject(root, SUMMARY_TRACE);
+	char hash[17];
+
+	cJSON_AddStringToObject(
+		trace, SUMMARY_TRACE_NAME, strcmp(path, "-") == 0 ? "stdin" : path_name(path));
+	snprintf(hash, sizeof(hash), "%016llx",
+		(unsigned long long)(figures == NULL ? 0 : figures->trace_xxh64));
+	cJSON_AddStringToObject(trace, SUMMARY_TRACE_XXH64, hash);
+	cJSON_AddNumberToObject(
+		trace, "requests", figures == NULL ? 0 : (double)figures->trace_requests);
+}
+
+static cJSON *configuration_json(const struct answers *answers, uint32_t index)
+{
+	const struct plan_configuration_state *state = &answers->plan->states[index];
+	const struct configuration_answer *own = &answers->list[index];
+	cJSON *object = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(object, "name", state->name);
+	cJSON_AddStringToObject(object, "options", state->options);
+	cJSON_AddNumberToObject(object, "gpus", (double)state->gpus);
+	cJSON_AddItemToObject(object, "answer", plan_answer_json(&own->answer));
+	cJSON *goodput = cJSON_AddObjectToObject(object, "goodput_per_gpu");
+	add_value(goodput, "value", own->goodput_per_gpu);
+	add_value(goodput, "low", own->goodput_interval.low);
+	add_value(goodput, "high", own->goodput_interval.high);
+	add_value(object, "throughput_per_gpu", own->throughput_per_gpu);
+	add_value(object, "speed_per_user", own->speed_per_user);
+	cJSON_AddNumberToObject(object, "rank", own->rank);
+	cJSON *same = cJSON_AddArrayToObject(object, "same_as");
+	for (uint32_t i = 0; i < answers->count; i++) {
+		if (answers_are_same(answers, index, i)) {
+			cJSON_AddItemToArray(
+				same, cJSON_CreateString(answers->plan->states[i].name));
+		}
+	}
+	cJSON_AddBoolToObject(object, "on_pareto_front", own->on_pareto_front);
+	return object;
+}
+
+/* The configuration at its answer. */
+static cJSON *config_json(const struct answers *answers, uint32_t index)
+{
+	const struct plan *plan = answers->plan;
+	struct result_value pass = plan_answer_pass(&answers->list[index].answer);
+	cJSON *config = cJSON_Duplicate(plan->states[index].config, true);
+
+	if (pass.has_value) {
+		cJSON_ReplaceItemInObject(
+			config, knobs[plan->knob].field, cJSON_CreateNumber(pass.value));
+	}
+	return config;
+}
+
+void plan_json_write(const struct answers *answers, FILE *file)
+{
+	const struct plan *plan = answers->plan;
+	const uint32_t best = answers->by_rank[0];
+	cJSON *root = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(root, SUMMARY_SCHEMA, PLAN_SCHEMA);
+	cJSON_AddStringToObject(
+		root, SUMMARY_STATUS, plan->is_interrupted ? "interrupted" : "complete");
+	cJSON_AddBoolToObject(root, SUMMARY_CALIBRATED, plan->states[best].is_calibrated);
+	cJSON_AddItemToObject(root, "answer", plan_answer_json(&answers->list[best].answer));
+	add_slo(root, answers);
+	add_trace(root, plan);
+	cJSON *list = cJSON_AddArrayToObject(root, "configurations");
+	for (uint32_t i = 0; i < answers->count; i++) {
+		cJSON_AddItemToArray(list, configuration_json(answers, answers->by_rank[i]));
+	}
+	cJSON_AddItemToObject(root, SUMMARY_CONFIG, config_json(answers, best));
+	json_print(root, file);
+	cJSON_Delete(root);
+}
+
+/* ---- plan.tsv ---- */
+
+static enum probe_purpose purpose_of(const struct track *track, enum search_purpose purpose)
+{
+	static const enum probe_purpose of_search[] = {
+		[SEARCH_FIRST] = PROBE_FIRST,
+		[SEARCH_ALONE] = PROBE_ALONE,
+		[SEARCH_BRACKET] = PROBE_BRACKET,
+		[SEARCH_BISECT] = PROBE_BISECT,
+		[SEARCH_SHAPE] = PROBE_SHAPE,
+	};
+
+	return track->options.kind == TRACK_SAMPLING ? PROBE_SAMPLING
+	       : track->options.kind == TRACK_MODEL  ? PROBE_MODEL
+						     : of_search[purpose];
+}
+
+static struct result_value latency(const struct probe_figures *figures, enum latency_metric metric,
+	enum latency_statistic statistic)
+{
+	return (struct result_value){
+		figures->has_latency[metric], figures->latency_ms[metric][statistic]};
+}
+
+static struct result_value number(double value)
+{
+	return (struct result_value){true, value};
+}
+
+static struct plan_probe row_of(
+	const struct plan *plan, const struct track *track, const struct track_probe *probe)
+{
+	const struct probe_figures *figures = &probe->figures;
+	bool is_alone = probe->probe.purpose == SEARCH_ALONE;
+	uint64_t scale = track->options.step_time_scale;
+	const struct result_value none = {false, 0};
+
+	return (struct plan_probe){
+		.configuration = track->options.configuration,
+		.purpose = purpose_of(track, probe->probe.purpose),
+		.has_verdict = true,
+		.verdict = figures->verdict,
+		.load = is_alone ? none : number(knob_value(plan->knob, probe->probe.load)),
+		.replicate = number((double)track->options.replicate),
+		.step_time_scale = number(scale == 0 ? 1 : (double)scale / 1e6),
+		.replicas = number((double)figures->replicas),
+		.lost = number(is_alone ? 0 : (double)plan->request->spare),
+		.offered_requests_per_s = {figures->has_offered, figures->offered_per_s},
+		.attained = number((double)figures->attained / (double)figures->submitted),
+		.attained_low = number(figures->interval.low),
+		.attained_high = number(figures->interval.high),
+		.goodput_requests_per_s = number(figures->goodput_per_s),
+		.output_tokens_per_s = number(figures->output_tokens_per_s),
+		.ttft_p50_ms = latency(figures, LATENCY_TTFT, STATISTIC_P50),
+		.ttft_p90_ms = latency(figures, LATENCY_TTFT, STATISTIC_P90),
+		.ttft_p99_ms = latency(figures, LATENCY_TTFT, STATISTIC_P99),
+		.tpot_p50_ms = latency(figures, LATENCY_TPOT, STATISTIC_P50),
+		.tpot_p90_ms = latency(figures, LATENCY_TPOT, STATISTIC_P90),
+		.tpot_p99_ms = latency(figures, LATENCY_TPOT, STATISTIC_P99),
+		.e2e_p50_ms = latency(figures, LATENCY_E2E, STATISTIC_P50),
+		.e2e_p99_ms = latency(figures, LATENCY_E2E, STATISTIC_P99),
+		.hit_rate = {figures->has_hit_rate, figures->hit_rate},
+		.preemptions = number((double)figures->preemptions),
+		.utilisation = {figures->has_utilisation, figures->utilisation},
+		.outside_share = none,
+		.passes = number(figures->passes),
+	};
+}
+
+/* Rows by configuration, then in the order of its tracks and of their probes: none of these depends
+   on what ran when. */
+static void write_probes(const struct plan *plan, FILE *file)
+{
+	struct table_writer *table = memory_take(1, sizeof(*table));
+
+	table_begin(table, file, PROBE_COLUMNS);
+	for (uint32_t own = 0; own < plan->configuration_count; own++) {
+		for (size_t i = 0; i < plan->track_count; i++) {
+			const struct track *track = plan->tracks[i];
+			bool is_own = track->options.configuration == own;
+			for (size_t k = 0; is_own && k < track->count; k++) {
+				if (track->probes[k].is_taken) {
+					const struct plan_probe row =
+						row_of(plan, track, &track->probes[k]);
+					plan_probe_write(table, plan->states[own].name, &row);
+				}
+			}
+		}
+	}
+	table_end(table);
+	free(table);
+}
+
+/* ---- the folder ---- */
+
+enum status plan_folder_open(
+	struct plan_folder *folder, const char *path, bool is_forced, struct error *error)
+{
+	char name[PATH_BYTES_MAX];
+	bool has_plan, has_result;
+
+	*folder = (struct plan_folder){.is_owned = false};
+	TRY(owned_folder_open(&folder->owned, path, error));
+	folder->is_owned = true;
+	TRY(path_format(name, error, "%s/%s", path, RESULT_SUMMARY));
+	TRY(path_is_there(name, &has_result, error));
+	if (has_result) {
+		return error_set(error, STATUS_USAGE,
+			"%.200s: holds a result of another kind (" RESULT_SUMMARY
+			"), expected a new or empty folder",
+			path);
+	}
+	TRY(path_format(name, error, "%s/%s", path, PLAN_SUMMARY));
+	TRY(path_is_there(name, &has_plan, error));
+	if (has_plan && !is_forced) {
+		return error_set(error, STATUS_USAGE,
+			"%.200s: holds a plan already; --force replaces it", path);
+	}
+	return STATUS_OK;
+}
+
+void plan_folder_close(struct plan_folder *folder)
+{
+	if (folder->is_owned) {
+		owned_folder_close(&folder->owned);
+	}
+	folder->is_owned = false;
+}
+
+enum { FILE_PROBES, FILE_PROVENANCE, FILE_SUMMARY, FILE_COUNT };
+
+static enum status write_files(const char *path, const struct answers *answers,
+	struct output_file *outputs, struct error *error)
+{
+	static const char *const names[FILE_COUNT] = {PLAN_PROBES, RESULT_PROVENANCE, PLAN_SUMMARY};
+	const struct plan *plan = answers->plan;
+	const struct plan_request *request = plan->request;
+	const struct provenance provenance = {.argc = request->argc,
+		.argv = request->argv,
+		.wall_ns = monotonic_ns() - plan->start_ns,
+		.device = ""};
+	char name[PATH_BYTES_MAX];
+
+	for (uint32_t i = 0; i < FILE_COUNT; i++) {
+		TRY(path_format(name, error, "%s/%s", path, names[i]));
+		TRY(output_file_open(&outputs[i], name, error));
+	}
+	write_probes(plan, outputs[FILE_PROBES].file);
+	provenance_write(&provenance, outputs[FILE_PROVENANCE].file);
+	plan_json_write(answers, outputs[FILE_SUMMARY].file);
+	for (uint32_t i = 0; i < FILE_COUNT; i++) {
+		TRY(output_file_finish(&outputs[i], error));
+	}
+	/* An older plan is gone before its table is replaced, so none is made of two. */
+	if (unlink(name) != 0 && errno != ENOENT) {
+		return error_set(error, STATUS_FILE, "%.200s: cannot be replaced: %s", name,
+			strerror(errno));
+	}
+	for (uint32_t i = 0; i < FILE_COUNT; i++) {
+		TRY(output_file_publish(&outputs[i], error));
+	}
+	return output_file_sync_folder(name, error);
+}
+
+enum status plan_folder_write(
+	struct plan_folder *folder, const struct answers *answers, struct error *error)
+{
+	struct output_file *outputs = memory_take(FILE_COUNT, sizeof(*outputs));
+	enum status status = write_files(folder->owned.path, answers, outputs, error);
+
+	for (uint32_t i = 0; i < FILE_COUNT; i++) {
+		output_file_abandon(&outputs[i]);
+	}
+	free(outputs);
+	return status;
+}

@@ -1,0 +1,158 @@
+#include "bench/plan/plan_print.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/number.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the runs of the best configuration ---- */
+
+static int compare_loads(const void *a, const void *b)
+{
+	const struct track_probe *first = *(const struct track_probe *const *)a;
+	const struct track_probe *second = *(const struct track_probe *const *)b;
+
+	return (first->probe.load > second->probe.load) - (first->probe.load < second->probe.load);
+}
+
+static void print_time(const struct probe_figures *figures, enum latency_metric metric)
+{
+	if (figures->has_latency[metric]) {
+		printf(" %10.1f", figures->latency_ms[metric][STATISTIC_P99]);
+	} else {
+		printf(" %10s", "-");
+	}
+}
+
+static void print_probe(const struct plan *plan, const struct track_probe *probe, bool is_answer)
+{
+	const struct probe_figures *figures = &probe->figures;
+	char load[NUMBER_TEXT_BYTES] = "1 at a time";
+
+	if (probe->probe.purpose != SEARCH_ALONE) {
+		knob_text(plan->knob, probe->probe.load, load);
+	}
+	printf("%s %-12s %10.4g %8.2f%% %10.4g", is_answer ? "->" : "  ", load,
+		figures->has_offered ? figures->offered_per_s : figures->finished_per_s,
+		100 * (double)figures->attained / (double)figures->submitted,
+		figures->goodput_per_s);
+	print_time(figures, LATENCY_TTFT);
+	print_time(figures, LATENCY_TPOT);
+	print_time(figures, LATENCY_E2E);
+	if (figures->has_utilisation) {
+		printf(" %6.1f%%", 100 * figures->utilisation);
+	} else {
+		printf(" %7s", "-");
+	}
+	printf("  %s\n", figures->passes ? "passes" : "fails");
+}
+
+static void print_probes(const struct plan *plan, const struct track *track)
+{
+	const struct search_answer found = search_answer(track->search);
+	const struct track_probe **list = memory_take(track->count + 1, sizeof(*list));
+	size_t count = 0;
+
+	for (size_t i = 0; i < track->count; i++) {
+		if (track->probes[i].is_taken) {
+			list[count++] = &track->probes[i];
+		}
+	}
+	qsort((void *)list, count, sizeof(*list), compare_loads);
+	printf("\n   %-12s %10s %9s %10s %10s %10s %10s %7s\n", knobs[plan->knob].name,
+		"requests/s", "attained", "goodput", "ttft p99", "tpot p99", "e2e p99", "used");
+	for (size_t i = 0; i < count; i++) {
+		print_probe(plan, list[i], list[i]->probe.number == found.pass_probe);
+	}
+	free((void *)list);
+}
+
+/* ---- the configurations ---- */
+
+static void print_configuration(const struct answers *answers, uint32_t index)
+{
+	const struct plan_configuration_state *state = &answers->plan->states[index];
+	const struct configuration_answer *own = &answers->list[index];
+	struct result_value pass = plan_answer_pass(&own->answer);
+
+	printf("  %-4u %-40s", own->rank, state->name);
+	if (!own->is_found) {
+		printf(" %10s\n", "none");
+		return;
+	}
+	printf(" %10.4g %6llu %12.4g %12.4g %12.4g%s\n", pass.value, (unsigned long long)own->gpus,
+		own->goodput_per_gpu.value, own->throughput_per_gpu.value,
+		own->speed_per_user.value, own->on_pareto_front ? "  front" : "");
+}
+
+static void print_configurations(const struct answers *answers)
+{
+	if (answers->count == 1) {
+		return;
+	}
+	printf("\n  %-4s %-40s %10s %6s %12s %12s %12s\n", "rank", "configuration",
+		knobs[answers->plan->knob].name, "GPUs", "goodput/GPU", "tokens/s/GPU",
+		"tokens/s/user");
+	for (uint32_t i = 0; i < answers->count; i++) {
+		print_configuration(answers, answers->by_rank[i]);
+	}
+	for (uint32_t i = 0; i + 1 < answers->count; i++) {
+		uint32_t a = answers->by_rank[i], b = answers->by_rank[i + 1];
+		if (answers_are_same(answers, a, b)) {
+			printf("  %s and %s do not differ\n", answers->plan->states[a].name,
+				answers->plan->states[b].name);
+		}
+	}
+}
+
+/* ---- the whole ---- */
+
+static void print_stretches(const struct configuration_answer *own)
+{
+	const struct plan_answer *answer = &own->answer;
+
+	for (uint32_t i = 0; i < answer->stretch_count; i++) {
+		printf("note: %s %g to %g fails although a harder load passes: the answer stays "
+		       "clear of it\n",
+			answer->vary, answer->stretches[i].from, answer->stretches[i].to);
+	}
+}
+
+static void print_details(const struct configuration_answer *own)
+{
+	const struct plan_answer *answer = &own->answer;
+
+	if (own->binding_text.byte_count > 0) {
+		printf("  binds     %s\n", own->binding_text.bytes);
+	}
+	if (own->is_found && own->why_not_more.byte_count > 0) {
+		printf("  not more  %s\n", own->why_not_more.bytes);
+	}
+	if (own->is_found && own->alone != NULL && answer->alone.misses.value > 0) {
+		printf("  alone     %.0f of %.0f requests miss it with one in the system at a "
+		       "time\n",
+			answer->alone.misses.value, answer->alone.requests.value);
+	}
+	if (answer->cost_per_million_tokens.has_value) {
+		printf("  costs     %.4g a million output tokens, at %.4g a GPU and hour\n",
+			answer->cost_per_million_tokens.value, answer->currency_per_gpu_hour.value);
+	}
+}
+
+void plan_print(const struct answers *answers)
+{
+	const uint32_t best = answers->by_rank[0];
+	const struct configuration_answer *own = &answers->list[best];
+	const struct plan *plan = answers->plan;
+
+	printf("%s\n", own->sentence.bytes);
+	if (!own->is_found && answers->count == 1 && !plan->is_interrupted) {
+		return;
+	}
+	print_details(own);
+	print_stretches(own);
+	print_probes(plan, plan->tracks[plan->states[best].main]);
+	print_configurations(answers);
+}

@@ -1,0 +1,10 @@
+#ifndef BENCH_PLAN_PLAN_PRINT_H
+#define BENCH_PLAN_PLAN_PRINT_H
+
+#include "bench/plan/answer.h"
+
+/* Prints the answer on stdout: the sentence first, then the loads around it, and the configurations
+   where there are several. */
+void plan_print(const struct answers *answers);
+
+#endif

@@ -1,0 +1,199 @@
+#include "bench/plan/probe.h"
+
+#include "engine/base/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the request ---- */
+
+/* One request at a time, in the order of the trace; nothing else brings or holds back requests. */
+static void set_alone(struct replay_config *config)
+{
+	config->concurrency = 1;
+	config->given.concurrency = true;
+	config->arrivals = ARRIVE_BY_TRACE;
+	config->rate = config->burstiness = 0;
+	config->given.arrivals = config->given.rate = config->given.burstiness = false;
+	config->ramp = NULL;
+	config->given.ramp = false;
+	config->speedup = 1000000;
+	config->given.speedup = false;
+	config->spread_ties = false;
+	config->sessions = SESSIONS_OPEN;
+	config->max_concurrency = 0;
+	config->cooldown = 0;
+	if (config->loop == LOOP_OFF) {
+		config->duration_s = 0;
+	}
+	config->router_queue = config->replica_limit = 0;
+	if (config->fleet == NULL) {
+		config->replicas = 1;
+	}
+}
+
+/* What belongs to several replicas, of a run that has one because the plan says so. */
+static void drop_router(struct replay_config *config)
+{
+	struct replay_given *given = &config->given;
+
+	given->router = given->router_option = given->router_view = false;
+	given->router_queue = given->replica_limit = given->outages = false;
+	config->router_option = config->outages = NULL;
+	config->router_queue = config->replica_limit = 0;
+}
+
+/* "fail:N@0,..." for the last `lost` of the replicas. */
+static void lose_replicas(struct replay_config *config, uint64_t lost, char *outages)
+{
+	size_t used = 0;
+
+	check(lost <= PROBE_LOST_MAX && lost < config->replicas);
+	for (uint64_t i = 0; i < lost; i++) {
+		used += (size_t)snprintf(outages + used, PROBE_OUTAGES_BYTES - used,
+			"%sfail:%llu@0", i == 0 ? "" : ",",
+			(unsigned long long)(config->replicas - lost + i));
+	}
+	check(used < PROBE_OUTAGES_BYTES);
+	config->outages = outages;
+	config->given.outages = true;
+}
+
+struct run_request probe_request(
+	const struct probe_context *context, const struct probe_job *job, char *outages)
+{
+	struct run_request request = context->configurations[job->configuration].run;
+	struct replay_config *config = &request.config;
+
+	if (job->is_alone) {
+		set_alone(config);
+	} else {
+		knob_set(job->knob, config, job->load);
+	}
+	if (config->replicas == 1 && (job->is_alone || job->knob == KNOB_REPLICAS)) {
+		drop_router(config);
+	}
+	if (job->replicate > 0) {
+		config->resample_seed = job->replicate;
+		config->given.resample_seed = true;
+	}
+	if (job->step_time_scale != 0 && job->step_time_scale != config->step_time_scale) {
+		config->step_time_scale = job->step_time_scale;
+		config->given.step_time_scale = true;
+	}
+	if (job->lost > 0 && !job->is_alone) {
+		lose_replicas(config, job->lost, outages);
+	}
+	request.slo = context->objective->slo;
+	request.progress = PROGRESS_NONE;
+	return request;
+}
+
+/* ---- the figures ---- */
+
+static double per_second(uint64_t count, uint64_t ns)
+{
+	return ns == 0 ? 0 : (double)count * 1e9 / (double)ns;
+}
+
+static void set_latencies(struct probe_figures *figures, const struct run_outcome *outcome)
+{
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		figures->has_latency[i] = outcome->latency[i].count > 0;
+		for (uint32_t k = 0; k < STATISTIC_COUNT && figures->has_latency[i]; k++) {
+			figures->latency_ms[i][k] = (double)outcome->latency[i].ns[k] / 1e6;
+		}
+	}
+}
+
+static void set_load(struct probe_figures *figures, const struct run_outcome *outcome)
+{
+	const struct run_sums *work = &outcome->work;
+	uint64_t gaps = outcome->measured_submitted - (outcome->measured_submitted > 0);
+
+	figures->has_offered = outcome->arrival_span_ns > 0;
+	figures->offered_per_s = per_second(gaps, outcome->arrival_span_ns);
+	figures->finished_per_s = per_second(work->finished, outcome->window_ns);
+	figures->goodput_per_s = per_second(outcome->slo_attained, outcome->window_ns);
+	figures->output_tokens_per_s = per_second(work->output_tokens, outcome->window_ns);
+	figures->has_hit_rate = outcome->has_prompt_ids && work->prompt_tokens > 0;
+	if (figures->has_hit_rate) {
+		figures->hit_rate = (double)work->hit_tokens / (double)work->prompt_tokens;
+	}
+	figures->has_utilisation = outcome->has_utilisation;
+	figures->utilisation = outcome->has_utilisation ? outcome->utilisation : 0;
+	figures->demand = figures->utilisation;
+	if (outcome->arrival_span_ns > 0) {
+		figures->demand *= (double)outcome->window_ns / (double)outcome->arrival_span_ns;
+	}
+	for (uint32_t i = 0; i < WAIT_CAUSE_COUNT; i++) {
+		figures->wait_s[i] = (double)work->waits.ns[i] / 1e9;
+	}
+	figures->preemptions = work->preemptions;
+}
+
+static struct probe_figures figures_of(
+	const struct run_outcome *outcome, const struct replay_config *config)
+{
+	struct probe_figures figures = {
+		.verdict = outcome->verdict,
+		.submitted = outcome->measured_submitted,
+		.attained = outcome->slo_attained,
+		.rejected = outcome->rejected,
+		.failed = outcome->failed,
+		.unfinished = outcome->unfinished,
+		.missed_ttft = outcome->slo_missed_ttft,
+		.missed_tpot = outcome->slo_missed_tpot,
+		.missed_e2e = outcome->slo_missed_e2e,
+		.longest_missed = outcome->longest_missed,
+		.interval = outcome->slo_interval,
+		.kv_peak = outcome->kv_peak,
+		.seats_peak = outcome->seats_peak,
+		.budget_peak = outcome->budget_peak,
+		.replicas = config->replicas,
+		.gpus = config->replicas * config->tensor_parallel_size,
+		.kv_blocks = outcome->kv_blocks,
+		.trace_xxh64 = outcome->trace_xxh64,
+		.trace_requests = outcome->submitted,
+		.result_hash = outcome->result_hash,
+	};
+
+	set_latencies(&figures, outcome);
+	set_load(&figures, outcome);
+	return figures;
+}
+
+enum status probe_run(const struct probe_context *context, const struct probe_job *job,
+	struct probe_figures *figures, struct error *error)
+{
+	char outages[PROBE_OUTAGES_BYTES];
+	struct run_request request = probe_request(context, job, outages);
+	struct run_outcome outcome;
+
+	TRY(run_replay(&request, &outcome, error));
+	if (outcome.measured_submitted == 0) {
+		return error_set(error, STATUS_INPUT,
+			"%s: no request is measured, so there is nothing to plan for",
+			outcome.trace_name);
+	}
+	memset(figures, 0, sizeof(*figures)); /* padding too: figures are compared as bytes */
+	struct probe_figures found = figures_of(&outcome, &request.config);
+	TRY(objective_judge(context->objective, &outcome, job->is_alone, &found.judged, error));
+	found.passes = found.judged.miss == MISS_NOTHING;
+	*figures = found;
+	return STATUS_OK;
+}
+
+enum status probe_do_job(
+	void *context, const struct text *job, struct text *result, struct error *error)
+{
+	const struct probe_context *probes = context;
+	struct probe_job own;
+	struct probe_figures figures;
+
+	check(job->byte_count == sizeof(own));
+	memcpy(&own, job->bytes, sizeof(own));
+	TRY(probe_run(probes, &own, &figures, error));
+	text_add_bytes(result, (const char *)&figures, sizeof(figures));
+	return STATUS_OK;
+}

@@ -1,0 +1,73 @@
+#ifndef BENCH_PLAN_PROBE_H
+#define BENCH_PLAN_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/plan/knob.h"
+#include "bench/plan/objective.h"
+#include "bench/replay/run.h"
+
+/* A probe: one run of a plan, which `quire replay` would make with the same options. Jobs and
+   figures are plain structs, so that they go to worker processes and back as bytes. */
+
+struct probe_job {
+	uint32_t configuration;
+	enum knob_index knob;
+	bool is_alone;		  /* one request in the system at a time; load is not used */
+	uint64_t load;		  /* of the knob */
+	uint64_t replicate;	  /* --resample-seed; 0: the trace itself */
+	uint64_t step_time_scale; /* in millionths */
+	uint64_t lost;		  /* replicas, of all of them, that fail at time 0 */
+};
+
+struct probe_figures {
+	bool passes;
+	struct objective_verdict judged;
+	enum verdict verdict;
+
+	/* measured requests */
+	uint64_t submitted, attained, rejected, failed, unfinished;
+	uint64_t missed_ttft, missed_tpot, missed_e2e, longest_missed;
+	struct slo_interval interval; /* of the share that attains */
+	bool has_offered;
+	double offered_per_s; /* where arrivals take time */
+	double finished_per_s, goodput_per_s, output_tokens_per_s;
+	bool has_latency[LATENCY_COUNT];
+	double latency_ms[LATENCY_COUNT][STATISTIC_COUNT];
+	bool has_hit_rate, has_utilisation;
+	double hit_rate, utilisation;
+	/* Of all that arrives, in the time in which it arrives: above 1 it cannot be carried. */
+	double demand;
+	double kv_peak, seats_peak, budget_peak;
+	double wait_s[WAIT_CAUSE_COUNT];
+	uint64_t preemptions;
+	uint64_t replicas, gpus; /* gpus: of all replicas */
+	uint64_t kv_blocks, trace_xxh64, result_hash, trace_requests;
+};
+
+/* A configuration of a plan: complete but for what a job sets. */
+struct probe_configuration {
+	struct run_request run;
+};
+
+/* What all probes share. */
+struct probe_context {
+	const struct probe_configuration *configurations;
+	const struct objective *objective;
+};
+
+/* The request of a job. outages: storage of PROBE_OUTAGES_BYTES that it may point to. */
+enum { PROBE_LOST_MAX = 64, PROBE_OUTAGES_BYTES = PROBE_LOST_MAX * 16 };
+struct run_request probe_request(
+	const struct probe_context *context, const struct probe_job *job, char *outages);
+
+/* Runs it. An interrupted or failed run is an error. */
+enum status probe_run(const struct probe_context *context, const struct probe_job *job,
+	struct probe_figures *figures, struct error *error);
+
+/* The same for bench/jobs/jobs.h: the bytes of a struct probe_job to those of its figures. */
+enum status probe_do_job(
+	void *context, const struct text *job, struct text *result, struct error *error);
+
+#endif

@@ -1,0 +1,412 @@
+#include "reports/results/plan_file.h"
+
+#include <cJSON.h>
+#include <criterion/criterion.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* `quire plan` as its users run it: queues whose capacity a formula gives, what must grow with
+   what, runs repeated by `quire replay`, and every refusal. */
+
+enum { LINE_BYTES = 1024, PATH_BYTES = 600 };
+
+static char folder[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	temporary_folder(folder);
+}
+
+static void tear_down(void)
+{
+	char line[PATH_BYTES + 16];
+
+	snprintf(line, sizeof(line), "rm -rf '%s'", folder);
+	require_equal(system(line), 0);
+}
+
+TestSuite(plan, .init = set_up, .fini = tear_down);
+
+/* Runs `quire FORMAT...`, in which @ is the folder, and demands the exit code. */
+static char *quire(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static char *quire(int code, const char *format, ...)
+{
+	char line[LINE_BYTES];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(line, sizeof(line), format, list);
+	va_end(list);
+	return quire_output(folder, code, line);
+}
+
+static void open_plan(struct plan_file *plan, const char *name)
+{
+	static char path[PATH_BYTES];
+	struct error error = {0};
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	require(plan_file_open(plan, path, &error) == STATUS_OK, "%s", error.text);
+}
+
+/* The load that passes of `quire plan OPTIONS`. */
+static double answer_of(const char *options)
+{
+	static uint32_t number;
+	struct plan_file plan;
+	char name[32];
+
+	snprintf(name, sizeof(name), "answer%u", number++);
+	free(quire(0, "plan %s --out @/%s", options, name));
+	open_plan(&plan, name);
+	struct result_value pass = plan_answer_pass(&plan.answer);
+	require(pass.has_value, "no answer");
+	plan_file_close(&plan);
+	return pass.value;
+}
+
+/* ---- queues with a known capacity ---- */
+
+/* A profile whose prefill steps take `step_ns` and `token_ns` for each token of a prompt, and all
+   else nothing. */
+static void write_profile(double step_ns, double token_ns)
+{
+	char *text = file_read("sim/profiles/h200-qwen3-0.6b.json", NULL);
+	char path[PATH_BYTES];
+	cJSON *root = cJSON_Parse(text), *curve;
+
+	cJSON_ArrayForEach(curve, cJSON_GetObjectItem(root, "curves"))
+	{
+		const double at[] = {0, 1}, zero[] = {0, 0};
+		const double step[] = {0, step_ns}, token[] = {0, token_ns};
+		bool is_step = strcmp(curve->string, "prefill_step") == 0;
+		bool is_token = strcmp(curve->string, "prefill_tokens") == 0;
+		cJSON_ReplaceItemInObject(curve, "at", cJSON_CreateDoubleArray(at, 2));
+		cJSON_ReplaceItemInObject(curve, "ns",
+			cJSON_CreateDoubleArray(is_step	   ? step
+						: is_token ? token
+							   : zero,
+				2));
+	}
+	char *changed = cJSON_Print(root);
+	snprintf(path, sizeof(path), "%s/profile.json", folder);
+	file_write(path, changed, strlen(changed));
+	free(changed);
+	cJSON_Delete(root);
+	free(text);
+}
+
+/* One server: a seat, and one output token, so that a request is one step. */
+#define ONE_SERVER                                                                                 \
+	"@/trace.jsonl --model qwen3-0.6b --gpu @/profile.json --max-num-seqs 1 "                  \
+	"--enable-prefix-caching off --precision 0.002 --vary rate "
+
+/* Poisson arrivals at rate r, service of always D: the mean time in the system is
+   D + r D^2 / (2 (1 - r D)), by Pollaczek and Khinchine. With D = 10 ms it is 30 ms at r = 80/s. */
+Test(plan, finds_the_capacity_of_a_queue_with_constant_service)
+{
+	write_profile(10e6, 0);
+	free(quire(0, "trace make --requests 100000 --input 20 --output 1 --rate 50 --seed 3 "
+		      "--out @/trace.jsonl"));
+	double rate = answer_of(ONE_SERVER "--rate 50 --slo 'ttft.mean<=30'");
+	require(fabs(rate / 80 - 1) < 0.01, "found %g, expected 80", rate);
+}
+
+/* Service of 2 ms and 0.1 ms a token of prompts of 1 to 199 tokens, all alike likely: mean 12 ms,
+   mean square 12^2 + 0.01 * (199^2 - 1) / 12 = 177 ms^2. The mean wait is r E[S^2] / (2 (1 - r
+   E[S])), which at r = 60/s is 0.06 * 177 / (2 * (1 - 0.72)) = 18.964 ms. */
+Test(plan, finds_the_capacity_of_a_queue_with_drawn_service)
+{
+	write_profile(2e6, 100e3);
+	free(quire(0, "trace make --requests 100000 --input 1:199 --output 1 --rate 50 --seed 3 "
+		      "--out @/trace.jsonl"));
+	double rate = answer_of(ONE_SERVER "--rate 50 --slo 'ttft.mean<=30.964'");
+	require(fabs(rate / 60 - 1) < 0.01, "found %g, expected 60", rate);
+}
+
+/* Arrivals at equal distances never wait below 100/s, and above it each waits longer than the one
+   before. */
+Test(plan, finds_the_capacity_of_a_queue_without_chance)
+{
+	write_profile(10e6, 0);
+	free(quire(0, "trace make --requests 20000 --input 20 --output 1 --rate 50 --seed 3 "
+		      "--out @/trace.jsonl"));
+	double rate =
+		answer_of(ONE_SERVER "--arrivals constant --rate 1 --slo-ttft-ms 20 --attain 1");
+	require(rate > 99.8 && rate <= 100.1, "found %g, expected 100", rate);
+}
+
+/* n servers of 10 ms behind a router, arrivals at equal distances: rate / 100, rounded up. */
+Test(plan, finds_the_least_number_of_replicas)
+{
+	static const struct {
+		const char *rate;
+		double replicas;
+	} cases[] = {{"95", 1}, {"195", 2}, {"205", 3}, {"690", 7}};
+
+	write_profile(10e6, 0);
+	free(quire(0, "trace make --requests 6000 --input 20 --output 1 --rate 50 --seed 3 "
+		      "--out @/trace.jsonl"));
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (uint32_t spare = 0; spare < 3; spare += 2) {
+			char options[LINE_BYTES];
+			snprintf(options, sizeof(options),
+				"@/trace.jsonl --gpu @/profile.json --max-num-seqs 1 "
+				"--enable-prefix-caching off --arrivals constant --slo-ttft-ms 20 "
+				"--router round-robin --target-rate %s --spare %u",
+				cases[i].rate, spare);
+			double found = answer_of(options);
+			require(found == cases[i].replicas + spare, "%s/s, %u spare: found %g",
+				cases[i].rate, spare, found);
+		}
+	}
+}
+
+/* ---- what grows with what ---- */
+
+#define TRACE QUIRE_SOURCE_DIR "/workloads/traces/demo.jsonl"
+#define DEMO TRACE " --max-requests 400 --slo-ttft-ms 400 --slo-tpot-ms 40 "
+
+static double demo_answer(const char *options)
+{
+	char line[LINE_BYTES];
+
+	snprintf(line, sizeof(line), DEMO "%s", options);
+	return answer_of(line);
+}
+
+static void require_growing(const char *const *options, uint32_t count)
+{
+	double before = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		double found = demo_answer(options[i]);
+		require(found >= before * 0.99, "%s: %g after %g", options[i], found, before);
+		before = found;
+	}
+}
+
+Test(plan, capacity_grows_with_memory_speed_and_replicas)
+{
+	require_growing((const char *const[]){"--kv-blocks 200", "--kv-blocks 400",
+				"--kv-blocks 800", "--kv-blocks 4000"},
+		4);
+	require_growing((const char *const[]){"--step-time-scale 2", "--step-time-scale 1.2", "",
+				"--step-time-scale 0.8"},
+		4);
+	require_growing((const char *const[]){"", "--replicas 2", "--replicas 4"}, 3);
+}
+
+/* ---- runs ---- */
+
+static double figure(const cJSON *root, const char *section, const char *field)
+{
+	const cJSON *node = cJSON_GetObjectItem(cJSON_GetObjectItem(root, section), field);
+
+	require(cJSON_IsNumber(node), "%s.%s is missing", section, field);
+	return node->valuedouble;
+}
+
+static void require_near(double found, double expected, double size, const char *name)
+{
+	require(fabs(found - expected) <= size, "%s is %.9g in the plan and %.9g in the replay",
+		name, found, expected);
+}
+
+/* Each run of a plan is what `quire replay` with its options finds. */
+static void require_repeated(const struct plan_probe *probe, const char *knob)
+{
+	char load[64];
+
+	if (probe->purpose == PROBE_ALONE) {
+		snprintf(load, sizeof(load), "--concurrency 1");
+	} else {
+		snprintf(load, sizeof(load), "--%s %.6f", knob, probe->load.value);
+	}
+	char *text = quire(0, "replay " DEMO "--json %s 2>@/notes", load);
+	cJSON *summary = cJSON_Parse(text);
+	const cJSON *latency = cJSON_GetObjectItem(summary, "latency_ms");
+	require_near(probe->attained.value, figure(summary, "slo", "attained"), 1e-6, "attained");
+	require_near(probe->goodput_requests_per_s.value,
+		figure(summary, "slo", "goodput_requests_per_s"), 1e-5, "goodput");
+	require_near(probe->output_tokens_per_s.value,
+		figure(summary, "throughput", "output_tokens_per_s"), 1e-2, "throughput");
+	require_near(probe->ttft_p99_ms.value, figure(latency, "ttft", "p99"), 1e-6, "ttft");
+	require_near(probe->tpot_p90_ms.value, figure(latency, "tpot", "p90"), 1e-6, "tpot");
+	require_near(probe->e2e_p50_ms.value, figure(latency, "e2e", "p50"), 1e-6, "e2e");
+	require_near(probe->hit_rate.value, figure(summary, "prefix_cache", "hit_rate"), 2e-6,
+		"the hit rate");
+	require_near(probe->utilisation.value, figure(summary, "load", "utilisation"), 2e-6,
+		"utilisation");
+	cJSON_Delete(summary);
+	free(text);
+}
+
+Test(plan, each_run_is_what_replay_finds)
+{
+	struct plan_file plan;
+	free(quire(0, "plan " DEMO "--out @/plan"));
+	open_plan(&plan, "plan");
+	require(plan.probe_count > 8 && plan.is_complete, "%llu runs",
+		(unsigned long long)plan.probe_count);
+	bool has_pass = false, has_fail = false;
+	for (uint64_t i = 0; i < plan.probe_count; i++) {
+		const struct plan_probe *probe = &plan.probes[i];
+		has_pass |= probe->load.value == plan.answer.highest_pass.value &&
+			    probe->passes.value == 1;
+		has_fail |= probe->load.value == plan.answer.lowest_fail.value &&
+			    probe->passes.value == 0;
+		require_repeated(probe, "speedup");
+	}
+	require(has_pass && has_fail, "the answer is not among the runs");
+	require(plan.answer.lowest_fail.value <= plan.answer.highest_pass.value * 1.0101,
+		"%g and %g are too far apart", plan.answer.highest_pass.value,
+		plan.answer.lowest_fail.value);
+	plan_file_close(&plan);
+}
+
+/* The same bytes with any number of workers. */
+Test(plan, one_worker_and_four_write_the_same)
+{
+	char path[2][PATH_BYTES];
+	static const char *const names[] = {"plan.json", "plan.tsv"};
+	char *text[2];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		text[i] = quire(0, "plan " DEMO "--grid 'max-num-seqs=16,64' --jobs %u --out @/p%u",
+			i == 0 ? 1 : 4, i);
+	}
+	require(strcmp(text[0], text[1]) == 0, "it prints %s and %s", text[0], text[1]);
+	for (uint32_t i = 0; i < 2; i++) {
+		char *bytes[2];
+		for (uint32_t k = 0; k < 2; k++) {
+			snprintf(path[k], PATH_BYTES, "%s/p%u/%s", folder, k, names[i]);
+			bytes[k] = file_read(path[k], NULL);
+		}
+		require(strcmp(bytes[0], bytes[1]) == 0, "%s differs", names[i]);
+		free(bytes[0]);
+		free(bytes[1]);
+	}
+	free(text[0]);
+	free(text[1]);
+}
+
+/* What fails with one request in the system at a time fails always. */
+Test(plan, says_which_requests_alone_break_the_limits)
+{
+	struct plan_file plan;
+	char *text = quire(1, "plan " TRACE " --max-requests 300 --slo-e2e-ms "
+			      "2000 --out @/none");
+	require(strncmp(text, "no load passes", 14) == 0 &&
+			strchr(text, '\n') == text + strlen(text) - 1 &&
+			strstr(text, "one request in the system at a time") != NULL,
+		"%s", text);
+	free(text);
+	open_plan(&plan, "none");
+	require(plan.answer.alone.misses.value > 3 && !plan.answer.highest_pass.has_value, "alone");
+	plan_file_close(&plan);
+}
+
+/* Ctrl-C leaves what is known as a bound. */
+Test(plan, an_interrupt_leaves_a_bound)
+{
+	char out[PATH_BYTES];
+	struct plan_file plan;
+	struct process process;
+
+	snprintf(out, sizeof(out), "%s/cut", folder);
+	const char *const arguments[] = {"quire", "plan", TRACE, "--slo-ttft-ms", "400", "--jobs",
+		"2", "--precision", "0", "--vary", "rate", "--out", out, NULL};
+	const struct process_order order = {.program = QUIRE_EXECUTABLE, .arguments = arguments};
+	process_start(&process, &order);
+	usleep(700000);
+	kill(process.id, SIGINT);
+	struct process_result result = process_finish(&process);
+	require_equal(result.code, 1);
+	require(strstr(result.err, "interrupted") != NULL, "%s", result.err);
+	open_plan(&plan, "cut");
+	require(!plan.is_complete, "it says that it is complete");
+	require(!plan_answer_pass(&plan.answer).has_value || plan.answer.is_bound, "no bound");
+	plan_file_close(&plan);
+	process_result_free(&result);
+}
+
+/* ---- configurations ---- */
+
+Test(plan, ranks_configurations_by_goodput_a_gpu)
+{
+	struct plan_file plan;
+	free(quire(0, "plan " DEMO "--grid 'max-num-seqs=4,64' --try '--kv-blocks 60' --out @/g"));
+	open_plan(&plan, "g");
+	require_equal(plan.configuration_count, 3);
+	for (uint32_t i = 0; i + 1 < plan.configuration_count; i++) {
+		const struct plan_configuration *one = &plan.configurations[i];
+		require_equal(one->rank, i + 1);
+		require(!one[1].goodput_per_gpu.has_value ||
+				one->goodput_per_gpu.value >= one[1].goodput_per_gpu.value,
+			"not by goodput");
+	}
+	require(strcmp(plan.configurations[0].name, "max-num-seqs=64") == 0, "%s is best",
+		plan.configurations[0].name);
+	require(plan.configurations[0].on_pareto_front, "the best is not on the front");
+	plan_file_close(&plan);
+}
+
+/* ---- misuse ---- */
+
+static void require_misuse(const char *options, const char *words)
+{
+	char *text = quire(2, "plan " TRACE " --max-requests 50 %s", options);
+	require(strncmp(text, "quire plan: ", 12) == 0 &&
+			strchr(text, '\n') == text + strlen(text) - 1,
+		"%s: %s", options, text);
+	require(strstr(text, words) != NULL, "%s: '%s' is not in %s", options, words, text);
+	free(text);
+}
+
+Test(plan, misuse_is_refused_in_a_line)
+{
+	require_misuse("", "no service level");
+	require_misuse("--slo 'ttft.p98<=3'", "ttft.p98");
+	require_misuse("--slo 'ttft.p99<=+5%'", "without a sign");
+	require_misuse("--slo-ttft-ms 9 --vary batch", "--vary");
+	require_misuse("--slo-ttft-ms 9 --attain 0", "--attain");
+	require_misuse("--slo-ttft-ms 9 --attain 1.5", "--attain");
+	require_misuse("--slo-ttft-ms 9 --target-rate 3 --target-speedup 2", "--target-speedup");
+	require_misuse("--slo-ttft-ms 9 --target-rate 3 --vary speedup", "--vary");
+	require_misuse("--slo-ttft-ms 9 --spare 1", "--spare");
+	require_misuse("--slo-ttft-ms 9 --ramp 1:2:3 --duration 9", "--ramp");
+	require_misuse("--slo-ttft-ms 9 --concurrency 3", "--concurrency");
+	require_misuse("--slo-ttft-ms 9 --router prefix", "--router");
+	require_misuse("--slo-ttft-ms 9 --grid 'speedup=2,3;gpu=h200'", "speedup");
+	require_misuse("--slo-ttft-ms 9 --grid 'gpu'", "--grid");
+	require_misuse("--slo-ttft-ms 9 --runner tape", "tape");
+	require_misuse("--slo-ttft-ms 9 --warmup 50", "warmup");
+	require_misuse("--slo-ttft-ms 9 --gpu nothing", "nothing");
+	char *text = quire(2, "plan @/missing.jsonl --slo-ttft-ms 9");
+	require(strstr(text, "missing.jsonl") != NULL, "%s", text);
+	free(text);
+}
+
+/* Nothing is replaced that may not be. */
+Test(plan, a_folder_with_a_result_is_kept)
+{
+	free(quire(0, "plan " DEMO "--precision 0.2 --out @/twice"));
+	char *text = quire(2, "plan " DEMO "--precision 0.2 --out @/twice");
+	require(strstr(text, "--force") != NULL, "%s", text);
+	free(text);
+	free(quire(0, "plan " DEMO "--precision 0.2 --out @/twice --force"));
+	free(quire(0, "replay " DEMO "--out @/run"));
+	text = quire(2, "plan " DEMO "--precision 0.2 --out @/run --force");
+	require(strstr(text, "summary.json") != NULL, "%s", text);
+	free(text);
+}
