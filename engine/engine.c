@@ -29,6 +29,7 @@ void engine_close(struct engine *engine)
 		return;
 	}
 	scheduler_deinit(&engine->scheduler);
+	livelock_deinit(&engine->livelock);
 	free(engine->token_ids[0]);
 	free(engine->token_ids[1]);
 	free(engine);
@@ -54,6 +55,7 @@ enum fit engine_add(struct engine *engine, const struct request *request, uint32
 		return fit;
 	}
 	uint32_t added = scheduler_add(&engine->scheduler, request);
+	livelock_reset(&engine->livelock);
 	if (slot != NULL) {
 		*slot = added;
 	}
@@ -72,6 +74,7 @@ void engine_restart(struct engine *engine)
 	uint64_t step = engine->scheduler.step;
 
 	scheduler_deinit(&engine->scheduler);
+	livelock_reset(&engine->livelock);
 	scheduler_init(&engine->scheduler, &config, engine->runner->is_computing);
 	engine->scheduler.step = step;
 	engine->scheduler.blocks.log = log;
@@ -137,7 +140,20 @@ const struct batch *engine_schedule(struct engine *engine)
 	}
 	engine->has_applied_before = false;
 	scheduler_schedule(&engine->scheduler);
+	(void)livelock_look(&engine->livelock, &engine->scheduler);
 	return &engine->scheduler.batch;
+}
+
+bool engine_is_stuck(const struct engine *engine)
+{
+	return engine->livelock.is_proven;
+}
+
+uint64_t engine_stuck_period(
+	const struct engine *engine, uint64_t *requests, uint32_t most, uint32_t *count)
+{
+	*count = livelock_preempted(&engine->livelock, &engine->scheduler, requests, most);
+	return engine->livelock.period;
 }
 
 void engine_set_ahead(struct engine *engine)

@@ -93,6 +93,15 @@ const struct batch *engine_schedule(struct engine *engine);
    their times. */
 void engine_set_ahead(struct engine *engine);
 
+/* Whether the steps from now on are proven to repeat without end, and to sample no token, unless a
+   request is added (engine/livelock.h). */
+bool engine_is_stuck(const struct engine *engine);
+
+/* Of such an engine: how many steps repeat, and the requests that are preempted in them again and
+   again: at most `most` of them, and in *count how many there are. */
+uint64_t engine_stuck_period(
+	const struct engine *engine, uint64_t *requests, uint32_t most, uint32_t *count);
+
 enum status engine_execute(struct engine *engine, struct step_time *time, struct error *error);
 void engine_postprocess(struct engine *engine);
 

@@ -2,12 +2,14 @@
 #define ENGINE_ENGINE_INTERNAL_H
 
 #include "engine/engine.h"
+#include "engine/livelock.h"
 #include "engine/scheduler.h"
 
 /* The definition of struct engine, for engine.c and for tests that inspect its state. */
 
 struct engine {
 	struct scheduler scheduler;
+	struct livelock livelock;
 	const struct runner *runner; /* borrowed */
 	/* (max_num_seqs) sampled in a step; by the parity of its number, since with asynchronous
 	   scheduling two steps are decided and not applied */

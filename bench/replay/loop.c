@@ -6,6 +6,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
+#include "engine/base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,7 @@ static enum status begin_step(struct loop *loop, struct replay *replay, struct e
 	TRY(replay_begin_step(replay, &next_ns, error));
 	desk_look(loop->desk, replay->index, loop->now_ns);
 	loop->has_failed = loop->has_failed || replay->has_failed;
+	loop->has_stuck = loop->has_stuck || engine_is_stuck(replay->engine);
 	if (next_ns != REPLAY_IDLE) {
 		push(loop, next_ns, replay->index);
 	}
@@ -238,12 +240,74 @@ static enum status advance_fleet(struct loop *loop, struct error *error)
 	return STATUS_OK;
 }
 
+/* ---- a run that would never end ---- */
+
+/* Whether rows may still arrive that no request has to end for. */
+static bool awaits_rows(const struct loop *loop)
+{
+	if (loop->desk == NULL) {
+		return loop->replicas[0]->intake.state == WORKLOAD_LATER;
+	}
+	return loop->desk->state == WORKLOAD_LATER ||
+	       outages_next_ns(&loop->desk->outages) != UINT64_MAX;
+}
+
+/* The first replica, where each one that has work is stuck; NULL: the run goes on. */
+static struct replay *find_stuck(const struct loop *loop)
+{
+	struct replay *first = NULL;
+
+	for (uint32_t i = 0; i < loop->replica_count; i++) {
+		const struct engine *engine = loop->replicas[i]->engine;
+		if (engine_has_work(engine) && !engine_is_stuck(engine)) {
+			return NULL;
+		}
+		first = first == NULL && engine_has_work(engine) ? loop->replicas[i] : first;
+	}
+	return first != NULL && awaits_rows(loop) ? NULL : first;
+}
+
+static void fail_stuck(struct replay *replay)
+{
+	enum { NAMED = 4 };
+	bool has_gate = !replay->options.config->no_scheduler_reserve_full_isl;
+	struct text names = {0};
+	uint64_t requests[NAMED];
+	uint32_t count;
+	uint64_t period = engine_stuck_period(replay->engine, requests, NAMED, &count);
+
+	for (uint32_t i = 0; i < count && i < NAMED; i++) {
+		text_format(&names, "%s%llu", i == 0 ? "" : ", ", (unsigned long long)requests[i]);
+	}
+	text_add(&names, count > NAMED ? " and others" : "");
+	replay->has_failed = true;
+	error_set(&replay->failure, STATUS_INPUT,
+		"nobody would be served any more: requests %s are preempted again and again, the "
+		"same %llu steps without end and without a new token; %smore --kv-blocks or fewer "
+		"--max-num-seqs would help",
+		names.bytes, (unsigned long long)period,
+		has_gate ? "" : "leaving out --no-scheduler-reserve-full-isl, ");
+	text_deinit(&names);
+}
+
+static void end_stuck(struct loop *loop)
+{
+	struct replay *stuck = find_stuck(loop);
+
+	loop->has_stuck = stuck != NULL;
+	if (stuck != NULL && !loop->has_failed && !loop->is_over) {
+		fail_stuck(stuck);
+		loop->has_failed = true;
+	}
+}
+
 /* A replica that reads the trace itself needs no queue of events: it is always its turn. */
 static enum status advance_alone(struct loop *loop, struct error *error)
 {
 	struct replay *replay = loop->replicas[0];
 	uint64_t next_ns = 0;
 
+	loop->has_stuck = engine_is_stuck(replay->engine);
 	if (replay->is_in_flight) {
 		TRY(overlap_advance(replay, error));
 		loop->has_failed = replay->has_failed;
@@ -310,6 +374,9 @@ static enum status run(struct loop *loop, struct progress *progress, struct erro
 			poll(loop, progress);
 		}
 		TRY(loop->desk == NULL ? advance_alone(loop, error) : advance_fleet(loop, error));
+		if (loop->has_stuck) {
+			end_stuck(loop);
+		}
 	}
 	return STATUS_OK;
 }

@@ -29,6 +29,7 @@ struct loop {
 	uint64_t *woken; /* a bit for each replica that may begin a step */
 	uint64_t now_ns;
 	bool is_over, is_interrupted, has_failed;
+	bool has_stuck; /* a replica's steps repeat without end (engine/livelock.h) */
 	bool has_total;
 	uint64_t total;	  /* requests, for the progress line; 0: unknown */
 	bool has_backlog; /* the desk has sent the last row */
