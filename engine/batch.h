@@ -22,12 +22,13 @@
 	X(decode_context_tokens)  /* sum over decode rows of the tokens they attend to */          \
 	X(decode_longest_context) /* most of them, of one decode row */                            \
 	X(prefill_attention_pairs) /* sum over prefill tokens of the tokens each attends to */     \
+	X(prefill_longest_context) /* most of them, of one prefill token */                        \
 	X(sampled_rows)		   /* rows that end in a sampled token */                          \
 	X(running)		   /* sequences running, placed or not, after scheduling */        \
 	X(waiting)		   /* sequences waiting in the engine after scheduling */          \
 	X(used_blocks)                                                                             \
 	X(shared_tokens)      /* saved by blocks that several running sequences hold */            \
-	X(pair_tokens)	      /* held by both of two running sequences, summed over all pairs */   \
+	X(reread_tokens)      /* of a block that k of them hold, (k - 1) / k of its tokens */      \
 	X(cached_free_blocks) /* free blocks whose content can still be found */                   \
 	X(free_blocks)                                                                             \
 	X(preemptions) /* in this step */

@@ -156,6 +156,12 @@ static inline void free_join(struct block_manager *manager, uint32_t id)
 	}
 }
 
+/* What one more reference adds to reread_parts. */
+static inline uint64_t reread_step(uint32_t references)
+{
+	return block_reread_part(references + 1) - block_reread_part(references);
+}
+
 static inline void free_leave(struct block_manager *manager, uint32_t id)
 {
 	if (manager->pile == NULL || manager->blocks[id].pile_index == BLOCK_NONE) {
@@ -366,8 +372,10 @@ void block_manager_share(struct block_manager *manager, uint32_t id)
 		manager->cached_free_count -= block->is_indexed;
 		free_leave(manager, id);
 	}
-	manager->shared_count += block->reference_count > 0;
-	manager->pair_count += block->reference_count;
+	if (block->reference_count > 0) {
+		manager->shared_count++;
+		manager->reread_parts += reread_step(block->reference_count);
+	}
 	block->reference_count++;
 	manager->version++;
 }
@@ -381,7 +389,7 @@ static inline void release(struct block_manager *manager, uint32_t id)
 	manager->version++;
 	if (block->reference_count > 0) {
 		manager->shared_count--;
-		manager->pair_count -= block->reference_count;
+		manager->reread_parts -= reread_step(block->reference_count);
 		return;
 	}
 	free_join(manager, id);
@@ -559,7 +567,7 @@ static void release_to_tail(struct block_manager *manager, const uint32_t *table
 		check(block->reference_count > 0);
 		if (--block->reference_count > 0) {
 			manager->shared_count--;
-			manager->pair_count -= block->reference_count;
+			manager->reread_parts -= reread_step(block->reference_count);
 			continue;
 		}
 		*link = id;
@@ -677,7 +685,7 @@ void block_manager_check(const struct block_manager *manager)
 	uint32_t free_count = 0;
 	uint32_t indexed_count = 0;
 	uint64_t shared_count = 0;
-	uint64_t pair_count = 0;
+	uint64_t reread_parts = 0;
 
 	free_list_check(manager);
 	for (uint32_t id = 0; id < manager->block_count; id++) {
@@ -688,14 +696,12 @@ void block_manager_check(const struct block_manager *manager)
 		check(manager->strategies.equal_blocks == EQUAL_NEWEST ||
 			block->is_indexed == block->is_registered);
 		shared_count += block->is_free ? 0 : block->reference_count - 1;
-		pair_count += block->is_free ? 0
-					     : (uint64_t)block->reference_count *
-						       (block->reference_count - 1) / 2;
+		reread_parts += block->is_free ? 0 : block_reread_part(block->reference_count);
 		check(block->is_registered || !block->is_indexed);
 		indexed_count += block->is_indexed;
 	}
 	check(free_count == manager->free_count);
 	check(shared_count == manager->shared_count);
-	check(pair_count == manager->pair_count);
+	check(reread_parts == manager->reread_parts);
 	index_check(manager, indexed_count);
 }

@@ -259,6 +259,17 @@ static void blocks_given(struct scheduler *scheduler, const struct sequence *seq
 	}
 }
 
+static uint64_t longest_prefill(const struct scheduler *scheduler)
+{
+	uint64_t longest = 0;
+
+	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
+		const struct placement *row = &scheduler->placements[i];
+		longest = row->is_decode ? longest : u64_max(longest, row->first + row->count);
+	}
+	return longest;
+}
+
 /* Takes a preempted sequence's row of the current step back. The blocks that were registered for it
    stay registered. */
 static void withdraw_row(struct scheduler *scheduler, struct sequence *sequence)
@@ -285,6 +296,7 @@ static void withdraw_row(struct scheduler *scheduler, struct sequence *sequence)
 	counts->prefill_tokens -= gone.count;
 	counts->prefill_attention_pairs -= batch_attention_pairs(gone.first, gone.count);
 	counts->sampled_rows -= gone.is_sampled;
+	counts->prefill_longest_context = longest_prefill(scheduler);
 	do {
 		chunk--;
 	} while (events->events[chunk].kind != EVENT_CHUNK ||
@@ -380,6 +392,7 @@ static void place_chunk(struct scheduler *scheduler, struct sequence *sequence, 
 	counts->prefill_rows++;
 	counts->prefill_tokens += count;
 	counts->prefill_attention_pairs += batch_attention_pairs(first, count);
+	counts->prefill_longest_context = u64_max(counts->prefill_longest_context, first + count);
 	counts->sampled_rows += first + count == sequence->token_count;
 }
 
@@ -644,7 +657,8 @@ void scheduler_schedule(struct scheduler *scheduler)
 	counts->waiting = scheduler->waiting.count;
 	counts->used_blocks = block_manager_used_count(&scheduler->blocks);
 	counts->shared_tokens = scheduler->blocks.shared_count * scheduler->config.block_size;
-	counts->pair_tokens = scheduler->blocks.pair_count * scheduler->config.block_size;
+	counts->reread_tokens =
+		scheduler->blocks.reread_parts * scheduler->config.block_size / BLOCK_REREAD_PARTS;
 	counts->cached_free_blocks = scheduler->blocks.cached_free_count;
 	counts->free_blocks = scheduler->blocks.free_count;
 	scheduler->is_undone = true;

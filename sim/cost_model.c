@@ -3,7 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
-#include "sim/price_by_curves.h"
+#include "sim/price_by_operations.h"
 #include "sim/price_by_rates.h"
 
 #include <stdlib.h>
@@ -20,23 +20,12 @@ enum { FLIGHTS = 2 };
 
 struct cost_model {
 	uint64_t scale_millionths; /* of every step's time */
-	bool has_curves;	   /* a calibrated profile prices by curves, others by rates */
+	bool is_calibrated;	   /* a calibrated profile prices by operations, others by rates */
 	struct step_rates rates;
-	struct step_curve_table curves[STEP_CURVE_COUNT];
-	struct step_curve_hints hints;
+	struct operation_pricer pricer;
 	struct flight flights[FLIGHTS];
 	uint64_t launched, collected; /* steps */
 };
-
-static void price_step(struct cost_model *model, const struct step_counts *counts, bool is_ahead,
-	struct step_price *out)
-{
-	if (model->has_curves) {
-		price_by_curves(model->curves, counts, is_ahead, &model->hints, out);
-	} else {
-		price_by_rates(&model->rates, counts, out);
-	}
-}
 
 static uint64_t scaled_ns(const struct cost_model *model, double ns)
 {
@@ -45,21 +34,30 @@ static uint64_t scaled_ns(const struct cost_model *model, double ns)
 	return (uint64_t)(((u128)whole_ns * model->scale_millionths + 500000) / 1000000);
 }
 
-static enum status cost_model_time(struct cost_model *model, const struct step_counts *counts,
-	uint64_t step, bool is_ahead, struct step_time *time, struct error *error)
+static struct operation_price price_step(
+	struct cost_model *model, const struct step_counts *counts, bool is_ahead)
 {
 	struct step_price price;
-	double gpu = 0;
 
-	price_step(model, counts, is_ahead, &price);
+	if (model->is_calibrated) {
+		return price_by_operations(&model->pricer, counts, is_ahead);
+	}
+	price_by_rates(&model->rates, counts, &price);
+	double gpu = 0;
 	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
 		gpu += price.linear[i];
 	}
 	gpu += price.decode_attention + price.prefill_attention + price.elementwise;
 	gpu += price.exchange + price.sampling + price.step_fixed;
-	gpu = step_price_part(gpu);
-	double host = step_price_part(price.host);
-	double elapsed = gpu + host;
+	return (struct operation_price){.gpu_ns = gpu, .host_ns = price.host};
+}
+
+static enum status cost_model_time(struct cost_model *model, const struct step_counts *counts,
+	uint64_t step, bool is_ahead, struct step_time *time, struct error *error)
+{
+	const struct operation_price price = price_step(model, counts, is_ahead);
+	double elapsed = price.gpu_ns + price.host_ns;
+
 	if (!(elapsed <= STEP_PRICE_LIMIT)) {
 		return error_set(error, STATUS_INPUT,
 			"step %llu: its price of %g ns is beyond 10^15, the profile's numbers are "
@@ -67,7 +65,7 @@ static enum status cost_model_time(struct cost_model *model, const struct step_c
 			(unsigned long long)step, elapsed);
 	}
 	time->elapsed_ns = scaled_ns(model, elapsed);
-	time->host_ns = u64_min(scaled_ns(model, host), time->elapsed_ns);
+	time->host_ns = u64_min(scaled_ns(model, price.host_ns), time->elapsed_ns);
 	time->gpu_ns = time->elapsed_ns - time->host_ns;
 	time->mode = STEP_MODE_NONE;
 	return STATUS_OK;
@@ -110,7 +108,7 @@ static enum status cost_model_elapsed(
 	struct cost_model *model = state;
 	struct step_time time;
 
-	TRY(cost_model_time(model, counts, 0, model->has_curves, &time, error));
+	TRY(cost_model_time(model, counts, 0, model->is_calibrated, &time, error));
 	*elapsed_ns = time.elapsed_ns;
 	return STATUS_OK;
 }
@@ -118,8 +116,29 @@ static enum status cost_model_elapsed(
 void cost_model_price(
 	const struct runner *cost_model, const struct step_counts *counts, struct step_price *out)
 {
-	check(cost_model->execute == cost_model_execute);
-	price_step(cost_model->state, counts, false, out);
+	const struct cost_model *model = cost_model->state;
+
+	check(cost_model->execute == cost_model_execute && !model->is_calibrated);
+	price_by_rates(&model->rates, counts, out);
+}
+
+/* A model of the same name may have another shape. */
+static enum status check_shape(const struct gpu_profile *profile, const struct model_config *model,
+	uint32_t ranks, struct error *error)
+{
+	const struct weight_shard shard = {.ranks = ranks};
+	const struct model_config own = weight_shard_config(model, shard);
+
+#define CHECK_SHAPE(field)                                                                         \
+	if (profile->prices.shape.field != own.field) {                                            \
+		return error_set(error, STATUS_USAGE,                                              \
+			"profile %s was calibrated with %s of " #field " %u on a GPU, and prices " \
+			"no other, found %u",                                                      \
+			profile->name, profile->model, profile->prices.shape.field, own.field);    \
+	}
+	OPERATION_SHAPE_LIST(CHECK_SHAPE)
+#undef CHECK_SHAPE
+	return STATUS_OK;
 }
 
 static enum status check_profile(const struct gpu_profile *profile,
@@ -136,7 +155,10 @@ static enum status check_profile(const struct gpu_profile *profile,
 			"other, found %u",
 			profile->name, profile->ranks, ranks);
 	}
-	if (!profile->is_calibrated && ranks > 1 && !profile->has_link) {
+	if (profile->is_calibrated) {
+		return check_shape(profile, model, ranks, error);
+	}
+	if (ranks > 1 && !profile->has_link) {
 		return error_set(error, STATUS_USAGE,
 			"profile %s has no section 'link', expected one for "
 			"--tensor-parallel-size %u",
@@ -151,9 +173,9 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 	TRY(check_profile(profile, model, ranks, error));
 	struct cost_model *state = memory_take(1, sizeof(*state));
 	state->scale_millionths = 1000000;
-	state->has_curves = profile->is_calibrated;
-	if (state->has_curves) {
-		memcpy(state->curves, profile->curves, sizeof(state->curves));
+	state->is_calibrated = profile->is_calibrated;
+	if (state->is_calibrated) {
+		operation_pricer_init(&state->pricer, &profile->prices);
 	} else {
 		step_rates_init(&state->rates, model, profile, ranks);
 	}
@@ -163,8 +185,8 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 		.is_computing = false,
 		.execute = cost_model_execute,
 		/* Profiles of rates do not model what launching ahead saves. */
-		.launch = state->has_curves ? cost_model_launch : NULL,
-		.collect = state->has_curves ? cost_model_collect : NULL,
+		.launch = state->is_calibrated ? cost_model_launch : NULL,
+		.collect = state->is_calibrated ? cost_model_collect : NULL,
 		.start = NULL,
 		.price = cost_model_elapsed,
 		.close = free,

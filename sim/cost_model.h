@@ -8,10 +8,10 @@
 #include "sim/step_price.h"
 
 /* A runner that prices a step from its counts alone, by one of two methods: by work and rates
-   (sim/price_by_rates.h), or with a calibrated profile by curves (sim/price_by_curves.h). A
-   calibrated profile is for one model and one number of ranks, and others are refused; so is a
-   profile without a link for more than one rank. Its runner launches steps ahead as
-   the CUDA runner does, and prices the host's share of those accordingly.
+   (sim/price_by_rates.h), or with a calibrated profile by operations (sim/price_by_operations.h).
+   A calibrated profile is for one model and one number of ranks, and others are refused; so is a
+   profile without a link for more than one rank. Its runner launches steps ahead as the CUDA runner
+   does, and prices the host's share of those accordingly.
 
    Both methods use + - * / on doubles only, so every machine computes the same nanoseconds. A step
    of more than 10^15 ns, before it is scaled, is refused. */
@@ -24,7 +24,7 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 enum { COST_MODEL_SCALE_MAX = 1000 * 1000000 };
 void cost_model_scale(struct runner *cost_model, uint64_t millionths);
 
-/* The price of a step, for tables and tests, by a scale of 1. */
+/* The price of a step by rates, for tables and tests, by a scale of 1. */
 void cost_model_price(
 	const struct runner *cost_model, const struct step_counts *counts, struct step_price *out);
 

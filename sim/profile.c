@@ -12,7 +12,8 @@ extern const struct embedded_file sim_profiles[];
 extern const uint32_t sim_profiles_count;
 
 #define PROFILE_SCHEMA "quire-gpu-1"
-#define CALIBRATED_SCHEMA "quire-calibrated-1"
+#define CALIBRATED_SCHEMA "quire-calibrated-2"
+#define CURVES_SCHEMA "quire-calibrated-1" /* could cost less than nothing */
 
 uint32_t gpu_profile_count(void)
 {
@@ -96,6 +97,27 @@ static enum status read_linears(
 	return STATUS_OK;
 }
 
+/* The best that the GPU can do, without which nothing can be calibrated. */
+static enum status read_limits(
+	const struct json_object *root, struct gpu_profile *out, struct error *error)
+{
+	struct operation_limits *limits = &out->prices.limits;
+	const struct number numbers[] = {
+#define LIMIT_NUMBER(field, unit, minimum, maximum)                                                \
+	{#field, unit, minimum, maximum, &limits->field},
+		OPERATION_LIMIT_LIST(LIMIT_NUMBER)
+#undef LIMIT_NUMBER
+	};
+	struct json_object object;
+
+	out->has_limits = out->is_calibrated || json_find(root, "limits") != NULL;
+	if (!out->has_limits) {
+		return STATUS_OK;
+	}
+	TRY(json_object(root, "limits", &object, error));
+	return read_numbers(&object, numbers, sizeof(numbers) / sizeof(numbers[0]), error);
+}
+
 /* A profile without the section prices one rank. */
 static enum status read_link(
 	const struct json_object *root, struct gpu_profile *out, struct error *error)
@@ -131,89 +153,6 @@ static enum status read_rates(
 	return read_linears(root, out, error);
 }
 
-/* ---- calibrated profiles ---- */
-
-/* An array of numbers that begins with 0; with is_rising, strictly rising. */
-static enum status read_points(const struct json_object *object, const char *field, bool is_rising,
-	double *values, uint32_t *count, struct error *error)
-{
-	const cJSON *array = json_find(object, field), *child = NULL;
-	const double largest = STEP_CURVE_LIMIT;
-	bool is_good = cJSON_IsArray(array) && cJSON_GetArraySize(array) >= 2 &&
-		       cJSON_GetArraySize(array) <= STEP_CURVE_POINTS;
-
-	*count = 0;
-	array = is_good ? array : NULL;
-	cJSON_ArrayForEach(child, array)
-	{
-		double value = cJSON_IsNumber(child) ? child->valuedouble : largest * 2;
-		is_good = is_good && value >= -largest && value <= largest;
-		is_good = is_good && (*count > 0 || value == 0);
-		is_good = is_good && (*count == 0 || !is_rising || value > values[*count - 1]);
-		values[(*count)++] = value;
-	}
-	if (!is_good) {
-		return json_refuse(object, field,
-			is_rising ? "an array of 2 to 32 rising numbers, 0 first"
-				  : "an array of 2 to 32 numbers up to 10^15, 0 first",
-			error);
-	}
-	return STATUS_OK;
-}
-
-static enum status read_curve(const struct json_object *curves, enum step_curve curve,
-	struct step_curve_table *out, struct error *error)
-{
-	struct json_object object;
-	uint32_t heights = 0;
-
-	TRY(json_object(curves, step_curve_name(curve), &object, error));
-	TRY(read_points(&object, "at", true, out->at, &out->count, error));
-	TRY(read_points(&object, "ns", false, out->ns, &heights, error));
-	if (heights != out->count) {
-		return json_refuse(&object, "ns", "as many numbers as in 'at'", error);
-	}
-	return STATUS_OK;
-}
-
-static enum status read_residuals(
-	const struct json_object *root, struct gpu_profile *out, struct error *error)
-{
-	struct json_object residuals, held_out;
-
-	TRY(json_object(root, "residuals", &residuals, error));
-	if (json_find(&residuals, "held_out") == NULL) {
-		return STATUS_OK;
-	}
-	TRY(json_object(&residuals, "held_out", &held_out, error));
-	return json_double(&held_out, "mean", 0, 1e6, &out->held_out_error, error);
-}
-
-static enum status read_calibrated(
-	const struct json_object *root, struct gpu_profile *out, struct error *error)
-{
-	struct json_object memory, curves;
-	const char *model = NULL;
-
-	out->is_calibrated = true;
-	TRY(read_residuals(root, out, error));
-	TRY(json_text(root, "model", &model, error));
-	snprintf(out->model, sizeof(out->model), "%s", model);
-	out->ranks = 1;
-	if (json_find(root, "tensor_parallel_size") != NULL) {
-		TRY(json_u32(
-			root, "tensor_parallel_size", 1, TENSOR_PARALLEL_MAX, &out->ranks, error));
-	}
-	json_object(root, "memory", &memory, error);
-	json_double(&memory, "memory_bytes", 1e6, 1e15, &out->memory_bytes, error);
-	json_double(&memory, "context_bytes", 0, 1e12, &out->context_bytes, error);
-	TRY(json_object(root, "curves", &curves, error));
-	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
-		TRY(read_curve(&curves, (enum step_curve)i, &out->curves[i], error));
-	}
-	return STATUS_OK;
-}
-
 static enum status read_profile(
 	const struct json_document *document, struct gpu_profile *out, struct error *error)
 {
@@ -222,15 +161,23 @@ static enum status read_profile(
 
 	json_root(&root, document, error);
 	TRY(json_text(&root, "schema", &schema, error));
-	bool is_calibrated = strcmp(schema, CALIBRATED_SCHEMA) == 0;
-	if (!is_calibrated && strcmp(schema, PROFILE_SCHEMA) != 0) {
+	out->is_calibrated = strcmp(schema, CALIBRATED_SCHEMA) == 0;
+	if (strcmp(schema, CURVES_SCHEMA) == 0) {
+		return json_refuse(&root, "schema",
+			"\"" CALIBRATED_SCHEMA "\": make the profile again from its points, "
+			"quire calibrate --points DIR/points.tsv",
+			error);
+	}
+	if (!out->is_calibrated && strcmp(schema, PROFILE_SCHEMA) != 0) {
 		return json_refuse(&root, "schema",
 			"\"" PROFILE_SCHEMA "\" or \"" CALIBRATED_SCHEMA "\"", error);
 	}
 	TRY(json_text(&root, "description", &description, error));
 	snprintf(out->description, sizeof(out->description), "%s", description);
 	text_make_printable(out->description);
-	return is_calibrated ? read_calibrated(&root, out, error) : read_rates(&root, out, error);
+	TRY(read_limits(&root, out, error));
+	return out->is_calibrated ? gpu_profile_read_calibrated(&root, out, error)
+				  : read_rates(&root, out, error);
 }
 
 /* ---- finding ---- */

@@ -7,7 +7,8 @@
 #include "engine/base/status.h"
 #include "engine/shape/model_config.h"
 #include "engine/shape/weight_shape.h"
-#include "sim/step_curves.h"
+#include "sim/operation_prices.h"
+#include "sim/step_hull.h"
 
 /* A GPU as the cost model sees it: its memory, its speed at each kind of work, and the fixed costs
    of launches, layers and steps. Profiles are JSON files, sim/profiles/NAME.json, built into the
@@ -16,9 +17,10 @@
 
    A rate in GB/s is bytes per nanosecond, one in TFLOP/s a thousand FLOPs per nanosecond.
 
-   A profile that `quire calibrate` made is of another kind (schema quire-calibrated-1): for one
-   model and one number of ranks alone, it prices a step by curves (sim/step_curves.h) that were
-   fitted to steps measured on the GPU, and carries the residuals of that fit. */
+   A profile that `quire calibrate` made is of another kind (schema quire-calibrated-2): for one
+   model and one number of ranks alone, it prices a step by operations (sim/operation_prices.h). The
+   prices were fitted to steps measured on the GPU. It says which steps these were and how far off
+   its prices are, and its prices obey the laws of sim/profile_laws.h. */
 
 enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 
@@ -81,6 +83,18 @@ struct gpu_linear {
 #undef GPU_LINEAR_FIELD
 };
 
+/* |predicted / measured - 1| of steps that the prices were not fitted to, section
+   residuals.held_out of a calibrated profile. */
+#define GPU_PROFILE_ERROR_LIST(X) X(mean) X(p50) X(p90) X(p99) X(max)
+
+struct profile_errors {
+	uint32_t points;
+#define GPU_PROFILE_ERROR_FIELD(field) double field;
+	GPU_PROFILE_ERROR_LIST(GPU_PROFILE_ERROR_FIELD)
+#undef GPU_PROFILE_ERROR_FIELD
+	double bias; /* mean of predicted / measured - 1 */
+};
+
 struct gpu_profile {
 	char name[GPU_PROFILE_NAME_BYTES]; /* the file's name without .json */
 	char description[GPU_PROFILE_TEXT_BYTES];
@@ -90,10 +104,11 @@ struct gpu_profile {
 	/* calibrated */
 	char model[GPU_PROFILE_NAME_BYTES]; /* the model it was measured with, */
 	uint32_t ranks;			    /* and the number of GPUs that shared it */
-	/* mean relative error of the steps that were held out of its fit, absolute values; 0: the
-	   file does not say */
-	double held_out_error;
-	struct step_curve_table curves[STEP_CURVE_COUNT];
+	bool has_limits;		    /* section "limits", which calibration needs */
+	struct operation_prices prices;	    /* of a profile of rates at most the limits */
+	uint32_t edges; /* bits of enum price_edge: where the prices of neighbours may jump */
+	struct step_hull hull;
+	struct profile_errors held_out;
 
 	/* by work and rates; a calibrated one has memory_bytes and context_bytes only */
 	struct gpu_linear linear[MODEL_LINEAR_COUNT];
@@ -106,6 +121,12 @@ struct gpu_profile {
 
 /* Whether the name is the path of a file, which another machine may not have. */
 bool gpu_profile_is_file(const char *name_or_path);
+
+struct json_object;
+
+/* Reads a calibrated profile whose limits are known; part of gpu_profile_find(). */
+enum status gpu_profile_read_calibrated(
+	const struct json_object *root, struct gpu_profile *out, struct error *error);
 
 /* The name of a built-in profile or a path that ends in ".json"; sim/profile_choice.h finds the
    profile of a GPU. An unknown name is refused with the list of

@@ -7,15 +7,12 @@
 /* Which profile prices a run on a GPU.
 
        --gpu h200                 h200-MODEL, calibrated for this model and number of ranks, where
-                                  it is built in and sane; else h200-datasheet
+                                  it is built in; else h200-datasheet
        --gpu h200-datasheet       that profile
        --gpu mine.json            that file
 
    A calibrated profile of N > 1 ranks is named h200-MODEL-tpN. The policy is no part of the choice:
-   two policies are compared by prices of one profile.
-
-   A calibrated profile is sane if a step with decode rows and a prompt costs at least as much as
-   the dearer of the two alone and at most twice their sum, over a grid of both. */
+   two policies are compared by prices of one profile. */
 
 enum { GPU_PROFILE_NOTE_BYTES = 320 };
 
@@ -29,13 +26,5 @@ struct gpu_profile_choice {
    chooses the data sheet's profile of a GPU. */
 enum status gpu_profile_choose(const char *gpu, const char *model, uint32_t ranks,
 	struct gpu_profile_choice *out, struct error *error);
-
-/* Whether the curves of a calibrated profile price mixed steps sanely. If not, *worst is such a
-   step of decode_rows rows beside a prompt of prompt_tokens. */
-struct gpu_profile_fault {
-	uint64_t decode_rows, prompt_tokens;
-	double mixed_ns, decode_ns, prompt_ns;
-};
-bool gpu_profile_is_sane(const struct gpu_profile *calibrated, struct gpu_profile_fault *worst);
 
 #endif

@@ -18,11 +18,4 @@ struct step_price {
 /* A step takes no longer, in nanoseconds: 12 days. */
 #define STEP_PRICE_LIMIT 1e15
 
-/* A part of a step takes no less than no time, although falling curves may add up to less where
-   nothing was measured. NaN stays. */
-static inline double step_price_part(double ns)
-{
-	return ns < 0 ? 0 : ns;
-}
-
 #endif

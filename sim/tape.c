@@ -40,7 +40,8 @@ struct tape_deck {
 static bool may_lack(uint32_t column)
 {
 	return column == STEP_COLUMN_waiting || column == STEP_COLUMN_decode_longest_context ||
-	       column == STEP_COLUMN_shared_tokens || column == STEP_COLUMN_pair_tokens;
+	       column == STEP_COLUMN_prefill_longest_context ||
+	       column == STEP_COLUMN_shared_tokens || column == STEP_COLUMN_reread_tokens;
 }
 
 static enum status find_columns(struct tape_deck *deck, struct error *error)

@@ -9,8 +9,8 @@
    first step with different counts, or beyond the tape's end, is a STATUS_VERDICT that names step
    and column. `waiting` is not compared, since it depends on how far the replay has read ahead.
 
-   A tape of an older engine may lack the counts shared_tokens, pair_tokens and
-   decode_longest_context; these are then not compared.
+   A tape of an older engine may lack the counts shared_tokens, reread_tokens,
+   decode_longest_context and prefill_longest_context; these are then not compared.
 
    The tape is streamed, a row at a time. Columns are found by name, and additional ones are
    ignored. A malformed row is a STATUS_INPUT with file, line and column. So are times that no run

@@ -4,78 +4,439 @@
 #include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "sim/price_by_operations.h"
+#include "sim/profile_laws.h"
 #include "sim/step_price.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS_MIN = 60, HELD_OUT_SHARE = 3, PURPOSE_HELD_OUT = 0x68656c64, FIT_PASSES = 8 };
+enum { POINTS_MIN = 60, HELD_OUT_SHARE = 3, PURPOSE_HELD_OUT = 0x68656c64 };
 
-enum { UNKNOWNS_MAX = 2 * STEP_CURVE_COUNT * STEP_CURVE_POINTS };
+/* Passes of Huber's weights, and of the rule that K and V are no faster than memory. */
+enum { HUBER_PASSES = 6, MEMORY_PASSES = 12 };
 
-/* The knots of each piecewise linear curve; those beyond the measurements are dropped. Curves over
-   rows have knots at graph buckets and at the kernels' tile sizes; others have about one per
-   octave. */
-static const double step_knots[] = {0, 1};
-static const double row_knots[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192,
-	224, 256, 288, 320, 352, 384, 416, 448, 480, 512};
-static const double line_knots[] = {0, 1024};
-static const double context_knots[] = {
-	0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288};
-static const double reuse_knots[] = {
-	0, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768};
-static const double merge_knots[] = {0, 2048, 8192, 32768};
-static const double token_knots[] = {0, 16, 32, 64, 65, 96, 128, 129, 192, 256, 257, 320, 384, 448,
-	512, 640, 768, 896, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 6144, 8192, 12288, 16384};
-static const double mixed_knots[] = {0, 1, 8, 16, 32, 64, 80, 128, 192, 256, 384, 512};
-static const double tile_knots[] = {
-	0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 18, 24, 25, 32, 33, 48, 64, 128};
-static const double host_knots[] = {0, 16, 64, 256, 1024, 4096, 16384};
+/* How much neighbours of a ramp are kept alike, and prices small, in errors of all steps. With less
+   prices of few steps follow these alone, with more the steps are missed. */
+static const double tie_share = 0.03, small_share = 0.002, host_small_share = 0.0001;
+static const double huber_tolerated = 0.01;
 
-static const double ahead_knots[] = {0, 16, 64, 80, 128, 256, 512};
-static const double spread_knots[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+/* ---- the parts of each term ----
 
-#define COUNT_OF(knots) (sizeof(knots) / sizeof((knots)[0]))
-#define KNOTS(knots)                                                                               \
-	{                                                                                          \
-		knots, COUNT_OF(knots), false                                                      \
-	}
-#define FREE_KNOTS(knots)                                                                          \
-	{                                                                                          \
-		knots, COUNT_OF(knots), true                                                       \
-	}
+   Rows of graphs have a part for each of their smaller sizes, and else for each 32. Others have few
+   parts, since steps are few. */
 
-/* More work costs no less, so most curves may not fall. The exceptions depend on the choice of
-   kernels: 33 rows may be faster than 32. */
+static const double once[] = {0};
+static const double graph_parts[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160,
+	192, 224, 256, 288, 320, 352, 384, 416, 448, 480};
+static const double token_parts[] = {
+	0, 32, 64, 128, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096};
+static const double mixed_parts[] = {0, 8, 32, 128};
+static const double sample_parts[] = {0, 16, 64, 128};
+static const double ahead_parts[] = {0, 64};
+static const double reread_parts[] = {1024, 2048, 4096, 8192, 16384, 65536};
+static const double uneven_parts[] = {4, 16, 64};
+static const double longest_parts[] = {0, 512, 2048};
+static const double many_parts[] = {0, 256, 512, 2048};
+static const double beside_parts[] = {0.25, 1, 4};
+static const double fill_parts[] = {2048, 8192, 32768};
+static const double even_parts[] = {0.25, 0.5, 1};
+static const double host_row_parts[] = {0, 16};
+static const double host_token_parts[] = {0, 256};
+
+#define PARTS(name, array) [OPERATION_TERM_##name] = {array, sizeof(array) / sizeof((array)[0])}
+
 static const struct {
 	const double *at;
 	uint32_t count;
-	bool may_fall;
-} knots_of[STEP_CURVE_COUNT] = {
-	[STEP_CURVE_decode_step] = KNOTS(step_knots),
-	[STEP_CURVE_decode_rows] = FREE_KNOTS(row_knots),
-	[STEP_CURVE_decode_ahead] = FREE_KNOTS(ahead_knots),
-	[STEP_CURVE_decode_attention] = KNOTS(context_knots),
-	[STEP_CURVE_decode_shared] = KNOTS(reuse_knots),
-	[STEP_CURVE_decode_attention_rows] = KNOTS(line_knots),
-	[STEP_CURVE_decode_spread] = KNOTS(spread_knots),
-	[STEP_CURVE_decode_merge] = KNOTS(merge_knots),
-	[STEP_CURVE_sampled_rows] = KNOTS(row_knots),
-	[STEP_CURVE_prefill_step] = KNOTS(step_knots),
-	[STEP_CURVE_mixed_step] = KNOTS(step_knots),
-	[STEP_CURVE_prefill_tokens] = FREE_KNOTS(token_knots),
-	[STEP_CURVE_mixed_rows] = FREE_KNOTS(mixed_knots),
-	[STEP_CURVE_prefill_rows] = KNOTS(line_knots),
-	[STEP_CURVE_prefill_attention] = FREE_KNOTS(tile_knots),
-	[STEP_CURVE_prefill_context] = KNOTS(step_knots),
-	[STEP_CURVE_host_decode_step] = KNOTS(step_knots),
-	[STEP_CURVE_host_ahead_step] = KNOTS(step_knots),
-	[STEP_CURVE_host_prefill_step] = KNOTS(step_knots),
-	[STEP_CURVE_host_rows] = KNOTS(host_knots),
-	[STEP_CURVE_host_decode_context] = KNOTS(line_knots),
-	[STEP_CURVE_host_prefill_tokens] = KNOTS(host_knots),
+} parts_of[OPERATION_TERM_COUNT] = {
+	PARTS(graph, once),
+	PARTS(graph_rows, graph_parts),
+	PARTS(eager, once),
+	PARTS(eager_mixed, once),
+	PARTS(eager_products, once),
+	PARTS(eager_tokens, token_parts),
+	PARTS(eager_decodes, mixed_parts),
+	PARTS(eager_decode, once),
+	PARTS(eager_rows, once),
+	PARTS(samples, sample_parts),
+	PARTS(ahead_rows, ahead_parts),
+	PARTS(ahead_context, once),
+	PARTS(kv_reread, reread_parts),
+	PARTS(kv_all, once),
+	PARTS(kv_uneven, uneven_parts),
+	PARTS(kv_longest, longest_parts),
+	PARTS(kv_longest_many, many_parts),
+	PARTS(kv_beside, beside_parts),
+	PARTS(kv_fill, fill_parts),
+	PARTS(prefill_walk, once),
+	PARTS(prefill_whole, once),
+	PARTS(prefill_even, even_parts),
+	PARTS(prefill_pairs, once),
+	PARTS(prefill_tiles, once),
+	PARTS(host_graph, once),
+	PARTS(host_eager, once),
+	PARTS(host_ahead, once),
+	PARTS(host_rows, host_row_parts),
+	PARTS(host_tokens, host_token_parts),
+	PARTS(host_context, once),
 };
+
+static void set_parts(struct operation_prices *prices)
+{
+	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
+		struct operation_parts *parts = &prices->terms[t];
+		parts->count = parts_of[t].count;
+		memcpy(parts->at, parts_of[t].at, parts->count * sizeof(parts->at[0]));
+	}
+}
+
+/* ---- one system: the GPU's prices or the host's ---- */
+
+struct column {
+	enum operation_term term;
+	uint32_t part;
+	uint32_t head; /* the column whose price it has: its own, or one of its ramp before it */
+};
+
+struct system {
+	bool is_host;
+	uint32_t count; /* columns */
+	struct column columns[OPERATION_TERM_COUNT * OPERATION_PARTS];
+	size_t rows;	/* fitted points */
+	double *basis;	/* (rows, count) */
+	double *value;	/* (rows) ns */
+	double *weight; /* (rows) 1 / elapsed */
+	double *huber;	/* (rows) */
+	double *price;	/* (count) */
+};
+
+/* Without the longest context of any row no price may depend on it: a mean in its place falls when
+   a short row joins. */
+static bool is_left_out(enum operation_term term, bool has_longest)
+{
+	enum operation_variable x = operation_term_x(term), y = operation_term_y(term);
+
+	return !has_longest &&
+	       (x == OPERATION_VARIABLE_LONGEST || x == OPERATION_VARIABLE_LONGEST_MANY ||
+		       y == OPERATION_VARIABLE_LONGEST);
+}
+
+static void list_columns(
+	struct system *system, const struct operation_prices *prices, bool has_longest)
+{
+	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
+		enum operation_term term = (enum operation_term)t;
+		bool is_host = operation_term_section(term) == OPERATION_SECTION_HOST;
+		if (is_host != system->is_host || is_left_out(term, has_longest)) {
+			continue;
+		}
+		for (uint32_t i = 0; i < prices->terms[t].count; i++) {
+			system->columns[system->count] =
+				(struct column){.term = term, .part = i, .head = system->count};
+			system->count++;
+		}
+	}
+}
+
+static void step_of(struct operation_step *step, const struct operation_floors *floors,
+	const struct calibrate_point *point)
+{
+	const struct operation_rows rows = operation_rows_of(&point->counts);
+
+	memset(step, 0, sizeof(*step));
+	operation_step_rows(step, floors, &rows, point->ahead != 0);
+	operation_step_context(step, &point->counts);
+	if (point->counts.prefill_rows > 0) {
+		operation_step_prompts(step, floors, &point->counts);
+	}
+}
+
+static void add_point(struct system *system, const struct operation_prices *prices,
+	const struct operation_floors *floors, const struct calibrate_point *point)
+{
+	struct operation_step step;
+	size_t row = system->rows++;
+	double *basis = &system->basis[row * system->count];
+	double tokens = (double)(point->counts.decode_rows + point->counts.prefill_tokens);
+	double fixed =
+		operation_floor(floors->products, floors->product_token, tokens) +
+		operation_floor(floors->head, floors->head_row, (double)point->counts.sampled_rows);
+
+	step_of(&step, floors, point);
+	for (uint32_t i = 0; i < system->count; i++) {
+		enum operation_term term = system->columns[i].term;
+		basis[i] =
+			operation_basis(term, &prices->terms[term], system->columns[i].part, &step);
+	}
+	system->weight[row] = 1 / (double)point->elapsed_ns;
+	system->value[row] =
+		system->is_host ? (double)point->host_ns : (double)point->gpu_ns - fixed;
+}
+
+static double largest(const struct system *system, uint32_t column)
+{
+	double most = 0;
+
+	for (size_t row = 0; row < system->rows; row++) {
+		most = fmax(most, system->basis[row * system->count + column]);
+	}
+	return most;
+}
+
+/* Parts that no step enters by half the width of the part before continue its price. */
+static void join_parts(struct system *system)
+{
+	for (uint32_t i = 1; i < system->count; i++) {
+		struct column *column = &system->columns[i];
+		bool is_ramp = operation_term_kind(column->term) == OPERATION_KIND_RAMP;
+		if (!is_ramp || column->part == 0 ||
+			largest(system, i) >= 0.5 * largest(system, i - 1)) {
+			continue;
+		}
+		column->head = system->columns[i - 1].head;
+	}
+	for (uint32_t i = 1; i < system->count; i++) {
+		uint32_t head = system->columns[i].head;
+		for (size_t row = 0; head != i && row < system->rows; row++) {
+			double *basis = &system->basis[row * system->count];
+			basis[head] += basis[i];
+			basis[i] = 0;
+		}
+	}
+}
+
+static void open_system(struct system *system, bool is_host, const struct operation_prices *prices,
+	const struct operation_floors *floors, const struct calibrate_points *points)
+{
+	bool has_longest = false;
+
+	memset(system, 0, sizeof(*system));
+	system->is_host = is_host;
+	for (size_t i = 0; i < points->count; i++) {
+		const struct calibrate_point *point = &points->points[i];
+		bool is_known = point->counts.decode_longest_context > 0;
+		has_longest = has_longest || (is_known && !point->is_held_out);
+	}
+	list_columns(system, prices, has_longest);
+	system->basis = memory_take(points->count * system->count, sizeof(double));
+	system->value = memory_take(points->count, sizeof(double));
+	system->weight = memory_take(points->count, sizeof(double));
+	system->huber = memory_take(points->count, sizeof(double));
+	system->price = memory_take(system->count, sizeof(double));
+	for (size_t i = 0; i < points->count; i++) {
+		if (!points->points[i].is_held_out) {
+			add_point(system, prices, floors, &points->points[i]);
+		}
+	}
+	join_parts(system);
+}
+
+static void close_system(struct system *system)
+{
+	free(system->basis);
+	free(system->value);
+	free(system->weight);
+	free(system->huber);
+	free(system->price);
+}
+
+/* ---- solving ---- */
+
+/* The length of a column, in relative errors of all steps. */
+static double length_of(const struct system *system, uint32_t column)
+{
+	double square = 0;
+
+	for (size_t row = 0; row < system->rows; row++) {
+		double one = system->basis[row * system->count + column] * system->weight[row];
+		square += one * one;
+	}
+	return sqrt(square);
+}
+
+static void add_habits(const struct system *system, struct least_squares *squares)
+{
+	double *row = memory_take(system->count, sizeof(*row));
+
+	for (uint32_t i = 0; i < system->count; i++) {
+		double length = length_of(system, i);
+		row[i] = 1;
+		least_squares_add(squares, row, 0,
+			(system->is_host ? host_small_share : small_share) * length);
+		bool has_next = i + 1 < system->count && !system->is_host &&
+				system->columns[i + 1].term == system->columns[i].term &&
+				operation_term_kind(system->columns[i].term) == OPERATION_KIND_RAMP;
+		if (has_next) {
+			row[i + 1] = -1;
+			least_squares_add(squares, row, 0,
+				tie_share * fmin(length, length_of(system, i + 1)));
+			row[i + 1] = 0;
+		}
+		row[i] = 0;
+	}
+	free(row);
+}
+
+static double predicted(const struct system *system, size_t row)
+{
+	const double *basis = &system->basis[row * system->count];
+	double ns = 0;
+
+	for (uint32_t i = 0; i < system->count; i++) {
+		ns += basis[i] * system->price[i];
+	}
+	return ns;
+}
+
+/* caps: by column; base: a price of column `kv` that is given. */
+static void solve(struct system *system, const double *caps, uint32_t kv, double base)
+{
+	for (size_t row = 0; row < system->rows; row++) {
+		system->huber[row] = 1;
+	}
+	for (uint32_t pass = 0; pass < HUBER_PASSES; pass++) {
+		struct least_squares squares;
+		least_squares_init(&squares, system->count);
+		for (size_t row = 0; row < system->rows; row++) {
+			const double *basis = &system->basis[row * system->count];
+			/* least_squares_add() squares the weight. */
+			least_squares_add(&squares, basis, system->value[row] - base * basis[kv],
+				system->weight[row] * sqrt(system->huber[row]));
+		}
+		add_habits(system, &squares);
+		for (uint32_t i = 0; i < system->count; i++) {
+			least_squares_cap(&squares, i, caps[i]);
+		}
+		memcpy(system->price, least_squares_solve(&squares),
+			system->count * sizeof(double));
+		least_squares_free(&squares);
+		system->price[kv] += base;
+		for (size_t row = 0; row < system->rows; row++) {
+			double off = fabs(predicted(system, row) - system->value[row]) *
+				     system->weight[row];
+			system->huber[row] = off <= huber_tolerated ? 1 : huber_tolerated / off;
+		}
+	}
+}
+
+/* ---- both systems ---- */
+
+/* Prices that few steps see: lm_head and sampler four times what they take at the limits, a prompt
+   5 us, a tile of queries 2 us of a multiprocessor in each layer. */
+static double cap_of(enum operation_term term, const struct calibrate_setup *setup)
+{
+	const struct model_config *shape = &setup->shape;
+	const double vocabulary = shape->vocab_size, flops = setup->limits.flop_rate * 1000;
+
+	switch (term) {
+	case OPERATION_TERM_samples:
+		return 4 * (2 * vocabulary * shape->hidden_size / flops +
+				   4 * vocabulary / setup->limits.read_rate);
+	case OPERATION_TERM_eager_rows:
+		return 5000;
+	case OPERATION_TERM_prefill_tiles:
+		return 2000.0 * shape->num_hidden_layers * shape->num_attention_heads /
+		       setup->limits.multiprocessors;
+	default:
+		return INFINITY;
+	}
+}
+
+/* Nine digits are more precise than any measurement, and survive writing and reading. */
+static double rounded(double ns)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%.9g", ns);
+	return strtod(text, NULL);
+}
+
+static void take_prices(struct operation_prices *prices, const struct system *system)
+{
+	for (uint32_t i = 0; i < system->count; i++) {
+		const struct column *column = &system->columns[i];
+		prices->terms[column->term].ns[column->part] = rounded(system->price[column->head]);
+	}
+}
+
+/* A row or token of an eager step adds at most this share of the shortest step that has one, so
+   that the four terms that it enters stay below the 5 % of sim/profile_laws.h. */
+static const double eager_share_most = 0.012;
+
+static double steepest_of(const struct system *system, uint32_t column)
+{
+	enum operation_variable x = operation_term_x(system->columns[column].term);
+	double shortest = INFINITY;
+
+	if (x != OPERATION_VARIABLE_EAGER_TOKENS && x != OPERATION_VARIABLE_MIXED_ROWS &&
+		x != OPERATION_VARIABLE_SAMPLES) {
+		return INFINITY;
+	}
+	for (size_t row = 0; row < system->rows; row++) {
+		if (system->basis[row * system->count + column] > 0) {
+			shortest = fmin(shortest, 1 / system->weight[row]);
+		}
+	}
+	return eager_share_most * shortest;
+}
+
+/* What the fitted prices of K and V lack to the time that memory takes. */
+static double memory_lack(const struct system *system, double kv_token)
+{
+	double ns = 0;
+
+	for (uint32_t i = 0; i < system->count; i++) {
+		enum operation_term term = system->columns[i].term;
+		if (term == OPERATION_TERM_kv_reread || term == OPERATION_TERM_kv_all) {
+			ns += system->price[i];
+		}
+	}
+	return kv_token - ns;
+}
+
+static void fit_side(struct operation_prices *prices, bool is_host,
+	const struct calibrate_points *points, const struct calibrate_setup *setup)
+{
+	struct system *system = memory_take(1, sizeof(*system));
+	struct operation_floors floors;
+	double base = 0;
+	uint32_t kv = 0;
+
+	operation_floors_of(&floors, &setup->limits, &setup->shape);
+	open_system(system, is_host, prices, &floors, points);
+	double *caps = memory_take(system->count, sizeof(*caps));
+	for (uint32_t i = 0; i < system->count; i++) {
+		caps[i] = fmin(cap_of(system->columns[i].term, setup), steepest_of(system, i));
+		kv = system->columns[i].term == OPERATION_TERM_kv_all ? i : kv;
+	}
+	for (uint32_t pass = 0; pass < MEMORY_PASSES; pass++) {
+		solve(system, caps, kv, base);
+		double lack = memory_lack(system, floors.kv_token);
+		if (is_host || lack <= 1e-9 * floors.kv_token) {
+			break;
+		}
+		/* The others give way to what is put under, so that some of it is lacking again. */
+		base = pass + 2 < MEMORY_PASSES ? base + lack : floors.kv_token;
+	}
+	take_prices(prices, system);
+	free(caps);
+	close_system(system);
+	free(system);
+}
+
+void calibrate_prices(struct operation_prices *out, const struct calibrate_points *points,
+	const struct calibrate_setup *setup)
+{
+	memset(out, 0, sizeof(*out));
+	out->limits = setup->limits;
+	out->shape = setup->shape;
+	set_parts(out);
+	fit_side(out, false, points, setup);
+	fit_side(out, true, points, setup);
+}
 
 /* ---- fitted and held out ---- */
 
@@ -91,246 +452,31 @@ static uint64_t hash_of(const struct calibrate_point *point, uint64_t seed)
 }
 
 /* Chooses the held-out steps. For each count, one step with its largest value is always fitted,
-   since a curve that ended before it would be extrapolated. */
+   since the prices beyond it are a guess. */
 static void hold_out(struct calibrate_points *points, uint64_t seed)
 {
 	struct calibrate_point *all = points->points;
 	uint64_t *hash = memory_take(points->count, sizeof(*hash));
-	size_t largest;
+	size_t largest_at;
 
 	for (size_t i = 0; i < points->count; i++) {
 		hash[i] = hash_of(&all[i], seed);
 		all[i].is_held_out = hash[i] % HELD_OUT_SHARE == 0;
 	}
 #define KEEP_LARGEST(name)                                                                         \
-	largest = 0;                                                                               \
+	largest_at = 0;                                                                            \
 	for (size_t i = 1; i < points->count; i++) {                                               \
-		uint64_t count = all[i].counts.name, most = all[largest].counts.name;              \
-		bool is_larger = count > most || (count == most && hash[i] > hash[largest]);       \
-		largest = is_larger ? i : largest;                                                 \
+		uint64_t count = all[i].counts.name, most = all[largest_at].counts.name;           \
+		bool is_larger = count > most || (count == most && hash[i] > hash[largest_at]);    \
+		largest_at = is_larger ? i : largest_at;                                           \
 	}                                                                                          \
-	all[largest].is_held_out = false;
+	all[largest_at].is_held_out = false;
 	CALIBRATE_POINT_LIST(KEEP_LARGEST)
 #undef KEEP_LARGEST
 	free(hash);
 }
 
-static struct step_curve_point curve_point_of(
-	enum step_curve curve, const struct calibrate_point *point)
-{
-	return step_curve_point_of(curve, &point->counts, point->ahead != 0);
-}
-
-/* ---- curves as unknowns: the slope of each segment ---- */
-
-/* Sets the knots that the fitted steps reach, and the first one beyond. */
-static void set_knots(struct step_curve_table *table, enum step_curve curve,
-	const struct calibrate_points *points)
-{
-	double most = 0;
-
-	for (size_t i = 0; i < points->count; i++) {
-		if (!points->points[i].is_held_out) {
-			struct step_curve_point at = curve_point_of(curve, &points->points[i]);
-			most = at.x > most ? at.x : most;
-		}
-	}
-	memset(table, 0, sizeof(*table));
-	for (uint32_t i = 0; i < knots_of[curve].count; i++) {
-		if (i < 2 || knots_of[curve].at[i - 1] < most) {
-			table->at[table->count++] = knots_of[curve].at[i];
-		}
-	}
-}
-
-/* The length of segment i below x; the last segment is unbounded. */
-static double segment_below(const struct step_curve_table *table, uint32_t i, double x)
-{
-	double low = table->at[i], high = table->at[i + 1];
-
-	if (x <= low) {
-		return 0;
-	}
-	return x >= high && i + 2 < table->count ? high - low : x - low;
-}
-
-/* A slope that may be negative is the difference of two unknowns. Beyond the last knot no curve
-   falls. */
-static bool may_fall_in(const struct step_curve_table *table, uint32_t curve, uint32_t segment)
-{
-	return knots_of[curve].may_fall && segment + 2 < table->count;
-}
-
-/* A row of the system: the time that one unit of slope in each segment adds to a step. */
-static uint32_t fill_row(double *row, const struct step_curve_table *curves, bool is_host,
-	const struct calibrate_point *point)
-{
-	uint32_t column = 0;
-
-	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		if (step_curve_is_host((enum step_curve)c) != is_host) {
-			continue;
-		}
-		struct step_curve_point at = curve_point_of((enum step_curve)c, point);
-		for (uint32_t i = 0; i + 1 < curves[c].count; i++) {
-			double length = at.factor * segment_below(&curves[c], i, at.x);
-			row[column++] = length;
-			if (may_fall_in(&curves[c], c, i)) {
-				row[column++] = -length;
-			}
-		}
-	}
-	return column;
-}
-
-/* Nine digits are more precise than any measurement, and survive writing and reading. */
-static double rounded(double ns)
-{
-	return (double)(int64_t)(ns * 1e6 + (ns < 0 ? -0.5 : 0.5)) / 1e6;
-}
-
-static void set_heights(struct step_curve_table *curves, bool is_host, const double *slopes)
-{
-	uint32_t column = 0;
-
-	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		struct step_curve_table *table = &curves[c];
-		if (step_curve_is_host((enum step_curve)c) != is_host) {
-			continue;
-		}
-		for (uint32_t i = 0; i + 1 < table->count; i++) {
-			double width = table->at[i + 1] - table->at[i];
-			double slope = slopes[column++];
-			if (may_fall_in(table, c, i)) {
-				slope -= slopes[column++];
-			}
-			table->ns[i + 1] = rounded(table->ns[i] + slope * width);
-		}
-	}
-}
-
-/* The time that the curves of the GPU, or of the host, predict for a step. */
-static double side_ns(
-	const struct step_curve_table *curves, bool is_host, const struct calibrate_point *point)
-{
-	double ns = 0;
-
-	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		if (step_curve_is_host((enum step_curve)c) == is_host) {
-			struct step_curve_point at = curve_point_of((enum step_curve)c, point);
-			ns += at.factor * step_curve_at(&curves[c], at.x);
-		}
-	}
-	return ns;
-}
-
-/* Outliers weigh less in the next pass (Huber's weights): a step's time may have a cause that its
-   counts do not show, such as the first use of a kernel. */
-static double weight_of(double off, bool is_first)
-{
-	const double tolerated = 0.01;
-
-	off = off < 0 ? -off : off;
-	return is_first || off <= tolerated ? 1 : tolerated / off;
-}
-
-/* Regularization: where few steps distinguish the slopes of two neighbouring segments, these are
-   kept equal. A change of slope is penalised like an error of a small fraction of what the segments
-   add to all steps. */
-static void tie_slopes(
-	struct least_squares *system, const struct step_curve_table *curves, bool is_host)
-{
-	const double share = 0.05;
-	double row[UNKNOWNS_MAX] = {0};
-	uint32_t column = 0;
-
-	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		if (step_curve_is_host((enum step_curve)c) != is_host) {
-			continue;
-		}
-		for (uint32_t i = 0; i + 1 < curves[c].count; i++) {
-			uint32_t own = column, next = column + 1 + may_fall_in(&curves[c], c, i);
-			column = next;
-			if (i + 2 == curves[c].count) {
-				break;
-			}
-			double one = least_squares_length(system, own);
-			double other = least_squares_length(system, next);
-			double least = one < other ? one : other;
-			row[own] = 1;
-			row[next] = -1;
-			if (may_fall_in(&curves[c], c, i)) {
-				row[own + 1] = -1;
-			}
-			if (may_fall_in(&curves[c], c, i + 1)) {
-				row[next + 1] = 1;
-			}
-			least_squares_add(system, row, 0, share * least);
-			memset(row, 0, sizeof(row));
-		}
-	}
-}
-
-static void fit_once(struct step_curve_table *curves, bool is_host, bool is_first,
-	const struct calibrate_points *points)
-{
-	struct least_squares system;
-	double row[UNKNOWNS_MAX] = {0};
-	const struct calibrate_point nothing = {0};
-	uint32_t count = fill_row(row, curves, is_host, &nothing);
-
-	least_squares_init(&system, count);
-	for (size_t i = 0; i < points->count; i++) {
-		const struct calibrate_point *point = &points->points[i];
-		double ns = (double)(is_host ? point->host_ns : point->gpu_ns);
-		double elapsed = (double)point->elapsed_ns;
-		if (point->is_held_out) {
-			continue;
-		}
-		fill_row(row, curves, is_host, point);
-		double off = (side_ns(curves, is_host, point) - ns) / elapsed;
-		/* least_squares_add() squares the weight. */
-		least_squares_add(&system, row, ns, sqrt(weight_of(off, is_first)) / elapsed);
-	}
-	tie_slopes(&system, curves, is_host);
-	set_heights(curves, is_host, least_squares_solve(&system));
-	least_squares_free(&system);
-}
-
-static void fit_side(
-	struct step_curve_table *curves, bool is_host, const struct calibrate_points *points)
-{
-	for (uint32_t pass = 0; pass < FIT_PASSES; pass++) {
-		fit_once(curves, is_host, pass == 0, points);
-	}
-}
-
-/* If no measured step shared blocks, shared tokens are priced like others read from memory. */
-static void assume_sharing(struct step_curve_table *curves, const struct calibrate_points *points)
-{
-	const struct step_curve_table *memory = &curves[STEP_CURVE_decode_attention];
-	uint32_t last = memory->count - 1;
-
-	for (size_t i = 0; i < points->count; i++) {
-		if (points->points[i].counts.pair_tokens > 0 && !points->points[i].is_held_out) {
-			return;
-		}
-	}
-	double ns = memory->ns[last] / memory->at[last];
-	curves[STEP_CURVE_decode_shared] = (struct step_curve_table){
-		.count = 3, .at = {0, 1, 2}, .ns = {0, rounded(ns), rounded(ns)}};
-}
-
 /* ---- errors ---- */
-
-static uint64_t predict(const struct step_curve_table *curves, const struct calibrate_point *point)
-{
-	double gpu = step_price_part(side_ns(curves, false, point));
-	double host = step_price_part(side_ns(curves, true, point));
-
-	/* The cost model refuses a step beyond the limit. */
-	return (uint64_t)(fmin(gpu + host, STEP_PRICE_LIMIT) + 0.5);
-}
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -345,25 +491,34 @@ static double percentile(const double *sorted, size_t count, uint64_t percent)
 	return sorted[u64_max(u64_divide_up(count * percent, 100), 1) - 1];
 }
 
-static struct calibrate_errors errors_of(const struct calibrate_points *points, bool is_held_out)
+struct profile_errors calibrate_predict(
+	const struct operation_prices *prices, struct calibrate_points *points, bool is_held_out)
 {
-	struct calibrate_errors errors = {0};
+	struct profile_errors errors = {0};
 	double *all = memory_take(points->count, sizeof(*all));
+	struct operation_pricer *pricer = memory_take(1, sizeof(*pricer));
 	double sum = 0, bias = 0;
 	size_t count = 0;
 
+	operation_pricer_init(pricer, prices);
 	for (size_t i = 0; i < points->count; i++) {
-		const struct calibrate_point *point = &points->points[i];
-		if (point->is_held_out == is_held_out) {
-			double off = (double)point->predicted_ns / (double)point->elapsed_ns - 1;
-			all[count] = off < 0 ? -off : off;
-			sum += all[count++];
-			bias += off;
+		struct calibrate_point *point = &points->points[i];
+		if (point->is_held_out != is_held_out) {
+			continue;
 		}
+		const struct operation_price price =
+			price_by_operations(pricer, &point->counts, point->ahead != 0);
+		/* The cost model refuses a step beyond the limit. */
+		double ns = fmin(price.gpu_ns + price.host_ns, STEP_PRICE_LIMIT);
+		point->predicted_ns = (uint64_t)(ns + 0.5);
+		double off = (double)point->predicted_ns / (double)point->elapsed_ns - 1;
+		all[count] = fabs(off);
+		sum += all[count++];
+		bias += off;
 	}
 	if (count > 0) {
 		qsort(all, count, sizeof(*all), compare_doubles);
-		errors = (struct calibrate_errors){
+		errors = (struct profile_errors){
 			.points = u32_from(count),
 			.mean = sum / (double)count,
 			.p50 = percentile(all, count, 50),
@@ -373,12 +528,13 @@ static struct calibrate_errors errors_of(const struct calibrate_points *points, 
 			.bias = bias / (double)count,
 		};
 	}
+	free(pricer);
 	free(all);
 	return errors;
 }
 
-enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *points, uint64_t seed,
-	struct error *error)
+enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *points,
+	const struct calibrate_setup *setup, uint64_t seed, struct error *error)
 {
 	memset(out, 0, sizeof(*out));
 	if (points->count < POINTS_MIN) {
@@ -387,17 +543,19 @@ enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *po
 			points->count, POINTS_MIN);
 	}
 	hold_out(points, seed);
-	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		set_knots(&out->curves[c], (enum step_curve)c, points);
-	}
-	fit_side(out->curves, false, points);
-	fit_side(out->curves, true, points);
-	assume_sharing(out->curves, points);
+	calibrate_prices(&out->prices, points, setup);
+	out->held_out = calibrate_predict(&out->prices, points, true);
+	bool *is_held_out = memory_take(points->count, sizeof(*is_held_out));
 	for (size_t i = 0; i < points->count; i++) {
-		struct calibrate_point *point = &points->points[i];
-		point->predicted_ns = predict(out->curves, point);
+		is_held_out[i] = points->points[i].is_held_out;
+		points->points[i].is_held_out = false;
 	}
-	out->fitted = errors_of(points, false);
-	out->held_out = errors_of(points, true);
-	return STATUS_OK;
+	calibrate_prices(&out->prices, points, setup);
+	for (size_t i = 0; i < points->count; i++) {
+		points->points[i].is_held_out = is_held_out[i];
+	}
+	free(is_held_out);
+	out->fitted = calibrate_predict(&out->prices, points, false);
+	out->edges = operation_prices_edges(&out->prices);
+	return operation_prices_check(&out->prices, out->edges, error);
 }

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Added to the diagonal of the normal equations, so that linearly dependent columns neither make
    them singular nor grow with opposite signs. It is far below measurement errors. */
@@ -26,7 +27,17 @@ void least_squares_init(struct least_squares *system, uint32_t count)
 		.factor = memory_take(n * n, sizeof(double)),
 		.chosen = memory_take(n, sizeof(uint32_t)),
 		.is_chosen = memory_take(n, sizeof(bool)),
+		.is_fixed = memory_take(n, sizeof(bool)),
+		.cap = memory_take(n, sizeof(double)),
 	};
+	for (uint32_t i = 0; i < count; i++) {
+		system->cap[i] = INFINITY;
+	}
+}
+
+void least_squares_cap(struct least_squares *system, uint32_t index, double most)
+{
+	system->cap[index] = most;
 }
 
 void least_squares_add(struct least_squares *system, const double *row, double value, double weight)
@@ -110,7 +121,7 @@ static bool choose_one(struct least_squares *system)
 
 	for (uint32_t i = 0; i < n; i++) {
 		double gradient = system->right[i];
-		if (system->is_chosen[i] || system->scale[i] == 0) {
+		if (system->is_chosen[i] || system->is_fixed[i] || system->scale[i] == 0) {
 			continue;
 		}
 		for (uint32_t j = 0; j < n; j++) {
@@ -158,9 +169,31 @@ static bool step_back(struct least_squares *system)
 	return share < 1;
 }
 
-const double *least_squares_solve(struct least_squares *system)
+/* Holds unknowns above their caps there, and takes what they explain off the right side; false:
+   none is above. */
+static bool fix_capped(struct least_squares *system)
 {
-	scale_columns(system);
+	uint32_t n = system->count;
+	bool has_more = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		double most = system->scale[i] > 0 ? system->cap[i] / system->scale[i] : INFINITY;
+		if (system->is_fixed[i] || system->x[i] <= most) {
+			continue;
+		}
+		system->is_fixed[i] = has_more = true;
+		for (uint32_t j = 0; j < n; j++) {
+			system->right[j] -= system->normal[j * n + i] * most;
+		}
+	}
+	return has_more;
+}
+
+static void solve_free(struct least_squares *system)
+{
+	memset(system->x, 0, system->count * sizeof(*system->x));
+	memset(system->is_chosen, 0, system->count * sizeof(*system->is_chosen));
+	system->chosen_count = 0;
 	/* The method terminates in exact arithmetic; the bound stops cycles caused by rounding. */
 	for (uint32_t pass = 0; pass < 10 * system->count && choose_one(system); pass++) {
 		solve_chosen(system);
@@ -168,8 +201,17 @@ const double *least_squares_solve(struct least_squares *system)
 			solve_chosen(system);
 		}
 	}
+}
+
+const double *least_squares_solve(struct least_squares *system)
+{
+	scale_columns(system);
+	do {
+		solve_free(system);
+	} while (fix_capped(system));
 	for (uint32_t i = 0; i < system->count; i++) {
 		system->x[i] = system->x[i] > 0 ? system->x[i] * system->scale[i] : 0;
+		system->x[i] = system->is_fixed[i] ? system->cap[i] : system->x[i];
 	}
 	return system->x;
 }
@@ -184,4 +226,6 @@ void least_squares_free(struct least_squares *system)
 	free(system->factor);
 	free(system->chosen);
 	free(system->is_chosen);
+	free(system->is_fixed);
+	free(system->cap);
 }

@@ -7,7 +7,10 @@
 /* Non-negative least squares: the x >= 0 that minimises the sum of (weight * (row . x - value))^2,
    by the active-set method of Lawson and Hanson ("Solving Least Squares Problems", 1974, chapter
    23) on the normal equations. Columns are scaled to length 1 first. A column of zeros gets 0. Of
-   linearly dependent columns, any one may get the whole value. */
+   linearly dependent columns, any one may get the whole value.
+
+   An unknown may have a cap. Where the solution exceeds it, the unknown stays at its cap and the
+   others are solved again, until none exceeds its own. */
 
 struct least_squares {
 	uint32_t count;	  /* unknowns */
@@ -20,6 +23,8 @@ struct least_squares {
 	uint32_t *chosen; /* (count) unknowns that may differ from 0 */
 	uint32_t chosen_count;
 	bool *is_chosen; /* (count) */
+	bool *is_fixed;	 /* (count) at its cap */
+	double *cap;	 /* (count) */
 };
 
 void least_squares_init(struct least_squares *system, uint32_t count);
@@ -30,6 +35,9 @@ void least_squares_add(
 
 /* The length of an unknown's column so far. */
 double least_squares_length(const struct least_squares *system, uint32_t index);
+
+/* The largest value of an unknown, more than 0. */
+void least_squares_cap(struct least_squares *system, uint32_t index, double most);
 
 /* Returns x: (count), owned by the system. No rows may be added afterwards. */
 const double *least_squares_solve(struct least_squares *system);

@@ -27,6 +27,7 @@ enum column {
 	COLUMN_LIST(COLUMN_ENUM)
 #undef COLUMN_ENUM
 		COLUMN_start_ns,
+	COLUMN_pair_tokens,
 	COLUMN_COUNT
 };
 
@@ -35,6 +36,7 @@ static const char *const column_names[COLUMN_COUNT] = {
 	COLUMN_LIST(COLUMN_NAME)
 #undef COLUMN_NAME
 		"start_ns",
+	"pair_tokens",
 };
 
 /* A steps.tsv lacks the first two, a points.tsv the third, and older tables the others. */
@@ -42,7 +44,11 @@ static const bool may_lack[COLUMN_COUNT] = {
 	[COLUMN_samples] = true,
 	[COLUMN_ahead] = true,
 	[COLUMN_start_ns] = true,
+	[COLUMN_gpu_ns] = true,
+	[COLUMN_host_ns] = true,
 	[COLUMN_pair_tokens] = true,
+	[COLUMN_reread_tokens] = true,
+	[COLUMN_prefill_longest_context] = true,
 	[COLUMN_shared_tokens] = true,
 	[COLUMN_decode_longest_context] = true,
 };
@@ -109,6 +115,15 @@ static enum status parse_row(struct reader *reader, struct error *error)
 	return STATUS_OK;
 }
 
+/* k sequences that hold the same T tokens share T (k - 1), reread T (k - 1) / k and have
+   T k (k - 1) / 2 in pairs. */
+static uint64_t reread_of_pairs(uint64_t shared, uint64_t pairs)
+{
+	double reread = pairs == 0 ? 0 : (double)shared * (double)shared / (double)pairs / 2;
+
+	return reread < (double)shared ? (uint64_t)reread : shared;
+}
+
 static void append(struct calibrate_points *points, const struct reader *reader)
 {
 	struct calibrate_point point = {
@@ -122,6 +137,13 @@ static void append(struct calibrate_points *points, const struct reader *reader)
 #define COPY_COUNT(name) point.counts.name = reader->value[COLUMN_##name];
 	CALIBRATE_POINT_LIST(COPY_COUNT)
 #undef COPY_COUNT
+	if (reader->field[COLUMN_gpu_ns] == TABLE_NO_COLUMN) {
+		point.gpu_ns = point.elapsed_ns;
+	}
+	if (reader->field[COLUMN_reread_tokens] == TABLE_NO_COLUMN) {
+		point.counts.reread_tokens = reread_of_pairs(
+			point.counts.shared_tokens, reader->value[COLUMN_pair_tokens]);
+	}
 	points->points = memory_grow(
 		points->points, &points->capacity, points->count + 1, sizeof(*points->points));
 	points->points[points->count++] = point;
@@ -186,12 +208,16 @@ static int compare_kinds(const struct calibrate_point *left, const struct calibr
 	order = order != 0 ? order
 			   : compare_u64(coarse(a->prefill_attention_pairs),
 				     coarse(b->prefill_attention_pairs));
-	order = order != 0 ? order : compare_u64(coarse(a->pair_tokens), coarse(b->pair_tokens));
+	order = order != 0 ? order
+			   : compare_u64(coarse(a->reread_tokens), coarse(b->reread_tokens));
 	order = order != 0 ? order
 			   : compare_u64(coarse(a->shared_tokens), coarse(b->shared_tokens));
+	order = order != 0 ? order
+			   : compare_u64(coarse(a->decode_longest_context),
+				     coarse(b->decode_longest_context));
 	return order != 0 ? order
-			  : compare_u64(coarse(a->decode_longest_context),
-				    coarse(b->decode_longest_context));
+			  : compare_u64(coarse(a->prefill_longest_context),
+				    coarse(b->prefill_longest_context));
 }
 
 static int compare_points(const void *a, const void *b)
@@ -224,7 +250,8 @@ static struct calibrate_point joined(
 	const struct calibrate_point *points, size_t count, uint64_t *scratch)
 {
 	struct calibrate_point point = points[0];
-	uint64_t context = 0, pairs = 0, shared = 0, twice = 0, longest = 0;
+	uint64_t context = 0, pairs = 0, shared = 0, reread = 0, longest = 0;
+	uint64_t keys = 0;
 
 	point.samples = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -232,13 +259,15 @@ static struct calibrate_point joined(
 		context += points[i].counts.decode_context_tokens;
 		pairs += points[i].counts.prefill_attention_pairs;
 		shared += points[i].counts.shared_tokens;
-		twice += points[i].counts.pair_tokens;
+		reread += points[i].counts.reread_tokens;
+		keys += points[i].counts.prefill_longest_context;
 		longest += points[i].counts.decode_longest_context;
 	}
 	point.counts.decode_context_tokens = context / count;
 	point.counts.prefill_attention_pairs = pairs / count;
 	point.counts.shared_tokens = shared / count;
-	point.counts.pair_tokens = twice / count;
+	point.counts.reread_tokens = reread / count;
+	point.counts.prefill_longest_context = keys / count;
 	point.counts.decode_longest_context = longest / count;
 	point.elapsed_ns =
 		median_of(points, count, offsetof(struct calibrate_point, elapsed_ns), scratch);

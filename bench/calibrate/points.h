@@ -12,9 +12,12 @@
    points.tsv begins with lines "# key value" on its origin, then is tab-separated with one header
    line: samples (steps of which the times are medians), elapsed_ns, gpu_ns, host_ns, ahead (1 for
    steps that were launched ahead), then the counts that a price depends on. The steps.tsv of a
-   replay has the same columns except samples and ahead, and can be read in its place. Missing
-   columns shared_tokens and pair_tokens mean that no blocks were shared. Without
-   decode_longest_context the longest row is unknown, and no price depends on it. */
+   replay has the same columns except samples and ahead, and can be read in its place. Where gpu_ns
+   and host_ns are missing, all time is the GPU's. Missing columns shared_tokens and reread_tokens
+   mean that no blocks were shared; in place of the latter, pair_tokens (held by both of two
+   sequences, summed over all pairs) is read as if all groups were of one size. Without
+   decode_longest_context the longest row is unknown, and no price depends on it; without
+   prefill_longest_context prompts are taken as equal. */
 #define CALIBRATE_POINT_LIST(X)                                                                    \
 	X(decode_rows)                                                                             \
 	X(prefill_rows)                                                                            \
@@ -23,8 +26,9 @@
 	X(prefill_attention_pairs)                                                                 \
 	X(sampled_rows)                                                                            \
 	X(shared_tokens)                                                                           \
-	X(pair_tokens)                                                                             \
-	X(decode_longest_context)
+	X(reread_tokens)                                                                           \
+	X(decode_longest_context)                                                                  \
+	X(prefill_longest_context)
 
 struct calibrate_point {
 	struct step_counts counts; /* those of the list; the others are 0 */

@@ -4,23 +4,16 @@
 #include "engine/base/json.h"
 #include "engine/base/output_file.h"
 #include "engine/step_record.h"
+#include "sim/profile_laws.h"
 
-#include <math.h>
 #include <stdio.h>
 
 enum { NUMBER_BYTES = 40 };
 
-/* Six decimals: the precision to which calibrate_fit() rounds heights. */
+/* Integers of memory are exact, and prices have nine digits (calibrate_fit()). */
 static void number_text(char *text, double value)
 {
-	int length = snprintf(text, NUMBER_BYTES, "%.6f", value);
-
-	while (length > 1 && text[length - 1] == '0') {
-		text[--length] = '\0';
-	}
-	if (text[length - 1] == '.') {
-		text[length - 1] = '\0';
-	}
+	snprintf(text, NUMBER_BYTES, "%.15g", value);
 }
 
 static void add_number(cJSON *object, const char *name, double value)
@@ -42,17 +35,81 @@ static void add_array(cJSON *object, const char *name, const double *values, uin
 	}
 }
 
-static void add_errors(cJSON *object, const char *name, const struct calibrate_errors *errors)
+static void add_error(cJSON *object, const char *name, double error)
+{
+	char text[NUMBER_BYTES];
+
+	snprintf(text, sizeof(text), "%.6f", error);
+	cJSON_AddRawToObject(object, name, text);
+}
+
+static void add_errors(cJSON *object, const char *name, const struct profile_errors *errors)
 {
 	cJSON *inner = cJSON_AddObjectToObject(object, name);
 
 	add_number(inner, "points", errors->points);
-	add_number(inner, "mean", errors->mean);
-	add_number(inner, "p50", errors->p50);
-	add_number(inner, "p90", errors->p90);
-	add_number(inner, "p99", errors->p99);
-	add_number(inner, "max", errors->max);
-	add_number(inner, "bias", errors->bias);
+#define ADD_ERROR(field) add_error(inner, #field, errors->field);
+	GPU_PROFILE_ERROR_LIST(ADD_ERROR)
+#undef ADD_ERROR
+	add_error(inner, "bias", errors->bias);
+}
+
+static void add_limits(cJSON *root, const struct operation_limits *limits, const char *gpu)
+{
+	cJSON *section = cJSON_AddObjectToObject(root, "limits");
+	char source[GPU_PROFILE_NAME_BYTES + 16];
+
+	snprintf(source, sizeof(source), "profile %s", gpu);
+#define ADD_LIMIT(field, in, minimum, maximum)                                                     \
+	cJSON *field = cJSON_AddObjectToObject(section, #field);                                   \
+	add_number(field, "value", limits->field);                                                 \
+	cJSON_AddStringToObject(field, "unit", in);                                                \
+	cJSON_AddStringToObject(field, "source", source);
+	OPERATION_LIMIT_LIST(ADD_LIMIT)
+#undef ADD_LIMIT
+}
+
+static void add_cells(cJSON *section, const struct step_hull *hull)
+{
+	cJSON *cells = cJSON_AddArrayToObject(section, "cells");
+	enum { COUNT = STEP_HULL_OCTAVES };
+
+	for (int i = 0; i < COUNT * COUNT * COUNT; i++) {
+		const int cell[3] = {i / COUNT / COUNT, i / COUNT % COUNT, i % COUNT};
+		if ((hull->measured[cell[0]][cell[1]] >> cell[2] & 1) != 0) {
+			cJSON_AddItemToArray(cells, cJSON_CreateIntArray(cell, 3));
+		}
+	}
+}
+
+static void add_hull(cJSON *root, const struct calibrate_points *points)
+{
+	struct step_hull hull;
+
+	step_hull_init(&hull);
+	for (size_t i = 0; i < points->count; i++) {
+		step_hull_add(&hull, &points->points[i].counts);
+	}
+	cJSON *section = cJSON_AddObjectToObject(root, "hull");
+	cJSON *largest = cJSON_AddObjectToObject(section, "largest");
+#define ADD_LARGEST(count) cJSON_AddNumberToObject(largest, #count, (double)hull.largest.count);
+	STEP_HULL_COUNT_LIST(ADD_LARGEST)
+#undef ADD_LARGEST
+	add_cells(section, &hull);
+}
+
+static void add_prices(cJSON *root, const struct operation_prices *prices)
+{
+	cJSON *section = cJSON_AddObjectToObject(root, "prices");
+
+	for (uint32_t i = 0; i < OPERATION_TERM_COUNT; i++) {
+		enum operation_term term = (enum operation_term)i;
+		const struct operation_parts *parts = &prices->terms[i];
+		cJSON *inner = cJSON_AddObjectToObject(section, operation_term_name(term));
+		cJSON_AddStringToObject(inner, "what", operation_term_what(term));
+		add_array(inner, "at", parts->at, parts->count);
+		add_array(inner, "ns", parts->ns, parts->count);
+	}
 }
 
 static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibrate_points *points,
@@ -67,7 +124,7 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 	}
 	snprintf(text, sizeof(text), "%s%s with %s, calibrated %s at commit %s", times,
 		origin->device, origin->model, origin->date, origin->commit);
-	cJSON_AddStringToObject(root, "schema", "quire-calibrated-1");
+	cJSON_AddStringToObject(root, "schema", "quire-calibrated-2");
 	cJSON_AddStringToObject(root, "description", text);
 	cJSON_AddStringToObject(root, "model", origin->model);
 	add_number(root, "tensor_parallel_size", ranks);
@@ -84,34 +141,21 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 	section = cJSON_AddObjectToObject(root, "residuals");
 	add_errors(section, "fitted", &fit->fitted);
 	add_errors(section, "held_out", &fit->held_out);
-	section = cJSON_AddObjectToObject(root, "curves");
-	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
-		enum step_curve curve = (enum step_curve)i;
-		const struct step_curve_table *table = &fit->curves[i];
-		cJSON *inner = cJSON_AddObjectToObject(section, step_curve_name(curve));
-		cJSON_AddStringToObject(inner, "what", step_curve_what(curve));
-		add_array(inner, "at", table->at, table->count);
-		add_array(inner, "ns", table->ns, table->count);
-	}
-	return root;
-}
-
-/* Refuses heights that no reader of the profile would take: they come of times that do not belong
-   to their counts. Written so that NaN is refused too. */
-static enum status check_heights(const struct calibrate_fit *fit, struct error *error)
-{
-	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
-		const struct step_curve_table *table = &fit->curves[i];
-		for (uint32_t j = 0; j < table->count; j++) {
-			if (!(fabs(table->ns[j]) <= STEP_CURVE_LIMIT)) {
-				return error_set(error, STATUS_INPUT,
-					"curve %s: found a height of %g ns, expected at most "
-					"10^15: the times do not belong to the counts",
-					step_curve_name((enum step_curve)i), table->ns[j]);
-			}
+	add_limits(root, &fit->prices.limits, memory->name);
+	section = cJSON_AddObjectToObject(root, "shape");
+#define ADD_SHAPE(field) add_number(section, #field, fit->prices.shape.field);
+	OPERATION_SHAPE_LIST(ADD_SHAPE)
+#undef ADD_SHAPE
+	cJSON *edges = cJSON_AddArrayToObject(root, "edges");
+	for (uint32_t i = 0; i < PRICE_EDGE_COUNT; i++) {
+		if ((fit->edges >> i & 1) != 0) {
+			cJSON_AddItemToArray(
+				edges, cJSON_CreateString(price_edge_name((enum price_edge)i)));
 		}
 	}
-	return STATUS_OK;
+	add_hull(root, points);
+	add_prices(root, &fit->prices);
+	return root;
 }
 
 enum status calibrate_profile_write(const char *path, const struct calibrate_fit *fit,
@@ -122,7 +166,6 @@ enum status calibrate_profile_write(const char *path, const struct calibrate_fit
 	uint32_t ranks;
 
 	TRY(calibrate_points_ranks(points, &ranks, error));
-	TRY(check_heights(fit, error));
 	TRY(output_file_open(&output, path, error));
 	cJSON *root = profile_json(fit, points, memory, ranks);
 	json_print(root, output.file);

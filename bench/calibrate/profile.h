@@ -5,9 +5,9 @@
 #include "bench/calibrate/points.h"
 #include "sim/profile.h"
 
-/* Writes a calibrated profile (schema quire-calibrated-1): its origin, the residuals of fitted and
-   held-out steps, and the curves. Memory sizes are copied from the profile `memory`, since they
-   cannot be fitted from times. */
+/* Writes a calibrated profile (schema quire-calibrated-2): its origin, the errors of fitted and
+   held-out steps, the prices, where they may jump, and which steps were measured. Memory sizes are
+   copied from the profile `memory`, since they cannot be fitted from times. */
 enum status calibrate_profile_write(const char *path, const struct calibrate_fit *fit,
 	const struct calibrate_points *points, const struct gpu_profile *memory,
 	struct error *error);

@@ -5,6 +5,7 @@
 #include "bench/record/owned_folder.h"
 #include "engine/ranks/launch.h"
 #include "engine/base/path.h"
+#include "engine/model/config_json.h"
 #include "sim/profile_choice.h"
 
 #include <stddef.h>
@@ -13,11 +14,10 @@
 
 static const char summary[] =
 	"Fits the cost model to a GPU: the engine computes planned steps (decode rows x\n"
-	"context, prompts x prefix, both at once), a third is held out, curves are fitted to the\n"
-	"rest, and a profile with the errors of both parts is written. DIR gets NAME.json for\n"
-	"`quire replay --runner sim --gpu DIR/NAME.json`, and points.tsv, from which the fit can "
-	"be\n"
-	"done again anywhere, without a GPU.\n";
+	"context, prompts x prefix, both at once), prices of operations are fitted to two\n"
+	"thirds and tried on the rest, then to all, and a profile with the errors of both is\n"
+	"written. DIR gets NAME.json for `quire replay --runner sim --gpu DIR/NAME.json`, and\n"
+	"points.tsv, from which the fit can be done again anywhere, without a GPU.\n";
 
 static const char examples[] =
 	"  quire calibrate --runner cuda --model qwen3-0.6b --weights dummy:0 --name mine --out "
@@ -31,7 +31,7 @@ struct calibrate_request {
 	bool is_measured;
 };
 
-static void print_errors(const char *side, const struct calibrate_errors *errors)
+static void print_errors(const char *side, const struct profile_errors *errors)
 {
 	printf("  %-9s %6u steps: mean %.2f %%, p50 %.2f, p90 %.2f, p99 %.2f, max %.2f; bias "
 	       "%+.2f\n",
@@ -39,14 +39,36 @@ static void print_errors(const char *side, const struct calibrate_errors *errors
 		errors->p99 * 100, errors->max * 100, errors->bias * 100);
 }
 
+static enum status find_setup(struct calibrate_setup *setup, const struct calibrate_points *points,
+	const struct gpu_profile *gpu, struct error *error)
+{
+	struct weight_shard shard = {0};
+	struct model_config model;
+
+	if (!gpu->has_limits) {
+		return error_set(error, STATUS_USAGE,
+			"profile %s has no section 'limits', expected one with read_rate, "
+			"flop_rate and multiprocessors",
+			gpu->name);
+	}
+	TRY(calibrate_points_ranks(points, &shard.ranks, error));
+	TRY(model_config_find(points->origin.model, &model, error));
+	TRY(weight_shard_check(&model, shard, error));
+	setup->limits = gpu->prices.limits;
+	setup->shape = weight_shard_config(&model, shard);
+	return STATUS_OK;
+}
+
 static enum status fit_and_write(const struct calibrate_request *request,
 	struct calibrate_points *points, const struct gpu_profile *gpu, struct error *error)
 {
 	struct calibrate_fit fit;
+	struct calibrate_setup setup;
 	char path[PATH_BYTES_MAX];
 
 	TRY(path_format(path, error, "%s/%s.json", request->out, request->name));
-	TRY(calibrate_fit(&fit, points, request->replay.run.config.seed, error));
+	TRY(find_setup(&setup, points, gpu, error));
+	TRY(calibrate_fit(&fit, points, &setup, request->replay.run.config.seed, error));
 	TRY(calibrate_profile_write(path, &fit, points, gpu, error));
 	printf("%s: %s on %s, absolute error of a step's predicted time\n", path,
 		points->origin.model, points->origin.device);

@@ -14,7 +14,7 @@ void step_sums_join(struct step_sums *sums, const struct step_sums *other)
 	STEP_SUM_ADD(prefill_attention_pairs)
 	STEP_SUM_ADD(cached_tokens)
 	STEP_SUM_ADD(shared_tokens)
-	STEP_SUM_ADD(pair_tokens)
+	STEP_SUM_ADD(reread_tokens)
 	STEP_SUM_ADD(decode_running)
 #undef STEP_SUM_ADD
 	sums->running_peak = u64_max(sums->running_peak, other->running_peak);
@@ -76,8 +76,9 @@ static struct step_counts decode_step(const struct step_sums *sums, double rows)
 		.sampled_rows = count_of(rows),
 		.running = count_of(rows),
 		.shared_tokens = count_of(scale * ratio(sums->shared_tokens, sums->decode_steps)),
-		.pair_tokens =
-			count_of(scale * scale * ratio(sums->pair_tokens, sums->decode_steps)),
+		/* More holders of the same blocks add readings, and hardly a distance. */
+		.reread_tokens =
+			count_of(min(scale, 1) * ratio(sums->reread_tokens, sums->decode_steps)),
 	};
 }
 

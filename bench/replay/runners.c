@@ -40,7 +40,7 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	facts->is_calibrated = profile->is_calibrated;
 	if (profile->is_calibrated) {
 		snprintf(facts->profile, sizeof(facts->profile), "%s", profile->description);
-		facts->model_error = profile->held_out_error;
+		facts->model_error = profile->held_out.mean;
 	}
 	if (strstr(config->gpu, ".json") == NULL) {
 		snprintf(facts->gpu, sizeof(facts->gpu), "%s", profile->name);

@@ -371,7 +371,7 @@ Test(engine, twins_of_one_step_share)
 	cr_assert_eq(batch->counts.cached_tokens, 8);
 	cr_assert_eq(batch->counts.prefill_tokens, 10);
 	cr_assert_eq(batch->counts.used_blocks, 4);
-	cr_assert_eq(batch->counts.pair_tokens, 8);
+	cr_assert_eq(batch->counts.reread_tokens, 4);
 	cr_assert_eq(batch->counts.shared_tokens, 8);
 	struct step_time time;
 	struct error error = {0};

@@ -20,13 +20,16 @@ static bool fit(const char *folder, struct calibrate_points *points)
 	struct calibrate_fit fit;
 	struct gpu_profile gpu, read;
 	struct error error = {0};
-	enum status status = calibrate_fit(&fit, points, 1, &error);
+	struct calibrate_setup setup;
 
+	require(gpu_profile_find("h200-datasheet", &gpu, &error) == STATUS_OK, "%s", error.text);
+	setup.limits = gpu.prices.limits;
+	require(model_config_builtin("qwen3-0.6b", &setup.shape), "no such model");
+	enum status status = calibrate_fit(&fit, points, &setup, 1, &error);
 	require_refused_in_one_line(status, &error);
 	if (status != STATUS_OK) {
 		return false;
 	}
-	require(gpu_profile_find("h200-datasheet", &gpu, &error) == STATUS_OK, "%s", error.text);
 	sections_path(path, folder, "profile.json");
 	status = calibrate_profile_write(path, &fit, points, &gpu, &error);
 	require_refused_in_one_line(status, &error);

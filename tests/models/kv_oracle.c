@@ -173,6 +173,7 @@ static void check_counts(const struct batch *batch)
 	uint64_t longest = 0;
 	uint64_t tokens = 0;
 	uint64_t pairs = 0;
+	uint64_t keys = 0;
 	uint64_t sampled = 0;
 	require_equal(batch->row_count, counts->decode_rows + counts->prefill_rows);
 	for (uint32_t i = 0; i < batch->row_count; i++) {
@@ -186,6 +187,7 @@ static void check_counts(const struct batch *batch)
 			continue;
 		}
 		tokens += count;
+		keys = end > keys ? end : keys;
 		for (uint32_t position = end - count; position < end; position++) {
 			pairs += position + 1;
 		}
@@ -194,6 +196,7 @@ static void check_counts(const struct batch *batch)
 	require_equal(counts->decode_longest_context, longest);
 	require_equal(counts->prefill_tokens, tokens);
 	require_equal(counts->prefill_attention_pairs, pairs);
+	require_equal(counts->prefill_longest_context, keys);
 	require_equal(counts->sampled_rows, sampled);
 	require_equal(batch->token_count, tokens + counts->decode_rows);
 }

@@ -299,14 +299,16 @@ static uint32_t holders(const struct scheduler_model *model, uint32_t block)
 
 static void count_shared(struct scheduler_model *model)
 {
+	uint64_t parts = 0; /* 1 / 65536 of a block */
+
 	for (uint32_t block = 0; block < model->config.kv_block_count; block++) {
 		uint32_t count = holders(model, block);
 		if (count > 1) {
 			model->counts.shared_tokens += (count - 1) * model->config.block_size;
-			model->counts.pair_tokens +=
-				count * (count - 1) / 2 * model->config.block_size;
+			parts += (uint64_t)(count - 1) * 65536 / count;
 		}
 	}
+	model->counts.reread_tokens = parts * model->config.block_size / 65536;
 }
 
 static void count_rows(struct scheduler_model *model)
@@ -324,6 +326,8 @@ static void count_rows(struct scheduler_model *model)
 		}
 		counts->prefill_rows++;
 		counts->prefill_tokens += row->count;
+		counts->prefill_longest_context =
+			u64_max(counts->prefill_longest_context, row->first + row->count);
 		for (uint32_t token = row->first; token < row->first + row->count; token++) {
 			counts->prefill_attention_pairs += token + 1;
 		}

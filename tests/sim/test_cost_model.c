@@ -519,42 +519,6 @@ static const struct engine_config default_engine = {.block_size = 256,
 	.max_num_batched_tokens = 16384,
 	.max_model_len = 4096};
 
-/* Curves may fall, and where nothing was measured their sum may be below 0: such a part of a step
-   takes no time. */
-Test(cost_model, a_part_of_a_step_takes_no_less_than_no_time)
-{
-	static const struct {
-		enum step_curve falling;
-		uint64_t gpu_ns, host_ns;
-	} cases[] = {
-		{STEP_CURVE_host_decode_step, 700, 0},
-		{STEP_CURVE_decode_step, 0, 300},
-	};
-	const struct step_counts counts = {.decode_rows = 1, .sampled_rows = 1};
-
-	for (uint32_t i = 0; i < 2; i++) {
-		struct fixture fixture;
-		fixture_open(&fixture, "qwen3-0.6b", "h200-qwen3-0.6b");
-		fixture_close(&fixture);
-		struct step_curve_table *curves = fixture.gpu.curves;
-		struct error error = {0};
-		memset(curves, 0, sizeof(fixture.gpu.curves));
-		curves[STEP_CURVE_decode_step] =
-			(struct step_curve_table){.count = 2, .at = {0, 1}, .ns = {0, 700}};
-		curves[STEP_CURVE_host_decode_step] =
-			(struct step_curve_table){.count = 2, .at = {0, 1}, .ns = {0, 300}};
-		curves[cases[i].falling].ns[1] = -1e9;
-		enum status status =
-			cost_model_open(&fixture.runner, &fixture.model, &fixture.gpu, 1, &error);
-		require(status == STATUS_OK, "%s", error.text);
-		const struct step_time time = execute(&fixture, &counts);
-		require_equal(time.gpu_ns, cases[i].gpu_ns);
-		require_equal(time.host_ns, cases[i].host_ns);
-		require_equal(time.elapsed_ns, cases[i].gpu_ns + cases[i].host_ns);
-		fixture_close(&fixture);
-	}
-}
-
 Test(kv_memory, h200_holds_about_4500_blocks_of_the_smallest_model)
 {
 	struct fixture fixture;

@@ -1,4 +1,5 @@
 #include "sim/cost_model.h"
+#include "sim/price_by_operations.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -8,7 +9,7 @@
 #include "tests/harness/require.h"
 
 /* The price of a step beside a naive one, which follows the words of sim/price_by_rates.h and
-   sim/step_curves.h term by term: layer by layer, byte by byte, and each curve by its name. */
+   sim/operation_prices.h: layer by layer, byte by byte, and each term by its name. */
 
 /* ---- drawing ---- */
 
@@ -43,13 +44,15 @@ static void draw_counts(struct prop *prop, struct step_counts *counts)
 		counts->decode_longest_context =
 			counts->decode_context_tokens / counts->decode_rows + prop_below(prop, 99);
 		counts->shared_tokens = prop_chance(prop, 1, 2) ? prop_below(prop, 9000) : 0;
-		counts->pair_tokens = prop_chance(prop, 1, 2) ? prop_range(prop, 1000, 90000) : 0;
+		counts->reread_tokens = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 9000) : 0;
 	}
 	if (prop_chance(prop, 2, 3)) {
 		counts->prefill_rows = prop_range(prop, 1, prop_chance(prop, 1, 2) ? 1 : 30);
 		counts->prefill_tokens = counts->prefill_rows + prop_below(prop, 17000);
 		counts->prefill_attention_pairs =
 			counts->prefill_tokens * (1 + prop_below(prop, 40000)) / 2 + 1;
+		counts->prefill_longest_context =
+			prop_chance(prop, 1, 2) ? prop_range(prop, 1, 90000) : 0;
 	}
 	counts->sampled_rows = counts->decode_rows + prop_below(prop, counts->prefill_rows + 1);
 	prop_log(prop,
@@ -84,10 +87,10 @@ static double sum_gpu(const struct step_price *price)
 	return sum;
 }
 
-/* Times are the price, rounded once to the nearest nanosecond. Sums below 0 take no time. */
+/* Times are the price, rounded once to the nearest nanosecond. */
 static void require_times(const struct step_time *time, const struct step_price *price)
 {
-	double gpu = fmax(sum_gpu(price), 0), host = fmax(price->host, 0);
+	double gpu = sum_gpu(price), host = price->host;
 	double elapsed = gpu + host;
 	double slack = 0.5 + 1e-12 * (fabs(sum_gpu(price)) + fabs(price->host));
 
@@ -265,35 +268,36 @@ Test(step_price, by_rates_equals_the_sum_over_the_layers)
 	cr_assert(prop_holds(&options));
 }
 
-/* ---- by curves ---- */
+/* ---- by operations ---- */
 
-/* may_fall: heights may be below those before them, and below 0. */
-static void draw_curve(struct prop *prop, struct step_curve_table *curve, bool may_fall)
-{
-	memset(curve, 0, sizeof(*curve));
-	if (prop_chance(prop, 1, 8)) {
-		return; /* 0 everywhere */
-	}
-	curve->count = prop_range(prop, 2, 6);
-	for (uint32_t i = 1; i < curve->count; i++) {
-		bool falls = may_fall && prop_chance(prop, 1, 3);
-		curve->at[i] = curve->at[i - 1] + 1 + draw_number(prop, 3000);
-		curve->ns[i] =
-			curve->ns[i - 1] + (falls ? -1 : 1) * draw_number(prop, falls ? 90 : 500);
-	}
-}
+static const struct model_config whole_model = {.name = "drawn",
+	.hidden_size = 512,
+	.num_hidden_layers = 7,
+	.num_attention_heads = 8,
+	.num_key_value_heads = 4,
+	.head_dim = 64,
+	.intermediate_size = 1024,
+	.vocab_size = 5000};
 
-/* On the line through the two points around x, or through the last two. */
-static double naive_curve(const struct step_curve_table *curve, double x)
+/* Prices of any size, in numbers a reader of the term would expect. */
+static void draw_prices(struct prop *prop, struct operation_prices *prices)
 {
-	for (uint32_t i = 1; i < curve->count; i++) {
-		if (x <= curve->at[i] || i + 1 == curve->count) {
-			double slope = (curve->ns[i] - curve->ns[i - 1]) /
-				       (curve->at[i] - curve->at[i - 1]);
-			return curve->ns[i - 1] + slope * (x - curve->at[i - 1]);
+	memset(prices, 0, sizeof(*prices));
+	prices->shape = whole_model;
+	prices->limits = (struct operation_limits){.read_rate = draw_number(prop, 5000),
+		.flop_rate = draw_number(prop, 900),
+		.multiprocessors = prop_range(prop, 1, 200)};
+	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
+		struct operation_parts *parts = &prices->terms[t];
+		bool is_ramp = operation_term_kind((enum operation_term)t) == OPERATION_KIND_RAMP;
+		double at = is_ramp ? 0 : draw_number(prop, 20);
+		parts->count = prop_below(prop, 5);
+		for (uint32_t i = 0; i < parts->count; i++) {
+			parts->at[i] = at;
+			parts->ns[i] = prop_chance(prop, 1, 4) ? 0 : draw_number(prop, 500);
+			at += 1 + draw_number(prop, 3000);
 		}
 	}
-	return 0;
 }
 
 /* Rows of a CUDA graph: powers of two up to 16, then multiples of 16. */
@@ -307,55 +311,181 @@ static double naive_padded(uint64_t rows)
 	return (double)padded;
 }
 
-#define AT(curve, x) naive_curve(&curves[STEP_CURVE_##curve], (double)(x))
-
-static struct step_price naive_curves(
-	const struct step_curve_table *curves, const struct step_counts *counts, bool is_ahead)
+/* Parts of x, from each `at` to the next. */
+static double naive_ramp(const struct operation_parts *parts, double x)
 {
-	struct step_price price = {0};
-	bool has_prompts = counts->prefill_rows > 0;
-	bool only_decodes = counts->decode_rows > 0 && !has_prompts;
-	bool is_mixed = counts->decode_rows > 0 && has_prompts;
-	double decodes = (double)counts->decode_rows, prompts = (double)counts->prefill_rows;
-	double tokens = (double)counts->prefill_tokens;
-	double context = (double)counts->decode_context_tokens;
-	double shared = fmin((double)counts->shared_tokens, context);
-	double padded = has_prompts ? 0 : naive_padded(counts->decode_rows);
-	double pairs = (double)counts->prefill_attention_pairs;
-	double mean = has_prompts ? pairs / tokens : 0;
-	double tiles = prompts > 1 ? tokens / 128 + prompts / 2 : ceil(tokens / 128);
-	double distance = counts->pair_tokens == 0 ? 0
-						   : context * (double)counts->shared_tokens /
-							     (2 * (double)counts->pair_tokens);
+	double ns = 0;
 
-	price.step_fixed = AT(decode_step, only_decodes) + AT(decode_rows, padded) +
-			   AT(decode_ahead, is_ahead ? padded : 0) + AT(prefill_step, has_prompts) +
-			   AT(mixed_step, is_mixed) +
-			   AT(prefill_tokens, has_prompts ? tokens + decodes : 0) +
-			   AT(mixed_rows, is_mixed ? decodes : 0) + AT(prefill_rows, prompts);
-	price.decode_attention =
-		AT(decode_attention, context - shared) + shared * AT(decode_shared, distance) +
-		AT(decode_attention_rows, decodes) +
-		(decodes > 0 ? context / decodes : 0) * AT(decode_spread, decodes) +
-		AT(decode_merge, counts->decode_longest_context);
-	price.prefill_attention = mean * AT(prefill_attention, tiles) +
-				  (has_prompts ? mean + tokens / (2 * prompts) : 0) *
-					  AT(prefill_context, has_prompts);
-	price.sampling = AT(sampled_rows,
-		has_prompts ? (double)counts->sampled_rows : naive_padded(counts->sampled_rows));
-	if (is_ahead) {
-		price.host = AT(host_ahead_step, 1);
-	} else {
-		price.host = AT(host_decode_step, only_decodes) +
-			     AT(host_prefill_step, has_prompts) + AT(host_rows, decodes + prompts) +
-			     AT(host_decode_context, context) + AT(host_prefill_tokens, tokens);
+	for (uint32_t i = 0; i < parts->count; i++) {
+		double end = i + 1 < parts->count ? fmin(x, parts->at[i + 1]) : x;
+		ns += end > parts->at[i] ? parts->ns[i] * (end - parts->at[i]) : 0;
 	}
-	return price;
+	return ns;
+}
+
+static double naive_dearer(const struct operation_parts *parts, double x, double y)
+{
+	double ns = 0;
+
+	for (uint32_t i = 0; i < parts->count; i++) {
+		ns += parts->ns[i] * fmax(x, parts->at[i] * y);
+	}
+	return ns;
+}
+
+static double naive_cheaper(const struct operation_parts *parts, double x, double y)
+{
+	double ns = 0;
+
+	for (uint32_t i = 0; i < parts->count; i++) {
+		ns += parts->ns[i] * fmin(x, parts->at[i] * y);
+	}
+	return ns;
+}
+
+#define TERM(name) (&prices->terms[OPERATION_TERM_##name])
+#define RAMP(name, x) naive_ramp(TERM(name), x)
+
+/* What decode rows read, and at the limits of the GPU. */
+static double naive_context(
+	const struct operation_prices *prices, const struct step_counts *counts, double *floor)
+{
+	double rows = (double)counts->decode_rows, context = (double)counts->decode_context_tokens;
+	double shared = fmin((double)counts->shared_tokens, context);
+	double longest = fmin((double)counts->decode_longest_context, context);
+	double ns = 0;
+
+	if (rows == 0) {
+		*floor = 0;
+		return 0;
+	}
+	longest = fmax(longest, context / rows);
+	for (uint32_t i = 0; i < TERM(kv_reread)->count; i++) {
+		double again = (double)counts->reread_tokens * context / TERM(kv_reread)->at[i];
+		ns += TERM(kv_reread)->ns[i] * (context - shared + fmin(shared, again));
+	}
+	ns += RAMP(kv_all, context) + naive_dearer(TERM(kv_uneven), context, longest) +
+	      RAMP(kv_longest, longest);
+	if (rows > 1) {
+		ns += RAMP(kv_longest_many, longest) + naive_cheaper(TERM(kv_fill), context, 1) +
+		      naive_cheaper(TERM(kv_beside), longest, context - longest);
+	}
+	*floor = (context - shared) * 2 * 2 * 7 * 4 * 64 / prices->limits.read_rate;
+	return ns;
+}
+
+static double naive_prompts(
+	const struct operation_prices *prices, const struct step_counts *counts, double *floor)
+{
+	double tokens = (double)counts->prefill_tokens, prompts = (double)counts->prefill_rows;
+	double pairs = (double)counts->prefill_attention_pairs;
+	double keys = (double)counts->prefill_longest_context;
+	double tiles = prompts > 1 ? tokens / 128 + prompts / 2 : ceil(tokens / 128);
+	double units = tiles * 8, processors = prices->limits.multiprocessors;
+
+	if (counts->prefill_tokens == 0) {
+		*floor = 0;
+		return 0;
+	}
+	keys = keys > 0 ? keys : pairs / tokens + (tokens / prompts - 1) / 2;
+	double walked = pairs + (tiles * 128 - tokens) * keys;
+	*floor = 4 * pairs * 8 * 64 * 7 / (prices->limits.flop_rate * 1000);
+	return RAMP(prefill_walk, keys) + RAMP(prefill_whole, 2 * units > processors ? keys : 0) +
+	       naive_dearer(TERM(prefill_even), walked * 8 / (128 * processors), keys) +
+	       RAMP(prefill_pairs, walked) + RAMP(prefill_tiles, tiles);
+}
+
+static double naive_host(
+	const struct operation_prices *prices, const struct step_counts *counts, bool is_ahead)
+{
+	bool is_eager = counts->prefill_tokens > 0;
+
+	if (is_ahead) {
+		return RAMP(host_ahead, 1);
+	}
+	return (is_eager ? RAMP(host_eager, 1) : RAMP(host_graph, counts->decode_rows > 0)) +
+	       RAMP(host_rows, (double)(counts->decode_rows + counts->prefill_rows)) +
+	       RAMP(host_tokens, (double)counts->prefill_tokens) +
+	       RAMP(host_context, (double)counts->decode_context_tokens);
+}
+
+/* Products of all layers, lm_head and what else the rows of a step take. */
+static double naive_launch(const struct operation_prices *prices, const struct step_counts *counts,
+	bool is_ahead, double *floor)
+{
+	double rows = (double)counts->decode_rows, prompts = (double)counts->prefill_rows;
+	double tokens = (double)counts->prefill_tokens, samples = (double)counts->sampled_rows;
+	double weights = 7 * (512. * (512 + 2 * 256) + 512. * 512 + 3 * 512. * 1024);
+	double read = prices->limits.read_rate, flops = prices->limits.flop_rate * 1000;
+	double products = rows + tokens > 0
+				  ? fmax(2 * weights / read, 2 * weights * (rows + tokens) / flops)
+				  : 0;
+	double head =
+		samples > 0 ? fmax(2 * 512. * 5000 / read, 2 * 512. * 5000 * samples / flops) : 0;
+	double padded = naive_padded(counts->decode_rows);
+
+	*floor = products + head;
+	if (counts->prefill_tokens == 0) {
+		return RAMP(graph, rows > 0) + RAMP(graph_rows, padded) + RAMP(samples, padded) +
+		       (is_ahead ? RAMP(ahead_rows, padded) : 0) +
+		       (is_ahead ? RAMP(ahead_context, (double)counts->decode_context_tokens) : 0);
+	}
+	return RAMP(eager, 1) + RAMP(eager_mixed, rows > 0) + RAMP(eager_products, products) +
+	       RAMP(eager_tokens, tokens + rows) + RAMP(eager_decodes, rows) +
+	       RAMP(eager_decode, rows) + RAMP(eager_rows, prompts) + RAMP(samples, samples);
+}
+
+static double naive_whole(const struct operation_prices *prices, const struct step_counts *counts,
+	bool is_ahead, double *roofline)
+{
+	double fixed, read, computed;
+	double priced = naive_launch(prices, counts, is_ahead, &fixed) +
+			naive_context(prices, counts, &read) +
+			naive_prompts(prices, counts, &computed) +
+			naive_host(prices, counts, is_ahead);
+
+	*roofline = fixed + read + computed;
+	return fmax(fixed + priced, *roofline);
+}
+
+/* Price of a step: GPU and host. */
+static struct operation_price naive_operations(
+	const struct operation_prices *prices, const struct step_counts *counts, bool is_ahead)
+{
+	struct step_counts decodes = *counts, prompts = *counts;
+	double roofline, ns = naive_whole(prices, counts, is_ahead, &roofline);
+
+	if (counts->decode_rows > 0 && counts->prefill_tokens > 0) {
+		decodes.prefill_rows = decodes.prefill_tokens = 0;
+		decodes.sampled_rows = counts->decode_rows;
+		prompts.decode_rows = prompts.decode_context_tokens = 0;
+		prompts.sampled_rows = counts->sampled_rows - counts->decode_rows;
+		double a = naive_whole(prices, &decodes, is_ahead, &roofline);
+		double b = naive_whole(prices, &prompts, is_ahead, &roofline);
+		ns = fmax(fmin(ns, 1.25 * (a + b)), fmax(a, b));
+	}
+	double host = fmin(naive_host(prices, counts, is_ahead), ns);
+	return (struct operation_price){.gpu_ns = ns - host, .host_ns = host};
+}
+
+static void require_operation_times(
+	const struct step_time *time, const struct operation_price *expected)
+{
+	double elapsed = expected->gpu_ns + expected->host_ns;
+	double slack = 0.5 + 1e-9 * elapsed;
+
+	require(fabs((double)time->elapsed_ns - elapsed) <= slack, "%llu ns for %.6f",
+		(unsigned long long)time->elapsed_ns, elapsed);
+	require(fabs((double)time->host_ns - expected->host_ns) <= slack, "host: %llu ns for %.6f",
+		(unsigned long long)time->host_ns, expected->host_ns);
+	require_equal(time->gpu_ns + time->host_ns, time->elapsed_ns);
+	require_equal(time->idle_ns, 0);
+	require_equal(time->mode, STEP_MODE_NONE);
 }
 
 /* A run of a few steps, each executed, or launched and collected: one at a time or one ahead. */
 static void play_steps(
-	struct prop *prop, const struct runner *runner, const struct step_curve_table *curves)
+	struct prop *prop, const struct runner *runner, const struct operation_prices *prices)
 {
 	enum { STEPS = 6 };
 	struct step_counts counts[STEPS];
@@ -374,97 +504,82 @@ static void play_steps(
 			continue;
 		}
 		struct step_time time = {0};
-		const struct step_price expected =
-			naive_curves(curves, &counts[collected], is_ahead[collected]);
-		require_equal(runner->collect(runner->state, NULL, &time, &error), STATUS_OK);
-		require_times(&time, &expected);
+		const struct operation_price expected =
+			naive_operations(prices, &counts[collected], is_ahead[collected]);
+		enum status status = runner->collect(runner->state, NULL, &time, &error);
+		require(status == STATUS_OK, "%s", error.text);
+		require_operation_times(&time, &expected);
 		collected++;
 	}
 }
 
-static void body_curves(struct prop *prop, const void *context)
+static struct gpu_profile calibrated_profile(void)
 {
-	const struct model_config model = {.name = "drawn"};
-	struct gpu_profile gpu = {
-		.name = "drawn", .model = "drawn", .ranks = 1, .is_calibrated = true};
+	return (struct gpu_profile){.name = "drawn",
+		.model = "drawn",
+		.ranks = 1,
+		.is_calibrated = true,
+		.has_limits = true,
+		.prices = {.shape = whole_model,
+			.limits = {.read_rate = 1e6, .flop_rate = 1e6, .multiprocessors = 1}}};
+}
+
+static void body_operations(struct prop *prop, const void *context)
+{
+	struct gpu_profile gpu = calibrated_profile();
 	struct step_counts counts;
 	struct runner runner;
 	struct error error = {0};
-	struct step_price price;
 	struct step_time time = {0};
 	(void)context;
 
-	bool falls = prop_chance(prop, 1, 3);
-	for (uint32_t i = 0; i < STEP_CURVE_COUNT; i++) {
-		draw_curve(prop, &gpu.curves[i], falls);
-	}
-	require_equal(cost_model_open(&runner, &model, &gpu, 1, &error), STATUS_OK);
+	draw_prices(prop, &gpu.prices);
+	require_equal(cost_model_open(&runner, &whole_model, &gpu, 1, &error), STATUS_OK);
 	draw_counts(prop, &counts);
 	const struct batch batch = {.step = 3, .counts = counts};
-	const struct step_price expected = naive_curves(gpu.curves, &counts, false);
-	cost_model_price(&runner, &counts, &price);
-	require_price(&price, &expected);
+	const struct operation_price expected = naive_operations(&gpu.prices, &counts, false);
 	enum status status = runner.execute(runner.state, &batch, NULL, &time, &error);
 	require(status == STATUS_OK, "%s", error.text);
-	require_times(&time, &expected);
-	play_steps(prop, &runner, gpu.curves);
+	require_operation_times(&time, &expected);
+	play_steps(prop, &runner, &gpu.prices);
 	runner.close(runner.state);
 }
 
-Test(step_price, by_curves_equals_the_sum_of_the_curves)
+Test(step_price, by_operations_equals_the_sum_of_the_terms)
 {
 	const struct prop_options options = {
-		.name = "price by curves", .body = body_curves, .trials = 3000};
+		.name = "price by operations", .body = body_operations, .trials = 3000};
 
 	cr_assert(prop_holds(&options));
 }
 
-/* Curves that fall make a GPU faster than nothing where nothing was measured. It then takes no
-   time, and the host takes its own. */
-Test(step_price, a_sum_below_zero_takes_no_time)
+/* A step of these counts by prices that are 0 but for one term. */
+static enum status price_graph(double graph_ns, struct step_time *time, struct error *error)
 {
-	const struct model_config model = {.name = "drawn"};
-	struct gpu_profile gpu = {
-		.name = "drawn", .model = "drawn", .ranks = 1, .is_calibrated = true};
-	const struct batch batch = {.counts = {.decode_rows = 100, .sampled_rows = 100}};
+	const struct batch batch = {.step = 12, .counts = {.decode_rows = 1}};
+	struct gpu_profile gpu = calibrated_profile();
+	struct operation_floors floors;
 	struct runner runner;
-	struct error error = {0};
-	struct step_time time = {0};
 
-	gpu.curves[STEP_CURVE_decode_attention_rows] =
-		(struct step_curve_table){.count = 2, .at = {0, 10}, .ns = {0, -1000}};
-	gpu.curves[STEP_CURVE_host_rows] =
-		(struct step_curve_table){.count = 2, .at = {0, 10}, .ns = {0, 77}};
-	require_equal(cost_model_open(&runner, &model, &gpu, 1, &error), STATUS_OK);
-	require_equal(runner.execute(runner.state, &batch, NULL, &time, &error), STATUS_OK);
-	require_equal(time.elapsed_ns, 770);
-	require_equal(time.host_ns, 770);
-	require_equal(time.gpu_ns, 0);
+	operation_floors_of(&floors, &gpu.prices.limits, &gpu.prices.shape);
+	gpu.prices.terms[OPERATION_TERM_graph] =
+		(struct operation_parts){.count = 1, .ns = {graph_ns - floors.products}};
+	require_equal(cost_model_open(&runner, &whole_model, &gpu, 1, error), STATUS_OK);
+	enum status status = runner.execute(runner.state, &batch, NULL, time, error);
 	runner.close(runner.state);
+	return status;
 }
 
 /* 10^15 ns is the longest step. */
 Test(step_price, the_longest_step_is_allowed_and_one_beyond_it_is_refused)
 {
-	const struct model_config model = {.name = "drawn"};
-	const struct batch batch = {.step = 12, .counts = {.decode_rows = 1, .sampled_rows = 1}};
-	struct gpu_profile gpu = {
-		.name = "drawn", .model = "drawn", .ranks = 1, .is_calibrated = true};
-	struct runner runner;
 	struct error error = {0};
 	struct step_time time = {0};
 
-	gpu.curves[STEP_CURVE_decode_step] =
-		(struct step_curve_table){.count = 2, .at = {0, 1}, .ns = {0, 1e15}};
-	require_equal(cost_model_open(&runner, &model, &gpu, 1, &error), STATUS_OK);
-	require_equal(runner.execute(runner.state, &batch, NULL, &time, &error), STATUS_OK);
-	require_equal(time.elapsed_ns, UINT64_C(1000000000000000));
-	runner.close(runner.state);
-	gpu.curves[STEP_CURVE_decode_step].ns[1] = 1e15 + 1;
-	require_equal(cost_model_open(&runner, &model, &gpu, 1, &error), STATUS_OK);
-	require_equal(runner.execute(runner.state, &batch, NULL, &time, &error), STATUS_INPUT);
+	require_equal(price_graph(1e15 - 1, &time, &error), STATUS_OK);
+	require_equal(time.elapsed_ns, UINT64_C(999999999999999));
+	require_equal(price_graph(1e15 + 1, &time, &error), STATUS_INPUT);
 	cr_assert_not_null(strstr(error.text, "step 12"), "%s", error.text);
-	runner.close(runner.state);
 }
 
 /* A calibrated profile prices the model and the number of ranks that it was measured with, and no
@@ -472,15 +587,19 @@ Test(step_price, the_longest_step_is_allowed_and_one_beyond_it_is_refused)
 Test(step_price, of_another_model_or_number_of_ranks_is_refused)
 {
 	const struct model_config model = {.name = "other"};
-	const struct gpu_profile gpu = {
-		.name = "drawn", .model = "drawn", .ranks = 1, .is_calibrated = true};
+	const struct gpu_profile gpu = calibrated_profile();
 	struct runner runner;
 	struct error error = {0};
 
 	require_equal(cost_model_open(&runner, &model, &gpu, 1, &error), STATUS_USAGE);
 	cr_assert_not_null(strstr(error.text, "other"), "%s", error.text);
-	const struct model_config same = {.name = "drawn"};
+	const struct model_config same = whole_model;
 	require_equal(cost_model_open(&runner, &same, &gpu, 2, &error), STATUS_USAGE);
+	struct model_config wider = whole_model;
+	wider.head_dim *= 2;
+	error = (struct error){0};
+	require_equal(cost_model_open(&runner, &wider, &gpu, 1, &error), STATUS_USAGE);
+	cr_assert_not_null(strstr(error.text, "of head_dim 64 on a GPU"), "%s", error.text);
 	const struct gpu_profile alone = {.name = "drawn"};
 	require_equal(cost_model_open(&runner, &same, &alone, 2, &error), STATUS_USAGE);
 }

@@ -11,12 +11,12 @@
 #define HEADER                                                                                     \
 	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"           \
 	"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\tprefill_"   \
-	"attention_pairs\t"                                                                        \
-	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\tpair_tokens\t"                \
+	"attention_pairs\tprefill_longest_context\t"                                               \
+	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\treread_tokens\t"              \
 	"cached_free_blocks\tfree_blocks\tpreemptions\n"
-#define COUNTS_0 "\t0\t2\t30\t16\t0\t0\t300\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+#define COUNTS_0 "\t0\t2\t30\t16\t0\t0\t300\t24\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
 #define ROW_0 "0\t100\t50\t40\t10\teager" COUNTS_0
-#define ROW_1 "1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+#define ROW_1 "1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t0\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
 
 static const struct batch batches[] = {
 	{.step = 0,
@@ -24,12 +24,13 @@ static const struct batch batches[] = {
 			.prefill_tokens = 30,
 			.cached_tokens = 16,
 			.prefill_attention_pairs = 300,
+			.prefill_longest_context = 24,
 			.sampled_rows = 2,
 			.running = 2,
 			.waiting = 7,
 			.used_blocks = 3,
 			.shared_tokens = 16,
-			.pair_tokens = 8,
+			.reread_tokens = 8,
 			.free_blocks = 5}},
 	{.step = 1,
 		.counts = {.decode_rows = 2,
@@ -40,7 +41,7 @@ static const struct batch batches[] = {
 			.waiting = 7,
 			.used_blocks = 3,
 			.shared_tokens = 16,
-			.pair_tokens = 8,
+			.reread_tokens = 8,
 			.free_blocks = 5}},
 };
 
@@ -171,12 +172,13 @@ Test(tape, columns_are_found_by_name)
 	struct tape_fixture fixture;
 	struct step_time time = {0};
 	const char *text =
-		"spare\tpreemptions\tfree_blocks\tcached_free_blocks\tpair_tokens\tshared_"
+		"spare\tpreemptions\tfree_blocks\tcached_free_blocks\treread_tokens\tshared_"
 		"tokens\tused_blocks\t"
-		"running\tsampled_rows\tprefill_attention_pairs\tdecode_longest_context\t"
+		"running\tsampled_rows\tprefill_longest_context\tprefill_attention_pairs\t"
+		"decode_longest_context\t"
 		"decode_context_tokens\tcached_tokens\tprefill_tokens\tprefill_rows\t"
 		"decode_rows\tmode\thost_ns\tgpu_ns\telapsed_ns\tstart_ns\tstep\n"
-		"-\t0\t5\t0\t8\t16\t3\t2\t2\t300\t0\t0\t16\t30\t2\t0\tnone\t10\t40\t50\t100\t0";
+		"-\t0\t5\t0\t8\t16\t3\t2\t2\t24\t300\t0\t0\t16\t30\t2\t0\tnone\t10\t40\t50\t100\t0";
 
 	enum status status = open_text(&fixture, text);
 	require(status == STATUS_OK, "%s", fixture.error.text);
@@ -218,8 +220,8 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 		{"", "steps.tsv:1: found an empty file"},
 		{"step\tstart_ns\n", "steps.tsv:1: column elapsed_ns is missing"},
 		{"step\tstep\n", "steps.tsv:1: found column step twice"},
-		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 22"},
-		{HEADER "\n", "steps.tsv:2: found 1 columns, expected the header's 22"},
+		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 23"},
+		{HEADER "\n", "steps.tsv:2: found 1 columns, expected the header's 23"},
 		{HEADER "\t1\t1\t1\t1\tnone" COUNTS_0,
 			"steps.tsv:2: column step: found '', expected an integer"},
 		{HEADER "0\t100\r\n", "steps.tsv:2: found a carriage return"},

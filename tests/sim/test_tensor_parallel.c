@@ -324,8 +324,13 @@ Test(tensor_parallel, a_profile_prices_the_ranks_that_it_knows)
 		"h200-qwen3-0.6b was calibrated with --tensor-parallel-size 1 and prices no other, "
 		"found 2");
 	measured.ranks = 2;
+	measured.prices.shape = weight_shard_config(&model, (struct weight_shard){.ranks = 2});
 	require_refused(&model, &measured, 1, "--tensor-parallel-size 2 and prices no other");
-	price_of(&model, &measured, 2, &(struct step_counts){.decode_rows = 1});
+	struct runner runner;
+	struct error error = {0};
+	require(cost_model_open(&runner, &model, &measured, 2, &error) == STATUS_OK, "%s",
+		error.text);
+	runner.close(runner.state);
 	rates.has_link = false;
 	require_refused(&model, &rates, 4, "has no section 'link', expected one");
 	price_of(&model, &rates, 1, &(struct step_counts){.decode_rows = 1});

@@ -6,6 +6,7 @@
 #include "engine/base/counter_hash.h"
 #include "engine/model/config_json.h"
 #include "sim/cost_model.h"
+#include "sim/price_by_operations.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -171,9 +172,10 @@ Test(points, steps_that_share_more_are_other_steps)
 	require_equal(points.count, 3);
 	require_equal(points.points[0].samples, 2);
 	require_equal(points.points[0].counts.shared_tokens, 516);
-	require_equal(points.points[0].counts.pair_tokens, 516);
-	require_equal(points.points[1].counts.pair_tokens, 1024);
-	require_equal(points.points[2].counts.pair_tokens, 2048);
+	/* Shared squared, over twice the pairs; never more than is shared. */
+	require_equal(points.points[0].counts.reread_tokens, 258);
+	require_equal(points.points[1].counts.reread_tokens, 256);
+	require_equal(points.points[2].counts.reread_tokens, 512);
 	calibrate_points_free(&points);
 }
 
@@ -238,7 +240,7 @@ Test(points, malformed_files_are_refused_with_line_and_column)
 	} cases[] = {
 		{"", "found an empty file"},
 		{"# model m\n", "found an empty file"},
-		{"# model m\nsamples\telapsed_ns\n", "points.tsv:2: column gpu_ns is missing"},
+		{"# model m\nsamples\telapsed_ns\n", "points.tsv:2: column decode_rows is missing"},
 		{POINT_HEADER "1\t5\n", "points.tsv:2: found 2 columns, expected the header's 10"},
 		{POINT_HEADER "1\t-5\t4\t1\t2\t0\t0\t9\t0\t2\n",
 			"points.tsv:2: column elapsed_ns: found '-5', expected an integer"},
@@ -262,42 +264,53 @@ Test(points, malformed_files_are_refused_with_line_and_column)
 
 TestSuite(fit, .init = set_up, .fini = tear_down);
 
-/* A GPU whose curves are known: times in nanoseconds. */
-static double true_gpu_ns(const struct step_counts *counts)
+/* An H200 that computes qwen3-0.6b. */
+static struct calibrate_setup setup_of_h200(void)
 {
-	double rows = (double)counts->decode_rows, tokens = (double)counts->prefill_tokens;
-	double ns = 200000 + 700 * (double)counts->sampled_rows;
+	struct calibrate_setup setup;
+	struct gpu_profile gpu;
+	struct error error = {0};
 
-	if (rows > 0) {
-		ns += 150000 + (double)counts->decode_context_tokens * 25 +
-		      (double)counts->decode_longest_context * 40;
-		ns += tokens > 0 ? 0 : rows * 900;
-	}
-	if (counts->shared_tokens > 0) {
-		double shared = (double)counts->shared_tokens;
-		double distance = (double)counts->decode_context_tokens * shared / 2 /
-				  (double)counts->pair_tokens;
-		ns -= shared * (distance < 4096 ? 20 - distance * 20 / 4096 : 0);
-	}
-	if (tokens > 0) {
-		double tiles = counts->prefill_rows > 1
-				       ? tokens / 128 + 0.5 * (double)counts->prefill_rows
-				       : (double)((counts->prefill_tokens + 127) / 128);
-		double computed = tokens + rows;
-		ns += 100000 + (computed > 512 ? (computed - 512) * 1800 : 0) +
-		      (double)counts->prefill_attention_pairs / tokens * tiles * 50;
-	}
-	return ns;
+	require(gpu_profile_find("h200-datasheet", &gpu, &error) == STATUS_OK, "%s", error.text);
+	setup.limits = gpu.prices.limits;
+	require(model_config_builtin("qwen3-0.6b", &setup.shape), "no such model");
+	return setup;
 }
 
-static double true_host_ns(const struct step_counts *counts, bool is_ahead)
+/* A GPU whose prices are known. */
+static struct operation_prices true_prices(void)
 {
-	return is_ahead ? 4000 : 20000 + 150 * (double)(counts->decode_rows + counts->prefill_rows);
+	const struct calibrate_setup setup = setup_of_h200();
+	struct operation_prices prices = {.limits = setup.limits, .shape = setup.shape};
+
+#define PRICE(term, ...) prices.terms[OPERATION_TERM_##term] = (struct operation_parts){__VA_ARGS__}
+	PRICE(graph, 1, .ns = {350000});
+	PRICE(graph_rows, 2, .at = {0, 64}, .ns = {900, 2000});
+	PRICE(eager, 1, .ns = {500000});
+	PRICE(eager_mixed, 1, .ns = {100000});
+	PRICE(eager_tokens, 2, .at = {0, 512}, .ns = {100, 400});
+	PRICE(eager_decode, 1, .ns = {600});
+	PRICE(samples, 1, .ns = {300});
+	PRICE(kv_reread, 1, .at = {4096}, .ns = {20});
+	PRICE(kv_all, 1, .ns = {10});
+	PRICE(kv_longest, 1, .ns = {40});
+	PRICE(prefill_pairs, 1, .ns = {0.3});
+	PRICE(prefill_walk, 1, .ns = {5});
+	PRICE(host_graph, 1, .ns = {20000});
+	PRICE(host_eager, 1, .ns = {20000});
+	PRICE(host_ahead, 1, .ns = {4000});
+	PRICE(host_rows, 1, .ns = {150});
+#undef PRICE
+	return prices;
 }
 
 /* Steps of all kinds with times that are off by up to `noise`. */
 static void make_points(struct calibrate_points *points, uint32_t count, double noise)
 {
+	static struct operation_pricer pricer;
+	const struct operation_prices prices = true_prices();
+
+	operation_pricer_init(&pricer, &prices);
 	memset(points, 0, sizeof(*points));
 	points->points = calloc(count, sizeof(*points->points));
 	points->count = points->capacity = count;
@@ -314,7 +327,8 @@ static void make_points(struct calibrate_points *points, uint32_t count, double 
 			counts->decode_longest_context =
 				counts->decode_rows == 1 ? mean : mean * (1 + a / 65536 % 16);
 			counts->shared_tokens = counts->decode_context_tokens / 8 * (a / 512 % 8);
-			counts->pair_tokens = counts->shared_tokens * (1 + a / 4096 % 50);
+			/* Of k holders: T (k - 1) and T (k - 1) / k. */
+			counts->reread_tokens = counts->shared_tokens / (2 + a / 4096 % 50);
 		}
 		if (kind != 0) {
 			uint64_t c = counter_hash(1, 5 * i + 2);
@@ -326,23 +340,28 @@ static void make_points(struct calibrate_points *points, uint32_t count, double 
 		}
 		counts->sampled_rows = counts->decode_rows + counts->prefill_rows;
 		double error = (double)(counter_hash(1, 5 * i + 3) % 2001) / 1000 - 1;
-		double gpu = true_gpu_ns(counts) * (1 + noise * error);
-		point->samples = 1;
-		point->gpu_ns = (uint64_t)gpu;
 		point->ahead = kind == 0 && i % 2 == 0;
-		point->host_ns = (uint64_t)true_host_ns(counts, point->ahead != 0);
+		const struct operation_price price =
+			price_by_operations(&pricer, counts, point->ahead != 0);
+		point->samples = 1;
+		point->gpu_ns = (uint64_t)(price.gpu_ns * (1 + noise * error));
+		point->host_ns = (uint64_t)price.host_ns;
 		point->elapsed_ns = point->gpu_ns + point->host_ns;
 	}
 }
 
-Test(fit, finds_the_curves_that_the_steps_were_made_of)
+Test(fit, finds_the_prices_that_the_steps_were_made_of)
 {
+	const struct calibrate_setup setup = setup_of_h200();
+	const struct operation_prices prices = true_prices();
+	static struct operation_pricer pricer;
 	struct calibrate_points points;
-	static struct calibrate_fit fit;
+	struct calibrate_fit fit;
 	struct error error = {STATUS_OK, ""};
 
+	operation_pricer_init(&pricer, &prices);
 	make_points(&points, 1500, 0.02);
-	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	require(calibrate_fit(&fit, &points, &setup, 0, &error) == STATUS_OK, "%s", error.text);
 	/* Noise is uniform, so that its mean size is half of its largest. */
 	require(fit.held_out.mean < 0.013, "held out: %.4f", fit.held_out.mean);
 	require(fit.held_out.points > 400 && fit.held_out.points < 600, "%u held out",
@@ -350,66 +369,44 @@ Test(fit, finds_the_curves_that_the_steps_were_made_of)
 	require_equal(fit.held_out.points + fit.fitted.points, points.count);
 	double off = 0;
 	for (size_t i = 0; i < points.count; i++) {
-		const struct step_counts *counts = &points.points[i].counts;
-		double truth =
-			true_gpu_ns(counts) + true_host_ns(counts, points.points[i].ahead != 0);
-		double one = (double)points.points[i].predicted_ns / truth - 1;
-		off += one < 0 ? -one : one;
+		const struct calibrate_point *point = &points.points[i];
+		const struct operation_price price =
+			price_by_operations(&pricer, &point->counts, point->ahead != 0);
+		double truth = price.gpu_ns + price.host_ns;
+		off += fabs((double)point->predicted_ns / truth - 1);
 	}
 	off /= (double)points.count;
 	require(off < 0.006, "off the truth by %.4f", off);
 	calibrate_points_free(&points);
 }
 
-Test(fit, without_noise_is_right_to_a_thousandth)
+Test(fit, without_noise_is_right_to_two_thousandths)
 {
+	const struct calibrate_setup setup = setup_of_h200();
 	struct calibrate_points points;
-	static struct calibrate_fit fit;
+	struct calibrate_fit fit;
 	struct error error = {STATUS_OK, ""};
 
 	make_points(&points, 900, 0);
-	require(calibrate_fit(&fit, &points, 7, &error) == STATUS_OK, "%s", error.text);
-	require(fit.held_out.mean < 0.001, "held out: %.5f", fit.held_out.mean);
+	require(calibrate_fit(&fit, &points, &setup, 7, &error) == STATUS_OK, "%s", error.text);
+	require(fit.held_out.mean < 0.002, "held out: %.5f", fit.held_out.mean);
 	calibrate_points_free(&points);
 }
 
-Test(fit, prices_linear_layers_of_decode_rows_in_mixed_steps)
+static double ns_of(const struct calibrate_fit *fit, const struct step_counts *counts)
 {
-	struct calibrate_points points;
-	static struct calibrate_fit fit;
-	struct error error = {STATUS_OK, ""};
+	static struct operation_pricer pricer;
 
-	make_points(&points, 900, 0);
-	for (size_t i = 0; i < points.count; i++) {
-		struct calibrate_point *point = &points.points[i];
-		bool is_mixed = point->counts.prefill_rows > 0 && point->counts.decode_rows > 0;
-		uint64_t apart_ns = is_mixed && point->counts.decode_rows > 64 ? 500000 : 0;
-		point->gpu_ns += apart_ns;
-		point->elapsed_ns += apart_ns;
-	}
-	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
-	require(fit.held_out.mean < 0.002, "held out: %.4f", fit.held_out.mean);
-	calibrate_points_free(&points);
-}
-
-static double gpu_ns_of(const struct calibrate_fit *fit, const struct step_counts *counts)
-{
-	double ns = 0;
-
-	for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-		enum step_curve curve = (enum step_curve)c;
-		struct step_curve_point place = step_curve_point_of(curve, counts, false);
-		ns += step_curve_is_host(curve)
-			      ? 0
-			      : place.factor * step_curve_at(&fit->curves[c], place.x);
-	}
-	return ns;
+	operation_pricer_init(&pricer, &fit->prices);
+	const struct operation_price price = price_by_operations(&pricer, counts, false);
+	return price.gpu_ns + price.host_ns;
 }
 
 Test(fit, distinguishes_uneven_rows_from_even_ones)
 {
+	const struct calibrate_setup setup = setup_of_h200();
 	struct calibrate_points points;
-	static struct calibrate_fit fit;
+	struct calibrate_fit fit;
 	struct error error = {STATUS_OK, ""};
 	struct step_counts even = {.decode_rows = 8,
 		.sampled_rows = 8,
@@ -419,60 +416,89 @@ Test(fit, distinguishes_uneven_rows_from_even_ones)
 
 	uneven.decode_longest_context = 12000;
 	make_points(&points, 900, 0);
-	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
-	double more = gpu_ns_of(&fit, &uneven) - gpu_ns_of(&fit, &even);
+	require(calibrate_fit(&fit, &points, &setup, 0, &error) == STATUS_OK, "%s", error.text);
+	double more = ns_of(&fit, &uneven) - ns_of(&fit, &even);
 	require(is_near(more, 400000, 20000), "%.0f ns more", more);
 	calibrate_points_free(&points);
 }
 
 Test(fit, has_no_price_for_an_unmeasured_longest_row)
 {
+	const struct calibrate_setup setup = setup_of_h200();
 	struct calibrate_points points;
-	static struct calibrate_fit fit;
+	struct calibrate_fit fit;
 	struct error error = {STATUS_OK, ""};
+	struct step_counts step = {.decode_rows = 8, .decode_context_tokens = 16000};
 
 	make_points(&points, 900, 0);
 	for (size_t i = 0; i < points.count; i++) {
 		points.points[i].counts.decode_longest_context = 0;
 	}
-	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
-	for (uint32_t i = 0; i < fit.curves[STEP_CURVE_decode_merge].count; i++) {
-		require(fit.curves[STEP_CURVE_decode_merge].ns[i] == 0, "point %u", i);
-	}
+	require(calibrate_fit(&fit, &points, &setup, 0, &error) == STATUS_OK, "%s", error.text);
+	double even_ns = ns_of(&fit, &step);
+	step.decode_longest_context = 15000;
+	require(ns_of(&fit, &step) == even_ns, "a price for the longest row");
 	calibrate_points_free(&points);
 }
 
-Test(fit, prices_sharing_as_memory_where_it_was_not_measured)
+/* Where no step shared, a shared token costs no more than another, and no less than nothing. */
+Test(fit, prices_sharing_no_higher_than_memory_where_it_was_not_measured)
 {
+	const struct calibrate_setup setup = setup_of_h200();
 	struct calibrate_points points;
-	static struct calibrate_fit fit;
+	struct calibrate_fit fit;
 	struct error error = {STATUS_OK, ""};
 	struct step_counts counts = {.decode_rows = 100, .decode_context_tokens = 150000};
-	double alone = 0, shared = 0;
+	struct step_counts shared = counts, without = counts;
 
+	shared.shared_tokens = 50000;
+	shared.reread_tokens = 20000;
+	without.decode_context_tokens -= shared.shared_tokens;
 	make_points(&points, 600, 0);
 	for (size_t i = 0; i < points.count; i++) {
-		points.points[i].counts.shared_tokens = points.points[i].counts.pair_tokens = 0;
+		points.points[i].counts.shared_tokens = points.points[i].counts.reread_tokens = 0;
 	}
-	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	require(calibrate_fit(&fit, &points, &setup, 0, &error) == STATUS_OK, "%s", error.text);
 	calibrate_points_free(&points);
-	for (uint32_t turn = 0; turn < 2; turn++) {
-		double *ns = turn == 0 ? &alone : &shared;
-		counts.shared_tokens = turn * 50000;
-		counts.pair_tokens = turn * 100000;
-		for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-			struct step_curve_point place =
-				step_curve_point_of((enum step_curve)c, &counts, false);
-			*ns += place.factor * step_curve_at(&fit.curves[c], place.x);
-		}
+	require(ns_of(&fit, &shared) <= ns_of(&fit, &counts), "shared tokens cost more");
+	require(ns_of(&fit, &shared) >= ns_of(&fit, &without), "shared tokens cost less than none");
+}
+
+/* Whatever the measured steps took. */
+Test(fit, prices_k_and_v_no_faster_than_memory)
+{
+	const struct calibrate_setup setup = setup_of_h200();
+	struct calibrate_points points;
+	struct calibrate_fit fit;
+	struct error error = {STATUS_OK, ""};
+	struct operation_floors floors;
+
+	operation_floors_of(&floors, &setup.limits, &setup.shape);
+	make_points(&points, 900, 0);
+	for (size_t i = 0; i < points.count; i++) {
+		struct calibrate_point *point = &points.points[i];
+		/* 30 ns a token become 10. */
+		uint64_t less =
+			20 * (point->counts.decode_context_tokens - point->counts.shared_tokens);
+		less = less < point->gpu_ns / 2 ? less : point->gpu_ns / 2;
+		point->gpu_ns -= less;
+		point->elapsed_ns -= less;
 	}
-	require(is_near(shared, alone, 0.05 * alone), "%.0f ns, alone %.0f", shared, alone);
+	require(calibrate_fit(&fit, &points, &setup, 0, &error) == STATUS_OK, "%s", error.text);
+	double ns = fit.prices.terms[OPERATION_TERM_kv_all].ns[0];
+	for (uint32_t i = 0; i < fit.prices.terms[OPERATION_TERM_kv_reread].count; i++) {
+		ns += fit.prices.terms[OPERATION_TERM_kv_reread].ns[i];
+	}
+	require(ns >= floors.kv_token * (1 - 1e-8), "%.3f ns, memory takes %.3f", ns,
+		floors.kv_token);
+	calibrate_points_free(&points);
 }
 
 Test(fit, holds_out_by_counts_and_not_by_position)
 {
+	const struct calibrate_setup setup = setup_of_h200();
 	struct calibrate_points points, reversed;
-	static struct calibrate_fit fit;
+	struct calibrate_fit fit;
 	struct error error = {STATUS_OK, ""};
 
 	make_points(&points, 300, 0.02);
@@ -480,8 +506,8 @@ Test(fit, holds_out_by_counts_and_not_by_position)
 	for (size_t i = 0; i < 300; i++) {
 		reversed.points[299 - i] = points.points[i];
 	}
-	require(calibrate_fit(&fit, &points, 3, &error) == STATUS_OK, "%s", error.text);
-	require(calibrate_fit(&fit, &reversed, 3, &error) == STATUS_OK, "%s", error.text);
+	require(calibrate_fit(&fit, &points, &setup, 3, &error) == STATUS_OK, "%s", error.text);
+	require(calibrate_fit(&fit, &reversed, &setup, 3, &error) == STATUS_OK, "%s", error.text);
 	for (size_t i = 0; i < 300; i++) {
 		require_equal(points.points[i].is_held_out, reversed.points[299 - i].is_held_out);
 	}
@@ -491,12 +517,13 @@ Test(fit, holds_out_by_counts_and_not_by_position)
 
 Test(fit, too_few_steps_are_refused)
 {
+	const struct calibrate_setup setup = setup_of_h200();
 	struct calibrate_points points;
-	static struct calibrate_fit fit;
+	struct calibrate_fit fit;
 	struct error error = {STATUS_OK, ""};
 
 	make_points(&points, 30, 0);
-	require_equal(calibrate_fit(&fit, &points, 0, &error), STATUS_INPUT);
+	require_equal(calibrate_fit(&fit, &points, &setup, 0, &error), STATUS_INPUT);
 	cr_assert_not_null(strstr(error.text, "found 30 different steps"));
 	calibrate_points_free(&points);
 }
@@ -508,13 +535,14 @@ TestSuite(calibrated, .init = set_up, .fini = tear_down);
 /* Fits made-up points, writes the profile; its path is in `path` (TEMPORARY_PATH_BYTES + 16). */
 static void write_profile(struct calibrate_points *points, char *path)
 {
-	static struct calibrate_fit fit;
+	const struct calibrate_setup setup = setup_of_h200();
+	struct calibrate_fit fit;
 	struct gpu_profile memory;
 	struct error error = {STATUS_OK, ""};
 
 	make_points(points, 600, 0.01);
 	snprintf(path, TEMPORARY_PATH_BYTES + 16, "%s/mine.json", folder);
-	enum status status = calibrate_fit(&fit, points, 0, &error);
+	enum status status = calibrate_fit(&fit, points, &setup, 0, &error);
 	if (status == STATUS_OK) {
 		status = gpu_profile_find("h200-datasheet", &memory, &error);
 	}
@@ -544,7 +572,7 @@ Test(calibrated, a_profile_prices_as_the_fit_predicts)
 	for (size_t i = 0; i < points.count; i++) {
 		const struct batch batch = {.counts = points.points[i].counts};
 		struct step_time time;
-		if (points.points[i].ahead != 0) {
+		if (points.points[i].ahead != 0 || points.points[i].is_held_out) {
 			continue;
 		}
 		status = runner.execute(runner.state, &batch, NULL, &time, &error);
@@ -556,30 +584,6 @@ Test(calibrated, a_profile_prices_as_the_fit_predicts)
 	}
 	runner.close(runner.state);
 	calibrate_points_free(&points);
-}
-
-/* What no reader takes is not written. */
-Test(calibrated, heights_beyond_a_readers_limit_are_not_written)
-{
-	static const double heights[] = {1.1e15, -1.1e15, NAN, INFINITY};
-	char path[TEMPORARY_PATH_BYTES + 16];
-	struct calibrate_points points = {0};
-	struct gpu_profile memory;
-	struct error error = {0};
-
-	snprintf(path, sizeof(path), "%s/mine.json", folder);
-	require(gpu_profile_find("h200-datasheet", &memory, &error) == STATUS_OK, "%s", error.text);
-	for (uint32_t i = 0; i < sizeof(heights) / sizeof(heights[0]); i++) {
-		static struct calibrate_fit fit;
-		fit.curves[STEP_CURVE_mixed_step] =
-			(struct step_curve_table){2, {0, 1}, {0, heights[i]}};
-		enum status status = calibrate_profile_write(path, &fit, &points, &memory, &error);
-		require_equal(status, STATUS_INPUT);
-		require(strstr(error.text, "curve mixed_step: found a height of") != NULL,
-			"found '%s'", error.text);
-		require(!file_exists(path), "a profile is left");
-		error = (struct error){0};
-	}
 }
 
 Test(calibrated, a_step_launched_ahead_pays_for_the_host_as_such)
@@ -635,78 +639,39 @@ Test(calibrated, another_model_is_refused)
 	calibrate_points_free(&points);
 }
 
-Test(calibrated, malformed_profiles_are_refused)
-{
-	static const struct {
-		const char *from, *to, *part;
-	} cases[] = {
-		{"\"model\"", "\"modell\"", "mine.json: field model: found nothing"},
-		{"\"residuals\"", "\"residual\"", "field residuals: found nothing"},
-		{"\"held_out\":", "\"held_out\": 7, \"other\":", "field residuals.held_out"},
-		{"\"decode_rows\"", "\"decode_row\"", "field curves.decode_rows: found nothing"},
-		{"\"at\":\t[0, 1]", "\"at\":\t[0, 0]", "rising numbers"},
-		{"\"at\":\t[0, 1]", "\"at\":\t[0, 1, 2]", "as many numbers as in 'at'"},
-		{"\"at\":\t[0, 1]", "\"at\":\t[0]", "an array of 2 to 32"},
-		{"\"ns\":\t[0, ", "\"ns\":\t[0, 1e16, ", "numbers up to 10^15"},
-		{"\"ns\":\t[0, ", "\"ns\":\t[7, ", "0 first"},
-	};
-	static char changed[65536];
-	char path[TEMPORARY_PATH_BYTES + 16];
-	struct calibrate_points points;
-
-	write_profile(&points, path);
-	calibrate_points_free(&points);
-	char *text = file_read(path, NULL);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		static struct gpu_profile profile;
-		struct error error = {STATUS_OK, ""};
-		const char *at = strstr(text, cases[i].from);
-		require(at != NULL, "'%s' is not in the profile", cases[i].from);
-		snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, cases[i].to,
-			at + strlen(cases[i].from));
-		temporary_write(folder, "mine.json", changed, NULL);
-		enum status status = gpu_profile_find(path, &profile, &error);
-		require(status == STATUS_INPUT, "accepted: %s", cases[i].to);
-		require(strstr(error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
-			error.text, cases[i].part);
-	}
-	free(text);
-}
-
 /* The points of every calibrated profile of the project lie beside it. */
 static void require_fit_of(const char *profile_name)
 {
 	char path[TEMPORARY_PATH_BYTES];
 	struct calibrate_points points;
-	static struct calibrate_fit fit;
-	static struct gpu_profile profile;
+	struct calibrate_setup setup;
+	struct calibrate_fit fit;
+	struct gpu_profile profile;
 	struct error error = {STATUS_OK, ""};
 
 	snprintf(path, sizeof(path), QUIRE_SOURCE_DIR "/sim/profiles/points/%s.tsv", profile_name);
 	enum status status = calibrate_points_read(&points, path, 0, &error);
-	if (status == STATUS_OK) {
-		status = gpu_profile_find(profile_name, &profile, &error);
-	}
-	if (status == STATUS_OK) {
-		status = calibrate_fit(&fit, &points, 0, &error);
-	}
+	require(status == STATUS_OK, "%s", error.text);
+	status = gpu_profile_find(profile_name, &profile, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	setup = (struct calibrate_setup){profile.prices.limits, profile.prices.shape};
+	status = calibrate_fit(&fit, &points, &setup, 0, &error);
 	require(status == STATUS_OK, "%s", error.text);
 	cr_assert_str_eq(points.origin.model, profile.model);
-	cr_log_info("%s: held out %.2f %%", profile_name, fit.held_out.mean * 100);
-	require(fit.held_out.mean < 0.05, "%s: held out %.4f", profile_name, fit.held_out.mean);
-	require(is_near(profile.held_out_error, fit.held_out.mean, 1e-6), "the profile says %.6f",
-		profile.held_out_error);
-	for (size_t i = 0; i < points.count; i++) {
-		const struct calibrate_point *point = &points.points[i];
-		double ns = 0;
-		for (uint32_t c = 0; c < STEP_CURVE_COUNT; c++) {
-			struct step_curve_point place = step_curve_point_of(
-				(enum step_curve)c, &point->counts, point->ahead != 0);
-			ns += place.factor * step_curve_at(&profile.curves[c], place.x);
+	require_equal(fit.edges, profile.edges);
+	require_equal(fit.held_out.points, profile.held_out.points);
+	require(is_near(fit.held_out.p99, profile.held_out.p99, 1e-5), "p99 %.6f, written %.6f",
+		fit.held_out.p99, profile.held_out.p99);
+	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
+		const struct operation_parts *found = &fit.prices.terms[t];
+		const struct operation_parts *written = &profile.prices.terms[t];
+		require_equal(found->count, written->count);
+		for (uint32_t i = 0; i < found->count; i++) {
+			require(is_near(found->ns[i], written->ns[i], 1e-6 * found->ns[i] + 1e-6),
+				"%s.%u: %.9g, written %.9g",
+				operation_term_name((enum operation_term)t), i, found->ns[i],
+				written->ns[i]);
 		}
-		double off = 1e-4 * (double)point->predicted_ns;
-		require(is_near(ns, (double)point->predicted_ns, off), "%s: %.0f ns, %llu fitted",
-			profile_name, ns, (unsigned long long)point->predicted_ns);
 	}
 	calibrate_points_free(&points);
 }
@@ -772,6 +737,7 @@ static void cover(struct coverage *coverage, const struct calibrate_points *poin
 
 Test(calibrate_command, recovers_the_profile_that_it_measured)
 {
+	const struct calibrate_setup setup = setup_of_h200();
 	char path[TEMPORARY_PATH_BYTES + 32];
 	struct calibrate_points points;
 	struct coverage coverage;
@@ -799,8 +765,8 @@ Test(calibrate_command, recovers_the_profile_that_it_measured)
 	require(coverage.uneven > 20, "%llu uneven", (unsigned long long)coverage.uneven);
 	require(coverage.sharing > 200, "%llu share", (unsigned long long)coverage.sharing);
 
-	static struct calibrate_fit fit;
-	require(calibrate_fit(&fit, &points, 0, &error) == STATUS_OK, "%s", error.text);
+	struct calibrate_fit fit;
+	require(calibrate_fit(&fit, &points, &setup, 0, &error) == STATUS_OK, "%s", error.text);
 	require(fit.held_out.mean < 0.01, "%.4f", fit.held_out.mean);
 	size_t count = points.count;
 	calibrate_points_free(&points);

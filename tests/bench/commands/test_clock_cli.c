@@ -17,11 +17,11 @@ static void write_slow_profile(const char *folder)
 {
 	char *text = file_read(QUIRE_SOURCE_DIR "/sim/profiles/h200-qwen3-0.6b.json", NULL);
 	cJSON *root = cJSON_Parse(text);
-	cJSON *curve = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "curves"), "decode_step");
-	const double ns[] = {0, 9.9e14};
+	cJSON *price = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "prices"), "graph");
+	const double ns[] = {9.9e14};
 
-	require(curve != NULL, "the profile has no curve of that name");
-	cJSON_ReplaceItemInObject(curve, "ns", cJSON_CreateDoubleArray(ns, 2));
+	require(price != NULL, "the profile has no price of that name");
+	cJSON_ReplaceItemInObject(price, "ns", cJSON_CreateDoubleArray(ns, 1));
 	char *slow = cJSON_Print(root);
 	temporary_write(folder, "slow.json", slow, NULL);
 	cJSON_free(slow);

@@ -1,0 +1,199 @@
+#include "sim/operation_prices.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/shape/graph_bucket.h"
+#include "engine/shape/kernel_tiles.h"
+#include "engine/shape/weight_shape.h"
+
+static const struct {
+	const char *name, *what;
+	enum operation_kind kind;
+	enum operation_section section;
+	enum operation_variable x, y;
+} terms[OPERATION_TERM_COUNT] = {
+#define OPERATION_TERM_ROW(name, kind, section, x, y, what)                                        \
+	{#name, what, OPERATION_KIND_##kind, OPERATION_SECTION_##section, OPERATION_VARIABLE_##x,  \
+		OPERATION_VARIABLE_##y},
+	OPERATION_TERM_LIST(OPERATION_TERM_ROW)
+#undef OPERATION_TERM_ROW
+};
+
+const char *operation_term_name(enum operation_term term)
+{
+	return terms[term].name;
+}
+
+const char *operation_term_what(enum operation_term term)
+{
+	return terms[term].what;
+}
+
+enum operation_kind operation_term_kind(enum operation_term term)
+{
+	return terms[term].kind;
+}
+
+enum operation_section operation_term_section(enum operation_term term)
+{
+	return terms[term].section;
+}
+
+enum operation_variable operation_term_x(enum operation_term term)
+{
+	return terms[term].x;
+}
+
+enum operation_variable operation_term_y(enum operation_term term)
+{
+	return terms[term].y;
+}
+
+void operation_floors_of(struct operation_floors *out, const struct operation_limits *limits,
+	const struct model_config *shape)
+{
+	const double bytes = MODEL_ELEMENT_BYTES, layers = shape->num_hidden_layers;
+	const double read = limits->read_rate, flops = limits->flop_rate * 1000; /* a ns */
+	double weights = 0;
+
+	for (uint32_t i = 0; i < MODEL_LINEAR_LM_HEAD; i++) {
+		struct model_linear_shape one = model_linear_shape(shape, (enum model_linear)i);
+		weights += (double)one.inputs * one.outputs;
+	}
+	double head = (double)shape->hidden_size * shape->vocab_size;
+	double queries = (double)shape->num_attention_heads * shape->head_dim;
+	double keys = (double)shape->num_key_value_heads * shape->head_dim;
+	*out = (struct operation_floors){
+		.products = bytes * weights * layers / read,
+		.product_token = 2 * weights * layers / flops,
+		.head = bytes * head / read,
+		.head_row = 2 * head / flops,
+		.kv_token = 2 * bytes * keys * layers / read,
+		.pair = 4 * queries * layers / flops, /* 2 FLOPs for Q K, 2 for P V */
+		.tile_share =
+			shape->num_attention_heads / (limits->multiprocessors * PREFILL_QUERY_TILE),
+	};
+}
+
+/* ---- variables ---- */
+
+static inline double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static inline double most(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+struct operation_rows operation_rows_of(const struct step_counts *counts)
+{
+	return (struct operation_rows){
+		.decodes = (double)counts->decode_rows,
+		.prompts = (double)counts->prefill_rows,
+		.tokens = (double)counts->prefill_tokens,
+		.samples = (double)counts->sampled_rows,
+		.context = (double)counts->decode_context_tokens,
+	};
+}
+
+void operation_step_rows(struct operation_step *out, const struct operation_floors *floors,
+	const struct operation_rows *rows, bool is_ahead)
+{
+	double *at = out->at;
+	bool is_eager = rows->tokens > 0;
+	bool is_graph = !is_eager && rows->decodes > 0;
+	bool is_mixed = is_eager && rows->decodes > 0;
+	double padded = is_graph ? (double)graph_bucket((uint64_t)rows->decodes) : 0;
+	double tokens = is_eager ? rows->tokens + rows->decodes : 0;
+
+	at[OPERATION_VARIABLE_ONE] = 1;
+	at[OPERATION_VARIABLE_GRAPH_STEP] = is_graph;
+	at[OPERATION_VARIABLE_GRAPH_ROWS] = padded;
+	at[OPERATION_VARIABLE_EAGER_STEP] = is_eager;
+	at[OPERATION_VARIABLE_MIXED_STEP] = is_mixed;
+	at[OPERATION_VARIABLE_PRODUCTS] =
+		operation_floor(floors->products, floors->product_token, tokens);
+	at[OPERATION_VARIABLE_EAGER_TOKENS] = tokens;
+	at[OPERATION_VARIABLE_MIXED_ROWS] = is_mixed ? rows->decodes : 0;
+	at[OPERATION_VARIABLE_PROMPTS] = rows->prompts;
+	at[OPERATION_VARIABLE_SAMPLES] = is_eager ? rows->samples : padded;
+	at[OPERATION_VARIABLE_AHEAD_ROWS] = is_ahead ? padded : 0;
+	at[OPERATION_VARIABLE_AHEAD_CONTEXT] = is_ahead && is_graph ? rows->context : 0;
+	at[OPERATION_VARIABLE_HOST_GRAPH] = is_graph && !is_ahead;
+	at[OPERATION_VARIABLE_HOST_EAGER] = is_eager && !is_ahead;
+	at[OPERATION_VARIABLE_HOST_AHEAD] = is_ahead;
+	at[OPERATION_VARIABLE_HOST_ROWS] = is_ahead ? 0 : rows->decodes + rows->prompts;
+	at[OPERATION_VARIABLE_HOST_TOKENS] = is_ahead ? 0 : rows->tokens;
+	at[OPERATION_VARIABLE_HOST_CONTEXT] = is_ahead ? 0 : rows->context;
+}
+
+void operation_step_context(struct operation_step *out, const struct step_counts *counts)
+{
+	double *at = out->at;
+	double rows = (double)counts->decode_rows;
+	double context = (double)counts->decode_context_tokens;
+	double shared = least((double)counts->shared_tokens, context);
+	double mean = rows > 0 ? context / rows : 0;
+	double longest = most(least((double)counts->decode_longest_context, context), mean);
+	double many = rows > 1;
+
+	at[OPERATION_VARIABLE_DECODE_CONTEXT] = context;
+	at[OPERATION_VARIABLE_DISTINCT] = context - shared;
+	at[OPERATION_VARIABLE_SHARED] = shared;
+	at[OPERATION_VARIABLE_REREAD_SPAN] = (double)counts->reread_tokens * context;
+	at[OPERATION_VARIABLE_LONGEST] = longest;
+	at[OPERATION_VARIABLE_LONGEST_MANY] = many * longest;
+	at[OPERATION_VARIABLE_OTHERS] = many * (context - longest);
+	at[OPERATION_VARIABLE_CONTEXT_MANY] = many * context;
+}
+
+/* Each of several prompts counts half a tile more than its tokens, a single one is rounded up. */
+void operation_step_prompts(struct operation_step *out, const struct operation_floors *floors,
+	const struct step_counts *counts)
+{
+	double *at = out->at;
+	double tokens = (double)counts->prefill_tokens, rows = (double)counts->prefill_rows;
+	double pairs = (double)counts->prefill_attention_pairs;
+	double keys = (double)counts->prefill_longest_context;
+	double unused = counts->prefill_rows > 1 ? 0.5 * rows * PREFILL_QUERY_TILE
+						 : (double)u64_divide_up(counts->prefill_tokens,
+							   PREFILL_QUERY_TILE) *
+								   PREFILL_QUERY_TILE -
+							   tokens;
+
+	if (keys == 0) {
+		keys = pairs / tokens + 0.5 * (tokens / rows - 1);
+	}
+	double tiles = (tokens + unused) / PREFILL_QUERY_TILE;
+	double tile_pairs = pairs + unused * keys;
+	/* Up to half of the multiprocessors the kernel halves its tiles. */
+	bool is_whole = 2 * tiles * PREFILL_QUERY_TILE * floors->tile_share > 1;
+	at[OPERATION_VARIABLE_KEYS] = keys;
+	at[OPERATION_VARIABLE_KEYS_WHOLE] = is_whole ? keys : 0;
+	at[OPERATION_VARIABLE_EVEN_KEYS] = tile_pairs * floors->tile_share;
+	at[OPERATION_VARIABLE_TILE_PAIRS] = tile_pairs;
+	at[OPERATION_VARIABLE_TILES] = tiles;
+}
+
+double operation_basis(enum operation_term term, const struct operation_parts *parts, uint32_t i,
+	const struct operation_step *step)
+{
+	double x = step->at[terms[term].x], y = step->at[terms[term].y];
+
+	check(i < parts->count);
+	switch (terms[term].kind) {
+	case OPERATION_KIND_DEARER:
+		return most(x, parts->at[i] * y);
+	case OPERATION_KIND_CHEAPER:
+		return least(x, parts->at[i] * y);
+	case OPERATION_KIND_REREAD:
+		return x + least(step->at[OPERATION_VARIABLE_SHARED], y / parts->at[i]);
+	default:
+		if (i + 1 < parts->count) {
+			x = least(x, parts->at[i + 1]);
+		}
+		return most(x - parts->at[i], 0);
+	}
+}

@@ -1,0 +1,207 @@
+#ifndef SIM_OPERATION_PRICES_H
+#define SIM_OPERATION_PRICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/batch.h"
+#include "engine/shape/model_config.h"
+
+/* What a calibrated profile knows: non-negative prices of the operations of a step, over floors
+   that no GPU of its limits can beat. sim/price_by_operations.h adds them up.
+
+   A term is one operation, or one reason why it takes time. Its basis functions are 0 or more, and
+   none falls when a row, a token or a context is added to a step. So no sum of them falls either,
+   whatever the prices. Of variables x and y (below), a part with the number `at` counts
+
+     RAMP     x beyond `at`, up to the next part's `at`; the last part has no end
+     DEARER   max(x, at * y): what fills the GPU against its longest chain
+     CHEAPER  min(x, at * y)
+     REREAD   x + min(shared tokens, y / at): `at` tokens between two readings are as many as
+              memory reads again
+
+   X(name, kind, section, x, y, what it stands for) */
+#define OPERATION_TERM_LIST(X)                                                                     \
+	X(graph, RAMP, LAUNCH, GRAPH_STEP, NONE, "a step that only decodes")                       \
+	X(graph_rows, RAMP, LAUNCH, GRAPH_ROWS, NONE, "decode rows of a graph, padded")            \
+	X(eager, RAMP, LAUNCH, EAGER_STEP, NONE, "a step with prompts")                            \
+	X(eager_mixed, RAMP, LAUNCH, MIXED_STEP, NONE, "launches that only a mixed step has")      \
+	X(eager_products, RAMP, LAUNCH, PRODUCTS, NONE, "products, in their floor's time")         \
+	X(eager_tokens, RAMP, LAUNCH, EAGER_TOKENS, NONE, "tokens of a step with prompts")         \
+	X(eager_decodes, RAMP, LAUNCH, MIXED_ROWS, NONE, "decode rows beside prompts")             \
+	X(eager_decode, RAMP, LAUNCH, MIXED_ROWS, NONE, "a decode row beside prompts")             \
+	X(eager_rows, RAMP, LAUNCH, PROMPTS, NONE, "prompts, whatever their lengths")              \
+	X(samples, RAMP, LAUNCH, SAMPLES, NONE, "lm_head and sampler")                             \
+	X(ahead_rows, RAMP, LAUNCH, AHEAD_ROWS, NONE, "rows, where steps follow at once")          \
+	X(ahead_context, RAMP, LAUNCH, AHEAD_CONTEXT, NONE, "context, where steps follow at once") \
+	X(kv_reread, REREAD, CONTEXT, DISTINCT, REREAD_SPAN, "K and V, the shared ones again")     \
+	X(kv_all, RAMP, CONTEXT, DECODE_CONTEXT, NONE, "K and V, the shared ones too")             \
+	X(kv_uneven, DEARER, CONTEXT, DECODE_CONTEXT, LONGEST, "rows of uneven length")            \
+	X(kv_longest, RAMP, CONTEXT, LONGEST, NONE, "the longest row")                             \
+	X(kv_longest_many, RAMP, CONTEXT, LONGEST_MANY, NONE, "the longest of several rows")       \
+	X(kv_beside, CHEAPER, CONTEXT, LONGEST_MANY, OTHERS, "merging while others are read")      \
+	X(kv_fill, CHEAPER, CONTEXT, CONTEXT_MANY, ONE, "few tokens that do not fill the GPU")     \
+	X(prefill_walk, RAMP, PROMPT, KEYS, NONE, "keys that a tile walks through")                \
+	X(prefill_whole, RAMP, PROMPT, KEYS_WHOLE, NONE, "the same where tiles are not halved")    \
+	X(prefill_even, DEARER, PROMPT, EVEN_KEYS, KEYS, "tiles spread over the GPU")              \
+	X(prefill_pairs, RAMP, PROMPT, TILE_PAIRS, NONE, "queries and keys, in whole tiles")       \
+	X(prefill_tiles, RAMP, PROMPT, TILES, NONE, "tiles that are listed")                       \
+	X(host_graph, RAMP, HOST, HOST_GRAPH, NONE, "host: a step that only decodes")              \
+	X(host_eager, RAMP, HOST, HOST_EAGER, NONE, "host: a step with prompts")                   \
+	X(host_ahead, RAMP, HOST, HOST_AHEAD, NONE, "host: a step launched ahead")                 \
+	X(host_rows, RAMP, HOST, HOST_ROWS, NONE, "host: rows that are listed and sent")           \
+	X(host_tokens, RAMP, HOST, HOST_TOKENS, NONE, "host: prompt tokens, listed and sent")      \
+	X(host_context, RAMP, HOST, HOST_CONTEXT, NONE, "host: parts of attention, listed")
+
+enum operation_term {
+#define OPERATION_TERM_ENUM(name, kind, section, x, y, what) OPERATION_TERM_##name,
+	OPERATION_TERM_LIST(OPERATION_TERM_ENUM)
+#undef OPERATION_TERM_ENUM
+		OPERATION_TERM_COUNT
+};
+
+enum operation_kind {
+	OPERATION_KIND_RAMP,
+	OPERATION_KIND_DEARER,
+	OPERATION_KIND_CHEAPER,
+	OPERATION_KIND_REREAD
+};
+
+/* LAUNCH depends on which rows share the step; CONTEXT on decode rows alone; PROMPT on prompts
+   alone; HOST is the host's time. */
+enum operation_section {
+	OPERATION_SECTION_LAUNCH,
+	OPERATION_SECTION_CONTEXT,
+	OPERATION_SECTION_PROMPT,
+	OPERATION_SECTION_HOST
+};
+
+/* A graph step is one that only decodes, an eager one has prompts, a mixed one both. */
+enum operation_variable {
+	OPERATION_VARIABLE_NONE,
+	OPERATION_VARIABLE_ONE,
+	OPERATION_VARIABLE_GRAPH_STEP,	 /* 1 or 0 */
+	OPERATION_VARIABLE_GRAPH_ROWS,	 /* padded to the graph's size */
+	OPERATION_VARIABLE_EAGER_STEP,	 /* 1 or 0 */
+	OPERATION_VARIABLE_MIXED_STEP,	 /* 1 or 0 */
+	OPERATION_VARIABLE_PRODUCTS,	 /* floor of the layers' products in an eager step, ns */
+	OPERATION_VARIABLE_EAGER_TOKENS, /* prompt tokens and decode rows of an eager step */
+	OPERATION_VARIABLE_MIXED_ROWS,	 /* decode rows of a mixed step */
+	OPERATION_VARIABLE_PROMPTS,
+	OPERATION_VARIABLE_SAMPLES, /* sampled rows, in a graph step its padded rows */
+	OPERATION_VARIABLE_AHEAD_ROWS,
+	OPERATION_VARIABLE_AHEAD_CONTEXT,
+	OPERATION_VARIABLE_DECODE_CONTEXT, /* tokens of all decode rows */
+	OPERATION_VARIABLE_DISTINCT,	   /* those less the shared tokens */
+	OPERATION_VARIABLE_SHARED,	   /* the shared tokens */
+	OPERATION_VARIABLE_REREAD_SPAN,	   /* reread tokens * decode context */
+	OPERATION_VARIABLE_LONGEST,	   /* longest context of a decode row */
+	OPERATION_VARIABLE_LONGEST_MANY,   /* the same where there are several rows */
+	OPERATION_VARIABLE_OTHERS,	   /* context of the other rows, where there are several */
+	OPERATION_VARIABLE_CONTEXT_MANY,   /* decode context where there are several rows */
+	OPERATION_VARIABLE_KEYS,	   /* longest context of a prompt token */
+	OPERATION_VARIABLE_KEYS_WHOLE,	   /* the same where tiles fill half the GPU */
+	OPERATION_VARIABLE_EVEN_KEYS,	   /* keys a multiprocessor walks through, spread evenly */
+	OPERATION_VARIABLE_TILE_PAIRS,	   /* pairs of whole tiles */
+	OPERATION_VARIABLE_TILES,	   /* of PREFILL_QUERY_TILE queries */
+	OPERATION_VARIABLE_HOST_GRAPH,
+	OPERATION_VARIABLE_HOST_EAGER,
+	OPERATION_VARIABLE_HOST_AHEAD,
+	OPERATION_VARIABLE_HOST_ROWS,
+	OPERATION_VARIABLE_HOST_TOKENS,
+	OPERATION_VARIABLE_HOST_CONTEXT,
+	OPERATION_VARIABLE_COUNT
+};
+
+enum { OPERATION_PARTS = 32 };
+
+/* Prices and numbers `at` lie within this distance of 0. */
+#define OPERATION_PRICE_LIMIT 1e15
+
+struct operation_parts {
+	uint32_t count;		    /* 0: the term costs nothing */
+	double at[OPERATION_PARTS]; /* rising; of a RAMP the first is 0 */
+	double ns[OPERATION_PARTS]; /* price of a unit, 0 or more */
+};
+
+/* The best that a GPU can do: X(field, unit in a file, smallest, largest). */
+#define OPERATION_LIMIT_LIST(X)                                                                    \
+	X(read_rate, "GB/s", 1, 1e6)	  /* memory, read by a streaming kernel */                 \
+	X(flop_rate, "TFLOP/s", 0.1, 1e6) /* products of bf16 matrices */                          \
+	X(multiprocessors, "count", 1, 4096)
+
+struct operation_limits {
+#define OPERATION_LIMIT_FIELD(field, unit, minimum, maximum) double field;
+	OPERATION_LIMIT_LIST(OPERATION_LIMIT_FIELD)
+#undef OPERATION_LIMIT_FIELD
+};
+
+/* The shape of the model that a GPU computes, a rank's share: fields of config.json. */
+#define OPERATION_SHAPE_LIST(X)                                                                    \
+	X(hidden_size)                                                                             \
+	X(num_hidden_layers)                                                                       \
+	X(num_attention_heads)                                                                     \
+	X(num_key_value_heads)                                                                     \
+	X(head_dim)                                                                                \
+	X(intermediate_size)                                                                       \
+	X(vocab_size)
+
+struct operation_prices {
+	struct operation_limits limits;
+	struct model_config shape; /* fields of the list only */
+	struct operation_parts terms[OPERATION_TERM_COUNT];
+};
+
+/* What the operations take at the limits, in ns. Weights are read once a step, K and V once for
+   all rows that share them. */
+struct operation_floors {
+	double products, product_token; /* max(products, product_token * tokens) */
+	double head, head_row;		/* max(head, head_row * sampled rows) */
+	double kv_token;		/* a distinct token that decode rows attend to */
+	double pair;			/* a prompt token and one that it attends to */
+	double tile_share;		/* query heads / (multiprocessors * PREFILL_QUERY_TILE) */
+};
+
+void operation_floors_of(struct operation_floors *out, const struct operation_limits *limits,
+	const struct model_config *shape);
+
+static inline double operation_floor(double whole, double each, double count)
+{
+	return count <= 0 ? 0 : (whole > each * count ? whole : each * count);
+}
+
+const char *operation_term_name(enum operation_term term);
+const char *operation_term_what(enum operation_term term);
+enum operation_kind operation_term_kind(enum operation_term term);
+enum operation_section operation_term_section(enum operation_term term);
+enum operation_variable operation_term_x(enum operation_term term);
+enum operation_variable operation_term_y(enum operation_term term);
+
+/* ---- variables of a step ----
+
+   Computed with + - * / on doubles only. Where the longest context of a decode row is not known (0)
+   it is the mean; likewise the longest of a prompt token is that of equal prompts. */
+struct operation_step {
+	double at[OPERATION_VARIABLE_COUNT];
+};
+
+/* The rows that share a step; of a mixed step also those of one kind alone. */
+struct operation_rows {
+	double decodes, prompts, tokens, samples; /* tokens: of the prompts */
+	double context;				  /* of the decode rows */
+};
+
+struct operation_rows operation_rows_of(const struct step_counts *counts);
+
+/* Each sets the variables of its sections, and no others. */
+void operation_step_rows(struct operation_step *out, const struct operation_floors *floors,
+	const struct operation_rows *rows, bool is_ahead);
+void operation_step_context(struct operation_step *out, const struct step_counts *counts);
+void operation_step_prompts(struct operation_step *out, const struct operation_floors *floors,
+	const struct step_counts *counts);
+
+/* A basis function of a term: part `i` of `parts`. */
+double operation_basis(enum operation_term term, const struct operation_parts *parts, uint32_t i,
+	const struct operation_step *step);
+
+#endif

@@ -1,0 +1,271 @@
+#include "sim/profile_laws.h"
+
+#include "engine/base/integer.h"
+#include "engine/shape/graph_bucket.h"
+#include "engine/shape/kernel_tiles.h"
+#include "sim/price_by_operations.h"
+
+#include <stdio.h>
+
+static const double jump_most = 1.05, mixed_most = 1.25;
+
+/* Sums of prices differ by their rounding, and prices have nine digits in a file. */
+static const double tolerated = 1e-6;
+
+static const char *const edge_names[PRICE_EDGE_COUNT] = {
+#define PRICE_EDGE_NAME(name, what) #name,
+	PRICE_EDGE_LIST(PRICE_EDGE_NAME)
+#undef PRICE_EDGE_NAME
+};
+
+const char *price_edge_name(enum price_edge edge)
+{
+	return edge_names[edge];
+}
+
+/* ---- prices by themselves ---- */
+
+static const char *fault_of(const struct operation_parts *parts, enum operation_kind kind)
+{
+	if (parts->count > OPERATION_PARTS) {
+		return "at most 32 parts";
+	}
+	for (uint32_t i = 0; i < parts->count; i++) {
+		double at = parts->at[i], ns = parts->ns[i];
+		if (!(ns >= 0 && ns <= OPERATION_PRICE_LIMIT)) {
+			return "prices from 0 to 10^15";
+		}
+		if (!(at >= 0 && at <= OPERATION_PRICE_LIMIT) ||
+			(i > 0 && at <= parts->at[i - 1])) {
+			return "numbers 'at' that rise, from 0 to 10^15";
+		}
+		if (kind == OPERATION_KIND_RAMP && i == 0 && at != 0) {
+			return "0 as the first number 'at'";
+		}
+		if (kind == OPERATION_KIND_REREAD && at == 0) {
+			return "numbers 'at' above 0";
+		}
+	}
+	return NULL;
+}
+
+/* What one more token of context costs at least, where none is shared. */
+static double kv_token_ns(const struct operation_prices *prices)
+{
+	const struct operation_parts *once = &prices->terms[OPERATION_TERM_kv_reread];
+	const struct operation_parts *all = &prices->terms[OPERATION_TERM_kv_all];
+	double ns = all->count > 0 ? all->ns[0] : 0;
+
+	for (uint32_t i = 0; i < once->count; i++) {
+		ns += once->ns[i];
+	}
+	return ns;
+}
+
+bool operation_prices_are_sound(
+	const struct operation_prices *prices, enum operation_term *term, const char **expected)
+{
+	struct operation_floors floors;
+
+	for (uint32_t i = 0; i < OPERATION_TERM_COUNT; i++) {
+		*term = (enum operation_term)i;
+		*expected = fault_of(&prices->terms[i], operation_term_kind(*term));
+		if (*expected != NULL) {
+			return false;
+		}
+	}
+	operation_floors_of(&floors, &prices->limits, &prices->shape);
+	*term = OPERATION_TERM_kv_all;
+	*expected = "prices of K and V that are no less than their bytes take at read_rate";
+	return kv_token_ns(prices) >= floors.kv_token * (1 - tolerated);
+}
+
+/* ---- steps of a grid ---- */
+
+/* Equal rows, and one prompt behind a prefix. */
+struct place {
+	uint64_t rows, context, tokens, prefix;
+};
+
+static struct step_counts counts_of(const struct place *place)
+{
+	uint64_t rows = place->rows, tokens = place->tokens, prefix = place->prefix;
+
+	return (struct step_counts){
+		.decode_rows = rows,
+		.decode_context_tokens = rows * place->context,
+		.decode_longest_context = rows > 0 ? place->context : 0,
+		.prefill_rows = tokens > 0,
+		.prefill_tokens = tokens,
+		.prefill_attention_pairs = batch_attention_pairs(prefix, tokens),
+		.prefill_longest_context = tokens > 0 ? prefix + tokens : 0,
+		.sampled_rows = rows + (tokens > 0),
+	};
+}
+
+static double ns_of(struct operation_pricer *pricer, const struct step_counts *counts)
+{
+	const struct operation_price price = price_by_operations(pricer, counts, false);
+
+	return price.gpu_ns + price.host_ns;
+}
+
+/* Edges between a step and the same with one row or prompt token more, as bits. */
+static uint32_t edges_between(const struct place *place, bool is_row)
+{
+	uint32_t edges = 0;
+
+	if (is_row) {
+		/* Of mixed steps too, which cost no less than their decode rows alone. */
+		bool is_bucket = graph_bucket(place->rows) != graph_bucket(place->rows + 1);
+		edges |= place->rows == 1 ? 1U << PRICE_EDGE_second_row : 0;
+		edges |= is_bucket ? 1U << PRICE_EDGE_graph_bucket : 0;
+	} else {
+		edges |= place->tokens == 0 ? 1U << PRICE_EDGE_captured : 0;
+		edges |= place->tokens > 0 && place->tokens % PREFILL_QUERY_TILE == 0
+				 ? 1U << PRICE_EDGE_prompt_tile
+				 : 0;
+	}
+	return edges;
+}
+
+struct trial {
+	struct operation_pricer *pricer;
+	uint32_t edges;	 /* that may jump */
+	uint32_t jumped; /* those that did */
+	struct place place;
+	char fault[200]; /* "": none */
+};
+
+static void refuse(struct trial *trial, const char *law, double ns, double other_ns)
+{
+	const struct place *place = &trial->place;
+
+	snprintf(trial->fault, sizeof(trial->fault),
+		"%s: %llu decode rows of %llu tokens beside a prompt of %llu behind %llu take %.3f "
+		"ms, and %.3f ms",
+		law, (unsigned long long)place->rows, (unsigned long long)place->context,
+		(unsigned long long)place->tokens, (unsigned long long)place->prefix, ns / 1e6,
+		other_ns / 1e6);
+}
+
+/* A step beside a larger one. */
+static void try_more(struct trial *trial, double ns, const struct step_counts *larger,
+	uint32_t edges, const char *what)
+{
+	double more_ns = ns_of(trial->pricer, larger);
+	char law[96];
+
+	if (!(more_ns >= ns * (1 - tolerated))) {
+		snprintf(law, sizeof(law), "%s more costs less", what);
+		refuse(trial, law, ns, more_ns);
+	} else if (!(more_ns <= ns * jump_most)) {
+		trial->jumped |= edges;
+		if ((edges & trial->edges) == 0) {
+			snprintf(law, sizeof(law), "%s more is a jump over 5 %% at no named edge",
+				what);
+			refuse(trial, law, ns, more_ns);
+		}
+	}
+}
+
+static void try_parts(struct trial *trial, double ns)
+{
+	struct place decodes = trial->place, prompts = trial->place;
+
+	decodes.tokens = 0;
+	prompts.rows = 0;
+	const struct step_counts a = counts_of(&decodes), b = counts_of(&prompts);
+	double a_ns = ns_of(trial->pricer, &a), b_ns = ns_of(trial->pricer, &b);
+	double dearer = a_ns > b_ns ? a_ns : b_ns;
+	if (!(ns >= dearer * (1 - tolerated))) {
+		refuse(trial, "a mixed step costs less than its dearer part", ns, dearer);
+	}
+	if (!(ns <= mixed_most * (a_ns + b_ns) * (1 + tolerated))) {
+		refuse(trial, "a mixed step costs over 1.25 times its parts", ns, a_ns + b_ns);
+	}
+}
+
+static void try_place(struct trial *trial)
+{
+	const struct place *place = &trial->place;
+	const struct step_counts counts = counts_of(place);
+	double ns = ns_of(trial->pricer, &counts);
+	double roofline = operation_roofline(&trial->pricer->floors, &counts);
+	struct place more = *place;
+
+	if (!(ns >= roofline * (1 - tolerated))) {
+		refuse(trial, "a step costs less than its roofline", ns, roofline);
+	}
+	if (place->rows > 0 && place->tokens > 0) {
+		try_parts(trial, ns);
+	}
+	if (place->rows > 0) {
+		struct step_counts larger = counts;
+		larger.decode_context_tokens++;
+		larger.decode_longest_context++;
+		try_more(trial, ns, &larger, 0, "a token of context");
+		/* A row of one token, so that it is the row that costs. */
+		larger = counts;
+		larger.decode_rows++;
+		larger.decode_context_tokens++;
+		larger.sampled_rows++;
+		try_more(trial, ns, &larger, edges_between(place, true), "a row");
+	}
+	more.tokens++;
+	const struct step_counts larger = counts_of(&more);
+	try_more(trial, ns, &larger, edges_between(place, false), "a prompt token");
+}
+
+static void try_grid(struct trial *trial)
+{
+	static const uint64_t rows[] = {0, 1, 2, 3, 4, 7, 16, 31, 32, 100, 160, 256, 400, 511};
+	static const uint64_t contexts[] = {64, 1500, 30000};
+	static const uint64_t tokens[] = {0, 1, 60, 128, 700, 2048, 9000};
+	static const uint64_t prefixes[] = {0, 32768};
+	enum { ROWS = 14, CONTEXTS = 3, TOKENS = 7, PREFIXES = 2 };
+
+	for (uint32_t i = 0; i < ROWS * CONTEXTS * TOKENS * PREFIXES; i++) {
+		trial->place = (struct place){
+			.rows = rows[i / PREFIXES / TOKENS / CONTEXTS],
+			.context = contexts[i / PREFIXES / TOKENS % CONTEXTS],
+			.tokens = tokens[i / PREFIXES % TOKENS],
+			.prefix = prefixes[i % PREFIXES],
+		};
+		bool is_empty = trial->place.rows + trial->place.tokens == 0;
+		bool is_again = (trial->place.rows == 0 && trial->place.context != contexts[0]) ||
+				(trial->place.tokens == 0 && trial->place.prefix > 0);
+		if (!is_empty && !is_again && trial->fault[0] == '\0') {
+			try_place(trial);
+		}
+	}
+}
+
+enum status operation_prices_check(
+	const struct operation_prices *prices, uint32_t edges, struct error *error)
+{
+	struct operation_pricer pricer;
+	struct trial trial = {.pricer = &pricer, .edges = edges};
+	enum operation_term term;
+	const char *expected;
+
+	if (!operation_prices_are_sound(prices, &term, &expected)) {
+		return error_set(error, STATUS_INPUT, "prices of %s: expected %s",
+			operation_term_name(term), expected);
+	}
+	operation_pricer_init(&pricer, prices);
+	try_grid(&trial);
+	return trial.fault[0] == '\0'
+		       ? STATUS_OK
+		       : error_set(error, STATUS_INPUT, "prices break a law: %s", trial.fault);
+}
+
+uint32_t operation_prices_edges(const struct operation_prices *prices)
+{
+	struct operation_pricer pricer;
+	struct trial trial = {.pricer = &pricer, .edges = (1U << PRICE_EDGE_COUNT) - 1};
+
+	operation_pricer_init(&pricer, prices);
+	try_grid(&trial);
+	return trial.jumped;
+}

@@ -1,0 +1,47 @@
+#ifndef SIM_PROFILE_LAWS_H
+#define SIM_PROFILE_LAWS_H
+
+#include "engine/base/status.h"
+#include "sim/operation_prices.h"
+
+/* What every price of a step obeys, whatever it was fitted to:
+
+     1. a step costs no less than the same step with fewer rows, tokens or context;
+     2. no less than its operations take at the limits of the GPU (operation_roofline());
+     3. a mixed step costs at least the dearer of its two kinds of rows alone, and at most 1.25
+	times their sum;
+     4. one more row, prompt token or token of context adds at most 5 %, but at an edge that the
+	profile names.
+
+   Non-negative prices and rising parts make the first three true (sim/price_by_operations.h). */
+
+/* Where a step's time may jump. X(name, between which steps) */
+#define PRICE_EDGE_LIST(X)                                                                         \
+	X(graph_bucket, "decode rows that a graph of one size holds, and one more")                \
+	X(captured, "decode rows in a graph, and the same beside one prompt token")                \
+	X(second_row, "one decode row, which has a kernel of its own, and two")                    \
+	X(prompt_tile, "prompt tokens that fill tiles of queries, and one more")
+
+enum price_edge {
+#define PRICE_EDGE_ENUM(name, what) PRICE_EDGE_##name,
+	PRICE_EDGE_LIST(PRICE_EDGE_ENUM)
+#undef PRICE_EDGE_ENUM
+		PRICE_EDGE_COUNT
+};
+
+const char *price_edge_name(enum price_edge edge);
+
+/* Whether the prices are non-negative numbers, parts rise, and K and V cost at least what memory
+   takes to deliver them. *term: the one that is not so. */
+bool operation_prices_are_sound(
+	const struct operation_prices *prices, enum operation_term *term, const char **expected);
+
+/* Tries the laws on a grid of steps. edges: bits of enum price_edge. STATUS_INPUT, with the law and
+   a pair of steps, where one is broken. */
+enum status operation_prices_check(
+	const struct operation_prices *prices, uint32_t edges, struct error *error);
+
+/* The edges over which these prices jump by more than 5 % on that grid. */
+uint32_t operation_prices_edges(const struct operation_prices *prices);
+
+#endif

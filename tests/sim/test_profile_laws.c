@@ -1,0 +1,420 @@
+#include "engine/base/integer.h"
+#include "engine/shape/graph_bucket.h"
+#include "sim/cost_model.h"
+#include "sim/price_by_operations.h"
+#include "sim/profile_laws.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/files.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* The laws of sim/profile_laws.h, for every built-in profile: on random steps, which are made of
+   rows and prompts with their blocks, and on a dense grid. */
+
+enum { ROWS_MAX = 512, PROMPTS_MAX = 32, GROUPS_MAX = 4, BLOCK = 256, BLOCKS_MAX = 512 };
+
+struct drawn_row {
+	uint64_t context, shared; /* shared: tokens of its group's prefix, whole blocks */
+	uint32_t group;
+};
+
+struct drawn_prompt {
+	uint64_t prefix, tokens;
+};
+
+struct drawn_step {
+	uint32_t row_count, prompt_count;
+	struct drawn_row rows[ROWS_MAX + 1];
+	struct drawn_prompt prompts[PROMPTS_MAX];
+};
+
+/* Sharing, block by block: of k holders k - 1 are saved, and (k - 1) / k read again. */
+static void count_shared(const struct drawn_step *step, struct step_counts *counts)
+{
+	static uint32_t holders[GROUPS_MAX][BLOCKS_MAX + 1];
+	double reread = 0;
+
+	memset(holders, 0, sizeof(holders));
+	for (uint32_t i = 0; i < step->row_count; i++) {
+		for (uint64_t j = 0; j < step->rows[i].shared / BLOCK; j++) {
+			holders[step->rows[i].group][j]++;
+		}
+	}
+	for (uint32_t i = 0; i < GROUPS_MAX * (BLOCKS_MAX + 1); i++) {
+		uint32_t k = holders[i / (BLOCKS_MAX + 1)][i % (BLOCKS_MAX + 1)];
+		counts->shared_tokens += k > 1 ? (uint64_t)(k - 1) * BLOCK : 0;
+		reread += k > 1 ? (double)BLOCK * (k - 1) / k : 0;
+	}
+	counts->reread_tokens = (uint64_t)reread;
+}
+
+static struct step_counts counts_of(const struct drawn_step *step)
+{
+	struct step_counts counts = {
+		.decode_rows = step->row_count,
+		.prefill_rows = step->prompt_count,
+		.sampled_rows = step->row_count + step->prompt_count,
+	};
+
+	for (uint32_t i = 0; i < step->row_count; i++) {
+		uint64_t context = step->rows[i].context;
+		counts.decode_context_tokens += context;
+		counts.decode_longest_context = u64_max(counts.decode_longest_context, context);
+	}
+	for (uint32_t i = 0; i < step->prompt_count; i++) {
+		const struct drawn_prompt *prompt = &step->prompts[i];
+		counts.prefill_tokens += prompt->tokens;
+		counts.prefill_attention_pairs +=
+			batch_attention_pairs(prompt->prefix, prompt->tokens);
+		counts.prefill_longest_context =
+			u64_max(counts.prefill_longest_context, prompt->prefix + prompt->tokens);
+	}
+	count_shared(step, &counts);
+	return counts;
+}
+
+/* About log-uniform. */
+static uint64_t draw_size(struct prop *prop, uint64_t most)
+{
+	uint32_t octaves = 63 - (uint32_t)__builtin_clzll(most);
+	uint64_t top = UINT64_C(1) << prop_below(prop, octaves + 1);
+
+	return u64_min(most, top + prop_below(prop, (uint32_t)top));
+}
+
+static void draw_step(struct prop *prop, struct drawn_step *step)
+{
+	uint32_t kind = prop_below(prop, 3), groups = 1 + prop_below(prop, GROUPS_MAX);
+	bool is_shared = prop_chance(prop, 1, 2);
+
+	memset(step, 0, sizeof(*step));
+	if (kind != 1) {
+		step->row_count = (uint32_t)draw_size(prop, ROWS_MAX);
+		uint64_t most = u64_min(131072, 2000000 / step->row_count);
+		uint64_t prefix = draw_size(prop, most);
+		for (uint32_t i = 0; i < step->row_count; i++) {
+			struct drawn_row *row = &step->rows[i];
+			row->context = draw_size(prop, most);
+			row->group = prop_below(prop, groups);
+			row->shared = is_shared ? u64_min(prefix, row->context) / BLOCK * BLOCK : 0;
+		}
+	}
+	if (kind != 0) {
+		step->prompt_count = (uint32_t)draw_size(prop, PROMPTS_MAX);
+		uint64_t most = 8192 / step->prompt_count;
+		for (uint32_t i = 0; i < step->prompt_count; i++) {
+			bool has_prefix = prop_chance(prop, 1, 3);
+			step->prompts[i].tokens = draw_size(prop, most);
+			step->prompts[i].prefix =
+				has_prefix ? draw_size(prop, 100000) / BLOCK * BLOCK : 0;
+		}
+	}
+}
+
+/* Takes something off a step; false: it would be empty. */
+static bool take_off(struct prop *prop, struct drawn_step *step)
+{
+	uint32_t move = prop_below(prop, 5);
+
+	if (move < 2 && step->row_count > 0) {
+		struct drawn_row *row = &step->rows[prop_below(prop, step->row_count)];
+		if (move == 0) {
+			*row = step->rows[--step->row_count];
+		} else {
+			row->context = draw_size(prop, row->context);
+			row->shared = u64_min(row->shared, row->context / BLOCK * BLOCK);
+		}
+	} else if (step->prompt_count > 0) {
+		struct drawn_prompt *prompt = &step->prompts[prop_below(prop, step->prompt_count)];
+		if (move < 3) {
+			*prompt = step->prompts[--step->prompt_count];
+		} else if (move == 3) {
+			prompt->tokens = draw_size(prop, prompt->tokens);
+		} else {
+			prompt->prefix /= 2;
+		}
+	}
+	return step->row_count + step->prompt_count > 0;
+}
+
+/* ---- profiles ---- */
+
+struct subject {
+	struct gpu_profile profile;
+	struct model_config model;
+	struct operation_floors floors;
+	struct runner runner;
+};
+
+static void open_subject(struct subject *subject, uint32_t index)
+{
+	char name[GPU_PROFILE_NAME_BYTES];
+	const char *file = gpu_profile_file(index);
+	struct error error = {0};
+
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - 5), file);
+	require(gpu_profile_find(name, &subject->profile, &error) == STATUS_OK, "%s", error.text);
+	const char *model = subject->profile.is_calibrated ? subject->profile.model : "qwen3-8b";
+	require(model_config_builtin(model, &subject->model), "no model %s", model);
+	require(subject->profile.has_limits, "%s has no limits", name);
+	operation_floors_of(&subject->floors, &subject->profile.prices.limits, &subject->model);
+	enum status status =
+		cost_model_open(&subject->runner, &subject->model, &subject->profile, 1, &error);
+	require(status == STATUS_OK, "%s", error.text);
+}
+
+/* ns of a step, launched ahead or not. */
+static double ns_of(const struct subject *subject, const struct step_counts *counts, bool is_ahead)
+{
+	const struct batch batch = {.counts = *counts};
+	struct step_time time = {0};
+	struct error error = {0};
+	enum status status = is_ahead ? subject->runner.price(subject->runner.state, counts,
+						&time.elapsed_ns, &error)
+				      : subject->runner.execute(
+						subject->runner.state, &batch, NULL, &time, &error);
+
+	require(status == STATUS_OK, "%s", error.text);
+	return (double)time.elapsed_ns;
+}
+
+static void require_between(double ns, double least, double most, const char *law,
+	const struct subject *subject, const struct step_counts *counts)
+{
+	/* Prices are rounded to whole nanoseconds. */
+	require(ns >= least - 2 && ns <= most + 2,
+		"%s: %s: %.0f ns, expected %.0f to %.0f, of %llu rows of %llu (longest %llu, %llu "
+		"shared), %llu prompts of %llu",
+		subject->profile.name, law, ns, least, most,
+		(unsigned long long)counts->decode_rows,
+		(unsigned long long)counts->decode_context_tokens,
+		(unsigned long long)counts->decode_longest_context,
+		(unsigned long long)counts->shared_tokens, (unsigned long long)counts->prefill_rows,
+		(unsigned long long)counts->prefill_tokens);
+}
+
+static void require_mixed(
+	const struct subject *subject, const struct step_counts *counts, bool is_ahead, double ns)
+{
+	struct step_counts decodes = *counts, prompts = *counts;
+
+	decodes.prefill_rows = decodes.prefill_tokens = decodes.prefill_attention_pairs = 0;
+	decodes.prefill_longest_context = 0;
+	decodes.sampled_rows = counts->decode_rows;
+	prompts.decode_rows = prompts.decode_context_tokens = prompts.decode_longest_context = 0;
+	prompts.shared_tokens = prompts.reread_tokens = 0;
+	prompts.sampled_rows = counts->prefill_rows;
+	double a = ns_of(subject, &decodes, is_ahead), b = ns_of(subject, &prompts, is_ahead);
+	require_between(
+		ns, fmax(a, b), 1.25 * (a + b), "a mixed step and its parts", subject, counts);
+}
+
+static void body_laws(struct prop *prop, const void *context)
+{
+	const struct subject *subject = context;
+	static struct drawn_step step;
+	bool is_ahead = prop_chance(prop, 1, 2);
+
+	draw_step(prop, &step);
+	const struct step_counts counts = counts_of(&step);
+	double ns = ns_of(subject, &counts, is_ahead);
+	require_between(ns, operation_roofline(&subject->floors, &counts), INFINITY, "roofline",
+		subject, &counts);
+	if (step.row_count > 0 && step.prompt_count > 0) {
+		require_mixed(subject, &counts, is_ahead, ns);
+	}
+	/* Of several prompts profiles of rates know the mean context, which a short one lowers. */
+	bool knows_prompts = subject->profile.is_calibrated || step.prompt_count < 2;
+	if (knows_prompts && take_off(prop, &step)) {
+		const struct step_counts less = counts_of(&step);
+		require_between(
+			ns_of(subject, &less, is_ahead), 0, ns, "a smaller step", subject, &counts);
+	}
+}
+
+Test(profile_laws, hold_for_random_steps_by_every_profile, .timeout = 300)
+{
+	for (uint32_t i = 0; i < gpu_profile_count(); i++) {
+		static struct subject subject;
+		open_subject(&subject, i);
+		const struct prop_options options = {.name = subject.profile.name,
+			.body = body_laws,
+			.context = &subject,
+			.trials = subject.profile.is_calibrated ? 4000 : 1000};
+		cr_assert(prop_holds(&options));
+		subject.runner.close(subject.runner.state);
+	}
+}
+
+/* ---- the grid ---- */
+
+static struct step_counts grid_counts(
+	uint64_t rows, uint64_t context, uint64_t tokens, uint64_t prefix)
+{
+	return (struct step_counts){
+		.decode_rows = rows,
+		.decode_context_tokens = rows * context,
+		.decode_longest_context = rows > 0 ? context : 0,
+		.prefill_rows = tokens > 0,
+		.prefill_tokens = tokens,
+		.prefill_attention_pairs = batch_attention_pairs(prefix, tokens),
+		.prefill_longest_context = tokens > 0 ? prefix + tokens : 0,
+		.sampled_rows = rows + (tokens > 0),
+	};
+}
+
+static bool may_jump(const struct subject *subject, enum price_edge edge)
+{
+	return subject->profile.is_calibrated && (subject->profile.edges >> edge & 1) != 0;
+}
+
+/* A step beside one with a row, a prompt token or a token of context more. */
+static void require_neighbours(const struct subject *subject, const struct step_counts *counts,
+	uint64_t context, uint64_t prefix)
+{
+	uint64_t rows = counts->decode_rows, tokens = counts->prefill_tokens;
+	double ns = ns_of(subject, counts, false);
+	struct step_counts more = *counts;
+
+	require_between(ns, operation_roofline(&subject->floors, counts), INFINITY, "roofline",
+		subject, counts);
+	more.decode_rows++;
+	more.decode_context_tokens++;
+	more.decode_longest_context = u64_max(more.decode_longest_context, 1);
+	more.sampled_rows++;
+	bool is_edge = (rows == 1 && may_jump(subject, PRICE_EDGE_second_row)) ||
+		       (graph_bucket(rows) != graph_bucket(rows + 1) &&
+			       may_jump(subject, PRICE_EDGE_graph_bucket)) ||
+		       rows == 0;
+	require_between(ns_of(subject, &more, false), ns, is_edge ? INFINITY : 1.05 * ns,
+		"one row more", subject, counts);
+	if (rows > 0) {
+		more = *counts;
+		more.decode_context_tokens++;
+		more.decode_longest_context = context + 1;
+		require_between(ns_of(subject, &more, false), ns, 1.05 * ns,
+			"a token of context more", subject, counts);
+	}
+	more = grid_counts(rows, context, tokens + 1, prefix);
+	is_edge = tokens == 0 || (tokens % 128 == 0 && may_jump(subject, PRICE_EDGE_prompt_tile));
+	require_between(ns_of(subject, &more, false), ns, is_edge ? INFINITY : 1.05 * ns,
+		"a prompt token more", subject, counts);
+	if (rows > 0 && tokens > 0) {
+		require_mixed(subject, counts, false, ns);
+	}
+}
+
+Test(profile_laws, hold_on_a_dense_grid_by_every_profile, .timeout = 300)
+{
+	static const uint64_t rows[] = {0, 1, 2, 3, 4, 5, 7, 9, 12, 15, 17, 20, 31, 33, 40, 50, 65,
+		90, 100, 127, 129, 150, 170, 200, 255, 257, 300, 352, 385, 400, 450, 480, 510};
+	static const uint64_t contexts[] = {64, 300, 600, 2048, 8192, 40000, 130000};
+	static const uint64_t tokens[] = {
+		0, 1, 7, 16, 64, 127, 128, 255, 300, 512, 640, 1000, 2048, 4095, 8192, 15000};
+	static const uint64_t prefixes[] = {0, 8192, 65536};
+	enum { ROWS = 33, CONTEXTS = 7, TOKENS = 16, PREFIXES = 3 };
+
+	for (uint32_t p = 0; p < gpu_profile_count(); p++) {
+		static struct subject subject;
+		open_subject(&subject, p);
+		for (uint32_t i = 0; i < ROWS * CONTEXTS * TOKENS * PREFIXES; i++) {
+			uint64_t row_count = rows[i / PREFIXES / TOKENS / CONTEXTS];
+			uint64_t context = contexts[i / PREFIXES / TOKENS % CONTEXTS];
+			uint64_t token_count = tokens[i / PREFIXES % TOKENS];
+			uint64_t prefix = prefixes[i % PREFIXES];
+			if (row_count + token_count == 0 || row_count * context > 3000000) {
+				continue;
+			}
+			const struct step_counts counts =
+				grid_counts(row_count, context, token_count, prefix);
+			require_neighbours(&subject, &counts, context, prefix);
+		}
+		subject.runner.close(subject.runner.state);
+	}
+}
+
+/* ---- planted faults ---- */
+
+/* Reads the built-in profile with the first `from` behind `after` replaced by `to`. */
+static enum status read_changed(
+	const char *after, const char *from, const char *to, struct error *error)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	static char changed[65536];
+	static struct gpu_profile profile;
+
+	char *text = file_read(QUIRE_SOURCE_DIR "/sim/profiles/h200-qwen3-0.6b.json", NULL);
+	char *at = strstr(text, after);
+	require(at != NULL, "'%s' is not in the profile", after);
+	at = strstr(at, from);
+	require(at != NULL, "'%s' is not in the profile", from);
+	*at = '\0';
+	snprintf(changed, sizeof(changed), "%s%s%s", text, to, at + strlen(from));
+	free(text);
+	temporary_folder(folder);
+	temporary_write(folder, "mine.json", changed, path);
+	enum status status = gpu_profile_find(path, &profile, error);
+	temporary_remove(folder);
+	return status;
+}
+
+/* The start of an array `ns`, in whose place stands a larger or smaller first price. */
+Test(profile_laws, a_profile_that_breaks_one_is_refused)
+{
+	static const struct {
+		const char *after, *from, *to, *part;
+	} cases[] = {
+		/* Less for more: a negative price, parts that fall, and no part at all. */
+		{"\"graph_rows\"", "\"ns\":\t[", "\"ns\":\t[-",
+			"prices.graph_rows.ns: found an array, expected prices from 0 to 10^15"},
+		{"\"graph_rows\"", "\"at\":\t[0, 1,", "\"at\":\t[0, -1,", "that rise, from 0"},
+		{"\"graph_rows\"", "\"at\":\t[0, 1,", "\"at\":\t[0, 5,", "that rise, from 0"},
+		{"\"graph_rows\"", "\"at\":\t[0,", "\"at\":\t[0.5,", "expected 0 as the first"},
+		{"\"kv_reread\"", "\"at\":\t[1024,", "\"at\":\t[0,",
+			"expected numbers 'at' above 0"},
+		{"\"kv_all\"", "\"ns\":\t[", "\"ns\":\t[1e16, ", "as many numbers as in 'at'"},
+		{"\"graph\"", "\"ns\":\t[", "\"ns\":\t[999999999999999", "prices from 0 to 10^15"},
+		/* Faster than the GPU: no limits, and K and V faster than memory. */
+		{"\"limits\"", "\"limits\"", "\"limit\"", "field limits: found nothing"},
+		{"\"limits\"", "\"flop_rate\"", "\"flop_rat\"", "limits.flop_rate: found nothing"},
+		{"\"limits\"", "\"value\":\t4620", "\"value\":\t2000",
+			"no less than their bytes take"},
+		{"\"shape\"", "\"head_dim\"", "\"head_dims\"", "shape.head_dim: found nothing"},
+		/* Less than its dearer part. */
+		{"\"eager_mixed\"", "\"ns\":\t[", "\"ns\":\t[-",
+			"prices.eager_mixed.ns: found an array, expected prices from 0"},
+		/* Jumps: a sample that takes a millisecond, and edges that are not named. */
+		{"\"samples\"", "\"ns\":\t[0,", "\"ns\":\t[1000000,",
+			"a row more is a jump over 5 % at no named edge"},
+		{"\"edges\"", "\"graph_bucket\", ", "",
+			"a row more is a jump over 5 % at no named"},
+		{"\"edges\"", "\"captured\", ", "",
+			"a prompt token more is a jump over 5 % at no named edge"},
+		{"\"edges\"", "\"captured\"", "\"capture\"", "field edges: found an array"},
+		/* What else a reader relies on. */
+		{"\"hull\"", "\"cells\":\t[[", "\"cells\":\t[[32, ", "hull.cells: found an array"},
+		{"\"hull\"", "\"largest\"", "\"larges\"", "hull.largest: found nothing"},
+		{"\"residuals\"", "\"held_out\"", "\"held\"", "residuals.held_out: found nothing"},
+		{"\"schema\"", "quire-calibrated-2", "quire-calibrated-1",
+			"make the profile again from its points"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error error = {0};
+		enum status status =
+			read_changed(cases[i].after, cases[i].from, cases[i].to, &error);
+		require(status == STATUS_INPUT, "accepted: %s %s", cases[i].after, cases[i].to);
+		require(strstr(error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
+			error.text, cases[i].part);
+		require(strchr(error.text, '\n') == NULL, "not one line: %s", error.text);
+	}
+	struct error error = {0};
+	require(read_changed("\"schema\"", "\"schema\"", "\"schema\"", &error) == STATUS_OK, "%s",
+		error.text);
+}
