@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 extern const struct embedded_file sim_profiles[];
 extern const uint32_t sim_profiles_count;
@@ -215,6 +216,38 @@ bool gpu_profile_is_file(const char *name_or_path)
 	return length > 5 && strcmp(name_or_path + length - 5, ".json") == 0;
 }
 
+/* XXH64 over the values of a JSON document, whatever the blanks between them. */
+static uint64_t content_hash(const struct json_document *document)
+{
+	enum { DEPTH_MAX = 32 };
+	const cJSON *above[DEPTH_MAX];
+	const cJSON *node = document->root;
+	uint32_t depth = 0;
+	uint64_t hash = 0;
+
+	for (;;) {
+		const uint64_t words[] = {hash, depth, (uint64_t)node->type};
+		hash = XXH64(&node->valuedouble, sizeof(double), XXH64(words, sizeof(words), 0));
+		hash = node->string == NULL ? hash
+					    : XXH64(node->string, strlen(node->string), hash);
+		hash = node->valuestring == NULL
+			       ? hash
+			       : XXH64(node->valuestring, strlen(node->valuestring), hash);
+		if (node->child != NULL && depth < DEPTH_MAX) {
+			above[depth++] = node;
+			node = node->child;
+			continue;
+		}
+		while (node->next == NULL && depth > 0) {
+			node = above[--depth];
+		}
+		if (node->next == NULL) {
+			return hash;
+		}
+		node = node->next;
+	}
+}
+
 static enum status open_document(struct json_document *document, const char *name_or_path,
 	struct gpu_profile *out, struct error *error)
 {
@@ -245,6 +278,7 @@ enum status gpu_profile_find(const char *name_or_path, struct gpu_profile *out, 
 	memset(out, 0, sizeof(*out));
 	TRY(open_document(&document, name_or_path, out, error));
 	enum status status = read_profile(&document, out, error);
+	out->xxh64 = content_hash(&document);
 	json_document_close(&document);
 	return status;
 }

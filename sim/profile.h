@@ -98,6 +98,7 @@ struct profile_errors {
 struct gpu_profile {
 	char name[GPU_PROFILE_NAME_BYTES]; /* the file's name without .json */
 	char description[GPU_PROFILE_TEXT_BYTES];
+	uint64_t xxh64;	    /* of its content, whatever the blanks between; 0: it was not read */
 	bool is_calibrated; /* made by a calibration run; false: results are marked `uncalibrated`
 			       */
 

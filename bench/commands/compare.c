@@ -52,7 +52,6 @@ static enum status judge(const struct comparison *comparison, const struct compa
 {
 	struct limit_list list = {.count = 0};
 	struct json_object a, b;
-	uint32_t broken;
 
 	if (request->gate != NULL) {
 		TRY(limit_list_add(&list, "--gate", request->gate, error));
@@ -73,12 +72,21 @@ static enum status judge(const struct comparison *comparison, const struct compa
 	} else {
 		comparison_print_head(comparison, stdout);
 	}
-	limits_print(&list, &a, &b, request->is_markdown, &broken, stdout);
-	if (broken > 0) {
-		printf("\n%u of %u limits are broken\n", broken, list.count);
-		return error_set(error, STATUS_VERDICT, "%s", "");
+	const struct limit_counts counts =
+		limits_print(&list, &a, &b, request->is_markdown, stdout);
+	if (counts.broken > 0) {
+		printf("\n%u of %u limits are broken\n", counts.broken, list.count);
 	}
-	return STATUS_OK;
+	if (counts.without_both > 0) {
+		printf("\n%u of %u limits say nothing: neither run has the figure\n",
+			counts.without_both, list.count);
+	}
+	if (counts.without_base > 0) {
+		return error_set(error, STATUS_INPUT,
+			"%u of %u limits cannot be judged: %s lacks the figure",
+			counts.without_base, list.count, comparison->a);
+	}
+	return counts.broken > 0 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
 }
 
 static enum status show(

@@ -184,17 +184,22 @@ static void print_row(const struct metric_limit *limit, const struct limit_findi
 	text_deinit(&expression);
 }
 
-void limits_print(const struct limit_list *list, const struct json_object *base,
-	const struct json_object *value, bool is_markdown, uint32_t *broken, FILE *out)
+struct limit_counts limits_print(const struct limit_list *list, const struct json_object *base,
+	const struct json_object *value, bool is_markdown, FILE *out)
 {
-	*broken = 0;
+	struct limit_counts counts = {0};
+
 	fprintf(out,
 		is_markdown ? "| %s | %s | %s | %s | |\n|---|---:|---:|---:|---|\n"
 			    : "\n  %-34s  %16s  %16s  %14s\n",
 		"limit", "A", "B", "change");
 	for (uint32_t i = 0; i < list->count; i++) {
 		struct limit_finding finding = limit_judge(&list->limits[i], base, value);
-		*broken += finding.outcome == LIMIT_BROKEN;
+		bool is_unknown = finding.outcome == LIMIT_UNKNOWN;
+		counts.broken += finding.outcome == LIMIT_BROKEN;
+		counts.without_base += is_unknown && finding.value.has_value;
+		counts.without_both += is_unknown && !finding.value.has_value;
 		print_row(&list->limits[i], &finding, is_markdown, out);
 	}
+	return counts;
 }

@@ -49,8 +49,14 @@ void limit_add_text(
 /* Adds the limit as it is written: "ttft.p99<=+5%". */
 void limit_add_expression(struct text *text, const struct metric_limit *limit);
 
-/* Prints a table of all limits, for reading or as Markdown; *broken: how many are. */
-void limits_print(const struct limit_list *list, const struct json_object *base,
-	const struct json_object *value, bool is_markdown, uint32_t *broken, FILE *out);
+/* How many limits are broken; of those not known, whose figure only the new result has, and whose
+   figure neither has. */
+struct limit_counts {
+	uint32_t broken, without_base, without_both;
+};
+
+/* Prints a table of all limits, for reading or as Markdown. */
+struct limit_counts limits_print(const struct limit_list *list, const struct json_object *base,
+	const struct json_object *value, bool is_markdown, FILE *out);
 
 #endif

@@ -143,7 +143,7 @@ static enum status start(
 	arguments[count] = NULL;
 	check(count < CHILD_ARGUMENTS_MAX);
 	TRY(find_older(run, folder, error));
-	return child_start(&run->child, arguments, error);
+	return child_start(&run->child, arguments, rules->timeout_s * UINT64_C(1000000000), error);
 }
 
 static void end_with(struct case_run *run, enum gate_status status, const char *text)
@@ -237,7 +237,15 @@ void case_run_ended(struct case_run *run)
 	struct error error = {0};
 
 	run->verdict->elapsed_ns += run->child.elapsed_ns;
-	if (run->child.exit_code != 0) {
+	if (run->child.is_late) {
+		struct text line = {0};
+		text_format(&line, "%s%s took longer than timeout_s %u",
+			planned->is_base ? "the other program's " : "",
+			planned->kind == PLAN_MAKE ? "trace make" : "replay",
+			run->rules->timeout_s);
+		end_with(run, GATE_FAILED, line.bytes);
+		text_deinit(&line);
+	} else if (run->child.exit_code != 0) {
 		fail_with_errors(run, planned);
 	} else if (planned->kind == PLAN_RUN) {
 		take_run(run, planned, &error);

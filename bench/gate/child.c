@@ -15,6 +15,9 @@
 /* How often a child is asked for: short beside the shortest run. */
 enum { POLL_NS = 2000000 };
 
+/* What a late child gets to end by itself, before it is killed. */
+#define GRACE_NS UINT64_C(5000000000)
+
 /* In the child: takes its three streams and becomes the program. Returns only on failure. */
 static void become(const struct child *child, char *const *arguments)
 {
@@ -58,9 +61,10 @@ static int start(struct child *child, char *const *arguments)
 	return reason;
 }
 
-enum status child_start(struct child *child, const char *const *arguments, struct error *error)
+enum status child_start(
+	struct child *child, const char *const *arguments, uint64_t limit_ns, struct error *error)
 {
-	*child = (struct child){.output = tmpfile()};
+	*child = (struct child){.output = tmpfile(), .limit_ns = limit_ns};
 	child->errors = child->output == NULL ? NULL : tmpfile();
 	if (child->errors == NULL) {
 		int reason = errno;
@@ -79,6 +83,24 @@ enum status child_start(struct child *child, const char *const *arguments, struc
 	return STATUS_OK;
 }
 
+/* Ends children that take too long. */
+static void end_late(struct child *const *children, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct child *child = children[i];
+		uint64_t elapsed_ns = monotonic_ns() - child->start_ns;
+		if (child->process == 0 || child->limit_ns == 0 || elapsed_ns < child->limit_ns) {
+			continue;
+		}
+		if (!child->is_late) {
+			kill(child->process, SIGTERM);
+		} else if (elapsed_ns - child->limit_ns > GRACE_NS) {
+			kill(child->process, SIGKILL);
+		}
+		child->is_late = true;
+	}
+}
+
 enum status child_wait(
 	struct child *const *children, uint32_t count, uint32_t *ended, struct error *error)
 {
@@ -90,6 +112,7 @@ enum status child_wait(
 			if (interrupt_is_pending()) {
 				return error_set(error, STATUS_VERDICT, "interrupted");
 			}
+			end_late(children, count);
 			pause_ns(POLL_NS);
 			continue;
 		}

@@ -18,15 +18,19 @@ struct child {
 	pid_t process; /* 0: not started */
 	FILE *output, *errors;
 	uint64_t start_ns;
+	uint64_t limit_ns; /* it is ended when it takes longer; 0: it may take any time */
 
 	/* after child_ended() */
+	bool is_late;		    /* it was ended at its limit */
 	int exit_code;		    /* 128 + its number for a signal */
 	uint64_t elapsed_ns;	    /* by the clock on the wall */
 	uint64_t peak_memory_bytes; /* the most that was resident */
 };
 
-/* Starts arguments[0], which is looked for as a shell does; the list ends in NULL. */
-enum status child_start(struct child *child, const char *const *arguments, struct error *error);
+/* Starts arguments[0], which is looked for as a shell does; the list ends in NULL. limit_ns: as in
+   struct child. */
+enum status child_start(
+	struct child *child, const char *const *arguments, uint64_t limit_ns, struct error *error);
 
 /* Waits for any of the children that were started, and takes its results. A signal that ends the
    program, which must be held (engine/base/interrupt.h), is STATUS_VERDICT. */

@@ -226,7 +226,7 @@ static enum status run_all(struct gate *gate, struct case_run *runs, struct erro
 	struct error nothing = {0};
 	uint32_t ended;
 
-	bool has_valgrind = child_start(&valgrind, asking, &nothing) == STATUS_OK &&
+	bool has_valgrind = child_start(&valgrind, asking, 0, &nothing) == STATUS_OK &&
 			    child_wait(children, 1, &ended, &nothing) == STATUS_OK &&
 			    valgrind.exit_code == 0;
 	child_close(&valgrind);

@@ -69,6 +69,28 @@ static void compare_objects(struct gate_verdict *verdict, const cJSON *base, con
 	}
 }
 
+/* A profile of the same name may price otherwise. */
+static void judge_profile(struct gate_verdict *verdict, const cJSON *base, const cJSON *value)
+{
+	const char *hash = cJSON_GetStringValue(
+		cJSON_GetObjectItemCaseSensitive(value, SUMMARY_PROFILE_XXH64));
+	const char *base_hash =
+		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(base, SUMMARY_PROFILE_XXH64));
+
+	if (hash == NULL || base_hash == NULL || strcmp(hash, base_hash) == 0) {
+		return;
+	}
+	struct text *text = verdict_add(verdict, GATE_INVALID);
+	text_add(text, "another content of the profile gpu ");
+	add_json_value(
+		text, cJSON_GetObjectItemCaseSensitive(
+			      cJSON_GetObjectItemCaseSensitive(value, SUMMARY_CONFIG), "gpu"));
+	text_add(text, ": its xxh64 is ");
+	text_add(text, hash);
+	text_add(text, ", the baseline's is ");
+	text_add(text, base_hash);
+}
+
 static void judge_identity(
 	struct gate_verdict *verdict, const struct evidence *base, const struct evidence *value)
 {
@@ -83,6 +105,7 @@ static void judge_identity(
 	}
 	compare_objects(verdict, cJSON_GetObjectItemCaseSensitive(base_root, SUMMARY_CONFIG),
 		cJSON_GetObjectItemCaseSensitive(root, SUMMARY_CONFIG));
+	judge_profile(verdict, base_root, root);
 }
 
 /* ---- decisions ---- */
@@ -167,6 +190,11 @@ static void judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 			judge_interval(verdict, limit, &ratio, &finding);
 			return;
 		}
+	}
+	if (finding.outcome == LIMIT_UNKNOWN && b_count > 0) {
+		text_format(verdict_add(verdict, GATE_PASS),
+			"%s is not judged: the baseline does not have it, --update adds it",
+			limit->metric->name);
 	}
 	if (finding.outcome == LIMIT_BROKEN || finding.is_improved) {
 		struct text *text =

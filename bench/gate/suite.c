@@ -152,6 +152,9 @@ static enum status read_common(struct suite *suite, struct suite_case *out,
 	TRY(read_measures(out, object, error));
 	TRY(read_cost_limits(out, object, error));
 	TRY(read_decisions(out, object, error));
+	if (json_has(object, "timeout_s")) {
+		TRY(json_u32(object, "timeout_s", 1, SUITE_TIMEOUT_S_MAX, &out->timeout_s, error));
+	}
 	return json_has(object, "repeats")
 		       ? json_u32(object, "repeats", 1, SUITE_REPEATS_MAX, &out->repeats, error)
 		       : STATUS_OK;
@@ -201,7 +204,7 @@ static enum status read_case(struct suite *suite, struct suite_case *out,
 	const struct json_object *object, struct error *error)
 {
 	static const char *const known[] = {"name", "trace", "make", "tape", "options", "limits",
-		"measure", "cost_limits_percent", "repeats", "decisions", NULL};
+		"measure", "cost_limits_percent", "repeats", "decisions", "timeout_s", NULL};
 	const char *name, *trace;
 
 	TRY(check_fields(object, known, error));
@@ -236,9 +239,9 @@ static enum status read_suite(
 {
 	static const char *const known[] = {"about", "defaults", "cases", NULL};
 	static const char *const common[] = {"options", "limits", "measure", "cost_limits_percent",
-		"repeats", "decisions", NULL};
+		"repeats", "decisions", "timeout_s", NULL};
 	struct json_object root, defaults;
-	struct suite_case initial = {.repeats = 1};
+	struct suite_case initial = {.repeats = 1, .timeout_s = SUITE_TIMEOUT_S};
 
 	for (uint32_t i = 0; i < COST_COUNT; i++) {
 		initial.cost_limit[i] = cost_limits[i] / 100;

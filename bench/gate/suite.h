@@ -29,7 +29,9 @@ enum {
 	SUITE_CASES_MAX = 256,
 	SUITE_ARGUMENTS_MAX = 48,
 	SUITE_NAME_BYTES = 64,
-	SUITE_REPEATS_MAX = 64
+	SUITE_REPEATS_MAX = 64,
+	SUITE_TIMEOUT_S = 1800, /* where the suite gives none */
+	SUITE_TIMEOUT_S_MAX = 604800
 };
 
 /* What a case costs besides its result. X(enumerator, name, unit, title, the limit in percent that
@@ -64,6 +66,7 @@ struct suite_case {
 	struct limit_list limits;
 	bool measures[COST_COUNT];
 	double cost_limit[COST_COUNT]; /* as a share: 0.01 is +1 % */
+	uint32_t timeout_s;	       /* of each run */
 	uint32_t repeats;	       /* of a runner that measures time */
 	bool ignores_decisions;	       /* only costs are judged */
 };

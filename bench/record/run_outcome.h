@@ -44,6 +44,7 @@ struct run_outcome {
 	bool is_calibrated;
 	char profile[160];	  /* of a calibrated profile: GPU and date of the calibration; "":
 				     none */
+	uint64_t profile_xxh64;	  /* of the content of what priced the steps; 0: nothing did */
 	uint64_t found_kv_blocks; /* blocks that the memory has room for; 0: unknown */
 	uint64_t kv_blocks, block_size;
 

@@ -361,6 +361,9 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 	add_trace(root, outcome);
 	cJSON_AddStringToObject(root, SUMMARY_RUNNER_KIND, outcome->runner_kind);
 	cJSON_AddBoolToObject(root, SUMMARY_CALIBRATED, outcome->is_calibrated);
+	if (outcome->profile_xxh64 > 0) {
+		add_hash(root, SUMMARY_PROFILE_XXH64, outcome->profile_xxh64);
+	}
 	add_found_kv_blocks(root, outcome->found_kv_blocks);
 	add_counts(root, outcome);
 	add_tokens(root, outcome);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* ---- configuration ---- */
 
@@ -287,7 +288,10 @@ static enum status open_group_runners(
 		}
 		double largest = run->facts.model_error > facts.model_error ? run->facts.model_error
 									    : facts.model_error;
+		const uint64_t contents[] = {run->facts.profile_xxh64, facts.profile_xxh64};
 		run->facts = i == 0 ? facts : run->facts;
+		run->facts.profile_xxh64 =
+			i == 0 ? facts.profile_xxh64 : XXH64(contents, sizeof(contents), 0);
 		run->facts.model_error = largest;
 		run->facts.is_calibrated = run->facts.is_calibrated && facts.is_calibrated;
 	}
@@ -425,6 +429,14 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 	outcome->is_calibrated = facts->is_calibrated;
 	snprintf(outcome->profile, sizeof(outcome->profile), "%s", facts->profile);
 	outcome->found_kv_blocks = facts->found_kv_blocks;
+	outcome->profile_xxh64 = facts->profile_xxh64;
+	if (outcome->end == RUN_COMPLETE && outcome->submitted > 0 &&
+		outcome->measured_submitted == 0) {
+		return error_set(error, STATUS_USAGE,
+			"--warmup %llu leaves nothing of %llu requests to measure",
+			(unsigned long long)run->request->config.warmup,
+			(unsigned long long)outcome->submitted);
+	}
 	return STATUS_OK;
 }
 

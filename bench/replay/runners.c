@@ -46,6 +46,7 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 		snprintf(facts->gpu, sizeof(facts->gpu), "%s", profile->name);
 	}
 	snprintf(facts->gpu_note, sizeof(facts->gpu_note), "%s", choice.note);
+	facts->profile_xxh64 = profile->xxh64;
 	TRY(cost_model_open(out, request->model, profile, ranks, error));
 	cost_model_scale(out, config->step_time_scale);
 	return STATUS_OK;

@@ -48,6 +48,7 @@ struct runner_facts {
 	   calibrated profile was not taken, "" where it was or none was asked for */
 	char gpu[GPU_PROFILE_NAME_BYTES];
 	char gpu_note[GPU_PROFILE_NOTE_BYTES];
+	uint64_t profile_xxh64;	  /* of its content; 0: no profile prices steps */
 	bool records_steps;	  /* measured times cannot be had again: always write steps.tsv */
 	char device[64];	  /* the GPU, for provenance.json; "": only the host computes */
 	uint64_t found_kv_blocks; /* room it found by itself; 0: it did not look */

@@ -7,7 +7,7 @@
 set -euo pipefail
 
 packages=(build-essential cmake ninja-build pkg-config libcriterion-dev libcjson-dev libxxhash-dev
-	libyajl-dev zlib1g-dev libzstd-dev libpcre2-dev libutf8proc-dev gnuplot-nox)
+	libyajl-dev zlib1g-dev libzstd-dev libpcre2-dev libutf8proc-dev gnuplot-nox valgrind)
 programs=(cc cmake ninja pkg-config gnuplot)
 if [ "${QUIRE_MPI:-AUTO}" = ON ]; then
 	packages+=(libopenmpi-dev openmpi-bin)

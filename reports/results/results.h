@@ -305,6 +305,7 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define SUMMARY_TRACE_XXH64 "xxh64"
 #define SUMMARY_RUNNER_KIND "runner_kind"
 #define SUMMARY_CALIBRATED "calibrated"
+#define SUMMARY_PROFILE_XXH64 "profile_xxh64"
 #define SUMMARY_FOUND_KV_BLOCKS "found_kv_blocks"
 #define SUMMARY_LOAD "load"
 #define SUMMARY_LOAD_VERDICT "verdict"

@@ -312,6 +312,8 @@ Test(fleet_cli, one_replica_is_no_fleet, .timeout = 60)
 	require_same_result(fixture.out, other);
 	require_refused(RUN_SMALL(fixture.trace, "--out", other, "--force", "--router", "prefix"),
 		"--replicas");
+	require_refused(RUN_SMALL(fixture.trace, "--out", other, "--force", "--warmup", "100000"),
+		"--warmup 100000 leaves nothing of");
 	require_refused(RUN_SMALL(fixture.trace, "--out", other, "--force", "--replicas", "2",
 				"--router-view", "delayed"),
 		"delayed:MS");

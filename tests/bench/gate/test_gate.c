@@ -106,6 +106,42 @@ Test(gate, what_is_another_run_is_invalid)
 	close_folder(folder);
 }
 
+Test(gate, a_profile_with_other_content_is_invalid)
+{
+	char folder[TEMPORARY_PATH_BYTES], cases[1024];
+
+	temporary_folder(folder);
+	snprintf(cases, sizeof(cases),
+		"{\"cases\": [{\"name\": \"one\", " MAKE ", \"options\": \"" OPTIONS
+		" --gpu %s/gpu.json\"}]}",
+		folder);
+	write_suite(folder, cases);
+	shell(folder, "cp \"" QUIRE_SOURCE_DIR "/sim/profiles/h200-datasheet.json\" gpu.json");
+	require_gate(folder, "--update", 0, WORDS("1 NEW"));
+	/* Blanks are no content. */
+	shell(folder, "sed -i 's/^/  /' gpu.json");
+	require_gate(folder, "", 0, WORDS("1 PASS"));
+	shell(folder, "sed -i 's/\"description\": \"/&Other words. /' gpu.json");
+	require_gate(folder, "", 2,
+		WORDS("another content of the profile gpu", "gpu.json", "its xxh64 is",
+			"the baseline's is"));
+	close_folder(folder);
+}
+
+Test(gate, a_run_that_takes_too_long_is_ended)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	write_suite(folder,
+		SUITE("{\"name\": \"one\", \"timeout_s\": 1, \"make\": \"--requests 30 --input "
+		      "40:400 --output 5:20 --rate 20 --seed 3\", \"options\": \"" OPTIONS
+		      " --loop shared --max-requests 100000000\"}, " SMALL("two", " --seed 7")));
+	require_gate(
+		folder, "", 1, WORDS("replay took longer than timeout_s 1", "1 PASS, 1 FAILED"));
+	close_folder(folder);
+}
+
 Test(gate, a_run_that_fails_is_named_with_its_reason)
 {
 	char folder[TEMPORARY_PATH_BYTES];
