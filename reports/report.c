@@ -1,22 +1,21 @@
 #include "reports/report.h"
 
 #include "engine/base/check.h"
-#include "engine/base/embedded_file.h"
 #include "engine/base/memory.h"
-#include "engine/base/output_file.h"
 #include "reports/results/fidelity.h"
 #include "reports/figures/figures.h"
 #include "reports/figures/gnuplot.h"
 #include "reports/page/page.h"
+#include "reports/report_files.h"
+#include "reports/results/plan_file.h"
 #include "reports/results/result.h"
+#include "reports/results/sweep_file.h"
 #include "engine/base/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-extern const struct embedded_file report_files[];
-extern const uint32_t report_files_count;
 
 _Static_assert((int)REPORT_RESULTS_MAX <= (int)GNUPLOT_ARGUMENTS_MAX, "a folder is an argument");
 
@@ -33,15 +32,6 @@ struct report {
 	struct text page;
 };
 
-static const struct embedded_file *file_named(const char *name)
-{
-	const struct embedded_file *file =
-		embedded_file_find(report_files, report_files_count, name);
-
-	check(file != NULL);
-	return file;
-}
-
 static bool knows_hits(const struct report *report)
 {
 	for (uint32_t i = 0; i < report->count; i++) {
@@ -50,6 +40,15 @@ static bool knows_hits(const struct report *report)
 		}
 	}
 	return false;
+}
+
+/* The list of a fleet's replicas, or NULL. */
+static const cJSON *replicas_of(const struct result *result)
+{
+	const cJSON *fleet = json_find(&result->root, SUMMARY_FLEET);
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(fleet, "replicas");
+
+	return cJSON_IsArray(list) && cJSON_GetArraySize(list) > 1 ? list : NULL;
 }
 
 /* Collects the results that a figure draws; returns their number. */
@@ -65,6 +64,7 @@ static uint32_t choose(const struct report *report, const struct figure *figure,
 		const struct result *result = &report->results[i];
 		bool is_able = figure->need == FIGURE_OF_KERNELS    ? result->has_kernels
 			       : figure->need == FIGURE_OF_REQUESTS ? result->has_requests
+			       : figure->need == FIGURE_OF_FLEETS   ? replicas_of(result) != NULL
 								    : true;
 		if (is_able) {
 			chosen[count++] = result;
@@ -98,6 +98,32 @@ static void add_marks(struct text *script, const struct result *result)
 		text_format(script, "window_start = %.17g\nwindow_end = %.17g\n",
 			start->valuedouble, end->valuedouble);
 	}
+}
+
+/* A field of a replica; NaN where it has none. */
+static double replica_number(const cJSON *replica, const char *field)
+{
+	const cJSON *node = cJSON_GetObjectItemCaseSensitive(replica, field);
+
+	return cJSON_IsNumber(node) && node->valuedouble >= 0 ? node->valuedouble : NAN;
+}
+
+/* The data that replicas.gp draws. */
+static void add_replicas(struct text *script, const struct result *result, uint32_t number)
+{
+	const cJSON *replica = NULL;
+	uint32_t index = 0;
+
+	text_format(script, "$replicas_%u << END_OF_REPLICAS\n", number);
+	cJSON_ArrayForEach(replica, replicas_of(result))
+	{
+		text_format(script, "%u\t%.9g\t%.9g\t%.9g\t%.9g\n", index++,
+			replica_number(replica, "prompt_tokens"),
+			replica_number(replica, "output_tokens"),
+			100 * replica_number(replica, "hit_rate"),
+			replica_number(replica, "busy_s"));
+	}
+	text_add(script, "END_OF_REPLICAS\n");
 }
 
 /* The variables that style.gp explains, of one result. */
@@ -140,6 +166,9 @@ static void add_script(struct text *script, const struct result *const *chosen, 
 	text_add(script, view == VIEW_LINEAR ? "is_linear = 1\n" : "");
 	for (uint32_t i = 0; i < count; i++) {
 		add_variables(script, chosen[i], i + 1, figure);
+		if (figure->need == FIGURE_OF_FLEETS) {
+			add_replicas(script, chosen[i], i + 1);
+		}
 	}
 	if (count == 1) {
 		add_marks(script, chosen[0]);
@@ -147,8 +176,8 @@ static void add_script(struct text *script, const struct result *const *chosen, 
 	if (figure->metric != NULL) {
 		text_format(script, "metric = '%s'\n", figure->metric);
 	}
-	const struct embedded_file *style = file_named("style.gp");
-	const struct embedded_file *body = file_named(figure->script);
+	const struct embedded_file *style = report_file("style.gp");
+	const struct embedded_file *body = report_file(figure->script);
 	text_add_bytes(script, style->bytes, style->size);
 	text_add_bytes(script, body->bytes, body->size);
 }
@@ -202,35 +231,6 @@ static enum status draw_figures(struct report *report, struct error *error)
 	return status;
 }
 
-/* A page never replaces a file of a result, which may have taken hours to make. */
-static enum status check_out(const char *out_path, struct error *error)
-{
-	static const char *const names[] = {RESULT_REQUESTS, RESULT_TIMELINE, RESULT_STEP_GRID,
-		RESULT_LATENCY, RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES,
-		RESULT_KERNEL_TIMELINE, RESULT_SUMMARY, RESULT_PROVENANCE};
-	const char *slash = strrchr(out_path, '/');
-	const char *name = slash == NULL ? out_path : slash + 1;
-
-	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(name, names[i]) == 0) {
-			return error_set(error, STATUS_USAGE,
-				"--out %.500s: found the name of a file of a result, expected "
-				"another, such as report.html",
-				out_path);
-		}
-	}
-	return STATUS_OK;
-}
-
-static enum status write_page(const struct text *page, const char *out_path, struct error *error)
-{
-	struct output_file output;
-
-	TRY(output_file_open(&output, out_path, error));
-	fwrite(page->bytes, 1, page->byte_count, output.file); /* errors are found by the commit */
-	return output_file_commit(&output, error);
-}
-
 static enum status open_results(struct report *report, struct error *error)
 {
 	for (uint32_t i = 0; i < report->count; i++) {
@@ -266,8 +266,8 @@ static enum status make_report(struct report *report, const char *out_path, stru
 		.count = report->count,
 		.defaults = {.node = report->defaults.root},
 		.drawings = report->drawings,
-		.style = file_named("page.css")->bytes,
-		.script = file_named("page.js")->bytes};
+		.style = report_file("page.css")->bytes,
+		.script = report_file("page.js")->bytes};
 
 	TRY(open_results(report, error));
 	TRY(find_fidelity(report, error));
@@ -276,7 +276,7 @@ static enum status make_report(struct report *report, const char *out_path, stru
 	TRY(draw_figures(report, error));
 	request.fidelity = report->has_fidelity ? &report->fidelity : NULL;
 	TRY(page_write(&report->page, &request, error));
-	return write_page(&report->page, out_path, error);
+	return report_write_page(&report->page, out_path, error);
 }
 
 static void close_report(struct report *report)
@@ -293,11 +293,62 @@ static void close_report(struct report *report)
 	free(report);
 }
 
+/* What a folder is the result of. */
+struct folder_kind {
+	bool is_plan, is_sweep;
+};
+
+static enum status find_kind(const char *directory, struct folder_kind *kind, struct error *error)
+{
+	TRY(report_folder_has(directory, PLAN_SUMMARY, &kind->is_plan, error));
+	return report_folder_has(directory, SWEEP_SUMMARY, &kind->is_sweep, error);
+}
+
+/* The page of a plan or of a sweep, which stands alone. */
+static enum status write_sheet(const char *directory, struct folder_kind kind, const char *out_path,
+	const struct json_object *defaults, struct error *error)
+{
+	struct text page = {0};
+
+	if (kind.is_plan && kind.is_sweep) {
+		return error_set(error, STATUS_INPUT,
+			"%.500s: found " PLAN_SUMMARY " and " SWEEP_SUMMARY ", expected one",
+			directory);
+	}
+	enum status status = kind.is_plan ? report_plan(directory, defaults, &page, error)
+					  : report_sweep(directory, defaults, &page, error);
+	if (status == STATUS_OK) {
+		status = report_write_page(&page, out_path, error);
+	}
+	text_deinit(&page);
+	return status;
+}
+
+static enum status write_any(struct report *report, const char *out_path, struct error *error)
+{
+	const struct json_object defaults = {.node = report->defaults.root};
+
+	for (uint32_t i = 0; i < report->count; i++) {
+		struct folder_kind kind = {0};
+		TRY(find_kind(report->directories[i], &kind, error));
+		if (!kind.is_plan && !kind.is_sweep) {
+			continue;
+		}
+		if (report->count > 1) {
+			return error_set(error, STATUS_USAGE,
+				"%.500s: found a %s beside other folders, expected it alone",
+				report->directories[i], kind.is_plan ? "plan" : "sweep");
+		}
+		return write_sheet(report->directories[i], kind, out_path, &defaults, error);
+	}
+	return make_report(report, out_path, error);
+}
+
 enum status report_write(const char *const *directories, uint32_t count, const char *out_path,
 	const char *defaults, struct error *error)
 {
 	check(count > 0);
-	TRY(check_out(out_path, error));
+	TRY(report_check_out(out_path, error));
 	if (count > REPORT_RESULTS_MAX) {
 		return error_set(error, STATUS_USAGE,
 			"found %u result folders, expected at most %d: more could not be told "
@@ -311,7 +362,7 @@ enum status report_write(const char *const *directories, uint32_t count, const c
 					      : json_document_parse(&report->defaults, "defaults",
 							defaults, strlen(defaults), error);
 	if (status == STATUS_OK) {
-		status = make_report(report, out_path, error);
+		status = write_any(report, out_path, error);
 	}
 	close_report(report);
 	return status;

@@ -64,6 +64,12 @@ const struct figure figures[] = {
 		"sequences decode at once, upwards more prompt tokens are computed beside them; "
 		"empty fields never occurred.",
 		true, false, FIGURE_OF_ALL},
+	{"replicas", "replicas.gp", NULL, "Load of each replica",
+		"Bars as high as each other mean that the router divides the work evenly. A "
+		"replica "
+		"that stands out holds what others would have to compute again, or was picked too "
+		"often.",
+		false, false, FIGURE_OF_FLEETS},
 	{"operations", "operations.gp", NULL, "GPU time by operation",
 		"From the bottom in order of their time in the whole run. What is missing to 100 % "
 		"are the gaps between kernels, to which measuring adds, and time without work; "

@@ -12,6 +12,7 @@ enum figure_need {
 	FIGURE_OF_HITS,	    /* of all, if the trace of one says which prompts share tokens */
 	FIGURE_OF_KERNELS,  /* whose kernels were measured */
 	FIGURE_OF_REQUESTS, /* whose folders have the table of requests */
+	FIGURE_OF_FLEETS,   /* of several replicas */
 };
 
 /* The figures of a report, in the order of the page. A new one is a script beside this file, with a

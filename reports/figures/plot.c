@@ -3,7 +3,6 @@
 #include "engine/base/output_file.h"
 #include "engine/base/check.h"
 #include "engine/base/embedded_file.h"
-#include "reports/figures/gnuplot.h"
 #include "reports/figures/svg.h"
 #include "engine/base/text.h"
 
@@ -73,28 +72,9 @@ static enum status write_drawing(const struct text *drawing, const char *path, s
 	return output_file_commit(&output, error);
 }
 
-static enum status draw(const struct text *script, struct text *drawing, struct error *error)
-{
-	struct gnuplot gnuplot = {0};
-	struct error later = {0};
-	struct text svg = {0}, notes = {0};
-	enum status status = gnuplot_start(&gnuplot, script, NULL, 0, error);
-	bool has_failed = status != STATUS_OK;
-	enum status finished = gnuplot_finish(&gnuplot, &svg, &notes, has_failed ? &later : error);
-
-	status = has_failed ? status : finished;
-	if (status == STATUS_OK) {
-		svg_describe(drawing, &svg, &notes);
-	}
-	text_deinit(&svg);
-	text_deinit(&notes);
-	return status;
-}
-
-enum status plot_draw(struct plot *plot, const char *script, const char *path, struct error *error)
+enum status plot_start(struct plot *plot, const char *script, struct error *error)
 {
 	struct text text = {0};
-	struct text drawing = {0};
 
 	enum status status = add_table(&text, plot->table, error);
 	fclose(plot->table);
@@ -105,12 +85,33 @@ enum status plot_draw(struct plot *plot, const char *script, const char *path, s
 	add_file(&text, "style.gp");
 	add_file(&text, script);
 	if (status == STATUS_OK) {
-		status = draw(&text, &drawing, error);
-	}
-	if (status == STATUS_OK) {
-		status = write_drawing(&drawing, path, error);
+		status = gnuplot_start(&plot->gnuplot, &text, NULL, 0, error);
 	}
 	text_deinit(&text);
-	text_deinit(&drawing);
+	return status;
+}
+
+enum status plot_finish(struct plot *plot, struct figure_drawing *drawing, struct error *error)
+{
+	return gnuplot_finish(&plot->gnuplot, &drawing->svg, &drawing->notes, error);
+}
+
+enum status plot_draw(struct plot *plot, const char *script, const char *path, struct error *error)
+{
+	struct figure_drawing drawing = {0};
+	struct text described = {0};
+	struct error later = {0};
+
+	enum status status = plot_start(plot, script, error);
+	bool has_failed = status != STATUS_OK;
+	enum status finished = plot_finish(plot, &drawing, has_failed ? &later : error);
+	status = has_failed ? status : finished;
+	if (status == STATUS_OK) {
+		svg_describe(&described, &drawing.svg, &drawing.notes);
+		status = write_drawing(&described, path, error);
+	}
+	text_deinit(&described);
+	text_deinit(&drawing.svg);
+	text_deinit(&drawing.notes);
 	return status;
 }

@@ -5,12 +5,15 @@
 
 #include "engine/base/status.h"
 #include "engine/base/text.h"
+#include "reports/figures/figures.h"
+#include "reports/figures/gnuplot.h"
 
 /* One figure of one table, drawn by an embedded script of reports/figures/. */
 
 struct plot {
 	FILE *table;	       /* write it here, tab-separated, with a header line */
 	struct text variables; /* what the script finds set */
+	struct gnuplot gnuplot;
 };
 
 enum status plot_begin(struct plot *plot, struct error *error);
@@ -19,7 +22,15 @@ enum status plot_begin(struct plot *plot, struct error *error);
 void plot_set_text(struct plot *plot, const char *name, const char *value);
 void plot_set_number(struct plot *plot, const char *name, double value);
 
-/* Draws script on the table and writes the SVG to path. Closes the table in any case. */
+/* Starts the drawing; several may be started before each is finished. Closes the table in any case.
+ */
+enum status plot_start(struct plot *plot, const char *script, struct error *error);
+
+/* Appends the drawing and its notes. To be called after every start, failed or not; a zeroed plot
+   is accepted. */
+enum status plot_finish(struct plot *plot, struct figure_drawing *drawing, struct error *error);
+
+/* Both, and writes the SVG to path, with its title and description. */
 enum status plot_draw(struct plot *plot, const char *script, const char *path, struct error *error);
 
 #endif

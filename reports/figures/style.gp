@@ -117,22 +117,26 @@ figure_open(height, panels) = sprintf("has_legend = has_legend && ARGC > 2; ".\
 # Opens a figure with a panel for each result, side by side: `eval panels_open(head, panel, most)`.
 # head: pixels above all panels; panel: of a row of them; most: columns at most.
 panel_columns(n, most) = n == 1 ? 1 : n == 2 || n == 4 || most == 2 ? 2 : n < 7 || most == 3 ? 3 : 4
-panels_open(head, panel, most) = sprintf("columns = panel_columns(ARGC - 1, %d); ".\
+panels_open(head, panel, most) = "panel_total = ARGC - 1; ".grid_open(head, panel, most)
+panel_title(i) = label(i)
+# The same of panel_total panels, whose panel_title(i) may be replaced:
+# `eval grid_open(head, panel, most)`.
+grid_open(head, panel, most) = sprintf("columns = panel_columns(panel_total, %d); ".\
 	"width = columns == 1 ? 640 : 1280; panel_width = width / columns; panel_head = %d; ".\
-	"panel_height = %d + (ARGC > 2 ? 24 : 0); ".\
-	"height = panel_head + panel_height * ((ARGC - 2) / columns + 1); ".\
+	"panel_height = %d + (panel_total > 1 ? 24 : 0); ".\
+	"height = panel_head + panel_height * ((panel_total - 1) / columns + 1); ".\
 	"set terminal svg size width, height dynamic font 'sans-serif,15' background '%s'; ".\
 	"set output ARG1", most, head, panel, background_color)
 # Places the i-th: `eval panel_place(i, right)`; right: pixels that stay free for a legend.
 panel_left(i) = (i - 1) % columns * panel_width
 panel_top(i) = panel_head + (i - 1) / columns * panel_height
-is_lowest(i) = i + columns > ARGC - 1
+is_lowest(i) = i + columns > panel_total
 panel_place(i, right) = sprintf("set lmargin at screen (panel_left(%d) + 80.0) / width; ".\
 	"set rmargin at screen (panel_left(%d) + panel_width - %d) / (width * 1.0); ".\
-	"set tmargin at screen 1 - (panel_top(%d) + (ARGC > 2 ? 48.0 : 24.0)) / height; ".\
+	"set tmargin at screen 1 - (panel_top(%d) + (panel_total > 1 ? 48.0 : 24.0)) / height; ".\
 	"set bmargin at screen 1 - (panel_top(%d) + panel_height - 52.0) / height; ".\
 	"y_title_x = (panel_left(%d) + 8.0) / width; ".\
-	"if (ARGC > 2) { set title short(label(%d)) noenhanced offset 0, 0.4 }", \
+	"if (panel_total > 1) { set title short(panel_title(%d)) noenhanced offset 0, 0.4 }", \
 	i, i, right, i, i, i, i)
 short(text) = strlen(text) > 30 ? text[1:29]."…" : text
 
@@ -260,3 +264,71 @@ describe(name, column_number) = sprintf("set xrange [*:*]; set yrange [*:*]; ".\
 curve_style = "with linespoints pointtype marker(i) pointsize 0.5 pointnumber 24 ".\
 	"linewidth pen(i) dashtype dash(i)"
 line_style = "with lines linewidth pen(i) dashtype dash(i)"
+
+# Opens a figure of a table, with panels one above the other and a legend of `rows` lines:
+# `eval table_open(height, rows, panels)`.
+table_open(pixels, rows, panels) = sprintf("height = %d + 24 * %d; ".\
+	"set terminal svg size 640, height dynamic font 'sans-serif,15' background '%s'; ".\
+	"set output ARG1; ".\
+	"set key at screen 0.012, screen 1 - 3.0 / height left top horizontal Left reverse ".\
+	"noenhanced samplen 2 maxcols 3 textcolor rgb text_color; ".\
+	"set multiplot layout %d, 1 margins screen 0.125, 0.965, 60.0 / height, ".\
+	"1 - (34.0 + 24 * %d) / height spacing screen 0, 76.0 / height", pixels, rows, \
+	background_color, panels, rows)
+
+# An axis of times, from 0 or logarithmic: `eval log_axis("y", low, high)`, in s.
+log_axis(axis, low, high) = sprintf("set logscale %s; set %srange [%.9g:%.9g]; set %stics (); ".\
+	"decades = log10(%.9g / %.9g); do for [e = floor(log10(%.9g)):ceil(log10(%.9g))] { ".\
+	"do for [m in decades > 4.5 ? '1' : decades > 2.2 ? '1 3' : '1 2 5'] { ".\
+	"at = m * 10.0 ** e; if (at >= %.9g && at <= %.9g && (decades < 7 || e %% 2 == 0)) ".\
+	"{ set %stics add (text_of(at) at) } } }", \
+	axis, axis, low, high, axis, high, low, low, high, low, high, axis)
+
+# ---- plans ----
+# Figures over the load of `quire plan` read plan.tsv, and may find set
+#
+#   knob, unit                         what varies, and the unit of its values
+#   pass, fail                         the value that passes, and the nearest one that fails
+#   sampling_low, sampling_high        ends of the two intervals of the value that passes
+#   model_low, model_high
+#   ttft_slo, tpot_slo, e2e_slo        limits in ms; attain_slo, the share that must be within
+#   chosen                             whose rows are drawn (else those of the first row)
+#
+# A row counts if it is one of the search itself, on the trace itself: `is_own(0)`.
+sampling_color = palette_run[7]
+model_color = palette_run[6]
+plan_load = "set datafile columnheaders; ".\
+	"if (!exists('knob')) { knob = 'Load' }; if (!exists('unit')) { unit = '' }; ".\
+	"if (!exists('chosen')) { chosen = ''; ".\
+	"stats table using (chosen = chosen eq '' ? stringcolumn('configuration') : chosen, 0) ".\
+	"nooutput }; knob_title = knob . (unit eq '' ? '' : ', ' . unit); ".\
+	"x_end = 0.0; x_points = 0; ".\
+	"stats table using (is_own(0) ? column('load') : NaN) nooutput; ".\
+	"if (exists('STATS_max')) { x_points = STATS_records; x_end = STATS_max; ".\
+	"most = exists('pass') ? 1.8 * pass : x_end; ".\
+	"most = exists('model_high') && model_high * 1.1 > most ? model_high * 1.1 : most; ".\
+	"x_end = x_end > most ? most : x_end }"
+is_own(unused) = stringcolumn("configuration") eq chosen && column("replicate") == 0 && \
+	column("lost") == 0 && abs(column("step_time_scale") - 1) < 1e-9 && \
+	stringcolumn("purpose") ne "alone"
+x_of(unused) = is_own(0) && column("load") <= x_end * 1.0001 ? column("load") : NaN
+
+# The axis of the load from 0: `eval load_axis`.
+load_axis = "x_tic = tic_of(x_end / 6); x_tic = knob eq 'Replicas' && x_tic < 1 ? 1 : x_tic; ".\
+	"set xrange [0:x_end * 1.04]; set xtics (); do for [k = 0:int(x_end * 1.04 / x_tic)] ".\
+	"{ set xtics add (count_text(k * x_tic) k * x_tic) }"
+
+# The knee and the intervals: a line at the value that passes, and for each interval a shade and
+# a bar above it: `eval load_bands`, once a panel.
+band(n, low, high, rgb, at) = sprintf("set object %d rectangle from %.9g, graph 0 to ".\
+	"%.9g, graph 1 behind fillcolor rgb %d fillstyle transparent solid 0.16 noborder; ".\
+	"set arrow %d from %.9g, graph %g to %.9g, graph %g heads size screen 0.006, 90 ".\
+	"front linewidth 2.5 linecolor rgb %d", n, low, high, rgb, n, low, at, high, at, \
+	rgb + 0x10000000)
+clip(x) = x > x_end * 1.04 ? x_end * 1.04 : x
+load_bands = "if (exists('model_low') && exists('model_high')) { ".\
+	"eval band(201, clip(model_low), clip(model_high), model_color, 1.02) }; ".\
+	"if (exists('sampling_low') && exists('sampling_high')) { ".\
+	"eval band(202, clip(sampling_low), clip(sampling_high), sampling_color, 1.055) }; ".\
+	"if (exists('pass') && pass <= x_end * 1.04) { set arrow 203 from pass, graph 0 to ".\
+	"pass, graph 1 nohead front linewidth 1.6 dashtype 13 linecolor rgb text_color }"

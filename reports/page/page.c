@@ -27,6 +27,7 @@ enum status page_write(struct text *page, const struct page_request *request, st
 	}
 	page_calibration(page, results, count);
 	page_levels(page, results, count);
+	page_fleet(page, results, count);
 	TRY(page_figures(page, results, count, request->drawings, error));
 	if (request->fidelity == NULL) {
 		page_latencies(page, results, count); /* page_fidelity() shows them all */

@@ -33,7 +33,8 @@
 		for (const element of svg.querySelectorAll("path[d], polygon")) {
 			const isArea = element.tagName === "polygon";
 			const run = /--run-(\d)/.exec(element.getAttribute(isArea ? "fill" : "stroke"));
-			if (run === null || element.hasAttribute("stroke-opacity")) {
+			if (run === null || ["opacity", "stroke-opacity", "fill-opacity"].some(
+				name => element.hasAttribute(name))) {
 				continue;
 			}
 			for (const part of element.getAttribute(isArea ? "points" : "d").split("M")) {

@@ -25,21 +25,30 @@ static void add_embedded(struct text *page, const cJSON *root)
 	cJSON_free(printed);
 }
 
+void page_data_of(struct text *page, const char *label, const char *name, const cJSON *summary,
+	const cJSON *provenance)
+{
+	cJSON *folder = cJSON_CreateString(label);
+
+	text_add(page, "{\"folder\":");
+	add_embedded(page, folder);
+	cJSON_Delete(folder);
+	text_format(page, ",\"%s\":", name);
+	add_embedded(page, summary);
+	if (provenance != NULL) {
+		text_add(page, ",\"provenance\":");
+		add_embedded(page, provenance);
+	}
+	text_add(page, "}");
+}
+
 void page_data(struct text *page, const struct result *results, uint32_t count)
 {
 	text_add(page, "<script type=\"application/json\" id=\"quire-data\">[");
 	for (uint32_t i = 0; i < count; i++) {
-		cJSON *label = cJSON_CreateString(results[i].label.bytes);
-		text_add(page, i == 0 ? "\n{\"folder\":" : ",\n{\"folder\":");
-		add_embedded(page, label);
-		cJSON_Delete(label);
-		text_add(page, ",\"summary\":");
-		add_embedded(page, results[i].root.node);
-		if (results[i].provenance.root != NULL) {
-			text_add(page, ",\"provenance\":");
-			add_embedded(page, results[i].provenance.root);
-		}
-		text_add(page, "}");
+		text_add(page, i == 0 ? "\n" : ",\n");
+		page_data_of(page, results[i].label.bytes, "summary", results[i].root.node,
+			results[i].provenance.root);
 	}
 	text_add(page, "\n]</script>\n");
 }

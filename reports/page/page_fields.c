@@ -110,6 +110,43 @@ static const char *trace_name_of(const struct result *result)
 	return result->trace_name;
 }
 
+/* The head of a table of fields, with a column for each of some results, or for one value. */
+static void add_columns(
+	struct text *page, const struct result *results, uint32_t count, const char *corner)
+{
+	if (results != NULL) {
+		page_result_columns(page, results, count, corner);
+	} else {
+		text_format(page,
+			"<thead><tr><th scope=\"col\">%s</th><th scope=\"col\">Value</th></tr>"
+			"</thead>\n<tbody>\n",
+			corner);
+	}
+}
+
+static void add_configuration(struct text *page, const struct json_object *objects,
+	const struct result *results, uint32_t count, const struct json_object *defaults)
+{
+	page_table_open(page, "configuration", "Configuration",
+		count > 1 ? "What decides a result and is not a default; rows in which the results "
+			    "differ are marked."
+			  : "What decides the result and is not a default.");
+	add_columns(page, results, count, "Setting");
+	uint32_t left_out = add_field_rows(page, objects, count, defaults);
+	page_rows_close(page);
+	if (left_out > 0) {
+		text_format(page,
+			"<details><summary>All settings, with %u defaults</summary>\n"
+			"<div class=\"scroll\">\n<table>\n",
+			left_out);
+		add_columns(page, results, count, "Setting");
+		add_field_rows(page, objects, count, NULL);
+		page_rows_close(page);
+		text_add(page, "</details>\n");
+	}
+	text_add(page, "</section>\n");
+}
+
 void page_configuration(struct text *page, const struct result *results, uint32_t count,
 	const struct json_object *defaults)
 {
@@ -119,24 +156,26 @@ void page_configuration(struct text *page, const struct result *results, uint32_
 	for (uint32_t i = 0; i < count; i++) {
 		objects[i] = results[i].config;
 	}
-	page_table_open(page, "configuration", "Configuration",
-		count > 1 ? "What decides a result and is not a default; rows in which the results "
-			    "differ are marked."
-			  : "What decides the result and is not a default.");
-	page_result_columns(page, results, count, "Setting");
-	uint32_t left_out = add_field_rows(page, objects, count, defaults);
-	page_rows_close(page);
-	if (left_out > 0) {
-		text_format(page,
-			"<details><summary>All settings, with %u defaults</summary>\n"
-			"<div class=\"scroll\">\n<table>\n",
-			left_out);
-		page_result_columns(page, results, count, "Setting");
-		add_field_rows(page, objects, count, NULL);
-		page_rows_close(page);
-		text_add(page, "</details>\n");
+	add_configuration(page, objects, results, count, defaults);
+}
+
+void page_one_configuration(
+	struct text *page, const struct json_object *config, const struct json_object *defaults)
+{
+	add_configuration(page, config, NULL, 1, defaults);
+}
+
+void page_one_provenance(struct text *page, const struct json_document *provenance)
+{
+	struct json_object object = {.node = provenance->root};
+
+	if (provenance->root == NULL) {
+		return;
 	}
-	text_add(page, "</section>\n");
+	page_table_open(page, "provenance", "Provenance", NULL);
+	add_columns(page, NULL, 1, "Origin");
+	add_field_rows(page, &object, 1, NULL);
+	page_table_close(page);
 }
 
 void page_provenance(struct text *page, const struct result *results, uint32_t count)

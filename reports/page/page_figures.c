@@ -57,43 +57,95 @@ static enum status add_figure(struct text *page, const struct result *results, u
 	return STATUS_OK;
 }
 
-/* Figures that would be empty are named instead, with the reason. */
-static void add_empty(struct text *page, const struct figure_drawing *drawings)
+/* A figure that would be empty is named instead, with the reason. */
+static void add_empty(
+	struct text *page, const char *title, const struct text *notes, bool *is_first)
 {
 	struct text reason = {0};
-	bool is_first = true;
 
-	for (uint32_t i = 0; i < figure_count; i++) {
-		if (!notes_find(&drawings[i].notes, "empty", 0, &reason)) {
-			continue;
-		}
-		text_add(page, is_first ? "<p class=\"note\" id=\"empty\">Not drawn: " : "; ");
-		text_format(page, "%s (", figures[i].title);
+	if (notes_find(notes, "empty", 0, &reason)) {
+		text_add(page, *is_first ? "<p class=\"note\" id=\"empty\">Not drawn: " : "; ");
+		text_add_escaped(page, title);
+		text_add(page, " (");
 		text_add_escaped(page, reason.bytes);
 		text_add(page, ")");
-		text_deinit(&reason);
-		is_first = false;
+		*is_first = false;
 	}
-	text_add(page, is_first ? "" : ".</p>\n");
+	text_deinit(&reason);
+}
+
+static bool is_drawn(const struct figure_drawing *drawing)
+{
+	struct text reason = {0};
+	bool is_empty = notes_find(&drawing->notes, "empty", 0, &reason);
+
+	text_deinit(&reason);
+	return drawing->svg.byte_count > 0 && !is_empty;
 }
 
 enum status page_figures(struct text *page, const struct result *results, uint32_t count,
 	struct figure_drawing (*drawings)[FIGURES_MAX], struct error *error)
 {
-	struct text reason = {0};
+	bool is_first = true;
 
 	text_add(page, "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n");
 	for (uint32_t i = 0; i < figure_count; i++) {
 		const struct figure_drawing *tail = &drawings[VIEW_MAIN][i];
-		bool is_empty = notes_find(&tail->notes, "empty", 0, &reason);
-		text_deinit(&reason);
-		if (tail->svg.byte_count > 0 && !is_empty) {
+		if (is_drawn(tail)) {
 			TRY(add_figure(page, results, count, &figures[i], tail,
 				&drawings[VIEW_LINEAR][i], error));
 		}
 	}
 	text_add(page, "</div>\n");
-	add_empty(page, drawings[VIEW_MAIN]);
-	text_add(page, "</section>\n");
+	for (uint32_t i = 0; i < figure_count; i++) {
+		add_empty(page, figures[i].title, &drawings[VIEW_MAIN][i].notes, &is_first);
+	}
+	text_add(page, is_first ? "</section>\n" : ".</p>\n</section>\n");
+	return STATUS_OK;
+}
+
+static void add_curves(struct text *page, const struct page_plot *plot)
+{
+	text_add(page, plot->curve_count > 0 ? "<p class=\"curves\">" : "");
+	for (uint32_t i = 0; i < plot->curve_count; i++) {
+		text_format(page, "<span class=\"name run-%u\">", i + 1);
+		text_add_escaped(page, plot->curves[i]);
+		text_add(page, "</span> ");
+	}
+	text_add(page, plot->curve_count > 0 ? "</p>\n" : "");
+}
+
+static enum status add_plot(struct text *page, const struct page_plot *plot, struct error *error)
+{
+	text_format(page, "<figure id=\"figure-%s\"%s>\n<h3>", plot->name,
+		plot->is_wide ? " class=\"wide\"" : "");
+	text_add_escaped(page, plot->title);
+	text_add(page, "</h3>\n");
+	add_curves(page, plot);
+	text_add(page, plot->is_wide ? "<div class=\"scroll\">\n" : "");
+	TRY(svg_inline(
+		page, &plot->drawing->svg, &plot->drawing->notes, plot->name, plot->title, error));
+	text_add(page, plot->is_wide ? "</div>\n<figcaption>" : "<figcaption>");
+	text_add_escaped(page, plot->reading);
+	text_add(page, "</figcaption>\n</figure>\n");
+	return STATUS_OK;
+}
+
+enum status page_plots(
+	struct text *page, const struct page_plot *plots, uint32_t count, struct error *error)
+{
+	bool is_first = true;
+
+	text_add(page, "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n");
+	for (uint32_t i = 0; i < count; i++) {
+		if (is_drawn(plots[i].drawing)) {
+			TRY(add_plot(page, &plots[i], error));
+		}
+	}
+	text_add(page, "</div>\n");
+	for (uint32_t i = 0; i < count; i++) {
+		add_empty(page, plots[i].title, &plots[i].drawing->notes, &is_first);
+	}
+	text_add(page, is_first ? "</section>\n" : ".</p>\n</section>\n");
 	return STATUS_OK;
 }

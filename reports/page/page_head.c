@@ -9,7 +9,7 @@ static void add_title(
 	struct text *page, const struct result *results, uint32_t count, bool is_fidelity)
 {
 	if (count == 1) {
-		text_add_escaped(page, results[0].label.bytes);
+		text_add(page, results[0].label.bytes);
 	} else if (is_fidelity) {
 		text_add(page, "Simulated against real");
 	} else {
@@ -154,6 +154,7 @@ static void add_contents(
 		text_add(page, "<a href=\"#comparison\">Side by side</a> ");
 	}
 	text_add(page, page_has_levels(results, count) ? "<a href=\"#levels\">Levels</a> " : "");
+	text_add(page, page_has_fleet(results, count) ? "<a href=\"#fleet\">Replicas</a> " : "");
 	text_add(page, "<a href=\"#figures\">Figures</a> ");
 	text_add(page, is_fidelity ? "" : "<a href=\"#latency\">Latency</a> ");
 	text_add(page,
@@ -177,8 +178,7 @@ static void add_drawn_colors(struct text *page)
 	text_add(page, "}\n\n");
 }
 
-void page_head(struct text *page, const struct result *results, uint32_t count, bool is_fidelity,
-	const char *style)
+void page_open(struct text *page, const char *title, const char *kind, const char *style)
 {
 	text_add(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -186,15 +186,28 @@ void page_head(struct text *page, const struct result *results, uint32_t count, 
 		       /* Whatever the page's texts hold: nothing is loaded, nothing is sent. */
 		       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 		       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>");
-	add_title(page, results, count, is_fidelity);
-	text_add(page, count == 1 ? " \u2013 replay report" : "");
+	text_add_escaped(page, title);
 	text_add(page, "</title>\n<style>\n");
 	add_drawn_colors(page);
 	text_add(page, style);
-	text_add(page, "</style>\n</head>\n<body>\n<header>\n<p class=\"kind\">quire replay "
-		       "report</p>\n<h1>");
-	add_title(page, results, count, is_fidelity);
+	text_format(page, "</style>\n</head>\n<body>\n<header>\n<p class=\"kind\">quire %s</p>\n",
+		kind);
+}
+
+void page_head(struct text *page, const struct result *results, uint32_t count, bool is_fidelity,
+	const char *style)
+{
+	struct text title = {0};
+
+	add_title(&title, results, count, is_fidelity);
+	text_add(&title, count == 1 ? " \u2013 replay report" : "");
+	page_open(page, title.bytes, "replay report", style);
+	text_deinit(&title);
+	add_title(&title, results, count, is_fidelity);
+	text_add(page, "<h1>");
+	text_add_escaped(page, title.bytes);
 	text_add(page, "</h1>\n");
+	text_deinit(&title);
 	add_run_lines(page, results, count);
 	add_contents(page, results, count, is_fidelity);
 	bool is_neutral = is_fidelity || page_traces_differ(results, count);
@@ -233,17 +246,20 @@ void page_banners(struct text *page, const struct result *results, uint32_t coun
 	}
 }
 
+void page_caution(struct text *page)
+{
+	text_add(page, "<p class=\"caution\"><span class=\"badge\">uncalibrated</span> The "
+		       "times come from a cost model that was not checked against a run on "
+		       "this GPU: scheduling, cache hits and counts are exact for these "
+		       "times, the times themselves are an estimate.</p>\n");
+}
+
 void page_calibration(struct text *page, const struct result *results, uint32_t count)
 {
-	bool is_calibrated = true;
-
 	for (uint32_t i = 0; i < count; i++) {
-		is_calibrated = is_calibrated && results[i].is_calibrated;
-	}
-	if (!is_calibrated) {
-		text_add(page, "<p class=\"caution\"><span class=\"badge\">uncalibrated</span> The "
-			       "times come from a cost model that was not checked against a run on "
-			       "this GPU: scheduling, cache hits and counts are exact for these "
-			       "times, the times themselves are an estimate.</p>\n");
+		if (!results[i].is_calibrated) {
+			page_caution(page);
+			return;
+		}
 	}
 }

@@ -228,23 +228,46 @@ static enum status open_runs(struct sweep_file *sweep, struct error *error)
 	return status;
 }
 
-/* The columns of cache.tsv that the figure draws. */
-static enum status read_cache(struct table_reader *table, struct error *error)
+static enum status read_cache_row(const struct table_reader *table, const uint32_t *columns,
+	struct sweep_cache *row, struct error *error)
 {
-	static const char *const names[] = {"capacity_tokens", "total_tokens",
-		"lru_stream_hit_tokens", "lru_tail_hit_tokens", "fifo_hit_tokens",
-		"belady_hit_tokens", "infinite_hit_tokens"};
+	struct result_value value;
+
+#define READ_CACHE(name)                                                                           \
+	TRY(cell_number(table, *columns, DBL_MAX, &value, error));                                 \
+	if (!value.has_value) {                                                                    \
+		return table_reader_refuse(table, *columns, "a number >= 0", error);               \
+	}                                                                                          \
+	row->name = value.value;                                                                   \
+	columns++;
+	SWEEP_CACHE_LIST(READ_CACHE)
+#undef READ_CACHE
+	return STATUS_OK;
+}
+
+static enum status read_cache(
+	struct sweep_file *sweep, struct table_reader *table, struct error *error)
+{
+	static const char *const names[] = {
+#define CACHE_NAME(name) #name,
+		SWEEP_CACHE_LIST(CACHE_NAME)
+#undef CACHE_NAME
+	};
 	enum { COUNT = sizeof(names) / sizeof(names[0]) };
 	uint32_t columns[COUNT];
-	struct result_value value;
+	size_t capacity = 0;
 
 	for (uint32_t i = 0; i < COUNT; i++) {
 		TRY(table_reader_column(table, names[i], &columns[i], error));
 	}
 	while (table_reader_next(table, error)) {
-		for (uint32_t i = 0; i < COUNT; i++) {
-			TRY(cell_number(table, columns[i], DBL_MAX, &value, error));
+		if (sweep->cache_count == SWEEP_CACHE_MAX) {
+			return table_reader_refuse(
+				table, 0, "a table of at most 100,000 rows", error);
 		}
+		sweep->cache = memory_grow(
+			sweep->cache, &capacity, sweep->cache_count + 1, sizeof(*sweep->cache));
+		TRY(read_cache_row(table, columns, &sweep->cache[sweep->cache_count++], error));
 	}
 	return error->status;
 }
@@ -253,15 +276,16 @@ static enum status open_cache(struct sweep_file *sweep, struct error *error)
 {
 	struct table_reader table;
 	char path[PATH_BYTES_MAX];
+	bool is_there = false;
 
 	TRY(path_format(path, error, "%s/%s", sweep->directory, SWEEP_CACHE));
-	TRY(path_is_there(path, &sweep->has_cache, error));
-	if (!sweep->has_cache) {
+	TRY(path_is_there(path, &is_there, error));
+	if (!is_there) {
 		return STATUS_OK;
 	}
 	enum status status = table_reader_open(&table, path, NULL, error);
 	if (status == STATUS_OK) {
-		status = read_cache(&table, error);
+		status = read_cache(sweep, &table, error);
 	}
 	table_reader_close(&table);
 	return status;
@@ -292,5 +316,6 @@ void sweep_file_close(struct sweep_file *sweep)
 		free(sweep->runs[i].message);
 	}
 	free(sweep->runs);
+	free(sweep->cache);
 	*sweep = (struct sweep_file){0};
 }

@@ -33,7 +33,7 @@
 #define SWEEP_RUNS "sweep.tsv"
 #define SWEEP_CACHE "cache.tsv"
 
-enum { SWEEP_PARAMETERS_MAX = 8, SWEEP_RUNS_MAX = 100000 };
+enum { SWEEP_PARAMETERS_MAX = 8, SWEEP_RUNS_MAX = 100000, SWEEP_CACHE_MAX = 100000 };
 
 /* The metrics of sweep.tsv, by their names in metric.h. */
 #define SWEEP_METRIC_LIST(X)                                                                       \
@@ -111,6 +111,22 @@ struct sweep_run {
 #undef SWEEP_MEMBER
 };
 
+/* A row of cache.tsv: what caches of a size find of all prompt tokens. */
+#define SWEEP_CACHE_LIST(X)                                                                        \
+	X(capacity_tokens)                                                                         \
+	X(total_tokens)                                                                            \
+	X(lru_tail_hit_tokens)                                                                     \
+	X(lru_stream_hit_tokens)                                                                   \
+	X(fifo_hit_tokens)                                                                         \
+	X(belady_hit_tokens)                                                                       \
+	X(infinite_hit_tokens)
+
+struct sweep_cache {
+#define SWEEP_MEMBER(name) double name;
+	SWEEP_CACHE_LIST(SWEEP_MEMBER)
+#undef SWEEP_MEMBER
+};
+
 struct sweep_file {
 	const char *directory; /* borrowed */
 	struct json_document summary;
@@ -123,8 +139,9 @@ struct sweep_file {
 	uint32_t parameter_count;
 	struct sweep_parameter parameters[SWEEP_PARAMETERS_MAX];
 	uint32_t run_count;
-	struct sweep_run *runs; /* (run_count), owned, in the order of the table */
-	bool has_cache;		/* the folder has cache.tsv */
+	struct sweep_run *runs;	   /* (run_count), owned, in the order of the table */
+	uint32_t cache_count;	   /* 0: the folder has no cache.tsv */
+	struct sweep_cache *cache; /* (cache_count), owned */
 };
 
 /* Reads and checks all files but those of the runs. To be closed after a failure too. */

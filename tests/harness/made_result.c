@@ -127,6 +127,24 @@ static void add_kernel_timeline(struct text *out, uint32_t operations, uint32_t 
 	}
 }
 
+/* Even replicas have a hit rate, odd ones saw no prompt. */
+static void add_fleet(struct text *out, uint32_t replicas)
+{
+	text_add(out, replicas == 0 ? ""
+				    : "\"fleet\": {\"router\": \"prefix\", \"imbalance\": 1.25, "
+				      "\"jain\": 0.93, \"regret_blocks\": null, \"retries\": 3, "
+				      "\"rejected_queue_full\": 0, \"whole_hit_rate\": 0.5, "
+				      "\"replicas\": [");
+	for (uint32_t i = 0; i < replicas; i++) {
+		text_format(out,
+			"%s{\"replica\": %u, \"prompt_tokens\": %u, \"output_tokens\": %u, "
+			"\"hit_rate\": %s, \"busy_s\": %u.5}",
+			i == 0 ? "" : ", ", i, 1000 + 70 * (i * 7 % 11), 300 + i % 5,
+			i % 2 == 0 ? "0.25" : "null", 40 + i % 9);
+	}
+	text_add(out, replicas == 0 ? "" : "]}, ");
+}
+
 void made_summary(struct text *out, const struct made_result *made)
 {
 	bool has_values = made->latency_buckets > 0;
@@ -191,8 +209,9 @@ void made_summary(struct text *out, const struct made_result *made)
 	}
 	text_add(out, "},\n\"slo\": {\"ttft_ms\": null, \"tpot_ms\": null, \"e2e_ms\": null, "
 		      "\"attained\": null,"
-		      " \"goodput_requests_per_s\": null},\n"
-		      "\"result_hash\": \"0123456789abcdef\"}\n");
+		      " \"goodput_requests_per_s\": null},\n");
+	add_fleet(out, made->replicas);
+	text_add(out, "\"result_hash\": \"0123456789abcdef\"}\n");
 }
 
 void made_write(const char *folder, const char *name, struct text *text)

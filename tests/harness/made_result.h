@@ -15,7 +15,8 @@ struct made_result {
 	uint32_t operations;		       /* of kernels; 0: they were not measured */
 	uint32_t kernel_bins;
 	uint64_t kv_blocks;
-	uint32_t ranks; /* 0: the configuration lacks them */
+	uint32_t ranks;	   /* 0: the configuration lacks them */
+	uint32_t replicas; /* of a fleet; 0: it is none */
 	const char *status;
 	const char *verdict;
 	const char *trace_name;

@@ -10,6 +10,7 @@
 #include "engine/base/status.h"
 #include "engine/step_record.h"
 #include "reports/report.h"
+#include "reports/results/plan_file.h"
 #include "reports/results/results.h"
 #include "tests/harness/files.h"
 #include "tests/harness/made_result.h"
@@ -37,7 +38,7 @@ Test(report, the_readme_names_every_column)
 {
 	static const char *const headers[] = {REQUEST_COLUMNS, TIMELINE_COLUMNS, STEP_GRID_COLUMNS,
 		LATENCY_COLUMNS, LEVEL_COLUMNS, STEP_COLUMNS, KERNEL_COLUMNS, KERNEL_PHASE_COLUMNS,
-		KERNEL_TIMELINE_COLUMNS};
+		KERNEL_TIMELINE_COLUMNS, PROBE_COLUMNS};
 	char *readme = file_read("reports/README.md", NULL);
 
 	for (uint32_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
@@ -102,7 +103,7 @@ Test(report, a_gnuplot_that_fails_is_quoted)
 /* A slip of the fingers must not cost a table that took hours to make. */
 Test(report, the_name_of_a_results_file_is_no_page)
 {
-	static const char *const names[] = {"requests.tsv", "summary.json", "steps.tsv"};
+	static const char *const names[] = {"plan.json", "summary.json", "sweep.tsv"};
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
 	char out[TEMPORARY_PATH_BYTES + 16];
 	const char *directory = path;

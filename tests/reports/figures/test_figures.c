@@ -35,7 +35,8 @@ Test(figures, having_nothing_to_draw_is_reported)
 		said += found;
 	}
 	for (uint32_t i = 0; i < figure_count; i++) {
-		said += figures[i].need == FIGURE_OF_KERNELS; /* kernels were measured */
+		/* Kernels were measured, and it is no fleet. */
+		said += figures[i].need == FIGURE_OF_KERNELS || figures[i].need == FIGURE_OF_FLEETS;
 	}
 	require_equal(said, figure_count);
 	require_has(page, "<span>\u2013<small>median</small></span>");
@@ -90,7 +91,7 @@ Test(figures, odd_sizes_are_drawn)
 		for (uint32_t count = 1; count <= 2; count++) {
 			char *page = make_page(folder, directories, count, "page.html");
 			require_every_figure_accounted(
-				page, odd.operations == 0 && count == 1 ? 2 : 0);
+				page, odd.operations == 0 && count == 1 ? 3 : 1); /* no fleet */
 			free(page);
 		}
 	}
@@ -117,6 +118,43 @@ Test(figures, kernels_are_drawn_where_they_were_measured)
 	require_has(page, "operation_0");
 	require_has(page, "the others");
 	require_has(page, "27 \u00d7 0.11 ms");
+	free(page);
+	temporary_remove(folder);
+}
+
+/* From one replica, which is no fleet, to more than there are pixels. */
+Test(figures, replicas_are_drawn_of_fleets)
+{
+	static const uint32_t sizes[] = {1, 2, 64, 3000};
+	char folder[TEMPORARY_PATH_BYTES], path[2][TEMPORARY_PATH_BYTES], name[16];
+
+	temporary_folder(folder);
+	make_result(folder, "single", &made_ordinary, path[0]);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct made_result fleet = made_ordinary;
+		fleet.replicas = sizes[i];
+		snprintf(name, sizeof(name), "fleet%u", i);
+		make_result(folder, name, &fleet, path[1]);
+		const char *directories[] = {path[1], path[0]};
+		for (uint32_t count = 1; count <= 2; count++) {
+			char *page = make_page(folder, directories, count, "page.html");
+			bool is_drawn = strstr(page, "<figure id=\"figure-replicas\"") != NULL;
+			require(is_drawn == (sizes[i] > 1), "%u replicas", sizes[i]);
+			require_has(page, "<section id=\"fleet\">");
+			require(strlen(page) < 3000000, "%zu bytes", strlen(page));
+			require_sound_ids(page);
+			free(page);
+		}
+	}
+	struct made_result fleet = made_ordinary;
+	fleet.replicas = 64;
+	make_result(folder, "many", &fleet, path[1]);
+	const char *directory = path[1];
+	char *page = make_page(folder, &directory, 1, "page.html");
+	require_has(page, "The load was somewhat uneven: the replica with the most tokens had 1.25 "
+			  "times the mean, and Jain's index is 0.930");
+	require_has(page, "Tokens, prompt and output of 64 replicas: from");
+	require_has(page, "64 behind prefix");
 	free(page);
 	temporary_remove(folder);
 }
@@ -198,8 +236,8 @@ Test(figures, large_results_give_small_figures)
 	snprintf(out, sizeof(out), "%s/out.svg", folder);
 	for (uint32_t i = 0; i < figure_count; i++) {
 		bool is_again = figures[i].metric != NULL && strcmp(figures[i].metric, "ttft") != 0;
-		if (is_again) {
-			continue; /* the metrics of the fixture are alike */
+		if (is_again || figures[i].need == FIGURE_OF_FLEETS) {
+			continue; /* the metrics are alike; only quire has figures of replicas */
 		}
 		for (uint32_t count = 1; count <= 8; count += 7) {
 			int code = run_script(

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/harness/files.h"
+#include "tests/harness/made_plan.h"
 #include "tests/harness/made_result.h"
 #include "tests/harness/process.h"
 #include "tests/harness/require.h"
@@ -31,11 +32,35 @@ static const char *find_browser(void)
 	return NULL;
 }
 
+static void make_sheets(const char *folder)
+{
+	struct made_plan plan = made_plan_ordinary;
+	char path[TEMPORARY_PATH_BYTES];
+	const char *directory = path;
+
+	make_plan(folder, "p1", &plan, path);
+	free(make_page(folder, &directory, 1, "plan.html"));
+	plan.configurations = 12;
+	plan.has_stretch = true;
+	plan.is_calibrated = false;
+	make_plan(folder, "p12", &plan, path);
+	free(make_page(folder, &directory, 1, "plans.html"));
+	for (uint32_t i = 1; i <= 3; i++) {
+		static const char *const pages[] = {"lines.html", "map.html", "multiples.html"};
+		struct made_sweep sweep = {.parameters = i, .values = 6, .has_cache = i != 2};
+		char name[] = {'s', (char)('0' + i), '\0'};
+		sweep.has_failures = i > 1;
+		make_sweep(folder, name, &sweep, path);
+		free(make_page(folder, &directory, 1, pages[i - 1]));
+	}
+}
+
 static void make_pages(const char *folder)
 {
 	char path[4][TEMPORARY_PATH_BYTES];
 	struct made_result made[4] = {made_ordinary, made_ordinary, made_ordinary, made_ordinary};
 
+	made[0].replicas = 64;
 	made[1].seed = 7;
 	made[2].trace_name = "a-trace-with-a-long-name-that-has-no-space-in-it.jsonl";
 	made[2].trace_hash = "11ff";
@@ -79,7 +104,7 @@ static void require_sound(const char *browser, const char *folder, const char *s
 	require(shown.code == 0 && said != NULL, "%s: exit code %d: %s", browser, shown.code,
 		shown.err);
 	said += strlen("<pre id=\"said\">");
-	require(strncmp(said, "24 frames, 0 faults\n", 20) == 0, "%s: %.*s", scheme,
+	require(strncmp(said, "44 frames, 0 faults\n", 20) == 0, "%s: %.*s", scheme,
 		(int)strcspn(said, "<"), said);
 	for (const char *at = shown.err; (at = strstr(at, "CONSOLE")) != NULL; at++) {
 		const char *end = at + strcspn(at, "\n");
@@ -100,6 +125,7 @@ Test(browser, every_kind_of_page_is_sound, .timeout = 240)
 	}
 	temporary_folder(folder);
 	make_pages(folder);
+	make_sheets(folder);
 	char *frames = file_read("tests/reports/page/frames.html", NULL);
 	temporary_write(folder, "frames.html", frames, out);
 	free(frames);

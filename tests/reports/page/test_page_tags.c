@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/made_plan.h"
 #include "tests/harness/made_result.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -101,6 +102,42 @@ Test(page_tags, of_all_kinds_of_pages_are_closed)
 			require_closed_tags(page);
 			free(page);
 		}
+		temporary_remove(folder);
+	}
+}
+
+Test(page_tags, of_plans_and_sweeps_are_closed)
+{
+	for (uint32_t i = 0; i < 5; i++) {
+		char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+		struct made_plan plan = {.configurations = 1 + i % 3,
+			.loads = 1 + 3 * i,
+			.replicates = i % 2 * 5,
+			.is_least = i == 2,
+			.is_unmet = i == 3,
+			.is_interrupted = i == 4,
+			.has_cost = i > 2,
+			.has_stretch = i == 1,
+			.trace_name = "<b>&\"'.jsonl"};
+		struct made_sweep sweep = {.parameters = 1 + i % 4,
+			.values = 1 + i % 4,
+			.has_failures = i > 3,
+			.has_cache = i % 2 == 0};
+		const char *directory = path;
+		temporary_folder(folder);
+		make_plan(folder, "plan", &plan, path);
+		char *page = make_page(folder, &directory, 1, "page.html");
+		require_closed_tags(page);
+		require_self_contained(page);
+		require_sound_ids(page);
+		require_has(page, "&lt;b&gt;&amp;");
+		free(page);
+		make_sweep(folder, "sweep", &sweep, path);
+		page = make_page(folder, &directory, 1, "page.html");
+		require_closed_tags(page);
+		require_self_contained(page);
+		require_sound_ids(page);
+		free(page);
 		temporary_remove(folder);
 	}
 }

@@ -79,7 +79,7 @@ Test(plan_file, a_sweep_is_read_as_it_was_written)
 	require_equal(sweep.runs[6].status, SWEEP_RUN_FAILED);
 	cr_assert_not(sweep.runs[6].metrics[0].has_value);
 	require_equal(sweep.runs[1].kv_blocks.value, 512);
-	cr_assert(!sweep.has_cache && !sweep.is_complete);
+	cr_assert(sweep.cache_count == 0 && !sweep.is_complete);
 	sweep_file_close(&sweep);
 }
 
@@ -183,7 +183,7 @@ Test(plan_file, a_table_that_figures_cannot_draw_is_refused)
 	make_sweep(folder, "sweep", &made_sweep_ordinary, path);
 	temporary_write(path, SWEEP_CACHE, "capacity_tokens\ttotal_tokens\n512\t7\n", NULL);
 	require(open_either(false, &error) == STATUS_INPUT, "it was read");
-	require(strstr(error.text, "lru_stream_hit_tokens") != NULL, "%s", error.text);
+	require(strstr(error.text, "lru_tail_hit_tokens") != NULL, "%s", error.text);
 }
 
 /* Whatever is done to one of the files, it is read or refused. */

@@ -1,0 +1,46 @@
+# The prefix-cache hit rate of the runs of `quire sweep` against the tokens that their KV blocks
+# hold, beside what caches of each size find of the trace without an engine (`quire trace cache`).
+# The table has the columns series (1 LRU as engines do it, 2 LRU block by block, 3 FIFO, 4 Belady,
+# 5 infinite, 6 runs), tokens and percent.
+if (!exists("quire_style")) {
+	if (ARGC < 2) { print "usage: gnuplot -c sweep_cache.gp OUT.svg TABLE.tsv"; exit status 2 }
+	load ARG0[1:strlen(ARG0) - strlen("sweep_cache.gp")]."style.gp"
+	table = ARGV[2]
+}
+set datafile columnheaders
+runs = 0
+stats table using (column("series") == 6 && column("tokens") > 0 ? column("tokens") : NaN): \
+	(column("percent")) nooutput
+if (exists("STATS_records")) { runs = STATS_records }
+if (runs == 0) {
+	eval figure_empty("no run knows its hit rate")
+	exit
+}
+eval note("describe", sprintf("%d runs of %s to %s tokens of KV cache hit %.1f to %.1f %%.", runs, \
+	short_text(STATS_min_x), short_text(STATS_max_x), STATS_min_y, STATS_max_y))
+x_low = STATS_min_x / 4
+x_high = STATS_max_x * 4
+stats table using (column("percent")) nooutput
+eval table_open(380, 3, 1)
+array series_name[6] = ["LRU, as engines do", "LRU, block by block", "FIFO", "optimum (Belady)", \
+	"infinite", "runs"]
+set logscale x
+set xrange [x_low:x_high]
+set xtics autofreq
+set format x "%.0s%c"
+y_unit = " %%"
+eval y_axis(STATS_max)
+eval y_title("Prompt tokens found")
+set xlabel "Tokens that the KV blocks hold"
+has_series(k) = k == 6 || has_curves
+stats table using (column("series") < 6 ? 1 : NaN) nooutput
+has_curves = exists("STATS_records") && STATS_records > 0
+is_in(unused) = column("tokens") >= x_low / 3 && column("tokens") <= x_high * 3
+plot for [k = 1:has_curves ? 5 : 0] table using \
+	(column("series") == k && is_in(0) ? column("tokens") : NaN):"percent" smooth unique \
+	with lines linewidth 1.8 dashtype dash(k) linecolor rgb color(k) title series_name[k], \
+	table using (column("series") == 6 ? column("tokens") : NaN):"percent" with points \
+	pointtype 7 pointsize 0.7 linecolor rgb text_color title series_name[6]
+x_scale = "log"
+layers = '"layers":["LRU, as engines do","LRU, block by block","FIFO","Belady","infinite"],'
+eval panel("Found", "%%", "Tokens", "")

@@ -1,0 +1,362 @@
+#include "reports/page/page_plan.h"
+
+#include "engine/base/path.h"
+#include "reports/page/page.h"
+#include "reports/page/page_elements.h"
+#include "reports/page/page_sections.h"
+
+#include <string.h>
+
+void page_load(struct text *page, const struct plan_answer *answer, double value)
+{
+	bool is_factor = strcmp(answer->vary, "speedup") == 0;
+	bool is_whole = !is_factor && strcmp(answer->vary, "rate") != 0;
+
+	text_add_number(page, is_whole ? NUMBER_COUNT : NUMBER_RATE, true, value);
+	if (is_factor) {
+		text_add(page, "\u00d7");
+	} else if (answer->unit[0] != '\0') {
+		text_add(page, "\u00a0");
+		text_add_escaped(page, answer->unit);
+	}
+}
+
+static void add_value(struct text *page, enum number_format format, struct result_value value)
+{
+	text_add_number(page, format, value.has_value, value.value);
+}
+
+/* ---- the answer ---- */
+
+static void add_bounds(struct text *page, const struct plan_answer *answer)
+{
+	struct result_value pass = plan_answer_pass(answer), fail = plan_answer_fail(answer);
+
+	if (pass.has_value) {
+		page_load(page, answer, pass.value);
+		text_add(page, answer->is_bound ? " passes, and more was not tried" : " passes");
+	}
+	if (fail.has_value) {
+		text_add(page, pass.has_value ? ", " : "");
+		page_load(page, answer, fail.value);
+		text_add(page, " fails");
+	}
+	text_add(page, pass.has_value || fail.has_value ? ". " : "");
+}
+
+static void add_answer(struct text *page, const struct plan_file *plan)
+{
+	const struct plan_answer *answer = &plan->answer;
+	bool has_pass = plan_answer_pass(answer).has_value;
+
+	text_format(page, "<section id=\"answer\" class=\"verdict %s\" aria-label=\"Answer\">\n",
+		has_pass ? "stable" : "overloaded");
+	text_add(page, "<p class=\"sentence\">");
+	text_add_escaped(page, answer->sentence);
+	text_add(page, "</p>\n<p class=\"facts\">");
+	add_bounds(page, answer);
+	if (plan->slo_text[0] != '\0') {
+		text_add(page, "SLO: ");
+		text_add_escaped(page, plan->slo_text);
+		text_add(page, ".");
+	}
+	text_add(page, "</p>\n</section>\n");
+}
+
+/* ---- the two intervals ---- */
+
+/* Where a value stands on the common scale of both bars, in percent. */
+static double place_of(double value, double low, double high)
+{
+	double share = high > low ? (value - low) / (high - low) : 0.5;
+
+	return 100 * (share < 0 ? 0 : share > 1 ? 1 : share);
+}
+
+static void add_interval(struct text *page, const struct plan_answer *answer, const char *name,
+	const char *title, const struct plan_interval *interval, double low, double high)
+{
+	struct result_value pass = plan_answer_pass(answer);
+	double from = place_of(interval->low.has_value ? interval->low.value : low, low, high);
+	double to = place_of(interval->high.has_value ? interval->high.value : high, low, high);
+
+	text_format(page, "<tr><th scope=\"row\">%s</th><td>", title);
+	if (interval->low.has_value) {
+		page_load(page, answer, interval->low.value);
+	} else {
+		text_add(page, "open");
+	}
+	text_add(page, " to ");
+	if (interval->high.has_value) {
+		page_load(page, answer, interval->high.value);
+	} else {
+		text_add(page, "open");
+	}
+	text_format(page,
+		"</td><td class=\"picture\"><span class=\"interval %s\"><i style=\"left:%.1f%%;"
+		"width:%.1f%%\"></i>",
+		name, from, to - from);
+	if (pass.has_value) {
+		text_format(page, "<b style=\"left:%.1f%%\"></b>", place_of(pass.value, low, high));
+	}
+	text_add(page, "</span></td><td class=\"words\">");
+}
+
+static bool is_known(const struct plan_interval *interval)
+{
+	return interval->low.has_value || interval->high.has_value;
+}
+
+/* The smallest and largest end of both, so that the bars have one scale. */
+static void find_scale(const struct plan_answer *answer, double *low, double *high)
+{
+	const struct result_value values[] = {answer->sampling.interval.low,
+		answer->sampling.interval.high, answer->model.interval.low,
+		answer->model.interval.high, plan_answer_pass(answer)};
+	bool is_first = true;
+
+	for (uint32_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		double value = values[i].value;
+		if (values[i].has_value) {
+			*low = is_first || value < *low ? value : *low;
+			*high = is_first || value > *high ? value : *high;
+			is_first = false;
+		}
+	}
+	double margin = (*high - *low) * 0.08;
+	*low -= margin;
+	*high += margin;
+}
+
+static void add_intervals(struct text *page, const struct plan_answer *answer)
+{
+	double low = 0, high = 0;
+
+	if (!is_known(&answer->sampling.interval) && !is_known(&answer->model.interval)) {
+		return;
+	}
+	find_scale(answer, &low, &high);
+	text_add(page,
+		"<section id=\"intervals\">\n<h2>How sure that is</h2>\n<p class=\"note\">Two "
+		"separate doubts: another stretch of the same traffic, and step times that are "
+		"off. The line in each bar is the answer.</p>\n<div class=\"scroll\">\n"
+		"<table class=\"intervals\"><tbody>\n");
+	if (is_known(&answer->sampling.interval)) {
+		add_interval(page, answer, "sampling", "Sampling, 95\u00a0%",
+			&answer->sampling.interval, low, high);
+		text_add_escaped(page, answer->sampling.text);
+		text_add(page, "</td></tr>\n");
+	}
+	if (is_known(&answer->model.interval)) {
+		add_interval(page, answer, "model", "Model of step times", &answer->model.interval,
+			low, high);
+		text_add_escaped(page, answer->model.text);
+		text_add(page,
+			answer->model.is_guess ? " <span class=\"badge\">a guess</span>" : "");
+		text_add(page, "</td></tr>\n");
+	}
+	page_table_close(page);
+}
+
+/* ---- key figures ---- */
+
+static void add_card(struct text *page, const char *title, enum number_format format,
+	struct result_value value, const char *unit)
+{
+	if (!value.has_value) {
+		return;
+	}
+	page_card_open(page, title, "");
+	text_add_number(page, format, true, value.value);
+	text_add(page, "<small>");
+	text_add(page, unit);
+	text_add(page, "</small>");
+	page_card_close(page);
+}
+
+static void add_gpu_card(struct text *page, const struct plan_answer *answer)
+{
+	if (!answer->gpus.has_value) {
+		return;
+	}
+	page_card_open(page, "GPUs", "");
+	add_value(page, NUMBER_COUNT, answer->gpus);
+	text_add(page, "<small>");
+	if (answer->replicas.has_value) {
+		add_value(page, NUMBER_COUNT, answer->replicas);
+		text_add(page, answer->replicas.value == 1 ? " replica" : " replicas");
+	}
+	if (answer->spare.has_value && answer->spare.value > 0) {
+		text_add(page, "; the SLO holds with ");
+		add_value(page, NUMBER_COUNT, answer->spare);
+		text_add(page, " lost");
+	}
+	text_add(page, "</small>");
+	page_card_close(page);
+}
+
+static void add_cost_card(struct text *page, const struct plan_answer *answer)
+{
+	if (!answer->cost_per_million_tokens.has_value) {
+		return;
+	}
+	page_card_open(page, "Cost of a million tokens", "");
+	add_value(page, NUMBER_RATE, answer->cost_per_million_tokens);
+	text_add(page, "<small>output tokens");
+	if (answer->currency_per_gpu_hour.has_value) {
+		text_add(page, ", at ");
+		add_value(page, NUMBER_RATE, answer->currency_per_gpu_hour);
+		text_add(page, " a GPU and hour");
+	}
+	text_add(page, "</small>");
+	page_card_close(page);
+}
+
+static void add_cards(struct text *page, const struct plan_answer *answer)
+{
+	if (!plan_answer_pass(answer).has_value) {
+		return; /* what they describe is the load that passes */
+	}
+	text_add(page, "<section aria-label=\"Key figures\">\n<dl class=\"cards\">\n");
+	add_gpu_card(page, answer);
+	add_cost_card(page, answer);
+	add_card(page, "Requests within the SLO", NUMBER_SHARE, answer->attained,
+		"at the load that passes");
+	add_card(page, "Requests offered", NUMBER_RATE, answer->offered_requests_per_s,
+		"a second, at the load that passes");
+	add_card(page, "Goodput", NUMBER_RATE, answer->goodput_requests_per_s,
+		"requests/s within the SLO");
+	add_card(page, "Output", NUMBER_RATE, answer->output_tokens_per_s, "tokens/s");
+	add_card(page, "Priced outside the profile", NUMBER_SHARE, answer->outside_share,
+		"of the step time: steps unlike those that the profile was measured on");
+	text_add(page, "</dl>\n</section>\n");
+}
+
+/* ---- why not more ---- */
+
+static void add_stretches(struct text *page, const struct plan_answer *answer)
+{
+	for (uint32_t i = 0; i < answer->stretch_count; i++) {
+		text_add(page, i == 0 ? "<li>Not every lower load passes: " : "; ");
+		page_load(page, answer, answer->stretches[i].from);
+		text_add(page, " to ");
+		page_load(page, answer, answer->stretches[i].to);
+		text_add(page, " fails");
+	}
+	text_add(page, answer->stretch_count > 0 ? ".</li>\n" : "");
+}
+
+static void add_alone(struct text *page, const struct plan_answer *answer)
+{
+	if (!answer->alone.requests.has_value || !answer->alone.misses.has_value) {
+		return;
+	}
+	text_add(page, "<li>One request at a time, ");
+	add_value(page, NUMBER_COUNT, answer->alone.misses);
+	text_add(page, " of ");
+	add_value(page, NUMBER_COUNT, answer->alone.requests);
+	text_add(page, answer->alone.misses.value > 0
+			       ? " requests miss the SLO: no number of GPUs helps those"
+			       : " requests miss the SLO");
+	if (answer->alone.longest_tokens.has_value) {
+		text_add(page, "; the longest prompt has ");
+		add_value(page, NUMBER_COUNT, answer->alone.longest_tokens);
+		text_add(page, " tokens");
+	}
+	text_add(page, ".</li>\n");
+}
+
+static void add_item(struct text *page, const char *title, const char *sentence)
+{
+	if (sentence[0] != '\0') {
+		text_format(page, "<li>%s", title);
+		text_add_escaped(page, sentence);
+		text_add(page, "</li>\n");
+	}
+}
+
+static void add_reasons(struct text *page, const struct plan_answer *answer)
+{
+	text_format(page, "<section id=\"why\">\n<h2>%s</h2>\n<ul class=\"reasons\">\n",
+		answer->is_least ? "Why not fewer" : "Why not more");
+	add_item(page, "What binds: ", answer->binding_text);
+	add_item(page, "", answer->why_not_more);
+	add_stretches(page, answer);
+	add_alone(page, answer);
+	text_add(page, "</ul>\n</section>\n");
+}
+
+/* ---- the page ---- */
+
+static void add_run_line(struct text *page, const struct plan_file *plan)
+{
+	static const char *const fields[] = {"model", "gpu", "policy"};
+	static const char *const words[] = {
+		"<strong>", "</strong> on <strong>", "</strong> (policy "};
+
+	text_add(page, "<p class=\"run\">");
+	for (uint32_t i = 0; i < 3; i++) {
+		const cJSON *node = json_find(&plan->config, fields[i]);
+		text_add(page, words[i]);
+		text_add_escaped(page, cJSON_IsString(node) ? node->valuestring : "?");
+	}
+	text_add(page, "), trace <strong>");
+	text_add_escaped(page, plan->trace_name);
+	text_add(page, "</strong> of ");
+	add_value(page, NUMBER_COUNT, plan->trace_requests);
+	text_add(page, " requests");
+	text_add(page, plan->is_calibrated ? "</p>\n"
+					   : " <span class=\"badge\">uncalibrated</span></p>\n");
+}
+
+static void add_head(struct text *page, const struct plan_file *plan, const char *style)
+{
+	struct text title = {0};
+
+	text_add(&title, "Capacity plan: ");
+	text_add(&title, plan->trace_name);
+	page_open(page, title.bytes, "plan", style);
+	text_add(page, "<h1>");
+	text_add_escaped(page, title.bytes);
+	text_add(page, "</h1>\n");
+	text_deinit(&title);
+	add_run_line(page, plan);
+	text_add(page, "<nav aria-label=\"Contents\"><a href=\"#answer\">Answer</a> "
+		       "<a href=\"#why\">Why not more</a> <a href=\"#figures\">Figures</a> ");
+	text_add(page, plan->configuration_count > 1
+			       ? "<a href=\"#configurations\">Configurations</a> "
+			       : "");
+	text_add(page, "<a href=\"#probes\">Runs</a> <a href=\"#configuration\">Configuration</a>"
+		       "</nav>\n</header>\n<main>\n");
+}
+
+enum status page_plan_write(struct text *page, const struct plan_file *plan,
+	const struct page_sheet *sheet, struct error *error)
+{
+	add_head(page, plan, sheet->style);
+	if (!plan->is_complete) {
+		text_add(page,
+			"<p class=\"banner\" role=\"alert\"><strong>interrupted</strong> The "
+			"search was stopped by hand; the answer is what was known by then, a "
+			"bound.</p>\n");
+	}
+	add_answer(page, plan);
+	add_intervals(page, &plan->answer);
+	add_cards(page, &plan->answer);
+	if (!plan->is_calibrated) {
+		page_caution(page);
+	}
+	add_reasons(page, &plan->answer);
+	TRY(page_plots(page, sheet->plots, sheet->plot_count, error));
+	page_plan_configurations(page, plan);
+	page_plan_probes(page, plan);
+	page_one_configuration(page, &plan->config, &sheet->defaults);
+	page_one_provenance(page, &plan->provenance);
+	text_add(page, "</main>\n<script type=\"application/json\" id=\"quire-data\">[\n");
+	page_data_of(
+		page, path_name(plan->directory), "plan", plan->root.node, plan->provenance.root);
+	text_add(page, "\n]</script>\n<script>\n");
+	text_add(page, sheet->script);
+	text_add(page, "</script>\n</body>\n</html>\n");
+	return STATUS_OK;
+}

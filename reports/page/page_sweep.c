@@ -1,0 +1,209 @@
+#include "reports/page/page.h"
+
+#include "engine/base/path.h"
+#include "reports/page/page_elements.h"
+#include "reports/page/page_sections.h"
+
+#include <string.h>
+
+/* More rows are folded away, and beyond the second limit left to sweep.tsv. */
+enum { OPEN_ROWS_MAX = 40, SHOWN_ROWS_MAX = 2000 };
+
+static uint32_t count_of(const struct sweep_file *sweep, enum sweep_run_status status)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		count += sweep->runs[i].status == status;
+	}
+	return count;
+}
+
+static void add_parameters(struct text *page, const struct sweep_file *sweep)
+{
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		const struct sweep_parameter *parameter = &sweep->parameters[i];
+		text_add(page, i == 0 ? "over <strong>" : ", <strong>");
+		text_add_escaped(page, parameter->name);
+		text_format(page, "</strong> (%u value%s)", parameter->value_count,
+			parameter->value_count == 1 ? "" : "s");
+	}
+}
+
+static void add_head(struct text *page, const struct sweep_file *sweep, const char *style)
+{
+	struct text title = {0};
+
+	text_add(&title, "Sweep: ");
+	text_add(&title, sweep->trace_name);
+	page_open(page, title.bytes, "sweep", style);
+	text_add(page, "<h1>");
+	text_add_escaped(page, title.bytes);
+	text_add(page, "</h1>\n<p class=\"run\">");
+	text_deinit(&title);
+	text_add_number(page, NUMBER_COUNT, true, sweep->run_count);
+	text_add(page, sweep->run_count == 1 ? " run " : " runs ");
+	add_parameters(page, sweep);
+	text_add(page, "; trace of ");
+	text_add_number(
+		page, NUMBER_COUNT, sweep->trace_requests.has_value, sweep->trace_requests.value);
+	text_add(page, " requests</p>\n<nav aria-label=\"Contents\"><a href=\"#figures\">Figures"
+		       "</a> <a href=\"#runs\">Runs</a> <a href=\"#configuration\">Configuration"
+		       "</a></nav>\n</header>\n<main>\n");
+}
+
+static void add_banner(struct text *page, const struct sweep_file *sweep)
+{
+	uint32_t missing = count_of(sweep, SWEEP_RUN_MISSING);
+	uint32_t failed = count_of(sweep, SWEEP_RUN_FAILED);
+
+	if (missing > 0) {
+		text_format(page,
+			"<p class=\"banner\" role=\"alert\"><strong>interrupted</strong> %u of %u "
+			"runs are missing; the same command goes on where it stopped.</p>\n",
+			missing, sweep->run_count);
+	}
+	if (failed > 0) {
+		text_format(page,
+			"<p class=\"banner\" role=\"alert\"><strong>failed</strong> %u of %u runs "
+			"failed; the table says why.</p>\n",
+			failed, sweep->run_count);
+	}
+}
+
+/* Whether any run has a value of a metric. */
+static bool has_metric(const struct sweep_file *sweep, uint32_t index)
+{
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		if (sweep->runs[i].metrics[index].has_value) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The best value of a metric, where more or less is better. */
+static bool find_best(const struct sweep_file *sweep, uint32_t index, double *best)
+{
+	int better = metric_find(sweep_metrics[index])->better;
+	bool is_found = false;
+
+	for (uint32_t i = 0; i < sweep->run_count && better != 0; i++) {
+		const struct result_value *value = &sweep->runs[i].metrics[index];
+		bool is_better =
+			value->has_value && (!is_found || (value->value - *best) * better > 0);
+		*best = is_better ? value->value : *best;
+		is_found = is_found || value->has_value;
+	}
+	return is_found;
+}
+
+/* What the rows of the table need of all of them. */
+struct run_columns {
+	bool is_shown[SWEEP_METRIC_COUNT];
+	bool has_best[SWEEP_METRIC_COUNT];
+	double best[SWEEP_METRIC_COUNT];
+};
+
+static void add_run(struct text *page, const struct sweep_file *sweep, const struct sweep_run *run,
+	const struct run_columns *columns)
+{
+	text_add(page, "<tr><th scope=\"row\">");
+	text_add_escaped(page, run->name);
+	if (run->status != SWEEP_RUN_COMPLETE) {
+		text_format(page, "<small class=\"worse\">%s: ", sweep_run_statuses[run->status]);
+		text_add_escaped(page, run->message);
+		text_add(page, "</small>");
+	}
+	text_add(page, "</th>");
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		text_add(page, "<td>");
+		text_add_escaped(page, sweep->parameters[i].values[run->values[i]]);
+		text_add(page, "</td>");
+	}
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		const struct result_value *value = &run->metrics[i];
+		bool is_best = columns->has_best[i] && value->has_value &&
+			       !(value->value < columns->best[i]) &&
+			       !(value->value > columns->best[i]);
+		if (columns->is_shown[i]) {
+			text_add(page, is_best ? "<td class=\"better\">" : "<td>");
+			text_add_number(page, metric_find(sweep_metrics[i])->format,
+				value->has_value, value->value);
+			text_add(page, "</td>");
+		}
+	}
+	text_add(page, "<td>");
+	text_add_number(page, NUMBER_COUNT, run->kv_blocks.has_value, run->kv_blocks.value);
+	text_add(page, "</td><td>");
+	text_add_number(page, NUMBER_COUNT, run->gpus.has_value, run->gpus.value);
+	text_add(page, "</td></tr>\n");
+}
+
+static void add_columns(
+	struct text *page, const struct sweep_file *sweep, const struct run_columns *columns)
+{
+	text_add(page, "<thead><tr><th scope=\"col\">Run</th>");
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		text_add(page, "<th scope=\"col\">");
+		text_add_escaped(page, sweep->parameters[i].name);
+		text_add(page, "</th>");
+	}
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		if (columns->is_shown[i]) {
+			const struct metric *metric = metric_find(sweep_metrics[i]);
+			const char *statistic = strchr(metric->name, '.');
+			text_format(page, "<th scope=\"col\">%s</th>",
+				statistic == NULL ? metric->title : metric->name);
+		}
+	}
+	text_add(page, "<th scope=\"col\">KV blocks</th><th scope=\"col\">GPUs</th></tr></thead>\n"
+		       "<tbody>\n");
+}
+
+static void add_runs(struct text *page, const struct sweep_file *sweep)
+{
+	bool is_folded = sweep->run_count > OPEN_ROWS_MAX;
+	uint32_t shown = sweep->run_count < SHOWN_ROWS_MAX ? sweep->run_count : SHOWN_ROWS_MAX;
+	struct run_columns columns = {0};
+
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		columns.is_shown[i] = has_metric(sweep, i);
+		columns.has_best[i] = find_best(sweep, i, &columns.best[i]);
+	}
+	text_add(page, "<section id=\"runs\">\n<h2>Runs</h2>\n<p class=\"note\">The best of each "
+		       "column is green. A run is a folder of its own: quire report shows it "
+		       "alone, or several beside each other.</p>\n");
+	if (is_folded) {
+		text_format(page, "<details><summary>%u of %u runs</summary>\n", shown,
+			sweep->run_count);
+	}
+	text_add(page, "<div class=\"scroll\">\n<table>\n");
+	add_columns(page, sweep, &columns);
+	for (uint32_t i = 0; i < shown; i++) {
+		add_run(page, sweep, &sweep->runs[i], &columns);
+	}
+	page_rows_close(page);
+	text_add(page, is_folded ? "</details>\n</section>\n" : "</section>\n");
+}
+
+enum status page_sweep_write(struct text *page, const struct sweep_file *sweep,
+	const struct page_sheet *sheet, struct error *error)
+{
+	add_head(page, sweep, sheet->style);
+	add_banner(page, sweep);
+	if (!sweep->is_calibrated) {
+		page_caution(page);
+	}
+	TRY(page_plots(page, sheet->plots, sheet->plot_count, error));
+	add_runs(page, sweep);
+	page_one_configuration(page, &sweep->config, &sheet->defaults);
+	page_one_provenance(page, &sweep->provenance);
+	text_add(page, "</main>\n<script type=\"application/json\" id=\"quire-data\">[\n");
+	page_data_of(page, path_name(sweep->directory), "sweep", sweep->root.node,
+		sweep->provenance.root);
+	text_add(page, "\n]</script>\n<script>\n");
+	text_add(page, sheet->script);
+	text_add(page, "</script>\n</body>\n</html>\n");
+	return STATUS_OK;
+}

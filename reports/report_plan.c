@@ -1,0 +1,199 @@
+#include "reports/report_files.h"
+
+#include "engine/base/memory.h"
+#include "reports/results/metric.h"
+#include "reports/results/plan_file.h"
+#include "reports/sheet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What varies, as a figure names it. A text of the file does not become part of a script. */
+static const struct knob {
+	const char *vary, *title, *unit;
+} knobs[] = {
+	{"speedup", "Speedup", ""},
+	{"rate", "Request rate", "requests/s"},
+	{"concurrency", "Requests in the system", ""},
+	{"kv-blocks", "KV blocks", ""},
+	{"replicas", "Replicas", ""},
+	{"", "Load", ""},
+};
+
+static const struct knob *knob_of(const char *vary)
+{
+	const struct knob *knob = knobs;
+
+	while (knob->vary[0] != '\0' && strcmp(knob->vary, vary) != 0) {
+		knob++;
+	}
+	return knob;
+}
+
+static void set_value(struct plot *plot, const char *name, struct result_value value)
+{
+	if (value.has_value) {
+		plot_set_number(plot, name, value.value);
+	}
+}
+
+/* The limit that each request has, or else the least on a percentile of the same latency. */
+static struct result_value limit_of(
+	const struct plan_file *plan, struct result_value own, enum latency_metric latency)
+{
+	struct metric_limit limits[METRIC_LIMITS_MAX];
+	struct error ignored = {0};
+	uint32_t count = 0;
+
+	if (own.has_value || plan->slo_limits[0] == '\0' ||
+		metric_limits_parse("limits", plan->slo_limits, false, limits, &count, &ignored) !=
+			STATUS_OK) {
+		return own;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		bool is_of = false;
+		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
+			is_of = is_of || limits[i].metric == metric_of_latency(latency, j);
+		}
+		if (is_of && (!own.has_value || limits[i].amount < own.value)) {
+			own = (struct result_value){.has_value = true, .value = limits[i].amount};
+		}
+	}
+	return own;
+}
+
+/* The variables that style.gp explains, and the rows of the best configuration. */
+static void fill_load_plot(struct plot *plot, const struct plan_file *plan)
+{
+	const struct plan_answer *answer = &plan->answer;
+	const struct knob *knob = knob_of(answer->vary);
+	struct table_writer *table = memory_take(1, sizeof(*table));
+
+	plot_set_text(plot, "knob", knob->title);
+	plot_set_text(plot, "unit", knob->unit);
+	plot_set_text(plot, "chosen", plan->configurations[0].name);
+	set_value(plot, "pass", plan_answer_pass(answer));
+	set_value(plot, "fail", plan_answer_fail(answer));
+	if (answer->sampling.interval.low.has_value && answer->sampling.interval.high.has_value) {
+		set_value(plot, "sampling_low", answer->sampling.interval.low);
+		set_value(plot, "sampling_high", answer->sampling.interval.high);
+	}
+	if (answer->model.interval.low.has_value && answer->model.interval.high.has_value) {
+		set_value(plot, "model_low", answer->model.interval.low);
+		set_value(plot, "model_high", answer->model.interval.high);
+	}
+	set_value(plot, "ttft_slo", limit_of(plan, plan->slo_ttft_ms, LATENCY_TTFT));
+	set_value(plot, "tpot_slo", limit_of(plan, plan->slo_tpot_ms, LATENCY_TPOT));
+	set_value(plot, "e2e_slo", limit_of(plan, plan->slo_e2e_ms, LATENCY_E2E));
+	set_value(plot, "attain_slo", plan->slo_attain);
+	table_begin(table, plot->table, PROBE_COLUMNS);
+	for (uint64_t i = 0; i < plan->probe_count; i++) {
+		const struct plan_probe *probe = &plan->probes[i];
+		if (probe->configuration == 0 && probe->purpose != PROBE_SAMPLING &&
+			probe->purpose != PROBE_MODEL) {
+			plan_probe_write(table, plan->configurations[0].name, probe);
+		}
+	}
+	table_end(table);
+	free(table);
+}
+
+static bool is_own_run(const struct plan_probe *probe)
+{
+	return probe->purpose != PROBE_ALONE && probe->purpose != PROBE_SAMPLING &&
+	       probe->purpose != PROBE_MODEL && probe->lost.value <= 0;
+}
+
+/* Every answer, and the other runs of the same configurations. */
+static void fill_pareto(struct plot *plot, const struct plan_file *plan)
+{
+	fprintf(plot->table,
+		"configuration\tspeed_per_user\tthroughput_per_gpu\tis_answer\tis_front\n");
+	for (uint64_t i = 0; i < plan->probe_count; i++) {
+		const struct plan_probe *probe = &plan->probes[i];
+		const struct plan_configuration *one = &plan->configurations[probe->configuration];
+		double replicas = probe->replicas.has_value ? probe->replicas.value : 1;
+		double gpus = one->gpus * replicas;
+		if (is_own_run(probe) && probe->tpot_p50_ms.value > 0 && gpus > 0) {
+			fprintf(plot->table, "%u\t%.9g\t%.9g\t0\t0\n", one->rank,
+				1000 / probe->tpot_p50_ms.value,
+				probe->output_tokens_per_s.value / gpus);
+		}
+	}
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct plan_configuration *one = &plan->configurations[i];
+		if (one->speed_per_user.has_value && one->throughput_per_gpu.has_value) {
+			fprintf(plot->table, "%u\t%.9g\t%.9g\t1\t%d\n", one->rank,
+				one->speed_per_user.value, one->throughput_per_gpu.value,
+				one->on_pareto_front);
+		}
+	}
+}
+
+static enum status add_plots(struct sheet *sheet, const struct plan_file *plan, struct error *error)
+{
+	static const struct {
+		const char *script;
+		struct page_plot shown;
+		void (*fill)(struct plot *plot, const struct plan_file *plan);
+	} rows[] = {
+		{"plan_attained.gp",
+			{.name = "plan-attained",
+				.title = "Requests within the SLO against load",
+				.reading = "Of all requests that were submitted. The bars are 95 % "
+					   "Wilson intervals; the scale stretches the last "
+					   "percent."},
+			fill_load_plot},
+		{"plan_latency.gp",
+			{.name = "plan-latency",
+				.title = "Latency against load",
+				.reading =
+					"Where a curve turns up, requests begin to wait for each "
+					"other. The two shades are the intervals of the answer: "
+					"of sampling, and of the model of step times."},
+			fill_load_plot},
+		{"plan_goodput.gp",
+			{.name = "plan-goodput",
+				.title = "Goodput against load",
+				.reading =
+					"Requests a second that were within the SLO. Where the "
+					"curve leaves that of the offered ones, more load serves "
+					"fewer users."},
+			fill_load_plot},
+		{"plan_pareto.gp",
+			{.name = "plan-pareto",
+				.title = "Throughput of a GPU against speed of a user",
+				.reading =
+					"Up is cheaper, to the right is faster. The line joins "
+					"the configurations of which no other is better at both; "
+					"numbers are ranks."},
+			fill_pareto},
+	};
+
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct plot *plot;
+		TRY(sheet_add(sheet, &rows[i].shown, rows[i].script, &plot, error));
+		rows[i].fill(plot, plan);
+	}
+	return sheet_draw(sheet, error);
+}
+
+enum status report_plan(const char *directory, const struct json_object *defaults,
+	struct text *page, struct error *error)
+{
+	struct plan_file plan;
+	struct sheet *sheet = memory_take(1, sizeof(*sheet));
+
+	enum status status = plan_file_open(&plan, directory, error);
+	if (status == STATUS_OK) {
+		status = add_plots(sheet, &plan, error);
+	}
+	if (status == STATUS_OK) {
+		struct page_sheet parts = sheet_page(sheet, defaults);
+		status = page_plan_write(page, &plan, &parts, error);
+	}
+	sheet_close(sheet);
+	free(sheet);
+	plan_file_close(&plan);
+	return status;
+}

@@ -1,0 +1,229 @@
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reports/report.h"
+#include "reports/results/plan_file.h"
+#include "tests/harness/files.h"
+#include "tests/harness/made_plan.h"
+#include "tests/harness/made_result.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* The pages of plans and sweeps: the answer first, both intervals apart, what binds, every run; and
+   folders that are not what they seem. */
+
+static char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+static void make_folder(void)
+{
+	temporary_folder(folder);
+}
+
+static void remove_folder(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(page_plan, .init = make_folder, .fini = remove_folder);
+
+static char *page_of_plan(const struct made_plan *made)
+{
+	const char *directory = path;
+
+	make_plan(folder, "plan", made, path);
+	return make_page(folder, &directory, 1, "page.html");
+}
+
+static char *page_of_sweep(const struct made_sweep *made)
+{
+	const char *directory = path;
+
+	make_sweep(folder, "sweep", made, path);
+	return make_page(folder, &directory, 1, "page.html");
+}
+
+/* Demands that texts follow each other. */
+static void require_order(const char *page, const char *const *texts)
+{
+	for (uint32_t i = 0; texts[i] != NULL; i++) {
+		page = strstr(page, texts[i]);
+		require(page != NULL, "'%s' is missing, or not where it should be", texts[i]);
+	}
+}
+
+Test(page_plan, the_answer_comes_first)
+{
+	static const char *const texts[] = {"<h1>Capacity plan: chat.jsonl</h1>",
+		"One H200 carries 2.6 times this traffic", "6.96\u00a0requests/s passes",
+		"7.10\u00a0requests/s fails", "6.54\u00a0requests/s to 7.31\u00a0requests/s",
+		"class=\"interval sampling\"", "20 resampled traces",
+		"5.57\u00a0requests/s to 8.35\u00a0requests/s", "class=\"interval model\"",
+		"GPUs</dt>", "Cost of a million tokens</dt><dd>0.410", "Why not more",
+		"the time to first token, which waits for KV blocks",
+		"0 of 2,200 requests miss the SLO", "figure-plan-attained", "figure-plan-latency",
+		"figure-plan-goodput", "figure-plan-pareto", "32 runs, in the order of plan.tsv",
+		"Configuration", NULL};
+	char *page = page_of_plan(&made_plan_ordinary);
+
+	require_order(page, texts);
+	require_lacks(page, "id=\"configurations\"");
+	require_lacks(page, ">nan");
+	require_lacks(page, "a guess");
+	require_has(page, "From 60.00 to 99.89 % of the requests are within the SLO.");
+	require_has(page, "Time to first token, p99: from 561 ms to 32.5 s.");
+	free(page);
+}
+
+Test(page_plan, configurations_are_ranked_with_intervals)
+{
+	struct made_plan made = made_plan_ordinary;
+
+	made.configurations = 4;
+	made.has_stretch = true;
+	made.is_calibrated = false;
+	char *page = page_of_plan(&made);
+	require_has(page, "<th scope=\"row\">1. c0</th>");
+	require_has(page, "<th scope=\"row\">4. c3<small>--policy vllm");
+	require_has(page, "<td class=\"words\">c1</td>"); /* from which c0 does not differ */
+	require_equal(occurrences(page, "class=\"interval sampling\""), 5);
+	require_has(page,
+		"Not every lower load passes: 3.20\u00a0requests/s to 4.00\u00a0requests/s "
+		"fails");
+	require_has(page, "a guess");
+	require_has(page, "uncalibrated");
+	require_has(page, "4 configurations; at most");
+	free(page);
+}
+
+Test(page_plan, what_was_not_found_is_said)
+{
+	struct made_plan made = made_plan_ordinary;
+
+	made.is_unmet = true;
+	char *page = page_of_plan(&made);
+	require_has(page, "<section id=\"answer\" class=\"verdict overloaded\"");
+	require_has(page, "No load meets the SLO");
+	require_has(page, "3 of 2,200 requests miss the SLO: no number of GPUs helps those");
+	require_lacks(page, "How sure that is");
+	require_lacks(page, "passes,");
+	free(page);
+	temporary_remove(folder);
+	temporary_folder(folder);
+	made.is_unmet = false;
+	made.is_interrupted = true;
+	made.replicates = 0;
+	made.loads = 1;
+	page = page_of_plan(&made);
+	require_has(page, "<strong>interrupted</strong>");
+	require_has(page, "passes, and more was not tried");
+	free(page);
+}
+
+Test(page_plan, the_fewest_replicas_are_an_answer_too)
+{
+	struct made_plan made = made_plan_ordinary;
+
+	made.is_least = true;
+	char *page = page_of_plan(&made);
+	require_has(page, "8\u00a0replicas passes, 7\u00a0replicas fails");
+	require_has(page, "Why not fewer");
+	require_has(page, "Replicas");
+	free(page);
+}
+
+/* A name of a file is neither HTML nor a command of gnuplot. */
+Test(page_plan, hostile_texts_stay_text)
+{
+	struct made_plan made = made_plan_ordinary;
+	char file[TEMPORARY_PATH_BYTES + 16];
+	const char *directory = path;
+
+	made.trace_name = "'.system('touch owned').'</script><script>alert(1)</script>";
+	make_plan(folder, "plan", &made, path);
+	snprintf(file, sizeof(file), "%s/%s", path, PLAN_SUMMARY);
+	char *text = file_read(file, NULL);
+	for (char *at = text; (at = strstr(at, "\"unit\":\t\"requests/s\"")) != NULL; at++) {
+		memcpy(at, "\"unit\":\t\"'`id`'%dxx\"", 20);
+	}
+	file_write(file, text, strlen(text));
+	free(text);
+	char *page = make_page(folder, &directory, 1, "page.html");
+	require_lacks(page, "<script>alert");
+	require_has(page, "&#39;`id`&#39;%dxx");
+	require(access("owned", F_OK) != 0, "a name was run");
+	require_self_contained(page);
+	free(page);
+}
+
+Test(page_plan, a_sweep_is_drawn_by_its_parameters)
+{
+	static const char *const figures[] = {
+		"figure-sweep-lines", "figure-sweep-heat", "figure-sweep-1", "figure-sweep-1"};
+
+	for (uint32_t i = 1; i <= 4; i++) {
+		struct made_sweep made = {.parameters = i, .values = 3, .has_cache = i == 1};
+		char *page = page_of_sweep(&made);
+		require_has(page, figures[i - 1]);
+		require_has(page, "figure-sweep-cache");
+		require_has(page, i == 1 ? "optimum (Belady)" : "figure-sweep-cache");
+		require_has(page, "<th scope=\"row\">r0000</th>");
+		require_equal(occurrences(page, "class=\"curves\""), i > 2 ? 9 : 0);
+		require_lacks(page, ">nan");
+		free(page);
+		temporary_remove(folder);
+		temporary_folder(folder);
+	}
+}
+
+Test(page_plan, failed_runs_of_a_sweep_say_why)
+{
+	struct made_sweep made = {.parameters = 2, .values = 4, .has_failures = true};
+	char *page = page_of_sweep(&made);
+
+	require_has(page, "2 of 16 runs failed");
+	require_has(page, "failed: --kv-blocks 256: found fewer than a request needs");
+	free(page);
+}
+
+static void require_refusal(
+	const char *const *directories, uint32_t count, enum status expected, const char *line)
+{
+	struct error error = {0};
+	char out[TEMPORARY_PATH_BYTES + 16];
+
+	snprintf(out, sizeof(out), "%s/none.html", folder);
+	enum status status = report_write(directories, count, out, NULL, &error);
+	require_equal(status, expected);
+	require(strstr(error.text, line) != NULL, "found \"%s\", expected \"%s\"", error.text,
+		line);
+	require(access(out, F_OK) != 0, "a page was written");
+}
+
+Test(page_plan, a_plan_or_a_sweep_stands_alone)
+{
+	char other[TEMPORARY_PATH_BYTES], both[TEMPORARY_PATH_BYTES];
+
+	make_plan(folder, "plan", &made_plan_ordinary, path);
+	make_result(folder, "run", &made_ordinary, other);
+	const char *directories[] = {other, path};
+	require_refusal(directories, 2, STATUS_USAGE, "found a plan beside other folders");
+	make_sweep(folder, "both", &made_sweep_ordinary, both);
+	temporary_write(both, PLAN_SUMMARY, "{}", NULL);
+	const char *directory = both;
+	require_refusal(&directory, 1, STATUS_INPUT, "found plan.json and sweep.json");
+}
+
+Test(page_plan, a_half_written_plan_is_refused)
+{
+	char file[TEMPORARY_PATH_BYTES + 16];
+	const char *directory = path;
+
+	make_plan(folder, "plan", &made_plan_ordinary, path);
+	snprintf(file, sizeof(file), "%s/%s", path, PLAN_PROBES);
+	require(unlink(file) == 0, "%s cannot be removed", file);
+	require_refusal(&directory, 1, STATUS_FILE, "plan.tsv");
+}
