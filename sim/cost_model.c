@@ -23,6 +23,7 @@ struct cost_model {
 	bool is_calibrated;	   /* a calibrated profile prices by operations, others by rates */
 	struct step_rates rates;
 	struct operation_pricer pricer;
+	double process_step, process_row; /* as in the profile */
 	struct flight flights[FLIGHTS];
 	uint64_t launched, collected; /* steps */
 };
@@ -34,13 +35,28 @@ static uint64_t scaled_ns(const struct cost_model *model, double ns)
 	return (uint64_t)(((u128)whole_ns * model->scale_millionths + 500000) / 1000000);
 }
 
+/* The host of an engine in a process of its own prepares a step while the one before it computes,
+   so its time shows only where it is the longer one. */
+static struct operation_price with_process(const struct cost_model *model,
+	const struct step_counts *counts, struct operation_price price)
+{
+	double rows = (double)(counts->decode_rows + counts->prefill_rows);
+	double host = model->process_step + model->process_row * rows;
+
+	if (price.gpu_ns + price.host_ns < host) {
+		price.host_ns = host - price.gpu_ns;
+	}
+	return price;
+}
+
 static struct operation_price price_step(
 	struct cost_model *model, const struct step_counts *counts, bool is_ahead)
 {
 	struct step_price price;
 
 	if (model->is_calibrated) {
-		return price_by_operations(&model->pricer, counts, is_ahead);
+		return with_process(
+			model, counts, price_by_operations(&model->pricer, counts, is_ahead));
 	}
 	price_by_rates(&model->rates, counts, &price);
 	double gpu = 0;
@@ -176,6 +192,8 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 	state->is_calibrated = profile->is_calibrated;
 	if (state->is_calibrated) {
 		operation_pricer_init(&state->pricer, &profile->prices);
+		state->process_step = profile->process_step;
+		state->process_row = profile->process_row;
 	} else {
 		step_rates_init(&state->rates, model, profile, ranks);
 	}

@@ -55,6 +55,10 @@ enum status kv_memory_estimate(const struct model_config *model, const struct gp
 		.activation_bytes = step_tensors_bytes(&own, &step),
 		.block_bytes = model_config_kv_bytes_per_token(&own) * engine->block_size,
 	};
+	if (profile->engine_bytes > 0) {
+		out->context_bytes = 0;
+		out->activation_bytes = (uint64_t)profile->engine_bytes;
+	}
 	if (ranks > 1) {
 		out->exchange_bytes =
 			exchange_layout(ranks, model->hidden_size, step.tokens, step.samples).bytes;

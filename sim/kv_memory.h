@@ -22,6 +22,10 @@
    with the buffers of quire's own CUDA engine as activations (engine/shape/step_tensors.h). `quire
    info` shows the estimate beside what the engine finds on a GPU. All in bytes.
 
+   A profile may hold what another engine was measured to hold beside weights and KV blocks
+   (engine_bytes). It then takes the place of context and activations, whatever the limits of a step
+   are.
+
    Each rank of tensor parallelism holds its shares of the weights, of a step's tensors and of every
    block (engine/shape/weight_shape.h), and memory for exchanges (engine/shape/exchange_layout.h).
    Ranks have equally many blocks: as many as the one with the least room. What the library of the

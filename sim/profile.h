@@ -110,6 +110,11 @@ struct gpu_profile {
 	uint32_t edges; /* bits of enum price_edge: where the prices of neighbours may jump */
 	struct step_hull hull;
 	struct profile_errors held_out;
+	double engine_bytes; /* what the engine holds beside weights and KV blocks, its context
+				included, as it was measured; 0: not known, and estimated */
+	/* The least that a step takes on the host of an engine in a process of its own, as a
+	   server's is, ns: a step and each of its rows. 0: as the prices say. */
+	double process_step, process_row;
 
 	/* by work and rates; a calibrated one has memory_bytes and context_bytes only */
 	struct gpu_linear linear[MODEL_LINEAR_COUNT];

@@ -162,6 +162,19 @@ static enum status read_prices(
 	return STATUS_OK;
 }
 
+static enum status read_process(
+	const struct json_object *root, struct gpu_profile *out, struct error *error)
+{
+	struct json_object process;
+
+	if (json_find(root, "engine_process") == NULL) {
+		return STATUS_OK;
+	}
+	TRY(json_object(root, "engine_process", &process, error));
+	json_double(&process, "step_ns", 0, 1e9, &out->process_step, error);
+	return json_double(&process, "row_ns", 0, 1e9, &out->process_row, error);
+}
+
 enum status gpu_profile_read_calibrated(
 	const struct json_object *root, struct gpu_profile *out, struct error *error)
 {
@@ -179,6 +192,10 @@ enum status gpu_profile_read_calibrated(
 	json_object(root, "memory", &memory, error);
 	json_double(&memory, "memory_bytes", 1e6, 1e15, &out->memory_bytes, error);
 	json_double(&memory, "context_bytes", 0, 1e12, &out->context_bytes, error);
+	if (json_find(&memory, "engine_bytes") != NULL) {
+		json_double(&memory, "engine_bytes", 1, 1e12, &out->engine_bytes, error);
+	}
+	TRY(read_process(root, out, error));
 	TRY(read_shape(root, &out->prices.shape, error));
 	TRY(read_edges(root, &out->edges, error));
 	TRY(read_hull(root, &out->hull, error));

@@ -15,29 +15,66 @@ static bool is_built_in(const char *name)
 	return false;
 }
 
-enum status gpu_profile_choose(const char *gpu, const char *model, uint32_t ranks,
-	struct gpu_profile_choice *out, struct error *error)
+/* Whether a profile of this GPU has the steps of a policy's own engine, whatever the model. */
+static bool has_engine(const char *gpu, const char *policy)
 {
-	char datasheet[2 * GPU_PROFILE_NAME_BYTES], name[3 * GPU_PROFILE_NAME_BYTES];
+	char start[2 * GPU_PROFILE_NAME_BYTES];
+	int bytes = snprintf(start, sizeof(start), "%.*s-%.*s-", GPU_PROFILE_NAME_BYTES, gpu,
+		GPU_PROFILE_NAME_BYTES / 2, policy);
+
+	for (uint32_t i = 0; i < gpu_profile_count(); i++) {
+		if (strncmp(gpu_profile_file(i), start, (size_t)bytes) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The name of a calibrated profile; engine: "" or a policy's with a dash behind it. Whether it is
+   built in. */
+static bool find_calibrated(char *name, size_t bytes, const char *gpu, const char *engine,
+	const char *model, uint32_t ranks)
+{
+	char group[16] = "";
+
+	if (ranks > 1) {
+		snprintf(group, sizeof(group), "-tp%u", ranks);
+	}
+	snprintf(name, bytes, "%.*s-%.*s%.*s%s", GPU_PROFILE_NAME_BYTES, gpu,
+		GPU_PROFILE_NAME_BYTES, engine, GPU_PROFILE_NAME_BYTES, model, group);
+	return is_built_in(name);
+}
+
+enum status gpu_profile_choose(const char *gpu, const char *policy, const char *model,
+	uint32_t ranks, struct gpu_profile_choice *out, struct error *error)
+{
+	char name[4 * GPU_PROFILE_NAME_BYTES], engine[GPU_PROFILE_NAME_BYTES];
 
 	out->note[0] = '\0';
-	snprintf(datasheet, sizeof(datasheet), "%.*s" GPU_PROFILE_DATASHEET, GPU_PROFILE_NAME_BYTES,
-		gpu);
-	if (!is_built_in(datasheet)) {
+	snprintf(name, sizeof(name), "%.*s" GPU_PROFILE_DATASHEET, GPU_PROFILE_NAME_BYTES, gpu);
+	if (!is_built_in(name)) {
 		return gpu_profile_find(gpu, &out->profile, error);
 	}
-	if (model != NULL) {
-		snprintf(name, sizeof(name), "%s-%.*s", gpu, GPU_PROFILE_NAME_BYTES, model);
-		if (ranks > 1) {
-			size_t used = strlen(name);
-			snprintf(name + used, sizeof(name) - used, "-tp%u", ranks);
-		}
-		if (is_built_in(name)) {
-			return gpu_profile_find(name, &out->profile, error);
-		}
+	if (model == NULL) {
+		return gpu_profile_find(name, &out->profile, error);
+	}
+	snprintf(engine, sizeof(engine), "%.*s-", GPU_PROFILE_NAME_BYTES - 2, policy);
+	if (find_calibrated(name, sizeof(name), gpu, engine, model, ranks)) {
+		return gpu_profile_find(name, &out->profile, error);
+	}
+	if (has_engine(gpu, policy)) {
+		snprintf(out->note, sizeof(out->note),
+			"no profile has the step times of %s with %s on %u GPU%s", policy, model,
+			ranks, ranks == 1 ? "" : "s");
+	}
+	if (find_calibrated(name, sizeof(name), gpu, "", model, ranks)) {
+		return gpu_profile_find(name, &out->profile, error);
+	}
+	if (out->note[0] == '\0') {
 		snprintf(out->note, sizeof(out->note),
 			"no profile is calibrated for %s on %u GPU%s", model, ranks,
 			ranks == 1 ? "" : "s");
 	}
-	return gpu_profile_find(datasheet, &out->profile, error);
+	snprintf(name, sizeof(name), "%.*s" GPU_PROFILE_DATASHEET, GPU_PROFILE_NAME_BYTES, gpu);
+	return gpu_profile_find(name, &out->profile, error);
 }

@@ -45,6 +45,7 @@ struct calibrate_point {
 	X(commit, 64)                                                                              \
 	X(kv_blocks, 32)                                                                           \
 	X(tensor_parallel_size, 32)                                                                \
+	X(source, 160) /* of steps of another engine: what was recorded */                         \
 	X(command, 512)
 
 /* Texts; "": unknown. */

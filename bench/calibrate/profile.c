@@ -3,6 +3,7 @@
 #include "reports/figures/plot.h"
 #include "engine/base/json.h"
 #include "engine/base/output_file.h"
+#include "engine/model/config_json.h"
 #include "engine/step_record.h"
 #include "sim/profile_laws.h"
 
@@ -122,8 +123,13 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 	if (ranks > 1) {
 		snprintf(times, sizeof(times), "%u x ", ranks);
 	}
-	snprintf(text, sizeof(text), "%s%s with %s, calibrated %s at commit %s", times,
-		origin->device, origin->model, origin->date, origin->commit);
+	if (origin->source[0] != '\0') {
+		snprintf(text, sizeof(text), "%s%s with %s, fitted to steps of %s", times,
+			origin->device, origin->model, origin->source);
+	} else {
+		snprintf(text, sizeof(text), "%s%s with %s, calibrated %s at commit %s", times,
+			origin->device, origin->model, origin->date, origin->commit);
+	}
 	cJSON_AddStringToObject(root, "schema", "quire-calibrated-2");
 	cJSON_AddStringToObject(root, "description", text);
 	cJSON_AddStringToObject(root, "model", origin->model);
@@ -131,6 +137,14 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 	cJSON *section = cJSON_AddObjectToObject(root, "memory");
 	add_number(section, "memory_bytes", memory->memory_bytes);
 	add_number(section, "context_bytes", memory->context_bytes);
+	if (memory->engine_bytes > 0) {
+		add_number(section, "engine_bytes", memory->engine_bytes);
+	}
+	if (memory->process_step + memory->process_row > 0) {
+		section = cJSON_AddObjectToObject(root, "engine_process");
+		add_number(section, "step_ns", memory->process_step);
+		add_number(section, "row_ns", memory->process_row);
+	}
 	section = cJSON_AddObjectToObject(root, "calibration");
 #define ADD_ORIGIN(key, bytes)                                                                     \
 	if (origin->key[0] != '\0') {                                                              \
@@ -156,6 +170,26 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 	add_hull(root, points);
 	add_prices(root, &fit->prices);
 	return root;
+}
+
+enum status calibrate_setup_find(struct calibrate_setup *setup,
+	const struct calibrate_points *points, const struct gpu_profile *gpu, struct error *error)
+{
+	struct weight_shard shard = {0};
+	struct model_config model;
+
+	if (!gpu->has_limits) {
+		return error_set(error, STATUS_USAGE,
+			"profile %s has no section 'limits', expected one with read_rate, "
+			"flop_rate and multiprocessors",
+			gpu->name);
+	}
+	TRY(calibrate_points_ranks(points, &shard.ranks, error));
+	TRY(model_config_find(points->origin.model, &model, error));
+	TRY(weight_shard_check(&model, shard, error));
+	setup->limits = gpu->prices.limits;
+	setup->shape = weight_shard_config(&model, shard);
+	return STATUS_OK;
 }
 
 enum status calibrate_profile_write(const char *path, const struct calibrate_fit *fit,

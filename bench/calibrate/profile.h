@@ -5,9 +5,14 @@
 #include "bench/calibrate/points.h"
 #include "sim/profile.h"
 
+/* The limits of a GPU and a rank's share of the model that the points' origin names. */
+enum status calibrate_setup_find(struct calibrate_setup *setup,
+	const struct calibrate_points *points, const struct gpu_profile *gpu, struct error *error);
+
 /* Writes a calibrated profile (schema quire-calibrated-2): its origin, the errors of fitted and
-   held-out steps, the prices, where they may jump, and which steps were measured. Memory sizes are
-   copied from the profile `memory`, since they cannot be fitted from times. */
+   held-out steps, the prices, where they may jump, and which steps were measured. Memory sizes, and
+   the host's times of an engine in a process of its own, are copied from the profile `memory`,
+   since they cannot be fitted from times. */
 enum status calibrate_profile_write(const char *path, const struct calibrate_fit *fit,
 	const struct calibrate_points *points, const struct gpu_profile *memory,
 	struct error *error);

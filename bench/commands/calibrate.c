@@ -1,11 +1,11 @@
 #include "bench/calibrate/fit.h"
+#include "bench/calibrate/from_steps.h"
 #include "bench/calibrate/profile.h"
 #include "bench/calibrate/run.h"
 #include "bench/commands/commands.h"
 #include "bench/record/owned_folder.h"
 #include "engine/ranks/launch.h"
 #include "engine/base/path.h"
-#include "engine/model/config_json.h"
 #include "sim/profile_choice.h"
 
 #include <stddef.h>
@@ -22,11 +22,13 @@ static const char summary[] =
 static const char examples[] =
 	"  quire calibrate --runner cuda --model qwen3-0.6b --weights dummy:0 --name mine --out "
 	"DIR\n"
-	"  quire calibrate --points DIR/points.tsv --name again --out DIR --plot fit.svg\n";
+	"  quire calibrate --points DIR/points.tsv --name again --out DIR --plot fit.svg\n"
+	"  quire calibrate --from-steps steps.tsv.gz --model qwen3-8b --name mine-vllm --out DIR\n";
 
 struct calibrate_request {
 	struct replay_request replay;
 	const char *name, *out, *points, *plot;
+	struct from_steps_request steps;
 	uint64_t budget_s;
 	bool is_measured;
 };
@@ -39,26 +41,6 @@ static void print_errors(const char *side, const struct profile_errors *errors)
 		errors->p99 * 100, errors->max * 100, errors->bias * 100);
 }
 
-static enum status find_setup(struct calibrate_setup *setup, const struct calibrate_points *points,
-	const struct gpu_profile *gpu, struct error *error)
-{
-	struct weight_shard shard = {0};
-	struct model_config model;
-
-	if (!gpu->has_limits) {
-		return error_set(error, STATUS_USAGE,
-			"profile %s has no section 'limits', expected one with read_rate, "
-			"flop_rate and multiprocessors",
-			gpu->name);
-	}
-	TRY(calibrate_points_ranks(points, &shard.ranks, error));
-	TRY(model_config_find(points->origin.model, &model, error));
-	TRY(weight_shard_check(&model, shard, error));
-	setup->limits = gpu->prices.limits;
-	setup->shape = weight_shard_config(&model, shard);
-	return STATUS_OK;
-}
-
 static enum status fit_and_write(const struct calibrate_request *request,
 	struct calibrate_points *points, const struct gpu_profile *gpu, struct error *error)
 {
@@ -67,7 +49,7 @@ static enum status fit_and_write(const struct calibrate_request *request,
 	char path[PATH_BYTES_MAX];
 
 	TRY(path_format(path, error, "%s/%s.json", request->out, request->name));
-	TRY(find_setup(&setup, points, gpu, error));
+	TRY(calibrate_setup_find(&setup, points, gpu, error));
 	TRY(calibrate_fit(&fit, points, &setup, request->replay.run.config.seed, error));
 	TRY(calibrate_profile_write(path, &fit, points, gpu, error));
 	printf("%s: %s on %s, absolute error of a step's predicted time\n", path,
@@ -78,6 +60,58 @@ static enum status fit_and_write(const struct calibrate_request *request,
 		       ? STATUS_OK
 		       : calibrate_plot(&fit, points, request->name, request->plot, error);
 }
+
+/* ---- from a step log ---- */
+
+static void print_phase(const char *name, const struct phase_errors *phase)
+{
+	if (phase->steps == 0) {
+		printf("  no step of a phase %s: nothing but the steps above says how good the fit "
+		       "is\n",
+			name);
+		return;
+	}
+	printf("  phase %s, %llu steps that nothing was fitted to: %.3f s measured, %.3f predicted "
+	       "(%+.2f %%); median step %.3f ms, %.3f (%+.2f %%); mean error of a step %.2f %%\n",
+		name, (unsigned long long)phase->steps, phase->measured_s, phase->predicted_s,
+		100 * (phase->predicted_s / phase->measured_s - 1), phase->measured_median_ms,
+		phase->predicted_median_ms,
+		100 * (phase->predicted_median_ms / phase->measured_median_ms - 1),
+		phase->each.mean * 100);
+}
+
+static enum status run_from_steps(
+	struct calibrate_request *request, struct gpu_profile *gpu, struct error *error)
+{
+	struct from_steps_result result;
+	char path[PATH_BYTES_MAX];
+
+	request->steps.config = &request->replay.run.config;
+	TRY(path_format(path, error, "%s/%s.json", request->out, request->name));
+	enum status status = from_steps(&result, &request->steps, gpu, error);
+	const struct calibrate_points *points = &result.log.fitted;
+	if (status == STATUS_OK) {
+		status = calibrate_profile_write(path, &result.fit, points, gpu, error);
+	}
+	if (status == STATUS_OK) {
+		printf("%s: %s on %s, absolute error of a step's predicted time\n", path,
+			points->origin.model, points->origin.device);
+		printf("  %zu steps of the log; %llu more of phase %s are left out, and %llu "
+		       "noticed late\n",
+			result.step_count, (unsigned long long)result.log.left_out_count,
+			request->steps.left_out_phase, (unsigned long long)result.log.late_count);
+		print_errors("fitted", &result.fit.fitted);
+		print_errors("held out", &result.fit.held_out);
+		print_phase(request->steps.held_out_phase, &result.phase);
+	}
+	if (status == STATUS_OK && request->plot != NULL) {
+		status = calibrate_plot(&result.fit, points, request->name, request->plot, error);
+	}
+	step_log_free(&result.log);
+	return status;
+}
+
+/* ---- from measured points ---- */
 
 /* Points of an earlier calibration. */
 static enum status read_points(
@@ -102,6 +136,10 @@ static enum status check_request(const struct calibrate_request *request, struct
 	if (strchr(request->name, '/') != NULL) {
 		return error_set(error, STATUS_USAGE,
 			"--name: found '%s', expected a name without '/'", request->name);
+	}
+	if (request->steps.path != NULL && (request->points != NULL || request->is_measured)) {
+		return error_set(error, STATUS_USAGE,
+			"--from-steps has steps of its own: --points and --measured name others");
 	}
 	return STATUS_OK;
 }
@@ -136,7 +174,7 @@ static enum status run(struct command_line *line, struct error *error)
 		return rank_launch_join(0, error); /* only one process says it */
 	}
 	TRY(check_request(request, error));
-	TRY(gpu_profile_choose(config->gpu, NULL, 1, &choice, error));
+	TRY(gpu_profile_choose(config->gpu, "", NULL, 1, &choice, error));
 	if (gpu->is_calibrated) {
 		return error_set(error, STATUS_USAGE,
 			"--gpu %s is a calibrated profile; memory and expected speed are taken "
@@ -147,9 +185,14 @@ static enum status run(struct command_line *line, struct error *error)
 		config->gpu = gpu->name; /* for --runner sim: never a calibrated one */
 	}
 	TRY(owned_folder_open(&owned, request->out, error));
-	enum status status = get_points(request, gpu, &points, error);
-	if (status == STATUS_OK) {
-		status = fit_and_write(request, &points, gpu, error);
+	enum status status;
+	if (request->steps.path != NULL) {
+		status = run_from_steps(request, &choice.profile, error);
+	} else {
+		status = get_points(request, gpu, &points, error);
+		if (status == STATUS_OK) {
+			status = fit_and_write(request, &points, gpu, error);
+		}
 	}
 	calibrate_points_free(&points);
 	owned_folder_close(&owned);
@@ -169,6 +212,25 @@ static const struct option options[] = {
 	{"plot", OPTION_TEXT, REQUEST(plot), .argument = "FILE.svg",
 		.help = "predicted and measured times, as a picture (needs gnuplot)"},
 
+	{.kind = OPTION_HEADING, .help = "from the step log of another engine"},
+	{"from-steps", OPTION_TEXT, REQUEST(steps.path), .argument = "FILE.tsv",
+		.help = "measure nothing, fit the steps of a log (gzip and zstd too); "
+			"bench/vllm/README.md has its columns"},
+	{"left-out-phase", OPTION_TEXT, REQUEST(steps.left_out_phase), .argument = "PHASE",
+		.initial = "warmup", .help = "phase of the log that is not read"},
+	{"held-out-phase", OPTION_TEXT, REQUEST(steps.held_out_phase), .argument = "PHASE",
+		.initial = "nano", .help = "phase that nothing is fitted to, to judge the fit by"},
+	{"source", OPTION_TEXT, REQUEST(steps.source), .argument = "TEXT",
+		.help = "what was recorded, for the profile's description"},
+	{"host-step-us", OPTION_MILLIONTHS, REQUEST(steps.host_step_us), .argument = "US",
+		.maximum = UINT64_C(1000000) * 1000000,
+		.help = "what a step takes at least on the host of an engine in a process of its "
+			"own, where the log's had none"},
+	{"host-row-us", OPTION_MILLIONTHS, REQUEST(steps.host_row_us), .argument = "US",
+		.maximum = UINT64_C(1000000) * 1000000, .help = "and each of its rows"},
+	{FROM_TABLE("block-size"), .help = "of the log's engine; 16 unless given"},
+	{FROM_TABLE("gpu-memory-utilization"), .help = "likewise; 0.92 unless given"},
+
 	{.kind = OPTION_HEADING, .help = "measurement"},
 	{FROM_TABLE("model")},
 	{FROM_TABLE("runner"), .initial = "cuda", .help = "cuda; others only to try the command"},
@@ -180,7 +242,8 @@ static const struct option options[] = {
 	{FROM_TABLE("tensor-parallel-size")},
 	{FROM_TABLE("tp-transport")},
 	{FROM_TABLE("kernels")},
-	{FROM_TABLE("kv-blocks"), .help = "default: what fits into the GPU's memory"},
+	{FROM_TABLE("kv-blocks"), .help = "default: what fits into the GPU's memory; with "
+					  "--from-steps: what the log's engine found"},
 	{FROM_TABLE("max-num-seqs")},
 	{FROM_TABLE("max-num-batched-tokens")},
 	{FROM_TABLE("max-model-len"), .initial = "131072", .minimum = 2048,

@@ -28,7 +28,8 @@ static enum status print_estimate(const struct replay_config *config,
 	struct kv_memory memory;
 	struct engine_config engine;
 
-	TRY(gpu_profile_choose(config->gpu, model->name, ranks, &choice, error));
+	TRY(gpu_profile_choose(
+		config->gpu, replay_config_policy(config), model->name, ranks, &choice, error));
 	replay_config_engine(config, &engine);
 	TRY(kv_memory_estimate(
 		model, profile, &engine, config->gpu_memory_utilization, ranks, &memory, error));
@@ -63,6 +64,7 @@ static enum status run(struct command_line *line, struct error *error)
 
 	TRY(model_config_find(config->model, &model, error));
 	TRY(replay_config_ranks_check(config, &model, error));
+	replay_config_take_policy(config);
 	replay_config_complete(config, &model);
 	TRY(print_estimate(config, &model, &estimate, error));
 #ifdef QUIRE_HAS_CUDA
@@ -82,6 +84,8 @@ static const struct option options[] = {
 	{FROM_TABLE("model")},
 	{FROM_TABLE("gpu"), .help = "profile of the estimate"},
 	{FROM_TABLE("tensor-parallel-size")},
+	{FROM_TABLE("policy"),
+		.help = "whose defaults and, where there are any, measured memory count"},
 	{FROM_TABLE("block-size")},
 	{FROM_TABLE("gpu-memory-utilization")},
 	{FROM_TABLE("max-num-seqs")},

@@ -42,6 +42,11 @@ static enum status check_fleet(const struct replay_config *config, struct error 
 	return STATUS_OK;
 }
 
+const char *replay_config_policy(const struct replay_config *config)
+{
+	return policy_at(config->policy)->name;
+}
+
 void replay_config_take_policy(struct replay_config *config)
 {
 	const struct policy_defaults *own = &policy_at(config->policy)->defaults;

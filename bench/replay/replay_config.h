@@ -23,6 +23,7 @@ enum { KERNELS_AUTO, KERNELS_GENERAL };
 enum { OVERLAP_ON, OVERLAP_OFF };
 enum { ASYNC_SCHEDULING_OFF, ASYNC_SCHEDULING_ON };
 enum { CHUNKED_PREFILL_ON, CHUNKED_PREFILL_OFF };
+enum { ENGINE_PROCESS_OWN, ENGINE_PROCESS_SAME };
 enum { REPLAY_CLOCK_VIRTUAL, REPLAY_CLOCK_WALL };
 enum { TOKENS_FORCED, TOKENS_SAMPLED };
 enum { ARRIVE_BY_TRACE, ARRIVE_POISSON, ARRIVE_GAMMA, ARRIVE_CONSTANT, ARRIVE_AT_ONCE };
@@ -51,6 +52,9 @@ struct replay_config {
 extern const struct option_table replay_options;
 
 void replay_config_default(struct replay_config *config);
+
+/* As --policy spells it. */
+const char *replay_config_policy(const struct replay_config *config);
 
 /* Sets what the policy has defaults of its own for (engine/policy.h) and the user did not give. A
    tape's configuration has all values already. */

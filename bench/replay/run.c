@@ -55,8 +55,8 @@ static enum status check_recorded_gpu(
 	if (strcmp(given, config->gpu) == 0) {
 		return STATUS_OK;
 	}
-	TRY(gpu_profile_choose(
-		given, config->model, (uint32_t)config->tensor_parallel_size, &choice, error));
+	TRY(gpu_profile_choose(given, replay_config_policy(config), config->model,
+		(uint32_t)config->tensor_parallel_size, &choice, error));
 	if (strcmp(choice.profile.name, config->gpu) != 0) {
 		return error_set(error, STATUS_USAGE, "--gpu is %s here and %s in the recorded run",
 			given, config->gpu);
@@ -391,10 +391,11 @@ static void set_load(struct run *run, struct run_outcome *outcome)
 	struct error error = {0};
 	bool is_own = pricer.price != NULL;
 	const char *gpu = run->request->config.gpu;
+	const char *policy = replay_config_policy(&run->request->config);
 	uint32_t ranks = (uint32_t)run->request->config.tensor_parallel_size;
 	bool has_price = is_own || (gpu != NULL && !gpu_profile_is_file(gpu) &&
-					   gpu_profile_choose(gpu, run->model.name, ranks, &choice,
-						   &error) == STATUS_OK &&
+					   gpu_profile_choose(gpu, policy, run->model.name, ranks,
+						   &choice, &error) == STATUS_OK &&
 					   cost_model_open(&pricer, &run->model, &choice.profile,
 						   ranks, &error) == STATUS_OK);
 

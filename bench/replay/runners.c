@@ -24,12 +24,17 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	struct engine_config engine;
 	uint32_t ranks = (uint32_t)config->tensor_parallel_size;
 
-	TRY(gpu_profile_choose(config->gpu, request->model->name, ranks, &choice, error));
+	TRY(gpu_profile_choose(config->gpu, replay_config_policy(config), request->model->name,
+		ranks, &choice, error));
 	replay_config_engine(config, &engine);
 	enum status status = kv_memory_estimate(request->model, profile, &engine,
 		config->gpu_memory_utilization, ranks, &memory, error);
 	if (config->kv_blocks == 0) {
 		TRY(status);
+	}
+	if (config->engine_process == ENGINE_PROCESS_SAME) {
+		choice.profile.process_step = 0;
+		choice.profile.process_row = 0;
 	}
 	*error = (struct error){0}; /* a given number of blocks overrules the refusal */
 	/* Kept even where --kv-blocks is given, to compare with what a run on the GPU finds. */

@@ -53,6 +53,37 @@ static struct step_time execute(const struct fixture *fixture, const struct step
 	return time;
 }
 
+/* ---- an engine in a process of its own ---- */
+
+/* Its host's time is the least that a step takes, and shows on the host only; larger steps cost what
+   they do without it. */
+Test(cost_model, the_host_of_an_engine_process_is_a_floor)
+{
+	const struct step_counts small = {.decode_rows = 3,
+		.decode_context_tokens = 900,
+		.decode_longest_context = 300,
+		.sampled_rows = 3};
+	const struct step_counts large = {.decode_rows = 512,
+		.decode_context_tokens = 2000000,
+		.decode_longest_context = 4000,
+		.sampled_rows = 512};
+	struct fixture own, same;
+	struct error error = {STATUS_OK, ""};
+
+	fixture_open(&own, "qwen3-0.6b", "h200-vllm-qwen3-0.6b");
+	same = own;
+	same.gpu.process_step = same.gpu.process_row = 0;
+	require(cost_model_open(&same.runner, &same.model, &same.gpu, 1, &error) == STATUS_OK, "%s",
+		error.text);
+	struct step_time floor = execute(&own, &small), without = execute(&same, &small);
+	require_equal(floor.elapsed_ns, 2504600 + 3 * 25400);
+	require_equal(floor.gpu_ns, without.gpu_ns);
+	require(without.elapsed_ns < floor.elapsed_ns, "the floor changes nothing");
+	require_equal(execute(&own, &large).elapsed_ns, execute(&same, &large).elapsed_ns);
+	fixture_close(&own);
+	fixture_close(&same);
+}
+
 /* ---- anchors: what was measured on one H200 ---- */
 
 /* Prints a row of the table in sim/profiles/README.md; off: the deviation that is tolerated. */

@@ -306,7 +306,8 @@ static enum status find_gpu(
 	replay_config_default(&usual);
 	usual.max_model_len = model->max_position_embeddings;
 	replay_config_engine(&usual, &engine);
-	TRY(gpu_profile_choose(request->config.gpu, model->name, 1, &choice, error));
+	TRY(gpu_profile_choose(request->config.gpu, replay_config_policy(&request->config),
+		model->name, 1, &choice, error));
 	TRY(kv_memory_estimate(
 		model, &choice.profile, &engine, usual.gpu_memory_utilization, 1, &memory, error));
 	request->gpu_tokens = (uint64_t)memory.block_count * usual.block_size;

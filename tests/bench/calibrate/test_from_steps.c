@@ -1,0 +1,392 @@
+#include "bench/calibrate/from_steps.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "engine/base/counter_hash.h"
+#include "engine/base/table.h"
+#include "sim/price_by_operations.h"
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
+#include "tests/harness/replay_cli.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+static char folder[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	temporary_folder(folder);
+}
+
+static void tear_down(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(from_steps, .init = set_up, .fini = tear_down);
+
+#define NEEDED "elapsed_ns\tdecode_rows\tprefill_tokens\tdecode_context_tokens"
+
+static enum status read_text(struct step_log *log, const char *text, struct error *error)
+{
+	const struct step_log_options options = {.left_out = "warmup", .held_out = "nano"};
+	char path[TEMPORARY_PATH_BYTES];
+
+	temporary_write(folder, "log.tsv", text, path);
+	return step_log_read(log, path, &options, error);
+}
+
+/* ---- reading ---- */
+
+Test(from_steps, what_a_log_lacks_is_filled_in)
+{
+	struct step_log log;
+	struct error error = {0};
+
+	require_equal(
+		read_text(&log, NEEDED "\n500\t3\t0\t70\n900\t2\t100\t9\n", &error), STATUS_OK);
+	require_equal(log.fitted.count, 2);
+	const struct calibrate_point *decode = &log.fitted.points[0], *mixed = decode + 1;
+	require_equal(decode->elapsed_ns, 500);
+	require_equal(decode->gpu_ns, 500);
+	require_equal(decode->host_ns, 0);
+	require_equal(decode->counts.prefill_rows, 0);
+	require_equal(decode->counts.sampled_rows, 3);
+	require_equal(decode->counts.decode_context_tokens, 70);
+	require_equal(mixed->counts.prefill_rows, 1);
+	require_equal(mixed->counts.sampled_rows, 3);
+	require_equal(mixed->counts.prefill_attention_pairs, 5050);
+	step_log_free(&log);
+}
+
+Test(from_steps, columns_stand_in_any_order_and_phases_are_told_apart)
+{
+	struct step_log log;
+	struct error error = {0};
+
+	require_equal(read_text(&log,
+			      "prefill_tokens\tphase\tother\tdecode_rows\tdecode_context_tokens\t"
+			      "elapsed_ns\tprefill_rows\tsampled_rows\tprefill_attention_pairs\n"
+			      "0\twarmup\tx\t1\t1\t1\t0\t1\t0\n"
+			      "64\tnano\tx\t0\t0\t7\t4\t2\t99\n"
+			      "0\tb1\t\t1\t9\t8\t0\t1\t0\n",
+			      &error),
+		STATUS_OK);
+	require_equal(log.left_out_count, 1);
+	require_equal(log.held_out.count, 1);
+	require_equal(log.held_out.points[0].counts.prefill_attention_pairs, 99);
+	require_equal(log.held_out.points[0].counts.sampled_rows, 2);
+	require_equal(log.fitted.count, 1);
+	require_equal(log.fitted.points[0].elapsed_ns, 8);
+	step_log_free(&log);
+}
+
+Test(from_steps, a_compressed_log_is_the_same)
+{
+	struct step_log plain, packed;
+	struct error error = {0};
+	char path[TEMPORARY_PATH_BYTES];
+	const char *text = NEEDED "\n500\t3\t0\t70\n900\t2\t100\t9\n";
+	const struct step_log_options options = {.left_out = NULL};
+
+	require_equal(read_text(&plain, text, &error), STATUS_OK);
+	snprintf(path, sizeof(path), "%.480s/log.gz", folder);
+	gzFile file = gzopen(path, "wb");
+	require(gzputs(file, text) > 0 && gzclose(file) == Z_OK, "cannot write");
+	require_equal(step_log_read(&packed, path, &options, &error), STATUS_OK);
+	require_equal(packed.fitted.count, plain.fitted.count);
+	require(memcmp(packed.fitted.points, plain.fitted.points,
+			plain.fitted.count * sizeof(*plain.fitted.points)) == 0,
+		"other points");
+	step_log_free(&plain);
+	step_log_free(&packed);
+}
+
+Test(from_steps, bad_logs_get_one_clear_line)
+{
+	static const struct {
+		const char *text, *error;
+	} cases[] = {
+		{"", "log.tsv: found an empty file, expected the log of steps"},
+		{"elapsed_ns\tdecode_rows\tprefill_tokens\n",
+			"log.tsv:1: decode_context_tokens: found elapsed_ns"},
+		{NEEDED "\tdecode_rows\n", "log.tsv:1: decode_rows: found the column twice"},
+		{NEEDED "\n", "log.tsv: found no step, expected some"},
+		{"phase\t" NEEDED "\nnano\t1\t1\t0\t1\n", "log.tsv: found no step, expected some"},
+		{NEEDED "\n0\t1\t0\t1\n", "log.tsv:2: elapsed_ns: found 0, expected an integer in "
+					  "[1, "},
+		{NEEDED "\n5.5\t1\t0\t1\n", "log.tsv:2: elapsed_ns: found 5.5"},
+		{NEEDED "\n5\t-1\t0\t1\n", "log.tsv:2: decode_rows: found -1"},
+		{NEEDED "\n5\t4294967296\t0\t1\n", "log.tsv:2: decode_rows: found 4294967296"},
+		{NEEDED "\n5\t1\t0\n", "log.tsv:2: found 5?1?0, expected 4 cells between tabs"},
+		{NEEDED "\n5\t0\t0\t0\n", "log.tsv:2: found a step without rows"},
+		{NEEDED "\n5\t2\t0\t1\n", "log.tsv:2: found other decode_context_tokens than"},
+		{NEEDED "\n5\t0\t8\t1\n", "log.tsv:2: found other decode_context_tokens than"},
+		{NEEDED "\tprefill_rows\n5\t0\t8\t0\t0\n",
+			"log.tsv:2: found prompt tokens without"},
+		{NEEDED "\tprefill_rows\n5\t0\t8\t0\t9\n",
+			"log.tsv:2: found prompt tokens without"},
+		{NEEDED "\tsampled_rows\n5\t1\t0\t1\t2\n", "log.tsv:2: found more sampled_rows"},
+		{NEEDED "\tdecode_longest_context\n5\t2\t0\t9\t10\n",
+			"log.tsv:2: found a longest context longer"},
+		{NEEDED "\tshared_tokens\n5\t2\t0\t9\t10\n", "log.tsv:2: found more shared"},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct step_log log;
+		struct error error = {0};
+		require_equal(read_text(&log, cases[i].text, &error), STATUS_INPUT);
+		require(strstr(error.text, cases[i].error) != NULL, "%u: %s, expected %s", i,
+			error.text, cases[i].error);
+		step_log_free(&log);
+	}
+}
+
+/* ---- steps that were noticed late ---- */
+
+static void add(struct calibrate_points *points, uint64_t elapsed_ns)
+{
+	struct calibrate_point point = {.samples = 1,
+		.elapsed_ns = elapsed_ns,
+		.counts = {.decode_rows = 1, .decode_context_tokens = 1, .sampled_rows = 1}};
+	const struct calibrate_points one = {.points = &point, .count = 1};
+
+	calibrate_points_append(points, &one);
+}
+
+Test(from_steps, a_step_below_its_floors_goes_with_the_one_before_it)
+{
+	/* 100 ns a step at least */
+	const struct operation_floors floors = {.products = 100};
+	static const uint64_t times[] = {90, 150, 200, 190, 20, 160, 30, 40, 170};
+	static const uint64_t kept[] = {150, 200, 170};
+	struct step_log log = {.late_count = 0};
+
+	for (uint32_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		add(&log.fitted, times[i]);
+	}
+	step_log_drop_late(&log, &floors);
+	require_equal(log.fitted.count, 3);
+	require_equal(log.late_count, 6);
+	for (uint32_t i = 0; i < 3; i++) {
+		require_equal(log.fitted.points[i].elapsed_ns, kept[i]);
+	}
+	step_log_free(&log);
+}
+
+/* ---- the fit ---- */
+
+/* A log whose times the prices of a profile gave, with noise of a percent. */
+static void write_priced_log(const char *path, const struct gpu_profile *gpu)
+{
+	struct operation_pricer *pricer = malloc(sizeof(*pricer));
+	FILE *file = fopen(path, "w");
+
+	require(pricer != NULL && file != NULL, "cannot write");
+	operation_pricer_init(pricer, &gpu->prices);
+	fprintf(file, "phase\t" NEEDED "\tdecode_longest_context\n");
+	for (uint64_t i = 0; i < 900; i++) {
+		uint64_t hash = counter_hash(11, i);
+		uint64_t rows = 1 + (hash % 8 == 0 ? 0 : (hash >> 8) % 256);
+		uint64_t each = 200 + (hash >> 20) % 900;
+		bool has_prompt = (hash >> 40) % 4 == 0;
+		struct step_counts counts = {.decode_rows = rows,
+			.decode_context_tokens = rows * each,
+			.decode_longest_context = each,
+			.prefill_rows = has_prompt,
+			.prefill_tokens = has_prompt ? 16 + (hash >> 44) % 4000 : 0};
+		counts.prefill_attention_pairs =
+			counts.prefill_tokens * (counts.prefill_tokens + 1) / 2;
+		counts.sampled_rows = rows + has_prompt;
+		const struct operation_price price = price_by_operations(pricer, &counts, false);
+		double noise = 0.99 + 0.02 * (double)(hash >> 54) / 1024;
+		fprintf(file, "%s\t%.0f\t%llu\t%llu\t%llu\t%llu\n", i % 3 == 0 ? "nano" : "serve",
+			(price.gpu_ns + price.host_ns) * noise, (unsigned long long)rows,
+			(unsigned long long)counts.prefill_tokens,
+			(unsigned long long)counts.decode_context_tokens, (unsigned long long)each);
+	}
+	fclose(file);
+	free(pricer);
+}
+
+/* What prices made, the fit predicts where it was not fitted. The profile that is written finds the
+   blocks that it was told, and has the host's times. */
+Test(from_steps, prices_of_a_log_are_found_again)
+{
+	char path[TEMPORARY_PATH_BYTES], command[4 * TEMPORARY_PATH_BYTES];
+	struct gpu_profile gpu, made;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-vllm-qwen3-8b", &gpu, &error) == STATUS_OK, "%s",
+		error.text);
+	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
+	write_priced_log(path, &gpu);
+	char *out = quire_output(folder, 0,
+		"calibrate --from-steps @/log.tsv --model qwen3-8b --name v --out @/p --kv-blocks "
+		"40000 --host-step-us 3000 --host-row-us 1.5");
+	const char *phase = strstr(out, "(");
+	require(phase != NULL && fabs(atof(phase + 1)) < 1, "%s", out);
+	phase = strstr(out, "mean error of a step ");
+	require(phase != NULL && atof(phase + 21) < 2, "%s", out);
+	free(out);
+
+	snprintf(path, sizeof(path), "%.480s/p/v.json", folder);
+	require(gpu_profile_find(path, &made, &error) == STATUS_OK, "%s", error.text);
+	require(made.process_step == 3e6 && made.process_row == 1500, "%g and %g ns",
+		made.process_step, made.process_row);
+	snprintf(command, sizeof(command), "info --policy vllm --model qwen3-8b --gpu @/p/v.json");
+	out = quire_output(folder, 0, command);
+	require(strstr(out, "40000 of 16 tokens") != NULL, "%s", out);
+	free(out);
+}
+
+Test(from_steps, wrong_options_are_refused)
+{
+	char path[TEMPORARY_PATH_BYTES];
+
+	temporary_write(folder, "log.tsv", NEEDED "\n500\t3\t0\t70\n", path);
+	free(quire_output(folder, 2, "calibrate --from-steps @/log.tsv --name v --out @/a"));
+	free(quire_output(
+		folder, 2, "calibrate --from-steps @/log.tsv --measured --name v --out @/a"));
+	char *out = quire_output(
+		folder, 2, "calibrate --from-steps @/log.tsv --kv-blocks 90000 --name v --out @/a");
+	require(strstr(out, "--kv-blocks 90000: beside the weights, ") != NULL, "%s", out);
+	free(out);
+}
+
+/* ---- the profiles of the project ---- */
+
+static const char *references(void)
+{
+	const char *own = getenv("QUIRE_REFERENCES");
+
+	return own == NULL ? QUIRE_SOURCE_DIR "/../shared" : own;
+}
+
+static const struct {
+	const char *model, *log;
+	uint32_t kv_blocks;
+	double seconds, tokens_per_s; /* nano_bench, measured: in one process, in two */
+	double off_median;	      /* states how far off the median step may be, percent */
+} shipped[] = {
+	{"qwen3-0.6b", "steps_0.6b.tsv.gz", 74181, 5.61, 21300, 3.5},
+	{"qwen3-8b", "steps_8b.tsv.gz", 50760, 14.55, 9190, 1},
+};
+
+static double figure(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	require(at != NULL, "no %s in %s", name, text);
+	return atof(strpbrk(at + strlen(name), "0123456789+-"));
+}
+
+/* The fit of each log is the profile byte for byte, and its error is what README.md says. */
+Test(from_steps, those_of_the_project_are_the_fit_of_their_logs, .timeout = 300)
+{
+	char path[2 * TEMPORARY_PATH_BYTES], command[4 * TEMPORARY_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%.400s/vllm_h200/%s", references(), shipped[0].log);
+	FILE *file = fopen(path, "r");
+	if (file == NULL) {
+		cr_skip_test("no step logs of vLLM in %s (QUIRE_REFERENCES)", references());
+	}
+	fclose(file);
+	for (uint32_t i = 0; i < 2; i++) {
+		snprintf(command, sizeof(command),
+			"calibrate --from-steps %.400s/vllm_h200/%s --model %s --kv-blocks %u "
+			"--host-step-us 2504.6 --host-row-us 25.4 --source 'vLLM 0.26.0' --name "
+			"h200-vllm-%s --out @/p",
+			references(), shipped[i].log, shipped[i].model, shipped[i].kv_blocks,
+			shipped[i].model);
+		char *out = quire_output(folder, 0, command);
+		require(fabs(figure(out, "predicted (")) < 3, "%s", out);
+		require(fabs(figure(strstr(out, "median step"), "(")) < shipped[i].off_median, "%s",
+			out);
+		free(out);
+		snprintf(
+			path, sizeof(path), "%.400s/p/h200-vllm-%s.json", folder, shipped[i].model);
+		snprintf(command, sizeof(command),
+			QUIRE_SOURCE_DIR "/sim/profiles/h200-vllm-%s.json", shipped[i].model);
+		require_same_file(path, command, shipped[i].model);
+	}
+}
+
+/* nano_bench under vLLM's scheduler, with no option that says how much memory there is. */
+Test(from_steps, a_replay_takes_as_long_as_vllm_did, .timeout = 300)
+{
+	char trace[TEMPORARY_PATH_BYTES], command[4 * TEMPORARY_PATH_BYTES];
+
+	snprintf(trace, sizeof(trace), "%.400s/traces/nano_bench.jsonl", references());
+	FILE *file = fopen(trace, "r");
+	if (file == NULL) {
+		cr_skip_test("no nano_bench.jsonl in %s/traces (QUIRE_REFERENCES)", references());
+	}
+	fclose(file);
+	for (uint32_t i = 0; i < 4; i++) {
+		bool is_own = i >= 2;
+		snprintf(command, sizeof(command),
+			"replay %s --policy vllm --model %s --max-num-batched-tokens 16384 "
+			"--no-enable-prefix-caching --engine-process %s --json",
+			trace, shipped[i % 2].model, is_own ? "own" : "same");
+		char *out = quire_output(folder, 0, command);
+		double seconds = figure(out, "\"makespan_s\":");
+		double rate = figure(out, "\"output_tokens_per_s\":");
+		require(figure(out, "\"kv_blocks\":") == shipped[i % 2].kv_blocks, "%s", out);
+		require(is_own || fabs(seconds / shipped[i % 2].seconds - 1) < 0.03, "%g s",
+			seconds);
+		require(!is_own || fabs(rate / shipped[i % 2].tokens_per_s - 1) < 0.03,
+			"%g tokens/s", rate);
+		free(out);
+	}
+}
+
+/* The replay decides what vLLM decided in each of the steps that its log has: a simulation is of
+   the engine that was measured. */
+Test(from_steps, a_replay_decides_what_vllm_did, .timeout = 300)
+{
+	const struct step_log_options options = {.held_out = "nano"};
+	char log_path[TEMPORARY_PATH_BYTES], path[2 * TEMPORARY_PATH_BYTES],
+		command[4 * TEMPORARY_PATH_BYTES];
+	struct table_reader steps;
+	struct step_log log;
+	struct error error = {0};
+
+	snprintf(log_path, sizeof(log_path), "%.400s/vllm_h200/%s", references(), shipped[1].log);
+	FILE *file = fopen(log_path, "r");
+	if (file == NULL) {
+		cr_skip_test("no step logs of vLLM in %s (QUIRE_REFERENCES)", references());
+	}
+	fclose(file);
+	snprintf(command, sizeof(command),
+		"replay %.400s/traces/nano_bench.jsonl --policy vllm --model qwen3-8b "
+		"--max-num-batched-tokens 16384 --no-enable-prefix-caching --steps --out @/r",
+		references());
+	free(quire_output(folder, 0, command));
+	snprintf(path, sizeof(path), "%.480s/r/steps.tsv", folder);
+	require(table_reader_open(&steps, path, NULL, &error) == STATUS_OK, "%s", error.text);
+	require(step_log_read(&log, log_path, &options, &error) == STATUS_OK, "%s", error.text);
+	require_equal(log.held_out.count, 1032);
+	for (size_t i = 0; i < log.held_out.count; i++) {
+		const struct step_counts *counts = &log.held_out.points[i].counts;
+		require(table_reader_next(&steps, &error), "step %zu is missing", i);
+#define SAME(name)                                                                                 \
+	require_equal(                                                                             \
+		strtoull(steps.cells[table_reader_find(&steps, #name)], NULL, 10), counts->name)
+		SAME(decode_rows);
+		SAME(prefill_rows);
+		SAME(prefill_tokens);
+		SAME(decode_context_tokens);
+		SAME(decode_longest_context);
+		SAME(prefill_attention_pairs);
+		SAME(sampled_rows);
+#undef SAME
+	}
+	step_log_free(&log);
+	table_reader_close(&steps);
+}
