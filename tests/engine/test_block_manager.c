@@ -6,6 +6,7 @@
 
 #include "engine/block_manager.h"
 #include "engine/sequence.h"
+#include "engine/base/counter_hash.h"
 #include "tests/harness/property.h"
 #include "tests/models/block_model.h"
 #include "tests/harness/require.h"
@@ -551,55 +552,130 @@ Test(block_manager, sequences_over_the_pool_equal_their_model)
 
 enum { EVICTION_BLOCKS = 24 };
 
-/* The one whose content was registered first, before it those without, of these the lowest. */
-static uint32_t first_registered(const struct block_manager *manager, const uint64_t *registered)
-{
-	uint32_t first = BLOCK_NONE;
+/* Free blocks as arrays that are searched from end to end: `first` is given out before `others`, of
+   which the strategy chooses. */
+struct naive_pool {
+	enum eviction eviction;
+	enum free_order free_order;
+	uint32_t first[EVICTION_BLOCKS], others[EVICTION_BLOCKS];
+	uint32_t first_count, other_count;
+	uint64_t registered[EVICTION_BLOCKS]; /* ordinal of the content; 0: none */
+	uint32_t references[EVICTION_BLOCKS];
+	uint64_t given_count, content_count;
+};
 
-	for (uint32_t id = 0; id < manager->block_count; id++) {
-		if (manager->blocks[id].is_free &&
-			(first == BLOCK_NONE || registered[id] < registered[first])) {
-			first = id;
-		}
+/* The place in `others` of the one that goes next. FIFO: whose content was registered first, before
+   it those without, of these the lowest. Random: a hash of the number given out before. */
+static uint32_t naive_choice(const struct naive_pool *pool)
+{
+	uint32_t chosen = 0;
+
+	if (pool->eviction == EVICTION_RANDOM) {
+		return (uint32_t)(counter_hash(0, pool->given_count) % pool->other_count);
 	}
-	return first;
+	for (uint32_t i = 1; i < pool->other_count; i++) {
+		uint32_t id = pool->others[i], best = pool->others[chosen];
+		bool is_older = pool->registered[id] < pool->registered[best] ||
+				(pool->registered[id] == pool->registered[best] && id < best);
+		chosen = is_older ? i : chosen;
+	}
+	return chosen;
 }
 
-static void take_block(
-	struct prop *prop, struct block_manager *manager, uint64_t *registered, uint64_t *count)
+/* The last one moves into the gap. */
+static void naive_remove_other(struct naive_pool *pool, uint32_t place)
 {
-	uint32_t expected = first_registered(manager, registered);
-	uint32_t id = block_manager_pop_free(manager);
+	pool->others[place] = pool->others[--pool->other_count];
+}
 
-	require(manager->strategies.eviction != EVICTION_FIFO || id == expected,
-		"block %u is given out, not %u", id, expected);
-	require(!manager->blocks[id].is_free, "a block is given out and free");
-	registered[id] = 0;
-	if (prop_chance(prop, 2, 3)) {
-		block_manager_register(manager, id, (struct block_key){++*count, 0});
-		registered[id] = *count;
+static uint32_t naive_take(struct naive_pool *pool)
+{
+	uint32_t id = pool->first[0];
+
+	if (pool->first_count > 0) {
+		memmove(pool->first, pool->first + 1, --pool->first_count * sizeof(pool->first[0]));
+	} else {
+		uint32_t place = naive_choice(pool);
+		id = pool->others[place];
+		naive_remove_other(pool, place);
 	}
-	prop_log(prop, "block %u is given out", id);
+	pool->given_count++;
+	pool->registered[id] = 0;
+	pool->references[id] = 1;
+	return id;
+}
+
+static void naive_release(struct naive_pool *pool, uint32_t id)
+{
+	if (--pool->references[id] > 0) {
+		return;
+	}
+	if (pool->free_order == FREE_UNHASHED_FIRST && pool->registered[id] == 0) {
+		memmove(pool->first + 1, pool->first, pool->first_count++ * sizeof(pool->first[0]));
+		pool->first[0] = id;
+	} else {
+		pool->others[pool->other_count++] = id;
+	}
+}
+
+/* A hit: only registered blocks are hit, and free ones of these are among the others. */
+static void naive_share(struct naive_pool *pool, uint32_t id)
+{
+	if (pool->references[id]++ > 0) {
+		return;
+	}
+	for (uint32_t i = 0; i < pool->other_count; i++) {
+		if (pool->others[i] == id) {
+			naive_remove_other(pool, i);
+			return;
+		}
+	}
+	require(false, "a free block with content is not among the others");
+}
+
+static void naive_init(struct naive_pool *pool, uint32_t count, struct block_strategies strategies)
+{
+	*pool = (struct naive_pool){
+		.eviction = strategies.eviction, .free_order = strategies.free_order};
+	for (uint32_t id = 0; id < count; id++) {
+		pool->others[pool->other_count++] = id;
+	}
 }
 
 static void body_eviction(struct prop *prop, const void *context)
 {
+	const struct block_strategies strategies = {
+		.eviction = prop_chance(prop, 1, 2) ? EVICTION_FIFO : EVICTION_RANDOM,
+		.free_order = prop_chance(prop, 1, 2) ? FREE_UNHASHED_FIRST : FREE_BACK};
 	struct block_manager manager;
-	uint64_t registered[EVICTION_BLOCKS] = {0};
-	uint64_t count = 0;
+	struct naive_pool pool;
 	(void)context;
-	block_manager_init(&manager, prop_range(prop, 1, EVICTION_BLOCKS), 4,
-		(struct block_strategies){
-			.eviction = prop_chance(prop, 1, 2) ? EVICTION_FIFO : EVICTION_RANDOM});
+
+	block_manager_init(&manager, prop_range(prop, 1, EVICTION_BLOCKS), 4, strategies);
+	naive_init(&pool, manager.block_count, strategies);
+	prop_log(prop, "%s, free order %d",
+		strategies.eviction == EVICTION_FIFO ? "fifo" : "random",
+		(int)strategies.free_order);
 	for (uint32_t i = prop_range(prop, 0, 120); i > 0; i--) {
 		uint32_t id = (uint32_t)prop_below(prop, manager.block_count);
 		if (prop_chance(prop, 1, 2) && manager.free_count > 0) {
-			take_block(prop, &manager, registered, &count);
-		} else if (!manager.blocks[id].is_free) {
+			uint32_t expected = naive_take(&pool);
+			id = block_manager_pop_free(&manager);
+			require(id == expected, "block %u is given out, not %u", id, expected);
+			prop_log(prop, "block %u is given out", id);
+			if (prop_chance(prop, 2, 3)) {
+				pool.registered[id] = ++pool.content_count;
+				block_manager_register(
+					&manager, id, (struct block_key){pool.content_count, 0});
+			}
+		} else if (pool.references[id] > 0 && prop_chance(prop, 2, 3)) {
 			block_manager_release(&manager, id);
-		} else if (registered[id] > 0) {
-			block_manager_share(&manager, id); /* a hit revives it */
+			naive_release(&pool, id);
+		} else if (pool.registered[id] > 0) {
+			block_manager_share(&manager, id);
+			naive_share(&pool, id);
 		}
+		require_equal(manager.free_count, pool.first_count + pool.other_count);
 		block_manager_check(&manager);
 	}
 	block_manager_deinit(&manager);
