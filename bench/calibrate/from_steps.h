@@ -20,8 +20,8 @@ struct phase_errors {
 struct from_steps_request {
 	const char *path, *left_out_phase, *held_out_phase;
 	const char *source; /* what was recorded; NULL: not said */
-	/* What a step, and each of its rows, takes at least on the host of an engine in a process of
-	   its own; millionths of a microsecond, 0: nothing beyond the prices. */
+	/* What a step, and each of its rows, takes at least on the host of an engine in a process
+	   of its own; millionths of a microsecond, 0: nothing beyond the prices. */
 	uint64_t host_step_us, host_row_us;
 	/* Its model, ranks, seed, and the log's engine: block size, share of the memory and, unless
 	   0, the KV blocks it found. Gets the defaults of policy vllm. */

@@ -14,8 +14,8 @@
 		 length), decode_longest_context, prefill_longest_context, shared_tokens,
 		 reread_tokens
 
-   Other columns are not read. Rows and tokens of a step are below 2^32, other numbers at most 2^52; a
-   log has at least one step and at most STEP_LOG_STEPS_MAX. */
+   Other columns are not read. Rows and tokens of a step are below 2^32, other numbers at most
+   2^52; a log has at least one step and at most STEP_LOG_STEPS_MAX. */
 
 enum { STEP_LOG_STEPS_MAX = 1 << 22 };
 

@@ -84,12 +84,16 @@ static enum status run_from_steps(
 	struct calibrate_request *request, struct gpu_profile *gpu, struct error *error)
 {
 	struct from_steps_result result;
-	char path[PATH_BYTES_MAX];
+	char path[PATH_BYTES_MAX], points_path[PATH_BYTES_MAX];
 
 	request->steps.config = &request->replay.run.config;
 	TRY(path_format(path, error, "%s/%s.json", request->out, request->name));
+	TRY(path_format(points_path, error, "%s/points.tsv", request->out));
 	enum status status = from_steps(&result, &request->steps, gpu, error);
 	const struct calibrate_points *points = &result.log.fitted;
+	if (status == STATUS_OK) {
+		status = calibrate_points_write(points, points_path, error);
+	}
 	if (status == STATUS_OK) {
 		status = calibrate_profile_write(path, &result.fit, points, gpu, error);
 	}

@@ -55,8 +55,8 @@ static struct step_time execute(const struct fixture *fixture, const struct step
 
 /* ---- an engine in a process of its own ---- */
 
-/* Its host's time is the least that a step takes, and shows on the host only; larger steps cost what
-   they do without it. */
+/* Its host's time is the least that a step takes, and shows on the host only; larger steps cost
+   what they do without it. */
 Test(cost_model, the_host_of_an_engine_process_is_a_floor)
 {
 	const struct step_counts small = {.decode_rows = 3,

@@ -297,7 +297,7 @@ Test(replay_cli, wrong_options_are_reported_in_one_line)
 		{"--runner: found 'slow'", {"--runner", "slow"}},
 		{"--tokens: found 'none'", {"--tokens", "none"}},
 		{"--admission: found 'all'", {"--admission", "all"}},
-		{"--format", {"--format", "csv"}},
+		{"--format", {"--format", "tsv"}},
 		{"--sessions", {"--sessions", "ajar"}},
 		{"--admission belongs to --policy prefill-first", {"--admission", "seed"}},
 		{"--tokens sampled", {"--tokens", "sampled"}},
