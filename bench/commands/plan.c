@@ -1,4 +1,6 @@
 #include "bench/commands/commands.h"
+#include "bench/commands/trace/made_trace.h"
+#include "bench/commands/trace/trace_request.h"
 
 #include "bench/plan/answer.h"
 #include "bench/plan/plan.h"
@@ -21,15 +23,29 @@ static const char examples[] =
 	"  quire plan chat.jsonl --slo 'ttft.p99<=2000,tpot.p95<=50' --vary rate\n"
 	"  quire plan chat.jsonl --slo-ttft-ms 2000 --target-speedup 3 --spare 1 --router prefix\n"
 	"  quire plan chat.jsonl --slo-e2e-ms 20000 --grid 'gpu=h200,h100;max-num-seqs=128,512'\n"
+	"  quire plan --input 200:2000 --output 100:400 --prefix 1024:4 --slo-ttft-ms 500\n"
 	"  quire report plan --out plan.html\n";
 
-#define REQUEST(field) offsetof(struct plan_request, field)
+struct plan_command {
+	struct plan_request plan;
+	struct made_trace_options made; /* the trace, where no file is given */
+};
+
+#define REQUEST(field) offsetof(struct plan_command, plan.field)
+#define MADE(field) offsetof(struct plan_command, made.field)
 
 #define MILLION UINT64_C(1000000)
 
 enum { BILLION = 1000 * 1000 * 1000 };
 
 #define SLO_MAX (UINT64_C(1000000) * BILLION)
+
+static const char *preset_word(uint32_t index)
+{
+	const struct trace_preset *preset = trace_preset_at(index);
+
+	return preset == NULL ? NULL : preset->name;
+}
 
 static const struct option options[] = {
 	{.kind = OPTION_HEADING, .help = "service level"},
@@ -72,6 +88,26 @@ static const struct option options[] = {
 	{"cost-per-gpu-hour", OPTION_MILLIONTHS, REQUEST(cost_per_gpu_hour), .argument = "PRICE",
 		.minimum = 1, .maximum = MILLION * MILLION,
 		.help = "also say what a million output tokens cost"},
+
+	{.kind = OPTION_HEADING,
+		.help = "a load without a trace, as `quire trace make` makes it from --seed"},
+	{"preset", OPTION_WORD, MADE(preset), .argument = "NAME", .word_at = preset_word,
+		.help = "a workload to start from, which the options below override: chat, agent, "
+			"rag or batch"},
+	{"requests", OPTION_COUNT, MADE(requests), .argument = "N", .minimum = 1,
+		.maximum = 1 << 28,
+		.help = "requests of the trace; default: 10000, or the preset's"},
+	{"input", OPTION_TEXT, MADE(input), .argument = "LEN",
+		.help = "prompt tokens behind the prefix: N, LOW:HIGH or lognormal:MEDIAN:SIGMA"},
+	{"output", OPTION_TEXT, MADE(output), .argument = "LEN", .help = "output tokens"},
+	{"prefix", OPTION_TEXT, MADE(prefix), .argument = "TOKENS:COUNT[,...]",
+		.help = "tree of prefixes in front of every prompt"},
+	{"turns", OPTION_TEXT, MADE(turns), .argument = "LEN",
+		.help = "turns of a session; --rate is then of sessions"},
+	{"follow-up", OPTION_TEXT, MADE(follow_up), .argument = "LEN",
+		.help = "new prompt tokens of later turns; default: as --input"},
+	{"think", OPTION_MILLIONTHS, MADE(think), MADE(has_think), .argument = "S", .unit = "s",
+		.maximum = MILLION * MILLION, .help = "mean pause before a later turn"},
 
 	{.kind = OPTION_HEADING, .help = "which configuration"},
 	{"grid", OPTION_TEXT, REQUEST(grid), .argument = "GRID",
@@ -132,17 +168,12 @@ static enum status conclude(struct plan *plan, struct plan_folder *folder, struc
 	return is_found ? STATUS_OK : error_set(error, STATUS_VERDICT, "%s", "");
 }
 
-static enum status run(struct command_line *line, struct error *error)
+static enum status run_plan(struct plan_request *request, struct error *error)
 {
-	struct plan_request *request = line->values;
 	struct plan_folder folder = {.is_owned = false};
 	struct plan plan;
-
-	request->argc = line->argc;
-	request->argv = line->argv;
-	request->run.trace_path = line->positionals[0];
-	request->run.progress = progress_mode_of_stderr();
 	enum status status = plan_open(&plan, request, error);
+
 	if (status == STATUS_OK && request->out != NULL) {
 		status = plan_folder_open(&folder, request->out, request->is_forced, error);
 	}
@@ -157,18 +188,49 @@ static enum status run(struct command_line *line, struct error *error)
 	return status;
 }
 
+static enum status run(struct command_line *line, struct error *error)
+{
+	struct plan_command *command = line->values;
+	struct plan_request *request = &command->plan;
+	struct made_trace made = {.file = NULL};
+	bool has_trace = line->positional_count > 0;
+	bool is_made = made_trace_is_wanted(&command->made);
+
+	if (has_trace == is_made) {
+		return error_set(error, STATUS_USAGE,
+			has_trace
+				? "a trace is given, and --input, --output and the like make one: "
+				  "give one of them"
+				: "no load to plan for: give a TRACE, or --input, --output and "
+				  "--rate");
+	}
+	request->argc = line->argc;
+	request->argv = line->argv;
+	request->run.progress = progress_mode_of_stderr();
+	enum status status = STATUS_OK;
+	if (is_made) {
+		status = made_trace_open(&made, &command->made, &request->run.config, error);
+	}
+	request->run.trace_path = is_made ? made.path : line->positionals[0];
+	if (status == STATUS_OK) {
+		status = run_plan(request, error);
+	}
+	made_trace_close(&made);
+	return status;
+}
+
 const struct command command_plan = {
 	.name = "plan",
 	.title = "find the load a configuration carries within a service level",
-	.arguments = "TRACE --slo-ttft-ms MS [options]",
+	.arguments = "[TRACE] --slo-ttft-ms MS [options]",
 	.summary = summary,
 	.examples = examples,
 	OPTIONS(options),
 	.table = &replay_options,
 	.table_offset = REQUEST(run.config),
-	.value_bytes = sizeof(struct plan_request),
+	.value_bytes = sizeof(struct plan_command),
 	.main_options = main_options,
-	.positional_minimum = 1,
+	.positional_minimum = 0,
 	.positional_maximum = 1,
 	.run = run,
 };

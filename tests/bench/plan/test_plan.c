@@ -76,27 +76,37 @@ static double answer_of(const char *options)
 
 /* ---- queues with a known capacity ---- */
 
+static void set_all(cJSON *curve, double ns)
+{
+	cJSON *number, *list = cJSON_GetObjectItem(curve, "ns");
+
+	cJSON_ArrayForEach(number, list)
+	{
+		cJSON_SetNumberValue(number, ns);
+	}
+}
+
 /* A profile whose prefill steps take `step_ns` and `token_ns` for each token of a prompt, and all
-   else nothing. */
+   else nothing; but for weights and K and V at a rate at which they take about a microsecond. */
 static void write_profile(double step_ns, double token_ns)
 {
-	char *text = file_read("sim/profiles/h200-qwen3-0.6b.json", NULL);
+	char *text = file_read(QUIRE_SOURCE_DIR "/sim/profiles/h200-qwen3-0.6b.json", NULL);
 	char path[PATH_BYTES];
 	cJSON *root = cJSON_Parse(text), *curve;
+	cJSON *prices = cJSON_GetObjectItem(root, "prices");
+	cJSON *limits = cJSON_GetObjectItem(root, "limits");
 
-	cJSON_ArrayForEach(curve, cJSON_GetObjectItem(root, "curves"))
+	cJSON_ArrayForEach(curve, prices)
 	{
-		const double at[] = {0, 1}, zero[] = {0, 0};
-		const double step[] = {0, step_ns}, token[] = {0, token_ns};
-		bool is_step = strcmp(curve->string, "prefill_step") == 0;
-		bool is_token = strcmp(curve->string, "prefill_tokens") == 0;
-		cJSON_ReplaceItemInObject(curve, "at", cJSON_CreateDoubleArray(at, 2));
-		cJSON_ReplaceItemInObject(curve, "ns",
-			cJSON_CreateDoubleArray(is_step	   ? step
-						: is_token ? token
-							   : zero,
-				2));
+		set_all(curve, 0);
 	}
+	set_all(cJSON_GetObjectItem(prices, "eager"), step_ns);
+	set_all(cJSON_GetObjectItem(prices, "eager_tokens"), token_ns);
+	set_all(cJSON_GetObjectItem(prices, "kv_all"), 0.2); /* no less than its bytes take */
+	cJSON_SetNumberValue(
+		cJSON_GetObjectItem(cJSON_GetObjectItem(limits, "read_rate"), "value"), 1e6);
+	cJSON_SetNumberValue(
+		cJSON_GetObjectItem(cJSON_GetObjectItem(limits, "flop_rate"), "value"), 1e6);
 	char *changed = cJSON_Print(root);
 	snprintf(path, sizeof(path), "%s/profile.json", folder);
 	file_write(path, changed, strlen(changed));
@@ -115,7 +125,7 @@ static void write_profile(double step_ns, double token_ns)
 Test(plan, finds_the_capacity_of_a_queue_with_constant_service)
 {
 	write_profile(10e6, 0);
-	free(quire(0, "trace make --requests 100000 --input 20 --output 1 --rate 50 --seed 3 "
+	free(quire(0, "trace make --requests 60000 --input 20 --output 1 --rate 50 --seed 3 "
 		      "--out @/trace.jsonl"));
 	double rate = answer_of(ONE_SERVER "--rate 50 --slo 'ttft.mean<=30'");
 	require(fabs(rate / 80 - 1) < 0.01, "found %g, expected 80", rate);
@@ -127,7 +137,7 @@ Test(plan, finds_the_capacity_of_a_queue_with_constant_service)
 Test(plan, finds_the_capacity_of_a_queue_with_drawn_service)
 {
 	write_profile(2e6, 100e3);
-	free(quire(0, "trace make --requests 100000 --input 1:199 --output 1 --rate 50 --seed 3 "
+	free(quire(0, "trace make --requests 60000 --input 1:199 --output 1 --rate 50 --seed 3 "
 		      "--out @/trace.jsonl"));
 	double rate = answer_of(ONE_SERVER "--rate 50 --slo 'ttft.mean<=30.964'");
 	require(fabs(rate / 60 - 1) < 0.01, "found %g, expected 60", rate);
@@ -174,7 +184,7 @@ Test(plan, finds_the_least_number_of_replicas)
 /* ---- what grows with what ---- */
 
 #define TRACE QUIRE_SOURCE_DIR "/workloads/traces/demo.jsonl"
-#define DEMO TRACE " --max-requests 400 --slo-ttft-ms 400 --slo-tpot-ms 40 "
+#define DEMO TRACE " --max-requests 250 --slo-ttft-ms 400 --slo-tpot-ms 40 "
 
 static double demo_answer(const char *options)
 {
@@ -394,6 +404,36 @@ Test(plan, misuse_is_refused_in_a_line)
 	require_misuse("--slo-ttft-ms 9 --gpu nothing", "nothing");
 	char *text = quire(2, "plan @/missing.jsonl --slo-ttft-ms 9");
 	require(strstr(text, "missing.jsonl") != NULL, "%s", text);
+	free(text);
+}
+
+/* Without a trace, one is made: the same as `quire trace make` makes, and nothing of it is left. */
+Test(plan, makes_its_own_trace)
+{
+#define MADE "--input 20:400 --output 2:60 --prefix 256:3"
+	struct plan_file plans[2];
+
+	free(quire(0, "trace make --requests 900 --rate 2 --seed 5 --out @/made.jsonl " MADE));
+	free(quire(0, "plan @/made.jsonl --seed 5 --slo-ttft-ms 30 --slo-tpot-ms 4 --out @/a"));
+	free(quire(0, "plan --requests 900 --rate 2 --seed 5 " MADE
+		      " --slo-ttft-ms 30 --slo-tpot-ms 4 --out @/b"));
+	open_plan(&plans[0], "a");
+	open_plan(&plans[1], "b");
+	require(plans[0].answer.highest_pass.value == plans[1].answer.highest_pass.value &&
+			plans[0].probe_count == plans[1].probe_count &&
+			strcmp(plans[0].trace_name, plans[1].trace_name) == 0,
+		"%g and %g", plans[0].answer.highest_pass.value,
+		plans[1].answer.highest_pass.value);
+	plan_file_close(&plans[0]);
+	plan_file_close(&plans[1]);
+	char *text = quire(2, "plan --input 20 --slo-ttft-ms 30");
+	require(strstr(text, "--output") != NULL, "%s", text);
+	free(text);
+	text = quire(2, "plan --slo-ttft-ms 30");
+	require(strstr(text, "give a TRACE") != NULL, "%s", text);
+	free(text);
+	text = quire(2, "plan @/made.jsonl --input 20 --slo-ttft-ms 30");
+	require(strstr(text, "one of them") != NULL, "%s", text);
 	free(text);
 }
 

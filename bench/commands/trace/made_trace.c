@@ -1,0 +1,146 @@
+#include "bench/commands/trace/made_trace.h"
+
+#include "bench/commands/trace/trace_request.h"
+#include "engine/base/unfinished.h"
+#include "workloads/trace/trace_writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MILLION UINT64_C(1000000)
+
+bool made_trace_is_wanted(const struct made_trace_options *options)
+{
+	return options->preset > 0 || options->input != NULL || options->output != NULL ||
+	       options->prefix != NULL || options->turns != NULL || options->follow_up != NULL ||
+	       options->has_think;
+}
+
+static void set_text(const char **to, const char *given)
+{
+	*to = given != NULL ? given : *to;
+}
+
+/* Moves the arrivals from the run to the trace. */
+static void take_arrivals(struct trace_request *request, struct replay_config *config)
+{
+	bool has_turns = request->turns != NULL && strcmp(request->turns, "1") != 0;
+	bool has_rate = request->config.rate > 0 || request->session_rate > 0;
+
+	if (config->given.rate || !has_rate) {
+		uint64_t rate = config->given.rate ? config->rate : MILLION;
+		request->config.rate = has_turns ? 0 : rate;
+		request->session_rate = has_turns ? rate : 0;
+	}
+	request->config.arrivals = config->arrivals;
+	request->config.burstiness = config->burstiness;
+	request->config.given.arrivals = config->given.arrivals;
+	request->config.given.burstiness = config->given.burstiness;
+	request->config.seed = config->seed;
+	if (config->given.trace_block_size) {
+		request->config.trace_block_size = config->trace_block_size;
+	}
+	config->rate = config->burstiness = 0;
+	config->arrivals = ARRIVE_BY_TRACE;
+	config->given.rate = config->given.arrivals = config->given.burstiness = false;
+}
+
+static void make_request(struct trace_request *request, const struct made_trace_options *options,
+	struct replay_config *config)
+{
+	trace_request_init(request, options->preset);
+	if (options->requests > 0) {
+		request->requests = options->requests;
+	} else if (options->preset == 0) {
+		request->requests = MADE_TRACE_REQUESTS;
+	}
+	set_text(&request->input, options->input);
+	set_text(&request->output, options->output);
+	set_text(&request->prefix, options->prefix);
+	set_text(&request->turns, options->turns);
+	set_text(&request->follow_up, options->follow_up);
+	request->think = options->has_think ? options->think : request->think;
+	take_arrivals(request, config);
+}
+
+static enum status make_file(struct made_trace *made, FILE **file, struct error *error)
+{
+	char folder[PATH_BYTES_MAX];
+
+	snprintf(folder, sizeof(folder), "/tmp/quire-%ld", (long)getpid());
+	snprintf(made->path, sizeof(made->path), "/tmp/quire-%ld/made.jsonl", (long)getpid());
+	*file = NULL;
+	int descriptor = -1;
+	if (unfinished_make_folder(&made->folder, folder) == 0) {
+		descriptor = unfinished_create(&made->file, made->path);
+	}
+	*file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+	if (*file != NULL) {
+		return STATUS_OK;
+	}
+	int reason = errno;
+	if (descriptor >= 0) {
+		close(descriptor);
+	}
+	return error_set(
+		error, STATUS_FILE, "%s: cannot be made: %s", made->path, strerror(reason));
+}
+
+static enum status write_rows(
+	const struct made_trace *made, struct trace_plan *plan, FILE *file, struct error *error)
+{
+	struct generator *generator = generator_open(&plan->options);
+	struct trace_row row;
+	uint64_t rows = 0;
+
+	while (generator_next(generator, &row)) {
+		trace_write_row(file, &row);
+		rows++;
+	}
+	generator_close(generator);
+	bool is_bad = ferror(file) != 0;
+	is_bad |= fclose(file) != 0;
+	if (is_bad) {
+		return error_set(error, STATUS_FILE, "%s: cannot be written", made->path);
+	}
+	return rows == plan->options.request_count
+		       ? STATUS_OK
+		       : error_set(error, STATUS_USAGE,
+				 "--requests: found room for %llu of %llu rows before 2^62 ns, "
+				 "expected a higher --rate or fewer rows",
+				 (unsigned long long)rows,
+				 (unsigned long long)plan->options.request_count);
+}
+
+enum status made_trace_open(struct made_trace *made, const struct made_trace_options *options,
+	struct replay_config *config, struct error *error)
+{
+	struct trace_request request = {0};
+	struct trace_plan plan = {0};
+	FILE *file;
+
+	*made = (struct made_trace){0};
+	make_request(&request, options, config);
+	enum status status = trace_plan_open(&plan, &request, error);
+	if (status == STATUS_OK) {
+		status = make_file(made, &file, error);
+	}
+	if (status == STATUS_OK) {
+		status = write_rows(made, &plan, file, error);
+	}
+	trace_plan_close(&plan);
+	return status;
+}
+
+void made_trace_close(struct made_trace *made)
+{
+	if (made->file != NULL) {
+		unfinished_remove(made->file);
+	}
+	if (made->folder != NULL) {
+		unfinished_remove(made->folder);
+	}
+	*made = (struct made_trace){0};
+}

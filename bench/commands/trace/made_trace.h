@@ -1,0 +1,41 @@
+#ifndef BENCH_COMMANDS_TRACE_MADE_TRACE_H
+#define BENCH_COMMANDS_TRACE_MADE_TRACE_H
+
+#include "bench/replay/replay_config.h"
+#include "engine/base/path.h"
+
+/* A trace that a command makes for itself, as `quire trace make` makes it from the same options and
+   --seed. It lies in a folder of its own below /tmp and is removed with it, whatever way the
+   program ends. */
+
+/* Rows of a trace, unless a preset or the user says otherwise. */
+enum { MADE_TRACE_REQUESTS = 10000 };
+
+struct made_trace_options {
+	uint32_t preset; /* of trace_preset_at() */
+	uint64_t requests;
+	const char *input, *output, *prefix, *turns, *follow_up; /* NULL: not given */
+	uint64_t think;						 /* seconds * 10^6 */
+	bool has_think;
+};
+
+struct unfinished;
+
+struct made_trace {
+	struct unfinished *folder, *file; /* NULL: none */
+	char path[PATH_BYTES_MAX];
+};
+
+/* Whether an option was given that makes a trace. */
+bool made_trace_is_wanted(const struct made_trace_options *options);
+
+/* Takes arrivals (--rate, --arrivals, --burstiness) and the block size out of `config`: they are
+   the trace's. --rate is of sessions where there are turns, and 1/s unless it is given. To be
+   closed after a failure too. */
+enum status made_trace_open(struct made_trace *made, const struct made_trace_options *options,
+	struct replay_config *config, struct error *error);
+
+/* Accepts a zeroed one. */
+void made_trace_close(struct made_trace *made);
+
+#endif
