@@ -62,6 +62,18 @@ static struct result_value limit_of(
 	return own;
 }
 
+/* With --spare the search runs with replicas lost; those runs decide. */
+static double lost_of(const struct plan_file *plan)
+{
+	double lost = 0;
+
+	for (uint64_t i = 0; i < plan->probe_count; i++) {
+		const struct result_value *own = &plan->probes[i].lost;
+		lost = own->has_value && own->value > lost ? own->value : lost;
+	}
+	return lost;
+}
+
 /* The variables that style.gp explains, and the rows of the best configuration. */
 static void fill_load_plot(struct plot *plot, const struct plan_file *plan)
 {
@@ -72,6 +84,7 @@ static void fill_load_plot(struct plot *plot, const struct plan_file *plan)
 	plot_set_text(plot, "knob", knob->title);
 	plot_set_text(plot, "unit", knob->unit);
 	plot_set_text(plot, "chosen", plan->configurations[0].name);
+	plot_set_number(plot, "lost_own", lost_of(plan));
 	set_value(plot, "pass", plan_answer_pass(answer));
 	set_value(plot, "fail", plan_answer_fail(answer));
 	if (answer->sampling.interval.low.has_value && answer->sampling.interval.high.has_value) {
@@ -101,7 +114,7 @@ static void fill_load_plot(struct plot *plot, const struct plan_file *plan)
 static bool is_own_run(const struct plan_probe *probe)
 {
 	return probe->purpose != PROBE_ALONE && probe->purpose != PROBE_SAMPLING &&
-	       probe->purpose != PROBE_MODEL && probe->lost.value <= 0;
+	       probe->purpose != PROBE_MODEL;
 }
 
 /* Every answer, and the other runs of the same configurations. */
@@ -149,7 +162,7 @@ static enum status add_plots(struct sheet *sheet, const struct plan_file *plan, 
 				.title = "Latency against load",
 				.reading =
 					"Where a curve turns up, requests begin to wait for each "
-					"other. The two shades are the intervals of the answer: "
+					"other. The shades are the intervals of the answer: "
 					"of sampling, and of the model of step times."},
 			fill_load_plot},
 		{"plan_goodput.gp",

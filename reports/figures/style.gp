@@ -293,23 +293,27 @@ log_axis(axis, low, high) = sprintf("set logscale %s; set %srange [%.9g:%.9g]; s
 #   model_low, model_high
 #   ttft_slo, tpot_slo, e2e_slo        limits in ms; attain_slo, the share that must be within
 #   chosen                             whose rows are drawn (else those of the first row)
+#   lost_own                           replicas lost in the runs of the search (else 0)
 #
 # A row counts if it is one of the search itself, on the trace itself: `is_own(0)`.
 sampling_color = palette_run[7]
 model_color = palette_run[6]
 plan_load = "set datafile columnheaders; ".\
 	"if (!exists('knob')) { knob = 'Load' }; if (!exists('unit')) { unit = '' }; ".\
-	"if (!exists('chosen')) { chosen = ''; ".\
+	"if (!exists('lost_own')) { lost_own = 0 }; if (!exists('chosen')) { chosen = ''; ".\
 	"stats table using (chosen = chosen eq '' ? stringcolumn('configuration') : chosen, 0) ".\
 	"nooutput }; knob_title = knob . (unit eq '' ? '' : ', ' . unit); ".\
 	"x_end = 0.0; x_points = 0; ".\
 	"stats table using (is_own(0) ? column('load') : NaN) nooutput; ".\
 	"if (exists('STATS_max')) { x_points = STATS_records; x_end = STATS_max; ".\
-	"most = exists('pass') ? 1.8 * pass : x_end; ".\
+	"most = exists('pass') ? 1.5 * pass : x_end; ".\
 	"most = exists('model_high') && model_high * 1.1 > most ? model_high * 1.1 : most; ".\
-	"x_end = x_end > most ? most : x_end }"
+	"undefine STATS_max; stats table using (is_own(0) && column('load') <= most ? ".\
+	"column('load') : NaN) nooutput; ".\
+	"x_end = exists('STATS_max') ? STATS_max : most; ".\
+	"x_end = exists('model_high') && model_high > x_end ? model_high : x_end }"
 is_own(unused) = stringcolumn("configuration") eq chosen && column("replicate") == 0 && \
-	column("lost") == 0 && abs(column("step_time_scale") - 1) < 1e-9 && \
+	column("lost") == lost_own && abs(column("step_time_scale") - 1) < 1e-9 && \
 	stringcolumn("purpose") ne "alone"
 x_of(unused) = is_own(0) && column("load") <= x_end * 1.0001 ? column("load") : NaN
 

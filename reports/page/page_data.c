@@ -25,6 +25,21 @@ static void add_embedded(struct text *page, const cJSON *root)
 	cJSON_free(printed);
 }
 
+void page_folder_name(struct text *name, const char *directory)
+{
+	size_t end = strlen(directory);
+
+	while (end > 1 && directory[end - 1] == '/') {
+		end--;
+	}
+	size_t start = end;
+	while (start > 0 && directory[start - 1] != '/') {
+		start--;
+	}
+	text_add_bytes(name, directory + start, end - start);
+	text_add(name, "");
+}
+
 void page_data_of(struct text *page, const char *label, const char *name, const cJSON *summary,
 	const cJSON *provenance)
 {

@@ -1,6 +1,5 @@
 #include "reports/page/page_plan.h"
 
-#include "engine/base/path.h"
 #include "reports/page/page.h"
 #include "reports/page/page_elements.h"
 #include "reports/page/page_sections.h"
@@ -12,7 +11,11 @@ void page_load(struct text *page, const struct plan_answer *answer, double value
 	bool is_factor = strcmp(answer->vary, "speedup") == 0;
 	bool is_whole = !is_factor && strcmp(answer->vary, "rate") != 0;
 
-	text_add_number(page, is_whole ? NUMBER_COUNT : NUMBER_RATE, true, value);
+	if (is_whole || value >= 1000) {
+		text_add_number(page, NUMBER_COUNT, true, value);
+	} else {
+		text_format(page, "%.4g", value); /* a search ends at less than 1 % */
+	}
 	if (is_factor) {
 		text_add(page, "\u00d7");
 	} else if (answer->unit[0] != '\0') {
@@ -33,15 +36,15 @@ static void add_bounds(struct text *page, const struct plan_answer *answer)
 	struct result_value pass = plan_answer_pass(answer), fail = plan_answer_fail(answer);
 
 	if (pass.has_value) {
+		text_add(page, "Passes: ");
 		page_load(page, answer, pass.value);
-		text_add(page, answer->is_bound ? " passes, and more was not tried" : " passes");
+		text_add(page, answer->is_bound ? ", and more was not tried. " : ". ");
 	}
 	if (fail.has_value) {
-		text_add(page, pass.has_value ? ", " : "");
+		text_add(page, "Fails: ");
 		page_load(page, answer, fail.value);
-		text_add(page, " fails");
+		text_add(page, ". ");
 	}
-	text_add(page, pass.has_value || fail.has_value ? ". " : "");
 }
 
 static void add_answer(struct text *page, const struct plan_file *plan)
@@ -280,7 +283,7 @@ static void add_reasons(struct text *page, const struct plan_answer *answer)
 	text_format(page, "<section id=\"why\">\n<h2>%s</h2>\n<ul class=\"reasons\">\n",
 		answer->is_least ? "Why not fewer" : "Why not more");
 	add_item(page, "What binds: ", answer->binding_text);
-	add_item(page, "", answer->why_not_more);
+	add_item(page, "What fails next: ", answer->why_not_more);
 	add_stretches(page, answer);
 	add_alone(page, answer);
 	text_add(page, "</ul>\n</section>\n");
@@ -333,6 +336,8 @@ static void add_head(struct text *page, const struct plan_file *plan, const char
 enum status page_plan_write(struct text *page, const struct plan_file *plan,
 	const struct page_sheet *sheet, struct error *error)
 {
+	struct text name = {0};
+
 	add_head(page, plan, sheet->style);
 	if (!plan->is_complete) {
 		text_add(page,
@@ -353,8 +358,9 @@ enum status page_plan_write(struct text *page, const struct plan_file *plan,
 	page_one_configuration(page, &plan->config, &sheet->defaults);
 	page_one_provenance(page, &plan->provenance);
 	text_add(page, "</main>\n<script type=\"application/json\" id=\"quire-data\">[\n");
-	page_data_of(
-		page, path_name(plan->directory), "plan", plan->root.node, plan->provenance.root);
+	page_folder_name(&name, plan->directory);
+	page_data_of(page, name.bytes, "plan", plan->root.node, plan->provenance.root);
+	text_deinit(&name);
 	text_add(page, "\n]</script>\n<script>\n");
 	text_add(page, sheet->script);
 	text_add(page, "</script>\n</body>\n</html>\n");

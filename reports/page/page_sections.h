@@ -69,6 +69,7 @@ void page_provenance(struct text *page, const struct result *results, uint32_t c
 
 /* page_data.c: an element with a JSON array: folder, summary.json and provenance.json of each
    result, for other tools. */
+void page_folder_name(struct text *name, const char *directory); /* without what is above it */
 void page_data_of(struct text *page, const char *label, const char *name, const cJSON *summary,
 	const cJSON *provenance);
 void page_data(struct text *page, const struct result *results, uint32_t count);

@@ -1,6 +1,5 @@
 #include "reports/page/page.h"
 
-#include "engine/base/path.h"
 #include "reports/page/page_elements.h"
 #include "reports/page/page_sections.h"
 
@@ -190,6 +189,8 @@ static void add_runs(struct text *page, const struct sweep_file *sweep)
 enum status page_sweep_write(struct text *page, const struct sweep_file *sweep,
 	const struct page_sheet *sheet, struct error *error)
 {
+	struct text name = {0};
+
 	add_head(page, sweep, sheet->style);
 	add_banner(page, sweep);
 	if (!sweep->is_calibrated) {
@@ -200,8 +201,9 @@ enum status page_sweep_write(struct text *page, const struct sweep_file *sweep,
 	page_one_configuration(page, &sweep->config, &sheet->defaults);
 	page_one_provenance(page, &sweep->provenance);
 	text_add(page, "</main>\n<script type=\"application/json\" id=\"quire-data\">[\n");
-	page_data_of(page, path_name(sweep->directory), "sweep", sweep->root.node,
-		sweep->provenance.root);
+	page_folder_name(&name, sweep->directory);
+	page_data_of(page, name.bytes, "sweep", sweep->root.node, sweep->provenance.root);
+	text_deinit(&name);
 	text_add(page, "\n]</script>\n<script>\n");
 	text_add(page, sheet->script);
 	text_add(page, "</script>\n</body>\n</html>\n");

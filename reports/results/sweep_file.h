@@ -25,8 +25,8 @@
    (one line on a failed run, else `-`), then a column a parameter, named as it, with the text of
    its value, then the metrics below. A run that is not complete has `-` in those.
 
-   cache.tsv, where the trace says which prompts share tokens: the table of `quire trace cache
-   --out`, all runs' trace; the page draws it beside the hit rates of the runs. */
+   cache.tsv, if it is there: the table of `quire trace cache TRACE --out DIR/cache.tsv`; the page
+   draws it beside the hit rates of the runs. */
 
 #define SWEEP_SCHEMA "quire-sweep-1"
 #define SWEEP_SUMMARY "sweep.json"
