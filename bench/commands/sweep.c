@@ -66,10 +66,6 @@ static enum status run(struct command_line *line, struct error *error)
 {
 	struct sweep_request *request = line->values;
 
-	if (request->grid == NULL || request->out == NULL) {
-		return error_set(error, STATUS_USAGE, "expected --%s",
-			request->grid == NULL ? "grid OPTION=VALUE,..." : "out DIR");
-	}
 	request->argc = line->argc;
 	request->argv = line->argv;
 	request->run.trace_path = line->positionals[0];

@@ -127,6 +127,10 @@ static enum status add_value(struct grid *grid, struct column *column, const cha
 	struct replay_config config;
 	char buffer[REPLAY_VALUE_BYTES];
 
+	if (value[strcspn(value, "\t\r\n")] != '\0') { /* it is a cell of a table too */
+		return error_set(error, STATUS_USAGE,
+			"--grid: a value of %s has a tab or a line break", name);
+	}
 	TRY(grid_words_option(grid, name, value, &config, error));
 	const struct option *row = row_given(&config);
 	if (parameter->option != NULL && row != parameter->option) {
@@ -141,9 +145,9 @@ static enum status add_value(struct grid *grid, struct column *column, const cha
 				error, STATUS_USAGE, "--grid: %s has %s twice", row->name, text);
 		}
 	}
-	if (column->count == GRID_CONFIGURATIONS_MAX) {
+	if (column->count == GRID_VALUES_MAX) {
 		return error_set(error, STATUS_USAGE, "--grid: %s has more than %d values", name,
-			GRID_CONFIGURATIONS_MAX);
+			GRID_VALUES_MAX);
 	}
 	column->configs = memory_grow(
 		column->configs, &column->capacity, column->count + 1, sizeof(*column->configs));

@@ -20,6 +20,7 @@
 
 enum {
 	GRID_PARAMETERS_MAX = 8,
+	GRID_VALUES_MAX = 4096, /* of a parameter */
 	GRID_CONFIGURATIONS_MAX = 10000,
 	GRID_NAME_BYTES = 128,
 };

@@ -5,6 +5,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
+#include "engine/ranks/launch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,17 +43,24 @@ enum status jobs_open(struct jobs **out, const struct jobs_options *options, str
 {
 	struct jobs *jobs = memory_take(1, sizeof(*jobs));
 
-	(void)error;
-	check(options->workers >= 1 && options->workers <= JOBS_WORKERS_MAX);
 	jobs->options = *options;
 	jobs->worker_count = options->workers;
+	if (rank_launch_find().count > 1) {
+		jobs->transport = &launched_jobs;
+		launched_jobs_open(&jobs->state, &jobs->worker_count, options, error);
+	}
+	if (error->status != STATUS_OK) {
+		free(jobs);
+		return error->status;
+	}
+	check(jobs->worker_count >= 1 && jobs->worker_count <= JOBS_WORKERS_MAX);
+	if (jobs->transport == NULL && jobs->worker_count > 1) {
+		jobs->transport = &forked_jobs;
+		jobs->state = forked_jobs_open(options);
+	}
 	jobs->given = memory_take(jobs->worker_count, sizeof(*jobs->given));
 	for (uint32_t i = 0; i < jobs->worker_count; i++) {
 		jobs->given[i].number = JOBS_NONE;
-	}
-	if (options->workers > 1) {
-		jobs->transport = &forked_jobs;
-		jobs->state = forked_jobs_open(options);
 	}
 	interrupt_hold();
 	*out = jobs;
@@ -147,23 +155,21 @@ static enum status do_first(
 /* Gives jobs to idle workers. Fewer workers than wanted are no error. */
 static enum status give_out(struct jobs *jobs, struct error *error)
 {
+	struct error reason = {0};
+
 	for (uint32_t i = 0; i < jobs->worker_count && jobs->queue_begin < jobs->queue_end; i++) {
 		struct job *given = &jobs->given[i];
-		struct error reason = {0};
-		if (given->number != JOBS_NONE) {
-			continue;
-		}
 		const struct job *first = &jobs->queue[jobs->queue_begin];
-		enum status status = jobs->transport->give(jobs->state, i, &first->bytes, &reason);
-		if (status != STATUS_OK) {
-			return jobs->busy_count > 0 ? STATUS_OK
-						    : error_set(error, status, "%s", reason.text);
+		if (given->number != JOBS_NONE || jobs->transport->give(jobs->state, i,
+							  &first->bytes, &reason) != STATUS_OK) {
+			continue;
 		}
 		*given = *first;
 		jobs->queue_begin++;
 		jobs->busy_count++;
 	}
-	return STATUS_OK;
+	return jobs->busy_count > 0 ? STATUS_OK
+				    : error_set(error, reason.status, "%s", reason.text);
 }
 
 /* A worker has died. True: its job has failed. */

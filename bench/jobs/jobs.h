@@ -27,6 +27,11 @@
    print nothing: their standard output is dropped, the last line of their standard error is part of
    the error when they die.
 
+   Under mpirun the workers are the processes that it started, and rank 0 is the manager; with N
+   processes there are N - 1 workers. All of them parse the same command line and come to
+   jobs_open(), from which only the manager returns: it owns folders, prints and writes after that.
+   When one dies mpirun ends all. Jobs and results are copied between hosts as bytes.
+
    From jobs_open() to jobs_close() interrupts are held (engine/base/interrupt.h). A worker that is
    asked to end by a signal is one that dies. */
 
@@ -38,7 +43,9 @@ enum { JOBS_WORKERS_MAX = 1024, JOB_BYTES_MAX = 1 << 30 };
 struct jobs;
 
 struct jobs_options {
-	uint32_t workers; /* 1 to JOBS_WORKERS_MAX */
+	uint32_t workers;  /* 1 to JOBS_WORKERS_MAX; under mpirun it is not read */
+	uint64_t identity; /* a hash of what jobs depend on: under mpirun it must be equal in all
+			      processes */
 
 	/* Does a job. result is empty; after an error what is in it is dropped. The manager
 	   must not change what context points to between jobs_open() and jobs_close(). */
@@ -50,6 +57,8 @@ struct jobs_options {
 /* As many workers as this machine has processors. */
 uint32_t jobs_default_workers(void);
 
+/* Sticky, but under mpirun every process must come here: error is what it has found wrong so far,
+   and rank 0 returns the error of any of them. Once in the life of a process of mpirun. */
 enum status jobs_open(struct jobs **jobs, const struct jobs_options *options, struct error *error);
 
 /* Queues a job, whose bytes (at most JOB_BYTES_MAX) are copied. Returns its number, counted from 0.
@@ -66,7 +75,8 @@ uint64_t jobs_pending(const struct jobs *jobs);
 enum status jobs_next(
 	struct jobs *jobs, uint64_t *number, struct text *result, struct error *error);
 
-/* Ends the workers; one that is busy has 2 s to end by itself. Accepts NULL. */
+/* Ends the workers; one that is busy has 2 s to end by itself, and under mpirun none. What shall
+   survive an interrupt is written before. Accepts NULL. */
 void jobs_close(struct jobs *jobs);
 
 #endif

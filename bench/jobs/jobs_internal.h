@@ -23,7 +23,8 @@ struct job_event {
 
 /* A way of having workers, which are numbered from 0. */
 struct jobs_transport {
-	/* Gives a job to an idle worker. It may die before it has read it: take() tells. */
+	/* Gives a job to an idle worker. It may die before it has read it: take() tells. An error:
+	   this worker takes none. */
 	enum status (*give)(
 		void *state, uint32_t worker, const struct text *job, struct error *error);
 
@@ -39,5 +40,11 @@ enum { JOBS_WAIT_MS = 100 };
 /* Workers that are forked from this process. */
 extern const struct jobs_transport forked_jobs;
 void *forked_jobs_open(const struct jobs_options *options);
+
+/* Workers that mpirun started. *workers: how many. Returns in rank 0 only. error: as for
+   messages_open(). */
+extern const struct jobs_transport launched_jobs;
+enum status launched_jobs_open(
+	void **state, uint32_t *workers, const struct jobs_options *options, struct error *error);
 
 #endif

@@ -158,7 +158,9 @@ static enum status complete_config(struct run *run, struct error *error)
 	const char *tape = run->request->tape;
 
 	TRY(runner_find(config->runner, &run->entry, error));
-	TRY(runner_take_launch(run->entry, config, error));
+	if (!run->request->is_one_of_many) {
+		TRY(runner_take_launch(run->entry, config, error));
+	}
 	TRY(read_groups(run, error));
 	if (run->request->wants_kernel_times && !run->entry->measures_kernels) {
 		return error_set(error, STATUS_USAGE,
@@ -354,6 +356,11 @@ enum status run_open(struct run *run, struct run_request *request, struct error 
 	if (input_spool(request->trace_path, error) == STATUS_OK) {
 		complete_config(run, error);
 	}
+	if (request->is_one_of_many) {
+		TRY(error->status);
+		TRY(open_runner(run, error));
+		return open_replay(run, error);
+	}
 	TRY(launched_join(&request->config, error)); /* which carries the error */
 	if (open_runner(run, error) != STATUS_OK) {
 		return rank_launch_fail(error);
@@ -467,6 +474,8 @@ enum status run_replay(
 	struct run_request *request, struct run_outcome *outcome, struct error *error)
 {
 	struct run *run = memory_take(1, sizeof(*run));
+
+	request->is_one_of_many = true;
 	enum status status = run_open(run, request, error);
 
 	if (status == STATUS_OK) {

@@ -23,11 +23,12 @@ struct run_request {
 	const char *tape;	 /* folder of the recorded run; NULL: none */
 	bool wants_kernel_times; /* the runner must measure its kernels */
 	bool is_checking;	 /* engine_check() after every step */
+	bool is_one_of_many;	 /* processes of mpirun are no ranks of it: they do other runs */
 	enum progress_mode progress;
 };
 
-/* A run that failed in its runner or was interrupted has an outcome too, and returns the failure's
-   status. */
+/* A run that is one of many. One that failed in its runner or was interrupted has an outcome too,
+   and returns the failure's status. */
 enum status run_replay(
 	struct run_request *request, struct run_outcome *outcome, struct error *error);
 

@@ -207,7 +207,7 @@ static enum status record_run(
 	if (own->kernel_times != NULL) {
 		kernel_times_finish(own->kernel_times);
 	}
-	if (outcome.end == RUN_INTERRUPTED && request->is_one_of_many) {
+	if (outcome.end == RUN_INTERRUPTED && request->run.is_one_of_many) {
 		return run_outcome_status(&outcome, error);
 	}
 	const struct provenance provenance = {.argc = request->argc,
@@ -224,7 +224,7 @@ static enum status record_run(
 	} else if (request->prints_summary) {
 		print_result(own, &outcome);
 	}
-	if (!request->is_one_of_many) {
+	if (!request->run.is_one_of_many) {
 		warn(own, &outcome);
 	}
 	if (outcome.end == RUN_INTERRUPTED && request->out != NULL) {

@@ -3,7 +3,8 @@
 
 #include "bench/replay/run.h"
 
-/* A run that writes a result folder: the implementation of `quire replay`. */
+/* A run that writes a result folder: the implementation of `quire replay`. One of many says nothing
+   on stderr, and writes nothing where it is interrupted. */
 
 struct replay_request {
 	struct run_request run;
@@ -15,7 +16,6 @@ struct replay_request {
 	struct perfetto_window timeline_window;
 	bool prints_summary; /* on stdout, as a table, or */
 	bool prints_json;    /* as summary.json has it, and nothing else */
-	bool is_one_of_many; /* nothing is said on stderr, and an interrupted run writes nothing */
 	uint64_t identity;   /* for provenance.json; 0: none */
 	int argc;	     /* the command line, for provenance.json */
 	char **argv;

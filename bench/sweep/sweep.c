@@ -7,6 +7,7 @@
 #include "bench/sweep/sweep_progress.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
+#include "engine/ranks/launch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -175,12 +176,19 @@ static enum status choose_workers(
 	const struct sweep_request *request = sweep->request;
 	const struct runner_entry *entry;
 
+	uint32_t launched = rank_launch_find().count;
 	*workers = request->jobs > 0 ? (uint32_t)request->jobs : jobs_default_workers();
 	TRY(runner_find(runner, &entry, error));
 	if (entry->kind != RUNNER_COMPUTED) {
 		return STATUS_OK;
 	}
 	sweep->is_alone = true;
+	if (launched > 1) {
+		return error_set(error, STATUS_USAGE,
+			"mpirun started %u processes, but runs of --runner %s are measured, so one "
+			"at a time",
+			launched, runner);
+	}
 	if (request->jobs > 1) {
 		return error_set(error, STATUS_USAGE,
 			"--jobs %llu: runs of --runner %s are measured, so one at a time",
@@ -190,12 +198,35 @@ static enum status choose_workers(
 	return STATUS_OK;
 }
 
+/* mpirun says how many runs are done at once, and gives its standard input to one process. */
+static enum status check_launch(const struct sweep_request *request, struct error *error)
+{
+	uint32_t launched = rank_launch_find().count;
+
+	if (launched > 1 && request->jobs > 0) {
+		return error_set(error, STATUS_USAGE,
+			"--jobs belongs to one machine: mpirun started %u processes, which do the "
+			"runs",
+			launched);
+	}
+	if (launched > 1 && strcmp(request->run.trace_path, "-") == 0) {
+		return error_set(error, STATUS_USAGE,
+			"only one process of mpirun has the standard input: name a file");
+	}
+	return STATUS_OK;
+}
+
 /* The runners of all configurations must be found. */
 static enum status prepare(struct sweep *sweep, uint32_t *workers, struct error *error)
 {
 	const struct sweep_request *request = sweep->request;
 	const struct replay_config *base = &request->run.config;
 
+	if (request->grid == NULL || request->out == NULL) {
+		return error_set(error, STATUS_USAGE, "expected --%s",
+			request->grid == NULL ? "grid OPTION=VALUE,..." : "out DIR");
+	}
+	TRY(check_launch(request, error));
 	TRY(grid_open(&sweep->grid, request->grid, NULL, base, error));
 	*workers = JOBS_WORKERS_MAX;
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {
@@ -206,9 +237,7 @@ static enum status prepare(struct sweep *sweep, uint32_t *workers, struct error 
 		*workers = own < *workers ? own : *workers;
 	}
 	sweep->items = memory_take(sweep->grid.count, sizeof(*sweep->items));
-	TRY(sweep_hash_trace(request->run.trace_path, &sweep->trace_xxh64, error));
-	sweep_identify(sweep);
-	return STATUS_OK;
+	return sweep_hash_trace(request->run.trace_path, &sweep->trace_xxh64, error);
 }
 
 static enum status run(struct sweep *sweep, struct error *error)
@@ -217,8 +246,10 @@ static enum status run(struct sweep *sweep, struct error *error)
 	struct owned_folder folder;
 	struct jobs *jobs = NULL;
 
-	TRY(prepare(sweep, &options.workers, error));
-	TRY(jobs_open(&jobs, &options, error));
+	if (prepare(sweep, &options.workers, error) == STATUS_OK) {
+		options.identity = sweep_identify(sweep);
+	}
+	TRY(jobs_open(&jobs, &options, error)); /* which carries the error */
 	enum status status = owned_folder_open(&folder, sweep->request->out, error);
 	if (status == STATUS_OK) {
 		status = manage(sweep, jobs, error);

@@ -32,8 +32,8 @@ struct sweep {
 /* The hash of the trace's bytes, as the runs will have it. */
 enum status sweep_hash_trace(const char *path, uint64_t *hash, struct error *error);
 
-/* Sets items[].identity; files that options name are read. */
-void sweep_identify(struct sweep *sweep);
+/* Sets items[].identity; files that options name are read. Returns a hash of them all. */
+uint64_t sweep_identify(struct sweep *sweep);
 
 /* Whether the folder of a run holds the whole result of this very run. */
 bool sweep_item_is_whole(const struct sweep *sweep, uint32_t index);

@@ -132,11 +132,15 @@ static uint64_t identify(const struct sweep *sweep, uint32_t index)
 	return identity;
 }
 
-void sweep_identify(struct sweep *sweep)
+uint64_t sweep_identify(struct sweep *sweep)
 {
+	uint64_t all = 0;
+
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {
 		sweep->items[i].identity = identify(sweep, i);
+		all = XXH64(&sweep->items[i].identity, sizeof(all), all);
 	}
+	return all;
 }
 
 /* ---- what is there ---- */
@@ -240,7 +244,7 @@ enum status sweep_do_item(
 	request->run = sweep->request->run;
 	request->run.config = config_of(sweep, index);
 	request->is_forced = true;
-	request->is_one_of_many = true;
+	request->run.is_one_of_many = true;
 	request->identity = sweep->items[index].identity;
 	request->argc = 1;
 	request->argv = &command.bytes;

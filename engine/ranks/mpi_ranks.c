@@ -4,10 +4,9 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/ranks/launch.h"
+#include "engine/ranks/mpi_library.h"
 
-#include <dlfcn.h>
 #include <limits.h>
-#include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,77 +16,7 @@
 
 /* Ranks as processes of mpirun, on one host or several. Nothing is shared: messages, the bytes of
    the data that they name, and what ranks exchange are sent. When a rank dies mpirun ends the
-   others, so no rank looks for deaths.
-
-   The library is loaded by dlopen(), as cuBLASLt and CUPTI are, and not linked or put into a
-   plugin: the program is one file that runs where there is no MPI. Types and prototypes are those
-   of the header, so the library must have the header's ABI: libmpi.so.40 is Open MPI 3 to 5. */
-
-struct mpi {
-	void *library;
-	MPI_Comm world;
-	MPI_Datatype byte;
-	__typeof__(MPI_Init) *init;
-	__typeof__(MPI_Initialized) *initialized;
-	__typeof__(MPI_Finalize) *finalize;
-	__typeof__(MPI_Finalized) *finalized;
-	__typeof__(MPI_Abort) *abort;
-	__typeof__(MPI_Comm_rank) *rank;
-	__typeof__(MPI_Comm_size) *size;
-	__typeof__(MPI_Bcast) *broadcast;
-	__typeof__(MPI_Allgather) *gather;
-};
-
-/* ---- the library ---- */
-
-/* Stores an address; false: the library lacks it. ISO C has no conversion from dlsym's void pointer
-   to a function pointer, so its bytes are copied. */
-static bool find(const struct mpi *mpi, const char *name, void *address)
-{
-	void *symbol = dlsym(mpi->library, name);
-
-	memcpy(address, &symbol, sizeof(symbol));
-	return symbol != NULL;
-}
-
-static enum status load(struct mpi *mpi, struct error *error)
-{
-	static const char file[] = "libmpi.so.40";
-
-	/* Its plugins look for its symbols in the whole program. */
-	mpi->library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
-	if (mpi->library == NULL) {
-		return error_set(error, STATUS_DEVICE,
-			"mpirun started this process, but %s of Open MPI cannot be loaded", file);
-	}
-	if (!find(mpi, "ompi_mpi_comm_world", &mpi->world) ||
-		!find(mpi, "ompi_mpi_byte", &mpi->byte) || !find(mpi, "MPI_Init", &mpi->init) ||
-		!find(mpi, "MPI_Initialized", &mpi->initialized) ||
-		!find(mpi, "MPI_Finalize", &mpi->finalize) ||
-		!find(mpi, "MPI_Finalized", &mpi->finalized) ||
-		!find(mpi, "MPI_Abort", &mpi->abort) || !find(mpi, "MPI_Comm_rank", &mpi->rank) ||
-		!find(mpi, "MPI_Comm_size", &mpi->size) ||
-		!find(mpi, "MPI_Bcast", &mpi->broadcast) ||
-		!find(mpi, "MPI_Allgather", &mpi->gather)) {
-		return error_set(error, STATUS_DEVICE, "%s lacks a function of Open MPI", file);
-	}
-	return STATUS_OK;
-}
-
-static bool is_over(const struct mpi *mpi)
-{
-	int flag = 0;
-
-	mpi->finalized(&flag);
-	return flag != 0;
-}
-
-static void leave(const struct mpi *mpi)
-{
-	if (!is_over(mpi)) {
-		mpi->finalize();
-	}
-}
+   others, so no rank looks for deaths. */
 
 /* ---- collective functions ---- */
 
@@ -186,7 +115,7 @@ static void mpi_close(struct ranks *ranks)
 		pass(ranks, &copy);
 	}
 	if (*ranks->abort == 0) {
-		leave(mpi);
+		mpi_end(mpi);
 	}
 	munmap(ranks->memory, ranks->memory_bytes);
 	free(mpi);
@@ -210,9 +139,8 @@ static const struct rank_transport transport = {
 static enum status open_barriers(struct ranks *ranks, struct mpi *mpi, struct error *error)
 {
 	const struct rank_launch launch = rank_launch_find();
-	int flag = 0;
 
-	TRY(load(mpi, error));
+	TRY(mpi_load(mpi, error));
 	*ranks = (struct ranks){
 		.transport = &transport, .state = mpi, .index = launch.rank, .count = launch.count};
 	if (launch.count > RANKS_MAX) {
@@ -226,10 +154,7 @@ static enum status open_barriers(struct ranks *ranks, struct mpi *mpi, struct er
 		signal(SIGINT, SIG_IGN);
 		signal(SIGTERM, SIG_IGN);
 	}
-	mpi->initialized(&flag);
-	if (flag == 0) {
-		mpi->init(NULL, NULL);
-	}
+	mpi_begin(mpi);
 	return STATUS_OK;
 }
 
@@ -237,7 +162,7 @@ static enum status open_barriers(struct ranks *ranks, struct mpi *mpi, struct er
    would end rank 0 before it has said why. */
 static enum status end_opening(const struct ranks *ranks, const struct error *error)
 {
-	leave(ranks->state);
+	mpi_end(ranks->state);
 	if (ranks->index != 0) {
 		_exit(0);
 	}
@@ -254,7 +179,7 @@ enum status mpi_ranks_join(uint64_t identity, struct error *error)
 		*error = own;
 		return error->status;
 	}
-	if (is_over(&mpi)) {
+	if (mpi_is_over(&mpi)) {
 		return error_set(error, STATUS_USAGE,
 			"under mpirun a command does one run; this one does several");
 	}
@@ -270,7 +195,7 @@ enum status mpi_ranks_fail_opening(struct error *error)
 	struct ranks ranks;
 	struct error own = {0};
 
-	if (open_barriers(&ranks, &mpi, &own) != STATUS_OK || is_over(&mpi)) {
+	if (open_barriers(&ranks, &mpi, &own) != STATUS_OK || mpi_is_over(&mpi)) {
 		return error->status;
 	}
 	ranks_barrier(&ranks, error);
@@ -304,7 +229,7 @@ static _Noreturn void run_rank(struct ranks *ranks, const struct ranks_options *
 	if (status != STATUS_OK && !ranks->is_common_error) {
 		ranks_fail(ranks, &error);
 	}
-	leave(ranks->state); /* waits for rank 0, which writes its results */
+	mpi_end(ranks->state); /* waits for rank 0, which writes its results */
 	_exit(0);
 }
 
@@ -315,7 +240,7 @@ enum status mpi_ranks_open(
 	struct mpi *mpi = memory_take(1, sizeof(*mpi));
 	int flag = 0;
 
-	if (load(mpi, error) != STATUS_OK) {
+	if (mpi_load(mpi, error) != STATUS_OK) {
 		free(mpi);
 		return error->status;
 	}

@@ -224,7 +224,8 @@ is_allowed()
 	'ranks forked_ranks.c.o _exit' | 'ranks apart.c.o _exit') ;;
 	'jobs forked_jobs.c.o _exit') ;; # a worker, likewise
 	'gate child.c.o _exit') ;; # a child that could not become the other program
-	'ranks mpi_ranks.c.o _exit') ;; # nor does one of mpirun go back to its command
+	# nor does one of mpirun go back to its command
+	'ranks mpi_ranks.c.o _exit' | 'ranks mpi_messages.c.o _exit') ;;
 	'ranks launch.c.o getenv') ;; # mpirun tells its processes who they are by nothing else
 	'base clock.c.o clock_gettime' | 'base clock.c.o nanosleep') ;; # the project's one clock
 	'base interrupt.c.o sigaction' | 'base interrupt.c.o _exit') ;; # and its one signal handler

@@ -102,5 +102,52 @@ verdict "weights that one rank lacks are named" refused 2 "rank 1: " \
 	"$quire" "${options[@]}" --weights weights
 verdict "nothing refused leaves a result" test ! -e none -a ! -e 0/none -a ! -e 1/none
 
+# ---- many runs: the processes but the first do them ----
+
+runs=("$root/tests/fixtures/models/group2" --trace-block-size 16 --kv-blocks 40
+	--grid 'seed=1:20:+1;max-num-seqs=2,8')
+
+# sweep PROCESSES DIR: a sweep by that many processes, or with one and no mpirun.
+sweep()
+{
+	local start=()
+	[ "$1" = 1 ] || start=(timeout 120 mpirun --oversubscribe -np "$1")
+	"${start[@]}" "$quire" sweep trace.jsonl --model "${runs[@]}" --out "$2" >output 2>&1
+}
+
+same_sweep()
+{
+	diff -r -x provenance.json "$1" "$2" >output
+}
+
+sweep 1 many1 || true
+sweep 64 many64 || true
+verdict "64 processes write the bytes of one" same_sweep many1 many64
+verdict "all runs of 64 processes are complete" grep -q '"status":.*"complete"' many64/sweep.json
+verdict "a grid that is wrong is refused once" refused 3 "seed has 1 twice" \
+	"$quire" sweep trace.jsonl --grid seed=1,1 --out none
+verdict "--jobs under mpirun is refused" refused 3 "--jobs belongs to one machine" \
+	"$quire" sweep trace.jsonl --grid seed=1,2 --out none --jobs 2
+verdict "measured runs under mpirun are refused" refused 2 "are measured, so one at a time" \
+	"$quire" sweep trace.jsonl "${options[@]}" --grid seed=1,2 --out none
+cp trace.jsonl 1/trace.jsonl
+head -20 trace.jsonl >0/trace.jsonl
+verdict "another trace on another host is refused" refused 2 "has another build, trace" \
+	bash -c "$(by_rank 'cd $rank && exec "$0" sweep trace.jsonl --model "$@" --out ../none')" \
+	"$quire" "${runs[@]}"
+verdict "none of these leaves a folder" test ! -e none
+
+# A worker that is killed ends the sweep; the next start goes on.
+ranks 5 bash -c "$(by_rank 'if [ $rank = 4 ]; then
+	"$0" sweep trace.jsonl --model "$@" --out many5 &
+	while [ "$(ls many5 2>/dev/null | wc -l)" -lt 6 ]; do sleep 0.01; done
+	kill -9 $!
+	exit 9
+fi
+exec "$0" sweep trace.jsonl --model "$@" --out many5')" "$quire" "${runs[@]}" || true
+verdict "what is whole after a killed worker stays" test -d many5
+sweep 5 many5 || true
+verdict "the next start has the bytes of one process" same_sweep many1 many5
+
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

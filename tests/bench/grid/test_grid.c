@@ -167,8 +167,9 @@ Test(grid, what_is_wrong_is_named)
 	expect_error("max-num-seqs=1:5:x1", NULL, "does not grow");
 	expect_error("max-num-seqs=1:5", NULL, "found '1:5'");
 	expect_error("max-num-seqs=1:199999:x3", NULL, "found '177147', expected");
-	expect_error("max-num-seqs=1:60000:+1", NULL, "has more than 10000 values");
+	expect_error("max-num-seqs=1:60000:+1", NULL, "has more than 4096 values");
 	expect_error("seed=1:1000:+1;warmup=1:1000:+1", NULL, "more than 10000 configurations");
+	expect_error("gpu=a\tb", NULL, "has a tab or a line break");
 	expect_error("out=x", NULL, "unknown option --out");
 	expect_error("seed=1;sort=on;rate=1;speedup=1;replicas=1;gpu=a;model=b;router=random;"
 		     "warmup=1",
