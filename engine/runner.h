@@ -22,6 +22,7 @@ struct step_time {
 	uint64_t idle_ns; /* of the GPU, from the preceding step to this one, where it was measured
 			     */
 	enum step_mode mode;
+	bool is_outside; /* priced, but unlike the steps that its prices were fitted to */
 };
 
 struct runner {

@@ -24,6 +24,7 @@ struct cost_model {
 	struct step_rates rates;
 	struct operation_pricer pricer;
 	double process_step, process_row; /* as in the profile */
+	struct step_hull hull;
 	struct flight flights[FLIGHTS];
 	uint64_t launched, collected; /* steps */
 };
@@ -32,6 +33,9 @@ static uint64_t scaled_ns(const struct cost_model *model, double ns)
 {
 	uint64_t whole_ns = (uint64_t)(ns + 0.5);
 
+	if (model->scale_millionths == 1000000) {
+		return whole_ns;
+	}
 	return (uint64_t)(((u128)whole_ns * model->scale_millionths + 500000) / 1000000);
 }
 
@@ -84,6 +88,7 @@ static enum status cost_model_time(struct cost_model *model, const struct step_c
 	time->host_ns = u64_min(scaled_ns(model, price.host_ns), time->elapsed_ns);
 	time->gpu_ns = time->elapsed_ns - time->host_ns;
 	time->mode = STEP_MODE_NONE;
+	time->is_outside = model->is_calibrated && step_hull_is_outside(&model->hull, counts);
 	return STATUS_OK;
 }
 
@@ -194,6 +199,7 @@ enum status cost_model_open(struct runner *out, const struct model_config *model
 		operation_pricer_init(&state->pricer, &profile->prices);
 		state->process_step = profile->process_step;
 		state->process_row = profile->process_row;
+		state->hull = profile->hull;
 	} else {
 		step_rates_init(&state->rates, model, profile, ranks);
 	}

@@ -13,6 +13,9 @@
    profile without a link for more than one rank. Its runner launches steps ahead as the CUDA runner
    does, and prices the host's share of those accordingly.
 
+   A step of a calibrated profile is marked where it is outside of the profile's hull
+   (sim/step_hull.h).
+
    Both methods use + - * / on doubles only, so every machine computes the same nanoseconds. A step
    of more than 10^15 ns, before it is scaled, is refused. */
 

@@ -7,9 +7,10 @@
 
 static inline uint32_t octave(uint64_t count)
 {
-	uint32_t bits = count == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(count);
-
-	return bits < STEP_HULL_OCTAVES ? bits : STEP_HULL_OCTAVES - 1;
+	if (count >> (STEP_HULL_OCTAVES - 2) != 0) {
+		return STEP_HULL_OCTAVES - 1;
+	}
+	return 63 - (uint32_t)__builtin_clzll(2 * count + 1);
 }
 
 static inline uint32_t context_octave(const struct step_counts *counts)
@@ -53,21 +54,33 @@ void step_hull_add(struct step_hull *hull, const struct step_counts *counts)
 		context_octave(counts));
 }
 
+static inline bool has_larger_prompts(
+	const struct step_counts *most, const struct step_counts *counts)
+{
+	return counts->prefill_rows > most->prefill_rows ||
+	       counts->prefill_tokens > most->prefill_tokens ||
+	       counts->prefill_attention_pairs > most->prefill_attention_pairs ||
+	       (most->prefill_longest_context > 0 &&
+		       counts->prefill_longest_context > most->prefill_longest_context);
+}
+
 bool step_hull_is_outside(const struct step_hull *hull, const struct step_counts *counts)
 {
 	const struct step_counts *most = &hull->largest;
-	uint32_t cells = hull->inside[octave(counts->decode_rows)][octave(counts->prefill_tokens)];
+	uint32_t tokens = 0;
 
+	if (counts->prefill_rows > 0) {
+		if (has_larger_prompts(most, counts)) {
+			return true;
+		}
+		tokens = octave(counts->prefill_tokens);
+	}
+	uint32_t cells = hull->inside[octave(counts->decode_rows)][tokens];
 	return (cells >> context_octave(counts) & 1) == 0 ||
 	       counts->decode_rows > most->decode_rows ||
-	       counts->prefill_rows > most->prefill_rows ||
-	       counts->prefill_tokens > most->prefill_tokens ||
 	       counts->decode_context_tokens > most->decode_context_tokens ||
-	       counts->prefill_attention_pairs > most->prefill_attention_pairs ||
 	       counts->sampled_rows > most->sampled_rows ||
 	       counts->shared_tokens > most->shared_tokens ||
 	       (most->decode_longest_context > 0 &&
-		       counts->decode_longest_context > most->decode_longest_context) ||
-	       (most->prefill_longest_context > 0 &&
-		       counts->prefill_longest_context > most->prefill_longest_context);
+		       counts->decode_longest_context > most->decode_longest_context);
 }

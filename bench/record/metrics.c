@@ -672,6 +672,10 @@ static void add_step(struct metrics *metrics, const struct step_decisions *decis
 	work->output_tokens += counts->sampled_rows;
 	work->preemptions += counts->preemptions;
 	run_sums_add_time(work, &metrics->step, metrics->step.end_ns - metrics->step.start_ns);
+	if (metrics->is_outside) {
+		work->outside_steps++;
+		work->outside_ns += metrics->step.end_ns - metrics->step.start_ns;
+	}
 	step_sums_add(&work->sums, counts);
 }
 

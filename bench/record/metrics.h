@@ -130,6 +130,7 @@ struct metrics {
 	struct distributions *distributions;
 	bool owns_distributions;
 	struct run_sums work; /* of the whole run */
+	bool is_outside; /* of the next step, set before metrics_step(): step_time.is_outside */
 	struct window window;
 	struct level_progress level_progress;
 

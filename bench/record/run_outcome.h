@@ -76,6 +76,10 @@ struct run_outcome {
 	struct run_sums work;	  /* in it, by all requests */
 	bool is_prefix_cache_off; /* by the configuration: nothing can hit */
 	bool has_prompt_ids;	  /* the trace says which prompts share tokens */
+	/* Steps unlike those that the profile's prices were fitted to, as shares of the steps and
+	   of their time; without a calibrated profile there are none. */
+	bool has_outside;
+	double outside_step_share, outside_share;
 	bool has_utilisation;
 	double utilisation; /* of what the engine can carry (bench/record/capacity.h) */
 	/* shares of the limits: peaks, and means over the window, of the token budget over steps */

@@ -178,6 +178,8 @@ static void add_counts(cJSON *root, const struct run_outcome *outcome)
 	add_seconds(root, VALUE_MAKESPAN, outcome->window_ns);
 	add_seconds(root, VALUE_BUSY, outcome->work.busy_ns);
 	add_count(root, VALUE_STEPS, outcome->work.steps);
+	add_share(root, VALUE_OUTSIDE_STEPS, outcome->has_outside, outcome->outside_step_share);
+	add_share(root, VALUE_OUTSIDE_TIME, outcome->has_outside, outcome->outside_share);
 	offered_text(offered, outcome, WRITTEN_DIGITS, "null");
 	add_value(root, VALUE_OFFERED_RATE, offered);
 	add_load_shares(root, outcome);
@@ -442,6 +444,11 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 			gpu);
 	} else if (outcome->profile[0] != '\0') {
 		printf("priced by profile %s: %s\n", gpu, outcome->profile);
+	}
+	if (outcome->has_outside && outcome->outside_share > OUTSIDE_MOST) {
+		printf("warning: %.1f%% of the time is in steps unlike those that the profile was "
+		       "fitted to\n",
+			outcome->outside_share * 100);
 	}
 }
 

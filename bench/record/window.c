@@ -21,6 +21,8 @@ static uint64_t span_before(const struct timeline_step *step, uint64_t edge_ns)
 	X(lost_hit_tokens)                                                                         \
 	X(lost_output_tokens)                                                                      \
 	X(lost_recomputed_tokens)                                                                  \
+	X(outside_steps)                                                                           \
+	X(outside_ns)                                                                              \
 	X(busy_ns)                                                                                 \
 	X(running_ns)                                                                              \
 	X(waiting_ns)                                                                              \

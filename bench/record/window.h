@@ -41,6 +41,7 @@ struct run_sums {
 	/* of the same, those of attempts that were lost with their replica */
 	uint64_t lost_prompt_tokens, lost_hit_tokens, lost_output_tokens, lost_recomputed_tokens;
 	uint64_t busy_ns;
+	uint64_t outside_steps, outside_ns; /* steps unlike those that their prices are fitted to */
 	u128 running_ns, waiting_ns, used_blocks_ns; /* counts of a step times its time */
 	struct waits waits;
 };

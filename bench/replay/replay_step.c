@@ -57,6 +57,7 @@ void replay_record(
 		kernel_times_step(replay->sinks.kernel_times, decisions->step, decisions->counts,
 			start_ns, replay->now_ns);
 	}
+	replay->metrics.is_outside = time->is_outside;
 	metrics_step(
 		&replay->metrics, replay->engine, decisions, start_ns, replay->now_ns, waiting);
 	if (replay->sinks.timeline != NULL) {

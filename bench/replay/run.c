@@ -435,6 +435,14 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 		is_stdin ? "stdin" : path_name(run->request->trace_path));
 	outcome->runner_kind = runner_kind_name(run->entry->kind);
 	outcome->is_calibrated = facts->is_calibrated;
+	outcome->has_outside = facts->profile[0] != '\0' && outcome->work.steps > 0;
+	if (outcome->has_outside) {
+		const struct run_sums *work = &outcome->work;
+		outcome->outside_step_share = (double)work->outside_steps / (double)work->steps;
+		/* A step at the edge of the window is in it only in part. */
+		outcome->outside_share =
+			(double)u64_min(work->outside_ns, work->busy_ns) / (double)work->busy_ns;
+	}
 	snprintf(outcome->profile, sizeof(outcome->profile), "%s", facts->profile);
 	outcome->found_kv_blocks = facts->found_kv_blocks;
 	outcome->profile_xxh64 = facts->profile_xxh64;

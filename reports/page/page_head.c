@@ -262,4 +262,15 @@ void page_calibration(struct text *page, const struct result *results, uint32_t 
 			return;
 		}
 	}
+	for (uint32_t i = 0; i < count; i++) {
+		struct result_value outside = results[i].numbers[VALUE_OUTSIDE_TIME];
+		if (outside.has_value && outside.value > OUTSIDE_MOST) {
+			text_add(page, "<p class=\"caution\">");
+			text_add_escaped(page, results[i].label.bytes);
+			text_format(page,
+				": %.1f %% of the time is in steps unlike those that the profile "
+				"was fitted to. Their prices are a guess.</p>\n",
+				outside.value * 100);
+		}
+	}
 }

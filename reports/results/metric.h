@@ -67,6 +67,10 @@
 	X(MAKESPAN, "makespan_s", "s", "time", "makespan_s", true, NUMBER_TIME_S, -1, "Makespan")  \
 	X(BUSY, "busy_s", "s", "time", "busy_s", true, NUMBER_TIME_S, 0, "Busy time")              \
 	X(STEPS, "steps", "steps", "time", "steps", false, NUMBER_COUNT, 0, "Steps")               \
+	X(OUTSIDE_STEPS, "outside_steps", "share", "time", "outside_steps", true, NUMBER_SHARE, 0, \
+		"Steps unlike those of the profile")                                               \
+	X(OUTSIDE_TIME, "outside_time", "share", "time", "outside_time", true, NUMBER_SHARE, 0,    \
+		"Time in steps unlike those of the profile")                                       \
 	X(HIT_RATE, "hit_rate", "share", "prefix_cache", "hit_rate", true, NUMBER_SHARE, 1,        \
 		"Prefix-cache hit rate")                                                           \
 	X(HIT_TOKENS, "hit_tokens", "tokens", "prefix_cache", "hit_tokens", false, NUMBER_COUNT,   \

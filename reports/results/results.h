@@ -307,6 +307,9 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define SUMMARY_CALIBRATED "calibrated"
 #define SUMMARY_PROFILE_XXH64 "profile_xxh64"
 #define SUMMARY_FOUND_KV_BLOCKS "found_kv_blocks"
+/* From this share of the time on, steps unlike those that a profile was fitted to are warned of. */
+#define OUTSIDE_MOST 0.05
+
 #define SUMMARY_LOAD "load"
 #define SUMMARY_LOAD_VERDICT "verdict"
 #define SUMMARY_REQUESTS "requests"

@@ -161,7 +161,9 @@ Test(summary_fields, every_figure_is_written_in_its_place_and_unit)
 			"\t\t\"finished\":\t1001,\n\t\t\"steps_before\":\t501,\n"
 			"\t\t\"steps_after\":\t602\n\t},\n",
 			"\t\"time\":\t{\n\t\t\"makespan_s\":\t123.456789012,\n"
-			"\t\t\"busy_s\":\t65.000000001,\n\t\t\"steps\":\t33158\n\t},\n",
+			"\t\t\"busy_s\":\t65.000000001,\n\t\t\"steps\":\t33158,\n\t\t\"outside_"
+			"steps\":\tnull,\n"
+			"\t\t\"outside_time\":\tnull\n\t},\n",
 			"\t\"load\":\t{\n\t\t\"offered_per_s\":\t112.090,\n"
 			"\t\t\"utilisation\":\t0.410000,\n\t\t\"kv_mean\":\t0.101000,\n"
 			"\t\t\"kv_peak\":\t0.202000,\n\t\t\"seats_mean\":\t0.303000,\n"
