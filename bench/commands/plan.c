@@ -71,6 +71,11 @@ static const struct option options[] = {
 	{"precision", OPTION_MILLIONTHS, REQUEST(precision), .argument = "SHARE", .initial = "0.01",
 		.minimum = 0, .maximum = MILLION,
 		.help = "how far the load that fails may be above the one that passes"},
+	{"replicates", OPTION_COUNT, REQUEST(replicates), .argument = "N", .initial = "40",
+		.minimum = 0, .maximum = 10000,
+		.help = "traces that are searched again for the sampling interval, drawn from the "
+			"trace or, with --rate, of other seeds; at least 8, 39 for 95 %; 0: no "
+			"intervals"},
 	{"jobs", OPTION_COUNT, REQUEST(jobs), .argument = "N", .minimum = 1,
 		.maximum = JOBS_WORKERS_MAX,
 		.help = "runs at once; default: as many as there are processors; the answer does "

@@ -1,6 +1,7 @@
 #include "bench/plan/answer.h"
 
 #include "bench/plan/binding.h"
+#include "bench/plan/replicates.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
 
@@ -271,7 +272,31 @@ static void set_texts(struct configuration_answer *own)
 	answer->sentence = own->sentence.bytes;
 	answer->binding_text = own->binding_text.bytes;
 	answer->why_not_more = own->why_not_more.bytes;
-	answer->sampling.method = "none";
+}
+
+/* Near the answer, goodput is in proportion to the load; of a larger fleet a GPU has the less of
+   it. */
+static void set_goodput_interval(struct configuration_answer *own)
+{
+	const struct plan_interval *loads = &own->answer.sampling.interval;
+	double pass = plan_answer_pass(&own->answer).value;
+	double goodput = own->goodput_per_gpu.value;
+	bool is_least = own->answer.is_least;
+
+	if (!own->goodput_per_gpu.has_value || !(pass > 0)) {
+		return;
+	}
+	if (!is_least) {
+		own->goodput_interval.low =
+			value_of(loads->low.has_value, goodput * loads->low.value / pass);
+		own->goodput_interval.high =
+			value_of(loads->high.has_value, goodput * loads->high.value / pass);
+	} else if (strcmp(own->answer.vary, "replicas") == 0) {
+		own->goodput_interval.low = value_of(loads->high.has_value,
+			loads->high.has_value ? goodput * pass / loads->high.value : 0);
+		own->goodput_interval.high = value_of(loads->low.has_value,
+			loads->low.has_value ? goodput * pass / loads->low.value : 0);
+	}
 }
 
 static void answer_configuration(struct answers *answers, uint32_t index)
@@ -305,6 +330,8 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 	set_sentence(answers, own, state, &found);
 	set_why(own, plan, &found);
 	set_texts(own);
+	replicates_answer(plan, index, &own->answer, &own->sampling, &own->model);
+	set_goodput_interval(own);
 }
 
 /* ---- how configurations compare ---- */
@@ -383,6 +410,8 @@ void answers_close(struct answers *answers)
 		text_deinit(&answers->list[i].sentence);
 		text_deinit(&answers->list[i].binding_text);
 		text_deinit(&answers->list[i].why_not_more);
+		text_deinit(&answers->list[i].sampling);
+		text_deinit(&answers->list[i].model);
 	}
 	free(answers->list);
 	free(answers->by_rank);

@@ -9,7 +9,7 @@
 
 struct configuration_answer {
 	struct plan_answer answer; /* its texts are those below, or constants */
-	struct text sentence, binding_text, why_not_more;
+	struct text sentence, binding_text, why_not_more, sampling, model;
 	bool is_found; /* a load passes */
 	/* runs at the answer, at the load that fails next to it, and of a request at a time; NULL:
 	   none */

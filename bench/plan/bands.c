@@ -57,6 +57,31 @@ static double widening(uint64_t windows)
 	return sqrt(count / (count - 1)) * band_student(windows < 3 ? 2 : windows - 1);
 }
 
+static uint64_t *sorted_of(const uint64_t *values, uint32_t count)
+{
+	uint64_t *sorted = memory_take(count, sizeof(*sorted));
+
+	memcpy(sorted, values, count * sizeof(*sorted));
+	qsort(sorted, count, sizeof(*sorted), by_value);
+	return sorted;
+}
+
+struct band band_of_counts(const uint64_t *values, uint32_t count)
+{
+	struct band band = {0};
+
+	if (count < BAND_VALUES_MIN) {
+		return band;
+	}
+	uint64_t *sorted = sorted_of(values, count);
+	band.low = floor(quantile(sorted, count, 0.025));
+	band.high = ceil(quantile(sorted, count, 0.975));
+	free(sorted);
+	band.has_low = !isinf(band.low);
+	band.has_high = !isinf(band.high);
+	return band;
+}
+
 struct band band_of_sampling(
 	double answer, const uint64_t *values, uint32_t count, uint64_t windows)
 {
@@ -65,21 +90,14 @@ struct band band_of_sampling(
 	if (count < BAND_VALUES_MIN) {
 		return band;
 	}
-	uint64_t *sorted = memory_take(count, sizeof(*sorted));
-	memcpy(sorted, values, count * sizeof(*sorted));
-	qsort(sorted, count, sizeof(*sorted), by_value);
-	double median = quantile(sorted, count, 0.5);
-	double wide = widening(windows);
-	double above = (quantile(sorted, count, 0.975) / median - 1) * wide;
-	double below = (1 - quantile(sorted, count, 0.025) / median) * wide;
+	uint64_t *sorted = sorted_of(values, count);
+	double half = (quantile(sorted, count, 0.975) - quantile(sorted, count, 0.025)) / 2 *
+		      widening(windows);
 	free(sorted);
-	if (!(median > 0) || isinf(median)) {
-		return band;
-	}
-	band.has_low = !isinf(above);
-	band.has_high = below < 1;
-	band.low = band.has_low ? answer / (1 + above) : 0;
-	band.high = band.has_high ? answer / (1 - below) : 0;
+	band.has_high = half < INFINITY;
+	band.has_low = half < answer;
+	band.low = band.has_low ? answer - half : 0;
+	band.high = band.has_high ? answer + half : 0;
 	return band;
 }
 
@@ -101,7 +119,8 @@ struct search_options band_search(
 	};
 }
 
-uint64_t band_value(const struct search_answer *answer, bool is_least)
+uint64_t band_value(
+	const struct search_answer *answer, bool is_least, double pass_margin, double fail_margin)
 {
 	if (!answer->has_pass) {
 		return is_least ? BAND_MORE : BAND_LESS;
@@ -109,7 +128,11 @@ uint64_t band_value(const struct search_answer *answer, bool is_least)
 	if (!answer->has_fail) {
 		return is_least ? BAND_LESS : BAND_MORE;
 	}
-	return (uint64_t)(((u128)answer->highest_pass + answer->lowest_fail) / 2);
+	double pass = (double)answer->highest_pass, fail = (double)answer->lowest_fail;
+	bool has_line = pass_margin <= 0 && fail_margin >= 0 && fail_margin > pass_margin;
+	double share = has_line ? -pass_margin / (fail_margin - pass_margin) : 0.5;
+	bool is_exact = fail - pass <= 1 && pass - fail <= 1;
+	return is_exact ? answer->highest_pass : (uint64_t)(pass + (fail - pass) * share + 0.5);
 }
 
 struct band_window band_window_of(uint64_t span_ns, uint64_t latency_ns)

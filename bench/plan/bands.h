@@ -8,27 +8,26 @@
 
 /* Intervals of an answer from the answers of its replicates.
 
-   Sampling. The trace is one draw of the process that sends requests, and so is its answer. Of how
-   far answers of single draws lie from the process's own, which is their median, replicates show
-   the distribution:
+   Sampling. The trace is one draw of the process that sends requests, and so is its answer; the
+   process's own is the median of the answers of many. Replicates show how far single draws lie
+   apart:
 
-       r = a replicate's answer / the median of all replicates' answers
-       the process's answer lies between answer / r_97.5 and answer / r_2.5, at 95 %
+       half     = (the 97.5 % quantile of the replicates' answers - the 2.5 % quantile) / 2
+       interval = answer - half to answer + half, at 95 %
 
-   That is the basic bootstrap interval, of ratios: an answer that is high by chance is taken down.
-   Percentiles of the replicates' answers would not do: other seeds lie around the process's answer
-   and not around this trace's, and draws from a trace lie around its answer the wrong way round
-   where r is skewed. The replicates' median need not be the answer: draws from a trace break its
-   sessions' neighbourhoods, which moves all of them alike.
+   So it lies about the answer, as wide as 95 % of the replicates do. They need not lie about the
+   answer themselves: those of other seeds lie about the process's, and draws from a trace break
+   what its neighbouring sessions shared. To which side the answer is skewed they do not tell well
+   enough to be used: of the intervals that were tried only this one misses as often to both sides.
 
    The quantile at p of n values is the one of rank p * (n + 1), between two of them in proportion,
    and not beyond the first and the last: another draw lies beyond rank k of n with a chance of
    k / (n + 1). So 39 replicates are the least for 95 %.
 
    Draws of few windows vary too little: of w independent windows a mean's variance comes out at
-   (w - 1) / w of what it is, and is itself uncertain, as Student's t shows. Both widen r - 1:
+   (w - 1) / w of what it is, and is itself uncertain, as Student's t shows. Both widen the half:
 
-       r is 1 + (r - 1) * sqrt(w / (w - 1)) * t_97.5(w - 1) / z_97.5
+       half * sqrt(w / (w - 1)) * t_97.5(w - 1) / z_97.5
 
    The arithmetic is + - * / and square roots on doubles, the same on every machine. */
 
@@ -50,6 +49,10 @@ struct band {
 struct band band_of_sampling(
 	double answer, const uint64_t *values, uint32_t count, uint64_t windows);
 
+/* The same of whole things of which the least number that passes is looked for: the quantiles of
+   the values, the lower one rounded down and the upper one up. */
+struct band band_of_counts(const uint64_t *values, uint32_t count);
+
 /* The 97.5 % point of Student's t, relative to that of the normal distribution; at least two
    degrees of freedom, accurate to 3 % there and to 0.1 % from eight on (expansion of Fisher and
    Cornish, 1960). */
@@ -64,9 +67,11 @@ enum { BAND_RANGE = 8 };
 struct search_options band_search(
 	const struct search_options *plan, uint64_t answer, uint64_t coarseness);
 
-/* The answer of a replicate whose search has ended: the middle between the load that passes and the
-   one that fails. */
-uint64_t band_value(const struct search_answer *answer, bool is_least);
+/* The answer of a replicate whose search has ended: where the straight line between the load that
+   passes and the one that fails crosses 0, by their margins (search_take_margin()); their middle
+   where these are both 0, or the one that passes where they are neighbours. */
+uint64_t band_value(
+	const struct search_answer *answer, bool is_least, double pass_margin, double fail_margin);
 
 /* How long the windows of a draw are (workloads/resample.h), in the trace's own time. A window
    should hold BAND_LATENCIES times the 99th percentile of latency, so that what a request does to

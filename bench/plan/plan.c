@@ -1,6 +1,7 @@
 #include "bench/plan/plan.h"
 
 #include "bench/jobs/jobs.h"
+#include "bench/plan/replicates.h"
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
@@ -108,6 +109,12 @@ static void note_facts(struct plan_configuration_state *state, const struct run 
 	state->kv_blocks = run->fleet.configs[0].kv_block_count;
 	state->block_size = config->block_size;
 	state->is_calibrated = run->facts.is_calibrated;
+	state->is_guess = !state->is_calibrated || !(run->facts.model_error > 0);
+	state->model_error = MODEL_GUESS;
+	if (!state->is_guess) {
+		state->model_error = (uint64_t)(run->facts.model_error * 1e6 + 0.5);
+		state->model_error = u64_min(u64_max(state->model_error, 1), 999999);
+	}
 	snprintf(state->model, sizeof(state->model), "%s", run->model.name);
 	snprintf(state->gpu, sizeof(state->gpu), "%s", config->gpu);
 	for (uint32_t i = 0; i < run->groups.count; i++) {
@@ -161,6 +168,7 @@ static enum status open_configurations(struct plan *plan, struct error *error)
 		}
 		plan->states[i].name = configuration->name;
 		plan->states[i].options = configuration->options;
+		plan->states[i].index = i;
 		plan->configurations[i].run = request->run;
 		configuration_apply(configuration, &plan->configurations[i].run.config);
 		set_target(&plan->configurations[i].run.config, request);
@@ -178,6 +186,7 @@ enum status plan_open(struct plan *plan, const struct plan_request *request, str
 	TRY(objective_check(&plan->objective, error));
 	TRY(check_request(request, error));
 	TRY(open_configurations(plan, error));
+	TRY(replicates_measure(plan, error));
 	plan->context = (struct probe_context){plan->configurations, &plan->objective};
 	return STATUS_OK;
 }
@@ -218,6 +227,9 @@ static void feed(struct plan *plan, uint32_t number)
 		job.is_alone = probe.purpose == SEARCH_ALONE;
 		job.load = probe.load;
 		job.replicate = options->replicate;
+		job.is_drawn = options->is_drawn;
+		job.window_millionths = options->window_millionths;
+		job.draws_arrivals = options->draws_arrivals;
 		job.step_time_scale = options->step_time_scale;
 		job.lost = plan->request->spare;
 		track->probes = memory_grow(
@@ -284,7 +296,8 @@ static void take(struct plan *plan, uint64_t number, const struct text *result)
 	memcpy(&probe->figures, result->bytes, sizeof(probe->figures));
 	probe->is_taken = true;
 	plan->done++;
-	if (probe->figures.judged.has_margin) {
+	/* Between the near ends of a replicate's bracket the line is drawn once, by bands.h. */
+	if (probe->figures.judged.has_margin && track->options.kind != TRACK_SAMPLING) {
 		search_take_margin(track->search, place.probe, probe->figures.passes,
 			used_of(plan, &probe->figures), probe->figures.judged.margin);
 	} else {
@@ -292,6 +305,9 @@ static void take(struct plan *plan, uint64_t number, const struct text *result)
 			used_of(plan, &probe->figures));
 	}
 	feed(plan, place.track);
+	if (track->options.kind == TRACK_MAIN && search_has_ended(track->search)) {
+		replicates_add(plan, track->options.configuration);
+	}
 }
 
 /* "18 of about 25 runs, 3 s left". */

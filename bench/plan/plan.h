@@ -6,6 +6,7 @@
 
 #include "bench/grid/grid.h"
 #include "bench/options/progress.h"
+#include "bench/plan/bands.h"
 #include "bench/plan/knob.h"
 #include "bench/plan/objective.h"
 #include "bench/plan/probe.h"
@@ -27,6 +28,7 @@ struct plan_request {
 	uint32_t vary;		    /* enum knob_index */
 	bool has_vary;		    /* it was given */
 	uint64_t precision;	    /* of the answer, in millionths */
+	uint64_t replicates;	    /* of the sampling interval; 0: no intervals */
 	uint64_t jobs;		    /* runs at once; 0: as many as there are processors */
 	uint64_t target_rate;	    /* requests/s * 10^6 that replicas must carry; 0: none */
 	uint64_t target_speedup;    /* likewise, times 10^6 the trace's traffic; 0: none */
@@ -46,8 +48,11 @@ enum track_kind { TRACK_MAIN, TRACK_SAMPLING, TRACK_MODEL };
 struct track_options {
 	uint32_t configuration;
 	enum track_kind kind;
-	uint64_t replicate;	  /* --resample-seed; 0: the trace itself */
-	uint64_t step_time_scale; /* in millionths; 0: as configured */
+	uint64_t replicate;	    /* from 1; 0: the trace itself */
+	bool is_drawn;		    /* from the trace, by --resample-seed `replicate` */
+	uint64_t window_millionths; /* --resample-window of that; 0: its default */
+	bool draws_arrivals;	    /* by a seed that is `replicate` higher */
+	uint64_t step_time_scale;   /* in millionths; 0: as configured */
 	struct search_options search;
 };
 
@@ -75,6 +80,14 @@ struct plan_configuration_state {
 	char model[64];
 	uint32_t main;	      /* its main track */
 	struct cJSON *config; /* as summary.json has it; owned */
+
+	/* of its intervals (bench/plan/replicates.h) */
+	uint32_t index;		   /* of the configuration */
+	uint64_t model_error;	   /* of its prices, in millionths */
+	bool is_guess;		   /* nobody measured that */
+	struct band_window window; /* of draws from the trace */
+	uint32_t replicate_first;  /* the first of their tracks: `samples` and two; 0: none yet */
+	uint64_t samples;
 };
 
 struct job_place {
@@ -92,7 +105,8 @@ struct plan {
 	struct plan_configuration_state *states;    /* (configuration_count) */
 	struct probe_configuration *configurations; /* (configuration_count) */
 	struct probe_context context;
-	struct track **tracks; /* (track_count) */
+	uint64_t trace_span_ns, trace_rows; /* first to last time of the trace */
+	struct track **tracks;		    /* (track_count) */
 	size_t track_count, track_capacity;
 	struct jobs *jobs;
 	struct job_place *places; /* (place_count) by the number of the job */

@@ -135,6 +135,12 @@ static void print_details(const struct configuration_answer *own)
 		       "time\n",
 			answer->alone.misses.value, answer->alone.requests.value);
 	}
+	if (own->sampling.byte_count > 0) {
+		printf("  chance    %s\n", own->sampling.bytes);
+	}
+	if (own->model.byte_count > 0) {
+		printf("  model     %s\n", own->model.bytes);
+	}
 	if (answer->cost_per_million_tokens.has_value) {
 		printf("  costs     %.4g a million output tokens, at %.4g a GPU and hour\n",
 			answer->cost_per_million_tokens.value, answer->currency_per_gpu_hour.value);

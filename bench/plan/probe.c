@@ -73,9 +73,15 @@ struct run_request probe_request(
 	if (config->replicas == 1 && (job->is_alone || job->knob == KNOB_REPLICAS)) {
 		drop_router(config);
 	}
-	if (job->replicate > 0) {
-		config->resample_seed = job->replicate;
+	if (job->is_drawn) {
+		config->resample_seed += job->replicate;
 		config->given.resample_seed = true;
+		config->resample_window_s = job->window_millionths;
+		config->given.resample_window_s = job->window_millionths > 0;
+	}
+	if (job->draws_arrivals) {
+		config->seed += job->replicate;
+		config->given.seed = true;
 	}
 	if (job->step_time_scale != 0 && job->step_time_scale != config->step_time_scale) {
 		config->step_time_scale = job->step_time_scale;

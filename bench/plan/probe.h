@@ -14,11 +14,14 @@
 struct probe_job {
 	uint32_t configuration;
 	enum knob_index knob;
-	bool is_alone;		  /* one request in the system at a time; load is not used */
-	uint64_t load;		  /* of the knob */
-	uint64_t replicate;	  /* --resample-seed; 0: the trace itself */
-	uint64_t step_time_scale; /* in millionths */
-	uint64_t lost;		  /* replicas, of all of them, that fail at time 0 */
+	bool is_alone;		    /* one request in the system at a time; load is not used */
+	uint64_t load;		    /* of the knob */
+	uint64_t replicate;	    /* from 1; 0: the trace itself */
+	bool is_drawn;		    /* --resample-seed is `replicate` higher */
+	uint64_t window_millionths; /* --resample-window of that, in s; 0: its default */
+	bool draws_arrivals;	    /* --seed is `replicate` higher */
+	uint64_t step_time_scale;   /* in millionths */
+	uint64_t lost;		    /* replicas, of all of them, that fail at time 0 */
 };
 
 struct probe_figures {

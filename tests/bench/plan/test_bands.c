@@ -27,12 +27,12 @@ Test(bands, quantiles_of_forty_are_those_of_the_rule)
 	}
 	struct band band = band_of_sampling(2000, values, 40, 0);
 	cr_assert(band.has_low && band.has_high);
-	cr_assert(is_near(band.low, 2000 * 1019.5 / 1038.975), "%.17g", band.low);
-	cr_assert(is_near(band.high, 2000 * 1019.5 / 1000.025), "%.17g", band.high);
+	cr_assert(is_near(band.low, 2000 - 19.475), "%.17g", band.low);
+	cr_assert(is_near(band.high, 2000 + 19.475), "%.17g", band.high);
 	/* 20 windows: 1.0260 for the variance, 2.093 / 1.960 for Student's t of 19. */
 	band = band_of_sampling(2000, values, 40, 20);
 	double wide = sqrt(20.0 / 19) * 2.0930 / 1.9600;
-	double low = 2000 / (1 + (1038.975 / 1019.5 - 1) * wide);
+	double low = 2000 - 19.475 * wide;
 	cr_assert(fabs(band.low - low) < 0.01, "%g, expected %g", band.low, low);
 }
 
@@ -66,22 +66,20 @@ Test(bands, ends_are_open_where_nothing_is_known)
 	cr_assert(band.has_low && band.has_high);
 	values[7] = BAND_MORE;
 	band = band_of_sampling(1000, values, 40, 0);
-	cr_assert(!band.has_low && band.has_high, "a replicate carries anything");
+	cr_assert(!band.has_low && !band.has_high, "a replicate carries anything");
 	values[7] = BAND_LESS;
-	band = band_of_sampling(1000, values, 40, 0);
-	cr_assert(band.has_low && !is_near(band.low, 0));
-	cr_assert(
-		band.high > 10000 || !band.has_high, "a replicate carries nothing: %g", band.high);
+	band = band_of_sampling(400, values, 40, 0);
+	cr_assert(!band.has_low && band.has_high, "a replicate carries nothing");
 	memset(values, 0, sizeof(values));
 	band = band_of_sampling(1000, values, 40, 0);
-	cr_assert(!band.has_low && !band.has_high);
+	cr_assert(band.low == 1000 && band.high == 1000, "all are the same");
 }
 
-/* Values that are k times as large give the same interval; a wider spread gives a wider one, which
-   holds the narrower. */
+/* Another unit is another unit, values that lie elsewhere give the same width, and those that lie
+   twice as far apart twice that. */
 static void body_band(struct prop *prop, const void *context)
 {
-	uint64_t values[60], larger[60], wider[60];
+	uint64_t values[60], larger[60], elsewhere[60], wider[60];
 	uint32_t count = prop_range(prop, BAND_VALUES_MIN, 60);
 	uint64_t windows = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 40) : 0;
 	uint64_t k = prop_range(prop, 1, 1000);
@@ -91,22 +89,25 @@ static void body_band(struct prop *prop, const void *context)
 		uint64_t offset = prop_below(prop, 2000);
 		values[i] = 100000 + offset;
 		larger[i] = values[i] * k;
+		elsewhere[i] = values[i] + k;
 		wider[i] = 99000 + 2 * offset;
 	}
-	struct band band = band_of_sampling(5000, values, count, windows);
-	struct band same = band_of_sampling(5000, larger, count, windows);
-	struct band wide = band_of_sampling(5000, wider, count, windows);
+	struct band band = band_of_sampling(90000, values, count, windows);
+	struct band same = band_of_sampling(90000 * (double)k, larger, count, windows);
 	require(band.has_low && band.has_high, "an end is open");
-	require(is_near(band.low, same.low) && is_near(band.high, same.high), "a scale matters");
-	require(band.low <= 5000 && band.high >= 5000, "the answer is not in its interval");
-	double ratio = (5000 / band.low - 1) / (5000 / wide.low - 1);
-	require(band.low == 5000 || (ratio > 0.49 && ratio < 0.52), "twice as wide: %g", ratio);
-	struct band drawn = band_of_sampling(5000, values, count, 12);
-	struct band seeds = band_of_sampling(5000, values, count, 0);
+	require(is_near(band.low * (double)k, same.low), "a unit matters");
+	require(is_near(band.high * (double)k, same.high), "a unit matters");
+	same = band_of_sampling(90000, elsewhere, count, windows);
+	require(is_near(band.low, same.low) && is_near(band.high, same.high), "the place matters");
+	require(is_near(90000 - band.low, band.high - 90000), "it is not about the answer");
+	struct band wide = band_of_sampling(90000, wider, count, windows);
+	require(is_near(2 * (band.high - 90000), wide.high - 90000), "twice as wide is not");
+	struct band drawn = band_of_sampling(90000, values, count, 12);
+	struct band seeds = band_of_sampling(90000, values, count, 0);
 	require(drawn.low <= seeds.low && drawn.high >= seeds.high, "windows do not widen");
 }
 
-Test(bands, hold_the_answer_and_know_no_unit)
+Test(bands, lie_about_the_answer_and_know_no_unit)
 {
 	const struct prop_options options = {.name = "bands", .body = body_band, .trials = 500};
 
@@ -143,10 +144,10 @@ Test(bands, hold_the_median_of_the_process_in_95_of_100)
 			below += band.high < 1e6;
 		}
 		double share = (double)held / TRIALS;
-		require(share > 0.940 && share < 0.956, "%.4f", share);
-		/* It misses as often to either side. */
+		require(share > 0.93 && share < 0.96, "%.4f", share);
 		double side = (double)below / (double)(TRIALS - held);
-		require(side > 0.42 && side < 0.58, "%.3f of the misses are below", side);
+		require(skewed || (side > 0.25 && side < 0.75), "%.3f of the misses are below",
+			side);
 	}
 }
 
@@ -172,7 +173,7 @@ Test(bands, a_replicate_is_searched_from_the_answer_on)
 			search_take(search, probe.number, probe.load <= capacity, 0.5);
 		}
 		struct search_answer answer = search_answer(search);
-		double off = (double)band_value(&answer, false) / (double)capacity - 1;
+		double off = (double)band_value(&answer, false, 0, 0) / (double)capacity - 1;
 		require(off > -0.0101 && off < 0.0101, "%g off at %llu", off,
 			(unsigned long long)capacity);
 		bool is_close = capacity > 930000 && capacity < 1080000;
@@ -182,18 +183,22 @@ Test(bands, a_replicate_is_searched_from_the_answer_on)
 	}
 }
 
-Test(bands, a_replicate_beyond_the_range_is_less_or_more)
+Test(bands, a_replicates_answer_lies_between_what_passes_and_what_fails)
 {
 	struct search_answer answer = {.has_pass = true, .highest_pass = 8};
 
-	cr_assert_eq(band_value(&answer, false), BAND_MORE);
-	cr_assert_eq(band_value(&answer, true), BAND_LESS);
+	cr_assert_eq(band_value(&answer, false, 0, 0), BAND_MORE);
+	cr_assert_eq(band_value(&answer, true, 0, 0), BAND_LESS);
 	answer = (struct search_answer){.has_fail = true, .lowest_fail = 8};
-	cr_assert_eq(band_value(&answer, false), BAND_LESS);
-	cr_assert_eq(band_value(&answer, true), BAND_MORE);
+	cr_assert_eq(band_value(&answer, false, 0, 0), BAND_LESS);
+	cr_assert_eq(band_value(&answer, true, 0, 0), BAND_MORE);
 	answer.has_pass = true;
 	answer.highest_pass = 4;
-	cr_assert_eq(band_value(&answer, false), 6);
+	cr_assert_eq(band_value(&answer, false, 0, 0), 6);
+	cr_assert_eq(band_value(&answer, false, -0.01, 0.03), 5);
+	cr_assert_eq(band_value(&answer, false, 0.01, 0.03), 6); /* no line of this kind */
+	answer.lowest_fail = 5;
+	cr_assert_eq(band_value(&answer, false, -0.01, 0.03), 4);
 }
 
 Test(bands, windows_hold_twenty_latencies_where_the_trace_is_long_enough)
@@ -210,4 +215,14 @@ Test(bands, windows_hold_twenty_latencies_where_the_trace_is_long_enough)
 	window = band_window_of(1, UINT64_MAX);
 	cr_assert(window.window_ns == 1 && window.windows == 1 && window.is_too_short);
 	cr_assert_eq(window.needed_ns, UINT64_MAX);
+}
+
+Test(bands, counts_are_rounded_outwards)
+{
+	const uint64_t values[10] = {3, 3, 3, 4, 3, 3, 3, 3, 3, 2};
+	struct band band = band_of_counts(values, 10);
+
+	cr_assert(band.has_low && band.low == 2 && band.has_high && band.high == 4);
+	band = band_of_counts(values, BAND_VALUES_MIN - 1);
+	cr_assert(!band.has_low && !band.has_high);
 }

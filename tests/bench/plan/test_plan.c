@@ -66,7 +66,7 @@ static double answer_of(const char *options)
 	char name[32];
 
 	snprintf(name, sizeof(name), "answer%u", number++);
-	free(quire(0, "plan %s --out @/%s", options, name));
+	free(quire(0, "plan %s --replicates 0 --out @/%s", options, name));
 	open_plan(&plan, name);
 	struct result_value pass = plan_answer_pass(&plan.answer);
 	require(pass.has_value, "no answer");
@@ -233,19 +233,25 @@ static void require_near(double found, double expected, double size, const char 
 }
 
 /* Each run of a plan is what `quire replay` with its options finds. */
-static void require_repeated(const struct plan_probe *probe, const char *knob)
+static void require_repeated(
+	const struct plan_probe *probe, const char *knob, const struct plan_answer *answer)
 {
-	char load[64];
+	char load[64], draw[64] = "";
 
 	if (probe->purpose == PROBE_ALONE) {
 		snprintf(load, sizeof(load), "--concurrency 1");
 	} else {
 		snprintf(load, sizeof(load), "--%s %.6f", knob, probe->load.value);
 	}
-	char *text = quire(0, "replay " DEMO "--json %s 2>@/notes", load);
+	if (probe->replicate.value > 0) {
+		snprintf(draw, sizeof(draw), "--resample-seed %.0f --resample-window %.3f",
+			probe->replicate.value, answer->sampling.window_s.value);
+	}
+	char *text = quire(0, "replay " DEMO "--json %s %s --step-time-scale %.6f 2>@/notes", load,
+		draw, probe->step_time_scale.value);
 	cJSON *summary = cJSON_Parse(text);
 	const cJSON *latency = cJSON_GetObjectItem(summary, "latency_ms");
-	require_near(probe->attained.value, figure(summary, "slo", "attained"), 1e-6, "attained");
+	require_near(probe->attained.value, figure(summary, "slo", "attained"), 2e-6, "attained");
 	require_near(probe->goodput_requests_per_s.value,
 		figure(summary, "slo", "goodput_requests_per_s"), 1e-5, "goodput");
 	require_near(probe->output_tokens_per_s.value,
@@ -264,18 +270,19 @@ static void require_repeated(const struct plan_probe *probe, const char *knob)
 Test(plan, each_run_is_what_replay_finds)
 {
 	struct plan_file plan;
-	free(quire(0, "plan " DEMO "--out @/plan"));
+	free(quire(0, "plan " DEMO "--replicates 8 --out @/plan"));
 	open_plan(&plan, "plan");
 	require(plan.probe_count > 8 && plan.is_complete, "%llu runs",
 		(unsigned long long)plan.probe_count);
 	bool has_pass = false, has_fail = false;
 	for (uint64_t i = 0; i < plan.probe_count; i++) {
 		const struct plan_probe *probe = &plan.probes[i];
-		has_pass |= probe->load.value == plan.answer.highest_pass.value &&
+		bool is_main = probe->purpose != PROBE_SAMPLING && probe->purpose != PROBE_MODEL;
+		has_pass |= is_main && probe->load.value == plan.answer.highest_pass.value &&
 			    probe->passes.value == 1;
-		has_fail |= probe->load.value == plan.answer.lowest_fail.value &&
+		has_fail |= is_main && probe->load.value == plan.answer.lowest_fail.value &&
 			    probe->passes.value == 0;
-		require_repeated(probe, "speedup");
+		require_repeated(probe, "speedup", &plan.answer);
 	}
 	require(has_pass && has_fail, "the answer is not among the runs");
 	require(plan.answer.lowest_fail.value <= plan.answer.highest_pass.value * 1.0101,
@@ -292,7 +299,9 @@ Test(plan, one_worker_and_four_write_the_same)
 	char *text[2];
 
 	for (uint32_t i = 0; i < 2; i++) {
-		text[i] = quire(0, "plan " DEMO "--grid 'max-num-seqs=16,64' --jobs %u --out @/p%u",
+		text[i] = quire(0,
+			"plan " DEMO "--replicates 8 --grid 'max-num-seqs=16,64' --jobs %u "
+			"--out @/p%u",
 			i == 0 ? 1 : 4, i);
 	}
 	require(strcmp(text[0], text[1]) == 0, "it prints %s and %s", text[0], text[1]);
@@ -335,7 +344,7 @@ Test(plan, an_interrupt_leaves_a_bound)
 
 	snprintf(out, sizeof(out), "%s/cut", folder);
 	const char *const arguments[] = {"quire", "plan", TRACE, "--slo-ttft-ms", "400", "--jobs",
-		"2", "--precision", "0", "--vary", "rate", "--out", out, NULL};
+		"2", "--precision", "0", "--vary", "rate", "--replicates", "0", "--out", out, NULL};
 	const struct process_order order = {.program = QUIRE_EXECUTABLE, .arguments = arguments};
 	process_start(&process, &order);
 	usleep(700000);
@@ -355,7 +364,9 @@ Test(plan, an_interrupt_leaves_a_bound)
 Test(plan, ranks_configurations_by_goodput_a_gpu)
 {
 	struct plan_file plan;
-	free(quire(0, "plan " DEMO "--grid 'max-num-seqs=4,64' --try '--kv-blocks 60' --out @/g"));
+	free(quire(0,
+		"plan " DEMO "--replicates 0 --grid 'max-num-seqs=4,64' --try '--kv-blocks 60' "
+		"--out @/g"));
 	open_plan(&plan, "g");
 	require_equal(plan.configuration_count, 3);
 	for (uint32_t i = 0; i + 1 < plan.configuration_count; i++) {
@@ -440,13 +451,13 @@ Test(plan, makes_its_own_trace)
 /* Nothing is replaced that may not be. */
 Test(plan, a_folder_with_a_result_is_kept)
 {
-	free(quire(0, "plan " DEMO "--precision 0.2 --out @/twice"));
-	char *text = quire(2, "plan " DEMO "--precision 0.2 --out @/twice");
+	free(quire(0, "plan " DEMO "--precision 0.2 --replicates 0 --out @/twice"));
+	char *text = quire(2, "plan " DEMO "--precision 0.2 --replicates 0 --out @/twice");
 	require(strstr(text, "--force") != NULL, "%s", text);
 	free(text);
-	free(quire(0, "plan " DEMO "--precision 0.2 --out @/twice --force"));
+	free(quire(0, "plan " DEMO "--precision 0.2 --replicates 0 --out @/twice --force"));
 	free(quire(0, "replay " DEMO "--out @/run"));
-	text = quire(2, "plan " DEMO "--precision 0.2 --out @/run --force");
+	text = quire(2, "plan " DEMO "--precision 0.2 --replicates 0 --out @/run --force");
 	require(strstr(text, "summary.json") != NULL, "%s", text);
 	free(text);
 }

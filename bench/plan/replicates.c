@@ -1,0 +1,295 @@
+#include "bench/plan/replicates.h"
+
+#include "bench/plan/bands.h"
+#include "bench/replay/trace_reading.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MILLION = 1000 * 1000, COARSENESS = 5, NS_PER_MS = 1000 * 1000 };
+
+/* ---- the trace ---- */
+
+static enum status read_span(
+	struct trace *trace, uint64_t most, struct plan *plan, struct error *error)
+{
+	struct trace_row row;
+	bool has_row = true;
+	uint64_t first_ns = 0, last_ns = 0;
+
+	while (most == 0 || plan->trace_rows < most) {
+		TRY(trace_next(trace, &row, &has_row, error));
+		if (!has_row) {
+			break;
+		}
+		first_ns = plan->trace_rows == 0 ? row.arrival_ns : first_ns;
+		last_ns = row.arrival_ns;
+		plan->trace_rows++;
+	}
+	plan->trace_span_ns = last_ns - first_ns;
+	return STATUS_OK;
+}
+
+enum status replicates_measure(struct plan *plan, struct error *error)
+{
+	const struct run_request *run = &plan->request->run;
+	struct trace *trace;
+
+	TRY(trace_reading_open(&trace, run->trace_path, &run->config, error));
+	enum status status = read_span(trace, run->config.max_requests, plan, error);
+	trace_close(trace);
+	return status;
+}
+
+/* ---- what a replicate is ---- */
+
+static bool draws_arrivals(const struct plan *plan, const struct replay_config *config)
+{
+	return plan->knob == KNOB_RATE || config->given.rate;
+}
+
+/* Latencies at the answer last so long in the trace's own time: what lies between two of its rows
+   is between two arrivals of the run. */
+static uint64_t latency_of_trace(const struct plan *plan, const struct probe_figures *figures)
+{
+	double per_s = figures->has_offered ? figures->offered_per_s : figures->finished_per_s;
+	double rows = (double)(plan->trace_rows > 1 ? plan->trace_rows - 1 : 1);
+	double gap_ns = (double)plan->trace_span_ns / rows;
+	double latency_s = figures->latency_ms[LATENCY_E2E][STATISTIC_P99] / 1000;
+	double ns = latency_s * per_s * gap_ns;
+
+	return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);
+}
+
+/* Windows of whole milliseconds, which are short to write. */
+static void choose_window(const struct plan *plan, struct plan_configuration_state *state,
+	const struct probe_figures *pass)
+{
+	const struct replay_config *config = &plan->configurations[state->index].run.config;
+
+	if (config->loop != LOOP_OFF || plan->trace_span_ns == 0) {
+		return;
+	}
+	struct band_window window =
+		band_window_of(plan->trace_span_ns, latency_of_trace(plan, pass));
+	uint64_t whole_ms = window.window_ns / NS_PER_MS;
+	if (whole_ms > 0) {
+		window.window_ns = whole_ms * NS_PER_MS;
+	}
+	if (config->given.resample_window_s) {
+		window.window_ns = config->resample_window_s * 1000;
+		window.is_too_short = false;
+	}
+	window.windows = u64_divide_up(plan->trace_span_ns, window.window_ns);
+	state->window = window;
+}
+
+static void add_track(struct plan *plan, const struct track_options *options)
+{
+	if (plan->states[options->configuration].replicate_first == 0) {
+		plan->states[options->configuration].replicate_first = u32_from(plan->track_count);
+	}
+	plan_add_track(plan, options);
+}
+
+static void add_model(struct plan *plan, uint32_t configuration,
+	const struct search_options *search, uint64_t answer)
+{
+	const struct replay_config *config = &plan->configurations[configuration].run.config;
+	uint64_t error = plan->states[configuration].model_error;
+	struct track_options options = {
+		.configuration = configuration,
+		.kind = TRACK_MODEL,
+		.search = band_search(search, answer, 1),
+	};
+
+	for (uint32_t is_longer = 0; is_longer < 2; is_longer++) {
+		uint64_t factor = is_longer ? MILLION + error : MILLION - error;
+		options.step_time_scale =
+			(uint64_t)((u128)config->step_time_scale * factor / MILLION);
+		add_track(plan, &options);
+	}
+}
+
+void replicates_add(struct plan *plan, uint32_t configuration)
+{
+	struct plan_configuration_state *state = &plan->states[configuration];
+	const struct track *main = plan->tracks[state->main];
+	const struct search_answer found = search_answer(main->search);
+	const struct replay_config *config = &plan->configurations[configuration].run.config;
+	uint64_t count = plan->request->replicates;
+
+	if (!found.has_pass || !found.has_fail || found.fails_alone || count == 0) {
+		return;
+	}
+	struct track_options options = {
+		.configuration = configuration,
+		.kind = TRACK_SAMPLING,
+		.search = band_search(&main->options.search, found.highest_pass, COARSENESS),
+	};
+	choose_window(plan, state, &main->probes[found.pass_probe].figures);
+	bool is_drawn = config->loop == LOOP_OFF;
+	state->samples = is_drawn || draws_arrivals(plan, config) ? count : 0;
+	for (uint64_t i = 1; i <= state->samples; i++) {
+		options.replicate = i;
+		options.window_millionths = is_drawn ? state->window.window_ns / 1000 : 0;
+		options.is_drawn = is_drawn;
+		options.draws_arrivals = draws_arrivals(plan, config);
+		add_track(plan, &options);
+	}
+	add_model(plan, configuration, &main->options.search, found.highest_pass);
+}
+
+/* ---- answers ---- */
+
+static void set_end(struct result_value *end, enum knob_index knob, bool has_value, double value)
+{
+	double scale = knobs[knob].is_fraction ? 1e6 : 1;
+
+	*end = (struct result_value){has_value, has_value ? value / scale : 0};
+}
+
+static void add_interval(
+	struct text *text, const struct plan_interval *interval, const struct plan_answer *answer)
+{
+	const char *unit = answer->unit[0] == '\0' ? "" : " ";
+
+	if (interval->low.has_value) {
+		text_format(text, "%.4g", interval->low.value);
+	} else {
+		text_add(text, "less than was searched");
+	}
+	text_add(text, " to ");
+	if (interval->high.has_value) {
+		text_format(text, "%.4g", interval->high.value);
+	} else {
+		text_add(text, "more than was searched");
+	}
+	text_format(text, "%s%s", unit, answer->unit);
+}
+
+static void say_sampling(struct text *text, const struct plan_configuration_state *state,
+	const struct plan_answer *answer, bool is_drawn, bool draws)
+{
+	const struct band_window *window = &state->window;
+
+	add_interval(text, &answer->sampling.interval, answer);
+	text_format(text, " at 95 %%, by %.0f", answer->sampling.replicates.value);
+	text_add(text, is_drawn ? " traces drawn from the trace" : " traces of other seeds");
+	text_add(text, is_drawn && draws ? " with other arrivals" : "");
+	if (is_drawn && window->window_ns > 0) {
+		text_format(text, " in windows of %.4g s", (double)window->window_ns / 1e9);
+	}
+	if (is_drawn && window->is_too_short) {
+		text_format(text,
+			"; the trace is too short for it: %d windows of %d times the p99 latency "
+			"take %.3g s, so it may be too narrow",
+			BAND_WINDOWS_MIN, BAND_LATENCIES, (double)window->needed_ns / 1e9);
+	}
+	if (answer->sampling.replicates.value < (double)state->samples) {
+		text_format(text, "; %llu were to be searched", (unsigned long long)state->samples);
+	}
+}
+
+/* Whole replicas: an interval that begins and ends at some. */
+static struct band band_of(const struct plan *plan, const struct plan_configuration_state *state,
+	double answer, const uint64_t *values, uint32_t count)
+{
+	uint64_t windows = state->window.windows;
+
+	return knobs[plan->knob].is_least && plan->knob == KNOB_REPLICAS
+		       ? band_of_counts(values, count)
+		       : band_of_sampling(answer, values, count, windows);
+}
+
+static double margin_of(const struct track *track, uint32_t number)
+{
+	const struct objective_verdict *judged = &track->probes[number].figures.judged;
+
+	return judged->has_margin ? judged->margin : 0;
+}
+
+static uint64_t value_of(const struct track *track)
+{
+	const struct search_answer found = search_answer(track->search);
+	bool has_both = found.has_pass && found.has_fail;
+
+	return band_value(&found, track->options.search.is_least,
+		has_both ? margin_of(track, found.pass_probe) : 0,
+		has_both ? margin_of(track, found.fail_probe) : 0);
+}
+
+static void answer_sampling(const struct plan *plan, const struct plan_configuration_state *state,
+	double answer_load, struct plan_answer *answer, struct text *text)
+{
+	uint64_t *values = memory_take(state->samples + 1, sizeof(*values));
+	const struct track_options *options = NULL;
+	uint32_t count = 0;
+
+	for (uint64_t i = 0; i < state->samples; i++) {
+		const struct track *track = plan->tracks[state->replicate_first + i];
+		options = &track->options;
+		if (search_has_ended(track->search)) {
+			values[count++] = value_of(track);
+		}
+	}
+	struct band band = band_of(plan, state, answer_load, values, count);
+	free(values);
+	answer->sampling.replicates = (struct result_value){true, count};
+	if (options == NULL) {
+		return;
+	}
+	answer->sampling.method = options->is_drawn ? "block bootstrap" : "seeds";
+	answer->sampling.window_s = (struct result_value){
+		options->window_millionths > 0, (double)options->window_millionths / 1e6};
+	if (!band.has_low && !band.has_high) {
+		return;
+	}
+	set_end(&answer->sampling.interval.low, plan->knob, band.has_low, band.low);
+	set_end(&answer->sampling.interval.high, plan->knob, band.has_high, band.high);
+	say_sampling(text, state, answer, options->is_drawn, options->draws_arrivals);
+	answer->sampling.text = text->bytes;
+}
+
+static void answer_model(const struct plan *plan, const struct plan_configuration_state *state,
+	struct plan_answer *answer, struct text *text)
+{
+	uint32_t first = state->replicate_first + u32_from(state->samples);
+	struct plan_interval *interval = &answer->model.interval;
+
+	answer->model.error = (struct result_value){true, (double)state->model_error / 1e6};
+	answer->model.is_guess = state->is_guess;
+	for (uint32_t is_longer = 0; is_longer < 2; is_longer++) {
+		const struct track *track = plan->tracks[first + is_longer];
+		const struct search_answer found = search_answer(track->search);
+		bool is_low = (is_longer == 1) != track->options.search.is_least;
+		if (!search_has_ended(track->search)) {
+			return;
+		}
+		set_end(is_low ? &interval->low : &interval->high, plan->knob,
+			found.has_pass && found.has_fail, (double)found.highest_pass);
+	}
+	add_interval(text, interval, answer);
+	text_format(text, " if all steps take %.3g %% longer or shorter, ",
+		(double)state->model_error / 1e4);
+	text_add(text, state->is_guess ? "a guess: the profile's error was not measured"
+				       : "the mean error of the profile's held-out steps");
+	answer->model.text = text->bytes;
+}
+
+void replicates_answer(const struct plan *plan, uint32_t configuration, struct plan_answer *answer,
+	struct text *sampling, struct text *model)
+{
+	const struct plan_configuration_state *state = &plan->states[configuration];
+	const struct search_answer found = search_answer(plan->tracks[state->main]->search);
+
+	answer->sampling.method = "none";
+	if (state->replicate_first == 0) {
+		return;
+	}
+	answer_sampling(plan, state, (double)found.highest_pass, answer, sampling);
+	answer_model(plan, state, answer, model);
+}

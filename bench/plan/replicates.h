@@ -1,0 +1,33 @@
+#ifndef BENCH_PLAN_REPLICATES_H
+#define BENCH_PLAN_REPLICATES_H
+
+#include "bench/plan/plan.h"
+#include "engine/base/text.h"
+#include "reports/results/plan_file.h"
+
+/* The two error bars of an answer (bench/plan/bands.h), each by the same search again.
+
+       sampling  another trace: drawn from the trace (workloads/resample.h), and other arrivals
+                 where --rate draws them; 40 of them unless told
+       model     the trace itself, step times longer or shorter by the error of their prices: the
+                 mean error of the profile's held-out steps as a bias of all of them, which is more
+                 than it can be, or MODEL_GUESS where none was measured
+
+   They are never merged: more traffic on record makes the first narrower, a better profile the
+   second. Their searches begin when the answer is found, and run side by side. */
+
+enum { MODEL_GUESS = 150000 }; /* millionths */
+
+/* Reads how long the trace is. */
+enum status replicates_measure(struct plan *plan, struct error *error);
+
+/* Adds the tracks of a configuration whose main track has ended. None, where no load passes, or
+   none fails. */
+void replicates_add(struct plan *plan, uint32_t configuration);
+
+/* Fills in answer->sampling and .model, as far as their tracks have ended; their texts are in
+   `sampling` and `model`, empty ones of the caller. */
+void replicates_answer(const struct plan *plan, uint32_t configuration, struct plan_answer *answer,
+	struct text *sampling, struct text *model);
+
+#endif

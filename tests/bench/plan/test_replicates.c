@@ -1,0 +1,139 @@
+#include "bench/plan/replicates.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/profile.h"
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* The error bars of a plan as its users see them. bands: how they are made of replicates; coverage:
+   how often they hold what they should. */
+
+static char folder[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	temporary_folder(folder);
+}
+
+static void tear_down(void)
+{
+	char line[TEMPORARY_PATH_BYTES + 16];
+
+	snprintf(line, sizeof(line), "rm -rf '%s'", folder);
+	require_equal(system(line), 0);
+}
+
+TestSuite(replicates, .init = set_up, .fini = tear_down);
+
+#define DEMO                                                                                       \
+	QUIRE_SOURCE_DIR "/workloads/traces/demo.jsonl --max-requests 400 --slo-ttft-ms 400 "      \
+			 "--slo-tpot-ms 40 --attain 0.95 "
+
+/* Plans with the options into folder/NAME and reads that. */
+static void plan_with(struct plan_file *plan, const char *name, const char *options)
+{
+	char line[1024], path[TEMPORARY_PATH_BYTES + 32];
+	struct error error = {0};
+
+	snprintf(line, sizeof(line), "plan " DEMO "%s --out @/%s", options, name);
+	free(quire_output(folder, 0, line));
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	require(plan_file_open(plan, path, &error) == STATUS_OK, "%s", error.text);
+}
+
+static void require_holds(const struct plan_interval *interval, double pass, const char *name)
+{
+	require(interval->low.has_value && interval->high.has_value, "%s: an end is open", name);
+	require(interval->low.value <= pass && interval->high.value >= pass,
+		"%s: %g is not in %g to %g", name, pass, interval->low.value, interval->high.value);
+	require(interval->high.value > interval->low.value, "%s has no width", name);
+}
+
+/* Of the profile that prices the runs. */
+static double held_out_error(void)
+{
+	static struct gpu_profile profile;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-qwen3-0.6b", &profile, &error) == STATUS_OK, "%s",
+		error.text);
+	require(profile.held_out.mean > 0.001, "the profile has none");
+	return profile.held_out.mean;
+}
+
+Test(replicates, an_answer_has_both_error_bars)
+{
+	struct plan_file plan;
+
+	plan_with(&plan, "bars", "--replicates 12");
+	const struct plan_answer *answer = &plan.answer;
+	require_holds(&answer->sampling.interval, answer->highest_pass.value, "sampling");
+	require_holds(&answer->model.interval, answer->highest_pass.value, "model");
+	cr_assert_str_eq(answer->sampling.method, "block bootstrap");
+	cr_assert_eq(answer->sampling.replicates.value, 12);
+	cr_assert(answer->sampling.window_s.value > 1);
+	cr_assert_float_eq(answer->model.error.value, held_out_error(), 1e-6);
+	cr_assert(!answer->model.is_guess);
+	cr_assert_not_null(strstr(answer->sampling.text, "at 95 %, by 12 traces drawn"));
+	cr_assert_not_null(strstr(answer->model.text, "% longer or shorter, the mean error"));
+	const struct plan_configuration *only = &plan.configurations[0];
+	require_holds(&only->goodput_per_gpu_interval, only->goodput_per_gpu.value, "goodput");
+	plan_file_close(&plan);
+}
+
+/* Of a profile that was never compared with a GPU nobody knows the error. */
+Test(replicates, an_uncalibrated_profile_has_a_guess)
+{
+	struct plan_file plan;
+
+	plan_with(&plan, "guess", "--replicates 8 --gpu h200-datasheet");
+	require_holds(&plan.answer.model.interval, plan.answer.highest_pass.value, "model");
+	cr_assert_eq(plan.answer.model.error.value, 0.15);
+	cr_assert(plan.answer.model.is_guess);
+	cr_assert_not_null(strstr(plan.answer.model.text, "a guess"));
+	plan_file_close(&plan);
+}
+
+/* With --rate chance is in the arrivals too; a trace that is repeated is not drawn from. */
+Test(replicates, drawn_arrivals_have_other_seeds)
+{
+	struct plan_file plan;
+
+	plan_with(&plan, "rate", "--replicates 8 --vary rate");
+	require_holds(&plan.answer.sampling.interval, plan.answer.highest_pass.value, "sampling");
+	cr_assert_not_null(strstr(plan.answer.sampling.text, "with other arrivals"));
+	plan_file_close(&plan);
+	plan_with(&plan, "loop", "--replicates 8 --vary rate --loop fresh");
+	cr_assert_str_eq(plan.answer.sampling.method, "seeds");
+	cr_assert(!plan.answer.sampling.window_s.has_value);
+	require_holds(&plan.answer.sampling.interval, plan.answer.highest_pass.value, "sampling");
+	plan_file_close(&plan);
+}
+
+Test(replicates, memory_has_error_bars_too)
+{
+	struct plan_file plan;
+
+	plan_with(&plan, "memory", "--replicates 8 --vary kv-blocks --speedup 0.5");
+	require_holds(&plan.answer.sampling.interval, plan.answer.lowest_pass.value, "sampling");
+	plan_file_close(&plan);
+}
+
+Test(replicates, none_are_made_where_none_are_asked_for)
+{
+	struct plan_file plan;
+
+	plan_with(&plan, "none", "--replicates 0");
+	cr_assert_str_eq(plan.answer.sampling.method, "none");
+	cr_assert(!plan.answer.model.interval.low.has_value);
+	for (uint64_t i = 0; i < plan.probe_count; i++) {
+		cr_assert_neq(plan.probes[i].purpose, PROBE_SAMPLING);
+	}
+	plan_file_close(&plan);
+}
