@@ -227,6 +227,28 @@ Test(summary_fields, every_figure_is_printed)
 			"  result_hash 000000000000000a\n"));
 }
 
+/* What is waited for most is told with the option that shortens it, where there is one. */
+Test(summary_fields, waits_are_told_with_the_option_that_helps)
+{
+	struct run_outcome outcome = whole_outcome();
+	u128 *ns = outcome.work.waits.ns;
+
+	ns[WAIT_STEP] = 1000000000;
+	ns[WAIT_BLOCKS] = 3000000000;
+	require_parts(printed(&outcome),
+		PARTS("  waited    for the step in flight 25.0%, KV blocks 75.0%; "
+		      "--gpu-memory-utilization would help\n"));
+	ns[WAIT_ROUTER] = 4000000000;
+	require_parts(printed(&outcome),
+		PARTS("KV blocks 37.5%, a replica that takes requests 50.0%; --replicas would "
+		      "help\n"));
+	ns[WAIT_STEP] = 13000000000;
+	require_parts(printed(&outcome), PARTS("a replica that takes requests 20.0%\n"));
+	require_parts(written(&outcome),
+		PARTS("\t\"waiting\":\t{\n\t\t\"step_s\":\t13.000000000,\n",
+			"\t\t\"router_s\":\t4.000000000,\n\t\t\"lost_s\":\t0.000000000\n\t},\n"));
+}
+
 /* What was not measured, has no limit or divides by nothing is null, and a dash where it is
    printed. */
 Test(summary_fields, what_there_is_not_is_null)
