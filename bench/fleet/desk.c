@@ -158,12 +158,15 @@ static bool can_be_taken(const struct desk *desk, const struct trace_row *row)
 	return false;
 }
 
-/* Notes the first measured request that is not refused. */
-static void note_measured(struct desk *desk, const struct trace_row *row)
+/* Notes the first measured request that will not be rejected. Of one that waits at the router it
+   is not known which replica will get it, so any that can take it will do. */
+static void note_measured(struct desk *desk, const struct parcel *parcel, bool is_sent)
 {
+	const struct trace_row *row = &parcel->row;
+
 	if (row->index >= desk->warmup &&
 		(desk->measured_end == 0 || row->index < desk->measured_end) &&
-		can_be_taken(desk, row)) {
+		(is_sent ? parcel->fits : can_be_taken(desk, row))) {
 		desk->has_measured = true;
 		desk->first_measured_ns = row->arrival_ns;
 	}
@@ -179,9 +182,6 @@ static void receive(struct desk *desk, struct parcel *parcel, uint64_t now_ns, u
 	bool is_sent = desk->open_count > 0 && desk->queue.count == 0;
 	bool is_refused = !is_sent && desk->options.has_queue_limit &&
 			  desk->queue.count >= desk->options.queue_limit;
-	if (!desk->has_measured && !is_refused) {
-		note_measured(desk, &parcel->row);
-	}
 	if (is_sent) {
 		send(desk, parcel, now_ns, woken);
 	} else if (is_refused) {
@@ -192,6 +192,9 @@ static void receive(struct desk *desk, struct parcel *parcel, uint64_t now_ns, u
 		}
 	} else {
 		parcel_list_push(&desk->queue, parcel);
+	}
+	if (!desk->has_measured && !is_refused) {
+		note_measured(desk, parcel, is_sent);
 	}
 }
 
