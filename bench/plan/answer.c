@@ -158,7 +158,7 @@ static void add_found(struct text *text, const struct answers *answers,
 		text_format(text, " KV blocks of %llu tokens carry ",
 			(unsigned long long)state->block_size);
 		add_carried(text, own->pass);
-		text_add(text, " on ");
+		text_add(text, " with ");
 		add_who(text, state, own->pass);
 	} else {
 		add_who(text, state, own->pass);
@@ -194,6 +194,12 @@ static void add_alone(struct text *text, const struct configuration_answer *own)
 	text_add(text, " requests (");
 	text_add_number(text, NUMBER_SHARE, true, (double)misses / (double)alone->submitted);
 	text_add(text, ") miss it even with one request in the system at a time");
+	if (alone->rejected > 0) {
+		text_add(text, ", ");
+		add_count(text, (double)alone->rejected);
+		text_add(
+			text, " of them rejected as too long for --max-model-len or the KV blocks");
+	}
 	if (alone->longest_missed > 0) {
 		text_add(text, ", the longest of ");
 		add_count(text, (double)alone->longest_missed);

@@ -74,11 +74,9 @@ static void add_waiting(struct text *text, const struct probe_figures *figures)
 		text_add(text, "latency: prompts take that long by themselves");
 		return;
 	}
-	text_format(text, "%s: requests wait for %s ",
-		most == WAIT_STEP ? "latency" : causes[most].title,
-		most == WAIT_STEP ? causes[most].title : "it");
+	text_format(text, "%s%s: ", most == WAIT_STEP ? "latency: " : "", causes[most].title);
 	text_add_number(text, NUMBER_SHARE, true, figures->wait_s[most] / sum);
-	text_add(text, " of their time in the queue");
+	text_add(text, " of the time in the queue");
 	if (causes[most].remedy != NULL) {
 		text_format(text, "; %s would help", causes[most].remedy);
 	}
