@@ -84,6 +84,7 @@ static void set_run(struct configuration_answer *own, const struct plan *plan,
 	answer->offered_requests_per_s = value_of(figures->has_offered, figures->offered_per_s);
 	answer->goodput_requests_per_s = value_of(true, figures->goodput_per_s);
 	answer->output_tokens_per_s = value_of(true, figures->output_tokens_per_s);
+	answer->outside_share = value_of(figures->has_outside, figures->outside_share);
 	answer->replicas = value_of(true, (double)figures->replicas);
 	answer->gpus = value_of(true, gpus);
 	answer->currency_per_gpu_hour = value_of(price > 0, price);

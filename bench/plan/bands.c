@@ -94,9 +94,8 @@ struct band band_of_sampling(
 	double half = (quantile(sorted, count, 0.975) - quantile(sorted, count, 0.025)) / 2 *
 		      widening(windows);
 	free(sorted);
-	band.has_high = half < INFINITY;
-	band.has_low = half < answer;
-	band.low = band.has_low ? answer - half : 0;
+	band.has_low = band.has_high = half < INFINITY;
+	band.low = half < answer ? answer - half : 0;
 	band.high = band.has_high ? answer + half : 0;
 	return band;
 }

@@ -31,7 +31,7 @@
 
    The arithmetic is + - * / and square roots on doubles, the same on every machine. */
 
-enum { BAND_VALUES_MIN = 8 };
+enum { BAND_VALUES_MIN = 8, BAND_VALUES_95 = 39 };
 
 /* A replicate without an answer in the range that was searched: its answer is less than that, or
    more. */

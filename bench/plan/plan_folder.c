@@ -202,7 +202,7 @@ static struct plan_probe row_of(
 		.hit_rate = {figures->has_hit_rate, figures->hit_rate},
 		.preemptions = number((double)figures->preemptions),
 		.utilisation = {figures->has_utilisation, figures->utilisation},
-		.outside_share = none,
+		.outside_share = {figures->has_outside, figures->outside_share},
 		.passes = number(figures->passes),
 	};
 }

@@ -162,6 +162,8 @@ static struct probe_figures figures_of(
 		.trace_xxh64 = outcome->trace_xxh64,
 		.trace_requests = outcome->submitted,
 		.result_hash = outcome->result_hash,
+		.has_outside = outcome->has_outside,
+		.outside_share = outcome->has_outside ? outcome->outside_share : 0,
 	};
 
 	set_latencies(&figures, outcome);

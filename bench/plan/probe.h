@@ -38,8 +38,9 @@ struct probe_figures {
 	double finished_per_s, goodput_per_s, output_tokens_per_s;
 	bool has_latency[LATENCY_COUNT];
 	double latency_ms[LATENCY_COUNT][STATISTIC_COUNT];
-	bool has_hit_rate, has_utilisation;
+	bool has_hit_rate, has_utilisation, has_outside;
 	double hit_rate, utilisation;
+	double outside_share; /* of step time, outside of what the profile was fitted to */
 	/* Of all that arrives, in the time in which it arrives: above 1 it cannot be carried. */
 	double demand;
 	double kv_peak, seats_peak, budget_peak;

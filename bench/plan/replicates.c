@@ -189,6 +189,10 @@ static void say_sampling(struct text *text, const struct plan_configuration_stat
 			"take %.3g s, so it may be too narrow",
 			BAND_WINDOWS_MIN, BAND_LATENCIES, (double)window->needed_ns / 1e9);
 	}
+	if (answer->sampling.replicates.value < BAND_VALUES_95) {
+		text_format(
+			text, "; 95 %% takes %d of them, so it may be too narrow", BAND_VALUES_95);
+	}
 	if (answer->sampling.replicates.value < (double)state->samples) {
 		text_format(text, "; %llu were to be searched", (unsigned long long)state->samples);
 	}

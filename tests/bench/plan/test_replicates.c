@@ -80,6 +80,7 @@ Test(replicates, an_answer_has_both_error_bars)
 	cr_assert(answer->sampling.window_s.value > 1);
 	cr_assert_float_eq(answer->model.error.value, held_out_error(), 1e-6);
 	cr_assert(!answer->model.is_guess);
+	cr_assert(answer->outside_share.has_value, "the profile has a hull");
 	cr_assert_not_null(strstr(answer->sampling.text, "at 95 %, by 12 traces drawn"));
 	cr_assert_not_null(strstr(answer->model.text, "% longer or shorter, the mean error"));
 	const struct plan_configuration *only = &plan.configurations[0];
@@ -96,6 +97,7 @@ Test(replicates, an_uncalibrated_profile_has_a_guess)
 	require_holds(&plan.answer.model.interval, plan.answer.highest_pass.value, "model");
 	cr_assert_eq(plan.answer.model.error.value, 0.15);
 	cr_assert(plan.answer.model.is_guess);
+	cr_assert(!plan.answer.outside_share.has_value);
 	cr_assert_not_null(strstr(plan.answer.model.text, "a guess"));
 	plan_file_close(&plan);
 }
