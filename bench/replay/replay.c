@@ -168,8 +168,24 @@ enum status replay_begin_step(struct replay *replay, uint64_t *next_ns, struct e
 	return STATUS_OK;
 }
 
+/* The desk's copies of rows whose requests do not end. */
+static void free_unended(struct replay *replay)
+{
+	const struct metrics *metrics = &replay->metrics;
+
+	for (uint32_t slot = 0; slot < metrics->record_count; slot++) {
+		if (metrics->records[slot].is_live) {
+			free(replay->intake.of_slot[slot].parcel);
+			replay->intake.of_slot[slot].parcel = NULL;
+		}
+	}
+}
+
 static void end_records(struct replay *replay)
 {
+	if (replay->intake.options.desk != NULL) {
+		free_unended(replay);
+	}
 	if (!replay->has_failed) {
 		metrics_flush_events(&replay->metrics, replay->engine);
 	}
