@@ -335,9 +335,10 @@ static enum status add_plots(struct sheet *sheet, const struct drawn_sweep *draw
 		.is_wide = true};
 	static const struct page_plot cache = {.name = "sweep-cache",
 		.title = "Prefix-cache hit rate against capacity",
-		.reading = "Points are runs, curves what a cache of that size finds of the trace "
-			   "without an engine. Runs below the LRU curve lose hits to memory that "
-			   "running requests hold."};
+		.reading = "Points are runs; curves are what a cache of that size finds of the "
+			   "trace's prompts without an engine. A run lies lower where running "
+			   "requests hold the memory, and higher where its blocks are smaller or "
+			   "a prompt repeats an answer."};
 	struct plot *plot;
 
 	if (drawn->sweep->parameter_count == 1) {

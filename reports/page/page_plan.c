@@ -224,9 +224,8 @@ static void add_cards(struct text *page, const struct plan_answer *answer)
 	add_gpu_card(page, answer);
 	add_cost_card(page, answer);
 	add_card(page, "Requests within the SLO", NUMBER_SHARE, answer->attained,
-		"at the load that passes");
-	add_card(page, "Requests offered", NUMBER_RATE, answer->offered_requests_per_s,
-		"a second, at the load that passes");
+		"with what passes");
+	add_card(page, "Requests offered", NUMBER_RATE, answer->offered_requests_per_s, "a second");
 	add_card(page, "Goodput", NUMBER_RATE, answer->goodput_requests_per_s,
 		"requests/s within the SLO");
 	add_card(page, "Output", NUMBER_RATE, answer->output_tokens_per_s, "tokens/s");

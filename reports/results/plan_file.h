@@ -162,32 +162,34 @@ extern const char *const probe_purposes[PROBE_PURPOSE_COUNT + 1]; /* ends in NUL
 /* The columns of plan.tsv: TEXT(name), NUMBER(name, decimal places, maximum). configuration is a
    name of plan.json; load the value of the knob; replicate 0 the trace itself, from 1 another
    sample; lost the replicas that fail at the start. attained_low and attained_high are the 95 %
-   Wilson interval of the share attained. verdict is that of summary.json. passes is 1 or 0. */
+   Wilson interval of the share attained. verdict is that of summary.json. passes is 1 or 0. Up to
+   PROBE_NUMBER_MAX a number with six places fits 64 bits. */
+#define PROBE_NUMBER_MAX 1e13
 #define PROBE_COLUMN_LIST(TEXT, NUMBER)                                                            \
 	TEXT(configuration)                                                                        \
-	NUMBER(load, 6, DBL_MAX)                                                                   \
+	NUMBER(load, 6, PROBE_NUMBER_MAX)                                                          \
 	TEXT(purpose)                                                                              \
-	NUMBER(replicate, 0, DBL_MAX)                                                              \
-	NUMBER(step_time_scale, 6, DBL_MAX)                                                        \
-	NUMBER(replicas, 0, DBL_MAX)                                                               \
-	NUMBER(lost, 0, DBL_MAX)                                                                   \
-	NUMBER(offered_requests_per_s, 6, DBL_MAX)                                                 \
+	NUMBER(replicate, 0, PROBE_NUMBER_MAX)                                                     \
+	NUMBER(step_time_scale, 6, PROBE_NUMBER_MAX)                                               \
+	NUMBER(replicas, 0, PROBE_NUMBER_MAX)                                                      \
+	NUMBER(lost, 0, PROBE_NUMBER_MAX)                                                          \
+	NUMBER(offered_requests_per_s, 6, PROBE_NUMBER_MAX)                                        \
 	NUMBER(attained, 6, 1)                                                                     \
 	NUMBER(attained_low, 6, 1)                                                                 \
 	NUMBER(attained_high, 6, 1)                                                                \
-	NUMBER(goodput_requests_per_s, 6, DBL_MAX)                                                 \
-	NUMBER(output_tokens_per_s, 3, DBL_MAX)                                                    \
-	NUMBER(ttft_p50_ms, 6, DBL_MAX)                                                            \
-	NUMBER(ttft_p90_ms, 6, DBL_MAX)                                                            \
-	NUMBER(ttft_p99_ms, 6, DBL_MAX)                                                            \
-	NUMBER(tpot_p50_ms, 6, DBL_MAX)                                                            \
-	NUMBER(tpot_p90_ms, 6, DBL_MAX)                                                            \
-	NUMBER(tpot_p99_ms, 6, DBL_MAX)                                                            \
-	NUMBER(e2e_p50_ms, 6, DBL_MAX)                                                             \
-	NUMBER(e2e_p99_ms, 6, DBL_MAX)                                                             \
+	NUMBER(goodput_requests_per_s, 6, PROBE_NUMBER_MAX)                                        \
+	NUMBER(output_tokens_per_s, 3, PROBE_NUMBER_MAX)                                           \
+	NUMBER(ttft_p50_ms, 6, PROBE_NUMBER_MAX)                                                   \
+	NUMBER(ttft_p90_ms, 6, PROBE_NUMBER_MAX)                                                   \
+	NUMBER(ttft_p99_ms, 6, PROBE_NUMBER_MAX)                                                   \
+	NUMBER(tpot_p50_ms, 6, PROBE_NUMBER_MAX)                                                   \
+	NUMBER(tpot_p90_ms, 6, PROBE_NUMBER_MAX)                                                   \
+	NUMBER(tpot_p99_ms, 6, PROBE_NUMBER_MAX)                                                   \
+	NUMBER(e2e_p50_ms, 6, PROBE_NUMBER_MAX)                                                    \
+	NUMBER(e2e_p99_ms, 6, PROBE_NUMBER_MAX)                                                    \
 	NUMBER(hit_rate, 6, 1)                                                                     \
-	NUMBER(preemptions, 0, DBL_MAX)                                                            \
-	NUMBER(utilisation, 6, DBL_MAX)                                                            \
+	NUMBER(preemptions, 0, PROBE_NUMBER_MAX)                                                   \
+	NUMBER(utilisation, 6, PROBE_NUMBER_MAX)                                                   \
 	NUMBER(outside_share, 6, 1)                                                                \
 	TEXT(verdict)                                                                              \
 	NUMBER(passes, 0, 1)
@@ -208,8 +210,8 @@ struct plan_probe {
 #undef PROBE_MEMBER
 };
 
-/* Writes a row; numbers are rounded to the places of their column, and must be < 10^13. The table
-   was begun with PROBE_COLUMNS. */
+/* Writes a row; numbers are rounded to the places of their column, and must be at most
+   PROBE_NUMBER_MAX. The table was begun with PROBE_COLUMNS. */
 void plan_probe_write(
 	struct table_writer *table, const char *configuration, const struct plan_probe *probe);
 

@@ -61,7 +61,7 @@ static struct plan_probe probe_at(const struct made_plan *made, uint32_t configu
 		.replicate = some(0),
 		.step_time_scale = some(1),
 		.replicas = some(made->is_least ? load : 1),
-		.lost = some(0),
+		.lost = some(made->is_least ? 1 : 0),
 		.offered_requests_per_s = some(offered),
 		.attained = some(attained),
 		.attained_low = some(attained * 0.995),

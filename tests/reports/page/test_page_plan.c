@@ -130,6 +130,7 @@ Test(page_plan, the_fewest_replicas_are_an_answer_too)
 	char *page = page_of_plan(&made);
 	require_has(page, "Passes: 8\u00a0replicas. Fails: 7\u00a0replicas.");
 	require_has(page, "Why not fewer");
+	require_has(page, "figure-plan-attained"); /* of the runs with a replica lost */
 	require_has(page, "Replicas");
 	free(page);
 }

@@ -155,10 +155,11 @@ Test(plan_file, a_bad_plan_is_refused_in_one_line)
 	require_refused("plan.tsv", "c0\t", "c9\t", "a configuration of plan.json");
 	require_refused("plan.tsv", "\tfirst\t", "\tlast\t", "a purpose");
 	require_refused("plan.tsv", "\tstable\t", "\tunstable\t", "a verdict");
-	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\tnan\t", "a number >= 0 or -");
-	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t1e999\t", "a number >= 0 or -");
-	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t-1\t", "a number >= 0 or -");
-	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t0x1\t", "a number >= 0 or -");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\tnan\t", "0 to 1e+13 or -");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t1e999\t", "0 to 1e+13 or -");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t-1\t", "0 to 1e+13 or -");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t0x1\t", "0 to 1e+13 or -");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t2e13\t", "0 to 1e+13 or -");
 	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t", "26 columns");
 }
 
