@@ -24,6 +24,7 @@ end = 3.5
 height_of(share) = share >= 1 ? end : -log10(1 - share) > end ? end : -log10(1 - share)
 eval table_open(490, 3, 1)
 eval load_axis
+band_lift = 0.6
 eval load_bands
 set yrange [0:end * 1.03]
 set ytics ("0" 0, "50 %%" 0.30103, "90 %%" 1, "99 %%" 2, "99.9 %%" 3)

@@ -100,8 +100,9 @@ panel(name, y_unit, x_name, x_unit) = sprintf("if (has_notes) { print sprintf('n
 panel_in_time(name, y_unit) = panel(name, y_unit, "Time", time_name)
 
 # The title of a y axis stands above it, where wide tic labels leave it free: `eval y_title(text)`.
-y_title(text) = sprintf("set label 90 '%s' at screen y_title_x, graph 1 left offset 0, 0.75 ".\
-	"textcolor rgb text_color noenhanced", text)
+y_title(text) = sprintf("set label 90 '%s' at screen y_title_x, graph 1 left offset 0, %g ".\
+	"textcolor rgb text_color noenhanced", text, y_title_lift)
+y_title_lift = 0.75
 y_title_x = 0.012
 
 # Opens a figure of some panels, one above the other: `eval figure_open(height, panels)`. A legend
@@ -273,7 +274,7 @@ table_open(pixels, rows, panels) = sprintf("height = %d + 24 * %d; ".\
 	"set key at screen 0.012, screen 1 - 3.0 / height left top horizontal Left reverse ".\
 	"noenhanced samplen 2 maxcols 3 textcolor rgb text_color; ".\
 	"set multiplot layout %d, 1 margins screen 0.125, 0.965, 60.0 / height, ".\
-	"1 - (34.0 + 24 * %d) / height spacing screen 0, 76.0 / height", pixels, rows, \
+	"1 - (38.0 + 24 * %d) / height spacing screen 0, 76.0 / height", pixels, rows, \
 	background_color, panels, rows)
 
 # An axis of times, from 0 or logarithmic: `eval log_axis("y", low, high)`, in s.
@@ -311,7 +312,9 @@ plan_load = "set datafile columnheaders; ".\
 	"undefine STATS_max; stats table using (is_own(0) && column('load') <= most ? ".\
 	"column('load') : NaN) nooutput; ".\
 	"x_end = exists('STATS_max') ? STATS_max : most; ".\
-	"x_end = exists('model_high') && model_high > x_end ? model_high : x_end }"
+	"x_end = exists('model_high') && model_high > x_end ? model_high : x_end; ".\
+	"x_end = exists('sampling_high') && sampling_high > x_end ? sampling_high : x_end; ".\
+	"x_end = exists('pass') && x_end > 3 * pass ? 3 * pass : x_end }"
 is_own(unused) = stringcolumn("configuration") eq chosen && column("replicate") == 0 && \
 	column("lost") == lost_own && abs(column("step_time_scale") - 1) < 1e-9 && \
 	stringcolumn("purpose") ne "alone"
@@ -330,10 +333,13 @@ band(n, low, high, rgb, at) = sprintf("set object %d rectangle from %.9g, graph 
 	"set arrow %d from %.9g, graph %g to %.9g, graph %g heads size screen 0.006, 90 ".\
 	"front linewidth 2.5 linecolor rgb %d", n, low, high, rgb, n, low, at, high, at, \
 	rgb + 0x10000000)
+band_lift = 1.0 # less in a tall panel
 clip(x) = x > x_end * 1.04 ? x_end * 1.04 : x
-load_bands = "if (exists('model_low') && exists('model_high')) { ".\
-	"eval band(201, clip(model_low), clip(model_high), model_color, 1.02) }; ".\
+load_bands = "if (exists('model_low') || exists('sampling_low')) { y_title_lift = 1.25 }; ".\
+	"if (exists('model_low') && exists('model_high')) { ".\
+	"eval band(201, clip(model_low), clip(model_high), model_color, 1 + 0.02 * band_lift) }; ".\
 	"if (exists('sampling_low') && exists('sampling_high')) { ".\
-	"eval band(202, clip(sampling_low), clip(sampling_high), sampling_color, 1.055) }; ".\
+	"eval band(202, clip(sampling_low), clip(sampling_high), sampling_color, ".\
+	"1 + 0.055 * band_lift) }; ".\
 	"if (exists('pass') && pass <= x_end * 1.04) { set arrow 203 from pass, graph 0 to ".\
 	"pass, graph 1 nohead front linewidth 1.6 dashtype 13 linecolor rgb text_color }"
