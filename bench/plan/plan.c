@@ -2,6 +2,7 @@
 
 #include "bench/jobs/jobs.h"
 #include "bench/plan/replicates.h"
+#include "bench/replay/launched.h"
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
@@ -135,6 +136,7 @@ static enum status open_configuration(struct plan *plan, uint32_t index, struct 
 	const struct replay_config given = request.config;
 	struct run *run = memory_take(1, sizeof(*run));
 
+	request.is_one_of_many = true;
 	if (plan->knob != KNOB_KV_BLOCKS) {
 		uint64_t load = u64_max(knob_given(plan->knob, &given), knobs[plan->knob].first);
 		bool has_router = plan->knob == KNOB_REPLICAS;
@@ -177,7 +179,8 @@ static enum status open_configurations(struct plan *plan, struct error *error)
 	return STATUS_OK;
 }
 
-enum status plan_open(struct plan *plan, const struct plan_request *request, struct error *error)
+static enum status open_plan(
+	struct plan *plan, const struct plan_request *request, struct error *error)
 {
 	*plan = (struct plan){
 		.request = request, .objective = request->objective, .start_ns = monotonic_ns()};
@@ -189,6 +192,19 @@ enum status plan_open(struct plan *plan, const struct plan_request *request, str
 	TRY(replicates_measure(plan, error));
 	plan->context = (struct probe_context){plan->configurations, &plan->objective};
 	return STATUS_OK;
+}
+
+enum status plan_open(struct plan *plan, const struct plan_request *request, struct error *error)
+{
+	const struct jobs_options options = {
+		.workers = request->jobs > 0 ? (uint32_t)request->jobs : jobs_default_workers(),
+		.identity = launched_identity(&request->run.config),
+		.run = probe_do_job,
+		.context = &plan->context,
+	};
+
+	open_plan(plan, request, error);
+	return jobs_open(&plan->jobs, &options, error); /* which carries the error */
 }
 
 void plan_close(struct plan *plan)
@@ -356,15 +372,7 @@ static enum status run_jobs(struct plan *plan, struct error *error)
 
 enum status plan_run(struct plan *plan, struct error *error)
 {
-	const struct plan_request *request = plan->request;
-	const struct jobs_options options = {
-		.workers = request->jobs > 0 ? (uint32_t)request->jobs : jobs_default_workers(),
-		.run = probe_do_job,
-		.context = &plan->context,
-	};
-
-	TRY(jobs_open(&plan->jobs, &options, error));
-	progress_start(&plan->progress, request->run.progress);
+	progress_start(&plan->progress, plan->request->run.progress);
 	enum status status = run_jobs(plan, error);
 	progress_end(&plan->progress);
 	return status;

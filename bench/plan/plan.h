@@ -117,8 +117,9 @@ struct plan {
 	bool is_interrupted;
 };
 
-/* Checks the request and opens each configuration once, so that wrong use is found before a run.
-   To be closed after a failure too. */
+/* Checks the request, opens each configuration once, so that wrong use is found before a run, and
+   has workers. Under mpirun only the manager returns (bench/jobs/jobs.h). To be closed after a
+   failure too. */
 enum status plan_open(struct plan *plan, const struct plan_request *request, struct error *error);
 
 /* Runs all tracks. Interrupted: STATUS_OK, with plan->is_interrupted. */

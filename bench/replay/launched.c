@@ -7,8 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* A hash of the program's commit and of every option. */
-static uint64_t identity_of(const struct replay_config *config)
+uint64_t launched_identity(const struct replay_config *config)
 {
 	cJSON *json = replay_config_json(config);
 	char *text = cJSON_PrintUnformatted(json);
@@ -22,5 +21,5 @@ static uint64_t identity_of(const struct replay_config *config)
 
 enum status launched_join(const struct replay_config *config, struct error *error)
 {
-	return rank_launch_join(error->status == STATUS_OK ? identity_of(config) : 0, error);
+	return rank_launch_join(error->status == STATUS_OK ? launched_identity(config) : 0, error);
 }

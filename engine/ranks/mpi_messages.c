@@ -7,6 +7,7 @@
 #include "engine/ranks/launch.h"
 #include "engine/ranks/mpi_library.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -140,6 +141,11 @@ void messages_close(struct messages *messages, bool is_broken)
 {
 	bool is_first = messages->rank == 0;
 
+	if (!is_first) {
+		/* mpirun sends these to what has not ended when rank 0 ends with an exit code. */
+		signal(SIGINT, SIG_IGN);
+		signal(SIGTERM, SIG_IGN);
+	}
 	if (!is_broken) {
 		mpi_end(&messages->mpi);
 	}

@@ -124,6 +124,13 @@ sweep 1 many1 || true
 sweep 64 many64 || true
 verdict "64 processes write the bytes of one" same_sweep many1 many64
 verdict "all runs of 64 processes are complete" grep -q '"status":.*"complete"' many64/sweep.json
+plan=(plan trace.jsonl --model "$root/tests/fixtures/models/group2" --trace-block-size 16
+	--kv-blocks 40 --slo-ttft-ms 50)
+code=0
+"$quire" "${plan[@]}" --out plan1 >output 2>&1 || code=$?
+verdict "one process plans" test "$code" = 0
+ranks 5 "$quire" "${plan[@]}" --out plan5 || true
+verdict "a plan by five processes has the bytes of one" same_sweep plan1 plan5
 verdict "a grid that is wrong is refused once" refused 3 "seed has 1 twice" \
 	"$quire" sweep trace.jsonl --grid seed=1,1 --out none
 verdict "--jobs under mpirun is refused" refused 3 "--jobs belongs to one machine" \
