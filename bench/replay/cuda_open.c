@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { KV_BLOCKS_MOST = 1 << 28 }; /* that engine_config_validate() takes */
+
 enum status cuda_check_device(uint32_t needed, struct error *error)
 {
 	int count = 0, driver = 0;
@@ -85,7 +87,9 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 	*has_devices = false;
 	replay_config_engine(config, &engine);
 	complete = engine;
-	complete.kv_block_count = engine.kv_block_count == 0 ? 1 : engine.kv_block_count;
+	/* Where the GPU's memory decides, as many as there can be: they are counted later. */
+	complete.kv_block_count =
+		engine.kv_block_count == 0 ? KV_BLOCKS_MOST : engine.kv_block_count;
 	TRY(engine_config_validate(&complete, error));
 	TRY(cuda_forward_check(request->model, ranks, engine.block_size, error));
 	if (ranks == 1) {
