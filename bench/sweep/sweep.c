@@ -163,6 +163,9 @@ static enum status manage(struct sweep *sweep, struct jobs *jobs, struct error *
 
 	TRY(check_folder(sweep, error));
 	do_all(sweep, jobs, &ended);
+	if (ended.status == STATUS_OK) {
+		TRY(sweep_write_cache(sweep, error));
+	}
 	TRY(sweep_write(sweep, error));
 	return conclude(sweep, &ended, error);
 }

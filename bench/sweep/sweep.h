@@ -7,6 +7,7 @@
    table of them all: the implementation of `quire sweep`.
 
        DIR/sweep.json, sweep.tsv    reports/results/sweep_file.h has their contract
+       DIR/cache.tsv                the trace's cache curve, where the KV pool's size varies
        DIR/provenance.json          of the sweep
        DIR/NAME/                    the result of `quire replay --out`, byte for byte
 

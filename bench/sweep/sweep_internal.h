@@ -52,6 +52,10 @@ enum status sweep_open_json(const struct sweep *sweep, uint32_t index, const cha
 /* Writes sweep.tsv, provenance.json and sweep.json. */
 enum status sweep_write(const struct sweep *sweep, struct error *error);
 
+/* Writes cache.tsv, the curve of `quire trace cache`, where the grid varies how much the KV pool
+   holds and the trace says what prompts share (sweep_cache.c). */
+enum status sweep_write_cache(const struct sweep *sweep, struct error *error);
+
 /* Prints a line for each run. */
 void sweep_print(const struct sweep *sweep);
 

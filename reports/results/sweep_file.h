@@ -25,7 +25,7 @@
    (one line on a failed run, else `-`), then a column a parameter, named as it, with the text of
    its value, then the metrics below. A run that is not complete has `-` in those.
 
-   cache.tsv, if it is there: the table of `quire trace cache TRACE --out DIR/cache.tsv`; the page
+   cache.tsv, where the grid varies how much the KV pool holds: the table of `quire trace cache`; the page
    draws it beside the hit rates of the runs. */
 
 #define SWEEP_SCHEMA "quire-sweep-1"

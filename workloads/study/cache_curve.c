@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "workloads/generate/fixed.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* Inserts a capacity in order, unless it is present. */
@@ -101,4 +102,33 @@ void cache_curve_make(struct cache_curve *curve, const struct references *refere
 	free(stream);
 	free(tail);
 	free(next_use);
+}
+
+void cache_curve_write(const struct cache_curve *curve, const struct references *references,
+	uint64_t kv_bytes_per_token, FILE *file)
+{
+	fprintf(file, "capacity_blocks\tcapacity_tokens\tcapacity_gib\ttotal_blocks\ttotal_tokens");
+	for (uint32_t p = 0; p < CACHE_POLICY_COUNT; p++) {
+		const char *name = cache_policy_name((enum cache_policy)p);
+		fprintf(file, "\t%s_hit_blocks\t%s_hit_tokens", name, name);
+	}
+	fprintf(file, "\n");
+	for (uint32_t i = 0; i < curve->point_count; i++) {
+		const struct cache_point *point = &curve->points[i];
+		uint64_t tokens = point->capacity * references->block_size;
+		fprintf(file, "%" PRIu64 "\t%" PRIu64 "\t", point->capacity, tokens);
+		if (kv_bytes_per_token > 0) {
+			fprintf(file, "%.6f",
+				(double)tokens * (double)kv_bytes_per_token / (1 << 30));
+		} else {
+			fprintf(file, "-");
+		}
+		fprintf(file, "\t%" PRIu64 "\t%" PRIu64, references->reference_count,
+			references->token_count);
+		for (uint32_t p = 0; p < CACHE_POLICY_COUNT; p++) {
+			fprintf(file, "\t%" PRIu64 "\t%" PRIu64, point->hits[p].blocks,
+				point->hits[p].tokens);
+		}
+		fprintf(file, "\n");
+	}
 }

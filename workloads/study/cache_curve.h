@@ -1,6 +1,8 @@
 #ifndef WORKLOADS_STUDY_CACHE_CURVE_H
 #define WORKLOADS_STUDY_CACHE_CURVE_H
 
+#include <stdio.h>
+
 #include "workloads/study/cache.h"
 
 /* Hits against cache size: every policy at capacities spaced evenly on a logarithmic scale from one
@@ -23,6 +25,13 @@ struct cache_curve {
    bytes of temporary memory for each different block of the trace. */
 void cache_curve_make(struct cache_curve *curve, const struct references *references,
 	const uint64_t *asked, uint32_t asked_count);
+
+/* Writes the curve as a table, a row a capacity: capacity_blocks, capacity_tokens, capacity_gib (-
+   without kv_bytes_per_token), total_blocks and total_tokens of all prompts, and POLICY_hit_blocks
+   and POLICY_hit_tokens of every policy. kv_bytes_per_token: 0: no model. Writes that fail are
+   found by who closes the file. */
+void cache_curve_write(const struct cache_curve *curve, const struct references *references,
+	uint64_t kv_bytes_per_token, FILE *file);
 
 /* The hits of one policy at one capacity. */
 struct cache_hits cache_hits_at(

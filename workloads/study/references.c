@@ -101,3 +101,20 @@ enum status references_add(
 	references->request_start[references->request_count] = references->reference_count;
 	return STATUS_OK;
 }
+
+enum status references_read(
+	struct references *references, struct trace *trace, bool *has_ids, struct error *error)
+{
+	struct trace_row row;
+	bool has_row = true;
+
+	*has_ids = false;
+	for (;;) {
+		TRY(trace_next(trace, &row, &has_row, error));
+		if (!has_row) {
+			return STATUS_OK;
+		}
+		*has_ids = *has_ids || row.hash_ids != NULL || row.prompt_ids != NULL;
+		TRY(references_add(references, &row, error));
+	}
+}

@@ -44,6 +44,10 @@ void references_deinit(struct references *references);
 enum status references_add(
 	struct references *references, const struct trace_row *row, struct error *error);
 
+/* Adds all rows of a trace. *has_ids: a row says what its prompt shares with others. */
+enum status references_read(
+	struct references *references, struct trace *trace, bool *has_ids, struct error *error);
+
 /* Tokens in a reference's block: block_size, or fewer in the last block of a prompt. */
 static inline uint32_t references_tokens(
 	const struct references *references, uint64_t request, uint64_t index_in_request)

@@ -61,31 +61,6 @@ static enum status parse_capacities(struct cache_request *request, struct error 
 	return STATUS_OK;
 }
 
-static enum status add_rows(const struct cache_request *request, struct trace *trace,
-	struct references *references, struct error *error)
-{
-	struct trace_row row;
-	bool has_row = true;
-	bool has_ids = false;
-
-	for (;;) {
-		TRY(trace_next(trace, &row, &has_row, error));
-		if (!has_row) {
-			break;
-		}
-		has_ids = has_ids || row.hash_ids != NULL || row.prompt_ids != NULL;
-		TRY(references_add(references, &row, error));
-	}
-	if (!has_ids) {
-		return error_set(error, STATUS_INPUT,
-			"%.200s: found neither hash ids nor token ids in any row, expected some: "
-			"without them no prompt shares anything",
-			request->path);
-	}
-	trace_reading_report(trace);
-	return STATUS_OK;
-}
-
 static enum status read_references(
 	const struct cache_request *request, struct references *references, struct error *error)
 {
@@ -93,7 +68,17 @@ static enum status read_references(
 
 	TRY(trace_reading_open(&trace, request->path, &request->config, error));
 	references_init(references, trace_reading_block_size(trace));
-	enum status status = add_rows(request, trace, references, error);
+	bool has_ids;
+	enum status status = references_read(references, trace, &has_ids, error);
+	if (status == STATUS_OK && !has_ids) {
+		status = error_set(error, STATUS_INPUT,
+			"%.200s: found neither hash ids nor token ids in any row, expected some: "
+			"without them no prompt shares anything",
+			request->path);
+	}
+	if (status == STATUS_OK) {
+		trace_reading_report(trace);
+	}
 	trace_close(trace);
 	return status;
 }
@@ -236,42 +221,13 @@ static void print_table(const struct cache_request *request, const struct refere
 	}
 }
 
-/* The columns that reports/figures/trace_cache.gp reads. */
-static void write_tsv(FILE *file, const struct cache_request *request,
-	const struct references *references, const struct cache_curve *curve)
-{
-	fprintf(file, "capacity_blocks\tcapacity_tokens\tcapacity_gib\ttotal_blocks\ttotal_tokens");
-	for (uint32_t p = 0; p < CACHE_POLICY_COUNT; p++) {
-		const char *name = cache_policy_name((enum cache_policy)p);
-		fprintf(file, "\t%s_hit_blocks\t%s_hit_tokens", name, name);
-	}
-	fprintf(file, "\n");
-	for (uint32_t i = 0; i < curve->point_count; i++) {
-		const struct cache_point *point = &curve->points[i];
-		uint64_t tokens = point->capacity * references->block_size;
-		fprintf(file, "%" PRIu64 "\t%" PRIu64 "\t", point->capacity, tokens);
-		if (request->kv_bytes_per_token > 0) {
-			fprintf(file, "%.6f", gib(request, tokens));
-		} else {
-			fprintf(file, "-");
-		}
-		fprintf(file, "\t%" PRIu64 "\t%" PRIu64, references->reference_count,
-			references->token_count);
-		for (uint32_t p = 0; p < CACHE_POLICY_COUNT; p++) {
-			fprintf(file, "\t%" PRIu64 "\t%" PRIu64, point->hits[p].blocks,
-				point->hits[p].tokens);
-		}
-		fprintf(file, "\n");
-	}
-}
-
 static enum status write_table(const struct cache_request *request,
 	const struct references *references, const struct cache_curve *curve, struct error *error)
 {
 	struct output_file output;
 
 	TRY(output_file_open(&output, request->out, error));
-	write_tsv(output.file, request, references, curve);
+	cache_curve_write(curve, references, request->kv_bytes_per_token, output.file);
 	return output_file_commit(&output, error);
 }
 
@@ -282,7 +238,7 @@ static enum status write_plot(const struct cache_request *request,
 	struct plot plot;
 
 	TRY(plot_begin(&plot, error));
-	write_tsv(plot.table, request, references, curve);
+	cache_curve_write(curve, references, request->kv_bytes_per_token, plot.table);
 	plot_set_text(&plot, "subject", slash == NULL ? request->path : slash + 1);
 	if (request->config.model != NULL) {
 		plot_set_text(&plot, "model", request->config.model);

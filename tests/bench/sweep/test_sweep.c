@@ -142,6 +142,22 @@ Test(sweep, the_table_has_the_figures_of_the_summaries)
 	close_fixture(&fixture);
 }
 
+/* Where the pool's size varies, and only there. */
+Test(sweep, the_caches_curve_is_that_of_trace_cache)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, SWEEP " --out one", "12 of 12");
+	quire(&fixture, 0,
+		"trace cache trace.jsonl --trace-block-size 16 --model qwen3-0.6b --out curve.tsv",
+		"infinite");
+	run_shell(&fixture, 0, "cmp one/" SWEEP_CACHE " curve.tsv && rm curve.tsv");
+	quire(&fixture, 0, "sweep trace.jsonl " ENGINE " --grid seed=1,2 --out two", "2 of 2");
+	run_shell(&fixture, 1, "test -e two/" SWEEP_CACHE);
+	close_fixture(&fixture);
+}
+
 Test(sweep, the_number_of_workers_changes_no_byte)
 {
 	struct replay_fixture fixture;
