@@ -104,13 +104,15 @@ static void load_rows(struct replay_model *model)
 		"%s", error.text);
 	struct conversations *conversations = conversations_open(REPLAY_MODEL_TRACE_BLOCK);
 	while (limit == 0 || model->row_count < limit) {
-		struct replay_model_row *own = &model->rows[model->row_count];
+		struct trace_row row;
 		bool has_row;
-		require(trace_next(trace, &own->row, &has_row, &error) == STATUS_OK, "%s",
-			error.text);
+		require(trace_next(trace, &row, &has_row, &error) == STATUS_OK, "%s", error.text);
 		if (!has_row) {
 			break;
 		}
+		require(model->row_count < REPLAY_MODEL_ROWS, "too many rows");
+		struct replay_model_row *own = &model->rows[model->row_count];
+		own->row = row;
 		conversations_add(conversations, &own->row);
 		tokens_prompt(&source, &own->row, own->tokens);
 		tokens_forced(&source, &own->row, own->tokens + own->row.input_length);
