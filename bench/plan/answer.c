@@ -234,7 +234,7 @@ static void add_none(struct text *text, const struct answers *answers,
 	}
 	text_add(text, "at ");
 	add_load(text, plan, found->lowest_fail);
-	text_add(text, " ");
+	text_add(text, ", ");
 	binding_add_misses(text, &plan->objective, own->fail);
 }
 
@@ -268,7 +268,7 @@ static void set_why(struct configuration_answer *own, const struct plan *plan,
 	}
 	text_add(&own->why_not_more, "at ");
 	add_load(&own->why_not_more, plan, found->lowest_fail);
-	text_add(&own->why_not_more, " ");
+	text_add(&own->why_not_more, ", ");
 	binding_add_misses(&own->why_not_more, &plan->objective, own->fail);
 }
 

@@ -25,8 +25,8 @@
    (one line on a failed run, else `-`), then a column a parameter, named as it, with the text of
    its value, then the metrics below. A run that is not complete has `-` in those.
 
-   cache.tsv, where the grid varies how much the KV pool holds: the table of `quire trace cache`; the page
-   draws it beside the hit rates of the runs. */
+   cache.tsv, where the grid varies how much the KV pool holds: the table of `quire trace cache`.
+   The page draws it beside the hit rates of the runs. */
 
 #define SWEEP_SCHEMA "quire-sweep-1"
 #define SWEEP_SUMMARY "sweep.json"
