@@ -136,7 +136,7 @@ static void print_details(const struct configuration_answer *own)
 			answer->alone.misses.value, answer->alone.requests.value);
 	}
 	if (own->sampling.byte_count > 0) {
-		printf("  chance    %s\n", own->sampling.bytes);
+		printf("  sampling  %s\n", own->sampling.bytes);
 	}
 	if (own->model.byte_count > 0) {
 		printf("  model     %s\n", own->model.bytes);

@@ -181,12 +181,12 @@ static void say_sampling(struct text *text, const struct plan_configuration_stat
 	text_add(text, is_drawn ? " traces drawn from the trace" : " traces of other seeds");
 	text_add(text, is_drawn && draws ? " with other arrivals" : "");
 	if (is_drawn && window->window_ns > 0) {
-		text_format(text, " in windows of %.4g s", (double)window->window_ns / 1e9);
+		text_format(text, " in windows of %.0f s", (double)window->window_ns / 1e9);
 	}
 	if (is_drawn && window->is_too_short) {
 		text_format(text,
 			"; the trace is too short for it: %d windows of %d times the p99 latency "
-			"take %.3g s, so it may be too narrow",
+			"take %.0f s, so it may be too narrow",
 			BAND_WINDOWS_MIN, BAND_LATENCIES, (double)window->needed_ns / 1e9);
 	}
 	if (answer->sampling.replicates.value < BAND_VALUES_95) {
