@@ -119,8 +119,7 @@ static const struct option options[] = {
 		.help = "plan for every combination of options and rank them: "
 			"'gpu=h200,h100;max-num-seqs=128,512'"},
 	{"try", OPTION_TEXTS, REQUEST(tries), .argument = "OPTIONS",
-		.help = "plan for a configuration too, such as '--policy vllm'; may be given "
-			"several times"},
+		.help = "plan for a configuration too, such as '--policy vllm'"},
 
 	{.kind = OPTION_HEADING, .help = "what is simulated"},
 	{GROUP_OF_TABLE("simulated")},

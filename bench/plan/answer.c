@@ -228,6 +228,11 @@ static void add_none(struct text *text, const struct answers *answers,
 		text_add(text, ")");
 	}
 	text_add(text, ": ");
+	if (found->fails_alone && own->alone->judged.miss == MISS_LIMIT) {
+		text_add(text, "with one request in the system at a time, ");
+		binding_add_misses(text, &plan->objective, own->alone);
+		return;
+	}
 	if (found->fails_alone) {
 		add_alone(text, own);
 		return;

@@ -2,6 +2,7 @@
 
 #include "engine/wait_cause.h"
 
+#include <math.h>
 #include <string.h>
 
 enum cause { CAUSE_TTFT, CAUSE_TPOT, CAUSE_E2E, CAUSE_REJECTIONS, CAUSE_COUNT };
@@ -129,9 +130,11 @@ void binding_add_misses(
 			       "arrivals; ");
 	} else if (figures->judged.miss == MISS_LIMIT) {
 		const struct metric_limit *limit = &objective->limits[figures->judged.limit];
-		text_format(text, "%s is not %s %.10g %s; ", limit->metric->name,
-			limit->is_least ? "at least" : "at most", limit->amount,
-			limit->metric->unit);
+		text_format(text, "%s is ", limit->metric->name);
+		text_add_number(text, limit->metric->format, !isnan(figures->judged.value),
+			figures->judged.value);
+		text_format(text, ", not %s %.10g %s; ", limit->is_least ? "at least" : "at most",
+			limit->amount, limit->metric->unit);
 	}
 	text_format(text, "%.2f %%", 100 * (double)figures->attained / (double)figures->submitted);
 	text_add(text, slo_is_given(&objective->slo) ? " of the requests are within the limits"

@@ -5,6 +5,7 @@
 #include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 enum { MILLION = 1000000 };
@@ -123,6 +124,7 @@ static enum status judge_limits(const struct objective *objective,
 		if (!holds && verdict->miss == MISS_NOTHING) {
 			verdict->miss = MISS_LIMIT;
 			verdict->limit = i;
+			verdict->value = value.has_value ? value.value : NAN;
 		}
 	}
 	json_document_close(&document);

@@ -38,6 +38,7 @@ enum objective_miss {
 struct objective_verdict {
 	enum objective_miss miss;
 	uint32_t limit; /* of MISS_LIMIT: the first that does not hold */
+	double value;	/* of its metric; NAN: the run has none */
 	/* How clear it is: misses in those that are allowed, or the figure in its limit, less 1;
 	   the largest of them. At most 0 where the run passes. */
 	bool has_margin;

@@ -141,6 +141,12 @@ static void print_details(const struct configuration_answer *own)
 	if (own->model.byte_count > 0) {
 		printf("  model     %s\n", own->model.bytes);
 	}
+	if (answer->outside_share.has_value && answer->outside_share.value > 0.05) {
+		printf("  outside   %.1f %% of the step time is of steps unlike those that the "
+		       "profile "
+		       "was fitted to\n",
+			100 * answer->outside_share.value);
+	}
 	if (answer->cost_per_million_tokens.has_value) {
 		printf("  costs     %.4g a million output tokens, at %.4g a GPU and hour\n",
 			answer->cost_per_million_tokens.value, answer->currency_per_gpu_hour.value);

@@ -492,7 +492,9 @@ enum status run_replay(
 	run_close(run);
 	free(run);
 	TRY(status);
-	outcome->level_count = 0; /* they are gone with the run */
+	/* Levels and replicas are gone with the run. */
+	outcome->level_count = 0;
 	outcome->levels = NULL;
+	outcome->fleet = (struct fleet_figures){0};
 	return run_outcome_status(outcome, error);
 }

@@ -42,6 +42,14 @@ static enum status check_folder(const struct sweep *sweep, struct error *error)
 	for (uint32_t i = 0; i < sweep->grid.count && !is_sweep && !is_run; i++) {
 		TRY(is_there(sweep, sweep->grid.list[i].name, &is_run, error));
 	}
+	for (uint32_t i = 0; i < sweep->grid.count && !sweep->request->is_forced; i++) {
+		if (is_sweep && sweep_item_is_other(sweep, i)) {
+			return error_set(error, STATUS_FILE,
+				"--out %.200s: %s is of another trace, other options or another "
+				"build; name another folder, or --force replaces it",
+				out, sweep->grid.list[i].name);
+		}
+	}
 	return !is_run || sweep->request->is_forced
 		       ? STATUS_OK
 		       : error_set(error, STATUS_FILE,

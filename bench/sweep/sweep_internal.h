@@ -38,6 +38,10 @@ uint64_t sweep_identify(struct sweep *sweep);
 /* Whether the folder of a run holds the whole result of this very run. */
 bool sweep_item_is_whole(const struct sweep *sweep, uint32_t index);
 
+/* Whether the folder of a run holds the whole result of another run: of another trace, program or
+   options. */
+bool sweep_item_is_other(const struct sweep *sweep, uint32_t index);
+
 /* The function of bench/jobs: the job is an index, the result the line of a failure, or nothing.
    context: struct sweep. */
 enum status sweep_do_item(

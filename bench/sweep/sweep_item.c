@@ -185,6 +185,14 @@ static bool has_text(const struct sweep *sweep, uint32_t index, const char *file
 	return is_good;
 }
 
+bool sweep_item_is_other(const struct sweep *sweep, uint32_t index)
+{
+	bool is_there = has_text(sweep, index, RESULT_SUMMARY, SUMMARY_STATUS, "complete");
+
+	forget(sweep, index, RESULT_SUMMARY);
+	return is_there && !sweep_item_is_whole(sweep, index);
+}
+
 bool sweep_item_is_whole(const struct sweep *sweep, uint32_t index)
 {
 	char identity[17];

@@ -181,6 +181,19 @@ Test(plan, finds_the_least_number_of_replicas)
 	}
 }
 
+/* The limit is of a figure of the run, whose replicas are gone when it is judged. */
+Test(plan, judges_figures_of_several_replicas)
+{
+	write_profile(10e6, 0);
+	free(quire(0, "trace make --requests 6000 --input 20 --output 1 --rate 50 --seed 3 "
+		      "--out @/trace.jsonl"));
+	double found = answer_of(
+		"@/trace.jsonl --gpu @/profile.json --max-num-seqs 1 --enable-prefix-caching off "
+		"--arrivals constant --slo 'ttft.max<=20' --router round-robin --target-rate 195 "
+		"--jobs 1");
+	require(found == 2, "found %g", found);
+}
+
 /* ---- what grows with what ---- */
 
 #define TRACE QUIRE_SOURCE_DIR "/workloads/traces/demo.jsonl"

@@ -198,8 +198,7 @@ Test(sweep, what_is_whole_is_not_run_again)
 	run_shell(&fixture, 0, "rm " HALF "/summary.json; echo x > " HALF "/summary.json.1.part");
 	run_shell(&fixture, 0,
 		"cd one; sed -i 's/complete/interrupted/' kv-blocks=16,policy=vllm,seed=1/"
-		"summary.json; sed -i 's/\"identity\".*\"[0-9a-f]/\"identity\":\\t\"g/' "
-		"kv-blocks=16,policy=vllm,seed=2/provenance.json; echo '{' > "
+		"summary.json; rm kv-blocks=16,policy=vllm,seed=2/summary.json; echo '{' > "
 		"kv-blocks=40,policy=mixed,seed=1/summary.json; rm -r "
 		"kv-blocks=40,policy=vllm,seed=2 sweep.tsv");
 	/* A summary that is no JSON of quire is not replaced without being told to. */
@@ -226,12 +225,16 @@ Test(sweep, another_trace_option_or_file_is_another_run)
 	quire(&fixture, 0, FLEET, "(0 were before)");
 	quire(&fixture, 0, FLEET, "(2 were before)");
 	run_shell(&fixture, 0, "echo 'b\t1' >> fleet.tsv");
-	quire(&fixture, 0, FLEET, "(0 were before)");
-	quire(&fixture, 0, FLEET " --slo-tpot-ms 5", "(0 were before)");
-	quire(&fixture, 0, FLEET " --slo-tpot-ms 5 --router random", "(0 were before)");
+	quire(&fixture, 2, FLEET, "seed=1 is of another trace, other options");
+	quire(&fixture, 0, FLEET " --force", "(0 were before)");
+	quire(&fixture, 2, FLEET " --slo-tpot-ms 5", "--force replaces it");
+	quire(&fixture, 0, FLEET " --slo-tpot-ms 5 --force", "(0 were before)");
+	quire(&fixture, 2, FLEET " --slo-tpot-ms 5 --router random", "other options");
+	quire(&fixture, 0, FLEET " --slo-tpot-ms 5", "(2 were before)");
 	run_shell(&fixture, 0, "sed -i '$d' trace.jsonl");
-	quire(&fixture, 0, FLEET " --slo-tpot-ms 5 --router random", "(0 were before)");
-	quire(&fixture, 0, FLEET " --slo-tpot-ms 5 --router random", "(2 were before)");
+	quire(&fixture, 2, FLEET " --slo-tpot-ms 5", "of another trace");
+	quire(&fixture, 0, FLEET " --slo-tpot-ms 5 --force", "(0 were before)");
+	quire(&fixture, 0, FLEET " --slo-tpot-ms 5", "(2 were before)");
 	close_fixture(&fixture);
 }
 
