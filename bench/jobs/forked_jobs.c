@@ -309,20 +309,26 @@ static void forked_take(void *state, struct job_event *event)
 {
 	struct forked_jobs *forked = state;
 	uint32_t count = forked->options.workers;
+	uint32_t first = forked->next++ % count;
+	nfds_t busy = 0;
 
+	/* Only those that have a job: poll() takes no more than the files that a process may open. */
 	for (uint32_t i = 0; i < count; i++) {
-		const struct forked_worker *worker = &forked->workers[i];
-		forked->polled[i] = (struct pollfd){
-			.fd = worker->is_busy ? worker->socket : -1, .events = POLLIN};
+		const struct forked_worker *worker = &forked->workers[(first + i) % count];
+		if (worker->is_busy) {
+			forked->polled[busy++] =
+				(struct pollfd){.fd = worker->socket, .events = POLLIN};
+		}
 	}
-	if (poll(forked->polled, count, JOBS_WAIT_MS) <= 0) {
+	if (poll(forked->polled, busy, JOBS_WAIT_MS) <= 0) {
 		return;
 	}
-	uint32_t first = forked->next++ % count;
+	busy = 0;
 	for (uint32_t i = 0; i < count && event->end == JOB_RUNS; i++) {
 		event->worker = (first + i) % count;
-		if (forked->polled[event->worker].revents != 0) {
-			look(&forked->workers[event->worker], event);
+		struct forked_worker *worker = &forked->workers[event->worker];
+		if (worker->is_busy && forked->polled[busy++].revents != 0) {
+			look(worker, event);
 		}
 	}
 }

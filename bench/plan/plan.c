@@ -56,6 +56,22 @@ static enum status check_request(const struct plan_request *request, struct erro
 		return error_set(error, STATUS_USAGE,
 			"the number of replicas cannot vary with --fleet, which lists them");
 	}
+	if (is_for_replicas && config->outages != NULL) {
+		return error_set(error, STATUS_USAGE,
+			"--outages names replicas, and their number varies; --spare K lets K fail");
+	}
+	if (request->vary == KNOB_KV_BLOCKS && request->has_vary && config->fleet != NULL) {
+		return error_set(error, STATUS_USAGE,
+			"--vary kv-blocks: --fleet says how many blocks its replicas have");
+	}
+	if (request->target_rate > 0 && config->given.rate) {
+		return error_set(error, STATUS_USAGE,
+			"--target-rate and --rate are two loads: give one of them");
+	}
+	if (request->target_speedup > 0 && config->given.speedup) {
+		return error_set(error, STATUS_USAGE,
+			"--target-speedup and --speedup are two loads: give one of them");
+	}
 	if (config->ramp != NULL) {
 		return error_set(error, STATUS_USAGE,
 			"--ramp has loads of its own, and a plan looks for one");
@@ -88,7 +104,9 @@ static void set_range(struct plan *plan, struct plan_configuration_state *state,
 
 	knob_range(plan->knob, &state->lowest, &state->highest);
 	if (plan->knob == KNOB_REPLICAS) {
-		state->lowest = plan->request->spare + 1;
+		/* What a router does needs two. */
+		bool has_limits = config->router_queue > 0 || config->replica_limit > 0;
+		state->lowest = u64_max(plan->request->spare + 1, has_limits ? 2 : 1);
 	}
 	if (plan->knob == KNOB_KV_BLOCKS) {
 		state->highest = run->fleet.configs[0].kv_block_count;
@@ -152,6 +170,21 @@ static enum status open_configuration(struct plan *plan, uint32_t index, struct 
 	return status;
 }
 
+/* A grid must not vary the load that is given. */
+static enum status check_grid_load(
+	const struct replay_config *own, const struct plan_request *request, struct error *error)
+{
+	const char *name = request->target_rate > 0 && own->given.rate	       ? "rate"
+			   : request->target_speedup > 0 && own->given.speedup ? "speedup"
+									       : NULL;
+
+	return name == NULL ? STATUS_OK
+			    : error_set(error, STATUS_USAGE,
+				      "--target-%s is the load of every configuration: --%s does "
+				      "not vary beside it",
+				      name, name);
+}
+
 static enum status open_configurations(struct plan *plan, struct error *error)
 {
 	const struct plan_request *request = plan->request;
@@ -173,6 +206,7 @@ static enum status open_configurations(struct plan *plan, struct error *error)
 		plan->states[i].index = i;
 		plan->configurations[i].run = request->run;
 		configuration_apply(configuration, &plan->configurations[i].run.config);
+		TRY(check_grid_load(&configuration->own, request, error));
 		set_target(&plan->configurations[i].run.config, request);
 		TRY(open_configuration(plan, i, error));
 	}

@@ -7,6 +7,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/table.h"
 #include "reports/results/results.h"
+#include "reports/results/sweep_file.h"
 
 #include <cJSON.h>
 #include <errno.h>
@@ -236,19 +237,23 @@ static void write_probes(const struct plan *plan, FILE *file)
 enum status plan_folder_open(
 	struct plan_folder *folder, const char *path, bool is_forced, struct error *error)
 {
+	static const char *const files[] = {PLAN_PROBES, RESULT_PROVENANCE};
+	static const char *const others[] = {RESULT_SUMMARY, SWEEP_SUMMARY};
 	char name[PATH_BYTES_MAX];
-	bool has_plan, has_result;
+	bool has_plan, has_other;
 
 	*folder = (struct plan_folder){.is_owned = false};
 	TRY(owned_folder_open(&folder->owned, path, error));
 	folder->is_owned = true;
-	TRY(path_format(name, error, "%s/%s", path, RESULT_SUMMARY));
-	TRY(path_is_there(name, &has_result, error));
-	if (has_result) {
-		return error_set(error, STATUS_USAGE,
-			"%.200s: holds a result of another kind (" RESULT_SUMMARY
-			"), expected a new or empty folder",
-			path);
+	for (uint32_t i = 0; i < 2; i++) {
+		TRY(path_format(name, error, "%s/%s", path, others[i]));
+		TRY(path_is_there(name, &has_other, error));
+		if (has_other) {
+			return error_set(error, STATUS_USAGE,
+				"%.200s: holds a result of another kind (%s), expected a new or "
+				"empty folder",
+				path, others[i]);
+		}
 	}
 	TRY(path_format(name, error, "%s/%s", path, PLAN_SUMMARY));
 	TRY(path_is_there(name, &has_plan, error));
@@ -256,7 +261,13 @@ enum status plan_folder_open(
 		return error_set(error, STATUS_USAGE,
 			"%.200s: holds a plan already; --force replaces it", path);
 	}
-	return STATUS_OK;
+	if (has_plan && !owned_folder_is_of_quire(name, PLAN_SCHEMA_PREFIX)) {
+		return error_set(error, STATUS_FILE,
+			"%.200s: its " PLAN_SUMMARY
+			" was not written by quire, so --force does not replace it",
+			path);
+	}
+	return is_forced ? STATUS_OK : owned_folder_refuse_old(path, files, 2, error);
 }
 
 void plan_folder_close(struct plan_folder *folder)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -178,4 +179,39 @@ void owned_folder_close(struct owned_folder *folder)
 	}
 	folder->lock = NULL;
 	remove_made(folder);
+}
+
+enum status owned_folder_refuse_old(
+	const char *path, const char *const *names, uint32_t count, struct error *error)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		char name[PATH_BYTES_MAX];
+		bool is_there;
+		TRY(path_format(name, error, "%s/%s", path, names[i]));
+		TRY(path_is_there(name, &is_there, error));
+		if (is_there) {
+			return error_set(error, STATUS_FILE,
+				"--out %.200s: holds %s, which this would replace; --force does",
+				path, names[i]);
+		}
+	}
+	return STATUS_OK;
+}
+
+bool owned_folder_is_of_quire(const char *path, const char *schema_prefix)
+{
+	enum { HEAD_BYTES = 4096 }; /* the schema is the first field */
+	char head[HEAD_BYTES + 1] = {0}, quoted[64];
+	struct stat found;
+	int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (descriptor < 0) {
+		return false;
+	}
+	snprintf(quoted, sizeof(quoted), "\"%s", schema_prefix);
+	bool is_good = fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode) &&
+		       read(descriptor, head, HEAD_BYTES) > 0 &&
+		       strstr(head, "\"schema\"") != NULL && strstr(head, quoted) != NULL;
+	close(descriptor);
+	return is_good;
 }

@@ -16,10 +16,7 @@ static const char *const result_files[] = {RESULT_SUMMARY, RESULT_REQUESTS, RESU
 	RESULT_STEP_GRID, RESULT_LATENCY, RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES,
 	RESULT_KERNEL_TIMELINE, RESULT_LEVELS, RESULT_PROVENANCE};
 
-enum {
-	RESULT_FILE_COUNT = sizeof(result_files) / sizeof(result_files[0]),
-	HEAD_BYTES = 4096, /* of summary.json, in which its schema is the first field */
-};
+enum { RESULT_FILE_COUNT = sizeof(result_files) / sizeof(result_files[0]) };
 
 _Static_assert((int)RESULT_FILE_COUNT < (int)RESULT_FILES_MAX, "a flag for each, one beside");
 
@@ -30,24 +27,6 @@ static enum status file_path(
 }
 
 /* ---- what may be replaced ---- */
-
-/* Whether a summary was written by quire. Nothing is remembered of it: it may be replaced. */
-static bool is_of_quire(const char *path)
-{
-	char head[HEAD_BYTES + 1] = {0};
-	struct stat found;
-	int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-
-	if (descriptor < 0) {
-		return false;
-	}
-	bool is_good = fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode) &&
-		       read(descriptor, head, HEAD_BYTES) > 0 &&
-		       strstr(head, "\"" SUMMARY_SCHEMA "\"") != NULL &&
-		       strstr(head, "\"" RESULT_SCHEMA_PREFIX) != NULL;
-	close(descriptor);
-	return is_good;
-}
 
 /* Refuses a file that is there and may not be replaced. */
 static enum status check_old(
@@ -77,7 +56,8 @@ static enum status check_old(
 			"--out %.200s: holds %s, which this would replace or remove; --force does",
 			out, name);
 	}
-	if (strcmp(name, RESULT_SUMMARY) == 0 && !is_of_quire(path)) {
+	if (strcmp(name, RESULT_SUMMARY) == 0 &&
+		!owned_folder_is_of_quire(path, RESULT_SCHEMA_PREFIX)) {
 		return error_set(error, STATUS_FILE,
 			"--out %.200s: its " RESULT_SUMMARY
 			" was not written by quire, so --force does not replace it",

@@ -8,6 +8,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/ranks/launch.h"
+#include "reports/results/plan_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,13 +32,18 @@ static enum status is_there(
 static enum status check_folder(const struct sweep *sweep, struct error *error)
 {
 	const char *out = sweep->request->out;
-	bool is_sweep, is_result = false, is_run = false;
+	static const char *const files[] = {SWEEP_RUNS, SWEEP_CACHE, RESULT_PROVENANCE};
+	bool is_sweep, is_result = false, is_plan = false, is_run = false;
 
 	TRY(is_there(sweep, SWEEP_SUMMARY, &is_sweep, error));
 	TRY(is_there(sweep, RESULT_SUMMARY, &is_result, error));
-	if (is_result) {
+	TRY(is_there(sweep, PLAN_SUMMARY, &is_plan, error));
+	if (is_result || is_plan) {
 		return error_set(error, STATUS_FILE,
 			"--out %.200s: holds a result of its own; name another folder", out);
+	}
+	if (!is_sweep && !sweep->request->is_forced) {
+		TRY(owned_folder_refuse_old(out, files, 3, error));
 	}
 	for (uint32_t i = 0; i < sweep->grid.count && !is_sweep && !is_run; i++) {
 		TRY(is_there(sweep, sweep->grid.list[i].name, &is_run, error));

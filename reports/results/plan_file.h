@@ -35,7 +35,8 @@
    A number that does not exist or was not asked for is null, a text is "". All numbers are >= 0.
    plan.json is written last: a folder that has it is complete. */
 
-#define PLAN_SCHEMA "quire-plan-1"
+#define PLAN_SCHEMA_PREFIX "quire-plan-" /* of every version */
+#define PLAN_SCHEMA PLAN_SCHEMA_PREFIX "1"
 #define PLAN_SUMMARY "plan.json"
 #define PLAN_PROBES "plan.tsv"
 

@@ -429,6 +429,10 @@ Test(plan, misuse_is_refused_in_a_line)
 	require_misuse("--slo-ttft-ms 9 --runner tape", "tape");
 	require_misuse("--slo-ttft-ms 9 --warmup 50", "warmup");
 	require_misuse("--slo-ttft-ms 9 --gpu nothing", "nothing");
+	require_misuse("--slo-ttft-ms 9 --vary replicas --outages fail:0@0", "--spare");
+	require_misuse("--slo-ttft-ms 9 --target-rate 9 --rate 5", "two loads");
+	require_misuse("--slo-ttft-ms 9 --target-speedup 9 --speedup 5", "two loads");
+	require_misuse("--slo-ttft-ms 9 --target-rate 9 --grid rate=1,2", "--rate");
 	char *text = quire(2, "plan @/missing.jsonl --slo-ttft-ms 9");
 	require(strstr(text, "missing.jsonl") != NULL, "%s", text);
 	free(text);
@@ -472,6 +476,10 @@ Test(plan, a_folder_with_a_result_is_kept)
 	require(strstr(text, "--force") != NULL, "%s", text);
 	free(text);
 	free(quire(0, "plan " DEMO "--precision 0.2 --replicates 0 --out @/twice --force"));
+	write_text("twice/plan.json", "{}\n");
+	text = quire(2, "plan " DEMO "--precision 0.2 --replicates 0 --out @/twice --force");
+	require(strstr(text, "not written by quire") != NULL, "%s", text);
+	free(text);
 	free(quire(0, "replay " DEMO "--out @/run"));
 	text = quire(2, "plan " DEMO "--precision 0.2 --replicates 0 --out @/run --force");
 	require(strstr(text, "summary.json") != NULL, "%s", text);

@@ -158,6 +158,28 @@ Test(sweep, the_caches_curve_is_that_of_trace_cache)
 	close_fixture(&fixture);
 }
 
+/* Files that no sweep has written stay, as a folder of a plan does. */
+Test(sweep, replaces_no_files_of_others)
+{
+	static const char *const names[] = {SWEEP_RUNS, "provenance.json", SWEEP_CACHE};
+	struct replay_fixture fixture;
+	char line[256];
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < 3; i++) {
+		snprintf(line, sizeof(line), "rm -rf one; mkdir one; echo mine >one/%s", names[i]);
+		run_shell(&fixture, 0, line);
+		quire(&fixture, 2, "sweep trace.jsonl " ENGINE " --grid seed=1 --out one",
+			"which this would replace");
+		snprintf(line, sizeof(line), "grep -qx mine one/%s", names[i]);
+		run_shell(&fixture, 0, line);
+	}
+	run_shell(&fixture, 0, "rm -rf one; mkdir one; echo '{}' >one/plan.json");
+	quire(&fixture, 2, "sweep trace.jsonl " ENGINE " --grid seed=1 --out one --force",
+		"a result of its own");
+	close_fixture(&fixture);
+}
+
 Test(sweep, the_number_of_workers_changes_no_byte)
 {
 	struct replay_fixture fixture;
