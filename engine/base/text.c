@@ -158,6 +158,11 @@ void text_add_escaped(struct text *text, const char *string)
 
 void text_add_gnuplot_string(struct text *text, const char *string)
 {
+	/* At the start of a string gnuplot takes a doubled quote for its end. */
+	while (*string == '\'') {
+		text_add(text, "\"'\".");
+		string++;
+	}
 	text_add(text, "'");
 	while (*string != '\0') {
 		if (*string == '\'') {

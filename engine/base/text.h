@@ -33,7 +33,7 @@ void text_repair_utf8(char *string);
    control characters become U+FFFD, line breaks and tabs become spaces. */
 void text_add_escaped(struct text *text, const char *string);
 
-/* For a gnuplot script: a string in single quotes, cleaned of the same characters. */
+/* For a gnuplot script: an expression that is the string, cleaned of the same characters. */
 void text_add_gnuplot_string(struct text *text, const char *string);
 
 /* Numbers for reading. A missing value (has_value false) is an en dash. */

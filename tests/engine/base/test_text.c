@@ -60,7 +60,8 @@ Test(text, of_gnuplot_ends_only_at_its_end)
 	static const struct text_case cases[] = {
 		{"", "''"},
 		{"it's", "'it''s'"},
-		{"''", "''''''"},
+		{"''", "\"'\".\"'\".''"},
+		{"'a'", "\"'\".'a'''"},
 		{"a\\nb`date`\"$x\"", "'a\\nb`date`\"$x\"'"},
 		{"two\nlines", "'two lines'"},
 		{"\x1b[31m\xff", "'" BAD "[31m" BAD "'"},
