@@ -293,30 +293,38 @@ static void close_report(struct report *report)
 	free(report);
 }
 
-/* What a folder is the result of. */
-struct folder_kind {
-	bool is_plan, is_sweep;
-};
+/* What a page can be of. All but replays stand alone. */
+enum report_kind { REPORT_REPLAY, REPORT_PLAN, REPORT_SWEEP, REPORT_HISTORY };
 
-static enum status find_kind(const char *directory, struct folder_kind *kind, struct error *error)
+static const char *const kind_names[] = {"replay", "plan", "sweep", "gate's history"};
+
+static enum status find_kind(const char *path, enum report_kind *kind, struct error *error)
 {
-	TRY(report_folder_has(directory, PLAN_SUMMARY, &kind->is_plan, error));
-	return report_folder_has(directory, SWEEP_SUMMARY, &kind->is_sweep, error);
+	bool is_plan, is_sweep;
+
+	if (report_is_file(path)) {
+		*kind = REPORT_HISTORY;
+		return STATUS_OK;
+	}
+	TRY(report_folder_has(path, PLAN_SUMMARY, &is_plan, error));
+	TRY(report_folder_has(path, SWEEP_SUMMARY, &is_sweep, error));
+	if (is_plan && is_sweep) {
+		return error_set(error, STATUS_INPUT,
+			"%.500s: found " PLAN_SUMMARY " and " SWEEP_SUMMARY ", expected one", path);
+	}
+	*kind = is_plan ? REPORT_PLAN : is_sweep ? REPORT_SWEEP : REPORT_REPLAY;
+	return STATUS_OK;
 }
 
-/* The page of a plan or of a sweep, which stands alone. */
-static enum status write_sheet(const char *directory, struct folder_kind kind, const char *out_path,
+/* The page of what stands alone. */
+static enum status write_sheet(const char *path, enum report_kind kind, const char *out_path,
 	const struct json_object *defaults, struct error *error)
 {
 	struct text page = {0};
 
-	if (kind.is_plan && kind.is_sweep) {
-		return error_set(error, STATUS_INPUT,
-			"%.500s: found " PLAN_SUMMARY " and " SWEEP_SUMMARY ", expected one",
-			directory);
-	}
-	enum status status = kind.is_plan ? report_plan(directory, defaults, &page, error)
-					  : report_sweep(directory, defaults, &page, error);
+	enum status status = kind == REPORT_PLAN    ? report_plan(path, defaults, &page, error)
+			     : kind == REPORT_SWEEP ? report_sweep(path, defaults, &page, error)
+						    : report_history(path, &page, error);
 	if (status == STATUS_OK) {
 		status = report_write_page(&page, out_path, error);
 	}
@@ -329,17 +337,18 @@ static enum status write_any(struct report *report, const char *out_path, struct
 	const struct json_object defaults = {.node = report->defaults.root};
 
 	for (uint32_t i = 0; i < report->count; i++) {
-		struct folder_kind kind = {0};
-		TRY(find_kind(report->directories[i], &kind, error));
-		if (!kind.is_plan && !kind.is_sweep) {
+		const char *path = report->directories[i];
+		enum report_kind kind = REPORT_REPLAY;
+		TRY(find_kind(path, &kind, error));
+		if (kind == REPORT_REPLAY) {
 			continue;
 		}
 		if (report->count > 1) {
 			return error_set(error, STATUS_USAGE,
-				"%.500s: found a %s beside other folders, expected it alone",
-				report->directories[i], kind.is_plan ? "plan" : "sweep");
+				"%.400s: found a %s beside other folders, expected it alone", path,
+				kind_names[kind]);
 		}
-		return write_sheet(report->directories[i], kind, out_path, &defaults, error);
+		return write_sheet(path, kind, out_path, &defaults, error);
 	}
 	return make_report(report, out_path, error);
 }

@@ -8,6 +8,7 @@
 #include "reports/results/sweep_file.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 extern const struct embedded_file report_files[];
 extern const uint32_t report_files_count;
@@ -55,4 +56,11 @@ enum status report_folder_has(
 
 	TRY(path_format(path, error, "%s/%s", directory, name));
 	return path_is_there(path, is_there, error);
+}
+
+bool report_is_file(const char *path)
+{
+	struct stat found;
+
+	return stat(path, &found) == 0 && S_ISREG(found.st_mode);
 }

@@ -29,4 +29,10 @@ enum status report_plan(const char *directory, const struct json_object *default
 enum status report_sweep(const char *directory, const struct json_object *defaults,
 	struct text *page, struct error *error);
 
+/* Whether a path is a file, as the history of `quire gate` is. */
+bool report_is_file(const char *path);
+
+/* report_history.c: the page of a gate's history. */
+enum status report_history(const char *path, struct text *page, struct error *error);
+
 #endif

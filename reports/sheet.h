@@ -9,7 +9,8 @@
 #include "reports/figures/plot.h"
 #include "reports/page/page.h"
 
-/* The figures of the page of a plan or of a sweep: each is one script on a table made for it.
+/* The figures of the page of a plan, a sweep or a history: each is one script on a table made for
+   it.
 
        struct plot *plot;
        TRY(sheet_add(sheet, &(struct page_plot){...}, "plan_load.gp", &plot, error));

@@ -48,12 +48,17 @@ const struct command command_report = {
 		"Where several runs are compared, the settings that differ name them.\n\n"
 		"The folder of a plan or a sweep has a page of its own: the answer with its "
 		"intervals,\n"
-		"latency and goodput against load; metrics over the grid.\n\n"
+		"latency and goodput against load; metrics over the grid. So has the "
+		"file of\n"
+		"quire gate --history: the last verdicts, since when each figure is what it is, "
+		"and\n"
+		"every figure over commits.\n\n"
 		"A real run (runner cuda or reference) and a simulated one of the same trace, in\n"
 		"either order, are compared: the error of every figure.",
 	.examples = "  quire report result --out report.html\n"
 		    "  quire report before after --out comparison.html\n"
 		    "  quire report plan --out plan.html\n"
+		    "  quire report history.jsonl --out gate.html\n"
 		    "  quire report measured simulated --out errors.html\n",
 	OPTIONS(options),
 	.value_bytes = sizeof(struct report_request),

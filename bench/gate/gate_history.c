@@ -4,12 +4,9 @@
 #include "bench/record/provenance.h"
 #include "engine/base/input_file.h"
 #include "engine/base/json.h"
-#include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "reports/results/change_points.h"
+#include "reports/results/history_file.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -46,8 +43,6 @@ static cJSON *line_of(const struct gate *gate)
 	return line;
 }
 
-static enum status check_lines(const char *path, struct error *error);
-
 /* A file that the command has read for another reason, or that is no history, stays as it is. */
 static enum status check_old(const char *path, bool *is_there, struct error *error)
 {
@@ -61,7 +56,10 @@ static enum status check_old(const char *path, bool *is_there, struct error *err
 		return error_set(error, STATUS_USAGE,
 			"--history %s: is read by this command, expected another file", path);
 	}
-	return check_lines(path, error);
+	struct history_file history;
+	enum status status = history_file_open(&history, path, error);
+	history_file_close(&history);
+	return status;
 }
 
 static enum status write_new(
@@ -95,136 +93,30 @@ enum status gate_history_add(const struct gate *gate, const char *path, struct e
 
 /* ---- changes of level ---- */
 
-/* The lines of a history, the latest ones where there are more than the series may have. */
-struct history {
-	struct json_document lines[CHANGE_POINT_SERIES_MAX]; /* (count), a ring from `first` on */
-	uint32_t count, first;
-};
-
-static const struct json_document *line_at(const struct history *history, uint32_t index)
+static void print_level(const struct history_file *history, const struct history_track *track,
+	uint32_t level, FILE *out)
 {
-	return &history->lines[(history->first + index) % CHANGE_POINT_SERIES_MAX];
-}
+	double before = history_level_mean(track, level - 1);
+	double after = history_level_mean(track, level);
+	char text[256];
 
-static enum status read_lines(
-	struct history *history, const char *path, FILE *file, struct error *error)
-{
-	char *line = NULL, name[JSON_NAME_BYTES];
-	size_t capacity = 0;
-	ssize_t length;
-	enum status status = STATUS_OK;
-
-	for (unsigned number = 1; status == STATUS_OK; number++) {
-		length = getline(&line, &capacity, file);
-		if (length < 0) {
-			break;
-		}
-		uint32_t at = (history->first + history->count) % CHANGE_POINT_SERIES_MAX;
-		if (history->count == CHANGE_POINT_SERIES_MAX) {
-			json_document_close(&history->lines[at]);
-			history->first++;
-		} else {
-			history->count++;
-		}
-		snprintf(name, sizeof(name), "%.200s:%u", path, number);
-		status =
-			json_document_parse(&history->lines[at], name, line, (size_t)length, error);
-	}
-	free(line);
-	return status;
-}
-
-static enum status open_history(struct history *history, const char *path, struct error *error)
-{
-	FILE *file;
-
-	TRY(input_file_open(&file, path, INPUT_FILE, error));
-	enum status status = read_lines(history, path, file, error);
-	fclose(file);
-	return status;
-}
-
-static void close_history(struct history *history)
-{
-	for (uint32_t i = 0; i < history->count; i++) {
-		json_document_close(&history->lines[i]);
-	}
-	free(history);
-}
-
-static enum status check_lines(const char *path, struct error *error)
-{
-	struct history *history = memory_take(1, sizeof(*history));
-	enum status status = open_history(history, path, error);
-
-	close_history(history);
-	return status;
-}
-
-static const cJSON *figures_of(const struct json_document *line, const char *name)
-{
-	const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line->root, "cases");
-	return cJSON_GetObjectItemCaseSensitive(
-		cJSON_GetObjectItemCaseSensitive(cases, name), "figures");
-}
-
-static double mean_of(const double *values, uint32_t first, uint32_t end)
-{
-	double sum = 0;
-
-	for (uint32_t i = first; i < end; i++) {
-		sum += values[i];
-	}
-	return sum / (end - first);
-}
-
-static void print_series(
-	const struct history *history, const char *name, const char *figure, FILE *out)
-{
-	double values[CHANGE_POINT_SERIES_MAX];
-	uint32_t lines[CHANGE_POINT_SERIES_MAX], points[CHANGE_POINT_SERIES_MAX + 1], count = 0;
-
-	for (uint32_t i = 0; i < history->count; i++) {
-		const cJSON *value = cJSON_GetObjectItemCaseSensitive(
-			figures_of(line_at(history, i), name), figure);
-		if (cJSON_IsNumber(value)) {
-			lines[count] = i;
-			values[count++] = value->valuedouble;
-		}
-	}
-	uint32_t found = change_points_find(values, count, points);
-	points[found] = count;
-	for (uint32_t i = 0; i < found; i++) {
-		double before = mean_of(values, i == 0 ? 0 : points[i - 1], points[i]);
-		double after = mean_of(values, points[i], points[i + 1]);
-		const cJSON *commit = cJSON_GetObjectItemCaseSensitive(
-			line_at(history, lines[points[i]])->root, "commit");
-		char text[256];
-		snprintf(text, sizeof(text), "since %.64s: %.64s %.64s",
-			cJSON_IsString(commit) ? commit->valuestring : "unknown", name, figure);
-		text_make_printable(text);
-		fprintf(out, "%s %.6g to %.6g (%+.2f %%)\n", text, before, after,
-			before == 0 ? 0 : 100 * (after / before - 1));
-	}
+	snprintf(text, sizeof(text), "since %.64s: %.64s %.64s",
+		history->runs[history_level_run(track, level)].commit, track->name, track->figure);
+	text_make_printable(text);
+	fprintf(out, "%s %.6g to %.6g (%+.2f %%)\n", text, before, after,
+		before == 0 ? 0 : 100 * (after / before - 1));
 }
 
 enum status gate_history_print(const char *path, FILE *out, struct error *error)
 {
-	struct history *history = memory_take(1, sizeof(*history));
-	enum status status = open_history(history, path, error);
+	struct history_file history;
+	enum status status = history_file_open(&history, path, error);
 
-	if (status == STATUS_OK && history->count > 0) {
-		const cJSON *cases = cJSON_GetObjectItemCaseSensitive(
-			line_at(history, history->count - 1)->root, "cases");
-		for (const cJSON *one = cases == NULL ? NULL : cases->child; one != NULL;
-			one = one->next) {
-			const cJSON *figures = cJSON_GetObjectItemCaseSensitive(one, "figures");
-			for (const cJSON *figure = figures == NULL ? NULL : figures->child;
-				figure != NULL; figure = figure->next) {
-				print_series(history, one->string, figure->string, out);
-			}
+	for (uint32_t i = 0; i < history.track_count; i++) {
+		for (uint32_t level = 1; level < history.tracks[i].level_count; level++) {
+			print_level(&history, &history.tracks[i], level, out);
 		}
 	}
-	close_history(history);
+	history_file_close(&history);
 	return status;
 }

@@ -10,16 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATUS_WORD(status, word, cost, meaning) word,
-const char *const gate_status_words[GATE_STATUS_COUNT] = {GATE_STATUS_LIST(STATUS_WORD)};
-#undef STATUS_WORD
-#define STATUS_MEANING(status, word, cost, meaning) meaning,
-const char *const gate_status_meanings[GATE_STATUS_COUNT] = {GATE_STATUS_LIST(STATUS_MEANING)};
-#undef STATUS_MEANING
-#define STATUS_COST(status, word, cost, meaning) cost,
-const int gate_status_costs[GATE_STATUS_COUNT] = {GATE_STATUS_LIST(STATUS_COST)};
-#undef STATUS_COST
-
 struct text *verdict_add(struct gate_verdict *verdict, enum gate_status status)
 {
 	if (status > verdict->status) {

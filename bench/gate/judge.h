@@ -7,29 +7,7 @@
 #include "bench/gate/evidence.h"
 #include "bench/gate/suite.h"
 #include "engine/base/text.h"
-
-/* What a gate says of a case. X(enumerator, word, what it costs: 0 nothing, 1 a verdict, 2 the
-   comparison is not one, what it means). A later one goes before an earlier one. */
-#define GATE_STATUS_LIST(X)                                                                        \
-	X(GATE_PASS, "PASS", 0, "same decisions, figures within their limits")                     \
-	X(GATE_IMPROVED, "IMPROVED", 0, "better than the limits allow to be worse")                \
-	X(GATE_NEW, "NEW", 0, "the baseline does not have this case: --update adds it")            \
-	X(GATE_REGRESSED, "REGRESSED", 1, "a figure or a cost is beyond its limit")                \
-	X(GATE_CHANGED, "BEHAVIOR_CHANGED", 1, "other decisions for the same trace")               \
-	X(GATE_MISSING, "MISSING", 1, "the baseline has a case that the suite lacks")              \
-	X(GATE_FAILED, "FAILED", 1, "the run failed")                                              \
-	X(GATE_INVALID, "INVALID", 2, "trace, model, profile or option is not the baseline's")
-
-enum gate_status {
-#define GATE_STATUS_ENUM(status, word, cost, meaning) status,
-	GATE_STATUS_LIST(GATE_STATUS_ENUM)
-#undef GATE_STATUS_ENUM
-		GATE_STATUS_COUNT
-};
-
-extern const char *const gate_status_words[GATE_STATUS_COUNT];
-extern const char *const gate_status_meanings[GATE_STATUS_COUNT];
-extern const int gate_status_costs[GATE_STATUS_COUNT];
+#include "reports/results/gate_words.h"
 
 /* What was found of a case, a line each. */
 enum { FINDINGS_MAX = 48 };

@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COST_NAME(cost, name, unit, title, limit, floor) name,
-const char *const gate_cost_names[COST_COUNT] = {GATE_COST_LIST(COST_NAME)};
-#undef COST_NAME
-#define COST_TITLE(cost, name, unit, title, limit, floor) title,
-const char *const gate_cost_titles[COST_COUNT] = {GATE_COST_LIST(COST_TITLE)};
-#undef COST_TITLE
 #define COST_LIMIT(cost, name, unit, title, limit, floor) limit,
 static const double cost_limits[COST_COUNT] = {GATE_COST_LIST(COST_LIMIT)};
 #undef COST_LIMIT

@@ -8,6 +8,7 @@
 #include "engine/base/json.h"
 #include "engine/base/path.h"
 #include "engine/base/status.h"
+#include "reports/results/gate_words.h"
 
 /* A suite of `quire gate`: a JSON file that names cases.
 
@@ -33,28 +34,6 @@ enum {
 	SUITE_TIMEOUT_S = 1800, /* where the suite gives none */
 	SUITE_TIMEOUT_S_MAX = 604800
 };
-
-/* What a case costs besides its result. X(enumerator, name, unit, title, the limit in percent that
-   holds where the suite gives none, the difference in units that is never judged). The sources:
-   instructions of equal runs differ by less than 0.01 %, written bytes not at all. Peak memory
-   counts the pages of the program's files that the kernel happens to map: of 8 equal runs of 4.7 MB
-   the smallest and largest lay 440 KiB apart. */
-#define GATE_COST_LIST(X)                                                                          \
-	X(COST_INSTRUCTIONS, "instructions", "instructions", "Instructions", 1, 0)                 \
-	X(COST_STEP_INSTRUCTIONS, "instructions_per_step", "instructions", "Instructions a step",  \
-		1, 0)                                                                              \
-	X(COST_PEAK_MEMORY, "peak_memory", "bytes", "Peak memory", 5, 512 * 1024)                  \
-	X(COST_BYTES_WRITTEN, "bytes_written", "bytes", "Bytes written", 1, 0)
-
-enum gate_cost {
-#define GATE_COST_ENUM(cost, name, unit, title, limit, floor) cost,
-	GATE_COST_LIST(GATE_COST_ENUM)
-#undef GATE_COST_ENUM
-		COST_COUNT
-};
-
-extern const char *const gate_cost_names[COST_COUNT];
-extern const char *const gate_cost_titles[COST_COUNT];
 
 struct suite_case {
 	char name[SUITE_NAME_BYTES];

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "reports/results/fidelity.h"
+#include "reports/results/history_file.h"
 #include "reports/figures/figures.h"
 #include "reports/results/plan_file.h"
 #include "reports/results/result.h"
@@ -32,7 +33,7 @@ struct page_plot {
 	const struct figure_drawing *drawing;
 };
 
-/* What the page of a plan or of a sweep is made of. All is borrowed. */
+/* What the page of a plan, a sweep or a history is made of. All is borrowed. */
 struct page_sheet {
 	const struct page_plot *plots; /* (plot_count) */
 	uint32_t plot_count;
@@ -54,5 +55,9 @@ enum status page_plan_write(struct text *page, const struct plan_file *plan,
 	const struct page_sheet *sheet, struct error *error);
 enum status page_sweep_write(struct text *page, const struct sweep_file *sweep,
 	const struct page_sheet *sheet, struct error *error);
+
+/* Of a gate's history of one run or more: the last run, changes of level, figures, tables. */
+enum status page_history_write(struct text *page, const struct history_file *history,
+	const char *path, const struct page_sheet *sheet, struct error *error);
 
 #endif

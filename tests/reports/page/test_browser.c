@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/harness/files.h"
+#include "tests/harness/made_history.h"
 #include "tests/harness/made_plan.h"
 #include "tests/harness/made_result.h"
 #include "tests/harness/process.h"
@@ -30,6 +31,17 @@ static const char *find_browser(void)
 		}
 	}
 	return NULL;
+}
+
+static void make_histories(const char *folder)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	const char *file = path;
+
+	make_history(folder, "few.jsonl", (struct made_history){3, 1}, path);
+	free(make_page(folder, &file, 1, "start.html"));
+	make_history(folder, "many.jsonl", (struct made_history){60, 16}, path);
+	free(make_page(folder, &file, 1, "history.html"));
 }
 
 static void make_sheets(const char *folder)
@@ -104,7 +116,7 @@ static void require_sound(const char *browser, const char *folder, const char *s
 	require(shown.code == 0 && said != NULL, "%s: exit code %d: %s", browser, shown.code,
 		shown.err);
 	said += strlen("<pre id=\"said\">");
-	require(strncmp(said, "44 frames, 0 faults\n", 20) == 0, "%s: %.*s", scheme,
+	require(strncmp(said, "52 frames, 0 faults\n", 20) == 0, "%s: %.*s", scheme,
 		(int)strcspn(said, "<"), said);
 	for (const char *at = shown.err; (at = strstr(at, "CONSOLE")) != NULL; at++) {
 		const char *end = at + strcspn(at, "\n");
@@ -126,6 +138,7 @@ Test(browser, every_kind_of_page_is_sound, .timeout = 240)
 	temporary_folder(folder);
 	make_pages(folder);
 	make_sheets(folder);
+	make_histories(folder);
 	char *frames = file_read("tests/reports/page/frames.html", NULL);
 	temporary_write(folder, "frames.html", frames, out);
 	free(frames);

@@ -1,0 +1,159 @@
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reports/report.h"
+#include "tests/harness/files.h"
+#include "tests/harness/made_history.h"
+#include "tests/harness/made_result.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* The page of a gate's history: what needs work first, changes of level with their commits, a
+   figure a metric, tables of all; and files that are not what they seem. */
+
+static char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+static void make_folder(void)
+{
+	temporary_folder(folder);
+}
+
+static void remove_folder(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(page_history, .init = make_folder, .fini = remove_folder);
+
+static char *page_of(struct made_history made)
+{
+	const char *file = path;
+
+	make_history(folder, "h.jsonl", made, path);
+	return make_page(folder, &file, 1, "page.html");
+}
+
+static void require_order(const char *page, const char *const *texts)
+{
+	for (uint32_t i = 0; texts[i] != NULL; i++) {
+		page = strstr(page, texts[i]);
+		require(page != NULL, "'%s' is missing, or not where it should be", texts[i]);
+	}
+}
+
+Test(page_history, what_needs_work_comes_first)
+{
+	static const char *const texts[] = {"<title>Gate history: h.jsonl</title>",
+		"30 runs, from a000000 (2026-11-01T09:10:46Z) to a00001d",
+		"<section class=\"verdict overloaded\">", "1 REGRESSED, 3 PASS",
+		"1 figure of 1 case is worse than in the level before its own.",
+		"<th scope=\"row\">c0</th>", ">REGRESSED</span>",
+		"ttft.p99 +15.0\u00a0% since a000014",
+		"instructions \u22123.33\u00a0% since a000014", "a00001c, 2 runs</td>",
+		"<th scope=\"row\">c1</th>", ">PASS</span>", "hit_rate +5.00\u00a0pt since a00000a",
+		"a000000, 30 runs (all)", "id=\"changes\"", "binary segmentation", "more than 5,",
+		"more than 0.01 % of the level", "<td class=\"words\">a000014</td>",
+		"<td>80.0\u00a0ms</td><td>92.0\u00a0ms</td><td class=\"worse\">+15.0\u00a0% "
+		"worse</td>",
+		"<td class=\"words\">a00000a</td>", "figure-history-1", "figure-history-4",
+		"id=\"levels\"", "id=\"runs\"", "id=\"quire-data\"", "\"history\":[{\"commit\"",
+		NULL};
+	char *page = page_of((struct made_history){30, 4});
+
+	require_order(page, texts);
+	require_lacks(page, "figure-history-5");
+	require_lacks(page, ">nan");
+	require_has(page, "c0: 92.0\u00a0ms in the last run; 1 change of level, the last since "
+			  "a000014: 80.0\u00a0ms to 92.0\u00a0ms, worse.");
+	require_has(page, "c2: 80.0\u00a0ms in the last run; one level in 30 runs.");
+	require_sound_ids(page);
+	require_self_contained(page);
+	free(page);
+}
+
+Test(page_history, odd_sizes_are_drawn)
+{
+	static const struct made_history sizes[] = {
+		{1, 1}, {1, 0}, {2, 2}, {3, 40}, {201, 1}, {1100, 3}};
+
+	for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char *page = page_of(sizes[i]);
+		require_equal(occurrences(page, "<figure id=\"figure-history-"),
+			sizes[i].cases == 0 ? 0 : 4);
+		require_equal(
+			occurrences(page, "<tr><th scope=\"row\">c0</th><td class=\"words\">"),
+			sizes[i].cases > 0);
+		require_lacks(page, ">nan");
+		require_sound_ids(page);
+		require(strlen(page) < 4000000, "%zu bytes", strlen(page));
+		if (sizes[i].runs > 1024) {
+			require_has(page, "1,024 runs, from");
+			require_has(page, "the latest of 1100 in the file");
+		}
+		free(page);
+	}
+}
+
+/* A name in the file is neither HTML nor a command of gnuplot. */
+Test(page_history, hostile_texts_stay_text)
+{
+	static const char line[] =
+		"{\"commit\":\"a\\tb\\nc%s\\\"'`id>x`<b>\",\"date\":\"<script>alert(1)</script>\","
+		"\"cases\":{\"'.system('touch owned').'\\n<i>\":{\"verdict\":\"PASS\",\"figures\":"
+		"{\"</script><script>alert(2)</script>'.system('touch owned').'\":%d,"
+		"\"ttft.p99\":%d}}}}\n";
+	char text[4096] = "", one[1024];
+	const char *file = path;
+
+	for (int i = 0; i < 8; i++) {
+		snprintf(one, sizeof(one), line, "%d%n", i < 5 ? 1 : 1000000000, -i);
+		strcat(text, one);
+	}
+	temporary_write(folder, "'<b>`id`.jsonl", text, path);
+	char *page = make_page(folder, &file, 1, "page.html");
+	require_lacks(page, "<script>alert");
+	require_lacks(page, "<b>");
+	require_lacks(page, "<i>&");
+	require_has(page, "&lt;script&gt;alert(2)");
+	require_equal(occurrences(page, "<figure id=\"figure-history-"), 2);
+	require_has(page, ">a b c?d</text>"); /* of "a TAB b LF c%d", at the axis */
+	require(access("owned", F_OK) != 0 && access("x", F_OK) != 0, "a name was run");
+	require_self_contained(page);
+	free(page);
+}
+
+static void require_refusal(const char *const *paths, uint32_t count, const char *out,
+	enum status expected, const char *line)
+{
+	struct error error = {0};
+
+	require_equal(report_write(paths, count, out, NULL, &error), expected);
+	require(strstr(error.text, line) != NULL, "found \"%s\", expected \"%s\"", error.text,
+		line);
+}
+
+Test(page_history, what_is_no_history_has_no_page)
+{
+	char out[TEMPORARY_PATH_BYTES + 16], other[TEMPORARY_PATH_BYTES];
+	const char *paths[] = {path, other};
+
+	snprintf(out, sizeof(out), "%s/none.html", folder);
+	make_history(folder, "two.jsonl", (struct made_history){2, 1}, other);
+	make_history(folder, "h.jsonl", (struct made_history){2, 1}, path);
+	require_refusal(paths, 2, out, STATUS_USAGE, "found a gate's history beside other");
+	char *before = file_read(path, NULL);
+	require_refusal(paths, 1, path, STATUS_FILE, "is read by this command");
+	char *after = file_read(path, NULL);
+	cr_assert_str_eq(after, before);
+	temporary_write(folder, "h.jsonl", "", NULL);
+	require_refusal(paths, 1, out, STATUS_INPUT, "h.jsonl: found no line, expected");
+	temporary_write(folder, "h.jsonl", "{}\n", NULL);
+	require_refusal(paths, 1, out, STATUS_INPUT, "h.jsonl:1: field commit: ");
+	require(access(out, F_OK) != 0, "a page was written");
+	free(before);
+	free(after);
+}
