@@ -522,6 +522,25 @@ void block_manager_allocate(struct block_manager *manager, struct sequence *sequ
 	sequence->cached_count = hit_count * manager->block_size;
 }
 
+void block_manager_store(
+	struct block_manager *manager, struct sequence *sequence, uint32_t token_count)
+{
+	uint32_t limit = sequence_max_hit_blocks(sequence, manager->block_size);
+	uint32_t count = u32_min(token_count / manager->block_size, limit);
+	uint32_t stored = count * manager->block_size;
+
+	if (count == 0) {
+		return;
+	}
+	uint32_t hits = u32_min(block_manager_probe(manager, sequence), count);
+	if (block_manager_can_allocate(manager, sequence, hits, stored, 0)) {
+		block_manager_allocate(manager, sequence, hits, stored);
+		block_manager_register_up_to(manager, sequence, stored);
+		block_manager_release_all(manager, sequence);
+		sequence->cached_count = 0;
+	}
+}
+
 uint32_t block_manager_missing(
 	const struct block_manager *manager, const struct sequence *sequence, uint32_t token_count)
 {

@@ -137,6 +137,13 @@ bool block_manager_can_allocate(const struct block_manager *manager, struct sequ
 void block_manager_allocate(struct block_manager *manager, struct sequence *sequence,
 	uint32_t hit_count, uint32_t token_count);
 
+/* Enters the full blocks of a waiting sequence's first `token_count` tokens into the prefix cache
+   as if another sequence had computed them and ended: its admission finds them. Nothing is written
+   to them, so their K and V are whatever the pool holds, and only the times of steps that read them
+   mean something. Where fewer blocks are free, nothing is entered. */
+void block_manager_store(
+	struct block_manager *manager, struct sequence *sequence, uint32_t token_count);
+
 /* Blocks that a table lacks for its sequence's first `token_count` tokens. */
 uint32_t block_manager_missing(
 	const struct block_manager *manager, const struct sequence *sequence, uint32_t token_count);

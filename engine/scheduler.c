@@ -189,6 +189,9 @@ uint32_t scheduler_add(struct scheduler *scheduler, const struct request *reques
 	}
 	sequence_init(sequence, &own, scheduler->config.block_size);
 	sequence->slot = (uint32_t)(sequence - scheduler->pool);
+	if (scheduler->config.prefix_caching == PREFIX_CACHING_ON) {
+		block_manager_store(&scheduler->blocks, sequence, request->stored_count);
+	}
 	enqueue(scheduler, sequence);
 	return sequence->slot;
 }

@@ -145,6 +145,8 @@ struct request {
 	uint32_t forced_eos_count; /* set by the scheduler, as in struct sequence */
 	int32_t priority;	   /* these two have a meaning with QUEUE_PRIORITY only */
 	uint64_t arrival;
+	uint32_t stored_count; /* leading prompt tokens whose blocks are entered into the prefix
+				  cache without being computed, see block_manager_store() */
 	float temperature;
 	bool ignore_eos;
 };

@@ -4,7 +4,6 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/batch.h"
-#include "engine/shape/weight_shape.h"
 #include "workloads/generate/random.h"
 #include "workloads/trace/trace_writer.h"
 
@@ -13,70 +12,91 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define COOL_DOWN_S 0.06
+#define PROMPT_STEP_S 0.25 /* the longest step with a prompt behind or beside something */
 
 enum {
 	ID_TOKENS = 512, /* tokens per hash id of the trace */
 	SWEEP_STEPS = 4, /* at each size of a decode sweep */
 	PURPOSE_SCENES = 0x63616c69,
-	ROUNDS = 2, /* every scene is run twice, with different random draws */
+	PURPOSE_ORDER = 0x6f726472,
+	PARTS = 3, /* of the plan; a scene with prompts is played once in each */
 };
 
 enum scene_kind { SCENE_DECODE_SWEEP, SCENE_PROMPTS, SCENE_PREFILL_BATCH, SCENE_MIXED };
 
-/* tokens: of a sequence's context (mixed), or of a prompt without its prefix. spread: lengths are
-   uniform in tokens * (1 -+ spread / 100). groups: of a sweep's rows; each group shares a prefix.
-   longest: tokens of a sweep's first row, which decodes to the end; 0: no such row. */
+/* tokens: of a sequence's context, or of a prompt without its prefix; of single prompts, the
+   longest. spread: lengths are uniform in tokens * (1 -+ spread / 100). groups: of a sweep's rows;
+   each group shares a prefix. longest: tokens of a sweep's first row, which decodes to the end; 0:
+   no such row. Of mixed steps, prefix is that of the prompts, and longest, where it is not 0, the
+   only length of a prompt; groups: prompts that arrive at once, 0: one. */
 struct scene {
 	enum scene_kind kind;
 	uint32_t rows, tokens, spread, prefix, groups, longest;
+	bool is_stairs;
 };
 
 /* In order of falling importance. */
 static const struct scene scenes[] = {
-	{SCENE_DECODE_SWEEP, 512, 200, 60, 0, 0, 0},
-	{SCENE_PROMPTS, 1, 16384, 0, 0, 0, 0},
-	{SCENE_MIXED, 32, 600, 50, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 512, 700, 40, 0, 0, 0},
-	{SCENE_MIXED, 160, 500, 50, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 64, 400, 60, 512, 4, 0},
-	{SCENE_PROMPTS, 1, 8192, 0, 2048, 0, 0},
-	{SCENE_DECODE_SWEEP, 256, 1500, 90, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 16, 800, 60, 0, 0, 16000},
-	{SCENE_PROMPTS, 1, 8192, 0, 8192, 0, 0},
-	{SCENE_DECODE_SWEEP, 256, 400, 60, 1024, 16, 0},
-	{SCENE_MIXED, 20, 700, 60, 0, 0, 0},
-	{SCENE_MIXED, 4, 1000, 20, 0, 0, 0},
-	{SCENE_MIXED, 12, 1500, 80, 0, 0, 0},
-	{SCENE_MIXED, 64, 800, 60, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 512, 20, 20, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 512, 200, 60, 512, 2, 0},
-	{SCENE_PREFILL_BATCH, 16, 900, 80, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 24, 10000, 70, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 4, 3500, 50, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 5, 4000, 80, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 24, 3000, 80, 0, 0, 36000},
-	{SCENE_PREFILL_BATCH, 64, 200, 90, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 8, 250, 60, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 8, 30000, 70, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 3, 1200, 60, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 256, 50, 50, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 32, 1500, 80, 4096, 3, 0},
-	{SCENE_PREFILL_BATCH, 2, 60, 50, 0, 0, 0},
-	{SCENE_MIXED, 400, 400, 50, 0, 0, 0},
-	{SCENE_PROMPTS, 1, 8192, 0, 32768, 0, 0},
-	{SCENE_DECODE_SWEEP, 64, 5000, 90, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 128, 100, 60, 4096, 8, 0},
-	{SCENE_DECODE_SWEEP, 3, 600, 0, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 12, 300, 60, 16384, 1, 0},
-	{SCENE_PREFILL_BATCH, 8, 300, 60, 2048, 0, 0},
-	{SCENE_PREFILL_BATCH, 4, 1000, 60, 8192, 0, 0},
-	{SCENE_DECODE_SWEEP, 16, 16000, 60, 0, 0, 0},
-	{SCENE_PROMPTS, 1, 512, 0, 512, 0, 0},
-	{SCENE_PROMPTS, 1, 4096, 0, 98304, 0, 0},
-	{SCENE_DECODE_SWEEP, 12, 2000, 90, 0, 0, 64000},
-	{SCENE_DECODE_SWEEP, 32, 1000, 80, 0, 0, 8000},
-	{SCENE_MIXED, 16, 12000, 50, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 4, 80000, 30, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 512, 600, 0, 0, 0, 0, true},
+	{SCENE_PROMPTS, 1, 16384, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 32, 300, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 160, 300, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 256, 3000, 0, 0, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 256, 400, 60, 1024, 16, 0, false},
+	{SCENE_DECODE_SWEEP, 512, 2000, 50, 0, 0, 0, true},
+	{SCENE_MIXED, 4, 12000, 0, 0, 0, 0, false},
+	{SCENE_PROMPTS, 1, 16384, 0, 4096, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 8, 125000, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 511, 300, 0, 0, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 16, 800, 60, 0, 0, 16000, false},
+	{SCENE_PROMPTS, 1, 16384, 0, 32768, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 32, 400, 60, 122880, 1, 0, false},
+	{SCENE_MIXED, 1, 12000, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 16, 3000, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 64, 3000, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 384, 3000, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 128, 300, 0, 0, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 96, 8000, 50, 0, 0, 0, false},
+	{SCENE_PREFILL_BATCH, 16, 900, 80, 0, 0, 0, false},
+	{SCENE_PREFILL_BATCH, 512, 20, 50, 0, 0, 0, false},
+	{SCENE_PROMPTS, 1, 4096, 0, 114688, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 64, 600, 60, 0, 0, 64000, false},
+	{SCENE_DECODE_SWEEP, 32, 32000, 0, 0, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 256, 400, 60, 8192, 4, 0, false},
+	{SCENE_MIXED, 4, 300, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 256, 300, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 32, 3000, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 160, 3000, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 480, 3000, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 64, 300, 0, 0, 16, 50, false},
+	{SCENE_MIXED, 400, 300, 0, 0, 16, 50, false},
+	{SCENE_MIXED, 64, 300, 0, 32768, 0, 512, false},
+	{SCENE_DECODE_SWEEP, 512, 150, 50, 0, 0, 0, true},
+	{SCENE_DECODE_SWEEP, 128, 400, 60, 512, 1, 0, false},
+	{SCENE_DECODE_SWEEP, 32, 1500, 80, 32768, 4, 0, false},
+	{SCENE_DECODE_SWEEP, 64, 1000, 80, 16384, 16, 0, false},
+	{SCENE_PREFILL_BATCH, 4, 1000, 60, 8192, 0, 0, false},
+	{SCENE_PREFILL_BATCH, 64, 100, 90, 2048, 0, 0, false},
+	{SCENE_PREFILL_BATCH, 64, 100, 90, 0, 0, 0, false},
+	{SCENE_PREFILL_BATCH, 2, 60, 50, 0, 0, 0, false},
+	{SCENE_PREFILL_BATCH, 4, 3500, 50, 0, 0, 0, false},
+	{SCENE_PREFILL_BATCH, 8, 250, 60, 32768, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 6, 1000, 60, 0, 0, 128000, false},
+	{SCENE_DECODE_SWEEP, 32, 1000, 80, 0, 0, 8000, false},
+	{SCENE_DECODE_SWEEP, 24, 3000, 80, 0, 0, 36000, false},
+	{SCENE_MIXED, 1, 300, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 16, 300, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 480, 300, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 384, 300, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 128, 3000, 0, 0, 0, 0, false},
+	{SCENE_MIXED, 16, 12000, 0, 0, 0, 0, false},
+	{SCENE_PREFILL_BATCH, 8, 250, 60, 0, 0, 0, false},
+	{SCENE_PREFILL_BATCH, 256, 50, 50, 0, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 16, 600, 80, 122880, 4, 0, false},
+	{SCENE_DECODE_SWEEP, 256, 200, 60, 2048, 1, 0, false},
+	{SCENE_DECODE_SWEEP, 64, 5000, 90, 0, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 24, 10000, 70, 0, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 512, 20, 20, 0, 0, 0, false},
 };
 
 enum { SCENE_COUNT = sizeof(scenes) / sizeof(scenes[0]) };
@@ -90,18 +110,26 @@ static const uint32_t sweep_sizes[] = {512, 497, 496, 480, 465, 449, 448, 420, 4
 
 enum { SWEEP_SIZE_COUNT = sizeof(sweep_sizes) / sizeof(sweep_sizes[0]) };
 
-/* On both sides of the kernels' tile sizes; further lengths are drawn. */
-static const uint32_t prompt_lengths[] = {16, 17, 32, 48, 63, 64, 65, 96, 127, 128, 129, 192, 255,
-	256, 257, 384, 512, 513, 1024, 2048, 4096, 8192, 16384};
+/* On both sides of the kernels' tile sizes. */
+static const uint32_t prompt_lengths[] = {1, 16, 17, 32, 48, 63, 64, 65, 96, 127, 128, 129, 192,
+	255, 256, 257, 384, 511, 512, 513, 768, 1023, 1024, 1025, 1536, 2048, 3072, 4096, 6144,
+	8192, 12288, 16384};
 
-enum { PROMPT_LENGTH_COUNT = sizeof(prompt_lengths) / sizeof(prompt_lengths[0]), DRAWN = 16 };
+/* Of the prompts that join a batch; the last is the whole budget of a step. */
+static const uint32_t mixed_lengths[] = {1, 64, 256, 1024, 4096, UINT32_MAX};
+
+enum {
+	PROMPT_LENGTH_COUNT = sizeof(prompt_lengths) / sizeof(prompt_lengths[0]),
+	MIXED_LENGTH_COUNT = sizeof(mixed_lengths) / sizeof(mixed_lengths[0]),
+};
 
 struct planner {
 	const struct calibrate_plan *plan;
 	struct random random;
 	FILE *file; /* NULL: only estimate the duration */
 	uint64_t now_ns;
-	uint64_t next_id;  /* first unused hash id */
+	uint64_t next_id; /* first unused hash id */
+	uint64_t next_session;
 	double seconds;	   /* estimated so far */
 	uint64_t *ids;	   /* (max_model_len / ID_TOKENS + 1) */
 	uint32_t *lengths; /* (max_num_seqs) */
@@ -109,47 +137,47 @@ struct planner {
 
 /* ---- estimates ---- */
 
-static double prefill_seconds(const struct planner *planner, uint64_t first, uint64_t count)
+static double step_seconds(const struct planner *planner, const struct step_counts *counts)
 {
-	const struct model_config *model = planner->plan->model;
-	const struct gpu_profile *gpu = planner->plan->gpu;
-	double parameters = 0;
+	const struct runner *pricer = planner->plan->pricer;
+	struct error error = {0};
+	uint64_t ns = 0;
 
-	for (uint32_t i = 0; i < MODEL_LINEAR_LM_HEAD; i++) {
-		struct model_linear_shape shape = model_linear_shape(model, (enum model_linear)i);
-		parameters += (double)shape.inputs * shape.outputs * model->num_hidden_layers;
-	}
-	double pairs = (double)batch_attention_pairs(first, count);
-	double pair_flops =
-		4.0 * model->head_dim * model->num_attention_heads * model->num_hidden_layers;
-	double rate = gpu->linear[MODEL_LINEAR_QKV].flop_rate * gpu->product_sustained;
-	return (double)count * 2 * parameters / rate / 1e12 +
-	       pairs * pair_flops / (gpu->prefill_attention_rate * 0.6) / 1e12;
+	check(pricer->price(pricer->state, counts, &ns, &error) == STATUS_OK);
+	return (double)ns * 1e-9;
 }
 
-/* A lower bound of a decode step's time, by its bytes. */
-static double decode_seconds(const struct planner *planner, uint64_t context)
+/* A step of `rows` prompts of `own` tokens behind `prefix` beside `decodes` rows of `context`
+   tokens each. */
+static double prompt_seconds(const struct planner *planner, uint64_t rows, uint64_t prefix,
+	uint64_t own, uint64_t decodes, uint64_t context)
 {
-	const struct model_config *model = planner->plan->model;
-	double bytes = (double)weight_total_bytes(model) +
-		       (double)context * (double)model_config_kv_bytes_per_token(model);
+	const struct step_counts counts = {
+		.decode_rows = decodes,
+		.decode_context_tokens = decodes * context,
+		.decode_longest_context = decodes > 0 ? context : 0,
+		.prefill_rows = rows,
+		.prefill_tokens = rows * own,
+		.prefill_attention_pairs = rows * batch_attention_pairs(prefix, own),
+		.prefill_longest_context = prefix + own,
+		.sampled_rows = rows + decodes,
+	};
+	return step_seconds(planner, &counts);
+}
 
-	return bytes / planner->plan->gpu->decode_attention_rate / 1e9;
+static double decode_seconds(
+	const struct planner *planner, uint64_t rows, uint64_t context, uint64_t longest)
+{
+	const struct step_counts counts = {
+		.decode_rows = rows,
+		.decode_context_tokens = context,
+		.decode_longest_context = longest,
+		.sampled_rows = rows,
+	};
+	return step_seconds(planner, &counts);
 }
 
 /* ---- rows ---- */
-
-/* About log-uniform: draws an octave, then a length in it. */
-static uint32_t draw_length(struct random *random, uint32_t low, uint32_t high)
-{
-	uint32_t octaves = 0;
-
-	while (low << (octaves + 1) <= high) {
-		octaves++;
-	}
-	uint32_t begin = low << random_range(random, 0, octaves);
-	return u32_min(begin + random_below(random, begin), high);
-}
 
 static uint32_t draw_around(struct random *random, uint32_t tokens, uint32_t spread)
 {
@@ -158,44 +186,82 @@ static uint32_t draw_around(struct random *random, uint32_t tokens, uint32_t spr
 	return u32_max(1, tokens - reach + random_range(random, 0, 2 * reach));
 }
 
-/* A prompt of `prefix` tokens whose ids begin at first_id, and of `own` tokens that no other prompt
-   has. */
-static void add_row(
-	struct planner *planner, uint64_t first_id, uint32_t prefix, uint32_t own, uint32_t output)
-{
-	uint32_t length = prefix + own;
-	uint32_t shared = prefix / ID_TOKENS;
-	uint32_t count = (length + ID_TOKENS - 1) / ID_TOKENS;
+/* A prompt of length tokens. The first `prefix` of them have ids from first_id on, the others no
+   other prompt has. The first `stored` are in the cache and cost no time. session: of the turns
+   that follow each other at once, or NULL. */
+struct prompt {
+	uint64_t first_id;
+	uint32_t prefix, stored, length, output;
+	const char *session;
+	bool is_follower, has_no_ids;
+};
 
-	check(prefix % ID_TOKENS == 0);
-	check(length + output <= planner->plan->max_model_len);
-	planner->seconds += prefill_seconds(planner, prefix, own);
+static void add_row(struct planner *planner, const struct prompt *prompt)
+{
+	uint32_t shared = prompt->prefix / ID_TOKENS;
+	uint32_t count = (prompt->length + ID_TOKENS - 1) / ID_TOKENS;
+
+	check(prompt->prefix % ID_TOKENS == 0);
+	check(prompt->stored < prompt->length);
+	check(prompt->length + prompt->output <= planner->plan->max_model_len);
 	if (planner->file == NULL) {
 		return;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		planner->ids[i] = i < shared ? first_id + i : planner->next_id++;
+		planner->ids[i] = i < shared ? prompt->first_id + i : planner->next_id++;
 	}
 	const struct trace_row row = {
 		.arrival_ns = planner->now_ns,
-		.input_length = length,
-		.output_length = output,
-		.hash_ids = planner->ids,
-		.hash_id_count = count,
+		.input_length = prompt->length,
+		.output_length = prompt->output,
+		.stored_length = prompt->stored,
+		.session = prompt->session,
+		.has_delay = prompt->is_follower,
+		.hash_ids = prompt->has_no_ids ? NULL : planner->ids,
+		.hash_id_count = prompt->has_no_ids ? 0 : count,
 	};
 	trace_write_row(planner->file, &row);
 }
 
-/* A prompt whose K/V is cached for later prompts; returns its first id. */
-static uint64_t add_prefix(struct planner *planner, uint32_t prefix)
+/* Ids of a prefix that several prompts share. */
+static uint64_t take_ids(struct planner *planner, uint32_t prefix)
 {
 	uint64_t first_id = planner->next_id;
 
 	planner->next_id += prefix / ID_TOKENS;
-	/* One token more, since the last block of a prompt is never a hit. */
-	add_row(planner, first_id, prefix, 1, 1);
-	planner->seconds += prefill_seconds(planner, 0, prefix);
 	return first_id;
+}
+
+/* How a context of about `tokens` tokens is made: whole blocks are stored, and a few tokens
+   computed, since a prompt's last token always is. Returns its length. */
+static uint32_t context_length(const struct planner *planner, uint32_t tokens, uint32_t *stored)
+{
+	enum { COMPUTED = 4 };
+	uint32_t block = planner->plan->block_size;
+
+	*stored = tokens / block * block;
+	return *stored == 0 ? tokens : *stored + 1 + tokens % COMPUTED;
+}
+
+static void add_context(struct planner *planner, uint64_t first_id, uint32_t prefix,
+	uint32_t tokens, uint32_t output)
+{
+	struct prompt prompt = {.first_id = first_id, .prefix = prefix, .output = output};
+
+	prompt.length = context_length(planner, prefix + tokens, &prompt.stored);
+	add_row(planner, &prompt);
+}
+
+/* A single prompt behind a cached prefix. */
+static void add_prompt(struct planner *planner, uint64_t first_id, uint32_t prefix, uint32_t own)
+{
+	const struct prompt prompt = {.first_id = first_id,
+		.prefix = prefix,
+		.stored = prefix,
+		.length = prefix + own,
+		.output = 1};
+
+	add_row(planner, &prompt);
 }
 
 /* After long prompts a GPU is slower by up to a tenth, for about 0.1 s. Most traces compute short
@@ -203,13 +269,14 @@ static uint64_t add_prefix(struct planner *planner, uint32_t prefix)
    are measured. */
 static void cool_down(struct planner *planner)
 {
-	enum { CONTEXT = 2048 };
-	uint32_t output = 1 + (uint32_t)(COOL_DOWN_S / 2 / decode_seconds(planner, CONTEXT));
+	enum { CONTEXT = 2048, MOST = 400 };
+	double each_s = decode_seconds(planner, 1, CONTEXT, CONTEXT);
+	uint32_t output = 1 + u32_min(MOST, (uint32_t)(COOL_DOWN_S / each_s));
 
-	if (CONTEXT + output <= planner->plan->max_model_len) {
+	if (CONTEXT + output + 4 <= planner->plan->max_model_len) {
 		planner->now_ns += SECOND_NS * 50;
-		add_row(planner, planner->next_id, 0, CONTEXT, output);
-		planner->seconds += COOL_DOWN_S;
+		add_context(planner, planner->next_id, 0, CONTEXT, output);
+		planner->seconds += each_s * output;
 		planner->now_ns += SECOND_NS * 50;
 	}
 }
@@ -239,150 +306,192 @@ static uint32_t step_of_prompt(
 	return step;
 }
 
-static uint32_t sizes_above(uint32_t index, uint32_t most)
+/* The stairs of distinct contexts have every size; other sweeps only 2^k and 3 * 2^k, since what
+   they add to a step does not depend on the graph's bucket. */
+static bool has_size(const struct scene *scene, uint32_t size)
+{
+	uint32_t odd = size >> __builtin_ctz(size);
+
+	return size <= scene->rows && (scene->is_stairs || odd == 1 || odd == 3);
+}
+
+static uint32_t sizes_above(const struct scene *scene, uint32_t index)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < SWEEP_SIZE_COUNT; i++) {
-		count += sweep_sizes[i] <= most && sweep_sizes[i] > index;
+		count += has_size(scene, sweep_sizes[i]) && sweep_sizes[i] > index;
 	}
 	return count;
 }
 
-static void play_decode_sweep(struct planner *planner, const struct scene *scene, uint32_t round)
+static double sweep_seconds(
+	const struct planner *planner, const struct scene *scene, uint64_t context)
+{
+	uint32_t rows = scene->rows, longest = scene->longest;
+	double seconds = 0;
+
+	for (uint32_t i = 0; i < SWEEP_SIZE_COUNT; i++) {
+		uint64_t size = sweep_sizes[i];
+		if (has_size(scene, sweep_sizes[i])) {
+			uint64_t share = (context - longest) * size / rows + longest;
+			uint64_t most = u64_max(longest, context / rows);
+			seconds += SWEEP_STEPS * decode_seconds(planner, size, share, most);
+		}
+	}
+	return seconds;
+}
+
+static void play_decode_sweep(struct planner *planner, const struct scene *scene)
 {
 	enum { COOLED_ROWS_MAX = 64 };
-	uint32_t *lengths = planner->lengths;
+	uint32_t *lengths = planner->lengths; /* tokens to compute */
+	uint32_t *tokens = memory_take(scene->rows, sizeof(*tokens));
 	uint32_t *steps = memory_take(scene->rows, sizeof(*steps));
 	uint64_t *first_ids = memory_take(scene->groups + 1, sizeof(*first_ids));
-	uint64_t context = 0;
+	uint64_t context = 0, computed = 0;
 
 	for (uint32_t i = 0; i < scene->groups; i++) {
-		first_ids[i] = add_prefix(planner, scene->prefix);
+		first_ids[i] = take_ids(planner, scene->prefix);
 	}
-	planner->now_ns += scene->groups > 0 ? SECOND_NS * 100 : 0;
 	if (scene->rows <= COOLED_ROWS_MAX) { /* steps of more rows heat the GPU anyway */
 		cool_down(planner);
 	}
 	for (uint32_t i = 0; i < scene->rows; i++) {
-		/* The second round uses contexts between those of the first. */
-		uint32_t tokens = round == 0 ? scene->tokens : scene->tokens * 3 / 4;
-		lengths[i] = draw_around(&planner->random, tokens, scene->spread);
-		if (i == 0 && scene->longest > 0) {
-			lengths[i] = round == 0 ? scene->longest : scene->longest * 3 / 4;
-		}
-		context += scene->prefix + lengths[i];
+		uint32_t stored;
+		tokens[i] = draw_around(&planner->random, scene->tokens, scene->spread);
+		tokens[i] = i == 0 && scene->longest > 0 ? scene->longest : tokens[i];
+		uint32_t length = context_length(planner, scene->prefix + tokens[i], &stored);
+		lengths[i] = length - stored;
+		context += length;
+		computed += lengths[i];
 	}
 	uint32_t last = step_of_prompt(planner, lengths, scene->rows, steps);
 	for (uint32_t i = 0; i < scene->rows; i++) {
-		uint32_t output = 1 + last - steps[i] + SWEEP_STEPS * sizes_above(i, scene->rows);
+		uint32_t output = 1 + last - steps[i] + SWEEP_STEPS * sizes_above(scene, i);
 		uint64_t first_id =
 			scene->groups > 0 ? first_ids[i % scene->groups] : planner->next_id;
-		add_row(planner, first_id, scene->prefix, lengths[i], output);
+		add_context(planner, first_id, scene->prefix, tokens[i], output);
 	}
+	planner->seconds += sweep_seconds(planner, scene, context);
 	planner->seconds +=
-		decode_seconds(planner, context / 2) * SWEEP_STEPS * sizes_above(0, scene->rows);
+		(last + 1) * prompt_seconds(planner, scene->rows / (last + 1) + 1,
+				     context / scene->rows, computed / scene->rows + 1, 0, 0);
 	free(first_ids);
 	free(steps);
+	free(tokens);
 }
 
-static int compare_lengths(const void *a, const void *b)
+/* The most tokens, at most `own`, that each of `rows` prompts computes within PROMPT_STEP_S. */
+static uint32_t own_within(const struct planner *planner, uint32_t rows, uint32_t prefix,
+	uint32_t own, uint32_t decodes, uint32_t context)
 {
-	const uint32_t *left = a, *right = b;
-
-	return (*left > *right) - (*left < *right);
+	while (own > 4 &&
+		prompt_seconds(planner, rows, prefix, own, decodes, context) > PROMPT_STEP_S) {
+		own = own * 7 / 8;
+	}
+	return own;
 }
 
-/* Shortest prompts first, because long ones slow the GPU down. */
+/* Shortest prompts first, because long ones slow the GPU down. Those behind nothing reach the
+   whole budget of a step, however long it takes: a run has such steps. */
 static void play_prompts(struct planner *planner, const struct scene *scene)
 {
-	uint64_t first_id = scene->prefix > 0 ? add_prefix(planner, scene->prefix) : 0;
-	enum { SHORT = 1024 };
-	bool is_long = scene->prefix > 4096;
-	uint32_t lengths[PROMPT_LENGTH_COUNT + DRAWN];
+	uint64_t first_id = take_ids(planner, scene->prefix);
+	uint32_t most = scene->prefix == 0
+				? scene->tokens
+				: own_within(planner, 1, scene->prefix, scene->tokens, 0, 0);
 
-	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT + DRAWN; i++) {
-		lengths[i] = i < PROMPT_LENGTH_COUNT
-				     ? prompt_lengths[i]
-				     : draw_length(&planner->random, 64, scene->tokens);
-	}
-	qsort(lengths, PROMPT_LENGTH_COUNT + DRAWN, sizeof(lengths[0]), compare_lengths);
 	cool_down(planner);
-	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT + DRAWN; i++) {
-		/* Behind long prefixes only every other length; long prompts once, since they take
-		   long. */
-		if (lengths[i] > scene->tokens || (is_long && i % 2 == 0)) {
-			continue;
+	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT && prompt_lengths[i] <= most; i++) {
+		uint32_t own = prompt_lengths[i];
+		double each_s = prompt_seconds(planner, 1, scene->prefix, own, 0, 0);
+		if (each_s > PROMPT_STEP_S && (own & (own - 1)) != 0) {
+			continue; /* of those that take long, the powers of two suffice */
 		}
-		for (uint32_t time = 0; time < (is_long || lengths[i] > SHORT ? 1 : 2); time++) {
-			planner->now_ns += SECOND_NS * 10;
-			add_row(planner, first_id, scene->prefix, lengths[i], 1);
-		}
+		planner->now_ns += SECOND_NS * 10;
+		add_prompt(planner, first_id, scene->prefix, own);
+		planner->seconds += each_s;
 	}
 }
 
 static void play_prefill_batch(struct planner *planner, const struct scene *scene)
 {
-	uint64_t *first_ids = memory_take(scene->rows, sizeof(*first_ids));
+	uint32_t tokens = own_within(planner, scene->rows, scene->prefix, scene->tokens, 0, 0);
 
-	for (uint32_t i = 0; i < scene->rows && scene->prefix > 0; i++) {
-		first_ids[i] = add_prefix(planner, scene->prefix);
-	}
 	cool_down(planner);
-	for (uint32_t time = 0; time < 4; time++) {
+	for (uint32_t time = 0; time < 2; time++) { /* equal lengths first, then ragged ones */
 		planner->now_ns += SECOND_NS * 100;
 		for (uint32_t i = 0; i < scene->rows; i++) {
-			if (time % 2 == 0) { /* equal lengths first, then ragged ones */
-				planner->lengths[i] = draw_around(&planner->random, scene->tokens,
-					time == 0 ? 0 : scene->spread);
-			}
-			add_row(planner, first_ids[i], scene->prefix, planner->lengths[i], 1);
+			uint64_t first_id = take_ids(planner, scene->prefix);
+			uint32_t own = draw_around(
+				&planner->random, tokens, time == 0 ? 0 : scene->spread);
+			add_prompt(planner, first_id, scene->prefix, own);
 		}
+		planner->seconds +=
+			prompt_seconds(planner, scene->rows, scene->prefix, tokens, 0, 0);
 	}
-	free(first_ids);
 }
 
-/* The batch must still decode when the last prompt arrives, however fast the GPU is. */
+/* The turns of one session: a short prompt that decodes until the batch does, then prompts that
+   each follow the end of the preceding one at once. So which rows a prompt joins does not depend on
+   how fast the GPU is. Returns the steps that this takes. */
+static uint32_t play_turns(struct planner *planner, const struct scene *scene)
+{
+	enum { WAIT = 8, OUTPUT = 3 };
+	char session[32];
+	uint32_t count = scene->longest > 0 ? PARTS : MIXED_LENGTH_COUNT;
+	uint32_t steps = WAIT, most = planner->plan->max_num_batched_tokens - scene->rows, own = 0;
+
+	snprintf(session, sizeof(session), "s%llu", (unsigned long long)planner->next_session++);
+	add_row(planner, &(struct prompt){.length = 1, .output = WAIT, .session = session});
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t before = own;
+		own = scene->longest > 0 ? scene->longest : mixed_lengths[i];
+		own = own_within(
+			planner, 1, scene->prefix, u32_min(own, most), scene->rows, scene->tokens);
+		if (own == before && scene->longest == 0) {
+			continue;
+		}
+		/* Turns with and without ids in turn, so that none continues another's text. */
+		const struct prompt prompt = {.first_id = planner->next_id,
+			.stored = scene->prefix,
+			.length = scene->prefix + own,
+			.output = OUTPUT,
+			.session = session,
+			.is_follower = true,
+			.has_no_ids = i % 2 == 0};
+		add_row(planner, &prompt);
+		steps += OUTPUT;
+		planner->seconds +=
+			prompt_seconds(planner, 1, scene->prefix, own, scene->rows, scene->tokens);
+	}
+	return steps;
+}
+
 static void play_mixed(struct planner *planner, const struct scene *scene)
 {
-	enum { PROMPTS = 32, PLANNED = 10, LONGEST = 4096 };
-	uint32_t own[PROMPTS];
-	double gap_s[PROMPTS], prefill_s = 0, wait_s = COOL_DOWN_S;
+	enum { STEPS_MOST = 32 };
 	uint64_t context = (uint64_t)scene->rows * scene->tokens;
-	double fastest_s = decode_seconds(planner, context);
+	uint32_t steps = 0;
 
-	for (uint32_t i = 0; i < PROMPTS; i++) {
-		own[i] = i < PLANNED ? prompt_lengths[2 * i]
-				     : draw_length(&planner->random, 32, LONGEST);
-	}
-	qsort(own, PROMPTS, sizeof(own[0]), compare_lengths);
-	for (uint32_t i = 0; i < PROMPTS; i++) {
-		gap_s[i] = 4 * fastest_s + 1.3 * prefill_seconds(planner, 0, own[i]);
-		wait_s += gap_s[i];
-	}
+	cool_down(planner);
 	for (uint32_t i = 0; i < scene->rows; i++) {
-		planner->lengths[i] = draw_around(&planner->random, scene->tokens, scene->spread);
-		prefill_s += prefill_seconds(planner, 0, planner->lengths[i]);
+		add_context(planner, planner->next_id, 0, scene->tokens, STEPS_MOST);
 	}
-	uint32_t output = 10 + (uint32_t)((wait_s + prefill_s * 0.3) / fastest_s);
-	for (uint32_t i = 0; i < scene->rows; i++) {
-		/* A small model decodes so fast that its sequences would outgrow their limit. */
-		uint32_t room = planner->plan->max_model_len - planner->lengths[i];
-		add_row(planner, planner->next_id, 0, planner->lengths[i], u32_min(output, room));
+	for (uint32_t i = 0; i < u32_max(1, scene->groups); i++) {
+		steps = play_turns(planner, scene);
 	}
-	planner->now_ns += (uint64_t)(prefill_s * 1.3e9 + COOL_DOWN_S * 1e9);
-	for (uint32_t i = 0; i < PROMPTS; i++) {
-		planner->now_ns += (uint64_t)(gap_s[i] * 1e9);
-		add_row(planner, planner->next_id, 0, own[i], 1);
-	}
-	planner->seconds += fastest_s * 1.5 * output;
+	check(steps <= STEPS_MOST - 2);
+	planner->seconds += decode_seconds(planner, scene->rows, context, scene->tokens) * steps;
 }
 
-static void play(struct planner *planner, const struct scene *scene, uint32_t round)
+static void play(struct planner *planner, const struct scene *scene, uint32_t index)
 {
+	planner->random = random_stream(planner->plan->seed + index, PURPOSE_SCENES);
 	switch (scene->kind) {
 	case SCENE_DECODE_SWEEP:
-		play_decode_sweep(planner, scene, round);
+		play_decode_sweep(planner, scene);
 		break;
 	case SCENE_PROMPTS:
 		play_prompts(planner, scene);
@@ -399,29 +508,42 @@ static void play(struct planner *planner, const struct scene *scene, uint32_t ro
 /* ---- the plan ---- */
 
 /* Reduces a scene to what this engine can run: no more sequences than it holds at once, no more
-   tokens than the pool has room for. */
+   tokens than the pool has room for and than a sequence may have. */
 static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 {
-	enum { OUTPUT_ROOM = 400 }; /* estimate of the tokens a sequence decodes */
+	enum { OUTPUT_ROOM = SWEEP_STEPS * SWEEP_SIZE_COUNT + 8 };
+	bool is_shared = scene->groups > 0 && scene->kind == SCENE_DECODE_SWEEP;
 	uint64_t pool = (uint64_t)plan->kv_blocks * plan->block_size * 9 / 10;
 	uint64_t tokens = (uint64_t)scene->tokens * (100 + scene->spread) / 100;
-	uint64_t longest = u64_max(tokens, scene->longest) + scene->prefix +
-			   SWEEP_STEPS * SWEEP_SIZE_COUNT + plan->block_size;
+	uint64_t own = scene->tokens + OUTPUT_ROOM + plan->block_size;
+	uint64_t fixed = scene->longest + plan->block_size;
+	uint32_t seats = plan->max_num_seqs;
 
 	if (scene->kind == SCENE_PROMPTS) {
 		scene->tokens = u32_min(scene->tokens, plan->max_num_batched_tokens);
+		tokens = scene->tokens;
 	}
 	if (scene->kind == SCENE_MIXED) {
-		longest += 4096;
+		seats -= u32_min(seats, u32_max(1, scene->groups));
+		fixed += u32_max(1, scene->groups) *
+			 (plan->max_num_batched_tokens + plan->block_size + scene->prefix);
+		tokens = u64_max(tokens, plan->max_num_batched_tokens + scene->prefix);
+	} else if (is_shared) {
+		fixed += (uint64_t)scene->groups * scene->prefix;
+		tokens += scene->prefix;
+	} else {
+		own += scene->prefix;
+		tokens += scene->prefix;
 	}
-	scene->rows = u32_min(scene->rows, plan->max_num_seqs);
-	uint64_t needed = scene->longest +
-			  (uint64_t)scene->rows * (scene->tokens + scene->prefix + OUTPUT_ROOM +
-							  plan->block_size / 2);
-	return longest <= plan->max_model_len && needed <= pool;
+	uint64_t longest = u64_max(tokens, scene->longest) + OUTPUT_ROOM + plan->block_size;
+	if (longest > plan->max_model_len || fixed + own > pool || seats == 0) {
+		return false;
+	}
+	scene->rows = u32_min(u32_min(scene->rows, seats), u32_from((pool - fixed) / own));
+	return true;
 }
 
-/* Seeded order, so that the neighbours of a scene differ between seeds. */
+/* Seeded order, so that the neighbours of a scene differ between seeds and parts. */
 static void shuffle(struct random *random, uint32_t *order, uint32_t count)
 {
 	for (uint32_t i = count; i > 1; i--) {
@@ -432,19 +554,21 @@ static void shuffle(struct random *random, uint32_t *order, uint32_t count)
 	}
 }
 
-/* Chooses the scenes that fit into pool and budget, in order of importance, round after round;
-   returns their number. An entry is round * SCENE_COUNT + scene. */
-static uint32_t choose(struct planner *planner, uint32_t *order, struct calibrate_plan_size *size)
+/* Chooses the scenes that fit into pool and budget, in order of importance; returns their number.
+   A sweep is played once, since it takes several steps of each size; others once in each part. */
+static uint32_t choose(struct planner *planner, uint32_t *chosen, struct calibrate_plan_size *size)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < ROUNDS * SCENE_COUNT; i++) {
-		struct scene scene = scenes[i % SCENE_COUNT];
+	for (uint32_t i = 0; i < SCENE_COUNT; i++) {
+		struct scene scene = scenes[i];
 		double before = planner->seconds;
 		if (fit_scene(planner->plan, &scene)) {
-			play(planner, &scene, i / SCENE_COUNT);
+			uint32_t times = scene.kind == SCENE_DECODE_SWEEP ? 1 : PARTS;
+			play(planner, &scene, i);
+			planner->seconds = before + (planner->seconds - before) * times;
 			if (planner->seconds <= planner->plan->budget_s) {
-				order[count++] = i;
+				chosen[count++] = i;
 				continue;
 			}
 		}
@@ -460,7 +584,6 @@ static void open_planner(struct planner *planner, const struct calibrate_plan *p
 {
 	*planner = (struct planner){
 		.plan = plan,
-		.random = random_stream(plan->seed, PURPOSE_SCENES),
 		.ids = memory_take(plan->max_model_len / ID_TOKENS + 1, sizeof(*planner->ids)),
 		.lengths = memory_take(plan->max_num_seqs, sizeof(*planner->lengths)),
 	};
@@ -472,41 +595,63 @@ static void close_planner(struct planner *planner)
 	free(planner->lengths);
 }
 
+/* The smaller run of steps launched ahead; fewer rows where the pool has no room for more. */
+static const struct scene ahead_scene = {SCENE_DECODE_SWEEP, 512, 100, 50, 0, 0, 0, true};
+
+static void play_if_fit(struct planner *planner, const struct scene *scene)
+{
+	struct scene fitted = *scene;
+
+	if (fit_scene(planner->plan, &fitted)) {
+		play(planner, &fitted, SCENE_COUNT);
+	}
+}
+
 void calibrate_plan_write(
 	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size)
 {
-	const struct scene warm = {
-		SCENE_DECODE_SWEEP, u32_min(64, plan->max_num_seqs), 500, 50, 0, 0, 0};
-	uint32_t order[ROUNDS * SCENE_COUNT];
+	const struct scene warm = {SCENE_DECODE_SWEEP, 64, 500, 50, 0, 0, 0, false};
+	struct random random = random_stream(plan->seed, PURPOSE_ORDER);
+	uint32_t chosen[SCENE_COUNT], order[SCENE_COUNT];
 	struct planner planner;
+	uint64_t played = 0;
 
 	memset(size, 0, sizeof(*size));
 	open_planner(&planner, plan);
-	play(&planner, &warm, 0);
-	uint32_t count = choose(&planner, order, size);
+	play_if_fit(&planner, &warm);
+	play_if_fit(&planner, &ahead_scene);
+	uint32_t count = choose(&planner, chosen, size);
 	planner.file = file;
 	planner.now_ns = 0;
-	shuffle(&planner.random, order, count);
-	play(&planner, &warm, 0);
-	for (uint32_t i = 0; i < count; i++) {
-		struct scene scene = scenes[order[i] % SCENE_COUNT];
-		planner.now_ns = CALIBRATE_WARM_NS * (i + 1);
-		check(fit_scene(plan, &scene));
-		play(&planner, &scene, order[i] / SCENE_COUNT);
+	/* A replay of closed sessions refuses a trace without any. */
+	add_row(&planner, &(struct prompt){.length = 1, .output = 1, .session = "warm"});
+	play_if_fit(&planner, &warm);
+	for (uint32_t part = 0; part < PARTS; part++) {
+		uint32_t played_here = 0;
+		for (uint32_t i = 0; i < count; i++) {
+			bool is_once = scenes[chosen[i]].kind == SCENE_DECODE_SWEEP;
+			if (!is_once || i % PARTS == part) {
+				order[played_here++] = chosen[i];
+			}
+		}
+		shuffle(&random, order, played_here);
+		for (uint32_t i = 0; i < played_here; i++) {
+			struct scene scene = scenes[order[i]];
+			/* A microsecond more each, so that nobody takes the times for rounded. */
+			planner.now_ns = (CALIBRATE_WARM_NS + 1000) * ++played;
+			check(fit_scene(plan, &scene));
+			play(&planner, &scene, order[i]);
+		}
 	}
 	close_planner(&planner);
 }
 
 void calibrate_plan_write_ahead(const struct calibrate_plan *plan, FILE *file)
 {
-	struct scene sweep = {SCENE_DECODE_SWEEP, 512, 100, 50, 0, 0, 0};
 	struct planner planner;
 
 	open_planner(&planner, plan);
 	planner.file = file;
-	while (!fit_scene(plan, &sweep) && sweep.rows > 1) {
-		sweep.rows /= 2;
-	}
-	play(&planner, &sweep, 0);
+	play_if_fit(&planner, &ahead_scene);
 	close_planner(&planner);
 }

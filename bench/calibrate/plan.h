@@ -4,8 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "engine/shape/model_config.h"
-#include "sim/profile.h"
+#include "engine/runner.h"
 
 /* The measuring plan of a calibration: a trace whose replay contains steps of all kinds.
 
@@ -13,14 +12,21 @@
    scene begins with an idle engine, and only its own requests determine its steps. The time between
    scenes is skipped.
 
-       decode sweep   prefills as many sequences as the widest batch, equal or ragged. They end one
+       decode sweep   as many sequences as the widest batch, equal or ragged. They end one
 		      group after the other, so the decode batch shrinks from step to step, through
 		      batch sizes on both sides of graph buckets. Contexts are distinct, or groups
 		      of them share the blocks of a prefix, or one is many times as long as the
 		      others and stays to the end
        prompts        single prompts of many lengths behind a cached prefix
        prefill batch  several prompts in a step, equal or ragged, with or without prefixes
-       mixed          prompts of many lengths that arrive while a batch decodes
+       mixed          prompts of many lengths, or a crowd of them, that join a decoding batch. Each
+		      is a turn that follows the end of the one before it at once
+
+   A scene with prompts is played three times, once in each third of the plan, with the same counts,
+   so that a step's time is a median of three places. The contexts of decode rows, and prefixes, are
+   not computed: their rows say stored_length (workloads/trace/trace.h). What K and V hold is then
+   that of earlier scenes, or zeros. A prompt behind or beside something is cut to what a step of a
+   quarter of a second computes.
 
    Long prompts lower the GPU's clock for a while. So before short prompts or few rows are measured,
    decoding one sequence lets the GPU cool down, and prompts are measured shortest first.
@@ -30,8 +36,7 @@
 #define CALIBRATE_WARM_NS (UINT64_C(1000) * 1000000000)
 
 struct calibrate_plan {
-	const struct model_config *model; /* a rank's share, for estimates of the duration only */
-	const struct gpu_profile *gpu;	  /* for estimates of the duration only */
+	const struct runner *pricer; /* with a price, for estimates of the duration only */
 	uint64_t seed;
 	double budget_s;
 	uint32_t block_size;

@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns in the order in which points.tsv has them; a steps.tsv has start_ns too. */
+/* Columns in the order in which points.tsv has them. */
 #define COLUMN_LIST(X)                                                                             \
 	X(samples)                                                                                 \
+	X(start_ns)                                                                                \
 	X(elapsed_ns)                                                                              \
 	X(gpu_ns)                                                                                  \
 	X(host_ns)                                                                                 \
@@ -26,8 +27,7 @@ enum column {
 #define COLUMN_ENUM(name) COLUMN_##name,
 	COLUMN_LIST(COLUMN_ENUM)
 #undef COLUMN_ENUM
-		COLUMN_start_ns,
-	COLUMN_pair_tokens,
+		COLUMN_pair_tokens,
 	COLUMN_COUNT
 };
 
@@ -35,11 +35,10 @@ static const char *const column_names[COLUMN_COUNT] = {
 #define COLUMN_NAME(name) #name,
 	COLUMN_LIST(COLUMN_NAME)
 #undef COLUMN_NAME
-		"start_ns",
-	"pair_tokens",
+		"pair_tokens",
 };
 
-/* A steps.tsv lacks the first two, a points.tsv the third, and older tables the others. */
+/* A steps.tsv lacks the first two, and older tables the others. */
 static const bool may_lack[COLUMN_COUNT] = {
 	[COLUMN_samples] = true,
 	[COLUMN_ahead] = true,
@@ -128,6 +127,7 @@ static void append(struct calibrate_points *points, const struct reader *reader)
 {
 	struct calibrate_point point = {
 		.samples = reader->value[COLUMN_samples],
+		.start_ns = reader->value[COLUMN_start_ns],
 		.elapsed_ns = reader->value[COLUMN_elapsed_ns],
 		.gpu_ns = reader->value[COLUMN_gpu_ns],
 		.host_ns = reader->value[COLUMN_host_ns],
@@ -249,7 +249,7 @@ static uint64_t median_of(
 static struct calibrate_point joined(
 	const struct calibrate_point *points, size_t count, uint64_t *scratch)
 {
-	struct calibrate_point point = points[0];
+	struct calibrate_point point = points[(count - 1) / 2]; /* they are in order of time */
 	uint64_t context = 0, pairs = 0, shared = 0, reread = 0, longest = 0;
 	uint64_t keys = 0;
 
@@ -305,7 +305,7 @@ void calibrate_points_drop_lone(struct calibrate_points *points)
 
 	for (size_t i = 0; i < points->count; i++) {
 		const struct calibrate_point *point = &points->points[i];
-		if (point->samples > 1 || point->counts.prefill_rows > 0) {
+		if (point->samples > 1) {
 			points->points[kept++] = *point;
 		}
 	}
@@ -343,16 +343,16 @@ enum status calibrate_points_write(
 	}
 	CALIBRATE_ORIGIN_LIST(WRITE_ORIGIN)
 #undef WRITE_ORIGIN
-	for (uint32_t i = 0; i < COLUMN_start_ns; i++) {
+	for (uint32_t i = 0; i < COLUMN_pair_tokens; i++) {
 		fprintf(output.file, "%s%c", column_names[i],
-			i + 1 < COLUMN_start_ns ? '\t' : '\n');
+			i + 1 < COLUMN_pair_tokens ? '\t' : '\n');
 	}
 	for (size_t i = 0; i < points->count; i++) {
 		const struct calibrate_point *point = &points->points[i];
-		fprintf(output.file, "%llu\t%llu\t%llu\t%llu\t%llu",
-			(unsigned long long)point->samples, (unsigned long long)point->elapsed_ns,
-			(unsigned long long)point->gpu_ns, (unsigned long long)point->host_ns,
-			(unsigned long long)point->ahead);
+		fprintf(output.file, "%llu\t%llu\t%llu\t%llu\t%llu\t%llu",
+			(unsigned long long)point->samples, (unsigned long long)point->start_ns,
+			(unsigned long long)point->elapsed_ns, (unsigned long long)point->gpu_ns,
+			(unsigned long long)point->host_ns, (unsigned long long)point->ahead);
 #define WRITE_COUNT(name) fprintf(output.file, "\t%llu", (unsigned long long)point->counts.name);
 		CALIBRATE_POINT_LIST(WRITE_COUNT)
 #undef WRITE_COUNT

@@ -10,9 +10,11 @@
 /* Measured steps, the raw material of a calibration: a table of times and counts.
 
    points.tsv begins with lines "# key value" on its origin, then is tab-separated with one header
-   line: samples (steps of which the times are medians), elapsed_ns, gpu_ns, host_ns, ahead (1 for
+   line: samples (steps of which the times are medians), start_ns (of the one with the median
+   elapsed_ns, in the run's time; steps launched ahead are of a run of their own), elapsed_ns, gpu_ns, host_ns, ahead (1 for
    steps that were launched ahead), then the counts that a price depends on. The steps.tsv of a
-   replay has the same columns except samples and ahead, and can be read in its place. Where gpu_ns
+   replay has the same columns except samples and ahead, and can be read in its place. start_ns may be
+   missing. Where gpu_ns
    and host_ns are missing, all time is the GPU's. Missing columns shared_tokens and reread_tokens
    mean that no blocks were shared; in place of the latter, pair_tokens (held by both of two
    sequences, summed over all pairs) is read as if all groups were of one size. Without
@@ -32,7 +34,7 @@
 
 struct calibrate_point {
 	struct step_counts counts; /* those of the list; the others are 0 */
-	uint64_t samples, elapsed_ns, gpu_ns, host_ns, ahead;
+	uint64_t samples, start_ns, elapsed_ns, gpu_ns, host_ns, ahead;
 	bool is_held_out;
 	uint64_t predicted_ns;
 };
@@ -70,8 +72,8 @@ enum status calibrate_points_read(
    order. */
 void calibrate_points_join(struct calibrate_points *points);
 
-/* Drops joined decode steps that were measured only once. These were not planned, such as the last
-   step before a batch grows, or the first launch of a graph. */
+/* Drops joined steps that were measured only once. These were not planned, such as the step that
+   admits a decode batch, the last one before a batch grows, or the first launch of a graph. */
 void calibrate_points_drop_lone(struct calibrate_points *points);
 
 /* The ranks that the points were measured with, 1 where their origin does not say. A number that no

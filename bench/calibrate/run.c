@@ -8,6 +8,7 @@
 #include "engine/base/path.h"
 #include "engine/base/text.h"
 #include "engine/ranks/apart.h"
+#include "sim/cost_model.h"
 #include "sim/kv_memory.h"
 
 #include <stdio.h>
@@ -16,8 +17,8 @@
 /* Estimates the number of KV blocks, with a margin. The plan needs it before the runner, which
    finds the actual number, is opened. */
 static enum status guess_blocks(const struct calibrate_plan *plan,
-	const struct replay_config *config, const struct model_config *model, uint32_t *blocks,
-	struct error *error)
+	const struct replay_config *config, const struct model_config *model,
+	const struct gpu_profile *gpu, uint32_t *blocks, struct error *error)
 {
 	struct kv_memory memory;
 	const struct engine_config engine = {
@@ -31,20 +32,17 @@ static enum status guess_blocks(const struct calibrate_plan *plan,
 		*blocks = u32_from(config->kv_blocks);
 		return STATUS_OK;
 	}
-	TRY(kv_memory_estimate(model, plan->gpu, &engine, config->gpu_memory_utilization,
+	TRY(kv_memory_estimate(model, gpu, &engine, config->gpu_memory_utilization,
 		(uint32_t)config->tensor_parallel_size, &memory, error));
 	*blocks = memory.block_count - memory.block_count / 16;
 	return STATUS_OK;
 }
 
-/* own: a rank's share of the model. */
 static enum status fill_plan(struct calibrate_plan *plan, const struct replay_config *config,
-	const struct model_config *model, const struct model_config *own,
-	const struct gpu_profile *gpu, uint64_t budget_s, struct error *error)
+	const struct model_config *model, const struct gpu_profile *gpu, uint64_t budget_s,
+	struct error *error)
 {
 	*plan = (struct calibrate_plan){
-		.model = own,
-		.gpu = gpu,
 		.seed = config->seed,
 		.budget_s = (double)budget_s,
 		.block_size = u32_from(config->block_size),
@@ -52,7 +50,7 @@ static enum status fill_plan(struct calibrate_plan *plan, const struct replay_co
 		.max_num_batched_tokens = u32_from(config->max_num_batched_tokens),
 		.max_model_len = u32_from(config->max_model_len),
 	};
-	return guess_blocks(plan, config, model, &plan->kv_blocks, error);
+	return guess_blocks(plan, config, model, gpu, &plan->kv_blocks, error);
 }
 
 static enum status write_plan(
@@ -68,8 +66,7 @@ static enum status write_plan(
 	}
 	calibrate_plan_write(plan, output.file, &size);
 	TRY(output_file_commit(&output, error));
-	printf("plan: %u scenes, about %.0f s on a GPU like %s", size.scenes, size.estimate_s,
-		plan->gpu->name);
+	printf("plan: %u scenes, about %.0f s on a GPU", size.scenes, size.estimate_s);
 	if (size.scenes_left_out > 0) {
 		printf("; %u left out for lack of time or memory", size.scenes_left_out);
 	}
@@ -184,6 +181,7 @@ static enum status play_plan(const struct replay_request *request,
 	own.run.trace_path = trace;
 	own.out = run;
 	own.wants_steps = true;
+	own.run.config.sessions = is_ahead ? SESSIONS_OPEN : SESSIONS_CLOSED;
 	own.run.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;
 	if (plan != NULL) {
 		TRY(refuse_old(trace, request->is_forced, error));
@@ -234,12 +232,17 @@ enum status calibrate_run(const struct replay_request *request, const char *fold
 {
 	struct model_config model;
 	struct calibrate_plan plan;
+	struct runner pricer;
 
 	TRY(model_config_find(request->run.config.model, &model, error));
 	TRY(replay_config_ranks_check(&request->run.config, &model, error));
-	const struct weight_shard shard = {
-		.ranks = (uint32_t)request->run.config.tensor_parallel_size};
-	const struct model_config own = weight_shard_config(&model, shard);
-	TRY(fill_plan(&plan, &request->run.config, &model, &own, gpu, budget_s, error));
-	return collect(request, &plan, folder, out, error);
+	TRY(cost_model_open(
+		&pricer, &model, gpu, (uint32_t)request->run.config.tensor_parallel_size, error));
+	enum status status = fill_plan(&plan, &request->run.config, &model, gpu, budget_s, error);
+	plan.pricer = &pricer;
+	if (status == STATUS_OK) {
+		status = collect(request, &plan, folder, out, error);
+	}
+	pricer.close(pricer.state);
+	return status;
 }

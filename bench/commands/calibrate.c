@@ -245,7 +245,7 @@ static const struct option options[] = {
 	{FROM_TABLE("runner"), .initial = "cuda", .help = "cuda; others only to try the command"},
 	{FROM_TABLE("weights"), .initial = "dummy:0", .help = "times do not depend on them"},
 	{FROM_TABLE("gpu"), .help = "profile for the plan's estimated time and the GPU's memory"},
-	{"budget", OPTION_COUNT, REQUEST(budget_s), .argument = "SECONDS", .initial = "90",
+	{"budget", OPTION_COUNT, REQUEST(budget_s), .argument = "SECONDS", .initial = "160",
 		.minimum = 1, .maximum = 3600, .help = "GPU time, approximately"},
 	{FROM_TABLE("seed"), .help = "seed of the plan and of the choice of held-out steps"},
 	{FROM_TABLE("tensor-parallel-size")},

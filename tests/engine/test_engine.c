@@ -382,6 +382,71 @@ Test(engine, twins_of_one_step_share)
 	close_bench(&bench);
 }
 
+/* What a request says is stored is a hit like any other: the runner gets the blocks, and computes
+   what is behind them. Both find what either stored. */
+Test(engine, stored_tokens_are_hits_that_nothing_computed)
+{
+	struct bench bench;
+	int32_t prompt[30];
+
+	open_bench(&bench, &policy_mixed, 4, 12, 4);
+	for (int32_t i = 0; i < 30; i++) {
+		prompt[i] = i;
+	}
+	for (uint32_t id = 0; id < 2; id++) {
+		struct request request = {.id = id,
+			.prompt = prompt,
+			.prompt_count = id == 0 ? 22 : 30,
+			.max_tokens = 2,
+			.stored_count = id == 0 ? 19 : 27,
+			.ignore_eos = true};
+		cr_assert_eq(engine_add(bench.engine, &request, NULL), FIT_OK);
+		engine_check(bench.engine);
+		require_equal(engine_used_block_count(bench.engine), 0);
+	}
+	const struct batch *batch = engine_schedule(bench.engine);
+	require_equal(batch->counts.cached_tokens, 20 + 24);
+	require_equal(batch->counts.prefill_tokens, 2 + 6);
+	require_equal(batch->counts.used_blocks, 6 + 3);
+	require_equal(batch->counts.prefill_attention_pairs,
+		batch_attention_pairs(20, 2) + batch_attention_pairs(24, 6));
+	require_equal(batch->position[0], 20);
+	require_equal(batch->position[2], 24);
+	require_equal(batch->context_length[1], 30);
+	/* Every entry of both block tables is given; the first five blocks are the same. */
+	require_equal(batch->addition_count, 6 + 8);
+	for (uint32_t i = 0; i < 8; i++) {
+		const struct block_addition *second = &batch->additions[6 + i];
+		require_equal(second->index, i);
+		require_equal(i < 5, i < 6 && second->block == batch->additions[i].block);
+	}
+	engine_check(bench.engine);
+	close_bench(&bench);
+}
+
+/* Where the pool has no room beside those that run, it is computed as any prompt. */
+Test(engine, stored_tokens_without_room_are_computed)
+{
+	struct bench bench;
+
+	open_bench(&bench, &policy_mixed, 4, 6, 4);
+	add(&bench, 0, 12, 1);
+	step(&bench);
+	engine_take_finished(bench.engine);
+	add(&bench, 1, 12, 4);
+	step(&bench);
+	int32_t prompt[17] = {77};
+	struct request request = {
+		.id = 2, .prompt = prompt, .prompt_count = 17, .max_tokens = 1, .stored_count = 16};
+	cr_assert_eq(engine_add(bench.engine, &request, NULL), FIT_OK);
+	engine_check(bench.engine);
+	kv_oracle_add(&bench.oracle, &request);
+	while (engine_has_work(bench.engine)) {
+		step(&bench); /* the oracle refuses what nothing computed */
+	}
+	close_bench(&bench);
+}
+
 /* ---- tokens ---- */
 
 /* Forced tokens end at an EOS among them, unless the sequence ignores it. */

@@ -8,7 +8,9 @@
    optional fields link the turns of a conversation: session_id, and delay, the milliseconds between
    the end of the preceding turn and this one. An optional block_size of the first row says how many
    tokens a hash id of the file stands for, an optional priority whom a scheduler that heeds it
-   serves first. */
+   serves first. An optional stored_length says how many leading tokens of the prompt count as
+   cached though nothing computed them: what they cost others is measured, what is answered has no
+   meaning (bench/calibrate/plan.h). */
 
 enum {
 	FIELD_TIMESTAMP,
@@ -19,6 +21,7 @@ enum {
 	FIELD_DELAY,
 	FIELD_BLOCK_SIZE,
 	FIELD_PRIORITY,
+	FIELD_STORED,
 	FIELD_COUNT
 };
 
@@ -39,6 +42,8 @@ static const struct json_field fields[FIELD_COUNT] = {
 		"an integer in [1, 1048576]"},
 	[FIELD_PRIORITY] = {"priority", JSON_COUNT, false, 0, 0, INT32_MAX,
 		"an integer in [0, 2^31)"},
+	[FIELD_STORED] = {"stored_length", JSON_COUNT, false, 0, 0, TRACE_LENGTH_MAX,
+		"an integer in [0, 268435456]"},
 };
 
 static bool mooncake_recognises(const char *line, size_t line_bytes)
@@ -75,6 +80,7 @@ static enum status mooncake_row(void *state, const struct source_line *at, const
 	row->hash_id_count = u32_from(values[FIELD_IDS].id_count);
 	row->block_size = u32_from(values[FIELD_BLOCK_SIZE].number);
 	row->priority = u32_from(values[FIELD_PRIORITY].number);
+	row->stored_length = u32_from(values[FIELD_STORED].number);
 	return STATUS_OK;
 }
 

@@ -44,16 +44,18 @@ struct token_span {
 
 /* One row. Pointers are borrowed and valid until the next call on the same trace. */
 struct trace_row {
-	uint64_t index;		    /* from 0, in the order in which rows are returned */
-	uint64_t line;		    /* in the file, from 1 */
-	uint64_t arrival_ns;	    /* since the trace's zero: its time 0, or its first row's time
+	uint64_t index;		  /* from 0, in the order in which rows are returned */
+	uint64_t line;		  /* in the file, from 1 */
+	uint64_t arrival_ns;	  /* since the trace's zero: its time 0, or its first row's time
 				     (format.starts_at_first_row) */
-	uint32_t input_length;	    /* tokens, >= 1 */
-	uint32_t output_length;	    /* tokens, >= 1 */
-	uint32_t priority;	    /* smaller goes first, in [0, 2^31); 0 where a row has none */
-	const uint64_t *hash_ids;   /* (hash_id_count); NULL: the prompt shares nothing by ids */
-	uint32_t hash_id_count;	    /* one per whole block, and optionally one for the rest */
-	uint32_t block_size;	    /* tokens per hash id, as the row says it; 0: it does not */
+	uint32_t input_length;	  /* tokens, >= 1 */
+	uint32_t output_length;	  /* tokens, >= 1 */
+	uint32_t priority;	  /* smaller goes first, in [0, 2^31); 0 where a row has none */
+	uint32_t stored_length;	  /* leading tokens of the prompt whose K and V count as cached when
+				       the row arrives, though nothing computed them */
+	const uint64_t *hash_ids; /* (hash_id_count); NULL: the prompt shares nothing by ids */
+	uint32_t hash_id_count;	  /* one per whole block, and optionally one for the rest */
+	uint32_t block_size;	  /* tokens per hash id, as the row says it; 0: it does not */
 	const uint64_t *prompt_ids; /* (input_length) token ids of the trace, or NULL */
 	const uint64_t *output_ids; /* (output_length) likewise */
 

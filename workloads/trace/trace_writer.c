@@ -84,6 +84,9 @@ void trace_write_row(FILE *file, const struct trace_row *row)
 	if (row->priority > 0) {
 		fprintf(file, ",\"priority\":%" PRIu32, row->priority);
 	}
+	if (row->stored_length > 0) {
+		fprintf(file, ",\"stored_length\":%" PRIu32, row->stored_length);
+	}
 	if (row->block_size > 0 && row->block_size != MOONCAKE_BLOCK_SIZE) {
 		fprintf(file, ",\"block_size\":%" PRIu32, row->block_size);
 	}

@@ -130,6 +130,17 @@ Test(trace, reads_priorities)
 		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2}\n");
 }
 
+/* A row without one has 0, which is not written. */
+Test(trace, reads_what_is_stored)
+{
+	require_rows(
+		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2,\"stored_length\":5}\n"
+		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2,\"stored_length\":0}\n",
+		any,
+		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2,\"stored_length\":5}\n"
+		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2}\n");
+}
+
 Test(trace, reads_ids_with_and_without_the_rest_of_a_prompt)
 {
 	const char *text = "{\"timestamp\":0,\"input_length\":40,\"output_length\":1,\"hash_ids\":["
