@@ -554,6 +554,26 @@ static void shuffle(struct random *random, uint32_t *order, uint32_t count)
 	}
 }
 
+static bool is_same(const struct scene *a, const struct scene *b)
+{
+	return a->kind == b->kind && a->rows == b->rows && a->tokens == b->tokens &&
+	       a->spread == b->spread && a->prefix == b->prefix && a->groups == b->groups &&
+	       a->longest == b->longest;
+}
+
+/* Whether a scene, reduced to what the pool holds, is one that is chosen already. */
+static bool is_chosen(const struct calibrate_plan *plan, const struct scene *scene,
+	const uint32_t *chosen, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct scene other = scenes[chosen[i]];
+		if (fit_scene(plan, &other) && is_same(scene, &other)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Chooses the scenes that fit into pool and budget, in order of importance; returns their number.
    A sweep is played once, since it takes several steps of each size; others once in each part. */
 static uint32_t choose(struct planner *planner, uint32_t *chosen, struct calibrate_plan_size *size)
@@ -563,7 +583,8 @@ static uint32_t choose(struct planner *planner, uint32_t *chosen, struct calibra
 	for (uint32_t i = 0; i < SCENE_COUNT; i++) {
 		struct scene scene = scenes[i];
 		double before = planner->seconds;
-		if (fit_scene(planner->plan, &scene)) {
+		if (fit_scene(planner->plan, &scene) &&
+			!is_chosen(planner->plan, &scene, chosen, count)) {
 			uint32_t times = scene.kind == SCENE_DECODE_SWEEP ? 1 : PARTS;
 			play(planner, &scene, i);
 			planner->seconds = before + (planner->seconds - before) * times;
