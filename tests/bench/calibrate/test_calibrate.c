@@ -894,7 +894,31 @@ static double busy_s(const char *run)
 	return seconds;
 }
 
-/* As the rates of the data sheet price it, which know every model. */
+/* The steps of the plan by the prices of a profile that was measured. */
+static double seconds_by_profile(const char *run, const char *profile_name)
+{
+	static struct gpu_profile profile;
+	static struct operation_pricer pricer;
+	struct calibrate_points steps;
+	struct error error = {0};
+	char path[TEMPORARY_PATH_BYTES + 64];
+	double seconds = 0;
+
+	require(gpu_profile_find(profile_name, &profile, &error) == STATUS_OK, "%s", error.text);
+	operation_pricer_init(&pricer, &profile.prices);
+	snprintf(path, sizeof(path), "%s/c/%s/steps.tsv", folder, run);
+	require(calibrate_points_read(&steps, path, 0, &error) == STATUS_OK, "%s", error.text);
+	for (size_t i = 0; i < steps.count; i++) {
+		const struct operation_price price =
+			price_by_operations(&pricer, &steps.points[i].counts, false);
+		seconds += (price.gpu_ns + price.host_ns) * 1e-9;
+	}
+	calibrate_points_free(&steps);
+	return seconds;
+}
+
+/* As the rates of the data sheet price it, which know every model; measured profiles too, where
+   there is one. */
 Test(calibrate_command, takes_three_minutes_of_gpu_at_most)
 {
 	static const char *const setups[] = {"qwen3-0.6b", "qwen3-1.7b", "qwen3-4b", "qwen3-8b",
@@ -911,6 +935,13 @@ Test(calibrate_command, takes_three_minutes_of_gpu_at_most)
 		free(quire_output(folder, 0, arguments));
 		double seconds = busy_s("run") + busy_s("run_ahead");
 		require(seconds > 30 && seconds < 170, "%s: %.1f s", setups[i], seconds);
+		if (strcmp(setups[i], "qwen3-0.6b") == 0 || strcmp(setups[i], "qwen3-8b") == 0) {
+			char name[64];
+			snprintf(name, sizeof(name), "h200-%s", setups[i]);
+			double own_s = seconds_by_profile("run", name) +
+				       seconds_by_profile("run_ahead", name);
+			require(own_s > 30 && own_s < 170, "%s: %.1f s", name, own_s);
+		}
 		require(calibrate_points_read(&points, path, 0, &error) == STATUS_OK, "%s",
 			error.text);
 		for (size_t j = 0; j < points.count; j++) {
