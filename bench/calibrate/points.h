@@ -11,11 +11,11 @@
 
    points.tsv begins with lines "# key value" on its origin, then is tab-separated with one header
    line: samples (steps of which the times are medians), start_ns (of the one with the median
-   elapsed_ns, in the run's time; steps launched ahead are of a run of their own), elapsed_ns, gpu_ns, host_ns, ahead (1 for
-   steps that were launched ahead), then the counts that a price depends on. The steps.tsv of a
-   replay has the same columns except samples and ahead, and can be read in its place. start_ns may be
-   missing. Where gpu_ns
-   and host_ns are missing, all time is the GPU's. Missing columns shared_tokens and reread_tokens
+   elapsed_ns, in the run's time; steps launched ahead are of a run of their own), elapsed_ns,
+   gpu_ns, host_ns, ahead (1 for steps that were launched ahead), then the counts that a price
+   depends on. The steps.tsv of a replay has the same columns except samples and ahead, and can be
+   read in its place. start_ns may be missing. Where gpu_ns and host_ns are missing, all time is the
+   GPU's. Missing columns shared_tokens and reread_tokens
    mean that no blocks were shared; in place of the latter, pair_tokens (held by both of two
    sequences, summed over all pairs) is read as if all groups were of one size. Without
    decode_longest_context the longest row is unknown, and no price depends on it; without
