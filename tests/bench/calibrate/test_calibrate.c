@@ -818,8 +818,7 @@ static int compare_doubles(const void *a, const void *b)
 }
 
 /* The plan's steps, priced by a profile with noise of 1.5 % and 3 % of them 10 % slow, tell its
-   prices: random steps cost the same by what is fitted to them (../shared/COST.md section 5 has
-   1.3 to 2.3 % at p99). */
+   prices: random steps cost the same by what is fitted to them. */
 static void require_own_prices(struct calibrate_points *points)
 {
 	enum { STEPS = 3000 };

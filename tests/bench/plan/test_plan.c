@@ -471,12 +471,15 @@ Test(plan, makes_its_own_trace)
 /* Nothing is replaced that may not be. */
 Test(plan, a_folder_with_a_result_is_kept)
 {
+	char path[PATH_BYTES];
+
 	free(quire(0, "plan " DEMO "--precision 0.2 --replicates 0 --out @/twice"));
 	char *text = quire(2, "plan " DEMO "--precision 0.2 --replicates 0 --out @/twice");
 	require(strstr(text, "--force") != NULL, "%s", text);
 	free(text);
 	free(quire(0, "plan " DEMO "--precision 0.2 --replicates 0 --out @/twice --force"));
-	write_text("twice/plan.json", "{}\n");
+	snprintf(path, sizeof(path), "%s/twice/plan.json", folder);
+	file_write(path, "{}\n", 3);
 	text = quire(2, "plan " DEMO "--precision 0.2 --replicates 0 --out @/twice --force");
 	require(strstr(text, "not written by quire") != NULL, "%s", text);
 	free(text);
