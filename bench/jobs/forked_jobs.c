@@ -312,7 +312,7 @@ static void forked_take(void *state, struct job_event *event)
 	uint32_t first = forked->next++ % count;
 	nfds_t busy = 0;
 
-	/* Only those that have a job: poll() takes no more than the files that a process may open. */
+	/* Only those that have a job: poll() takes no more than a process may open files. */
 	for (uint32_t i = 0; i < count; i++) {
 		const struct forked_worker *worker = &forked->workers[(first + i) % count];
 		if (worker->is_busy) {

@@ -33,13 +33,13 @@ struct owned_folder {
    success. */
 enum status owned_folder_open(struct owned_folder *folder, const char *path, struct error *error);
 
-/* Refuses if the folder at `path` holds a file of one of these names (count), with what --force does
-   about it. For files that a command would replace. */
+/* Refuses if the folder at `path` holds a file of one of these names (count), with what --force
+   does about it. For files that a command would replace. */
 enum status owned_folder_refuse_old(
 	const char *path, const char *const *names, uint32_t count, struct error *error);
 
-/* Whether a file is JSON whose schema begins with the prefix. Nothing is remembered of it, so that it
-   may be replaced (engine/base/input_file.h). */
+/* Whether a file is JSON whose schema begins with the prefix. Nothing is remembered of it, so that
+   it may be replaced (engine/base/input_file.h). */
 bool owned_folder_is_of_quire(const char *path, const char *schema_prefix);
 
 /* Gives the folder back. Those that were made for the command are removed if they are empty. */

@@ -301,7 +301,7 @@ Test(from_steps, those_of_the_project_are_the_fit_of_their_logs, .timeout = 300)
 		snprintf(command, sizeof(command),
 			"calibrate --from-steps %.400s/vllm_h200/%s --model %s --kv-blocks %u "
 			"--host-step-us 2504.6 --host-row-us 25.4 --source 'vLLM 0.26.0' --name "
-			"h200-vllm-%s --out @/p",
+			"h200-vllm-%s --out @/p --force",
 			references(), shipped[i].log, shipped[i].model, shipped[i].kv_blocks,
 			shipped[i].model);
 		char *out = quire_output(folder, 0, command);
