@@ -156,7 +156,7 @@ static enum status play(void *request, struct error *error)
 	return run_to_folder(request, error);
 }
 
-static enum status refuse_old(const char *path, bool is_forced, struct error *error)
+enum status calibrate_refuse_old(const char *path, bool is_forced, struct error *error)
 {
 	bool is_there = false;
 
@@ -184,7 +184,7 @@ static enum status play_plan(const struct replay_request *request,
 	own.run.config.sessions = is_ahead ? SESSIONS_OPEN : SESSIONS_CLOSED;
 	own.run.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;
 	if (plan != NULL) {
-		TRY(refuse_old(trace, request->is_forced, error));
+		TRY(calibrate_refuse_old(trace, request->is_forced, error));
 		TRY(write_plan(plan, is_ahead, trace, error));
 		bool has_ranks = own.run.config.tensor_parallel_size > 1;
 		TRY(has_ranks ? apart_run(play, &own, error) : play(&own, error));
@@ -205,7 +205,7 @@ static enum status collect(const struct replay_request *request, const struct ca
 
 	TRY(path_format(path, error, "%s/points.tsv", folder));
 	if (plan != NULL) {
-		TRY(refuse_old(path, request->is_forced, error));
+		TRY(calibrate_refuse_old(path, request->is_forced, error));
 	}
 	TRY(play_plan(request, plan, folder, false, out, error));
 	enum status status = play_plan(request, plan, folder, true, &ahead, error);

@@ -83,17 +83,13 @@ static void print_phase(const char *name, const struct phase_errors *phase)
 static enum status run_from_steps(
 	struct calibrate_request *request, struct gpu_profile *gpu, struct error *error)
 {
-	static const char *const files[] = {"points.tsv"};
 	struct from_steps_result result;
 	char path[PATH_BYTES_MAX], points_path[PATH_BYTES_MAX];
 
-	/* Points may be of a measurement that took the time of a GPU. */
-	if (!request->replay.is_forced) {
-		TRY(owned_folder_refuse_old(request->out, files, 1, error));
-	}
 	request->steps.config = &request->replay.run.config;
 	TRY(path_format(path, error, "%s/%s.json", request->out, request->name));
 	TRY(path_format(points_path, error, "%s/points.tsv", request->out));
+	TRY(calibrate_refuse_old(points_path, request->replay.is_forced, error));
 	enum status status = from_steps(&result, &request->steps, gpu, error);
 	const struct calibrate_points *points = &result.log.fitted;
 	if (status == STATUS_OK) {

@@ -28,8 +28,9 @@ static enum status is_there(
 	return path_is_there(path, found, error);
 }
 
-/* Refuses a folder in which the sweep would replace what no sweep has made. */
-static enum status check_folder(const struct sweep *sweep, struct error *error)
+/* Refuses a folder in which the sweep would replace what is not its own, and notes which of its
+   runs are whole. */
+static enum status check_folder(struct sweep *sweep, struct error *error)
 {
 	const char *out = sweep->request->out;
 	static const char *const files[] = {SWEEP_RUNS, SWEEP_CACHE, RESULT_PROVENANCE};
@@ -49,7 +50,9 @@ static enum status check_folder(const struct sweep *sweep, struct error *error)
 		TRY(is_there(sweep, sweep->grid.list[i].name, &is_run, error));
 	}
 	for (uint32_t i = 0; i < sweep->grid.count && !sweep->request->is_forced; i++) {
-		if (is_sweep && sweep_item_is_other(sweep, i)) {
+		enum sweep_item_state state = sweep_item_look(sweep, i);
+		sweep->items[i].was_whole = state == SWEEP_ITEM_WHOLE;
+		if (is_sweep && state == SWEEP_ITEM_OTHER) {
 			return error_set(error, STATUS_FILE,
 				"--out %.200s: %s is of another trace, other options or another "
 				"build; name another folder, or --force replaces it",
@@ -66,14 +69,13 @@ static enum status check_folder(const struct sweep *sweep, struct error *error)
 
 /* ---- the runs ---- */
 
-/* Notes what is whole and queues the others; numbers: (grid.count) the item of each job. */
+/* Queues the runs that are not whole; numbers: (grid.count) the item of each job. */
 static uint32_t queue(struct sweep *sweep, struct jobs *jobs, uint32_t *numbers)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {
 		struct sweep_item *item = &sweep->items[i];
-		item->was_whole = !sweep->request->is_forced && sweep_item_is_whole(sweep, i);
 		item->status = item->was_whole ? SWEEP_RUN_COMPLETE : SWEEP_RUN_MISSING;
 		if (!item->was_whole) {
 			numbers[count++] = i;
@@ -89,7 +91,7 @@ static void note(struct sweep *sweep, struct sweep_item *item, uint32_t index,
 {
 	const char *failure = error->status != STATUS_OK ? error->text : result->bytes;
 
-	if (failure == NULL && !sweep_item_is_whole(sweep, index)) {
+	if (failure == NULL && sweep_item_look(sweep, index) != SWEEP_ITEM_WHOLE) {
 		failure = "the run's folder is not whole here: --out must be on a file system "
 			  "that all hosts share";
 	}

@@ -35,12 +35,11 @@ enum status sweep_hash_trace(const char *path, uint64_t *hash, struct error *err
 /* Sets items[].identity; files that options name are read. Returns a hash of them all. */
 uint64_t sweep_identify(struct sweep *sweep);
 
-/* Whether the folder of a run holds the whole result of this very run. */
-bool sweep_item_is_whole(const struct sweep *sweep, uint32_t index);
+/* What the folder of a run holds: no whole result, that of this very run, or that of another trace,
+   program or options. */
+enum sweep_item_state { SWEEP_ITEM_MISSING, SWEEP_ITEM_WHOLE, SWEEP_ITEM_OTHER };
 
-/* Whether the folder of a run holds the whole result of another run: of another trace, program or
-   options. */
-bool sweep_item_is_other(const struct sweep *sweep, uint32_t index);
+enum sweep_item_state sweep_item_look(const struct sweep *sweep, uint32_t index);
 
 /* The function of bench/jobs: the job is an index, the result the line of a failure, or nothing.
    context: struct sweep. */

@@ -185,25 +185,18 @@ static bool has_text(const struct sweep *sweep, uint32_t index, const char *file
 	return is_good;
 }
 
-bool sweep_item_is_other(const struct sweep *sweep, uint32_t index)
-{
-	bool is_there = has_text(sweep, index, RESULT_SUMMARY, SUMMARY_STATUS, "complete");
-
-	forget(sweep, index, RESULT_SUMMARY);
-	return is_there && !sweep_item_is_whole(sweep, index);
-}
-
-bool sweep_item_is_whole(const struct sweep *sweep, uint32_t index)
+enum sweep_item_state sweep_item_look(const struct sweep *sweep, uint32_t index)
 {
 	char identity[17];
 
 	snprintf(identity, sizeof(identity), "%016llx",
 		(unsigned long long)sweep->items[index].identity);
-	bool is_whole = has_text(sweep, index, RESULT_SUMMARY, SUMMARY_STATUS, "complete") &&
-			has_text(sweep, index, RESULT_PROVENANCE, PROVENANCE_IDENTITY, identity);
+	bool is_complete = has_text(sweep, index, RESULT_SUMMARY, SUMMARY_STATUS, "complete");
+	bool is_own = is_complete &&
+		      has_text(sweep, index, RESULT_PROVENANCE, PROVENANCE_IDENTITY, identity);
 	forget(sweep, index, RESULT_SUMMARY);
 	forget(sweep, index, RESULT_PROVENANCE);
-	return is_whole;
+	return is_own ? SWEEP_ITEM_WHOLE : is_complete ? SWEEP_ITEM_OTHER : SWEEP_ITEM_MISSING;
 }
 
 /* ---- doing it ---- */

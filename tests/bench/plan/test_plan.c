@@ -190,7 +190,7 @@ Test(plan, judges_figures_of_several_replicas)
 	double found = answer_of(
 		"@/trace.jsonl --gpu @/profile.json --max-num-seqs 1 --enable-prefix-caching off "
 		"--arrivals constant --slo 'ttft.max<=20' --router round-robin --target-rate 195 "
-		"--jobs 1");
+		"--jobs 2");
 	require(found == 2, "found %g", found);
 }
 
