@@ -2,6 +2,7 @@
 #include "bench/gate/gate.h"
 #include "bench/gate/gate_print.h"
 #include "bench/gate/gate_history.h"
+#include "bench/gate/ratio.h"
 #include "engine/base/output_file.h"
 
 #include <stddef.h>
@@ -59,7 +60,19 @@ static enum status write_all(
 	return cost == 1 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
 }
 
-/* Whatever a gate flags when a program is compared with itself is a false alarm. */
+/* Whether a case's times were measured, so that its figures are uncertain. */
+static bool is_measured(const struct gate_verdict *verdict)
+{
+	bool is_measured = false;
+
+	for (uint32_t i = 0; i < verdict->figure_count; i++) {
+		is_measured |= verdict->figures[i].ratio.is_known;
+	}
+	return is_measured;
+}
+
+/* Whatever a gate flags when a program is compared with itself is a false alarm, an improvement
+   too. */
 static enum status run_null(struct gate_request *request, uint64_t runs, struct error *error)
 {
 	uint64_t flagged = 0, cases = 0;
@@ -70,19 +83,21 @@ static enum status run_null(struct gate_request *request, uint64_t runs, struct 
 		enum status status = gate_run(&gate, request, error);
 		for (uint32_t j = 0; status == STATUS_OK && j < gate.count; j++) {
 			const struct gate_verdict *verdict = &gate.verdicts[j];
+			bool is_flagged = verdict->status != GATE_PASS;
 			cases++;
-			if (verdict->status == GATE_PASS) {
-				continue;
+			flagged += is_flagged;
+			if (is_flagged || is_measured(verdict)) {
+				printf("run %llu: ", (unsigned long long)i + 1);
+				gate_print_case(verdict, stdout);
 			}
-			flagged++;
-			printf("run %llu: %s %s: %s\n", (unsigned long long)i + 1, verdict->name,
-				gate_status_words[verdict->status], verdict->findings[0].bytes);
 		}
 		gate_close(&gate);
 		TRY(status);
 	}
-	printf("%llu runs of a program against itself: %llu of %llu cases flagged\n",
-		(unsigned long long)runs, (unsigned long long)flagged, (unsigned long long)cases);
+	printf("%llu runs of a program against itself: %llu of %llu cases flagged; by 95 %% "
+	       "confidence at most %.2f %% of cases are false alarms\n",
+		(unsigned long long)runs, (unsigned long long)flagged, (unsigned long long)cases,
+		100 * share_at_most(flagged, cases));
 	return flagged > 0 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
 }
 

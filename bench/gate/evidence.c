@@ -5,6 +5,7 @@
 #include "reports/results/metric.h"
 #include "reports/results/results.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,29 @@ static void add_figures(struct evidence *evidence, const struct json_object *sum
 		evidence->figures[at] = value.value;
 		evidence->is_present[at] = value.has_value;
 	}
+	if (evidence->is_computed) {
+		evidence->requests = memory_resize(evidence->requests,
+			(evidence->run_count + 1) * sizeof(*evidence->requests));
+		evidence->requests[evidence->run_count] = (struct request_latencies){.count = 0};
+	}
 	evidence->run_count++;
+}
+
+/* Takes the latencies of the last run's measured requests. */
+static enum status add_requests(struct evidence *evidence, const struct json_object *summary,
+	const char *folder, struct error *error)
+{
+	struct result_value first = metric_value(summary, &metrics_table[VALUE_WARMUP]),
+			    count = metric_value(summary, &metrics_table[VALUE_MEASURED]);
+	char path[PATH_BYTES_MAX];
+
+	if (!evidence->is_computed || !(first.value >= 0 && first.value <= 1e15) ||
+		!(count.value >= 0 && count.value <= 1e15)) {
+		return STATUS_OK;
+	}
+	TRY(path_format(path, error, "%s/%s", folder, RESULT_REQUESTS));
+	return request_latencies_read(&evidence->requests[evidence->run_count - 1], path,
+		(uint64_t)first.value, (uint64_t)count.value, error);
 }
 
 /* Finds what judging needs in a summary, which stays in its document. */
@@ -59,6 +82,9 @@ static enum status add_first(struct evidence *evidence, const char *folder, stru
 	TRY(find_fields(evidence, error));
 	evidence->has_same_decisions = true;
 	add_figures(evidence, &evidence->summary);
+	TRY(add_requests(evidence, &evidence->summary, folder, error));
+	TRY(path_format(path, error, "%s/%s", folder, RESULT_LATENCY));
+	TRY(histograms_read(&evidence->histograms, path, error));
 	TRY(path_format(path, error, "%s/%s", folder, RESULT_STEPS));
 	return decision_trail_read(&evidence->trail, path, error);
 }
@@ -82,6 +108,7 @@ enum status evidence_add_run(struct evidence *evidence, const char *folder, stru
 	if (status == STATUS_OK) {
 		add_figures(evidence, &summary);
 		evidence->has_same_decisions &= strcmp(hash, evidence->result_hash) == 0;
+		status = add_requests(evidence, &summary, folder, error);
 	}
 	json_document_close(&document);
 	return status;
@@ -89,7 +116,7 @@ enum status evidence_add_run(struct evidence *evidence, const char *folder, stru
 
 /* ---- the baseline ---- */
 
-/* The runs' figures, by the metrics' names. */
+/* The runs' figures, by the metrics' names, and the latencies of their requests. */
 static cJSON *runs_to_json(const struct evidence *evidence)
 {
 	cJSON *runs = cJSON_CreateArray();
@@ -102,6 +129,11 @@ static cJSON *runs_to_json(const struct evidence *evidence)
 				cJSON_AddNumberToObject(
 					figures, metrics_table[i].name, evidence->figures[at]);
 			}
+		}
+		const struct request_latencies *requests = &evidence->requests[run];
+		if (requests->count > 0 && requests->count <= REQUEST_LATENCIES_KEPT_MAX) {
+			cJSON_AddItemToObject(
+				figures, "requests_ns", request_latencies_to_json(requests));
 		}
 		cJSON_AddItemToArray(runs, figures);
 	}
@@ -117,6 +149,10 @@ void evidence_write(const struct evidence *evidence, const char *name, FILE *fil
 	cJSON_AddBoolToObject(root, "same_decisions", evidence->has_same_decisions);
 	cJSON_AddItemToObject(root, "summary", cJSON_Duplicate(evidence->summary.node, true));
 	cJSON_AddItemToObject(root, "decisions", decision_trail_to_json(&evidence->trail));
+	if (evidence->histograms.is_known) {
+		cJSON_AddItemToObject(
+			root, "histograms", histograms_to_json(&evidence->histograms));
+	}
 	if (evidence->is_computed) {
 		cJSON_AddItemToObject(root, "runs", runs_to_json(evidence));
 	}
@@ -133,6 +169,27 @@ void evidence_write(const struct evidence *evidence, const char *name, FILE *fil
 	cJSON_Delete(root);
 }
 
+/* The figures of one run. */
+static enum status read_run(
+	struct evidence *evidence, const struct json_object *run, struct error *error)
+{
+	struct json_object requests;
+
+	add_figures(evidence, &evidence->summary);
+	uint32_t last = evidence->run_count - 1;
+	for (uint32_t i = 0; i < METRIC_COUNT; i++) {
+		const cJSON *figure = json_find(run, metrics_table[i].name);
+		size_t at = (size_t)last * METRIC_COUNT + i;
+		evidence->is_present[at] = cJSON_IsNumber(figure);
+		evidence->figures[at] = cJSON_IsNumber(figure) ? figure->valuedouble : 0;
+	}
+	if (!json_has(run, "requests_ns")) {
+		return STATUS_OK;
+	}
+	TRY(json_object(run, "requests_ns", &requests, error));
+	return request_latencies_from_json(&evidence->requests[last], &requests, error);
+}
+
 static enum status read_runs(
 	struct evidence *evidence, const struct json_object *root, struct error *error)
 {
@@ -146,18 +203,10 @@ static enum status read_runs(
 		cJSON_GetArraySize(runs) > SUITE_REPEATS_MAX) {
 		return json_refuse(root, "runs", "a list of 1 to 64 runs", error);
 	}
-	for (const cJSON *run = runs->child; run != NULL; run = run->next) {
-		add_figures(evidence, &evidence->summary);
-		double *figures =
-			evidence->figures + (size_t)(evidence->run_count - 1) * METRIC_COUNT;
-		bool *is_present =
-			evidence->is_present + (size_t)(evidence->run_count - 1) * METRIC_COUNT;
-		for (uint32_t i = 0; i < METRIC_COUNT; i++) {
-			const cJSON *figure =
-				cJSON_GetObjectItemCaseSensitive(run, metrics_table[i].name);
-			is_present[i] = cJSON_IsNumber(figure);
-			figures[i] = is_present[i] ? figure->valuedouble : 0;
-		}
+	for (const cJSON *item = runs->child; item != NULL; item = item->next) {
+		struct json_object run = {.document = root->document, .node = item};
+		snprintf(run.path, sizeof(run.path), "runs[%u]", evidence->run_count);
+		TRY(read_run(evidence, &run, error));
 	}
 	return STATUS_OK;
 }
@@ -183,7 +232,7 @@ static enum status read_costs(
 
 enum status evidence_read(struct evidence *evidence, const char *path, struct error *error)
 {
-	struct json_object root, decisions;
+	struct json_object root, decisions, histograms;
 	const char *schema;
 
 	memset(evidence, 0, sizeof(*evidence));
@@ -199,6 +248,10 @@ enum status evidence_read(struct evidence *evidence, const char *path, struct er
 	TRY(error->status);
 	TRY(find_fields(evidence, error));
 	TRY(decision_trail_from_json(&evidence->trail, &decisions, error));
+	if (json_has(&root, "histograms")) {
+		TRY(json_object(&root, "histograms", &histograms, error));
+		TRY(histograms_from_json(&evidence->histograms, &histograms, error));
+	}
 	TRY(read_runs(evidence, &root, error));
 	return read_costs(evidence, &root, error);
 }
@@ -207,6 +260,11 @@ void evidence_close(struct evidence *evidence)
 {
 	json_document_close(&evidence->document);
 	decision_trail_close(&evidence->trail);
+	histograms_close(&evidence->histograms);
+	for (uint32_t i = 0; evidence->requests != NULL && i < evidence->run_count; i++) {
+		request_latencies_close(&evidence->requests[i]);
+	}
+	free(evidence->requests);
 	free(evidence->figures);
 	free(evidence->is_present);
 	text_deinit(&evidence->environment);

@@ -5,15 +5,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "bench/gate/bootstrap.h"
 #include "bench/gate/decision_trail.h"
+#include "bench/gate/histograms.h"
+#include "bench/gate/request_latencies.h"
 #include "bench/gate/suite.h"
 #include "engine/base/json.h"
 #include "engine/base/status.h"
 #include "engine/base/text.h"
 
-/* What a gate knows of a case: the summary of its first run, the decisions, the figures of every
-   run, and what the runs cost. It comes from runs, or from a baseline, CASE.json of some kilobytes,
-   which is meant to be committed. */
+/* What a gate knows of a case: summary, decisions and latencies of its first run, the figures of
+   every run, and what the runs cost. It comes from runs, or from a baseline, CASE.json of some
+   kilobytes, which is meant to be committed. */
 
 #define BASELINE_SCHEMA "quire-baseline-1"
 
@@ -32,6 +35,9 @@ struct evidence {
 	uint32_t run_count;
 	double *figures;  /* owned: (run_count, METRIC_COUNT) */
 	bool *is_present; /* owned: (run_count, METRIC_COUNT) */
+	struct histograms histograms;
+	/* owned: (run_count) where times were measured, else NULL; a count of 0: not known */
+	struct request_latencies *requests;
 	struct gate_costs costs;
 	struct text environment; /* of the costs: compiler, libraries, processor */
 };

@@ -9,6 +9,9 @@
 
 void gate_print_text(const struct gate *gate, FILE *out);
 
+/* One case of it. */
+void gate_print_case(const struct gate_verdict *verdict, FILE *out);
+
 /* For a comment on a pull request, or GitHub's step summary. */
 void gate_print_markdown(const struct gate *gate, FILE *out);
 

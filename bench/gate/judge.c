@@ -146,13 +146,76 @@ static double mean_of(const double *values, uint32_t count)
 	return count == 0 ? 0 : sum / count;
 }
 
+static struct gate_figure *find_figure(struct gate_verdict *verdict, const char *name)
+{
+	uint32_t i = 0;
+
+	while (i < verdict->figure_count && strcmp(verdict->figures[i].name, name) != 0) {
+		i++;
+	}
+	return i == verdict->figure_count ? NULL : &verdict->figures[i];
+}
+
+static void note_base(struct gate_verdict *verdict, const char *name, double base)
+{
+	struct gate_figure *figure = find_figure(verdict, name);
+
+	if (figure != NULL) {
+		figure->has_base = true;
+		figure->base = base;
+	}
+}
+
+/* Which latency a metric is of, and which statistic. False: of none. */
+static bool find_latency(const struct metric *metric, enum latency_metric *latency,
+	enum latency_statistic *statistic)
+{
+	size_t index = (size_t)(metric - metrics_table);
+
+	*latency = LATENCY_COUNT;
+	*statistic = STATISTIC_MEAN;
+	if (index < RESULT_NUMBER_COUNT) {
+		return false;
+	}
+	*latency = (enum latency_metric)((index - RESULT_NUMBER_COUNT) / STATISTIC_COUNT);
+	*statistic = (enum latency_statistic)((index - RESULT_NUMBER_COUNT) % STATISTIC_COUNT);
+	return true;
+}
+
+/* The interval of a figure over all runs of two sides. */
+static struct ratio interval_of(
+	const struct metric *metric, const struct evidence *base, const struct evidence *value)
+{
+	double a[SUITE_REPEATS_MAX], b[SUITE_REPEATS_MAX];
+	uint32_t a_count = evidence_figures(base, metric, a);
+	uint32_t b_count = evidence_figures(value, metric, b);
+	struct ratio ratio = ratio_of(a, a_count, b, b_count);
+	enum latency_metric latency;
+	enum latency_statistic statistic;
+
+	find_latency(metric, &latency, &statistic);
+	if (ratio.is_known) {
+		const struct bootstrap_side sides[] = {
+			{a, base->requests, a_count}, {b, value->requests, b_count}};
+		struct ratio drawn = bootstrap_ratio(&sides[0], &sides[1], latency, statistic);
+		ratio_widen(&ratio, &drawn);
+	}
+	return ratio;
+}
+
 /* Judges by the interval of the ratio of the two sides' runs. */
 static void judge_interval(struct gate_verdict *verdict, const struct metric_limit *limit,
 	const struct ratio *ratio, struct limit_finding *finding)
 {
 	double allowed = 1 + limit->amount, room = fabs(limit->amount);
 	bool is_broken = limit->is_least ? ratio->high < allowed : ratio->low > allowed;
+	struct gate_figure *figure = find_figure(verdict, limit->metric->name);
 
+	if (figure != NULL) {
+		double end = limit->is_least ? ratio->high : ratio->low;
+		figure->ratio = *ratio;
+		figure->least_seen = allowed * ratio->ratio / end - 1;
+	}
 	finding->outcome = is_broken ? LIMIT_BROKEN : LIMIT_HOLDS;
 	finding->is_improved = limit->is_least ? ratio->low > 1 + room : ratio->high < 1 - room;
 	if (!is_broken && !finding->is_improved) {
@@ -160,8 +223,25 @@ static void judge_interval(struct gate_verdict *verdict, const struct metric_lim
 	}
 	struct text *text = verdict_add(verdict, is_broken ? GATE_REGRESSED : GATE_IMPROVED);
 	limit_add_text(text, limit, finding);
-	text_format(text, "; 99 %% interval of the change %+.2f to %+.2f %%%s",
-		100 * (ratio->low - 1), 100 * (ratio->high - 1), is_broken ? "" : "; better");
+	text_add(text, is_broken ? "" : "; better");
+}
+
+/* Tells how many requests moved, where a percentile tells of one. */
+static void add_gap(struct text *text, const struct metric *metric, const struct evidence *base,
+	const struct evidence *value)
+{
+	enum latency_metric latency;
+	enum latency_statistic statistic;
+	struct histogram_gap gap;
+
+	if (!find_latency(metric, &latency, &statistic) ||
+		!histogram_part(
+			&base->histograms.of[latency], &value->histograms.of[latency], &gap)) {
+		return;
+	}
+	text_format(text, "; %.1f %% of %s at most ", 100 * gap.share, latency_names[latency]);
+	text_add_number(text, NUMBER_TIME_MS, true, (double)gap.at_ns / 1e6);
+	text_format(text, ", %.1f %% in the baseline", 100 * gap.base_share);
 }
 
 static void judge_limit(struct gate_verdict *verdict, const struct metric_limit *limit,
@@ -174,8 +254,11 @@ static void judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 			    mean = {b_count > 0, mean_of(b, b_count)};
 	struct limit_finding finding = limit_judge_values(limit, base_mean, mean);
 
+	if (base_mean.has_value) {
+		note_base(verdict, limit->metric->name, base_mean.value);
+	}
 	if (value->is_computed && limit->kind == LIMIT_PERCENT) {
-		struct ratio ratio = ratio_of(a, a_count, b, b_count);
+		struct ratio ratio = interval_of(limit->metric, base, value);
 		if (ratio.is_known) {
 			judge_interval(verdict, limit, &ratio, &finding);
 			return;
@@ -190,6 +273,7 @@ static void judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 		struct text *text =
 			verdict_add(verdict, finding.is_improved ? GATE_IMPROVED : GATE_REGRESSED);
 		limit_add_text(text, limit, &finding);
+		add_gap(text, limit->metric, base, value);
 		text_add(text, finding.is_improved ? "; better" : "");
 	}
 }
@@ -214,6 +298,18 @@ static void judge_accounts(
 		text_add(text, " to ");
 		text_add_number(text, metric->format, b.has_value, b.value);
 	}
+	for (uint32_t i = 0; is_same_run && i < LATENCY_COUNT; i++) {
+		const struct coarse_histogram *a = &base->histograms.of[i],
+					      *b = &value->histograms.of[i];
+		struct histogram_gap gap;
+		bool is_counted = base->histograms.is_known &&
+				  (a->values != b->values || histogram_part(a, b, &gap));
+		if (is_counted) {
+			text_format(verdict_add(verdict, GATE_REGRESSED),
+				"the same steps are counted differently: histogram of %s",
+				latency_names[i]);
+		}
+	}
 }
 
 /* ---- costs ---- */
@@ -235,6 +331,7 @@ static void judge_costs(struct gate_verdict *verdict, const struct suite_case *r
 			continue;
 		}
 		double a = base->costs.amount[i], b = value->costs.amount[i];
+		note_base(verdict, gate_cost_names[i], a);
 		double change = a > 0	? b / a - 1
 				: b > 0 ? INFINITY
 					: 0,
@@ -276,14 +373,13 @@ void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
 	judge_costs(verdict, rules, base, value, is_same_machine);
 }
 
-static void note(struct gate_verdict *verdict, const char *name, double value)
+static void note(
+	struct gate_verdict *verdict, const char *name, const struct metric *metric, double value)
 {
-	for (uint32_t i = 0; i < verdict->figure_count; i++) {
-		if (strcmp(verdict->figures[i].name, name) == 0) {
-			return; /* a metric with two limits */
-		}
+	if (find_figure(verdict, name) == NULL) { /* else a metric with two limits */
+		verdict->figures[verdict->figure_count++] =
+			(struct gate_figure){.name = name, .metric = metric, .value = value};
 	}
-	verdict->figures[verdict->figure_count++] = (struct gate_figure){name, value};
 }
 
 void verdict_note_figures(
@@ -295,12 +391,12 @@ void verdict_note_figures(
 		const struct metric *metric = rules->limits.limits[i].metric;
 		uint32_t count = evidence_figures(value, metric, figures);
 		if (count > 0) {
-			note(verdict, metric->name, mean_of(figures, count));
+			note(verdict, metric->name, metric, mean_of(figures, count));
 		}
 	}
 	for (uint32_t i = 0; i < COST_COUNT; i++) {
 		if (rules->measures[i] && value->costs.is_known[i]) {
-			note(verdict, gate_cost_names[i], value->costs.amount[i]);
+			note(verdict, gate_cost_names[i], NULL, value->costs.amount[i]);
 		}
 	}
 }

@@ -5,17 +5,26 @@
 #include <stdint.h>
 
 #include "bench/gate/evidence.h"
+#include "bench/gate/ratio.h"
 #include "bench/gate/suite.h"
 #include "engine/base/text.h"
 #include "reports/results/gate_words.h"
+#include "reports/results/metric.h"
 
 /* What was found of a case, a line each. */
 enum { FINDINGS_MAX = 48 };
 
-/* A figure of a case that has a limit, or a cost: the mean of its runs. */
+/* A figure of a case that has a limit, or a cost: the means of both sides' runs, and how far they
+   are apart where times were measured. */
 struct gate_figure {
 	const char *name;
+	const struct metric *metric; /* NULL: a cost */
 	double value;
+	bool has_base;
+	double base;
+	struct ratio ratio; /* of value / base; not known: a comparison of two numbers */
+	double least_seen;  /* the least change beyond the limit that would have been flagged, as a
+			       share of the base: the noise decides; valid with the ratio */
 };
 
 struct gate_verdict {
@@ -44,8 +53,12 @@ void verdict_note_figures(
    Where the steps are equal in decisions and times, every figure must be equal too, whatever its
    limit: the same steps counted differently are a fault of the accounts.
 
-   Figures of measured times are judged by the interval of their ratio (bench/gate/ratio.h) and
-   broken only where all of it lies beyond the limit.
+   Where a latency breaks its limit, and nothing was measured, the histograms tell how many requests
+   moved.
+
+   Figures of measured times are judged by the interval of their ratio, which reaches as far as that
+   over runs (bench/gate/ratio.h) and that over runs and requests (bench/gate/bootstrap.h). A limit
+   is broken only where all of the interval lies beyond it.
 
    is_same_machine: the base's costs were measured on this machine, with this compiler. Else they
    are shown and not judged, unless the environments agree. */

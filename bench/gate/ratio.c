@@ -57,6 +57,42 @@ struct ratio ratio_of(
 	out.ratio = exp(difference);
 	out.low = exp(difference - width);
 	out.high = exp(difference + width);
-	out.visible = (out.high - out.low) / 2;
 	return out;
+}
+
+void ratio_widen(struct ratio *ratio, const struct ratio *other)
+{
+	if (other->is_known) {
+		ratio->low = fmin(ratio->low, other->low);
+		ratio->high = fmax(ratio->high, other->high);
+	}
+}
+
+/* How likely `most` events or fewer are of `count`, each of which happens with a probability. */
+static double chance_of_at_most(uint64_t most, uint64_t count, double probability)
+{
+	double chance = 0;
+
+	for (uint64_t i = 0; i <= most; i++) {
+		double ways = lgamma((double)count + 1) - lgamma((double)i + 1) -
+			      lgamma((double)(count - i) + 1);
+		chance += exp(ways + (double)i * log(probability) +
+			      (double)(count - i) * log1p(-probability));
+	}
+	return chance;
+}
+
+double share_at_most(uint64_t happened, uint64_t count)
+{
+	double low = 0, high = 1;
+
+	for (int i = 0; i < 60 && happened < count; i++) {
+		double middle = (low + high) / 2;
+		if (chance_of_at_most(happened, count, middle) > 0.05) {
+			low = middle;
+		} else {
+			high = middle;
+		}
+	}
+	return high;
 }

@@ -16,10 +16,16 @@ struct ratio {
 	bool is_known;	  /* both sides have two runs or more, and no figure is 0 or below */
 	double low, high; /* of value / base */
 	double ratio;
-	double visible; /* the least change that would have been seen: (high - low) / 2 */
 };
 
 struct ratio ratio_of(
 	const double *base, uint32_t base_count, const double *value, uint32_t value_count);
+
+/* Widens an interval until it holds another one, too; one that is not known changes nothing. */
+void ratio_widen(struct ratio *ratio, const struct ratio *other);
+
+/* The share of events that 95 of 100 such counts would stay below: the upper end of the interval
+   of Clopper and Pearson. Of n events none happened: 3 / n, about. */
+double share_at_most(uint64_t happened, uint64_t count);
 
 #endif

@@ -235,7 +235,7 @@ static enum status read_suite(
 	static const char *const common[] = {"options", "limits", "measure", "cost_limits_percent",
 		"repeats", "decisions", "timeout_s", NULL};
 	struct json_object root, defaults;
-	struct suite_case initial = {.repeats = 1, .timeout_s = SUITE_TIMEOUT_S};
+	struct suite_case initial = {.repeats = SUITE_REPEATS, .timeout_s = SUITE_TIMEOUT_S};
 
 	for (uint32_t i = 0; i < COST_COUNT; i++) {
 		initial.cost_limit[i] = cost_limits[i] / 100;

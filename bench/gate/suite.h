@@ -31,6 +31,7 @@ enum {
 	SUITE_ARGUMENTS_MAX = 48,
 	SUITE_NAME_BYTES = 64,
 	SUITE_REPEATS_MAX = 64,
+	SUITE_REPEATS = 5,	/* where the suite gives none */
 	SUITE_TIMEOUT_S = 1800, /* where the suite gives none */
 	SUITE_TIMEOUT_S_MAX = 604800
 };

@@ -1,5 +1,6 @@
-# Sourced by what plants bugs: compiles single files of a finished build by Ninja, and links them in
-# front of its libraries. Needs $build, the build's folder, and $tree, where the changed files are.
+# Sourced by what plants bugs: compiles single files of a finished build by Ninja, C or CUDA, and
+# links them in front of its libraries. Needs $build, the build's folder, and $tree, where the
+# changed files are.
 
 # The build's command for a target.
 command_of()
@@ -21,9 +22,9 @@ compile()
 		module=CMakeFiles/$module.dir/$source.o
 		;;
 	esac
-	command=$(command_of "$module" |
-		sed -E 's/ -MD -MT [^ ]+ -MF [^ ]+//; s/ -o [^ ]+ -c [^ ]+$//')
-	(cd "$build" && eval "$command -O1 -g0 -w ${*@Q} -o '$object' -c '$tree/$source'")
+	command=$(command_of "$module" | sed -E 's/ -MD -MT [^ ]+ -MF [^ ]+//
+		s/ -o [^ ]+ -c [^ ]+$/ -O1 -g0/; s/ -c [^ ]+ -o [^ ]+$//')
+	(cd "$build" && eval "$command -w ${*@Q} -o '$object' -c '$tree/$source'")
 }
 
 # link TARGET PROGRAM OBJECT...: a target of the build with these objects before its libraries.
@@ -58,7 +59,7 @@ plant()
 		return 1
 	}
 	for file in "${files[@]}"; do
-		objects+=("$tree/${file%.c}.o")
+		objects+=("$tree/${file%.*}.o")
 		compile "$file" "${objects[-1]}" >"$tree.log" 2>&1 || {
 			echo "does not compile: $(grep -m1 error "$tree.log")"
 			return 1

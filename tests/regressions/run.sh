@@ -31,7 +31,7 @@ objects=()
 if [ $# -gt 0 ]; then
 	patches=("$@")
 else
-	mapfile -t patches < <(find tests/regressions -name '*.patch' | LC_ALL=C sort)
+	mapfile -t patches < <(find tests/regressions -maxdepth 1 -name '*.patch' | LC_ALL=C sort)
 fi
 passed=0 failed=0 skipped=0
 

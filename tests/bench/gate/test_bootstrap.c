@@ -1,0 +1,169 @@
+#include "bench/gate/bootstrap.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/harness/require.h"
+
+/* Intervals over runs and requests. */
+
+enum { RUNS = 5, REQUESTS = 64 };
+
+static double uniform(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return ((double)(*state >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double normal(uint64_t *state)
+{
+	return sqrt(-2 * log(uniform(state))) * cos(6.283185307179586 * uniform(state));
+}
+
+/* Runs of one trace. */
+struct made_side {
+	uint64_t ns[RUNS][REQUESTS];
+	struct request_latencies requests[RUNS];
+	double figures[RUNS]; /* means */
+	struct bootstrap_side side;
+};
+
+/* A request takes shared[i] times `factor` in every run, but for what runs and their parts add. */
+static void make_side(struct made_side *out, const double *shared, double factor, double of_run,
+	double of_part, uint64_t *state)
+{
+	for (uint32_t run = 0; run < RUNS; run++) {
+		double size = factor * exp(of_run * normal(state)), part = 1;
+		out->figures[run] = 0;
+		for (uint32_t i = 0; i < REQUESTS; i++) {
+			if (i % (REQUESTS / BOOTSTRAP_BLOCKS) == 0) {
+				part = exp(of_part * normal(state));
+			}
+			out->ns[run][i] = (uint64_t)(1e6 * shared[i] * size * part);
+			out->figures[run] += (double)out->ns[run][i] / REQUESTS;
+		}
+		out->requests[run] = (struct request_latencies){.count = REQUESTS};
+		out->requests[run].ns[LATENCY_TTFT] = out->ns[run];
+	}
+	out->side = (struct bootstrap_side){out->figures, out->requests, RUNS};
+}
+
+static void make_shared(double *shared, uint64_t *state)
+{
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		shared[i] = exp(normal(state));
+	}
+}
+
+/* Requests differ by magnitudes, and all of them by the same factor: nothing is uncertain. */
+Test(bootstrap, both_sides_get_the_same_requests)
+{
+	static const enum latency_statistic statistics[] = {STATISTIC_MEAN, STATISTIC_P50,
+		STATISTIC_P90, STATISTIC_P95, STATISTIC_P99, STATISTIC_P99_9};
+	struct made_side base, value;
+	double shared[REQUESTS];
+	uint64_t state = 3;
+
+	make_shared(shared, &state);
+	make_side(&base, shared, 1, 0, 0, &state);
+	make_side(&value, shared, 1.02, 0, 0, &state);
+	for (size_t i = 0; i < sizeof(statistics) / sizeof(statistics[0]); i++) {
+		struct ratio ratio =
+			bootstrap_ratio(&base.side, &value.side, LATENCY_TTFT, statistics[i]);
+		require(ratio.is_known && fabs(ratio.low - 1.02) < 1e-4 &&
+				fabs(ratio.high - 1.02) < 1e-4,
+			"%s: %g to %g", latency_statistics[statistics[i]], ratio.low, ratio.high);
+	}
+}
+
+/* Together with the interval over runs it misses the true ratio of means in no more than 1 of 100
+   gates, where that over runs alone, which knows nothing of requests, may miss it too. */
+Test(bootstrap, the_wider_interval_covers_the_ratio)
+{
+	enum { GATES = 200 };
+	struct made_side base, value;
+	double shared[REQUESTS];
+	uint64_t state = 5;
+	uint32_t missed = 0, missed_alone = 0;
+
+	for (uint32_t gate = 0; gate < GATES; gate++) {
+		make_shared(shared, &state);
+		make_side(&base, shared, 1, 0.003, 0.05, &state);
+		make_side(&value, shared, 1.01, 0.003, 0.05, &state);
+		struct ratio drawn =
+			bootstrap_ratio(&base.side, &value.side, LATENCY_TTFT, STATISTIC_MEAN);
+		struct ratio ratio = ratio_of(base.figures, RUNS, value.figures, RUNS);
+		require(drawn.is_known && ratio.is_known, "gate %u", gate);
+		missed_alone += drawn.low > 1.01 || drawn.high < 1.01;
+		ratio_widen(&ratio, &drawn);
+		missed += ratio.low > 1.01 || ratio.high < 1.01;
+	}
+	require(missed <= GATES / 100, "missed %u of %u", missed, GATES);
+	require(missed_alone <= GATES / 12, "the bootstrap alone missed %u of %u", missed_alone,
+		GATES);
+}
+
+/* Parts of a trace that are slower on one side, in every run alike: runs differ by nothing, and the
+   requests tell that another trace may not be slower. */
+Test(bootstrap, requests_are_uncertain_where_runs_agree)
+{
+	struct made_side base, value;
+	double shared[REQUESTS], slower[REQUESTS];
+	uint64_t state = 11;
+
+	make_shared(shared, &state);
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		slower[i] = shared[i] * (i < REQUESTS / 4 ? 1.2 : 1);
+	}
+	make_side(&base, shared, 1, 0, 0, &state);
+	make_side(&value, slower, 1, 0, 0, &state);
+	struct ratio alone = ratio_of(base.figures, RUNS, value.figures, RUNS);
+	struct ratio drawn = bootstrap_ratio(&base.side, &value.side, LATENCY_TTFT, STATISTIC_MEAN);
+	require(alone.high - alone.low < 1e-6, "%g to %g", alone.low, alone.high);
+	require(drawn.low < alone.low - 0.01 && drawn.high > alone.high + 0.01, "%g to %g",
+		drawn.low, drawn.high);
+	require(drawn.low > 0.99 && drawn.high < 1.21, "%g to %g", drawn.low, drawn.high);
+}
+
+/* Figures that are no latency, runs without requests, and too few of them: runs alone are drawn. */
+Test(bootstrap, runs_alone_are_drawn_where_requests_are_not_known)
+{
+	struct made_side base, value;
+	double shared[REQUESTS];
+	uint64_t state = 17;
+
+	make_shared(shared, &state);
+	make_side(&base, shared, 1, 0.01, 0, &state);
+	make_side(&value, shared, 1, 0.01, 0, &state);
+	struct ratio figures =
+		bootstrap_ratio(&base.side, &value.side, LATENCY_COUNT, STATISTIC_MEAN);
+	require(figures.is_known && figures.low < figures.high, "%g to %g", figures.low,
+		figures.high);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct bootstrap_side side = base.side;
+		struct ratio ratio;
+		side.requests = i == 0 ? NULL : base.requests;
+		base.requests[1].count = i == 1 ? 2 * BOOTSTRAP_BLOCKS_MIN : REQUESTS;
+		ratio = bootstrap_ratio(&side, &value.side, i == 2 ? LATENCY_ITL : LATENCY_TTFT,
+			i == 3 ? STATISTIC_MAX : STATISTIC_MEAN);
+		require(ratio.low == figures.low && ratio.high == figures.high, "%u: %g to %g", i,
+			ratio.low, ratio.high);
+	}
+	base.side.run_count = 1;
+	require(!bootstrap_ratio(&base.side, &value.side, LATENCY_TTFT, STATISTIC_MEAN).is_known,
+		"one run");
+	base.side.run_count = RUNS;
+	base.figures[2] = 0;
+	require(!bootstrap_ratio(&base.side, &value.side, LATENCY_COUNT, STATISTIC_MEAN).is_known,
+		"a figure of 0");
+}
+
+/* The bound of Clopper and Pearson, by tables. */
+Test(bootstrap, the_share_of_false_alarms_is_bounded)
+{
+	require(fabs(share_at_most(0, 640) - 0.00467) < 1e-5, "%g", share_at_most(0, 640));
+	require(fabs(share_at_most(0, 1) - 0.95) < 1e-9, "%g", share_at_most(0, 1));
+	require(fabs(share_at_most(1, 10) - 0.39416) < 1e-5, "%g", share_at_most(1, 10));
+	require(share_at_most(3, 3) == 1, "%g", share_at_most(3, 3));
+}
