@@ -1,24 +1,19 @@
-/* opendir and getline are not C. */
-#define _DEFAULT_SOURCE
-
 #include <criterion/criterion.h>
 
 #include <cJSON.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/policy.h"
 #include "engine/scheduler.h"
+#include "tests/harness/recording.h"
 #include "tests/harness/require.h"
 
 /* Scenarios recorded from the original engine, reproduced decision by decision under `prefill-first
    --admission seed`. QUIRE_SCHEDULER_GOLDEN names the folder; its default is beside the project. */
 
 enum {
-	FILE_LIMIT = 4096,
-	NAME_BYTES = 512,
 	REQUEST_LIMIT = 4096,
 	STEP_LIMIT = 65536,
 };
@@ -40,7 +35,7 @@ struct recorded_request {
 };
 
 struct scenario {
-	char name[NAME_BYTES];
+	const char *name; /* of its file */
 	struct engine_config config;
 	struct recorded_request requests[REQUEST_LIMIT];
 	uint32_t request_count;
@@ -50,43 +45,29 @@ struct scenario {
 
 /* ---- reading ---- */
 
-static uint32_t number(const cJSON *object, const char *name)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-	require(cJSON_IsNumber(item), "the recording has no %s", name);
-	return (uint32_t)item->valuedouble;
-}
-
-static const cJSON *array(const cJSON *object, const char *name)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-	require(cJSON_IsArray(item), "the recording has no %s", name);
-	return item;
-}
-
 static void read_config(struct scenario *scenario, const cJSON *config)
 {
 	scenario->config = (struct engine_config){
 		.policy = &policy_prefill_first,
 		.admission = ADMISSION_SEED,
-		.block_size = number(config, "block_size"),
-		.kv_block_count = number(config, "num_blocks"),
-		.max_num_seqs = number(config, "max_num_seqs"),
-		.max_num_batched_tokens = number(config, "max_num_batched_tokens"),
-		.max_model_len = number(config, "max_num_batched_tokens"),
-		.eos_token_id = (int32_t)number(config, "eos"),
+		.block_size = recording_number(config, "block_size"),
+		.kv_block_count = recording_number(config, "num_blocks"),
+		.max_num_seqs = recording_number(config, "max_num_seqs"),
+		.max_num_batched_tokens = recording_number(config, "max_num_batched_tokens"),
+		.max_model_len = recording_number(config, "max_num_batched_tokens"),
+		.eos_token_id = (int32_t)recording_number(config, "eos"),
 	};
 }
 
 static void read_request(struct scenario *scenario, const cJSON *request)
 {
 	require(scenario->request_count < REQUEST_LIMIT, "too many requests");
-	require_equal(number(request, "id"), scenario->request_count);
+	require_equal(recording_number(request, "id"), scenario->request_count);
 	struct recorded_request *own = &scenario->requests[scenario->request_count++];
-	const cJSON *tokens = array(request, "tokens");
+	const cJSON *tokens = recording_array(request, "tokens");
 	own->prompt_count = (uint32_t)cJSON_GetArraySize(tokens);
-	own->max_tokens = number(request, "max_tokens");
-	own->ignore_eos = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(request, "ignore_eos"));
+	own->max_tokens = recording_number(request, "max_tokens");
+	own->ignore_eos = recording_truth(request, "ignore_eos");
 	own->tokens = calloc(own->prompt_count + own->max_tokens, sizeof(int32_t));
 	require(own->tokens != NULL, "out of memory");
 	const cJSON *token;
@@ -102,9 +83,9 @@ static void read_step(struct scenario *scenario, cJSON *step)
 {
 	require(scenario->step_count < STEP_LIMIT, "too many steps");
 	scenario->steps[scenario->step_count++] = step;
-	const cJSON *sampled = array(step, "sampled")->child;
+	const cJSON *sampled = recording_array(step, "sampled")->child;
 	const cJSON *id;
-	cJSON_ArrayForEach(id, array(step, "seqs"))
+	cJSON_ArrayForEach(id, recording_array(step, "seqs"))
 	{
 		struct recorded_request *own = &scenario->requests[(uint32_t)id->valuedouble];
 		require(own->answer_count < own->max_tokens, "the recording answers too much");
@@ -114,33 +95,22 @@ static void read_step(struct scenario *scenario, cJSON *step)
 	}
 }
 
-static void read_scenario(struct scenario *scenario, const char *path)
+static void read_line(void *own, cJSON *content)
 {
-	FILE *file = fopen(path, "r");
-	require(file != NULL, "%s cannot be read", path);
-	char *line = NULL;
-	size_t capacity = 0;
-	memset(scenario, 0, sizeof(*scenario));
-	(void)snprintf(scenario->name, sizeof(scenario->name), "%s", path);
-	while (getline(&line, &capacity, file) > 0) {
-		cJSON *row = cJSON_Parse(line);
-		require(row != NULL && row->child != NULL, "%s has a line that is no object", path);
-		cJSON *content = cJSON_DetachItemViaPointer(row, row->child);
-		if (strcmp(content->string, "config") == 0) {
-			read_config(scenario, content);
-			cJSON_Delete(content);
-		} else if (strcmp(content->string, "request") == 0) {
-			read_request(scenario, content);
-			cJSON_Delete(content);
-		} else {
-			require(strcmp(content->string, "step") == 0, "%s has a %s", path,
-				content->string);
-			read_step(scenario, content);
-		}
-		cJSON_Delete(row);
+	struct scenario *scenario = own;
+
+	if (strcmp(content->string, "step") == 0) {
+		read_step(scenario, content);
+		return;
 	}
-	free(line);
-	(void)fclose(file);
+	if (strcmp(content->string, "config") == 0) {
+		read_config(scenario, content);
+	} else {
+		require(strcmp(content->string, "request") == 0, "%s has a %s", scenario->name,
+			content->string);
+		read_request(scenario, content);
+	}
+	cJSON_Delete(content);
 }
 
 static void forget_scenario(struct scenario *scenario)
@@ -208,7 +178,7 @@ static void same(const struct replay *replay, uint64_t found, uint64_t expected,
 static void same_events(const struct replay *replay, enum event_kind kind, const char *name)
 {
 	const struct event_list *list = &replay->scheduler.events;
-	const cJSON *id = array(replay->scenario->steps[replay->step], name)->child;
+	const cJSON *id = recording_array(replay->scenario->steps[replay->step], name)->child;
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->events[i].kind == kind) {
 			if (id == NULL) {
@@ -239,8 +209,8 @@ static void same_rows(const struct replay *replay, const cJSON *step)
 {
 	const struct scheduler *scheduler = &replay->scheduler;
 	const struct step_counts *counts = &scheduler->batch.counts;
-	bool is_prefill = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(step, "prefill"));
-	uint32_t row_count = (uint32_t)cJSON_GetArraySize(array(step, "seqs"));
+	bool is_prefill = recording_truth(step, "prefill");
+	uint32_t row_count = (uint32_t)cJSON_GetArraySize(recording_array(step, "seqs"));
 	same(replay, is_prefill ? counts->prefill_rows : counts->decode_rows, row_count, "seqs");
 	same(replay, is_prefill ? counts->decode_rows : counts->prefill_rows, 0, "prefill");
 	same(replay, counts->sampled_rows, row_count, "sampled");
@@ -252,9 +222,9 @@ static void same_rows(const struct replay *replay, const cJSON *step)
 	for (uint32_t i = 0; is_prefill && i < scheduler->running.count - row_count; i++) {
 		sequence = sequence->next;
 	}
-	const cJSON *id = array(step, "seqs")->child;
-	const cJSON *table = array(step, "block_tables")->child;
-	const cJSON *cached = is_prefill ? array(step, "cached")->child : NULL;
+	const cJSON *id = recording_array(step, "seqs")->child;
+	const cJSON *table = recording_array(step, "block_tables")->child;
+	const cJSON *cached = is_prefill ? recording_array(step, "cached")->child : NULL;
 	for (uint32_t i = 0; i < row_count; i++) {
 		same(replay, sequence->request, (uint64_t)id->valuedouble, "seqs");
 		same_table(replay, sequence, table);
@@ -275,7 +245,7 @@ static void same_rows(const struct replay *replay, const cJSON *step)
 static void same_queue(const struct replay *replay, const struct sequence_queue *queue,
 	uint32_t backlog_count, const char *name)
 {
-	const cJSON *ids = array(replay->scenario->steps[replay->step], name);
+	const cJSON *ids = recording_array(replay->scenario->steps[replay->step], name);
 	same(replay, queue->count + backlog_count, (uint64_t)cJSON_GetArraySize(ids), name);
 	const cJSON *id = ids->child;
 	for (const struct sequence *s = queue->head; s != NULL; s = s->next) {
@@ -294,7 +264,7 @@ static void postprocess(struct replay *replay, const cJSON *step)
 	int32_t tokens[REQUEST_LIMIT];
 	uint32_t count = 0;
 	const cJSON *token;
-	cJSON_ArrayForEach(token, array(step, "sampled"))
+	cJSON_ArrayForEach(token, recording_array(step, "sampled"))
 	{
 		tokens[count++] = replay->feeding == FEED_SAMPLED ? (int32_t)token->valuedouble
 								  : scheduler->config.eos_token_id;
@@ -307,7 +277,7 @@ static void replay_step(struct replay *replay, const cJSON *step)
 {
 	struct scheduler *scheduler = &replay->scheduler;
 	const cJSON *id;
-	cJSON_ArrayForEach(id, array(step, "added"))
+	cJSON_ArrayForEach(id, recording_array(step, "added"))
 	{
 		replay->backlog[replay->backlog_count++] = (uint32_t)id->valuedouble;
 	}
@@ -316,11 +286,11 @@ static void replay_step(struct replay *replay, const cJSON *step)
 	scheduler_check(scheduler);
 	same_rows(replay, step);
 	same_events(replay, EVENT_PREEMPT, "preempted");
-	same(replay, scheduler->blocks.free_count, number(step, "free_after_schedule"),
+	same(replay, scheduler->blocks.free_count, recording_number(step, "free_after_schedule"),
 		"free_after_schedule");
 	postprocess(replay, step);
 	same_events(replay, EVENT_FINISH, "finished");
-	same(replay, scheduler->blocks.free_count, number(step, "free_after_step"),
+	same(replay, scheduler->blocks.free_count, recording_number(step, "free_after_step"),
 		"free_after_step");
 	same_queue(replay, &scheduler->waiting, replay->backlog_count, "waiting");
 	same_queue(replay, &scheduler->running, 0, "running");
@@ -342,59 +312,31 @@ static void replay_scenario(const struct scenario *scenario, enum feeding feedin
 	free(replay);
 }
 
-/* ---- the folder ---- */
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-/* Paths of the folder's recordings in order; 0 if there is no such folder. */
-static uint32_t list_recordings(const char *folder, char (*paths)[NAME_BYTES])
-{
-	uint32_t count = 0;
-	DIR *directory = opendir(folder);
-	if (directory == NULL) {
-		return 0;
-	}
-	for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
-		size_t length = strlen(entry->d_name);
-		if (length > 6 && strcmp(entry->d_name + length - 6, ".jsonl") == 0) {
-			require(count < FILE_LIMIT, "too many recordings");
-			(void)snprintf(paths[count++], NAME_BYTES, "%s/%s", folder, entry->d_name);
-		}
-	}
-	(void)closedir(directory);
-	qsort(paths, count, NAME_BYTES, compare_names);
-	return count;
-}
-
 Test(scheduler_golden, reproduces_the_original)
 {
-	const char *folder = getenv("QUIRE_SCHEDULER_GOLDEN");
-	if (folder == NULL || folder[0] == '\0') {
-		folder = QUIRE_SOURCE_DIR "/../shared/golden/scheduler";
-	}
-	char(*paths)[NAME_BYTES] = calloc(FILE_LIMIT, NAME_BYTES);
+	struct recordings recordings;
 	struct scenario *scenario = calloc(1, sizeof(struct scenario));
-	cr_assert(paths != NULL && scenario != NULL);
-	uint32_t count = list_recordings(folder, paths);
-	if (count == 0) {
-		free(scenario);
-		free(paths);
-		cr_skip_test(
-			"no recordings of the original in %s (QUIRE_SCHEDULER_GOLDEN)", folder);
-	}
 	uint32_t steps = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		read_scenario(scenario, paths[i]);
+
+	cr_assert(scenario != NULL);
+	recordings_find(&recordings, "QUIRE_SCHEDULER_GOLDEN",
+		QUIRE_SOURCE_DIR "/../shared/golden/scheduler");
+	if (recordings.count == 0) {
+		free(scenario);
+		cr_skip_test("no recordings of the original in %s (QUIRE_SCHEDULER_GOLDEN)",
+			recordings.folder);
+	}
+	for (size_t i = 0; i < recordings.count; i++) {
+		memset(scenario, 0, sizeof(*scenario));
+		scenario->name = recordings.paths[i];
+		recording_read(scenario->name, read_line, scenario);
 		for (int way = 0; way < FEED_WAYS; way++) {
 			replay_scenario(scenario, (enum feeding)way);
 		}
 		steps += scenario->step_count;
 		forget_scenario(scenario);
 	}
-	cr_log_info("%u recordings, %u steps, each run three ways", count, steps);
+	cr_log_info("%zu recordings, %u steps, each run three ways", recordings.count, steps);
+	recordings_forget(&recordings);
 	free(scenario);
-	free(paths);
 }

@@ -1,14 +1,11 @@
-/* opendir and getline are not C. */
-#define _DEFAULT_SOURCE
-
 #include <criterion/criterion.h>
 
 #include <cJSON.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/recording.h"
 #include "tests/harness/require.h"
 #include "tests/models/vllm_drive.h"
 
@@ -16,13 +13,11 @@
    QUIRE_VLLM_GOLDEN names the folder; its default is beside the project. */
 
 enum {
-	FILE_LIMIT = 8192,
-	NAME_BYTES = 512,
 	STEP_LIMIT = 65536,
 };
 
 struct scenario {
-	char name[NAME_BYTES];
+	const char *name; /* of its file */
 	struct vllm_rules rules;
 	struct vllm_request requests[VLLM_REQUESTS];
 	uint32_t request_count;
@@ -33,66 +28,43 @@ struct scenario {
 
 /* ---- reading ---- */
 
-static const cJSON *item_of(const cJSON *object, const char *name)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-	require(item != NULL, "the recording has no %s", name);
-	return item;
-}
-
-static double decimal(const cJSON *object, const char *name)
-{
-	const cJSON *item = item_of(object, name);
-	require(cJSON_IsNumber(item), "%s of the recording is no number", name);
-	return item->valuedouble;
-}
-
-static uint32_t number(const cJSON *object, const char *name)
-{
-	return (uint32_t)decimal(object, name);
-}
-
-static bool truth(const cJSON *object, const char *name)
-{
-	return cJSON_IsTrue(item_of(object, name));
-}
-
 static void read_config(struct scenario *scenario, const cJSON *config)
 {
-	const cJSON *policy = item_of(config, "policy");
+	const cJSON *policy = recording_item(config, "policy");
 	scenario->rules = (struct vllm_rules){
-		.block_size = number(config, "block_size"),
-		.num_blocks = number(config, "num_blocks"),
-		.max_num_seqs = number(config, "max_num_seqs"),
-		.max_num_batched_tokens = number(config, "max_num_batched_tokens"),
-		.max_model_len = number(config, "max_model_len"),
-		.eos = (int32_t)number(config, "eos"),
+		.block_size = recording_number(config, "block_size"),
+		.num_blocks = recording_number(config, "num_blocks"),
+		.max_num_seqs = recording_number(config, "max_num_seqs"),
+		.max_num_batched_tokens = recording_number(config, "max_num_batched_tokens"),
+		.max_model_len = recording_number(config, "max_model_len"),
+		.eos = (int32_t)recording_number(config, "eos"),
 		.is_priority = strcmp(policy->valuestring, "priority") == 0,
-		.is_async = truth(config, "async_scheduling"),
-		.has_prefix_caching = truth(config, "enable_prefix_caching"),
-		.has_chunked_prefill = truth(config, "enable_chunked_prefill"),
-		.long_prefill_token_threshold = number(config, "long_prefill_token_threshold"),
-		.reserves_full_isl = truth(config, "scheduler_reserve_full_isl"),
-		.watermark = decimal(config, "watermark"),
+		.is_async = recording_truth(config, "async_scheduling"),
+		.has_prefix_caching = recording_truth(config, "enable_prefix_caching"),
+		.has_chunked_prefill = recording_truth(config, "enable_chunked_prefill"),
+		.long_prefill_token_threshold =
+			recording_number(config, "long_prefill_token_threshold"),
+		.reserves_full_isl = recording_truth(config, "scheduler_reserve_full_isl"),
+		.watermark = recording_decimal(config, "watermark"),
 	};
 }
 
 static void read_request(struct scenario *scenario, const cJSON *row)
 {
 	require(scenario->request_count < VLLM_REQUESTS, "too many requests");
-	require_equal(number(row, "id"), scenario->request_count);
+	require_equal(recording_number(row, "id"), scenario->request_count);
 	struct vllm_request *own = &scenario->requests[scenario->request_count++];
-	const cJSON *prompt = item_of(row, "tokens");
-	const cJSON *answer = item_of(row, "answer");
+	const cJSON *prompt = recording_item(row, "tokens");
+	const cJSON *answer = recording_item(row, "answer");
 	const cJSON *token;
 	uint32_t count = 0;
 	*own = (struct vllm_request){
 		.prompt_count = (uint32_t)cJSON_GetArraySize(prompt),
-		.max_tokens = number(row, "max_tokens"),
-		.arrival_step = number(row, "arrival_step"),
-		.ignore_eos = truth(row, "ignore_eos"),
-		.priority = (int32_t)decimal(row, "priority"),
-		.arrival_time = decimal(row, "arrival_time"),
+		.max_tokens = recording_number(row, "max_tokens"),
+		.arrival_step = recording_number(row, "arrival_step"),
+		.ignore_eos = recording_truth(row, "ignore_eos"),
+		.priority = (int32_t)recording_decimal(row, "priority"),
+		.arrival_time = recording_decimal(row, "arrival_time"),
 	};
 	own->tokens = calloc(own->prompt_count + own->max_tokens, sizeof(int32_t));
 	require(own->tokens != NULL, "out of memory");
@@ -107,8 +79,10 @@ static void read_request(struct scenario *scenario, const cJSON *row)
 	}
 }
 
-static void read_line(struct scenario *scenario, cJSON *content)
+static void read_line(void *own, cJSON *content)
 {
+	struct scenario *scenario = own;
+
 	if (strcmp(content->string, "config") == 0) {
 		read_config(scenario, content);
 		cJSON_Delete(content);
@@ -127,20 +101,9 @@ static void read_line(struct scenario *scenario, cJSON *content)
 
 static void read_scenario(struct scenario *scenario, const char *path)
 {
-	FILE *file = fopen(path, "r");
-	require(file != NULL, "%s cannot be read", path);
-	char *line = NULL;
-	size_t capacity = 0;
 	memset(scenario, 0, sizeof(*scenario));
-	(void)snprintf(scenario->name, sizeof(scenario->name), "%s", path);
-	while (getline(&line, &capacity, file) > 0) {
-		cJSON *row = cJSON_Parse(line);
-		require(row != NULL && row->child != NULL, "%s has a line that is no object", path);
-		read_line(scenario, cJSON_DetachItemViaPointer(row, row->child));
-		cJSON_Delete(row);
-	}
-	free(line);
-	(void)fclose(file);
+	scenario->name = path;
+	recording_read(path, read_line, scenario);
 	require(scenario->end != NULL && scenario->step_count > 0, "%s is incomplete", path);
 }
 
@@ -167,7 +130,7 @@ static void same(const struct scenario *scenario, const struct vllm_step *found,
 static void same_list(const struct scenario *scenario, const struct vllm_step *found,
 	const cJSON *step, const char *name, const uint32_t *items, uint32_t count)
 {
-	const cJSON *expected = item_of(step, name);
+	const cJSON *expected = recording_item(step, name);
 	const cJSON *item;
 	uint32_t i = 0;
 	same(scenario, found, name, count, (uint64_t)cJSON_GetArraySize(expected));
@@ -180,11 +143,11 @@ static void same_list(const struct scenario *scenario, const struct vllm_step *f
 static void same_rows(
 	const struct scenario *scenario, const struct vllm_step *found, const cJSON *step)
 {
-	const cJSON *id = item_of(step, "seqs")->child;
-	const cJSON *first = item_of(step, "first")->child;
-	const cJSON *count = item_of(step, "count")->child;
-	const cJSON *blocks = item_of(step, "blocks")->child;
-	const char *kind = item_of(step, "kinds")->valuestring;
+	const cJSON *id = recording_item(step, "seqs")->child;
+	const cJSON *first = recording_item(step, "first")->child;
+	const cJSON *count = recording_item(step, "count")->child;
+	const cJSON *blocks = recording_item(step, "blocks")->child;
+	const char *kind = recording_item(step, "kinds")->valuestring;
 	same(scenario, found, "rows", found->row_count, strlen(kind));
 	for (uint32_t i = 0; i < found->row_count; i++) {
 		const struct vllm_row *row = &found->rows[i];
@@ -211,7 +174,7 @@ static void same_step(
 {
 	const cJSON *applied = cJSON_GetObjectItemCaseSensitive(step, "applied");
 	bool is_decided = cJSON_HasObjectItem(step, "seqs");
-	same(scenario, found, "step", found->step, number(step, "step"));
+	same(scenario, found, "step", found->step, recording_number(step, "step"));
 	same(scenario, found, "a decision", found->is_decided, is_decided);
 	if (is_decided) {
 		same_rows(scenario, found, step);
@@ -220,7 +183,7 @@ static void same_step(
 		same_list(scenario, found, step, "evicted", found->evicted.items,
 			found->evicted.count);
 		same(scenario, found, "free_after_schedule", found->free_after_schedule,
-			number(step, "free_after_schedule"));
+			recording_number(step, "free_after_schedule"));
 	}
 	if (scenario->rules.is_async) {
 		require(applied != NULL, "the recording has no applied");
@@ -229,7 +192,7 @@ static void same_step(
 	}
 	same_list(scenario, found, step, "finished", found->finished.items, found->finished.count);
 	same(scenario, found, "free_after_step", found->free_after_step,
-		number(step, "free_after_step"));
+		recording_number(step, "free_after_step"));
 	same_list(scenario, found, step, "waiting", found->waiting.items, found->waiting.count);
 	same_list(scenario, found, step, "running", found->running.items, found->running.count);
 }
@@ -253,12 +216,12 @@ static bool run_model(const struct scenario *scenario)
 	vllm_model_init(model, &scenario->rules);
 	for (uint32_t i = 0; i < scenario->step_count; i++) {
 		const cJSON *id;
-		cJSON_ArrayForEach(id, item_of(scenario->steps[i], "added"))
+		cJSON_ArrayForEach(id, recording_item(scenario->steps[i], "added"))
 		{
 			uint32_t added = (uint32_t)id->valuedouble;
 			vllm_model_add(model, added, &scenario->requests[added]);
 		}
-		vllm_model_step(model, number(scenario->steps[i], "step"));
+		vllm_model_step(model, recording_number(scenario->steps[i], "step"));
 		same_step(scenario, &model->now, scenario->steps[i]);
 	}
 	for (uint32_t i = 0; i < scenario->request_count; i++) {
@@ -279,12 +242,12 @@ static void run_engine_fed(const struct scenario *scenario, enum vllm_feeding fe
 	vllm_drive_init(drive, &scenario->rules, feeding);
 	for (uint32_t i = 0; i < scenario->step_count; i++) {
 		const cJSON *id;
-		cJSON_ArrayForEach(id, item_of(scenario->steps[i], "added"))
+		cJSON_ArrayForEach(id, recording_item(scenario->steps[i], "added"))
 		{
 			uint32_t added = (uint32_t)id->valuedouble;
 			vllm_drive_add(drive, added, &scenario->requests[added]);
 		}
-		vllm_drive_step(drive, number(scenario->steps[i], "step"));
+		vllm_drive_step(drive, recording_number(scenario->steps[i], "step"));
 		same_step(scenario, &drive->now, scenario->steps[i]);
 	}
 	for (const struct sequence *s = drive->real.waiting.head; s != NULL; s = s->next) {
@@ -306,47 +269,18 @@ static bool run_engine(const struct scenario *scenario)
 
 /* ---- the folder ---- */
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-/* Paths of the folder's recordings in order; 0 if there is no such folder. */
-static uint32_t list_recordings(const char *folder, char (*paths)[NAME_BYTES])
-{
-	uint32_t count = 0;
-	DIR *directory = opendir(folder);
-	if (directory == NULL) {
-		return 0;
-	}
-	for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
-		size_t length = strlen(entry->d_name);
-		if (length > 6 && strcmp(entry->d_name + length - 6, ".jsonl") == 0) {
-			require(count < FILE_LIMIT, "too many recordings");
-			(void)snprintf(paths[count++], NAME_BYTES, "%s/%s", folder, entry->d_name);
-		}
-	}
-	(void)closedir(directory);
-	qsort(paths, count, NAME_BYTES, compare_names);
-	return count;
-}
-
 /* Runs each scenario of the folder, or skips the test. run() returns whether it compared one. */
 static void for_each_scenario(bool (*run)(const struct scenario *scenario), const char *who)
 {
-	const char *folder = getenv("QUIRE_VLLM_GOLDEN");
-	if (folder == NULL || folder[0] == '\0') {
-		folder = QUIRE_SOURCE_DIR "/../shared/golden/vllm";
-	}
-	char(*paths)[NAME_BYTES] = calloc(FILE_LIMIT, NAME_BYTES);
+	struct recordings recordings;
 	struct scenario *scenario = calloc(1, sizeof(struct scenario));
-	cr_assert(paths != NULL && scenario != NULL);
-	uint32_t count = list_recordings(folder, paths);
-	uint32_t steps = 0;
-	uint32_t compared = 0;
-	uint32_t async_count = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		read_scenario(scenario, paths[i]);
+	uint32_t steps = 0, compared = 0, async_count = 0;
+
+	cr_assert(scenario != NULL);
+	recordings_find(
+		&recordings, "QUIRE_VLLM_GOLDEN", QUIRE_SOURCE_DIR "/../shared/golden/vllm");
+	for (size_t i = 0; i < recordings.count; i++) {
+		read_scenario(scenario, recordings.paths[i]);
 		if (run(scenario)) {
 			compared++;
 			steps += scenario->step_count;
@@ -355,12 +289,12 @@ static void for_each_scenario(bool (*run)(const struct scenario *scenario), cons
 		forget_scenario(scenario);
 	}
 	free(scenario);
-	free(paths);
-	if (count == 0) {
-		cr_skip_test("no recordings of vLLM in %s (QUIRE_VLLM_GOLDEN)", folder);
+	if (recordings.count == 0) {
+		cr_skip_test("no recordings of vLLM in %s (QUIRE_VLLM_GOLDEN)", recordings.folder);
 	}
-	printf("%s: %u of %u scenarios compared, %u of them asynchronous, %u steps\n", who,
-		compared, count, async_count, steps);
+	printf("%s: %u of %zu scenarios compared, %u of them asynchronous, %u steps\n", who,
+		compared, recordings.count, async_count, steps);
+	recordings_forget(&recordings);
 }
 
 Test(scheduler_vllm_golden, the_model_reproduces_the_original, .timeout = 300)

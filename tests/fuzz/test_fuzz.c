@@ -1,7 +1,6 @@
 #include "tests/fuzz/targets.h"
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,35 +13,7 @@
 /* The corpus of every target, and changes of it from a fixed seed: what a fuzzer would try first.
  */
 
-enum { FILES_MAX = 256, ROOM = 1 << 17, EDITS_MAX = 4, PATH_BYTES = 512 };
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Paths of the corpus in order; to be freed. */
-static size_t list_corpus(const char *target, char **paths)
-{
-	char path[PATH_BYTES];
-	size_t count = 0;
-
-	snprintf(path, sizeof(path), "tests/fuzz/corpus/%s", target);
-	DIR *folder = opendir(path);
-	require(folder != NULL, "%s is not here", path);
-	for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-		if (entry->d_name[0] != '.') {
-			require(count < FILES_MAX, "more than %d files", FILES_MAX);
-			snprintf(path, sizeof(path), "tests/fuzz/corpus/%s/%.200s", target,
-				entry->d_name);
-			paths[count++] = strdup(path);
-		}
-	}
-	closedir(folder);
-	qsort(paths, count, sizeof(*paths), by_name);
-	require(count > 0, "no input for %s", target);
-	return count;
-}
+enum { ROOM = 1 << 17, EDITS_MAX = 4, PATH_BYTES = 512 };
 
 /* Hands the target exactly its bytes, so that a sanitizer sees what is read behind them. */
 static bool feed(const struct fuzz_target *target, const uint8_t *bytes, size_t byte_count)
@@ -61,10 +32,13 @@ static void run_target(const char *name, uint32_t changes)
 {
 	static uint8_t buffer[ROOM];
 	const struct fuzz_target *target = fuzz_target_find(name);
-	char *paths[FILES_MAX];
-	size_t count = list_corpus(name, paths);
+	char folder[PATH_BYTES];
+	size_t count;
 	uint32_t accepted = 0;
 
+	snprintf(folder, sizeof(folder), "tests/fuzz/corpus/%s", name);
+	char **paths = files_list(folder, "", &count);
+	require(count > 0, "%s is not here, or empty", folder);
 	for (size_t i = 0; i < count; i++) {
 		size_t byte_count;
 		char *bytes = file_read(paths[i], &byte_count);
@@ -83,8 +57,8 @@ static void run_target(const char *name, uint32_t changes)
 			feed(target, buffer, changed);
 		}
 		free(bytes);
-		free(paths[i]);
 	}
+	files_forget(paths, count);
 	require(accepted > 0, "%s refuses its whole corpus: a format has changed", name);
 }
 

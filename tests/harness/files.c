@@ -74,3 +74,51 @@ void require_no_parts(const char *folder)
 	}
 	closedir(open);
 }
+
+static int compare_paths(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool has_ending(const char *name, const char *ending)
+{
+	size_t length = strlen(name), ending_length = strlen(ending);
+
+	return name[0] != '.' && length > ending_length &&
+	       strcmp(name + length - ending_length, ending) == 0;
+}
+
+char **files_list(const char *folder, const char *ending, size_t *count)
+{
+	DIR *open = opendir(folder);
+	char **paths = NULL;
+	struct dirent *entry;
+
+	*count = 0;
+	while (open != NULL && (entry = readdir(open)) != NULL) {
+		if (!has_ending(entry->d_name, ending)) {
+			continue;
+		}
+		size_t bytes = strlen(folder) + strlen(entry->d_name) + 2;
+		char *path = malloc(bytes);
+		paths = realloc(paths, (*count + 1) * sizeof(*paths));
+		require(paths != NULL && path != NULL, "out of memory");
+		snprintf(path, bytes, "%s/%s", folder, entry->d_name);
+		paths[(*count)++] = path;
+	}
+	if (open != NULL) {
+		closedir(open);
+	}
+	if (paths != NULL) {
+		qsort(paths, *count, sizeof(*paths), compare_paths);
+	}
+	return paths;
+}
+
+void files_forget(char **paths, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		free(paths[i]);
+	}
+	free(paths);
+}

@@ -21,6 +21,12 @@ bool file_exists(const char *path);
 /* 0 if there is no such file. */
 uint64_t file_byte_count(const char *path);
 
+/* Paths of the files in a folder whose names end so, in order; none, and NULL, if
+   there is no such folder. To be freed by files_forget(). */
+char **files_list(const char *folder, const char *ending, size_t *count);
+
+void files_forget(char **paths, size_t count);
+
 /* Demands that no unfinished file, NAME.PID.part, is left. */
 void require_no_parts(const char *folder);
 
