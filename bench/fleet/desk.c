@@ -26,7 +26,7 @@ static uint32_t find_cached(struct desk *desk, const struct parcel *parcel)
 	return most;
 }
 
-/* What one cache with all the memory would have found. */
+/* What one cache with all the memory would have found of a request that is taken. */
 static void note_whole(struct desk *desk, const struct parcel *parcel, uint64_t now_ns)
 {
 	uint32_t count = parcel->prompt_block_count;
@@ -56,7 +56,6 @@ static uint32_t pick(struct desk *desk, const struct parcel *parcel, uint64_t no
 	if (desk->finds_cached) {
 		uint32_t most = find_cached(desk, parcel);
 		desk->regret_blocks += most - desk->views[replica].cached_blocks;
-		note_whole(desk, parcel, now_ns);
 	}
 	XXH64_update(desk->decisions, words, sizeof(words));
 	desk->picks++;
@@ -88,6 +87,9 @@ static void send(struct desk *desk, struct parcel *parcel, uint64_t now_ns, uint
 	parcel->fits = engine_config_fit(engine_limits(berth->engine), parcel->row.input_length,
 			       parcel->row.output_length) == FIT_OK;
 	berth->fit_count += parcel->fits;
+	if (desk->finds_cached && parcel->fits && parcel->retry_count == 0) {
+		note_whole(desk, parcel, now_ns);
+	}
 	parcel->prefill_tokens = parcel->row.input_length -
 				 (uint64_t)desk->sight.seen[replica].cached_blocks * block_size;
 	view->requests++;
@@ -273,6 +275,16 @@ void desk_first_token(struct desk *desk, struct parcel *parcel, uint64_t now_ns)
 	update(desk, parcel->replica, now_ns);
 }
 
+/* A replica can work while it takes requests or has any. */
+static void note_presence(struct desk *desk, uint32_t replica, uint64_t now_ns)
+{
+	if (desk->berths[replica].is_up || desk->views[replica].requests > 0) {
+		presence_begin(&desk->presence, replica, now_ns);
+	} else {
+		presence_end(&desk->presence, replica, now_ns);
+	}
+}
+
 /* A parcel is no longer its replica's. */
 static void leave(struct desk *desk, struct parcel *parcel)
 {
@@ -288,6 +300,9 @@ void desk_finish(struct desk *desk, struct parcel *parcel, uint64_t now_ns)
 {
 	leave(desk, parcel);
 	update(desk, parcel->replica, now_ns);
+	if (!desk->berths[parcel->replica].is_up) {
+		note_presence(desk, parcel->replica, now_ns);
+	}
 	if (workload_is_closed(desk->workload)) {
 		workload_finish(desk->workload, parcel->row.turn_index, now_ns);
 		desk->has_finish = true;
@@ -300,6 +315,7 @@ void desk_finish(struct desk *desk, struct parcel *parcel, uint64_t now_ns)
 void desk_set_up(struct desk *desk, uint32_t replica, bool is_up, uint64_t now_ns)
 {
 	desk->berths[replica].is_up = is_up;
+	note_presence(desk, replica, now_ns);
 	update(desk, replica, now_ns);
 }
 
@@ -367,6 +383,7 @@ void desk_set_engine(struct desk *desk, uint32_t replica, struct engine *engine)
 	desk->whole.capacity += engine_limits(engine)->kv_block_count;
 	desk->views[replica].kv_blocks = engine_limits(engine)->kv_block_count;
 	sight_set_engine(&desk->sight, replica, engine);
+	note_presence(desk, replica, 0);
 	desk_look(desk, replica, 0);
 }
 
@@ -375,6 +392,7 @@ enum status desk_open(struct desk *desk, const struct desk_options *options, str
 	*desk = (struct desk){.options = *options, .state = WORKLOAD_ROW};
 	desk->berths = memory_take(options->replica_count, sizeof(*desk->berths));
 	desk->views = memory_take(options->replica_count, sizeof(*desk->views));
+	presence_open(&desk->presence, options->replica_count);
 	desk->decisions = XXH64_createState();
 	if (desk->decisions == NULL) {
 		memory_exhausted(128); /* about the size of the state */
@@ -409,6 +427,7 @@ void desk_close(struct desk *desk)
 	parcel_list_clear(&desk->refused);
 	sight_deinit(&desk->sight);
 	outages_close(&desk->outages);
+	presence_close(&desk->presence);
 	free(desk->berths);
 	free(desk->views);
 	free(desk->prompt);

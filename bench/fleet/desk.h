@@ -6,6 +6,7 @@
 
 #include "bench/fleet/outages.h"
 #include "bench/fleet/parcel.h"
+#include "bench/fleet/presence.h"
 #include "bench/fleet/sight.h"
 #include "engine/engine.h"
 #include "engine/router/block_set.h"
@@ -69,6 +70,7 @@ struct desk {
 	struct parcel_list queue;   /* no replica takes them; the first waits longest */
 	struct parcel_list refused; /* the queue was full; the caller records and frees them */
 	struct outages outages;
+	struct presence presence; /* when each replica could work */
 	bool has_arrival;
 	uint64_t first_arrival_ns;
 	uint64_t warmup, measured_end; /* as metrics_options has them; set by the caller */
@@ -83,7 +85,7 @@ struct desk {
 	size_t prompt_capacity, prompt_key_capacity;
 
 	struct block_set whole; /* one cache with the memory of all replicas, least recently used
-				   block first out */
+				   block first out; of the requests that are not rejected */
 	uint64_t whole_hit_tokens, whole_query_tokens;
 	bool finds_cached; /* what each replica has cached of a request, and so the regret */
 	uint64_t picks;

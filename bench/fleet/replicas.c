@@ -10,28 +10,52 @@ static uint64_t tokens_of(const struct replica_figures *figures)
 	return figures->prompt_tokens + figures->output_tokens;
 }
 
-double replicas_imbalance(const struct fleet_figures *fleet)
+/* The longest time that a replica was there; 0: none was. */
+static uint64_t longest_up(const struct fleet_figures *fleet)
 {
-	uint64_t most = 0, sum = 0;
+	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < fleet->count; i++) {
-		uint64_t tokens = tokens_of(&fleet->each[i]);
-		most = tokens > most ? tokens : most;
-		sum += tokens;
+		most = fleet->each[i].up_ns > most ? fleet->each[i].up_ns : most;
 	}
-	return sum == 0 ? 1 : (double)most * fleet->count / (double)sum;
+	return most;
+}
+
+struct rates {
+	double most, weights, sum, squares; /* max x, sum w, sum w x, sum w x^2 */
+};
+
+/* Times are in units of the longest, so that replicas that are always there weigh exactly 1. */
+static struct rates rates_of(const struct fleet_figures *fleet)
+{
+	double unit = (double)longest_up(fleet);
+	struct rates rates = {0};
+
+	for (uint32_t i = 0; i < fleet->count; i++) {
+		double weight = unit > 0 ? (double)fleet->each[i].up_ns / unit : 0;
+		double tokens = (double)tokens_of(&fleet->each[i]);
+		if (weight > 0) {
+			rates.most = tokens / weight > rates.most ? tokens / weight : rates.most;
+			rates.weights += weight;
+			rates.sum += tokens;
+			rates.squares += tokens * tokens / weight;
+		}
+	}
+	return rates;
+}
+
+double replicas_imbalance(const struct fleet_figures *fleet)
+{
+	struct rates rates = rates_of(fleet);
+
+	return rates.sum > 0 ? rates.most * rates.weights / rates.sum : 1;
 }
 
 double replicas_jain(const struct fleet_figures *fleet)
 {
-	double sum = 0, squares = 0;
+	struct rates rates = rates_of(fleet);
 
-	for (uint32_t i = 0; i < fleet->count; i++) {
-		double tokens = (double)tokens_of(&fleet->each[i]);
-		sum += tokens;
-		squares += tokens * tokens;
-	}
-	return squares == 0 ? 1 : sum * sum / (fleet->count * squares);
+	return rates.squares > 0 ? rates.sum * rates.sum / (rates.weights * rates.squares) : 1;
 }
 
 /* ---- summary.json ---- */
@@ -66,7 +90,7 @@ static cJSON *replica_json(const struct fleet_figures *fleet, uint32_t index)
 {
 	const struct replica_figures *own = &fleet->each[index];
 	cJSON *object = cJSON_CreateObject();
-	char busy[NUMBER_TEXT_BYTES];
+	char busy[NUMBER_TEXT_BYTES], up[NUMBER_TEXT_BYTES];
 
 	add_count(object, "replica", true, index);
 	if (own->group != NULL) {
@@ -83,6 +107,8 @@ static cJSON *replica_json(const struct fleet_figures *fleet, uint32_t index)
 	add_count(object, "steps", true, own->steps);
 	decimal_text(busy, own->busy_ns, 9);
 	cJSON_AddRawToObject(object, "busy_s", busy);
+	decimal_text(up, own->up_ns, 9);
+	cJSON_AddRawToObject(object, "up_s", up);
 	return object;
 }
 
@@ -128,10 +154,10 @@ void replicas_print(const struct fleet_figures *fleet)
 		for (uint32_t i = 0; i < fleet->count; i++) {
 			lost_tokens += fleet->each[i].lost_tokens;
 		}
-		printf("\n            %llu requests sent again after a failure, which lost %llu "
+		printf("\n            %llu request%s sent again after a failure, which lost %llu "
 		       "output tokens; %llu rejected by a full queue",
-			(unsigned long long)fleet->retries, (unsigned long long)lost_tokens,
-			(unsigned long long)fleet->refused);
+			(unsigned long long)fleet->retries, fleet->retries == 1 ? "" : "s",
+			(unsigned long long)lost_tokens, (unsigned long long)fleet->refused);
 	}
 	printf("\n\n  %7s %10s %13s %13s %8s %11s %10s %10s\n", "replica", "requests", "prompt",
 		"output", "hit %", "preemptions", "steps", "busy s");

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bench/fleet/presence.h"
+
 /* The replicas of a run, one by one, and how evenly they were loaded: the section `fleet` of
    summary.json, and its printed table. */
 
@@ -12,11 +14,13 @@ struct replica_figures {
 	uint64_t submitted, finished, preemptions, steps, busy_ns;
 	uint64_t prompt_tokens, output_tokens, query_tokens, hit_tokens;
 	uint64_t lost_tokens; /* output tokens of requests that it lost when it failed */
+	uint64_t up_ns;	      /* of the run, when it could work (bench/fleet/presence.h) */
 };
 
 struct fleet_figures {
 	uint32_t count;			    /* of replicas; 0: no fleet */
 	const struct replica_figures *each; /* (count), borrowed */
+	const struct presence *presence;    /* when each could work, borrowed */
 	const char *router;
 	bool has_prompt_ids;	/* hits are known */
 	bool knows_regret;	/* and what each replica had cached of a request */
@@ -26,12 +30,15 @@ struct fleet_figures {
 	uint64_t whole_hit_tokens, whole_query_tokens; /* of one cache with all the memory */
 };
 
-/* Most tokens (prompt and output) of a replica over their mean. 1: all have the same; `count`: one
-   has all. */
+/* How even the load was, where x is the tokens (prompt and output) of a replica in a unit of the
+   time w in which it could work. A replica that was never there does not count. Where all were
+   there all the time, x is the tokens and n the number of replicas.
+
+   The most x over the mean, max x / (sum w x / sum w). 1: all have the same; n: one has all. */
 double replicas_imbalance(const struct fleet_figures *fleet);
 
-/* Jain's index of the tokens, (sum x)^2 / (n sum x^2): 1 is even, 1/n is one replica with all
-   (Jain, Chiu, Hawe, "A quantitative measure of fairness", 1984). */
+/* Jain's index, (sum w x)^2 / (sum w sum w x^2): 1 is even, 1/n is one replica with all (Jain,
+   Chiu, Hawe, "A quantitative measure of fairness", 1984). */
 double replicas_jain(const struct fleet_figures *fleet);
 
 struct cJSON;

@@ -198,8 +198,8 @@ static void add_alone(struct text *text, const struct configuration_answer *own)
 	if (alone->rejected > 0) {
 		text_add(text, ", ");
 		add_count(text, (double)alone->rejected);
-		text_add(
-			text, " of them rejected as too long for --max-model-len or the KV blocks");
+		text_add(text, " of them rejected: ");
+		binding_add_rejections(text, alone);
 	}
 	if (alone->longest_missed > 0) {
 		text_add(text, ", the longest of ");

@@ -98,6 +98,31 @@ static void add_steps(struct text *text, const struct probe_figures *figures)
 		       "--max-num-seqs shortens them");
 }
 
+void binding_add_rejections(struct text *text, const struct probe_figures *figures)
+{
+	const char *comma = "";
+
+	if (figures->too_long > 0) {
+		text_add_number(text, NUMBER_COUNT, true, (double)figures->too_long);
+		text_format(text, " too long (--max-model-len %llu takes all)",
+			(unsigned long long)figures->needed_model_len);
+		comma = ", ";
+	}
+	if (figures->never_fit > 0) {
+		text_add(text, comma);
+		text_add_number(text, NUMBER_COUNT, true, (double)figures->never_fit);
+		text_format(text, " for lack of KV blocks (--kv-blocks %llu takes all)",
+			(unsigned long long)figures->needed_kv_blocks);
+		comma = ", ";
+	}
+	if (figures->rejected > figures->too_long + figures->never_fit) {
+		text_add(text, comma);
+		text_add_number(text, NUMBER_COUNT, true,
+			(double)(figures->rejected - figures->too_long - figures->never_fit));
+		text_add(text, " by a full queue at the router");
+	}
+}
+
 void binding_add_text(
 	struct text *text, const struct objective *objective, const struct probe_figures *figures)
 {
@@ -106,8 +131,8 @@ void binding_add_text(
 			objective->limits[figures->judged.limit].metric->title);
 	}
 	if (figures->judged.miss == MISS_ATTAINED && largest(figures) == CAUSE_REJECTIONS) {
-		text_add(text, "rejections: requests that are too long for --max-model-len or the "
-			       "KV blocks, or that no replica took");
+		text_add(text, figures->rejected > 0 ? "rejections: " : "no replica took them");
+		binding_add_rejections(text, figures);
 	} else if (figures->judged.miss == MISS_ATTAINED && largest(figures) == CAUSE_TPOT) {
 		add_steps(text, figures);
 	} else if (figures->judged.miss == MISS_ATTAINED && largest(figures) == CAUSE_E2E &&

@@ -15,6 +15,9 @@ const char *binding_name(const struct objective *objective, const struct probe_f
 void binding_add_text(
 	struct text *text, const struct objective *objective, const struct probe_figures *figures);
 
+/* How many requests were rejected, why, and the option that takes them. */
+void binding_add_rejections(struct text *text, const struct probe_figures *figures);
+
 /* "97.8 % are within it: 240 requests miss TPOT, 12 miss TTFT", or what else fails. */
 void binding_add_misses(
 	struct text *text, const struct objective *objective, const struct probe_figures *figures);

@@ -152,6 +152,11 @@ static struct probe_figures figures_of(
 		.missed_tpot = outcome->slo_missed_tpot,
 		.missed_e2e = outcome->slo_missed_e2e,
 		.longest_missed = outcome->longest_missed,
+		.too_long = outcome->rejected_too_long,
+		.never_fit = outcome->rejected_never_fits,
+		.needed_model_len = outcome->longest_too_long,
+		.needed_kv_blocks =
+			u64_divide_up(outcome->longest_never_fitting, outcome->block_size),
 		.interval = outcome->slo_interval,
 		.kv_peak = outcome->kv_peak,
 		.seats_peak = outcome->seats_peak,

@@ -32,6 +32,8 @@ struct probe_figures {
 	/* measured requests */
 	uint64_t submitted, attained, rejected, failed, unfinished;
 	uint64_t missed_ttft, missed_tpot, missed_e2e, longest_missed;
+	/* rejected, by what they exceed, and what would take all of them; 0: none is */
+	uint64_t too_long, never_fit, needed_model_len, needed_kv_blocks;
 	struct slo_interval interval; /* of the share that attains */
 	bool has_offered;
 	double offered_per_s; /* where arrivals take time */

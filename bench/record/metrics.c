@@ -149,13 +149,17 @@ static struct request_times request_times(const struct metrics *metrics,
 	return times;
 }
 
-/* Writes one row. finish_ns and times are used only for finished requests. */
+/* Writes one row. end_ns: when the request finished, or the run ended that left it. times: of
+   finished requests only. */
 static void write_row(struct metrics *metrics, const struct request_record *record,
-	enum request_status status, uint64_t output_tokens, uint64_t finish_ns,
+	enum request_status status, uint64_t output_tokens, uint64_t end_ns,
 	const struct request_times *times)
 {
 	struct table_writer *table = metrics->requests;
 	bool is_finished = status == REQUEST_FINISHED;
+	bool is_left = status == REQUEST_FAILED || status == REQUEST_UNFINISHED;
+	uint64_t queue_end_ns = record->is_scheduled ? record->first_scheduled_ns
+						     : u64_max(end_ns, record->arrival_ns);
 
 	if (table == NULL) {
 		return;
@@ -166,13 +170,13 @@ static void write_row(struct metrics *metrics, const struct request_record *reco
 	table_u64(table, record->arrival_ns);
 	table_if(table, record->is_scheduled, record->first_scheduled_ns);
 	table_if(table, record->has_token, record->first_token_ns);
-	table_if(table, is_finished, finish_ns);
+	table_if(table, is_finished, end_ns);
 	table_u64(table, record->prompt_tokens);
 	table_if(table, record->is_scheduled, record->cached_tokens);
 	table_u64(table, output_tokens);
 	table_u64(table, record->preemptions);
 	table_u64(table, record->recomputed_tokens);
-	table_if(table, record->is_scheduled, record->first_scheduled_ns - record->arrival_ns);
+	table_if(table, record->is_scheduled || is_left, queue_end_ns - record->arrival_ns);
 	table_if(table, record->has_token, record->first_token_ns - record->arrival_ns);
 	table_if(table, is_finished && times->has_tpot, is_finished ? times->tpot_ns : 0);
 	table_if(table, is_finished, is_finished ? times->e2e_ns : 0);
@@ -344,8 +348,8 @@ void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_
 	free(session);
 }
 
-void metrics_refuse(
-	struct metrics *metrics, enum request_status status, const struct metrics_arrival *arrival)
+void metrics_refuse(struct metrics *metrics, enum request_status status,
+	const struct metrics_arrival *arrival, uint64_t end_ns)
 {
 	struct request_record record = record_of(metrics, arrival);
 	char *session = NULL;
@@ -357,12 +361,13 @@ void metrics_refuse(
 	record.session = session;
 	record.is_nowhere = true;
 	count_arrival(metrics, arrival);
+	metrics->nowhere++;
 	metrics->rejected += status == REQUEST_REJECTED_QUEUE_FULL;
 	metrics->rejected_queue_full += status == REQUEST_REJECTED_QUEUE_FULL;
 	metrics->failed += status == REQUEST_FAILED;
 	metrics->unfinished += status == REQUEST_UNFINISHED;
 	metrics->measured_taken += record.is_measured && status != REQUEST_REJECTED_QUEUE_FULL;
-	write_row(metrics, &record, status, 0, 0, NULL);
+	write_row(metrics, &record, status, 0, end_ns, NULL);
 	free(session);
 }
 
@@ -804,11 +809,15 @@ static int compare_record_id(const void *a, const void *b)
 	return (first->id > second->id) - (first->id < second->id);
 }
 
-void metrics_end(struct metrics *metrics, enum request_status status)
+void metrics_end(struct metrics *metrics, enum request_status status, uint64_t end_ns)
 {
 	struct request_record **live = memory_take(metrics->record_count, sizeof(*live));
 	uint32_t count = 0;
 
+	window_meet(&metrics->window, &metrics->distributions->window, &metrics->work);
+	if (metrics->work.waits.count > 0) {
+		pass_waits(metrics, u64_max(end_ns, metrics->work.waits.charged_ns));
+	}
 	for (uint32_t slot = 0; slot < metrics->record_count; slot++) {
 		if (metrics->records[slot].is_live) {
 			live[count++] = &metrics->records[slot];
@@ -818,7 +827,7 @@ void metrics_end(struct metrics *metrics, enum request_status status)
 	for (uint32_t i = 0; i < count; i++) {
 		struct request_record *record = live[i];
 		uint64_t output = token_count(metrics, record) - record->prompt_tokens;
-		write_row(metrics, record, status, output, 0, NULL);
+		write_row(metrics, record, status, output, end_ns, NULL);
 	}
 	levels_end(&metrics->distributions->levels, &metrics->level_progress, &metrics->work);
 	*(status == REQUEST_FAILED ? &metrics->failed : &metrics->unfinished) += count;

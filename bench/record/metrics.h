@@ -99,6 +99,7 @@ struct metrics_arrival {
 	X(rejected_queue_full)                                                                     \
 	X(rejected_too_long) /* of the rejected; the others never fit the KV pool */               \
 	X(capped)	     /* whose answers end at max_model_len before max_tokens */            \
+	X(nowhere)	     /* submitted, and given to no engine */                               \
 	X(failed)                                                                                  \
 	X(unfinished)                                                                              \
 	X(warmup_submitted)                                                                        \
@@ -180,9 +181,9 @@ void metrics_arrive(struct metrics *metrics, uint32_t slot, const struct metrics
 void metrics_reject(struct metrics *metrics, enum fit fit, const struct metrics_arrival *arrival);
 
 /* A request that no engine was given, with the status of its row: REQUEST_REJECTED_QUEUE_FULL, or
-   the end of a run. */
-void metrics_refuse(
-	struct metrics *metrics, enum request_status status, const struct metrics_arrival *arrival);
+   the end of a run, at end_ns. */
+void metrics_refuse(struct metrics *metrics, enum request_status status,
+	const struct metrics_arrival *arrival, uint64_t end_ns);
 
 /* A request that no engine was given waited over [from_ns, until_ns). */
 void metrics_wait(
@@ -205,8 +206,9 @@ void metrics_step(struct metrics *metrics, const struct engine *engine,
    step, whose decisions were not carried out. */
 void metrics_flush_events(struct metrics *metrics, const struct engine *engine);
 
-/* Ends the run: every request still in the engine gets a row with this status. */
-void metrics_end(struct metrics *metrics, enum request_status status);
+/* Ends the run, at end_ns: every request still in the engine gets a row with this status, and those
+   that wait are charged up to then. */
+void metrics_end(struct metrics *metrics, enum request_status status, uint64_t end_ns);
 
 /* 0 of a sum of several. */
 uint64_t metrics_result_hash(const struct metrics *metrics);

@@ -57,10 +57,14 @@ static bool is_queue_growing(const struct metrics *metrics)
 	return last > middle && (u128)(last - middle) * 60 > (u128)metrics->submitted * 1000;
 }
 
-static enum verdict verdict_of(const struct metrics *metrics, uint64_t backlog_at_last_arrival)
+static enum verdict verdict_of(
+	const struct metrics *metrics, uint64_t backlog_at_last_arrival, enum run_end end)
 {
 	bool has_backlog = backlog_at_last_arrival * 20 > metrics->submitted;
 
+	if (end == RUN_COMPLETE && metrics->unfinished > 0) {
+		return VERDICT_UNSERVED;
+	}
 	if (has_backlog && is_queue_growing(metrics)) {
 		return VERDICT_OVERLOADED;
 	}
@@ -103,7 +107,7 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 	uint64_t end_ns, bool is_closed_loop)
 {
 	outcome->result_hash = metrics_result_hash(metrics);
-	outcome->verdict = verdict_of(metrics, outcome->backlog_at_last_arrival);
+	outcome->verdict = verdict_of(metrics, outcome->backlog_at_last_arrival, outcome->end);
 	outcome->submitted = metrics->submitted;
 	outcome->finished = metrics->finished;
 	outcome->rejected = metrics->rejected;
@@ -155,33 +159,40 @@ static bool utilisation_of(const struct run_sums *work, double time_ns,
 	return true;
 }
 
+/* Of a time, what the replicas together could have worked. */
+static double time_up(const struct run_outcome *outcome, uint64_t start_ns, uint64_t end_ns)
+{
+	return outcome->fleet.count == 0
+		       ? (double)(end_ns - start_ns)
+		       : presence_of_all(outcome->fleet.presence, start_ns, end_ns);
+}
+
 void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metrics,
-	const struct engine_config *limits, const struct runner *pricer)
+	const struct engine_config *limits, uint64_t seats, const struct runner *pricer)
 {
 	const struct run_sums *work = &outcome->work;
 	const struct step_sums *sums = &work->sums;
-	double window_ns = (double)outcome->window_ns;
+	uint64_t window_end_ns = outcome->window_start_ns + outcome->window_ns;
+	double up_ns = time_up(outcome, outcome->window_start_ns, window_end_ns);
 	const struct level *levels = metrics->distributions->levels.levels;
-	double replicas = outcome->fleet.count > 0 ? outcome->fleet.count : 1;
 
 	for (uint32_t i = 0; i < outcome->level_count; i++) {
 		struct level_figures *figures = &outcome->levels[i];
-		figures->has_utilisation =
-			utilisation_of(&levels[i].work, (double)outcome->level_ns * replicas,
-				limits, pricer, &figures->utilisation);
+		uint64_t start_ns = i * outcome->level_ns;
+		figures->has_utilisation = utilisation_of(&levels[i].work,
+			time_up(outcome, start_ns, start_ns + outcome->level_ns), limits, pricer,
+			&figures->utilisation);
 	}
 	outcome->kv_peak = (double)sums->used_blocks_peak / limits->kv_block_count;
-	outcome->seats_peak = (double)sums->running_peak / limits->max_num_seqs;
+	outcome->seats_peak = (double)sums->running_peak / (double)seats;
 	outcome->budget_peak = (double)sums->tokens_peak / limits->max_num_batched_tokens;
-	if (outcome->window_ns == 0 || work->steps == 0) {
+	if (up_ns <= 0 || work->steps == 0) {
 		return;
 	}
 	outcome->budget_mean = (double)(sums->decode_rows + sums->prefill_tokens) /
 			       (double)work->steps / limits->max_num_batched_tokens;
-	outcome->kv_mean =
-		(double)work->used_blocks_ns / window_ns / limits->kv_block_count / replicas;
-	outcome->seats_mean =
-		(double)work->running_ns / window_ns / limits->max_num_seqs / replicas;
+	outcome->kv_mean = (double)work->used_blocks_ns / up_ns / limits->kv_block_count;
+	outcome->seats_mean = (double)work->running_ns / up_ns / (double)seats;
 	outcome->has_utilisation =
-		utilisation_of(work, window_ns * replicas, limits, pricer, &outcome->utilisation);
+		utilisation_of(work, up_ns, limits, pricer, &outcome->utilisation);
 }

@@ -14,13 +14,14 @@
 
    The verdict states whether the latencies describe the engine under this load or merely the length
    of the trace:
+     unserved    the run came to its end and left requests that no replica was there to take.
      overloaded  when the last request arrived, over 5 % of all requests were waiting, and the queue
                  was growing: from the second third of the arrivals' time to the last it gained over
                  5 % of the requests that arrive in a third. Latencies grow with the trace; read
                  only the throughput.
      backlogged  over 5 % were waiting then without such growth, or requests waited longer than they
                  were served. The engine catches up, but queueing dominates the latencies.
-     stable      neither.
+     stable      none of these.
    It is of the whole run, like the backlog at the last arrival and the drain time.
    A closed loop offers no more than is finished, so it is stable unless its requests queue. */
 
@@ -47,6 +48,9 @@ struct run_outcome {
 	uint64_t profile_xxh64;	  /* of the content of what priced the steps; 0: nothing did */
 	uint64_t found_kv_blocks; /* blocks that the memory has room for; 0: unknown */
 	uint64_t kv_blocks, block_size;
+	bool is_beyond_memory; /* --kv-blocks is more than the GPU that is priced has room for */
+	bool has_given_blocks; /* by --kv-blocks */
+	bool is_held_back;     /* --max-concurrency lets fewer run than there are seats */
 
 	/* all requests */
 	uint64_t submitted, finished, rejected, failed, unfinished;
@@ -99,14 +103,16 @@ struct run_outcome {
 struct latency_figures latency_figures_of(const struct histogram *histogram);
 
 /* Fills in the figures that the metrics hold at the end of a run, and the verdict. end_ns: the time
-   at its end. outcome->backlog_at_last_arrival must be set before. */
+   at its end. outcome->end and backlog_at_last_arrival must be set before. */
 void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *metrics,
 	uint64_t end_ns, bool is_closed_loop);
 
-/* Fills in utilisation and shares, after run_outcome_of_metrics(). pricer: prices steps of this
+/* Fills in utilisation and shares, after run_outcome_of_metrics(). Of a fleet they are over the
+   time in which each replica could work. limits: of a replica on average. seats: --max-num-seqs, of
+   which limits has fewer where --max-concurrency holds requests back. pricer: prices steps of this
    GPU; NULL: nothing does. */
 void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metrics,
-	const struct engine_config *limits, const struct runner *pricer);
+	const struct engine_config *limits, uint64_t seats, const struct runner *pricer);
 
 const char *verdict_name(enum verdict verdict);
 const char *run_end_name(enum run_end end);

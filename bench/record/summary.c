@@ -367,6 +367,9 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 		add_hash(root, SUMMARY_PROFILE_XXH64, outcome->profile_xxh64);
 	}
 	add_found_kv_blocks(root, outcome->found_kv_blocks);
+	if (outcome->is_beyond_memory) {
+		cJSON_AddTrueToObject(root, SUMMARY_BEYOND_MEMORY);
+	}
 	add_counts(root, outcome);
 	add_tokens(root, outcome);
 	add_waits(root, outcome);
@@ -423,21 +426,23 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 		"the engine kept up with what arrived",
 		"requests queued longer than they were served, or many waited when arrivals ended",
 		"the queue grew to the end of the arrivals; latencies grow with the trace's length",
+		"requests were left when no replica was there to take them",
 	};
 	char offered[NUMBER_TEXT_BYTES];
 
-	offered_text(offered, outcome, PRINTED_DIGITS, "");
-	printf("%s: %s", verdict_name(outcome->verdict), meanings[outcome->verdict]);
-	if (offered[0] != '\0') {
-		printf(" (%s requests/s offered)", offered);
-	}
-	printf("\n");
 	if (outcome->end == RUN_FAILED) {
 		printf("failed: %s\n", outcome->failure.text);
 	}
 	if (outcome->end == RUN_INTERRUPTED) {
 		printf("interrupted: what follows is up to that point\n");
 	}
+	offered_text(offered, outcome, PRINTED_DIGITS, "");
+	printf("%s%s: %s", outcome->end == RUN_COMPLETE ? "" : "until then ",
+		verdict_name(outcome->verdict), meanings[outcome->verdict]);
+	if (offered[0] != '\0') {
+		printf(" (%s requests/s offered)", offered);
+	}
+	printf("\n");
 	if (!outcome->is_calibrated) {
 		printf("uncalibrated: the times of profile %s were never compared with a run on a "
 		       "GPU\n",
@@ -504,6 +509,15 @@ static void print_latency(const struct run_outcome *outcome)
 	}
 }
 
+/* The option that decides in this run. */
+static const char *remedy_here(
+	const struct run_outcome *outcome, enum wait_cause cause, const char *remedy)
+{
+	return cause == WAIT_SEATS && outcome->is_held_back	   ? "--max-concurrency"
+	       : cause == WAIT_BLOCKS && outcome->has_given_blocks ? "--kv-blocks"
+								   : remedy;
+}
+
 /* Why requests waited, and the option that would shorten the largest part. */
 static void print_waits(const struct run_outcome *outcome)
 {
@@ -536,7 +550,8 @@ static void print_waits(const struct run_outcome *outcome)
 		}
 	}
 	if (causes[largest].remedy != NULL) {
-		printf("; %s would help", causes[largest].remedy);
+		printf("; %s would help",
+			remedy_here(outcome, (enum wait_cause)largest, causes[largest].remedy));
 	}
 	printf("\n");
 }
@@ -612,6 +627,20 @@ void summary_warn_of_end(const struct run_outcome *outcome)
 		fprintf(stderr,
 			"%llu requests were not served: no replica was left to send them to\n",
 			(unsigned long long)outcome->unfinished);
+	}
+}
+
+void summary_warn_of_memory(const struct run_outcome *outcome, const char *gpu)
+{
+	if (!outcome->is_beyond_memory) {
+		return;
+	}
+	fprintf(stderr, "warning: %llu KV blocks are more than the memory of %s has room for",
+		(unsigned long long)outcome->kv_blocks, gpu);
+	if (outcome->found_kv_blocks > 0) {
+		fprintf(stderr, ", which is %llu\n", (unsigned long long)outcome->found_kv_blocks);
+	} else {
+		fprintf(stderr, ": beside the weights none fits\n");
 	}
 }
 
@@ -717,7 +746,8 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	print_count("unfinished\n", outcome->unfinished);
 	print_window(outcome);
 	decimal_text(text[0], window_ns / 1000000, 3);
-	printf("  time      %s s from first arrival to last finish,", text[0]);
+	printf("  time      %s s from first arrival to %s,", text[0],
+		outcome->failed + outcome->unfinished > 0 ? "the end of the run" : "last finish");
 	print_count("steps\n", work->steps);
 	rate_text(text[0], work->output_tokens, window_ns, PRINTED_DIGITS, "-");
 	rate_text(
@@ -739,7 +769,11 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	}
 	print_count("preemptions;", work->preemptions);
 	print_count("KV blocks of", outcome->kv_blocks);
-	print_count("tokens\n", outcome->block_size);
+	print_count("tokens", outcome->block_size);
+	if (outcome->is_beyond_memory) {
+		printf(", more than the memory has room for");
+	}
+	printf("\n");
 	print_load(outcome);
 	print_waits(outcome);
 	print_latency(outcome);

@@ -15,6 +15,10 @@ void summary_write(const struct run_outcome *outcome, struct cJSON *config, FILE
 /* Says on stderr that the trace ended before the run was to, if it did. */
 void summary_warn_of_end(const struct run_outcome *outcome);
 
+/* One line on stderr where the KV blocks are more than the GPU that is priced has room for. A study
+   may ask for them; a deployment cannot have them. gpu: its profile. */
+void summary_warn_of_memory(const struct run_outcome *outcome, const char *gpu);
+
 /* Says on stderr how many requests were rejected, why, and which option takes them; nothing if none
    was. */
 void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_model_len);

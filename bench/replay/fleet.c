@@ -182,7 +182,7 @@ static struct replica_figures figures_of(const struct metrics *metrics)
 
 	run_sums_settle(&work);
 	return (struct replica_figures){
-		.submitted = metrics->submitted,
+		.submitted = metrics->submitted - metrics->nowhere,
 		.finished = metrics->finished,
 		.preemptions = work.preemptions,
 		.steps = work.steps,
@@ -215,6 +215,10 @@ void fleet_outcome(struct fleet *fleet, struct run_outcome *outcome)
 	}
 	metrics_sum(&sum, parts, fleet->count);
 	free(parts);
+	for (uint32_t i = 0; i < fleet->count; i++) {
+		fleet->figures[i].up_ns = presence_of(&fleet->desk.presence, i,
+			u64_min(sum.first_arrival_ns, fleet_now_ns(fleet)), fleet_now_ns(fleet));
+	}
 	run_outcome_of_metrics(outcome, &sum, fleet_now_ns(fleet),
 		fleet->replays[0].options.config->concurrency > 0);
 	outcome->result_hash = hash_of(fleet);
@@ -222,6 +226,7 @@ void fleet_outcome(struct fleet *fleet, struct run_outcome *outcome)
 	outcome->fleet = (struct fleet_figures){
 		.count = fleet->count,
 		.each = fleet->figures,
+		.presence = &fleet->desk.presence,
 		.router = fleet->desk.router.kind->name,
 		.has_prompt_ids = fleet->desk.has_prompt_ids,
 		.knows_regret = fleet->desk.finds_cached,

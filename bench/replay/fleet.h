@@ -39,7 +39,7 @@ void fleet_set_sinks(struct fleet *fleet, const struct replay_sinks *sinks);
 /* As replay_run(). */
 enum status fleet_run(struct fleet *fleet, struct error *error);
 
-/* The latest end of a step. */
+/* The end of the run: its last step, or what came behind it. */
 uint64_t fleet_now_ns(const struct fleet *fleet);
 
 /* As replay_outcome(), of all replicas. Pointers of the outcome are the fleet's. */

@@ -159,7 +159,7 @@ static void record_refused(struct loop *loop, struct parcel_list *list, enum req
 			.arrival_ns = parcel->row.arrival_ns,
 			.prompt_tokens = parcel->row.input_length,
 			.max_tokens = parcel->row.output_length};
-		metrics_refuse(&loop->replicas[0]->metrics, status, &arrival);
+		metrics_refuse(&loop->replicas[0]->metrics, status, &arrival, loop->now_ns);
 		free(parcel);
 	}
 }
@@ -387,7 +387,7 @@ static void charge_left(
 {
 	for (const struct parcel *parcel = list->head; parcel != NULL; parcel = parcel->next) {
 		uint64_t sent_ns = is_sent ? parcel->sent_ns : end_ns;
-		if (is_sent && (parcel->is_awaited || !parcel->fits)) {
+		if (is_sent && parcel->is_awaited && parcel->fits) {
 			continue; /* charged with those that wait in the engine */
 		}
 		metrics_wait(&replay->metrics, WAIT_ROUTER, parcel->since_ns, sent_ns);
@@ -401,14 +401,16 @@ static void charge_left(
 static void record_left(struct loop *loop)
 {
 	enum request_status status = loop->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED;
-	uint64_t end_ns = 0;
+	uint64_t end_ns = loop->now_ns;
 
 	for (uint32_t i = 0; i < loop->replica_count; i++) {
 		end_ns = u64_max(end_ns, loop->replicas[i]->now_ns);
 	}
+	loop->now_ns = end_ns;
 	charge_left(loop->replicas[0], &loop->desk->queue, false, end_ns);
 	record_refused(loop, &loop->desk->queue, status);
 	for (uint32_t i = 0; i < loop->replica_count; i++) {
+		loop->replicas[i]->now_ns = end_ns; /* the run ends for all of them */
 		charge_left(loop->replicas[i], &loop->desk->berths[i].inbox, true, end_ns);
 		record_refused(loop, &loop->desk->berths[i].inbox, status);
 	}

@@ -189,7 +189,8 @@ static void end_records(struct replay *replay)
 	if (!replay->has_failed) {
 		metrics_flush_events(&replay->metrics, replay->engine);
 	}
-	metrics_end(&replay->metrics, replay->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
+	metrics_end(&replay->metrics, replay->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED,
+		replay->now_ns);
 }
 
 /* Charges the requests of the inbox up to now_ns. */

@@ -406,7 +406,11 @@ static void set_load(struct run *run, struct run_outcome *outcome)
 					   cost_model_open(&pricer, &run->model, &choice.profile,
 						   ranks, &error) == STATUS_OK);
 
-	run_outcome_of_load(outcome, &replay->metrics, &limits,
+	uint64_t seats = run->request->config.max_concurrency > 0
+				 ? run->request->config.max_num_seqs
+				 : limits.max_num_seqs;
+
+	run_outcome_of_load(outcome, &replay->metrics, &limits, seats,
 		has_price && run->groups.count <= 1 ? &pricer : NULL);
 	if (has_price && !is_own) {
 		pricer.close(pricer.state);
@@ -445,6 +449,11 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 	}
 	snprintf(outcome->profile, sizeof(outcome->profile), "%s", facts->profile);
 	outcome->found_kv_blocks = facts->found_kv_blocks;
+	outcome->is_beyond_memory = facts->is_beyond_memory;
+	outcome->has_given_blocks = run->request->config.given.kv_blocks;
+	outcome->is_held_back =
+		run->request->config.max_concurrency > 0 &&
+		run->request->config.max_concurrency < run->request->config.max_num_seqs;
 	outcome->profile_xxh64 = facts->profile_xxh64;
 	if (outcome->end == RUN_COMPLETE && outcome->submitted > 0 &&
 		outcome->measured_submitted == 0) {

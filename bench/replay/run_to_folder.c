@@ -187,6 +187,9 @@ static void warn(const struct recorded_run *own, const struct run_outcome *outco
 
 	trace_reading_report(workload_trace(replay_workload(&run->fleet.replays[0])));
 	warn_of_ties(run);
+	if (run->groups.count == 0) {
+		summary_warn_of_memory(outcome, run->request->config.gpu);
+	}
 	if (outcome->end == RUN_COMPLETE) { /* else the error is the one line on stderr */
 		summary_warn_of_end(outcome);
 		summary_warn_of_rejections(outcome, run->request->config.max_model_len);

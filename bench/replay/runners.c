@@ -42,6 +42,7 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	if (config->kv_blocks == 0) {
 		config->kv_blocks = memory.block_count;
 	}
+	facts->is_beyond_memory = config->kv_blocks > facts->found_kv_blocks;
 	facts->is_calibrated = profile->is_calibrated;
 	if (profile->is_calibrated) {
 		snprintf(facts->profile, sizeof(facts->profile), "%s", profile->description);

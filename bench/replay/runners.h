@@ -51,7 +51,8 @@ struct runner_facts {
 	uint64_t profile_xxh64;	  /* of its content; 0: no profile prices steps */
 	bool records_steps;	  /* measured times cannot be had again: always write steps.tsv */
 	char device[64];	  /* the GPU, for provenance.json; "": only the host computes */
-	uint64_t found_kv_blocks; /* room it found by itself; 0: it did not look */
+	uint64_t found_kv_blocks; /* room it found by itself; 0: it did not look, or found none */
+	bool is_beyond_memory;	  /* --kv-blocks is more than the GPU that is priced has room for */
 };
 
 struct runner_entry {

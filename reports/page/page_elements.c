@@ -62,6 +62,11 @@ const char *page_verdict_meaning(const char *verdict)
 		return "Waiting dominates: many requests were still queued when the last one "
 		       "arrived, or they queued longer than they were served.";
 	}
+	if (strcmp(verdict, "unserved") == 0) {
+		return "Requests were left when no replica was there to take them: the figures are "
+		       "of "
+		       "those that were served.";
+	}
 	return "More arrived than could be served: the queue grew to the end, so latencies grow "
 	       "with the length of the trace and only the throughput describes the engine.";
 }

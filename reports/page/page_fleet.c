@@ -10,8 +10,8 @@ static const struct fleet_row {
 	enum number_format format;
 	const char *title;
 } rows[] = {
-	{"imbalance", NUMBER_RATE, "Most tokens of a replica over their mean"},
-	{"jain", NUMBER_RATE, "Jain's index of the tokens (1 is even)"},
+	{"imbalance", NUMBER_RATE, "Most tokens a second of a replica over their mean"},
+	{"jain", NUMBER_RATE, "Jain's index of the tokens a second (1 is even)"},
 	{"regret_blocks", NUMBER_COUNT, "Cached blocks that another replica had (regret)"},
 	{"whole_hit_rate", NUMBER_SHARE, "Hit rate of one cache with all the memory"},
 	{"retries", NUMBER_COUNT, "Requests sent again after a failure"},
@@ -61,8 +61,10 @@ static void add_sentence(struct text *page, const cJSON *fleet)
 	if (!imbalance.has_value || !jain.has_value) {
 		return;
 	}
-	text_format(
-		page, "<p>%s: the replica with the most tokens had ", evenness(imbalance.value));
+	text_format(page,
+		"<p>%s: over the time in which each could work, the replica with the most tokens "
+		"had ",
+		evenness(imbalance.value));
 	text_add_number(page, NUMBER_RATE, true, imbalance.value);
 	text_add(page, " times the mean, and Jain's index is ");
 	text_add_number(page, NUMBER_RATE, true, jain.value);

@@ -254,8 +254,28 @@ void page_caution(struct text *page)
 		       "times, the times themselves are an estimate.</p>\n");
 }
 
+static void add_beyond_memory(struct text *page, const struct result *result)
+{
+	const cJSON *found = json_find(&result->root, SUMMARY_FOUND_KV_BLOCKS);
+	const cJSON *blocks = json_find(&result->config, "kv_blocks");
+
+	text_add(page, "<p class=\"caution\">");
+	text_add_escaped(page, result->label.bytes);
+	text_add(page, ": the run assumes ");
+	text_add_number(
+		page, NUMBER_COUNT, blocks != NULL, blocks == NULL ? 0 : blocks->valuedouble);
+	text_add(page, " KV blocks, and the GPU\u2019s memory has room for ");
+	text_add_number(page, NUMBER_COUNT, true, cJSON_IsNumber(found) ? found->valuedouble : 0);
+	text_add(page, ".</p>\n");
+}
+
 void page_calibration(struct text *page, const struct result *results, uint32_t count)
 {
+	for (uint32_t i = 0; i < count; i++) {
+		if (results[i].is_beyond_memory) {
+			add_beyond_memory(page, &results[i]);
+		}
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (!results[i].is_calibrated) {
 			page_caution(page);

@@ -328,7 +328,7 @@ static enum status read_probe(const struct plan_file *plan, const struct table_r
 	cell_word(table, columns[COLUMN_purpose], probe_purposes, "a purpose", &purpose, error);
 	cell_word(table, columns[COLUMN_verdict], verdicts, "a verdict", &verdict, error);
 	probe->purpose = purpose;
-	probe->has_verdict = verdict <= VERDICT_OVERLOADED;
+	probe->has_verdict = verdict <= VERDICT_UNSERVED;
 	probe->verdict = probe->has_verdict ? verdict : VERDICT_STABLE;
 #define NO_TEXT(name)
 #define READ_CELL(name, places, maximum)                                                           \

@@ -106,9 +106,10 @@ static enum status read_heads(struct result *result, struct error *error)
 	json_text(&trace, SUMMARY_TRACE_NAME, &result->trace_name, error);
 	json_text(&trace, SUMMARY_TRACE_XXH64, &result->trace_xxh64, error);
 	json_bool(root, SUMMARY_CALIBRATED, &result->is_calibrated, error);
+	result->is_beyond_memory = cJSON_IsTrue(json_find(root, SUMMARY_BEYOND_MEMORY));
 	json_object(root, SUMMARY_LOAD, &load, error);
-	read_word(&load, SUMMARY_LOAD_VERDICT, verdicts, "stable, backlogged or overloaded",
-		&result->verdict, error);
+	read_word(&load, SUMMARY_LOAD_VERDICT, verdicts,
+		"stable, backlogged, overloaded or unserved", &result->verdict, error);
 	json_text(root, SUMMARY_RESULT_HASH, &result->result_hash, error);
 	result->failure = "";
 	TRY(error->status);

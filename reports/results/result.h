@@ -25,13 +25,14 @@ struct result {
 	enum runner_kind runner_kind; /* RUNNER_KIND_COUNT: unknown */
 	const char *status;	      /* complete, interrupted or failed */
 	const char *failure;	      /* "" unless failed */
-	const char *verdict;	      /* stable, backlogged or overloaded */
+	const char *verdict;	      /* a name of VERDICT_LIST */
 	const char *trace_name;
 	const char *trace_xxh64;
 	const char *result_hash;
 	bool is_calibrated;
-	bool has_kernels;  /* its kernels were measured */
-	bool has_requests; /* the folder has requests.tsv */
+	bool is_beyond_memory; /* it has more KV blocks than the GPU that is priced */
+	bool has_kernels;      /* its kernels were measured */
+	bool has_requests;     /* the folder has requests.tsv */
 	struct result_value numbers[RESULT_NUMBER_COUNT];
 	struct result_value latency_ms[LATENCY_COUNT][STATISTIC_COUNT];
 };

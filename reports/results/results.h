@@ -65,7 +65,8 @@ enum run_end {
 #define VERDICT_LIST(X)                                                                            \
 	X(VERDICT_STABLE, "stable")                                                                \
 	X(VERDICT_BACKLOGGED, "backlogged")                                                        \
-	X(VERDICT_OVERLOADED, "overloaded")
+	X(VERDICT_OVERLOADED, "overloaded")                                                        \
+	X(VERDICT_UNSERVED, "unserved")
 
 enum verdict {
 #define VERDICT_ENUM(name, text) name,
@@ -254,6 +255,7 @@ extern const bool latency_is_main[STATISTIC_COUNT];
      found_kv_blocks
 	 blocks that the runner found room for, independent of config: the simulation always,
 	 CUDA when none were given; else null
+     beyond_memory true, where config has more of them; else absent
      requests {submitted, finished, rejected, failed, unfinished, rejected_too_long,
 	 rejected_never_fits}
      window {start_s, end_s, warmup_requests, measured_requests, cooldown_requests, finished,
@@ -307,6 +309,7 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define SUMMARY_CALIBRATED "calibrated"
 #define SUMMARY_PROFILE_XXH64 "profile_xxh64"
 #define SUMMARY_FOUND_KV_BLOCKS "found_kv_blocks"
+#define SUMMARY_BEYOND_MEMORY "beyond_memory"
 /* From this share of the time on, steps unlike those that a profile was fitted to are warned of. */
 #define OUTSIDE_MOST 0.05
 

@@ -111,7 +111,10 @@ static void write_row(struct metrics_model *model, uint32_t id, const char *stat
 	write_cell(model, true, note->token_count);
 	write_cell(model, true, note->preemptions);
 	write_cell(model, true, note->recomputed);
-	write_cell(model, note->was_scheduled, note->first_scheduled_ns - note->arrival_ns);
+	bool is_left = status[0] == 'u' || strcmp(status, "failed") == 0;
+	write_cell(model, note->was_scheduled || is_left,
+		(note->was_scheduled ? note->first_scheduled_ns : model->now_ns) -
+			note->arrival_ns);
 	write_cell(model, has_token, times.ttft_ns);
 	write_cell(model, is_finished && note->token_count > 1, times.tpot_ns);
 	write_cell(model, is_finished, times.e2e_ns);
@@ -521,7 +524,8 @@ void metrics_model_run(struct metrics_model *model)
 		}
 		metrics_flush_events(&model->metrics, model->counted);
 	}
-	metrics_end(&model->metrics, has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
+	metrics_end(
+		&model->metrics, has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED, model->now_ns);
 	note_end(model, has_failed ? "failed" : "unfinished");
 	require(!is_whole || model->sums.unfinished + model->sums.failed == 0,
 		"a whole run leaves someone behind");

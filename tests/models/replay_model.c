@@ -392,7 +392,8 @@ static void run(struct replay_model *model)
 	if (!model->has_failed) {
 		metrics_flush_events(&model->metrics, model->engine);
 	}
-	metrics_end(&model->metrics, model->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED);
+	metrics_end(&model->metrics, model->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED,
+		model->now_ns);
 }
 
 void replay_model_run(

@@ -95,11 +95,41 @@ class Check:
 
     # ---- which requests and steps ----
 
-    def failures(self):
-        """When replicas failed: what they had waits up to then. It matters where some never finish."""
-        outages = (self.config.get("outages") or "").split(",")
-        times = [o.split("@")[1] for o in outages if o.startswith("fail:")]
-        return [int(Decimal(time) * NS) for time in times]
+    def outages(self):
+        """(time in ns, kind, replica), in order of time."""
+        listed = [o for o in (self.config.get("outages") or "").split(",") if "@" in o]
+        parts = [(o.split("@")[1], *o.split("@")[0].split(":")) for o in listed]
+        found = [(int(Decimal(time) * NS), kind, int(replica)) for time, kind, replica in parts]
+        return sorted(found, key=lambda outage: outage[0])
+
+    def up_spans(self, replica):
+        """When a replica could work. One that drains works until its last step has ended."""
+        events = [o for o in self.outages() if o[2] == replica] + [(math.inf, "end", replica)]
+        spans, since = [], None if events[0][1] == "join" else 0
+        for index, (time, kind, _) in enumerate(events):
+            until = events[index + 1][0] if kind == "drain" else None
+            if kind == "drain":
+                ends = [
+                    s["end_ns"]
+                    for s in self.steps
+                    if s["replica"] == replica and s["start_ns"] < until
+                ]
+                time = min(max([time] + ends), until)
+            if kind == "join":
+                since = time if since is None else since
+            elif since is not None:
+                spans.append((since, time))
+                since = None
+        return spans
+
+    def up(self, replica, low, high):
+        return sum(overlap(start, end, low, high) for start, end in self.up_spans(replica))
+
+    def up_of_all(self, low, high):
+        replicas = self.config.get("replicas") or 1
+        if replicas == 1:
+            return high - low
+        return sum(self.up(replica, low, high) for replica in range(replicas))
 
     def find_window(self):
         warmup = self.config["warmup"] or 0
@@ -111,7 +141,12 @@ class Check:
         self.is_open = bool(taken)
         self.start = min((r["arrival_ns"] for r in taken), default=0)
         run_end = max((s["start_ns"] + s["elapsed_ns"] for s in self.steps), default=self.start)
-        run_end = max([run_end] + self.failures())
+        # The run of a fleet that leaves requests goes on to its last arrival and its last failure.
+        left = [r["arrival_ns"] for r in self.requests if r["status"] == "unfinished"]
+        if left and not self.is_cut_short:
+            failures = [time for time, kind, _ in self.outages() if kind == "fail"]
+            run_end = max([run_end] + failures + left)
+        self.run_end = run_end
         finishes = [r["finish_ns"] for r in taken if r["status"] == "finished"]
         whole = len(finishes) == len(taken) and not self.is_cut_short
         self.end = max(finishes) if whole and finishes else max(run_end, self.start)
@@ -188,8 +223,7 @@ class Check:
         self.near("throughput.requests_per_s", self.finished * NS, length)
 
     def check_load(self):
-        length = self.end - self.start
-        replicas = self.config.get("replicas") or 1
+        up = self.up_of_all(self.start, self.end)
         limits = {
             "kv": ("used_blocks", "kv_blocks"),
             "seats": ("running", "max_num_seqs"),
@@ -199,7 +233,7 @@ class Check:
             mean = sum(s[column] * s["in"] for s in self.steps)
             limit = self.config[limit]
             self.near(f"load.{name}_peak", peak, limit if self.inside else 0)
-            self.near(f"load.{name}_mean", mean, limit * length * replicas if self.inside else 0)
+            self.near(f"load.{name}_mean", mean, limit * up if self.inside else 0)
         tokens = [s["decode_rows"] + s["prefill_tokens"] for s in self.inside]
         budget = self.config["max_num_batched_tokens"]
         self.near("load.budget_peak", max(tokens, default=0), budget if tokens else 0)
@@ -227,6 +261,35 @@ class Check:
         # Of a run that was cut short, requests that the engine had no room for have no row.
         if found != waited if not self.is_cut_short else found < waited:
             self.tell("waiting, all causes", found, waited)
+        if len(self.measured) == len(self.requests) and not self.is_cut_short:
+            self.count += 1
+            column = sum(r["queue_ns"] or 0 for r in self.requests)
+            if found != column:
+                self.tell("waiting, all causes", found, column)
+
+    def check_fleet(self):
+        """How even the load was, over the time in which each replica could work."""
+        if "fleet" not in self.summary:
+            return
+        replicas = self.config["replicas"]
+        first = min(r["arrival_ns"] for r in self.requests)
+        end = max([self.run_end] + [r["arrival_ns"] for r in self.requests])
+        weights, tokens = [], []
+        for replica in range(replicas):
+            path = f"fleet.replicas.{replica}"
+            up = self.up(replica, first, end)
+            rows = [r for r in self.requests if r["replica"] == replica]
+            own = sum(r["output_tokens"] for r in rows)
+            own += sum(r["prompt_tokens"] for r in rows if r["first_scheduled_ns"] is not None)
+            self.seconds(f"{path}.up_s", up)
+            if up > 0:
+                weights.append(up)
+                tokens.append(own)
+        rates = [own / up for own, up in zip(tokens, weights)]
+        mean = sum(tokens) / sum(weights)
+        squares = sum(up * rate * rate for up, rate in zip(weights, rates))
+        self.near("fleet.imbalance", max(rates), mean)
+        self.near("fleet.jain", sum(tokens) ** 2, sum(weights) * squares)
 
     def check_latencies(self):
         columns = {"queue": "queue_ns", "ttft": "ttft_ns", "tpot": "tpot_ns", "e2e": "e2e_ns"}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Recomputes the figures of runs from their tables, by a program that shares no code with quire
 # (recompute.py): whole runs, warm-up, cooldown, both, a ramp, a repeated trace, closed sessions, a
-# closed loop, rejected requests, preemptions, three replicas with limits and failures, a tape, and
+# closed loop, rejected requests, preemptions, replicas with limits and failures, a tape, and
 # a run that was interrupted. Windows of one run must add up: their steps are those of the whole,
 # and so are the decisions.
 #
@@ -133,6 +133,14 @@ replay failing_window "$demo" "${busy[@]}" "${come_and_go[@]}" --replica-limit 3
 recompute failing_window
 replay gone "$demo" "${busy[@]}" --outages fail:1@20,fail:0@70,fail:2@75 --warmup 10
 recompute gone
+[ "$(figure gone load.verdict)" = unserved ] || fail "gone: $(figure gone load.verdict)"
+# Every replica fails, and most requests are left.
+replay lost "$demo" "${busy[@]}" --max-requests 200 --outages fail:0@2,fail:1@2,drain:2@1,fail:2@2
+recompute lost
+[ "$(figure lost load.verdict)" = unserved ] || fail "lost: $(figure lost load.verdict)"
+says lost "no replica was left"
+replay held "$demo" --max-concurrency 20 --speedup 2
+recompute held
 for name in limited queued failing_window; do
 	[ "$(figure $name waiting.router_s)" != 0.0 ] || fail "$name: nobody waited at the router"
 done

@@ -408,6 +408,88 @@ Test(fleet_cli, advice_names_the_limits_of_groups, .timeout = 60)
 	replay_fixture_close(&fixture);
 }
 
+/* What one cache would hit is of the requests that some engine took: rejected ones, and those that
+   are sent again after a failure, are not looked up in it a second time. */
+Test(fleet_cli, one_cache_sees_what_the_replicas_take_and_sees_it_once, .timeout = 60)
+{
+	struct replay_fixture fixture;
+	char lines[2][PATH_BYTES];
+	const char *taken = "{\"timestamp\": %u, \"input_length\": 64, \"output_length\": 8, "
+			    "\"hash_ids\": [1, 2, 3, %u]}\n";
+	struct text with = {0}, without = {0};
+	double rate[3];
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < 20; i++) {
+		text_format(&with, taken, 10 * i, 100 + i);
+		text_format(&without, taken, 10 * i, 100 + i);
+		text_format(&with,
+			"{\"timestamp\": %u, \"input_length\": 400, \"output_length\": 8, "
+			"\"hash_ids\": [7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, "
+			"22, 23, 24, 25, 26, 27, 28, 29, 30, 31]}\n",
+			10 * i + 1);
+	}
+	temporary_write(fixture.folder, "with.jsonl", with.bytes, lines[0]);
+	temporary_write(fixture.folder, "without.jsonl", without.bytes, lines[1]);
+	for (uint32_t i = 0; i < 3; i++) {
+		/* A failure before the end sends requests again. */
+		require_ran(RUN(lines[i == 0 ? 0 : 1], "--trace-block-size", "16", "--block-size",
+			"16", "--kv-blocks", "400", "--max-model-len", "100", "--replicas", "2",
+			"--out", fixture.out, "--force", "--outages",
+			i == 2 ? "fail:0@0.1001" : "drain:0@9"));
+		cJSON *root = read_summary(fixture.out);
+		const cJSON *fleet = cJSON_GetObjectItem(root, "fleet");
+		rate[i] = cJSON_GetObjectItem(fleet, "whole_hit_rate")->valuedouble;
+		require(i != 2 || cJSON_GetObjectItem(fleet, "retries")->valuedouble > 0,
+			"nothing was sent again");
+		cJSON_Delete(root);
+	}
+	require(rate[0] == rate[1], "%g with rejected requests, %g without", rate[0], rate[1]);
+	require(rate[2] == rate[1], "%g with a failure, %g without", rate[2], rate[1]);
+	require(rate[1] == 0.7125, "%g, not 3 of 4 blocks of 19 in 20 requests", rate[1]);
+	text_deinit(&with);
+	text_deinit(&without);
+	replay_fixture_close(&fixture);
+}
+
+/* A fleet whose replicas all fail is not stable, and requests wait to the end of the trace. */
+Test(fleet_cli, a_fleet_that_is_gone_leaves_its_requests, .timeout = 60)
+{
+	struct replay_fixture fixture;
+	uint64_t rows;
+
+	replay_fixture_open(&fixture);
+	char *told = told_by(RUN_SMALL(fixture.trace, "--out", fixture.out, "--replicas", "2",
+		"--outages", "fail:0@0.05,fail:1@0.05"));
+	require(strstr(told, "no replica was left") != NULL, "%s", told);
+	free(told);
+	cJSON *root = read_summary(fixture.out);
+	require(strcmp(text_in(root, "load", "verdict"), "unserved") == 0, "the verdict");
+	require(number_in(root, "requests", "unfinished") > 0, "all were served");
+	char *table = read_in(fixture.out, "requests.tsv");
+	double column = (double)sum_column(table, 12, 0, NULL, &rows) / 1e9, sum = 0;
+	const cJSON *cause, *waiting = cJSON_GetObjectItem(root, "waiting");
+	cJSON_ArrayForEach(cause, waiting)
+	{
+		sum += cause->valuedouble;
+	}
+	require(sum > 0 && sum - column < 1e-6 && column - sum < 1e-6,
+		"%.9f s of waiting, %.9f by request", sum, column);
+	/* Of those that no replica served, none is booked with one. */
+	const cJSON *replica,
+		*list = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "fleet"), "replicas");
+	uint64_t booked = 0;
+	cJSON_ArrayForEach(replica, list)
+	{
+		booked += number_in(replica, NULL, "requests");
+	}
+	sum_column(table, 0, 17, "-", &rows);
+	require_equal(booked + rows, number_in(root, "requests", "submitted"));
+	free(table);
+	cJSON_Delete(root);
+	replay_fixture_close(&fixture);
+}
+
 Test(fleet_cli, replicas_that_compute_play_from_their_tape, .timeout = 120)
 {
 	struct replay_fixture fixture;

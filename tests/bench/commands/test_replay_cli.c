@@ -706,3 +706,33 @@ Test(replay_cli, memory_does_not_depend_on_the_length_of_the_trace, .timeout = 3
 		few, many);
 	replay_fixture_close(&fixture);
 }
+
+/* --kv-blocks may ask what a larger memory would do, and is told of. */
+Test(replay_cli, blocks_beyond_the_memory_are_told, .timeout = 60)
+{
+	static const struct {
+		const char *blocks, *words;
+	} cases[] = {
+		{"4498", ""},
+		{"4499", "warning: 4499 KV blocks are more than the memory of h200-qwen3-0.6b has "
+			 "room for, which is 4498\n"},
+	};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct process_result result =
+			RUN(fixture.trace, "--trace-block-size", "16", "--gpu", "h200",
+				"--kv-blocks", cases[i].blocks, "--out", fixture.out, "--force");
+		require_equal(result.code, 0);
+		require(strstr(result.err, cases[i].words) != NULL &&
+				(i == 1 || strstr(result.err, "warning") == NULL),
+			"%s", result.err);
+		free(result.out);
+		free(result.err);
+		cJSON *root = read_summary(fixture.out);
+		require_equal(cJSON_HasObjectItem(root, "beyond_memory"), i == 1);
+		cJSON_Delete(root);
+	}
+	replay_fixture_close(&fixture);
+}

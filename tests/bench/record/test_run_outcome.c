@@ -133,6 +133,24 @@ Test(run_outcome, requests_that_wait_longer_than_they_are_served_are_backlogged)
 	metrics_deinit(&metrics);
 }
 
+/* A run that came to its end and left requests: nobody was there to take them. One that was stopped
+   leaves requests too. */
+Test(run_outcome, requests_that_nobody_took_are_unserved)
+{
+	static struct metrics metrics;
+	struct run_outcome outcome = {.end = RUN_COMPLETE};
+
+	open_metrics(&metrics);
+	metrics.submitted = 200;
+	metrics.unfinished = 1;
+	run_outcome_of_metrics(&outcome, &metrics, 0, false);
+	require_equal(outcome.verdict, VERDICT_UNSERVED);
+	outcome.end = RUN_INTERRUPTED;
+	run_outcome_of_metrics(&outcome, &metrics, 0, false);
+	require_equal(outcome.verdict, VERDICT_STABLE);
+	metrics_deinit(&metrics);
+}
+
 /* ---- times and counts ---- */
 
 /* Every figure is a number of its own, so that none can stand for another. The window is drawn too,

@@ -213,7 +213,8 @@ Test(summary_fields, every_figure_is_printed)
 			"1,082 unfinished\n",
 			"  window    7.000 to 130.456 s:   701 requests of the warm-up,  1,234 "
 			"measured,  266 of the cooldown\n",
-			"  time      123.456 s from first arrival to last finish,  33,158 steps\n",
+			"  time      123.456 s from first arrival to the end of the run,  33,158 "
+			"steps\n",
 			"  used      41.0% of capacity, head room 2.4x; at most 20% of the KV "
 			"blocks, 40% of the seats\n",
 			"  rate      10627.451 output tokens/s, 145480.828 tokens/s in all, 8.108 "
@@ -238,6 +239,13 @@ Test(summary_fields, waits_are_told_with_the_option_that_helps)
 	require_parts(printed(&outcome),
 		PARTS("  waited    for the step in flight 25.0%, KV blocks 75.0%; "
 		      "--gpu-memory-utilization would help\n"));
+	outcome.has_given_blocks = true;
+	require_parts(printed(&outcome), PARTS("KV blocks 75.0%; --kv-blocks would help\n"));
+	ns[WAIT_SEATS] = 5000000000;
+	require_parts(printed(&outcome), PARTS("%; --max-num-seqs would help\n"));
+	outcome.is_held_back = true;
+	require_parts(printed(&outcome), PARTS("%; --max-concurrency would help\n"));
+	ns[WAIT_SEATS] = 0;
 	ns[WAIT_ROUTER] = 4000000000;
 	require_parts(printed(&outcome),
 		PARTS("KV blocks 37.5%, a replica that takes requests 50.0%; --replicas would "
@@ -304,6 +312,29 @@ Test(summary_fields, what_there_is_not_is_null)
 		text, PARTS("  rate      - output tokens/s, - tokens/s in all, - requests/s\n"));
 }
 
+/* A study may assume more KV blocks than the GPU has room for, and says so. */
+Test(summary_fields, blocks_beyond_the_memory_are_marked)
+{
+	struct run_outcome outcome = whole_outcome();
+
+	char *text = written(&outcome);
+	require(strstr(text, "beyond_memory") == NULL, "%s", text);
+	free(text);
+	outcome.is_beyond_memory = true;
+	require_parts(written(&outcome), PARTS("\t\"beyond_memory\":\ttrue,\n"));
+	require_parts(printed(&outcome), PARTS(" tokens, more than the memory has room for\n"));
+}
+
+/* A run that left requests is not stable, whatever its queue did. */
+Test(summary_fields, requests_that_nobody_took_are_told)
+{
+	struct run_outcome outcome = whole_outcome();
+
+	outcome.verdict = VERDICT_UNSERVED;
+	require_parts(written(&outcome), PARTS("\"verdict\":\t\"unserved\"\n"));
+	require_parts(printed(&outcome), PARTS("unserved: requests were left when no replica"));
+}
+
 Test(summary_fields, the_end_of_a_run_is_told)
 {
 	struct run_outcome outcome = whole_outcome();
@@ -314,8 +345,8 @@ Test(summary_fields, the_end_of_a_run_is_told)
 	require_parts(written(&outcome), PARTS("\t\"status\":\t\"interrupted\",\n",
 						 "\"calibrated\":\tfalse,\n", "\"overloaded\""));
 	require_parts(printed(&outcome),
-		PARTS("overloaded: the queue grew",
-			"interrupted: what follows is up to that point\n",
+		PARTS("interrupted: what follows is up to that point\nuntil then overloaded: the "
+		      "queue grew",
 			"uncalibrated: the times of profile h200 were never compared"));
 	outcome.end = RUN_FAILED;
 	outcome.verdict = VERDICT_STABLE;
@@ -326,6 +357,6 @@ Test(summary_fields, the_end_of_a_run_is_told)
 					       "\t\"failure\":\t\"step 7: the GPU is gone\",\n"));
 	char *text = printed(&outcome);
 	require(strstr(text, "profile") == NULL, "%s", text);
-	require_parts(
-		text, PARTS("stable: the engine kept up", "failed: step 7: the GPU is gone\n"));
+	require_parts(text,
+		PARTS("failed: step 7: the GPU is gone\nuntil then stable: the engine kept up"));
 }

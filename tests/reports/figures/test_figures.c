@@ -151,8 +151,9 @@ Test(figures, replicas_are_drawn_of_fleets)
 	make_result(folder, "many", &fleet, path[1]);
 	const char *directory = path[1];
 	char *page = make_page(folder, &directory, 1, "page.html");
-	require_has(page, "The load was somewhat uneven: the replica with the most tokens had 1.25 "
-			  "times the mean, and Jain's index is 0.930");
+	require_has(page, "The load was somewhat uneven: over the time in which each could work, "
+			  "the replica with the most tokens had 1.25 times the mean, and Jain's "
+			  "index is 0.930");
 	require_has(page, "Tokens, prompt and output of 64 replicas: from");
 	require_has(page, "64 behind prefix");
 	free(page);

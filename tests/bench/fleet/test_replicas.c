@@ -1,0 +1,105 @@
+#include "bench/fleet/replicas.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+/* When replicas could work, against a mark for every moment, and how even their load was. */
+
+enum { REPLICAS = 3, MOMENTS = 60 };
+
+static void body_presence(struct prop *prop, const void *context)
+{
+	struct presence presence;
+	bool is_there[REPLICAS] = {false}, marks[REPLICAS][MOMENTS];
+
+	(void)context;
+	presence_open(&presence, REPLICAS);
+	for (uint32_t now = 0; now < MOMENTS; now++) {
+		for (uint32_t change = prop_below(prop, 3) == 0; change > 0; change--) {
+			uint32_t replica = prop_range(prop, 0, REPLICAS - 1);
+			is_there[replica] = prop_chance(prop, 1, 2);
+			(is_there[replica] ? presence_begin : presence_end)(
+				&presence, replica, now);
+		}
+		for (uint32_t i = 0; i < REPLICAS; i++) {
+			marks[i][now] = is_there[i];
+		}
+	}
+	uint32_t start = prop_range(prop, 0, MOMENTS), end = prop_range(prop, start, MOMENTS);
+	uint64_t all = 0;
+	for (uint32_t i = 0; i < REPLICAS; i++) {
+		uint64_t marked = 0;
+		for (uint32_t now = start; now < end; now++) {
+			marked += marks[i][now];
+		}
+		require_equal(presence_of(&presence, i, start, end), marked);
+		all += marked;
+	}
+	require_equal((uint64_t)presence_of_all(&presence, start, end), all);
+	presence_close(&presence);
+}
+
+Test(replicas, presence_is_that_of_every_moment)
+{
+	const struct prop_options options = {
+		.name = "presence", .body = body_presence, .trials = 2000};
+
+	cr_assert(prop_holds(&options));
+}
+
+static struct fleet_figures fleet_of(const struct replica_figures *each, uint32_t count)
+{
+	return (struct fleet_figures){.count = count, .each = each};
+}
+
+static void require_near(double found, double expected)
+{
+	require(fabs(found - expected) < 1e-12, "%.12g, not %.12g", found, expected);
+}
+
+Test(replicas, evenness_is_that_of_the_tokens_where_all_are_there)
+{
+	const struct replica_figures each[] = {
+		{.prompt_tokens = 100, .output_tokens = 200, .up_ns = 7},
+		{.prompt_tokens = 100, .up_ns = 7},
+		{.up_ns = 7},
+		{.output_tokens = 400, .up_ns = 7},
+	};
+	struct fleet_figures fleet = fleet_of(each, 4);
+
+	require_near(replicas_imbalance(&fleet), 400 * 4 / 800.0);
+	require_near(replicas_jain(&fleet), 800.0 * 800 / (4 * (90000 + 10000 + 160000)));
+	fleet.count = 3; /* one has three quarters */
+	require_near(replicas_imbalance(&fleet), 300 * 3 / 400.0);
+	fleet = fleet_of(&each[2], 1); /* nothing was done */
+	require_near(replicas_imbalance(&fleet), 1);
+	require_near(replicas_jain(&fleet), 1);
+}
+
+/* A replica that was there for a quarter of the time and had a quarter of the others' tokens was
+   loaded as they were, and one that never came changes nothing. */
+Test(replicas, evenness_is_over_the_time_in_which_a_replica_could_work)
+{
+	const struct replica_figures even[] = {
+		{.output_tokens = 400, .up_ns = 8},
+		{.output_tokens = 100, .up_ns = 2},
+		{.up_ns = 0},
+		{.prompt_tokens = 400, .up_ns = 8},
+	};
+	const struct replica_figures uneven[] = {
+		{.output_tokens = 300, .up_ns = 1000},
+		{.output_tokens = 300, .up_ns = 500},
+	};
+	struct fleet_figures fleet = fleet_of(even, 4);
+
+	require_near(replicas_imbalance(&fleet), 1);
+	require_near(replicas_jain(&fleet), 1);
+	/* 0.3 and 0.6 a ns, 0.4 on the mean */
+	fleet = fleet_of(uneven, 2);
+	require_near(replicas_imbalance(&fleet), 1.5);
+	require_near(replicas_jain(&fleet), 600.0 * 600 / (1500 * (90.0 + 180.0)));
+}
