@@ -41,16 +41,9 @@ static void set_value(struct plot *plot, const char *name, struct result_value v
 static struct result_value limit_of(
 	const struct plan_file *plan, struct result_value own, enum latency_metric latency)
 {
-	struct metric_limit limits[METRIC_LIMITS_MAX];
-	struct error ignored = {0};
-	uint32_t count = 0;
+	const struct metric_limit *limits = plan->limits.list;
 
-	if (own.has_value || plan->slo_limits[0] == '\0' ||
-		metric_limits_parse("limits", plan->slo_limits, false, limits, &count, &ignored) !=
-			STATUS_OK) {
-		return own;
-	}
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < plan->limits.count; i++) {
 		bool is_of = false;
 		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
 			is_of = is_of || limits[i].metric == metric_of_latency(latency, j);
@@ -99,12 +92,15 @@ static void fill_load_plot(struct plot *plot, const struct plan_file *plan)
 	set_value(plot, "tpot_slo", limit_of(plan, plan->slo_tpot_ms, LATENCY_TPOT));
 	set_value(plot, "e2e_slo", limit_of(plan, plan->slo_e2e_ms, LATENCY_E2E));
 	set_value(plot, "attain_slo", plan->slo_attain);
-	table_begin(table, plot->table, PROBE_COLUMNS);
+	struct text header = {0};
+	plan_probe_header(&header, &plan->limits);
+	table_begin(table, plot->table, header.bytes);
+	text_deinit(&header);
 	for (uint64_t i = 0; i < plan->probe_count; i++) {
 		const struct plan_probe *probe = &plan->probes[i];
 		if (probe->configuration == 0 && probe->purpose != PROBE_SAMPLING &&
 			probe->purpose != PROBE_MODEL) {
-			plan_probe_write(table, plan->configurations[0].name, probe);
+			plan_probe_write(table, plan->configurations[0].name, probe, &plan->limits);
 		}
 	}
 	table_end(table);

@@ -150,6 +150,7 @@ static enum status conclude(struct plan *plan, struct plan_folder *folder, struc
 	struct answers answers;
 	enum status status = STATUS_OK;
 
+	TRY(plan_refusal(plan, error));
 	answers_open(&answers, plan);
 	bool is_found = answers.list[answers.by_rank[0]].is_found;
 	if (request->out != NULL) {
@@ -169,6 +170,9 @@ static enum status conclude(struct plan *plan, struct plan_folder *folder, struc
 			request->out == NULL ? "" : ", and in ",
 			request->out == NULL ? "" : request->out);
 	}
+	if (plan->ended.status != STATUS_OK) {
+		return error_set(error, plan->ended.status, "%s", plan->ended.text);
+	}
 	return is_found ? STATUS_OK : error_set(error, STATUS_VERDICT, "%s", "");
 }
 
@@ -182,9 +186,7 @@ static enum status run_plan(struct plan_request *request, struct error *error)
 		status = plan_folder_open(&folder, request->out, request->is_forced, error);
 	}
 	if (status == STATUS_OK) {
-		status = plan_run(&plan, error);
-	}
-	if (status == STATUS_OK) {
+		plan_run(&plan);
 		status = conclude(&plan, &folder, error);
 	}
 	plan_folder_close(&folder);

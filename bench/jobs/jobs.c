@@ -181,8 +181,12 @@ static bool bury(struct jobs *jobs, struct job job, struct job_event *event)
 		put_back(jobs, job);
 		return false;
 	}
-	text_format(&line, "job %llu: its worker %.800s, as did one before it",
-		(unsigned long long)job.number, event->text.bytes);
+	if (jobs->options.describe != NULL) {
+		jobs->options.describe(jobs->options.context, &job.bytes, &line);
+	} else {
+		text_format(&line, "job %llu", (unsigned long long)job.number);
+	}
+	text_format(&line, ": its worker %.800s, as did one before it", event->text.bytes);
 	text_deinit(&event->text);
 	event->text = line;
 	event->status = STATUS_DEVICE;

@@ -51,6 +51,10 @@ struct jobs_options {
 	   must not change what context points to between jobs_open() and jobs_close(). */
 	enum status (*run)(
 		void *context, const struct text *job, struct text *result, struct error *error);
+
+	/* Appends what a job is, for the error of one whose workers died: "--speedup 2". NULL: it
+	   has its number. */
+	void (*describe)(void *context, const struct text *job, struct text *text);
 	void *context;
 };
 

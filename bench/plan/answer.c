@@ -23,7 +23,8 @@ static const struct probe_figures *figures_at(const struct track *track, uint32_
 static const struct probe_figures *alone_of(const struct track *track)
 {
 	for (size_t i = 0; i < track->count; i++) {
-		if (track->probes[i].probe.purpose == SEARCH_ALONE && track->probes[i].is_taken) {
+		if (track->probes[i].probe.purpose == SEARCH_ALONE &&
+			track_probe_is_done(&track->probes[i])) {
 			return &track->probes[i].figures;
 		}
 	}
@@ -122,6 +123,13 @@ static void add_load(struct text *text, const struct plan *plan, uint64_t load)
 	text_format(text, "--%s %s", knobs[plan->knob].name, number);
 }
 
+static void add_option(struct text *text, const struct plan *plan, uint64_t load)
+{
+	text_add(text, " (");
+	add_load(text, plan, load);
+	text_add(text, ")");
+}
+
 static void add_who(struct text *text, const struct plan_configuration_state *state,
 	const struct probe_figures *figures)
 {
@@ -141,12 +149,10 @@ static void add_carried(struct text *text, const struct probe_figures *figures)
 }
 
 /* "3 replicas (3 GPUs) of qwen3-0.6b on h200 carry 10.2 requests/s" */
-static void add_found(struct text *text, const struct answers *answers,
+static void add_found(struct text *text, const struct plan *plan,
 	const struct configuration_answer *own, const struct plan_configuration_state *state,
 	const struct search_answer *found)
 {
-	const struct plan *plan = answers->plan;
-
 	if (plan->knob == KNOB_REPLICAS) {
 		text_format(text, "%llu replica%s (%llu GPU%s) of %s on %s %s ",
 			(unsigned long long)found->highest_pass,
@@ -164,6 +170,11 @@ static void add_found(struct text *text, const struct answers *answers,
 	} else {
 		add_who(text, state, own->pass);
 		text_add(text, own->pass->replicas > 1 ? " carry " : " carries ");
+		if (own->is_limited) {
+			text_add(text, "all that the trace can show");
+			add_option(text, plan, found->highest_pass);
+			return;
+		}
 		text_add(text, own->answer.is_bound ? "at least " : "");
 		if (plan->knob == KNOB_CONCURRENCY) {
 			add_count(text, (double)found->highest_pass);
@@ -172,15 +183,11 @@ static void add_found(struct text *text, const struct answers *answers,
 		add_carried(text, own->pass);
 	}
 	if (plan->knob != KNOB_REPLICAS || plan->request->spare == 0) {
-		text_add(text, " (");
-		add_load(text, plan, found->highest_pass);
-		text_add(text, ")");
+		add_option(text, plan, found->highest_pass);
 	} else {
 		text_format(
 			text, ", with %llu of them lost", (unsigned long long)plan->request->spare);
 	}
-	text_add(text, ", ");
-	text_add_bytes(text, answers->slo.bytes, answers->slo.byte_count);
 }
 
 /* "79 of 12,031 requests (0.66 %) miss it alone, the longest of 121,000 tokens" */
@@ -208,6 +215,19 @@ static void add_alone(struct text *text, const struct configuration_answer *own)
 	}
 }
 
+/* "; --rate 0.5 cannot be run: REASON" */
+static void add_void(struct text *text, const struct plan *plan, const struct track *track,
+	const struct search_answer *found)
+{
+	if (found->void_probe == SEARCH_NO_PROBE) {
+		return;
+	}
+	const struct track_probe *probe = &track->probes[found->void_probe];
+	text_add(text, "; ");
+	add_load(text, plan, probe->probe.load);
+	text_format(text, " cannot be run: %s", probe->failure);
+}
+
 /* Why nothing passes. */
 static void add_none(struct text *text, const struct answers *answers,
 	const struct configuration_answer *own, const struct search_answer *found)
@@ -215,7 +235,14 @@ static void add_none(struct text *text, const struct answers *answers,
 	const struct plan *plan = answers->plan;
 
 	if (!found->is_complete) {
-		text_add(text, "not known: no run that passes was found before the interrupt");
+		text_add(text, plan->is_interrupted ? "not known: no run that passes was found "
+						      "before the interrupt"
+						    : "not known: no run that passes was found");
+		return;
+	}
+	if (!found->has_fail && !found->fails_alone) {
+		text_add(text, "not known: the run at the load to begin with cannot be made");
+		add_void(text, plan, own->track, found);
 		return;
 	}
 	text_add(text,
@@ -241,6 +268,25 @@ static void add_none(struct text *text, const struct answers *answers,
 	add_load(text, plan, found->lowest_fail);
 	text_add(text, ", ");
 	binding_add_misses(text, &plan->objective, own->fail);
+	add_void(text, plan, own->track, found);
+}
+
+/* Why no load was found that fails. */
+static void add_no_fail(struct text *text, const struct plan *plan,
+	const struct plan_configuration_state *state, const struct configuration_answer *own,
+	const struct search_answer *found)
+{
+	if (found->void_probe != SEARCH_NO_PROBE) {
+		add_void(text, plan, own->track, found);
+	} else if (own->is_limited) {
+		text_add(text, "; it cannot show more, for there all its ");
+		add_count(text, (double)own->pass->trace_requests);
+		text_add(text, state->limit == LIMIT_ROWS ? " requests are in the system at a time"
+							  : " requests come within one step");
+		text_add(text, "; a longer trace can");
+	} else {
+		text_add(text, "; no load was found that fails");
+	}
 }
 
 static void set_sentence(struct answers *answers, struct configuration_answer *own,
@@ -253,11 +299,13 @@ static void set_sentence(struct answers *answers, struct configuration_answer *o
 		add_none(text, answers, own, found);
 		return;
 	}
-	add_found(text, answers, own, state, found);
+	add_found(text, plan, own, state, found);
+	text_add(text, ", ");
+	text_add_bytes(text, answers->slo.bytes, answers->slo.byte_count);
 	if (own->fail != NULL) {
 		text_format(text, "; %s binds", own->answer.binding);
 	} else if (found->is_complete && !knobs[plan->knob].is_least) {
-		text_add(text, "; no load was found that fails");
+		add_no_fail(text, plan, state, own, found);
 	}
 	if (plan->is_interrupted && !found->is_complete) {
 		text_add(text, "; interrupted, so this is a bound");
@@ -324,7 +372,10 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 	own->pass = own->is_found ? figures_at(track, found.pass_probe) : NULL;
 	own->fail = figures_at(track, found.fail_probe);
 	own->alone = alone_of(track);
+	own->track = track;
 	own->gpus = gpus_of(plan, state, own->pass);
+	own->is_limited = own->is_found && !found.has_fail && found.is_complete &&
+			  state->limit != LIMIT_NONE && found.highest_pass == found.hardest;
 	set_loads(&own->answer, plan, &found);
 	if (own->is_found) {
 		set_run(own, plan, own->pass);

@@ -10,7 +10,9 @@
 struct configuration_answer {
 	struct plan_answer answer; /* its texts are those below, or constants */
 	struct text sentence, binding_text, why_not_more, sampling, model;
-	bool is_found; /* a load passes */
+	const struct track *track; /* its main one */
+	bool is_found;		   /* a load passes */
+	bool is_limited;	   /* none fails, and harder ones would change nothing */
 	/* runs at the answer, at the load that fails next to it, and of a request at a time; NULL:
 	   none */
 	const struct probe_figures *pass, *fail, *alone;

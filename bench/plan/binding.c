@@ -127,8 +127,12 @@ void binding_add_text(
 	struct text *text, const struct objective *objective, const struct probe_figures *figures)
 {
 	if (figures->judged.miss == MISS_LIMIT) {
-		text_format(text, "%s of the run; ",
-			objective->limits[figures->judged.limit].metric->title);
+		const struct metric *metric = objective->limits[figures->judged.limit].metric;
+		text_format(text, "%s of the run", metric->title);
+		if (strncmp(metric->section, "latency_ms", 10) != 0) {
+			return; /* what requests wait for does not explain it */
+		}
+		text_add(text, "; ");
 	}
 	if (figures->judged.miss == MISS_ATTAINED && largest(figures) == CAUSE_REJECTIONS) {
 		text_add(text, figures->rejected > 0 ? "rejections: " : "no replica took them");
@@ -158,8 +162,9 @@ void binding_add_misses(
 		text_format(text, "%s is ", limit->metric->name);
 		text_add_number(text, limit->metric->format, !isnan(figures->judged.value),
 			figures->judged.value);
-		text_format(text, ", not %s %.10g %s; ", limit->is_least ? "at least" : "at most",
-			limit->amount, limit->metric->unit);
+		text_add(text, ", not ");
+		metric_limit_add_text(limit, text);
+		text_add(text, "; ");
 	}
 	text_format(text, "%.2f %%", 100 * (double)figures->attained / (double)figures->submitted);
 	text_add(text, slo_is_given(&objective->slo) ? " of the requests are within the limits"

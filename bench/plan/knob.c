@@ -77,14 +77,5 @@ double knob_value(enum knob_index knob, uint64_t load)
 
 void knob_text(enum knob_index knob, uint64_t load, char *text)
 {
-	size_t length = decimal_text(text, load, knobs[knob].is_fraction ? 6 : 0);
-
-	if (!knobs[knob].is_fraction) {
-		return;
-	}
-	while (text[length - 1] == '0') {
-		length--;
-	}
-	length -= text[length - 1] == '.';
-	text[length] = '\0';
+	short_decimal_text(text, load, knobs[knob].is_fraction ? 6 : 0);
 }

@@ -10,11 +10,56 @@
 
 enum { MILLION = 1000000 };
 
-enum status objective_check(struct objective *objective, struct error *error)
+/* Whether more load can only raise the metric. */
+static bool grows_with_load(const struct metric *metric)
+{
+	bool is_in_use =
+		strcmp(metric->section, SUMMARY_LOAD) == 0 && strcmp(metric->unit, "share") == 0;
+	bool is_makespan = metric == &metrics_table[VALUE_MAKESPAN];
+
+	return is_in_use || (metric->better < 0 && !is_makespan);
+}
+
+/* Whether more load can only lower it. */
+static bool shrinks_with_load(const struct metric *metric)
+{
+	return metric == &metrics_table[VALUE_HIT_RATE] ||
+	       metric == &metrics_table[VALUE_SLO_ATTAINED];
+}
+
+static enum status check_direction(
+	const struct metric_limit *limit, bool is_least, struct error *error)
+{
+	const struct metric *metric = limit->metric;
+	bool is_served = limit->is_least ? metric->better > 0 : metric->better < 0;
+	bool is_broken_by_load =
+		limit->is_least ? shrinks_with_load(metric) : grows_with_load(metric);
+
+	if (is_broken_by_load || (is_least && is_served)) {
+		return STATUS_OK;
+	}
+	return error_set(error, STATUS_USAGE,
+		"--slo %s%s%.10g: %s, expected a limit that load can only break, such as "
+		"ttft.p99<=2000%s",
+		metric->name, limit->is_least ? ">=" : "<=", limit->amount,
+		limit->is_least && metric->better > 0
+			? "more load raises it, so it is no limit of a load"
+			: "load does not break it",
+		is_least ? "" : " (--vary replicas takes throughputs too)");
+}
+
+enum status objective_check(struct objective *objective, bool is_least, struct error *error)
 {
 	if (objective->limits_text != NULL) {
 		TRY(metric_limits_parse("--slo", objective->limits_text, false, objective->limits,
 			&objective->limit_count, error));
+	}
+	if (objective->limit_count > OBJECTIVE_LIMITS_MAX) {
+		return error_set(error, STATUS_USAGE, "--slo: found %u limits, expected at most %d",
+			objective->limit_count, OBJECTIVE_LIMITS_MAX);
+	}
+	for (uint32_t i = 0; i < objective->limit_count; i++) {
+		TRY(check_direction(&objective->limits[i], is_least, error));
 	}
 	if (!slo_is_given(&objective->slo) && objective->limit_count == 0) {
 		return error_set(error, STATUS_USAGE,
@@ -42,6 +87,15 @@ static void add_limit(struct text *text, const char *name, uint64_t ns, uint32_t
 	*count += 1;
 }
 
+void metric_limit_add_text(const struct metric_limit *limit, struct text *text)
+{
+	bool is_share = strcmp(limit->metric->unit, "share") == 0;
+
+	text_add(text, limit->is_least ? "at least " : "at most ");
+	add_decimal(text, is_share ? limit->amount * 100 : limit->amount);
+	text_format(text, " %s", is_share ? "%" : limit->metric->unit);
+}
+
 void objective_text(const struct objective *objective, struct text *text)
 {
 	uint32_t count = 0;
@@ -56,10 +110,8 @@ void objective_text(const struct objective *objective, struct text *text)
 	add_limit(text, "E2E", objective->slo.e2e_ns, &count);
 	for (uint32_t i = 0; i < objective->limit_count; i++) {
 		const struct metric_limit *limit = &objective->limits[i];
-		text_format(text, "%s%s %s ", i == 0 ? " and " : ", ", limit->metric->name,
-			limit->is_least ? "at least" : "at most");
-		add_decimal(text, limit->amount);
-		text_format(text, " %s", limit->metric->unit);
+		text_format(text, "%s%s ", i == 0 ? " and " : ", ", limit->metric->name);
+		metric_limit_add_text(limit, text);
 	}
 }
 
@@ -115,6 +167,7 @@ static enum status judge_limits(const struct objective *objective,
 	for (uint32_t i = 0; i < objective->limit_count; i++) {
 		const struct metric_limit *limit = &objective->limits[i];
 		struct result_value value = metric_value(&root, limit->metric);
+		verdict->values[i] = value.has_value ? value.value : NAN;
 		if (is_alone && !judges_alone(limit)) {
 			continue;
 		}

@@ -97,12 +97,27 @@ static uint64_t least_blocks(const struct replay_config *config)
 		       : 1;
 }
 
+/* A closed loop of as many requests as there are has all of them in it from the start. */
+static void limit_concurrency(const struct plan *plan, struct plan_configuration_state *state,
+	const struct replay_config *config)
+{
+	bool knows_rows = config->loop == LOOP_OFF &&
+			  config->max_requests == plan->request->run.config.max_requests;
+
+	if (plan->knob == KNOB_CONCURRENCY && knows_rows && plan->trace_rows > 0 &&
+		plan->trace_rows < state->highest) {
+		state->highest = plan->trace_rows;
+		state->limit = LIMIT_ROWS;
+	}
+}
+
 static void set_range(struct plan *plan, struct plan_configuration_state *state,
 	const struct replay_config *given, const struct run *run)
 {
 	const struct replay_config *config = &run->request->config;
 
 	knob_range(plan->knob, &state->lowest, &state->highest);
+	limit_concurrency(plan, state, config);
 	if (plan->knob == KNOB_REPLICAS) {
 		/* What a router does needs two. */
 		bool has_limits = config->router_queue > 0 || config->replica_limit > 0;
@@ -146,14 +161,33 @@ static void note_facts(struct plan_configuration_state *state, const struct run 
 	state->config = replay_config_json(config);
 }
 
+/* A trace whose rows have one time is the same at every speedup. */
+static enum status check_times(
+	const struct plan *plan, const struct replay_config *config, struct error *error)
+{
+	bool is_target = plan->request->target_speedup > 0;
+	bool uses_times = (plan->knob == KNOB_SPEEDUP || is_target) && !config->given.rate &&
+			  config->sessions == SESSIONS_OPEN;
+
+	if (!uses_times || plan->trace_span_ns > 0) {
+		return STATUS_OK;
+	}
+	return error_set(error, STATUS_USAGE,
+		"the requests of the trace (%llu) come all at once, so --%s changes nothing: "
+		"expected %s",
+		(unsigned long long)plan->trace_rows, is_target ? "target-speedup" : "speedup",
+		is_target ? "--target-rate" : "--vary rate or --vary concurrency");
+}
+
 /* Opens a run of the configuration as its first probe would, and closes it again. */
 static enum status open_configuration(struct plan *plan, uint32_t index, struct error *error)
 {
 	struct plan_configuration_state *state = &plan->states[index];
 	struct run_request request = plan->configurations[index].run;
 	const struct replay_config given = request.config;
-	struct run *run = memory_take(1, sizeof(*run));
 
+	TRY(check_times(plan, &given, error));
+	struct run *run = memory_take(1, sizeof(*run));
 	request.is_one_of_many = true;
 	if (plan->knob != KNOB_KV_BLOCKS) {
 		uint64_t load = u64_max(knob_given(plan->knob, &given), knobs[plan->knob].first);
@@ -220,10 +254,10 @@ static enum status open_plan(
 		.request = request, .objective = request->objective, .start_ns = monotonic_ns()};
 	plan->objective.slo = request->run.slo;
 	plan->knob = finds_replicas(request) ? KNOB_REPLICAS : (enum knob_index)request->vary;
-	TRY(objective_check(&plan->objective, error));
+	TRY(objective_check(&plan->objective, knobs[plan->knob].is_least, error));
 	TRY(check_request(request, error));
-	TRY(open_configurations(plan, error));
 	TRY(replicates_measure(plan, error));
+	TRY(open_configurations(plan, error));
 	plan->context = (struct probe_context){plan->configurations, &plan->objective};
 	return STATUS_OK;
 }
@@ -234,6 +268,7 @@ enum status plan_open(struct plan *plan, const struct plan_request *request, str
 		.workers = request->jobs > 0 ? (uint32_t)request->jobs : jobs_default_workers(),
 		.identity = launched_identity(&request->run.config),
 		.run = probe_do_job,
+		.describe = probe_describe_job,
 		.context = &plan->context,
 	};
 
@@ -246,6 +281,9 @@ void plan_close(struct plan *plan)
 	jobs_close(plan->jobs);
 	for (size_t i = 0; i < plan->track_count; i++) {
 		search_close(plan->tracks[i]->search);
+		for (size_t k = 0; k < plan->tracks[i]->count; k++) {
+			free(plan->tracks[i]->probes[k].failure);
+		}
 		free(plan->tracks[i]->probes);
 		free(plan->tracks[i]);
 	}
@@ -262,26 +300,39 @@ void plan_close(struct plan *plan)
 
 /* ---- running ---- */
 
+bool track_probe_is_done(const struct track_probe *probe)
+{
+	return probe->is_taken && probe->failure == NULL;
+}
+
+struct probe_job plan_job(
+	const struct plan *plan, const struct track *track, const struct search_probe *probe)
+{
+	const struct track_options *options = &track->options;
+	struct probe_job job;
+
+	memset(&job, 0, sizeof(job)); /* padding too: jobs go to workers as bytes */
+	job.configuration = options->configuration;
+	job.knob = plan->knob;
+	job.is_alone = probe->purpose == SEARCH_ALONE;
+	job.load = probe->load;
+	job.replicate = options->replicate;
+	job.is_drawn = options->is_drawn;
+	job.window_millionths = options->window_millionths;
+	job.draws_arrivals = options->draws_arrivals;
+	job.step_time_scale = options->step_time_scale;
+	job.lost = plan->request->spare;
+	return job;
+}
+
 /* Hands the probes that the track may run to the workers. */
 static void feed(struct plan *plan, uint32_t number)
 {
 	struct track *track = plan->tracks[number];
-	const struct track_options *options = &track->options;
 	struct search_probe probe;
 
 	while (search_next(track->search, &probe)) {
-		struct probe_job job;
-		memset(&job, 0, sizeof(job));
-		job.configuration = options->configuration;
-		job.knob = plan->knob;
-		job.is_alone = probe.purpose == SEARCH_ALONE;
-		job.load = probe.load;
-		job.replicate = options->replicate;
-		job.is_drawn = options->is_drawn;
-		job.window_millionths = options->window_millionths;
-		job.draws_arrivals = options->draws_arrivals;
-		job.step_time_scale = options->step_time_scale;
-		job.lost = plan->request->spare;
+		const struct probe_job job = plan_job(plan, track, &probe);
 		track->probes = memory_grow(
 			track->probes, &track->capacity, track->count + 1, sizeof(*track->probes));
 		track->probes[track->count++] = (struct track_probe){.probe = probe};
@@ -336,23 +387,70 @@ static double used_of(const struct plan *plan, const struct probe_figures *figur
 	return plan->knob == KNOB_KV_BLOCKS ? figures->kv_peak : figures->demand;
 }
 
-static void take(struct plan *plan, uint64_t number, const struct text *result)
+/* Where all requests of a run would arrive within a step, those of harder loads do too. A step is
+   at least as long as the shortest time between two tokens, or to the first one. */
+static void limit_span(struct plan *plan, struct track *track, const struct track_probe *probe)
 {
-	check(number < plan->place_count && result->byte_count == sizeof(struct probe_figures));
+	struct plan_configuration_state *state = &plan->states[track->options.configuration];
+	const struct probe_figures *figures = &probe->figures;
+	double step_ms = figures->latency_ms[LATENCY_TTFT][STATISTIC_MIN];
+	double between_ms = figures->latency_ms[LATENCY_ITL][STATISTIC_MIN];
+	bool is_whole = plan->configurations[state->index].run.config.loop == LOOP_OFF;
+
+	if ((plan->knob != KNOB_SPEEDUP && plan->knob != KNOB_RATE) || !is_whole ||
+		!figures->has_offered) {
+		return;
+	}
+	if (figures->has_latency[LATENCY_ITL] && between_ms < step_ms) {
+		step_ms = between_ms;
+	}
+	double most = (double)probe->probe.load * figures->arrival_span_ms / step_ms;
+	if (step_ms > 0 && most < (double)state->highest) {
+		state->highest = u64_max((uint64_t)most, state->first);
+		state->limit = LIMIT_SPAN;
+		search_limit(track->search, state->highest);
+	}
+}
+
+/* Tells the search what came of a probe that has figures. */
+static void tell(struct plan *plan, struct track *track, const struct track_probe *probe)
+{
+	const struct probe_figures *figures = &probe->figures;
+	uint32_t number = probe->probe.number;
+
+	/* Between the near ends of a replicate's bracket the line is drawn once, by bands.h. */
+	if (figures->judged.has_margin && track->options.kind != TRACK_SAMPLING) {
+		search_take_margin(track->search, number, figures->passes, used_of(plan, figures),
+			figures->judged.margin);
+	} else {
+		search_take(track->search, number, figures->passes, used_of(plan, figures));
+	}
+	if (track->options.kind == TRACK_MAIN && probe->probe.purpose == SEARCH_FIRST) {
+		limit_span(plan, track, probe);
+	}
+}
+
+/* failure: of a run that cannot be made. */
+static void take(
+	struct plan *plan, uint64_t number, const struct text *result, const struct error *failure)
+{
+	check(number < plan->place_count);
 	struct job_place place = plan->places[number];
 	struct track *track = plan->tracks[place.track];
 	struct track_probe *probe = &track->probes[place.probe];
 
-	memcpy(&probe->figures, result->bytes, sizeof(probe->figures));
 	probe->is_taken = true;
+	probe->status = failure->status;
 	plan->done++;
-	/* Between the near ends of a replicate's bracket the line is drawn once, by bands.h. */
-	if (probe->figures.judged.has_margin && track->options.kind != TRACK_SAMPLING) {
-		search_take_margin(track->search, place.probe, probe->figures.passes,
-			used_of(plan, &probe->figures), probe->figures.judged.margin);
+	if (failure->status == STATUS_OK) {
+		check(result->byte_count == sizeof(probe->figures));
+		memcpy(&probe->figures, result->bytes, sizeof(probe->figures));
+		tell(plan, track, probe);
 	} else {
-		search_take(track->search, place.probe, probe->figures.passes,
-			used_of(plan, &probe->figures));
+		struct text text = {0};
+		text_add(&text, failure->text);
+		probe->failure = text.bytes;
+		search_take_nothing(track->search, place.probe);
 	}
 	feed(plan, place.track);
 	if (track->options.kind == TRACK_MAIN && search_has_ended(track->search)) {
@@ -379,35 +477,38 @@ static void show_progress(struct plan *plan)
 	progress_show_line(&plan->progress, line);
 }
 
-static enum status run_jobs(struct plan *plan, struct error *error)
+void plan_run(struct plan *plan)
 {
 	struct text result = {0};
-	enum status status = STATUS_OK;
-	uint64_t number = 0;
 
+	progress_start(&plan->progress, plan->request->run.progress);
 	for (uint32_t i = 0; i < plan->configuration_count; i++) {
 		add_main(plan, i);
 	}
-	while (status == STATUS_OK && jobs_pending(plan->jobs) > 0) {
-		status = jobs_next(plan->jobs, &number, &result, error);
-		if (status == STATUS_OK) {
-			take(plan, number, &result);
-			show_progress(plan);
+	while (jobs_pending(plan->jobs) > 0) {
+		uint64_t number;
+		struct error failure = {0};
+		enum status status = jobs_next(plan->jobs, &number, &result, &failure);
+		if (number == JOBS_NONE) {
+			plan->is_interrupted = status == STATUS_VERDICT;
+			plan->ended = plan->is_interrupted ? (struct error){0} : failure;
+			break;
 		}
+		take(plan, number, &result, &failure);
+		show_progress(plan);
 	}
 	text_deinit(&result);
-	if (status == STATUS_VERDICT && number == JOBS_NONE) {
-		*error = (struct error){0};
-		plan->is_interrupted = true;
-		return STATUS_OK;
-	}
-	return status;
+	progress_end(&plan->progress);
 }
 
-enum status plan_run(struct plan *plan, struct error *error)
+enum status plan_refusal(const struct plan *plan, struct error *error)
 {
-	progress_start(&plan->progress, plan->request->run.progress);
-	enum status status = run_jobs(plan, error);
-	progress_end(&plan->progress);
-	return status;
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct track *track = plan->tracks[plan->states[i].main];
+		if (track->count == 0 || track->probes[0].failure == NULL) {
+			return STATUS_OK;
+		}
+	}
+	const struct track_probe *first = &plan->tracks[plan->states[0].main]->probes[0];
+	return error_set(error, first->status, "%s", first->failure);
 }

@@ -59,8 +59,13 @@ struct track_options {
 struct track_probe {
 	struct search_probe probe;
 	bool is_taken;
-	struct probe_figures figures; /* of one that is taken */
+	enum status status;	      /* of one that is taken */
+	char *failure;		      /* why its run cannot be made; owned; NULL: it was made */
+	struct probe_figures figures; /* of a run that was made */
 };
+
+/* Whether the probe has figures. */
+bool track_probe_is_done(const struct track_probe *probe);
 
 struct track {
 	struct track_options options;
@@ -69,10 +74,18 @@ struct track {
 	size_t count, capacity;
 };
 
-/* What is known of a configuration before any run. */
+/* Why harder loads change nothing. */
+enum load_limit {
+	LIMIT_NONE,
+	LIMIT_ROWS, /* all requests of the trace are in the system at a time */
+	LIMIT_SPAN, /* all of them arrive within the first step */
+};
+
+/* What is known of a configuration before any run, and which runs its intervals have. */
 struct plan_configuration_state {
 	const char *name, *options;
 	uint64_t lowest, highest, first; /* loads of the knob */
+	enum load_limit limit;		 /* what the trace cannot show, if the search ends there */
 	uint64_t gpus;			 /* of one replica */
 	uint64_t kv_blocks, block_size;
 	bool is_calibrated;
@@ -115,6 +128,7 @@ struct plan {
 	uint64_t start_ns; /* of the plan, by the monotonic clock */
 	struct progress progress;
 	bool is_interrupted;
+	struct error ended; /* why it ended early, but for an interrupt */
 };
 
 /* Checks the request, opens each configuration once, so that wrong use is found before a run, and
@@ -122,8 +136,16 @@ struct plan {
    failure too. */
 enum status plan_open(struct plan *plan, const struct plan_request *request, struct error *error);
 
-/* Runs all tracks. Interrupted: STATUS_OK, with plan->is_interrupted. */
-enum status plan_run(struct plan *plan, struct error *error);
+/* Runs all tracks. A run that cannot be made at its load is a probe with a failure. Ends early,
+   with plan->is_interrupted or plan->ended, by an interrupt or where no worker can be had. */
+void plan_run(struct plan *plan);
+
+/* Why no configuration has a run to begin with, if so: then nothing is known. */
+enum status plan_refusal(const struct plan *plan, struct error *error);
+
+/* The run of a track's probe. */
+struct probe_job plan_job(
+	const struct plan *plan, const struct track *track, const struct search_probe *probe);
 
 /* Adds a track, which starts at once. Returns its number. */
 uint32_t plan_add_track(struct plan *plan, const struct track_options *options);

@@ -11,6 +11,7 @@
 
 #include <cJSON.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,7 +52,7 @@ static const struct probe_figures *first_figures(const struct plan *plan)
 	for (size_t i = 0; i < plan->track_count; i++) {
 		for (size_t k = 0; k < plan->tracks[i]->count; k++) {
 			const struct track_probe *probe = &plan->tracks[i]->probes[k];
-			if (probe->is_taken && plan->tracks[i]->options.replicate == 0) {
+			if (track_probe_is_done(probe) && plan->tracks[i]->options.replicate == 0) {
 				return &probe->figures;
 			}
 		}
@@ -124,8 +125,9 @@ void plan_json_write(const struct answers *answers, FILE *file)
 	cJSON *root = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(root, SUMMARY_SCHEMA, PLAN_SCHEMA);
-	cJSON_AddStringToObject(
-		root, SUMMARY_STATUS, plan->is_interrupted ? "interrupted" : "complete");
+	cJSON_AddStringToObject(root, SUMMARY_STATUS,
+		plan->is_interrupted || plan->ended.status != STATUS_OK ? "interrupted"
+									: "complete");
 	cJSON_AddBoolToObject(root, SUMMARY_CALIBRATED, plan->states[best].is_calibrated);
 	cJSON_AddItemToObject(root, "answer", plan_answer_json(&answers->list[best].answer));
 	add_slo(root, answers);
@@ -168,10 +170,10 @@ static struct result_value number(double value)
 	return (struct result_value){true, value};
 }
 
-static struct plan_probe row_of(
-	const struct plan *plan, const struct track *track, const struct track_probe *probe)
+/* What was run. */
+static struct plan_probe row_of(const struct plan *plan, const struct track *track,
+	const struct track_probe *probe, const struct replay_config *config)
 {
-	const struct probe_figures *figures = &probe->figures;
 	bool is_alone = probe->probe.purpose == SEARCH_ALONE;
 	uint64_t scale = track->options.step_time_scale;
 	const struct result_value none = {false, 0};
@@ -179,33 +181,69 @@ static struct plan_probe row_of(
 	return (struct plan_probe){
 		.configuration = track->options.configuration,
 		.purpose = purpose_of(track, probe->probe.purpose),
-		.has_verdict = true,
-		.verdict = figures->verdict,
 		.load = is_alone ? none : number(knob_value(plan->knob, probe->probe.load)),
 		.replicate = number((double)track->options.replicate),
+		.resample_seed = {config->resample_seed > 0, (double)config->resample_seed},
+		.resample_window_s = {config->resample_window_s > 0,
+			(double)config->resample_window_s / 1e6},
+		.seed = number((double)config->seed),
 		.step_time_scale = number(scale == 0 ? 1 : (double)scale / 1e6),
-		.replicas = number((double)figures->replicas),
 		.lost = number(is_alone ? 0 : (double)plan->request->spare),
-		.offered_requests_per_s = {figures->has_offered, figures->offered_per_s},
-		.attained = number((double)figures->attained / (double)figures->submitted),
-		.attained_low = number(figures->interval.low),
-		.attained_high = number(figures->interval.high),
-		.goodput_requests_per_s = number(figures->goodput_per_s),
-		.output_tokens_per_s = number(figures->output_tokens_per_s),
-		.ttft_p50_ms = latency(figures, LATENCY_TTFT, STATISTIC_P50),
-		.ttft_p90_ms = latency(figures, LATENCY_TTFT, STATISTIC_P90),
-		.ttft_p99_ms = latency(figures, LATENCY_TTFT, STATISTIC_P99),
-		.tpot_p50_ms = latency(figures, LATENCY_TPOT, STATISTIC_P50),
-		.tpot_p90_ms = latency(figures, LATENCY_TPOT, STATISTIC_P90),
-		.tpot_p99_ms = latency(figures, LATENCY_TPOT, STATISTIC_P99),
-		.e2e_p50_ms = latency(figures, LATENCY_E2E, STATISTIC_P50),
-		.e2e_p99_ms = latency(figures, LATENCY_E2E, STATISTIC_P99),
-		.hit_rate = {figures->has_hit_rate, figures->hit_rate},
-		.preemptions = number((double)figures->preemptions),
-		.utilisation = {figures->has_utilisation, figures->utilisation},
-		.outside_share = {figures->has_outside, figures->outside_share},
-		.passes = number(figures->passes),
+		.failure = probe->failure,
 	};
+}
+
+/* What came out. */
+static void set_figures(
+	struct plan_probe *row, const struct probe_figures *figures, uint32_t limits)
+{
+	row->has_verdict = true;
+	row->verdict = figures->verdict;
+	row->passes = number(figures->passes);
+	for (uint32_t i = 0; i < limits; i++) {
+		double value = figures->judged.values[i];
+		row->limits[i] = (struct result_value){!isnan(value), isnan(value) ? 0 : value};
+	}
+	row->replicas = number((double)figures->replicas);
+	row->offered_requests_per_s =
+		(struct result_value){figures->has_offered, figures->offered_per_s};
+	row->attained = number((double)figures->attained / (double)figures->submitted);
+	row->attained_low = number(figures->interval.low);
+	row->attained_high = number(figures->interval.high);
+	row->goodput_requests_per_s = number(figures->goodput_per_s);
+	row->output_tokens_per_s = number(figures->output_tokens_per_s);
+	row->ttft_p50_ms = latency(figures, LATENCY_TTFT, STATISTIC_P50);
+	row->ttft_p90_ms = latency(figures, LATENCY_TTFT, STATISTIC_P90);
+	row->ttft_p99_ms = latency(figures, LATENCY_TTFT, STATISTIC_P99);
+	row->tpot_p50_ms = latency(figures, LATENCY_TPOT, STATISTIC_P50);
+	row->tpot_p90_ms = latency(figures, LATENCY_TPOT, STATISTIC_P90);
+	row->tpot_p99_ms = latency(figures, LATENCY_TPOT, STATISTIC_P99);
+	row->e2e_p50_ms = latency(figures, LATENCY_E2E, STATISTIC_P50);
+	row->e2e_p99_ms = latency(figures, LATENCY_E2E, STATISTIC_P99);
+	row->hit_rate = (struct result_value){figures->has_hit_rate, figures->hit_rate};
+	row->preemptions = number((double)figures->preemptions);
+	row->utilisation = (struct result_value){figures->has_utilisation, figures->utilisation};
+	row->outside_share = (struct result_value){figures->has_outside, figures->outside_share};
+}
+
+static void write_probe(struct table_writer *table, const struct plan_limits *limits,
+	const struct plan *plan, const struct track *track, const struct track_probe *probe)
+{
+	const struct probe_job job = plan_job(plan, track, &probe->probe);
+	char outages[PROBE_OUTAGES_BYTES];
+	struct run_request request = probe_request(&plan->context, &job, outages);
+	struct plan_probe row = row_of(plan, track, probe, &request.config);
+	struct text options = {0};
+
+	replay_config_words(&request.config, &options);
+	slo_add_words(&request.slo, &options);
+	row.options =
+		options.bytes == NULL ? NULL : options.bytes + 1; /* without the first blank */
+	if (track_probe_is_done(probe)) {
+		set_figures(&row, &probe->figures, plan->objective.limit_count);
+	}
+	plan_probe_write(table, plan->states[row.configuration].name, &row, limits);
+	text_deinit(&options);
 }
 
 /* Rows by configuration, then in the order of its tracks and of their probes: none of these depends
@@ -213,17 +251,20 @@ static struct plan_probe row_of(
 static void write_probes(const struct plan *plan, FILE *file)
 {
 	struct table_writer *table = memory_take(1, sizeof(*table));
+	struct plan_limits limits = {.count = plan->objective.limit_count};
+	struct text header = {0};
 
-	table_begin(table, file, PROBE_COLUMNS);
+	memcpy(limits.list, plan->objective.limits, sizeof(limits.list));
+	plan_probe_header(&header, &limits);
+	table_begin(table, file, header.bytes);
+	text_deinit(&header);
 	for (uint32_t own = 0; own < plan->configuration_count; own++) {
 		for (size_t i = 0; i < plan->track_count; i++) {
 			const struct track *track = plan->tracks[i];
 			bool is_own = track->options.configuration == own;
 			for (size_t k = 0; is_own && k < track->count; k++) {
 				if (track->probes[k].is_taken) {
-					const struct plan_probe row =
-						row_of(plan, track, &track->probes[k]);
-					plan_probe_write(table, plan->states[own].name, &row);
+					write_probe(table, &limits, plan, track, &track->probes[k]);
 				}
 			}
 		}

@@ -34,6 +34,10 @@ static void print_probe(const struct plan *plan, const struct track_probe *probe
 	if (probe->probe.purpose != SEARCH_ALONE) {
 		knob_text(plan->knob, probe->probe.load, load);
 	}
+	if (probe->failure != NULL) {
+		printf("   %-12s cannot be run: %s\n", load, probe->failure);
+		return;
+	}
 	printf("%s %-12s %10.4g %8.2f%% %10.4g", is_answer ? "->" : "  ", load,
 		figures->has_offered ? figures->offered_per_s : figures->finished_per_s,
 		100 * (double)figures->attained / (double)figures->submitted,

@@ -18,17 +18,19 @@ static void set_alone(struct replay_config *config)
 	config->ramp = NULL;
 	config->given.ramp = false;
 	config->speedup = 1000000;
-	config->given.speedup = false;
 	config->spread_ties = false;
 	config->sessions = SESSIONS_OPEN;
-	config->max_concurrency = 0;
-	config->cooldown = 0;
+	config->max_concurrency = config->cooldown = 0;
+	config->given.speedup = config->given.spread_ties = config->given.sessions = false;
+	config->given.max_concurrency = config->given.cooldown = false;
 	if (config->loop == LOOP_OFF) {
 		config->duration_s = 0;
+		config->given.duration_s = false;
 	}
 	config->router_queue = config->replica_limit = 0;
 	if (config->fleet == NULL) {
 		config->replicas = 1;
+		config->given.replicas = false;
 	}
 }
 
@@ -118,6 +120,7 @@ static void set_load(struct probe_figures *figures, const struct run_outcome *ou
 	uint64_t gaps = outcome->measured_submitted - (outcome->measured_submitted > 0);
 
 	figures->has_offered = outcome->arrival_span_ns > 0;
+	figures->arrival_span_ms = (double)outcome->arrival_span_ns / 1e6;
 	figures->offered_per_s = per_second(gaps, outcome->arrival_span_ns);
 	figures->finished_per_s = per_second(work->finished, outcome->window_ns);
 	figures->goodput_per_s = per_second(outcome->slo_attained, outcome->window_ns);
@@ -197,16 +200,33 @@ enum status probe_run(const struct probe_context *context, const struct probe_jo
 	return STATUS_OK;
 }
 
+static struct probe_job job_of(const struct text *bytes)
+{
+	struct probe_job job;
+
+	check(bytes->byte_count == sizeof(job));
+	memcpy(&job, bytes->bytes, sizeof(job));
+	return job;
+}
+
 enum status probe_do_job(
 	void *context, const struct text *job, struct text *result, struct error *error)
 {
 	const struct probe_context *probes = context;
-	struct probe_job own;
+	const struct probe_job own = job_of(job);
 	struct probe_figures figures;
 
-	check(job->byte_count == sizeof(own));
-	memcpy(&own, job->bytes, sizeof(own));
 	TRY(probe_run(probes, &own, &figures, error));
 	text_add_bytes(result, (const char *)&figures, sizeof(figures));
 	return STATUS_OK;
+}
+
+void probe_describe_job(void *context, const struct text *job, struct text *text)
+{
+	const struct probe_job own = job_of(job);
+	char outages[PROBE_OUTAGES_BYTES];
+	const struct run_request request = probe_request(context, &own, outages);
+
+	text_add(text, "the run with");
+	replay_config_words(&request.config, text);
 }

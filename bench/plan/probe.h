@@ -36,7 +36,7 @@ struct probe_figures {
 	uint64_t too_long, never_fit, needed_model_len, needed_kv_blocks;
 	struct slo_interval interval; /* of the share that attains */
 	bool has_offered;
-	double offered_per_s; /* where arrivals take time */
+	double offered_per_s, arrival_span_ms; /* where arrivals take time */
 	double finished_per_s, goodput_per_s, output_tokens_per_s;
 	bool has_latency[LATENCY_COUNT];
 	double latency_ms[LATENCY_COUNT][STATISTIC_COUNT];
@@ -75,5 +75,8 @@ enum status probe_run(const struct probe_context *context, const struct probe_jo
 /* The same for bench/jobs/jobs.h: the bytes of a struct probe_job to those of its figures. */
 enum status probe_do_job(
 	void *context, const struct text *job, struct text *result, struct error *error);
+
+/* Appends what the job runs: "the run with --speedup 2 --resample-seed 3". */
+void probe_describe_job(void *context, const struct text *job, struct text *text);
 
 #endif

@@ -236,7 +236,10 @@ static void answer_sampling(const struct plan *plan, const struct plan_configura
 	for (uint64_t i = 0; i < state->samples; i++) {
 		const struct track *track = plan->tracks[state->replicate_first + i];
 		options = &track->options;
-		if (search_has_ended(track->search)) {
+		const struct search_answer found = search_answer(track->search);
+		bool is_cut =
+			found.void_probe != SEARCH_NO_PROBE && !(found.has_pass && found.has_fail);
+		if (search_has_ended(track->search) && !is_cut) {
 			values[count++] = value_of(track);
 		}
 	}

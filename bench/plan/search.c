@@ -27,7 +27,7 @@ static const uint32_t shape_shares[] = {500, 700, 850, 950, 1050, 1150, 1300};
 
 struct outcome {
 	struct search_probe probe;
-	bool is_taken, passes, has_margin;
+	bool is_taken, is_void, passes, has_margin;
 	double margin;
 };
 
@@ -102,7 +102,7 @@ struct known {
 
 static bool has_load(const struct outcome *outcome)
 {
-	return outcome->is_taken && outcome->probe.purpose != SEARCH_ALONE;
+	return outcome->is_taken && !outcome->is_void && outcome->probe.purpose != SEARCH_ALONE;
 }
 
 /* The lowest load that fails, and the highest that passes below it. */
@@ -113,7 +113,8 @@ static struct known known_of(const struct search *search)
 	for (size_t i = 0; i < search->count; i++) {
 		const struct outcome *outcome = &search->probes[i];
 		uint64_t load = outcome->probe.load;
-		if (outcome->is_taken && outcome->probe.purpose == SEARCH_ALONE) {
+		if (outcome->is_taken && !outcome->is_void &&
+			outcome->probe.purpose == SEARCH_ALONE) {
 			known.alone = outcome;
 		}
 		if (has_load(outcome) && !outcome->passes &&
@@ -376,6 +377,10 @@ static bool bracket_round(struct search *search, const struct known *known)
 		}
 		start = find(search, search->start);
 	}
+	if (start->is_void) {
+		start = &search->probes[0];
+		search->start = start->probe.load;
+	}
 	if (search->step == 0) {
 		turn_bracket(search, search->start, start->passes);
 	}
@@ -401,7 +406,7 @@ static void decide(struct search *search)
 		first_round(search);
 		return;
 	}
-	if ((known.alone != NULL && !known.alone->passes) ||
+	if (search->probes[0].is_void || (known.alone != NULL && !known.alone->passes) ||
 		(known.fail != NULL && known.fail->probe.load == easiest(search))) {
 		search->has_ended = true;
 		return;
@@ -409,10 +414,16 @@ static void decide(struct search *search)
 	if (bracket_round(search, &known)) {
 		return;
 	}
+	if (known.pass == NULL) { /* what is easier has no outcome */
+		search->has_ended = true;
+		return;
+	}
 	if (known.fail != NULL &&
 		!is_narrow(search, known.pass->probe.load, known.fail->probe.load)) {
 		bisect_round(search, known.pass, known.fail);
-		return;
+		if (search->handed < search->count) {
+			return;
+		}
 	}
 	if (search->options.has_shape && search->shape_rounds < SHAPE_ROUNDS_MAX) {
 		search->shape_rounds++;
@@ -474,6 +485,19 @@ void search_take(struct search *search, uint32_t number, bool passes, double uti
 	if (search->probes[number].probe.purpose == SEARCH_FIRST) {
 		search->utilisation = utilisation;
 	}
+}
+
+void search_take_nothing(struct search *search, uint32_t number)
+{
+	search_take(search, number, false, 0);
+	search->probes[number].is_void = true;
+}
+
+void search_limit(struct search *search, uint64_t load)
+{
+	check(!search->options.is_least);
+	search->options.maximum =
+		u64_min(search->options.maximum, u64_max(load, search->options.first));
 }
 
 bool search_has_ended(const struct search *search)
@@ -544,6 +568,29 @@ static void find_stretches(const struct search *search, struct search_answer *an
 	free((void *)list);
 }
 
+/* The probe without an outcome that says most about the answer. */
+static uint32_t void_probe_of(const struct search *search, const struct known *known)
+{
+	const struct outcome *found = NULL;
+	bool is_found_harder = false;
+
+	for (size_t i = 0; i < search->count; i++) {
+		const struct outcome *outcome = &search->probes[i];
+		uint64_t load = outcome->probe.load;
+		if (!outcome->is_void || outcome->probe.purpose == SEARCH_ALONE) {
+			continue;
+		}
+		bool harder =
+			known->pass != NULL && is_harder(search, load, known->pass->probe.load);
+		bool is_nearer = found == NULL || (harder && !is_found_harder) ||
+				 (harder == is_found_harder &&
+					 is_harder(search, found->probe.load, load) == harder);
+		found = is_nearer ? outcome : found;
+		is_found_harder = is_nearer ? harder : is_found_harder;
+	}
+	return found == NULL ? SEARCH_NO_PROBE : found->probe.number;
+}
+
 struct search_answer search_answer(const struct search *search)
 {
 	struct known known = known_of(search);
@@ -554,6 +601,8 @@ struct search_answer search_answer(const struct search *search)
 		.has_fail = known.fail != NULL,
 		.pass_probe = SEARCH_NO_PROBE,
 		.fail_probe = SEARCH_NO_PROBE,
+		.void_probe = void_probe_of(search, &known),
+		.hardest = hardest(search),
 	};
 
 	if (answer.has_pass) {

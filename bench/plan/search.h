@@ -75,6 +75,14 @@ void search_take(struct search *search, uint32_t number, bool passes, double uti
 void search_take_margin(
 	struct search *search, uint32_t number, bool passes, double utilisation, double margin);
 
+/* There is no outcome of probe `number`: the run cannot be made at its load. The search goes on
+   without it, on this side of it; without an outcome of the first probe it ends. */
+void search_take_nothing(struct search *search, uint32_t number);
+
+/* Loads that are harder than this one change nothing any more: none of them is probed. To be called
+   before a harder one was handed out, of a search whose answer is the most that passes. */
+void search_limit(struct search *search, uint64_t load);
+
 bool search_has_ended(const struct search *search);
 
 /* How many probes are still to come, about, those that are out included. */
@@ -97,6 +105,9 @@ struct search_answer {
 	uint64_t highest_pass; /* below the lowest fail */
 	uint64_t lowest_fail;
 	uint32_t pass_probe, fail_probe; /* their numbers, or SEARCH_NO_PROBE */
+	uint32_t void_probe; /* the easiest without an outcome that is harder than highest_pass,
+				else one that is easier; or SEARCH_NO_PROBE */
+	uint64_t hardest;    /* the end of the range that was searched (search_limit()) */
 	/* highest_pass is a bound and may not be the answer: no load failed, or the search did not
 	   end. */
 	bool is_bound;

@@ -1,11 +1,27 @@
 #include "bench/record/slo.h"
 
 #include "engine/base/check.h"
+#include "engine/base/number.h"
+#include "engine/base/text.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { FULL_LEAST = 8 };
+
+void slo_add_words(const struct slo *slo, struct text *text)
+{
+	const uint64_t limits[] = {slo->ttft_ns, slo->tpot_ns, slo->e2e_ns};
+	static const char *const names[] = {"ttft", "tpot", "e2e"};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		char number[NUMBER_TEXT_BYTES];
+		short_decimal_text(number, limits[i], 6);
+		if (limits[i] > 0) {
+			text_format(text, " --slo-%s-ms %s", names[i], number);
+		}
+	}
+}
 
 /* The two-sided 95 % quantile of the normal distribution. */
 #define NORMAL_95 1.959963984540054

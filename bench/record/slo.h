@@ -28,6 +28,10 @@ static inline uint32_t slo_missed(
 	       (slo->e2e_ns > 0 && e2e_ns > slo->e2e_ns ? SLO_MISSED_E2E : 0u);
 }
 
+/* Appends the limits as options: " --slo-ttft-ms 2000". */
+struct text;
+void slo_add_words(const struct slo *slo, struct text *text);
+
 /* ---- how sure a share is ---- */
 
 /* Measured requests in batches of equal size, in order of arrival. Requests near each other share

@@ -261,7 +261,8 @@ static enum status prepare(struct sweep *sweep, uint32_t *workers, struct error 
 
 static enum status run(struct sweep *sweep, struct error *error)
 {
-	struct jobs_options options = {.run = sweep_do_item, .context = sweep};
+	struct jobs_options options = {
+		.run = sweep_do_item, .describe = sweep_describe_item, .context = sweep};
 	struct owned_folder folder;
 	struct jobs *jobs = NULL;
 

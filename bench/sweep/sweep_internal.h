@@ -46,6 +46,9 @@ enum sweep_item_state sweep_item_look(const struct sweep *sweep, uint32_t index)
 enum status sweep_do_item(
 	void *context, const struct text *job, struct text *result, struct error *error);
 
+/* Likewise: "max-num-seqs=64". */
+void sweep_describe_item(void *context, const struct text *job, struct text *text);
+
 /* ---- files (sweep_tables.c) ---- */
 
 /* Opens DIR/NAME/FILE. */

@@ -6,7 +6,6 @@
 #include "engine/base/input_file.h"
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
-#include "engine/base/number.h"
 #include "engine/ranks/apart.h"
 #include "reports/results/results.h"
 #include "sim/profile.h"
@@ -77,21 +76,6 @@ static struct replay_config config_of(const struct sweep *sweep, uint32_t index)
 	return config;
 }
 
-static void add_slo(const struct sweep *sweep, struct text *text)
-{
-	const struct slo *slo = &sweep->request->run.slo;
-	const uint64_t limits[] = {slo->ttft_ns, slo->tpot_ns, slo->e2e_ns};
-	static const char *const names[] = {"ttft", "tpot", "e2e"};
-
-	for (uint32_t i = 0; i < 3; i++) {
-		char number[NUMBER_TEXT_BYTES];
-		decimal_text(number, limits[i], 6);
-		if (limits[i] > 0) {
-			text_format(text, " --slo-%s-ms %s", names[i], number);
-		}
-	}
-}
-
 /* The replay that does the same: "replay TRACE --gpu h200 --out DIR/NAME". */
 static void add_command(const struct sweep *sweep, uint32_t index, struct text *text)
 {
@@ -100,7 +84,7 @@ static void add_command(const struct sweep *sweep, uint32_t index, struct text *
 	text_add(text, "replay ");
 	text_add(text, sweep->request->run.trace_path);
 	replay_config_words(&config, text);
-	add_slo(sweep, text);
+	slo_add_words(&sweep->request->run.slo, text);
 }
 
 static uint64_t identify(const struct sweep *sweep, uint32_t index)
@@ -229,6 +213,22 @@ static enum status run_apart(void *argument, struct error *error)
 	return run_to_folder(argument, error);
 }
 
+static uint32_t index_of(const struct text *job)
+{
+	uint32_t index;
+
+	check(job->byte_count == sizeof(index));
+	memcpy(&index, job->bytes, sizeof(index));
+	return index;
+}
+
+void sweep_describe_item(void *context, const struct text *job, struct text *text)
+{
+	const struct sweep *sweep = context;
+
+	text_add(text, sweep->grid.list[index_of(job)].name);
+}
+
 enum status sweep_do_item(
 	void *context, const struct text *job, struct text *result, struct error *error)
 {
@@ -237,10 +237,8 @@ enum status sweep_do_item(
 	struct text command = {0};
 	char folder[PATH_BYTES_MAX];
 	struct error failure = {0};
-	uint32_t index;
+	const uint32_t index = index_of(job);
 
-	check(job->byte_count == sizeof(index));
-	memcpy(&index, job->bytes, sizeof(index));
 	add_command(sweep, index, &command);
 	request->run = sweep->request->run;
 	request->run.config = config_of(sweep, index);

@@ -222,6 +222,21 @@ size_t decimal_text(char *text, u128 value, uint32_t places)
 	return count;
 }
 
+size_t short_decimal_text(char *text, u128 value, uint32_t places)
+{
+	size_t length = decimal_text(text, value, places);
+
+	if (places == 0) {
+		return length;
+	}
+	while (text[length - 1] == '0') {
+		length--;
+	}
+	length -= text[length - 1] == '.';
+	text[length] = '\0';
+	return length;
+}
+
 size_t ratio_text(char *text, u128 numerator, u128 denominator, uint32_t places, const char *none)
 {
 	u128 scale = 1;

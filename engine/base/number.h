@@ -30,6 +30,9 @@ size_t u64_digits(char *text, uint64_t value);
    (NUMBER_TEXT_BYTES). Returns its length. */
 size_t decimal_text(char *text, u128 value, uint32_t places);
 
+/* The same without zeros behind the last digit that counts: 2.5 and 2, not 2.500000. */
+size_t short_decimal_text(char *text, u128 value, uint32_t places);
+
 /* numerator / denominator with `places` places, rounded down; `none` when the denominator is 0. */
 size_t ratio_text(char *text, u128 numerator, u128 denominator, uint32_t places, const char *none);
 

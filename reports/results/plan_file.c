@@ -107,15 +107,44 @@ static void write_number(struct table_writer *table, struct result_value value, 
 #define TEXT_configuration configuration
 #define TEXT_purpose probe_purposes[probe->purpose]
 #define TEXT_verdict (probe->has_verdict ? verdicts[probe->verdict] : NULL)
+#define TEXT_failure probe->failure
+#define TEXT_options probe->options
 
-void plan_probe_write(
-	struct table_writer *table, const char *configuration, const struct plan_probe *probe)
+/* Whether no limit before it is on the same metric. */
+static bool has_column(const struct plan_limits *limits, uint32_t index)
+{
+	for (uint32_t i = 0; i < index; i++) {
+		if (limits->list[i].metric == limits->list[index].metric) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void plan_probe_header(struct text *header, const struct plan_limits *limits)
+{
+	text_add(header, PROBE_COLUMNS);
+	for (uint32_t i = 0; i < limits->count; i++) {
+		if (has_column(limits, i)) {
+			text_format(
+				header, "\t" PLAN_LIMIT_PREFIX "%s", limits->list[i].metric->name);
+		}
+	}
+}
+
+void plan_probe_write(struct table_writer *table, const char *configuration,
+	const struct plan_probe *probe, const struct plan_limits *limits)
 {
 #define WRITE_TEXT(name) table_text(table, TEXT_##name);
 #define WRITE_NUMBER(name, places, maximum) write_number(table, probe->name, places);
 	PROBE_COLUMN_LIST(WRITE_TEXT, WRITE_NUMBER)
 #undef WRITE_TEXT
 #undef WRITE_NUMBER
+	for (uint32_t i = 0; i < limits->count; i++) {
+		if (has_column(limits, i)) {
+			write_number(table, probe->limits[i], 6);
+		}
+	}
 	table_end_row(table);
 }
 
@@ -275,6 +304,24 @@ static enum status read_configurations(struct plan_file *plan, struct error *err
 	return STATUS_OK;
 }
 
+static enum status read_limits(
+	const struct json_object *slo, struct plan_limits *limits, struct error *error)
+{
+	const char *text = "";
+
+	TRY(field_text(slo, "limits", &text, error));
+	if (text[0] == '\0') {
+		return STATUS_OK;
+	}
+	struct error reason = {0};
+	bool is_read = metric_limits_parse("limits", text, false, limits->list, &limits->count,
+			       &reason) == STATUS_OK &&
+		       limits->count <= PLAN_LIMITS_MAX;
+	return is_read ? STATUS_OK
+		       : json_refuse(slo, "limits",
+				 "at most 16 limits such as ttft.p99<=2000, with commas", error);
+}
+
 static enum status read_summary(struct plan_file *plan, struct error *error)
 {
 	static const char *const schemas[] = {PLAN_SCHEMA, NULL};
@@ -295,7 +342,7 @@ static enum status read_summary(struct plan_file *plan, struct error *error)
 	field_number(&slo, "tpot_ms", true, DBL_MAX, &plan->slo_tpot_ms, error);
 	field_number(&slo, "e2e_ms", true, DBL_MAX, &plan->slo_e2e_ms, error);
 	field_number(&slo, "attain", true, 1, &plan->slo_attain, error);
-	field_text(&slo, "limits", &plan->slo_limits, error);
+	read_limits(&slo, &plan->limits, error);
 	json_object(root, SUMMARY_TRACE, &trace, error);
 	json_text(&trace, SUMMARY_TRACE_NAME, &plan->trace_name, error);
 	field_number(&trace, "requests", true, DBL_MAX, &plan->trace_requests, error);
@@ -315,6 +362,18 @@ enum probe_column {
 		COLUMN_COUNT
 };
 
+/* A copy of a text cell; NULL: it has none. */
+static const char *text_of(const struct table_reader *table, uint32_t column)
+{
+	struct text text = {0};
+
+	if (strcmp(table->cells[column], "-") != 0) {
+		text_add(&text, table->cells[column]);
+	}
+	return text.bytes;
+}
+
+/* columns: (COLUMN_COUNT) and those of the limits. */
 static enum status read_probe(const struct plan_file *plan, const struct table_reader *table,
 	const uint32_t *columns, struct plan_probe *probe, struct error *error)
 {
@@ -335,6 +394,12 @@ static enum status read_probe(const struct plan_file *plan, const struct table_r
 	cell_number(table, columns[COLUMN_##name], maximum, &probe->name, error);
 	PROBE_COLUMN_LIST(NO_TEXT, READ_CELL)
 #undef READ_CELL
+	for (uint32_t i = 0; i < plan->limits.count; i++) {
+		cell_number(table, columns[COLUMN_COUNT + i], PROBE_NUMBER_MAX, &probe->limits[i],
+			error);
+	}
+	probe->failure = text_of(table, columns[COLUMN_failure]);
+	probe->options = text_of(table, columns[COLUMN_options]);
 	return error->status;
 }
 
@@ -348,11 +413,17 @@ static enum status read_probes(
 #undef NAME_OF_TEXT
 #undef NAME_OF_NUMBER
 	};
-	uint32_t columns[COLUMN_COUNT];
+	uint32_t columns[COLUMN_COUNT + PLAN_LIMITS_MAX];
 	size_t capacity = 0;
 
 	for (uint32_t i = 0; i < COLUMN_COUNT; i++) {
 		TRY(table_reader_column(table, names[i], &columns[i], error));
+	}
+	for (uint32_t i = 0; i < plan->limits.count; i++) {
+		char name[64];
+		snprintf(name, sizeof(name), PLAN_LIMIT_PREFIX "%s",
+			plan->limits.list[i].metric->name);
+		TRY(table_reader_column(table, name, &columns[COLUMN_COUNT + i], error));
 	}
 	while (table_reader_next(table, error)) {
 		if (plan->probe_count == PLAN_PROBES_MAX) {
@@ -398,6 +469,10 @@ void plan_file_close(struct plan_file *plan)
 {
 	json_document_close(&plan->summary);
 	json_document_close(&plan->provenance);
+	for (uint64_t i = 0; i < plan->probe_count; i++) {
+		free((void *)plan->probes[i].failure);
+		free((void *)plan->probes[i].options);
+	}
 	free(plan->configurations);
 	free(plan->probes);
 	plan->configurations = NULL;

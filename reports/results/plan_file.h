@@ -162,7 +162,10 @@ extern const char *const probe_purposes[PROBE_PURPOSE_COUNT + 1]; /* ends in NUL
 
 /* The columns of plan.tsv: TEXT(name), NUMBER(name, decimal places, maximum). configuration is a
    name of plan.json; load the value of the knob; replicate 0 the trace itself, from 1 another
-   sample; lost the replicas that fail at the start. attained_low and attained_high are the 95 %
+   sample, which resample_seed and resample_window_s draw from the trace, or a seed of its own;
+   lost the replicas that fail at the start. options: with them `quire replay TRACE` makes the same
+   run; of a trace that was made, `quire trace make` takes the seed too. failure: why the run could
+   not be made; then it has no figures. attained_low and attained_high are the 95 %
    Wilson interval of the share attained. verdict is that of summary.json. passes is 1 or 0. Up to
    PROBE_NUMBER_MAX a number with six places fits 64 bits. */
 #define PROBE_NUMBER_MAX 1e13
@@ -171,6 +174,9 @@ extern const char *const probe_purposes[PROBE_PURPOSE_COUNT + 1]; /* ends in NUL
 	NUMBER(load, 6, PROBE_NUMBER_MAX)                                                          \
 	TEXT(purpose)                                                                              \
 	NUMBER(replicate, 0, PROBE_NUMBER_MAX)                                                     \
+	NUMBER(resample_seed, 0, PROBE_NUMBER_MAX)                                                 \
+	NUMBER(resample_window_s, 6, PROBE_NUMBER_MAX)                                             \
+	NUMBER(seed, 0, PROBE_NUMBER_MAX)                                                          \
 	NUMBER(step_time_scale, 6, PROBE_NUMBER_MAX)                                               \
 	NUMBER(replicas, 0, PROBE_NUMBER_MAX)                                                      \
 	NUMBER(lost, 0, PROBE_NUMBER_MAX)                                                          \
@@ -193,11 +199,23 @@ extern const char *const probe_purposes[PROBE_PURPOSE_COUNT + 1]; /* ends in NUL
 	NUMBER(utilisation, 6, PROBE_NUMBER_MAX)                                                   \
 	NUMBER(outside_share, 6, 1)                                                                \
 	TEXT(verdict)                                                                              \
-	NUMBER(passes, 0, 1)
+	NUMBER(passes, 0, 1)                                                                       \
+	TEXT(failure)                                                                              \
+	TEXT(options)
 
 #define PROBE_TEXT_NAME(name) "\t" #name
 #define PROBE_NUMBER_NAME(name, places, maximum) "\t" #name
 #define PROBE_COLUMNS (&(PROBE_COLUMN_LIST(PROBE_TEXT_NAME, PROBE_NUMBER_NAME))[1])
+
+/* Behind them, a column for each metric that a limit names, which has its unit: limit.ttft.p95. So
+   what a run was judged by is in its row. */
+#define PLAN_LIMIT_PREFIX "limit."
+enum { PLAN_LIMITS_MAX = 16 };
+
+struct plan_limits {
+	uint32_t count;
+	struct metric_limit list[METRIC_LIMITS_MAX]; /* (count), at most PLAN_LIMITS_MAX */
+};
 
 struct plan_probe {
 	uint32_t configuration; /* index in plan.json's list */
@@ -209,12 +227,17 @@ struct plan_probe {
 	PROBE_COLUMN_LIST(PROBE_NO_MEMBER, PROBE_MEMBER)
 #undef PROBE_NO_MEMBER
 #undef PROBE_MEMBER
+	struct result_value limits[PLAN_LIMITS_MAX]; /* the metric of each limit */
+	const char *failure, *options;		     /* NULL: none */
 };
 
+/* Appends the header of plan.tsv. */
+void plan_probe_header(struct text *header, const struct plan_limits *limits);
+
 /* Writes a row; numbers are rounded to the places of their column, and must be at most
-   PROBE_NUMBER_MAX. The table was begun with PROBE_COLUMNS. */
-void plan_probe_write(
-	struct table_writer *table, const char *configuration, const struct plan_probe *probe);
+   PROBE_NUMBER_MAX. The table was begun with plan_probe_header(). */
+void plan_probe_write(struct table_writer *table, const char *configuration,
+	const struct plan_probe *probe, const struct plan_limits *limits);
 
 /* ---- reading ---- */
 
@@ -239,14 +262,15 @@ struct plan_file {
 	bool is_complete;
 	bool is_calibrated;
 	struct plan_answer answer;
-	const char *slo_text, *slo_limits;
+	const char *slo_text;
+	struct plan_limits limits; /* on figures of a run */
 	struct result_value slo_ttft_ms, slo_tpot_ms, slo_e2e_ms, slo_attain;
 	const char *trace_name;
 	struct result_value trace_requests;
 	uint32_t configuration_count;
 	struct plan_configuration *configurations; /* (configuration_count), owned */
 	uint64_t probe_count;
-	struct plan_probe *probes; /* (probe_count), owned, in the order of the table */
+	struct plan_probe *probes; /* (probe_count), owned with its texts, in the table's order */
 };
 
 /* Reads and checks both files. To be closed after a failure too. */

@@ -85,12 +85,16 @@ static struct plan_probe probe_at(const struct made_plan *made, uint32_t configu
 
 static void write_probes(const char *path, const struct made_plan *made)
 {
+	const struct plan_limits none = {.count = 0};
 	struct table_writer table;
+	struct text header = {0};
 	char name[TEMPORARY_PATH_BYTES + 16];
 	char configuration[16];
 
 	snprintf(name, sizeof(name), "%s/%s", path, PLAN_PROBES);
-	table_file_open(&table, name, PROBE_COLUMNS);
+	plan_probe_header(&header, &none);
+	table_file_open(&table, name, header.bytes);
+	text_deinit(&header);
 	for (uint32_t i = 0; i < made->configurations; i++) {
 		snprintf(configuration, sizeof(configuration), "c%u", i);
 		for (uint32_t j = 0; j < made->loads; j++) {
@@ -98,14 +102,14 @@ static void write_probes(const char *path, const struct made_plan *made)
 						     : capacity_of(i) * 1.3 * (j + 1) / made->loads;
 			struct plan_probe probe = probe_at(made, i, load);
 			probe.purpose = j == 0 ? PROBE_FIRST : PROBE_BISECT;
-			plan_probe_write(&table, configuration, &probe);
+			plan_probe_write(&table, configuration, &probe, &none);
 		}
 		for (uint32_t j = 0; j < made->replicates; j++) {
 			struct plan_probe probe =
 				probe_at(made, i, capacity_of(i) * (0.7 + 0.02 * j));
 			probe.purpose = PROBE_SAMPLING;
 			probe.replicate = some(j + 1);
-			plan_probe_write(&table, configuration, &probe);
+			plan_probe_write(&table, configuration, &probe, &none);
 		}
 	}
 	table_file_close(&table);

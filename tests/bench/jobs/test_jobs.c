@@ -93,6 +93,15 @@ static enum status run(
 				     : STATUS_OK;
 }
 
+static void describe(void *context, const struct text *job, struct text *text)
+{
+	struct order order;
+
+	(void)context;
+	memcpy(&order, job->bytes, sizeof(order));
+	text_format(text, "the order of seed %llu", (unsigned long long)order.seed);
+}
+
 static uint64_t add(struct jobs *jobs, const struct order *order)
 {
 	struct text bytes = {0};
@@ -123,6 +132,9 @@ static void expect(const struct order *order, enum status status, const struct t
 	}
 	if (order->act == ACT_DIE_ALWAYS) {
 		require_equal(status, STATUS_DEVICE);
+		snprintf(line, sizeof(line), "the order of seed %llu: its worker was ",
+			(unsigned long long)order->seed);
+		require(strncmp(error->text, line, strlen(line)) == 0, "'%s'", error->text);
 		require(strstr(error->text, "killed by signal 9") != NULL &&
 				strstr(error->text, "last words of ") != NULL &&
 				strstr(error->text, "first line") == NULL,
@@ -161,8 +173,10 @@ static void random_jobs(struct prop *prop, const void *context)
 	struct scene *scene = open_scene();
 	struct order orders[JOBS_MAX];
 	bool is_done[JOBS_MAX] = {false};
-	const struct jobs_options options = {
-		.workers = prop_range(prop, 1, 5), .run = run, .context = scene};
+	const struct jobs_options options = {.workers = prop_range(prop, 1, 5),
+		.run = run,
+		.describe = describe,
+		.context = scene};
 	uint32_t first = prop_range(prop, 0, 12), extra = prop_range(prop, 0, 4);
 	uint32_t count = first + extra, added = 0, done = 0;
 	struct error error = {0};
@@ -213,7 +227,8 @@ static const struct order long_order = {.pause_us = 30 * 1000 * 1000, .seed = 1}
 
 static void begin_long_jobs(struct jobs **jobs, struct scene *scene, uint32_t count)
 {
-	const struct jobs_options options = {.workers = 2, .run = run, .context = scene};
+	const struct jobs_options options = {
+		.workers = 2, .run = run, .describe = describe, .context = scene};
 	struct error error = {0};
 
 	interrupt_catch();
@@ -276,7 +291,8 @@ static enum status run_until_interrupted(
 
 Test(jobs, an_interrupt_of_a_job_in_this_process_is_the_callers)
 {
-	const struct jobs_options options = {.workers = 1, .run = run_until_interrupted};
+	const struct jobs_options options = {
+		.workers = 1, .run = run_until_interrupted};
 	struct error error = {0};
 	struct text result = {0};
 	struct jobs *jobs;
@@ -296,7 +312,8 @@ Test(jobs, an_interrupt_of_a_job_in_this_process_is_the_callers)
 Test(jobs, a_signal_to_a_worker_loses_no_job)
 {
 	struct scene *scene = open_scene();
-	const struct jobs_options options = {.workers = 2, .run = run, .context = scene};
+	const struct jobs_options options = {
+		.workers = 2, .run = run, .describe = describe, .context = scene};
 	const struct order order = {.pause_us = 200000, .seed = 3, .result_bytes = 800};
 	struct error error = {0};
 	struct text result = {0};
@@ -351,7 +368,8 @@ Test(jobs, workers_die_with_the_manager)
 Test(jobs, an_error_does_not_end_the_others)
 {
 	struct scene *scene = open_scene();
-	const struct jobs_options options = {.workers = 3, .run = run, .context = scene};
+	const struct jobs_options options = {
+		.workers = 3, .run = run, .describe = describe, .context = scene};
 	struct error error = {0};
 	struct text result = {0};
 	struct jobs *jobs;

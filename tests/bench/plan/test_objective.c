@@ -36,7 +36,7 @@ static struct objective objective_of(uint64_t attain, const char *limits)
 		.slo = {.ttft_ns = 1000000}, .attain = attain, .limits_text = limits};
 	struct error error = {0};
 
-	require(objective_check(&objective, &error) == STATUS_OK, "%s", error.text);
+	require(objective_check(&objective, true, &error) == STATUS_OK, "%s", error.text);
 	return objective;
 }
 
@@ -95,6 +95,45 @@ Test(objective, limits_on_figures_hold_or_are_named)
 	verdict = judge(&loose, &outcome, false);
 	require(verdict.miss == MISS_NOTHING && fabs(verdict.margin + 0.2) < 1e-9,
 		"500 of at least 400 is 0.2 below, not %g", verdict.margin);
+}
+
+/* Under more load a limit may break and must not mend, or a search walks away from the answer. */
+Test(objective, limits_that_load_helps_are_refused)
+{
+	static const struct {
+		const char *limits;
+		bool of_load, of_replicas; /* whether they are taken */
+	} cases[] = {
+		{"ttft.p99<=40", true, true},
+		{"queue.mean<=3,itl.max<=90", true, true},
+		{"utilisation<=0.8", true, false},
+		{"wait_blocks_s<=1,preemptions<=9,rejected<=0", true, true},
+		{"hit_rate>=0.5", true, true},
+		{"attained>=0.9", true, true},
+		{"output_tokens_per_s>=400", false, true},
+		{"goodput>=2", false, true},
+		{"makespan_s<=60", false, true},
+		{"output_tokens_per_s<=400", false, false},
+		{"ttft.p99>=40", false, false},
+		{"hit_rate<=0.5", false, false},
+		{"offered_per_s>=3", false, false},
+		{"steps<=7", false, false},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (uint32_t is_least = 0; is_least < 2; is_least++) {
+			struct objective objective = {
+				.attain = 990000, .limits_text = cases[i].limits};
+			struct error error = {0};
+			bool is_taken =
+				objective_check(&objective, is_least == 1, &error) == STATUS_OK;
+			bool expected = is_least ? cases[i].of_replicas : cases[i].of_load;
+			/* A limit that load breaks is one that more replicas keep. */
+			expected |= cases[i].of_load;
+			require(is_taken == expected, "%s, least %u: %s", cases[i].limits, is_least,
+				error.text);
+		}
+	}
 }
 
 /* A throughput that one request at a time does not reach says nothing about load. */

@@ -245,23 +245,10 @@ static void require_near(double found, double expected, double size, const char 
 		name, found, expected);
 }
 
-/* Each run of a plan is what `quire replay` with its options finds. */
-static void require_repeated(
-	const struct plan_probe *probe, const char *knob, const struct plan_answer *answer)
+/* Each run of a plan is what `quire replay` finds with the options of its row. */
+static void require_repeated(const struct plan_probe *probe, const char *trace)
 {
-	char load[64], draw[64] = "";
-
-	if (probe->purpose == PROBE_ALONE) {
-		snprintf(load, sizeof(load), "--concurrency 1");
-	} else {
-		snprintf(load, sizeof(load), "--%s %.6f", knob, probe->load.value);
-	}
-	if (probe->replicate.value > 0) {
-		snprintf(draw, sizeof(draw), "--resample-seed %.0f --resample-window %.3f",
-			probe->replicate.value, answer->sampling.window_s.value);
-	}
-	char *text = quire(0, "replay " DEMO "--json %s %s --step-time-scale %.6f 2>@/notes", load,
-		draw, probe->step_time_scale.value);
+	char *text = quire(0, "replay %s --json %s 2>@/notes", trace, probe->options);
 	cJSON *summary = cJSON_Parse(text);
 	const cJSON *latency = cJSON_GetObjectItem(summary, "latency_ms");
 	require_near(probe->attained.value, figure(summary, "slo", "attained"), 2e-6, "attained");
@@ -295,12 +282,91 @@ Test(plan, each_run_is_what_replay_finds)
 			    probe->passes.value == 1;
 		has_fail |= is_main && probe->load.value == plan.answer.lowest_fail.value &&
 			    probe->passes.value == 0;
-		require_repeated(probe, "speedup", &plan.answer);
+		require_repeated(probe, TRACE);
+		require(probe->resample_seed.has_value == (probe->purpose == PROBE_SAMPLING) &&
+				probe->resample_window_s.has_value ==
+					probe->resample_seed.has_value,
+			"%s", probe->options);
 	}
 	require(has_pass && has_fail, "the answer is not among the runs");
 	require(plan.answer.lowest_fail.value <= plan.answer.highest_pass.value * 1.0101,
 		"%g and %g are too far apart", plan.answer.highest_pass.value,
 		plan.answer.lowest_fail.value);
+	plan_file_close(&plan);
+}
+
+/* A run that cannot be made at its load is a row with the reason, and no outcome. With less than
+   3 requests/s the warm-up is longer than what comes in 100 s. */
+#define SHORT TRACE " --duration 100 --warmup 300 --vary rate --replicates 0 "
+
+static void require_voids(const char *name, const char *words, const char *text)
+{
+	struct plan_file plan;
+	uint32_t count = 0;
+
+	open_plan(&plan, name);
+	for (uint64_t i = 0; i < plan.probe_count; i++) {
+		const struct plan_probe *probe = &plan.probes[i];
+		require((probe->failure != NULL) != probe->passes.has_value, "%s", probe->options);
+		if (probe->failure != NULL) {
+			require(strstr(probe->failure, "--warmup 300") != NULL &&
+					!probe->attained.has_value && !probe->has_verdict,
+				"%s", probe->failure);
+			count++;
+		}
+	}
+	require(count > 0 && plan.is_complete, "%u runs were not made", count);
+	require(strstr(text, words) != NULL, "'%s' is not in %s", words, text);
+	plan_file_close(&plan);
+}
+
+Test(plan, a_run_that_cannot_be_made_is_a_row)
+{
+	char *text =
+		quire(0, "plan " SHORT "--rate 10 --slo-ttft-ms 50 --attain 0.94 --out @/some");
+	require_voids("some", " cannot be run: --warmup 300 leaves nothing", text);
+	free(text);
+	text = quire(1, "plan " SHORT "--rate 10 --slo-tpot-ms 1.6 --attain 0.95 --out @/none");
+	require(strncmp(text, "no load passes", 14) == 0, "%s", text);
+	require_voids("none", " cannot be run: --warmup 300 leaves nothing", text);
+	free(text);
+	text = quire(2, "plan " SHORT "--rate 2 --slo-ttft-ms 50 --out @/void");
+	require(strstr(text, "--warmup 300 leaves nothing") != NULL, "%s", text);
+	free(text);
+}
+
+/* Beyond some load nothing changes: all requests are there at once. */
+Test(plan, says_what_the_trace_cannot_show)
+{
+	struct plan_file plan;
+
+	free(quire(0, "trace make --requests 40 --input 100 --output 50 --seed 1 --out "
+		      "@/at_once"));
+	free(quire(0, "trace make --requests 40 --input 100 --output 50 --seed 1 --rate 2 "
+		      "--out @/slow"));
+	char *text = quire(0, "plan @/at_once --slo-ttft-ms 1000 --vary concurrency --out @/rows");
+	require(strstr(text, "cannot show more") != NULL &&
+			strstr(text, "--concurrency 40") != NULL,
+		"%s", text);
+	free(text);
+	open_plan(&plan, "rows");
+	require(plan.answer.highest_pass.value == 40 && plan.answer.is_bound, "%g",
+		plan.answer.highest_pass.value);
+	plan_file_close(&plan);
+	text = quire(0, "plan @/slow --slo-ttft-ms 1000 --out @/span");
+	require(strstr(text, "cannot show more") != NULL && strstr(text, "within one step") != NULL,
+		"%s", text);
+	free(text);
+	open_plan(&plan, "span");
+	const struct plan_answer *answer = &plan.answer;
+	char *bound = quire(
+		0, "replay @/slow --speedup %.6f --json 2>@/notes", answer->highest_pass.value);
+	char *beyond = quire(0, "replay @/slow --speedup %.6f --json 2>@/notes",
+		answer->highest_pass.value * 1000);
+	const char *hash = strstr(bound, "result_hash");
+	require(hash != NULL && strstr(beyond, hash) != NULL, "more load changes the run");
+	free(bound);
+	free(beyond);
 	plan_file_close(&plan);
 }
 
@@ -416,6 +482,7 @@ Test(plan, misuse_is_refused_in_a_line)
 {
 	require_misuse("", "no service level");
 	require_misuse("--slo 'ttft.p98<=3'", "ttft.p98");
+	require_misuse("--slo 'output_tokens_per_s>=400'", "no limit of a load");
 	require_misuse("--slo 'ttft.p99<=+5%'", "without a sign");
 	require_misuse("--slo-ttft-ms 9 --vary batch", "--vary");
 	require_misuse("--slo-ttft-ms 9 --attain 0", "--attain");
@@ -435,7 +502,14 @@ Test(plan, misuse_is_refused_in_a_line)
 	require_misuse("--slo-ttft-ms 9 --target-rate 9 --rate 5", "two loads");
 	require_misuse("--slo-ttft-ms 9 --target-speedup 9 --speedup 5", "two loads");
 	require_misuse("--slo-ttft-ms 9 --target-rate 9 --grid rate=1,2", "--rate");
-	char *text = quire(2, "plan @/missing.jsonl --slo-ttft-ms 9");
+	free(quire(0, "trace make --requests 40 --input 100 --output 50 --out @/at_once"));
+	char *text = quire(2, "plan @/at_once --slo-ttft-ms 9");
+	require(strstr(text, "--speedup changes nothing") != NULL, "%s", text);
+	free(text);
+	text = quire(2, "plan @/at_once --slo-ttft-ms 9 --target-speedup 2");
+	require(strstr(text, "--target-speedup changes nothing") != NULL, "%s", text);
+	free(text);
+	text = quire(2, "plan @/missing.jsonl --slo-ttft-ms 9");
 	require(strstr(text, "missing.jsonl") != NULL, "%s", text);
 	free(text);
 }

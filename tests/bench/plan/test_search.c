@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/integer.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
@@ -23,11 +24,19 @@ struct oracle {
 		uint64_t from, to;
 	} flipped[STRETCHES]; /* (flipped_count) answers the opposite */
 	uint32_t flipped_count;
-	uint64_t noise; /* of 1,000 loads so many answer the opposite */
+	uint64_t void_from, void_to; /* loads without an outcome; 0: none */
+	uint64_t limit;		     /* told after the first probe: harder ones change nothing */
+	uint64_t noise;		     /* of 1,000 loads so many answer the opposite */
 	double utilisation;
 	bool has_margin;
 	double bend; /* of the margin; 0: a straight line; below -1: it misleads */
 };
+
+static bool oracle_is_void(const struct oracle *oracle, const struct search_probe *probe)
+{
+	return probe->purpose != SEARCH_ALONE && probe->load >= oracle->void_from &&
+	       probe->load <= oracle->void_to;
+}
 
 static bool oracle_passes(const struct oracle *oracle, const struct search_probe *probe)
 {
@@ -60,7 +69,7 @@ static double oracle_margin(
 
 struct trail {
 	struct search_probe probes[PROBES_MOST];
-	bool passes[PROBES_MOST];
+	bool passes[PROBES_MOST], is_void[PROBES_MOST];
 	uint32_t count;
 	struct search_answer answer;
 };
@@ -91,11 +100,17 @@ static void run_search(const struct search_options *options, const struct oracle
 		bool passes = oracle_passes(oracle, &probe);
 		trail->passes[probe.number] = passes;
 		require(!search_answer(search).is_complete, "complete while a probe is out");
-		if (oracle->has_margin) {
+		trail->is_void[probe.number] = oracle_is_void(oracle, &probe);
+		if (trail->is_void[probe.number]) {
+			search_take_nothing(search, probe.number);
+		} else if (oracle->has_margin) {
 			search_take_margin(search, probe.number, passes, oracle->utilisation,
 				oracle_margin(oracle, &probe, passes));
 		} else {
 			search_take(search, probe.number, passes, oracle->utilisation);
+		}
+		if (oracle->limit > 0 && probe.purpose == SEARCH_FIRST) {
+			search_limit(search, oracle->limit);
 		}
 	}
 	require(search_has_ended(search), "nothing to do, and not ended");
@@ -126,13 +141,15 @@ static void check_answer(const struct search_options *options, const struct trai
 		for (uint32_t k = 0; k < i; k++) {
 			require(trail->probes[k].load != load, "probed twice");
 		}
-		if (!trail->passes[i] && (fail == 0 || is_harder(options, fail, load))) {
+		if (!trail->is_void[i] && !trail->passes[i] &&
+			(fail == 0 || is_harder(options, fail, load))) {
 			fail = load;
 		}
 	}
 	for (uint32_t i = 0; i < trail->count; i++) {
 		uint64_t load = trail->probes[i].load;
-		if (load > 0 && trail->passes[i] && (fail == 0 || is_harder(options, fail, load)) &&
+		if (load > 0 && !trail->is_void[i] && trail->passes[i] &&
+			(fail == 0 || is_harder(options, fail, load)) &&
 			(pass == 0 || is_harder(options, load, pass))) {
 			pass = load;
 		}
@@ -145,6 +162,19 @@ static void check_answer(const struct search_options *options, const struct trai
 	require(!answer->has_pass || trail->probes[answer->pass_probe].load == pass, "its probe");
 	require(!answer->has_fail || trail->probes[answer->fail_probe].load == fail, "its probe");
 	require_equal(answer->is_bound, pass > 0 && fail == 0);
+}
+
+/* What has no outcome is named, and no pass nor fail. */
+static void check_voids(const struct trail *trail)
+{
+	uint32_t named = trail->answer.void_probe;
+	bool has_void = false;
+
+	for (uint32_t i = 0; i < trail->count; i++) {
+		has_void |= trail->is_void[i];
+	}
+	require_equal(named != SEARCH_NO_PROBE, has_void);
+	require(!has_void || trail->is_void[named], "probe %u has an outcome", named);
 }
 
 /* A search that ended knows its answer to its precision, or why there is none. */
@@ -240,13 +270,28 @@ static struct oracle draw_oracle(struct prop *prop, const struct search_options 
 	return oracle;
 }
 
+static void draw_voids(
+	struct prop *prop, const struct search_options *options, struct oracle *oracle)
+{
+	uint64_t count = options->maximum - options->minimum + 1;
+
+	if (prop_chance(prop, 1, 3)) {
+		oracle->void_from = options->minimum + prop_below(prop, count);
+		oracle->void_to = oracle->void_from + prop_below(prop, count);
+	}
+	if (!options->is_least && prop_chance(prop, 1, 4)) {
+		oracle->limit = options->minimum + prop_below(prop, count);
+	}
+}
+
 static void body_search(struct prop *prop, const void *context)
 {
 	static struct trail one, many;
-	const struct search_options options = draw_options(prop);
-	const struct oracle oracle = draw_oracle(prop, &options);
+	struct search_options options = draw_options(prop);
+	struct oracle oracle = draw_oracle(prop, &options);
 
 	(void)context;
+	draw_voids(prop, &options, &oracle);
 	prop_log(prop, "%s in %llu..%llu from %llu, precision %llu, threshold %llu, used %g",
 		options.is_least ? "least" : "highest", (unsigned long long)options.minimum,
 		(unsigned long long)options.maximum, (unsigned long long)options.first,
@@ -258,8 +303,16 @@ static void body_search(struct prop *prop, const void *context)
 	require(memcmp(many.probes, one.probes, sizeof(one.probes)) == 0, "other probes");
 	require(memcmp(&many.answer, &one.answer, sizeof(one.answer)) == 0, "another answer");
 	check_answer(&options, &one);
+	check_voids(&one);
+	if (oracle.limit > 0) {
+		options.maximum = u64_min(options.maximum, u64_max(oracle.limit, options.first));
+		require_equal(one.answer.hardest, options.maximum);
+	}
+	if (one.answer.void_probe != SEARCH_NO_PROBE) {
+		return; /* it may end anywhere on this side */
+	}
 	check_end(&options, &one.answer);
-	if (oracle.flipped_count == 0 && oracle.noise == 0) {
+	if (oracle.flipped_count == 0 && oracle.noise == 0 && oracle.limit == 0) {
 		check_monotone(&options, &oracle, &one.answer);
 	}
 }
@@ -335,6 +388,30 @@ Test(search, margins_save_probes)
 		fewer += with.count;
 	}
 	require(fewer * 5 < more * 4, "%u probes with margins, %u without", fewer, more);
+}
+
+/* Where harder loads cannot be run, the one that passed below is a bound; likewise behind a limit. */
+Test(search, loads_without_an_outcome_are_no_end_of_the_search)
+{
+	const struct oracle above = {.threshold = 9000000,
+		.void_from = 4000000,
+		.void_to = UINT64_MAX,
+		.utilisation = 0.25};
+	const struct oracle below = {
+		.threshold = 9000, .void_from = 1, .void_to = 500000, .utilisation = 2};
+	const struct oracle limited = {.threshold = 9000000, .limit = 7000000, .utilisation = 0.25};
+	static struct trail trail;
+
+	run_search(&ordinary, &above, 2, 1, &trail);
+	require(trail.answer.is_bound && trail.answer.highest_pass >= 3600000 &&
+			trail.answer.highest_pass < 4000000,
+		"found %llu", (unsigned long long)trail.answer.highest_pass);
+	run_search(&ordinary, &below, 2, 1, &trail);
+	require(!trail.answer.has_pass && trail.answer.has_fail && trail.count < 12, "%u probes",
+		trail.count);
+	run_search(&ordinary, &limited, 2, 1, &trail);
+	require(trail.answer.is_bound && trail.answer.highest_pass == 7000000, "found %llu",
+		(unsigned long long)trail.answer.highest_pass);
 }
 
 /* What was found before an interrupt is a bound. */

@@ -160,7 +160,7 @@ Test(plan_file, a_bad_plan_is_refused_in_one_line)
 	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t-1\t", "0 to 1e+13 or -");
 	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t0x1\t", "0 to 1e+13 or -");
 	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t2e13\t", "0 to 1e+13 or -");
-	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t", "26 columns");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t", "31 columns");
 }
 
 Test(plan_file, a_bad_sweep_is_refused_in_one_line)
