@@ -291,8 +291,7 @@ static enum status run_until_interrupted(
 
 Test(jobs, an_interrupt_of_a_job_in_this_process_is_the_callers)
 {
-	const struct jobs_options options = {
-		.workers = 1, .run = run_until_interrupted};
+	const struct jobs_options options = {.workers = 1, .run = run_until_interrupted};
 	struct error error = {0};
 	struct text result = {0};
 	struct jobs *jobs;

@@ -390,7 +390,7 @@ Test(search, margins_save_probes)
 	require(fewer * 5 < more * 4, "%u probes with margins, %u without", fewer, more);
 }
 
-/* Where harder loads cannot be run, the one that passed below is a bound; likewise behind a limit. */
+/* Where harder loads cannot be run, the one that passed below is a bound; as is one at a limit. */
 Test(search, loads_without_an_outcome_are_no_end_of_the_search)
 {
 	const struct oracle above = {.threshold = 9000000,
