@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 struct gate_command {
-	const char *baseline, *against, *out, *only;
+	const char *baseline, *against, *out, *only, *recorded;
 	const char *markdown, *junit, *json, *history; /* files to write; NULL: none */
 	uint64_t jobs, null_runs;
 	bool updates, keeps_steps, annotates;
@@ -110,6 +110,7 @@ static enum status run(struct command_line *line, struct error *error)
 		.against = command->against,
 		.out = command->out,
 		.only = command->only,
+		.recorded = command->recorded,
 		.jobs = (uint32_t)command->jobs,
 		.updates = command->updates,
 		.keeps_steps = command->keeps_steps,
@@ -121,6 +122,11 @@ static enum status run(struct command_line *line, struct error *error)
 		return error_set(error, STATUS_USAGE,
 			"--update writes what this program does, --against compares it with "
 			"another, --null-runs with itself: give one of them");
+	}
+	if (command->recorded != NULL && (!command->updates || command->keeps_steps)) {
+		return error_set(error, STATUS_USAGE,
+			"--recorded names runs that --update makes the baseline; it goes without "
+			"--keep-steps");
 	}
 	if (command->null_runs > 0) {
 		return run_null(&request, command->null_runs, error);
@@ -141,6 +147,9 @@ static const struct option options[] = {
 	{"keep-steps", OPTION_FLAG, offsetof(struct gate_command, keeps_steps),
 		.help = "with --update: keep every step in the baseline, so that the first one to "
 			"differ is named"},
+	{"recorded", OPTION_TEXT, offsetof(struct gate_command, recorded), .argument = "DIR",
+		.help = "with --update: of cases that have `recorded`, take the results DIR/CASE, "
+			"DIR/CASE.2, ... that were made on another machine"},
 	{"against", OPTION_TEXT, offsetof(struct gate_command, against), .argument = "PROGRAM",
 		.help = "another quire that runs the same cases and takes the baseline's place; "
 			"runs that measure time alternate with its own"},

@@ -7,17 +7,25 @@
 
 #include <string.h>
 
-bool case_measures_time(const struct suite_case *rules)
+/* The value of --runner, or what it was before. */
+static const char *find_runner(const char *const *words, uint32_t count, const char *runner)
 {
-	const char *runner = "sim";
-
-	for (uint32_t i = 0; i < rules->option_count; i++) {
-		const char *word = rules->options[i];
-		if (strncmp(word, "--runner=", 9) == 0) {
-			runner = word + 9;
-		} else if (strcmp(word, "--runner") == 0 && i + 1 < rules->option_count) {
-			runner = rules->options[i + 1];
+	for (uint32_t i = 0; i < count; i++) {
+		if (strncmp(words[i], "--runner=", 9) == 0) {
+			runner = words[i] + 9;
+		} else if (strcmp(words[i], "--runner") == 0 && i + 1 < count) {
+			runner = words[i + 1];
 		}
+	}
+	return runner;
+}
+
+bool case_measures_time(const struct suite_case *rules, bool records)
+{
+	const char *runner = find_runner(rules->options, rules->option_count, "sim");
+
+	if (records) {
+		runner = find_runner(rules->recorded, rules->recorded_count, runner);
 	}
 	return strcmp(runner, "sim") != 0 && strcmp(runner, "tape") != 0;
 }
@@ -31,7 +39,7 @@ static void plan(struct case_run *run, enum plan_kind kind, bool is_base, uint32
 void case_run_plan(struct case_run *run)
 {
 	const struct suite_case *rules = run->rules;
-	uint32_t repeats = case_measures_time(rules) ? rules->repeats : 1;
+	uint32_t repeats = case_measures_time(rules, run->records) ? rules->repeats : 1;
 
 	if (rules->make_count > 0) {
 		plan(run, PLAN_MAKE, false, 0);
@@ -135,6 +143,9 @@ static enum status start(
 			add_words(arguments, &count, tape_words, 4);
 		}
 		add_words(arguments, &count, rules->options, rules->option_count);
+		if (run->records) {
+			add_words(arguments, &count, rules->recorded, rules->recorded_count);
+		}
 		arguments[count++] = "--steps";
 		arguments[count++] = "--force";
 	}
@@ -256,6 +267,39 @@ void case_run_ended(struct case_run *run)
 		end_with(run, GATE_FAILED, error.text);
 	}
 	child_close(&run->child);
+}
+
+static enum status take_recorded(struct case_run *run, struct error *error)
+{
+	char folder[PATH_BYTES_MAX], summary[PATH_BYTES_MAX];
+
+	for (uint32_t i = 0; i < SUITE_REPEATS_MAX; i++) {
+		bool is_there;
+		TRY(path_format(folder, error, "%s/%s", run->recorded, run->rules->name));
+		if (i > 0) {
+			TRY(path_format(
+				folder, error, "%s/%s.%u", run->recorded, run->rules->name, i + 1));
+		}
+		TRY(path_format(summary, error, "%s/%s", folder, RESULT_SUMMARY));
+		TRY(path_is_there(summary, &is_there, error));
+		if (!is_there && i == 0) {
+			return error_set(error, STATUS_FILE, "%s is not there", summary);
+		}
+		if (!is_there) {
+			return STATUS_OK;
+		}
+		TRY(evidence_add_run(&run->evidence, folder, error));
+	}
+	return STATUS_OK;
+}
+
+void case_run_take_recorded(struct case_run *run)
+{
+	struct error error = {0};
+
+	if (take_recorded(run, &error) != STATUS_OK) {
+		end_with(run, GATE_FAILED, error.text);
+	}
 }
 
 void case_run_close(struct case_run *run)

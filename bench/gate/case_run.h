@@ -26,6 +26,8 @@ struct case_run {
 	const struct suite_case *rules;
 	const char *program, *against; /* against NULL: there is no other program */
 	const char *out;	       /* folder of all results */
+	const char *recorded;	       /* folder of runs that are taken, none is made; or NULL */
+	bool records;		       /* it runs as the baseline's runs did */
 	struct planned_run plan[PLAN_MAX];
 	uint32_t plan_count, next;
 	struct child child;
@@ -37,10 +39,14 @@ struct case_run {
 	bool is_over;		      /* the verdict has it; there is nothing to judge */
 };
 
-/* Whether the case's runner measures the time that it takes, so that it must run alone. */
-bool case_measures_time(const struct suite_case *rules);
+/* Whether the case's runner measures the time that it takes, so that it must run alone. records: it
+   runs as the baseline's runs did. */
+bool case_measures_time(const struct suite_case *rules, bool records);
 
 void case_run_plan(struct case_run *run);
+
+/* Takes the results RECORDED/CASE, RECORDED/CASE.2 and so on in place of runs. */
+void case_run_take_recorded(struct case_run *run);
 
 /* Starts the next planned run. False: all are done, or the case has failed. */
 bool case_run_start(struct case_run *run);

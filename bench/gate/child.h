@@ -12,7 +12,7 @@
 /* A program that runs as a child process, with nothing to read and its output in temporary files.
    An interrupt reaches it too, since it is of the same group. */
 
-enum { CHILD_ARGUMENTS_MAX = 96 };
+enum { CHILD_ARGUMENTS_MAX = 128 };
 
 struct child {
 	pid_t process; /* 0: not started */

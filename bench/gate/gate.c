@@ -172,11 +172,11 @@ static bool is_chosen(const struct gate *gate, const struct suite_case *rules)
 /* Tapes come after the cases that they replay. */
 enum phase { PHASE_FIRST, PHASE_TAPES, PHASE_TIMED };
 
-static enum phase phase_of(const struct suite_case *rules)
+static enum phase phase_of(const struct case_run *run)
 {
-	return case_measures_time(rules) ? PHASE_TIMED
-	       : rules->tape != NULL	 ? PHASE_TAPES
-					 : PHASE_FIRST;
+	return case_measures_time(run->rules, run->records) ? PHASE_TIMED
+	       : run->rules->tape != NULL		    ? PHASE_TAPES
+							    : PHASE_FIRST;
 }
 
 /* Runs the cases of a phase, up to `jobs` at once; verdicts stand in the order of the suite. */
@@ -190,7 +190,7 @@ static enum status run_cases(struct gate *gate, struct case_run *runs, enum phas
 	for (;;) {
 		while (count < jobs && next < gate->suite.count) {
 			struct case_run *run = &runs[next++];
-			if (run->rules == NULL || phase_of(run->rules) != phase) {
+			if (run->rules == NULL || phase_of(run) != phase) {
 				continue;
 			}
 			if (!case_run_start(run)) {
@@ -241,7 +241,13 @@ static enum status run_all(struct gate *gate, struct case_run *runs, struct erro
 		run->out = request->out;
 		run->counts_instructions = has_valgrind;
 		run->verdict = add_verdict(gate, run->rules->name);
-		case_run_plan(run);
+		run->records = request->updates && run->rules->recorded_count > 0;
+		run->recorded = run->records ? request->recorded : NULL;
+		if (run->recorded != NULL) {
+			case_run_take_recorded(run);
+		} else {
+			case_run_plan(run);
+		}
 	}
 	TRY(run_cases(gate, runs, PHASE_FIRST, request->jobs, error));
 	TRY(run_cases(gate, runs, PHASE_TAPES, request->jobs, error));

@@ -20,8 +20,10 @@ struct gate_request {
 	const char *out;      /* folder for the results */
 	const char *only;     /* name of a case; NULL: all */
 	uint32_t jobs;	      /* cases at once, unless they measure time */
-	bool updates;	      /* write the baseline */
-	bool keeps_steps;     /* with every step, as CASE.steps.tsv */
+	const char
+		*recorded; /* folder of runs that an update takes for recorded cases; NULL: none */
+	bool updates;	   /* write the baseline */
+	bool keeps_steps;  /* with every step, as CASE.steps.tsv */
 	bool shows_progress;
 };
 

@@ -1,5 +1,6 @@
 #include "bench/gate/gate_print.h"
 
+#include "bench/gate/error_table.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
@@ -82,6 +83,7 @@ void gate_print_text(const struct gate *gate, FILE *out)
 		gate_print_case(&gate->verdicts[i], out);
 	}
 	fputc('\n', out);
+	error_table_print(gate, out);
 	print_counts(gate, out);
 	fprintf(out, "; %llu.%llu s\n", (unsigned long long)(gate->elapsed_ns / 1000000000),
 		(unsigned long long)(gate->elapsed_ns / 100000000 % 10));
@@ -113,6 +115,7 @@ void gate_print_markdown(const struct gate *gate, FILE *out)
 		fputs(" |\n", out);
 	}
 	fputc('\n', out);
+	error_table_print(gate, out);
 }
 
 static void add_junit_line(const char *line, uint32_t number, void *context)

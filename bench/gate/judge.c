@@ -41,13 +41,29 @@ static void add_json_value(struct text *text, const cJSON *node)
 	cJSON_free(printed);
 }
 
+/* What a run on a GPU and its simulation differ in, by their nature. */
+static bool is_of_runner(const char *field)
+{
+	static const char *const fields[] = {
+		"runner", "gpu", "weights", "dtype", "kernels", "tp_transport", "engine_process"};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (strcmp(fields[i], field) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Every field that the base has must be equal. One that only the new program knows is an option
    that the suite's command line leaves at its default. */
-static void compare_objects(struct gate_verdict *verdict, const cJSON *base, const cJSON *value)
+static void compare_objects(
+	struct gate_verdict *verdict, const cJSON *base, const cJSON *value, bool is_simulation)
 {
 	for (const cJSON *item = base->child; item != NULL; item = item->next) {
 		const cJSON *twin = cJSON_GetObjectItemCaseSensitive(value, item->string);
-		if (twin != NULL && cJSON_Compare(item, twin, true)) {
+		if ((twin != NULL && cJSON_Compare(item, twin, true)) ||
+			(is_simulation && is_of_runner(item->string))) {
 			continue;
 		}
 		struct text *text = verdict_add(verdict, GATE_INVALID);
@@ -81,8 +97,8 @@ static void judge_profile(struct gate_verdict *verdict, const cJSON *base, const
 	text_add(text, base_hash);
 }
 
-static void judge_identity(
-	struct gate_verdict *verdict, const struct evidence *base, const struct evidence *value)
+static void judge_identity(struct gate_verdict *verdict, const struct evidence *base,
+	const struct evidence *value, bool is_simulation)
 {
 	const cJSON *base_root = base->summary.node, *root = value->summary.node;
 
@@ -94,7 +110,7 @@ static void judge_identity(
 		text_add(text, base->trace_xxh64);
 	}
 	compare_objects(verdict, cJSON_GetObjectItemCaseSensitive(base_root, SUMMARY_CONFIG),
-		cJSON_GetObjectItemCaseSensitive(root, SUMMARY_CONFIG));
+		cJSON_GetObjectItemCaseSensitive(root, SUMMARY_CONFIG), is_simulation);
 	judge_profile(verdict, base_root, root);
 }
 
@@ -244,8 +260,9 @@ static void add_gap(struct text *text, const struct metric *metric, const struct
 	text_format(text, ", %.1f %% in the baseline", 100 * gap.base_share);
 }
 
+/* is_simulation: of the base, so no value is better than the base's. */
 static void judge_limit(struct gate_verdict *verdict, const struct metric_limit *limit,
-	const struct evidence *base, const struct evidence *value)
+	const struct evidence *base, const struct evidence *value, bool is_simulation)
 {
 	double a[SUITE_REPEATS_MAX], b[SUITE_REPEATS_MAX];
 	uint32_t a_count = evidence_figures(base, limit->metric, a);
@@ -257,6 +274,7 @@ static void judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 	if (base_mean.has_value) {
 		note_base(verdict, limit->metric->name, base_mean.value);
 	}
+	finding.is_improved &= !is_simulation;
 	if (value->is_computed && limit->kind == LIMIT_PERCENT) {
 		struct ratio ratio = interval_of(limit->metric, base, value);
 		if (ratio.is_known) {
@@ -361,13 +379,17 @@ void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
 		judge_costs(verdict, rules, base, value, is_same_machine);
 		return;
 	}
-	judge_identity(verdict, base, value);
+	bool is_simulation = rules->recorded_count > 0 && base->is_computed && !value->is_computed;
+	judge_identity(verdict, base, value, is_simulation);
 	if (verdict->status == GATE_INVALID) {
 		return;
 	}
-	judge_decisions(verdict, base, value);
+	verdict->is_simulation = is_simulation;
+	if (!is_simulation) {
+		judge_decisions(verdict, base, value);
+	}
 	for (uint32_t i = 0; i < rules->limits.count; i++) {
-		judge_limit(verdict, &rules->limits.limits[i], base, value);
+		judge_limit(verdict, &rules->limits.limits[i], base, value, is_simulation);
 	}
 	judge_accounts(verdict, base, value);
 	judge_costs(verdict, rules, base, value, is_same_machine);

@@ -30,6 +30,7 @@ struct gate_figure {
 struct gate_verdict {
 	char name[SUITE_NAME_BYTES]; /* of the case */
 	enum gate_status status;
+	bool is_simulation;		    /* of the recorded runs that its base is */
 	struct text findings[FINDINGS_MAX]; /* (count) owned */
 	uint32_t count;
 	struct gate_figure figures[METRIC_LIMITS_MAX + COST_COUNT]; /* (figure_count) */
@@ -59,6 +60,9 @@ void verdict_note_figures(
    Figures of measured times are judged by the interval of their ratio, which reaches as far as that
    over runs (bench/gate/ratio.h) and that over runs and requests (bench/gate/bootstrap.h). A limit
    is broken only where all of the interval lies beyond it.
+
+   A simulation of a recorded base (`recorded` of the suite) is judged by its limits alone: it may
+   decide otherwise, since its steps take other times, and no figure is better than the real one.
 
    is_same_machine: the base's costs were measured on this machine, with this compiler. Else they
    are shown and not judged, unless the environments agree. */

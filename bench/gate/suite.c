@@ -132,6 +132,7 @@ static enum status read_common(struct suite *suite, struct suite_case *out,
 	const char *limits;
 
 	TRY(add_words(suite, object, "options", out->options, &out->option_count, error));
+	TRY(add_words(suite, object, "recorded", out->recorded, &out->recorded_count, error));
 	if (json_has(object, "limits")) {
 		TRY(json_text(object, "limits", &limits, error));
 		out->limits.count = 0;
@@ -197,8 +198,9 @@ static enum status find_tape(const struct suite *suite, struct suite_case *out,
 static enum status read_case(struct suite *suite, struct suite_case *out,
 	const struct json_object *object, struct error *error)
 {
-	static const char *const known[] = {"name", "trace", "make", "tape", "options", "limits",
-		"measure", "cost_limits_percent", "repeats", "decisions", "timeout_s", NULL};
+	static const char *const known[] = {"name", "trace", "make", "tape", "options", "recorded",
+		"limits", "measure", "cost_limits_percent", "repeats", "decisions", "timeout_s",
+		NULL};
 	const char *name, *trace;
 
 	TRY(check_fields(object, known, error));
@@ -232,8 +234,8 @@ static enum status read_suite(
 	struct suite *suite, const struct json_document *document, struct error *error)
 {
 	static const char *const known[] = {"about", "defaults", "cases", NULL};
-	static const char *const common[] = {"options", "limits", "measure", "cost_limits_percent",
-		"repeats", "decisions", "timeout_s", NULL};
+	static const char *const common[] = {"options", "recorded", "limits", "measure",
+		"cost_limits_percent", "repeats", "decisions", "timeout_s", NULL};
 	struct json_object root, defaults;
 	struct suite_case initial = {.repeats = SUITE_REPEATS, .timeout_s = SUITE_TIMEOUT_S};
 

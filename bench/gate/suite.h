@@ -21,6 +21,9 @@
          ]
        }
 
+   `recorded` are options that the runs of the baseline have beside the case's own, as "--runner
+   cuda --weights dummy:0". The case itself is then a simulation of what was recorded.
+
    A case has either a trace, whose path is relative to the suite's folder, or `make`, the options
    of `quire trace make` that generate it. `tape` names an earlier case, whose trace and step times
    the case replays. What a case does not say is taken from the defaults; options of both are
@@ -40,9 +43,10 @@ struct suite_case {
 	char name[SUITE_NAME_BYTES];
 	char trace[PATH_BYTES_MAX];    /* "": it is made, or that of the tape */
 	const struct suite_case *tape; /* an earlier case; NULL: none */
-	uint32_t make_count, option_count;
-	const char *make[SUITE_ARGUMENTS_MAX];	  /* (make_count) borrowed of the suite */
-	const char *options[SUITE_ARGUMENTS_MAX]; /* (option_count) */
+	uint32_t make_count, option_count, recorded_count;
+	const char *make[SUITE_ARGUMENTS_MAX];	   /* (make_count) borrowed of the suite */
+	const char *options[SUITE_ARGUMENTS_MAX];  /* (option_count) */
+	const char *recorded[SUITE_ARGUMENTS_MAX]; /* (recorded_count) of the baseline's runs */
 	struct limit_list limits;
 	bool measures[COST_COUNT];
 	double cost_limit[COST_COUNT]; /* as a share: 0.01 is +1 % */

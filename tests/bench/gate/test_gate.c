@@ -217,6 +217,45 @@ Test(gate, measured_times_are_judged_by_intervals)
 	close_folder(folder);
 }
 
+#define RECORDED(more, limits)                                                                     \
+	"{\"defaults\": {\"recorded\": \"--runner reference\"}, \"cases\": ["                      \
+	"{\"name\": \"real\", \"make\": \"--requests 4 --input 20:40 --output 5:10 --seed 3\","    \
+	" \"options\": \"--model " QUIRE_SOURCE_DIR "/tests/fixtures/models/group3 --block-size 8" \
+	" --kv-blocks 40 --max-num-seqs 8 --max-num-batched-tokens 48" more                        \
+	"\", \"limits\": \"" limits "\"}]}"
+
+/* A simulation beside runs of another runner, made here or elsewhere. The baseline's runs are made
+   90 s long, so the simulation is faster, and that is no improvement. */
+Test(gate, a_simulation_is_judged_by_recorded_runs)
+{
+	static const char lengthen[] =
+		"sed -i -E 's/(\"makespan_s\":[^0-9]*)([0-9])/\\19\\2/' s-baseline/real.json";
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_suite(folder, RECORDED("", "makespan_s<=+1%"));
+	require_gate(folder, "--update", 0, WORDS("1 NEW"));
+	shell(folder, "mkdir runs && cp -r results/real runs/ && cp -r results/real runs/real.2");
+	shell(folder, lengthen);
+	require_gate(folder, "", 0, WORDS("| error, % | makespan_s |", "| real | -", "1 PASS"));
+	write_suite(folder, RECORDED("", "makespan_s<=+1%,makespan_s>=-1%,tpot.p50<=+900000%,"
+					 "tpot.p99<=+900000%,preemptions<=+0%"));
+	require_gate(folder, "", 1,
+		WORDS("makespan_s", "1 REGRESSED", "| makespan_s | tpot p50, p99 | preemptions |"));
+	write_suite(folder, RECORDED(" --seed 5", "makespan_s<=+1%"));
+	require_gate(folder, "", 2, WORDS("seed is 5", "1 INVALID"));
+	write_suite(folder, RECORDED("", "makespan_s<=+1%"));
+	require_gate(folder, "--recorded @/runs", 2, WORDS("--recorded names runs that --update"));
+	require_gate(folder, "--update --keep-steps --recorded @/runs", 2, WORDS("--keep-steps"));
+	require_gate(folder, "--update --recorded @/none", 1,
+		WORDS("1 FAILED", "none/real/summary.json is not there"));
+	shell(folder, "rm -r s-baseline");
+	require_gate(folder, "--update --recorded @/runs", 0, WORDS("1 NEW"));
+	shell(folder, lengthen);
+	require_gate(folder, "", 0, WORDS("1 PASS"));
+	close_folder(folder);
+}
+
 /* A figure of the baseline that is changed by hand: the same steps are counted differently. */
 Test(gate, figures_of_the_same_steps_must_be_equal)
 {

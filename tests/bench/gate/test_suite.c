@@ -27,7 +27,8 @@ Test(suite, a_case_takes_what_it_lacks_from_the_defaults)
 	struct suite suite;
 
 	enum status status = open_text(&suite,
-		"{\"defaults\": {\"options\": \"--seed  4 \", \"limits\": \"ttft.p99<=+5%\","
+		"{\"defaults\": {\"recorded\": \"--runner cuda\","
+		" \"options\": \"--seed  4 \", \"limits\": \"ttft.p99<=+5%\","
 		" \"measure\": [\"instructions\"], \"repeats\": 3},\n"
 		" \"cases\": [{" CASE ", \"options\": \"--policy mixed\"},\n"
 		" {\"name\": \"b\", \"make\": \"--requests 5\", \"limits\": \"\","
@@ -45,6 +46,8 @@ Test(suite, a_case_takes_what_it_lacks_from_the_defaults)
 	require_equal(a->limits.count, 1);
 	require_equal(a->measures[COST_INSTRUCTIONS], true);
 	require_equal(a->repeats, 3);
+	require_equal(a->recorded_count, 2);
+	cr_assert_str_eq(a->recorded[1], "cuda");
 	require_equal(b->option_count, 2);
 	require_equal(b->make_count, 2);
 	require_equal(b->limits.count, 0);
