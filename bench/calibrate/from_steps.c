@@ -149,6 +149,6 @@ enum status from_steps(struct from_steps_result *out, const struct from_steps_re
 	TRY(step_log_read(&out->log, request->path, &options, error));
 	set_origin(&out->log.fitted, request, gpu, &model);
 	TRY(set_memory(gpu, request, &model, error));
-	TRY(calibrate_setup_find(&setup, &out->log.fitted, gpu, error));
+	TRY(calibrate_setup_find(&setup, request->config->model, &out->log.fitted, gpu, error));
 	return fit_steps(out, &setup, request->config->seed, error);
 }

@@ -8,6 +8,7 @@
 #include "sim/profile_laws.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { NUMBER_BYTES = 40 };
 
@@ -172,7 +173,24 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 	return root;
 }
 
-enum status calibrate_setup_find(struct calibrate_setup *setup,
+static enum status find_model(struct model_config *out, const char *model,
+	const struct calibrate_points *points, struct error *error)
+{
+	const char *name = points->origin.model;
+
+	if (model_config_builtin(name, out)) {
+		return STATUS_OK;
+	}
+	TRY(model_config_find(model, out, error));
+	return strcmp(out->name, name) == 0
+		       ? STATUS_OK
+		       : error_set(error, STATUS_USAGE,
+				 "the steps are of model '%s', which is not built in: --model "
+				 "names its config.json, found %s",
+				 name, out->name);
+}
+
+enum status calibrate_setup_find(struct calibrate_setup *setup, const char *model_path,
 	const struct calibrate_points *points, const struct gpu_profile *gpu, struct error *error)
 {
 	struct weight_shard shard = {0};
@@ -185,7 +203,7 @@ enum status calibrate_setup_find(struct calibrate_setup *setup,
 			gpu->name);
 	}
 	TRY(calibrate_points_ranks(points, &shard.ranks, error));
-	TRY(model_config_find(points->origin.model, &model, error));
+	TRY(find_model(&model, model_path, points, error));
 	TRY(weight_shard_check(&model, shard, error));
 	setup->limits = gpu->prices.limits;
 	setup->shape = weight_shard_config(&model, shard);

@@ -49,7 +49,7 @@ static enum status fit_and_write(const struct calibrate_request *request,
 	char path[PATH_BYTES_MAX];
 
 	TRY(path_format(path, error, "%s/%s.json", request->out, request->name));
-	TRY(calibrate_setup_find(&setup, points, gpu, error));
+	TRY(calibrate_setup_find(&setup, request->replay.run.config.model, points, gpu, error));
 	TRY(calibrate_fit(&fit, points, &setup, request->replay.run.config.seed, error));
 	TRY(calibrate_profile_write(path, &fit, points, gpu, error));
 	printf("%s: %s on %s, absolute error of a step's predicted time\n", path,

@@ -10,13 +10,19 @@
 
 /* ---- unsupported features ---- */
 
-static enum status refuse_architecture(const struct json_object *root, struct error *error)
+/* A model that is priced only says so. */
+static enum status read_architecture(
+	const struct json_object *root, struct model_config *out, struct error *error)
 {
-	const char *model_type = NULL;
+	const char *model_type = NULL, *architecture = "Qwen3ForCausalLM";
 
 	TRY(json_text(root, "model_type", &model_type, error));
-	if (strcmp(model_type, "qwen3") != 0) {
-		return json_refuse(root, "model_type", "\"qwen3\", a dense Qwen3", error);
+	if (strcmp(model_type, "llama") == 0) {
+		architecture = "LlamaForCausalLM";
+		snprintf(out->uncomputed, sizeof(out->uncomputed), "model_type \"llama\"");
+	} else if (strcmp(model_type, "qwen3") != 0) {
+		return json_refuse(root, "model_type",
+			"\"qwen3\", a dense Qwen3, or \"llama\", which is priced only", error);
 	}
 	if (!json_has(root, "architectures")) {
 		return STATUS_OK;
@@ -24,8 +30,10 @@ static enum status refuse_architecture(const struct json_object *root, struct er
 	const cJSON *list = json_find(root, "architectures");
 	const cJSON *first = cJSON_IsArray(list) ? cJSON_GetArrayItem(list, 0) : NULL;
 	if (!cJSON_IsString(first) || cJSON_GetArraySize(list) != 1 ||
-		strcmp(first->valuestring, "Qwen3ForCausalLM") != 0) {
-		return json_refuse(root, "architectures", "[\"Qwen3ForCausalLM\"]", error);
+		strcmp(first->valuestring, architecture) != 0) {
+		char expected[64];
+		snprintf(expected, sizeof(expected), "[\"%s\"]", architecture);
+		return json_refuse(root, "architectures", expected, error);
 	}
 	return STATUS_OK;
 }
@@ -41,6 +49,7 @@ static enum status refuse_features(const struct json_object *root, struct error 
 		{"num_experts", "nothing: mixtures of experts are not computed"},
 		{"num_local_experts", "nothing: mixtures of experts are not computed"},
 		{"partial_rotary_factor", "nothing: whole heads are rotated"},
+		{"mlp_bias", "false or nothing: gate, up and down have no biases"},
 		{"quantization_config", "nothing: quantised weights are not computed"},
 	};
 	for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
@@ -121,7 +130,8 @@ static enum status read_rope(
 	const struct json_object *root, struct model_config *out, struct error *error)
 {
 	static const char *const inner[] = {"rope_parameters", "rope_scaling"};
-	bool has_theta = false;
+	const double llama_theta = 10000; /* of old files, which do not say it */
+	bool has_theta = false, is_computed = out->uncomputed[0] == '\0';
 
 	if (json_has(root, "rope_theta")) {
 		TRY(read_theta(root, &has_theta, out, error));
@@ -132,10 +142,16 @@ static enum status read_rope(
 			continue;
 		}
 		TRY(json_object(root, inner[i], &rope, error));
-		TRY(refuse_rope_scaling(&rope, error));
+		if (is_computed) {
+			TRY(refuse_rope_scaling(&rope, error));
+		}
 		if (json_has(&rope, "rope_theta")) {
 			TRY(read_theta(&rope, &has_theta, out, error));
 		}
+	}
+	if (!has_theta && !is_computed) {
+		out->rope_theta = llama_theta;
+		return STATUS_OK;
 	}
 	return has_theta ? STATUS_OK : json_refuse(root, "rope_theta", "a number", error);
 }
@@ -209,7 +225,10 @@ static enum status read_sizes(
 		}
 		TRY(json_u32(root, sizes[i].field, 1, sizes[i].maximum, sizes[i].value, error));
 	}
-	if (out->num_attention_heads % out->num_key_value_heads != 0) {
+	if (out->uncomputed[0] != '\0' && !json_has(root, "head_dim")) {
+		out->head_dim = out->hidden_size / out->num_attention_heads;
+	}
+	if (out->head_dim == 0 || out->num_attention_heads % out->num_key_value_heads != 0) {
 		return json_refuse(
 			root, "num_key_value_heads", "a divisor of num_attention_heads", error);
 	}
@@ -244,7 +263,7 @@ static enum status read_config(
 	struct json_object root;
 
 	TRY(json_root(&root, document, error));
-	TRY(refuse_architecture(&root, error));
+	TRY(read_architecture(&root, out, error));
 	TRY(refuse_features(&root, error));
 	TRY(read_sizes(&root, out, error));
 	TRY(read_flags(&root, out, error));
@@ -377,6 +396,15 @@ enum status model_config_find(
 	json_document_close(&document);
 	TRY(status);
 	return is_file ? STATUS_OK : read_generation(name_or_path, out, error);
+}
+
+enum status model_config_check_computed(const struct model_config *config, struct error *error)
+{
+	return config->uncomputed[0] == '\0'
+		       ? STATUS_OK
+		       : error_set(error, STATUS_USAGE,
+				 "%s has %s, which no runner computes: --runner sim prices it",
+				 config->name, config->uncomputed);
 }
 
 /* ---- writing ---- */

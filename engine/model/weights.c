@@ -6,6 +6,7 @@
 #include "engine/base/number.h"
 #include "engine/model/checkpoint_names.h"
 #include "engine/model/safetensors.h"
+#include "engine/model/config_json.h"
 #include "engine/model/weights_dummy.h"
 #include "kernels/op/number.h"
 
@@ -189,6 +190,7 @@ enum status weights_open(struct weights **out, const struct model_config *config
 	enum status status = STATUS_OK;
 
 	*out = NULL;
+	TRY(model_config_check_computed(config, error));
 	struct weights *weights = memory_take(1, sizeof(*weights));
 	weights->config = *config;
 	if (strncmp(source, dummy, sizeof(dummy) - 1) != 0) {

@@ -7,7 +7,12 @@
 /* The configuration of a Qwen3 model, by the names of its config.json. The published dense models
    are built in; engine/model/config_json.h reads others. */
 
-enum { MODEL_NAME_BYTES = 64, MODEL_EOS_MAX = 8, MODEL_QWEN3_HEAD_DIM = 128 };
+enum {
+	MODEL_NAME_BYTES = 64,
+	MODEL_UNCOMPUTED_BYTES = 64,
+	MODEL_EOS_MAX = 8,
+	MODEL_QWEN3_HEAD_DIM = 128
+};
 
 /* The engine holds weights, activations, K and V in bf16. */
 enum { MODEL_ELEMENT_BYTES = 2 };
@@ -31,6 +36,8 @@ struct model_config {
 	enum model_dtype dtype;	  /* of the weights as published; the GPU engine holds bf16 */
 	int32_t eos_token_ids[MODEL_EOS_MAX];
 	uint32_t eos_token_id_count; /* 0: the file has none */
+	/* What no runner computes of it, as 'model_type "llama"': it can be priced only; "": nothing */
+	char uncomputed[MODEL_UNCOMPUTED_BYTES];
 };
 
 /* The built-in models in order of size; NULL from model_config_name(model_config_count()) on. */

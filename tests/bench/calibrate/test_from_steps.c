@@ -245,6 +245,45 @@ Test(from_steps, prices_of_a_log_are_found_again)
 	free(out);
 }
 
+#define LLAMA QUIRE_SOURCE_DIR "/tests/fixtures/llama-3.1-8b.json"
+
+/* A model that no runner computes: its log is fitted, its profile prices a replay of vLLM's policy,
+   and the points are fitted again. The times are those of a model of about its size. */
+Test(from_steps, a_llama_is_calibrated_and_replayed)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	struct gpu_profile gpu;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-vllm-qwen3-8b", &gpu, &error) == STATUS_OK, "%s",
+		error.text);
+	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
+	write_priced_log(path, &gpu);
+	free(quire_output(folder, 0,
+		"calibrate --from-steps @/log.tsv --model " LLAMA " --name l --out @/p"));
+	free(quire_output(folder, 0,
+		"calibrate --points @/p/points.tsv --model " LLAMA " --name l --out @/again"));
+	free(quire_output(folder, 2, "calibrate --points @/p/points.tsv --name l --out @/other"));
+	free(quire_output(folder, 0,
+		"trace make --requests 40 --input 200:900 --output 20:60 --rate 20 --seed 1 --out "
+		"@/t.jsonl"));
+	char *out = quire_output(folder, 0,
+		"replay @/t.jsonl --policy vllm --model " LLAMA " --gpu @/p/l.json --json");
+	require(strstr(out, "\"model\":\t\"llama-3.1-8b\"") != NULL, "%s", out);
+	require(strstr(out, "\"calibrated\":\ttrue") != NULL, "%s", out);
+	free(out);
+	out = quire_output(
+		folder, 2, "replay @/t.jsonl --policy vllm --model qwen3-8b --gpu @/p/l.json");
+	require(strstr(out, "llama-3.1-8b") != NULL, "%s", out);
+	free(out);
+	out = quire_output(folder, 2,
+		"replay @/t.jsonl --model " LLAMA " --runner reference --weights dummy:0");
+	require(strstr(out, "llama-3.1-8b has model_type \"llama\", which no runner computes") !=
+			NULL,
+		"%s", out);
+	free(out);
+}
+
 Test(from_steps, wrong_options_are_refused)
 {
 	char path[TEMPORARY_PATH_BYTES];

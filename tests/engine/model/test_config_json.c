@@ -118,13 +118,44 @@ Test(model_config, unsupported_features_are_refused_by_name)
 	require_refused(CONFIG_TEXT ROPE_TEXT
 		", \"layer_types\": [\"full_attention\", \"sliding_attention\"]}",
 		"layer_types");
-	require_refused("{\"model_type\": \"llama\"}", "model_type: found \"llama\"");
+	require_refused("{\"model_type\": \"gemma3\"}", "model_type: found \"gemma3\"");
+	require_refused("{\"model_type\": \"llama\", \"architectures\": [\"Qwen3ForCausalLM\"]}",
+		"expected [\"LlamaForCausalLM\"]");
+	require_refused("{\"model_type\": \"llama\", \"mlp_bias\": true}", "mlp_bias: found true");
 	require_refused("{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3Model\"]}",
 		"architectures");
 	require_refused("{\"model_type\": \"qwen3\", \"hidden_act\": \"gelu\"}",
 		"hidden_act: found \"gelu\"");
 	require_refused("{\"model_type\": \"qwen3\", \"use_sliding_window\": true}",
 		"use_sliding_window: found true");
+}
+
+/* Its sizes price it; nothing of it is computed, so rope scaling does not matter. */
+Test(model_config, a_llama_can_be_priced_only)
+{
+	struct model_config config;
+	struct error error = {STATUS_OK, ""}, refused = {STATUS_OK, ""};
+
+	enum status status = model_config_find(
+		QUIRE_SOURCE_DIR "/tests/fixtures/llama-3.1-8b.json", &config, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	cr_assert_str_eq(config.name, "llama-3.1-8b");
+	require_equal(config.head_dim, 128);
+	require_equal(model_config_kv_bytes_per_token(&config), 131072);
+	require_equal(model_config_check_computed(&config, &refused), STATUS_USAGE);
+	cr_assert_not_null(strstr(refused.text, "model_type \"llama\""));
+
+	status = read_text("{\"model_type\": \"llama\", \"hidden_size\": 64, "
+			   "\"intermediate_size\": 96, \"max_position_embeddings\": 512, "
+			   "\"num_attention_heads\": 4, \"num_hidden_layers\": 2, "
+			   "\"num_key_value_heads\": 2, \"vocab_size\": 300}",
+		&config, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(config.head_dim, 16);
+	cr_assert(config.rope_theta == 10000);
+	require(read_text(CONFIG_TEXT ROPE_TEXT "}", &config, &error) == STATUS_OK, "%s",
+		error.text);
+	require_equal(model_config_check_computed(&config, &error), STATUS_OK);
 }
 
 Test(model_config, malformed_files_are_refused_with_field_and_expectation)
