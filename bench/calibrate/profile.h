@@ -5,8 +5,8 @@
 #include "bench/calibrate/points.h"
 #include "sim/profile.h"
 
-/* The limits of a GPU and a rank's share of the model that the points' origin names: a built-in one,
-   or `model_path`, as --model gives it, where that has the name. */
+/* The limits of a GPU and a rank's share of the model that the points' origin names: one that is
+   built in, or that of `model_path`, as --model gives it, where it has the name. */
 enum status calibrate_setup_find(struct calibrate_setup *setup, const char *model_path,
 	const struct calibrate_points *points, const struct gpu_profile *gpu, struct error *error);
 

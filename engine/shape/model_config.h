@@ -36,7 +36,8 @@ struct model_config {
 	enum model_dtype dtype;	  /* of the weights as published; the GPU engine holds bf16 */
 	int32_t eos_token_ids[MODEL_EOS_MAX];
 	uint32_t eos_token_id_count; /* 0: the file has none */
-	/* What no runner computes of it, as 'model_type "llama"': it can be priced only; "": nothing */
+	/* What no runner computes of it, as 'model_type "llama"', so that it is priced only; "":
+	   nothing */
 	char uncomputed[MODEL_UNCOMPUTED_BYTES];
 };
 
