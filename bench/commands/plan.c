@@ -74,8 +74,8 @@ static const struct option options[] = {
 	{"replicates", OPTION_COUNT, REQUEST(replicates), .argument = "N", .initial = "40",
 		.minimum = 0, .maximum = 10000,
 		.help = "traces that are searched again for the sampling interval, drawn from the "
-			"trace or, with --rate, of other seeds; at least 8, 39 for 95 %; 0: no "
-			"intervals"},
+			"trace, with --rate with arrivals of other seeds; without a TRACE, made "
+			"from other seeds; at least 8, 39 for 95 %; 0: no intervals"},
 	{"jobs", OPTION_COUNT, REQUEST(jobs), .argument = "N", .minimum = 1,
 		.maximum = JOBS_WORKERS_MAX,
 		.help = "runs at once; default: as many as there are processors; the answer does "
@@ -92,7 +92,7 @@ static const struct option options[] = {
 		.help = "the service level must hold with K of the replicas lost from the start"},
 	{"cost-per-gpu-hour", OPTION_MILLIONTHS, REQUEST(cost_per_gpu_hour), .argument = "PRICE",
 		.minimum = 1, .maximum = MILLION * MILLION,
-		.help = "also say what a million output tokens cost"},
+		.help = "also say what a million output tokens cost, in the unit of PRICE"},
 
 	{.kind = OPTION_HEADING,
 		.help = "a load without a trace, as `quire trace make` makes it from --seed"},
@@ -194,10 +194,42 @@ static enum status run_plan(struct plan_request *request, struct error *error)
 	return status;
 }
 
+/* Makes the traces of replicates. */
+struct plan_maker {
+	const struct made_trace_options *options;
+	struct replay_config config; /* as given, with the arrivals */
+	struct made_trace made;
+};
+
+static enum status maker_open(void *context, uint64_t seed, struct error *error)
+{
+	struct plan_maker *maker = context;
+	struct replay_config config = maker->config;
+
+	config.seed = seed;
+	return made_trace_open(&maker->made, maker->options, &config, error);
+}
+
+static const char *maker_path(void *context)
+{
+	const struct plan_maker *maker = context;
+
+	return maker->made.path;
+}
+
+static void maker_close(void *context)
+{
+	struct plan_maker *maker = context;
+
+	made_trace_close(&maker->made);
+}
+
 static enum status run(struct command_line *line, struct error *error)
 {
 	struct plan_command *command = line->values;
 	struct plan_request *request = &command->plan;
+	struct plan_maker maker = {.options = &command->made, .config = request->run.config};
+	const struct trace_maker traces = {maker_open, maker_path, maker_close, &maker};
 	struct made_trace made = {.file = NULL};
 	bool has_trace = line->positional_count > 0;
 	bool is_made = made_trace_is_wanted(&command->made);
@@ -217,6 +249,7 @@ static enum status run(struct command_line *line, struct error *error)
 	if (is_made) {
 		status = made_trace_open(&made, &command->made, &request->run.config, error);
 	}
+	request->maker = is_made ? &traces : NULL;
 	request->run.trace_path = is_made ? made.path : line->positionals[0];
 	if (status == STATUS_OK) {
 		status = run_plan(request, error);

@@ -79,20 +79,24 @@ static void set_run(struct configuration_answer *own, const struct plan *plan,
 	struct plan_answer *answer = &own->answer;
 	double gpus = (double)own->gpus;
 	double price = (double)plan->request->cost_per_gpu_hour / 1e6;
-	bool has_tokens = figures->output_tokens_per_s > 0;
+	/* Where the trace ends no load tells what would be served in its place. */
+	double goodput = own->is_limited ? figures->goodput_per_s : figures->offered_goodput_per_s;
+	double tokens =
+		own->is_limited ? figures->output_tokens_per_s : figures->offered_tokens_per_s;
 
 	answer->attained = value_of(true, (double)figures->attained / (double)figures->submitted);
 	answer->offered_requests_per_s = value_of(figures->has_offered, figures->offered_per_s);
-	answer->goodput_requests_per_s = value_of(true, figures->goodput_per_s);
-	answer->output_tokens_per_s = value_of(true, figures->output_tokens_per_s);
+	answer->goodput_requests_per_s = value_of(true, goodput);
+	answer->output_tokens_per_s = value_of(true, tokens);
 	answer->outside_share = value_of(figures->has_outside, figures->outside_share);
 	answer->replicas = value_of(true, (double)figures->replicas);
 	answer->gpus = value_of(true, gpus);
 	answer->currency_per_gpu_hour = value_of(price > 0, price);
-	answer->cost_per_million_tokens = value_of(price > 0 && has_tokens,
-		has_tokens ? gpus * price / 3600 / figures->output_tokens_per_s * 1e6 : 0);
-	own->goodput_per_gpu = value_of(true, figures->goodput_per_s / gpus);
-	own->throughput_per_gpu = value_of(true, figures->output_tokens_per_s / gpus);
+	answer->cost_per_million_tokens = value_of(
+		price > 0 && tokens > 0, tokens > 0 ? gpus * price / 3600 / tokens * 1e6 : 0);
+	own->goodput_per_gpu = value_of(true, goodput / gpus);
+	own->throughput_per_gpu = value_of(true, tokens / gpus);
+	own->utilisation = value_of(figures->has_utilisation, figures->utilisation);
 	double tpot_ms = figures->latency_ms[LATENCY_TPOT][STATISTIC_P50];
 	own->speed_per_user = value_of(tpot_ms > 0, tpot_ms > 0 ? 1000 / tpot_ms : 0);
 }
@@ -399,20 +403,45 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 
 /* ---- how configurations compare ---- */
 
-static double goodput_of(const struct answers *answers, uint32_t index)
+/* Less than 0: a is better; more: b is. */
+static int compare_least(double a, double b)
 {
-	const struct configuration_answer *own = &answers->list[index];
-
-	return own->is_found ? own->goodput_per_gpu.value : -1;
+	return (a > b) - (a < b);
 }
 
-/* By goodput a GPU, then in the order given. Few, so an insertion sort does. */
+static double kv_tokens(const struct answers *answers, uint32_t index)
+{
+	return plan_answer_pass(&answers->list[index].answer).value *
+	       (double)answers->plan->states[index].block_size;
+}
+
+/* Of a given load fewer GPUs are better, of KV blocks the smaller pool, and of a load that is looked
+   for more goodput a GPU; then what has more head room. */
+static int compare(const struct answers *answers, uint32_t a, uint32_t b)
+{
+	const struct configuration_answer *first = &answers->list[a], *second = &answers->list[b];
+	int order = compare_least(second->is_found, first->is_found);
+
+	if (order != 0 || !first->is_found) {
+		return order;
+	}
+	if (knobs[answers->plan->knob].is_least) {
+		order = compare_least((double)first->gpus, (double)second->gpus);
+		if (order == 0 && answers->plan->knob == KNOB_KV_BLOCKS) {
+			order = compare_least(kv_tokens(answers, a), kv_tokens(answers, b));
+		}
+	} else {
+		order = compare_least(second->goodput_per_gpu.value, first->goodput_per_gpu.value);
+	}
+	return order != 0 ? order : compare_least(first->pass->demand, second->pass->demand);
+}
+
+/* Equal ones in the order given. Few, so an insertion sort does. */
 static void rank(struct answers *answers)
 {
 	for (uint32_t i = 0; i < answers->count; i++) {
 		uint32_t at = i;
-		while (at > 0 &&
-			goodput_of(answers, answers->by_rank[at - 1]) < goodput_of(answers, i)) {
+		while (at > 0 && compare(answers, answers->by_rank[at - 1], i) > 0) {
 			answers->by_rank[at] = answers->by_rank[at - 1];
 			at--;
 		}
@@ -443,15 +472,42 @@ static void find_front(struct answers *answers)
 	}
 }
 
+struct plan_interval answers_ratio(const struct answers *answers, uint32_t a, uint32_t b)
+{
+	const struct result_value *first = &answers->list[a].goodput_per_gpu;
+	const struct result_value *second = &answers->list[b].goodput_per_gpu;
+	struct band band = {0};
+
+	if (first->has_value && second->has_value) {
+		band = replicates_ratio(answers->plan, a, b, first->value, second->value);
+	}
+	return (struct plan_interval){
+		value_of(band.has_low, band.low), value_of(band.has_high, band.high)};
+}
+
 bool answers_are_same(const struct answers *answers, uint32_t a, uint32_t b)
 {
-	const struct plan_interval *first = &answers->list[a].goodput_interval;
-	const struct plan_interval *second = &answers->list[b].goodput_interval;
-	bool has_all = first->low.has_value && first->high.has_value && second->low.has_value &&
-		       second->high.has_value;
+	const struct plan_interval ratio = answers_ratio(answers, a, b);
 
-	return a != b && has_all && first->low.value <= second->high.value &&
-	       second->low.value <= first->high.value;
+	return a != b && ratio.low.has_value && ratio.high.has_value && ratio.low.value <= 1 &&
+	       ratio.high.value >= 1;
+}
+
+static void compare_with_best(struct answers *answers)
+{
+	uint32_t best = answers->by_rank[0];
+	const struct result_value *most = &answers->list[best].goodput_per_gpu;
+
+	for (uint32_t i = 0; i < answers->count; i++) {
+		struct configuration_answer *own = &answers->list[i];
+		bool has_ratio =
+			own->goodput_per_gpu.has_value && most->has_value && most->value > 0;
+		own->against_best = value_of(
+			has_ratio, has_ratio ? own->goodput_per_gpu.value / most->value : 0);
+		if (has_ratio && i != best) {
+			own->against_best_interval = answers_ratio(answers, i, best);
+		}
+	}
 }
 
 void answers_open(struct answers *answers, const struct plan *plan)
@@ -465,6 +521,7 @@ void answers_open(struct answers *answers, const struct plan *plan)
 	}
 	rank(answers);
 	find_front(answers);
+	compare_with_best(answers);
 }
 
 void answers_close(struct answers *answers)

@@ -19,9 +19,12 @@ struct configuration_answer {
 	uint64_t gpus; /* of all replicas at the answer */
 
 	/* at the answer; of one that is found */
-	struct result_value goodput_per_gpu, throughput_per_gpu, speed_per_user;
+	struct result_value goodput_per_gpu, throughput_per_gpu, speed_per_user, utilisation;
 	struct plan_interval goodput_interval; /* of the goodput a GPU, from the sampling error */
-	uint32_t rank;			       /* from 1; configurations without an answer last */
+	/* Its goodput a GPU in that of the best configuration, on the same draws. */
+	struct result_value against_best;
+	struct plan_interval against_best_interval;
+	uint32_t rank; /* from 1; configurations without an answer last */
 	bool on_pareto_front;
 };
 
@@ -37,8 +40,10 @@ struct answers {
 void answers_open(struct answers *answers, const struct plan *plan);
 void answers_close(struct answers *answers);
 
-/* Whether two configurations cannot be told apart: both have an interval of their goodput a GPU,
-   and these overlap. */
+/* The interval of the goodput a GPU of configuration a in that of b. */
+struct plan_interval answers_ratio(const struct answers *answers, uint32_t a, uint32_t b);
+
+/* Whether two configurations cannot be told apart: the interval of their ratio holds 1. */
 bool answers_are_same(const struct answers *answers, uint32_t a, uint32_t b);
 
 #endif

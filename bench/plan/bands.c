@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { FIRST_STEP = 1050 }; /* thousandths */
 
@@ -14,7 +13,7 @@ static const double z975 = 1.959963985;
 
 static int by_value(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
@@ -25,7 +24,7 @@ static double value_of(uint64_t value)
 }
 
 /* values: (count) ascending. */
-static double quantile(const uint64_t *values, uint32_t count, double share)
+static double quantile(const double *values, uint32_t count, double share)
 {
 	double rank = share * ((double)count + 1) - 1;
 	double last = (double)count - 1;
@@ -34,7 +33,7 @@ static double quantile(const uint64_t *values, uint32_t count, double share)
 	uint32_t below = (uint32_t)rank;
 	uint32_t above = below + (below + 1 < count);
 	double part = rank - (double)below;
-	double low = value_of(values[below]), high = value_of(values[above]);
+	double low = values[below], high = values[above];
 	return part > 0 ? low + (high - low) * part : low;
 }
 
@@ -57,11 +56,13 @@ static double widening(uint64_t windows)
 	return sqrt(count / (count - 1)) * band_student(windows < 3 ? 2 : windows - 1);
 }
 
-static uint64_t *sorted_of(const uint64_t *values, uint32_t count)
+static double *sorted_of(const uint64_t *values, uint32_t count)
 {
-	uint64_t *sorted = memory_take(count, sizeof(*sorted));
+	double *sorted = memory_take(count, sizeof(*sorted));
 
-	memcpy(sorted, values, count * sizeof(*sorted));
+	for (uint32_t i = 0; i < count; i++) {
+		sorted[i] = value_of(values[i]);
+	}
 	qsort(sorted, count, sizeof(*sorted), by_value);
 	return sorted;
 }
@@ -73,13 +74,20 @@ struct band band_of_counts(const uint64_t *values, uint32_t count)
 	if (count < BAND_VALUES_MIN) {
 		return band;
 	}
-	uint64_t *sorted = sorted_of(values, count);
+	double *sorted = sorted_of(values, count);
 	band.low = floor(quantile(sorted, count, 0.025));
 	band.high = ceil(quantile(sorted, count, 0.975));
 	free(sorted);
 	band.has_low = !isinf(band.low);
 	band.has_high = !isinf(band.high);
 	return band;
+}
+
+/* Half the width of an interval. */
+static double half_of(const double *sorted, uint32_t count, uint64_t windows)
+{
+	return (quantile(sorted, count, 0.975) - quantile(sorted, count, 0.025)) / 2 *
+	       widening(windows);
 }
 
 struct band band_of_sampling(
@@ -90,13 +98,45 @@ struct band band_of_sampling(
 	if (count < BAND_VALUES_MIN) {
 		return band;
 	}
-	uint64_t *sorted = sorted_of(values, count);
-	double half = (quantile(sorted, count, 0.975) - quantile(sorted, count, 0.025)) / 2 *
-		      widening(windows);
+	double *sorted = sorted_of(values, count);
+	double half = half_of(sorted, count, windows);
 	free(sorted);
 	band.has_low = band.has_high = half < INFINITY;
 	band.low = half < answer ? answer - half : 0;
 	band.high = band.has_high ? answer + half : 0;
+	return band;
+}
+
+/* From -1 to 1; a ratio r is (r - 1) / (r + 1). */
+static double difference_of(double first, double second)
+{
+	if (isinf(first) || isinf(second)) {
+		return (isinf(first) ? 1.0 : 0.0) - (isinf(second) ? 1.0 : 0.0);
+	}
+	return first + second > 0 ? (first - second) / (first + second) : 0;
+}
+
+struct band band_of_ratio(double first, double second, const double *firsts, const double *seconds,
+	uint32_t count, uint64_t windows)
+{
+	struct band band = {0};
+
+	if (count < BAND_VALUES_MIN) {
+		return band;
+	}
+	double *sorted = memory_take(count, sizeof(*sorted));
+	for (uint32_t i = 0; i < count; i++) {
+		sorted[i] = difference_of(firsts[i], seconds[i]);
+	}
+	qsort(sorted, count, sizeof(*sorted), by_value);
+	double half = half_of(sorted, count, windows);
+	free(sorted);
+	double middle = difference_of(first, second);
+	double low = middle - half, high = middle + half;
+	band.has_low = low > -1;
+	band.has_high = high < 1;
+	band.low = band.has_low ? (1 + low) / (1 - low) : 0;
+	band.high = band.has_high ? (1 + high) / (1 - high) : 0;
 	return band;
 }
 

@@ -53,6 +53,13 @@ struct band band_of_sampling(
    the values, the lower one rounded down and the upper one up. */
 struct band band_of_counts(const uint64_t *values, uint32_t count);
 
+/* The interval of a ratio of two configurations' figures. firsts, seconds: (count) of both on the
+   same draws, in the same order; what a draw does to both alike drops out. It is that of sampling,
+   of (first - second) / (first + second), so neither of the two is preferred; a figure of 0 or of
+   INFINITY is one beyond what was searched. */
+struct band band_of_ratio(double first, double second, const double *firsts, const double *seconds,
+	uint32_t count, uint64_t windows);
+
 /* The 97.5 % point of Student's t, relative to that of the normal distribution; at least two
    degrees of freedom, accurate to 3 % there and to 0.1 % from eight on (expansion of Fisher and
    Cornish, 1960). */

@@ -135,6 +135,24 @@ static void set_range(struct plan *plan, struct plan_configuration_state *state,
 	state->first = u64_min(u64_max(state->first, state->lowest), state->highest);
 }
 
+/* The profiles that price the configuration's steps: of a fleet, those of its groups. */
+static void note_profiles(struct plan_configuration_state *state, const struct run *run)
+{
+	const char *own = run->request->config.gpu;
+	struct text text = {0};
+
+	for (uint32_t i = 0; i < run->groups.count; i++) {
+		const char *gpu = run->groups.list[i].gpu;
+		gpu = gpu[0] == '\0' ? own : gpu;
+		if (text.bytes == NULL || strstr(text.bytes, gpu) == NULL) {
+			text_format(&text, "%s%s", text.bytes == NULL ? "" : ", ", gpu);
+		}
+	}
+	snprintf(state->profile, sizeof(state->profile), "%s",
+		text.bytes == NULL ? own : text.bytes);
+	text_deinit(&text);
+}
+
 static void note_facts(struct plan_configuration_state *state, const struct run *run)
 {
 	const struct replay_config *config = &run->request->config;
@@ -151,6 +169,7 @@ static void note_facts(struct plan_configuration_state *state, const struct run 
 	}
 	snprintf(state->model, sizeof(state->model), "%s", run->model.name);
 	snprintf(state->gpu, sizeof(state->gpu), "%s", config->gpu);
+	note_profiles(state, run);
 	for (uint32_t i = 0; i < run->groups.count; i++) {
 		const struct fleet_group *group = &run->groups.list[i];
 		gpus += group->replicas * (group->tensor_parallel_size > 0
@@ -258,7 +277,8 @@ static enum status open_plan(
 	TRY(check_request(request, error));
 	TRY(replicates_measure(plan, error));
 	TRY(open_configurations(plan, error));
-	plan->context = (struct probe_context){plan->configurations, &plan->objective};
+	plan->context =
+		(struct probe_context){request->maker, plan->configurations, &plan->objective};
 	return STATUS_OK;
 }
 
@@ -430,6 +450,16 @@ static void tell(struct plan *plan, struct track *track, const struct track_prob
 	}
 }
 
+static bool mains_have_ended(const struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		if (!search_has_ended(plan->tracks[plan->states[i].main]->search)) {
+			return false;
+		}
+	}
+	return true;
+}
+
 /* failure: of a run that cannot be made. */
 static void take(
 	struct plan *plan, uint64_t number, const struct text *result, const struct error *failure)
@@ -453,8 +483,8 @@ static void take(
 		search_take_nothing(track->search, place.probe);
 	}
 	feed(plan, place.track);
-	if (track->options.kind == TRACK_MAIN && search_has_ended(track->search)) {
-		replicates_add(plan, track->options.configuration);
+	if (track->options.kind == TRACK_MAIN && mains_have_ended(plan)) {
+		replicates_add(plan);
 	}
 }
 

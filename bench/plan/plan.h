@@ -23,20 +23,21 @@
    own figures only, so a plan has the same bytes with any number of workers. */
 
 struct plan_request {
-	struct run_request run;	    /* of all configurations; its slo is the objective's */
-	struct objective objective; /* as given; its slo is taken from `run` */
-	uint32_t vary;		    /* enum knob_index */
-	bool has_vary;		    /* it was given */
-	uint64_t precision;	    /* of the answer, in millionths */
-	uint64_t replicates;	    /* of the sampling interval; 0: no intervals */
-	uint64_t jobs;		    /* runs at once; 0: as many as there are processors */
-	uint64_t target_rate;	    /* requests/s * 10^6 that replicas must carry; 0: none */
-	uint64_t target_speedup;    /* likewise, times 10^6 the trace's traffic; 0: none */
-	uint64_t spare;		    /* replicas that may be lost */
-	uint64_t cost_per_gpu_hour; /* * 10^6; 0: not given */
-	const char *grid;	    /* configurations; NULL: none */
-	struct option_texts tries;  /* further ones */
-	const char *out;	    /* folder to write; NULL: none */
+	struct run_request run;		 /* of all configurations; its slo is the objective's */
+	struct objective objective;	 /* as given; its slo is taken from `run` */
+	uint32_t vary;			 /* enum knob_index */
+	bool has_vary;			 /* it was given */
+	uint64_t precision;		 /* of the answer, in millionths */
+	uint64_t replicates;		 /* of the sampling interval; 0: no intervals */
+	uint64_t jobs;			 /* runs at once; 0: as many as there are processors */
+	uint64_t target_rate;		 /* requests/s * 10^6 that replicas must carry; 0: none */
+	uint64_t target_speedup;	 /* likewise, times 10^6 the trace's traffic; 0: none */
+	uint64_t spare;			 /* replicas that may be lost */
+	uint64_t cost_per_gpu_hour;	 /* * 10^6; 0: not given */
+	const char *grid;		 /* configurations; NULL: none */
+	struct option_texts tries;	 /* further ones */
+	const struct trace_maker *maker; /* of the trace of `run`, with its seed; NULL: a file */
+	const char *out;		 /* folder to write; NULL: none */
 	bool is_forced, prints_json;
 	int argc; /* the command line, for provenance.json */
 	char **argv;
@@ -89,7 +90,8 @@ struct plan_configuration_state {
 	uint64_t gpus;			 /* of one replica */
 	uint64_t kv_blocks, block_size;
 	bool is_calibrated;
-	char gpu[GPU_PROFILE_NAME_BYTES]; /* what prices its steps */
+	char gpu[GPU_PROFILE_NAME_BYTES]; /* the profile that prices its steps, unless --fleet says */
+	char profile[256];		  /* all that do, with commas */
 	char model[64];
 	uint32_t main;	      /* its main track */
 	struct cJSON *config; /* as summary.json has it; owned */

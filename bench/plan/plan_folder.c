@@ -84,12 +84,19 @@ static cJSON *configuration_json(const struct answers *answers, uint32_t index)
 
 	cJSON_AddStringToObject(object, "name", state->name);
 	cJSON_AddStringToObject(object, "options", state->options);
+	cJSON_AddStringToObject(object, "profile", state->profile);
+	cJSON_AddBoolToObject(object, SUMMARY_CALIBRATED, state->is_calibrated);
 	cJSON_AddNumberToObject(object, "gpus", (double)state->gpus);
 	cJSON_AddItemToObject(object, "answer", plan_answer_json(&own->answer));
 	cJSON *goodput = cJSON_AddObjectToObject(object, "goodput_per_gpu");
 	add_value(goodput, "value", own->goodput_per_gpu);
 	add_value(goodput, "low", own->goodput_interval.low);
 	add_value(goodput, "high", own->goodput_interval.high);
+	cJSON *against = cJSON_AddObjectToObject(object, "against_best");
+	add_value(against, "value", own->against_best);
+	add_value(against, "low", own->against_best_interval.low);
+	add_value(against, "high", own->against_best_interval.high);
+	add_value(object, "utilisation", own->utilisation);
 	add_value(object, "throughput_per_gpu", own->throughput_per_gpu);
 	add_value(object, "speed_per_user", own->speed_per_user);
 	cJSON_AddNumberToObject(object, "rank", own->rank);

@@ -86,9 +86,53 @@ static void print_configuration(const struct answers *answers, uint32_t index)
 		printf(" %10s\n", "none");
 		return;
 	}
-	printf(" %10.4g %6llu %12.4g %12.4g %12.4g%s\n", pass.value, (unsigned long long)own->gpus,
+	printf(" %10.4g %6llu %12.4g %12.4g %12.4g", pass.value, (unsigned long long)own->gpus,
 		own->goodput_per_gpu.value, own->throughput_per_gpu.value,
-		own->speed_per_user.value, own->on_pareto_front ? "  front" : "");
+		own->speed_per_user.value);
+	if (own->utilisation.has_value) {
+		printf(" %6.1f%%", 100 * own->utilisation.value);
+	} else {
+		printf(" %7s", "-");
+	}
+	printf("  %s%s\n", state->profile, own->on_pareto_front ? "  front" : "");
+}
+
+/* How two neighbours in rank compare, on the same draws of the trace. */
+static void print_pair(const struct answers *answers, uint32_t a, uint32_t b)
+{
+	const struct plan_interval ratio = answers_ratio(answers, a, b);
+	const char *first = answers->plan->states[a].name;
+	const char *second = answers->plan->states[b].name;
+
+	if (answers->plan->knob == KNOB_REPLICAS && answers->list[b].is_found &&
+		answers->list[a].gpus == answers->list[b].gpus &&
+		answers->list[a].pass->demand < answers->list[b].pass->demand) {
+		printf("  %s and %s need the same GPUs; the first has more head room\n", first,
+			second);
+	}
+	if (!ratio.low.has_value || !ratio.high.has_value) {
+		return;
+	}
+	if (answers_are_same(answers, a, b)) {
+		printf("  %s and %s do not differ: ", first, second);
+	} else {
+		printf("  %s is ahead of %s: ", first, second);
+	}
+	printf("%.3g to %.3g times its goodput a GPU\n", ratio.low.value, ratio.high.value);
+}
+
+/* Another policy, model or number of GPUs may have a profile of its own. */
+static void print_profiles(const struct answers *answers)
+{
+	const struct plan_configuration_state *states = answers->plan->states;
+
+	for (uint32_t i = 1; i < answers->count; i++) {
+		if (strcmp(states[i].profile, states[0].profile) != 0) {
+			printf("  note: they are priced by different profiles, whose errors differ "
+			       "too\n");
+			return;
+		}
+	}
 }
 
 static void print_configurations(const struct answers *answers)
@@ -96,19 +140,16 @@ static void print_configurations(const struct answers *answers)
 	if (answers->count == 1) {
 		return;
 	}
-	printf("\n  %-4s %-40s %10s %6s %12s %12s %12s\n", "rank", "configuration",
+	printf("\n  %-4s %-40s %10s %6s %12s %12s %12s %7s  %s\n", "rank", "configuration",
 		knobs[answers->plan->knob].name, "GPUs", "goodput/GPU", "tokens/s/GPU",
-		"tokens/s/user");
+		"tokens/s/user", "used", "profile");
 	for (uint32_t i = 0; i < answers->count; i++) {
 		print_configuration(answers, answers->by_rank[i]);
 	}
 	for (uint32_t i = 0; i + 1 < answers->count; i++) {
-		uint32_t a = answers->by_rank[i], b = answers->by_rank[i + 1];
-		if (answers_are_same(answers, a, b)) {
-			printf("  %s and %s do not differ\n", answers->plan->states[a].name,
-				answers->plan->states[b].name);
-		}
+		print_pair(answers, answers->by_rank[i], answers->by_rank[i + 1]);
 	}
+	print_profiles(answers);
 }
 
 /* ---- the whole ---- */
@@ -152,7 +193,8 @@ static void print_details(const struct configuration_answer *own)
 			100 * answer->outside_share.value);
 	}
 	if (answer->cost_per_million_tokens.has_value) {
-		printf("  costs     %.4g a million output tokens, at %.4g a GPU and hour\n",
+		printf("  costs     %.4g a million output tokens, in the unit of "
+		       "--cost-per-gpu-hour %.4g\n",
 			answer->cost_per_million_tokens.value, answer->currency_per_gpu_hour.value);
 	}
 }

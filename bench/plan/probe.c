@@ -125,6 +125,16 @@ static void set_load(struct probe_figures *figures, const struct run_outcome *ou
 	figures->finished_per_s = per_second(work->finished, outcome->window_ns);
 	figures->goodput_per_s = per_second(outcome->slo_attained, outcome->window_ns);
 	figures->output_tokens_per_s = per_second(work->output_tokens, outcome->window_ns);
+	figures->offered_goodput_per_s = figures->goodput_per_s;
+	figures->offered_tokens_per_s = figures->output_tokens_per_s;
+	if (figures->has_offered && work->finished > 0) {
+		double all = (double)outcome->measured_submitted;
+		double tokens = (double)work->output_tokens / (double)work->finished;
+		double served = (double)outcome->measured_finished / all;
+		figures->offered_goodput_per_s =
+			figures->offered_per_s * ((double)outcome->slo_attained / all);
+		figures->offered_tokens_per_s = figures->offered_per_s * served * tokens;
+	}
 	figures->has_hit_rate = outcome->has_prompt_ids && work->prompt_tokens > 0;
 	if (figures->has_hit_rate) {
 		figures->hit_rate = (double)work->hit_tokens / (double)work->prompt_tokens;
@@ -179,6 +189,24 @@ static struct probe_figures figures_of(
 	return figures;
 }
 
+/* Runs the request, of a replicate of a load that is described on a trace of its own. */
+static enum status run(const struct probe_context *context, const struct probe_job *job,
+	struct run_request *request, struct run_outcome *outcome, struct error *error)
+{
+	const struct trace_maker *maker = context->maker;
+
+	if (maker == NULL || job->replicate == 0) {
+		return run_replay(request, outcome, error);
+	}
+	enum status status = maker->open(maker->context, request->config.seed, error);
+	if (status == STATUS_OK) {
+		request->trace_path = maker->path(maker->context);
+		status = run_replay(request, outcome, error);
+	}
+	maker->close(maker->context);
+	return status;
+}
+
 enum status probe_run(const struct probe_context *context, const struct probe_job *job,
 	struct probe_figures *figures, struct error *error)
 {
@@ -186,7 +214,7 @@ enum status probe_run(const struct probe_context *context, const struct probe_jo
 	struct run_request request = probe_request(context, job, outages);
 	struct run_outcome outcome;
 
-	TRY(run_replay(&request, &outcome, error));
+	TRY(run(context, job, &request, &outcome, error));
 	if (outcome.measured_submitted == 0) {
 		return error_set(error, STATUS_INPUT,
 			"%s: no request is measured, so there is nothing to plan for",

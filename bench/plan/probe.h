@@ -19,7 +19,7 @@ struct probe_job {
 	uint64_t replicate;	    /* from 1; 0: the trace itself */
 	bool is_drawn;		    /* --resample-seed is `replicate` higher */
 	uint64_t window_millionths; /* --resample-window of that, in s; 0: its default */
-	bool draws_arrivals;	    /* --seed is `replicate` higher */
+	bool draws_arrivals;	    /* --seed is `replicate` higher, for a trace that is made too */
 	uint64_t step_time_scale;   /* in millionths */
 	uint64_t lost;		    /* replicas, of all of them, that fail at time 0 */
 };
@@ -36,8 +36,11 @@ struct probe_figures {
 	uint64_t too_long, never_fit, needed_model_len, needed_kv_blocks;
 	struct slo_interval interval; /* of the share that attains */
 	bool has_offered;
-	double offered_per_s, arrival_span_ms; /* where arrivals take time */
-	double finished_per_s, goodput_per_s, output_tokens_per_s;
+	double offered_per_s, arrival_span_ms;			   /* where arrivals take time */
+	double finished_per_s, goodput_per_s, output_tokens_per_s; /* as replay has them */
+	/* The same at the load that is offered, without the time behind the last arrival in which
+	   what is left is served; where arrivals take no time, as above. */
+	double offered_goodput_per_s, offered_tokens_per_s;
 	bool has_latency[LATENCY_COUNT];
 	double latency_ms[LATENCY_COUNT][STATISTIC_COUNT];
 	bool has_hit_rate, has_utilisation, has_outside;
@@ -57,8 +60,17 @@ struct probe_configuration {
 	struct run_request run;
 };
 
+/* Makes a trace from a seed, for replicates of a load that is described and not recorded. */
+struct trace_maker {
+	enum status (*open)(void *context, uint64_t seed, struct error *error);
+	const char *(*path)(void *context); /* of the trace that is open */
+	void (*close)(void *context);	    /* removes it; also after a failure */
+	void *context;
+};
+
 /* What all probes share. */
 struct probe_context {
+	const struct trace_maker *maker; /* NULL: the trace is a file */
 	const struct probe_configuration *configurations;
 	const struct objective *objective;
 };

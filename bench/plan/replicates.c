@@ -48,7 +48,13 @@ enum status replicates_measure(struct plan *plan, struct error *error)
 
 static bool draws_arrivals(const struct plan *plan, const struct replay_config *config)
 {
-	return plan->knob == KNOB_RATE || config->given.rate;
+	return plan->knob == KNOB_RATE || config->given.rate || plan->request->maker != NULL;
+}
+
+/* Whether a replicate is drawn from the rows of the trace. */
+static bool is_drawn(const struct plan *plan, const struct replay_config *config)
+{
+	return config->loop == LOOP_OFF && plan->request->maker == NULL;
 }
 
 /* Latencies at the answer last so long in the trace's own time: what lies between two of its rows
@@ -64,21 +70,36 @@ static uint64_t latency_of_trace(const struct plan *plan, const struct probe_fig
 	return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);
 }
 
-/* Windows of whole milliseconds, which are short to write. */
-static void choose_window(const struct plan *plan, struct plan_configuration_state *state,
-	const struct probe_figures *pass)
+/* The window of all configurations, of the one whose latency is longest: draws of one window are the
+   same for all. Whole milliseconds are short to write. */
+static struct band_window window_of(const struct plan *plan)
 {
-	const struct replay_config *config = &plan->configurations[state->index].run.config;
+	uint64_t latency_ns = 0;
 
-	if (config->loop != LOOP_OFF || plan->trace_span_ns == 0) {
-		return;
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct track *main = plan->tracks[plan->states[i].main];
+		const struct search_answer found = search_answer(main->search);
+		if (found.has_pass) {
+			const struct probe_figures *pass = &main->probes[found.pass_probe].figures;
+			latency_ns = u64_max(latency_ns, latency_of_trace(plan, pass));
+		}
 	}
-	struct band_window window =
-		band_window_of(plan->trace_span_ns, latency_of_trace(plan, pass));
+	struct band_window window = band_window_of(plan->trace_span_ns, latency_ns);
 	uint64_t whole_ms = window.window_ns / NS_PER_MS;
 	if (whole_ms > 0) {
 		window.window_ns = whole_ms * NS_PER_MS;
 	}
+	return window;
+}
+
+static void choose_window(const struct plan *plan, struct plan_configuration_state *state)
+{
+	const struct replay_config *config = &plan->configurations[state->index].run.config;
+
+	if (!is_drawn(plan, config) || plan->trace_span_ns == 0) {
+		return;
+	}
+	struct band_window window = window_of(plan);
 	if (config->given.resample_window_s) {
 		window.window_ns = config->resample_window_s * 1000;
 		window.is_too_short = false;
@@ -114,7 +135,7 @@ static void add_model(struct plan *plan, uint32_t configuration,
 	}
 }
 
-void replicates_add(struct plan *plan, uint32_t configuration)
+static void add_configuration(struct plan *plan, uint32_t configuration)
 {
 	struct plan_configuration_state *state = &plan->states[configuration];
 	const struct track *main = plan->tracks[state->main];
@@ -130,17 +151,24 @@ void replicates_add(struct plan *plan, uint32_t configuration)
 		.kind = TRACK_SAMPLING,
 		.search = band_search(&main->options.search, found.highest_pass, COARSENESS),
 	};
-	choose_window(plan, state, &main->probes[found.pass_probe].figures);
-	bool is_drawn = config->loop == LOOP_OFF;
-	state->samples = is_drawn || draws_arrivals(plan, config) ? count : 0;
+	choose_window(plan, state);
+	bool draws_rows = is_drawn(plan, config);
+	state->samples = draws_rows || draws_arrivals(plan, config) ? count : 0;
 	for (uint64_t i = 1; i <= state->samples; i++) {
 		options.replicate = i;
-		options.window_millionths = is_drawn ? state->window.window_ns / 1000 : 0;
-		options.is_drawn = is_drawn;
+		options.window_millionths = draws_rows ? state->window.window_ns / 1000 : 0;
+		options.is_drawn = draws_rows;
 		options.draws_arrivals = draws_arrivals(plan, config);
 		add_track(plan, &options);
 	}
 	add_model(plan, configuration, &main->options.search, found.highest_pass);
+}
+
+void replicates_add(struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		add_configuration(plan, i);
+	}
 }
 
 /* ---- answers ---- */
@@ -226,6 +254,58 @@ static uint64_t value_of(const struct track *track)
 		has_both ? margin_of(track, found.fail_probe) : 0);
 }
 
+/* The answer of replicate `index`, from 0. False: it has not ended, or ended without one. */
+static bool find_value(const struct plan *plan, const struct plan_configuration_state *state,
+	uint64_t index, uint64_t *value)
+{
+	const struct track *track = plan->tracks[state->replicate_first + index];
+	const struct search_answer found = search_answer(track->search);
+	bool is_cut = found.void_probe != SEARCH_NO_PROBE && !(found.has_pass && found.has_fail);
+
+	*value = value_of(track);
+	return search_has_ended(track->search) && !is_cut;
+}
+
+/* A figure in proportion to the answer, at the answer of a replicate. */
+static double scaled(const struct plan *plan, double figure, uint64_t answer, uint64_t value)
+{
+	if (value == BAND_LESS || value == BAND_MORE) {
+		return (value == BAND_MORE) != knobs[plan->knob].is_least ? INFINITY : 0;
+	}
+	double ratio = (double)value / (double)answer;
+	return knobs[plan->knob].is_least ? figure / ratio : figure * ratio;
+}
+
+struct band replicates_ratio(
+	const struct plan *plan, uint32_t a, uint32_t b, double first, double second)
+{
+	const struct plan_configuration_state *states[] = {&plan->states[a], &plan->states[b]};
+	const struct search_answer found[] = {search_answer(plan->tracks[states[0]->main]->search),
+		search_answer(plan->tracks[states[1]->main]->search)};
+	uint64_t count = u64_min(states[0]->samples, states[1]->samples);
+	double *figures[2] = {
+		memory_take(count + 1, sizeof(double)), memory_take(count + 1, sizeof(double))};
+	uint32_t both = 0;
+
+	if (plan->knob == KNOB_KV_BLOCKS) {
+		count = 0; /* blocks are no measure of what is served */
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t values[2];
+		if (find_value(plan, states[0], i, &values[0]) &&
+			find_value(plan, states[1], i, &values[1])) {
+			figures[0][both] = scaled(plan, first, found[0].highest_pass, values[0]);
+			figures[1][both] = scaled(plan, second, found[1].highest_pass, values[1]);
+			both++;
+		}
+	}
+	struct band band = band_of_ratio(
+		first, second, figures[0], figures[1], both, states[0]->window.windows);
+	free(figures[0]);
+	free(figures[1]);
+	return band;
+}
+
 static void answer_sampling(const struct plan *plan, const struct plan_configuration_state *state,
 	double answer_load, struct plan_answer *answer, struct text *text)
 {
@@ -234,13 +314,10 @@ static void answer_sampling(const struct plan *plan, const struct plan_configura
 	uint32_t count = 0;
 
 	for (uint64_t i = 0; i < state->samples; i++) {
-		const struct track *track = plan->tracks[state->replicate_first + i];
-		options = &track->options;
-		const struct search_answer found = search_answer(track->search);
-		bool is_cut =
-			found.void_probe != SEARCH_NO_PROBE && !(found.has_pass && found.has_fail);
-		if (search_has_ended(track->search) && !is_cut) {
-			values[count++] = value_of(track);
+		uint64_t value;
+		options = &plan->tracks[state->replicate_first + i]->options;
+		if (find_value(plan, state, i, &value)) {
+			values[count++] = value;
 		}
 	}
 	struct band band = band_of(plan, state, answer_load, values, count);

@@ -205,12 +205,8 @@ static void add_cost_card(struct text *page, const struct plan_answer *answer)
 	}
 	page_card_open(page, "Cost of a million tokens", "");
 	add_value(page, NUMBER_RATE, answer->cost_per_million_tokens);
-	text_add(page, "<small>output tokens");
-	if (answer->currency_per_gpu_hour.has_value) {
-		text_add(page, ", at ");
-		add_value(page, NUMBER_RATE, answer->currency_per_gpu_hour);
-		text_add(page, " a GPU and hour");
-	}
+	text_add(page, "<small>output tokens, in the unit of --cost-per-gpu-hour ");
+	add_value(page, NUMBER_RATE, answer->currency_per_gpu_hour);
 	text_add(page, "</small>");
 	page_card_close(page);
 }
@@ -227,7 +223,7 @@ static void add_cards(struct text *page, const struct plan_answer *answer)
 		"with what passes");
 	add_card(page, "Requests offered", NUMBER_RATE, answer->offered_requests_per_s, "a second");
 	add_card(page, "Goodput", NUMBER_RATE, answer->goodput_requests_per_s,
-		"requests/s within the SLO");
+		"requests/s within the SLO, of those offered");
 	add_card(page, "Output", NUMBER_RATE, answer->output_tokens_per_s, "tokens/s");
 	add_card(page, "Priced outside the profile", NUMBER_SHARE, answer->outside_share,
 		"of the step time: steps unlike those that the profile was measured on");

@@ -46,6 +46,20 @@ static void add_goodput_bar(struct text *page, const struct plan_configuration *
 	text_add(page, "</td>");
 }
 
+/* "0.91 (0.85 to 0.97)" */
+static void add_against(struct text *page, const struct plan_configuration *one)
+{
+	const struct plan_interval *interval = &one->against_best_interval;
+
+	text_add(page, "<td>");
+	text_add_number(page, NUMBER_RATE, one->against_best.has_value, one->against_best.value);
+	if (interval->low.has_value && interval->high.has_value) {
+		text_format(page, "<small>%.3g to %.3g</small>", interval->low.value,
+			interval->high.value);
+	}
+	text_add(page, "</td>");
+}
+
 static void add_same(struct text *page, const struct plan_configuration *one)
 {
 	const cJSON *name = NULL;
@@ -88,30 +102,42 @@ static void add_configuration(struct text *page, const struct plan_configuration
 	add_cell(page, NUMBER_COUNT, (struct result_value){.has_value = true, .value = one->gpus});
 	add_cell(page, NUMBER_RATE, one->goodput_per_gpu);
 	add_goodput_bar(page, one, most);
+	add_against(page, one);
 	add_same(page, one);
+	add_cell(page, NUMBER_SHARE, one->utilisation);
 	add_cell(page, NUMBER_RATE, one->throughput_per_gpu);
 	add_cell(page, NUMBER_RATE, one->speed_per_user);
 	text_add(page, one->on_pareto_front ? "<td>yes</td>" : "<td>\u2013</td>");
 	add_cell(page, NUMBER_RATE, one->answer.cost_per_million_tokens);
 	text_add(page, "<td class=\"words\">");
 	text_add_escaped(page, one->answer.binding);
-	text_add(page, "</td></tr>\n");
+	text_add(page, "</td><td class=\"words\">");
+	text_add_escaped(page, one->profile);
+	text_add(page, one->is_calibrated
+			       ? "</td></tr>\n"
+			       : " <span class=\"badge\">uncalibrated</span></td></tr>\n");
 }
 
 void page_plan_configurations(struct text *page, const struct plan_file *plan)
 {
 	static const char *const titles[] = {"Configuration", "Passes at", "GPUs a replica",
-		"Goodput a GPU", "95\u00a0% interval", "Does not differ from",
-		"Output tokens/s a GPU", "Tokens/s a user", "Pareto front",
-		"Cost of a million tokens", "What binds"};
+		"Goodput a GPU", "95\u00a0% interval", "Of the best", "Does not differ from",
+		"Utilisation", "Output tokens/s a GPU", "Tokens/s a user", "Pareto front",
+		"Cost of a million tokens", "What binds", "Priced by"};
 	double most = largest_goodput(plan);
 
 	if (plan->configuration_count < 2) {
 		return;
 	}
 	page_table_open(page, "configurations", "Configurations",
-		"Ranked by goodput (requests/s within the SLO) a GPU. Two whose difference is "
-		"smaller than their sampling are said not to differ.");
+		plan->answer.is_least
+			? "Ranked by the GPUs that they need; of equal ones the one with more head "
+			  "room is first. All are compared on the same draws of the trace: two do "
+			  "not differ where the interval of their ratio holds 1."
+			: "Ranked by goodput (requests/s within the SLO) a GPU. All are compared "
+			  "on "
+			  "the same draws of the trace: two do not differ where the interval of "
+			  "their ratio holds 1.");
 	text_add(page, "<thead><tr>");
 	for (uint32_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
 		text_format(page, "<th scope=\"col\">%s</th>", titles[i]);
@@ -166,6 +192,12 @@ static void add_probe(
 	add_cell(page, NUMBER_COUNT, probe->preemptions);
 	add_cell(page, NUMBER_SHARE, probe->utilisation);
 	text_format(page, "<td>%s</td>", probe->has_verdict ? verdicts[probe->verdict] : "\u2013");
+	if (probe->failure != NULL) {
+		text_add(page, "<td class=\"words\">not run: ");
+		text_add_escaped(page, probe->failure);
+		text_add(page, "</td></tr>\n");
+		return;
+	}
 	text_add(page, !probe->passes.has_value	 ? "<td>\u2013</td></tr>\n"
 		       : probe->passes.value > 0 ? "<td class=\"better\">passes</td></tr>\n"
 						 : "<td class=\"worse\">fails</td></tr>\n");
@@ -189,8 +221,8 @@ void page_plan_probes(struct text *page, const struct plan_file *plan)
 	if (shown < plan->probe_count) {
 		text_format(page, ", the first %llu of them", (unsigned long long)shown);
 	}
-	text_add(page, "</summary>\n<p class=\"note\">Each is repeated by quire replay with the "
-		       "same options and load. Replicate 0 is the trace itself.</p>\n"
+	text_add(page, "</summary>\n<p class=\"note\">Each is made again by quire replay with the "
+		       "options of its row in plan.tsv. Replicate 0 is the trace itself.</p>\n"
 		       "<div class=\"scroll\">\n<table>\n<thead><tr>");
 	for (uint32_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
 		if (i != 1 || plan->configuration_count > 1) {

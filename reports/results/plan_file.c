@@ -241,16 +241,22 @@ static enum status read_names(const struct json_object *object, const char *fiel
 static enum status read_configuration(const struct json_object *object,
 	struct plan_configuration *configuration, struct error *error)
 {
-	struct json_object goodput;
+	struct json_object goodput, against;
 	uint32_t rank = 0;
 
 	json_text(object, "name", &configuration->name, error);
 	field_text(object, "options", &configuration->options, error);
+	field_text(object, "profile", &configuration->profile, error);
+	json_bool(object, SUMMARY_CALIBRATED, &configuration->is_calibrated, error);
 	json_double(object, "gpus", 0, 1e9, &configuration->gpus, error);
 	read_answer(object, &configuration->answer, error);
 	json_object(object, "goodput_per_gpu", &goodput, error);
 	field_number(&goodput, "value", true, DBL_MAX, &configuration->goodput_per_gpu, error);
 	read_interval(&goodput, &configuration->goodput_per_gpu_interval, error);
+	json_object(object, "against_best", &against, error);
+	field_number(&against, "value", true, DBL_MAX, &configuration->against_best, error);
+	read_interval(&against, &configuration->against_best_interval, error);
+	field_number(object, "utilisation", true, DBL_MAX, &configuration->utilisation, error);
 	field_number(object, "throughput_per_gpu", true, DBL_MAX,
 		&configuration->throughput_per_gpu, error);
 	field_number(

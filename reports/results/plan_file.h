@@ -25,9 +25,13 @@
 	 the share of requests that must be within them; limits: those on percentiles, as the
 	 option takes them (metric.h), or ""
      trace   as of summary.json: {name, xxh64, requests}
-     configurations  [{name, options, gpus, answer, goodput_per_gpu {value, low, high},
-		      throughput_per_gpu, speed_per_user, rank, same_as [names], on_pareto_front}]
-	 at least one, the best first. options: as on a command line. gpus: of one replica.
+     configurations  [{name, options, profile, calibrated, gpus, answer,
+		      goodput_per_gpu {value, low, high}, against_best {value, low, high},
+		      utilisation, throughput_per_gpu, speed_per_user, rank, same_as [names],
+		      on_pareto_front}]
+	 at least one, the best first. options: as on a command line. profile: what prices its
+	 steps; calibrated: as of summary.json, for it. gpus: of one replica. against_best: its
+	 goodput a GPU in that of the best, from the same replicates. utilisation: at the answer.
 	 speed_per_user: output tokens/s of one user, 1000 / tpot_p50. rank: from 1. same_as: the
 	 configurations from which it cannot be told apart. Names are unique
      config  as of summary.json
@@ -67,9 +71,12 @@ enum {
 	X(is_bound)                                                                                \
 	X(is_least)
 
-/* X(name, maximum). attained to output_tokens_per_s: of the run at the value that passes.
-   outside_share: of its step time, priced outside what the profile was measured on. gpus: of all
-   replicas, spare ones too; spare: replicas that may be lost. Costs are in the user's currency. */
+/* X(name, maximum). attained: of the run at the value that passes. goodput_requests_per_s and
+   output_tokens_per_s: of that run, at the load that is offered: without the time behind the last
+   arrival, of which a short trace has much. outside_share: of its step time, priced outside what the profile was measured on. gpus: of all
+   replicas, spare ones too; spare: replicas that may be lost. currency_per_gpu_hour: as the user
+   gave it; cost_per_million_tokens, in its unit: gpus * currency_per_gpu_hour / 3600 /
+   output_tokens_per_s * 10^6. */
 #define PLAN_ANSWER_NUMBER_LIST(X)                                                                 \
 	X(highest_pass, DBL_MAX)                                                                   \
 	X(lowest_fail, DBL_MAX)                                                                    \
@@ -242,12 +249,13 @@ void plan_probe_write(struct table_writer *table, const char *configuration,
 /* ---- reading ---- */
 
 struct plan_configuration {
-	const char *name, *options;
+	const char *name, *options, *profile;
+	bool is_calibrated;
 	double gpus;
 	struct plan_answer answer;
-	struct result_value goodput_per_gpu;
-	struct plan_interval goodput_per_gpu_interval;
-	struct result_value throughput_per_gpu, speed_per_user;
+	struct result_value goodput_per_gpu, against_best;
+	struct plan_interval goodput_per_gpu_interval, against_best_interval;
+	struct result_value utilisation, throughput_per_gpu, speed_per_user;
 	uint32_t rank;
 	const cJSON *same_as; /* an array of names of configurations */
 	bool on_pareto_front;

@@ -191,12 +191,20 @@ static cJSON *configuration_json(const struct made_plan *made, uint32_t index)
 	cJSON_AddStringToObject(root, "name", name);
 	cJSON_AddStringToObject(
 		root, "options", index == 0 ? "" : "--policy vllm --max-num-seqs 256");
+	cJSON_AddStringToObject(
+		root, "profile", index % 2 ? "h200-vllm-qwen3-8b" : "h200-qwen3-8b");
+	cJSON_AddBoolToObject(root, "calibrated", made->is_calibrated);
 	cJSON_AddNumberToObject(root, "gpus", 1 + index % 2);
 	cJSON_AddItemToObject(root, "answer", plan_answer_json(&answer));
 	cJSON *goodput = cJSON_AddObjectToObject(root, "goodput_per_gpu");
 	cJSON_AddNumberToObject(goodput, "value", pass);
 	cJSON_AddNumberToObject(goodput, "low", 0.9 * pass);
 	cJSON_AddNumberToObject(goodput, "high", 1.1 * pass);
+	cJSON *against = cJSON_AddObjectToObject(root, "against_best");
+	cJSON_AddNumberToObject(against, "value", capacity_of(index) / capacity_of(0));
+	cJSON_AddNumberToObject(against, "low", 0.95 * capacity_of(index) / capacity_of(0));
+	cJSON_AddNumberToObject(against, "high", 1.05 * capacity_of(index) / capacity_of(0));
+	cJSON_AddNumberToObject(root, "utilisation", 0.8);
 	cJSON_AddNumberToObject(root, "throughput_per_gpu", 300 * pass);
 	cJSON_AddNumberToObject(root, "speed_per_user", 30 + 3 * (double)((index * 3) % 11));
 	cJSON_AddNumberToObject(root, "rank", index + 1);

@@ -65,12 +65,14 @@ static void make_request(struct trace_request *request, const struct made_trace_
 	take_arrivals(request, config);
 }
 
-static enum status make_file(struct made_trace *made, FILE **file, struct error *error)
+static enum status make_file(
+	struct made_trace *made, uint64_t seed, FILE **file, struct error *error)
 {
-	char folder[PATH_BYTES_MAX];
+	char folder[64];
 
-	snprintf(folder, sizeof(folder), "/tmp/quire-%ld", (long)getpid());
-	snprintf(made->path, sizeof(made->path), "/tmp/quire-%ld/made.jsonl", (long)getpid());
+	snprintf(folder, sizeof(folder), "/tmp/quire-%ld-%llu", (long)getpid(),
+		(unsigned long long)seed);
+	snprintf(made->path, sizeof(made->path), "%s/made.jsonl", folder);
 	*file = NULL;
 	int descriptor = -1;
 	if (unfinished_make_folder(&made->folder, folder) == 0) {
@@ -125,7 +127,7 @@ enum status made_trace_open(struct made_trace *made, const struct made_trace_opt
 	make_request(&request, options, config);
 	enum status status = trace_plan_open(&plan, &request, error);
 	if (status == STATUS_OK) {
-		status = make_file(made, &file, error);
+		status = make_file(made, config->seed, &file, error);
 	}
 	if (status == STATUS_OK) {
 		status = write_rows(made, &plan, file, error);

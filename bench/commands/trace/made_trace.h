@@ -30,8 +30,8 @@ struct made_trace {
 bool made_trace_is_wanted(const struct made_trace_options *options);
 
 /* Takes arrivals (--rate, --arrivals, --burstiness) and the block size out of `config`: they are
-   the trace's. --rate is of sessions where there are turns, and 1/s unless it is given. To be
-   closed after a failure too. */
+   the trace's. --rate is of sessions where there are turns, and 1/s unless it is given. Traces of
+   different seeds may be open at once. To be closed after a failure too. */
 enum status made_trace_open(struct made_trace *made, const struct made_trace_options *options,
 	struct replay_config *config, struct error *error);
 

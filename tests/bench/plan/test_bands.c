@@ -114,6 +114,49 @@ Test(bands, lie_about_the_answer_and_know_no_unit)
 	cr_assert(prop_holds(&options));
 }
 
+/* What a draw does to both figures alike is no difference between them, and neither is preferred. */
+static void body_ratio(struct prop *prop, const void *context)
+{
+	double firsts[60], seconds[60], alike[60];
+	uint32_t count = prop_range(prop, BAND_VALUES_MIN, 60);
+	uint64_t windows = prop_chance(prop, 1, 2) ? prop_range(prop, 3, 40) : 0;
+	double k = (double)prop_range(prop, 1, 400) / 100;
+
+	(void)context;
+	for (uint32_t i = 0; i < count; i++) {
+		seconds[i] = 1 + (double)prop_below(prop, 100000) / 1000;
+		alike[i] = k * seconds[i];
+		firsts[i] = seconds[i] * (1 + (double)prop_below(prop, 1000) / 10000);
+	}
+	struct band band = band_of_ratio(3 * k, 3, alike, seconds, count, windows);
+	require(band.has_low && band.has_high, "an end is open");
+	require(fabs(band.low / k - 1) < 1e-9 && fabs(band.high / k - 1) < 1e-9,
+		"%g to %g, expected %g", band.low, band.high, k);
+	band = band_of_ratio(3.3, 3, firsts, seconds, count, windows);
+	struct band turned = band_of_ratio(3, 3.3, seconds, firsts, count, windows);
+	require(band.low <= 1.1 && band.high >= 1.1, "%g to %g", band.low, band.high);
+	require(fabs(band.low * turned.high - 1) < 1e-9 && fabs(band.high * turned.low - 1) < 1e-9,
+		"the other way round it is %g to %g, not of %g to %g", turned.low, turned.high,
+		band.low, band.high);
+}
+
+Test(bands, a_ratio_is_of_the_same_draws)
+{
+	const struct prop_options options = {.name = "ratio", .body = body_ratio, .trials = 500};
+	const double none[8] = {0}, some[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+	const double all[8] = {INFINITY, INFINITY, INFINITY, INFINITY, 1, 1, 1, 1};
+
+	cr_assert(prop_holds(&options));
+	struct band band = band_of_ratio(1, 1, some, some, BAND_VALUES_MIN - 1, 0);
+	cr_assert(!band.has_low && !band.has_high, "of too few");
+	band = band_of_ratio(0, 0, none, none, 8, 0);
+	cr_assert(band.low == 1 && band.high == 1, "both carry nothing");
+	band = band_of_ratio(1, 1, all, some, 8, 0);
+	cr_assert(band.has_low && band.has_high && band.high > 2, "%g", band.high);
+	band = band_of_ratio(3, 1, all, some, 8, 0);
+	cr_assert(band.has_low && !band.has_high, "beyond what was searched");
+}
+
 /* ---- coverage, where everything is known ---- */
 
 /* e^(deviation * a normal draw), or to the power of three of it: skewed to the right. */

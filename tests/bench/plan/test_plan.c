@@ -466,6 +466,107 @@ Test(plan, ranks_configurations_by_goodput_a_gpu)
 	plan_file_close(&plan);
 }
 
+/* Both have the same draws, so what differs in nothing but a name has the ratio 1. */
+Test(plan, configurations_are_compared_on_the_same_draws)
+{
+	struct plan_file plan;
+	char *text = quire(0,
+		"plan " DEMO "--replicates 8 --precision 0.05 --try '--max-num-seqs 64' "
+		"--try '--max-num-seqs 64 --max-num-batched-tokens 16384' --try '--max-num-seqs 8' "
+		"--out @/g");
+	require(strstr(text, "do not differ: 1 to 1 times") != NULL &&
+			strstr(text, "is ahead of max-num-seqs=8: ") != NULL,
+		"%s", text);
+	free(text);
+	open_plan(&plan, "g");
+	double windows[3] = {0};
+	for (uint64_t i = 0; i < plan.probe_count; i++) {
+		const struct plan_probe *probe = &plan.probes[i];
+		if (probe->purpose == PROBE_SAMPLING) {
+			require(probe->resample_seed.value == probe->replicate.value, "%s",
+				probe->options);
+			windows[probe->configuration] = probe->resample_window_s.value;
+		}
+	}
+	require(windows[0] > 0 && windows[0] == windows[1] && windows[1] == windows[2],
+		"windows of %g, %g and %g s", windows[0], windows[1], windows[2]);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct plan_configuration *one = &plan.configurations[i];
+		require_equal(cJSON_GetArraySize(one->same_as), i < 2 ? 1 : 0);
+		require((i == 2) == (one->against_best.value < 1), "%g", one->against_best.value);
+		require(i == 0 || one->against_best_interval.high.has_value, "no interval");
+	}
+	require(plan.configurations[2].against_best_interval.high.value < 1, "they differ");
+	plan_file_close(&plan);
+}
+
+/* Of a given load, fewer GPUs are better, and of equal ones those that are used less. */
+Test(plan, equal_gpus_are_told_apart_by_head_room)
+{
+	struct plan_file plan;
+
+	write_profile(10e6, 0);
+	free(quire(0, "trace make --requests 3000 --input 20 --output 1 --rate 50 --seed 3 "
+		      "--out @/trace.jsonl"));
+	free(quire(0,
+		"plan @/trace.jsonl --gpu @/profile.json --max-num-seqs 1 --arrivals constant "
+		"--enable-prefix-caching off --slo-ttft-ms 30 --router round-robin --replicates 0 "
+		"--target-rate 150 --grid 'step-time-scale=1.3,0.7,1.2,1.4' --out @/g"));
+	open_plan(&plan, "g");
+	const struct plan_configuration *list = plan.configurations;
+	require(list[0].answer.gpus.value == 2 && list[1].answer.gpus.value == 2 &&
+			list[2].answer.gpus.value == 2 && list[3].answer.gpus.value == 3,
+		"GPUs");
+	require(strcmp(list[0].name, "step-time-scale=0.7") == 0 &&
+			list[0].utilisation.value < list[1].utilisation.value &&
+			list[1].utilisation.value < list[2].utilisation.value,
+		"%s, %s, %s", list[0].name, list[1].name, list[2].name);
+	plan_file_close(&plan);
+}
+
+/* Each row says what priced it: another policy has another profile. */
+Test(plan, names_the_profile_of_each_configuration)
+{
+	struct plan_file plan;
+	char *text = quire(0, "plan " DEMO "--replicates 0 --grid 'policy=mixed,vllm' --out @/g");
+
+	require(strstr(text, "priced by different profiles") != NULL &&
+			strstr(text, "h200-vllm-qwen3-0.6b") != NULL,
+		"%s", text);
+	free(text);
+	open_plan(&plan, "g");
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct plan_configuration *one = &plan.configurations[i];
+		bool is_vllm = strcmp(one->name, "policy=vllm") == 0;
+		require(strcmp(one->profile,
+				is_vllm ? "h200-vllm-qwen3-0.6b" : "h200-qwen3-0.6b") == 0 &&
+				one->is_calibrated,
+			"%s is priced by %s", one->name, one->profile);
+	}
+	plan_file_close(&plan);
+}
+
+/* A short trace's last requests are served behind its end; goodput and cost are of the load that is
+   offered, here of 50 tokens a request. */
+Test(plan, the_cost_is_that_of_the_load_that_is_offered)
+{
+	struct plan_file plan;
+
+	free(quire(0, "trace make --requests 200 --input 100 --output 50 --seed 1 --rate 20 "
+		      "--out @/short"));
+	free(quire(0, "plan @/short --slo-ttft-ms 20 --slo-tpot-ms 4 --replicates 0 "
+		      "--cost-per-gpu-hour 3.6 --replicas 2 --out @/c"));
+	open_plan(&plan, "c");
+	const struct plan_answer *answer = &plan.answer;
+	double offered = answer->offered_requests_per_s.value;
+	require_near(answer->output_tokens_per_s.value, 50 * offered, 1e-6 * offered, "tokens/s");
+	require_near(answer->goodput_requests_per_s.value, answer->attained.value * offered,
+		1e-9 * offered, "goodput");
+	require_near(answer->cost_per_million_tokens.value, 2 * 3.6 / 3600 / (50 * offered) * 1e6,
+		1e-9, "the cost");
+	plan_file_close(&plan);
+}
+
 /* ---- misuse ---- */
 
 static void require_misuse(const char *options, const char *words)
@@ -521,9 +622,10 @@ Test(plan, makes_its_own_trace)
 	struct plan_file plans[2];
 
 	free(quire(0, "trace make --requests 900 --rate 2 --seed 5 --out @/made.jsonl " MADE));
-	free(quire(0, "plan @/made.jsonl --seed 5 --slo-ttft-ms 30 --slo-tpot-ms 4 --out @/a"));
+	free(quire(0, "plan @/made.jsonl --seed 5 --slo-ttft-ms 30 --slo-tpot-ms 4 --replicates 0 "
+		      "--out @/a"));
 	free(quire(0, "plan --requests 900 --rate 2 --seed 5 " MADE
-		      " --slo-ttft-ms 30 --slo-tpot-ms 4 --out @/b"));
+		      " --slo-ttft-ms 30 --slo-tpot-ms 4 --replicates 0 --out @/b"));
 	open_plan(&plans[0], "a");
 	open_plan(&plans[1], "b");
 	require(plans[0].answer.highest_pass.value == plans[1].answer.highest_pass.value &&
@@ -542,6 +644,47 @@ Test(plan, makes_its_own_trace)
 	text = quire(2, "plan @/made.jsonl --input 20 --slo-ttft-ms 30");
 	require(strstr(text, "one of them") != NULL, "%s", text);
 	free(text);
+}
+
+/* The load is described, so replicates are made from other seeds, and not drawn from one trace. */
+Test(plan, replicates_of_a_described_load_are_made_anew)
+{
+	struct plan_file plan;
+	uint32_t repeated = 0;
+
+	char *text = quire(0, "plan --requests 300 --rate 2 --seed 5 " MADE
+			      " --slo-ttft-ms 30 --slo-tpot-ms 4 --replicates 8 --jobs 2 "
+			      "--precision 0.05 --out @/made");
+	require(strstr(text, "by 8 traces of other seeds") != NULL, "%s", text);
+	free(text);
+	open_plan(&plan, "made");
+	require(strcmp(plan.answer.sampling.method, "seeds") == 0, "%s",
+		plan.answer.sampling.method);
+	for (uint64_t i = 0; i < plan.probe_count; i++) {
+		const struct plan_probe *probe = &plan.probes[i];
+		require(!probe->resample_seed.has_value &&
+				probe->seed.value == 5 + probe->replicate.value,
+			"%s", probe->options);
+		if (probe->purpose == PROBE_SAMPLING && probe->replicate.value > 5) {
+			free(quire(0,
+				"trace make --requests 300 --rate 2 --seed %.0f --out "
+				"@/again%u " MADE,
+				probe->seed.value, repeated));
+			text = quire(0, "replay @/again%u --json %s 2>@/notes", repeated,
+				probe->options);
+			cJSON *summary = cJSON_Parse(text);
+			require_near(probe->attained.value, figure(summary, "slo", "attained"),
+				2e-6, "attained");
+			require_near(probe->output_tokens_per_s.value,
+				figure(summary, "throughput", "output_tokens_per_s"), 1e-2,
+				"throughput");
+			cJSON_Delete(summary);
+			free(text);
+			repeated++;
+		}
+	}
+	require(repeated >= 3, "%u runs", repeated);
+	plan_file_close(&plan);
 }
 
 /* Nothing is replaced that may not be. */
