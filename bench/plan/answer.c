@@ -415,8 +415,8 @@ static double kv_tokens(const struct answers *answers, uint32_t index)
 	       (double)answers->plan->states[index].block_size;
 }
 
-/* Of a given load fewer GPUs are better, of KV blocks the smaller pool, and of a load that is looked
-   for more goodput a GPU; then what has more head room. */
+/* Of a given load fewer GPUs are better, of KV blocks the smaller pool, and of a load that is
+   looked for more goodput a GPU; then what has more head room. */
 static int compare(const struct answers *answers, uint32_t a, uint32_t b)
 {
 	const struct configuration_answer *first = &answers->list[a], *second = &answers->list[b];

@@ -90,7 +90,7 @@ struct plan_configuration_state {
 	uint64_t gpus;			 /* of one replica */
 	uint64_t kv_blocks, block_size;
 	bool is_calibrated;
-	char gpu[GPU_PROFILE_NAME_BYTES]; /* the profile that prices its steps, unless --fleet says */
+	char gpu[GPU_PROFILE_NAME_BYTES]; /* the profile of its steps, unless --fleet says */
 	char profile[256];		  /* all that do, with commas */
 	char model[64];
 	uint32_t main;	      /* its main track */

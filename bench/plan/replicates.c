@@ -70,8 +70,8 @@ static uint64_t latency_of_trace(const struct plan *plan, const struct probe_fig
 	return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);
 }
 
-/* The window of all configurations, of the one whose latency is longest: draws of one window are the
-   same for all. Whole milliseconds are short to write. */
+/* The window of all configurations, of the one whose latency is longest: draws of one window are
+   the same for all. Whole milliseconds are short to write. */
 static struct band_window window_of(const struct plan *plan)
 {
 	uint64_t latency_ns = 0;

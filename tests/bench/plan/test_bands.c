@@ -114,7 +114,7 @@ Test(bands, lie_about_the_answer_and_know_no_unit)
 	cr_assert(prop_holds(&options));
 }
 
-/* What a draw does to both figures alike is no difference between them, and neither is preferred. */
+/* What a draw does to both figures alike is no difference between them; neither is preferred. */
 static void body_ratio(struct prop *prop, const void *context)
 {
 	double firsts[60], seconds[60], alike[60];
