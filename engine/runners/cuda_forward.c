@@ -191,6 +191,11 @@ const float *cuda_forward_logits(const struct cuda_forward *forward)
 	return forward->tensors.logits;
 }
 
+struct attention_shape cuda_forward_shape(const struct cuda_forward *forward)
+{
+	return forward->shape;
+}
+
 uint32_t cuda_forward_vocabulary(const struct cuda_forward *forward)
 {
 	return forward->model.vocab_size;

@@ -93,6 +93,9 @@ enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_bat
 enum status cuda_forward_read_block(
 	const struct cuda_forward *forward, uint32_t block, uint16_t *out, struct error *error);
 
+/* Of attention on this rank. */
+struct attention_shape cuda_forward_shape(const struct cuda_forward *forward);
+
 /* Ids of the vocabulary whose logits this rank computes. */
 uint32_t cuda_forward_vocabulary(const struct cuda_forward *forward);
 

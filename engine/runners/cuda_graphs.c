@@ -59,22 +59,23 @@ static enum status capture(struct cuda_launcher *launcher, const struct cuda_buc
 	return cuda_status(code, "cudaStreamEndCapture", error);
 }
 
-static enum status instantiate(struct cuda_bucket *bucket, cudaGraph_t captured,
+static enum status instantiate(struct CUgraphExec_st **graph, cudaGraph_t captured,
 	struct CUstream_st *stream, struct error *error)
 {
-	TRY(cuda_status((int)cudaGraphInstantiate(&bucket->graph, captured, 0),
-		"cudaGraphInstantiate", error));
-	return cuda_status((int)cudaGraphUpload(bucket->graph, stream), "cudaGraphUpload", error);
+	TRY(cuda_status(
+		(int)cudaGraphInstantiate(graph, captured, 0), "cudaGraphInstantiate", error));
+	return cuda_status((int)cudaGraphUpload(*graph, stream), "cudaGraphUpload", error);
 }
 
 static enum status open_graph(struct cuda_launcher *launcher, struct cuda_bucket *bucket,
 	const struct cuda_batch *batch, struct error *error)
 {
+	struct CUgraphExec_st **graph = &bucket->graphs[batch->decode.has_shared];
 	cudaGraph_t captured = NULL;
 
 	enum status status = capture(launcher, bucket, batch, &captured, error);
 	if (status == STATUS_OK) {
-		status = instantiate(bucket, captured, launcher->stream, error);
+		status = instantiate(graph, captured, launcher->stream, error);
 	}
 	if (captured != NULL) {
 		cudaGraphDestroy(captured);
@@ -90,7 +91,7 @@ static enum status rehearse(
 	for (uint32_t i = 0; i < CUDA_STEP_SLOTS; i++) {
 		fill_padding(launcher, bucket);
 		TRY(cuda_launcher_meet(launcher, error));
-		TRY(cuda_status((int)cudaGraphLaunch(bucket->graph, launcher->stream),
+		TRY(cuda_status((int)cudaGraphLaunch(bucket->graphs[0], launcher->stream),
 			"cudaGraphLaunch", error));
 		launcher->launched++;
 	}
@@ -101,17 +102,27 @@ static enum status rehearse(
 	return cuda_status((int)cudaStreamSynchronize(launcher->stream), "warm-up", error);
 }
 
+/* Runs a step and captures it. has_shared: with the kernels for splits that rows share. */
+static enum status open_step(struct cuda_launcher *launcher, struct cuda_bucket *bucket,
+	bool has_shared, bool is_eager, struct error *error)
+{
+	struct cuda_batch batch = cuda_step_data_batch(&launcher->data, &bucket->layout);
+
+	batch.token_count = batch.decode_count = batch.sample_count = bucket->row_count;
+	batch.decode.has_shared = has_shared;
+	fill_padding(launcher, bucket);
+	TRY(cuda_launcher_run_silent(launcher, &bucket->layout, &batch, error));
+	return is_eager ? STATUS_OK : open_graph(launcher, bucket, &batch, error);
+}
+
 enum status cuda_graphs_open(struct cuda_graphs *graphs, struct cuda_launcher *launcher,
 	bool is_eager, struct error *error)
 {
 	for (uint32_t i = 0; i < graphs->bucket_count; i++) {
 		struct cuda_bucket *bucket = &graphs->buckets[i];
-		struct cuda_batch batch = cuda_step_data_batch(&launcher->data, &bucket->layout);
-		batch.token_count = batch.decode_count = batch.sample_count = bucket->row_count;
-		fill_padding(launcher, bucket);
-		TRY(cuda_launcher_run_silent(launcher, &bucket->layout, &batch, error));
-		if (!is_eager) {
-			TRY(open_graph(launcher, bucket, &batch, error));
+		TRY(open_step(launcher, bucket, false, is_eager, error));
+		if (bucket->row_count > 1 && launcher->data.list.is_sharing) {
+			TRY(open_step(launcher, bucket, true, is_eager, error));
 		}
 	}
 	return is_eager ? STATUS_OK : rehearse(&graphs->buckets[0], launcher, error);
@@ -120,8 +131,10 @@ enum status cuda_graphs_open(struct cuda_graphs *graphs, struct cuda_launcher *l
 void cuda_graphs_close(struct cuda_graphs *graphs)
 {
 	for (uint32_t i = 0; i < graphs->bucket_count; i++) {
-		if (graphs->buckets[i].graph != NULL) {
-			cudaGraphExecDestroy(graphs->buckets[i].graph);
+		for (uint32_t k = 0; k < 2; k++) {
+			if (graphs->buckets[i].graphs[k] != NULL) {
+				cudaGraphExecDestroy(graphs->buckets[i].graphs[k]);
+			}
 		}
 	}
 }

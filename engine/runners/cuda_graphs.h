@@ -18,7 +18,9 @@ enum { CUDA_GRAPHS_MAX = 5 + 65536 / GRAPH_BUCKET_STEP };
 struct cuda_bucket {
 	uint32_t row_count;
 	struct cuda_step_layout layout;
-	struct CUgraphExec_st *graph; /* NULL: eager */
+	/* of steps without and with splits that rows share (kernels/attention/decode_list.h);
+	   NULL: eager */
+	struct CUgraphExec_st *graphs[2];
 };
 
 struct cuda_graphs {

@@ -11,8 +11,8 @@
 
 enum { POLLS_A_LOOK = 1 << 16 }; /* polls of the completion flag per query of the driver */
 
-/* splits of each decode row that step_begin copies speculatively */
-enum { SPECULATIVE_SPLITS = 8 };
+/* claims of each decode row that step_begin copies speculatively */
+enum { SPECULATIVE_CLAIMS = 8 };
 
 uint32_t cuda_launcher_rank(const struct cuda_launcher *launcher)
 {
@@ -37,9 +37,9 @@ enum status cuda_launcher_run(struct cuda_launcher *launcher, const struct cuda_
 	const struct cuda_batch *batch, struct error *error)
 {
 	const struct step_io *io = &launcher->data.io;
-	size_t splits = (size_t)batch->decode_count * SPECULATIVE_SPLITS;
+	size_t claims = (size_t)batch->decode_count * SPECULATIVE_CLAIMS;
 	size_t speculative_bytes =
-		u64_min(layout->splits + splits * sizeof(struct decode_split), io->data_bytes);
+		u64_min(layout->claims + claims * sizeof(struct decode_claim), io->data_bytes);
 
 	nvtx_push(launcher->ranges, "upload");
 	int code = step_begin(io, speculative_bytes, launcher->stream);

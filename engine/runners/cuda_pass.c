@@ -250,6 +250,7 @@ static void run_decode_attention(struct pass *pass, const uint16_t *keys, const 
 				end - work.first_row, &pass->forward->shape, pass->stream),
 			"decode_attention");
 		work.first_row = end;
+		work.launch++;
 	}
 	close_range(pass);
 }

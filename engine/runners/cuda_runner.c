@@ -35,8 +35,9 @@ static struct rank_message fill_decode(struct cuda_runner *runner, const struct 
 
 	uint32_t splits = cuda_step_data_fill(data, layout, batch, &device);
 	cuda_step_data_pad(data, layout, batch->row_count, bucket->row_count);
-	cuda_step_data_finish(data, layout, splits, batch->additions, batch->addition_count);
-	bool has_graph = bucket->graph != NULL && splits <= data->split_limit;
+	cuda_step_data_finish(
+		data, layout, data->claim_count, batch->additions, batch->addition_count);
+	bool has_graph = bucket->graphs[0] != NULL && splits <= data->split_limit;
 	return (struct rank_message){
 		.kind = has_graph ? RANK_STEP_GRAPH : RANK_STEP_EAGER,
 		.bucket = bucket->row_count,
@@ -63,7 +64,8 @@ static struct rank_message fill_general(struct cuda_runner *runner, const struct
 	struct cuda_batch device;
 
 	uint32_t splits = cuda_step_data_fill(data, &layout, batch, &device);
-	cuda_step_data_finish(data, &layout, splits, batch->additions, batch->addition_count);
+	cuda_step_data_finish(
+		data, &layout, data->claim_count, batch->additions, batch->addition_count);
 	return (struct rank_message){
 		.kind = RANK_STEP_GENERAL,
 		.rows = batch->row_count,
@@ -89,7 +91,9 @@ enum status cuda_runner_launch(
 		layout = bucket->layout;
 	}
 	if (step->kind == RANK_STEP_GRAPH) {
-		return cuda_status((int)cudaGraphLaunch(bucket->graph, launcher->stream),
+		bool has_shared = cuda_step_data_has_shared(&launcher->data, &layout, 1);
+		return cuda_status(
+			(int)cudaGraphLaunch(bucket->graphs[has_shared], launcher->stream),
 			"cudaGraphLaunch", error);
 	}
 	struct cuda_batch device = cuda_step_data_batch(&launcher->data, &layout);

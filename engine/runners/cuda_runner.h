@@ -72,10 +72,11 @@ struct cuda_runner_options {
 	uint64_t gpu_memory_utilization;    /* millionths, where kv_block_count is 0 */
 	uint64_t seed;			    /* of the sampler's noise */
 	bool is_eager;			    /* no graphs */
-	enum kernel_path path;		    /* the best that may be used */
-	struct range_stack *stack;	    /* of the ranges open; NULL: disabled */
-	struct ranks *ranks;		    /* by cuda_runner_start_ranks(); NULL: one rank */
-	enum cuda_transport transport;	    /* between ranks */
+	bool reads_prefixes_apart;     /* decode attention reads shared blocks once for each row */
+	enum kernel_path path;	       /* the best that may be used */
+	struct range_stack *stack;     /* of the ranges open; NULL: disabled */
+	struct ranks *ranks;	       /* by cuda_runner_start_ranks(); NULL: one rank */
+	enum cuda_transport transport; /* between ranks */
 };
 
 /* Starts ranks 1 to rank_count - 1 and sets options->ranks. Nothing of CUDA may have been called.

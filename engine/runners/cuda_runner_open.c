@@ -101,7 +101,11 @@ static enum status open_forward(struct cuda_runner *runner,
 	};
 
 	launcher->data.split_limit = forward.limits.splits;
-	return cuda_forward_open(&launcher->forward, &forward, error);
+	launcher->data.list.path = path;
+	launcher->data.list.is_sharing = !options->reads_prefixes_apart;
+	TRY(cuda_forward_open(&launcher->forward, &forward, error));
+	launcher->data.list.shape = cuda_forward_shape(launcher->forward);
+	return STATUS_OK;
 }
 
 static enum status open_pool(struct cuda_runner *runner, uint32_t block_count, struct error *error)

@@ -40,7 +40,8 @@ struct cuda_step_layout cuda_step_layout(
 	layout.positions = section(&end, tokens, sizeof(uint32_t));
 	layout.slots = section(&end, tokens, sizeof(int64_t));
 	layout.tiles = section(&end, tiles, sizeof(struct prefill_tile));
-	layout.splits = end;
+	layout.launches = section(&end, rows, sizeof(struct decode_launch));
+	layout.claims = end;
 	return layout;
 }
 
@@ -60,7 +61,8 @@ static struct cuda_step_lists lists_at(unsigned char *base, const struct cuda_st
 		.positions = (void *)(base + layout->positions),
 		.slots = (void *)(base + layout->slots),
 		.tiles = (void *)(base + layout->tiles),
-		.splits = (void *)(base + layout->splits),
+		.launches = (void *)(base + layout->launches),
+		.claims = (void *)(base + layout->claims),
 	};
 }
 
@@ -84,8 +86,9 @@ struct cuda_batch cuda_step_data_batch(
 				.tables = data->tables,
 				.rows = lists.rows,
 				.contexts = lists.contexts,
-				.splits = lists.splits,
 				.split_start = lists.split_start,
+				.launch = lists.launches,
+				.claims = lists.claims,
 				.block_count = data->decode_blocks,
 			},
 		.prefill =
@@ -114,22 +117,63 @@ void cuda_step_data_select(struct cuda_step_data *data, uint32_t slot)
 	data->host = (unsigned char *)(data->headers + STEP_BLOCKS);
 }
 
-/* Writes the splits of the decode rows; returns their number. */
-static uint32_t fill_splits(const struct cuda_step_data *data, const struct cuda_step_lists *lists,
-	const struct batch *batch)
+static void add_to_tables(struct cuda_step_data *data, const struct batch *batch)
 {
-	uint32_t count = 0;
+	for (uint32_t i = 0; i < batch->addition_count; i++) {
+		const struct block_addition *addition = &batch->additions[i];
+		check(addition->row < data->running_capacity &&
+			addition->index < data->table_width);
+		data->host_tables[(size_t)addition->row * data->table_width + addition->index] =
+			addition->block;
+	}
+}
 
-	for (uint32_t r = 0; r < batch->counts.decode_rows; r++) {
+/* The end of the group of rows that begins at `first`: its splits fit into one launch. */
+static uint32_t group_end(
+	const struct cuda_step_data *data, const uint32_t *start, uint32_t first, uint32_t count)
+{
+	uint32_t end = first + 1;
+
+	while (end < count && start[end + 1] - start[first] <= data->split_limit) {
+		end++;
+	}
+	return end;
+}
+
+/* Fills the claims of the decode rows, launch by launch. */
+static void fill_claims(
+	struct cuda_step_data *data, const struct cuda_step_lists *lists, uint32_t row_count)
+{
+	struct decode_rows rows = {.tables = data->host_tables,
+		.rows = lists->rows,
+		.contexts = lists->contexts,
+		.split_start = lists->split_start};
+
+	data->claim_count = 0;
+	for (uint32_t launch = 0; rows.first_row < row_count; launch++) {
+		uint32_t end = group_end(data, lists->split_start, rows.first_row, row_count);
+		rows.row_count = end - rows.first_row;
+		data->claim_count = decode_list_fill(&data->list, &rows, lists->claims,
+			data->claim_count, &lists->launches[launch]);
+		rows.first_row = end;
+	}
+}
+
+/* Counts the splits of the decode rows, and fills their claims; returns the number of splits. */
+static uint32_t fill_splits(
+	struct cuda_step_data *data, const struct cuda_step_lists *lists, const struct batch *batch)
+{
+	uint32_t count = 0, rows = (uint32_t)batch->counts.decode_rows;
+
+	for (uint32_t r = 0; r < rows; r++) {
 		uint32_t needed =
 			(batch->context_length[r] + DECODE_SPLIT - 1) / (uint32_t)DECODE_SPLIT;
 		check(needed <= data->split_capacity - count);
 		lists->split_start[r] = count;
-		for (uint32_t i = 0; i < needed; i++) {
-			lists->splits[count++] = (struct decode_split){.row = r, .index = i};
-		}
+		count += needed;
 	}
-	lists->split_start[batch->counts.decode_rows] = count;
+	lists->split_start[rows] = count;
+	fill_claims(data, lists, rows);
 	return count;
 }
 
@@ -159,6 +203,7 @@ uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step
 	size_t tokens = batch->token_count;
 
 	*out = cuda_step_data_batch(data, layout);
+	add_to_tables(data, batch);
 	memcpy(lists.rows, batch->row, rows * sizeof(uint32_t));
 	memcpy(lists.contexts, batch->context_length, rows * sizeof(uint32_t));
 	memcpy(lists.query_start, batch->query_start, (rows + 1) * sizeof(uint32_t));
@@ -181,6 +226,9 @@ void cuda_step_data_pad(struct cuda_step_data *data, const struct cuda_step_layo
 	uint32_t split_count = first == 0 ? 0 : lists.split_start[first];
 
 	lists.split_start[0] = 0;
+	if (first == 0) {
+		lists.launches[0] = (struct decode_launch){0};
+	}
 	for (uint32_t r = first; r < row_count; r++) {
 		lists.split_start[r + 1] = split_count;
 		lists.rows[r] = 0;
@@ -199,21 +247,31 @@ void cuda_step_data_group(
 	struct cuda_step_data *data, const struct cuda_step_layout *layout, struct cuda_batch *out)
 {
 	const uint32_t *start = lists_at(data->host, layout).split_start;
-	uint32_t first = 0, count = 0;
+	uint32_t count = 0;
 
-	for (uint32_t r = 1; r <= out->decode_count; r++) {
-		if (r == out->decode_count || start[r + 1] - start[first] > data->split_limit) {
-			data->group_ends[count++] = r;
-			first = r;
-		}
+	for (uint32_t first = 0; first < out->decode_count; first = data->group_ends[count++]) {
+		data->group_ends[count] = group_end(data, start, first, out->decode_count);
 	}
 	out->decode_group_ends = data->group_ends;
+	out->decode.has_shared = cuda_step_data_has_shared(data, layout, count);
+}
+
+bool cuda_step_data_has_shared(const struct cuda_step_data *data,
+	const struct cuda_step_layout *layout, uint32_t launch_count)
+{
+	const struct decode_launch *launches = lists_at(data->host, layout).launches;
+	bool has_shared = false;
+
+	for (uint32_t i = 0; i < launch_count; i++) {
+		has_shared |= launches[i].shared > 0;
+	}
+	return has_shared;
 }
 
 void cuda_step_data_finish(struct cuda_step_data *data, const struct cuda_step_layout *layout,
-	uint32_t split_count, const struct block_addition *additions, uint32_t addition_count)
+	uint32_t claim_count, const struct block_addition *additions, uint32_t addition_count)
 {
-	size_t bytes = layout->splits + split_count * sizeof(struct decode_split);
+	size_t bytes = layout->claims + claim_count * sizeof(struct decode_claim);
 	struct table_addition *to = (void *)(data->host + data->io.data_bytes);
 
 	check(addition_count <= data->addition_capacity);
@@ -248,9 +306,10 @@ static void set_sizes(struct cuda_step_data *data, const struct engine_config *e
 	data->split_capacity =
 		u32_from(rows * u64_divide_up(engine->max_model_len, (uint64_t)DECODE_SPLIT));
 	/* Each entry of the block tables is added at most once in a step. */
-	data->addition_capacity =
-		u32_from((uint64_t)engine->policy->max_running(engine) * data->table_width);
-	uint64_t bytes = most.splits + data->split_capacity * sizeof(struct decode_split);
+	data->running_capacity = u32_from((uint64_t)engine->policy->max_running(engine));
+	data->addition_capacity = u32_from((uint64_t)data->running_capacity * data->table_width);
+	uint64_t claims = decode_list_capacity(data->split_capacity);
+	uint64_t bytes = most.claims + claims * sizeof(struct decode_claim);
 	bytes = u64_divide_up(bytes, chunk) * chunk;
 	uint64_t additions = u32_max(data->addition_capacity, STEP_SPECULATIVE_ADDITIONS);
 	uint64_t stride = STEP_BLOCKS * line + bytes + additions * sizeof(struct table_addition);
@@ -332,9 +391,15 @@ void cuda_step_data_close(struct cuda_step_data *data)
 enum status cuda_step_data_open_tables(
 	struct cuda_step_data *data, const struct engine_config *engine, struct error *error)
 {
-	uint64_t rows = engine->policy->max_running(engine);
+	uint64_t rows = data->running_capacity;
 	uint64_t table_bytes = rows * data->table_width * sizeof(uint32_t);
 
+	data->host_tables = memory_take(rows * data->table_width, sizeof(*data->host_tables));
+	data->list.block_count = data->decode_blocks;
+	data->list.pool_blocks = u32_from(engine->kv_block_count);
+	data->list.row_capacity = engine->max_num_seqs;
+	data->list.split_capacity = data->split_capacity;
+	decode_list_open(&data->list);
 	TRY(cuda_alloc_device(&data->tables, table_bytes, error));
 	TRY(cuda_alloc_device(&data->last_tokens, rows * sizeof(int32_t), error));
 	data->io.tables = data->tables;
@@ -345,6 +410,9 @@ void cuda_step_data_close_tables(struct cuda_step_data *data)
 {
 	cudaFree(data->tables);
 	cudaFree(data->last_tokens);
+	decode_list_close(&data->list);
+	free(data->host_tables);
+	data->host_tables = NULL;
 	data->tables = NULL;
 	data->last_tokens = NULL;
 }

@@ -32,10 +32,10 @@ struct cuda_rank_report {
 	uint8_t unused[40]; /* the tokens begin in a line of their own */
 };
 
-/* Offsets of the lists in a slot, in bytes. Only the last list, the splits, has no fixed length. */
+/* Offsets of the lists in a slot, in bytes. Only the last list, the claims, has no fixed length. */
 struct cuda_step_layout {
 	size_t split_start, rows, contexts, query_start, sample_index, sample_rows;
-	size_t row_keys, temperatures, token_ids, positions, slots, tiles, splits;
+	size_t row_keys, temperatures, token_ids, positions, slots, tiles, launches, claims;
 };
 
 struct cuda_step_layout cuda_step_layout(
@@ -43,32 +43,36 @@ struct cuda_step_layout cuda_step_layout(
 
 /* The lists of a layout, on the host or on the device. */
 struct cuda_step_lists {
-	uint32_t *split_start;	    /* (rows + 1) */
-	uint32_t *rows;		    /* (rows) of the block tables */
-	uint32_t *contexts;	    /* (rows) tokens */
-	uint32_t *query_start;	    /* (rows + 1) */
-	uint32_t *sample_index;	    /* (samples) */
-	uint32_t *sample_rows;	    /* (samples) */
-	uint64_t *row_keys;	    /* (samples) */
-	float *temperatures;	    /* (samples) */
-	int32_t *token_ids;	    /* (tokens) */
-	uint32_t *positions;	    /* (tokens) */
-	int64_t *slots;		    /* (tokens) */
-	struct prefill_tile *tiles; /* (tiles) */
-	struct decode_split *splits;
+	uint32_t *split_start;		/* (rows + 1) */
+	uint32_t *rows;			/* (rows) of the block tables */
+	uint32_t *contexts;		/* (rows) tokens */
+	uint32_t *query_start;		/* (rows + 1) */
+	uint32_t *sample_index;		/* (samples) */
+	uint32_t *sample_rows;		/* (samples) */
+	uint64_t *row_keys;		/* (samples) */
+	float *temperatures;		/* (samples) */
+	int32_t *token_ids;		/* (tokens) */
+	uint32_t *positions;		/* (tokens) */
+	int64_t *slots;			/* (tokens) */
+	struct prefill_tile *tiles;	/* (tiles) */
+	struct decode_launch *launches; /* (rows) of decode attention; nearly always one */
+	struct decode_claim *claims;
 };
 
 struct cuda_step_data {
 	uint64_t seed;		/* of the sampler's noise */
 	uint32_t decode_blocks; /* thread blocks of decode attention */
 	uint64_t split_limit;	/* splits in one launch of decode attention */
-	uint32_t *group_ends;	/* (max_num_seqs) see struct cuda_batch */
+	/* its shape, path and is_sharing are set before the tables are opened */
+	struct decode_list list;
+	uint32_t *group_ends; /* (max_num_seqs) see struct cuda_batch */
 
 	/* by the engine's configuration */
 	uint32_t table_width;
 	uint32_t sample_capacity;
 	uint32_t addition_capacity;
 	uint32_t split_capacity;
+	uint32_t running_capacity;
 	uint64_t report_bytes; /* of a rank */
 
 	/* device */
@@ -82,6 +86,9 @@ struct cuda_step_data {
 	bool owns_pinned;
 
 	struct step_io io; /* the same buffers, as parameters of the kernels */
+
+	uint32_t *host_tables; /* the block tables once more */
+	uint32_t claim_count;  /* of the latest step, with readers */
 
 	/* the selected slot */
 	struct step_header *headers;
@@ -131,8 +138,13 @@ void cuda_step_data_pad(struct cuda_step_data *data, const struct cuda_step_layo
 void cuda_step_data_group(
 	struct cuda_step_data *data, const struct cuda_step_layout *layout, struct cuda_batch *out);
 
-/* Writes the additions to the block tables, and the headers with the amounts of data. */
+/* Whether decode rows of the filled slot share splits, in any of the launches. */
+bool cuda_step_data_has_shared(const struct cuda_step_data *data,
+	const struct cuda_step_layout *layout, uint32_t launch_count);
+
+/* Writes the additions to the block tables, and the headers with the amounts of data. claim_count:
+   with readers. */
 void cuda_step_data_finish(struct cuda_step_data *data, const struct cuda_step_layout *layout,
-	uint32_t split_count, const struct block_addition *additions, uint32_t addition_count);
+	uint32_t claim_count, const struct block_addition *additions, uint32_t addition_count);
 
 #endif

@@ -30,7 +30,7 @@ struct cuda_tensors {
 	void *sampler_tiles;
 	float *partial_out;   /* (limits.splits, heads, head_dim) */
 	float *partial_state; /* (limits.splits, heads, 2) */
-	uint32_t *arrivals;   /* (1 + S * kv_heads) see struct decode_work */
+	uint32_t *arrivals;   /* (decode_counters()) see struct decode_work */
 	float *split_k_sums;  /* (SPLIT_K, S, hidden_size) of LINEAR_CUBLASLT_SPLIT_K */
 	uint64_t split_k_bytes;
 };

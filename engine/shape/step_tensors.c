@@ -56,7 +56,8 @@ struct step_tensor_size step_tensor_size(enum step_tensor tensor, const struct m
 		[STEP_TENSOR_SAMPLER_TILES] = {samples * tiles, SAMPLER_TILE_BYTES},
 		[STEP_TENSOR_PARTIAL_OUT] = {splits * query, FLOAT32},
 		[STEP_TENSOR_PARTIAL_STATE] = {splits * heads * 2, FLOAT32},
-		[STEP_TENSOR_ARRIVALS] = {1 + samples * config->num_key_value_heads, UINT32},
+		[STEP_TENSOR_ARRIVALS] = {decode_counters(samples, config->num_key_value_heads),
+			UINT32},
 		[STEP_TENSOR_SPLIT_K_SUMS] = {samples * sums_of_row(config) * hidden, FLOAT32},
 	};
 

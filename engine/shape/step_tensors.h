@@ -35,7 +35,7 @@ enum step_tensor {
 	STEP_TENSOR_SAMPLER_TILES,  /* (S, ceil(V / SAMPLER_TILE)) */
 	STEP_TENSOR_PARTIAL_OUT,    /* (P, H, D) float32: results of splits */
 	STEP_TENSOR_PARTIAL_STATE,  /* (P, H, 2) float32: their maxima and sums */
-	STEP_TENSOR_ARRIVALS,	    /* (1 + S * K) uint32: counters of decode attention */
+	STEP_TENSOR_ARRIVALS,	    /* (decode_counters(S, K)) uint32 */
 	STEP_TENSOR_SPLIT_K_SUMS,   /* (split-K of o and down, S, hidden_size) float32; none at 1 */
 	STEP_TENSOR_COUNT
 };

@@ -27,6 +27,13 @@ struct attention_shape attention_shape_of(const struct op_case *c)
 		.table_width = u32_max(u32_from(u64_divide_up(most, c->block_size)), 1)};
 }
 
+uint32_t attention_pool_blocks(const struct op_case *c)
+{
+	uint32_t width = attention_shape_of(c).table_width;
+
+	return c->rows * width - (c->rows - 1) * (c->prefix / c->block_size);
+}
+
 uint64_t attention_query_width(const struct op_case *c)
 {
 	return (uint64_t)c->heads * c->head_dim;
@@ -43,7 +50,7 @@ struct work attention_work(const struct op_case *c)
 
 	for (uint32_t row = 0; row < c->rows; row++) {
 		uint64_t context = op_case_context(c, row), chunk = op_case_chunk(c, row);
-		counts.contexts += context;
+		counts.contexts += context - (row > 0 ? c->prefix : 0);
 		counts.queries += chunk;
 		counts.pairs += chunk * (context - chunk) + chunk * (chunk + 1) / 2;
 	}
@@ -91,32 +98,55 @@ static void open_tokens(
 	}
 }
 
+void attention_lists_make(struct attention_lists *lists, const struct op_case *c)
+{
+	uint32_t width = attention_shape_of(c).table_width, used = 0;
+	uint32_t *blocks = shuffled(attention_pool_blocks(c));
+
+	*lists = (struct attention_lists){
+		.tables = memory_take((size_t)c->rows * width, sizeof(*lists->tables)),
+		.rows = memory_take(c->rows, sizeof(*lists->rows)),
+		.contexts = memory_take(c->rows, sizeof(*lists->contexts)),
+		.split_start = memory_take((size_t)c->rows + 1, sizeof(*lists->split_start)),
+	};
+	for (uint32_t r = 0; r < c->rows; r++) {
+		uint32_t context = op_case_context(c, r);
+		const uint32_t *first = lists->tables + (size_t)(c->rows - 1) * width;
+		uint32_t *table = lists->tables + (size_t)(c->rows - 1 - r) * width;
+		lists->rows[r] = c->rows - 1 - r;
+		lists->contexts[r] = context;
+		lists->split_start[r + 1] =
+			lists->split_start[r] +
+			u32_from(u64_divide_up(context, (uint64_t)DECODE_SPLIT));
+		for (uint32_t i = 0; i * c->block_size < context; i++) {
+			bool is_prefix = r > 0 && i < c->prefix / c->block_size;
+			table[i] = is_prefix ? first[i] : blocks[used++];
+		}
+	}
+	free(blocks);
+}
+
+void attention_lists_free(struct attention_lists *lists)
+{
+	free(lists->tables);
+	free(lists->rows);
+	free(lists->contexts);
+	free(lists->split_start);
+}
+
 void attention_open_pool(struct operands *operands)
 {
 	const struct op_case *c = operands->op_case;
 	const struct attention_shape shape = attention_shape_of(c);
-	uint32_t width = shape.table_width, used = 0;
-	uint32_t *blocks = shuffled(c->rows * width);
-	uint32_t *tables = memory_take((size_t)c->rows * width, sizeof(*tables));
-	uint32_t *rows = memory_take(c->rows, sizeof(*rows));
-	uint32_t *contexts = memory_take(c->rows, sizeof(*contexts));
-	size_t pool = (size_t)c->rows * width * c->kv_heads * c->block_size;
+	size_t tokens = (size_t)attention_pool_blocks(c) * c->kv_heads * c->block_size;
+	size_t entries = (size_t)c->rows * shape.table_width;
+	struct attention_lists lists;
 
-	for (uint32_t r = 0; r < c->rows; r++) {
-		rows[r] = c->rows - 1 - r;
-		contexts[r] = op_case_context(c, r);
-		for (uint32_t i = 0; i * c->block_size < contexts[r]; i++) {
-			tables[(size_t)rows[r] * width + i] = blocks[used++];
-		}
-	}
-	open_tokens(operands, ATTENTION_KEYS, pool, &shape);
-	open_tokens(operands, ATTENTION_VALUES, pool, &shape);
-	operands_list(
-		operands, ATTENTION_TABLES, tables, (size_t)c->rows * width * sizeof(*tables));
-	operands_list(operands, ATTENTION_ROWS, rows, c->rows * sizeof(*rows));
-	operands_list(operands, ATTENTION_CONTEXTS, contexts, c->rows * sizeof(*contexts));
-	free(blocks);
-	free(tables);
-	free(rows);
-	free(contexts);
+	attention_lists_make(&lists, c);
+	open_tokens(operands, ATTENTION_KEYS, tokens, &shape);
+	open_tokens(operands, ATTENTION_VALUES, tokens, &shape);
+	operands_list(operands, ATTENTION_TABLES, lists.tables, entries * sizeof(uint32_t));
+	operands_list(operands, ATTENTION_ROWS, lists.rows, c->rows * sizeof(uint32_t));
+	operands_list(operands, ATTENTION_CONTEXTS, lists.contexts, c->rows * sizeof(uint32_t));
+	attention_lists_free(&lists);
 }

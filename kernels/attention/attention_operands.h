@@ -18,7 +18,8 @@ enum attention_operand {
 	ATTENTION_CONTEXTS,	 /* (rows) */
 	ATTENTION_QUERY_START,	 /* prefill: (rows + 1) */
 	ATTENTION_TILES,	 /* prefill */
-	ATTENTION_SPLITS,	 /* decode: those of all rows */
+	ATTENTION_LAUNCH,	 /* decode: of all rows */
+	ATTENTION_CLAIMS,	 /* decode */
 	ATTENTION_SPLIT_START,	 /* decode: (rows + 1) */
 	ATTENTION_PARTIAL_OUT,	 /* decode */
 	ATTENTION_PARTIAL_STATE, /* decode */
@@ -43,12 +44,38 @@ uint64_t attention_key_width(const struct op_case *op_case);
 
 struct work attention_work(const struct op_case *op_case);
 
+/* Blocks of the pool of a case. */
+uint32_t attention_pool_blocks(const struct op_case *op_case);
+
+/* The lists of a case, made from its sizes alone. */
+struct attention_lists {
+	uint32_t *tables;      /* (rows, table_width), in another order than the batch */
+	uint32_t *rows;	       /* (rows) index into the tables */
+	uint32_t *contexts;    /* (rows) */
+	uint32_t *split_start; /* (rows + 1), decode */
+};
+
+void attention_lists_make(struct attention_lists *lists, const struct op_case *op_case);
+void attention_lists_free(struct attention_lists *lists);
+
 /* Opens keys, values, tables, rows and contexts. */
 void attention_open_pool(struct operands *operands);
 
 /* Permutes the 16-byte chunks of rows of the pool from host order to device order
    (paged_kv_chunk()). The permutation is its own inverse. */
 void attention_permute(float *rows, size_t row_count, const struct attention_shape *shape);
+
+/* The lists of a launch of rows [first_row, first_row + row_count), on the host. The caller frees
+   the claims. */
+struct decode_claims {
+	struct decode_launch launch;
+	struct decode_claim *claims;
+	uint32_t count; /* with readers */
+};
+
+void decode_attention_claims(struct decode_claims *out, const struct operands *operands,
+	const struct attention_lists *lists, uint32_t first_row, uint32_t row_count,
+	bool is_sharing);
 
 /* The arguments of a launch of these operands. Decode: all rows, with blocks for the whole
    device. */

@@ -28,14 +28,18 @@ int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
 	a.tables = work->tables;
 	a.rows = work->rows;
 	a.contexts = work->contexts;
-	a.splits = work->splits;
 	a.split_start = work->split_start;
+	a.launch = work->launch;
+	a.claims = work->claims;
 	a.first_row = work->first_row;
 	a.row_count = row_count;
 	a.scale = 1.4426950408889634f / sqrtf((float)shape->head_dim);
 	a.shape = *shape;
 #ifdef QUIRE_HAS_SM90
-	if (work->path == KERNEL_PATH_SM90 && (shape->head_dim == 64 || shape->head_dim == 128)) {
+	if (decode_list_has_sm90(work->path, shape)) {
+		if (work->has_shared) {
+			return decode_attention_shared_sm90(a, work->block_count, stream);
+		}
 		return decode_attention_fits_clusters(row_count, shape, work->block_count)
 			       ? decode_attention_cluster_sm90(a, stream)
 			       : decode_attention_sm90(a, work->block_count, stream);

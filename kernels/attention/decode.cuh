@@ -8,9 +8,10 @@
 
        decode_sm80.cu           sm_80 and later, and heads of 32
        decode_sm90.cu           Hopper, bandwidth-bound: many rows
+       decode_shared_sm90.cu    Hopper, many rows of which some share blocks
        decode_cluster_sm90.cu   Hopper, latency-bound: few rows
 
-   The two for Hopper have the same bits. */
+   Those for Hopper have the same bits. */
 
 enum { GROUP_MAX = 8 }; /* query heads that share a key/value head (GQA) */
 
@@ -26,8 +27,9 @@ struct decode_arguments {
 	const uint32_t *tables; /* (any, table_width) */
 	const uint32_t *rows;	/* (rows of the batch) index into tables */
 	const uint32_t *contexts;
-	const struct decode_split *splits;
 	const uint32_t *split_start;
+	const struct decode_launch *launch;
+	const struct decode_claim *claims;
 	uint32_t first_row, row_count;
 	float scale; /* log2(e) / sqrt(head_dim): scores times it are exponents of 2 */
 	struct attention_shape shape;
@@ -38,6 +40,9 @@ int decode_attention_sm80(const decode_arguments &a, uint32_t block_count, cudaS
 
 /* head_dim 64 or 128. */
 int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream);
+
+int decode_attention_shared_sm90(
+	const decode_arguments &a, uint32_t block_count, cudaStream_t stream);
 
 /* Whether all clusters of row_count rows are sure to be resident at once on block_count
    multiprocessors, so that decode_attention_cluster_sm90() is faster. */

@@ -4,6 +4,7 @@
 #include "engine/shape/kernel_tiles.h"
 #include "kernels/op/launch.h"
 #include "kernels/op/number.h"
+#include "kernels/attention/decode_list.h"
 #include "kernels/attention/paged_kv.h"
 
 #include <stdint.h>
@@ -28,7 +29,9 @@ void decode_attention_cpu(float *out, const float *query, const float *keys, con
 /* On the GPU, flash decoding: the tokens of a row are cut into splits of DECODE_SPLIT from position
    0 on, and the partial results of the splits are merged in ascending order. So the bits of a row
    do not depend on the other rows (batch invariance). All query heads of a key/value head (GQA, at
-   most 8) are computed together, so that keys and values are read once.
+   most 8) are computed together, so that keys and values are read once. On sm_90 a split whose
+   blocks several rows hold is read once for all of them. The bits are the same: each row has its
+   own partial results, by the same sums, merged in the same order.
 
    Preconditions: head_dim 32, 64 or 128; block_size a multiple of 64.
 
@@ -36,24 +39,21 @@ void decode_attention_cpu(float *out, const float *query, const float *keys, con
    lists in `work` and the keys and values of all tokens but the last of each row. So these must
    come from earlier steps, or from step_begin(). They do: a sequence decodes only when earlier
    steps have computed all its tokens but the last, and a shared block is never written. */
-struct decode_split {
-	uint32_t row;	/* of the batch */
-	uint32_t index; /* the split begins at token index * DECODE_SPLIT */
-};
-
 struct decode_work {
 	enum kernel_path path;
-	const uint32_t *tables;		   /* (any, table_width) */
-	const uint32_t *rows;		   /* (row_count) index into tables */
-	const uint32_t *contexts;	   /* (row_count) */
-	const struct decode_split *splits; /* of all rows, ascending in row and index */
+	const uint32_t *tables;	  /* (any, table_width) */
+	const uint32_t *rows;	  /* (row_count) index into tables */
+	const uint32_t *contexts; /* (row_count) */
 	/* (row_count + 1) index of each row's first split. A row without splits is padding of a
 	   graph; its output is zero. */
 	const uint32_t *split_start;
+	const struct decode_launch *launch; /* of these rows, by decode_list_fill() */
+	const struct decode_claim *claims;
+	bool has_shared;      /* the launch may have shared entries; without, they must have none */
 	float *partial_out;   /* (splits, head_count, head_dim) float32 */
 	float *partial_state; /* (splits, head_count, 2) maximum and sum, float32 */
-	/* (1 + rows of the batch * kv_head_count) counters for sm_90. They are zero before the
-	   first launch, and every launch leaves them zero. */
+	/* (decode_counters()) for sm_90. They are zero before the first launch, and every
+	   launch leaves them zero. */
 	uint32_t *arrivals;
 	/* The launch computes rows [first_row, first_row + row_count). Partial results are
 	   numbered from the first split of these rows. */

@@ -12,6 +12,14 @@
 		.block_size = block, .context = context_, .chunk = 1, .is_ragged = ragged          \
 	}
 
+/* Sequences that share whole blocks of 256 tokens. */
+#define SHARED(rows_, heads_, kv, context_, prefix_)                                               \
+	{                                                                                          \
+		.size = CASE_MODEL, .rows = rows_, .heads = heads_, .kv_heads = kv,                \
+		.head_dim = 128, .block_size = 256, .context = context_, .chunk = 1,               \
+		.prefix = prefix_                                                                  \
+	}
+
 static const struct op_case cases[] = {
 	CASE(CASE_TINY, 1, 1, 1, 2, 1, 1, false),
 	CASE(CASE_TINY, 3, 2, 2, 16, 5, 11, true),
@@ -37,42 +45,80 @@ static const struct op_case cases[] = {
 	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 32768, false),
 	CASE(CASE_MODEL, 256, 32, 8, 128, 256, 1024, false),
 	CASE(CASE_MODEL, 64, 64, 8, 128, 256, 1024, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 131072, false),
+	CASE(CASE_MODEL, 8, 16, 8, 128, 256, 40000, false),
+	CASE(CASE_MODEL, 32, 16, 8, 128, 256, 16384, false),
+	SHARED(4, 16, 8, 40000, 39680),
+	SHARED(4, 32, 8, 40000, 39680),
+	SHARED(64, 16, 8, 8192, 7936),
+	SHARED(64, 32, 8, 8192, 7936),
+	SHARED(64, 64, 8, 8192, 7936),
+	SHARED(256, 16, 8, 3072, 2048),
 };
 
 static void describe(const struct op_case *c, char *text)
 {
-	snprintf(text, OP_TEXT_BYTES, "%ux%u%s, %u/%u heads", c->rows, c->context,
-		c->is_ragged ? " ragged" : "", c->heads, c->kv_heads);
+	char prefix[24] = "";
+
+	if (c->prefix > 0) {
+		snprintf(prefix, sizeof(prefix), " sharing %u", c->prefix);
+	}
+	snprintf(text, OP_TEXT_BYTES, "%ux%u%s%s, %u/%u heads", c->rows, c->context,
+		c->is_ragged ? " ragged" : "", prefix, c->heads, c->kv_heads);
+}
+
+void decode_attention_claims(struct decode_claims *out, const struct operands *operands,
+	const struct attention_lists *lists, uint32_t first_row, uint32_t row_count,
+	bool is_sharing)
+{
+	const struct op_case *c = operands->op_case;
+	uint32_t splits = lists->split_start[c->rows];
+	struct decode_list list = {
+		.shape = attention_shape_of(c),
+		.path = operands->path,
+		.is_sharing = is_sharing,
+		.block_count = operands->processors,
+		.pool_blocks = attention_pool_blocks(c),
+		.row_capacity = c->rows,
+		.split_capacity = splits,
+	};
+	const struct decode_rows rows = {
+		.tables = lists->tables,
+		.rows = lists->rows,
+		.contexts = lists->contexts,
+		.split_start = lists->split_start,
+		.first_row = first_row,
+		.row_count = row_count,
+	};
+
+	out->claims = memory_take(decode_list_capacity(splits), sizeof(*out->claims));
+	decode_list_open(&list);
+	out->count = decode_list_fill(
+		&list, &rows, out->claims, lists->split_start[first_row], &out->launch);
+	decode_list_close(&list);
 }
 
 static void open_splits(struct operands *operands)
 {
 	const struct op_case *c = operands->op_case;
-	const struct attention_shape shape = attention_shape_of(c);
-	size_t most =
-		u64_divide_up((uint64_t)shape.table_width * c->block_size, (uint64_t)DECODE_SPLIT) *
-		c->rows;
-	uint32_t count = 0;
-	struct decode_split *splits = memory_take(most, sizeof(*splits));
-	uint32_t *start = memory_take((size_t)c->rows + 1, sizeof(*start));
+	struct attention_lists lists;
+	struct decode_claims claims;
 
-	for (uint32_t r = 0; r < c->rows; r++) {
-		for (uint32_t i = 0; i * DECODE_SPLIT < op_case_context(c, r); i++) {
-			splits[count++] = (struct decode_split){.row = r, .index = i};
-		}
-		start[r + 1] = count;
-	}
-	operands_list(operands, ATTENTION_SPLITS, splits, count * sizeof(*splits));
+	attention_lists_make(&lists, c);
+	size_t count = lists.split_start[c->rows];
+	operands_list(operands, ATTENTION_SPLIT_START, lists.split_start,
+		((size_t)c->rows + 1) * sizeof(uint32_t));
+	decode_attention_claims(&claims, operands, &lists, 0, c->rows, true);
+	operands_list(operands, ATTENTION_LAUNCH, &claims.launch, sizeof(claims.launch));
 	operands_list(
-		operands, ATTENTION_SPLIT_START, start, ((size_t)c->rows + 1) * sizeof(*start));
+		operands, ATTENTION_CLAIMS, claims.claims, claims.count * sizeof(*claims.claims));
 	operands_scratch(
 		operands, ATTENTION_PARTIAL_OUT, count * attention_query_width(c) * sizeof(float));
-	operands_scratch(
-		operands, ATTENTION_PARTIAL_STATE, (size_t)count * c->heads * 2 * sizeof(float));
+	operands_scratch(operands, ATTENTION_PARTIAL_STATE, count * c->heads * 2 * sizeof(float));
 	operands_counters(operands, ATTENTION_ARRIVALS,
-		(1 + (size_t)c->rows * c->kv_heads) * sizeof(uint32_t));
-	free(splits);
-	free(start);
+		decode_counters(c->rows, c->kv_heads) * sizeof(uint32_t));
+	free(claims.claims);
+	attention_lists_free(&lists);
 }
 
 static void open(struct operands *operands)
@@ -96,7 +142,9 @@ struct decode_work decode_attention_work(const struct operands *operands)
 		.tables = operand_at(operands, ATTENTION_TABLES, 0),
 		.rows = operand_at(operands, ATTENTION_ROWS, 0),
 		.contexts = operand_at(operands, ATTENTION_CONTEXTS, 0),
-		.splits = operand_at(operands, ATTENTION_SPLITS, 0),
+		.launch = operand_at(operands, ATTENTION_LAUNCH, 0),
+		.claims = operand_at(operands, ATTENTION_CLAIMS, 0),
+		.has_shared = operands->op_case->prefix >= DECODE_SPLIT,
 		.split_start = operand_at(operands, ATTENTION_SPLIT_START, 0),
 		.partial_out = operand_at(operands, ATTENTION_PARTIAL_OUT, 0),
 		.partial_state = operand_at(operands, ATTENTION_PARTIAL_STATE, 0),

@@ -44,7 +44,7 @@ static __device__ inline unit unit_at(const decode_arguments &a, uint32_t index,
 	}
 	u.split = index / a.shape.kv_head_count;
 	u.kv_head = index % a.shape.kv_head_count;
-	struct decode_split split = a.splits[a.split_start[a.first_row] + u.split];
+	struct decode_claim split = a.claims[a.launch->first + u.split]; /* all are singles */
 	u.row = split.row;
 	u.first = split.index * DECODE_SPLIT;
 	u.count = min(a.contexts[u.row] - u.first, (uint32_t)DECODE_SPLIT);

@@ -39,6 +39,13 @@ __device__ inline void barrier_arrive(uint32_t barrier)
 	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
 }
 
+/* Arrives `count` times. */
+__device__ inline void barrier_arrive_times(uint32_t barrier, uint32_t count)
+{
+	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(count)
+		     : "memory");
+}
+
 /* Arrives, and adds `bytes` to the bytes that must be copied before the phase completes. */
 __device__ inline void barrier_arrive_expecting(uint32_t barrier, uint32_t bytes)
 {

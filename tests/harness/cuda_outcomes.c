@@ -3,6 +3,7 @@
 #include "engine/base/counter_hash.h"
 #include "engine/base/memory.h"
 #include "engine/engine_internal.h"
+#include "engine/shape/kernel_tiles.h"
 #include "tests/harness/small_model.h"
 
 #include <criterion/criterion.h>
@@ -102,6 +103,8 @@ static void count_step(const struct run *run, struct outcomes *outcomes)
 
 	outcomes->preemptions += counts->preemptions;
 	outcomes->mixed_steps += counts->decode_rows > 0 && counts->prefill_rows > 0;
+	outcomes->shared_steps +=
+		counts->decode_rows > 1 && counts->shared_tokens >= (uint64_t)DECODE_SPLIT;
 	if (counts->decode_rows > outcomes->most_decode_rows) {
 		outcomes->most_decode_rows = counts->decode_rows;
 	}
@@ -200,6 +203,7 @@ static void open_setup(struct run *run, const struct subject *subject, const str
 		.gpu_memory_utilization = 900000,
 		.seed = 3,
 		.is_eager = setup->is_eager,
+		.reads_prefixes_apart = setup->reads_prefixes_apart,
 		.path = path,
 		.transport = setup->transport,
 	};

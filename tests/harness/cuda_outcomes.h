@@ -21,6 +21,7 @@ struct outcome {
 struct outcomes {
 	struct outcome of[REQUESTS];
 	uint64_t preemptions, graph_steps, eager_steps, mixed_steps;
+	uint64_t shared_steps; /* with several decode rows, and with tokens that sequences share */
 	uint64_t most_decode_rows;
 };
 
@@ -33,6 +34,7 @@ struct setup {
 	uint32_t blocks;
 	bool is_one_by_one; /* one request after the other, each with an empty cache */
 	bool is_eager;
+	bool reads_prefixes_apart;
 	uint32_t background; /* others with prompts of a few tokens, there from the start */
 
 	uint32_t ranks; /* 0: one; else the run is a process of its own, and K/V are rank 0's */

@@ -45,8 +45,14 @@ void subject_close(struct subject *subject)
 
 int32_t request_token(uint64_t seed, uint64_t request, uint64_t position, uint32_t vocab_size)
 {
-	/* A third of the requests share their first 150 tokens. */
-	uint64_t key = request % 3 == 0 && position < 150 ? 999 : request;
+	/* A third of the requests share their first 150 tokens, another third the first 330, and
+	   most of these even their first 390. */
+	uint64_t group = request % 3, branch = request % 4 == 0 ? 1 : 2;
+	uint64_t key = group == 0 && position < 150 ? 999 : request;
+
+	if (group == 1 && position < 390) {
+		key = position < 330 ? 998 : 990 + branch;
+	}
 
 	return (int32_t)(counter_hash(counter_key(seed, key), position) % vocab_size);
 }

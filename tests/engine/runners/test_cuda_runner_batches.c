@@ -21,6 +21,7 @@ static const struct setup setups[] = {
 	{"one by one, chunks, other bucket", "mixed", 2, 100, 200, .is_one_by_one = true,
 		.is_eager = true},
 	{"a few at a time", "mixed", 3, 333, 200, .is_eager = false},
+	{"prefixes read apart", "mixed", 20, 200, 200, .reads_prefixes_apart = true},
 };
 
 /* Enough decode rows for every linear kernel. Their number falls from that of all requests, the
@@ -45,6 +46,7 @@ static void check_invariance(const struct subject *subject, enum kernel_path pat
 		struct outcomes *other = run_setup(subject, &others[i], path);
 		expect_equal_outcomes(name, others[i].name, base, other, true);
 		cr_expect(other->preemptions == 0);
+		cr_expect(others[i].max_num_seqs < 13 || other->shared_steps > 0);
 		cr_expect(other->most_decode_rows > others[i].background);
 		free(other);
 	}

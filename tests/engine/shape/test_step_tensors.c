@@ -77,7 +77,7 @@ static void body_sizes(struct prop *prop, const void *context)
 		[STEP_TENSOR_SAMPLER_TILES] = s * ((v + 1023) / 1024) * 8,
 		[STEP_TENSOR_PARTIAL_OUT] = p * h * d * 4,
 		[STEP_TENSOR_PARTIAL_STATE] = p * h * 2 * 4,
-		[STEP_TENSOR_ARRIVALS] = (1 + s * k) * 4,
+		[STEP_TENSOR_ARRIVALS] = (1 + 4 * s * k) * 4,
 		[STEP_TENSOR_SPLIT_K_SUMS] = sums * s * hidden * 4,
 	};
 	uint64_t all = length * d * 4; /* cosines and sines of every position */

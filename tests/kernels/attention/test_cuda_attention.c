@@ -1,6 +1,7 @@
 /* Attention and its store on the GPU, for every shape of heads: near the CPU twin, and the same
    bits however rows are batched, sequences cut into chunks and work spread over blocks. */
 
+#include "engine/base/counter_hash.h"
 #include "kernels/attention/attention_operands.h"
 #include "kernels/op_table.h"
 #include "tests/harness/cuda_op.h"
@@ -39,17 +40,48 @@ static struct op_case with_sequences(
 	return c;
 }
 
-/* Computes rows [first, first + count) of the batch. */
-static void decode_rows(
-	struct operands *operands, struct decode_work *work, uint32_t first, uint32_t count)
+/* The lists as a test has changed them. They are not to be freed. */
+static struct attention_lists lists_of(const struct operands *operands)
+{
+	return (struct attention_lists){
+		.tables = operand_host(operands, ATTENTION_TABLES),
+		.rows = operand_host(operands, ATTENTION_ROWS),
+		.contexts = operand_host(operands, ATTENTION_CONTEXTS),
+		.split_start = operand_host(operands, ATTENTION_SPLIT_START),
+	};
+}
+
+/* Computes rows [first, first + count) of the batch by lists that share prefixes or not. */
+static void decode_rows_by(struct operands *operands, struct decode_work *work, uint32_t first,
+	uint32_t count, bool is_sharing)
 {
 	const struct attention_shape shape = attention_shape_of(operands->op_case);
+	struct decode_claims claims;
+	const struct attention_lists lists = lists_of(operands);
 
+	decode_attention_claims(&claims, operands, &lists, first, count, is_sharing);
+
+	struct decode_launch *launch = device_copy(&claims.launch, sizeof(claims.launch));
+	struct decode_claim *list =
+		device_copy(claims.claims, (claims.count > 0 ? claims.count : 1) * sizeof(*list));
+	work->launch = launch;
+	work->claims = list;
+	work->has_shared = claims.launch.shared > 0;
 	work->first_row = first;
 	must(decode_attention(operand_at(operands, OPERAND_OUT, 0),
 		     operand_at(operands, OPERAND_IN, 0), operand_at(operands, ATTENTION_KEYS, 0),
 		     operand_at(operands, ATTENTION_VALUES, 0), work, count, &shape, NULL),
 		"decode_attention");
+	must(cudaDeviceSynchronize(), "decode_attention");
+	cudaFree(launch);
+	cudaFree(list);
+	free(claims.claims);
+}
+
+static void decode_rows(
+	struct operands *operands, struct decode_work *work, uint32_t first, uint32_t count)
+{
+	decode_rows_by(operands, work, first, count, true);
 }
 
 /* Near the twin, and the same bits by any number of blocks and launches. */
@@ -198,6 +230,91 @@ Test(cuda_attention, decode_rows_do_not_depend_on_the_batch)
 		}
 		free(together);
 		operands_close(&batch);
+	}
+}
+
+/* Gives every sequence the first blocks of an earlier one, so that they form a tree, and now and
+   then one block more behind a gap. At least the last block of each stays its own. */
+static void share_blocks(struct operands *operands, uint64_t key)
+{
+	const struct op_case *c = operands->op_case;
+	uint32_t width = attention_shape_of(c).table_width;
+	uint32_t *tables = operand_host(operands, ATTENTION_TABLES);
+	const uint32_t *rows = operand_host(operands, ATTENTION_ROWS);
+
+	for (uint32_t r = 1; r < c->rows; r++) {
+		uint32_t bits = (uint32_t)counter_hash(key, r);
+		uint32_t other = counter_below(bits, r);
+		uint32_t own = (c->contexts[r] - 1) / c->block_size;
+		uint32_t least = (c->contexts[other] - 1) / c->block_size;
+		uint32_t most = own < least ? own : least;
+		uint32_t count = r == 1 ? most : counter_below(bits * 2654435761u, most + 1);
+		uint32_t *table = tables + (size_t)rows[r] * width;
+		const uint32_t *from = tables + (size_t)rows[other] * width;
+		memcpy(table, from, count * sizeof(*table));
+		if (bits % 3 == 0 && count + 1 < most) {
+			table[count + 1] = from[count + 1];
+		}
+	}
+	must(cudaMemcpy((void *)operand_at(operands, ATTENTION_TABLES, 0), tables,
+		     (size_t)c->rows * width * sizeof(*tables), cudaMemcpyHostToDevice),
+		"cudaMemcpy");
+}
+
+/* The same bits whether shared blocks are read once or by each row; has_twin: and near the twin. */
+static void check_sharing(const struct op_case *c, uint64_t key, bool has_twin)
+{
+	static const uint32_t block_counts[] = {1, 7, 132, 400};
+	const struct op *op = op_find("decode_attention");
+	struct operands operands = open_case(op, c, KERNEL_PATH_SM90, CASE_UNIFORM, NULL);
+	struct decode_work work = decode_attention_work(&operands);
+	const struct tensor out = tensor_of(&operands, OPERAND_OUT);
+	struct decode_claims claims;
+
+	share_blocks(&operands, key);
+	const struct attention_lists lists = lists_of(&operands);
+	decode_attention_claims(&claims, &operands, &lists, 0, c->rows, true);
+
+	cr_assert(claims.launch.shared > 0, "the case shares no split");
+	free(claims.claims);
+	decode_rows_by(&operands, &work, 0, c->rows, false);
+	if (has_twin) {
+		op->twin(&operands);
+		expect_outputs(&operands, "decode_attention of sequences that share blocks");
+	}
+	for (uint32_t i = 0; i < 2 * COUNT(block_counts); i++) {
+		uint32_t first = i < COUNT(block_counts) ? 0 : c->rows / 3;
+		float *apart = tensor_fetch(&out);
+		operands_poison(&operands, OPERAND_OUT);
+		work.block_count = block_counts[i % COUNT(block_counts)];
+		decode_rows(&operands, &work, 0, first);
+		decode_rows(&operands, &work, first, c->rows - first);
+		expect_same_bits(&out, apart, "decode_attention of shared blocks");
+	}
+	operands_close(&operands);
+}
+
+Test(cuda_attention, decode_has_the_same_bits_with_shared_blocks)
+{
+	enum { ROWS = 70 };
+	uint32_t contexts[ROWS];
+
+	if (kernel_path_of_device() != KERNEL_PATH_SM90) {
+		return; /* the general path reads shared blocks for each row */
+	}
+	for (uint32_t i = 0; i < 48; i++) {
+		struct op_case c = case_of_group(1 + i / 6, 1 + i / 3 % 2);
+		static const uint32_t sizes[] = {64, 192, 256, 512};
+		uint32_t rows = 2 + counter_below((uint32_t)counter_hash(31, i), ROWS - 1);
+		uint32_t longest = i % 5 == 0 ? 9000 : 1800;
+		c.block_size = sizes[i % COUNT(sizes)];
+		for (uint32_t r = 0; r < rows; r++) {
+			contexts[r] =
+				700 + counter_below((uint32_t)counter_hash(i, r), longest - 700);
+		}
+		contexts[0] = contexts[1] = longest;
+		c = with_sequences(c, contexts, NULL, rows);
+		check_sharing(&c, i, i % 8 == 0);
 	}
 }
 

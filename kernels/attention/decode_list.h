@@ -1,0 +1,104 @@
+#ifndef KERNELS_ATTENTION_DECODE_LIST_H
+#define KERNELS_ATTENTION_DECODE_LIST_H
+
+#include "kernels/attention/paged_kv.h"
+#include "kernels/op/launch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+	DECODE_COLUMN_BLOCK = 8,  /* query heads that one warp computes of a shared split */
+	DECODE_COLUMN_BLOCKS = 4, /* warps that compute shared splits */
+};
+
+/* The work list of decode attention: what its thread blocks claim, one entry after the other, once
+   for each key/value head. The host fills it for every step from the block tables.
+
+       shared   splits that several rows hold in equal blocks. Their keys and values are read once
+                for up to decode_list_readers() rows; more rows have several entries.
+       single   one split of one row
+
+   Shared entries come first, then singles. Shared entries of several splits keep more warps busy;
+   towards their end they have fewer, so that all blocks end together.
+
+   A split is shared if it is full, all its blocks are those of the first row that has its last
+   block, and the row's last token lies behind it. Rows can share any of their splits; what they
+   share is found split by split, so every level of a tree of prefixes is. The lists decide only
+   who computes what: the bits of a row do not depend on them. */
+
+/* A shared entry has no row but the index of its readers, behind the claims:
+
+       readers   uint32_t: table row of one of them, their number, their rows in the batch */
+struct decode_claim {
+	uint32_t row; /* of the batch */
+	/* of the first split, which begins at token index * DECODE_SPLIT */
+	uint32_t index : 24;
+	uint32_t count : 7;	       /* splits, at most DECODE_COLUMN_BLOCKS; of a single, 1 */
+	uint32_t is_of_shared_row : 1; /* a single of a row with shared splits */
+};
+
+/* The lists of one launch, in one array of claims. */
+struct decode_launch {
+	uint32_t first;	  /* claim */
+	uint32_t shared;  /* claims that are shared entries */
+	uint32_t count;	  /* claims, with those */
+	uint32_t readers; /* index in uint32_t, from the array's begin, of the first readers */
+};
+
+/* Whether decode attention has the kernels of Hopper for a shape. Others know only singles. */
+bool decode_list_has_sm90(enum kernel_path path, const struct attention_shape *shape);
+
+/* Rows that a shared entry serves at most. A warp has the query heads of whole rows. The entry has
+   as many splits as warps can have a split and a column block each. */
+uint32_t decode_list_readers(const struct attention_shape *shape);
+
+/* How lists are filled, and memory for it. */
+struct decode_list {
+	/* set by the caller before decode_list_open() */
+	struct attention_shape shape;
+	enum kernel_path path;
+	bool is_sharing;
+	uint32_t block_count; /* thread blocks of a launch: decode_attention_blocks() */
+	uint32_t pool_blocks; /* every entry of a table is below it */
+	uint32_t row_capacity;
+	uint32_t split_capacity; /* splits of all rows */
+
+	struct decode_holder *holders; /* (pool_blocks * splits that end in a block) */
+	uint32_t generation;
+	struct decode_group *groups; /* (split_capacity) splits with several holders */
+	struct decode_member *members;
+	uint32_t group_count, member_count;
+	bool *has_shared;  /* (row_capacity) */
+	uint32_t *readers; /* (2 * split_capacity) */
+	uint32_t *order;   /* (2 * row_capacity) readers of a run and of the group behind it */
+};
+
+/* The most claims that the lists of so many splits need, readers included, in any number of
+   launches. */
+uint64_t decode_list_capacity(uint64_t splits);
+
+/* Takes the memory; aborts where there is none. */
+void decode_list_open(struct decode_list *list);
+void decode_list_close(struct decode_list *list);
+
+/* The rows of a launch, on the host; see struct decode_work. */
+struct decode_rows {
+	const uint32_t *tables, *rows, *contexts, *split_start;
+	uint32_t first_row, row_count;
+};
+
+/* Fills claims from index `first` on, and *launch. Returns the index behind them. Where no launch
+   of a step has shared entries, claim i is split i of the step. */
+uint32_t decode_list_fill(struct decode_list *list, const struct decode_rows *rows,
+	struct decode_claim *claims, uint32_t first, struct decode_launch *launch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

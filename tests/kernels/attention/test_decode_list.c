@@ -1,0 +1,203 @@
+/* The work lists of decode attention against what they have to cover: every split of every row
+   once, and a split together with others exactly where all its blocks are equal. */
+
+#include "kernels/attention/decode_list.h"
+
+#include "engine/base/check.h"
+#include "engine/shape/kernel_tiles.h"
+#include "tests/harness/property.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+enum { ROWS_MAX = 40, WIDTH_MAX = 48, SPLITS_MAX = 48, POOL = ROWS_MAX * WIDTH_MAX };
+
+/* Sequences, with what their lists claim of them. */
+struct scene {
+	struct decode_list list;
+	uint32_t tables[ROWS_MAX * WIDTH_MAX], rows[ROWS_MAX], contexts[ROWS_MAX];
+	uint32_t split_start[ROWS_MAX + 1];
+	uint32_t row_count;
+	struct decode_claim claims[2 * ROWS_MAX * SPLITS_MAX];
+	uint8_t covered[ROWS_MAX][SPLITS_MAX]; /* times */
+	bool is_read_together[ROWS_MAX][SPLITS_MAX];
+};
+
+static struct scene scene;
+
+static const uint32_t *table_of(uint32_t row)
+{
+	return scene.tables + (size_t)scene.rows[row] * scene.list.shape.table_width;
+}
+
+/* Each sequence has blocks of its own behind the first ones of an earlier one, and sometimes one of
+   an earlier one among them. */
+static void draw_tables(struct prop *prop)
+{
+	uint32_t width = scene.list.shape.table_width, size = scene.list.shape.block_size;
+
+	for (uint32_t r = 0; r < scene.row_count; r++) {
+		uint32_t *table = scene.tables + (size_t)(scene.row_count - 1 - r) * width;
+		scene.rows[r] = scene.row_count - 1 - r;
+		scene.contexts[r] = prop_range(prop, 1, width * size);
+		for (uint32_t i = 0; i < width; i++) {
+			table[i] = r * width + i;
+		}
+		if (r > 0 && prop_chance(prop, 3, 4)) {
+			uint32_t other = prop_range(prop, 0, r - 1);
+			uint32_t count = prop_range(prop, 0, width);
+			memcpy(table, table_of(other), count * sizeof(*table));
+			uint32_t extra = prop_range(prop, 0, width - 1);
+			table[extra] = table_of(other)[extra];
+		}
+		scene.split_start[r + 1] =
+			scene.split_start[r] +
+			(scene.contexts[r] + DECODE_SPLIT - 1) / (uint32_t)DECODE_SPLIT;
+	}
+}
+
+static bool is_same(uint32_t a, uint32_t b, uint32_t split)
+{
+	uint32_t size = scene.list.shape.block_size, end = (split + 1) * DECODE_SPLIT;
+
+	if (end >= scene.contexts[a] || end >= scene.contexts[b]) {
+		return false;
+	}
+	for (uint32_t i = split * DECODE_SPLIT / size; i <= (end - 1) / size; i++) {
+		if (table_of(a)[i] != table_of(b)[i]) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The first row that holds the last block of a row's split. */
+static uint32_t first_holder(uint32_t first, uint32_t row, uint32_t split)
+{
+	uint32_t end = (split + 1) * DECODE_SPLIT;
+	uint32_t block = (end - 1) / scene.list.shape.block_size;
+
+	while (end >= scene.contexts[first] || table_of(first)[block] != table_of(row)[block]) {
+		first++;
+	}
+	return first;
+}
+
+/* Whether a row has to read its split together with others of rows [first, end). */
+static bool is_shared(uint32_t first, uint32_t end, uint32_t row, uint32_t split)
+{
+	bool is_shared = false;
+
+	if (!scene.list.is_sharing || (split + 1) * DECODE_SPLIT >= scene.contexts[row]) {
+		return false;
+	}
+	uint32_t holder = first_holder(first, row, split);
+	for (uint32_t o = first; o < end; o++) {
+		is_shared |=
+			o != holder && (row == holder || o == row) && is_same(holder, o, split);
+	}
+	return is_shared;
+}
+
+static void cover(uint32_t row, uint32_t split, bool is_together)
+{
+	check(row < scene.row_count && split < SPLITS_MAX);
+	check(split < scene.split_start[row + 1] - scene.split_start[row]);
+	scene.covered[row][split]++;
+	scene.is_read_together[row][split] = is_together;
+}
+
+static void take_shared(const struct decode_launch *launch, const struct decode_claim *claim)
+{
+	const uint32_t *readers = (const uint32_t *)scene.claims + launch->readers + claim->row;
+	uint32_t group = scene.list.shape.head_count / scene.list.shape.kv_head_count;
+	uint32_t warps = (readers[1] + 8 / group - 1) / (8 / group);
+
+	check(readers[1] >= 1 && readers[1] <= decode_list_readers(&scene.list.shape));
+	check(claim->count * warps <= DECODE_COLUMN_BLOCKS);
+	check(readers[0] == scene.rows[readers[2]]);
+	for (uint32_t k = claim->index; k < claim->index + claim->count; k++) {
+		for (uint32_t i = 0; i < readers[1]; i++) {
+			check(i == 0 || readers[2 + i] > readers[1 + i]);
+			check(i == 0 || is_same(readers[2], readers[2 + i], k));
+			cover(readers[2 + i], k, true);
+		}
+	}
+}
+
+/* Fills the lists of rows [first, end) and takes them apart; returns the end of the claims. */
+static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
+{
+	const struct decode_rows rows = {.tables = scene.tables,
+		.rows = scene.rows,
+		.contexts = scene.contexts,
+		.split_start = scene.split_start,
+		.first_row = first,
+		.row_count = end - first};
+	struct decode_launch launch;
+
+	uint32_t next = decode_list_fill(&scene.list, &rows, scene.claims, at, &launch);
+	check(launch.first == at && launch.shared <= launch.count);
+	for (uint32_t i = 0; i < launch.count; i++) {
+		const struct decode_claim *claim = &scene.claims[at + i];
+		check(claim->count >= 1 && claim->count <= DECODE_COLUMN_BLOCKS);
+		if (i < launch.shared) {
+			take_shared(&launch, claim);
+			continue;
+		}
+		check(claim->row >= first && claim->row < end && claim->count == 1);
+		for (uint32_t k = 0; k < claim->count; k++) {
+			cover(claim->row, claim->index + k, false);
+		}
+	}
+	for (uint32_t r = first; r < end; r++) {
+		for (uint32_t k = 0; k < scene.split_start[r + 1] - scene.split_start[r]; k++) {
+			check(scene.covered[r][k] == 1);
+			check(scene.is_read_together[r][k] == is_shared(first, end, r, k));
+		}
+	}
+	return next;
+}
+
+static void body_lists(struct prop *prop, const void *context)
+{
+	static const uint32_t sizes[] = {64, 128, 192, 256, 320, 512, 768};
+	uint32_t group = prop_range(prop, 1, 8), i = prop_range(prop, 0, 6);
+	uint32_t width = 1 + prop_range(prop, 0, SPLITS_MAX * DECODE_SPLIT / sizes[i] - 1);
+
+	(void)context;
+	memset(&scene, 0, sizeof(scene));
+	width = width < WIDTH_MAX ? width : WIDTH_MAX;
+	scene.row_count = prop_range(prop, 1, ROWS_MAX);
+	scene.list = (struct decode_list){
+		.shape = {.head_count = 2 * group,
+			.kv_head_count = 2,
+			.head_dim = 128,
+			.block_size = sizes[i],
+			.table_width = width},
+		.path = prop_chance(prop, 1, 8) ? KERNEL_PATH_GENERAL : KERNEL_PATH_SM90,
+		.is_sharing = !prop_chance(prop, 1, 8),
+		.block_count = prop_range(prop, 1, 200),
+		.pool_blocks = POOL,
+		.row_capacity = ROWS_MAX,
+	};
+	draw_tables(prop);
+	scene.list.split_capacity = scene.split_start[scene.row_count];
+	decode_list_open(&scene.list);
+	uint32_t middle = prop_range(prop, 0, scene.row_count);
+	for (uint32_t round = 0; round < 2; round++) {
+		memset(scene.covered, 0, sizeof(scene.covered));
+		uint32_t end = take_launch(0, middle, 0);
+		end = take_launch(middle, scene.row_count, end);
+		check(end <= decode_list_capacity(scene.list.split_capacity));
+	}
+	decode_list_close(&scene.list);
+}
+
+Test(decode_list, every_split_is_read_once_and_together_where_its_blocks_are_equal)
+{
+	const struct prop_options options = {
+		.name = "decode lists", .body = body_lists, .trials = 1500};
+
+	cr_assert(prop_holds(&options));
+}
