@@ -570,7 +570,7 @@ Test(kv_memory, h200_holds_about_4500_blocks_of_the_smallest_model)
 	require_equal(memory.activation_bytes,
 		UINT64_C(16384) * 2 * (2 * 1024 + 4096 + 2 * 2048 + 3 * 3072) +
 			UINT64_C(512) * (1024 * 2 + 151936 * 4 + 149 * 8 + 4 * 1024 * 4) +
-			(1 + UINT64_C(512) * 8) * 4 + UINT64_C(512) * 16 * (2048 + 2 * 16) * 4 +
+			(1 + UINT64_C(512) * 8 * 4) * 4 + UINT64_C(512) * 16 * (2048 + 2 * 16) * 4 +
 			UINT64_C(4096) * 128 * 4);
 	uint64_t left = memory.usable_bytes - memory.context_bytes - memory.weight_bytes -
 			memory.activation_bytes;
