@@ -33,9 +33,10 @@ enum status cuda_forward_check(
 			"of 8",
 			model.hidden_size, model.intermediate_size, ranks > 1 ? " of a rank" : "");
 	}
-	if (block_size % 64 != 0) {
+	if (block_size % PAGED_KV_STEP != 0) {
 		return error_set(error, STATUS_USAGE,
-			"--block-size %u: the CUDA runner takes multiples of 64", block_size);
+			"--block-size %u: the CUDA runner takes multiples of %d", block_size,
+			PAGED_KV_STEP);
 	}
 	return STATUS_OK;
 }

@@ -35,7 +35,7 @@ struct cuda_forward_options {
 	struct weight_shard shard;	      /* of the weights */
 	const struct cuda_exchange *exchange; /* borrowed; NULL: one rank */
 	struct model_step_limits limits;      /* of a batch */
-	uint32_t block_size;		      /* tokens in a block; a multiple of 64 */
+	uint32_t block_size;		      /* tokens in a block; a multiple of 16 */
 	uint32_t table_width;		      /* blocks in a row of the block tables */
 	enum kernel_path path;
 	struct nvtx_ranges *ranges; /* borrowed; NULL: disabled */

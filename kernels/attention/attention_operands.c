@@ -4,13 +4,14 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool attention_fits(const struct op_case *c)
 {
 	return (c->head_dim == 32 || c->head_dim == 64 || c->head_dim == 128) &&
-	       c->block_size % 64 == 0;
+	       c->block_size % PAGED_KV_STEP == 0;
 }
 
 struct attention_shape attention_shape_of(const struct op_case *c)
@@ -42,6 +43,13 @@ uint64_t attention_query_width(const struct op_case *c)
 uint64_t attention_key_width(const struct op_case *c)
 {
 	return (uint64_t)c->kv_heads * c->head_dim;
+}
+
+void attention_describe_blocks(const struct op_case *c, char *text, size_t size)
+{
+	if (c->block_size != 256) {
+		snprintf(text, size, ", blocks of %u", c->block_size);
+	}
 }
 
 struct work attention_work(const struct op_case *c)

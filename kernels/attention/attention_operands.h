@@ -34,13 +34,17 @@ enum attention_operand {
 
 struct attention_shape attention_shape_of(const struct op_case *op_case);
 
-/* Whether the kernels support a case: head_dim 32, 64 or 128, block_size a multiple of 64. */
+/* Whether the kernels support a case: head_dim 32, 64 or 128, block_size a multiple of
+   PAGED_KV_STEP. */
 bool attention_fits(const struct op_case *op_case);
 
 /* Elements of a token: of its queries in all query heads, and of its keys or its values in all
    key/value heads. */
 uint64_t attention_query_width(const struct op_case *op_case);
 uint64_t attention_key_width(const struct op_case *op_case);
+
+/* ", blocks of 16", or nothing where they have 256 tokens. */
+void attention_describe_blocks(const struct op_case *op_case, char *text, size_t size);
 
 struct work attention_work(const struct op_case *op_case);
 

@@ -11,7 +11,7 @@ int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
 {
 	uint32_t group = shape->head_count / shape->kv_head_count;
 
-	if (group > GROUP_MAX || shape->block_size % 64 != 0) {
+	if (group > GROUP_MAX || shape->block_size % PAGED_KV_STEP != 0) {
 		return cudaErrorInvalidValue;
 	}
 	if (row_count == 0) {

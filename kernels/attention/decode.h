@@ -33,7 +33,7 @@ void decode_attention_cpu(float *out, const float *query, const float *keys, con
    blocks several rows hold is read once for all of them. The bits are the same: each row has its
    own partial results, by the same sums, merged in the same order.
 
-   Preconditions: head_dim 32, 64 or 128; block_size a multiple of 64.
+   Preconditions: head_dim 32, 64 or 128; block_size a multiple of PAGED_KV_STEP.
 
    The kernels for sm_90 (head_dim 64 or 128) use PDL. Before the dependency wait they read the
    lists in `work` and the keys and values of all tokens but the last of each row. So these must

@@ -21,10 +21,12 @@
 enum { HEAD_DIM = 128, RANKS = HEAD_DIM / 16 };
 
 /* Sizes and offsets in shared memory, in bytes. HEADS: capacity in query heads, a power of two.
+   STEP: tokens that are sure to lie in one KV block, of which a tile has one or several.
    A piece is what a lane holds of a rank's 16 dimensions: dimensions r and r + 8 of two heads, a
    float4. */
-template <int HEADS> struct cluster_plan {
+template <int HEADS, int STEP> struct cluster_plan {
 	static constexpr int d = HEAD_DIM, warps = 4, threads = warps * WARP;
+	static constexpr int step = STEP, tile_steps = TILE / STEP;
 	static constexpr int slots = 128; /* tiles that a round gathers */
 	static constexpr int row = d * 2, tile_bytes = TILE * row, stage = 2 * tile_bytes;
 	static constexpr int pairs = HEADS / 2, pieces = 8 * pairs;
@@ -86,13 +88,16 @@ static __device__ inline cluster_row find_row(const decode_arguments &a)
 	return row;
 }
 
-/* Pool offset of the tile's first key and value, in elements. */
+/* Pool offset of the first key and value of a step of the tile, in elements: in lane l that of step
+   l % tile_steps. */
+template <class F>
 static __device__ inline uint64_t find_tile(
 	const decode_arguments &a, const cluster_row &row, uint32_t tile)
 {
-	uint32_t position = tile * TILE, block = position / a.shape.block_size;
+	uint32_t position = tile * TILE + threadIdx.x % F::tile_steps * F::step;
+	uint32_t block = position / a.shape.block_size;
 
-	if (tile >= row.tile_count) {
+	if (tile >= row.tile_count || (F::tile_steps > 1 && position >= row.context)) {
 		return 0;
 	}
 	return paged_kv_offset(
@@ -124,19 +129,41 @@ static __device__ inline void send_tile(const tile_result<F> &tile, uint32_t bas
 /* The tiles of a warp, one after another. */
 template <class F> struct warp_tiles {
 	uint32_t tile;
-	uint64_t offset; /* of the tile, in the pool */
+	uint64_t offset; /* of the lane's step, in the pool */
 	uint32_t stage;	 /* shared address of its keys and values */
 	uint32_t full;	 /* mbarrier of its keys; the next is that of its values */
 	uint32_t parity;
 	uint32_t query[F::d / 16][2]; /* in the layout of score_tile() */
 
-	/* Copies tokens [first, end) of the tile's keys (kv 0) or values (kv 1). */
+	/* Whether the lane copies a step of each tile. */
+	__device__ inline bool is_copying() const
+	{
+		return threadIdx.x % WARP < F::tile_steps;
+	}
+
+	/* Tells the mbarrier of the tile's keys (kv 0) or values (kv 1) how many tokens come. */
+	__device__ inline void expect(int kv, uint32_t count)
+	{
+		if (threadIdx.x % WARP == 0) {
+			barrier_arrive_expecting(full + kv * 8, count * F::row);
+		}
+	}
+
+	/* Copies those of tokens [first, end) of the tile's keys or values that lie in the lane's
+	   step. */
 	__device__ inline void copy(
 		const decode_arguments &a, int kv, uint64_t from, uint32_t first, uint32_t end)
 	{
+		uint32_t begin = 0; /* of the step */
+
+		if (F::tile_steps > 1) {
+			begin = threadIdx.x % WARP * F::step;
+			first = max(first, begin);
+			end = min(end, begin + F::step);
+		}
 		if (first < end) {
 			copy_bytes(stage + kv * F::tile_bytes + first * F::row,
-				(kv == 0 ? a.keys : a.values) + from + first * F::d,
+				(kv == 0 ? a.keys : a.values) + from + (first - begin) * F::d,
 				(end - first) * F::row, full + kv * 8);
 		}
 	}
@@ -149,13 +176,13 @@ template <class F> struct warp_tiles {
 		uint32_t warp = threadIdx.x / WARP;
 
 		tile = row.rank + RANKS * warp;
-		offset = find_tile(a, row, tile);
+		offset = find_tile<F>(a, row, tile);
 		stage = base + warp * F::stage;
 		full = base + F::barriers + warp * 16;
 		parity = 0;
-		if (threadIdx.x % WARP == 0 && tile < row.tile_count) {
+		if (is_copying() && tile < row.tile_count) {
 			for (int kv = 0; kv < 2; kv++) {
-				barrier_arrive_expecting(full + kv * 8, row.count(tile) * F::row);
+				expect(kv, row.count(tile));
 				copy(a, kv, offset, 0, row.old_count(tile));
 			}
 		}
@@ -172,7 +199,7 @@ template <class F> struct warp_tiles {
 			query[k][0] = lane / 4 < row.group ? from[k * 8] : 0;
 			query[k][1] = lane / 4 < row.group ? from[k * 8 + 4] : 0;
 		}
-		if (lane == 0) {
+		if (is_copying()) {
 			copy(a, 0, offset, row.old_count(tile), row.count(tile));
 			copy(a, 1, offset, row.old_count(tile), row.count(tile));
 		}
@@ -184,8 +211,8 @@ template <class F> struct warp_tiles {
 		uint32_t next, uint64_t next_offset)
 	{
 		__syncwarp();
-		if (threadIdx.x % WARP == 0 && next < row.tile_count) {
-			barrier_arrive_expecting(full + kv * 8, row.count(next) * F::row);
+		if (is_copying() && next < row.tile_count) {
+			expect(kv, row.count(next));
 			copy(a, kv, next_offset, 0, row.count(next));
 		}
 	}
@@ -218,7 +245,7 @@ template <class F> struct warp_tiles {
 		while (tile < end) {
 			tile_result<F> result;
 			uint32_t next = tile + RANKS * F::warps;
-			uint64_t next_offset = find_tile(a, row, next);
+			uint64_t next_offset = find_tile<F>(a, row, next);
 			if (row.count(tile) == TILE) {
 				compute<true>(a, row, result, next, next_offset);
 			} else {
@@ -436,15 +463,21 @@ bool decode_attention_fits_clusters(
 	       (uint64_t)2 * row_count * shape->kv_head_count * RANKS <= block_count;
 }
 
-int decode_attention_cluster_sm90(const decode_arguments &a, cudaStream_t stream)
+template <int STEP> static int launch_heads(const decode_arguments &a, cudaStream_t stream)
 {
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 
 	if (group <= 2) {
-		return launch<cluster_plan<2>>(a, stream);
+		return launch<cluster_plan<2, STEP>>(a, stream);
 	}
 	if (group <= 4) {
-		return launch<cluster_plan<4>>(a, stream);
+		return launch<cluster_plan<4, STEP>>(a, stream);
 	}
-	return launch<cluster_plan<8>>(a, stream);
+	return launch<cluster_plan<8, STEP>>(a, stream);
+}
+
+int decode_attention_cluster_sm90(const decode_arguments &a, cudaStream_t stream)
+{
+	return decode_has_whole_tiles(a) ? launch_heads<TILE>(a, stream)
+					 : launch_heads<PAGED_KV_STEP>(a, stream);
 }

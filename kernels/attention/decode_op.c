@@ -33,6 +33,8 @@ static const struct op_case cases[] = {
 	CASE(CASE_TINY, 3, 6, 1, 128, 64, 129, true),
 	CASE(CASE_TINY, 3, 14, 2, 128, 64, 129, true),
 	CASE(CASE_TINY, 5, 8, 1, 128, 256, 600, true),
+	CASE(CASE_TINY, 4, 4, 2, 128, 16, 300, true),
+	CASE(CASE_TINY, 4, 4, 1, 64, 48, 270, true),
 	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 600, false),
 	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 1024, false),
 	CASE(CASE_MODEL, 8, 16, 8, 128, 256, 1024, false),
@@ -48,6 +50,12 @@ static const struct op_case cases[] = {
 	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 131072, false),
 	CASE(CASE_MODEL, 8, 16, 8, 128, 256, 40000, false),
 	CASE(CASE_MODEL, 32, 16, 8, 128, 256, 16384, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 16, 600, false),
+	CASE(CASE_MODEL, 8, 16, 8, 128, 16, 1024, false),
+	CASE(CASE_MODEL, 64, 16, 8, 128, 16, 512, false),
+	CASE(CASE_MODEL, 256, 16, 8, 128, 16, 1024, false),
+	CASE(CASE_MODEL, 256, 32, 8, 128, 16, 1024, false),
+	CASE(CASE_MODEL, 8, 16, 8, 128, 16, 40000, false),
 	SHARED(4, 16, 8, 40000, 39680),
 	SHARED(4, 32, 8, 40000, 39680),
 	SHARED(64, 16, 8, 8192, 7936),
@@ -58,13 +66,14 @@ static const struct op_case cases[] = {
 
 static void describe(const struct op_case *c, char *text)
 {
-	char prefix[24] = "";
+	char prefix[24] = "", blocks[24] = "";
 
 	if (c->prefix > 0) {
 		snprintf(prefix, sizeof(prefix), " sharing %u", c->prefix);
 	}
-	snprintf(text, OP_TEXT_BYTES, "%ux%u%s%s, %u/%u heads", c->rows, c->context,
-		c->is_ragged ? " ragged" : "", prefix, c->heads, c->kv_heads);
+	attention_describe_blocks(c, blocks, sizeof(blocks));
+	snprintf(text, OP_TEXT_BYTES, "%ux%u%s%s, %u/%u heads%s", c->rows, c->context,
+		c->is_ragged ? " ragged" : "", prefix, c->heads, c->kv_heads, blocks);
 }
 
 void decode_attention_claims(struct decode_claims *out, const struct operands *operands,

@@ -8,18 +8,18 @@
 
        EARLY_UNITS       units whose keys and values may be copied before the dependency wait
        ASSIGNED_CLAIMS   claims of a block that follow from its index
-       TABLE_STEP        tokens that are sure to lie in one KV block
+       LANE_TOKENS       tokens whose place in the pool a lane of the scheduler looks up
        INFOS             entries of the ring of struct tile_info
        COLUMN_BLOCKS     warps that compute a shared unit, a column block of 8 query heads each:
                          the consumers and the folder
        SLOTS             shared units whose queries are in shared memory */
-enum { EARLY_UNITS = 2, ASSIGNED_CLAIMS = 4, TABLE_STEP = 64 };
+enum { EARLY_UNITS = 2, ASSIGNED_CLAIMS = 4, LANE_TOKENS = 64 };
 enum { WARPS = 3, STAGES = 6, MERGERS = DECODE_MERGERS, INFOS = 32 };
 enum { COLUMN_BLOCK = DECODE_COLUMN_BLOCK, COLUMN_BLOCKS = DECODE_COLUMN_BLOCKS, SLOTS = 2 };
 static_assert((int)COLUMN_BLOCKS == WARPS + 1, "the consumers and the folder");
 enum { COLUMNS = COLUMN_BLOCK * COLUMN_BLOCKS };
 static_assert(COLUMN_BLOCKS == (int)MERGERS, "mbarriers of both have the same count");
-enum { SPLIT_STEPS = DECODE_SPLIT / TABLE_STEP };
+enum { SPLIT_LANES = DECODE_SPLIT / LANE_TOKENS }; /* lanes that look up a split */
 
 enum unit_kind {
 	UNIT_PART,
@@ -28,9 +28,9 @@ enum unit_kind {
 };
 
 /* From the scheduler to the producer. */
-struct unit {
-	/* pool offset of each 64 tokens, in elements; a shared unit has several splits */
-	uint64_t offset[COLUMN_BLOCKS * SPLIT_STEPS];
+template <int STEP> struct unit {
+	/* pool offset of each STEP tokens, in elements; a shared unit has several splits */
+	uint64_t offset[COLUMN_BLOCKS * DECODE_SPLIT / STEP];
 	uint32_t count;		 /* tokens; 0: no more units */
 	uint32_t shared_splits;	 /* of a shared unit, for which nothing below is set; or 0 */
 	uint32_t has_last_token; /* the unit has the last token of the row */
@@ -63,9 +63,11 @@ struct tile_info {
 };
 
 /* Sizes and offsets in shared memory, in bytes. HEADS: capacity in query heads, a power of two.
-   HAS_SHARED: with slots for shared units. */
-template <int D, int HEADS, bool HAS_SHARED> struct plan {
+   HAS_SHARED: with slots for shared units. STEP: tokens that are sure to lie in one KV block, of
+   which a tile has one or several. */
+template <int D, int HEADS, bool HAS_SHARED, int STEP> struct plan {
 	static constexpr int d = D, heads = HEADS;
+	static constexpr int step = STEP, lane_steps = LANE_TOKENS / STEP;
 	static constexpr bool has_shared = HAS_SHARED;
 	static constexpr int threads = (WARPS + 3 + MERGERS) * WARP;
 	static constexpr int row = D * 2, tile_bytes = TILE * row; /* K or V of a tile */
@@ -83,13 +85,13 @@ template <int D, int HEADS, bool HAS_SHARED> struct plan {
 	static constexpr int infos = results + results_bytes;
 	static constexpr int merges = infos + INFOS * (int)sizeof(tile_info);
 	static constexpr int units = merges + MERGERS * (int)sizeof(tile_info);
-	static constexpr int shared_units = units + (int)sizeof(unit);
+	static constexpr int shared_units = units + (int)sizeof(unit<STEP>);
 	static constexpr int barriers =
 		shared_units + (HAS_SHARED ? SLOTS * (int)sizeof(shared_unit) : 0);
 	static constexpr int barrier_count = 2 * (STAGES + WARPS + 1 + MERGERS + SLOTS) + SLOTS;
 	static constexpr int bytes = barriers + barrier_count * 8;
 
-	static_assert(DECODE_SPLIT % TILE == 0 && TABLE_STEP % TILE == 0 && TILE % 16 == 0, "");
+	static_assert(DECODE_SPLIT % TILE == 0 && LANE_TOKENS == TILE && TILE % STEP == 0, "");
 	/* Each stage belongs to one consumer. Copies may end out of order. A consumer that
 	   waited for a stage while a copy for another consumer was in flight there would mistake
 	   one phase for the next. */
@@ -186,9 +188,9 @@ template <class P> struct pipe {
 	{
 		return (tile_info *)(memory + P::infos) + n % INFOS;
 	}
-	__device__ inline struct unit *unit() const
+	__device__ inline unit<P::step> *scheduled() const
 	{
-		return (struct unit *)(memory + P::units);
+		return (unit<P::step> *)(memory + P::units);
 	}
 	__device__ inline struct shared_unit *shared_unit(uint32_t slot) const
 	{
@@ -209,6 +211,42 @@ template <class P> struct pipe {
 		return (float2 *)(result(warp) + P::heads * P::result_row);
 	}
 };
+
+/* Where LANE_TOKENS of a sequence lie in the pool: the offset of each step. */
+template <class P> struct lane_offsets {
+	uint64_t at[P::lane_steps];
+};
+
+/* Of tokens [first, first + LANE_TOKENS) as far as they lie before `end`; of others 0. */
+template <class P>
+static __device__ inline lane_offsets<P> lookup_offsets(const decode_arguments &a,
+	uint32_t table_row, uint32_t kv_head, uint32_t first, uint32_t end)
+{
+	const uint32_t *table = a.tables + (size_t)table_row * a.shape.table_width;
+	lane_offsets<P> offsets = {};
+
+#pragma unroll
+	for (uint32_t i = 0; i < P::lane_steps; i++) {
+		uint32_t position = first + i * P::step;
+		if (position < end) {
+			offsets.at[i] =
+				paged_kv_offset(&a.shape, table[position / a.shape.block_size],
+					kv_head, position % a.shape.block_size);
+		}
+	}
+	return offsets;
+}
+
+/* Writes them as those of lane `lane` of the unit. */
+template <class P>
+static __device__ inline void put_offsets(
+	unit<P::step> &unit, uint32_t lane, const lane_offsets<P> &offsets)
+{
+#pragma unroll
+	for (uint32_t i = 0; i < P::lane_steps; i++) {
+		unit.offset[lane * P::lane_steps + i] = offsets.at[i];
+	}
+}
 
 /* A position in the ring of stages. The producer advances by 1, consumers by WARPS. */
 template <class P> struct stage_cursor {

@@ -199,7 +199,7 @@ static __device__ uint32_t consume_shared(
 /* ---- scheduler ---- */
 
 /* A claim that is being looked up. The address of each load depends on the load before, so a
-   claim passes through load_entry(), load_row() and find_offset() in successive rounds. */
+   claim passes through load_entry(), load_row() and find_offsets() in successive rounds. */
 struct claim_lookup {
 	uint32_t claim; /* past the last: none */
 	bool is_shared;
@@ -266,18 +266,16 @@ static __device__ inline void load_row(
 	}
 }
 
-/* Lane l gets the pool offset of tokens 64 * l to 64 * l + 63 of the claim. */
-static __device__ inline uint64_t find_offset(const decode_arguments &a, const claim_lookup &c)
+/* Lane l gets the pool offsets of tokens 64 * l to 64 * l + 63 of the claim. */
+template <class P>
+static __device__ inline lane_offsets<P> find_offsets(
+	const decode_arguments &a, const claim_lookup &c)
 {
-	uint32_t lane = threadIdx.x % WARP;
-	uint32_t position = c.entry.index * DECODE_SPLIT + lane * TABLE_STEP;
+	uint32_t lane = threadIdx.x % WARP, begin = c.entry.index * DECODE_SPLIT;
+	uint32_t end = begin + c.entry.count * DECODE_SPLIT;
 
-	if (lane >= c.entry.count * SPLIT_STEPS || (!c.is_shared && position >= c.context)) {
-		return 0;
-	}
-	const uint32_t *table = a.tables + (size_t)c.table_row * a.shape.table_width;
-	return paged_kv_offset(&a.shape, table[position / a.shape.block_size], c.kv_head,
-		position % a.shape.block_size);
+	return lookup_offsets<P>(a, c.table_row, c.kv_head, begin + lane * LANE_TOKENS,
+		c.is_shared ? end : min(end, c.context));
 }
 
 /* The block's i-th claim. */
@@ -305,15 +303,16 @@ static __device__ inline uint32_t claim_at(
 /* Passes the block's n-th unit to the producer: split k of a claim. */
 template <class P>
 static __device__ inline void push_unit(const decode_arguments &a, const pipe<P> &pipe,
-	const claim_list &claims, const claim_lookup &c, uint64_t offset, uint32_t k, uint32_t n)
+	const claim_list &claims, const claim_lookup &c, const lane_offsets<P> &offsets, uint32_t k,
+	uint32_t n)
 {
 	uint32_t lane = threadIdx.x % WARP, index = c.entry.index + k;
 	uint32_t first = index * DECODE_SPLIT;
-	unit *shared = pipe.unit();
+	unit<P::step> *shared = pipe.scheduled();
 
 	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
-	if (lane / SPLIT_STEPS == k) {
-		shared->offset[lane % SPLIT_STEPS] = offset;
+	if (lane / SPLIT_LANES == k) {
+		put_offsets<P>(*shared, lane % SPLIT_LANES, offsets);
 	}
 	if (lane == 0) {
 		uint32_t count = min(c.context - first, (uint32_t)DECODE_SPLIT);
@@ -338,14 +337,14 @@ static __device__ inline void push_unit(const decode_arguments &a, const pipe<P>
 /* Passes all splits of a shared claim to the producer. */
 template <class P>
 static __device__ inline void push_shared(
-	const pipe<P> &pipe, const claim_lookup &c, uint64_t offset, uint32_t n)
+	const pipe<P> &pipe, const claim_lookup &c, const lane_offsets<P> &offsets, uint32_t n)
 {
 	uint32_t lane = threadIdx.x % WARP;
-	unit *shared = pipe.unit();
+	unit<P::step> *shared = pipe.scheduled();
 
 	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
-	if (lane < c.entry.count * SPLIT_STEPS) {
-		shared->offset[lane] = offset;
+	if (lane < c.entry.count * SPLIT_LANES) {
+		put_offsets<P>(*shared, lane, offsets);
 	}
 	if (lane == 0) {
 		shared->count = DECODE_SPLIT;
@@ -376,6 +375,7 @@ static __device__ inline void push_readers(const decode_arguments &a, const pipe
 		unit->first_split[lane] = first - claims.base;
 		unit->split_count[lane] = a.split_start[row + 1] - first;
 	}
+	__syncwarp(); /* the arrival is on behalf of all lanes */
 	if (lane == 0) {
 		unit->row_count = c.reader_count;
 		unit->kv_head = c.kv_head;
@@ -420,11 +420,11 @@ template <class P> static __device__ void schedule(const decode_arguments &a, co
 	load_row(a, claims, current);
 	for (uint32_t i = 0; current.claim < claims.count; i++) {
 		claim_lookup after_next = {claim};
-		uint64_t offset = find_offset(a, current);
+		const lane_offsets<P> offsets = find_offsets<P>(a, current);
 		load_row(a, claims, next);
 		load_entry(a, claims, after_next);
 		if (current.is_shared) {
-			push_shared<P>(pipe, current, offset, n);
+			push_shared<P>(pipe, current, offsets, n);
 			if (n == 0) {
 				dependency_wait();
 			}
@@ -435,7 +435,7 @@ template <class P> static __device__ void schedule(const decode_arguments &a, co
 				has_shared = false;
 			}
 			for (uint32_t k = 0; k < current.entry.count; k++, n++) {
-				push_unit<P>(a, pipe, claims, current, offset, k, n);
+				push_unit<P>(a, pipe, claims, current, offsets, k, n);
 			}
 		}
 		if (i + 3 == ASSIGNED_CLAIMS) {
@@ -450,7 +450,7 @@ template <class P> static __device__ void schedule(const decode_arguments &a, co
 	}
 	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
 	if (threadIdx.x % WARP == 0) {
-		pipe.unit()->count = 0;
+		pipe.scheduled()->count = 0;
 		barrier_arrive(pipe.unit_full());
 	}
 }
@@ -507,23 +507,30 @@ static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t 
 		P::bytes, stream, a);
 }
 
-template <int D>
+template <int D, int STEP>
 static int launch_heads(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 
 	if (group <= 2) {
-		return launch<plan<D, 2, true>>(a, block_count, stream);
+		return launch<plan<D, 2, true, STEP>>(a, block_count, stream);
 	}
 	if (group <= 4) {
-		return launch<plan<D, 4, true>>(a, block_count, stream);
+		return launch<plan<D, 4, true, STEP>>(a, block_count, stream);
 	}
-	return launch<plan<D, 8, true>>(a, block_count, stream);
+	return launch<plan<D, 8, true, STEP>>(a, block_count, stream);
+}
+
+template <int D>
+static int launch_step(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
+{
+	return decode_has_whole_tiles(a) ? launch_heads<D, TILE>(a, block_count, stream)
+					 : launch_heads<D, PAGED_KV_STEP>(a, block_count, stream);
 }
 
 int decode_attention_shared_sm90(
 	const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
-	return a.shape.head_dim == 64 ? launch_heads<64>(a, block_count, stream)
-				      : launch_heads<128>(a, block_count, stream);
+	return a.shape.head_dim == 64 ? launch_step<64>(a, block_count, stream)
+				      : launch_step<128>(a, block_count, stream);
 }

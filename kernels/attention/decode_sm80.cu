@@ -23,6 +23,7 @@
 enum { WARPS = 4, SLICE = 16, STAGES = 3 };
 enum { SLICES_PER_WARP = DECODE_SPLIT / SLICE / WARPS };
 
+static_assert((int)SLICE == PAGED_KV_STEP, "a slice lies in one KV block");
 static_assert(DECODE_SPLIT % (SLICE * WARPS) == 0, "each warp has the same number of slices");
 
 /* A unit; every thread of the block has the same copy. */
@@ -62,7 +63,7 @@ static __device__ inline void load_slice(
 	uint32_t begin = slice * SLICE;
 
 	if (begin < u.count) {
-		/* A slice never crosses a KV block, since block sizes are multiples of 64. */
+		/* A slice never crosses a KV block, since block sizes are multiples of it. */
 		uint32_t position = u.first + begin;
 		uint64_t block = u.table[position / a.shape.block_size];
 		uint64_t offset =

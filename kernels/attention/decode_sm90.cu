@@ -36,8 +36,8 @@
    PDL: keys and values of earlier steps are copied before the dependency wait; the queries, and
    the tile with the row's last token, after it. Nothing is written to global memory before it. */
 
-/* Splits of the longest chain: each lane of the scheduler looks up one offset. */
-enum { CHAIN_SPLITS = WARP * TABLE_STEP / DECODE_SPLIT };
+/* Splits of the longest chain: all lanes of the scheduler look up LANE_TOKENS. */
+enum { CHAIN_SPLITS = WARP * LANE_TOKENS / DECODE_SPLIT };
 
 #ifdef QUIRE_SM90A
 
@@ -54,7 +54,7 @@ struct claim_plan {
 };
 
 /* A claim that is being looked up. The address of each load depends on the load before, so a
-   claim passes through load_split(), load_row() and find_offset() in successive rounds. */
+   claim passes through load_split(), load_row() and find_offsets() in successive rounds. */
 struct claim_lookup {
 	uint32_t claim; /* claim_count or more: none */
 	bool is_chain;
@@ -118,17 +118,14 @@ static __device__ inline void load_row(
 	}
 }
 
-/* Lane l gets the pool offset of tokens 64 * l to 64 * l + 63 of the claim. */
-static __device__ inline uint64_t find_offset(const decode_arguments &a, const claim_lookup &c)
+/* Lane l gets the pool offsets of tokens 64 * l to 64 * l + 63 of the claim. */
+template <class P>
+static __device__ inline lane_offsets<P> find_offsets(
+	const decode_arguments &a, const claim_lookup &c)
 {
-	uint32_t position = c.split.index * DECODE_SPLIT + threadIdx.x % WARP * TABLE_STEP;
+	uint32_t first = c.split.index * DECODE_SPLIT + threadIdx.x % WARP * LANE_TOKENS;
 
-	if (position >= c.context) {
-		return 0;
-	}
-	const uint32_t *table = a.tables + (size_t)c.table_row * a.shape.table_width;
-	return paged_kv_offset(&a.shape, table[position / a.shape.block_size], c.kv_head,
-		position % a.shape.block_size);
+	return lookup_offsets<P>(a, c.table_row, c.kv_head, first, c.context);
 }
 
 /* The block's i-th claim. */
@@ -156,16 +153,16 @@ static __device__ inline uint32_t claim_at(
 /* Passes the block's n-th unit to the producer: split i of a claim. */
 template <class P>
 static __device__ inline void push_unit(const decode_arguments &a, const pipe<P> &pipe,
-	const claim_plan &claims, const claim_lookup &c, uint64_t offset, uint32_t i, uint32_t n)
+	const claim_plan &claims, const claim_lookup &c, const lane_offsets<P> &offsets, uint32_t i,
+	uint32_t n)
 {
-	const uint32_t steps = DECODE_SPLIT / TABLE_STEP;
 	uint32_t lane = threadIdx.x % WARP;
 	uint32_t first = (c.split.index + i) * DECODE_SPLIT;
-	unit *shared = pipe.unit();
+	unit<P::step> *shared = pipe.scheduled();
 
 	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
-	if (lane / steps == i) {
-		shared->offset[lane % steps] = offset;
+	if (lane / SPLIT_LANES == i) {
+		put_offsets<P>(*shared, lane % SPLIT_LANES, offsets);
 	}
 	if (lane == 0) {
 		uint32_t count = min(c.context - first, (uint32_t)DECODE_SPLIT);
@@ -198,12 +195,12 @@ template <class P> static __device__ void schedule(const decode_arguments &a, co
 	load_row(a, claims, current);
 	for (uint32_t i = 0; current.claim < claims.claim_count; i++) {
 		claim_lookup after_next = {claim};
-		uint64_t offset = find_offset(a, current);
+		const lane_offsets<P> offsets = find_offsets<P>(a, current);
 		load_row(a, claims, next);
 		load_split(a, claims, after_next);
 		uint32_t splits = current.is_chain ? current.end_split - current.first_split : 1;
 		for (uint32_t k = 0; k < splits; k++, n++) {
-			push_unit<P>(a, pipe, claims, current, offset, k, n);
+			push_unit<P>(a, pipe, claims, current, offsets, k, n);
 		}
 		if (i + 3 == ASSIGNED_CLAIMS) {
 			dependency_wait(); /* before the first access to the counter */
@@ -214,7 +211,7 @@ template <class P> static __device__ void schedule(const decode_arguments &a, co
 	}
 	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
 	if (threadIdx.x % WARP == 0) {
-		(pipe.unit())->count = 0;
+		pipe.scheduled()->count = 0;
 		barrier_arrive(pipe.unit_full());
 	}
 }
@@ -267,22 +264,29 @@ static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t 
 		decode_attention_sm90_kernel<P>, block_count, P::threads, P::bytes, stream, a);
 }
 
-template <int D>
+template <int D, int STEP>
 static int launch_heads(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
 
 	if (group <= 2) {
-		return launch<plan<D, 2, false>>(a, block_count, stream);
+		return launch<plan<D, 2, false, STEP>>(a, block_count, stream);
 	}
 	if (group <= 4) {
-		return launch<plan<D, 4, false>>(a, block_count, stream);
+		return launch<plan<D, 4, false, STEP>>(a, block_count, stream);
 	}
-	return launch<plan<D, 8, false>>(a, block_count, stream);
+	return launch<plan<D, 8, false, STEP>>(a, block_count, stream);
+}
+
+template <int D>
+static int launch_step(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
+{
+	return decode_has_whole_tiles(a) ? launch_heads<D, TILE>(a, block_count, stream)
+					 : launch_heads<D, PAGED_KV_STEP>(a, block_count, stream);
 }
 
 int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
-	return a.shape.head_dim == 64 ? launch_heads<64>(a, block_count, stream)
-				      : launch_heads<128>(a, block_count, stream);
+	return a.shape.head_dim == 64 ? launch_step<64>(a, block_count, stream)
+				      : launch_step<128>(a, block_count, stream);
 }

@@ -20,22 +20,36 @@ static __device__ inline void copy_query(
 		pipe.full(stage));
 }
 
+/* Starts the copies of `count` keys and values of a tile, whose steps lie at offset[0], ... */
+template <class P>
+static __device__ inline void copy_tokens(const decode_arguments &a, uint32_t stage,
+	uint32_t barrier, const uint64_t *offset, uint32_t count, uint64_t policy)
+{
+#pragma unroll
+	for (uint32_t i = 0; i < P::lane_steps; i++) {
+		uint32_t first = i * P::step, to = stage + first * P::row;
+		if (first < count) {
+			uint32_t bytes = min(count - first, (uint32_t)P::step) * P::row;
+			copy_bytes(to, a.keys + offset[i], bytes, barrier, policy);
+			copy_bytes(
+				to + P::tile_bytes, a.values + offset[i], bytes, barrier, policy);
+		}
+	}
+}
+
 /* Starts the copies of the tiles of a shared unit: the first tile of each split, then the second,
    and so on, since each split has warps of its own. */
 template <class P>
 static __device__ inline void copy_shared(const decode_arguments &a, const pipe<P> &pipe,
-	stage_cursor<P> &to, const unit &u, uint64_t policy)
+	stage_cursor<P> &to, const unit<P::step> &u, uint64_t policy)
 {
-	static_assert(TABLE_STEP == (int)TILE, "an offset for each tile");
 	for (uint32_t i = 0; i < SPLIT_TILES * u.shared_splits; i++) {
 		uint32_t tile = i / u.shared_splits, split = i - tile * u.shared_splits;
-		uint64_t offset = u.offset[split * SPLIT_STEPS + tile];
 		uint32_t stage = pipe.stage(to.stage), barrier = pipe.full(to.stage);
 		barrier_wait(pipe.empty(to.stage), to.parity);
 		barrier_arrive_expecting(barrier, 2 * P::tile_bytes);
-		copy_bytes(stage, a.keys + offset, P::tile_bytes, barrier, policy);
-		copy_bytes(
-			stage + P::tile_bytes, a.values + offset, P::tile_bytes, barrier, policy);
+		copy_tokens<P>(a, stage, barrier,
+			u.offset + (split * SPLIT_TILES + tile) * P::lane_steps, TILE, policy);
 		to.advance(1);
 	}
 }
@@ -43,11 +57,10 @@ static __device__ inline void copy_shared(const decode_arguments &a, const pipe<
 /* Starts the copies of a tile's keys and values and writes its info. */
 template <class P>
 static __device__ inline void copy_tile(const decode_arguments &a, const pipe<P> &pipe,
-	uint32_t stage, uint32_t n, const unit &u, uint32_t first, uint64_t policy)
+	uint32_t stage, uint32_t n, const unit<P::step> &u, uint32_t first, uint64_t policy)
 {
 	uint32_t count = min(u.count - first, (uint32_t)TILE);
 	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
-	uint64_t offset = u.offset[first / TABLE_STEP] + (first % TABLE_STEP) * P::d;
 	uint32_t to = pipe.stage(stage), barrier = pipe.full(stage);
 	tile_info *info = pipe.info(n);
 
@@ -60,13 +73,12 @@ static __device__ inline void copy_tile(const decode_arguments &a, const pipe<P>
 	info->split_count = u.split_count;
 	info->kind = u.kind;
 	barrier_arrive_expecting(barrier, 2 * count * P::row + group * P::row);
-	copy_bytes(to, a.keys + offset, count * P::row, barrier, policy);
-	copy_bytes(to + P::tile_bytes, a.values + offset, count * P::row, barrier, policy);
+	copy_tokens<P>(a, to, barrier, u.offset + first / P::step, count, policy);
 }
 
 template <class P> static __device__ void produce(const decode_arguments &a, const pipe<P> &pipe)
 {
-	const unit &u = *pipe.unit();
+	const unit<P::step> &u = *pipe.scheduled();
 	uint64_t policy = evict_first_policy();
 	stage_cursor<P> to = {0, 1};
 	uint32_t n = 0;

@@ -24,6 +24,13 @@
 
 enum { TILE = 64, SPLIT_TILES = DECODE_SPLIT / TILE };
 
+/* Whether every tile lies in one KV block. Else each of its steps of PAGED_KV_STEP tokens is looked
+   up and copied alone, by kernels of their own: the others stay as fast as they are. */
+static inline bool decode_has_whole_tiles(const decode_arguments &a)
+{
+	return a.shape.block_size % TILE == 0;
+}
+
 #ifdef QUIRE_SM90A
 
 template <class P> struct tile_result {

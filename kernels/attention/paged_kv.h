@@ -27,7 +27,10 @@ struct attention_shape {
 	uint32_t table_width; /* blocks in a row of the block tables */
 };
 
-enum { ATTENTION_HEAD_DIM_MAX = 1024 };
+enum {
+	ATTENTION_HEAD_DIM_MAX = 1024,
+	PAGED_KV_STEP = 16, /* block_size is a multiple of it on the GPU */
+};
 
 /* Index of the first element of a token's key or value in a layer's keys or values. */
 BOTH_SIDES static inline uint64_t paged_kv_offset(

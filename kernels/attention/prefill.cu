@@ -4,7 +4,7 @@ int prefill_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys
 	const uint16_t *values, const struct prefill_work *work,
 	const struct attention_shape *shape, struct CUstream_st *stream)
 {
-	if (shape->block_size % 64 != 0) {
+	if (shape->block_size % PAGED_KV_STEP != 0) {
 		return cudaErrorInvalidValue;
 	}
 	if (work->tile_count == 0) {

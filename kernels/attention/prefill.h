@@ -34,8 +34,9 @@ void prefill_attention_cpu(float *out, const float *query, const float *keys, co
 /* On the GPU: tiles of PREFILL_QUERY_TILE queries against tiles of keys from position 0 on. The
    bits of a query depend only on its position and on the tokens up to it.
 
-   Preconditions: head_dim 32, 64 or 128; block_size a multiple of 64. Keys and values past the
-   context in a KV block are multiplied by 0, so they may have any value but NaN and infinity. */
+   Preconditions: head_dim 32, 64 or 128; block_size a multiple of PAGED_KV_STEP. Keys and values
+   past the context in a KV block are multiplied by 0, so they may have any value but NaN and
+   infinity. */
 struct prefill_tile {
 	uint32_t row;	/* of the batch */
 	uint32_t index; /* the tile begins at query index * PREFILL_QUERY_TILE of the row */

@@ -23,18 +23,26 @@ static const struct op_case cases[] = {
 	CASE(CASE_TINY, 2, 6, 1, 128, 64, 100, 37, true),
 	CASE(CASE_TINY, 2, 7, 1, 128, 64, 100, 99, true),
 	CASE(CASE_TINY, 2, 16, 2, 128, 256, 300, 40, true),
+	CASE(CASE_TINY, 2, 4, 2, 128, 16, 300, 200, true),
+	CASE(CASE_TINY, 2, 4, 1, 64, 48, 270, 130, true),
 	CASE(CASE_MODEL, 16, 16, 8, 128, 256, 1024, 1024, false),
 	CASE(CASE_MODEL, 4, 16, 8, 128, 256, 4096, 4096, false),
 	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 16384, 16384, false),
 	CASE(CASE_MODEL, 30, 16, 8, 128, 256, 1024, 1024, true),
 	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 32768, 2048, false),
 	CASE(CASE_MODEL, 16, 32, 8, 128, 256, 1024, 1024, false),
+	CASE(CASE_MODEL, 16, 16, 8, 128, 16, 1024, 1024, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 16, 16384, 16384, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 16, 32768, 2048, false),
 };
 
 static void describe(const struct op_case *c, char *text)
 {
-	snprintf(text, OP_TEXT_BYTES, "%ux%u of %u%s, %u/%u heads", c->rows, c->chunk, c->context,
-		c->is_ragged ? " ragged" : "", c->heads, c->kv_heads);
+	char blocks[24] = "";
+
+	attention_describe_blocks(c, blocks, sizeof(blocks));
+	snprintf(text, OP_TEXT_BYTES, "%ux%u of %u%s, %u/%u heads%s", c->rows, c->chunk, c->context,
+		c->is_ragged ? " ragged" : "", c->heads, c->kv_heads, blocks);
 }
 
 /* When checked, the first tokens belong to decode rows, which prefill must not touch. */

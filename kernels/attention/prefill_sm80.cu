@@ -10,7 +10,7 @@
    A thread block computes one tile of 64 queries of one row and head. Each of its 4 warps holds
    16 queries in registers, with an online softmax. Keys and values are read from the paged pool
    in tiles of 64 tokens from position 0 on, double-buffered by cp.async. A tile lies in one KV
-   block. */
+   block, or each 16 tokens of it do. */
 
 enum { WARPS = 4, KEY_TILE = 64, STAGES = 2 };
 enum { QUERY_TILE = 64 };
@@ -34,17 +34,29 @@ static __device__ inline void load_queries(
 	}
 }
 
-/* The same for a tile of the pool, whose rows are contiguous and already swizzled. */
-template <int D>
-static __device__ inline void load_tile(uint32_t shared, const uint16_t *from, uint32_t valid)
+/* The same for tokens of the pool, whose rows are contiguous and already swizzled. */
+template <int D, int TOKENS>
+static __device__ inline void load_tokens(uint32_t shared, const uint16_t *from, uint32_t valid)
 {
 	const uint32_t chunks = D / 8;
 
 #pragma unroll
-	for (uint32_t i = threadIdx.x; i < 64 * chunks; i += WARPS * WARP) {
+	for (uint32_t i = threadIdx.x; i < TOKENS * chunks; i += WARPS * WARP) {
 		bool is_valid = i / chunks < valid;
 		copy16(shared + i * 16, from + (is_valid ? i * 8 : 0), is_valid);
 	}
+}
+
+/* Keys and values of TOKENS tokens of one KV block, to their place in a tile. */
+template <int D, int TOKENS>
+static __device__ inline void load_step(const prefill_arguments &a, const uint32_t *table,
+	uint32_t kv_head, uint32_t position, uint32_t valid, uint32_t shared)
+{
+	uint64_t offset = paged_kv_offset(&a.shape, table[position / a.shape.block_size], kv_head,
+		position % a.shape.block_size);
+
+	load_tokens<D, TOKENS>(shared, a.keys + offset, valid);
+	load_tokens<D, TOKENS>(shared + KEY_TILE * D * 2, a.values + offset, valid);
 }
 
 template <int D>
@@ -53,11 +65,15 @@ static __device__ inline void load_keys_values(const prefill_arguments &a, const
 {
 	uint32_t position = tile * KEY_TILE;
 
-	if (position < end) {
-		uint64_t offset = paged_kv_offset(&a.shape, table[position / a.shape.block_size],
-			kv_head, position % a.shape.block_size);
-		load_tile<D>(shared, a.keys + offset, end - position);
-		load_tile<D>(shared + KEY_TILE * D * 2, a.values + offset, end - position);
+	if (position < end && a.shape.block_size % KEY_TILE == 0) {
+		load_step<D, KEY_TILE>(a, table, kv_head, position, end - position, shared);
+	} else if (position < end) {
+		for (uint32_t i = 0; i < KEY_TILE; i += PAGED_KV_STEP) {
+			bool has_tokens = position + i < end; /* else zeroes */
+			load_step<D, PAGED_KV_STEP>(a, table, kv_head,
+				has_tokens ? position + i : position,
+				has_tokens ? end - position - i : 0, shared + i * D * 2);
+		}
 	}
 	copy_commit();
 }

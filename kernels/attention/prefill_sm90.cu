@@ -15,7 +15,8 @@
 
        consumers        two warpgroups of 64 queries each; scores against tiles of 128 keys by
                         wgmma, online softmax in registers, weighted sum of values by wgmma
-       key producer     one lane; copies keys and values by TMA, up to two tiles ahead
+       key producer     one lane, or for small KV blocks one warp; copies keys and values by
+                        TMA, up to two tiles ahead
        query producer   one warp; copies the queries of the next item by cp.async
 
    Shared memory holds, in bf16,
@@ -38,8 +39,9 @@
 enum { WARPS_IN_GROUP = 4, GROUP = WARPS_IN_GROUP * WARP };
 enum { GROUPS = 2, GROUP_QUERIES = 64 };
 enum { KEYS = 128, DEPTH = 2 }; /* tokens in a tile of keys; stages of a ring */
-/* The TMA copies boxes of 64 tokens: the largest that lie in one KV block for every block size. */
-enum { COLUMNS = 64, BOX_TOKENS = 64 };
+/* The TMA copies boxes of BOX tokens, a template parameter: 64 where block sizes are multiples of
+   it, else PAGED_KV_STEP. */
+enum { COLUMNS = 64 };
 enum { ALL_WARPS = (GROUPS + 1) * WARPS_IN_GROUP };
 enum { BARRIERS = 2 * DEPTH * 3 };
 enum { ROW_BYTES = COLUMNS * 2, SWIZZLE_ALIGNMENT = 1024 };
@@ -106,24 +108,71 @@ static __device__ inline uint32_t pool_row(
 	       position % a.shape.block_size;
 }
 
-template <int D>
-static __device__ inline void copy_tile(
-	uint32_t shared, const CUtensorMap *map, const uint32_t (&rows)[2], uint32_t full)
+/* The key producer's threads. Several look up the boxes of a tile side by side; one issues all
+   copies. */
+template <int BOX> struct producer {
+	static const uint32_t lanes = BOX == 64 ? 1 : WARP;
+	static const uint32_t boxes = KEYS / BOX; /* of a tile */
+	/* that a thread looks up; of more threads than boxes, some look up the same */
+	static const uint32_t own = lanes == 1 ? boxes : 1;
+};
+
+/* The rows of the pool where the thread's boxes of a tile begin. Keys and values of a box past the
+   item's end are masked, but must be finite: they are those of the first box. */
+template <int BOX>
+static __device__ inline void find_boxes(uint32_t (&rows)[producer<BOX>::own],
+	const prefill_arguments &a, const struct prefill_item &item, uint32_t position)
 {
-	barrier_arrive_expecting(full, prefill_memory<D>::tile_bytes);
+	if (producer<BOX>::lanes > 1) {
+		uint32_t at = position + threadIdx.x % producer<BOX>::boxes * BOX;
+		rows[0] = pool_row(a, item, at < item.end ? at : position);
+		return;
+	}
+	rows[0] = pool_row(a, item, position);
+#pragma unroll
+	for (uint32_t i = 1; i < producer<BOX>::own; i++) {
+		uint32_t at = position + i * BOX;
+		rows[i] = at < item.end ? pool_row(a, item, at) : rows[0];
+	}
+}
+
+template <int D, int BOX>
+static __device__ inline void copy_tile(uint32_t shared, const CUtensorMap *map,
+	const uint32_t (&rows)[producer<BOX>::own], uint32_t full)
+{
+	bool is_issuing = producer<BOX>::lanes == 1 || threadIdx.x % WARP == 0;
+
+	if (is_issuing) {
+		barrier_arrive_expecting(full, prefill_memory<D>::tile_bytes);
+	}
 #pragma unroll
 	for (int half = 0; half < D / COLUMNS; half++) {
 #pragma unroll
-		for (int i = 0; i < 2; i++) {
-			copy_box(shared + (half * KEYS + i * BOX_TOKENS) * ROW_BYTES, map,
-				half * COLUMNS, rows[i], full);
+		for (uint32_t i = 0; i < producer<BOX>::boxes; i++) {
+			uint32_t row = rows[i % producer<BOX>::own];
+			if (producer<BOX>::lanes > 1) {
+				row = __shfl_sync(0xffffffffu, row, (int)i);
+			}
+			if (is_issuing) {
+				copy_box(shared + (half * KEYS + i * BOX) * ROW_BYTES, map,
+					half * COLUMNS, row, full);
+			}
 		}
 	}
 }
 
-/* The key producer, one lane: copies the keys and values of all items. The values of a tile
-   follow the keys of the next, in the order in which the consumers need them. */
-template <int D>
+template <int N>
+static __device__ inline void take_rows(uint32_t (&to)[N], const uint32_t (&from)[N])
+{
+#pragma unroll
+	for (int i = 0; i < N; i++) {
+		to[i] = from[i];
+	}
+}
+
+/* The key producer: copies the keys and values of all items. The values of a tile follow the keys
+   of the next, in the order in which the consumers need them. */
+template <int D, int BOX>
 static __device__ inline void copy_keys_values(const prefill_arguments &a, const CUtensorMap *keys,
 	const CUtensorMap *values, const prefill_memory<D> &at)
 {
@@ -133,24 +182,20 @@ static __device__ inline void copy_keys_values(const prefill_arguments &a, const
 
 	for (uint32_t round = 1; has_item; round++) {
 		uint32_t count = (item.end + KEYS - 1) / KEYS;
-		uint32_t rows[2], previous[2] = {}, ahead[2];
-		ahead[0] = pool_row(a, item, 0);
-		ahead[1] = item.end > BOX_TOKENS ? pool_row(a, item, BOX_TOKENS) : ahead[0];
+		uint32_t rows[producer<BOX>::own], previous[producer<BOX>::own] = {};
+		uint32_t ahead[producer<BOX>::own];
+		find_boxes<BOX>(ahead, a, item, 0);
 		for (uint32_t t = 0; t <= count; t++) {
-			rows[0] = ahead[0];
-			rows[1] = ahead[1];
+			take_rows(rows, ahead);
 			uint32_t position = (t + 1) * KEYS;
 			if (position < item.end) {
-				ahead[0] = pool_row(a, item, position);
-				ahead[1] = position + BOX_TOKENS < item.end
-						   ? pool_row(a, item, position + BOX_TOKENS)
-						   : ahead[0]; /* masked, but must be finite */
+				find_boxes<BOX>(ahead, a, item, position);
 			}
 			if (t < count) {
 				uint32_t slot = key_serial % DEPTH;
 				barrier_wait(
 					at.empty_keys + slot * 8, (key_serial / DEPTH + 1) % 2);
-				copy_tile<D>(at.keys + slot * at.tile_bytes, keys, rows,
+				copy_tile<D, BOX>(at.keys + slot * at.tile_bytes, keys, rows,
 					at.full_keys + slot * 8);
 				key_serial++;
 			}
@@ -158,14 +203,13 @@ static __device__ inline void copy_keys_values(const prefill_arguments &a, const
 				uint32_t slot = value_serial % DEPTH;
 				barrier_wait(
 					at.empty_values + slot * 8, (value_serial / DEPTH + 1) % 2);
-				copy_tile<D>(at.values + slot * at.tile_bytes, values, previous,
-					at.full_values + slot * 8);
+				copy_tile<D, BOX>(at.values + slot * at.tile_bytes, values,
+					previous, at.full_values + slot * 8);
 				value_serial++;
 			} else {
 				has_item = item_of_round(a, round, &next);
 			}
-			previous[0] = rows[0];
-			previous[1] = rows[1];
+			take_rows(previous, rows);
 		}
 		item = next;
 	}
@@ -535,7 +579,7 @@ static __device__ inline void attend_items(const prefill_arguments &a,
 
 #endif
 
-template <int D>
+template <int D, int BOX>
 static __global__ void __launch_bounds__(ALL_WARPS *WARP, 1)
 	prefill_attention_sm90_kernel(const __grid_constant__ CUtensorMap keys,
 		const __grid_constant__ CUtensorMap values, const prefill_arguments a)
@@ -573,9 +617,9 @@ static __global__ void __launch_bounds__(ALL_WARPS *WARP, 1)
 	dependency_wait();
 	if (group == GROUPS) {
 		registers_release<40>();
-		if (warp == GROUPS * WARPS_IN_GROUP && threadIdx.x % WARP == 0) {
+		if (warp == GROUPS * WARPS_IN_GROUP && threadIdx.x % WARP < producer<BOX>::lanes) {
 			fence_global_writes();
-			copy_keys_values<D>(a, &keys, &values, at);
+			copy_keys_values<D, BOX>(a, &keys, &values, at);
 		} else if (warp == GROUPS * WARPS_IN_GROUP + 1) {
 			copy_queries<D>(a, items, at);
 		}
@@ -592,24 +636,24 @@ static __global__ void __launch_bounds__(ALL_WARPS *WARP, 1)
 
 /* TMA descriptor of the keys or values of a layer, (rows, D) bf16. The number of rows is unknown
    here, so the descriptor has the largest; only rows from the block tables are read. */
-template <int D> static int describe_pool(CUtensorMap *out, const uint16_t *pool)
+template <int D, int BOX> static int describe_pool(CUtensorMap *out, const uint16_t *pool)
 {
 	const cuuint64_t size[] = {D, INT32_MAX}, row_bytes[] = {D * 2};
-	const cuuint32_t box[] = {COLUMNS, BOX_TOKENS};
+	const cuuint32_t box[] = {COLUMNS, BOX};
 
 	return tensor_map_make(out, pool, 2, size, row_bytes, box, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 
 /* Makes the TMA descriptors of keys and values, and finds the number of resident blocks. */
-template <int D>
+template <int D, int BOX>
 static int prepare(
 	const prefill_arguments &a, CUtensorMap *keys, CUtensorMap *values, uint32_t *block_count)
 {
 	int device = 0, processors = 0;
-	int error = describe_pool<D>(keys, a.keys);
+	int error = describe_pool<D, BOX>(keys, a.keys);
 
 	if (error == 0) {
-		error = describe_pool<D>(values, a.values);
+		error = describe_pool<D, BOX>(values, a.values);
 	}
 	if (error == 0) {
 		error = (int)cudaGetDevice(&device);
@@ -622,15 +666,15 @@ static int prepare(
 	return error;
 }
 
-template <int D> static int launch(prefill_arguments a, cudaStream_t stream)
+template <int D, int BOX> static int launch(prefill_arguments a, cudaStream_t stream)
 {
 	const uint32_t bytes = prefill_memory<D>::bytes + SWIZZLE_ALIGNMENT;
 	CUtensorMap keys, values;
 	uint32_t block_count;
-	int error = prepare<D>(a, &keys, &values, &block_count);
+	int error = prepare<D, BOX>(a, &keys, &values, &block_count);
 
 	if (error == 0) {
-		error = (int)cudaFuncSetAttribute(prefill_attention_sm90_kernel<D>,
+		error = (int)cudaFuncSetAttribute(prefill_attention_sm90_kernel<D, BOX>,
 			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
 	}
 	if (error != 0) {
@@ -641,12 +685,18 @@ template <int D> static int launch(prefill_arguments a, cudaStream_t stream)
 	uint32_t items = a.tile_count * a.shape.head_count;
 	a.piece_count = 2 * items <= block_count ? 2 : 1;
 	items *= a.piece_count;
-	return launch_dependent(prefill_attention_sm90_kernel<D>,
+	return launch_dependent(prefill_attention_sm90_kernel<D, BOX>,
 		dim3(items < block_count ? items : block_count), dim3(ALL_WARPS * WARP), bytes,
 		stream, keys, values, a);
 }
 
+template <int D> static int launch_boxes(const prefill_arguments &a, cudaStream_t stream)
+{
+	return a.shape.block_size % 64 == 0 ? launch<D, 64>(a, stream)
+					    : launch<D, PAGED_KV_STEP>(a, stream);
+}
+
 int prefill_attention_sm90(const prefill_arguments &a, cudaStream_t stream)
 {
-	return a.shape.head_dim == 128 ? launch<128>(a, stream) : launch<64>(a, stream);
+	return a.shape.head_dim == 128 ? launch_boxes<128>(a, stream) : launch_boxes<64>(a, stream);
 }

@@ -28,7 +28,7 @@ struct op_case {
 	uint32_t heads;	   /* query heads */
 	uint32_t kv_heads; /* key/value heads, divides heads */
 	uint32_t head_dim;
-	uint32_t block_size; /* a multiple of 64 for the GPU */
+	uint32_t block_size; /* a multiple of 16 for the GPU */
 	uint32_t context;    /* of the longest sequence, see op_case_context() */
 	uint32_t prefix;     /* decode: tokens that all sequences share, whole blocks */
 	uint32_t chunk;	     /* prefill: tokens computed, see op_case_chunk() */

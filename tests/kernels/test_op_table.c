@@ -43,7 +43,7 @@ Test(op_table, cases_make_sense)
 			cr_assert_geq(c->rows, 1);
 			cr_assert_gt(work.bytes, 0);
 			cr_assert_eq(work.flops > 0, (op->properties & OP_COMPUTES) != 0);
-			cr_assert(c->size != CASE_MODEL || c->block_size % 64 == 0);
+			cr_assert(c->size != CASE_MODEL || c->block_size % 16 == 0);
 			cr_assert(i == 0 || c->size >= op->cases[i - 1].size);
 			counts[c->size]++;
 		}

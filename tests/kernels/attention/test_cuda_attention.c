@@ -16,12 +16,12 @@ TestSuite(cuda_attention, .init = skip_without_device);
 /* GQA: `group` query heads to a key/value head; i chooses the size of a head. */
 static struct op_case case_of_group(uint32_t group, uint32_t i)
 {
-	static const uint32_t dims[] = {32, 64, 128};
+	static const uint32_t dims[] = {32, 64, 128}, sizes[] = {64, 16, 256, 48};
 
 	return (struct op_case){.heads = 2 * group,
 		.kv_heads = 2,
 		.head_dim = dims[i],
-		.block_size = (group + i) % 2 == 0 ? 64 : 256};
+		.block_size = sizes[(group + i) % COUNT(sizes)]};
 }
 
 static const struct op_case SMALLEST_PUBLISHED = {
@@ -304,7 +304,7 @@ Test(cuda_attention, decode_has_the_same_bits_with_shared_blocks)
 	}
 	for (uint32_t i = 0; i < 48; i++) {
 		struct op_case c = case_of_group(1 + i / 6, 1 + i / 3 % 2);
-		static const uint32_t sizes[] = {64, 192, 256, 512};
+		static const uint32_t sizes[] = {64, 192, 256, 512, 16, 48, 80};
 		uint32_t rows = 2 + counter_below((uint32_t)counter_hash(31, i), ROWS - 1);
 		uint32_t longest = i % 5 == 0 ? 9000 : 1800;
 		c.block_size = sizes[i % COUNT(sizes)];
@@ -315,6 +315,90 @@ Test(cuda_attention, decode_has_the_same_bits_with_shared_blocks)
 		contexts[0] = contexts[1] = longest;
 		c = with_sequences(c, contexts, NULL, rows);
 		check_sharing(&c, i, i % 8 == 0);
+	}
+}
+
+/* Fills the pool of a case with the keys or values that the sequences of another one have, which
+   differs in nothing but its block size. */
+static void take_tokens(
+	struct operands *operands, const struct operands *from, enum attention_operand index)
+{
+	const struct op_case *c = operands->op_case;
+	const struct attention_shape shape = attention_shape_of(c);
+	const struct attention_shape other = attention_shape_of(from->op_case);
+	size_t rows = (size_t)attention_pool_blocks(c) * c->kv_heads * c->block_size;
+	const uint32_t *tables = operand_host(operands, ATTENTION_TABLES);
+	const uint32_t *other_tables = operand_host(from, ATTENTION_TABLES);
+	float *to = operand_host(operands, index);
+	const float *tokens = operand_host(from, index);
+
+	for (uint32_t r = 0; r < c->rows; r++) {
+		const uint32_t *table = tables + (size_t)(c->rows - 1 - r) * shape.table_width;
+		const uint32_t *other_table =
+			other_tables + (size_t)(c->rows - 1 - r) * other.table_width;
+		for (uint32_t p = 0; p < c->contexts[r]; p++) {
+			uint32_t block = table[p / shape.block_size];
+			uint32_t other_block = other_table[p / other.block_size];
+			for (uint32_t h = 0; h < c->kv_heads; h++) {
+				uint64_t at =
+					paged_kv_offset(&shape, block, h, p % shape.block_size);
+				uint64_t other_at = paged_kv_offset(
+					&other, other_block, h, p % other.block_size);
+				memcpy(to + at, tokens + other_at, c->head_dim * sizeof(*to));
+			}
+		}
+	}
+	attention_permute(to, rows, &shape);
+	operands_send(operands, index);
+	attention_permute(to, rows, &shape);
+}
+
+static void check_block_sizes(const char *name, struct op_case c, enum kernel_path path)
+{
+	static const uint32_t sizes[] = {16, 32, 48, 64, 80, 192, 1024};
+	const struct op *op = op_find(name);
+	struct op_case other = c;
+
+	c.block_size = 256;
+	struct operands operands = open_case(op, &c, path, CASE_UNIFORM, NULL);
+	const struct tensor whole = tensor_of(&operands, OPERAND_OUT);
+	must(op->launch(&operands, 0, NULL), name);
+	for (uint32_t i = 0; i < COUNT(sizes); i++) {
+		other.block_size = sizes[i];
+		struct operands again = open_case(op, &other, path, CASE_UNIFORM, NULL);
+		const struct tensor out = tensor_of(&again, OPERAND_OUT);
+		take_tokens(&again, &operands, ATTENTION_KEYS);
+		take_tokens(&again, &operands, ATTENTION_VALUES);
+		must(op->launch(&again, 0, NULL), name);
+		expect_same_bits(&out, tensor_fetch(&whole), "another block size");
+		operands_close(&again);
+	}
+	operands_close(&operands);
+}
+
+/* The bits do not depend on the size of KV blocks: splits and tiles begin at absolute positions. */
+Test(cuda_attention, bits_do_not_depend_on_the_block_size)
+{
+	static const uint32_t contexts[] = {
+		1, 15, 16, 17, 31, 47, 64, 65, 100, 255, 256, 257, 700, 1024, 2049, 2500};
+	static const uint32_t chunks[] = {
+		1, 15, 3, 17, 31, 1, 64, 65, 37, 255, 130, 1, 700, 300, 129, 2};
+	struct op_case c;
+
+	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
+		for (uint32_t i = 0; i < 24; i++) {
+			c = with_sequences(
+				case_of_group(1 + i / 3, i % 3), contexts, NULL, COUNT(contexts));
+			check_block_sizes("decode_attention", c, (enum kernel_path)path);
+			c = with_sequences(
+				case_of_group(1 + i / 3, i % 3), contexts, chunks, COUNT(contexts));
+			check_block_sizes("prefill_attention", c, (enum kernel_path)path);
+		}
+		/* one row, by a cluster */
+		for (uint32_t i = 0; i < COUNT(contexts); i++) {
+			c = with_sequences(SMALLEST_PUBLISHED, contexts + i, NULL, 1);
+			check_block_sizes("decode_attention", c, (enum kernel_path)path);
+		}
 	}
 }
 

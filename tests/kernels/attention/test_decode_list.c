@@ -10,7 +10,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-enum { ROWS_MAX = 40, WIDTH_MAX = 48, SPLITS_MAX = 48, POOL = ROWS_MAX * WIDTH_MAX };
+enum { ROWS_MAX = 40, WIDTH_MAX = 128, SPLITS_MAX = 48, POOL = ROWS_MAX * WIDTH_MAX };
 
 /* Sequences, with what their lists claim of them. */
 struct scene {
@@ -161,8 +161,8 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 
 static void body_lists(struct prop *prop, const void *context)
 {
-	static const uint32_t sizes[] = {64, 128, 192, 256, 320, 512, 768};
-	uint32_t group = prop_range(prop, 1, 8), i = prop_range(prop, 0, 6);
+	static const uint32_t sizes[] = {64, 128, 192, 256, 320, 512, 768, 16, 32, 48, 80};
+	uint32_t group = prop_range(prop, 1, 8), i = prop_range(prop, 0, 10);
 	uint32_t width = 1 + prop_range(prop, 0, SPLITS_MAX * DECODE_SPLIT / sizes[i] - 1);
 
 	(void)context;
