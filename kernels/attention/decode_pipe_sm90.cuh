@@ -91,7 +91,8 @@ template <int D, int HEADS, bool HAS_SHARED, int STEP> struct plan {
 	static constexpr int barrier_count = 2 * (STAGES + WARPS + 1 + MERGERS + SLOTS) + SLOTS;
 	static constexpr int bytes = barriers + barrier_count * 8;
 
-	static_assert(DECODE_SPLIT % TILE == 0 && LANE_TOKENS == TILE && TILE % STEP == 0, "");
+	static_assert(
+		DECODE_SPLIT % TILE == 0 && (int)LANE_TOKENS == (int)TILE && TILE % STEP == 0, "");
 	/* Each stage belongs to one consumer. Copies may end out of order. A consumer that
 	   waited for a stage while a copy for another consumer was in flight there would mistake
 	   one phase for the next. */

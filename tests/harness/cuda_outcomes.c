@@ -55,9 +55,10 @@ static void hash_block(struct outcome *out, const unsigned char *block, uint32_t
 	}
 }
 
-/* Called in the step that ends a sequence, before its blocks are given back. */
+/* Called in the step that ends a sequence, before its blocks are given back. count: tokens with K/V.
+   */
 static void keep_outcome(struct run *run, const struct model_config *model,
-	const struct sequence *sequence, struct outcome *out)
+	const struct sequence *sequence, uint32_t count, struct outcome *out)
 {
 	struct error error = {0};
 	uint32_t block_size = run->engine->scheduler.config.block_size;
@@ -67,8 +68,8 @@ static void keep_outcome(struct run *run, const struct model_config *model,
 	uint32_t heads = (uint32_t)(bytes / 2 / model->num_hidden_layers / block_size /
 				    model->head_dim / sizeof(uint16_t));
 
-	for (uint32_t first = 0; first < sequence->token_count; first += block_size) {
-		uint32_t left = sequence->token_count - first;
+	for (uint32_t first = 0; first < count; first += block_size) {
+		uint32_t left = count - first;
 		cr_assert(cuda_runner_read_block(&run->runner,
 				  sequence->block_table[first / block_size],
 				  (uint16_t *)(void *)block, &error) == STATUS_OK,
@@ -90,9 +91,10 @@ static void keep_ended(struct run *run, const struct model_config *model, struct
 	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
 		const struct placement *placement = &scheduler->placements[i];
 		const struct sequence *sequence = placement->sequence;
+		uint32_t count = placement->first + placement->count;
 		if (sequence->request < REQUESTS && placement->is_sampled &&
-			sequence_completion_count(sequence) + 1 == sequence->max_tokens) {
-			keep_outcome(run, model, sequence, &outcomes->of[sequence->request]);
+			count + 1 - sequence->prompt_count == sequence->max_tokens) {
+			keep_outcome(run, model, sequence, count, &outcomes->of[sequence->request]);
 		}
 	}
 }
@@ -115,6 +117,10 @@ static void postprocess(struct run *run, struct outcomes *outcomes)
 	const struct sequence *sequence;
 
 	engine_postprocess(run->engine);
+	const struct step_decisions decisions = engine_decisions(run->engine);
+	for (size_t i = 0; i < decisions.events->count; i++) {
+		outcomes->dropped_rows += decisions.events->events[i].kind == EVENT_DROP;
+	}
 	while ((sequence = engine_take_finished(run->engine)) != NULL) {
 		if (sequence->request >= REQUESTS) {
 			continue;
@@ -141,11 +147,36 @@ static void step_and_keep(
 	postprocess(run, outcomes);
 }
 
+static void collect(struct run *run, struct outcomes *outcomes)
+{
+	struct error error = {0};
+	struct step_time time;
+
+	cr_assert(engine_collect(run->engine, &time, &error) == STATUS_OK, "%s", error.text);
+	outcomes->graph_steps += time.mode == STEP_MODE_GRAPH;
+	outcomes->eager_steps += time.mode == STEP_MODE_EAGER;
+}
+
+/* Decides and launches a step, then collects and applies the one before it. The step that ends the
+   last request has one without rows behind it. */
+static void step_async(struct run *run, const struct model_config *model, struct outcomes *outcomes)
+{
+	struct error error = {0};
+
+	cr_assert(engine_schedule(run->engine) != NULL);
+	cr_assert(engine_launch(run->engine, &error) == STATUS_OK, "%s", error.text);
+	count_step(run, outcomes);
+	keep_ended(run, model, outcomes);
+	if (engine_undone_count(run->engine) == 2) {
+		collect(run, outcomes);
+		postprocess(run, outcomes);
+	}
+}
+
 /* Runs all steps, each launched before the preceding one was collected. */
 static void run_ahead(struct run *run, const struct model_config *model, struct outcomes *outcomes)
 {
 	struct error error = {0};
-	struct step_time time;
 	uint32_t in_flight = 0;
 
 	while (engine_has_work(run->engine) || in_flight > 0) {
@@ -160,11 +191,8 @@ static void run_ahead(struct run *run, const struct model_config *model, struct 
 			postprocess(run, outcomes);
 		}
 		if (in_flight == 2 || !has_next) {
-			cr_assert(engine_collect(run->engine, &time, &error) == STATUS_OK, "%s",
-				error.text);
+			collect(run, outcomes);
 			in_flight--;
-			outcomes->graph_steps += time.mode == STEP_MODE_GRAPH;
-			outcomes->eager_steps += time.mode == STEP_MODE_EAGER;
 		}
 	}
 }
@@ -224,18 +252,31 @@ struct setup_run {
 	enum kernel_path path;
 };
 
+static struct engine_config config_of(const struct setup *setup)
+{
+	struct engine_config config = run_config(setup->policy, setup->blocks);
+
+	config.max_num_seqs = setup->max_num_seqs;
+	config.max_num_batched_tokens = setup->max_num_batched_tokens;
+	if (setup->block_size > 0) {
+		config.kv_block_count = setup->blocks * config.block_size / setup->block_size;
+		config.block_size = setup->block_size;
+	}
+	config.is_async = setup->is_async;
+	config.eos_token_id = setup->eos_token > 0 ? setup->eos_token : -1;
+	return config;
+}
+
 static void run_here(void *argument)
 {
 	struct setup_run *own = argument;
 	const struct subject *subject = own->subject;
 	const struct setup *setup = own->setup;
 	struct error error = {0};
-	struct engine_config config = run_config(setup->policy, setup->blocks);
+	struct engine_config config = config_of(setup);
 	struct run run;
 	uint32_t vocab_size = subject->model.vocab_size;
 
-	config.max_num_seqs = setup->max_num_seqs;
-	config.max_num_batched_tokens = setup->max_num_batched_tokens;
 	open_setup(&run, subject, setup, &config, own->path);
 	add_background(run.engine, setup->background, vocab_size);
 	for (uint64_t id = 0; id < REQUESTS || engine_has_work(run.engine);) {
@@ -248,7 +289,9 @@ static void run_here(void *argument)
 		for (; count > 0 && id < REQUESTS && engine_has_room(run.engine); count--) {
 			add_request(run.engine, id++, vocab_size, setup->is_forced);
 		}
-		if (setup->is_ahead && id == REQUESTS) {
+		if (setup->is_async) {
+			step_async(&run, &subject->model, &own->outcomes);
+		} else if (setup->is_ahead && id == REQUESTS) {
 			run_ahead(&run, &subject->model, &own->outcomes);
 		} else {
 			step_and_keep(&run, &subject->model, &own->outcomes);

@@ -23,6 +23,7 @@ struct outcomes {
 	uint64_t preemptions, graph_steps, eager_steps, mixed_steps;
 	uint64_t shared_steps; /* with several decode rows, and with tokens that sequences share */
 	uint64_t most_decode_rows;
+	uint64_t dropped_rows; /* with is_async: behind an EOS */
 };
 
 /* How requests are run. */
@@ -31,10 +32,13 @@ struct setup {
 	const char *policy;
 	uint32_t max_num_seqs;
 	uint32_t max_num_batched_tokens;
-	uint32_t blocks;
+	uint32_t blocks; /* of 64 tokens; of others, as many as hold the same tokens */
 	bool is_one_by_one; /* one request after the other, each with an empty cache */
 	bool is_eager;
 	bool reads_prefixes_apart;
+	uint32_t block_size; /* 0: 64 */
+	bool is_async;	     /* policy vllm: steps are decided before the preceding one is applied */
+	int32_t eos_token;   /* ends every request; 0: none */
 	uint32_t background; /* others with prompts of a few tokens, there from the start */
 
 	uint32_t ranks; /* 0: one; else the run is a process of its own, and K/V are rank 0's */

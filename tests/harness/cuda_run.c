@@ -73,15 +73,20 @@ void add_request(struct engine *engine, uint64_t id, uint32_t vocab_size, bool i
 		.forced = is_forced ? tokens + prompt : NULL,
 		.max_tokens = output,
 		.temperature = id % 2 == 0 ? 0.0f : 1.0f,
-		.ignore_eos = true,
 	};
 	cr_assert(engine_add(engine, &request, NULL) == FIT_OK);
 }
 
 struct engine_config run_config(const char *policy, uint32_t blocks)
 {
+	const struct policy_defaults *own = &policy_find(policy)->defaults;
+
 	return (struct engine_config){
 		.policy = policy_find(policy),
+		.allocation = own->allocation,
+		.strategies = {.free_order = own->free_order,
+			.equal_blocks = own->equal_blocks,
+			.has_null_block = own->has_null_block},
 		.block_size = 64,
 		.kv_block_count = blocks,
 		.max_num_seqs = 20,
@@ -139,8 +144,10 @@ void close_run(struct run *run)
 {
 	const struct block_manager *blocks = &run->engine->scheduler.blocks;
 
+	uint32_t null = run->engine->scheduler.config.strategies.has_null_block;
+
 	engine_check(run->engine);
-	cr_expect(blocks->free_count == blocks->block_count, "%u of %u blocks are free",
+	cr_expect(blocks->free_count + null == blocks->block_count, "%u of %u blocks are free",
 		blocks->free_count, blocks->block_count);
 	engine_close(run->engine);
 	run->runner.close(run->runner.state);

@@ -22,13 +22,15 @@ void subject_open_small(struct subject *subject);
 void subject_open_fixture(struct subject *subject, uint32_t i);
 void subject_close(struct subject *subject);
 
-/* Requests [0, REQUESTS) have random prompts and lengths. Two thirds of them share prefixes. */
+/* Requests [0, REQUESTS) have random prompts and lengths. Two thirds of them share prefixes. They
+   end before their length where the engine has an EOS token. */
 enum { REQUESTS = 24, PROMPT_MAX = 400, OUTPUT_MAX = 40 };
 
 int32_t request_token(uint64_t seed, uint64_t request, uint64_t position, uint32_t vocab_size);
 void add_request(struct engine *engine, uint64_t id, uint32_t vocab_size, bool is_forced);
 
-/* Blocks of 64 tokens, at most 20 sequences of 512 tokens. */
+/* Blocks of 64 tokens, at most 20 sequences of 512 tokens, and what comes with the policy but for
+   asynchronous scheduling. */
 struct engine_config run_config(const char *policy, uint32_t blocks);
 
 struct run {

@@ -78,9 +78,19 @@ Test(op_table, cases_describe_themselves)
 		{"decode_matmul_silu", "3x15x8", {.rows = 3, .width = 15, .outputs = 8}},
 		{"qk_norm_rope_store", "3, 16/8 heads", {.rows = 3, .heads = 16, .kv_heads = 8}},
 		{"decode_attention", "3x9 ragged, 16/8 heads",
-			{.rows = 3, .heads = 16, .kv_heads = 8, .context = 9, .is_ragged = true}},
-		{"prefill_attention", "3x4 of 9, 16/8 heads",
-			{.rows = 3, .heads = 16, .kv_heads = 8, .context = 9, .chunk = 4}},
+			{.rows = 3,
+				.heads = 16,
+				.kv_heads = 8,
+				.block_size = 256,
+				.context = 9,
+				.is_ragged = true}},
+		{"prefill_attention", "3x4 of 9, 16/8 heads, blocks of 16",
+			{.rows = 3,
+				.heads = 16,
+				.kv_heads = 8,
+				.block_size = 16,
+				.context = 9,
+				.chunk = 4}},
 	};
 	char text[OP_TEXT_BYTES];
 

@@ -22,6 +22,15 @@ static const struct setup setups[] = {
 		.is_eager = true},
 	{"a few at a time", "mixed", 3, 333, 200, .is_eager = false},
 	{"prefixes read apart", "mixed", 20, 200, 200, .reads_prefixes_apart = true},
+	{"blocks of 16", "mixed", 20, 200, 200, .block_size = 16},
+	{"blocks of 48, eager", "mixed", 13, 61, 200, .block_size = 48, .is_eager = true},
+	{"blocks of 16, prompts whole", "prefill-first", 20, 2048, 200, .block_size = 16},
+	{"blocks of 16, one by one", "mixed", 2, 100, 200, .block_size = 16, .is_one_by_one = true},
+	{"blocks of 256", "mixed", 20, 200, 200, .block_size = 256},
+	{"vllm", "vllm", 20, 200, 200, .block_size = 16},
+	{"vllm, asynchronous", "vllm", 20, 200, 200, .block_size = 16, .is_async = true},
+	{"vllm, asynchronous, odd sizes, eager", "vllm", 13, 61, 200, .block_size = 48,
+		.is_async = true, .is_eager = true},
 };
 
 /* Enough decode rows for every linear kernel. Their number falls from that of all requests, the
@@ -77,6 +86,33 @@ Test(cuda_runner_batches, requests_do_not_depend_on_large_batches)
 			sizeof(large_batches) / sizeof(large_batches[0]));
 		subject_close(&subject);
 	}
+}
+
+/* An EOS is not foreseen. With asynchronous scheduling the row behind it computes for nothing, with
+   the EOS as its token, and changes no other request. */
+Test(cuda_runner_batches, rows_behind_an_eos_change_nothing)
+{
+	struct setup setup = {"vllm", "vllm", 20, 200, 200, .block_size = 16};
+	struct subject subject;
+	uint32_t ended = 0;
+
+	open_invariance(&subject, 0);
+	struct outcomes *whole = run_setup(&subject, &setup, kernel_path_of_device());
+	const struct outcome *first = &whole->of[0];
+	setup.eos_token = first->tokens[(first->prompt_count + first->token_count) / 2];
+	struct outcomes *base = run_setup(&subject, &setup, kernel_path_of_device());
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		ended += base->of[i].token_count < whole->of[i].token_count;
+	}
+	cr_expect(ended > 0 && setup.eos_token > 0);
+	setup.is_async = true;
+	struct outcomes *other = run_setup(&subject, &setup, kernel_path_of_device());
+	cr_expect(base->dropped_rows == 0 && other->dropped_rows > 0);
+	expect_equal_outcomes(subject.model.name, "rows behind an EOS", base, other, true);
+	free(whole);
+	free(base);
+	free(other);
+	subject_close(&subject);
 }
 
 /* What is computed again after a preemption may have other bits than before. But a run that is
