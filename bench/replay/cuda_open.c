@@ -102,6 +102,8 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 		.gpu_memory_utilization = config->gpu_memory_utilization,
 		.seed = config->seed,
 		.is_eager = config->enforce_eager,
+		.reads_prefixes_apart =
+			config->shared_prefix_attention == SHARED_PREFIX_ATTENTION_OFF,
 		.path = config->kernels == KERNELS_GENERAL ? KERNEL_PATH_GENERAL : KERNEL_PATH_SM90,
 		.transport = transports[config->tp_transport],
 	};

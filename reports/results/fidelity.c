@@ -68,8 +68,8 @@ enum status fidelity_open(struct fidelity *fidelity, const struct result *first,
 static bool is_expected_to_differ(const char *field)
 {
 	static const char *const fields[] = {"runner", "gpu", "weights", "dtype", "kernels",
-		"enforce_eager", "gpu_memory_utilization", "temperature", "clock", "overlap",
-		"kernel_times", "tp_transport"};
+		"enforce_eager", "shared_prefix_attention", "gpu_memory_utilization", "temperature",
+		"clock", "overlap", "kernel_times", "tp_transport"};
 
 	for (uint32_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		if (strcmp(field, fields[i]) == 0) {

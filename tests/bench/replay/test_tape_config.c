@@ -84,7 +84,8 @@ static bool is_untaped(const char *name)
 {
 	return strcmp(name, "runner") == 0 || strcmp(name, "kernels") == 0 ||
 	       strcmp(name, "enforce-eager") == 0 || strcmp(name, "overlap") == 0 ||
-	       strcmp(name, "clock") == 0 || strcmp(name, "tp-transport") == 0;
+	       strcmp(name, "shared-prefix-attention") == 0 || strcmp(name, "clock") == 0 ||
+	       strcmp(name, "tp-transport") == 0;
 }
 
 /* By the option's own text: whether the command line would take this number. null and 0 also stand
