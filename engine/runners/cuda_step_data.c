@@ -141,13 +141,15 @@ static uint32_t group_end(
 }
 
 /* Fills the claims of the decode rows, launch by launch. */
-static void fill_claims(
-	struct cuda_step_data *data, const struct cuda_step_lists *lists, uint32_t row_count)
+static void fill_claims(struct cuda_step_data *data, const struct cuda_step_lists *lists,
+	const struct step_counts *counts)
 {
+	uint32_t row_count = (uint32_t)counts->decode_rows;
 	struct decode_rows rows = {.tables = data->host_tables,
 		.rows = lists->rows,
 		.contexts = lists->contexts,
-		.split_start = lists->split_start};
+		.split_start = lists->split_start,
+		.may_share = counts->shared_tokens >= (uint64_t)DECODE_SPLIT};
 
 	data->claim_count = 0;
 	for (uint32_t launch = 0; rows.first_row < row_count; launch++) {
@@ -173,7 +175,7 @@ static uint32_t fill_splits(
 		count += needed;
 	}
 	lists->split_start[rows] = count;
-	fill_claims(data, lists, rows);
+	fill_claims(data, lists, &batch->counts);
 	return count;
 }
 

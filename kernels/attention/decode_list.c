@@ -315,7 +315,7 @@ uint32_t decode_list_fill(struct decode_list *list, const struct decode_rows *ro
 	uint32_t end = rows->first_row + rows->row_count, count = first, readers = 0;
 
 	memset(list->has_shared, 0, list->row_capacity * sizeof(*list->has_shared));
-	if (list->is_sharing) {
+	if (list->is_sharing && rows->may_share) {
 		find_groups(list, rows);
 		count = fill_shared(list, rows, claims, first, &readers);
 	}

@@ -90,6 +90,7 @@ void decode_list_close(struct decode_list *list);
 struct decode_rows {
 	const uint32_t *tables, *rows, *contexts, *split_start;
 	uint32_t first_row, row_count;
+	bool may_share; /* else no two rows have a split in common, and none is looked for */
 };
 
 /* Fills claims from index `first` on, and *launch. Returns the index behind them. Where no launch

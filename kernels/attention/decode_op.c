@@ -98,6 +98,7 @@ void decode_attention_claims(struct decode_claims *out, const struct operands *o
 		.split_start = lists->split_start,
 		.first_row = first_row,
 		.row_count = row_count,
+		.may_share = true,
 	};
 
 	out->claims = memory_take(decode_list_capacity(splits), sizeof(*out->claims));

@@ -32,12 +32,12 @@ struct setup {
 	const char *policy;
 	uint32_t max_num_seqs;
 	uint32_t max_num_batched_tokens;
-	uint32_t blocks; /* of 64 tokens; of others, as many as hold the same tokens */
+	uint32_t blocks;    /* of 64 tokens; of others, as many as hold the same tokens */
 	bool is_one_by_one; /* one request after the other, each with an empty cache */
 	bool is_eager;
 	bool reads_prefixes_apart;
 	uint32_t block_size; /* 0: 64 */
-	bool is_async;	     /* policy vllm: steps are decided before the preceding one is applied */
+	bool is_async;	     /* policy vllm: asynchronous scheduling */
 	int32_t eos_token;   /* ends every request; 0: none */
 	uint32_t background; /* others with prompts of a few tokens, there from the start */
 

@@ -18,6 +18,7 @@ struct scene {
 	uint32_t tables[ROWS_MAX * WIDTH_MAX], rows[ROWS_MAX], contexts[ROWS_MAX];
 	uint32_t split_start[ROWS_MAX + 1];
 	uint32_t row_count;
+	bool may_share;
 	struct decode_claim claims[2 * ROWS_MAX * SPLITS_MAX];
 	uint8_t covered[ROWS_MAX][SPLITS_MAX]; /* times */
 	bool is_read_together[ROWS_MAX][SPLITS_MAX];
@@ -88,7 +89,8 @@ static bool is_shared(uint32_t first, uint32_t end, uint32_t row, uint32_t split
 {
 	bool is_shared = false;
 
-	if (!scene.list.is_sharing || (split + 1) * DECODE_SPLIT >= scene.contexts[row]) {
+	if (!scene.list.is_sharing || !scene.may_share ||
+		(split + 1) * DECODE_SPLIT >= scene.contexts[row]) {
 		return false;
 	}
 	uint32_t holder = first_holder(first, row, split);
@@ -133,7 +135,8 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 		.contexts = scene.contexts,
 		.split_start = scene.split_start,
 		.first_row = first,
-		.row_count = end - first};
+		.row_count = end - first,
+		.may_share = scene.may_share};
 	struct decode_launch launch;
 
 	uint32_t next = decode_list_fill(&scene.list, &rows, scene.claims, at, &launch);
@@ -169,6 +172,7 @@ static void body_lists(struct prop *prop, const void *context)
 	memset(&scene, 0, sizeof(scene));
 	width = width < WIDTH_MAX ? width : WIDTH_MAX;
 	scene.row_count = prop_range(prop, 1, ROWS_MAX);
+	scene.may_share = !prop_chance(prop, 1, 8);
 	scene.list = (struct decode_list){
 		.shape = {.head_count = 2 * group,
 			.kv_head_count = 2,
