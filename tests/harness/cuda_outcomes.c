@@ -55,8 +55,8 @@ static void hash_block(struct outcome *out, const unsigned char *block, uint32_t
 	}
 }
 
-/* Called in the step that ends a sequence, before its blocks are given back. count: tokens with K/V.
-   */
+/* Called in the step that ends a sequence, before its blocks are given back. count: tokens that
+   have keys and values. */
 static void keep_outcome(struct run *run, const struct model_config *model,
 	const struct sequence *sequence, uint32_t count, struct outcome *out)
 {
