@@ -22,6 +22,19 @@ compile()
 	(cd "$build" && eval "$command")
 }
 
+# users FILE: the kernels that include a header, or a header that includes it, and so on.
+users()
+{
+	local files=$1 before=""
+	while [ "$files" != "$before" ]; do
+		before=$files
+		files=$(cd "$root" && { echo "$files"; for file in $files; do
+			grep -lF "include \"$file\"" kernels/*/*.cu kernels/*/*.cuh || true
+		done; } | sort -u)
+	done
+	grep '\.cu$' <<<"$files"
+}
+
 # plant BUILD FOLDER PATCH: the programs of a patch, linked with the files that it changes.
 plant()
 {
@@ -31,8 +44,7 @@ plant()
 	cp -r "$root/kernels" "$root/engine" "$root/tests" "$tree"
 	patch -d "$tree" -p1 -s <"$patch"
 	file=$(sed -n 's|^+++ b/||p' "$patch" | head -1)
-	for file in $([[ $file != *.cuh ]] && echo "$file" ||
-		(cd "$root" && grep -l "include \"$file\"" kernels/*/*.cu)); do
+	for file in $([[ $file != *.cuh ]] && echo "$file" || users "$file"); do
 		objects+=("$tree/$(basename "$file").o")
 		compile "$tree" "$build" "$file" "${objects[-1]}"
 	done

@@ -22,6 +22,8 @@ struct scene {
 	struct decode_claim claims[2 * ROWS_MAX * SPLITS_MAX];
 	uint8_t covered[ROWS_MAX][SPLITS_MAX]; /* times */
 	bool is_read_together[ROWS_MAX][SPLITS_MAX];
+	uint32_t singles[ROWS_MAX];
+	bool is_of_shared_row[ROWS_MAX]; /* as its singles say */
 };
 
 static struct scene scene;
@@ -149,15 +151,20 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 			continue;
 		}
 		check(claim->row >= first && claim->row < end && claim->count == 1);
-		for (uint32_t k = 0; k < claim->count; k++) {
-			cover(claim->row, claim->index + k, false);
-		}
+		cover(claim->row, claim->index, false);
+		check(scene.singles[claim->row] == 0 ||
+			scene.is_of_shared_row[claim->row] == claim->is_of_shared_row);
+		scene.is_of_shared_row[claim->row] = claim->is_of_shared_row;
+		scene.singles[claim->row]++;
 	}
 	for (uint32_t r = first; r < end; r++) {
+		bool has_shared = false;
 		for (uint32_t k = 0; k < scene.split_start[r + 1] - scene.split_start[r]; k++) {
 			check(scene.covered[r][k] == 1);
 			check(scene.is_read_together[r][k] == is_shared(first, end, r, k));
+			has_shared |= scene.is_read_together[r][k];
 		}
+		check(scene.singles[r] == 0 || scene.is_of_shared_row[r] == has_shared);
 	}
 	return next;
 }
@@ -191,6 +198,7 @@ static void body_lists(struct prop *prop, const void *context)
 	uint32_t middle = prop_range(prop, 0, scene.row_count);
 	for (uint32_t round = 0; round < 2; round++) {
 		memset(scene.covered, 0, sizeof(scene.covered));
+		memset(scene.singles, 0, sizeof(scene.singles));
 		uint32_t end = take_launch(0, middle, 0);
 		end = take_launch(middle, scene.row_count, end);
 		check(end <= decode_list_capacity(scene.list.split_capacity));
