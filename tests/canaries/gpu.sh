@@ -2,8 +2,9 @@
 # Plants bugs into kernels and the CUDA runner, one after the other, and demands that the tests
 # named in the patch fail on a GPU. So the tests are known to find such bugs.
 #
-#     bash tests/canaries/gpu.sh build BUILD FOLDER     compiles a program for each patch and test
-#     bash tests/canaries/gpu.sh run FOLDER             runs them, where there is a GPU
+#     bash tests/canaries/gpu.sh build BUILD FOLDER [PATCH...]     compiles a program for each patch
+#                                                                  and test; without PATCH: all
+#     bash tests/canaries/gpu.sh run FOLDER                        runs them, where there is a GPU
 #
 # BUILD is a build folder of Ninja with the plain test programs (tests/README.md). The patches are
 # tests/canaries/gpu/*.patch: a sentence on the bug, a line "Caught by: TEST[/CASE]..." of the
@@ -86,7 +87,9 @@ build)
 	mkdir -p "$3"
 	folder=$(cd "$3" && pwd)
 	rm -f "$folder/cases"
-	for patch in "$root"/tests/canaries/gpu/*.patch; do
+	shift 3
+	[ $# -gt 0 ] || set -- "$root"/tests/canaries/gpu/*.patch
+	for patch; do
 		plant "$build" "$folder" "$patch"
 	done
 	;;
@@ -94,7 +97,7 @@ run)
 	run_all "$2"
 	;;
 *)
-	echo "expected build BUILD FOLDER or run FOLDER" >&2
+	echo "expected build BUILD FOLDER [PATCH...] or run FOLDER" >&2
 	exit 2
 	;;
 esac
