@@ -15,8 +15,8 @@
 
        consumers        two warpgroups of 64 queries each; scores against tiles of 128 keys by
                         wgmma, online softmax in registers, weighted sum of values by wgmma
-       key producer     one lane, or for small KV blocks one warp; copies keys and values by
-                        TMA, up to two tiles ahead
+       key producer     one lane, or for small KV blocks eight; copies keys and values by TMA,
+                        up to two tiles ahead
        query producer   one warp; copies the queries of the next item by cp.async
 
    Shared memory holds, in bf16,
@@ -108,55 +108,47 @@ static __device__ inline uint32_t pool_row(
 	       position % a.shape.block_size;
 }
 
-/* The key producer's threads. Several look up the boxes of a tile side by side; one issues all
-   copies. */
+/* The key producer's lanes, and the boxes of a tile that each looks up and copies. The copies of
+   several lanes are issued one by one, but with little else in between. */
 template <int BOX> struct producer {
-	static const uint32_t lanes = BOX == 64 ? 1 : WARP;
-	static const uint32_t boxes = KEYS / BOX; /* of a tile */
-	/* that a thread looks up; of more threads than boxes, some look up the same */
-	static const uint32_t own = lanes == 1 ? boxes : 1;
+	static const uint32_t lanes = BOX == 64 ? 1 : KEYS / BOX;
+	static const uint32_t boxes = KEYS / BOX / lanes;
 };
 
-/* The rows of the pool where the thread's boxes of a tile begin. Keys and values of a box past the
-   item's end are masked, but must be finite: they are those of the first box. */
+template <int BOX> static __device__ inline uint32_t first_box()
+{
+	return producer<BOX>::lanes == 1 ? 0 : threadIdx.x % WARP * producer<BOX>::boxes;
+}
+
+/* The rows of the pool where the lane's boxes of a tile begin. Keys and values of a box past the
+   item's end are masked, but must be finite: they are those of the tile's first box. */
 template <int BOX>
-static __device__ inline void find_boxes(uint32_t (&rows)[producer<BOX>::own],
+static __device__ inline void find_boxes(uint32_t (&rows)[producer<BOX>::boxes],
 	const prefill_arguments &a, const struct prefill_item &item, uint32_t position)
 {
-	if (producer<BOX>::lanes > 1) {
-		uint32_t at = position + threadIdx.x % producer<BOX>::boxes * BOX;
-		rows[0] = pool_row(a, item, at < item.end ? at : position);
-		return;
-	}
-	rows[0] = pool_row(a, item, position);
+	uint32_t first = position + first_box<BOX>() * BOX;
+
+	rows[0] = pool_row(a, item, first < item.end ? first : position);
 #pragma unroll
-	for (uint32_t i = 1; i < producer<BOX>::own; i++) {
-		uint32_t at = position + i * BOX;
+	for (uint32_t i = 1; i < producer<BOX>::boxes; i++) {
+		uint32_t at = first + i * BOX;
 		rows[i] = at < item.end ? pool_row(a, item, at) : rows[0];
 	}
 }
 
 template <int D, int BOX>
 static __device__ inline void copy_tile(uint32_t shared, const CUtensorMap *map,
-	const uint32_t (&rows)[producer<BOX>::own], uint32_t full)
+	const uint32_t (&rows)[producer<BOX>::boxes], uint32_t full)
 {
-	bool is_issuing = producer<BOX>::lanes == 1 || threadIdx.x % WARP == 0;
-
-	if (is_issuing) {
+	if (first_box<BOX>() == 0) {
 		barrier_arrive_expecting(full, prefill_memory<D>::tile_bytes);
 	}
 #pragma unroll
 	for (int half = 0; half < D / COLUMNS; half++) {
 #pragma unroll
 		for (uint32_t i = 0; i < producer<BOX>::boxes; i++) {
-			uint32_t row = rows[i % producer<BOX>::own];
-			if (producer<BOX>::lanes > 1) {
-				row = __shfl_sync(0xffffffffu, row, (int)i);
-			}
-			if (is_issuing) {
-				copy_box(shared + (half * KEYS + i * BOX) * ROW_BYTES, map,
-					half * COLUMNS, row, full);
-			}
+			copy_box(shared + (half * KEYS + (first_box<BOX>() + i) * BOX) * ROW_BYTES,
+				map, half * COLUMNS, rows[i], full);
 		}
 	}
 }
@@ -182,8 +174,8 @@ static __device__ inline void copy_keys_values(const prefill_arguments &a, const
 
 	for (uint32_t round = 1; has_item; round++) {
 		uint32_t count = (item.end + KEYS - 1) / KEYS;
-		uint32_t rows[producer<BOX>::own], previous[producer<BOX>::own] = {};
-		uint32_t ahead[producer<BOX>::own];
+		uint32_t rows[producer<BOX>::boxes], previous[producer<BOX>::boxes] = {};
+		uint32_t ahead[producer<BOX>::boxes];
 		find_boxes<BOX>(ahead, a, item, 0);
 		for (uint32_t t = 0; t <= count; t++) {
 			take_rows(rows, ahead);
