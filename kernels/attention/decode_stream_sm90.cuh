@@ -25,14 +25,19 @@ template <class P>
 static __device__ inline void copy_tokens(const decode_arguments &a, uint32_t stage,
 	uint32_t barrier, const uint64_t *offset, uint32_t count, uint64_t policy)
 {
+	uint64_t from[P::lane_steps]; /* loaded side by side, since no load moves past a copy */
+
+#pragma unroll
+	for (uint32_t i = 0; i < P::lane_steps; i++) {
+		from[i] = offset[i];
+	}
 #pragma unroll
 	for (uint32_t i = 0; i < P::lane_steps; i++) {
 		uint32_t first = i * P::step, to = stage + first * P::row;
 		if (first < count) {
 			uint32_t bytes = min(count - first, (uint32_t)P::step) * P::row;
-			copy_bytes(to, a.keys + offset[i], bytes, barrier, policy);
-			copy_bytes(
-				to + P::tile_bytes, a.values + offset[i], bytes, barrier, policy);
+			copy_bytes(to, a.keys + from[i], bytes, barrier, policy);
+			copy_bytes(to + P::tile_bytes, a.values + from[i], bytes, barrier, policy);
 		}
 	}
 }
