@@ -34,6 +34,15 @@ static const struct op_case cases[] = {
 	CASE(CASE_MODEL, 16, 16, 8, 128, 16, 1024, 1024, false),
 	CASE(CASE_MODEL, 1, 16, 8, 128, 16, 16384, 16384, false),
 	CASE(CASE_MODEL, 1, 16, 8, 128, 16, 32768, 2048, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 56384, 16384, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 136384, 16384, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 40064, 64, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 40256, 256, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 42048, 2048, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 120064, 64, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 120256, 256, false),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 122048, 2048, false),
+	CASE(CASE_MODEL, 8, 16, 8, 128, 256, 40256, 256, false),
 };
 
 static void describe(const struct op_case *c, char *text)
