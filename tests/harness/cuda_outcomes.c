@@ -99,14 +99,39 @@ static void keep_ended(struct run *run, const struct model_config *model, struct
 	}
 }
 
+/* Whether two rows decode behind a split that lies in equal blocks. */
+static bool share_a_split(const struct placement *a, const struct placement *b, uint32_t block_size)
+{
+	uint32_t blocks = ((uint32_t)DECODE_SPLIT + block_size - 1) / block_size;
+
+	return a->is_decode && b->is_decode && a->first >= (uint32_t)DECODE_SPLIT &&
+	       b->first >= (uint32_t)DECODE_SPLIT &&
+	       memcmp(a->sequence->block_table, b->sequence->block_table,
+		       blocks * sizeof(*a->sequence->block_table)) == 0;
+}
+
+static bool has_shared_split(const struct scheduler *scheduler)
+{
+	const struct placement *placements = scheduler->placements;
+	uint32_t block_size = scheduler->config.block_size;
+
+	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
+		for (uint32_t j = 0; j < i; j++) {
+			if (share_a_split(&placements[i], &placements[j], block_size)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 static void count_step(const struct run *run, struct outcomes *outcomes)
 {
 	const struct step_counts *counts = &run->engine->scheduler.batch.counts;
 
 	outcomes->preemptions += counts->preemptions;
 	outcomes->mixed_steps += counts->decode_rows > 0 && counts->prefill_rows > 0;
-	outcomes->shared_steps +=
-		counts->decode_rows > 1 && counts->shared_tokens >= (uint64_t)DECODE_SPLIT;
+	outcomes->shared_steps += has_shared_split(&run->engine->scheduler);
 	if (counts->decode_rows > outcomes->most_decode_rows) {
 		outcomes->most_decode_rows = counts->decode_rows;
 	}
@@ -360,10 +385,11 @@ void expect_equal_outcomes(const char *model, const char *name, const struct out
 		hits += y->cached_count > x->cached_count;
 		compared++;
 	}
-	printf("%s, %s: %u requests alike, %u not; %u had hits; %lu graph, %lu eager, %lu mixed "
-	       "steps of up to %lu decode rows; %lu preemptions\n",
+	printf("%s, %s: %u requests alike, %u not; %u had hits; %lu graph, %lu eager, %lu mixed, "
+	       "%lu shared steps of up to %lu decode rows; %lu preemptions\n",
 		model, name, compared - bad, bad, hits, (unsigned long)b->graph_steps,
 		(unsigned long)b->eager_steps, (unsigned long)b->mixed_steps,
-		(unsigned long)b->most_decode_rows, (unsigned long)b->preemptions);
+		(unsigned long)b->shared_steps, (unsigned long)b->most_decode_rows,
+		(unsigned long)b->preemptions);
 	cr_expect(compared > 0);
 }

@@ -22,8 +22,9 @@ void subject_open_small(struct subject *subject);
 void subject_open_fixture(struct subject *subject, uint32_t i);
 void subject_close(struct subject *subject);
 
-/* Requests [0, REQUESTS) have random prompts and lengths. Two thirds of them share prefixes. They
-   end before their length where the engine has an EOS token. */
+/* Requests [0, REQUESTS) have random prompts and lengths. Two thirds of them share prefixes,
+   half of these more than a split of decode attention. They end before their length where the
+   engine has an EOS token. */
 enum { REQUESTS = 24, PROMPT_MAX = 400, OUTPUT_MAX = 40 };
 
 int32_t request_token(uint64_t seed, uint64_t request, uint64_t position, uint32_t vocab_size);

@@ -51,8 +51,8 @@ Test(cuda_runner_logits, logits_are_right_with_preemptions)
 	struct subject subject;
 
 	subject_open_small(&subject);
-	cr_expect(compare_runs(&subject, "mixed", 12, false, 1).preemptions > 0);
-	cr_expect(compare_runs(&subject, "prefill-first", 12, false, 1).preemptions > 0);
+	cr_expect(compare_runs(&subject, "mixed", 10, false, 1).preemptions > 0);
+	cr_expect(compare_runs(&subject, "prefill-first", 10, false, 1).preemptions > 0);
 	subject_close(&subject);
 }
 

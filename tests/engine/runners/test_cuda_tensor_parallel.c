@@ -19,6 +19,7 @@ static const struct setup setups[] = {
 	{"prompts whole", "prefill-first", 20, 2048, 200, .ranks = 2},
 	{"prompts whole, eager", "prefill-first", 20, 2048, 200, .is_eager = true, .ranks = 2},
 	{"chunks and decodes", "mixed", 20, 200, 200, .ranks = 2},
+	{"blocks of 16", "mixed", 20, 200, 200, .block_size = 16, .ranks = 2},
 	{"chunks of odd sizes, eager", "mixed", 13, 61, 200, .is_eager = true, .ranks = 2},
 	{"chunks, nccl", "mixed", 20, 130, 200, .ranks = 2, .transport = CUDA_TRANSPORT_NCCL},
 	{"with 65 others", "mixed", 85, 190, 330, .background = 65, .ranks = 2},
@@ -38,6 +39,7 @@ static void check_setups(uint32_t model)
 		struct outcomes *other = run_setup(&subject, &setups[i], KERNEL_PATH_SM90);
 		expect_equal_outcomes(subject.model.name, setups[i].name, base, other, true);
 		cr_expect(other->preemptions == 0);
+		cr_expect(setups[i].is_one_by_one || other->shared_steps > 0);
 		cr_expect(other->most_decode_rows > setups[i].background);
 		free(other);
 	}
@@ -95,8 +97,8 @@ Test(cuda_tensor_parallel, steps_launched_ahead_have_the_same_bits)
 Test(cuda_tensor_parallel, preempted_runs_repeat_bit_by_bit)
 {
 	static const struct setup preempted[] = {
-		{"preempted", "mixed", 20, 200, 12, .ranks = 2},
-		{"preempted, eager, nccl", "mixed", 20, 200, 12, .is_eager = true, .ranks = 2,
+		{"preempted", "mixed", 20, 200, 10, .ranks = 2},
+		{"preempted, eager, nccl", "mixed", 20, 200, 10, .is_eager = true, .ranks = 2,
 			.transport = CUDA_TRANSPORT_NCCL},
 	};
 	struct subject subject;
@@ -134,7 +136,7 @@ Test(cuda_tensor_parallel, logits_of_random_weights_are_those_of_the_reference)
 
 	subject_open_small(&subject);
 	compare_runs(&subject, "mixed", 200, false, 2);
-	cr_expect(compare_runs(&subject, "mixed", 12, false, 2).preemptions > 0);
+	cr_expect(compare_runs(&subject, "mixed", 10, false, 2).preemptions > 0);
 	subject_close(&subject);
 }
 
