@@ -3,9 +3,12 @@
 #include "bench/gate/gate_print.h"
 #include "bench/gate/gate_history.h"
 #include "bench/gate/ratio.h"
+#include "bench/gate/replaced_file.h"
 #include "engine/base/output_file.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct gate_command {
@@ -30,13 +33,47 @@ static enum status write_one(const struct gate *gate, const char *path,
 	return status;
 }
 
+static enum status append_markdown(
+	const struct gate *gate, struct replaced_file *file, struct error *error)
+{
+	bool is_there;
+
+	TRY(replaced_file_old(file, "GITHUB_STEP_SUMMARY", &is_there, error));
+	if (is_there) {
+		TRY(replaced_file_copy(file, file->path, error));
+	}
+	gate_print_markdown(gate, file->output.file);
+	return replaced_file_commit(file, error);
+}
+
+/* On GitHub's machines the verdicts go to the summary of the step, behind what the step wrote
+   there, and beside the pull request. */
+static enum status write_for_github(
+	const struct gate *gate, const struct gate_command *command, struct error *error)
+{
+	const char *actions = getenv("GITHUB_ACTIONS"), *summary = getenv("GITHUB_STEP_SUMMARY");
+	bool is_github = actions != NULL && strcmp(actions, "true") == 0;
+	struct replaced_file file;
+
+	if (is_github || command->annotates) {
+		gate_print_annotations(gate, stdout);
+	}
+	if (!is_github || command->markdown != NULL || summary == NULL || summary[0] == '\0') {
+		return STATUS_OK;
+	}
+	enum status status = replaced_file_open(&file, summary, error);
+	if (status == STATUS_OK) {
+		status = append_markdown(gate, &file, error);
+	}
+	replaced_file_abandon(&file);
+	return status;
+}
+
 static enum status write_all(
 	const struct gate *gate, const struct gate_command *command, struct error *error)
 {
 	gate_print_text(gate, stdout);
-	if (command->annotates) {
-		gate_print_annotations(gate, stdout);
-	}
+	TRY(write_for_github(gate, command, error));
 	TRY(write_one(gate, command->markdown, gate_print_markdown, error));
 	TRY(write_one(gate, command->junit, gate_print_junit, error));
 	TRY(write_one(gate, command->json, gate_print_json, error));
@@ -53,9 +90,9 @@ static enum status write_all(
 	}
 	if (cost == 2) {
 		return error_set(error, STATUS_INPUT,
-			"%u cases cannot be compared with the baseline: see INVALID above "
+			"%u of %u cases cannot be compared with the baseline: see INVALID above "
 			"(--update makes the present ones the baseline)",
-			gate->counts[GATE_INVALID]);
+			gate->counts[GATE_INVALID], gate->count);
 	}
 	return cost == 1 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
 }
@@ -165,7 +202,8 @@ static const struct option options[] = {
 		.help = "run the suite N times against this very program instead, and tell how "
 			"often a case was flagged: its false alarms on this machine"},
 	{"markdown", OPTION_TEXT, offsetof(struct gate_command, markdown), .argument = "FILE",
-		.help = "write the verdicts for a pull request, or to $GITHUB_STEP_SUMMARY"},
+		.help = "write the verdicts for a pull request; unasked to $GITHUB_STEP_SUMMARY, "
+			"where GITHUB_ACTIONS is true"},
 	{"junit", OPTION_TEXT, offsetof(struct gate_command, junit), .argument = "FILE",
 		.help = "write the verdicts as JUnit's XML"},
 	{"json", OPTION_TEXT, offsetof(struct gate_command, json), .argument = "FILE",
@@ -174,7 +212,7 @@ static const struct option options[] = {
 		.help = "add a line with the figures to a file, and tell since which commits their "
 			"levels have changed"},
 	{"annotations", OPTION_FLAG, offsetof(struct gate_command, annotates),
-		.help = "print GitHub's annotations too"},
+		.help = "print GitHub's annotations; unasked where GITHUB_ACTIONS is true"},
 };
 
 const struct command command_gate = {

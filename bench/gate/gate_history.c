@@ -2,12 +2,10 @@
 
 #include "bench/gate/replaced_file.h"
 #include "bench/record/provenance.h"
-#include "engine/base/input_file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "reports/results/history_file.h"
 
-#include <sys/stat.h>
 #include <time.h>
 
 static cJSON *case_to_json(const struct gate_verdict *verdict)
@@ -43,21 +41,15 @@ static cJSON *line_of(const struct gate *gate)
 	return line;
 }
 
-/* A file that the command has read for another reason, or that is no history, stays as it is. */
-static enum status check_old(const char *path, bool *is_there, struct error *error)
+/* A file that is no history stays as it is. */
+static enum status check_old(const struct replaced_file *file, bool *is_there, struct error *error)
 {
-	struct stat file;
-
-	TRY(path_is_there(path, is_there, error));
+	TRY(replaced_file_old(file, "--history", is_there, error));
 	if (!*is_there) {
 		return STATUS_OK;
 	}
-	if (stat(path, &file) == 0 && input_file_was_read(&file)) {
-		return error_set(error, STATUS_USAGE,
-			"--history %s: is read by this command, expected another file", path);
-	}
 	struct history_file history;
-	enum status status = history_file_open(&history, path, error);
+	enum status status = history_file_open(&history, file->path, error);
 	history_file_close(&history);
 	return status;
 }
@@ -67,7 +59,7 @@ static enum status write_new(
 {
 	bool is_there;
 
-	TRY(check_old(file->path, &is_there, error));
+	TRY(check_old(file, &is_there, error));
 	if (is_there) {
 		TRY(replaced_file_copy(file, file->path, error));
 	}

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum status replaced_file_open(struct replaced_file *file, const char *path, struct error *error)
 {
@@ -14,6 +15,20 @@ enum status replaced_file_open(struct replaced_file *file, const char *path, str
 	TRY(path_format(file->path, error, "%s", path));
 	TRY(path_format(made, error, "%s.new", path));
 	return output_file_open(&file->output, made, error);
+}
+
+enum status replaced_file_old(
+	const struct replaced_file *file, const char *option, bool *is_there, struct error *error)
+{
+	struct stat old;
+
+	TRY(path_is_there(file->path, is_there, error));
+	if (*is_there && stat(file->path, &old) == 0 && input_file_was_read(&old)) {
+		return error_set(error, STATUS_USAGE,
+			"%s %s: is read by this command, expected another file", option,
+			file->path);
+	}
+	return STATUS_OK;
 }
 
 enum status replaced_file_copy(struct replaced_file *file, const char *from, struct error *error)

@@ -16,6 +16,11 @@ struct replaced_file {
 
 enum status replaced_file_open(struct replaced_file *file, const char *path, struct error *error);
 
+/* Whether there is an old one. A file that the command has read for another purpose, such as its
+   suite, is refused. option: names the file in the error. */
+enum status replaced_file_old(
+	const struct replaced_file *file, const char *option, bool *is_there, struct error *error);
+
 /* Adds the bytes of a file of lines, the last of which may lack its line feed. */
 enum status replaced_file_copy(struct replaced_file *file, const char *from, struct error *error);
 

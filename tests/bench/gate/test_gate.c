@@ -315,6 +315,29 @@ Test(gate, verdicts_are_written_for_people_and_machines)
 	close_folder(folder);
 }
 
+/* On GitHub's machines, unasked; what the step wrote before stays. */
+Test(gate, github_gets_a_summary_and_annotations)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	shell(folder, "sed -i 's/\"rejected\":.*/\"rejected\": 1,/' s-baseline/one.json; "
+		      "echo before >sum.md");
+	struct process_result result = shell_run(folder,
+		"GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=sum.md " QUIRE_EXECUTABLE
+		" gate s.json; cat sum.md; "
+		"GITHUB_ACTIONS=false GITHUB_STEP_SUMMARY=sum.md " QUIRE_EXECUTABLE
+		" gate s.json | grep -c ::; "
+		"GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=s.json " QUIRE_EXECUTABLE " gate s.json");
+	require(strstr(result.out, "::error title=quire gate: one REGRESSED::") != NULL &&
+			strstr(result.out, "\nbefore\n### quire gate: 1 PASS") != NULL &&
+			strstr(result.out, "\n0\n") != NULL,
+		"%s", result.out);
+	require(strstr(result.err, "is read by this command") != NULL, "%s", result.err);
+	process_result_free(&result);
+	close_folder(folder);
+}
+
 /* A line a gate, of the figures that have limits. */
 Test(gate, a_history_grows_by_a_line)
 {
