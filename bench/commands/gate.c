@@ -1,14 +1,12 @@
 #include "bench/commands/commands.h"
 #include "bench/gate/gate.h"
 #include "bench/gate/gate_print.h"
+#include "bench/gate/github.h"
 #include "bench/gate/gate_history.h"
 #include "bench/gate/ratio.h"
-#include "bench/gate/replaced_file.h"
 #include "engine/base/output_file.h"
 
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct gate_command {
@@ -33,47 +31,17 @@ static enum status write_one(const struct gate *gate, const char *path,
 	return status;
 }
 
-static enum status append_markdown(
-	const struct gate *gate, struct replaced_file *file, struct error *error)
-{
-	bool is_there;
-
-	TRY(replaced_file_old(file, "GITHUB_STEP_SUMMARY", &is_there, error));
-	if (is_there) {
-		TRY(replaced_file_copy(file, file->path, error));
-	}
-	gate_print_markdown(gate, file->output.file);
-	return replaced_file_commit(file, error);
-}
-
-/* On GitHub's machines the verdicts go to the summary of the step, behind what the step wrote
-   there, and beside the pull request. */
-static enum status write_for_github(
-	const struct gate *gate, const struct gate_command *command, struct error *error)
-{
-	const char *actions = getenv("GITHUB_ACTIONS"), *summary = getenv("GITHUB_STEP_SUMMARY");
-	bool is_github = actions != NULL && strcmp(actions, "true") == 0;
-	struct replaced_file file;
-
-	if (is_github || command->annotates) {
-		gate_print_annotations(gate, stdout);
-	}
-	if (!is_github || command->markdown != NULL || summary == NULL || summary[0] == '\0') {
-		return STATUS_OK;
-	}
-	enum status status = replaced_file_open(&file, summary, error);
-	if (status == STATUS_OK) {
-		status = append_markdown(gate, &file, error);
-	}
-	replaced_file_abandon(&file);
-	return status;
-}
-
 static enum status write_all(
 	const struct gate *gate, const struct gate_command *command, struct error *error)
 {
 	gate_print_text(gate, stdout);
-	TRY(write_for_github(gate, command, error));
+	bool is_github = gate_is_on_github();
+	if (is_github || command->annotates) {
+		gate_print_annotations(gate, stdout);
+	}
+	if (is_github && command->markdown == NULL) {
+		TRY(gate_add_to_summary(gate, error));
+	}
 	TRY(write_one(gate, command->markdown, gate_print_markdown, error));
 	TRY(write_one(gate, command->junit, gate_print_junit, error));
 	TRY(write_one(gate, command->json, gate_print_json, error));

@@ -1,8 +1,8 @@
 #include "bench/gate/case_run.h"
 
 #include "engine/base/check.h"
-#include "engine/base/integer.h"
 #include "bench/gate/costs.h"
+#include "reports/results/metric.h"
 #include "reports/results/results.h"
 
 #include <string.h>
@@ -27,7 +27,8 @@ bool case_measures_time(const struct suite_case *rules, bool records)
 	if (records) {
 		runner = find_runner(rules->recorded, rules->recorded_count, runner);
 	}
-	return strcmp(runner, "sim") != 0 && strcmp(runner, "tape") != 0;
+	return rules->measures[COST_CPU_TIME] ||
+	       (strcmp(runner, "sim") != 0 && strcmp(runner, "tape") != 0);
 }
 
 static void plan(struct case_run *run, enum plan_kind kind, bool is_base, uint32_t number)
@@ -54,8 +55,10 @@ void case_run_plan(struct case_run *run)
 			}
 		}
 	}
-	if (!run->counts_instructions ||
-		(!rules->measures[COST_INSTRUCTIONS] && !rules->measures[COST_STEP_INSTRUCTIONS])) {
+	bool counts = rules->measures[COST_INSTRUCTIONS] ||
+		      rules->measures[COST_STEP_INSTRUCTIONS] ||
+		      rules->measures[COST_REQUEST_INSTRUCTIONS];
+	if (!run->counts_instructions || !counts) {
 		return;
 	}
 	plan(run, PLAN_COUNT, false, 0);
@@ -146,7 +149,9 @@ static enum status start(
 		if (run->records) {
 			add_words(arguments, &count, rules->recorded, rules->recorded_count);
 		}
-		arguments[count++] = "--steps";
+		if (!rules->ignores_decisions) {
+			arguments[count++] = "--steps";
+		}
 		arguments[count++] = "--force";
 	}
 	arguments[count++] = "--out";
@@ -178,9 +183,12 @@ bool case_run_start(struct case_run *run)
 	return true;
 }
 
-static double steps_of(const struct evidence *evidence)
+/* A count of the first run's summary. */
+static double at_least_one(const struct evidence *evidence, enum result_number number)
 {
-	return (double)u64_max(evidence->trail.step_count, 1);
+	double count = metric_value(&evidence->summary, &metrics_table[number]).value;
+
+	return count < 1 ? 1 : count;
 }
 
 static enum status take_run(
@@ -194,12 +202,15 @@ static enum status take_run(
 	TRY(check_new(run, folder, error));
 	TRY(evidence_add_run(evidence, folder, error));
 	if (run->rules->measures[COST_BYTES_WRITTEN]) {
-		TRY(costs_bytes_written(folder, &costs->amount[COST_BYTES_WRITTEN], error));
-		costs->is_known[COST_BYTES_WRITTEN] = true;
+		double bytes;
+		TRY(costs_bytes_written(folder, &bytes, error));
+		gate_costs_add(costs, COST_BYTES_WRITTEN, bytes);
 	}
 	if (run->rules->measures[COST_PEAK_MEMORY]) {
-		costs->amount[COST_PEAK_MEMORY] = (double)run->child.peak_memory_bytes;
-		costs->is_known[COST_PEAK_MEMORY] = true;
+		gate_costs_add(costs, COST_PEAK_MEMORY, (double)run->child.peak_memory_bytes);
+	}
+	if (run->rules->measures[COST_CPU_TIME]) {
+		gate_costs_add(costs, COST_CPU_TIME, (double)run->child.cpu_ns / 1e6);
 	}
 	return STATUS_OK;
 }
@@ -214,9 +225,11 @@ static enum status take_count(
 	if (!costs_instructions(&run->child, &instructions)) {
 		return error_set(error, STATUS_FILE, "valgrind counted no instructions");
 	}
-	costs->is_known[COST_INSTRUCTIONS] = costs->is_known[COST_STEP_INSTRUCTIONS] = true;
-	costs->amount[COST_INSTRUCTIONS] = instructions;
-	costs->amount[COST_STEP_INSTRUCTIONS] = instructions / steps_of(evidence);
+	gate_costs_add(costs, COST_INSTRUCTIONS, instructions);
+	gate_costs_add(
+		costs, COST_STEP_INSTRUCTIONS, instructions / at_least_one(evidence, VALUE_STEPS));
+	gate_costs_add(costs, COST_REQUEST_INSTRUCTIONS,
+		instructions / at_least_one(evidence, VALUE_SUBMITTED));
 	return STATUS_OK;
 }
 

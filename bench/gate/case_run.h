@@ -39,8 +39,8 @@ struct case_run {
 	bool is_over;		      /* the verdict has it; there is nothing to judge */
 };
 
-/* Whether the case's runner measures the time that it takes, so that it must run alone. records: it
-   runs as the baseline's runs did. */
+/* Whether the case measures time, its runner's or the program's, so that it must run alone and more
+   than once. records: it runs as the baseline's runs did. */
 bool case_measures_time(const struct suite_case *rules, bool records);
 
 void case_run_plan(struct case_run *run);

@@ -101,6 +101,11 @@ static void end_late(struct child *const *children, uint32_t count)
 	}
 }
 
+static uint64_t time_ns(struct timeval time)
+{
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_usec * 1000;
+}
+
 enum status child_wait(
 	struct child *const *children, uint32_t count, uint32_t *ended, struct error *error)
 {
@@ -129,6 +134,7 @@ enum status child_wait(
 			child->elapsed_ns = monotonic_ns() - child->start_ns;
 			child->exit_code =
 				WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+			child->cpu_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);
 			child->peak_memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
 			*ended = i;
 			return STATUS_OK;

@@ -24,6 +24,7 @@ struct child {
 	bool is_late;		    /* it was ended at its limit */
 	int exit_code;		    /* 128 + its number for a signal */
 	uint64_t elapsed_ns;	    /* by the clock on the wall */
+	uint64_t cpu_ns;	    /* that it computed, for itself and in the kernel */
 	uint64_t peak_memory_bytes; /* the most that was resident */
 };
 

@@ -1,5 +1,6 @@
 #include "bench/gate/evidence.h"
 
+#include "engine/base/check.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
 #include "reports/results/metric.h"
@@ -8,6 +9,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+void gate_costs_add(struct gate_costs *costs, enum gate_cost cost, double value)
+{
+	check(costs->counts[cost] < SUITE_REPEATS_MAX);
+	costs->values[cost][costs->counts[cost]++] = value;
+}
+
+double gate_costs_mean(const struct gate_costs *costs, enum gate_cost cost)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < costs->counts[cost]; i++) {
+		sum += costs->values[cost][i];
+	}
+	return sum / costs->counts[cost];
+}
 
 static uint32_t metric_index(const struct metric *metric)
 {
@@ -75,6 +92,7 @@ static enum status find_fields(struct evidence *evidence, struct error *error)
 static enum status add_first(struct evidence *evidence, const char *folder, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
+	bool has_steps;
 
 	TRY(path_format(path, error, "%s/%s", folder, RESULT_SUMMARY));
 	TRY(json_document_open(&evidence->document, path, error));
@@ -86,7 +104,10 @@ static enum status add_first(struct evidence *evidence, const char *folder, stru
 	TRY(path_format(path, error, "%s/%s", folder, RESULT_LATENCY));
 	TRY(histograms_read(&evidence->histograms, path, error));
 	TRY(path_format(path, error, "%s/%s", folder, RESULT_STEPS));
-	return decision_trail_read(&evidence->trail, path, error);
+	TRY(path_is_there(path, &has_steps, error));
+	/* a case of which only costs are judged has no steps */
+	evidence->trail.stride = 1;
+	return has_steps ? decision_trail_read(&evidence->trail, path, error) : STATUS_OK;
 }
 
 enum status evidence_add_run(struct evidence *evidence, const char *folder, struct error *error)
@@ -157,9 +178,12 @@ void evidence_write(const struct evidence *evidence, const char *name, FILE *fil
 		cJSON_AddItemToObject(root, "runs", runs_to_json(evidence));
 	}
 	for (uint32_t i = 0; i < COST_COUNT; i++) {
-		if (evidence->costs.is_known[i]) {
-			cJSON_AddNumberToObject(
-				costs, gate_cost_names[i], evidence->costs.amount[i]);
+		uint32_t count = evidence->costs.counts[i];
+		if (count > 0) {
+			cJSON_AddItemToObject(costs, gate_cost_names[i],
+				count == 1 ? cJSON_CreateNumber(evidence->costs.values[i][0])
+					   : cJSON_CreateDoubleArray(
+						     evidence->costs.values[i], (int)count));
 		}
 	}
 	cJSON_AddItemToObject(root, "costs", costs);
@@ -221,10 +245,17 @@ static enum status read_costs(
 	TRY(json_text(root, "environment", &environment, error));
 	text_add(&evidence->environment, environment);
 	for (uint32_t i = 0; i < COST_COUNT; i++) {
-		if (json_has(&costs, gate_cost_names[i])) {
-			TRY(json_double(&costs, gate_cost_names[i], 0, 1e18,
-				&evidence->costs.amount[i], error));
-			evidence->costs.is_known[i] = true;
+		const cJSON *node = json_find(&costs, gate_cost_names[i]);
+		/* one value, or a list of each run's */
+		const cJSON *item = cJSON_IsArray(node) ? node->child : node;
+		for (; item != NULL; item = item == node ? NULL : item->next) {
+			if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) ||
+				item->valuedouble > 1e18 ||
+				evidence->costs.counts[i] == SUITE_REPEATS_MAX) {
+				return json_refuse(&costs, gate_cost_names[i],
+					"a number from 0 to 1e18, or 1 to 64 of them", error);
+			}
+			gate_costs_add(&evidence->costs, i, item->valuedouble);
 		}
 	}
 	return STATUS_OK;

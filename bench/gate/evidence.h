@@ -20,10 +20,16 @@
 
 #define BASELINE_SCHEMA "quire-baseline-1"
 
+/* What runs cost, a value a run where it is taken of each. */
 struct gate_costs {
-	bool is_known[COST_COUNT];
-	double amount[COST_COUNT];
+	uint32_t counts[COST_COUNT]; /* of values; 0: not known */
+	double values[COST_COUNT][SUITE_REPEATS_MAX];
 };
+
+void gate_costs_add(struct gate_costs *costs, enum gate_cost cost, double value);
+
+/* Of a cost that is known. */
+double gate_costs_mean(const struct gate_costs *costs, enum gate_cost cost);
 
 struct evidence {
 	struct json_document document; /* a summary.json, or a baseline */

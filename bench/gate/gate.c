@@ -3,7 +3,7 @@
 #include "bench/compare/compare_steps.h"
 #include "bench/gate/case_run.h"
 #include "bench/gate/costs.h"
-#include "bench/gate/replaced_file.h"
+#include "engine/base/replaced_file.h"
 #include "bench/record/owned_folder.h"
 #include "engine/base/clock.h"
 #include "engine/base/input_file.h"

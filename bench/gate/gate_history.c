@@ -1,6 +1,6 @@
 #include "bench/gate/gate_history.h"
 
-#include "bench/gate/replaced_file.h"
+#include "engine/base/replaced_file.h"
 #include "bench/record/provenance.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"

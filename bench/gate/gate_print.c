@@ -35,7 +35,7 @@ static void add_figure(struct text *text, const struct gate_figure *figure)
 	if (figure->metric != NULL) {
 		text_add_number(text, figure->metric->format, true, figure->value);
 	} else {
-		text_format(text, "%.0f", figure->value);
+		text_format(text, figure->value < 1e5 ? "%.5g" : "%.0f", figure->value);
 	}
 	if (ratio->is_known) {
 		text_format(text,

@@ -336,6 +336,52 @@ static void judge_accounts(
 static const double cost_floors[COST_COUNT] = {GATE_COST_LIST(COST_FLOOR)};
 #undef COST_FLOOR
 
+/* The interval of a cost that was taken of several runs on both sides. */
+static struct ratio cost_interval(
+	const struct gate_costs *base, const struct gate_costs *value, enum gate_cost cost)
+{
+	const struct bootstrap_side sides[] = {{base->values[cost], NULL, base->counts[cost]},
+		{value->values[cost], NULL, value->counts[cost]}};
+	struct ratio ratio = ratio_of(
+		sides[0].figures, sides[0].run_count, sides[1].figures, sides[1].run_count);
+
+	if (ratio.is_known) {
+		struct ratio drawn =
+			bootstrap_ratio(&sides[0], &sides[1], LATENCY_COUNT, STATISTIC_MEAN);
+		ratio_widen(&ratio, &drawn);
+	}
+	return ratio;
+}
+
+/* is_judged: both sides were measured alike. */
+static void judge_cost(struct gate_verdict *verdict, enum gate_cost cost, double limit,
+	const struct gate_costs *base, const struct gate_costs *value, bool is_judged)
+{
+	double a = gate_costs_mean(base, cost), b = gate_costs_mean(value, cost);
+	double change = a > 0 ? b / a - 1 : b > 0 ? INFINITY : 0;
+	bool is_worse = change > limit, is_better = change < -limit;
+	struct ratio ratio = cost_interval(base, value, cost);
+	struct gate_figure *figure = find_figure(verdict, gate_cost_names[cost]);
+
+	note_base(verdict, gate_cost_names[cost], a);
+	if (ratio.is_known && is_judged && figure != NULL) {
+		is_worse = ratio.low > 1 + limit;
+		is_better = ratio.high < 1 - limit;
+		figure->ratio = ratio;
+		figure->least_seen = (1 + limit) * ratio.ratio / ratio.low - 1;
+	}
+	if ((!is_worse && !is_better) || fabs(b - a) <= cost_floors[cost]) {
+		return;
+	}
+	/* Bytes that are written do not depend on compiler or processor. */
+	bool counts = is_judged || cost == COST_BYTES_WRITTEN;
+	enum gate_status status = !counts ? GATE_PASS : is_worse ? GATE_REGRESSED : GATE_IMPROVED;
+	text_format(verdict_add(verdict, status), "%s %.*f to %.*f (%+.2f %%), limit %+.6g %%%s",
+		gate_cost_names[cost], cost == COST_CPU_TIME, a, cost == COST_CPU_TIME, b,
+		100 * change, 100 * limit,
+		counts ? "" : "; not judged: measured with another compiler, library or processor");
+}
+
 static void judge_costs(struct gate_verdict *verdict, const struct suite_case *rules,
 	const struct evidence *base, const struct evidence *value, bool is_same_machine)
 {
@@ -345,30 +391,10 @@ static void judge_costs(struct gate_verdict *verdict, const struct suite_case *r
 						    strcmp(base_environment, environment) == 0);
 
 	for (uint32_t i = 0; i < COST_COUNT; i++) {
-		if (!rules->measures[i] || !base->costs.is_known[i] || !value->costs.is_known[i]) {
-			continue;
+		if (rules->measures[i] && base->costs.counts[i] > 0 && value->costs.counts[i] > 0) {
+			judge_cost(verdict, i, rules->cost_limit[i], &base->costs, &value->costs,
+				is_judged);
 		}
-		double a = base->costs.amount[i], b = value->costs.amount[i];
-		note_base(verdict, gate_cost_names[i], a);
-		double change = a > 0	? b / a - 1
-				: b > 0 ? INFINITY
-					: 0,
-		       limit = rules->cost_limit[i];
-		/* Bytes that are written do not depend on compiler or processor. */
-		bool is_portable = i == COST_BYTES_WRITTEN;
-		if (fabs(change) <= limit || fabs(b - a) <= cost_floors[i]) {
-			continue;
-		}
-		bool counts = is_judged || is_portable;
-		enum gate_status status = !counts      ? GATE_PASS
-					  : change > 0 ? GATE_REGRESSED
-						       : GATE_IMPROVED;
-		text_format(verdict_add(verdict, status),
-			"%s %.0f to %.0f (%+.2f %%), limit %+.6g %%%s", gate_cost_names[i], a, b,
-			100 * change, 100 * limit,
-			counts ? ""
-			       : "; not judged: measured with another compiler, library or "
-				 "processor");
 	}
 }
 
@@ -417,8 +443,8 @@ void verdict_note_figures(
 		}
 	}
 	for (uint32_t i = 0; i < COST_COUNT; i++) {
-		if (rules->measures[i] && value->costs.is_known[i]) {
-			note(verdict, gate_cost_names[i], NULL, value->costs.amount[i]);
+		if (rules->measures[i] && value->costs.counts[i] > 0) {
+			note(verdict, gate_cost_names[i], NULL, gate_costs_mean(&value->costs, i));
 		}
 	}
 }

@@ -77,8 +77,8 @@ static enum status read_measures(
 		}
 		if (cost == COST_COUNT) {
 			return json_refuse(object, "measure",
-				"names among instructions, instructions_per_step, peak_memory, "
-				"bytes_written",
+				"names among instructions, instructions_per_step, "
+				"instructions_per_request, cpu_ms, peak_memory, bytes_written",
 				error);
 		}
 		out->measures[cost] = true;

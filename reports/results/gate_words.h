@@ -36,6 +36,9 @@ extern const int gate_status_costs[GATE_STATUS_COUNT];
 	X(COST_INSTRUCTIONS, "instructions", "instructions", "Instructions", 1, 0)                 \
 	X(COST_STEP_INSTRUCTIONS, "instructions_per_step", "instructions", "Instructions a step",  \
 		1, 0)                                                                              \
+	X(COST_REQUEST_INSTRUCTIONS, "instructions_per_request", "instructions",                   \
+		"Instructions a request", 1, 0)                                                    \
+	X(COST_CPU_TIME, "cpu_ms", "ms", "CPU time", 3, 0)                                         \
 	X(COST_PEAK_MEMORY, "peak_memory", "bytes", "Peak memory", 5, 512 * 1024)                  \
 	X(COST_BYTES_WRITTEN, "bytes_written", "bytes", "Bytes written", 1, 0)
 

@@ -98,7 +98,7 @@ Test(gate, what_is_another_run_is_invalid)
 				  "\"}, " SMALL("two", " --seed 7 --gpu h100-datasheet")));
 	require_gate(folder, "", 2,
 		WORDS("another trace: its xxh64 is", "gpu is \"h100-datasheet\"", "2 INVALID",
-			"quire gate: 2 cases cannot be compared"));
+			"quire gate: 2 of 2 cases cannot be compared"));
 	/* another engine, the same trace */
 	write_suite(folder, SUITE(SMALL("one", " --policy prefill-first --max-num-batched-tokens "
 					       "512") ", " SMALL("two", " --seed 7")));
@@ -253,6 +253,33 @@ Test(gate, a_simulation_is_judged_by_recorded_runs)
 	require_gate(folder, "--update --recorded @/runs", 0, WORDS("1 NEW"));
 	shell(folder, lengthen);
 	require_gate(folder, "", 0, WORDS("1 PASS"));
+	close_folder(folder);
+}
+
+/* Costs that are uncertain are taken of each run, and judged by an interval. No steps are written
+   where decisions are not compared. */
+Test(gate, costs_of_repeated_runs_are_judged_by_intervals)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 64];
+
+	temporary_folder(folder);
+	write_suite(folder, "{\"defaults\": {\"decisions\": \"ignored\", \"repeats\": 3, "
+			    "\"measure\": [\"cpu_ms\", \"bytes_written\"], "
+			    "\"cost_limits_percent\": {\"cpu_ms\": 1000}}, "
+			    "\"cases\": [" SMALL("one", "") "]}");
+	require_gate(folder, "--update", 0, WORDS("1 NEW", "cpu_ms ", "bytes_written "));
+	require_gate(folder, "--against '" QUIRE_EXECUTABLE "'", 0,
+		WORDS("1 PASS", "cpu_ms ", "would have been flagged"));
+	snprintf(path, sizeof(path), "%s/results/one.base.3/summary.json", folder);
+	require(file_exists(path), "no third run of the base");
+	snprintf(path, sizeof(path), "%s/results/one/steps.tsv", folder);
+	require(!file_exists(path), "%s is there", path);
+	/* the baseline's runs took microseconds */
+	shell(folder, "sed -i -E 's/(\"cpu_ms\":).*/\\1 [0.001, 0.0011, 0.001],/' "
+		      "s-baseline/one.json");
+	require_gate(folder, "", 1, WORDS("1 REGRESSED", "limit +1000 %", "(99 % interval +"));
+	shell(folder, "sed -i -E 's/(\"cpu_ms\":).*/\\1 [0.001, \"x\"],/' s-baseline/one.json");
+	require_gate(folder, "", 2, WORDS("s-baseline/one.json", "cpu_ms"));
 	close_folder(folder);
 }
 

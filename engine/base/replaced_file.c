@@ -1,4 +1,4 @@
-#include "bench/gate/replaced_file.h"
+#include "engine/base/replaced_file.h"
 
 #include "engine/base/input_file.h"
 

@@ -1,13 +1,13 @@
-#ifndef BENCH_GATE_REPLACED_FILE_H
-#define BENCH_GATE_REPLACED_FILE_H
+#ifndef ENGINE_BASE_REPLACED_FILE_H
+#define ENGINE_BASE_REPLACED_FILE_H
 
 #include "engine/base/output_file.h"
 #include "engine/base/path.h"
 #include "engine/base/status.h"
 
-/* A file that the gate reads and, because the user asks for it, replaces: a baseline, a history. No
-   output replaces an input of its command (engine/base/output_file.h), so the new one is written as
-   PATH.new and renamed when it is on the disk. */
+/* A file that a command reads and, because the user asks for it, replaces: a baseline, a history.
+   No output replaces an input of its command (engine/base/output_file.h), so the new one is written
+   as PATH.new and renamed when it is on the disk. */
 
 struct replaced_file {
 	struct output_file output; /* write to output.file */
