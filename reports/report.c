@@ -140,6 +140,7 @@ static void add_variables(struct text *script, const struct result *result, uint
 	const struct result_value *limit =
 		strcmp(metric, "ttft") == 0   ? &result->numbers[VALUE_SLO_TTFT]
 		: strcmp(metric, "tpot") == 0 ? &result->numbers[VALUE_SLO_TPOT]
+		: strcmp(metric, "e2e") == 0  ? &result->numbers[VALUE_SLO_E2E]
 					      : NULL;
 
 	text_format(script, "label_%u = ", number);

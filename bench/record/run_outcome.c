@@ -159,6 +159,45 @@ static bool utilisation_of(const struct run_sums *work, double time_ns,
 	return true;
 }
 
+/* At capacity from VAIN_FROM on, and less than VAIN_GAIN of it to be gained. */
+static const double VAIN_FROM = 0.9, VAIN_GAIN = 0.01;
+
+/* Whether twice as much of what a cause waits for would hardly carry more. */
+static bool is_vain(const struct run_outcome *outcome, enum wait_cause cause, double time_ns,
+	const struct engine_config *limits, const struct runner *pricer)
+{
+	struct engine_config wider = *limits;
+	double utilisation;
+
+	switch (cause) {
+	case WAIT_SEATS:
+		wider.max_num_seqs *= 2;
+		break;
+	case WAIT_BLOCKS:
+		wider.kv_block_count *= 2;
+		break;
+	case WAIT_BUDGET:
+		wider.max_num_batched_tokens *= 2;
+		break;
+	default:
+		return false;
+	}
+	return utilisation_of(&outcome->work, time_ns, &wider, pricer, &utilisation) &&
+	       utilisation > outcome->utilisation * (1 - VAIN_GAIN);
+}
+
+static void set_vain_causes(struct run_outcome *outcome, double time_ns,
+	const struct engine_config *limits, const struct runner *pricer)
+{
+	if (!outcome->has_utilisation || outcome->utilisation < VAIN_FROM) {
+		return;
+	}
+	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
+		bool is = is_vain(outcome, (enum wait_cause)cause, time_ns, limits, pricer);
+		outcome->vain_causes |= is ? UINT32_C(1) << cause : 0;
+	}
+}
+
 /* Of a time, what the replicas together could have worked. */
 static double time_up(const struct run_outcome *outcome, uint64_t start_ns, uint64_t end_ns)
 {
@@ -195,4 +234,5 @@ void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metr
 	outcome->seats_mean = (double)work->running_ns / up_ns / (double)seats;
 	outcome->has_utilisation =
 		utilisation_of(work, up_ns, limits, pricer, &outcome->utilisation);
+	set_vain_causes(outcome, up_ns, limits, pricer);
 }

@@ -84,6 +84,9 @@ struct run_outcome {
 	   of their time; without a calibrated profile there are none. */
 	bool has_outside;
 	double outside_step_share, outside_share;
+	/* Bit of each cause of waiting whose limit does not keep an engine at capacity: twice as
+	   much of it would carry hardly more. */
+	uint32_t vain_causes;
 	bool has_utilisation;
 	double utilisation; /* of what the engine can carry (bench/record/capacity.h) */
 	/* shares of the limits: peaks, and means over the window, of the token budget over steps */

@@ -161,6 +161,17 @@ static void add_window(cJSON *root, const struct run_outcome *outcome)
 	add_count(root, VALUE_STEPS_AFTER, outcome->steps_after);
 }
 
+/* Tokens of the longest request that was rejected for a reason, where one was. */
+static void add_longest(cJSON *root, const char *name, uint64_t tokens)
+{
+	char text[NUMBER_TEXT_BYTES];
+
+	if (tokens > 0) {
+		decimal_text(text, tokens, 0);
+		add_raw(section_of(root, SUMMARY_REQUESTS), name, text);
+	}
+}
+
 static void add_counts(cJSON *root, const struct run_outcome *outcome)
 {
 	char offered[NUMBER_TEXT_BYTES], capped[NUMBER_TEXT_BYTES];
@@ -174,6 +185,8 @@ static void add_counts(cJSON *root, const struct run_outcome *outcome)
 	add_count(root, VALUE_REJECTED_NEVER_FITS, outcome->rejected_never_fits);
 	decimal_text(capped, outcome->capped, 0);
 	add_raw(section_of(root, SUMMARY_REQUESTS), SUMMARY_REQUESTS_CAPPED, capped);
+	add_longest(root, SUMMARY_LONGEST_TOO_LONG, outcome->longest_too_long);
+	add_longest(root, SUMMARY_LONGEST_NEVER_FITS, outcome->longest_never_fitting);
 	add_window(root, outcome);
 	add_seconds(root, VALUE_MAKESPAN, outcome->window_ns);
 	add_seconds(root, VALUE_BUSY, outcome->work.busy_ns);
@@ -438,7 +451,10 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 	}
 	offered_text(offered, outcome, PRINTED_DIGITS, "");
 	printf("%s%s: %s", outcome->end == RUN_COMPLETE ? "" : "until then ",
-		verdict_name(outcome->verdict), meanings[outcome->verdict]);
+		verdict_name(outcome->verdict),
+		outcome->verdict == VERDICT_STABLE && outcome->rejected > 0
+			? "the engine kept up with what it took, and rejected the rest"
+			: meanings[outcome->verdict]);
 	if (offered[0] != '\0') {
 		printf(" (%s requests/s offered)", offered);
 	}
@@ -509,11 +525,12 @@ static void print_latency(const struct run_outcome *outcome)
 	}
 }
 
-/* The option that decides in this run. */
+/* The option that decides in this run, and words before it. */
 static const char *remedy_here(
 	const struct run_outcome *outcome, enum wait_cause cause, const char *remedy)
 {
-	return cause == WAIT_SEATS && outcome->is_held_back	   ? "--max-concurrency"
+	return (outcome->vain_causes >> cause & 1) != 0	      ? "the GPU is at capacity, --replicas"
+	       : cause == WAIT_SEATS && outcome->is_held_back ? "--max-concurrency"
 	       : cause == WAIT_BLOCKS && outcome->has_given_blocks ? "--kv-blocks"
 								   : remedy;
 }

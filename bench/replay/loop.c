@@ -325,12 +325,15 @@ static enum status advance_alone(struct loop *loop, struct error *error)
 	return STATUS_OK;
 }
 
-/* The requests that will be replayed, counted by the lines of the trace; 0: unknown. */
+/* The requests that will be replayed, counted by the lines of the trace; 0: unknown, as those of a
+   trace that is repeated. */
 static uint64_t count_requests(const struct replay_options *options)
 {
 	struct error ignored = {0};
 	uint64_t most = options->config->max_requests;
-	uint64_t rows = trace_estimate_rows(options->trace_path, &ignored);
+	uint64_t rows = options->config->loop != LOOP_OFF
+				? 0
+				: trace_estimate_rows(options->trace_path, &ignored);
 
 	return rows == 0 ? most : most > 0 && most < rows ? most : rows;
 }

@@ -28,12 +28,13 @@ const struct option_synonym option_synonyms[] = {
 	MEANS("no-enable-chunked-prefill", "enable-chunked-prefill", "off"),
 	{.name = "goodput", .option = "slo-ttft-ms", .begins = "ttft:"},
 	{.name = "goodput", .option = "slo-tpot-ms", .begins = "tpot:"},
+	{.name = "goodput", .option = "slo-e2e-ms", .begins = "e2el:"},
 	SAME("result-dir", "out"),
 	SAME("output-dir", "out"),
 
 	/* explained */
-	SAY("goodput", "as a limit of goodput quire has ttft:MS and tpot:MS "
-		       "(--slo-ttft-ms, --slo-tpot-ms)"),
+	SAY("goodput", "as a limit of goodput quire has ttft:MS, tpot:MS and e2el:MS "
+		       "(--slo-ttft-ms, --slo-tpot-ms, --slo-e2e-ms)"),
 	SAY("backend", "quire serves no API: --runner says what computes the steps"),
 	SAY("base-url", "quire sends nothing: --runner cuda is its own engine, on this machine"),
 	SAY("host", "quire sends nothing: --runner cuda is its own engine, on this machine"),

@@ -166,11 +166,25 @@ static bool is_absent(const struct replay_config *config, const struct option *r
 	return is_number && row->initial == NULL && *(const uint64_t *)value_of(config, row) == 0;
 }
 
+/* Whether an option means something to the run's runner: some belong to prices alone. */
+static bool is_of_runner(const struct replay_config *config, uint32_t index)
+{
+	const char *field = records[index].field;
+	bool is_given = *(const bool *)((const char *)config + rows[index].given_offset);
+	bool is_of_prices =
+		strcmp(field, "engine_process") == 0 || strcmp(field, "step_time_scale") == 0;
+
+	return !is_of_prices || is_given || strcmp(config->runner, "sim") == 0;
+}
+
 cJSON *replay_config_json(const struct replay_config *config)
 {
 	cJSON *object = cJSON_CreateObject();
 
 	for (uint32_t i = 0; i < ROW_COUNT; i++) {
+		if (!is_of_runner(config, i)) {
+			continue;
+		}
 		char buffer[VALUE_BYTES];
 		const char *text = value_text(config, &rows[i], buffer);
 		if (is_absent(config, &rows[i])) {

@@ -11,7 +11,7 @@ void page_verdict(struct text *page, const struct result *result)
 	text_format(page,
 		"<section class=\"verdict %s\" aria-label=\"Verdict\">\n<p><strong>%s</strong> ",
 		result->verdict, result->verdict);
-	text_add(page, page_verdict_meaning(result->verdict));
+	text_add(page, page_verdict_meaning(result));
 	text_add(page, "</p>\n<p class=\"facts\">");
 	if (result->numbers[VALUE_OFFERED_RATE].has_value) {
 		page_value(page, result, VALUE_OFFERED_RATE);
@@ -81,10 +81,17 @@ static void add_request_card(struct text *page, const struct result *result)
 /* With an SLO, the card that answers the reader's question. */
 static void add_slo_card(struct text *page, const struct result *result)
 {
-	const struct result_value *ttft = &result->numbers[VALUE_SLO_TTFT];
-	const struct result_value *tpot = &result->numbers[VALUE_SLO_TPOT];
+	static const struct {
+		enum result_number number;
+		const char *word;
+	} limits[] = {{VALUE_SLO_TTFT, "TTFT"}, {VALUE_SLO_TPOT, "TPOT"}, {VALUE_SLO_E2E, "E2E"}};
+	const char *comma = "";
+	bool has_limit = false;
 
-	if (!ttft->has_value && !tpot->has_value) {
+	for (uint32_t i = 0; i < 3; i++) {
+		has_limit = has_limit || result->numbers[limits[i].number].has_value;
+	}
+	if (!has_limit) {
 		return;
 	}
 	const struct result_value *attained = &result->numbers[VALUE_SLO_ATTAINED];
@@ -96,13 +103,12 @@ static void add_slo_card(struct text *page, const struct result *result)
 	page_value(page, result, VALUE_SLO_ATTAINED);
 	text_format(page, "<small>%s: the goal is %.0f\u00a0%%; ", is_met ? "met" : "missed",
 		100 * SLO_SHARE);
-	if (ttft->has_value) {
-		text_add(page, "TTFT \u2264 ");
-		page_value(page, result, VALUE_SLO_TTFT);
-	}
-	if (tpot->has_value) {
-		text_add(page, ttft->has_value ? ", TPOT \u2264 " : "TPOT \u2264 ");
-		page_value(page, result, VALUE_SLO_TPOT);
+	for (uint32_t i = 0; i < 3; i++) {
+		if (result->numbers[limits[i].number].has_value) {
+			text_format(page, "%s%s \u2264 ", comma, limits[i].word);
+			page_value(page, result, limits[i].number);
+			comma = ", ";
+		}
 	}
 	text_add(page, "; goodput ");
 	page_value(page, result, VALUE_SLO_GOODPUT);
@@ -146,7 +152,8 @@ void page_cards(struct text *page, const struct result *result)
 		&result->numbers[VALUE_SLO_TTFT]);
 	add_latency_card(page, result, "Time per output token", LATENCY_TPOT,
 		&result->numbers[VALUE_SLO_TPOT]);
-	add_latency_card(page, result, "End-to-end latency", LATENCY_E2E, NULL);
+	add_latency_card(
+		page, result, "End-to-end latency", LATENCY_E2E, &result->numbers[VALUE_SLO_E2E]);
 	page_card_open(page, "Output throughput", "");
 	page_value(page, result, VALUE_OUTPUT_RATE);
 	text_add(page, "<small>tokens/s; ");

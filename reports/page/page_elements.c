@@ -53,10 +53,14 @@ void page_json(struct text *page, const cJSON *node)
 	cJSON_free(printed);
 }
 
-const char *page_verdict_meaning(const char *verdict)
+const char *page_verdict_meaning(const struct result *result)
 {
+	const char *verdict = result->verdict;
+
 	if (strcmp(verdict, "stable") == 0) {
-		return "The engine kept up with what arrived.";
+		return result->numbers[VALUE_REJECTED].value > 0
+			       ? "The engine kept up with what it took, and rejected the rest."
+			       : "The engine kept up with what arrived.";
 	}
 	if (strcmp(verdict, "backlogged") == 0) {
 		return "Waiting dominates: many requests were still queued when the last one "

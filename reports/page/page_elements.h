@@ -25,7 +25,7 @@ void page_config_text(struct text *page, const struct result *result, const char
 void page_json(struct text *page, const cJSON *node);
 
 /* A sentence that explains a verdict. */
-const char *page_verdict_meaning(const char *verdict);
+const char *page_verdict_meaning(const struct result *result);
 
 /* Opens a section that is a table; note: a line above it, or NULL. The caller then writes the
    table's head with page_result_columns(), and rows. */

@@ -1,5 +1,6 @@
 #include "reports/page/page_sections.h"
 
+#include "engine/base/integer.h"
 #include "reports/figures/drawn_colors.h"
 #include "reports/page/page_elements.h"
 
@@ -254,24 +255,67 @@ void page_caution(struct text *page)
 		       "times, the times themselves are an estimate.</p>\n");
 }
 
+/* Requests that were rejected for a reason, and the option that takes them. */
+static void add_rejection(struct text *page, const struct result *result, uint64_t count,
+	const char *exceeded, const char *option, double needed)
+{
+	text_add(page, "<p class=\"caution\">");
+	text_add_escaped(page, result->label.bytes);
+	text_add(page, ": ");
+	text_add_number(page, NUMBER_COUNT, true, (double)count);
+	text_add(page, " requests (");
+	text_add_number(
+		page, NUMBER_SHARE, true, (double)count / result->numbers[VALUE_SUBMITTED].value);
+	text_format(page, ") exceed %s and were rejected; %s %.0f takes all.</p>\n", exceeded,
+		option, needed);
+}
+
+static double number_of(const struct json_object *object, const char *field)
+{
+	const cJSON *node = json_find(object, field);
+
+	return cJSON_IsNumber(node) ? node->valuedouble : 0;
+}
+
+static void add_rejections(struct text *page, const struct result *result)
+{
+	const cJSON *requests = json_find(&result->root, SUMMARY_REQUESTS);
+	const cJSON *too_long =
+		cJSON_GetObjectItemCaseSensitive(requests, SUMMARY_LONGEST_TOO_LONG);
+	const cJSON *never_fits =
+		cJSON_GetObjectItemCaseSensitive(requests, SUMMARY_LONGEST_NEVER_FITS);
+	double block_size = number_of(&result->config, "block_size");
+
+	if (cJSON_IsNumber(too_long)) {
+		add_rejection(page, result,
+			(uint64_t)result->numbers[VALUE_REJECTED_TOO_LONG].value, "max_model_len",
+			"--max-model-len", too_long->valuedouble);
+	}
+	if (cJSON_IsNumber(never_fits) && block_size > 0) {
+		add_rejection(page, result,
+			(uint64_t)result->numbers[VALUE_REJECTED_NEVER_FITS].value, "the KV pool",
+			"--kv-blocks",
+			(double)u64_divide_up(
+				(uint64_t)never_fits->valuedouble, (uint64_t)block_size));
+	}
+}
+
 static void add_beyond_memory(struct text *page, const struct result *result)
 {
-	const cJSON *found = json_find(&result->root, SUMMARY_FOUND_KV_BLOCKS);
-	const cJSON *blocks = json_find(&result->config, "kv_blocks");
-
 	text_add(page, "<p class=\"caution\">");
 	text_add_escaped(page, result->label.bytes);
 	text_add(page, ": the run assumes ");
-	text_add_number(
-		page, NUMBER_COUNT, blocks != NULL, blocks == NULL ? 0 : blocks->valuedouble);
+	text_add_number(page, NUMBER_COUNT, true, number_of(&result->config, "kv_blocks"));
 	text_add(page, " KV blocks, and the GPU\u2019s memory has room for ");
-	text_add_number(page, NUMBER_COUNT, true, cJSON_IsNumber(found) ? found->valuedouble : 0);
+	text_add_number(
+		page, NUMBER_COUNT, true, number_of(&result->root, SUMMARY_FOUND_KV_BLOCKS));
 	text_add(page, ".</p>\n");
 }
 
 void page_calibration(struct text *page, const struct result *results, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
+		add_rejections(page, &results[i]);
 		if (results[i].is_beyond_memory) {
 			add_beyond_memory(page, &results[i]);
 		}

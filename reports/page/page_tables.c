@@ -89,8 +89,7 @@ static void add_verdict_row(struct text *page, const struct result *results, uin
 	text_add(page, "<tr class=\"verdicts\"><th scope=\"row\">Verdict</th>");
 	for (uint32_t i = 0; i < count; i++) {
 		text_format(page, "<td><span class=\"chip %s\" title=\"%s\">%s</span>",
-			results[i].verdict, page_verdict_meaning(results[i].verdict),
-			results[i].verdict);
+			results[i].verdict, page_verdict_meaning(&results[i]), results[i].verdict);
 		if (strcmp(results[i].status, "complete") != 0) {
 			text_format(page, " <span class=\"badge\">%s</span>", results[i].status);
 		}

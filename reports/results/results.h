@@ -257,7 +257,8 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 	 CUDA when none were given; else null
      beyond_memory true, where config has more of them; else absent
      requests {submitted, finished, rejected, failed, unfinished, rejected_too_long,
-	 rejected_never_fits}
+	 rejected_never_fits}; of these kinds the tokens of the longest, prompt and output, where
+	 there is one: longest_too_long, longest_never_fits
      window {start_s, end_s, warmup_requests, measured_requests, cooldown_requests, finished,
 	 steps_before, steps_after}
 	 the time that the figures below are of, and what lies outside of it
@@ -309,6 +310,8 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define SUMMARY_CALIBRATED "calibrated"
 #define SUMMARY_PROFILE_XXH64 "profile_xxh64"
 #define SUMMARY_FOUND_KV_BLOCKS "found_kv_blocks"
+#define SUMMARY_LONGEST_TOO_LONG "longest_too_long"
+#define SUMMARY_LONGEST_NEVER_FITS "longest_never_fits"
 #define SUMMARY_BEYOND_MEMORY "beyond_memory"
 /* From this share of the time on, steps unlike those that a profile was fitted to are warned of. */
 #define OUTSIDE_MOST 0.05

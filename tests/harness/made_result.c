@@ -145,6 +145,19 @@ static void add_fleet(struct text *out, uint32_t replicas)
 	text_add(out, replicas == 0 ? "" : "]}, ");
 }
 
+static void add_slo(struct text *out, const struct made_result *made)
+{
+	text_add(out, "\"slo\": {\"ttft_ms\": null, \"tpot_ms\": null, ");
+	if (made->slo_e2e_ms > 0) {
+		text_format(out,
+			"\"e2e_ms\": %g, \"attained\": 0.5, \"goodput_requests_per_s\": 20},\n",
+			made->slo_e2e_ms);
+	} else {
+		text_add(out, "\"e2e_ms\": null, \"attained\": null, "
+			      "\"goodput_requests_per_s\": null},\n");
+	}
+}
+
 void made_summary(struct text *out, const struct made_result *made)
 {
 	bool has_values = made->latency_buckets > 0;
@@ -167,7 +180,7 @@ void made_summary(struct text *out, const struct made_result *made)
 		"\"calibrated\": %s,\n"
 		"\"requests\": {\"submitted\": 12031, \"finished\": 12028, \"rejected\": 3,"
 		" \"failed\": 0, \"unfinished\": 0, \"rejected_too_long\": 3,"
-		" \"rejected_never_fits\": 0},\n",
+		" \"rejected_never_fits\": 0, \"longest_too_long\": 126527},\n",
 		made->trace_name, made->trace_hash == NULL ? "00ff" : made->trace_hash,
 		made->is_calibrated ? "true" : "false");
 	if (made->found_kv_blocks > 0) {
@@ -208,9 +221,8 @@ void made_summary(struct text *out, const struct made_result *made)
 			i == 0 ? "" : ", ", metrics[i],
 			i == 1 && made->ttft_p99_ms > 0 ? made->ttft_p99_ms : 2240.0);
 	}
-	text_add(out, "},\n\"slo\": {\"ttft_ms\": null, \"tpot_ms\": null, \"e2e_ms\": null, "
-		      "\"attained\": null,"
-		      " \"goodput_requests_per_s\": null},\n");
+	text_add(out, "},\n");
+	add_slo(out, made);
 	add_fleet(out, made->replicas);
 	text_add(out, "\"result_hash\": \"0123456789abcdef\"}\n");
 }

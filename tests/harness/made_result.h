@@ -27,6 +27,7 @@ struct made_result {
 	uint64_t found_kv_blocks; /* 0: null */
 	uint64_t seed;
 	double ttft_p99_ms; /* 0: 2240 */
+	double slo_e2e_ms;  /* 0: there is no SLO */
 	const char *steps;  /* steps.tsv; NULL: there is none */
 };
 

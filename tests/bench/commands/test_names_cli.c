@@ -33,6 +33,8 @@ Test(names_cli, of_vllm_make_the_same_run)
 	SAME_RUN(&fixture, ARGS("--arrivals", "at-once"), ARGS("--request-rate", "inf"));
 	SAME_RUN(&fixture, ARGS("--slo-ttft-ms", "2000", "--slo-tpot-ms", "50"),
 		ARGS("--goodput", "ttft:2000", "tpot:50ms"));
+	SAME_RUN(&fixture, ARGS("--slo-ttft-ms", "2000", "--slo-e2e-ms", "9000"),
+		ARGS("--goodput", "ttft:2000", "e2el:9s"));
 	SAME_RUN(&fixture, ARGS("--enable-prefix-caching", "off"),
 		ARGS("--no-enable-prefix-caching"));
 	SAME_RUN(&fixture, ARGS("--model", "qwen3-8b", "--duration", "120"),

@@ -69,6 +69,13 @@ Test(replay_tape_cli, a_tape_decides_what_was_recorded)
 	require(cJSON_IsTrue(cJSON_GetObjectItem(recorded, "calibrated")) ==
 			cJSON_IsTrue(cJSON_GetObjectItem(summary, "calibrated")),
 		"a tape is as calibrated as what it recorded");
+	/* What belongs to prices is in records of prices alone. */
+	for (uint32_t i = 0; i < 2; i++) {
+		const char *field = i == 0 ? "engine_process" : "step_time_scale";
+		require(cJSON_HasObjectItem(cJSON_GetObjectItem(recorded, "config"), field) &&
+				!cJSON_HasObjectItem(cJSON_GetObjectItem(summary, "config"), field),
+			"%s", field);
+	}
 	cJSON_Delete(recorded);
 	cJSON_Delete(summary);
 	/* An option given again has to agree. */

@@ -35,6 +35,26 @@ static const struct load loads[] = {
 	{.name = "prompts alone", .input = 300, .output = 1},
 	{.name = "prompts, small blocks", .input = 2000, .output = 16, .block_size = 16},
 	{.name = "two phases", .input = 1500, .output = 64, .policy = 1},
+	{.name = "prompts, calibrated", .input = 3000, .output = 16, .gpu = "h200-qwen3-0.6b"},
+	{.name = "decode, 8b calibrated",
+		.input = 256,
+		.output = 256,
+		.model = "qwen3-8b",
+		.gpu = "h200-qwen3-8b"},
+	{.name = "decode, vLLM",
+		.input = 256,
+		.output = 256,
+		.max_num_seqs = 256,
+		.block_size = 16,
+		.model = "qwen3-8b",
+		.gpu = "h200-vllm-qwen3-8b",
+		.policy = 2},
+	{.name = "prompts, vLLM",
+		.input = 3000,
+		.output = 16,
+		.block_size = 16,
+		.gpu = "h200-vllm-qwen3-0.6b",
+		.policy = 2},
 };
 
 enum { LOADS = sizeof(loads) / sizeof(loads[0]) };
@@ -118,6 +138,49 @@ Test(capacity, utilisation_is_about_the_share_of_the_rate_at_which_the_queue_sta
 		cr_expect(fifth > 0.15 && fifth < 0.26, "%s: %.3f at a fifth", load->name, fifth);
 		cr_expect(half >= 0.4 && half <= 0.6, "%s: %.3f at half", load->name, half);
 		cr_expect(most > 0.8 && most < 1.1, "%s: %.3f at 0.9", load->name, most);
+	}
+	temporary_remove(folder);
+}
+
+/* Advice is tried: where the named limit is twice as large, an overloaded run carries more, and
+   where it is called vain it does not. */
+Test(capacity, advice_is_true_where_it_is_followed)
+{
+	static const struct {
+		struct load load;
+		enum wait_cause cause;
+		bool is_vain;
+	} cases[] = {
+		{{.input = 1024, .output = 128, .max_num_seqs = 16}, WAIT_SEATS, false},
+		{{.input = 500, .output = 600, .kv_blocks = 100}, WAIT_BLOCKS, false},
+		{{.input = 6000, .output = 4}, WAIT_BUDGET, true},
+		{{.input = 6000, .output = 4, .kv_blocks = 900}, WAIT_BLOCKS, true},
+	};
+	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES];
+
+	temporary_folder(folder);
+	snprintf(trace, sizeof(trace), "%s/trace.jsonl", folder);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct load load = cases[i].load;
+		struct error error = {0};
+		struct run_outcome narrow, wide;
+		load.gpu = "h200-qwen3-0.6b";
+		write_trace(trace, &load);
+		struct run_request request = request_of(&load, trace, 100000);
+		request.config.max_num_batched_tokens = 8192;
+		require(run_replay(&request, &narrow, &error) == STATUS_OK, "%s", error.text);
+		request = request_of(&load, trace, 100000);
+		request.config.max_num_batched_tokens = 8192;
+		request.config.max_num_seqs <<= cases[i].cause == WAIT_SEATS;
+		request.config.kv_blocks <<= cases[i].cause == WAIT_BLOCKS;
+		request.config.max_num_batched_tokens <<= cases[i].cause == WAIT_BUDGET;
+		require(run_replay(&request, &wide, &error) == STATUS_OK, "%s", error.text);
+		double gain = (double)narrow.window_ns / (double)wide.window_ns - 1;
+		bool is_vain = (narrow.vain_causes >> cases[i].cause & 1) != 0;
+		cr_log_info("case %u: %.3f more at twice the limit\n", i, gain);
+		require(is_vain == cases[i].is_vain && is_vain == (gain < 0.05),
+			"case %u: called %s, and %.3f is gained", i, is_vain ? "vain" : "of help",
+			gain);
 	}
 	temporary_remove(folder);
 }

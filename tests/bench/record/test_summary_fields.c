@@ -245,7 +245,13 @@ Test(summary_fields, waits_are_told_with_the_option_that_helps)
 	require_parts(printed(&outcome), PARTS("%; --max-num-seqs would help\n"));
 	outcome.is_held_back = true;
 	require_parts(printed(&outcome), PARTS("%; --max-concurrency would help\n"));
+	outcome.vain_causes = 1 << WAIT_SEATS;
+	require_parts(
+		printed(&outcome), PARTS("%; the GPU is at capacity, --replicas would help\n"));
+	outcome.vain_causes = 1 << WAIT_BLOCKS;
+	require_parts(printed(&outcome), PARTS("%; --max-concurrency would help\n"));
 	ns[WAIT_SEATS] = 0;
+	outcome.vain_causes = 0;
 	ns[WAIT_ROUTER] = 4000000000;
 	require_parts(printed(&outcome),
 		PARTS("KV blocks 37.5%, a replica that takes requests 50.0%; --replicas would "

@@ -27,6 +27,8 @@ Test(page, a_page_of_one_result)
 	require_has(page, "<span>12.5\u00a0ms<small>median</small></span>"
 			  "<span>2.24\u00a0s<small>p99</small></span>");
 	require_has(page, "<em>3 rejected</em>");
+	require_has(page, "3 requests (0.02\u00a0%) exceed max_model_len and were rejected; "
+			  "--max-model-len 126527 takes all.");
 	require_has(page, "<td>6.06\u00a0%</td>");
 	require_has(page, "<th scope=\"row\">kv_blocks</th><td>4500</td>");
 	require_has(page, "<td>quire replay chat.jsonl</td>");
@@ -50,6 +52,24 @@ Test(page, a_page_of_one_result)
 	require_lacks(page, "black");
 	require_sound_ids(page);
 	require_self_contained(page);
+	free(page);
+	temporary_remove(folder);
+}
+
+Test(page, a_limit_on_the_last_token_is_an_slo)
+{
+	struct made_result made = made_ordinary;
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	made.slo_e2e_ms = 2000;
+	made.verdict = "stable";
+	char *page = make_page_of(folder, &made);
+	require_has(page, "<dt>Requests within the SLO</dt>");
+	require_has(page, "E2E \u2264 2.00\u00a0s; goodput 20.0 requests/s");
+	require_has(page, "p99 above the SLO of 2.00\u00a0s");
+	require_has(page, "within the SLO of 2 s");
+	require_has(page, "The engine kept up with what it took, and rejected the rest.");
 	free(page);
 	temporary_remove(folder);
 }
