@@ -626,7 +626,8 @@ Test(profile, all_that_are_built_in_can_be_read_and_price_a_step)
 		const char *file = gpu_profile_file(i);
 		snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - 5), file);
 		require(gpu_profile_find(name, &gpu, &error) == STATUS_OK, "%s", error.text);
-		fixture_open(&fixture, gpu.is_calibrated ? gpu.model : "qwen3-8b", name);
+		fixture_open_ranks(&fixture, gpu.is_calibrated ? gpu.model : "qwen3-8b", name,
+			gpu.is_calibrated ? gpu.ranks : 1);
 		cr_assert_str_eq(fixture.gpu.name, name);
 		require(fixture.gpu.description[0] != '\0', "%s describes nothing", name);
 		/* Calibrated ones are named for GPU and model. */

@@ -33,8 +33,8 @@ Test(profile_choice, a_gpu_is_its_calibrated_profile_where_there_is_one)
 	require_choice("h200", "qwen3-8b", 1, "h200-qwen3-8b", "");
 	require_choice("h200", "qwen3-0.6b", 2, "h200-datasheet",
 		"no profile is calibrated for qwen3-0.6b on 2 GPUs");
-	require_choice("h200", "qwen3-4b", 1, "h200-datasheet",
-		"no profile is calibrated for qwen3-4b on 1 GPU");
+	require_choice("h200", "qwen3-4b", 4, "h200-datasheet",
+		"no profile is calibrated for qwen3-4b on 4 GPUs");
 	require_choice("h100", "qwen3-0.6b", 1, "h100-datasheet", "no profile is calibrated");
 	require_choice("h200", NULL, 1, "h200-datasheet", "");
 }
@@ -45,10 +45,10 @@ Test(profile_choice, a_policy_of_another_engine_has_its_profiles)
 {
 	require_policy_choice("h200", "vllm", "qwen3-8b", 1, "h200-vllm-qwen3-8b", "");
 	require_policy_choice("h200", "prefill-first", "qwen3-8b", 1, "h200-qwen3-8b", "");
-	require_policy_choice("h200", "vllm", "qwen3-4b", 1, "h200-datasheet",
-		"no profile has the step times of vllm with qwen3-4b on 1 GPU");
-	require_policy_choice("h200", "vllm", "qwen3-8b", 2, "h200-datasheet",
-		"no profile has the step times of vllm with qwen3-8b on 2 GPUs");
+	require_policy_choice("h200", "vllm", "qwen3-4b", 4, "h200-datasheet",
+		"no profile has the step times of vllm with qwen3-4b on 4 GPUs");
+	require_policy_choice("h200", "vllm", "qwen3-8b", 4, "h200-datasheet",
+		"no profile has the step times of vllm with qwen3-8b on 4 GPUs");
 	require_policy_choice("h100", "vllm", "qwen3-8b", 1, "h100-datasheet",
 		"no profile is calibrated for qwen3-8b");
 	require_policy_choice("h200-qwen3-8b", "vllm", "qwen3-8b", 1, "h200-qwen3-8b", "");

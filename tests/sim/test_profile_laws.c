@@ -1,5 +1,6 @@
 #include "engine/base/integer.h"
 #include "engine/shape/graph_bucket.h"
+#include "engine/shape/weight_shape.h"
 #include "sim/cost_model.h"
 #include "sim/price_by_operations.h"
 #include "sim/profile_laws.h"
@@ -162,11 +163,14 @@ static void open_subject(struct subject *subject, uint32_t index)
 	snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - 5), file);
 	require(gpu_profile_find(name, &subject->profile, &error) == STATUS_OK, "%s", error.text);
 	const char *model = subject->profile.is_calibrated ? subject->profile.model : "qwen3-8b";
+	uint32_t ranks = subject->profile.is_calibrated ? subject->profile.ranks : 1;
+	struct weight_shard shard = {0, ranks};
 	require(model_config_builtin(model, &subject->model), "no model %s", model);
+	const struct model_config share = weight_shard_config(&subject->model, shard);
 	require(subject->profile.has_limits, "%s has no limits", name);
-	operation_floors_of(&subject->floors, &subject->profile.prices.limits, &subject->model);
-	enum status status =
-		cost_model_open(&subject->runner, &subject->model, &subject->profile, 1, &error);
+	operation_floors_of(&subject->floors, &subject->profile.prices.limits, &share);
+	enum status status = cost_model_open(
+		&subject->runner, &subject->model, &subject->profile, ranks, &error);
 	require(status == STATUS_OK, "%s", error.text);
 }
 
@@ -342,7 +346,7 @@ Test(profile_laws, hold_on_a_dense_grid_by_every_profile, .timeout = 300)
 
 /* ---- planted faults ---- */
 
-/* Reads the built-in profile with the first `from` behind `after` replaced by `to`. */
+/* Reads a profile with the first `from` behind `after` replaced by `to`. */
 static enum status read_changed(
 	const char *after, const char *from, const char *to, struct error *error)
 {
@@ -350,7 +354,7 @@ static enum status read_changed(
 	static char changed[65536];
 	static struct gpu_profile profile;
 
-	char *text = file_read(QUIRE_SOURCE_DIR "/sim/profiles/h200-qwen3-0.6b.json", NULL);
+	char *text = file_read(QUIRE_SOURCE_DIR "/tests/fixtures/calibrated_profile.json", NULL);
 	char *at = strstr(text, after);
 	require(at != NULL, "'%s' is not in the profile", after);
 	at = strstr(at, from);
