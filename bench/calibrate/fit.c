@@ -1,6 +1,7 @@
 #include "bench/calibrate/fit.h"
 
 #include "bench/calibrate/least_squares.h"
+#include "engine/base/check.h"
 #include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
@@ -31,6 +32,9 @@ static const double huber_tolerated = 0.01;
 static const double once[] = {0};
 static const double graph_parts[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160,
 	192, 224, 256, 288, 320, 352, 384, 416, 448, 480};
+/* Other engines stop capturing graphs: vLLM at 512 rows, beyond which a step is launched in pieces.
+   Behind the last of these parts a step may jump by what that takes. */
+static const double logged_graph_parts[] = {512, 528};
 static const double token_parts[] = {
 	0, 32, 64, 128, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096};
 static const double mixed_parts[] = {0, 8, 32, 128};
@@ -84,12 +88,48 @@ static const struct {
 	PARTS(host_context, once),
 };
 
-static void set_parts(struct operation_prices *prices)
+/* Nine digits are more precise than any measurement, and survive writing and reading. */
+static double rounded(double ns)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%.9g", ns);
+	return strtod(text, NULL);
+}
+
+static void append_part(struct operation_parts *parts, double at)
+{
+	check(parts->count < OPERATION_PARTS);
+	parts->at[parts->count++] = at;
+}
+
+/* What only another engine's steps have. Their attention (FlashAttention) splits the keys of a row
+   that are more than a multiprocessor's share of all rows' keys, and each key/value head has shares
+   of its own. The step ends with the longest piece: the longest row or that share. */
+static void set_logged_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
+{
+	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
+	double share = setup->shape.num_key_value_heads / setup->limits.multiprocessors;
+
+	for (uint32_t i = 0; i < sizeof(logged_graph_parts) / sizeof(double); i++) {
+		append_part(&prices->terms[OPERATION_TERM_graph_rows], logged_graph_parts[i]);
+	}
+	if (share < beside->at[0]) {
+		memmove(beside->at + 1, beside->at, beside->count * sizeof(beside->at[0]));
+		beside->at[0] = rounded(share);
+		beside->count++;
+	}
+}
+
+static void set_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
 {
 	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
 		struct operation_parts *parts = &prices->terms[t];
 		parts->count = parts_of[t].count;
 		memcpy(parts->at, parts_of[t].at, parts->count * sizeof(parts->at[0]));
+	}
+	if (setup->is_step_log) {
+		set_logged_parts(prices, setup);
 	}
 }
 
@@ -345,15 +385,6 @@ static double cap_of(enum operation_term term, const struct calibrate_setup *set
 	}
 }
 
-/* Nine digits are more precise than any measurement, and survive writing and reading. */
-static double rounded(double ns)
-{
-	char text[40];
-
-	snprintf(text, sizeof(text), "%.9g", ns);
-	return strtod(text, NULL);
-}
-
 static void take_prices(struct operation_prices *prices, const struct system *system)
 {
 	for (uint32_t i = 0; i < system->count; i++) {
@@ -433,7 +464,7 @@ void calibrate_prices(struct operation_prices *out, const struct calibrate_point
 	memset(out, 0, sizeof(*out));
 	out->limits = setup->limits;
 	out->shape = setup->shape;
-	set_parts(out);
+	set_parts(out, setup);
 	fit_side(out, false, points, setup);
 	fit_side(out, true, points, setup);
 }

@@ -21,6 +21,7 @@
 struct calibrate_setup {
 	struct operation_limits limits;
 	struct model_config shape;
+	bool is_step_log; /* the steps are another engine's */
 };
 
 struct calibrate_fit {

@@ -207,6 +207,7 @@ enum status calibrate_setup_find(struct calibrate_setup *setup, const char *mode
 	TRY(weight_shard_check(&model, shard, error));
 	setup->limits = gpu->prices.limits;
 	setup->shape = weight_shard_config(&model, shard);
+	setup->is_step_log = points->origin.source[0] != '\0';
 	return STATUS_OK;
 }
 
