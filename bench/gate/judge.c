@@ -78,19 +78,22 @@ static void compare_objects(
 /* A profile of the same name may price otherwise. */
 static void judge_profile(struct gate_verdict *verdict, const cJSON *base, const cJSON *value)
 {
+	const cJSON *base_gpu = cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(base, SUMMARY_CONFIG), "gpu");
+	const cJSON *gpu = cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(value, SUMMARY_CONFIG), "gpu");
 	const char *hash = cJSON_GetStringValue(
 		cJSON_GetObjectItemCaseSensitive(value, SUMMARY_PROFILE_XXH64));
 	const char *base_hash =
 		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(base, SUMMARY_PROFILE_XXH64));
 
-	if (hash == NULL || base_hash == NULL || strcmp(hash, base_hash) == 0) {
+	if (hash == NULL || base_hash == NULL || strcmp(hash, base_hash) == 0 ||
+		!cJSON_Compare(gpu, base_gpu, true)) {
 		return;
 	}
 	struct text *text = verdict_add(verdict, GATE_INVALID);
 	text_add(text, "another content of the profile gpu ");
-	add_json_value(
-		text, cJSON_GetObjectItemCaseSensitive(
-			      cJSON_GetObjectItemCaseSensitive(value, SUMMARY_CONFIG), "gpu"));
+	add_json_value(text, gpu);
 	text_add(text, ": its xxh64 is ");
 	text_add(text, hash);
 	text_add(text, ", the baseline's is ");

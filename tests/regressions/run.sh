@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Plants regressions in the program, one after the other, and demands that `quire gate` names each:
 # the case, its verdict, and what was found. Without one planted every case must pass, again and
-# again.
+# again. Then the same for what is given to the program: another profile, a trace that was cut
+# short, a case that is missing.
 #
 #     bash tests/regressions/run.sh BUILD [PATCH...]      without PATCH: all of this folder
 #
@@ -28,9 +29,11 @@ tree=$slot/tree
 objects=()
 # shellcheck source=tests/canaries/planting.sh
 . "$root/tests/canaries/planting.sh"
+is_all=no
 if [ $# -gt 0 ]; then
 	patches=("$@")
 else
+	is_all=yes
 	mapfile -t patches < <(find tests/regressions -maxdepth 1 -name '*.patch' | LC_ALL=C sort)
 fi
 passed=0 failed=0 skipped=0
@@ -58,8 +61,7 @@ valgrind --version >/dev/null 2>&1 && has_valgrind=yes
 
 rm -rf "${slot:?}"
 mkdir -p "$slot"
-cp tests/regressions/suite.json "$slot/"
-cp workloads/traces/demo.jsonl "$slot/"
+cp tests/regressions/suite.json workloads/traces/demo.jsonl "$slot/"
 gate "$build/quire" --update >"$slot/log" 2>&1 || {
 	cat "$slot/log"
 	exit 2
@@ -94,15 +96,37 @@ judged()
 		return
 	}
 	gate "$slot/quire" --only "$case" >"$slot/log" 2>&1
-	if grep -qE "^$case +$verdict\$" "$slot/log" && grep -qF -- "$words" "$slot/log"; then
-		tell ok "$patch: $(grep -m1 -F -- "$words" "$slot/log")"
+	compare "$patch" "$case" "$verdict" "$words"
+}
+
+# compare NAME CASE VERDICT WORDS: whether the gate said so.
+compare()
+{
+	if grep -qE "^$2 +$3\$" "$slot/log" && grep -qF -- "$4" "$slot/log"; then
+		tell ok "$1: $(grep -m1 -F -- "$4" "$slot/log")"
 	else
-		tell FAIL "$patch: expected $case $verdict, '$words'; found $(cat "$slot/log")"
+		tell FAIL "$1: expected $2 $3, '$4'; found $(cat "$slot/log")"
 	fi
+}
+
+# given NAME CASE VERDICT WORDS: with what the slot's suite and traces are
+given()
+{
+	gate "$build/quire" >"$slot/log" 2>&1
+	compare "$@"
+	cp tests/regressions/suite.json workloads/traces/demo.jsonl "$slot/"
 }
 
 for patch in "${patches[@]}"; do
 	judged "$patch"
 done
+if [ $is_all = yes ]; then
+	sed -i 's/"--max-requests 300/"--gpu h100 --max-requests 300/' "$slot/suite.json"
+	given "a profile swapped" demo INVALID 'gpu is "h100-datasheet"'
+	sed -i 250q "$slot/demo.jsonl"
+	given "a trace cut short" demo INVALID "another trace"
+	sed -i '/"name": "demo"/d' "$slot/suite.json"
+	given "a case missing" demo MISSING "the suite has not"
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -77,6 +77,35 @@ Test(bootstrap, both_sides_get_the_same_requests)
 	}
 }
 
+/* Requests take 1 to 64 times what they all took: the draws lie around each figure of 1 to 64. */
+Test(bootstrap, statistics_are_those_of_the_drawn_requests)
+{
+	static const struct {
+		enum latency_statistic statistic;
+		double low, high;
+	} expected[] = {{STATISTIC_MEAN, 31.5, 33.5}, {STATISTIC_P50, 30, 34},
+		{STATISTIC_P90, 56, 59}, {STATISTIC_P95, 59.5, 62}, {STATISTIC_P99, 62, 64.01},
+		{STATISTIC_P99_9, 62, 64.01}};
+	struct made_side base, value;
+	double same[REQUESTS], rising[REQUESTS];
+	uint64_t state = 23;
+
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		same[i] = 1;
+		rising[i] = i + 1;
+	}
+	make_side(&base, same, 1, 0, 0, &state);
+	make_side(&value, rising, 1, 0, 0, &state);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		struct ratio ratio = bootstrap_ratio(
+			&base.side, &value.side, LATENCY_TTFT, expected[i].statistic);
+		require(ratio.ratio >= expected[i].low && ratio.ratio <= expected[i].high &&
+				ratio.low < ratio.ratio && ratio.high >= ratio.ratio,
+			"%s: %g to %g to %g", latency_statistics[expected[i].statistic], ratio.low,
+			ratio.ratio, ratio.high);
+	}
+}
+
 /* Together with the interval over runs it misses the true ratio of means in no more than 1 of 100
    gates, where that over runs alone, which knows nothing of requests, may miss it too. */
 Test(bootstrap, the_wider_interval_covers_the_ratio)
