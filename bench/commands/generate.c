@@ -1,7 +1,6 @@
 #include "bench/commands/commands.h"
 #include "bench/generate/generate.h"
 #include "bench/generate/generate_prompts.h"
-#include "bench/replay/launched.h"
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
 #include "engine/base/path.h"

@@ -2,7 +2,7 @@
 
 #include "bench/jobs/jobs.h"
 #include "bench/plan/replicates.h"
-#include "bench/replay/launched.h"
+#include "bench/replay/runners.h"
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"

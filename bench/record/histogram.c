@@ -53,6 +53,20 @@ void histogram_add(struct histogram *histogram, uint64_t value, uint64_t times)
 	histogram->counts[bucket_of(value)] += times;
 }
 
+void histogram_add_all(struct histogram *histogram, const struct histogram *other)
+{
+	if (other->count == 0) {
+		return;
+	}
+	histogram->min = histogram->count == 0 ? other->min : u64_min(histogram->min, other->min);
+	histogram->max = u64_max(histogram->max, other->max);
+	histogram->count += other->count;
+	histogram->sum += other->sum;
+	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		histogram->counts[i] += other->counts[i];
+	}
+}
+
 uint64_t histogram_percentile(const struct histogram *histogram, uint32_t per_mille)
 {
 	check(histogram->count > 0);

@@ -27,6 +27,9 @@ void histogram_deinit(struct histogram *histogram);
 /* Adds the value `times` times. */
 void histogram_add(struct histogram *histogram, uint64_t value, uint64_t times);
 
+/* Adds all values of another one. */
+void histogram_add_all(struct histogram *histogram, const struct histogram *other);
+
 /* The value of the nearest rank, per_mille in [1, 1000]; the histogram must not be empty. */
 uint64_t histogram_percentile(const struct histogram *histogram, uint32_t per_mille);
 

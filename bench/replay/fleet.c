@@ -195,6 +195,23 @@ static struct replica_figures figures_of(const struct metrics *metrics)
 	};
 }
 
+/* Times that replicas keep each for themselves. */
+static void sum_times(const struct fleet *fleet, struct run_outcome *outcome)
+{
+	struct histogram late, gpu_idle;
+
+	histogram_init(&late);
+	histogram_init(&gpu_idle);
+	for (uint32_t i = 0; i < fleet->count; i++) {
+		histogram_add_all(&late, &fleet->replays[i].late);
+		histogram_add_all(&gpu_idle, &fleet->replays[i].gpu_idle);
+	}
+	outcome->dispatch_late = latency_figures_of(&late);
+	outcome->gpu_idle = latency_figures_of(&gpu_idle);
+	histogram_deinit(&late);
+	histogram_deinit(&gpu_idle);
+}
+
 void fleet_outcome(struct fleet *fleet, struct run_outcome *outcome)
 {
 	const struct metrics **parts;
@@ -221,6 +238,7 @@ void fleet_outcome(struct fleet *fleet, struct run_outcome *outcome)
 	}
 	run_outcome_of_metrics(outcome, &sum, fleet_now_ns(fleet),
 		fleet->replays[0].options.config->concurrency > 0);
+	sum_times(fleet, outcome);
 	outcome->result_hash = hash_of(fleet);
 	outcome->has_prompt_ids = fleet->desk.has_prompt_ids;
 	outcome->fleet = (struct fleet_figures){

@@ -7,6 +7,7 @@
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
+#include "engine/ranks/shared_word.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@ enum {
 	POLL_INTERVAL =
 		256, /* rounds of the loop between looks at the clock, which take longer than
 				pricing a step */
+	WATCHED_NS = 200000, /* a sleep overshoots, so the last of a wait is spent polling */
+	PAUSE_NS = 50000000, /* between looks for an interrupt */
 };
 
 /* ---- events ---- */
@@ -86,14 +89,67 @@ static enum status begin_step(struct loop *loop, struct replay *replay, struct e
 		return STATUS_OK; /* it was sent a row in mid-step */
 	}
 	replay->now_ns = loop->now_ns;
+	replay->clock_ns = loop->clock_ns;
 	TRY(replay_begin_step(replay, &next_ns, error));
 	desk_look(loop->desk, replay->index, loop->now_ns);
 	loop->has_failed = loop->has_failed || replay->has_failed;
 	loop->has_stuck = loop->has_stuck || engine_is_stuck(replay->engine);
 	if (next_ns != REPLAY_IDLE) {
 		push(loop, next_ns, replay->index);
+	} else if (replay->is_stepping) {
+		replay->has_event = true;
+		loop->flying_count++;
 	}
 	return STATUS_OK;
+}
+
+/* ---- the wall clock ---- */
+
+/* Reads the clock. Steps that threads have executed end by it. */
+static void read_clock(struct loop *loop)
+{
+	loop->clock_ns = monotonic_ns() - loop->origin_ns;
+	for (uint32_t i = 0; i < loop->replica_count && loop->flying_count > 0; i++) {
+		struct replay *replay = loop->replicas[i];
+		if (!step_threads_is_busy(loop->threads, i) ||
+			!step_threads_is_done(loop->threads, i)) {
+			continue;
+		}
+		replay_collect_step(replay, loop->clock_ns);
+		loop->flying_count--;
+		loop->has_failed = loop->has_failed || replay->has_failed;
+		push(loop, loop->clock_ns, i);
+	}
+}
+
+/* Reads the clock at next_ns, or when a step has been executed, or after some time. */
+static void await_clock(struct loop *loop, uint64_t next_ns)
+{
+	uint32_t seen = step_threads_executed(loop->threads);
+	uint32_t flying = loop->flying_count;
+
+	read_clock(loop);
+	if (flying > loop->flying_count || next_ns <= loop->clock_ns) {
+		return;
+	}
+	uint64_t left_ns = next_ns - loop->clock_ns;
+	bool is_near = left_ns <= WATCHED_NS;
+	uint64_t spin_ns = is_near ? left_ns : SHARED_WORD_SPIN_NS;
+	uint64_t wait_ns = is_near ? left_ns : u64_min(left_ns - WATCHED_NS, PAUSE_NS);
+	step_threads_await(loop->threads, seen, spin_ns, wait_ns);
+	read_clock(loop);
+}
+
+/* A step whose replica has failed. */
+static void drop_step(struct loop *loop, const struct replay *replay)
+{
+	struct step_time time;
+	struct error ignored = {0};
+
+	if (loop->threads != NULL && step_threads_is_busy(loop->threads, replay->index)) {
+		step_threads_end(loop->threads, replay->index, &time, &ignored);
+		loop->flying_count--;
+	}
 }
 
 /* ---- all replicas ---- */
@@ -125,8 +181,9 @@ static void remove_event(struct loop *loop, uint32_t replica)
 static void fail_replica(struct loop *loop, struct replay *replay)
 {
 	uint32_t count;
-	struct parcel **lost = replay_restart(replay, loop->now_ns, &count);
 
+	drop_step(loop, replay);
+	struct parcel **lost = replay_restart(replay, loop->now_ns, &count);
 	remove_event(loop, replay->index);
 	desk_fail(loop->desk, replay->index, lost, count, loop->now_ns);
 	desk_look(loop->desk, replay->index, loop->now_ns);
@@ -191,8 +248,8 @@ static void note_backlog(struct loop *loop)
 	loop->replicas[0]->backlog_at_last_arrival += loop->desk->queue.count;
 }
 
-/* Moves the clock to the next event, or sets is_over. */
-static void reach_next(struct loop *loop)
+/* When the next event is known to be; UINT64_MAX: none is. */
+static uint64_t find_next(const struct loop *loop)
 {
 	uint64_t next_ns = loop->event_count > 0 ? loop->events[0].time_ns : UINT64_MAX;
 
@@ -200,10 +257,23 @@ static void reach_next(struct loop *loop)
 		next_ns = u64_min(next_ns, loop->desk->next_ns);
 	}
 	/* Outages behind the last request change nothing, unless somebody waits for a replica. */
-	bool has_more = loop->event_count > 0 || loop->desk->queue.count > 0 ||
+	bool has_more = loop->event_count + loop->flying_count > 0 || loop->desk->queue.count > 0 ||
 			loop->desk->state == WORKLOAD_LATER;
 	if (has_more && !loop->is_interrupted) {
 		next_ns = u64_min(next_ns, outages_next_ns(&loop->desk->outages));
+	}
+	return next_ns;
+}
+
+/* Moves the time to the next event, or sets is_over. */
+static void reach_next(struct loop *loop)
+{
+	uint64_t next_ns = find_next(loop);
+	bool is_real = loop->threads != NULL && next_ns > loop->clock_ns;
+
+	if (is_real && (next_ns != UINT64_MAX || loop->flying_count > 0)) {
+		await_clock(loop, next_ns);
+		next_ns = u64_min(find_next(loop), loop->clock_ns);
 	}
 	check(next_ns >= loop->now_ns);
 	loop->is_over = next_ns == UINT64_MAX;
@@ -419,6 +489,34 @@ static void record_left(struct loop *loop)
 	}
 }
 
+/* Under the wall clock: a thread for each replica. */
+static enum status open_threads(struct loop *loop, struct error *error)
+{
+	struct engine **engines = NULL;
+
+	if (loop->desk == NULL || !loop->replicas[0]->options.is_wall_clock) {
+		return STATUS_OK;
+	}
+	engines = memory_take(loop->replica_count, sizeof(struct engine *));
+	for (uint32_t i = 0; i < loop->replica_count; i++) {
+		engines[i] = loop->replicas[i]->engine;
+	}
+	enum status status = step_threads_open(&loop->threads, engines, loop->replica_count, error);
+	for (uint32_t i = 0; i < loop->replica_count; i++) {
+		loop->replicas[i]->threads = loop->threads;
+	}
+	free(engines);
+	return status;
+}
+
+static void close_threads(struct loop *loop)
+{
+	step_threads_close(loop->threads);
+	for (uint32_t i = 0; i < loop->replica_count; i++) {
+		loop->replicas[i]->threads = NULL;
+	}
+}
+
 enum status loop_run(struct replay **replicas, uint32_t replica_count, struct desk *desk,
 	enum progress_mode shown, struct error *error)
 {
@@ -429,10 +527,15 @@ enum status loop_run(struct replay **replicas, uint32_t replica_count, struct de
 	loop.events = memory_take(replica_count, sizeof(*loop.events));
 	loop.woken = memory_take(u64_divide_up(replica_count, 64), sizeof(*loop.woken));
 	progress_start(&progress, shown);
+	enum status status = open_threads(&loop, error);
+	loop.origin_ns = monotonic_ns();
 	for (uint32_t i = 0; i < replica_count; i++) {
-		replicas[i]->origin_ns = monotonic_ns();
+		replicas[i]->origin_ns = loop.origin_ns;
 	}
-	enum status status = run(&loop, &progress, error);
+	if (status == STATUS_OK) {
+		status = run(&loop, &progress, error);
+	}
+	close_threads(&loop);
 	progress_end(&progress);
 	if (desk != NULL) {
 		record_left(&loop);

@@ -3,6 +3,7 @@
 #include "bench/replay/overlap.h"
 #include "bench/replay/loop.h"
 #include "bench/replay/replay_step.h"
+#include "bench/replay/step_threads.h"
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
 #include "engine/base/interrupt.h"
@@ -42,6 +43,20 @@ static void wait_for_now(struct replay *replay)
 	}
 }
 
+/* A step of a fleet begins when the loop has read the clock; events up to then come first.
+   *start_ns: when to come back for that. */
+static bool is_before_clock(struct replay *replay, uint64_t *start_ns)
+{
+	replay->wanted_ns = u64_min(replay->wanted_ns, replay->now_ns);
+	*start_ns = replay->clock_ns;
+	if (replay->clock_ns > replay->now_ns) {
+		return true;
+	}
+	histogram_add(&replay->late, replay->now_ns - replay->wanted_ns, 1);
+	replay->wanted_ns = UINT64_MAX;
+	return false;
+}
+
 /* Moves the clock to the start of the next step, which the runner determines, and adds the rows
    that have arrived by then. Where other replicas may act until then, *is_early is set instead and
    *start_ns says when to come back. */
@@ -51,6 +66,10 @@ static enum status reach_start(
 	const struct runner *runner = replay->runner;
 
 	*is_early = false;
+	if (replay->threads != NULL) {
+		*is_early = is_before_clock(replay, start_ns);
+		return STATUS_OK;
+	}
 	if (replay->options.is_wall_clock) {
 		wait_for_now(replay);
 	}
@@ -86,6 +105,11 @@ static enum status run_step(struct replay *replay, struct error *error)
 		replay->has_failed = engine_launch(engine, &replay->failure) != STATUS_OK;
 		return STATUS_OK;
 	}
+	if (replay->threads != NULL) {
+		step_threads_begin(replay->threads, replay->index);
+		replay->is_stepping = true;
+		return STATUS_OK;
+	}
 	if (replay->is_ahead) {
 		engine_set_ahead(engine);
 	}
@@ -96,6 +120,19 @@ static enum status run_step(struct replay *replay, struct error *error)
 	replay->has_failed = status != STATUS_OK;
 	replay->is_stepping = !replay->has_failed;
 	return STATUS_OK;
+}
+
+void replay_collect_step(struct replay *replay, uint64_t end_ns)
+{
+	struct step_time *time = &replay->time;
+	enum status status =
+		step_threads_end(replay->threads, replay->index, time, &replay->failure);
+
+	time->elapsed_ns = end_ns - replay->now_ns;
+	time->gpu_ns = u64_min(time->gpu_ns, time->elapsed_ns);
+	time->host_ns = time->elapsed_ns - time->gpu_ns;
+	replay->has_failed = status != STATUS_OK;
+	replay->is_stepping = !replay->has_failed;
 }
 
 void replay_end_step(struct replay *replay)
@@ -164,7 +201,11 @@ enum status replay_begin_step(struct replay *replay, uint64_t *next_ns, struct e
 	}
 	TRY(engine_is_async(replay->engine) ? async_run_step(replay, error)
 					    : run_step(replay, error));
-	*next_ns = replay->is_stepping ? replay->now_ns + replay->time.elapsed_ns : replay->now_ns;
+	bool has_end = replay->is_stepping && replay->threads == NULL;
+	bool is_ended_by_thread = replay->is_stepping && replay->threads != NULL;
+	*next_ns = is_ended_by_thread ? REPLAY_IDLE
+		   : has_end	      ? replay->now_ns + replay->time.elapsed_ns
+				      : replay->now_ns;
 	return STATUS_OK;
 }
 
@@ -351,8 +392,11 @@ enum status replay_open(struct replay *replay, const struct replay_options *opti
 	memset(replay, 0, sizeof(*replay));
 	replay->options = *options;
 	replay->runner = runner;
-	histogram_init(&replay->late);
-	histogram_init(&replay->gpu_idle);
+	replay->wanted_ns = UINT64_MAX;
+	/* Fleets are large, and few runs have these times. */
+	if (options->is_wall_clock) {
+		histogram_init(&replay->late);
+	}
 	TRY(engine_open(&replay->engine, engine_config, runner, error));
 	bool overlaps = options->overlaps && is_forced && engine_can_overlap(replay->engine) &&
 			!engine_is_async(replay->engine);

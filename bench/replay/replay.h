@@ -85,9 +85,15 @@ struct replay {
 	bool launches_async; /* steps are launched and collected, not executed */
 	struct ahead_step ahead;
 
-	uint64_t origin_ns;	   /* of the wall clock */
-	struct histogram late;	   /* how late steps started, by the wall clock */
-	struct histogram gpu_idle; /* between two decode steps, where it is measured */
+	uint64_t origin_ns; /* of the wall clock */
+
+	/* of a fleet under the wall clock (bench/replay/loop.h) */
+	struct step_threads *threads; /* borrowed; they execute steps. NULL: the caller does */
+	uint64_t clock_ns;	      /* the clock when the loop has read it last */
+	uint64_t wanted_ns; /* when the next step could have begun; UINT64_MAX: none could */
+
+	struct histogram late;	   /* how late steps started; of the wall clock only */
+	struct histogram gpu_idle; /* between two decode steps; zeroed where it is not measured */
 	bool was_decode;	   /* the latest step */
 
 	/* outcome */
@@ -120,8 +126,12 @@ enum status replay_run(struct replay *replay, struct error *error);
 #define REPLAY_IDLE UINT64_MAX
 
 /* Adds what has arrived and begins the next step, if there is work. *next_ns: when to come back to
-   the replica: at the end of its step or at the next arrival, or REPLAY_IDLE. */
+   the replica: at the end of its step or at the next arrival, or REPLAY_IDLE. Where threads execute
+   steps, also REPLAY_IDLE with is_stepping set: when replay_collect_step() would not wait. */
 enum status replay_begin_step(struct replay *replay, uint64_t *next_ns, struct error *error);
+
+/* Takes the step that the replica's thread has executed, or is executing: it ends at end_ns. */
+void replay_collect_step(struct replay *replay, uint64_t end_ns);
 
 /* Ends the step that was begun. */
 void replay_end_step(struct replay *replay);

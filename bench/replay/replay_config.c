@@ -11,11 +11,6 @@
 
 static enum status check_fleet(const struct replay_config *config, struct error *error)
 {
-	if (config->replicas > 1 && config->clock == REPLAY_CLOCK_WALL) {
-		return error_set(error, STATUS_USAGE,
-			"--clock wall runs one replica: its steps take real time one after the "
-			"other; give --replicas 1 or --clock virtual");
-	}
 	bool can_fail = config->outages != NULL && strstr(config->outages, "fail") != NULL;
 	if (can_fail && config->async_scheduling == ASYNC_SCHEDULING_ON) {
 		return error_set(error, STATUS_USAGE,

@@ -30,6 +30,9 @@ static void note_idle(
 	bool is_decode = counts->prefill_rows == 0;
 
 	if (time->idle_ns > 0 && is_decode && replay->was_decode) {
+		if (replay->gpu_idle.counts == NULL) {
+			histogram_init(&replay->gpu_idle);
+		}
 		histogram_add(&replay->gpu_idle, time->idle_ns, 1);
 	}
 	replay->was_decode = is_decode;

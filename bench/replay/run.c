@@ -1,6 +1,6 @@
 #include "bench/replay/run.h"
 
-#include "bench/replay/launched.h"
+#include "bench/replay/runners.h"
 #include "engine/base/input_file.h"
 #include "engine/base/interrupt.h"
 #include "bench/replay/drawn_arrivals.h"

@@ -1,5 +1,6 @@
 #include "bench/replay/runners.h"
 
+#include "bench/record/provenance.h"
 #include "engine/base/path.h"
 #include "engine/ranks/launch.h"
 #include "reports/results/results.h"
@@ -12,8 +13,10 @@
 #include "sim/profile_choice.h"
 #include "sim/tape.h"
 
+#include <cJSON.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 static enum status open_sim(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
@@ -205,6 +208,12 @@ enum status runner_take_launch(
 			"--runner %s needs one",
 			count, entry->name);
 	}
+	if (config->replicas > 1) {
+		return error_set(error, STATUS_USAGE,
+			"--replicas %llu: mpirun started %u processes, which are the ranks of one; "
+			"replicas start their own, without mpirun",
+			(unsigned long long)config->replicas, count);
+	}
 	if (config->given.tensor_parallel_size && config->tensor_parallel_size != count) {
 		return error_set(error, STATUS_USAGE,
 			"--tensor-parallel-size %llu: mpirun started %u processes",
@@ -212,6 +221,23 @@ enum status runner_take_launch(
 	}
 	config->tensor_parallel_size = count;
 	return STATUS_OK;
+}
+
+uint64_t launched_identity(const struct replay_config *config)
+{
+	cJSON *json = replay_config_json(config);
+	char *text = cJSON_PrintUnformatted(json);
+	uint64_t commit = XXH64(version_commit(), strlen(version_commit()), 0);
+	uint64_t identity = XXH64(text, strlen(text), commit);
+
+	cJSON_free(text);
+	cJSON_Delete(json);
+	return identity;
+}
+
+enum status launched_join(const struct replay_config *config, struct error *error)
+{
+	return rank_launch_join(error->status == STATUS_OK ? launched_identity(config) : 0, error);
 }
 
 const struct runner_entry *runner_at(uint32_t index)

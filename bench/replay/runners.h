@@ -83,11 +83,19 @@ enum status runner_open_weights(struct weights **out, struct replay_config *conf
 /* As summary.json spells it. */
 const char *runner_kind_name(enum runner_kind kind);
 
+/* A hash of the program's commit and of every option. */
+uint64_t launched_identity(const struct replay_config *config);
+
+/* rank_launch_join() of a run (engine/ranks/launch.h): under mpirun all processes must have the
+   same build and the same configuration. error: what this process has found wrong so far. */
+enum status launched_join(const struct replay_config *config, struct error *error);
+
 /* NULL past the end. */
 const struct runner_entry *runner_at(uint32_t index);
 
 /* Under mpirun the ranks are the processes that it started: sets tensor_parallel_size to their
-   number, which it must be where it was given, and refuses a runner that does not compute. */
+   number, which it must be where it was given. Refuses a runner that does not compute, and several
+   replicas. */
 enum status runner_take_launch(
 	const struct runner_entry *entry, struct replay_config *config, struct error *error);
 

@@ -25,14 +25,25 @@ static bool has_reached(const struct shared_word *word, uint32_t value)
 	return (int32_t)(shared_word_value(word) - value) >= 0;
 }
 
+static void wake_sleepers(struct shared_word *word)
+{
+	if (atomic_load(&word->sleepers) != 0) {
+		syscall(SYS_futex, &word->value, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	}
+}
+
 void shared_word_set(struct shared_word *word, uint32_t value)
 {
 	/* Sequentially consistent, as the waiter's two accesses are: either the waiter sees the
 	   value or this sees the sleeper. */
 	atomic_store(&word->value, value);
-	if (atomic_load(&word->sleepers) != 0) {
-		syscall(SYS_futex, &word->value, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-	}
+	wake_sleepers(word);
+}
+
+void shared_word_add(struct shared_word *word)
+{
+	atomic_fetch_add(&word->value, 1);
+	wake_sleepers(word);
 }
 
 uint32_t shared_word_value(const struct shared_word *word)

@@ -25,6 +25,9 @@ struct shared_word {
 
 void shared_word_set(struct shared_word *word, uint32_t value);
 
+/* Sets it to the next value: for a word that several set. */
+void shared_word_add(struct shared_word *word);
+
 uint32_t shared_word_value(const struct shared_word *word);
 
 /* Waits until the word is `value` or later, at most timeout_ns, of which it spins spin_ns. Returns

@@ -73,17 +73,20 @@ static enum status driver_status(CUresult result, const char *call, struct error
 
 /* ---- whether peers can be mapped ---- */
 
-/* The first rank whose GPU the GPU of this rank cannot access; the number of ranks: none. Rank r
-   uses device r. */
+/* The first rank whose GPU the GPU of this rank cannot access; the number of ranks: none. Ranks use
+   consecutive devices. */
 static enum status first_unreachable(
 	const struct ranks *ranks, uint32_t *unreachable, struct error *error)
 {
+	int own = 0;
+
 	*unreachable = ranks_count(ranks);
+	TRY(cuda_status((int)cudaGetDevice(&own), "cudaGetDevice", error));
 	for (uint32_t r = ranks_count(ranks); r-- > 0;) {
+		int peer = own - (int)ranks_index(ranks) + (int)r;
 		int can_access = 1;
-		if (r != ranks_index(ranks)) {
-			TRY(cuda_status((int)cudaDeviceCanAccessPeer(
-						&can_access, (int)ranks_index(ranks), (int)r),
+		if (peer != own) {
+			TRY(cuda_status((int)cudaDeviceCanAccessPeer(&can_access, own, peer),
 				"cudaDeviceCanAccessPeer", error));
 		}
 		if (!can_access) {

@@ -76,17 +76,18 @@ struct cuda_runner_options {
 	enum kernel_path path;	       /* the best that may be used */
 	struct range_stack *stack;     /* of the ranges open; NULL: disabled */
 	struct ranks *ranks;	       /* by cuda_runner_start_ranks(); NULL: one rank */
+	uint32_t first_device;	       /* the GPU of rank 0; rank r has the r-th behind it */
 	enum cuda_transport transport; /* between ranks */
 };
 
 /* Starts ranks 1 to rank_count - 1 and sets options->ranks. Nothing of CUDA may have been called.
-   They read *options, then each opens the same runner on the GPU of its number and follows rank 0,
-   until the runner is closed. Where it is not opened, ranks_close() ends them. */
+   They read *options, then each opens the same runner on its GPU and follows rank 0, until the
+   runner is closed. Where it is not opened, ranks_close() ends them. */
 enum status cuda_runner_start_ranks(
 	struct cuda_runner_options *options, uint32_t rank_count, struct error *error);
 
-/* Opens the runner on the current GPU; with ranks, on GPU 0, and the ranks are the runner's from
-   then on, also after a failure. *memory is always filled; its block_count is the number of KV
+/* Opens the runner on the current GPU; with ranks, on first_device, and the ranks are the runner's
+   from then on, also after a failure. *memory is always filled; its block_count is the number of KV
    blocks of the engine, given or computed: the least of all ranks. */
 enum status cuda_runner_open(struct runner *out, const struct cuda_runner_options *options,
 	struct cuda_memory *memory, struct error *error);

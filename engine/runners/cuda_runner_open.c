@@ -14,10 +14,12 @@
 
 /* ---- phases of opening ---- */
 
-/* Rank r uses GPU r, or on several hosts those of its host in turn. The memory that the ranks share
-   is pinned for every one. *path: the best that may be used, then the one that is. */
-static enum status open_device(struct cuda_runner *runner, struct cuda_memory *memory,
-	enum kernel_path *path, uint64_t *capability, struct error *error)
+/* Rank r uses the r-th GPU from first_device on, or on several hosts those of its host in turn. The
+   memory that the ranks share is pinned for every one. *path: the best that may be used, then the
+   one that is. */
+static enum status open_device(struct cuda_runner *runner, uint32_t first_device,
+	struct cuda_memory *memory, enum kernel_path *path, uint64_t *capability,
+	struct error *error)
 {
 	struct cuda_launcher *launcher = &runner->launcher;
 	struct cudaDeviceProp properties;
@@ -28,7 +30,7 @@ static enum status open_device(struct cuda_runner *runner, struct cuda_memory *m
 		void *shared = ranks_memory(launcher->ranks, &bytes);
 		int count = 0;
 		TRY(cuda_status((int)cudaGetDeviceCount(&count), "cudaGetDeviceCount", error));
-		device = (int)cuda_launcher_rank(launcher) % count;
+		device = (int)(first_device + cuda_launcher_rank(launcher)) % count;
 		TRY(cuda_status((int)cudaSetDevice(device), "cudaSetDevice", error));
 		TRY(cuda_status((int)cudaHostRegister(shared, bytes, cudaHostRegisterDefault),
 			"cudaHostRegister", error));
@@ -209,7 +211,8 @@ static enum status open_all(struct cuda_runner *runner, const struct cuda_runner
 	enum kernel_path path = options->path;
 	uint64_t capability = 0;
 
-	if (open_device(runner, memory, &path, &capability, error) == STATUS_OK) {
+	if (open_device(runner, options->first_device, memory, &path, &capability, error) ==
+		STATUS_OK) {
 		(void)cuda_step_data_open(&launcher->data, &runner->engine,
 			cuda_launcher_rank(launcher),
 			options->ranks == NULL ? NULL : ranks_data(options->ranks), error);

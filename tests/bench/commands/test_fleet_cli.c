@@ -507,6 +507,69 @@ Test(fleet_cli, replicas_that_compute_play_from_their_tape, .timeout = 120)
 	replay_fixture_close(&fixture);
 }
 
+/* ---- the wall clock ---- */
+
+/* A fleet whose steps take real time, in the given traffic. */
+static void run_wall(struct prop *prop, const struct fleet_scene *scene, const char *model)
+{
+	static const char *const views[] = {"exact", "own", "delayed:3"};
+	static const char *const traffic[][4] = {{"--speedup", "8"}, {"--concurrency", "5"},
+		{"--speedup", "4", "--outages", "drain:1@0.02,join:1@0.05"},
+		{"--speedup", "8", "--replica-limit", "3"}};
+	struct replay_arguments arguments = {0};
+
+	add_all(&arguments,
+		LIST(scene->trace, "--out", scene->out, "--replicas", scene->replicas, "--router",
+			scene->router, ENGINE(scene), "--runner", "reference", "--model", model,
+			"--clock", "wall", "--check", "--router-view", views[prop_below(prop, 3)]));
+	const char *const *more = traffic[prop_below(prop, 4)];
+	for (uint32_t i = 0; i < 4 && more[i] != NULL; i++) {
+		arguments.list[arguments.count++] = more[i];
+	}
+	arguments.list[arguments.count] = NULL;
+	prop_log(prop, "%s %s %s %s", more[0], more[1], more[2] == NULL ? "" : more[2],
+		more[3] == NULL ? "" : more[3]);
+	require_ran(quire_replay((struct process_order){0}, false, arguments.list));
+}
+
+/* Whatever the times were, they are all that a tape needs to make the same decisions. */
+static void body_wall(struct prop *prop, const void *context)
+{
+	static const char model[] = "tests/fixtures/models/group1";
+	struct fleet_scene scene;
+	uint32_t replica_of[ROWS_MAX];
+
+	(void)context;
+	draw_scene(prop, &scene);
+	run_wall(prop, &scene, model);
+	read_replicas(&scene, replica_of);
+	require_ran(RUN(scene.trace, "--runner", "tape", "--tape", scene.out, "--out", scene.part,
+		"--steps", "--force", "--model", model));
+	require_same_hash(scene.out, scene.part, "tape");
+	require_same_file(scene.out, scene.part, "requests.tsv");
+	require_same_file(scene.out, scene.part, "steps.tsv");
+	close_scene(&scene);
+}
+
+Test(fleet_cli, replicas_in_real_time_play_from_their_tape, .timeout = 400)
+{
+	const struct prop_options options = {
+		.name = "wall", .body = body_wall, .trials = 6, .timeout_s = 120};
+
+	cr_assert(prop_holds(&options));
+}
+
+Test(fleet_cli, times_of_a_model_cannot_be_waited_for, .timeout = 60)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	require_refused(RUN_SMALL(fixture.trace, "--out", fixture.out, "--replicas", "2", "--clock",
+				"wall"),
+		"--clock wall needs a runner whose steps take real time");
+	replay_fixture_close(&fixture);
+}
+
 /* ---- replicas that come and go ---- */
 
 /* Steps of one replica follow each other, and none runs over a failure of it. */
