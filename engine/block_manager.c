@@ -82,8 +82,8 @@ static inline uint32_t free_list_take(struct block_manager *manager)
 
 static bool pile_precedes(const struct block_manager *manager, uint32_t a, uint32_t b)
 {
-	uint64_t first = manager->blocks[a].registration;
-	uint64_t second = manager->blocks[b].registration;
+	uint64_t first = manager->places[a].registration;
+	uint64_t second = manager->places[b].registration;
 
 	if (manager->strategies.eviction == EVICTION_RANDOM) {
 		return false; /* no order: blocks stay where they are put */
@@ -94,7 +94,7 @@ static bool pile_precedes(const struct block_manager *manager, uint32_t a, uint3
 static void pile_put(struct block_manager *manager, uint32_t index, uint32_t id)
 {
 	manager->pile[index] = id;
-	manager->blocks[id].pile_index = index;
+	manager->places[id].index = index;
 }
 
 /* Puts a block at an index or above or below it, where the heap has its place. */
@@ -130,11 +130,11 @@ static void pile_add(struct block_manager *manager, uint32_t id)
 
 static void pile_remove(struct block_manager *manager, uint32_t id)
 {
-	uint32_t index = manager->blocks[id].pile_index;
+	uint32_t index = manager->places[id].index;
 	uint32_t last = manager->pile[--manager->pile_count];
 
 	manager->blocks[id].is_free = false;
-	manager->blocks[id].pile_index = BLOCK_NONE;
+	manager->places[id].index = BLOCK_NONE;
 	manager->free_count--;
 	if (last != id) {
 		pile_place(manager, index, last);
@@ -164,7 +164,7 @@ static inline uint64_t reread_step(uint32_t references)
 
 static inline void free_leave(struct block_manager *manager, uint32_t id)
 {
-	if (manager->pile == NULL || manager->blocks[id].pile_index == BLOCK_NONE) {
+	if (manager->pile == NULL || manager->places[id].index == BLOCK_NONE) {
 		free_list_remove(manager, id);
 	} else {
 		pile_remove(manager, id);
@@ -217,32 +217,33 @@ static inline void index_remove(struct block_manager *manager, struct block *blo
 
 static void equal_append(struct block_manager *manager, uint32_t first, uint32_t id)
 {
-	struct block *blocks = manager->blocks;
-	uint32_t last = blocks[first].equal_previous;
+	struct block_equals *equals = manager->equals;
+	uint32_t last = equals[first].previous;
 
-	blocks[last].equal_next = id;
-	blocks[id].equal_previous = last;
-	blocks[first].equal_previous = id;
+	equals[last].next = id;
+	equals[id].previous = last;
+	equals[first].previous = id;
 }
 
 /* Removes an indexed block; the next one takes its place in the index. */
 static void equal_remove(struct block_manager *manager, uint32_t id)
 {
 	struct block *blocks = manager->blocks;
+	struct block_equals *equals = manager->equals;
 	uint32_t *link = link_of(manager, blocks[id].key.low);
 	uint32_t first = *link;
-	uint32_t previous = blocks[id].equal_previous;
-	uint32_t next = blocks[id].equal_next;
+	uint32_t previous = equals[id].previous;
+	uint32_t next = equals[id].next;
 
 	if (first == id && next == BLOCK_NONE) {
 		index_remove(manager, &blocks[id]);
 	} else if (first == id) {
 		*link = next;
 		blocks[next].next_indexed = blocks[id].next_indexed;
-		blocks[next].equal_previous = previous;
+		equals[next].previous = previous;
 	} else {
-		blocks[previous].equal_next = next;
-		blocks[next == BLOCK_NONE ? first : next].equal_previous = previous;
+		equals[previous].next = next;
+		equals[next == BLOCK_NONE ? first : next].previous = previous;
 	}
 	blocks[id].is_indexed = false;
 }
@@ -260,24 +261,27 @@ void block_manager_init(struct block_manager *manager, uint32_t block_count, uin
 	manager->strategies = strategies;
 	manager->blocks = memory_take(block_count, sizeof(struct block));
 	manager->links = memory_take(block_count, sizeof(struct block_link));
+	if (strategies.equal_blocks == EQUAL_OLDEST) {
+		manager->equals = memory_take(block_count, sizeof(*manager->equals));
+	}
 	manager->free_head = BLOCK_NONE;
 	manager->free_tail = BLOCK_NONE;
 	/* The null block is in use for ever. */
 	manager->blocks[0].reference_count = strategies.has_null_block;
 	if (strategies.eviction != EVICTION_LRU) {
 		manager->pile = memory_take(block_count, sizeof(*manager->pile));
+		manager->places = memory_take(block_count, sizeof(*manager->places));
+		manager->places[0].index = BLOCK_NONE;
 	}
-	manager->blocks[0].pile_index = BLOCK_NONE;
 	for (uint32_t id = strategies.has_null_block; id < block_count; id++) {
-		manager->blocks[id].pile_index = BLOCK_NONE;
-		if (strategies.eviction == EVICTION_LRU) {
+		if (manager->pile == NULL) {
 			free_list_append(manager, id);
 		} else {
 			pile_add(manager, id);
 		}
 	}
-	/* Two buckets a block, so that most lists have one block at most. */
-	uint64_t buckets = u64_power_of_two_at_least((uint64_t)block_count * 2);
+	/* A bucket a block at least, so that most lists have one block at most. */
+	uint64_t buckets = u64_power_of_two_at_least(block_count);
 	manager->buckets = memory_take_uncleared(buckets * sizeof(*manager->buckets));
 	manager->bucket_mask = buckets - 1;
 	for (uint64_t i = 0; i < buckets; i++) {
@@ -291,6 +295,8 @@ void block_manager_deinit(struct block_manager *manager)
 	free(manager->links);
 	free(manager->buckets);
 	free(manager->pile);
+	free(manager->places);
+	free(manager->equals);
 	memset(manager, 0, sizeof(*manager));
 }
 
@@ -326,11 +332,10 @@ static inline void renew(struct block_manager *manager, uint32_t id)
 static inline uint32_t pop_free(struct block_manager *manager)
 {
 	uint32_t id = free_take(manager);
-	struct block *block = &manager->blocks[id];
 
 	renew(manager, id);
 	if (manager->pile != NULL) {
-		block->registration = 0;
+		manager->places[id].registration = 0;
 		manager->given_count++;
 	}
 	manager->version++;
@@ -423,8 +428,9 @@ static inline void register_blocks(struct block_manager *manager, const uint32_t
 		check(!block->is_registered);
 		uint32_t *link = link_of(manager, keys[i].low);
 		block->next_indexed = BLOCK_NONE;
-		block->equal_previous = id;
-		block->equal_next = BLOCK_NONE;
+		if (manager->equals != NULL) {
+			manager->equals[id] = (struct block_equals){id, BLOCK_NONE};
+		}
 		if (*link == BLOCK_NONE) {
 			manager->registered_count++;
 			*link = id;
@@ -444,7 +450,7 @@ static inline void register_blocks(struct block_manager *manager, const uint32_t
 		block->is_registered = true;
 		block->is_indexed = true;
 		if (manager->pile != NULL) {
-			block->registration = ++manager->registration_count;
+			manager->places[id].registration = ++manager->registration_count;
 		}
 	}
 	manager->version++;
@@ -648,7 +654,7 @@ static void free_list_check(const struct block_manager *manager)
 		uint32_t id = manager->pile[i];
 		check(manager->blocks[id].is_free);
 		check(manager->blocks[id].reference_count == 0);
-		check(manager->blocks[id].pile_index == i);
+		check(manager->places[id].index == i);
 		check(i == 0 || !pile_precedes(manager, id, manager->pile[(i - 1) / 2]));
 		cached += manager->blocks[id].is_indexed;
 	}
@@ -664,15 +670,18 @@ static uint32_t equal_check(const struct block_manager *manager, uint32_t first)
 	uint32_t count = 0;
 	uint32_t last = first;
 
-	for (uint32_t id = first; id != BLOCK_NONE; id = blocks[id].equal_next) {
+	if (manager->equals == NULL) {
+		return 1;
+	}
+	for (uint32_t id = first; id != BLOCK_NONE; id = manager->equals[id].next) {
 		check(count < manager->block_count);
 		check(blocks[id].is_indexed);
 		check(blocks[id].key.low == blocks[first].key.low);
-		check(id == first || blocks[id].equal_previous == last);
+		check(id == first || manager->equals[id].previous == last);
 		last = id;
 		count++;
 	}
-	check(blocks[first].equal_previous == last);
+	check(manager->equals[first].previous == last);
 	return count;
 }
 

@@ -36,10 +36,18 @@ struct block {
 	bool is_registered;	  /* content was registered since the block was last given out */
 	bool is_indexed;	  /* it is in the index, or behind a block that is */
 	bool has_evicted;	  /* findable content was lost when it was last given out */
-	uint32_t equal_previous, equal_next; /* EQUAL_OLDEST: indexed blocks with equal content, in
-						order; the first one's previous is the last */
 	bool is_free;
-	uint32_t pile_index;   /* in the pile; BLOCK_NONE: it is not there */
+};
+
+/* Neighbours among the indexed blocks with equal content, in order of registration; the first one's
+   previous is the last. */
+struct block_equals {
+	uint32_t previous, next;
+};
+
+/* A block's place in the pile. */
+struct block_place {
+	uint32_t index;	       /* BLOCK_NONE: it is not there */
 	uint64_t registration; /* ordinal, of EVICTION_FIFO; 0: nothing is registered */
 };
 
@@ -67,8 +75,10 @@ struct block_manager {
 	uint32_t block_count;
 	uint32_t block_size;
 	struct block_strategies strategies;
-	struct block *blocks;	  /* (block_count) */
-	struct block_link *links; /* (block_count) */
+	struct block *blocks;	     /* (block_count) */
+	struct block_link *links;    /* (block_count) */
+	struct block_equals *equals; /* (block_count), NULL unless EQUAL_OLDEST */
+	struct block_place *places;  /* (block_count), NULL with EVICTION_LRU */
 	uint32_t free_head, free_tail;
 	uint32_t free_count; /* on the list and the pile */
 	uint32_t *pile;	     /* (pile_count) of block_count; NULL with EVICTION_LRU */

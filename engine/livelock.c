@@ -99,7 +99,7 @@ static void put_registrations(struct livelock_state *state, const struct block_m
 	struct registered *all = memory_take(blocks->block_count, sizeof(*all));
 
 	for (uint32_t i = 0; i < blocks->block_count; i++) {
-		all[i] = (struct registered){blocks->blocks[i].registration, i};
+		all[i] = (struct registered){blocks->places[i].registration, i};
 	}
 	qsort(all, blocks->block_count, sizeof(*all), by_registration);
 	for (uint32_t i = 0; i < blocks->block_count; i++) {
@@ -119,7 +119,8 @@ static void put_blocks(struct livelock_state *state, const struct block_manager 
 		if (block->is_registered) {
 			put(state, block->key.low);
 			put(state, block->key.high);
-			put(state, block->is_indexed ? block->equal_next : 0);
+			bool is_linked = block->is_indexed && blocks->equals != NULL;
+			put(state, is_linked ? blocks->equals[i].next : 0);
 		}
 	}
 	for (uint32_t id = blocks->free_head; id != BLOCK_NONE; id = blocks->links[id].next) {

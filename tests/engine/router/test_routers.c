@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "engine/router/block_set.h"
+#include "engine/router/history.h"
 #include "tests/engine/router/router_cases.h"
+#include "tests/engine/router/router_scenes.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
@@ -70,6 +72,87 @@ Test(routers, picks_are_those_of_the_published_formulas)
 		uint32_t expected = draws ? row->best : row->best & -row->best;
 		require(found == expected, "row %zu of %s: picked %u, expected %u", i, row->router,
 			found, expected);
+		router_close(&router);
+	}
+}
+
+/* The keys of a prompt: its first `shared` blocks are those of every request. */
+static void scene_keys(uint32_t shared, uint32_t other, struct block_key *keys)
+{
+	struct block_key key = {0, 0};
+
+	for (uint32_t i = 0; i < BLOCKS_MAX; i++) {
+		key = block_key_add(key, i < shared ? 1 : 100 + other, i);
+		keys[i] = key;
+	}
+}
+
+/* What was sent before the request of a scene. */
+static void send_before(struct router *router, const struct router_scene *row, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < row->sent_count; i++) {
+		struct block_key keys[BLOCKS_MAX];
+		const struct router_request request = {
+			.now_ns = now_ns - row->sent[i].seconds * UINT64_C(1000000000),
+			.block_size = BLOCK_SIZE,
+			.blocks = keys,
+			.block_count = BLOCKS_MAX};
+		scene_keys(row->sent[i].blocks, i, keys);
+		router_history_add(router->state, row->sent[i].replica, &request, BLOCKS_MAX);
+		router_history_sent(router->state, row->sent[i].replica, request.now_ns);
+	}
+}
+
+static uint32_t pick_in(const struct router_scene *row, uint64_t seed)
+{
+	const uint64_t now_ns = UINT64_C(1000000000000);
+	struct block_key keys[BLOCKS_MAX];
+	struct replica_view views[3];
+	struct router router;
+	const struct router_request request = {.now_ns = now_ns,
+		.prompt_tokens = row->blocks * BLOCK_SIZE + 1,
+		.block_size = BLOCK_SIZE,
+		.blocks = keys,
+		.block_count = row->blocks};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		views[i] = (struct replica_view){.is_open = row->views[i].is_open,
+			.requests = row->views[i].requests,
+			.waiting = row->views[i].waiting,
+			.kv_blocks = 100};
+	}
+	scene_keys(row->blocks, 50, keys);
+	open_router(&router, row->router, row->options, 3, seed);
+	send_before(&router, row, now_ns);
+	uint32_t picked = router_pick(&router, &request, views);
+	router_close(&router);
+	return picked;
+}
+
+Test(routers, what_was_drawn_or_sent_before_counts_as_the_formulas_say)
+{
+	for (size_t i = 0; i < sizeof(router_scenes) / sizeof(router_scenes[0]); i++) {
+		const struct router_scene *row = &router_scenes[i];
+		uint32_t found = 0;
+		for (uint64_t seed = 0; seed < 64; seed++) {
+			found |= 1u << pick_in(row, seed);
+		}
+		require(found == row->best, "scene %zu of %s: picked %x, expected %x", i,
+			row->router, found, row->best);
+	}
+	for (size_t i = 0; i < sizeof(session_scenes) / sizeof(session_scenes[0]); i++) {
+		const struct session_scene *row = &session_scenes[i];
+		const struct router_request request = {
+			.session = row->session, .has_session = true, .block_size = BLOCK_SIZE};
+		struct replica_view views[4];
+		struct router router;
+		for (uint32_t k = 0; k < 4; k++) {
+			views[k] = (struct replica_view){
+				.is_open = (row->open >> k & 1) != 0, .kv_blocks = 100};
+		}
+		open_router(&router, "session", NULL, 4, 0);
+		uint32_t picked = router_pick(&router, &request, views);
+		require(picked == row->best, "session %zu: %u", i, picked);
 		router_close(&router);
 	}
 }
@@ -292,12 +375,14 @@ Test(routers, round_robin_takes_open_replicas_in_turn)
 {
 	struct replica_view views[3] = {open_view, open_view, open_view};
 	const struct router_request request = {.prompt_tokens = 1, .block_size = BLOCK_SIZE};
-	const uint32_t expected[] = {0, 1, 2, 0, 2, 0, 1};
+	const uint32_t expected[] = {0, 1, 2, 0, 2, 0, 1, 2, 0, 1, 2, 2, 2, 0, 0, 0, 1, 2, 0, 1};
 	struct router router;
 
 	open_router(&router, "round-robin", NULL, 3, 0);
-	for (uint32_t i = 0; i < 7; i++) {
-		views[1].is_open = i < 3 || i > 5;
+	for (uint32_t i = 0; i < 20; i++) {
+		views[0].is_open = i != 11 && i != 12;
+		views[1].is_open = i < 3 || (i > 5 && (i < 11 || i > 15));
+		views[2].is_open = i < 13 || i > 15;
 		require_equal(router_pick(&router, &request, views), expected[i]);
 	}
 	router_close(&router);
