@@ -443,6 +443,28 @@ Test(routers, a_session_moves_only_when_its_replica_leaves)
 
 /* ---- options ---- */
 
+/* 64 tokens are cached on replica 0, which has four requests more: 17 each are too many for it. */
+Test(routers, prefix_weighs_unfinished_requests_as_it_is_told)
+{
+	const struct {
+		const char *options;
+		uint32_t best;
+	} rows[] = {{NULL, 0}, {"requests=15", 0}, {"requests=16", 0}, {"requests=17", 1}};
+	const struct router_request request = {
+		.prompt_tokens = 65, .block_size = BLOCK_SIZE, .block_count = 4};
+	struct replica_view views[2] = {open_view, open_view};
+
+	views[0].cached_blocks = 4;
+	views[0].requests = 9;
+	views[1].requests = 5;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct router router;
+		open_router(&router, "prefix", rows[i].options, 2, 0);
+		require_equal(router_pick(&router, &request, views), rows[i].best);
+		router_close(&router);
+	}
+}
+
 Test(routers, options_are_named_numbers_of_the_router)
 {
 	static const char *const bad[] = {"", "load", "load=", "load=x", "load=1001", "lod=1",
