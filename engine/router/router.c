@@ -33,8 +33,10 @@ static enum status refuse(const struct router_kind *kind, const char *found, str
 	struct text names = {0};
 
 	for (uint32_t i = 0; i < ROUTER_SETTINGS_MAX && kind->settings[i].name != NULL; i++) {
-		text_format(&names, "%s%s (at most %llu)", i == 0 ? "" : ", ",
-			kind->settings[i].name, (unsigned long long)(kind->settings[i].maximum));
+		const struct router_setting *setting = &kind->settings[i];
+		text_format(&names, "%s%s=%g (at most %llu)", i == 0 ? "" : ", ", setting->name,
+			(double)setting->initial / ROUTER_MILLION,
+			(unsigned long long)setting->maximum);
 	}
 	if (names.bytes == NULL) {
 		return error_set(error, STATUS_USAGE,
