@@ -161,7 +161,7 @@ static void complete(struct reader *reader)
 	if (!has(reader, COLUMN_sampled_rows)) {
 		value[COLUMN_sampled_rows] = value[COLUMN_decode_rows] + value[COLUMN_prefill_rows];
 	}
-	if (!has(reader, COLUMN_prefill_attention_pairs) && tokens > 0) {
+	if (!has(reader, COLUMN_prefill_attention_pairs) && value[COLUMN_prefill_rows] > 0) {
 		double each = (double)tokens / (double)value[COLUMN_prefill_rows];
 		value[COLUMN_prefill_attention_pairs] = (uint64_t)((double)tokens * (each + 1) / 2);
 	}
