@@ -37,6 +37,7 @@ static enum status check_folder(struct sweep *sweep, struct error *error)
 	bool is_sweep, is_result = false, is_plan = false, is_run = false;
 
 	TRY(is_there(sweep, SWEEP_SUMMARY, &is_sweep, error));
+	sweep->is_new = !is_sweep;
 	TRY(is_there(sweep, RESULT_SUMMARY, &is_result, error));
 	TRY(is_there(sweep, PLAN_SUMMARY, &is_plan, error));
 	if (is_result || is_plan) {
@@ -152,7 +153,7 @@ static enum status conclude(
 		before += sweep->items[i].was_whole;
 	}
 	if (!sweep->request->is_silent) {
-		sweep_print(sweep);
+		TRY(sweep_print(sweep, error));
 		printf("%u of %u runs are complete (%u were before), %u failed; %s/" SWEEP_RUNS
 		       " has them all\n",
 			complete, all, before, failed, out);

@@ -24,6 +24,7 @@ struct sweep {
 	struct sweep_item *items; /* (grid.count) */
 	uint64_t trace_xxh64;
 	uint64_t start_ns;
+	bool is_new;   /* the folder had no sweep.json */
 	bool is_alone; /* a run may use the GPU, so each has a process of its own */
 };
 
@@ -63,6 +64,6 @@ enum status sweep_write(const struct sweep *sweep, struct error *error);
 enum status sweep_write_cache(const struct sweep *sweep, struct error *error);
 
 /* Prints a line for each run. */
-void sweep_print(const struct sweep *sweep);
+enum status sweep_print(const struct sweep *sweep, struct error *error);
 
 #endif

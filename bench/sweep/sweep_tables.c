@@ -163,23 +163,23 @@ struct shared {
 	cJSON *trace, *config, *calibrated;
 };
 
-static void add_shared(const struct sweep *sweep, uint32_t index, struct shared *shared)
+static enum status add_shared(
+	const struct sweep *sweep, uint32_t index, struct shared *shared, struct error *error)
 {
 	struct json_document document = {0};
-	struct error ignored = {0};
 
-	if (sweep_open_json(sweep, index, RESULT_SUMMARY, &document, &ignored) == STATUS_OK) {
-		cJSON *trace = cJSON_DetachItemFromObject(document.root, SUMMARY_TRACE);
-		cJSON *config = cJSON_DetachItemFromObject(document.root, SUMMARY_CONFIG);
-		cJSON *calibrated = cJSON_DetachItemFromObject(document.root, SUMMARY_CALIBRATED);
-		shared->trace = common_part(shared->trace, trace);
-		shared->config = common_part(shared->config, config);
-		/* Of runs of which some are calibrated it is false. */
-		bool is_new = shared->calibrated == NULL || cJSON_IsTrue(shared->calibrated);
-		cJSON_Delete(is_new ? shared->calibrated : calibrated);
-		shared->calibrated = is_new ? calibrated : shared->calibrated;
-	}
+	TRY(sweep_open_json(sweep, index, RESULT_SUMMARY, &document, error));
+	cJSON *trace = cJSON_DetachItemFromObject(document.root, SUMMARY_TRACE);
+	cJSON *config = cJSON_DetachItemFromObject(document.root, SUMMARY_CONFIG);
+	cJSON *calibrated = cJSON_DetachItemFromObject(document.root, SUMMARY_CALIBRATED);
+	shared->trace = common_part(shared->trace, trace);
+	shared->config = common_part(shared->config, config);
+	/* Of runs of which some are calibrated it is false. */
+	bool is_new = shared->calibrated == NULL || cJSON_IsTrue(shared->calibrated);
+	cJSON_Delete(is_new ? shared->calibrated : calibrated);
+	shared->calibrated = is_new ? calibrated : shared->calibrated;
 	json_document_close(&document);
+	return STATUS_OK;
 }
 
 static cJSON *parameters_json(const struct sweep *sweep)
@@ -233,14 +233,14 @@ static cJSON *given_config(const struct sweep *sweep)
 	return config;
 }
 
-static void write_summary(const struct sweep *sweep, FILE *file)
+static enum status write_summary(const struct sweep *sweep, FILE *file, struct error *error)
 {
 	cJSON *root = cJSON_CreateObject();
 	struct shared shared = {NULL, NULL, NULL};
 
-	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+	for (uint32_t i = 0; i < sweep->grid.count && error->status == STATUS_OK; i++) {
 		if (sweep->items[i].status == SWEEP_RUN_COMPLETE) {
-			add_shared(sweep, i, &shared);
+			add_shared(sweep, i, &shared, error);
 		}
 	}
 	cJSON_AddStringToObject(root, SUMMARY_SCHEMA, SWEEP_SCHEMA);
@@ -254,47 +254,48 @@ static void write_summary(const struct sweep *sweep, FILE *file)
 		root, SUMMARY_CONFIG, shared.config == NULL ? given_config(sweep) : shared.config);
 	json_print(root, file);
 	cJSON_Delete(root);
+	return error->status;
 }
 
 /* ---- the files ---- */
 
-static enum status open_file(const struct sweep *sweep, const char *name,
-	struct output_file *output, struct error *error)
-{
-	char path[PATH_BYTES_MAX];
-
-	TRY(path_format(path, error, "%s/%s", sweep->request->out, name));
-	return output_file_open(output, path, error);
-}
-
-static enum status write_files(
-	const struct sweep *sweep, struct output_file *outputs, struct error *error)
+static enum status write_provenance(const struct sweep *sweep, FILE *file, struct error *error)
 {
 	const struct provenance provenance = {.argc = sweep->request->argc,
 		.argv = sweep->request->argv,
 		.wall_ns = monotonic_ns() - sweep->start_ns,
 		.device = ""};
 
-	TRY(open_file(sweep, SWEEP_RUNS, &outputs[0], error));
-	TRY(write_table(sweep, outputs[0].file, error));
-	TRY(output_file_commit(&outputs[0], error));
-	TRY(open_file(sweep, RESULT_PROVENANCE, &outputs[1], error));
-	provenance_write(&provenance, outputs[1].file);
-	TRY(output_file_commit(&outputs[1], error));
-	TRY(open_file(sweep, SWEEP_SUMMARY, &outputs[2], error));
-	write_summary(sweep, outputs[2].file);
-	return output_file_commit(&outputs[2], error);
+	provenance_write(&provenance, file);
+	return error->status;
 }
 
+static enum status write_file(const struct sweep *sweep, const char *name,
+	enum status (*write)(const struct sweep *sweep, FILE *file, struct error *error),
+	struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+	struct output_file output;
+
+	TRY(path_format(path, error, "%s/%s", sweep->request->out, name));
+	TRY(output_file_open(&output, path, error));
+	if (write(sweep, output.file, error) == STATUS_OK) {
+		output_file_commit(&output, error);
+	}
+	output_file_abandon(&output);
+	return error->status;
+}
+
+/* A folder with any of the files has sweep.json, so that the next sweep knows it for its own; and
+   sweep.json is written last, when what it tells of is there. */
 enum status sweep_write(const struct sweep *sweep, struct error *error)
 {
-	struct output_file outputs[3] = {{.file = NULL}, {.file = NULL}, {.file = NULL}};
-	enum status status = write_files(sweep, outputs, error);
-
-	for (uint32_t i = 0; i < 3; i++) {
-		output_file_abandon(&outputs[i]);
+	if (sweep->is_new) {
+		TRY(write_file(sweep, SWEEP_SUMMARY, write_summary, error));
 	}
-	return status;
+	TRY(write_file(sweep, SWEEP_RUNS, write_table, error));
+	TRY(write_file(sweep, RESULT_PROVENANCE, write_provenance, error));
+	return write_file(sweep, SWEEP_SUMMARY, write_summary, error);
 }
 
 /* ---- on the terminal ---- */
@@ -315,42 +316,41 @@ static const struct {
 
 enum { PRINTED_COUNT = sizeof(printed) / sizeof(printed[0]), PRINTED_RUNS_MAX = 64 };
 
-static void print_run(const struct sweep *sweep, uint32_t index, int width)
+static enum status print_run(
+	const struct sweep *sweep, uint32_t index, int width, struct error *error)
 {
 	const struct sweep_item *item = &sweep->items[index];
 	struct json_document document = {0};
 	struct json_object root;
-	struct error error = {0};
 
-	printf("%-*s", width, sweep->grid.list[index].name);
 	if (item->status != SWEEP_RUN_COMPLETE) {
-		printf("  %s: %s\n", sweep_run_statuses[item->status],
+		printf("%-*s  %s: %s\n", width, sweep->grid.list[index].name,
+			sweep_run_statuses[item->status],
 			item->message.bytes == NULL ? "not run" : item->message.bytes);
-		return;
+		return STATUS_OK;
 	}
-	if (sweep_open_json(sweep, index, RESULT_SUMMARY, &document, &error) == STATUS_OK &&
-		json_root(&root, &document, &error) == STATUS_OK) {
-		for (uint32_t i = 0; i < PRINTED_COUNT; i++) {
-			struct result_value value =
-				metric_value(&root, metric_find(printed[i].metric));
-			if (value.has_value) {
-				printf("  %9.*f", printed[i].decimals,
-					value.value * printed[i].scale);
-			} else {
-				printf("  %9s", "-");
-			}
+	TRY(sweep_open_json(sweep, index, RESULT_SUMMARY, &document, error));
+	json_root(&root, &document, error);
+	printf("%-*s", width, sweep->grid.list[index].name);
+	for (uint32_t i = 0; i < PRINTED_COUNT && error->status == STATUS_OK; i++) {
+		struct result_value value = metric_value(&root, metric_find(printed[i].metric));
+		if (value.has_value) {
+			printf("  %9.*f", printed[i].decimals, value.value * printed[i].scale);
+		} else {
+			printf("  %9s", "-");
 		}
 	}
 	printf("\n");
 	json_document_close(&document);
+	return error->status;
 }
 
-void sweep_print(const struct sweep *sweep)
+enum status sweep_print(const struct sweep *sweep, struct error *error)
 {
 	int width = 4;
 
 	if (sweep->grid.count > PRINTED_RUNS_MAX) {
-		return;
+		return STATUS_OK;
 	}
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {
 		int bytes = (int)strlen(sweep->grid.list[i].name);
@@ -362,6 +362,7 @@ void sweep_print(const struct sweep *sweep)
 	}
 	printf("\n");
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {
-		print_run(sweep, i, width);
+		TRY(print_run(sweep, i, width, error));
 	}
+	return STATUS_OK;
 }

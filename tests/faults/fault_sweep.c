@@ -227,6 +227,12 @@ static bool is_as_before(const struct sweep *sweep, const struct folder_state *f
 	return is_nearly_equal(found, &sweep->before, has_rest, is_whole ? beside : NULL, why);
 }
 
+/* The file of a result that says whether it is complete. */
+static bool is_summary_name(const char *name)
+{
+	return strstr(name, "/summary.json") != NULL || strstr(name, "/plan.json") != NULL;
+}
+
 /* A run that was interrupted, or failed at a step, has all files, and its summary says so. */
 static bool is_cut_short(const struct sweep *sweep, const struct folder_state *found,
 	const char *status, struct text *why)
@@ -245,7 +251,7 @@ static bool is_cut_short(const struct sweep *sweep, const struct folder_state *f
 		const struct folder_entry *old = folder_state_find(&sweep->before, wanted->name);
 		const struct folder_entry *entry = folder_state_find(found, wanted->name);
 		bool is_written = !folder_entry_is_equal(wanted, old);
-		bool is_summary = is_written && strstr(wanted->name, "/summary.json") != NULL;
+		bool is_summary = is_written && is_summary_name(wanted->name);
 		bool is_good = entry != NULL &&
 			       (is_written ? entry->kind != S_IFREG || entry->byte_count > 0
 					   : folder_entry_is_equal(entry, wanted));
@@ -268,7 +274,7 @@ static bool is_unmixed(const struct folder_state *found, const struct folder_sta
 {
 	for (uint32_t i = 0; i < wanted->count; i++) {
 		const struct folder_entry *entry = &wanted->entries[i];
-		if (strstr(entry->name, "/summary.json") != NULL &&
+		if (is_summary_name(entry->name) &&
 			folder_entry_is_equal(entry, folder_state_find(found, entry->name)) &&
 			!folder_entry_is_equal(entry, folder_state_find(other, entry->name)) &&
 			!has_all(found, wanted, why)) {
@@ -305,7 +311,61 @@ static bool is_whole(const struct sweep *sweep, const struct folder_state *found
 	       is_unmixed(found, &sweep->after, &sweep->before, why);
 }
 
-static enum fault_outcome judge_end(const struct sweep *sweep, const struct fault *fault,
+/* Whether all files are those of a good run, but for the times in provenance.json. */
+static bool is_same_work(
+	const struct folder_state *found, const struct folder_state *wanted, struct text *why)
+{
+	for (uint32_t i = 0; i < wanted->count; i++) {
+		const struct folder_entry *entry = &wanted->entries[i];
+		const struct folder_entry *other = folder_state_find(found, entry->name);
+		bool has_times = strstr(entry->name, "provenance.json") != NULL;
+		if (has_times ? other == NULL : !folder_entry_is_equal(entry, other)) {
+			text_format(why, "another %.200s", entry->name);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* has_rest: what is not finished may be there too. */
+static bool has_no_others(const struct folder_state *found, const struct folder_state *wanted,
+	bool has_rest, struct text *why)
+{
+	for (uint32_t i = 0; i < found->count; i++) {
+		const char *name = found->entries[i].name;
+		if (folder_state_find(wanted, name) == NULL && !(has_rest && is_temporary(name))) {
+			text_format(why, "a new %.200s", name);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Of a command that goes on where it was: it has left no other names than a whole run, and ends with
+   the files of one when it is given again. */
+static bool is_resumed(
+	struct sweep *sweep, const struct folder_state *found, bool has_rest, struct text *why)
+{
+	struct fault_run again;
+	struct folder_state end;
+
+	if (!has_no_others(found, &sweep->after, has_rest, why)) {
+		return false;
+	}
+	fault_program_run(&sweep->program, NULL, &again);
+	folder_state_take(&end, sweep->program.folder);
+	sweep->has_changed = true;
+	bool is_good = again.code == sweep->good.code && is_same_work(&end, &sweep->after, why) &&
+		       has_no_others(&end, &sweep->after, has_rest, why);
+	if (!is_good) {
+		text_format(why, "; again: exit code %d, %.200s", again.code, again.err);
+	}
+	folder_state_free(&end);
+	fault_run_free(&again);
+	return is_good;
+}
+
+static enum fault_outcome judge_end(struct sweep *sweep, const struct fault *fault,
 	const struct fault_run *run, const struct folder_state *found, struct text *why)
 {
 	bool is_sent = fault->effect == FAULT_SIGNAL && run->signal == fault->value;
@@ -339,6 +399,12 @@ static enum fault_outcome judge_end(const struct sweep *sweep, const struct faul
 			  is_cut_short(sweep, found, "\"interrupted\"", why);
 		outcome = FAULT_INTERRUPTED;
 	}
+	if (!is_good && sweep->command->is_resumed && (run->code == 1 || run->code == 2)) {
+		outcome =
+			strstr(run->err, "interrupted") != NULL ? FAULT_INTERRUPTED : FAULT_REFUSED;
+		text_deinit(why);
+		is_good = is_resumed(sweep, found, has_rest, why);
+	}
 	bool has_line =
 		outcome == FAULT_ENDED || outcome == FAULT_SUCCEEDED || has_one_line(sweep, run);
 	text_deinit(&other);
@@ -352,6 +418,9 @@ static enum fault_outcome judge_killed(
 	struct fault_run again;
 	struct folder_state end;
 
+	if (sweep->command->is_resumed) {
+		return is_resumed(sweep, found, true, why) ? FAULT_ENDED : FAULT_BAD;
+	}
 	if (!is_whole(sweep, found, why)) {
 		return FAULT_BAD;
 	}
@@ -380,7 +449,9 @@ static enum fault_outcome judge_two(struct sweep *sweep, struct fault_run *first
 
 	fault_program_run(&sweep->program, NULL, &second);
 	folder_state_take(&middle, sweep->program.folder);
-	bool is_good = second.code == good ? has_all(&middle, &sweep->after, why)
+	bool (*has_files)(const struct folder_state *, const struct folder_state *, struct text *) =
+		sweep->command->is_resumed ? is_same_work : has_all;
+	bool is_good = second.code == good ? has_files(&middle, &sweep->after, why)
 					   : second.code == 2 && has_one_line(sweep, &second);
 	fault_program_continue(&sweep->program, first);
 	folder_state_take(&end, sweep->program.folder);
@@ -388,7 +459,8 @@ static enum fault_outcome judge_two(struct sweep *sweep, struct fault_run *first
 	is_good = is_good &&
 		  (first->code == good || (first->code == 2 && has_one_line(sweep, first)));
 	is_good = is_good && (first->code == good || second.code == good) &&
-		  folder_state_is_equal(&end, &sweep->after, why);
+		  (sweep->command->is_resumed ? is_same_work(&end, &sweep->after, why)
+					      : folder_state_is_equal(&end, &sweep->after, why));
 	if (!is_good) {
 		text_format(why, "; the other: exit code %d, %.150s", second.code, second.err);
 	}
@@ -595,7 +667,7 @@ bool fault_sweep(
 
 void fault_sweep_require(const struct fault_command *command)
 {
-	const uint32_t points_max = has_sanitizer ? SANITIZED_POINTS : 0;
+	const uint32_t points_max = has_sanitizer ? SANITIZED_POINTS : command->points_max;
 	struct fault_tally *tally = memory_take(1, sizeof(*tally));
 	const uint32_t *outcomes = tally->outcomes;
 

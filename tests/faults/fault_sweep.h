@@ -25,6 +25,9 @@ struct fault_command {
 	int code;	       /* exit code of a run without a fault */
 	const char *beside; /* a new output of its own beside another, which may be whole when the
 				  command failed at the other; or NULL */
+	bool is_resumed; /* a run that fails or is interrupted keeps what it has done, and the same
+			    command then ends with all files of a run without a fault */
+	uint32_t points_max; /* of fault_sweep(), for a command of very many operations; 0: all */
 };
 
 enum fault_outcome {

@@ -407,7 +407,7 @@ Test(sweep, a_full_disk_is_said)
 					.file_bytes_max = 600});
 	struct process_result result = process_finish(&process);
 	require_equal(result.code, 2);
-	require(strstr(result.err, "sweep.tsv") != NULL, "%s", result.err);
+	require(strstr(result.err, "one/sweep.json: cannot be written") != NULL, "%s", result.err);
 	process_result_free(&result);
 	run_shell(&fixture, 0, "test ! -e one/sweep.tsv -a ! -e one/sweep.json");
 	quire(&fixture, 0, "sweep trace.jsonl --trace-block-size 16 --grid seed=1:9:+1 --out one",

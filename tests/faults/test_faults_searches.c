@@ -1,0 +1,24 @@
+#include <criterion/criterion.h>
+
+#include "tests/faults/fault_sweep.h"
+
+/* Commands that do many runs. Workers are processes of their own (bench/jobs), so here the command
+   does its runs itself. */
+#define MAKE_TRACE                                                                                 \
+	"$quire trace make --requests 6 --input 20:60 --output 2:6 --rate 50 --seed 3 --out "      \
+	"t.jsonl"
+#define SMALL                                                                                      \
+	" --gpu h200-datasheet --block-size 16 --max-num-seqs 4"                                   \
+	" --max-num-batched-tokens 64 --max-model-len 96"
+
+Test(faults_searches, a_sweep)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "sweep",
+		.prepare = MAKE_TRACE,
+		.arguments =
+			"sweep t.jsonl --grid seed=1,2 --kv-blocks 12 --out out --jobs 1" SMALL,
+		.is_resumed = true,
+		.points_max = 6,
+	});
+}
