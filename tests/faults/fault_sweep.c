@@ -341,8 +341,8 @@ static bool has_no_others(const struct folder_state *found, const struct folder_
 	return true;
 }
 
-/* Of a command that goes on where it was: it has left no other names than a whole run, and ends with
-   the files of one when it is given again. */
+/* Of a command that goes on where it was: it has left no other names than a whole run, and ends
+   with the files of one when it is given again. */
 static bool is_resumed(
 	struct sweep *sweep, const struct folder_state *found, bool has_rest, struct text *why)
 {

@@ -452,6 +452,35 @@ Test(fleet_cli, one_cache_sees_what_the_replicas_take_and_sees_it_once, .timeout
 	replay_fixture_close(&fixture);
 }
 
+/* Four requests with three blocks in common, one after the other, in turn to two replicas. Only the
+   second finds them at the other replica and not at its own. */
+Test(fleet_cli, regret_is_what_another_replica_had, .timeout = 60)
+{
+	struct replay_fixture fixture;
+	struct text text = {0};
+	char lines[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < 4; i++) {
+		text_format(&text,
+			"{\"timestamp\": %u, \"session_id\": \"%u\", \"input_length\": 64, "
+			"\"output_length\": 8, \"hash_ids\": [1, 2, 3, %u]}\n",
+			5000 * i, i, 100 + i);
+	}
+	temporary_write(fixture.folder, "four.jsonl", text.bytes, lines);
+	require_ran(RUN(lines, "--trace-block-size", "16", "--block-size", "16", "--kv-blocks",
+		"400", "--max-model-len", "100", "--replicas", "2", "--router", "round-robin",
+		"--out", fixture.out));
+	cJSON *root = read_summary(fixture.out);
+	const cJSON *regret =
+		cJSON_GetObjectItem(cJSON_GetObjectItem(root, "fleet"), "regret_blocks");
+	require(cJSON_IsNumber(regret) && regret->valuedouble == 3, "%s",
+		cJSON_PrintUnformatted(cJSON_GetObjectItem(root, "fleet")));
+	cJSON_Delete(root);
+	text_deinit(&text);
+	replay_fixture_close(&fixture);
+}
+
 /* A fleet whose replicas all fail is not stable, and requests wait to the end of the trace. */
 Test(fleet_cli, a_fleet_that_is_gone_leaves_its_requests, .timeout = 60)
 {

@@ -569,6 +569,20 @@ Test(plan, the_cost_is_that_of_the_load_that_is_offered)
 	plan_file_close(&plan);
 }
 
+/* The fortieth part lies outside on each side, so 39 values have one there. */
+Test(plan, fewer_replicates_than_95_percent_takes_are_said)
+{
+	for (uint32_t count = 38; count < 40; count++) {
+		char *text = quire(0,
+			"plan " TRACE
+			" --max-requests 120 --slo-ttft-ms 2000 --precision 0.5 --replicates %u",
+			count);
+		require((strstr(text, "95 % takes 39 of them") != NULL) == (count < 39), "%s",
+			text);
+		free(text);
+	}
+}
+
 /* ---- misuse ---- */
 
 static void require_misuse(const char *options, const char *words)

@@ -80,6 +80,34 @@ Test(replay_config, limits_are_those_of_the_engine)
 	require_equal(engine.max_num_batched_tokens, 16384);
 }
 
+/* Those of vLLM 0.33, but for what the user gave. */
+Test(replay_config, policy_vllm_has_its_own_limits)
+{
+	struct replay_config config = CONFIG("policy", "vllm");
+	struct engine_config engine;
+
+	replay_config_take_policy(&config);
+	require_equal(config.gpu_memory_utilization, 920000);
+	require_equal(config.async_scheduling, ASYNC_SCHEDULING_ON);
+	replay_config_engine(&config, &engine);
+	require_equal(engine.block_size, 16);
+	require_equal(engine.max_num_seqs, 1024);
+	require_equal(engine.max_num_batched_tokens, 8192);
+	config = CONFIG("policy", "vllm", "block-size", "32", "max-num-seqs", "7",
+		"max-num-batched-tokens", "99", "gpu-memory-utilization", "0.5", "async-scheduling",
+		"off");
+	config.given.block_size = config.given.max_num_seqs = true;
+	config.given.max_num_batched_tokens = config.given.gpu_memory_utilization = true;
+	config.given.async_scheduling = true;
+	replay_config_take_policy(&config);
+	require_equal(config.gpu_memory_utilization, 500000);
+	require_equal(config.async_scheduling, ASYNC_SCHEDULING_OFF);
+	replay_config_engine(&config, &engine);
+	require_equal(engine.block_size, 32);
+	require_equal(engine.max_num_seqs, 7);
+	require_equal(engine.max_num_batched_tokens, 99);
+}
+
 Test(replay_config, the_trace_is_read_as_the_options_say)
 {
 	struct replay_config config = CONFIG("duration", "2.000003", "speedup", "1.5",
