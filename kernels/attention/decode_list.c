@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	NONE = UINT32_MAX,
-	/* A shared entry has as many splits as leave so many entries for each block. */
-	SHARED_LEFT = 2,
-};
+/* A shared entry has as many splits as leave so many entries for each block. */
+enum { SHARED_LEFT = 2 };
+
+static const uint32_t NONE = UINT32_MAX;
 
 /* Who holds the split that ends at some place of a block. */
 struct decode_holder {
