@@ -182,6 +182,9 @@ static enum status run_plan(struct plan_request *request, struct error *error)
 	struct plan plan;
 	enum status status = plan_open(&plan, request, error);
 
+	if (status == STATUS_OK) {
+		plan_warn_of_memory(&plan);
+	}
 	if (status == STATUS_OK && request->out != NULL) {
 		status = plan_folder_open(&folder, request->out, request->is_forced, error);
 	}

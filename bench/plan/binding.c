@@ -79,7 +79,10 @@ static void add_waiting(struct text *text, const struct probe_figures *figures)
 	text_add_number(text, NUMBER_SHARE, true, figures->wait_s[most] / sum);
 	text_add(text, " of the time in the queue");
 	if (causes[most].remedy != NULL) {
-		text_format(text, "; %s would help", causes[most].remedy);
+		text_format(text, "; %s would help",
+			(figures->vain_causes >> most & 1) != 0
+				? "the GPU is at capacity, --replicas"
+				: causes[most].remedy);
 	}
 }
 

@@ -160,6 +160,9 @@ static void note_facts(struct plan_configuration_state *state, const struct run 
 
 	state->kv_blocks = run->fleet.configs[0].kv_block_count;
 	state->block_size = config->block_size;
+	state->found_kv_blocks = run->facts.found_kv_blocks;
+	/* Groups of --fleet say it one by one when they are opened. */
+	state->is_beyond_memory = run->facts.is_beyond_memory && run->groups.count == 0;
 	state->is_calibrated = run->facts.is_calibrated;
 	state->is_guess = !state->is_calibrated || !(run->facts.model_error > 0);
 	state->model_error = MODEL_GUESS;

@@ -89,6 +89,8 @@ struct plan_configuration_state {
 	enum load_limit limit;		 /* what the trace cannot show, if the search ends there */
 	uint64_t gpus;			 /* of one replica */
 	uint64_t kv_blocks, block_size;
+	uint64_t found_kv_blocks; /* what the GPU's memory has room for */
+	bool is_beyond_memory;	  /* kv_blocks is more */
 	bool is_calibrated;
 	char gpu[GPU_PROFILE_NAME_BYTES]; /* the profile of its steps, unless --fleet says */
 	char profile[256];		  /* all that do, with commas */

@@ -86,6 +86,11 @@ static cJSON *configuration_json(const struct answers *answers, uint32_t index)
 	cJSON_AddStringToObject(object, "options", state->options);
 	cJSON_AddStringToObject(object, "profile", state->profile);
 	cJSON_AddBoolToObject(object, SUMMARY_CALIBRATED, state->is_calibrated);
+	if (state->is_beyond_memory) {
+		cJSON_AddTrueToObject(object, SUMMARY_BEYOND_MEMORY);
+		cJSON_AddNumberToObject(
+			object, SUMMARY_FOUND_KV_BLOCKS, (double)state->found_kv_blocks);
+	}
 	cJSON_AddNumberToObject(object, "gpus", (double)state->gpus);
 	cJSON_AddItemToObject(object, "answer", plan_answer_json(&own->answer));
 	cJSON *goodput = cJSON_AddObjectToObject(object, "goodput_per_gpu");

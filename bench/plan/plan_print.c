@@ -199,6 +199,20 @@ static void print_details(const struct configuration_answer *own)
 	}
 }
 
+void plan_warn_of_memory(const struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct plan_configuration_state *state = &plan->states[i];
+		if (state->is_beyond_memory) {
+			fprintf(stderr,
+				"warning: %s: %llu KV blocks are more than the memory of %s has "
+				"room for, which is %llu\n",
+				state->name, (unsigned long long)state->kv_blocks, state->gpu,
+				(unsigned long long)state->found_kv_blocks);
+		}
+	}
+}
+
 void plan_print(const struct answers *answers)
 {
 	const uint32_t best = answers->by_rank[0];

@@ -7,4 +7,8 @@
    where there are several. */
 void plan_print(const struct answers *answers);
 
+/* One line on stderr for each configuration with more KV blocks than the GPU's memory has room for.
+   */
+void plan_warn_of_memory(const struct plan *plan);
+
 #endif

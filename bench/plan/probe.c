@@ -171,6 +171,7 @@ static struct probe_figures figures_of(
 		.needed_kv_blocks =
 			u64_divide_up(outcome->longest_never_fitting, outcome->block_size),
 		.interval = outcome->slo_interval,
+		.vain_causes = outcome->vain_causes,
 		.kv_peak = outcome->kv_peak,
 		.seats_peak = outcome->seats_peak,
 		.budget_peak = outcome->budget_peak,

@@ -328,6 +328,18 @@ static void add_head(struct text *page, const struct plan_file *plan, const char
 		       "</nav>\n</header>\n<main>\n");
 }
 
+static void add_beyond_memory(struct text *page, const struct plan_file *plan)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		if (plan->configurations[i].is_beyond_memory) {
+			text_add(page, "<p class=\"caution\">");
+			text_add_escaped(page, plan->configurations[i].name);
+			text_add(page, ": it is assumed to have more KV blocks than the GPU\u2019s "
+				       "memory has room for.</p>\n");
+		}
+	}
+}
+
 enum status page_plan_write(struct text *page, const struct plan_file *plan,
 	const struct page_sheet *sheet, struct error *error)
 {
@@ -346,6 +358,7 @@ enum status page_plan_write(struct text *page, const struct plan_file *plan,
 	if (!plan->is_calibrated) {
 		page_caution(page);
 	}
+	add_beyond_memory(page, plan);
 	add_reasons(page, &plan->answer);
 	TRY(page_plots(page, sheet->plots, sheet->plot_count, error));
 	page_plan_configurations(page, plan);

@@ -251,6 +251,7 @@ void plan_probe_write(struct table_writer *table, const char *configuration,
 struct plan_configuration {
 	const char *name, *options, *profile;
 	bool is_calibrated;
+	bool is_beyond_memory; /* it has more KV blocks than the GPU's memory has room for */
 	double gpus;
 	struct plan_answer answer;
 	struct result_value goodput_per_gpu, against_best;

@@ -285,6 +285,10 @@ class Check:
             if up > 0:
                 weights.append(up)
                 tokens.append(own)
+        if sum(tokens) == 0:
+            self.same("fleet.imbalance", 1)
+            self.same("fleet.jain", 1)
+            return
         rates = [own / up for own, up in zip(tokens, weights)]
         mean = sum(tokens) / sum(weights)
         squares = sum(up * rate * rate for up, rate in zip(weights, rates))

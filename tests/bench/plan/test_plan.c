@@ -416,7 +416,17 @@ Test(plan, says_which_requests_alone_break_the_limits)
 			NULL,
 		"%s", text);
 	free(text);
+	/* A study may assume a larger memory, and says so. */
+	text = quire(0, "plan " TRACE " --max-requests 50 --slo-e2e-ms 90000 --replicates 0 "
+			"--kv-blocks 9000 --out @/large");
+	require(strstr(text, ": 9000 KV blocks are more than the memory of h200-") != NULL, "%s",
+		text);
+	free(text);
+	open_plan(&plan, "large");
+	require(plan.configurations[0].is_beyond_memory, "a larger memory is not marked");
+	plan_file_close(&plan);
 	open_plan(&plan, "none");
+	require(!plan.configurations[0].is_beyond_memory, "a memory is marked");
 	require(plan.answer.alone.misses.value > 3 && !plan.answer.highest_pass.has_value, "alone");
 	plan_file_close(&plan);
 }
