@@ -245,26 +245,25 @@ static void judge_interval(struct gate_verdict *verdict, const struct metric_lim
 	text_add(text, is_broken ? "" : "; better");
 }
 
-/* Tells how many requests moved, where a percentile tells of one. */
-static void add_gap(struct text *text, const struct metric *metric, const struct evidence *base,
-	const struct evidence *value)
+/* Tells how many values of a latency moved, where a percentile tells of one. */
+static void tell_shape(struct gate_verdict *verdict, enum latency_metric latency,
+	const struct evidence *base, const struct evidence *value)
 {
-	enum latency_metric latency;
-	enum latency_statistic statistic;
 	struct histogram_gap gap;
 
-	if (!find_latency(metric, &latency, &statistic) ||
-		!histogram_part(
-			&base->histograms.of[latency], &value->histograms.of[latency], &gap)) {
+	if (!histogram_part(&base->histograms.of[latency], &value->histograms.of[latency], &gap)) {
 		return;
 	}
-	text_format(text, "; %.1f %% of %s at most ", 100 * gap.share, latency_names[latency]);
+	struct text *text = verdict_add(verdict, GATE_PASS);
+	text_format(text, "%.1f %% of %s are at most ", 100 * gap.share, latency_names[latency]);
 	text_add_number(text, NUMBER_TIME_MS, true, (double)gap.at_ns / 1e6);
-	text_format(text, ", %.1f %% in the baseline", 100 * gap.base_share);
+	text_format(
+		text, ", %.1f %% in the baseline: the largest difference", 100 * gap.base_share);
 }
 
-/* is_simulation: of the base, so no value is better than the base's. */
-static void judge_limit(struct gate_verdict *verdict, const struct metric_limit *limit,
+/* is_simulation: of the base, so no value is better than the base's. Returns whether the figure
+   moved beyond its limit, or by more than the limit allows in the better direction. */
+static bool judge_limit(struct gate_verdict *verdict, const struct metric_limit *limit,
 	const struct evidence *base, const struct evidence *value, bool is_simulation)
 {
 	double a[SUITE_REPEATS_MAX], b[SUITE_REPEATS_MAX];
@@ -282,7 +281,7 @@ static void judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 		struct ratio ratio = interval_of(limit->metric, base, value);
 		if (ratio.is_known) {
 			judge_interval(verdict, limit, &ratio, &finding);
-			return;
+			return false; /* the interval knows of the requests */
 		}
 	}
 	if (finding.outcome == LIMIT_UNKNOWN && b_count > 0) {
@@ -290,12 +289,33 @@ static void judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 			"%s is not judged: the baseline does not have it, --update adds it",
 			limit->metric->name);
 	}
-	if (finding.outcome == LIMIT_BROKEN || finding.is_improved) {
+	bool is_moved = finding.outcome == LIMIT_BROKEN || finding.is_improved;
+	if (is_moved) {
 		struct text *text =
 			verdict_add(verdict, finding.is_improved ? GATE_IMPROVED : GATE_REGRESSED);
 		limit_add_text(text, limit, &finding);
-		add_gap(text, limit->metric, base, value);
 		text_add(text, finding.is_improved ? "; better" : "");
+	}
+	return is_moved;
+}
+
+static void judge_limits(struct gate_verdict *verdict, const struct limit_list *list,
+	const struct evidence *base, const struct evidence *value, bool is_simulation)
+{
+	bool is_moved[LATENCY_COUNT] = {false};
+
+	for (uint32_t i = 0; i < list->count; i++) {
+		enum latency_metric latency;
+		enum latency_statistic statistic;
+		bool moved = judge_limit(verdict, &list->limits[i], base, value, is_simulation);
+		if (moved && find_latency(list->limits[i].metric, &latency, &statistic)) {
+			is_moved[latency] = true;
+		}
+	}
+	for (uint32_t i = 0; i < LATENCY_COUNT; i++) {
+		if (is_moved[i]) {
+			tell_shape(verdict, i, base, value);
+		}
 	}
 }
 
@@ -417,9 +437,7 @@ void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
 	if (!is_simulation) {
 		judge_decisions(verdict, base, value);
 	}
-	for (uint32_t i = 0; i < rules->limits.count; i++) {
-		judge_limit(verdict, &rules->limits.limits[i], base, value, is_simulation);
-	}
+	judge_limits(verdict, &rules->limits, base, value, is_simulation);
 	judge_accounts(verdict, base, value);
 	judge_costs(verdict, rules, base, value, is_same_machine);
 }
