@@ -159,8 +159,8 @@ static bool utilisation_of(const struct run_sums *work, double time_ns,
 	return true;
 }
 
-/* At capacity from VAIN_FROM on, and less than VAIN_GAIN of it to be gained. */
-static const double VAIN_FROM = 0.9, VAIN_GAIN = 0.01;
+/* From this utilisation on an engine is at capacity; less than this share of it is no gain. */
+static const double vain_from = 0.9, vain_gain = 0.01;
 
 /* Whether twice as much of what a cause waits for would hardly carry more. */
 static bool is_vain(const struct run_outcome *outcome, enum wait_cause cause, double time_ns,
@@ -183,13 +183,13 @@ static bool is_vain(const struct run_outcome *outcome, enum wait_cause cause, do
 		return false;
 	}
 	return utilisation_of(&outcome->work, time_ns, &wider, pricer, &utilisation) &&
-	       utilisation > outcome->utilisation * (1 - VAIN_GAIN);
+	       utilisation > outcome->utilisation * (1 - vain_gain);
 }
 
 static void set_vain_causes(struct run_outcome *outcome, double time_ns,
 	const struct engine_config *limits, const struct runner *pricer)
 {
-	if (!outcome->has_utilisation || outcome->utilisation < VAIN_FROM) {
+	if (!outcome->has_utilisation || outcome->utilisation < vain_from) {
 		return;
 	}
 	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {

@@ -18,9 +18,13 @@ static bool is_same_value(const cJSON *one, const cJSON *other)
 	return has_one == has_other && (!has_one || cJSON_Compare(one, other, true));
 }
 
+/* What a run has no option for, as a recording has none for prices, is no difference. */
 static bool is_same_in(const struct result *one, const struct result *other, const char *field)
 {
-	return is_same_value(json_find(&one->config, field), json_find(&other->config, field));
+	const cJSON *first = json_find(&one->config, field);
+	const cJSON *second = json_find(&other->config, field);
+
+	return first == NULL || second == NULL || is_same_value(first, second);
 }
 
 bool page_setting_differs(const struct result *results, uint32_t count, const char *field)
