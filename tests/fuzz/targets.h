@@ -23,6 +23,7 @@
 	X(tape, sections, 150, "summary.json and steps.tsv of a recorded run, which is replayed")  \
 	X(profile, sections, 200, "profile.json of a GPU, which prices steps")                     \
 	X(result, sections, 60, "two result folders, a/ and b/, compared and made into a page")    \
+	X(plan, sections, 60, "a plan, a sweep, a gate's history or its suite")                    \
 	X(points, sections, 60, "points.tsv, or the runs of a calibration, to fit a profile to")   \
 	X(options, command_line, 200, "a command line, one argument on each line")
 
