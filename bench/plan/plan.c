@@ -527,6 +527,10 @@ void plan_run(struct plan *plan)
 			plan->ended = plan->is_interrupted ? (struct error){0} : failure;
 			break;
 		}
+		if (failure.status == STATUS_FILE) { /* of the disk, and not of a configuration */
+			plan->ended = failure;
+			break;
+		}
 		take(plan, number, &result, &failure);
 		show_progress(plan);
 	}

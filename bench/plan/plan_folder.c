@@ -333,6 +333,28 @@ void plan_folder_close(struct plan_folder *folder)
 
 enum { FILE_PROBES, FILE_PROVENANCE, FILE_SUMMARY, FILE_COUNT };
 
+/* All of the files, or none. */
+static enum status publish(const char *path, const char *const *names, struct output_file *outputs,
+	struct error *error)
+{
+	char name[PATH_BYTES_MAX];
+	struct error ignored = {0};
+
+	for (uint32_t i = 0; i < FILE_COUNT; i++) {
+		if (output_file_publish(&outputs[i], error) == STATUS_OK) {
+			continue;
+		}
+		for (uint32_t j = 0; j < i; j++) {
+			if (path_format(name, &ignored, "%s/%s", path, names[j]) == STATUS_OK) {
+				unlink(name);
+			}
+		}
+		return error->status;
+	}
+	TRY(path_format(name, error, "%s/%s", path, names[FILE_SUMMARY]));
+	return output_file_sync_folder(name, error);
+}
+
 static enum status write_files(const char *path, const struct answers *answers,
 	struct output_file *outputs, struct error *error)
 {
@@ -360,10 +382,7 @@ static enum status write_files(const char *path, const struct answers *answers,
 		return error_set(error, STATUS_FILE, "%.200s: cannot be replaced: %s", name,
 			strerror(errno));
 	}
-	for (uint32_t i = 0; i < FILE_COUNT; i++) {
-		TRY(output_file_publish(&outputs[i], error));
-	}
-	return output_file_sync_folder(name, error);
+	return publish(path, names, outputs, error);
 }
 
 enum status plan_folder_write(

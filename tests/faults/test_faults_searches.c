@@ -11,6 +11,18 @@
 	" --gpu h200-datasheet --block-size 16 --max-num-seqs 4"                                   \
 	" --max-num-batched-tokens 64 --max-model-len 96"
 
+Test(faults_searches, a_plan)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "plan",
+		.prepare = MAKE_TRACE,
+		.arguments = "plan t.jsonl --slo-ttft-ms 20 --vary kv-blocks --replicates 0 "
+			     "--precision 0.5"
+			     " --out out --jobs 1" SMALL,
+		.points_max = 3,
+	});
+}
+
 Test(faults_searches, a_sweep)
 {
 	fault_sweep_require(&(struct fault_command){
