@@ -177,13 +177,13 @@ Test(wall_fleet, arrivals_are_waited_for_and_need_not_wait_for_steps, .timeout =
 
 	open_scene(&scene, ROW(0, 1) ROW(30, 1) ROW(60, 1));
 	for (uint32_t i = 0; i < REPLICAS; i++) {
-		scene.walkers[i].step_ns = UINT64_C(300) * MS;
+		scene.walkers[i].step_ns = UINT64_C(900) * MS;
 	}
 	run_scene(&scene);
 	read_first_steps(&scene, start_ns, end_ns);
 	require(start_ns[1] >= UINT64_C(30) * MS && start_ns[2] >= UINT64_C(60) * MS,
 		"a step begins before its request arrives");
-	require(end_ns[0] >= start_ns[0] + UINT64_C(300) * MS, "a step of 300 ms took less");
+	require(end_ns[0] >= start_ns[0] + UINT64_C(899) * MS, "a step of 900 ms took less");
 	require(start_ns[2] < end_ns[0], "the third request waits for the first one's step");
 	require(scene.outcome.has_dispatch_late && scene.outcome.dispatch_late.count == 3,
 		"%llu steps were late or not",
@@ -235,7 +235,7 @@ Test(wall_fleet, what_comes_while_the_loop_is_held_up_comes_in_its_order, .timeo
 	scene.config.outages = "fail:0@0.02";
 	scene.walkers[0].step_ns = UINT64_C(100) * MS;
 	scene.walkers[1].step_ns = UINT64_C(30) * MS;
-	scene.walkers[2].step_ns = UINT64_C(300) * MS;
+	scene.walkers[2].step_ns = UINT64_C(900) * MS;
 	run_scene(&scene);
 	require_equal(replica_of(&scene, 0), 1);
 	require_equal(replica_of(&scene, 3), 2);
