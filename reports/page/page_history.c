@@ -157,9 +157,8 @@ static void add_verdict(struct text *page, const struct history_file *history,
 static void add_changed(
 	struct text *page, const struct history_file *history, const char *name, int direction)
 {
-	bool is_first = true;
+	struct text words = {0};
 
-	text_format(page, "<td class=\"words%s\">", direction < 0 ? " worse" : " better");
 	for (uint32_t i = 0; i < history->track_count; i++) {
 		const struct history_track *track = &history->tracks[i];
 		uint32_t last = track->level_count - 1;
@@ -169,15 +168,22 @@ static void add_changed(
 		}
 		double before = history_level_mean(track, last - 1);
 		double after = history_level_mean(track, last);
-		text_add(page, is_first ? "" : "<br>");
-		text_add_escaped(page, track->figure);
-		text_add(page, " ");
-		text_add_difference(page, history_figure_of(track->figure).format, &before, &after);
-		text_add(page, " since ");
-		text_add_escaped(page, history->runs[history_level_run(track, last)].commit);
-		is_first = false;
+		text_add(&words, words.byte_count == 0 ? "" : "<br>");
+		text_add_escaped(&words, track->figure);
+		text_add(&words, " ");
+		text_add_difference(
+			&words, history_figure_of(track->figure).format, &before, &after);
+		text_add(&words, " since ");
+		text_add_escaped(&words, history->runs[history_level_run(track, last)].commit);
 	}
-	text_add(page, is_first ? "\u2013</td>" : "</td>");
+	if (words.byte_count == 0) {
+		text_add(page, "<td>\u2013</td>");
+	} else {
+		text_format(page, "<td class=\"words%s\">", direction < 0 ? " worse" : " better");
+		text_add(page, words.bytes);
+		text_add(page, "</td>");
+	}
+	text_deinit(&words);
 }
 
 static void add_case(
