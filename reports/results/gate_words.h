@@ -29,7 +29,7 @@ extern const int gate_status_costs[GATE_STATUS_COUNT];
 
 /* What a case costs besides its result. X(enumerator, name, unit, title, the limit in percent that
    holds where the suite gives none, the difference in units that is never judged). The sources:
-   instructions of equal runs differ by less than 0.01 %, written bytes not at all. Peak memory
+   instructions of equal runs differ by some 16,000 at most, written bytes not at all. Peak memory
    counts the pages of the program's files that the kernel happens to map: of 8 equal runs of 4.7 MB
    the smallest and largest lay 440 KiB apart. */
 #define GATE_COST_LIST(X)                                                                          \
