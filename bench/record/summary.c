@@ -722,6 +722,14 @@ void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_
 	} else {
 		warn_of_equal_limits(outcome, max_model_len, all);
 	}
+	if (outcome->fleet.refused > 0) {
+		fprintf(stderr,
+			"%llu requests (%.1f%%) found the router's queue full and were rejected; a "
+			"larger --router-queue or --replica-limit, or more --replicas, takes "
+			"them\n",
+			(unsigned long long)outcome->fleet.refused,
+			100 * (double)outcome->fleet.refused / all);
+	}
 	if (outcome->capped > 0) {
 		fprintf(stderr,
 			"the answers of %llu requests (%.1f%%) were cut short at --max-model-len "

@@ -126,6 +126,7 @@ replay limited "$demo" "${busy[@]}" --replica-limit 20 --warmup 300 --cooldown 2
 recompute limited waiting.lost_s=0 tokens.lost=0
 replay queued "$demo" "${busy[@]}" --replica-limit 40 --router-queue 5 --warmup 300
 recompute queued
+says queued "found the router's queue full"
 replay failing "$demo" "${busy[@]}" "${come_and_go[@]}"
 recompute failing
 replay failing_window "$demo" "${busy[@]}" "${come_and_go[@]}" --replica-limit 30 --warmup 300 \
