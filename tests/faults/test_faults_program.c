@@ -43,6 +43,18 @@ Test(faults_program, a_fit)
 	});
 }
 
+Test(faults_program, a_fit_to_a_log)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "calibrate --from-steps",
+		.prepare = "sed 1d $source/tests/fuzz/corpus/points/log >log.tsv",
+		.arguments = "calibrate --from-steps log.tsv --model qwen3-0.6b --gpu"
+			     " h200-datasheet --name mine --out new",
+		.beside = "new/points.tsv",
+		.points_max = 12,
+	});
+}
+
 Test(faults_program, a_table_of_kernels)
 {
 	fault_sweep_require(&(struct fault_command){

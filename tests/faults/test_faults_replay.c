@@ -66,3 +66,17 @@ Test(faults_replay, a_run_at_the_speed_of_a_clock)
 			     " --max-num-seqs 2 --max-num-batched-tokens 16 --max-model-len 16",
 	});
 }
+
+Test(faults_replay, a_fleet)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "replay of a fleet",
+		.prepare = MAKE_TRACE
+		"; printf 'group\\treplicas\\tkv_blocks\\none\\t1\\t12\\ntwo\\t1\\t20\\n'"
+		" >fleet.tsv",
+		.arguments = "replay t.jsonl --out out --fleet fleet.tsv --router prefix --outages"
+			     " fail:0@0.05,join:0@0.1 --trace-block-size 16 --block-size 16"
+			     " --max-num-seqs 4 --max-num-batched-tokens 64 --max-model-len 96",
+		.points_max = 12,
+	});
+}

@@ -64,3 +64,33 @@ Test(faults_results, a_comparison_with_limits)
 		.code = 1,
 	});
 }
+
+#define MAKE_SWEEP                                                                                 \
+	"$quire trace make --requests 5 --input 20:60 --output 2:6 --rate 50 --seed 3"             \
+	" --out t.jsonl; $quire sweep t.jsonl --grid 'seed=1,2;kv-blocks=12,20' --out s --jobs 1"  \
+	" --gpu h200-datasheet --block-size 16 --max-num-seqs 4 --max-num-batched-tokens 64"       \
+	" --max-model-len 96"
+
+Test(faults_results, a_report_of_a_sweep)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "report of a sweep",
+		.prepare = MAKE_SWEEP,
+		.arguments = "report s --out page.html",
+		.points_max = 12,
+	});
+}
+
+Test(faults_results, a_report_of_a_plan)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "report of a plan",
+		.prepare = "$quire trace make --requests 5 --input 20:60 --output 2:6 --rate 50"
+			   " --seed 3 --out t.jsonl; $quire plan t.jsonl --slo-ttft-ms 20 --vary"
+			   " kv-blocks --replicates 0 --precision 0.5 --out p --jobs 1 --gpu"
+			   " h200-datasheet --block-size 16 --max-num-seqs 4"
+			   " --max-num-batched-tokens 64 --max-model-len 96",
+		.arguments = "report p --out page.html",
+		.points_max = 12,
+	});
+}
