@@ -186,8 +186,8 @@ Test(sweep, the_number_of_workers_changes_no_byte)
 
 	replay_fixture_open(&fixture);
 	run_shell(&fixture, 0,
-		"'" QUIRE_EXECUTABLE "' " SWEEP " --out one --jobs 1 >printed && "
-		"'" QUIRE_EXECUTABLE "' " SWEEP " --out two --jobs 7 | sed s/two/one/ | "
+		"'" QUIRE_EXECUTABLE "' " SWEEP " --out one --jobs 1 >printed 2>&1 && "
+		"'" QUIRE_EXECUTABLE "' " SWEEP " --out two --jobs 7 2>&1 | sed s/two/one/ | "
 		"cmp - printed && grep -q '12 of 12' printed && rm printed");
 	require_equal_files(&fixture, "one", "two");
 	run_shell(&fixture, 0,
