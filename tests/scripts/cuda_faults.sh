@@ -10,47 +10,14 @@
 set -uo pipefail
 export LC_ALL=C
 
-build=$(cd "$1" && pwd)
-quire=$build/quire
-faulty=$build/tests/cuda_faulty
-[ -x "$faulty" ] || faulty=$build/cuda_faulty
-work=$(mktemp -d)
-passed=0 failed=0
-model=${QUIRE_MODEL:-qwen3-0.6b}
-
-report()
-{
-	if [ -z "$2" ]; then
-		passed=$((passed + 1))
-		echo "ok: $1"
-	else
-		failed=$((failed + 1))
-		echo "FAILED: $1: $2"
-	fi
-}
-
-finish()
-{
-	rm -rf "$work"
-	echo "$passed passed, $failed failed, ${1:-0} skipped"
-	[ "$failed" -eq 0 ]
-	exit
-}
+# shellcheck source=tests/scripts/cuda_common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/cuda_common.sh"
 
 if [ ! -x "$faulty" ] || ! before=$("$faulty" free 2>/dev/null); then
 	echo "skipped: no GPU"
-	finish 9
+	skipped=9
+	finish
 fi
-
-now_ms()
-{
-	echo $(($(date +%s%N) / 1000000))
-}
-
-number()
-{
-	sed -nE "s/.*\"$2\":[^0-9]*([0-9]+).*/\1/p" "$1/summary.json" | head -n 1
-}
 
 # Memory of a process that has ended is free again within a moment.
 held()
@@ -84,7 +51,7 @@ wrong()
 	elif [ -n "$parts" ]; then
 		echo "left $parts"
 	else
-		steps=$(number "$work/$name" steps)
+		steps=$(field "$name" steps)
 		[ "$steps" -gt 0 ] && [ "$steps" -lt "$all_steps" ] ||
 			echo "$steps steps, expected some of $all_steps"
 	fi
@@ -98,16 +65,6 @@ begin()
 	"$@" replay "$work/t.jsonl" --runner cuda --model "$model" --weights dummy:0 --steps \
 		--out "$work/$name" >"$work/$name.out" 2>"$work/$name.err" &
 	job=$!
-}
-
-# Waits until the run NAME of process PID has written the first part of its steps, or has ended. The
-# table has a buffer of 64 KiB, some 600 steps.
-await_steps()
-{
-	while kill -0 "$2" 2>/dev/null &&
-		[ -z "$(find "$work/$1" -name 'steps.tsv*.part' -size +0 2>/dev/null)" ]; do
-		sleep 0.02
-	done
 }
 
 # The end of a replay, which is killed if it hangs.
@@ -128,11 +85,6 @@ run()
 	await $job
 }
 
-wait_ms()
-{
-	sleep "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))"
-}
-
 # ---- a run without faults: how long it takes, and where steps are computed ----
 
 "$quire" trace make --requests 256 --input 100:1000 --output 100:900 --seed 1 \
@@ -150,11 +102,10 @@ if [ "$code" -ne 0 ]; then
 	report "a run without faults" "exit code $code: $(cat "$work/good.err")"
 	finish
 fi
-all_steps=$(number "$work/good" steps)
-busy_ms=$(sed -nE 's/.*"busy_s":[^0-9]*([0-9]+)\.([0-9]{3}).*/\1\2/p' "$work/good/summary.json" |
-	head -n 1)
-middle_ms=$((all_ms - 10#${busy_ms:-0} / 2))
-echo "a run takes $all_ms ms, $((10#${busy_ms:-0})) of them in $all_steps steps"
+all_steps=$(field good steps)
+busy_ms=$(busy_of good)
+middle_ms=$((all_ms - busy_ms / 2))
+echo "a run takes $all_ms ms, $busy_ms of them in $all_steps steps"
 report "a run without faults" "$(held)"
 
 # ---- the GPU fails ----
@@ -179,7 +130,7 @@ fi
 
 # While the engine opens, at some moments.
 bad=
-for ((at = 20; at < all_ms - 10#${busy_ms:-0}; at += (all_ms - 10#${busy_ms:-0}) / 12 + 1)); do
+for ((at = 20; at < all_ms - busy_ms; at += (all_ms - busy_ms) / 12 + 1)); do
 	rm -rf "$work/opening"
 	run opening "$faulty" exhaust $at quire
 	code=$?
@@ -210,7 +161,7 @@ for moment in "in mid-run" "while the engine opens"; do
 	if [ "$moment" = "in mid-run" ]; then
 		await_steps killed $job
 	else
-		wait_ms $(((all_ms - 10#${busy_ms:-0}) / 2))
+		sleep "$(seconds $(((all_ms - busy_ms) / 2)))"
 	fi
 	kill -KILL $job
 	await $job

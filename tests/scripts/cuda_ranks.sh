@@ -13,39 +13,14 @@
 set -uo pipefail
 export LC_ALL=C
 
-build=$(cd "$1" && pwd)
+# shellcheck source=tests/scripts/cuda_common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/cuda_common.sh"
 shift
 transports=${TRANSPORTS:-peer nccl}
 parts=${*:-same commands faults mpirun}
-quire=$build/quire
-faulty=$build/tests/cuda_faulty
-[ -x "$faulty" ] || faulty=$build/cuda_faulty
 ranks=${RANKS:-2}
-model=${QUIRE_MODEL:-qwen3-0.6b}
-work=$(mktemp -d)
-passed=0 failed=0 skipped=0
 limit_ms=15000
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-
-finish()
-{
-	rm -rf "$work"
-	echo "$passed passed, $failed failed, $skipped skipped"
-	[ "$failed" -eq 0 ]
-	exit
-}
-
-# report WHAT PROBLEM: a case passed if there is no problem.
-report()
-{
-	if [ -z "$2" ]; then
-		passed=$((passed + 1))
-		echo "ok: $1"
-	else
-		failed=$((failed + 1))
-		echo "FAILED: $1: $2"
-	fi
-}
 
 if [ ! -x "$faulty" ] || ! before=$("$faulty" free 2>/dev/null) ||
 	[ "$("$faulty" count)" -lt "$ranks" ]; then
@@ -53,21 +28,6 @@ if [ ! -x "$faulty" ] || ! before=$("$faulty" free 2>/dev/null) ||
 	skipped=1
 	finish
 fi
-
-now_ms()
-{
-	echo $(($(date +%s%N) / 1000000))
-}
-
-seconds()
-{
-	printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
-}
-
-field()
-{
-	sed -nE "s/.*\"$2\":[[:space:]]*\"?([0-9a-z.-]+).*/\1/p" "$work/$1/summary.json" | head -n 1
-}
 
 # replay NAME PROGRAM... -- OPTION...
 replay()
@@ -82,11 +42,6 @@ replay()
 	timeout 120 "${program[@]}" replay "$work/t.jsonl" --runner cuda --model "$model" \
 		--weights dummy:0 --kv-blocks 900 --force --out "$work/$name" "$@" \
 		>"$work/$name.out" 2>"$work/$name.err"
-}
-
-last_line()
-{
-	tail -n 1 "$work/$1.err"
 }
 
 # succeeds NAME PROGRAM... -- OPTION...: what is wrong with a run that must decide as `one` does.
@@ -196,16 +151,6 @@ running()
 	done
 }
 
-# Waits until the run NAME of process PID has written the first part of its steps, or has ended. The
-# table has a buffer of 64 KiB, some 600 steps.
-await_steps()
-{
-	while kill -0 "$2" 2>/dev/null &&
-		[ -z "$(find "$work/$1" -name 'steps.tsv*.part' -size +0 2>/dev/null)" ]; do
-		sleep 0.02
-	done
-}
-
 # What a run has left: processes, shared memory, memory of a GPU.
 left()
 {
@@ -228,8 +173,7 @@ measure()
 	start=$(now_ms)
 	problem=$(succeeds "$name" "$quire" -- -tp "$ranks" "$@")
 	all_ms=$(($(now_ms) - start))
-	busy_ms=$(field "$name" busy_s | sed -nE 's/([0-9]+)\.([0-9]{3}).*/\1\2/p')
-	opening_ms=$((all_ms - 10#${busy_ms:-0}))
+	opening_ms=$((all_ms - $(busy_of "$name")))
 }
 
 # fault NAME TRANSPORT CODE WORDS STATUS ACTION: a run whose rank 0 or rank 1 is dealt with in its

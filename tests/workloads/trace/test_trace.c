@@ -639,10 +639,6 @@ Test(trace, refuses_bad_fields_of_json)
 			   "\"hash_ids\":[1]}"),
 			"bad:2: hash_ids: found 1 ids for input_length 1024, expected 2 at 512 "
 			"tokens an id (--trace-block-size 1024 would fit)"},
-		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":131072,\"output_length\":1,"
-			   "\"hash_ids\":[1,2]}"),
-			"bad:2: hash_ids: found 2 ids for input_length 131072, expected 256 at 512 "
-			"tokens an id (--trace-block-size 65536 would fit)"},
 		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
 			   "\"session_id\":1.5}"),
 			"bad:2: session_id: found 1.5, expected a text without control characters, "
@@ -655,6 +651,18 @@ Test(trace, refuses_bad_fields_of_json)
 		{TEXT(ROW("5", "1", "1") ROW("4.5", "1", "1")),
 			"bad:2: found a time 500000 ns earlier, expected a time not before that of "
 			"line 1 (--sort brings rows in order)"},
+	};
+
+	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
+}
+
+Test(trace, names_the_largest_block_size_that_fits)
+{
+	static const struct refusal refusals[] = {
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":131072,\"output_length\":1,"
+			   "\"hash_ids\":[1,2]}"),
+			"bad:2: hash_ids: found 2 ids for input_length 131072, expected 256 at 512 "
+			"tokens an id (--trace-block-size 65536 would fit)"},
 	};
 
 	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
