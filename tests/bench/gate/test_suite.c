@@ -1,6 +1,7 @@
 #include "bench/gate/suite.h"
 
 #include <criterion/criterion.h>
+#include <glob.h>
 #include <string.h>
 
 #include "tests/harness/require.h"
@@ -94,4 +95,21 @@ Test(suite, what_is_wrong_is_refused_by_its_field)
 		suite_close(&suite);
 		temporary_remove(folder);
 	}
+}
+
+/* Some are for machines with GPUs, so that no other test reads them. */
+Test(suite, those_of_the_project_can_be_read)
+{
+	glob_t found;
+
+	require_equal(glob(QUIRE_SOURCE_DIR "/bench/suites/*.json", 0, NULL, &found), 0);
+	require(found.gl_pathc >= 5, "%zu suites", found.gl_pathc);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct error error = {0};
+		struct suite suite;
+		enum status status = suite_open(&suite, found.gl_pathv[i], &error);
+		require(status == STATUS_OK, "%s", error.text);
+		suite_close(&suite);
+	}
+	globfree(&found);
 }
