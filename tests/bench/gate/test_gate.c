@@ -309,6 +309,21 @@ Test(gate, figures_of_the_same_steps_must_be_equal)
 	close_folder(folder);
 }
 
+/* A latency that breaks its limit: the histograms tell how many requests moved. */
+Test(gate, a_latency_that_moved_is_told_with_its_requests)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	shell(folder, "sed -i -E 's/\"times\":.*\"[0-9a-f]*\"/\"times\": \"0000000000000000\"/; "
+		      "s/(\"p99\":[^0-9]*)[0-9.]+/\\10.001/; "
+		      "s/(\"ttft\":[[:space:]]*\\[)[0-9]+/\\11/' s-baseline/one.json");
+	require_gate(folder, "", 1,
+		WORDS("1 PASS, 1 REGRESSED", "limit ttft.p99<=+5%", " % of ttft are at most ",
+			" % in the baseline: the largest difference"));
+	close_folder(folder);
+}
+
 Test(gate, verdicts_are_written_for_people_and_machines)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 32];
