@@ -338,6 +338,10 @@ Test(gate, verdicts_are_written_for_people_and_machines)
 	const cJSON *cases = cJSON_GetObjectItem(root, "cases");
 	require_equal(cJSON_GetArraySize(cases), 2);
 	cr_assert_str_eq(cJSON_GetObjectItem(cases->child, "status")->valuestring, "REGRESSED");
+	const cJSON *findings = cJSON_GetObjectItem(cases->child, "findings");
+	require(strncmp(findings->child->valuestring, "the same steps", 14) == 0, "%s",
+		findings->child->valuestring);
+	require_equal(cJSON_GetArraySize(cJSON_GetObjectItem(cases->child->next, "findings")), 0);
 	require_equal(
 		cJSON_GetObjectItem(cJSON_GetObjectItem(root, "counts"), "PASS")->valueint, 1);
 	cJSON_Delete(root);
