@@ -399,6 +399,20 @@ Test(fleet_cli, advice_names_the_limits_of_groups, .timeout = 60)
 	}
 	require(strstr(told, "--max-model-len") == NULL, "%s", told);
 	require(strstr(told, "group short") == NULL, "%s", told);
+	unsigned rejected = 0;
+	double share = 0;
+	const char *line = strstr(told, " requests (");
+	while (line != NULL && line > told && line[-1] != '\n') {
+		line--;
+	}
+	require(line != NULL && sscanf(line, "%u requests (%lf%%;", &rejected, &share) == 2, "%s",
+		told);
+	cJSON *root = read_summary(fixture.out);
+	double all = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "requests"), "submitted")
+			     ->valuedouble;
+	require(share > 100 * rejected / all - 0.06 && share < 100 * rejected / all + 0.06,
+		"%u of %g are no %g %%", rejected, all, share);
+	cJSON_Delete(root);
 	free(told);
 	char timeline[PATH_BYTES];
 	path_in(timeline, fixture.folder, "steps.perfetto");
