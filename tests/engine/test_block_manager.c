@@ -838,6 +838,32 @@ Test(block_manager, a_free_block_that_is_hit_is_spent)
 	block_manager_deinit(&manager);
 }
 
+/* Whole blocks of a prompt, where all of them have room; no block stays in use. */
+Test(block_manager, what_is_stored_is_hit)
+{
+	static const struct {
+		uint32_t blocks, tokens, hits;
+	} cases[] = {{2, 5, 2}, {3, 5, 2}, {2, 4, 2}, {2, 3, 1}, {2, 1, 0}, {1, 5, 0}, {1, 3, 1}};
+	const int32_t prompt[] = {1, 2, 3, 4, 5};
+	const struct request request = {.prompt = prompt, .prompt_count = 5, .max_tokens = 1};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct block_manager manager;
+		struct sequence sequence = {0};
+		block_manager_init(&manager, cases[i].blocks, 2, (struct block_strategies){0});
+		sequence_init(&sequence, &request, 2);
+		for (uint32_t time = 0; time < 2; time++) {
+			block_manager_store(&manager, &sequence, cases[i].tokens);
+			cr_assert_eq(block_manager_probe(&manager, &sequence), cases[i].hits);
+			cr_assert_eq(manager.free_count, cases[i].blocks);
+			cr_assert_eq(sequence.block_count, 0);
+			cr_assert_eq(sequence.cached_count, 0);
+		}
+		sequence_deinit(&sequence);
+		block_manager_deinit(&manager);
+	}
+}
+
 /* A prompt of whole blocks that is all cached still computes its last block. */
 Test(block_manager, a_whole_prompt_is_never_hit)
 {
