@@ -111,6 +111,20 @@ Test(slo, a_share_of_nothing_and_of_few_is_unsure)
 	require(fabs(interval.low - 0.51010) < 1e-4 && interval.high == 1, "%g", interval.low);
 }
 
+/* Few batches say nothing of how requests depend on each other: 1 of 2 is Wilson's interval of two
+   independent ones. */
+Test(slo, a_few_requests_count_as_independent)
+{
+	struct slo_batches batches = {0};
+
+	slo_batches_submit(&batches, 0);
+	slo_batches_submit(&batches, 1);
+	slo_batches_attain(&batches, 0);
+	struct slo_interval interval = slo_batches_interval(&batches);
+	require(fabs(interval.low - 0.0945312) < 1e-6 && fabs(interval.high - 0.9054688) < 1e-6,
+		"%.7f to %.7f", interval.low, interval.high);
+}
+
 Test(slo, a_request_misses_each_limit_that_it_is_beyond)
 {
 	const struct slo slo = {.ttft_ns = 10, .e2e_ns = 100};
