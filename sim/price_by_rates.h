@@ -29,8 +29,9 @@
    elementwise: a token's two residual sums with their norms, norm and rotation of queries and keys,
    the store of K and V, the gated activation.
 
-   prefill_attention: the bytes are those of the mean context, read once a row (pairs * rows /
-   tokens). They decide when a short chunk meets a long prefix.
+   prefill_attention: the bytes are those of the longest context, read once a row, so a prompt more
+   never makes a step cheaper. They decide when prompts of some tokens meet a long prefix; where
+   their prefixes differ, that is too much.
 
    A term whose rows or tokens are none costs nothing.
 

@@ -234,9 +234,7 @@ static void body_laws(struct prop *prop, const void *context)
 	if (step.row_count > 0 && step.prompt_count > 0) {
 		require_mixed(subject, &counts, is_ahead, ns);
 	}
-	/* Of several prompts profiles of rates know the mean context, which a short one lowers. */
-	bool knows_prompts = subject->profile.is_calibrated || step.prompt_count < 2;
-	if (knows_prompts && take_off(prop, &step)) {
+	if (take_off(prop, &step)) {
 		const struct step_counts less = counts_of(&step);
 		require_between(
 			ns_of(subject, &less, is_ahead), 0, ns, "a smaller step", subject, &counts);

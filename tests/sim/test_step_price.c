@@ -211,7 +211,8 @@ static struct step_price naive_rates(const struct model_config *model,
 						  bytes / gpu->decode_attention_rate;
 		}
 		if (prompts > 0) {
-			double bytes = pairs / prompt_tokens * prompts * 2 * 2 * key;
+			double longest = (double)counts->prefill_longest_context;
+			double bytes = prompts * longest * 2 * 2 * key;
 			double flops = 4 * model->head_dim * heads * pairs;
 			price.prefill_attention +=
 				gpu->prefill_attention_fixed +
