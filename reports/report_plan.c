@@ -37,22 +37,32 @@ static void set_value(struct plot *plot, const char *name, struct result_value v
 	}
 }
 
-/* The limit that each request has, or else the least on a percentile of the same latency. */
-static struct result_value limit_of(
-	const struct plan_file *plan, struct result_value own, enum latency_metric latency)
+/* Limits on latencies of a run, in the order of the panels of plan_latency.gp. */
+static void set_limits(struct plot *plot, const struct plan_limits *limits)
 {
-	const struct metric_limit *limits = plan->limits.list;
+	static const enum latency_metric panels[] = {
+		LATENCY_TTFT, LATENCY_TPOT, LATENCY_E2E, LATENCY_QUEUE, LATENCY_ITL};
+	uint32_t total = 0;
+	char name[64];
 
-	for (uint32_t i = 0; i < plan->limits.count; i++) {
-		bool is_of = false;
-		for (uint32_t j = 0; j < STATISTIC_COUNT; j++) {
-			is_of = is_of || limits[i].metric == metric_of_latency(latency, j);
-		}
-		if (is_of && (!own.has_value || limits[i].amount < own.value)) {
-			own = (struct result_value){.has_value = true, .value = limits[i].amount};
+	for (uint32_t i = 0; i < limits->count; i++) {
+		const struct metric_limit *limit = &limits->list[i];
+		const char *statistic = strchr(limit->metric->name, '.');
+		for (uint32_t k = 0; k < sizeof(panels) / sizeof(panels[0]); k++) {
+			const struct metric *mean = metric_of_latency(panels[k], STATISTIC_MEAN);
+			if (statistic == NULL || limit->metric->section != mean->section) {
+				continue;
+			}
+			total++;
+			snprintf(name, sizeof(name), "limit_latency_%u", total);
+			plot_set_number(plot, name, k + 1);
+			snprintf(name, sizeof(name), "limit_statistic_%u", total);
+			plot_set_text(plot, name, statistic + 1);
+			snprintf(name, sizeof(name), "limit_value_%u", total);
+			plot_set_number(plot, name, limit->amount);
 		}
 	}
-	return own;
+	plot_set_number(plot, "limit_total", total);
 }
 
 /* With --spare the search runs with replicas lost; those runs decide. */
@@ -88,10 +98,12 @@ static void fill_load_plot(struct plot *plot, const struct plan_file *plan)
 		set_value(plot, "model_low", answer->model.interval.low);
 		set_value(plot, "model_high", answer->model.interval.high);
 	}
-	set_value(plot, "ttft_slo", limit_of(plan, plan->slo_ttft_ms, LATENCY_TTFT));
-	set_value(plot, "tpot_slo", limit_of(plan, plan->slo_tpot_ms, LATENCY_TPOT));
-	set_value(plot, "e2e_slo", limit_of(plan, plan->slo_e2e_ms, LATENCY_E2E));
+	set_value(plot, "ttft_slo", plan->slo_ttft_ms);
+	set_value(plot, "tpot_slo", plan->slo_tpot_ms);
+	set_value(plot, "e2e_slo", plan->slo_e2e_ms);
 	set_value(plot, "attain_slo", plan->slo_attain);
+	plot_set_number(plot, "has_slo", plan_has_request_limits(plan));
+	set_limits(plot, &plan->limits);
 	struct text header = {0};
 	plan_probe_header(&header, &plan->limits);
 	table_begin(table, plot->table, header.bytes);
@@ -141,6 +153,11 @@ static void fill_pareto(struct plot *plot, const struct plan_file *plan)
 
 static enum status add_plots(struct sheet *sheet, const struct plan_file *plan, struct error *error)
 {
+	static const struct page_plot finished = {.name = "plan-attained",
+		.title = "Requests finished against load",
+		.reading = "No request has a limit of its own: the SLO is of figures of the run. "
+			   "The bars "
+			   "are 95 % Wilson intervals; the scale stretches the last percent."};
 	static const struct {
 		const char *script;
 		struct page_plot shown;
@@ -165,7 +182,8 @@ static enum status add_plots(struct sheet *sheet, const struct plan_file *plan, 
 			{.name = "plan-goodput",
 				.title = "Goodput against load",
 				.reading =
-					"Requests a second that were within the SLO. Where the "
+					"Requests a second that were within the SLO, of those "
+					"that were offered. Where the "
 					"curve leaves that of the offered ones, more load serves "
 					"fewer users."},
 			fill_load_plot},
@@ -181,7 +199,9 @@ static enum status add_plots(struct sheet *sheet, const struct plan_file *plan, 
 
 	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct plot *plot;
-		TRY(sheet_add(sheet, &rows[i].shown, rows[i].script, &plot, error));
+		bool is_of_finished = i == 0 && !plan_has_request_limits(plan);
+		TRY(sheet_add(sheet, is_of_finished ? &finished : &rows[i].shown, rows[i].script,
+			&plot, error));
 		rows[i].fill(plot, plan);
 	}
 	return sheet_draw(sheet, error);

@@ -329,9 +329,10 @@ static enum status add_plots(struct sheet *sheet, const struct drawn_sweep *draw
 		.is_wide = true};
 	static const struct page_plot heat = {.name = "sweep-heat",
 		.title = "Metrics over both parameters",
-		.reading =
-			"A map for each metric, dark is more, each with a scale of its own. A grey "
-			"field is a run that failed or is missing.",
+		.reading = "A map for each metric, dark is more, each with a scale of its own, "
+			   "which spans "
+			   "a fifth of the largest value at least. A grey "
+			   "field is a run that failed or is missing.",
 		.is_wide = true};
 	static const struct page_plot cache = {.name = "sweep-cache",
 		.title = "Prefix-cache hit rate against capacity",

@@ -292,7 +292,11 @@ log_axis(axis, low, high) = sprintf("set logscale %s; set %srange [%.9g:%.9g]; s
 #   pass, fail                         the value that passes, and the nearest one that fails
 #   sampling_low, sampling_high        ends of the two intervals of the value that passes
 #   model_low, model_high
-#   ttft_slo, tpot_slo, e2e_slo        limits in ms; attain_slo, the share that must be within
+#   ttft_slo, tpot_slo, e2e_slo        limits of each request in ms; attain_slo, the share that
+#                                      must be within them, and has_slo = 1 where there are any:
+#                                      else it is the share that finishes
+#   limit_total, limit_latency_1, ...  limits on latencies of the run: of TTFT, TPOT, E2E, queue or
+#   limit_statistic_1, limit_value_1   ITL (1 to 5), "p95" and its like, ms
 #   chosen                             whose rows are drawn (else those of the first row)
 #   lost_own                           replicas lost in the runs of the search (else 0)
 #

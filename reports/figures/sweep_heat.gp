@@ -28,6 +28,9 @@ kind(k) = text_at("panel_kind", k, "plain")
 shown(k, v) = kind(k) eq "time" ? text_of(v) : kind(k) eq "share" ? sprintf("%.3g %%", v) : \
 	short_text(v)
 # stats looks only at what is within the ranges, so before any is set.
+# The colours of a map span a fifth of its largest value at least, so that values that are nearly
+# equal look so.
+span_floor = 0.2
 array low_of[panel_total]
 array high_of[panel_total]
 do for [k = 1:panel_total] {
@@ -44,6 +47,7 @@ do for [k = 1:panel_total] {
 	}
 	eval note("cells", "[".values[2:*]."]")
 }
+span_of(k) = shown(k, low_of[k]).(low_of[k] < high_of[k] ? " to ".shown(k, high_of[k]) : "")
 eval grid_open(8, 280, 3)
 # A map with its values written into it needs no scale.
 has_numbers = x_total <= (columns == 1 ? 9 : columns == 2 ? 8 : 6) && y_total <= 12
@@ -70,11 +74,18 @@ set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 behind fillstyl
 set multiplot
 do for [k = 1:panel_total] {
 	eval panel_place(k, 24)
+	if (!has_numbers) { set title panel_title(k).", ".span_of(k) noenhanced offset 0, 0.4 }
 	set xlabel (is_lowest(k) ? x_title : "") noenhanced
 	set label 90 y_title_text at screen y_title_x, graph 1 left offset 0, 0.75 noenhanced \
 		textcolor rgb text_color
 	low = low_of[k]
 	high = high_of[k] > low ? high_of[k] : low + 1
+	least = span_floor * (abs(high_of[k]) > abs(low_of[k]) ? abs(high_of[k]) : abs(low_of[k]))
+	if (high - low < least) {
+		middle = (low + high) / 2
+		low = middle - least / 2
+		high = middle + least / 2
+	}
 	set cbrange [low:high]
 	depth(v) = (v - low) / (high - low)
 	plot table using (column("panel") == k && column("value") == column("value") ? \

@@ -67,3 +67,13 @@ void page_data(struct text *page, const struct result *results, uint32_t count)
 	}
 	text_add(page, "\n]</script>\n");
 }
+
+void page_close(struct text *page, const char *label, const char *name, const cJSON *summary,
+	const cJSON *provenance, const char *script)
+{
+	text_add(page, "</main>\n<script type=\"application/json\" id=\"quire-data\">[\n");
+	page_data_of(page, label, name, summary, provenance);
+	text_add(page, "\n]</script>\n<script>\n");
+	text_add(page, script);
+	text_add(page, "</script>\n</body>\n</html>\n");
+}

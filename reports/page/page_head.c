@@ -195,6 +195,31 @@ void page_open(struct text *page, const char *title, const char *kind, const cha
 		kind);
 }
 
+void page_open_titled(
+	struct text *page, const char *what, const char *name, const char *kind, const char *style)
+{
+	struct text title = {0};
+
+	text_add(&title, what);
+	text_add(&title, ": ");
+	text_add(&title, name);
+	page_open(page, title.bytes, kind, style);
+	text_add(page, "<h1>");
+	text_add_escaped(page, title.bytes);
+	text_add(page, "</h1>\n");
+	text_deinit(&title);
+}
+
+void page_contents(struct text *page, const struct page_link *links)
+{
+	text_add(page, "<nav aria-label=\"Contents\">");
+	for (uint32_t i = 0; links[i].target != NULL; i++) {
+		text_format(page, "%s<a href=\"#%s\">%s</a>", i == 0 ? "" : " ", links[i].target,
+			links[i].title);
+	}
+	text_add(page, "</nav>\n</header>\n<main>\n");
+}
+
 void page_head(struct text *page, const struct result *results, uint32_t count, bool is_fidelity,
 	const char *style)
 {

@@ -88,15 +88,11 @@ static uint32_t find_cases(const struct history_file *history, struct shown_case
 static void add_head(
 	struct text *page, const struct history_file *history, const char *path, const char *style)
 {
-	struct text title = {0};
+	static const struct page_link links[] = {{"last", "Last run"}, {"changes", "Changes"},
+		{"figures", "Figures"}, {"levels", "Levels"}, {"runs", "Runs"}, {NULL, NULL}};
 
-	text_add(&title, "Gate history: ");
-	text_add(&title, path_name(path));
-	page_open(page, title.bytes, "gate history", style);
-	text_add(page, "<h1>");
-	text_add_escaped(page, title.bytes);
-	text_add(page, "</h1>\n<p class=\"run\">");
-	text_deinit(&title);
+	page_open_titled(page, "Gate history", path_name(path), "gate history", style);
+	text_add(page, "<p class=\"run\">");
 	text_add_number(page, NUMBER_COUNT, true, history->count);
 	text_add(page, history->count == 1 ? " run, of " : " runs, from ");
 	add_run(page, &history->runs[0]);
@@ -108,10 +104,8 @@ static void add_head(
 		text_format(page, "; the latest of %llu in the file",
 			(unsigned long long)history->line_count);
 	}
-	text_add(page, "</p>\n<nav aria-label=\"Contents\"><a href=\"#last\">Last run</a> "
-		       "<a href=\"#changes\">Changes</a> <a href=\"#figures\">Figures</a> "
-		       "<a href=\"#levels\">Levels</a> <a href=\"#runs\">Runs</a></nav>\n"
-		       "</header>\n<main>\n");
+	text_add(page, "</p>\n");
+	page_contents(page, links);
 }
 
 /* ---- the last run ---- */
@@ -473,16 +467,15 @@ static void add_runs(struct text *page, const struct history_file *history)
 /* ---- data ---- */
 
 /* The lines of the file, under "history". */
-static void add_data(struct text *page, const struct history_file *history, const char *path)
+static void add_end(
+	struct text *page, const struct history_file *history, const char *path, const char *script)
 {
 	cJSON *lines = cJSON_CreateArray();
 
 	for (uint32_t i = 0; i < history->count; i++) {
 		cJSON_AddItemReferenceToArray(lines, history->runs[i].document.root);
 	}
-	text_add(page, "</main>\n<script type=\"application/json\" id=\"quire-data\">[\n");
-	page_data_of(page, path_name(path), "history", lines, NULL);
-	text_add(page, "\n]</script>\n");
+	page_close(page, path_name(path), "history", lines, NULL, script);
 	cJSON_Delete(lines);
 }
 
@@ -495,9 +488,6 @@ enum status page_history_write(struct text *page, const struct history_file *his
 	TRY(page_plots(page, sheet->plots, sheet->plot_count, error));
 	add_levels(page, history);
 	add_runs(page, history);
-	add_data(page, history, path);
-	text_add(page, "<script>\n");
-	text_add(page, sheet->script);
-	text_add(page, "</script>\n</body>\n</html>\n");
+	add_end(page, history, path, sheet->script);
 	return STATUS_OK;
 }

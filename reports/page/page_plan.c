@@ -58,7 +58,7 @@ static void add_answer(struct text *page, const struct plan_file *plan)
 	text_add_escaped(page, answer->sentence);
 	text_add(page, "</p>\n<p class=\"facts\">");
 	add_bounds(page, answer);
-	if (plan->slo_text[0] != '\0') {
+	if (plan->slo_text[0] != '\0' && strstr(answer->sentence, plan->slo_text) == NULL) {
 		text_add(page, "SLO: ");
 		text_add_escaped(page, plan->slo_text);
 		text_add(page, ".");
@@ -211,19 +211,23 @@ static void add_cost_card(struct text *page, const struct plan_answer *answer)
 	page_card_close(page);
 }
 
-static void add_cards(struct text *page, const struct plan_answer *answer)
+static void add_cards(struct text *page, const struct plan_file *plan)
 {
+	const struct plan_answer *answer = &plan->answer;
+	bool has_slo = plan_has_request_limits(plan);
+
 	if (!plan_answer_pass(answer).has_value) {
 		return; /* what they describe is the load that passes */
 	}
 	text_add(page, "<section aria-label=\"Key figures\">\n<dl class=\"cards\">\n");
 	add_gpu_card(page, answer);
 	add_cost_card(page, answer);
-	add_card(page, "Requests within the SLO", NUMBER_SHARE, answer->attained,
-		"with what passes");
+	add_card(page, has_slo ? "Requests within the SLO" : "Requests finished", NUMBER_SHARE,
+		answer->attained, "with what passes");
 	add_card(page, "Requests offered", NUMBER_RATE, answer->offered_requests_per_s, "a second");
 	add_card(page, "Goodput", NUMBER_RATE, answer->goodput_requests_per_s,
-		"requests/s within the SLO, of those offered");
+		has_slo ? "requests/s within the SLO, of those offered"
+			: "requests/s that finish, of those offered");
 	add_card(page, "Output", NUMBER_RATE, answer->output_tokens_per_s, "tokens/s");
 	add_card(page, "Priced outside the profile", NUMBER_SHARE, answer->outside_share,
 		"of the step time: steps unlike those that the profile was measured on");
@@ -309,23 +313,15 @@ static void add_run_line(struct text *page, const struct plan_file *plan)
 
 static void add_head(struct text *page, const struct plan_file *plan, const char *style)
 {
-	struct text title = {0};
+	const struct page_link links[] = {{"answer", "Answer"},
+		{"why", plan->answer.is_least ? "Why not fewer" : "Why not more"},
+		{"figures", "Figures"}, {"probes", "Runs"}, {"configuration", "Configuration"},
+		{plan->configuration_count > 1 ? "configurations" : NULL, "Configurations"},
+		{NULL, NULL}};
 
-	text_add(&title, "Capacity plan: ");
-	text_add(&title, plan->trace_name);
-	page_open(page, title.bytes, "plan", style);
-	text_add(page, "<h1>");
-	text_add_escaped(page, title.bytes);
-	text_add(page, "</h1>\n");
-	text_deinit(&title);
+	page_open_titled(page, "Capacity plan", plan->trace_name, "plan", style);
 	add_run_line(page, plan);
-	text_add(page, "<nav aria-label=\"Contents\"><a href=\"#answer\">Answer</a> "
-		       "<a href=\"#why\">Why not more</a> <a href=\"#figures\">Figures</a> ");
-	text_add(page, plan->configuration_count > 1
-			       ? "<a href=\"#configurations\">Configurations</a> "
-			       : "");
-	text_add(page, "<a href=\"#probes\">Runs</a> <a href=\"#configuration\">Configuration</a>"
-		       "</nav>\n</header>\n<main>\n");
+	page_contents(page, links);
 }
 
 static void add_beyond_memory(struct text *page, const struct plan_file *plan)
@@ -354,7 +350,7 @@ enum status page_plan_write(struct text *page, const struct plan_file *plan,
 	}
 	add_answer(page, plan);
 	add_intervals(page, &plan->answer);
-	add_cards(page, &plan->answer);
+	add_cards(page, plan);
 	if (!plan->is_calibrated) {
 		page_caution(page);
 	}
@@ -365,12 +361,8 @@ enum status page_plan_write(struct text *page, const struct plan_file *plan,
 	page_plan_probes(page, plan);
 	page_one_configuration(page, &plan->config, &sheet->defaults);
 	page_one_provenance(page, &plan->provenance);
-	text_add(page, "</main>\n<script type=\"application/json\" id=\"quire-data\">[\n");
 	page_folder_name(&name, plan->directory);
-	page_data_of(page, name.bytes, "plan", plan->root.node, plan->provenance.root);
+	page_close(page, name.bytes, "plan", plan->root.node, plan->provenance.root, sheet->script);
 	text_deinit(&name);
-	text_add(page, "\n]</script>\n<script>\n");
-	text_add(page, sheet->script);
-	text_add(page, "</script>\n</body>\n</html>\n");
 	return STATUS_OK;
 }

@@ -54,7 +54,7 @@ static void add_against(struct text *page, const struct plan_configuration *one)
 	text_add(page, "<td>");
 	text_add_number(page, NUMBER_RATE, one->against_best.has_value, one->against_best.value);
 	if (interval->low.has_value && interval->high.has_value) {
-		text_format(page, "<small>%.3g to %.3g</small>", interval->low.value,
+		text_format(page, "<br><small>%.3g to %.3g</small>", interval->low.value,
 			interval->high.value);
 	}
 	text_add(page, "</td>");
@@ -97,7 +97,11 @@ static void add_configuration(struct text *page, const struct plan_configuration
 		text_add_escaped(page, one->options);
 		text_add(page, "</small>");
 	}
-	text_add(page, "</th>");
+	text_add(page, "<small>priced by ");
+	text_add_escaped(page, one->profile);
+	text_add(page, one->is_calibrated
+			       ? "</small></th>"
+			       : " <span class=\"badge\">uncalibrated</span></small></th>");
 	add_pass(page, one);
 	add_cell(page, NUMBER_COUNT, (struct result_value){.has_value = true, .value = one->gpus});
 	add_cell(page, NUMBER_RATE, one->goodput_per_gpu);
@@ -111,11 +115,7 @@ static void add_configuration(struct text *page, const struct plan_configuration
 	add_cell(page, NUMBER_RATE, one->answer.cost_per_million_tokens);
 	text_add(page, "<td class=\"words\">");
 	text_add_escaped(page, one->answer.binding);
-	text_add(page, "</td><td class=\"words\">");
-	text_add_escaped(page, one->profile);
-	text_add(page, one->is_calibrated
-			       ? "</td></tr>\n"
-			       : " <span class=\"badge\">uncalibrated</span></td></tr>\n");
+	text_add(page, "</td></tr>\n");
 }
 
 void page_plan_configurations(struct text *page, const struct plan_file *plan)
@@ -123,7 +123,7 @@ void page_plan_configurations(struct text *page, const struct plan_file *plan)
 	static const char *const titles[] = {"Configuration", "Passes at", "GPUs a replica",
 		"Goodput a GPU", "95\u00a0% interval", "Of the best", "Does not differ from",
 		"Utilisation", "Output tokens/s a GPU", "Tokens/s a user", "Pareto front",
-		"Cost of a million tokens", "What binds", "Priced by"};
+		"Cost of a million tokens", "What binds"};
 	double most = largest_goodput(plan);
 
 	if (plan->configuration_count < 2) {
@@ -192,6 +192,9 @@ static void add_probe(
 	add_cell(page, NUMBER_COUNT, probe->preemptions);
 	add_cell(page, NUMBER_SHARE, probe->utilisation);
 	text_format(page, "<td>%s</td>", probe->has_verdict ? verdicts[probe->verdict] : "\u2013");
+	for (uint32_t i = 0; i < plan->limits.count; i++) {
+		add_cell(page, plan->limits.list[i].metric->format, probe->limits[i]);
+	}
 	if (probe->failure != NULL) {
 		text_add(page, "<td class=\"words\">not run: ");
 		text_add_escaped(page, probe->failure);
@@ -208,8 +211,8 @@ void page_plan_probes(struct text *page, const struct plan_file *plan)
 	static const char *const titles[] = {"Load", "Configuration", "Purpose", "Replicate",
 		"Step time \u00d7", "Replicas", "Requests/s offered", "Within the SLO",
 		"Goodput, requests/s", "Output tokens/s", "TTFT, median", "TTFT, p99",
-		"TPOT, median", "TPOT, p99", "Hit rate", "Preemptions", "Utilisation", "Verdict",
-		"SLO"};
+		"TPOT, median", "TPOT, p99", "Hit rate", "Preemptions", "Utilisation", "Verdict"};
+	enum { SHARE_COLUMN = 7 };
 	uint64_t shown =
 		plan->probe_count < PROBES_SHOWN_MAX ? plan->probe_count : PROBES_SHOWN_MAX;
 
@@ -226,9 +229,15 @@ void page_plan_probes(struct text *page, const struct plan_file *plan)
 		       "<div class=\"scroll\">\n<table>\n<thead><tr>");
 	for (uint32_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
 		if (i != 1 || plan->configuration_count > 1) {
-			text_format(page, "<th scope=\"col\">%s</th>", titles[i]);
+			text_format(page, "<th scope=\"col\">%s</th>",
+				i == SHARE_COLUMN && !plan_has_request_limits(plan) ? "Finished"
+										    : titles[i]);
 		}
 	}
+	for (uint32_t i = 0; i < plan->limits.count; i++) {
+		text_format(page, "<th scope=\"col\">%s</th>", plan->limits.list[i].metric->name);
+	}
+	text_add(page, "<th scope=\"col\">SLO</th>");
 	text_add(page, "</tr></thead>\n<tbody>\n");
 	for (uint64_t i = 0; i < shown; i++) {
 		add_probe(page, plan, &plan->probes[i]);

@@ -22,6 +22,14 @@ void page_run_differences(
 /* page_head.c: everything up to <main>, which it opens, then warnings about whole runs. */
 /* Everything up to the header's <h1>, which the caller writes. title and kind are plain texts. */
 void page_open(struct text *page, const char *title, const char *kind, const char *style);
+/* The same with the title "WHAT: NAME", and the <h1>. */
+void page_open_titled(
+	struct text *page, const char *what, const char *name, const char *kind, const char *style);
+/* Links to sections, the end of the header, and <main>. links: ends in a target NULL. */
+struct page_link {
+	const char *target, *title;
+};
+void page_contents(struct text *page, const struct page_link *links);
 void page_head(struct text *page, const struct result *results, uint32_t count, bool is_fidelity,
 	const char *style);
 void page_banners(struct text *page, const struct result *results, uint32_t count);
@@ -73,5 +81,9 @@ void page_folder_name(struct text *name, const char *directory); /* without what
 void page_data_of(struct text *page, const char *label, const char *name, const cJSON *summary,
 	const cJSON *provenance);
 void page_data(struct text *page, const struct result *results, uint32_t count);
+/* What is behind the sections of a page that is not of runs: one element of data, as
+   page_data_of(), the script and the end. */
+void page_close(struct text *page, const char *label, const char *name, const cJSON *summary,
+	const cJSON *provenance, const char *script);
 
 #endif

@@ -31,24 +31,19 @@ static void add_parameters(struct text *page, const struct sweep_file *sweep)
 
 static void add_head(struct text *page, const struct sweep_file *sweep, const char *style)
 {
-	struct text title = {0};
+	static const struct page_link links[] = {{"figures", "Figures"}, {"runs", "Runs"},
+		{"configuration", "Configuration"}, {NULL, NULL}};
 
-	text_add(&title, "Sweep: ");
-	text_add(&title, sweep->trace_name);
-	page_open(page, title.bytes, "sweep", style);
-	text_add(page, "<h1>");
-	text_add_escaped(page, title.bytes);
-	text_add(page, "</h1>\n<p class=\"run\">");
-	text_deinit(&title);
+	page_open_titled(page, "Sweep", sweep->trace_name, "sweep", style);
+	text_add(page, "<p class=\"run\">");
 	text_add_number(page, NUMBER_COUNT, true, sweep->run_count);
 	text_add(page, sweep->run_count == 1 ? " run " : " runs ");
 	add_parameters(page, sweep);
 	text_add(page, "; trace of ");
 	text_add_number(
 		page, NUMBER_COUNT, sweep->trace_requests.has_value, sweep->trace_requests.value);
-	text_add(page, " requests</p>\n<nav aria-label=\"Contents\"><a href=\"#figures\">Figures"
-		       "</a> <a href=\"#runs\">Runs</a> <a href=\"#configuration\">Configuration"
-		       "</a></nav>\n</header>\n<main>\n");
+	text_add(page, " requests</p>\n");
+	page_contents(page, links);
 }
 
 static void add_banner(struct text *page, const struct sweep_file *sweep)
@@ -104,21 +99,21 @@ struct run_columns {
 	double best[SWEEP_METRIC_COUNT];
 };
 
-static void add_run(struct text *page, const struct sweep_file *sweep, const struct sweep_run *run,
-	const struct run_columns *columns)
+/* The figures of a run, or why it has none. */
+static void add_figures(
+	struct text *page, const struct sweep_run *run, const struct run_columns *columns)
 {
-	text_add(page, "<tr><th scope=\"row\">");
-	text_add_escaped(page, run->name);
-	if (run->status != SWEEP_RUN_COMPLETE) {
-		text_format(page, "<small class=\"worse\">%s: ", sweep_run_statuses[run->status]);
-		text_add_escaped(page, run->message);
-		text_add(page, "</small>");
+	uint32_t count = 2;
+
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		count += columns->is_shown[i];
 	}
-	text_add(page, "</th>");
-	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
-		text_add(page, "<td>");
-		text_add_escaped(page, sweep->parameters[i].values[run->values[i]]);
+	if (run->status != SWEEP_RUN_COMPLETE) {
+		text_format(page, "<td class=\"words worse\" colspan=\"%u\">%s: ", count,
+			sweep_run_statuses[run->status]);
+		text_add_escaped(page, run->message);
 		text_add(page, "</td>");
+		return;
 	}
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
 		const struct result_value *value = &run->metrics[i];
@@ -136,13 +131,29 @@ static void add_run(struct text *page, const struct sweep_file *sweep, const str
 	text_add_number(page, NUMBER_COUNT, run->kv_blocks.has_value, run->kv_blocks.value);
 	text_add(page, "</td><td>");
 	text_add_number(page, NUMBER_COUNT, run->gpus.has_value, run->gpus.value);
+	text_add(page, "</td>");
+}
+
+/* Parameters come first: they are short, so that rows of a narrow page are not high. */
+static void add_run(struct text *page, const struct sweep_file *sweep, const struct sweep_run *run,
+	const struct run_columns *columns)
+{
+	text_add(page, "<tr>");
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		text_add(page, i == 0 ? "<th scope=\"row\">" : "<td>");
+		text_add_escaped(page, sweep->parameters[i].values[run->values[i]]);
+		text_add(page, i == 0 ? "</th>" : "</td>");
+	}
+	add_figures(page, run, columns);
+	text_add(page, "<td class=\"folder\">");
+	text_add_escaped(page, run->name);
 	text_add(page, "</td></tr>\n");
 }
 
 static void add_columns(
 	struct text *page, const struct sweep_file *sweep, const struct run_columns *columns)
 {
-	text_add(page, "<thead><tr><th scope=\"col\">Run</th>");
+	text_add(page, "<thead><tr>");
 	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
 		text_add(page, "<th scope=\"col\">");
 		text_add_escaped(page, sweep->parameters[i].name);
@@ -156,8 +167,8 @@ static void add_columns(
 				statistic == NULL ? metric->title : metric->name);
 		}
 	}
-	text_add(page, "<th scope=\"col\">KV blocks</th><th scope=\"col\">GPUs</th></tr></thead>\n"
-		       "<tbody>\n");
+	text_add(page, "<th scope=\"col\">KV blocks</th><th scope=\"col\">GPUs</th>"
+		       "<th scope=\"col\">Folder</th></tr></thead>\n<tbody>\n");
 }
 
 static void add_runs(struct text *page, const struct sweep_file *sweep)
@@ -200,12 +211,9 @@ enum status page_sweep_write(struct text *page, const struct sweep_file *sweep,
 	add_runs(page, sweep);
 	page_one_configuration(page, &sweep->config, &sheet->defaults);
 	page_one_provenance(page, &sweep->provenance);
-	text_add(page, "</main>\n<script type=\"application/json\" id=\"quire-data\">[\n");
 	page_folder_name(&name, sweep->directory);
-	page_data_of(page, name.bytes, "sweep", sweep->root.node, sweep->provenance.root);
+	page_close(
+		page, name.bytes, "sweep", sweep->root.node, sweep->provenance.root, sheet->script);
 	text_deinit(&name);
-	text_add(page, "\n]</script>\n<script>\n");
-	text_add(page, sheet->script);
-	text_add(page, "</script>\n</body>\n</html>\n");
 	return STATUS_OK;
 }

@@ -150,6 +150,12 @@ void plan_probe_write(struct table_writer *table, const char *configuration,
 
 /* ---- reading plan.json ---- */
 
+bool plan_has_request_limits(const struct plan_file *plan)
+{
+	return plan->slo_ttft_ms.has_value || plan->slo_tpot_ms.has_value ||
+	       plan->slo_e2e_ms.has_value;
+}
+
 static enum status read_interval(
 	const struct json_object *object, struct plan_interval *interval, struct error *error)
 {

@@ -83,16 +83,30 @@ static struct plan_probe probe_at(const struct made_plan *made, uint32_t configu
 		.passes = some(made->is_unmet || attained < 0.99 ? 0 : 1)};
 }
 
+/* The limits of made->has_run_limits, and what a run has of them. */
+static struct plan_limits limits_of(const struct made_plan *made, struct plan_probe *probe)
+{
+	struct plan_limits limits = {.count = made->has_run_limits ? 2 : 0};
+
+	limits.list[0].metric = metric_find("ttft.p95");
+	limits.list[1].metric = metric_find("queue.mean");
+	if (probe != NULL) {
+		probe->limits[0] = some(0.7 * probe->ttft_p99_ms.value);
+		probe->limits[1] = some(0.1 * probe->ttft_p99_ms.value);
+	}
+	return limits;
+}
+
 static void write_probes(const char *path, const struct made_plan *made)
 {
-	const struct plan_limits none = {.count = 0};
 	struct table_writer table;
 	struct text header = {0};
 	char name[TEMPORARY_PATH_BYTES + 16];
 	char configuration[16];
 
 	snprintf(name, sizeof(name), "%s/%s", path, PLAN_PROBES);
-	plan_probe_header(&header, &none);
+	const struct plan_limits limits = limits_of(made, NULL);
+	plan_probe_header(&header, &limits);
 	table_file_open(&table, name, header.bytes);
 	text_deinit(&header);
 	for (uint32_t i = 0; i < made->configurations; i++) {
@@ -102,14 +116,16 @@ static void write_probes(const char *path, const struct made_plan *made)
 						     : capacity_of(i) * 1.3 * (j + 1) / made->loads;
 			struct plan_probe probe = probe_at(made, i, load);
 			probe.purpose = j == 0 ? PROBE_FIRST : PROBE_BISECT;
-			plan_probe_write(&table, configuration, &probe, &none);
+			limits_of(made, &probe);
+			plan_probe_write(&table, configuration, &probe, &limits);
 		}
 		for (uint32_t j = 0; j < made->replicates; j++) {
 			struct plan_probe probe =
 				probe_at(made, i, capacity_of(i) * (0.7 + 0.02 * j));
 			probe.purpose = PROBE_SAMPLING;
 			probe.replicate = some(j + 1);
-			plan_probe_write(&table, configuration, &probe, &none);
+			limits_of(made, &probe);
+			plan_probe_write(&table, configuration, &probe, &limits);
 		}
 	}
 	table_file_close(&table);
@@ -260,11 +276,17 @@ void make_plan(const char *folder, const char *name, const struct made_plan *mad
 	cJSON *slo = cJSON_AddObjectToObject(root, "slo");
 	cJSON_AddStringToObject(
 		slo, "text", "99 % of the requests with TTFT \u2264 2 s and TPOT \u2264 50 ms");
-	cJSON_AddNumberToObject(slo, "ttft_ms", 2000);
-	cJSON_AddNumberToObject(slo, "tpot_ms", 50);
+	if (made->has_run_limits) {
+		cJSON_AddNullToObject(slo, "ttft_ms");
+		cJSON_AddNullToObject(slo, "tpot_ms");
+	} else {
+		cJSON_AddNumberToObject(slo, "ttft_ms", 2000);
+		cJSON_AddNumberToObject(slo, "tpot_ms", 50);
+	}
 	cJSON_AddNullToObject(slo, "e2e_ms");
 	cJSON_AddNumberToObject(slo, "attain", 0.99);
-	cJSON_AddStringToObject(slo, "limits", "");
+	cJSON_AddStringToObject(
+		slo, "limits", made->has_run_limits ? "ttft.p95<=2000,queue.mean<=90" : "");
 	add_trace(root, made->trace_name);
 	cJSON *configurations = cJSON_AddArrayToObject(root, "configurations");
 	for (uint32_t i = 0; i < made->configurations; i++) {

@@ -16,6 +16,7 @@ struct made_plan {
 	bool has_cost;
 	bool has_stretch; /* a load below the answer fails */
 	bool is_calibrated;
+	bool has_run_limits; /* on TTFT p95 and the mean queue of the run, and none of a request */
 	const char *trace_name;
 };
 

@@ -12,6 +12,7 @@
 #include "reports/figures/drawn_colors.h"
 #include "reports/figures/figures.h"
 #include "reports/report.h"
+#include "tests/harness/files.h"
 #include "tests/harness/made_result.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -260,4 +261,39 @@ Test(figures, a_script_run_directly_prints_its_usage)
 		require_equal(run_script(figures[i].script, NULL, "out.svg", NULL, 0), 2);
 	}
 	require(access("out.svg", F_OK) != 0, "a script without a folder drew something");
+}
+
+/* The fills of the fields of a map, as drawn; the ends of the scale among them. */
+static uint32_t count_ends(const char *folder, const double *values)
+{
+	char table[TEMPORARY_PATH_BYTES + 16], out[TEMPORARY_PATH_BYTES + 16];
+	const char *arguments[] = {table};
+
+	snprintf(table, sizeof(table), "%s/heat.tsv", folder);
+	snprintf(out, sizeof(out), "%s/heat.svg", folder);
+	FILE *file = fopen(table, "w");
+	require(file != NULL, "%s cannot be written", table);
+	fprintf(file, "panel\tx\ty\tvalue\n");
+	for (uint32_t i = 0; i < 4; i++) {
+		fprintf(file, "1\t%u\t%u\t%.6f\n", 1 + i % 2, 1 + i / 2, values[i]);
+	}
+	fclose(file);
+	require_equal(run_script("sweep_heat.gp", NULL, out, arguments, 1), 0);
+	char *svg = file_read(out, NULL);
+	uint32_t ends =
+		occurrences(svg, "rgb(253, 231,  37)") + occurrences(svg, "rgb( 68,   1,  84)");
+	require(occurrences(svg, "<polygon") >= 4, "no fields: %s", svg);
+	free(svg);
+	return ends;
+}
+
+/* Values within a hundredth of each other have nearly one colour, others the whole scale. */
+Test(figures, a_heat_map_does_not_stretch_what_hardly_differs)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	require_equal(count_ends(folder, (const double[]){2400, 2410, 2405, 2420}), 0);
+	require_equal(count_ends(folder, (const double[]){100, 2000, 1405, 2420}), 2);
+	temporary_remove(folder);
 }

@@ -86,7 +86,8 @@ Test(page_plan, configurations_are_ranked_with_intervals)
 	made.has_stretch = true;
 	made.is_calibrated = false;
 	char *page = page_of_plan(&made);
-	require_has(page, "<th scope=\"row\">1. c0</th>");
+	require_has(page, "<th scope=\"row\">1. c0<small>priced by h200-qwen3-8b <span");
+	require_has(page, "<small>priced by h200-vllm-qwen3-8b ");
 	require_has(page, "<th scope=\"row\">4. c3<small>--policy vllm");
 	require_has(page, "<td class=\"words\">c1</td>"); /* from which c0 does not differ */
 	require_equal(occurrences(page, "class=\"interval sampling\""), 5);
@@ -95,6 +96,29 @@ Test(page_plan, configurations_are_ranked_with_intervals)
 	require_has(page, "a guess");
 	require_has(page, "uncalibrated");
 	require_has(page, "4 configurations; at most");
+	free(page);
+}
+
+/* A limit is drawn beside the figure that it is of; without limits of requests the share is of those
+   that finish. */
+Test(page_plan, limits_of_a_run_are_drawn_beside_their_figures)
+{
+	struct made_plan made = made_plan_ordinary;
+
+	made.has_run_limits = true;
+	char *page = page_of_plan(&made);
+	require_has(page, "Time to first token, p95: from ");
+	require_has(page, "Queue, mean: from ");
+	require_has(page, "Time per output token, p99: from ");
+	require_has(page, "SLO of p95 2 s");
+	require_has(page, "SLO of mean 90 ms");
+	require_lacks(page, "Time to first token, p99: from ");
+	require_has(page, "Requests finished against load");
+	require_has(page, "of the requests finish.");
+	require_has(page, "Requests finished</dt>");
+	require_lacks(page, "Requests within the SLO");
+	require_has(page, "<th scope=\"col\">ttft.p95</th>");
+	require_has(page, "<th scope=\"col\">Finished</th>");
 	free(page);
 }
 
@@ -170,7 +194,7 @@ Test(page_plan, a_sweep_is_drawn_by_its_parameters)
 		require_has(page, figures[i - 1]);
 		require_has(page, "figure-sweep-cache");
 		require_has(page, i == 1 ? "optimum (Belady)" : "figure-sweep-cache");
-		require_has(page, "<th scope=\"row\">r0000</th>");
+		require_has(page, "<td class=\"folder\">r0000</td>");
 		require_equal(occurrences(page, "class=\"curves\""), i > 2 ? 9 : 0);
 		require_lacks(page, ">nan");
 		free(page);
