@@ -282,8 +282,8 @@ struct plan_file {
 	struct plan_probe *probes; /* (probe_count), owned with its texts, in the table's order */
 };
 
-/* Whether requests have limits, and not only figures of the run; else the share that attains is that
-   of the requests that finish. */
+/* Whether requests have limits, and not only figures of the run; else the share that attains is
+   that of the requests that finish. */
 bool plan_has_request_limits(const struct plan_file *plan);
 
 /* Reads and checks both files. To be closed after a failure too. */

@@ -99,8 +99,8 @@ Test(page_plan, configurations_are_ranked_with_intervals)
 	free(page);
 }
 
-/* A limit is drawn beside the figure that it is of; without limits of requests the share is of those
-   that finish. */
+/* A limit is drawn beside the figure that it is of; without limits of requests the share is of
+   those that finish. */
 Test(page_plan, limits_of_a_run_are_drawn_beside_their_figures)
 {
 	struct made_plan made = made_plan_ordinary;
