@@ -34,7 +34,8 @@ if (exists("attain_slo")) {
 	set arrow 1 from graph 0, first height_of(attain_slo) to graph 1, \
 		first height_of(attain_slo) nohead back linewidth 1.4 linecolor rgb slo_color
 	set label 1 sprintf("%s %g %%", has_slo ? "SLO" : "at least", 100 * attain_slo) \
-		at graph 0.99, first height_of(attain_slo) right offset 0, 0.6 textcolor rgb slo_color front
+		at graph 0.99, first height_of(attain_slo) right offset 0, 0.6 \
+		textcolor rgb slo_color front
 }
 eval y_title("Requests ".what)
 set xlabel knob_title
