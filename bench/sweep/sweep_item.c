@@ -6,6 +6,7 @@
 #include "engine/base/input_file.h"
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
+#include "engine/base/output_file.h"
 #include "engine/ranks/apart.h"
 #include "reports/results/results.h"
 #include "sim/profile.h"
@@ -141,46 +142,74 @@ static void forget(const struct sweep *sweep, uint32_t index, const char *file)
 	}
 }
 
-static enum status read_text(const struct sweep *sweep, uint32_t index, const char *file,
-	const char *field, struct text *text, struct error *error)
+/* Whether a field of an object is the text. */
+static bool is_text(const cJSON *root, const char *field, const char *wanted)
 {
-	struct json_document document = {0};
-	struct json_object root;
-	const char *found;
+	const cJSON *node = cJSON_GetObjectItemCaseSensitive(root, field);
 
-	TRY(sweep_open_json(sweep, index, file, &document, error));
-	json_root(&root, &document, error);
-	if (json_text(&root, field, &found, error) == STATUS_OK) {
-		text_add(text, found);
-	}
-	json_document_close(&document);
-	return error->status;
+	return cJSON_IsString(node) && strcmp(node->valuestring, wanted) == 0;
 }
 
-static bool has_text(const struct sweep *sweep, uint32_t index, const char *file, const char *field,
-	const char *wanted)
+/* The hash of a file of a run, as provenance.json has it. False: it cannot be read. */
+static bool hash_item_file(
+	const struct sweep *sweep, uint32_t index, const char *name, char *text, size_t bytes)
 {
-	struct error error = {0};
-	struct text text = {0};
-	bool is_good = read_text(sweep, index, file, field, &text, &error) == STATUS_OK &&
-		       text.bytes != NULL && strcmp(text.bytes, wanted) == 0;
+	char path[PATH_BYTES_MAX];
+	struct error ignored = {0};
+	uint64_t hash = 0;
 
-	text_deinit(&text);
-	return is_good;
+	if (strchr(name, '/') != NULL ||
+		path_format(path, &ignored, "%s/%s/%s", sweep->request->out,
+			sweep->grid.list[index].name, name) != STATUS_OK ||
+		hash_file(path, INPUT_FILE, &hash, &ignored) != STATUS_OK) {
+		return false;
+	}
+	input_file_forget(path);
+	snprintf(text, bytes, "%016llx", (unsigned long long)hash);
+	return true;
+}
+
+/* Whether every file of the run is what it was when the run was done. */
+static bool has_its_files(const struct sweep *sweep, uint32_t index, const cJSON *provenance)
+{
+	const cJSON *files = cJSON_GetObjectItemCaseSensitive(provenance, PROVENANCE_FILES);
+	const cJSON *file = NULL;
+	char hash[17];
+
+	cJSON_ArrayForEach(file, files)
+	{
+		if (!cJSON_IsString(file) ||
+			!hash_item_file(sweep, index, file->string, hash, sizeof(hash)) ||
+			strcmp(file->valuestring, hash) != 0) {
+			return false;
+		}
+	}
+	return cJSON_GetArraySize(files) > 0;
 }
 
 enum sweep_item_state sweep_item_look(const struct sweep *sweep, uint32_t index)
 {
+	struct json_document summary = {0}, provenance = {0};
+	struct error error = {0};
 	char identity[17];
 
 	snprintf(identity, sizeof(identity), "%016llx",
 		(unsigned long long)sweep->items[index].identity);
-	bool is_complete = has_text(sweep, index, RESULT_SUMMARY, SUMMARY_STATUS, "complete");
+	bool is_complete =
+		sweep_open_json(sweep, index, RESULT_SUMMARY, &summary, &error) == STATUS_OK &&
+		is_text(summary.root, SUMMARY_STATUS, "complete");
 	bool is_own = is_complete &&
-		      has_text(sweep, index, RESULT_PROVENANCE, PROVENANCE_IDENTITY, identity);
+		      sweep_open_json(sweep, index, RESULT_PROVENANCE, &provenance, &error) ==
+			      STATUS_OK &&
+		      is_text(provenance.root, PROVENANCE_IDENTITY, identity);
+	bool is_whole = is_own && has_its_files(sweep, index, provenance.root);
+	json_document_close(&summary);
+	json_document_close(&provenance);
 	forget(sweep, index, RESULT_SUMMARY);
 	forget(sweep, index, RESULT_PROVENANCE);
-	return is_own ? SWEEP_ITEM_WHOLE : is_complete ? SWEEP_ITEM_OTHER : SWEEP_ITEM_MISSING;
+	return is_whole			? SWEEP_ITEM_WHOLE
+	       : is_complete && !is_own ? SWEEP_ITEM_OTHER
+					: SWEEP_ITEM_MISSING;
 }
 
 /* ---- doing it ---- */
@@ -206,6 +235,72 @@ static void remove_parts(const char *folder)
 	if (directory != NULL) {
 		closedir(directory);
 	}
+}
+
+/* ---- what it left ---- */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names of the files of a folder but provenance.json, ascending; to be freed with the list.
+   Returns how many. */
+static size_t list_files(const char *folder, char ***names)
+{
+	DIR *directory = opendir(folder);
+	const struct dirent *entry;
+	size_t count = 0, capacity = 0;
+
+	*names = NULL;
+	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+		struct text name = {0};
+		if (entry->d_name[0] == '.' || strcmp(entry->d_name, RESULT_PROVENANCE) == 0) {
+			continue;
+		}
+		text_add(&name, entry->d_name);
+		*names = memory_grow((void *)*names, &capacity, count + 1, sizeof(**names));
+		(*names)[count++] = name.bytes;
+	}
+	if (directory != NULL) {
+		closedir(directory);
+	}
+	if (count > 1) {
+		qsort((void *)*names, count, sizeof(**names), by_name);
+	}
+	return count;
+}
+
+/* Adds the hash of every file that the run has written to its provenance.json, so that a table that
+   was changed or emptied afterwards is found. */
+static enum status note_files(
+	const struct sweep *sweep, uint32_t index, const char *folder, struct error *error)
+{
+	struct json_document provenance = {0};
+	struct output_file output = {0};
+	char path[PATH_BYTES_MAX], hash[17];
+	char **names;
+
+	TRY(path_format(path, error, "%s/%s", folder, RESULT_PROVENANCE));
+	TRY(json_document_open(&provenance, path, error));
+	input_file_forget(path);
+	cJSON_DeleteItemFromObjectCaseSensitive(provenance.root, PROVENANCE_FILES);
+	cJSON *files = cJSON_AddObjectToObject(provenance.root, PROVENANCE_FILES);
+	size_t count = list_files(folder, &names);
+	for (size_t i = 0; i < count; i++) {
+		if (hash_item_file(sweep, index, names[i], hash, sizeof(hash))) {
+			cJSON_AddStringToObject(files, names[i], hash);
+		}
+		free(names[i]);
+	}
+	free((void *)names);
+	if (output_file_open(&output, path, error) == STATUS_OK) {
+		json_print(provenance.root, output.file);
+		output_file_commit(&output, error);
+	}
+	output_file_abandon(&output);
+	json_document_close(&provenance);
+	return error->status;
 }
 
 static enum status run_apart(void *argument, struct error *error)
@@ -258,6 +353,9 @@ enum status sweep_do_item(
 	}
 	text_deinit(&command);
 	free(request);
+	if (failure.status == STATUS_OK) {
+		note_files(sweep, index, folder, &failure);
+	}
 	if (failure.status == STATUS_VERDICT && interrupt_is_pending()) {
 		return error_set(error, STATUS_VERDICT, "%s", failure.text);
 	}

@@ -334,6 +334,7 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define PROVENANCE_DATE "date"
 #define PROVENANCE_COMMAND "command"
 #define PROVENANCE_IDENTITY "identity"
+#define PROVENANCE_FILES "files" /* of a run of a sweep: the hash of each other file */
 #define PROVENANCE_WALL_S "wall_s"
 
 #endif

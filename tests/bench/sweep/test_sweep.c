@@ -238,6 +238,31 @@ Test(sweep, what_is_whole_is_not_run_again)
 	close_fixture(&fixture);
 }
 
+/* A table that was emptied, cut or changed, and a file that is gone, make a run one that is missing. */
+Test(sweep, a_run_with_other_files_is_run_again)
+{
+	static const char *const breaks[] = {": >one/seed=2/requests.tsv",
+		"sed -i '$d' one/seed=2/timeline.tsv", "rm one/seed=2/latency.tsv",
+		"sed -i 's/\"preemptions\":/\"preemptions\": /' one/seed=2/summary.json",
+		"sed -i 's/files/others/' one/seed=2/provenance.json"};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+#define TWO "sweep trace.jsonl " ENGINE " --grid seed=1,2 --out one"
+	quire(&fixture, 0, TWO, "2 of 2");
+	run_shell(&fixture, 0, "cp -r one good");
+	quire(&fixture, 0, TWO, "(2 were before)");
+	run_shell(&fixture, 0, "echo mine >one/seed=1/notes.txt");
+	quire(&fixture, 0, TWO, "(2 were before)");
+	for (uint32_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
+		run_shell(&fixture, 0, breaks[i]);
+		quire(&fixture, 0, TWO, "(1 were before)");
+		run_shell(&fixture, 0,
+			"for f in good/seed=2/*.tsv good/seed=2/summary.json; do "
+			"cmp $f one/seed=2/${f##*/} || exit 1; done");
+	}
+	close_fixture(&fixture);
+}
 Test(sweep, another_trace_option_or_file_is_another_run)
 {
 	struct replay_fixture fixture;
