@@ -238,7 +238,7 @@ Test(sweep, what_is_whole_is_not_run_again)
 	close_fixture(&fixture);
 }
 
-/* A table that was emptied, cut or changed, and a file that is gone, make a run one that is missing. */
+/* A table that was emptied, cut or changed, and a file that is gone, make a run one to be done. */
 Test(sweep, a_run_with_other_files_is_run_again)
 {
 	static const char *const breaks[] = {": >one/seed=2/requests.tsv",
