@@ -143,25 +143,40 @@ static const char *const main_options[] = {"slo-ttft-ms", "slo-tpot-ms", "slo-e2
 	"slo", "vary", "target-rate", "target-speedup", "spare", "grid", "model", "gpu", "out",
 	NULL};
 
+/* Writes the files, then prints what was made before: so nothing fails between both. */
+static enum status write_and_print(
+	const struct answers *answers, struct plan_folder *folder, struct error *error)
+{
+	const struct plan_request *request = answers->plan->request;
+	struct text text = {0};
+	enum status status = STATUS_OK;
+
+	if (!request->prints_json) {
+		plan_print(&text, answers);
+	}
+	if (request->out != NULL) {
+		status = plan_folder_write(folder, answers, error);
+	}
+	if (status == STATUS_OK && request->prints_json) {
+		plan_json_write(answers, stdout);
+	} else if (status == STATUS_OK) {
+		fwrite(text.bytes, 1, text.byte_count, stdout);
+	}
+	fflush(stdout);
+	text_deinit(&text);
+	return status;
+}
+
 /* Writes and prints what is known, and returns its verdict. */
 static enum status conclude(struct plan *plan, struct plan_folder *folder, struct error *error)
 {
 	const struct plan_request *request = plan->request;
 	struct answers answers;
-	enum status status = STATUS_OK;
 
 	TRY(plan_refusal(plan, error));
 	answers_open(&answers, plan);
 	bool is_found = answers.list[answers.by_rank[0]].is_found;
-	if (request->out != NULL) {
-		status = plan_folder_write(folder, &answers, error);
-	}
-	if (status == STATUS_OK && request->prints_json) {
-		plan_json_write(&answers, stdout);
-	} else if (status == STATUS_OK) {
-		plan_print(&answers);
-	}
-	fflush(stdout);
+	enum status status = write_and_print(&answers, folder, error);
 	answers_close(&answers);
 	TRY(status);
 	if (plan->is_interrupted) {

@@ -510,6 +510,12 @@ static void show_progress(struct plan *plan)
 	progress_show_line(&plan->progress, line);
 }
 
+/* What no other load changes: a file that cannot be read, memory that is exhausted. */
+static bool is_of_machine(enum status status)
+{
+	return status == STATUS_FILE || status == STATUS_MEMORY;
+}
+
 void plan_run(struct plan *plan)
 {
 	struct text result = {0};
@@ -522,13 +528,9 @@ void plan_run(struct plan *plan)
 		uint64_t number;
 		struct error failure = {0};
 		enum status status = jobs_next(plan->jobs, &number, &result, &failure);
-		if (number == JOBS_NONE) {
-			plan->is_interrupted = status == STATUS_VERDICT;
+		plan->is_interrupted = number == JOBS_NONE && status == STATUS_VERDICT;
+		if (number == JOBS_NONE || is_of_machine(status)) {
 			plan->ended = plan->is_interrupted ? (struct error){0} : failure;
-			break;
-		}
-		if (failure.status == STATUS_FILE) { /* of the disk, and not of a configuration */
-			plan->ended = failure;
 			break;
 		}
 		take(plan, number, &result, &failure);
@@ -542,9 +544,14 @@ enum status plan_refusal(const struct plan *plan, struct error *error)
 {
 	for (uint32_t i = 0; i < plan->configuration_count; i++) {
 		const struct track *track = plan->tracks[plan->states[i].main];
-		if (track->count == 0 || track->probes[0].failure == NULL) {
+		const struct track_probe *first = &track->probes[0];
+		bool is_open = plan->ended.status == STATUS_OK && !first->is_taken;
+		if (is_open || track_probe_is_done(first)) {
 			return STATUS_OK;
 		}
+	}
+	if (plan->ended.status != STATUS_OK) {
+		return error_set(error, plan->ended.status, "%s", plan->ended.text);
 	}
 	const struct track_probe *first = &plan->tracks[plan->states[0].main]->probes[0];
 	return error_set(error, first->status, "%s", first->failure);

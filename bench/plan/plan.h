@@ -141,10 +141,11 @@ struct plan {
 enum status plan_open(struct plan *plan, const struct plan_request *request, struct error *error);
 
 /* Runs all tracks. A run that cannot be made at its load is a probe with a failure. Ends early,
-   with plan->is_interrupted or plan->ended, by an interrupt or where no worker can be had. */
+   with plan->is_interrupted or plan->ended, by an interrupt, where no worker can be had, or where
+   the machine fails a run: a file cannot be read. */
 void plan_run(struct plan *plan);
 
-/* Why no configuration has a run to begin with, if so: then nothing is known. */
+/* Why no configuration has a run to begin with, if so: then nothing is known, and nothing written. */
 enum status plan_refusal(const struct plan *plan, struct error *error);
 
 /* The run of a track's probe. */

@@ -138,8 +138,9 @@ void plan_json_write(const struct answers *answers, FILE *file)
 
 	cJSON_AddStringToObject(root, SUMMARY_SCHEMA, PLAN_SCHEMA);
 	cJSON_AddStringToObject(root, SUMMARY_STATUS,
-		plan->is_interrupted || plan->ended.status != STATUS_OK ? "interrupted"
-									: "complete");
+		plan->ended.status != STATUS_OK ? "failed"
+		: plan->is_interrupted		? "interrupted"
+						: "complete");
 	cJSON_AddBoolToObject(root, SUMMARY_CALIBRATED, plan->states[best].is_calibrated);
 	cJSON_AddItemToObject(root, "answer", plan_answer_json(&answers->list[best].answer));
 	add_slo(root, answers);
@@ -333,30 +334,67 @@ void plan_folder_close(struct plan_folder *folder)
 
 enum { FILE_PROBES, FILE_PROVENANCE, FILE_SUMMARY, FILE_COUNT };
 
-/* All of the files, or none. */
-static enum status publish(const char *path, const char *const *names, struct output_file *outputs,
-	struct error *error)
-{
-	char name[PATH_BYTES_MAX];
-	struct error ignored = {0};
+/* The files as they are made: an older one is NAME.old until all new ones have their names. */
+struct plan_files {
+	struct output_file outputs[FILE_COUNT];
+	bool is_retired[FILE_COUNT], is_published[FILE_COUNT];
+};
 
-	for (uint32_t i = 0; i < FILE_COUNT; i++) {
-		if (output_file_publish(&outputs[i], error) == STATUS_OK) {
-			continue;
+static bool old_name(const struct plan_files *files, uint32_t index, char *old)
+{
+	struct error too_long = {0};
+
+	return path_format(old, &too_long, "%s.old", files->outputs[index].path) == STATUS_OK;
+}
+
+/* The summary first: a folder that has none holds no plan. */
+static enum status retire_all(struct plan_files *files, struct error *error)
+{
+	char old[PATH_BYTES_MAX];
+
+	for (uint32_t i = FILE_COUNT; i > 0; i--) {
+		const char *path = files->outputs[i - 1].path;
+		if (!old_name(files, i - 1, old)) {
+			continue; /* too long for a file to be there */
 		}
-		for (uint32_t j = 0; j < i; j++) {
-			if (path_format(name, &ignored, "%s/%s", path, names[j]) == STATUS_OK) {
-				unlink(name);
-			}
+		files->is_retired[i - 1] = rename(path, old) == 0;
+		if (!files->is_retired[i - 1] && errno != ENOENT) {
+			return error_set(error, STATUS_FILE, "%.200s: cannot be replaced: %s", path,
+				strerror(errno));
 		}
-		return error->status;
 	}
-	TRY(path_format(name, error, "%s/%s", path, names[FILE_SUMMARY]));
-	return output_file_sync_folder(name, error);
+	return STATUS_OK;
+}
+
+static enum status publish_all(struct plan_files *files, struct error *error)
+{
+	TRY(retire_all(files, error));
+	for (uint32_t i = 0; i < FILE_COUNT; i++) {
+		TRY(output_file_publish(&files->outputs[i], error));
+		files->is_published[i] = true;
+	}
+	return output_file_sync_folder(files->outputs[FILE_SUMMARY].path, error);
+}
+
+/* Removes older files, or brings them back, the summary last. */
+static void settle(struct plan_files *files, bool is_done)
+{
+	char old[PATH_BYTES_MAX];
+
+	for (uint32_t i = FILE_COUNT; i > 0 && !is_done; i--) {
+		if (files->is_published[i - 1]) {
+			unlink(files->outputs[i - 1].path);
+		}
+	}
+	for (uint32_t i = 0; i < FILE_COUNT; i++) {
+		if (files->is_retired[i] && old_name(files, i, old)) {
+			(void)(is_done ? unlink(old) : rename(old, files->outputs[i].path));
+		}
+	}
 }
 
 static enum status write_files(const char *path, const struct answers *answers,
-	struct output_file *outputs, struct error *error)
+	struct plan_files *files, struct error *error)
 {
 	static const char *const names[FILE_COUNT] = {PLAN_PROBES, RESULT_PROVENANCE, PLAN_SUMMARY};
 	const struct plan *plan = answers->plan;
@@ -369,31 +407,28 @@ static enum status write_files(const char *path, const struct answers *answers,
 
 	for (uint32_t i = 0; i < FILE_COUNT; i++) {
 		TRY(path_format(name, error, "%s/%s", path, names[i]));
-		TRY(output_file_open(&outputs[i], name, error));
+		TRY(output_file_open(&files->outputs[i], name, error));
 	}
-	write_probes(plan, outputs[FILE_PROBES].file);
-	provenance_write(&provenance, outputs[FILE_PROVENANCE].file);
-	plan_json_write(answers, outputs[FILE_SUMMARY].file);
+	write_probes(plan, files->outputs[FILE_PROBES].file);
+	provenance_write(&provenance, files->outputs[FILE_PROVENANCE].file);
+	plan_json_write(answers, files->outputs[FILE_SUMMARY].file);
 	for (uint32_t i = 0; i < FILE_COUNT; i++) {
-		TRY(output_file_finish(&outputs[i], error));
+		TRY(output_file_finish(&files->outputs[i], error));
 	}
-	/* An older plan is gone before its table is replaced, so none is made of two. */
-	if (unlink(name) != 0 && errno != ENOENT) {
-		return error_set(error, STATUS_FILE, "%.200s: cannot be replaced: %s", name,
-			strerror(errno));
-	}
-	return publish(path, names, outputs, error);
+	enum status status = publish_all(files, error);
+	settle(files, files->is_published[FILE_SUMMARY]);
+	return status;
 }
 
 enum status plan_folder_write(
 	struct plan_folder *folder, const struct answers *answers, struct error *error)
 {
-	struct output_file *outputs = memory_take(FILE_COUNT, sizeof(*outputs));
-	enum status status = write_files(folder->owned.path, answers, outputs, error);
+	struct plan_files *files = memory_take(1, sizeof(*files));
+	enum status status = write_files(folder->owned.path, answers, files, error);
 
 	for (uint32_t i = 0; i < FILE_COUNT; i++) {
-		output_file_abandon(&outputs[i]);
+		output_file_abandon(&files->outputs[i]);
 	}
-	free(outputs);
+	free(files);
 	return status;
 }

@@ -17,16 +17,18 @@ static int compare_loads(const void *a, const void *b)
 	return (first->probe.load > second->probe.load) - (first->probe.load < second->probe.load);
 }
 
-static void print_time(const struct probe_figures *figures, enum latency_metric metric)
+static void print_time(
+	struct text *text, const struct probe_figures *figures, enum latency_metric metric)
 {
 	if (figures->has_latency[metric]) {
-		printf(" %10.1f", figures->latency_ms[metric][STATISTIC_P99]);
+		text_format(text, " %10.1f", figures->latency_ms[metric][STATISTIC_P99]);
 	} else {
-		printf(" %10s", "-");
+		text_format(text, " %10s", "-");
 	}
 }
 
-static void print_probe(const struct plan *plan, const struct track_probe *probe, bool is_answer)
+static void print_probe(
+	struct text *text, const struct plan *plan, const struct track_probe *probe, bool is_answer)
 {
 	const struct probe_figures *figures = &probe->figures;
 	char load[NUMBER_TEXT_BYTES] = "1 at a time";
@@ -35,25 +37,25 @@ static void print_probe(const struct plan *plan, const struct track_probe *probe
 		knob_text(plan->knob, probe->probe.load, load);
 	}
 	if (probe->failure != NULL) {
-		printf("   %-12s cannot be run: %s\n", load, probe->failure);
+		text_format(text, "   %-12s cannot be run: %s\n", load, probe->failure);
 		return;
 	}
-	printf("%s %-12s %10.4g %8.2f%% %10.4g", is_answer ? "->" : "  ", load,
+	text_format(text, "%s %-12s %10.4g %8.2f%% %10.4g", is_answer ? "->" : "  ", load,
 		figures->has_offered ? figures->offered_per_s : figures->finished_per_s,
 		100 * (double)figures->attained / (double)figures->submitted,
 		figures->goodput_per_s);
-	print_time(figures, LATENCY_TTFT);
-	print_time(figures, LATENCY_TPOT);
-	print_time(figures, LATENCY_E2E);
+	print_time(text, figures, LATENCY_TTFT);
+	print_time(text, figures, LATENCY_TPOT);
+	print_time(text, figures, LATENCY_E2E);
 	if (figures->has_utilisation) {
-		printf(" %6.1f%%", 100 * figures->utilisation);
+		text_format(text, " %6.1f%%", 100 * figures->utilisation);
 	} else {
-		printf(" %7s", "-");
+		text_format(text, " %7s", "-");
 	}
-	printf("  %s\n", figures->passes ? "passes" : "fails");
+	text_format(text, "  %s\n", figures->passes ? "passes" : "fails");
 }
 
-static void print_probes(const struct plan *plan, const struct track *track)
+static void print_probes(struct text *text, const struct plan *plan, const struct track *track)
 {
 	const struct search_answer found = search_answer(track->search);
 	const struct track_probe **list = memory_take(track->count + 1, sizeof(*list));
@@ -65,40 +67,40 @@ static void print_probes(const struct plan *plan, const struct track *track)
 		}
 	}
 	qsort((void *)list, count, sizeof(*list), compare_loads);
-	printf("\n   %-12s %10s %9s %10s %10s %10s %10s %7s\n", knobs[plan->knob].name,
+	text_format(text, "\n   %-12s %10s %9s %10s %10s %10s %10s %7s\n", knobs[plan->knob].name,
 		"requests/s", "attained", "goodput", "ttft p99", "tpot p99", "e2e p99", "used");
 	for (size_t i = 0; i < count; i++) {
-		print_probe(plan, list[i], list[i]->probe.number == found.pass_probe);
+		print_probe(text, plan, list[i], list[i]->probe.number == found.pass_probe);
 	}
 	free((void *)list);
 }
 
 /* ---- the configurations ---- */
 
-static void print_configuration(const struct answers *answers, uint32_t index)
+static void print_configuration(struct text *text, const struct answers *answers, uint32_t index)
 {
 	const struct plan_configuration_state *state = &answers->plan->states[index];
 	const struct configuration_answer *own = &answers->list[index];
 	struct result_value pass = plan_answer_pass(&own->answer);
 
-	printf("  %-4u %-40s", own->rank, state->name);
+	text_format(text, "  %-4u %-40s", own->rank, state->name);
 	if (!own->is_found) {
-		printf(" %10s\n", "none");
+		text_format(text, " %10s\n", "none");
 		return;
 	}
-	printf(" %10.4g %6llu %12.4g %12.4g %12.4g", pass.value, (unsigned long long)own->gpus,
-		own->goodput_per_gpu.value, own->throughput_per_gpu.value,
-		own->speed_per_user.value);
+	text_format(text, " %10.4g %6llu %12.4g %12.4g %12.4g", pass.value,
+		(unsigned long long)own->gpus, own->goodput_per_gpu.value,
+		own->throughput_per_gpu.value, own->speed_per_user.value);
 	if (own->utilisation.has_value) {
-		printf(" %6.1f%%", 100 * own->utilisation.value);
+		text_format(text, " %6.1f%%", 100 * own->utilisation.value);
 	} else {
-		printf(" %7s", "-");
+		text_format(text, " %7s", "-");
 	}
-	printf("  %s%s\n", state->profile, own->on_pareto_front ? "  front" : "");
+	text_format(text, "  %s%s\n", state->profile, own->on_pareto_front ? "  front" : "");
 }
 
 /* How two neighbours in rank compare, on the same draws of the trace. */
-static void print_pair(const struct answers *answers, uint32_t a, uint32_t b)
+static void print_pair(struct text *text, const struct answers *answers, uint32_t a, uint32_t b)
 {
 	const struct plan_interval ratio = answers_ratio(answers, a, b);
 	const char *first = answers->plan->states[a].name;
@@ -107,94 +109,101 @@ static void print_pair(const struct answers *answers, uint32_t a, uint32_t b)
 	if (answers->plan->knob == KNOB_REPLICAS && answers->list[b].is_found &&
 		answers->list[a].gpus == answers->list[b].gpus &&
 		answers->list[a].pass->demand < answers->list[b].pass->demand) {
-		printf("  %s and %s need the same GPUs; the first has more head room\n", first,
-			second);
+		text_format(text, "  %s and %s need the same GPUs; the first has more head room\n",
+			first, second);
 	}
 	if (!ratio.low.has_value || !ratio.high.has_value) {
 		return;
 	}
 	if (answers_are_same(answers, a, b)) {
-		printf("  %s and %s do not differ: ", first, second);
+		text_format(text, "  %s and %s do not differ: ", first, second);
 	} else {
-		printf("  %s is ahead of %s: ", first, second);
+		text_format(text, "  %s is ahead of %s: ", first, second);
 	}
-	printf("%.3g to %.3g times its goodput a GPU\n", ratio.low.value, ratio.high.value);
+	text_format(
+		text, "%.3g to %.3g times its goodput a GPU\n", ratio.low.value, ratio.high.value);
 }
 
 /* Another policy, model or number of GPUs may have a profile of its own. */
-static void print_profiles(const struct answers *answers)
+static void print_profiles(struct text *text, const struct answers *answers)
 {
 	const struct plan_configuration_state *states = answers->plan->states;
 
 	for (uint32_t i = 1; i < answers->count; i++) {
 		if (strcmp(states[i].profile, states[0].profile) != 0) {
-			printf("  note: they are priced by different profiles, whose errors differ "
-			       "too\n");
+			text_format(text,
+				"  note: they are priced by different profiles, whose errors "
+				"differ "
+				"too\n");
 			return;
 		}
 	}
 }
 
-static void print_configurations(const struct answers *answers)
+static void print_configurations(struct text *text, const struct answers *answers)
 {
 	if (answers->count == 1) {
 		return;
 	}
-	printf("\n  %-4s %-40s %10s %6s %12s %12s %12s %7s  %s\n", "rank", "configuration",
-		knobs[answers->plan->knob].name, "GPUs", "goodput/GPU", "tokens/s/GPU",
-		"tokens/s/user", "used", "profile");
+	text_format(text, "\n  %-4s %-40s %10s %6s %12s %12s %12s %7s  %s\n", "rank",
+		"configuration", knobs[answers->plan->knob].name, "GPUs", "goodput/GPU",
+		"tokens/s/GPU", "tokens/s/user", "used", "profile");
 	for (uint32_t i = 0; i < answers->count; i++) {
-		print_configuration(answers, answers->by_rank[i]);
+		print_configuration(text, answers, answers->by_rank[i]);
 	}
 	for (uint32_t i = 0; i + 1 < answers->count; i++) {
-		print_pair(answers, answers->by_rank[i], answers->by_rank[i + 1]);
+		print_pair(text, answers, answers->by_rank[i], answers->by_rank[i + 1]);
 	}
-	print_profiles(answers);
+	print_profiles(text, answers);
 }
 
 /* ---- the whole ---- */
 
-static void print_stretches(const struct configuration_answer *own)
+static void print_stretches(struct text *text, const struct configuration_answer *own)
 {
 	const struct plan_answer *answer = &own->answer;
 
 	for (uint32_t i = 0; i < answer->stretch_count; i++) {
-		printf("note: %s %g to %g fails although a harder load passes: the answer stays "
-		       "clear of it\n",
+		text_format(text,
+			"note: %s %g to %g fails although a harder load passes: the answer stays "
+			"clear of it\n",
 			answer->vary, answer->stretches[i].from, answer->stretches[i].to);
 	}
 }
 
-static void print_details(const struct configuration_answer *own)
+static void print_details(struct text *text, const struct configuration_answer *own)
 {
 	const struct plan_answer *answer = &own->answer;
 
 	if (own->binding_text.byte_count > 0) {
-		printf("  binds     %s\n", own->binding_text.bytes);
+		text_format(text, "  binds     %s\n", own->binding_text.bytes);
 	}
 	if (own->is_found && own->why_not_more.byte_count > 0) {
-		printf("  not more  %s\n", own->why_not_more.bytes);
+		text_format(text, "  not more  %s\n", own->why_not_more.bytes);
 	}
 	if (own->is_found && own->alone != NULL && answer->alone.misses.value > 0) {
-		printf("  alone     %.0f of %.0f requests miss it with one in the system at a "
-		       "time\n",
+		text_format(text,
+			"  alone     %.0f of %.0f requests miss it with one in the system at a "
+			"time\n",
 			answer->alone.misses.value, answer->alone.requests.value);
 	}
 	if (own->sampling.byte_count > 0) {
-		printf("  sampling  %s\n", own->sampling.bytes);
+		text_format(text, "  sampling  %s\n", own->sampling.bytes);
 	}
 	if (own->model.byte_count > 0) {
-		printf("  model     %s\n", own->model.bytes);
+		text_format(text, "  model     %s\n", own->model.bytes);
 	}
 	if (answer->outside_share.has_value && answer->outside_share.value > 0.05) {
-		printf("  outside   %.1f %% of the step time is of steps unlike those that the "
-		       "profile "
-		       "was fitted to\n",
+		text_format(text,
+			"  outside   %.1f %% of the step time is of steps unlike those that the "
+			"profile "
+			"was fitted to\n",
 			100 * answer->outside_share.value);
 	}
 	if (answer->cost_per_million_tokens.has_value) {
-		printf("  costs     %.4g a million output tokens, in the unit of "
-		       "--cost-per-gpu-hour %.4g\n",
+		text_format(text,
+			"  costs     %.4g a million output tokens, in the unit of "
+			"--cost-per-gpu-hour %.4g\n",
 			answer->cost_per_million_tokens.value, answer->currency_per_gpu_hour.value);
 	}
 }
@@ -213,18 +222,18 @@ void plan_warn_of_memory(const struct plan *plan)
 	}
 }
 
-void plan_print(const struct answers *answers)
+void plan_print(struct text *text, const struct answers *answers)
 {
 	const uint32_t best = answers->by_rank[0];
 	const struct configuration_answer *own = &answers->list[best];
 	const struct plan *plan = answers->plan;
 
-	printf("%s\n", own->sentence.bytes);
+	text_format(text, "%s\n", own->sentence.bytes);
 	if (!own->is_found && answers->count == 1 && !plan->is_interrupted) {
 		return;
 	}
-	print_details(own);
-	print_stretches(own);
-	print_probes(plan, plan->tracks[plan->states[best].main]);
-	print_configurations(answers);
+	print_details(text, own);
+	print_stretches(text, own);
+	print_probes(text, plan, plan->tracks[plan->states[best].main]);
+	print_configurations(text, answers);
 }

@@ -2,10 +2,11 @@
 #define BENCH_PLAN_PLAN_PRINT_H
 
 #include "bench/plan/answer.h"
+#include "engine/base/text.h"
 
-/* Prints the answer on stdout: the sentence first, then the loads around it, and the configurations
+/* Appends the answer for a reader: the sentence first, then the loads around it, and the configurations
    where there are several. */
-void plan_print(const struct answers *answers);
+void plan_print(struct text *text, const struct answers *answers);
 
 /* One line on stderr for each configuration with more KV blocks than the GPU's memory has room for.
    */

@@ -343,10 +343,11 @@ enum status page_plan_write(struct text *page, const struct plan_file *plan,
 
 	add_head(page, plan, sheet->style);
 	if (!plan->is_complete) {
-		text_add(page,
-			"<p class=\"banner\" role=\"alert\"><strong>interrupted</strong> The "
-			"search was stopped by hand; the answer is what was known by then, a "
-			"bound.</p>\n");
+		text_format(page,
+			"<p class=\"banner\" role=\"alert\"><strong>%s</strong> The search %s; "
+			"the answer is what was known by then, a bound.</p>\n",
+			plan->is_failed ? "failed" : "interrupted",
+			plan->is_failed ? "could not go on" : "was stopped by hand");
 	}
 	add_answer(page, plan);
 	add_intervals(page, &plan->answer);

@@ -338,15 +338,16 @@ static enum status read_limits(
 static enum status read_summary(struct plan_file *plan, struct error *error)
 {
 	static const char *const schemas[] = {PLAN_SCHEMA, NULL};
-	static const char *const ends[] = {"interrupted", "complete", NULL};
+	static const char *const ends[] = {"interrupted", "complete", "failed", NULL};
 	struct json_object slo, trace;
 	uint32_t place = 0, schema;
 
 	TRY(json_root(&plan->root, &plan->summary, error));
 	const struct json_object *root = &plan->root;
 	field_word(root, "schema", schemas, "\"" PLAN_SCHEMA "\"", &schema, error);
-	field_word(root, "status", ends, "complete or interrupted", &place, error);
+	field_word(root, "status", ends, "complete, interrupted or failed", &place, error);
 	plan->is_complete = place == 1;
+	plan->is_failed = place == 2;
 	json_bool(root, SUMMARY_CALIBRATED, &plan->is_calibrated, error);
 	read_answer(root, &plan->answer, error);
 	json_object(root, "slo", &slo, error);

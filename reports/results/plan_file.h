@@ -17,7 +17,7 @@
    plan.json, keys in this order:
 
      schema  "quire-plan-1"
-     status  "complete", or "interrupted": the answer is a bound
+     status  "complete"; "interrupted", or "failed": the answer is a bound
      calibrated  as of summary.json
      answer  of the best configuration (PLAN_ANSWER_* below; plan_answer_json() writes it)
      slo {text, ttft_ms, tpot_ms, e2e_ms, attain, limits}
@@ -268,7 +268,7 @@ struct plan_file {
 	struct json_document summary;
 	struct json_document provenance; /* not open when the folder has none */
 	struct json_object root, config;
-	bool is_complete;
+	bool is_complete, is_failed; /* neither: interrupted */
 	bool is_calibrated;
 	struct plan_answer answer;
 	const char *slo_text;

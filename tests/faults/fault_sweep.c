@@ -391,8 +391,7 @@ static enum fault_outcome judge_end(struct sweep *sweep, const struct fault *fau
 			is_untouched ||
 			(is_complete && (fault->place == FAULT_SYNC ||
 						strstr(run->err, "the standard output") != NULL)) ||
-			is_cut_short(sweep, found, "\"failed\"", why) ||
-			is_cut_short(sweep, found, "\"interrupted\"", why);
+			is_cut_short(sweep, found, "\"failed\"", why);
 		outcome = FAULT_REFUSED;
 	} else if (run->code == 1 && fault->effect == FAULT_SIGNAL &&
 		   strstr(run->err, "interrupted") != NULL) {
