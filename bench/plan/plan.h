@@ -145,7 +145,7 @@ enum status plan_open(struct plan *plan, const struct plan_request *request, str
    the machine fails a run: a file cannot be read. */
 void plan_run(struct plan *plan);
 
-/* Why no configuration has a run to begin with, if so: then nothing is known, and nothing written. */
+/* Why no configuration has a run to begin with, if so: then nothing is known, nor written. */
 enum status plan_refusal(const struct plan *plan, struct error *error);
 
 /* The run of a track's probe. */

@@ -4,8 +4,8 @@
 #include "bench/plan/answer.h"
 #include "engine/base/text.h"
 
-/* Appends the answer for a reader: the sentence first, then the loads around it, and the configurations
-   where there are several. */
+/* Appends the answer for a reader: the sentence first, then the loads around it, and the
+   configurations where there are several. */
 void plan_print(struct text *text, const struct answers *answers);
 
 /* One line on stderr for each configuration with more KV blocks than the GPU's memory has room for.
