@@ -45,15 +45,3 @@ Test(faults_searches, a_plan)
 			     " --replicates 0 --kv-blocks 12 --out out --jobs 1" SMALL,
 	});
 }
-
-/* The trace is made, in a folder of its own. */
-Test(faults_searches, a_plan_of_a_described_load)
-{
-	fault_sweep_require(&(struct fault_command){
-		.name = "plan --input",
-		.arguments = "plan --requests 3 --input 20:60 --output 2:6 --rate 50 --kv-blocks 12"
-			     " --slo-ttft-ms 99 --vary concurrency --replicates 0 --out out"
-			     " --jobs 1" SMALL,
-		.points_max = 6,
-	});
-}
