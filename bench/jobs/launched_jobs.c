@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
+#include "engine/base/unfinished.h"
 #include "engine/ranks/launch.h"
 #include "engine/ranks/messages.h"
 
@@ -66,6 +67,7 @@ static void work(struct messages *messages, const struct jobs_options *options)
 		text_deinit(&result);
 	}
 	text_deinit(&job);
+	unfinished_remove_all(); /* what was made before jobs_open(): nobody returns to remove it */
 	messages_close(messages, false);
 	check_unreachable("a worker that outlives its messages");
 }

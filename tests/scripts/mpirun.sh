@@ -131,6 +131,12 @@ code=0
 verdict "one process plans" test "$code" = 0
 ranks 5 "$quire" "${plan[@]}" --out plan5 || true
 verdict "a plan by five processes has the bytes of one" same_sweep plan1 plan5
+
+# Of a load that is described every process makes a trace, and removes it. The seed marks them.
+seed=$((RANDOM * 32768 + RANDOM))
+ranks 3 "$quire" plan --input 20 --output 2 --requests 50 --seed $seed --replicates 8 \
+	--precision 0.5 --slo-ttft-ms 50 || true
+verdict "a described load leaves nothing" test -z "$(ls -d /tmp/quire-*-$seed* 2>/dev/null)"
 verdict "a grid that is wrong is refused once" refused 3 "seed has 1 twice" \
 	"$quire" sweep trace.jsonl --grid seed=1,1 --out none
 verdict "--jobs under mpirun is refused" refused 3 "--jobs belongs to one machine" \
