@@ -125,7 +125,7 @@ sweep 64 many64 || true
 verdict "64 processes write the bytes of one" same_sweep many1 many64
 verdict "all runs of 64 processes are complete" grep -q '"status":.*"complete"' many64/sweep.json
 plan=(plan trace.jsonl --model "$root/tests/fixtures/models/group2" --trace-block-size 16
-	--kv-blocks 40 --slo-ttft-ms 50)
+	--kv-blocks 40 --slo-ttft-ms 50 --vary rate)
 code=0
 "$quire" "${plan[@]}" --out plan1 >output 2>&1 || code=$?
 verdict "one process plans" test "$code" = 0
