@@ -36,10 +36,10 @@ Test(faults_searches, a_sweep)
 }
 
 /* Of few runs: three requests are all that can be in the system. */
-Test(faults_searches, a_plan)
+Test(faults_searches, a_plan_of_few_runs)
 {
 	fault_sweep_require(&(struct fault_command){
-		.name = "plan",
+		.name = "plan of few runs",
 		.prepare = MAKE_TRACE,
 		.arguments = "plan t.jsonl --max-requests 3 --slo-ttft-ms 99 --vary concurrency"
 			     " --replicates 0 --kv-blocks 12 --out out --jobs 1" SMALL,
