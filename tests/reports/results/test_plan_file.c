@@ -137,7 +137,7 @@ Test(plan_file, a_bad_plan_is_refused_in_one_line)
 {
 	make_plan(folder, "plan", &made_plan_ordinary, path);
 	require_refused("plan.json", "quire-plan-1", "quire-plan-9", "\"quire-plan-1\"");
-	require_refused("plan.json", "\"complete\"", "\"done\"", "complete or interrupted");
+	require_refused("plan.json", "\"complete\"", "\"done\"", "complete, interrupted or failed");
 	require_refused("plan.json", "\"attained\":\t0.9913", "\"attained\":\t1.5", "0 to 1");
 	require_refused("plan.json", "\"attained\":\t0.9913", "\"attained\":\t-1", "0 to 1");
 	require_refused(
