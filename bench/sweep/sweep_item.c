@@ -150,23 +150,21 @@ static bool is_text(const cJSON *root, const char *field, const char *wanted)
 	return cJSON_IsString(node) && strcmp(node->valuestring, wanted) == 0;
 }
 
-/* The hash of a file of a run, as provenance.json has it. False: it cannot be read. */
-static bool hash_item_file(
-	const struct sweep *sweep, uint32_t index, const char *name, char *text, size_t bytes)
+enum { HASH_TEXT_BYTES = 17 };
+
+/* The hash of a file of a run, as provenance.json has it; text: (HASH_TEXT_BYTES). */
+static enum status hash_item_file(const struct sweep *sweep, uint32_t index, const char *name,
+	char *text, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
-	struct error ignored = {0};
 	uint64_t hash = 0;
 
-	if (strchr(name, '/') != NULL ||
-		path_format(path, &ignored, "%s/%s/%s", sweep->request->out,
-			sweep->grid.list[index].name, name) != STATUS_OK ||
-		hash_file(path, INPUT_FILE, &hash, &ignored) != STATUS_OK) {
-		return false;
-	}
+	TRY(path_format(
+		path, error, "%s/%s/%s", sweep->request->out, sweep->grid.list[index].name, name));
+	enum status status = hash_file(path, INPUT_FILE, &hash, error);
 	input_file_forget(path);
-	snprintf(text, bytes, "%016llx", (unsigned long long)hash);
-	return true;
+	snprintf(text, HASH_TEXT_BYTES, "%016llx", (unsigned long long)hash);
+	return status;
 }
 
 /* Whether every file of the run is what it was when the run was done. */
@@ -174,12 +172,13 @@ static bool has_its_files(const struct sweep *sweep, uint32_t index, const cJSON
 {
 	const cJSON *files = cJSON_GetObjectItemCaseSensitive(provenance, PROVENANCE_FILES);
 	const cJSON *file = NULL;
-	char hash[17];
+	char hash[HASH_TEXT_BYTES];
+	struct error ignored = {0};
 
 	cJSON_ArrayForEach(file, files)
 	{
-		if (!cJSON_IsString(file) ||
-			!hash_item_file(sweep, index, file->string, hash, sizeof(hash)) ||
+		if (!cJSON_IsString(file) || strchr(file->string, '/') != NULL ||
+			hash_item_file(sweep, index, file->string, hash, &ignored) != STATUS_OK ||
 			strcmp(file->valuestring, hash) != 0) {
 			return false;
 		}
@@ -278,7 +277,7 @@ static enum status note_files(
 {
 	struct json_document provenance = {0};
 	struct output_file output = {0};
-	char path[PATH_BYTES_MAX], hash[17];
+	char path[PATH_BYTES_MAX], hash[HASH_TEXT_BYTES];
 	char **names;
 
 	TRY(path_format(path, error, "%s/%s", folder, RESULT_PROVENANCE));
@@ -288,13 +287,14 @@ static enum status note_files(
 	cJSON *files = cJSON_AddObjectToObject(provenance.root, PROVENANCE_FILES);
 	size_t count = list_files(folder, &names);
 	for (size_t i = 0; i < count; i++) {
-		if (hash_item_file(sweep, index, names[i], hash, sizeof(hash))) {
+		if (error->status == STATUS_OK &&
+			hash_item_file(sweep, index, names[i], hash, error) == STATUS_OK) {
 			cJSON_AddStringToObject(files, names[i], hash);
 		}
 		free(names[i]);
 	}
 	free((void *)names);
-	if (output_file_open(&output, path, error) == STATUS_OK) {
+	if (error->status == STATUS_OK && output_file_open(&output, path, error) == STATUS_OK) {
 		json_print(provenance.root, output.file);
 		output_file_commit(&output, error);
 	}
