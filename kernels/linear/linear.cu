@@ -17,6 +17,8 @@ int linear_run(const struct linear_plan *plan, const struct linear_operands *ope
 	switch (plan->path) {
 	case LINEAR_TINY:
 		return linear_tiny(plan, operands, stream);
+	case LINEAR_STREAM:
+		return linear_stream(plan, operands, stream);
 	case LINEAR_SMALL:
 		return linear_small(plan, operands, stream);
 	case LINEAR_WIDE:

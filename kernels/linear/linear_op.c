@@ -25,6 +25,21 @@ enum { BIAS = OPERAND_MORE };
 	CASE(CASE_MODEL, rows, 1024, 4096), CASE(CASE_MODEL, rows, 2048, 1024),                    \
 		CASE(CASE_MODEL, rows, 3072, 1024)
 
+/* Wide weights and few rows: qkv, o and down of qwen3-1.7b (without o), 4b, 8b, 14b and 32b. */
+#define WIDE_LAYERS(rows)                                                                          \
+	CASE(CASE_MODEL, rows, 2048, 4096), CASE(CASE_MODEL, rows, 6144, 2048),                    \
+		CASE(CASE_MODEL, rows, 2560, 6144), CASE(CASE_MODEL, rows, 4096, 2560),            \
+		CASE(CASE_MODEL, rows, 9728, 2560), CASE(CASE_MODEL, rows, 4096, 6144),            \
+		CASE(CASE_MODEL, rows, 4096, 4096), CASE(CASE_MODEL, rows, 12288, 4096),           \
+		CASE(CASE_MODEL, rows, 5120, 7168), CASE(CASE_MODEL, rows, 5120, 5120),            \
+		CASE(CASE_MODEL, rows, 17408, 5120), CASE(CASE_MODEL, rows, 5120, 10240),          \
+		CASE(CASE_MODEL, rows, 8192, 5120), CASE(CASE_MODEL, rows, 25600, 5120)
+/* gate_up of the same. */
+#define WIDE_GATE_UPS(rows)                                                                        \
+	CASE(CASE_MODEL, rows, 2048, 12288), CASE(CASE_MODEL, rows, 2560, 19456),                  \
+		CASE(CASE_MODEL, rows, 4096, 24576), CASE(CASE_MODEL, rows, 5120, 34816),          \
+		CASE(CASE_MODEL, rows, 5120, 51200)
+
 static const struct op_case cublaslt_cases[] = {
 	CASE(CASE_TINY, 1, 1, 1),
 	{CASE_TINY, .rows = 1, .width = 16, .outputs = 3, .has_bias = true},
@@ -79,6 +94,8 @@ static const struct op_case linear_cases[] = {
 	DECODE_LAYERS(16),
 	DECODE_LAYERS(32),
 	DECODE_LAYERS(64),
+	WIDE_LAYERS(1),
+	WIDE_LAYERS(8),
 };
 
 static const struct op_case linear_silu_cases[] = {
@@ -101,6 +118,8 @@ static const struct op_case linear_silu_cases[] = {
 	CASE(CASE_MODEL, 16, 1024, 6144),
 	CASE(CASE_MODEL, 32, 1024, 6144),
 	CASE(CASE_MODEL, 64, 1024, 6144),
+	WIDE_GATE_UPS(1),
+	WIDE_GATE_UPS(8),
 };
 
 static void describe(const struct op_case *c, char *text)
@@ -150,9 +169,23 @@ static bool cublaslt_fits(const struct op_case *c)
 	return c->width % 8 == 0 && c->outputs % 8 == 0;
 }
 
+static bool has_kernel(const struct op_case *c, bool has_silu)
+{
+	const struct linear_device device = linear_device(kernel_path_of_device());
+	const struct linear_shape shape = {
+		c->width, c->outputs, linear_split_k(c->width, c->outputs), has_silu};
+
+	return linear_plan_kernel(&shape, c->rows, false, &device).path != LINEAR_NONE;
+}
+
 static bool fits(const struct op_case *c)
 {
-	return linear_fits(c->width, c->outputs);
+	return has_kernel(c, false);
+}
+
+static bool silu_fits(const struct op_case *c)
+{
+	return has_kernel(c, true);
 }
 
 static const uint16_t *bias_at(const struct operands *operands, uint32_t set)
@@ -238,7 +271,7 @@ const struct op linear_silu_op = {
 	.name = "decode_matmul_silu",
 	OP_CASES(linear_silu_cases),
 	.properties = OP_COMPUTES,
-	.fits = OP_ON_GPU(fits),
+	.fits = OP_ON_GPU(silu_fits),
 	.describe = describe,
 	.work = silu_work,
 	.open = open_silu,

@@ -13,8 +13,9 @@ enum {
 	TINY_WEIGHT_BYTES_MAX = 128 << 10, /* the share of a block */
 	WIDE_INPUTS_MAX = 1024,		   /* without split-K; more inputs were not measured */
 	WIDE_WEIGHT_ROWS = 96,
-	TINY_INPUTS = 2048,  /* from so many on LINEAR_SMALL is faster without split-K */
-	WAVES_ROWS_MAX = 32, /* for LINEAR_SMALL in several waves */
+	TINY_INPUTS = 2048,	/* from so many on LINEAR_SMALL is faster without split-K */
+	STREAM_NARROW_ROWS = 7, /* from so many on LINEAR_STREAM is faster for narrow weights */
+	WAVES_ROWS_MAX = 32,	/* for LINEAR_SMALL in several waves */
 };
 
 static uint32_t divide_up(uint32_t a, uint32_t b)
@@ -204,6 +205,46 @@ static struct linear_plan plan_small(
 	return plan;
 }
 
+/* ---- LINEAR_STREAM ---- */
+
+static bool stream_fits(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	return device->has_sm90 && shape->split_k == 1 && row_count <= LINEAR_STREAM_TOKENS &&
+	       shape->input_count > 0 &&
+	       shape->input_count % (LINEAR_STREAM_CHUNKS * LINEAR_CHUNK) == 0 &&
+	       shape->output_count > 0 && shape->output_count % LINEAR_STREAM_ROWS == 0;
+}
+
+/* One block a multiprocessor. Its groups of rows are cut into tiles of equally many, of one a
+   warp. The ring has all shared memory but what a norm needs beside it (PDL). Half of it, so that
+   a block of the next layer fits as well, is slower (kernels/linear/TUNING.md). */
+static struct linear_plan plan_stream(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	struct linear_plan plan = plan_of(LINEAR_STREAM, shape, row_count);
+	const uint32_t groups = shape->output_count / LINEAR_STREAM_ROWS;
+
+	if (!stream_fits(shape, row_count, device)) {
+		plan.path = LINEAR_NONE;
+		return plan;
+	}
+	plan.blocks = smaller(groups, device->multiprocessors);
+	const uint32_t share = divide_up(groups, plan.blocks);
+	const uint32_t warps = divide_up(share, divide_up(share, LINEAR_STREAM_WARPS_MAX));
+	plan.weight_rows = warps * LINEAR_STREAM_ROWS;
+	plan.tile_tokens = row_count;
+	const uint32_t stage = linear_stream_token_bytes(row_count) +
+			       LINEAR_STREAM_CHUNKS * plan.weight_rows * CHUNK_BYTES;
+	const uint32_t ring =
+		2 * device->half_shared_bytes - LINEAR_STREAM_ROOM - LINEAR_BARRIER_BYTES;
+	const uint32_t fills = shape->input_count / LINEAR_CHUNK / LINEAR_STREAM_CHUNKS;
+	plan.token_stages = smaller(fills, smaller(ring / stage, LINEAR_STAGES_MAX));
+	plan.weight_stages = plan.token_stages;
+	plan.shared_bytes = LINEAR_BARRIER_BYTES + plan.token_stages * stage;
+	return plan;
+}
+
 /* ---- LINEAR_WIDE ---- */
 
 struct wide_tile {
@@ -287,11 +328,25 @@ static uint32_t small_rows_max(const struct linear_shape *shape)
 	return shape->split_k > 1 ? (uint32_t)TINY_SPLIT_K_ROWS : (uint32_t)WGMMA_ROWS;
 }
 
+/* Up to 6 rows LINEAR_SMALL is faster for 2,048 inputs, and where a multiprocessor has one group of
+   rows: a warp is slower than its share of the memory. */
+static bool is_streamed(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	const bool is_narrow = shape->input_count <= TINY_INPUTS ||
+			       shape->output_count <= LINEAR_STREAM_ROWS * device->multiprocessors;
+
+	return shape->input_count >= TINY_INPUTS &&
+	       row_count >= (is_narrow ? (uint32_t)STREAM_NARROW_ROWS : 1) &&
+	       stream_fits(shape, row_count, device);
+}
+
 static bool has_kernel(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
 	return device->has_sm90 &&
-	       (shape->split_k > 1 || small_weight_rows(shape, row_count, device) > 0);
+	       (shape->split_k > 1 || small_weight_rows(shape, row_count, device) > 0 ||
+		       is_streamed(shape, row_count, device));
 }
 
 bool linear_has_kernel(const struct linear_shape *shape, const struct linear_device *device)
@@ -306,6 +361,9 @@ struct linear_plan linear_plan_path(enum linear_path path, const struct linear_s
 
 	if (device->has_sm90 && path == LINEAR_TINY) {
 		return plan_tiny(shape, row_count, false, device);
+	}
+	if (path == LINEAR_STREAM) {
+		return plan_stream(shape, row_count, device);
 	}
 	if (device->has_sm90 && path == LINEAR_SMALL && shape->split_k == 1) {
 		return plan_small(shape, row_count, device);
@@ -325,6 +383,9 @@ struct linear_plan linear_plan_kernel(const struct linear_shape *shape, uint32_t
 
 	if (has_norm && tiny_fuses_norm(shape, row_count, device)) {
 		return plan_tiny(shape, row_count, true, device);
+	}
+	if (is_streamed(shape, row_count, device)) {
+		return plan_stream(shape, row_count, device);
 	}
 	if (!is_small && wide_tile_of(shape, row_count, device) != NULL) {
 		return linear_plan_path(LINEAR_WIDE, shape, row_count, device);

@@ -17,6 +17,7 @@ extern "C" {
 
        path                     kernel                     serves
        LINEAR_TINY              linear_tiny.cu, mma.sync   a few decode rows
+       LINEAR_STREAM            linear_stream.cu, mma.sync up to 8 decode rows, wide weights
        LINEAR_SMALL             linear_small.cu, wgmma     up to 64 decode rows, M of one wgmma
        LINEAR_WIDE              linear_wide.cu, wgmma      more, while all tiles run in one wave
        LINEAR_CUBLASLT          cublaslt.cu                any number of rows; all rows of prompts
@@ -30,6 +31,7 @@ enum linear_path {
 	LINEAR_CUBLASLT,
 	LINEAR_CUBLASLT_SPLIT_K,
 	LINEAR_TINY,
+	LINEAR_STREAM,
 	LINEAR_SMALL,
 	LINEAR_WIDE,
 	LINEAR_NONE, /* none of our own kernels fits, see linear_plan_kernel() */
@@ -70,6 +72,7 @@ struct linear_plan {
 	uint32_t weight_rows;		      /* rows of the weight in the tile of a block */
 	uint32_t tile_tokens;		      /* tokens in the tile of a block */
 	uint32_t token_stages, weight_stages; /* stages of the rings; LINEAR_SMALL has one ring */
+	uint32_t blocks;       /* LINEAR_STREAM: each computes tiles of an equal share of rows */
 	uint32_t sharers;      /* LINEAR_WIDE: blocks that share weight rows by multicast */
 	uint32_t shared_bytes; /* dynamic shared memory of a block */
 };
@@ -112,9 +115,20 @@ enum {
 	LINEAR_TINY_K_TILE = SPLIT_K_MULTIPLE,
 	LINEAR_TINY_TOKEN_GAP = 16,    /* bytes after a token's inputs, against bank conflicts */
 	LINEAR_TINY_SUM_GAP = 4,       /* floats after a token's sums, likewise */
+	LINEAR_STREAM_TOKENS = 8,      /* the most, N of an mma.sync */
+	LINEAR_STREAM_CHUNKS = 4,      /* of inputs in a stage */
+	LINEAR_STREAM_ROWS = 16,       /* rows of the weight of a warp, M of an mma.sync */
+	LINEAR_STREAM_WARPS_MAX = 8,   /* of a tile */
+	LINEAR_STREAM_ROOM = 1024,     /* shared memory of a norm's block */
 	LINEAR_NORM_WARP_INPUTS = 256, /* inputs of a norm warp, 8 a lane */
 	LINEAR_NORM_WARPS_MAX = 8,
 };
+
+/* LINEAR_STREAM: bytes of the tokens in a stage; tiles of the weight behind them stay aligned. */
+static inline uint32_t linear_stream_token_bytes(uint32_t row_count)
+{
+	return (LINEAR_STREAM_CHUNKS * row_count * (LINEAR_CHUNK * 2) + 1023) / 1024 * 1024;
+}
 
 #ifdef __cplusplus
 }

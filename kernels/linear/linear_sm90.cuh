@@ -7,7 +7,7 @@
 #include "kernels/device/shared.cuh"
 #include "kernels/device/tma.cuh"
 
-/* What linear_tiny.cu, linear_small.cu and linear_wide.cu share. */
+/* What linear_tiny.cu, linear_stream.cu, linear_small.cu and linear_wide.cu share. */
 
 enum {
 	CHUNK = LINEAR_CHUNK,
@@ -17,6 +17,8 @@ enum {
 
 /* The launchers. Each carries out plans with its path. */
 int linear_tiny(const struct linear_plan *plan, const struct linear_operands *operands,
+	cudaStream_t stream);
+int linear_stream(const struct linear_plan *plan, const struct linear_operands *operands,
 	cudaStream_t stream);
 int linear_small(const struct linear_plan *plan, const struct linear_operands *operands,
 	cudaStream_t stream);

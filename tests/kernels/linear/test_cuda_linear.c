@@ -100,7 +100,8 @@ Test(cuda_linear, sums_are_added_in_the_promised_order)
 	for_cases(op_find("decode_matmul"), NULL, check_order_of_sums);
 }
 
-/* linear_silu() has the bits of linear() and silu_mul(). */
+/* linear_silu() has the bits of linear() and silu_mul(). Where linear() has no kernel for all
+   numbers of rows, cuBLASLt has its bits. */
 static void check_fused_silu(
 	const struct op *op, const struct op_case *c, struct cublaslt *cublaslt)
 {
@@ -109,12 +110,18 @@ static void check_fused_silu(
 	struct operands operands = open_case(op, c, KERNEL_PATH_GENERAL, CASE_UNIFORM, cublaslt);
 	struct tensor gate_up = tensor_poisoned(2 * count), expected = tensor_poisoned(count);
 	const struct tensor out = tensor_of(&operands, OPERAND_OUT);
+	const uint16_t *in = operand_at(&operands, OPERAND_IN, 0);
+	const uint16_t *weight = operand_at(&operands, OPERAND_WEIGHT, 0);
 
 	must(op->launch(&operands, 0, NULL), op->name);
-	must(linear(gate_up.device, operand_at(&operands, OPERAND_IN, 0),
-		     operand_at(&operands, OPERAND_WEIGHT, 0), NULL, c->rows, c->width, c->outputs,
-		     NULL),
-		"linear");
+	if (linear_fits(c->width, c->outputs)) {
+		must(linear(gate_up.device, in, weight, NULL, c->rows, c->width, c->outputs, NULL),
+			"linear");
+	} else {
+		must(cublaslt_linear(cublaslt, gate_up.device, in, weight, NULL, c->rows, c->width,
+			     c->outputs, NULL),
+			"cublaslt_linear");
+	}
 	must(silu_mul(expected.device, gate_up.device, c->rows, width, NULL), "silu_mul");
 	expect_same_bits(&out, tensor_fetch(&expected), "linear_silu against two operations");
 	tensor_free(&gate_up);
@@ -124,7 +131,11 @@ static void check_fused_silu(
 
 Test(cuda_linear, fused_silu_has_the_bits_of_two_operations)
 {
-	for_cases(op_find("decode_matmul_silu"), NULL, check_fused_silu);
+	struct cublaslt *library;
+
+	must(cublaslt_open(&library), "cublaslt_open");
+	for_cases(op_find("decode_matmul_silu"), library, check_fused_silu);
+	cublaslt_close(library);
 }
 
 static struct linear_plan plan_with_norm(
@@ -275,6 +286,88 @@ Test(cuda_linear, wide_kernels_add_in_the_same_order)
 	}
 }
 
+/* ---- the streaming kernel ---- */
+
+struct streamed {
+	struct tensor in, weight, bias, linear, silu; /* linear, silu: what is expected */
+};
+
+/* Two more rows than the batch, which must stay poisoned. */
+static void expect_streamed(
+	const struct linear_plan *plan, const struct streamed *all, bool has_bias)
+{
+	const bool has_silu = plan->shape.has_silu;
+	uint32_t width = plan->shape.output_count / (has_silu ? 2 : 1);
+	size_t count = (size_t)plan->row_count * width, more = 2 * (size_t)width;
+	struct tensor out = tensor_poisoned(count + more), expected = tensor_poisoned(count + more);
+	const struct tensor *same = has_silu ? &all->silu : &all->linear;
+	const struct linear_operands operands = {.out = out.device,
+		.in = all->in.device,
+		.weight = all->weight.device,
+		.bias = has_bias ? all->bias.device : NULL};
+	char what[100];
+
+	must(cudaMemcpy(expected.device, same->device, count * sizeof(uint16_t),
+		     cudaMemcpyDeviceToDevice),
+		"cudaMemcpy");
+	must(linear_run(plan, &operands, NULL, NULL), "linear_run");
+	must(cudaDeviceSynchronize(), "kernel");
+	snprintf(what, sizeof(what), "linear_stream of %u rows, %u to %u, bias %d, silu %d",
+		plan->row_count, plan->shape.input_count, plan->shape.output_count, has_bias,
+		has_silu);
+	expect_equal_tensors(&out, &expected, what);
+	tensor_free(&out);
+	tensor_free(&expected);
+}
+
+static void check_streamed(uint32_t width, uint32_t outputs, struct cublaslt *library)
+{
+	const struct linear_device device = linear_device(kernel_path_of_device());
+	const uint32_t most = LINEAR_STREAM_TOKENS;
+	struct linear_shape shape = {width, outputs, 1, false};
+	struct streamed all = {
+		.in = tensor_random((size_t)most * width, width),
+		.weight = tensor_random((size_t)outputs * width, outputs),
+		.bias = tensor_random(outputs, 5),
+		.linear = tensor_poisoned((size_t)most * outputs),
+		.silu = tensor_poisoned((size_t)most * outputs / 2),
+	};
+
+	for (uint32_t i = 0; i < 3 * most; i++) {
+		const uint16_t *bias = i / most == 1 ? all.bias.device : NULL;
+		shape.has_silu = i / most == 2;
+		must(cublaslt_linear(library, all.linear.device, all.in.device, all.weight.device,
+			     bias, most, width, outputs, NULL),
+			"cublaslt_linear");
+		must(silu_mul(all.silu.device, all.linear.device, most, outputs / 2, NULL),
+			"silu_mul");
+		const struct linear_plan plan =
+			linear_plan_path(LINEAR_STREAM, &shape, i % most + 1, &device);
+		cr_assert(plan.path == LINEAR_STREAM);
+		expect_streamed(&plan, &all, bias != NULL);
+	}
+	tensor_free(&all.in);
+	tensor_free(&all.weight);
+	tensor_free(&all.bias);
+	tensor_free(&all.linear);
+	tensor_free(&all.silu);
+}
+
+/* One group of rows, blocks of fewer groups than others, tiles of fewer groups than others; inputs
+   of one stage, of the ring's size and of many rounds. */
+Test(cuda_linear, streams_add_in_the_order_of_the_library)
+{
+	static const uint32_t shapes[][2] = {{256, 16}, {512, 2112}, {768, 2128}, {2048, 4096},
+		{2560, 19456}, {4096, 6144}, {5120, 18704}, {12288, 1024}, {25600, 272}};
+	struct cublaslt *library;
+
+	must(cublaslt_open(&library), "cublaslt_open");
+	for (uint32_t i = 0; i < COUNT(shapes); i++) {
+		check_streamed(shapes[i][0], shapes[i][1], library);
+	}
+	cublaslt_close(library);
+}
+
 /* ---- a chain of layers in a graph ---- */
 
 /* A weight that keeps the size of what it is multiplied by. */
@@ -353,4 +446,6 @@ Test(cuda_linear, layers_in_a_graph_read_what_the_layer_before_has_written)
 	check_chain(3, 2048);
 	check_chain(16, 2048);
 	check_chain(40, 1024);
+	check_chain(1, 4096);
+	check_chain(8, 2560);
 }

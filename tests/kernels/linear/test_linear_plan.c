@@ -11,8 +11,8 @@ enum { ROWS_MAX = 600, TEXT_BYTES = 200 };
 
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
-/* The choices over rows 1 to 600, as "path tile <= last row of it": tiny and small by the rows of
-   the weight that a block has, wide by these and its tokens. All were measured on an H200. */
+/* The choices over rows 1 to 600, as "path tile <= last row of it": tiny, stream and small by the
+   rows of the weight in a tile, wide by these and its tokens. All were measured on an H200. */
 struct choice {
 	enum model_linear linear;
 	const char *text;
@@ -28,9 +28,12 @@ struct model_choices {
 	"tiny 8 <= 8, wide 64x96 <= 96, wide 64x128 <= 128, wide 128x64 <= 192, "                  \
 	"wide 128x88 <= 264, split_k"
 #define SPLIT_2048 "tiny 16 <= 8, wide 128x64 <= 64, wide 128x88 <= 88, split_k"
-#define SMALL(rows) "small " #rows " <= 64, cublaslt"
+#define STREAM(streamed, small) "stream " #streamed " <= 8, small " #small " <= 64, cublaslt"
+#define SMALL_STREAM(rows)                                                                         \
+	"small " #rows " <= 6, stream " #rows " <= 8, small " #rows " <= 64, cublaslt"
 #define TINY_SMALL(tiny, small) "tiny " #tiny " <= 4, small " #small " <= 64, cublaslt"
-#define WAVES(rows) "small " #rows " <= 32, cublaslt" /* several, with silu */
+/* several waves, with silu */
+#define WAVES(streamed, small) "stream " #streamed " <= 8, small " #small " <= 32, cublaslt"
 
 static const struct model_choices models[] = {
 	{"qwen3-0.6b", {{MODEL_LINEAR_QKV, TINY_SMALL(32, 32), 4}, {MODEL_LINEAR_O, SPLIT_1024, 0},
@@ -39,21 +42,21 @@ static const struct model_choices models[] = {
 				       "wide 96x128 <= 256, cublaslt",
 				       4},
 			       {MODEL_LINEAR_DOWN, SPLIT_1024, 0}}},
-	{"qwen3-1.7b",
-		{{MODEL_LINEAR_QKV, SMALL(32), 0}, {MODEL_LINEAR_O, SPLIT_2048, 0},
-			{MODEL_LINEAR_GATE_UP, SMALL(96), 0}, {MODEL_LINEAR_DOWN, SMALL(16), 0}}},
-	{"qwen3-4b",
-		{{MODEL_LINEAR_QKV, SMALL(48), 0}, {MODEL_LINEAR_O, SMALL(32), 0},
-			{MODEL_LINEAR_GATE_UP, WAVES(64), 0}, {MODEL_LINEAR_DOWN, SMALL(32), 0}}},
-	{"qwen3-8b",
-		{{MODEL_LINEAR_QKV, SMALL(48), 0}, {MODEL_LINEAR_O, SMALL(32), 0},
-			{MODEL_LINEAR_GATE_UP, WAVES(96), 0}, {MODEL_LINEAR_DOWN, SMALL(32), 0}}},
-	{"qwen3-14b",
-		{{MODEL_LINEAR_QKV, SMALL(64), 0}, {MODEL_LINEAR_O, SMALL(40), 0},
-			{MODEL_LINEAR_GATE_UP, WAVES(64), 0}, {MODEL_LINEAR_DOWN, SMALL(40), 0}}},
-	{"qwen3-32b",
-		{{MODEL_LINEAR_QKV, SMALL(80), 0}, {MODEL_LINEAR_O, SMALL(40), 0},
-			{MODEL_LINEAR_GATE_UP, WAVES(64), 0}, {MODEL_LINEAR_DOWN, SMALL(40), 0}}},
+	{"qwen3-1.7b", {{MODEL_LINEAR_QKV, SMALL_STREAM(32), 0}, {MODEL_LINEAR_O, SPLIT_2048, 0},
+			       {MODEL_LINEAR_GATE_UP, SMALL_STREAM(96), 0},
+			       {MODEL_LINEAR_DOWN, SMALL_STREAM(16), 0}}},
+	{"qwen3-4b", {{MODEL_LINEAR_QKV, STREAM(48, 48), 0}, {MODEL_LINEAR_O, STREAM(32, 32), 0},
+			     {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 0},
+			     {MODEL_LINEAR_DOWN, STREAM(32, 32), 0}}},
+	{"qwen3-8b", {{MODEL_LINEAR_QKV, STREAM(48, 48), 0}, {MODEL_LINEAR_O, STREAM(32, 32), 0},
+			     {MODEL_LINEAR_GATE_UP, WAVES(96, 96), 0},
+			     {MODEL_LINEAR_DOWN, STREAM(32, 32), 0}}},
+	{"qwen3-14b", {{MODEL_LINEAR_QKV, STREAM(64, 64), 0}, {MODEL_LINEAR_O, STREAM(48, 40), 0},
+			      {MODEL_LINEAR_GATE_UP, WAVES(96, 64), 0},
+			      {MODEL_LINEAR_DOWN, STREAM(48, 40), 0}}},
+	{"qwen3-32b", {{MODEL_LINEAR_QKV, STREAM(80, 80), 0}, {MODEL_LINEAR_O, STREAM(48, 40), 0},
+			      {MODEL_LINEAR_GATE_UP, WAVES(112, 64), 0},
+			      {MODEL_LINEAR_DOWN, STREAM(48, 40), 0}}},
 };
 
 /* Shapes of models and others: the smallest, odd ones, inputs and outputs at the limits. */
@@ -70,12 +73,13 @@ static struct linear_shape shape_of(uint32_t input_count, uint32_t output_count)
 
 static void describe(const struct linear_plan *plan, char *text)
 {
-	static const char *const names[] = {"cublaslt", "split_k", "tiny", "small", "wide", "none"};
+	static const char *const names[] = {
+		"cublaslt", "split_k", "tiny", "stream", "small", "wide", "none"};
 	const char *name = names[plan->path];
 
 	if (plan->path == LINEAR_WIDE) {
 		snprintf(text, 32, "%s %ux%u", name, plan->weight_rows, plan->tile_tokens);
-	} else if (plan->path == LINEAR_TINY || plan->path == LINEAR_SMALL) {
+	} else if (plan->weight_rows > 0) {
 		snprintf(text, 32, "%s %u", name, plan->weight_rows);
 	} else {
 		snprintf(text, 32, "%s", name);
@@ -130,6 +134,7 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 {
 	const struct linear_shape *shape = &plan->shape;
 	uint32_t row_blocks = plan->weight_rows == 0 ? 0 : shape->output_count / plan->weight_rows;
+	uint32_t row_blocks_16 = shape->output_count / LINEAR_STREAM_ROWS;
 	uint32_t token_blocks = plan->tile_tokens == 0 ? 0
 						       : (plan->row_count + plan->tile_tokens - 1) /
 								 plan->tile_tokens;
@@ -139,6 +144,16 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 		cr_expect(shape->input_count % (shape->split_k * LINEAR_TINY_K_TILE) == 0);
 		cr_expect(plan->shared_bytes <= 2 * device->half_shared_bytes);
 		break;
+	case LINEAR_STREAM:
+		cr_expect(shape->split_k == 1 && plan->row_count <= LINEAR_STREAM_TOKENS);
+		cr_expect(plan->blocks <= device->multiprocessors && plan->blocks <= row_blocks_16);
+		cr_expect(plan->weight_rows <= LINEAR_STREAM_ROWS * LINEAR_STREAM_WARPS_MAX);
+		cr_expect(plan->token_stages >= 2 || shape->input_count <= 256);
+		cr_expect(plan->token_stages <= LINEAR_STAGES_MAX);
+		cr_expect(shape->input_count % (LINEAR_STREAM_CHUNKS * LINEAR_CHUNK) == 0);
+		cr_expect(plan->shared_bytes + LINEAR_STREAM_ROOM <= 2 * device->half_shared_bytes);
+		cr_expect(!plan->fuses_norm && plan->scratch_bytes == 0);
+		return; /* the last tile of a block may have fewer rows */
 	case LINEAR_SMALL:
 		cr_expect(shape->split_k == 1);
 		cr_expect(row_blocks <= device->multiprocessors ||

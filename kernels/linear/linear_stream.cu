@@ -1,0 +1,368 @@
+#include "kernels/linear/linear_sm90.cuh"
+#include "kernels/device/mma.cuh"
+#include "kernels/device/wgmma.cuh"
+
+/* LINEAR_STREAM: out = in * weight^T (+ bias), or silu(gate) * up of it, for up to 8 tokens of wide
+   weights by mma.sync. in (tokens, K) and weight (N, K) are bf16, the accumulators float32.
+
+   Such a GEMM is bound by the read of the weight, so the kernel is a stream: one block a
+   multiprocessor, with an equal share of the rows of the weight, reads them through one ring of
+   stages, tile after tile, without a gap between tiles.
+
+       producer    1 thread       TMA of weight and tokens into a ring of stages  ──► full[stage]
+       consumers   1 warp for     full[stage] ──► registers, then release it      ──► empty[stage]
+                   16 rows        mma.sync, each chunk's fragments loaded during those before
+
+   A warp sums 16 rows of the weight over all of K, 16 inputs after 16 (m16n8k16, the weight as its
+   16 rows, the tokens as its 8 columns), so the bits are those of cuBLASLt. A step takes 32 cycles
+   and reads 512 bytes. Two warps are faster than the memory's share of a multiprocessor, so they
+   catch up with what was requested before the tokens were there.
+
+   The weight's part of all stages of the ring is requested before the dependency wait (PDL): the
+   memory is read while a norm or the end of decode attention runs. The ring may have all shared
+   memory but room for a block of a norm, which then starts beside it, so that the blocks of the
+   next layer start as soon as those of this one end. */
+
+enum {
+	CHUNKS = LINEAR_STREAM_CHUNKS,
+	GROUP_ROWS = LINEAR_STREAM_ROWS,
+	GROUP_CHUNK_BYTES = GROUP_ROWS * CHUNK_BYTES,
+	THREADS_MAX = (LINEAR_STREAM_WARPS_MAX + 1) * WARP,
+	STEPS = CHUNK / 16, /* mmas of a chunk */
+};
+
+static_assert(2 * 8 * LINEAR_STAGES_MAX <= BARRIER_BYTES, "the barriers have room");
+
+struct gemm {
+	uint16_t *out;
+	const uint16_t *bias;
+	uint32_t row_count;
+	uint32_t output_count; /* columns of out */
+	uint32_t group_count;  /* of GROUP_ROWS rows of the weight */
+	uint32_t warp_count;   /* groups of a tile */
+	uint32_t fill_count;   /* stages' worth of inputs in K */
+	uint32_t stage_count;
+	uint32_t token_bytes; /* of the tokens in a stage, with their padding */
+};
+
+#ifdef QUIRE_SM90A
+
+/* ---- kernels ---- */
+
+/* What a thread block computes, and the layout of its shared memory. */
+struct block {
+	uint32_t first_group, group_count;
+	uint32_t fill_count;  /* of all tiles */
+	uint32_t full, empty; /* addresses of the first mbarrier of each kind */
+	/* each (chunks, tokens, CHUNK), padded; then (groups, chunks, GROUP_ROWS, CHUNK) */
+	uint32_t stages;
+	uint32_t stage_bytes;
+};
+
+static __device__ inline struct block locate_block(const struct gemm &gemm)
+{
+	extern __shared__ __align__(1024) uint8_t memory[];
+	struct block block;
+
+	block.first_group = (uint32_t)((uint64_t)blockIdx.x * gemm.group_count / gridDim.x);
+	block.group_count = (uint32_t)((uint64_t)(blockIdx.x + 1) * gemm.group_count / gridDim.x) -
+			    block.first_group;
+	block.fill_count =
+		(block.group_count + gemm.warp_count - 1) / gemm.warp_count * gemm.fill_count;
+	block.full = shared_address(memory);
+	block.empty = block.full + 8 * LINEAR_STAGES_MAX;
+	block.stages = block.full + BARRIER_BYTES;
+	block.stage_bytes = gemm.token_bytes + gemm.warp_count * CHUNKS * GROUP_CHUNK_BYTES;
+	return block;
+}
+
+/* The next fill of the ring: a stage's worth of inputs of one tile. */
+struct fill_cursor {
+	struct ring_cursor ring;
+	uint32_t tile_group; /* first group of the tile, counted from the block's */
+	uint32_t inputs;     /* index of the stage's worth within K */
+};
+
+static __device__ inline void advance(struct fill_cursor *at, const struct gemm &gemm)
+{
+	advance(&at->ring, gemm.stage_count);
+	at->inputs++;
+	if (at->inputs == gemm.fill_count) {
+		at->inputs = 0;
+		at->tile_group += gemm.warp_count;
+	}
+}
+
+template <bool IS_SILU>
+static __device__ inline void fetch_weight(const struct gemm &gemm, const struct block &block,
+	const CUtensorMap *map, const struct fill_cursor &at)
+{
+	const uint32_t barrier = block.full + 8 * at.ring.stage;
+	const uint32_t groups = min(gemm.warp_count, block.group_count - at.tile_group);
+	uint32_t to = block.stages + at.ring.stage * block.stage_bytes + gemm.token_bytes;
+	uint32_t row = (block.first_group + at.tile_group) * (GROUP_ROWS / (IS_SILU ? 2 : 1));
+
+	barrier_arrive_expecting(
+		barrier, CHUNKS * (groups * GROUP_CHUNK_BYTES + gemm.row_count * CHUNK_BYTES));
+#pragma unroll 1
+	for (uint32_t i = 0; i < groups; i++) {
+		copy_tiles(to, map, row, at.inputs * CHUNKS, barrier);
+		to += CHUNKS * GROUP_CHUNK_BYTES;
+		row += GROUP_ROWS / (IS_SILU ? 2 : 1);
+	}
+}
+
+/* Initialises the mbarriers, and starts the copies of the weight into all stages. Returns the first
+   fill that is not requested. */
+template <bool IS_SILU>
+static __device__ inline struct fill_cursor prepare(const struct gemm &gemm,
+	const struct block &block, const CUtensorMap *weight_map, const CUtensorMap *in_map)
+{
+	struct fill_cursor at = {};
+
+#pragma unroll 1
+	for (uint32_t i = 0; i < gemm.stage_count; i++) {
+		barrier_init(block.full + 8 * i, 1);
+		barrier_init(block.empty + 8 * i, gemm.warp_count);
+	}
+	barrier_init_done();
+	fence_shared_writes();
+#pragma unroll 1
+	for (uint32_t i = 0; i < gemm.stage_count; i++) { /* no more than the fills of a tile */
+		fetch_weight<IS_SILU>(gemm, block, weight_map, at);
+		advance(&at, gemm);
+	}
+	prefetch_map(in_map);
+	return at;
+}
+
+/* The producer thread, after the dependency wait. at: the first fill to request. */
+template <bool IS_SILU>
+static __device__ inline void produce(const struct gemm &gemm, const struct block &block,
+	const CUtensorMap *weight_map, const CUtensorMap *in_map, struct fill_cursor at)
+{
+	struct fill_cursor token = {};
+
+	fence_global_writes();
+#pragma unroll 1
+	for (uint32_t fill = 0; fill < block.fill_count; fill++) {
+		if (fill >= gemm.stage_count) {
+			barrier_wait(block.empty + 8 * at.ring.stage, at.ring.parity ^ 1);
+			fetch_weight<IS_SILU>(gemm, block, weight_map, at);
+			advance(&at, gemm);
+		}
+		copy_tiles(block.stages + token.ring.stage * block.stage_bytes, in_map, 0,
+			token.inputs * CHUNKS, block.full + 8 * token.ring.stage);
+		advance(&token, gemm);
+	}
+}
+
+/* This lane's fragments of a chunk: operands a and b of mma.sync. */
+struct chunk_fragments {
+	uint32_t weight[STEPS][4];
+	uint32_t tokens[STEPS][2];
+};
+
+/* Offsets within a stage from which this lane loads fragments. The 128-byte swizzle permutes the
+   16-byte pieces of a row by the row's index. Missing tokens read the last one; their sums are not
+   used. */
+struct fragment_offsets {
+	uint32_t weight[STEPS];
+	uint32_t tokens[CHUNKS][2];
+
+	__device__ inline void find(const struct gemm &gemm, uint32_t warp)
+	{
+		const uint32_t lane = threadIdx.x % WARP;
+		const uint32_t row = lane % 16, token = min(lane % 8, gemm.row_count - 1);
+#pragma unroll
+		for (uint32_t step = 0; step < STEPS; step++) {
+			weight[step] = gemm.token_bytes + warp * CHUNKS * GROUP_CHUNK_BYTES +
+				       row * CHUNK_BYTES +
+				       ((2 * step + lane / 16) ^ (row % 8)) * 16;
+			hold(weight[step]);
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < 2 * CHUNKS; i++) {
+			uint32_t at = i / 2 * gemm.row_count + token;
+			tokens[i / 2][i % 2] =
+				at * CHUNK_BYTES + ((i % 2 * 4 + lane / 8) ^ (at % 8)) * 16;
+			hold(tokens[i / 2][i % 2]);
+		}
+	}
+
+	/* A quarter of a chunk's loads; half of them load tokens for two steps. */
+	__device__ inline void load(
+		struct chunk_fragments &out, uint32_t stage, uint32_t chunk, uint32_t step) const
+	{
+		load_matrices(out.weight[step], stage + chunk * GROUP_CHUNK_BYTES + weight[step]);
+		if (step % 2 == 0) {
+			uint32_t four[4];
+			load_matrices(four, stage + tokens[chunk][step / 2]);
+			out.tokens[step][0] = four[0];
+			out.tokens[step][1] = four[1];
+			out.tokens[step + 1][0] = four[2];
+			out.tokens[step + 1][1] = four[3];
+		}
+	}
+};
+
+/* Epilogue of a tile by its warp: adds the bias or applies silu, and writes pairs of bf16. Lanes
+   of neighbouring rows exchange sums, so that each has a pair of rows of one token. */
+template <bool IS_SILU>
+static __device__ inline void finish(
+	const struct gemm &gemm, const struct block &block, uint32_t group, float (&sum)[4])
+{
+	const uint32_t lane = threadIdx.x % WARP;
+	const uint32_t is_odd = lane / 4 % 2, token = lane % 4 * 2 + is_odd;
+	const uint32_t first = (block.first_group + group) * (IS_SILU ? 8 : 16) + (lane / 4 & ~1u);
+
+#pragma unroll
+	for (uint32_t half = 0; half < (IS_SILU ? 1 : 2); half++) {
+		float low = sum[2 * half], high = sum[2 * half + 1];
+		if (IS_SILU) {
+			low = gated(sum[0], sum[2]);
+			high = gated(sum[1], sum[3]);
+		}
+		float other = __shfl_xor_sync(~0u, is_odd ? low : high, 4);
+		if (is_odd) {
+			low = other;
+		} else {
+			high = other;
+		}
+		if (group >= block.group_count || token >= gemm.row_count) {
+			continue;
+		}
+		uint32_t column = first + half * 8;
+		if (!IS_SILU && gemm.bias != NULL) {
+			low += bf16_load(gemm.bias + column);
+			high += bf16_load(gemm.bias + column + 1);
+		}
+		*reinterpret_cast<uint32_t *>(
+			gemm.out + (size_t)token * gemm.output_count + column) = pack2(low, high);
+	}
+}
+
+/* All tiles of a block, by one warp. A warp without rows in the last tile computes what is
+   not stored. */
+template <bool IS_SILU>
+static __device__ inline void consume(const struct gemm &gemm, const struct block &block)
+{
+	const uint32_t warp = threadIdx.x / WARP;
+	struct fragment_offsets offsets;
+	struct chunk_fragments fragments[2];
+	struct fill_cursor at = {};
+	float sum[4] = {};
+
+	offsets.find(gemm, warp);
+	barrier_wait(block.full, 0);
+#pragma unroll
+	for (uint32_t step = 0; step < STEPS; step++) {
+		offsets.load(fragments[0], block.stages, 0, step);
+	}
+#pragma unroll 1
+	for (uint32_t fill = 0; fill < block.fill_count; fill++) {
+		const struct fill_cursor now = at;
+		const bool has_next = fill + 1 < block.fill_count;
+		uint32_t stage = block.stages + now.ring.stage * block.stage_bytes;
+		advance(&at, gemm);
+#pragma unroll
+		for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
+			const bool is_last = chunk + 1 == CHUNKS;
+#pragma unroll
+			for (uint32_t step = 0; step < STEPS; step++) {
+				const struct chunk_fragments &one = fragments[chunk % 2];
+				multiply_add(sum, one.weight[step], one.tokens[step][0],
+					one.tokens[step][1]);
+				if (is_last && step == 0 && has_next) {
+					barrier_wait(
+						block.full + 8 * at.ring.stage, at.ring.parity);
+					stage = block.stages + at.ring.stage * block.stage_bytes;
+				}
+				if (!is_last || has_next) {
+					offsets.load(fragments[(chunk + 1) % 2], stage,
+						is_last ? 0 : chunk + 1, step);
+				}
+			}
+		}
+		if (threadIdx.x % WARP == 0) { /* all of the stage is in registers */
+			barrier_arrive(block.empty + 8 * now.ring.stage);
+		}
+		if (now.inputs + 1 == gemm.fill_count) {
+			finish<IS_SILU>(gemm, block, now.tile_group + warp, sum);
+			sum[0] = sum[1] = sum[2] = sum[3] = 0;
+		}
+	}
+}
+
+#endif
+
+template <bool IS_SILU>
+static __global__ void __launch_bounds__(THREADS_MAX, 2)
+	linear_stream_kernel(const __grid_constant__ CUtensorMap weight_map,
+		const __grid_constant__ CUtensorMap in_map, const struct gemm gemm)
+{
+#ifdef QUIRE_SM90A
+	const struct block block = locate_block(gemm);
+	const bool is_producer = threadIdx.x == gemm.warp_count * WARP;
+	struct fill_cursor unrequested = {};
+
+	if (is_producer) {
+		unrequested = prepare<IS_SILU>(gemm, block, &weight_map, &in_map);
+	}
+	__syncthreads();
+	dependency_wait();
+	dependents_launch();
+	if (threadIdx.x < gemm.warp_count * WARP) {
+		consume<IS_SILU>(gemm, block);
+	} else if (is_producer) {
+		produce<IS_SILU>(gemm, block, &weight_map, &in_map, unrequested);
+	}
+#endif
+}
+
+/* ---- launchers ---- */
+
+template <bool IS_SILU>
+static int launch(
+	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
+{
+	auto kernel = linear_stream_kernel<IS_SILU>;
+	const uint32_t inputs = plan->shape.input_count, outputs = plan->shape.output_count;
+	struct gemm gemm = {};
+	CUtensorMap weight_map, in_map;
+
+	gemm.out = (uint16_t *)operands->out;
+	gemm.bias = operands->bias;
+	gemm.row_count = plan->row_count;
+	gemm.output_count = outputs / (IS_SILU ? 2 : 1);
+	gemm.group_count = outputs / GROUP_ROWS;
+	gemm.warp_count = plan->weight_rows / GROUP_ROWS;
+	gemm.fill_count = inputs / CHUNK / CHUNKS;
+	gemm.stage_count = plan->token_stages;
+	gemm.token_bytes = linear_stream_token_bytes(plan->row_count);
+	const uint32_t stage = gemm.token_bytes + gemm.warp_count * CHUNKS * GROUP_CHUNK_BYTES;
+	if (plan->shared_bytes != BARRIER_BYTES + gemm.stage_count * stage) {
+		return (int)cudaErrorInvalidValue;
+	}
+	int code = make_tile_map(&weight_map, operands->weight, outputs, IS_SILU ? 2 : 1, inputs,
+		GROUP_ROWS, CHUNKS);
+	if (code == 0) {
+		code = make_tile_map(
+			&in_map, operands->in, gemm.row_count, 1, inputs, gemm.row_count, CHUNKS);
+	}
+	if (code == 0) {
+		code = (int)cudaFuncSetAttribute(kernel,
+			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
+	}
+	return code != 0
+		       ? code
+		       : launch_dependent(kernel, dim3(plan->blocks), (gemm.warp_count + 1) * WARP,
+				 plan->shared_bytes, stream, weight_map, in_map, gemm);
+}
+
+int linear_stream(
+	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
+{
+	return plan->shape.has_silu ? launch<true>(plan, operands, stream)
+				    : launch<false>(plan, operands, stream);
+}
