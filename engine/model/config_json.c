@@ -203,6 +203,7 @@ static enum status read_eos(
 static enum status read_sizes(
 	const struct json_object *root, struct model_config *out, struct error *error)
 {
+	enum { HEAD_DIM_MAX = 1024 };
 	const struct {
 		const char *field;
 		uint32_t maximum;
@@ -213,7 +214,7 @@ static enum status read_sizes(
 		{"num_hidden_layers", 1024, &out->num_hidden_layers, 0},
 		{"num_attention_heads", 1024, &out->num_attention_heads, 0},
 		{"num_key_value_heads", 1024, &out->num_key_value_heads, 0},
-		{"head_dim", 1024, &out->head_dim, MODEL_QWEN3_HEAD_DIM},
+		{"head_dim", HEAD_DIM_MAX, &out->head_dim, MODEL_QWEN3_HEAD_DIM},
 		{"intermediate_size", 1 << 20, &out->intermediate_size, 0},
 		{"vocab_size", 1 << 24, &out->vocab_size, 0},
 		{"max_position_embeddings", 1 << 28, &out->max_position_embeddings, 0},
@@ -227,6 +228,10 @@ static enum status read_sizes(
 	}
 	if (out->uncomputed[0] != '\0' && !json_has(root, "head_dim")) {
 		out->head_dim = out->hidden_size / out->num_attention_heads;
+		if (out->head_dim > HEAD_DIM_MAX) {
+			return json_refuse(root, "num_attention_heads",
+				"so many that hidden_size gives each at most 1,024", error);
+		}
 	}
 	if (out->head_dim == 0 || out->num_attention_heads % out->num_key_value_heads != 0) {
 		return json_refuse(

@@ -27,7 +27,7 @@ static enum status check_case(
 	TRY(json_object(&one, "figures", &figures, error));
 	for (const cJSON *figure = figures.node->child; figure != NULL; figure = figure->next) {
 		double value;
-		if (json_has(&figures, figure->string)) {
+		if (!cJSON_IsNull(figure)) {
 			TRY(json_double(&figures, figure->string, -HISTORY_NUMBER_MAX,
 				HISTORY_NUMBER_MAX, &value, error));
 		}

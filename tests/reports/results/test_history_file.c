@@ -154,6 +154,8 @@ Test(history_file, what_is_no_history_is_refused)
 		{LINE(CASE("x", "\"e2e.p50\": \"fast\"")), "field cases.x.figures.e2e.p50: "},
 		{LINE(CASE("x", "\"e2e.p50\": 1e999")), "expected a number in [-1e+18, 1e+18]"},
 		{LINE(CASE("x", "\"a\": 1, \"a\": 2")), "field cases.x.figures.a: "},
+		{LINE(CASE("x", "\"a\": null, \"a\": 2")),
+			"field cases.x.figures.a: found it twice"},
 		{LINE(CASE("x", "") "," CASE("x", "")), "field cases.x: "},
 	};
 
