@@ -218,7 +218,7 @@ template <class P> struct lane_offsets {
 	uint64_t at[P::lane_steps];
 };
 
-/* Of tokens [first, first + LANE_TOKENS) as far as they lie before `end`; of others 0. */
+/* Of tokens [first, first + LANE_TOKENS) as far as they lie before `end`; of others any. */
 template <class P>
 static __device__ inline lane_offsets<P> lookup_offsets(const decode_arguments &a,
 	uint32_t table_row, uint32_t kv_head, uint32_t first, uint32_t end)
@@ -226,13 +226,19 @@ static __device__ inline lane_offsets<P> lookup_offsets(const decode_arguments &
 	const uint32_t *table = a.tables + (size_t)table_row * a.shape.table_width;
 	lane_offsets<P> offsets = {};
 
+	/* All loads precede the first use, without a branch in between: their latencies overlap. */
+	if (first < end) {
+		uint32_t position[P::lane_steps], block[P::lane_steps];
 #pragma unroll
-	for (uint32_t i = 0; i < P::lane_steps; i++) {
-		uint32_t position = first + i * P::step;
-		if (position < end) {
-			offsets.at[i] =
-				paged_kv_offset(&a.shape, table[position / a.shape.block_size],
-					kv_head, position % a.shape.block_size);
+		for (uint32_t i = 0; i < P::lane_steps; i++) {
+			uint32_t at = first + i * P::step;
+			position[i] = i == 0 || at < end ? at : first;
+			block[i] = table[position[i] / a.shape.block_size];
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < P::lane_steps; i++) {
+			offsets.at[i] = paged_kv_offset(
+				&a.shape, block[i], kv_head, position[i] % a.shape.block_size);
 		}
 	}
 	return offsets;

@@ -15,8 +15,8 @@
 
        consumers        two warpgroups of 64 queries each; scores against tiles of 128 keys by
                         wgmma, online softmax in registers, weighted sum of values by wgmma
-       key producer     one lane, or for small KV blocks eight; copies keys and values by TMA,
-                        up to two tiles ahead
+       key producer     one lane; copies keys and values by TMA, up to two tiles ahead. Of small
+                        KV blocks eight lanes, and those of one more warp copy the values
        query producer   one warp; copies the queries of the next item by cp.async
 
    Shared memory holds, in bf16,
@@ -24,6 +24,11 @@
        queries   [2 items]  [group] [column half] [64 queries]  [64 elements]
        keys      [2 stages]         [column half] [128 tokens]  [64 elements]
        values    [2 stages]         [column half] [128 tokens]  [64 elements]
+
+   but of small KV blocks, so that one copy brings the 16 tokens of a lookup,
+
+       keys      [2 stages]  [16 eights]  [column half]  [8 tokens]  [64 elements]
+       values    [2 stages]  [16 eights]  [column half]  [8 tokens]  [64 elements]
 
    Rows of 64 elements are in the 128-byte swizzle of wgmma; keys and values have it in the pool
    already.
@@ -39,9 +44,11 @@
 enum { WARPS_IN_GROUP = 4, GROUP = WARPS_IN_GROUP * WARP };
 enum { GROUPS = 2, GROUP_QUERIES = 64 };
 enum { KEYS = 128, DEPTH = 2 }; /* tokens in a tile of keys; stages of a ring */
-/* The TMA copies boxes of BOX tokens, a template parameter: 64 where block sizes are multiples of
-   it, else PAGED_KV_STEP. */
-enum { COLUMNS = 64 };
+/* The TMA copies boxes of WHOLE_BOX tokens where block sizes are multiples of it, else of
+   PAGED_KV_STEP: the template parameter BOX. */
+enum { COLUMNS = 64, WHOLE_BOX = 64, BOXES = KEYS / WHOLE_BOX, STEPS = KEYS / PAGED_KV_STEP };
+/* Warps of the third group. */
+enum { KEY_PRODUCER = GROUPS * WARPS_IN_GROUP, QUERY_PRODUCER, VALUE_PRODUCER };
 enum { ALL_WARPS = (GROUPS + 1) * WARPS_IN_GROUP };
 enum { BARRIERS = 2 * DEPTH * 3 };
 enum { ROW_BYTES = COLUMNS * 2, SWIZZLE_ALIGNMENT = 1024 };
@@ -64,6 +71,14 @@ template <int D> struct prefill_memory {
 
 	uint32_t queries, keys, values;
 	uint32_t full_queries, empty_queries, full_keys, empty_keys, full_values, empty_values;
+};
+
+/* Strides of a tile of keys or values in shared memory, in bytes: from a column half to the other,
+   and from 8 tokens to the next 8. */
+template <int D, int BOX> struct tile_layout {
+	static const bool is_stepwise = BOX != WHOLE_BOX;
+	static const uint32_t half = is_stepwise ? 8 * ROW_BYTES : KEYS * ROW_BYTES;
+	static const uint32_t rows_8 = is_stepwise ? 8 * 2 * D : 8 * ROW_BYTES;
 };
 
 #ifdef QUIRE_SM90A
@@ -108,63 +123,45 @@ static __device__ inline uint32_t pool_row(
 	       position % a.shape.block_size;
 }
 
-/* The key producer's lanes, and the boxes of a tile that each looks up and copies. The copies of
-   several lanes are issued one by one, but with little else in between. */
-template <int BOX> struct producer {
-	static const uint32_t lanes = BOX == 64 ? 1 : KEYS / BOX;
-	static const uint32_t boxes = KEYS / BOX / lanes;
-};
-
-template <int BOX> static __device__ inline uint32_t first_box()
+/* The rows of the pool where the boxes of a tile begin. Keys and values of a box past the item's
+   end are masked, but must be finite: they are those of the tile's first box. */
+static __device__ inline void find_boxes(uint32_t (&rows)[BOXES], const prefill_arguments &a,
+	const struct prefill_item &item, uint32_t position)
 {
-	return producer<BOX>::lanes == 1 ? 0 : threadIdx.x % WARP * producer<BOX>::boxes;
-}
-
-/* The rows of the pool where the lane's boxes of a tile begin. Keys and values of a box past the
-   item's end are masked, but must be finite: they are those of the tile's first box. */
-template <int BOX>
-static __device__ inline void find_boxes(uint32_t (&rows)[producer<BOX>::boxes],
-	const prefill_arguments &a, const struct prefill_item &item, uint32_t position)
-{
-	uint32_t first = position + first_box<BOX>() * BOX;
-
-	rows[0] = pool_row(a, item, first < item.end ? first : position);
+	rows[0] = pool_row(a, item, position);
 #pragma unroll
-	for (uint32_t i = 1; i < producer<BOX>::boxes; i++) {
-		uint32_t at = first + i * BOX;
+	for (uint32_t i = 1; i < BOXES; i++) {
+		uint32_t at = position + i * WHOLE_BOX;
 		rows[i] = at < item.end ? pool_row(a, item, at) : rows[0];
 	}
 }
 
-template <int D, int BOX>
-static __device__ inline void copy_tile(uint32_t shared, const CUtensorMap *map,
-	const uint32_t (&rows)[producer<BOX>::boxes], uint32_t full)
+template <int D>
+static __device__ inline void copy_tile(
+	uint32_t shared, const CUtensorMap *map, const uint32_t (&rows)[BOXES], uint32_t full)
 {
-	if (first_box<BOX>() == 0) {
-		barrier_arrive_expecting(full, prefill_memory<D>::tile_bytes);
-	}
+	barrier_arrive_expecting(full, prefill_memory<D>::tile_bytes);
 #pragma unroll
 	for (int half = 0; half < D / COLUMNS; half++) {
 #pragma unroll
-		for (uint32_t i = 0; i < producer<BOX>::boxes; i++) {
-			copy_box(shared + (half * KEYS + (first_box<BOX>() + i) * BOX) * ROW_BYTES,
-				map, half * COLUMNS, rows[i], full);
+		for (uint32_t i = 0; i < BOXES; i++) {
+			copy_box(shared + (half * KEYS + i * WHOLE_BOX) * ROW_BYTES, map,
+				half * COLUMNS, rows[i], full);
 		}
 	}
 }
 
-template <int N>
-static __device__ inline void take_rows(uint32_t (&to)[N], const uint32_t (&from)[N])
+static __device__ inline void take_rows(uint32_t (&to)[BOXES], const uint32_t (&from)[BOXES])
 {
 #pragma unroll
-	for (int i = 0; i < N; i++) {
+	for (int i = 0; i < BOXES; i++) {
 		to[i] = from[i];
 	}
 }
 
 /* The key producer: copies the keys and values of all items. The values of a tile follow the keys
    of the next, in the order in which the consumers need them. */
-template <int D, int BOX>
+template <int D>
 static __device__ inline void copy_keys_values(const prefill_arguments &a, const CUtensorMap *keys,
 	const CUtensorMap *values, const prefill_memory<D> &at)
 {
@@ -174,20 +171,19 @@ static __device__ inline void copy_keys_values(const prefill_arguments &a, const
 
 	for (uint32_t round = 1; has_item; round++) {
 		uint32_t count = (item.end + KEYS - 1) / KEYS;
-		uint32_t rows[producer<BOX>::boxes], previous[producer<BOX>::boxes] = {};
-		uint32_t ahead[producer<BOX>::boxes];
-		find_boxes<BOX>(ahead, a, item, 0);
+		uint32_t rows[BOXES], previous[BOXES] = {}, ahead[BOXES];
+		find_boxes(ahead, a, item, 0);
 		for (uint32_t t = 0; t <= count; t++) {
 			take_rows(rows, ahead);
 			uint32_t position = (t + 1) * KEYS;
 			if (position < item.end) {
-				find_boxes<BOX>(ahead, a, item, position);
+				find_boxes(ahead, a, item, position);
 			}
 			if (t < count) {
 				uint32_t slot = key_serial % DEPTH;
 				barrier_wait(
 					at.empty_keys + slot * 8, (key_serial / DEPTH + 1) % 2);
-				copy_tile<D, BOX>(at.keys + slot * at.tile_bytes, keys, rows,
+				copy_tile<D>(at.keys + slot * at.tile_bytes, keys, rows,
 					at.full_keys + slot * 8);
 				key_serial++;
 			}
@@ -195,8 +191,8 @@ static __device__ inline void copy_keys_values(const prefill_arguments &a, const
 				uint32_t slot = value_serial % DEPTH;
 				barrier_wait(
 					at.empty_values + slot * 8, (value_serial / DEPTH + 1) % 2);
-				copy_tile<D, BOX>(at.values + slot * at.tile_bytes, values,
-					previous, at.full_values + slot * 8);
+				copy_tile<D>(at.values + slot * at.tile_bytes, values, previous,
+					at.full_values + slot * 8);
 				value_serial++;
 			} else {
 				has_item = item_of_round(a, round, &next);
@@ -204,6 +200,63 @@ static __device__ inline void copy_keys_values(const prefill_arguments &a, const
 			take_rows(previous, rows);
 		}
 		item = next;
+	}
+}
+
+/* Where the keys and values of an item are. */
+struct item_source {
+	const uint32_t *table;
+	uint32_t kv_head;
+	uint32_t end; /* of the item */
+};
+
+/* Of the block's item in a round; false after the last. */
+static __device__ inline bool source_of_round(
+	const prefill_arguments &a, uint32_t round, struct item_source *out)
+{
+	struct prefill_item item;
+
+	if (!item_of_round(a, round, &item)) {
+		return false;
+	}
+	out->table = a.tables + (size_t)a.rows[item.row] * a.shape.table_width;
+	out->kv_head = item.head / (a.shape.head_count / a.shape.kv_head_count);
+	out->end = item.end;
+	return true;
+}
+
+/* The key or value producer of small KV blocks: copies the tiles of all items into its ring of
+   stages. Each lane looks up and copies PAGED_KV_STEP tokens of a tile. Those past the item's end
+   are masked, but must be finite: they are the tile's first.
+
+   Lookups are chains of loads. So that no copy waits for one, a tile is looked up while its stage
+   is still full, and the next item after the first tile of this one. */
+template <int D>
+static __device__ inline void copy_steps(const prefill_arguments &a, const CUtensorMap *map,
+	uint32_t tiles, uint32_t full, uint32_t empty)
+{
+	const uint32_t tile_bytes = prefill_memory<D>::tile_bytes, size = a.shape.block_size;
+	uint32_t step = threadIdx.x % WARP * PAGED_KV_STEP, serial = 0;
+	struct item_source source, next;
+	bool has_next = source_of_round(a, 0, &next);
+
+	for (uint32_t round = 1; has_next; round++) {
+		source = next;
+		for (uint32_t first = 0; first < source.end; first += KEYS, serial++) {
+			uint32_t slot = serial % DEPTH, to = tiles + slot * tile_bytes;
+			uint32_t at = first + step < source.end ? first + step : first;
+			uint32_t block = __ldg(source.table + at / size);
+			uint32_t row =
+				(block * a.shape.kv_head_count + source.kv_head) * size + at % size;
+			barrier_wait(empty + slot * 8, (serial / DEPTH + 1) % 2);
+			if (step == 0) {
+				barrier_arrive_expecting(full + slot * 8, tile_bytes);
+			}
+			copy_box4(to + step * D * 2, map, row / 8, full + slot * 8);
+			if (first == 0) {
+				has_next = source_of_round(a, round, &next);
+			}
+		}
 	}
 }
 
@@ -247,6 +300,28 @@ static __device__ inline void copy_queries(
 	}
 }
 
+/* The third warpgroup: the producers. */
+template <int D, int BOX>
+static __device__ inline void produce(const prefill_arguments &a, const CUtensorMap *keys,
+	const CUtensorMap *values, struct prefill_item *items, const prefill_memory<D> &at,
+	uint32_t warp)
+{
+	uint32_t lane = threadIdx.x % WARP;
+	bool is_keys = warp == KEY_PRODUCER;
+
+	if (BOX == WHOLE_BOX && is_keys && lane == 0) {
+		fence_global_writes();
+		copy_keys_values<D>(a, keys, values, at);
+	} else if (BOX != WHOLE_BOX && (is_keys || warp == VALUE_PRODUCER) && lane < STEPS) {
+		fence_global_writes();
+		copy_steps<D>(a, is_keys ? keys : values, is_keys ? at.keys : at.values,
+			is_keys ? at.full_keys : at.full_values,
+			is_keys ? at.empty_keys : at.empty_values);
+	} else if (warp == QUERY_PRODUCER) {
+		copy_queries<D>(a, items, at);
+	}
+}
+
 /* The online softmax of a warpgroup's 64 queries. Lane l of warp w holds rows w * 16 + l / 4
    (index 0 of pairs) and w * 16 + l / 4 + 8 (index 1), at columns 8 * n + 2 * (l % 4) and the
    next. */
@@ -255,24 +330,25 @@ template <int D> struct group_state {
 	float max[2], sum[2], rescale[2];
 };
 
-template <int D>
+template <int D, int BOX>
 static __device__ inline void multiply_keys(float (&score)[KEYS / 2], uint64_t query, uint64_t keys)
 {
 #pragma unroll
 	for (int k = 0; k < D / 16; k++) {
 		uint64_t within = k % 4 * 2;
 		wgmma<KEYS>::issue(score, query + k / 4 * (GROUP_QUERIES * ROW_BYTES / 16) + within,
-			keys + k / 4 * (KEYS * ROW_BYTES / 16) + within, k > 0);
+			keys + k / 4 * (tile_layout<D, BOX>::half / 16) + within, k > 0);
 	}
 }
 
-template <int D>
+template <int D, int BOX>
 static __device__ inline void multiply_values(
 	float (&out)[D / 2], const uint32_t (&p)[KEYS / 16][4], uint64_t values, int adds)
 {
 #pragma unroll
 	for (int k = 0; k < KEYS / 16; k++) {
-		wgmma_transposed(out, p[k], values + k * (16 * ROW_BYTES / 16), k > 0 ? 1 : adds);
+		wgmma_transposed(out, p[k], values + k * (tile_layout<D, BOX>::rows_8 / 8),
+			k > 0 ? 1 : adds);
 	}
 }
 
@@ -370,26 +446,27 @@ static __device__ inline void arrive_for_warp(uint32_t barrier)
 }
 
 /* Scores and softmax of key tile t, and the weighted sum of the values of tile t - 1. */
-template <int D, bool IS_MASKED>
+template <int D, int BOX, bool IS_MASKED>
 static __device__ inline void attend_tile(group_cursor<D> &cursor, group_state<D> &state,
 	float (&score)[KEYS / 2], uint32_t (&p)[KEYS / 16][4], uint32_t t)
 {
 	const prefill_memory<D> &at = cursor.at;
 	uint32_t slot = cursor.serial % DEPTH, previous = (cursor.serial - 1) % DEPTH;
-	uint64_t keys = tile_descriptor(at.keys + slot * at.tile_bytes);
-	uint64_t values =
-		transposed_descriptor(at.values + previous * at.tile_bytes, KEYS * ROW_BYTES);
+	uint64_t keys =
+		tile_descriptor(at.keys + slot * at.tile_bytes, tile_layout<D, BOX>::rows_8);
+	uint64_t values = transposed_descriptor(at.values + previous * at.tile_bytes,
+		tile_layout<D, BOX>::half, tile_layout<D, BOX>::rows_8);
 
 	barrier_wait(at.full_keys + slot * 8, cursor.serial / DEPTH % 2);
 	ping_pong_wait(cursor.group);
 	hold(score);
 	hold(state.out);
 	wgmma_fence();
-	multiply_keys<D>(score, cursor.query, keys);
+	multiply_keys<D, BOX>(score, cursor.query, keys);
 	wgmma_commit();
 	barrier_wait(at.full_values + previous * 8, (cursor.serial - 1) / DEPTH % 2);
 	wgmma_fence();
-	multiply_values<D>(state.out, p, values, t > 1);
+	multiply_values<D, BOX>(state.out, p, values, t > 1);
 	wgmma_commit();
 	ping_pong_signal(cursor.group);
 	wgmma_wait<1>();
@@ -406,13 +483,14 @@ static __device__ inline void attend_tile(group_cursor<D> &cursor, group_state<D
 }
 
 /* Scores and softmax of key tile 0. */
-template <int D>
+template <int D, int BOX>
 static __device__ inline void attend_first_tile(group_cursor<D> &cursor, group_state<D> &state,
 	float (&score)[KEYS / 2], uint32_t (&p)[KEYS / 16][4])
 {
 	const prefill_memory<D> &at = cursor.at;
 	uint32_t slot = cursor.serial % DEPTH;
-	uint64_t keys = tile_descriptor(at.keys + slot * at.tile_bytes);
+	uint64_t keys =
+		tile_descriptor(at.keys + slot * at.tile_bytes, tile_layout<D, BOX>::rows_8);
 
 	state.max[0] = state.max[1] = -CUDART_INF_F;
 	state.sum[0] = state.sum[1] = 0;
@@ -420,7 +498,7 @@ static __device__ inline void attend_first_tile(group_cursor<D> &cursor, group_s
 	ping_pong_wait(cursor.group);
 	hold(score);
 	wgmma_fence();
-	multiply_keys<D>(score, cursor.query, keys);
+	multiply_keys<D, BOX>(score, cursor.query, keys);
 	wgmma_commit();
 	ping_pong_signal(cursor.group);
 	wgmma_wait<0>();
@@ -505,7 +583,7 @@ template <int D> static __device__ inline void skip_item(group_cursor<D> &cursor
 }
 
 /* A consumer warpgroup: computes all items of the block. */
-template <int D>
+template <int D, int BOX>
 static __device__ inline void attend_items(const prefill_arguments &a,
 	const struct prefill_item *items, const prefill_memory<D> &at, uint32_t group,
 	uint32_t rounds)
@@ -541,23 +619,23 @@ static __device__ inline void attend_items(const prefill_arguments &a,
 		uint32_t whole = (item.position + group * GROUP_QUERIES + 1) /
 				 KEYS; /* key tiles without a mask */
 		uint32_t t = 1;
-		attend_first_tile<D>(cursor, state, score, p);
+		attend_first_tile<D, BOX>(cursor, state, score, p);
 #pragma unroll 1
 		for (; t < whole; t++) {
-			attend_tile<D, false>(cursor, state, score, p, t);
+			attend_tile<D, BOX, false>(cursor, state, score, p, t);
 		}
 #pragma unroll 1
 		for (; t < count; t++) {
-			attend_tile<D, true>(cursor, state, score, p, t);
+			attend_tile<D, BOX, true>(cursor, state, score, p, t);
 		}
 		arrive_for_warp(at.empty_queries + slot * 8);
 		uint32_t previous = (cursor.serial - 1) % DEPTH;
-		uint64_t values = transposed_descriptor(
-			at.values + previous * at.tile_bytes, KEYS * ROW_BYTES);
+		uint64_t values = transposed_descriptor(at.values + previous * at.tile_bytes,
+			tile_layout<D, BOX>::half, tile_layout<D, BOX>::rows_8);
 		barrier_wait(at.full_values + previous * 8, (cursor.serial - 1) / DEPTH % 2);
 		hold(state.out);
 		wgmma_fence();
-		multiply_values<D>(state.out, p, values, count > 1);
+		multiply_values<D, BOX>(state.out, p, values, count > 1);
 		wgmma_commit();
 		wgmma_wait<0>();
 		hold(state.out);
@@ -609,27 +687,31 @@ static __global__ void __launch_bounds__(ALL_WARPS *WARP, 1)
 	dependency_wait();
 	if (group == GROUPS) {
 		registers_release<40>();
-		if (warp == GROUPS * WARPS_IN_GROUP && threadIdx.x % WARP < producer<BOX>::lanes) {
-			fence_global_writes();
-			copy_keys_values<D, BOX>(a, &keys, &values, at);
-		} else if (warp == GROUPS * WARPS_IN_GROUP + 1) {
-			copy_queries<D>(a, items, at);
-		}
+		produce<D, BOX>(a, &keys, &values, items, at, warp);
 	} else {
 		registers_acquire<232>();
 		uint32_t total = a.tile_count * a.piece_count * a.shape.head_count;
 		uint32_t rounds = total / gridDim.x, rest = total % gridDim.x;
 		uint32_t position_in_round =
 			rounds % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
-		attend_items<D>(a, items, at, group, rounds + (position_in_round < rest ? 1 : 0));
+		attend_items<D, BOX>(
+			a, items, at, group, rounds + (position_in_round < rest ? 1 : 0));
 	}
 #endif
 }
 
-/* TMA descriptor of the keys or values of a layer, (rows, D) bf16. The number of rows is unknown
-   here, so the descriptor has the largest; only rows from the block tables are read. */
+/* TMA descriptor of the keys or values of a layer, (rows, D) bf16; of small KV blocks as
+   (eights of rows, column halves, 8, 64). The number of rows is unknown here, so the descriptor has
+   the largest; only rows from the block tables are read. */
 template <int D, int BOX> static int describe_pool(CUtensorMap *out, const uint16_t *pool)
 {
+	if (tile_layout<D, BOX>::is_stepwise) {
+		const cuuint64_t sizes[] = {COLUMNS, 8, D / COLUMNS, INT32_MAX / 8};
+		const cuuint64_t strides[] = {D * 2, ROW_BYTES, 8 * D * 2};
+		const cuuint32_t step[] = {COLUMNS, 8, D / COLUMNS, BOX / 8};
+		return tensor_map_make(
+			out, pool, 4, sizes, strides, step, CU_TENSOR_MAP_SWIZZLE_NONE);
+	}
 	const cuuint64_t size[] = {D, INT32_MAX}, row_bytes[] = {D * 2};
 	const cuuint32_t box[] = {COLUMNS, BOX};
 
@@ -684,8 +766,8 @@ template <int D, int BOX> static int launch(prefill_arguments a, cudaStream_t st
 
 template <int D> static int launch_boxes(const prefill_arguments &a, cudaStream_t stream)
 {
-	return a.shape.block_size % 64 == 0 ? launch<D, 64>(a, stream)
-					    : launch<D, PAGED_KV_STEP>(a, stream);
+	return a.shape.block_size % WHOLE_BOX == 0 ? launch<D, WHOLE_BOX>(a, stream)
+						   : launch<D, PAGED_KV_STEP>(a, stream);
 }
 
 int prefill_attention_sm90(const prefill_arguments &a, cudaStream_t stream)

@@ -46,6 +46,17 @@ __device__ inline void copy_box(
 		     : "memory");
 }
 
+/* Copies the box that begins at index `last` of the last dimension of a 4D tensor, and at 0 of the
+   others. */
+__device__ inline void copy_box4(
+	uint32_t shared, const CUtensorMap *map, uint32_t last, uint32_t barrier)
+{
+	asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+		     "[%0], [%1, {%2, %2, %2, %3}], [%4];\n" ::"r"(shared),
+		     "l"(map), "r"(0), "r"(last), "r"(barrier)
+		     : "memory");
+}
+
 /* Copies contiguous bytes. The size and both addresses are multiples of 16. */
 __device__ inline void copy_bytes(
 	uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier)

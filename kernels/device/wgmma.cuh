@@ -12,21 +12,23 @@
 /* ---- shared memory descriptors ---- */
 
 /* Descriptor of a K-major tile: the inner dimension of the GEMM runs along a row. The next 16
-   elements of a row are 32 bytes further on, which adds 2 to the descriptor. */
-__device__ inline uint64_t tile_descriptor(uint32_t address)
+   elements of a row are 32 bytes further on, which adds 2 to the descriptor. bytes_of_8_rows: from
+   8 rows to the next 8, a multiple of 1,024. */
+__device__ inline uint64_t tile_descriptor(uint32_t address, uint32_t bytes_of_8_rows = 1024)
 {
-	const uint64_t swizzle_128 = 1, bytes_of_8_rows = 1024;
+	const uint64_t swizzle_128 = 1;
 
-	return swizzle_128 << 62 | bytes_of_8_rows >> 4 << 32 | (uint64_t)1 << 16 |
+	return swizzle_128 << 62 | (uint64_t)(bytes_of_8_rows >> 4) << 32 | (uint64_t)1 << 16 |
 	       (address & 0x3ffff) >> 4;
 }
 
 /* Descriptor of an MN-major (transposed) tile: the inner dimension of the GEMM runs from row to
    row. The next 64 columns are in another tile, `across` bytes further on. */
-__device__ inline uint64_t transposed_descriptor(uint32_t address, uint32_t across)
+__device__ inline uint64_t transposed_descriptor(
+	uint32_t address, uint32_t across, uint32_t bytes_of_8_rows = 1024)
 {
-	return (tile_descriptor(address) & ~((uint64_t)0x3fff << 16)) | (uint64_t)(across >> 4)
-										<< 16;
+	return (tile_descriptor(address, bytes_of_8_rows) & ~((uint64_t)0x3fff << 16)) |
+	       (uint64_t)(across >> 4) << 16;
 }
 
 /* ---- ordering ---- */
