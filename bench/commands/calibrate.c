@@ -146,7 +146,7 @@ static enum status check_request(const struct calibrate_request *request, struct
 		return error_set(error, STATUS_USAGE,
 			"--from-steps has steps of its own: --points and --measured name others");
 	}
-	return STATUS_OK;
+	return replay_config_transport_check(&request->replay.run.config, error);
 }
 
 static enum status get_points(struct calibrate_request *request, const struct gpu_profile *gpu,

@@ -60,13 +60,6 @@ static enum status measure(const struct kernels_request *request, struct error *
 	static_assert(
 		(int)POSITIONALS_MAX <= (int)KERNEL_BENCH_NAMES_MAX, "a name is a positional");
 	TRY(cuda_check_device(ranks, error));
-	if (ranks > 1 && request->name_count > 0) {
-		return error_set(error, STATUS_USAGE,
-			"%.60s: --tensor-parallel-size %u times the exchange between GPUs, "
-			"expected no "
-			"name of an operation",
-			request->names[0], ranks);
-	}
 	memcpy(options.names, request->names, request->name_count * sizeof(*request->names));
 	enum status status = output_file_open(&output, request->out, error);
 	if (status == STATUS_OK) {
@@ -132,6 +125,25 @@ static enum status draw(const char *from, const char *to, struct error *error)
 	return status;
 }
 
+/* Refuses options that contradict each other. */
+static enum status check_request(const struct kernels_request *request, struct error *error)
+{
+	const struct replay_config *config = &request->config;
+
+	TRY(replay_config_transport_check(config, error));
+	if (config->tp_transport == TP_TRANSPORT_NCCL) {
+		return error_set(error, STATUS_USAGE,
+			"--tp-transport nccl: kernels times the exchange over peer memory only");
+	}
+	if (config->tensor_parallel_size > 1 && request->name_count > 0) {
+		return error_set(error, STATUS_USAGE,
+			"%.60s: --tensor-parallel-size %u times the exchange between GPUs, "
+			"expected no name of an operation",
+			request->names[0], (uint32_t)config->tensor_parallel_size);
+	}
+	return STATUS_OK;
+}
+
 static enum status run(struct command_line *line, struct error *error)
 {
 	struct kernels_request *request = line->values;
@@ -139,6 +151,7 @@ static enum status run(struct command_line *line, struct error *error)
 
 	request->names = line->positionals;
 	request->name_count = line->positional_count;
+	TRY(check_request(request, error));
 	if (request->from == NULL) {
 		if (request->plot != NULL && !is_stored) {
 			return error_set(error, STATUS_USAGE,
@@ -159,7 +172,7 @@ static const struct option options[] = {
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE", .initial = "-",
 		.help = "file of the table; - is the standard output"},
 	{FROM_TABLE("tensor-parallel-size")},
-	{FROM_TABLE("tp-transport")},
+	{FROM_TABLE("tp-transport"), .help = "how ranks exchange; NCCL is not timed here"},
 	{FROM_TABLE("kernels"),
 		.help = "auto uses the kernels written for the GPU, where they exist"},
 	{"repeats", OPTION_COUNT, REQUEST(repeats), .argument = "N", .initial = "5", .minimum = 1,

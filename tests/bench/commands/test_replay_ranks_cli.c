@@ -162,3 +162,19 @@ Test(replay_ranks, no_rank_outlives_a_killed_run)
 	process_result_free(&outcome);
 	temporary_remove(run.folder);
 }
+
+Test(replay_ranks, a_transport_without_ranks_is_refused_before_a_file_is_written)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	struct process_result outcome = shell_run(folder,
+		"'%s' calibrate --runner cuda --model qwen3-0.6b --name a --out c "
+		"--tp-transport peer; code=$?; ls; exit $code",
+		QUIRE_EXECUTABLE);
+	require(outcome.code == 2, "exit code %d: %s", outcome.code, outcome.err);
+	require(strstr(outcome.err, "above 1") != NULL, "%s", outcome.err);
+	require(strcmp(outcome.out, "") == 0, "left or said: %s", outcome.out);
+	process_result_free(&outcome);
+	temporary_remove(folder);
+}
