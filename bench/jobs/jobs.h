@@ -61,6 +61,10 @@ struct jobs_options {
 /* As many workers as this machine has processors. */
 uint32_t jobs_default_workers(void);
 
+/* mpirun says how many jobs are done at once, and gives its standard input to one process: refuses
+   a number of workers other than 0, and a trace of `-`. */
+enum status jobs_check_launch(uint64_t workers, const char *trace_path, struct error *error);
+
 /* Sticky, but under mpirun every process must come here: error is what it has found wrong so far,
    and rank 0 returns the error of any of them. Once in the life of a process of mpirun. */
 enum status jobs_open(struct jobs **jobs, const struct jobs_options *options, struct error *error);

@@ -154,3 +154,20 @@ const struct jobs_transport launched_jobs = {
 	.take = launched_take,
 	.close = launched_close,
 };
+
+enum status jobs_check_launch(uint64_t workers, const char *trace_path, struct error *error)
+{
+	uint32_t launched = rank_launch_find().count;
+
+	if (launched > 1 && workers > 0) {
+		return error_set(error, STATUS_USAGE,
+			"--jobs belongs to one machine: mpirun started %u processes, which do the "
+			"runs",
+			launched);
+	}
+	if (launched > 1 && strcmp(trace_path, "-") == 0) {
+		return error_set(error, STATUS_USAGE,
+			"only one process of mpirun has the standard input: name a file");
+	}
+	return STATUS_OK;
+}

@@ -5,6 +5,7 @@
 #include "bench/replay/runners.h"
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
+#include "engine/base/input_file.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/policy.h"
@@ -183,7 +184,7 @@ static void note_facts(struct plan_configuration_state *state, const struct run 
 	state->config = replay_config_json(config);
 }
 
-/* A trace whose rows have one time is the same at every speedup. */
+/* A trace whose rows have one time is the same at every speedup, one request at every rate. */
 static enum status check_times(
 	const struct plan *plan, const struct replay_config *config, struct error *error)
 {
@@ -191,6 +192,11 @@ static enum status check_times(
 	bool uses_times = (plan->knob == KNOB_SPEEDUP || is_target) && !config->given.rate &&
 			  config->sessions == SESSIONS_OPEN;
 
+	if (plan->knob == KNOB_RATE && plan->trace_rows == 1 && config->loop == LOOP_OFF) {
+		return error_set(error, STATUS_USAGE,
+			"the trace has one request, so --rate changes nothing: expected more, or "
+			"--loop with --max-requests");
+	}
 	if (!uses_times || plan->trace_span_ns > 0) {
 		return STATUS_OK;
 	}
@@ -278,6 +284,8 @@ static enum status open_plan(
 	plan->knob = finds_replicas(request) ? KNOB_REPLICAS : (enum knob_index)request->vary;
 	TRY(objective_check(&plan->objective, knobs[plan->knob].is_least, error));
 	TRY(check_request(request, error));
+	TRY(jobs_check_launch(request->jobs, request->run.trace_path, error));
+	TRY(input_spool(request->run.trace_path, error)); /* each run reads it again */
 	TRY(replicates_measure(plan, error));
 	TRY(open_configurations(plan, error));
 	plan->context =

@@ -218,24 +218,6 @@ static enum status choose_workers(
 	return STATUS_OK;
 }
 
-/* mpirun says how many runs are done at once, and gives its standard input to one process. */
-static enum status check_launch(const struct sweep_request *request, struct error *error)
-{
-	uint32_t launched = rank_launch_find().count;
-
-	if (launched > 1 && request->jobs > 0) {
-		return error_set(error, STATUS_USAGE,
-			"--jobs belongs to one machine: mpirun started %u processes, which do the "
-			"runs",
-			launched);
-	}
-	if (launched > 1 && strcmp(request->run.trace_path, "-") == 0) {
-		return error_set(error, STATUS_USAGE,
-			"only one process of mpirun has the standard input: name a file");
-	}
-	return STATUS_OK;
-}
-
 /* The runners of all configurations must be found. */
 static enum status prepare(struct sweep *sweep, uint32_t *workers, struct error *error)
 {
@@ -246,7 +228,7 @@ static enum status prepare(struct sweep *sweep, uint32_t *workers, struct error 
 		return error_set(error, STATUS_USAGE, "expected --%s",
 			request->grid == NULL ? "grid OPTION=VALUE,..." : "out DIR");
 	}
-	TRY(check_launch(request, error));
+	TRY(jobs_check_launch(request->jobs, request->run.trace_path, error));
 	TRY(grid_open(&sweep->grid, request->grid, NULL, base, error));
 	*workers = JOBS_WORKERS_MAX;
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {

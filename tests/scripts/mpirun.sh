@@ -141,6 +141,10 @@ verdict "a grid that is wrong is refused once" refused 3 "seed has 1 twice" \
 	"$quire" sweep trace.jsonl --grid seed=1,1 --out none
 verdict "--jobs under mpirun is refused" refused 3 "--jobs belongs to one machine" \
 	"$quire" sweep trace.jsonl --grid seed=1,2 --out none --jobs 2
+verdict "--jobs of a plan under mpirun is refused" refused 3 "--jobs belongs to one machine" \
+	"$quire" "${plan[@]}" --jobs 2
+verdict "a plan under mpirun reads no pipe" refused 3 "has the standard input: name a file" \
+	"$quire" plan - --slo-ttft-ms 50
 verdict "measured runs under mpirun are refused" refused 2 "are measured, so one at a time" \
 	"$quire" sweep trace.jsonl "${options[@]}" --grid seed=1,2 --out none
 cp trace.jsonl 1/trace.jsonl

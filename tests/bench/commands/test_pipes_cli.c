@@ -72,6 +72,30 @@ Test(pipes_cli, a_trace_may_come_from_a_pipe)
 	free(stat);
 }
 
+/* A plan reads its trace once a run, in other processes. */
+Test(pipes_cli, a_plan_reads_a_pipe_as_often_as_a_file)
+{
+	static const char *const sources[] = {
+		"cat trace.jsonl | " QUIRE " plan - ",
+		"cat trace.jsonl | gzip | " QUIRE " plan - ",
+		QUIRE " plan - <trace.jsonl ",
+		"mkfifo pipe && (cat trace.jsonl >pipe &) && exec 3<pipe && " QUIRE
+		" plan /dev/fd/3 ",
+	};
+	static const char options[] =
+		SMALL " --slo-ttft-ms 100 --attain 0.5 --replicates 2 --jobs 2 --out ";
+	char command[512];
+
+	snprintf(command, sizeof(command), QUIRE " plan trace.jsonl %s file", options);
+	free(shell(0, command));
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		snprintf(command, sizeof(command),
+			"%s %s piped && cmp file/plan.tsv piped/plan.tsv", sources[i], options);
+		free(shell(0, command));
+		free(shell(0, "rm -r piped"));
+	}
+}
+
 Test(pipes_cli, faults_of_a_piped_trace_have_its_lines)
 {
 	free(shell(0, "{ printf 'junk\\n' | " QUIRE " replay - 2>err; test $? = 2; } && "

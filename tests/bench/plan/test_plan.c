@@ -431,7 +431,7 @@ Test(plan, says_which_requests_alone_break_the_limits)
 	plan_file_close(&plan);
 }
 
-/* Ctrl-C leaves what is known as a bound. */
+/* Ctrl-C leaves what is known as a bound. The whole plan takes twenty times as long as it gets. */
 Test(plan, an_interrupt_leaves_a_bound)
 {
 	char out[PATH_BYTES];
@@ -440,7 +440,8 @@ Test(plan, an_interrupt_leaves_a_bound)
 
 	snprintf(out, sizeof(out), "%s/cut", folder);
 	const char *const arguments[] = {"quire", "plan", TRACE, "--slo-ttft-ms", "400", "--jobs",
-		"2", "--precision", "0", "--vary", "rate", "--replicates", "0", "--out", out, NULL};
+		"2", "--precision", "0", "--vary", "rate", "--replicates", "0", "--loop", "fresh",
+		"--max-requests", "60000", "--out", out, NULL};
 	const struct process_order order = {.program = QUIRE_EXECUTABLE, .arguments = arguments};
 	process_start(&process, &order);
 	usleep(700000);
@@ -635,6 +636,9 @@ Test(plan, misuse_is_refused_in_a_line)
 	free(text);
 	text = quire(2, "plan @/at_once --slo-ttft-ms 9 --target-speedup 2");
 	require(strstr(text, "--target-speedup changes nothing") != NULL, "%s", text);
+	free(text);
+	text = quire(2, "plan @/at_once --slo-ttft-ms 9 --vary rate --max-requests 1");
+	require(strstr(text, "--rate changes nothing") != NULL, "%s", text);
 	free(text);
 	text = quire(2, "plan @/missing.jsonl --slo-ttft-ms 9");
 	require(strstr(text, "missing.jsonl") != NULL, "%s", text);
