@@ -3,6 +3,7 @@
 #include "reports/figures/plot.h"
 #include "engine/base/input_file.h"
 #include "engine/base/output_file.h"
+#include "engine/ranks/launch.h"
 #include "kernels/op/launch.h"
 
 #ifdef QUIRE_HAS_CUDA
@@ -151,6 +152,12 @@ static enum status run(struct command_line *line, struct error *error)
 
 	request->names = line->positionals;
 	request->name_count = line->positional_count;
+	if (rank_launch_find().count > 1) {
+		error_set(error, STATUS_USAGE,
+			"kernels is one process: without mpirun, --tensor-parallel-size N starts "
+			"what N GPUs need");
+		return rank_launch_join(0, error); /* only one process says it */
+	}
 	TRY(check_request(request, error));
 	if (request->from == NULL) {
 		if (request->plot != NULL && !is_stored) {

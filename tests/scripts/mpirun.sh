@@ -92,6 +92,8 @@ verdict "a runner that computes nothing is refused" refused 2 "--runner sim need
 	"$quire" replay trace.jsonl --out none
 verdict "a command of several runs is refused" refused 2 "processes of mpirun do one run" \
 	"$quire" calibrate --runner reference --name none --out none --model qwen3-0.6b
+verdict "a command of one process is refused" refused 2 "kernels is one process" \
+	"$quire" kernels --out none
 verdict "another configuration is refused" refused 2 "has another build or configuration" \
 	bash -c "$(by_rank 'exec "$0" replay trace.jsonl --seed $rank "$@" --out none')" \
 	"$quire" "${options[@]}"
