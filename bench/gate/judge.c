@@ -44,8 +44,8 @@ static void add_json_value(struct text *text, const cJSON *node)
 /* What a run on a GPU and its simulation differ in, by their nature. */
 static bool is_of_runner(const char *field)
 {
-	static const char *const fields[] = {
-		"runner", "gpu", "weights", "dtype", "kernels", "tp_transport", "engine_process"};
+	static const char *const fields[] = {"runner", "gpu", "weights", "dtype", "kernels",
+		"shared_prefix_attention", "tp_transport", "engine_process"};
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		if (strcmp(fields[i], field) == 0) {

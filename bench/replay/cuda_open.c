@@ -230,6 +230,11 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 		[TP_TRANSPORT_PEER] = CUDA_TRANSPORT_PEER,
 		[TP_TRANSPORT_NCCL] = CUDA_TRANSPORT_NCCL,
 	};
+	static const enum decode_sharing sharings[] = {
+		[SHARED_PREFIX_ATTENTION_AUTO] = DECODE_SHARING_AUTO,
+		[SHARED_PREFIX_ATTENTION_ON] = DECODE_SHARING_ON,
+		[SHARED_PREFIX_ATTENTION_OFF] = DECODE_SHARING_OFF,
+	};
 	struct weights *weights = NULL;
 	struct engine_config engine, complete;
 	uint32_t ranks = (uint32_t)config->tensor_parallel_size;
@@ -256,8 +261,7 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 		.gpu_memory_utilization = config->gpu_memory_utilization,
 		.seed = config->seed,
 		.is_eager = config->enforce_eager,
-		.reads_prefixes_apart =
-			config->shared_prefix_attention == SHARED_PREFIX_ATTENTION_OFF,
+		.sharing = sharings[config->shared_prefix_attention],
 		.path = config->kernels == KERNELS_GENERAL ? KERNEL_PATH_GENERAL : KERNEL_PATH_SM90,
 		.transport = transports[config->tp_transport],
 		.first_device = request->replica * ranks,

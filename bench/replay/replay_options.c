@@ -31,8 +31,8 @@ WORDS(dtype, [DTYPE_FLOAT32] = "float32", [DTYPE_BFLOAT16] = "bfloat16")
 WORDS(tp_transport, [TP_TRANSPORT_AUTO] = "auto", [TP_TRANSPORT_PEER] = "peer",
 	[TP_TRANSPORT_NCCL] = "nccl")
 WORDS(kernels, [KERNELS_AUTO] = "auto", [KERNELS_GENERAL] = "general")
-WORDS(shared_prefix_attention, [SHARED_PREFIX_ATTENTION_ON] = "on",
-	[SHARED_PREFIX_ATTENTION_OFF] = "off")
+WORDS(shared_prefix_attention, [SHARED_PREFIX_ATTENTION_AUTO] = "auto",
+	[SHARED_PREFIX_ATTENTION_ON] = "on", [SHARED_PREFIX_ATTENTION_OFF] = "off")
 WORDS(overlap, [OVERLAP_ON] = "on", [OVERLAP_OFF] = "off")
 WORDS(clock, [REPLAY_CLOCK_VIRTUAL] = "virtual", [REPLAY_CLOCK_WALL] = "wall")
 WORDS(tokens, [TOKENS_FORCED] = "forced", [TOKENS_SAMPLED] = "sampled")

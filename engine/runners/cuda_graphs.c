@@ -121,7 +121,7 @@ enum status cuda_graphs_open(struct cuda_graphs *graphs, struct cuda_launcher *l
 	for (uint32_t i = 0; i < graphs->bucket_count; i++) {
 		struct cuda_bucket *bucket = &graphs->buckets[i];
 		TRY(open_step(launcher, bucket, false, is_eager, error));
-		if (bucket->row_count > 1 && launcher->data.list.is_sharing) {
+		if (bucket->row_count > 1 && launcher->data.list.sharing != DECODE_SHARING_OFF) {
 			TRY(open_step(launcher, bucket, true, is_eager, error));
 		}
 	}

@@ -11,6 +11,7 @@
 #include "engine/ranks/ranks.h"
 #include "engine/runners/cuda_exchange.h"
 #include "engine/runners/cuda_memory.h"
+#include "kernels/attention/decode_list.h"
 #include "kernels/op/launch.h"
 
 /* The CUDA runner: computes tokens on the current GPU by engine/runners/cuda_forward.h, or on
@@ -72,12 +73,12 @@ struct cuda_runner_options {
 	uint64_t gpu_memory_utilization;    /* millionths, where kv_block_count is 0 */
 	uint64_t seed;			    /* of the sampler's noise */
 	bool is_eager;			    /* no graphs */
-	bool reads_prefixes_apart;     /* decode attention reads shared blocks once for each row */
-	enum kernel_path path;	       /* the best that may be used */
-	struct range_stack *stack;     /* of the ranges open; NULL: disabled */
-	struct ranks *ranks;	       /* by cuda_runner_start_ranks(); NULL: one rank */
-	uint32_t first_device;	       /* the GPU of rank 0; rank r has the r-th behind it */
-	enum cuda_transport transport; /* between ranks */
+	enum decode_sharing sharing;	    /* whether decode attention reads shared blocks once */
+	enum kernel_path path;		    /* the best that may be used */
+	struct range_stack *stack;	    /* of the ranges open; NULL: disabled */
+	struct ranks *ranks;		    /* by cuda_runner_start_ranks(); NULL: one rank */
+	uint32_t first_device;		    /* the GPU of rank 0; rank r has the r-th behind it */
+	enum cuda_transport transport;	    /* between ranks */
 };
 
 /* Starts ranks 1 to rank_count - 1 and sets options->ranks. Nothing of CUDA may have been called.

@@ -104,7 +104,7 @@ static enum status open_forward(struct cuda_runner *runner,
 
 	launcher->data.split_limit = forward.limits.splits;
 	launcher->data.list.path = path;
-	launcher->data.list.is_sharing = !options->reads_prefixes_apart;
+	launcher->data.list.sharing = options->sharing;
 	TRY(cuda_forward_open(&launcher->forward, &forward, error));
 	launcher->data.list.shape = cuda_forward_shape(launcher->forward);
 	return STATUS_OK;

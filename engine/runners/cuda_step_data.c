@@ -149,7 +149,7 @@ static void fill_claims(struct cuda_step_data *data, const struct cuda_step_list
 		.rows = lists->rows,
 		.contexts = lists->contexts,
 		.split_start = lists->split_start,
-		.may_share = counts->shared_tokens >= (uint64_t)DECODE_SPLIT};
+		.may_share = decode_list_may_share(&data->list, counts->shared_tokens)};
 
 	data->claim_count = 0;
 	for (uint32_t launch = 0; rows.first_row < row_count; launch++) {

@@ -63,7 +63,7 @@ struct cuda_step_data {
 	uint64_t seed;		/* of the sampler's noise */
 	uint32_t decode_blocks; /* thread blocks of decode attention */
 	uint64_t split_limit;	/* splits in one launch of decode attention */
-	/* its shape, path and is_sharing are set before the tables are opened */
+	/* its shape, path and sharing are set before the tables are opened */
 	struct decode_list list;
 	uint32_t *group_ends; /* (max_num_seqs) see struct cuda_batch */
 

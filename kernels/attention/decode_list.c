@@ -61,10 +61,12 @@ void decode_list_open(struct decode_list *list)
 {
 	size_t holders = (size_t)list->pool_blocks * ends_in_a_block(&list->shape);
 
-	list->is_sharing = list->is_sharing && decode_list_has_sm90(list->path, &list->shape);
+	if (!decode_list_has_sm90(list->path, &list->shape)) {
+		list->sharing = DECODE_SHARING_OFF;
+	}
 	list->generation = 0;
 	list->has_shared = memory_take(list->row_capacity, sizeof(*list->has_shared));
-	if (!list->is_sharing) {
+	if (list->sharing == DECODE_SHARING_OFF) {
 		return;
 	}
 	list->holders = memory_take(holders, sizeof(*list->holders));
@@ -308,13 +310,24 @@ static uint32_t fill_singles(const struct decode_list *list, const struct decode
 	return end;
 }
 
+bool decode_list_may_share(const struct decode_list *list, uint64_t shared_tokens)
+{
+	uint64_t elements = 2 * (uint64_t)list->shape.kv_head_count * list->shape.head_dim;
+	uint64_t saved = shared_tokens * elements * sizeof(uint16_t);
+
+	if (list->sharing == DECODE_SHARING_OFF || shared_tokens < (uint64_t)DECODE_SPLIT) {
+		return false;
+	}
+	return list->sharing == DECODE_SHARING_ON || saved >= (uint64_t)DECODE_SHARING_LEAST;
+}
+
 uint32_t decode_list_fill(struct decode_list *list, const struct decode_rows *rows,
 	struct decode_claim *claims, uint32_t first, struct decode_launch *launch)
 {
 	uint32_t end = rows->first_row + rows->row_count, count = first, readers = 0;
 
 	memset(list->has_shared, 0, list->row_capacity * sizeof(*list->has_shared));
-	if (list->is_sharing && rows->may_share) {
+	if (list->sharing != DECODE_SHARING_OFF && rows->may_share) {
 		find_groups(list, rows);
 		count = fill_shared(list, rows, claims, first, &readers);
 	}

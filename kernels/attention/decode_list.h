@@ -57,14 +57,26 @@ bool decode_list_has_sm90(enum kernel_path path, const struct attention_shape *s
    as many splits as warps can have a split and a column block each. */
 uint32_t decode_list_readers(const struct attention_shape *shape);
 
+/* When splits that several rows hold are read once for all of them. */
+enum decode_sharing {
+	DECODE_SHARING_AUTO, /* in steps that save DECODE_SHARING_LEAST bytes */
+	DECODE_SHARING_ON,   /* wherever a whole split is shared */
+	DECODE_SHARING_OFF,
+};
+
+/* Keys and values of a layer on one GPU, in bytes, that sharing has to save to be worth its own
+   cost. Source: kernels/attention/TUNING.md, "Decode of shared prefixes". On an H200 a step with
+   shared splits takes 4 to 8 us a layer more, and 48 MiB take 11 us to read. */
+enum { DECODE_SHARING_LEAST = 48 << 20 };
+
 /* How lists are filled, and memory for it. */
 struct decode_list {
 	/* set by the caller before decode_list_open() */
 	struct attention_shape shape;
 	enum kernel_path path;
-	bool is_sharing;
-	uint32_t block_count; /* thread blocks of a launch: decode_attention_blocks() */
-	uint32_t pool_blocks; /* every entry of a table is below it */
+	enum decode_sharing sharing; /* decode_list_open() sets OFF where no kernel can */
+	uint32_t block_count;	     /* thread blocks of a launch: decode_attention_blocks() */
+	uint32_t pool_blocks;	     /* every entry of a table is below it */
 	uint32_t row_capacity;
 	uint32_t split_capacity; /* splits of all rows */
 
@@ -90,8 +102,12 @@ void decode_list_close(struct decode_list *list);
 struct decode_rows {
 	const uint32_t *tables, *rows, *contexts, *split_start;
 	uint32_t first_row, row_count;
-	bool may_share; /* else no two rows have a split in common, and none is looked for */
+	bool may_share; /* else no shared splits are looked for */
 };
+
+/* Whether shared splits are to be looked for in a step. shared_tokens: of the step's counts, those
+   that sharing saves at most. The list's shape is that of one rank. */
+bool decode_list_may_share(const struct decode_list *list, uint64_t shared_tokens);
 
 /* Fills claims from index `first` on, and *launch. Returns the index behind them. Where no launch
    of a step has shared entries, claim i is split i of the step. */

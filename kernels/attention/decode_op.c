@@ -85,7 +85,7 @@ void decode_attention_claims(struct decode_claims *out, const struct operands *o
 	struct decode_list list = {
 		.shape = attention_shape_of(c),
 		.path = operands->path,
-		.is_sharing = is_sharing,
+		.sharing = is_sharing ? DECODE_SHARING_ON : DECODE_SHARING_OFF,
 		.block_count = operands->processors,
 		.pool_blocks = attention_pool_blocks(c),
 		.row_capacity = c->rows,

@@ -44,6 +44,7 @@ static void open_gpus(struct comparison *own, const struct subject *subject,
 		.gpu_memory_utilization = 900000,
 		.seed = 3,
 		.is_eager = is_eager,
+		.sharing = DECODE_SHARING_ON,
 		.path = KERNEL_PATH_SM90,
 	};
 

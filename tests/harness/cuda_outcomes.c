@@ -256,7 +256,7 @@ static void open_setup(struct run *run, const struct subject *subject, const str
 		.gpu_memory_utilization = 900000,
 		.seed = 3,
 		.is_eager = setup->is_eager,
-		.reads_prefixes_apart = setup->reads_prefixes_apart,
+		.sharing = setup->reads_prefixes_apart ? DECODE_SHARING_OFF : DECODE_SHARING_ON,
 		.path = path,
 		.transport = setup->transport,
 	};

@@ -123,6 +123,7 @@ void open_cuda_path(struct run *run, const struct weights *weights,
 		.gpu_memory_utilization = 900000,
 		.seed = 3,
 		.is_eager = is_eager,
+		.sharing = DECODE_SHARING_ON,
 		.path = path};
 
 	cr_assert(cuda_runner_open(&run->runner, &options, &memory, &error) == STATUS_OK, "%s",

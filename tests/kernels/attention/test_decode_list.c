@@ -91,7 +91,7 @@ static bool is_shared(uint32_t first, uint32_t end, uint32_t row, uint32_t split
 {
 	bool is_shared = false;
 
-	if (!scene.list.is_sharing || !scene.may_share ||
+	if (scene.list.sharing == DECODE_SHARING_OFF || !scene.may_share ||
 		(split + 1) * DECODE_SPLIT >= scene.contexts[row]) {
 		return false;
 	}
@@ -187,7 +187,7 @@ static void body_lists(struct prop *prop, const void *context)
 			.block_size = sizes[i],
 			.table_width = width},
 		.path = prop_chance(prop, 1, 8) ? KERNEL_PATH_GENERAL : KERNEL_PATH_SM90,
-		.is_sharing = !prop_chance(prop, 1, 8),
+		.sharing = (enum decode_sharing)prop_below(prop, 3),
 		.block_count = prop_range(prop, 1, 200),
 		.pool_blocks = POOL,
 		.row_capacity = ROWS_MAX,
@@ -212,4 +212,31 @@ Test(decode_list, every_split_is_read_once_and_together_where_its_blocks_are_equ
 		.name = "decode lists", .body = body_lists, .trials = 1500};
 
 	cr_assert(prop_holds(&options));
+}
+
+/* The least number of saved tokens at which a list looks for shared splits. */
+static uint64_t least_tokens(enum decode_sharing sharing, uint32_t kv_heads, uint32_t head_dim)
+{
+	const struct decode_list list = {.sharing = sharing,
+		.shape = {.head_count = kv_heads, .kv_head_count = kv_heads, .head_dim = head_dim}};
+	uint64_t tokens = 0;
+
+	while (tokens < 1000000 && !decode_list_may_share(&list, tokens)) {
+		tokens++;
+	}
+	cr_expect(decode_list_may_share(&list, tokens + 1) == (tokens < 1000000));
+	return tokens;
+}
+
+/* 48 MiB of keys and values of two bytes an element. A rank of two has half of the heads. */
+Test(decode_list, sharing_begins_where_it_saves_enough_bytes)
+{
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 8, 128) == 12288);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 4, 128) == 24576);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 1, 128) == 98304);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 2, 64) == 98304);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 7, 128) == 14044); /* rounded up */
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 1024, 128) == DECODE_SPLIT);
+	cr_expect(least_tokens(DECODE_SHARING_ON, 8, 128) == DECODE_SPLIT);
+	cr_expect(least_tokens(DECODE_SHARING_OFF, 8, 128) == 1000000);
 }
