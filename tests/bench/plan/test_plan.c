@@ -456,6 +456,19 @@ Test(plan, an_interrupt_leaves_a_bound)
 	process_result_free(&result);
 }
 
+/* A trace that is over before its requests are shows no load that lasts. */
+Test(plan, a_trace_too_short_for_its_load_is_said)
+{
+	static const char said[] = "note: all requests arrive within";
+	char *text = quire(0, "plan " DEMO "--replicates 0 --target-rate 500");
+
+	require(strstr(text, said) != NULL, "%s", text);
+	free(text);
+	text = quire(0, "plan " TRACE " --slo-ttft-ms 400 --replicates 0");
+	require(strstr(text, said) == NULL, "%s", text);
+	free(text);
+}
+
 /* ---- configurations ---- */
 
 Test(plan, ranks_configurations_by_goodput_a_gpu)
