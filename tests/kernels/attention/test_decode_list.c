@@ -228,14 +228,14 @@ static uint64_t least_tokens(enum decode_sharing sharing, uint32_t kv_heads, uin
 	return tokens;
 }
 
-/* 48 MiB of keys and values of two bytes an element. A rank of two has half of the heads. */
+/* 96 MiB of keys and values of two bytes an element. A rank of two has half of the heads. */
 Test(decode_list, sharing_begins_where_it_saves_enough_bytes)
 {
-	cr_expect(least_tokens(DECODE_SHARING_AUTO, 8, 128) == 12288);
-	cr_expect(least_tokens(DECODE_SHARING_AUTO, 4, 128) == 24576);
-	cr_expect(least_tokens(DECODE_SHARING_AUTO, 1, 128) == 98304);
-	cr_expect(least_tokens(DECODE_SHARING_AUTO, 2, 64) == 98304);
-	cr_expect(least_tokens(DECODE_SHARING_AUTO, 7, 128) == 14044); /* rounded up */
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 8, 128) == 24576);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 4, 128) == 49152);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 1, 128) == 196608);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 2, 64) == 196608);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 7, 128) == 28087); /* rounded up */
 	cr_expect(least_tokens(DECODE_SHARING_AUTO, 1024, 128) == DECODE_SPLIT);
 	cr_expect(least_tokens(DECODE_SHARING_ON, 8, 128) == DECODE_SPLIT);
 	cr_expect(least_tokens(DECODE_SHARING_OFF, 8, 128) == 1000000);
