@@ -141,7 +141,7 @@ static void set_load(struct probe_figures *figures, const struct run_outcome *ou
 	}
 	figures->has_utilisation = outcome->has_utilisation;
 	figures->utilisation = outcome->has_utilisation ? outcome->utilisation : 0;
-	figures->demand = figures->utilisation;
+	figures->demand = outcome->has_utilisation ? outcome->demand : 0;
 	if (outcome->arrival_span_ns > 0) {
 		figures->demand *= (double)outcome->window_ns / (double)outcome->arrival_span_ns;
 	}

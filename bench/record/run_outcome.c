@@ -1,5 +1,7 @@
 #include "bench/record/run_outcome.h"
 
+#include <math.h>
+
 const char *verdict_name(enum verdict verdict)
 {
 	static const char *const names[] = {
@@ -144,8 +146,8 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 }
 
 /* What the work takes at capacity, as a share of a time; false: it has no price. */
-static bool utilisation_of(const struct run_sums *work, double time_ns,
-	const struct engine_config *limits, const struct runner *pricer, double *utilisation)
+static bool demand_of(const struct run_sums *work, double time_ns,
+	const struct engine_config *limits, const struct runner *pricer, double *demand)
 {
 	double running_ns = (double)work->running_ns;
 	double ns;
@@ -155,7 +157,7 @@ static bool utilisation_of(const struct run_sums *work, double time_ns,
 			pricer, &ns)) {
 		return false;
 	}
-	*utilisation = ns / time_ns;
+	*demand = ns / time_ns;
 	return true;
 }
 
@@ -167,7 +169,7 @@ static bool is_vain(const struct run_outcome *outcome, enum wait_cause cause, do
 	const struct engine_config *limits, const struct runner *pricer)
 {
 	struct engine_config wider = *limits;
-	double utilisation;
+	double demand;
 
 	switch (cause) {
 	case WAIT_SEATS:
@@ -182,14 +184,14 @@ static bool is_vain(const struct run_outcome *outcome, enum wait_cause cause, do
 	default:
 		return false;
 	}
-	return utilisation_of(&outcome->work, time_ns, &wider, pricer, &utilisation) &&
-	       utilisation > outcome->utilisation * (1 - vain_gain);
+	return demand_of(&outcome->work, time_ns, &wider, pricer, &demand) &&
+	       demand > outcome->demand * (1 - vain_gain);
 }
 
 static void set_vain_causes(struct run_outcome *outcome, double time_ns,
 	const struct engine_config *limits, const struct runner *pricer)
 {
-	if (!outcome->has_utilisation || outcome->utilisation < vain_from) {
+	if (!outcome->has_utilisation || outcome->demand < vain_from) {
 		return;
 	}
 	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
@@ -218,9 +220,10 @@ void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metr
 	for (uint32_t i = 0; i < outcome->level_count; i++) {
 		struct level_figures *figures = &outcome->levels[i];
 		uint64_t start_ns = i * outcome->level_ns;
-		figures->has_utilisation = utilisation_of(&levels[i].work,
+		figures->has_utilisation = demand_of(&levels[i].work,
 			time_up(outcome, start_ns, start_ns + outcome->level_ns), limits, pricer,
 			&figures->utilisation);
+		figures->utilisation = fmin(figures->utilisation, 1);
 	}
 	outcome->kv_peak = (double)sums->used_blocks_peak / limits->kv_block_count;
 	outcome->seats_peak = (double)sums->running_peak / (double)seats;
@@ -232,7 +235,7 @@ void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metr
 			       (double)work->steps / limits->max_num_batched_tokens;
 	outcome->kv_mean = (double)work->used_blocks_ns / up_ns / limits->kv_block_count;
 	outcome->seats_mean = (double)work->running_ns / up_ns / (double)seats;
-	outcome->has_utilisation =
-		utilisation_of(work, up_ns, limits, pricer, &outcome->utilisation);
+	outcome->has_utilisation = demand_of(work, up_ns, limits, pricer, &outcome->demand);
+	outcome->utilisation = fmin(outcome->demand, 1);
 	set_vain_causes(outcome, up_ns, limits, pricer);
 }

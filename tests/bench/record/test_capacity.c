@@ -144,6 +144,23 @@ Test(capacity, utilisation_is_about_the_share_of_the_rate_at_which_the_queue_sta
 
 /* Advice is tried: where the named limit is twice as large, an overloaded run carries more, and
    where it is called vain it does not. */
+/* Prompts that come all at once cost less than capacity has for them. */
+Test(capacity, utilisation_is_a_share_also_of_a_burst)
+{
+	const struct load load = {.input = 20, .output = 400};
+	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES];
+
+	temporary_folder(folder);
+	snprintf(trace, sizeof(trace), "%s/trace.jsonl", folder);
+	write_trace(trace, &load);
+	const struct run_outcome burst = run_at(&load, trace, 100000);
+	cr_expect(burst.demand > 1, "%f", burst.demand);
+	cr_expect(burst.utilisation == 1, "%f", burst.utilisation);
+	const struct run_outcome light = run_at(&load, trace, 20);
+	cr_expect(light.demand < 1 && light.utilisation == light.demand);
+	temporary_remove(folder);
+}
+
 Test(capacity, advice_is_true_where_it_is_followed)
 {
 	static const struct {
