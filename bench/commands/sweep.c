@@ -34,13 +34,15 @@ static const struct option options[] = {
 		.help = "options of the runs and their values, of which every combination is run; "
 			"at most 8 options and 10,000 runs"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "DIR",
-		.help = "folder of the sweep, made with those above it"},
+		.help = "folder of the sweep, made with those above it; must be empty or a "
+			"sweep's"},
 	{"jobs", OPTION_COUNT, REQUEST(jobs), .argument = "N", .minimum = 1,
 		.maximum = JOBS_WORKERS_MAX,
 		.help = "runs at once; default: as many as there are processors, and one for a "
 			"runner that computes"},
 	{"force", OPTION_FLAG, REQUEST(is_forced),
-		.help = "do every run again, and replace results that no sweep has made"},
+		.help = "do every run again, and replace results that no sweep has made; a folder "
+			"with other files is taken too"},
 
 	{.kind = OPTION_HEADING, .help = "what is simulated"},
 	{GROUP_OF_TABLE("simulated")},

@@ -275,6 +275,20 @@ static void add_none(struct text *text, const struct answers *answers,
 	add_void(text, plan, own->track, found);
 }
 
+/* How all requests of the trace come, at the load behind which it shows no more. */
+static void add_all_at_once(
+	struct text *text, const struct plan_configuration_state *state, uint64_t requests)
+{
+	if (requests == 1) {
+		text_add(text, "it has one request");
+		return;
+	}
+	text_add(text, "there all its ");
+	add_count(text, (double)requests);
+	text_add(text, state->limit == LIMIT_ROWS ? " requests are in the system at a time"
+						  : " requests come within one step");
+}
+
 /* Why no load was found that fails. */
 static void add_no_fail(struct text *text, const struct plan *plan,
 	const struct plan_configuration_state *state, const struct configuration_answer *own,
@@ -283,10 +297,8 @@ static void add_no_fail(struct text *text, const struct plan *plan,
 	if (found->void_probe != SEARCH_NO_PROBE) {
 		add_void(text, plan, own->track, found);
 	} else if (own->is_limited) {
-		text_add(text, "; it cannot show more, for there all its ");
-		add_count(text, (double)own->pass->trace_requests);
-		text_add(text, state->limit == LIMIT_ROWS ? " requests are in the system at a time"
-							  : " requests come within one step");
+		text_add(text, "; it cannot show more, for ");
+		add_all_at_once(text, state, own->pass->trace_requests);
 		text_add(text, "; a longer trace can");
 	} else {
 		text_add(text, "; no load was found that fails");

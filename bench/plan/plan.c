@@ -461,7 +461,7 @@ static void tell(struct plan *plan, struct track *track, const struct track_prob
 	}
 }
 
-static bool mains_have_ended(const struct plan *plan)
+bool plan_mains_have_ended(const struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->configuration_count; i++) {
 		if (!search_has_ended(plan->tracks[plan->states[i].main]->search)) {
@@ -494,7 +494,7 @@ static void take(
 		search_take_nothing(track->search, place.probe);
 	}
 	feed(plan, place.track);
-	if (track->options.kind == TRACK_MAIN && mains_have_ended(plan)) {
+	if (track->options.kind == TRACK_MAIN && plan_mains_have_ended(plan)) {
 		replicates_add(plan);
 	}
 }

@@ -145,6 +145,9 @@ enum status plan_open(struct plan *plan, const struct plan_request *request, str
    the machine fails a run: a file cannot be read. */
 void plan_run(struct plan *plan);
 
+/* Whether the answers of all configurations are known; what is missing then is of error bars. */
+bool plan_mains_have_ended(const struct plan *plan);
+
 /* Why no configuration has a run to begin with, if so: then nothing is known, nor written. */
 enum status plan_refusal(const struct plan *plan, struct error *error);
 

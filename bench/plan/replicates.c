@@ -203,6 +203,8 @@ static void say_sampling(struct text *text, const struct plan_configuration_stat
 	const struct plan_answer *answer, bool is_drawn, bool draws)
 {
 	const struct band_window *window = &state->window;
+	bool is_short = is_drawn && window->is_too_short;
+	bool has_few = answer->sampling.replicates.value < BAND_VALUES_95;
 
 	add_interval(text, &answer->sampling.interval, answer);
 	text_format(text, " at 95 %%, by %.0f", answer->sampling.replicates.value);
@@ -211,18 +213,28 @@ static void say_sampling(struct text *text, const struct plan_configuration_stat
 	if (is_drawn && window->window_ns > 0) {
 		text_format(text, " in windows of %.0f s", (double)window->window_ns / 1e9);
 	}
-	if (is_drawn && window->is_too_short) {
+	if (is_short) {
 		text_format(text,
 			"; the trace is too short for it: %d windows of %d times the p99 latency "
-			"take %.0f s, so it may be too narrow",
+			"take %.0f s",
 			BAND_WINDOWS_MIN, BAND_LATENCIES, (double)window->needed_ns / 1e9);
 	}
-	if (answer->sampling.replicates.value < BAND_VALUES_95) {
-		text_format(
-			text, "; 95 %% takes %d of them, so it may be too narrow", BAND_VALUES_95);
+	if (has_few) {
+		text_format(text, "; 95 %% takes %d of them", BAND_VALUES_95);
 	}
+	text_add(text, is_short || has_few ? ", so it may be too narrow" : "");
 	if (answer->sampling.replicates.value < (double)state->samples) {
 		text_format(text, "; %llu were to be searched", (unsigned long long)state->samples);
+	}
+}
+
+/* Why there is no interval of `count` replicates' answers. */
+static void say_none(struct text *text, uint32_t count)
+{
+	if (count < BAND_VALUES_MIN) {
+		text_format(text, "not told: fewer than %d replicates", BAND_VALUES_MIN);
+	} else {
+		text_add(text, "not told: too many replicates have no answer in what was searched");
 	}
 }
 
@@ -330,6 +342,7 @@ static void answer_sampling(const struct plan *plan, const struct plan_configura
 	answer->sampling.window_s = (struct result_value){
 		options->window_millionths > 0, (double)options->window_millionths / 1e6};
 	if (!band.has_low && !band.has_high) {
+		say_none(text, count);
 		return;
 	}
 	set_end(&answer->sampling.interval.low, plan->knob, band.has_low, band.low);

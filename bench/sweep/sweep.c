@@ -10,6 +10,7 @@
 #include "engine/ranks/launch.h"
 #include "reports/results/plan_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,13 +29,47 @@ static enum status is_there(
 	return path_is_there(path, found, error);
 }
 
+/* Whether the folder holds something. Hidden names, such as that of the lock, do not count. */
+static enum status has_entries(const char *path, bool *has, struct error *error)
+{
+	DIR *directory = opendir(path);
+	const struct dirent *entry;
+
+	if (directory == NULL) {
+		return error_set(error, STATUS_FILE, "--out %.200s: cannot be read: %s", path,
+			strerror(errno));
+	}
+	*has = false;
+	while (!*has && (entry = readdir(directory)) != NULL) {
+		*has = entry->d_name[0] != '.';
+	}
+	closedir(directory);
+	return STATUS_OK;
+}
+
+/* A folder without sweep.json must be empty, for its files would lie between those of the runs, and
+   a run could have the name of one. */
+static enum status refuse_foreign(const char *out, struct error *error)
+{
+	static const char *const files[] = {SWEEP_RUNS, SWEEP_CACHE, RESULT_PROVENANCE};
+	bool has = false;
+
+	TRY(owned_folder_refuse_old(out, files, 3, error));
+	TRY(has_entries(out, &has, error));
+	return !has ? STATUS_OK
+		    : error_set(error, STATUS_FILE,
+			      "--out %.200s: holds files and no " SWEEP_SUMMARY
+			      ", so no sweep made it; name another folder, or --force writes "
+			      "into it",
+			      out);
+}
+
 /* Refuses a folder in which the sweep would replace what is not its own, and notes which of its
    runs are whole. */
 static enum status check_folder(struct sweep *sweep, struct error *error)
 {
 	const char *out = sweep->request->out;
-	static const char *const files[] = {SWEEP_RUNS, SWEEP_CACHE, RESULT_PROVENANCE};
-	bool is_sweep, is_result = false, is_plan = false, is_run = false;
+	bool is_sweep, is_result = false, is_plan = false;
 
 	TRY(is_there(sweep, SWEEP_SUMMARY, &is_sweep, error));
 	sweep->is_new = !is_sweep;
@@ -45,10 +80,7 @@ static enum status check_folder(struct sweep *sweep, struct error *error)
 			"--out %.200s: holds a result of its own; name another folder", out);
 	}
 	if (!is_sweep && !sweep->request->is_forced) {
-		TRY(owned_folder_refuse_old(out, files, 3, error));
-	}
-	for (uint32_t i = 0; i < sweep->grid.count && !is_sweep && !is_run; i++) {
-		TRY(is_there(sweep, sweep->grid.list[i].name, &is_run, error));
+		TRY(refuse_foreign(out, error));
 	}
 	for (uint32_t i = 0; i < sweep->grid.count && !sweep->request->is_forced; i++) {
 		enum sweep_item_state state = sweep_item_look(sweep, i);
@@ -60,12 +92,7 @@ static enum status check_folder(struct sweep *sweep, struct error *error)
 				out, sweep->grid.list[i].name);
 		}
 	}
-	return !is_run || sweep->request->is_forced
-		       ? STATUS_OK
-		       : error_set(error, STATUS_FILE,
-				 "--out %.200s: holds folders of runs' names and no " SWEEP_SUMMARY
-				 ", so no sweep made them; --force replaces them",
-				 out);
+	return STATUS_OK;
 }
 
 /* ---- the runs ---- */

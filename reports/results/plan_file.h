@@ -17,7 +17,7 @@
    plan.json, keys in this order:
 
      schema  "quire-plan-1"
-     status  "complete"; "interrupted", or "failed": the answer is a bound
+     status  "complete"; "interrupted", or "failed": runs are missing; is_bound tells of what
      calibrated  as of summary.json
      answer  of the best configuration (PLAN_ANSWER_* below; plan_answer_json() writes it)
      slo {text, ttft_ms, tpot_ms, e2e_ms, attain, limits}

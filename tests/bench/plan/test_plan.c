@@ -17,7 +17,7 @@
 /* `quire plan` as its users run it: queues whose capacity a formula gives, what must grow with
    what, runs repeated by `quire replay`, and every refusal. */
 
-enum { LINE_BYTES = 1024, PATH_BYTES = 600 };
+enum { LINE_BYTES = 1024, PATH_BYTES = 600, INTERRUPT_US = 2500000 };
 
 static char folder[TEMPORARY_PATH_BYTES];
 
@@ -440,20 +440,85 @@ Test(plan, an_interrupt_leaves_a_bound)
 
 	snprintf(out, sizeof(out), "%s/cut", folder);
 	const char *const arguments[] = {"quire", "plan", TRACE, "--slo-ttft-ms", "400", "--jobs",
-		"2", "--precision", "0", "--vary", "rate", "--replicates", "0", "--loop", "fresh",
-		"--max-requests", "60000", "--out", out, NULL};
+		"2", "--precision", "0.0001", "--vary", "rate", "--replicates", "0", "--loop",
+		"fresh", "--max-requests", "60000", "--out", out, NULL};
 	const struct process_order order = {.program = QUIRE_EXECUTABLE, .arguments = arguments};
 	process_start(&process, &order);
 	usleep(700000);
 	kill(process.id, SIGINT);
 	struct process_result result = process_finish(&process);
 	require_equal(result.code, 1);
-	require(strstr(result.err, "interrupted") != NULL, "%s", result.err);
+	require(strstr(result.err, "interrupted; what is known so far is a bound") != NULL, "%s",
+		result.err);
 	open_plan(&plan, "cut");
 	require(!plan.is_complete, "it says that it is complete");
 	require(!plan_answer_pass(&plan.answer).has_value || plan.answer.is_bound, "no bound");
 	plan_file_close(&plan);
 	process_result_free(&result);
+}
+
+/* The replicates take a hundred times as long as the search for the answer. */
+Test(plan, an_interrupt_of_the_error_bars_leaves_the_answer)
+{
+	static const char said[] =
+		"interrupted; the answer is whole, but error bars are missing or "
+		"of fewer replicates, and in ";
+	char out[PATH_BYTES];
+	struct plan_file plan;
+	struct process process;
+
+	snprintf(out, sizeof(out), "%s/cut", folder);
+	const char *const arguments[] = {"quire", "plan", TRACE, "--slo-ttft-ms", "400", "--jobs",
+		"2", "--precision", "0.05", "--vary", "rate", "--replicates", "5000",
+		"--max-requests", "300", "--out", out, NULL};
+	const struct process_order order = {.program = QUIRE_EXECUTABLE, .arguments = arguments};
+	process_start(&process, &order);
+	usleep(INTERRUPT_US);
+	kill(process.id, SIGINT);
+	struct process_result result = process_finish(&process);
+	require_equal(result.code, 1);
+	require(strstr(result.err, said) != NULL, "%s", result.err);
+	open_plan(&plan, "cut");
+	require(!plan.is_complete, "it says that it is complete");
+	require(plan_answer_pass(&plan.answer).has_value && !plan.answer.is_bound, "a bound");
+	plan_file_close(&plan);
+	process_result_free(&result);
+}
+
+#define FEW "plan " DEMO "--precision 0.2 --replicates "
+
+/* An interval that cannot be is said to be none, and its ends are null in the files. */
+Test(plan, too_few_replicates_are_said)
+{
+	static const char said[] = "  sampling  not told: fewer than 8 replicates\n";
+	struct plan_file plan;
+	char *text = quire(0, FEW "7 --out @/seven");
+
+	require(strstr(text, said) != NULL, "%s", text);
+	free(text);
+	open_plan(&plan, "seven");
+	const struct plan_interval *interval = &plan.answer.sampling.interval;
+	require(!interval->low.has_value && !interval->high.has_value, "an interval");
+	require(strcmp(plan.answer.sampling.text, "") == 0, "%s", plan.answer.sampling.text);
+	require_equal(plan.answer.sampling.replicates.value, 7);
+	plan_file_close(&plan);
+	text = quire(0, FEW "8");
+	require(strstr(text, "not told") == NULL && strstr(text, "by 8 traces") != NULL, "%s",
+		text);
+	char *doubt = strstr(text, "it may be too narrow");
+	require(doubt != NULL && strstr(doubt + 1, "it may be too narrow") == NULL, "%s", text);
+	free(text);
+}
+
+/* A trace of one request shows nothing beyond it. */
+Test(plan, a_trace_of_one_request_is_said)
+{
+	char *text =
+		quire(0, "plan " TRACE " --slo-ttft-ms 400 --vary concurrency --max-requests 1");
+
+	require(strstr(text, "; it cannot show more, for it has one request; ") != NULL, "%s",
+		text);
+	free(text);
 }
 
 /* A trace that is over before its requests are shows no load that lasts. */
@@ -628,6 +693,8 @@ Test(plan, misuse_is_refused_in_a_line)
 	require_misuse("--slo-ttft-ms 9 --vary batch", "--vary");
 	require_misuse("--slo-ttft-ms 9 --attain 0", "--attain");
 	require_misuse("--slo-ttft-ms 9 --attain 1.5", "--attain");
+	require_misuse("--slo-ttft-ms 9 --precision 0", "0.0001");
+	require_misuse("--slo-ttft-ms 9 --precision 0.00009", "0.0001");
 	require_misuse("--slo-ttft-ms 9 --target-rate 3 --target-speedup 2", "--target-speedup");
 	require_misuse("--slo-ttft-ms 9 --target-rate 3 --vary speedup", "--vary");
 	require_misuse("--slo-ttft-ms 9 --spare 1", "--spare");

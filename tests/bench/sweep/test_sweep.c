@@ -158,6 +158,32 @@ Test(sweep, the_caches_curve_is_that_of_trace_cache)
 	close_fixture(&fixture);
 }
 
+/* A folder with files and without sweep.json is no sweep's, whatever the files are. */
+Test(sweep, a_folder_of_others_is_refused_in_a_line)
+{
+#define ONE_RUN "sweep trace.jsonl " ENGINE " --grid seed=1 --out one"
+	static const char *const makes[] = {"mkdir one && echo mine >one/notes.txt",
+		"mkdir -p one/photos", "mkdir one && ln -s nowhere one/link"};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < 3; i++) {
+		run_shell(&fixture, 0, "rm -rf one before");
+		run_shell(&fixture, 0, makes[i]);
+		run_shell(&fixture, 0, "ls -lA one >before");
+		quire(&fixture, 2, ONE_RUN,
+			"quire sweep: --out one: holds files and no sweep.json, so no sweep made "
+			"it; name another folder, or --force writes into it\n");
+		run_shell(&fixture, 0, "ls -lA one | cmp - before && rm before");
+	}
+	quire(&fixture, 0, ONE_RUN " --force", "1 of 1 runs are complete (0 were before)");
+	run_shell(&fixture, 0, "test -L one/link && echo more >one/notes.txt");
+	quire(&fixture, 0, ONE_RUN, "1 of 1 runs are complete (1 were before)");
+	run_shell(&fixture, 0, "rm -rf one && mkdir one && touch one/.hidden");
+	quire(&fixture, 0, ONE_RUN, "1 of 1 runs are complete (0 were before)");
+	close_fixture(&fixture);
+}
+
 /* Files that no sweep has written stay, as a folder of a plan does. */
 Test(sweep, replaces_no_files_of_others)
 {
@@ -413,7 +439,7 @@ Test(sweep, wrong_use_is_refused_and_writes_nothing)
 	quire(&fixture, 2, "sweep trace.jsonl --grid seed=1 --out one",
 		"holds a result of its own");
 	run_shell(&fixture, 0, "mkdir two && mkdir two/base");
-	quire(&fixture, 2, "sweep trace.jsonl --grid seed=1 --out two", "no sweep made them");
+	quire(&fixture, 2, "sweep trace.jsonl --grid seed=1 --out two", "no sweep made it");
 	quire(&fixture, 0, "sweep trace.jsonl " ENGINE " --grid seed=1 --out two --force",
 		"1 of 1");
 	close_fixture(&fixture);
