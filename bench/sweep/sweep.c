@@ -29,11 +29,13 @@ static enum status is_there(
 	return path_is_there(path, found, error);
 }
 
-/* Whether the folder holds something. Hidden names, such as that of the lock, do not count. */
+/* Whether the folder holds something. Hidden names, such as that of the lock, do not count, nor
+   what a sweep leaves that was killed as it began: sweep.json under the name it is written by. */
 static enum status has_entries(const char *path, bool *has, struct error *error)
 {
 	DIR *directory = opendir(path);
 	const struct dirent *entry;
+	static const char begun[] = SWEEP_SUMMARY "."; /* sweep.json.123.part */
 
 	if (directory == NULL) {
 		return error_set(error, STATUS_FILE, "--out %.200s: cannot be read: %s", path,
@@ -41,7 +43,8 @@ static enum status has_entries(const char *path, bool *has, struct error *error)
 	}
 	*has = false;
 	while (!*has && (entry = readdir(directory)) != NULL) {
-		*has = entry->d_name[0] != '.';
+		const char *name = entry->d_name;
+		*has = name[0] != '.' && strncmp(name, begun, strlen(begun)) != 0;
 	}
 	closedir(directory);
 	return STATUS_OK;
