@@ -88,9 +88,9 @@ struct run_outcome {
 	   much of it would carry hardly more. */
 	uint32_t vain_causes;
 	bool has_utilisation;
-	/* Of what the engine can carry (bench/record/capacity.h). demand: the same without the bound
-	   of 1. It lies above 1 where work took less than the price of capacity has for it, as
-	   prompts that come all at once do. */
+	/* Of what the engine can carry (bench/record/capacity.h). demand: the same without the
+	   bound of 1. It lies above 1 where work took less than the price of capacity has for it,
+	   as prompts that come all at once do. */
 	double utilisation, demand;
 	/* shares of the limits: peaks, and means over the window, of the token budget over steps */
 	double kv_peak, kv_mean, seats_peak, seats_mean, budget_peak, budget_mean;

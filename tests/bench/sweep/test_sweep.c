@@ -179,7 +179,8 @@ Test(sweep, a_folder_of_others_is_refused_in_a_line)
 	quire(&fixture, 0, ONE_RUN " --force", "1 of 1 runs are complete (0 were before)");
 	run_shell(&fixture, 0, "test -L one/link && echo more >one/notes.txt");
 	quire(&fixture, 0, ONE_RUN, "1 of 1 runs are complete (1 were before)");
-	run_shell(&fixture, 0, "rm -rf one && mkdir one && touch one/.hidden one/sweep.json.9.part");
+	run_shell(
+		&fixture, 0, "rm -rf one && mkdir one && touch one/.hidden one/sweep.json.9.part");
 	quire(&fixture, 0, ONE_RUN, "1 of 1 runs are complete (0 were before)");
 	close_fixture(&fixture);
 }
