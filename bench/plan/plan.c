@@ -136,17 +136,27 @@ static void set_range(struct plan *plan, struct plan_configuration_state *state,
 	state->first = u64_min(u64_max(state->first, state->lowest), state->highest);
 }
 
-/* The profiles that price the configuration's steps: of a fleet, those of its groups. */
+static const char *profile_of_group(const struct run *run, uint32_t index)
+{
+	const char *gpu = run->groups.list[index].gpu;
+
+	return gpu[0] == '\0' ? run->request->config.gpu : gpu;
+}
+
+/* The profiles that price the configuration's steps: of a fleet, each of its groups' once. */
 static void note_profiles(struct plan_configuration_state *state, const struct run *run)
 {
 	const char *own = run->request->config.gpu;
 	struct text text = {0};
 
 	for (uint32_t i = 0; i < run->groups.count; i++) {
-		const char *gpu = run->groups.list[i].gpu;
-		gpu = gpu[0] == '\0' ? own : gpu;
-		if (text.bytes == NULL || strstr(text.bytes, gpu) == NULL) {
-			text_format(&text, "%s%s", text.bytes == NULL ? "" : ", ", gpu);
+		const char *gpu = profile_of_group(run, i);
+		uint32_t first = 0;
+		while (strcmp(profile_of_group(run, first), gpu) != 0) {
+			first++;
+		}
+		if (first == i) {
+			text_format(&text, "%s%s", i == 0 ? "" : ", ", gpu);
 		}
 	}
 	snprintf(state->profile, sizeof(state->profile), "%s",

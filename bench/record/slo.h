@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct text;
+
 /* The service level objective of a request: limits on its latencies. A request that did not finish
    misses it. */
 
@@ -29,7 +31,6 @@ static inline uint32_t slo_missed(
 }
 
 /* Appends the limits as options: " --slo-ttft-ms 2000". */
-struct text;
 void slo_add_words(const struct slo *slo, struct text *text);
 
 /* ---- how sure a share is ---- */

@@ -269,6 +269,14 @@ static void require_same_hash(const char *a, const char *b, const char *what)
 	free(second);
 }
 
+/* The run in scene->part has the decisions and times of the one in scene->out. */
+static void require_same_run(const struct fleet_scene *scene)
+{
+	require_same_hash(scene->out, scene->part, "tape");
+	require_same_file(scene->out, scene->part, "requests.tsv");
+	require_same_file(scene->out, scene->part, "steps.tsv");
+}
+
 static void body_same(struct prop *prop, const void *context)
 {
 	struct fleet_scene scene;
@@ -286,9 +294,7 @@ static void body_same(struct prop *prop, const void *context)
 	require_same_hash(scene.out, scene.part, "limits");
 	require_ran(RUN(scene.trace, "--runner", "tape", "--tape", scene.out, "--out", scene.part,
 		"--steps", "--force"));
-	require_same_hash(scene.out, scene.part, "tape");
-	require_same_file(scene.out, scene.part, "requests.tsv");
-	require_same_file(scene.out, scene.part, "steps.tsv");
+	require_same_run(&scene);
 	close_scene(&scene);
 }
 
@@ -588,9 +594,7 @@ static void body_wall(struct prop *prop, const void *context)
 	read_replicas(&scene, replica_of);
 	require_ran(RUN(scene.trace, "--runner", "tape", "--tape", scene.out, "--out", scene.part,
 		"--steps", "--force", "--model", model));
-	require_same_hash(scene.out, scene.part, "tape");
-	require_same_file(scene.out, scene.part, "requests.tsv");
-	require_same_file(scene.out, scene.part, "steps.tsv");
+	require_same_run(&scene);
 	close_scene(&scene);
 }
 

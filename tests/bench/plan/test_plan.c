@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/base/text.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
 #include "tests/harness/require.h"
@@ -674,14 +675,24 @@ Test(plan, fewer_replicates_than_95_percent_takes_are_said)
 
 /* ---- misuse ---- */
 
-static void require_misuse(const char *options, const char *words)
+/* The command is refused in one line that has these words. */
+static void require_refusal(const char *command, const char *words)
 {
-	char *text = quire(2, "plan " TRACE " --max-requests 50 %s", options);
+	char *text = quire(2, "%s", command);
 	require(strncmp(text, "quire plan: ", 12) == 0 &&
 			strchr(text, '\n') == text + strlen(text) - 1,
-		"%s: %s", options, text);
-	require(strstr(text, words) != NULL, "%s: '%s' is not in %s", options, words, text);
+		"%s: %s", command, text);
+	require(strstr(text, words) != NULL, "%s: '%s' is not in %s", command, words, text);
 	free(text);
+}
+
+static void require_misuse(const char *options, const char *words)
+{
+	struct text command = {0};
+
+	text_format(&command, "plan " TRACE " --max-requests 50 %s", options);
+	require_refusal(command.bytes, words);
+	text_deinit(&command);
 }
 
 Test(plan, misuse_is_refused_in_a_line)
@@ -711,18 +722,12 @@ Test(plan, misuse_is_refused_in_a_line)
 	require_misuse("--slo-ttft-ms 9 --target-speedup 9 --speedup 5", "two loads");
 	require_misuse("--slo-ttft-ms 9 --target-rate 9 --grid rate=1,2", "--rate");
 	free(quire(0, "trace make --requests 40 --input 100 --output 50 --out @/at_once"));
-	char *text = quire(2, "plan @/at_once --slo-ttft-ms 9");
-	require(strstr(text, "--speedup changes nothing") != NULL, "%s", text);
-	free(text);
-	text = quire(2, "plan @/at_once --slo-ttft-ms 9 --target-speedup 2");
-	require(strstr(text, "--target-speedup changes nothing") != NULL, "%s", text);
-	free(text);
-	text = quire(2, "plan @/at_once --slo-ttft-ms 9 --vary rate --max-requests 1");
-	require(strstr(text, "--rate changes nothing") != NULL, "%s", text);
-	free(text);
-	text = quire(2, "plan @/missing.jsonl --slo-ttft-ms 9");
-	require(strstr(text, "missing.jsonl") != NULL, "%s", text);
-	free(text);
+	require_refusal("plan @/at_once --slo-ttft-ms 9", "--speedup changes nothing");
+	require_refusal("plan @/at_once --slo-ttft-ms 9 --target-speedup 2",
+		"--target-speedup changes nothing");
+	require_refusal("plan @/at_once --slo-ttft-ms 9 --vary rate --max-requests 1",
+		"--rate changes nothing");
+	require_refusal("plan @/missing.jsonl --slo-ttft-ms 9", "missing.jsonl");
 }
 
 /* Without a trace, one is made: the same as `quire trace make` makes, and nothing of it is left. */
@@ -745,15 +750,9 @@ Test(plan, makes_its_own_trace)
 		plans[1].answer.highest_pass.value);
 	plan_file_close(&plans[0]);
 	plan_file_close(&plans[1]);
-	char *text = quire(2, "plan --input 20 --slo-ttft-ms 30");
-	require(strstr(text, "--output") != NULL, "%s", text);
-	free(text);
-	text = quire(2, "plan --slo-ttft-ms 30");
-	require(strstr(text, "give a TRACE") != NULL, "%s", text);
-	free(text);
-	text = quire(2, "plan @/made.jsonl --input 20 --slo-ttft-ms 30");
-	require(strstr(text, "one of them") != NULL, "%s", text);
-	free(text);
+	require_refusal("plan --input 20 --slo-ttft-ms 30", "--output");
+	require_refusal("plan --slo-ttft-ms 30", "give a TRACE");
+	require_refusal("plan @/made.jsonl --input 20 --slo-ttft-ms 30", "one of them");
 }
 
 /* The load is described, so replicates are made from other seeds, and not drawn from one trace. */
