@@ -181,9 +181,10 @@ int cuda_exchange_failure(const struct cuda_exchange *exchange)
 	return exchange->nccl == NULL ? 0 : cuda_nccl_failure(exchange->nccl);
 }
 
-void cuda_exchange_abort(struct cuda_exchange *exchange)
+bool cuda_exchange_leave(const struct cuda_exchange *exchange)
 {
 	if (exchange->nccl != NULL) {
-		cuda_nccl_abort(exchange->nccl);
+		cuda_nccl_leave();
 	}
+	return exchange->nccl != NULL;
 }

@@ -65,10 +65,13 @@ int cuda_exchange_candidates(const struct cuda_exchange *exchange, int32_t *toke
 	int32_t *last_tokens, const void *tiles, uint32_t tile_count, const uint32_t *rows,
 	uint32_t row_count, struct CUstream_st *stream);
 
-/* Not collective: the failure of an exchange under way, 0: none; and ends exchanges that wait for a
-   rank. With peer the ranks' abort word does that. */
+/* Not collective: the failure of an exchange under way, 0: none. */
 int cuda_exchange_failure(const struct cuda_exchange *exchange);
-void cuda_exchange_abort(struct cuda_exchange *exchange);
+
+/* Once ranks have failed: whether the exchange cannot be closed, nor the GPU be waited for, so that
+   the process has to end as it is (cuda_nccl_leave()). With peer the ranks' abort word ends what
+   waits for a rank. */
+bool cuda_exchange_leave(const struct cuda_exchange *exchange);
 
 void cuda_exchange_close(struct cuda_exchange *exchange);
 

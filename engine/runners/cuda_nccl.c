@@ -1,5 +1,6 @@
 #include "engine/runners/cuda_nccl.h"
 
+#include "engine/base/check.h"
 #include "engine/base/memory.h"
 #include "engine/runners/cuda_status.h"
 
@@ -8,9 +9,11 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <nccl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { LOOK_INTERVAL = 1000 }; /* polls between looks at the GPU, which take longer */
 
@@ -174,12 +177,17 @@ int cuda_nccl_failure(const struct cuda_nccl *nccl)
 	return result == ncclInProgress ? 0 : code_of(result);
 }
 
-void cuda_nccl_abort(struct cuda_nccl *nccl)
+static void end_process(int exit_code, void *unused)
 {
-	if (nccl->communicator != NULL) {
-		nccl->abort(nccl->communicator);
-		nccl->communicator = NULL;
-	}
+	(void)unused;
+	fflush(NULL);
+	_exit(exit_code);
+}
+
+void cuda_nccl_leave(void)
+{
+	/* Its threads would use what the exit functions of libraries take away. */
+	check(on_exit(end_process, NULL) == 0);
 }
 
 void cuda_nccl_close(struct cuda_nccl *nccl)
@@ -187,8 +195,10 @@ void cuda_nccl_close(struct cuda_nccl *nccl)
 	if (nccl == NULL) {
 		return;
 	}
-	/* Destroying it properly would wait for ranks that may have ended; no operation is left. */
-	cuda_nccl_abort(nccl);
+	if (nccl->communicator != NULL) {
+		/* Destroying it would wait for ranks that may have ended; no operation is left. */
+		nccl->abort(nccl->communicator);
+	}
 	free(nccl);
 }
 
@@ -221,9 +231,8 @@ int cuda_nccl_failure(const struct cuda_nccl *nccl)
 	return 0;
 }
 
-void cuda_nccl_abort(struct cuda_nccl *nccl)
+void cuda_nccl_leave(void)
 {
-	(void)nccl;
 }
 
 void cuda_nccl_close(struct cuda_nccl *nccl)

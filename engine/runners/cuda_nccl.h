@@ -31,9 +31,13 @@ int cuda_nccl_all_gather(struct cuda_nccl *nccl, void *out, const void *own, uin
 /* The failure of an operation under way, 0: none. */
 int cuda_nccl_failure(const struct cuda_nccl *nccl);
 
-/* Ends operations that wait for a rank. The communicator can only be closed afterwards. */
-void cuda_nccl_abort(struct cuda_nccl *nccl);
+/* Once ranks have failed, in place of closing: what an abort does to a communicator that still
+   opens is not defined, and one in use waits for threads that wait for a rank. The process has to
+   end: NCCL's threads and its kernels go on until then. It will flush its files and run no exit
+   functions. */
+void cuda_nccl_leave(void);
 
-void cuda_nccl_close(struct cuda_nccl *nccl); /* accepts NULL */
+/* Of ranks that have not failed. Accepts NULL. */
+void cuda_nccl_close(struct cuda_nccl *nccl);
 
 #endif

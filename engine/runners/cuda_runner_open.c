@@ -234,16 +234,22 @@ static enum status open_all(struct cuda_runner *runner, const struct cuda_runner
 
 /* ---- closing ---- */
 
-/* Ends what waits for other ranks, then the other ranks. */
+/* Whether only the end of the process can end what waits for a rank that has failed. */
+static bool leaves(const struct cuda_runner *runner)
+{
+	struct error failure = {0};
+
+	return runner->launcher.ranks != NULL &&
+	       ranks_check(runner->launcher.ranks, &failure) != STATUS_OK &&
+	       cuda_exchange_leave(&runner->exchange);
+}
+
+/* Waits for this rank's GPU, then ends the other ranks. */
 static void close_ranks(struct cuda_runner *runner)
 {
 	struct ranks *ranks = runner->launcher.ranks;
-	struct error failure = {0};
 	size_t bytes = 0;
 
-	if (ranks_check(ranks, &failure) != STATUS_OK) {
-		cuda_exchange_abort(&runner->exchange);
-	}
 	if (runner->launcher.stream != NULL) {
 		cudaStreamSynchronize(runner->launcher.stream);
 	}
@@ -260,6 +266,13 @@ void cuda_runner_close(void *state)
 	struct cuda_runner *runner = state;
 	struct cuda_launcher *launcher = &runner->launcher;
 
+	if (leaves(runner)) {
+		/* The GPU's memory and this host's that it may still write go with the process. */
+		if (ranks_index(launcher->ranks) == 0) {
+			ranks_close(launcher->ranks);
+		}
+		return;
+	}
 	/* A graph in flight is freed at its end. NCCL cannot end before the graphs that use it. */
 	cuda_graphs_close(&runner->graphs);
 	if (launcher->ranks != NULL) {

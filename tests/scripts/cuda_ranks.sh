@@ -9,7 +9,8 @@
 # exit code 2 and one line, keep the results of the steps before, and leave no process, no shared
 # memory and no memory of a GPU behind. The GPUs must be otherwise idle. Prints a line a case, then
 # the count. Exit code 1 if one failed. Of the environment: RANKS, 2 if not set; TRANSPORTS, "peer
-# nccl"; QUIRE_MODEL; QUIRE_TEXTS, a folder with config.json and tokenizer.json, for quire generate.
+# nccl"; MOMENTS of opening, in percent of its time, at which a kernel traps; QUIRE_MODEL;
+# QUIRE_TEXTS, a folder with config.json and tokenizer.json, for quire generate.
 set -uo pipefail
 export LC_ALL=C
 
@@ -223,7 +224,7 @@ trapped()
 trapped_while_opening()
 {
 	local transport=$1 at name code start ms job problems=
-	for at in 30 50 70 90; do
+	for at in ${MOMENTS:-30 50 70 90}; do
 		name=opening_$transport$at
 		timeout 40 "$faulty" trap1 "$work/$name.now" quire replay \
 			"$work/t.jsonl" --runner cuda --model "$model" --weights dummy:0 \
