@@ -207,8 +207,9 @@ static enum status collect(const struct replay_request *request, const struct ca
 	if (plan != NULL) {
 		TRY(calibrate_refuse_old(path, request->is_forced, error));
 	}
-	TRY(play_plan(request, plan, folder, false, out, error));
-	enum status status = play_plan(request, plan, folder, true, &ahead, error);
+	/* The short run first: where the long one is cut, --measured has both. */
+	TRY(play_plan(request, plan, folder, true, &ahead, error));
+	enum status status = play_plan(request, plan, folder, false, out, error);
 	if (status == STATUS_OK) {
 		calibrate_points_append(out, &ahead);
 		calibrate_points_join(out);

@@ -857,6 +857,20 @@ static void require_own_prices(struct calibrate_points *points)
 		errors[STEPS / 2], errors[STEPS * 99 / 100]);
 }
 
+/* Leaves two thirds of the measured steps, as an interrupt does. */
+static void cut_steps(void)
+{
+	char path[TEMPORARY_PATH_BYTES + 32];
+	size_t bytes;
+
+	snprintf(path, sizeof(path), "%s/c/run/steps.tsv", folder);
+	char *text = file_read(path, &bytes);
+	text[bytes * 2 / 3] = '\0';
+	*(strrchr(text, '\n') + 1) = '\0';
+	file_write(path, text, strlen(text));
+	free(text);
+}
+
 Test(calibrate_command, its_plan_reaches_every_corner_and_tells_the_prices)
 {
 	char path[TEMPORARY_PATH_BYTES + 32];
@@ -878,6 +892,13 @@ Test(calibrate_command, its_plan_reaches_every_corner_and_tells_the_prices)
 	free(text);
 	require(calibrate_points_read(&points, path, 0, &error) == STATUS_OK, "%s", error.text);
 	require_equal(points.count, count);
+	calibrate_points_free(&points);
+	cut_steps();
+	text = quire_output(folder, 0, "calibrate --measured --name fit --out @/c");
+	free(text);
+	require(calibrate_points_read(&points, path, 0, &error) == STATUS_OK, "%s", error.text);
+	require(points.count > count / 2 && points.count < count, "%zu of %zu points of a cut run",
+		points.count, count);
 	calibrate_points_free(&points);
 }
 
