@@ -10,78 +10,114 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Descriptor of a file of this name for all tests of a machine; -1: none can be made. */
-static int open_lock(const char *name)
-{
-	const char *folder = getenv("TMPDIR");
-	char path[512];
+/* The devices that this process sees, whatever their order in CUDA_VISIBLE_DEVICES. */
+enum { DEVICES_MAX = 16 };
 
-	snprintf(path, sizeof(path), "%.400s/%s", folder == NULL ? "/tmp" : folder, name);
+struct devices {
+	int count;
+	char names[DEVICES_MAX][32]; /* ascending, such as 0000:1b:00.0 */
+};
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void find_devices(void *argument)
+{
+	struct devices *devices = argument;
+	int count = 0;
+
+	if (cudaGetDeviceCount(&count) != cudaSuccess) {
+		return;
+	}
+	devices->count = count < DEVICES_MAX ? count : DEVICES_MAX;
+	for (int i = 0; i < devices->count; i++) {
+		cudaDeviceGetPCIBusId(devices->names[i], sizeof(devices->names[i]), i);
+	}
+	qsort(devices->names, (size_t)devices->count, sizeof(devices->names[0]), compare_names);
+}
+
+/* Descriptor of a file for all tests of a machine, whatever their TMPDIR; -1: none can be made. */
+static int open_lock(const char *device, const char *suffix)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/tmp/quire-tests-gpu-%s%s", device, suffix);
 	return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 }
 
-/* Who waits for the device alone holds the door meanwhile, so that no other begins to share it and
-   the wait ends. */
-static void lock_device(int kind)
+static void set_lock(int lock, int kind)
 {
-	static int device = -1;
-	int door = open_lock("quire-tests-gpu-door");
+	if (lock >= 0) {
+		flock(lock, kind);
+	}
+}
 
-	if (device < 0) {
-		device = open_lock("quire-tests-gpu");
+/* Locks each of the devices, in the same order in every process. Who waits for a device alone holds
+   its door meanwhile, so that no other begins to share it and the wait ends. */
+static void lock_devices(const struct devices *found, int kind)
+{
+	static struct devices devices;
+	static int locks[DEVICES_MAX];
+
+	for (int i = 0; i < devices.count; i++) {
+		set_lock(locks[i], LOCK_UN);
 	}
-	if (device >= 0) {
-		flock(device, LOCK_UN);
+	if (found != NULL && devices.count == 0) {
+		devices = *found;
+		for (int i = 0; i < devices.count; i++) {
+			locks[i] = open_lock(devices.names[i], "");
+		}
 	}
-	if (door >= 0) {
-		flock(door, LOCK_EX);
-	}
-	if (device >= 0) {
-		flock(device, kind);
-	}
-	if (door >= 0) {
-		close(door);
+	for (int i = 0; i < devices.count; i++) {
+		int door = open_lock(devices.names[i], "-door");
+		set_lock(door, LOCK_EX);
+		set_lock(locks[i], kind);
+		if (door >= 0) {
+			close(door);
+		}
 	}
 }
 
 void skip_without_device(void)
 {
-	int count = 0;
+	struct devices found = {0};
 
-	if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+	find_devices(&found);
+	if (found.count == 0) {
 		cr_skip_test("no GPU");
 	}
-	lock_device(LOCK_SH);
+	lock_devices(&found, LOCK_SH);
+}
+
+bool takes_few(void)
+{
+	return getenv("CUDA_TESTS_FEW") != NULL;
 }
 
 void have_device_alone(void)
 {
-	lock_device(LOCK_EX);
-}
-
-static void count_two_devices(void *argument)
-{
-	int *has_two = argument, count = 0;
-
-	*has_two = cudaGetDeviceCount(&count) == cudaSuccess && count >= 2;
+	lock_devices(NULL, LOCK_EX);
 }
 
 void skip_without_two_devices(void)
 {
-	int *shared = shared_take(sizeof(*shared));
+	struct devices *shared = shared_take(sizeof(*shared));
 
-	run_apart(count_two_devices, shared);
-	int has_two = *shared;
+	run_apart(find_devices, shared);
+	const struct devices found = *shared;
 	shared_free(shared, sizeof(*shared));
-	if (!has_two) {
+	if (found.count < 2) {
 		cr_skip_test("less than two GPUs");
 	}
-	lock_device(LOCK_SH);
+	lock_devices(&found, LOCK_SH);
 }
 
 void run_apart(void (*run)(void *argument), void *argument)

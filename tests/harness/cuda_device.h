@@ -1,6 +1,7 @@
 #ifndef TESTS_HARNESS_CUDA_DEVICE_H
 #define TESTS_HARNESS_CUDA_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What every test on a GPU begins with. The files cuda_*.c are compiled twice: for Criterion, and
@@ -13,6 +14,10 @@ void skip_without_device(void);
 /* The same for cases that need two GPUs. It calls nothing of CUDA in this process, since ranks are
    forked from it. */
 void skip_without_two_devices(void);
+
+/* Whether CUDA_TESTS_FEW is set: for compute-sanitizer, which makes kernels a hundred times slower,
+   cases run every kernel on few and small inputs. */
+bool takes_few(void);
 
 /* Runs a function in a process of its own, and ends the case if it fails there. It leaves results
    in memory of shared_take(). */

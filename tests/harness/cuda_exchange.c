@@ -79,7 +79,7 @@ void group_open(struct group *group, uint32_t ranks, uint32_t devices, uint32_t 
 		.layout = exchange_layout(ranks, width, tokens, tokens),
 		.per_step = per_step,
 		.local_ranks = 1,
-		.limit_ns = (uint64_t)limit_ms * 1000000,
+		.limit_ns = (uint64_t)limit_ms * 1000000 * (takes_few() ? 100 : 1),
 	};
 
 	*group = (struct group){.ranks = ranks, .devices = devices};

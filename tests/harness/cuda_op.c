@@ -14,9 +14,10 @@ static const uint64_t FLOPS_MAX = UINT64_C(1) << 31, BYTES_MAX = UINT64_C(320) <
 
 static bool is_fitting(const struct op *op, const struct op_case *c)
 {
+	const uint64_t part = takes_few() ? 8 : 1;
 	struct work work = op->work(c);
 
-	return work.flops <= FLOPS_MAX && work.bytes <= BYTES_MAX && op->fits(c);
+	return work.flops <= FLOPS_MAX / part && work.bytes <= BYTES_MAX / part && op->fits(c);
 }
 
 struct operands open_case(const struct op *op, const struct op_case *c, enum kernel_path path,

@@ -25,9 +25,10 @@ enum {
 	OUTAGES_DRAWN = 8,
 	TIME_MAX_MS = 100000,
 	CELLS_MAX = 24,
-	PATH_BYTES = TEMPORARY_PATH_BYTES + 32,
-	NOWHERE = UINT32_MAX
+	PATH_BYTES = TEMPORARY_PATH_BYTES + 32
 };
+
+static const uint32_t NOWHERE = UINT32_MAX;
 
 /* ---- what is drawn ---- */
 

@@ -135,7 +135,7 @@ Test(cuda_attention, decode_has_the_same_bits_by_any_launch)
 	static const uint32_t long_contexts[] = {8193, 100};
 	struct op_case c;
 
-	for (uint32_t i = 0; i < 24; i++) {
+	for (uint32_t i = 0; i < 24; i += takes_few() ? 5 : 1) {
 		c = with_sequences(
 			case_of_group(1 + i / 3, i % 3), contexts, NULL, COUNT(contexts));
 		check_decode(&c, 7);
@@ -145,7 +145,7 @@ Test(cuda_attention, decode_has_the_same_bits_by_any_launch)
 		c = with_sequences(SMALLEST_PUBLISHED, contexts, NULL, COUNT(contexts) - i);
 		check_decode(&c, 7);
 	}
-	for (uint32_t i = 0; i < COUNT(contexts); i++) {
+	for (uint32_t i = 0; i < COUNT(contexts); i += takes_few() ? 5 : 1) {
 		c = with_sequences(SMALLEST_PUBLISHED, contexts + i, NULL, 1);
 		check_decode(&c, 1 + i);
 	}
@@ -302,7 +302,7 @@ Test(cuda_attention, decode_has_the_same_bits_with_shared_blocks)
 	if (kernel_path_of_device() != KERNEL_PATH_SM90) {
 		return; /* the general path reads shared blocks for each row */
 	}
-	for (uint32_t i = 0; i < 48; i++) {
+	for (uint32_t i = 0; i < 48; i += takes_few() ? 11 : 1) {
 		struct op_case c = case_of_group(1 + i / 6, 1 + i / 3 % 2);
 		static const uint32_t sizes[] = {64, 192, 256, 512, 16, 48, 80};
 		uint32_t rows = 2 + counter_below((uint32_t)counter_hash(31, i), ROWS - 1);
@@ -387,7 +387,7 @@ Test(cuda_attention, bits_do_not_depend_on_the_block_size)
 	struct op_case c;
 
 	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
-		for (uint32_t i = 0; i < 12; i++) {
+		for (uint32_t i = 0; i < 12; i += takes_few() ? 5 : 1) {
 			c = case_of_group(1 + i % 8, i % 3);
 			check_block_sizes("decode_attention",
 				with_sequences(c, contexts, NULL, COUNT(contexts)), i,
@@ -421,14 +421,14 @@ Test(cuda_attention, prefill_is_near_its_twin)
 		1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 65, 256, 261, 387, 512, 2049, 545};
 	struct op_case c;
 
-	for (uint32_t i = 0; i < 24; i++) {
+	for (uint32_t i = 0; i < 24; i += takes_few() ? 5 : 1) {
 		c = with_sequences(
 			case_of_group(1 + i / 3, i % 3), contexts, chunks, COUNT(contexts));
 		check_prefill(&c);
 	}
 	c = with_sequences(SMALLEST_PUBLISHED, contexts, chunks, COUNT(contexts));
 	check_prefill(&c);
-	for (uint32_t i = 0; i < COUNT(contexts); i++) {
+	for (uint32_t i = 0; i < COUNT(contexts); i += takes_few() ? 5 : 1) {
 		c = with_sequences(SMALLEST_PUBLISHED, contexts + i, chunks + i, 1);
 		check_prefill(&c);
 	}
@@ -500,7 +500,7 @@ static void check_chunks(struct op_case c, enum kernel_path path)
 Test(cuda_attention, prefill_does_not_depend_on_chunks)
 {
 	for (uint32_t path = 0; path <= kernel_path_of_device(); path++) {
-		for (uint32_t i = 0; i < 24; i++) {
+		for (uint32_t i = 0; i < 24; i += takes_few() ? 5 : 1) {
 			check_chunks(case_of_group(1 + i / 3, i % 3), (enum kernel_path)path);
 		}
 		check_chunks(SMALLEST_PUBLISHED, (enum kernel_path)path);
