@@ -1,5 +1,6 @@
 #include "bench/commands/commands.h"
 #include "bench/replay/replay_config.h"
+#include "bench/replay/runners.h"
 #include "reports/figures/plot.h"
 #include "engine/base/input_file.h"
 #include "engine/base/output_file.h"
@@ -9,6 +10,7 @@
 #ifdef QUIRE_HAS_CUDA
 #include "bench/kernels/cuda_exchange_bench.h"
 #include "bench/kernels/cuda_kernel_bench.h"
+#include "bench/kernels/cuda_nccl_bench.h"
 #include "bench/replay/cuda_open.h"
 #endif
 
@@ -23,7 +25,8 @@ static const char summary[] =
 	"this machine, and compares each with what was measured of the GPU in the same run: how\n"
 	"fast it reads, how fast it multiplies matrices, and what an empty launch costs. NAME\n"
 	"picks operations by a part of their names. With --tensor-parallel-size N the exchange\n"
-	"between the first N GPUs is timed instead, in each of its ways.\n\n"
+	"between the first N GPUs is timed instead, in each of its ways, or the one by NCCL: with\n"
+	"--tp-transport nccl, and between processes of mpirun.\n\n"
 	"The table names the GPU and the date in its first line, which begins with #. Then it\n"
 	"has one row a case, times in microseconds: kernel, case, rows, bytes, flops,\n"
 	"launches, us, us_min, us_max, gb_per_s, tflop_per_s, floor_us, bound, share. floor_us "
@@ -33,7 +36,8 @@ static const char summary[] =
 
 static const char examples[] = "  quire kernels --out kernels.tsv\n"
 			       "  quire kernels decode_attention sampler\n"
-			       "  quire kernels --from kernels.tsv --plot kernels.svg\n";
+			       "  quire kernels --from kernels.tsv --plot kernels.svg\n"
+			       "  mpirun -n 2 quire kernels --out exchange.tsv\n";
 
 struct kernels_request {
 	const char *const *names; /* (name_count) */
@@ -45,6 +49,27 @@ struct kernels_request {
 };
 
 #ifdef QUIRE_HAS_CUDA
+
+/* By NCCL: ranks are processes. They are started before anything of CUDA is called and before there
+   is an output, for only rank 0 comes back. It carries what is wrong to the others. */
+static enum status measure_nccl(const struct kernels_request *request, struct error *error)
+{
+	const uint32_t count = (uint32_t)request->config.tensor_parallel_size;
+	uint32_t repeats = (uint32_t)request->repeats;
+	struct output_file output = {0};
+	struct ranks *ranks = NULL;
+
+	TRY(nccl_bench_start(&ranks, count, &repeats, error));
+	/* Processes of mpirun may be on other hosts. */
+	if (cuda_check_device(rank_launch_find().count > 1 ? 1 : count, error) == STATUS_OK) {
+		(void)output_file_open(&output, request->out, error);
+	}
+	if (nccl_bench(ranks, repeats, output.file, error) == STATUS_OK) {
+		(void)output_file_commit(&output, error);
+	}
+	output_file_abandon(&output);
+	return error->status;
+}
 
 static enum status measure(const struct kernels_request *request, struct error *error)
 {
@@ -83,6 +108,12 @@ static enum status measure(const struct kernels_request *request, struct error *
 	return error_set(error, STATUS_USAGE,
 		"this quire was built without CUDA and cannot measure; --from TABLE --plot FILE "
 		"draws what was measured elsewhere");
+}
+
+static enum status measure_nccl(const struct kernels_request *request, struct error *error)
+{
+	(void)measure(request, error);
+	return rank_launch_fail(error);
 }
 
 #endif
@@ -132,9 +163,10 @@ static enum status check_request(const struct kernels_request *request, struct e
 	const struct replay_config *config = &request->config;
 
 	TRY(replay_config_transport_check(config, error));
-	if (config->tp_transport == TP_TRANSPORT_NCCL) {
+	if (config->tensor_parallel_size > 1 && request->plot != NULL) {
 		return error_set(error, STATUS_USAGE,
-			"--tp-transport nccl: kernels times the exchange over peer memory only");
+			"--plot draws shares of the limits of one GPU, expected no "
+			"--tensor-parallel-size above 1");
 	}
 	if (config->tensor_parallel_size > 1 && request->name_count > 0) {
 		return error_set(error, STATUS_USAGE,
@@ -145,6 +177,27 @@ static enum status check_request(const struct kernels_request *request, struct e
 	return STATUS_OK;
 }
 
+/* Processes of mpirun are ranks, which may be on other hosts, so NCCL moves the bytes. */
+static enum status take_launch(struct kernels_request *request, struct error *error)
+{
+	struct replay_config *config = &request->config;
+
+	(void)launched_take_ranks(config, error);
+	if (error->status == STATUS_OK && request->from != NULL) {
+		(void)error_set(
+			error, STATUS_USAGE, "--from TABLE measures nothing, expected no mpirun");
+	}
+	if (error->status == STATUS_OK && config->tp_transport == TP_TRANSPORT_PEER) {
+		(void)error_set(error, STATUS_USAGE,
+			"--tp-transport peer: a rank of mpirun cannot map another's memory");
+	}
+	if (error->status == STATUS_OK) {
+		(void)check_request(request, error);
+	}
+	config->tp_transport = TP_TRANSPORT_NCCL;
+	return launched_join(config, error); /* which carries the error */
+}
+
 static enum status run(struct command_line *line, struct error *error)
 {
 	struct kernels_request *request = line->values;
@@ -152,20 +205,16 @@ static enum status run(struct command_line *line, struct error *error)
 
 	request->names = line->positionals;
 	request->name_count = line->positional_count;
-	if (rank_launch_find().count > 1) {
-		error_set(error, STATUS_USAGE,
-			"kernels is one process: without mpirun, --tensor-parallel-size N starts "
-			"what N GPUs need");
-		return rank_launch_join(0, error); /* only one process says it */
-	}
-	TRY(check_request(request, error));
+	TRY(rank_launch_find().count > 1 ? take_launch(request, error)
+					 : check_request(request, error));
 	if (request->from == NULL) {
 		if (request->plot != NULL && !is_stored) {
 			return error_set(error, STATUS_USAGE,
 				"--plot FILE needs a table: --out TABLE to measure one, or --from "
 				"TABLE");
 		}
-		TRY(measure(request, error));
+		TRY(request->config.tp_transport == TP_TRANSPORT_NCCL ? measure_nccl(request, error)
+								      : measure(request, error));
 		request->from = request->out;
 	} else if (request->plot == NULL) {
 		return error_set(error, STATUS_USAGE, "--from TABLE needs --plot FILE");
@@ -179,7 +228,7 @@ static const struct option options[] = {
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE", .initial = "-",
 		.help = "file of the table; - is the standard output"},
 	{FROM_TABLE("tensor-parallel-size")},
-	{FROM_TABLE("tp-transport"), .help = "how ranks exchange; NCCL is not timed here"},
+	{FROM_TABLE("tp-transport"), .help = "how ranks exchange; auto: peer, under mpirun nccl"},
 	{FROM_TABLE("kernels"),
 		.help = "auto uses the kernels written for the GPU, where they exist"},
 	{"repeats", OPTION_COUNT, REQUEST(repeats), .argument = "N", .initial = "5", .minimum = 1,

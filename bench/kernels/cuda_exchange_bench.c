@@ -1,6 +1,6 @@
 #include "bench/kernels/cuda_exchange_bench.h"
 
-#include "engine/base/integer.h"
+#include "bench/kernels/cuda_kernel_table.h"
 #include "kernels/device/limits.h"
 #include "kernels/exchange/exchange.h"
 #include "kernels/linear/cublaslt.h"
@@ -8,18 +8,10 @@
 #include "kernels/rows/add_rms_norm.h"
 
 #include <cuda_runtime_api.h>
-#include <stdlib.h>
 
-enum {
-	LAUNCHES_MAX = 256,
-	LAUNCHES_MIN = 8,
-	REPEATS_MAX = 101,
-	READ_ROWS = 16384, /* from so many on, reads of a peer's memory are timed too */
-};
+enum { READ_ROWS = 16384 }; /* from so many on, reads of a peer's memory are timed too */
 
 static const float EPSILON = 1e-6f;
-/* Rows of all sizes together in a graph, about. */
-static const uint64_t ROWS_OF_GRAPH = 1 << 17;
 
 enum subject { SUBJECT_PUSH, SUBJECT_PULL, SUBJECT_NORM, SUBJECT_READ, SUBJECT_COUNT };
 
@@ -243,20 +235,13 @@ static double run_graphs(struct bench *bench)
 	return (double)least * 1000;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void measure(struct bench *bench, enum subject subject)
 {
-	const uint64_t wanted = ROWS_OF_GRAPH / bench->rows;
-	const uint32_t launches = (uint32_t)u64_max(LAUNCHES_MIN, u64_min(wanted, LAUNCHES_MAX));
+	const struct exchange_case c = {bench->rows, bench->width};
+	const uint32_t launches = exchange_case_launches(&c);
 	const struct work work =
 		work_exchange_add_rms_norm(bench->rows, bench->width, bench->ranks);
-	double times[REPEATS_MAX] = {0};
+	double times[KERNEL_REPEATS_MAX] = {0};
 
 	for (uint32_t r = 0; r < bench->ranks && bench->code == 0; r++) {
 		capture(bench, subject, r, launches);
@@ -271,20 +256,13 @@ static void measure(struct bench *bench, enum subject subject)
 		}
 		bench->gpus[r].graph = NULL;
 	}
-	qsort(times, bench->repeats, sizeof(*times), compare_times);
-	const double us = times[bench->repeats / 2];
 	const uint64_t row_bytes = (uint64_t)bench->rows * bench->width * sizeof(uint16_t);
 	const uint64_t bytes = subject == SUBJECT_READ	 ? row_bytes
 			       : subject == SUBJECT_NORM ? 4 * row_bytes
 							 : work.bytes;
 	if (bench->code == 0) {
-		fprintf(bench->table,
-			"%s\t%ux%u, %u ranks\t%u\t%llu\t0\t%u\t%.3f\t%.3f\t%.3f\t%.1f\t0.00\t-\t-"
-			"\t-\n",
-			names[subject], bench->rows, bench->width, bench->ranks, bench->rows,
-			(unsigned long long)bytes, launches, us, times[0],
-			times[bench->repeats - 1], (double)bytes / us / 1e3);
-		fflush(bench->table);
+		kernel_table_add_exchange(bench->table, names[subject], &c, bench->ranks, bytes,
+			times, bench->repeats);
 	}
 }
 
@@ -304,7 +282,9 @@ static enum status check_gpus(uint32_t ranks, struct error *error)
 			if (a != b && (cudaDeviceCanAccessPeer(&can_access, (int)a, (int)b) != 0 ||
 					      !can_access)) {
 				return error_set(error, STATUS_DEVICE,
-					"GPU %u has no access to the memory of GPU %u", a, b);
+					"GPU %u has no access to the memory of GPU %u; "
+					"--tp-transport nccl does without",
+					a, b);
 			}
 		}
 	}
@@ -321,14 +301,12 @@ static bool is_measured(const struct bench *bench, enum subject subject)
 
 enum status exchange_bench(uint32_t ranks, uint32_t repeats, FILE *table, struct error *error)
 {
-	static const uint32_t widths[] = {1024, 4096, 5120};
-	static const uint32_t rows[] = {1, 4, 16, 32, 64, 128, 256, 512, 2048, 16384};
-	const uint32_t row_cases = sizeof(rows) / sizeof(rows[0]);
 	struct bench bench = {.ranks = ranks, .repeats = repeats, .table = table};
 
 	TRY(check_gpus(ranks, error));
-	for (uint32_t i = 0; i < row_cases * 3 && bench.code == 0; i++) {
-		open_case(&bench, rows[i % row_cases], widths[i / row_cases]);
+	kernel_table_begin(table);
+	for (uint32_t i = 0; exchange_case_at(i) != NULL && bench.code == 0; i++) {
+		open_case(&bench, exchange_case_at(i)->rows, exchange_case_at(i)->width);
 		for (uint32_t s = 0; s < SUBJECT_COUNT && bench.code == 0; s++) {
 			if (is_measured(&bench, (enum subject)s)) {
 				measure(&bench, (enum subject)s);

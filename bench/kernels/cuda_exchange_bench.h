@@ -15,7 +15,7 @@
    it did not wait for the others to start. It is the median over several graphs. Tensors are in the
    cache where they fit, as they are in a step, where other kernels have just written them.
 
-   The table has the columns of kernel_bench(). Its rows:
+   The table has the columns of bench/kernels/cuda_kernel_table.h. Its rows:
 
        exchange_push, exchange_pull   exchange_add_rms_norm() in each of the two ways
        add_rms_norm                   the norm of one rank without an exchange

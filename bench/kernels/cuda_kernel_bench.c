@@ -1,5 +1,7 @@
 #include "bench/kernels/cuda_kernel_bench.h"
 
+#include "bench/kernels/cuda_kernel_table.h"
+
 #include "engine/base/integer.h"
 #include "kernels/device/cuda_operand_memory.h"
 #include "kernels/device/limits.h"
@@ -14,7 +16,6 @@
 enum {
 	SETS_MAX = 256,
 	LAUNCHES_MAX = 256,
-	REPEATS_MAX = 101,
 	GRAPH_US = 5000, /* duration of a case's graph, about */
 };
 
@@ -141,7 +142,7 @@ static int compare_times(const void *a, const void *b)
 static struct timing time_graphs(struct bench *bench, cudaGraphExec_t graph, uint32_t launches)
 {
 	uint32_t repeats = bench->options->repeats;
-	double times[REPEATS_MAX] = {0};
+	double times[KERNEL_REPEATS_MAX] = {0};
 
 	/* The first is a warm-up. */
 	for (uint32_t i = 0; i <= repeats && bench->code == 0; i++) {
@@ -353,20 +354,6 @@ static void close_bench(struct bench *bench)
 	}
 }
 
-/* The GPU and the date: figures of two GPUs, or of two drivers, do not compare. */
-static void write_subject(FILE *table)
-{
-	struct cudaDeviceProp properties;
-	char date[16];
-	struct tm utc;
-	const time_t now = time(NULL);
-
-	gmtime_r(&now, &utc);
-	strftime(date, sizeof(date), "%Y-%m-%d", &utc);
-	bool is_known = cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
-	fprintf(table, "# %s, %s\n", is_known ? properties.name : "unknown GPU", date);
-}
-
 enum status kernel_bench(const struct kernel_bench_options *options, bool shows_progress,
 	FILE *table, struct error *error)
 {
@@ -375,9 +362,7 @@ enum status kernel_bench(const struct kernel_bench_options *options, bool shows_
 
 	open_bench(&bench);
 	if (bench.code == 0) {
-		write_subject(table);
-		fprintf(table, "kernel\tcase\trows\tbytes\tflops\tlaunches\tus\tus_min\tus_max\t"
-			       "gb_per_s\ttflop_per_s\tfloor_us\tbound\tshare\n");
+		kernel_table_begin(table);
 		measure_limits(&bench);
 	}
 	if (bench.code == 0) {

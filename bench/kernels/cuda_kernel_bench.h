@@ -16,20 +16,7 @@
    the duration of a graph divided by its launches, the median over several graphs. With PDL the
    prologue of a kernel overlaps the kernel before it, as in a step.
 
-   Columns of the table (tab-separated, one header line):
-
-       kernel       the operation, or limit_read, limit_copy, limit_product, limit_launch
-       case         its sizes
-       rows         tokens or sequences
-       bytes        the least that it moves (engine/shape/work.h)
-       flops        the least that it computes; 0: bandwidth-bound, not counted
-       launches     in a graph
-       us           a launch, median; us_min, us_max: the fastest and the slowest graph
-       gb_per_s     bytes over time; tflop_per_s: flops over time
-       floor_us     the largest of bytes / rate of limit_read, flops / rate of limit_product, and
-                    limit_launch
-       bound        which of these it is: memory, arithmetic or launch
-       share        floor_us / us, in percent */
+   bench/kernels/cuda_kernel_table.h has the columns of the table. */
 
 enum { KERNEL_BENCH_NAMES_MAX = 16 };
 

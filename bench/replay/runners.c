@@ -194,6 +194,19 @@ const char *runner_kind_name(enum runner_kind kind)
 	return names[kind];
 }
 
+enum status launched_take_ranks(struct replay_config *config, struct error *error)
+{
+	uint32_t count = rank_launch_find().count;
+
+	if (config->given.tensor_parallel_size && config->tensor_parallel_size != count) {
+		return error_set(error, STATUS_USAGE,
+			"--tensor-parallel-size %llu: mpirun started %u processes",
+			(unsigned long long)config->tensor_parallel_size, count);
+	}
+	config->tensor_parallel_size = count;
+	return STATUS_OK;
+}
+
 enum status runner_take_launch(
 	const struct runner_entry *entry, struct replay_config *config, struct error *error)
 {
@@ -214,13 +227,7 @@ enum status runner_take_launch(
 			"replicas start their own, without mpirun",
 			(unsigned long long)config->replicas, count);
 	}
-	if (config->given.tensor_parallel_size && config->tensor_parallel_size != count) {
-		return error_set(error, STATUS_USAGE,
-			"--tensor-parallel-size %llu: mpirun started %u processes",
-			(unsigned long long)config->tensor_parallel_size, count);
-	}
-	config->tensor_parallel_size = count;
-	return STATUS_OK;
+	return launched_take_ranks(config, error);
 }
 
 uint64_t launched_identity(const struct replay_config *config)

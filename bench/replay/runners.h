@@ -94,8 +94,11 @@ enum status launched_join(const struct replay_config *config, struct error *erro
 const struct runner_entry *runner_at(uint32_t index);
 
 /* Under mpirun the ranks are the processes that it started: sets tensor_parallel_size to their
-   number, which it must be where it was given. Refuses a runner that does not compute, and several
-   replicas. */
+   number, which it must be where it was given. */
+enum status launched_take_ranks(struct replay_config *config, struct error *error);
+
+/* launched_take_ranks(), if mpirun started this process. Refuses a runner that does not compute,
+   and several replicas. */
 enum status runner_take_launch(
 	const struct runner_entry *entry, struct replay_config *config, struct error *error);
 

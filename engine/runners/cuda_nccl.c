@@ -4,13 +4,19 @@
 #include "engine/base/memory.h"
 #include "engine/runners/cuda_status.h"
 
+#include <stdlib.h>
+
+void cuda_nccl_prepare(void)
+{
+	setenv("NCCL_NVLS_ENABLE", "0", 1);
+}
+
 #ifdef QUIRE_HAS_NCCL
 
 #include <assert.h>
 #include <dlfcn.h>
 #include <nccl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

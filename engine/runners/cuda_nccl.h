@@ -20,6 +20,9 @@ struct cuda_nccl;
 enum { CUDA_NCCL_ERROR = 90000 };
 const char *cuda_nccl_error_text(int code);
 
+/* Before ranks are started: NCCL reads its settings from the environment of each. */
+void cuda_nccl_prepare(void);
+
 /* Collective: connects the ranks on their current GPUs. */
 enum status cuda_nccl_open(struct cuda_nccl **out, struct ranks *ranks, struct error *error);
 

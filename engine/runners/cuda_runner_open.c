@@ -2,6 +2,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/profiling/nvtx.h"
+#include "engine/runners/cuda_nccl.h"
 #include "engine/runners/cuda_runner.h"
 #include "engine/runners/cuda_runner_state.h"
 #include "engine/runners/cuda_status.h"
@@ -366,7 +367,6 @@ enum status cuda_runner_start_ranks(
 		.argument = options,
 	};
 
-	/* NCCL reads its settings from the environment of each rank. */
-	setenv("NCCL_NVLS_ENABLE", "0", 1);
+	cuda_nccl_prepare();
 	return ranks_open(&options->ranks, &ranks, error);
 }

@@ -92,8 +92,12 @@ verdict "a runner that computes nothing is refused" refused 2 "--runner sim need
 	"$quire" replay trace.jsonl --out none
 verdict "a command of several runs is refused" refused 2 "processes of mpirun do one run" \
 	"$quire" calibrate --runner reference --name none --out none --model qwen3-0.6b
-verdict "a command of one process is refused" refused 2 "kernels is one process" \
-	"$quire" kernels --out none
+verdict "kernels of another number of ranks are refused" refused 3 "mpirun started 3 processes" \
+	"$quire" kernels -tp 2 --out none
+verdict "kernels of a table are refused" refused 2 "measures nothing" \
+	"$quire" kernels --from trace.jsonl --plot none
+verdict "kernels by peers are refused" refused 2 "cannot map another" \
+	"$quire" kernels --tp-transport peer --out none
 verdict "another configuration is refused" refused 2 "has another build or configuration" \
 	bash -c "$(by_rank 'exec "$0" replay trace.jsonl --seed $rank "$@" --out none')" \
 	"$quire" "${options[@]}"
