@@ -51,10 +51,13 @@ void replay_config_take_policy(struct replay_config *config)
 		return;
 	}
 	config->block_size = given->block_size ? config->block_size : own->block_size;
-	config->max_num_seqs = given->max_num_seqs ? config->max_num_seqs : own->max_num_seqs;
 	config->max_num_batched_tokens = given->max_num_batched_tokens
 						 ? config->max_num_batched_tokens
 						 : own->max_num_batched_tokens;
+	/* Seats that no step has tokens for are none, as in vLLM. */
+	config->max_num_seqs = given->max_num_seqs
+				       ? config->max_num_seqs
+				       : u64_min(own->max_num_seqs, config->max_num_batched_tokens);
 	config->gpu_memory_utilization = given->gpu_memory_utilization
 						 ? config->gpu_memory_utilization
 						 : own->gpu_memory_utilization;
@@ -293,12 +296,14 @@ enum status replay_config_workload(const struct replay_config *config,
 
 void replay_config_complete(struct replay_config *config, const struct model_config *model)
 {
+	/* Where prompts are computed whole, the requests that fit otherwise shall fit too. */
+	bool is_whole = policy_at(config->policy) == &policy_prefill_first ||
+			config->enable_chunked_prefill == CHUNKED_PREFILL_OFF;
+
 	if (config->max_model_len == 0) {
 		config->max_model_len = model->max_position_embeddings;
 	}
-	/* prefill-first computes prompts whole, and shall take the requests that mixed takes. */
-	if (policy_at(config->policy) == &policy_prefill_first &&
-		!config->given.max_num_batched_tokens) {
+	if (is_whole && !config->given.max_num_batched_tokens) {
 		config->max_num_batched_tokens =
 			u64_max(config->max_num_batched_tokens, config->max_model_len);
 	}

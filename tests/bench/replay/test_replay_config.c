@@ -108,6 +108,36 @@ Test(replay_config, policy_vllm_has_its_own_limits)
 	require_equal(engine.max_num_batched_tokens, 99);
 }
 
+/* As in vLLM: seats are at most the tokens of a step, and a step has the tokens of a whole prompt
+   where prompts are not cut; each unless given. */
+Test(replay_config, limits_of_vllm_follow_each_other)
+{
+	static const struct model_config model = {.max_position_embeddings = 40000};
+	struct replay_config config = CONFIG("policy", "vllm", "max-num-batched-tokens", "300");
+
+	config.given.max_num_batched_tokens = true;
+	replay_config_take_policy(&config);
+	replay_config_complete(&config, &model);
+	require_equal(config.max_num_seqs, 300);
+	require_equal(config.max_num_batched_tokens, 300);
+	config = CONFIG("policy", "vllm", "enable-chunked-prefill", "off");
+	replay_config_take_policy(&config);
+	replay_config_complete(&config, &model);
+	require_equal(config.max_num_seqs, 1024);
+	require_equal(config.max_num_batched_tokens, 40000);
+	config = CONFIG("policy", "vllm", "enable-chunked-prefill", "off", "max-model-len", "100");
+	replay_config_take_policy(&config);
+	replay_config_complete(&config, &model);
+	require_equal(config.max_num_batched_tokens, 8192);
+	config = CONFIG(
+		"policy", "vllm", "enable-chunked-prefill", "off", "max-num-batched-tokens", "900");
+	config.given.max_num_batched_tokens = true;
+	replay_config_take_policy(&config);
+	replay_config_complete(&config, &model);
+	require_equal(config.max_num_seqs, 900);
+	require_equal(config.max_num_batched_tokens, 900);
+}
+
 Test(replay_config, the_trace_is_read_as_the_options_say)
 {
 	struct replay_config config = CONFIG("duration", "2.000003", "speedup", "1.5",
