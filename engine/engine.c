@@ -107,13 +107,18 @@ uint32_t engine_used_block_count(const struct engine *engine)
 }
 
 uint32_t engine_cached_prefix(
-	const struct engine *engine, const struct block_key *keys, uint32_t count)
+	const struct engine *engine, const struct block_key *keys, uint32_t count, uint32_t *held)
 {
+	const struct block_manager *blocks = &engine->scheduler.blocks;
 	uint32_t hits = 0;
 
-	while (hits < count &&
-		block_manager_find(&engine->scheduler.blocks, keys[hits]) != BLOCK_NONE) {
-		hits++;
+	*held = 0;
+	for (; hits < count; hits++) {
+		uint32_t block = block_manager_find(blocks, keys[hits]);
+		if (block == BLOCK_NONE) {
+			break;
+		}
+		*held += blocks->blocks[block].reference_count > 0;
 	}
 	return hits;
 }

@@ -13,14 +13,15 @@
 /* The most that any open replica has cached of a request, and what the picked one has. */
 static uint32_t find_cached(struct desk *desk, const struct parcel *parcel)
 {
-	uint32_t most = 0;
+	uint32_t most = 0, held;
 
 	for (uint32_t i = 0; i < desk->options.replica_count; i++) {
 		struct replica_view *view = &desk->views[i];
-		view->cached_blocks = desk->sight.kind == SIGHT_EXACT
-					      ? desk->sight.seen[i].cached_blocks
-					      : engine_cached_prefix(desk->berths[i].engine,
-							parcel->keys, parcel->prompt_block_count);
+		view->cached_blocks =
+			desk->sight.kind == SIGHT_EXACT
+				? desk->sight.seen[i].cached_blocks
+				: engine_cached_prefix(desk->berths[i].engine, parcel->keys,
+					  parcel->prompt_block_count, &held);
 		most = view->is_open ? u32_max(most, view->cached_blocks) : most;
 	}
 	return most;

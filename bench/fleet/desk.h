@@ -109,8 +109,7 @@ void desk_fail(struct desk *desk, uint32_t replica, struct parcel **lost, uint32
 	uint64_t now_ns);
 
 /* Sends every row that has arrived by now_ns, or that has waited, to a replica, and sets the bit of
-   each such replica in
-   `woken` (a bit for each replica). */
+   each such replica in `woken` (a bit for each replica). */
 enum status desk_send_arrived(
 	struct desk *desk, uint64_t now_ns, uint64_t *woken, struct error *error);
 

@@ -145,19 +145,32 @@ static void look_at_one(
 	seen->kv_blocks = view->kv_blocks;
 }
 
+/* What a replica has cached of a parcel. */
+static void look_for_blocks(
+	struct sight *sight, uint32_t replica, const struct parcel *parcel, uint64_t now_ns)
+{
+	const struct sight_one *one = &sight->each[replica];
+	struct replica_view *seen = &sight->seen[replica];
+	uint32_t count = parcel->prompt_block_count;
+
+	if (sight->kind == SIGHT_EXACT) {
+		seen->cached_blocks =
+			engine_cached_prefix(one->engine, parcel->keys, count, &seen->held_blocks);
+		return;
+	}
+	seen->cached_blocks = block_set_match(&one->blocks, parcel->keys, count, now_ns);
+	engine_cached_prefix(one->engine, parcel->keys, seen->cached_blocks, &seen->held_blocks);
+}
+
 void sight_look(struct sight *sight, const struct replica_view *views, const struct parcel *parcel,
 	uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < sight->replica_count; i++) {
-		struct sight_one *one = &sight->each[i];
 		look_at_one(sight, i, &views[i], now_ns);
 		sight->seen[i].cached_blocks = 0;
-		if (parcel != NULL && sight->kind == SIGHT_EXACT) {
-			sight->seen[i].cached_blocks = engine_cached_prefix(
-				one->engine, parcel->keys, parcel->prompt_block_count);
-		} else if (parcel != NULL) {
-			sight->seen[i].cached_blocks = block_set_match(
-				&one->blocks, parcel->keys, parcel->prompt_block_count, now_ns);
+		sight->seen[i].held_blocks = 0;
+		if (parcel != NULL) {
+			look_for_blocks(sight, i, parcel, now_ns);
 		}
 	}
 }

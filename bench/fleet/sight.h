@@ -18,7 +18,8 @@
                  that it heard of each request. It takes a prompt's blocks for cached from the
                  moment it sends it, and as many as the replica has room for.
 
-   Which replicas take requests is always known at once. */
+   Which replicas take requests is always known at once, and so is which of the blocks that it takes
+   for cached unfinished requests hold: it has sent these itself. */
 
 enum sight_kind { SIGHT_EXACT, SIGHT_DELAYED, SIGHT_OWN };
 
@@ -77,8 +78,7 @@ void sight_first_token(struct sight *sight, const struct parcel *parcel);
 void sight_finished(struct sight *sight, const struct parcel *parcel, uint32_t block_size);
 
 /* Fills in sight->seen at now_ns. views: the state of the replicas; parcel: whose cached blocks are
-   looked
-   up, or NULL. */
+   looked up, or NULL. */
 void sight_look(struct sight *sight, const struct replica_view *views, const struct parcel *parcel,
 	uint64_t now_ns);
 

@@ -8,7 +8,8 @@
        credit = overlap_credit * cached_blocks / (1 + credit_decay * waiting_more)
        raw_prefill_blocks = (prefill tokens of the replica + prompt) / block_size
        waiting_more       = (prefill tokens - least of any replica) / block_size / request blocks
-       decode_blocks      = blocks in use and those that the request would add
+       decode_blocks      = blocks in use and those that the request would add: its own, less those
+                            that unfinished requests hold there
 
    The least logit wins, ties are drawn. Logits are in millionths of a block. */
 
@@ -26,7 +27,7 @@ static int64_t logit(const struct router *router, const struct router_request *r
 	u128 more = (u128)settings[CREDIT_DECAY] * (view->prefill_tokens - least_prefill);
 	u128 credit = (u128)settings[OVERLAP_CREDIT] * view->cached_blocks * even / (even + more);
 	u128 prefill = raw > credit ? raw - credit : 0;
-	uint64_t decode = view->used_blocks + request_blocks - view->cached_blocks;
+	uint64_t decode = view->used_blocks + request_blocks - view->held_blocks;
 
 	return (int64_t)(prefill * settings[PREFILL_SCALE] / ROUTER_MILLION +
 			 (u128)decode * ROUTER_MILLION +

@@ -42,6 +42,7 @@ struct replica_view {
 	uint64_t tokens;	 /* prompt and output tokens of `requests`, in full */
 	uint32_t cached_blocks;	 /* leading blocks of the request that it has cached; 0 unless the
 				    router wants them */
+	uint32_t held_blocks;	 /* of these, those in use by unfinished requests */
 };
 
 struct router_request {
@@ -66,7 +67,7 @@ struct router;
 struct router_kind {
 	const char *name;
 	const char *summary;
-	bool wants_blocks; /* block hashes in requests, cached_blocks in views */
+	bool wants_blocks; /* block hashes in requests, cached_blocks and held_blocks in views */
 	struct router_setting settings[ROUTER_SETTINGS_MAX]; /* up to the first without a name */
 	void (*open)(struct router *router);		     /* NULL: no state */
 	/* An open replica; there is one. views: (replica_count). */

@@ -9,7 +9,9 @@
        else the fewest requests
 
    Every `evict-s` seconds a replica's tree is cut to the latest `tree-size` tokens. SGLang matches
-   characters of text; here they are blocks. Ties go to the lowest index. */
+   characters of text; here they are blocks. Ties go to the lowest index. The defaults are those of
+   the policy (CacheAwareConfig); SGLang's launcher (sglang_router/router_args.py) sets a threshold
+   of 0.3, 64 requests, 1.5 times, 2^26 characters and 120 s. */
 
 enum { CACHE_THRESHOLD, BALANCE_ABS, BALANCE_REL, TREE_SIZE, EVICT_S };
 

@@ -382,6 +382,46 @@ Test(engine, twins_of_one_step_share)
 	close_bench(&bench);
 }
 
+/* Of a prompt's blocks an engine tells those that it has, and those that sequences hold. A longer
+   prompt holds four; when it has ended they stay cached, and a shorter one holds two of them. */
+Test(engine, cached_blocks_are_held_or_not)
+{
+	struct bench bench;
+	int32_t prompt[20];
+	struct block_key keys[5] = {{0, 0}};
+	const struct {
+		uint32_t cached, held;
+	} expected[] = {{0, 0}, {4, 4}, {4, 0}, {4, 2}, {4, 0}};
+	const struct request requests[] = {
+		{.id = 0, .prompt = prompt, .prompt_count = 17, .max_tokens = 2},
+		{.id = 1, .prompt = prompt, .prompt_count = 9, .max_tokens = 2}};
+
+	open_bench(&bench, &policy_mixed, 4, 8, 4);
+	for (int32_t i = 0; i < 20; i++) {
+		prompt[i] = 40 + i;
+	}
+	for (uint32_t i = 0; i < 5; i++) {
+		struct block_key before = i == 0 ? (struct block_key){0, 0} : keys[i - 1];
+		keys[i] = block_key_of_tokens(before, prompt + 4 * i, 4);
+	}
+	for (uint32_t i = 0; i < 5; i++) {
+		uint32_t held = 99;
+		uint32_t cached = engine_cached_prefix(bench.engine, keys, 5, &held);
+		require_equal(cached, expected[i].cached);
+		require_equal(held, expected[i].held);
+		require_equal(engine_cached_prefix(bench.engine, keys, 1, &held), cached > 0);
+		require_equal(held, expected[i].held > 0);
+		if (i == 0 || i == 2) {
+			cr_assert_eq(engine_add(bench.engine, &requests[i / 2], NULL), FIT_OK);
+			kv_oracle_add(&bench.oracle, &requests[i / 2]);
+		}
+		if (i < 4) {
+			step(&bench);
+		}
+	}
+	close_bench(&bench);
+}
+
 /* What a request says is stored is a hit like any other: the runner gets the blocks, and computes
    what is behind them. Both find what either stored. */
 Test(engine, stored_tokens_are_hits_that_nothing_computed)

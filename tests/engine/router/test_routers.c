@@ -53,7 +53,8 @@ Test(routers, picks_are_those_of_the_published_formulas)
 				.kv_blocks = 100,
 				.prefill_tokens = row->views[k].prefill_tokens,
 				.tokens = row->views[k].tokens,
-				.cached_blocks = row->views[k].cached_blocks};
+				.cached_blocks = row->views[k].cached_blocks,
+				.held_blocks = row->views[k].held_blocks};
 		}
 		open_router(&router, row->router, NULL, 3, i);
 		for (uint32_t k = 0; k < 64; k++) {
