@@ -8,9 +8,11 @@
 #include "engine/base/path.h"
 #include "engine/base/text.h"
 #include "engine/ranks/apart.h"
+#include "engine/ranks/launch.h"
 #include "sim/cost_model.h"
 #include "sim/kv_memory.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -166,50 +168,88 @@ enum status calibrate_refuse_old(const char *path, bool is_forced, struct error 
 				      : STATUS_OK;
 }
 
-/* Writes the plan and replays it, unless that was done before; *out receives its steps. */
-static enum status play_plan(const struct replay_request *request,
-	const struct calibrate_plan *plan, const char *folder, bool is_ahead,
-	struct calibrate_points *out, struct error *error)
-{
-	/* A run fills in its request (the number of KV blocks, for example), so it gets a copy. */
-	struct replay_request own = *request;
+/* The two parts of a calibration, each a trace, the result of its replay, and its steps. */
+struct part {
+	bool is_ahead;
 	char trace[PATH_BYTES_MAX], run[PATH_BYTES_MAX], steps[PATH_BYTES_MAX];
+};
 
-	TRY(path_format(trace, error, "%s/plan%s.jsonl", folder, is_ahead ? "_ahead" : ""));
-	TRY(path_format(run, error, "%s/run%s", folder, is_ahead ? "_ahead" : ""));
-	TRY(path_format(steps, error, "%s/%s", run, RESULT_STEPS));
+static enum status name_part(
+	struct part *part, const char *folder, bool is_ahead, struct error *error)
+{
+	const char *suffix = is_ahead ? "_ahead" : "";
+
+	part->is_ahead = is_ahead;
+	TRY(path_format(part->trace, error, "%s/plan%s.jsonl", folder, suffix));
+	TRY(path_format(part->run, error, "%s/run%s", folder, suffix));
+	return path_format(part->steps, error, "%s/%s", part->run, RESULT_STEPS);
+}
+
+/* A run fills in its request (the number of KV blocks, for example), so each gets a copy. */
+static struct replay_request request_of(
+	const struct replay_request *request, const char *trace, bool is_ahead)
+{
+	struct replay_request own = *request;
+
 	own.run.trace_path = trace;
-	own.out = run;
 	own.wants_steps = true;
 	own.run.config.sessions = is_ahead ? SESSIONS_OPEN : SESSIONS_CLOSED;
 	own.run.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;
-	if (plan != NULL) {
-		TRY(calibrate_refuse_old(trace, request->is_forced, error));
-		TRY(write_plan(plan, is_ahead, trace, error));
-		bool has_ranks = own.run.config.tensor_parallel_size > 1;
-		TRY(has_ranks ? apart_run(play, &own, error) : play(&own, error));
+	own.run.has_joined = is_ahead;
+	own.run.runs_after = is_ahead ? 0 : 1;
+	return own;
+}
+
+/* Writes the plan of a part and replays it. */
+static enum status play_part(const struct replay_request *request,
+	const struct calibrate_plan *plan, const struct part *part, struct error *error)
+{
+	struct replay_request own = request_of(request, part->trace, part->is_ahead);
+	bool is_launched = rank_launch_find().count > 1;
+	bool is_forking = own.run.config.tensor_parallel_size > 1 && !is_launched;
+
+	own.out = part->run;
+	if (calibrate_refuse_old(part->trace, request->is_forced, error) != STATUS_OK ||
+		write_plan(plan, part->is_ahead, part->trace, error) != STATUS_OK) {
+		return rank_launch_fail(error);
 	}
-	TRY(calibrate_points_read(out, steps, is_ahead ? 0 : CALIBRATE_WARM_NS, error));
-	if (is_ahead) {
+	enum status status = is_forking ? apart_run(play, &own, error) : play(&own, error);
+	/* An interrupted run has closed its ranks, which wait for the next. */
+	return status == STATUS_VERDICT && !part->is_ahead ? rank_launch_fail(error) : status;
+}
+
+static enum status read_part(
+	const struct part *part, struct calibrate_points *out, struct error *error)
+{
+	TRY(calibrate_points_read(out, part->steps, part->is_ahead ? 0 : CALIBRATE_WARM_NS, error));
+	if (part->is_ahead) {
 		keep_ahead(out);
 		return STATUS_OK;
 	}
-	return read_origin(run, &out->origin, error);
+	return read_origin(part->run, &out->origin, error);
 }
 
+/* plan NULL: both parts were played before. */
 static enum status collect(const struct replay_request *request, const struct calibrate_plan *plan,
 	const char *folder, struct calibrate_points *out, struct error *error)
 {
+	struct part main, launched_ahead;
 	char path[PATH_BYTES_MAX];
 	struct calibrate_points ahead = {0};
 
-	TRY(path_format(path, error, "%s/points.tsv", folder));
-	if (plan != NULL) {
-		TRY(calibrate_refuse_old(path, request->is_forced, error));
+	if (path_format(path, error, "%s/points.tsv", folder) != STATUS_OK ||
+		name_part(&main, folder, false, error) != STATUS_OK ||
+		name_part(&launched_ahead, folder, true, error) != STATUS_OK ||
+		(plan != NULL &&
+			calibrate_refuse_old(path, request->is_forced, error) != STATUS_OK)) {
+		return rank_launch_fail(error);
 	}
-	/* The short run first: where the long one is cut, --measured has both. */
-	TRY(play_plan(request, plan, folder, true, &ahead, error));
-	enum status status = play_plan(request, plan, folder, false, out, error);
+	if (plan != NULL) {
+		TRY(play_part(request, plan, &main, error));
+		TRY(play_part(request, plan, &launched_ahead, error));
+	}
+	TRY(read_part(&main, out, error));
+	enum status status = read_part(&launched_ahead, &ahead, error);
 	if (status == STATUS_OK) {
 		calibrate_points_append(out, &ahead);
 		calibrate_points_join(out);
@@ -217,6 +257,29 @@ static enum status collect(const struct replay_request *request, const struct ca
 		status = calibrate_points_write(out, path, error);
 	}
 	calibrate_points_free(&ahead);
+	return status;
+}
+
+/* A process of mpirun that is not rank 0 opens the same run and follows it, and then the second, in
+   which nothing that it has to know differs. It has no folder: its plan is a file with no name. */
+static enum status follow(const struct replay_request *request, const struct calibrate_plan *plan,
+	struct error *error)
+{
+	struct calibrate_plan_size size = {0};
+	char path[64];
+	FILE *file = tmpfile();
+
+	if (file == NULL) {
+		(void)error_set(
+			error, STATUS_FILE, "a plan cannot be written: %s", strerror(errno));
+		return rank_launch_fail(error);
+	}
+	calibrate_plan_write(plan, file, &size);
+	fflush(file);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(file));
+	struct replay_request own = request_of(request, path, false);
+	enum status status = play(&own, error); /* which does not return from opening its ranks */
+	fclose(file);
 	return status;
 }
 
@@ -231,19 +294,22 @@ enum status calibrate_run(const struct replay_request *request, const char *fold
 	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
 	struct error *error)
 {
+	const struct replay_config *config = &request->run.config;
 	struct model_config model;
 	struct calibrate_plan plan;
 	struct runner pricer;
 
-	TRY(model_config_find(request->run.config.model, &model, error));
-	TRY(replay_config_ranks_check(&request->run.config, &model, error));
-	TRY(cost_model_open(
-		&pricer, &model, gpu, (uint32_t)request->run.config.tensor_parallel_size, error));
-	enum status status = fill_plan(&plan, &request->run.config, &model, gpu, budget_s, error);
-	plan.pricer = &pricer;
-	if (status == STATUS_OK) {
-		status = collect(request, &plan, folder, out, error);
+	if (model_config_find(config->model, &model, error) != STATUS_OK ||
+		replay_config_ranks_check(config, &model, error) != STATUS_OK ||
+		fill_plan(&plan, config, &model, gpu, budget_s, error) != STATUS_OK ||
+		cost_model_open(&pricer, &model, gpu, (uint32_t)config->tensor_parallel_size,
+			error) != STATUS_OK) {
+		return rank_launch_fail(error);
 	}
+	plan.pricer = &pricer;
+	enum status status = rank_launch_find().rank == 0
+				     ? collect(request, &plan, folder, out, error)
+				     : follow(request, &plan, error);
 	pricer.close(pricer.state);
 	return status;
 }

@@ -18,7 +18,8 @@
 enum status calibrate_collect(
 	const char *folder, struct calibrate_points *out, struct error *error);
 
-/* request: config holds model, runner, weights and limits. */
+/* request: config holds model, runner, weights and limits. Under mpirun every process comes here,
+   after runner_take_launch(), and only rank 0 returns: the others are its ranks in both runs. */
 enum status calibrate_run(const struct replay_request *request, const char *folder,
 	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
 	struct error *error);

@@ -4,6 +4,7 @@
 #include "bench/calibrate/run.h"
 #include "bench/commands/commands.h"
 #include "bench/record/owned_folder.h"
+#include "bench/replay/runners.h"
 #include "engine/ranks/launch.h"
 #include "engine/base/path.h"
 #include "sim/profile_choice.h"
@@ -22,6 +23,7 @@ static const char summary[] =
 static const char examples[] =
 	"  quire calibrate --runner cuda --model qwen3-0.6b --weights dummy:0 --name mine --out "
 	"DIR\n"
+	"  mpirun -n 2 quire calibrate --model qwen3-8b --name mine-x2 --out DIR\n"
 	"  quire calibrate --points DIR/points.tsv --name again --out DIR --plot fit.svg\n"
 	"  quire calibrate --from-steps steps.tsv.gz --model qwen3-8b --name mine-vllm --out DIR\n";
 
@@ -161,42 +163,68 @@ static enum status get_points(struct calibrate_request *request, const struct gp
 	return calibrate_run(&request->replay, request->out, gpu, request->budget_s, points, error);
 }
 
+/* Processes of mpirun are ranks of the runner that is measured. */
+static enum status take_launch(struct calibrate_request *request, struct error *error)
+{
+	const struct runner_entry *entry;
+
+	if (rank_launch_find().count <= 1) {
+		return STATUS_OK;
+	}
+	if (request->steps.path != NULL || request->points != NULL || request->is_measured) {
+		return error_set(error, STATUS_USAGE, "%s measures nothing, expected no mpirun",
+			request->steps.path != NULL ? "--from-steps"
+			: request->points != NULL   ? "--points"
+						    : "--measured");
+	}
+	TRY(runner_find(request->replay.run.config.runner, &entry, error));
+	return runner_take_launch(entry, &request->replay.run.config, error);
+}
+
+/* Before anything is opened. */
+static enum status prepare(
+	struct calibrate_request *request, struct gpu_profile_choice *choice, struct error *error)
+{
+	struct replay_config *config = &request->replay.run.config;
+
+	TRY(take_launch(request, error));
+	TRY(check_request(request, error));
+	TRY(gpu_profile_choose(config->gpu, "", NULL, 1, choice, error));
+	if (choice->profile.is_calibrated) {
+		return error_set(error, STATUS_USAGE,
+			"--gpu %s is a calibrated profile; memory and expected speed are taken "
+			"from one of rates, as h200-datasheet",
+			choice->profile.name);
+	}
+	if (strstr(config->gpu, ".json") == NULL) {
+		config->gpu = choice->profile.name; /* for --runner sim: never a calibrated one */
+	}
+	return STATUS_OK;
+}
+
 static enum status run(struct command_line *line, struct error *error)
 {
 	struct calibrate_request *request = line->values;
-	struct replay_config *config = &request->replay.run.config;
 	struct gpu_profile_choice choice;
-	const struct gpu_profile *gpu = &choice.profile;
 	struct calibrate_points points = {0};
 	struct owned_folder owned;
+	bool is_first = rank_launch_find().rank == 0;
 
 	request->replay.argc = line->argc;
 	request->replay.argv = line->argv;
 	request->replay.run.progress = progress_mode_of_stderr();
-	if (rank_launch_find().count > 1) {
-		error_set(error, STATUS_USAGE,
-			"processes of mpirun do one run, and a calibration is several");
-		return rank_launch_join(0, error); /* only one process says it */
+	if (prepare(request, &choice, error) != STATUS_OK ||
+		(is_first && owned_folder_open(&owned, request->out, error) != STATUS_OK)) {
+		return rank_launch_join(0, error); /* which carries the error */
 	}
-	TRY(check_request(request, error));
-	TRY(gpu_profile_choose(config->gpu, "", NULL, 1, &choice, error));
-	if (gpu->is_calibrated) {
-		return error_set(error, STATUS_USAGE,
-			"--gpu %s is a calibrated profile; memory and expected speed are taken "
-			"from one of rates, as h200-datasheet",
-			gpu->name);
-	}
-	if (strstr(config->gpu, ".json") == NULL) {
-		config->gpu = gpu->name; /* for --runner sim: never a calibrated one */
-	}
-	TRY(owned_folder_open(&owned, request->out, error));
 	enum status status;
 	if (request->steps.path != NULL) {
 		status = run_from_steps(request, &choice.profile, error);
 	} else {
-		status = get_points(request, gpu, &points, error);
+		/* from which only rank 0 returns */
+		status = get_points(request, &choice.profile, &points, error);
 		if (status == STATUS_OK) {
-			status = fit_and_write(request, &points, gpu, error);
+			status = fit_and_write(request, &points, &choice.profile, error);
 		}
 	}
 	calibrate_points_free(&points);

@@ -264,6 +264,7 @@ static enum status open_runner(struct runner *out, struct replay_config *config,
 		.sharing = sharings[config->shared_prefix_attention],
 		.path = config->kernels == KERNELS_GENERAL ? KERNEL_PATH_GENERAL : KERNEL_PATH_SM90,
 		.transport = transports[config->tp_transport],
+		.runs_after = request->runs_after,
 		.first_device = request->replica * ranks,
 	};
 	enum status status = open_on_devices(out, &options, config, request, opening, error);

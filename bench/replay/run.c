@@ -315,6 +315,7 @@ static enum status open_runner(struct run *run, struct error *error)
 		.model_path = request->config.model,
 		.tape = request->tape,
 		.tape_is_calibrated = run->recording.is_calibrated,
+		.runs_after = request->runs_after,
 		.kernels = request->wants_kernel_times ? &run->kernels : NULL};
 
 	/* The model's folder name identifies it; the full path would depend on the machine. */
@@ -361,8 +362,10 @@ enum status run_open(struct run *run, struct run_request *request, struct error 
 		TRY(open_runner(run, error));
 		return open_replay(run, error);
 	}
-	TRY(launched_join(&request->config, error)); /* which carries the error */
-	if (open_runner(run, error) != STATUS_OK) {
+	if (!request->has_joined) {
+		TRY(launched_join(&request->config, error)); /* which carries the error */
+	}
+	if (error->status != STATUS_OK || open_runner(run, error) != STATUS_OK) {
 		return rank_launch_fail(error);
 	}
 	return open_replay(run, error);

@@ -24,6 +24,10 @@ struct run_request {
 	bool wants_kernel_times; /* the runner must measure its kernels */
 	bool is_checking;	 /* engine_check() after every step */
 	bool is_one_of_many;	 /* processes of mpirun are no ranks of it: they do other runs */
+	/* Of several runs by the same processes of mpirun, with the same model, runner and limits:
+	   whether an earlier one has joined them, and how many follow. */
+	bool has_joined;
+	uint32_t runs_after;
 	enum progress_mode progress;
 };
 

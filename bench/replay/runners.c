@@ -144,6 +144,7 @@ static enum status open_reference(struct runner *out, struct replay_config *conf
 		.rounding = config->dtype == DTYPE_BFLOAT16 ? ROUNDING_BF16 : ROUNDING_NONE,
 		.seed = config->seed,
 		.ranks.count = (uint32_t)config->tensor_parallel_size,
+		.runs_after = request->runs_after,
 	};
 	enum status status = options.ranks.count > 1 ? reference_ranks_open(out, &options, error)
 						     : reference_runner_open(out, &options, error);

@@ -114,7 +114,7 @@ static void mpi_close(struct ranks *ranks)
 		struct rank_message copy = message;
 		pass(ranks, &copy);
 	}
-	if (*ranks->abort == 0) {
+	if (*ranks->abort == 0 && (ranks->runs_after == 0 || ranks->is_common_error)) {
 		mpi_end(mpi);
 	}
 	munmap(ranks->memory, ranks->memory_bytes);
@@ -220,14 +220,29 @@ static enum status map_memory(
 	return STATUS_OK;
 }
 
-/* The life of a rank but 0, which does not return to its caller. */
-static _Noreturn void run_rank(struct ranks *ranks, const struct ranks_options *options)
+/* A run of a rank but 0, from the barrier behind which all have opened ranks. */
+static enum status serve_run(
+	struct ranks *ranks, const struct ranks_options *options, struct error *error)
 {
-	struct error error = {0};
-	enum status status = options->serve(ranks, options->argument, &error);
+	TRY(ranks_barrier(ranks, error));
+	ranks->step_count = 0;
+	ranks->watch = NULL;
+	memset(ranks->data, 0, options->data_bytes);
+	if (options->serve(ranks, options->argument, error) != STATUS_OK &&
+		!ranks->is_common_error) {
+		ranks_fail(ranks, error);
+	}
+	return error->status;
+}
 
-	if (status != STATUS_OK && !ranks->is_common_error) {
-		ranks_fail(ranks, &error);
+/* The life of a rank but 0, which does not return to its caller. error: of its opening. */
+static _Noreturn void run_rank(
+	struct ranks *ranks, const struct ranks_options *options, struct error *error)
+{
+	enum status status = STATUS_OK;
+
+	for (uint32_t i = 0; i <= options->runs_after && status == STATUS_OK; i++) {
+		status = serve_run(ranks, options, error);
 	}
 	mpi_end(ranks->state); /* waits for rank 0, which writes its results */
 	_exit(0);
@@ -251,9 +266,8 @@ enum status mpi_ranks_open(
 	check(mpi->initialized(&flag) == MPI_SUCCESS &&
 		flag != 0); /* rank_launch_join() was called */
 	check(launch.count == options->count);
-	TRY(ranks_barrier(ranks, error));
 	if (launch.rank != 0) {
-		run_rank(ranks, options);
+		run_rank(ranks, options, error);
 	}
-	return STATUS_OK;
+	return ranks_barrier(ranks, error);
 }

@@ -22,6 +22,7 @@ enum status ranks_open(struct ranks **out, const struct ranks_options *options, 
 	if (options->exchange_bytes > 0) {
 		ranks->tokens = memory_take(ranks->count, options->exchange_bytes);
 	}
+	ranks->runs_after = options->runs_after;
 	ranks->limit_ns = options->limit_ns == 0 ? RANK_LIMIT_NS : options->limit_ns;
 	/* A rank that spins on another's processor keeps it from what is waited for. */
 	ranks->spin_ns =

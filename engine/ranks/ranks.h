@@ -83,6 +83,10 @@ struct ranks_options {
 	uint64_t data_bytes;	 /* of shared data; may be 0 */
 	uint64_t exchange_bytes; /* the most that a rank gives in ranks_exchange(); may be 0 */
 	uint64_t limit_ns;	 /* see RANK_LIMIT_NS, which 0 stands for */
+	/* Under mpirun, where the ranks are there from the start: runs with the same options that
+	   follow in rank 0's process, each from ranks_open() to ranks_close(). The other ranks do
+	   them all in their first ranks_open(). Elsewhere it is not looked at. */
+	uint32_t runs_after;
 
 	/* What ranks 1 and up do. It opens what rank 0 opens, with the same barriers, then receives
 	   messages until RANK_CLOSE. It returns an error of its own or one that a function of this

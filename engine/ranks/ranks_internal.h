@@ -44,6 +44,7 @@ struct ranks {
 	uint64_t step_count;  /* steps posted or received; 0: still opening */
 	uint64_t step;	      /* the latest */
 	bool is_common_error; /* all ranks have failed with the same error */
+	uint32_t runs_after;  /* see struct ranks_options */
 
 	enum status (*watch)(void *argument, struct error *error); /* or NULL */
 	void *watch_argument;

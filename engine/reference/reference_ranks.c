@@ -134,6 +134,7 @@ enum status reference_ranks_open(
 		/* partial sums, or a candidate for each sampled row */
 		.exchange_bytes = u64_max(
 			tokens * hidden * sizeof(float), engine->max_num_seqs * sizeof(uint64_t)),
+		.runs_after = options->runs_after,
 		.serve = serve,
 		.argument = &copy,
 	};

@@ -28,6 +28,7 @@ struct reference_options {
 	enum rounding rounding;
 	uint64_t seed; /* of the sampler's noise */
 	struct forward_ranks ranks;
+	uint32_t runs_after; /* see struct ranks_options */
 };
 
 /* KV blocks in `bytes` of host memory, at least 1. */

@@ -79,6 +79,7 @@ struct cuda_runner_options {
 	struct ranks *ranks;		    /* by cuda_runner_start_ranks(); NULL: one rank */
 	uint32_t first_device;		    /* the GPU of rank 0; rank r has the r-th behind it */
 	enum cuda_transport transport;	    /* between ranks */
+	uint32_t runs_after;		    /* see struct ranks_options */
 };
 
 /* Starts ranks 1 to rank_count - 1 and sets options->ranks. Nothing of CUDA may have been called.

@@ -363,6 +363,7 @@ enum status cuda_runner_start_ranks(
 	const struct ranks_options ranks = {
 		.count = rank_count,
 		.data_bytes = cuda_step_data_shared_bytes(options->engine, rank_count),
+		.runs_after = options->runs_after,
 		.serve = serve,
 		.argument = options,
 	};

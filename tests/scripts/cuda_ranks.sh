@@ -307,6 +307,15 @@ part_mpirun()
 		[ $ms -le $limit_ms ] || echo "it took $ms ms"
 		! grep -lqs OMPI_COMM_WORLD_RANK= /proc/[0-9]*/environ ||
 			echo "processes are left")"
+	timeout 100 "${by_mpirun[@]}" calibrate --runner cuda --model "$model" --weights dummy:0 \
+		--budget 8 --name tried --out "$work/calibrated_mpi" >"$work/calibrate.out" 2>&1
+	report "processes of mpirun calibrate" \
+		"$([ $? = 0 ] || grep '^quire' "$work/calibrate.out")"
+	timeout 100 "${by_mpirun[@]}" kernels --repeats 1 --out "$work/exchange.tsv" \
+		>"$work/exchange.out" 2>&1
+	report "processes of mpirun time the exchange" "$(
+		[ "$(grep -c '^exchange_nccl' "$work/exchange.tsv")" -gt 1 ] ||
+			grep '^quire' "$work/exchange.out")"
 	if [ -n "${QUIRE_TEXTS:-}" ]; then
 		part_generate
 	fi

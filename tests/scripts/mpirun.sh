@@ -82,6 +82,23 @@ ranks 2 "$quire" replay trace.jsonl "${options[@]}" -tp 2 --tokens sampled --out
 "$quire" replay trace.jsonl "${options[@]}" -tp 2 --tokens sampled --out forked >/dev/null
 verdict "processes of mpirun sample what forked ones do" same_hash sampled forked
 verdict "the program is not linked to MPI" test -z "$(ldd "$quire" | grep -i mpi)"
+
+# A calibration is two runs of the same ranks; in the second all requests are there at once. Whether
+# prices can be fitted to the times of so small a model on a busy machine is not the question.
+calibrate=(calibrate --model "$root/tests/fixtures/models/group2" --runner reference --name tiny
+	--weights "$root/tests/fixtures/models/group2" --budget 1 --kv-blocks 60
+	--max-model-len 2048 --max-num-seqs 2 --max-num-batched-tokens 16)
+ranks 2 "$quire" "${calibrate[@]}" --out calibrated || true
+verdict "two processes calibrate" grep -q 'tensor_parallel_size 2' calibrated/points.tsv
+"$quire" "${calibrate[@]}" -tp 2 --out calibrated_forked >/dev/null || true
+verdict "both runs are those of forked ranks" same_hash calibrated/run_ahead \
+	calibrated_forked/run_ahead
+verdict "a calibration replaces none" refused 2 "--force replaces it" \
+	"$quire" "${calibrate[@]}" --out calibrated
+rm -r calibrated/points.tsv calibrated/plan.jsonl calibrated/run
+verdict "nor its second run, behind the first" refused 2 "--force replaces it" \
+	"$quire" "${calibrate[@]}" --out calibrated
+
 verdict "no file is left unfinished" test -z "$(find . -name '*.part')"
 
 verdict "another number of ranks is refused" refused 3 "size 2: mpirun started 3 processes" \
@@ -90,8 +107,10 @@ verdict "a number that cannot divide the model is refused" refused 4 "found 4 ra
 	"$quire" replay trace.jsonl "${options[@]}" --out none
 verdict "a runner that computes nothing is refused" refused 2 "--runner sim needs one" \
 	"$quire" replay trace.jsonl --out none
-verdict "a command of several runs is refused" refused 2 "processes of mpirun do one run" \
-	"$quire" calibrate --runner reference --name none --out none --model qwen3-0.6b
+verdict "a calibration of nothing measured is refused" refused 2 "measures nothing" \
+	"$quire" calibrate --points trace.jsonl --name none --out none
+verdict "a calibration without a computing runner is refused" refused 2 "--runner sim needs one" \
+	"$quire" calibrate --runner sim --name none --out none
 verdict "kernels of another number of ranks are refused" refused 3 "mpirun started 3 processes" \
 	"$quire" kernels -tp 2 --out none
 verdict "kernels of a table are refused" refused 2 "measures nothing" \
