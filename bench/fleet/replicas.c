@@ -144,7 +144,7 @@ void replicas_print(const struct fleet_figures *fleet)
 	if (fleet->knows_regret) {
 		printf(", regret %llu blocks", (unsigned long long)fleet->regret_blocks);
 	}
-	if (fleet->has_prompt_ids) {
+	if (fleet->has_prompt_ids && fleet->whole_query_tokens > 0) {
 		ratio_text(hits, (u128)fleet->whole_hit_tokens * 100, fleet->whole_query_tokens, 2,
 			"-");
 		printf("; one cache with all the memory would hit %s%%", hits);

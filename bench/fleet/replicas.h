@@ -27,7 +27,8 @@ struct fleet_figures {
 	uint64_t regret_blocks; /* most that a replica had less what the picked one had, summed */
 	uint64_t retries;	/* requests sent again after a failure */
 	uint64_t refused;	/* because the router's queue was full */
-	uint64_t whole_hit_tokens, whole_query_tokens; /* of one cache with all the memory */
+	uint64_t whole_hit_tokens, whole_query_tokens; /* of one cache with all the memory; 0 where
+							  it is not known, as regret is not */
 };
 
 /* How even the load was, where x is the tokens (prompt and output) of a replica in a unit of the

@@ -501,6 +501,41 @@ Test(fleet_cli, regret_is_what_another_replica_had, .timeout = 60)
 	replay_fixture_close(&fixture);
 }
 
+/* Of many replicas nobody looks up what each has cached unless the router does: what would come of
+   it is not said. */
+Test(fleet_cli, what_is_not_looked_up_is_not_said, .timeout = 60)
+{
+	static const struct {
+		const char *replicas, *router;
+		bool is_known;
+	} cases[] = {
+		{"64", "round-robin", true}, {"65", "round-robin", false}, {"65", "llm-d", true}};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct process_result ran = RUN_SMALL(fixture.trace, "--out", fixture.out,
+			"--force", "--replicas", cases[i].replicas, "--router", cases[i].router);
+		require(ran.code == 0, "%s", ran.err);
+		const char *line = strstr(ran.out, "Jain's index");
+		require(line != NULL, "%s", ran.out);
+		const char *end = strchr(line, '\n'), *regret = strstr(line, "regret"),
+			   *whole = strstr(line, "one cache with all the memory");
+		require_equal(regret != NULL && regret < end, cases[i].is_known);
+		require_equal(whole != NULL && whole < end, cases[i].is_known);
+		cJSON *root = read_summary(fixture.out);
+		const cJSON *fleet = cJSON_GetObjectItem(root, "fleet");
+		require_equal(cJSON_IsNumber(cJSON_GetObjectItem(fleet, "regret_blocks")),
+			cases[i].is_known);
+		require_equal(cJSON_IsNumber(cJSON_GetObjectItem(fleet, "whole_hit_rate")),
+			cases[i].is_known);
+		cJSON_Delete(root);
+		free(ran.out);
+		free(ran.err);
+	}
+	replay_fixture_close(&fixture);
+}
+
 /* A fleet whose replicas all fail is not stable, and requests wait to the end of the trace. */
 Test(fleet_cli, a_fleet_that_is_gone_leaves_its_requests, .timeout = 60)
 {
