@@ -209,7 +209,8 @@ static enum status play_part(const struct replay_request *request,
 	bool is_forking = own.run.config.tensor_parallel_size > 1 && !is_launched;
 
 	own.out = part->run;
-	if (calibrate_refuse_old(part->trace, request->is_forced, error) != STATUS_OK ||
+	/* The plan is that of the run, so a run that was not opened lets another plan in. */
+	if (calibrate_refuse_old(part->run, request->is_forced, error) != STATUS_OK ||
 		write_plan(plan, part->is_ahead, part->trace, error) != STATUS_OK) {
 		return rank_launch_fail(error);
 	}

@@ -24,7 +24,7 @@ enum status calibrate_run(const struct replay_request *request, const char *fold
 	const struct gpu_profile *gpu, uint64_t budget_s, struct calibrate_points *out,
 	struct error *error);
 
-/* Refuses to replace a file of an earlier calibration, whose steps took the time of a GPU. */
+/* Refuses to replace a file or run of an earlier calibration, whose steps took a GPU's time. */
 enum status calibrate_refuse_old(const char *path, bool is_forced, struct error *error);
 
 #endif

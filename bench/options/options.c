@@ -4,6 +4,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
+#include "engine/ranks/launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,6 +331,9 @@ int command_run(const struct command *command, int argc, char **argv)
 	line.values = memory_take(1, command->value_bytes + 1);
 	command_defaults(command, line.values);
 	enum status status = command_parse(&line, &wants_help, &error);
+	if (status != STATUS_OK) {
+		status = rank_launch_join(0, &error); /* one process of mpirun says it */
+	}
 	if (status == STATUS_OK && wants_help) {
 		(line.wants_all_help ? command_print_help : command_print_short_help)(
 			command, stdout);

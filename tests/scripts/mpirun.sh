@@ -101,6 +101,8 @@ verdict "nor its second run, behind the first" refused 2 "--force replaces it" \
 
 verdict "no file is left unfinished" test -z "$(find . -name '*.part')"
 
+verdict "an option that is wrong is refused once" refused 3 "--seed is given twice" \
+	"$quire" replay trace.jsonl "${options[@]}" --seed 1 --seed 2 --out none
 verdict "another number of ranks is refused" refused 3 "size 2: mpirun started 3 processes" \
 	"$quire" replay trace.jsonl "${options[@]}" -tp 2 --out none
 verdict "a number that cannot divide the model is refused" refused 4 "found 4 ranks" \
