@@ -255,7 +255,7 @@ static enum status run(struct command_line *line, struct error *error)
 	struct plan_request *request = &command->plan;
 	struct plan_maker maker = {.options = &command->made, .config = request->run.config};
 	const struct trace_maker traces = {maker_open, maker_path, maker_close, &maker};
-	struct made_trace made = {.file = NULL};
+	struct made_trace made = {.path = ""};
 	bool has_trace = line->positional_count > 0;
 	bool is_made = made_trace_is_wanted(&command->made);
 

@@ -18,7 +18,8 @@ static const char summary[] =
 	"run has a row that says why.\n"
 	"In --grid, semicolons part options and commas their values; numbers may be a range:\n"
 	"FROM:TO:xFACTOR or FROM:TO:+STEP. Under mpirun the processes but the first do the runs.\n"
-	"Exit code 0: every run is complete. 1: one failed, or the sweep was interrupted.\n";
+	"Exit code 0: every run is complete. 1: one failed, or the sweep was interrupted. 2: its\n"
+	"options or the trace let no run be done.\n";
 
 static const char examples[] =
 	"  quire sweep chat.jsonl --grid 'max-num-seqs=64,128,256;policy=mixed,vllm' --out seats\n"

@@ -63,7 +63,7 @@ static void add_name(char *name, const struct option *row, const struct replay_c
 	}
 }
 
-static bool has_name(const struct grid *grid, const char *name)
+bool grid_has(const struct grid *grid, const char *name)
 {
 	for (uint32_t i = 0; i < grid->count; i++) {
 		if (strcmp(grid->list[i].name, name) == 0) {
@@ -86,7 +86,7 @@ static struct configuration *add(
 	*added = (struct configuration){.own = *own};
 	snprintf(added->name, sizeof(added->name), "%.*s", GRID_NAME_BYTES - NUMBER_BYTES - 1,
 		name[0] == '\0' ? "base" : name);
-	if (is_long || has_name(grid, added->name)) {
+	if (is_long || grid_has(grid, added->name)) {
 		size_t used = strlen(added->name);
 		snprintf(added->name + used, sizeof(added->name) - used, "~%u", grid->count + 1);
 	}
@@ -241,7 +241,7 @@ static enum status multiply(struct grid *grid, const struct column *columns, str
 		for (uint32_t i = 0; i < grid->parameter_count; i++) {
 			const struct option *row = grid->parameters[i].option;
 			copy_option(row, &columns[i].configs[values[i]], &own);
-			if (columns[i].count > 1) {
+			if (columns[i].count > 1 || count == 1) {
 				add_name(name, row, &own);
 			}
 		}

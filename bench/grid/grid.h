@@ -33,7 +33,8 @@ struct grid_parameter {
 };
 
 struct configuration {
-	/* What differs from the others: "gpu=h200,max-num-seqs=128", or "base". It is the name of a
+	/* What differs from the others: "gpu=h200,max-num-seqs=128"; where the grid has one
+	   configuration, all that it says; "base" without further options. It is the name of a
 	   folder too, and no other configuration's. */
 	char name[GRID_NAME_BYTES];
 	char *options; /* as a command line has them, "--gpu h200 --max-num-seqs 128"; owned */
@@ -61,6 +62,9 @@ enum status grid_open(struct grid *grid, const char *grid_text, const struct opt
 	const struct replay_config *base, struct error *error);
 
 void grid_close(struct grid *grid);
+
+/* Whether it has a configuration of that name. */
+bool grid_has(const struct grid *grid, const char *name);
 
 /* Replaces in `config` what the configuration sets; its texts are the grid's. */
 void configuration_apply(const struct configuration *configuration, struct replay_config *config);

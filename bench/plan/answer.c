@@ -341,6 +341,22 @@ static void set_why(struct configuration_answer *own, const struct plan *plan,
 	binding_add_misses(&own->why_not_more, &plan->objective, own->fail);
 }
 
+/* Queues need about as long as a latency to become what they stay. */
+static void set_short(struct configuration_answer *own)
+{
+	const struct probe_figures *figures = own->pass;
+
+	if (figures == NULL || !figures->has_offered || !figures->has_latency[LATENCY_E2E] ||
+		figures->arrival_span_ms >= figures->latency_ms[LATENCY_E2E][STATISTIC_P99]) {
+		return;
+	}
+	text_format(&own->short_trace,
+		"all requests arrive within %.3g s, less than their p99 latency of %.3g s, so a "
+		"load that lasts may take more; --loop shared --max-requests N repeats the trace",
+		figures->arrival_span_ms / 1e3,
+		figures->latency_ms[LATENCY_E2E][STATISTIC_P99] / 1e3);
+}
+
 static void set_texts(struct configuration_answer *own)
 {
 	struct plan_answer *answer = &own->answer;
@@ -348,6 +364,7 @@ static void set_texts(struct configuration_answer *own)
 	answer->sentence = own->sentence.bytes;
 	answer->binding_text = own->binding_text.bytes;
 	answer->why_not_more = own->why_not_more.bytes;
+	answer->short_trace = own->short_trace.bytes;
 }
 
 /* Near the answer, goodput is in proportion to the load; of a larger fleet a GPU has the less of
@@ -408,6 +425,7 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 	}
 	set_sentence(answers, own, state, &found);
 	set_why(own, plan, &found);
+	set_short(own);
 	set_texts(own);
 	replicates_answer(plan, index, &own->answer, &own->sampling, &own->model);
 	set_goodput_interval(own);
@@ -542,6 +560,7 @@ void answers_close(struct answers *answers)
 		text_deinit(&answers->list[i].sentence);
 		text_deinit(&answers->list[i].binding_text);
 		text_deinit(&answers->list[i].why_not_more);
+		text_deinit(&answers->list[i].short_trace);
 		text_deinit(&answers->list[i].sampling);
 		text_deinit(&answers->list[i].model);
 	}

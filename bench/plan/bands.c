@@ -101,8 +101,9 @@ struct band band_of_sampling(
 	double *sorted = sorted_of(values, count);
 	double half = half_of(sorted, count, windows);
 	free(sorted);
-	band.has_low = band.has_high = half < INFINITY;
-	band.low = half < answer ? answer - half : 0;
+	band.has_high = half < INFINITY;
+	band.has_low = half < answer;
+	band.low = band.has_low ? answer - half : 0;
 	band.high = band.has_high ? answer + half : 0;
 	return band;
 }

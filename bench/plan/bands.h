@@ -38,7 +38,8 @@ enum { BAND_VALUES_MIN = 8, BAND_VALUES_95 = 39 };
 #define BAND_LESS UINT64_C(0)
 #define BAND_MORE UINT64_MAX
 
-/* An end without a value is open: nothing is known there. */
+/* An end without a value is open: nothing is known there, or the interval reaches down to no load
+   at all. */
 struct band {
 	bool has_low, has_high;
 	double low, high;

@@ -8,6 +8,7 @@
 #include "engine/base/input_file.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/path.h"
 #include "engine/policy.h"
 
 #include <cJSON.h>
@@ -72,6 +73,11 @@ static enum status check_request(const struct plan_request *request, struct erro
 	if (request->target_speedup > 0 && config->given.speedup) {
 		return error_set(error, STATUS_USAGE,
 			"--target-speedup and --speedup are two loads: give one of them");
+	}
+	if (config->given.rate && !finds_replicas(request) && request->vary == KNOB_SPEEDUP) {
+		return error_set(error, STATUS_USAGE,
+			"--rate sets when the requests of the trace come, and --vary speedup "
+			"divides the times that they have: leave --rate out, or --vary rate");
 	}
 	if (config->ramp != NULL) {
 		return error_set(error, STATUS_USAGE,
@@ -140,7 +146,8 @@ static const char *profile_of_group(const struct run *run, uint32_t index)
 {
 	const char *gpu = run->groups.list[index].gpu;
 
-	return gpu[0] == '\0' ? run->request->config.gpu : gpu;
+	/* The path of a file would depend on the machine. */
+	return path_name(gpu[0] == '\0' ? run->request->config.gpu : gpu);
 }
 
 /* The profiles that price the configuration's steps: of a fleet, each of its groups' once. */

@@ -171,23 +171,6 @@ static void print_stretches(struct text *text, const struct configuration_answer
 	}
 }
 
-/* Queues need about as long as a latency to become what they stay. */
-static void print_short(struct text *text, const struct configuration_answer *own)
-{
-	const struct probe_figures *figures = own->pass;
-
-	if (figures == NULL || !figures->has_offered || !figures->has_latency[LATENCY_E2E] ||
-		figures->arrival_span_ms >= figures->latency_ms[LATENCY_E2E][STATISTIC_P99]) {
-		return;
-	}
-	text_format(text,
-		"note: all requests arrive within %.3g s, less than their p99 latency of %.3g s, "
-		"so a load that lasts may take more; --loop shared --max-requests N "
-		"repeats the trace\n",
-		figures->arrival_span_ms / 1e3,
-		figures->latency_ms[LATENCY_E2E][STATISTIC_P99] / 1e3);
-}
-
 static void print_details(struct text *text, const struct configuration_answer *own)
 {
 	const struct plan_answer *answer = &own->answer;
@@ -251,7 +234,9 @@ void plan_print(struct text *text, const struct answers *answers)
 	}
 	print_details(text, own);
 	print_stretches(text, own);
-	print_short(text, own);
+	if (own->short_trace.byte_count > 0) {
+		text_format(text, "note: %s\n", own->short_trace.bytes);
+	}
 	print_probes(text, plan, plan->tracks[plan->states[best].main]);
 	print_configurations(text, answers);
 }

@@ -6,6 +6,7 @@
 #include "bench/sweep/sweep_internal.h"
 #include "bench/sweep/sweep_progress.h"
 #include "engine/base/clock.h"
+#include "engine/base/input_file.h"
 #include "engine/base/memory.h"
 #include "engine/ranks/launch.h"
 #include "reports/results/plan_file.h"
@@ -67,6 +68,49 @@ static enum status refuse_foreign(const char *out, struct error *error)
 			      out);
 }
 
+/* The sweep replaces what it has read of its folder. */
+static enum status forget_files(const char *out, struct error *error)
+{
+	static const char *const files[] = {
+		SWEEP_SUMMARY, SWEEP_RUNS, SWEEP_CACHE, RESULT_PROVENANCE};
+	char path[PATH_BYTES_MAX];
+
+	for (uint32_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		TRY(path_format(path, error, "%s/%s", out, files[i]));
+		input_file_forget(path);
+	}
+	return STATUS_OK;
+}
+
+/* Every complete run of the folder's table must be of this grid, or the table would lose it. */
+static enum status check_rows(struct sweep *sweep, struct error *error)
+{
+	struct sweep_file *old = memory_take(1, sizeof(*old));
+	struct error unreadable = {0};
+	enum status status = STATUS_OK;
+
+	/* A table that cannot be read has nothing to lose. */
+	if (sweep_file_open(old, sweep->request->out, &unreadable) == STATUS_OK) {
+		for (uint32_t i = 0; i < old->run_count && status == STATUS_OK; i++) {
+			const char *name = old->runs[i].name;
+			bool is_kept = old->runs[i].status == SWEEP_RUN_COMPLETE;
+			if (is_kept && !grid_has(&sweep->grid, name)) {
+				status = error_set(error, STATUS_FILE,
+					"--out %.200s: " SWEEP_RUNS
+					" has the run %.150s, which this "
+					"--grid has not; name another folder, or a grid of all its "
+					"runs, "
+					"or --force leaves it out",
+					sweep->request->out, name);
+			}
+		}
+	}
+	sweep_file_close(old);
+	free(old);
+	TRY(status);
+	return forget_files(sweep->request->out, error);
+}
+
 /* Refuses a folder in which the sweep would replace what is not its own, and notes which of its
    runs are whole. */
 static enum status check_folder(struct sweep *sweep, struct error *error)
@@ -82,8 +126,8 @@ static enum status check_folder(struct sweep *sweep, struct error *error)
 		return error_set(error, STATUS_FILE,
 			"--out %.200s: holds a result of its own; name another folder", out);
 	}
-	if (!is_sweep && !sweep->request->is_forced) {
-		TRY(refuse_foreign(out, error));
+	if (!sweep->request->is_forced) {
+		TRY(is_sweep ? check_rows(sweep, error) : refuse_foreign(out, error));
 	}
 	for (uint32_t i = 0; i < sweep->grid.count && !sweep->request->is_forced; i++) {
 		enum sweep_item_state state = sweep_item_look(sweep, i);
@@ -127,6 +171,7 @@ static void note(struct sweep *sweep, struct sweep_item *item, uint32_t index,
 			  "that all hosts share";
 	}
 	item->status = failure == NULL ? SWEEP_RUN_COMPLETE : SWEEP_RUN_FAILED;
+	item->is_refused = error->status == STATUS_USAGE || error->status == STATUS_INPUT;
 	if (failure != NULL) {
 		text_add(&item->message, failure);
 	}
@@ -178,9 +223,11 @@ static enum status conclude(
 	uint32_t all = sweep->grid.count, failed = count_of(sweep, SWEEP_RUN_FAILED);
 	uint32_t complete = count_of(sweep, SWEEP_RUN_COMPLETE), before = 0;
 	const char *out = sweep->request->out;
+	bool is_refused = true;
 
 	for (uint32_t i = 0; i < all; i++) {
 		before += sweep->items[i].was_whole;
+		is_refused = is_refused && sweep->items[i].is_refused;
 	}
 	if (!sweep->request->is_silent) {
 		TRY(sweep_print(sweep, error));
@@ -197,6 +244,10 @@ static enum status conclude(
 	}
 	if (ended->status != STATUS_OK) {
 		return error_set(error, ended->status, "%s", ended->text);
+	}
+	if (is_refused) {
+		return error_set(error, STATUS_INPUT, "no run can be done: %s",
+			sweep->items[0].message.bytes);
 	}
 	return failed == 0 ? STATUS_OK
 			   : error_set(error, STATUS_VERDICT,

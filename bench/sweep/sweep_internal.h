@@ -15,6 +15,7 @@ struct sweep_item {
 	uint64_t identity;
 	enum sweep_run_status status;
 	bool was_whole;	     /* before this sweep */
+	bool is_refused;     /* failed for its options or the trace */
 	struct text message; /* of a failed run */
 };
 

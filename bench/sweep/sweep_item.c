@@ -359,6 +359,9 @@ enum status sweep_do_item(
 	if (failure.status == STATUS_VERDICT && interrupt_is_pending()) {
 		return error_set(error, STATUS_VERDICT, "%s", failure.text);
 	}
+	if (failure.status == STATUS_USAGE || failure.status == STATUS_INPUT) {
+		return error_set(error, failure.status, "%s", failure.text);
+	}
 	if (failure.status != STATUS_OK) {
 		text_add(result, failure.text[0] == '\0' ? "the run failed" : failure.text);
 	}

@@ -1,5 +1,7 @@
 #include "engine/base/input_file.h"
 
+#include "engine/base/check.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -16,9 +18,11 @@ struct identity {
 /* The latest ones; entry i is that of the files i, i + INPUT_FILES_REMEMBERED, ... */
 static struct {
 	struct identity files[INPUT_FILES_REMEMBERED];
-	size_t count;		  /* that were opened */
-	const char *spooled_path; /* NULL: none */
-	FILE *spooled;
+	size_t count; /* that were opened */
+	struct made {
+		const char *path; /* NULL: none */
+		FILE *file;
+	} made[INPUT_FILES_MADE];
 } input_files;
 
 static enum status cannot_open(const char *path, int reason, struct error *error)
@@ -77,13 +81,27 @@ static enum status check_kind(
 		error, STATUS_FILE, "%.200s: found a pipe or a device, expected a file", path);
 }
 
+/* The entry of a path; of NULL the first free one. NULL: none. */
+static struct made *made_find(const char *path)
+{
+	for (int i = 0; i < INPUT_FILES_MADE; i++) {
+		struct made *made = &input_files.made[i];
+		bool is_free = made->path == NULL;
+		if (path == NULL ? is_free : !is_free && strcmp(path, made->path) == 0) {
+			return made;
+		}
+	}
+	return NULL;
+}
+
 static int open_path(const char *path, enum input_kind kind)
 {
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	const struct made *made = made_find(path);
 	char copy[32];
 
-	if (input_files.spooled_path != NULL && strcmp(path, input_files.spooled_path) == 0) {
-		snprintf(copy, sizeof(copy), "/proc/self/fd/%d", fileno(input_files.spooled));
+	if (made != NULL) {
+		snprintf(copy, sizeof(copy), "/proc/self/fd/%d", fileno(made->file));
 		return open(copy, flags);
 	}
 	if (kind == INPUT_FILE_OR_PIPE && strcmp(path, "-") == 0) {
@@ -132,7 +150,31 @@ enum status input_file_open(FILE **out, const char *path, enum input_kind kind, 
 	return STATUS_OK;
 }
 
-/* ---- spooling ---- */
+/* ---- files that are made ---- */
+
+enum status input_file_make(FILE **out, const char *path, struct error *error)
+{
+	struct made *made = made_find(NULL);
+
+	check(made != NULL && made_find(path) == NULL);
+	*out = tmpfile();
+	if (*out == NULL) {
+		return error_set(error, STATUS_FILE, "%.200s: a temporary file cannot be made: %s",
+			path, strerror(errno));
+	}
+	*made = (struct made){path, *out};
+	return STATUS_OK;
+}
+
+void input_file_drop(const char *path)
+{
+	struct made *made = made_find(path);
+
+	if (made != NULL) {
+		fclose(made->file);
+		*made = (struct made){NULL, NULL};
+	}
+}
 
 static bool is_to_be_spooled(const char *path)
 {
@@ -172,27 +214,22 @@ static enum status copy_all(int from, FILE *to, const char *path, struct error *
 
 enum status input_spool(const char *path, struct error *error)
 {
-	if (!is_to_be_spooled(path) || input_files.spooled_path != NULL) {
+	FILE *copy;
+
+	if (!is_to_be_spooled(path) || made_find(path) != NULL) {
 		return STATUS_OK;
 	}
 	int descriptor = input_descriptor(path, INPUT_FILE_OR_PIPE, error);
 	if (descriptor < 0) {
 		return error->status;
 	}
-	FILE *copy = tmpfile();
-	enum status status = copy == NULL
-				     ? error_set(error, STATUS_FILE,
-					       "%.200s: cannot be copied to a temporary file: %s",
-					       path, strerror(errno))
-				     : copy_all(descriptor, copy, path, error);
+	enum status status = input_file_make(&copy, path, error);
+	if (status == STATUS_OK) {
+		status = copy_all(descriptor, copy, path, error);
+	}
 	close(descriptor);
 	if (status != STATUS_OK) {
-		if (copy != NULL) {
-			fclose(copy);
-		}
-		return status;
+		input_file_drop(path);
 	}
-	input_files.spooled_path = path;
-	input_files.spooled = copy;
-	return STATUS_OK;
+	return status;
 }

@@ -12,16 +12,23 @@
    files are remembered for the whole program, so that no output replaces them
    (engine/base/output_file.h); a command reads far fewer. */
 
-enum { INPUT_FILES_REMEMBERED = 1024 };
+enum { INPUT_FILES_REMEMBERED = 1024, INPUT_FILES_MADE = 4 };
 
 enum input_kind {
 	INPUT_FILE,	    /* a file */
 	INPUT_FILE_OR_PIPE, /* or a pipe, which is empty if nobody writes to it */
 };
 
+/* Makes an empty file that is in no folder, so that it is gone with the process and those it forks,
+   whatever way they end. They open it by `path`, which is borrowed and need not exist. At most
+   INPUT_FILES_MADE at a time. What is written to it can be read once it is flushed. */
+enum status input_file_make(FILE **out, const char *path, struct error *error);
+
+/* Closes it; does nothing for other paths. */
+void input_file_drop(const char *path);
+
 /* Lets a pipe, or `-`, be opened more than once, each time from its start: it is copied to its end
-   into a temporary file without a name, which lasts as long as the process. Does nothing for other
-   paths. A process spools one input at most. */
+   into a file that is made, which lasts as long as the process. Does nothing for other paths. */
 enum status input_spool(const char *path, struct error *error);
 
 /* Returns a descriptor to be closed by the caller, -1 after a failure. */

@@ -283,6 +283,7 @@ static void add_reasons(struct text *page, const struct plan_answer *answer)
 		answer->is_least ? "Why not fewer" : "Why not more");
 	add_item(page, "What binds: ", answer->binding_text);
 	add_item(page, "What fails next: ", answer->why_not_more);
+	add_item(page, "The trace is short: ", answer->short_trace);
 	add_stretches(page, answer);
 	add_alone(page, answer);
 	text_add(page, "</ul>\n</section>\n");

@@ -58,6 +58,7 @@ cJSON *plan_answer_json(const struct plan_answer *answer)
 #define ADD_TEXT(name) add_text(root, #name, answer->name);
 	PLAN_ANSWER_TEXT_LIST(ADD_TEXT)
 #undef ADD_TEXT
+	add_text(root, "short_trace", answer->short_trace);
 #define ADD_BOOL(name) cJSON_AddBoolToObject(root, #name, answer->name);
 	PLAN_ANSWER_BOOL_LIST(ADD_BOOL)
 #undef ADD_BOOL
@@ -210,6 +211,10 @@ static enum status read_answer(
 	field_number(&object, #name, true, maximum, &answer->name, error);
 	PLAN_ANSWER_NUMBER_LIST(READ_NUMBER)
 #undef READ_NUMBER
+	answer->short_trace = "";
+	if (error->status == STATUS_OK && json_has(&object, "short_trace")) {
+		field_text(&object, "short_trace", &answer->short_trace, error);
+	}
 	read_stretches(&object, answer, error);
 	json_object(&object, "sampling", &sampling, error);
 	read_interval(&sampling, &answer->sampling.interval, error);

@@ -113,6 +113,9 @@ struct plan_answer {
 #define PLAN_MEMBER(name, maximum) struct result_value name;
 	PLAN_ANSWER_NUMBER_LIST(PLAN_MEMBER)
 #undef PLAN_MEMBER
+	/* What follows where all requests arrive within less than their p99 latency; "" in a file
+	   without it. */
+	const char *short_trace;
 	uint32_t stretch_count;
 	struct plan_stretch stretches[PLAN_STRETCHES_MAX]; /* ascending */
 	/* The randomness of the trace. method: "seeds", "block bootstrap" or "none". */

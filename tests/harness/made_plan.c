@@ -145,6 +145,7 @@ static struct plan_answer answer_of(const struct made_plan *made, uint32_t confi
 		.binding_text = "the time to first token, which waits for KV blocks; "
 				"--gpu-memory-utilization would help",
 		.why_not_more = "At the lowest load that fails, 97.1 % are within the SLO.",
+		.short_trace = made->is_least ? NULL : "all <requests> arrive within 2 s",
 		.is_bound = made->is_interrupted,
 		.is_least = made->is_least,
 		.attained = some(0.9913),

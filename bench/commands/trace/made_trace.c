@@ -1,15 +1,16 @@
 #include "bench/commands/trace/made_trace.h"
 
 #include "bench/commands/trace/trace_request.h"
-#include "engine/base/unfinished.h"
+#include "engine/base/input_file.h"
 #include "workloads/trace/trace_writer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MILLION UINT64_C(1000000)
+
+/* No file has this path: it tells traces of different seeds apart. */
+#define MADE_TRACE_FOLDER "/dev/null/seed-"
 
 bool made_trace_is_wanted(const struct made_trace_options *options)
 {
@@ -65,31 +66,6 @@ static void make_request(struct trace_request *request, const struct made_trace_
 	take_arrivals(request, config);
 }
 
-static enum status make_file(
-	struct made_trace *made, uint64_t seed, FILE **file, struct error *error)
-{
-	char folder[64];
-
-	snprintf(folder, sizeof(folder), "/tmp/quire-%ld-%llu", (long)getpid(),
-		(unsigned long long)seed);
-	snprintf(made->path, sizeof(made->path), "%s/made.jsonl", folder);
-	*file = NULL;
-	int descriptor = -1;
-	if (unfinished_make_folder(&made->folder, folder) == 0) {
-		descriptor = unfinished_create(&made->file, made->path);
-	}
-	*file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-	if (*file != NULL) {
-		return STATUS_OK;
-	}
-	int reason = errno;
-	if (descriptor >= 0) {
-		close(descriptor);
-	}
-	return error_set(
-		error, STATUS_FILE, "%s: cannot be made: %s", made->path, strerror(reason));
-}
-
 static enum status write_rows(
 	const struct made_trace *made, struct trace_plan *plan, FILE *file, struct error *error)
 {
@@ -102,9 +78,7 @@ static enum status write_rows(
 		rows++;
 	}
 	generator_close(generator);
-	bool is_bad = ferror(file) != 0;
-	is_bad |= fclose(file) != 0;
-	if (is_bad) {
+	if (fflush(file) != 0 || ferror(file)) {
 		return error_set(error, STATUS_FILE, "%s: cannot be written", made->path);
 	}
 	return rows == plan->options.request_count
@@ -123,11 +97,13 @@ enum status made_trace_open(struct made_trace *made, const struct made_trace_opt
 	struct trace_plan plan = {0};
 	FILE *file;
 
-	*made = (struct made_trace){0};
+	*made = (struct made_trace){.path = ""};
 	make_request(&request, options, config);
 	enum status status = trace_plan_open(&plan, &request, error);
 	if (status == STATUS_OK) {
-		status = make_file(made, config->seed, &file, error);
+		snprintf(made->path, sizeof(made->path), MADE_TRACE_FOLDER "%llu/made.jsonl",
+			(unsigned long long)config->seed);
+		status = input_file_make(&file, made->path, error);
 	}
 	if (status == STATUS_OK) {
 		status = write_rows(made, &plan, file, error);
@@ -138,11 +114,8 @@ enum status made_trace_open(struct made_trace *made, const struct made_trace_opt
 
 void made_trace_close(struct made_trace *made)
 {
-	if (made->file != NULL) {
-		unfinished_remove(made->file);
+	if (made->path[0] != '\0') {
+		input_file_drop(made->path);
 	}
-	if (made->folder != NULL) {
-		unfinished_remove(made->folder);
-	}
-	*made = (struct made_trace){0};
+	*made = (struct made_trace){.path = ""};
 }

@@ -5,8 +5,7 @@
 #include "engine/base/path.h"
 
 /* A trace that a command makes for itself, as `quire trace make` makes it from the same options and
-   --seed. It lies in a folder of its own below /tmp and is removed with it, whatever way the
-   program ends. */
+   --seed. Its file is in no folder, so it is gone with the program, whatever way that ends. */
 
 /* Rows of a trace, unless a preset or the user says otherwise. */
 enum { MADE_TRACE_REQUESTS = 10000 };
@@ -19,11 +18,8 @@ struct made_trace_options {
 	bool has_think;
 };
 
-struct unfinished;
-
 struct made_trace {
-	struct unfinished *folder, *file; /* NULL: none */
-	char path[PATH_BYTES_MAX];
+	char path[PATH_BYTES_MAX]; /* by which this process and those it forks read it; "": none */
 };
 
 /* Whether an option was given that makes a trace. */

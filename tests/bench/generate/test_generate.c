@@ -33,12 +33,14 @@ struct fixture {
 	struct tokenizer *tokenizer;
 	struct weights *weights;
 	struct model_config model;
+	enum rounding rounding; /* of the reference */
 };
 
 static void fixture_open(struct fixture *fixture)
 {
 	struct error error = {STATUS_OK, ""};
 
+	fixture->rounding = ROUNDING_NONE;
 	temporary_folder(fixture->folder);
 	char *text = file_read(TOKENIZER_FOLDER "/small.json", NULL);
 	temporary_write(fixture->folder, "tokenizer.json", text, NULL);
@@ -77,8 +79,10 @@ static enum status open_generation(const struct fixture *fixture,
 	const struct generate_prompts *prompts, const struct engine_config *engine,
 	struct runner *runner, struct generation *generation, struct error *error)
 {
-	const struct reference_options options = {
-		.weights = fixture->weights, .engine = engine, .seed = 11};
+	const struct reference_options options = {.weights = fixture->weights,
+		.engine = engine,
+		.rounding = fixture->rounding,
+		.seed = 11};
 
 	enum status status = reference_runner_open(runner, &options, error);
 	require(status == STATUS_OK, "%s", error->text);
@@ -397,6 +401,64 @@ Test(generate, the_command_writes_json_in_the_order_of_the_file)
 	}
 	cr_assert_str_eq(line, "");
 	process_result_free(&outcome);
+	fixture_close(&fixture);
+}
+
+/* The greedy answer of the program. The caller frees it. */
+static struct token_list answer_of_program(const struct fixture *fixture, const char *arguments)
+{
+	struct token_list ids = {.count = 0};
+	struct process_result outcome = quire_run_in(fixture->folder, arguments);
+	const cJSON *id;
+
+	require(outcome.code == 0, "%s", outcome.err);
+	cJSON *answer = cJSON_Parse(outcome.out);
+	cJSON_ArrayForEach(id, cJSON_GetObjectItem(answer, "token_ids"))
+	{
+		token_list_add(&ids, id->valueint);
+	}
+	cJSON_Delete(answer);
+	process_result_free(&outcome);
+	return ids;
+}
+
+/* The long answers of both formats part company somewhere. */
+Test(generate, the_format_is_that_to_which_the_reference_rounds)
+{
+	static const char *const commands[] = {
+		"generate --model . --weights dummy:3 --prompt 'Say it' --temperature 0 "
+		"--max-tokens 400 --ignore-eos --json --dtype float32",
+		"generate --model . --weights dummy:3 --prompt 'Say it' --temperature 0 "
+		"--max-tokens 400 --ignore-eos --json --dtype bfloat16"};
+	static const enum rounding roundings[] = {ROUNDING_NONE, ROUNDING_BF16};
+	struct error error = {STATUS_OK, ""};
+	struct engine_config engine = plain_engine();
+	struct token_list ids[2];
+	struct fixture fixture;
+
+	fixture_open(&fixture);
+	for (int i = 0; i < 2; i++) {
+		struct generate_prompts prompts = {.count = 0};
+		struct runner runner = {0};
+		struct generation generation;
+		ids[i] = answer_of_program(&fixture, commands[i]);
+		fixture.rounding = roundings[i];
+		add_prompt(&prompts, "Say it", 400, 0.0F);
+		require_equal(generate_prompts_encode(&prompts, fixture.tokenizer, NULL, &error),
+			STATUS_OK);
+		generate_all(&fixture, &prompts, &engine, &runner, &generation);
+		const struct token_list *own = &generation.answers[0].ids;
+		require_equal(own->count, 400);
+		require_equal(ids[i].count, 400);
+		require(memcmp(own->ids, ids[i].ids, 400 * sizeof(int32_t)) == 0,
+			"%s: other tokens", commands[i]);
+		generation_close(&generation);
+		runner.close(runner.state);
+		generate_prompts_deinit(&prompts);
+	}
+	require(memcmp(ids[0].ids, ids[1].ids, 400 * sizeof(int32_t)) != 0, "no token differs");
+	free(ids[0].ids);
+	free(ids[1].ids);
 	fixture_close(&fixture);
 }
 

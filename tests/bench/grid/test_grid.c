@@ -66,8 +66,8 @@ Test(grid, tries_come_behind_and_base_is_one)
 
 	open_grid(&grid, "kv-blocks=100", &tries);
 	require_equal(grid.count, 5);
-	require(strcmp(grid.list[0].name, "base") == 0, "%s", grid.list[0].name);
-	require(strcmp(grid.list[1].name, "base~2") == 0, "%s", grid.list[1].name);
+	require(strcmp(grid.list[0].name, "kv-blocks=100") == 0, "%s", grid.list[0].name);
+	require(strcmp(grid.list[1].name, "base") == 0, "%s", grid.list[1].name);
 	require(strcmp(grid.list[2].name, "policy=vllm,spread-ties=on") == 0, "%s",
 		grid.list[2].name);
 	require(strcmp(grid.list[3].options, "--tensor-parallel-size 2") == 0, "%s",

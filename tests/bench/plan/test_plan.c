@@ -638,6 +638,51 @@ Test(plan, names_the_profile_of_each_configuration)
 	plan_file_close(&plan);
 }
 
+/* One may be the beginning or the end of another. */
+Test(plan, names_each_profile_of_a_fleet_once)
+{
+	static const char *const names[] = {
+		"my-profile.json", "profile.json", "profile.json2.json"};
+	struct text table = {0};
+	struct plan_file plan;
+	char path[PATH_BYTES];
+
+	text_add(&table, "group\treplicas\tgpu\n");
+	write_profile(10e6, 0);
+	snprintf(path, sizeof(path), "%s/profile.json", folder);
+	char *profile = file_read(path, NULL);
+	for (uint32_t i = 0; i < 5; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i % 3]);
+		file_write(path, profile, strlen(profile));
+		text_format(&table, "group%u\t1\t%s\n", i, path);
+	}
+	snprintf(path, sizeof(path), "%s/fleet.tsv", folder);
+	file_write(path, table.bytes, table.byte_count);
+	free(quire(0, "plan " TRACE " --max-requests 50 --slo-ttft-ms 2000 --replicates 0 "
+		      "--router round-robin --fleet @/fleet.tsv --out @/f"));
+	open_plan(&plan, "f");
+	cr_assert_str_eq(plan.configurations[0].profile,
+		"my-profile.json, profile.json, profile.json2.json");
+	plan_file_close(&plan);
+	text_deinit(&table);
+	free(profile);
+}
+
+/* What is printed of it is in the file, for the page. */
+Test(plan, a_trace_that_ends_before_its_latencies_is_noted)
+{
+	struct plan_file plan;
+	char *text = quire(
+		0, "plan " TRACE " --max-requests 50 --slo-ttft-ms 2000 --replicates 0 --out @/s");
+
+	open_plan(&plan, "s");
+	require(strstr(plan.answer.short_trace, "all requests arrive within") != NULL, "'%s'",
+		plan.answer.short_trace);
+	require(strstr(text, plan.answer.short_trace) != NULL, "%s", text);
+	plan_file_close(&plan);
+	free(text);
+}
+
 /* A short trace's last requests are served behind its end; goodput and cost are of the load that is
    offered, here of 50 tokens a request. */
 Test(plan, the_cost_is_that_of_the_load_that_is_offered)
@@ -720,6 +765,8 @@ Test(plan, misuse_is_refused_in_a_line)
 	require_misuse("--slo-ttft-ms 9 --vary replicas --outages fail:0@0", "--spare");
 	require_misuse("--slo-ttft-ms 9 --target-rate 9 --rate 5", "two loads");
 	require_misuse("--slo-ttft-ms 9 --target-speedup 9 --speedup 5", "two loads");
+	require_misuse("--slo-ttft-ms 9 --rate 3", "or --vary rate");
+	require_misuse("--slo-ttft-ms 9 --request-rate 3 --vary speedup", "or --vary rate");
 	require_misuse("--slo-ttft-ms 9 --target-rate 9 --grid rate=1,2", "--rate");
 	free(quire(0, "trace make --requests 40 --input 100 --output 50 --out @/at_once"));
 	require_refusal("plan @/at_once --slo-ttft-ms 9", "--speedup changes nothing");

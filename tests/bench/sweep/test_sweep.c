@@ -326,6 +326,41 @@ Test(sweep, a_grid_can_be_extended)
 	close_fixture(&fixture);
 }
 
+/* A table of fewer runs would lose those that are there; one that failed may go. */
+Test(sweep, a_grid_without_runs_of_the_folder_is_refused)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+#define GPUS(values) "sweep trace.jsonl " ENGINE " --grid gpu=" values " --out one"
+	quire(&fixture, 1, GPUS("h200,x9,h100"), "2 of 3 runs");
+	run_shell(&fixture, 0, "cp -r one before");
+	quire(&fixture, 2, GPUS("h200,x9"), "has the run gpu=h100");
+	quire(&fixture, 2, GPUS("h100"), "has the run gpu=h200");
+	run_shell(&fixture, 0, "diff -r one before");
+	quire(&fixture, 0, GPUS("h200,h100"), "2 of 2 runs are complete (2 were before)");
+	quire(&fixture, 0, GPUS("h100") " --force", "1 of 1 runs are complete (0 were before)");
+	close_fixture(&fixture);
+}
+
+/* Bad input, as for the command that does one run. */
+Test(sweep, a_grid_of_which_nothing_can_be_run_is_bad_input)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 2, "sweep trace.jsonl " ENGINE " --grid gpu=x8,x9 --out one",
+		"no run can be done: gpu 'x8'");
+	run_shell(&fixture, 0, ": >empty.jsonl");
+	quire(&fixture, 2, "sweep empty.jsonl --grid gpu=h200 --out two",
+		"no run can be done: empty.jsonl: found an empty file");
+	/* What was wrong does not stand in the way of what is right. */
+	quire(&fixture, 1, "sweep trace.jsonl " ENGINE " --grid gpu=h200,x9 --out one",
+		"1 of 2 runs");
+	run_shell(&fixture, 0, "test -d one/gpu=h200");
+	close_fixture(&fixture);
+}
+
 #define LONG "sweep trace.jsonl " ENGINE " --kv-blocks 20 --grid seed=1:80:+1 --jobs 2 --out one"
 #define BEGIN                                                                                      \
 	QUIRE_EXECUTABLE " " LONG " >out.txt 2>&1 & p=$!; while [ $(ls one 2>/dev/null | wc -l) "  \

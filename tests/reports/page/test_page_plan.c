@@ -64,6 +64,7 @@ Test(page_plan, the_answer_comes_first)
 		"5.568\u00a0requests/s to 8.352\u00a0requests/s", "class=\"interval model\"",
 		"GPUs</dt>", "Cost of a million tokens</dt><dd>0.410", "Why not more",
 		"the time to first token, which waits for KV blocks",
+		"The trace is short: all &lt;requests&gt; arrive within 2 s",
 		"0 of 2,200 requests miss the SLO", "figure-plan-attained", "figure-plan-latency",
 		"figure-plan-goodput", "figure-plan-pareto", "32 runs, in the order of plan.tsv",
 		"Configuration", NULL};

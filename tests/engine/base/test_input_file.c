@@ -1,0 +1,85 @@
+#include "engine/base/input_file.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/harness/require.h"
+
+static const char *const paths[INPUT_FILES_MADE] = {
+	"/dev/null/a", "/dev/null/b", "/dev/null/a/b", "none.jsonl"};
+
+static FILE *make(const char *path, const char *content)
+{
+	struct error error = {STATUS_OK, ""};
+	FILE *file;
+
+	require_equal(input_file_make(&file, path, &error), STATUS_OK);
+	fputs(content, file);
+	fflush(file);
+	return file;
+}
+
+/* By a descriptor of its own, from the start. */
+static void require_content(const char *path, const char *content)
+{
+	struct error error = {STATUS_OK, ""};
+	char found[64] = "";
+	int descriptor = input_descriptor(path, INPUT_FILE, &error);
+
+	require(descriptor >= 0, "%s", error.text);
+	require(read(descriptor, found, sizeof(found) - 1) >= 0, "cannot be read");
+	close(descriptor);
+	cr_assert_str_eq(found, content);
+}
+
+static void require_missing(const char *path)
+{
+	struct error error = {STATUS_OK, ""};
+
+	require(input_descriptor(path, INPUT_FILE, &error) < 0, "%s is there", path);
+	require_equal(error.status, STATUS_FILE);
+}
+
+Test(input_file, that_is_made_is_read_by_its_path_until_it_is_dropped)
+{
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < INPUT_FILES_MADE; i++) {
+			require_missing(paths[i]);
+			make(paths[i], paths[i]);
+		}
+		for (int i = 0; i < 2 * INPUT_FILES_MADE; i++) {
+			require_content(paths[i % INPUT_FILES_MADE], paths[i % INPUT_FILES_MADE]);
+		}
+		for (int i = 0; i < INPUT_FILES_MADE; i++) {
+			require(access(paths[i], F_OK) != 0, "%s is in a folder", paths[i]);
+			input_file_drop(paths[i]);
+			input_file_drop(paths[i]);
+			require_missing(paths[i]);
+		}
+	}
+}
+
+Test(input_file, that_is_made_is_there_for_processes_that_are_forked)
+{
+	int end = -1;
+
+	make(paths[0], "of the parent");
+	make(paths[1], "of both");
+	pid_t child = fork();
+	if (child == 0) {
+		require_content(paths[0], "of the parent");
+		input_file_drop(paths[0]);
+		make(paths[0], "of the child");
+		require_content(paths[0], "of the child");
+		require_content(paths[1], "of both");
+		_exit(0);
+	}
+	require(child > 0 && waitpid(child, &end, 0) == child && end == 0, "the child: %d", end);
+	require_content(paths[0], "of the parent");
+	input_file_drop(paths[0]);
+	input_file_drop(paths[1]);
+}
