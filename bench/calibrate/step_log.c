@@ -185,6 +185,10 @@ static enum status check_values(const struct reader *reader, struct error *error
 		wrong = "more sampled_rows than rows";
 	} else if (value[COLUMN_decode_longest_context] > value[COLUMN_decode_context_tokens]) {
 		wrong = "a longest context longer than all together";
+	} else if (has(reader, COLUMN_decode_longest_context) && value[COLUMN_decode_rows] > 0 &&
+		   value[COLUMN_decode_longest_context] <
+			   value[COLUMN_decode_context_tokens] / value[COLUMN_decode_rows]) {
+		wrong = "a longest context shorter than the mean";
 	} else if (value[COLUMN_shared_tokens] > value[COLUMN_decode_context_tokens] ||
 		   value[COLUMN_reread_tokens] > value[COLUMN_shared_tokens]) {
 		wrong = "more shared tokens than there are, or more read again than shared";

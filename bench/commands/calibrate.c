@@ -148,6 +148,12 @@ static enum status check_request(const struct calibrate_request *request, struct
 		return error_set(error, STATUS_USAGE,
 			"--from-steps has steps of its own: --points and --measured name others");
 	}
+	if (request->steps.path == NULL &&
+		(request->steps.source != NULL || request->steps.host_step_us > 0 ||
+			request->steps.host_row_us > 0)) {
+		return error_set(error, STATUS_USAGE,
+			"--source, --host-step-us and --host-row-us belong to --from-steps");
+	}
 	return replay_config_transport_check(&request->replay.run.config, error);
 }
 

@@ -134,6 +134,8 @@ Test(from_steps, bad_logs_get_one_clear_line)
 		{NEEDED "\tsampled_rows\n5\t1\t0\t1\t2\n", "log.tsv:2: found more sampled_rows"},
 		{NEEDED "\tdecode_longest_context\n5\t2\t0\t9\t10\n",
 			"log.tsv:2: found a longest context longer"},
+		{NEEDED "\tdecode_longest_context\n5\t2\t0\t9\t3\n",
+			"log.tsv:2: found a longest context shorter"},
 		{NEEDED "\tshared_tokens\n5\t2\t0\t9\t10\n", "log.tsv:2: found more shared"},
 	};
 
