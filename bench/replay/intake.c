@@ -82,7 +82,7 @@ static void add_row(struct intake *intake, const struct trace_row *row, struct p
 		.id = row->index,
 		.prompt_count = row->input_length,
 		.max_tokens = row->output_length,
-		.priority = (int32_t)row->priority,
+		.priority = row->priority,
 		.stored_count = row->stored_length,
 		.arrival = row->arrival_ns,
 		.temperature = intake->options.temperature,

@@ -40,8 +40,8 @@ static const struct json_field fields[FIELD_COUNT] = {
 		"milliseconds in [0, 2^63 ns)"},
 	[FIELD_BLOCK_SIZE] = {"block_size", JSON_COUNT, false, 0, 1, TRACE_BLOCK_SIZE_MAX,
 		"an integer in [1, 1048576]"},
-	[FIELD_PRIORITY] = {"priority", JSON_COUNT, false, 0, 0, INT32_MAX,
-		"an integer in [0, 2^31)"},
+	[FIELD_PRIORITY] = {"priority", JSON_SIGNED, false, 0, 0, INT32_MAX,
+		"an integer in (-2^31, 2^31)"},
 	[FIELD_STORED] = {"stored_length", JSON_COUNT, false, 0, 0, TRACE_LENGTH_MAX,
 		"an integer in [0, 268435456]"},
 };
@@ -79,7 +79,7 @@ static enum status mooncake_row(void *state, const struct source_line *at, const
 	row->hash_ids = values[FIELD_IDS].ids;
 	row->hash_id_count = u32_from(values[FIELD_IDS].id_count);
 	row->block_size = u32_from(values[FIELD_BLOCK_SIZE].number);
-	row->priority = u32_from(values[FIELD_PRIORITY].number);
+	row->priority = json_signed(&values[FIELD_PRIORITY]);
 	row->stored_length = u32_from(values[FIELD_STORED].number);
 	return STATUS_OK;
 }

@@ -32,8 +32,8 @@ static const struct json_field fields[FIELD_COUNT] = {
 		"an integer in [1, 268435456]"},
 	[FIELD_COMPLETION] = {"output_tok_ids", JSON_IDS, false, 0, 0, INT32_MAX,
 		"an array of integers in [0, 2^31)"},
-	[FIELD_PRIORITY] = {"priority", JSON_COUNT, false, 0, 0, INT32_MAX,
-		"an integer in [0, 2^31)"},
+	[FIELD_PRIORITY] = {"priority", JSON_SIGNED, false, 0, 0, INT32_MAX,
+		"an integer in (-2^31, 2^31)"},
 };
 
 static bool token_ids_recognises(const char *line, size_t line_bytes)
@@ -89,7 +89,7 @@ static enum status token_ids_row(void *state, const struct source_line *at, cons
 	row->output_length = u32_from(values[FIELD_OUTPUT].number);
 	row->prompt_ids = prompt->ids;
 	row->output_ids = completion->ids;
-	row->priority = u32_from(values[FIELD_PRIORITY].number);
+	row->priority = json_signed(&values[FIELD_PRIORITY]);
 	return STATUS_OK;
 }
 

@@ -139,9 +139,11 @@ static int on_number(void *context, const char *text, size_t bytes)
 	case JSON_RATE:
 		is_good = decimal_to_u64(text, bytes, field->places, &value->number);
 		break;
+	case JSON_SIGNED:
 	case JSON_LABEL:
+		value->is_negative = text[0] == '-';
 		is_good = digits_to_u64(
-			text + (text[0] == '-'), bytes - (text[0] == '-'), &value->number);
+			text + value->is_negative, bytes - value->is_negative, &value->number);
 		break;
 	case JSON_IDS:
 	case JSON_TIMES:
@@ -447,4 +449,11 @@ enum status json_reader_row(struct json_reader *reader, const struct source_line
 		}
 	}
 	return STATUS_OK;
+}
+
+int32_t json_signed(const struct json_value *value)
+{
+	int32_t size = (int32_t)u32_from(value->number);
+
+	return value->is_negative ? -size : size;
 }

@@ -15,13 +15,15 @@
 static const uint64_t JSON_INFINITE = UINT64_MAX;
 
 enum json_kind {
-	JSON_COUNT, /* .number: an integer in [minimum, maximum] */
-	JSON_TIME,  /* .number: a decimal times 10^places, up to maximum */
-	JSON_LABEL, /* .text: a string, or an integer as written */
-	JSON_IDS,   /* .ids: an array of integers, each up to maximum */
-	JSON_TIMES, /* .ids: an array of decimals times 10^places, each up to maximum */
-	JSON_RATE,  /* .number: a decimal times 10^places, up to maximum, or JSON_INFINITE for the
-		       text "inf" */
+	JSON_COUNT,  /* .number: an integer in [minimum, maximum] */
+	JSON_SIGNED, /* .number: what an integer is without its sign, in [minimum, maximum];
+			.is_negative */
+	JSON_TIME,   /* .number: a decimal times 10^places, up to maximum */
+	JSON_LABEL,  /* .text: a string, or an integer as written */
+	JSON_IDS,    /* .ids: an array of integers, each up to maximum */
+	JSON_TIMES,  /* .ids: an array of decimals times 10^places, each up to maximum */
+	JSON_RATE,   /* .number: a decimal times 10^places, up to maximum, or JSON_INFINITE for the
+			text "inf" */
 };
 
 struct json_field {
@@ -36,7 +38,7 @@ struct json_field {
 /* Zero where the field is absent, or null and not required. text and ids are borrowed from the
    reader and valid until its next row. */
 struct json_value {
-	bool is_present;
+	bool is_present, is_negative;
 	uint64_t number;
 	const char *text;
 	const uint64_t *ids; /* (id_count) */
@@ -54,5 +56,8 @@ void json_reader_close(struct json_reader *reader);
 /* values: (field_count), in the order of the table. */
 enum status json_reader_row(struct json_reader *reader, const struct source_line *at,
 	const char *line, size_t line_bytes, struct json_value *values, struct error *error);
+
+/* A value of a JSON_SIGNED field whose maximum is INT32_MAX. */
+int32_t json_signed(const struct json_value *value);
 
 #endif

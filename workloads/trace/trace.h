@@ -50,7 +50,7 @@ struct trace_row {
 				     (format.starts_at_first_row) */
 	uint32_t input_length;	  /* tokens, >= 1 */
 	uint32_t output_length;	  /* tokens, >= 1 */
-	uint32_t priority;	  /* smaller goes first, in [0, 2^31); 0 where a row has none */
+	int32_t priority;	  /* smaller goes first; 0 where a row has none */
 	uint32_t stored_length;	  /* leading tokens of the prompt whose K and V count as cached when
 				       the row arrives, though nothing computed them */
 	const uint64_t *hash_ids; /* (hash_id_count); NULL: the prompt shares nothing by ids */

@@ -81,8 +81,8 @@ void trace_write_row(FILE *file, const struct trace_row *row)
 		fputs(",\"delay\":", file);
 		write_milliseconds(file, row->delay_ns);
 	}
-	if (row->priority > 0) {
-		fprintf(file, ",\"priority\":%" PRIu32, row->priority);
+	if (row->priority != 0) {
+		fprintf(file, ",\"priority\":%" PRId32, row->priority);
 	}
 	if (row->stored_length > 0) {
 		fprintf(file, ",\"stored_length\":%" PRIu32, row->stored_length);

@@ -123,11 +123,15 @@ Test(trace, reads_priorities)
 {
 	require_rows("{\"timestamp\":0,\"input_length\":6,\"output_length\":2,\"priority\":7}\n"
 		     "{\"timestamp\":0,\"input_length\":6,\"output_length\":2}\n"
-		     "{\"timestamp\":0,\"input_length\":6,\"output_length\":2,\"priority\":0}\n",
+		     "{\"timestamp\":0,\"input_length\":6,\"output_length\":2,\"priority\":0}\n"
+		     "{\"timestamp\":0,\"input_length\":6,\"output_length\":2,"
+		     "\"priority\":-2147483647}\n",
 		any,
 		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2,\"priority\":7}\n"
 		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2}\n"
-		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2}\n");
+		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2}\n"
+		"{\"timestamp\":0,\"input_length\":6,\"output_length\":2,"
+		"\"priority\":-2147483647}\n");
 }
 
 /* A row without one has 0, which is not written. */
@@ -639,6 +643,9 @@ Test(trace, refuses_bad_fields_of_json)
 			   "\"hash_ids\":[1]}"),
 			"bad:2: hash_ids: found 1 ids for input_length 1024, expected 2 at 512 "
 			"tokens an id (--trace-block-size 1024 would fit)"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
+			   "\"priority\":-2147483648}"),
+			"bad:2: priority: found -2147483648, expected an integer in (-2^31, 2^31)"},
 		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
 			   "\"session_id\":1.5}"),
 			"bad:2: session_id: found 1.5, expected a text without control characters, "
