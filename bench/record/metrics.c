@@ -614,6 +614,8 @@ static void on_finish(struct metrics *metrics, const struct event *event, uint64
 	struct request_times times = request_times(metrics, record, end_ns, event->a);
 
 	leave_decoding(metrics, record);
+	/* Asynchronous, a step that is not recorded yet may have preempted it. */
+	record->preemptions = event->sequence->preemption_count;
 	write_row(metrics, record, REQUEST_FINISHED, event->a, end_ns, &times);
 	metrics->finished++;
 	metrics->work.finished++;

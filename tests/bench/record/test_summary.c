@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/counter_hash.h"
+#include "engine/base/integer.h"
 #include "bench/replay/replay.h"
 #include "engine/policy.h"
 #include "tests/harness/files.h"
@@ -44,10 +45,11 @@ static enum status take_time(void *state, const struct batch *batch, int32_t *to
 	(void)token_ids;
 	(void)error;
 
+	/* A run that takes no time has no window. */
 	time->elapsed_ns = scene->is_constant
 				   ? scene->elapsed_ns
-				   : counter_hash(counter_key(scene->seed, 1), batch->step) %
-					     scene->elapsed_ns;
+				   : 1 + counter_hash(counter_key(scene->seed, 1), batch->step) %
+						     scene->elapsed_ns;
 	return STATUS_OK;
 }
 
@@ -368,6 +370,21 @@ static cJSON *read_summary(const char *path)
 
 /* ---- figures follow from rows ---- */
 
+/* Asynchronous, a request may be preempted in a step and ended by the step before. */
+static void take_vllm(struct prop *prop, struct engine_config *engine)
+{
+	const struct policy_defaults *own = &policy_vllm.defaults;
+
+	engine->policy = &policy_vllm;
+	engine->allocation = own->allocation;
+	engine->strategies.free_order = own->free_order;
+	engine->strategies.equal_blocks = own->equal_blocks;
+	engine->strategies.has_null_block = own->has_null_block;
+	engine->is_async = prop_chance(prop, 2, 3);
+	engine->kv_block_count =
+		u32_max(engine->kv_block_count / 2, 2 + engine->max_model_len / engine->block_size);
+}
+
 static void draw_scene(struct prop *prop, struct scene *scene)
 {
 	uint64_t time_ms = 0;
@@ -379,6 +396,9 @@ static void draw_scene(struct prop *prop, struct scene *scene)
 		.max_num_batched_tokens = 16,
 		.max_model_len = prop_range(prop, 20, 50),
 		.eos_token_id = -1};
+	if (prop_chance(prop, 1, 2)) {
+		take_vllm(prop, &scene->engine);
+	}
 	scene->seed = prop_below(prop, 100);
 	scene->elapsed_ns = 1 + prop_below(prop, prop_chance(prop, 1, 2) ? 3000 : 20000000);
 	scene->load.trace.trace_block_size = 32;
