@@ -83,6 +83,19 @@ ranks 2 "$quire" replay trace.jsonl "${options[@]}" -tp 2 --tokens sampled --out
 verdict "processes of mpirun sample what forked ones do" same_hash sampled forked
 verdict "the program is not linked to MPI" test -z "$(ldd "$quire" | grep -i mpi)"
 
+
+# Four prompts in words of a small tokenizer.
+mkdir words
+cp "$root/tests/fixtures/tokenizer/small.json" words/tokenizer.json
+sed 's/"vocab_size": *[0-9]*/"vocab_size": 612/' "$root/tests/fixtures/models/group2/config.json" \
+	>words/config.json
+printf '{"prompt": "%s"}\n' one 'two words' 'three' 'and four' >words/prompts.jsonl
+generate=(generate --model words --weights dummy:3 --runner reference --max-tokens 10 --ignore-eos
+	--json --prompts words/prompts.jsonl)
+"$quire" "${generate[@]}" -tp 2 >words/forked
+timeout 60 mpirun --oversubscribe -np 2 "$quire" "${generate[@]}" >words/by_mpirun || true
+verdict "processes of mpirun generate what forked ones do" cmp words/forked words/by_mpirun
+
 # A calibration is two runs of the same ranks; in the second all requests are there at once. Whether
 # prices can be fitted to the times of so small a model on a busy machine is not the question.
 calibrate=(calibrate --model "$root/tests/fixtures/models/group2" --runner reference --name tiny
@@ -95,7 +108,7 @@ verdict "both runs are those of forked ranks" same_hash calibrated/run_ahead \
 	calibrated_forked/run_ahead
 verdict "a calibration replaces none" refused 2 "--force replaces it" \
 	"$quire" "${calibrate[@]}" --out calibrated
-rm -r calibrated/points.tsv calibrated/plan.jsonl calibrated/run
+rm -rf calibrated/points.tsv calibrated/plan.jsonl calibrated/run
 verdict "nor its second run, behind the first" refused 2 "--force replaces it" \
 	"$quire" "${calibrate[@]}" --out calibrated
 
