@@ -90,7 +90,7 @@ struct ranks_options {
 
 	/* What ranks 1 and up do. It opens what rank 0 opens, with the same barriers, then receives
 	   messages until RANK_CLOSE. It returns an error of its own or one that a function of this
-	   header gave it. The process ends when it returns: it frees what no exit frees. */
+	   header gave it. The process ends when it returns for the last time. */
 	enum status (*serve)(struct ranks *ranks, void *argument, struct error *error);
 	void *argument;
 };

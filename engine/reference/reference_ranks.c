@@ -104,15 +104,22 @@ static enum status run_steps(struct reference_rank *rank, int32_t *token_ids, st
 	}
 }
 
-/* The life of a rank but 0; its process frees its memory. */
+/* A run of a rank but 0. */
 static enum status serve(struct ranks *ranks, void *argument, struct error *error)
 {
 	const struct reference_options *options = argument;
 	struct reference_rank rank = {.ranks = ranks};
 	int32_t *token_ids = memory_take(options->engine->max_num_seqs, sizeof(*token_ids));
 
-	TRY(open_share(&rank, options, error));
-	return run_steps(&rank, token_ids, error);
+	enum status status = open_share(&rank, options, error);
+	if (status == STATUS_OK) {
+		status = run_steps(&rank, token_ids, error);
+	}
+	if (rank.runner.close != NULL) {
+		rank.runner.close(rank.runner.state);
+	}
+	free(token_ids);
+	return status;
 }
 
 enum status reference_ranks_open(
