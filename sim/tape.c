@@ -19,9 +19,12 @@ struct tape_row {
 struct tape {
 	struct tape_deck *deck;
 	uint32_t replica;
-	uint64_t step;		      /* steps played */
-	uint64_t read_count;	      /* rows read */
-	uint64_t end_ns;	      /* of the latest row read */
+	uint64_t *failures; /* (failure_count) times at which it failed, in order */
+	size_t failure_count, failure_capacity, failures_passed;
+	uint64_t lost_ns;    /* what a step takes that a failure cuts short; 0: it is on the tape */
+	uint64_t step;	     /* steps played */
+	uint64_t read_count; /* rows read */
+	uint64_t end_ns;     /* of the latest row read */
 	struct tape_row *head, *tail; /* rows read and not played */
 };
 
@@ -187,11 +190,36 @@ static enum status diverge(
 		(unsigned long long)tape->head->value[column]);
 }
 
+/* Whether a step that starts at start_ns was lost in the failure that comes next: then the tape has
+   none that starts before it. */
+static enum status find_loss(struct tape *tape, uint64_t start_ns, struct error *error)
+{
+	while (tape->failures_passed < tape->failure_count &&
+		tape->failures[tape->failures_passed] <= start_ns) {
+		tape->failures_passed++;
+	}
+	tape->lost_ns = 0;
+	if (tape->failures_passed == tape->failure_count) {
+		return STATUS_OK;
+	}
+	uint64_t failure_ns = tape->failures[tape->failures_passed];
+	TRY(load_row(tape, error));
+	if (tape->head == NULL || tape->head->value[STEP_COLUMN_start_ns] >= failure_ns) {
+		tape->lost_ns = failure_ns - start_ns + 1; /* it has not ended by then */
+	}
+	return STATUS_OK;
+}
+
 static enum status tape_start(
 	void *state, uint64_t earliest_ns, uint64_t *start_ns, struct error *error)
 {
 	struct tape *tape = state;
 
+	TRY(find_loss(tape, earliest_ns, error));
+	if (tape->lost_ns > 0) {
+		*start_ns = earliest_ns;
+		return STATUS_OK;
+	}
 	TRY(load_row_or_diverge(tape, error));
 	/* A step cannot start before its predecessor has ended. */
 	if (tape->head->value[STEP_COLUMN_start_ns] < earliest_ns) {
@@ -208,6 +236,10 @@ static enum status tape_execute(void *state, const struct batch *batch, int32_t 
 	uint64_t here[STEP_COLUMN_COUNT];
 
 	(void)token_ids;
+	if (tape->lost_ns > 0) {
+		*time = (struct step_time){.elapsed_ns = tape->lost_ns, .host_ns = tape->lost_ns};
+		return STATUS_OK;
+	}
 	TRY(load_row_or_diverge(tape, error));
 	if (batch->step != tape->step) {
 		return diverge(tape, STEP_COLUMN_step, batch->step, error);
@@ -267,6 +299,7 @@ static void deck_close(struct tape_deck *deck)
 {
 	for (uint32_t i = 0; i < deck->tape_count; i++) {
 		free_rows(deck->tapes[i]->head);
+		free(deck->tapes[i]->failures);
 		free(deck->tapes[i]);
 	}
 	free_rows(deck->unused);
@@ -326,4 +359,16 @@ void tape_open_beside(struct runner *out, const struct runner *first, uint32_t r
 
 	check(replica < deck->tape_count);
 	*out = runner_of(deck->tapes[replica]);
+}
+
+void tape_note_failure(const struct runner *first, uint32_t replica, uint64_t time_ns)
+{
+	check(first->execute == tape_execute);
+	struct tape_deck *deck = ((const struct tape *)first->state)->deck;
+
+	check(replica < deck->tape_count);
+	struct tape *tape = deck->tapes[replica];
+	tape->failures = memory_grow(tape->failures, &tape->failure_capacity,
+		tape->failure_count + 1, sizeof(*tape->failures));
+	tape->failures[tape->failure_count++] = time_ns;
 }

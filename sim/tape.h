@@ -25,9 +25,13 @@ enum status tape_open(
    the replica that they belong to. */
 void tape_open_beside(struct runner *out, const struct runner *first, uint32_t replica);
 
+/* A replica failed at time_ns in the recorded run, whose steps started as soon as they could. The
+   step that it lost is not on the tape; it is played as one that starts at once and would end just
+   behind the failure. To be called before the first step, in order of time. */
+void tape_note_failure(const struct runner *first, uint32_t replica, uint64_t time_ns);
+
 /* To be called when the run has ended, for replica 0 on behalf of all. STATUS_VERDICT if recorded
-   steps remain: the run has
-   diverged. */
+   steps remain: the run has diverged. */
 enum status tape_finish(const struct runner *tape, struct error *error);
 
 #endif

@@ -110,6 +110,7 @@ struct replay_recording {
 	struct cJSON *root; /* owns the texts that config points to */
 	char trace_xxh64[17];
 	bool is_calibrated; /* its times were calibrated */
+	bool is_wall_clock; /* steps started later than they could */
 };
 enum status replay_config_from_recording(struct replay_config *config, const char *directory,
 	struct replay_recording *recording, struct error *error);

@@ -396,7 +396,8 @@ static enum status read_recording(struct replay_config *config,
 	struct error *error)
 {
 	struct json_object root, section;
-	const char *hash;
+	struct error ignored = {0};
+	const char *hash, *clock;
 
 	TRY(json_root(&root, document, error));
 	TRY(json_object(&root, SUMMARY_TRACE, &section, error));
@@ -404,6 +405,8 @@ static enum status read_recording(struct replay_config *config,
 	snprintf(recording->trace_xxh64, sizeof(recording->trace_xxh64), "%s", hash);
 	TRY(json_bool(&root, SUMMARY_CALIBRATED, &recording->is_calibrated, error));
 	TRY(json_object(&root, SUMMARY_CONFIG, &section, error));
+	recording->is_wall_clock = json_text(&section, "clock", &clock, &ignored) == STATUS_OK &&
+				   strcmp(clock, "wall") == 0;
 	return adopt_values(config, &section, error);
 }
 

@@ -185,10 +185,11 @@ static enum status complete_config(struct run *run, struct error *error)
 		return combine_options(run, error);
 	}
 	TRY(take_recording(run, error));
-	if (config->outages != NULL && strstr(config->outages, "fail") != NULL) {
+	if (run->recording.is_wall_clock && config->outages != NULL &&
+		strstr(config->outages, "fail") != NULL) {
 		return error_set(error, STATUS_USAGE,
-			"--runner tape: a replica failed in the recorded run, whose lost step is "
-			"not on the tape");
+			"--runner tape: a replica failed in the recorded run, and under the wall "
+			"clock the start of the step that it lost is not on the tape");
 	}
 	return combine_recorded_options(run, error);
 }

@@ -11,6 +11,7 @@
 #include "sim/cost_model.h"
 #include "sim/kv_memory.h"
 #include "sim/profile_choice.h"
+#include "bench/fleet/outages.h"
 #include "sim/tape.h"
 
 #include <cJSON.h>
@@ -61,6 +62,23 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	return STATUS_OK;
 }
 
+/* Tells a tape when replicas failed in its recorded run. */
+static enum status note_failures(
+	const struct runner *tape, const struct replay_config *config, struct error *error)
+{
+	struct outages outages;
+
+	enum status status =
+		outages_parse(&outages, config->outages, (uint32_t)config->replicas, error);
+	for (uint32_t i = 0; i < outages.count && status == STATUS_OK; i++) {
+		if (outages.list[i].kind == OUTAGE_FAIL) {
+			tape_note_failure(tape, outages.list[i].replica, outages.list[i].time_ns);
+		}
+	}
+	outages_close(&outages);
+	return status;
+}
+
 static enum status open_tape(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
 {
@@ -83,7 +101,8 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 			"%s: found no " RESULT_STEPS ", expected a run recorded with --steps",
 			request->tape);
 	}
-	return tape_open(out, path, (uint32_t)config->replicas, error);
+	TRY(tape_open(out, path, (uint32_t)config->replicas, error));
+	return note_failures(out, config, error);
 }
 
 /* The last name of a path; a trailing slash stays. */

@@ -106,6 +106,37 @@ Test(tape, plays_starts_and_times)
 	close_tape(&fixture);
 }
 
+/* Rows start at 100 and 150. The failure at 95 loses the step that could start at 90, whatever it
+   computes; the one at 175 loses the step behind the last row, and none that starts then. */
+Test(tape, steps_lost_in_a_failure_are_played_beyond_it)
+{
+	struct tape_fixture fixture;
+	struct step_time time = {0};
+	uint64_t start_ns = 0;
+
+	require_equal(open_text(&fixture, HEADER ROW_0 ROW_1), STATUS_OK);
+	tape_note_failure(&fixture.runner, 0, 95);
+	tape_note_failure(&fixture.runner, 0, 99);
+	tape_note_failure(&fixture.runner, 0, 175);
+	require_equal(start(&fixture, 90, &start_ns), STATUS_OK);
+	require_equal(start_ns, 90);
+	require_equal(play(&fixture, &batches[1], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 6);
+	require_equal(start(&fixture, 100, &start_ns), STATUS_OK);
+	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 50);
+	require_equal(start(&fixture, 150, &start_ns), STATUS_OK);
+	require_equal(play(&fixture, &batches[1], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 20);
+	require_equal(start(&fixture, 170, &start_ns), STATUS_OK);
+	require_equal(start_ns, 170);
+	require_equal(play(&fixture, &batches[1], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 6);
+	require_equal(start(&fixture, 175, &start_ns), STATUS_VERDICT);
+	cr_assert_str_eq(fixture.error.text, "step 2: the tape has ended, after 2 steps");
+	close_tape(&fixture);
+}
+
 Test(tape, names_the_first_count_that_differs)
 {
 	static const char *const names[] = {

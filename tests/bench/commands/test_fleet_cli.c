@@ -694,6 +694,10 @@ static void body_outages(struct prop *prop, const void *context)
 			"--check"));
 	read_replicas(&scene, replica_of);
 	require_sound_steps(&scene, fail_ms * UINT64_C(1000000), join_ms * UINT64_C(1000000));
+	/* A tape lacks the step that was lost, and repeats all else. */
+	require_ran(RUN(scene.trace, "--runner", "tape", "--tape", scene.out, "--out", scene.part,
+		"--steps", "--force"));
+	require_same_run(&scene);
 	cJSON *root = read_summary(scene.out);
 	require_equal(number_in(root, "requests", "submitted"), scene.row_count);
 	require_equal(number_in(root, "requests", "submitted"),
