@@ -52,10 +52,19 @@ enum status cuda_launcher_run(struct cuda_launcher *launcher, const struct cuda_
 	return cuda_status(code, "step_end", error);
 }
 
-void cuda_launcher_fail(const struct cuda_launcher *launcher, const struct error *error)
+void cuda_launcher_fail(const struct cuda_launcher *launcher, struct error *error)
 {
-	if (launcher->ranks != NULL) {
-		ranks_fail(launcher->ranks, error);
+	struct ranks *ranks = launcher->ranks;
+	struct error first = {0};
+
+	if (ranks == NULL) {
+		return;
+	}
+	/* A rank of mpirun knows of no other's failure. */
+	if (ranks_share_memory(ranks) && ranks_check(ranks, &first) != STATUS_OK) {
+		*error = first;
+	} else {
+		ranks_fail(ranks, error);
 	}
 }
 
@@ -152,9 +161,9 @@ enum status cuda_launcher_run_silent(struct cuda_launcher *launcher,
 	if (status != STATUS_OK) {
 		cuda_launcher_fail(launcher, error);
 	} else {
-		status = cuda_launcher_await(launcher, cuda_launcher_rank(launcher), error);
+		(void)cuda_launcher_await(launcher, cuda_launcher_rank(launcher), error);
 	}
 	launcher->collected++;
-	TRY(status);
+	TRY(error->status);
 	return cuda_status((int)cudaStreamSynchronize(launcher->stream), "warm-up", error);
 }

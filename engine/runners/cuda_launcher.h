@@ -50,8 +50,9 @@ enum status cuda_launcher_await(
    this rank ends all ranks. */
 enum status cuda_launcher_look(const struct cuda_launcher *launcher, struct error *error);
 
-/* Ends all ranks with this rank's error, without which they would wait for it. */
-void cuda_launcher_fail(const struct cuda_launcher *launcher, const struct error *error);
+/* Ends all ranks with this rank's error, without which they would wait for it. Where another rank
+   has failed before, its error is the cause of this one, and takes its place. */
+void cuda_launcher_fail(const struct cuda_launcher *launcher, struct error *error);
 
 /* Collective: a barrier; error is this rank's so far, and everybody's on return. Rank 0 alone fills
    slots, and all wait here before they launch what was filled. */

@@ -154,6 +154,7 @@ static enum status cuda_launch(void *state, const struct batch *batch, struct er
 	launcher->launched++;
 	if (status != STATUS_OK) {
 		cuda_launcher_fail(launcher, error);
+		status = error->status;
 	}
 	return status;
 }

@@ -303,11 +303,10 @@ enum status cuda_runner_open(struct runner *out, const struct cuda_runner_option
 	runner->launcher.ranges = nvtx_open(options->stack);
 	runner->launcher.data.seed = options->seed;
 	cuda_graphs_init(&runner->graphs, runner->engine.max_num_seqs);
-	enum status status = open_all(runner, options, memory, error);
-	if (status != STATUS_OK) {
+	if (open_all(runner, options, memory, error) != STATUS_OK) {
 		cuda_launcher_fail(&runner->launcher, error);
 		cuda_runner_close(runner);
-		return status;
+		return error->status;
 	}
 	*out = cuda_runner_functions(runner);
 	return STATUS_OK;
