@@ -324,6 +324,11 @@ static enum status open_runner(struct run *run, struct error *error)
 	fleet_init(&run->fleet, (uint32_t)request->config.replicas);
 	TRY(open_runners(run, &runner_request, error));
 	name_gpu(run);
+	/* Replicas that compute launch nothing ahead, but for asynchronous scheduling. */
+	if (run->fleet.count > 1 && run->fleet.runners[0].is_computing &&
+		request->config.async_scheduling == ASYNC_SCHEDULING_OFF) {
+		request->config.overlap = OVERLAP_OFF;
+	}
 	/* What is priced is the CUDA engine, and both compute in bf16. */
 	if (run->entry->kind == RUNNER_PRICED || run->facts.device[0] != '\0') {
 		request->config.dtype = DTYPE_BFLOAT16;

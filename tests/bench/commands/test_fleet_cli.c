@@ -630,6 +630,10 @@ static void body_wall(struct prop *prop, const void *context)
 	require_ran(RUN(scene.trace, "--runner", "tape", "--tape", scene.out, "--out", scene.part,
 		"--steps", "--force", "--model", model));
 	require_same_run(&scene);
+	cJSON *root = read_summary(scene.out);
+	require(strcmp(text_in(root, "config", "overlap"), "off") == 0,
+		"replicas launched steps ahead");
+	cJSON_Delete(root);
 	close_scene(&scene);
 }
 
