@@ -4,6 +4,7 @@
 #include "bench/gate/github.h"
 #include "bench/gate/gate_history.h"
 #include "bench/gate/ratio.h"
+#include "engine/base/interrupt.h"
 #include "engine/base/output_file.h"
 
 #include <stddef.h>
@@ -136,10 +137,12 @@ static enum status run(struct command_line *line, struct error *error)
 	if (command->null_runs > 0) {
 		return run_null(&request, command->null_runs, error);
 	}
+	interrupt_hold(); /* verdicts that are known are written, all of them */
 	enum status status = gate_run(&gate, &request, error);
 	if (status == STATUS_OK) {
 		status = write_all(&gate, command, error);
 	}
+	interrupt_release();
 	gate_close(&gate);
 	return status;
 }
@@ -187,21 +190,20 @@ const struct command command_gate = {
 	.name = "gate",
 	.title = "judge a program by a suite of runs and a baseline",
 	.arguments = "SUITE.json [options]",
-	.summary =
-		"Runs the cases of a suite and compares each with the baseline: the decisions\n"
-		"exactly, figures and costs within the suite's limits. bench/gate/README.md has "
-		"the\n"
-		"suite's fields. The verdicts are:\n"
-		"  PASS              same decisions, figures within their limits\n"
-		"  IMPROVED          better by more than the limits allow to be worse\n"
-		"  NEW               the baseline does not have this case\n"
-		"  REGRESSED         a figure or a cost is beyond its limit\n"
-		"  BEHAVIOR_CHANGED  other decisions for the same trace\n"
-		"  MISSING           the baseline has a case that the suite lacks\n"
-		"  FAILED            the run failed\n"
-		"  INVALID           trace, model, profile or option is not the baseline's\n\n"
-		"Exit code 0: PASS, IMPROVED and NEW. 1: one of the others. 2: INVALID, or wrong\n"
-		"use.",
+	.summary = "Runs the cases of a suite and compares each with the baseline: the decisions\n"
+		   "exactly, figures and costs within the suite's limits. bench/gate/README.md has "
+		   "the\n"
+		   "suite's fields. The verdicts are:\n"
+		   "  PASS              same decisions, figures within their limits\n"
+		   "  IMPROVED          better by more than the limits allow to be worse\n"
+		   "  NEW               the baseline does not have this case\n"
+		   "  REGRESSED         a figure or a cost is beyond its limit\n"
+		   "  BEHAVIOR_CHANGED  other decisions for the same trace\n"
+		   "  MISSING           the baseline has a case that the suite lacks\n"
+		   "  FAILED            the run failed\n"
+		   "  INVALID           trace, model, profile or option is not the baseline's\n\n"
+		   "Exit code 0: PASS, IMPROVED and NEW. 1: one of the others. 2: INVALID, wrong\n"
+		   "use, or a file that cannot be read or written.",
 	.examples =
 		"  quire gate bench/suites/quire.json\n"
 		"  quire gate bench/suites/quire.json --update\n"

@@ -5,6 +5,7 @@
 #include "reports/results/metric.h"
 #include "reports/results/results.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* The value of --runner, or what it was before. */
@@ -108,10 +109,14 @@ static enum status check_new(const struct case_run *run, const char *folder, str
 	struct stat now;
 
 	TRY(path_format(path, error, "%s/%s", folder, RESULT_SUMMARY));
-	bool is_new =
-		stat(path, &now) == 0 && (now.st_ino != run->older.st_ino ||
-						 now.st_mtim.tv_sec != run->older.st_mtim.tv_sec ||
-						 now.st_mtim.tv_nsec != run->older.st_mtim.tv_nsec);
+	bool is_there = stat(path, &now) == 0;
+	if (!is_there && errno != ENOENT && errno != ENOTDIR) {
+		return error_set(
+			error, STATUS_FILE, "%s: cannot be read: %s", path, strerror(errno));
+	}
+	bool is_new = is_there && (now.st_ino != run->older.st_ino ||
+					  now.st_mtim.tv_sec != run->older.st_mtim.tv_sec ||
+					  now.st_mtim.tv_nsec != run->older.st_mtim.tv_nsec);
 	return is_new ? STATUS_OK
 		      : error_set(error, STATUS_INPUT, "the run ended well and wrote no %s", path);
 }
@@ -169,6 +174,18 @@ static void end_with(struct case_run *run, enum gate_status status, const char *
 	run->next = run->plan_count;
 }
 
+/* What a disk or the machine refuses is no verdict on the program. */
+static void end_by(struct case_run *run, const struct error *error)
+{
+	if (error->status == STATUS_FILE || error->status == STATUS_MEMORY) {
+		run->broken = *error;
+		run->is_over = true;
+		run->next = run->plan_count;
+	} else {
+		end_with(run, GATE_FAILED, error->text);
+	}
+}
+
 bool case_run_start(struct case_run *run)
 {
 	struct error error = {0};
@@ -177,7 +194,7 @@ bool case_run_start(struct case_run *run)
 		return false;
 	}
 	if (start(run, &run->plan[run->next], &error) != STATUS_OK) {
-		end_with(run, GATE_FAILED, error.text);
+		end_by(run, &error);
 		return false;
 	}
 	return true;
@@ -223,7 +240,7 @@ static enum status take_count(
 	double instructions;
 
 	if (!costs_instructions(&run->child, &instructions)) {
-		return error_set(error, STATUS_FILE, "valgrind counted no instructions");
+		return error_set(error, STATUS_INPUT, "valgrind counted no instructions");
 	}
 	gate_costs_add(costs, COST_INSTRUCTIONS, instructions);
 	gate_costs_add(
@@ -277,7 +294,7 @@ void case_run_ended(struct case_run *run)
 		take_count(run, planned, &error);
 	}
 	if (error.status != STATUS_OK) {
-		end_with(run, GATE_FAILED, error.text);
+		end_by(run, &error);
 	}
 	child_close(&run->child);
 }

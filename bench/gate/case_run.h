@@ -37,6 +37,7 @@ struct case_run {
 	struct evidence evidence, base;
 	struct gate_verdict *verdict; /* gets FAILED, or NEW, and the reason */
 	bool is_over;		      /* the verdict has it; there is nothing to judge */
+	struct error broken; /* no verdict: a program that cannot be started, a file not read */
 };
 
 /* Whether the case measures time, its runner's or the program's, so that it must run alone and more

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@ static void become(const struct child *child, char *const *arguments)
 {
 	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
+	/* A gate that is killed leaves no run behind it, which would hold the folder. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (nothing >= 0 && dup2(nothing, 0) >= 0 && dup2(fileno(child->output), 1) >= 0 &&
 		dup2(fileno(child->errors), 2) >= 0) {
 		(void)execvp(arguments[0], arguments);
@@ -113,7 +116,10 @@ enum status child_wait(
 		struct rusage usage;
 		int state;
 		pid_t process = wait4(-1, &state, WNOHANG, &usage);
-		if (process == 0 || (process < 0 && errno == EINTR)) {
+		if (process < 0 && errno == EINTR) {
+			continue;
+		}
+		if (process == 0) {
 			if (interrupt_is_pending()) {
 				return error_set(error, STATUS_VERDICT, "interrupted");
 			}

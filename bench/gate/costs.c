@@ -9,19 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 /* Adds what stands behind the first "NAME : " of /proc/cpuinfo; a long list as its hash. */
-static void add_processor_line(struct text *text, const char *name, bool as_hash)
+static enum status add_processor_line(
+	struct text *text, const char *name, bool as_hash, struct error *error)
 {
+	static const char path[] = "/proc/cpuinfo";
 	FILE *file;
-	struct error error = {0};
 	char line[8192];
 
-	if (input_file_open(&file, "/proc/cpuinfo", INPUT_FILE, &error) != STATUS_OK) {
+	if (access(path, R_OK) != 0 && errno == ENOENT) {
 		text_add(text, "unknown");
-		return;
+		return STATUS_OK;
 	}
+	TRY(input_file_open(&file, path, INPUT_FILE, error));
 	while (fgets(line, sizeof(line), file) != NULL) {
 		const char *value = strchr(line, ':');
 		if (value == NULL || strncmp(line, name, strlen(name)) != 0) {
@@ -36,16 +39,18 @@ static void add_processor_line(struct text *text, const char *name, bool as_hash
 		}
 		break;
 	}
+	bool is_bad = ferror(file) != 0;
 	fclose(file);
+	return is_bad ? error_set(error, STATUS_FILE, "%s: cannot be read", path) : STATUS_OK;
 }
 
-void costs_add_environment(struct text *text)
+enum status costs_add_environment(struct text *text, struct error *error)
 {
 	text_format(text, "compiler %s; glibc %s; cJSON %s; xxHash %u; processor ", __VERSION__,
 		gnu_get_libc_version(), cJSON_Version(), XXH_versionNumber());
-	add_processor_line(text, "model name", false);
+	TRY(add_processor_line(text, "model name", false, error));
 	text_add(text, "; its features ");
-	add_processor_line(text, "flags", true);
+	return add_processor_line(text, "flags", true, error);
 }
 
 enum status costs_bytes_written(const char *folder, double *bytes, struct error *error)

@@ -11,7 +11,7 @@
 /* What a run costs beside its result. */
 
 /* Adds compiler, C library and processor: what instructions and memory depend on. */
-void costs_add_environment(struct text *text);
+enum status costs_add_environment(struct text *text, struct error *error);
 
 /* The sum of the sizes of a result's files, without provenance.json, which has the date. */
 enum status costs_bytes_written(const char *folder, double *bytes, struct error *error);

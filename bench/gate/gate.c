@@ -113,10 +113,13 @@ static enum status conclude(struct gate *gate, struct case_run *run, struct erro
 	char path[PATH_BYTES_MAX];
 	bool is_there;
 
+	if (run->broken.status != STATUS_OK) {
+		return error_set(error, run->broken.status, "%s", run->broken.text);
+	}
 	if (run->is_over) {
 		return STATUS_OK;
 	}
-	costs_add_environment(&run->evidence.environment);
+	TRY(costs_add_environment(&run->evidence.environment, error));
 	verdict_note_figures(verdict, run->rules, &run->evidence);
 	if (run->against != NULL) {
 		judge_case(verdict, run->rules, &run->base, &run->evidence, true);
@@ -131,8 +134,8 @@ static enum status conclude(struct gate *gate, struct case_run *run, struct erro
 			judge_case(verdict, run->rules, &base, &run->evidence, false);
 		}
 		evidence_close(&base);
-		/* A baseline that cannot be read is replaced by --update. */
-		if (status != STATUS_OK && !gate->request->updates) {
+		/* One with other content than a baseline's is replaced by --update. */
+		if (status != STATUS_OK && (!gate->request->updates || status != STATUS_INPUT)) {
 			return status;
 		}
 		*error = (struct error){0};

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum status replaced_file_open(struct replaced_file *file, const char *path, struct error *error)
 {
@@ -55,10 +56,14 @@ enum status replaced_file_commit(struct replaced_file *file, struct error *error
 	char made[PATH_BYTES_MAX];
 
 	TRY(path_format(made, error, "%s.new", file->path));
-	TRY(output_file_commit(&file->output, error));
-	if (rename(made, file->path) != 0) {
-		return error_set(error, STATUS_FILE, "%s: cannot be named %s: %s", made, file->path,
-			strerror(errno));
+	enum status status = output_file_commit(&file->output, error);
+	if (status == STATUS_OK && rename(made, file->path) != 0) {
+		status = error_set(error, STATUS_FILE, "%s: cannot be named %s: %s", made,
+			file->path, strerror(errno));
+	}
+	if (status != STATUS_OK) {
+		(void)unlink(made);
+		return status;
 	}
 	return output_file_sync_folder(file->path, error);
 }

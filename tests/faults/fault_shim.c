@@ -9,7 +9,7 @@
    another library does without calling a function that could be wrapped.
 
    The clock stands still but for a microsecond with each reading, so that outputs with times are
-   equal in all runs. */
+   equal in all runs. For the same reason a wait for a child lasts until one ends. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -337,6 +337,9 @@ static void on_call(int number_of_signal, siginfo_t *info, void *raised)
 	long result;
 
 	memcpy(saved, context->uc_mcontext.gregs, sizeof(saved));
+	if (number == SYS_wait4) {
+		saved[REG_RDX] &= ~(greg_t)WNOHANG;
+	}
 	enum fault_place place = place_of(number, saved);
 	if (number == SYS_rt_sigprocmask) {
 		result = change_mask(saved, context);

@@ -45,3 +45,47 @@ Test(faults_searches, a_plan_of_few_runs)
 			     " --replicates 0 --kv-blocks 12 --out out --jobs 1" SMALL,
 	});
 }
+
+/* ---- the gate ---- */
+
+/* A case is a process of its own (bench/gate/child.h), so here its parent's operations fail. */
+#define MAKE_SUITE                                                                                 \
+	"$quire trace make --requests 5 --input 20:60 --output 2:6 --rate 50 --seed 3"             \
+	" --out t.jsonl; echo '{\"cases\": [{\"name\": \"a\", \"trace\": \"t.jsonl\", "            \
+	"\"options\": \"--gpu h200-datasheet --block-size 16 --kv-blocks 12 --max-num-seqs 4 "     \
+	"--max-num-batched-tokens 64 --max-model-len 96\"}]}' >s.json"
+#define MAKE_BASELINE MAKE_SUITE "; $quire gate s.json --update --out first >/dev/null"
+
+Test(faults_searches, a_gate)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "gate",
+		.prepare = MAKE_BASELINE,
+		.arguments = "gate s.json --jobs 1 --out out",
+		.is_resumed = true,
+		.points_max = 6,
+	});
+}
+
+Test(faults_searches, a_gate_that_writes_for_others)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "gate --json",
+		.prepare = MAKE_BASELINE,
+		.arguments = "gate s.json --jobs 1 --out out --json g.json --junit g.xml "
+			     "--markdown g.md",
+		.is_resumed = true,
+		.points_max = 6,
+	});
+}
+
+Test(faults_searches, a_baseline)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "gate --update",
+		.prepare = MAKE_BASELINE "; sed -i 's/kv-blocks 12/kv-blocks 13/' s.json",
+		.arguments = "gate s.json --update --jobs 1 --out out",
+		.is_resumed = true,
+		.points_max = 6,
+	});
+}

@@ -425,6 +425,20 @@ Test(gate, an_older_result_is_not_judged)
 	close_folder(folder);
 }
 
+/* The gate itself cannot go on: that is no verdict on the program. */
+Test(gate, what_cannot_be_started_or_read_is_no_verdict)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	require_gate(folder, "--against ./nowhere", 2, WORDS("./nowhere: cannot be started"));
+	shell(folder, "mv s-baseline/two.json two.json; "
+		      "mkdir s-baseline/two.json");
+	require_gate(folder, "", 2, WORDS("two.json: cannot be opened: Is a directory"));
+	require_gate(folder, "--update", 2, WORDS("two.json: cannot be opened: Is a directory"));
+	close_folder(folder);
+}
+
 /* The suite, its traces and a file that is no history stay as they are. */
 Test(gate, no_output_replaces_an_input)
 {
