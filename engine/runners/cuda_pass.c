@@ -5,7 +5,6 @@
 #include "engine/runners/cuda_exchange.h"
 #include "engine/runners/cuda_status.h"
 #include "kernels/attention/qk_norm_rope_store.h"
-#include "kernels/linear/cublaslt.h"
 #include "kernels/linear/linear.h"
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/rows/embedding.h"
@@ -385,6 +384,13 @@ static void run_head(struct pass *pass)
 	const struct cuda_tensors *tensors = pass->tensors;
 	const struct cuda_batch *batch = pass->batch;
 	const uint32_t count = batch->sample_count;
+	const struct linear_shape shape = {.input_count = model->hidden_size,
+		.output_count = model->vocab_size,
+		.split_k = 1,
+		.is_logits = true};
+	const struct linear_operands operands = {.out = tensors->logits,
+		.in = tensors->sampled_hidden,
+		.weight = cuda_forward_head(pass->forward)};
 
 	check(pass->pending_split_k_rows <= count);
 	if (pass->forward->options.exchange != NULL) {
@@ -396,11 +402,8 @@ static void run_head(struct pass *pass)
 		add_and_norm(pass, tensors->sampled_hidden, WEIGHT_FINAL_NORM, batch->sample_index,
 			count);
 	}
-	note(pass,
-		cublaslt_linear_logits(pass->forward->library, tensors->logits,
-			tensors->sampled_hidden, cuda_forward_head(pass->forward), count,
-			model->hidden_size, model->vocab_size, pass->stream),
-		"lm_head");
+	const struct linear_plan plan = linear_plan(&shape, count, false, &pass->forward->device);
+	note(pass, linear_run(&plan, &operands, pass->forward->library, pass->stream), "lm_head");
 	close_range(pass);
 	RUN(pass, "sampler", count, launch_sampler(pass));
 }

@@ -24,6 +24,11 @@ int linear_run(const struct linear_plan *plan, const struct linear_operands *ope
 	case LINEAR_WIDE:
 		return linear_wide(plan, operands, stream);
 	case LINEAR_CUBLASLT:
+		if (shape->is_logits) {
+			return cublaslt_linear_logits(library, (float *)operands->out, operands->in,
+				operands->weight, plan->row_count, shape->input_count,
+				shape->output_count, stream);
+		}
 		return cublaslt_linear(library, (uint16_t *)operands->out, operands->in,
 			operands->weight, operands->bias, plan->row_count, shape->input_count,
 			shape->output_count, stream);
@@ -39,7 +44,8 @@ int linear_run(const struct linear_plan *plan, const struct linear_operands *ope
 
 static struct linear_shape shape_of(uint32_t input_count, uint32_t output_count, bool has_silu)
 {
-	return {input_count, output_count, linear_split_k(input_count, output_count), has_silu};
+	return {input_count, output_count, linear_split_k(input_count, output_count), has_silu,
+		false};
 }
 
 bool linear_fits(uint32_t input_count, uint32_t output_count)

@@ -173,7 +173,7 @@ static bool has_kernel(const struct op_case *c, bool has_silu)
 {
 	const struct linear_device device = linear_device(kernel_path_of_device());
 	const struct linear_shape shape = {
-		c->width, c->outputs, linear_split_k(c->width, c->outputs), has_silu};
+		c->width, c->outputs, linear_split_k(c->width, c->outputs), has_silu, false};
 
 	return linear_plan_kernel(&shape, c->rows, false, &device).path != LINEAR_NONE;
 }

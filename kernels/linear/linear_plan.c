@@ -242,6 +242,9 @@ static struct linear_plan plan_stream(
 	plan.token_stages = smaller(fills, smaller(ring / stage, LINEAR_STAGES_MAX));
 	plan.weight_stages = plan.token_stages;
 	plan.shared_bytes = LINEAR_BARRIER_BYTES + plan.token_stages * stage;
+	if (plan.token_stages == 1 && (fills > 1 || warps < share)) { /* a stage is released in the next one */
+		plan.path = LINEAR_NONE;
+	}
 	return plan;
 }
 
@@ -381,6 +384,9 @@ struct linear_plan linear_plan_kernel(const struct linear_shape *shape, uint32_t
 	bool is_tiny = row_count <= LINEAR_TINY_ROWS && shape->input_count < TINY_INPUTS &&
 		       tiny_fits(shape, device);
 
+	if (shape->is_logits) {
+		return plan_stream(shape, row_count, device);
+	}
 	if (has_norm && tiny_fuses_norm(shape, row_count, device)) {
 		return plan_tiny(shape, row_count, true, device);
 	}
@@ -398,15 +404,18 @@ struct linear_plan linear_plan(const struct linear_shape *shape, uint32_t row_co
 	const struct linear_device *device)
 {
 	struct linear_plan plan = linear_plan_kernel(shape, row_count, has_norm, device);
+	const bool is_streamed_logits = shape->is_logits && plan.path == LINEAR_STREAM;
 	/* A weight with split-K that is summed without it (rows of prompts) goes to cuBLASLt. */
 	bool is_own_order =
 		shape->split_k == linear_split_k(shape->input_count, shape->output_count);
 	bool pays = row_count <= small_rows_max(shape) || plan.path == LINEAR_WIDE;
 
-	if (plan.fuses_norm || (is_own_order && pays && has_kernel(shape, row_count, device))) {
+	if (is_streamed_logits || plan.fuses_norm ||
+		(!shape->is_logits && is_own_order && pays &&
+			has_kernel(shape, row_count, device))) {
 		return plan;
 	}
-	if (shape->split_k == 1 || !device->has_sm90) {
+	if (shape->is_logits || shape->split_k == 1 || !device->has_sm90) {
 		plan = plan_of(LINEAR_CUBLASLT, shape, row_count);
 		plan.shape.split_k = 1;
 		return plan;

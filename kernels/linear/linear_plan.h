@@ -17,7 +17,7 @@ extern "C" {
 
        path                     kernel                     serves
        LINEAR_TINY              linear_tiny.cu, mma.sync   a few decode rows
-       LINEAR_STREAM            linear_stream.cu, mma.sync up to 8 decode rows, wide weights
+       LINEAR_STREAM            linear_stream.cu, mma.sync up to 8 rows: wide weights, logits
        LINEAR_SMALL             linear_small.cu, wgmma     up to 64 decode rows, M of one wgmma
        LINEAR_WIDE              linear_wide.cu, wgmma      more, while all tiles run in one wave
        LINEAR_CUBLASLT          cublaslt.cu                any number of rows; all rows of prompts
@@ -46,6 +46,7 @@ struct linear_shape {
 	uint32_t output_count; /* rows of the weight; with has_silu all gates, then all ups */
 	uint32_t split_k;      /* 1 or linear_split_k() */
 	bool has_silu;	       /* out = silu(gate) * up */
+	bool is_logits;	       /* out is float32, without rounding */
 };
 
 /* The properties of a GPU on which the choice depends. */

@@ -2,8 +2,9 @@
 #include "kernels/device/mma.cuh"
 #include "kernels/device/wgmma.cuh"
 
-/* LINEAR_STREAM: out = in * weight^T (+ bias), or silu(gate) * up of it, for up to 8 tokens of wide
-   weights by mma.sync. in (tokens, K) and weight (N, K) are bf16, the accumulators float32.
+/* LINEAR_STREAM: out = in * weight^T (+ bias), or silu(gate) * up of it, or logits, for up to 8
+   tokens of wide weights by mma.sync. in (tokens, K) and weight (N, K) are bf16, the accumulators
+   and logits float32.
 
    Such a GEMM is bound by the read of the weight, so the kernel is a stream: one block a
    multiprocessor, with an equal share of the rows of the weight, reads them through one ring of
@@ -33,8 +34,11 @@ enum {
 
 static_assert(2 * 8 * LINEAR_STAGES_MAX <= BARRIER_BYTES, "the barriers have room");
 
+/* What becomes of the sums. */
+enum outputs { PLAIN, SILU, LOGITS };
+
 struct gemm {
-	uint16_t *out;
+	void *out; /* bf16; LOGITS: float32 */
 	const uint16_t *bias;
 	uint32_t row_count;
 	uint32_t output_count; /* columns of out */
@@ -206,6 +210,22 @@ struct fragment_offsets {
 	}
 };
 
+/* Epilogue of a tile of logits by its warp. */
+static __device__ inline void finish_logits(
+	const struct gemm &gemm, const struct block &block, uint32_t group, const float (&sum)[4])
+{
+	const uint32_t lane = threadIdx.x % WARP;
+	float *out = (float *)gemm.out + (block.first_group + group) * GROUP_ROWS + lane / 4;
+
+#pragma unroll
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t token = lane % 4 * 2 + i % 2;
+		if (group < block.group_count && token < gemm.row_count) {
+			out[(size_t)token * gemm.output_count + i / 2 * 8] = sum[i];
+		}
+	}
+}
+
 /* Epilogue of a tile by its warp: adds the bias or applies silu, and writes pairs of bf16. Lanes
    of neighbouring rows exchange sums, so that each has a pair of rows of one token. */
 template <bool IS_SILU>
@@ -238,13 +258,14 @@ static __device__ inline void finish(
 			high += bf16_load(gemm.bias + column + 1);
 		}
 		*reinterpret_cast<uint32_t *>(
-			gemm.out + (size_t)token * gemm.output_count + column) = pack2(low, high);
+			(uint16_t *)gemm.out + (size_t)token * gemm.output_count + column) =
+			pack2(low, high);
 	}
 }
 
 /* All tiles of a block, by one warp. A warp without rows in the last tile computes what is
    not stored. */
-template <bool IS_SILU>
+template <outputs OUTPUTS>
 static __device__ inline void consume(const struct gemm &gemm, const struct block &block)
 {
 	const uint32_t warp = threadIdx.x / WARP;
@@ -288,7 +309,12 @@ static __device__ inline void consume(const struct gemm &gemm, const struct bloc
 			barrier_arrive(block.empty + 8 * now.ring.stage);
 		}
 		if (now.inputs + 1 == gemm.fill_count) {
-			finish<IS_SILU>(gemm, block, now.tile_group + warp, sum);
+			const uint32_t group = now.tile_group + warp;
+			if (OUTPUTS == LOGITS) {
+				finish_logits(gemm, block, group, sum);
+			} else {
+				finish<OUTPUTS == SILU>(gemm, block, group, sum);
+			}
 			sum[0] = sum[1] = sum[2] = sum[3] = 0;
 		}
 	}
@@ -296,7 +322,7 @@ static __device__ inline void consume(const struct gemm &gemm, const struct bloc
 
 #endif
 
-template <bool IS_SILU>
+template <outputs OUTPUTS>
 static __global__ void __launch_bounds__(THREADS_MAX, 2)
 	linear_stream_kernel(const __grid_constant__ CUtensorMap weight_map,
 		const __grid_constant__ CUtensorMap in_map, const struct gemm gemm)
@@ -307,34 +333,34 @@ static __global__ void __launch_bounds__(THREADS_MAX, 2)
 	struct fill_cursor unrequested = {};
 
 	if (is_producer) {
-		unrequested = prepare<IS_SILU>(gemm, block, &weight_map, &in_map);
+		unrequested = prepare<OUTPUTS == SILU>(gemm, block, &weight_map, &in_map);
 	}
 	__syncthreads();
 	dependency_wait();
 	dependents_launch();
 	if (threadIdx.x < gemm.warp_count * WARP) {
-		consume<IS_SILU>(gemm, block);
+		consume<OUTPUTS>(gemm, block);
 	} else if (is_producer) {
-		produce<IS_SILU>(gemm, block, &weight_map, &in_map, unrequested);
+		produce<OUTPUTS == SILU>(gemm, block, &weight_map, &in_map, unrequested);
 	}
 #endif
 }
 
 /* ---- launchers ---- */
 
-template <bool IS_SILU>
+template <outputs OUTPUTS>
 static int launch(
 	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
-	auto kernel = linear_stream_kernel<IS_SILU>;
+	auto kernel = linear_stream_kernel<OUTPUTS>;
 	const uint32_t inputs = plan->shape.input_count, outputs = plan->shape.output_count;
 	struct gemm gemm = {};
 	CUtensorMap weight_map, in_map;
 
-	gemm.out = (uint16_t *)operands->out;
+	gemm.out = operands->out;
 	gemm.bias = operands->bias;
 	gemm.row_count = plan->row_count;
-	gemm.output_count = outputs / (IS_SILU ? 2 : 1);
+	gemm.output_count = outputs / (OUTPUTS == SILU ? 2 : 1);
 	gemm.group_count = outputs / GROUP_ROWS;
 	gemm.warp_count = plan->weight_rows / GROUP_ROWS;
 	gemm.fill_count = inputs / CHUNK / CHUNKS;
@@ -344,8 +370,8 @@ static int launch(
 	if (plan->shared_bytes != BARRIER_BYTES + gemm.stage_count * stage) {
 		return (int)cudaErrorInvalidValue;
 	}
-	int code = make_tile_map(&weight_map, operands->weight, outputs, IS_SILU ? 2 : 1, inputs,
-		GROUP_ROWS, CHUNKS);
+	int code = make_tile_map(&weight_map, operands->weight, outputs, OUTPUTS == SILU ? 2 : 1,
+		inputs, GROUP_ROWS, CHUNKS);
 	if (code == 0) {
 		code = make_tile_map(
 			&in_map, operands->in, gemm.row_count, 1, inputs, gemm.row_count, CHUNKS);
@@ -363,6 +389,9 @@ static int launch(
 int linear_stream(
 	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
-	return plan->shape.has_silu ? launch<true>(plan, operands, stream)
-				    : launch<false>(plan, operands, stream);
+	if (plan->shape.is_logits) {
+		return launch<LOGITS>(plan, operands, stream);
+	}
+	return plan->shape.has_silu ? launch<SILU>(plan, operands, stream)
+				    : launch<PLAIN>(plan, operands, stream);
 }

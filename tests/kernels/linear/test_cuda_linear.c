@@ -142,7 +142,7 @@ static struct linear_plan plan_with_norm(
 	uint32_t rows, uint32_t width, uint32_t outputs, bool has_silu)
 {
 	const struct linear_device device = linear_device(kernel_path_of_device());
-	const struct linear_shape shape = {width, outputs, 1, has_silu};
+	const struct linear_shape shape = {width, outputs, 1, has_silu, false};
 
 	return linear_plan(&shape, rows, true, &device);
 }
@@ -263,7 +263,8 @@ Test(cuda_linear, wide_kernels_add_in_the_same_order)
 		}
 		uint32_t row_count = rows[i % COUNT(rows)];
 		uint32_t width = shapes[i / COUNT(rows)][0], outputs = shapes[i / COUNT(rows)][1];
-		struct linear_shape shape = {width, outputs, linear_split_k(width, outputs), false};
+		struct linear_shape shape = {
+			width, outputs, linear_split_k(width, outputs), false, false};
 		struct linear_plan plan = linear_plan_path(LINEAR_WIDE, &shape, row_count, &device);
 		if (plan.path != LINEAR_WIDE) {
 			continue;
@@ -323,11 +324,51 @@ static void expect_streamed(
 	tensor_free(&expected);
 }
 
+/* Logits have the library's bits, and the two rows behind them stay poisoned. */
+static void check_streamed_logits(uint32_t width, uint32_t outputs, struct cublaslt *library)
+{
+	const struct linear_device device = linear_device(kernel_path_of_device());
+	const uint32_t most = LINEAR_STREAM_TOKENS;
+	const struct linear_shape shape = {width, outputs, 1, false, true};
+	const size_t row = outputs * sizeof(float), bytes = (most + 2) * row;
+	struct tensor in = tensor_random((size_t)most * width, width);
+	struct tensor weight = tensor_random((size_t)outputs * width, outputs);
+	char *all = memory_take(bytes, 1), *some = memory_take(bytes, 1);
+	char *poison = memory_take(2, row);
+	float *logits = device_take(bytes);
+
+	memset(poison, 0xff, 2 * row);
+	must(cublaslt_linear_logits(
+		     library, logits, in.device, weight.device, most, width, outputs, NULL),
+		"cublaslt_linear_logits");
+	must(cudaDeviceSynchronize(), "kernel");
+	must(cudaMemcpy(all, logits, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+	for (uint32_t rows = 1; rows <= most; rows++) {
+		const struct linear_plan plan = linear_plan(&shape, rows, false, &device);
+		const struct linear_operands operands = {
+			.out = logits, .in = in.device, .weight = weight.device};
+		cr_assert(plan.path == LINEAR_STREAM);
+		must(cudaMemset(logits, 0xff, bytes), "cudaMemset");
+		must(linear_run(&plan, &operands, NULL, NULL), "linear_run");
+		must(cudaDeviceSynchronize(), "kernel");
+		must(cudaMemcpy(some, logits, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+		cr_expect(memcmp(some, all, rows * row) == 0 &&
+				  memcmp(some + rows * row, poison, 2 * row) == 0,
+			"logits of %u rows, %u to %u", rows, width, outputs);
+	}
+	cudaFree(logits);
+	free(all);
+	free(some);
+	free(poison);
+	tensor_free(&in);
+	tensor_free(&weight);
+}
+
 static void check_streamed(uint32_t width, uint32_t outputs, struct cublaslt *library)
 {
 	const struct linear_device device = linear_device(kernel_path_of_device());
 	const uint32_t most = LINEAR_STREAM_TOKENS;
-	struct linear_shape shape = {width, outputs, 1, false};
+	struct linear_shape shape = {width, outputs, 1, false, false};
 	struct streamed all = {
 		.in = tensor_random((size_t)most * width, width),
 		.weight = tensor_random((size_t)outputs * width, outputs),
@@ -370,7 +411,9 @@ Test(cuda_linear, streams_add_in_the_order_of_the_library)
 	must(cublaslt_open(&library), "cublaslt_open");
 	for (uint32_t i = 0; i < (takes_few() ? 3 : COUNT(shapes)); i++) {
 		check_streamed(shapes[i][0], shapes[i][1], library);
+		check_streamed_logits(shapes[i][0], shapes[i][1], library);
 	}
+	check_streamed_logits(1024, 37984, library); /* several tiles of 8 warps */
 	cublaslt_close(library);
 }
 

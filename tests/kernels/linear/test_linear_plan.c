@@ -68,7 +68,7 @@ static const uint32_t shapes[][2] = {{1024, 4096}, {2048, 1024}, {1024, 6144}, {
 static struct linear_shape shape_of(uint32_t input_count, uint32_t output_count)
 {
 	return (struct linear_shape){
-		input_count, output_count, linear_split_k(input_count, output_count), false};
+		input_count, output_count, linear_split_k(input_count, output_count), false, false};
 }
 
 static void describe(const struct linear_plan *plan, char *text)
@@ -202,6 +202,29 @@ Test(linear_plan, fits_the_device_in_the_requested_order)
 		cr_expect(plan.shape.split_k == 1);
 		cr_expect(split_k == 1 || plan.path == LINEAR_CUBLASLT);
 		check_plan(&plan, &device);
+	}
+}
+
+Test(linear_plan, streams_logits_of_up_to_8_rows)
+{
+	static const uint32_t sizes[][2] = {{1024, 151936}, {2560, 151936}, {5120, 75968},
+		{256, 512}, {256, 151936}, {64, 512}};
+	const struct linear_device device = linear_device(KERNEL_PATH_SM90);
+	const struct linear_device other = linear_device(KERNEL_PATH_GENERAL);
+
+	for (uint32_t i = 0; i < COUNT(sizes); i++) {
+		/* one stage of inputs cannot be released while the next tile waits for it */
+		bool is_streamed = sizes[i][0] > 256 || (sizes[i][0] == 256 && sizes[i][1] < 10000);
+		const struct linear_shape shape = {sizes[i][0], sizes[i][1], 1, false, true};
+		for (uint32_t rows = 1; rows <= ROWS_MAX; rows++) {
+			struct linear_plan plan = linear_plan(&shape, rows, false, &device);
+			cr_expect(plan.path == (is_streamed && rows <= LINEAR_STREAM_TOKENS
+							       ? LINEAR_STREAM
+							       : LINEAR_CUBLASLT));
+			check_plan(&plan, &device);
+			plan = linear_plan(&shape, rows, false, &other);
+			cr_expect(plan.path == LINEAR_CUBLASLT && plan.shape.is_logits);
+		}
 	}
 }
 
