@@ -383,9 +383,10 @@ static __device__ inline void attend_row(
 	tiles.prefetch(a, row, base);
 	__syncwarp();
 	cluster_wait();
-	dependency_wait();
-	/* not earlier, or the weights of the next kernels would delay the tiles */
+	/* lets one kernel start, which prefetches its weight: linear layers of few rows hold back
+	   those behind them until their own wait */
 	dependents_launch();
+	dependency_wait();
 	if (tiles.tile < row.tile_count) {
 		tiles.fetch_rest(a, row);
 	}

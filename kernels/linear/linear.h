@@ -46,9 +46,9 @@ struct linear_norm {
 
 /* The device buffers of a launch. The sizes are in its plan.
 
-   out: (row_count, output_count) bf16, with is_logits float32; with has_silu (row_count, output_count / 2) bf16; with
-   the path LINEAR_CUBLASLT_SPLIT_K (split_k, row_count, output_count) float32. It must not
-   overlap an input. */
+   out: (row_count, output_count) bf16, with is_logits float32; with has_silu (row_count,
+   output_count / 2) bf16; with the path LINEAR_CUBLASLT_SPLIT_K (split_k, row_count, output_count)
+   float32. It must not overlap an input. */
 struct linear_operands {
 	void *out;
 	const uint16_t *in;	/* (row_count, input_count) */

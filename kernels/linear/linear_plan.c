@@ -13,9 +13,11 @@ enum {
 	TINY_WEIGHT_BYTES_MAX = 128 << 10, /* the share of a block */
 	WIDE_INPUTS_MAX = 1024,		   /* without split-K; more inputs were not measured */
 	WIDE_WEIGHT_ROWS = 96,
-	TINY_INPUTS = 2048,	/* from so many on LINEAR_SMALL is faster without split-K */
-	STREAM_NARROW_ROWS = 7, /* from so many on LINEAR_STREAM is faster for narrow weights */
-	WAVES_ROWS_MAX = 32,	/* for LINEAR_SMALL in several waves */
+	TINY_INPUTS = 2048,   /* from so many on LINEAR_STREAM is faster without split-K */
+	STREAM_WARPS_MAX = 6, /* of a tile, but for logits */
+	STREAM_ONE_WARP_BYTES = 118
+				<< 10, /* shared memory of LINEAR_STREAM with one warp a block */
+	WAVES_ROWS_MAX = 32,	       /* for LINEAR_SMALL in several waves */
 };
 
 static uint32_t divide_up(uint32_t a, uint32_t b)
@@ -218,7 +220,8 @@ static bool stream_fits(
 
 /* One block a multiprocessor. Its groups of rows are cut into tiles of equally many, of one a
    warp. The ring has all shared memory but what a norm needs beside it (PDL). Half of it, so that
-   a block of the next layer fits as well, is slower (kernels/linear/TUNING.md). */
+   a block of the next layer fits as well, is slower, unless a block has one warp
+   (kernels/linear/TUNING.md). */
 static struct linear_plan plan_stream(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
@@ -231,18 +234,22 @@ static struct linear_plan plan_stream(
 	}
 	plan.blocks = smaller(groups, device->multiprocessors);
 	const uint32_t share = divide_up(groups, plan.blocks);
-	const uint32_t warps = divide_up(share, divide_up(share, LINEAR_STREAM_WARPS_MAX));
+	const uint32_t warps_max =
+		shape->is_logits ? (uint32_t)LINEAR_STREAM_WARPS_MAX : STREAM_WARPS_MAX;
+	const uint32_t warps = divide_up(share, divide_up(share, warps_max));
 	plan.weight_rows = warps * LINEAR_STREAM_ROWS;
 	plan.tile_tokens = row_count;
 	const uint32_t stage = linear_stream_token_bytes(row_count) +
 			       LINEAR_STREAM_CHUNKS * plan.weight_rows * CHUNK_BYTES;
+	const uint32_t whole = 2 * device->half_shared_bytes - LINEAR_STREAM_ROOM;
 	const uint32_t ring =
-		2 * device->half_shared_bytes - LINEAR_STREAM_ROOM - LINEAR_BARRIER_BYTES;
+		(share == 1 ? smaller(whole, STREAM_ONE_WARP_BYTES) : whole) - LINEAR_BARRIER_BYTES;
 	const uint32_t fills = shape->input_count / LINEAR_CHUNK / LINEAR_STREAM_CHUNKS;
 	plan.token_stages = smaller(fills, smaller(ring / stage, LINEAR_STAGES_MAX));
 	plan.weight_stages = plan.token_stages;
 	plan.shared_bytes = LINEAR_BARRIER_BYTES + plan.token_stages * stage;
-	if (plan.token_stages == 1 && (fills > 1 || warps < share)) { /* a stage is released in the next one */
+	if (plan.token_stages == 1 &&
+		(fills > 1 || warps < share)) { /* a stage is released in the next one */
 		plan.path = LINEAR_NONE;
 	}
 	return plan;
@@ -331,17 +338,10 @@ static uint32_t small_rows_max(const struct linear_shape *shape)
 	return shape->split_k > 1 ? (uint32_t)TINY_SPLIT_K_ROWS : (uint32_t)WGMMA_ROWS;
 }
 
-/* Up to 6 rows LINEAR_SMALL is faster for 2,048 inputs, and where a multiprocessor has one group of
-   rows: a warp is slower than its share of the memory. */
 static bool is_streamed(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
-	const bool is_narrow = shape->input_count <= TINY_INPUTS ||
-			       shape->output_count <= LINEAR_STREAM_ROWS * device->multiprocessors;
-
-	return shape->input_count >= TINY_INPUTS &&
-	       row_count >= (is_narrow ? (uint32_t)STREAM_NARROW_ROWS : 1) &&
-	       stream_fits(shape, row_count, device);
+	return shape->input_count >= TINY_INPUTS && stream_fits(shape, row_count, device);
 }
 
 static bool has_kernel(

@@ -29,8 +29,6 @@ struct model_choices {
 	"wide 128x88 <= 264, split_k"
 #define SPLIT_2048 "tiny 16 <= 8, wide 128x64 <= 64, wide 128x88 <= 88, split_k"
 #define STREAM(streamed, small) "stream " #streamed " <= 8, small " #small " <= 64, cublaslt"
-#define SMALL_STREAM(rows)                                                                         \
-	"small " #rows " <= 6, stream " #rows " <= 8, small " #rows " <= 64, cublaslt"
 #define TINY_SMALL(tiny, small) "tiny " #tiny " <= 4, small " #small " <= 64, cublaslt"
 /* several waves, with silu */
 #define WAVES(streamed, small) "stream " #streamed " <= 8, small " #small " <= 32, cublaslt"
@@ -42,9 +40,9 @@ static const struct model_choices models[] = {
 				       "wide 96x128 <= 256, cublaslt",
 				       4},
 			       {MODEL_LINEAR_DOWN, SPLIT_1024, 0}}},
-	{"qwen3-1.7b", {{MODEL_LINEAR_QKV, SMALL_STREAM(32), 0}, {MODEL_LINEAR_O, SPLIT_2048, 0},
-			       {MODEL_LINEAR_GATE_UP, SMALL_STREAM(96), 0},
-			       {MODEL_LINEAR_DOWN, SMALL_STREAM(16), 0}}},
+	{"qwen3-1.7b", {{MODEL_LINEAR_QKV, STREAM(32, 32), 0}, {MODEL_LINEAR_O, SPLIT_2048, 0},
+			       {MODEL_LINEAR_GATE_UP, STREAM(96, 96), 0},
+			       {MODEL_LINEAR_DOWN, STREAM(16, 16), 0}}},
 	{"qwen3-4b", {{MODEL_LINEAR_QKV, STREAM(48, 48), 0}, {MODEL_LINEAR_O, STREAM(32, 32), 0},
 			     {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 0},
 			     {MODEL_LINEAR_DOWN, STREAM(32, 32), 0}}},
@@ -55,7 +53,7 @@ static const struct model_choices models[] = {
 			      {MODEL_LINEAR_GATE_UP, WAVES(96, 64), 0},
 			      {MODEL_LINEAR_DOWN, STREAM(48, 40), 0}}},
 	{"qwen3-32b", {{MODEL_LINEAR_QKV, STREAM(80, 80), 0}, {MODEL_LINEAR_O, STREAM(48, 40), 0},
-			      {MODEL_LINEAR_GATE_UP, WAVES(112, 64), 0},
+			      {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 0},
 			      {MODEL_LINEAR_DOWN, STREAM(48, 40), 0}}},
 };
 
