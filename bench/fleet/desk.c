@@ -17,11 +17,10 @@ static uint32_t find_cached(struct desk *desk, const struct parcel *parcel)
 
 	for (uint32_t i = 0; i < desk->options.replica_count; i++) {
 		struct replica_view *view = &desk->views[i];
-		view->cached_blocks =
-			desk->sight.kind == SIGHT_EXACT
-				? desk->sight.seen[i].cached_blocks
-				: engine_cached_prefix(desk->berths[i].engine, parcel->keys,
-					  parcel->prompt_block_count, &held);
+		if (desk->sight.kind != SIGHT_EXACT) {
+			view->cached_blocks = engine_cached_prefix(desk->berths[i].engine,
+				parcel->keys, parcel->prompt_block_count, &held);
+		}
 		most = view->is_open ? u32_max(most, view->cached_blocks) : most;
 	}
 	return most;
@@ -50,7 +49,7 @@ static uint32_t pick(struct desk *desk, const struct parcel *parcel, uint64_t no
 		.block_count = parcel->prompt_block_count,
 	};
 
-	sight_look(&desk->sight, desk->views, desk->finds_cached ? parcel : NULL, now_ns);
+	sight_look(&desk->sight, desk->finds_cached ? parcel : NULL, now_ns);
 	uint32_t replica = router_pick(&desk->router, &request, desk->sight.seen);
 	const uint64_t words[] = {parcel->row.index, replica};
 
@@ -403,7 +402,7 @@ enum status desk_open(struct desk *desk, const struct desk_options *options, str
 	enum sight_kind kind;
 	uint64_t delay_ns;
 	TRY(sight_parse(options->view, &kind, &delay_ns, error));
-	sight_init(&desk->sight, kind, delay_ns, options->replica_count);
+	sight_init(&desk->sight, kind, delay_ns, desk->views, options->replica_count);
 	TRY(outages_parse(&desk->outages, options->outages, options->replica_count, error));
 	TRY(router_open(&desk->router, options->router, options->router_options,
 		options->replica_count, options->seed, error));

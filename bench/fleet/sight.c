@@ -124,10 +124,10 @@ static void catch_up(struct sight_one *one, uint64_t then_ns)
 	}
 }
 
-static void look_at_one(
-	struct sight *sight, uint32_t replica, const struct replica_view *view, uint64_t now_ns)
+static void look_at_one(struct sight *sight, uint32_t replica, uint64_t now_ns)
 {
 	struct sight_one *one = &sight->each[replica];
+	const struct replica_view *view = &sight->views[replica];
 	struct replica_view *seen = &sight->seen[replica];
 
 	*seen = *view;
@@ -162,16 +162,13 @@ static void look_for_blocks(
 	engine_cached_prefix(one->engine, parcel->keys, seen->cached_blocks, &seen->held_blocks);
 }
 
-void sight_look(struct sight *sight, const struct replica_view *views, const struct parcel *parcel,
-	uint64_t now_ns)
+void sight_look(struct sight *sight, const struct parcel *parcel, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < sight->replica_count; i++) {
-		look_at_one(sight, i, &views[i], now_ns);
-		sight->seen[i].cached_blocks = 0;
-		sight->seen[i].held_blocks = 0;
-		if (parcel != NULL) {
-			look_for_blocks(sight, i, parcel, now_ns);
-		}
+	for (uint32_t i = 0; i < sight->replica_count && sight->kind != SIGHT_EXACT; i++) {
+		look_at_one(sight, i, now_ns);
+	}
+	for (uint32_t i = 0; i < sight->replica_count && parcel != NULL; i++) {
+		look_for_blocks(sight, i, parcel, now_ns);
 	}
 }
 
@@ -204,12 +201,18 @@ enum status sight_parse(
 		text);
 }
 
-void sight_init(
-	struct sight *sight, enum sight_kind kind, uint64_t delay_ns, uint32_t replica_count)
+void sight_init(struct sight *sight, enum sight_kind kind, uint64_t delay_ns,
+	struct replica_view *views, uint32_t replica_count)
 {
-	*sight = (struct sight){.kind = kind, .delay_ns = delay_ns, .replica_count = replica_count};
+	*sight = (struct sight){.kind = kind,
+		.delay_ns = delay_ns,
+		.replica_count = replica_count,
+		.views = views,
+		.seen = views};
 	sight->each = memory_take(replica_count, sizeof(*sight->each));
-	sight->seen = memory_take(replica_count, sizeof(*sight->seen));
+	if (kind != SIGHT_EXACT) {
+		sight->seen = memory_take(replica_count, sizeof(*sight->seen));
+	}
 }
 
 void sight_deinit(struct sight *sight)
@@ -222,7 +225,9 @@ void sight_deinit(struct sight *sight)
 		free(one->changes);
 	}
 	free(sight->each);
-	free(sight->seen);
+	if (sight->kind != SIGHT_EXACT) {
+		free(sight->seen);
+	}
 	memset(sight, 0, sizeof(*sight));
 }
 

@@ -52,16 +52,19 @@ struct sight {
 	enum sight_kind kind;
 	uint64_t delay_ns;
 	uint32_t replica_count;
-	struct sight_one *each;	   /* (replica_count) */
-	struct replica_view *seen; /* (replica_count) what the router gets */
+	struct sight_one *each;	    /* (replica_count) */
+	struct replica_view *views; /* (replica_count) the state of the replicas, borrowed */
+	struct replica_view *seen;  /* (replica_count) what the router gets; exact: `views` */
 };
 
 /* "exact", "own", "delayed:MS". */
 enum status sight_parse(
 	const char *text, enum sight_kind *kind, uint64_t *delay_ns, struct error *error);
 
-void sight_init(
-	struct sight *sight, enum sight_kind kind, uint64_t delay_ns, uint32_t replica_count);
+/* views: (replica_count) the state of the replicas, which outlives the sight. Where the router sees
+   it itself, the blocks of the request that it is to place are written into it. */
+void sight_init(struct sight *sight, enum sight_kind kind, uint64_t delay_ns,
+	struct replica_view *views, uint32_t replica_count);
 void sight_deinit(struct sight *sight);
 
 /* A replica's engine, whose cache is empty. */
@@ -77,9 +80,7 @@ void sight_sent(
 void sight_first_token(struct sight *sight, const struct parcel *parcel);
 void sight_finished(struct sight *sight, const struct parcel *parcel, uint32_t block_size);
 
-/* Fills in sight->seen at now_ns. views: the state of the replicas; parcel: whose cached blocks are
-   looked up, or NULL. */
-void sight_look(struct sight *sight, const struct replica_view *views, const struct parcel *parcel,
-	uint64_t now_ns);
+/* Fills in sight->seen at now_ns. parcel: whose cached blocks are looked up, or NULL. */
+void sight_look(struct sight *sight, const struct parcel *parcel, uint64_t now_ns);
 
 #endif
