@@ -723,6 +723,21 @@ Test(profile, a_file_of_ones_own_can_be_used)
 	require_equal(gpu.is_calibrated, false);
 }
 
+/* It is printed. */
+Test(profile, a_description_steers_no_terminal)
+{
+	struct gpu_profile gpu;
+	struct error error = {STATUS_OK, ""};
+
+	require(read_changed("\"description\": \"", "\"description\": \"\\u001b[31mred\\n", &gpu,
+			&error) == STATUS_OK,
+		"%s", error.text);
+	require(strstr(gpu.description, "[31mred") != NULL, "%s", gpu.description);
+	for (const char *at = gpu.description; *at != '\0'; at++) {
+		require((unsigned char)*at >= ' ', "byte %d", *at);
+	}
+}
+
 Test(profile, malformed_files_are_refused_with_field_and_expectation)
 {
 	static const struct {

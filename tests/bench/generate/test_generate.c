@@ -264,6 +264,35 @@ Test(generate, the_template_is_that_of_qwen3)
 	}
 }
 
+/* Each prompt is wrapped by itself. */
+Test(generate, wrapped_prompts_know_nothing_of_each_other)
+{
+	const struct chat_template template = {"Be brief.", true};
+	struct generate_prompts together = {.count = 0};
+	struct error error = {STATUS_OK, ""};
+	static const char *const texts[] = {"Why?", "The second one is longer", "b"};
+	struct fixture fixture;
+
+	fixture_open(&fixture);
+	for (int i = 0; i < 3; i++) {
+		add_prompt(&together, texts[i], 3, 0.0F);
+	}
+	require_equal(generate_prompts_encode(&together, fixture.tokenizer, &template, &error),
+		STATUS_OK);
+	for (int i = 0; i < 3; i++) {
+		struct generate_prompts alone = {.count = 0};
+		add_prompt(&alone, texts[i], 3, 0.0F);
+		require_equal(generate_prompts_encode(&alone, fixture.tokenizer, &template, &error),
+			STATUS_OK);
+		const struct token_list *a = &alone.items[0].ids, *b = &together.items[i].ids;
+		require_equal(a->count, b->count);
+		require(memcmp(a->ids, b->ids, a->count * sizeof(int32_t)) == 0, "prompt %d", i);
+		generate_prompts_deinit(&alone);
+	}
+	generate_prompts_deinit(&together);
+	fixture_close(&fixture);
+}
+
 /* ---- prompts from a file ---- */
 
 static enum status read_prompts(

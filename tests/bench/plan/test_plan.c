@@ -616,6 +616,28 @@ Test(plan, equal_gpus_are_told_apart_by_head_room)
 	plan_file_close(&plan);
 }
 
+/* Of equal throughput, here of a given load on as many GPUs, what is slower for each user is not on
+   the front. */
+Test(plan, what_is_slower_at_equal_throughput_is_beaten)
+{
+	struct plan_file plan;
+
+	free(quire(0, "plan " TRACE " --max-requests 200 --slo-ttft-ms 2000 --router round-robin "
+		      "--replicates 0 --target-speedup 0.5 --grid 'step-time-scale=1,1.2,0.9' "
+		      "--out @/e"));
+	open_plan(&plan, "e");
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct plan_configuration *one = &plan.configurations[i];
+		bool is_fastest = strcmp(one->name, "step-time-scale=0.9") == 0;
+		require(one->throughput_per_gpu.value ==
+				plan.configurations[0].throughput_per_gpu.value,
+			"%s: %.17g tokens/s", one->name, one->throughput_per_gpu.value);
+		require(one->on_pareto_front == is_fastest, "%s: %d", one->name,
+			one->on_pareto_front);
+	}
+	plan_file_close(&plan);
+}
+
 /* Each row says what priced it: another policy has another profile. */
 Test(plan, names_the_profile_of_each_configuration)
 {

@@ -119,6 +119,20 @@ static char *printed(const struct run_outcome *outcome)
 	return capture_end(&capture);
 }
 
+/* What stderr says of the outcome, owned by the caller. */
+static char *warned(const struct run_outcome *outcome)
+{
+	struct capture capture;
+
+	fflush(stderr);
+	capture_begin(&capture, STDERR_FILENO);
+	summary_warn_of_end(outcome);
+	summary_warn_of_memory(outcome, "h200");
+	summary_warn_of_rejections(outcome, 2048);
+	fflush(stderr);
+	return capture_end(&capture);
+}
+
 /* Demands that the text holds each of the parts, as they are. NULL ends them. */
 static void require_parts(char *found, const char *const *parts)
 {
@@ -365,4 +379,107 @@ Test(summary_fields, the_end_of_a_run_is_told)
 	require(strstr(text, "profile") == NULL, "%s", text);
 	require_parts(text,
 		PARTS("failed: step 7: the GPU is gone\nuntil then stable: the engine kept up"));
+}
+
+/* ---- warnings ---- */
+
+Test(summary_fields, every_warning_has_its_figures)
+{
+	struct run_outcome outcome = whole_outcome();
+
+	outcome.longest_too_long = 3001;
+	outcome.longest_never_fitting = 70000;
+	outcome.fleet.refused = 23;
+	outcome.is_beyond_memory = true;
+	char *text = warned(&outcome);
+	cr_assert_str_eq(text,
+		"the trace ran out after 2201 requests, at 44.000 s, before --duration or "
+		"--max-requests: --loop shared repeats it\n"
+		"1082 requests were not served: no replica was left to send them to\n"
+		"warning: 1234567 KV blocks are more than the memory of h200 has room for, which "
+		"is 4321\n"
+		"92 requests (4.2%; the longest has 3001 tokens) exceed --max-model-len 2048 and "
+		"were rejected; --max-model-len 3001 takes all\n"
+		"11 requests (0.5%; the longest has 70000 tokens) need more than the 1234567 KV "
+		"blocks there are and were rejected; --kv-blocks 274 takes all\n"
+		"23 requests (1.0%) found the router's queue full and were rejected; a larger "
+		"--router-queue or --replica-limit, or more --replicas, takes them\n"
+		"the answers of 7 requests (0.3%) were cut short at --max-model-len 2048\n");
+	free(text);
+	outcome.found_kv_blocks = 0;
+	require_parts(warned(&outcome), PARTS("room for: beside the weights none fits\n"));
+}
+
+/* Where groups of a fleet have limits of their own, their columns take the requests. */
+Test(summary_fields, warnings_of_a_fleet_name_the_columns)
+{
+	struct run_outcome outcome = whole_outcome();
+	struct replica_figures group = {.group = "big"};
+
+	outcome.longest_too_long = 3001;
+	outcome.longest_never_fitting = 70000;
+	outcome.fleet.count = 1;
+	outcome.fleet.each = &group;
+	require_parts(warned(&outcome),
+		PARTS("92 requests (4.2%; the longest has 3001 tokens) exceed max_model_len of "
+		      "the group that they were sent to and were rejected; max_model_len 3001 in "
+		      "every row of --fleet takes all\n",
+			"11 requests (0.5%; the longest has 70000 tokens) need more than the KV "
+			"blocks of the group that they were sent to and were rejected; kv_blocks "
+			"274 in every row of --fleet takes all\n"));
+}
+
+/* Nothing is said of what did not happen. */
+Test(summary_fields, a_run_without_losses_warns_of_nothing)
+{
+	struct run_outcome outcome = whole_outcome();
+
+	outcome.has_run_out = false;
+	outcome.unfinished = 0;
+	outcome.rejected_too_long = outcome.rejected_never_fits = outcome.capped = 0;
+	char *text = warned(&outcome);
+	cr_assert_str_eq(text, "");
+	free(text);
+}
+
+Test(summary_fields, time_outside_the_profile_is_told_above_its_share)
+{
+	struct run_outcome outcome = whole_outcome();
+
+	outcome.has_outside = true;
+	outcome.outside_share = 0.373;
+	require_parts(printed(&outcome),
+		PARTS("warning: 37.3% of the time is in steps unlike those that the profile was "
+		      "fitted to\n"));
+	outcome.outside_share = 0;
+	char *text = printed(&outcome);
+	require(strstr(text, "unlike") == NULL, "%s", text);
+	free(text);
+}
+
+Test(summary_fields, every_level_of_a_ramp_has_its_row)
+{
+	struct run_outcome outcome = whole_outcome();
+	struct level_figures levels[] = {{.rate_millionths = 2500000,
+						 .submitted = 40,
+						 .finished = 39,
+						 .attained = 31,
+						 .has_ttft = true,
+						 .has_tpot = true,
+						 .ttft_p50_ns = 11000000,
+						 .ttft_p99_ns = 22000000,
+						 .tpot_p99_ns = 33000000,
+						 .waiting = 4.25,
+						 .has_utilisation = true,
+						 .utilisation = 0.515},
+		{.rate_millionths = 7000000, .submitted = 3, .attained = 1}};
+
+	outcome.level_count = 2;
+	outcome.levels = levels;
+	require_parts(printed(&outcome),
+		PARTS("  1          2.500        40      11.000      22.000      33.000     77.5% "
+		      "      4.2     51.5%\n",
+			"  2          7.000         3           -           -           -     "
+			"33.3%  "
+			"     0.0         -\n"));
 }

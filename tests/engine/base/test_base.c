@@ -9,7 +9,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 
 Test(check, passes_a_true_condition)
@@ -121,6 +124,26 @@ Test(memory, is_zeroed_and_never_null)
 	cr_assert_not_null(nothing);
 	free(nothing);
 }
+
+#ifndef __SANITIZE_ADDRESS__ /* its allocator ends the program by itself */
+/* More than any address space has. */
+Test(memory, that_is_exhausted_is_told_in_bytes)
+{
+	struct capture capture;
+	int end = -1;
+
+	capture_begin(&capture, STDERR_FILENO);
+	pid_t child = fork();
+	if (child == 0) {
+		memory_take((size_t)1 << 40, 1 << 20);
+	}
+	bool has_ended = child > 0 && waitpid(child, &end, 0) == child;
+	char *text = capture_end(&capture);
+	require(has_ended && WIFEXITED(end) && WEXITSTATUS(end) == 2, "it ended with %d", end);
+	cr_assert_str_eq(text, "quire: out of memory: 1152921504606846976 bytes requested\n");
+	free(text);
+}
+#endif
 
 Test(memory, an_overflowing_product_is_a_bug, .signal = SIGABRT)
 {
