@@ -70,7 +70,7 @@ static enum status instantiate(struct CUgraphExec_st **graph, cudaGraph_t captur
 static enum status open_graph(struct cuda_launcher *launcher, struct cuda_bucket *bucket,
 	const struct cuda_batch *batch, struct error *error)
 {
-	struct CUgraphExec_st **graph = &bucket->graphs[batch->decode.has_shared];
+	struct CUgraphExec_st **graph = &bucket->graphs[batch->decode.is_long];
 	cudaGraph_t captured = NULL;
 
 	enum status status = capture(launcher, bucket, batch, &captured, error);
@@ -102,14 +102,14 @@ static enum status rehearse(
 	return cuda_status((int)cudaStreamSynchronize(launcher->stream), "warm-up", error);
 }
 
-/* Runs a step and captures it. has_shared: with the kernels for splits that rows share. */
+/* Runs a step and captures it. is_long: with the kernel for long launches of decode attention. */
 static enum status open_step(struct cuda_launcher *launcher, struct cuda_bucket *bucket,
-	bool has_shared, bool is_eager, struct error *error)
+	bool is_long, bool is_eager, struct error *error)
 {
 	struct cuda_batch batch = cuda_step_data_batch(&launcher->data, &bucket->layout);
 
 	batch.token_count = batch.decode_count = batch.sample_count = bucket->row_count;
-	batch.decode.has_shared = has_shared;
+	batch.decode.is_long = is_long;
 	fill_padding(launcher, bucket);
 	TRY(cuda_launcher_run_silent(launcher, &bucket->layout, &batch, error));
 	return is_eager ? STATUS_OK : open_graph(launcher, bucket, &batch, error);
@@ -121,7 +121,7 @@ enum status cuda_graphs_open(struct cuda_graphs *graphs, struct cuda_launcher *l
 	for (uint32_t i = 0; i < graphs->bucket_count; i++) {
 		struct cuda_bucket *bucket = &graphs->buckets[i];
 		TRY(open_step(launcher, bucket, false, is_eager, error));
-		if (bucket->row_count > 1 && launcher->data.list.sharing != DECODE_SHARING_OFF) {
+		if (decode_list_has_sm90(launcher->data.list.path, &launcher->data.list.shape)) {
 			TRY(open_step(launcher, bucket, true, is_eager, error));
 		}
 	}

@@ -18,8 +18,8 @@ enum { CUDA_GRAPHS_MAX = 5 + 65536 / GRAPH_BUCKET_STEP };
 struct cuda_bucket {
 	uint32_t row_count;
 	struct cuda_step_layout layout;
-	/* of steps without and with splits that rows share (kernels/attention/decode_list.h);
-	   NULL: eager */
+	/* of steps whose decode attention is not long, and is long
+	   (kernels/attention/decode_list.h); NULL: eager */
 	struct CUgraphExec_st *graphs[2];
 };
 

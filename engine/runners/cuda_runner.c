@@ -91,9 +91,8 @@ enum status cuda_runner_launch(
 		layout = bucket->layout;
 	}
 	if (step->kind == RANK_STEP_GRAPH) {
-		bool has_shared = cuda_step_data_has_shared(&launcher->data, &layout, 1);
-		return cuda_status(
-			(int)cudaGraphLaunch(bucket->graphs[has_shared], launcher->stream),
+		bool is_long = cuda_step_data_is_long(&launcher->data, &layout, 1);
+		return cuda_status((int)cudaGraphLaunch(bucket->graphs[is_long], launcher->stream),
 			"cudaGraphLaunch", error);
 	}
 	struct cuda_batch device = cuda_step_data_batch(&launcher->data, &layout);

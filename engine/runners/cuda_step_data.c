@@ -144,12 +144,16 @@ static uint32_t group_end(
 static void fill_claims(struct cuda_step_data *data, const struct cuda_step_lists *lists,
 	const struct step_counts *counts)
 {
-	uint32_t row_count = (uint32_t)counts->decode_rows;
+	uint32_t row_count = (uint32_t)counts->decode_rows, longest = 0;
+
+	for (uint32_t r = 0; r < row_count; r++) {
+		longest = u32_max(longest, lists->split_start[r + 1] - lists->split_start[r]);
+	}
 	struct decode_rows rows = {.tables = data->host_tables,
 		.rows = lists->rows,
 		.contexts = lists->contexts,
 		.split_start = lists->split_start,
-		.may_share = decode_list_may_share(&data->list, counts->shared_tokens)};
+		.may_share = decode_list_may_share(&data->list, counts->shared_tokens, longest)};
 
 	data->claim_count = 0;
 	for (uint32_t launch = 0; rows.first_row < row_count; launch++) {
@@ -255,19 +259,19 @@ void cuda_step_data_group(
 		data->group_ends[count] = group_end(data, start, first, out->decode_count);
 	}
 	out->decode_group_ends = data->group_ends;
-	out->decode.has_shared = cuda_step_data_has_shared(data, layout, count);
+	out->decode.is_long = cuda_step_data_is_long(data, layout, count);
 }
 
-bool cuda_step_data_has_shared(const struct cuda_step_data *data,
+bool cuda_step_data_is_long(const struct cuda_step_data *data,
 	const struct cuda_step_layout *layout, uint32_t launch_count)
 {
 	const struct decode_launch *launches = lists_at(data->host, layout).launches;
-	bool has_shared = false;
+	bool is_long = false;
 
 	for (uint32_t i = 0; i < launch_count; i++) {
-		has_shared |= launches[i].shared > 0;
+		is_long |= launches[i].is_long != 0;
 	}
-	return has_shared;
+	return is_long;
 }
 
 void cuda_step_data_finish(struct cuda_step_data *data, const struct cuda_step_layout *layout,

@@ -138,8 +138,8 @@ void cuda_step_data_pad(struct cuda_step_data *data, const struct cuda_step_layo
 void cuda_step_data_group(
 	struct cuda_step_data *data, const struct cuda_step_layout *layout, struct cuda_batch *out);
 
-/* Whether decode rows of the filled slot share splits, in any of the launches. */
-bool cuda_step_data_has_shared(const struct cuda_step_data *data,
+/* Whether any launch of the filled slot is long (kernels/attention/decode_list.h). */
+bool cuda_step_data_is_long(const struct cuda_step_data *data,
 	const struct cuda_step_layout *layout, uint32_t launch_count);
 
 /* Writes the additions to the block tables, and the headers with the amounts of data. claim_count:

@@ -13,7 +13,7 @@ enum {
 	SPLIT_K = 4,		  /* slices of a linear layer's inputs, see linear_split_k() */
 	SPLIT_K_MULTIPLE = 128,	  /* inputs, of which a slice is a multiple */
 	DECODE_SPLIT = 256,	  /* tokens of context in a split of decode attention */
-	DECODE_MERGERS = 4,	  /* warps that merge the splits of a row, a part of it each */
+	DECODE_MERGERS = 4,	  /* warps of a block that merge splits */
 	PREFILL_QUERY_TILE = 128, /* queries in a tile of prefill attention */
 	SAMPLER_TILE = 1024,	  /* logits in a tile of the sampler */
 	SAMPLER_TILE_BYTES = 8,	  /* scratch of a tile */
@@ -25,8 +25,8 @@ enum {
    over all inputs takes longer than reading the weight. Else it is 1. */
 uint32_t linear_split_k(uint32_t input_count, uint32_t output_count);
 
-/* The counters of decode attention: one of claims, and for each row and key/value head one of each
-   merger. */
+/* The counters of decode attention: one of claims, and for each row and key/value head
+   DECODE_MERGERS of stored splits. */
 uint64_t decode_counters(uint64_t rows, uint64_t kv_heads);
 
 #ifdef __cplusplus

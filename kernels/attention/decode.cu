@@ -37,7 +37,7 @@ int decode_attention(uint16_t *out, const uint16_t *query, const uint16_t *keys,
 	a.shape = *shape;
 #ifdef QUIRE_HAS_SM90
 	if (decode_list_has_sm90(work->path, shape)) {
-		if (work->has_shared) {
+		if (work->is_long) {
 			return decode_attention_shared_sm90(a, work->block_count, stream);
 		}
 		return decode_attention_fits_clusters(row_count, shape, work->block_count)

@@ -8,7 +8,7 @@
 
        decode_sm80.cu           sm_80 and later, and heads of 32
        decode_sm90.cu           Hopper, bandwidth-bound: many rows
-       decode_shared_sm90.cu    Hopper, many rows of which some share blocks
+       decode_shared_sm90.cu    Hopper, rows that share blocks, and long rows
        decode_cluster_sm90.cu   Hopper, latency-bound: few rows
 
    Those for Hopper have the same bits. */

@@ -49,7 +49,7 @@ struct decode_work {
 	const uint32_t *split_start;
 	const struct decode_launch *launch; /* of these rows, by decode_list_fill() */
 	const struct decode_claim *claims;
-	bool has_shared;      /* the launch may have shared entries; without, they must have none */
+	bool is_long;	      /* as the launch says; one that is not long has no shared entries */
 	float *partial_out;   /* (splits, head_count, head_dim) float32 */
 	float *partial_state; /* (splits, head_count, 2) maximum and sum, float32 */
 	/* (decode_counters()) for sm_90. They are zero before the first launch, and every

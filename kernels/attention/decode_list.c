@@ -301,16 +301,14 @@ static uint32_t fill_singles(const struct decode_list *list, const struct decode
 
 	for (uint32_t i = 0; i < splits_of(rows, row); i++) {
 		if (!is_shared(list, rows, row, table, i)) {
-			claims[end++] = (struct decode_claim){.row = row,
-				.index = i & 0xffffff,
-				.count = 1,
-				.is_of_shared_row = list->has_shared[row]};
+			claims[end++] = (struct decode_claim){
+				.row = row, .index = i & 0xffffff, .count = 1};
 		}
 	}
 	return end;
 }
 
-bool decode_list_may_share(const struct decode_list *list, uint64_t shared_tokens)
+bool decode_list_may_share(const struct decode_list *list, uint64_t shared_tokens, uint32_t longest)
 {
 	uint64_t elements = 2 * (uint64_t)list->shape.kv_head_count * list->shape.head_dim;
 	uint64_t saved = shared_tokens * elements * sizeof(uint16_t);
@@ -318,7 +316,8 @@ bool decode_list_may_share(const struct decode_list *list, uint64_t shared_token
 	if (list->sharing == DECODE_SHARING_OFF || shared_tokens < (uint64_t)DECODE_SPLIT) {
 		return false;
 	}
-	return list->sharing == DECODE_SHARING_ON || saved >= (uint64_t)DECODE_SHARING_LEAST;
+	return list->sharing == DECODE_SHARING_ON || longest > (uint32_t)DECODE_LONG ||
+	       saved >= (uint64_t)DECODE_SHARING_LEAST;
 }
 
 uint32_t decode_list_fill(struct decode_list *list, const struct decode_rows *rows,
@@ -333,9 +332,13 @@ uint32_t decode_list_fill(struct decode_list *list, const struct decode_rows *ro
 	}
 	launch->first = first;
 	launch->shared = count - first;
+	uint32_t most = rows->row_count == 1 ? DECODE_LONG_ALONE : DECODE_LONG;
+	launch->is_long = launch->shared > 0;
 	for (uint32_t r = rows->first_row; r < end; r++) {
 		count = fill_singles(list, rows, r, claims, count);
+		launch->is_long |= splits_of(rows, r) > most;
 	}
+	launch->is_long &= decode_list_has_sm90(list->path, &list->shape);
 	launch->count = count - first;
 	launch->readers = 2 * count;
 	if (readers > 0) {

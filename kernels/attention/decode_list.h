@@ -12,6 +12,8 @@ extern "C" {
 #endif
 
 enum {
+	DECODE_LONG = 16,	  /* splits of a row; with more, a launch is long */
+	DECODE_LONG_ALONE = 48,	  /* the same of a launch of one row */
 	DECODE_COLUMN_BLOCK = 8,  /* query heads that one warp computes of a shared split */
 	DECODE_COLUMN_BLOCKS = 4, /* warps that compute shared splits */
 };
@@ -31,6 +33,10 @@ enum {
    share is found split by split, so every level of a tree of prefixes is. The lists decide only
    who computes what: the bits of a row do not depend on them. */
 
+/* A launch is long if it has shared entries, or a row of more than DECODE_LONG splits (a row alone:
+   DECODE_LONG_ALONE, up to which decode_cluster_sm90.cu is faster). Long launches have a kernel of
+   their own, decode_shared_sm90.cu; where it does not run, none is long. */
+
 /* A shared entry has no row but the index of its readers, behind the claims:
 
        readers   uint32_t: table row of one of them, their number, their rows in the batch */
@@ -38,8 +44,7 @@ struct decode_claim {
 	uint32_t row; /* of the batch */
 	/* of the first split, which begins at token index * DECODE_SPLIT */
 	uint32_t index : 24;
-	uint32_t count : 7;	       /* splits, at most DECODE_COLUMN_BLOCKS; of a single, 1 */
-	uint32_t is_of_shared_row : 1; /* a single of a row with shared splits */
+	uint32_t count : 7; /* splits, at most DECODE_COLUMN_BLOCKS; of a single, 1 */
 };
 
 /* The lists of one launch, in one array of claims. */
@@ -48,6 +53,7 @@ struct decode_launch {
 	uint32_t shared;  /* claims that are shared entries */
 	uint32_t count;	  /* claims, with those */
 	uint32_t readers; /* index in uint32_t, from the array's begin, of the first readers */
+	uint32_t is_long;
 };
 
 /* Whether decode attention has the kernels of Hopper for a shape. Others know only singles. */
@@ -59,16 +65,16 @@ uint32_t decode_list_readers(const struct attention_shape *shape);
 
 /* When splits that several rows hold are read once for all of them. */
 enum decode_sharing {
-	DECODE_SHARING_AUTO, /* in steps that save DECODE_SHARING_LEAST bytes */
+	DECODE_SHARING_AUTO, /* in steps that are long or save DECODE_SHARING_LEAST bytes */
 	DECODE_SHARING_ON,   /* wherever a whole split is shared */
 	DECODE_SHARING_OFF,
 };
 
 /* Keys and values of a layer on one GPU, in bytes, that sharing has to save to be worth its own
-   cost. Source: kernels/attention/TUNING.md, "Decode of shared prefixes". On an H200 a
-   step with shared splits that saves 79 MiB takes 1.6 us a layer more than one without, and one
-   that saves 465 MiB takes less than half. */
-enum { DECODE_SHARING_LEAST = 96 << 20 };
+   cost, where rows are short. Source: kernels/attention/TUNING.md, "Decode of long rows and of
+   shared prefixes". On an H200 a step of short rows that saves 63 MiB takes 0.7 us a layer more
+   with shared splits than without, and one that saves 93 MiB takes 7.2 us less. */
+enum { DECODE_SHARING_LEAST = 72 << 20 };
 
 /* How lists are filled, and memory for it. */
 struct decode_list {
@@ -107,8 +113,10 @@ struct decode_rows {
 };
 
 /* Whether shared splits are to be looked for in a step. shared_tokens: of the step's counts, those
-   that sharing saves at most. The list's shape is that of one rank. */
-bool decode_list_may_share(const struct decode_list *list, uint64_t shared_tokens);
+   that sharing saves at most. longest: splits of the longest row. The list's shape is that of one
+   rank. */
+bool decode_list_may_share(
+	const struct decode_list *list, uint64_t shared_tokens, uint32_t longest);
 
 /* Fills claims from index `first` on, and *launch. Returns the index behind them. Where no launch
    of a step has shared entries, claim i is split i of the step. */

@@ -6,10 +6,8 @@
 /* Merging: tiles to splits (the folder), and splits to rows (the mergers).
 
    A merger counts a row's splits that are stored; who counts the last one merges them all. Mergers
-   take units in turn, because each waits for round trips to global memory. But the shared splits of
-   many rows are stored at once, so of rows with shared splits all mergers count every split, and
-   each merges a quarter of the dimensions: those of all query heads of a key/value head side by
-   side. The sums of an element are the same either way. */
+   take units in turn, because each waits for round trips to global memory. In
+   decode_shared_sm90.cu rows have owners instead (decode_owner_sm90.cuh). */
 
 #ifdef QUIRE_SM90A
 
@@ -92,194 +90,7 @@ static __device__ inline void store_partial(
 	}
 }
 
-/* ---- mergers: a quarter of a row ---- */
-
-/* What a merger merges. */
-struct merge_task {
-	uint32_t row, kv_head;
-	uint32_t first_split, split_count; /* of the row, within this launch */
-};
-
-/* A lane has WIDTH consecutive elements of the query heads, all of one head; LANES lanes share a
-   head. BATCH splits are loaded at once. */
-template <class P> struct quarter {
-	static constexpr int WIDTH = P::heads * P::d / (MERGERS * WARP);
-	static constexpr int LANES = P::heads == 8 ? WARP / 2 : WARP;
-	static constexpr int BATCH = 64 / WIDTH < LANES ? 64 / WIDTH : LANES;
-	uint32_t head;	    /* of the key/value head's */
-	uint32_t dimension; /* the first */
-};
-
-template <class P> static __device__ inline quarter<P> quarter_of(uint32_t merger)
-{
-	uint32_t at = (merger * WARP + threadIdx.x % WARP) * quarter<P>::WIDTH;
-
-	return {at / P::d, at % P::d};
-}
-
-template <int WIDTH> static __device__ inline void load_floats(float *to, const float *from)
-{
-	if (WIDTH == 1) {
-		to[0] = __ldcg(from);
-	} else if (WIDTH == 2) {
-		float2 pair = __ldcg((const float2 *)from);
-		to[0] = pair.x;
-		to[WIDTH - 1] = pair.y;
-	} else {
-#pragma unroll
-		for (int i = 0; i + 3 < WIDTH; i += 4) {
-			float4 four = __ldcg((const float4 *)(from + i));
-			to[i] = four.x;
-			to[i + 1] = four.y;
-			to[i + 2] = four.z;
-			to[i + 3] = four.w;
-		}
-	}
-}
-
-/* The factors of a head's splits, those of split l of a batch in its lane l. */
-struct batch_weights {
-	fold_weights weights;
-	float part_sum;
-};
-
-/* state: of this lane's split. max: of the splits in front, then of these too. The maxima are those
-   of one split after the other, since a maximum is exact. */
-template <int LANES>
-static __device__ inline batch_weights weigh_batch(float2 state, uint32_t count, float &max)
-{
-	uint32_t lane = threadIdx.x % LANES;
-	float top = fmaxf(max, state.x);
-
-#pragma unroll
-	for (int distance = 1; distance < LANES; distance *= 2) {
-		float other = __shfl_up_sync(0xffffffffu, top, distance, LANES);
-		top = lane >= distance ? fmaxf(other, top) : top;
-	}
-	float before = __shfl_up_sync(0xffffffffu, top, 1, LANES);
-	before = lane == 0 ? max : before;
-	max = __shfl_sync(0xffffffffu, top, (int)count - 1, LANES);
-	return {{power_of_two(before - top), power_of_two(state.x - top)}, state.y};
-}
-
-/* Merges all splits of a row in ascending order, and stores this merger's quarter. */
-template <class P>
-static __device__ inline void merge_row(
-	const decode_arguments &a, const quarter<P> &own, const merge_task &task)
-{
-	constexpr int WIDTH = quarter<P>::WIDTH, LANES = quarter<P>::LANES;
-	constexpr int BATCH = quarter<P>::BATCH;
-	uint32_t group = a.shape.head_count / a.shape.kv_head_count, lane = threadIdx.x % LANES;
-	uint32_t head = task.kv_head * group + min(own.head, group - 1);
-	size_t first = (size_t)task.first_split * a.shape.head_count + head;
-	const float *outs = a.partial_out + first * P::d + own.dimension;
-	float out[WIDTH] = {}, max = -CUDART_INF_F, sum = 0;
-
-	for (uint32_t s = 0; s < task.split_count; s += BATCH) {
-		float parts[BATCH][WIDTH];
-		float2 state = make_float2(-CUDART_INF_F, 0);
-		uint32_t count = min(task.split_count - s, (uint32_t)BATCH);
-#pragma unroll
-		for (uint32_t b = 0; b < BATCH; b++) {
-			size_t at = (size_t)(s + min(b, count - 1)) * a.shape.head_count * P::d;
-			load_floats<WIDTH>(parts[b], outs + at);
-		}
-		if (lane < count) {
-			state = __ldcg(
-				a.partial_state + first + (size_t)(s + lane) * a.shape.head_count);
-		}
-		const batch_weights weights = weigh_batch<LANES>(state, count, max);
-#pragma unroll
-		for (uint32_t b = 0; b < BATCH; b++) {
-			const fold_weights w = {
-				__shfl_sync(0xffffffffu, weights.weights.old, (int)b, LANES),
-				__shfl_sync(0xffffffffu, weights.weights.part, (int)b, LANES)};
-			float part_sum = __shfl_sync(0xffffffffu, weights.part_sum, (int)b, LANES);
-			if (b < count) {
-				fold_value(sum, part_sum, w);
-#pragma unroll
-				for (int i = 0; i < WIDTH; i++) {
-					fold_value(out[i], parts[b][i], w);
-				}
-			}
-		}
-	}
-	if (own.head < group) {
-		size_t at = (size_t)task.row * a.shape.head_count + head;
-		uint16_t *to = a.out + at * P::d + own.dimension;
-		float scale = reciprocal(sum);
-		if (WIDTH == 1) {
-			*to = (uint16_t)pack2(out[0] * scale, 0);
-		}
-#pragma unroll
-		for (int i = 0; i + 1 < WIDTH; i += 2) {
-			*(uint32_t *)(to + i) = pack2(out[i] * scale, out[i + 1] * scale);
-		}
-	}
-}
-
-/* Counts the stored split of each lane's task, and merges the rows that are complete. */
-template <class P>
-static __device__ inline void count_tasks(const decode_arguments &a, const quarter<P> &own,
-	uint32_t merger, bool has_task, const merge_task &task)
-{
-	bool is_last = false;
-
-	fence_device();
-	if (has_task) {
-		uint32_t *counter = a.arrivals + 1 +
-				    (task.row * a.shape.kv_head_count + task.kv_head) * MERGERS +
-				    merger;
-		is_last = atomicAdd(counter, 1) + 1 == task.split_count;
-		if (is_last) {
-			*counter = 0;
-		}
-	}
-	uint32_t complete = __ballot_sync(0xffffffffu, is_last);
-	if (complete != 0) {
-		fence_device();
-	}
-	for (; complete != 0; complete &= complete - 1) {
-		int from = __ffs((int)complete) - 1;
-		merge_row<P>(a, own,
-			{__shfl_sync(0xffffffffu, task.row, from),
-				__shfl_sync(0xffffffffu, task.kv_head, from),
-				__shfl_sync(0xffffffffu, task.first_split, from),
-				__shfl_sync(0xffffffffu, task.split_count, from)});
-	}
-}
-
-/* A lane for each split and reader of a shared unit. */
-template <class P>
-static __device__ void merge_shared(const decode_arguments &a, const pipe<P> &pipe, uint32_t merger)
-{
-	const quarter<P> own = quarter_of<P>(merger);
-	uint32_t lane = threadIdx.x % WARP;
-
-	for (uint32_t round = 0;; round++) {
-		uint32_t slot = round % SLOTS;
-		merge_task task = {};
-		barrier_wait(pipe.slot_stored(slot), round / SLOTS & 1);
-		const shared_unit &unit = *pipe.shared_unit(slot);
-		bool is_end = unit.row_count == 0;
-		bool has_task = lane < unit.row_count * unit.splits;
-		if (!is_end && has_task) {
-			uint32_t reader = lane % unit.row_count;
-			task = {unit.row[reader], unit.kv_head, unit.first_split[reader],
-				unit.split_count[reader]};
-		}
-		__syncwarp();
-		if (lane == 0) {
-			barrier_arrive(pipe.slot_empty(slot));
-		}
-		if (is_end) {
-			return;
-		}
-		count_tasks<P>(a, own, merger, has_task, task);
-	}
-}
-
-/* ---- mergers: a whole row ---- */
+/* ---- mergers ---- */
 
 /* Counts a stored unit; true for the last one of its row and head. */
 static __device__ inline bool is_last_to_arrive(const decode_arguments &a, const tile_info &info)
@@ -334,10 +145,7 @@ static __device__ void merge(const decode_arguments &a, const pipe<P> &pipe, uin
 		if (info.count == 0) {
 			return;
 		}
-		if (P::has_shared && info.kind == UNIT_OF_SHARED_ROW) {
-			count_tasks<P>(a, quarter_of<P>(merger), merger, threadIdx.x % WARP == 0,
-				{info.row, info.kv_head, info.first_split, info.split_count});
-		} else if (is_last_to_arrive(a, info)) {
+		if (is_last_to_arrive(a, info)) {
 			fold<P> fold;
 			merge_units<P>(a, fold, info);
 			store_out<P>(a, fold, info.row, info.kv_head);
@@ -379,6 +187,20 @@ template <class P> struct merge_queue {
 		parity ^= merger == 0;
 	}
 
+	/* Passes a unit to the counter. */
+	__device__ inline void push_to_counter(const pipe<P> &pipe, const tile_info &info)
+	{
+		barrier_wait(pipe.merge_empty(0), parity);
+		if (threadIdx.x % WARP == 0) {
+			*pipe.merge(0) = info;
+		}
+		__syncwarp();
+		if (threadIdx.x % WARP == 0) {
+			barrier_arrive(pipe.merge_full(0));
+		}
+		parity ^= 1;
+	}
+
 	/* Passes a unit to each merger. */
 	__device__ inline void push_to_all(const pipe<P> &pipe, const tile_info &info)
 	{
@@ -395,8 +217,8 @@ static __device__ inline void end_unit(const decode_arguments &a, const pipe<P> 
 {
 	if (info.kind != UNIT_WHOLE) {
 		store_partial<P>(a, unit, info.split, info.kv_head);
-		if (P::has_shared && info.kind == UNIT_OF_SHARED_ROW) {
-			mergers.push_to_all(pipe, info);
+		if (P::has_shared) {
+			mergers.push_to_counter(pipe, info);
 		} else {
 			mergers.push(pipe, info);
 		}
@@ -430,7 +252,11 @@ static __device__ void fold_all_tiles(const decode_arguments &a, const pipe<P> &
 		barrier_wait(pipe.result_full(warp), parity);
 		const tile_info info = *pipe.info(n);
 		if (info.count == 0) {
-			mergers.push_to_all(pipe, info);
+			if (P::has_shared) {
+				mergers.push_to_counter(pipe, info);
+			} else {
+				mergers.push_to_all(pipe, info);
+			}
 			return;
 		}
 		const float *out = pipe.result(warp) + piece_dimension<P>();

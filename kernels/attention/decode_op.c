@@ -44,6 +44,8 @@ static const struct op_case cases[] = {
 	CASE(CASE_MODEL, 256, 16, 8, 128, 256, 1024, false),
 	CASE(CASE_MODEL, 188, 16, 8, 128, 256, 1024, true),
 	CASE(CASE_MODEL, 37, 16, 8, 128, 256, 2048, true),
+	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 16384, false),
+	CASE(CASE_MODEL, 64, 16, 8, 128, 256, 4096, false),
 	CASE(CASE_MODEL, 1, 16, 8, 128, 256, 32768, false),
 	CASE(CASE_MODEL, 256, 32, 8, 128, 256, 1024, false),
 	CASE(CASE_MODEL, 64, 64, 8, 128, 256, 1024, false),
@@ -147,6 +149,8 @@ static void open(struct operands *operands)
 
 struct decode_work decode_attention_work(const struct operands *operands)
 {
+	const struct decode_launch *launch = operand_host(operands, ATTENTION_LAUNCH);
+
 	return (struct decode_work){
 		.path = operands->path,
 		.tables = operand_at(operands, ATTENTION_TABLES, 0),
@@ -154,7 +158,7 @@ struct decode_work decode_attention_work(const struct operands *operands)
 		.contexts = operand_at(operands, ATTENTION_CONTEXTS, 0),
 		.launch = operand_at(operands, ATTENTION_LAUNCH, 0),
 		.claims = operand_at(operands, ATTENTION_CLAIMS, 0),
-		.has_shared = operands->op_case->prefix >= DECODE_SPLIT,
+		.is_long = launch->is_long,
 		.split_start = operand_at(operands, ATTENTION_SPLIT_START, 0),
 		.partial_out = operand_at(operands, ATTENTION_PARTIAL_OUT, 0),
 		.partial_state = operand_at(operands, ATTENTION_PARTIAL_STATE, 0),

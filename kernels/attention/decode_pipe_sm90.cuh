@@ -9,22 +9,21 @@
        EARLY_UNITS       units whose keys and values may be copied before the dependency wait
        ASSIGNED_CLAIMS   claims of a block that follow from its index
        LANE_TOKENS       tokens whose place in the pool a lane of the scheduler looks up
+       OWNERS            warps of a block that merge rows, where rows have owners
        INFOS             entries of the ring of struct tile_info
        COLUMN_BLOCKS     warps that compute a shared unit, a column block of 8 query heads each:
                          the consumers and the folder
        SLOTS             shared units whose queries are in shared memory */
 enum { EARLY_UNITS = 2, ASSIGNED_CLAIMS = 4, LANE_TOKENS = 64 };
-enum { WARPS = 3, STAGES = 6, MERGERS = DECODE_MERGERS, INFOS = 32 };
+enum { WARPS = 3, STAGES = 6, MERGERS = DECODE_MERGERS, OWNERS = 5, INFOS = 32 };
 enum { COLUMN_BLOCK = DECODE_COLUMN_BLOCK, COLUMN_BLOCKS = DECODE_COLUMN_BLOCKS, SLOTS = 2 };
 static_assert((int)COLUMN_BLOCKS == WARPS + 1, "the consumers and the folder");
 enum { COLUMNS = COLUMN_BLOCK * COLUMN_BLOCKS };
-static_assert(COLUMN_BLOCKS == (int)MERGERS, "mbarriers of both have the same count");
 enum { SPLIT_LANES = DECODE_SPLIT / LANE_TOKENS }; /* lanes that look up a split */
 
 enum unit_kind {
 	UNIT_PART,
-	UNIT_WHOLE,	    /* this block computes all splits of the row and head */
-	UNIT_OF_SHARED_ROW, /* a part, of a row with shared splits */
+	UNIT_WHOLE, /* this block computes all splits of the row and head */
 };
 
 /* From the scheduler to the producer. */
@@ -42,7 +41,7 @@ template <int STEP> struct unit {
 	uint32_t kind;	      /* enum unit_kind */
 };
 
-/* From the scheduler to the warps that compute a shared unit, and to the mergers. */
+/* From the scheduler to the warps that compute a shared unit, and to the counter. */
 struct shared_unit {
 	uint32_t row_count; /* 0: no more shared units */
 	uint32_t kv_head;
@@ -69,7 +68,7 @@ template <int D, int HEADS, bool HAS_SHARED, int STEP> struct plan {
 	static constexpr int d = D, heads = HEADS;
 	static constexpr int step = STEP, lane_steps = LANE_TOKENS / STEP;
 	static constexpr bool has_shared = HAS_SHARED;
-	static constexpr int threads = (WARPS + 3 + MERGERS) * WARP;
+	static constexpr int threads = (WARPS + 3 + (HAS_SHARED ? 1 + OWNERS : MERGERS)) * WARP;
 	static constexpr int row = D * 2, tile_bytes = TILE * row; /* K or V of a tile */
 	static constexpr int stage = 2 * tile_bytes + HEADS * row;
 	static constexpr int result_row = D + 4; /* floats, with padding against bank conflicts */
@@ -115,8 +114,8 @@ static __device__ inline void fence_device()
 }
 
 /* The shared memory of a block. An mbarrier completes a phase after one arrival. With shared units,
-   empty stages and stored slots wait for all warps that compute them, and empty slots for all
-   mergers: both are four. */
+   empty stages and stored slots wait for all warps that compute them, which are four; the counter
+   arrives four times at an empty slot. */
 template <class P> struct pipe {
 	unsigned char *memory;
 	uint32_t base; /* of memory, as shared address */

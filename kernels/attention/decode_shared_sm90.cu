@@ -1,7 +1,8 @@
+#include "kernels/attention/decode_owner_sm90.cuh"
 #include "kernels/attention/decode_stream_sm90.cuh"
 
-/* Flash decoding on Hopper as decode_sm90.cu, for steps in which rows share blocks (decode_list.h).
-   The bits are the same.
+/* Flash decoding on Hopper as decode_sm90.cu, for launches with rows that share blocks or have many
+   splits (decode_list.h). The bits are the same.
 
    Shared units, some splits of several rows each, come first. Their query heads stand side by side
    in column blocks of 8, whole rows in each. A warp computes one split for one column block and
@@ -9,10 +10,11 @@
    in them crosses columns. The folder is a fourth consumer then, and the scheduler copies the
    queries, to one of two slots:
 
-       scheduler ──unit──► producer ──stage──► consumers and folder ──slot──► mergers
+       scheduler ──unit──► producer ──stage──► consumers and folder ──slot──► counter
            └────────────────slot──────────────────────▲
 
-   Behind the shared units come single splits, as in decode_sm90.cu.
+   Behind the shared units come single splits, as in decode_sm90.cu. Rows of several splits have
+   owners, which merge them (decode_owner_sm90.cuh).
 
    Scheduling: blocks claim the entries of the host's list, each once for every key/value head. The
    first claims of a block follow from its index; later ones come from an atomic counter.
@@ -77,17 +79,7 @@ static __device__ inline void fold_tile(
 	uint32_t lane = threadIdx.x % WARP;
 	uint32_t query = queries + lane / 4 * P::query_row + lane % 4 * 4;
 	bool is_column = lane / 4 < columns;
-	auto load_query = [&](int k, uint32_t *b) {
-		b[0] = b[1] = 0;
-		if (is_column) {
-			asm volatile("ld.shared.b32 %0, [%1];\n"
-				     : "=r"(b[0])
-				     : "r"(query + k * 32));
-			asm volatile("ld.shared.b32 %0, [%1];\n"
-				     : "=r"(b[1])
-				     : "r"(query + k * 32 + 16));
-		}
-	};
+	auto load_query = [&](int k, uint32_t *b) { load_query_columns(b, query, k, is_column); };
 
 	score_tile<P>(score, stage, load_query);
 	softmax_tile<P, true>(tile, weight, score, TILE, scale);
@@ -324,9 +316,7 @@ static __device__ inline void push_unit(const decode_arguments &a, const pipe<P>
 		shared->split = c.first_split - claims.base + index;
 		shared->first_split = c.first_split - claims.base;
 		shared->split_count = c.end_split - c.first_split;
-		shared->kind = c.entry.is_of_shared_row		  ? UNIT_OF_SHARED_ROW
-			       : c.end_split - c.first_split == 1 ? UNIT_WHOLE
-								  : UNIT_PART;
+		shared->kind = c.end_split - c.first_split == 1 ? UNIT_WHOLE : UNIT_PART;
 	}
 	__syncwarp();
 	if (lane == 0) {
@@ -487,9 +477,10 @@ static __global__ void __launch_bounds__(P::threads, 1)
 		}
 	} else if (warp == COLUMN_BLOCKS + 1) {
 		schedule<P>(a, pipe);
+	} else if (warp == COLUMN_BLOCKS + 2) {
+		count_splits<P>(a, pipe);
 	} else {
-		merge_shared<P>(a, pipe, warp - COLUMN_BLOCKS - 2);
-		merge<P>(a, pipe, warp - COLUMN_BLOCKS - 2);
+		own_rows<P>(a, warp - COLUMN_BLOCKS - 3);
 	}
 #endif
 }
@@ -497,40 +488,28 @@ static __global__ void __launch_bounds__(P::threads, 1)
 template <class P>
 static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
+	int device = 0, processors = 0;
 	cudaError_t error = cudaFuncSetAttribute(decode_attention_shared_sm90_kernel<P>,
 		cudaFuncAttributeMaxDynamicSharedMemorySize, P::bytes);
 
+	if (error == cudaSuccess) {
+		error = cudaGetDevice(&device);
+	}
+	if (error == cudaSuccess) {
+		error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+	}
 	if (error != cudaSuccess) {
 		return (int)error;
 	}
+	/* Owners wait for the splits of other blocks, so all blocks must be resident. */
+	block_count = min(block_count, (uint32_t)processors);
 	return launch_dependent(decode_attention_shared_sm90_kernel<P>, block_count, P::threads,
 		P::bytes, stream, a);
-}
-
-template <int D, int STEP>
-static int launch_heads(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
-{
-	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
-
-	if (group <= 2) {
-		return launch<plan<D, 2, true, STEP>>(a, block_count, stream);
-	}
-	if (group <= 4) {
-		return launch<plan<D, 4, true, STEP>>(a, block_count, stream);
-	}
-	return launch<plan<D, 8, true, STEP>>(a, block_count, stream);
-}
-
-template <int D>
-static int launch_step(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
-{
-	return decode_has_whole_tiles(a) ? launch_heads<D, TILE>(a, block_count, stream)
-					 : launch_heads<D, PAGED_KV_STEP>(a, block_count, stream);
 }
 
 int decode_attention_shared_sm90(
 	const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
-	return a.shape.head_dim == 64 ? launch_step<64>(a, block_count, stream)
-				      : launch_step<128>(a, block_count, stream);
+	return launch_plan<true>(
+		a, [&](auto plan) { return launch<decltype(plan)>(a, block_count, stream); });
 }

@@ -264,29 +264,8 @@ static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t 
 		decode_attention_sm90_kernel<P>, block_count, P::threads, P::bytes, stream, a);
 }
 
-template <int D, int STEP>
-static int launch_heads(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
-{
-	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
-
-	if (group <= 2) {
-		return launch<plan<D, 2, false, STEP>>(a, block_count, stream);
-	}
-	if (group <= 4) {
-		return launch<plan<D, 4, false, STEP>>(a, block_count, stream);
-	}
-	return launch<plan<D, 8, false, STEP>>(a, block_count, stream);
-}
-
-template <int D>
-static int launch_step(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
-{
-	return decode_has_whole_tiles(a) ? launch_heads<D, TILE>(a, block_count, stream)
-					 : launch_heads<D, PAGED_KV_STEP>(a, block_count, stream);
-}
-
 int decode_attention_sm90(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
-	return a.shape.head_dim == 64 ? launch_step<64>(a, block_count, stream)
-				      : launch_step<128>(a, block_count, stream);
+	return launch_plan<false>(
+		a, [&](auto plan) { return launch<decltype(plan)>(a, block_count, stream); });
 }

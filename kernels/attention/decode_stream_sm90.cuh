@@ -141,6 +141,17 @@ template <class P> static __device__ void produce(const decode_arguments &a, con
 
 /* ---- consumers ---- */
 
+/* Loads the lane's elements of dimensions 16 * k to 16 * k + 15 as operand b of multiply_add().
+   query: shared address of the elements of dimension 0. Columns past the query heads are zero. */
+static __device__ inline void load_query_columns(uint32_t *b, uint32_t query, int k, bool is_column)
+{
+	b[0] = b[1] = 0;
+	if (is_column) {
+		asm volatile("ld.shared.b32 %0, [%1];\n" : "=r"(b[0]) : "r"(query + k * 32));
+		asm volatile("ld.shared.b32 %0, [%1];\n" : "=r"(b[1]) : "r"(query + k * 32 + 16));
+	}
+}
+
 template <class P, bool IS_FULL>
 static __device__ inline void compute_tile(
 	tile_result<P> &result, uint32_t stage, uint32_t count, uint32_t group, float scale)
@@ -150,17 +161,7 @@ static __device__ inline void compute_tile(
 	uint32_t lane = threadIdx.x % WARP;
 	uint32_t query = stage + 2 * P::tile_bytes + (lane / 4) * P::row + (lane % 4) * 4;
 	bool is_head = lane / 4 < group;
-	auto load_query = [&](int k, uint32_t *b) {
-		b[0] = b[1] = 0;
-		if (is_head) {
-			asm volatile("ld.shared.b32 %0, [%1];\n"
-				     : "=r"(b[0])
-				     : "r"(query + k * 32));
-			asm volatile("ld.shared.b32 %0, [%1];\n"
-				     : "=r"(b[1])
-				     : "r"(query + k * 32 + 16));
-		}
-	};
+	auto load_query = [&](int k, uint32_t *b) { load_query_columns(b, query, k, is_head); };
 
 	score_tile<P>(score, stage, load_query);
 	softmax_tile<P, IS_FULL>(result, weight, score, count, scale);
@@ -232,5 +233,36 @@ static __device__ void consume(
 }
 
 #endif
+
+/* ---- launchers ---- */
+
+template <bool HAS_SHARED, int D, int STEP, class LAUNCH>
+static int launch_heads(const decode_arguments &a, const LAUNCH &launch)
+{
+	uint32_t group = a.shape.head_count / a.shape.kv_head_count;
+
+	if (group <= 2) {
+		return launch(plan<D, 2, HAS_SHARED, STEP>());
+	}
+	if (group <= 4) {
+		return launch(plan<D, 4, HAS_SHARED, STEP>());
+	}
+	return launch(plan<D, 8, HAS_SHARED, STEP>());
+}
+
+template <bool HAS_SHARED, int D, class LAUNCH>
+static int launch_step(const decode_arguments &a, const LAUNCH &launch)
+{
+	return decode_has_whole_tiles(a) ? launch_heads<HAS_SHARED, D, TILE>(a, launch)
+					 : launch_heads<HAS_SHARED, D, PAGED_KV_STEP>(a, launch);
+}
+
+/* Calls launch(plan) for the shape; returns its cudaError_t. */
+template <bool HAS_SHARED, class LAUNCH>
+static int launch_plan(const decode_arguments &a, const LAUNCH &launch)
+{
+	return a.shape.head_dim == 64 ? launch_step<HAS_SHARED, 64>(a, launch)
+				      : launch_step<HAS_SHARED, 128>(a, launch);
+}
 
 #endif

@@ -51,6 +51,9 @@ static struct attention_lists lists_of(const struct operands *operands)
 	};
 }
 
+/* Whether all launches count as long. */
+static bool is_every_launch_long;
+
 /* Computes rows [first, first + count) of the batch by lists that share prefixes or not. */
 static void decode_rows_by(struct operands *operands, struct decode_work *work, uint32_t first,
 	uint32_t count, bool is_sharing)
@@ -66,7 +69,7 @@ static void decode_rows_by(struct operands *operands, struct decode_work *work, 
 		device_copy(claims.claims, (claims.count > 0 ? claims.count : 1) * sizeof(*list));
 	work->launch = launch;
 	work->claims = list;
-	work->has_shared = claims.launch.shared > 0;
+	work->is_long = claims.launch.is_long || is_every_launch_long;
 	work->first_row = first;
 	must(decode_attention(operand_at(operands, OPERAND_OUT, 0),
 		     operand_at(operands, OPERAND_IN, 0), operand_at(operands, ATTENTION_KEYS, 0),
@@ -95,8 +98,12 @@ static void check_decode_ways(const struct op_case *c, uint32_t block_count, enu
 	const struct {
 		const char *what;
 		uint32_t first_rows, block_count;
-	} ways[] = {{"two launches", count / 2, block_count}, {"one block", 0, 1},
-		{"many blocks", 0, 3 * block_count + 1}, {"clusters", 0, 16 * count * c->kv_heads}};
+		bool is_long;
+	} ways[] = {{"two launches", count / 2, block_count, false}, {"one block", 0, 1, false},
+		{"many blocks", 0, 3 * block_count + 1, false},
+		{"clusters", 0, 16 * count * c->kv_heads, false},
+		{"long launch", 0, block_count, true},
+		{"two long launches", count / 2, 3 * block_count + 1, true}};
 
 	work.block_count = block_count;
 	decode_rows(&operands, &work, 0, count);
@@ -106,10 +113,12 @@ static void check_decode_ways(const struct op_case *c, uint32_t block_count, enu
 		float *whole = tensor_fetch(&out);
 		operands_poison(&operands, OPERAND_OUT);
 		work.block_count = ways[i].block_count;
+		is_every_launch_long = ways[i].is_long;
 		decode_rows(&operands, &work, 0, ways[i].first_rows);
 		decode_rows(&operands, &work, ways[i].first_rows, count - ways[i].first_rows);
 		expect_same_bits(&out, whole, ways[i].what);
 	}
+	is_every_launch_long = false;
 	operands_close(&operands);
 }
 

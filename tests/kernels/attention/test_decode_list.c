@@ -22,8 +22,6 @@ struct scene {
 	struct decode_claim claims[2 * ROWS_MAX * SPLITS_MAX];
 	uint8_t covered[ROWS_MAX][SPLITS_MAX]; /* times */
 	bool is_read_together[ROWS_MAX][SPLITS_MAX];
-	uint32_t singles[ROWS_MAX];
-	bool is_of_shared_row[ROWS_MAX]; /* as its singles say */
 };
 
 static struct scene scene;
@@ -152,20 +150,17 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 		}
 		check(claim->row >= first && claim->row < end && claim->count == 1);
 		cover(claim->row, claim->index, false);
-		check(scene.singles[claim->row] == 0 ||
-			scene.is_of_shared_row[claim->row] == claim->is_of_shared_row);
-		scene.is_of_shared_row[claim->row] = claim->is_of_shared_row;
-		scene.singles[claim->row]++;
 	}
+	bool is_long = launch.shared > 0;
 	for (uint32_t r = first; r < end; r++) {
-		bool has_shared = false;
-		for (uint32_t k = 0; k < scene.split_start[r + 1] - scene.split_start[r]; k++) {
+		uint32_t splits = scene.split_start[r + 1] - scene.split_start[r];
+		is_long |= splits > (uint32_t)(end - first == 1 ? DECODE_LONG_ALONE : DECODE_LONG);
+		for (uint32_t k = 0; k < splits; k++) {
 			check(scene.covered[r][k] == 1);
 			check(scene.is_read_together[r][k] == is_shared(first, end, r, k));
-			has_shared |= scene.is_read_together[r][k];
 		}
-		check(scene.singles[r] == 0 || scene.is_of_shared_row[r] == has_shared);
 	}
+	check(launch.is_long == (is_long && scene.list.path == KERNEL_PATH_SM90));
 	return next;
 }
 
@@ -198,7 +193,6 @@ static void body_lists(struct prop *prop, const void *context)
 	uint32_t middle = prop_range(prop, 0, scene.row_count);
 	for (uint32_t round = 0; round < 2; round++) {
 		memset(scene.covered, 0, sizeof(scene.covered));
-		memset(scene.singles, 0, sizeof(scene.singles));
 		uint32_t end = take_launch(0, middle, 0);
 		end = take_launch(middle, scene.row_count, end);
 		check(end <= decode_list_capacity(scene.list.split_capacity));
@@ -221,22 +215,34 @@ static uint64_t least_tokens(enum decode_sharing sharing, uint32_t kv_heads, uin
 		.shape = {.head_count = kv_heads, .kv_head_count = kv_heads, .head_dim = head_dim}};
 	uint64_t tokens = 0;
 
-	while (tokens < 1000000 && !decode_list_may_share(&list, tokens)) {
+	while (tokens < 1000000 && !decode_list_may_share(&list, tokens, DECODE_LONG)) {
 		tokens++;
 	}
-	cr_expect(decode_list_may_share(&list, tokens + 1) == (tokens < 1000000));
+	cr_expect(decode_list_may_share(&list, tokens + 1, DECODE_LONG) == (tokens < 1000000));
 	return tokens;
 }
 
-/* 96 MiB of keys and values of two bytes an element. A rank of two has half of the heads. */
+/* 72 MiB of keys and values of two bytes an element. A rank of two has half of the heads. */
 Test(decode_list, sharing_begins_where_it_saves_enough_bytes)
 {
-	cr_expect(least_tokens(DECODE_SHARING_AUTO, 8, 128) == 24576);
-	cr_expect(least_tokens(DECODE_SHARING_AUTO, 4, 128) == 49152);
-	cr_expect(least_tokens(DECODE_SHARING_AUTO, 1, 128) == 196608);
-	cr_expect(least_tokens(DECODE_SHARING_AUTO, 2, 64) == 196608);
-	cr_expect(least_tokens(DECODE_SHARING_AUTO, 7, 128) == 28087); /* rounded up */
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 8, 128) == 18432);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 4, 128) == 36864);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 1, 128) == 147456);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 2, 64) == 147456);
+	cr_expect(least_tokens(DECODE_SHARING_AUTO, 7, 128) == 21066); /* rounded up */
 	cr_expect(least_tokens(DECODE_SHARING_AUTO, 1024, 128) == DECODE_SPLIT);
 	cr_expect(least_tokens(DECODE_SHARING_ON, 8, 128) == DECODE_SPLIT);
 	cr_expect(least_tokens(DECODE_SHARING_OFF, 8, 128) == 1000000);
+}
+
+Test(decode_list, sharing_costs_nothing_where_a_row_is_long)
+{
+	struct decode_list list = {.sharing = DECODE_SHARING_AUTO,
+		.shape = {.head_count = 8, .kv_head_count = 8, .head_dim = 128}};
+
+	cr_expect(!decode_list_may_share(&list, DECODE_SPLIT, DECODE_LONG));
+	cr_expect(decode_list_may_share(&list, DECODE_SPLIT, DECODE_LONG + 1));
+	cr_expect(!decode_list_may_share(&list, DECODE_SPLIT - 1, DECODE_LONG + 1));
+	list.sharing = DECODE_SHARING_OFF;
+	cr_expect(!decode_list_may_share(&list, DECODE_SPLIT, DECODE_LONG + 1));
 }
