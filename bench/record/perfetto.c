@@ -261,10 +261,14 @@ static void request_event(
 		}
 		break;
 	case EVENT_PREEMPT:
-		request->preemptions++;
-		change_stage(file, request, STAGE_PREEMPTED, start_ns);
+		/* Asynchronous, the step before may have ended it since. */
+		if (request->stage != STAGE_NONE) {
+			request->preemptions++;
+			change_stage(file, request, STAGE_PREEMPTED, start_ns);
+		}
 		break;
 	case EVENT_FINISH:
+		request->preemptions = event->sequence->preemption_count;
 		end_request(file, request, end_ns, "finished", event->a);
 		break;
 	case EVENT_REJECT:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench/replay/run_to_folder.h"
+#include "engine/policy.h"
 #include "reports/results/results.h"
 #include "engine/profiling/nvtx.h"
 #include "tests/harness/files.h"
@@ -20,11 +21,36 @@
 
 enum { REQUESTS = 24, PATH_BYTES = 2 * TEMPORARY_PATH_BYTES, ROWS_MAX = 4096 };
 
+static void run_rows(const char *folder, const char *name, const char *rows,
+	const struct policy *policy, uint32_t kv_blocks, uint32_t max_model_len)
+{
+	char trace[PATH_BYTES], out[PATH_BYTES], timeline[PATH_BYTES];
+	struct error error = {0};
+
+	temporary_write(folder, "trace.jsonl", rows, trace);
+	snprintf(out, sizeof(out), "%s/%s", folder, name);
+	snprintf(timeline, sizeof(timeline), "%s/%s.json", folder, name);
+	struct replay_request request = {
+		.run.trace_path = trace, .out = out, .timeline = timeline, .wants_steps = true};
+	struct replay_config *config = &request.run.config;
+	replay_config_default(config);
+	while (policy_at(config->policy) != policy) {
+		config->policy++;
+	}
+	config->given.block_size = config->given.max_num_seqs = true;
+	config->given.max_num_batched_tokens = true;
+	config->block_size = 16;
+	config->kv_blocks = kv_blocks;
+	config->max_num_seqs = 8;
+	config->max_num_batched_tokens = 128;
+	config->max_model_len = max_model_len;
+	require(run_to_folder(&request, &error) == STATUS_OK, "%s", error.text);
+}
+
 /* A run that has a backlog, chunked prompts, preemptions and a rejection, into FOLDER/NAME. */
 static void run(const char *folder, const char *name)
 {
-	char trace[PATH_BYTES], out[PATH_BYTES], timeline[PATH_BYTES], rows[8192] = "";
-	struct error error = {0};
+	char rows[8192] = "";
 	size_t used = 0;
 
 	for (uint32_t i = 0; i < REQUESTS; i++) {
@@ -33,19 +59,7 @@ static void run(const char *folder, const char *name)
 			"{\"timestamp\":%u,\"input_length\":%u,\"output_length\":%u}\n",
 			7000 + i * 3, prompt, 20 + i * 13 % 60);
 	}
-	temporary_write(folder, "trace.jsonl", rows, trace);
-	snprintf(out, sizeof(out), "%s/%s", folder, name);
-	snprintf(timeline, sizeof(timeline), "%s/%s.json", folder, name);
-	struct replay_request request = {
-		.run.trace_path = trace, .out = out, .timeline = timeline, .wants_steps = true};
-	struct replay_config *config = &request.run.config;
-	replay_config_default(config);
-	config->block_size = 16;
-	config->kv_blocks = 60;
-	config->max_num_seqs = 8;
-	config->max_num_batched_tokens = 128;
-	config->max_model_len = 900;
-	require(run_to_folder(&request, &error) == STATUS_OK, "%s", error.text);
+	run_rows(folder, name, rows, &policy_mixed, 60, 900);
 }
 
 /* Nanoseconds of a time in microseconds with three places. */
@@ -231,6 +245,40 @@ Test(perfetto, agrees_with_the_tables)
 	require(strstr(text, "\"rejected: too long\"") != NULL, "the rejection is missing");
 	free(requests);
 	free(steps);
+	cJSON_Delete(root);
+	free(text);
+	temporary_remove(folder);
+}
+
+/* Asynchronous: in step 1, decided while step 0 runs, the first request needs a block, and takes it
+   from the second. But step 0 gives the second its only token and ends it. So it has no slice behind
+   its end. */
+Test(perfetto, a_request_that_ends_preempted_has_no_slice_behind_its_end)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
+	struct request_slices slices[2] = {0};
+	const cJSON *event;
+
+	temporary_folder(folder);
+	run_rows(folder, "run",
+		"{\"timestamp\":0,\"input_length\":64,\"output_length\":20}\n"
+		"{\"timestamp\":0,\"input_length\":64,\"output_length\":1}\n",
+		&policy_vllm, 9, 128);
+	snprintf(path, sizeof(path), "%s/run.json", folder);
+	char *text = file_read(path, NULL);
+	cJSON *root = cJSON_Parse(text);
+	cJSON_ArrayForEach(event, cJSON_GetObjectItemCaseSensitive(root, "traceEvents"))
+	{
+		const char *kind = text_of(event, "ph");
+		if (strcmp(kind, "b") == 0 || strcmp(kind, "e") == 0) {
+			follow(&slices[strtoul(text_of(event, "id"), NULL, 10)], event);
+		}
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		require(!slices[i].is_open && !slices[i].has_slice, "request %u never ends", i);
+	}
+	require(strstr(text, "\"output_tokens\":1,\"preemptions\":1}") != NULL,
+		"the second was not preempted as it ended");
 	cJSON_Delete(root);
 	free(text);
 	temporary_remove(folder);
