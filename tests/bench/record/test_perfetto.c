@@ -250,9 +250,9 @@ Test(perfetto, agrees_with_the_tables)
 	temporary_remove(folder);
 }
 
-/* Asynchronous: in step 1, decided while step 0 runs, the first request needs a block, and takes it
-   from the second. But step 0 gives the second its only token and ends it. So it has no slice behind
-   its end. */
+/* Asynchronous: in step 1, decided while step 0 runs, the first request needs a block, and takes
+   it from the second. But step 0 gives the second its only token and ends it. So it has no slice
+   behind its end. */
 Test(perfetto, a_request_that_ends_preempted_has_no_slice_behind_its_end)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
