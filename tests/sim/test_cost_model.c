@@ -723,6 +723,20 @@ Test(profile, a_file_of_ones_own_can_be_used)
 	require_equal(gpu.is_calibrated, false);
 }
 
+/* Only what is calibrated needs to know the best that the GPU can do. */
+Test(profile, limits_may_be_missing_from_a_data_sheet)
+{
+	struct gpu_profile gpu;
+	struct error error = {STATUS_OK, ""};
+
+	require(read_changed("\"limits\"", "\"notes\"", &gpu, &error) == STATUS_OK, "%s",
+		error.text);
+	require(!gpu.has_limits, "limits of nothing");
+	require(read_changed("\"limits\"", "\"limits\"", &gpu, &error) == STATUS_OK, "%s",
+		error.text);
+	require(gpu.has_limits, "no limits");
+}
+
 /* It is printed. */
 Test(profile, a_description_steers_no_terminal)
 {

@@ -240,6 +240,8 @@ Test(bands, a_replicates_answer_lies_between_what_passes_and_what_fails)
 	cr_assert_eq(band_value(&answer, false, 0, 0), 6);
 	cr_assert_eq(band_value(&answer, false, -0.01, 0.03), 5);
 	cr_assert_eq(band_value(&answer, false, 0.01, 0.03), 6); /* no line of this kind */
+	cr_assert_eq(band_value(&answer, false, -0.02, 0), answer.lowest_fail);
+	cr_assert_eq(band_value(&answer, false, 0, 0.02), answer.highest_pass);
 	answer.lowest_fail = 5;
 	cr_assert_eq(band_value(&answer, false, -0.01, 0.03), 4);
 }
