@@ -98,6 +98,7 @@ template <int N> struct wgmma;
 #define NAMES_48 NAMES_44 ", %44, %45, %46, %47"
 #define NAMES_64 NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55, " \
 	"%56, %57, %58, %59, %60, %61, %62, %63"
+#define NAMES_56 NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55"
 
 /* a, b, adds: the numbers of the operands that follow those of sum. */
 #define WGMMA(n, names, a, b, adds, ...)                                                           \
@@ -121,6 +122,7 @@ WGMMA(64, NAMES_32, "%32", "%33", "%34", SUMS_32(0))
 WGMMA(80, NAMES_40, "%40", "%41", "%42", SUMS_32(0), SUMS_8(32))
 WGMMA(88, NAMES_44, "%44", "%45", "%46", SUMS_32(0), SUMS_8(32), SUMS_4(40))
 WGMMA(96, NAMES_48, "%48", "%49", "%50", SUMS_32(0), SUMS_16(32))
+WGMMA(112, NAMES_56, "%56", "%57", "%58", SUMS_32(0), SUMS_16(32), SUMS_8(48))
 WGMMA(128, NAMES_64, "%64", "%65", "%66", SUMS_32(0), SUMS_32(32))
 
 #define WGMMA_TRANSPOSED(n, names, a, b, adds, ...)                                                \
@@ -153,6 +155,7 @@ WGMMA_TRANSPOSED(128, NAMES_64, "%64, %65, %66, %67", "%68", "%69", SUMS_32(0), 
 #undef NAMES_40
 #undef NAMES_44
 #undef NAMES_48
+#undef NAMES_56
 #undef NAMES_64
 
 /* ---- registers ---- */

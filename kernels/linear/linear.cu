@@ -23,6 +23,8 @@ int linear_run(const struct linear_plan *plan, const struct linear_operands *ope
 		return linear_small(plan, operands, stream);
 	case LINEAR_WIDE:
 		return linear_wide(plan, operands, stream);
+	case LINEAR_TALL:
+		return linear_tall(plan, operands, stream);
 	case LINEAR_CUBLASLT:
 		if (shape->is_logits) {
 			return cublaslt_linear_logits(library, (float *)operands->out, operands->in,

@@ -40,6 +40,13 @@ enum { BIAS = OPERAND_MORE };
 		CASE(CASE_MODEL, rows, 4096, 24576), CASE(CASE_MODEL, rows, 5120, 34816),          \
 		CASE(CASE_MODEL, rows, 5120, 51200)
 
+/* Wide weights and tens to hundreds of rows: qkv of qwen3-0.6b; qkv, o and down of 8b. */
+#define TALL_LAYERS(rows)                                                                          \
+	CASE(CASE_MODEL, rows, 1024, 4096), CASE(CASE_MODEL, rows, 4096, 6144),                    \
+		CASE(CASE_MODEL, rows, 4096, 4096), CASE(CASE_MODEL, rows, 12288, 4096)
+/* gate_up of the same. */
+#define TALL_GATE_UPS(rows) CASE(CASE_MODEL, rows, 1024, 6144), CASE(CASE_MODEL, rows, 4096, 24576)
+
 static const struct op_case cublaslt_cases[] = {
 	CASE(CASE_TINY, 1, 1, 1),
 	{CASE_TINY, .rows = 1, .width = 16, .outputs = 3, .has_bias = true},
@@ -96,6 +103,9 @@ static const struct op_case linear_cases[] = {
 	DECODE_LAYERS(64),
 	WIDE_LAYERS(1),
 	WIDE_LAYERS(8),
+	TALL_LAYERS(96),
+	TALL_LAYERS(192),
+	TALL_LAYERS(256),
 };
 
 static const struct op_case linear_silu_cases[] = {
@@ -120,6 +130,9 @@ static const struct op_case linear_silu_cases[] = {
 	CASE(CASE_MODEL, 64, 1024, 6144),
 	WIDE_GATE_UPS(1),
 	WIDE_GATE_UPS(8),
+	TALL_GATE_UPS(96),
+	TALL_GATE_UPS(192),
+	TALL_GATE_UPS(256),
 };
 
 static void describe(const struct op_case *c, char *text)

@@ -18,6 +18,7 @@ enum {
 	STREAM_ONE_WARP_BYTES = 118
 				<< 10, /* shared memory of LINEAR_STREAM with one warp a block */
 	WAVES_ROWS_MAX = 32,	       /* for LINEAR_SMALL in several waves */
+	TALL_PROMPT_ROWS = 12288,      /* the fewest rows of prompts that were measured */
 };
 
 static uint32_t divide_up(uint32_t a, uint32_t b)
@@ -330,6 +331,83 @@ static struct linear_plan plan_wide(const struct linear_shape *shape, uint32_t r
 	return plan;
 }
 
+/* ---- LINEAR_TALL ---- */
+
+/* The weights and rows for which LINEAR_TALL was measured to be the fastest, from qwen3-0.6b and
+   qwen3-8b. Other weights were not measured. */
+static const struct tall_choice {
+	uint32_t inputs, outputs;
+	bool has_silu;
+	uint32_t first_row, last_row;
+	struct linear_tall_tile tile;
+} tall_choices[] = {
+	{1024, 4096, false, 65, 224, {1, 2, 1, 2}},
+	{1024, 4096, false, 225, 256, {1, 2, 1, 1}},
+	{1024, 6144, true, 129, 224, {2, 2, 2, 2}},
+	{1024, 6144, true, 225, 256, {3, 4, 1, 2}},
+	{4096, 6144, false, 9, 64, {1, 1, 1, 1}},
+	{4096, 6144, false, 65, 96, {1, 1, 4, 1}},
+	{4096, 6144, false, 161, 224, {2, 2, 1, 2}},
+	{4096, 4096, false, 33, 256, {1, 2, 1, 2}},
+	{4096, 24576, true, 9, 256, {3, 1, 1, 1}},
+	{4096, 24576, true, TALL_PROMPT_ROWS, UINT32_MAX, {3, 0, 2, 1}},
+	{12288, 4096, false, 65, 224, {1, 2, 1, 2}},
+};
+
+static const struct linear_tall_tile *tall_tile_of(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	for (size_t i = 0; i < COUNT(tall_choices) && device->has_sm90; i++) {
+		const struct tall_choice *choice = &tall_choices[i];
+		if (choice->inputs == shape->input_count &&
+			choice->outputs == shape->output_count &&
+			choice->has_silu == shape->has_silu && shape->split_k == 1 &&
+			!shape->is_logits && choice->first_row <= row_count &&
+			row_count <= choice->last_row) {
+			return &choice->tile;
+		}
+	}
+	return NULL;
+}
+
+/* One block a multiprocessor, with all its shared memory. */
+struct linear_plan linear_plan_tall(const struct linear_shape *shape, uint32_t row_count,
+	const struct linear_tall_tile *tile, const struct linear_device *device)
+{
+	struct linear_plan plan = plan_of(LINEAR_TALL, shape, row_count);
+	const uint32_t multiple = LINEAR_TALL_EIGHT * tile->token_sharers;
+
+	plan.weight_rows = tile->groups * WGMMA_ROWS;
+	plan.sharers = tile->weight_sharers;
+	plan.token_sharers = tile->token_sharers;
+	plan.tile_tokens = LINEAR_TALL_TOKENS;
+	if (tile->token_tiles > 0) {
+		uint32_t tokens = divide_up(row_count, tile->token_tiles);
+		plan.tile_tokens = divide_up(tokens, multiple) * multiple;
+	}
+	const uint32_t token_tiles = divide_up(row_count, plan.tile_tokens);
+	const uint32_t columns = linear_tall_columns(plan.tile_tokens);
+	const uint32_t chunks = LINEAR_TALL_CHUNKS(plan.weight_rows, columns);
+	const bool is_large = tile->groups == LINEAR_TALL_GROUPS;
+	const uint32_t columns_max = is_large ? LINEAR_TALL_TOKENS : LINEAR_TALL_TOKENS / 2;
+	if (!device->has_sm90 || shape->split_k > 1 || shape->is_logits || columns > columns_max ||
+		(shape->has_silu ? tile->groups == 1 : is_large) ||
+		shape->output_count % (plan.weight_rows * tile->token_sharers) != 0 ||
+		token_tiles % tile->weight_sharers != 0 ||
+		(tile->weight_sharers > 1 && token_tiles > LINEAR_TALL_BAND) ||
+		shape->input_count % (LINEAR_CHUNK * chunks) != 0) {
+		plan.path = LINEAR_NONE;
+		return plan;
+	}
+	const uint32_t stage = chunks * (plan.weight_rows + columns) * CHUNK_BYTES;
+	const uint32_t fills = shape->input_count / LINEAR_CHUNK / chunks;
+	plan.token_stages = smaller(fills, (device->shared_bytes - LINEAR_BARRIER_BYTES) / stage);
+	plan.token_stages = smaller(plan.token_stages, LINEAR_STAGES_MAX);
+	plan.weight_stages = plan.token_stages;
+	plan.shared_bytes = LINEAR_BARRIER_BYTES + plan.token_stages * stage;
+	return plan;
+}
+
 /* ---- choice of a path ---- */
 
 /* The most rows for which LINEAR_TINY and LINEAR_SMALL are the fastest. */
@@ -380,6 +458,7 @@ struct linear_plan linear_plan_path(enum linear_path path, const struct linear_s
 struct linear_plan linear_plan_kernel(const struct linear_shape *shape, uint32_t row_count,
 	bool has_norm, const struct linear_device *device)
 {
+	const struct linear_tall_tile *tall = tall_tile_of(shape, row_count, device);
 	bool is_small = row_count <= small_rows_max(shape);
 	bool is_tiny = row_count <= LINEAR_TINY_ROWS && shape->input_count < TINY_INPUTS &&
 		       tiny_fits(shape, device);
@@ -392,6 +471,9 @@ struct linear_plan linear_plan_kernel(const struct linear_shape *shape, uint32_t
 	}
 	if (is_streamed(shape, row_count, device)) {
 		return plan_stream(shape, row_count, device);
+	}
+	if (tall != NULL) {
+		return linear_plan_tall(shape, row_count, tall, device);
 	}
 	if (!is_small && wide_tile_of(shape, row_count, device) != NULL) {
 		return linear_plan_path(LINEAR_WIDE, shape, row_count, device);
@@ -410,7 +492,7 @@ struct linear_plan linear_plan(const struct linear_shape *shape, uint32_t row_co
 		shape->split_k == linear_split_k(shape->input_count, shape->output_count);
 	bool pays = row_count <= small_rows_max(shape) || plan.path == LINEAR_WIDE;
 
-	if (is_streamed_logits || plan.fuses_norm ||
+	if (is_streamed_logits || plan.fuses_norm || plan.path == LINEAR_TALL ||
 		(!shape->is_logits && is_own_order && pays &&
 			has_kernel(shape, row_count, device))) {
 		return plan;

@@ -20,6 +20,7 @@ extern "C" {
        LINEAR_STREAM            linear_stream.cu, mma.sync up to 8 rows: wide weights, logits
        LINEAR_SMALL             linear_small.cu, wgmma     up to 64 decode rows, M of one wgmma
        LINEAR_WIDE              linear_wide.cu, wgmma      more, while all tiles run in one wave
+       LINEAR_TALL              linear_tall.cu, wgmma      9 to 256 rows, and long prompts
        LINEAR_CUBLASLT          cublaslt.cu                any number of rows; all rows of prompts
        LINEAR_CUBLASLT_SPLIT_K  cublaslt.cu                any number of rows; leaves partial sums
                                                            in scratch for add_rms_norm_split_k()
@@ -34,6 +35,7 @@ enum linear_path {
 	LINEAR_STREAM,
 	LINEAR_SMALL,
 	LINEAR_WIDE,
+	LINEAR_TALL,
 	LINEAR_NONE, /* none of our own kernels fits, see linear_plan_kernel() */
 };
 
@@ -73,9 +75,10 @@ struct linear_plan {
 	uint32_t weight_rows;		      /* rows of the weight in the tile of a block */
 	uint32_t tile_tokens;		      /* tokens in the tile of a block */
 	uint32_t token_stages, weight_stages; /* stages of the rings; LINEAR_SMALL has one ring */
-	uint32_t blocks;       /* LINEAR_STREAM: each computes tiles of an equal share of rows */
-	uint32_t sharers;      /* LINEAR_WIDE: blocks that share weight rows by multicast */
-	uint32_t shared_bytes; /* dynamic shared memory of a block */
+	uint32_t blocks;	/* LINEAR_STREAM: each computes tiles of an equal share of rows */
+	uint32_t sharers;	/* LINEAR_WIDE, _TALL: blocks that share weight rows by multicast */
+	uint32_t token_sharers; /* LINEAR_TALL: blocks that share tokens by multicast */
+	uint32_t shared_bytes;	/* dynamic shared memory of a block */
 };
 
 /* The fastest plan for row_count rows. has_norm: the input of the layer is the result of an
@@ -91,6 +94,17 @@ struct linear_plan linear_plan_kernel(const struct linear_shape *shape, uint32_t
 /* The plan for a given path of our own; LINEAR_NONE where it does not fit. */
 struct linear_plan linear_plan_path(enum linear_path path, const struct linear_shape *shape,
 	uint32_t row_count, const struct linear_device *device);
+
+/* LINEAR_TALL: the tile of a block, and the blocks that share what they load (a cluster). */
+struct linear_tall_tile {
+	uint32_t groups;      /* of 64 rows of the weight: 1 or 2 without silu, 2 or 3 with it */
+	uint32_t token_tiles; /* of equally many tokens; 0: of LINEAR_TALL_TOKENS each */
+	uint32_t token_sharers, weight_sharers;
+};
+
+/* The plan for a given tile, for tests and measurements; LINEAR_NONE where it does not fit. */
+struct linear_plan linear_plan_tall(const struct linear_shape *shape, uint32_t row_count,
+	const struct linear_tall_tile *tile, const struct linear_device *device);
 
 /* Whether our own kernels support this shape. */
 bool linear_has_kernel(const struct linear_shape *shape, const struct linear_device *device);
@@ -121,6 +135,10 @@ enum {
 	LINEAR_STREAM_ROWS = 16,       /* rows of the weight of a warp, M of an mma.sync */
 	LINEAR_STREAM_WARPS_MAX = 8,   /* of a tile */
 	LINEAR_STREAM_ROOM = 1024,     /* shared memory of a norm's block */
+	LINEAR_TALL_GROUPS = 3,	       /* the most of a tile, with silu only */
+	LINEAR_TALL_TOKENS = 256,      /* the most of a tile with so many groups; of others half */
+	LINEAR_TALL_EIGHT = 8,	       /* tokens, and rows of the weight, of which tiles consist */
+	LINEAR_TALL_BAND = 8,	       /* token tiles that run together where there are more */
 	LINEAR_NORM_WARP_INPUTS = 256, /* inputs of a norm warp, 8 a lane */
 	LINEAR_NORM_WARPS_MAX = 8,
 };
@@ -130,6 +148,17 @@ static inline uint32_t linear_stream_token_bytes(uint32_t row_count)
 {
 	return (LINEAR_STREAM_CHUNKS * row_count * (LINEAR_CHUNK * 2) + 1023) / 1024 * 1024;
 }
+
+/* LINEAR_TALL: N of its wgmma for so many tokens in a tile. */
+static inline uint32_t linear_tall_columns(uint32_t tile_tokens)
+{
+	const uint32_t step = tile_tokens <= 128 ? 16 : 32;
+
+	return (tile_tokens + step - 1) / step * step;
+}
+
+/* LINEAR_TALL: chunks of inputs in a stage. */
+#define LINEAR_TALL_CHUNKS(rows, columns) ((rows) + (columns) <= 192 ? 2 : 1)
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,8 @@
 #include "kernels/device/shared.cuh"
 #include "kernels/device/tma.cuh"
 
-/* What linear_tiny.cu, linear_stream.cu, linear_small.cu and linear_wide.cu share. */
+/* What linear_tiny.cu, linear_stream.cu, linear_small.cu, linear_wide.cu and
+   linear_tall.cu share. */
 
 enum {
 	CHUNK = LINEAR_CHUNK,
@@ -23,6 +24,8 @@ int linear_stream(const struct linear_plan *plan, const struct linear_operands *
 int linear_small(const struct linear_plan *plan, const struct linear_operands *operands,
 	cudaStream_t stream);
 int linear_wide(const struct linear_plan *plan, const struct linear_operands *operands,
+	cudaStream_t stream);
+int linear_tall(const struct linear_plan *plan, const struct linear_operands *operands,
 	cudaStream_t stream);
 
 #ifdef QUIRE_SM90A

@@ -316,9 +316,9 @@ static void expect_streamed(
 		"cudaMemcpy");
 	must(linear_run(plan, &operands, NULL, NULL), "linear_run");
 	must(cudaDeviceSynchronize(), "kernel");
-	snprintf(what, sizeof(what), "linear_stream of %u rows, %u to %u, bias %d, silu %d",
-		plan->row_count, plan->shape.input_count, plan->shape.output_count, has_bias,
-		has_silu);
+	snprintf(what, sizeof(what), "path %d, %u rows, %u to %u, bias %d, silu %d",
+		(int)plan->path, plan->row_count, plan->shape.input_count, plan->shape.output_count,
+		has_bias, has_silu);
 	expect_equal_tensors(&out, &expected, what);
 	tensor_free(&out);
 	tensor_free(&expected);
@@ -414,6 +414,72 @@ Test(cuda_linear, streams_add_in_the_order_of_the_library)
 		check_streamed_logits(shapes[i][0], shapes[i][1], library);
 	}
 	check_streamed_logits(1024, 37984, library); /* several tiles of 8 warps */
+	cublaslt_close(library);
+}
+
+/* ---- the tall kernel ---- */
+
+/* Every tile of one batch, with and without bias or silu, has the bits of cuBLASLt. */
+static void check_tall(
+	const struct streamed *all, const struct linear_shape *whole, uint32_t rows, bool has_bias)
+{
+	const struct linear_device device = linear_device(kernel_path_of_device());
+	const struct linear_tall_tile most = {3, 4, 4, 2};
+	uint32_t count = most.groups * most.token_tiles * most.token_sharers * most.weight_sharers;
+
+	for (uint32_t i = 0; i < 2 * count; i++) {
+		struct linear_shape shape = *whole;
+		const uint32_t token_tiles[] = {1, 2, 3, 10};
+		const struct linear_tall_tile tile = {
+			i % 3 + 1, token_tiles[i / 3 % 4], i / 12 % 4 + 1, i / 48 % 2 + 1};
+		shape.has_silu = i >= count;
+		const struct linear_plan plan = linear_plan_tall(&shape, rows, &tile, &device);
+		if (plan.path == LINEAR_TALL && tile.token_sharers != 3 &&
+			!(shape.has_silu && has_bias)) {
+			expect_streamed(&plan, all, has_bias);
+		}
+	}
+}
+
+static void check_tall_shape(
+	uint32_t rows, uint32_t width, uint32_t outputs, struct cublaslt *library)
+{
+	const struct linear_shape shape = {width, outputs, 1, false, false};
+	struct streamed all = {
+		.in = tensor_random((size_t)rows * width, width + rows),
+		.weight = tensor_random((size_t)outputs * width, outputs),
+		.bias = tensor_random(outputs, 5),
+		.linear = tensor_poisoned((size_t)rows * outputs),
+		.silu = tensor_poisoned((size_t)rows * outputs / 2),
+	};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		must(cublaslt_linear(library, all.linear.device, all.in.device, all.weight.device,
+			     i == 0 ? NULL : all.bias.device, rows, width, outputs, NULL),
+			"cublaslt_linear");
+		must(silu_mul(all.silu.device, all.linear.device, rows, outputs / 2, NULL),
+			"silu_mul");
+		check_tall(&all, &shape, rows, i == 1);
+	}
+	tensor_free(&all.in);
+	tensor_free(&all.weight);
+	tensor_free(&all.bias);
+	tensor_free(&all.linear);
+	tensor_free(&all.silu);
+}
+
+/* Inputs of one stage, of less than a ring and of many rounds; each tile and its neighbours. */
+Test(cuda_linear, tall_kernels_add_in_the_order_of_the_library)
+{
+	static const uint32_t shapes[][2] = {{128, 1536}, {640, 3072}, {4096, 1536}};
+	static const uint32_t rows[] = {9, 16, 33, 64, 100, 128, 130, 161, 208, 224, 250, 256, 600};
+	struct cublaslt *library;
+
+	must(cublaslt_open(&library), "cublaslt_open");
+	for (uint32_t i = 0; i < COUNT(shapes) * COUNT(rows); i++) {
+		const uint32_t *shape = shapes[i % COUNT(shapes)];
+		check_tall_shape(rows[i / COUNT(shapes)], shape[0], shape[1], library);
+	}
 	cublaslt_close(library);
 }
 

@@ -12,7 +12,8 @@ enum { ROWS_MAX = 600, TEXT_BYTES = 200 };
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 /* The choices over rows 1 to 600, as "path tile <= last row of it": tiny, stream and small by the
-   rows of the weight in a tile, wide by these and its tokens. All were measured on an H200. */
+   rows of the weight in a tile, wide by these and its tokens, tall by these and the number of tiles
+   of tokens. All were measured on an H200. */
 struct choice {
 	enum model_linear linear;
 	const char *text;
@@ -29,26 +30,34 @@ struct model_choices {
 	"wide 128x88 <= 264, split_k"
 #define SPLIT_2048 "tiny 16 <= 8, wide 128x64 <= 64, wide 128x88 <= 88, split_k"
 #define STREAM(streamed, small) "stream " #streamed " <= 8, small " #small " <= 64, cublaslt"
-#define TINY_SMALL(tiny, small) "tiny " #tiny " <= 4, small " #small " <= 64, cublaslt"
 /* several waves, with silu */
 #define WAVES(streamed, small) "stream " #streamed " <= 8, small " #small " <= 32, cublaslt"
 
 static const struct model_choices models[] = {
-	{"qwen3-0.6b", {{MODEL_LINEAR_QKV, TINY_SMALL(32, 32), 4}, {MODEL_LINEAR_O, SPLIT_1024, 0},
-			       {MODEL_LINEAR_GATE_UP,
-				       "tiny 48 <= 4, small 48 <= 64, wide 96x64 <= 128, "
-				       "wide 96x128 <= 256, cublaslt",
-				       4},
-			       {MODEL_LINEAR_DOWN, SPLIT_1024, 0}}},
+	{"qwen3-0.6b",
+		{{MODEL_LINEAR_QKV, "tiny 32 <= 4, small 32 <= 64, tall 64x2 <= 256, cublaslt", 4},
+			{MODEL_LINEAR_O, SPLIT_1024, 0},
+			{MODEL_LINEAR_GATE_UP,
+				"tiny 48 <= 4, small 48 <= 64, wide 96x64 <= 128, "
+				"tall 128x2 <= 224, tall 192x4 <= 256, cublaslt",
+				4},
+			{MODEL_LINEAR_DOWN, SPLIT_1024, 0}}},
 	{"qwen3-1.7b", {{MODEL_LINEAR_QKV, STREAM(32, 32), 0}, {MODEL_LINEAR_O, SPLIT_2048, 0},
 			       {MODEL_LINEAR_GATE_UP, STREAM(96, 96), 0},
 			       {MODEL_LINEAR_DOWN, STREAM(16, 16), 0}}},
 	{"qwen3-4b", {{MODEL_LINEAR_QKV, STREAM(48, 48), 0}, {MODEL_LINEAR_O, STREAM(32, 32), 0},
 			     {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 0},
 			     {MODEL_LINEAR_DOWN, STREAM(32, 32), 0}}},
-	{"qwen3-8b", {{MODEL_LINEAR_QKV, STREAM(48, 48), 0}, {MODEL_LINEAR_O, STREAM(32, 32), 0},
-			     {MODEL_LINEAR_GATE_UP, WAVES(96, 96), 0},
-			     {MODEL_LINEAR_DOWN, STREAM(32, 32), 0}}},
+	{"qwen3-8b",
+		{{MODEL_LINEAR_QKV,
+			 "stream 48 <= 8, tall 64x1 <= 96, cublaslt <= 160, tall 128x2 <= 224, "
+			 "cublaslt",
+			 0},
+			{MODEL_LINEAR_O,
+				"stream 32 <= 8, small 32 <= 32, tall 64x2 <= 256, cublaslt", 0},
+			{MODEL_LINEAR_GATE_UP, "stream 96 <= 8, tall 192x1 <= 256, cublaslt", 0},
+			{MODEL_LINEAR_DOWN,
+				"stream 32 <= 8, small 32 <= 64, tall 64x2 <= 224, cublaslt", 0}}},
 	{"qwen3-14b", {{MODEL_LINEAR_QKV, STREAM(64, 64), 0}, {MODEL_LINEAR_O, STREAM(48, 40), 0},
 			      {MODEL_LINEAR_GATE_UP, WAVES(96, 64), 0},
 			      {MODEL_LINEAR_DOWN, STREAM(48, 40), 0}}},
@@ -72,10 +81,13 @@ static struct linear_shape shape_of(uint32_t input_count, uint32_t output_count)
 static void describe(const struct linear_plan *plan, char *text)
 {
 	static const char *const names[] = {
-		"cublaslt", "split_k", "tiny", "stream", "small", "wide", "none"};
+		"cublaslt", "split_k", "tiny", "stream", "small", "wide", "tall", "none"};
 	const char *name = names[plan->path];
 
-	if (plan->path == LINEAR_WIDE) {
+	if (plan->path == LINEAR_TALL) {
+		snprintf(text, 32, "%s %ux%u", name, plan->weight_rows,
+			(plan->row_count + plan->tile_tokens - 1) / plan->tile_tokens);
+	} else if (plan->path == LINEAR_WIDE) {
 		snprintf(text, 32, "%s %ux%u", name, plan->weight_rows, plan->tile_tokens);
 	} else if (plan->weight_rows > 0) {
 		snprintf(text, 32, "%s %u", name, plan->weight_rows);
@@ -162,6 +174,15 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 		cr_expect(shape->split_k == 1 || row_blocks * token_blocks <= device->clusters);
 		cr_expect(plan->token_stages > 0 && plan->token_stages <= LINEAR_STAGES_MAX);
 		cr_expect(plan->weight_stages > 0 && plan->weight_stages <= LINEAR_STAGES_MAX);
+		cr_expect(plan->shared_bytes <= device->shared_bytes);
+		break;
+	case LINEAR_TALL:
+		cr_expect(shape->split_k == 1 && plan->tile_tokens <= LINEAR_TALL_TOKENS);
+		cr_expect(plan->tile_tokens % (LINEAR_TALL_EIGHT * plan->token_sharers) == 0);
+		cr_expect(row_blocks % plan->token_sharers == 0);
+		cr_expect(token_blocks % plan->sharers == 0);
+		cr_expect(row_blocks * token_blocks <= device->multiprocessors);
+		cr_expect(plan->token_stages > 1 && plan->token_stages <= LINEAR_STAGES_MAX);
 		cr_expect(plan->shared_bytes <= device->shared_bytes);
 		break;
 	case LINEAR_CUBLASLT:
