@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks bench/vllm: every option of quire that the page names exists, every option of vLLM that it
-# calls refused is explained by name, and record_steps.py records what a stand-in of vLLM's
-# scheduler does.
+# calls refused is explained by name, a model of the sizes that it names is known, and
+# record_steps.py records what a stand-in of vLLM's scheduler does.
 #
 #     tests/scripts/vllm_page.sh BUILD
 set -uo pipefail
@@ -51,6 +51,17 @@ while read -r option; do
 done <"$work/refused"
 [ "$(wc -l <"$work/refused")" -ge 15 ]
 tell $? "only $(wc -l <"$work/refused") refused options were found on the page"
+
+# A model of the sizes that the page names can be priced.
+# shellcheck disable=SC2016 # backquotes of Markdown
+grep '^Another dense model' "$page" | grep -oE '`[a-z_]+`' | tr -d '`' | awk '
+	BEGIN { printf "{"; size["model_type"] = "\"qwen3\""; size["num_hidden_layers"] = 32
+		size["num_attention_heads"] = 32; size["num_key_value_heads"] = 8
+		size["head_dim"] = 128 }
+	{ printf("%s\"%s\": %s", NR > 1 ? ", " : "", $0, $0 in size ? size[$0] : 4096) }
+	END { print "}" }' >"$work/sizes.json"
+"$quire" info --model "$work/sizes.json" >"$work/said" 2>&1
+tell $? "the sizes that the page names are no model: $(cat "$work/said")"
 
 if command -v python3 >/dev/null; then
 	python3 "$root/tests/scripts/record_steps.py" "$root" >"$work/recorded"
