@@ -255,6 +255,10 @@ Test(summary_fields, waits_are_told_with_the_option_that_helps)
 		      "--gpu-memory-utilization would help\n"));
 	outcome.has_given_blocks = true;
 	require_parts(printed(&outcome), PARTS("KV blocks 75.0%; --kv-blocks would help\n"));
+	/* Of equal ones the first counts. */
+	ns[WAIT_ROUTER] = ns[WAIT_BLOCKS];
+	require_parts(printed(&outcome), PARTS("%; --kv-blocks would help\n"));
+	ns[WAIT_ROUTER] = 0;
 	ns[WAIT_SEATS] = 5000000000;
 	require_parts(printed(&outcome), PARTS("%; --max-num-seqs would help\n"));
 	outcome.is_held_back = true;
