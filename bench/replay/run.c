@@ -185,6 +185,12 @@ static enum status complete_config(struct run *run, struct error *error)
 		return combine_options(run, error);
 	}
 	TRY(take_recording(run, error));
+	if (config->fleet != NULL) {
+		return error_set(error, STATUS_USAGE,
+			"--runner tape: the replicas of the recorded run differ (--fleet %.64s), "
+			"and the limits of each are not on the tape",
+			config->fleet);
+	}
 	if (run->recording.is_wall_clock && config->outages != NULL &&
 		strstr(config->outages, "fail") != NULL) {
 		return error_set(error, STATUS_USAGE,

@@ -369,6 +369,9 @@ Test(fleet_cli, a_fleet_of_equal_groups_is_that_of_its_replicas, .timeout = 60)
 	require(strcmp(first, second) != 0, "the limits of a group have no effect");
 	free(first);
 	free(second);
+	require_refused(RUN(fixture.trace, "--runner", "tape", "--tape", other, "--out",
+				fixture.out, "--force"),
+		"the replicas of the recorded run differ (--fleet fleet.tsv)");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		temporary_write(fixture.folder, "fleet.tsv", bad[i].table, table);
 		require_refused(
