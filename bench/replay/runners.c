@@ -102,7 +102,11 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 			request->tape);
 	}
 	TRY(tape_open(out, path, (uint32_t)config->replicas, error));
-	return note_failures(out, config, error);
+	if (note_failures(out, config, error) != STATUS_OK) {
+		out->close(out->state);
+		*out = (struct runner){.state = NULL};
+	}
+	return error->status;
 }
 
 /* The last name of a path; a trailing slash stays. */

@@ -22,7 +22,7 @@ static bool fit(const char *folder, struct calibrate_points *points)
 	struct calibrate_fit fit;
 	struct gpu_profile gpu, read;
 	struct error error = {0};
-	struct calibrate_setup setup;
+	struct calibrate_setup setup = {.is_step_log = points->origin.source[0] != '\0'};
 
 	require(gpu_profile_find("h200-datasheet", &gpu, &error) == STATUS_OK, "%s", error.text);
 	setup.limits = gpu.prices.limits;

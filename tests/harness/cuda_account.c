@@ -10,11 +10,11 @@ struct cuda_account cuda_account(void)
 	return held;
 }
 
-/* X(call, parameters, arguments, what is counted, by how much) */
+/* X(call, parameters, arguments, what is counted, by how much). Of no bytes there is no memory. */
 #define COUNTED_CALLS(X)                                                                           \
-	X(cudaMalloc, (void **out, size_t bytes), (out, bytes), device, 1)                         \
+	X(cudaMalloc, (void **out, size_t bytes), (out, bytes), device, *out != NULL)              \
 	X(cudaFree, (void *memory), (memory), device, memory == NULL ? 0 : -1)                     \
-	X(cudaMallocHost, (void **out, size_t bytes), (out, bytes), pinned, 1)                     \
+	X(cudaMallocHost, (void **out, size_t bytes), (out, bytes), pinned, *out != NULL)          \
 	X(cudaFreeHost, (void *memory), (memory), pinned, memory == NULL ? 0 : -1)                 \
 	X(cudaStreamCreate, (cudaStream_t * out), (out), streams, 1)                               \
 	X(cudaStreamDestroy, (cudaStream_t stream), (stream), streams, -1)                         \
