@@ -150,7 +150,11 @@ static void fill_list(
 
 void operands_list(struct operands *operands, uint32_t index, const void *list, size_t bytes)
 {
-	open_operand(operands, index, OPERAND_BYTES, bytes, true, 0);
+	struct operand *operand = open_operand(operands, index, OPERAND_BYTES, bytes, true, 0);
+
+	if (operand->host == NULL) {
+		operand->host = memory_take(bytes, 1);
+	}
 	fill_list(operands, index, 0, list, bytes);
 }
 

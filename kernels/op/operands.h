@@ -11,7 +11,8 @@
    with the functions below, for one of two uses:
 
        timed     set_count copies in device memory, initialised there. Successive launches use
-                 successive sets, so that they find nothing in a cache. Outputs are zero.
+                 successive sets, so that they find nothing in a cache. Outputs are zero. Only
+                 lists of all sets are on the host too, where launches read them.
        checked   one set, on both sides: float32 on the host for the twin, the same values as bf16
                  on the device. Outputs and scratch are poisoned with NaN.
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "engine/base/memory.h"
+#include "kernels/attention/attention_operands.h"
+#include "kernels/attention/decode_list.h"
 #include "kernels/op/number.h"
 #include "kernels/op_table.h"
 #include "tests/harness/require.h"
@@ -230,7 +232,7 @@ Test(op_table, twins_read_what_kernels_read, .timeout = 120)
 	}
 }
 
-/* What is timed has no host side, and every set its own values. */
+/* What is timed has no host side but lists, and every set its own values. */
 static void check_sets(const struct op *op, const struct op_case *c)
 {
 	struct operands operands = {.op_case = c, .memory = &device, .set_count = 3};
@@ -240,7 +242,8 @@ static void check_sets(const struct op *op, const struct op_case *c)
 	require_equal(operands.code, 0);
 	for (uint32_t i = 0; i < OPERANDS_MAX; i++) {
 		const struct operand *operand = &operands.operand[i];
-		require(operand->host == NULL, "%s: operand %u has a host side", op->name, i);
+		require(operand->host == NULL || operand->type == OPERAND_BYTES,
+			"%s: operand %u has a host side", op->name, i);
 		if (operand->device != NULL && operand->stride > 0) {
 			require_equal(operand->stride % 256, 0);
 			different += memcmp(operand_at(&operands, i, 0),
@@ -258,6 +261,40 @@ Test(op_table, timed_operands_differ_from_set_to_set)
 		check_sets(op_at(k), &op_at(k)->cases[1]);
 	}
 }
+
+#ifdef QUIRE_HAS_CUDA
+/* A launch of decode attention reads on the host which kernel its claims are for. */
+static void check_timed_decode(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->case_count; i++) {
+		struct operands operands = {.op_case = &op->cases[i],
+			.memory = &device,
+			.path = KERNEL_PATH_SM90,
+			.processors = 132,
+			.set_count = 2};
+		if (op->cases[i].size == CASE_TINY) {
+			op->open(&operands);
+			const struct decode_launch *launch =
+				operand_host(&operands, ATTENTION_LAUNCH);
+			require_equal(decode_attention_work(&operands).is_long, launch->is_long);
+			operands_close(&operands);
+		}
+	}
+}
+
+Test(op_table, timed_decode_attention_can_be_launched)
+{
+	bool is_found = false;
+
+	for (uint32_t k = 0; op_at(k) != NULL; k++) {
+		if (strcmp(op_at(k)->name, "decode_attention") == 0) {
+			check_timed_decode(op_at(k));
+			is_found = true;
+		}
+	}
+	cr_assert(is_found);
+}
+#endif
 
 Test(op_table, after_a_device_failed_no_call_is_made)
 {
