@@ -343,6 +343,21 @@ Test(sweep, a_grid_without_runs_of_the_folder_is_refused)
 	close_fixture(&fixture);
 }
 
+/* What runs have to say is in their folders; many would say it at once. */
+Test(sweep, runs_say_nothing_on_stderr)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	run_shell(&fixture, 0,
+		QUIRE_EXECUTABLE " replay trace.jsonl " ENGINE " --kv-blocks 3 --out alone 2>&1 | "
+				 "grep -q 'were rejected'");
+	run_shell(&fixture, 0,
+		QUIRE_EXECUTABLE " sweep trace.jsonl " ENGINE " --grid kv-blocks=3,4 --jobs 1 "
+				 "--out one 2>err.txt >out.txt; ! grep rejected err.txt");
+	close_fixture(&fixture);
+}
+
 /* Bad input, as for the command that does one run. */
 Test(sweep, a_grid_of_which_nothing_can_be_run_is_bad_input)
 {

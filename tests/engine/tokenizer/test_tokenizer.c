@@ -674,6 +674,7 @@ Test(tokenizer, added_tokens_are_known_by_text_and_id)
 
 Test(tokenizer, a_word_that_is_a_token_may_be_taken_whole)
 {
+	static const char *const words[] = {" the", " по", "ים", "à", "子", "π", ")\n"};
 	struct tokenizer *tokenizer = NULL;
 	struct error error = {STATUS_OK, ""};
 	struct token_list ids = {.ids = NULL};
@@ -688,6 +689,14 @@ Test(tokenizer, a_word_that_is_a_token_may_be_taken_whole)
 	require_equal(tokenizer_encode(tokenizer, "inq", 3, &ids, &error), STATUS_OK);
 	require_equal(ids.count - whole, 3);
 	require_equal(whole, 1);
+	/* Bytes that are not spelled as themselves: blanks, and parts of letters. */
+	for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		uint32_t before = (uint32_t)ids.count;
+		require_equal(tokenizer_encode(tokenizer, words[i], strlen(words[i]), &ids, &error),
+			STATUS_OK);
+		require(ids.count == before + 1, "'%s' is %u tokens", words[i],
+			(uint32_t)ids.count - before);
+	}
 	free(text);
 	free(ids.ids);
 	tokenizer_close(tokenizer);
