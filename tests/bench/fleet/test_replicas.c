@@ -2,8 +2,12 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "tests/harness/process.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
@@ -102,4 +106,100 @@ Test(replicas, evenness_is_over_the_time_in_which_a_replica_could_work)
 	fleet = fleet_of(uneven, 2);
 	require_near(replicas_imbalance(&fleet), 1.5);
 	require_near(replicas_jain(&fleet), 600.0 * 600 / (1500 * (90.0 + 180.0)));
+}
+
+/* ---- what is printed and written ---- */
+
+static const struct replica_figures printed_replicas[] = {
+	{.group = "big",
+		.submitted = 101,
+		.finished = 92,
+		.preemptions = 13,
+		.steps = 3004,
+		.busy_ns = 7654321987,
+		.prompt_tokens = 40005,
+		.output_tokens = 1600,
+		.query_tokens = 30000,
+		.hit_tokens = 12345,
+		.lost_tokens = 7,
+		.up_ns = 8000000009},
+	{.submitted = 55, .prompt_tokens = 41605, .lost_tokens = 4, .up_ns = 8000000009},
+};
+
+static struct fleet_figures printed_fleet(void)
+{
+	struct fleet_figures fleet = fleet_of(printed_replicas, 2);
+
+	fleet.router = "prefix";
+	fleet.has_prompt_ids = fleet.knows_regret = true;
+	fleet.regret_blocks = 321;
+	fleet.retries = 6;
+	fleet.refused = 8;
+	fleet.whole_hit_tokens = 23456;
+	fleet.whole_query_tokens = 50000;
+	return fleet;
+}
+
+static char *table_of(const struct fleet_figures *fleet)
+{
+	struct capture capture;
+
+	fflush(stdout);
+	capture_begin(&capture, STDOUT_FILENO);
+	replicas_print(fleet);
+	fflush(stdout);
+	return capture_end(&capture);
+}
+
+#define HEADER                                                                                     \
+	"\n\n  replica   requests        prompt        output    hit % preemptions      steps    " \
+	" "                                                                                        \
+	"busy s\n"
+
+Test(replicas, every_figure_is_printed)
+{
+	struct fleet_figures fleet = printed_fleet();
+	char *text = table_of(&fleet);
+
+	cr_assert_str_eq(text,
+		"\n  fleet     2 replicas behind prefix; most tokens over mean 1.000, Jain's index "
+		"1.0000, regret 321 blocks; one cache with all the memory would hit 46.91%\n"
+		"            6 requests sent again after a failure, which lost 11 output tokens; 8 "
+		"rejected by a full queue" HEADER "        0        101         40005          "
+		"1600    41.15          13       3004   "
+		"   7.654  big\n"
+		"        1         55         41605             0        -           0          0  "
+		" "
+		"   0.000\n");
+	free(text);
+	fleet.has_prompt_ids = fleet.knows_regret = false;
+	fleet.retries = 1;
+	fleet.refused = 0;
+	text = table_of(&fleet);
+	require(strstr(text, "Jain's index 1.0000\n            1 request sent again") != NULL, "%s",
+		text);
+	require(strstr(text, " 1600        -          13") != NULL, "%s", text);
+	free(text);
+	fleet.retries = 0;
+	text = table_of(&fleet);
+	require(strstr(text, "Jain's index 1.0000" HEADER) != NULL, "%s", text);
+	free(text);
+}
+
+/* Of a large fleet the first rows. */
+Test(replicas, of_many_the_first_64_are_printed)
+{
+	static struct replica_figures each[65];
+	struct fleet_figures fleet = fleet_of(each, 64);
+
+	fleet.router = "random";
+	char *text = table_of(&fleet);
+	require(strstr(text, "\n       63 ") != NULL && strstr(text, "...") == NULL, "%s", text);
+	free(text);
+	fleet.count = 65;
+	text = table_of(&fleet);
+	require(strstr(text, "\n       63 ") != NULL && strstr(text, "\n       64 ") == NULL, "%s",
+		text);
+	require(strstr(text, "\n  ...     summary.json has all 65\n") != NULL, "%s", text);
+	free(text);
 }
