@@ -6,6 +6,8 @@
 #include "engine/shape/kernel_tiles.h"
 #include "engine/shape/weight_shape.h"
 
+#include <math.h>
+
 static const struct {
 	const char *name, *what;
 	enum operation_kind kind;
@@ -116,6 +118,7 @@ void operation_step_rows(struct operation_step *out, const struct operation_floo
 	at[OPERATION_VARIABLE_PRODUCTS] =
 		operation_floor(floors->products, floors->product_token, tokens);
 	at[OPERATION_VARIABLE_EAGER_TOKENS] = tokens;
+	at[OPERATION_VARIABLE_WIDE_STEP] = tokens > NARROW_STEP_MOST;
 	at[OPERATION_VARIABLE_MIXED_ROWS] = is_mixed ? rows->decodes : 0;
 	at[OPERATION_VARIABLE_PROMPTS] = rows->prompts;
 	at[OPERATION_VARIABLE_SAMPLES] = is_eager ? rows->samples : padded;
@@ -147,6 +150,7 @@ void operation_step_context(struct operation_step *out, const struct step_counts
 	at[OPERATION_VARIABLE_LONGEST_MANY] = many * longest;
 	at[OPERATION_VARIABLE_OTHERS] = many * (context - longest);
 	at[OPERATION_VARIABLE_CONTEXT_MANY] = many * context;
+	at[OPERATION_VARIABLE_DECODE_ROWS] = rows;
 }
 
 /* Each of several prompts counts half a tile more than its tokens, a single one is rounded up. */
@@ -157,22 +161,22 @@ void operation_step_prompts(struct operation_step *out, const struct operation_f
 	double tokens = (double)counts->prefill_tokens, rows = (double)counts->prefill_rows;
 	double pairs = (double)counts->prefill_attention_pairs;
 	double keys = (double)counts->prefill_longest_context;
-	double unused = counts->prefill_rows > 1 ? 0.5 * rows * PREFILL_QUERY_TILE
-						 : (double)u64_divide_up(counts->prefill_tokens,
-							   PREFILL_QUERY_TILE) *
-								   PREFILL_QUERY_TILE -
-							   tokens;
+	double full = (double)u64_divide_up(counts->prefill_tokens, PREFILL_QUERY_TILE);
+	double tiles = counts->prefill_rows > 1 ? tokens / PREFILL_QUERY_TILE + 0.5 * rows : full;
 
 	if (keys == 0) {
 		keys = pairs / tokens + 0.5 * (tokens / rows - 1);
 	}
-	double tiles = (tokens + unused) / PREFILL_QUERY_TILE;
-	double tile_pairs = pairs + unused * keys;
+	double tile_pairs = pairs + (tiles * PREFILL_QUERY_TILE - tokens) * keys;
+	double share = tiles * PREFILL_QUERY_TILE * floors->tile_share; /* of the GPU, in rounds */
 	/* Up to half of the multiprocessors the kernel halves its tiles. */
-	bool is_whole = 2 * tiles * PREFILL_QUERY_TILE * floors->tile_share > 1;
+	bool is_whole = 2 * share > 1;
 	at[OPERATION_VARIABLE_KEYS] = keys;
 	at[OPERATION_VARIABLE_KEYS_WHOLE] = is_whole ? keys : 0;
 	at[OPERATION_VARIABLE_EVEN_KEYS] = tile_pairs * floors->tile_share;
+	at[OPERATION_VARIABLE_ROUND_KEYS] =
+		(most(most(share, 1), ceil(full * PREFILL_QUERY_TILE * floors->tile_share)) - 1) *
+		keys;
 	at[OPERATION_VARIABLE_TILE_PAIRS] = tile_pairs;
 	at[OPERATION_VARIABLE_TILES] = tiles;
 }

@@ -28,6 +28,7 @@
 	X(eager_mixed, RAMP, LAUNCH, MIXED_STEP, NONE, "launches that only a mixed step has")      \
 	X(eager_products, RAMP, LAUNCH, PRODUCTS, NONE, "products, in their floor's time")         \
 	X(eager_tokens, RAMP, LAUNCH, EAGER_TOKENS, NONE, "tokens of a step with prompts")         \
+	X(eager_wide, RAMP, LAUNCH, WIDE_STEP, NONE, "a step of more than 256 tokens")             \
 	X(eager_decodes, RAMP, LAUNCH, MIXED_ROWS, NONE, "decode rows beside prompts")             \
 	X(eager_decode, RAMP, LAUNCH, MIXED_ROWS, NONE, "a decode row beside prompts")             \
 	X(eager_rows, RAMP, LAUNCH, PROMPTS, NONE, "prompts, whatever their lengths")              \
@@ -41,9 +42,16 @@
 	X(kv_longest_many, RAMP, CONTEXT, LONGEST_MANY, NONE, "the longest of several rows")       \
 	X(kv_beside, CHEAPER, CONTEXT, LONGEST_MANY, OTHERS, "merging while others are read")      \
 	X(kv_fill, CHEAPER, CONTEXT, CONTEXT_MANY, ONE, "few tokens that do not fill the GPU")     \
+	X(kv_first, CHEAPER, CONTEXT, LONGEST, ONE, "the first tokens of the longest row")         \
+	X(kv_late, CHEAPER, CONTEXT, LONGEST_MANY, DECODE_ROWS, "a long row behind many others")   \
+	X(kv_shared, DEARER, CONTEXT, DISTINCT, DECODE_CONTEXT,                                    \
+		"K and V read once, for many rows")                                                \
+	X(kv_again, CHEAPER, CONTEXT, SHARED, ONE, "shared tokens, too few to be read once")       \
+	X(kv_merge, CHEAPER, CONTEXT, SHARED, DECODE_ROWS, "shared parts of a row, merged")        \
 	X(prefill_walk, RAMP, PROMPT, KEYS, NONE, "keys that a tile walks through")                \
 	X(prefill_whole, RAMP, PROMPT, KEYS_WHOLE, NONE, "the same where tiles are not halved")    \
 	X(prefill_even, DEARER, PROMPT, EVEN_KEYS, KEYS, "tiles spread over the GPU")              \
+	X(prefill_rounds, CHEAPER, PROMPT, ROUND_KEYS, EVEN_KEYS, "tiles that wait for others")    \
 	X(prefill_pairs, RAMP, PROMPT, TILE_PAIRS, NONE, "queries and keys, in whole tiles")       \
 	X(prefill_tiles, RAMP, PROMPT, TILES, NONE, "tiles that are listed")                       \
 	X(host_graph, RAMP, HOST, HOST_GRAPH, NONE, "host: a step that only decodes")              \
@@ -86,6 +94,7 @@ enum operation_variable {
 	OPERATION_VARIABLE_MIXED_STEP,	 /* 1 or 0 */
 	OPERATION_VARIABLE_PRODUCTS,	 /* floor of the layers' products in an eager step, ns */
 	OPERATION_VARIABLE_EAGER_TOKENS, /* prompt tokens and decode rows of an eager step */
+	OPERATION_VARIABLE_WIDE_STEP,	 /* 1 where EAGER_TOKENS are more than NARROW_STEP_MOST */
 	OPERATION_VARIABLE_MIXED_ROWS,	 /* decode rows of a mixed step */
 	OPERATION_VARIABLE_PROMPTS,
 	OPERATION_VARIABLE_SAMPLES, /* sampled rows, in a graph step its padded rows */
@@ -99,11 +108,13 @@ enum operation_variable {
 	OPERATION_VARIABLE_LONGEST_MANY,   /* the same where there are several rows */
 	OPERATION_VARIABLE_OTHERS,	   /* context of the other rows, where there are several */
 	OPERATION_VARIABLE_CONTEXT_MANY,   /* decode context where there are several rows */
-	OPERATION_VARIABLE_KEYS,	   /* longest context of a prompt token */
-	OPERATION_VARIABLE_KEYS_WHOLE,	   /* the same where tiles fill half the GPU */
-	OPERATION_VARIABLE_EVEN_KEYS,	   /* keys a multiprocessor walks through, spread evenly */
-	OPERATION_VARIABLE_TILE_PAIRS,	   /* pairs of whole tiles */
-	OPERATION_VARIABLE_TILES,	   /* of PREFILL_QUERY_TILE queries */
+	OPERATION_VARIABLE_DECODE_ROWS,
+	OPERATION_VARIABLE_KEYS,       /* longest context of a prompt token */
+	OPERATION_VARIABLE_KEYS_WHOLE, /* the same where tiles fill half the GPU */
+	OPERATION_VARIABLE_EVEN_KEYS,  /* keys a multiprocessor walks through, spread evenly */
+	OPERATION_VARIABLE_ROUND_KEYS, /* keys of all rounds of tiles but the first */
+	OPERATION_VARIABLE_TILE_PAIRS, /* pairs of whole tiles */
+	OPERATION_VARIABLE_TILES,      /* of PREFILL_QUERY_TILE queries */
 	OPERATION_VARIABLE_HOST_GRAPH,
 	OPERATION_VARIABLE_HOST_EAGER,
 	OPERATION_VARIABLE_HOST_AHEAD,
@@ -114,6 +125,10 @@ enum operation_variable {
 };
 
 enum { OPERATION_PARTS = 32 };
+
+/* Tokens of the widest step with prompts whose products stream their weights; wider ones are
+   computed in tiles of rows. */
+enum { NARROW_STEP_MOST = 256 };
 
 /* Prices and numbers `at` lie within this distance of 0. */
 #define OPERATION_PRICE_LIMIT 1e15

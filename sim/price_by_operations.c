@@ -65,11 +65,23 @@ static void add_term(struct operation_section_sum *sum, enum operation_term term
 	if (ns == 0) {
 		return;
 	}
+	bool is_shared = operation_term_x(term) == OPERATION_VARIABLE_SHARED;
+	bool is_distinct = operation_term_x(term) == OPERATION_VARIABLE_DISTINCT &&
+			   parts->at[parts->count - 1] <= 1;
 	switch (operation_term_kind(term)) {
 	case OPERATION_KIND_DEARER:
+		if (is_distinct) {
+			add_lines(sum->dearer_shared, &sum->dearer_shared_count, term, parts);
+			sum->reread_ns += ns;
+			break;
+		}
 		add_lines(sum->dearer, &sum->dearer_count, term, parts);
 		break;
 	case OPERATION_KIND_CHEAPER:
+		if (is_shared) {
+			add_lines(sum->cheaper_shared, &sum->cheaper_shared_count, term, parts);
+			break;
+		}
 		add_lines(sum->cheaper, &sum->cheaper_count, term, parts);
 		break;
 	case OPERATION_KIND_REREAD:
@@ -128,21 +140,32 @@ static inline double section_ns(
 	return ns;
 }
 
+static inline double dearer_ns(const struct operation_line *lines, uint32_t count, const double *at)
+{
+	double ns = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		ns += lines[i].ns * most(at[lines[i].x], lines[i].at * at[lines[i].y]);
+	}
+	return ns;
+}
+
+static inline double cheaper_ns(
+	const struct operation_line *lines, uint32_t count, const double *at)
+{
+	double ns = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		ns += lines[i].ns * least(at[lines[i].x], lines[i].at * at[lines[i].y]);
+	}
+	return ns;
+}
+
 static inline double extremes_ns(
 	const struct operation_section_sum *sum, const struct operation_step *step)
 {
-	const double *at = step->at;
-	double ns = 0;
-
-	for (uint32_t i = 0; i < sum->dearer_count; i++) {
-		const struct operation_line *line = &sum->dearer[i];
-		ns += line->ns * most(at[line->x], line->at * at[line->y]);
-	}
-	for (uint32_t i = 0; i < sum->cheaper_count; i++) {
-		const struct operation_line *line = &sum->cheaper[i];
-		ns += line->ns * least(at[line->x], line->at * at[line->y]);
-	}
-	return ns;
+	return dearer_ns(sum->dearer, sum->dearer_count, step->at) +
+	       cheaper_ns(sum->cheaper, sum->cheaper_count, step->at);
 }
 
 static inline double context_ns(struct operation_pricer *pricer, const struct operation_step *step)
@@ -154,6 +177,8 @@ static inline double context_ns(struct operation_pricer *pricer, const struct op
 	if (shared == 0) {
 		return ns + sum->reread_ns * step->at[OPERATION_VARIABLE_DISTINCT];
 	}
+	ns += dearer_ns(sum->dearer_shared, sum->dearer_shared_count, step->at) +
+	      cheaper_ns(sum->cheaper_shared, sum->cheaper_shared_count, step->at);
 	for (uint32_t i = 0; i < sum->reread_count; i++) {
 		const struct operation_line *line = &sum->reread[i];
 		ns += line->ns * (step->at[line->x] + least(shared, step->at[line->y] / line->at));

@@ -45,6 +45,9 @@ struct operation_section_sum {
 	struct operation_line lines[OPERATION_TERM_COUNT];
 	struct operation_line dearer[OPERATION_PARTS], cheaper[OPERATION_PARTS];
 	struct operation_line reread[OPERATION_PARTS];
+	/* Of shared tokens; they come to 0, or to the distinct ones, where none is shared. */
+	struct operation_line dearer_shared[OPERATION_PARTS], cheaper_shared[OPERATION_PARTS];
+	uint32_t dearer_shared_count, cheaper_shared_count;
 	double reread_ns; /* price of a token where none is shared */
 	struct operation_ramp ramps[OPERATION_TERM_COUNT];
 };

@@ -52,12 +52,16 @@ static const char *fault_of(const struct operation_parts *parts, enum operation_
 /* What one more token of context costs at least, where none is shared. */
 static double kv_token_ns(const struct operation_prices *prices)
 {
-	const struct operation_parts *once = &prices->terms[OPERATION_TERM_kv_reread];
+	static const enum operation_term terms[] = {
+		OPERATION_TERM_kv_reread, OPERATION_TERM_kv_shared};
 	const struct operation_parts *all = &prices->terms[OPERATION_TERM_kv_all];
 	double ns = all->count > 0 ? all->ns[0] : 0;
 
-	for (uint32_t i = 0; i < once->count; i++) {
-		ns += once->ns[i];
+	for (uint32_t t = 0; t < sizeof(terms) / sizeof(terms[0]); t++) {
+		const struct operation_parts *parts = &prices->terms[terms[t]];
+		for (uint32_t i = 0; i < parts->count; i++) {
+			ns += parts->ns[i];
+		}
 	}
 	return ns;
 }
@@ -113,7 +117,8 @@ static double ns_of(struct operation_pricer *pricer, const struct step_counts *c
 /* Edges between a step and the same with one row or prompt token more, as bits. */
 static uint32_t edges_between(const struct place *place, bool is_row)
 {
-	uint32_t edges = 0;
+	bool is_widest = place->tokens > 0 && place->rows + place->tokens == NARROW_STEP_MOST;
+	uint32_t edges = is_widest ? 1U << PRICE_EDGE_wide_step : 0;
 
 	if (is_row) {
 		/* Of mixed steps too, which cost no less than their decode rows alone. */
@@ -221,9 +226,9 @@ static void try_grid(struct trial *trial)
 {
 	static const uint64_t rows[] = {0, 1, 2, 3, 4, 7, 16, 31, 32, 100, 160, 256, 400, 511};
 	static const uint64_t contexts[] = {64, 1500, 30000};
-	static const uint64_t tokens[] = {0, 1, 60, 128, 700, 2048, 9000};
+	static const uint64_t tokens[] = {0, 1, 60, 128, 255, 256, 700, 2048, 9000};
 	static const uint64_t prefixes[] = {0, 32768};
-	enum { ROWS = 14, CONTEXTS = 3, TOKENS = 7, PREFIXES = 2 };
+	enum { ROWS = 14, CONTEXTS = 3, TOKENS = 9, PREFIXES = 2 };
 
 	for (uint32_t i = 0; i < ROWS * CONTEXTS * TOKENS * PREFIXES; i++) {
 		trial->place = (struct place){

@@ -20,7 +20,8 @@
 	X(graph_bucket, "decode rows that a graph of one size holds, and one more")                \
 	X(captured, "decode rows in a graph, and the same beside one prompt token")                \
 	X(second_row, "one decode row, which has a kernel of its own, and two")                    \
-	X(prompt_tile, "prompt tokens that fill tiles of queries, and one more")
+	X(prompt_tile, "prompt tokens that fill tiles of queries, and one more")                   \
+	X(wide_step, "a step with prompts of 256 tokens and rows, and one more")
 
 enum price_edge {
 #define PRICE_EDGE_ENUM(name, what) PRICE_EDGE_##name,

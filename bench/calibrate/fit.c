@@ -22,7 +22,8 @@ enum { HUBER_PASSES = 6, MEMORY_PASSES = 12 };
 /* How much neighbours of a ramp are kept alike, and prices small, in errors of all steps. With less
    prices of few steps follow these alone, with more the steps are missed. */
 static const double tie_share = 0.03, small_share = 0.002, host_small_share = 0.0001;
-static const double huber_tolerated = 0.01;
+/* Points are medians of at least three samples, steps of a log are single ones. */
+static const double huber_tolerated = 0.04, huber_tolerated_logged = 0.01;
 
 /* ---- the parts of each term ----
 
@@ -35,17 +36,26 @@ static const double graph_parts[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 
 /* Other engines stop capturing graphs: vLLM at 512 rows, beyond which a step is launched in pieces.
    Behind the last of these parts a step may jump by what that takes. */
 static const double logged_graph_parts[] = {512, 528};
+static const double logged_reread_parts[] = {1024, 2048, 4096, 8192, 16384, 65536};
 static const double token_parts[] = {
 	0, 32, 64, 128, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096};
 static const double mixed_parts[] = {0, 8, 32, 128};
 static const double sample_parts[] = {0, 16, 64, 128};
 static const double ahead_parts[] = {0, 64};
-static const double reread_parts[] = {1024, 2048, 4096, 8192, 16384, 65536};
+static const double reread_parts[] = {4096, 65536, 16777216};
 static const double uneven_parts[] = {4, 16, 64};
 static const double longest_parts[] = {0, 512, 2048};
 static const double many_parts[] = {0, 256, 512, 2048};
 static const double beside_parts[] = {0.25, 1, 4};
 static const double fill_parts[] = {2048, 8192, 32768};
+static const double first_parts[] = {2048, 8192, 32768};
+static const double late_parts[] = {128};
+static const double walk_parts[] = {0, 2048, 8192};
+static const double rounds_parts[] = {1};
+static const double shared_parts[] = {0.015625, 0.03125, 0.0625, 0.125, 0.25};
+enum { USUAL_SHARED_PART = 2 };
+static const double again_parts[] = {8192, 24576, 49152};
+static const double merge_parts[] = {256, 1024};
 static const double even_parts[] = {0.25, 0.5, 1};
 static const double host_row_parts[] = {0, 16};
 static const double host_token_parts[] = {0, 256};
@@ -62,6 +72,7 @@ static const struct {
 	PARTS(eager_mixed, once),
 	PARTS(eager_products, once),
 	PARTS(eager_tokens, token_parts),
+	PARTS(eager_wide, once),
 	PARTS(eager_decodes, mixed_parts),
 	PARTS(eager_decode, once),
 	PARTS(eager_rows, once),
@@ -75,9 +86,15 @@ static const struct {
 	PARTS(kv_longest_many, many_parts),
 	PARTS(kv_beside, beside_parts),
 	PARTS(kv_fill, fill_parts),
-	PARTS(prefill_walk, once),
+	PARTS(kv_first, first_parts),
+	PARTS(kv_late, late_parts),
+	PARTS(kv_shared, shared_parts),
+	PARTS(kv_again, again_parts),
+	PARTS(kv_merge, merge_parts),
+	PARTS(prefill_walk, walk_parts),
 	PARTS(prefill_whole, once),
 	PARTS(prefill_even, even_parts),
+	PARTS(prefill_rounds, rounds_parts),
 	PARTS(prefill_pairs, once),
 	PARTS(prefill_tiles, once),
 	PARTS(host_graph, once),
@@ -108,12 +125,22 @@ static void append_part(struct operation_parts *parts, double at)
    of its own. The step ends with the longest piece: the longest row or that share. */
 static void set_logged_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
 {
+	static const enum operation_term not_logged[] = {OPERATION_TERM_kv_shared,
+		OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge, OPERATION_TERM_kv_first,
+		OPERATION_TERM_kv_late, OPERATION_TERM_prefill_rounds, OPERATION_TERM_eager_wide};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
+	struct operation_parts *reread = &prices->terms[OPERATION_TERM_kv_reread];
 	double share = setup->shape.num_key_value_heads / setup->limits.multiprocessors;
 
 	for (uint32_t i = 0; i < sizeof(logged_graph_parts) / sizeof(double); i++) {
 		append_part(&prices->terms[OPERATION_TERM_graph_rows], logged_graph_parts[i]);
 	}
+	for (uint32_t i = 0; i < sizeof(not_logged) / sizeof(not_logged[0]); i++) {
+		prices->terms[not_logged[i]].count = 0;
+	}
+	prices->terms[OPERATION_TERM_prefill_walk].count = 1;
+	memcpy(reread->at, logged_reread_parts, sizeof(logged_reread_parts));
+	reread->count = sizeof(logged_reread_parts) / sizeof(double);
 	if (share < beside->at[0]) {
 		memmove(beside->at + 1, beside->at, beside->count * sizeof(beside->at[0]));
 		beside->at[0] = rounded(share);
@@ -143,7 +170,8 @@ struct column {
 
 struct system {
 	bool is_host;
-	uint32_t count; /* columns */
+	double tolerated; /* Huber's, relative */
+	uint32_t count;	  /* columns */
 	struct column columns[OPERATION_TERM_COUNT * OPERATION_PARTS];
 	size_t rows;	/* fitted points */
 	double *basis;	/* (rows, count) */
@@ -297,6 +325,20 @@ static double length_of(const struct system *system, uint32_t column)
 	return sqrt(square);
 }
 
+/* Where no step shares blocks, nothing tells the prices of K and V apart. This engine reads them
+   once, so that price is free to be the large one. */
+static bool is_usual_shared(const struct column *column)
+{
+	return column->term == OPERATION_TERM_kv_shared && column->part == USUAL_SHARED_PART;
+}
+
+static double small_share_of(const struct system *system, uint32_t column)
+{
+	double usual = is_usual_shared(&system->columns[column]) ? small_share / 10 : small_share;
+
+	return system->is_host ? host_small_share : usual;
+}
+
 static void add_habits(const struct system *system, struct least_squares *squares)
 {
 	double *row = memory_take(system->count, sizeof(*row));
@@ -304,8 +346,7 @@ static void add_habits(const struct system *system, struct least_squares *square
 	for (uint32_t i = 0; i < system->count; i++) {
 		double length = length_of(system, i);
 		row[i] = 1;
-		least_squares_add(squares, row, 0,
-			(system->is_host ? host_small_share : small_share) * length);
+		least_squares_add(squares, row, 0, small_share_of(system, i) * length);
 		bool has_next = i + 1 < system->count && !system->is_host &&
 				system->columns[i + 1].term == system->columns[i].term &&
 				operation_term_kind(system->columns[i].term) == OPERATION_KIND_RAMP;
@@ -357,7 +398,7 @@ static void solve(struct system *system, const double *caps, uint32_t kv, double
 		for (size_t row = 0; row < system->rows; row++) {
 			double off = fabs(predicted(system, row) - system->value[row]) *
 				     system->weight[row];
-			system->huber[row] = off <= huber_tolerated ? 1 : huber_tolerated / off;
+			system->huber[row] = off <= system->tolerated ? 1 : system->tolerated / off;
 		}
 	}
 }
@@ -365,7 +406,8 @@ static void solve(struct system *system, const double *caps, uint32_t kv, double
 /* ---- both systems ---- */
 
 /* Prices that few steps see: lm_head and sampler four times what they take at the limits, a prompt
-   5 us, a tile of queries 2 us of a multiprocessor in each layer. */
+   20 us, a tile of queries 6 us of a multiprocessor in each layer. Logs, which have few crowds of
+   prompts, 5 and 2 us. */
 static double cap_of(enum operation_term term, const struct calibrate_setup *setup)
 {
 	const struct model_config *shape = &setup->shape;
@@ -376,10 +418,10 @@ static double cap_of(enum operation_term term, const struct calibrate_setup *set
 		return 4 * (2 * vocabulary * shape->hidden_size / flops +
 				   4 * vocabulary / setup->limits.read_rate);
 	case OPERATION_TERM_eager_rows:
-		return 5000;
+		return setup->is_step_log ? 5000 : 20000;
 	case OPERATION_TERM_prefill_tiles:
-		return 2000.0 * shape->num_hidden_layers * shape->num_attention_heads /
-		       setup->limits.multiprocessors;
+		return (setup->is_step_log ? 2000.0 : 6000.0) * shape->num_hidden_layers *
+		       shape->num_attention_heads / setup->limits.multiprocessors;
 	default:
 		return INFINITY;
 	}
@@ -421,7 +463,8 @@ static double memory_lack(const struct system *system, double kv_token)
 
 	for (uint32_t i = 0; i < system->count; i++) {
 		enum operation_term term = system->columns[i].term;
-		if (term == OPERATION_TERM_kv_reread || term == OPERATION_TERM_kv_all) {
+		if (term == OPERATION_TERM_kv_reread || term == OPERATION_TERM_kv_shared ||
+			term == OPERATION_TERM_kv_all) {
 			ns += system->price[i];
 		}
 	}
@@ -438,13 +481,19 @@ static void fit_side(struct operation_prices *prices, bool is_host,
 
 	operation_floors_of(&floors, &setup->limits, &setup->shape);
 	open_system(system, is_host, prices, &floors, points);
+	system->tolerated = setup->is_step_log ? huber_tolerated_logged : huber_tolerated;
 	double *caps = memory_take(system->count, sizeof(*caps));
 	for (uint32_t i = 0; i < system->count; i++) {
 		caps[i] = fmin(cap_of(system->columns[i].term, setup), steepest_of(system, i));
-		kv = system->columns[i].term == OPERATION_TERM_kv_all ? i : kv;
+		bool is_usual = is_usual_shared(&system->columns[i]);
+		kv = is_usual || system->columns[i].term == OPERATION_TERM_kv_all ? i : kv;
 	}
 	for (uint32_t pass = 0; pass < MEMORY_PASSES; pass++) {
 		solve(system, caps, kv, base);
+		for (uint32_t i = 0; pass == 0 && i < system->count; i++) {
+			bool is_shared = system->columns[i].term == OPERATION_TERM_kv_shared;
+			kv = is_shared && system->price[i] > system->price[kv] ? i : kv;
+		}
 		double lack = memory_lack(system, floors.kv_token);
 		if (is_host || lack <= 1e-9 * floors.kv_token) {
 			break;

@@ -130,6 +130,10 @@ static bool take_off(struct prop *prop, struct drawn_step *step)
 			*row = step->rows[--step->row_count];
 		} else {
 			row->context = draw_size(prop, row->context);
+			/* A block that is cut would be the row's own, no longer shared. */
+			if (row->context < row->shared) {
+				row->context = u64_max(BLOCK, row->context / BLOCK * BLOCK);
+			}
 			row->shared = u64_min(row->shared, row->context / BLOCK * BLOCK);
 		}
 	} else if (step->prompt_count > 0) {
@@ -291,7 +295,9 @@ static void require_neighbours(const struct subject *subject, const struct step_
 	more.decode_context_tokens++;
 	more.decode_longest_context = u64_max(more.decode_longest_context, 1);
 	more.sampled_rows++;
-	bool is_edge = (rows == 1 && may_jump(subject, PRICE_EDGE_second_row)) ||
+	bool is_wide = tokens > 0 && rows + tokens == NARROW_STEP_MOST &&
+		       may_jump(subject, PRICE_EDGE_wide_step);
+	bool is_edge = is_wide || (rows == 1 && may_jump(subject, PRICE_EDGE_second_row)) ||
 		       (graph_bucket(rows) != graph_bucket(rows + 1) &&
 			       may_jump(subject, PRICE_EDGE_graph_bucket)) ||
 		       rows == 0;
@@ -305,7 +311,8 @@ static void require_neighbours(const struct subject *subject, const struct step_
 			"a token of context more", subject, counts);
 	}
 	more = grid_counts(rows, context, tokens + 1, prefix);
-	is_edge = tokens == 0 || (tokens % 128 == 0 && may_jump(subject, PRICE_EDGE_prompt_tile));
+	is_edge = tokens == 0 || is_wide ||
+		  (tokens % 128 == 0 && may_jump(subject, PRICE_EDGE_prompt_tile));
 	require_between(ns_of(subject, &more, false), ns, is_edge ? INFINITY : 1.05 * ns,
 		"a prompt token more", subject, counts);
 	if (rows > 0 && tokens > 0) {

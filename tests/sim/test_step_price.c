@@ -366,8 +366,12 @@ static double naive_context(
 		ns += TERM(kv_reread)->ns[i] * (context - shared + fmin(shared, again));
 	}
 	ns += RAMP(kv_all, context) + naive_dearer(TERM(kv_uneven), context, longest) +
-	      RAMP(kv_longest, longest);
+	      RAMP(kv_longest, longest) + naive_dearer(TERM(kv_shared), context - shared, context) +
+	      naive_cheaper(TERM(kv_again), shared, 1) +
+	      naive_cheaper(TERM(kv_merge), shared, rows) +
+	      naive_cheaper(TERM(kv_first), longest, 1);
 	if (rows > 1) {
+		ns += naive_cheaper(TERM(kv_late), longest, rows);
 		ns += RAMP(kv_longest_many, longest) + naive_cheaper(TERM(kv_fill), context, 1) +
 		      naive_cheaper(TERM(kv_beside), longest, context - longest);
 	}
@@ -390,9 +394,13 @@ static double naive_prompts(
 	}
 	keys = keys > 0 ? keys : pairs / tokens + (tokens / prompts - 1) / 2;
 	double walked = pairs + (tiles * 128 - tokens) * keys;
+	double even = walked * 8 / (128 * processors);
+	double rounds =
+		fmax(fmax(1, units / processors), ceil(ceil(tokens / 128) * 8 / processors));
 	*floor = 4 * pairs * 8 * 64 * 7 / (prices->limits.flop_rate * 1000);
 	return RAMP(prefill_walk, keys) + RAMP(prefill_whole, 2 * units > processors ? keys : 0) +
-	       naive_dearer(TERM(prefill_even), walked * 8 / (128 * processors), keys) +
+	       naive_dearer(TERM(prefill_even), even, keys) +
+	       naive_cheaper(TERM(prefill_rounds), (rounds - 1) * keys, even) +
 	       RAMP(prefill_pairs, walked) + RAMP(prefill_tiles, tiles);
 }
 
@@ -432,8 +440,9 @@ static double naive_launch(const struct operation_prices *prices, const struct s
 		       (is_ahead ? RAMP(ahead_context, (double)counts->decode_context_tokens) : 0);
 	}
 	return RAMP(eager, 1) + RAMP(eager_mixed, rows > 0) + RAMP(eager_products, products) +
-	       RAMP(eager_tokens, tokens + rows) + RAMP(eager_decodes, rows) +
-	       RAMP(eager_decode, rows) + RAMP(eager_rows, prompts) + RAMP(samples, samples);
+	       RAMP(eager_tokens, tokens + rows) + RAMP(eager_wide, tokens + rows > 256) +
+	       RAMP(eager_decodes, rows) + RAMP(eager_decode, rows) + RAMP(eager_rows, prompts) +
+	       RAMP(samples, samples);
 }
 
 static double naive_whole(const struct operation_prices *prices, const struct step_counts *counts,

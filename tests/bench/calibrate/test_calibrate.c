@@ -291,7 +291,10 @@ static struct operation_prices true_prices(void)
 	PRICE(eager_tokens, 2, .at = {0, 512}, .ns = {100, 400});
 	PRICE(eager_decode, 1, .ns = {600});
 	PRICE(samples, 1, .ns = {300});
-	PRICE(kv_reread, 1, .at = {4096}, .ns = {20});
+	PRICE(kv_reread, 1, .at = {4096}, .ns = {5});
+	PRICE(kv_shared, 1, .at = {0.0625}, .ns = {15});
+	PRICE(kv_again, 1, .at = {24576}, .ns = {6});
+	PRICE(kv_merge, 1, .at = {1024}, .ns = {4});
 	PRICE(kv_all, 1, .ns = {10});
 	PRICE(kv_longest, 1, .ns = {40});
 	PRICE(prefill_pairs, 1, .ns = {0.3});
@@ -488,6 +491,9 @@ Test(fit, prices_k_and_v_no_faster_than_memory)
 	double ns = fit.prices.terms[OPERATION_TERM_kv_all].ns[0];
 	for (uint32_t i = 0; i < fit.prices.terms[OPERATION_TERM_kv_reread].count; i++) {
 		ns += fit.prices.terms[OPERATION_TERM_kv_reread].ns[i];
+	}
+	for (uint32_t i = 0; i < fit.prices.terms[OPERATION_TERM_kv_shared].count; i++) {
+		ns += fit.prices.terms[OPERATION_TERM_kv_shared].ns[i];
 	}
 	require(ns >= floors.kv_token * (1 - 1e-8), "%.3f ns, memory takes %.3f", ns,
 		floors.kv_token);

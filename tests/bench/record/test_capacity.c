@@ -181,7 +181,7 @@ Test(capacity, advice_is_true_where_it_is_followed)
 		struct load load = cases[i].load;
 		struct error error = {0};
 		struct run_outcome narrow, wide;
-		load.gpu = "h200-qwen3-0.6b";
+		load.gpu = QUIRE_SOURCE_DIR "/tests/fixtures/calibrated_profile.json";
 		write_trace(trace, &load);
 		struct run_request request = request_of(&load, trace, 100000);
 		request.config.max_num_batched_tokens = 8192;
