@@ -5,6 +5,7 @@
 #include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/shape/kernel_tiles.h"
 #include "sim/price_by_operations.h"
 #include "sim/profile_laws.h"
 #include "sim/step_price.h"
@@ -276,6 +277,22 @@ static void join_parts(struct system *system)
 	}
 }
 
+/* Decode rows of which all but one have a few tokens in their second split of attention. A plan has
+   them, since its rows are equally long, and they take up to a tenth longer than ragged rows, which
+   other batches have. They are judged by the errors, but nothing is fitted to them. */
+static bool is_lockstep(const struct calibrate_point *point)
+{
+	const struct step_counts *counts = &point->counts;
+	uint64_t others = counts->decode_rows - 1;
+
+	if (counts->prefill_rows > 0 || counts->decode_rows < 2 || counts->shared_tokens > 0) {
+		return false;
+	}
+	uint64_t tokens = counts->decode_context_tokens -
+			  u64_min(counts->decode_context_tokens, counts->decode_longest_context);
+	return tokens > DECODE_SPLIT * others && tokens < (DECODE_SPLIT + 48) * others;
+}
+
 static void open_system(struct system *system, bool is_host, const struct operation_prices *prices,
 	const struct operation_floors *floors, const struct calibrate_points *points)
 {
@@ -295,7 +312,7 @@ static void open_system(struct system *system, bool is_host, const struct operat
 	system->huber = memory_take(points->count, sizeof(double));
 	system->price = memory_take(system->count, sizeof(double));
 	for (size_t i = 0; i < points->count; i++) {
-		if (!points->points[i].is_held_out) {
+		if (!points->points[i].is_held_out && !is_lockstep(&points->points[i])) {
 			add_point(system, prices, floors, &points->points[i]);
 		}
 	}
