@@ -44,6 +44,7 @@ static void add_lines(struct operation_line *lines, uint32_t *count, enum operat
 {
 	for (uint32_t i = 0; i < parts->count; i++) {
 		if (parts->ns[i] > 0) {
+			check(*count < OPERATION_LINES);
 			lines[(*count)++] = (struct operation_line){
 				.x = operation_term_x(term),
 				.y = operation_term_y(term),

@@ -38,15 +38,18 @@ struct operation_ramp {
 	double height[OPERATION_PARTS]; /* of all parts before */
 };
 
-enum { OPERATION_SECTIONS = OPERATION_SECTION_HOST + 1 };
+enum {
+	OPERATION_SECTIONS = OPERATION_SECTION_HOST + 1,
+	OPERATION_LINES = 4 * OPERATION_PARTS /* no section has more than 4 terms of a kind */
+};
 
 struct operation_section_sum {
 	uint32_t line_count, dearer_count, cheaper_count, reread_count, ramp_count;
 	struct operation_line lines[OPERATION_TERM_COUNT];
-	struct operation_line dearer[OPERATION_PARTS], cheaper[OPERATION_PARTS];
-	struct operation_line reread[OPERATION_PARTS];
+	struct operation_line dearer[OPERATION_LINES], cheaper[OPERATION_LINES];
+	struct operation_line reread[OPERATION_LINES];
 	/* Of shared tokens; they come to 0, or to the distinct ones, where none is shared. */
-	struct operation_line dearer_shared[OPERATION_PARTS], cheaper_shared[OPERATION_PARTS];
+	struct operation_line dearer_shared[OPERATION_LINES], cheaper_shared[OPERATION_LINES];
 	uint32_t dearer_shared_count, cheaper_shared_count;
 	double reread_ns; /* price of a token where none is shared */
 	struct operation_ramp ramps[OPERATION_TERM_COUNT];

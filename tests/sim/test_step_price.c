@@ -292,7 +292,7 @@ static void draw_prices(struct prop *prop, struct operation_prices *prices)
 		struct operation_parts *parts = &prices->terms[t];
 		bool is_ramp = operation_term_kind((enum operation_term)t) == OPERATION_KIND_RAMP;
 		double at = is_ramp ? 0 : draw_number(prop, 20);
-		parts->count = prop_below(prop, 5);
+		parts->count = prop_chance(prop, 1, 20) ? OPERATION_PARTS : prop_below(prop, 5);
 		for (uint32_t i = 0; i < parts->count; i++) {
 			parts->at[i] = at;
 			parts->ns[i] = prop_chance(prop, 1, 4) ? 0 : draw_number(prop, 500);
