@@ -11,7 +11,7 @@
 
 enum { TTFT_MS = 1000 };
 
-/* Of 1,000 requests 940 are within limits; those that are not miss TTFT, after waiting for seats. */
+/* Of 1,000 requests 940 are within limits; the others miss TTFT after waiting for seats. */
 static struct probe_figures usual(void)
 {
 	struct probe_figures figures = {.submitted = 1000,

@@ -236,12 +236,49 @@ Test(trace_command, stat_sums_a_trace_up)
 	cJSON_Delete(stat);
 }
 
+/* The figures of the demonstration's trace, which were computed by another program too. */
 Test(trace_command, stat_says_the_same_in_words)
 {
 	char *text = quire_output(folder, 0, "trace stat workloads/traces/demo.jsonl");
-	require(strstr(text, "rows        2200\n") != NULL, "%s", text);
-	require(strstr(text, "sessions    669, 3.29 turns each") != NULL, "%s", text);
+	cr_assert_str_eq(text,
+		"format      mooncake\n"
+		"rows        2200\n"
+		"duration    346.927 s\n"
+		"rate        6.3385 requests/s\n"
+		"gaps        CV 1.494 (Poisson: 1)\n"
+		"peak        17 requests in second 101\n\n"
+		"  tokens                 mean        min        p50        p90        p99        "
+		"max\n"
+		"  input                7567.5       2082       5926      14887      27536      "
+		"32644\n"
+		"  output                596.4         23        397       1270       3260       "
+		"7179\n\n"
+		"tokens      16648565 input, 1312031 output\n"
+		"blocks      33635 of 512 tokens, 11398 different\n"
+		"ideal hits  66.11 % of blocks, 68.39 % of input tokens (nothing ever evicted)\n"
+		"sessions    669, 3.29 turns each; 1531 turns continue the one before word for "
+		"word\n");
 	free(text);
+}
+
+/* Three rows every 2 s, the very last one 2 s later: 30 rows at 11 times. */
+Test(trace_command, stat_finds_the_ticks_of_a_clock)
+{
+	char rows[4096], path[TEMPORARY_PATH_BYTES];
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < 30; i++) {
+		bytes += (size_t)snprintf(rows + bytes, sizeof(rows) - bytes,
+			"{\"timestamp\":%u,\"input_length\":8,\"output_length\":1}\n",
+			i / 3 * 2000 + (i == 29 ? 2000 : 0));
+	}
+	temporary_write(folder, "ticks.jsonl", rows, path);
+	cJSON *stat = json_of("trace stat @/ticks.jsonl --json");
+	require_equal(number(stat, "tick_s"), 2);
+	require(number(stat, "requests_per_tick") > 30 / 11.01 &&
+			number(stat, "requests_per_tick") < 30 / 10.99,
+		"%f requests share a time", number(stat, "requests_per_tick"));
+	cJSON_Delete(stat);
 }
 
 Test(trace_command, convert_keeps_what_is_mooncake_already)

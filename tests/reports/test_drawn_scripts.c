@@ -1,0 +1,191 @@
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/harness/files.h"
+#include "tests/harness/made_history.h"
+#include "tests/harness/made_plan.h"
+#include "tests/harness/made_result.h"
+#include "tests/harness/process.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* What gnuplot is given: the variables and tables of figures, of inputs whose values are known. A
+   gnuplot that keeps its script stands before the real one in PATH. */
+
+static char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	char script[8192], tools[2 * TEMPORARY_PATH_BYTES], both[8192];
+	const char *search = getenv("PATH");
+
+	temporary_folder(folder);
+	snprintf(tools, sizeof(tools), "%s/tools", folder);
+	require(mkdir(tools, 0777) == 0, "%s cannot be made", tools);
+	snprintf(script, sizeof(script),
+		"#!/bin/sh\nPATH='%s'\ncat >'%s'/script.$$\n"
+		"exec gnuplot -d -c '%s'/script.$$ /dev/stdout\n",
+		search, tools, tools);
+	temporary_write(folder, "tools/gnuplot", script, path);
+	require(chmod(path, 0755) == 0, "%s cannot be executed", path);
+	snprintf(both, sizeof(both), "%s:%s", tools, search);
+	setenv("PATH", both, 1);
+}
+
+static void tear_down(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(drawn_scripts, .init = set_up, .fini = tear_down);
+
+/* All scripts since the last call, owned by the caller. */
+static char *take_scripts(void)
+{
+	char command[2 * TEMPORARY_PATH_BYTES], all[2 * TEMPORARY_PATH_BYTES];
+
+	snprintf(command, sizeof(command), "cd %s/tools && cat script.* >all && rm script.*",
+		folder);
+	require(system(command) == 0, "%s", command);
+	snprintf(all, sizeof(all), "%s/tools/all", folder);
+	return file_read(all, NULL);
+}
+
+/* The scripts of the page of `path`. */
+static char *scripts_of_page(void)
+{
+	const char *directory = path;
+
+	free(make_page(folder, &directory, 1, "page.html"));
+	return take_scripts();
+}
+
+static void require_lines(const char *scripts, const char *const *lines, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		char line[256];
+		snprintf(line, sizeof(line), "\n%s\n", lines[i]);
+		require(strstr(scripts, line) != NULL, "no line '%s'", lines[i]);
+	}
+}
+
+#define REQUIRE_LINES(scripts, ...)                                                                \
+	do {                                                                                       \
+		static const char *const lines[] = {__VA_ARGS__};                                  \
+		require_lines(scripts, lines, sizeof(lines) / sizeof(lines[0]));                   \
+	} while (0)
+
+static void require_variable(const char *scripts, const char *name, double expected)
+{
+	char start[64];
+
+	snprintf(start, sizeof(start), "\n%s = ", name);
+	const char *at = strstr(scripts, start);
+	require(at != NULL, "%s is not set", name);
+	double found = strtod(at + strlen(start), NULL);
+	require(fabs(found - expected) < 1e-9, "%s: found %.12g, expected %.12g", name, found,
+		expected);
+}
+
+/* Level changes of made_history.h: c0 at run 20 of 30, counted from 0, c1 at run 10. */
+Test(drawn_scripts, a_history_has_panels_points_and_levels)
+{
+	make_history(folder, "h.jsonl", (struct made_history){30, 4}, path);
+	char *scripts = scripts_of_page();
+
+	REQUIRE_LINES(scripts, "run_total = 30", "tic_total = 4", "tic_at_1 = 1", "tic_at_2 = 10",
+		"tic_at_3 = 20", "tic_at_4 = 30", "tic_text_1 = 'a000000'",
+		"tic_text_2 = 'a000009'", "tic_text_4 = 'a00001d'", "panel_total = 4",
+		"kind = 'time'", "kind = 'share'", "kind = 'plain'");
+	/* c0 */
+	REQUIRE_LINES(scripts, "1\t1\t0.08\tNaN\t0\t-", "1\t20\t0.08\tNaN\t0\t-",
+		"1\t21\t0.092\tNaN\t0\t-", "1\t0.5\tNaN\t0.08\t0\t-", "1\t20.5\tNaN\t0.08\t0\t-",
+		"1\t1\tNaN\tNaN\t0\t-", "1\t20.5\tNaN\t0.092\t0\t-", "1\t30.5\tNaN\t0.092\t0\t-",
+		"1\t21\tNaN\tNaN\t-1\ta000014", "1\t21\tNaN\tNaN\t1\ta000014");
+	/* c1 comes first where only its hit rate changed */
+	REQUIRE_LINES(scripts, "panel_name_1 = 'c1'", "panel_name_2 = 'c0'", "1\t10\t43\tNaN\t0\t-",
+		"1\t11\t48\tNaN\t0\t-", "1\t10.5\tNaN\t43\t0\t-", "1\t30.5\tNaN\t48\t0\t-",
+		"1\t11\tNaN\tNaN\t1\ta00000a");
+	free(scripts);
+}
+
+/* Of many runs only the points at which a curve bends are drawn. */
+Test(drawn_scripts, equal_neighbours_of_long_histories_are_left_out)
+{
+	make_history(folder, "h.jsonl", (struct made_history){300, 1}, path);
+	char *scripts = scripts_of_page();
+
+	REQUIRE_LINES(scripts, "1\t1\t0.08\tNaN\t0\t-", "1\t200\t0.08\tNaN\t0\t-",
+		"1\t201\t0.092\tNaN\t0\t-", "1\t300\t0.092\tNaN\t0\t-");
+	require_equal(occurrences(scripts, "\t0.08\tNaN\t"), 2);
+	require_equal(occurrences(scripts, "\t0.092\tNaN\t"), 2);
+	free(scripts);
+}
+
+/* c0 carries 8 requests/s and its answer is 0.87 of that, c1 23 on two GPUs (made_plan.c). */
+Test(drawn_scripts, a_plan_has_its_answer_and_intervals)
+{
+	struct made_plan made = made_plan_ordinary;
+
+	made.configurations = 2;
+	make_plan(folder, "plan", &made, path);
+	char *scripts = scripts_of_page();
+
+	REQUIRE_LINES(scripts, "knob = 'Request rate'", "unit = 'requests/s'", "chosen = 'c0'",
+		"lost_own = 0", "ttft_slo = 2000", "has_slo = 1", "limit_total = 0");
+	require_variable(scripts, "pass", 6.96);
+	require_variable(scripts, "fail", 1.02 * 6.96);
+	require_variable(scripts, "sampling_low", 0.94 * 6.96);
+	require_variable(scripts, "sampling_high", 1.05 * 6.96);
+	require_variable(scripts, "model_low", 0.8 * 6.96);
+	require_variable(scripts, "model_high", 1.2 * 6.96);
+	require_variable(scripts, "attain_slo", 0.99);
+	/* Three figures of the 12 loads of c0; no replicates, no other configuration. */
+	require_equal(occurrences(scripts, "\nc0\t"), 36);
+	require_equal(occurrences(scripts, "\nc1\t"), 0);
+	/* Loads of a twelfth of 1.3 of the capacity: TPOT 11.3 ms, 300 tokens a request. */
+	REQUIRE_LINES(scripts, "1\t88.4955752\t260\t0\t0", "2\t88.4955752\t373.75\t0\t0",
+		"1\t30\t2088\t1\t1", "2\t39\t6003\t1\t0");
+	require_equal(occurrences(scripts, "\t0\t0\n"), 24);
+	free(scripts);
+}
+
+/* Arrivals at 0.5, 1.5, 1.5 and 4.5 s. Quantile i of 200 of four values is value floor(3 i / 200).
+ */
+Test(drawn_scripts, a_trace_has_its_rate_and_quantiles)
+{
+	temporary_write(folder, "small.jsonl",
+		"{\"timestamp\":500,\"input_length\":10,\"output_length\":1,\"hash_ids\":[1]}\n"
+		"{\"timestamp\":1500,\"input_length\":8,\"output_length\":3,\"hash_ids\":[1]}\n"
+		"{\"timestamp\":1500,\"input_length\":12,\"output_length\":5,\"hash_ids\":[1]}\n"
+		"{\"timestamp\":4500,\"input_length\":100,\"output_length\":7,\"hash_ids\":[1]}\n",
+		path);
+	free(quire_output(folder, 0, "trace stat @/small.jsonl --plot @/small.svg"));
+	char *scripts = take_scripts();
+	double arrived = 0, before_s = NAN, width_s = NAN, last = 0;
+
+	for (const char *at = scripts; (at = strstr(at, "\nrate\t")) != NULL; at++) {
+		double from_s, rate;
+		require_equal(sscanf(at, "\nrate\t%lf\t%lf", &from_s, &rate), 2);
+		require(!isnan(before_s) || from_s == 0.5, "the first bin is at %g s", from_s);
+		width_s = from_s - before_s;
+		before_s = from_s;
+		arrived += rate;
+		last = rate;
+	}
+	/* The last bin has the last arrival alone. */
+	require(fabs(last * width_s - 1) < 1e-3 && fabs(arrived * width_s - 4) < 4e-3,
+		"bins of %g s have %g of %g arrivals", width_s, last * width_s, arrived * width_s);
+	require_equal(occurrences(scripts, "\ninput\t8\t0.250000"), 67);
+	require_equal(occurrences(scripts, "\ninput\t10\t0.500000"), 67);
+	require_equal(occurrences(scripts, "\ninput\t12\t0.750000"), 66);
+	require_equal(occurrences(scripts, "\ninput\t100\t1.000000"), 1);
+	require_equal(occurrences(scripts, "\noutput\t7\t1.000000"), 1);
+	REQUIRE_LINES(scripts, "subject = 'small.jsonl'", "requests = 4");
+	free(scripts);
+}
