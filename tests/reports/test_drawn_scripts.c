@@ -155,6 +155,63 @@ Test(drawn_scripts, a_plan_has_its_answer_and_intervals)
 	free(scripts);
 }
 
+/* made_plan.c: 256 blocks and more, doubled for each value; runs have growing figures. */
+Test(drawn_scripts, a_sweep_of_one_parameter_is_lines)
+{
+	struct made_sweep made = made_sweep_ordinary;
+
+	make_sweep(folder, "sweep", &made, path);
+	char *scripts = scripts_of_page();
+
+	REQUIRE_LINES(scripts, "tic_total = 6", "tic_text_2 = '512'", "tic_at_6 = 8192",
+		"is_log = 1", "x_title = 'kv-blocks'", "curve_total = 1",
+		"curve_name_1 = 'kv-blocks'", "panel_total = 9", "panel_name_1 = 'Output tokens/s'",
+		"panel_kind_1 = 'plain'", "panel_name_4 = 'TTFT p99'", "panel_kind_4 = 'time'",
+		"panel_name_6 = 'E2E p50'", "panel_kind_7 = 'share'");
+	/* The share of 256 blocks is 256 / 3256 * 32 / 42 / 2 = 0.029952 (made_plan.c). */
+	REQUIRE_LINES(scripts, "3\t1\t256\t2.9952", "7\t1\t256\t2.9952");
+	/* The capacity of the cache's row 6 is 512 * floor(e^2): 3,584 tokens of 803,584. */
+	REQUIRE_LINES(scripts, "1\t3584\t0.3122", "2\t3584\t0.3077", "3\t3584\t0.2676",
+		"4\t3584\t4.6748", "5\t3584\t70", "6\t65536\t2.9952");
+	free(scripts);
+}
+
+Test(drawn_scripts, a_sweep_of_two_parameters_is_maps)
+{
+	struct made_sweep made = made_sweep_ordinary;
+
+	made.parameters = 2;
+	made.values = 3;
+	make_sweep(folder, "sweep", &made, path);
+	char *scripts = scripts_of_page();
+
+	REQUIRE_LINES(scripts, "x_total = 3", "y_total = 3", "x_text_3 = '1024'",
+		"y_text_3 = '128'", "x_title = 'kv-blocks'", "y_title_text = 'max-num-seqs'");
+	/* 512 / 3512 * 128 / 138 / 2 */
+	REQUIRE_LINES(scripts, "3\t2\t3\t6.7611");
+	free(scripts);
+}
+
+/* Of four parameters the third varies fastest from panel to panel. */
+Test(drawn_scripts, a_sweep_of_four_parameters_has_panels)
+{
+	struct made_sweep made = made_sweep_ordinary;
+
+	made.parameters = 4;
+	made.values = 3;
+	make_sweep(folder, "sweep", &made, path);
+	char *scripts = scripts_of_page();
+
+	REQUIRE_LINES(scripts, "panel_total = 6", "panel_name_1 = 'policy mixed, model qwen3-0.6b'",
+		"panel_name_3 = 'policy prefill-first, model qwen3-0.6b'",
+		"panel_name_5 = 'policy vllm, model qwen3-8b'", "curve_total = 3",
+		"curve_name_3 = 'max-num-seqs 128'", "tic_at_3 = 1024", "is_log = 0",
+		"is_shared = 1", "has_legend = 0");
+	/* 512 / 3512 * 128 / 138 * 1.6 / 2: the second policy and the second model. */
+	REQUIRE_LINES(scripts, "5\t3\t512\t10.8177");
+	free(scripts);
+}
+
 /* Arrivals at 0.5, 1.5, 1.5 and 4.5 s. Quantile i of 200 of four values is value floor(3 i / 200).
  */
 Test(drawn_scripts, a_trace_has_its_rate_and_quantiles)
