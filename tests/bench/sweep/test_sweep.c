@@ -142,6 +142,122 @@ Test(sweep, the_table_has_the_figures_of_the_summaries)
 	close_fixture(&fixture);
 }
 
+static double metric_of(const struct sweep_run *run, const char *name)
+{
+	uint32_t index = 0;
+
+	while (strcmp(sweep_metrics[index], name) != 0) {
+		index++;
+	}
+	require(run->metrics[index].has_value, "%s has no %s", run->name, name);
+	return run->metrics[index].value;
+}
+
+/* Shares are in percent on the terminal. */
+Test(sweep, the_terminal_has_a_line_a_run)
+{
+	struct replay_fixture fixture;
+	struct sweep_file sweep;
+	char path[PATH_BYTES], line[256];
+
+	replay_fixture_open(&fixture);
+	struct process_result result = quire_run_in(fixture.folder, SWEEP " --out one");
+	open_sweep(&fixture, "one", path, &sweep);
+	require(strstr(result.out, "   tokens/s   ttft p99   tpot p99   in SLO %     hits %   "
+				   "preempt.\n") != NULL,
+		"%s", result.out);
+	for (uint32_t i = 0; i < sweep.run_count; i++) {
+		const struct sweep_run *run = &sweep.runs[i];
+		snprintf(line, sizeof(line), "  %9.1f  %9.1f  %9.2f  %9.2f  %9.2f  %9.0f\n",
+			metric_of(run, "output_tokens_per_s"), metric_of(run, "ttft.p99"),
+			metric_of(run, "tpot.p99"), 100 * metric_of(run, "attained"),
+			100 * metric_of(run, "hit_rate"), metric_of(run, "preemptions"));
+		require(strstr(result.out, line) != NULL, "no '%s' in %s", line, result.out);
+	}
+	process_result_free(&result);
+	sweep_file_close(&sweep);
+	close_fixture(&fixture);
+}
+
+static cJSON *json_in(const struct replay_fixture *fixture, const char *name)
+{
+	char path[PATH_BYTES];
+
+	path_in(path, fixture->folder, name);
+	char *text = file_read(path, NULL);
+	cJSON *root = cJSON_Parse(text);
+	require(root != NULL, "%s is no JSON", path);
+	free(text);
+	return root;
+}
+
+/* sweep.json has a field of the configuration exactly where it is equal in all runs. */
+Test(sweep, the_summary_has_what_all_runs_share)
+{
+	struct replay_fixture fixture;
+	struct sweep_file sweep;
+	char path[PATH_BYTES], name[PATH_BYTES];
+	cJSON *runs[RUNS];
+	uint32_t differing = 0;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, SWEEP " --out one", "12 of 12");
+	open_sweep(&fixture, "one", path, &sweep);
+	cJSON *summary = json_in(&fixture, "one/" SWEEP_SUMMARY);
+	const cJSON *shared = cJSON_GetObjectItem(summary, "config"), *field;
+	for (uint32_t i = 0; i < RUNS; i++) {
+		snprintf(name, sizeof(name), "one/%s/summary.json", sweep.runs[i].name);
+		runs[i] = json_in(&fixture, name);
+	}
+	cJSON_ArrayForEach(field, cJSON_GetObjectItem(runs[0], "config"))
+	{
+		const cJSON *found = cJSON_GetObjectItem(shared, field->string);
+		bool is_shared = true;
+		for (uint32_t i = 1; i < RUNS; i++) {
+			const cJSON *config = cJSON_GetObjectItem(runs[i], "config");
+			const cJSON *own = cJSON_GetObjectItem(config, field->string);
+			is_shared = is_shared && cJSON_Compare(own, field, true);
+		}
+		require(is_shared == (found != NULL) &&
+				(!is_shared || cJSON_Compare(found, field, true)),
+			"%s", field->string);
+		differing += !is_shared;
+	}
+	require(differing >= 3, "%u fields differ", differing); /* those of the grid */
+	for (uint32_t i = 0; i < RUNS; i++) {
+		cJSON_Delete(runs[i]);
+	}
+	cJSON_Delete(summary);
+	sweep_file_close(&sweep);
+	close_fixture(&fixture);
+}
+
+/* A sweep is calibrated where every run is, in whatever order they come. */
+Test(sweep, one_estimate_makes_a_sweep_uncalibrated)
+{
+	static const struct {
+		const char *gpus;
+		bool is_calibrated;
+	} rows[] = {{"h200-qwen3-0.6b", true}, {"h200-datasheet,h200-qwen3-0.6b", false},
+		{"h200-qwen3-0.6b,h200-datasheet", false}, {"h200-datasheet", false}};
+	struct replay_fixture fixture;
+	char line[256];
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < 4; i++) {
+		snprintf(line, sizeof(line),
+			"sweep trace.jsonl " ENGINE " --kv-blocks 40 --grid gpu=%s --out one",
+			rows[i].gpus);
+		run_shell(&fixture, 0, "rm -rf one");
+		quire(&fixture, 0, line, "runs are complete");
+		cJSON *summary = json_in(&fixture, "one/" SWEEP_SUMMARY);
+		require_equal(cJSON_IsTrue(cJSON_GetObjectItem(summary, "calibrated")),
+			rows[i].is_calibrated);
+		cJSON_Delete(summary);
+	}
+	close_fixture(&fixture);
+}
+
 /* Where the pool's size varies, and only there. */
 Test(sweep, the_caches_curve_is_that_of_trace_cache)
 {

@@ -1,0 +1,206 @@
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/page/page_sections.h"
+#include "tests/harness/made_plan.h"
+#include "tests/harness/made_result.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* Sections of a page, each figure of another value, and values on both sides of each limit. */
+
+static void put(struct result *result, enum result_number number, double value)
+{
+	result->numbers[number] = (struct result_value){.has_value = true, .value = value};
+}
+
+static void put_latency(struct result *result, enum latency_metric metric, double p50, double p99)
+{
+	result->latency_ms[metric][STATISTIC_P50] = (struct result_value){true, p50};
+	result->latency_ms[metric][STATISTIC_P99] = (struct result_value){true, p99};
+}
+
+static void require_text(void (*add)(struct text *page, const struct result *result),
+	const struct result *result, const char *expected)
+{
+	struct text page = {0};
+
+	add(&page, result);
+	require(strcmp(page.bytes, expected) == 0, "found\n%s\nexpected\n%s", page.bytes, expected);
+	text_deinit(&page);
+}
+
+static void require_in(void (*add)(struct text *page, const struct result *result),
+	const struct result *result, const char *expected)
+{
+	struct text page = {0};
+
+	add(&page, result);
+	require_has(page.bytes, expected);
+	text_deinit(&page);
+}
+
+static struct result ordinary(void)
+{
+	struct result result = {.verdict = "stable"};
+
+	put_latency(&result, LATENCY_TTFT, 11, 12);
+	put_latency(&result, LATENCY_TPOT, 13, 14);
+	put_latency(&result, LATENCY_E2E, 15, 16);
+	put(&result, VALUE_OFFERED_RATE, 17);
+	put(&result, VALUE_REQUEST_RATE, 18);
+	put(&result, VALUE_BACKLOG, 19);
+	put(&result, VALUE_DRAIN, 20);
+	put(&result, VALUE_OUTPUT_RATE, 2100);
+	put(&result, VALUE_FINISHED, 22);
+	put(&result, VALUE_SUBMITTED, 99);
+	put(&result, VALUE_REJECTED, 24);
+	put(&result, VALUE_FAILED, 25);
+	put(&result, VALUE_UNFINISHED, 0);
+	put(&result, VALUE_UTILISATION, 0.26);
+	put(&result, VALUE_KV_PEAK, 0.27);
+	put(&result, VALUE_SEATS_PEAK, 0.28);
+	put(&result, VALUE_HIT_RATE, 0.29);
+	put(&result, VALUE_QUERY_TOKENS, 3000);
+	put(&result, VALUE_PREEMPTIONS, 31);
+	put(&result, VALUE_RECOMPUTED, 3200);
+	put(&result, VALUE_SLO_TTFT, 12);
+	put(&result, VALUE_SLO_E2E, 15.9);
+	put(&result, VALUE_SLO_ATTAINED, 0.99);
+	put(&result, VALUE_SLO_GOODPUT, 33);
+	return result;
+}
+
+#define NB "\u00a0"
+#define CARD(state, title, value)                                                                  \
+	"<div class=\"card" state "\"><dt>" title "</dt><dd>" value "</dd></div>\n"
+#define PAIR(a, b)                                                                                 \
+	"<span class=\"pair\"><span>" a NB "ms<small>median</small></span><span>" b NB             \
+	"ms<small>p99</small></span></span>"
+#define SMALL(text) "<small>" text "</small>"
+
+Test(page_sections, cards_have_every_figure)
+{
+	const struct result result = ordinary();
+
+	require_text(page_cards, &result,
+		"<section aria-label=\"Key figures\">\n<dl class=\"cards\">\n" CARD(" met",
+			"Requests within the SLO",
+			"99.0" NB "%" SMALL("met: the goal is 99" NB "%; TTFT \u2264 12.0" NB
+					    "ms, E2E \u2264 15.9" NB
+					    "ms; goodput 33.0 requests/s")) CARD(" met",
+			"Time to first token",
+			PAIR("11.0", "12.0") SMALL("p99 within the SLO of 12.0" NB "ms")) CARD("",
+			"Time per output token",
+			PAIR("13.0", "14.0")) CARD(" missed", "End-to-end latency",
+			PAIR("15.0", "16.0") SMALL("p99 above the SLO of 15.9" NB "ms")) CARD("",
+			"Output throughput",
+			"2,100" SMALL("tokens/s; 18.0 requests/s")) CARD("", "Requests finished",
+			"22" SMALL("of 99; <em>24 rejected</em>; <em>25 failed</em>")) CARD("",
+			"Utilisation",
+			"26.0" NB "%" SMALL("of what the engine can carry; at most 27.0" NB
+					    "% of the KV blocks, 28.0" NB
+					    "% of the seats")) CARD("", "Prefix-cache hit rate",
+			"29.0" NB "%" SMALL("of 3,000 prompt tokens")) CARD("", "Preemptions",
+			"31" SMALL("3,200 tokens recomputed")) "</dl>\n</section>\n");
+}
+
+Test(page_sections, an_slo_is_missed_below_99_percent)
+{
+	struct result result = ordinary();
+
+	put(&result, VALUE_SLO_ATTAINED, 0.9899);
+	require_in(page_cards, &result,
+		"<div class=\"card missed\"><dt>Requests within the SLO</dt><dd>99.0" NB
+		"%<small>missed: ");
+}
+
+Test(page_sections, a_verdict_has_the_load)
+{
+	struct result result = ordinary();
+
+	require_text(page_verdict, &result,
+		"<section class=\"verdict stable\" aria-label=\"Verdict\">\n<p><strong>stable"
+		"</strong> The engine kept up with what it took, and rejected the rest.</p>\n"
+		"<p class=\"facts\">17.0 requests/s offered, 18.0 finished; 19 waiting when the "
+		"last one arrived, 20.0" NB "s from then to the last finish.</p>\n</section>\n");
+	put(&result, VALUE_REJECTED, 0);
+	require_in(page_verdict, &result, "The engine kept up with what arrived.");
+	result.verdict = "unserved";
+	require_in(page_verdict, &result, "Requests were left when no replica was there");
+	result.verdict = "overloaded";
+	require_in(page_verdict, &result, "More arrived than could be served");
+}
+
+static void add_fleet(struct text *page, const struct result *result)
+{
+	page_fleet(page, result, 1);
+}
+
+Test(page_sections, evenness_of_a_fleet_is_said_in_words)
+{
+	static const struct {
+		const char *imbalance, *words;
+	} rows[] = {{"1.09", "<p>The load was even: "}, {"1.1", "somewhat uneven: "},
+		{"1.49", "somewhat uneven: "}, {"1.5", "<p>The load was uneven: "}};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct result result = {0};
+		char text[512];
+		snprintf(text, sizeof(text),
+			"{\"fleet\":{\"router\":\"prefix\",\"imbalance\":%s,\"jain\":0.9,"
+			"\"regret_blocks\":12,\"whole_hit_rate\":0.25,\"retries\":7,"
+			"\"rejected_queue_full\":null,\"replicas\":[1,2,3]}}",
+			rows[i].imbalance);
+		cJSON *root = cJSON_Parse(text);
+		result.root.node = root;
+		require_in(add_fleet, &result, rows[i].words);
+		require_in(add_fleet, &result, "Jain's index is 0.900 (1 if all");
+		require_in(add_fleet, &result,
+			"(regret)</th><td>12</td></tr>\n<tr><th scope=\"row\">Hit rate of one "
+			"cache "
+			"with all the memory</th><td>25.0" NB
+			"%</td></tr>\n<tr><th scope=\"row\">Requests sent again after a failure"
+			"</th><td>7</td></tr>\n<tr><th scope=\"row\">Rejected by the router's full "
+			"queue</th><td>\u2013</td></tr>\n");
+		require_in(add_fleet, &result, "<td>3 behind ");
+		cJSON_Delete(root);
+	}
+}
+
+/* made_plan.c: c0 has 6.96 and c1 20.01 requests/s a GPU, within 10 %; the end of c1's is 100 %. */
+Test(page_sections, configurations_of_a_plan_have_their_bars)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	struct made_plan made = made_plan_ordinary;
+	const char *directory = path;
+
+	temporary_folder(folder);
+	made.configurations = 2;
+	make_plan(folder, "plan", &made, path);
+	char *page = make_page(folder, &directory, 1, "page.html");
+	require_has(page,
+		"<td>6.96" NB "requests/s</td><td>1</td><td>6.96</td><td class=\"picture\">"
+		"<span class=\"interval sampling\"><i style=\"left:28.5%;width:6.3%\"></i>"
+		"<b style=\"left:31.6%\"></b></span></td><td>1.00<br><small>0.95 to 1.05</small>"
+		"</td><td class=\"words\">c1</td><td>80.0" NB
+		"%</td><td>2,088</td><td>30.0</td><td>yes</td><td>0.410</td>"
+		"<td class=\"words\">ttft</td></tr>");
+	require_has(page,
+		"<td>20.01" NB "requests/s</td><td>2</td><td>20.0</td><td class=\"picture\">"
+		"<span class=\"interval sampling\"><i style=\"left:81.8%;width:18.2%\"></i>"
+		"<b style=\"left:90.9%\"></b></span></td><td>2.88<br><small>2.73 to 3.02</small>"
+		"</td><td class=\"words\">c0</td><td>80.0" NB
+		"%</td><td>6,003</td><td>39.0</td><td>\u2013</td><td>0.410</td>");
+	/* The first load of c0, 13/15 requests/s, is 13/120 of what it carries. */
+	require_has(page, "<td>0</td><td>1.00</td><td>1</td><td>0.867</td><td>99.9" NB
+			  "%</td><td>0.866</td><td>260</td><td>67.3" NB "ms</td><td>561" NB
+			  "ms</td><td>11.3" NB "ms</td><td>18.6" NB "ms</td><td>40.0" NB
+			  "%</td><td>1</td><td>10.8" NB "%</td><td>stable</td>"
+			  "<td class=\"better\">passes</td></tr>");
+	free(page);
+	temporary_remove(folder);
+}
