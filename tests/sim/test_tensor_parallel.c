@@ -298,7 +298,26 @@ Test(tensor_parallel, blocks_are_those_of_the_fullest_rank)
 	}
 	require(largest > weight_shard_bytes(&model, (struct weight_shard){0, RANKS_MAX}),
 		"the shares are equal");
-	require_equal(memory_of(&model, &gpu, RANKS_MAX).weight_bytes, largest);
+	const struct kv_memory memory = memory_of(&model, &gpu, RANKS_MAX);
+	require_equal(memory.weight_bytes, largest);
+	/* as if every rank had as many tokens of the vocabulary as the fullest */
+	model.vocab_size += RANKS_MAX - model.vocab_size % RANKS_MAX;
+	require_equal(memory.activation_bytes, memory_of(&model, &gpu, RANKS_MAX).activation_bytes);
+}
+
+/* A profile of an engine that was measured whole has one sum for its context and activations. */
+Test(tensor_parallel, measured_engines_have_no_further_context)
+{
+	const struct model_config model = model_at(0);
+	struct gpu_profile gpu = profile_of("h200-datasheet");
+
+	gpu.engine_bytes = 5e9;
+	const struct kv_memory memory = memory_of(&model, &gpu, 1);
+	require(gpu.context_bytes > 0, "the profile has no context");
+	require_equal(memory.context_bytes, 0);
+	require_equal(memory.activation_bytes, 5000000000);
+	require_equal(memory.block_count,
+		(memory.usable_bytes - memory.weight_bytes - 5000000000) / memory.block_bytes);
 }
 
 /* ---- refusals ---- */
