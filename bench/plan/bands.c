@@ -34,7 +34,7 @@ static double quantile(const double *values, uint32_t count, double share)
 	uint32_t above = below + (below + 1 < count);
 	double part = rank - (double)below;
 	double low = values[below], high = values[above];
-	return part > 0 ? low + (high - low) * part : low;
+	return part > 0 && low < high ? low + (high - low) * part : low;
 }
 
 double band_student(uint64_t freedom)
@@ -75,7 +75,7 @@ struct band band_of_counts(const uint64_t *values, uint32_t count)
 		return band;
 	}
 	double *sorted = sorted_of(values, count);
-	band.low = floor(quantile(sorted, count, 0.025));
+	band.low = fmax(1, floor(quantile(sorted, count, 0.025)));
 	band.high = ceil(quantile(sorted, count, 0.975));
 	free(sorted);
 	band.has_low = !isinf(band.low);

@@ -51,7 +51,8 @@ struct band band_of_sampling(
 	double answer, const uint64_t *values, uint32_t count, uint64_t windows);
 
 /* The same of whole things of which the least number that passes is looked for: the quantiles of
-   the values, the lower one rounded down and the upper one up. */
+   the values, the lower one rounded down and the upper one up. BAND_LESS, where nothing that was
+   searched is too little, is one thing. */
 struct band band_of_counts(const uint64_t *values, uint32_t count);
 
 /* The interval of a ratio of two configurations' figures. firsts, seconds: (count) of both on the

@@ -270,4 +270,7 @@ Test(bands, counts_are_rounded_outwards)
 	cr_assert(band.has_low && band.low == 2 && band.has_high && band.high == 4);
 	band = band_of_counts(values, BAND_VALUES_MIN - 1);
 	cr_assert(!band.has_low && !band.has_high);
+	const uint64_t ends[10] = {BAND_LESS, BAND_LESS, 2, 2, 2, 2, 3, 3, BAND_MORE, BAND_MORE};
+	band = band_of_counts(ends, 10);
+	cr_assert(band.has_low && band.low == 1 && !band.has_high);
 }
