@@ -20,12 +20,15 @@ enum { POLL_NS = 2000000 };
 #define GRACE_NS UINT64_C(5000000000)
 
 /* In the child: takes its three streams and becomes the program. Returns only on failure. */
-static void become(const struct child *child, char *const *arguments)
+static void become(const struct child *child, char *const *arguments, pid_t gate)
 {
 	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	/* A gate that is killed leaves no run behind it, which would hold the folder. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != gate) {
+		_exit(127); /* it has died already */
+	}
 	if (nothing >= 0 && dup2(nothing, 0) >= 0 && dup2(fileno(child->output), 1) >= 0 &&
 		dup2(fileno(child->errors), 2) >= 0) {
 		(void)execvp(arguments[0], arguments);
@@ -37,6 +40,7 @@ static void become(const struct child *child, char *const *arguments)
 static int start(struct child *child, char *const *arguments)
 {
 	int ends[2], reason = 0;
+	pid_t gate = getpid();
 
 	/* The child's end closes when the program starts; what comes through it is an errno. */
 	if (pipe(ends) != 0) {
@@ -46,7 +50,7 @@ static int start(struct child *child, char *const *arguments)
 	(void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
 	child->process = fork();
 	if (child->process == 0) {
-		become(child, arguments);
+		become(child, arguments, gate);
 		reason = errno;
 		(void)!write(ends[1], &reason, sizeof(reason));
 		_exit(127);

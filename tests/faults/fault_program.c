@@ -161,7 +161,7 @@ static int await(const struct fault_program *program, bool *is_hung)
 
 	*is_hung = poll(&answers, 1, FAULT_SECONDS * 1000) == 0;
 	if (*is_hung) {
-		kill(program->board->process, SIGKILL);
+		kill(-program->board->process, SIGKILL); /* and what it has started */
 	}
 	require(read(program->answers, &state, sizeof(state)) == sizeof(state),
 		"the server is gone");

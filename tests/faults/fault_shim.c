@@ -380,13 +380,19 @@ static void catch_calls(void)
 
 static int (*program_main)(int, char **, char **);
 
-/* True: it is stopped, not ended. */
+/* True: it is stopped, not ended. A run has ended when the processes that it has started have, too:
+   one that was killed may otherwise meet the next run while it dies. They are the server's children
+   by then, and in the group of the run. */
 static bool answer_with_end(pid_t process)
 {
 	int state = 0;
 
-	if (waitpid(process, &state, WUNTRACED) != process ||
-		write(FAULT_ANSWERS, &state, sizeof(state)) != sizeof(state)) {
+	if (waitpid(process, &state, WUNTRACED) != process) {
+		_exit(1);
+	}
+	while (!WIFSTOPPED(state) && waitpid(-process, NULL, 0) > 0) {
+	}
+	if (write(FAULT_ANSWERS, &state, sizeof(state)) != sizeof(state)) {
 		_exit(1);
 	}
 	return WIFSTOPPED(state);
@@ -402,6 +408,7 @@ static int serve(int count, char **arguments, char **environment)
 	if (memory == MAP_FAILED) { /* not started by a test */
 		return program_main(count, arguments, environment);
 	}
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	while (read(FAULT_ORDERS, &order, 1) == 1) {
 		if (order == FAULT_CONTINUE) {
 			kill(stopped, SIGCONT);
@@ -409,6 +416,7 @@ static int serve(int count, char **arguments, char **environment)
 			continue;
 		}
 		pid_t process = fork();
+		(void)setpgid(process, process); /* by both: either may be the first */
 		if (process == 0) {
 			close(FAULT_ORDERS);
 			close(FAULT_ANSWERS);

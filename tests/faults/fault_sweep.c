@@ -341,20 +341,6 @@ static bool has_no_others(const struct folder_state *found, const struct folder_
 	return true;
 }
 
-/* The same command once more. A child of a run that was killed may hold its folder until it becomes
-   another program, or ends with it. */
-static void run_again(struct sweep *sweep, struct fault_run *again)
-{
-	fault_program_run(&sweep->program, NULL, again);
-	for (uint32_t i = 0; i < 50 && again->code == 2 &&
-			     strstr(again->err, "another quire is writing") != NULL;
-		i++) {
-		fault_run_free(again);
-		usleep(20000);
-		fault_program_run(&sweep->program, NULL, again);
-	}
-}
-
 /* Of a command that goes on where it was: it has left no other names than a whole run, and ends
    with the files of one when it is given again. */
 static bool is_resumed(
@@ -366,7 +352,7 @@ static bool is_resumed(
 	if (!has_no_others(found, &sweep->after, has_rest, why)) {
 		return false;
 	}
-	run_again(sweep, &again);
+	fault_program_run(&sweep->program, NULL, &again);
 	folder_state_take(&end, sweep->program.folder);
 	sweep->has_changed = true;
 	bool is_good = again.code == sweep->good.code && is_same_work(&end, &sweep->after, why) &&
