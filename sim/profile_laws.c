@@ -228,7 +228,12 @@ static void try_grid(struct trial *trial)
 	static const uint64_t contexts[] = {64, 1500, 30000};
 	static const uint64_t tokens[] = {0, 1, 60, 128, 255, 256, 700, 2048, 9000};
 	static const uint64_t prefixes[] = {0, 32768};
-	enum { ROWS = 14, CONTEXTS = 3, TOKENS = 9, PREFIXES = 2 };
+	enum {
+		ROWS = sizeof(rows) / sizeof(rows[0]),
+		CONTEXTS = sizeof(contexts) / sizeof(contexts[0]),
+		TOKENS = sizeof(tokens) / sizeof(tokens[0]),
+		PREFIXES = sizeof(prefixes) / sizeof(prefixes[0]),
+	};
 
 	for (uint32_t i = 0; i < ROWS * CONTEXTS * TOKENS * PREFIXES; i++) {
 		trial->place = (struct place){

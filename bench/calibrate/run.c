@@ -2,6 +2,7 @@
 
 #include "engine/model/config_json.h"
 #include "reports/results/results.h"
+#include "engine/base/input_file.h"
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
 #include "engine/base/output_file.h"
@@ -12,7 +13,6 @@
 #include "sim/cost_model.h"
 #include "sim/kv_memory.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -266,21 +266,18 @@ static enum status collect(const struct replay_request *request, const struct ca
 static enum status follow(const struct replay_request *request, const struct calibrate_plan *plan,
 	struct error *error)
 {
+	static const char path[] = "/dev/null/plan.jsonl"; /* no file can have it */
 	struct calibrate_plan_size size = {0};
-	char path[64];
-	FILE *file = tmpfile();
+	FILE *file;
 
-	if (file == NULL) {
-		(void)error_set(
-			error, STATUS_FILE, "a plan cannot be written: %s", strerror(errno));
+	if (input_file_make(&file, path, error) != STATUS_OK) {
 		return rank_launch_fail(error);
 	}
 	calibrate_plan_write(plan, file, &size);
 	fflush(file);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(file));
 	struct replay_request own = request_of(request, path, false);
 	enum status status = play(&own, error); /* which does not return from opening its ranks */
-	fclose(file);
+	input_file_drop(path);
 	return status;
 }
 

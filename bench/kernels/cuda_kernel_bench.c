@@ -1,7 +1,6 @@
 #include "bench/kernels/cuda_kernel_bench.h"
 
 #include "bench/kernels/cuda_kernel_table.h"
-
 #include "engine/base/integer.h"
 #include "kernels/device/cuda_operand_memory.h"
 #include "kernels/device/limits.h"
@@ -11,7 +10,6 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	SETS_MAX = 256,
@@ -132,13 +130,6 @@ static cudaGraphExec_t capture(struct bench *bench, const struct subject *subjec
 	return result;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static struct timing time_graphs(struct bench *bench, cudaGraphExec_t graph, uint32_t launches)
 {
 	uint32_t repeats = bench->options->repeats;
@@ -157,7 +148,7 @@ static struct timing time_graphs(struct bench *bench, cudaGraphExec_t graph, uin
 		note(bench, (int)cudaEventRecord(bench->end, bench->stream), "cudaEventRecord");
 		times[i == 0 ? 0 : i - 1] = elapsed_us(bench) / launches;
 	}
-	qsort(times, repeats, sizeof(*times), compare_times);
+	kernel_table_sort(times, repeats);
 	return (struct timing){launches, times[repeats / 2], times[0], times[repeats - 1]};
 }
 

@@ -53,10 +53,15 @@ static int compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+void kernel_table_sort(double *times_us, uint32_t repeats)
+{
+	qsort(times_us, repeats, sizeof(*times_us), compare_times);
+}
+
 void kernel_table_add_exchange(FILE *table, const char *kernel, const struct exchange_case *c,
 	uint32_t ranks, uint64_t bytes, double *times_us, uint32_t repeats)
 {
-	qsort(times_us, repeats, sizeof(*times_us), compare_times);
+	kernel_table_sort(times_us, repeats);
 	const double us = times_us[repeats / 2];
 
 	fprintf(table,

@@ -27,6 +27,9 @@ enum { KERNEL_REPEATS_MAX = 101 };
    compare; then the header. */
 void kernel_table_begin(FILE *table);
 
+/* Sorts a case's times (repeats), the shortest first. */
+void kernel_table_sort(double *times_us, uint32_t repeats);
+
 /* ---- exchanges ---- */
 
 struct exchange_case {

@@ -1,5 +1,6 @@
 #include "bench/replay/runners.h"
 
+#include "bench/fleet/outages.h"
 #include "bench/record/provenance.h"
 #include "engine/base/path.h"
 #include "engine/ranks/launch.h"
@@ -11,7 +12,6 @@
 #include "sim/cost_model.h"
 #include "sim/kv_memory.h"
 #include "sim/profile_choice.h"
-#include "bench/fleet/outages.h"
 #include "sim/tape.h"
 
 #include <cJSON.h>

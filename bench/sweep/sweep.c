@@ -53,12 +53,15 @@ static enum status has_entries(const char *path, bool *has, struct error *error)
 
 /* A folder without sweep.json must be empty, for its files would lie between those of the runs, and
    a run could have the name of one. */
+/* Of a sweep's folder; the first says that it is one. */
+static const char *const files[] = {SWEEP_SUMMARY, SWEEP_RUNS, SWEEP_CACHE, RESULT_PROVENANCE};
+enum { FILES = sizeof(files) / sizeof(files[0]) };
+
 static enum status refuse_foreign(const char *out, struct error *error)
 {
-	static const char *const files[] = {SWEEP_RUNS, SWEEP_CACHE, RESULT_PROVENANCE};
 	bool has = false;
 
-	TRY(owned_folder_refuse_old(out, files, 3, error));
+	TRY(owned_folder_refuse_old(out, files + 1, FILES - 1, error));
 	TRY(has_entries(out, &has, error));
 	return !has ? STATUS_OK
 		    : error_set(error, STATUS_FILE,
@@ -71,11 +74,9 @@ static enum status refuse_foreign(const char *out, struct error *error)
 /* The sweep replaces what it has read of its folder. */
 static enum status forget_files(const char *out, struct error *error)
 {
-	static const char *const files[] = {
-		SWEEP_SUMMARY, SWEEP_RUNS, SWEEP_CACHE, RESULT_PROVENANCE};
 	char path[PATH_BYTES_MAX];
 
-	for (uint32_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+	for (uint32_t i = 0; i < FILES; i++) {
 		TRY(path_format(path, error, "%s/%s", out, files[i]));
 		input_file_forget(path);
 	}
@@ -97,10 +98,9 @@ static enum status check_rows(struct sweep *sweep, struct error *error)
 			if (is_kept && !grid_has(&sweep->grid, name)) {
 				status = error_set(error, STATUS_FILE,
 					"--out %.200s: " SWEEP_RUNS
-					" has the run %.150s, which this "
-					"--grid has not; name another folder, or a grid of all its "
-					"runs, "
-					"or --force leaves it out",
+					" has the run %.150s, which --grid lacks; name another "
+					"folder, give a grid with all its runs, or --force drops "
+					"it",
 					sweep->request->out, name);
 			}
 		}
