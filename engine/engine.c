@@ -106,8 +106,8 @@ uint32_t engine_used_block_count(const struct engine *engine)
 	return block_manager_used_count(&engine->scheduler.blocks);
 }
 
-uint32_t engine_cached_prefix(
-	const struct engine *engine, const struct block_key *keys, uint32_t count, uint32_t *held)
+uint32_t engine_cached_prefix(const struct engine *engine, const struct block_key *keys,
+	uint32_t count, uint32_t held_count, uint32_t *held)
 {
 	const struct block_manager *blocks = &engine->scheduler.blocks;
 	uint32_t hits = 0;
@@ -118,7 +118,7 @@ uint32_t engine_cached_prefix(
 		if (block == BLOCK_NONE) {
 			break;
 		}
-		*held += blocks->blocks[block].reference_count > 0;
+		*held += hits < held_count && blocks->blocks[block].reference_count > 0;
 	}
 	return hits;
 }

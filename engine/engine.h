@@ -67,10 +67,10 @@ uint64_t engine_capped_count(const struct engine *engine);
 
 uint32_t engine_used_block_count(const struct engine *engine);
 
-/* Leading blocks of a prompt that the prefix cache has, and in *held those of them that sequences
-   hold. keys: (count). */
-uint32_t engine_cached_prefix(
-	const struct engine *engine, const struct block_key *keys, uint32_t count, uint32_t *held);
+/* Leading blocks of a prompt that the prefix cache has, and in *held those of its first held_count
+   blocks that it has and sequences hold. keys: (count). */
+uint32_t engine_cached_prefix(const struct engine *engine, const struct block_key *keys,
+	uint32_t count, uint32_t held_count, uint32_t *held);
 
 /* The next finished sequence, oldest first, or NULL. It is recycled when a later step is
    postprocessed. */

@@ -10,17 +10,13 @@
 
 /* ---- picking ---- */
 
-/* The most that any open replica has cached of a request, and what the picked one has. */
-static uint32_t find_cached(struct desk *desk, const struct parcel *parcel)
+/* The most that any open replica has cached of the request that was looked up. */
+static uint32_t most_cached(const struct desk *desk)
 {
-	uint32_t most = 0, held;
+	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < desk->options.replica_count; i++) {
-		struct replica_view *view = &desk->views[i];
-		if (desk->sight.kind != SIGHT_EXACT) {
-			view->cached_blocks = engine_cached_prefix(desk->berths[i].engine,
-				parcel->keys, parcel->prompt_block_count, &held);
-		}
+		const struct replica_view *view = &desk->views[i];
 		most = view->is_open ? u32_max(most, view->cached_blocks) : most;
 	}
 	return most;
@@ -54,8 +50,7 @@ static uint32_t pick(struct desk *desk, const struct parcel *parcel, uint64_t no
 	const uint64_t words[] = {parcel->row.index, replica};
 
 	if (desk->finds_cached) {
-		uint32_t most = find_cached(desk, parcel);
-		desk->regret_blocks += most - desk->views[replica].cached_blocks;
+		desk->regret_blocks += most_cached(desk) - desk->views[replica].cached_blocks;
 	}
 	XXH64_update(desk->decisions, words, sizeof(words));
 	desk->picks++;
@@ -355,6 +350,7 @@ void desk_fail(struct desk *desk, uint32_t replica, struct parcel **lost, uint32
 	free(all);
 	parcel_list_join(&desk->queue, &behind);
 	sight_set_engine(&desk->sight, replica, berth->engine);
+	router_forget(&desk->router, replica);
 	desk_set_up(desk, replica, false, now_ns);
 }
 
@@ -402,7 +398,8 @@ enum status desk_open(struct desk *desk, const struct desk_options *options, str
 	enum sight_kind kind;
 	uint64_t delay_ns;
 	TRY(sight_parse(options->view, &kind, &delay_ns, error));
-	sight_init(&desk->sight, kind, delay_ns, desk->views, options->replica_count);
+	sight_init(
+		&desk->sight, kind, delay_ns, options->router, desk->views, options->replica_count);
 	TRY(outages_parse(&desk->outages, options->outages, options->replica_count, error));
 	TRY(router_open(&desk->router, options->router, options->router_options,
 		options->replica_count, options->seed, error));

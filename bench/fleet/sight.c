@@ -82,7 +82,9 @@ void sight_sent(
 	if (sight->kind != SIGHT_OWN) {
 		return;
 	}
-	block_set_add(&one->blocks, parcel->keys, parcel->prompt_block_count, now_ns);
+	if (sight->has_blocks) {
+		block_set_add(&one->blocks, parcel->keys, parcel->prompt_block_count, now_ns);
+	}
 	one->own_blocks += prompt_blocks(parcel, block_size);
 	one->own_waiting++;
 }
@@ -145,21 +147,23 @@ static void look_at_one(struct sight *sight, uint32_t replica, uint64_t now_ns)
 	seen->kv_blocks = view->kv_blocks;
 }
 
-/* What a replica has cached of a parcel. */
+/* What a replica has cached of a parcel, and what the router takes for cached. */
 static void look_for_blocks(
 	struct sight *sight, uint32_t replica, const struct parcel *parcel, uint64_t now_ns)
 {
 	const struct sight_one *one = &sight->each[replica];
-	struct replica_view *seen = &sight->seen[replica];
-	uint32_t count = parcel->prompt_block_count;
+	struct replica_view *view = &sight->views[replica], *seen = &sight->seen[replica];
+	uint32_t count = parcel->prompt_block_count, known = 0, held;
 
 	if (sight->kind == SIGHT_EXACT) {
-		seen->cached_blocks =
-			engine_cached_prefix(one->engine, parcel->keys, count, &seen->held_blocks);
-		return;
+		known = count;
+	} else if (sight->has_blocks) {
+		known = block_set_match(&one->blocks, parcel->keys, count, now_ns);
 	}
-	seen->cached_blocks = block_set_match(&one->blocks, parcel->keys, count, now_ns);
-	engine_cached_prefix(one->engine, parcel->keys, seen->cached_blocks, &seen->held_blocks);
+	view->cached_blocks = engine_cached_prefix(
+		one->engine, parcel->keys, count, sight->has_held ? known : 0, &held);
+	seen->cached_blocks = sight->kind == SIGHT_EXACT ? view->cached_blocks : known;
+	seen->held_blocks = held;
 }
 
 void sight_look(struct sight *sight, const struct parcel *parcel, uint64_t now_ns)
@@ -202,10 +206,12 @@ enum status sight_parse(
 }
 
 void sight_init(struct sight *sight, enum sight_kind kind, uint64_t delay_ns,
-	struct replica_view *views, uint32_t replica_count)
+	const struct router_kind *router, struct replica_view *views, uint32_t replica_count)
 {
 	*sight = (struct sight){.kind = kind,
 		.delay_ns = delay_ns,
+		.has_blocks = router->wants_blocks,
+		.has_held = router->wants_held,
 		.replica_count = replica_count,
 		.views = views,
 		.seen = views};
@@ -241,7 +247,7 @@ void sight_set_engine(struct sight *sight, uint32_t replica, struct engine *engi
 		sight->kind == SIGHT_OWN ? engine_limits(engine)->kv_block_count : 0, 0);
 	one->log.count = 0;
 	one->change_count = 0;
-	if (sight->kind == SIGHT_DELAYED) {
+	if (sight->kind == SIGHT_DELAYED && sight->has_blocks) {
 		engine_set_block_log(engine, &one->log);
 	}
 }

@@ -51,6 +51,8 @@ struct sight_one {
 struct sight {
 	enum sight_kind kind;
 	uint64_t delay_ns;
+	bool has_blocks; /* of the caches, what the router's kind wants of them */
+	bool has_held;
 	uint32_t replica_count;
 	struct sight_one *each;	    /* (replica_count) */
 	struct replica_view *views; /* (replica_count) the state of the replicas, borrowed */
@@ -61,10 +63,10 @@ struct sight {
 enum status sight_parse(
 	const char *text, enum sight_kind *kind, uint64_t *delay_ns, struct error *error);
 
-/* views: (replica_count) the state of the replicas, which outlives the sight. Where the router sees
-   it itself, the blocks of the request that it is to place are written into it. */
+/* router: what it wants of the caches is seen. views: (replica_count) the state of the replicas,
+   which outlives the sight; what each has cached of the request to place is written into it. */
 void sight_init(struct sight *sight, enum sight_kind kind, uint64_t delay_ns,
-	struct replica_view *views, uint32_t replica_count);
+	const struct router_kind *router, struct replica_view *views, uint32_t replica_count);
 void sight_deinit(struct sight *sight);
 
 /* A replica's engine, whose cache is empty. */
@@ -80,7 +82,8 @@ void sight_sent(
 void sight_first_token(struct sight *sight, const struct parcel *parcel);
 void sight_finished(struct sight *sight, const struct parcel *parcel, uint32_t block_size);
 
-/* Fills in sight->seen at now_ns. parcel: whose cached blocks are looked up, or NULL. */
+/* Fills in sight->seen at now_ns. parcel: whose cached blocks are looked up, in the caches and as
+   the router sees them, or NULL. */
 void sight_look(struct sight *sight, const struct parcel *parcel, uint64_t now_ns);
 
 #endif

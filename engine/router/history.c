@@ -10,10 +10,18 @@ void router_history_open(struct router *router, uint32_t capacity, uint64_t ttl_
 
 	history->sets = memory_take(router->replica_count, sizeof(*history->sets));
 	history->recent = memory_take(router->replica_count, sizeof(*history->recent));
+	history->was_sent = memory_take(router->replica_count, sizeof(*history->was_sent));
 	for (uint32_t i = 0; i < router->replica_count; i++) {
 		block_set_init(&history->sets[i], capacity, ttl_ns);
 	}
 	router->state = history;
+}
+
+void router_history_forget(struct router *router, uint32_t replica)
+{
+	const struct router_history *history = router->state;
+
+	block_set_shrink(&history->sets[replica], 0);
 }
 
 void router_history_close(struct router *router)
@@ -25,6 +33,7 @@ void router_history_close(struct router *router)
 	}
 	free(history->sets);
 	free(history->recent);
+	free(history->was_sent);
 	free(history->sent_ns);
 	free(history->sent_to);
 	free(history);
@@ -66,6 +75,7 @@ void router_history_sent(struct router_history *history, uint32_t replica, uint6
 	history->sent_ns[at] = now_ns;
 	history->sent_to[at] = replica;
 	history->recent[replica]++;
+	history->was_sent[replica] = true;
 }
 
 void router_history_forget_sent(struct router_history *history, uint64_t now_ns, uint64_t window_ns)

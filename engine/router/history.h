@@ -9,17 +9,19 @@
 
 struct router_history {
 	struct block_set *sets; /* (replica_count) */
-	uint64_t evicted_ns;	/* when sets were last cut */
+	uint64_t evictions;	/* how often sets should have been cut */
 	uint64_t *sent_ns;	/* ring of (sent_capacity) times at which requests were sent */
 	uint32_t *sent_to;	/* likewise */
 	size_t sent_first, sent_count, sent_capacity;
 	uint32_t *recent; /* (replica_count) of those, sent to each replica */
+	bool *was_sent;	  /* (replica_count) a request has ever been sent there */
 };
 
 /* Opens it as router->state. capacity: blocks a replica, 0: no limit. */
 void router_history_open(struct router *router, uint32_t capacity, uint64_t ttl_ns);
 
 /* For struct router_kind. */
+void router_history_forget(struct router *router, uint32_t replica);
 void router_history_close(struct router *router);
 
 /* Of the first `count` blocks of the request, those that lead and were sent to the replica. */

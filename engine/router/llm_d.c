@@ -1,13 +1,15 @@
 #include "engine/router/router.h"
 
-/* The precise profile of llm-d (llm-d/llm-d-inference-scheduler, 520af47, deploy/config and
-   pkg/epp/framework/plugins/scheduling/scorer): the largest sum of weighted scores in [0, 1],
+/* The precise profile of llm-d (github.com/llm-d/llm-d-router, ebab6879,
+   deploy/config/epp-precise-prefix-cache-config.yaml and pkg/epp/framework/plugins/scheduling/:
+   scorer/prefix, kvcacheutilization, queuedepth and picker/maxscore; llm-d-inference-scheduler
+   520af47 had the same): the largest sum of weighted scores in [0, 1],
 
        prefix   matched blocks / blocks of the request                    weight 2
        kv       1 - share of KV blocks in use                             weight 1
        queue    (most waiting - waiting) / (most - least), 1 where equal   weight 1
 
-   ties drawn. Scores are in billionths. */
+   ties drawn. llm-d sees the last two some 50 ms late. Scores are in billionths. */
 
 enum { PREFIX_WEIGHT, KV_WEIGHT, QUEUE_WEIGHT, DRAWS_TIES };
 

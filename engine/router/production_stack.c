@@ -1,10 +1,11 @@
 #include "engine/router/history.h"
 
-/* The prefix-aware routing of vLLM's production-stack (vllm-project/production-stack, a6c01db,
-   src/vllm_router/routers/routing_logic.py). A trie holds every prompt that was sent to each
-   replica and forgets nothing. Among the replicas that were sent the longest part of the prompt one
-   is drawn; if that part is shorter than `min-match` tokens, the one that was sent the fewest
-   requests in the last `window-s` seconds. The trie has chunks of 128 characters; here they are
+/* The prefix-aware routing of vLLM's production-stack (github.com/vllm-project/production-stack,
+   a6c01db0, src/vllm_router/routers/routing_logic.py, prefix/hashtrie.py, parsers/parser.py). A
+   trie holds every prompt that was sent to each replica and forgets nothing. Among the replicas
+   that were sent the longest part of the prompt one is drawn; if that part is shorter than
+   `min-match` tokens, it is the first that was never sent a request, else the one that was sent the
+   fewest in the last `window-s` seconds. The trie has chunks of 128 characters; here they are
    blocks. */
 
 enum { MIN_MATCH, WINDOW_S };
@@ -28,7 +29,7 @@ static uint32_t pick(struct router *router, const struct router_request *request
 	}
 	bool is_short = most * request->block_size * ROUTER_MILLION < router->settings[MIN_MATCH];
 	for (uint32_t i = 0; is_short && i < router->replica_count; i++) {
-		router->costs[i] = history->recent[i];
+		router->costs[i] = history->was_sent[i] ? (int64_t)history->recent[i] : -1;
 	}
 	uint32_t picked = router_least(router, views, !is_short);
 	router_history_add(history, picked, request, request->block_count);

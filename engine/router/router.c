@@ -126,6 +126,14 @@ uint32_t router_pick(struct router *router, const struct router_request *request
 	return picked;
 }
 
+void router_forget(struct router *router, uint32_t replica)
+{
+	check(replica < router->replica_count);
+	if (router->kind->forget != NULL) {
+		router->kind->forget(router, replica);
+	}
+}
+
 /* ---- for routers ---- */
 
 uint32_t router_draw(struct router *router, uint32_t bound)

@@ -40,9 +40,10 @@ struct replica_view {
 	uint32_t kv_blocks;	 /* KV blocks that it has, at least 1 */
 	uint64_t prefill_tokens; /* prompt tokens that are neither cached nor computed yet */
 	uint64_t tokens;	 /* prompt and output tokens of `requests`, in full */
-	uint32_t cached_blocks;	 /* leading blocks of the request that it has cached; 0 unless the
+	uint32_t cached_blocks;	 /* leading blocks of the request that it has cached; not told
+				    unless the router wants blocks */
+	uint32_t held_blocks;	 /* of these, those in use by unfinished requests; 0 unless the
 				    router wants them */
-	uint32_t held_blocks;	 /* of these, those in use by unfinished requests */
 };
 
 struct router_request {
@@ -67,12 +68,15 @@ struct router;
 struct router_kind {
 	const char *name;
 	const char *summary;
-	bool wants_blocks; /* block hashes in requests, cached_blocks and held_blocks in views */
+	bool wants_blocks; /* block hashes in requests, cached_blocks in views */
+	bool wants_held;   /* held_blocks in views too */
 	struct router_setting settings[ROUTER_SETTINGS_MAX]; /* up to the first without a name */
 	void (*open)(struct router *router);		     /* NULL: no state */
 	/* An open replica; there is one. views: (replica_count). */
 	uint32_t (*pick)(struct router *router, const struct router_request *request,
 		const struct replica_view *views);
+	/* A replica has failed: what was sent to it is gone. NULL: nothing to forget. */
+	void (*forget)(struct router *router, uint32_t replica);
 	void (*close)(struct router *router);
 };
 
@@ -98,6 +102,9 @@ void router_close(struct router *router);
 
 uint32_t router_pick(struct router *router, const struct router_request *request,
 	const struct replica_view *views);
+
+/* A replica has failed, and with it all that it had cached. */
+void router_forget(struct router *router, uint32_t replica);
 
 /* ---- for routers ---- */
 

@@ -1,17 +1,20 @@
 #include "engine/router/history.h"
 
-/* The cache-aware policy of SGLang's gateway (sgl-project/sglang,
-   sgl-model-gateway/src/policies/cache_aware.rs). It keeps a tree of the prompts it has sent to
-   each replica, not of what is cached there:
+/* The cache-aware policy of SGLang's gateway (github.com/sgl-project/sglang, 01f6c92a,
+   sgl-model-gateway/src/policies/cache_aware.rs and mod.rs; the same by default in its successor
+   github.com/lightseekorg/smg, 73da68ca, model_gateway/src/policies/cache_aware.rs). It keeps a
+   tree of the prompts it has sent to each replica, not of what is cached there:
 
        most requests - least > balance-abs and most > balance-rel * least: the fewest requests
        else, if a replica was sent more than cache-threshold of the prompt: the one with most of it
        else the fewest requests
 
-   Every `evict-s` seconds a replica's tree is cut to the latest `tree-size` tokens. SGLang matches
-   characters of text; here they are blocks. Ties go to the lowest index. The defaults are those of
-   the policy (CacheAwareConfig); SGLang's launcher (sglang_router/router_args.py) sets a threshold
-   of 0.3, 64 requests, 1.5 times, 2^26 characters and 120 s. */
+   Every `evict-s` seconds, if not 0, a replica's tree is cut to the latest `tree-size` tokens. A
+   replica that fails leaves it. SGLang matches characters of text; here they are blocks. Ties go to
+   the lowest index; smg, of the replicas with the fewest requests, takes the one that it has sent
+   the fewest so far. The defaults are those of the policy (CacheAwareConfig); SGLang's launcher
+   (sglang_router/router_args.py) sets a threshold of 0.3, 64 requests, 1.5 times, 2^26 characters
+   and 120 s. */
 
 enum { CACHE_THRESHOLD, BALANCE_ABS, BALANCE_REL, TREE_SIZE, EVICT_S };
 
@@ -34,16 +37,17 @@ static bool is_imbalanced(const struct router *router, const struct replica_view
 	       most * ROUTER_MILLION > router->settings[BALANCE_REL] * least;
 }
 
+/* What was due since the last request. */
 static void evict(struct router *router, const struct router_request *request)
 {
 	struct router_history *history = router->state;
 	uint64_t interval_ns = router->settings[EVICT_S] * 1000; /* millionths of a second */
 	uint64_t tokens = router->settings[TREE_SIZE] / ROUTER_MILLION;
 
-	if (request->now_ns - history->evicted_ns < interval_ns) {
+	if (interval_ns == 0 || request->now_ns / interval_ns == history->evictions) {
 		return;
 	}
-	history->evicted_ns = request->now_ns;
+	history->evictions = request->now_ns / interval_ns;
 	for (uint32_t i = 0; i < router->replica_count; i++) {
 		block_set_shrink(&history->sets[i], (uint32_t)(tokens / request->block_size));
 	}
@@ -95,5 +99,6 @@ const struct router_kind router_sglang = {
 		},
 	.open = open_history,
 	.pick = pick,
+	.forget = router_history_forget,
 	.close = router_history_close,
 };

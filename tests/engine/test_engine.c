@@ -406,10 +406,12 @@ Test(engine, cached_blocks_are_held_or_not)
 	}
 	for (uint32_t i = 0; i < 5; i++) {
 		uint32_t held = 99;
-		uint32_t cached = engine_cached_prefix(bench.engine, keys, 5, &held);
+		uint32_t cached = engine_cached_prefix(bench.engine, keys, 5, 5, &held);
 		require_equal(cached, expected[i].cached);
 		require_equal(held, expected[i].held);
-		require_equal(engine_cached_prefix(bench.engine, keys, 1, &held), cached > 0);
+		require_equal(engine_cached_prefix(bench.engine, keys, 1, 1, &held), cached > 0);
+		require_equal(held, expected[i].held > 0);
+		require_equal(engine_cached_prefix(bench.engine, keys, 5, 1, &held), cached);
 		require_equal(held, expected[i].held > 0);
 		if (i == 0 || i == 2) {
 			cr_assert_eq(engine_add(bench.engine, &requests[i / 2], NULL), FIT_OK);

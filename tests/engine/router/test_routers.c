@@ -1,6 +1,7 @@
 #include "engine/router/router.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "engine/router/block_set.h"
@@ -265,17 +266,22 @@ static uint32_t expect_stack_above_40(
 {
 	uint32_t most, bits = longest(scene, request, &most);
 	uint32_t best = UINT32_MAX, recent[REPLICAS_MAX] = {0};
+	bool was_sent[REPLICAS_MAX] = {false};
 
 	(void)prompt_tokens;
 	if (most * BLOCK_SIZE >= 40) {
 		return bits;
 	}
 	for (uint32_t i = 0; i < scene->sent_count; i++) {
+		was_sent[scene->sent[i].replica] = true;
 		recent[scene->sent[i].replica] +=
 			scene->now_ns - scene->sent[i].time_ns <= UINT64_C(60000000000);
 	}
 	for (uint32_t i = 0; i < scene->replicas; i++) {
 		bool is_better = best == UINT32_MAX || recent[i] < recent[best];
+		if (scene->views[i].is_open && !was_sent[i]) {
+			return 1u << i;
+		}
 		best = scene->views[i].is_open && is_better ? i : best;
 	}
 	return 1u << best;
@@ -311,7 +317,7 @@ static const struct memory_case memory_cases[] = {
 	{"sglang", "tree-size=1000000", expect_sglang},
 	{"production-stack", NULL, expect_stack},
 	{"production-stack", "min-match=40", expect_stack_above_40},
-	{"llm-d-estimated", NULL, expect_estimated},
+	{"llm-d-estimated", "capacity=1000", expect_estimated},
 };
 
 static void draw_views(struct prop *prop, struct memory_scene *scene)
@@ -440,6 +446,169 @@ Test(routers, a_session_moves_only_when_its_replica_leaves)
 		require(counts[i] > 180 && counts[i] < 320, "%u sessions", counts[i]);
 	}
 	router_close(&router);
+}
+
+/* Logits of 2, 3 and 4 blocks, and one that is closed: the replicas are drawn in proportion to
+   exp(-share / temperature) of shares 0, 1/2 and 1. */
+Test(routers, dynamo_draws_by_its_temperature)
+{
+	static const struct {
+		const char *options;
+		double temperature;
+	} rows[] = {{"temperature=1", 1}, {"temperature=0.25", 0.25}, {"temperature=1000", 1000},
+		{"temperature=0.000001", 1e-6}};
+	enum { DRAWS = 20000 };
+	const struct router_request request = {.prompt_tokens = 16, .block_size = BLOCK_SIZE};
+
+	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		struct replica_view views[4] = {open_view, open_view, open_view, open_view};
+		uint32_t counts[4] = {0};
+		double sum = 0;
+		struct router router;
+		views[1].used_blocks = 2;
+		views[2].is_open = false;
+		views[3].used_blocks = 1;
+		open_router(&router, "dynamo-kv", rows[k].options, 4, 7);
+		for (uint32_t i = 0; i < DRAWS; i++) {
+			counts[router_pick(&router, &request, views)]++;
+		}
+		require_equal(counts[2], 0);
+		for (uint32_t i = 0; i < 4; i++) {
+			sum += i == 2 ? 0 : exp(-0.5 * views[i].used_blocks / rows[k].temperature);
+		}
+		for (uint32_t i = 0; i < 4; i++) {
+			double share = exp(-0.5 * views[i].used_blocks / rows[k].temperature) / sum;
+			double off = counts[i] - share * DRAWS;
+			/* Four standard deviations. */
+			require(i == 2 || off * off <= 16 * share * (1 - share) * DRAWS + 1e-6,
+				"%s: %u of replica %u, expected %f", rows[k].options, counts[i], i,
+				share * DRAWS);
+		}
+		router_close(&router);
+	}
+}
+
+/* Equal logits have equal chances. */
+Test(routers, dynamo_draws_evenly_of_equal_replicas)
+{
+	const struct router_request request = {.prompt_tokens = 16, .block_size = BLOCK_SIZE};
+	struct replica_view views[4] = {open_view, open_view, open_view, open_view};
+	uint32_t counts[4] = {0};
+	struct router router;
+
+	open_router(&router, "dynamo-kv", "temperature=0.5", 4, 7);
+	for (uint32_t i = 0; i < 8000; i++) {
+		counts[router_pick(&router, &request, views)]++;
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		require(counts[i] > 1850 && counts[i] < 2150, "%u", counts[i]);
+	}
+	router_close(&router);
+}
+
+/* ---- what is forgotten ---- */
+
+static uint32_t pick_known(struct router *router, uint64_t now_s, uint32_t family)
+{
+	const struct replica_view views[2] = {open_view, open_view};
+	struct block_key keys[BLOCKS_MAX];
+	const struct router_request request = {.now_ns = now_s * UINT64_C(1000000000),
+		.prompt_tokens = BLOCKS_MAX * BLOCK_SIZE + 1,
+		.block_size = BLOCK_SIZE,
+		.blocks = keys,
+		.block_count = BLOCKS_MAX};
+
+	make_keys(family, 0, BLOCKS_MAX, keys);
+	return router_pick(router, &request, views);
+}
+
+/* A prompt of 12 blocks is sent to replica 1. SGLang cuts its trees to 11 blocks, which leave
+   enough of it, or to 4 every 30 seconds of its clock, whenever requests come: none between 5 and
+   29 s does, one at 30 does. An interval of 0 never does. */
+Test(routers, sglang_cuts_its_trees_by_its_clock)
+{
+	static const struct {
+		const char *options;
+		uint64_t now_s;
+		uint32_t best;
+	} rows[] = {{"tree-size=64", 29, 1}, {"tree-size=64", 30, 0}, {"tree-size=64", 61, 0},
+		{"tree-size=176", 61, 1}, {"tree-size=64,evict-s=0", 61, 1},
+		{"tree-size=64,evict-s=120", 61, 1}, {"tree-size=64,evict-s=4", 7, 1},
+		{"tree-size=64,evict-s=4", 8, 0}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct router router;
+		struct block_key keys[BLOCKS_MAX];
+		const struct router_request sent = {.now_ns = UINT64_C(5000000000), .blocks = keys};
+		open_router(&router, "sglang", rows[i].options, 2, 0);
+		pick_known(&router, 5, 9); /* another prompt, to replica 0 */
+		make_keys(1, 0, BLOCKS_MAX, keys);
+		router_history_add(router.state, 1, &sent, BLOCKS_MAX);
+		require(pick_known(&router, rows[i].now_s, 1) == rows[i].best, "row %zu", i);
+		router_close(&router);
+	}
+}
+
+/* Of two prompts that were sent to a replica with room for one and a half, llm-d has forgotten the
+   first blocks of the older one, and so all of it; with room for both, neither. It looks at as many
+   tokens as it is told. */
+Test(routers, llm_d_forgets_the_oldest_blocks_from_their_first)
+{
+	static const struct {
+		const char *options;
+		uint32_t kv_blocks, old, young;
+	} rows[] = {{"match-tokens=0", 18, 0, 12}, {"capacity=18", 99, 0, 12},
+		{"capacity=24", 18, 12, 12}, {NULL, 24, 12, 12}, {"match-tokens=64", 8, 4, 4},
+		{"match-tokens=64", 7, 0, 4}, {"match-tokens=79", 9, 4, 4}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct replica_view view = {.is_open = true, .kv_blocks = rows[i].kv_blocks};
+		struct block_key keys[2][BLOCKS_MAX];
+		struct router_request request = {.prompt_tokens = BLOCKS_MAX * BLOCK_SIZE + 1,
+			.block_size = BLOCK_SIZE,
+			.block_count = BLOCKS_MAX};
+		struct router router;
+		open_router(&router, "llm-d-estimated", rows[i].options, 1, 0);
+		for (uint32_t k = 0; k < 2; k++) {
+			make_keys(k, k, BLOCKS_MAX, keys[k]);
+			request.blocks = keys[k];
+			router_pick(&router, &request, &view);
+		}
+		request.blocks = keys[0];
+		uint32_t old = router_history_match(router.state, 0, &request, BLOCKS_MAX);
+		request.blocks = keys[1];
+		uint32_t young = router_history_match(router.state, 0, &request, BLOCKS_MAX);
+		require(old == rows[i].old && young == rows[i].young, "row %zu: %u, %u", i, old,
+			young);
+		router_close(&router);
+	}
+}
+
+/* A replica that failed has an empty cache: those who take it out of their books send the prompt
+   to another. */
+Test(routers, what_was_sent_to_a_failed_replica_is_forgotten)
+{
+	static const struct {
+		const char *router;
+		bool forgets;
+	} rows[] = {{"sglang", true}, {"llm-d-estimated", true}, {"production-stack", false},
+		{"least-requests", false}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct router router;
+		struct block_key keys[BLOCKS_MAX];
+		const struct router_request request = {.blocks = keys};
+		open_router(&router, rows[i].router, NULL, 2, 0);
+		uint32_t picked = pick_known(&router, 1, 1);
+		router_forget(&router, picked);
+		make_keys(1, 0, BLOCKS_MAX, keys);
+		uint32_t known = router.state == NULL ? 0
+						      : router_history_match(router.state, picked,
+								&request, BLOCKS_MAX);
+		bool is_known = router.state != NULL && !rows[i].forgets;
+		require(known == (is_known ? BLOCKS_MAX : 0), "%s", rows[i].router);
+		router_close(&router);
+	}
 }
 
 /* ---- options ---- */
