@@ -12,91 +12,115 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define COOL_DOWN_S 0.06
+#define HEAT_UP_S 0.12
+#define BURST_S 3
 #define PROMPT_STEP_S 0.25 /* the longest step with a prompt behind or beside something */
 
 enum {
-	ID_TOKENS = 512, /* tokens per hash id of the trace */
 	SWEEP_STEPS = 4, /* at each size of a decode sweep */
 	PURPOSE_SCENES = 0x63616c69,
 	PURPOSE_ORDER = 0x6f726472,
-	PARTS = 3, /* of the plan; a scene with prompts is played once in each */
+	PARTS = 3,	/* of the plan; a scene with prompts is played once in each */
+	HOT_PART = 1,	/* in which its GPU is hot */
+	EVERY_SIZE = 1, /* of a sweep */
+	BETWEEN = 1,	/* of mixed steps: prompts of the lengths between the usual ones */
 };
 
-enum scene_kind { SCENE_DECODE_SWEEP, SCENE_PROMPTS, SCENE_PREFILL_BATCH, SCENE_MIXED };
+enum scene_kind {
+	SCENE_DECODE_SWEEP,
+	SCENE_PROMPTS,
+	SCENE_PREFILL_BATCH,
+	SCENE_MIXED,
+	SCENE_BURST
+};
 
 /* tokens: of a sequence's context, or of a prompt without its prefix; of single prompts, the
-   longest. spread: lengths are uniform in tokens * (1 -+ spread / 100). groups: of a sweep's rows;
-   each group shares a prefix. longest: tokens of a sweep's first row, which decodes to the end; 0:
-   no such row. Of mixed steps, prefix is that of the prompts, and longest, where it is not 0, the
-   only length of a prompt; groups: prompts that arrive at once, 0: one. */
+   longest. spread: lengths are uniform in tokens * (1 -+ spread / 100). groups: of rows, or of the
+   prompts of a batch, each of which shares a prefix; 0: none does. longest: tokens of a sweep's
+   first row, which decodes to the end; 0: no such row. Of mixed steps, prefix is that of the
+   prompts, longest, where it is not 0, the only length of a prompt, about that of each in a ragged
+   scene, groups the prompts that arrive at once, 0: one, and common what all decode rows share. */
 struct scene {
 	enum scene_kind kind;
-	uint32_t rows, tokens, spread, prefix, groups, longest;
-	bool is_stairs;
+	uint32_t rows, tokens, spread, prefix, groups, longest, variant, common;
 };
 
-/* In order of falling importance. */
+/* In order of falling importance: what much traffic consists of, then the corners. */
 static const struct scene scenes[] = {
-	{SCENE_DECODE_SWEEP, 512, 600, 0, 0, 0, 0, true},
-	{SCENE_PROMPTS, 1, 16384, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 32, 300, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 160, 300, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 256, 3000, 0, 0, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 256, 400, 60, 1024, 16, 0, false},
-	{SCENE_DECODE_SWEEP, 512, 2000, 50, 0, 0, 0, true},
-	{SCENE_MIXED, 4, 12000, 0, 0, 0, 0, false},
-	{SCENE_PROMPTS, 1, 16384, 0, 4096, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 8, 125000, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 511, 300, 0, 0, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 16, 800, 60, 0, 0, 16000, false},
-	{SCENE_PROMPTS, 1, 16384, 0, 32768, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 32, 400, 60, 122880, 1, 0, false},
-	{SCENE_MIXED, 1, 12000, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 16, 3000, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 64, 3000, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 384, 3000, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 128, 300, 0, 0, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 96, 8000, 50, 0, 0, 0, false},
-	{SCENE_PREFILL_BATCH, 16, 900, 80, 0, 0, 0, false},
-	{SCENE_PREFILL_BATCH, 512, 20, 50, 0, 0, 0, false},
-	{SCENE_PROMPTS, 1, 4096, 0, 114688, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 64, 600, 60, 0, 0, 64000, false},
-	{SCENE_DECODE_SWEEP, 32, 32000, 0, 0, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 256, 400, 60, 8192, 4, 0, false},
-	{SCENE_MIXED, 4, 300, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 256, 300, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 32, 3000, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 160, 3000, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 480, 3000, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 64, 300, 0, 0, 16, 50, false},
-	{SCENE_MIXED, 400, 300, 0, 0, 16, 50, false},
-	{SCENE_MIXED, 64, 300, 0, 32768, 0, 512, false},
-	{SCENE_DECODE_SWEEP, 512, 150, 50, 0, 0, 0, true},
-	{SCENE_DECODE_SWEEP, 128, 400, 60, 512, 1, 0, false},
-	{SCENE_DECODE_SWEEP, 32, 1500, 80, 32768, 4, 0, false},
-	{SCENE_DECODE_SWEEP, 64, 1000, 80, 16384, 16, 0, false},
-	{SCENE_PREFILL_BATCH, 4, 1000, 60, 8192, 0, 0, false},
-	{SCENE_PREFILL_BATCH, 64, 100, 90, 2048, 0, 0, false},
-	{SCENE_PREFILL_BATCH, 64, 100, 90, 0, 0, 0, false},
-	{SCENE_PREFILL_BATCH, 2, 60, 50, 0, 0, 0, false},
-	{SCENE_PREFILL_BATCH, 4, 3500, 50, 0, 0, 0, false},
-	{SCENE_PREFILL_BATCH, 8, 250, 60, 32768, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 6, 1000, 60, 0, 0, 128000, false},
-	{SCENE_DECODE_SWEEP, 32, 1000, 80, 0, 0, 8000, false},
-	{SCENE_DECODE_SWEEP, 24, 3000, 80, 0, 0, 36000, false},
-	{SCENE_MIXED, 1, 300, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 16, 300, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 480, 300, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 384, 300, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 128, 3000, 0, 0, 0, 0, false},
-	{SCENE_MIXED, 16, 12000, 0, 0, 0, 0, false},
-	{SCENE_PREFILL_BATCH, 8, 250, 60, 0, 0, 0, false},
-	{SCENE_PREFILL_BATCH, 256, 50, 50, 0, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 16, 600, 80, 122880, 4, 0, false},
-	{SCENE_DECODE_SWEEP, 256, 200, 60, 2048, 1, 0, false},
-	{SCENE_DECODE_SWEEP, 64, 5000, 90, 0, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 24, 10000, 70, 0, 0, 0, false},
-	{SCENE_DECODE_SWEEP, 512, 20, 20, 0, 0, 0, false},
+	{SCENE_DECODE_SWEEP, 512, 600, 60, 0, 0, 0, EVERY_SIZE, 0},
+	{SCENE_PROMPTS, 1, 16384, 0, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 32, 900, 80, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 128, 700, 60, 0, 0, 0, BETWEEN, 0},
+	{SCENE_DECODE_SWEEP, 96, 500, 90, 256, 1, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 48, 1200, 90, 0, 0, 6000, 0, 0},
+	{SCENE_DECODE_SWEEP, 256, 400, 60, 1024, 16, 0, 0, 0},
+	{SCENE_MIXED, 16, 1500, 80, 0, 0, 0, BETWEEN, 0},
+	{SCENE_MIXED, 4, 16000, 70, 0, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 96, 200, 50, 7680, 1, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 8, 125000, 0, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 256, 2500, 60, 0, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 16, 800, 60, 0, 0, 16000, 0, 0},
+	{SCENE_DECODE_SWEEP, 48, 1200, 80, 1024, 12, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 6, 50000, 60, 0, 0, 0, 0, 0},
+	{SCENE_PROMPTS, 1, 16384, 0, 4096, 0, 0, 0, 0},
+	{SCENE_BURST, 1, 8192, 0, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 64, 500, 80, 0, 16, 500, 0, 0},
+	{SCENE_DECODE_SWEEP, 512, 2000, 50, 0, 0, 0, EVERY_SIZE, 0},
+	{SCENE_MIXED, 4, 30000, 60, 32768, 0, 0, BETWEEN, 16384},
+	{SCENE_DECODE_SWEEP, 32, 400, 60, 122880, 1, 0, 0, 0},
+	{SCENE_MIXED, 48, 600, 60, 512, 0, 0, BETWEEN, 256},
+	{SCENE_DECODE_SWEEP, 96, 8000, 50, 0, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 256, 900, 90, 0, 0, 0, 0, 0},
+	{SCENE_PROMPTS, 1, 16384, 0, 32768, 0, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 16, 900, 80, 0, 0, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 512, 20, 50, 0, 0, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 64, 128, 50, 7680, 1, 0, 0, 0},
+	{SCENE_MIXED, 511, 300, 0, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 8, 4000, 60, 0, 4, 3500, 0, 0},
+	{SCENE_DECODE_SWEEP, 24, 3000, 60, 2048, 6, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 32, 1500, 80, 32768, 4, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 64, 600, 60, 0, 0, 64000, 0, 0},
+	{SCENE_MIXED, 1, 12000, 0, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 24, 1500, 60, 1536, 0, 0, 0, 1024},
+	{SCENE_DECODE_SWEEP, 256, 400, 60, 8192, 4, 0, 0, 0},
+	{SCENE_PROMPTS, 1, 4096, 0, 114688, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 32, 32000, 0, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 8, 12000, 80, 16384, 0, 0, BETWEEN, 0},
+	{SCENE_DECODE_SWEEP, 512, 150, 50, 0, 0, 0, EVERY_SIZE, 0},
+	{SCENE_MIXED, 384, 2000, 60, 0, 0, 0, BETWEEN, 0},
+	{SCENE_DECODE_SWEEP, 384, 500, 60, 256, 1, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 4, 1000, 60, 8192, 0, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 64, 100, 90, 2048, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 64, 1000, 80, 16384, 16, 0, 0, 0},
+	{SCENE_MIXED, 192, 500, 60, 0, 24, 500, 0, 256},
+	{SCENE_MIXED, 224, 700, 60, 512, 2, 400, 0, 256},
+	{SCENE_PREFILL_BATCH, 64, 100, 90, 0, 0, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 16, 500, 60, 1024, 4, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 2, 60, 50, 0, 0, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 4, 3500, 50, 0, 0, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 8, 250, 60, 32768, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 6, 1000, 60, 0, 0, 128000, 0, 0},
+	{SCENE_DECODE_SWEEP, 32, 1000, 80, 0, 0, 8000, 0, 0},
+	{SCENE_DECODE_SWEEP, 24, 3000, 80, 0, 0, 36000, 0, 0},
+	{SCENE_MIXED, 4, 300, 0, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 64, 3000, 60, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 400, 300, 0, 0, 16, 50, 0, 0},
+	{SCENE_MIXED, 64, 300, 0, 32768, 0, 512, 0, 0},
+	{SCENE_DECODE_SWEEP, 256, 600, 0, 0, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 16, 600, 80, 122880, 4, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 64, 5000, 90, 0, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 24, 10000, 70, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 2, 50000, 30, 49152, 0, 0, 0, 24576},
+	{SCENE_MIXED, 160, 300, 0, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 32, 3000, 0, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 1, 300, 0, 0, 0, 0, BETWEEN, 0},
+	{SCENE_DECODE_SWEEP, 128, 400, 60, 512, 1, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 256, 200, 60, 2048, 1, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 8, 250, 60, 0, 0, 0, 0, 0},
+	{SCENE_PREFILL_BATCH, 256, 50, 50, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 480, 300, 0, 0, 0, 0, 0, 0},
+	{SCENE_MIXED, 16, 12000, 60, 0, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, 512, 20, 20, 0, 0, 0, 0, 0},
 };
 
 enum { SCENE_COUNT = sizeof(scenes) / sizeof(scenes[0]) };
@@ -115,12 +139,14 @@ static const uint32_t prompt_lengths[] = {1, 16, 17, 32, 48, 63, 64, 65, 96, 127
 	255, 256, 257, 384, 511, 512, 513, 768, 1023, 1024, 1025, 1536, 2048, 3072, 4096, 6144,
 	8192, 12288, 16384};
 
-/* Of the prompts that join a batch; the last is the whole budget of a step. */
+/* Of the prompts that join a batch; the last of the usual ones is the whole budget of a step. */
 static const uint32_t mixed_lengths[] = {1, 64, 256, 1024, 4096, UINT32_MAX};
+static const uint32_t between_lengths[] = {16, 128, 512, 2048, 8192};
 
 enum {
 	PROMPT_LENGTH_COUNT = sizeof(prompt_lengths) / sizeof(prompt_lengths[0]),
 	MIXED_LENGTH_COUNT = sizeof(mixed_lengths) / sizeof(mixed_lengths[0]),
+	BETWEEN_LENGTH_COUNT = sizeof(between_lengths) / sizeof(between_lengths[0]),
 };
 
 struct planner {
@@ -131,7 +157,8 @@ struct planner {
 	uint64_t next_id; /* first unused hash id */
 	uint64_t next_session;
 	double seconds;	   /* estimated so far */
-	uint64_t *ids;	   /* (max_model_len / ID_TOKENS + 1) */
+	uint32_t part;	   /* of the plan */
+	uint64_t *ids;	   /* (max_model_len / CALIBRATE_ID_TOKENS + 1) */
 	uint32_t *lengths; /* (max_num_seqs) */
 };
 
@@ -198,10 +225,10 @@ struct prompt {
 
 static void add_row(struct planner *planner, const struct prompt *prompt)
 {
-	uint32_t shared = prompt->prefix / ID_TOKENS;
-	uint32_t count = (prompt->length + ID_TOKENS - 1) / ID_TOKENS;
+	uint32_t shared = prompt->prefix / CALIBRATE_ID_TOKENS;
+	uint32_t count = (prompt->length + CALIBRATE_ID_TOKENS - 1) / CALIBRATE_ID_TOKENS;
 
-	check(prompt->prefix % ID_TOKENS == 0);
+	check(prompt->prefix % CALIBRATE_ID_TOKENS == 0);
 	check(prompt->stored < prompt->length);
 	check(prompt->length + prompt->output <= planner->plan->max_model_len);
 	if (planner->file == NULL) {
@@ -228,7 +255,7 @@ static uint64_t take_ids(struct planner *planner, uint32_t prefix)
 {
 	uint64_t first_id = planner->next_id;
 
-	planner->next_id += prefix / ID_TOKENS;
+	planner->next_id += prefix / CALIBRATE_ID_TOKENS;
 	return first_id;
 }
 
@@ -281,6 +308,32 @@ static void cool_down(struct planner *planner)
 	}
 }
 
+/* Prompts one after the other for longer than the clock takes to fall. */
+static void heat_up(struct planner *planner)
+{
+	enum { TOKENS = 2048, MOST = 200 };
+	uint32_t own = u32_min(TOKENS, planner->plan->max_num_batched_tokens);
+	double each_s = prompt_seconds(planner, 1, 0, own, 0, 0);
+	uint32_t count = 1 + u32_min(MOST, (uint32_t)(HEAT_UP_S / each_s));
+
+	for (uint32_t i = 0; i < count && own < planner->plan->max_model_len; i++) {
+		planner->now_ns += SECOND_NS / 10;
+		add_prompt(planner, planner->next_id, 0, own);
+		planner->seconds += each_s;
+	}
+	planner->now_ns += SECOND_NS * 50;
+}
+
+/* Before a scene with prompts, which traffic has on a cool GPU and on a hot one. */
+static void set_heat(struct planner *planner)
+{
+	if (planner->part == HOT_PART) {
+		heat_up(planner);
+	} else {
+		cool_down(planner);
+	}
+}
+
 /* ---- scenes ---- */
 
 /* Prompts are computed in the order of arrival, as many in a step as the budget allows. Meanwhile
@@ -312,7 +365,7 @@ static bool has_size(const struct scene *scene, uint32_t size)
 {
 	uint32_t odd = size >> __builtin_ctz(size);
 
-	return size <= scene->rows && (scene->is_stairs || odd == 1 || odd == 3);
+	return size <= scene->rows && (scene->variant == EVERY_SIZE || odd == 1 || odd == 3);
 }
 
 static uint32_t sizes_above(const struct scene *scene, uint32_t index)
@@ -402,7 +455,7 @@ static void play_prompts(struct planner *planner, const struct scene *scene)
 				? scene->tokens
 				: own_within(planner, 1, scene->prefix, scene->tokens, 0, 0);
 
-	cool_down(planner);
+	set_heat(planner);
 	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT && prompt_lengths[i] <= most; i++) {
 		uint32_t own = prompt_lengths[i];
 		double each_s = prompt_seconds(planner, 1, scene->prefix, own, 0, 0);
@@ -418,12 +471,15 @@ static void play_prompts(struct planner *planner, const struct scene *scene)
 static void play_prefill_batch(struct planner *planner, const struct scene *scene)
 {
 	uint32_t tokens = own_within(planner, scene->rows, scene->prefix, scene->tokens, 0, 0);
+	uint32_t share = (scene->rows - 1) / u32_max(1, scene->groups) + 1; /* of a prefix */
 
-	cool_down(planner);
+	set_heat(planner);
 	for (uint32_t time = 0; time < 2; time++) { /* equal lengths first, then ragged ones */
 		planner->now_ns += SECOND_NS * 100;
+		uint64_t first_id = 0;
 		for (uint32_t i = 0; i < scene->rows; i++) {
-			uint64_t first_id = take_ids(planner, scene->prefix);
+			bool is_first = scene->groups == 0 || i % share == 0;
+			first_id = is_first ? take_ids(planner, scene->prefix) : first_id;
 			uint32_t own = draw_around(
 				&planner->random, tokens, time == 0 ? 0 : scene->spread);
 			add_prompt(planner, first_id, scene->prefix, own);
@@ -433,57 +489,92 @@ static void play_prefill_batch(struct planner *planner, const struct scene *scen
 	}
 }
 
+/* The lengths of the prompts of a session, of which a crowd's are ragged where the rows are. */
+static uint32_t turn_lengths(struct planner *planner, const struct scene *scene, uint32_t *lengths)
+{
+	enum { RAGGED = 50 };
+	bool is_between = scene->variant == BETWEEN;
+	const uint32_t *usual = is_between ? between_lengths : mixed_lengths;
+	uint32_t count = is_between ? BETWEEN_LENGTH_COUNT : MIXED_LENGTH_COUNT;
+	uint32_t most = planner->plan->max_num_batched_tokens - scene->rows, kept = 0;
+	uint32_t spread = scene->groups > 0 && scene->spread > 0 ? RAGGED : 0;
+
+	for (uint32_t i = 0; i < (scene->longest > 0 ? PARTS : count); i++) {
+		uint32_t own = scene->longest > 0 ? scene->longest : usual[i];
+		own = own_within(planner, u32_max(1, scene->groups), scene->prefix,
+			u32_min(own, most), scene->rows, scene->common + scene->tokens);
+		if (scene->longest > 0 || kept == 0 || own != lengths[kept - 1]) {
+			lengths[kept++] = draw_around(&planner->random, own, spread);
+		}
+	}
+	return kept;
+}
+
 /* The turns of one session: a short prompt that decodes until the batch does, then prompts that
    each follow the end of the preceding one at once. So which rows a prompt joins does not depend on
    how fast the GPU is. Returns the steps that this takes. */
-static uint32_t play_turns(struct planner *planner, const struct scene *scene)
+static uint32_t play_turns(struct planner *planner, const struct scene *scene, bool is_first)
 {
 	enum { WAIT = 8, OUTPUT = 3 };
 	char session[32];
-	uint32_t count = scene->longest > 0 ? PARTS : MIXED_LENGTH_COUNT;
-	uint32_t steps = WAIT, most = planner->plan->max_num_batched_tokens - scene->rows, own = 0;
+	uint32_t lengths[MIXED_LENGTH_COUNT];
+	uint32_t count = turn_lengths(planner, scene, lengths);
+	uint32_t crowd = u32_max(1, scene->groups);
 
 	snprintf(session, sizeof(session), "s%llu", (unsigned long long)planner->next_session++);
 	add_row(planner, &(struct prompt){.length = 1, .output = WAIT, .session = session});
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t before = own;
-		own = scene->longest > 0 ? scene->longest : mixed_lengths[i];
-		own = own_within(
-			planner, 1, scene->prefix, u32_min(own, most), scene->rows, scene->tokens);
-		if (own == before && scene->longest == 0) {
-			continue;
-		}
 		/* Turns with and without ids in turn, so that none continues another's text. */
 		const struct prompt prompt = {.first_id = planner->next_id,
 			.stored = scene->prefix,
-			.length = scene->prefix + own,
+			.length = scene->prefix + lengths[i],
 			.output = OUTPUT,
 			.session = session,
 			.is_follower = true,
 			.has_no_ids = i % 2 == 0};
 		add_row(planner, &prompt);
-		steps += OUTPUT;
-		planner->seconds +=
-			prompt_seconds(planner, 1, scene->prefix, own, scene->rows, scene->tokens);
+		if (is_first) {
+			planner->seconds += prompt_seconds(planner, crowd, scene->prefix,
+				lengths[i], scene->rows, scene->common + scene->tokens);
+		}
 	}
-	return steps;
+	return WAIT + OUTPUT * count;
 }
 
 static void play_mixed(struct planner *planner, const struct scene *scene)
 {
 	enum { STEPS_MOST = 32 };
-	uint64_t context = (uint64_t)scene->rows * scene->tokens;
-	uint32_t steps = 0;
+	uint32_t each = scene->common + scene->tokens, steps = 0;
+	uint64_t first_id = take_ids(planner, scene->common);
 
-	cool_down(planner);
+	set_heat(planner);
 	for (uint32_t i = 0; i < scene->rows; i++) {
-		add_context(planner, planner->next_id, 0, scene->tokens, STEPS_MOST);
+		uint32_t own = draw_around(&planner->random, scene->tokens, scene->spread);
+		add_context(planner, scene->common > 0 ? first_id : planner->next_id, scene->common,
+			own, STEPS_MOST);
 	}
 	for (uint32_t i = 0; i < u32_max(1, scene->groups); i++) {
-		steps = play_turns(planner, scene);
+		steps = play_turns(planner, scene, i == 0);
 	}
 	check(steps <= STEPS_MOST - 2);
-	planner->seconds += decode_seconds(planner, scene->rows, context, scene->tokens) * steps;
+	planner->seconds +=
+		decode_seconds(planner, scene->rows, (uint64_t)scene->rows * each, each) * steps;
+}
+
+/* Prompts one after the other for some seconds, then a decoding sequence: how the clock falls, and
+   how it rises again. */
+static void play_burst(struct planner *planner, const struct scene *scene)
+{
+	double each_s = prompt_seconds(planner, 1, 0, scene->tokens, 0, 0);
+	uint32_t count = 3 + u32_min(200, (uint32_t)(BURST_S / each_s));
+
+	cool_down(planner);
+	for (uint32_t i = 0; i < count; i++) {
+		planner->now_ns += SECOND_NS;
+		add_prompt(planner, planner->next_id, 0, scene->tokens);
+	}
+	planner->seconds += count * each_s;
+	cool_down(planner);
 }
 
 static void play(struct planner *planner, const struct scene *scene, uint32_t index)
@@ -502,6 +593,9 @@ static void play(struct planner *planner, const struct scene *scene, uint32_t in
 	case SCENE_MIXED:
 		play_mixed(planner, scene);
 		break;
+	case SCENE_BURST:
+		play_burst(planner, scene);
+		break;
 	}
 }
 
@@ -512,22 +606,24 @@ static void play(struct planner *planner, const struct scene *scene, uint32_t in
 static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 {
 	enum { OUTPUT_ROOM = SWEEP_STEPS * SWEEP_SIZE_COUNT + 8 };
-	bool is_shared = scene->groups > 0 && scene->kind == SCENE_DECODE_SWEEP;
+	bool is_shared = scene->groups > 0 && scene->kind != SCENE_MIXED;
 	uint64_t pool = (uint64_t)plan->kv_blocks * plan->block_size * 9 / 10;
 	uint64_t tokens = (uint64_t)scene->tokens * (100 + scene->spread) / 100;
 	uint64_t own = scene->tokens + OUTPUT_ROOM + plan->block_size;
 	uint64_t fixed = scene->longest + plan->block_size;
 	uint32_t seats = plan->max_num_seqs;
 
-	if (scene->kind == SCENE_PROMPTS) {
+	if (scene->kind == SCENE_PROMPTS || scene->kind == SCENE_BURST) {
 		scene->tokens = u32_min(scene->tokens, plan->max_num_batched_tokens);
 		tokens = scene->tokens;
 	}
 	if (scene->kind == SCENE_MIXED) {
 		seats -= u32_min(seats, u32_max(1, scene->groups));
 		fixed += u32_max(1, scene->groups) *
-			 (plan->max_num_batched_tokens + plan->block_size + scene->prefix);
-		tokens = u64_max(tokens, plan->max_num_batched_tokens + scene->prefix);
+				 (plan->max_num_batched_tokens + plan->block_size + scene->prefix) +
+			 scene->common;
+		tokens = u64_max(
+			tokens + scene->common, plan->max_num_batched_tokens + scene->prefix);
 	} else if (is_shared) {
 		fixed += (uint64_t)scene->groups * scene->prefix;
 		tokens += scene->prefix;
@@ -558,7 +654,7 @@ static bool is_same(const struct scene *a, const struct scene *b)
 {
 	return a->kind == b->kind && a->rows == b->rows && a->tokens == b->tokens &&
 	       a->spread == b->spread && a->prefix == b->prefix && a->groups == b->groups &&
-	       a->longest == b->longest;
+	       a->longest == b->longest && a->variant == b->variant && a->common == b->common;
 }
 
 /* Whether a scene, reduced to what the pool holds, is one that is chosen already. */
@@ -574,8 +670,14 @@ static bool is_chosen(const struct calibrate_plan *plan, const struct scene *sce
 	return false;
 }
 
+static bool is_once(const struct scene *scene)
+{
+	return scene->kind == SCENE_DECODE_SWEEP || scene->kind == SCENE_BURST;
+}
+
 /* Chooses the scenes that fit into pool and budget, in order of importance; returns their number.
-   A sweep is played once, since it takes several steps of each size; others once in each part. */
+   A sweep and a burst are played once, since they take several steps of each size; others once in
+   each part. */
 static uint32_t choose(struct planner *planner, uint32_t *chosen, struct calibrate_plan_size *size)
 {
 	uint32_t count = 0;
@@ -585,9 +687,10 @@ static uint32_t choose(struct planner *planner, uint32_t *chosen, struct calibra
 		double before = planner->seconds;
 		if (fit_scene(planner->plan, &scene) &&
 			!is_chosen(planner->plan, &scene, chosen, count)) {
-			uint32_t times = scene.kind == SCENE_DECODE_SWEEP ? 1 : PARTS;
-			play(planner, &scene, i);
-			planner->seconds = before + (planner->seconds - before) * times;
+			for (uint32_t part = 0; part < (is_once(&scene) ? 1 : PARTS); part++) {
+				planner->part = part;
+				play(planner, &scene, i);
+			}
 			if (planner->seconds <= planner->plan->budget_s) {
 				chosen[count++] = i;
 				continue;
@@ -605,7 +708,8 @@ static void open_planner(struct planner *planner, const struct calibrate_plan *p
 {
 	*planner = (struct planner){
 		.plan = plan,
-		.ids = memory_take(plan->max_model_len / ID_TOKENS + 1, sizeof(*planner->ids)),
+		.ids = memory_take(
+			plan->max_model_len / CALIBRATE_ID_TOKENS + 1, sizeof(*planner->ids)),
 		.lengths = memory_take(plan->max_num_seqs, sizeof(*planner->lengths)),
 	};
 }
@@ -617,7 +721,7 @@ static void close_planner(struct planner *planner)
 }
 
 /* The smaller run of steps launched ahead; fewer rows where the pool has no room for more. */
-static const struct scene ahead_scene = {SCENE_DECODE_SWEEP, 512, 100, 50, 0, 0, 0, true};
+static const struct scene ahead_scene = {SCENE_DECODE_SWEEP, 512, 100, 50, 0, 0, 0, EVERY_SIZE, 0};
 
 static void play_if_fit(struct planner *planner, const struct scene *scene)
 {
@@ -631,7 +735,7 @@ static void play_if_fit(struct planner *planner, const struct scene *scene)
 void calibrate_plan_write(
 	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size)
 {
-	const struct scene warm = {SCENE_DECODE_SWEEP, 64, 500, 50, 0, 0, 0, false};
+	const struct scene warm = {SCENE_DECODE_SWEEP, 64, 500, 50, 0, 0, 0, 0, 0};
 	struct random random = random_stream(plan->seed, PURPOSE_ORDER);
 	uint32_t chosen[SCENE_COUNT], order[SCENE_COUNT];
 	struct planner planner;
@@ -644,6 +748,7 @@ void calibrate_plan_write(
 	uint32_t count = choose(&planner, chosen, size);
 	planner.file = file;
 	planner.now_ns = 0;
+	planner.part = 0;
 	/* A replay of closed sessions refuses a trace without any. Two times that are less than
 	   TICK_MIN_NS (workloads/ties.h) apart are not a coarse clock's. */
 	for (uint32_t i = 0; i < 2; i++) {
@@ -653,9 +758,9 @@ void calibrate_plan_write(
 	play_if_fit(&planner, &warm);
 	for (uint32_t part = 0; part < PARTS; part++) {
 		uint32_t played_here = 0;
+		planner.part = part;
 		for (uint32_t i = 0; i < count; i++) {
-			bool is_once = scenes[chosen[i]].kind == SCENE_DECODE_SWEEP;
-			if (!is_once || i % PARTS == part) {
+			if (!is_once(&scenes[chosen[i]]) || i % PARTS == part) {
 				order[played_here++] = chosen[i];
 			}
 		}

@@ -18,9 +18,12 @@
 		      of them share the blocks of a prefix, or one is many times as long as the
 		      others and stays to the end
        prompts        single prompts of many lengths behind a cached prefix
-       prefill batch  several prompts in a step, equal or ragged, with or without prefixes
-       mixed          prompts of many lengths, or a crowd of them, that join a decoding batch. Each
-		      is a turn that follows the end of the one before it at once
+       prefill batch  several prompts in a step, equal or ragged, behind prefixes of their own, or
+		      some that groups of them share, or none
+       mixed          prompts of many lengths, or a crowd of them, that join a decoding batch,
+		      which is equal or ragged, and may share a prefix. Each is a turn that follows
+		      the end of the one before it at once
+       burst          prompts one after the other for some seconds
 
    A scene with prompts is played three times, once in each third of the plan, with the same counts,
    so that a step's time is a median of three places. The contexts of decode rows, and prefixes, are
@@ -28,10 +31,15 @@
    that of earlier scenes, or zeros. A prompt behind or beside something is cut to what a step of a
    quarter of a second computes.
 
-   Long prompts lower the GPU's clock for a while. So before short prompts or few rows are measured,
-   decoding one sequence lets the GPU cool down, and prompts are measured shortest first.
+   Long prompts lower the GPU's clock for a while. So before prompts or few rows are measured,
+   decoding one sequence lets the GPU cool down, and prompts are measured shortest first. In one of
+   its three places a scene with prompts begins hot instead, behind a few long prompts, as it often
+   does in traffic.
 
    Steps before CALIBRATE_WARM_NS warm the GPU up and are not measured. */
+
+/* Tokens of a hash id of the trace: a block, the least that sequences share. */
+enum { CALIBRATE_ID_TOKENS = 256 };
 
 #define CALIBRATE_WARM_NS (UINT64_C(1000) * 1000000000)
 

@@ -193,6 +193,7 @@ static struct replay_request request_of(
 
 	own.run.trace_path = trace;
 	own.wants_steps = true;
+	own.run.config.trace_block_size = CALIBRATE_ID_TOKENS;
 	own.run.config.sessions = is_ahead ? SESSIONS_OPEN : SESSIONS_CLOSED;
 	own.run.config.overlap = is_ahead ? OVERLAP_ON : OVERLAP_OFF;
 	own.run.has_joined = is_ahead;

@@ -713,6 +713,8 @@ struct coverage {
 	bool has_rows[513];
 	uint64_t longest_prompt_context, mixed, prefill_batches, most_context, sharing, uneven;
 	uint64_t most_mixed_rows, most_mixed_tokens, most_prompts, most_shared_prefix;
+	uint64_t chats; /* ragged rows that share one block */
+	uint64_t mixed_sharing, mixed_ragged, most_crowd_tokens;
 };
 
 static uint64_t most(uint64_t a, uint64_t b)
@@ -732,6 +734,9 @@ static void cover_decode(struct coverage *coverage, const struct step_counts *co
 		coverage->most_shared_prefix = most(coverage->most_shared_prefix,
 			counts->shared_tokens / (counts->decode_rows - 1));
 	}
+	coverage->chats += counts->decode_rows > 8 &&
+			   counts->shared_tokens == 256 * (counts->decode_rows - 1) &&
+			   counts->decode_longest_context * counts->decode_rows * 3 > context * 4;
 	if (counts->shared_tokens == 0) {
 		coverage->most_context = most(coverage->most_context, context);
 	}
@@ -758,6 +763,14 @@ static void cover(struct coverage *coverage, const struct calibrate_points *poin
 		coverage->most_prompts = most(coverage->most_prompts, counts->prefill_rows);
 		if (counts->decode_rows > 0) {
 			coverage->mixed++;
+			coverage->mixed_sharing += counts->shared_tokens > 0;
+			coverage->mixed_ragged +=
+				counts->decode_longest_context * counts->decode_rows * 3 >
+				counts->decode_context_tokens * 4;
+			if (counts->prefill_rows >= 4) {
+				coverage->most_crowd_tokens =
+					most(coverage->most_crowd_tokens, counts->prefill_tokens);
+			}
 			coverage->most_mixed_rows =
 				most(coverage->most_mixed_rows, counts->decode_rows);
 			coverage->most_mixed_tokens = most(coverage->most_mixed_tokens,
@@ -787,6 +800,13 @@ static void require_corners(const struct coverage *coverage)
 		(unsigned long long)coverage->most_context);
 	require(coverage->most_shared_prefix > 120000, "%llu tokens shared at most",
 		(unsigned long long)coverage->most_shared_prefix);
+	require(coverage->chats > 15, "%llu chats", (unsigned long long)coverage->chats);
+	require(coverage->mixed_sharing > 20 && coverage->mixed_ragged > 60,
+		"%llu mixed steps share, %llu are ragged",
+		(unsigned long long)coverage->mixed_sharing,
+		(unsigned long long)coverage->mixed_ragged);
+	require(coverage->most_crowd_tokens > 12000, "%llu tokens of a crowd at most",
+		(unsigned long long)coverage->most_crowd_tokens);
 	require(coverage->uneven > 15, "%llu uneven", (unsigned long long)coverage->uneven);
 	require(coverage->sharing > 60, "%llu share", (unsigned long long)coverage->sharing);
 }
