@@ -14,6 +14,7 @@
 	X(compare)                                                                                 \
 	X(gate)                                                                                    \
 	X(calibrate)                                                                               \
+	X(price)                                                                                   \
 	X(info)                                                                                    \
 	X(trace)                                                                                   \
 	X(generate)                                                                                \

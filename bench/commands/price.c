@@ -1,0 +1,138 @@
+#include "bench/commands/commands.h"
+#include "bench/price/price_study.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/base/output_file.h"
+#include "engine/base/path.h"
+#include "engine/model/config_json.h"
+#include "reports/results/results.h"
+#include "sim/cost_model.h"
+#include "sim/profile_choice.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct price_request {
+	const char *gpu, *model, *out; /* model, out NULL: the recorded one; no file */
+	uint64_t most;
+};
+
+static enum status open_profile(struct runner *out, const struct json_object *config,
+	const struct price_request *request, struct gpu_profile_choice *choice, struct error *error)
+{
+	const char *name, *policy;
+	struct model_config model;
+	uint32_t ranks;
+
+	json_text(config, "policy", &policy, error);
+	json_text(config, "model", &name, error);
+	TRY(json_u32(config, "tensor_parallel_size", 1, 64, &ranks, error));
+	name = request->model != NULL ? request->model : name;
+	TRY(model_config_find(name, &model, error));
+	TRY(gpu_profile_choose(request->gpu, policy, model.name, ranks, choice, error));
+	return cost_model_open(out, &model, &choice->profile, ranks, error);
+}
+
+/* Reads the steps, and writes each where a file is asked for. */
+static enum status read_steps(struct price_study *study, const char *directory, uint32_t replicas,
+	const struct runner *profile, const char *out, struct error *error)
+{
+	struct output_file file = {.file = NULL};
+
+	if (out == NULL) {
+		return price_study_read(study, directory, profile, replicas, NULL, error);
+	}
+	TRY(output_file_open(&file, out, error));
+	struct table_writer *each = memory_take(1, sizeof(*each));
+	table_begin(each, file.file, PRICE_STEP_COLUMNS);
+	enum status status = price_study_read(study, directory, profile, replicas, each, error);
+	table_end(each);
+	free(each);
+	if (status == STATUS_OK) {
+		status = output_file_commit(&file, error);
+	}
+	output_file_abandon(&file);
+	return status;
+}
+
+static enum status show(const char *directory, const struct json_object *config,
+	const struct price_request *request, struct error *error)
+{
+	struct gpu_profile_choice choice;
+	struct price_study study = {.cell_count = 0};
+	struct runner profile;
+	uint32_t replicas = 1;
+
+	if (json_has(config, "replicas")) {
+		TRY(json_u32(config, "replicas", 1, 65536, &replicas, error));
+	}
+	TRY(open_profile(&profile, config, request, &choice, error));
+	enum status status = read_steps(&study, directory, replicas, &profile, request->out, error);
+	profile.close(profile.state);
+	if (status == STATUS_OK) {
+		printf("%s priced by profile %s: %s\n", directory, choice.profile.name,
+			choice.profile.description);
+		if (choice.note[0] != '\0') {
+			printf("uncalibrated: %s\n", choice.note);
+		}
+		price_study_print(&study, (uint32_t)request->most, stdout);
+	}
+	price_study_close(&study);
+	return status;
+}
+
+static enum status run(struct command_line *line, struct error *error)
+{
+	const char *directory = line->positionals[0];
+	struct json_document summary;
+	struct json_object root, config;
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/%s", directory, RESULT_SUMMARY));
+	TRY(json_document_open(&summary, path, error));
+	json_root(&root, &summary, error);
+	enum status status = json_object(&root, SUMMARY_CONFIG, &config, error);
+	if (status == STATUS_OK) {
+		status = show(directory, &config, line->values, error);
+	}
+	json_document_close(&summary);
+	return status;
+}
+
+static const struct option options[] = {
+	{"gpu", OPTION_TEXT, offsetof(struct price_request, gpu), .argument = "GPU",
+		.initial = "h200",
+		.help = "whose prices: a GPU, a profile, or FILE.json of quire calibrate"},
+	{"model", OPTION_TEXT, offsetof(struct price_request, model), .argument = "MODEL",
+		.help = "where the recorded one is a path that this machine lacks"},
+	{"most", OPTION_COUNT, offsetof(struct price_request, most), .argument = "N",
+		.initial = "16", .minimum = 0, .maximum = 100000,
+		.help = "kinds of steps to name, those first that add most to the error"},
+	{"out", OPTION_TEXT, offsetof(struct price_request, out), .argument = "FILE.tsv",
+		.help = "write every step with its measured and its predicted time"},
+};
+
+const struct command command_price = {
+	.name = "price",
+	.title = "price the steps of a recorded run, and show where a profile errs",
+	.arguments = "DIR [options]",
+	.summary =
+		"Prices every step of DIR/steps.tsv by a profile and sums up how far the prices\n"
+		"are from the recorded times. Steps are priced as they were, so no error of\n"
+		"decisions or of arrivals is in it. Columns of the tables:\n"
+		"  time, %   share of the recorded time\n"
+		"  error, %  priced over recorded, of the sum of such steps\n"
+		"  |error|   the mean of each step's, weighted by time\n"
+		"  adds, %   what such steps add to the error of all\n\n"
+		"A one-sided error has |error| as large as error: its cause is in the profile.\n"
+		"|error| alone is noise, or steps that differ in something else. The steps of a\n"
+		"run are recorded with --steps, and always where a GPU computes.",
+	.examples = "  quire price real\n"
+		    "  quire price real --gpu mine/mine.json --out steps.tsv\n",
+	OPTIONS(options),
+	.value_bytes = sizeof(struct price_request),
+	.positional_minimum = 1,
+	.positional_maximum = 1,
+	.run = run,
+};

@@ -1,0 +1,251 @@
+#include "bench/price/price_study.h"
+
+#include "engine/base/check.h"
+#include "engine/base/integer.h"
+#include "engine/base/memory.h"
+#include "engine/base/path.h"
+#include "engine/step_record.h"
+#include "reports/results/results.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sums ---- */
+
+static void add_times(struct price_sum *sum, uint64_t measured_ns, uint64_t predicted_ns)
+{
+	sum->steps++;
+	sum->measured_ns += (double)measured_ns;
+	sum->predicted_ns += (double)predicted_ns;
+	sum->apart_ns += fabs((double)predicted_ns - (double)measured_ns);
+}
+
+static struct price_cell *find_cell(struct price_study *study, const struct priced_step *step)
+{
+	const struct step_counts *counts = &step->counts;
+	uint64_t rows = counts->decode_rows;
+	const struct price_cell cell = {.rows = step_octave(rows),
+		.tokens = step_octave(counts->prefill_tokens),
+		.context = step_octave(rows == 0 ? 0 : counts->decode_context_tokens / rows),
+		.shared = step_octave(counts->shared_tokens)};
+	uint64_t key =
+		(((uint64_t)cell.rows * STEP_GROUPS + cell.tokens) * STEP_GROUPS + cell.context) *
+			STEP_GROUPS +
+		cell.shared;
+	uint64_t index = *map_add(&study->cell_of, key, study->cell_count);
+
+	if (index == study->cell_count) {
+		if (study->cell_count == study->cell_capacity) {
+			study->cell_capacity = 2 * study->cell_capacity + 64;
+			study->cells = memory_resize(
+				study->cells, study->cell_capacity * sizeof(*study->cells));
+		}
+		study->cells[study->cell_count++] = cell;
+	}
+	return &study->cells[index];
+}
+
+void price_study_add(struct price_study *study, const struct priced_step *step)
+{
+	add_times(&study->all, step->measured_ns, step->predicted_ns);
+	add_times(&study->host, step->measured_host_ns, step->predicted_host_ns);
+	for (uint32_t i = 0; i < STEP_VIEWS; i++) {
+		uint32_t group = step_views[i].group(step);
+		if (group != STEP_NO_GROUP) {
+			check(group < STEP_GROUPS);
+			add_times(&study->views[i][group], step->measured_ns, step->predicted_ns);
+		}
+	}
+	add_times(&find_cell(study, step)->sum, step->measured_ns, step->predicted_ns);
+}
+
+void price_study_close(struct price_study *study)
+{
+	free(study->cells);
+	map_deinit(&study->cell_of);
+	memset(study, 0, sizeof(*study));
+}
+
+/* ---- heat ---- */
+
+/* The latest steps with prompts of a replica, in order. Where more of them lie within STEP_HEAT_NS,
+   the first are forgotten. */
+enum { HEAT_STEPS = 1024 };
+
+struct heat {
+	uint64_t start_ns[HEAT_STEPS], end_ns[HEAT_STEPS];
+	uint64_t count; /* of all */
+};
+
+static double heat_at(const struct heat *heat, uint64_t now_ns)
+{
+	uint64_t from_ns = now_ns > STEP_HEAT_NS ? now_ns - STEP_HEAT_NS : 0, busy_ns = 0;
+	uint64_t known = u64_min(heat->count, HEAT_STEPS);
+
+	for (uint64_t i = 1; i <= known; i++) {
+		uint32_t at = (heat->count - i) % HEAT_STEPS;
+		if (heat->end_ns[at] <= from_ns) {
+			break;
+		}
+		busy_ns += heat->end_ns[at] - u64_max(heat->start_ns[at], from_ns);
+	}
+	return (double)busy_ns / (double)STEP_HEAT_NS;
+}
+
+static void add_heat(struct heat *heat, const struct priced_step *step)
+{
+	uint32_t at = heat->count % HEAT_STEPS;
+
+	if (step->counts.prefill_rows > 0) {
+		heat->start_ns[at] = step->start_ns;
+		heat->end_ns[at] = step->start_ns + step->measured_ns;
+		heat->count++;
+	}
+}
+
+/* ---- the steps of a run ---- */
+
+struct reader {
+	struct table_reader table;
+	uint32_t field[STEP_COLUMN_COUNT]; /* TABLE_NO_COLUMN: the table lacks it */
+	uint32_t replica_field;
+	uint32_t replicas;
+	const struct runner *profile;
+	struct heat *heats; /* (replicas) owned */
+};
+
+/* A price needs these; the steps of older engines lack some of the other counts. */
+static bool is_required(uint32_t column)
+{
+	return column == STEP_COLUMN_step || column == STEP_COLUMN_start_ns ||
+	       column == STEP_COLUMN_elapsed_ns || column == STEP_COLUMN_host_ns ||
+	       column == STEP_COLUMN_decode_rows || column == STEP_COLUMN_prefill_rows ||
+	       column == STEP_COLUMN_prefill_tokens ||
+	       column == STEP_COLUMN_decode_context_tokens ||
+	       column == STEP_COLUMN_prefill_attention_pairs || column == STEP_COLUMN_sampled_rows;
+}
+
+static enum status find_columns(struct reader *reader, struct error *error)
+{
+	for (uint32_t i = 0; i < STEP_COLUMN_COUNT; i++) {
+		reader->field[i] = table_reader_find(&reader->table, step_column_names[i]);
+		if (is_required(i)) {
+			table_reader_column(
+				&reader->table, step_column_names[i], &reader->field[i], error);
+		}
+	}
+	reader->replica_field = TABLE_NO_COLUMN;
+	if (reader->replicas > 1) {
+		table_reader_column(
+			&reader->table, STEP_REPLICA_COLUMN, &reader->replica_field, error);
+	}
+	return error->status;
+}
+
+/* No run lasts longer, so sums of two times do not overflow. */
+static const uint64_t time_max = UINT64_C(1) << 62, count_max = UINT64_C(1) << 53;
+
+static enum status read_cell(
+	struct reader *reader, uint32_t column, uint64_t *value, struct error *error)
+{
+	bool is_count = column >= STEP_COLUMN_FIRST_COUNT;
+
+	*value = 0;
+	return reader->field[column] == TABLE_NO_COLUMN
+		       ? STATUS_OK
+		       : table_reader_u64(&reader->table, reader->field[column],
+				 is_count ? count_max : time_max, value, error);
+}
+
+static enum status read_step(struct reader *reader, struct priced_step *step, struct error *error)
+{
+	TRY(read_cell(reader, STEP_COLUMN_start_ns, &step->start_ns, error));
+	TRY(read_cell(reader, STEP_COLUMN_elapsed_ns, &step->measured_ns, error));
+	TRY(read_cell(reader, STEP_COLUMN_host_ns, &step->measured_host_ns, error));
+	if (step->measured_host_ns > step->measured_ns) {
+		return table_reader_refuse(&reader->table, reader->field[STEP_COLUMN_host_ns],
+			"at most elapsed_ns", error);
+	}
+#define READ_COUNT(column)                                                                         \
+	TRY(read_cell(reader, STEP_COLUMN_##column, &step->counts.column, error));
+	STEP_COUNT_LIST(READ_COUNT)
+#undef READ_COUNT
+	return STATUS_OK;
+}
+
+/* What tells a step that was launched ahead is the time that the host took: it is one of two prices
+   of the profile, and the nearer one is meant. */
+static enum status price(
+	const struct runner *profile, struct priced_step *step, struct error *error)
+{
+	struct batch batch = {.counts = step->counts};
+	struct step_time after, ahead;
+
+	TRY(profile->execute(profile->state, &batch, NULL, &after, error));
+	batch.is_ahead = true;
+	TRY(profile->execute(profile->state, &batch, NULL, &ahead, error));
+	step->is_ahead = ahead.host_ns < after.host_ns &&
+			 2 * step->measured_host_ns < ahead.host_ns + after.host_ns;
+	const struct step_time *time = step->is_ahead ? &ahead : &after;
+	step->predicted_ns = time->elapsed_ns;
+	step->predicted_host_ns = time->host_ns;
+	step->is_outside = time->is_outside;
+	return STATUS_OK;
+}
+
+static void write_step(struct table_writer *each, uint64_t index, const struct priced_step *step)
+{
+	if (each == NULL) {
+		return;
+	}
+	table_u64(each, index);
+	table_u64(each, step->start_ns);
+	table_u64(each, step->measured_ns);
+	table_u64(each, step->predicted_ns);
+	table_u64(each, step->measured_host_ns);
+	table_u64(each, step->predicted_host_ns);
+	table_u64(each, step->is_ahead);
+	table_u64(each, step->is_outside);
+	table_end_row(each);
+}
+
+static enum status read_all(struct price_study *study, struct reader *reader,
+	struct table_writer *each, struct error *error)
+{
+	TRY(find_columns(reader, error));
+	for (uint64_t i = 0; table_reader_next(&reader->table, error); i++) {
+		struct priced_step step = {.start_ns = 0};
+		uint64_t replica = 0;
+		TRY(read_step(reader, &step, error));
+		if (reader->replica_field != TABLE_NO_COLUMN) {
+			TRY(table_reader_u64(&reader->table, reader->replica_field,
+				reader->replicas - 1, &replica, error));
+		}
+		TRY(price(reader->profile, &step, error));
+		step.heat = heat_at(&reader->heats[replica], step.start_ns);
+		add_heat(&reader->heats[replica], &step);
+		price_study_add(study, &step);
+		write_step(each, i, &step);
+	}
+	return error->status;
+}
+
+enum status price_study_read(struct price_study *study, const char *directory,
+	const struct runner *profile, uint32_t replicas, struct table_writer *each,
+	struct error *error)
+{
+	struct reader reader = {.replicas = replicas, .profile = profile};
+	char path[PATH_BYTES_MAX];
+
+	check(replicas > 0);
+	TRY(path_format(path, error, "%s/%s", directory, RESULT_STEPS));
+	enum status status = table_reader_open(&reader.table, path, NULL, error);
+	if (status == STATUS_OK) {
+		reader.heats = memory_take(replicas, sizeof(*reader.heats));
+		status = read_all(study, &reader, each, error);
+	}
+	free(reader.heats);
+	table_reader_close(&reader.table);
+	return status;
+}

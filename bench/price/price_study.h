@@ -1,0 +1,56 @@
+#ifndef BENCH_PRICE_PRICE_STUDY_H
+#define BENCH_PRICE_PRICE_STUDY_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bench/price/step_views.h"
+#include "engine/base/map.h"
+#include "engine/base/status.h"
+#include "engine/base/table.h"
+#include "engine/runner.h"
+
+/* The steps that a run recorded, priced one by one, and summed by what they computed. Every step is
+   priced as it was, so an error is that of its price: no decision and no queue is in it. Memory
+   does not depend on the number of steps. */
+
+struct price_sum {
+	uint64_t steps;
+	double measured_ns, predicted_ns;
+	double apart_ns; /* sum of |predicted - measured| */
+};
+
+/* Steps of about the same work: octaves of rows, prompt tokens, context tokens a decode row and
+   shared tokens. */
+struct price_cell {
+	uint32_t rows, tokens, context, shared;
+	struct price_sum sum;
+};
+
+struct price_study {
+	struct price_sum all, host; /* host: the part of all steps that is the host's */
+	struct price_sum views[STEP_VIEWS][STEP_GROUPS];
+	struct price_cell *cells; /* (cell_count) owned */
+	uint32_t cell_count, cell_capacity;
+	struct map cell_of; /* by its octaves: index of the cell */
+};
+
+/* A zeroed study is empty. */
+void price_study_add(struct price_study *study, const struct priced_step *step);
+void price_study_close(struct price_study *study);
+
+/* Prices the steps of DIR/steps.tsv, a run of `replicas`, and adds them. profile: an open cost
+   model. each: table of every step, PRICE_STEP_COLUMNS, begun; NULL: none. */
+enum status price_study_read(struct price_study *study, const char *directory,
+	const struct runner *profile, uint32_t replicas, struct table_writer *each,
+	struct error *error);
+
+/* A row for each step in the order of steps.tsv. ahead, outside: 1 or 0. */
+#define PRICE_STEP_COLUMNS                                                                         \
+	"step\tstart_ns\tmeasured_ns\tpredicted_ns\tmeasured_host_ns\tpredicted_host_ns\tahead\t"  \
+	"outside"
+
+/* Prints the sum of all, the `most` cells that add most to the error, and every view. */
+void price_study_print(const struct price_study *study, uint32_t most, FILE *out);
+
+#endif

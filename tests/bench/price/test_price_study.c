@@ -1,0 +1,311 @@
+#include "bench/price/price_study.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/step_record.h"
+#include "tests/harness/process.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* Recorded steps that are priced, beside a naive account of them, and `quire price`. */
+
+enum { STEPS_MAX = 60, REPLICAS = 2 };
+
+struct drawn {
+	struct priced_step steps[STEPS_MAX]; /* what a reader must find */
+	uint64_t replica[STEPS_MAX];
+	uint32_t count;
+};
+
+/* Prices of a made-up profile. The host takes 2,000 ns of a step that is launched ahead, else
+   30,000. Steps of an odd number of rows are outside. */
+static enum status fake_execute(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	const struct step_counts *counts = &batch->counts;
+
+	(void)state;
+	(void)token_ids;
+	(void)error;
+	memset(time, 0, sizeof(*time));
+	time->host_ns = batch->is_ahead ? 2000 : 30000;
+	time->gpu_ns = 1000 * counts->decode_rows + 77 * counts->prefill_tokens +
+		       counts->decode_context_tokens;
+	time->elapsed_ns = time->gpu_ns + time->host_ns;
+	time->is_outside = counts->decode_rows % 2 == 1;
+	return STATUS_OK;
+}
+
+static const struct runner fake = {.name = "fake", .execute = fake_execute};
+
+static uint64_t draw_count(struct prop *prop)
+{
+	return prop_below(prop, UINT64_C(1) << prop_below(prop, 20));
+}
+
+/* The share of the 0.2 s before a step in which its replica computed prompts. */
+static double naive_heat(const struct drawn *drawn, uint32_t at)
+{
+	const struct priced_step *step = &drawn->steps[at];
+	double from = (double)step->start_ns - (double)STEP_HEAT_NS, busy = 0;
+
+	from = from < 0 ? 0 : from;
+	for (uint32_t i = 0; i < at; i++) {
+		const struct priced_step *other = &drawn->steps[i];
+		double start = (double)other->start_ns, end = start + (double)other->measured_ns;
+		if (drawn->replica[i] == drawn->replica[at] && other->counts.prefill_rows > 0 &&
+			end > from) {
+			busy += end - (start > from ? start : from);
+		}
+	}
+	return busy / (double)STEP_HEAT_NS;
+}
+
+static void draw(struct prop *prop, struct drawn *drawn)
+{
+	uint64_t now[REPLICAS] = {0};
+
+	memset(drawn, 0, sizeof(*drawn));
+	drawn->count = prop_range(prop, 1, STEPS_MAX);
+	for (uint32_t i = 0; i < drawn->count; i++) {
+		struct priced_step *step = &drawn->steps[i];
+		struct step_counts *counts = &step->counts;
+		uint64_t replica = prop_below(prop, REPLICAS);
+		counts->decode_rows = draw_count(prop);
+		counts->prefill_rows = prop_below(prop, 3);
+		counts->prefill_tokens = counts->prefill_rows > 0 ? draw_count(prop) : 0;
+		counts->decode_context_tokens = counts->decode_rows * prop_below(prop, 5000);
+		counts->shared_tokens = draw_count(prop);
+		counts->prefill_longest_context = draw_count(prop);
+		step->measured_host_ns = 1 + prop_below(prop, 40000);
+		step->measured_ns = step->measured_host_ns + 400 * draw_count(prop);
+		step->start_ns = now[replica] + prop_below(prop, 50000000);
+		now[replica] = step->start_ns + step->measured_ns;
+		drawn->replica[i] = replica;
+		step->is_ahead = step->measured_host_ns < 16000;
+		step->is_outside = counts->decode_rows % 2 == 1;
+		step->predicted_host_ns = step->is_ahead ? 2000 : 30000;
+		step->predicted_ns = step->predicted_host_ns + 1000 * counts->decode_rows +
+				     77 * counts->prefill_tokens + counts->decode_context_tokens;
+		step->heat = naive_heat(drawn, i);
+	}
+}
+
+static void write_steps(const struct drawn *drawn, const char *folder)
+{
+	char path[TEMPORARY_PATH_BYTES + 16];
+	uint64_t values[STEP_COLUMN_COUNT - STEP_COLUMN_FIRST_COUNT];
+
+	snprintf(path, sizeof(path), "%s/steps.tsv", folder);
+	FILE *file = fopen(path, "w");
+	fprintf(file, STEP_COLUMNS "\t" STEP_REPLICA_COLUMN "\n");
+	for (uint32_t i = 0; i < drawn->count; i++) {
+		const struct priced_step *step = &drawn->steps[i];
+		fprintf(file, "%u\t%llu\t%llu\t%llu\t%llu\tnone", i,
+			(unsigned long long)step->start_ns, (unsigned long long)step->measured_ns,
+			(unsigned long long)(step->measured_ns - step->measured_host_ns),
+			(unsigned long long)step->measured_host_ns);
+		step_count_values(&step->counts, values);
+		for (uint32_t j = 0; j < sizeof(values) / sizeof(values[0]); j++) {
+			fprintf(file, "\t%llu", (unsigned long long)values[j]);
+		}
+		fprintf(file, "\t%llu\n", (unsigned long long)drawn->replica[i]);
+	}
+	fclose(file);
+}
+
+/* ---- the naive account ---- */
+
+static void require_sum(const struct price_sum *sum, const struct drawn *drawn,
+	bool (*takes)(const struct priced_step *step, const void *context), const void *context,
+	const char *name)
+{
+	uint64_t steps = 0;
+	double measured = 0, predicted = 0, apart = 0;
+
+	for (uint32_t i = 0; i < drawn->count; i++) {
+		const struct priced_step *step = &drawn->steps[i];
+		if (takes(step, context)) {
+			steps++;
+			measured += (double)step->measured_ns;
+			predicted += (double)step->predicted_ns;
+			apart += fabs((double)step->predicted_ns - (double)step->measured_ns);
+		}
+	}
+	require(sum->steps == steps, "%s: %llu steps, expected %llu", name,
+		(unsigned long long)sum->steps, (unsigned long long)steps);
+	require(sum->measured_ns == measured && sum->predicted_ns == predicted &&
+			sum->apart_ns == apart,
+		"%s: %g %g %g, expected %g %g %g", name, sum->measured_ns, sum->predicted_ns,
+		sum->apart_ns, measured, predicted, apart);
+}
+
+static bool takes_all(const struct priced_step *step, const void *context)
+{
+	(void)context;
+	return step->measured_ns > 0;
+}
+
+struct group {
+	uint32_t view, number;
+};
+
+static bool takes_group(const struct priced_step *step, const void *context)
+{
+	const struct group *group = context;
+
+	return step_views[group->view].group(step) == group->number;
+}
+
+static bool takes_cell(const struct priced_step *step, const void *context)
+{
+	const struct price_cell *cell = context;
+	uint64_t rows = step->counts.decode_rows;
+
+	return step_octave(rows) == cell->rows &&
+	       step_octave(step->counts.prefill_tokens) == cell->tokens &&
+	       step_octave(step->counts.shared_tokens) == cell->shared &&
+	       step_octave(rows == 0 ? 0 : step->counts.decode_context_tokens / rows) ==
+		       cell->context;
+}
+
+static void accounts(struct prop *prop, const void *context)
+{
+	struct drawn drawn;
+	struct price_study study = {.cell_count = 0};
+	struct error error = {0};
+	uint64_t in_cells = 0;
+
+	draw(prop, &drawn);
+	write_steps(&drawn, context);
+	require(price_study_read(&study, context, &fake, REPLICAS, NULL, &error) == STATUS_OK, "%s",
+		error.text);
+	require_sum(&study.all, &drawn, takes_all, NULL, "all");
+	for (struct group group = {0, 0}; group.view < STEP_VIEWS; group.view++) {
+		for (group.number = 0; group.number < STEP_GROUPS; group.number++) {
+			require_sum(&study.views[group.view][group.number], &drawn, takes_group,
+				&group, step_views[group.view].title);
+		}
+	}
+	for (uint32_t i = 0; i < study.cell_count; i++) {
+		require_sum(&study.cells[i].sum, &drawn, takes_cell, &study.cells[i], "cell");
+		in_cells += study.cells[i].sum.steps;
+	}
+	require_equal(in_cells, drawn.count);
+	price_study_close(&study);
+}
+
+Test(price_study, accounts_for_every_step, .timeout = 120)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	cr_assert(prop_holds(&(struct prop_options){
+		.name = "price", .body = accounts, .context = folder, .trials = 150}));
+	temporary_remove(folder);
+}
+
+Test(price_study, puts_steps_into_the_groups_that_it_names)
+{
+	const struct priced_step mixed = {.counts = {.decode_rows = 16,
+						  .prefill_rows = 1,
+						  .prefill_tokens = 300,
+						  .prefill_longest_context = 4096},
+		.heat = 0.25,
+		.is_ahead = true};
+	static const char *const names[STEP_VIEWS] = {"both", NULL, NULL, NULL, "256 to 511",
+		"16 to 31", "4096 to 8191", "before the step in front ended", "up to a half",
+		"inside"};
+
+	for (uint32_t i = 0; i < STEP_VIEWS; i++) {
+		uint32_t group = step_views[i].group(&mixed);
+		struct text name = {0};
+		cr_assert_eq(group == STEP_NO_GROUP, names[i] == NULL, "%s", step_views[i].title);
+		if (names[i] != NULL) {
+			step_views[i].name(group, &name);
+			cr_assert_str_eq(name.bytes, names[i]);
+		}
+		text_deinit(&name);
+	}
+}
+
+/* ---- the command ---- */
+
+static char folder[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	temporary_folder(folder);
+	free(quire_output(folder, 0,
+		"trace make --preset chat --requests 40 --session-rate 30 --seed 4 --out "
+		"@/t.jsonl"));
+}
+
+static void tear_down(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(price_cli, .init = set_up, .fini = tear_down, .timeout = 60);
+
+/* What a profile has priced it prices again: by a calibrated one, where steps are launched ahead,
+   and by one of rates. */
+Test(price_cli, finds_no_error_in_a_simulation_by_the_same_profile)
+{
+	static const char *const gpus[] = {"h200-qwen3-0.6b", "h200-datasheet"};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		char order[256];
+		snprintf(order, sizeof(order),
+			"replay @/t.jsonl --gpu %s --steps --force --out @/sim", gpus[i]);
+		free(quire_output(folder, 0, order));
+		snprintf(order, sizeof(order),
+			"price @/sim --gpu %s --out @/steps.txt && "
+			"awk 'NR > 1 && ($3 != $4 || $5 != $6) {bad++} END {exit bad > 0 || NR < "
+			"100}' "
+			"@/steps.txt",
+			gpus[i]);
+		char *text = quire_output(folder, 0, order);
+		cr_assert(strstr(text, "+0.00     0.00   +0.00") != NULL, "%s", text);
+		free(text);
+	}
+}
+
+Test(price_cli, says_what_it_needs)
+{
+	static const struct {
+		const char *order, *words;
+	} cases[] = {
+		{"price @/none", "none/summary.json"},
+		{"price @/sim", "sim/steps.tsv"},
+		{"price @/sim --gpu h200-qwen3-8b",
+			"calibrated with qwen3-8b and prices no other model, found qwen3-0.6b"},
+		{"price @/sim --model nothing", "nothing"},
+		{"price", "expected: quire price DIR"},
+	};
+
+	free(quire_output(folder, 0, "replay @/t.jsonl --out @/sim"));
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = quire_output(folder, 2, cases[i].order);
+		cr_assert(strstr(text, cases[i].words) != NULL, "%s: %s", cases[i].order, text);
+		free(text);
+	}
+}
+
+Test(price_cli, names_the_line_of_a_step_that_no_run_recorded)
+{
+	free(quire_output(folder, 0, "replay @/t.jsonl --steps --out @/sim"));
+	struct process_result result = shell_run(folder,
+		"awk 'BEGIN {OFS = \"\\t\"} NR == 5 {$5 = $3 + 1} {print}' sim/steps.tsv > s && "
+		"mv s sim/steps.tsv && '%s' price sim",
+		QUIRE_EXECUTABLE);
+	cr_assert_eq(result.code, 2);
+	cr_assert(strstr(result.err, "steps.tsv:5: column host_ns: found '") != NULL, "%s",
+		result.err);
+	process_result_free(&result);
+}
