@@ -148,19 +148,19 @@ static struct tensor add_slices(const float *slices, uint32_t rows)
 	return sum;
 }
 
-/* The norm that adds the slices has the bits of the norm of their sum. Each works on a residual
-   stream of its own. */
-static void check_norm_of_slices(
-	const float *slices, const struct tensor *sum, uint32_t rows, const uint32_t *index)
+/* The norm that adds the slices has the bits of the norm of their sum, of `count` rows, which index
+   may pick from `rows`. Each works on a residual stream of its own. */
+static void check_norm_of_slices(const float *slices, const struct tensor *sum, uint32_t rows,
+	const uint32_t *index, uint32_t count)
 {
 	struct tensor weight = tensor_random(SPLIT_K_OUTPUTS, 3);
 	struct tensor of_slices = tensor_poisoned(sum->count), of_sum = tensor_poisoned(sum->count);
 	struct tensor a = tensor_random(sum->count, 4), b = tensor_random(sum->count, 4);
 
 	must(add_rms_norm_split_k(of_slices.device, a.device, slices, weight.device, index, rows,
-		     rows, SPLIT_K_OUTPUTS, 1e-6f, NULL),
+		     count, SPLIT_K_OUTPUTS, 1e-6f, NULL),
 		"add_rms_norm_split_k");
-	must(add_rms_norm(of_sum.device, b.device, sum->device, weight.device, index, rows,
+	must(add_rms_norm(of_sum.device, b.device, sum->device, weight.device, index, count,
 		     SPLIT_K_OUTPUTS, 1e-6f, NULL),
 		"add_rms_norm");
 	expect_equal_tensors(&of_slices, &of_sum, "norms");
@@ -195,8 +195,8 @@ static void check_split_k(struct cublaslt *context, uint32_t rows)
 		index[i] = rows - 1 - i;
 	}
 	uint32_t *device_index = device_copy(index, rows * sizeof(*index));
-	check_norm_of_slices(slices, &sum, rows, NULL);
-	check_norm_of_slices(slices, &sum, rows, device_index);
+	check_norm_of_slices(slices, &sum, rows, NULL, rows);
+	check_norm_of_slices(slices, &sum, rows, device_index, rows - rows / 2);
 	cudaFree(device_index);
 	cudaFree(slices);
 	tensor_free(&sum);
