@@ -1,12 +1,15 @@
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "engine/base/counter_hash.h"
 #include "engine/base/memory.h"
 #include "engine/policy.h"
 #include "engine/reference/packed_batch.h"
+#include "engine/reference/reference_ranks.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/models/reference_run.h"
@@ -86,6 +89,41 @@ Test(reference_processes, have_the_tokens_and_decisions_of_all_shares_in_turn, .
 	compare(2, ROUNDING_BF16, false);
 	compare(4, ROUNDING_NONE, true);
 	compare(8, ROUNDING_BF16, true);
+}
+
+/* Opening fails for a pool that no rank can hold, and for heads that ranks cannot share. */
+static void require_refusal(uint32_t ranks, uint32_t block_size, uint32_t kv_heads)
+{
+	struct model_config model = tiny_model_of_8_heads(VOCABULARY);
+	const struct engine_config engine = {
+		.policy = &policy_mixed,
+		.block_size = block_size,
+		.kv_block_count = 1 << 28,
+		.max_num_seqs = 2,
+		.max_num_batched_tokens = 16,
+		.max_model_len = 100,
+	};
+	struct error in_turn = {0}, processes = {0};
+	struct runner runner = {0};
+
+	model.num_key_value_heads = kv_heads;
+	struct weights *weights = open_weights(&model, "dummy:1");
+	struct reference_options options = {
+		.weights = weights, .engine = &engine, .ranks = {.count = ranks, .here = ranks}};
+	require(reference_runner_open(&runner, &options, &in_turn) != STATUS_OK, "it opened");
+	require(reference_ranks_open(&runner, &options, &processes) == in_turn.status,
+		"another status: %s", processes.text);
+	require(strstr(processes.text, in_turn.text) != NULL, "%s", processes.text);
+	require(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "a rank is still there");
+	require(runner.state == NULL, "there is a runner");
+	weights_close(weights);
+}
+
+Test(reference_processes, end_when_they_cannot_open, .timeout = 60)
+{
+	require_refusal(2, 4096, 8);
+	require_refusal(4, 4096, 8);
+	require_refusal(8, 1, 4);
 }
 
 /* ---- batches ---- */

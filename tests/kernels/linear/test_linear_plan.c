@@ -139,6 +139,41 @@ Test(linear_plan, chooses_what_was_measured_to_be_fastest)
 	}
 }
 
+/* Shared memory by the layouts that the kernels describe: what of the tile each stage holds. */
+static uint64_t layout_bytes(const struct linear_plan *plan)
+{
+	const struct linear_shape *shape = &plan->shape;
+	const uint64_t row = LINEAR_CHUNK * sizeof(uint16_t);
+	const uint64_t weight = plan->weight_rows * row, stages = plan->token_stages;
+	uint64_t bytes = LINEAR_BARRIER_BYTES, chunks = 2, tokens = plan->tile_tokens;
+
+	switch (plan->path) {
+	case LINEAR_TINY: /* all inputs; a gap for each token, and the sums of each slice */
+		bytes += plan->weight_rows * (uint64_t)shape->input_count * sizeof(uint16_t);
+		bytes += tokens * shape->input_count * sizeof(uint16_t);
+		return bytes +
+		       tokens * shape->split_k *
+			       (LINEAR_TINY_TOKEN_GAP +
+				       (plan->weight_rows + LINEAR_TINY_SUM_GAP) * sizeof(float));
+	case LINEAR_STREAM: /* tokens padded to whole KiB */
+		tokens = (LINEAR_STREAM_CHUNKS * tokens * row + 1023) / 1024 * 1024;
+		return bytes + stages * (tokens + LINEAR_STREAM_CHUNKS * weight);
+	case LINEAR_SMALL: /* a wgmma of the last stage reads 64 rows of tokens */
+		chunks = plan->weight_rows == 16 ? 4 : 2;
+		return bytes + stages * chunks * (weight + tokens * row) + (64 - tokens) * row;
+	case LINEAR_WIDE: /* with split-K a quarter of the sums of four slices */
+		chunks = shape->split_k > 1 && plan->tile_tokens == 88 ? 1 : 2;
+		bytes += shape->split_k == 1 ? 0 : plan->weight_rows * tokens * sizeof(float);
+		return bytes + chunks * (stages * tokens * row + plan->weight_stages * weight);
+	case LINEAR_TALL: /* room for all columns of its wgmma */
+		tokens = linear_tall_columns(plan->tile_tokens);
+		chunks = LINEAR_TALL_CHUNKS(plan->weight_rows, tokens);
+		return bytes + stages * chunks * (weight + tokens * row);
+	default:
+		return 0;
+	}
+}
+
 /* What must hold of any plan of our own kernels, for it to run and to have the promised bits. */
 static void check_plan(const struct linear_plan *plan, const struct linear_device *device)
 {
@@ -149,6 +184,7 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 						       : (plan->row_count + plan->tile_tokens - 1) /
 								 plan->tile_tokens;
 
+	cr_expect(plan->shared_bytes == layout_bytes(plan));
 	switch (plan->path) {
 	case LINEAR_TINY:
 		cr_expect(shape->input_count % (shape->split_k * LINEAR_TINY_K_TILE) == 0);
@@ -181,8 +217,8 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 		cr_expect(plan->tile_tokens % (LINEAR_TALL_EIGHT * plan->token_sharers) == 0);
 		cr_expect(row_blocks % plan->token_sharers == 0);
 		cr_expect(token_blocks % plan->sharers == 0);
-		cr_expect(row_blocks * token_blocks <= device->multiprocessors);
-		cr_expect(plan->token_stages > 1 && plan->token_stages <= LINEAR_STAGES_MAX);
+		cr_expect(plan->token_stages > (shape->input_count <= 128 ? 0 : 1));
+		cr_expect(plan->token_stages <= LINEAR_STAGES_MAX);
 		cr_expect(plan->shared_bytes <= device->shared_bytes);
 		break;
 	case LINEAR_CUBLASLT:
@@ -201,6 +237,12 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 	cr_expect(!plan->fuses_norm || (plan->path == LINEAR_TINY && shape->split_k == 1));
 }
 
+static uint32_t tall_blocks(const struct linear_plan *plan)
+{
+	return plan->shape.output_count / plan->weight_rows *
+	       ((plan->row_count + plan->tile_tokens - 1) / plan->tile_tokens);
+}
+
 Test(linear_plan, fits_the_device_in_the_requested_order)
 {
 	const struct linear_device device = linear_device(KERNEL_PATH_SM90);
@@ -214,6 +256,7 @@ Test(linear_plan, fits_the_device_in_the_requested_order)
 
 		cr_expect(plan.row_count == rows && plan.shape.split_k == shape.split_k);
 		check_plan(&plan, &device);
+		cr_expect(plan.path != LINEAR_TALL || tall_blocks(&plan) <= device.multiprocessors);
 		/* rows of prompts: one chain each, with split-K weights by the library */
 		uint32_t split_k = shape.split_k;
 		shape.split_k = 1;
@@ -222,6 +265,76 @@ Test(linear_plan, fits_the_device_in_the_requested_order)
 		cr_expect(split_k == 1 || plan.path == LINEAR_CUBLASLT);
 		check_plan(&plan, &device);
 	}
+}
+
+/* Tests and measurements ask for a path by name, where the choice would be another one. */
+Test(linear_plan, gives_a_path_that_is_asked_for_or_none)
+{
+	const struct linear_device device = linear_device(KERNEL_PATH_SM90);
+	const struct linear_device other = linear_device(KERNEL_PATH_GENERAL);
+	uint32_t given[LINEAR_NONE] = {0};
+
+	for (uint32_t i = 0; i < COUNT(shapes) * ROWS_MAX * 4; i++) {
+		const uint32_t *sizes = shapes[i % COUNT(shapes)];
+		uint32_t rows = 1 + i / COUNT(shapes) % ROWS_MAX;
+		uint32_t variant = i / COUNT(shapes) / ROWS_MAX;
+		struct linear_shape shape = shape_of(sizes[0], sizes[1]);
+		shape.has_silu = variant % 2 == 1;
+		shape.split_k = variant < 2 ? 1 : shape.split_k;
+		for (enum linear_path path = LINEAR_TINY; path <= LINEAR_WIDE; path++) {
+			if (path == LINEAR_SMALL && rows > 64) {
+				continue;
+			}
+			struct linear_plan plan = linear_plan_path(path, &shape, rows, &device);
+			cr_expect(linear_plan_path(path, &shape, rows, &other).path == LINEAR_NONE);
+			cr_expect(plan.row_count == rows && !plan.fuses_norm);
+			if (plan.path == LINEAR_NONE) {
+				continue;
+			}
+			cr_expect(plan.path == path);
+			check_plan(&plan, &device);
+			given[path]++;
+		}
+	}
+	for (enum linear_path path = LINEAR_TINY; path <= LINEAR_WIDE; path++) {
+		cr_expect(given[path] > 100, "path %d: %u plans", (int)path, given[path]);
+	}
+}
+
+/* Any tile, with which the kernel runs or there is no plan. */
+Test(linear_plan, gives_every_tall_tile_that_fits)
+{
+	static const uint32_t sizes[][2] = {
+		{128, 1536}, {64, 768}, {4096, 6144}, {100, 192}, {12288, 4096}};
+	static const uint32_t tiles[] = {0, 1, 2, 3, 10};
+	const struct linear_device device = linear_device(KERNEL_PATH_SM90);
+	const struct linear_device other = linear_device(KERNEL_PATH_GENERAL);
+	uint32_t given = 0;
+
+	for (uint32_t i = 0; i < 3 * COUNT(tiles) * 4 * 2 * 2 * COUNT(sizes); i++) {
+		const struct linear_tall_tile tile = {
+			i % 3 + 1, tiles[i / 3 % COUNT(tiles)], i / 15 % 4 + 1, i / 60 % 2 + 1};
+		const uint32_t *size = sizes[i / 240];
+		const struct linear_shape shape = {size[0], size[1], 1, i / 120 % 2 == 1, false};
+		for (uint32_t rows = 1; rows < 2400; rows += 1 + rows / 5) {
+			struct linear_plan plan = linear_plan_tall(&shape, rows, &tile, &device);
+			cr_expect(
+				linear_plan_tall(&shape, rows, &tile, &other).path == LINEAR_NONE);
+			if (plan.path == LINEAR_NONE) {
+				continue;
+			}
+			uint32_t token_tiles = (rows + plan.tile_tokens - 1) / plan.tile_tokens;
+			cr_expect(plan.path == LINEAR_TALL && plan.row_count == rows);
+			check_plan(&plan, &device);
+			cr_expect(plan.weight_rows == 64 * tile.groups);
+			cr_expect(token_tiles <= tile.token_tiles || plan.tile_tokens == 256);
+			cr_expect(shape.has_silu ? tile.groups > 1 : tile.groups < 3);
+			cr_expect(token_tiles <= LINEAR_TALL_BAND || plan.sharers == 1);
+			cr_expect(plan.tile_tokens <= (tile.groups == 3 ? 256 : 128));
+			given++;
+		}
+	}
+	cr_expect(given > 1000, "%u plans", given);
 }
 
 Test(linear_plan, streams_logits_of_up_to_8_rows)
