@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "kernels/attention/attention_operands.h"
 #include "kernels/attention/decode_list.h"
@@ -56,6 +57,60 @@ Test(op_table, cases_make_sense)
 	for (uint32_t group = 1; group <= 8; group++) {
 		cr_assert_geq(groups[group], 2, "%u query heads to a key/value head", group);
 	}
+}
+
+/* The work of attention by its lists: keys and values of the blocks that any row reads, each once,
+   and the pairs of each query one by one. */
+static void check_attention_work(const struct op *op, const struct op_case *c)
+{
+	const struct attention_shape shape = attention_shape_of(c);
+	const uint32_t pool = attention_pool_blocks(c);
+	uint32_t *read = memory_take(pool, sizeof(*read)); /* tokens of each block */
+	uint64_t tokens = 0, queries = 0, pairs = 0;
+	struct attention_lists lists;
+
+	attention_lists_make(&lists, c);
+	require_equal(lists.split_start[0], 0);
+	for (uint32_t r = 0; r < c->rows; r++) {
+		uint32_t context = lists.contexts[r], chunk = op_case_chunk(c, r);
+		const uint32_t *table = lists.tables + (size_t)lists.rows[r] * shape.table_width;
+		for (uint32_t at = 0; at < context; at += c->block_size) {
+			uint32_t block = table[at / c->block_size];
+			require(block < pool, "row %u reads behind the pool", r);
+			read[block] = u32_max(read[block], u32_min(context - at, c->block_size));
+		}
+		for (uint32_t q = 0; q < chunk; q++) {
+			pairs += context - q;
+		}
+		queries += chunk;
+		uint32_t splits = lists.split_start[r + 1] - lists.split_start[r];
+		require(splits * DECODE_SPLIT >= context &&
+				splits * DECODE_SPLIT < context + DECODE_SPLIT,
+			"row %u has %u splits", r, splits);
+	}
+	for (uint32_t b = 0; b < pool; b++) {
+		tokens += read[b];
+	}
+	const struct work work = op->work(c);
+	require_equal(work.bytes,
+		4 * (tokens * c->kv_heads * c->head_dim + queries * c->heads * c->head_dim));
+	require_equal(work.flops, 4 * pairs * c->heads * c->head_dim);
+	attention_lists_free(&lists);
+	free(read);
+}
+
+Test(op_table, attention_reads_each_block_once)
+{
+	uint32_t shared = 0;
+
+	for (uint32_t k = 0; op_at(k) != NULL; k++) {
+		const struct op *op = op_at(k);
+		for (uint32_t i = 0; i < op->case_count && strstr(op->name, "attention"); i++) {
+			check_attention_work(op, &op->cases[i]);
+			shared += op->cases[i].prefix > 0;
+		}
+	}
+	cr_expect(shared >= 5, "%u cases share a prefix", shared);
 }
 
 Test(op_table, operations_are_found_by_their_names)
