@@ -41,6 +41,7 @@ extern "C" {
      - launches exchanges 0 to per_step - 1 of every step in this order, with the same rows, also
        those with no rows; they keep the ranks in step
      - counts steps in step_count, which no kernel of a step changes before its last exchange
+     - has an even number of exchanges in a step, so that two in a row use two partial buffers
      - runs no two exchanges at once, and leaves the GPU to itself: all blocks of an exchange must
        be resident together, or ranks could wait for each other for ever
 
