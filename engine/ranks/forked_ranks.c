@@ -59,6 +59,7 @@ struct forked {
 	/* of rank 0 */
 	pid_t pids[RANKS_MAX]; /* 0: not started, or seen to have ended */
 	bool has_failed;       /* deaths were looked at: the first is the run's failure */
+	struct error killed;   /* of a rank that a signal has killed: before any other failure */
 };
 
 /* ---- failures ---- */
@@ -102,7 +103,8 @@ static void describe_end(
 }
 
 /* Rank 0: makes the death of a rank the run's failure. A rank that a signal killed is the cause of
-   what others report, so it replaces a failure that was reported before. */
+   what others report, so rank 0 prefers it. It does not replace their failure, which one of them
+   may be writing. */
 static void look_for_deaths(struct ranks *ranks)
 {
 	struct forked *forked = ranks->state;
@@ -119,8 +121,7 @@ static void look_for_deaths(struct ranks *ranks)
 		describe_end(ranks, r, wait_status, &failure);
 		set_failure(forked->region, &failure);
 		if (WIFSIGNALED(wait_status)) {
-			forked->region->failure = failure;
-			atomic_store(&forked->region->has_failure, 1);
+			forked->killed = failure;
 		}
 	}
 }
@@ -132,6 +133,10 @@ static enum status forked_check(struct ranks *ranks, struct error *error)
 
 	if (ranks->index == 0) {
 		look_for_deaths(ranks);
+	}
+	if (forked->killed.status != STATUS_OK) {
+		*error = forked->killed;
+		return error->status;
 	}
 	if (atomic_load(&region->abort) == 0) {
 		return STATUS_OK;
@@ -469,9 +474,25 @@ static enum status map_memory(
 	return STATUS_OK;
 }
 
-/* The life of a forked rank. */
-static _Noreturn void run_rank(
-	struct ranks *ranks, uint32_t index, pid_t parent, const struct ranks_options *options)
+/* A terminal sends these to every process of a run, and rank 0 decides. */
+static const int of_terminals[] = {SIGINT, SIGTERM, SIGHUP};
+
+enum { OF_TERMINALS = sizeof(of_terminals) / sizeof(of_terminals[0]) };
+
+static void block_terminals(sigset_t *before)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (uint32_t i = 0; i < OF_TERMINALS; i++) {
+		sigaddset(&set, of_terminals[i]);
+	}
+	sigprocmask(SIG_BLOCK, &set, before);
+}
+
+/* The life of a forked rank. It begins with the signals of terminals blocked; before: without. */
+static _Noreturn void run_rank(struct ranks *ranks, uint32_t index, pid_t parent,
+	const sigset_t *before, const struct ranks_options *options)
 {
 	struct error error = {0};
 	char name[] = "quire-rank-0";
@@ -481,10 +502,10 @@ static _Noreturn void run_rank(
 	if (getppid() != parent) {
 		_exit(2);
 	}
-	/* A terminal sends these to every process of the run; rank 0 decides. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
+	for (uint32_t i = 0; i < OF_TERMINALS; i++) {
+		signal(of_terminals[i], SIG_IGN); /* and forgets one that has come since the fork */
+	}
+	sigprocmask(SIG_SETMASK, before, NULL);
 	name[sizeof(name) - 2] = (char)('0' + index);
 	prctl(PR_SET_NAME, name);
 	ranks->index = index;
@@ -503,24 +524,28 @@ static enum status start_rank(struct ranks *ranks, uint32_t index,
 {
 	struct forked *forked = ranks->state;
 	pid_t parent = getpid();
+	sigset_t before;
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
 		return error_set(error, STATUS_DEVICE, "rank %u cannot be started: no socket: %s",
 			index, strerror(errno));
 	}
+	block_terminals(&before); /* a rank must not heed one with its parent's handler */
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(pair[0]);
 		close_files(forked->sockets, index);
 		forked->sockets[0] = pair[1];
-		run_rank(ranks, index, parent, options);
+		run_rank(ranks, index, parent, &before, options);
 	}
+	int reason = errno;
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(pair[1]);
 	forked->sockets[index] = pair[0];
 	if (pid < 0) {
 		return error_set(error, STATUS_DEVICE, "rank %u cannot be started: %s", index,
-			strerror(errno));
+			strerror(reason));
 	}
 	forked->pids[index] = pid;
 	return STATUS_OK;

@@ -5,6 +5,7 @@
 #include "tests/harness/require.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -510,4 +511,34 @@ Test(rank_failures, are_not_caused_by_what_a_terminal_sends_to_all)
 	}
 	cr_assert_eq(run_steps(ranks, &plan, &error), STATUS_OK, "%s", error.text);
 	ranks_close(ranks);
+}
+
+static void interrupt_itself(void)
+{
+	raise(SIGINT);
+	raise(SIGTERM);
+	raise(SIGHUP);
+}
+
+/* These signals come to a rank before it has done anything. */
+Test(rank_failures, are_not_caused_by_what_a_terminal_sends_while_they_start)
+{
+	const struct plan plan = {.act = ACT_NONE, .rank = 1, .phase = NONE};
+	struct plan copy = plan;
+	const struct ranks_options options = {.count = COUNT,
+		.data_bytes = sizeof(struct scene),
+		.exchange_bytes = 64,
+		.serve = serve,
+		.argument = &copy};
+	struct ranks *ranks = NULL;
+	struct error error = {0};
+	sigset_t mask;
+
+	cr_assert_eq(pthread_atfork(NULL, NULL, interrupt_itself), 0);
+	cr_assert_eq(ranks_open(&ranks, &options, &error), STATUS_OK, "%s", error.text);
+	cr_assert_eq(open_phases(ranks, &plan, &error), STATUS_OK, "%s", error.text);
+	cr_assert_eq(run_steps(ranks, &plan, &error), STATUS_OK, "%s", error.text);
+	ranks_close(ranks);
+	cr_assert_eq(sigprocmask(SIG_BLOCK, NULL, &mask), 0);
+	cr_assert(sigismember(&mask, SIGINT) == 0, "rank 0 cannot be interrupted any more");
 }
