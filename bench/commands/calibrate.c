@@ -154,7 +154,8 @@ static enum status check_request(const struct calibrate_request *request, struct
 		return error_set(error, STATUS_USAGE,
 			"--source, --host-step-us and --host-row-us belong to --from-steps");
 	}
-	return replay_config_transport_check(&request->replay.run.config, error);
+	const struct replay_config *config = &request->replay.run.config;
+	return replay_config_transport_check(config, config->runner, error);
 }
 
 static enum status get_points(struct calibrate_request *request, const struct gpu_profile *gpu,

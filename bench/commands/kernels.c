@@ -162,7 +162,7 @@ static enum status check_request(const struct kernels_request *request, struct e
 {
 	const struct replay_config *config = &request->config;
 
-	TRY(replay_config_transport_check(config, error));
+	TRY(replay_config_transport_check(config, "cuda", error));
 	if (config->tensor_parallel_size > 1 && request->plot != NULL) {
 		return error_set(error, STATUS_USAGE,
 			"--plot draws shares of the limits of one GPU, expected no "

@@ -156,12 +156,18 @@ enum status replay_config_check(const struct replay_config *config, struct error
 			"--cooldown counts from the last request, which --duration of a closed "
 			"loop does not tell in advance: give --max-requests instead");
 	}
-	TRY(replay_config_transport_check(config, error));
+	TRY(replay_config_transport_check(config, config->runner, error));
 	return check_fleet(config, error);
 }
 
-enum status replay_config_transport_check(const struct replay_config *config, struct error *error)
+enum status replay_config_transport_check(
+	const struct replay_config *config, const char *runner, struct error *error)
 {
+	if (config->given.tp_transport && strcmp(runner, "cuda") != 0) {
+		return error_set(error, STATUS_USAGE,
+			"--tp-transport is how GPUs exchange: it needs --runner cuda, not %.64s",
+			runner);
+	}
 	if (config->given.tp_transport && config->tensor_parallel_size == 1) {
 		return error_set(error, STATUS_USAGE,
 			"--tp-transport belongs to --tensor-parallel-size above 1");

@@ -309,7 +309,10 @@ Test(replay_cli, wrong_options_are_reported_in_one_line)
 		{"--clock wall needs a runner", {"--clock", "wall"}},
 		{"--tensor-parallel-size: found '9'", {"-tp", "9"}},
 		{"--tensor-parallel-size: found 6, expected 1, 2, 4 or 8", {"-tp=6"}},
-		{"--tp-transport belongs to --tensor-parallel-size", {"--tp-transport", "nccl"}},
+		{"--tp-transport is how GPUs exchange: it needs --runner cuda, not sim",
+			{"-tp", "2", "--tp-transport", "nccl"}},
+		{"it needs --runner cuda, not reference",
+			{"--runner", "reference", "-tp", "2", "--tp-transport", "auto"}},
 		{"--block-size", {"--block-size", "0"}},
 		{"--kv-blocks", {"--kv-blocks", "268435457"}},
 		{"--max-num-seqs", {"--max-num-seqs", "-1"}},
@@ -352,6 +355,18 @@ Test(replay_cli, wrong_options_are_reported_in_one_line)
 }
 
 #ifdef QUIRE_HAS_CUDA
+
+Test(replay_cli, a_transport_without_ranks_is_refused)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	require_refused(RUN(fixture.trace, "--out", fixture.out, "--runner", "cuda",
+				"--tp-transport", "nccl"),
+		"--tp-transport belongs to --tensor-parallel-size above 1");
+	require(!file_exists(fixture.out), "it leaves a folder");
+	replay_fixture_close(&fixture);
+}
 
 /* Before weights are opened or a GPU is looked for. */
 Test(replay_cli, shapes_that_kernels_lack_are_reported_first)
