@@ -71,7 +71,8 @@ void replay_config_hold_back(const struct replay_config *config, struct engine_c
 /* Refuses contradictory options with their names. */
 enum status replay_config_check(const struct replay_config *config, struct error *error);
 
-/* Refuses tp_transport without ranks, or of a runner without GPUs; part of replay_config_check(). */
+/* Refuses tp_transport without ranks, and of a runner without GPUs; part of
+   replay_config_check(). */
 enum status replay_config_transport_check(
 	const struct replay_config *config, const char *runner, struct error *error);
 

@@ -10,7 +10,7 @@
 # memory and no memory of a GPU behind. The GPUs must be otherwise idle. Prints a line a case, then
 # the count. Exit code 1 if one failed. Of the environment: RANKS, 2 if not set; TRANSPORTS, "peer
 # nccl"; MOMENTS of opening, in percent of its time, at which a kernel traps; QUIRE_MODEL;
-# QUIRE_TEXTS, a folder with config.json and tokenizer.json, for quire generate.
+# QUIRE_TOKENIZER, a tokenizer.json of at most 612 tokens, where the script is not in its tree.
 set -uo pipefail
 export LC_ALL=C
 
@@ -22,6 +22,11 @@ parts=${*:-same commands faults mpirun}
 ranks=${RANKS:-2}
 limit_ms=15000
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+tokenizer=${QUIRE_TOKENIZER:-$(dirname "${BASH_SOURCE[0]}")/../fixtures/tokenizer/small.json}
+# A run that is to fail must be longer than the 600 steps that await_steps() waits for. Few seats
+# have few graphs, whose capture is most of the time to open.
+run=(replay "$work/t.jsonl" --runner cuda --model "$model" --weights dummy:0 --kv-blocks 900
+	--max-num-seqs 64)
 
 if [ ! -x "$faulty" ] || ! before=$("$faulty" free 2>/dev/null) ||
 	[ "$("$faulty" count)" -lt "$ranks" ]; then
@@ -40,8 +45,7 @@ replay()
 		shift
 	done
 	shift
-	timeout 120 "${program[@]}" replay "$work/t.jsonl" --runner cuda --model "$model" \
-		--weights dummy:0 --kv-blocks 900 --force --out "$work/$name" "$@" \
+	timeout 120 "${program[@]}" "${run[@]}" --force --out "$work/$name" "$@" \
 		>"$work/$name.out" 2>"$work/$name.err"
 }
 
@@ -68,6 +72,47 @@ refused()
 	[ ! -e "$work/$name" ] || echo "left $name"
 }
 
+# texts NAME PROGRAM... -- OPTION...: sampled answers to prompts, with the ids of their tokens. The
+# events of a replay, and so its result_hash, do not depend on sampled tokens.
+texts()
+{
+	local name=$1 program=()
+	shift
+	while [ "$1" != -- ]; do
+		program+=("$1")
+		shift
+	done
+	shift
+	timeout 60 "${program[@]}" generate --model "$work/words" --weights dummy:3 --runner cuda \
+		--prompts "$work/words/prompts.jsonl" --max-tokens 100 --ignore-eos --json \
+		--kv-blocks 100 "$@" >"$work/$name.texts" 2>"$work/$name.err"
+}
+
+# same_texts NAME: what is wrong with answers that must be those of forked ranks by peers, or by
+# NCCL where peers cannot be mapped.
+same_texts()
+{
+	[ -s "$work/forked.texts" ] || texts forked "$quire" -- -tp "$ranks"
+	[ "$(wc -l <"$work/forked.texts")" = "$prompts" ] ||
+		echo "not $prompts answers: $(last_line forked)"
+	cmp "$work/forked.texts" "$work/$1.texts" 2>&1 || last_line "$1"
+}
+
+make_words()
+{
+	local i
+	mkdir "$work/words"
+	cp "$tokenizer" "$work/words/tokenizer.json"
+	printf '%s' '{"model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 1536,' \
+		' "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 8,' \
+		' "head_dim": 128, "vocab_size": 612, "max_position_embeddings": 4096,' \
+		' "rms_norm_eps": 1e-6, "rope_theta": 1e6, "tie_word_embeddings": true,' \
+		' "torch_dtype": "bfloat16"}' >"$work/words/config.json"
+	for ((i = 1; i <= prompts; i++)); do
+		echo "{\"prompt\": \"quire number $i says\"}"
+	done >"$work/words/prompts.jsonl"
+}
+
 # children PID: its processes, by rank.
 children()
 {
@@ -75,8 +120,10 @@ children()
 		sed -n "s/^$1 //p" | sort -n
 }
 
-"$quire" trace make --requests 256 --input 100:600 --output 300:900 --seed 1 \
+"$quire" trace make --requests 64 --input 100:600 --output 900:1300 --seed 1 \
 	--out "$work/t.jsonl" >/dev/null || exit 2
+prompts=24
+make_words || exit 2
 
 # ---- the same decisions and tokens ----
 
@@ -89,13 +136,8 @@ part_same()
 	report "kernel times" "$(succeeds times "$quire" -- -tp "$ranks" --kernel-times)$(
 		grep -q exchange "$work/times/kernels.tsv" ||
 			echo "kernels.tsv lacks the exchange")"
-	replay sampled "$quire" -- -tp "$ranks" --tokens sampled
-	replay sampled_again "$quire" -- -tp "$ranks" --tokens sampled --tp-transport nccl
-	report "sampled by NCCL as by peers" "$(
-		[ -n "$(field sampled result_hash)" ] &&
-			[ "$(field sampled result_hash)" = "$(field sampled_again result_hash)" ] ||
-			echo "$(field sampled result_hash), $(last_line sampled); by NCCL $(
-				field sampled_again result_hash), $(last_line sampled_again)")"
+	texts nccl "$quire" -- -tp "$ranks" --tp-transport nccl
+	report "tokens are sampled by NCCL as by peers" "$(same_texts nccl)"
 }
 
 # ---- commands ----
@@ -109,7 +151,7 @@ part_commands()
 	report "info finds the GPUs' KV blocks (${found:-none}, estimated ${estimate:-none})" "$(
 		[ "$(grep -c 'KV blocks' "$work/info.out")" -ge 2 ] || tail -n 3 "$work/info.out")"
 	timeout 200 "$quire" calibrate --runner cuda --model "$model" --weights dummy:0 \
-		-tp "$ranks" --budget 15 --name tried --out "$work/calibrated" \
+		-tp "$ranks" --budget 8 --name tried --out "$work/calibrated" \
 		>"$work/calibrate.out" 2>&1
 	report "calibrate" "$([ $? = 0 ] || tail -n 1 "$work/calibrate.out")"
 	report "a simulation by that profile" "$(
@@ -182,8 +224,7 @@ measure()
 fault()
 {
 	local name=$1 transport=$2 wanted=$3 words=$4 status=$5 action=$6 job one all struck ms code
-	"$quire" replay "$work/t.jsonl" --runner cuda --model "$model" --weights dummy:0 \
-		--kv-blocks 900 -tp "$ranks" --tp-transport "$transport" --steps --force \
+	"$quire" "${run[@]}" -tp "$ranks" --tp-transport "$transport" --steps --force \
 		--out "$work/$name" >"$work/$name.out" 2>"$work/$name.err" &
 	job=$!
 	await_steps "$name" $job
@@ -205,8 +246,7 @@ fault()
 trapped()
 {
 	local name=$1 ms code start job
-	timeout 60 "$faulty" "$3" "$work/$name.now" quire replay "$work/t.jsonl" --runner cuda \
-		--model "$model" --weights dummy:0 --kv-blocks 900 -tp "$ranks" \
+	timeout 60 "$faulty" "$3" "$work/$name.now" quire "${run[@]}" -tp "$ranks" \
 		--tp-transport "$2" --steps --force --out "$work/$name" \
 		>"$work/$name.out" 2>"$work/$name.err" &
 	job=$!
@@ -226,10 +266,9 @@ trapped_while_opening()
 	local transport=$1 at name code start ms job problems=
 	for at in ${MOMENTS:-30 50 70 90}; do
 		name=opening_$transport$at
-		timeout 40 "$faulty" trap1 "$work/$name.now" quire replay \
-			"$work/t.jsonl" --runner cuda --model "$model" --weights dummy:0 \
-			--kv-blocks 900 -tp "$ranks" --tp-transport "$transport" \
-			--out "$work/$name" >"$work/$name.out" 2>"$work/$name.err" &
+		timeout 40 "$faulty" trap1 "$work/$name.now" quire "${run[@]}" -tp "$ranks" \
+			--tp-transport "$transport" --out "$work/$name" \
+			>"$work/$name.out" 2>"$work/$name.err" &
 		job=$!
 		sleep "$(seconds $((opening_ms * at / 100)))"
 		start=$(now_ms)
@@ -284,16 +323,10 @@ part_mpirun()
 		"$(succeeds by_mpirun_general "${by_mpirun[@]}" -- --kernels general)"
 	report "peers cannot be asked for" "$(refused none 'mpirun cannot map' \
 		"${by_mpirun[@]}" -- --tp-transport peer)"
-	replay sampled "$quire" -- -tp "$ranks" --tokens sampled --tp-transport nccl
-	replay sampled_mpi "${by_mpirun[@]}" -- --tokens sampled
-	report "processes of mpirun sample what forked ones do" "$(
-		[ -n "$(field sampled result_hash)" ] &&
-			[ "$(field sampled result_hash)" = "$(field sampled_mpi result_hash)" ] ||
-			echo "result_hash $(field sampled result_hash), by mpirun $(
-				field sampled_mpi result_hash): $(last_line sampled_mpi)")"
-	timeout 60 mpirun --oversubscribe -np "$ranks" "$quire" replay "$work/t.jsonl" \
-		--runner cuda --model "$model" --weights dummy:0 --kv-blocks 900 --steps \
-		--out "$work/none" >"$work/killed.out" 2>&1 &
+	texts by_mpirun "${by_mpirun[@]}" --
+	report "processes of mpirun sample what forked ones do" "$(same_texts by_mpirun)"
+	timeout 60 "${by_mpirun[@]}" "${run[@]}" --steps --out "$work/none" \
+		>"$work/killed.out" 2>&1 &
 	await_steps none $!
 	one=$(grep -l OMPI_COMM_WORLD_RANK=1 /proc/[0-9]*/environ 2>/dev/null | head -n 1 |
 		tr -dc 0-9)
@@ -316,25 +349,6 @@ part_mpirun()
 	report "processes of mpirun time the exchange" "$(
 		[ "$(grep -c '^exchange_nccl' "$work/exchange.tsv")" -gt 1 ] ||
 			grep '^quire' "$work/exchange.out")"
-	if [ -n "${QUIRE_TEXTS:-}" ]; then
-		part_generate
-	fi
-}
-
-part_generate()
-{
-	local i options=(--model "$QUIRE_TEXTS" --weights dummy:3 --runner cuda
-		--max-tokens 40 --ignore-eos --json --prompts "$work/prompts.jsonl" --kv-blocks 100)
-	for i in 1 2 3 4 5 6 7 8; do
-		echo "{\"prompt\": \"quire number $i says\"}"
-	done >"$work/prompts.jsonl"
-	timeout 60 "$quire" generate "${options[@]}" -tp "$ranks" >"$work/forked.texts" \
-		2>"$work/forked.err"
-	timeout 60 "${by_mpirun[@]}" generate "${options[@]}" >"$work/mpi.texts" \
-		2>"$work/mpi.err"
-	report "processes of mpirun generate what forked ones do" "$(
-		[ "$(wc -l <"$work/forked.texts")" = 8 ] || last_line forked
-		cmp "$work/forked.texts" "$work/mpi.texts" 2>&1 || last_line mpi)"
 }
 
 # ---- a run without faults ----
