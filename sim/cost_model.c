@@ -18,34 +18,42 @@ struct flight {
 
 enum { FLIGHTS = 2 };
 
-struct cost_model {
+/* What the replicas of a fleet share. */
+struct price_tables {
 	uint64_t scale_millionths; /* of every step's time */
 	bool is_calibrated;	   /* a calibrated profile prices by operations, others by rates */
 	struct step_rates rates;
 	struct operation_pricer pricer;
 	double process_step, process_row; /* as in the profile */
+	struct heat_prices heat;
 	struct step_hull hull;
+};
+
+struct cost_model {
+	struct price_tables *tables; /* owned by the runner of the first replica */
+	bool owns_tables;
+	double heat;
 	struct flight flights[FLIGHTS];
 	uint64_t launched, collected; /* steps */
 };
 
-static uint64_t scaled_ns(const struct cost_model *model, double ns)
+static uint64_t scaled_ns(const struct price_tables *tables, double ns)
 {
 	uint64_t whole_ns = (uint64_t)(ns + 0.5);
 
-	if (model->scale_millionths == 1000000) {
+	if (tables->scale_millionths == 1000000) {
 		return whole_ns;
 	}
-	return (uint64_t)(((u128)whole_ns * model->scale_millionths + 500000) / 1000000);
+	return (uint64_t)(((u128)whole_ns * tables->scale_millionths + 500000) / 1000000);
 }
 
 /* The host of an engine in a process of its own prepares a step while the one before it computes,
    so its time shows only where it is the longer one. */
-static struct operation_price with_process(const struct cost_model *model,
+static struct operation_price with_process(const struct price_tables *tables,
 	const struct step_counts *counts, struct operation_price price)
 {
 	double rows = (double)(counts->decode_rows + counts->prefill_rows);
-	double host = model->process_step + model->process_row * rows;
+	double host = tables->process_step + tables->process_row * rows;
 
 	if (price.gpu_ns + price.host_ns < host) {
 		price.host_ns = host - price.gpu_ns;
@@ -54,15 +62,18 @@ static struct operation_price with_process(const struct cost_model *model,
 }
 
 static struct operation_price price_step(
-	struct cost_model *model, const struct step_counts *counts, bool is_ahead)
+	struct price_tables *tables, const struct step_counts *counts, bool is_ahead, double heat)
 {
 	struct step_price price;
 
-	if (model->is_calibrated) {
-		return with_process(
-			model, counts, price_by_operations(&model->pricer, counts, is_ahead));
+	if (tables->is_calibrated) {
+		struct operation_price rested =
+			price_by_operations(&tables->pricer, counts, is_ahead);
+		rested.gpu_ns +=
+			heat_extra_ns(&tables->heat, heat, counts, rested.gpu_ns + rested.host_ns);
+		return with_process(tables, counts, rested);
 	}
-	price_by_rates(&model->rates, counts, &price);
+	price_by_rates(&tables->rates, counts, &price);
 	double gpu = 0;
 	for (uint32_t i = 0; i < MODEL_LINEAR_COUNT; i++) {
 		gpu += price.linear[i];
@@ -72,10 +83,12 @@ static struct operation_price price_step(
 	return (struct operation_price){.gpu_ns = gpu, .host_ns = price.host};
 }
 
-static enum status cost_model_time(struct cost_model *model, const struct step_counts *counts,
-	uint64_t step, bool is_ahead, struct step_time *time, struct error *error)
+/* The price of a step at a heat; *ns: the same before it is rounded and scaled. */
+static enum status time_at(struct price_tables *tables, double heat,
+	const struct step_counts *counts, uint64_t step, bool is_ahead, struct step_time *time,
+	double *ns, struct error *error)
 {
-	const struct operation_price price = price_step(model, counts, is_ahead);
+	const struct operation_price price = price_step(tables, counts, is_ahead, heat);
 	double elapsed = price.gpu_ns + price.host_ns;
 
 	if (!(elapsed <= STEP_PRICE_LIMIT)) {
@@ -84,11 +97,27 @@ static enum status cost_model_time(struct cost_model *model, const struct step_c
 			"not for this model",
 			(unsigned long long)step, elapsed);
 	}
-	time->elapsed_ns = scaled_ns(model, elapsed);
-	time->host_ns = u64_min(scaled_ns(model, price.host_ns), time->elapsed_ns);
+	time->elapsed_ns = scaled_ns(tables, elapsed);
+	time->host_ns = u64_min(scaled_ns(tables, price.host_ns), time->elapsed_ns);
 	time->gpu_ns = time->elapsed_ns - time->host_ns;
 	time->mode = STEP_MODE_NONE;
-	time->is_outside = model->is_calibrated && step_hull_is_outside(&model->hull, counts);
+	time->is_outside = tables->is_calibrated && step_hull_is_outside(&tables->hull, counts);
+	*ns = elapsed;
+	return STATUS_OK;
+}
+
+/* The next step, at the heat that the steps before it left. */
+static enum status cost_model_time(struct cost_model *model, const struct step_counts *counts,
+	uint64_t step, bool is_ahead, struct step_time *time, struct error *error)
+{
+	struct price_tables *tables = model->tables;
+	double ns = 0;
+
+	TRY(time_at(tables, model->heat, counts, step, is_ahead, time, &ns, error));
+	if (tables->heat.decay_ns > 0) {
+		model->heat = heat_after(tables->heat.decay_ns, model->heat,
+			heat_flops_ns(&tables->pricer.floors, counts), ns);
+	}
 	return STATUS_OK;
 }
 
@@ -126,10 +155,11 @@ static enum status cost_model_collect(
 static enum status cost_model_elapsed(
 	void *state, const struct step_counts *counts, uint64_t *elapsed_ns, struct error *error)
 {
-	struct cost_model *model = state;
+	struct price_tables *tables = ((struct cost_model *)state)->tables;
 	struct step_time time;
+	double ns;
 
-	TRY(cost_model_time(model, counts, 0, model->is_calibrated, &time, error));
+	TRY(time_at(tables, 0, counts, 0, tables->is_calibrated, &time, &ns, error));
 	*elapsed_ns = time.elapsed_ns;
 	return STATUS_OK;
 }
@@ -139,8 +169,8 @@ void cost_model_price(
 {
 	const struct cost_model *model = cost_model->state;
 
-	check(cost_model->execute == cost_model_execute && !model->is_calibrated);
-	price_by_rates(&model->rates, counts, out);
+	check(cost_model->execute == cost_model_execute && !model->tables->is_calibrated);
+	price_by_rates(&model->tables->rates, counts, out);
 }
 
 /* A model of the same name may have another shape. */
@@ -188,34 +218,62 @@ static enum status check_profile(const struct gpu_profile *profile,
 	return STATUS_OK;
 }
 
-enum status cost_model_open(struct runner *out, const struct model_config *model,
-	const struct gpu_profile *profile, uint32_t ranks, struct error *error)
+static void cost_model_close(void *state)
 {
-	TRY(check_profile(profile, model, ranks, error));
-	struct cost_model *state = memory_take(1, sizeof(*state));
-	state->scale_millionths = 1000000;
-	state->is_calibrated = profile->is_calibrated;
-	if (state->is_calibrated) {
-		operation_pricer_init(&state->pricer, &profile->prices);
-		state->process_step = profile->process_step;
-		state->process_row = profile->process_row;
-		state->hull = profile->hull;
-	} else {
-		step_rates_init(&state->rates, model, profile, ranks);
+	struct cost_model *model = state;
+
+	if (model->owns_tables) {
+		free(model->tables);
 	}
+	free(model);
+}
+
+static void fill_runner(struct runner *out, struct price_tables *tables, bool owns_tables)
+{
+	struct cost_model *state = memory_take(1, sizeof(*state));
+
+	state->tables = tables;
+	state->owns_tables = owns_tables;
 	*out = (struct runner){
 		.name = "sim",
 		.state = state,
 		.is_computing = false,
 		.execute = cost_model_execute,
 		/* Profiles of rates do not model what launching ahead saves. */
-		.launch = state->is_calibrated ? cost_model_launch : NULL,
-		.collect = state->is_calibrated ? cost_model_collect : NULL,
+		.launch = tables->is_calibrated ? cost_model_launch : NULL,
+		.collect = tables->is_calibrated ? cost_model_collect : NULL,
 		.start = NULL,
 		.price = cost_model_elapsed,
-		.close = free,
+		.close = cost_model_close,
 	};
+}
+
+enum status cost_model_open(struct runner *out, const struct model_config *model,
+	const struct gpu_profile *profile, uint32_t ranks, struct error *error)
+{
+	TRY(check_profile(profile, model, ranks, error));
+	struct price_tables *tables = memory_take(1, sizeof(*tables));
+	tables->scale_millionths = 1000000;
+	tables->is_calibrated = profile->is_calibrated;
+	if (tables->is_calibrated) {
+		operation_pricer_init(&tables->pricer, &profile->prices);
+		tables->process_step = profile->process_step;
+		tables->process_row = profile->process_row;
+		tables->heat = profile->heat;
+		tables->hull = profile->hull;
+	} else {
+		step_rates_init(&tables->rates, model, profile, ranks);
+	}
+	fill_runner(out, tables, true);
 	return STATUS_OK;
+}
+
+void cost_model_open_beside(struct runner *out, const struct runner *first)
+{
+	const struct cost_model *model = first->state;
+
+	check(first->execute == cost_model_execute);
+	fill_runner(out, model->tables, false);
 }
 
 void cost_model_scale(struct runner *cost_model, uint64_t millionths)
@@ -224,5 +282,5 @@ void cost_model_scale(struct runner *cost_model, uint64_t millionths)
 
 	check(cost_model->execute == cost_model_execute);
 	check(millionths > 0 && millionths <= COST_MODEL_SCALE_MAX);
-	model->scale_millionths = millionths;
+	model->tables->scale_millionths = millionths;
 }

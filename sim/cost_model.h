@@ -13,6 +13,9 @@
    profile without a link for more than one rank. Its runner launches steps ahead as the CUDA runner
    does, and prices the host's share of those accordingly.
 
+   What prompts leave behind makes the next steps dearer, where the profile knows by how much
+   (sim/step_heat.h); price() is that of a rested GPU.
+
    A step of a calibrated profile is marked where it is outside of the profile's hull
    (sim/step_hull.h).
 
@@ -22,6 +25,10 @@
 /* ranks: GPUs that share the model, a number that divides it. */
 enum status cost_model_open(struct runner *out, const struct model_config *model,
 	const struct gpu_profile *profile, uint32_t ranks, struct error *error);
+
+/* The model of another replica of a fleet: it uses the prices of `first`, as long as that is open,
+   and has a heat of its own. */
+void cost_model_open_beside(struct runner *out, const struct runner *first);
 
 /* Multiplies every step's nanoseconds, once rounded, by millionths / 10^6 and rounds them again. */
 enum { COST_MODEL_SCALE_MAX = 1000 * 1000000 };

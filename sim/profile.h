@@ -8,6 +8,7 @@
 #include "engine/shape/model_config.h"
 #include "engine/shape/weight_shape.h"
 #include "sim/operation_prices.h"
+#include "sim/step_heat.h"
 #include "sim/step_hull.h"
 
 /* A GPU as the cost model sees it: its memory, its speed at each kind of work, and the fixed costs
@@ -108,6 +109,7 @@ struct gpu_profile {
 	bool has_limits;		    /* section "limits", which calibration needs */
 	struct operation_prices prices;	    /* of a profile of rates at most the limits */
 	uint32_t edges; /* bits of enum price_edge: where the prices of neighbours may jump */
+	struct heat_prices heat;
 	struct step_hull hull;
 	struct profile_errors held_out;
 	double engine_bytes; /* what the engine holds beside weights and KV blocks, its context

@@ -175,6 +175,20 @@ static enum status read_process(
 	return json_double(&process, "row_ns", 0, 1e9, &out->process_row, error);
 }
 
+static enum status read_heat(
+	const struct json_object *root, struct heat_prices *out, struct error *error)
+{
+	struct json_object heat;
+
+	if (json_find(root, "heat") == NULL) {
+		return STATUS_OK;
+	}
+	TRY(json_object(root, "heat", &heat, error));
+	json_double(&heat, "prompt", 0, HEAT_RISE_MOST, &out->prompt, error);
+	json_double(&heat, "decode", 0, out->prompt, &out->decode, error);
+	return json_double(&heat, "decay_ns", 1, (double)HEAT_DECAY_NS_MOST, &out->decay_ns, error);
+}
+
 enum status gpu_profile_read_calibrated(
 	const struct json_object *root, struct gpu_profile *out, struct error *error)
 {
@@ -199,5 +213,6 @@ enum status gpu_profile_read_calibrated(
 	TRY(read_shape(root, &out->prices.shape, error));
 	TRY(read_edges(root, &out->edges, error));
 	TRY(read_hull(root, &out->hull, error));
+	TRY(read_heat(root, &out->heat, error));
 	return read_prices(root, out, error);
 }

@@ -278,21 +278,32 @@ static struct calibrate_point joined(
 	return point;
 }
 
+void calibrate_points_sort(struct calibrate_points *points)
+{
+	if (points->count > 0) {
+		qsort(points->points, points->count, sizeof(*points->points), compare_points);
+	}
+}
+
+size_t calibrate_points_group(const struct calibrate_points *points, size_t begin)
+{
+	size_t end = begin + 1;
+
+	while (end < points->count &&
+		compare_kinds(&points->points[begin], &points->points[end]) == 0) {
+		end++;
+	}
+	return end;
+}
+
 void calibrate_points_join(struct calibrate_points *points)
 {
+	uint64_t *scratch = memory_take(points->count + 1, sizeof(*scratch));
 	size_t kept = 0;
 
-	if (points->count == 0) {
-		return;
-	}
-	uint64_t *scratch = memory_take(points->count, sizeof(*scratch));
-	qsort(points->points, points->count, sizeof(*points->points), compare_points);
+	calibrate_points_sort(points);
 	for (size_t i = 0, end; i < points->count; i = end) {
-		end = i + 1;
-		while (end < points->count &&
-			compare_kinds(&points->points[i], &points->points[end]) == 0) {
-			end++;
-		}
+		end = calibrate_points_group(points, i);
 		points->points[kept++] = joined(&points->points[i], end - i, scratch);
 	}
 	points->count = kept;

@@ -32,9 +32,13 @@
 	X(decode_longest_context)                                                                  \
 	X(prefill_longest_context)
 
+enum { CALIBRATE_HEAT_DECAYS = 5 };
+
 struct calibrate_point {
 	struct step_counts counts; /* those of the list; the others are 0 */
 	uint64_t samples, start_ns, elapsed_ns, gpu_ns, host_ns, ahead;
+	/* of the GPU when it began, by each decay of bench/calibrate/heat.h; not in a file */
+	double heat[CALIBRATE_HEAT_DECAYS];
 	bool is_held_out;
 	uint64_t predicted_ns;
 };
@@ -47,6 +51,10 @@ struct calibrate_point {
 	X(commit, 64)                                                                              \
 	X(kv_blocks, 32)                                                                           \
 	X(tensor_parallel_size, 32)                                                                \
+	X(heat_prompt,                                                                             \
+		32) /* how heat raises times, which are those of a rested GPU; "" where they */    \
+	X(heat_decode, 32) /* are as measured (sim/step_heat.h) */                                 \
+	X(heat_decay_ns, 32)                                                                       \
 	X(source, 160) /* of steps of another engine: what was recorded */                         \
 	X(command, 512)
 
@@ -66,6 +74,12 @@ struct calibrate_points {
 /* Reads a points.tsv or a steps.tsv; rows that start before from_ns are skipped. */
 enum status calibrate_points_read(
 	struct calibrate_points *out, const char *path, uint64_t from_ns, struct error *error);
+
+/* Sorts by counts, of nearly equal steps by time. */
+void calibrate_points_sort(struct calibrate_points *points);
+
+/* Of sorted points: the end of those that are nearly equal to the one at `begin`. */
+size_t calibrate_points_group(const struct calibrate_points *points, size_t begin);
 
 /* Joins nearly equal steps into one point with the median of each time. Rows, tokens and samples
    must be equal; contexts, pairs and shared tokens equal to one part in 32. The result has a fixed

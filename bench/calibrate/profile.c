@@ -1,5 +1,6 @@
 #include "bench/calibrate/profile.h"
 
+#include "bench/calibrate/heat.h"
 #include "reports/figures/plot.h"
 #include "engine/base/json.h"
 #include "engine/base/output_file.h"
@@ -71,6 +72,16 @@ static void add_limits(cJSON *root, const struct operation_limits *limits, const
 #undef ADD_LIMIT
 }
 
+static void add_heat(cJSON *root, const struct heat_prices *heat)
+{
+	if (heat->prompt > 0) {
+		cJSON *section = cJSON_AddObjectToObject(root, "heat");
+		add_number(section, "prompt", heat->prompt);
+		add_number(section, "decode", heat->decode);
+		add_number(section, "decay_ns", heat->decay_ns);
+	}
+}
+
 static void add_cells(cJSON *section, const struct step_hull *hull)
 {
 	cJSON *cells = cJSON_AddArrayToObject(section, "cells");
@@ -115,7 +126,7 @@ static void add_prices(cJSON *root, const struct operation_prices *prices)
 }
 
 static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibrate_points *points,
-	const struct gpu_profile *memory, uint32_t ranks)
+	const struct gpu_profile *memory, uint32_t ranks, const struct heat_prices *heat)
 {
 	const struct calibrate_origin *origin = &points->origin;
 	cJSON *root = cJSON_CreateObject();
@@ -168,6 +179,7 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 				edges, cJSON_CreateString(price_edge_name((enum price_edge)i)));
 		}
 	}
+	add_heat(root, heat);
 	add_hull(root, points);
 	add_prices(root, &fit->prices);
 	return root;
@@ -216,11 +228,13 @@ enum status calibrate_profile_write(const char *path, const struct calibrate_fit
 	struct error *error)
 {
 	struct output_file output;
+	struct heat_prices heat;
 	uint32_t ranks;
 
 	TRY(calibrate_points_ranks(points, &ranks, error));
+	TRY(calibrate_heat_read(points, &heat, error));
 	TRY(output_file_open(&output, path, error));
-	cJSON *root = profile_json(fit, points, memory, ranks);
+	cJSON *root = profile_json(fit, points, memory, ranks, &heat);
 	json_print(root, output.file);
 	cJSON_Delete(root);
 	return output_file_commit(&output, error);

@@ -1,5 +1,7 @@
 #include "bench/calibrate/run.h"
 
+#include "bench/calibrate/heat.h"
+#include "bench/calibrate/profile.h"
 #include "engine/model/config_json.h"
 #include "reports/results/results.h"
 #include "engine/base/input_file.h"
@@ -224,16 +226,31 @@ static enum status read_part(
 	const struct part *part, struct calibrate_points *out, struct error *error)
 {
 	TRY(calibrate_points_read(out, part->steps, part->is_ahead ? 0 : CALIBRATE_WARM_NS, error));
-	if (part->is_ahead) {
-		keep_ahead(out);
-		return STATUS_OK;
-	}
-	return read_origin(part->run, &out->origin, error);
+	return part->is_ahead ? STATUS_OK : read_origin(part->run, &out->origin, error);
+}
+
+/* Joins the steps of both parts to points of a rested GPU. */
+static enum status join_parts(struct calibrate_points *out, struct calibrate_points *ahead,
+	const char *model, const struct gpu_profile *gpu, struct error *error)
+{
+	struct calibrate_setup setup;
+
+	TRY(calibrate_setup_find(&setup, model, out, gpu, error));
+	calibrate_heat_note(out, &setup);
+	calibrate_heat_note(ahead, &setup);
+	keep_ahead(ahead);
+	calibrate_points_append(out, ahead);
+	const struct heat_prices heat = calibrate_heat_fit(out);
+	calibrate_heat_remove(out, &heat);
+	calibrate_points_join(out);
+	calibrate_points_drop_lone(out);
+	return STATUS_OK;
 }
 
 /* plan NULL: both parts were played before. */
 static enum status collect(const struct replay_request *request, const struct calibrate_plan *plan,
-	const char *folder, struct calibrate_points *out, struct error *error)
+	const char *folder, const struct gpu_profile *gpu, struct calibrate_points *out,
+	struct error *error)
 {
 	struct part main, launched_ahead;
 	char path[PATH_BYTES_MAX];
@@ -253,9 +270,9 @@ static enum status collect(const struct replay_request *request, const struct ca
 	TRY(read_part(&main, out, error));
 	enum status status = read_part(&launched_ahead, &ahead, error);
 	if (status == STATUS_OK) {
-		calibrate_points_append(out, &ahead);
-		calibrate_points_join(out);
-		calibrate_points_drop_lone(out);
+		status = join_parts(out, &ahead, request->run.config.model, gpu, error);
+	}
+	if (status == STATUS_OK) {
 		status = calibrate_points_write(out, path, error);
 	}
 	calibrate_points_free(&ahead);
@@ -282,11 +299,10 @@ static enum status follow(const struct replay_request *request, const struct cal
 	return status;
 }
 
-enum status calibrate_collect(const char *folder, struct calibrate_points *out, struct error *error)
+enum status calibrate_collect(const struct replay_request *request, const char *folder,
+	const struct gpu_profile *gpu, struct calibrate_points *out, struct error *error)
 {
-	const struct replay_request request = {0};
-
-	return collect(&request, NULL, folder, out, error);
+	return collect(request, NULL, folder, gpu, out, error);
 }
 
 enum status calibrate_run(const struct replay_request *request, const char *folder,
@@ -307,7 +323,7 @@ enum status calibrate_run(const struct replay_request *request, const char *fold
 	}
 	plan.pricer = &pricer;
 	enum status status = rank_launch_find().rank == 0
-				     ? collect(request, &plan, folder, out, error)
+				     ? collect(request, &plan, folder, gpu, out, error)
 				     : follow(request, &plan, error);
 	pricer.close(pricer.state);
 	return status;

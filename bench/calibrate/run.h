@@ -12,11 +12,11 @@
    folder/run/                the result of its replay, with steps.tsv
    folder/plan_ahead.jsonl    a smaller one,
    folder/run_ahead/          whose steps are launched ahead, for the host's share of such
-   folder/points.tsv          the steps of both, joined */
+   folder/points.tsv          the steps of both, joined, as they are on a rested GPU */
 
-/* Only reads the steps of a folder that already holds both runs. */
-enum status calibrate_collect(
-	const char *folder, struct calibrate_points *out, struct error *error);
+/* Only reads the steps of a folder that already holds both runs. Of request only --model counts. */
+enum status calibrate_collect(const struct replay_request *request, const char *folder,
+	const struct gpu_profile *gpu, struct calibrate_points *out, struct error *error);
 
 /* request: config holds model, runner, weights and limits. Under mpirun every process comes here,
    after runner_take_launch(), and only rank 0 returns: the others are its ranks in both runs. */

@@ -165,7 +165,7 @@ static enum status get_points(struct calibrate_request *request, const struct gp
 		return read_points(request->points, points, error);
 	}
 	if (request->is_measured) {
-		return calibrate_collect(request->out, points, error);
+		return calibrate_collect(&request->replay, request->out, gpu, points, error);
 	}
 	return calibrate_run(&request->replay, request->out, gpu, request->budget_s, points, error);
 }

@@ -13,7 +13,6 @@ void fleet_init(struct fleet *fleet, uint32_t count)
 	fleet->count = count;
 	fleet->runners = memory_take(count, sizeof(*fleet->runners));
 	fleet->replays = memory_take(count, sizeof(*fleet->replays));
-	fleet->owns_runner = memory_take(count, sizeof(*fleet->owns_runner));
 	fleet->configs = memory_take(count, sizeof(*fleet->configs));
 	fleet->groups = memory_take(count, sizeof(*fleet->groups));
 	fleet->in_order = memory_take(count, sizeof(*fleet->in_order));
@@ -31,7 +30,7 @@ void fleet_close(struct fleet *fleet)
 	}
 	for (uint32_t i = 0; i < fleet->count; i++) {
 		struct runner *runner = &fleet->runners[i];
-		if (runner->close != NULL && fleet->owns_runner[i]) {
+		if (runner->close != NULL) {
 			runner->close(runner->state);
 		}
 	}
@@ -39,7 +38,6 @@ void fleet_close(struct fleet *fleet)
 		desk_close(&fleet->desk);
 	}
 	free(fleet->runners);
-	free(fleet->owns_runner);
 	free(fleet->configs);
 	free(fleet->groups);
 	free(fleet->replays);

@@ -12,10 +12,9 @@
 
 struct fleet {
 	uint32_t count;
-	struct runner *runners;	  /* (count); several may share a state */
-	struct replay *replays;	  /* (count) */
-	struct replay **in_order; /* (count) as the loop takes them */
-	bool *owns_runner;	  /* (count) whether it closes its runner, which others share */
+	struct runner *runners;	       /* (count) */
+	struct replay *replays;	       /* (count) */
+	struct replay **in_order;      /* (count) as the loop takes them */
 	struct engine_config *configs; /* (count) set before fleet_open() */
 	const char **groups;	       /* (count) names, borrowed; NULL: all are equal */
 	bool has_desk;

@@ -214,21 +214,13 @@ static void name_gpu(struct run *run)
 	}
 }
 
-/* Lets replicas [at, at + count) use the runner of the first of them, and have limits from
-   `config`. */
-static void share_runner(
-	struct fleet *fleet, uint32_t at, uint64_t count, const struct replay_config *config)
+static void set_limits(struct fleet *fleet, uint32_t replica, const struct replay_config *config)
 {
-	fleet->owns_runner[at] = true;
-	for (uint32_t i = at; i < at + count; i++) {
-		fleet->runners[i] = fleet->runners[at];
-		replay_config_engine(config, &fleet->configs[i]);
-		replay_config_hold_back(config, &fleet->configs[i]);
-	}
+	replay_config_engine(config, &fleet->configs[replica]);
+	replay_config_hold_back(config, &fleet->configs[replica]);
 }
 
-/* Opens a runner for each replica. A cost model keeps nothing between steps that are executed one
-   by one, so all replicas may use the same. */
+/* Opens a runner for each replica. */
 static enum status open_equal_runners(
 	struct run *run, const struct runner_request *first, struct error *error)
 {
@@ -236,17 +228,33 @@ static enum status open_equal_runners(
 	struct replay_config *config = &run->request->config;
 	const char *weights = config->weights;
 	struct runner_request request = *first;
-	bool is_shared = run->entry->kind == RUNNER_PRICED;
 
 	TRY(run->entry->open(&fleet->runners[0], config, &request, &run->facts, error));
-	share_runner(fleet, 0, is_shared ? fleet->count : 1, config);
+	set_limits(fleet, 0, config);
 	request.first = &fleet->runners[0];
-	for (uint32_t i = 1; i < fleet->count && !is_shared; i++) {
+	for (uint32_t i = 1; i < fleet->count; i++) {
 		struct runner_facts facts = {0};
 		request.replica = i;
 		config->weights = weights; /* the first has shortened it to its name */
 		TRY(run->entry->open(&fleet->runners[i], config, &request, &facts, error));
-		share_runner(fleet, i, 1, config);
+		set_limits(fleet, i, config);
+	}
+	return STATUS_OK;
+}
+
+/* Replicas [at + 1, at + count) of a group, like the one at `at`. */
+static enum status open_others_of_group(struct run *run, uint32_t at, uint64_t count,
+	struct replay_config *config, const struct runner_request *first, struct error *error)
+{
+	struct fleet *fleet = &run->fleet;
+	struct runner_request request = *first;
+
+	request.first = &fleet->runners[at];
+	for (uint32_t i = at + 1; i < at + count; i++) {
+		struct runner_facts facts = {0};
+		request.replica = i;
+		TRY(run->entry->open(&fleet->runners[i], config, &request, &facts, error));
+		set_limits(fleet, i, config);
 	}
 	return STATUS_OK;
 }
@@ -270,7 +278,7 @@ static void tell_room(
 	}
 }
 
-/* Opens a runner for each group of a fleet. */
+/* Opens the runners of each group of a fleet. */
 static enum status open_group_runners(
 	struct run *run, const struct runner_request *request, struct error *error)
 {
@@ -291,7 +299,8 @@ static enum status open_group_runners(
 		set_if(&own.max_model_len, group->max_model_len);
 		TRY(run->entry->open(&fleet->runners[at], &own, request, &facts, error));
 		tell_room(group->name, &own, &facts);
-		share_runner(fleet, at, group->replicas, &own);
+		set_limits(fleet, at, &own);
+		TRY(open_others_of_group(run, at, group->replicas, &own, request, error));
 		for (uint64_t k = 0; k < group->replicas; k++) {
 			fleet->groups[at++] = group->name;
 		}

@@ -28,6 +28,10 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	struct engine_config engine;
 	uint32_t ranks = (uint32_t)config->tensor_parallel_size;
 
+	if (request->first != NULL) {
+		cost_model_open_beside(out, request->first);
+		return STATUS_OK;
+	}
 	TRY(gpu_profile_choose(config->gpu, replay_config_policy(config), request->model->name,
 		ranks, &choice, error));
 	replay_config_engine(config, &engine);

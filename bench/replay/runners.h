@@ -33,7 +33,7 @@ struct runner_request {
 	const char *tape;	       /* DIR of a recorded run, or NULL */
 	bool tape_is_calibrated;       /* its times were calibrated */
 	uint32_t replica;	       /* of a fleet */
-	const struct runner *first;    /* of replica 0, for the others */
+	const struct runner *first;    /* of the first such replica, for others */
 	uint32_t runs_after;	       /* see struct ranks_options (engine/ranks/ranks.h) */
 	struct kernel_source *kernels; /* NULL, or where to open a source of kernel times; closed by
 					  the caller, after the runner */

@@ -77,7 +77,11 @@ bool fuzz_points(const uint8_t *bytes, size_t byte_count)
 	} else if (sections_path(path, folder, "points.tsv"), access(path, F_OK) == 0) {
 		status = calibrate_points_read(&points, path, 0, &error);
 	} else {
-		status = calibrate_collect(folder, &points, &error);
+		static struct gpu_profile gpu;
+		const struct replay_request request = {.run.config.model = "qwen3-0.6b"};
+		require(gpu_profile_find("h200-datasheet", &gpu, &error) == STATUS_OK, "%s",
+			error.text);
+		status = calibrate_collect(&request, folder, &gpu, &points, &error);
 	}
 	require_refused_in_one_line(status, &error);
 	if (status == STATUS_OK) {

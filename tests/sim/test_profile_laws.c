@@ -155,6 +155,7 @@ struct subject {
 	struct gpu_profile profile;
 	struct model_config model;
 	struct operation_floors floors;
+	struct heat_prices heat;
 	struct runner runner;
 };
 
@@ -173,6 +174,11 @@ static void open_subject(struct subject *subject, uint32_t index)
 	const struct model_config share = weight_shard_config(&subject->model, shard);
 	require(subject->profile.has_limits, "%s has no limits", name);
 	operation_floors_of(&subject->floors, &subject->profile.prices.limits, &share);
+	subject->heat = subject->profile.heat;
+	if (subject->heat.decay_ns == 0) {
+		subject->heat = (struct heat_prices){0.4, 0.1, 5e7};
+	}
+	subject->profile.heat = (struct heat_prices){0}; /* prices of a rested GPU */
 	enum status status = cost_model_open(
 		&subject->runner, &subject->model, &subject->profile, ranks, &error);
 	require(status == STATUS_OK, "%s", error.text);
@@ -222,6 +228,52 @@ static void require_mixed(
 	double a = ns_of(subject, &decodes, is_ahead), b = ns_of(subject, &prompts, is_ahead);
 	require_between(
 		ns, fmax(a, b), 1.25 * (a + b), "a mixed step and its parts", subject, counts);
+}
+
+static double hot_ns(
+	const struct subject *subject, double heat, const struct step_counts *counts, bool is_ahead)
+{
+	double ns = ns_of(subject, counts, is_ahead);
+
+	return ns + heat_extra_ns(&subject->heat, heat, counts, ns);
+}
+
+/* The same on a GPU that is hot, but that a mixed step may cost a little more than 1.25 times its
+   parts, of which the decode rows alone pay the lower rise. */
+static void body_laws_at_any_heat(struct prop *prop, const void *context)
+{
+	const struct subject *subject = context;
+	static struct drawn_step step;
+	double heat = prop_below(prop, 1001) / 1000.0;
+	bool is_ahead = prop_chance(prop, 1, 2);
+
+	draw_step(prop, &step);
+	const struct step_counts counts = counts_of(&step);
+	double rested = ns_of(subject, &counts, is_ahead);
+	double ns = hot_ns(subject, heat, &counts, is_ahead);
+	require_between(ns, fmax(rested, operation_roofline(&subject->floors, &counts)),
+		rested * (1 + subject->heat.prompt * heat), "hot", subject, &counts);
+	require_between(ns, hot_ns(subject, heat / 2, &counts, is_ahead), INFINITY, "less hot",
+		subject, &counts);
+	if (take_off(prop, &step)) {
+		const struct step_counts less = counts_of(&step);
+		require_between(hot_ns(subject, heat, &less, is_ahead), 0, ns, "a smaller hot step",
+			subject, &counts);
+	}
+}
+
+Test(profile_laws, hold_on_a_hot_gpu, .timeout = 300)
+{
+	for (uint32_t i = 0; i < gpu_profile_count(); i++) {
+		static struct subject subject;
+		open_subject(&subject, i);
+		const struct prop_options options = {.name = subject.profile.name,
+			.body = body_laws_at_any_heat,
+			.context = &subject,
+			.trials = subject.profile.is_calibrated ? 1000 : 0};
+		cr_assert(options.trials == 0 || prop_holds(&options));
+		subject.runner.close(subject.runner.state);
+	}
 }
 
 static void body_laws(struct prop *prop, const void *context)
@@ -411,6 +463,17 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 		{"\"hull\"", "\"cells\":\t[[", "\"cells\":\t[[32, ", "hull.cells: found an array"},
 		{"\"hull\"", "\"largest\"", "\"larges\"", "hull.largest: found nothing"},
 		{"\"residuals\"", "\"held_out\"", "\"held\"", "residuals.held_out: found nothing"},
+		/* Decode rows that heat slows more than prompts: a mixed step may cost less. */
+		{"\"edges\"", "\"edges\"",
+			"\"heat\": {\"prompt\": 0.1, \"decode\": 0.2, \"decay_ns\": "
+			"5e7},\n\"edges\"",
+			"heat.decode: found 0.2, expected"},
+		{"\"edges\"", "\"edges\"",
+			"\"heat\": {\"prompt\": 1.1, \"decode\": 0, \"decay_ns\": 5e7},\n\"edges\"",
+			"heat.prompt: found 1.1, expected"},
+		{"\"edges\"", "\"edges\"",
+			"\"heat\": {\"prompt\": 0.1, \"decode\": 0, \"decay_ns\": 0},\n\"edges\"",
+			"heat.decay_ns: found 0, expected"},
 		{"\"schema\"", "quire-calibrated-2", "quire-calibrated-1",
 			"make the profile again from its points"},
 	};

@@ -1,0 +1,173 @@
+#include "bench/calibrate/heat.h"
+
+#include "engine/base/counter_hash.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* Steps of a GPU whose heat is known: rises are found again, and what they added is taken off. */
+
+enum { KINDS = 40, STEPS = 4000 };
+
+static struct calibrate_setup setup_of_h200(void)
+{
+	struct calibrate_setup setup = {0};
+	static struct gpu_profile gpu;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-datasheet", &gpu, &error) == STATUS_OK, "%s", error.text);
+	setup.limits = gpu.prices.limits;
+	require(model_config_builtin("qwen3-0.6b", &setup.shape), "no such model");
+	return setup;
+}
+
+/* What a step of a kind takes on a rested GPU. */
+static uint64_t rested_ns(uint64_t kind)
+{
+	return 500000 + kind % 8 * (kind % 8) * (kind % 8) * 60000;
+}
+
+/* Bursts of prompts among decode steps, by a seed, with noise up to a share. */
+static void make_steps(struct calibrate_points *points, const struct heat_prices *heat,
+	double noise, uint64_t seed)
+{
+	const struct calibrate_setup setup = setup_of_h200();
+	struct operation_floors floors;
+	double hot = 0;
+
+	operation_floors_of(&floors, &setup.limits, &setup.shape);
+	memset(points, 0, sizeof(*points));
+	points->points = calloc(STEPS, sizeof(*points->points));
+	points->count = points->capacity = STEPS;
+	for (uint32_t i = 0; i < STEPS; i++) {
+		struct calibrate_point *point = &points->points[i];
+		uint64_t kind = counter_hash(seed, 2 * i) % KINDS;
+		bool is_prompt = i / 64 % 3 == 0 ? kind % 2 == 0 : kind % 16 == 0;
+		point->samples = 1;
+		point->counts.sampled_rows = 1 + kind;
+		if (is_prompt) {
+			point->counts.prefill_rows = 1;
+			point->counts.prefill_tokens = 100 + kind % 8 * 1000;
+		} else {
+			point->counts.decode_rows = 1 + kind;
+			point->counts.decode_context_tokens = 1000 * (1 + kind);
+		}
+		double off =
+			1 + noise * ((double)(counter_hash(seed, 2 * i + 1) % 2001) / 1000 - 1);
+		double ns = (double)rested_ns(kind) * off;
+		ns += heat_extra_ns(heat, hot, &point->counts, ns);
+		point->elapsed_ns = (uint64_t)(ns + 0.5);
+		point->gpu_ns = point->elapsed_ns - 1000;
+		point->host_ns = 1000;
+		hot = heat->decay_ns > 0 ? heat_after(heat->decay_ns, hot,
+						   heat_flops_ns(&floors, &point->counts),
+						   (double)point->elapsed_ns)
+					 : 0;
+	}
+	calibrate_heat_note(points, &setup);
+}
+
+Test(calibrate_heat, finds_the_rises_and_the_decay)
+{
+	static const struct heat_prices cases[] = {
+		{0.2, 0.1, 5e7}, {0.35, 0.05, 25e6}, {0.1, 0.1, 1e8}, {0.3, 0, 2e8}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct calibrate_points points;
+		make_steps(&points, &cases[i], 0.01, i);
+		const struct heat_prices found = calibrate_heat_fit(&points);
+		require(found.decay_ns == cases[i].decay_ns &&
+				fabs(found.prompt - cases[i].prompt) < 0.02 &&
+				fabs(found.decode - cases[i].decode) < 0.02,
+			"found %g, %g, %g, expected %g, %g, %g", found.prompt, found.decode,
+			found.decay_ns, cases[i].prompt, cases[i].decode, cases[i].decay_ns);
+		calibrate_points_free(&points);
+	}
+}
+
+Test(calibrate_heat, finds_none_in_noise)
+{
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		const struct heat_prices none = {0};
+		struct calibrate_points points;
+		make_steps(&points, &none, 0.04, seed);
+		const struct heat_prices found = calibrate_heat_fit(&points);
+		require(found.prompt == 0 && found.decode == 0 && found.decay_ns == 0,
+			"seed %llu: %g, %g", (unsigned long long)seed, found.prompt, found.decode);
+		calibrate_heat_remove(&points, &found);
+		require(points.origin.heat_prompt[0] == '\0', "an origin of no heat");
+		calibrate_points_free(&points);
+	}
+}
+
+Test(calibrate_heat, leaves_the_times_of_a_rested_gpu)
+{
+	const struct heat_prices heat = {0.2, 0.1, 5e7};
+	struct calibrate_points points;
+
+	make_steps(&points, &heat, 0, 1);
+	calibrate_heat_remove(&points, &heat);
+	for (size_t i = 0; i < points.count; i++) {
+		const struct calibrate_point *point = &points.points[i];
+		uint64_t kind = point->counts.sampled_rows - 1;
+		int64_t off = (int64_t)point->elapsed_ns - (int64_t)rested_ns(kind);
+		require(off >= -1 && off <= 1, "%llu ns, rested %llu",
+			(unsigned long long)point->elapsed_ns, (unsigned long long)rested_ns(kind));
+		require_equal(point->gpu_ns + point->host_ns, point->elapsed_ns);
+	}
+	calibrate_points_free(&points);
+}
+
+Test(calibrate_heat, goes_through_the_points_into_the_prices)
+{
+	const struct heat_prices heat = {0.200001, 0.1, 5e7};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	struct calibrate_points points, again;
+	struct heat_prices found;
+	struct error error = {0};
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/points.tsv", folder);
+	make_steps(&points, &heat, 0, 1);
+	calibrate_heat_remove(&points, &heat);
+	require_equal(calibrate_points_write(&points, path, &error), STATUS_OK);
+	require(calibrate_points_read(&again, path, 0, &error) == STATUS_OK, "%s", error.text);
+	require(calibrate_heat_read(&again, &found, &error) == STATUS_OK, "%s", error.text);
+	require(found.prompt == heat.prompt && found.decode == heat.decode &&
+			found.decay_ns == heat.decay_ns,
+		"%g, %g, %g", found.prompt, found.decode, found.decay_ns);
+	calibrate_points_free(&points);
+	calibrate_points_free(&again);
+	temporary_remove(folder);
+}
+
+Test(calibrate_heat, wrong_lines_of_points_are_refused)
+{
+	static const struct {
+		const char *prompt, *decode, *decay_ns, *part;
+	} cases[] = {
+		{"x", "0", "1", "heat_prompt' of the points: found 'x', expected 0 to 1.0"},
+		{"1.5", "0", "1", "heat_prompt' of the points: found '1.5'"},
+		{"0.1", "0.2", "1", "heat_decode' of the points: found '0.2', expected 0 to 0.1"},
+		{"0.1", "0.1", "0", "heat_decay_ns' of the points: found '0', expected 1 to"},
+		{"0.1", "0.1", "", "heat_decay_ns' of the points: found '', expected 1 to"},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct calibrate_points points = {0};
+		struct heat_prices found;
+		struct error error = {0};
+		snprintf(points.origin.heat_prompt, 32, "%s", cases[i].prompt);
+		snprintf(points.origin.heat_decode, 32, "%s", cases[i].decode);
+		snprintf(points.origin.heat_decay_ns, 32, "%s", cases[i].decay_ns);
+		require_equal(calibrate_heat_read(&points, &found, &error), STATUS_INPUT);
+		require(strstr(error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
+			error.text, cases[i].part);
+	}
+}
