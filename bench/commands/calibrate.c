@@ -18,7 +18,14 @@ static const char summary[] =
 	"context, prompts x prefix, both at once), prices of operations are fitted to two\n"
 	"thirds and tried on the rest, then to all, and a profile with the errors of both is\n"
 	"written. DIR gets NAME.json for `quire replay --runner sim --gpu DIR/NAME.json`, and\n"
-	"points.tsv, from which the fit can be done again anywhere, without a GPU.\n";
+	"points.tsv, from which the fit can be done again anywhere, without a GPU.\n"
+	"\n"
+	"It takes one to three minutes of an idle GPU, and says first how many scenes fit into\n"
+	"--budget. A large model needs more than its default to be measured everywhere. --gpu\n"
+	"names the GPU's data sheet, whose limits no price may beat: h200, h100, a100, b200,\n"
+	"l40s, rtx4090, or a file of your own. Judge a profile by the errors of held-out steps,\n"
+	"then by a real run beside the simulation of the same trace (`quire compare`).\n"
+	"sim/profiles/README.md has these steps under \"A GPU of your own\".\n";
 
 static const char examples[] =
 	"  quire calibrate --runner cuda --model qwen3-0.6b --weights dummy:0 --name mine --out "
@@ -32,7 +39,7 @@ struct calibrate_request {
 	const char *name, *out, *points, *plot;
 	struct from_steps_request steps;
 	uint64_t budget_s;
-	bool is_measured;
+	bool is_budget_given, is_measured;
 };
 
 static void print_errors(const char *side, const struct profile_errors *errors)
@@ -134,6 +141,50 @@ static enum status read_points(
 	return STATUS_OK;
 }
 
+/* The option that names steps measured before; NULL: they are to be measured. */
+static const char *source_of(const struct calibrate_request *request)
+{
+	return request->steps.path != NULL ? "--from-steps"
+	       : request->points != NULL   ? "--points"
+	       : request->is_measured	   ? "--measured"
+					   : NULL;
+}
+
+/* Options of a measurement, which decide nothing where none is made. A step log needs the limits of
+   its engine, which find the memory beside the KV blocks. */
+static enum status check_measurement(const struct calibrate_request *request, struct error *error)
+{
+	const struct replay_given *given = &request->replay.run.config.given;
+	const char *source = source_of(request);
+	bool is_log = request->steps.path != NULL;
+	const struct {
+		const char *name;
+		bool is_given;
+	} options[] = {
+		{"runner", given->runner},
+		{"weights", given->weights},
+		{"budget", request->is_budget_given},
+		{"kernels", given->kernels},
+		{"tp-transport", given->tp_transport},
+		{"tensor-parallel-size", given->tensor_parallel_size && !is_log},
+		{"kv-blocks", given->kv_blocks && !is_log},
+		{"block-size", given->block_size && !is_log},
+		{"gpu-memory-utilization", given->gpu_memory_utilization && !is_log},
+		{"max-num-seqs", given->max_num_seqs && !is_log},
+		{"max-num-batched-tokens", given->max_num_batched_tokens && !is_log},
+		{"max-model-len", given->max_model_len && !is_log},
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]) && source != NULL; i++) {
+		if (options[i].is_given) {
+			return error_set(error, STATUS_USAGE,
+				"%s measures nothing: --%s has no effect there", source,
+				options[i].name);
+		}
+	}
+	return STATUS_OK;
+}
+
 static enum status check_request(const struct calibrate_request *request, struct error *error)
 {
 	if (request->out == NULL || request->name == NULL) {
@@ -155,6 +206,8 @@ static enum status check_request(const struct calibrate_request *request, struct
 			"--source, --host-step-us and --host-row-us belong to --from-steps");
 	}
 	const struct replay_config *config = &request->replay.run.config;
+
+	TRY(check_measurement(request, error));
 	return replay_config_transport_check(config, config->runner, error);
 }
 
@@ -178,11 +231,9 @@ static enum status take_launch(struct calibrate_request *request, struct error *
 	if (rank_launch_find().count <= 1) {
 		return STATUS_OK;
 	}
-	if (request->steps.path != NULL || request->points != NULL || request->is_measured) {
+	if (source_of(request) != NULL) {
 		return error_set(error, STATUS_USAGE, "%s measures nothing, expected no mpirun",
-			request->steps.path != NULL ? "--from-steps"
-			: request->points != NULL   ? "--points"
-						    : "--measured");
+			source_of(request));
 	}
 	TRY(runner_find(request->replay.run.config.runner, &entry, error));
 	return runner_take_launch(entry, &request->replay.run.config, error);
@@ -276,8 +327,9 @@ static const struct option options[] = {
 	{FROM_TABLE("runner"), .initial = "cuda", .help = "cuda; others only to try the command"},
 	{FROM_TABLE("weights"), .initial = "dummy:0", .help = "times do not depend on them"},
 	{FROM_TABLE("gpu"), .help = "profile for the plan's estimated time and the GPU's memory"},
-	{"budget", OPTION_COUNT, REQUEST(budget_s), .argument = "SECONDS", .initial = "160",
-		.minimum = 1, .maximum = 3600, .help = "GPU time, approximately"},
+	{"budget", OPTION_COUNT, REQUEST(budget_s), .given_offset = REQUEST(is_budget_given),
+		.argument = "SECONDS", .initial = "160", .minimum = 1, .maximum = 3600,
+		.help = "GPU time, approximately"},
 	{FROM_TABLE("seed"), .help = "seed of the plan and of the choice of held-out steps"},
 	{FROM_TABLE("tensor-parallel-size")},
 	{FROM_TABLE("tp-transport")},

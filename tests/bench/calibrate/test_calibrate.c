@@ -1091,6 +1091,16 @@ Test(calibrate_command, wrong_options_are_refused_in_one_line)
 		{"calibrate --out @/c --name a --points @/bare.tsv", "no line '# model NAME'"},
 		{"calibrate --out @/c --name a --points @/ranks.tsv",
 			"tensor_parallel_size' of the points: found '0x2', expected 1 to 8"},
+		{"calibrate --out @/c --name a --points @/ranks.tsv --runner sim",
+			"--points measures nothing: --runner has no effect there"},
+		{"calibrate --out @/c --name a --measured --budget 160",
+			"--measured measures nothing: --budget has no effect there"},
+		{"calibrate --out @/c --name a --measured --kv-blocks 100",
+			"--measured measures nothing: --kv-blocks has no effect there"},
+		{"calibrate --out @/c --name a --from-steps @/log.tsv --weights dummy:0",
+			"--from-steps measures nothing: --weights has no effect there"},
+		{"calibrate --out @/c --name a --from-steps @/log.tsv --kernels general",
+			"--from-steps measures nothing: --kernels has no effect there"},
 		{"calibrate --out @/c --name a -tp 3", "found 3, expected 1, 2, 4 or 8"},
 	};
 	struct calibrate_points points;
