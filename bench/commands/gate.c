@@ -14,7 +14,7 @@ struct gate_command {
 	const char *baseline, *against, *out, *only, *recorded;
 	const char *markdown, *junit, *json, *history; /* files to write; NULL: none */
 	uint64_t jobs, null_runs;
-	bool updates, keeps_steps, annotates;
+	bool updates, adds, keeps_steps, annotates;
 };
 
 static enum status write_one(const struct gate *gate, const char *path,
@@ -119,6 +119,7 @@ static enum status run(struct command_line *line, struct error *error)
 		.recorded = command->recorded,
 		.jobs = (uint32_t)command->jobs,
 		.updates = command->updates,
+		.adds = command->adds,
 		.keeps_steps = command->keeps_steps,
 		.shows_progress = isatty(STDERR_FILENO) != 0,
 	};
@@ -133,6 +134,10 @@ static enum status run(struct command_line *line, struct error *error)
 		return error_set(error, STATUS_USAGE,
 			"--recorded names runs that --update makes the baseline; it goes without "
 			"--keep-steps");
+	}
+	if (command->adds && !command->updates) {
+		return error_set(
+			error, STATUS_USAGE, "--missing says which cases --update runs: give both");
 	}
 	if (command->null_runs > 0) {
 		return run_null(&request, command->null_runs, error);
@@ -152,6 +157,9 @@ static const struct option options[] = {
 		.help = "folder with what the cases did before; SUITE-baseline unless given"},
 	{"update", OPTION_FLAG, offsetof(struct gate_command, updates),
 		.help = "write what the cases do to the baseline, which is meant to be committed"},
+	{"missing", OPTION_FLAG, offsetof(struct gate_command, adds),
+		.help = "with --update: run only the cases that the baseline lacks, so that an "
+			"update that was cut short goes on"},
 	{"keep-steps", OPTION_FLAG, offsetof(struct gate_command, keeps_steps),
 		.help = "with --update: keep every step in the baseline, so that the first one to "
 			"differ is named"},

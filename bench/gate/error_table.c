@@ -53,7 +53,8 @@ static void print_error(const struct gate_figure *figure, FILE *out)
 		fprintf(out, "%g", figure->value);
 		fprintf(out, figure->value == 0 ? "" : " for 0");
 	} else {
-		fprintf(out, "%+.2f", 100 * (figure->value / figure->base - 1));
+		const char *mark = figure->is_broken ? "**" : "";
+		fprintf(out, "%s%+.2f%s", mark, 100 * (figure->value / figure->base - 1), mark);
 	}
 }
 
@@ -68,19 +69,39 @@ static const struct gate_figure *find(const struct gate_verdict *verdict, const 
 	return NULL;
 }
 
+/* What recorded runs of one program on one card are apart. */
+static void print_spread(const struct gate_figure *figure, FILE *out)
+{
+	if (figure->has_spread) {
+		fprintf(out, "%.2f", 100 * figure->spread);
+	} else {
+		fputs("-", out);
+	}
+}
+
 /* head: whose figures make the columns. */
-static void print_row(
-	const struct gate_verdict *verdict, const struct gate_verdict *head, FILE *out)
+static void print_row(const struct gate_verdict *verdict, const struct gate_verdict *head,
+	bool is_spread, FILE *out)
 {
 	static const struct gate_figure none = {.has_base = false};
 
-	fprintf(out, "| %s", verdict->name);
+	fprintf(out, is_spread ? "| %s, its runs apart" : "| %s", verdict->name);
 	for (uint32_t i = 0; i < head->figure_count; i++) {
 		const struct gate_figure *figure = find(verdict, head->figures[i].name);
 		fputs(continues_column(head, i) ? ", " : " | ", out);
-		print_error(figure == NULL ? &none : figure, out);
+		(is_spread ? print_spread : print_error)(figure == NULL ? &none : figure, out);
 	}
 	fputs(" |\n", out);
+}
+
+static bool has_spread(const struct gate_verdict *verdict)
+{
+	bool has_spread = false;
+
+	for (uint32_t i = 0; i < verdict->figure_count; i++) {
+		has_spread |= verdict->figures[i].has_spread;
+	}
+	return has_spread;
 }
 
 void error_table_print(const struct gate *gate, FILE *out)
@@ -99,8 +120,12 @@ void error_table_print(const struct gate *gate, FILE *out)
 	}
 	print_names(head, out);
 	for (uint32_t i = 0; i < gate->count; i++) {
-		if (gate->verdicts[i].is_simulation) {
-			print_row(&gate->verdicts[i], head, out);
+		const struct gate_verdict *verdict = &gate->verdicts[i];
+		if (verdict->is_simulation) {
+			print_row(verdict, head, false, out);
+		}
+		if (verdict->is_simulation && has_spread(verdict)) {
+			print_row(verdict, head, true, out);
 		}
 	}
 	fputc('\n', out);

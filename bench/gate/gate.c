@@ -159,17 +159,33 @@ static void show(const struct gate *gate, const struct gate_verdict *verdict)
 	}
 }
 
-/* A case that is asked for alone needs the one whose tape it replays. */
-static bool is_chosen(const struct gate *gate, const struct suite_case *rules)
+static enum status is_asked_for(
+	const struct gate *gate, const struct suite_case *rules, bool *out, struct error *error)
 {
-	const char *only = gate->request->only;
-	bool is_chosen = only == NULL || strcmp(only, rules->name) == 0;
+	const struct gate_request *request = gate->request;
+	char path[PATH_BYTES_MAX];
+	bool is_there = false;
 
-	for (uint32_t i = 0; i < gate->suite.count && !is_chosen; i++) {
-		const struct suite_case *other = &gate->suite.cases[i];
-		is_chosen = other->tape == rules && strcmp(only, other->name) == 0;
+	if (request->adds) {
+		TRY(baseline_path(gate, rules->name, path, error));
+		TRY(path_is_there(path, &is_there, error));
 	}
-	return is_chosen;
+	*out = !is_there && (request->only == NULL || strcmp(request->only, rules->name) == 0);
+	return STATUS_OK;
+}
+
+/* A case that is asked for needs the one whose tape it replays. */
+static enum status is_chosen(
+	const struct gate *gate, const struct suite_case *rules, bool *out, struct error *error)
+{
+	TRY(is_asked_for(gate, rules, out, error));
+	for (uint32_t i = 0; i < gate->suite.count && !*out; i++) {
+		const struct suite_case *other = &gate->suite.cases[i];
+		if (other->tape == rules) {
+			TRY(is_asked_for(gate, other, out, error));
+		}
+	}
+	return STATUS_OK;
 }
 
 /* Tapes come after the cases that they replay. */
@@ -235,7 +251,9 @@ static enum status run_all(struct gate *gate, struct case_run *runs, struct erro
 	child_close(&valgrind);
 	for (uint32_t i = 0; i < gate->suite.count; i++) {
 		struct case_run *run = &runs[i];
-		if (!is_chosen(gate, &gate->suite.cases[i])) {
+		bool is_run;
+		TRY(is_chosen(gate, &gate->suite.cases[i], &is_run, error));
+		if (!is_run) {
 			continue;
 		}
 		run->rules = &gate->suite.cases[i];

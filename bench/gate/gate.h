@@ -23,6 +23,7 @@ struct gate_request {
 	const char
 		*recorded; /* folder of runs that an update takes for recorded cases; NULL: none */
 	bool updates;	   /* write the baseline */
+	bool adds;	   /* only of cases that the baseline lacks */
 	bool keeps_steps;  /* with every step, as CASE.steps.tsv */
 	bool shows_progress;
 };

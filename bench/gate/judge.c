@@ -185,6 +185,15 @@ static void note_base(struct gate_verdict *verdict, const char *name, double bas
 	}
 }
 
+static void note_broken(struct gate_verdict *verdict, const char *name)
+{
+	struct gate_figure *figure = find_figure(verdict, name);
+
+	if (figure != NULL) {
+		figure->is_broken = true;
+	}
+}
+
 /* Which latency a metric is of, and which statistic. False: of none. */
 static bool find_latency(const struct metric *metric, enum latency_metric *latency,
 	enum latency_statistic *statistic)
@@ -236,6 +245,9 @@ static void judge_interval(struct gate_verdict *verdict, const struct metric_lim
 		figure->least_seen = allowed * ratio->ratio / end - 1;
 	}
 	finding->outcome = is_broken ? LIMIT_BROKEN : LIMIT_HOLDS;
+	if (figure != NULL) {
+		figure->is_broken |= is_broken;
+	}
 	finding->is_improved = limit->is_least ? ratio->low > 1 + room : ratio->high < 1 - room;
 	if (!is_broken && !finding->is_improved) {
 		return;
@@ -290,6 +302,9 @@ static bool judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 			limit->metric->name);
 	}
 	bool is_moved = finding.outcome == LIMIT_BROKEN || finding.is_improved;
+	if (finding.outcome == LIMIT_BROKEN) {
+		note_broken(verdict, limit->metric->name);
+	}
 	if (is_moved) {
 		struct text *text =
 			verdict_add(verdict, finding.is_improved ? GATE_IMPROVED : GATE_REGRESSED);
@@ -421,6 +436,27 @@ static void judge_costs(struct gate_verdict *verdict, const struct suite_case *r
 	}
 }
 
+/* The figures of the recorded runs, those without a limit too, and how far the runs are apart. */
+static void note_recorded(struct gate_verdict *verdict, const struct evidence *base)
+{
+	double runs[SUITE_REPEATS_MAX];
+
+	for (uint32_t i = 0; i < verdict->figure_count; i++) {
+		struct gate_figure *figure = &verdict->figures[i];
+		uint32_t count =
+			figure->metric == NULL ? 0 : evidence_figures(base, figure->metric, runs);
+		if (count == 0) {
+			continue;
+		}
+		figure->has_base = true;
+		figure->base = mean_of(runs, count);
+		figure->has_spread = count > 1 && figure->base > 0;
+		for (uint32_t j = 0; figure->has_spread && j < count; j++) {
+			figure->spread = fmax(figure->spread, fabs(runs[j] / figure->base - 1));
+		}
+	}
+}
+
 void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
 	const struct evidence *base, const struct evidence *value, bool is_same_machine)
 {
@@ -434,7 +470,9 @@ void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
 		return;
 	}
 	verdict->is_simulation = is_simulation;
-	if (!is_simulation) {
+	if (is_simulation) {
+		note_recorded(verdict, base);
+	} else {
 		judge_decisions(verdict, base, value);
 	}
 	judge_limits(verdict, &rules->limits, base, value, is_simulation);
@@ -451,16 +489,29 @@ static void note(
 	}
 }
 
+static void note_metric(
+	struct gate_verdict *verdict, const struct metric *metric, const struct evidence *value)
+{
+	double figures[SUITE_REPEATS_MAX];
+	uint32_t count = evidence_figures(value, metric, figures);
+
+	if (count > 0) {
+		note(verdict, metric->name, metric, mean_of(figures, count));
+	}
+}
+
 void verdict_note_figures(
 	struct gate_verdict *verdict, const struct suite_case *rules, const struct evidence *value)
 {
-	double figures[SUITE_REPEATS_MAX];
+	static const enum latency_statistic shown[] = {
+		STATISTIC_MEAN, STATISTIC_P50, STATISTIC_P90, STATISTIC_P99};
 
 	for (uint32_t i = 0; i < rules->limits.count; i++) {
-		const struct metric *metric = rules->limits.limits[i].metric;
-		uint32_t count = evidence_figures(value, metric, figures);
-		if (count > 0) {
-			note(verdict, metric->name, metric, mean_of(figures, count));
+		note_metric(verdict, rules->limits.limits[i].metric, value);
+	}
+	for (uint32_t i = 0; rules->recorded_count > 0 && i < LATENCY_COUNT; i++) {
+		for (size_t j = 0; j < sizeof(shown) / sizeof(shown[0]); j++) {
+			note_metric(verdict, metric_of_latency(i, shown[j]), value);
 		}
 	}
 	for (uint32_t i = 0; i < COST_COUNT; i++) {

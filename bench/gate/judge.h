@@ -12,16 +12,23 @@
 #include "reports/results/metric.h"
 
 /* What was found of a case, a line each. */
-enum { FINDINGS_MAX = 48 };
+enum {
+	FINDINGS_MAX = 48,
+	GATE_FIGURES_MAX =
+		METRIC_LIMITS_MAX + (int)LATENCY_COUNT * (int)STATISTIC_COUNT + (int)COST_COUNT
+};
 
-/* A figure of a case that has a limit, or a cost: the means of both sides' runs, and how far they
-   are apart where times were measured. */
+/* A figure of a case that has a limit, a latency of a simulation of recorded runs, or a cost: the
+   means of both sides' runs, and how far they are apart where times were measured. */
 struct gate_figure {
 	const char *name;
 	const struct metric *metric; /* NULL: a cost */
 	double value;
 	bool has_base;
 	double base;
+	bool is_broken;	    /* a limit of it is */
+	bool has_spread;    /* the base has several runs, */
+	double spread;	    /* which are at most this far from their mean, as a share of it */
 	struct ratio ratio; /* of value / base; not known: a comparison of two numbers */
 	double least_seen;  /* the least change beyond the limit that would have been flagged, as a
 			       share of the base: the noise decides; valid with the ratio */
@@ -33,7 +40,7 @@ struct gate_verdict {
 	bool is_simulation;		    /* of the recorded runs that its base is */
 	struct text findings[FINDINGS_MAX]; /* (count) owned */
 	uint32_t count;
-	struct gate_figure figures[METRIC_LIMITS_MAX + COST_COUNT]; /* (figure_count) */
+	struct gate_figure figures[GATE_FIGURES_MAX]; /* (figure_count) */
 	uint32_t figure_count;
 	uint64_t elapsed_ns; /* of its runs; 0: there were none */
 };
@@ -42,7 +49,8 @@ struct gate_verdict {
 struct text *verdict_add(struct gate_verdict *verdict, enum gate_status status);
 void verdict_close(struct gate_verdict *verdict);
 
-/* Notes the figures of a case that have limits, and its costs. */
+/* Notes the figures of a case that have limits, mean, p50, p90 and p99 of every latency where the
+   case simulates recorded runs, and its costs. */
 void verdict_note_figures(
 	struct gate_verdict *verdict, const struct suite_case *rules, const struct evidence *value);
 

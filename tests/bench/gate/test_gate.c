@@ -237,11 +237,14 @@ Test(gate, a_simulation_is_judged_by_recorded_runs)
 	require_gate(folder, "--update", 0, WORDS("1 NEW"));
 	shell(folder, "mkdir runs && cp -r results/real runs/ && cp -r results/real runs/real.2");
 	shell(folder, lengthen);
-	require_gate(folder, "", 0, WORDS("| error, % | makespan_s |", "| real | -", "1 PASS"));
+	require_gate(folder, "", 0,
+		WORDS("| error, % | makespan_s | queue mean, p50, p90, p99 |", "| real | -",
+			"1 PASS"));
 	write_suite(folder, RECORDED("", "makespan_s<=+1%,makespan_s>=-1%,tpot.p50<=+900000%,"
 					 "tpot.p99<=+900000%,preemptions<=+0%"));
 	require_gate(folder, "", 1,
-		WORDS("makespan_s", "1 REGRESSED", "| makespan_s | tpot p50, p99 | preemptions |"));
+		WORDS("makespan_s", "1 REGRESSED", "| makespan_s | tpot p50, p99 | preemptions |",
+			"| real | **-"));
 	write_suite(folder, RECORDED(" --seed 5", "makespan_s<=+1%"));
 	require_gate(folder, "", 2, WORDS("seed is 5", "1 INVALID"));
 	write_suite(folder, RECORDED("", "makespan_s<=+1%"));
@@ -252,7 +255,30 @@ Test(gate, a_simulation_is_judged_by_recorded_runs)
 	shell(folder, "rm -r s-baseline");
 	require_gate(folder, "--update --recorded @/runs", 0, WORDS("1 NEW"));
 	shell(folder, lengthen);
-	require_gate(folder, "", 0, WORDS("1 PASS"));
+	require_gate(folder, "", 0, WORDS("1 PASS", "| real, its runs apart | 0.00 |"));
+	close_folder(folder);
+}
+
+/* An update that was cut short goes on: what the baseline has is not run again, but the case whose
+   tape is replayed. */
+Test(gate, an_update_adds_what_is_missing)
+{
+	static const char suite[] = "{\"cases\": [" SMALL("one", "") "," SMALL(
+		"two", "") ","
+			   "{\"name\": \"again\", \"tape\": \"one\"}]}";
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_suite(folder, suite);
+	require_gate(folder, "--missing", 2, WORDS("--missing says which cases --update runs"));
+	require_gate(folder, "--update --only two", 0, WORDS("1 NEW"));
+	shell(folder, "cp s-baseline/two.json two.json && echo >> s-baseline/two.json");
+	require_gate(folder, "--update --missing", 0, WORDS("one ", "again ", "2 NEW;"));
+	shell(folder, "! cmp -s s-baseline/two.json two.json");
+	shell(folder, "rm s-baseline/again.json");
+	require_gate(folder, "--update --missing", 0, WORDS("1 PASS, 1 NEW;"));
+	require_gate(folder, "--update --missing", 0, WORDS("; 0."));
+	require_gate(folder, "", 0, WORDS("3 PASS;"));
 	close_folder(folder);
 }
 

@@ -46,7 +46,10 @@ static void set_up(void)
 	snprintf(real->name, sizeof(real->name), "real");
 	real->is_simulation = true;
 	real->figures[0] = figure_of("ttft.p50", 110, 100);
+	real->figures[0].has_spread = true;
+	real->figures[0].spread = 0.00125;
 	real->figures[1] = figure_of("ttft.p99", 75, 100);
+	real->figures[1].is_broken = true;
 	real->figures[2] = figure_of("preemptions", 2, 0);
 	real->figure_count = 3;
 	snprintf(verdicts[3].name, sizeof(verdicts[3].name), "other");
@@ -86,7 +89,8 @@ static void require_printed(void (*print)(const struct gate *gate, FILE *out), c
 	"would have been flagged"
 #define ERRORS                                                                                     \
 	"| error, % | ttft p50, p99 | preemptions |\n|---|---|---|\n"                              \
-	"| real | +10.00, -25.00 | 2 for 0 |\n| other | -, +25.00 | - |\n\n"
+	"| real | +10.00, **-25.00** | 2 for 0 |\n"                                                \
+	"| real, its runs apart | 0.12, - | - |\n| other | -, +25.00 | - |\n\n"
 
 Test(gate_print, text_is_for_people)
 {
