@@ -146,6 +146,8 @@ static const struct {
 	{"trace make --preset c", "chat"},
 	{"trace stat --format m", "mooncake"},
 	{"kernels --plot a", "a.jsonl"},
+	{"kernels --from a", "a.jsonl"},
+	{"replay --tape o", "own-model"},
 	{"replay -t", "-tp"},
 	{"replay -tp ''", ""},
 };

@@ -145,6 +145,10 @@ Test(run, of_another_trace_than_the_recorded_one_has_failed)
 	cr_assert_eq(run_replay(&request, &outcome, &error), STATUS_VERDICT);
 	cr_assert_not_null(
 		strstr(error.text, "not the trace of the recorded run"), "found: %s", error.text);
+	char hash[64];
+	snprintf(hash, sizeof(hash), "its XXH64 is %016llx, recorded was ",
+		(unsigned long long)outcome.trace_xxh64);
+	cr_assert_not_null(strstr(error.text, hash), "found: %s", error.text);
 	cr_assert_eq(outcome.end, RUN_FAILED);
 	temporary_remove(scene.folder);
 }

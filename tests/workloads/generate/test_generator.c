@@ -467,9 +467,13 @@ static void rows_keep_their_promises(struct prop *prop, const void *context)
 	struct map before = {0};
 	uint64_t last_ns = 0;
 	uint64_t count = 0;
+	uint64_t prefix = 0;
 
 	(void)context;
 	draw_generator(prop, &options, &profile);
+	for (uint32_t i = 0; i < options.level_count; i++) {
+		prefix += options.levels[i].tokens;
+	}
 	struct generator *generator = generator_open(&options);
 	struct conversations *conversations = conversations_open(options.trace_block_size);
 	while (generator_next(generator, &row)) {
@@ -489,6 +493,8 @@ static void rows_keep_their_promises(struct prop *prop, const void *context)
 				require_continues(&turns[parent], &row, &options);
 				require(row.span_count > 0, "not taken for a continuation");
 			}
+			require(parent != NO_TURN || row.input_length > prefix,
+				"a first turn of nothing but its prefix");
 			keep(&turns[row.turn_index], &row);
 		}
 		last_ns = row.arrival_ns;

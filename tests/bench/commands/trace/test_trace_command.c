@@ -379,6 +379,68 @@ Test(trace_command, cache_answers_one_question_with_one_object)
 	cJSON_Delete(all);
 }
 
+/* A row as it is printed: blocks, tokens, GiB, and the share of each policy. */
+static void require_row(const cJSON *point, const char *line)
+{
+	static const char *const policies[] = {"lru_tail", "lru_stream", "fifo", "belady"};
+	char expected[160];
+	int used = snprintf(expected, sizeof(expected), "%10.0f %12.0f  %9.3f ",
+		number(point, "capacity_blocks"), number(point, "capacity_tokens"),
+		number(point, "capacity_gib"));
+
+	for (uint32_t i = 0; i < 4; i++) {
+		const cJSON *hits = cJSON_GetObjectItem(point, policies[i]);
+		used += snprintf(expected + used, sizeof(expected) - (size_t)used, " %*.2f",
+			i == 0	 ? 8
+			: i == 1 ? 10
+				 : 7,
+			100 * number(hits, "token_hit_rate"));
+	}
+	require(strcmp(line, expected) == 0, "found    '%s'\nexpected '%s'", line, expected);
+}
+
+/* About twenty points of the curve, the last one and those of --capacity among them. */
+Test(trace_command, cache_prints_points_of_its_curve)
+{
+	static const char command[] = "trace cache workloads/traces/demo.jsonl --model qwen3-8b "
+				      "--capacity 78,1234,1235,1236,7306";
+	char with_json[COMMAND_BYTES], header[160];
+	uint32_t rows = 0, asked = 0;
+
+	snprintf(with_json, sizeof(with_json), "%s --json", command);
+	cJSON *curve = json_of(with_json);
+	const cJSON *points = cJSON_GetObjectItem(curve, "points");
+	const cJSON *largest = cJSON_GetArrayItem(points, cJSON_GetArraySize(points) - 1);
+	char *text = quire_output(folder, 0, command);
+	snprintf(header, sizeof(header),
+		"%.0f requests, %.0f blocks of %.0f tokens, %.0f different\n",
+		number(curve, "requests"), number(curve, "total_blocks"),
+		number(curve, "block_size"), number(curve, "unique_blocks"));
+	require(strncmp(text, header, strlen(header)) == 0, "%s", text);
+	snprintf(header, sizeof(header),
+		"share of %.0f prompt tokens found, in %%; infinite: %.2f\n",
+		number(curve, "total_tokens"),
+		100 * number(cJSON_GetObjectItem(largest, "infinite"), "token_hit_rate"));
+	require(strstr(text, header) != NULL, "%s", text);
+	char *line = strtok(strstr(text, "    blocks       tokens        GiB  lru_tail"), "\n");
+	const cJSON *point = points->child;
+	while ((line = strtok(NULL, "\n")) != NULL) {
+		double blocks = strtod(line, NULL);
+		while (point != NULL && number(point, "capacity_blocks") < blocks) {
+			point = point->next;
+		}
+		require(point != NULL, "'%s' is no point of the curve", line);
+		require_row(point, line);
+		rows++;
+		asked += blocks == 78 || blocks == 7306 || (blocks >= 1234 && blocks <= 1236);
+	}
+	require(point == largest, "the largest is not printed");
+	require_equal(asked, 5);
+	require(rows >= 15 && rows <= 35, "%u rows", rows);
+	free(text);
+	cJSON_Delete(curve);
+}
+
 Test(trace_command, cache_draws_its_curve)
 {
 	cJSON *curve;
