@@ -1,6 +1,7 @@
 #include "bench/plan/search.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -351,6 +352,93 @@ Test(search, a_cliff_below_the_capacity_is_found_and_bounds_the_answer)
 	require(trail.answer.stretches[0].from >= 2480000 &&
 			trail.answer.stretches[0].to <= 2630000,
 		"not the stretch");
+}
+
+/* The searches whose probes are given below: one of each way to start, to step and to divide. */
+static const struct {
+	struct search_options options;
+	struct oracle oracle;
+	const char *probes; /* the first letter of the purpose, but of shape: S; and the load */
+} searches[] = {
+	/* up by factors of 4; brackets that are far apart: their geometric mean, exactly */
+	{{.minimum = 1,
+		 .maximum = 100000,
+		 .first = 36,
+		 .precision = 1000,
+		 .width = 1,
+		 .first_step = 4000},
+		{.threshold = 300},
+		"f36 b144 b2304 d576 d288 d407 d347 d317 d302 d295 d298 d300 d301"},
+	/* down, divided into three */
+	{{.minimum = 10, .maximum = 100000, .first = 80000, .precision = 10000, .width = 2},
+		{.threshold = 900},
+		"f80000 b64000 b40946 b16760 b2807 b78 b10 d467 d1144 d730 d868 d1006 "
+		"d914 d960 d883 d898 d903 d908"},
+	/* from the utilisation, short numbers, and around the answer */
+	{{.minimum = 1,
+		 .maximum = 1000000000000,
+		 .first = 1000000,
+		 .precision = 10000,
+		 .width = 2,
+		 .starts_alone = true,
+		 .starts_by_utilisation = true,
+		 .has_shape = true},
+		{.threshold = 4345678, .utilisation = 0.25},
+		"f1000000 a0 b3600000 b4500000 b7033500 d3900000 d4200000 d4300000 "
+		"d4400000 d4333000 d4367000 S2167000 S3033000 S3683000 S4116000 "
+		"S4983000 S5633000"},
+	/* where the line of the margins crosses 0 */
+	{{.minimum = 1,
+		 .maximum = 1000000000000,
+		 .first = 1000000,
+		 .precision = 10000,
+		 .width = 2,
+		 .starts_by_utilisation = true},
+		{.threshold = 4345678, .utilisation = 0.25, .has_margin = true, .bend = 1},
+		"f1000000 b3600000 b4500000 b7033500 d4333000 d4389000 d4365000"},
+	{{.minimum = 1, .maximum = 1000000000000, .first = 1000000, .precision = 10000, .width = 1},
+		{.threshold = 400000, .has_margin = true, .bend = -3},
+		"f1000000 b800000 b511836 b209511 d327500 d419700 d388700 d400500 "
+		"d400000"},
+	/* the least that passes, up to a limit of what there is */
+	{{.is_least = true,
+		 .minimum = 1,
+		 .maximum = 5000,
+		 .first = 100,
+		 .precision = 20000,
+		 .width = 3,
+		 .starts_by_utilisation = true,
+		 .has_shape = true},
+		{.is_least = true, .threshold = 777, .utilisation = 2},
+		"f100 b222 b277 b432 b1055 d675 d770 d865 d960 d793 d817 d841 d775 d781 "
+		"d787 S1562 S1115 S918 S743 S600"},
+	{{.is_least = true,
+		 .minimum = 1,
+		 .maximum = 64,
+		 .first = 16,
+		 .precision = 1,
+		 .width = 1,
+		 .first_step = 2000},
+		{.is_least = true, .threshold = 3}, "f16 b8 b2 d4 d3"},
+};
+
+Test(search, probes_are_these)
+{
+	static struct trail trail;
+
+	for (size_t i = 0; i < sizeof(searches) / sizeof(searches[0]); i++) {
+		char found[1024] = "";
+		size_t used = 0;
+		run_search(&searches[i].options, &searches[i].oracle, 1, 1, &trail);
+		for (uint32_t k = 0; k < trail.count; k++) {
+			const struct search_probe *probe = &trail.probes[k];
+			used += (size_t)snprintf(found + used, sizeof(found) - used, "%s%c%llu",
+				k == 0 ? "" : " ", "fabdS"[probe->purpose],
+				(unsigned long long)probe -> load);
+		}
+		require(strcmp(found, searches[i].probes) == 0,
+			"search %zu: found\n%s\nexpected\n%s", i, found, searches[i].probes);
+	}
 }
 
 /* From a good utilisation few probes are needed, and half as many rounds. */
