@@ -47,6 +47,17 @@ enum { BIAS = OPERAND_MORE };
 /* gate_up of the same. */
 #define TALL_GATE_UPS(rows) CASE(CASE_MODEL, rows, 1024, 6144), CASE(CASE_MODEL, rows, 4096, 24576)
 
+/* The share of one of two ranks: qkv, o and down of qwen3-0.6b, 8b and 32b. */
+#define SHARE_LAYERS(rows)                                                                         \
+	CASE(CASE_MODEL, rows, 1024, 2048), CASE(CASE_MODEL, rows, 1024, 1024),                    \
+		CASE(CASE_MODEL, rows, 1536, 1024), CASE(CASE_MODEL, rows, 4096, 3072),            \
+		CASE(CASE_MODEL, rows, 2048, 4096), CASE(CASE_MODEL, rows, 6144, 4096),            \
+		CASE(CASE_MODEL, rows, 4096, 5120), CASE(CASE_MODEL, rows, 12800, 5120)
+/* gate_up of the same. */
+#define SHARE_GATE_UPS(rows)                                                                       \
+	CASE(CASE_MODEL, rows, 1024, 3072), CASE(CASE_MODEL, rows, 4096, 12288),                   \
+		CASE(CASE_MODEL, rows, 5120, 25600)
+
 static const struct op_case cublaslt_cases[] = {
 	CASE(CASE_TINY, 1, 1, 1),
 	{CASE_TINY, .rows = 1, .width = 16, .outputs = 3, .has_bias = true},
@@ -69,6 +80,10 @@ static const struct op_case cublaslt_cases[] = {
 	ALL_LAYERS(512),
 	ALL_LAYERS(4096),
 	ALL_LAYERS(16384),
+	SHARE_LAYERS(64),
+	SHARE_GATE_UPS(64),
+	SHARE_LAYERS(256),
+	SHARE_GATE_UPS(256),
 	CASE(CASE_MODEL, 1, 1024, 151936),
 	CASE(CASE_MODEL, 256, 1024, 151936),
 	CASE(CASE_MODEL, 256, 4096, 151936),
@@ -106,6 +121,8 @@ static const struct op_case linear_cases[] = {
 	TALL_LAYERS(96),
 	TALL_LAYERS(192),
 	TALL_LAYERS(256),
+	SHARE_LAYERS(1),
+	SHARE_LAYERS(64),
 };
 
 static const struct op_case linear_silu_cases[] = {
@@ -133,6 +150,8 @@ static const struct op_case linear_silu_cases[] = {
 	TALL_GATE_UPS(96),
 	TALL_GATE_UPS(192),
 	TALL_GATE_UPS(256),
+	SHARE_GATE_UPS(1),
+	SHARE_GATE_UPS(64),
 };
 
 static void describe(const struct op_case *c, char *text)
