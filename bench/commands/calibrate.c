@@ -352,5 +352,6 @@ const struct command command_calibrate = {
 	.table = &replay_options,
 	.table_offset = REQUEST(replay.run.config),
 	.value_bytes = sizeof(struct calibrate_request),
+	.takes_processes = true,
 	.run = run,
 };

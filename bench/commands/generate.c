@@ -433,5 +433,6 @@ const struct command command_generate = {
 	.table = &replay_options,
 	.table_offset = REQUEST(config),
 	.value_bytes = sizeof(struct generate_request),
+	.takes_processes = true,
 	.run = run,
 };

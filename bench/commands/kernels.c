@@ -163,6 +163,7 @@ static enum status check_request(const struct kernels_request *request, struct e
 	const struct replay_config *config = &request->config;
 
 	TRY(replay_config_transport_check(config, "cuda", error));
+	TRY(replay_config_rank_count_check(config->tensor_parallel_size, error));
 	if (config->tensor_parallel_size > 1 && request->plot != NULL) {
 		return error_set(error, STATUS_USAGE,
 			"--plot draws shares of the limits of one GPU, expected no "
@@ -254,5 +255,6 @@ const struct command command_kernels = {
 	.value_bytes = sizeof(struct kernels_request),
 	.positional_minimum = 0,
 	.positional_maximum = POSITIONALS_MAX,
+	.takes_processes = true,
 	.run = run,
 };

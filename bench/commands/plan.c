@@ -296,5 +296,6 @@ const struct command command_plan = {
 	.main_options = main_options,
 	.positional_minimum = 0,
 	.positional_maximum = 1,
+	.takes_processes = true,
 	.run = run,
 };

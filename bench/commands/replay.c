@@ -153,5 +153,6 @@ const struct command command_replay = {
 	.main_options = main_options,
 	.positional_minimum = 1,
 	.positional_maximum = 1,
+	.takes_processes = true,
 	.run = run,
 };

@@ -90,5 +90,6 @@ const struct command command_sweep = {
 	.main_options = main_options,
 	.positional_minimum = 1,
 	.positional_maximum = 1,
+	.takes_processes = true,
 	.run = run,
 };

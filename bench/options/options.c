@@ -328,10 +328,13 @@ int command_run(const struct command *command, int argc, char **argv)
 	if (command->members != NULL) {
 		return run_member(command, argc, argv);
 	}
+	if (!command->takes_processes && rank_launch_find().rank != 0) {
+		return 0;
+	}
 	line.values = memory_take(1, command->value_bytes + 1);
 	command_defaults(command, line.values);
 	enum status status = command_parse(&line, &wants_help, &error);
-	if (status != STATUS_OK) {
+	if (status != STATUS_OK && command->takes_processes) {
 		status = rank_launch_join(0, &error); /* one process of mpirun says it */
 	}
 	if (status == STATUS_OK && wants_help) {

@@ -103,6 +103,7 @@ struct command {
 	const char *const *main_options;  /* NULL-terminated: what --help shows, --help all has the
 					     rest; NULL: --help shows all */
 	uint32_t positional_minimum, positional_maximum;
+	bool takes_processes; /* of mpirun, which do it together; else the first of them does it */
 
 	/* Runs with parsed values. STATUS_VERDICT with an empty text: the output already has the
 	   verdict. */

@@ -175,17 +175,23 @@ enum status replay_config_transport_check(
 	return STATUS_OK;
 }
 
-enum status replay_config_ranks_check(
-	const struct replay_config *config, const struct model_config *model, struct error *error)
+enum status replay_config_rank_count_check(uint64_t ranks, struct error *error)
 {
-	uint64_t ranks = config->tensor_parallel_size;
-
 	if (ranks == 0 || ranks > TENSOR_PARALLEL_MAX || (ranks & (ranks - 1)) != 0) {
 		return error_set(error, STATUS_USAGE,
 			"--tensor-parallel-size: found %llu, expected 1, 2, 4 or 8",
 			(unsigned long long)ranks);
 	}
-	return weight_shard_check(model, (struct weight_shard){.ranks = (uint32_t)ranks}, error);
+	return STATUS_OK;
+}
+
+enum status replay_config_ranks_check(
+	const struct replay_config *config, const struct model_config *model, struct error *error)
+{
+	const struct weight_shard shard = {.ranks = (uint32_t)config->tensor_parallel_size};
+
+	TRY(replay_config_rank_count_check(shard.ranks, error));
+	return weight_shard_check(model, shard, error);
 }
 
 /* Repetitions need an end. */

@@ -76,6 +76,9 @@ enum status replay_config_check(const struct replay_config *config, struct error
 enum status replay_config_transport_check(
 	const struct replay_config *config, const char *runner, struct error *error);
 
+/* Refuses numbers of ranks but 1, 2, 4 and 8. */
+enum status replay_config_rank_count_check(uint64_t ranks, struct error *error);
+
 /* Refuses a tensor_parallel_size by which the model cannot be divided. */
 enum status replay_config_ranks_check(
 	const struct replay_config *config, const struct model_config *model, struct error *error);

@@ -143,11 +143,6 @@ static enum status open_barriers(struct ranks *ranks, struct mpi *mpi, struct er
 	TRY(mpi_load(mpi, error));
 	*ranks = (struct ranks){
 		.transport = &transport, .state = mpi, .index = launch.rank, .count = launch.count};
-	if (launch.count > RANKS_MAX) {
-		return error_set(error, STATUS_USAGE,
-			"mpirun started %u processes, expected at most %d", launch.count,
-			RANKS_MAX);
-	}
 	if (launch.rank != 0) {
 		/* mpirun sends these to every process; rank 0 decides, and says what there is to
 		   say. */
@@ -155,6 +150,15 @@ static enum status open_barriers(struct ranks *ranks, struct mpi *mpi, struct er
 		signal(SIGTERM, SIG_IGN);
 	}
 	mpi_begin(mpi);
+	if (launch.count > RANKS_MAX) {
+		mpi_end(mpi); /* waits for all: mpirun ends those that are late by a signal */
+		if (launch.rank != 0) {
+			_exit(0);
+		}
+		return error_set(error, STATUS_USAGE,
+			"mpirun started %u processes, expected at most %d", launch.count,
+			RANKS_MAX);
+	}
 	return STATUS_OK;
 }
 
@@ -176,7 +180,7 @@ enum status mpi_ranks_join(uint64_t identity, struct error *error)
 	struct error own = {0};
 
 	if (open_barriers(&ranks, &mpi, &own) != STATUS_OK) {
-		*error = own;
+		*error = error->status == STATUS_OK ? own : *error;
 		return error->status;
 	}
 	if (mpi_is_over(&mpi)) {

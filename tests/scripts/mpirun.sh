@@ -115,6 +115,10 @@ verdict "an option that is wrong is refused once" refused 3 "--seed is given twi
 	"$quire" replay trace.jsonl "${options[@]}" --seed 1 --seed 2 --out none
 verdict "another number of ranks is refused" refused 3 "size 2: mpirun started 3 processes" \
 	"$quire" replay trace.jsonl "${options[@]}" -tp 2 --out none
+verdict "more processes than ranks are refused" refused 9 "found 9, expected 1, 2, 4 or 8" \
+	"$quire" replay trace.jsonl "${options[@]}" --out none
+verdict "of more processes one says what is wrong" refused 9 "--seed is given twice" \
+	"$quire" sweep trace.jsonl "${options[@]}" --seed 1 --seed 2 --out none
 verdict "a number that cannot divide the model is refused" refused 4 "found 4 ranks" \
 	"$quire" replay trace.jsonl "${options[@]}" --out none
 verdict "a runner that computes nothing is refused" refused 2 "--runner sim needs one" \
@@ -125,6 +129,8 @@ verdict "a calibration without a computing runner is refused" refused 2 "--runne
 	"$quire" calibrate --runner sim --name none --out none
 verdict "kernels of another number of ranks are refused" refused 3 "mpirun started 3 processes" \
 	"$quire" kernels -tp 2 --out none
+verdict "kernels of three ranks are refused" refused 3 "found 3, expected 1, 2, 4 or 8" \
+	"$quire" kernels --out none
 verdict "kernels of a table are refused" refused 2 "measures nothing" \
 	"$quire" kernels --from trace.jsonl --plot none
 verdict "kernels by peers are refused" refused 2 "cannot map another" \
@@ -138,6 +144,12 @@ verdict "weights that one rank lacks are named" refused 2 "rank 1: " \
 	bash -c "$(by_rank 'cd $rank && exec "$0" replay ../trace.jsonl "$@" --out none')" \
 	"$quire" "${options[@]}" --weights weights
 verdict "nothing refused leaves a result" test ! -e none -a ! -e 0/none -a ! -e 1/none
+
+# A command that processes do not share is done by the first.
+ranks 2 "$quire" trace make --requests 3 --input 4 --output 5 --out made.jsonl || true
+verdict "one process makes a trace" test "$(grep -c '3 requests' output)" = 1
+ranks 2 "$quire" info --model qwen3-8b || true
+verdict "one process tells how many blocks fit" test "$(grep -c "^profile" output)" = 1
 
 # ---- many runs: the processes but the first do them ----
 

@@ -102,6 +102,7 @@ Test(kernels_command, refuses_in_one_line)
 	require_refusal(header, table, "--repeats 0", "--repeats");
 	require_refusal(header, table, "--kernels fast", "--kernels");
 	require_refusal(header, table, "--tp-transport peer", "above 1");
+	require_refusal(header, table, "-tp 3", "found 3, expected 1, 2, 4 or 8");
 	require_refusal(header, table, "-tp 2 --out out.tsv --plot out.svg", "above 1");
 	require_refusal(header, table, "-tp 2 sampler", "no name");
 }
