@@ -35,7 +35,8 @@
    functions and without shared memory: abort word and data are each rank's own, and ranks_post()
    sends the bytes of the data that the message names. Words of other ranks in the data cannot be
    waited for there, and files cannot be passed; see ranks_share_memory(). mpirun ends all ranks
-   when one dies, and what rank 0 had not written is lost.
+   when one dies, and what rank 0 had not written is lost; one that is stopped is waited for without
+   a limit, but for exchanges of GPUs.
 
    No CUDA call may precede ranks_open(): a forked process cannot use its parent's. No thread of the
    caller is in the new processes. */
