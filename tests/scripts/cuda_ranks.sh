@@ -10,7 +10,7 @@
 # memory and no memory of a GPU behind. The GPUs must be otherwise idle. Prints a line a case, then
 # the count. Exit code 1 if one failed. Of the environment: RANKS, 2 if not set; TRANSPORTS, "peer
 # nccl"; MOMENTS of opening, in percent of its time, at which a kernel traps; QUIRE_MODEL;
-# QUIRE_TOKENIZER, a tokenizer.json of at most 612 tokens, where the script is not in its tree.
+# QUIRE_TOKENIZER, a tokenizer.json of at most 640 tokens, where the script is not in its tree.
 set -uo pipefail
 export LC_ALL=C
 
@@ -105,7 +105,7 @@ make_words()
 	cp "$tokenizer" "$work/words/tokenizer.json"
 	printf '%s' '{"model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 1536,' \
 		' "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 8,' \
-		' "head_dim": 128, "vocab_size": 612, "max_position_embeddings": 4096,' \
+		' "head_dim": 128, "vocab_size": 640, "max_position_embeddings": 4096,' \
 		' "rms_norm_eps": 1e-6, "rope_theta": 1e6, "tie_word_embeddings": true,' \
 		' "torch_dtype": "bfloat16"}' >"$work/words/config.json"
 	for ((i = 1; i <= prompts; i++)); do
