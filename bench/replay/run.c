@@ -278,6 +278,31 @@ static void tell_room(
 	}
 }
 
+/* Opens the runners of a group. own: the run's configuration, which becomes the group's. */
+static enum status open_group(struct run *run, const struct fleet_group *group, uint32_t at,
+	struct replay_config *own, const struct runner_request *request, struct runner_facts *facts,
+	struct error *error)
+{
+	struct error why = {0};
+
+	own->gpu = group->gpu[0] == '\0' ? own->gpu : group->gpu;
+	set_if(&own->tensor_parallel_size, group->tensor_parallel_size);
+	set_if(&own->kv_blocks, group->kv_blocks);
+	set_if(&own->max_num_seqs, group->max_num_seqs);
+	set_if(&own->max_num_batched_tokens, group->max_num_batched_tokens);
+	set_if(&own->max_model_len, group->max_model_len);
+	if (run->entry->open(&run->fleet.runners[at], own, request, facts, &why) != STATUS_OK) {
+		return error_set(error, why.status, "--fleet %.128s: group %s: %s", own->fleet,
+			group->name, why.text);
+	}
+	tell_room(group->name, own, facts);
+	if (!facts->is_calibrated && run->uncalibrated[0] == '\0') {
+		snprintf(run->uncalibrated, sizeof(run->uncalibrated), "%s", facts->gpu);
+	}
+	set_limits(&run->fleet, at, own);
+	return open_others_of_group(run, at, group->replicas, own, request, error);
+}
+
 /* Opens the runners of each group of a fleet. */
 static enum status open_group_runners(
 	struct run *run, const struct runner_request *request, struct error *error)
@@ -291,16 +316,7 @@ static enum status open_group_runners(
 		const struct fleet_group *group = &groups->list[i];
 		struct replay_config own = *config;
 		struct runner_facts facts = {0};
-		own.gpu = group->gpu[0] == '\0' ? own.gpu : group->gpu;
-		set_if(&own.tensor_parallel_size, group->tensor_parallel_size);
-		set_if(&own.kv_blocks, group->kv_blocks);
-		set_if(&own.max_num_seqs, group->max_num_seqs);
-		set_if(&own.max_num_batched_tokens, group->max_num_batched_tokens);
-		set_if(&own.max_model_len, group->max_model_len);
-		TRY(run->entry->open(&fleet->runners[at], &own, request, &facts, error));
-		tell_room(group->name, &own, &facts);
-		set_limits(fleet, at, &own);
-		TRY(open_others_of_group(run, at, group->replicas, &own, request, error));
+		TRY(open_group(run, group, at, &own, request, &facts, error));
 		for (uint64_t k = 0; k < group->replicas; k++) {
 			fleet->groups[at++] = group->name;
 		}

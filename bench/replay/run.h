@@ -48,8 +48,10 @@ struct run {
 	struct runner_facts facts;
 	struct kernel_source kernels; /* state NULL: none */
 	struct fleet_groups groups;   /* of --fleet */
-	struct fleet fleet;	      /* its sinks may be set before run_play() */
-	bool is_holding;	      /* interrupts, from run_play() on */
+	/* the profile of its first group whose times were never compared with a GPU; "": none */
+	char uncalibrated[GPU_PROFILE_NAME_BYTES];
+	struct fleet fleet; /* its sinks may be set before run_play() */
+	bool is_holding;    /* interrupts, from run_play() on */
 };
 
 /* Opens model, runner and trace. The run must be closed, also after a failure. */

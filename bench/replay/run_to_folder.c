@@ -156,7 +156,7 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 	if (run->facts.gpu_note[0] != '\0') {
 		printf("note: steps are priced by %s: %s\n", config->gpu, run->facts.gpu_note);
 	}
-	summary_print(outcome, config->gpu);
+	summary_print(outcome, run->uncalibrated[0] != '\0' ? run->uncalibrated : config->gpu);
 	fflush(stdout);
 	if (own->kernel_times != NULL) {
 		kernel_times_print(own->kernel_times);

@@ -53,6 +53,26 @@ static const char *evenness(double imbalance)
 				 : "The load was uneven";
 }
 
+/* How many replicas had nothing to do. */
+static void add_idle(struct text *page, const cJSON *replicas)
+{
+	const cJSON *replica;
+	double idle = 0;
+
+	cJSON_ArrayForEach(replica, replicas)
+	{
+		struct result_value requests = number_of(replica, "requests");
+		idle += requests.has_value && requests.value == 0;
+	}
+	if (idle > 0) {
+		text_add(page, " ");
+		text_add_number(page, NUMBER_COUNT, true, idle);
+		text_add(page, " of ");
+		text_add_number(page, NUMBER_COUNT, true, cJSON_GetArraySize(replicas));
+		text_add(page, " got no request.");
+	}
+}
+
 static void add_sentence(struct text *page, const cJSON *fleet)
 {
 	struct result_value imbalance = number_of(fleet, "imbalance");
@@ -68,7 +88,9 @@ static void add_sentence(struct text *page, const cJSON *fleet)
 	text_add_number(page, NUMBER_RATE, true, imbalance.value);
 	text_add(page, " times the mean, and Jain's index is ");
 	text_add_number(page, NUMBER_RATE, true, jain.value);
-	text_add(page, " (1 if all have the same, 1 over their number if one has all).</p>\n");
+	text_add(page, " (1 if all have the same, 1 over their number if one has all).");
+	add_idle(page, cJSON_GetObjectItemCaseSensitive(fleet, "replicas"));
+	text_add(page, "</p>\n");
 }
 
 static void add_head_cells(

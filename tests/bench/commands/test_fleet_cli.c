@@ -341,7 +341,8 @@ Test(fleet_cli, a_fleet_of_equal_groups_is_that_of_its_replicas, .timeout = 60)
 		{"group\nbig\n", "replicas"},
 		{"group\treplicas\nbig\t0\n", "column replicas: found '0', expected at least 1"},
 		{"group\treplicas\nbig\t1025\n", "column replicas"},
-		{"group\treplicas\tgpu\nbig\t2\tnone-such\n", "none-such"},
+		{"group\treplicas\tgpu\nbig\t2\tnone-such\n",
+			"fleet.tsv: group big: gpu 'none-such'"},
 		{"group\treplicas\n", "0 replicas"},
 		{"group\treplicas\tkv_block\nbig\t2\t9\n", "found a column 'kv_block'"},
 		{"group\treplicas\ttensor_parallel_size\nbig\t2\t3\n", "expected 1, 2, 4 or 8"},
@@ -387,6 +388,27 @@ static char *told_by(struct process_result result)
 	require(result.code == 0, "%s", result.err);
 	free(result.out);
 	return result.err;
+}
+
+/* Of groups whose times were never compared with a GPU the first is named, not the first of all. */
+Test(fleet_cli, uncalibrated_groups_are_named, .timeout = 60)
+{
+	struct replay_fixture fixture;
+	char table[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	temporary_write(fixture.folder, "fleet.tsv",
+		"group\treplicas\tgpu\none\t1\th200-qwen3-0.6b\ntwo\t1\tl40s-datasheet\n"
+		"three\t1\ta100-datasheet\n",
+		table);
+	struct process_result result = RUN(
+		fixture.trace, "--trace-block-size", "16", "--out", fixture.out, "--fleet", table);
+	require(result.code == 0, "%s", result.err);
+	require(strstr(result.out, "uncalibrated: the times of profile l40s-datasheet were") !=
+			NULL,
+		"%s", result.out);
+	process_result_free(&result);
+	replay_fixture_close(&fixture);
 }
 
 Test(fleet_cli, advice_names_the_limits_of_groups, .timeout = 60)

@@ -171,6 +171,28 @@ Test(page_sections, evenness_of_a_fleet_is_said_in_words)
 	}
 }
 
+Test(page_sections, replicas_without_a_request_are_counted)
+{
+	static const struct {
+		const char *replicas, *words;
+	} rows[] = {{"{\"requests\":0},{\"requests\":2},{\"requests\":0}",
+			    "if one has all). 2 of 3 got no request.</p>"},
+		{"{\"requests\":1},{\"requests\":2}", "if one has all).</p>"},
+		{"{},{\"requests\":null}", "if one has all).</p>"}};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct result result = {0};
+		char text[256];
+		snprintf(text, sizeof(text),
+			"{\"fleet\":{\"imbalance\":1,\"jain\":1,\"replicas\":[%s]}}",
+			rows[i].replicas);
+		cJSON *root = cJSON_Parse(text);
+		result.root.node = root;
+		require_in(add_fleet, &result, rows[i].words);
+		cJSON_Delete(root);
+	}
+}
+
 /* made_plan.c: c0 has 6.96 and c1 20.01 requests/s a GPU, within 10 %; the end of c1's is 100 %. */
 Test(page_sections, configurations_of_a_plan_have_their_bars)
 {
