@@ -142,7 +142,7 @@ static void add_who(struct text *text, const struct plan_configuration_state *st
 	}
 	text_add(text, state->model);
 	text_add(text, " on ");
-	text_add(text, state->gpu);
+	text_add(text, state->profile);
 }
 
 static void add_carried(struct text *text, const struct probe_figures *figures)

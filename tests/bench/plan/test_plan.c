@@ -680,8 +680,11 @@ Test(plan, names_each_profile_of_a_fleet_once)
 	}
 	snprintf(path, sizeof(path), "%s/fleet.tsv", folder);
 	file_write(path, table.bytes, table.byte_count);
-	free(quire(0, "plan " TRACE " --max-requests 50 --slo-ttft-ms 2000 --replicates 0 "
-		      "--router round-robin --fleet @/fleet.tsv --out @/f"));
+	char *said = quire(0, "plan " TRACE " --max-requests 50 --slo-ttft-ms 2000 --replicates 0 "
+			      "--router round-robin --fleet @/fleet.tsv --out @/f");
+	require(strstr(said, "on my-profile.json, profile.json, profile.json2.json carry") != NULL,
+		"%s", said);
+	free(said);
 	open_plan(&plan, "f");
 	cr_assert_str_eq(plan.configurations[0].profile,
 		"my-profile.json, profile.json, profile.json2.json");
