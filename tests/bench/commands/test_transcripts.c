@@ -86,6 +86,11 @@ Test(transcripts, results)
 	require_transcript("results");
 }
 
+Test(transcripts, folders)
+{
+	require_transcript("folders");
+}
+
 Test(transcripts, refusals)
 {
 	require_transcript("refusals");

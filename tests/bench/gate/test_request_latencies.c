@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/text.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -105,4 +106,27 @@ Test(request_latencies, a_damaged_baseline_is_refused)
 		request_latencies_close(&latencies);
 		json_document_close(&document);
 	}
+}
+
+/* As many as are kept, and one more. */
+Test(request_latencies, of_too_many_requests_are_not_known)
+{
+	struct text table = {0};
+	struct request_latencies latencies;
+	struct error error = {0};
+
+	text_add(&table, HEADER);
+	for (uint32_t i = 0; i <= REQUEST_LATENCIES_MAX; i++) {
+		text_format(&table, "%u\t9\t1\t2\t3\t4\n", i);
+	}
+	enum status status = read_text(&latencies, table.bytes, 0, REQUEST_LATENCIES_MAX, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(latencies.count, REQUEST_LATENCIES_MAX);
+	require_equal(latencies.ns[LATENCY_E2E][REQUEST_LATENCIES_MAX - 1], 4);
+	request_latencies_close(&latencies);
+	status = read_text(&latencies, table.bytes, 0, REQUEST_LATENCIES_MAX + 1, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(latencies.count, 0);
+	request_latencies_close(&latencies);
+	text_deinit(&table);
 }

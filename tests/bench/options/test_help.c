@@ -76,6 +76,42 @@ Test(help, long_texts_are_broken_between_words)
 		"                                  twenty one two\n");
 }
 
+static const char *word_at(uint32_t index)
+{
+	static const char *const words[] = {"fast", "slow", NULL};
+
+	return words[index];
+}
+
+static const char *about_word(uint32_t index)
+{
+	return index == 0 ? "at once" : "later";
+}
+
+/* All that may be said behind an option's own text, in its order. */
+Test(help, words_default_and_alias_follow_the_text)
+{
+	struct option option = {.name = "o", .kind = OPTION_TEXTS, .help = "how", .alias = "x"};
+	char text[OPTION_HELP_BYTES];
+
+	option_help(&option, text);
+	cr_assert_str_eq(text, "how; also -x; may be given several times");
+	option = (struct option){.name = "o",
+		.kind = OPTION_WORD,
+		.help = "",
+		.word_at = word_at,
+		.about_word = about_word,
+		.initial = "fast",
+		.alias = "x"};
+	option_help(&option, text);
+	cr_assert_str_eq(text, "fast: at once; slow: later; default fast; also -x");
+	option.initial = "";
+	option.about_word = NULL;
+	option.help = "how";
+	option_help(&option, text);
+	cr_assert_str_eq(text, "how; also -x");
+}
+
 static void require_options(const struct command *command, const char *text)
 {
 	struct option option;
