@@ -8,6 +8,7 @@
 #include "bench/record/run_outcome.h"
 #include "bench/replay/run.h"
 #include "bench/replay/run_to_folder.h"
+#include "engine/policy.h"
 #include "tests/harness/files.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -281,4 +282,49 @@ Test(capacity, shares_of_the_limits_are_those_of_the_steps)
 	require_near(outcome.budget_mean, sums.tokens / sums.steps / budget, "budget_mean");
 	require_near(outcome.budget_peak, sums.most_tokens / budget, "budget_peak");
 	temporary_remove(folder);
+}
+
+/* ---- the formula of capacity.h, with prices that are a line ---- */
+
+enum { STEP_NS = 1000, ROW_NS = 10, TOKEN_NS = 3 };
+
+static enum status price_line(
+	void *state, const struct step_counts *counts, uint64_t *elapsed_ns, struct error *error)
+{
+	(void)state;
+	(void)error;
+	*elapsed_ns = STEP_NS + ROW_NS * counts->decode_rows + TOKEN_NS * counts->prefill_tokens;
+	return STATUS_OK;
+}
+
+/* Most rows are best. Each of them stands in a step with so many prompt tokens as come for a
+   decode token, and no step is longer than the budget. */
+Test(capacity, rows_leave_room_for_the_prompts_of_their_step)
+{
+	const struct runner pricer = {.price = price_line};
+	const struct step_sums sums = {.decode_steps = 100,
+		.decode_rows = 5000,
+		.decode_running = 5000,
+		.prompts = 50,
+		.prefill_tokens = 15000};
+	struct engine_config limits = {.policy = policy_at(0),
+		.max_num_seqs = 1000,
+		.kv_block_count = 100000,
+		.max_num_batched_tokens = 800};
+	double ns;
+
+	/* 3 tokens of prompts for each decode token: 200 rows and 600 tokens */
+	require(limits.policy->mixes_phases, "another policy");
+	require(capacity_time(&sums, &limits, 1, &pricer, &ns), "no price");
+	double expected = 5000.0 * (STEP_NS + 200 * ROW_NS) / 200 + 15000.0 * TOKEN_NS;
+	require(ns > expected - 1e-6 && ns < expected + 1e-6, "%g, not %g", ns, expected);
+	/* fewer seats, then fewer blocks */
+	limits.max_num_seqs = 160;
+	require(capacity_time(&sums, &limits, 1, &pricer, &ns), "no price");
+	expected = 5000.0 * (STEP_NS + 160 * ROW_NS) / 160 + 15000.0 * TOKEN_NS;
+	require(ns > expected - 1e-6 && ns < expected + 1e-6, "%g, not %g", ns, expected);
+	limits.kv_block_count = 320;
+	require(capacity_time(&sums, &limits, 4, &pricer, &ns), "no price");
+	expected = 5000.0 * (STEP_NS + 80 * ROW_NS) / 80 + 15000.0 * TOKEN_NS;
+	require(ns > expected - 1e-6 && ns < expected + 1e-6, "%g, not %g", ns, expected);
 }
