@@ -1,3 +1,4 @@
+#include <cJSON.h>
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -251,4 +252,47 @@ Test(page_plan, a_half_written_plan_is_refused)
 	snprintf(file, sizeof(file), "%s/%s", path, PLAN_PROBES);
 	require(unlink(file) == 0, "%s cannot be removed", file);
 	require_refusal(&directory, 1, STATUS_FILE, "plan.tsv");
+}
+
+/* The page of a plan one of whose ends of sampling is not known. */
+static char *page_with_open_end(const char *end)
+{
+	char name[TEMPORARY_PATH_BYTES + 16];
+	const char *directory = path;
+
+	make_plan(folder, "plan", &made_plan_ordinary, path);
+	snprintf(name, sizeof(name), "%s/plan.json", path);
+	char *text = file_read(name, NULL);
+	cJSON *root = cJSON_Parse(text);
+	cJSON *answer = cJSON_GetObjectItem(root, "answer");
+	cJSON_ReplaceItemInObject(cJSON_GetObjectItem(answer, "sampling"), end, cJSON_CreateNull());
+	free(text);
+	text = cJSON_Print(root);
+	file_write(name, text, strlen(text));
+	free(text);
+	cJSON_Delete(root);
+	return make_page(folder, &directory, 1, "page.html");
+}
+
+/* A bar without an end reaches to the edge of the scale. */
+Test(page_plan, an_open_lower_end_reaches_the_edge)
+{
+	char *page = page_with_open_end("low");
+
+	require_has(page, "<td>open to 7.308\u00a0requests/s</td><td class=\"picture\">"
+			  "<span class=\"interval sampling\"><i style=\"left:0.0%;width:");
+	free(page);
+}
+
+Test(page_plan, an_open_upper_end_reaches_the_edge)
+{
+	char *page = page_with_open_end("high");
+	const char *bar = strstr(page, "<td>6.542\u00a0requests/s to open</td>"
+				       "<td class=\"picture\"><span class=\"interval sampling\">"
+				       "<i style=\"left:");
+	double left, width;
+	require(bar != NULL, "no open bar");
+	require_equal(sscanf(strstr(bar, "left:"), "left:%lf%%;width:%lf%%", &left, &width), 2);
+	require(left > 0 && left + width > 99.9 && left + width < 100.1, "%g and %g", left, width);
+	free(page);
 }

@@ -226,3 +226,14 @@ Test(page_sections, configurations_of_a_plan_have_their_bars)
 	free(page);
 	temporary_remove(folder);
 }
+
+Test(page_sections, contents_link_to_their_targets)
+{
+	static const struct page_link links[] = {{"one", "First"}, {"two", "Second"}, {0}};
+	struct text page = {0};
+
+	page_contents(&page, links);
+	cr_assert_str_eq(page.bytes, "<nav aria-label=\"Contents\"><a href=\"#one\">First</a> "
+				     "<a href=\"#two\">Second</a></nav>\n</header>\n<main>\n");
+	text_deinit(&page);
+}
