@@ -250,6 +250,21 @@ static void check_inputs(struct operands *operands, const char *name, bool is_wr
 	}
 }
 
+/* A kernel that leaves an element as it was differs from the twin only if the twin writes it. Of
+   prefill the first tokens are those of decode rows, which stay. */
+static void check_written(const struct operands *operands, const char *name)
+{
+	const struct operand *out = &operands->operand[OPERAND_OUT];
+	const float *values = out->host;
+
+	if (out->type == OPERAND_BYTES || strcmp(name, "prefill_attention") == 0) {
+		return;
+	}
+	for (size_t i = 0; i < out->count; i++) {
+		require(!isnan(values[i]), "%s: the twin left element %zu", name, i);
+	}
+}
+
 static void check_twin(const struct op *op, const struct op_case *c, enum case_values values)
 {
 	struct operands operands = {.op_case = c,
@@ -263,6 +278,7 @@ static void check_twin(const struct op *op, const struct op_case *c, enum case_v
 	require_equal(operands.code, 0);
 	check_inputs(&operands, op->name, false);
 	op->twin(&operands);
+	check_written(&operands, op->name);
 	check_inputs(&operands, op->name, true);
 	for (uint32_t i = 0; i < OPERANDS_MAX; i++) {
 		const struct operand *operand = &operands.operand[i];
@@ -285,6 +301,33 @@ Test(op_table, twins_read_what_kernels_read, .timeout = 120)
 			}
 		}
 	}
+}
+
+/* Rows without context, as the padding of a graph, get zeroes. */
+Test(op_table, padded_rows_of_decode_are_zero)
+{
+	static const uint32_t contexts[] = {65, 3, 0, 0, 0};
+	const struct op_case c = {.rows = 5,
+		.heads = 4,
+		.kv_heads = 2,
+		.head_dim = 32,
+		.block_size = 16,
+		.context = 65,
+		.chunk = 1,
+		.contexts = contexts};
+	struct operands operands = {
+		.op_case = &c, .memory = &device, .set_count = 1, .is_checked = true};
+	const struct op *op = op_find("decode_attention");
+	const size_t width = (size_t)c.heads * c.head_dim;
+
+	op->open(&operands);
+	op->twin(&operands);
+	check_written(&operands, op->name);
+	const float *out = operand_host(&operands, OPERAND_OUT);
+	for (size_t i = 0; i < c.rows * width; i++) {
+		require((out[i] == 0) == (i >= 2 * width), "element %zu is %g", i, (double)out[i]);
+	}
+	operands_close(&operands);
 }
 
 /* What is timed has no host side but lists, and every set its own values. */

@@ -1,5 +1,7 @@
 #include <criterion/criterion.h>
 
+#include <string.h>
+
 #include "engine/shape/model_config.h"
 #include "engine/shape/work.h"
 #include "tests/harness/require.h"
@@ -92,4 +94,44 @@ Test(work, ranges_without_counts_are_unknown)
 		work_embedding(5, 1024).bytes + work_rms_norm(5, 1024).bytes);
 	require_equal(work_of_range(&model, "lm_head", &FIVE_ROWS).bytes,
 		work_linear(5, 1024, 151936, 4).bytes);
+}
+
+/* Each range of qwen3-0.6b by its tensors: hidden 1,024, queries 2,048, keys 1,024 (values too),
+   intermediate 3,072, vocabulary 151,936. A linear layer moves its weight and its rows. */
+Test(work, every_range_moves_its_tensors)
+{
+	const uint64_t hidden = 1024, query = 2048, key = 1024, inner = 3072, words = 151936;
+	struct model_config model = model_named("qwen3-0.6b");
+
+	for (uint64_t rows = 0; rows < 7; rows += 3) {
+		const struct range_counts counts = {rows, 2, 100, 7};
+		/* bytes in units of 2 for each row, and at all; FLOPs */
+		const struct {
+			const char *name;
+			uint64_t of_rows, of_all, flops;
+		} ranges[] = {
+			{"embedding", 2 * hidden + 2 + 2 * hidden, 0, 0},
+			{"input_norm", 4 * hidden, 0, 0},
+			{"qkv", hidden + query + 2 * key, hidden * (query + 2 * key),
+				2 * rows * hidden * (query + 2 * key)},
+			{"qk_norm_rope_store", 2 * (query + 2 * key), 0, 0},
+			{"decode_attention", 2 * query, 2 * 100 * key, 4 * 100 * query},
+			{"prefill_attention", 0, 0, 4 * 7 * query},
+			{"o", query + hidden, query * hidden, 2 * rows * query * hidden},
+			{"post_norm", 4 * hidden, 0, 0},
+			{"gate_up", hidden + inner, 2 * inner * hidden, 4 * rows * inner * hidden},
+			{"silu_mul", 3 * inner, 0, 0},
+			{"down", inner + hidden, inner * hidden, 2 * rows * inner * hidden},
+			{"exchange", work_exchange_add_rms_norm(1, hidden, 2).bytes / 2, 0, 0},
+			{"lm_head", hidden + 2 * words, words * hidden, 2 * rows * words * hidden},
+			{"sampler", 2 * words + 2, 0, 0},
+		};
+		for (uint32_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+			bool is_known = rows > 0 || strstr(ranges[i].name, "attention") != NULL;
+			struct work work = work_of_range(&model, ranges[i].name, &counts);
+			uint64_t bytes = 2 * (rows * ranges[i].of_rows + ranges[i].of_all);
+			require_equal(work.bytes, is_known ? bytes : 0);
+			require_equal(work.flops, ranges[i].flops);
+		}
+	}
 }

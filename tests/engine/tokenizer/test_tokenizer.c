@@ -535,6 +535,27 @@ Test(tokenizer, a_vocabulary_that_does_not_hold_together_is_refused)
 	free(text);
 }
 
+/* Bytes are spelled as by GPT-2: those that are printed in Latin-1 as themselves, the others from
+   U+0100 on. */
+Test(tokenizer, every_byte_has_a_token)
+{
+	for (uint32_t byte = 0, others = 0; byte < 256; byte++) {
+		bool is_printed = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
+		uint32_t point = is_printed ? byte : 256 + others++;
+		char place[32], expected[64];
+		struct error error = {STATUS_OK, ""};
+		if (point < 128) {
+			snprintf(place, sizeof(place), "model vocab %c", (char)point);
+		} else {
+			snprintf(place, sizeof(place), "model vocab %c%c", (char)(0xc0 | point >> 6),
+				(char)(0x80 | (point & 63)));
+		}
+		snprintf(expected, sizeof(expected), "found no token for the byte 0x%02x", byte);
+		require_equal(open_changed(place, NULL, &error), STATUS_INPUT);
+		require(strstr(error.text, expected) != NULL, "%s: %s", place, error.text);
+	}
+}
+
 Test(tokenizer, an_expression_keeps_its_meaning_or_is_refused)
 {
 	static const struct change changes[] = {

@@ -63,6 +63,24 @@ Test(attention, rope_table_is_that_of_transformers, .timeout = 60)
 	free(table);
 }
 
+/* transformers holds theta as float32. */
+Test(attention, rope_theta_counts_as_float32)
+{
+	enum { POSITIONS = 2000, DIM = 64 };
+	float *given = memory_take(POSITIONS * DIM, sizeof(*given));
+	float *held = memory_take(POSITIONS * DIM, sizeof(*held));
+
+	for (uint32_t i = 0; i < 20; i++) {
+		double theta = 1e4 + i * 12345.6789;
+		rope_table_fill(given, POSITIONS, DIM, theta);
+		rope_table_fill(held, POSITIONS, DIM, (double)(float)theta);
+		require(memcmp(given, held, POSITIONS * DIM * sizeof(*given)) == 0, "theta %.17g",
+			theta);
+	}
+	free(given);
+	free(held);
+}
+
 enum { POSITION_LIMIT = 1000 };
 
 static void rotate_by_formula(double *out, const float *in, const float *weight, uint32_t position,
