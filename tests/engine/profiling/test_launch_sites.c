@@ -106,11 +106,13 @@ Test(launch_sites, nodes_are_kept_however_many_there_are)
 		push("qkv", i % 28, i);
 		launch_sites_note_node(&sites, i);
 		pop();
+		launch_sites_note_copy(&sites, NODES + i, 1 + i / 2); /* of one that is far away */
 	}
 	launch_sites_note_launch(&sites, 1);
 	for (uint32_t i = 1; i <= NODES; i++) {
 		struct kernel_record record = found(1, i);
 		require_equal(record.rows, i);
+		require_equal(found(1, NODES + i).rows, 1 + i / 2);
 		require_equal(launch_sites_at(&sites, record.graph_site).layer, i % 28);
 	}
 }

@@ -422,6 +422,55 @@ Test(routers, random_and_two_choices_reach_every_open_replica_by_their_seed)
 	}
 }
 
+/* The same draws by hand: the n-th open replica; of two different ones the first drawn, unless the
+   other has fewer requests. */
+static void body_drawn(struct prop *prop, const void *context)
+{
+	const bool is_random = strcmp(context, "random") == 0;
+	const struct router_request request = {.prompt_tokens = 1, .block_size = BLOCK_SIZE};
+	const uint32_t replicas = prop_range(prop, 1, REPLICAS_MAX);
+	const uint64_t seed = prop_range(prop, 0, 99);
+	struct router router, twin;
+
+	open_router(&router, context, NULL, replicas, seed);
+	open_router(&twin, context, NULL, replicas, seed);
+	for (uint32_t i = prop_range(prop, 1, 20); i > 0; i--) {
+		struct replica_view views[REPLICAS_MAX];
+		uint32_t open[REPLICAS_MAX], count = 0, always = prop_range(prop, 0, replicas - 1);
+		for (uint32_t k = 0; k < replicas; k++) {
+			views[k] = (struct replica_view){
+				.is_open = k == always || prop_chance(prop, 2, 3),
+				.requests = prop_range(prop, 0, 2),
+				.kv_blocks = 10};
+			open[count] = k;
+			count += views[k].is_open;
+		}
+		/* who is alone is not drawn at random */
+		uint32_t first = is_random && count == 1 ? 0 : router_draw(&twin, count);
+		uint32_t second = first;
+		if (!is_random && count > 1) {
+			second = router_draw(&twin, count - 1);
+			second += second >= first;
+		}
+		bool has_fewer = views[open[second]].requests < views[open[first]].requests;
+		require_equal(
+			router_pick(&router, &request, views), open[has_fewer ? second : first]);
+	}
+	router_close(&router);
+	router_close(&twin);
+}
+
+Test(routers, drawn_picks_are_those_of_the_same_draws)
+{
+	static const char *const names[] = {"random", "two-choices"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct prop_options options = {
+			.name = names[i], .body = body_drawn, .context = names[i], .trials = 300};
+		cr_assert(prop_holds(&options));
+	}
+}
+
 Test(routers, a_session_moves_only_when_its_replica_leaves)
 {
 	struct replica_view views[8];
