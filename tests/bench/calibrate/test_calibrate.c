@@ -8,6 +8,7 @@
 #include "sim/cost_model.h"
 #include "sim/price_by_operations.h"
 
+#include <cJSON.h>
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -1008,6 +1009,56 @@ Test(calibrate_command, takes_three_minutes_of_gpu_at_most)
 }
 
 /* The number of GPUs goes from the runs to the points, and from there into the profile. */
+static cJSON *json_of(const char *name)
+{
+	char path[TEMPORARY_PATH_BYTES + 32];
+	size_t bytes;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	char *text = file_read(path, &bytes);
+	cJSON *root = cJSON_Parse(text);
+	require(root != NULL, "no %s", name);
+	free(text);
+	return root;
+}
+
+static void require_line(const char *points, const cJSON *object, const char *key)
+{
+	const cJSON *node = cJSON_GetObjectItemCaseSensitive(object, key);
+	char line[512];
+
+	require(node != NULL, "no %s", key);
+	if (cJSON_IsString(node)) {
+		snprintf(line, sizeof(line), "# %s %s\n", key, node->valuestring);
+	} else {
+		snprintf(line, sizeof(line), "# %s %.0f\n", key, node->valuedouble);
+	}
+	require(strstr(points, line) != NULL, "no line '%s'", line);
+}
+
+/* Points name the run that they are from, in its own words. */
+static void require_origin(void)
+{
+	static const char *const of_run[] = {"date", "commit", "command"};
+	static const char *const of_config[] = {"model", "kv_blocks", "tensor_parallel_size"};
+	char path[TEMPORARY_PATH_BYTES + 32];
+	size_t bytes;
+
+	snprintf(path, sizeof(path), "%s/c/points.tsv", folder);
+	char *points = file_read(path, &bytes);
+	cJSON *provenance = json_of("c/run/provenance.json");
+	cJSON *summary = json_of("c/run/summary.json");
+	const cJSON *config = cJSON_GetObjectItemCaseSensitive(summary, "config");
+
+	for (uint32_t i = 0; i < 3; i++) {
+		require_line(points, provenance, of_run[i]);
+		require_line(points, config, of_config[i]);
+	}
+	cJSON_Delete(provenance);
+	cJSON_Delete(summary);
+	free(points);
+}
+
 Test(calibrate_command, a_profile_is_for_the_ranks_that_it_measured)
 {
 	static const char replay[] = "replay @/t.jsonl --gpu @/c/two.json --out @/r --force";
@@ -1019,6 +1070,7 @@ Test(calibrate_command, a_profile_is_for_the_ranks_that_it_measured)
 		"calibrate --runner sim --gpu h200 -tp 2 --name two --out @/c --budget 10");
 	require(strstr(text, "held out") != NULL, "%s", text);
 	free(text);
+	require_origin();
 	for (uint32_t ranks = 1; ranks <= 4; ranks *= 2) {
 		snprintf(arguments, sizeof(arguments), "%s -tp %u", replay, ranks);
 		text = quire_output(folder, ranks == 2 ? 0 : 2, arguments);

@@ -183,6 +183,46 @@ Test(model_config, malformed_files_are_refused_with_field_and_expectation)
 		"num_key_value_heads: found 2, expected a divisor");
 }
 
+/* The published config.json with another value of a size. */
+static enum status read_with(
+	const char *field, unsigned long long value, struct model_config *out, struct error *error)
+{
+	const char *whole = CONFIG_TEXT ROPE_TEXT "}";
+	char text[2048];
+
+	const char *place = strstr(whole, field) + strlen(field) + strlen("\": ");
+	snprintf(text, sizeof(text), "%.*s%llu%s", (int)(place - whole), whole, value,
+		place + strspn(place, "0123456789"));
+	memset(error, 0, sizeof(*error));
+	return read_text(text, out, error);
+}
+
+Test(model_config, sizes_have_their_ranges)
+{
+	static const struct {
+		const char *field;
+		unsigned long long most;
+	} sizes[] = {{"hidden_size", 131072}, {"num_hidden_layers", 1024},
+		{"num_attention_heads", 1024}, {"num_key_value_heads", 1024}, {"head_dim", 1024},
+		{"intermediate_size", 1048576}, {"vocab_size", 16777216},
+		{"max_position_embeddings", 268435456}};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct model_config config;
+		struct error error;
+		char expected[128];
+		snprintf(expected, sizeof(expected),
+			"%s: found %llu, expected an integer in [1, %llu]", sizes[i].field,
+			sizes[i].most + 1, sizes[i].most);
+		require_equal(read_with(sizes[i].field, sizes[i].most + 1, &config, &error),
+			STATUS_INPUT);
+		require(strstr(error.text, expected) != NULL, "%s", error.text);
+		/* The most may go with no other size, but is no number out of range. */
+		(void)read_with(sizes[i].field, sizes[i].most, &config, &error);
+		require(strstr(error.text, "an integer in") == NULL, "%s", error.text);
+	}
+}
+
 Test(model_config, deep_nesting_is_an_error_and_no_crash)
 {
 	enum { DEPTH = 100000 };

@@ -477,6 +477,9 @@ Test(tokenizer, unsupported_settings_are_refused_by_name)
 		{"model byte_fallback", "true", "model.byte_fallback: found true"},
 		{"model ignore_merges", "3", "model.ignore_merges: found 3"},
 		{"model strange", "false", "model.strange"},
+		{"model types", "\"BPE\"", "model.types"},
+		{"pre_tokenizer typed", "1", "pre_tokenizer.typed"},
+		{"added_tokens 2 ids", "1", "added_tokens[2].ids"},
 		{"model", "[]", "model: found an array"},
 		{"added_tokens", "{}", "added_tokens: found an object"},
 		{"added_tokens 0 single_word", "true", "added_tokens[0].single_word: found true"},
@@ -547,8 +550,8 @@ Test(tokenizer, every_byte_has_a_token)
 		if (point < 128) {
 			snprintf(place, sizeof(place), "model vocab %c", (char)point);
 		} else {
-			snprintf(place, sizeof(place), "model vocab %c%c", (char)(0xc0 | point >> 6),
-				(char)(0x80 | (point & 63)));
+			snprintf(place, sizeof(place), "model vocab %c%c",
+				(char)(0xc0 | point >> 6), (char)(0x80 | (point & 63)));
 		}
 		snprintf(expected, sizeof(expected), "found no token for the byte 0x%02x", byte);
 		require_equal(open_changed(place, NULL, &error), STATUS_INPUT);
