@@ -4,6 +4,8 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/shape/weight_shape.h"
 #include "tests/harness/require.h"
@@ -221,6 +223,58 @@ Test(model_config, sizes_have_their_ranges)
 		(void)read_with(sizes[i].field, sizes[i].most, &config, &error);
 		require(strstr(error.text, "an integer in") == NULL, "%s", error.text);
 	}
+}
+
+/* A plain name is the built-in model, whatever lies in the current folder; one with a slash is a
+   folder if there is one. */
+Test(model_config, a_folder_may_have_the_name_of_a_model)
+{
+	static const char *const names[] = {"qwen3-8b", "Qwen/Qwen3-8B"};
+	char folder[TEMPORARY_PATH_BYTES];
+	struct error error = {STATUS_OK, ""};
+	struct model_config config;
+
+	temporary_folder(folder);
+	require(chdir(folder) == 0, "no %s", folder);
+	for (uint32_t has_folder = 0; has_folder < 2; has_folder++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			bool is_builtin = false;
+			require_equal(
+				model_config_find_builtin(names[i], &config, &is_builtin, &error),
+				STATUS_OK);
+			require(is_builtin == (i == 0 || !has_folder), "%s", names[i]);
+			require(!is_builtin || config.hidden_size == 4096, "%s", names[i]);
+		}
+		require(has_folder || (mkdir(names[0], 0755) == 0 && mkdir("Qwen", 0755) == 0 &&
+					      mkdir(names[1], 0755) == 0),
+			"no folders");
+	}
+	require(chdir("/") == 0, "no /");
+	temporary_remove(folder);
+}
+
+Test(model_config, what_is_written_reads_back_to_the_last_bit)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	struct error error = {STATUS_OK, ""};
+	struct model_config config, read;
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/config.json", folder);
+	require_equal(model_config_find("qwen3-0.6b", &config, &error), STATUS_OK);
+	for (uint32_t i = 1; i <= 100; i++) {
+		config.rms_norm_eps = 1e-6 * i / 7;
+		config.rope_theta = 1e5 * i / 3;
+		FILE *file = fopen(path, "w");
+		require(file != NULL, "no %s", path);
+		model_config_write(&config, file);
+		require_equal(fclose(file), 0);
+		enum status status = model_config_find(folder, &read, &error);
+		require(status == STATUS_OK, "%s", error.text);
+		require(read.rms_norm_eps == config.rms_norm_eps, "%.17g", config.rms_norm_eps);
+		require(read.rope_theta == config.rope_theta, "%.17g", config.rope_theta);
+	}
+	temporary_remove(folder);
 }
 
 Test(model_config, deep_nesting_is_an_error_and_no_crash)
