@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "engine/engine_internal.h"
 #include "engine/policy.h"
@@ -740,6 +742,78 @@ Test(engine, its_check_reaches_the_blocks, .signal = SIGABRT)
 	open_bench(&bench, &policy_mixed, 4, 16, 2);
 	bench.engine->scheduler.blocks.free_count--;
 	engine_check(bench.engine);
+}
+
+enum { CORRUPTIONS = 12 };
+
+/* What no step leaves behind, in an engine of two running sequences and a waiting one. */
+static void corrupt(struct scheduler *scheduler, uint32_t which)
+{
+	struct sequence *first = scheduler->running.head, *last = scheduler->running.tail;
+
+	switch (which) {
+	case 0:
+		scheduler->blocks.blocks[first->block_table[0]].reference_count++;
+		break;
+	case 1:
+		scheduler->blocks.blocks[first->block_table[0]].reference_count--;
+		break;
+	case 2:
+		first->block_table[0] = last->block_table[0];
+		break;
+	case 3:
+		first->row = last->row;
+		break;
+	case 4:
+		scheduler->free_rows[0] = ~UINT64_C(0);
+		break;
+	case 5:
+		scheduler->waiting.count++;
+		break;
+	case 6:
+		scheduler->running.tail = first;
+		break;
+	case 7:
+		last->previous = NULL;
+		break;
+	case 8:
+		scheduler->waiting.head->status = SEQUENCE_RUNNING;
+		break;
+	case 9:
+		first->cached_count++;
+		break;
+	case 10:
+		last->block_count--;
+		break;
+	default:
+		first->token_count = first->computed_count;
+	}
+}
+
+Test(engine, its_check_finds_what_no_step_leaves_behind)
+{
+	struct bench bench;
+
+	open_bench(&bench, &policy_mixed, 4, 16, 2);
+	for (uint64_t id = 0; id < 3; id++) {
+		add(&bench, id, 9, 8);
+	}
+	expect_step(&bench, "A0 b0 b0 b0 c0 A1 b1 b1 b1 c1");
+	engine_check(bench.engine);
+	for (uint32_t which = 0; which < CORRUPTIONS; which++) {
+		int state = 0;
+		pid_t child = fork();
+		if (child == 0) {
+			require(freopen("/dev/null", "w", stderr) != NULL, "no /dev/null");
+			signal(SIGABRT, SIG_DFL);
+			corrupt(&bench.engine->scheduler, which);
+			engine_check(bench.engine);
+			_exit(0);
+		}
+		require(child > 0 && waitpid(child, &state, 0) == child, "no child");
+		require(WIFSIGNALED(state) && WTERMSIG(state) == SIGABRT, "corruption %u", which);
+	}
+	close_bench(&bench);
 }
 
 /* Finished sequences come out in order, stay valid until the next is taken, and are used again. */

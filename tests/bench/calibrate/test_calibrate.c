@@ -1067,7 +1067,8 @@ Test(calibrate_command, a_profile_is_for_the_ranks_that_it_measured)
 	temporary_write(folder, "t.jsonl",
 		"{\"timestamp\":0,\"input_length\":50,\"output_length\":20}\n", NULL);
 	char *text = quire_output(folder, 0,
-		"calibrate --runner sim --gpu h200 -tp 2 --name two --out @/c --budget 10");
+		"calibrate --runner sim --gpu h200 -tp 2 --kv-blocks 1234567 --name two "
+		"--out @/c --budget 10");
 	require(strstr(text, "held out") != NULL, "%s", text);
 	free(text);
 	require_origin();
