@@ -1,9 +1,11 @@
 #include "engine/base/input_file.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,4 +84,59 @@ Test(input_file, that_is_made_is_there_for_processes_that_are_forked)
 	require_content(paths[0], "of the parent");
 	input_file_drop(paths[0]);
 	input_file_drop(paths[1]);
+}
+
+static void heed(int signal)
+{
+	(void)signal;
+}
+
+/* Puts a pipe in place of the standard input, into which a child writes 20 lines with pauses. */
+static pid_t write_slowly(void)
+{
+	int ends[2];
+
+	require(pipe(ends) == 0, "no pipe");
+	pid_t child = fork();
+	if (child == 0) {
+		for (int i = 0; i < 20; i++) {
+			usleep(2000);
+			require(write(ends[1], "line\n", 5) == 5, "cannot write");
+		}
+		_exit(0);
+	}
+	require(child > 0 && dup2(ends[0], STDIN_FILENO) == STDIN_FILENO, "no child");
+	close(ends[0]);
+	close(ends[1]);
+	return child;
+}
+
+/* Signals interrupt the reads; what could not be read leaves nothing behind. */
+Test(input_file, a_pipe_is_copied_to_its_end_or_not_at_all)
+{
+	const struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+	const struct sigaction action = {.sa_handler = heed};
+	struct error error = {STATUS_OK, ""};
+	char found[128] = "";
+
+	int ends[2];
+	/* an end that can only be written */
+	require(pipe(ends) == 0 && dup2(ends[1], STDIN_FILENO) == STDIN_FILENO, "no pipe");
+	require_equal(input_spool("-", &error), STATUS_FILE);
+	pid_t child = write_slowly();
+	memset(&error, 0, sizeof(error));
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	enum status status = input_spool("-", &error);
+	setitimer(ITIMER_REAL, &never, NULL);
+	require(status == STATUS_OK, "%s", error.text);
+	require(waitpid(child, NULL, 0) == child, "no child");
+	for (int i = 0; i < 2; i++) { /* each time from its start */
+		int descriptor = input_descriptor("-", INPUT_FILE_OR_PIPE, &error);
+		require_equal(read(descriptor, found, sizeof(found)), 100);
+		close(descriptor);
+	}
+	input_file_drop("-");
+	close(ends[0]);
+	close(ends[1]);
 }
