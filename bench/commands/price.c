@@ -18,35 +18,66 @@ struct price_request {
 	uint64_t most;
 };
 
-static enum status open_profile(struct runner *out, const struct json_object *config,
-	const struct price_request *request, struct gpu_profile_choice *choice, struct error *error)
+/* The models of a run, and what they price by. */
+struct opened {
+	struct gpu_profile_choice choice;
+	struct price_models models;
+	struct runner *of_replica; /* (replicas) owned; zeroed: not open */
+};
+
+static void close_models(struct opened *opened)
+{
+	for (uint32_t i = 0; i <= opened->models.replicas; i++) {
+		struct runner *runner =
+			i < opened->models.replicas ? &opened->of_replica[i] : &opened->models.host;
+		if (runner->close != NULL) {
+			runner->close(runner->state);
+		}
+	}
+	free(opened->of_replica);
+}
+
+/* To be closed after a failure too. */
+static enum status open_models(struct opened *out, const struct json_object *config,
+	const struct price_request *request, struct error *error)
 {
 	const char *name, *policy;
 	struct model_config model;
-	uint32_t ranks;
+	uint32_t ranks, replicas = 1;
 
 	json_text(config, "policy", &policy, error);
 	json_text(config, "model", &name, error);
 	TRY(json_u32(config, "tensor_parallel_size", 1, 64, &ranks, error));
+	if (json_has(config, "replicas")) {
+		TRY(json_u32(config, "replicas", 1, 65536, &replicas, error));
+	}
 	name = request->model != NULL ? request->model : name;
 	TRY(model_config_find(name, &model, error));
-	TRY(gpu_profile_choose(request->gpu, policy, model.name, ranks, choice, error));
-	return cost_model_open(out, &model, &choice->profile, ranks, error);
+	TRY(gpu_profile_choose(request->gpu, policy, model.name, ranks, &out->choice, error));
+	out->of_replica = memory_take(replicas, sizeof(*out->of_replica));
+	out->models.of_replica = out->of_replica;
+	out->models.replicas = replicas;
+	TRY(cost_model_open(&out->of_replica[0], &model, &out->choice.profile, ranks, error));
+	for (uint32_t i = 1; i < replicas; i++) {
+		cost_model_open_beside(&out->of_replica[i], &out->of_replica[0]);
+	}
+	cost_model_open_beside(&out->models.host, &out->of_replica[0]);
+	return STATUS_OK;
 }
 
 /* Reads the steps, and writes each where a file is asked for. */
-static enum status read_steps(struct price_study *study, const char *directory, uint32_t replicas,
-	const struct runner *profile, const char *out, struct error *error)
+static enum status read_steps(struct price_study *study, const char *directory,
+	const struct price_models *models, const char *out, struct error *error)
 {
 	struct output_file file = {.file = NULL};
 
 	if (out == NULL) {
-		return price_study_read(study, directory, profile, replicas, NULL, error);
+		return price_study_read(study, directory, models, NULL, error);
 	}
 	TRY(output_file_open(&file, out, error));
 	struct table_writer *each = memory_take(1, sizeof(*each));
 	table_begin(each, file.file, PRICE_STEP_COLUMNS);
-	enum status status = price_study_read(study, directory, profile, replicas, each, error);
+	enum status status = price_study_read(study, directory, models, each, error);
 	table_end(each);
 	free(each);
 	if (status == STATUS_OK) {
@@ -59,22 +90,20 @@ static enum status read_steps(struct price_study *study, const char *directory, 
 static enum status show(const char *directory, const struct json_object *config,
 	const struct price_request *request, struct error *error)
 {
-	struct gpu_profile_choice choice;
 	struct price_study study = {.cell_count = 0};
-	struct runner profile;
-	uint32_t replicas = 1;
+	struct opened opened = {.of_replica = NULL};
 
-	if (json_has(config, "replicas")) {
-		TRY(json_u32(config, "replicas", 1, 65536, &replicas, error));
-	}
-	TRY(open_profile(&profile, config, request, &choice, error));
-	enum status status = read_steps(&study, directory, replicas, &profile, request->out, error);
-	profile.close(profile.state);
+	enum status status = open_models(&opened, config, request, error);
 	if (status == STATUS_OK) {
-		printf("%s priced by profile %s: %s\n", directory, choice.profile.name,
-			choice.profile.description);
-		if (choice.note[0] != '\0') {
-			printf("uncalibrated: %s\n", choice.note);
+		status = read_steps(&study, directory, &opened.models, request->out, error);
+	}
+	close_models(&opened);
+	if (status == STATUS_OK) {
+		const struct gpu_profile_choice *choice = &opened.choice;
+		printf("%s priced by profile %s: %s\n", directory, choice->profile.name,
+			choice->profile.description);
+		if (choice->note[0] != '\0') {
+			printf("uncalibrated: %s\n", choice->note);
 		}
 		price_study_print(&study, (uint32_t)request->most, stdout);
 	}

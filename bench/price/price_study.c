@@ -67,40 +67,40 @@ void price_study_close(struct price_study *study)
 	memset(study, 0, sizeof(*study));
 }
 
-/* ---- heat ---- */
+/* ---- recent prompts ---- */
 
-/* The latest steps with prompts of a replica, in order. Where more of them lie within STEP_HEAT_NS,
+/* The latest steps with prompts of a replica, in order. Where more of them lie within STEP_RECENT_NS,
    the first are forgotten. */
-enum { HEAT_STEPS = 1024 };
+enum { RECENT_STEPS = 1024 };
 
-struct heat {
-	uint64_t start_ns[HEAT_STEPS], end_ns[HEAT_STEPS];
+struct recent {
+	uint64_t start_ns[RECENT_STEPS], end_ns[RECENT_STEPS];
 	uint64_t count; /* of all */
 };
 
-static double heat_at(const struct heat *heat, uint64_t now_ns)
+static double recent_share(const struct recent *recent, uint64_t now_ns)
 {
-	uint64_t from_ns = now_ns > STEP_HEAT_NS ? now_ns - STEP_HEAT_NS : 0, busy_ns = 0;
-	uint64_t known = u64_min(heat->count, HEAT_STEPS);
+	uint64_t from_ns = now_ns > STEP_RECENT_NS ? now_ns - STEP_RECENT_NS : 0, busy_ns = 0;
+	uint64_t known = u64_min(recent->count, RECENT_STEPS);
 
 	for (uint64_t i = 1; i <= known; i++) {
-		uint32_t at = (heat->count - i) % HEAT_STEPS;
-		if (heat->end_ns[at] <= from_ns) {
+		uint32_t at = (recent->count - i) % RECENT_STEPS;
+		if (recent->end_ns[at] <= from_ns) {
 			break;
 		}
-		busy_ns += heat->end_ns[at] - u64_max(heat->start_ns[at], from_ns);
+		busy_ns += recent->end_ns[at] - u64_max(recent->start_ns[at], from_ns);
 	}
-	return (double)busy_ns / (double)STEP_HEAT_NS;
+	return (double)busy_ns / (double)STEP_RECENT_NS;
 }
 
-static void add_heat(struct heat *heat, const struct priced_step *step)
+static void add_recent(struct recent *recent, const struct priced_step *step)
 {
-	uint32_t at = heat->count % HEAT_STEPS;
+	uint32_t at = recent->count % RECENT_STEPS;
 
 	if (step->counts.prefill_rows > 0) {
-		heat->start_ns[at] = step->start_ns;
-		heat->end_ns[at] = step->start_ns + step->measured_ns;
-		heat->count++;
+		recent->start_ns[at] = step->start_ns;
+		recent->end_ns[at] = step->start_ns + step->measured_ns;
+		recent->count++;
 	}
 }
 
@@ -110,9 +110,8 @@ struct reader {
 	struct table_reader table;
 	uint32_t field[STEP_COLUMN_COUNT]; /* TABLE_NO_COLUMN: the table lacks it */
 	uint32_t replica_field;
-	uint32_t replicas;
-	const struct runner *profile;
-	struct heat *heats; /* (replicas) owned */
+	const struct price_models *models;
+	struct recent *recent; /* (replicas) owned */
 };
 
 /* A price needs these; the steps of older engines lack some of the other counts. */
@@ -136,7 +135,7 @@ static enum status find_columns(struct reader *reader, struct error *error)
 		}
 	}
 	reader->replica_field = TABLE_NO_COLUMN;
-	if (reader->replicas > 1) {
+	if (reader->models->replicas > 1) {
 		table_reader_column(
 			&reader->table, STEP_REPLICA_COLUMN, &reader->replica_field, error);
 	}
@@ -176,21 +175,32 @@ static enum status read_step(struct reader *reader, struct priced_step *step, st
 
 /* What tells a step that was launched ahead is the time that the host took: it is one of two prices
    of the profile, and the nearer one is meant. */
-static enum status price(
-	const struct runner *profile, struct priced_step *step, struct error *error)
+static enum status find_launch(
+	const struct runner *host, struct priced_step *step, struct error *error)
 {
 	struct batch batch = {.counts = step->counts};
 	struct step_time after, ahead;
 
-	TRY(profile->execute(profile->state, &batch, NULL, &after, error));
+	TRY(host->execute(host->state, &batch, NULL, &after, error));
 	batch.is_ahead = true;
-	TRY(profile->execute(profile->state, &batch, NULL, &ahead, error));
+	TRY(host->execute(host->state, &batch, NULL, &ahead, error));
 	step->is_ahead = ahead.host_ns < after.host_ns &&
 			 2 * step->measured_host_ns < ahead.host_ns + after.host_ns;
-	const struct step_time *time = step->is_ahead ? &ahead : &after;
-	step->predicted_ns = time->elapsed_ns;
-	step->predicted_host_ns = time->host_ns;
-	step->is_outside = time->is_outside;
+	return STATUS_OK;
+}
+
+static enum status price(const struct price_models *models, uint64_t replica,
+	struct priced_step *step, struct error *error)
+{
+	const struct runner *model = &models->of_replica[replica];
+	struct step_time time;
+
+	TRY(find_launch(&models->host, step, error));
+	const struct batch batch = {.counts = step->counts, .is_ahead = step->is_ahead};
+	TRY(model->execute(model->state, &batch, NULL, &time, error));
+	step->predicted_ns = time.elapsed_ns;
+	step->predicted_host_ns = time.host_ns;
+	step->is_outside = time.is_outside;
 	return STATUS_OK;
 }
 
@@ -220,11 +230,11 @@ static enum status read_all(struct price_study *study, struct reader *reader,
 		TRY(read_step(reader, &step, error));
 		if (reader->replica_field != TABLE_NO_COLUMN) {
 			TRY(table_reader_u64(&reader->table, reader->replica_field,
-				reader->replicas - 1, &replica, error));
+				reader->models->replicas - 1, &replica, error));
 		}
-		TRY(price(reader->profile, &step, error));
-		step.heat = heat_at(&reader->heats[replica], step.start_ns);
-		add_heat(&reader->heats[replica], &step);
+		TRY(price(reader->models, replica, &step, error));
+		step.recent = recent_share(&reader->recent[replica], step.start_ns);
+		add_recent(&reader->recent[replica], &step);
 		price_study_add(study, &step);
 		write_step(each, i, &step);
 	}
@@ -232,20 +242,19 @@ static enum status read_all(struct price_study *study, struct reader *reader,
 }
 
 enum status price_study_read(struct price_study *study, const char *directory,
-	const struct runner *profile, uint32_t replicas, struct table_writer *each,
-	struct error *error)
+	const struct price_models *models, struct table_writer *each, struct error *error)
 {
-	struct reader reader = {.replicas = replicas, .profile = profile};
+	struct reader reader = {.models = models};
 	char path[PATH_BYTES_MAX];
 
-	check(replicas > 0);
+	check(models->replicas > 0);
 	TRY(path_format(path, error, "%s/%s", directory, RESULT_STEPS));
 	enum status status = table_reader_open(&reader.table, path, NULL, error);
 	if (status == STATUS_OK) {
-		reader.heats = memory_take(replicas, sizeof(*reader.heats));
+		reader.recent = memory_take(models->replicas, sizeof(*reader.recent));
 		status = read_all(study, &reader, each, error);
 	}
-	free(reader.heats);
+	free(reader.recent);
 	table_reader_close(&reader.table);
 	return status;
 }

@@ -39,11 +39,18 @@ struct price_study {
 void price_study_add(struct price_study *study, const struct priced_step *step);
 void price_study_close(struct price_study *study);
 
-/* Prices the steps of DIR/steps.tsv, a run of `replicas`, and adds them. profile: an open cost
-   model. each: table of every step, PRICE_STEP_COLUMNS, begun; NULL: none. */
+/* Cost models of one profile. What a step costs may depend on those before it, so each replica has
+   a model of its own, which executes the replica's steps once and in order. */
+struct price_models {
+	const struct runner *of_replica; /* (replicas) open */
+	uint32_t replicas;
+	struct runner host; /* open; is only asked what the host takes of a step */
+};
+
+/* Prices the steps of DIR/steps.tsv, a run of as many replicas, and adds them. each: table of every
+   step, PRICE_STEP_COLUMNS, begun; NULL: none. */
 enum status price_study_read(struct price_study *study, const char *directory,
-	const struct runner *profile, uint32_t replicas, struct table_writer *each,
-	struct error *error);
+	const struct price_models *models, struct table_writer *each, struct error *error);
 
 /* A row for each step in the order of steps.tsv. ahead, outside: 1 or 0. */
 #define PRICE_STEP_COLUMNS                                                                         \

@@ -90,17 +90,17 @@ static void launch_name(uint32_t group, struct text *text)
 	text_add(text, group == 1 ? "before the step in front ended" : "after it");
 }
 
-enum { HEATS = 5 };
+enum { RECENT_SHARES = 5 };
 
 /* None, then a quarter each. */
-static uint32_t heat_of(const struct priced_step *step)
+static uint32_t recent_of(const struct priced_step *step)
 {
-	return step->heat <= 0 ? 0 : u32_min(1 + (uint32_t)(4 * step->heat), HEATS - 1);
+	return step->recent <= 0 ? 0 : u32_min(1 + (uint32_t)(4 * step->recent), RECENT_SHARES - 1);
 }
 
-static void heat_name(uint32_t group, struct text *text)
+static void recent_name(uint32_t group, struct text *text)
 {
-	static const char *const names[HEATS] = {
+	static const char *const names[RECENT_SHARES] = {
 		"nothing", "up to a quarter", "up to a half", "up to three quarters", "more"};
 
 	text_add(text, names[group]);
@@ -125,6 +125,6 @@ const struct step_view step_views[STEP_VIEWS] = {
 	{"the same, by decode rows beside them", beside_of, step_octave_name},
 	{"the same, by the longest context of a prompt token", prompt_context_of, step_octave_name},
 	{"launched", launch_of, launch_name},
-	{"share of the 0.2 s before that went to steps with prompts", heat_of, heat_name},
+	{"share of the 0.2 s before that went to steps with prompts", recent_of, recent_name},
 	{"what the profile was fitted to", hull_of, hull_name},
 };

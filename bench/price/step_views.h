@@ -18,10 +18,10 @@ struct priced_step {
 	uint64_t predicted_ns, predicted_host_ns;
 	bool is_ahead;	 /* its host time is nearer to that of a step that was launched ahead */
 	bool is_outside; /* of what the profile was fitted to */
-	double heat;	 /* share of the STEP_HEAT_NS before it that went to steps with prompts */
+	double recent;	 /* share of the STEP_RECENT_NS before it that went to steps with prompts */
 };
 
-#define STEP_HEAT_NS UINT64_C(200000000)
+#define STEP_RECENT_NS UINT64_C(200000000)
 
 enum { STEP_GROUPS = 40, STEP_NO_GROUP = STEP_GROUPS };
 

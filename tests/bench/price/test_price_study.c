@@ -41,7 +41,11 @@ static enum status fake_execute(void *state, const struct batch *batch, int32_t 
 	return STATUS_OK;
 }
 
-static const struct runner fake = {.name = "fake", .execute = fake_execute};
+static const struct runner fakes[REPLICAS] = {
+	{.name = "fake", .execute = fake_execute}, {.name = "fake", .execute = fake_execute}};
+static const struct price_models models = {.of_replica = fakes,
+	.replicas = REPLICAS,
+	.host = {.name = "fake", .execute = fake_execute}};
 
 static uint64_t draw_count(struct prop *prop)
 {
@@ -49,10 +53,10 @@ static uint64_t draw_count(struct prop *prop)
 }
 
 /* The share of the 0.2 s before a step in which its replica computed prompts. */
-static double naive_heat(const struct drawn *drawn, uint32_t at)
+static double naive_recent(const struct drawn *drawn, uint32_t at)
 {
 	const struct priced_step *step = &drawn->steps[at];
-	double from = (double)step->start_ns - (double)STEP_HEAT_NS, busy = 0;
+	double from = (double)step->start_ns - (double)STEP_RECENT_NS, busy = 0;
 
 	from = from < 0 ? 0 : from;
 	for (uint32_t i = 0; i < at; i++) {
@@ -63,7 +67,7 @@ static double naive_heat(const struct drawn *drawn, uint32_t at)
 			busy += end - (start > from ? start : from);
 		}
 	}
-	return busy / (double)STEP_HEAT_NS;
+	return busy / (double)STEP_RECENT_NS;
 }
 
 static void draw(struct prop *prop, struct drawn *drawn)
@@ -92,7 +96,7 @@ static void draw(struct prop *prop, struct drawn *drawn)
 		step->predicted_host_ns = step->is_ahead ? 2000 : 30000;
 		step->predicted_ns = step->predicted_host_ns + 1000 * counts->decode_rows +
 				     77 * counts->prefill_tokens + counts->decode_context_tokens;
-		step->heat = naive_heat(drawn, i);
+		step->recent = naive_recent(drawn, i);
 	}
 }
 
@@ -183,7 +187,7 @@ static void accounts(struct prop *prop, const void *context)
 
 	draw(prop, &drawn);
 	write_steps(&drawn, context);
-	require(price_study_read(&study, context, &fake, REPLICAS, NULL, &error) == STATUS_OK, "%s",
+	require(price_study_read(&study, context, &models, NULL, &error) == STATUS_OK, "%s",
 		error.text);
 	require_sum(&study.all, &drawn, takes_all, NULL, "all");
 	for (struct group group = {0, 0}; group.view < STEP_VIEWS; group.view++) {
@@ -216,7 +220,7 @@ Test(price_study, puts_steps_into_the_groups_that_it_names)
 						  .prefill_rows = 1,
 						  .prefill_tokens = 300,
 						  .prefill_longest_context = 4096},
-		.heat = 0.25,
+		.recent = 0.25,
 		.is_ahead = true};
 	static const char *const names[STEP_VIEWS] = {"both", NULL, NULL, NULL, "256 to 511",
 		"16 to 31", "4096 to 8191", "before the step in front ended", "up to a half",
@@ -254,21 +258,26 @@ static void tear_down(void)
 TestSuite(price_cli, .init = set_up, .fini = tear_down, .timeout = 60);
 
 /* What a profile has priced it prices again: by a calibrated one, where steps are launched ahead,
-   and by one of rates. */
+   by one whose steps depend on those before, and by one of rates. */
 Test(price_cli, finds_no_error_in_a_simulation_by_the_same_profile)
 {
-	static const char *const gpus[] = {"h200-qwen3-0.6b", "h200-datasheet"};
+	static const char *const gpus[] = {"h200-qwen3-0.6b", "@/hot.json", "h200-datasheet"};
 
-	for (uint32_t i = 0; i < 2; i++) {
-		char order[256];
+	struct process_result made = shell_run(folder,
+		"sed '1a \"heat\": {\"prompt\": 0.5, \"decode\": 0.5, \"decay_ns\": 5e6},' "
+		"'" QUIRE_SOURCE_DIR "/sim/profiles/h200-qwen3-0.6b.json' > hot.json");
+	cr_assert_eq(made.code, 0, "%s", made.err);
+	process_result_free(&made);
+	for (uint32_t i = 0; i < sizeof(gpus) / sizeof(gpus[0]); i++) {
+		char order[512];
 		snprintf(order, sizeof(order),
-			"replay @/t.jsonl --gpu %s --steps --force --out @/sim", gpus[i]);
+			"replay @/t.jsonl --replicas %u --gpu %s --steps --force --out @/sim",
+			1 + i % 2, gpus[i]);
 		free(quire_output(folder, 0, order));
 		snprintf(order, sizeof(order),
 			"price @/sim --gpu %s --out @/steps.txt && "
-			"awk 'NR > 1 && ($3 != $4 || $5 != $6) {bad++} END {exit bad > 0 || NR < "
-			"100}' "
-			"@/steps.txt",
+			"awk 'NR > 1 && ($3 != $4 || $5 != $6) {bad++} "
+			"END {exit bad > 0 || NR < 100}' @/steps.txt",
 			gpus[i]);
 		char *text = quire_output(folder, 0, order);
 		cr_assert(strstr(text, "+0.00     0.00   +0.00") != NULL, "%s", text);
