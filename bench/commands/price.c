@@ -5,6 +5,8 @@
 #include "engine/base/output_file.h"
 #include "engine/base/path.h"
 #include "engine/model/config_json.h"
+#include "engine/router/router.h"
+#include "engine/shape/weight_shape.h"
 #include "reports/results/results.h"
 #include "sim/cost_model.h"
 #include "sim/profile_choice.h"
@@ -47,12 +49,13 @@ static enum status open_models(struct opened *out, const struct json_object *con
 
 	json_text(config, "policy", &policy, error);
 	json_text(config, "model", &name, error);
-	TRY(json_u32(config, "tensor_parallel_size", 1, 64, &ranks, error));
+	TRY(json_u32(config, "tensor_parallel_size", 1, TENSOR_PARALLEL_MAX, &ranks, error));
 	if (json_has(config, "replicas")) {
-		TRY(json_u32(config, "replicas", 1, 65536, &replicas, error));
+		TRY(json_u32(config, "replicas", 1, ROUTER_REPLICAS_MAX, &replicas, error));
 	}
 	name = request->model != NULL ? request->model : name;
 	TRY(model_config_find(name, &model, error));
+	TRY(weight_shard_check(&model, (struct weight_shard){.ranks = ranks}, error));
 	TRY(gpu_profile_choose(request->gpu, policy, model.name, ranks, &out->choice, error));
 	out->of_replica = memory_take(replicas, sizeof(*out->of_replica));
 	out->models.of_replica = out->of_replica;

@@ -69,8 +69,8 @@ void price_study_close(struct price_study *study)
 
 /* ---- recent prompts ---- */
 
-/* The latest steps with prompts of a replica, in order. Where more of them lie within STEP_RECENT_NS,
-   the first are forgotten. */
+/* The latest steps with prompts of a replica, in order. Where more of them lie within
+   STEP_RECENT_NS, the first are forgotten. */
 enum { RECENT_STEPS = 1024 };
 
 struct recent {

@@ -74,6 +74,17 @@ Test(price_cli, says_what_it_needs)
 	}
 }
 
+Test(price_cli, refuses_ranks_that_do_not_divide_the_model)
+{
+	free(quire_output(folder, 0, "replay @/t.jsonl --steps --out @/sim"));
+	char *text = quire_output(folder, 2,
+		"price @/sim --gpu h200-datasheet 2>/dev/null >/dev/null && sed -i "
+		"'s/\"tensor_parallel_size\":\t1/\"tensor_parallel_size\":\t5/' "
+		"@/sim/summary.json && " QUIRE_EXECUTABLE " price @/sim --gpu h200-datasheet");
+	cr_assert(strstr(text, "5") != NULL && strstr(text, "heads") != NULL, "%s", text);
+	free(text);
+}
+
 Test(price_cli, names_the_line_of_a_step_that_no_run_recorded)
 {
 	free(quire_output(folder, 0, "replay @/t.jsonl --steps --out @/sim"));
