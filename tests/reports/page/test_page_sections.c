@@ -237,3 +237,72 @@ Test(page_sections, contents_link_to_their_targets)
 				     "<a href=\"#two\">Second</a></nav>\n</header>\n<main>\n");
 	text_deinit(&page);
 }
+
+/* Demands that the value stands in a cell behind *at, and goes on behind it. */
+static void require_cell(
+	const char **at, enum number_format format, const struct result_value *value)
+{
+	struct text cell = {0};
+
+	text_add(&cell, "<td>");
+	text_add_number(&cell, format, value->has_value, value->value);
+	const char *found = strstr(*at, cell.bytes);
+	require(found != NULL, "'%s' is not in '%.200s'", cell.bytes, *at);
+	*at = found + cell.byte_count;
+	text_deinit(&cell);
+}
+
+enum { COMPARED_MOST = 3 };
+
+/* Results in which no two figures are equal, in three digits either. */
+static void fill_results(struct result *results)
+{
+	double next = 3;
+
+	memset(results, 0, COMPARED_MOST * sizeof(*results));
+	for (uint32_t k = 0; k < COMPARED_MOST; k++) {
+		results[k].verdict = "stable";
+		text_add(&results[k].legend, "run");
+		for (uint32_t i = 0; i < RESULT_NUMBER_COUNT; i++) {
+			put(&results[k], (enum result_number)i, next *= 1.02);
+		}
+		for (uint32_t i = 0; i < LATENCY_COUNT * STATISTIC_COUNT; i++) {
+			results[k].latency_ms[i / STATISTIC_COUNT][i % STATISTIC_COUNT] =
+				(struct result_value){true, next *= 1.02};
+		}
+	}
+}
+
+/* Each latency and each total of each result, in the order of rows and columns. */
+Test(page_sections, tables_have_every_figure_of_every_result)
+{
+	static struct result results[COMPARED_MOST];
+
+	fill_results(results);
+	for (uint32_t count = 1; count <= COMPARED_MOST; count++) {
+		struct text page = {0};
+		page_latencies(&page, results, count);
+		const char *at = page.bytes;
+		for (uint32_t i = 0; i < LATENCY_COUNT * STATISTIC_COUNT; i++) {
+			for (uint32_t k = 0; k < count; k++) {
+				require_cell(&at, count == 1 ? NUMBER_MS : NUMBER_TIME_MS,
+					&results[k].latency_ms[i / STATISTIC_COUNT]
+							      [i % STATISTIC_COUNT]);
+			}
+		}
+		require(strstr(at, "<td>") == NULL, "more cells than figures: %s", at);
+		text_deinit(&page);
+		page_totals(&page, results, count);
+		at = page.bytes;
+		for (uint32_t i = 0; i < RESULT_NUMBER_COUNT; i++) {
+			for (uint32_t k = 0; k < count; k++) {
+				require_cell(&at, metrics_table[i].format, &results[k].numbers[i]);
+			}
+		}
+		require(strstr(at, "<td>") == NULL, "more cells than figures: %s", at);
+		text_deinit(&page);
+	}
+	for (uint32_t k = 0; k < COMPARED_MOST; k++) {
+		text_deinit(&results[k].legend);
+	}
+}
