@@ -11,6 +11,12 @@
 
    For any other text, or a number beyond 64 bits, they return false and leave *value unchanged. */
 
+/* The word that agrees with a count: 1 request exceeds, 2 requests exceed. */
+static inline const char *word_of_count(uint64_t count, const char *one, const char *many)
+{
+	return count == 1 ? one : many;
+}
+
 /* Digits only; leading zeros are allowed. */
 bool digits_to_u64(const char *text, size_t bytes, uint64_t *value);
 bool text_to_u64(const char *text, uint64_t *value); /* up to the NUL */

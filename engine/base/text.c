@@ -156,6 +156,26 @@ void text_add_escaped(struct text *text, const char *string)
 	}
 }
 
+void text_add_shell_word(struct text *text, const char *word)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789_-+=:,./@%";
+
+	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+		text_add(text, word);
+		return;
+	}
+	text_add(text, "'");
+	for (; *word != '\0'; word++) {
+		if (*word == '\'') {
+			text_add(text, "'\\''");
+		} else {
+			text_add_bytes(text, word, 1);
+		}
+	}
+	text_add(text, "'");
+}
+
 void text_add_gnuplot_string(struct text *text, const char *string)
 {
 	/* At the start of a string gnuplot takes a doubled quote for its end. */

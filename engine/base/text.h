@@ -33,6 +33,9 @@ void text_repair_utf8(char *string);
    control characters become U+FFFD, line breaks and tabs become spaces. */
 void text_add_escaped(struct text *text, const char *string);
 
+/* A word of a command line, in single quotes where a shell would change it. */
+void text_add_shell_word(struct text *text, const char *word);
+
 /* For a gnuplot script: an expression that is the string, cleaned of the same characters. */
 void text_add_gnuplot_string(struct text *text, const char *string);
 

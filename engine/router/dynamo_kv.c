@@ -42,7 +42,8 @@ static int64_t logit(const struct router *router, const struct router_request *r
 }
 
 /* exp(-x), x >= 0, by + - * / alone, so that it is the same on every machine: a power series of
-   x / 2^n, squared n times. The relative error is below 1e-12. */
+   x / 2^n, squared n times. The relative error is below 1e-12, which fixed-point numbers of 2^-32
+   (workloads/generate/fixed.h) cannot have. */
 static double exp_of_negative(double x)
 {
 	enum { TERMS = 14 };

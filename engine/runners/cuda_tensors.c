@@ -140,7 +140,8 @@ enum status cuda_tensors_open_pool(struct cuda_tensors *tensors, const struct mo
 {
 	tensors->pool_elements = pool_bytes / 2 / model->num_hidden_layers / sizeof(uint16_t);
 	TRY(allocate(&tensors->pool, pool_bytes, 1, "the KV pool", error));
-	return cuda_status((int)cudaMemset(tensors->pool, 0, pool_bytes), "cudaMemset", error);
+	return cuda_status(cuda_fill_dummy(tensors->pool, pool_bytes / sizeof(uint16_t)),
+		"filling the KV pool", error);
 }
 
 void cuda_tensors_close_pool(struct cuda_tensors *tensors)

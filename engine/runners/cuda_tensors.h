@@ -40,7 +40,8 @@ enum status cuda_tensors_open(struct cuda_tensors *tensors, const struct weights
 	struct weight_shard shard, const struct model_step_limits *limits, struct error *error);
 void cuda_tensors_close(struct cuda_tensors *tensors);
 
-/* Allocates the KV pool, zeroed. */
+/* Allocates the KV pool, filled by cuda_fill_dummy(): contexts that a trace stores are read without
+   having been computed, and a GPU takes less power, so less time, for zeros than for numbers. */
 enum status cuda_tensors_open_pool(struct cuda_tensors *tensors, const struct model_config *model,
 	uint64_t pool_bytes, struct error *error);
 void cuda_tensors_close_pool(struct cuda_tensors *tensors);

@@ -5,7 +5,14 @@ extern "C" {
 
 #include <cuda_runtime.h>
 
-enum { UPLOAD_BYTES = 32 << 20, DUMMY_THREADS = 256, DUMMY_EACH = 8 };
+enum {
+	UPLOAD_BYTES = 32 << 20,
+	DUMMY_THREADS = 256,
+	DUMMY_EACH = 8,
+	FILL_ELEMENTS = 32 << 20,
+	FILL_KEY = 0x6b76, /* any one will do */
+	FILL_SHIFT = 7,
+};
 
 /* ---- dummy weights ---- */
 
@@ -55,6 +62,31 @@ static int make_dummy(uint16_t *out, const struct model_config *config, uint64_t
 		part_row += whole.rows;
 	}
 	return cudaGetLastError();
+}
+
+/* The first FILL_ELEMENTS are computed, and then copied behind themselves until out is full. */
+extern "C" int cuda_fill_dummy(uint16_t *out, uint64_t count)
+{
+	const uint64_t each = DUMMY_THREADS * DUMMY_EACH;
+	struct weight_dummy dummy = {};
+	dummy_range range = {};
+
+	if (count == 0) {
+		return 0;
+	}
+	dummy.key = FILL_KEY;
+	dummy.shift = FILL_SHIFT;
+	range.count = count < FILL_ELEMENTS ? count : FILL_ELEMENTS;
+	range.columns = range.whole_columns = range.count;
+	dummy_kernel<<<(uint32_t)((range.count + each - 1) / each), DUMMY_THREADS>>>(
+		out, dummy, range);
+	int code = cudaGetLastError();
+	for (uint64_t done = range.count, more; done < count && code == 0; done += more) {
+		more = count - done < done ? count - done : done;
+		code = cudaMemcpyAsync(
+			out + done, out, more * sizeof(*out), cudaMemcpyDeviceToDevice, 0);
+	}
+	return code != 0 ? code : (int)cudaDeviceSynchronize();
 }
 
 /* ---- files ---- */

@@ -23,4 +23,9 @@ int cuda_upload_weight(struct cuda_upload *upload, uint16_t *out, const struct w
 /* Waits for all copies and frees the buffers. Returns a cudaError_t as an int. */
 int cuda_upload_close(struct cuda_upload *upload);
 
+/* Fills out, on the device, with count bf16 numbers as keys and values of dummy weights are: of
+   either sign, evenly spread within 2, the same ones again every 64 MiB. Complete when it returns.
+   Returns a cudaError_t as an int. */
+int cuda_fill_dummy(uint16_t *out, uint64_t count);
+
 #endif

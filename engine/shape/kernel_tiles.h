@@ -14,10 +14,17 @@ enum {
 	SPLIT_K_MULTIPLE = 128,	  /* inputs, of which a slice is a multiple */
 	DECODE_SPLIT = 256,	  /* tokens of context in a split of decode attention */
 	DECODE_MERGERS = 4,	  /* warps of a block that merge splits */
+	DECODE_LONG = 16,	  /* splits of a row; with more, a launch is long */
 	PREFILL_QUERY_TILE = 128, /* queries in a tile of prefill attention */
 	SAMPLER_TILE = 1024,	  /* logits in a tile of the sampler */
 	SAMPLER_TILE_BYTES = 8,	  /* scratch of a tile */
 };
+
+/* Keys and values of a layer on one GPU, in bytes, that sharing has to save to be worth its own
+   cost, where rows are short. Source: kernels/attention/TUNING.md, "Decode of long rows and of
+   shared prefixes". On an H200 a step of short rows that saves 63 MiB takes 0.7 us a layer more
+   with shared splits than without, and one that saves 93 MiB takes 7.2 us less. */
+enum { DECODE_SHARING_LEAST = 72 << 20 };
 
 /* Split-K: the number of equal slices into which the inputs of a weight (K of the GEMM) are cut. It
    depends on the shape of the weight alone, never on the number of rows (batch invariance). It is

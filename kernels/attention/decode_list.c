@@ -11,6 +11,11 @@
 /* A shared entry has as many splits as leave so many entries for each block. */
 enum { SHARED_LEFT = 2 };
 
+/* Chains leave this part of a block's splits to singles, because blocks are not equally fast. There
+   are none where a block has fewer than CHAIN_SHARE splits, or less than one of CHAIN_BLOCKS blocks
+   would begin with one. */
+enum { CHAIN_REST = 8, CHAIN_SHARE = 16, CHAIN_BLOCKS = 4, CHAIN_MOST = (1 << 8) - 1 };
+
 static const uint32_t NONE = UINT32_MAX;
 
 /* Who holds the split that ends at some place of a block. */
@@ -66,6 +71,7 @@ void decode_list_open(struct decode_list *list)
 	}
 	list->generation = 0;
 	list->has_shared = memory_take(list->row_capacity, sizeof(*list->has_shared));
+	list->busy = memory_take(list->block_count, sizeof(*list->busy));
 	if (list->sharing == DECODE_SHARING_OFF) {
 		return;
 	}
@@ -80,7 +86,7 @@ void decode_list_close(struct decode_list *list)
 {
 	void **const memory[] = {(void **)&list->holders, (void **)&list->groups,
 		(void **)&list->members, (void **)&list->has_shared, (void **)&list->readers,
-		(void **)&list->order};
+		(void **)&list->order, (void **)&list->busy};
 
 	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
 		free(*memory[i]);
@@ -239,7 +245,7 @@ static uint32_t add_entries(const struct decode_list *list, const struct run *ru
 				count = u32_min(count, chunk - k);
 				claims[end++] = (struct decode_claim){.row = part_readers,
 					.index = (run->index + at + k) & 0xffffff,
-					.count = count & 0x7f};
+					.count = count & 0xff};
 				*left -= count;
 			}
 			part_readers += 2 + part;
@@ -308,6 +314,57 @@ static uint32_t fill_singles(const struct decode_list *list, const struct decode
 	return end;
 }
 
+/* Rows of the launch that have splits, if those without come last; else 0. */
+static uint32_t rows_with_splits(const struct decode_rows *rows)
+{
+	uint32_t count = 0, end = rows->first_row + rows->row_count;
+
+	while (count < rows->row_count && splits_of(rows, rows->first_row + count) > 0) {
+		count++;
+	}
+	uint32_t behind = rows->first_row + count;
+	return rows->split_start[behind] == rows->split_start[end] ? count : 0;
+}
+
+/* The splits that a block gets for chains, of `splits` of `rows` rows for each key/value head;
+   0: no chains. */
+static uint32_t chain_budget(const struct decode_list *list, uint32_t rows, uint32_t splits)
+{
+	uint64_t heads = list->shape.kv_head_count, share = splits * heads / list->block_count;
+
+	if (share < CHAIN_SHARE || CHAIN_BLOCKS * rows * heads < list->block_count) {
+		return 0;
+	}
+	return u32_from(share - share / CHAIN_REST);
+}
+
+/* Fills a chain for each row, and singles behind them. Blocks claim the chains of a row, one for
+   each key/value head, in groups; the next row goes to the group that is the first to be free.
+   Returns the number of claims. */
+static uint32_t fill_chains(const struct decode_list *list, const struct decode_rows *rows,
+	uint32_t row_count, uint32_t budget, struct decode_claim *claims)
+{
+	uint32_t groups = u32_max(list->block_count / list->shape.kv_head_count, 1);
+	uint32_t end = row_count;
+
+	memset(list->busy, 0, groups * sizeof(*list->busy));
+	for (uint32_t r = 0; r < row_count; r++) {
+		uint32_t row = rows->first_row + r, splits = splits_of(rows, row), group = 0;
+		for (uint32_t g = 1; g < groups; g++) {
+			group = list->busy[g] < list->busy[group] ? g : group;
+		}
+		uint32_t room = budget > list->busy[group] ? budget - list->busy[group] : 1;
+		uint32_t count = u32_min(u32_min(splits, room), (uint32_t)CHAIN_MOST);
+		list->busy[group] += count;
+		claims[r] = (struct decode_claim){.row = row, .index = 0, .count = count & 0xff};
+		for (uint32_t i = count; i < splits; i++) {
+			claims[end++] = (struct decode_claim){
+				.row = row, .index = i & 0xffffff, .count = 1};
+		}
+	}
+	return end;
+}
+
 bool decode_list_may_share(const struct decode_list *list, uint64_t shared_tokens, uint32_t longest)
 {
 	uint64_t elements = 2 * (uint64_t)list->shape.kv_head_count * list->shape.head_dim;
@@ -318,6 +375,19 @@ bool decode_list_may_share(const struct decode_list *list, uint64_t shared_token
 	}
 	return list->sharing == DECODE_SHARING_ON || longest > (uint32_t)DECODE_LONG ||
 	       saved >= (uint64_t)DECODE_SHARING_LEAST;
+}
+
+/* Fills chains and singles over a launch's singles, where chains are worth it. */
+static void try_chains(const struct decode_list *list, const struct decode_rows *rows,
+	struct decode_claim *claims, struct decode_launch *launch)
+{
+	uint32_t chains = rows_with_splits(rows);
+	uint32_t budget = chain_budget(list, chains, launch->count);
+
+	if (budget > 0) {
+		launch->chains = chains;
+		launch->count = fill_chains(list, rows, chains, budget, claims);
+	}
 }
 
 uint32_t decode_list_fill(struct decode_list *list, const struct decode_rows *rows,
@@ -340,6 +410,10 @@ uint32_t decode_list_fill(struct decode_list *list, const struct decode_rows *ro
 	}
 	launch->is_long &= decode_list_has_sm90(list->path, &list->shape);
 	launch->count = count - first;
+	launch->chains = 0;
+	if (launch->is_long && launch->shared == 0) {
+		try_chains(list, rows, claims + first, launch);
+	}
 	launch->readers = 2 * count;
 	if (readers > 0) {
 		memcpy(claims + count, list->readers, readers * sizeof(*list->readers));

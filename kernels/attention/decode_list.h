@@ -1,6 +1,7 @@
 #ifndef KERNELS_ATTENTION_DECODE_LIST_H
 #define KERNELS_ATTENTION_DECODE_LIST_H
 
+#include "engine/shape/kernel_tiles.h"
 #include "kernels/attention/paged_kv.h"
 #include "kernels/op/launch.h"
 
@@ -12,7 +13,6 @@ extern "C" {
 #endif
 
 enum {
-	DECODE_LONG = 16,	  /* splits of a row; with more, a launch is long */
 	DECODE_LONG_ALONE = 48,	  /* the same of a launch of one row */
 	DECODE_COLUMN_BLOCK = 8,  /* query heads that one warp computes of a shared split */
 	DECODE_COLUMN_BLOCKS = 4, /* warps that compute shared splits */
@@ -23,6 +23,7 @@ enum {
 
        shared   splits that several rows hold in equal blocks. Their keys and values are read once
                 for up to decode_list_readers() rows; more rows have several entries.
+       chain    the first splits of one row, which one block merges as it computes them
        single   one split of one row
 
    Shared entries come first, then singles. Shared entries of several splits keep more warps busy;
@@ -37,6 +38,11 @@ enum {
    DECODE_LONG_ALONE, up to which decode_cluster_sm90.cu is faster). Long launches have a kernel of
    their own, decode_shared_sm90.cu; where it does not run, none is long. */
 
+/* In a long launch without shared entries each row begins with a chain: its block stores one
+   partial result instead of one for each split, and none where the chain is the whole row. The bits
+   are the same, because splits are merged in ascending order anyway. Chains have about as many
+   splits as keep all blocks busy until the singles, which let them end together. */
+
 /* A shared entry has no row but the index of its readers, behind the claims:
 
        readers   uint32_t: table row of one of them, their number, their rows in the batch */
@@ -44,13 +50,15 @@ struct decode_claim {
 	uint32_t row; /* of the batch */
 	/* of the first split, which begins at token index * DECODE_SPLIT */
 	uint32_t index : 24;
-	uint32_t count : 7; /* splits, at most DECODE_COLUMN_BLOCKS; of a single, 1 */
+	/* splits; of a shared entry at most DECODE_COLUMN_BLOCKS, of a single 1 */
+	uint32_t count : 8;
 };
 
 /* The lists of one launch, in one array of claims. */
 struct decode_launch {
 	uint32_t first;	  /* claim */
 	uint32_t shared;  /* claims that are shared entries */
+	uint32_t chains;  /* else: claims that are chains, of the launch's rows in order */
 	uint32_t count;	  /* claims, with those */
 	uint32_t readers; /* index in uint32_t, from the array's begin, of the first readers */
 	uint32_t is_long;
@@ -69,12 +77,6 @@ enum decode_sharing {
 	DECODE_SHARING_ON,   /* wherever a whole split is shared */
 	DECODE_SHARING_OFF,
 };
-
-/* Keys and values of a layer on one GPU, in bytes, that sharing has to save to be worth its own
-   cost, where rows are short. Source: kernels/attention/TUNING.md, "Decode of long rows and of
-   shared prefixes". On an H200 a step of short rows that saves 63 MiB takes 0.7 us a layer more
-   with shared splits than without, and one that saves 93 MiB takes 7.2 us less. */
-enum { DECODE_SHARING_LEAST = 72 << 20 };
 
 /* How lists are filled, and memory for it. */
 struct decode_list {
@@ -95,6 +97,7 @@ struct decode_list {
 	bool *has_shared;  /* (row_capacity) */
 	uint32_t *readers; /* (2 * split_capacity) */
 	uint32_t *order;   /* (2 * row_capacity) readers of a run and of the group behind it */
+	uint32_t *busy;	   /* (block_count) splits of a group of blocks, while chains are filled */
 };
 
 /* The most claims that the lists of so many splits need, readers included, in any number of

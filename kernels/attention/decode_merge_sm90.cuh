@@ -210,12 +210,13 @@ template <class P> struct merge_queue {
 	}
 };
 
-/* Ends a unit: adds it to its chain, or stores it for a merger. */
+/* Ends a unit: adds it to its chain, or stores it for a merger. The partial result of a chain is
+   that of the row's first split. */
 template <class P>
 static __device__ inline void end_unit(const decode_arguments &a, const pipe<P> &pipe,
 	const tile_info &info, fold<P> &unit, fold<P> &chain, merge_queue<P> &mergers)
 {
-	if (info.kind != UNIT_WHOLE) {
+	if (P::has_shared ? info.kind == UNIT_PART : info.kind != UNIT_WHOLE) {
 		store_partial<P>(a, unit, info.split, info.kv_head);
 		if (P::has_shared) {
 			mergers.push_to_counter(pipe, info);
@@ -229,7 +230,13 @@ static __device__ inline void end_unit(const decode_arguments &a, const pipe<P> 
 	for (int i = 0; i < unit.pieces; i++) {
 		fold_add<P>(chain, i, unit.out[i], make_float2(unit.max[i], unit.sum[i]));
 	}
-	if (info.split + 1 == info.first_split + info.split_count) {
+	if (P::has_shared && info.kind != UNIT_WHOLE) {
+		if (info.kind == UNIT_CHAIN_END) {
+			store_partial<P>(a, chain, info.first_split, info.kv_head);
+			mergers.push_to_counter(pipe, info);
+			fold_clear<P>(chain);
+		}
+	} else if (info.split + 1 == info.first_split + info.split_count) {
 		store_out<P>(a, chain, info.row, info.kv_head);
 		fold_clear<P>(chain);
 	}

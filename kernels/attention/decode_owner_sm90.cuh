@@ -22,6 +22,7 @@
 struct merge_task {
 	uint32_t row, kv_head;
 	uint32_t first_split, split_count; /* of the row, within this launch */
+	uint32_t chain; /* splits whose sums are stored as the first one's; or 0 */
 };
 
 /* A lane has WIDTH consecutive elements of the query heads, all of one head; LANES lanes share a
@@ -190,6 +191,18 @@ static __device__ inline void merge_splits(const decode_arguments &a, quarter_fo
 	}
 }
 
+/* Begins with the sums of a row's chain, which has been stored. */
+template <class P>
+static __device__ inline void take_chain(
+	quarter_fold<P> &fold, const float *outs, const float2 *states)
+{
+	float2 state = __ldcg(states);
+
+	load_floats<quarter<P>::WIDTH>(fold.out, outs);
+	fold.max = state.x;
+	fold.sum = state.y;
+}
+
 /* Merges all splits of a row as they are stored, and writes a quarter. */
 template <class P>
 static __device__ inline void merge_row(
@@ -201,11 +214,15 @@ static __device__ inline void merge_row(
 	size_t first = (size_t)task.first_split * a.shape.head_count + head;
 	uint32_t *counters = span_counters(a, task.row, task.kv_head);
 	quarter_fold<P> fold = {{}, -CUDART_INF_F, 0};
+	const float *outs = a.partial_out + first * P::d + own.dimension;
 
-	for (uint32_t s = 0; s < task.split_count;) {
+	if (task.chain > 0) {
+		await_splits(counters, task.split_count, 0); /* a chain is counted as a whole */
+		take_chain<P>(fold, outs, a.partial_state + first);
+	}
+	for (uint32_t s = task.chain; s < task.split_count;) {
 		uint32_t end = await_splits(counters, task.split_count, s);
-		merge_splits<P>(a, fold, a.partial_out + first * P::d + own.dimension,
-			a.partial_state + first, s, end);
+		merge_splits<P>(a, fold, outs, a.partial_state + first, s, end);
 		s = end;
 	}
 	if (lane < SPANS) {
@@ -235,13 +252,17 @@ template <class P> static __device__ void own_rows(const decode_arguments &a, ui
 	uint32_t heads = a.shape.kv_head_count, base = a.split_start[a.first_row];
 	uint32_t end = a.row_count * heads * QUARTERS;
 
+	const struct decode_launch launch = *a.launch;
+
 	dependency_wait(); /* the launch before may have the same counters */
 	for (uint32_t t = owner * gridDim.x + blockIdx.x; t < end; t += OWNERS * gridDim.x) {
 		uint32_t unit = t / QUARTERS, row = a.first_row + unit / heads;
 		uint32_t first = a.split_start[row], count = a.split_start[row + 1] - first;
-		if (count > 1) {
+		uint32_t index = row - a.first_row;
+		uint32_t chain = index < launch.chains ? a.claims[launch.first + index].count : 0;
+		if (count > 1 && chain < count) {
 			merge_row<P>(a, quarter_of<P>(t % QUARTERS),
-				{row, unit % heads, first - base, count});
+				{row, unit % heads, first - base, count, chain});
 		}
 	}
 }
@@ -255,6 +276,23 @@ static __device__ inline void count_split(
 		atomicAdd(
 			span_counters(a, task.row, task.kv_head) + span_of(task.split_count, index),
 			1);
+	}
+	__syncwarp();
+}
+
+/* Counts the stored chain of a row, a lane for each span. */
+static __device__ inline void count_chain(
+	const decode_arguments &a, const merge_task &task, uint32_t chain)
+{
+	uint32_t lane = threadIdx.x % WARP;
+
+	fence_device();
+	if (lane < SPANS) {
+		uint32_t begin = min(span_end(task.split_count, lane), chain);
+		uint32_t end = min(span_end(task.split_count, lane + 1), chain);
+		if (begin < end) {
+			atomicAdd(span_counters(a, task.row, task.kv_head) + lane, end - begin);
+		}
 	}
 	__syncwarp();
 }
@@ -297,9 +335,13 @@ static __device__ void count_splits(const decode_arguments &a, const pipe<P> &pi
 		if (info.count == 0) {
 			return;
 		}
-		count_split(a, lane == 0,
-			{info.row, info.kv_head, info.first_split, info.split_count},
-			info.split - info.first_split);
+		uint32_t index = info.split - info.first_split;
+		merge_task task = {info.row, info.kv_head, info.first_split, info.split_count};
+		if (info.kind == UNIT_CHAIN_END) {
+			count_chain(a, task, index + 1);
+		} else {
+			count_split(a, lane == 0, task, index);
+		}
 	}
 }
 

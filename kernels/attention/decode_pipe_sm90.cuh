@@ -20,10 +20,13 @@ enum { COLUMN_BLOCK = DECODE_COLUMN_BLOCK, COLUMN_BLOCKS = DECODE_COLUMN_BLOCKS,
 static_assert((int)COLUMN_BLOCKS == WARPS + 1, "the consumers and the folder");
 enum { COLUMNS = COLUMN_BLOCK * COLUMN_BLOCKS };
 enum { SPLIT_LANES = DECODE_SPLIT / LANE_TOKENS }; /* lanes that look up a split */
+enum { LOOKUP_SPLITS = 32 / SPLIT_LANES };	   /* splits that a warp looks up at once */
 
 enum unit_kind {
 	UNIT_PART,
 	UNIT_WHOLE, /* this block computes all splits of the row and head */
+	UNIT_CHAIN, /* this block computes the row's splits from the first on, but not all */
+	UNIT_CHAIN_END,
 };
 
 /* From the scheduler to the producer. */
@@ -217,6 +220,24 @@ template <class P> struct lane_offsets {
 	uint64_t at[P::lane_steps];
 };
 
+/* Where a block is a step: without divisions. */
+template <class P>
+static __device__ inline void lookup_steps(const decode_arguments &a, lane_offsets<P> &offsets,
+	const uint32_t *table, uint32_t kv_head, const uint32_t (&position)[P::lane_steps])
+{
+	uint32_t block[P::lane_steps];
+
+#pragma unroll
+	for (uint32_t i = 0; i < P::lane_steps; i++) {
+		block[i] = table[position[i] / PAGED_KV_STEP];
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < P::lane_steps; i++) {
+		offsets.at[i] = ((uint64_t)block[i] * a.shape.kv_head_count + kv_head) *
+				(PAGED_KV_STEP * P::d);
+	}
+}
+
 /* Of tokens [first, first + LANE_TOKENS) as far as they lie before `end`; of others any. */
 template <class P>
 static __device__ inline lane_offsets<P> lookup_offsets(const decode_arguments &a,
@@ -232,6 +253,13 @@ static __device__ inline lane_offsets<P> lookup_offsets(const decode_arguments &
 		for (uint32_t i = 0; i < P::lane_steps; i++) {
 			uint32_t at = first + i * P::step;
 			position[i] = i == 0 || at < end ? at : first;
+		}
+		if (P::lane_steps > 1 && a.shape.block_size == PAGED_KV_STEP) {
+			lookup_steps<P>(a, offsets, table, kv_head, position);
+			return offsets;
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < P::lane_steps; i++) {
 			block[i] = table[position[i] / a.shape.block_size];
 		}
 #pragma unroll

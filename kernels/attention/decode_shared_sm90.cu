@@ -13,8 +13,9 @@
        scheduler ──unit──► producer ──stage──► consumers and folder ──slot──► counter
            └────────────────slot──────────────────────▲
 
-   Behind the shared units come single splits, as in decode_sm90.cu. Rows of several splits have
-   owners, which merge them (decode_owner_sm90.cuh).
+   Behind the shared units come single splits, as in decode_sm90.cu. Where nothing is shared, the
+   first splits of each row are a chain, which the folder merges. Rows of several splits have
+   owners, which merge the rest (decode_owner_sm90.cuh).
 
    Scheduling: blocks claim the entries of the host's list, each once for every key/value head. The
    first claims of a block follow from its index; later ones come from an atomic counter.
@@ -194,7 +195,7 @@ static __device__ uint32_t consume_shared(
    claim passes through load_entry(), load_row() and find_offsets() in successive rounds. */
 struct claim_lookup {
 	uint32_t claim; /* past the last: none */
-	bool is_shared;
+	bool is_shared, is_chain;
 	uint32_t kv_head;
 	struct decode_claim entry;
 	uint32_t table_row;
@@ -236,6 +237,7 @@ static __device__ inline void load_entry(
 	if (c.claim < claims.count) {
 		c.kv_head = c.claim - entry * a.shape.kv_head_count;
 		c.is_shared = entry < claims.launch.shared;
+		c.is_chain = entry < claims.launch.chains;
 		c.entry = a.claims[claims.launch.first + entry];
 	}
 }
@@ -258,13 +260,13 @@ static __device__ inline void load_row(
 	}
 }
 
-/* Lane l gets the pool offsets of tokens 64 * l to 64 * l + 63 of the claim. */
+/* Lane l gets the pool offsets of tokens 64 * l to 64 * l + 63 behind split k of the claim. */
 template <class P>
 static __device__ inline lane_offsets<P> find_offsets(
-	const decode_arguments &a, const claim_lookup &c)
+	const decode_arguments &a, const claim_lookup &c, uint32_t k)
 {
-	uint32_t lane = threadIdx.x % WARP, begin = c.entry.index * DECODE_SPLIT;
-	uint32_t end = begin + c.entry.count * DECODE_SPLIT;
+	uint32_t lane = threadIdx.x % WARP, begin = (c.entry.index + k) * DECODE_SPLIT;
+	uint32_t end = (c.entry.index + c.entry.count) * DECODE_SPLIT;
 
 	return lookup_offsets<P>(a, c.table_row, c.kv_head, begin + lane * LANE_TOKENS,
 		c.is_shared ? end : min(end, c.context));
@@ -292,6 +294,16 @@ static __device__ inline uint32_t claim_at(
 	return claims.assigned + __shfl_sync(0xffffffffu, claimed, 0);
 }
 
+static __device__ inline enum unit_kind kind_of_unit(const claim_lookup &c, uint32_t k)
+{
+	uint32_t splits = c.end_split - c.first_split; /* of the row */
+
+	if (c.is_chain && c.entry.count < splits) {
+		return k + 1 < c.entry.count ? UNIT_CHAIN : UNIT_CHAIN_END;
+	}
+	return c.is_chain || splits == 1 ? UNIT_WHOLE : UNIT_PART;
+}
+
 /* Passes the block's n-th unit to the producer: split k of a claim. */
 template <class P>
 static __device__ inline void push_unit(const decode_arguments &a, const pipe<P> &pipe,
@@ -303,7 +315,7 @@ static __device__ inline void push_unit(const decode_arguments &a, const pipe<P>
 	unit<P::step> *shared = pipe.scheduled();
 
 	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
-	if (lane / SPLIT_LANES == k) {
+	if (lane / SPLIT_LANES == k % LOOKUP_SPLITS) {
 		put_offsets<P>(*shared, lane % SPLIT_LANES, offsets);
 	}
 	if (lane == 0) {
@@ -316,7 +328,7 @@ static __device__ inline void push_unit(const decode_arguments &a, const pipe<P>
 		shared->split = c.first_split - claims.base + index;
 		shared->first_split = c.first_split - claims.base;
 		shared->split_count = c.end_split - c.first_split;
-		shared->kind = c.end_split - c.first_split == 1 ? UNIT_WHOLE : UNIT_PART;
+		shared->kind = kind_of_unit(c, k);
 	}
 	__syncwarp();
 	if (lane == 0) {
@@ -410,7 +422,7 @@ template <class P> static __device__ void schedule(const decode_arguments &a, co
 	load_row(a, claims, current);
 	for (uint32_t i = 0; current.claim < claims.count; i++) {
 		claim_lookup after_next = {claim};
-		const lane_offsets<P> offsets = find_offsets<P>(a, current);
+		lane_offsets<P> offsets = find_offsets<P>(a, current, 0);
 		load_row(a, claims, next);
 		load_entry(a, claims, after_next);
 		if (current.is_shared) {
@@ -425,6 +437,9 @@ template <class P> static __device__ void schedule(const decode_arguments &a, co
 				has_shared = false;
 			}
 			for (uint32_t k = 0; k < current.entry.count; k++, n++) {
+				if (k > 0 && k % LOOKUP_SPLITS == 0) {
+					offsets = find_offsets<P>(a, current, k);
+				}
 				push_unit<P>(a, pipe, claims, current, offsets, k, n);
 			}
 		}
@@ -472,7 +487,7 @@ static __global__ void __launch_bounds__(P::threads, 1)
 			fold_all_tiles<P>(a, pipe, first);
 		}
 	} else if (warp == COLUMN_BLOCKS) {
-		if (threadIdx.x % WARP == 0) {
+		if (P::lane_steps > 1 ? elect_lane() : threadIdx.x % WARP == 0) {
 			produce<P>(a, pipe);
 		}
 	} else if (warp == COLUMN_BLOCKS + 1) {

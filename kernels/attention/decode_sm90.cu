@@ -238,7 +238,7 @@ static __global__ void __launch_bounds__(P::threads, 1)
 	if (warp < WARPS) {
 		consume<P>(a, pipe, warp, 0);
 	} else if (warp == WARPS) {
-		if (threadIdx.x % WARP == 0) {
+		if (P::lane_steps > 1 ? elect_lane() : threadIdx.x % WARP == 0) {
 			produce<P>(a, pipe);
 		}
 	} else if (warp == WARPS + 1) {

@@ -31,6 +31,15 @@ static __device__ inline void copy_tokens(const decode_arguments &a, uint32_t st
 	for (uint32_t i = 0; i < P::lane_steps; i++) {
 		from[i] = offset[i];
 	}
+	if (P::lane_steps > 1 && count == TILE) {
+#pragma unroll
+		for (uint32_t i = 0; i < P::lane_steps; i++) {
+			uint32_t bytes = P::step * P::row, to = stage + i * bytes;
+			copy_bytes(to, a.keys + from[i], bytes, barrier, policy);
+			copy_bytes(to + P::tile_bytes, a.values + from[i], bytes, barrier, policy);
+		}
+		return;
+	}
 #pragma unroll
 	for (uint32_t i = 0; i < P::lane_steps; i++) {
 		uint32_t first = i * P::step, to = stage + first * P::row;

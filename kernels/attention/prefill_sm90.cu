@@ -266,29 +266,35 @@ template <int D>
 static __device__ inline void copy_queries(
 	const prefill_arguments &a, struct prefill_item *items, const prefill_memory<D> &at)
 {
-	const uint32_t chunks = D / 8;
+	const uint32_t chunks = D / 8, rows = WARP / chunks, turns = 8 / rows;
 	struct prefill_item item;
-	uint32_t lane = threadIdx.x % WARP;
+	uint32_t lane = threadIdx.x % WARP, chunk = lane % chunks;
+	size_t stride = (size_t)a.shape.head_count * D;
 
 	for (uint32_t round = 0; item_of_round(a, round, &item); round++) {
-		uint32_t slot = round % 2, stride = a.shape.head_count * D;
-		const uint16_t *from = a.query + (size_t)item.first_token * stride + item.head * D;
-		uint32_t shared = at.queries + slot * GROUPS * at.query_bytes;
+		uint32_t slot = round % 2, query = lane / chunks;
+		const uint16_t *first = a.query + item.first_token * stride + item.head * D;
+		const uint16_t *from = first + query * stride + chunk * 8;
+		uint32_t to = at.queries + slot * GROUPS * at.query_bytes +
+			      chunk / 8 * GROUP_QUERIES * ROW_BYTES;
 		barrier_wait(at.empty_queries + slot * 8, (round / 2 + 1) % 2);
-#pragma unroll 4
-		for (uint32_t i = lane; i < GROUPS * GROUP_QUERIES * chunks; i += WARP) {
-			uint32_t query = i / chunks, chunk = i % chunks;
-			bool is_valid = query < item.valid;
-			uint32_t to = (query / GROUP_QUERIES) * at.query_bytes +
-				      (chunk / 8) * GROUP_QUERIES * ROW_BYTES +
-				      query % GROUP_QUERIES * ROW_BYTES +
-				      ((chunk % 8) ^ (query % 8)) * 16;
-			copy16(shared + to,
-				from + (is_valid ? (size_t)query * stride : 0) + chunk * 8,
-				is_valid);
-		}
 		if (lane == 0) {
 			items[slot] = item;
+		}
+		for (uint32_t eight = 0; eight < GROUPS * GROUP_QUERIES / 8; eight++) {
+#pragma unroll
+			for (uint32_t i = 0; i < turns; i++) {
+				uint32_t row = lane / chunks + i * rows; /* of the eight */
+				bool is_valid = query < item.valid;
+				copy16(to + row * ROW_BYTES + (chunk % 8 ^ row) * 16,
+					is_valid ? from : first, is_valid);
+				query += rows;
+				from += rows * stride;
+			}
+			to += 8 * ROW_BYTES;
+			if (eight == GROUP_QUERIES / 8 - 1) {
+				to += at.query_bytes - GROUP_QUERIES * ROW_BYTES;
+			}
 		}
 		copy_commit();
 		copy_wait<0>();

@@ -18,6 +18,19 @@
 
 #ifdef QUIRE_SM90A
 
+/* True in one lane of a whole warp. The compiler then knows that one lane starts a bulk copy, and
+   makes no loop over the active lanes. */
+__device__ inline bool elect_lane()
+{
+	uint32_t is_elected;
+
+	asm volatile("{\n.reg .pred elected;\n"
+		     "elect.sync _|elected, 0xffffffff;\n"
+		     "selp.u32 %0, 1, 0, elected;\n}\n"
+		     : "=r"(is_elected));
+	return is_elected != 0;
+}
+
 /* ---- mbarriers ---- */
 
 /* Initialises an mbarrier. Each of its phases completes after this number of arrivals. */

@@ -93,12 +93,14 @@ __device__ inline uint64_t evict_first_policy()
        sizes     (rank) elements, the innermost dimension first
        strides   (rank - 1) bytes between neighbours of dimension 1 and up; dimension 0 is dense
        box       (rank) elements
+       promotion what the L2 cache reads from memory for a part of a box that it lacks
 
    The driver function is looked up at run time, because a simulation also runs on machines
    without a driver. Returns a cudaError_t. */
 static inline int tensor_map_make(CUtensorMap *map, const uint16_t *tensor, uint32_t rank,
 	const cuuint64_t *sizes, const cuuint64_t *strides, const cuuint32_t *box,
-	CUtensorMapSwizzle swizzle)
+	CUtensorMapSwizzle swizzle,
+	CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
 {
 	const cuuint32_t ones[] = {1, 1, 1, 1, 1};
 	void *function = NULL;
@@ -111,8 +113,8 @@ static inline int tensor_map_make(CUtensorMap *map, const uint16_t *tensor, uint
 	}
 	CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(map,
 		CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, rank, const_cast<uint16_t *>(tensor), sizes,
-		strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+		strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	return result == CUDA_SUCCESS ? 0 : (int)cudaErrorInvalidValue;
 }
 

@@ -55,14 +55,16 @@ static __device__ inline float gated(float gate, float up)
    swizzle. halves: 2 for a weight of gates, then ups, so that one box holds rows of both; else
    1. */
 static inline int make_tile_map(CUtensorMap *map, const uint16_t *tensor, uint32_t row_count,
-	uint32_t halves, uint32_t input_count, uint32_t tile_rows, uint32_t tile_chunks)
+	uint32_t halves, uint32_t input_count, uint32_t tile_rows, uint32_t tile_chunks,
+	CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
 {
 	const uint32_t rows = row_count / halves;
 	const cuuint64_t sizes[] = {CHUNK, rows, halves, input_count / CHUNK};
 	const cuuint64_t steps[] = {input_count * 2ull, input_count * 2ull * rows, CHUNK_BYTES};
 	const cuuint32_t tile[] = {CHUNK, tile_rows / halves, halves, tile_chunks};
 
-	return tensor_map_make(map, tensor, 4, sizes, steps, tile, CU_TENSOR_MAP_SWIZZLE_128B);
+	return tensor_map_make(
+		map, tensor, 4, sizes, steps, tile, CU_TENSOR_MAP_SWIZZLE_128B, promotion);
 }
 
 static inline uint32_t divide_up(uint32_t a, uint32_t b)

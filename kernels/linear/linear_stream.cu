@@ -348,6 +348,10 @@ static __global__ void __launch_bounds__(THREADS_MAX, 2)
 
 /* ---- launchers ---- */
 
+/* Rows of a box are 128 bytes. A promotion to 256 is slower by 2 to 5 % of a step
+   (kernels/linear/TUNING.md). */
+static const CUtensorMapL2promotion PROMOTION = CU_TENSOR_MAP_L2_PROMOTION_NONE;
+
 template <outputs OUTPUTS>
 static int launch(
 	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
@@ -371,10 +375,10 @@ static int launch(
 		return (int)cudaErrorInvalidValue;
 	}
 	int code = make_tile_map(&weight_map, operands->weight, outputs, OUTPUTS == SILU ? 2 : 1,
-		inputs, GROUP_ROWS, CHUNKS);
+		inputs, GROUP_ROWS, CHUNKS, PROMOTION);
 	if (code == 0) {
-		code = make_tile_map(
-			&in_map, operands->in, gemm.row_count, 1, inputs, gemm.row_count, CHUNKS);
+		code = make_tile_map(&in_map, operands->in, gemm.row_count, 1, inputs,
+			gemm.row_count, CHUNKS, PROMOTION);
 	}
 	if (code == 0) {
 		code = (int)cudaFuncSetAttribute(kernel,
