@@ -69,8 +69,9 @@ static struct operation_price price_step(
 	if (tables->is_calibrated) {
 		struct operation_price rested =
 			price_by_operations(&tables->pricer, counts, is_ahead);
-		rested.gpu_ns +=
-			heat_extra_ns(&tables->heat, heat, counts, rested.gpu_ns + rested.host_ns);
+		rested.gpu_ns += heat_extra_ns(&tables->heat, heat,
+			heat_flops_ns(&tables->pricer.floors, counts), counts,
+			rested.gpu_ns + rested.host_ns);
 		return with_process(tables, counts, rested);
 	}
 	price_by_rates(&tables->rates, counts, &price);

@@ -51,6 +51,30 @@ enum operation_variable operation_term_y(enum operation_term term)
 	return terms[term].y;
 }
 
+bool operation_term_may_lack(enum operation_term term)
+{
+	return term == OPERATION_TERM_kv_each;
+}
+
+struct operation_sharing operation_sharing_of(const struct model_config *shape)
+{
+	double bytes =
+		(double)MODEL_ELEMENT_BYTES * 2 * shape->num_key_value_heads * shape->head_dim;
+
+	return (struct operation_sharing){
+		.tokens = ceil(DECODE_SHARING_LEAST / bytes),
+		.longest = (double)DECODE_LONG * DECODE_SPLIT,
+	};
+}
+
+bool operation_shares(const struct operation_sharing *rule, const struct step_counts *counts)
+{
+	double shared = (double)counts->shared_tokens;
+
+	return shared > 0 &&
+	       (shared >= rule->tokens || (double)counts->decode_longest_context > rule->longest);
+}
+
 void operation_floors_of(struct operation_floors *out, const struct operation_limits *limits,
 	const struct model_config *shape)
 {
@@ -132,7 +156,8 @@ void operation_step_rows(struct operation_step *out, const struct operation_floo
 	at[OPERATION_VARIABLE_HOST_CONTEXT] = is_ahead ? 0 : rows->context;
 }
 
-void operation_step_context(struct operation_step *out, const struct step_counts *counts)
+void operation_step_context(struct operation_step *out, const struct operation_sharing *rule,
+	const struct step_counts *counts)
 {
 	double *at = out->at;
 	double rows = (double)counts->decode_rows;
@@ -141,10 +166,12 @@ void operation_step_context(struct operation_step *out, const struct step_counts
 	double mean = rows > 0 ? context / rows : 0;
 	double longest = most(least((double)counts->decode_longest_context, context), mean);
 	double many = rows > 1;
+	bool is_once = operation_shares(rule, counts);
 
 	at[OPERATION_VARIABLE_DECODE_CONTEXT] = context;
 	at[OPERATION_VARIABLE_DISTINCT] = context - shared;
-	at[OPERATION_VARIABLE_SHARED] = shared;
+	at[OPERATION_VARIABLE_SHARED] = is_once ? shared : 0;
+	at[OPERATION_VARIABLE_SHARED_EACH] = is_once ? 0 : shared;
 	at[OPERATION_VARIABLE_REREAD_SPAN] = (double)counts->reread_tokens * context;
 	at[OPERATION_VARIABLE_LONGEST] = longest;
 	at[OPERATION_VARIABLE_LONGEST_MANY] = many * longest;

@@ -20,6 +20,10 @@
      REREAD   x + min(shared tokens, y / at): `at` tokens between two readings are as many as
               memory reads again
 
+   Shared tokens are those that decode rows hold in the same blocks, each counted for every row but
+   one. An engine reads them once for all rows, or for each row again, as its rule says for the
+   step (struct operation_sharing); prices of the one are not those of the other.
+
    X(name, kind, section, x, y, what it stands for) */
 #define OPERATION_TERM_LIST(X)                                                                     \
 	X(graph, RAMP, LAUNCH, GRAPH_STEP, NONE, "a step that only decodes")                       \
@@ -46,6 +50,7 @@
 	X(kv_late, CHEAPER, CONTEXT, LONGEST_MANY, DECODE_ROWS, "a long row behind many others")   \
 	X(kv_shared, DEARER, CONTEXT, DISTINCT, DECODE_CONTEXT,                                    \
 		"K and V read once, for many rows")                                                \
+	X(kv_each, RAMP, CONTEXT, SHARED_EACH, NONE, "shared tokens that every row reads")         \
 	X(kv_again, CHEAPER, CONTEXT, SHARED, ONE, "shared tokens, too few to be read once")       \
 	X(kv_merge, CHEAPER, CONTEXT, SHARED, DECODE_ROWS, "shared parts of a row, merged")        \
 	X(prefill_walk, RAMP, PROMPT, KEYS, NONE, "keys that a tile walks through")                \
@@ -102,7 +107,8 @@ enum operation_variable {
 	OPERATION_VARIABLE_AHEAD_CONTEXT,
 	OPERATION_VARIABLE_DECODE_CONTEXT, /* tokens of all decode rows */
 	OPERATION_VARIABLE_DISTINCT,	   /* those less the shared tokens */
-	OPERATION_VARIABLE_SHARED,	   /* the shared tokens */
+	OPERATION_VARIABLE_SHARED,	   /* the shared tokens, where they are read once */
+	OPERATION_VARIABLE_SHARED_EACH,	   /* the same where every row reads them */
 	OPERATION_VARIABLE_REREAD_SPAN,	   /* reread tokens * decode context */
 	OPERATION_VARIABLE_LONGEST,	   /* longest context of a decode row */
 	OPERATION_VARIABLE_LONGEST_MANY,   /* the same where there are several rows */
@@ -161,8 +167,21 @@ struct operation_limits {
 	X(intermediate_size)                                                                       \
 	X(vocab_size)
 
+/* The rule by which an engine reads shared tokens once: where they are at least `tokens`, or where
+   there are any and a row has more than `longest`. 0, 0: in every step. */
+struct operation_sharing {
+	double tokens, longest;
+};
+
+/* The rule of quire's own engine for a rank's share of a model. Source: decode_list_may_share() in
+   kernels/attention/decode_list.h. */
+struct operation_sharing operation_sharing_of(const struct model_config *shape);
+
+bool operation_shares(const struct operation_sharing *rule, const struct step_counts *counts);
+
 struct operation_prices {
 	struct operation_limits limits;
+	struct operation_sharing sharing;
 	struct model_config shape; /* fields of the list only */
 	struct operation_parts terms[OPERATION_TERM_COUNT];
 };
@@ -187,6 +206,8 @@ static inline double operation_floor(double whole, double each, double count)
 
 const char *operation_term_name(enum operation_term term);
 const char *operation_term_what(enum operation_term term);
+/* Whether a profile may leave the term out, which then costs nothing. */
+bool operation_term_may_lack(enum operation_term term);
 enum operation_kind operation_term_kind(enum operation_term term);
 enum operation_section operation_term_section(enum operation_term term);
 enum operation_variable operation_term_x(enum operation_term term);
@@ -211,7 +232,8 @@ struct operation_rows operation_rows_of(const struct step_counts *counts);
 /* Each sets the variables of its sections, and no others. */
 void operation_step_rows(struct operation_step *out, const struct operation_floors *floors,
 	const struct operation_rows *rows, bool is_ahead);
-void operation_step_context(struct operation_step *out, const struct step_counts *counts);
+void operation_step_context(struct operation_step *out, const struct operation_sharing *rule,
+	const struct step_counts *counts);
 void operation_step_prompts(struct operation_step *out, const struct operation_floors *floors,
 	const struct step_counts *counts);
 

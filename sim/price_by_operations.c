@@ -103,6 +103,7 @@ void operation_pricer_init(struct operation_pricer *out, const struct operation_
 {
 	memset(out, 0, sizeof(*out));
 	operation_floors_of(&out->floors, &prices->limits, &prices->shape);
+	out->sharing = prices->sharing;
 	for (uint32_t i = 0; i < OPERATION_TERM_COUNT; i++) {
 		enum operation_term term = (enum operation_term)i;
 		add_term(&out->sections[operation_term_section(term)], term, &prices->terms[i]);
@@ -173,10 +174,11 @@ static inline double context_ns(struct operation_pricer *pricer, const struct op
 {
 	struct operation_section_sum *sum = &pricer->sections[OPERATION_SECTION_CONTEXT];
 	double shared = step->at[OPERATION_VARIABLE_SHARED];
+	double distinct = step->at[OPERATION_VARIABLE_DISTINCT];
 	double ns = section_ns(sum, step) + extremes_ns(sum, step);
 
-	if (shared == 0) {
-		return ns + sum->reread_ns * step->at[OPERATION_VARIABLE_DISTINCT];
+	if (distinct == step->at[OPERATION_VARIABLE_DECODE_CONTEXT]) {
+		return ns + sum->reread_ns * distinct;
 	}
 	ns += dearer_ns(sum->dearer_shared, sum->dearer_shared_count, step->at) +
 	      cheaper_ns(sum->cheaper_shared, sum->cheaper_shared_count, step->at);
@@ -239,7 +241,7 @@ struct operation_price price_by_operations(
 
 	step.at[OPERATION_VARIABLE_NONE] = 0;
 	if (counts->decode_rows > 0) {
-		operation_step_context(&step, counts);
+		operation_step_context(&step, &pricer->sharing, counts);
 		step.at[OPERATION_VARIABLE_ONE] = 1;
 		attention[0] = context_ns(pricer, &step);
 		floor[0] = floors->kv_token * step.at[OPERATION_VARIABLE_DISTINCT];

@@ -16,7 +16,8 @@
                        floors of products and lm_head + sum of price * basis function)
 
    Prices are 0 or more, and floors and basis functions do not fall when a row, a token or a context
-   is added. So neither does the price, and it is never below the floors.
+   is added. So neither does the price, but where more shared tokens make the engine read them once;
+   and it is never below the floors.
 
    + - * / on doubles in one order only, so every machine computes the same nanoseconds. */
 
@@ -57,6 +58,7 @@ struct operation_section_sum {
 
 struct operation_pricer {
 	struct operation_floors floors;
+	struct operation_sharing sharing;
 	struct operation_section_sum sections[OPERATION_SECTIONS];
 };
 

@@ -54,8 +54,8 @@ static enum status read_edges(const struct json_object *root, uint32_t *edges, s
 	}
 	return is_good ? STATUS_OK
 		       : json_refuse(root, "edges",
-				 "an array of graph_bucket, captured, second_row, prompt_tile, "
-				 "each at most once",
+				 "an array of names of edges (quire calibrate writes them), each "
+				 "at most once",
 				 error);
 }
 
@@ -131,6 +131,9 @@ static enum status read_term(const struct json_object *prices, enum operation_te
 	struct json_object object;
 	uint32_t count = 0;
 
+	if (operation_term_may_lack(term) && json_find(prices, operation_term_name(term)) == NULL) {
+		return STATUS_OK;
+	}
 	TRY(json_object(prices, operation_term_name(term), &object, error));
 	TRY(read_array(&object, "at", out->at, &out->count, error));
 	TRY(read_array(&object, "ns", out->ns, &count, error));
@@ -160,6 +163,19 @@ static enum status read_prices(
 		return error_set(error, STATUS_INPUT, "%s: %s", root->document->name, broken.text);
 	}
 	return STATUS_OK;
+}
+
+static enum status read_sharing(
+	const struct json_object *root, struct operation_sharing *out, struct error *error)
+{
+	struct json_object sharing;
+
+	if (json_find(root, "sharing") == NULL) {
+		return STATUS_OK;
+	}
+	TRY(json_object(root, "sharing", &sharing, error));
+	json_double(&sharing, "tokens", 0, OPERATION_PRICE_LIMIT, &out->tokens, error);
+	return json_double(&sharing, "longest", 0, OPERATION_PRICE_LIMIT, &out->longest, error);
 }
 
 static enum status read_process(
@@ -211,6 +227,7 @@ enum status gpu_profile_read_calibrated(
 	}
 	TRY(read_process(root, out, error));
 	TRY(read_shape(root, &out->prices.shape, error));
+	TRY(read_sharing(root, &out->prices.sharing, error));
 	TRY(read_edges(root, &out->edges, error));
 	TRY(read_hull(root, &out->hull, error));
 	TRY(read_heat(root, &out->heat, error));

@@ -86,9 +86,9 @@ bool operation_prices_are_sound(
 
 /* ---- steps of a grid ---- */
 
-/* Equal rows, and one prompt behind a prefix. */
+/* Equal rows, and one prompt behind a prefix; shared: tokens that the rows hold in common. */
 struct place {
-	uint64_t rows, context, tokens, prefix;
+	uint64_t rows, context, tokens, prefix, shared;
 };
 
 static struct step_counts counts_of(const struct place *place)
@@ -99,6 +99,8 @@ static struct step_counts counts_of(const struct place *place)
 		.decode_rows = rows,
 		.decode_context_tokens = rows * place->context,
 		.decode_longest_context = rows > 0 ? place->context : 0,
+		.shared_tokens = place->shared,
+		.reread_tokens = rows > 0 ? place->shared / rows : 0,
 		.prefill_rows = tokens > 0,
 		.prefill_tokens = tokens,
 		.prefill_attention_pairs = batch_attention_pairs(prefix, tokens),
@@ -191,6 +193,41 @@ static void try_parts(struct trial *trial, double ns)
 	}
 }
 
+/* Rows that read shared tokens each for themselves, and the next that read them once. */
+static void try_edge_of_sharing(
+	struct trial *trial, const struct place *less, const struct place *more)
+{
+	const struct step_counts before = counts_of(less), after = counts_of(more);
+	double ns = ns_of(trial->pricer, &before), more_ns = ns_of(trial->pricer, &after);
+
+	if (more_ns > ns * jump_most || more_ns < ns * (1 - tolerated)) {
+		trial->jumped |= 1U << PRICE_EDGE_sharing;
+		if ((trial->edges >> PRICE_EDGE_sharing & 1) == 0) {
+			refuse(trial, "reading shared tokens once is a jump at no named edge", ns,
+				more_ns);
+		}
+	}
+}
+
+static void try_sharing(struct trial *trial)
+{
+	uint64_t tokens = (uint64_t)trial->pricer->sharing.tokens;
+	uint64_t longest = (uint64_t)trial->pricer->sharing.longest;
+	struct place less = trial->place, more = trial->place;
+
+	if (tokens > 1 && tokens < less.rows * less.context && less.context <= longest) {
+		less.shared = tokens - 1;
+		more.shared = tokens;
+		try_edge_of_sharing(trial, &less, &more);
+	}
+	less.shared = more.shared = DECODE_SPLIT * (less.rows - 1);
+	if (less.shared > 0 && less.shared < tokens) {
+		less.context = longest;
+		more.context = longest + 1;
+		try_edge_of_sharing(trial, &less, &more);
+	}
+}
+
 static void try_place(struct trial *trial)
 {
 	const struct place *place = &trial->place;
@@ -216,6 +253,7 @@ static void try_place(struct trial *trial)
 		larger.decode_context_tokens++;
 		larger.sampled_rows++;
 		try_more(trial, ns, &larger, edges_between(place, true), "a row");
+		try_sharing(trial);
 	}
 	more.tokens++;
 	const struct step_counts larger = counts_of(&more);

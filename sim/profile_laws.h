@@ -13,6 +13,10 @@
      4. one more row, prompt token or token of context adds at most 5 %, but at an edge that the
 	profile names.
 
+   Over the edge `sharing` a step may also cost less than a smaller one: with a row more the engine
+   reads once what every row has read for itself. So the first law compares steps on one side of
+   it.
+
    Non-negative prices and rising parts make the first three true (sim/price_by_operations.h). */
 
 /* Where a step's time may jump. X(name, between which steps) */
@@ -21,7 +25,8 @@
 	X(captured, "decode rows in a graph, and the same beside one prompt token")                \
 	X(second_row, "one decode row, which has a kernel of its own, and two")                    \
 	X(prompt_tile, "prompt tokens that fill tiles of queries, and one more")                   \
-	X(wide_step, "a step with prompts of 256 tokens and rows, and one more")
+	X(wide_step, "a step with prompts of 256 tokens and rows, and one more")                   \
+	X(sharing, "shared tokens that every row reads, and one more, read once for all rows")
 
 enum price_edge {
 #define PRICE_EDGE_ENUM(name, what) PRICE_EDGE_##name,

@@ -11,12 +11,12 @@ double heat_flops_ns(const struct operation_floors *floors, const struct step_co
 				 floors->pair * (double)counts->prefill_attention_pairs;
 }
 
-double heat_extra_ns(
-	const struct heat_prices *prices, double heat, const struct step_counts *counts, double ns)
+double heat_extra_ns(const struct heat_prices *prices, double heat, double flops_ns,
+	const struct step_counts *counts, double ns)
 {
 	double rise = counts->prefill_tokens > 0 ? prices->prompt : prices->decode;
 
-	return rise == 0 ? 0 : rise * heat * ns * prices->decay_ns / (prices->decay_ns + ns);
+	return rise == 0 ? 0 : rise * ns * heat_after(prices->decay_ns, heat, flops_ns, ns);
 }
 
 double heat_after(double decay_ns, double heat, double flops_ns, double elapsed_ns)

@@ -6,23 +6,24 @@
 #include "engine/batch.h"
 #include "sim/operation_prices.h"
 
-/* What prompts leave behind. A GPU at its power limit lowers its clock while it computes products
-   at its rate, and raises it again some tens of milliseconds later. So a step that follows long
-   prompts takes longer than the same step after a rest, which no count of the step shows.
+/* What prompts do to the clock. A GPU at its power limit lowers it while it computes products at
+   its rate, and raises it again some tens of milliseconds later. So a step that follows long
+   prompts takes longer than the same step after a rest, which no count of the step shows, and a
+   long step with prompts computes most of itself at the lower clock.
 
    The heat of a GPU is the share of its recent time that the FLOPs of steps with prompts take at
    the limit, 0 after a rest and at most 1. Over a step of t ns whose share is s it goes from h to
 
        (h * decay + s * t) / (decay + t)
 
-   and a step that takes t ns rested takes
+   and a step that takes t ns at no heat takes
 
-       t + rise * h * t * decay / (decay + t)
+       t + rise * t * (h * decay + s * t) / (decay + t)
 
-   with a rise for steps with prompts and one, no larger, for those without. The extra time grows
-   with the step, up to rise * h * decay: a long step is as hot as itself. So at any heat a step
-   costs no less than a smaller one, no less than its roofline, and a mixed step no less than either
-   of its parts.
+   the rise of the heat that it leaves, with a rise for steps with prompts and one, no larger, for
+   those without, whose s is 0. The extra time grows with t and with s * t, which are no less of a
+   larger step. So at any heat a step costs no less than a smaller one, no less than its roofline,
+   and a mixed step no less than either of its parts.
 
    Time in which the engine has no step does not cool the GPU here. */
 
@@ -38,9 +39,9 @@ enum { HEAT_RISE_MOST = 1 };
 /* The time, in ns, that the FLOPs of a step with prompts take at the limit; 0 of other steps. */
 double heat_flops_ns(const struct operation_floors *floors, const struct step_counts *counts);
 
-/* What a step of ns nanoseconds takes more at a heat. */
-double heat_extra_ns(
-	const struct heat_prices *prices, double heat, const struct step_counts *counts, double ns);
+/* What a step of ns nanoseconds takes more that begins at a heat. flops_ns: its heat_flops_ns(). */
+double heat_extra_ns(const struct heat_prices *prices, double heat, double flops_ns,
+	const struct step_counts *counts, double ns);
 
 /* The heat after a step that took elapsed_ns. */
 double heat_after(double decay_ns, double heat, double flops_ns, double elapsed_ns);

@@ -58,6 +58,8 @@ enum { USUAL_SHARED_PART = 2 };
 static const double again_parts[] = {8192, 24576, 49152};
 static const double merge_parts[] = {256, 1024};
 static const double even_parts[] = {0.25, 0.5, 1};
+/* A pair of a step of many takes longer: its K and V come from memory again and again. */
+static const double pair_parts[] = {0, 67108864};
 static const double host_row_parts[] = {0, 16};
 static const double host_token_parts[] = {0, 256};
 
@@ -90,13 +92,14 @@ static const struct {
 	PARTS(kv_first, first_parts),
 	PARTS(kv_late, late_parts),
 	PARTS(kv_shared, shared_parts),
+	PARTS(kv_each, once),
 	PARTS(kv_again, again_parts),
 	PARTS(kv_merge, merge_parts),
 	PARTS(prefill_walk, walk_parts),
 	PARTS(prefill_whole, once),
 	PARTS(prefill_even, even_parts),
 	PARTS(prefill_rounds, rounds_parts),
-	PARTS(prefill_pairs, once),
+	PARTS(prefill_pairs, pair_parts),
 	PARTS(prefill_tiles, once),
 	PARTS(host_graph, once),
 	PARTS(host_eager, once),
@@ -127,8 +130,9 @@ static void append_part(struct operation_parts *parts, double at)
 static void set_logged_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
 {
 	static const enum operation_term not_logged[] = {OPERATION_TERM_kv_shared,
-		OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge, OPERATION_TERM_kv_first,
-		OPERATION_TERM_kv_late, OPERATION_TERM_prefill_rounds, OPERATION_TERM_eager_wide};
+		OPERATION_TERM_kv_each, OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge,
+		OPERATION_TERM_kv_first, OPERATION_TERM_kv_late, OPERATION_TERM_prefill_rounds,
+		OPERATION_TERM_eager_wide};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
 	struct operation_parts *reread = &prices->terms[OPERATION_TERM_kv_reread];
 	double share = setup->shape.num_key_value_heads / setup->limits.multiprocessors;
@@ -140,6 +144,7 @@ static void set_logged_parts(struct operation_prices *prices, const struct calib
 		prices->terms[not_logged[i]].count = 0;
 	}
 	prices->terms[OPERATION_TERM_prefill_walk].count = 1;
+	prices->terms[OPERATION_TERM_prefill_pairs].count = 1;
 	memcpy(reread->at, logged_reread_parts, sizeof(logged_reread_parts));
 	reread->count = sizeof(logged_reread_parts) / sizeof(double);
 	if (share < beside->at[0]) {
@@ -211,13 +216,13 @@ static void list_columns(
 }
 
 static void step_of(struct operation_step *step, const struct operation_floors *floors,
-	const struct calibrate_point *point)
+	const struct operation_sharing *sharing, const struct calibrate_point *point)
 {
 	const struct operation_rows rows = operation_rows_of(&point->counts);
 
 	memset(step, 0, sizeof(*step));
 	operation_step_rows(step, floors, &rows, point->ahead != 0);
-	operation_step_context(step, &point->counts);
+	operation_step_context(step, sharing, &point->counts);
 	if (point->counts.prefill_rows > 0) {
 		operation_step_prompts(step, floors, &point->counts);
 	}
@@ -234,7 +239,7 @@ static void add_point(struct system *system, const struct operation_prices *pric
 		operation_floor(floors->products, floors->product_token, tokens) +
 		operation_floor(floors->head, floors->head_row, (double)point->counts.sampled_rows);
 
-	step_of(&step, floors, point);
+	step_of(&step, floors, &prices->sharing, point);
 	for (uint32_t i = 0; i < system->count; i++) {
 		enum operation_term term = system->columns[i].term;
 		basis[i] =
@@ -277,19 +282,21 @@ static void join_parts(struct system *system)
 	}
 }
 
-/* Decode rows of which all but one have a few tokens in their second split of attention. A plan has
-   them, since its rows are equally long, and they take up to a tenth longer than ragged rows, which
-   other batches have. They are judged by the errors, but nothing is fitted to them. */
+/* Decode rows of which all but one have a few tokens in the second split of attention that they
+   share with no other row. A plan has them, since its rows are equally long, and they take up to a
+   fifth longer than ragged rows, which other batches have. They are judged by the errors, but
+   nothing is fitted to them. */
 static bool is_lockstep(const struct calibrate_point *point)
 {
 	const struct step_counts *counts = &point->counts;
 	uint64_t others = counts->decode_rows - 1;
 
-	if (counts->prefill_rows > 0 || counts->decode_rows < 2 || counts->shared_tokens > 0) {
+	if (counts->prefill_rows > 0 || counts->decode_rows < 2) {
 		return false;
 	}
-	uint64_t tokens = counts->decode_context_tokens -
-			  u64_min(counts->decode_context_tokens, counts->decode_longest_context);
+	uint64_t read = counts->decode_longest_context + counts->shared_tokens;
+	uint64_t tokens =
+		counts->decode_context_tokens - u64_min(counts->decode_context_tokens, read);
 	return tokens > DECODE_SPLIT * others && tokens < (DECODE_SPLIT + 48) * others;
 }
 
@@ -530,6 +537,9 @@ void calibrate_prices(struct operation_prices *out, const struct calibrate_point
 	memset(out, 0, sizeof(*out));
 	out->limits = setup->limits;
 	out->shape = setup->shape;
+	if (!setup->is_step_log) {
+		out->sharing = operation_sharing_of(&setup->shape);
+	}
 	set_parts(out, setup);
 	fit_side(out, false, points, setup);
 	fit_side(out, true, points, setup);

@@ -28,6 +28,7 @@ void calibrate_heat_note(struct calibrate_points *points, const struct calibrate
 		struct calibrate_point *point = &points->points[i];
 		double flops_ns = heat_flops_ns(&floors, &point->counts);
 		memcpy(point->heat, heat, sizeof(heat));
+		point->flops_ns = flops_ns;
 		for (uint32_t d = 0; d < CALIBRATE_HEAT_DECAYS; d++) {
 			heat[d] = heat_after(
 				decays_ns[d], heat[d], flops_ns, (double)point->elapsed_ns);
@@ -47,9 +48,10 @@ static double rested_ns(const struct calibrate_point *point, const struct candid
 	const struct heat_prices *heat = &candidate->heat;
 	double rise = point->counts.prefill_rows > 0 ? heat->prompt : heat->decode;
 	double decay = heat->decay_ns, elapsed = (double)point->elapsed_ns;
-	double b = decay * (1 + rise * point->heat[candidate->decay]) - elapsed;
+	double hot = decay * point->heat[candidate->decay] + fmin(point->flops_ns, elapsed);
+	double b = decay + rise * hot - elapsed;
 
-	/* t + rise heat t decay / (decay + t) = elapsed */
+	/* t + rise t (heat decay + flops) / (decay + t) = elapsed */
 	return rise == 0 ? elapsed : (sqrt(b * b + 4 * elapsed * decay) - b) / 2;
 }
 

@@ -7,7 +7,7 @@
 
 /* How much longer steps take on a GPU that is hot from prompts (sim/step_heat.h), from equal steps
    that were measured at several heats. What a step costs need not be known for that. The times of
-   the points are then those of a rested GPU, to which prices are fitted.
+   the points are then those at no heat, to which prices are fitted.
 
    The steps of a log come without this: what its engine did between them is not known. */
 

@@ -20,10 +20,8 @@ enum {
 	SWEEP_STEPS = 4, /* at each size of a decode sweep */
 	PURPOSE_SCENES = 0x63616c69,
 	PURPOSE_ORDER = 0x6f726472,
-	PARTS = 3,	/* of the plan; a scene with prompts is played once in each */
-	HOT_PART = 1,	/* in which its GPU is hot */
-	EVERY_SIZE = 1, /* of a sweep */
-	BETWEEN = 1,	/* of mixed steps: prompts of the lengths between the usual ones */
+	PARTS = 3,    /* of the plan; a scene with prompts is played once in each */
+	HOT_PART = 1, /* in which its GPU is hot */
 };
 
 enum scene_kind {
@@ -42,85 +40,98 @@ enum scene_kind {
    scene, groups the prompts that arrive at once, 0: one, and common what all decode rows share. */
 struct scene {
 	enum scene_kind kind;
-	uint32_t rows, tokens, spread, prefix, groups, longest, variant, common;
+	uint32_t rows, tokens, spread, prefix, common, groups, longest;
+	bool has_every_size; /* of a sweep */
+	bool is_between;     /* of mixed steps: prompts of the lengths between the usual ones */
 };
 
 /* In order of falling importance: what much traffic consists of, then the corners. */
 static const struct scene scenes[] = {
-	{SCENE_DECODE_SWEEP, 512, 600, 60, 0, 0, 0, EVERY_SIZE, 0},
-	{SCENE_PROMPTS, 1, 16384, 0, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 32, 900, 80, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 128, 700, 60, 0, 0, 0, BETWEEN, 0},
-	{SCENE_DECODE_SWEEP, 96, 500, 90, 256, 1, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 48, 1200, 90, 0, 0, 6000, 0, 0},
-	{SCENE_DECODE_SWEEP, 256, 400, 60, 1024, 16, 0, 0, 0},
-	{SCENE_MIXED, 16, 1500, 80, 0, 0, 0, BETWEEN, 0},
-	{SCENE_MIXED, 4, 16000, 70, 0, 0, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 96, 200, 50, 7680, 1, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 8, 125000, 0, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 256, 2500, 60, 0, 0, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 16, 800, 60, 0, 0, 16000, 0, 0},
-	{SCENE_DECODE_SWEEP, 48, 1200, 80, 1024, 12, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 6, 50000, 60, 0, 0, 0, 0, 0},
-	{SCENE_PROMPTS, 1, 16384, 0, 4096, 0, 0, 0, 0},
-	{SCENE_BURST, 1, 8192, 0, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 64, 500, 80, 0, 16, 500, 0, 0},
-	{SCENE_DECODE_SWEEP, 512, 2000, 50, 0, 0, 0, EVERY_SIZE, 0},
-	{SCENE_MIXED, 4, 30000, 60, 32768, 0, 0, BETWEEN, 16384},
-	{SCENE_DECODE_SWEEP, 32, 400, 60, 122880, 1, 0, 0, 0},
-	{SCENE_MIXED, 48, 600, 60, 512, 0, 0, BETWEEN, 256},
-	{SCENE_DECODE_SWEEP, 96, 8000, 50, 0, 0, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 256, 900, 90, 0, 0, 0, 0, 0},
-	{SCENE_PROMPTS, 1, 16384, 0, 32768, 0, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 16, 900, 80, 0, 0, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 512, 20, 50, 0, 0, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 64, 128, 50, 7680, 1, 0, 0, 0},
-	{SCENE_MIXED, 511, 300, 0, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 8, 4000, 60, 0, 4, 3500, 0, 0},
-	{SCENE_DECODE_SWEEP, 24, 3000, 60, 2048, 6, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 32, 1500, 80, 32768, 4, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 64, 600, 60, 0, 0, 64000, 0, 0},
-	{SCENE_MIXED, 1, 12000, 0, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 24, 1500, 60, 1536, 0, 0, 0, 1024},
-	{SCENE_DECODE_SWEEP, 256, 400, 60, 8192, 4, 0, 0, 0},
-	{SCENE_PROMPTS, 1, 4096, 0, 114688, 0, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 32, 32000, 0, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 8, 12000, 80, 16384, 0, 0, BETWEEN, 0},
-	{SCENE_DECODE_SWEEP, 512, 150, 50, 0, 0, 0, EVERY_SIZE, 0},
-	{SCENE_MIXED, 384, 2000, 60, 0, 0, 0, BETWEEN, 0},
-	{SCENE_DECODE_SWEEP, 384, 500, 60, 256, 1, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 4, 1000, 60, 8192, 0, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 64, 100, 90, 2048, 0, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 64, 1000, 80, 16384, 16, 0, 0, 0},
-	{SCENE_MIXED, 192, 500, 60, 0, 24, 500, 0, 256},
-	{SCENE_MIXED, 224, 700, 60, 512, 2, 400, 0, 256},
-	{SCENE_PREFILL_BATCH, 64, 100, 90, 0, 0, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 16, 500, 60, 1024, 4, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 2, 60, 50, 0, 0, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 4, 3500, 50, 0, 0, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 8, 250, 60, 32768, 0, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 6, 1000, 60, 0, 0, 128000, 0, 0},
-	{SCENE_DECODE_SWEEP, 32, 1000, 80, 0, 0, 8000, 0, 0},
-	{SCENE_DECODE_SWEEP, 24, 3000, 80, 0, 0, 36000, 0, 0},
-	{SCENE_MIXED, 4, 300, 0, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 64, 3000, 60, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 400, 300, 0, 0, 16, 50, 0, 0},
-	{SCENE_MIXED, 64, 300, 0, 32768, 0, 512, 0, 0},
-	{SCENE_DECODE_SWEEP, 256, 600, 0, 0, 0, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 16, 600, 80, 122880, 4, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 64, 5000, 90, 0, 0, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 24, 10000, 70, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 2, 50000, 30, 49152, 0, 0, 0, 24576},
-	{SCENE_MIXED, 160, 300, 0, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 32, 3000, 0, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 1, 300, 0, 0, 0, 0, BETWEEN, 0},
-	{SCENE_DECODE_SWEEP, 128, 400, 60, 512, 1, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 256, 200, 60, 2048, 1, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 8, 250, 60, 0, 0, 0, 0, 0},
-	{SCENE_PREFILL_BATCH, 256, 50, 50, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 480, 300, 0, 0, 0, 0, 0, 0},
-	{SCENE_MIXED, 16, 12000, 60, 0, 0, 0, 0, 0},
-	{SCENE_DECODE_SWEEP, 512, 20, 20, 0, 0, 0, 0, 0},
+	{SCENE_DECODE_SWEEP, .rows = 512, .tokens = 600, .spread = 60, .has_every_size = true},
+	{SCENE_PROMPTS, .rows = 1, .tokens = 16384},
+	{SCENE_MIXED, .rows = 32, .tokens = 900, .spread = 80},
+	{SCENE_MIXED, .rows = 128, .tokens = 700, .spread = 60, .is_between = true},
+	{SCENE_DECODE_SWEEP, .rows = 96, .tokens = 500, .spread = 90, .prefix = 256, .groups = 1},
+	{SCENE_DECODE_SWEEP, .rows = 48, .tokens = 1200, .spread = 90, .longest = 6000},
+	{SCENE_DECODE_SWEEP, .rows = 256, .tokens = 400, .spread = 60, .prefix = 1024,
+		.groups = 16},
+	{SCENE_MIXED, .rows = 16, .tokens = 1500, .spread = 80, .is_between = true},
+	{SCENE_MIXED, .rows = 4, .tokens = 16000, .spread = 70},
+	{SCENE_DECODE_SWEEP, .rows = 96, .tokens = 200, .spread = 50, .prefix = 7680, .groups = 1},
+	{SCENE_DECODE_SWEEP, .rows = 8, .tokens = 125000},
+	{SCENE_MIXED, .rows = 256, .tokens = 2500, .spread = 60},
+	{SCENE_DECODE_SWEEP, .rows = 16, .tokens = 800, .spread = 60, .longest = 16000},
+	{SCENE_DECODE_SWEEP, .rows = 48, .tokens = 1200, .spread = 80, .prefix = 1024,
+		.groups = 12},
+	{SCENE_DECODE_SWEEP, .rows = 6, .tokens = 50000, .spread = 60},
+	{SCENE_PROMPTS, .rows = 1, .tokens = 16384, .prefix = 4096},
+	{SCENE_BURST, .rows = 1, .tokens = 8192},
+	{SCENE_MIXED, .rows = 64, .tokens = 500, .spread = 80, .groups = 16, .longest = 500},
+	{SCENE_DECODE_SWEEP, .rows = 512, .tokens = 2000, .spread = 50, .has_every_size = true},
+	{SCENE_MIXED, .rows = 4, .tokens = 30000, .spread = 60, .prefix = 32768, .common = 16384,
+		.is_between = true},
+	{SCENE_DECODE_SWEEP, .rows = 32, .tokens = 400, .spread = 60, .prefix = 122880,
+		.groups = 1},
+	{SCENE_MIXED, .rows = 48, .tokens = 600, .spread = 60, .prefix = 512, .common = 256,
+		.is_between = true},
+	{SCENE_DECODE_SWEEP, .rows = 96, .tokens = 8000, .spread = 50},
+	{SCENE_DECODE_SWEEP, .rows = 256, .tokens = 900, .spread = 90},
+	{SCENE_PROMPTS, .rows = 1, .tokens = 16384, .prefix = 32768},
+	{SCENE_PREFILL_BATCH, .rows = 16, .tokens = 900, .spread = 80},
+	{SCENE_PREFILL_BATCH, .rows = 512, .tokens = 20, .spread = 50},
+	{SCENE_PREFILL_BATCH, .rows = 64, .tokens = 128, .spread = 50, .prefix = 7680, .groups = 1},
+	{SCENE_MIXED, .rows = 511, .tokens = 300},
+	{SCENE_MIXED, .rows = 8, .tokens = 4000, .spread = 60, .groups = 4, .longest = 3500},
+	{SCENE_DECODE_SWEEP, .rows = 24, .tokens = 3000, .spread = 60, .prefix = 2048, .groups = 6},
+	{SCENE_DECODE_SWEEP, .rows = 32, .tokens = 1500, .spread = 80, .prefix = 32768,
+		.groups = 4},
+	{SCENE_DECODE_SWEEP, .rows = 64, .tokens = 600, .spread = 60, .longest = 64000},
+	{SCENE_MIXED, .rows = 1, .tokens = 12000},
+	{SCENE_MIXED, .rows = 24, .tokens = 1500, .spread = 60, .prefix = 1536, .common = 1024},
+	{SCENE_DECODE_SWEEP, .rows = 256, .tokens = 400, .spread = 60, .prefix = 8192, .groups = 4},
+	{SCENE_PROMPTS, .rows = 1, .tokens = 4096, .prefix = 114688},
+	{SCENE_DECODE_SWEEP, .rows = 32, .tokens = 32000},
+	{SCENE_MIXED, .rows = 8, .tokens = 12000, .spread = 80, .prefix = 16384,
+		.is_between = true},
+	{SCENE_DECODE_SWEEP, .rows = 512, .tokens = 150, .spread = 50, .has_every_size = true},
+	{SCENE_MIXED, .rows = 384, .tokens = 2000, .spread = 60, .is_between = true},
+	{SCENE_DECODE_SWEEP, .rows = 384, .tokens = 500, .spread = 60, .prefix = 256, .groups = 1},
+	{SCENE_PREFILL_BATCH, .rows = 4, .tokens = 1000, .spread = 60, .prefix = 8192},
+	{SCENE_PREFILL_BATCH, .rows = 64, .tokens = 100, .spread = 90, .prefix = 2048},
+	{SCENE_DECODE_SWEEP, .rows = 64, .tokens = 1000, .spread = 80, .prefix = 16384,
+		.groups = 16},
+	{SCENE_MIXED, .rows = 192, .tokens = 500, .spread = 60, .common = 256, .groups = 24,
+		.longest = 500},
+	{SCENE_MIXED, .rows = 224, .tokens = 700, .spread = 60, .prefix = 512, .common = 256,
+		.groups = 2, .longest = 400},
+	{SCENE_PREFILL_BATCH, .rows = 64, .tokens = 100, .spread = 90},
+	{SCENE_PREFILL_BATCH, .rows = 16, .tokens = 500, .spread = 60, .prefix = 1024, .groups = 4},
+	{SCENE_PREFILL_BATCH, .rows = 2, .tokens = 60, .spread = 50},
+	{SCENE_PREFILL_BATCH, .rows = 4, .tokens = 3500, .spread = 50},
+	{SCENE_PREFILL_BATCH, .rows = 8, .tokens = 250, .spread = 60, .prefix = 32768},
+	{SCENE_DECODE_SWEEP, .rows = 6, .tokens = 1000, .spread = 60, .longest = 128000},
+	{SCENE_DECODE_SWEEP, .rows = 32, .tokens = 1000, .spread = 80, .longest = 8000},
+	{SCENE_DECODE_SWEEP, .rows = 24, .tokens = 3000, .spread = 80, .longest = 36000},
+	{SCENE_MIXED, .rows = 4, .tokens = 300},
+	{SCENE_MIXED, .rows = 64, .tokens = 3000, .spread = 60},
+	{SCENE_MIXED, .rows = 400, .tokens = 300, .groups = 16, .longest = 50},
+	{SCENE_MIXED, .rows = 64, .tokens = 300, .prefix = 32768, .longest = 512},
+	{SCENE_DECODE_SWEEP, .rows = 256, .tokens = 600},
+	{SCENE_DECODE_SWEEP, .rows = 16, .tokens = 600, .spread = 80, .prefix = 122880,
+		.groups = 4},
+	{SCENE_DECODE_SWEEP, .rows = 64, .tokens = 5000, .spread = 90},
+	{SCENE_DECODE_SWEEP, .rows = 24, .tokens = 10000, .spread = 70},
+	{SCENE_MIXED, .rows = 2, .tokens = 50000, .spread = 30, .prefix = 49152, .common = 24576},
+	{SCENE_MIXED, .rows = 160, .tokens = 300},
+	{SCENE_MIXED, .rows = 32, .tokens = 3000},
+	{SCENE_MIXED, .rows = 1, .tokens = 300, .is_between = true},
+	{SCENE_DECODE_SWEEP, .rows = 128, .tokens = 400, .spread = 60, .prefix = 512, .groups = 1},
+	{SCENE_DECODE_SWEEP, .rows = 256, .tokens = 200, .spread = 60, .prefix = 2048, .groups = 1},
+	{SCENE_PREFILL_BATCH, .rows = 8, .tokens = 250, .spread = 60},
+	{SCENE_PREFILL_BATCH, .rows = 256, .tokens = 50, .spread = 50},
+	{SCENE_MIXED, .rows = 480, .tokens = 300},
+	{SCENE_MIXED, .rows = 16, .tokens = 12000, .spread = 60},
+	{SCENE_DECODE_SWEEP, .rows = 512, .tokens = 20, .spread = 20},
 };
 
 enum { SCENE_COUNT = sizeof(scenes) / sizeof(scenes[0]) };
@@ -365,7 +376,7 @@ static bool has_size(const struct scene *scene, uint32_t size)
 {
 	uint32_t odd = size >> __builtin_ctz(size);
 
-	return size <= scene->rows && (scene->variant == EVERY_SIZE || odd == 1 || odd == 3);
+	return size <= scene->rows && (scene->has_every_size || odd == 1 || odd == 3);
 }
 
 static uint32_t sizes_above(const struct scene *scene, uint32_t index)
@@ -493,9 +504,8 @@ static void play_prefill_batch(struct planner *planner, const struct scene *scen
 static uint32_t turn_lengths(struct planner *planner, const struct scene *scene, uint32_t *lengths)
 {
 	enum { RAGGED = 50 };
-	bool is_between = scene->variant == BETWEEN;
-	const uint32_t *usual = is_between ? between_lengths : mixed_lengths;
-	uint32_t count = is_between ? BETWEEN_LENGTH_COUNT : MIXED_LENGTH_COUNT;
+	const uint32_t *usual = scene->is_between ? between_lengths : mixed_lengths;
+	uint32_t count = scene->is_between ? BETWEEN_LENGTH_COUNT : MIXED_LENGTH_COUNT;
 	uint32_t most = planner->plan->max_num_batched_tokens - scene->rows, kept = 0;
 	uint32_t spread = scene->groups > 0 && scene->spread > 0 ? RAGGED : 0;
 
@@ -654,7 +664,8 @@ static bool is_same(const struct scene *a, const struct scene *b)
 {
 	return a->kind == b->kind && a->rows == b->rows && a->tokens == b->tokens &&
 	       a->spread == b->spread && a->prefix == b->prefix && a->groups == b->groups &&
-	       a->longest == b->longest && a->variant == b->variant && a->common == b->common;
+	       a->longest == b->longest && a->common == b->common &&
+	       a->has_every_size == b->has_every_size && a->is_between == b->is_between;
 }
 
 /* Whether a scene, reduced to what the pool holds, is one that is chosen already. */
@@ -721,7 +732,8 @@ static void close_planner(struct planner *planner)
 }
 
 /* The smaller run of steps launched ahead; fewer rows where the pool has no room for more. */
-static const struct scene ahead_scene = {SCENE_DECODE_SWEEP, 512, 100, 50, 0, 0, 0, EVERY_SIZE, 0};
+static const struct scene ahead_scene = {
+	SCENE_DECODE_SWEEP, .rows = 512, .tokens = 100, .spread = 50, .has_every_size = true};
 
 static void play_if_fit(struct planner *planner, const struct scene *scene)
 {
@@ -735,7 +747,7 @@ static void play_if_fit(struct planner *planner, const struct scene *scene)
 void calibrate_plan_write(
 	const struct calibrate_plan *plan, FILE *file, struct calibrate_plan_size *size)
 {
-	const struct scene warm = {SCENE_DECODE_SWEEP, 64, 500, 50, 0, 0, 0, 0, 0};
+	const struct scene warm = {SCENE_DECODE_SWEEP, .rows = 64, .tokens = 500, .spread = 50};
 	struct random random = random_stream(plan->seed, PURPOSE_ORDER);
 	uint32_t chosen[SCENE_COUNT], order[SCENE_COUNT];
 	struct planner planner;

@@ -37,13 +37,16 @@ enum { CALIBRATE_HEAT_DECAYS = 5 };
 struct calibrate_point {
 	struct step_counts counts; /* those of the list; the others are 0 */
 	uint64_t samples, start_ns, elapsed_ns, gpu_ns, host_ns, ahead;
-	/* of the GPU when it began, by each decay of bench/calibrate/heat.h; not in a file */
-	double heat[CALIBRATE_HEAT_DECAYS];
+	/* Of the GPU when it began, by each decay of bench/calibrate/heat.h, and what the step's
+	   own FLOPs take at the limit, ns; not in a file. */
+	double heat[CALIBRATE_HEAT_DECAYS], flops_ns;
 	bool is_held_out;
 	uint64_t predicted_ns;
 };
 
-/* X(key, bytes) */
+/* X(key, bytes). The keys of heat say how it raises times, which are those at no heat; "" where
+   they are as measured (sim/step_heat.h). source: of steps of another engine, what was
+   recorded. */
 #define CALIBRATE_ORIGIN_LIST(X)                                                                   \
 	X(model, 64)                                                                               \
 	X(device, 64)                                                                              \
@@ -51,11 +54,10 @@ struct calibrate_point {
 	X(commit, 64)                                                                              \
 	X(kv_blocks, 32)                                                                           \
 	X(tensor_parallel_size, 32)                                                                \
-	X(heat_prompt,                                                                             \
-		32) /* how heat raises times, which are those of a rested GPU; "" where they */    \
-	X(heat_decode, 32) /* are as measured (sim/step_heat.h) */                                 \
+	X(heat_prompt, 32)                                                                         \
+	X(heat_decode, 32)                                                                         \
 	X(heat_decay_ns, 32)                                                                       \
-	X(source, 160) /* of steps of another engine: what was recorded */                         \
+	X(source, 160)                                                                             \
 	X(command, 512)
 
 /* Texts; "": unknown. */
@@ -81,9 +83,11 @@ void calibrate_points_sort(struct calibrate_points *points);
 /* Of sorted points: the end of those that are nearly equal to the one at `begin`. */
 size_t calibrate_points_group(const struct calibrate_points *points, size_t begin);
 
-/* Joins nearly equal steps into one point with the median of each time. Rows, tokens and samples
-   must be equal; contexts, pairs and shared tokens equal to one part in 32. The result has a fixed
-   order. */
+/* Joins nearly equal steps into one point with the median of each time; of one or two decode rows,
+   where there are four samples and more, with the mean of those within 15 % of the median; of
+   prompts that read stored keys and values with the mean of all but the first. Rows, tokens and
+   samples must be equal; contexts, pairs and shared tokens equal to one part in 32. The result has
+   a fixed order. */
 void calibrate_points_join(struct calibrate_points *points);
 
 /* Drops joined steps that were measured only once. These were not planned, such as the step that

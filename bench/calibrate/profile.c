@@ -82,6 +82,17 @@ static void add_heat(cJSON *root, const struct heat_prices *heat)
 	}
 }
 
+static void add_sharing(cJSON *root, const struct operation_sharing *sharing)
+{
+	if (sharing->tokens > 0) {
+		cJSON *section = cJSON_AddObjectToObject(root, "sharing");
+		add_number(section, "tokens", sharing->tokens);
+		add_number(section, "longest", sharing->longest);
+		cJSON_AddStringToObject(section, "source",
+			"DECODE_SHARING_LEAST and DECODE_LONG of engine/shape/kernel_tiles.h");
+	}
+}
+
 static void add_cells(cJSON *section, const struct step_hull *hull)
 {
 	cJSON *cells = cJSON_AddArrayToObject(section, "cells");
@@ -118,6 +129,9 @@ static void add_prices(cJSON *root, const struct operation_prices *prices)
 	for (uint32_t i = 0; i < OPERATION_TERM_COUNT; i++) {
 		enum operation_term term = (enum operation_term)i;
 		const struct operation_parts *parts = &prices->terms[i];
+		if (parts->count == 0 && operation_term_may_lack(term)) {
+			continue;
+		}
 		cJSON *inner = cJSON_AddObjectToObject(section, operation_term_name(term));
 		cJSON_AddStringToObject(inner, "what", operation_term_what(term));
 		add_array(inner, "at", parts->at, parts->count);
@@ -179,6 +193,7 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 				edges, cJSON_CreateString(price_edge_name((enum price_edge)i)));
 		}
 	}
+	add_sharing(root, &fit->prices.sharing);
 	add_heat(root, heat);
 	add_hull(root, points);
 	add_prices(root, &fit->prices);

@@ -229,7 +229,7 @@ static enum status read_part(
 	return part->is_ahead ? STATUS_OK : read_origin(part->run, &out->origin, error);
 }
 
-/* Joins the steps of both parts to points of a rested GPU. */
+/* Joins the steps of both parts to points at no heat. */
 static enum status join_parts(struct calibrate_points *out, struct calibrate_points *ahead,
 	const char *model, const struct gpu_profile *gpu, struct error *error)
 {

@@ -12,7 +12,7 @@
    folder/run/                the result of its replay, with steps.tsv
    folder/plan_ahead.jsonl    a smaller one,
    folder/run_ahead/          whose steps are launched ahead, for the host's share of such
-   folder/points.tsv          the steps of both, joined, as they are on a rested GPU */
+   folder/points.tsv          the steps of both, joined, as they are at no heat */
 
 /* Only reads the steps of a folder that already holds both runs. Of request only --model counts. */
 enum status calibrate_collect(const struct replay_request *request, const char *folder,
