@@ -39,7 +39,7 @@ struct calibrate_request {
 	const char *name, *out, *points, *plot;
 	struct from_steps_request steps;
 	uint64_t budget_s;
-	bool is_budget_given, is_measured;
+	bool is_budget_given, is_measured, is_left_out_given, is_held_out_given;
 };
 
 static void print_errors(const char *side, const struct profile_errors *errors)
@@ -200,10 +200,12 @@ static enum status check_request(const struct calibrate_request *request, struct
 			"--from-steps has steps of its own: --points and --measured name others");
 	}
 	if (request->steps.path == NULL &&
-		(request->steps.source != NULL || request->steps.host_step_us > 0 ||
+		(request->is_left_out_given || request->is_held_out_given ||
+			request->steps.source != NULL || request->steps.host_step_us > 0 ||
 			request->steps.host_row_us > 0)) {
 		return error_set(error, STATUS_USAGE,
-			"--source, --host-step-us and --host-row-us belong to --from-steps");
+			"--left-out-phase, --held-out-phase, --source, --host-step-us and "
+			"--host-row-us belong to --from-steps");
 	}
 	const struct replay_config *config = &request->replay.run.config;
 
@@ -308,9 +310,11 @@ static const struct option options[] = {
 		.help = "measure nothing, fit the steps of a log (gzip and zstd too); "
 			"bench/vllm/README.md has its columns"},
 	{"left-out-phase", OPTION_TEXT, REQUEST(steps.left_out_phase), .argument = "PHASE",
-		.initial = "warmup", .help = "phase of the log that is not read"},
+		.given_offset = REQUEST(is_left_out_given), .initial = "warmup",
+		.help = "phase of the log that is not read"},
 	{"held-out-phase", OPTION_TEXT, REQUEST(steps.held_out_phase), .argument = "PHASE",
-		.initial = "nano", .help = "phase that nothing is fitted to, to judge the fit by"},
+		.given_offset = REQUEST(is_held_out_given), .initial = "nano",
+		.help = "phase that nothing is fitted to, to judge the fit by"},
 	{"source", OPTION_TEXT, REQUEST(steps.source), .argument = "TEXT",
 		.help = "what was recorded, for the profile's description"},
 	{"host-step-us", OPTION_MILLIONTHS, REQUEST(steps.host_step_us), .argument = "US",

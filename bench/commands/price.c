@@ -27,15 +27,19 @@ struct opened {
 	struct runner *of_replica; /* (replicas) owned; zeroed: not open */
 };
 
+static void close_model(const struct runner *runner)
+{
+	if (runner->close != NULL) {
+		runner->close(runner->state);
+	}
+}
+
 static void close_models(struct opened *opened)
 {
-	for (uint32_t i = 0; i <= opened->models.replicas; i++) {
-		struct runner *runner =
-			i < opened->models.replicas ? &opened->of_replica[i] : &opened->models.host;
-		if (runner->close != NULL) {
-			runner->close(runner->state);
-		}
+	for (uint32_t i = 0; i < opened->models.replicas; i++) {
+		close_model(&opened->of_replica[i]);
 	}
+	close_model(&opened->models.host);
 	free(opened->of_replica);
 }
 

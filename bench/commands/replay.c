@@ -18,7 +18,9 @@ static const char summary[] =
 	"manager, and a runner says how long each step takes. Prints a summary and, with --out,\n"
 	"writes a result folder (requests, timeline, latencies, summary) for `quire report` and\n"
 	"`quire compare`. TRACE may be packed by gzip or zstd; - is the standard input.\n"
-	"The same trace, options and seed give the same bytes everywhere.\n";
+	"The same trace, options and seed give the same bytes everywhere. The exit code is 0 when\n"
+	"the whole trace was replayed, 1 when an interrupt ended it: requests that were rejected\n"
+	"or that no replica was left to serve are figures of the run, not its failure.\n";
 
 static const char examples[] =
 	"  quire replay chat.jsonl --model qwen3-0.6b --gpu h200\n"

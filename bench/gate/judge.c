@@ -245,8 +245,8 @@ static void judge_interval(struct gate_verdict *verdict, const struct metric_lim
 		figure->least_seen = allowed * ratio->ratio / end - 1;
 	}
 	finding->outcome = is_broken ? LIMIT_BROKEN : LIMIT_HOLDS;
-	if (figure != NULL) {
-		figure->is_broken |= is_broken;
+	if (is_broken) {
+		note_broken(verdict, limit->metric->name);
 	}
 	finding->is_improved = limit->is_least ? ratio->low > 1 + room : ratio->high < 1 - room;
 	if (!is_broken && !finding->is_improved) {

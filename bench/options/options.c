@@ -242,7 +242,7 @@ static void set_default(const struct option *option, void *values)
 	} else if (option->kind == OPTION_TEXT) {
 		*(const char **)((char *)values + option->offset) = NULL;
 	} else if (option->kind == OPTION_COUNT || option->kind == OPTION_MILLIONTHS) {
-		*(uint64_t *)((char *)values + option->offset) = 0;
+		*(uint64_t *)((char *)values + option->offset) = option->absent;
 	}
 }
 

@@ -52,7 +52,8 @@ struct option {
 	const char *group;    /* group of a table's row, for GROUP_OF_TABLE; or NULL */
 	const char *argument; /* name of the value in the help, such as "N" or "DIR"; NULL: the
 				 words */
-	const char *initial;  /* the default as a command-line text; NULL or "": zero */
+	const char *initial;  /* the default as a command-line text; NULL or "": none */
+	uint64_t absent;      /* a number without a default, where it is not given */
 	const char *none;     /* of a text: a word that means NULL; NULL or "": none */
 	uint64_t minimum, maximum;
 	const char *(*word_at)(uint32_t index);	   /* NULL past the last. Of a text: suggestions */

@@ -127,7 +127,8 @@ static void set_range(struct plan *plan, struct plan_configuration_state *state,
 	limit_concurrency(plan, state, config);
 	if (plan->knob == KNOB_REPLICAS) {
 		/* What a router does needs two. */
-		bool has_limits = config->router_queue > 0 || config->replica_limit > 0;
+		bool has_limits =
+			config->router_queue != NO_ROUTER_QUEUE_LIMIT || config->replica_limit > 0;
 		state->lowest = u64_max(plan->request->spare + 1, has_limits ? 2 : 1);
 	}
 	if (plan->knob == KNOB_KV_BLOCKS) {

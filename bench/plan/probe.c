@@ -27,7 +27,8 @@ static void set_alone(struct replay_config *config)
 		config->duration_s = 0;
 		config->given.duration_s = false;
 	}
-	config->router_queue = config->replica_limit = 0;
+	config->router_queue = NO_ROUTER_QUEUE_LIMIT;
+	config->replica_limit = 0;
 	if (config->fleet == NULL) {
 		config->replicas = 1;
 		config->given.replicas = false;
@@ -42,7 +43,8 @@ static void drop_router(struct replay_config *config)
 	given->router = given->router_option = given->router_view = false;
 	given->router_queue = given->replica_limit = given->outages = false;
 	config->router_option = config->outages = NULL;
-	config->router_queue = config->replica_limit = 0;
+	config->router_queue = NO_ROUTER_QUEUE_LIMIT;
+	config->replica_limit = 0;
 }
 
 /* "fail:N@0,..." for the last `lost` of the replicas. */

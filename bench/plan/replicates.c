@@ -369,6 +369,13 @@ static void answer_model(const struct plan *plan, const struct plan_configuratio
 		set_end(is_low ? &interval->low : &interval->high, plan->knob,
 			found.has_pass && found.has_fail, (double)found.highest_pass);
 	}
+	if (interval->low.has_value && interval->high.has_value &&
+		interval->low.value > interval->high.value) {
+		/* What passes need not fall as steps take longer: other requests meet then. */
+		struct result_value low = interval->low;
+		interval->low = interval->high;
+		interval->high = low;
+	}
 	add_interval(text, interval, answer);
 	text_format(text, " if all steps take %.3g %% longer or shorter, ",
 		(double)state->model_error / 1e4);

@@ -36,11 +36,8 @@ static struct price_cell *find_cell(struct price_study *study, const struct pric
 	uint64_t index = *map_add(&study->cell_of, key, study->cell_count);
 
 	if (index == study->cell_count) {
-		if (study->cell_count == study->cell_capacity) {
-			study->cell_capacity = 2 * study->cell_capacity + 64;
-			study->cells = memory_resize(
-				study->cells, study->cell_capacity * sizeof(*study->cells));
-		}
+		study->cells = memory_grow(study->cells, &study->cell_capacity,
+			(size_t)study->cell_count + 1, sizeof(*study->cells));
 		study->cells[study->cell_count++] = cell;
 	}
 	return &study->cells[index];
@@ -246,9 +243,16 @@ enum status price_study_read(struct price_study *study, const char *directory,
 {
 	struct reader reader = {.models = models};
 	char path[PATH_BYTES_MAX];
+	bool is_there;
 
 	check(models->replicas > 0);
 	TRY(path_format(path, error, "%s/%s", directory, RESULT_STEPS));
+	TRY(path_is_there(path, &is_there, error));
+	if (!is_there) {
+		return error_set(error, STATUS_FILE,
+			"%.200s: is not there; quire replay --steps records the steps of a run",
+			path);
+	}
 	enum status status = table_reader_open(&reader.table, path, NULL, error);
 	if (status == STATUS_OK) {
 		reader.recent = memory_take(models->replicas, sizeof(*reader.recent));

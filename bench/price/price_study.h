@@ -31,7 +31,8 @@ struct price_study {
 	struct price_sum all, host; /* host: the part of all steps that is the host's */
 	struct price_sum views[STEP_VIEWS][STEP_GROUPS];
 	struct price_cell *cells; /* (cell_count) owned */
-	uint32_t cell_count, cell_capacity;
+	uint32_t cell_count;
+	size_t cell_capacity;
 	struct map cell_of; /* by its octaves: index of the cell */
 };
 

@@ -3,6 +3,7 @@
 #include "bench/record/commit.h"
 #include "engine/base/json.h"
 #include "engine/base/number.h"
+#include "engine/base/text.h"
 #include "reports/results/results.h"
 
 #include <cJSON.h>
@@ -34,13 +35,22 @@ const char *version_cuda(void)
 #endif
 }
 
-static void command_text(char *text, int argc, char **argv)
+/* As a shell takes it again; cut where it is longer than COMMAND_BYTES. */
+static void command_text(char *text, const struct provenance *provenance)
 {
-	size_t used = (size_t)snprintf(text, COMMAND_BYTES, "quire");
+	struct text line = {0};
 
-	for (int i = 0; i < argc && used < COMMAND_BYTES; i++) {
-		used += (size_t)snprintf(text + used, COMMAND_BYTES - used, " %s", argv[i]);
+	text_add(&line, "quire");
+	for (int i = 0; i < provenance->argc; i++) {
+		text_add(&line, " ");
+		text_add_shell_word(&line, provenance->argv[i]);
 	}
+	if (provenance->command != NULL) {
+		text_add(&line, " ");
+		text_add(&line, provenance->command);
+	}
+	snprintf(text, COMMAND_BYTES, "%s", line.bytes);
+	text_deinit(&line);
 }
 
 /* The beginning of /proc/cpuinfo, which describes the first processor; empty if there is none. */
@@ -91,7 +101,7 @@ void provenance_write(const struct provenance *provenance, FILE *file)
 	gmtime_r(&now, &utc);
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
 	cJSON_AddStringToObject(root, PROVENANCE_DATE, text);
-	command_text(text, provenance->argc, provenance->argv);
+	command_text(text, provenance);
 	cJSON_AddStringToObject(root, PROVENANCE_COMMAND, text);
 	if (provenance->identity != 0) {
 		snprintf(text, sizeof(text), "%016llx", (unsigned long long)provenance->identity);

@@ -10,6 +10,7 @@
 struct provenance {
 	int argc; /* the command line, from the command's name on */
 	char **argv;
+	const char *command; /* the same as a text for a shell, in place of the two; or NULL */
 	uint64_t wall_ns;
 	const char *device; /* the GPU's name; "": only the host computed */
 	uint64_t identity;  /* of a run of a sweep (bench/sweep/sweep.h); 0: none */

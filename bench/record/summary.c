@@ -476,16 +476,26 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 /* How much of what the engine can carry was used, and of its memory and seats. */
 static void print_load(const struct run_outcome *outcome)
 {
+	bool are_grouped = outcome->fleet.count > 0 && outcome->fleet.each[0].group != NULL;
+
 	if (!outcome->has_utilisation) {
-		printf("  used      an unknown share of capacity: no profile prices these steps");
+		printf("  used      an unknown share of capacity: %s",
+			outcome->work.steps == 0 ? "no step was computed"
+			: are_grouped		 ? "it is computed for equal replicas only"
+						 : "no profile prices these steps");
 	} else if (outcome->utilisation > 0 && outcome->utilisation < 1) {
 		printf("  used      %.1f%% of capacity, head room %.1fx",
 			outcome->utilisation * 100, 1 / outcome->utilisation);
 	} else {
 		printf("  used      %.1f%% of capacity", outcome->utilisation * 100);
 	}
-	printf("; at most %.0f%% of the KV blocks, %.0f%% of the seats\n", outcome->kv_peak * 100,
-		outcome->seats_peak * 100);
+	printf("; at most %.0f%% of the KV blocks", outcome->kv_peak * 100);
+	if (outcome->seats_peak <= 1) {
+		printf(", %.0f%% of the seats", outcome->seats_peak * 100);
+	} else { /* prefill-first limits the rows of a step, not the sequences that run */
+		printf(", up to %.1f sequences running for each seat", outcome->seats_peak);
+	}
+	printf("%s\n", are_grouped ? " of an average replica" : "");
 }
 
 static void print_figures(const char *name, const struct latency_figures *figures)
@@ -635,15 +645,16 @@ void summary_warn_of_end(const struct run_outcome *outcome)
 	if (outcome->has_run_out) {
 		decimal_text(at, outcome->last_arrival_ns / 1000000, 3);
 		fprintf(stderr,
-			"the trace ran out after %llu requests, at %s s, before --duration or "
+			"the trace ran out after %llu %s, at %s s, before --duration or "
 			"--max-requests: --loop shared repeats it\n",
-			(unsigned long long)outcome->submitted, at);
+			(unsigned long long)outcome->submitted,
+			word_of_count(outcome->submitted, "request", "requests"), at);
 	}
 	/* A run that is complete and left requests has lost its last replica. */
 	if (outcome->end == RUN_COMPLETE && outcome->unfinished > 0) {
-		fprintf(stderr,
-			"%llu requests were not served: no replica was left to send them to\n",
-			(unsigned long long)outcome->unfinished);
+		fprintf(stderr, "%llu %s not served: no replica was left to send them to\n",
+			(unsigned long long)outcome->unfinished,
+			word_of_count(outcome->unfinished, "request was", "requests were"));
 	}
 }
 
@@ -661,27 +672,36 @@ void summary_warn_of_memory(const struct run_outcome *outcome, const char *gpu)
 	}
 }
 
+/* "3 requests (1.5%; the longest has 90 tokens) " and its verb. */
+static void warn_of_longest(uint64_t count, double all, uint64_t longest, const char *verb)
+{
+	fprintf(stderr, "%llu %s (%.1f%%; the longest has %llu tokens) %s%s ",
+		(unsigned long long)count, word_of_count(count, "request", "requests"),
+		100 * (double)count / all, (unsigned long long)longest, verb,
+		word_of_count(count, "s", ""));
+}
+
 /* Rejections by a group of a fleet, whose limits are its own: the columns that take all. */
 static void warn_of_groups(const struct run_outcome *outcome, double all)
 {
-	if (outcome->rejected_too_long > 0) {
+	uint64_t too_long = outcome->rejected_too_long, never_fits = outcome->rejected_never_fits;
+
+	if (too_long > 0) {
+		warn_of_longest(too_long, all, outcome->longest_too_long, "exceed");
 		fprintf(stderr,
-			"%llu requests (%.1f%%; the longest has %llu tokens) exceed max_model_len "
-			"of the group that they were sent to and were rejected; max_model_len %llu "
-			"in every row of --fleet takes all\n",
-			(unsigned long long)outcome->rejected_too_long,
-			100 * (double)outcome->rejected_too_long / all,
-			(unsigned long long)outcome->longest_too_long,
+			"max_model_len of the group that %s sent to and %s rejected; max_model_len "
+			"%llu in every row of --fleet takes all\n",
+			word_of_count(too_long, "it was", "they were"),
+			word_of_count(too_long, "was", "were"),
 			(unsigned long long)outcome->longest_too_long);
 	}
-	if (outcome->rejected_never_fits > 0) {
+	if (never_fits > 0) {
+		warn_of_longest(never_fits, all, outcome->longest_never_fitting, "need");
 		fprintf(stderr,
-			"%llu requests (%.1f%%; the longest has %llu tokens) need more than the KV "
-			"blocks of the group that they were sent to and were rejected; kv_blocks "
-			"%llu in every row of --fleet takes all\n",
-			(unsigned long long)outcome->rejected_never_fits,
-			100 * (double)outcome->rejected_never_fits / all,
-			(unsigned long long)outcome->longest_never_fitting,
+			"more than the KV blocks of the group that %s sent to and %s rejected; "
+			"kv_blocks %llu in every row of --fleet takes all\n",
+			word_of_count(never_fits, "it was", "they were"),
+			word_of_count(never_fits, "was", "were"),
 			(unsigned long long)u64_divide_up(
 				outcome->longest_never_fitting, outcome->block_size));
 	}
@@ -690,24 +710,22 @@ static void warn_of_groups(const struct run_outcome *outcome, double all)
 static void warn_of_equal_limits(
 	const struct run_outcome *outcome, uint64_t max_model_len, double all)
 {
-	if (outcome->rejected_too_long > 0) {
+	uint64_t too_long = outcome->rejected_too_long, never_fits = outcome->rejected_never_fits;
+
+	if (too_long > 0) {
+		warn_of_longest(too_long, all, outcome->longest_too_long, "exceed");
 		fprintf(stderr,
-			"%llu requests (%.1f%%; the longest has %llu tokens) exceed "
-			"--max-model-len %llu and were rejected; --max-model-len %llu takes all\n",
-			(unsigned long long)outcome->rejected_too_long,
-			100 * (double)outcome->rejected_too_long / all,
-			(unsigned long long)outcome->longest_too_long,
-			(unsigned long long)max_model_len,
+			"--max-model-len %llu and %s rejected; --max-model-len %llu takes all\n",
+			(unsigned long long)max_model_len, word_of_count(too_long, "was", "were"),
 			(unsigned long long)outcome->longest_too_long);
 	}
-	if (outcome->rejected_never_fits > 0) {
+	if (never_fits > 0) {
+		warn_of_longest(never_fits, all, outcome->longest_never_fitting, "need");
 		fprintf(stderr,
-			"%llu requests (%.1f%%; the longest has %llu tokens) need more than the "
-			"%llu KV blocks there are and were rejected; --kv-blocks %llu takes all\n",
-			(unsigned long long)outcome->rejected_never_fits,
-			100 * (double)outcome->rejected_never_fits / all,
-			(unsigned long long)outcome->longest_never_fitting,
+			"more than the %llu KV %s and %s rejected; --kv-blocks %llu takes all\n",
 			(unsigned long long)outcome->kv_blocks,
+			word_of_count(outcome->kv_blocks, "block there is", "blocks there are"),
+			word_of_count(never_fits, "was", "were"),
 			(unsigned long long)u64_divide_up(
 				outcome->longest_never_fitting, outcome->block_size));
 	}
@@ -722,20 +740,20 @@ void summary_warn_of_rejections(const struct run_outcome *outcome, uint64_t max_
 	} else {
 		warn_of_equal_limits(outcome, max_model_len, all);
 	}
-	if (outcome->fleet.refused > 0) {
+	uint64_t refused = outcome->fleet.refused, capped = outcome->capped;
+	if (refused > 0) {
 		fprintf(stderr,
-			"%llu requests (%.1f%%) found the router's queue full and were rejected; a "
-			"larger --router-queue or --replica-limit, or more --replicas, takes "
-			"them\n",
-			(unsigned long long)outcome->fleet.refused,
-			100 * (double)outcome->fleet.refused / all);
+			"%llu %s (%.1f%%) found the router's queue full and %s rejected; a larger "
+			"--router-queue or --replica-limit, or more --replicas, takes %s\n",
+			(unsigned long long)refused, word_of_count(refused, "request", "requests"),
+			100 * (double)refused / all, word_of_count(refused, "was", "were"),
+			word_of_count(refused, "it", "them"));
 	}
-	if (outcome->capped > 0) {
-		fprintf(stderr,
-			"the answers of %llu requests (%.1f%%) were cut short at --max-model-len "
-			"%llu\n",
-			(unsigned long long)outcome->capped, 100 * (double)outcome->capped / all,
-			(unsigned long long)max_model_len);
+	if (capped > 0) {
+		fprintf(stderr, "the %s of %llu %s (%.1f%%) %s cut short at --max-model-len %llu\n",
+			word_of_count(capped, "answer", "answers"), (unsigned long long)capped,
+			word_of_count(capped, "request", "requests"), 100 * (double)capped / all,
+			word_of_count(capped, "was", "were"), (unsigned long long)max_model_len);
 	}
 }
 

@@ -58,7 +58,7 @@ static enum status open_desk(
 		.view = config->router_view,
 		.outages = config->outages,
 		.replica_limit = (uint32_t)config->replica_limit,
-		.has_queue_limit = config->router_queue > 0,
+		.has_queue_limit = config->router_queue != NO_ROUTER_QUEUE_LIMIT,
 		.queue_limit = config->router_queue,
 		.replica_count = fleet->count,
 		.block_size = fleet->configs[0].block_size,

@@ -27,6 +27,7 @@ enum { CHUNKED_PREFILL_ON, CHUNKED_PREFILL_OFF };
 enum { ENGINE_PROCESS_OWN, ENGINE_PROCESS_SAME };
 enum { REPLAY_CLOCK_VIRTUAL, REPLAY_CLOCK_WALL };
 enum { TOKENS_FORCED, TOKENS_SAMPLED };
+#define NO_ROUTER_QUEUE_LIMIT UINT64_MAX
 enum { ARRIVE_BY_TRACE, ARRIVE_POISSON, ARRIVE_GAMMA, ARRIVE_CONSTANT, ARRIVE_AT_ONCE };
 
 /* Which options the user gave. The others have defaults, which the runner or a tape may replace. */

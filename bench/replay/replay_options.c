@@ -163,7 +163,8 @@ static bool is_absent(const struct replay_config *config, const struct option *r
 {
 	bool is_number = row->kind == OPTION_COUNT || row->kind == OPTION_MILLIONTHS;
 
-	return is_number && row->initial == NULL && *(const uint64_t *)value_of(config, row) == 0;
+	return is_number && row->initial == NULL &&
+	       *(const uint64_t *)value_of(config, row) == row->absent;
 }
 
 /* Whether an option means something to the run's runner: some belong to prices alone. */
@@ -222,27 +223,6 @@ const char *replay_config_value(
 	return text == NULL ? "" : text;
 }
 
-/* A word, in single quotes where a shell would change it. */
-static void add_word(struct text *text, const char *word)
-{
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				    "0123456789_-+=:,./@%";
-
-	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-		text_add(text, word);
-		return;
-	}
-	text_add(text, "'");
-	for (; *word != '\0'; word++) {
-		if (*word == '\'') {
-			text_add(text, "'\\''");
-		} else {
-			text_add_bytes(text, word, 1);
-		}
-	}
-	text_add(text, "'");
-}
-
 void replay_config_words(const struct replay_config *config, struct text *text)
 {
 	for (uint32_t i = 0; i < ROW_COUNT; i++) {
@@ -256,7 +236,7 @@ void replay_config_words(const struct replay_config *config, struct text *text)
 		text_format(text, " --%s", row->name);
 		if (!is_flag) {
 			text_add(text, " ");
-			add_word(text, replay_config_value(config, row, buffer));
+			text_add_shell_word(text, replay_config_value(config, row, buffer));
 		}
 	}
 }
@@ -279,7 +259,7 @@ static bool recorded_integer(double recorded, enum option_kind kind, uint64_t *o
 }
 
 /* Reads a number of a recorded configuration. null stands for an option that was not given and that
-   has no default; so does 0. */
+   has no default. */
 static bool read_number(
 	const struct json_object *recorded, uint32_t index, struct replay_config *out)
 {
@@ -291,13 +271,13 @@ static bool read_number(
 
 	const cJSON *node = json_find(recorded, records[index].field);
 	if (may_lack && cJSON_IsNull(node)) {
-		*(uint64_t *)((char *)out + row->offset) = 0;
+		*(uint64_t *)((char *)out + row->offset) = row->absent;
 		return true;
 	}
 	/* Refuses what is no number, or is there twice. */
 	json_double(recorded, records[index].field, 0, 1e300, &decimal, &ignored);
 	if (ignored.status != STATUS_OK || !recorded_integer(decimal, row->kind, &value) ||
-		!(option_fits(row, value) || (may_lack && value == 0))) {
+		!(option_fits(row, value) || (may_lack && value == row->absent))) {
 		return false;
 	}
 	*(uint64_t *)((char *)out + row->offset) = value;
@@ -344,7 +324,7 @@ static enum status read_value(const struct json_object *recorded, uint32_t index
 	return json_refuse(recorded, records[index].field, expected, error);
 }
 
-/* Sets an option to what it is where it is not given: a number without a default is 0. */
+/* Sets an option to what it is where it is not given. */
 static enum status set_default(
 	const struct option *row, struct replay_config *config, struct error *error)
 {
@@ -358,7 +338,7 @@ static enum status set_default(
 	} else if (row->kind == OPTION_TEXT) {
 		*(const char **)value = NULL;
 	} else {
-		*(uint64_t *)value = 0;
+		*(uint64_t *)value = row->absent;
 	}
 	return STATUS_OK;
 }
@@ -385,7 +365,7 @@ static enum status adopt_values(
 		if (is_given && strcmp(found, expected) != 0) {
 			return error_set(error, STATUS_USAGE,
 				"--%s is %s here and %s in the recorded run", row->name, found,
-				expected);
+				is_absent(config, row) ? "not given" : expected);
 		}
 	}
 	return STATUS_OK;

@@ -215,6 +215,7 @@ static enum status record_run(
 	}
 	const struct provenance provenance = {.argc = request->argc,
 		.argv = request->argv,
+		.command = request->command,
 		.wall_ns = monotonic_ns() - start_ns,
 		.device = own->run.facts.device,
 		.identity = request->identity};

@@ -19,6 +19,7 @@ struct replay_request {
 	uint64_t identity;   /* for provenance.json; 0: none */
 	int argc;	     /* the command line, for provenance.json */
 	char **argv;
+	const char *command; /* the same as a text for a shell, in place of the two; or NULL */
 };
 
 /* A run that failed in its runner or was interrupted writes its results too, and returns the

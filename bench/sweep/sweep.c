@@ -51,12 +51,12 @@ static enum status has_entries(const char *path, bool *has, struct error *error)
 	return STATUS_OK;
 }
 
-/* A folder without sweep.json must be empty, for its files would lie between those of the runs, and
-   a run could have the name of one. */
 /* Of a sweep's folder; the first says that it is one. */
 static const char *const files[] = {SWEEP_SUMMARY, SWEEP_RUNS, SWEEP_CACHE, RESULT_PROVENANCE};
 enum { FILES = sizeof(files) / sizeof(files[0]) };
 
+/* A folder without sweep.json must be empty, for its files would lie between those of the runs, and
+   a run could have the name of one. */
 static enum status refuse_foreign(const char *out, struct error *error)
 {
 	bool has = false;

@@ -1,5 +1,6 @@
 #include "bench/sweep/sweep_internal.h"
 
+#include "bench/fleet/groups.h"
 #include "bench/record/provenance.h"
 #include "bench/replay/run_to_folder.h"
 #include "engine/base/check.h"
@@ -83,9 +84,30 @@ static void add_command(const struct sweep *sweep, uint32_t index, struct text *
 	const struct replay_config config = config_of(sweep, index);
 
 	text_add(text, "replay ");
-	text_add(text, sweep->request->run.trace_path);
+	text_add_shell_word(text, sweep->request->run.trace_path);
 	replay_config_words(&config, text);
 	slo_add_words(&sweep->request->run.slo, text);
+}
+
+/* The fleet's table and the profiles that are files, those of its groups too. */
+static void add_profiles(struct text *text, const struct replay_config *config)
+{
+	struct fleet_groups *groups = memory_take(1, sizeof(*groups));
+	struct error ignored = {0};
+
+	if (gpu_profile_is_file(config->gpu)) {
+		add_file(text, config->gpu);
+	}
+	if (config->fleet != NULL) {
+		add_file(text, config->fleet);
+		(void)fleet_groups_read(groups, config->fleet, &ignored);
+	}
+	for (uint32_t i = 0; i < groups->count; i++) {
+		if (gpu_profile_is_file(groups->list[i].gpu)) {
+			add_file(text, groups->list[i].gpu);
+		}
+	}
+	free(groups);
 }
 
 static uint64_t identify(const struct sweep *sweep, uint32_t index)
@@ -101,12 +123,8 @@ static uint64_t identify(const struct sweep *sweep, uint32_t index)
 	add_hash(&text, sweep->trace_xxh64);
 	text_add(&text, options); /* defaults too, which another build may have others of */
 	add_command(sweep, index, &text);
-	if (gpu_profile_is_file(config.gpu)) {
-		add_file(&text, config.gpu);
-	}
-	if (config.fleet != NULL) {
-		add_file(&text, config.fleet);
-	}
+	add_profiles(&text, &config);
+	add_file(&text, config.model); /* a file, or a folder */
 	if (path_format(path, &too_long, "%s/config.json", config.model) == STATUS_OK) {
 		add_file(&text, path);
 	}
@@ -340,13 +358,12 @@ enum status sweep_do_item(
 	request->is_forced = true;
 	request->run.is_one_of_many = true;
 	request->identity = sweep->items[index].identity;
-	request->argc = 1;
-	request->argv = &command.bytes;
 	request->out = folder;
 	if (path_format(folder, &failure, "%s/%s", sweep->request->out,
 		    sweep->grid.list[index].name) == STATUS_OK) {
 		text_add(&command, " --out ");
-		text_add(&command, folder);
+		text_add_shell_word(&command, folder);
+		request->command = command.bytes;
 		remove_parts(folder);
 		(void)(sweep->is_alone ? apart_run(run_apart, request, &failure)
 				       : run_to_folder(request, &failure));

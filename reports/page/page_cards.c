@@ -124,7 +124,10 @@ static void add_use_cards(struct text *page, const struct result *result)
 	page_value(page, result, VALUE_KV_PEAK);
 	text_add(page, " of the KV blocks, ");
 	page_value(page, result, VALUE_SEATS_PEAK);
-	text_add(page, " of the seats</small>");
+	/* prefill-first limits the rows of a step, not the sequences that run */
+	text_add(page, result->numbers[VALUE_SEATS_PEAK].value <= 1
+			       ? " of the seats</small>"
+			       : " of the seats, which limit a step and not what runs</small>");
 	page_card_close(page);
 	if (result->numbers[VALUE_HIT_RATE].has_value) {
 		page_card_open(page, "Prefix-cache hit rate", "");

@@ -1,6 +1,7 @@
 #include "reports/page/page_sections.h"
 
 #include "engine/base/integer.h"
+#include "engine/base/number.h"
 #include "reports/figures/drawn_colors.h"
 #include "reports/page/page_elements.h"
 
@@ -43,6 +44,20 @@ static void add_gpu(struct text *page, const struct result *result)
 	}
 }
 
+/* What the run was on. Replicas that differ have a GPU each, which the file names. */
+static void add_machines(struct text *page, const struct result *result)
+{
+	const cJSON *fleet = json_find(&result->config, "fleet");
+
+	if (cJSON_IsString(fleet) && strcmp(fleet->valuestring, "none") != 0) {
+		text_add(page, "the replicas of ");
+		text_add_escaped(page, fleet->valuestring);
+		return;
+	}
+	add_gpu_count(page, result);
+	add_gpu(page, result);
+}
+
 /* A number of summary.json that only some results have; 0 where it is null or absent. */
 static double number_in(const struct result *result, const char *section, const char *field)
 {
@@ -83,8 +98,7 @@ static void add_run_line(struct text *page, const struct result *result)
 	text_add(page, "<strong>");
 	page_config_text(page, result, "model");
 	text_add(page, "</strong> on <strong>");
-	add_gpu_count(page, result);
-	add_gpu(page, result);
+	add_machines(page, result);
 	text_add(page, "</strong> (runner ");
 	page_config_text(page, result, "runner");
 	text_add(page, ", policy ");
@@ -288,11 +302,12 @@ static void add_rejection(struct text *page, const struct result *result, uint64
 	text_add_escaped(page, result->label.bytes);
 	text_add(page, ": ");
 	text_add_number(page, NUMBER_COUNT, true, (double)count);
-	text_add(page, " requests (");
+	text_format(page, " %s (", word_of_count(count, "request", "requests"));
 	text_add_number(
 		page, NUMBER_SHARE, true, (double)count / result->numbers[VALUE_SUBMITTED].value);
-	text_format(page, ") exceed %s and were rejected; %s %.0f takes all.</p>\n", exceeded,
-		option, needed);
+	text_format(page, ") %s %s and %s rejected; %s %.0f takes all.</p>\n",
+		word_of_count(count, "exceeds", "exceed"), exceeded,
+		word_of_count(count, "was", "were"), option, needed);
 }
 
 static double number_of(const struct json_object *object, const char *field)

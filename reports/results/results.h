@@ -268,10 +268,11 @@ extern const bool latency_is_main[STATISTIC_COUNT];
      load {offered_per_s, utilisation, kv_mean, kv_peak, seats_mean, seats_peak, budget_mean,
 	 budget_peak, backlog_at_last_arrival, drain_s, verdict}
 	 utilisation: share of what the engine can carry that was used (bench/record/capacity.h);
-	 null where no profile prices its steps. The others: shares of KV blocks, of max_num_seqs
-	 and of max_num_batched_tokens; a mean is over the window, that of the token budget over
-	 steps. offered_per_s is of the measured requests; backlog_at_last_arrival, drain_s and
-	 verdict are of the whole run
+	 null where no profile prices its steps and for replicas that differ. The others: shares of
+	 KV blocks, of max_num_seqs (above 1 with prefill-first, which limits the rows of a step and
+	 not the sequences that run) and of max_num_batched_tokens; a mean is over the window, that
+	 of the token budget over steps. offered_per_s is of the measured requests;
+	 backlog_at_last_arrival, drain_s and verdict are of the whole run
      tokens {prompt, output, prefill_computed, recomputed}
      prefix_cache {query_tokens, hit_tokens, hit_rate}
 	 hit_rate is null where the trace does not say which prompts share tokens

@@ -1,6 +1,7 @@
 #include "bench/commands/trace/trace_commands.h"
 
 #include "engine/base/check.h"
+#include "engine/base/number.h"
 #include "engine/base/output_file.h"
 #include "bench/commands/trace/trace_request.h"
 #include "workloads/trace/trace_writer.h"
@@ -52,9 +53,11 @@ static void report(const struct made *made)
 {
 	double seconds = (double)made->last_ns / 1e9;
 
-	fprintf(stderr, "%llu requests", (unsigned long long)made->rows);
+	fprintf(stderr, "%llu %s", (unsigned long long)made->rows,
+		word_of_count(made->rows, "request", "requests"));
 	if (made->sessions > 0) {
-		fprintf(stderr, " of %llu sessions", (unsigned long long)made->sessions);
+		fprintf(stderr, " of %llu %s", (unsigned long long)made->sessions,
+			word_of_count(made->sessions, "session", "sessions"));
 	}
 	if (seconds > 0) {
 		fprintf(stderr, " in %.3f s: %.4g requests/s", seconds,

@@ -2,6 +2,7 @@
 
 #include "bench/replay/trace_reading.h"
 #include "engine/base/json.h"
+#include "engine/base/number.h"
 #include "reports/figures/plot.h"
 #include "workloads/study/trace_stat.h"
 
@@ -55,8 +56,10 @@ static void print_table(const struct trace_stat *stat, const struct trace *trace
 			tick_finder_text(&stat->ticks, ticks);
 			printf("ticks       %s\n", ticks);
 		}
-		printf("peak        %" PRIu64 " requests in second %" PRIu64 "\n",
-			stat->peak_second_count, stat->peak_second);
+		printf("peak        %" PRIu64 " %s in second %" PRIu64 "\n",
+			stat->peak_second_count,
+			word_of_count(stat->peak_second_count, "request", "requests"),
+			stat->peak_second);
 	} else {
 		printf("rate        all rows at once\n");
 	}
