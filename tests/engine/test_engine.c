@@ -384,6 +384,95 @@ Test(engine, twins_of_one_step_share)
 	close_bench(&bench);
 }
 
+/* The cache is lost with the requests; steps are counted on, and the log of blocks goes on. */
+Test(engine, a_restarted_engine_is_empty_and_counts_its_steps_on)
+{
+	struct bench bench;
+	struct block_log log = {0};
+
+	open_bench(&bench, &policy_mixed, 4, 16, 4);
+	engine_set_block_log(bench.engine, &log);
+	cr_assert_eq(add(&bench, 1, 17, 9), FIT_OK);
+	cr_assert_eq(add(&bench, 2, 9, 9), FIT_OK);
+	step(&bench);
+	step(&bench);
+	cr_assert_eq(engine_batch(bench.engine)->step, 1);
+	cr_assert_eq(log.count, 4 + 2);
+	engine_restart(bench.engine);
+	engine_check(bench.engine);
+	cr_assert(!engine_has_work(bench.engine) && engine_has_room(bench.engine));
+	cr_assert_eq(engine_used_block_count(bench.engine), 0);
+	log.count = 0;
+	int32_t prompt[17];
+	for (int32_t i = 0; i < 17; i++) {
+		prompt[i] = 1000 + i;
+	}
+	const struct request again = {
+		.id = 3, .prompt = prompt, .prompt_count = 17, .max_tokens = 2};
+	cr_assert_eq(engine_add(bench.engine, &again, NULL), FIT_OK);
+	kv_oracle_add(&bench.oracle, &again);
+	step(&bench);
+	const struct batch *batch = engine_batch(bench.engine);
+	cr_assert_eq(batch->step, 2);
+	cr_assert_eq(batch->counts.prefill_tokens, 17);
+	cr_assert_eq(batch->counts.cached_tokens, 0);
+	cr_assert_eq(log.count, 4);
+	close_bench(&bench);
+	free(log.changes);
+}
+
+static enum status refuse_batch(void *state, const struct batch *batch, struct error *error)
+{
+	(void)state;
+	(void)batch;
+	return error_set(error, STATUS_DEVICE, "nothing to launch");
+}
+
+static enum status refuse_to_collect(
+	void *state, int32_t *token_ids, struct step_time *time, struct error *error)
+{
+	(void)state;
+	(void)token_ids;
+	(void)time;
+	return error_set(error, STATUS_DEVICE, "nothing to collect");
+}
+
+static enum status refuse_to_execute(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	(void)batch;
+	return refuse_to_collect(state, token_ids, time, error);
+}
+
+/* The runner does not hear of a step without rows, as that of an engine before its first one. */
+Test(engine, a_step_without_rows_takes_no_time)
+{
+	const struct engine_config config = {.policy = &policy_mixed,
+		.block_size = 4,
+		.kv_block_count = 8,
+		.max_num_seqs = 2,
+		.max_num_batched_tokens = 8,
+		.max_model_len = 16};
+	const struct runner runner = {.name = "refuses",
+		.execute = refuse_to_execute,
+		.launch = refuse_batch,
+		.collect = refuse_to_collect};
+	const struct step_time none = {0};
+	struct step_time time;
+	struct engine *engine;
+	struct error error = {0};
+
+	cr_assert_eq(engine_open(&engine, &config, &runner, &error), STATUS_OK);
+	memset(&time, 0xff, sizeof(time));
+	cr_assert_eq(engine_execute(engine, &time, &error), STATUS_OK);
+	cr_assert_arr_eq(&time, &none, sizeof(none));
+	memset(&time, 0xff, sizeof(time));
+	cr_assert_eq(engine_launch(engine, &error), STATUS_OK);
+	cr_assert_eq(engine_collect(engine, &time, &error), STATUS_OK);
+	cr_assert_arr_eq(&time, &none, sizeof(none));
+	engine_close(engine);
+}
+
 /* Of a prompt's blocks an engine tells those that it has, and those that sequences hold. A longer
    prompt holds four; when it has ended they stay cached, and a shorter one holds two of them. */
 Test(engine, cached_blocks_are_held_or_not)

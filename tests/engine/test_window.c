@@ -150,6 +150,39 @@ Test(window, an_empty_window_has_no_context)
 	window_deinit(&window);
 }
 
+static struct sequence beginning_a_block(uint64_t admission)
+{
+	return (struct sequence){.prompt_count = 4,
+		.computed_count = 4,
+		.token_count = 5,
+		.max_tokens = 9,
+		.status = SEQUENCE_RUNNING,
+		.admission = admission,
+		.is_prompt_computed = true};
+}
+
+/* However many are due at once, and in whatever order they joined. */
+Test(window, many_due_sequences_come_in_the_order_of_their_admission)
+{
+	static const uint32_t counts[] = {1, 2, 3, 63, 64, 65, 66, 200};
+	struct sequence sequences[200];
+
+	for (uint32_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+		struct decode_window window;
+		window_init(&window, counts[c], 4);
+		for (uint32_t i = 0; i < counts[c]; i++) {
+			uint64_t place = (uint64_t)i * 101 % counts[c];
+			sequences[i] = beginning_a_block(place << 30);
+			window_join(&window, &sequences[i]);
+		}
+		require_equal(window_collect_due(&window), counts[c]);
+		for (uint32_t i = 0; i < counts[c]; i++) {
+			require_equal(window.due[i]->admission, (uint64_t)i << 30);
+		}
+		window_deinit(&window);
+	}
+}
+
 /* Those that are due come in order of their admission, however many there have been. */
 Test(window, due_sequences_come_in_the_order_of_any_number_of_admissions)
 {
@@ -164,13 +197,7 @@ Test(window, due_sequences_come_in_the_order_of_any_number_of_admissions)
 
 	window_init(&window, COUNT, 4);
 	for (uint32_t i = 0; i < COUNT; i++) {
-		sequences[i] = (struct sequence){.prompt_count = 4,
-			.computed_count = 4,
-			.token_count = 5,
-			.max_tokens = 9,
-			.status = SEQUENCE_RUNNING,
-			.admission = admissions[i],
-			.is_prompt_computed = true};
+		sequences[i] = beginning_a_block(admissions[i]);
 		queue_push_back(&running, &sequences[i]);
 		window_join(&window, &sequences[i]);
 	}

@@ -21,6 +21,7 @@
 	X(checkpoint, sections, 300, "a folder of safetensors, with or without an index")          \
 	X(tokenizer, sections, 100, "tokenizer.json, and prompts.jsonl to encode and decode")      \
 	X(tape, sections, 150, "summary.json and steps.tsv of a recorded run, which is replayed")  \
+	X(price, sections, 100, "summary.json and steps.tsv of a run, whose steps are priced")     \
 	X(profile, sections, 200, "profile.json of a GPU, which prices steps")                     \
 	X(result, sections, 60, "two result folders, a/ and b/, compared and made into a page")    \
 	X(plan, sections, 60, "a plan, a sweep, a gate's history or its suite")                    \

@@ -59,6 +59,21 @@ Test(op_table, cases_make_sense)
 	}
 }
 
+Test(op_table, every_operation_has_all_its_functions)
+{
+	for (uint32_t k = 0; op_at(k) != NULL; k++) {
+		const struct op *op = op_at(k);
+		require(op->describe != NULL && op->work != NULL && op->open != NULL &&
+				op->twin != NULL,
+			"%s", op->name);
+#ifdef QUIRE_HAS_CUDA
+		require(op->fits != NULL && op->launch != NULL, "%s", op->name);
+#else
+		require(op->launch == NULL, "%s", op->name);
+#endif
+	}
+}
+
 /* The work of attention by its lists: keys and values of the blocks that any row reads, each once,
    and the pairs of each query one by one. */
 static void check_attention_work(const struct op *op, const struct op_case *c)
@@ -301,6 +316,61 @@ Test(op_table, twins_read_what_kernels_read, .timeout = 120)
 			}
 		}
 	}
+}
+
+/* Each query is in one tile of those that the kernel is given. */
+Test(op_table, tiles_of_prefill_hold_every_query)
+{
+	const struct op *op = op_find("prefill_attention");
+
+	for (uint32_t i = 0; i < op->case_count; i++) {
+		const struct op_case *c = &op->cases[i];
+		struct operands operands = {
+			.op_case = c, .memory = &device, .set_count = 1, .is_checked = true};
+		uint64_t queries = 0, expected = 0;
+		if (c->size != CASE_TINY) {
+			continue;
+		}
+		op->open(&operands);
+		const struct prefill_work work = prefill_attention_work(&operands);
+		for (uint32_t t = 0; t < work.tile_count; t++) {
+			require(work.tiles[t].row < c->rows, "tile %u is of no row", t);
+			uint32_t chunk = op_case_chunk(c, work.tiles[t].row);
+			uint32_t first = work.tiles[t].index * PREFILL_QUERY_TILE;
+			require(first < chunk, "tile %u is empty", t);
+			queries += u32_min(chunk - first, PREFILL_QUERY_TILE);
+		}
+		for (uint32_t r = 0; r < c->rows; r++) {
+			expected += op_case_chunk(c, r);
+		}
+		require_equal(queries, expected);
+		operands_close(&operands);
+	}
+}
+
+/* Of the rows whose best candidates ranks exchange, every fifth has none on any rank, and its token
+   is 0. */
+Test(op_table, some_rows_have_no_candidate)
+{
+	const struct op *op = op_find("exchange_candidates");
+	uint32_t rows[2] = {0}; /* with candidates, and without */
+
+	for (uint32_t i = 0; i < op->case_count; i++) {
+		const struct op_case *c = &op->cases[i];
+		struct operands operands = {
+			.op_case = c, .memory = &device, .set_count = 1, .is_checked = true};
+		op->open(&operands);
+		op->twin(&operands);
+		const int32_t *token_ids = operand_host(&operands, OPERAND_OUT);
+		for (uint32_t r = 0; r < c->ranks * c->rows; r++) {
+			bool is_without = r % c->rows % 5 == 4;
+			require(is_without == (token_ids[r] == 0), "row %u of %u: token %d", r,
+				c->rows, token_ids[r]);
+			rows[is_without]++;
+		}
+		operands_close(&operands);
+	}
+	require(rows[0] > 0 && rows[1] > 0, "%u and %u rows", rows[0], rows[1]);
 }
 
 /* Rows without context, as the padding of a graph, get zeroes. */

@@ -35,18 +35,24 @@ if [ ! -x "$faulty" ] || ! before=$("$faulty" free 2>/dev/null) ||
 	finish
 fi
 
-# replay NAME PROGRAM... -- OPTION...
-replay()
+# split PROGRAM... -- OPTION...: into the arrays program and options of its caller.
+split()
 {
-	local name=$1 program=()
-	shift
+	program=()
 	while [ "$1" != -- ]; do
 		program+=("$1")
 		shift
 	done
-	shift
-	timeout 120 "${program[@]}" "${run[@]}" --force --out "$work/$name" "$@" \
-		>"$work/$name.out" 2>"$work/$name.err"
+	options=("${@:2}")
+}
+
+# replay NAME PROGRAM... -- OPTION...
+replay()
+{
+	local name=$1 program options
+	split "${@:2}"
+	timeout 120 "${program[@]}" "${run[@]}" --force --out "$work/$name" \
+		"${options[@]}" >"$work/$name.out" 2>"$work/$name.err"
 }
 
 # succeeds NAME PROGRAM... -- OPTION...: what is wrong with a run that must decide as `one` does.
@@ -76,16 +82,11 @@ refused()
 # events of a replay, and so its result_hash, do not depend on sampled tokens.
 texts()
 {
-	local name=$1 program=()
-	shift
-	while [ "$1" != -- ]; do
-		program+=("$1")
-		shift
-	done
-	shift
+	local name=$1 program options
+	split "${@:2}"
 	timeout 60 "${program[@]}" generate --model "$work/words" --weights dummy:3 --runner cuda \
 		--prompts "$work/words/prompts.jsonl" --max-tokens 100 --ignore-eos --json \
-		--kv-blocks 100 "$@" >"$work/$name.texts" 2>"$work/$name.err"
+		--kv-blocks 100 "${options[@]}" >"$work/$name.texts" 2>"$work/$name.err"
 }
 
 # same_texts NAME: what is wrong with answers that must be those of forked ranks by peers, or by

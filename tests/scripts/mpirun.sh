@@ -186,8 +186,13 @@ seed=$((RANDOM * 32768 + RANDOM))
 ranks 3 "$quire" plan --input 20 --output 2 --requests 50 --seed $seed --replicates 8 \
 	--precision 0.5 --slo-ttft-ms 50 || true
 verdict "a described load leaves nothing" test -z "$(ls -d /tmp/quire-*-$seed* 2>/dev/null)"
-verdict "a grid that is wrong is refused once" refused 3 "seed has 1 twice" \
+verdict "a grid that is wrong is refused once" refused 3 "sweep: --grid: seed has 1 twice" \
 	"$quire" sweep trace.jsonl --grid seed=1,1 --out none
+verdict "what the first process alone refuses ends all" refused 3 "sweep: --grid: seed has 1" \
+	bash -c "$(by_rank 'exec "$0" sweep trace.jsonl --grid seed=1,$((rank + 1)) --out none')" \
+	"$quire"
+verdict "what another process refuses ends all" refused 3 "sweep: process 1: --grid: seed has 1" \
+	bash -c "$(by_rank 'exec "$0" sweep trace.jsonl --grid seed=1,$rank --out none')" "$quire"
 verdict "--jobs under mpirun is refused" refused 3 "--jobs belongs to one machine" \
 	"$quire" sweep trace.jsonl --grid seed=1,2 --out none --jobs 2
 verdict "--jobs of a plan under mpirun is refused" refused 3 "--jobs belongs to one machine" \

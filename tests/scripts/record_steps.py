@@ -66,6 +66,28 @@ def rows_of(folder):
     return [line[:1] + [int(cell) for cell in line[1:]] for line in lines[1:]]
 
 
+def phases(folder):
+    """The first phase by its name, another one after a rest, and the file of a second engine."""
+    global clock
+    os.environ["QUIRE_STEP_PHASE"] = "first"
+    StandIn.num_spec_tokens = 0
+    StandIn.vllm_config = SimpleNamespace(parallel_config=SimpleNamespace(data_parallel_rank=1))
+    step = {"new": [("a", 0)], "tokens": {"a": 5}, "running": [1]}
+    scheduler = Recorder([dict(step), dict(step), dict(step, after=[])])
+    scheduler.requests = {"a": request(5, 5)}
+    for start, end, phase in (100, 130, None), (200, 250, None), (300, 370, "second"):
+        if phase is not None:
+            scheduler.begin_phase(phase)
+        clock = start
+        output = scheduler.schedule()
+        clock = end
+        scheduler.update_from_output(output, None)
+    with open(os.path.join(folder, "steps.tsv.1"), encoding="ascii") as file:
+        found = [line.split("\t")[:3] for line in file][1:]
+    check("phases", found, [["first", "0", "30"], ["first", "1", "120"], ["second", "2", "70"]])
+    check("steps of the first engine", len(rows_of(folder)), 7)
+
+
 def main():
     global clock
     folder = tempfile.mkdtemp()
@@ -78,8 +100,11 @@ def main():
         # b comes back after a preemption: its answer is computed again
         {"cached": [("b", 0)], "tokens": {"b": 12}, "running": [2], "after": []},
         {"tokens": {}},
-        # one prompt token is a prompt, not a decode row
-        {"new": [("c", 0)], "tokens": {"c": 1}, "running": [1], "after": []},
+        # one prompt token is a prompt, not a decode row; b was preempted and waits: no pause
+        {"new": [("c", 0)], "tokens": {"c": 1}, "running": [1], "waiting": [2], "after": []},
+        # its prompt and answer are computed but for a token, and then with it: sampled once
+        {"cached": [("b", 0)], "tokens": {"b": 12}, "running": [2]},
+        {"cached": [("b", 12)], "tokens": {"b": 1}, "running": [2], "after": []},
     ])
     scheduler.requests = {"a": request(5, 5), "b": request(10, 10), "c": request(1, 1)}
 
@@ -108,13 +133,24 @@ def main():
     clock = 9030
     scheduler.update_from_output(fifth, None)
 
+    clock = 9100
+    scheduler.requests["b"].num_tokens = 13
+    scheduler.skipped_waiting = [3, 4]
+    sixth = scheduler.schedule()
+    clock = 9130
+    scheduler.update_from_output(sixth, None)
+    # The clock of a coarse machine may stand still.
+    scheduler.update_from_output(scheduler.schedule(), None)
+
     expected = [
         # phase, step, elapsed, decode rows, prompts, tokens, context, longest, pairs, sampled, ...
         ["serve", 0, 1000, 0, 2, 7, 0, 0, 3 + 4 + 5 + 1 + 2 + 3 + 4, 1, 2, 1],
         ["serve", 1, 500, 1, 1, 6, 6, 6, 5 + 6 + 7 + 8 + 9 + 10, 2, 2, 0],
         ["serve", 2, 400, 2, 0, 0, 7 + 11, 11, 0, 2, 2, 0],
         ["serve", 3, 500, 0, 1, 12, 0, 0, 12 * 13 // 2, 1, 1, 0],
-        ["serve", 4, 30, 0, 1, 1, 0, 0, 1, 1, 1, 0],
+        ["serve", 4, 30, 0, 1, 1, 0, 0, 1, 1, 1, 1],
+        ["serve", 5, 100, 0, 1, 12, 0, 0, 12 * 13 // 2, 0, 1, 2],
+        ["serve", 6, 1, 1, 0, 0, 13, 13, 0, 1, 1, 2],
     ]
     rows = rows_of(folder)
     check("number of rows", len(rows), len(expected))
@@ -132,6 +168,7 @@ def main():
         check("a phase of two lines", "accepted", "refused")
     except ValueError:
         check("a phase of two lines", "refused", "refused")
+    phases(folder)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return failed > 0
 

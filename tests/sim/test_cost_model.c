@@ -53,6 +53,34 @@ static struct step_time execute(const struct fixture *fixture, const struct step
 	return time;
 }
 
+/* A step among many is launched before its predecessor has ended, where the engine does so. */
+Test(cost_model, the_price_of_a_step_is_that_of_one_among_many)
+{
+	const struct batch batch = {.counts = {.decode_rows = 3,
+					    .decode_context_tokens = 900,
+					    .decode_longest_context = 300,
+					    .sampled_rows = 3}};
+	struct step_time first, second;
+	struct fixture fixture;
+	struct error error = {STATUS_OK, ""};
+	uint64_t price = 0;
+
+	fixture_open(&fixture, "qwen3-0.6b", "h200-qwen3-0.6b");
+	const struct runner *runner = &fixture.runner;
+	require_equal(runner->launch(runner->state, &batch, &error), STATUS_OK);
+	require_equal(runner->launch(runner->state, &batch, &error), STATUS_OK);
+	require_equal(runner->collect(runner->state, NULL, &first, &error), STATUS_OK);
+	require_equal(runner->collect(runner->state, NULL, &second, &error), STATUS_OK);
+	require(second.elapsed_ns < first.elapsed_ns, "nothing is saved");
+	require_equal(runner->price(runner->state, &batch.counts, &price, &error), STATUS_OK);
+	require_equal(price, second.elapsed_ns);
+	fixture_close(&fixture);
+	fixture_open(&fixture, "qwen3-0.6b", "h200-datasheet");
+	require_equal(runner->price(runner->state, &batch.counts, &price, &error), STATUS_OK);
+	require_equal(price, execute(&fixture, &batch.counts).elapsed_ns);
+	fixture_close(&fixture);
+}
+
 /* ---- an engine in a process of its own ---- */
 
 /* Its host's time is the least that a step takes, and shows on the host only; larger steps cost

@@ -235,7 +235,19 @@ static double hot_ns(
 {
 	double ns = ns_of(subject, counts, is_ahead);
 
-	return ns + heat_extra_ns(&subject->heat, heat, counts, ns);
+	return ns + heat_extra_ns(&subject->heat, heat, heat_flops_ns(&subject->floors, counts),
+			    counts, ns);
+}
+
+/* Over the edge of sharing a step may cost less than a smaller one. */
+static bool is_over_sharing(const struct subject *subject, const struct step_counts *counts,
+	const struct step_counts *less)
+{
+	const struct operation_sharing *rule = &subject->profile.prices.sharing;
+
+	return (subject->profile.edges >> PRICE_EDGE_sharing & 1) != 0 &&
+	       operation_shares(rule, counts) && !operation_shares(rule, less) &&
+	       less->shared_tokens > 0;
 }
 
 /* The same on a GPU that is hot, but that a mixed step may cost a little more than 1.25 times its
@@ -251,14 +263,16 @@ static void body_laws_at_any_heat(struct prop *prop, const void *context)
 	const struct step_counts counts = counts_of(&step);
 	double rested = ns_of(subject, &counts, is_ahead);
 	double ns = hot_ns(subject, heat, &counts, is_ahead);
+	double share = fmin(1, heat_flops_ns(&subject->floors, &counts) / rested);
 	require_between(ns, fmax(rested, operation_roofline(&subject->floors, &counts)),
-		rested * (1 + subject->heat.prompt * heat), "hot", subject, &counts);
+		rested * (1 + subject->heat.prompt * fmax(heat, share)), "hot", subject, &counts);
 	require_between(ns, hot_ns(subject, heat / 2, &counts, is_ahead), INFINITY, "less hot",
 		subject, &counts);
 	if (take_off(prop, &step)) {
 		const struct step_counts less = counts_of(&step);
-		require_between(hot_ns(subject, heat, &less, is_ahead), 0, ns, "a smaller hot step",
-			subject, &counts);
+		double most = is_over_sharing(subject, &counts, &less) ? INFINITY : ns;
+		require_between(hot_ns(subject, heat, &less, is_ahead), 0, most,
+			"a smaller hot step", subject, &counts);
 	}
 }
 
@@ -292,8 +306,9 @@ static void body_laws(struct prop *prop, const void *context)
 	}
 	if (take_off(prop, &step)) {
 		const struct step_counts less = counts_of(&step);
-		require_between(
-			ns_of(subject, &less, is_ahead), 0, ns, "a smaller step", subject, &counts);
+		double most = is_over_sharing(subject, &counts, &less) ? INFINITY : ns;
+		require_between(ns_of(subject, &less, is_ahead), 0, most, "a smaller step", subject,
+			&counts);
 	}
 }
 
@@ -459,6 +474,12 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 		{"\"edges\"", "\"captured\", ", "",
 			"a prompt token more is a jump over 5 % at no named edge"},
 		{"\"edges\"", "\"captured\"", "\"capture\"", "field edges: found an array"},
+		{"\"edges\"", "\"edges\"",
+			"\"sharing\": {\"tokens\": 40000, \"longest\": 4096},\n\"edges\"",
+			"reading shared tokens once is a jump at no named edge"},
+		{"\"edges\"", "\"edges\"",
+			"\"sharing\": {\"tokens\": -1, \"longest\": 4096},\n\"edges\"",
+			"sharing.tokens: found -1, expected"},
 		/* What else a reader relies on. */
 		{"\"hull\"", "\"cells\":\t[[", "\"cells\":\t[[32, ", "hull.cells: found an array"},
 		{"\"hull\"", "\"largest\"", "\"larges\"", "hull.largest: found nothing"},
@@ -489,4 +510,35 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 	struct error error = {0};
 	require(read_changed("\"schema\"", "\"schema\"", "\"schema\"", &error) == STATUS_OK, "%s",
 		error.text);
+}
+
+/* Cells of the measured steps, and the edges, each at most once. */
+Test(profile_laws, cells_and_edges_are_well_formed_or_refused)
+{
+	static const char *const cells[] = {"[0, 1]", "[0, 1, 0, 0]", "[32, 1, 0]", "[0, 32, 0]",
+		"[0, 1, 32]", "[-1, 1, 0]", "[0.5, 1, 0]", "[\"0\", 1, 0]", "[null, 1, 0]", "[]",
+		"0", "{}"};
+	static const char *const edges[] = {
+		"\"captured\", \"captured\"", "\"captured\", 1", "null", "\"captured \"", "\"\""};
+	struct error error = {0};
+
+	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+		char to[64];
+		error = (struct error){0};
+		snprintf(to, sizeof(to), "\"cells\":\t[%s, ", cells[i]);
+		require(read_changed("\"hull\"", "\"cells\":\t[", to, &error) == STATUS_INPUT,
+			"accepted: %s", cells[i]);
+		require(strstr(error.text, "hull.cells: found an array") != NULL, "%s", error.text);
+	}
+	for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
+		error = (struct error){0};
+		require(read_changed("\"edges\"", "\"captured\"", edges[i], &error) == STATUS_INPUT,
+			"accepted: %s", edges[i]);
+		require(strstr(error.text, "field edges: found an array") != NULL, "%s",
+			error.text);
+	}
+	error = (struct error){0};
+	require(read_changed("\"hull\"", "\"cells\":\t[", "\"cells\":\t[[31, 31, 31], ", &error) ==
+			STATUS_OK,
+		"%s", error.text);
 }

@@ -288,6 +288,10 @@ static void draw_prices(struct prop *prop, struct operation_prices *prices)
 	prices->limits = (struct operation_limits){.read_rate = draw_number(prop, 5000),
 		.flop_rate = draw_number(prop, 900),
 		.multiprocessors = prop_range(prop, 1, 200)};
+	if (prop_chance(prop, 1, 2)) {
+		prices->sharing.tokens = prop_range(prop, 1, 9000);
+		prices->sharing.longest = prop_range(prop, 1, 9000);
+	}
 	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
 		struct operation_parts *parts = &prices->terms[t];
 		bool is_ramp = operation_term_kind((enum operation_term)t) == OPERATION_KIND_RAMP;
@@ -298,6 +302,10 @@ static void draw_prices(struct prop *prop, struct operation_prices *prices)
 			parts->ns[i] = prop_chance(prop, 1, 4) ? 0 : draw_number(prop, 500);
 			at += 1 + draw_number(prop, 3000);
 		}
+	}
+	if (prop_chance(prop, 1, 4)) { /* mixed steps that would cost more than their bound */
+		prices->terms[OPERATION_TERM_eager_mixed] =
+			(struct operation_parts){.count = 1, .ns = {draw_number(prop, 1e11)}};
 	}
 }
 
@@ -361,15 +369,17 @@ static double naive_context(
 		return 0;
 	}
 	longest = fmax(longest, context / rows);
+	bool is_each = (double)counts->shared_tokens < prices->sharing.tokens &&
+		       (double)counts->decode_longest_context <= prices->sharing.longest;
+	double once = is_each ? 0 : shared;
 	for (uint32_t i = 0; i < TERM(kv_reread)->count; i++) {
 		double again = (double)counts->reread_tokens * context / TERM(kv_reread)->at[i];
-		ns += TERM(kv_reread)->ns[i] * (context - shared + fmin(shared, again));
+		ns += TERM(kv_reread)->ns[i] * (context - shared + fmin(once, again));
 	}
 	ns += RAMP(kv_all, context) + naive_dearer(TERM(kv_uneven), context, longest) +
 	      RAMP(kv_longest, longest) + naive_dearer(TERM(kv_shared), context - shared, context) +
-	      naive_cheaper(TERM(kv_again), shared, 1) +
-	      naive_cheaper(TERM(kv_merge), shared, rows) +
-	      naive_cheaper(TERM(kv_first), longest, 1);
+	      RAMP(kv_each, shared - once) + naive_cheaper(TERM(kv_again), once, 1) +
+	      naive_cheaper(TERM(kv_merge), once, rows) + naive_cheaper(TERM(kv_first), longest, 1);
 	if (rows > 1) {
 		ns += naive_cheaper(TERM(kv_late), longest, rows);
 		ns += RAMP(kv_longest_many, longest) + naive_cheaper(TERM(kv_fill), context, 1) +

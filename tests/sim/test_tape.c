@@ -107,7 +107,8 @@ Test(tape, plays_starts_and_times)
 }
 
 /* Rows start at 100 and 150. The failure at 95 loses the step that could start at 90, whatever it
-   computes; the one at 175 loses the step behind the last row, and none that starts then. */
+   computes, and the one at 100 the step at 99, since no row starts before it; the one at 175 loses
+   the step behind the last row, and none that starts then. */
 Test(tape, steps_lost_in_a_failure_are_played_beyond_it)
 {
 	struct tape_fixture fixture;
@@ -117,11 +118,16 @@ Test(tape, steps_lost_in_a_failure_are_played_beyond_it)
 	require_equal(open_text(&fixture, HEADER ROW_0 ROW_1), STATUS_OK);
 	tape_note_failure(&fixture.runner, 0, 95);
 	tape_note_failure(&fixture.runner, 0, 99);
+	tape_note_failure(&fixture.runner, 0, 100);
 	tape_note_failure(&fixture.runner, 0, 175);
 	require_equal(start(&fixture, 90, &start_ns), STATUS_OK);
 	require_equal(start_ns, 90);
 	require_equal(play(&fixture, &batches[1], &time), STATUS_OK);
 	require_equal(time.elapsed_ns, 6);
+	require_equal(start(&fixture, 99, &start_ns), STATUS_OK);
+	require_equal(start_ns, 99);
+	require_equal(play(&fixture, &batches[1], &time), STATUS_OK);
+	require_equal(time.elapsed_ns, 2);
 	require_equal(start(&fixture, 100, &start_ns), STATUS_OK);
 	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
 	require_equal(time.elapsed_ns, 50);
@@ -170,6 +176,112 @@ Test(tape, names_the_first_count_that_differs)
 			fixture.error.text);
 		close_tape(&fixture);
 	}
+}
+
+Test(tape, a_step_is_the_next_one_on_the_tape)
+{
+	struct tape_fixture fixture;
+	struct step_time time = {0};
+	struct batch later = batches[0];
+
+	require_equal(open_text(&fixture, HEADER ROW_0 ROW_1), STATUS_OK);
+	later.step = 1;
+	require_equal(play(&fixture, &later, &time), STATUS_VERDICT);
+	cr_assert_str_eq(fixture.error.text, "step 0: column step is 1 here and 0 on the tape");
+	close_tape(&fixture);
+}
+
+/* ---- several replicas ---- */
+
+#define FLEET_HEADER                                                                               \
+	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"           \
+	"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\tprefill_"   \
+	"attention_pairs\tprefill_longest_context\t"                                               \
+	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\treread_tokens\t"              \
+	"cached_free_blocks\tfree_blocks\tpreemptions\treplica\n"
+#define FLEET_COUNTS "\t0\t2\t30\t16\t0\t0\t300\t24\t2\t2\t7\t3\t16\t8\t0\t5\t0\t"
+
+enum { FLEET = 3 };
+
+/* Opens the tapes of all replicas; those that failed to open are empty. */
+static enum status open_fleet(struct tape_fixture *fixture, const char *text, struct runner *tapes)
+{
+	char path[TEMPORARY_PATH_BYTES];
+
+	*fixture = (struct tape_fixture){.error = {STATUS_OK, ""}};
+	temporary_folder(fixture->folder);
+	temporary_write(fixture->folder, "steps.tsv", text, path);
+	TRY(tape_open(&tapes[0], path, FLEET, &fixture->error));
+	for (uint32_t i = 1; i < FLEET; i++) {
+		tape_open_beside(&tapes[i], &tapes[0], i);
+	}
+	return STATUS_OK;
+}
+
+static void close_fleet(struct tape_fixture *fixture, struct runner *tapes)
+{
+	for (uint32_t i = 0; i < FLEET; i++) {
+		tapes[i].close(tapes[i].state);
+	}
+	temporary_remove(fixture->folder);
+}
+
+static const char fleet[] = FLEET_HEADER "0\t100\t50\t40\t10\teager" FLEET_COUNTS "2\n"
+					 "0\t110\t60\t40\t20\teager" FLEET_COUNTS "0\n"
+					 "1\t150\t70\t40\t30\teager" FLEET_COUNTS "2\n"
+					 "0\t130\t80\t40\t40\teager" FLEET_COUNTS "1\n";
+
+/* Each replica has the rows with its number, in whatever order the replicas play. */
+Test(tape, replicas_play_their_own_rows)
+{
+	static const struct {
+		uint32_t replica;
+		uint64_t step, start_ns, elapsed_ns;
+	} orders[][4] = {
+		{{2, 0, 100, 50}, {0, 0, 110, 60}, {2, 1, 150, 70}, {1, 0, 130, 80}},
+		{{1, 0, 130, 80}, {0, 0, 110, 60}, {2, 0, 100, 50}, {2, 1, 150, 70}},
+	};
+
+	for (uint32_t o = 0; o < 2; o++) {
+		struct tape_fixture fixture;
+		struct runner tapes[FLEET];
+		require_equal(open_fleet(&fixture, fleet, tapes), STATUS_OK);
+		for (uint32_t i = 0; i < 4; i++) {
+			const struct runner *tape = &tapes[orders[o][i].replica];
+			struct batch batch = batches[0];
+			struct step_time time = {0};
+			struct error unused = {0};
+			uint64_t start_ns = 0;
+			require_equal(tape_finish(&tapes[i % FLEET], &unused), STATUS_VERDICT);
+			batch.step = orders[o][i].step;
+			require_equal(
+				tape->start(tape->state, 0, &start_ns, &fixture.error), STATUS_OK);
+			require_equal(start_ns, orders[o][i].start_ns);
+			require_equal(
+				tape->execute(tape->state, &batch, NULL, &time, &fixture.error),
+				STATUS_OK);
+			require_equal(time.elapsed_ns, orders[o][i].elapsed_ns);
+		}
+		require_equal(tape_finish(&tapes[o], &fixture.error), STATUS_OK);
+		close_fleet(&fixture, tapes);
+	}
+}
+
+Test(tape, rows_are_of_a_replica_that_there_is)
+{
+	struct tape_fixture fixture;
+	struct runner tapes[FLEET];
+	uint64_t start_ns = 0;
+
+	require_equal(open_fleet(&fixture,
+			      FLEET_HEADER "0\t100\t50\t40\t10\teager" FLEET_COUNTS "3\n", tapes),
+		STATUS_OK);
+	require_equal(tapes[0].start(tapes[0].state, 0, &start_ns, &fixture.error), STATUS_INPUT);
+	require(strstr(fixture.error.text,
+			"steps.tsv:2: column replica: found '3', expected an integer in [0, 2]") !=
+			NULL,
+		"%s", fixture.error.text);
+	close_fleet(&fixture, tapes);
 }
 
 Test(tape, an_early_end_is_a_divergence)

@@ -169,6 +169,82 @@ Test(trace_loop, repetitions_are_those_of_a_trace_that_was_kept)
 	temporary_remove(folder);
 }
 
+static struct trace_row next_row(struct trace_loop *loop)
+{
+	struct trace_row row;
+	struct error error = {0};
+	bool has_row = false;
+
+	require(trace_loop_next(loop, &row, &has_row, &error) == STATUS_OK && has_row, "%s",
+		error.text);
+	return row;
+}
+
+/* A turn follows one of its own repetition. */
+Test(trace_loop, turns_follow_those_of_their_repetition)
+{
+	static const struct {
+		const char *turn, *parent;
+	} expected[] = {{"1", NULL}, {"2", "1"}, {"1#2", NULL}, {"2#2", "1#2"}, {"1#3", NULL},
+		{"2#3", "1#3"}};
+	const struct trace_options options = {.trace_block_size = BLOCK};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	struct trace_loop *loop;
+	struct error error = {0};
+
+	temporary_folder(folder);
+	temporary_write(folder, "chats.jsonl",
+		"{\"chat_id\":1,\"parent_chat_id\":-1,\"timestamp\":0,\"input_length\":1,"
+		"\"output_length\":1}\n"
+		"{\"chat_id\":2,\"parent_chat_id\":1,\"timestamp\":1,\"input_length\":9,"
+		"\"output_length\":1}\n",
+		path);
+	require_equal(trace_loop_open(&loop, path, &options, LOOP_SHARED, &error), STATUS_OK);
+	for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		struct trace_row row = next_row(loop);
+		cr_assert_str_eq(row.turn, expected[i].turn);
+		cr_assert_str_eq(row.session, expected[i].turn);
+		require((row.parent == NULL) == (expected[i].parent == NULL), "parent of %u", i);
+		cr_assert(row.parent == NULL || strcmp(row.parent, expected[i].parent) == 0);
+	}
+	trace_loop_close(loop);
+	temporary_remove(folder);
+}
+
+/* Token ids of a prompt and of its answer are others in each repetition, or the same in all. */
+Test(trace_loop, tokens_are_shared_or_fresh)
+{
+	static const char *const text =
+		"{\"arrival_time_ns\":0,\"input_tok_ids\":[7,8,7],\"output_toks\":2,"
+		"\"output_tok_ids\":[40,40]}\n"
+		"{\"arrival_time_ns\":1,\"input_tok_ids\":[7],\"output_toks\":1}\n";
+	const struct trace_options options = {.trace_block_size = BLOCK};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	temporary_write(folder, "tokens.jsonl", text, path);
+	for (uint32_t is_fresh = 0; is_fresh < 2; is_fresh++) {
+		struct trace_loop *loop;
+		struct error error = {0};
+		require_equal(trace_loop_open(&loop, path, &options,
+				      is_fresh ? LOOP_FRESH : LOOP_SHARED, &error),
+			STATUS_OK);
+		for (uint64_t repetition = 0; repetition < 3; repetition++) {
+			uint64_t more = is_fresh * repetition;
+			struct trace_row row = next_row(loop);
+			const uint64_t prompt[] = {7 + more, 8 + more, 7 + more};
+			const uint64_t answer[] = {40 + more, 40 + more};
+			cr_assert_arr_eq(row.prompt_ids, prompt, sizeof(prompt));
+			cr_assert_arr_eq(row.output_ids, answer, sizeof(answer));
+			row = next_row(loop);
+			require_equal(row.prompt_ids[0], 7 + more);
+			require(row.output_ids == NULL, "an answer that the trace has not");
+		}
+		trace_loop_close(loop);
+	}
+	temporary_remove(folder);
+}
+
 /* ---- as a workload ---- */
 
 static enum status open_workload(struct workload **workload, const char *path,

@@ -158,6 +158,53 @@ Test(points, nearly_equal_steps_become_their_median)
 	calibrate_points_free(&points);
 }
 
+/* Steps of one and two rows take one of two times. 900 is disturbed. */
+Test(points, few_rows_become_the_mean_of_their_samples)
+{
+	struct calibrate_points points;
+
+	read_text(&points,
+		POINT_HEADER "1\t500\t400\t100\t2\t0\t0\t1000\t0\t2\n"
+			     "1\t540\t450\t90\t2\t0\t0\t1000\t0\t2\n"
+			     "1\t500\t420\t80\t2\t0\t0\t1000\t0\t2\n"
+			     "1\t900\t850\t50\t2\t0\t0\t1000\t0\t2\n"
+			     "1\t500\t400\t100\t3\t0\t0\t1000\t0\t3\n"
+			     "1\t500\t400\t100\t3\t0\t0\t1000\t0\t3\n"
+			     "1\t500\t400\t100\t3\t0\t0\t1000\t0\t3\n"
+			     "1\t540\t400\t140\t3\t0\t0\t1000\t0\t3\n",
+		0);
+	calibrate_points_join(&points);
+	require_equal(points.count, 2);
+	require_equal(points.points[0].elapsed_ns, 513);
+	require_equal(points.points[0].gpu_ns, 423);
+	require_equal(points.points[0].host_ns, 90);
+	require_equal(points.points[1].elapsed_ns, 500);
+	calibrate_points_free(&points);
+}
+
+/* The first sample reads the zeros that the pool begins with. */
+Test(points, prompts_behind_a_prefix_become_the_mean_of_all_but_the_first)
+{
+	struct calibrate_points points;
+
+	read_text(&points,
+		"start_ns\tprefill_longest_context\t" POINT_HEADER
+		"30\t5000\t1\t540\t500\t40\t0\t1\t1000\t0\t4500000\t1\n"
+		"20\t5000\t1\t520\t500\t20\t0\t1\t1000\t0\t4500000\t1\n"
+		"10\t5000\t1\t440\t400\t40\t0\t1\t1000\t0\t4500000\t1\n"
+		"30\t900\t1\t540\t500\t40\t0\t1\t900\t0\t405450\t1\n"
+		"20\t900\t1\t520\t500\t20\t0\t1\t900\t0\t405450\t1\n"
+		"10\t900\t1\t440\t400\t40\t0\t1\t900\t0\t405450\t1\n",
+		0);
+	calibrate_points_join(&points);
+	require_equal(points.count, 2);
+	require_equal(points.points[0].elapsed_ns, 520);
+	require_equal(points.points[1].elapsed_ns, 530);
+	require_equal(points.points[1].gpu_ns, 500);
+	require_equal(points.points[1].host_ns, 30);
+	calibrate_points_free(&points);
+}
+
 Test(points, steps_that_share_more_are_other_steps)
 {
 	struct calibrate_points points;
@@ -1154,6 +1201,12 @@ Test(calibrate_command, wrong_options_are_refused_in_one_line)
 			"--from-steps measures nothing: --weights has no effect there"},
 		{"calibrate --out @/c --name a --from-steps @/log.tsv --kernels general",
 			"--from-steps measures nothing: --kernels has no effect there"},
+		{"calibrate --out @/c --name a --from-steps @/log.tsv --runner cuda",
+			"--from-steps measures nothing: --runner has no effect there"},
+		{"calibrate --out @/c --name a --measured --left-out-phase warmup",
+			"--host-row-us belong to --from-steps"},
+		{"calibrate --out @/c --name a --runner sim --held-out-phase nano",
+			"--host-row-us belong to --from-steps"},
 		{"calibrate --out @/c --name a -tp 3", "found 3, expected 1, 2, 4 or 8"},
 	};
 	struct calibrate_points points;

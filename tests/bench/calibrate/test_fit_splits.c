@@ -57,27 +57,27 @@ struct split {
 };
 
 static const struct split splits_of_0_6b[] = {
-	{"mixed, above 160 rows", MIXED_ABOVE_160_ROWS, 38, 4.3, 9.5, 9.5},
-	{"mixed, above 32 rows", MIXED_ABOVE_32_ROWS, 70, 3.5, 9.3, 9.3},
-	{"mean context above 8,192", MEAN_CONTEXT_ABOVE_8192, 130, 4.1, 34.5, 45.6},
-	{"a row above 8,192", A_ROW_ABOVE_8192, 182, 10.2, 57.1, 62.8},
-	{"context above 100,000", CONTEXT_ABOVE_100000, 281, 4.1, 32.2, 36.7},
-	{"above 256 rows", ROWS_ABOVE_256, 164, 7.2, 24.9, 24.9},
-	{"anything shared", SHARED, 71, 12.8, 64.9, 64.9},
-	{"prompts above 4,096 tokens", PROMPT_TOKENS_ABOVE_4096, 44, 4.7, 20.1, 20.1},
-	{"keys of prompts above 16,384", KEYS_ABOVE_16384, 62, 16.8, 38.2, 38.2},
+	{"mixed, above 160 rows", MIXED_ABOVE_160_ROWS, 31, 1.4, 3.5, 3.5},
+	{"mixed, above 32 rows", MIXED_ABOVE_32_ROWS, 57, 4.5, 11.4, 11.4},
+	{"mean context above 8,192", MEAN_CONTEXT_ABOVE_8192, 166, 2.7, 13.1, 14.5},
+	{"a row above 8,192", A_ROW_ABOVE_8192, 220, 6.9, 27.7, 28.2},
+	{"context above 100,000", CONTEXT_ABOVE_100000, 297, 2.9, 16.7, 20.3},
+	{"above 256 rows", ROWS_ABOVE_256, 134, 7.5, 16.9, 17.2},
+	{"anything shared", SHARED, 193, 8.7, 63.2, 77.3},
+	{"prompts above 4,096 tokens", PROMPT_TOKENS_ABOVE_4096, 57, 6, 18.2, 18.2},
+	{"keys of prompts above 16,384", KEYS_ABOVE_16384, 80, 5.4, 25.3, 25.3},
 };
 
 static const struct split splits_of_8b[] = {
-	{"mixed, above 160 rows", MIXED_ABOVE_160_ROWS, 32, 3.6, 12, 12},
-	{"mixed, above 32 rows", MIXED_ABOVE_32_ROWS, 64, 3.2, 11.9, 11.9},
-	{"mean context above 8,192", MEAN_CONTEXT_ABOVE_8192, 101, 20.4, 179.6, 201.7},
-	{"a row above 8,192", A_ROW_ABOVE_8192, 144, 18.5, 195.6, 214.5},
-	{"context above 100,000", CONTEXT_ABOVE_100000, 230, 3.8, 31.3, 42.7},
-	{"above 256 rows", ROWS_ABOVE_256, 143, 6.1, 19.6, 20.3},
-	{"anything shared", SHARED, 52, 5.6, 16.6, 16.6},
-	{"prompts above 4,096 tokens", PROMPT_TOKENS_ABOVE_4096, 35, 1.6, 5.6, 5.6},
-	{"keys of prompts above 16,384", KEYS_ABOVE_16384, 56, 5.6, 28.7, 28.7},
+	{"mixed, above 160 rows", MIXED_ABOVE_160_ROWS, 23, 3.6, 16.5, 16.5},
+	{"mixed, above 32 rows", MIXED_ABOVE_32_ROWS, 37, 3.4, 9.1, 9.1},
+	{"mean context above 8,192", MEAN_CONTEXT_ABOVE_8192, 129, 3.3, 13.9, 14.7},
+	{"a row above 8,192", A_ROW_ABOVE_8192, 161, 4.8, 14.4, 15.1},
+	{"context above 100,000", CONTEXT_ABOVE_100000, 197, 3.2, 17.7, 17.8},
+	{"above 256 rows", ROWS_ABOVE_256, 80, 5.3, 13.4, 13.4},
+	{"anything shared", SHARED, 149, 4.2, 17.4, 17.9},
+	{"prompts above 4,096 tokens", PROMPT_TOKENS_ABOVE_4096, 40, 2, 15.9, 15.9},
+	{"keys of prompts above 16,384", KEYS_ABOVE_16384, 67, 5.7, 18.9, 18.9},
 };
 
 static void open_points(
@@ -159,14 +159,14 @@ static void try_thirds(const char *model, const struct split *most)
 
 Test(fit_splits, a_third_of_qwen3_0_6b)
 {
-	const struct split most = {.mean = 3, .p99 = 23, .worst = 29.9};
+	const struct split most = {.mean = 2.5, .p99 = 22.3, .worst = 26.4};
 
 	try_thirds("qwen3-0.6b", &most);
 }
 
 Test(fit_splits, a_third_of_qwen3_8b)
 {
-	const struct split most = {.mean = 2.5, .p99 = 15.6, .worst = 22.5};
+	const struct split most = {.mean = 2.2, .p99 = 16.1, .worst = 23};
 
 	try_thirds("qwen3-8b", &most);
 }

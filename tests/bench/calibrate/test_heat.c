@@ -27,7 +27,7 @@ static struct calibrate_setup setup_of_h200(void)
 	return setup;
 }
 
-/* What a step of a kind takes on a rested GPU. */
+/* What a step of a kind takes at no heat, no less than its FLOPs at the limit. */
 static uint64_t rested_ns(uint64_t kind)
 {
 	return 500000 + kind % 8 * (kind % 8) * (kind % 8) * 60000;
@@ -53,7 +53,7 @@ static void make_steps(struct calibrate_points *points, const struct heat_prices
 		point->counts.sampled_rows = 1 + kind;
 		if (is_prompt) {
 			point->counts.prefill_rows = 1;
-			point->counts.prefill_tokens = 100 + kind % 8 * 1000;
+			point->counts.prefill_tokens = 100 + kind % 8 * 300;
 		} else {
 			point->counts.decode_rows = 1 + kind;
 			point->counts.decode_context_tokens = 1000 * (1 + kind);
@@ -61,7 +61,8 @@ static void make_steps(struct calibrate_points *points, const struct heat_prices
 		double off =
 			1 + noise * ((double)(counter_hash(seed, 2 * i + 1) % 2001) / 1000 - 1);
 		double ns = (double)rested_ns(kind) * off;
-		ns += heat_extra_ns(heat, hot, &point->counts, ns);
+		ns += heat_extra_ns(
+			heat, hot, heat_flops_ns(&floors, &point->counts), &point->counts, ns);
 		point->elapsed_ns = (uint64_t)(ns + 0.5);
 		point->gpu_ns = point->elapsed_ns - 1000;
 		point->host_ns = 1000;
@@ -106,7 +107,7 @@ Test(calibrate_heat, finds_none_in_noise)
 	}
 }
 
-Test(calibrate_heat, leaves_the_times_of_a_rested_gpu)
+Test(calibrate_heat, leaves_the_times_at_no_heat)
 {
 	const struct heat_prices heat = {0.2, 0.1, 5e7};
 	struct calibrate_points points;

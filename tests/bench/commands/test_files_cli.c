@@ -240,6 +240,25 @@ Test(files_cli, force_replaces_only_a_result_of_quire)
 		0, NULL, "test $(cat result/notes.txt) = notes && test ! -e result/steps.tsv");
 }
 
+/* Names that a commit may be thought to use: of each file of a result, with an ending. */
+Test(files_cli, other_files_of_the_folder_stay)
+{
+	char timeline[PATH_BYTES];
+
+	path_in(timeline, fixture.folder, "t.json");
+	require_good(
+		RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps", "--timeline", timeline));
+	require_shell(0, NULL,
+		"for f in result/* t.json; do for e in old part tmp new bak 1.old 1.part; do "
+		"echo \"mine $f $e\" >\"$f.$e\"; done; done; "
+		"md5sum result/*.*.* t.json.* >sums && test $(wc -l <sums) = 56");
+	require_good(RUN_SMALL(
+		fixture.trace, "--out", fixture.out, "--force", "--steps", "--timeline", timeline));
+	require_good(
+		RUN_SMALL(fixture.trace, "--out", fixture.out, "--force", "--timeline", timeline));
+	require_shell(0, NULL, "md5sum -c --quiet sums && test $(ls result/*.*.* | wc -l) = 49");
+}
+
 /* Line of the shell, and the file that it must not touch. Each also under another name. */
 static const struct {
 	const char *line, *file;

@@ -561,6 +561,34 @@ Test(fleet_cli, what_is_not_looked_up_is_not_said, .timeout = 60)
 	replay_fixture_close(&fixture);
 }
 
+/* A queue of no request is a limit, in the record of the run and in its replay too. */
+Test(fleet_cli, a_queue_of_none_rejects_at_once, .timeout = 60)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	char *told = told_by(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps", "--replicas",
+		"2", "--replica-limit", "1", "--router-queue", "0"));
+	require(strstr(told, "found the router's queue full") != NULL, "%s", told);
+	free(told);
+	cJSON *root = read_summary(fixture.out);
+	const cJSON *limit =
+		cJSON_GetObjectItem(cJSON_GetObjectItem(root, "config"), "router_queue");
+	require(cJSON_IsNumber(limit) && limit->valuedouble == 0, "not 0 in the configuration");
+	uint64_t rejected = number_in(root, "fleet", "rejected_queue_full");
+	require(rejected > 0, "none was rejected");
+	cJSON_Delete(root);
+	char again[PATH_BYTES];
+	path_in(again, fixture.folder, "again");
+	told = told_by(
+		RUN(fixture.trace, "--runner", "tape", "--tape", fixture.out, "--out", again));
+	free(told);
+	root = read_summary(again);
+	require_equal(number_in(root, "fleet", "rejected_queue_full"), rejected);
+	cJSON_Delete(root);
+	replay_fixture_close(&fixture);
+}
+
 /* A fleet whose replicas all fail is not stable, and requests wait to the end of the trace. */
 Test(fleet_cli, a_fleet_that_is_gone_leaves_its_requests, .timeout = 60)
 {

@@ -32,7 +32,8 @@ Test(price_cli, finds_no_error_in_a_simulation_by_the_same_profile)
 	static const char *const gpus[] = {"h200-qwen3-0.6b", "@/hot.json", "h200-datasheet"};
 
 	struct process_result made = shell_run(folder,
-		"sed '1a \"heat\": {\"prompt\": 0.5, \"decode\": 0.5, \"decay_ns\": 5e6},' "
+		"sed -e '/\"heat\":/,/}/d' "
+		"-e '1a \"heat\": {\"prompt\": 0.5, \"decode\": 0.5, \"decay_ns\": 5e6},' "
 		"'" QUIRE_SOURCE_DIR "/sim/profiles/h200-qwen3-0.6b.json' > hot.json");
 	cr_assert_eq(made.code, 0, "%s", made.err);
 	process_result_free(&made);
@@ -59,7 +60,7 @@ Test(price_cli, says_what_it_needs)
 		const char *order, *words;
 	} cases[] = {
 		{"price @/none", "none/summary.json"},
-		{"price @/sim", "sim/steps.tsv"},
+		{"price @/sim", "sim/steps.tsv: is not there; quire replay --steps records"},
 		{"price @/sim --gpu h200-qwen3-8b",
 			"calibrated with qwen3-8b and prices no other model, found qwen3-0.6b"},
 		{"price @/sim --model nothing", "nothing"},

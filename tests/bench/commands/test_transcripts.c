@@ -95,3 +95,43 @@ Test(transcripts, refusals)
 {
 	require_transcript("refusals");
 }
+
+Test(transcripts, plan_corners)
+{
+	require_transcript("plan_corners");
+}
+
+Test(transcripts, gates)
+{
+	require_transcript("gates");
+}
+
+Test(transcripts, calibration)
+{
+	require_transcript("calibration");
+}
+
+Test(transcripts, sweeps)
+{
+	require_transcript("sweeps");
+}
+
+Test(transcripts, ranges)
+{
+	require_transcript("ranges");
+}
+
+Test(transcripts, fleets)
+{
+	require_transcript("fleets");
+}
+
+Test(transcripts, outages)
+{
+	require_transcript("outages");
+}
+
+Test(transcripts, options)
+{
+	require_transcript("options");
+}

@@ -216,6 +216,61 @@ Test(judge, simulations_of_recorded_runs_are_never_better)
 		"ttft.p99 8.00\u00a0ms to 12.0\u00a0ms (+50.0\u00a0%), limit ttft.p99<=+5%\n");
 }
 
+/* What a run and its simulation differ in by their nature, and nothing else. */
+Test(judge, simulations_may_differ_in_what_computes)
+{
+	static const char *const fields[] = {"runner", "gpu", "weights", "dtype", "kernels",
+		"shared_prefix_attention", "tp_transport", "engine_process", "seed", "model",
+		"tensor_parallel_size", "clock"};
+
+	rules.recorded_count = 1;
+	for (uint32_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		char text[128];
+		snprintf(text, sizeof(text), "{\"config\": {\"%s\": \"x\"}}", fields[i]);
+		open_summary(&base, text);
+		for (uint32_t is_absent = 0; is_absent < 2; is_absent++) {
+			snprintf(text, sizeof(text), "{\"config\": {\"%s\": \"y\"}}",
+				is_absent ? "other" : fields[i]);
+			open_summary(&value, text);
+			for (uint32_t is_computed = 0; is_computed < 2; is_computed++) {
+				base.evidence.is_computed = is_computed == 1;
+				snprintf(text, sizeof(text), "%s is %s, the baseline's is \"x\"\n",
+					fields[i], is_absent ? "absent" : "\"y\"");
+				bool may = i < 8 && is_computed == 1;
+				require_verdict(
+					true, may ? GATE_PASS : GATE_INVALID, may ? "" : text);
+			}
+		}
+	}
+}
+
+/* Figures are means of the runs; those of a recording also say how far the runs lie apart. */
+Test(judge, figures_of_several_runs_are_their_mean)
+{
+	add_limits("ttft.p99<=+900%");
+	set(&base, "ttft.p99", 2, (const double[]){2, 6});
+	set(&value, "ttft.p99", 3, (const double[]){4, 5, 9});
+	set(&base, "tpot.p50", 1, (const double[]){2});
+	set(&value, "tpot.p50", 1, (const double[]){3});
+	base.evidence.run_count = 2;
+	value.evidence.run_count = 3;
+	for (uint32_t is_recorded = 0; is_recorded < 2; is_recorded++) {
+		rules.recorded_count = is_recorded;
+		base.evidence.is_computed = is_recorded == 1;
+		require_verdict(true, GATE_PASS, "");
+		require_equal(verdict.figure_count, 1 + is_recorded);
+		const struct gate_figure *figure = &verdict.figures[0];
+		require(figure->value == 6 && figure->has_base && figure->base == 4, "%g %g",
+			figure->value, figure->base);
+		require(figure->has_spread == (is_recorded == 1) &&
+				figure->spread == (is_recorded ? 0.5 : 0),
+			"%g", figure->spread);
+	}
+	require(verdict.figures[1].value == 3 && verdict.figures[1].base == 2 &&
+			!verdict.figures[1].has_spread,
+		"one run has no spread");
+}
+
 Test(judge, the_same_steps_give_the_same_figures)
 {
 	value.evidence.trail.times = base.evidence.trail.times;

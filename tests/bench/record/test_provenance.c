@@ -46,7 +46,7 @@ Test(provenance, says_how_when_and_where_a_result_was_made)
 	time_t before = time(NULL);
 	cJSON *root = written(&provenance);
 
-	cr_expect_str_eq(text_of(root, "command"), "quire replay a trace.jsonl --out x\"y");
+	cr_expect_str_eq(text_of(root, "command"), "quire replay 'a trace.jsonl' --out 'x\"y'");
 	cr_expect_str_eq(text_of(root, "device"), "a GPU");
 	cr_expect_float_eq(cJSON_GetObjectItem(root, "wall_s")->valuedouble, 12.345678901, 1e-9);
 	cr_expect(strlen(text_of(root, "commit")) > 0);

@@ -316,7 +316,7 @@ Test(summary_fields, what_there_is_not_is_null)
 			      "\t\t\"e2e_ms\":\t9000.000000,\n"
 			      "\t\t\"attained\":\t0.487034,"));
 	require_parts(printed(&outcome),
-		PARTS("when arrivals ended\n", "no profile prices these steps; at most",
+		PARTS("when arrivals ended\n", "no step was computed; at most",
 			"  cache     -% of prompt tokens hit;",
 			"  tpot                -            -            -            -            "
 			"-\n",

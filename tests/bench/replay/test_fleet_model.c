@@ -38,7 +38,9 @@ struct drawn_outage {
 };
 
 struct scene {
-	uint32_t row_count, replica_count, seats, replica_limit, queue_limit; /* 0: no limit */
+	uint32_t row_count, replica_count, seats;
+	uint32_t replica_limit; /* 0: none */
+	uint32_t queue_limit;	/* UINT32_MAX: none */
 	uint32_t arrival_ms[ROWS_MAX], prompt[ROWS_MAX], output[ROWS_MAX];
 	uint32_t outage_count;
 	struct drawn_outage outages[OUTAGES_DRAWN]; /* in order of time */
@@ -61,7 +63,7 @@ static void draw(struct prop *prop, struct scene *scene)
 		.replica_count = prop_range(prop, 2, REPLICAS_MAX),
 		.seats = prop_range(prop, 1, 4),
 		.replica_limit = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 8) : 0,
-		.queue_limit = prop_chance(prop, 1, 3) ? prop_range(prop, 1, 8) : 0,
+		.queue_limit = prop_chance(prop, 1, 3) ? prop_range(prop, 0, 8) : UINT32_MAX,
 		.router = routers[prop_below(prop, 3)]};
 	for (uint32_t i = 0; i < scene->row_count; i++) {
 		time_ms += prop_chance(prop, 1, 2) ? prop_range(prop, 0, 12) : 0;
@@ -220,8 +222,7 @@ static void arrive(struct naive_fleet *fleet, uint32_t now_ms)
 		uint32_t id = fleet->next_arrival, waiting = count_waiting(fleet);
 		struct naive_request *request = &fleet->requests[id];
 		bool may_be_sent = waiting == 0 && pick(fleet) != NOWHERE;
-		bool is_refused =
-			!may_be_sent && scene->queue_limit > 0 && waiting >= scene->queue_limit;
+		bool is_refused = !may_be_sent && waiting >= scene->queue_limit;
 		*request = (struct naive_request){
 			.place = is_refused ? REFUSED : AT_ROUTER, .since_ms = now_ms};
 		send_waiting(fleet, now_ms);
@@ -549,7 +550,8 @@ static void body(struct prop *prop, const void *context)
 	config.router = router_index(scene.router);
 	config.outages = scene.outage_count > 0 ? outages : NULL;
 	config.replica_limit = scene.replica_limit;
-	config.router_queue = scene.queue_limit;
+	config.router_queue =
+		scene.queue_limit == UINT32_MAX ? NO_ROUTER_QUEUE_LIMIT : scene.queue_limit;
 	const struct replay_options options = {.config = &config,
 		.workload = &load,
 		.trace_path = trace,

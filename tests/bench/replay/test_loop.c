@@ -134,7 +134,7 @@ static void run_case(const struct loop_case *row, const char *folder)
 	config.replicas = 2;
 	config.outages = row->outages;
 	config.replica_limit = row->replica_limit;
-	config.router_queue = row->router_queue;
+	config.router_queue = row->router_queue > 0 ? row->router_queue : NO_ROUTER_QUEUE_LIMIT;
 	const struct replay_options options = {.config = &config,
 		.workload = &load,
 		.trace_path = trace,

@@ -55,6 +55,31 @@ Test(replaced_file, is_the_old_one_until_it_is_committed)
 	require_alone();
 }
 
+/* Whole lines, of files around the size of a buffer too; nothing is added to one without a line. */
+Test(replaced_file, copies_whole_lines)
+{
+	static const uint32_t sizes[] = {0, 1, 65535, 65536, 65537, 131072};
+	static char text[131072 + 2];
+
+	replaced_file_abandon(&file);
+	for (uint32_t i = 0; i < 2 * (sizeof(sizes) / sizeof(sizes[0])); i++) {
+		uint32_t size = sizes[i / 2];
+		bool has_end = i % 2 == 0 || size == 0;
+		char from[TEMPORARY_PATH_BYTES];
+		memset(text, 'x', sizeof(text));
+		text[size] = '\0';
+		if (has_end && size > 0) {
+			text[size - 1] = '\n';
+		}
+		temporary_write(folder, "from", text, from);
+		require_equal(replaced_file_open(&file, path, &error), STATUS_OK);
+		require_equal(replaced_file_copy(&file, from, &error), STATUS_OK);
+		require_equal(replaced_file_commit(&file, &error), STATUS_OK);
+		strcpy(text + size, has_end ? "" : "\n");
+		require_content(text);
+	}
+}
+
 Test(replaced_file, stays_where_the_new_one_is_abandoned)
 {
 	fputs("new\n", file.output.file);

@@ -203,3 +203,26 @@ Test(text, grows_by_all_of_what_is_added)
 	cr_assert_null(text.bytes);
 	require_equal(text.byte_count + text.capacity, 0);
 }
+
+/* What a shell would change is quoted, and nothing else. */
+Test(text, words_of_a_command_line_are_quoted)
+{
+	static const struct {
+		const char *word, *expected;
+	} words[] = {
+		{"", "''"},
+		{"--kv-blocks", "--kv-blocks"},
+		{"speedup=1:4:+0.5,@x/%_", "speedup=1:4:+0.5,@x/%_"},
+		{"a=1;b=2", "'a=1;b=2'"},
+		{"it's", "'it'\\''s'"},
+		{"ttft.p99<=5", "'ttft.p99<=5'"},
+		{"$HOME *", "'$HOME *'"},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		struct text text = {0};
+		text_add_shell_word(&text, words[i].word);
+		cr_assert_str_eq(text.bytes, words[i].expected);
+		text_deinit(&text);
+	}
+}

@@ -185,6 +185,95 @@ Test(model_config, malformed_files_are_refused_with_field_and_expectation)
 		"num_key_value_heads: found 2, expected a divisor");
 }
 
+/* All that a config.json must say. */
+#define NEEDED                                                                                     \
+	"{\"model_type\": \"qwen3\", \"hidden_size\": 64, \"intermediate_size\": 96, "             \
+	"\"max_position_embeddings\": 512, \"num_attention_heads\": 4, \"num_hidden_layers\": 2, " \
+	"\"num_key_value_heads\": 2, \"vocab_size\": 300, \"rope_theta\": 10000"
+
+Test(model_config, what_a_file_does_not_say_has_a_default)
+{
+	struct model_config config;
+	struct error error = {STATUS_OK, ""};
+
+	require(read_text(NEEDED "}", &config, &error) == STATUS_OK, "%s", error.text);
+	require_equal(config.head_dim, 128);
+	require_equal(config.tie_word_embeddings, false);
+	require_equal(config.attention_bias, false);
+	require_equal(config.dtype, MODEL_DTYPE_BFLOAT16);
+	require_equal(config.eos_token_id_count, 0);
+	require(config.rms_norm_eps == 1e-6, "%g", config.rms_norm_eps);
+	require(read_text(NEEDED ", \"dtype\": \"float32\", \"torch_dtype\": \"float16\"}", &config,
+			&error) == STATUS_OK,
+		"%s", error.text);
+	require_equal(config.dtype, MODEL_DTYPE_FLOAT32);
+	require(read_text(NEEDED ", \"torch_dtype\": \"float16\", \"eos_token_id\": [0, 299]}",
+			&config, &error) == STATUS_OK,
+		"%s", error.text);
+	require_equal(config.dtype, MODEL_DTYPE_FLOAT16);
+	require_equal(config.eos_token_id_count, 2);
+	require_equal(config.eos_token_ids[1], 299);
+}
+
+/* Behind what is needed. part: of the refusal; NULL: accepted. */
+Test(model_config, each_further_field_is_accepted_or_refused)
+{
+	static const struct {
+		const char *field, *part;
+	} cases[] = {
+		{"\"rope_parameters\": {\"rope_theta\": 10000, \"rope_type\": \"default\"}", NULL},
+		{"\"rope_parameters\": {\"rope_theta\": 9999}", "one value throughout the file"},
+		{"\"rope_parameters\": {\"rope_theta\": 10001}", "one value throughout the file"},
+		{"\"rope_scaling\": {\"rope_theta\": 5}", "one value throughout the file"},
+		{"\"rope_scaling\": {\"type\": \"default\", \"factor\": null}", NULL},
+		{"\"rope_scaling\": {\"factor\": 2}", "rope scaling is not computed"},
+		{"\"rope_scaling\": {\"rope_type\": \"yarn\"}", "rope scaling is not computed"},
+		{"\"eos_token_id\": 299", NULL},
+		{"\"eos_token_id\": 300", "a token id"},
+		{"\"eos_token_id\": -1", "a token id"},
+		{"\"eos_token_id\": 1.5", "a token id"},
+		{"\"eos_token_id\": [1, 2, 3, 4, 5, 6, 7, 8]", NULL},
+		{"\"eos_token_id\": [1, 2, 3, 4, 5, 6, 7, 8, 9]", "at most 8"},
+		{"\"eos_token_id\": [1, null]", "a token id"},
+		{"\"architectures\": [\"Qwen3ForCausalLM\"]", NULL},
+		{"\"architectures\": []", "[\"Qwen3ForCausalLM\"]"},
+		{"\"architectures\": [\"Qwen3ForCausalLM\", \"Qwen3ForCausalLM\"]",
+			"[\"Qwen3ForCausalLM\"]"},
+		{"\"rms_norm_eps\": 0", NULL},
+		{"\"rms_norm_eps\": 1", NULL},
+		{"\"rms_norm_eps\": 1.001", "rms_norm_eps: found 1.001"},
+		{"\"rms_norm_eps\": -1e-9", "rms_norm_eps: found -1e-09"},
+		{"\"attention_bias\": 1", "attention_bias: found 1"},
+		{"\"tie_word_embeddings\": \"no\"", "tie_word_embeddings: found \"no\""},
+		{"\"hidden_act\": null", NULL},
+		{"\"layer_types\": [\"full_attention\", \"full_attention\"]", NULL},
+		{"\"layer_types\": [\"full_attention\", 1]", "layer_types"},
+		{"\"layer_types\": {}", "layer_types: found an object, expected an array"},
+	};
+	static const char *const features[] = {"use_sliding_window", "num_experts",
+		"num_local_experts", "partial_rotary_factor", "mlp_bias", "quantization_config"};
+	static const char *const values[] = {"null", "false", "true", "1", "{}", "0.5"};
+	enum { FEATURES = sizeof(features) / sizeof(features[0]) };
+	enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+
+	for (size_t i = 0; i < CASES + FEATURES * 6; i++) {
+		char text[1024], field[128], part[64];
+		struct model_config config;
+		struct error error = {STATUS_OK, ""};
+		const char *feature = features[i < CASES ? 0 : (i - CASES) / 6];
+		size_t value = i < CASES ? 0 : (i - CASES) % 6;
+		snprintf(field, sizeof(field), "\"%s\": %s", feature, values[value]);
+		snprintf(part, sizeof(part), "%s: found ", feature);
+		const char *expected = i < CASES ? cases[i].part : value < 2 ? NULL : part;
+		snprintf(text, sizeof(text), NEEDED ", %s}", i < CASES ? cases[i].field : field);
+		if (expected != NULL) {
+			require_refused(text, expected);
+		} else {
+			require(read_text(text, &config, &error) == STATUS_OK, "%s", error.text);
+		}
+	}
+}
+
 /* The published config.json with another value of a size. */
 static enum status read_with(
 	const char *field, unsigned long long value, struct model_config *out, struct error *error)

@@ -160,6 +160,16 @@ static enum status serve(struct ranks *ranks, void *argument, struct error *erro
 	}
 }
 
+/* The ranks of a plan, which the caller keeps until they are closed. */
+static struct ranks_options serving(struct plan *plan)
+{
+	return (struct ranks_options){.count = COUNT,
+		.data_bytes = sizeof(struct scene),
+		.exchange_bytes = 64,
+		.serve = serve,
+		.argument = plan};
+}
+
 static enum status run_steps(struct ranks *ranks, const struct plan *plan, struct error *error)
 {
 	for (uint32_t step = 1; step <= STEPS; step++) {
@@ -207,16 +217,12 @@ static void require_gone(const int32_t *pids)
 static enum status run_plan(const struct plan *plan, struct error *error)
 {
 	struct plan copy = *plan;
-	const struct ranks_options options = {.count = COUNT,
-		.data_bytes = sizeof(struct scene),
-		.exchange_bytes = 64,
-		.limit_ns = 1000 * 1000 * 1000,
-		.serve = serve,
-		.argument = &copy};
+	struct ranks_options options = serving(&copy);
 	struct ranks *ranks = NULL;
 	uint64_t start_ns = monotonic_ns();
 	int32_t pids[COUNT];
 
+	options.limit_ns = 1000 * 1000 * 1000;
 	memset(error, 0, sizeof(*error));
 	require(ranks_open(&ranks, &options, error) == STATUS_OK, "%s", error->text);
 	enum status status = open_phases(ranks, plan, error);
@@ -360,11 +366,7 @@ Test(rank_failures, end_the_ranks_that_started_when_one_cannot)
 	const struct rlimit limit = {.rlim_cur = 16, .rlim_max = 16};
 	const struct plan plan = {.act = ACT_NONE, .rank = 1, .phase = NONE};
 	struct plan copy = plan;
-	const struct ranks_options options = {.count = COUNT,
-		.data_bytes = sizeof(struct scene),
-		.exchange_bytes = 64,
-		.serve = serve,
-		.argument = &copy};
+	const struct ranks_options options = serving(&copy);
 	struct ranks *ranks = NULL;
 	struct error error = {0};
 	int last = dup(0);
@@ -383,11 +385,7 @@ Test(rank_failures, end_the_ranks_that_started_when_one_cannot)
 Test(rank_failures, end_ranks_that_wait_at_a_barrier_when_rank_0_closes)
 {
 	struct plan plan = {.act = ACT_NONE, .rank = 1, .phase = NONE};
-	const struct ranks_options options = {.count = COUNT,
-		.data_bytes = sizeof(struct scene),
-		.exchange_bytes = 64,
-		.serve = serve,
-		.argument = &plan};
+	const struct ranks_options options = serving(&plan);
 	struct ranks *ranks = NULL;
 	struct error error = {0};
 	uint64_t start_ns = monotonic_ns();
@@ -399,21 +397,58 @@ Test(rank_failures, end_ranks_that_wait_at_a_barrier_when_rank_0_closes)
 	cr_assert_lt(monotonic_ns() - start_ns, UINT64_C(4000000000));
 }
 
+/* argument: (COUNT) errors in shared memory, with which each rank's wait for a step has ended. */
+static enum status await_step(struct ranks *ranks, void *argument, struct error *error)
+{
+	struct error *ends = argument;
+	struct rank_message message;
+
+	TRY(ranks_barrier(ranks, error));
+	(void)ranks_receive(ranks, &message, error);
+	ends[ranks_index(ranks)] = *error;
+	return error->status;
+}
+
+Test(rank_failures, end_the_wait_for_a_step_in_every_rank)
+{
+	struct error *ends = mmap(NULL, COUNT * sizeof(*ends), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const struct ranks_options options = {
+		.count = COUNT, .serve = await_step, .argument = ends};
+	struct ranks *ranks = NULL;
+	struct error error = {0}, failure = {0};
+	uint64_t start_ns = monotonic_ns();
+
+	cr_assert_neq((void *)ends, MAP_FAILED);
+	cr_assert_eq(ranks_open(&ranks, &options, &error), STATUS_OK, "%s", error.text);
+	cr_assert_eq(ranks_barrier(ranks, &error), STATUS_OK, "%s", error.text);
+	error_set(&failure, STATUS_MEMORY, "no memory, says rank 0");
+	ranks_fail(ranks, &failure);
+	for (uint32_t r = 1; r < COUNT; r++) {
+		const volatile enum status *status = &ends[r].status;
+		while (*status == STATUS_OK && monotonic_ns() - start_ns < UINT64_C(10000000000)) {
+			pause_ns(1000 * 1000);
+		}
+	}
+	ranks_close(ranks);
+	for (uint32_t r = 1; r < COUNT; r++) {
+		require_equal(ends[r].status, STATUS_MEMORY);
+		require(strcmp(ends[r].text, failure.text) == 0, "rank %u: '%s'", r, ends[r].text);
+	}
+	munmap(ends, COUNT * sizeof(*ends));
+}
+
 Test(rank_failures, do_not_wait_for_ever_to_post_to_a_rank_that_hangs)
 {
 	const struct plan plan = {.act = ACT_STOP, .rank = 3, .phase = NONE};
 	struct plan copy = plan;
-	const struct ranks_options options = {.count = COUNT,
-		.data_bytes = sizeof(struct scene),
-		.exchange_bytes = 64,
-		.limit_ns = 300 * 1000 * 1000,
-		.serve = serve,
-		.argument = &copy};
+	struct ranks_options options = serving(&copy);
 	struct ranks *ranks = NULL;
 	struct error error = {0};
 	const struct rank_message message = {.step = FAILING_STEP};
 	enum status status = STATUS_OK;
 
+	options.limit_ns = 300 * 1000 * 1000;
 	cr_assert_eq(ranks_open(&ranks, &options, &error), STATUS_OK, "%s", error.text);
 	cr_assert_eq(open_phases(ranks, &plan, &error), STATUS_OK);
 	for (uint32_t i = 0; i < 10 && status == STATUS_OK; i++) {
@@ -432,11 +467,7 @@ Test(rank_failures, do_not_wait_for_ever_to_post_to_a_rank_that_hangs)
 static _Noreturn void run_rank_0(int32_t *pids, uint32_t stops_at)
 {
 	struct plan plan = {.act = ACT_NONE, .rank = 1, .phase = NONE};
-	const struct ranks_options options = {.count = COUNT,
-		.data_bytes = sizeof(struct scene),
-		.exchange_bytes = 64,
-		.serve = serve,
-		.argument = &plan};
+	const struct ranks_options options = serving(&plan);
 	struct ranks *ranks = NULL;
 	struct error error = {0};
 
@@ -492,11 +523,7 @@ Test(rank_failures, are_not_caused_by_what_a_terminal_sends_to_all)
 {
 	const struct plan plan = {.act = ACT_NONE, .rank = 1, .phase = NONE};
 	struct plan copy = plan;
-	const struct ranks_options options = {.count = COUNT,
-		.data_bytes = sizeof(struct scene),
-		.exchange_bytes = 64,
-		.serve = serve,
-		.argument = &copy};
+	const struct ranks_options options = serving(&copy);
 	const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct ranks *ranks = NULL;
 	struct error error = {0};
@@ -525,11 +552,7 @@ Test(rank_failures, are_not_caused_by_what_a_terminal_sends_while_they_start)
 {
 	const struct plan plan = {.act = ACT_NONE, .rank = 1, .phase = NONE};
 	struct plan copy = plan;
-	const struct ranks_options options = {.count = COUNT,
-		.data_bytes = sizeof(struct scene),
-		.exchange_bytes = 64,
-		.serve = serve,
-		.argument = &copy};
+	const struct ranks_options options = serving(&copy);
 	struct ranks *ranks = NULL;
 	struct error error = {0};
 	sigset_t mask;

@@ -44,27 +44,29 @@ static void scene_init(struct scene *scene)
 	}
 }
 
-static void compare(uint32_t ranks, enum rounding rounding, bool is_tied)
+/* So small that it preempts and cuts prompts into chunks. */
+static const struct engine_config small_engine = {
+	.policy = &policy_mixed,
+	.block_size = 4,
+	.kv_block_count = 40,
+	.max_num_seqs = 8,
+	.max_num_batched_tokens = 16,
+	.max_model_len = 100,
+	.eos_token_id = 3,
+};
+
+static void compare(
+	const struct engine_config *engine, uint32_t ranks, enum rounding rounding, bool is_tied)
 {
 	struct model_config model = tiny_model_of_8_heads(VOCABULARY);
 	struct scene *scene = memory_take(1, sizeof(*scene));
-	/* So small that it preempts and cuts prompts into chunks. */
-	const struct engine_config engine = {
-		.policy = &policy_mixed,
-		.block_size = 4,
-		.kv_block_count = 40,
-		.max_num_seqs = 8,
-		.max_num_batched_tokens = 16,
-		.max_model_len = 100,
-		.eos_token_id = 3,
-	};
 	struct reference_run in_turn, processes;
 
 	model.tie_word_embeddings = is_tied;
 	struct weights *weights = open_weights(&model, "dummy:1");
 	struct reference_run_options options = {
 		.weights = weights,
-		.engine = &engine,
+		.engine = engine,
 		.rounding = rounding,
 		.seed = 77,
 		.ranks.count = ranks,
@@ -72,7 +74,8 @@ static void compare(uint32_t ranks, enum rounding rounding, bool is_tied)
 	};
 	scene_init(scene);
 	reference_run(&in_turn, scene->requests, REQUESTS, &options);
-	require(in_turn.preemptions > 0 && in_turn.chunks > 0 && in_turn.cached_tokens > 0,
+	require(engine != &small_engine || (in_turn.preemptions > 0 && in_turn.chunks > 0 &&
+						   in_turn.cached_tokens > 0),
 		"too little happened");
 	options.has_processes = true;
 	reference_run(&processes, scene->requests, REQUESTS, &options);
@@ -86,9 +89,25 @@ static void compare(uint32_t ranks, enum rounding rounding, bool is_tied)
 
 Test(reference_processes, have_the_tokens_and_decisions_of_all_shares_in_turn, .timeout = 120)
 {
-	compare(2, ROUNDING_BF16, false);
-	compare(4, ROUNDING_NONE, true);
-	compare(8, ROUNDING_BF16, true);
+	compare(&small_engine, 2, ROUNDING_BF16, false);
+	compare(&small_engine, 4, ROUNDING_NONE, true);
+	compare(&small_engine, 8, ROUNDING_BF16, true);
+}
+
+/* All prompts in one step, which has the most tokens, rows and new blocks that the options
+   allow. */
+Test(reference_processes, pass_on_the_largest_step, .timeout = 60)
+{
+	struct engine_config engine = small_engine;
+
+	engine.prefix_caching = PREFIX_CACHING_OFF;
+	engine.max_num_seqs = REQUESTS;
+	engine.kv_block_count = 400;
+	engine.max_num_batched_tokens = 0;
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		engine.max_num_batched_tokens += 12 + i * 3;
+	}
+	compare(&engine, 2, ROUNDING_BF16, false);
 }
 
 /* Opening fails for a pool that no rank can hold, and for heads that ranks cannot share. */

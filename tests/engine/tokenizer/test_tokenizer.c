@@ -679,6 +679,43 @@ Test(tokenizer, added_tokens_are_matched_before_or_after_normalization)
 	require_expectations(tokenizer, "small-nfc", 219);
 }
 
+/* A token in decomposed form, id 603. As it is, it is found where a text is spelled like it; by its
+   normal form, where the normal form of a text is. */
+Test(tokenizer, an_added_token_is_normalized_only_if_it_says_so)
+{
+	static const char *const texts[] = {"<n\u0303>", "<\u00f1>"};
+	static const bool is_found[2][2] = {{true, false}, {true, true}};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		bool is_normalized = i / 2 == 1;
+		const char *said = texts[i % 2];
+		struct tokenizer *tokenizer = NULL;
+		struct token_list ids = {.ids = NULL};
+		struct error error = {STATUS_OK, ""};
+		char *text = changed_json("added_tokens 4",
+			is_normalized ? "{\"id\":603,\"content\":\"<n\u0303>\",\"single_word\":"
+					"false,\"lstrip\":false,\"rstrip\":false,"
+					"\"normalized\":true,\"special\":false}"
+				      : "{\"id\":603,\"content\":\"<n\u0303>\",\"single_word\":"
+					"false,\"lstrip\":false,\"rstrip\":false,"
+					"\"normalized\":false,\"special\":false}");
+		char *root = malloc(strlen(text) + 32), *none = strstr(text, "\"normalizer\":null");
+		require(root != NULL && none != NULL, "a normalizer");
+		sprintf(root, "%.*s\"normalizer\":{\"type\":\"NFC\"}%s", (int)(none - text), text,
+			none + strlen("\"normalizer\":null"));
+		require(tokenizer_parse(&tokenizer, "t", root, strlen(root), &error) == STATUS_OK,
+			"%s", error.text);
+		require_equal(
+			tokenizer_encode(tokenizer, said, strlen(said), &ids, &error), STATUS_OK);
+		require((ids.count == 1 && ids.ids[0] == 603) == is_found[is_normalized][i % 2],
+			"case %u: %u tokens", i, (uint32_t)ids.count);
+		free(text);
+		free(root);
+		free(ids.ids);
+		tokenizer_close(tokenizer);
+	}
+}
+
 Test(tokenizer, added_tokens_are_known_by_text_and_id)
 {
 	struct tokenizer *tokenizer = open_fixture("qwen");

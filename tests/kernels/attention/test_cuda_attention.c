@@ -327,6 +327,60 @@ Test(cuda_attention, decode_has_the_same_bits_with_shared_blocks)
 	}
 }
 
+/* Whether the lists of a case have chains, for so many blocks. */
+static bool has_chains(struct operands *operands, uint32_t block_count)
+{
+	const struct attention_lists lists = lists_of(operands);
+	struct decode_claims claims;
+
+	operands->processors = block_count;
+	decode_attention_claims(&claims, operands, &lists, 0, operands->op_case->rows, false);
+	free(claims.claims);
+	return claims.launch.chains > 0;
+}
+
+/* The same bits by chains of any length as by single splits; has_twin: and near the twin. */
+static void check_chains(const struct op_case *c, bool has_twin)
+{
+	static const uint32_t filled_for[] = {1, 2, 3, 5}, block_counts[] = {1, 7, 132};
+	const struct op *op = op_find("decode_attention");
+	struct operands operands = open_case(op, c, KERNEL_PATH_SM90, CASE_UNIFORM, NULL);
+	struct decode_work work = decode_attention_work(&operands);
+	const struct tensor out = tensor_of(&operands, OPERAND_OUT);
+
+	cr_assert(!has_chains(&operands, 1 << 20));
+	decode_rows_by(&operands, &work, 0, c->rows, false);
+	if (has_twin) {
+		op->twin(&operands);
+		expect_outputs(&operands, "decode_attention of long rows");
+	}
+	for (uint32_t i = 0; i < COUNT(filled_for); i++) {
+		float *single = tensor_fetch(&out);
+		operands_poison(&operands, OPERAND_OUT);
+		cr_assert(has_chains(&operands, filled_for[i]), "the case has no chain");
+		work.block_count = block_counts[i % COUNT(block_counts)];
+		decode_rows_by(&operands, &work, 0, c->rows, false);
+		expect_same_bits(&out, single, "decode_attention by chains");
+	}
+	operands_close(&operands);
+}
+
+Test(cuda_attention, decode_has_the_same_bits_by_chains)
+{
+	static const uint32_t contexts[] = {8193, 100, 5000, 4097, 256, 1, 11000};
+
+	if (kernel_path_of_device() != KERNEL_PATH_SM90) {
+		return; /* the general path merges all splits in one way */
+	}
+	for (uint32_t i = 0; i < 16; i += takes_few() ? 5 : 1) {
+		struct op_case c = case_of_group(1 + i / 2, 1 + i % 2);
+		static const uint32_t sizes[] = {256, 16, 48};
+		c.block_size = sizes[i % COUNT(sizes)];
+		c = with_sequences(c, contexts, NULL, COUNT(contexts));
+		check_chains(&c, i % 8 == 0);
+	}
+}
+
 /* Fills the pool of a case with the keys or values that the sequences of another one have, which
    differs in nothing but its block size. */
 static void take_tokens(

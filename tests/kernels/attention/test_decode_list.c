@@ -5,7 +5,9 @@
 
 #include "engine/base/check.h"
 #include "engine/shape/kernel_tiles.h"
+#include "sim/operation_prices.h"
 #include "tests/harness/property.h"
+#include "tests/harness/require.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -127,6 +129,21 @@ static void take_shared(const struct decode_launch *launch, const struct decode_
 	}
 }
 
+/* The chain of a launch's i-th row. Blocks keep some splits for singles. */
+static void take_chain(const struct decode_launch *launch, uint32_t i, uint32_t first, uint32_t end)
+{
+	const struct decode_claim *claim = &scene.claims[launch->first + i];
+	uint32_t splits = scene.split_start[end] - scene.split_start[first];
+	uint32_t share = splits * scene.list.shape.kv_head_count / scene.list.block_count;
+
+	check(launch->is_long && launch->shared == 0 && launch->chains == end - first);
+	check(claim->row == first + i && claim->index == 0 && claim->count >= 1);
+	check(share >= 16 && claim->count <= share - 2);
+	for (uint32_t k = 0; k < claim->count; k++) {
+		cover(claim->row, k, false);
+	}
+}
+
 /* Fills the lists of rows [first, end) and takes them apart; returns the end of the claims. */
 static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 {
@@ -143,6 +160,10 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 	check(launch.first == at && launch.shared <= launch.count);
 	for (uint32_t i = 0; i < launch.count; i++) {
 		const struct decode_claim *claim = &scene.claims[at + i];
+		if (i < launch.chains) {
+			take_chain(&launch, i, first, end);
+			continue;
+		}
 		check(claim->count >= 1 && claim->count <= DECODE_COLUMN_BLOCKS);
 		if (i < launch.shared) {
 			take_shared(&launch, claim);
@@ -208,6 +229,42 @@ Test(decode_list, every_split_is_read_once_and_together_where_its_blocks_are_equ
 	cr_assert(prop_holds(&options));
 }
 
+/* 32 rows of 64 splits and 8 key/value heads on 132 blocks, which have 124 splits each: 16 rows are
+   whole chains, and the others leave 15 splits a block, and what these miss, to singles. A padded
+   row has none. */
+Test(decode_list, chains_fill_all_blocks_but_for_a_rest)
+{
+	enum { ROWS = 32, SPLITS = 64 };
+	static uint32_t split_start[ROWS + 2], contexts[ROWS + 1];
+	static struct decode_claim claims[ROWS * SPLITS * 2];
+	struct decode_list list = {
+		.shape = {.head_count = 16, .kv_head_count = 8, .head_dim = 128, .block_size = 256},
+		.path = KERNEL_PATH_SM90,
+		.sharing = DECODE_SHARING_OFF,
+		.block_count = 132,
+		.row_capacity = ROWS + 1};
+	struct decode_launch launch;
+	static const uint32_t tables[1], table_rows[ROWS + 1];
+
+	for (uint32_t r = 0; r < ROWS; r++) {
+		contexts[r] = SPLITS * DECODE_SPLIT;
+		split_start[r + 1] = split_start[r] + SPLITS;
+	}
+	split_start[ROWS + 1] = split_start[ROWS];
+	const struct decode_rows rows = {.tables = tables,
+		.rows = table_rows,
+		.contexts = contexts,
+		.split_start = split_start,
+		.row_count = ROWS + 1};
+	decode_list_open(&list);
+	cr_expect(decode_list_fill(&list, &rows, claims, 0, &launch) == ROWS * SPLITS);
+	cr_expect(launch.chains == ROWS && launch.count == 16 + 16 * (SPLITS - 45 + 1));
+	for (uint32_t r = 0; r < ROWS; r++) {
+		cr_expect(claims[r].count == (r < 16 ? SPLITS : 45), "%u", claims[r].count);
+	}
+	decode_list_close(&list);
+}
+
 /* The least number of saved tokens at which a list looks for shared splits. */
 static uint64_t least_tokens(enum decode_sharing sharing, uint32_t kv_heads, uint32_t head_dim)
 {
@@ -245,4 +302,30 @@ Test(decode_list, sharing_costs_nothing_where_a_row_is_long)
 	cr_expect(!decode_list_may_share(&list, DECODE_SPLIT - 1, DECODE_LONG + 1));
 	list.sharing = DECODE_SHARING_OFF;
 	cr_expect(!decode_list_may_share(&list, DECODE_SPLIT, DECODE_LONG + 1));
+}
+
+/* The cost model prices a step by the same rule. */
+Test(decode_list, the_cost_model_knows_when_splits_are_shared)
+{
+	static const uint32_t heads[] = {8, 4, 2};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct model_config shape = {
+			.num_key_value_heads = heads[i], .head_dim = 128};
+		const struct operation_sharing rule = operation_sharing_of(&shape);
+		const struct decode_list list = {
+			.shape = {.kv_head_count = heads[i], .head_dim = 128},
+			.sharing = DECODE_SHARING_AUTO};
+		const uint64_t tokens[] = {
+			DECODE_SPLIT, (uint64_t)rule.tokens - 1, (uint64_t)rule.tokens, 1000000};
+		for (uint32_t j = 0; j < 8; j++) {
+			uint32_t splits = DECODE_LONG + j % 2;
+			const struct step_counts counts = {.shared_tokens = tokens[j / 2],
+				.decode_longest_context = (uint64_t)splits * DECODE_SPLIT};
+			require(operation_shares(&rule, &counts) ==
+					decode_list_may_share(&list, tokens[j / 2], splits),
+				"%u heads, %llu tokens, %u splits", heads[i],
+				(unsigned long long)tokens[j / 2], splits);
+		}
+	}
 }

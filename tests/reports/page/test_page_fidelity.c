@@ -117,6 +117,37 @@ Test(page_fidelity, settings_that_spoil_a_fidelity_are_named)
 	temporary_remove(pair.folder);
 }
 
+/* How far two runs do the same work: in every step, in as many as one has, in none. */
+Test(page_fidelity, equal_steps_are_counted)
+{
+	static const char *const first = "0\t4000000\tnone\t0\t1\t50\t0\t0\t1275\t1\n";
+	static const char *const rest = "1\t1000000\tnone\t1\t0\t0\t0\t51\t0\t1\n"
+					"2\t2000000\tnone\t1\t0\t0\t0\t52\t0\t1\n";
+	static const char *const other = "0\t4000000\tnone\t0\t1\t49\t0\t0\t1225\t1\n";
+	const struct {
+		const char *begin, *end, *sentence;
+	} cases[] = {
+		{first, rest, "All 3 steps do the same work in both runs. Step by step"},
+		{first, "", "The first 1 steps do the same work in both runs."},
+		{other, rest, "Already the first steps do different work, so no two can be "},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct made_result sim = simulated_of(&measured);
+		struct text steps = {0};
+		struct pair pair;
+		text_format(&steps, STEP_HEADER "%s%s", cases[i].begin, cases[i].end);
+		sim.steps = steps.bytes;
+		make_pair(&pair, &measured, &sim);
+		const char *directories[] = {pair.sim, pair.real};
+		char *page = make_page(pair.folder, directories, 2, "page.html");
+		require_has(page, cases[i].sentence);
+		free(page);
+		text_deinit(&steps);
+		temporary_remove(pair.folder);
+	}
+}
+
 /* Two runs of one kind stay what they were: the first is compared with, and nothing is assumed. */
 Test(page_fidelity, two_runs_of_one_kind_are_no_fidelity)
 {

@@ -118,6 +118,16 @@ Test(page_sections, an_slo_is_missed_below_99_percent)
 		"%<small>missed: ");
 }
 
+/* With prefill-first. */
+Test(page_sections, more_sequences_than_seats_are_explained)
+{
+	struct result result = ordinary();
+
+	put(&result, VALUE_SEATS_PEAK, 11);
+	require_in(page_cards, &result,
+		"% of the seats, which limit a step and not what runs</small>");
+}
+
 Test(page_sections, a_verdict_has_the_load)
 {
 	struct result result = ordinary();

@@ -164,6 +164,23 @@ Test(random, popular_things_are_drawn_more_often)
 	}
 }
 
+/* However rare, and however many there are. */
+Test(random, everything_can_be_drawn)
+{
+	static const uint64_t skews[] = {1, 1000000, 5000000, 10000000};
+	static const uint32_t counts[] = {1, 2, 100, 100000};
+
+	for (uint32_t i = 0; i < 16; i++) {
+		struct zipf zipf;
+		zipf_init(&zipf, counts[i / 4], skews[i % 4]);
+		for (uint32_t item = 0; zipf.sums != NULL && item < zipf.count; item++) {
+			require(zipf.sums[item] > (item == 0 ? 0 : zipf.sums[item - 1]),
+				"item %u of %u has no weight", item, counts[i / 4]);
+		}
+		zipf_deinit(&zipf);
+	}
+}
+
 Test(random, lengths_keep_their_median_and_limits)
 {
 	const struct length_draw draw = {.kind = LENGTH_LOG_NORMAL,
@@ -279,6 +296,50 @@ Test(arrivals, end_at_the_largest_time)
 }
 
 /* ---- whole traces ---- */
+
+/* A row at the end of the duration is not in the trace, and one a nanosecond before it is: first
+   turns, and turns that follow. */
+Test(generator, a_row_at_the_end_is_not_in_the_trace)
+{
+	static const struct arrival_profile every_second = {.kind = ARRIVALS_CONSTANT,
+		.rate_from = 1000000,
+		.rate_to = 1000000,
+		.step_count = 1,
+		.resolution_ns = 1000};
+	struct generator_options options = {.request_count = 12,
+		.input = {.low = 1, .high = 1},
+		.follow_up = {.low = 1, .high = 1},
+		.output = {.low = 1, .high = 1},
+		.turns = {.low = 3, .high = 3},
+		.token_ns = 500000000,
+		.trace_block_size = 512,
+		.context_max = 1000,
+		.profile = &every_second};
+	uint64_t arrival_ns[12];
+	struct trace_row row;
+	struct generator *generator = generator_open(&options);
+
+	for (uint32_t i = 0; i < 12; i++) {
+		require(generator_next(generator, &row), "%u rows", i);
+		arrival_ns[i] = row.arrival_ns;
+	}
+	generator_close(generator);
+	for (uint32_t i = 1; i < 12 * 3; i++) {
+		uint32_t before = 0, count = 0;
+		options.duration_ns = arrival_ns[i / 3] + i % 3 - 1;
+		while (before < 12 && arrival_ns[before] < options.duration_ns) {
+			before++;
+		}
+		generator = generator_open(&options);
+		while (generator_next(generator, &row)) {
+			require_equal(row.arrival_ns, arrival_ns[count]);
+			count++;
+		}
+		generator_close(generator);
+		require(options.duration_ns == 0 || count == before, "%u rows of %u before %llu",
+			count, before, (unsigned long long)options.duration_ns);
+	}
+}
 
 static char *make(const struct trace_request *request, size_t *size)
 {

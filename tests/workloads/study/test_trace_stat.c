@@ -29,12 +29,13 @@ struct drawn_trace {
 
 static void draw_trace(struct prop *prop, struct drawn_trace *trace)
 {
-	static const uint64_t gaps[] = {1, 20, 40000, 3000000, 40000000000};
+	/* The longest make centuries, the sums of which are scaled down. */
+	static const uint64_t gaps[] = {1, 20, 40000, 3000000, 40000000000, 50000000000000};
 	uint64_t now_us = prop_below(prop, 5000000);
 
 	trace->count = prop_range(prop, 1, prop_chance(prop, 1, 4) ? 3 : ROWS_MAX);
 	trace->block_size = prop_range(prop, 1, 9);
-	uint64_t gap = gaps[prop_below(prop, 5)];
+	uint64_t gap = gaps[prop_below(prop, 6)];
 	for (uint32_t i = 0; i < trace->count; i++) {
 		struct drawn_row *row = &trace->rows[i];
 		uint32_t blocks = prop_range(prop, 1, IDS_MAX);

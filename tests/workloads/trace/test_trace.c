@@ -621,12 +621,115 @@ Test(trace, refuses_bad_fields_of_json)
 			   "\"timestamp\":0}"),
 			"bad:2: timestamp: found it twice, expected it once"},
 		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
+			   "\"priority\":-2147483648}"),
+			"bad:2: priority: found -2147483648, expected an integer in (-2^31, 2^31)"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
+			   "\"session_id\":1.5}"),
+			"bad:2: session_id: found 1.5, expected a text without control characters, "
+			"or an integer"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
+			   "\"session_id\":\"a\\tb\"}"),
+			"bad:2: session_id: found a?b, expected a text without control characters, "
+			"or "
+			"an integer"},
+		{TEXT(ROW("5", "1", "1") ROW("4.5", "1", "1")),
+			"bad:2: found a time 500000 ns earlier, expected a time not before that of "
+			"line 1 (--sort brings rows in order)"},
+	};
+
+	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
+}
+
+#define AZURE "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+#define BURST "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+#define CHAT "{\"chat_id\":1,\"timestamp\":"
+#define MOON "{\"timestamp\":0,\"input_length\":9,\"output_length\":1,"
+#define TOKENS "{\"arrival_time_ns\":"
+
+/* Each number of each format has its least and its greatest value, and none beyond. */
+Test(trace, numbers_have_the_same_limits_in_every_format)
+{
+	static const struct {
+		const char *before, *behind;
+		const char *accepted[2], *refused[2];
+	} cases[] = {
+		{CHAT, ",\"input_length\":1,\"output_length\":1}", {"0", "9223372036.854775807"},
+			{"-0.000000001", "9223372036.854775808"}},
+		{CHAT "0,\"input_length\":", ",\"output_length\":1}", {"1", "268435456"},
+			{"0", "268435457"}},
+		{CHAT "0,\"input_length\":1,\"output_length\":", "}", {"1", "268435456"},
+			{"0", "268435457"}},
+		{CHAT "0,\"input_length\":1,\"output_length\":1,\"hash_ids\":[", "]}",
+			{"0", "9223372036854775807"}, {"-1", "9223372036854775808"}},
+		{"{\"timestamp\":", ",\"input_length\":1,\"output_length\":1}",
+			{"0", "9223372036854.775807"}, {"-0.000001", "9223372036854.775808"}},
+		{"{\"timestamp\":0,\"input_length\":", ",\"output_length\":1}", {"1", "268435456"},
+			{"0", "268435457"}},
+		{"{\"timestamp\":0,\"input_length\":1,\"output_length\":", "}", {"1", "268435456"},
+			{"0", "268435457"}},
+		{MOON "\"hash_ids\":[", "]}", {"0", "9223372036854775807"},
+			{"-1", "9223372036854775808"}},
+		{MOON "\"session_id\":1,\"delay\":", "}", {"0", "9223372036854.775807"},
+			{"-1", "9223372036854.775808"}},
+		{MOON "\"block_size\":", "}", {"1", "1048576"}, {"0", "1048577"}},
+		{MOON "\"priority\":", "}", {"-2147483647", "2147483647"},
+			{"-2147483648", "2147483648"}},
+		{MOON "\"stored_length\":", "}", {"0", "8"}, {"-1", "268435457"}},
+		{TOKENS, ",\"input_tok_ids\":[1],\"output_toks\":1}", {"0", "9223372036854775807"},
+			{"-1", "9223372036854775808"}},
+		{TOKENS "0,\"input_tok_ids\":[", "],\"output_toks\":1}", {"0", "2147483647"},
+			{"-1", "2147483648"}},
+		{TOKENS "0,\"input_tok_ids\":[1],\"output_toks\":", "}", {"1", "268435456"},
+			{"0", "268435457"}},
+		{TOKENS "0,\"input_tok_ids\":[1],\"output_toks\":1,\"output_tok_ids\":[", "]}",
+			{"0", "2147483647"}, {"-1", "2147483648"}},
+		{TOKENS "0,\"input_tok_ids\":[1],\"output_toks\":1,\"priority\":", "}",
+			{"-2147483647", "2147483647"}, {"-2147483648", "2147483648"}},
+		{AZURE "2023-11-16 18:15:46,", ",1\n", {"1", "268435456"}, {"0", "268435457"}},
+		{AZURE "2023-11-16 18:15:46,1,", "\n", {"1", "268435456"}, {"0", "268435457"}},
+		{BURST, ",a,5,1,6,x\n", {"0", "9223372036.854775807"},
+			{"-1", "9223372036.854775808"}},
+		{BURST "1,a,", ",1,6,x\n", {"1", "268435456"}, {"0", "268435457"}},
+		{BURST "1,a,5,", ",6,x\n", {"1", "268435456"}, {"-1", "268435457"}},
+	};
+
+	for (size_t i = 0; i < 4 * (sizeof(cases) / sizeof(cases[0])); i++) {
+		bool is_good = i % 4 < 2;
+		const char *value =
+			is_good ? cases[i / 4].accepted[i % 2] : cases[i / 4].refused[i % 2];
+		char text[512], path[TEMPORARY_PATH_BYTES], *found = NULL;
+		struct error error = {0};
+		snprintf(text, sizeof(text), "%s%s%s", cases[i / 4].before, value,
+			cases[i / 4].behind);
+		write_bytes("limits", text, strlen(text), path);
+		enum status status = read_all(path, &any, &found, &error);
+		require(status == (is_good ? STATUS_OK : STATUS_INPUT), "%s: %s", text, error.text);
+		free(found);
+	}
+}
+
+Test(trace, refuses_bad_ids)
+{
+	static const struct refusal refusals[] = {
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
 			   "\"hash_ids\":[-1]}"),
 			"bad:2: hash_ids: found -1, expected an array of integers in [0, 2^63)"},
 		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
 			   "\"hash_ids\":[9223372036854775808]}"),
 			"bad:2: hash_ids: found 9223372036854775808, expected an array of integers "
 			"in [0, 2^63)"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":513,\"output_length\":1,"
+			   "\"hash_ids\":[1,null]}"),
+			"bad:2: hash_ids: found null, expected an array of integers in [0, 2^63)"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":513,\"output_length\":1,"
+			   "\"hash_ids\":[1,true]}"),
+			"bad:2: hash_ids: found true, expected an array of integers in [0, 2^63)"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":513,\"output_length\":1,"
+			   "\"hash_ids\":[1,\"1\"]}"),
+			"bad:2: hash_ids: found 1, expected an array of integers in [0, 2^63)"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":513,\"output_length\":1,"
+			   "\"hash_ids\":[1,1.5]}"),
+			"bad:2: hash_ids: found 1.5, expected an array of integers in [0, 2^63)"},
 		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
 			   "\"hash_ids\":[[1]]}"),
 			"bad:2: hash_ids: found an array, expected an array of integers in [0, "
@@ -643,21 +746,18 @@ Test(trace, refuses_bad_fields_of_json)
 			   "\"hash_ids\":[1]}"),
 			"bad:2: hash_ids: found 1 ids for input_length 1024, expected 2 at 512 "
 			"tokens an id (--trace-block-size 1024 would fit)"},
-		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
-			   "\"priority\":-2147483648}"),
-			"bad:2: priority: found -2147483648, expected an integer in (-2^31, 2^31)"},
-		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
-			   "\"session_id\":1.5}"),
-			"bad:2: session_id: found 1.5, expected a text without control characters, "
-			"or an integer"},
-		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
-			   "\"session_id\":\"a\\tb\"}"),
-			"bad:2: session_id: found a?b, expected a text without control characters, "
-			"or "
-			"an integer"},
-		{TEXT(ROW("5", "1", "1") ROW("4.5", "1", "1")),
-			"bad:2: found a time 500000 ns earlier, expected a time not before that of "
-			"line 1 (--sort brings rows in order)"},
+	};
+
+	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
+}
+
+/* The first of them is named, however many there are. */
+Test(trace, refuses_lines_with_nothing_on_them_before_a_row)
+{
+	static const struct refusal refusals[] = {
+		{TEXT(GOOD "\n\n\n" GOOD),
+			"bad:2: found a line with nothing on it, expected a row"},
+		{TEXT("\n\n" GOOD), "bad:1: found a line with nothing on it, expected a row"},
 	};
 
 	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
@@ -750,8 +850,6 @@ Test(trace, refuses_deep_nesting)
 	free(text);
 }
 
-#define AZURE "TIMESTAMP,ContextTokens,GeneratedTokens\n"
-#define BURST "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
 #define CALENDAR "expected YYYY-MM-DD HH:MM:SS.fraction, with +HH:MM or without"
 
 Test(trace, refuses_bad_values_of_csv)

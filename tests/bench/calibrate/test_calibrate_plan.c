@@ -1,0 +1,401 @@
+#include "bench/calibrate/plan.h"
+
+#include "workloads/trace/trace.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/counter_hash.h"
+#include "engine/base/map.h"
+#include "engine/base/memory.h"
+#include "tests/harness/files.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+/* The trace of a measuring plan, read back: which prompts share what, and in which order the
+   scenes come. */
+
+enum {
+	SCENES_MOST = 400,
+	SCENE_S = 1000, /* from one scene to the next */
+	CONTEXT = 2048, /* of what precedes a scene: a sequence that decodes, or prompts */
+};
+
+struct row {
+	uint64_t first_id; /* index into the ids of all */
+	uint32_t scene, ids, input, output, stored;
+	bool is_of_session, is_follower;
+};
+
+struct plan {
+	struct row *rows; /* (count) owned */
+	uint64_t *ids;	  /* of all rows, owned */
+	size_t row_capacity, id_capacity;
+	uint32_t count, scenes, chosen;
+};
+
+static char folder[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	temporary_folder(folder);
+}
+
+static void tear_down(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(calibrate_plan, .init = set_up, .fini = tear_down);
+
+/* About the times of a small model, so that no prompt is cut. */
+static enum status price(
+	void *state, const struct step_counts *counts, uint64_t *elapsed_ns, struct error *error)
+{
+	(void)state;
+	(void)error;
+	*elapsed_ns = 500000 + 4000 * counts->prefill_tokens + counts->decode_context_tokens / 4;
+	return STATUS_OK;
+}
+
+static const struct runner pricer = {.name = "test", .price = price};
+
+static struct calibrate_plan plan_of(uint64_t seed)
+{
+	return (struct calibrate_plan){.pricer = &pricer,
+		.seed = seed,
+		.budget_s = 1e9,
+		.block_size = 256,
+		.kv_blocks = 4000,
+		.max_num_seqs = 512,
+		.max_num_batched_tokens = 16384,
+		.max_model_len = 131072};
+}
+
+static void add_row(struct plan *plan, const struct trace_row *row, uint64_t *id_count)
+{
+	struct row *mine;
+
+	plan->rows =
+		memory_grow(plan->rows, &plan->row_capacity, plan->count + 1, sizeof(*plan->rows));
+	plan->ids = memory_grow(plan->ids, &plan->id_capacity, *id_count + row->hash_id_count + 1,
+		sizeof(*plan->ids));
+	mine = &plan->rows[plan->count++];
+	*mine = (struct row){.first_id = *id_count,
+		.scene = (uint32_t)(row->arrival_ns / (SCENE_S * UINT64_C(1000000000))),
+		.ids = row->hash_id_count,
+		.input = row->input_length,
+		.output = row->output_length,
+		.stored = row->stored_length,
+		.is_of_session = row->session != NULL,
+		.is_follower = row->has_delay};
+	for (uint32_t i = 0; i < row->hash_id_count; i++) {
+		plan->ids[(*id_count)++] = row->hash_ids[i];
+	}
+}
+
+/* As a replay reads it. */
+static void make_plan(struct plan *plan, uint64_t seed)
+{
+	char path[TEMPORARY_PATH_BYTES + 32];
+	const struct calibrate_plan wanted = plan_of(seed);
+	const struct trace_options options = {.trace_block_size = CALIBRATE_ID_TOKENS};
+	struct calibrate_plan_size size;
+	struct trace *trace;
+	struct trace_row row;
+	struct error error = {0};
+	uint64_t id_count = 0;
+	bool has_row = true;
+
+	memset(plan, 0, sizeof(*plan));
+	snprintf(path, sizeof(path), "%s/plan.jsonl", folder);
+	FILE *file = fopen(path, "w");
+	calibrate_plan_write(&wanted, file, &size);
+	fclose(file);
+	plan->chosen = size.scenes;
+	require(trace_open(&trace, path, &options, &error) == STATUS_OK, "%s", error.text);
+	for (;;) {
+		require(trace_next(trace, &row, &has_row, &error) == STATUS_OK, "%s", error.text);
+		if (!has_row) {
+			break;
+		}
+		add_row(plan, &row, &id_count);
+	}
+	trace_close(trace);
+	plan->scenes = plan->rows[plan->count - 1].scene;
+	require(plan->scenes < SCENES_MOST, "%u scenes", plan->scenes);
+}
+
+static void free_plan(struct plan *plan)
+{
+	free(plan->rows);
+	free(plan->ids);
+}
+
+/* ---- ids ---- */
+
+/* How many leading ids of a row another row has too: an id has one place in all rows, behind the
+   same ids, and all rows that have it are of one scene. first_row: by id. */
+static uint32_t shared_ids(const struct plan *plan, uint32_t index, struct map *first_row)
+{
+	const struct row *row = &plan->rows[index];
+	uint32_t shared = 0;
+
+	for (uint32_t i = 0; i < row->ids; i++) {
+		uint64_t id = plan->ids[row->first_id + i];
+		uint64_t first = *map_add(first_row, id, index);
+		const struct row *other = &plan->rows[first];
+		if (first == index) {
+			continue;
+		}
+		require(shared == i, "row %u: id %llu behind one of its own", index,
+			(unsigned long long)id);
+		require(i < other->ids && plan->ids[other->first_id + i] == id,
+			"row %u: id %llu has another place in row %llu", index,
+			(unsigned long long)id, (unsigned long long)first);
+		require_equal(other->scene, row->scene);
+		shared = i + 1;
+	}
+	return shared;
+}
+
+Test(calibrate_plan, an_id_is_of_one_place_in_one_scene)
+{
+	struct plan plan;
+	struct map first_row = {0};
+	uint32_t most = 0;
+
+	make_plan(&plan, 3);
+	for (uint32_t i = 0; i < plan.count; i++) {
+		const struct row *row = &plan.rows[i];
+		uint32_t shared = shared_ids(&plan, i, &first_row);
+		require(row->ids == 0 || row->ids == (row->input - 1) / CALIBRATE_ID_TOKENS + 1,
+			"row %u: %u ids of %u tokens", i, row->ids, row->input);
+		/* What is shared is not computed: a prompt computes the rest. */
+		require(shared * CALIBRATE_ID_TOKENS <= row->stored,
+			"row %u: %u ids shared, %u tokens stored", i, shared, row->stored);
+		most = shared > most ? shared : most;
+	}
+	require_equal(most * CALIBRATE_ID_TOKENS, 122880);
+	map_deinit(&first_row);
+	free_plan(&plan);
+}
+
+/* The shared prefixes of a scene. */
+struct sharing {
+	uint32_t prefixes, most, least; /* rows with the same prefix */
+};
+
+/* Rows of sequences that share one are told by their first id, which a lone row has alone. */
+static struct sharing sharing_of(const struct plan *plan, uint32_t begin, uint32_t end)
+{
+	struct map sharers = {0};
+	struct sharing sharing = {.least = UINT32_MAX};
+
+	for (uint32_t i = begin; i < end; i++) {
+		if (plan->rows[i].ids > 0) {
+			++*map_add(&sharers, plan->ids[plan->rows[i].first_id], 0);
+		}
+	}
+	for (uint32_t i = begin; i < end; i++) {
+		const struct row *row = &plan->rows[i];
+		uint64_t first = row->ids > 0 ? plan->ids[row->first_id] : 0;
+		uint64_t *count = row->ids > 0 ? map_find(&sharers, first) : NULL;
+		if (count != NULL && *count > 1) {
+			sharing.prefixes++;
+			sharing.most = *count > sharing.most ? (uint32_t)*count : sharing.most;
+			sharing.least = *count < sharing.least ? (uint32_t)*count : sharing.least;
+			*count = 0; /* counted */
+		}
+	}
+	map_deinit(&sharers);
+	return sharing;
+}
+
+static uint32_t scene_end(const struct plan *plan, uint32_t begin)
+{
+	uint32_t end = begin;
+
+	while (end < plan->count && plan->rows[end].scene == plan->rows[begin].scene) {
+		end++;
+	}
+	return end;
+}
+
+Test(calibrate_plan, the_prefixes_of_a_scene_have_as_many_rows)
+{
+	struct plan plan;
+	uint32_t one = 0, several = 0, most = 0;
+
+	make_plan(&plan, 3);
+	for (uint32_t begin = 0; begin < plan.count; begin = scene_end(&plan, begin)) {
+		const struct sharing sharing = sharing_of(&plan, begin, scene_end(&plan, begin));
+		one += sharing.prefixes == 1;
+		several += sharing.prefixes > 1;
+		most = sharing.prefixes > most ? sharing.prefixes : most;
+		require(sharing.prefixes == 0 || sharing.most - sharing.least <= 1,
+			"scene %u: %u to %u rows share a prefix", plan.rows[begin].scene,
+			sharing.least, sharing.most);
+	}
+	require(one >= 10 && several >= 8, "%u scenes with one prefix, %u with several", one,
+		several);
+	require_equal(most, 16);
+	free_plan(&plan);
+}
+
+/* Two turns of a session with ids would be one text; one without any tells them apart. */
+Test(calibrate_plan, turns_have_ids_and_none_in_turn)
+{
+	struct plan plan;
+	uint32_t turns = 0, stored = 0;
+
+	make_plan(&plan, 3);
+	for (uint32_t i = 1; i < plan.count; i++) {
+		const struct row *row = &plan.rows[i];
+		require(row->ids > 0 || row->is_follower, "row %u has no ids", i);
+		if (row->is_follower) {
+			bool is_first = !plan.rows[i - 1].is_follower;
+			bool has_ids = row->ids > 0;
+			require(has_ids == (!is_first && plan.rows[i - 1].ids == 0),
+				"row %u and the turn before it", i);
+			turns++;
+			stored += row->stored > 0;
+		}
+	}
+	require(turns > 400 && stored > 100, "%u turns, %u with a prefix", turns, stored);
+	free_plan(&plan);
+}
+
+/* ---- order ---- */
+
+/* A scene as it is played, without the sequence or the prompts that cool or heat the GPU before
+   it. */
+struct played {
+	uint64_t counts; /* hash of the lengths of its rows */
+	uint32_t rows;
+	bool is_hot;
+};
+
+static bool is_prelude(const struct row *row, bool *is_hot)
+{
+	*is_hot = row->input == CONTEXT && row->stored == 0 && row->output == 1;
+	return *is_hot || (row->input == CONTEXT + 1 && row->stored == CONTEXT);
+}
+
+/* Of scenes 1 to plan->scenes, each of which must begin on its thousand seconds. */
+static void list_scenes(const struct plan *plan, struct played *scenes)
+{
+	uint32_t begin = scene_end(plan, 0);
+
+	for (uint32_t scene = 1; scene <= plan->scenes; scene++) {
+		struct played *played = &scenes[scene - 1];
+		uint32_t end = scene_end(plan, begin);
+		bool is_hot = false;
+		require_equal(plan->rows[begin].scene, scene);
+		*played = (struct played){0};
+		for (; is_prelude(&plan->rows[begin], &is_hot); begin++) {
+			played->is_hot |= is_hot;
+		}
+		for (; begin < end; begin++) {
+			const struct row *row = &plan->rows[begin];
+			played->counts = counter_hash(played->counts, row->input);
+			played->counts = counter_hash(
+				played->counts, (uint64_t)row->output << 32 | row->stored);
+			played->rows++;
+		}
+	}
+}
+
+static uint32_t find_next(
+	const struct played *scenes, uint32_t count, uint32_t from, uint64_t counts)
+{
+	while (from < count && scenes[from].counts != counts) {
+		from++;
+	}
+	return from;
+}
+
+Test(calibrate_plan, each_third_plays_the_scenes_with_prompts_and_its_share_of_the_others)
+{
+	struct plan plan;
+	struct played scenes[SCENES_MOST];
+	uint32_t begin[3] = {UINT32_MAX, UINT32_MAX, UINT32_MAX}, end[3] = {0}, thrice = 0;
+
+	make_plan(&plan, 3);
+	list_scenes(&plan, scenes);
+	for (uint32_t i = 0; i < plan.scenes; i++) {
+		uint32_t at[4] = {i};
+		if (find_next(scenes, i, 0, scenes[i].counts) < i) {
+			continue; /* seen */
+		}
+		for (uint32_t j = 1; j < 4; j++) {
+			at[j] = find_next(scenes, plan.scenes, at[j - 1] + 1, scenes[i].counts);
+		}
+		require(at[3] >= plan.scenes && (at[1] >= plan.scenes) == (at[2] >= plan.scenes),
+			"scene %u is played neither once nor three times", i + 1);
+		if (at[1] < plan.scenes) {
+			thrice++;
+			for (uint32_t j = 0; j < 3; j++) {
+				require(scenes[at[j]].is_hot == (j == 1), "scene %u", at[j] + 1);
+				begin[j] = at[j] < begin[j] ? at[j] : begin[j];
+				end[j] = at[j] + 1 > end[j] ? at[j] + 1 : end[j];
+			}
+		}
+	}
+	uint32_t once = plan.scenes - 3 * thrice;
+	require_equal(once + thrice, plan.chosen);
+	require(once > 25 && thrice > 30, "%u scenes once, %u three times", once, thrice);
+	require(end[0] <= begin[1] && end[1] <= begin[2], "thirds overlap");
+	for (uint32_t j = 0; j < 3; j++) {
+		uint32_t from = j == 0 ? 0 : end[j - 1], to = j == 2 ? plan.scenes : begin[j + 1];
+		require(to - from >= thrice + once / 6, "third %u has %u of %u scenes", j + 1,
+			to - from, plan.scenes);
+	}
+	free_plan(&plan);
+}
+
+/* Which of the scenes of as many rows is first or last is drawn. */
+Test(calibrate_plan, the_order_is_drawn_by_the_seed)
+{
+	enum { SEEDS = 24 };
+	uint32_t first[SEEDS], last[SEEDS], firsts = 0, lasts = 0;
+
+	for (uint32_t seed = 0; seed < SEEDS; seed++) {
+		struct plan plan;
+		struct played scenes[SCENES_MOST];
+		bool has_first = false, has_last = false;
+		make_plan(&plan, seed);
+		list_scenes(&plan, scenes);
+		first[seed] = scenes[0].rows;
+		last[seed] = scenes[plan.scenes - 1].rows;
+		for (uint32_t i = 0; i < seed; i++) {
+			has_first |= first[i] == first[seed];
+			has_last |= last[i] == last[seed];
+		}
+		firsts += !has_first;
+		lasts += !has_last;
+		free_plan(&plan);
+	}
+	require(firsts >= SEEDS / 3 && lasts >= SEEDS / 3,
+		"%u first scenes and %u last ones of %u seeds", firsts, lasts, (uint32_t)SEEDS);
+}
+
+Test(calibrate_plan, the_same_seed_gives_the_same_bytes)
+{
+	char path[TEMPORARY_PATH_BYTES + 32];
+	struct plan plan;
+	size_t bytes, again;
+
+	snprintf(path, sizeof(path), "%s/plan.jsonl", folder);
+	make_plan(&plan, 5);
+	char *text = file_read(path, &bytes);
+	free_plan(&plan);
+	make_plan(&plan, 5);
+	char *same = file_read(path, &again);
+	require(bytes == again && memcmp(text, same, bytes) == 0, "two plans of a seed differ");
+	free_plan(&plan);
+	free(same);
+	free(text);
+}
