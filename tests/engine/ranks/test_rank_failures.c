@@ -463,7 +463,10 @@ Test(rank_failures, do_not_wait_for_ever_to_post_to_a_rank_that_hangs)
 
 /* ---- signals ---- */
 
-/* Rank 0 as a process that the test can kill: runs steps for ever. pids: shared with the test. */
+/*
+ * Rank 0 as a process that the test can kill: runs steps for ever, or idles before step stops_at,
+ * UINT32_MAX for none. pids: shared with the test; the first is set when the time to kill has come.
+ */
 static _Noreturn void run_rank_0(int32_t *pids, uint32_t stops_at)
 {
 	struct plan plan = {.act = ACT_NONE, .rank = 1, .phase = NONE};
@@ -473,7 +476,8 @@ static _Noreturn void run_rank_0(int32_t *pids, uint32_t stops_at)
 
 	require(ranks_open(&ranks, &options, &error) == STATUS_OK, "%s", error.text);
 	require(open_phases(ranks, &plan, &error) == STATUS_OK, "%s", error.text);
-	memcpy(pids, ((const struct scene *)ranks_data(ranks))->pids, COUNT * sizeof(*pids));
+	memcpy(pids + 1, ((const struct scene *)ranks_data(ranks))->pids + 1,
+		(COUNT - 1) * sizeof(*pids));
 	for (uint32_t step = 1;; step++) {
 		const struct rank_message message = {.step = step};
 		if (step == stops_at) {
@@ -483,7 +487,9 @@ static _Noreturn void run_rank_0(int32_t *pids, uint32_t stops_at)
 		require(ranks_post(ranks, &message, &error) == STATUS_OK &&
 				compute(ranks, &plan, step, &error) == STATUS_OK,
 			"%s", error.text);
-		pids[0] = getpid();
+		if (stops_at == UINT32_MAX) {
+			pids[0] = getpid();
+		}
 	}
 }
 
