@@ -1,5 +1,5 @@
-# Sourced by cuda_faults.sh and cuda_ranks.sh, with the folder of the programs as $1: what both do
-# to programs that use GPUs, and how they count cases.
+# Sourced by cuda_faults.sh, cuda_ranks.sh and cuda_fleet.sh, with the folder of the programs as $1:
+# what they do to programs that use GPUs, and how they count cases.
 
 build=$(cd "$1" && pwd)
 quire=$build/quire
